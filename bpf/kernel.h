@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Kernel structures, by hand: only the fields in use, relocated by CO-RE when the object is loaded. */
+#ifndef BPF_KERNEL_H
+#define BPF_KERNEL_H
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct mm_struct;
+
+struct task_struct {
+	struct mm_struct *mm;
+	void *stack;
+	int pid, tgid;
+	unsigned int flags;
+	struct task_struct *group_leader;
+	__u64 start_boottime; /* 5.5+ */
+};
+
+#pragma clang attribute pop
+
+#endif

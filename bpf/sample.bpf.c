@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The sampling program: one tick of a CPU's clock becomes one record in the ring `samples`, or one in `deferred`. */
+#include <linux/bpf.h>
+#include <linux/bpf_perf_event.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <stdbool.h>
+#include "bpf/kernel.h"
+#include "bpf/maps.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* Filters, set before the program is loaded: what is off is dead code for the verifier. */
+const volatile bool filter_targets;        /* only tgids in `targets` */
+const volatile __u32 filter_tid;           /* only this thread */
+const volatile __u64 filter_cgroup;        /* only below this cgroup (v2 id) ... */
+const volatile __u32 filter_cgroup_level;  /* ... which is at this depth */
+const volatile bool filter_comm;           /* only threads of this name */
+const volatile char filter_comm_name[BH_COMM_BYTES];
+const volatile bool want_kernel = true;
+const volatile bool want_user = true;
+const volatile __u64 wakeup_bytes = 256 << 10; /* wake the worker when this much waits in the ring */
+
+/* sizeof(struct pt_regs) and THREAD_SIZE of x86-64, for kernels that have no helper to find the user registers. */
+enum { X86_THREAD_BYTES = 16384, X86_USER_CODE_SEGMENT = 0x33, KERNEL_THREAD_FLAG = 0x00200000 };
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, __u64); /* second << 32 | deferred in it */
+} bursts SEC(".maps");
+
+
+#define WALK_ENV int
+
+static __always_inline const __u8 *walk_slab(int env, __u32 index)
+{
+	__u32 zero = 0;
+	void *slab = bpf_map_lookup_elem(&slabs, &index);
+
+	(void)env;
+	return slab ? bpf_map_lookup_elem(slab, &zero) : NULL;
+}
+
+static __always_inline const struct bh_module *walk_module(int env, __u32 slot)
+{
+	(void)env;
+	return bpf_map_lookup_elem(&modules, &slot);
+}
+
+static __always_inline const struct bh_rule *walk_rule(int env, __u32 number)
+{
+	(void)env;
+	return bpf_map_lookup_elem(&rules, &number);
+}
+
+#define walk_read(env, destination, bytes, address)                                                \
+	bpf_probe_read_user((destination), (bytes), (const void *)(address))
+
+#include "bpf/walk.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct walk_state);
+} walk_states SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct bh_deferred);
+} deferred_scratch SEC(".maps");
+
+static __always_inline void count(enum bh_counter counter)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct bh_counters *c = bpf_map_lookup_elem(&counters, &cpu);
+
+	if (c)
+		c->value[counter]++;
+}
+
+/* A global function, so that the verifier walks it once and not 512 times. The argument only satisfies its rules. */
+__noinline int walk_step(__u32 zero)
+{
+	zero = 0;
+	struct walk_state *s = bpf_map_lookup_elem(&walk_states, &zero);
+
+	return s ? walk_one(s, 0) : BH_REASON_BAD_TABLE;
+}
+
+/* The user registers of the current task into s, from the tick's own registers if it hit user mode. */
+static __always_inline int load_registers(struct bpf_perf_event_data *ctx, struct walk_state *s, bool user_mode)
+{
+	struct pt_regs regs;
+
+	if (user_mode) {
+		regs = *(struct pt_regs *)&ctx->regs;
+	} else {
+		const void *at;
+
+		if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs)) {
+			at = (const void *)bpf_task_pt_regs((void *)bpf_get_current_task_btf());
+		} else {
+			struct task_struct *task = (void *)bpf_get_current_task();
+
+			at = (const char *)BPF_CORE_READ(task, stack) + X86_THREAD_BYTES - sizeof(regs);
+		}
+		if (bpf_probe_read_kernel(&regs, sizeof(regs), at))
+			return BH_REASON_READ_FAULT;
+	}
+	s->gpr[0] = regs.rax;
+	s->gpr[1] = regs.rdx;
+	s->gpr[2] = regs.rcx;
+	s->gpr[3] = regs.rbx;
+	s->gpr[4] = regs.rsi;
+	s->gpr[5] = regs.rdi;
+	s->gpr[6] = s->fp = regs.rbp;
+	s->gpr[7] = s->sp = regs.rsp;
+	s->gpr[8] = regs.r8;
+	s->gpr[9] = regs.r9;
+	s->gpr[10] = regs.r10;
+	s->gpr[11] = regs.r11;
+	s->gpr[12] = regs.r12;
+	s->gpr[13] = regs.r13;
+	s->gpr[14] = regs.r14;
+	s->gpr[15] = regs.r15;
+	s->pc = regs.rip;
+	return regs.cs == X86_USER_CODE_SEGMENT ? WALK_GO_ON : BH_REASON_COMPAT;
+}
+
+/* The process's entry in the table: its mappings into s, its sequence number out. */
+static __always_inline int find_process(struct walk_state *s, __u32 tgid, struct bh_process **found, __u32 *sequence)
+{
+	__u32 zero = 0;
+	struct bh_process_table *table = bpf_map_lookup_elem(&processes, &zero);
+
+	if (!table)
+		return BH_REASON_BAD_TABLE;
+	__u32 slot = bh_process_hash(tgid);
+
+	for (int i = 0; i < BH_PROCESS_PROBES; i++) {
+		struct bh_process *p = &table->slots[(slot + i) & ((1 << BH_PROCESSES_BITS) - 1)];
+
+		if (p->tgid != tgid)
+			continue;
+		*sequence = *(volatile __u32 *)&p->sequence;
+		s->mapping_slab = p->mapping_slab;
+		s->mapping_offset = p->mapping_offset;
+		s->mapping_count = p->mapping_count;
+		*found = p;
+		return (*sequence & 1) ? BH_REASON_CHANGED : WALK_GO_ON;
+	}
+	return BH_REASON_NO_PROCESS;
+}
+
+static __always_inline int walk_user(struct walk_state *s, __u32 tgid)
+{
+	struct bh_process *process = NULL;
+	__u32 sequence = 0;
+	int end = find_process(s, tgid, &process, &sequence);
+
+	walk_start(s);
+	if (end != WALK_GO_ON) {
+		walk_note(s, walk_raw(s->pc));
+		return end;
+	}
+	for (int i = 0; i <= BH_USER_FRAMES_MAX; i++) {
+		end = walk_step(0);
+		if (end != WALK_GO_ON)
+			break;
+	}
+	if (process && *(volatile __u32 *)&process->sequence != sequence)
+		end = BH_REASON_CHANGED;
+	return end == WALK_GO_ON ? BH_REASON_TOO_DEEP : end;
+}
+
+static __always_inline bool burst_allows(__u32 tgid, __u64 now)
+{
+	__u64 second = now >> 30, fresh = second << 32 | 1;
+	__u64 *burst = bpf_map_lookup_elem(&bursts, &tgid);
+
+	if (!burst || *burst >> 32 != (second & 0xffffffff)) {
+		bpf_map_update_elem(&bursts, &tgid, &fresh, BPF_ANY);
+		return true;
+	}
+	if ((*burst & 0xffffffff) >= BH_DEFERRED_BURST)
+		return false;
+	(*burst)++;
+	return true;
+}
+
+/* Copy the stack page by page, so that its end costs only what lies behind it. */
+static __always_inline __u32 copy_stack(struct bh_deferred *d, __u64 sp)
+{
+	__u32 copied = 0;
+
+	for (int i = 0; i < BH_STACK_COPY_PAGES; i++) {
+		__u32 chunk = 4096 - ((sp + copied) & 4095);
+
+		if (copied > BH_STACK_COPY_BYTES - 4096 || chunk > 4096)
+			break;
+		if (bpf_probe_read_user(d->stack + copied, chunk, (const void *)(sp + copied)))
+			break;
+		copied += chunk;
+	}
+	return copied;
+}
+
+/* Hand the stack to the manager. false if that cannot be: the sample then goes its usual way, cut. */
+static __noinline bool defer(struct walk_state *s, struct bpf_perf_event_data *ctx, __u64 sp, __u64 fp, __u64 pc)
+{
+	__u32 zero = 0;
+	struct bh_deferred *d = bpf_map_lookup_elem(&deferred_scratch, &zero);
+
+	if (!d)
+		return false;
+	if (!burst_allows(s->header.tgid, s->header.time_ns)) {
+		count(BH_COUNTER_DEFERRED_LIMITED);
+		return false;
+	}
+	d->header = s->header;
+	d->header.user_count = 0;
+	__builtin_memcpy(d->registers.gpr, s->gpr, sizeof(s->gpr));
+	d->registers.gpr[BH_REG_RSP] = sp;
+	d->registers.gpr[BH_REG_RBP] = fp;
+	d->registers.rip = pc;
+	d->stack_start = sp;
+	d->reserved = 0;
+	__u32 kernel_bytes = 0;
+
+	if (want_kernel) {
+		long got = bpf_get_stack(ctx, d->kernel_frames, sizeof(d->kernel_frames), 0);
+
+		kernel_bytes = got > 0 ? got : 0;
+	}
+	d->header.kernel_count = kernel_bytes / 8;
+	d->copied = copy_stack(d, sp);
+	__u64 size = sizeof(*d) - sizeof(d->stack) + (d->copied & (2 * BH_STACK_COPY_BYTES - 1));
+
+	if (size > sizeof(*d))
+		return false;
+	if (bpf_ringbuf_output(&deferred, d, size, 0)) {
+		count(BH_COUNTER_DEFERRED_FULL);
+		return false;
+	}
+	count(BH_COUNTER_DEFERRED);
+	return true;
+}
+
+static __always_inline bool in_cgroup(void)
+{
+	return bpf_get_current_ancestor_cgroup_id(filter_cgroup_level) == filter_cgroup;
+}
+
+static __always_inline bool comm_matches(const char *comm)
+{
+	for (int i = 0; i < BH_COMM_BYTES; i++) {
+		if (comm[i] != filter_comm_name[i])
+			return false;
+		if (!comm[i])
+			break;
+	}
+	return true;
+}
+
+static __always_inline bool selected(__u32 tgid, __u32 tid, const char *comm)
+{
+	if (filter_targets && !bpf_map_lookup_elem(&targets, &tgid))
+		return false;
+	if (filter_tid && tid != filter_tid)
+		return false;
+	if (filter_cgroup && !in_cgroup())
+		return false;
+	if (filter_comm && !comm_matches(comm))
+		return false;
+	return true;
+}
+
+static __always_inline void fill_header(struct bh_sample *h, struct task_struct *task, __u64 id)
+{
+	h->time_ns = bpf_ktime_get_ns();
+	h->process_start_ns = BPF_CORE_READ(task, group_leader, start_boottime);
+	h->cgroup_id = bpf_get_current_cgroup_id();
+	h->tgid = id >> 32;
+	h->tid = (__u32)id;
+	h->cpu = bpf_get_smp_processor_id();
+	h->kernel_count = 0;
+	h->user_count = 0;
+	h->reason = BH_REASON_COMPLETE;
+	h->origin = BH_ORIGIN_CPU_CLOCK;
+}
+
+static __always_inline void submit(struct walk_state *s)
+{
+	__u64 frames = (__u64)s->header.user_count + s->header.kernel_count;
+	__u64 size = sizeof(s->header) + frames * 8;
+
+	if (size > sizeof(s->header) + sizeof(s->frames))
+		size = sizeof(s->header) + sizeof(s->frames);
+	__u64 flags = BPF_RB_NO_WAKEUP;
+
+	if (bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA) > wakeup_bytes)
+		flags = BPF_RB_FORCE_WAKEUP;
+	if (bpf_ringbuf_output(&samples, &s->header, size, flags))
+		count(BH_COUNTER_LOST_RING_FULL);
+}
+
+SEC("perf_event")
+int bulkhead_sample(struct bpf_perf_event_data *ctx)
+{
+	__u32 zero = 0;
+	__u64 id = bpf_get_current_pid_tgid();
+	struct walk_state *s = bpf_map_lookup_elem(&walk_states, &zero);
+
+	if (!s)
+		return 0;
+	if (!(__u32)id) {
+		count(BH_COUNTER_IDLE);
+		return 0;
+	}
+	bpf_get_current_comm(s->header.comm, sizeof(s->header.comm));
+	if (!selected(id >> 32, (__u32)id, s->header.comm)) {
+		count(BH_COUNTER_FILTERED);
+		return 0;
+	}
+	count(BH_COUNTER_TAKEN);
+	struct task_struct *task = (void *)bpf_get_current_task();
+	bool user_mode = (ctx->regs.cs & 3) == 3;
+	bool kernel_thread = BPF_CORE_READ(task, flags) & KERNEL_THREAD_FLAG;
+
+	fill_header(&s->header, task, id);
+	if (want_user && !kernel_thread) {
+		int end = load_registers(ctx, s, user_mode);
+
+		s->frame_count = 0;
+		if (end == WALK_GO_ON) {
+			__u64 sp = s->sp, fp = s->fp, pc = s->pc;
+
+			end = walk_user(s, id >> 32);
+			if (walk_may_defer(end) && defer(s, ctx, sp, fp, pc))
+				return 0;
+		}
+		s->header.reason = end;
+		s->header.user_count = s->frame_count;
+	}
+	if (want_kernel && !user_mode) {
+		__u64 at = s->header.user_count;
+
+		if (at <= BH_USER_FRAMES_MAX) {
+			long got = bpf_get_stack(ctx, &s->frames[at], BH_KERNEL_FRAMES_MAX * 8, 0);
+
+			s->header.kernel_count = got > 0 ? (__u64)got / 8 : 0;
+		}
+	}
+	submit(s);
+	return 0;
+}

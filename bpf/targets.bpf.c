@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Keeps `targets` to a process and all that it starts: loaded only for a filter by command. */
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include "bpf/kernel.h"
+#include "bpf/maps.h"
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(bulkhead_fork, struct task_struct *parent, struct task_struct *child)
+{
+	__u32 from = parent->tgid, to = child->tgid;
+	__u8 one = 1;
+
+	if (from != to && bpf_map_lookup_elem(&targets, &from))
+		bpf_map_update_elem(&targets, &to, &one, BPF_ANY);
+	return 0;
+}
+
+/* The leader's last word; threads that outlive it are rare, and their samples then go uncounted by the filter. */
+SEC("tp_btf/sched_process_free")
+int BPF_PROG(bulkhead_free, struct task_struct *task)
+{
+	__u32 tgid = task->tgid;
+
+	if (task->pid == task->tgid)
+		bpf_map_delete_elem(&targets, &tgid);
+	return 0;
+}

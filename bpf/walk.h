@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause OR Apache-2.0 */
+/*
+ * The walker: one step from a frame to its caller. The same source runs in the kernel on live stacks (sample.bpf.c) and in
+ * the manager on copied ones (deferred.c). Whoever includes it first defines
+ *
+ *	walk_slab(env, index)                  the bytes of a slab, or NULL
+ *	walk_module(env, slot)                 struct bh_module *, or NULL
+ *	walk_rule(env, number)                 struct bh_rule *, or NULL
+ *	walk_read(env, destination, bytes, address)   0, or not 0 if the memory cannot be read
+ *
+ * Searches are branch-free lower bounds: with a branch in them the verifier would follow each of 2^10 ways. `walk_below_or_equal`
+ * turns a comparison into a mask, and every offset is masked to the slab, so no bound has to be proved.
+ */
+#ifndef BPF_WALK_H
+#define BPF_WALK_H
+
+#include "bpf/shared.h"
+
+enum {
+	WALK_WINDOW_WORDS = 128,
+	WALK_GO_ON = -1,
+};
+
+struct walk_state {
+	uint64_t pc, sp, fp;
+	uint64_t gpr[16];     /* by DWARF number; only while registers_known */
+	uint32_t registers_known; /* the frame was interrupted, not called: all registers are those of the frame */
+	uint32_t mapping_slab, mapping_offset, mapping_count;
+	uint32_t frame_count;
+	uint32_t reserved;
+	struct bh_mapping last; /* the mapping of the frame before */
+	uint64_t window_start;
+	uint64_t window[WALK_WINDOW_WORDS]; /* a copy of the stack from window_start on */
+	/* The record under construction: what goes into the ring is one piece from here on. */
+	struct bh_sample header;
+	uint64_t frames[BH_FRAMES_ROOM];
+};
+
+static __always_inline void walk_start(struct walk_state *s)
+{
+	s->frame_count = 0;
+	s->registers_known = 1;
+	s->last.start = 1;
+	s->last.end = 0;
+	s->window_start = ~0ull >> 1;
+}
+
+/* All ones if a <= b, else 0. Both are below 2^63. */
+static __always_inline uint64_t walk_below_or_equal(uint64_t a, uint64_t b)
+{
+	return (uint64_t)((int64_t)(a - b - 1) >> 63);
+}
+
+static __always_inline uint64_t walk_in_slab(uint64_t offset, uint64_t align)
+{
+	return offset & (BH_SLAB_BYTES - 1) & ~(align - 1);
+}
+
+/* The mapping of `pc` into s->last. */
+static __always_inline int walk_find_mapping(struct walk_state *s, WALK_ENV env, uint64_t pc)
+{
+	const uint8_t *slab = walk_slab(env, s->mapping_slab);
+	if (!slab)
+		return BH_REASON_BAD_TABLE;
+	uint64_t count = s->mapping_count & ((1 << BH_PROCESS_MAPPINGS_BITS) - 1);
+	uint64_t base = 0;
+
+	for (int i = 0; i < BH_PROCESS_MAPPINGS_BITS; i++) {
+		uint64_t half = count >> 1;
+		uint64_t at = walk_in_slab(s->mapping_offset + (base + half) * sizeof(struct bh_mapping),
+					   sizeof(struct bh_mapping));
+
+		base += half & walk_below_or_equal(*(const uint64_t *)(slab + at), pc);
+		count -= half;
+	}
+	uint64_t at = walk_in_slab(s->mapping_offset + base * sizeof(struct bh_mapping),
+				   sizeof(struct bh_mapping));
+	s->last = *(const struct bh_mapping *)(slab + at);
+	if (pc < s->last.start || pc >= s->last.end)
+		return BH_REASON_NO_MAPPING;
+	return WALK_GO_ON;
+}
+
+/* The rule number for file offset `offset` of a module that is ready. 0 (frame pointers) outside of its pages. */
+static __always_inline int walk_find_rule(const struct bh_module *module, WALK_ENV env,
+					  uint64_t offset, uint32_t *rule)
+{
+	uint64_t page = (offset >> BH_PAGE_BITS) - module->first_page;
+
+	*rule = 0;
+	if (page >= module->page_count)
+		return WALK_GO_ON;
+	const uint8_t *slab = walk_slab(env, module->page_slab);
+	if (!slab)
+		return BH_REASON_BAD_TABLE;
+	const struct bh_page *entry =
+		(const void *)(slab + walk_in_slab(module->page_offset + page * sizeof(*entry), sizeof(*entry)));
+	uint64_t count = entry->count, first = entry->offset;
+	if (entry->slab != module->page_slab) {
+		slab = walk_slab(env, entry->slab);
+		if (!slab)
+			return BH_REASON_BAD_TABLE;
+	}
+	uint64_t key = offset & ((1 << BH_PAGE_BITS) - 1), base = 0;
+
+	for (int i = 0; i < BH_PAGE_DELTAS_BITS; i++) {
+		uint64_t half = count >> 1;
+		uint64_t at = walk_in_slab(first + (base + half) * sizeof(struct bh_delta),
+					   sizeof(struct bh_delta));
+
+		base += half & walk_below_or_equal(*(const uint16_t *)(slab + at), key);
+		count -= half;
+	}
+	uint64_t at = walk_in_slab(first + base * sizeof(struct bh_delta), sizeof(struct bh_delta));
+	*rule = ((const struct bh_delta *)(slab + at))->rule;
+	return WALK_GO_ON;
+}
+
+/* A word of the stack, out of the window if it is there, else the window moves so that it begins at `near` (the frame's stack pointer). */
+static __always_inline int walk_read_stack(struct walk_state *s, WALK_ENV env, uint64_t near,
+					   uint64_t address, uint64_t *value)
+{
+	const uint64_t reach = (WALK_WINDOW_WORDS - 1) * 8;
+	uint64_t distance = address - s->window_start;
+
+	if (distance > reach || (distance & 7)) {
+		uint64_t start = near & ~7ull;
+
+		if (address - start > reach)
+			start = address & ~7ull;
+		if (address & 7)
+			return walk_read(env, value, 8, address) ? BH_REASON_READ_FAULT : WALK_GO_ON;
+		if (walk_read(env, s->window, sizeof(s->window), start)) {
+			/* Near the end of the stack's mapping: only what is needed. */
+			s->window_start = ~0ull >> 1;
+			return walk_read(env, value, 8, address) ? BH_REASON_READ_FAULT : WALK_GO_ON;
+		}
+		s->window_start = start;
+		distance = address - start;
+	}
+	*value = s->window[(distance >> 3) & (WALK_WINDOW_WORDS - 1)];
+	return WALK_GO_ON;
+}
+
+/*
+ * A signal frame: rsp is at the ucontext that the kernel pushed (struct ucontext of the x86-64 ABI: uc_mcontext at 40, its registers
+ * r8 - r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip). All registers of the interrupted frame are there.
+ */
+static __always_inline int walk_signal_frame(struct walk_state *s, WALK_ENV env)
+{
+	uint64_t saved[17];
+
+	if (walk_read(env, saved, sizeof(saved), s->sp + 40))
+		return BH_REASON_READ_FAULT;
+	for (int i = 0; i < 8; i++)
+		s->gpr[8 + i] = saved[i];
+	s->gpr[BH_REG_RDI] = saved[8];
+	s->gpr[BH_REG_RSI] = saved[9];
+	s->gpr[BH_REG_RBP] = saved[10];
+	s->gpr[BH_REG_RBX] = saved[11];
+	s->gpr[BH_REG_RDX] = saved[12];
+	s->gpr[BH_REG_RAX] = saved[13];
+	s->gpr[BH_REG_RCX] = saved[14];
+	s->gpr[BH_REG_RSP] = saved[15];
+	s->registers_known = 1;
+	s->fp = saved[10];
+	s->sp = saved[15];
+	s->pc = saved[16];
+	return s->pc ? WALK_GO_ON : BH_REASON_COMPLETE;
+}
+
+/* The base of a CFA: rsp and rbp always, another register only in a frame that was interrupted. */
+static __always_inline int walk_register(const struct walk_state *s, uint32_t number, uint64_t *value)
+{
+	if (number == BH_REG_RSP)
+		*value = s->sp;
+	else if (number == BH_REG_RBP)
+		*value = s->fp;
+	else if (s->registers_known)
+		*value = s->gpr[number & 15];
+	else
+		return BH_REASON_REGISTER_LOST;
+	return WALK_GO_ON;
+}
+
+static __always_inline int walk_find_cfa(struct walk_state *s, WALK_ENV env,
+					 const struct bh_rule *rule, uint64_t *cfa)
+{
+	uint64_t base = 0;
+	int end;
+
+	switch (rule->kind) {
+	case BH_RULE_SP:
+	case BH_RULE_RA_REGISTER:
+		*cfa = s->sp + (int64_t)rule->cfa;
+		return WALK_GO_ON;
+	case BH_RULE_FP:
+		*cfa = s->fp + (int64_t)rule->cfa;
+		return WALK_GO_ON;
+	case BH_RULE_FRAME_POINTER:
+		/* Zero ends a chain of frame pointers: whoever starts a thread pushes it. */
+		*cfa = s->fp + 16;
+		if (!s->fp)
+			return s->frame_count > 1 ? BH_REASON_COMPLETE : BH_REASON_NO_RULE;
+		return WALK_GO_ON;
+	case BH_RULE_PLT:
+		*cfa = s->sp + (int64_t)rule->cfa + ((s->pc & 15) >= (uint64_t)(int64_t)rule->extra ? 8 : 0);
+		return WALK_GO_ON;
+	case BH_RULE_REGISTER:
+		end = walk_register(s, rule->reg, &base);
+		if (end != WALK_GO_ON)
+			return end;
+		*cfa = base + (int64_t)rule->cfa;
+		return WALK_GO_ON;
+	case BH_RULE_DEREF:
+		end = walk_register(s, rule->reg, &base);
+		if (end != WALK_GO_ON)
+			return end;
+		end = walk_read_stack(s, env, s->sp, base + (int64_t)rule->cfa, cfa);
+		*cfa += (int64_t)rule->extra;
+		return end;
+	default:
+		return BH_REASON_NO_RULE;
+	}
+}
+
+/* From a frame to its caller by `rule`. */
+static __always_inline int walk_apply(struct walk_state *s, WALK_ENV env, const struct bh_rule *rule)
+{
+	uint64_t cfa = 0, ra = 0, fp = s->fp;
+	int end = walk_find_cfa(s, env, rule, &cfa);
+
+	if (end != WALK_GO_ON)
+		return end;
+	/* The stack only grows towards its begin; a leaf without a frame may have CFA = rsp + 8. */
+	if (cfa <= s->sp)
+		return BH_REASON_BAD_CFA;
+	if (rule->kind == BH_RULE_RA_REGISTER)
+		end = walk_register(s, rule->reg, &ra);
+	else
+		end = walk_read_stack(s, env, s->sp, cfa - 8, &ra);
+	if (end != WALK_GO_ON)
+		return end;
+	if (rule->kind == BH_RULE_FRAME_POINTER)
+		end = walk_read_stack(s, env, s->sp, s->fp, &fp);
+	else if (rule->fp_kind == BH_FP_CFA)
+		end = walk_read_stack(s, env, s->sp, cfa + (int64_t)rule->fp, &fp);
+	else if (rule->fp_kind == BH_FP_REGISTER)
+		end = walk_read_stack(s, env, s->sp, s->fp + (int64_t)rule->fp, &fp);
+	else if (rule->fp_kind == BH_FP_LOST)
+		fp = 0;
+	if (end != WALK_GO_ON)
+		return end;
+	s->fp = fp;
+	s->sp = cfa;
+	s->pc = ra;
+	s->registers_known = 0;
+	/* A return address of zero: the outermost frame of hand-made stacks. */
+	return ra ? WALK_GO_ON : BH_REASON_COMPLETE;
+}
+
+/* Not more than 48 bits, whatever a register held: above them, kernel addresses look the same. */
+static __always_inline uint64_t walk_raw(uint64_t pc)
+{
+	return BH_FRAME_RAW | (pc & ((1ull << 48) - 1));
+}
+
+static __always_inline void walk_note(struct walk_state *s, uint64_t frame)
+{
+	s->frames[s->frame_count & (BH_USER_FRAMES_MAX - 1)] = frame;
+	s->frame_count++;
+}
+
+/* Note the frame at s->pc and go to its caller. WALK_GO_ON, or how the stack ended. */
+static __always_inline int walk_one(struct walk_state *s, WALK_ENV env)
+{
+	uint64_t pc = s->pc - !s->registers_known; /* a return address may lie after its function's end */
+	uint32_t number = 0;
+	int end;
+
+	if (s->frame_count >= BH_USER_FRAMES_MAX)
+		return BH_REASON_TOO_DEEP;
+	if (pc < s->last.start || pc >= s->last.end) {
+		end = walk_find_mapping(s, env, pc);
+		if (end != WALK_GO_ON) {
+			if (s->frame_count == 0)
+				walk_note(s, walk_raw(pc));
+			return end;
+		}
+	}
+	const struct bh_module *module = walk_module(env, s->last.slot);
+	if (!module)
+		return BH_REASON_BAD_TABLE;
+	uint64_t offset = pc - s->last.bias;
+
+	walk_note(s, s->last.number ? (uint64_t)s->last.number << BH_FRAME_OFFSET_BITS |
+					      (offset & BH_FRAME_OFFSET_MASK)
+				    : walk_raw(pc));
+	if (module->number != s->last.number)
+		return BH_REASON_CHANGED;
+	if (module->state == BH_MODULE_PENDING)
+		return BH_REASON_NO_TABLE;
+	if (module->state == BH_MODULE_READY) {
+		end = walk_find_rule(module, env, offset, &number);
+		if (end != WALK_GO_ON)
+			return end;
+	}
+	const struct bh_rule *rule = walk_rule(env, number);
+	if (!rule)
+		return BH_REASON_BAD_TABLE;
+	if (rule->kind == BH_RULE_END)
+		return BH_REASON_COMPLETE;
+	if (rule->kind == BH_RULE_SIGNAL)
+		return walk_signal_frame(s, env);
+	return walk_apply(s, env, rule);
+}
+
+/* A stack whose process, mapping or table was missing may be complete once the manager has caught up. */
+static __always_inline int walk_may_defer(int reason)
+{
+	return reason == BH_REASON_NO_PROCESS || reason == BH_REASON_NO_MAPPING ||
+	       reason == BH_REASON_NO_TABLE || reason == BH_REASON_CHANGED;
+}
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/options.h"
+#include "cli/record.h"
+#include "common/exit_status.h"
+#include "common/log.h"
+
+static const struct {
+	const char *name;
+	int (*run)(int argc, char **argv);
+} commands[] = {
+	{"record", record_main},
+	{"report", report_main},
+};
+
+int main(int argc, char **argv)
+{
+	log_init("bulkhead");
+	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))) {
+		options_usage();
+		return STATUS_DONE;
+	}
+	if (argc > 1 && !strcmp(argv[1], "--version")) {
+		puts("bulkhead " BULKHEAD_VERSION);
+		return STATUS_DONE;
+	}
+	for (size_t i = 0; argc > 1 && i < sizeof(commands) / sizeof(commands[0]); i++) {
+		if (!strcmp(argv[1], commands[i].name))
+			return commands[i].run(argc - 1, argv + 1);
+	}
+	fprintf(stderr, argc > 1 ? "bulkhead: unknown command: %s; see bulkhead --help\n" : "bulkhead: no command%s; see bulkhead --help\n",
+		argc > 1 ? argv[1] : "");
+	return STATUS_USAGE;
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `bulkhead report`: a recording converted by the exporter, in its sandbox, since the recording may have come from anyone. This process opens files and
+ * starts it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/options.h"
+#include "cli/record.h"
+#include "cli/roles.h"
+#include "common/exit_status.h"
+
+struct report_options {
+	const char *input;
+	struct output outputs[LIMIT_OUTPUTS];
+	unsigned int output_count;
+};
+
+static int report_usage(const char *what)
+{
+	fprintf(stderr, "bulkhead: %s; see bulkhead --help\n", what);
+	return STATUS_USAGE;
+}
+
+static int report_add_output(struct report_options *o, const char *path, const char *format)
+{
+	if (!format)
+		format = strcmp(path, "-") ? options_format_of(path) : "tree";
+	if (!format)
+		return report_usage("the name of an output does not tell its format (--format does)");
+	if (o->output_count == LIMIT_OUTPUTS)
+		return report_usage("too many outputs");
+	o->outputs[o->output_count++] = (struct output){.path = path, .format = format, .fd = -1};
+	return STATUS_DONE;
+}
+
+static int report_parse(int argc, char **argv, struct report_options *o)
+{
+	static const struct option options[] = {
+		{"output", required_argument, NULL, 'o'},
+		{"format", required_argument, NULL, 'f'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
+	};
+	const char *format = NULL;
+	int c, status = STATUS_DONE;
+
+	*o = (struct report_options){0};
+	opterr = 0;
+	while (!status && (c = getopt_long(argc, argv, ":o:h", options, NULL)) != -1) {
+		if (c == 'o')
+			status = report_add_output(o, optarg, format);
+		else if (c == 'f' && options_format_known(optarg))
+			format = optarg;
+		else if (c == 'f')
+			status = report_usage("unknown format");
+		else if (c == 'h')
+			return -1;
+		else
+			status = report_usage("unknown option, or one without its argument");
+	}
+	if (status)
+		return status;
+	if (argc - optind != 1)
+		return report_usage("one recording is converted: bulkhead report RECORDING.otlp -o FILE");
+	o->input = argv[optind];
+	if (!o->output_count)
+		return report_usage("no output: -o FILE, or -o - for a tree");
+	return STATUS_DONE;
+}
+
+static void __attribute__((noreturn)) report_exec(int in, int out, const char *format)
+{
+	char program[PATH_MAX], uid[16];
+
+	snprintf(uid, sizeof(uid), "%u",
+		 (unsigned int)(geteuid() ? geteuid() : roles_pick_uid(role_names[ROLE_EXPORTER].user, ROLE_EXPORTER)));
+	roles_program_path("bulkhead-exporter", program, sizeof(program));
+	dup2(in, STDIN_FILENO);
+	dup2(out, STDOUT_FILENO);
+	execl(program, "bulkhead-exporter", "--convert", format, uid, (char *)NULL);
+	fprintf(stderr, "bulkhead: cannot start %s: %s\n", program, strerror(errno));
+	_exit(STATUS_FAILED);
+}
+
+static int report_convert(const struct report_options *o, const struct output *output)
+{
+	int in = open(o->input, O_RDONLY | O_CLOEXEC), wait_status;
+
+	if (in < 0) {
+		fprintf(stderr, "bulkhead: cannot read %s: %s\n", o->input, strerror(errno));
+		return STATUS_FAILED;
+	}
+	int out = strcmp(output->path, "-") ? open(output->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644) :
+					      fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	if (out < 0) {
+		fprintf(stderr, "bulkhead: cannot write %s: %s\n", output->path, strerror(errno));
+		close(in);
+		return STATUS_FAILED;
+	}
+	pid_t pid = fork();
+	if (pid == 0)
+		report_exec(in, out, output->format);
+	close(in);
+	close(out);
+	if (pid < 0 || waitpid(pid, &wait_status, 0) < 0)
+		return STATUS_FAILED;
+	if (WIFSIGNALED(wait_status))
+		fprintf(stderr, "bulkhead: the converter was killed: signal=%d\n", WTERMSIG(wait_status));
+	return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : STATUS_FAILED;
+}
+
+int report_main(int argc, char **argv)
+{
+	struct report_options options;
+	int status = report_parse(argc, argv, &options);
+
+	if (status < 0) {
+		options_usage();
+		return STATUS_DONE;
+	}
+	for (unsigned int i = 0; i < options.output_count && !status; i++)
+		status = report_convert(&options, &options.outputs[i]);
+	return status;
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/roles.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/exit_status.h"
+#include "common/log.h"
+
+enum {
+	DYNAMIC_UID_FIRST = 61184, /* systemd's DynamicUser range, 61184 - 65519: no distribution gives these to anyone for good */
+	DYNAMIC_UID_LAST = 65519,
+	STOP_POLLS = 100,
+	STOP_POLL_NS = 10000000,
+};
+
+static const char *const programs[ROLE_COUNT] = {
+	[ROLE_LOADER] = "bulkhead-loader",	 [ROLE_MANAGER] = "bulkhead-unwinder-mgr", [ROLE_OPENER] = "bulkhead-opener",
+	[ROLE_WORKER] = "bulkhead-symbolizer",	 [ROLE_EXPORTER] = "bulkhead-exporter",
+};
+
+uid_t roles_pick_uid(const char *user, unsigned int index)
+{
+	const struct passwd *known = user[0] ? getpwnam(user) : NULL;
+
+	if (known && known->pw_uid)
+		return known->pw_uid;
+	/* Spread by pid, so that two recordings at once do not share uids. */
+	uid_t uid = DYNAMIC_UID_FIRST + (uid_t)((unsigned int)getpid() * 8 + index) % (DYNAMIC_UID_LAST - DYNAMIC_UID_FIRST - 8);
+	while (getpwuid(uid) && uid < DYNAMIC_UID_LAST)
+		uid++;
+	return uid;
+}
+
+void roles_program_path(const char *name, char *path, size_t size)
+{
+	ssize_t n = readlink("/proc/self/exe", path, size - 1);
+
+	path[n > 0 ? n : 0] = 0;
+	char *slash = strrchr(path, '/');
+	const size_t used = slash ? (size_t)(slash + 1 - path) : 0;
+	snprintf(path + used, size - used, "%s", name);
+}
+
+static int roles_make_run_dir(struct roles *roles)
+{
+	char path[128];
+
+	snprintf(roles->run_dir, sizeof(roles->run_dir), "/run/bulkhead-XXXXXX");
+	if (!mkdtemp(roles->run_dir)) {
+		int r = -errno;
+
+		roles->run_dir[0] = 0;
+		return r;
+	}
+	/* Others may pass through, to a socket that turns strangers away, but not look around. */
+	if (chmod(roles->run_dir, 0711) < 0)
+		return -errno;
+	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++) {
+		snprintf(path, sizeof(path), "%s/%s", roles->run_dir, role_names[role].directory);
+		if (mkdir(path, 0711) < 0 || chown(path, roles->uids.uid[role], (gid_t)roles->uids.uid[role]) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+void roles_remove_run_dir(struct roles *roles)
+{
+	char path[128];
+
+	if (!roles->run_dir[0])
+		return;
+	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++) {
+		snprintf(path, sizeof(path), "%s/%s/sock", roles->run_dir, role_names[role].directory);
+		unlink(path);
+		*strrchr(path, '/') = 0;
+		rmdir(path);
+	}
+	rmdir(roles->run_dir);
+	roles->run_dir[0] = 0;
+}
+
+/* In the child: nothing of the caller's but stderr. */
+static void __attribute__((noreturn)) roles_exec(const char *program, char *const argv[])
+{
+	const int null = open("/dev/null", O_RDWR);
+	sigset_t none;
+
+	if (null >= 0) {
+		dup2(null, STDIN_FILENO);
+		dup2(null, STDOUT_FILENO);
+		if (null > STDERR_FILENO)
+			close(null);
+	}
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	execv(program, argv);
+	fprintf(stderr, "bulkhead: cannot start %s: %s\n", program, strerror(errno));
+	_exit(STATUS_FAILED);
+}
+
+static int roles_spawn(struct roles *roles, enum role role)
+{
+	char program[PATH_MAX], uids[128];
+	size_t used = 0;
+
+	for (int i = 0; i < ROLE_COUNT; i++)
+		used += (size_t)snprintf(uids + used, sizeof(uids) - used, "%s%u", i ? "," : "", (unsigned int)roles->uids.uid[i]);
+	roles_program_path(programs[role], program, sizeof(program));
+	char *argv[] = {(char *)(uintptr_t)programs[role], (char *)(uintptr_t)"--run-dir", roles->run_dir, (char *)(uintptr_t)"--uids", uids, NULL};
+	pid_t pid = fork();
+	if (pid == 0)
+		roles_exec(program, argv);
+	if (pid < 0)
+		return -errno;
+	roles->children[role].pid = roles->children[role].started = pid;
+	return 0;
+}
+
+enum role roles_reap(struct roles *roles)
+{
+	for (int role = 0; role < ROLE_COUNT; role++) {
+		struct role_child *child = &roles->children[role];
+
+		if (child->pid && wait4(child->pid, &child->wait_status, WNOHANG, &child->usage) == child->pid) {
+			child->pid = 0;
+			return (enum role)role;
+		}
+	}
+	return ROLE_COUNT;
+}
+
+/* How a role ended, as our own exit status. */
+static int roles_status_of(const struct role_child *child)
+{
+	if (WIFEXITED(child->wait_status) && WEXITSTATUS(child->wait_status))
+		return WEXITSTATUS(child->wait_status);
+	return STATUS_FAILED;
+}
+
+static int roles_connect(struct roles *roles, enum role role)
+{
+	for (int waited_ms = 0; waited_ms < LIMIT_CONNECT_MS; waited_ms += 50) {
+		int r = peer_connect(&roles->peers[role], roles->run_dir, ROLE_CLI, role, &roles->uids, 50);
+
+		if (r == 0)
+			return STATUS_DONE;
+		enum role ended = roles_reap(roles);
+		if (ended != ROLE_COUNT)
+			return roles_status_of(&roles->children[ended]);
+		if (r != -ETIMEDOUT) {
+			log_error("cannot reach a role: role=%s error=%s", role_names[role].process, strerror(-r));
+			return STATUS_FAILED;
+		}
+	}
+	log_error("a role did not start: role=%s", role_names[role].process);
+	return STATUS_FAILED;
+}
+
+int roles_start(struct roles *roles)
+{
+	*roles = (struct roles){0};
+	for (int role = 0; role < ROLE_COUNT; role++) {
+		roles->peers[role].fd = -1;
+		roles->uids.uid[role] = role == ROLE_CLI ? geteuid() : roles_pick_uid(role_names[role].user, (unsigned int)role);
+	}
+	int r = roles_make_run_dir(roles);
+	for (int role = ROLE_CLI + 1; role < ROLE_COUNT && !r; role++)
+		r = roles_spawn(roles, (enum role)role);
+	if (r < 0) {
+		log_error("cannot start the roles: dir=%s error=%s", roles->run_dir, strerror(-r));
+		return STATUS_FAILED;
+	}
+	int status = STATUS_DONE;
+	for (int role = ROLE_CLI + 1; role < ROLE_COUNT && !status; role++)
+		status = roles_connect(roles, (enum role)role);
+	return status;
+}
+
+static void role_measure(struct role_child *child)
+{
+	char path[64], line[256];
+	unsigned long kib;
+
+	snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", child->pid);
+	_cleanup_fclose_ FILE *f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		const char *value = strchr(line, ':');
+
+		kib = value ? strtoul(value + 1, NULL, 10) : 0;
+		if (!strncmp(line, "Rss:", 4))
+			child->rss_bytes = kib << 10;
+		else if (!strncmp(line, "Pss:", 4))
+			child->pss_bytes = kib << 10;
+	}
+}
+
+void roles_measure(struct roles *roles)
+{
+	for (int role = 0; role < ROLE_COUNT; role++) {
+		if (roles->children[role].pid)
+			role_measure(&roles->children[role]);
+	}
+}
+
+static bool roles_any_left(struct roles *roles)
+{
+	while (roles_reap(roles) != ROLE_COUNT)
+		;
+	for (int role = 0; role < ROLE_COUNT; role++) {
+		if (roles->children[role].pid)
+			return true;
+	}
+	return false;
+}
+
+void roles_stop(struct roles *roles)
+{
+	for (int role = 0; role < ROLE_COUNT; role++)
+		peer_close(&roles->peers[role]);
+	roles_remove_run_dir(roles);
+	for (int i = 0; i < STOP_POLLS && roles_any_left(roles); i++)
+		nanosleep(&(struct timespec){.tv_nsec = STOP_POLL_NS}, NULL);
+	for (int role = 0; role < ROLE_COUNT; role++) {
+		struct role_child *child = &roles->children[role];
+
+		if (!child->pid)
+			continue;
+		kill(child->pid, SIGKILL);
+		wait4(child->pid, &child->wait_status, 0, &child->usage);
+		child->pid = 0;
+	}
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The roles as the CLI's children: their uids, their run directory, their processes. */
+#ifndef CLI_ROLES_H
+#define CLI_ROLES_H
+
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include "ipc/peer.h"
+
+struct role_child {
+	pid_t pid; /* 0: not running */
+	pid_t started; /* the same, kept after its end */
+	int wait_status;
+	struct rusage usage;
+	uint64_t rss_bytes, pss_bytes; /* when it was last looked at */
+};
+
+struct roles {
+	char run_dir[64]; /* "" once it is removed */
+	struct peer_uids uids;
+	struct role_child children[ROLE_COUNT];
+	struct peer peers[ROLE_COUNT];
+};
+
+/* Start all roles and connect to each. 0, or an exit status: that of the role that failed, which has said why. */
+int roles_start(struct roles *roles);
+
+/* The sockets are connected: names are not needed any more, and nothing can be left behind. */
+void roles_remove_run_dir(struct roles *roles);
+
+/* Resident and proportional memory of each, now. */
+void roles_measure(struct roles *roles);
+
+/* Collect children that ended. The role that did, or ROLE_COUNT. */
+enum role roles_reap(struct roles *roles);
+
+/* Hang up; whoever has not gone within a second is killed. */
+void roles_stop(struct roles *roles);
+
+/* A uid for a process that must be nobody: the user's if it exists, else one that nobody has, out of systemd's dynamic range. */
+uid_t roles_pick_uid(const char *user, unsigned int index);
+
+/* The program beside this one. */
+void roles_program_path(const char *name, char *path, size_t size);
+
+#endif

@@ -1,0 +1,35 @@
+# bulkhead_library(NAME SOURCES...): a static library with the project's flags.
+function(bulkhead_library name)
+	add_library(${name} STATIC ${ARGN})
+	target_link_libraries(${name} PUBLIC bulkhead_flags)
+endfunction()
+
+# bulkhead_executable(NAME SOURCES...)
+function(bulkhead_executable name)
+	add_executable(${name} ${ARGN})
+	target_link_libraries(${name} PRIVATE bulkhead_flags)
+endfunction()
+
+# bulkhead_unit_test(NAME SOURCES... LIBS...): a Criterion program, run by ctest under "unit.NAME".
+function(bulkhead_unit_test name)
+	cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
+	add_executable(unit_${name} ${ARG_SOURCES})
+	target_link_libraries(unit_${name} PRIVATE bulkhead_flags ${ARG_LIBS} criterion)
+	target_compile_options(unit_${name} PRIVATE -Wno-missing-prototypes -Wno-conversion)
+	add_test(NAME unit.${name} COMMAND unit_${name} --short-filename)
+	set_tests_properties(unit.${name} PROPERTIES LABELS unit)
+endfunction()
+
+# bulkhead_fuzzer(NAME SOURCES... LIBS...): a libFuzzer program; ctest runs it for FUZZ_SECONDS over its
+# corpus tests/fuzz/corpus/NAME.
+set(FUZZ_SECONDS 60 CACHE STRING "seconds that ctest gives each fuzzer")
+function(bulkhead_fuzzer name)
+	cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
+	add_executable(fuzz_${name} ${ARG_SOURCES})
+	target_link_libraries(fuzz_${name} PRIVATE bulkhead_flags ${ARG_LIBS})
+	target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+	file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/corpus/${name})
+	add_test(NAME fuzz.${name} COMMAND fuzz_${name} -max_total_time=${FUZZ_SECONDS} -max_len=65536
+		-rss_limit_mb=512 -timeout=10 ${CMAKE_BINARY_DIR}/corpus/${name} ${CMAKE_SOURCE_DIR}/tests/fuzz/corpus/${name})
+	set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz)
+endfunction()

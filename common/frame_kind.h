@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef COMMON_FRAME_KIND_H
+#define COMMON_FRAME_KIND_H
+
+enum frame_kind {
+#define FRAME_KIND(id, name) FRAME_KIND_##id,
+#include "common/frame_kinds.def"
+#undef FRAME_KIND
+	FRAME_KIND_COUNT
+};
+
+static const char *const frame_kind_names[FRAME_KIND_COUNT] __attribute__((unused)) = {
+#define FRAME_KIND(id, name) name,
+#include "common/frame_kinds.def"
+#undef FRAME_KIND
+};
+
+#endif

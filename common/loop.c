@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/loop.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+
+int loop_init(struct loop *loop)
+{
+	*loop = (struct loop){.tick_ms = -1};
+	loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	return loop->epoll_fd < 0 ? -errno : 0;
+}
+
+void loop_fini(struct loop *loop)
+{
+	for (unsigned int i = 0; i < loop->source_count; i++)
+		free(loop->sources[i]);
+	if (loop->epoll_fd >= 0)
+		close(loop->epoll_fd);
+	loop->epoll_fd = -1;
+}
+
+int loop_add(struct loop *loop, int fd, uint32_t events, loop_fn fn, void *context)
+{
+	if (loop->source_count == LOOP_SOURCES_MAX)
+		return -ENOSPC;
+	struct loop_source *source = malloc(sizeof(*source));
+	if (!source)
+		return -ENOMEM;
+	*source = (struct loop_source){.fd = fd, .fn = fn, .context = context};
+	struct epoll_event event = {.events = events, .data.ptr = source};
+	if (epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0) {
+		int r = -errno;
+
+		free(source);
+		return r;
+	}
+	loop->sources[loop->source_count++] = source;
+	return 0;
+}
+
+static struct loop_source *loop_find(struct loop *loop, int fd)
+{
+	for (unsigned int i = 0; i < loop->source_count; i++) {
+		if (loop->sources[i]->fd == fd)
+			return loop->sources[i];
+	}
+	return NULL;
+}
+
+int loop_modify(struct loop *loop, int fd, uint32_t events)
+{
+	struct epoll_event event = {.events = events, .data.ptr = loop_find(loop, fd)};
+
+	if (!event.data.ptr)
+		return -ENOENT;
+	return epoll_ctl(loop->epoll_fd, EPOLL_CTL_MOD, fd, &event) < 0 ? -errno : 0;
+}
+
+/* The source is kept, without a function, until the loop ends: an event for it may already have been fetched. */
+void loop_remove(struct loop *loop, int fd)
+{
+	struct loop_source *source = loop_find(loop, fd);
+
+	if (!source)
+		return;
+	epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+	source->fn = NULL;
+	source->fd = -1;
+}
+
+void loop_set_tick(struct loop *loop, int ms, loop_fn fn, void *context)
+{
+	loop->tick_ms = ms;
+	loop->tick = fn;
+	loop->tick_context = context;
+}
+
+static int loop_wait(const struct loop *loop, uint64_t next_tick_ns, struct epoll_event *events, int room)
+{
+	int timeout = -1;
+
+	if (loop->tick) {
+		uint64_t now = clock_monotonic_ns();
+
+		timeout = next_tick_ns <= now ? 0 : (int)((next_tick_ns - now + 999999) / 1000000);
+	}
+	int n = epoll_wait(loop->epoll_fd, events, room, timeout);
+
+	return n < 0 ? -errno : n;
+}
+
+int loop_run(struct loop *loop)
+{
+	struct epoll_event events[32];
+	uint64_t next_tick_ns = clock_monotonic_ns();
+
+	while (!loop->stopped) {
+		int n = loop_wait(loop, next_tick_ns, events, 32);
+
+		if (n < 0 && n != -EINTR)
+			return n;
+		for (int i = 0; i < n && !loop->stopped; i++) {
+			struct loop_source *source = events[i].data.ptr;
+
+			if (source->fn)
+				source->fn(source->context, events[i].events);
+		}
+		uint64_t now = clock_monotonic_ns();
+		if (loop->tick && !loop->stopped && now >= next_tick_ns) {
+			loop->tick(loop->tick_context, 0);
+			next_tick_ns = now + (uint64_t)loop->tick_ms * 1000000u;
+		}
+	}
+	return loop->status;
+}
+
+void loop_stop(struct loop *loop, int status)
+{
+	loop->stopped = true;
+	loop->status = status;
+}

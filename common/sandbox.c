@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/filter.h>
+#include <linux/landlock.h>
+#include <linux/seccomp.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/log.h"
+
+/* What the sanitizers' run time needs beside the role's own calls. Never in a release. */
+static const struct sandbox_syscall sanitizer_syscalls[] = {
+#ifdef BULKHEAD_SANITIZE
+	ALLOW(mmap, "shadow memory"),
+	ALLOW(mprotect, "shadow memory"),
+	ALLOW(madvise, "shadow memory"),
+	ALLOW(sigaltstack, "reports"),
+	ALLOW(getpid, "reports"),
+	ALLOW(gettid, "reports"),
+	ALLOW(readlink, "reports: own name"),
+	ALLOW(sched_yield, "locks of the allocator"),
+	ALLOW(rt_sigprocmask, "reports"),
+	ALLOW(rt_sigaction, "reports"),
+	ALLOW(getrlimit, "stack bounds"),
+	ALLOW(prlimit64, "stack bounds"),
+#endif
+	{.number = -1},
+};
+
+static int sandbox_add_rule(scmp_filter_ctx filter, const struct sandbox_syscall *call)
+{
+	return seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, call->number, call->conditional ? 1 : 0,
+				      &call->condition);
+}
+
+static int sandbox_fill_filter(scmp_filter_ctx filter, const struct sandbox_policy *policy)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < policy->syscall_count && !r; i++)
+		r = sandbox_add_rule(filter, &policy->syscalls[i]);
+	for (size_t i = 0; sanitizer_syscalls[i].number != -1 && !r; i++) {
+		/* May repeat a rule of the role. */
+		r = sandbox_add_rule(filter, &sanitizer_syscalls[i]);
+		if (r == -EEXIST)
+			r = 0;
+	}
+	return r;
+}
+
+static int sandbox_export(scmp_filter_ctx filter, struct sandbox *sandbox)
+{
+	_cleanup_close_ int fd = memfd_create("filter", MFD_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	int r = seccomp_export_bpf(filter, fd);
+	if (r < 0)
+		return r;
+	off_t size = lseek(fd, 0, SEEK_END);
+	if (size <= 0 || (size_t)size % sizeof(struct sock_filter))
+		return -EIO;
+	_cleanup_free_ void *program = malloc((size_t)size);
+	if (!program)
+		return -ENOMEM;
+	if (pread(fd, program, (size_t)size, 0) != size)
+		return -EIO;
+	sandbox->program = TAKE_PTR(program);
+	sandbox->program_bytes = (size_t)size;
+	return 0;
+}
+
+int sandbox_prepare(struct sandbox *sandbox, const struct sandbox_policy *policy)
+{
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
+
+	*sandbox = (struct sandbox){0};
+	if (!filter)
+		return -ENOMEM;
+	int r = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+	if (!r)
+		r = sandbox_fill_filter(filter, policy);
+	if (!r)
+		r = sandbox_export(filter, sandbox);
+	seccomp_release(filter);
+	return r;
+}
+
+/* Exactly these capabilities, permitted and effective; none inheritable or ambient. */
+static int sandbox_set_capabilities(const cap_value_t *values)
+{
+	cap_t caps = cap_init();
+	int count = 0, r = 0;
+
+	if (!caps)
+		return -ENOMEM;
+	while (values[count] >= 0)
+		count++;
+	if (count && (cap_set_flag(caps, CAP_PERMITTED, count, values, CAP_SET) < 0 ||
+		      cap_set_flag(caps, CAP_EFFECTIVE, count, values, CAP_SET) < 0))
+		r = -errno;
+	if (!r && cap_set_proc(caps) < 0)
+		r = -errno;
+	cap_free(caps);
+	return r;
+}
+
+static bool sandbox_capabilities_equal(const cap_value_t *values)
+{
+	cap_t caps = cap_get_proc();
+	bool equal = caps != NULL;
+
+	for (cap_value_t c = 0; equal && c <= CAP_LAST_CAP; c++) {
+		cap_flag_value_t permitted = CAP_CLEAR, effective = CAP_CLEAR;
+		bool wanted = false;
+
+		for (const cap_value_t *v = values; *v >= 0; v++)
+			wanted |= *v == c;
+		cap_get_flag(caps, c, CAP_PERMITTED, &permitted);
+		cap_get_flag(caps, c, CAP_EFFECTIVE, &effective);
+		equal = (permitted == CAP_SET) == wanted && (effective == CAP_SET) == wanted;
+	}
+	if (caps)
+		cap_free(caps);
+	return equal;
+}
+
+static int sandbox_limit(const struct sandbox_policy *policy)
+{
+	const struct {
+		int resource;
+		rlim_t value;
+		bool wanted;
+	} limits[] = {
+		{RLIMIT_CORE, 0, true},
+		{RLIMIT_NPROC, 0, true},
+		{RLIMIT_NOFILE, policy->files_max, true},
+		{RLIMIT_FSIZE, 0, !policy->may_write_files},
+#ifndef BULKHEAD_SANITIZE
+		{RLIMIT_DATA, policy->memory_bytes_max, policy->memory_bytes_max > 0},
+#endif
+	};
+
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		const struct rlimit limit = {limits[i].value, limits[i].value};
+
+		if (limits[i].wanted && setrlimit((__rlimit_resource_t)limits[i].resource, &limit) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+static int sandbox_change_ids(uid_t uid, gid_t gid)
+{
+	if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0)
+		return -errno;
+	if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
+		return -errno;
+	if (prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+/* Nothing of what was given up can be had back. */
+static int sandbox_prove_drop(const struct sandbox_policy *policy, uid_t uid, gid_t gid)
+{
+	uid_t r, e, s;
+	gid_t rg, eg, sg;
+
+	if (getresuid(&r, &e, &s) < 0 || r != uid || e != uid || s != uid)
+		return -EPERM;
+	if (getresgid(&rg, &eg, &sg) < 0 || rg != gid || eg != gid || sg != gid)
+		return -EPERM;
+	if (uid != 0 && (setuid(0) == 0 || setresuid(0, (uid_t)-1, (uid_t)-1) == 0 || setgid(0) == 0 || seteuid(0) == 0))
+		return -EPERM;
+	if (!sandbox_capabilities_equal(policy->start_capabilities))
+		return -EPERM;
+	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
+		return -EPERM;
+	return 0;
+}
+
+int sandbox_drop(const struct sandbox_policy *policy, uid_t uid, gid_t gid)
+{
+	const bool root = geteuid() == 0;
+	int r = 0;
+
+	if (root) {
+		/* The loader's maps on kernels before 5.11, the manager's rings: accounted against this limit. */
+		const struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
+
+		setrlimit(RLIMIT_MEMLOCK, &unlimited);
+		for (cap_value_t c = 0; c <= CAP_LAST_CAP; c++) {
+			if (cap_get_bound(c) == 1 && cap_drop_bound(c) < 0)
+				return -errno;
+		}
+		r = sandbox_change_ids(uid, gid);
+	}
+	if (r)
+		return r;
+	r = sandbox_set_capabilities(policy->start_capabilities);
+	if (r)
+		return r;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		return -errno;
+	r = sandbox_limit(policy);
+	if (r)
+		return r;
+	return sandbox_prove_drop(policy, root ? uid : getuid(), root ? gid : getgid());
+}
+
+/* No file can be opened, made or removed by name, whatever the filter lets through. Kernels without Landlock have the filter alone. */
+static int sandbox_landlock(void)
+{
+	struct landlock_ruleset_attr attr = {.handled_access_fs = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1};
+	_cleanup_close_ int fd =
+		(int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr.handled_access_fs), 0);
+
+	if (fd < 0)
+		return errno == ENOSYS || errno == EOPNOTSUPP ? 0 : -errno;
+	return syscall(SYS_landlock_restrict_self, fd, 0) < 0 ? -errno : 0;
+}
+
+int sandbox_enter(struct sandbox *sandbox, const struct sandbox_policy *policy)
+{
+	struct sock_fprog program = {
+		.len = (unsigned short)(sandbox->program_bytes / sizeof(struct sock_filter)),
+		.filter = sandbox->program,
+	};
+	int r = sandbox_set_capabilities(policy->steady_capabilities);
+
+	if (!r && !policy->no_landlock)
+		r = sandbox_landlock();
+	if (!r && !sandbox_capabilities_equal(policy->steady_capabilities))
+		r = -EPERM;
+	if (!r && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
+		r = -errno;
+	free(sandbox->program);
+	*sandbox = (struct sandbox){0};
+	return r;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exporter/convert.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/exit_status.h"
+#include "common/limits.h"
+#include "common/log.h"
+#include "exporter/otlp_read.h"
+#include "exporter/policy.h"
+#include "exporter/sink.h"
+
+static int convert_sandbox(const char *uid)
+{
+	struct sandbox sandbox;
+	char *end;
+	const unsigned long id = strtoul(uid, &end, 10);
+
+	if (*end || end == uid || id >= (uid_t)-1)
+		return -EINVAL;
+	int r = sandbox_prepare(&sandbox, &exporter_policy);
+	if (!r)
+		r = sandbox_drop(&exporter_policy, (uid_t)id, (gid_t)id);
+	if (!r)
+		r = sandbox_enter(&sandbox, &exporter_policy);
+	return r;
+}
+
+static int read_all(uint8_t **data, size_t *length)
+{
+	size_t capacity = 1 << 20, used = 0;
+	_cleanup_free_ uint8_t *buffer = malloc(capacity);
+
+	while (buffer) {
+		ssize_t n = read(STDIN_FILENO, buffer + used, capacity - used);
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n == 0) {
+			*data = TAKE_PTR(buffer);
+			*length = used;
+			return 0;
+		}
+		used += n > 0 ? (size_t)n : 0;
+		if (used < capacity)
+			continue;
+		if (capacity >= LIMIT_REPORT_BYTES)
+			return -EFBIG;
+		capacity *= 2;
+		uint8_t *grown = realloc(buffer, capacity);
+		if (!grown)
+			return -ENOMEM;
+		buffer = grown;
+	}
+	return -ENOMEM;
+}
+
+int convert_main(int argc, char **argv)
+{
+	const struct sink *sink = argc == 4 ? sink_find(argv[2]) : NULL;
+	_cleanup_free_ uint8_t *data = NULL;
+	struct profile profile;
+	size_t length = 0;
+
+	log_init("bulkhead");
+	if (!sink)
+		return STATUS_USAGE;
+	int r = convert_sandbox(argv[3]);
+	if (r < 0) {
+		log_error("cannot enter the sandbox: %s", strerror(-r));
+		return STATUS_NOT_PERMITTED;
+	}
+	r = read_all(&data, &length);
+	if (!r)
+		r = profile_init(&profile, LIMIT_PROFILE_BYTES);
+	if (!r)
+		r = otlp_read(data, length, &profile);
+	if (r < 0) {
+		log_error("cannot read the recording: %s", r == -EBADMSG ? "it is not an OTLP profile, or damaged" : strerror(-r));
+		return STATUS_FAILED;
+	}
+	r = sink->write(&profile, stdout);
+	if (!r && fflush(stdout) != 0)
+		r = -errno;
+	if (r < 0 && r != -EPIPE) {
+		log_error("cannot write the output: %s", strerror(-r));
+		return STATUS_FAILED;
+	}
+	return STATUS_DONE;
+}

@@ -1,0 +1,681 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The file is hostile. Messages that hold many others are walked with the cursor, only their
+ * smallest parts are unpacked, one at a time, with a cap on the memory that this may take: a file
+ * costs what it says, not a multiple. Every number is checked against the table that it points into
+ * when the entry is read. Samples are read twice, first to find faults.
+ *
+ * protobuf merges a submessage that comes several times and takes fields in any order; so the file
+ * is walked once for each table, in the order in which tables refer to each other.
+ */
+#include "exporter/otlp_read.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "common/cursor.h"
+#include "exporter/otlp_names.h"
+
+#define UNPACK_BYTES_MAX (64U << 20) /* for one entry of a table, or one sample */
+#define LINES_MAX 256		     /* functions inlined into one location */
+#define FRAMES_MAX 16384	     /* of a stack, inlined ones included */
+
+enum key {
+	KEY_OTHER,
+	KEY_FRAME_TYPE,
+	KEY_GNU_BUILD_ID,
+	KEY_HTLHASH,
+	KEY_THREAD_NAME,
+	KEY_THREAD_ID,
+	KEY_PROCESS_PID,
+	KEY_PROCESS_NAME,
+	KEY_PROCESS_PATH,
+	KEY_PROCESS_START,
+};
+
+struct text {
+	const char *at;
+	size_t length;
+};
+
+/* An attribute that was understood: a string of the profile, or a number. */
+struct attribute {
+	enum key key;
+	bool is_string;
+	uint32_t string;
+	uint64_t number;
+};
+
+/* A location of the file is one of the profile for each function inlined there: numbers[first] on.
+ */
+struct span {
+	uint32_t first, count;
+};
+
+#define READ_TABLE(type, name)                                                                     \
+	type *name;                                                                                \
+	uint32_t name##_count, name##_capacity
+
+struct reader {
+	struct profile *profile;
+	struct cursor file;
+	ProtobufCAllocator allocator;
+	size_t unpack_bytes_left;
+	/* By number in the file. */
+	READ_TABLE(struct text, strings);
+	READ_TABLE(struct attribute, attributes);
+	READ_TABLE(uint32_t, functions);
+	READ_TABLE(uint32_t, mappings);
+	READ_TABLE(struct span, locations);
+	READ_TABLE(uint32_t, numbers); /* what `locations` are spans of */
+	READ_TABLE(uint32_t, stacks);
+	uint32_t links_count;
+	uint32_t frames[FRAMES_MAX];
+	bool adding;	       /* the second time: samples are added */
+	uint64_t sample_count; /* found the first time */
+};
+
+static void reader_free(struct reader **reader)
+{
+	struct reader *r = *reader;
+
+	if (!r)
+		return;
+	free(r->strings);
+	free(r->attributes);
+	free(r->functions);
+	free(r->mappings);
+	free(r->locations);
+	free(r->numbers);
+	free(r->stacks);
+	free(r);
+}
+
+static int append(void **items, uint32_t *count, uint32_t *capacity, const void *item, size_t size)
+{
+	if (*count == *capacity) {
+		if (*capacity > INT32_MAX / 2)
+			return -EBADMSG;
+		uint32_t wanted = *capacity ? *capacity * 2 : 64;
+		void *grown = reallocarray(*items, wanted, size);
+		if (!grown)
+			return -ENOMEM;
+		*items = grown;
+		*capacity = wanted;
+	}
+	memcpy((uint8_t *)*items + *count * size, item, size);
+	++*count;
+	return 0;
+}
+
+#define APPEND(reader, name, item)                                                                 \
+	append((void **)&(reader)->name, &(reader)->name##_count, &(reader)->name##_capacity,      \
+	       item, sizeof(*(reader)->name))
+
+/* --- walking --- */
+
+struct field {
+	uint32_t number;
+	uint32_t wire_type;
+	uint64_t value;	     /* of a varint or a fixed number */
+	struct cursor bytes; /* of a length-delimited field */
+};
+
+enum {
+	WIRE_VARINT,
+	WIRE_FIXED64,
+	WIRE_BYTES,
+	WIRE_FIXED32 = 5
+};
+
+/* 1 and the next field, 0 at the end, or -EBADMSG. Groups (3, 4) have been gone for long and are a
+ * fault. */
+static int next_field(struct cursor *at, struct field *field)
+{
+	if (at->failed)
+		return -EBADMSG;
+	if (!cursor_left(at))
+		return 0;
+	uint64_t tag = cursor_uleb128(at);
+	*field = (struct field){.number = (uint32_t)(tag >> 3), .wire_type = tag & 7};
+	if (tag > UINT32_MAX || !field->number)
+		return -EBADMSG;
+	switch (field->wire_type) {
+	case WIRE_VARINT:
+		field->value = cursor_uleb128(at);
+		break;
+	case WIRE_FIXED64:
+		field->value = cursor_u64(at);
+		break;
+	case WIRE_BYTES:
+		field->bytes = cursor_sub(at, cursor_uleb128(at));
+		break;
+	case WIRE_FIXED32:
+		field->value = cursor_u32(at);
+		break;
+	default:
+		return -EBADMSG;
+	}
+	return at->failed ? -EBADMSG : 1;
+}
+
+/* Call for each length-delimited field `number`; the same field with another wire type is a fault.
+ */
+static int for_each(struct cursor message, uint32_t number,
+		    int (*call)(struct reader *, struct cursor, void *), struct reader *r,
+		    void *context)
+{
+	struct field field;
+	int got;
+
+	while ((got = next_field(&message, &field)) > 0) {
+		if (field.number != number)
+			continue;
+		if (field.wire_type != WIRE_BYTES)
+			return -EBADMSG;
+		int result = call(r, field.bytes, context);
+		if (result < 0)
+			return result;
+	}
+	return got;
+}
+
+/* --- unpacking --- */
+
+static void *allocate(void *context, size_t size)
+{
+	struct reader *r = context;
+
+	if (size > r->unpack_bytes_left)
+		return NULL;
+	r->unpack_bytes_left -= size;
+	return malloc(size ? size : 1);
+}
+
+static void release(void *context, void *memory)
+{
+	(void)context;
+	free(memory);
+}
+
+static void *unpack(struct reader *r, const ProtobufCMessageDescriptor *descriptor,
+		    struct cursor bytes)
+{
+	r->unpack_bytes_left = UNPACK_BYTES_MAX;
+	return protobuf_c_message_unpack(descriptor, &r->allocator, cursor_left(&bytes), bytes.at);
+}
+
+static void free_message(void *message)
+{
+	/* The allocator's free() needs no context, so that of the system will do. */
+	ProtobufCMessage **m = message;
+
+	if (*m)
+		protobuf_c_message_free_unpacked(*m, NULL);
+}
+
+#define _cleanup_message_ _cleanup_(free_message)
+
+/* --- tables --- */
+
+static int intern_text(struct reader *r, int32_t strindex, uint32_t *number)
+{
+	if (strindex < 0 || (uint32_t)strindex >= r->strings_count)
+		return -EBADMSG;
+	const struct text *text = &r->strings[strindex];
+	return profile_string(r->profile, text->at, text->length, number);
+}
+
+static enum key find_key(const char *text, size_t length)
+{
+	static const struct {
+		const char *text;
+		enum key key;
+	} keys[] = {
+	    {OTLP_FRAME_TYPE, KEY_FRAME_TYPE},
+	    {OTLP_GNU_BUILD_ID, KEY_GNU_BUILD_ID},
+	    {OTLP_HTLHASH, KEY_HTLHASH},
+	    {OTLP_THREAD_NAME, KEY_THREAD_NAME},
+	    {OTLP_THREAD_ID, KEY_THREAD_ID},
+	    {OTLP_PROCESS_PID, KEY_PROCESS_PID},
+	    {OTLP_PROCESS_NAME, KEY_PROCESS_NAME},
+	    {OTLP_PROCESS_PATH, KEY_PROCESS_PATH},
+	    {OTLP_PROCESS_START, KEY_PROCESS_START},
+	};
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		if (strlen(keys[i].text) == length && !memcmp(keys[i].text, text, length))
+			return keys[i].key;
+	}
+	return KEY_OTHER;
+}
+
+/* A key by number or, where `inline_key` is not empty, as it is. Values of other kinds than needed
+ * are left at 0. */
+static int read_attribute(struct reader *r, const char *inline_key, int32_t key_strindex,
+			  const OTLP_COMMON_TYPE(AnyValue) * value, struct attribute *attribute)
+{
+	struct attribute found = {0};
+	int result = 0;
+
+	if (key_strindex < 0 || (uint32_t)key_strindex >= r->strings_count) {
+		/* Resources may come without any dictionary. */
+		if (key_strindex || !inline_key || !*inline_key)
+			return -EBADMSG;
+	}
+	if (inline_key && *inline_key)
+		found.key = find_key(inline_key, strlen(inline_key));
+	else
+		found.key = find_key(r->strings[key_strindex].at, r->strings[key_strindex].length);
+	switch (value ? value->value_case : OTLP_VALUE_CASE(_NOT_SET)) {
+	case OTLP_VALUE_CASE(STRING_VALUE):
+		found.is_string = true;
+		if (found.key != KEY_OTHER)
+			result = profile_string(r->profile, value->string_value,
+						strlen(value->string_value), &found.string);
+		break;
+	case OTLP_VALUE_CASE(STRING_VALUE_STRINDEX):
+		found.is_string = true;
+		result = intern_text(r, value->string_value_strindex, &found.string);
+		break;
+	case OTLP_VALUE_CASE(INT_VALUE):
+		found.number = (uint64_t)value->int_value;
+		break;
+	default:
+		break;
+	}
+	if (result == 0)
+		*attribute = found;
+	return result;
+}
+
+static const struct attribute *find_attribute(const struct reader *r, int32_t index)
+{
+	return index < 0 || (uint32_t)index >= r->attributes_count ? NULL : &r->attributes[index];
+}
+
+static int read_string(struct reader *r, struct cursor bytes, void *context)
+{
+	struct text text = {(const char *)bytes.at, cursor_left(&bytes)};
+
+	(void)context;
+	return APPEND(r, strings, &text);
+}
+
+static int read_dictionary_attribute(struct reader *r, struct cursor bytes, void *context)
+{
+	_cleanup_message_ OTLP_TYPE(KeyValueAndUnit) *m =
+	    unpack(r, &OTLP_CALL(key_value_and_unit, descriptor), bytes);
+	struct attribute attribute;
+
+	(void)context;
+	if (!m)
+		return -EBADMSG;
+	int result = read_attribute(r, NULL, m->key_strindex, m->value, &attribute);
+	return result < 0 ? result : APPEND(r, attributes, &attribute);
+}
+
+static int read_link(struct reader *r, struct cursor bytes, void *context)
+{
+	(void)bytes;
+	(void)context;
+	r->links_count++;
+	return 0;
+}
+
+static int read_function(struct reader *r, struct cursor bytes, void *context)
+{
+	_cleanup_message_ OTLP_TYPE(Function) *m =
+	    unpack(r, &OTLP_CALL(function, descriptor), bytes);
+	struct profile_function function = {0};
+	uint32_t number;
+
+	(void)context;
+	if (!m)
+		return -EBADMSG;
+	int result = intern_text(r, m->name_strindex, &function.name);
+	if (result == 0)
+		result = intern_text(r, m->system_name_strindex, &function.system_name);
+	if (result == 0)
+		result = intern_text(r, m->filename_strindex, &function.filename);
+	if (result == 0)
+		result = profile_function(r->profile, &function, &number);
+	return result < 0 ? result : APPEND(r, functions, &number);
+}
+
+static int read_mapping(struct reader *r, struct cursor bytes, void *context)
+{
+	_cleanup_message_ OTLP_TYPE(Mapping) *m = unpack(r, &OTLP_CALL(mapping, descriptor), bytes);
+	struct profile_mapping mapping = {0};
+	uint32_t number;
+
+	(void)context;
+	if (!m)
+		return -EBADMSG;
+	int result = intern_text(r, m->filename_strindex, &mapping.filename);
+	if (result < 0)
+		return result;
+	for (size_t i = 0; i < m->n_attribute_indices; i++) {
+		const struct attribute *attribute = find_attribute(r, m->attribute_indices[i]);
+		if (!attribute)
+			return -EBADMSG;
+		if (attribute->key == KEY_GNU_BUILD_ID)
+			mapping.gnu_build_id = attribute->string;
+		else if (attribute->key == KEY_HTLHASH)
+			mapping.htlhash = attribute->string;
+	}
+	result = profile_mapping(r->profile, &mapping, &number);
+	return result < 0 ? result : APPEND(r, mappings, &number);
+}
+
+/* Without lines there is still one frame. */
+static int read_lines(struct reader *r, const OTLP_TYPE(Location) * m,
+		      struct profile_location *location, struct span *span)
+{
+	size_t count = m->n_lines ? m->n_lines : 1;
+
+	if (count > LINES_MAX)
+		return -EBADMSG;
+	span->first = r->numbers_count;
+	span->count = (uint32_t)count;
+	for (size_t i = 0; i < count; i++) {
+		uint32_t number;
+		if (m->n_lines) {
+			const OTLP_TYPE(Line) *line = m->lines[i];
+			if (line->function_index < 0 ||
+			    (uint32_t)line->function_index >= r->functions_count)
+				return -EBADMSG;
+			location->function = r->functions[line->function_index];
+			location->line =
+			    line->line > 0 && line->line <= UINT32_MAX ? (uint32_t)line->line : 0;
+		}
+		int result = profile_location(r->profile, location, &number);
+		if (result == 0)
+			result = APPEND(r, numbers, &number);
+		if (result < 0)
+			return result;
+	}
+	return 0;
+}
+
+static int read_location(struct reader *r, struct cursor bytes, void *context)
+{
+	_cleanup_message_ OTLP_TYPE(Location) *m =
+	    unpack(r, &OTLP_CALL(location, descriptor), bytes);
+	struct profile_location location = {0};
+	struct span span;
+
+	(void)context;
+	if (!m || m->mapping_index < 0 || (uint32_t)m->mapping_index >= r->mappings_count)
+		return -EBADMSG;
+	location.mapping = r->mappings[m->mapping_index];
+	location.address = m->address;
+	for (size_t i = 0; i < m->n_attribute_indices; i++) {
+		const struct attribute *attribute = find_attribute(r, m->attribute_indices[i]);
+		if (!attribute)
+			return -EBADMSG;
+		if (attribute->key == KEY_FRAME_TYPE)
+			location.kind = attribute->string;
+	}
+	int result = read_lines(r, m, &location, &span);
+	return result < 0 ? result : APPEND(r, locations, &span);
+}
+
+static int read_stack(struct reader *r, struct cursor bytes, void *context)
+{
+	_cleanup_message_ OTLP_TYPE(Stack) *m = unpack(r, &OTLP_CALL(stack, descriptor), bytes);
+	uint32_t count = 0, number;
+
+	(void)context;
+	if (!m)
+		return -EBADMSG;
+	for (size_t i = 0; i < m->n_location_indices; i++) {
+		int32_t index = m->location_indices[i];
+		if (index < 0 || (uint32_t)index >= r->locations_count)
+			return -EBADMSG;
+		const struct span *span = &r->locations[index];
+		if (span->count > FRAMES_MAX - count)
+			return -EBADMSG;
+		memcpy(r->frames + count, r->numbers + span->first,
+		       span->count * sizeof(*r->frames));
+		count += span->count;
+	}
+	int result = profile_stack(r->profile, r->frames, count, &number);
+	return result < 0 ? result : APPEND(r, stacks, &number);
+}
+
+struct table {
+	uint32_t field;
+	int (*read)(struct reader *, struct cursor, void *);
+};
+
+static int read_table(struct reader *r, struct cursor dictionary, void *context)
+{
+	const struct table *table = context;
+
+	return for_each(dictionary, table->field, table->read, r, NULL);
+}
+
+static int read_dictionary(struct reader *r)
+{
+	static const struct table tables[] = {
+	    {OTLP_TABLE_STRINGS, read_string},	 {OTLP_TABLE_ATTRIBUTES, read_dictionary_attribute},
+	    {OTLP_TABLE_LINKS, read_link},	 {OTLP_TABLE_FUNCTIONS, read_function},
+	    {OTLP_TABLE_MAPPINGS, read_mapping}, {OTLP_TABLE_LOCATIONS, read_location},
+	    {OTLP_TABLE_STACKS, read_stack},
+	};
+
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+		struct table table = tables[i];
+		int result = for_each(r->file, OTLP_DATA_DICTIONARY, read_table, r, &table);
+		if (result < 0)
+			return result;
+	}
+	return 0;
+}
+
+/* --- samples --- */
+
+struct profile_head {
+	uint32_t process;
+	bool is_samples_count;
+	uint64_t time_ns, duration_ns, period;
+};
+
+static bool text_is(const struct reader *r, int32_t strindex, const char *wanted)
+{
+	return strindex >= 0 && (uint32_t)strindex < r->strings_count &&
+	       r->strings[strindex].length == strlen(wanted) &&
+	       !memcmp(r->strings[strindex].at, wanted, strlen(wanted));
+}
+
+/* How many samples a Sample stands for. */
+static int count_sample(const OTLP_TYPE(Sample) * m, uint64_t *count)
+{
+	uint64_t sum = 0;
+
+	if (!m->n_values && !m->n_timestamps_unix_nano)
+		return -EBADMSG;
+	if (m->n_values && m->n_timestamps_unix_nano && m->n_values != m->n_timestamps_unix_nano)
+		return -EBADMSG;
+	for (size_t i = 0; i < m->n_values; i++) {
+		if (m->values[i] < 0 || (uint64_t)m->values[i] > INT64_MAX - sum)
+			return -EBADMSG;
+		sum += (uint64_t)m->values[i];
+	}
+	*count = m->n_values ? sum : m->n_timestamps_unix_nano;
+	return 0;
+}
+
+static int read_sample(struct reader *r, struct cursor bytes, void *context)
+{
+	const struct profile_head *head = context;
+	_cleanup_message_ OTLP_TYPE(Sample) *m = unpack(r, &OTLP_CALL(sample, descriptor), bytes);
+	struct profile_thread thread = {.process = head->process};
+	uint64_t count;
+	uint32_t number;
+
+	if (!m || m->stack_index < 0 || (uint32_t)m->stack_index >= r->stacks_count)
+		return -EBADMSG;
+	/* Link 0 is "none", and is there even if the table is not. */
+	if (m->link_index < 0 || (m->link_index && (uint32_t)m->link_index >= r->links_count))
+		return -EBADMSG;
+	for (size_t i = 0; i < m->n_attribute_indices; i++) {
+		const struct attribute *attribute = find_attribute(r, m->attribute_indices[i]);
+		if (!attribute)
+			return -EBADMSG;
+		if (attribute->key == KEY_THREAD_NAME)
+			thread.name = attribute->string;
+		else if (attribute->key == KEY_THREAD_ID)
+			thread.tid = (uint32_t)attribute->number;
+	}
+	int result = count_sample(m, &count);
+	if (result < 0)
+		return result;
+	if (!r->adding) {
+		if (count > INT64_MAX - r->sample_count)
+			return -EBADMSG;
+		r->sample_count += count;
+		return 0;
+	}
+	result = profile_thread(r->profile, &thread, &number);
+	return result < 0 ? result
+			  : profile_add(r->profile, number, r->stacks[m->stack_index], count);
+}
+
+static int read_sample_type(struct reader *r, struct cursor bytes, void *context)
+{
+	struct profile_head *head = context;
+	_cleanup_message_ OTLP_TYPE(ValueType) *m =
+	    unpack(r, &OTLP_CALL(value_type, descriptor), bytes);
+
+	if (!m)
+		return -EBADMSG;
+	head->is_samples_count =
+	    text_is(r, m->type_strindex, "samples") && text_is(r, m->unit_strindex, "count");
+	return 0;
+}
+
+static int read_profile_numbers(struct cursor bytes, struct profile_head *head)
+{
+	struct field field;
+	int got;
+
+	while ((got = next_field(&bytes, &field)) > 0) {
+		bool varint = field.wire_type == WIRE_VARINT;
+		if (field.number == OTLP_PROFILE_TIME && field.wire_type == WIRE_FIXED64)
+			head->time_ns = field.value;
+		else if (field.number == OTLP_PROFILE_DURATION && varint)
+			head->duration_ns = field.value;
+		else if (field.number == OTLP_PROFILE_PERIOD && varint)
+			head->period = field.value > INT64_MAX ? 0 : field.value;
+	}
+	return got;
+}
+
+/* Widen the profile's time by that of a part. */
+static void add_times(struct profile *profile, const struct profile_head *head)
+{
+	uint64_t start = profile->start_unix_ns, end;
+
+	if (!profile->period_ns)
+		profile->period_ns = head->period;
+	if (!start) {
+		profile->start_unix_ns = head->time_ns;
+		profile->duration_ns = head->duration_ns;
+		return;
+	}
+	if (!head->time_ns)
+		return;
+	end = start + profile->duration_ns;
+	if (head->time_ns < start)
+		start = head->time_ns;
+	if (head->duration_ns <= UINT64_MAX - head->time_ns &&
+	    head->time_ns + head->duration_ns > end)
+		end = head->time_ns + head->duration_ns;
+	profile->start_unix_ns = start;
+	profile->duration_ns = end - start;
+}
+
+static int read_profile(struct reader *r, struct cursor bytes, void *context)
+{
+	struct profile_head head = {.process = *(const uint32_t *)context};
+
+	int result = for_each(bytes, OTLP_PROFILE_SAMPLE_TYPE, read_sample_type, r, &head);
+	if (result == 0)
+		result = read_profile_numbers(bytes, &head);
+	if (result < 0 || !head.is_samples_count)
+		return result;
+	if (r->adding)
+		add_times(r->profile, &head);
+	return for_each(bytes, OTLP_PROFILE_SAMPLES, read_sample, r, &head);
+}
+
+static int read_scope(struct reader *r, struct cursor bytes, void *context)
+{
+	return for_each(bytes, OTLP_SCOPE_PROFILES, read_profile, r, context);
+}
+
+static int read_resource(struct reader *r, struct cursor bytes, void *context)
+{
+	struct profile_process *process = context;
+	_cleanup_message_ OTLP_RESOURCE_TYPE(Resource) *m =
+	    unpack(r, &OTLP_RESOURCE_CALL(resource, descriptor), bytes);
+
+	if (!m)
+		return -EBADMSG;
+	for (size_t i = 0; i < m->n_attributes; i++) {
+		const OTLP_COMMON_TYPE(KeyValue) *from = m->attributes[i];
+		struct attribute attribute;
+		int result =
+		    read_attribute(r, from->key, from->key_strindex, from->value, &attribute);
+		if (result < 0)
+			return result;
+		if (attribute.key == KEY_PROCESS_PID)
+			process->tgid = (uint32_t)attribute.number;
+		else if (attribute.key == KEY_PROCESS_NAME)
+			process->name = attribute.string;
+		else if (attribute.key == KEY_PROCESS_PATH)
+			process->path = attribute.string;
+		else if (attribute.key == KEY_PROCESS_START)
+			process->start = attribute.number;
+	}
+	return 0;
+}
+
+static int read_resource_profiles(struct reader *r, struct cursor bytes, void *context)
+{
+	struct profile_process process = {0};
+	uint32_t number;
+
+	(void)context;
+	int result = for_each(bytes, OTLP_RESOURCE_RESOURCE, read_resource, r, &process);
+	if (result == 0)
+		result = profile_process(r->profile, &process, &number);
+	if (result < 0)
+		return result;
+	return for_each(bytes, OTLP_RESOURCE_SCOPE_PROFILES, read_scope, r, &number);
+}
+
+int otlp_read(const uint8_t *data, size_t length, struct profile *profile)
+{
+	_cleanup_(reader_free) struct reader *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return -ENOMEM;
+	r->profile = profile;
+	r->file = cursor_init(data, length);
+	r->allocator = (ProtobufCAllocator){allocate, release, r};
+	r->sample_count = profile->sample_count;
+	int result = read_dictionary(r);
+	if (result == 0)
+		result =
+		    for_each(r->file, OTLP_DATA_RESOURCE_PROFILES, read_resource_profiles, r, NULL);
+	if (result < 0)
+		return result;
+	r->adding = true;
+	return for_each(r->file, OTLP_DATA_RESOURCE_PROFILES, read_resource_profiles, r, NULL);
+}

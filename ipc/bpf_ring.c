@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ipc/bpf_ring.h"
+
+#include <errno.h>
+#include <linux/bpf.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { RING_PAGE = 4096, RING_HEADER = BPF_RINGBUF_HDR_SZ };
+
+int bpf_ring_init(struct bpf_ring *ring, int fd, size_t bytes)
+{
+	if (!bytes || (bytes & (bytes - 1)) || bytes % RING_PAGE)
+		return -EINVAL;
+	void *consumer = mmap(NULL, RING_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (consumer == MAP_FAILED)
+		return -errno;
+	void *producer = mmap(NULL, RING_PAGE + 2 * bytes, PROT_READ, MAP_SHARED, fd, RING_PAGE);
+	if (producer == MAP_FAILED) {
+		int r = -errno;
+
+		munmap(consumer, RING_PAGE);
+		return r;
+	}
+	*ring = (struct bpf_ring){
+		.fd = fd,
+		.consumer = consumer,
+		.producer = producer,
+		.data = (const uint8_t *)producer + RING_PAGE,
+		.bytes = bytes,
+	};
+	return 0;
+}
+
+void bpf_ring_fini(struct bpf_ring *ring)
+{
+	if (!ring->data)
+		return;
+	munmap(ring->consumer, RING_PAGE);
+	munmap((void *)(uintptr_t)ring->producer, RING_PAGE + 2 * ring->bytes);
+	close(ring->fd);
+	*ring = (struct bpf_ring){.fd = -1};
+}
+
+static uint32_t bpf_ring_head(const struct bpf_ring *ring, uint64_t position)
+{
+	const uint32_t *head = (const uint32_t *)(ring->data + (position & (ring->bytes - 1)));
+
+	return __atomic_load_n(head, __ATOMIC_ACQUIRE);
+}
+
+static uint64_t bpf_ring_stride(uint32_t head)
+{
+	uint64_t length = head & ~(BPF_RINGBUF_BUSY_BIT | BPF_RINGBUF_DISCARD_BIT);
+
+	return (length + RING_HEADER + 7) & ~7ull;
+}
+
+bool bpf_ring_peek(struct bpf_ring *ring, const void **record, size_t *length)
+{
+	for (;;) {
+		uint64_t position = *ring->consumer;
+
+		if (position >= __atomic_load_n(ring->producer, __ATOMIC_ACQUIRE))
+			return false;
+		uint32_t head = bpf_ring_head(ring, position);
+		if (head & BPF_RINGBUF_BUSY_BIT)
+			return false;
+		if (!(head & BPF_RINGBUF_DISCARD_BIT)) {
+			*length = head;
+			*record = ring->data + (position & (ring->bytes - 1)) + RING_HEADER;
+			return *length <= ring->bytes;
+		}
+		bpf_ring_next(ring);
+	}
+}
+
+void bpf_ring_next(struct bpf_ring *ring)
+{
+	uint64_t position = *ring->consumer;
+	uint64_t stride = bpf_ring_stride(bpf_ring_head(ring, position));
+
+	ring->consumed_bytes += stride;
+	__atomic_store_n(ring->consumer, position + stride, __ATOMIC_RELEASE);
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Payloads of the messages in messages.def: fixed width, no pointers, no implicit padding, sizes asserted. A message is a header and
+ * its payload in one packet of a SOCK_SEQPACKET socket.
+ */
+#ifndef IPC_MESSAGES_H
+#define IPC_MESSAGES_H
+
+#include <stdint.h>
+
+#include "bpf/shared.h"
+#include "common/limits.h"
+#include "common/role.h"
+
+enum message_type {
+	MESSAGE_NONE,
+#define MESSAGE(name, from, to, least, most, fds_least, fds_most) MESSAGE_##name,
+#include "ipc/messages.def"
+#undef MESSAGE
+	MESSAGE_TYPE_COUNT
+};
+
+struct msg_header {
+	uint32_t type;
+	uint32_t length; /* of the payload */
+};
+_Static_assert(sizeof(struct msg_header) == 8, "wire");
+
+struct msg_number {
+	uint32_t number;
+	uint32_t reserved;
+};
+_Static_assert(sizeof(struct msg_number) == 8, "wire");
+
+enum { MSG_FILTER_TARGETS_MAX = 64 };
+
+/* What to sample. Zero switches a filter off. */
+struct msg_configure_loader {
+	uint64_t cgroup_id;
+	uint32_t cgroup_level;
+	uint32_t frequency_hz;
+	uint32_t tid;
+	uint32_t want_kernel, want_user;
+	uint32_t follow_forks; /* targets grow by what they start */
+	uint32_t target_count;
+	uint32_t targets[MSG_FILTER_TARGETS_MAX];
+	char comm[BH_COMM_BYTES];
+	uint32_t reserved;
+};
+_Static_assert(sizeof(struct msg_configure_loader) == 312, "wire");
+
+/* One output a descriptor, in the same order. */
+struct msg_configure_exporter {
+	uint64_t period_ns;
+	uint32_t output_count;
+	uint32_t reserved;
+	char formats[LIMIT_OUTPUTS][16];
+};
+_Static_assert(sizeof(struct msg_configure_exporter) == 144, "wire");
+
+/* Losses of samples after the kernel took them, and stacks' ends, by reason. */
+#define LOSS_REASONS(X)                                                                            \
+	X(RING_FULL, "ring_full")             /* the kernel found the ring full: the worker was behind */ \
+	X(MANAGER_QUEUE, "manager_queue")     /* a deferred stack that could not be passed on */   \
+	X(BAD_RECORD, "bad_record")           /* a record that was not what it should be */        \
+	X(EXPORTER_QUEUE, "exporter_queue")   /* the exporter was behind */                        \
+	X(PROFILE_FULL, "profile_full")       /* the profile has reached its cap */                \
+	X(ROLE_ENDED, "role_ended")           /* a role ended before it had passed on what it held */
+
+#define LOSS_ENUM(name, text) LOSS_##name,
+enum loss_reason { LOSS_REASONS(LOSS_ENUM) LOSS_COUNT };
+
+struct msg_losses {
+	uint64_t lost[8]; /* by enum loss_reason */
+};
+_Static_assert(sizeof(struct msg_losses) == 64 && LOSS_COUNT <= 8, "wire");
+
+enum role_state { ROLE_STARTING, ROLE_READY, ROLE_SAMPLING, ROLE_STOPPED, ROLE_DONE, ROLE_ERROR };
+
+/* What a role says of itself, now and then and whenever its state changes. Fields that are not its own are zero. */
+struct msg_status {
+	uint32_t state; /* enum role_state */
+	uint32_t exit_status;
+	/* loader */
+	uint64_t taken, deferred, bpf_run_ns, bpf_run_count, map_bytes;
+	/* worker */
+	uint64_t ring_bytes, forwarded;
+	/* exporter */
+	uint64_t exported, processes, frames, frames_named, stacks;
+	struct msg_losses losses;
+	uint64_t incomplete[16]; /* by enum bh_reason */
+	uint32_t outputs_written;
+	uint32_t output_failed; /* errno of the first that failed, 0 if none */
+	uint32_t failed_index;
+	uint32_t reserved;
+};
+_Static_assert(sizeof(struct msg_status) == 8 + 12 * 8 + 64 + 128 + 16 && BH_REASON_COUNT <= 16, "wire");
+
+struct msg_hot_function {
+	uint64_t self, total;
+	char name[240];
+};
+_Static_assert(sizeof(struct msg_hot_function) == 256, "wire");
+
+/* The descriptors' order: manager: processes, modules, rules, deferred ring; worker: samples ring, kallsyms; exporter: counters. */
+struct msg_maps {
+	uint32_t ring_bytes;
+	uint32_t cpu_count; /* slots in `counters` */
+};
+_Static_assert(sizeof(struct msg_maps) == 8, "wire");
+
+/* The file mapped at `address` in process `tgid`. `cookie` comes back with the answer. */
+struct msg_open_file {
+	uint64_t address_start, address_end;
+	uint64_t inode;
+	uint32_t device_major, device_minor;
+	uint32_t tgid;
+	uint32_t cookie;
+};
+_Static_assert(sizeof(struct msg_open_file) == 40, "wire");
+
+/* An answer to OPEN_FILE: without a descriptor, `error` says why. */
+struct msg_file {
+	uint32_t cookie;
+	uint32_t error;
+	uint32_t same_file; /* device and inode are those that the kernel reported for the mapping */
+	uint32_t reserved;
+};
+_Static_assert(sizeof(struct msg_file) == 16, "wire");
+
+/* /proc/TGID/maps and /proc/TGID/stat; no descriptors if there is no such process (any more). */
+struct msg_maps_of {
+	uint32_t tgid;
+	uint32_t error;
+};
+_Static_assert(sizeof(struct msg_maps_of) == 8, "wire");
+
+enum { MSG_PATH_BYTES = 256 };
+
+struct msg_module {
+	uint32_t number;
+	uint32_t reserved;
+	char path[MSG_PATH_BYTES]; /* as the process sees it, its end if it is long; for show, never to be opened */
+};
+_Static_assert(sizeof(struct msg_module) == 264, "wire");
+
+struct msg_process {
+	uint32_t tgid;
+	uint32_t reserved;
+	char comm[BH_COMM_BYTES];
+	char path[MSG_PATH_BYTES];
+};
+_Static_assert(sizeof(struct msg_process) == 280, "wire");
+
+struct msg_kernel_text {
+	uint64_t address;
+	uint32_t length;
+	uint16_t bpf, unregistered;
+	char name[256];
+};
+_Static_assert(sizeof(struct msg_kernel_text) == 272, "wire");
+
+enum { MESSAGE_BYTES_MAX = LIMIT_BATCH_BYTES + 4096 + sizeof(struct msg_header), MESSAGE_FDS_MAX = LIMIT_OUTPUTS };
+
+#endif

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ipc/peer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/log.h"
+
+enum { PEER_BACKLOG = 8, PEER_SOCKET_BYTES = 4 << 20 };
+
+static const struct {
+	const char *name;
+	uint32_t from, to;
+	uint32_t least, most;
+	unsigned int fds_least, fds_most;
+} message_rules[MESSAGE_TYPE_COUNT] = {
+#define TO(role) ROLE_BIT(ROLE_##role)
+#define FROM_CLI ROLE_BIT(ROLE_CLI)
+#define FROM_LOADER ROLE_BIT(ROLE_LOADER)
+#define FROM_MANAGER ROLE_BIT(ROLE_MANAGER)
+#define FROM_OPENER ROLE_BIT(ROLE_OPENER)
+#define FROM_WORKER ROLE_BIT(ROLE_WORKER)
+#define FROM_EXPORTER ROLE_BIT(ROLE_EXPORTER)
+#define FROM_ANY_ROLE (~ROLE_BIT(ROLE_CLI))
+#define MESSAGE(name, from, to, least, most, fds_least, fds_most)                                  \
+	[MESSAGE_##name] = {#name, FROM_##from, to, least, most, fds_least, fds_most},
+#include "ipc/messages.def"
+#undef MESSAGE
+};
+
+/* One packet that waits, with descriptors of its own. */
+struct peer_packet {
+	struct peer_packet *next;
+	size_t length;
+	unsigned int fd_count;
+	int fds[MESSAGE_FDS_MAX];
+	uint8_t bytes[];
+};
+
+/* The one check of the protocol, for both directions. */
+static bool message_allowed(uint32_t type, enum role from, enum role to, size_t length, unsigned int fd_count)
+{
+	if (type == MESSAGE_NONE || type >= MESSAGE_TYPE_COUNT)
+		return false;
+	return (message_rules[type].from & ROLE_BIT(from)) && (message_rules[type].to & ROLE_BIT(to)) &&
+	       length >= message_rules[type].least && length <= message_rules[type].most &&
+	       fd_count >= message_rules[type].fds_least && fd_count <= message_rules[type].fds_most;
+}
+
+int peer_uids_parse(const char *text, struct peer_uids *uids)
+{
+	struct peer_uids parsed;
+
+	for (int i = 0; i < ROLE_COUNT; i++) {
+		char *end;
+
+		errno = 0;
+		unsigned long value = strtoul(text, &end, 10);
+		if (errno || end == text || value >= (uid_t)-1 || *end != (i + 1 < ROLE_COUNT ? ',' : 0))
+			return -EINVAL;
+		parsed.uid[i] = (uid_t)value;
+		text = end + 1;
+	}
+	*uids = parsed;
+	return 0;
+}
+
+static int peer_address(const char *run_dir, enum role role, struct sockaddr_un *address)
+{
+	*address = (struct sockaddr_un){.sun_family = AF_UNIX};
+	int n = snprintf(address->sun_path, sizeof(address->sun_path), "%s/%s/sock", run_dir,
+			 role_names[role].directory);
+
+	return n < 0 || (size_t)n >= sizeof(address->sun_path) ? -ENAMETOOLONG : 0;
+}
+
+int peer_listen(const char *run_dir, enum role self)
+{
+	struct sockaddr_un address;
+	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return -errno;
+	int r = peer_address(run_dir, self, &address);
+	if (r < 0)
+		return r;
+	/* Anyone may knock; who gets in is decided by uid. */
+	mode_t mask = umask(0);
+	r = bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
+	umask(mask);
+	if (r < 0)
+		return r;
+	if (listen(fd, PEER_BACKLOG) < 0)
+		return -errno;
+	return TAKE_FD(fd);
+}
+
+static int peer_uid(int fd, uid_t *uid)
+{
+	struct ucred credentials;
+	socklen_t length = sizeof(credentials);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length) < 0)
+		return -errno;
+	*uid = credentials.uid;
+	return 0;
+}
+
+static void peer_init(struct peer *peer, int fd, enum role self, enum role other)
+{
+	const int bytes = PEER_SOCKET_BYTES;
+
+	/* Capped by net.core.wmem_max; what does not fit waits in the queue. */
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+	*peer = (struct peer){.fd = fd, .self = self, .other = other};
+}
+
+int peer_connect(struct peer *peer, const char *run_dir, enum role self, enum role other,
+		 const struct peer_uids *uids, int timeout_ms)
+{
+	struct sockaddr_un address;
+	const uint64_t deadline = clock_monotonic_ns() + (uint64_t)timeout_ms * 1000000u;
+	uid_t uid = (uid_t)-1;
+	int r = peer_address(run_dir, other, &address);
+
+	if (r < 0)
+		return r;
+	for (;;) {
+		_cleanup_close_ int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+		if (fd < 0)
+			return -errno;
+		if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0) {
+			r = peer_uid(fd, &uid);
+			if (r < 0)
+				return r;
+			if (uid != uids->uid[other])
+				return -EACCES;
+			peer_init(peer, TAKE_FD(fd), self, other);
+			return 0;
+		}
+		/* Not there yet; anything else will not mend itself. */
+		if (errno != ENOENT && errno != ECONNREFUSED && errno != EAGAIN)
+			return -errno;
+		if (clock_monotonic_ns() > deadline)
+			return -ETIMEDOUT;
+		nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+	}
+}
+
+static int peer_accept_one(int listen_fd, enum role self, uint32_t expected, const struct peer_uids *uids,
+			   struct peer peers[ROLE_COUNT])
+{
+	_cleanup_close_ int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	uid_t uid = (uid_t)-1;
+
+	if (fd < 0)
+		return errno == EAGAIN || errno == EINTR || errno == ECONNABORTED ? 0 : -errno;
+	int r = peer_uid(fd, &uid);
+	if (r < 0)
+		return r;
+	for (int role = 0; role < ROLE_COUNT; role++) {
+		if (!(expected & ROLE_BIT(role)) || uids->uid[role] != uid || peers[role].fd >= 0)
+			continue;
+		peer_init(&peers[role], TAKE_FD(fd), self, (enum role)role);
+		return 0;
+	}
+	log_warning("turned a stranger away: uid=%u", (unsigned int)uid);
+	return 0;
+}
+
+int peer_accept_all(int listen_fd, enum role self, uint32_t expected, const struct peer_uids *uids,
+		    struct peer peers[ROLE_COUNT], int timeout_ms)
+{
+	const uint64_t deadline = clock_monotonic_ns() + (uint64_t)timeout_ms * 1000000u;
+
+	for (;;) {
+		uint32_t here = 0;
+
+		for (int role = 0; role < ROLE_COUNT; role++)
+			here |= peers[role].fd >= 0 ? ROLE_BIT(role) : 0;
+		if ((here & expected) == expected)
+			return 0;
+		uint64_t now = clock_monotonic_ns();
+		if (now >= deadline)
+			return -ETIMEDOUT;
+		struct pollfd p = {.fd = listen_fd, .events = POLLIN};
+		poll(&p, 1, (int)((deadline - now) / 1000000 + 1));
+		int r = peer_accept_one(listen_fd, self, expected, uids, peers);
+		if (r < 0)
+			return r;
+	}
+}
+
+int peer_watch(struct peer *peer, struct loop *loop, loop_fn fn, void *context)
+{
+	peer->loop = loop;
+	return loop_add(loop, peer->fd, EPOLLIN | (peer->first ? EPOLLOUT : 0), fn, context);
+}
+
+/* One packet into the socket, now. 0, -EAGAIN, -EPIPE. */
+static int peer_transmit(struct peer *peer, const void *bytes, size_t length, const int *fds, unsigned int fd_count)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int) * MESSAGE_FDS_MAX)];
+	} control = {0};
+	struct iovec part = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = length};
+	struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
+
+	if (fd_count) {
+		header.msg_control = control.bytes;
+		header.msg_controllen = CMSG_SPACE(sizeof(int) * fd_count);
+		struct cmsghdr *c = CMSG_FIRSTHDR(&header);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int) * fd_count);
+		memcpy(CMSG_DATA(c), fds, sizeof(int) * fd_count);
+	}
+	if (sendmsg(peer->fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+		return 0;
+	/* ETOOMANYREFS: descriptors in flight reached the limit; they leave when the peer reads. */
+	if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM || errno == EINTR || errno == ETOOMANYREFS)
+		return -EAGAIN;
+	peer->broken = true;
+	return -EPIPE;
+}
+
+static void peer_packet_free(struct peer_packet *packet)
+{
+	for (unsigned int i = 0; i < packet->fd_count; i++)
+		close(packet->fds[i]);
+	free(packet);
+}
+
+bool peer_flush(struct peer *peer)
+{
+	while (peer->first) {
+		struct peer_packet *packet = peer->first;
+
+		if (peer_transmit(peer, packet->bytes, packet->length, packet->fds, packet->fd_count) == -EAGAIN)
+			return false;
+		/* Sent, or the peer is gone and nothing ever will be. */
+		peer->first = packet->next;
+		if (!peer->first)
+			peer->last = NULL;
+		peer->queued_bytes -= packet->length;
+		peer->queued_fds -= packet->fd_count;
+		peer_packet_free(packet);
+	}
+	if (peer->loop)
+		loop_modify(peer->loop, peer->fd, EPOLLIN);
+	return true;
+}
+
+static int peer_enqueue(struct peer *peer, const uint8_t *bytes, size_t length, const int *fds, unsigned int fd_count)
+{
+	if (peer->queued_bytes + length > LIMIT_QUEUE_BYTES || peer->queued_fds + fd_count > LIMIT_QUEUE_FDS)
+		return -ENOBUFS;
+	struct peer_packet *packet = malloc(sizeof(*packet) + length);
+	if (!packet)
+		return -ENOBUFS;
+	*packet = (struct peer_packet){.length = length};
+	memcpy(packet->bytes, bytes, length);
+	for (unsigned int i = 0; i < fd_count; i++) {
+		packet->fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 3);
+		if (packet->fds[i] < 0) {
+			peer_packet_free(packet);
+			return -ENOBUFS;
+		}
+		packet->fd_count++;
+	}
+	if (peer->last)
+		peer->last->next = packet;
+	else
+		peer->first = packet;
+	peer->last = packet;
+	peer->queued_bytes += length;
+	peer->queued_fds += fd_count;
+	if (peer->loop)
+		loop_modify(peer->loop, peer->fd, EPOLLIN | EPOLLOUT);
+	return 0;
+}
+
+int peer_send(struct peer *peer, enum message_type type, const void *payload, size_t length,
+	      const int *fds, unsigned int fd_count)
+{
+	struct message_buffer packet;
+	const struct msg_header header = {.type = type, .length = (uint32_t)length};
+
+	if (peer->fd < 0 || peer->broken)
+		return -EPIPE;
+	if (!message_allowed(type, peer->self, peer->other, length, fd_count))
+		return -EINVAL;
+	memcpy(packet.bytes, &header, sizeof(header));
+	if (length)
+		memcpy(packet.bytes + sizeof(header), payload, length);
+	length += sizeof(header);
+	if (!peer->first) {
+		int r = peer_transmit(peer, packet.bytes, length, fds, fd_count);
+
+		if (r != -EAGAIN)
+			return r;
+	}
+	return peer_enqueue(peer, packet.bytes, length, fds, fd_count);
+}
+
+void message_close(struct message *message)
+{
+	for (unsigned int i = 0; i < message->fd_count; i++) {
+		if (message->fds[i] >= 0)
+			close(message->fds[i]);
+	}
+	message->fd_count = 0;
+}
+
+static void message_take_fds(struct message *message, struct msghdr *header)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		for (size_t i = 0; i < count; i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+			if (message->fd_count < MESSAGE_FDS_MAX)
+				message->fds[message->fd_count++] = fd;
+			else
+				close(fd);
+		}
+	}
+}
+
+int peer_receive(struct peer *peer, struct message_buffer *buffer, struct message *message)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int) * MESSAGE_FDS_MAX)];
+	} control;
+	struct iovec part = {.iov_base = buffer->bytes, .iov_len = sizeof(buffer->bytes)};
+	struct msghdr header = {
+		.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
+	struct msg_header head;
+
+	*message = (struct message){0};
+	if (peer->fd < 0)
+		return -EPIPE;
+	ssize_t n = recvmsg(peer->fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -EPIPE;
+	if (n == 0)
+		return -EPIPE;
+	message_take_fds(message, &header);
+	if ((size_t)n < sizeof(head) || (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
+		goto refuse;
+	memcpy(&head, buffer->bytes, sizeof(head));
+	if (head.length != (size_t)n - sizeof(head) ||
+	    !message_allowed(head.type, peer->other, peer->self, head.length, message->fd_count))
+		goto refuse;
+	message->type = (enum message_type)head.type;
+	message->length = head.length;
+	message->payload = buffer->bytes + sizeof(head);
+	return 1;
+refuse:
+	message_close(message);
+	return -EPROTO;
+}
+
+int peer_receive_wait(struct peer *peer, struct message_buffer *buffer, struct message *message, int timeout_ms)
+{
+	const uint64_t deadline = clock_monotonic_ns() + (uint64_t)timeout_ms * 1000000u;
+
+	for (;;) {
+		int r = peer_receive(peer, buffer, message);
+
+		if (r)
+			return r;
+		uint64_t now = clock_monotonic_ns();
+		if (now >= deadline)
+			return -ETIMEDOUT;
+		struct pollfd p = {.fd = peer->fd, .events = POLLIN};
+		poll(&p, 1, (int)((deadline - now) / 1000000 + 1));
+	}
+}
+
+void peer_close(struct peer *peer)
+{
+	while (peer->first) {
+		struct peer_packet *packet = peer->first;
+
+		peer->first = packet->next;
+		peer_packet_free(packet);
+	}
+	if (peer->loop && peer->fd >= 0)
+		loop_remove(peer->loop, peer->fd);
+	if (peer->fd >= 0)
+		close(peer->fd);
+	*peer = (struct peer)PEER_NONE;
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one C++ file: Debian's FlatBuffers has a header-only C++ runtime. No exceptions leave it, none are compiled in. */
+#include "ipc/records.h"
+
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <vector>
+
+#include "ipc_generated.h"
+
+namespace fb = bulkhead::ipc;
+using flatbuffers::Offset;
+
+struct records {
+	flatbuffers::FlatBufferBuilder builder{64 * 1024};
+	std::vector<Offset<fb::Module>> modules;
+	std::vector<Offset<fb::Function>> functions;
+	std::vector<fb::Frame> frames;
+	std::vector<Offset<fb::Stack>> stacks;
+	std::vector<Offset<fb::Process>> processes;
+	std::vector<Offset<fb::Thread>> threads;
+	std::vector<fb::Sample> samples;
+	bool finished = false;
+};
+
+/* A finished batch stays readable until the next record. */
+static void records_reopen(struct records *r)
+{
+	if (!r->finished)
+		return;
+	r->builder.Clear();
+	r->finished = false;
+}
+
+struct records *records_new(void)
+{
+	return new (std::nothrow) records;
+}
+
+void records_free(struct records *r)
+{
+	delete r;
+}
+
+void records_add_module(struct records *r, const struct record_module *m)
+{
+	records_reopen(r);
+	auto path = r->builder.CreateString(m->path);
+	auto build_id = r->builder.CreateString(m->gnu_build_id);
+	auto htlhash = r->builder.CreateString(m->htlhash);
+	r->modules.push_back(fb::CreateModule(r->builder, m->number, path, build_id, htlhash));
+}
+
+void records_add_function(struct records *r, const struct record_function *f)
+{
+	records_reopen(r);
+	auto name = r->builder.CreateString(f->name);
+	r->functions.push_back(fb::CreateFunction(r->builder, f->number, name));
+}
+
+void records_add_frame(struct records *r, const struct record_frame *f)
+{
+	records_reopen(r);
+	r->frames.emplace_back(f->address, f->number, f->module, f->function, f->kind);
+}
+
+void records_add_stack(struct records *r, const struct record_stack *s)
+{
+	records_reopen(r);
+	auto frames = r->builder.CreateVector(s->frames, s->count);
+	r->stacks.push_back(fb::CreateStack(r->builder, s->number, s->reason, frames));
+}
+
+void records_add_process(struct records *r, const struct record_process *p)
+{
+	records_reopen(r);
+	auto comm = r->builder.CreateString(p->comm);
+	auto path = r->builder.CreateString(p->path);
+	r->processes.push_back(fb::CreateProcess(r->builder, p->number, p->tgid, p->start_ns, comm, path));
+}
+
+void records_add_thread(struct records *r, const struct record_thread *t)
+{
+	records_reopen(r);
+	auto comm = r->builder.CreateString(t->comm);
+	r->threads.push_back(fb::CreateThread(r->builder, t->number, t->process, t->tid, comm));
+}
+
+void records_add_sample(struct records *r, const struct record_sample *s)
+{
+	records_reopen(r);
+	r->samples.emplace_back(s->time_ns, s->stack, s->thread);
+}
+
+size_t records_bytes(const struct records *r)
+{
+	const size_t offsets = r->modules.size() + r->functions.size() + r->stacks.size() + r->processes.size() + r->threads.size();
+
+	if (r->finished || (!r->builder.GetSize() && r->frames.empty() && r->samples.empty()))
+		return 0;
+	return r->builder.GetSize() + offsets * sizeof(uint32_t) + r->frames.size() * sizeof(fb::Frame) +
+	       r->samples.size() * sizeof(fb::Sample) + 256;
+}
+
+size_t records_samples(const struct records *r)
+{
+	return r->samples.size();
+}
+
+const uint8_t *records_finish(struct records *r, bool reset, size_t *length)
+{
+	records_reopen(r);
+	auto modules = r->builder.CreateVector(r->modules);
+	auto functions = r->builder.CreateVector(r->functions);
+	auto frames = r->builder.CreateVectorOfStructs(r->frames);
+	auto stacks = r->builder.CreateVector(r->stacks);
+	auto processes = r->builder.CreateVector(r->processes);
+	auto threads = r->builder.CreateVector(r->threads);
+	auto samples = r->builder.CreateVectorOfStructs(r->samples);
+	r->builder.Finish(fb::CreateBatch(r->builder, reset, modules, functions, frames, stacks, processes, threads, samples));
+	r->modules.clear();
+	r->functions.clear();
+	r->frames.clear();
+	r->stacks.clear();
+	r->processes.clear();
+	r->threads.clear();
+	r->samples.clear();
+	r->finished = true;
+	*length = r->builder.GetSize();
+	return r->builder.GetBufferPointer();
+}
+
+static const char *text(const flatbuffers::String *s)
+{
+	return s ? s->c_str() : "";
+}
+
+template <typename Vector, typename Fn> static int each(const Vector *vector, Fn fn)
+{
+	if (!vector)
+		return 0;
+	for (auto item : *vector) {
+		int r = fn(item);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+static int visit_definitions(const fb::Batch *batch, const struct records_visitor *v, void *context)
+{
+	int r = each(batch->modules(), [&](const fb::Module *m) {
+		const record_module record = {m->number(), text(m->path()), text(m->gnu_build_id()), text(m->htlhash())};
+		return v->module(context, &record);
+	});
+	if (!r)
+		r = each(batch->functions(), [&](const fb::Function *f) {
+			const record_function record = {f->number(), text(f->name())};
+			return v->function(context, &record);
+		});
+	if (!r)
+		r = each(batch->frames(), [&](const fb::Frame *f) {
+			const record_frame record = {f->address(), f->number(), f->module_(), f->function(), f->kind()};
+			return v->frame(context, &record);
+		});
+	if (!r)
+		r = each(batch->stacks(), [&](const fb::Stack *s) {
+			const auto *frames = s->frames();
+			const record_stack record = {s->number(), s->reason(), frames ? frames->data() : nullptr,
+						     frames ? frames->size() : 0};
+			return v->stack(context, &record);
+		});
+	return r;
+}
+
+int records_visit(const uint8_t *data, size_t length, const struct records_visitor *v, void *context)
+{
+	flatbuffers::Verifier verifier(data, length);
+
+	if (!verifier.VerifyBuffer<fb::Batch>(nullptr))
+		return -EBADMSG;
+	const fb::Batch *batch = flatbuffers::GetRoot<fb::Batch>(data);
+	int r = batch->reset() ? v->reset(context) : 0;
+	if (!r)
+		r = visit_definitions(batch, v, context);
+	if (!r)
+		r = each(batch->processes(), [&](const fb::Process *p) {
+			const record_process record = {p->number(), p->tgid(), p->start_ns(), text(p->comm()), text(p->path())};
+			return v->process(context, &record);
+		});
+	if (!r)
+		r = each(batch->threads(), [&](const fb::Thread *t) {
+			const record_thread record = {t->number(), t->process(), t->tid(), text(t->comm())};
+			return v->thread(context, &record);
+		});
+	if (!r)
+		r = each(batch->samples(), [&](const fb::Sample *s) {
+			const record_sample record = {s->time_ns(), s->stack(), s->thread()};
+			return v->sample(context, &record);
+		});
+	return r;
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ipc/role_main.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/exit_status.h"
+#include "common/log.h"
+
+/* Messages of one peer handled before another gets its turn. */
+enum { ROLE_MESSAGES_A_TURN = 256 };
+
+struct role_watch {
+	struct role_runtime *role;
+	enum role other;
+	role_message_fn fn;
+	void *context;
+	struct message_buffer *buffer;
+};
+
+/* One set of watches a process; freed by its exit. */
+struct role_watches {
+	struct role_watch by_role[ROLE_COUNT];
+	struct message_buffer buffer;
+};
+
+static int role_parse_arguments(struct role_runtime *role, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"run-dir", required_argument, NULL, 'r'},
+		{"uids", required_argument, NULL, 'u'},
+		{NULL, 0, NULL, 0},
+	};
+	const char *uids = NULL;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (c == 'r')
+			role->run_dir = optarg;
+		else if (c == 'u')
+			uids = optarg;
+		else
+			return -EINVAL;
+	}
+	if (optind != argc || !role->run_dir || !uids)
+		return -EINVAL;
+	return peer_uids_parse(uids, &role->uids);
+}
+
+int role_start(struct role_runtime *role, enum role self, const struct sandbox_policy *policy, int argc, char **argv)
+{
+	*role = (struct role_runtime){.self = self, .policy = policy};
+	for (int i = 0; i < ROLE_COUNT; i++)
+		role->peers[i].fd = -1;
+	/* Whatever the parent left open is not ours. Kernels before 5.9 do not know the call; the CLI opens all with O_CLOEXEC. */
+	syscall(SYS_close_range, 3u, ~0u, 0u);
+	prctl(PR_SET_NAME, policy->name);
+	log_init(policy->name);
+	/* The terminal's Ctrl-C is for the CLI; it tells the roles. */
+	signal(SIGINT, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+	if (role_parse_arguments(role, argc, argv) < 0) {
+		log_error("this program is started by `bulkhead`: --run-dir DIR --uids LIST");
+		return STATUS_USAGE;
+	}
+	int r = sandbox_prepare(&role->sandbox, policy);
+	if (r < 0) {
+		log_error("cannot compile the system call filter: %s", strerror(-r));
+		return STATUS_FAILED;
+	}
+	r = sandbox_drop(policy, role->uids.uid[self], (gid_t)role->uids.uid[self]);
+	if (r < 0) {
+		log_error("cannot drop privileges: %s", strerror(-r));
+		return STATUS_NOT_PERMITTED;
+	}
+	r = loop_init(&role->loop);
+	return r < 0 ? STATUS_FAILED : STATUS_DONE;
+}
+
+int role_meet(struct role_runtime *role, uint32_t connect, uint32_t accept)
+{
+	int listener = peer_listen(role->run_dir, role->self);
+
+	if (listener < 0) {
+		log_error("cannot listen: dir=%s error=%s", role->run_dir, strerror(-listener));
+		return STATUS_FAILED;
+	}
+	int r = 0;
+	for (int other = 0; other < ROLE_COUNT && !r; other++) {
+		if (!(connect & ROLE_BIT(other)))
+			continue;
+		r = peer_connect(&role->peers[other], role->run_dir, role->self, (enum role)other, &role->uids,
+				 LIMIT_CONNECT_MS);
+		if (r < 0)
+			log_error("cannot reach a peer: role=%s error=%s", role_names[other].process, strerror(-r));
+	}
+	if (!r) {
+		r = peer_accept_all(listener, role->self, accept, &role->uids, role->peers, LIMIT_CONNECT_MS);
+		if (r < 0)
+			log_error("a peer did not come: error=%s", strerror(-r));
+	}
+	close(listener);
+	return r < 0 ? STATUS_FAILED : STATUS_DONE;
+}
+
+int role_enter_sandbox(struct role_runtime *role)
+{
+	int r = sandbox_enter(&role->sandbox, role->policy);
+
+	if (r < 0) {
+		log_error("cannot enter the sandbox: %s", strerror(-r));
+		return STATUS_NOT_PERMITTED;
+	}
+	return STATUS_DONE;
+}
+
+static void role_on_peer(void *context, uint32_t events)
+{
+	struct role_watch *watch = context;
+	struct role_runtime *role = watch->role;
+	struct peer *peer = &role->peers[watch->other];
+
+	if (events & EPOLLOUT)
+		peer_flush(peer);
+	for (int i = 0; i < ROLE_MESSAGES_A_TURN; i++) {
+		struct message message;
+		int r = peer_receive(peer, watch->buffer, &message);
+
+		if (r == 0)
+			return;
+		if (r > 0) {
+			r = watch->fn(watch->context, watch->other, &message);
+			if (r >= 0)
+				continue;
+		}
+		if (r == -EPROTO)
+			log_error("a peer broke the protocol: role=%s", role_names[watch->other].process);
+		else if (r != -EPIPE)
+			log_error("giving up: peer=%s error=%s", role_names[watch->other].process, strerror(-r));
+		loop_stop(&role->loop, r == -EPIPE ? STATUS_DONE : STATUS_FAILED);
+		return;
+	}
+}
+
+int role_watch_peers(struct role_runtime *role, role_message_fn fn, void *context)
+{
+	struct role_watches *watches = calloc(1, sizeof(*watches));
+
+	if (!watches)
+		return -ENOMEM;
+	for (int other = 0; other < ROLE_COUNT; other++) {
+		if (role->peers[other].fd < 0)
+			continue;
+		watches->by_role[other] = (struct role_watch){
+			.role = role, .other = (enum role)other, .fn = fn, .context = context, .buffer = &watches->buffer};
+		int r = peer_watch(&role->peers[other], &role->loop, role_on_peer, &watches->by_role[other]);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+void role_send_status(struct role_runtime *role, const struct msg_status *status)
+{
+	peer_send(&role->peers[ROLE_CLI], MESSAGE_STATUS, status, sizeof(*status), NULL, 0);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What every role's main does in the same order, whatever started it: close stray descriptors, compile the filter, drop, listen, meet
+ * its peers. What differs stays in the role's main.c.
+ *
+ *	bulkhead-ROLE --run-dir DIR --uids 0,61184,61185,61186,61187,61188
+ */
+#ifndef IPC_ROLE_MAIN_H
+#define IPC_ROLE_MAIN_H
+
+#include "common/loop.h"
+#include "common/sandbox.h"
+#include "ipc/peer.h"
+
+struct role_runtime {
+	enum role self;
+	const struct sandbox_policy *policy;
+	struct sandbox sandbox;
+	const char *run_dir;
+	struct peer_uids uids;
+	struct peer peers[ROLE_COUNT]; /* by role; fd -1 where there is none */
+	struct loop loop;
+};
+
+/* Up to the drop: 0, or an exit status after a message. */
+int role_start(struct role_runtime *role, enum role self, const struct sandbox_policy *policy, int argc, char **argv);
+
+/* Connect to the roles in `connect`, accept those in `accept`. 0, or an exit status after a message. */
+int role_meet(struct role_runtime *role, uint32_t connect, uint32_t accept);
+
+/* Sandbox: after this, foreign bytes may be read. 0, or an exit status after a message. */
+int role_enter_sandbox(struct role_runtime *role);
+
+/* A handler for messages; returns 0 or a negative errno, which ends the role. It owns the descriptors. */
+typedef int (*role_message_fn)(void *context, enum role from, struct message *message);
+
+/* Watch all peers; each message goes to `fn`. The end of any peer ends the role: in a recording, all end together. */
+int role_watch_peers(struct role_runtime *role, role_message_fn fn, void *context);
+
+/* Tell the CLI. Losing a status is no loss. */
+void role_send_status(struct role_runtime *role, const struct msg_status *status);
+
+#endif

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two perf events a CPU: the clock that runs the sampling program, and the sideband that tells the manager of processes. */
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/exit_status.h"
+#include "common/log.h"
+#include "loader/loader.h"
+
+static int event_open(const struct perf_event_attr *attr, int cpu)
+{
+	int fd = (int)syscall(SYS_perf_event_open, attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static int event_open_sampling(const struct loader *loader, int cpu)
+{
+	const struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.freq = 1,
+		.sample_freq = loader->config.frequency_hz,
+		.disabled = 1,
+		.exclude_idle = 1, /* the idle task is not worth a run of the program */
+	};
+	int fd = event_open(&attr, cpu);
+
+	if (fd < 0)
+		return fd;
+	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, object_sample_program_fd(loader)) < 0) {
+		int r = -errno;
+
+		close(fd);
+		return r;
+	}
+	return fd;
+}
+
+/* Exec, fork, exit, executable mappings and kernel text, as they happen; the watermark makes the reader wake at the first record. */
+static int event_open_sideband(int cpu)
+{
+	const struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_DUMMY,
+		.sample_period = 1,
+		.mmap = 1,
+		.mmap2 = 1,
+		.task = 1,
+		.comm = 1,
+		.comm_exec = 1,
+		.ksymbol = 1,
+		.sample_id_all = 1,
+		.sample_type = PERF_SAMPLE_TIME,
+		.use_clockid = 1,
+		.clockid = CLOCK_MONOTONIC,
+		.watermark = 1,
+		.wakeup_watermark = 1,
+	};
+
+	return event_open(&attr, cpu);
+}
+
+static int events_failed(const struct loader *loader, int cpu, int error)
+{
+	switch (error) {
+	case -EACCES:
+	case -EPERM:
+		log_error("perf_event_open was refused: cpu=%d error=%s; kernel.perf_event_paranoid above 2 (Debian's 3) wants CAP_SYS_ADMIN: sysctl kernel.perf_event_paranoid=2",
+			  cpu, strerror(-error));
+		return STATUS_NOT_PERMITTED;
+	case -EINVAL:
+		log_error("the kernel does not sample at this rate: frequency_hz=%u; see kernel.perf_event_max_sample_rate",
+			  loader->config.frequency_hz);
+		return STATUS_FAILED;
+	case -ENOSYS:
+	case -ENOENT:
+		log_error("the kernel has no perf events (CONFIG_PERF_EVENTS)");
+		return STATUS_KERNEL;
+	default:
+		log_error("perf_event_open failed: cpu=%d error=%s", cpu, strerror(-error));
+		return STATUS_FAILED;
+	}
+}
+
+static int events_open_cpu(struct loader *loader, int cpu)
+{
+	struct msg_number number = {.number = (uint32_t)cpu};
+	int fd = event_open_sideband(cpu);
+
+	if (fd < 0)
+		return fd;
+	loader->sideband_fds[cpu] = fd;
+	int r = peer_send(&loader->role.peers[ROLE_MANAGER], MESSAGE_SIDEBAND, &number, sizeof(number), &fd, 1);
+	if (r < 0)
+		return r;
+	fd = event_open_sampling(loader, cpu);
+	if (fd < 0)
+		return fd;
+	loader->sample_fds[cpu] = fd;
+	if (loader->sampling && ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+static void events_close_cpu(struct loader *loader, int cpu)
+{
+	if (loader->sample_fds[cpu] >= 0)
+		close(loader->sample_fds[cpu]);
+	if (loader->sideband_fds[cpu] >= 0)
+		close(loader->sideband_fds[cpu]);
+	loader->sample_fds[cpu] = loader->sideband_fds[cpu] = -1;
+}
+
+int events_follow_cpus(struct loader *loader)
+{
+	char text[4096];
+	struct cpu_set set;
+	ssize_t n = pread(loader->online_fd, text, sizeof(text) - 1, 0);
+
+	if (n <= 0)
+		return STATUS_FAILED;
+	text[n] = 0;
+	if (cpus_parse(text, &set) < 0)
+		return STATUS_FAILED;
+	for (int cpu = 0; cpu < CPUS_MAX; cpu++) {
+		const bool open = loader->sample_fds[cpu] >= 0;
+
+		if (open && !set.online[cpu])
+			events_close_cpu(loader, cpu);
+		if (open || !set.online[cpu])
+			continue;
+		int r = events_open_cpu(loader, cpu);
+		if (r == -ENODEV || r == -ENXIO) {
+			/* Gone again between the list and the call. */
+			events_close_cpu(loader, cpu);
+			continue;
+		}
+		if (r < 0)
+			return events_failed(loader, cpu, r);
+	}
+	return STATUS_DONE;
+}
+
+void events_enable(struct loader *loader, bool on)
+{
+	loader->sampling = on;
+	for (int cpu = 0; cpu < CPUS_MAX; cpu++) {
+		if (loader->sample_fds[cpu] >= 0)
+			ioctl(loader->sample_fds[cpu], on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
+	}
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The loader: loads and attaches, hands out what it made, and from then on makes one more slab when it is asked. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/exit_status.h"
+#include "common/log.h"
+#include "loader/loader.h"
+#include "loader/policy.h"
+
+enum { LOADER_TICK_MS = 500 };
+
+static void loader_send_status(struct loader *loader, enum role_state state)
+{
+	struct msg_status status = {.state = state};
+
+	object_status(loader, &status);
+	role_send_status(&loader->role, &status);
+}
+
+static int loader_on_message(void *context, enum role from, struct message *message)
+{
+	struct loader *loader = context;
+
+	(void)from;
+	switch (message->type) {
+	case MESSAGE_START:
+		events_enable(loader, true);
+		loader_send_status(loader, ROLE_SAMPLING);
+		return 0;
+	case MESSAGE_STOP:
+		events_enable(loader, false);
+		loader_send_status(loader, ROLE_STOPPED);
+		return 0;
+	case MESSAGE_SLAB_REQUEST:
+		return object_add_slab(loader);
+	default:
+		return 0;
+	}
+}
+
+static void loader_on_tick(void *context, uint32_t events)
+{
+	struct loader *loader = context;
+
+	(void)events;
+	if (loader->sampling) {
+		events_follow_cpus(loader);
+		loader_send_status(loader, ROLE_SAMPLING);
+	}
+}
+
+/* Where a file is missing, the kernel lacks what the recording needs, or a container hides it. */
+static int loader_open_files(struct loader *loader)
+{
+	loader->online_fd = open("/sys/devices/system/cpu/online", O_RDONLY | O_CLOEXEC);
+	if (loader->online_fd < 0) {
+		log_error("cannot read the list of CPUs: path=/sys/devices/system/cpu/online error=%s", strerror(errno));
+		return STATUS_KERNEL;
+	}
+	loader->kallsyms_fd = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
+	if (loader->kallsyms_fd < 0) {
+		log_error("cannot read kernel symbols: path=/proc/kallsyms error=%s", strerror(errno));
+		return STATUS_NOT_PERMITTED;
+	}
+	return STATUS_DONE;
+}
+
+static int loader_configure(struct loader *loader)
+{
+	static struct message_buffer buffer;
+	struct message message;
+	int r = peer_receive_wait(&loader->role.peers[ROLE_CLI], &buffer, &message, LIMIT_CONNECT_MS);
+
+	if (r < 0 || message.type != MESSAGE_CONFIGURE_LOADER)
+		return STATUS_FAILED;
+	memcpy(&loader->config, message.payload, sizeof(loader->config));
+	if (loader->config.target_count > MSG_FILTER_TARGETS_MAX || !loader->config.frequency_hz)
+		return STATUS_FAILED;
+	return STATUS_DONE;
+}
+
+int main(int argc, char **argv)
+{
+	static struct loader loader;
+	int status = role_start(&loader.role, ROLE_LOADER, &loader_policy, argc, argv);
+
+	for (int cpu = 0; cpu < CPUS_MAX; cpu++)
+		loader.sample_fds[cpu] = loader.sideband_fds[cpu] = -1;
+	if (!status)
+		status = role_meet(&loader.role, 0,
+				   ROLE_BIT(ROLE_CLI) | ROLE_BIT(ROLE_MANAGER) | ROLE_BIT(ROLE_WORKER) | ROLE_BIT(ROLE_EXPORTER));
+	if (!status)
+		status = loader_configure(&loader);
+	if (!status)
+		status = loader_open_files(&loader);
+	if (!status)
+		status = object_load(&loader);
+	if (!status)
+		status = object_send_maps(&loader) < 0 ? STATUS_FAILED : STATUS_DONE;
+	if (!status)
+		status = events_follow_cpus(&loader);
+	if (!status)
+		status = role_enter_sandbox(&loader.role);
+	if (status)
+		return status;
+	close(loader.kallsyms_fd);
+	if (role_watch_peers(&loader.role, loader_on_message, &loader) < 0)
+		return STATUS_FAILED;
+	loop_set_tick(&loader.role.loop, LOADER_TICK_MS, loader_on_tick, &loader);
+	loader_send_status(&loader, ROLE_READY);
+	return loop_run(&loader.role.loop);
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "bulkhead.skel.h"
+#include "common/cleanup.h"
+#include "common/exit_status.h"
+#include "common/log.h"
+#include "loader/loader.h"
+
+enum { SLABS_AT_START = 2 };
+
+static int object_print(enum libbpf_print_level level, const char *format, va_list args)
+{
+	char line[512];
+
+	if (level == LIBBPF_DEBUG)
+		return 0;
+	vsnprintf(line, sizeof(line), format, args);
+	line[strcspn(line, "\n")] = 0;
+	log_debug("%s", line);
+	return 0;
+}
+
+static void object_configure(struct loader *loader)
+{
+	struct bulkhead_bpf *o = loader->object;
+	const struct msg_configure_loader *c = &loader->config;
+
+	o->rodata->filter_targets = c->target_count > 0;
+	o->rodata->filter_tid = c->tid;
+	o->rodata->filter_cgroup = c->cgroup_id;
+	o->rodata->filter_cgroup_level = c->cgroup_level;
+	o->rodata->filter_comm = c->comm[0] != 0;
+	for (int i = 0; i < BH_COMM_BYTES; i++)
+		o->rodata->filter_comm_name[i] = c->comm[i];
+	o->rodata->want_kernel = c->want_kernel;
+	o->rodata->want_user = c->want_user;
+	bpf_program__set_autoload(o->progs.bulkhead_fork, c->follow_forks);
+	bpf_program__set_autoload(o->progs.bulkhead_free, c->follow_forks);
+	bpf_map__set_max_entries(o->maps.counters, (uint32_t)loader->possible_cpus);
+}
+
+static int object_load_failed(int error)
+{
+	switch (error) {
+	case -EPERM:
+	case -EACCES:
+		log_error("the kernel refused the BPF programs: %s; CAP_BPF and CAP_PERFMON are needed, and neither lockdown=confidentiality nor an LSM may forbid them",
+			  strerror(-error));
+		return STATUS_NOT_PERMITTED;
+	case -ESRCH:
+	case -ENOENT:
+		log_error("the kernel has no BTF (/sys/kernel/btf/vmlinux, CONFIG_DEBUG_INFO_BTF), or lacks a structure: %s", strerror(-error));
+		return STATUS_KERNEL;
+	default:
+		log_error("the kernel cannot load the BPF programs: %s; 5.10 with BTF is the least (BULKHEAD_LOG=debug tells more)",
+			  strerror(-error));
+		return STATUS_KERNEL;
+	}
+}
+
+static int object_make_slab(struct loader *loader)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
+	uint32_t key = loader->slab_count;
+
+	if (loader->slab_count >= BH_SLABS_MAX)
+		return -ENOSPC;
+	_cleanup_close_ int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "slab", sizeof(uint32_t), BH_SLAB_BYTES, 1, &options);
+	if (fd < 0)
+		return fd;
+	int r = bpf_map_update_elem(bpf_map__fd(loader->object->maps.slabs), &key, &fd, BPF_ANY);
+	if (r < 0)
+		return r;
+	loader->slab_count++;
+	return TAKE_FD(fd);
+}
+
+int object_add_slab(struct loader *loader)
+{
+	struct msg_number number = {.number = loader->slab_count};
+	_cleanup_close_ int fd = object_make_slab(loader);
+
+	if (fd < 0)
+		log_debug("no more slabs: count=%u error=%s", loader->slab_count, strerror(-fd));
+	return peer_send(&loader->role.peers[ROLE_MANAGER], MESSAGE_SLAB, &number, sizeof(number), &fd, fd >= 0);
+}
+
+/* From here on nobody writes it from user space, and whoever has it can map it for reading only. */
+static int object_map_counters(struct loader *loader)
+{
+	int fd = bpf_map__fd(loader->object->maps.counters);
+	size_t bytes = (size_t)loader->possible_cpus * sizeof(struct bh_counters);
+
+	if (bpf_map_freeze(fd) < 0)
+		return -errno;
+	void *at = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+	if (at == MAP_FAILED)
+		return -errno;
+	loader->counters = at;
+	return 0;
+}
+
+static int object_fill(struct loader *loader)
+{
+	const uint8_t one = 1;
+
+	for (uint32_t i = 0; i < loader->config.target_count; i++) {
+		int r = bpf_map_update_elem(bpf_map__fd(loader->object->maps.targets), &loader->config.targets[i], &one, BPF_ANY);
+		if (r < 0)
+			return r;
+	}
+	if (loader->config.follow_forks) {
+		int r = bulkhead_bpf__attach(loader->object);
+		if (r < 0)
+			return r;
+	}
+	return object_map_counters(loader);
+}
+
+int object_load(struct loader *loader)
+{
+	libbpf_set_print(object_print);
+	loader->possible_cpus = libbpf_num_possible_cpus();
+	if (loader->possible_cpus <= 0)
+		return STATUS_KERNEL;
+	loader->object = bulkhead_bpf__open();
+	if (!loader->object)
+		return object_load_failed(-errno);
+	/* Attached to an event a CPU, by events.c. */
+	bpf_program__set_autoattach(loader->object->progs.bulkhead_sample, false);
+	object_configure(loader);
+	int r = bulkhead_bpf__load(loader->object);
+	if (r < 0)
+		return object_load_failed(r);
+	r = object_fill(loader);
+	if (r < 0)
+		return object_load_failed(r);
+	return STATUS_DONE;
+}
+
+int object_send_maps(struct loader *loader)
+{
+	const struct bulkhead_bpf *o = loader->object;
+	const int manager_fds[] = {bpf_map__fd(o->maps.processes), bpf_map__fd(o->maps.modules), bpf_map__fd(o->maps.rules),
+				   bpf_map__fd(o->maps.deferred)};
+	const int worker_fds[] = {bpf_map__fd(o->maps.samples), loader->kallsyms_fd};
+	const int exporter_fds[] = {bpf_map__fd(o->maps.counters)};
+	struct msg_maps maps = {.ring_bytes = bpf_map__max_entries(o->maps.deferred), .cpu_count = (uint32_t)loader->possible_cpus};
+	struct peer *peers = loader->role.peers;
+	int r = peer_send(&peers[ROLE_MANAGER], MESSAGE_MANAGER_MAPS, &maps, sizeof(maps), manager_fds, 4);
+
+	for (int i = 0; i < SLABS_AT_START && !r; i++)
+		r = object_add_slab(loader);
+	if (!r)
+		r = peer_send(&peers[ROLE_EXPORTER], MESSAGE_EXPORTER_MAPS, &maps, sizeof(maps), exporter_fds, 1);
+	maps.ring_bytes = bpf_map__max_entries(o->maps.samples);
+	if (!r)
+		r = peer_send(&peers[ROLE_WORKER], MESSAGE_WORKER_MAPS, &maps, sizeof(maps), worker_fds, 2);
+	return r;
+}
+
+int object_sample_program_fd(const struct loader *loader)
+{
+	return bpf_program__fd(loader->object->progs.bulkhead_sample);
+}
+
+static uint64_t object_map_bytes(const struct loader *loader)
+{
+	uint64_t bytes = (uint64_t)loader->slab_count * BH_SLAB_BYTES;
+	const struct bpf_map *map;
+
+	bpf_object__for_each_map(map, loader->object->obj) {
+		uint64_t entries = bpf_map__max_entries(map);
+
+		switch (bpf_map__type(map)) {
+		case BPF_MAP_TYPE_RINGBUF:
+			bytes += entries;
+			break;
+		case BPF_MAP_TYPE_PERCPU_ARRAY:
+			bytes += entries * bpf_map__value_size(map) * (uint64_t)loader->possible_cpus;
+			break;
+		case BPF_MAP_TYPE_HASH: /* allocated as it fills */
+			break;
+		default:
+			bytes += entries * (bpf_map__value_size(map) + (uint64_t)bpf_map__key_size(map));
+		}
+	}
+	return bytes;
+}
+
+void object_status(const struct loader *loader, struct msg_status *status)
+{
+	struct bpf_prog_info info = {0};
+	uint32_t length = sizeof(info);
+
+	for (int cpu = 0; cpu < loader->possible_cpus; cpu++) {
+		const volatile uint64_t *value = loader->counters[cpu].value;
+
+		status->taken += value[BH_COUNTER_TAKEN];
+		status->deferred += value[BH_COUNTER_DEFERRED];
+		status->losses.lost[LOSS_RING_FULL] += value[BH_COUNTER_LOST_RING_FULL];
+	}
+	if (bpf_obj_get_info_by_fd(object_sample_program_fd(loader), &info, &length) == 0) {
+		status->bpf_run_ns = info.run_time_ns;
+		status->bpf_run_count = info.run_cnt;
+	}
+	status->map_bytes = object_map_bytes(loader);
+}

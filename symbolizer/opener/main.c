@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The opener: the one process that may look into others. It opens and passes on; what is in the files it never reads.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "common/exit_status.h"
+#include "common/log.h"
+#include "ipc/role_main.h"
+#include "symbolizer/opener/open_file.h"
+#include "symbolizer/opener/policy.h"
+
+struct opener {
+	struct role_runtime role;
+	DIR *proc; /* opened before the sandbox */
+};
+
+/* Send to the manager; waits while it is behind, since this process has nothing else to do. */
+static int opener_send(struct opener *opener, enum message_type type, const void *payload, size_t length,
+		       const int *fds, unsigned int fd_count)
+{
+	struct peer *manager = &opener->role.peers[ROLE_MANAGER];
+
+	for (;;) {
+		int r = peer_send(manager, type, payload, length, fds, fd_count);
+
+		if (r != -ENOBUFS)
+			return r;
+		struct pollfd p = {.fd = manager->fd, .events = POLLOUT};
+		poll(&p, 1, 1000);
+		peer_flush(manager);
+	}
+}
+
+static int opener_send_maps(struct opener *opener, uint32_t tgid)
+{
+	struct msg_maps_of answer = {.tgid = tgid};
+	_cleanup_close_ int maps = open_file_proc(tgid, "maps");
+	_cleanup_close_ int stat = open_file_proc(tgid, "stat");
+	const int fds[2] = {maps, stat};
+
+	if (maps < 0 || stat < 0) {
+		answer.error = (uint32_t)(maps < 0 ? -maps : -stat);
+		return opener_send(opener, MESSAGE_MAPS, &answer, sizeof(answer), NULL, 0);
+	}
+	return opener_send(opener, MESSAGE_MAPS, &answer, sizeof(answer), fds, 2);
+}
+
+static int opener_scan(struct opener *opener)
+{
+	rewinddir(opener->proc);
+	for (struct dirent *entry; (entry = readdir(opener->proc));) {
+		char *end;
+		unsigned long tgid = strtoul(entry->d_name, &end, 10);
+
+		if (*end || end == entry->d_name || tgid == 0 || tgid > UINT32_MAX)
+			continue;
+		int r = opener_send_maps(opener, (uint32_t)tgid);
+		if (r < 0)
+			return r;
+	}
+	return opener_send(opener, MESSAGE_SCAN_DONE, NULL, 0, NULL, 0);
+}
+
+static int opener_open(struct opener *opener, const struct msg_open_file *request)
+{
+	struct msg_file answer = {.cookie = request->cookie};
+	bool same_file = false;
+	_cleanup_close_ int fd = open_file_mapped(request, &same_file);
+
+	if (fd < 0) {
+		answer.error = (uint32_t)-fd;
+		return opener_send(opener, MESSAGE_FILE, &answer, sizeof(answer), NULL, 0);
+	}
+	answer.same_file = same_file;
+	return opener_send(opener, MESSAGE_FILE, &answer, sizeof(answer), &fd, 1);
+}
+
+static int opener_on_message(void *context, enum role from, struct message *message)
+{
+	struct opener *opener = context;
+	struct msg_open_file request;
+	struct msg_number number;
+
+	(void)from;
+	switch (message->type) {
+	case MESSAGE_SCAN:
+		return opener_scan(opener);
+	case MESSAGE_OPEN_MAPS:
+		memcpy(&number, message->payload, sizeof(number));
+		return opener_send_maps(opener, number.number);
+	case MESSAGE_OPEN_FILE:
+		memcpy(&request, message->payload, sizeof(request));
+		return opener_open(opener, &request);
+	default:
+		return 0;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static struct opener opener;
+	int status = role_start(&opener.role, ROLE_OPENER, &opener_policy, argc, argv);
+
+	if (status)
+		return status;
+	opener.proc = opendir("/proc");
+	if (!opener.proc) {
+		log_error("cannot open /proc: %s", strerror(errno));
+		return STATUS_FAILED;
+	}
+	status = role_meet(&opener.role, 0, ROLE_BIT(ROLE_MANAGER) | ROLE_BIT(ROLE_CLI));
+	if (status)
+		return status;
+	status = role_enter_sandbox(&opener.role);
+	if (status)
+		return status;
+	if (role_watch_peers(&opener.role, opener_on_message, &opener) < 0)
+		return STATUS_FAILED;
+	role_send_status(&opener.role, &(struct msg_status){.state = ROLE_READY});
+	return loop_run(&opener.role.loop);
+}

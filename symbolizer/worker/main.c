@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The symbolizer's worker: takes samples out of the ring, names their frames, passes batches to the exporter. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/exit_status.h"
+#include "common/log.h"
+#include "symbolizer/worker/policy.h"
+#include "symbolizer/worker/worker.h"
+
+enum {
+	WORKER_TICK_MS = 100,
+	WORKER_TURN_RECORDS = 4096, /* from the ring, before messages get their turn */
+	WORKER_PATIENCE_MS = 2000,  /* for a module's announcement */
+};
+
+/* A sample may name a module whose announcement is still on its way; it then waits in the ring. */
+static bool worker_must_wait(struct worker *worker, const struct bh_sample *header, const uint64_t *frames)
+{
+	const uint64_t now = clock_monotonic_ns();
+
+	if (worker->manager_drained || samples_resolvable(worker, header, frames)) {
+		worker->waiting_since_ns = 0;
+		return false;
+	}
+	if (!worker->waiting_since_ns)
+		worker->waiting_since_ns = now;
+	return now - worker->waiting_since_ns < WORKER_PATIENCE_MS * 1000000ull;
+}
+
+/* true if the ring was emptied. */
+static bool worker_consume(struct worker *worker)
+{
+	const void *record;
+	size_t length;
+
+	if (!worker->ring.data)
+		return false;
+	for (int i = 0; i < WORKER_TURN_RECORDS; i++) {
+		if (!bpf_ring_peek(&worker->ring, &record, &length))
+			return true;
+		const struct bh_sample *header = record;
+		const uint64_t *frames = (const uint64_t *)(header + 1);
+		if (!samples_valid(record, length)) {
+			worker->losses.lost[LOSS_BAD_RECORD]++;
+		} else {
+			if (worker_must_wait(worker, header, frames))
+				return false;
+			samples_add(worker, header, frames);
+		}
+		bpf_ring_next(&worker->ring);
+	}
+	return false;
+}
+
+static void worker_send_status(struct worker *worker, enum role_state state)
+{
+	const struct msg_status status = {
+		.state = state,
+		.ring_bytes = worker->ring.consumed_bytes,
+		.forwarded = worker->forwarded,
+		.frames = worker->frames_seen,
+		.frames_named = worker->frames_named,
+		.losses = worker->losses,
+	};
+
+	role_send_status(&worker->role, &status);
+}
+
+/* The recording has been stopped, the manager has sent all it had, the ring is empty: that was all. */
+static void worker_end(struct worker *worker)
+{
+	samples_flush(worker);
+	worker->ended = true;
+	peer_send(&worker->role.peers[ROLE_EXPORTER], MESSAGE_END, &worker->losses, sizeof(worker->losses), NULL, 0);
+	worker_send_status(worker, ROLE_STOPPED);
+}
+
+static void worker_on_tick(void *context, uint32_t events)
+{
+	struct worker *worker = context;
+
+	(void)events;
+	bool empty = worker_consume(worker);
+	samples_flush(worker);
+	if (worker->stopping && worker->manager_drained && empty && !worker->ended)
+		worker_end(worker);
+	else if (!worker->ended)
+		worker_send_status(worker, ROLE_SAMPLING);
+}
+
+static void worker_on_ring(void *context, uint32_t events)
+{
+	(void)events;
+	worker_consume(context);
+}
+
+static int on_maps(struct worker *worker, struct message *message)
+{
+	struct msg_maps maps;
+
+	memcpy(&maps, message->payload, sizeof(maps));
+	int r = bpf_ring_init(&worker->ring, message->fds[0], maps.ring_bytes);
+	if (r < 0)
+		return r;
+	message->fds[0] = -1;
+	r = kernel_symbols_new(message->fds[1], &worker->kernel);
+	if (r < 0)
+		log_warning("kernel frames will have no names: error=%s", strerror(-r));
+	r = loop_add(&worker->role.loop, worker->ring.fd, EPOLLIN | EPOLLET, worker_on_ring, worker);
+	if (!r)
+		worker_send_status(worker, ROLE_READY);
+	return r;
+}
+
+static void on_module(struct worker *worker, struct message *message)
+{
+	struct msg_module module;
+	int fd = message->fd_count ? message->fds[0] : -1;
+
+	memcpy(&module, message->payload, sizeof(module));
+	if (modules_add(worker, &module, fd) == 0 && fd >= 0)
+		message->fds[0] = -1;
+}
+
+static void on_kernel_text(struct worker *worker, const struct message *message)
+{
+	struct msg_kernel_text text;
+
+	memcpy(&text, message->payload, sizeof(text));
+	text.name[sizeof(text.name) - 1] = 0;
+	if (!worker->kernel)
+		return;
+	if (text.unregistered)
+		kernel_symbols_unregister(worker->kernel, text.address);
+	else
+		kernel_symbols_register(worker->kernel, text.address, text.length, text.name, text.bpf);
+}
+
+static void on_deferred_sample(struct worker *worker, const struct message *message)
+{
+	/* Payloads are aligned. */
+	const struct bh_sample *header = message->payload;
+
+	if (samples_valid(message->payload, message->length))
+		samples_add(worker, header, (const uint64_t *)(header + 1));
+	else
+		worker->losses.lost[LOSS_BAD_RECORD]++;
+}
+
+static void on_drained(struct worker *worker, const struct message *message)
+{
+	struct msg_losses losses;
+
+	memcpy(&losses, message->payload, sizeof(losses));
+	for (int i = 0; i < LOSS_COUNT; i++)
+		worker->losses.lost[i] += losses.lost[i];
+	worker->manager_drained = true;
+}
+
+static int worker_dispatch(struct worker *worker, struct message *message)
+{
+	struct msg_number number;
+	struct msg_process process;
+
+	switch (message->type) {
+	case MESSAGE_WORKER_MAPS:
+		return on_maps(worker, message);
+	case MESSAGE_MODULE:
+		on_module(worker, message);
+		return 0;
+	case MESSAGE_MODULE_GONE:
+		memcpy(&number, message->payload, sizeof(number));
+		modules_remove(worker, number.number);
+		return 0;
+	case MESSAGE_PROCESS:
+		memcpy(&process, message->payload, sizeof(process));
+		samples_on_process(worker, &process);
+		return 0;
+	case MESSAGE_KERNEL_TEXT:
+		on_kernel_text(worker, message);
+		return 0;
+	case MESSAGE_DEFERRED_SAMPLE:
+		on_deferred_sample(worker, message);
+		return 0;
+	case MESSAGE_DRAINED:
+		on_drained(worker, message);
+		return 0;
+	case MESSAGE_STOP:
+		worker->stopping = true;
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+static int worker_on_message(void *context, enum role from, struct message *message)
+{
+	(void)from;
+	int r = worker_dispatch(context, message);
+	message_close(message);
+	return r;
+}
+
+int main(int argc, char **argv)
+{
+	static struct worker worker;
+	int status = role_start(&worker.role, ROLE_WORKER, &worker_policy, argc, argv);
+
+	if (!status)
+		status = role_meet(&worker.role, ROLE_BIT(ROLE_LOADER) | ROLE_BIT(ROLE_EXPORTER), ROLE_BIT(ROLE_MANAGER) | ROLE_BIT(ROLE_CLI));
+	if (!status)
+		status = role_enter_sandbox(&worker.role);
+	if (status)
+		return status;
+	worker.batch = records_new();
+	if (!worker.batch || role_watch_peers(&worker.role, worker_on_message, &worker) < 0)
+		return STATUS_FAILED;
+	loop_set_tick(&worker.role.loop, WORKER_TICK_MS, worker_on_tick, &worker);
+	return loop_run(&worker.role.loop);
+}

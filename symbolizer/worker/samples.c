@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a record of the ring to a sample by numbers. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/limits.h"
+#include "common/log.h"
+#include "symbolizer/worker/worker.h"
+
+bool samples_valid(const void *record, size_t length)
+{
+	const struct bh_sample *header = record;
+
+	return length >= sizeof(*header) && header->user_count <= BH_USER_FRAMES_MAX &&
+	       header->kernel_count <= BH_KERNEL_FRAMES_MAX && header->reason < BH_REASON_COUNT &&
+	       length >= sizeof(*header) + ((size_t)header->user_count + header->kernel_count) * sizeof(uint64_t);
+}
+
+bool samples_resolvable(struct worker *worker, const struct bh_sample *header, const uint64_t *frames)
+{
+	for (unsigned int i = 0; i < header->user_count; i++) {
+		if (!(frames[i] & BH_FRAME_RAW) && !modules_find(worker, (uint32_t)(frames[i] >> BH_FRAME_OFFSET_BITS)))
+			return false;
+	}
+	return true;
+}
+
+static struct worker_process **process_bucket(struct worker *worker, uint32_t tgid)
+{
+	return &worker->processes[tgid % WORKER_PROCESS_BUCKETS];
+}
+
+static struct worker_process *process_find(struct worker *worker, uint32_t tgid)
+{
+	for (struct worker_process *p = *process_bucket(worker, tgid); p; p = p->next) {
+		if (p->said.tgid == tgid)
+			return p;
+	}
+	return NULL;
+}
+
+void samples_on_process(struct worker *worker, const struct msg_process *message)
+{
+	struct worker_process *process = process_find(worker, message->tgid);
+
+	if (!process) {
+		process = calloc(1, sizeof(*process));
+		if (!process)
+			return;
+		process->next = *process_bucket(worker, message->tgid);
+		*process_bucket(worker, message->tgid) = process;
+	} else if (!memcmp(&process->said, message, sizeof(*message))) {
+		return;
+	}
+	process->said = *message;
+	process->said.comm[sizeof(process->said.comm) - 1] = 0;
+	process->said.path[sizeof(process->said.path) - 1] = 0;
+	process->version++;
+}
+
+/* Nothing was heard of a process that ended before anyone could ask: its thread's name has to do. */
+static int process_number(struct worker *worker, const struct bh_sample *header, const char *comm, uint32_t *number)
+{
+	const struct worker_process *process = process_find(worker, header->tgid);
+	const struct {
+		uint64_t start;
+		uint32_t tgid, version;
+	} id = {header->process_start_ns, header->tgid, process ? process->version : 0};
+	const XXH128_hash_t key = XXH3_128bits(&id, sizeof(id));
+
+	if (table_get(&worker->numbers.processes, key, number))
+		return 0;
+	*number = ++worker->numbers.next_process;
+	records_add_process(worker->batch, &(struct record_process){
+						    .number = *number,
+						    .tgid = header->tgid,
+						    .start_ns = header->process_start_ns,
+						    .comm = process && process->said.comm[0] ? process->said.comm : comm,
+						    .path = process ? process->said.path : "",
+					    });
+	return table_put(&worker->numbers.processes, key, *number);
+}
+
+static int thread_number(struct worker *worker, const struct bh_sample *header, uint32_t *number)
+{
+	struct {
+		uint32_t process, tid;
+		char comm[BH_COMM_BYTES + 8];
+	} id = {.tid = header->tid};
+
+	memcpy(id.comm, header->comm, strnlen(header->comm, BH_COMM_BYTES));
+	int r = process_number(worker, header, id.comm, &id.process);
+	if (r < 0)
+		return r;
+	const XXH128_hash_t key = XXH3_128bits(&id, sizeof(id));
+	if (table_get(&worker->numbers.threads, key, number))
+		return 0;
+	*number = ++worker->numbers.next_thread;
+	records_add_thread(worker->batch, &(struct record_thread){
+						  .number = *number, .process = id.process, .tid = id.tid, .comm = id.comm});
+	return table_put(&worker->numbers.threads, key, *number);
+}
+
+/* Leaf first: kernel frames, user frames, and where the user stack was cut, the reason as its outermost frame. */
+static int stack_define(struct worker *worker, const struct bh_sample *header, const uint64_t *frames, uint32_t number)
+{
+	uint32_t numbers[BH_FRAMES_ROOM + 1];
+	uint32_t count = 0;
+	int r = 0;
+
+	for (unsigned int i = 0; i < header->kernel_count && !r; i++)
+		r = frames_number(worker, frames[header->user_count + i], &numbers[count++]);
+	for (unsigned int i = 0; i < header->user_count && !r; i++)
+		r = frames_number(worker, frames[i], &numbers[count++]);
+	if (!r && header->reason != BH_REASON_COMPLETE)
+		r = frames_abort_marker(worker, header->reason, &numbers[count++]);
+	if (r < 0)
+		return r;
+	records_add_stack(worker->batch, &(struct record_stack){
+						 .number = number, .reason = header->reason, .frames = numbers, .count = count});
+	return 0;
+}
+
+static int stack_number(struct worker *worker, const struct bh_sample *header, const uint64_t *frames, uint32_t *number)
+{
+	const size_t bytes = ((size_t)header->user_count + header->kernel_count) * sizeof(frames[0]);
+	/* Where user frames end and kernel frames begin is part of what the stack is. */
+	const uint64_t seed = (uint64_t)header->user_count << 16 | header->reason;
+	const XXH128_hash_t key = XXH3_128bits_withSeed(frames, bytes, seed);
+
+	if (table_get(&worker->numbers.stacks, key, number))
+		return 0;
+	int r = stack_define(worker, header, frames, worker->numbers.next_stack + 1);
+	if (r < 0)
+		return r;
+	*number = ++worker->numbers.next_stack;
+	return table_put(&worker->numbers.stacks, key, *number);
+}
+
+static void numbers_forget(struct worker *worker)
+{
+	table_clear(&worker->numbers.modules);
+	table_clear(&worker->numbers.functions);
+	table_clear(&worker->numbers.frames);
+	table_clear(&worker->numbers.stacks);
+	table_clear(&worker->numbers.processes);
+	table_clear(&worker->numbers.threads);
+	worker->numbers = (struct numbers){0};
+	worker->reset_wanted = true;
+}
+
+void samples_flush(struct worker *worker)
+{
+	size_t length;
+	const size_t samples = records_samples(worker->batch);
+
+	if (!records_bytes(worker->batch))
+		return;
+	const uint8_t *data = records_finish(worker->batch, worker->reset_wanted, &length);
+	worker->reset_wanted = false;
+	int r = peer_send(&worker->role.peers[ROLE_EXPORTER], MESSAGE_BATCH, data, length, NULL, 0);
+	if (r < 0) {
+		/* Its definitions are lost with it: the exporter has to begin anew. */
+		log_warning("a batch was lost: samples=%zu error=%s", samples, strerror(-r));
+		worker->losses.lost[LOSS_EXPORTER_QUEUE] += samples;
+		numbers_forget(worker);
+		return;
+	}
+	worker->forwarded += samples;
+	if (worker->numbers.frames.count > LIMIT_WORKER_FRAMES || worker->numbers.stacks.count > LIMIT_WORKER_STACKS)
+		numbers_forget(worker);
+}
+
+void samples_add(struct worker *worker, const struct bh_sample *header, const uint64_t *frames)
+{
+	struct record_sample sample = {.time_ns = header->time_ns};
+
+	int r = stack_number(worker, header, frames, &sample.stack);
+	if (!r)
+		r = thread_number(worker, header, &sample.thread);
+	if (r < 0) {
+		worker->losses.lost[LOSS_BAD_RECORD]++;
+		return;
+	}
+	records_add_sample(worker->batch, &sample);
+	if (records_bytes(worker->batch) > LIMIT_BATCH_BYTES / 2)
+		samples_flush(worker);
+}

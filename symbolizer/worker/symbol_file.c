@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbolizer/worker/symbol_file.h"
+
+#include <errno.h>
+#include <sha2.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+	HASHED_BYTES = 4096,
+};
+
+int symbol_file_read(int fd, uint64_t offset, void *buffer, size_t length)
+{
+	uint8_t *at = buffer;
+
+	if (offset > INT64_MAX || length > INT64_MAX - offset)
+		return -ENODATA;
+	while (length > 0) {
+		ssize_t n = pread(fd, at, length, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return -ENODATA;
+		at += n;
+		offset += (uint64_t)n;
+		length -= (size_t)n;
+	}
+	return 0;
+}
+
+void name_reader_init(struct name_reader *reader, int fd, struct extent strings)
+{
+	reader->fd = fd;
+	reader->strings = strings;
+	reader->window_at = 0;
+	reader->window_length = 0;
+}
+
+const char *name_reader_get(struct name_reader *reader, uint64_t offset)
+{
+	size_t length = SYMBOL_FILE_NAME_MAX;
+	const char *name;
+
+	if (offset >= reader->strings.size)
+		return NULL;
+	if (offset >= reader->window_at && offset - reader->window_at < reader->window_length) {
+		size_t skip = (size_t)(offset - reader->window_at);
+
+		name = reader->window + skip;
+		if (memchr(name, '\0', reader->window_length - skip))
+			return *name ? name : NULL;
+	}
+	if (length > reader->strings.size - offset)
+		length = (size_t)(reader->strings.size - offset);
+	reader->window_length = 0;
+	if (symbol_file_read(reader->fd, reader->strings.offset + offset, reader->window, length))
+		return NULL;
+	reader->window_at = offset;
+	reader->window_length = length;
+	reader->window[length] = '\0';
+	return reader->window[0] ? reader->window : NULL;
+}
+
+void symbol_file_to_hex(const uint8_t *bytes, size_t length, char *text)
+{
+	static const char hex[] = "0123456789abcdef";
+
+	for (size_t i = 0; i < length; i++) {
+		text[2 * i] = hex[bytes[i] >> 4];
+		text[2 * i + 1] = hex[bytes[i] & 15];
+	}
+	text[2 * length] = '\0';
+}
+
+void symbol_file_hash(int fd, uint64_t size, char text[2 * SYMBOL_FILE_HASH_BYTES + 1])
+{
+	uint8_t data[HASHED_BYTES], digest[SHA256_DIGEST_LENGTH], big_endian[8];
+	size_t length = size < HASHED_BYTES ? (size_t)size : HASHED_BYTES;
+	SHA2_CTX hash;
+
+	SHA256Init(&hash);
+	if (symbol_file_read(fd, 0, data, length))
+		return;
+	SHA256Update(&hash, data, length);
+	if (symbol_file_read(fd, size - length, data, length))
+		return;
+	SHA256Update(&hash, data, length);
+	for (unsigned int i = 0; i < 8; i++)
+		big_endian[i] = (uint8_t)(size >> (56 - 8 * i));
+	SHA256Update(&hash, big_endian, sizeof(big_endian));
+	SHA256Final(digest, &hash);
+	symbol_file_to_hex(digest, SYMBOL_FILE_HASH_BYTES, text);
+}

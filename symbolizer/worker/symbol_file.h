@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A file as symbols.c sees it: bytes that somebody may truncate or change at any moment, so they
+ * are asked for when they are needed, never mapped, and may be missing.
+ */
+#ifndef SYMBOLIZER_WORKER_SYMBOL_FILE_H
+#define SYMBOLIZER_WORKER_SYMBOL_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	SYMBOL_FILE_NAME_MAX = 4096, /* bytes of a name before demangling: longer ones are cut */
+	SYMBOL_FILE_HASH_BYTES = 16,
+};
+
+/* A piece of the file that some section described. */
+struct extent {
+	uint64_t offset, size;
+};
+
+/* Exactly `length` bytes: 0, -ENODATA past the end, or what pread gave. */
+int symbol_file_read(int fd, uint64_t offset, void *buffer, size_t length);
+
+/* Neighbours in a symbol table tend to be neighbours in its string table, so one window serves many
+ * names. */
+struct name_reader {
+	int fd;
+	struct extent strings;
+	uint64_t window_at; /* offset in the string table */
+	size_t window_length;
+	char window[SYMBOL_FILE_NAME_MAX + 1];
+};
+
+void name_reader_init(struct name_reader *reader, int fd, struct extent strings);
+
+/* The string at `offset` of the table, until the next call; NULL if there is none or it is empty.
+ */
+const char *name_reader_get(struct name_reader *reader, uint64_t offset);
+
+/* `text` has room for two characters a byte and a NUL. */
+void symbol_file_to_hex(const uint8_t *bytes, size_t length, char *text);
+
+/* OpenTelemetry's process.executable.build_id.htlhash: hash of head, tail and length, in hex.
+ * `text` is untouched if the file cannot be read. */
+void symbol_file_hash(int fd, uint64_t size, char text[2 * SYMBOL_FILE_HASH_BYTES + 1]);
+
+#endif

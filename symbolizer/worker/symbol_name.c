@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbolizer/worker/symbol_name.h"
+
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The demangler needs nothing of libiberty.h, whose macros name functions that banned.h forbids. */
+#define LIBIBERTY_H
+#include <libiberty/demangle.h>
+
+#include "common/cleanup.h"
+
+enum {
+	/* A component tree shares its parts, so what it prints, or walks through in silence, can be
+	 * exponential in the length of the mangled name. Real names stay below a tenth of this; as
+	 * many steps take about 10 ms. */
+	TREE_COST_MAX = 1 << 20,
+	TREE_SLOTS = 4096, /* libiberty makes at most two components a byte of the name */
+	/* Digits (base 62) of a Rust binder's count of lifetimes; libiberty counts up to it in
+	 * silence. */
+	RUST_BINDER_DIGITS_MAX = 4,
+};
+
+static bool is_continuation(unsigned char byte)
+{
+	return (byte & 0xc0) == 0x80;
+}
+
+/* Bytes of the UTF-8 character at `s`, or 0 if it is none or is one that must not reach a terminal.
+ */
+static size_t printable_length(const unsigned char *s, size_t left)
+{
+	uint32_t code;
+	size_t length;
+
+	if (s[0] < 0x80)
+		return s[0] >= 0x20 && s[0] != 0x7f;
+	if (s[0] >= 0xc2 && s[0] <= 0xdf && left >= 2) {
+		length = 2;
+		code = s[0] & 0x1f;
+	} else if (s[0] >= 0xe0 && s[0] <= 0xef && left >= 3) {
+		length = 3;
+		code = s[0] & 0x0f;
+	} else if (s[0] >= 0xf0 && s[0] <= 0xf4 && left >= 4) {
+		length = 4;
+		code = s[0] & 0x07;
+	} else {
+		return 0;
+	}
+	for (size_t i = 1; i < length; i++) {
+		if (!is_continuation(s[i]))
+			return 0;
+		code = code << 6 | (s[i] & 0x3f);
+	}
+	if (code < 0xa0 || (length == 3 && code < 0x800) || (code >= 0xd800 && code <= 0xdfff) ||
+	    (length == 4 && code < 0x10000) || code > 0x10ffff)
+		return 0;
+	/* Line and paragraph separators, direction marks and overrides, byte order mark. */
+	if ((code >= 0x200b && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) ||
+	    (code >= 0x2060 && code <= 0x206f) || code == 0xfeff)
+		return 0;
+	return length;
+}
+
+size_t symbol_name_escape(const char *raw, size_t raw_length, char *name, size_t size)
+{
+	static const char hex[] = "0123456789abcdef";
+	const unsigned char *s = (const unsigned char *)raw;
+	size_t out = 0;
+
+	for (size_t i = 0; i < raw_length;) {
+		size_t length = printable_length(s + i, raw_length - i);
+
+		if (size - out <= (length ? length : 4))
+			break;
+		if (length) {
+			memcpy(name + out, s + i, length);
+			out += length;
+			i += length;
+		} else {
+			const char escaped[4] = {'\\', 'x', hex[s[i] >> 4], hex[s[i] & 15]};
+
+			memcpy(name + out, escaped, sizeof(escaped));
+			out += sizeof(escaped);
+			i++;
+		}
+	}
+	name[out] = '\0';
+	return out;
+}
+
+struct output {
+	char *text;
+	size_t length, size;
+	jmp_buf full;
+};
+
+static bool is_ascii(const char *data, size_t length)
+{
+	for (size_t i = 0; i < length; i++) {
+		if ((unsigned char)data[i] >= 0x80)
+			return false;
+	}
+	return true;
+}
+
+/* The only way to stop libiberty is to leave it. The C++ printer and the Rust demangler keep no
+ * memory of their own while they print, with one exception: a decoded Punycode identifier, which
+ * always has bytes above 0x7f, is freed after the call. */
+static void output_append(const char *data, size_t length, void *context)
+{
+	struct output *output = context;
+	size_t room = output->size - output->length;
+	size_t copied = length < room ? length : room;
+
+	if (length == 0)
+		return;
+	memcpy(output->text + output->length, data, copied);
+	output->length += copied;
+	if (output->length == output->size && is_ascii(data, length))
+		longjmp(output->full, 1);
+}
+
+struct tree_cost {
+	struct {
+		const struct demangle_component *component;
+		uint32_t cost; /* 0: being computed */
+	} slots[TREE_SLOTS];
+	unsigned int used;
+};
+
+static void component_children(const struct demangle_component *dc,
+			       const struct demangle_component *children[2])
+{
+	children[0] = children[1] = NULL;
+	switch (dc->type) {
+	case DEMANGLE_COMPONENT_NAME:
+	case DEMANGLE_COMPONENT_TEMPLATE_PARAM:
+	case DEMANGLE_COMPONENT_FUNCTION_PARAM:
+	case DEMANGLE_COMPONENT_SUB_STD:
+	case DEMANGLE_COMPONENT_BUILTIN_TYPE:
+	case DEMANGLE_COMPONENT_EXTENDED_BUILTIN_TYPE:
+	case DEMANGLE_COMPONENT_OPERATOR:
+	case DEMANGLE_COMPONENT_CHARACTER:
+	case DEMANGLE_COMPONENT_NUMBER:
+	case DEMANGLE_COMPONENT_UNNAMED_TYPE:
+		break;
+	case DEMANGLE_COMPONENT_CTOR:
+		children[0] = dc->u.s_ctor.name;
+		break;
+	case DEMANGLE_COMPONENT_DTOR:
+		children[0] = dc->u.s_dtor.name;
+		break;
+	case DEMANGLE_COMPONENT_EXTENDED_OPERATOR:
+		children[0] = dc->u.s_extended_operator.name;
+		break;
+	case DEMANGLE_COMPONENT_FIXED_TYPE:
+		children[0] = dc->u.s_fixed.length;
+		break;
+	case DEMANGLE_COMPONENT_LAMBDA:
+	case DEMANGLE_COMPONENT_DEFAULT_ARG:
+		children[0] = dc->u.s_unary_num.sub;
+		break;
+	default:
+		children[0] = dc->u.s_binary.left;
+		children[1] = dc->u.s_binary.right;
+	}
+}
+
+/* How many components one meets who walks the tree from `dc` without remembering where he has been;
+ * at most TREE_COST_MAX. */
+static uint32_t tree_cost(struct tree_cost *memo, const struct demangle_component *dc)
+{
+	const struct demangle_component *children[2];
+	uint32_t cost = 1;
+	size_t slot = (size_t)(((uintptr_t)dc >> 3) * 0x9e3779b97f4a7c15u >> 52);
+
+	if (!dc)
+		return 0;
+	while (memo->slots[slot].component && memo->slots[slot].component != dc)
+		slot = (slot + 1) % TREE_SLOTS;
+	if (memo->slots[slot].component) /* a ring, if not yet computed */
+		return memo->slots[slot].cost ? memo->slots[slot].cost : TREE_COST_MAX;
+	if (++memo->used >= TREE_SLOTS)
+		return TREE_COST_MAX;
+	memo->slots[slot].component = dc;
+	component_children(dc, children);
+	for (int i = 0; i < 2; i++) {
+		cost += tree_cost(memo, children[i]);
+		if (cost > TREE_COST_MAX)
+			cost = TREE_COST_MAX;
+	}
+	memo->slots[slot].cost = cost;
+	return cost;
+}
+
+/* By itself, for locals of a function that calls setjmp() may be lost. */
+static bool print_tree(struct demangle_component *tree, struct output *output)
+{
+	if (setjmp(output->full))
+		return true;
+	return cplus_demangle_print_callback(DMGL_NO_OPTS, tree, output_append, output) != 0;
+}
+
+static bool demangle_cplusplus(const char *raw, struct output *output)
+{
+	_cleanup_free_ struct tree_cost *memo = NULL;
+	_cleanup_free_ void *memory = NULL;
+	struct demangle_component *tree;
+
+	if (raw[0] != '_' || raw[1] != 'Z')
+		return false;
+	tree = cplus_demangle_v3_components(raw, DMGL_NO_OPTS, &memory);
+	if (!tree)
+		return false;
+	memo = calloc(1, sizeof(*memo));
+	if (!memo || tree_cost(memo, tree) >= TREE_COST_MAX)
+		return false;
+	return print_tree(tree, output);
+}
+
+/* Has it a function type or a trait object ("F" or "D") with a binder ("G") of a huge count? */
+static bool rust_binder_is_huge(const char *raw)
+{
+	for (const char *p = raw; (p = strchr(p, 'G')); p++) {
+		size_t digits = 0;
+
+		if (p == raw || (p[-1] != 'F' && p[-1] != 'D'))
+			continue;
+		while ((p[1 + digits] >= '0' && p[1 + digits] <= '9') ||
+		       (p[1 + digits] >= 'a' && p[1 + digits] <= 'z') ||
+		       (p[1 + digits] >= 'A' && p[1 + digits] <= 'Z'))
+			digits++;
+		if (digits > RUST_BINDER_DIGITS_MAX && p[1 + digits] == '_')
+			return true;
+	}
+	return false;
+}
+
+static bool demangle_rust(const char *raw, struct output *output)
+{
+	bool v0 = raw[0] == '_' && raw[1] == 'R';
+
+	if (!v0 && memcmp(raw, "_ZN", 3) != 0)
+		return false;
+	if (v0 && rust_binder_is_huge(raw))
+		return false;
+	if (setjmp(output->full))
+		return true;
+	return rust_demangle_callback(raw, DMGL_NO_OPTS, output_append, output) != 0;
+}
+
+/* The compiler's name for a copy of a function (".cold", ".isra.0") stays; LLVM's ".llvm.HASH"
+ * changes with every build. */
+static const char *split_suffix(char *raw)
+{
+	char *llvm = strstr(raw, ".llvm.");
+	char *from = raw, *dot;
+
+	if (llvm)
+		*llvm = '\0';
+	/* Rust's older mangling has dots within the name, in front of its hash. */
+	for (char *hash; raw[1] == 'Z' && (hash = strstr(from, "17h"));)
+		from = hash + 3;
+	dot = strchr(from, '.');
+	if (!dot)
+		return "";
+	*dot = '\0';
+	return dot + 1;
+}
+
+size_t symbol_name_format(const char *raw, char *name, size_t size)
+{
+	size_t raw_length = strlen(raw);
+	char mangled[SYMBOL_NAME_MANGLED_MAX], text[SYMBOL_NAME_MANGLED_MAX];
+	struct output output = {.text = text, .size = sizeof(text)};
+	const char *suffix;
+	size_t length;
+
+	if (raw_length < 4 || raw_length >= sizeof(mangled) || raw[0] != '_' ||
+	    (raw[1] != 'Z' && raw[1] != 'R'))
+		return symbol_name_escape(raw, raw_length, name, size);
+
+	memcpy(mangled, raw, raw_length + 1);
+	suffix = split_suffix(mangled);
+	if (strlen(mangled) < 4)
+		return symbol_name_escape(raw, raw_length, name, size);
+	if (!demangle_rust(mangled, &output)) {
+		output.length = 0;
+		if (!demangle_cplusplus(mangled, &output))
+			return symbol_name_escape(raw, raw_length, name, size);
+	}
+	length = symbol_name_escape(text, output.length, name, size);
+	if (suffix[0] && size - length > 2) {
+		name[length++] = '.';
+		length += symbol_name_escape(suffix, strlen(suffix), name + length, size - length);
+	}
+	return length;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The worker's state: samples come in (ring, or deferred through the manager), names are found, batches go out. Frames, functions,
+ * stacks, processes and threads are numbered when they are first seen; the exporter is told each once.
+ */
+#ifndef SYMBOLIZER_WORKER_WORKER_H
+#define SYMBOLIZER_WORKER_WORKER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bpf/shared.h"
+#include "ipc/bpf_ring.h"
+#include "ipc/records.h"
+#include "ipc/role_main.h"
+#include "symbolizer/worker/kernel_symbols.h"
+#include "symbolizer/worker/symbols.h"
+#include "symbolizer/worker/table.h"
+
+enum { WORKER_MODULE_BUCKETS = 1024, WORKER_PROCESS_BUCKETS = 1024 };
+
+/* A file that processes map, as the manager announced it. */
+struct worker_module {
+	struct worker_module *next;
+	uint32_t number;
+	int fd;                  /* -1: could not be had */
+	struct symbols *symbols; /* NULL: not read yet, or given back for room */
+	struct symbols_ids ids;
+	bool no_symbols;
+	bool told; /* to the exporter */
+	uint64_t used;
+	char path[MSG_PATH_BYTES];
+};
+
+/* What the manager said of a process. */
+struct worker_process {
+	struct worker_process *next;
+	struct msg_process said;
+	uint32_t version; /* of it, so that an exec makes a new process of the same tgid */
+};
+
+struct numbers {
+	struct table modules, functions, frames, stacks, processes, threads;
+	uint32_t next_module, next_function, next_frame, next_stack, next_process, next_thread;
+};
+
+struct worker {
+	struct role_runtime role;
+	struct bpf_ring ring;
+	struct kernel_symbols *kernel;
+	struct worker_module *modules[WORKER_MODULE_BUCKETS];
+	struct worker_process *processes[WORKER_PROCESS_BUCKETS];
+	size_t symbol_bytes;
+	uint64_t clock; /* of uses */
+	struct numbers numbers;
+	bool reset_wanted; /* the next batch tells the exporter to forget all numbers */
+	struct records *batch;
+	struct msg_losses losses;
+	uint64_t forwarded, frames_seen, frames_named;
+	uint64_t waiting_since_ns; /* the record at the ring's head names a module that was not announced yet */
+	bool manager_drained, stopping, ended;
+};
+
+/* modules.c */
+struct worker_module *modules_find(struct worker *worker, uint32_t number);
+int modules_add(struct worker *worker, const struct msg_module *message, int fd);
+void modules_remove(struct worker *worker, uint32_t number);
+/* Symbols and ids of a module, read if they are not in memory, at the expense of the least recently used. NULL: it has none. */
+const struct symbols *modules_symbols(struct worker *worker, struct worker_module *module);
+
+/* frames.c: the number of a frame, defined for the exporter if it is new. 0 or negative errno. */
+int frames_number(struct worker *worker, uint64_t frame, uint32_t *number);
+int frames_abort_marker(struct worker *worker, unsigned int reason, uint32_t *number);
+
+/* samples.c */
+void samples_add(struct worker *worker, const struct bh_sample *header, const uint64_t *frames);
+bool samples_valid(const void *record, size_t length);
+/* All modules that the sample names are known. */
+bool samples_resolvable(struct worker *worker, const struct bh_sample *header, const uint64_t *frames);
+void samples_on_process(struct worker *worker, const struct msg_process *message);
+/* Send what was collected. */
+void samples_flush(struct worker *worker);
+
+#endif

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stops a real program again and again in gdb and writes down what a walker needs, and what gdb made of it.
+
+    python3 tests/e2e/gdb_truth/record_truth.py --stops 200 -o truth.jsonl -- xz -T2 -9 -c big.file
+    python3 tests/e2e/gdb_truth/record_truth.py --stops 200 -o truth.jsonl -- clang -O2 -c big.c -o /dev/null
+
+The command is run anew until it has been stopped often enough. The output has one JSON object a line;
+numbers of addresses are hexadecimal strings without 0x, bytes are hexadecimal. A reader goes through
+the lines in order and keeps the last "maps" and "vdso"; "kind" says what a line is:
+
+{"kind": "head", "version": 1, "command": [...], "gdb": "12.1", "seed": N}
+{"kind": "maps", "pid": N, "text": "..."}        /proc/PID/maps; written when it has changed
+{"kind": "vdso", "start": "7ff..", "bytes": ".."} the pages of [vdso], which is in no file; after "maps"
+{"kind": "thread", "stop": N, "pid": N, "tid": N, "name": "comm",
+ "regs": {"rip": "..", "rsp": "..", "rbp": "..", "rax": .. r8 .. r15, "eflags": ".."},
+ "stack": "7ff..",                               address of the first byte in "bytes": rsp - 256
+ "bytes": "..",                                  at most 64 KiB, less where the mapping ends
+ "pcs": ["..", ...],                             gdb's frames, innermost first, rip itself the first;
+                                                 inlined frames left out. Return addresses are as found
+                                                 on the stack (a lookup wants pc - 1, except for the
+                                                 first and for what a signal interrupted)
+ "cfas": ["..", ...],                            each frame's CFA as gdb has it, null where it has none
+ "types": ["normal"|"sigtramp"|"tailcall"|.., ...],  one for each pc
+ "names": ["main"|null, ...],                    for the reader who looks into a difference
+ "end": "outermost"|"undefined"|..}              why gdb went no further (gdb's unwind stop reason)
+
+A frame that gdb invents for a tail call ("tailcall") is on no stack: it is left out of "pcs".
+"eax"-style sub-registers, vector registers and the segment bases are not recorded.
+"""
+import json
+import os
+import random
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+REGISTERS = "rip rsp rbp rax rbx rcx rdx rsi rdi r8 r9 r10 r11 r12 r13 r14 r15 eflags".split()
+RED_ZONE = 256
+STACK = 64 << 10
+
+
+def outside():
+    import argparse
+
+    p = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    p.add_argument("--stops", type=int, default=200)
+    p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--longest", type=float, default=0.25, help="seconds at most from one stop to the next")
+    p.add_argument("--stdout", default="/dev/null", help="where the command's output goes")
+    p.add_argument("-o", "--output", required=True)
+    p.add_argument("command", nargs="+")
+    args = p.parse_args()
+    environment = dict(os.environ)
+    for name in ("DEBUGINFOD_URLS", "LINES", "COLUMNS"):
+        environment.pop(name, None)
+    asked, ask = os.pipe()
+    environment = {**environment, "GDB_TRUTH": json.dumps({**vars(args), "ask": ask})}
+    gdb = subprocess.Popen(["gdb", "-nx", "-q", "-batch", "-x", os.path.abspath(__file__), "--args", *args.command], env=environment,
+                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, pass_fds=[ask], start_new_session=True)
+    os.close(ask)
+    threading.Thread(target=interrupt, args=(asked,), daemon=True).start()
+    try:
+        said, _ = gdb.communicate()
+    finally:
+        if gdb.poll() is None:
+            os.killpg(gdb.pid, signal.SIGKILL)
+    try:
+        with open(args.output, encoding="ascii") as f:
+            stops = {json.loads(line).get("stop") for line in f} - {None}
+    except OSError:
+        stops = set()
+    if len(stops) < args.stops:
+        sys.stdout.buffer.write(said[-4000:])
+        sys.exit(f"only {len(stops)} of {args.stops} stops")
+    print(f"{args.output}: {len(stops)} stops")
+
+
+def children(parent, comm):
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as f:
+                name, rest = f.read().split("(", 1)[1].rsplit(")", 1)
+        except (OSError, IndexError):
+            continue
+        if name == comm and int(rest.split()[1]) == parent:
+            yield int(pid)
+
+
+def interrupt(asked):
+    """Each line: [seconds from now, pid or 0 where it is not known yet, its comm, gdb's pid]."""
+    with open(asked, encoding="ascii") as requests:
+        for line in requests:
+            delay, pid, comm, gdb = json.loads(line)
+            time.sleep(delay)
+            for _ in range(500):
+                pid = pid or next(children(gdb, comm), 0)
+                if pid:
+                    try:
+                        os.kill(pid, signal.SIGINT)
+                    except ProcessLookupError:
+                        pass
+                    break
+                time.sleep(0.01)
+
+
+def inside(args):
+    import gdb
+
+    for setting in ("pagination off", "confirm off", "backtrace past-main on", "backtrace limit 2048", "print thread-events off",
+                    "debuginfod enabled off", "breakpoint pending off", "print inferior-events off"):
+        gdb.execute("set " + setting)
+    gdb.execute("handle all nostop noprint pass", to_string=True)
+    gdb.execute("handle SIGINT stop print nopass", to_string=True)
+    gdb.execute("set args " + " ".join(shlex.quote(a) for a in args["command"][1:]) + f" > {shlex.quote(args['stdout'])} 2>/dev/null </dev/null")
+    dice = random.Random(args["seed"])
+    out = open(args["output"], "w", encoding="ascii")
+    types = {getattr(gdb, name): name[:-6].lower() for name in dir(gdb) if name.endswith("_FRAME")}
+    reasons = {getattr(gdb, name): name[13:].lower() for name in dir(gdb) if name.startswith("FRAME_UNWIND_") and isinstance(getattr(gdb, name), int)}
+    state = {"maps": None, "stop": 0}
+
+    def put(**line):
+        out.write(json.dumps(line) + "\n")
+
+    def mappings(inferior):
+        with open(f"/proc/{inferior.pid}/maps", encoding="utf-8", errors="replace") as f:
+            text = f.read()
+        if text != state["maps"]:
+            state["maps"] = text
+            put(kind="maps", pid=inferior.pid, text=text)
+            for line in text.splitlines():
+                if line.endswith("[vdso]"):
+                    start, end = (int(x, 16) for x in line.split()[0].split("-"))
+                    put(kind="vdso", start=f"{start:x}", bytes=inferior.read_memory(start, end - start).tobytes().hex())
+        return text
+
+    def memory(inferior, start, maps):
+        for line in maps.splitlines():
+            low, high = (int(x, 16) for x in line.split()[0].split("-"))
+            if low <= start < high:
+                return inferior.read_memory(start, min(high - start, RED_ZONE + STACK)).tobytes()
+        return b""
+
+    def dump(inferior):
+        maps = mappings(inferior)
+        for thread in sorted(inferior.threads(), key=lambda t: t.num):
+            thread.switch()
+            frame = gdb.newest_frame()
+            registers = {name: int(frame.read_register(name)) & (1 << 64) - 1 for name in REGISTERS}
+            pcs, cfas, kinds, names = [], [], [], []
+            last = frame
+            while frame is not None and frame.is_valid():
+                kind = types.get(frame.type(), "normal")
+                if kind not in ("inline", "tailcall"):
+                    pcs.append(f"{frame.pc():x}")
+                    kinds.append(kind)
+                    names.append(frame.name())
+                    older = frame.older()
+                    while older is not None and types.get(older.type()) in ("inline", "tailcall"):
+                        older = older.older()
+                    cfas.append(f"{int(older.read_register('rsp')) & (1 << 64) - 1:x}" if older is not None else None)
+                last = frame
+                # ld.so's _start says nothing about its caller, and gdb believes that it has one
+                frame = frame.older() if names[-1:] != ["_start"] else None
+            start = registers["rsp"] - RED_ZONE
+            put(kind="thread", stop=state["stop"], pid=inferior.pid, tid=thread.ptid[1], name=thread.name,
+                regs={name: f"{value:x}" for name, value in registers.items()}, stack=f"{start:x}",
+                bytes=memory(inferior, start, maps).hex(), pcs=pcs, cfas=cfas, types=kinds, names=names,
+                end=reasons.get(last.unwind_stop_reason(), str(last.unwind_stop_reason())))
+
+    def soon(delay):
+        """Python in gdb stands still while the program runs: somebody outside has to interrupt it."""
+        os.write(args["ask"], json.dumps([delay, state["pid"] or 0, os.path.basename(args["command"][0])[:15], os.getpid()]).encode() + b"\n")
+
+    put(kind="head", version=1, command=args["command"], gdb=gdb.VERSION, seed=args["seed"])
+    runs = 0
+    while state["stop"] < args["stops"] and runs < args["stops"] * 2:
+        runs += 1
+        state["pid"] = None
+        soon(dice.uniform(0.02, args["longest"]))
+        gdb.execute("run", to_string=True)
+        while state["stop"] < args["stops"]:
+            inferior = gdb.selected_inferior()
+            if not inferior.pid:
+                break
+            state["pid"] = inferior.pid
+            try:
+                dump(inferior)
+                state["stop"] += 1
+            except gdb.MemoryError as error:
+                print("skipped a stop:", error)
+            soon(dice.uniform(0.002, args["longest"]))
+            gdb.execute("continue", to_string=True)
+    out.close()
+    gdb.execute("kill", to_string=True)
+
+
+if "GDB_TRUTH" in os.environ and "gdb" in sys.modules:
+    inside(json.loads(os.environ["GDB_TRUTH"]))
+elif __name__ == "__main__":
+    outside()

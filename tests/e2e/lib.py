@@ -1,0 +1,397 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the end-to-end tests share: run a recording, read what it wrote, compare stacks.
+
+Environment (ctest sets it): BULKHEAD_BIN, the directory with the built binaries; BULKHEAD_SOURCE, the
+top of the tree; BULKHEAD_PROGRAMS, the directory with the built tests/e2e/programs.
+By hand: BULKHEAD_BIN=build/release/bin BULKHEAD_PROGRAMS=build/release/tests/e2e/programs \\
+         python3 tests/e2e/test_stacks.py [Stacks.test_recursion_200]
+"""
+import collections
+import contextlib
+import json
+import os
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+SOURCE = os.environ.get("BULKHEAD_SOURCE") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BIN = os.path.abspath(os.environ.get("BULKHEAD_BIN") or os.path.join(SOURCE, "build/release/bin"))
+PROGRAMS = os.path.abspath(os.environ.get("BULKHEAD_PROGRAMS") or os.path.join(SOURCE, "build/release/tests/e2e/programs"))
+BULKHEAD = os.path.join(BIN, "bulkhead")
+PATIENCE = int(os.environ.get("BULKHEAD_E2E_PATIENCE", "60"))  # seconds that anything may take beyond what it was asked to: only to end a hang
+
+CUT = "[stack cut"
+
+
+# Samples
+
+Sample = collections.namedtuple("Sample", "comm frames count")  # frames: leaf first
+
+
+class Malformed(Exception):
+    pass
+
+
+def parse_folded(text):
+    """`comm;outermost;...;leaf count`, one a line, to a list of Sample."""
+    samples = []
+    for number, line in enumerate(text.splitlines(), 1):
+        stack, space, count = line.rpartition(" ")
+        if not space or not count.isascii() or not count.isdigit() or int(count) < 1:
+            raise Malformed(f"line {number}: no count at the end: {line[:200]!r}")
+        comm, *frames = stack.split(";")
+        if not all(frames):
+            raise Malformed(f"line {number}: an empty frame: {line[:200]!r}")
+        samples.append(Sample(comm, tuple(reversed(frames)), int(count)))
+    return samples
+
+
+def user_frames(frames):
+    """Without the kernel's frames, which may only stand at the leaf's end."""
+    kernel = 0
+    while kernel < len(frames) and frames[kernel].endswith("_[k]"):
+        kernel += 1
+    if any(frame.endswith("_[k]") for frame in frames[kernel:]):
+        raise Malformed(f"kernel frames below user frames: {frames}")
+    return frames[kernel:]
+
+
+def show(frames):
+    """Leaf first on one line, repetitions folded."""
+    out = []
+    for frame in frames:
+        if out and out[-1][0] == frame:
+            out[-1][1] += 1
+        else:
+            out.append([frame, 1])
+    return " < ".join(f"{name} x{n}" if n > 1 else name for name, n in out) or "(nothing)"
+
+
+# Chains
+
+class Expectation:
+    """The line of JSON that a program prints (programs/chain.h)."""
+
+    # libc's inner functions have names only where its debug symbols are installed
+    ENDS = {
+        "@start": [{"re": r"(?!main$|_start$).+", "min": 2, "max": 2}, "_start"],
+        "@thread": [{"re": r"(?!main$|_start$).*(start_thread|libc.*|pthread.*)"}, {"re": r"(?!main$|_start$).*(clone3?|libc.*)"}],
+    }
+
+    def __init__(self, said):
+        self.said = said
+        self.chains = [self._compile(c) for c in said.get("chains", [])]
+        self.threads = {comm: [self._compile(c) for c in chains] for comm, chains in said.get("threads", {}).items()}
+        self.need = said.get("need", {})
+
+    @classmethod
+    def _compile(cls, chain):
+        pattern = ""
+        for entry in chain:
+            for item in cls.ENDS.get(entry, [entry]) if isinstance(entry, str) else [entry]:
+                if isinstance(item, str):
+                    item = {"name": item}
+                name = f"(?:{item['re']})" if "re" in item else re.escape(item["name"])
+                low = item.get("times", item.get("min", 1))
+                high = item.get("times", item.get("max", 1))
+                pattern += f"(?:{name}\n){{{low},{high}}}"
+        # without DOTALL an expression cannot run into the next frame; with MULTILINE $ is a frame's end
+        return re.compile(pattern, re.MULTILINE)
+
+    def matches(self, sample):
+        frames = user_frames(sample.frames)
+        if any(frame.startswith(CUT) for frame in frames):
+            return False
+        text = "".join(frame + "\n" for frame in frames)
+        return any(chain.fullmatch(text) for chain in self.threads.get(sample.comm, self.chains))
+
+
+def compare(samples, expectation, least_share=0.995, least_samples=300):
+    """A list of what is wrong with these samples, empty if nothing is."""
+    total = sum(s.count for s in samples)
+    faults = []
+    if total < least_samples:
+        faults.append(f"only {total} samples, expected at least {least_samples}")
+    wrong = collections.Counter()
+    for s in samples:
+        if not expectation.matches(s):
+            wrong[s] += s.count
+    right = total - sum(wrong.values())
+    if total and right < least_share * total:
+        faults.append(f"{right} of {total} samples ({100 * right / total:.2f} %) have a known chain, expected {100 * least_share:.1f} %")
+    for s, count in sorted(wrong.items(), key=lambda item: -item[1])[:5]:
+        faults.append(f"  wrong {count} x {s.comm}: {show(s.frames)}")
+    for comm in expectation.threads:
+        if not any(s.comm == comm for s in samples):
+            faults.append(f"no sample of thread {comm}")
+    for pattern, share in expectation.need.items():
+        found = sum(s.count for s in samples if any(re.fullmatch(pattern, f) for f in user_frames(s.frames)))
+        if found < share * total:
+            faults.append(f"{found} of {total} samples pass through {pattern}, expected {100 * share:.0f} %")
+    return faults if any(not f.startswith("  ") for f in faults) else []
+
+
+def unaccounted(stats, samples=None, lossless=False):
+    """A list of what is wrong with the numbers of one recording."""
+    faults = []
+    try:
+        taken, exported, lost = stats["taken"], stats["exported"], stats["lost"]
+    except (KeyError, TypeError) as error:
+        return [f"stats lack {error}"]
+    if not all(isinstance(n, int) and n >= 0 for n in [taken, exported, *lost.values()]):
+        faults.append(f"not all counts: {taken}, {exported}, {lost}")
+    if taken != exported + sum(lost.values()):
+        faults.append(f"taken {taken} != exported {exported} + lost {lost}")
+    if samples is not None and sum(s.count for s in samples) != exported:
+        faults.append(f"exported {exported}, but the folded file has {sum(s.count for s in samples)}")
+    if lossless and sum(lost.values()):
+        faults.append(f"lost {lost}")
+    if any(not re.fullmatch(r"[a-z][a-z0-9_. -]*", reason) for reason in lost):
+        faults.append(f"a reason without a name: {lost}")
+    return faults
+
+
+# Programs
+
+class Program:
+    """A program that says its chain, burning CPU until the `with` ends."""
+
+    def __init__(self, name, *args, env=None, path=None, wrapper=(), comm=None, seconds=120):
+        self.command = [*wrapper, path or os.path.join(PROGRAMS, name), str(seconds), *map(str, args)]
+        self.env = {**os.environ, **(env or {})}
+        self.comm = comm or os.path.basename(name)[:15]
+
+    def __enter__(self):
+        self.process = subprocess.Popen(self.command, env=self.env, stdout=subprocess.PIPE, start_new_session=True)
+        ready, _, _ = select.select([self.process.stdout], [], [], PATIENCE)
+        line = self.process.stdout.readline() if ready else b""
+        if not line:
+            self.__exit__()
+            raise RuntimeError(f"{self.command} said nothing, status {self.process.returncode}")
+        said = json.loads(line)
+        self.tids = said.get("tids", {})
+        self.expectation = Expectation(said)
+        self.pid = self.process.pid
+        time.sleep(0.2)  # from its line to the end of its chain
+        return self
+
+    def __exit__(self, *_):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.stdout.close()
+        self.process.wait()
+
+
+class Burner(Program):
+    """Some CPU time for others to be seen beside."""
+
+    def __init__(self, seconds=120):
+        super().__init__("recursion", 28, seconds=seconds)
+
+
+# Recordings
+
+class Recording:
+    def __init__(self, command, directory):
+        self.command = command
+        self.directory = directory
+        self.status = None
+        self.stdout = self.stderr = ""
+        self._samples = None
+
+    def path(self, name):
+        return os.path.join(self.directory, name)
+
+    @property
+    def samples(self):
+        if self._samples is None:
+            with open(self.path("out.folded"), encoding="utf-8", errors="surrogateescape") as f:
+                self._samples = parse_folded(f.read())
+        return self._samples
+
+    @property
+    def stats(self):
+        with open(self.path("stats.json"), encoding="utf-8") as f:
+            return json.load(f)
+
+    def of(self, *comms):
+        return [s for s in self.samples if s.comm in comms]
+
+    def describe(self):
+        out = f"$ {' '.join(self.command)}\nstatus {self.status}\n{self.stdout[-3000:]}{self.stderr[-3000:]}"
+        with contextlib.suppress(OSError, ValueError):
+            stats = self.stats
+            out += "\nstats " + json.dumps({k: stats.get(k) for k in ("taken", "exported", "lost", "incomplete", "deferred")})
+        return out
+
+
+class Case(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        self.directory = tempfile.mkdtemp(prefix="e2e-")
+        os.chmod(self.directory, 0o755)
+        self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
+
+    def skip(self, reason):
+        print(f"SKIP {self.id()}: {reason}", flush=True)
+        self.skipTest(reason)
+
+    def need_tool(self, *names):
+        for name in names:
+            if shutil.which(name):
+                return shutil.which(name)
+        return self.skip(f"no {' or '.join(names)} on this machine")
+
+    def start(self, *args, seconds=2, freq=997, outputs=("out.folded",), command=(), **popen):
+        """A running `bulkhead record`: Popen, with .recording to be completed by self.finish()."""
+        line = [BULKHEAD, "record", "-F", str(freq), *(["-d", str(seconds)] if seconds else []), *map(str, args)]
+        for name in outputs:
+            line += ["-o", os.path.join(self.directory, name)]
+        line += ["--stats", os.path.join(self.directory, "stats.json")]
+        if command:
+            line += ["--", *command]
+        for name in (*outputs, "stats.json"):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(os.path.join(self.directory, name))
+        popen = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "start_new_session": True, **popen}
+        process = subprocess.Popen(line, **popen)
+        process.recording = Recording(line, self.directory)
+        process.patience = (seconds or 0) + PATIENCE
+        self.addCleanup(self._end, process)
+        return process
+
+    @staticmethod
+    def _end(process):
+        if process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        for stream in (process.stdout, process.stderr):
+            if stream:
+                stream.close()
+
+    def finish(self, process, status=0):
+        recording = process.recording
+        try:
+            out, err = process.communicate(timeout=process.patience)
+        except subprocess.TimeoutExpired:
+            self.fail(f"still running after {process.patience} s: {' '.join(recording.command)}")
+        recording.stdout, recording.stderr = ((x or b"").decode(errors="replace") for x in (out, err))
+        recording.status = process.returncode
+        if status is not None:
+            self.assertEqual(recording.status, status, recording.describe())
+        return recording
+
+    def record(self, *args, status=0, **kwargs):
+        return self.finish(self.start(*args, **kwargs), status)
+
+    def wait_until_recording(self, process):
+        """{role: pid}, once all of them are sandboxed and a second has passed."""
+        def ready():
+            if process.poll() is not None:
+                self.finish(process, status=None)
+                self.fail("ended at once: " + process.recording.describe())
+            roles = roles_of(process.pid)
+            return roles if len(roles) == len(ROLES) and all(map(sandboxed, roles.values())) else None
+        roles = self.wait_for("five sandboxed roles", ready)
+        time.sleep(1)
+        return roles
+
+    def assert_none(self, faults, recording):
+        if faults:
+            self.fail("\n".join([*faults, recording.describe()]))
+
+    def assert_stacks(self, recording, samples, expectation, least_share=0.995, least_samples=300):
+        self.assert_none(compare(samples, expectation, least_share, least_samples), recording)
+
+    def assert_accounted(self, recording, lossless=False):
+        self.assert_none(unaccounted(recording.stats, recording.samples, lossless), recording)
+
+    def wait_for(self, what, condition, seconds=PATIENCE):
+        end = time.monotonic() + seconds
+        while True:
+            result = condition()
+            if result:
+                return result
+            if time.monotonic() > end:
+                self.fail(f"waited {seconds} s in vain: {what}")
+            time.sleep(0.02)
+
+
+# Processes
+
+ROLES = {  # by the name of the thread's leader and of the executable
+    "loader": ("bulkhead-loader", "bulkhead-loader"),
+    "manager": ("bulkhead-mgr", "bulkhead-unwinder-mgr"),
+    "opener": ("bulkhead-sym", "bulkhead-symbolizer"),
+    "worker": ("bulkhead-symw", "bulkhead-symbolizer"),
+    "exporter": ("bulkhead-exp", "bulkhead-exporter"),
+}
+
+
+def read(path):
+    """A file of /proc, or None when its process is gone."""
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as f:
+            return f.read()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
+def proc_status(pid):
+    text = read(f"/proc/{pid}/status")
+    return dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line) if text else None
+
+
+def processes():
+    """{pid: (ppid, comm, name of the executable)} without kernel threads and zombies."""
+    found = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        status = proc_status(pid)
+        try:
+            executable = os.readlink(f"/proc/{pid}/exe")
+        except OSError:
+            continue
+        if status and not status["State"].startswith(("Z", "X")):
+            found[int(pid)] = (int(status["PPid"]), status["Name"], os.path.basename(executable.removesuffix(" (deleted)")))
+    return found
+
+
+def bulkhead_processes():
+    return {pid: p for pid, p in processes().items() if p[2] == "bulkhead" or p[2] in {r[1] for r in ROLES.values()}}
+
+
+def roles_of(cli):
+    """{role: pid} of the roles that descend from this CLI."""
+    everyone = processes()
+    found = {}
+    for pid, (_, comm, executable) in everyone.items():
+        ancestor = pid
+        while ancestor in everyone and ancestor != cli:
+            ancestor = everyone[ancestor][0]
+        for role, (role_comm, role_executable) in ROLES.items():
+            if ancestor == cli and pid != cli and comm == role_comm and executable == role_executable:
+                found[role] = pid
+    return found
+
+
+def sandboxed(pid):
+    status = proc_status(pid)
+    return status is not None and status["Seccomp"] == "2"
+
+
+def main():
+    if os.geteuid() != 0:
+        print(f"SKIP {os.path.basename(sys.argv[0])}: not root")
+        sys.exit(77)
+    if not os.path.exists(BULKHEAD):
+        sys.exit(f"{BULKHEAD} does not exist: build first, or set BULKHEAD_BIN")
+    sys.stdout.reconfigure(line_buffering=True)
+    unittest.main(verbosity=2)

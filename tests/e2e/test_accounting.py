@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Accounting: taken = exported + lost, to the sample, whatever happens."""
+import contextlib
+import json
+import os
+import signal
+import time
+
+import lib
+
+
+class Accounting(lib.Case):
+    def busy(self, freq):
+        cpus = sorted(os.sched_getaffinity(0))[:2]
+        with lib.Burner() as one, lib.Burner() as two:
+            os.sched_setaffinity(one.pid, cpus[:1])
+            os.sched_setaffinity(two.pid, cpus[-1:])
+            recording = self.record(freq=freq, seconds=5)
+        self.assert_accounted(recording, lossless=True)
+        # Every CPU ticks at freq, and two of them have work at every tick: far fewer would mean that something was not taken at all.
+        taken = recording.stats["taken"]
+        print(f"{freq} Hz: {json.dumps({k: recording.stats[k] for k in ('taken', 'exported', 'lost', 'incomplete', 'deferred')})}")
+        self.assertGreater(taken, 0.8 * len(set(cpus)) * freq * 5, recording.describe())
+        self.assertLess(taken, 1.1 * os.cpu_count() * freq * 6 + 20, recording.describe())
+        self.assertGreater(recording.stats["duration_ns"], 4.5e9)
+
+    def test_20_hz(self):
+        self.busy(20)
+
+    def test_199_hz(self):
+        self.busy(199)
+
+    def test_997_hz(self):
+        self.busy(997)
+
+    def test_worker_held_still(self):
+        """What the ring cannot hold is lost, under a name; nothing else is, and nothing twice."""
+        with lib.Burner(), lib.Burner():
+            process = self.start(freq=997, seconds=9)
+            worker = self.wait_until_recording(process)["worker"]
+            os.kill(worker, signal.SIGSTOP)
+            try:
+                time.sleep(5)
+            finally:
+                with contextlib.suppress(ProcessLookupError):  # somebody may have replaced it
+                    os.kill(worker, signal.SIGCONT)
+            recording = self.finish(process)
+        print("worker held: " + json.dumps({k: recording.stats[k] for k in ("taken", "exported", "lost")}))
+        self.assert_accounted(recording)
+        self.assertGreater(recording.stats["taken"], 0.8 * 997 * 9, recording.describe())
+        self.assertGreater(recording.stats["exported"], 0.5 * 997 * 4, recording.describe())
+
+    def test_idle_is_not_sampled(self):
+        """A machine that does nothing yields next to no samples; a burner on one CPU yields one CPU's."""
+        with lib.Burner() as burner:
+            os.sched_setaffinity(burner.pid, {min(os.sched_getaffinity(0))})
+            recording = self.record(freq=199, seconds=3)
+        self.assert_accounted(recording, lossless=True)
+        idle = [s for s in recording.samples if s.comm.startswith("swapper")]
+        self.assertEqual(idle, [], recording.describe())
+        self.assertGreater(sum(s.count for s in recording.of(burner.comm)), 0.6 * 199 * 3, recording.describe())
+
+    def test_stats_have_everything(self):
+        with lib.Burner():
+            stats = self.record(freq=199, seconds=2).stats
+        counts = [("taken",), ("exported",), ("deferred",), ("duration_ns",), ("bpf", "map_bytes"), ("bpf", "ring_bytes"), ("bpf", "run_time_ns"), ("bpf", "run_cnt")]
+        self.assertTrue(stats["roles"], "no roles")
+        self.assertGreaterEqual(len(stats["roles"]), len(lib.ROLES), stats["roles"].keys())
+        for role in stats["roles"]:
+            counts += [("roles", role, key) for key in ("pid", "rss_bytes", "pss_bytes", "user_ns", "system_ns")]
+        for path in counts:
+            value = stats
+            for key in path:
+                self.assertIn(key, value, path)
+                value = value[key]
+            self.assertIsInstance(value, int, path)
+            self.assertGreaterEqual(value, 0, path)
+        for path in (("taken",), ("duration_ns",), ("bpf", "map_bytes"), ("bpf", "ring_bytes")):
+            self.assertGreater(stats[path[0]] if len(path) == 1 else stats[path[0]][path[1]], 0, path)
+        for key in ("lost", "incomplete"):
+            self.assertIsInstance(stats[key], dict)
+        self.assertEqual(len({role["pid"] for role in stats["roles"].values()}), len(stats["roles"]))
+        self.assertTrue(all(role["rss_bytes"] > 0 for role in stats["roles"].values()), stats["roles"])
+
+
+if __name__ == "__main__":
+    lib.main()

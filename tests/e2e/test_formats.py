@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Formats: one recording in every format at once; whoever reads it sums up the same."""
+import base64
+import collections
+import gzip
+import html.parser
+import json
+import os
+import re
+import subprocess
+import zlib
+
+import lib
+
+
+def fields(data):
+    """A protobuf message's (number, value): int for varint and fixed, bytes for what has a length."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 0x7f) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    while at < len(data):
+        key = varint()
+        wire = key & 7
+        if wire == 0:
+            value = varint()
+        else:
+            length = {1: 8, 5: 4}.get(wire) or (varint() if wire == 2 else None)
+            if length is None or at + length > len(data):
+                raise lib.Malformed(f"wire type {wire} at {at}")
+            value = data[at:at + length] if wire == 2 else int.from_bytes(data[at:at + length], "little")
+            at += length
+        yield key >> 3, value
+
+
+def packed(data):
+    """Packed varints."""
+    out, value, shift = [], 0, 0
+    for byte in data:
+        value |= (byte & 0x7f) << shift
+        shift += 7
+        if byte < 0x80:
+            out.append(value)
+            value = shift = 0
+    return out
+
+
+def all_of(data, number):
+    return [value for n, value in fields(data) if n == number]
+
+
+def otlp_samples(data):
+    """[(stack index, number of timestamps or sum of values)] of every profile in an ExportProfilesServiceRequest / ProfilesData."""
+    out = []
+    for resource in all_of(data, 1):
+        for scope in all_of(resource, 2):
+            for profile in all_of(scope, 2):
+                for sample in all_of(profile, 2):
+                    values = [v for chunk in all_of(sample, 4) for v in (packed(chunk) if isinstance(chunk, bytes) else [chunk])]
+                    times = sum(len(chunk) // 8 if isinstance(chunk, bytes) else 1 for chunk in all_of(sample, 5))
+                    out.append(((all_of(sample, 1) or [0])[0], sum(values) if values else times))
+    return out
+
+
+def pprof_samples(data):
+    """[(location ids, first value)]"""
+    out = []
+    for sample in all_of(data, 2):
+        values = [v for chunk in all_of(sample, 2) for v in (packed(chunk) if isinstance(chunk, bytes) else [chunk])]
+        locations = [v for chunk in all_of(sample, 1) for v in (packed(chunk) if isinstance(chunk, bytes) else [chunk])]
+        out.append((tuple(locations), values[0]))
+    return out
+
+
+class References(html.parser.HTMLParser):
+    """Whatever a browser would fetch, and the text of the scripts."""
+    FETCHING = {"src", "href", "srcset", "action", "data", "poster", "background"}
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.outside = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        for name, value in attrs:
+            if name in self.FETCHING and value and not value.startswith(("#", "data:")):
+                self.outside.append(f"<{tag} {name}={value[:80]}>")
+
+
+FREQ = 499
+
+
+class Formats(lib.Case):
+    OUTPUTS = ("out.folded", "out.html", "out.pb.gz", "out.speedscope.json", "out.otlp")
+
+    @classmethod
+    def setUpClass(cls):
+        cls.shared = cls("record_once")
+        cls.shared.setUp()
+        cls.addClassCleanup(cls.shared.doCleanups)
+        with lib.Program("threads", 2) as cls.program, lib.Program("syscalls"), lib.Program("cxxnames"):
+            cls.recording = cls.shared.record(freq=FREQ, seconds=3, outputs=cls.OUTPUTS)
+
+    def record_once(self):
+        """Nothing: setUpClass needs a case to call on."""
+
+    def bytes_of(self, name):
+        with open(self.recording.path(name), "rb") as f:
+            return f.read()
+
+    @property
+    def exported(self):
+        return self.recording.stats["exported"]
+
+    def test_folded(self):
+        self.assert_accounted(self.recording)
+        self.assertGreater(self.exported, 499)
+
+    def test_otlp(self):
+        samples = otlp_samples(self.bytes_of("out.otlp"))
+        self.assertEqual(sum(n for _, n in samples), self.exported)
+
+    def test_pprof(self):
+        data = gzip.decompress(self.bytes_of("out.pb.gz"))
+        samples = pprof_samples(data)
+        self.assertEqual(sum(n for _, n in samples), self.exported)
+        known = {dict(fields(location)).get(1) for location in all_of(data, 4)}
+        self.assertEqual({l for locations, _ in samples for l in locations} - known, set(), "locations that do not exist")
+
+    def test_speedscope(self):
+        file = json.loads(self.bytes_of("out.speedscope.json"))
+        self.assertEqual(file["$schema"], "https://www.speedscope.app/file-format-schema.json")
+        frames = file["shared"]["frames"]
+        stacks = collections.Counter()
+        for profile in file["profiles"]:
+            self.assertEqual(profile["type"], "sampled")
+            self.assertEqual(len(profile["samples"]), len(profile["weights"]))
+            self.assertEqual(profile["endValue"] - profile["startValue"], sum(profile["weights"]))
+            for stack, weight in zip(profile["samples"], profile["weights"]):
+                self.assertTrue(all(0 <= f < len(frames) for f in stack))
+                stacks[tuple(frames[f]["name"] for f in stack)] += weight
+        # first everything, then the same by thread or process
+        everything, *parts = (sum(profile["weights"]) for profile in file["profiles"])
+        self.assertTrue(parts)
+        self.assertEqual(everything, sum(parts))
+        period, rest = divmod(everything, self.exported)
+        self.assertEqual(rest, 0, "not a whole period a sample")
+        self.assertTrue(period == 1 or abs(period - 1e9 / FREQ) < 1e6 / FREQ, period)
+        self.assertTrue(any("leaf1" in stack and stack.index("run1") < stack.index("leaf1") for stack in stacks))
+
+    def test_html(self):
+        text = self.bytes_of("out.html").decode()
+        self.assertEqual(References(text).outside, [])
+        # schema names and the like may be in it as text; what fetches may not
+        for fetching in (r"\bfetch\s*\(", r"XMLHttpRequest", r"WebSocket\s*\(", r"\bimport\s*\(", r"@import", r"url\(\s*['\"]?(?!data:|#)"):
+            self.assertIsNone(re.search(fetching, text), fetching)
+        data = json.loads(re.search(r'<script type="application/json" id="profile">(.*?)</script>', text, re.S).group(1))
+        stack, stacks = [], collections.Counter()
+        numbers = iter(packed(zlib.decompress(base64.b64decode(data["samples"]))))
+        frame_fields = packed(zlib.decompress(base64.b64decode(data["frames"])))
+        names = [data["strings"][n] if isinstance(data["strings"], list) else n for n in frame_fields[::4]]
+        for shared in numbers:
+            stack[shared:] = [next(numbers) for _ in range(next(numbers))]
+            next(numbers)  # the thread
+            stacks[tuple(names[f] for f in stack)] += next(numbers)
+        self.assertEqual(sum(stacks.values()), self.exported)
+        self.assertEqual(data["sample_count"], self.exported)
+        self.assertEqual(sum(n for s, n in stacks.items() if s and s[-1] == "leaf1"),
+                         sum(s.count for s in self.recording.samples if s.frames and s.frames[0] == "leaf1"))
+
+    def test_every_format_has_the_names(self):
+        for name in self.OUTPUTS:
+            data = self.bytes_of(name)
+            data = gzip.decompress(data) if name.endswith("gz") else data
+            if name.endswith("html"):
+                strings = json.loads(re.search(rb'id="profile">(.*?)</script>', data, re.S).group(1))["strings"]
+                data = "\n".join(strings).encode() if isinstance(strings, list) else zlib.decompress(base64.b64decode(strings))
+            for function in (b"leaf0", b"thread1", b"reader_outer", b"worker-1"):
+                self.assertIn(function, data, name)
+
+    def test_protoc(self):
+        protoc = self.need_tool("protoc", "protoc-c")
+        schemas = os.path.join(lib.SOURCE, "schemas")
+        for name, message, schema in (
+            ("out.otlp", "opentelemetry.proto.collector.profiles.v1development.ExportProfilesServiceRequest",
+             "opentelemetry/proto/collector/profiles/v1development/profiles_service.proto"),
+            ("out.pb.gz", "perftools.profiles.Profile", "pprof/profile.proto"),
+        ):
+            data = self.bytes_of(name)
+            data = gzip.decompress(data) if name.endswith("gz") else data
+            done = subprocess.run([protoc, f"-I{schemas}", f"--decode={message}", schema], input=data, capture_output=True, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr.decode())
+            text = done.stdout.decode(errors="replace")
+            # a field that the schema does not know is printed by its number
+            self.assertEqual(re.findall(r"^ *\d+[:{ ].*", text, re.M)[:3], [])
+            if name == "out.otlp":
+                values = re.findall(r"^ +values: (\d+)$", text, re.M) or text.count(" timestamps_unix_nano:") * [1]
+            else:
+                values = re.findall(r"^sample \{\n(?:  location_id: \d+\n)*  value: (\d+)", text, re.M)
+            self.assertEqual(sum(map(int, values)), self.exported)
+
+    def test_go_tool_pprof(self):
+        self.need_tool("go")
+        done = subprocess.run(["go", "tool", "pprof", "-top", "-nodecount=1000000", "-nodefraction=0", "-edgefraction=0", "-sample_index=0", self.recording.path("out.pb.gz")],
+                              capture_output=True, text=True, check=False, env={**os.environ, "PPROF_TMPDIR": self.directory, "HOME": self.directory})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = re.findall(r"^ *(\d+) +[\d.]+% +[\d.]+% +(\d+) +[\d.]+% +(.*)$", done.stdout, re.M)
+        self.assertTrue(rows, done.stdout[:2000])
+        # a sample without any frame is no row
+        framed = sum(s.count for s in self.recording.samples if s.frames)
+        self.assertEqual(sum(int(flat) for flat, _, _ in rows), framed)
+        flat = {name.strip(): int(n) for n, _, name in rows}
+        mine = sum(s.count for s in self.recording.samples if s.frames and s.frames[0] == "leaf1")
+        self.assertEqual(flat.get("leaf1"), mine, list(flat)[:20])
+
+    def report(self, *outputs):
+        return subprocess.run([lib.BULKHEAD, "report", self.recording.path("out.otlp"), *[a for o in outputs for a in ("-o", o)]],
+                              capture_output=True, check=False, timeout=lib.PATIENCE)
+
+    def test_report_folded(self):
+        out = os.path.join(self.directory, "again.folded")
+        done = self.report(out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(out, "rb") as f:
+            self.assertEqual(sorted(f.read().splitlines()), sorted(self.bytes_of("out.folded").splitlines()))
+
+    def test_report_every_format(self):
+        outs = [os.path.join(self.directory, "again" + name.removeprefix("out")) for name in self.OUTPUTS]
+        for out in outs:
+            done = self.report(out)
+            self.assertEqual(done.returncode, 0, (out, done.stderr))
+        with open(outs[2], "rb") as f:
+            self.assertEqual(sum(n for _, n in pprof_samples(gzip.decompress(f.read()))), self.exported)
+        with open(outs[4], "rb") as f:
+            self.assertEqual(sum(n for _, n in otlp_samples(f.read())), self.exported)
+
+    def test_report_tree(self):
+        done = self.report("-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        text = done.stdout.decode()
+        for name in ("main", "leaf0", "reader_outer"):
+            self.assertIn(name, text)
+        lines = text.splitlines()
+        self.assertGreater(len(lines), 10)
+        at = {name: next(i for i, line in enumerate(lines) if re.search(rf"\b{name}\b", line)) for name in ("reader_outer", "reader")}
+        self.assertLess(at["reader_outer"], at["reader"], "from the outermost down")
+
+    def test_report_refuses(self):
+        bad = os.path.join(self.directory, "bad.otlp")
+        whole = self.bytes_of("out.otlp")
+        for data in (b"not a recording\n", whole[:len(whole) // 2], whole + b"\n", b"\xff" * 4096):
+            with open(bad, "wb") as f:
+                f.write(data)
+            done = subprocess.run([lib.BULKHEAD, "report", bad, "-o", "-"], capture_output=True, text=True, check=False, timeout=lib.PATIENCE)
+            self.assertEqual(done.returncode, 1, (data[:20], done.stdout[:200], done.stderr))
+            self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+        done = subprocess.run([lib.BULKHEAD, "report", os.path.join(self.directory, "none.otlp"), "-o", "-"], capture_output=True, text=True, check=False, timeout=lib.PATIENCE)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("none.otlp", done.stderr)
+
+    def test_stdout_and_format(self):
+        """`--format folded -o -`: the format does not follow an extension, and stdout has nothing else."""
+        with lib.Burner() as burner:
+            done = subprocess.run([lib.BULKHEAD, "record", "-F", "199", "-d", "1", "-p", str(burner.pid), "--format", "folded", "-o", "-"],
+                                  capture_output=True, text=True, check=False, timeout=lib.PATIENCE)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertGreater(sum(s.count for s in lib.parse_folded(done.stdout)), 100)
+
+
+if __name__ == "__main__":
+    lib.main()

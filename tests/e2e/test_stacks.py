@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Right stacks: of programs that know their chain, at least 99.5 % of the samples have exactly that chain."""
+import unittest
+
+import lib
+
+
+class Stacks(lib.Case):
+    def check(self, name, *args, least_share=0.995, **kwargs):
+        with lib.Program(name, *args, **kwargs) as program:
+            recording = self.record("-p", program.pid)
+        self.assert_stacks(recording, recording.samples, program.expectation, least_share)
+        self.assert_accounted(recording)
+
+    def test_recursion_28(self):
+        self.check("recursion", 28)
+
+    def test_recursion_200(self):
+        self.check("recursion", 200)
+
+    def test_recursion_500(self):
+        self.check("recursion", 500)
+
+    def test_recursion_not_pie(self):
+        self.check("recursion_nopie", 40)
+
+    def test_recursion_stripped(self):
+        """Names out of .dynsym; _start is not among them."""
+        with lib.Program("recursion_stripped", 40) as program:
+            recording = self.record("-p", program.pid)
+        chain = program.expectation.said["chains"][0][:-1]
+        nameless = lib.Expectation({"chains": [[*chain, {"re": "(?!main$).+", "min": 2, "max": 2}, {"re": r"recursion_stripped\+0x[0-9a-f]+|_start"}]]})
+        self.assert_stacks(recording, recording.samples, nameless)
+
+    def test_recursion_without_eh_frame_hdr(self):
+        self.check("recursion_nohdr", 40)
+
+    def test_recursion_with_debug_frame_only(self):
+        self.check("recursion_debugframe", 40)
+
+    def test_recursion_static(self):
+        self.check("recursion_static", 40)
+
+    def test_recursion_static_pie(self):
+        self.check("recursion_staticpie", 40)
+
+    def test_two_shared_libraries(self):
+        self.check("pingpong", 60)
+
+    def test_plt(self):
+        self.check("plt")
+
+    def test_plt_with_cet(self):
+        self.check("plt_cet")
+
+    def test_plt_through_the_resolver(self):
+        self.check("plt", env={"LD_BIND_NOT": "1"})
+
+    def test_signal_handler(self):
+        self.check("signals", 0)
+
+    def test_signal_at_the_first_instruction(self):
+        self.check("signals", 1)
+
+    def test_signal_on_its_own_stack(self):
+        self.check("signals", 2)
+
+    def test_signal_within_a_signal(self):
+        self.check("signals", 3)
+
+    def test_alloca_and_realigned(self):
+        self.check("frames")
+
+    def test_every_instruction(self):
+        self.check("steps")
+
+    def test_exceptions(self):
+        self.check("exceptions")
+
+    def test_cxx_names(self):
+        self.check("cxxnames")
+
+    def test_assembly_frames(self):
+        self.check("assembly", 0)
+
+    def test_assembly_moving_stack_pointer(self):
+        self.check("assembly", 1)
+
+    def test_assembly_cfa_in_r10(self):
+        self.check("assembly", 2)
+
+    def test_assembly_cfa_in_memory(self):
+        self.check("assembly", 3)
+
+    def test_assembly_cfa_in_memory_plus_offset(self):
+        self.check("assembly", 4)
+
+    def test_assembly_cfa_in_rbx(self):
+        self.check("assembly", 5)
+
+    def test_tail_calls(self):
+        self.check("tailcalls")
+
+    def test_threads(self):
+        self.check("threads", 4)
+
+    def test_vdso(self):
+        self.check("clocks", 0)
+
+    def test_vsyscall(self):
+        if "[vsyscall]" not in lib.read("/proc/self/maps"):
+            self.skip("this kernel has no vsyscall page")
+        self.check("clocks", 1)
+
+    def test_jit_code_calling_back(self):
+        self.check("jit", 0)
+
+    def test_jit_code(self):
+        self.check("jit", 1)
+
+    def test_system_calls(self):
+        self.check("syscalls")
+
+    def test_vfork(self):
+        with lib.Program("vforks", 0) as program:
+            recording = self.record()
+        self.assert_stacks(recording, recording.of("vforks"), program.expectation)
+
+    def test_vfork_again_and_again(self):
+        with lib.Program("vforks", 30) as program:
+            recording = self.record()
+        self.assert_stacks(recording, recording.of("vforks"), program.expectation)
+
+    def test_started_by_the_recording(self):
+        """From the first sample: what is seen before main is not the chain, everything after it is."""
+        recording = self.record(seconds=None, status=None, command=[f"{lib.PROGRAMS}/recursion", "2", "200"])
+        expectation = lib.Expectation({"chains": [["leaf", {"name": "descend", "times": 195}, "main", "@start"]]})
+        in_main = [s for s in recording.of("recursion") if "main" in s.frames]
+        self.assert_stacks(recording, in_main, expectation)
+        early = [s for s in recording.of("recursion") if "main" not in s.frames]
+        self.assertLess(sum(s.count for s in early), 0.02 * sum(s.count for s in in_main), recording.describe())
+
+
+if __name__ == "__main__":
+    lib.main()

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Profiles for tests: the same for the same seed. */
+#ifndef TESTS_RANDOM_PROFILE_H
+#define TESTS_RANDOM_PROFILE_H
+
+#include <inttypes.h>
+
+#include "exporter/profile.h"
+
+struct random_size {
+	uint32_t names, locations, threads, samples;
+	bool nasty; /* names with bytes that formats trip over */
+};
+
+static inline uint32_t random_next(uint64_t *state)
+{
+	*state = *state * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (uint32_t)(*state >> 33);
+}
+
+static inline int random_string(struct profile *p, const char *stem, uint32_t i, bool nasty,
+				uint32_t *number)
+{
+	static const char *const tails[] = {
+	    "",		"with space 12", "semi;colon",	     "line\nbreak", "quote\"back\\slash",
+	    "\x1b[31m", "\xff\xfe",	 "\xc3\xa4\xe2\x82", "</script>",   "\xed\xa0\x80",
+	    "\xc2\x9b", "tab\t",	 "operator()<a, b>", "nul",	    "\x7f",
+	};
+	char text[128];
+	uint32_t tail = nasty ? i % (sizeof(tails) / sizeof(tails[0])) : 0;
+	int length = snprintf(text, sizeof(text), "%s%" PRIu32 "%s", stem, i, tails[tail]);
+
+	if (nasty && tail == 13)
+		text[1] = '\0';
+	return profile_string(p, text, (size_t)length, number);
+}
+
+/* Fills an initialised profile; 0 or what interning returned. */
+static inline int random_profile(struct profile *p, uint64_t seed, const struct random_size *size)
+{
+	static const char *const kinds[] = {"native", "kernel", "cpython", "abort-marker"};
+	uint64_t state = seed;
+	uint32_t n, frames[64];
+	int r = 0;
+
+	p->period_ns = 1000000000 / 99;
+	p->start_unix_ns = 1700000000000000000 + seed;
+	p->duration_ns = 10000000000;
+	for (uint32_t i = 0; i < size->locations && r == 0; i++) {
+		struct profile_mapping m = {0};
+		struct profile_function f = {0};
+		struct profile_location l = {.address = random_next(&state), .line = i % 3};
+		uint32_t kind = random_next(&state) % 4, name = random_next(&state) % size->names;
+		r |= random_string(p, kind == 1 ? "vmlinux" : "/usr/lib/lib",
+				   kind == 1 ? 0 : name % 7, size->nasty, &m.filename);
+		r |= random_string(p, "0123abcd", name % 7, false, &m.gnu_build_id);
+		r |= profile_mapping(p, &m, &l.mapping);
+		r |= random_string(p, "function", name, size->nasty, &f.name);
+		if (name % 5 == 0)
+			r |= random_string(p, "file.c", name, false, &f.filename);
+		if (random_next(&state) % 8)
+			r |= profile_function(p, &f, &l.function);
+		r |= profile_string(p, kinds[kind], strlen(kinds[kind]), &l.kind);
+		r |= profile_location(p, &l, &n);
+	}
+	for (uint32_t i = 0; i < size->threads && r == 0; i++) {
+		struct profile_process process = {.tgid = 100 + i / 4, .start = i / 8};
+		struct profile_thread t = {.tid = 100 + i};
+		r |= random_string(p, "proc", i / 4 % 5, size->nasty, &process.name);
+		r |= random_string(p, "/bin/proc", i / 4, false, &process.path);
+		r |= profile_process(p, &process, &t.process);
+		r |= random_string(p, "worker", i % 9, size->nasty, &t.name);
+		r |= profile_thread(p, &t, &n);
+	}
+	for (uint32_t i = 0; i < size->samples && r == 0; i++) {
+		uint32_t depth = random_next(&state) % 40, stack;
+		for (uint32_t j = 0; j < depth; j++)
+			frames[j] = random_next(&state) % p->locations_count;
+		r |= profile_stack(p, frames, depth, &stack);
+		r |= profile_add(p, random_next(&state) % p->threads_count, stack,
+				 1 + random_next(&state) % 50);
+	}
+	return r;
+}
+
+#endif

@@ -1,0 +1,614 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "exporter/otlp_names.h"
+#include "exporter/otlp_read.h"
+#include "exporter/profile_clean.h"
+#include "exporter/sink.h"
+#include "random_profile.h"
+
+/* --- round trip --- */
+
+static uint8_t *encode(const struct profile *p, size_t *length)
+{
+	char *data = NULL;
+	FILE *out = open_memstream(&data, length);
+
+	cr_assert_eq(sink_otlp_write(p, out), 0);
+	fclose(out);
+	return (uint8_t *)data;
+}
+
+/* Everything about each sample as text, sorted: what must be the same after a round trip, whatever
+ * the numbers. */
+static int compare_lines(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void describe_location(const struct profile *p, uint32_t n, FILE *out)
+{
+	const struct profile_location *l = &p->locations[n];
+	const struct profile_function *f = &p->functions[l->function];
+	const struct profile_mapping *m = &p->mappings[l->mapping];
+
+	fprintf(out, "|%s,%s,%s;%s,%s,%s;%s,%u,%lx", p->strings[f->name],
+		p->strings[f->system_name], p->strings[f->filename], p->strings[m->filename],
+		p->strings[m->gnu_build_id], p->strings[m->htlhash], p->strings[l->kind], l->line,
+		l->address);
+}
+
+static char *describe(const struct profile *p)
+{
+	_cleanup_free_ char **lines = calloc(p->samples_count + 1, sizeof(*lines));
+	char *all = NULL;
+	size_t length;
+	FILE *out;
+
+	for (uint32_t i = 0; i < p->samples_count; i++) {
+		const struct profile_sample *s = &p->samples[i];
+		const struct profile_thread *t = &p->threads[s->thread];
+		const struct profile_process *q = &p->processes[t->process];
+		const struct profile_stack *k = &p->stacks[s->stack];
+		out = open_memstream(&lines[i], &length);
+		fprintf(out, "%lu %u %s %u %s %s %lu", s->count, t->tid, p->strings[t->name],
+			q->tgid, p->strings[q->name], p->strings[q->path], q->start);
+		for (uint32_t j = 0; j < k->count; j++)
+			describe_location(p, p->stack_locations[k->first + j], out);
+		fclose(out);
+	}
+	qsort(lines, p->samples_count, sizeof(*lines), compare_lines);
+	out = open_memstream(&all, &length);
+	fprintf(out, "%lu %lu %lu %lu\n", p->start_unix_ns, p->duration_ns, p->period_ns,
+		p->sample_count);
+	for (uint32_t i = 0; i < p->samples_count; i++) {
+		fprintf(out, "%s\n", lines[i]);
+		free(lines[i]);
+	}
+	fclose(out);
+	return all;
+}
+
+static void expect_round_trip(const struct profile *p)
+{
+	struct profile back;
+	size_t length;
+	_cleanup_free_ uint8_t *data = encode(p, &length);
+
+	cr_assert_eq(profile_init(&back, SIZE_MAX), 0);
+	cr_assert_eq(otlp_read(data, length, &back), 0);
+	_cleanup_free_ char *a = describe(p), *b = describe(&back);
+	cr_expect(!strcmp(a, b));
+	/* And writing what was read gives as many bytes: the same tables, in another order at most.
+	 */
+	size_t again_length;
+	free(encode(&back, &again_length));
+	cr_expect_eq(again_length > length ? again_length - length : length - again_length < 64, 1);
+	profile_fini(&back);
+}
+
+Test(otlp, round_trip)
+{
+	for (uint64_t seed = 0; seed < 10; seed++) {
+		const struct random_size size = {50, 200, 40, 2000, false};
+		struct profile p;
+
+		cr_assert_eq(profile_init(&p, SIZE_MAX), 0);
+		cr_assert_eq(random_profile(&p, seed, &size), 0);
+		expect_round_trip(&p);
+		profile_fini(&p);
+	}
+}
+
+Test(otlp, round_trip_of_nasty_names_keeps_the_sum)
+{
+	const struct random_size size = {50, 200, 40, 2000, true};
+	struct profile p, clean, back;
+	size_t length;
+
+	cr_assert_eq(profile_init(&p, SIZE_MAX), 0);
+	cr_assert_eq(random_profile(&p, 3, &size), 0);
+	_cleanup_free_ uint8_t *data = encode(&p, &length);
+	cr_assert_eq(profile_clean(&p, &clean), 0);
+	cr_assert_eq(profile_init(&back, SIZE_MAX), 0);
+	cr_assert_eq(otlp_read(data, length, &back), 0);
+	cr_expect_eq(back.sample_count, p.sample_count);
+	_cleanup_free_ char *a = describe(&clean), *b = describe(&back);
+	cr_expect(!strcmp(a, b));
+	profile_fini(&p);
+	profile_fini(&clean);
+	profile_fini(&back);
+}
+
+Test(otlp, round_trip_of_corner_cases)
+{
+	static const char *const words[] = {"samples", "thread.name", "count",
+					    "process.executable.build_id.htlhash"};
+	struct profile_process one = {.tgid = 7, .start = 1},
+			       two = {.tgid = 7, .start = UINT64_MAX};
+	struct profile_thread t = {0};
+	struct profile p;
+	uint32_t thread, stack, frame, n;
+
+	cr_assert_eq(profile_init(&p, SIZE_MAX), 0);
+	p.period_ns = 1;
+	expect_round_trip(&p);
+	cr_assert_eq(profile_add(&p, 0, 0, 1), 0);
+	frame = 0;
+	cr_assert_eq(profile_stack(&p, &frame, 1, &stack), 0);
+	cr_assert_eq(profile_add(&p, 0, stack, 2), 0);
+	/* Functions named like the dictionary's own strings. */
+	for (size_t i = 0; i < 4; i++) {
+		struct profile_function f = {0};
+		struct profile_location l = {.address = UINT64_MAX - i, .line = UINT32_MAX};
+		cr_assert_eq(profile_string(&p, words[i], strlen(words[i]), &f.name), 0);
+		cr_assert_eq(profile_function(&p, &f, &l.function), 0);
+		cr_assert_eq(profile_location(&p, &l, &frame), 0);
+		cr_assert_eq(profile_stack(&p, &frame, 1, &stack), 0);
+		cr_assert_eq(profile_add(&p, 0, stack, 1000000000000ULL), 0);
+	}
+	cr_assert_eq(profile_process(&p, &one, &t.process), 0);
+	cr_assert_eq(profile_thread(&p, &t, &thread), 0);
+	cr_assert_eq(profile_add(&p, thread, stack, 5), 0);
+	cr_assert_eq(profile_process(&p, &two, &t.process), 0);
+	t.tid = UINT32_MAX;
+	cr_assert_eq(profile_thread(&p, &t, &thread), 0);
+	cr_assert_eq(profile_add(&p, thread, stack, 6), 0);
+	/* Orphans must not come along. */
+	cr_assert_eq(profile_string(&p, "nobody uses this", 16, &n), 0);
+	size_t length;
+	_cleanup_free_ uint8_t *data = encode(&p, &length);
+	cr_expect_null(memmem(data, length, "nobody", 6));
+	expect_round_trip(&p);
+	profile_fini(&p);
+}
+
+Test(otlp, several_files_add_up)
+{
+	const struct random_size size = {20, 50, 8, 100, false};
+	struct profile p, sum;
+	size_t length;
+
+	cr_assert_eq(profile_init(&p, SIZE_MAX), 0);
+	cr_assert_eq(profile_init(&sum, SIZE_MAX), 0);
+	cr_assert_eq(random_profile(&p, 1, &size), 0);
+	p.start_unix_ns = 1000;
+	p.duration_ns = 10;
+	_cleanup_free_ uint8_t *a = encode(&p, &length);
+	cr_assert_eq(otlp_read(a, length, &sum), 0);
+	p.start_unix_ns = 995;
+	p.duration_ns = 7;
+	_cleanup_free_ uint8_t *b = encode(&p, &length);
+	cr_assert_eq(otlp_read(b, length, &sum), 0);
+	cr_expect_eq(sum.sample_count, 2 * p.sample_count);
+	cr_expect_eq(sum.samples_count, p.samples_count);
+	cr_expect_eq(sum.start_unix_ns, 995);
+	cr_expect_eq(sum.duration_ns, 15);
+	profile_fini(&p);
+	profile_fini(&sum);
+}
+
+/* --- files of others, and forged ones: a valid small file whose parts each test changes --- */
+
+struct file {
+	OTLP_TYPE(ValueType) sample_type;
+	OTLP_TYPE(Sample) sample;
+	int32_t sample_attributes[2];
+	int64_t values[2];
+	uint64_t timestamps[3];
+	OTLP_TYPE(Profile) profile;
+	OTLP_TYPE(ScopeProfiles) scope;
+	OTLP_COMMON_TYPE(KeyValue) pid;
+	OTLP_COMMON_TYPE(AnyValue) pid_value, thread_name, frame_type;
+	OTLP_RESOURCE_TYPE(Resource) resource;
+	OTLP_TYPE(ResourceProfiles) resource_profiles[2];
+	OTLP_TYPE(Mapping) mappings[2];
+	OTLP_TYPE(Function) functions[3];
+	OTLP_TYPE(Line) lines[2];
+	OTLP_TYPE(Location) locations[2];
+	int32_t location_attribute;
+	OTLP_TYPE(Link) link;
+	OTLP_TYPE(KeyValueAndUnit) attributes[3];
+	OTLP_TYPE(Stack) stacks[2];
+	int32_t stack_locations[1];
+	OTLP_TYPE(ProfilesDictionary) dictionary;
+	OTLP_TYPE(ProfilesData) data;
+	void *pointers[64];
+	size_t pointers_count;
+};
+
+static struct file f;
+
+static void *pointers(void *first, size_t count, size_t size)
+{
+	void **list = f.pointers + f.pointers_count;
+
+	for (size_t i = 0; i < count; i++)
+		list[i] = (char *)first + i * size;
+	f.pointers_count += count;
+	return list;
+}
+
+#define LIST(array, n) pointers(array, n, sizeof((array)[0]))
+
+static char *texts[] = {(char *)"",
+			(char *)"samples",
+			(char *)"count",
+			(char *)"main",
+			(char *)"inlined",
+			(char *)"/bin/x",
+			(char *)"thread.name",
+			(char *)"profile.frame.type",
+			(char *)"process.pid",
+			(char *)"native",
+			(char *)"cpu"};
+
+static void build_dictionary(void)
+{
+	for (int i = 0; i < 2; i++) {
+		OTLP_CALL(mapping, init)(&f.mappings[i]);
+		OTLP_CALL(location, init)(&f.locations[i]);
+		OTLP_CALL(line, init)(&f.lines[i]);
+		OTLP_CALL(stack, init)(&f.stacks[i]);
+	}
+	for (int i = 0; i < 3; i++) {
+		OTLP_CALL(function, init)(&f.functions[i]);
+		OTLP_CALL(key_value_and_unit, init)(&f.attributes[i]);
+	}
+	OTLP_CALL(link, init)(&f.link);
+	OTLP_COMMON_CALL(any_value, init)(&f.thread_name);
+	OTLP_COMMON_CALL(any_value, init)(&f.frame_type);
+	f.mappings[1].filename_strindex = 5;
+	f.functions[1].name_strindex = 4;
+	f.functions[2].name_strindex = 3;
+	f.lines[0].function_index = 1;
+	f.lines[1].function_index = 2;
+	f.location_attribute = 2;
+	f.locations[1] = (OTLP_TYPE(Location)){.base = f.locations[1].base,
+					       .mapping_index = 1,
+					       .address = 0x10,
+					       .n_lines = 2,
+					       .lines = LIST(f.lines, 2),
+					       .n_attribute_indices = 1,
+					       .attribute_indices = &f.location_attribute};
+	f.thread_name.value_case = OTLP_VALUE_CASE(STRING_VALUE);
+	f.thread_name.string_value = (char *)"worker";
+	f.frame_type.value_case = OTLP_VALUE_CASE(STRING_VALUE_STRINDEX);
+	f.frame_type.string_value_strindex = 9;
+	f.attributes[1].key_strindex = 6;
+	f.attributes[1].value = &f.thread_name;
+	f.attributes[2].key_strindex = 7;
+	f.attributes[2].value = &f.frame_type;
+	f.stack_locations[0] = 1;
+	f.stacks[1].n_location_indices = 1;
+	f.stacks[1].location_indices = f.stack_locations;
+	OTLP_CALL(profiles_dictionary, init)(&f.dictionary);
+	f.dictionary.n_mapping_table = f.dictionary.n_location_table = f.dictionary.n_stack_table =
+	    2;
+	f.dictionary.mapping_table = LIST(f.mappings, 2);
+	f.dictionary.location_table = LIST(f.locations, 2);
+	f.dictionary.n_function_table = f.dictionary.n_attribute_table = 3;
+	f.dictionary.function_table = LIST(f.functions, 3);
+	f.dictionary.n_link_table = 1;
+	f.dictionary.link_table = LIST(&f.link, 1);
+	f.dictionary.n_string_table = sizeof(texts) / sizeof(texts[0]);
+	f.dictionary.string_table = texts;
+	f.dictionary.attribute_table = LIST(f.attributes, 3);
+	f.dictionary.stack_table = LIST(f.stacks, 2);
+}
+
+static void build(void)
+{
+	memset(&f, 0, sizeof(f));
+	build_dictionary();
+	OTLP_CALL(value_type, init)(&f.sample_type);
+	OTLP_CALL(sample, init)(&f.sample);
+	OTLP_CALL(profile, init)(&f.profile);
+	OTLP_CALL(scope_profiles, init)(&f.scope);
+	OTLP_COMMON_CALL(key_value, init)(&f.pid);
+	OTLP_COMMON_CALL(any_value, init)(&f.pid_value);
+	OTLP_RESOURCE_CALL(resource, init)(&f.resource);
+	OTLP_CALL(profiles_data, init)(&f.data);
+	f.sample_type.type_strindex = 1;
+	f.sample_type.unit_strindex = 2;
+	f.values[0] = 4;
+	f.values[1] = 3;
+	f.sample_attributes[0] = 1;
+	f.sample.stack_index = 1;
+	f.sample.n_values = 2;
+	f.sample.values = f.values;
+	f.sample.n_attribute_indices = 1;
+	f.sample.attribute_indices = f.sample_attributes;
+	f.sample.timestamps_unix_nano = f.timestamps;
+	f.profile.sample_type = &f.sample_type;
+	f.profile.n_samples = 1;
+	f.profile.samples = LIST(&f.sample, 1);
+	f.scope.n_profiles = 1;
+	f.scope.profiles = LIST(&f.profile, 1);
+	f.pid_value.value_case = OTLP_VALUE_CASE(INT_VALUE);
+	f.pid_value.int_value = 42;
+	f.pid.key_strindex = 8;
+	f.pid.value = &f.pid_value;
+	f.resource.n_attributes = 1;
+	f.resource.attributes = LIST(&f.pid, 1);
+	for (int i = 0; i < 2; i++) {
+		OTLP_CALL(resource_profiles, init)(&f.resource_profiles[i]);
+		f.resource_profiles[i].resource = i ? NULL : &f.resource;
+		f.resource_profiles[i].n_scope_profiles = 1;
+		f.resource_profiles[i].scope_profiles = LIST(&f.scope, 1);
+	}
+	f.data.n_resource_profiles = 2;
+	f.data.resource_profiles = LIST(f.resource_profiles, 2);
+	f.data.dictionary = &f.dictionary;
+}
+
+static struct profile got;
+
+/* Reads the file that f is now. */
+static int read_file(void)
+{
+	uint8_t buffer[4096];
+	size_t length = OTLP_CALL(profiles_data, get_packed_size)(&f.data);
+
+	cr_assert_leq(length, sizeof(buffer));
+	OTLP_CALL(profiles_data, pack)(&f.data, buffer);
+	_cleanup_free_ uint8_t *exact = malloc(length);
+	memcpy(exact, buffer, length);
+	profile_fini(&got);
+	cr_assert_eq(profile_init(&got, 1 << 20), 0);
+	return otlp_read(exact, length, &got);
+}
+
+static void fini(void)
+{
+	profile_fini(&got);
+}
+
+TestSuite(otlp_foreign, .init = build, .fini = fini);
+
+Test(otlp_foreign, is_read)
+{
+	cr_assert_eq(read_file(), 0);
+	cr_expect_eq(got.sample_count, 14);
+	cr_expect_eq(got.samples_count, 2);
+	const struct profile_thread *t = &got.threads[got.samples[0].thread];
+	cr_expect_str_eq(got.strings[t->name], "worker");
+	cr_expect_eq(got.processes[t->process].tgid, 42);
+	const struct profile_stack *k = &got.stacks[got.samples[0].stack];
+	cr_assert_eq(k->count, 2);
+	const struct profile_location *l = &got.locations[got.stack_locations[k->first]];
+	cr_expect_str_eq(got.strings[got.functions[l->function].name], "inlined");
+	cr_expect_str_eq(got.strings[l->kind], "native");
+	l = &got.locations[got.stack_locations[k->first + 1]];
+	cr_expect_str_eq(got.strings[got.functions[l->function].name], "main");
+}
+
+Test(otlp_foreign, timestamps_count_one_each)
+{
+	f.sample.n_values = 0;
+	f.sample.n_timestamps_unix_nano = 3;
+	cr_assert_eq(read_file(), 0);
+	cr_expect_eq(got.sample_count, 6);
+	f.sample.n_values = 2;
+	cr_expect_eq(read_file(), -EBADMSG);
+	f.sample.n_timestamps_unix_nano = 2;
+	cr_assert_eq(read_file(), 0);
+	cr_expect_eq(got.sample_count, 14);
+	f.sample.n_values = f.sample.n_timestamps_unix_nano = 0;
+	cr_expect_eq(read_file(), -EBADMSG);
+}
+
+Test(otlp_foreign, other_sample_types_are_skipped)
+{
+	f.sample_type.type_strindex = 10;
+	cr_assert_eq(read_file(), 0);
+	cr_expect_eq(got.sample_count, 0);
+	f.profile.sample_type = NULL;
+	cr_assert_eq(read_file(), 0);
+	cr_expect_eq(got.sample_count, 0);
+}
+
+/* Each reference in turn out of range, on both sides. */
+Test(otlp_foreign, forged_numbers)
+{
+	int32_t *const references[] = {
+	    &f.sample.stack_index,
+	    &f.sample_attributes[0],
+	    &f.sample.link_index,
+	    &f.stack_locations[0],
+	    &f.locations[1].mapping_index,
+	    &f.location_attribute,
+	    &f.lines[0].function_index,
+	    &f.lines[1].function_index,
+	    &f.functions[1].name_strindex,
+	    &f.functions[1].system_name_strindex,
+	    &f.functions[1].filename_strindex,
+	    &f.mappings[1].filename_strindex,
+	    &f.attributes[1].key_strindex,
+	    &f.frame_type.string_value_strindex,
+	    &f.pid.key_strindex,
+	};
+	static const int32_t forged[] = {-1, 11, 1000000, INT32_MAX, INT32_MIN};
+
+	for (size_t i = 0; i < sizeof(references) / sizeof(references[0]); i++) {
+		int32_t right = *references[i];
+		for (size_t j = 0; j < sizeof(forged) / sizeof(forged[0]); j++) {
+			*references[i] = forged[j];
+			cr_expect_eq(read_file(), -EBADMSG, "reference %zu, %d", i, forged[j]);
+			cr_expect_eq(got.sample_count, 0);
+		}
+		*references[i] = right;
+		cr_assert_eq(read_file(), 0);
+	}
+}
+
+Test(otlp_foreign, forged_counts)
+{
+	f.values[0] = -1;
+	cr_expect_eq(read_file(), -EBADMSG);
+	f.values[0] = INT64_MAX;
+	cr_expect_eq(read_file(), -EBADMSG);
+	f.values[0] = INT64_MAX / 2;
+	cr_assert_eq(read_file(), -EBADMSG); /* two resources: the sum of both is too much */
+	f.values[0] = INT64_MAX / 2 - 3;
+	cr_assert_eq(read_file(), 0);
+}
+
+Test(otlp_foreign, no_dictionary)
+{
+	f.data.dictionary = NULL;
+	f.sample.stack_index = f.sample.link_index = 0;
+	f.sample.n_attribute_indices = 0;
+	f.pid.key_strindex = 0;
+	f.pid.key = (char *)"process.pid";
+	/* Without strings it has no sample type that could be (samples, count). */
+	cr_expect_eq(read_file(), 0);
+	cr_expect_eq(got.sample_count, 0);
+}
+
+Test(otlp_foreign, the_cap_of_the_profile_holds)
+{
+	uint8_t buffer[4096];
+	struct profile small;
+	size_t length = OTLP_CALL(profiles_data, pack)(&f.data, buffer);
+
+	cr_assert_eq(profile_init(&small, 0), 0);
+	cr_expect_eq(otlp_read(buffer, length, &small), -ENOSPC);
+	cr_expect_eq(small.sample_count, 0);
+	profile_fini(&small);
+}
+
+Test(otlp_foreign, cut_anywhere_and_every_byte_changed)
+{
+	uint8_t buffer[4096];
+	size_t length = OTLP_CALL(profiles_data, pack)(&f.data, buffer);
+	size_t whole = 0, resources[2];
+
+	/* The ends of top level fields are whole files. */
+	for (size_t i = 0; i < 2; i++)
+		resources[i] = whole +=
+		    2 + OTLP_CALL(resource_profiles, get_packed_size)(&f.resource_profiles[i]);
+	for (size_t cut = 0; cut < length; cut++) {
+		_cleanup_free_ uint8_t *exact = malloc(cut + 1);
+		memcpy(exact, buffer, cut);
+		cr_assert_eq(profile_init(&got, 1 << 20), 0);
+		int r = otlp_read(exact, cut, &got);
+		/* An empty file is an empty profile. Resources alone refer to a dictionary that is
+		 * not there. */
+		cr_expect_eq(r, cut ? -EBADMSG : 0, "cut at %zu of %zu, %zu: %d", cut, resources[0],
+			     resources[1], r);
+		profile_fini(&got);
+	}
+	for (size_t i = 0; i < length; i++) {
+		for (int bit = 0; bit < 8; bit++) {
+			_cleanup_free_ uint8_t *exact = malloc(length);
+			memcpy(exact, buffer, length);
+			exact[i] ^= (uint8_t)(1 << bit);
+			cr_assert_eq(profile_init(&got, 1 << 20), 0);
+			int r = otlp_read(exact, length, &got);
+			cr_expect(r == 0 || (r == -EBADMSG && !got.sample_count));
+			profile_fini(&got);
+		}
+	}
+}
+
+static int read_bytes(const void *bytes, size_t length)
+{
+	_cleanup_free_ uint8_t *exact = malloc(length);
+
+	memcpy(exact, bytes, length);
+	profile_fini(&got);
+	cr_assert_eq(profile_init(&got, 1 << 20), 0);
+	return otlp_read(exact, length, &got);
+}
+
+#define READ(bytes) read_bytes(bytes, sizeof(bytes) - 1)
+
+Test(otlp_foreign, malformed)
+{
+	cr_expect_eq(READ("\x0a\xff\xff\xff\xff\x0f"), -EBADMSG);		      /* 4 GiB */
+	cr_expect_eq(READ("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), -EBADMSG); /* 2^64 - 1 */
+	cr_expect_eq(READ("\x12\x05\x12\xff\xff\xff\x0f"), -EBADMSG); /* within a table */
+	cr_expect_eq(READ("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
+		     -EBADMSG);			  /* 11 bytes */
+	cr_expect_eq(READ("\x0b"), -EBADMSG);	  /* a group */
+	cr_expect_eq(READ("\x02\x00"), -EBADMSG); /* field 0 */
+	cr_expect_eq(READ("\x08\x00"), -EBADMSG); /* not a message */
+	cr_expect_eq(READ("\x10\x00"), -EBADMSG);
+	cr_expect_eq(READ("\x1a\x02zz"), 0); /* an unknown field */
+	cr_expect_eq(READ("\x18\x05\x21"
+			  "12345678"
+			  "\x2d"
+			  "1234"),
+		     0);
+}
+
+/* AnyValue could nest without end; a decoder that recursed would run out of stack. */
+Test(otlp_foreign, nested_values)
+{
+	enum {
+		DEPTH = 100000,
+		SIZE = 1 << 20
+	};
+	_cleanup_free_ uint8_t *buffer = malloc(SIZE);
+	size_t at = SIZE, length = 0;
+
+	/* array_value{values{array_value{...: from the inside out, each length in 3 bytes. */
+	for (int i = 0; i < DEPTH; i++) {
+		at -= 4;
+		buffer[at] = i % 2 ? 0x2a : 0x0a;
+		buffer[at + 1] = (uint8_t)(length | 0x80);
+		buffer[at + 2] = (uint8_t)(length >> 7 | 0x80);
+		buffer[at + 3] = (uint8_t)(length >> 14 & 0x7f);
+		length = SIZE - at;
+	}
+	static const uint8_t tags[] = {0x12, 0x32, 0x12}; /* value, attribute table, dictionary */
+	for (int i = 0; i < 3; i++) {
+		/* A string first, for the key, in the dictionary. */
+		if (i == 2) {
+			at -= 2;
+			memcpy(buffer + at, "\x2a\x00", 2);
+			length = SIZE - at;
+		}
+		at -= 4;
+		buffer[at] = tags[i];
+		buffer[at + 1] = (uint8_t)(length | 0x80);
+		buffer[at + 2] = (uint8_t)(length >> 7 | 0x80);
+		buffer[at + 3] = (uint8_t)(length >> 14 & 0x7f);
+		length = SIZE - at;
+	}
+	cr_expect_eq(read_bytes(buffer + at, length), 0);
+}
+
+/* A few bytes that would stand for very many frames. */
+Test(otlp_foreign, inlining_cannot_blow_up)
+{
+	enum {
+		LINES = 256,
+		FRAMES = 1000
+	};
+	uint8_t buffer[8192];
+	OTLP_TYPE(Line) line, *lines[LINES + 1];
+	int32_t frames[FRAMES];
+
+	OTLP_CALL(line, init)(&line);
+	for (int i = 0; i <= LINES; i++)
+		lines[i] = &line;
+	for (int i = 0; i < FRAMES; i++)
+		frames[i] = 1;
+	f.locations[1].lines = lines;
+	f.locations[1].n_lines = LINES;
+	size_t length = OTLP_CALL(profiles_data, pack)(&f.data, buffer);
+	cr_expect_eq(read_bytes(buffer, length), 0);
+	f.stacks[1].location_indices = frames;
+	f.stacks[1].n_location_indices = FRAMES;
+	length = OTLP_CALL(profiles_data, pack)(&f.data, buffer);
+	cr_expect_eq(read_bytes(buffer, length), -EBADMSG);
+	f.stacks[1].n_location_indices = 1;
+	f.locations[1].n_lines = LINES + 1;
+	length = OTLP_CALL(profiles_data, pack)(&f.data, buffer);
+	cr_expect_eq(read_bytes(buffer, length), -EBADMSG);
+}

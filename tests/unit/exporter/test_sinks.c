@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "common/cleanup.h"
+#include "exporter/sink.h"
+#include "exporter/text.h"
+#include "pprof/profile.pb-c.h"
+#include "random_profile.h"
+
+static struct profile p;
+
+static void setup(void)
+{
+	cr_assert_eq(profile_init(&p, 64 << 20), 0);
+}
+
+static void teardown(void)
+{
+	profile_fini(&p);
+}
+
+TestSuite(sinks, .init = setup, .fini = teardown);
+
+static char *render(const char *format, size_t *length)
+{
+	const struct sink *sink = sink_find(format);
+	char *text = NULL;
+
+	cr_assert_not_null(sink);
+	FILE *out = open_memstream(&text, length);
+	cr_assert_eq(sink->write(&p, out), 0);
+	fclose(out);
+	return text;
+}
+
+static uint32_t string(const char *text)
+{
+	uint32_t n;
+
+	cr_assert_eq(profile_string(&p, text, strlen(text), &n), 0);
+	return n;
+}
+
+static uint32_t frame(const char *kind, const char *module, const char *name, uint64_t address)
+{
+	struct profile_mapping m = {.filename = string(module)};
+	struct profile_function f = {.name = string(name)};
+	struct profile_location l = {.kind = string(kind), .address = address};
+	uint32_t n;
+
+	cr_assert_eq(profile_mapping(&p, &m, &l.mapping), 0);
+	cr_assert_eq(profile_function(&p, &f, &l.function), 0);
+	cr_assert_eq(profile_location(&p, &l, &n), 0);
+	return n;
+}
+
+static uint32_t thread(uint32_t tgid, uint32_t tid, const char *process, const char *name)
+{
+	struct profile_process q = {.tgid = tgid, .name = string(process)};
+	struct profile_thread t = {.tid = tid, .name = string(name)};
+	uint32_t n;
+
+	cr_assert_eq(profile_process(&p, &q, &t.process), 0);
+	cr_assert_eq(profile_thread(&p, &t, &n), 0);
+	return n;
+}
+
+static void add(uint32_t thread_number, uint64_t count, const uint32_t *frames, uint32_t depth)
+{
+	uint32_t stack;
+
+	cr_assert_eq(profile_stack(&p, frames, depth, &stack), 0);
+	cr_assert_eq(profile_add(&p, thread_number, stack, count), 0);
+}
+
+#define ADD(thread, count, ...)                                                                    \
+	add(thread, count, (uint32_t[]){__VA_ARGS__}, sizeof((uint32_t[]){__VA_ARGS__}) / 4)
+
+Test(sinks, all_are_found)
+{
+	static const char *const names[] = {"html",	  "folded", "pprof",
+					    "speedscope", "otlp",   "tree"};
+
+	for (size_t i = 0; i < 6; i++) {
+		cr_assert_not_null(sink_find(names[i]));
+		cr_expect_str_eq(sink_find(names[i])->name, names[i]);
+	}
+	cr_expect_null(sink_find("perf"));
+	cr_expect_null(sink_find(""));
+}
+
+Test(sinks, folded_text)
+{
+	size_t length;
+	uint32_t main = frame("native", "/bin/app", "main", 1);
+	uint32_t bad = frame("native", "/bin/app", "a;b\nc", 2);
+	uint32_t none = frame("native", "/lib/libc.so.6", "", 0x1f);
+	uint32_t sys = frame("kernel", "vmlinux", "do_sys", 3);
+	uint32_t t1 = thread(1, 1, "app", "w;1"), t2 = thread(1, 2, "app", "w;1");
+
+	ADD(t1, 2, sys, none, main);
+	ADD(t2, 3, sys, none, main);
+	ADD(t2, 1, main);
+	ADD(t2, 1, bad, main);
+	_cleanup_free_ char *text = render("folded", &length);
+	cr_expect_str_eq(text, "w:1;main 1\n"
+			       "w:1;main;a:b?c 1\n"
+			       "w:1;main;libc.so.6+0x1f;do_sys_[k] 5\n");
+}
+
+Test(sinks, folded_stack_without_frames)
+{
+	size_t length;
+
+	cr_assert_eq(profile_add(&p, 0, 0, 4), 0);
+	_cleanup_free_ char *text = render("folded", &length);
+	cr_expect_str_eq(text, "[unknown] 4\n");
+}
+
+Test(sinks, folded_keeps_the_kernel_suffix_of_long_names)
+{
+	static char name[5000];
+	size_t length;
+
+	memset(name, 'n', sizeof(name) - 1);
+	ADD(0, 1, frame("kernel", "vmlinux", name, 1));
+	_cleanup_free_ char *text = render("folded", &length);
+	cr_expect_gt(length, 4000u);
+	cr_expect_str_eq(text + length - 7, "_[k] 1\n");
+}
+
+Test(sinks, speedscope_escapes)
+{
+	size_t length;
+
+	p.period_ns = 10;
+	ADD(thread(5, 6, "a\"b", "t\\"), 3, frame("native", "m", "x\xff\"\n\x01", 0));
+	_cleanup_free_ char *text = render("speedscope", &length);
+	cr_expect_not_null(
+	    strstr(text, "{\"name\":\"x\xef\xbf\xbd\\\"\\u000a\\u0001\",\"file\":\"m\"}"));
+	cr_expect_not_null(strstr(text, "\"name\":\"a\\\"b (5) / t\\\\ (6)\""));
+	cr_expect_not_null(strstr(text, "\"endValue\":30"));
+	cr_expect_not_null(strstr(text, "\"weights\":[30]"));
+}
+
+Test(sinks, speedscope_groups_many_threads_by_process)
+{
+	size_t length, profiles = 0;
+
+	for (uint32_t i = 0; i < 600; i++)
+		ADD(thread(1 + i % 3, i, "app", "t"), 1, frame("native", "m", "f", 0));
+	_cleanup_free_ char *text = render("speedscope", &length);
+	for (const char *at = text; (at = strstr(at, "\"type\":\"sampled\"")); at++)
+		profiles++;
+	cr_expect_eq(profiles, 4);
+}
+
+Test(sinks, tree_text)
+{
+	size_t length;
+	uint32_t main = frame("native", "app", "main", 1),
+		 a = frame("native", "app", "a\x1b[2J", 2);
+	uint32_t b = frame("kernel", "vmlinux", "b", 3), c = frame("native", "app", "c", 4);
+	uint32_t app = thread(10, 10, "app", "x"), other = thread(11, 11, "other", "y");
+
+	ADD(app, 600, a, main);
+	ADD(app, 396, b, main);
+	ADD(app, 2, c, main);
+	ADD(other, 2, main);
+	_cleanup_free_ char *text = render("tree", &length);
+	cr_expect_not_null(strstr(text, "1000 samples\n"));
+	cr_expect_not_null(strstr(text, " 99.80%        998  app (10)\n"
+					" 99.80%        998    main\n"
+					" 60.00%        600    ├ a\\x1b[2J\n"
+					" 39.60%        396    ├ b_[k]\n"
+					"  0.20%          2    └ ... 1 more\n"));
+	cr_expect_not_null(strstr(text, "  0.20%          2  ... 1 more\n"));
+	cr_expect_not_null(strstr(text, " 60.00%          600   60.00%  a\\x1b[2J\n"));
+	cr_expect_not_null(strstr(text, "  0.20%            2  100.00%  main\n"));
+	cr_expect_null(strchr(text, 0x1b));
+}
+
+Test(sinks, tree_counts_recursion_once)
+{
+	size_t length;
+	uint32_t f = frame("native", "app", "f", 1);
+
+	ADD(0, 7, f, f, f);
+	_cleanup_free_ char *text = render("tree", &length);
+	cr_expect_not_null(strstr(text, "100.00%            7  100.00%  f\n"));
+}
+
+Test(sinks, tree_survives_deep_branching)
+{
+	static uint32_t frames[3000];
+	size_t length;
+
+	for (uint32_t i = 0; i < 3000; i++)
+		frames[i] = frame("native", "app", i % 2 ? "f" : "g", i);
+	for (uint32_t depth = 1; depth < 3000; depth += 10)
+		add(0, depth == 2991 ? 100000 : 1000, frames + 3000 - depth, depth);
+	_cleanup_free_ char *text = render("tree", &length);
+	cr_expect_not_null(strstr(text, "deeper"));
+	cr_expect_lt(length, 1u << 20);
+}
+
+static uint64_t folded_sum(void)
+{
+	size_t length;
+	uint64_t sum = 0;
+	_cleanup_free_ char *text = render("folded", &length);
+
+	for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) {
+		*end = '\0';
+		cr_assert_not_null(strrchr(line, ' '));
+		sum += strtoull(strrchr(line, ' ') + 1, NULL, 10);
+	}
+	cr_assert_eq(strlen(text) > length, 0);
+	return sum;
+}
+
+static uint64_t pprof_sum(uint64_t *nanoseconds)
+{
+	size_t length, capacity = 64 << 20, used;
+	_cleanup_free_ char *gzip = render("pprof", &length);
+	_cleanup_free_ uint8_t *raw = malloc(capacity);
+	z_stream z = {.next_in = (Bytef *)gzip, .avail_in = (uInt)length};
+	uint64_t sum = 0;
+
+	cr_assert_eq(inflateInit2(&z, 15 + 16), Z_OK);
+	z.next_out = raw;
+	z.avail_out = (uInt)capacity;
+	cr_assert_eq(inflate(&z, Z_FINISH), Z_STREAM_END);
+	used = z.total_out;
+	inflateEnd(&z);
+	Perftools__Profiles__Profile *m = perftools__profiles__profile__unpack(NULL, used, raw);
+	cr_assert_not_null(m);
+	cr_expect_str_eq(m->string_table[0], "");
+	for (size_t i = 0; i < m->n_sample; i++) {
+		sum += m->sample[i]->value[0];
+		*nanoseconds += m->sample[i]->value[1];
+	}
+	perftools__profiles__profile__free_unpacked(m, NULL);
+	return sum;
+}
+
+static uint64_t speedscope_sum(void)
+{
+	size_t length;
+	uint64_t sum = 0;
+	_cleanup_free_ char *text = render("speedscope", &length);
+	char *at = strstr(text, "\"weights\":[");
+
+	cr_assert_not_null(at);
+	for (at += strlen("\"weights\":["); *at != ']'; at += *at == ',')
+		sum += strtoull(at, &at, 10);
+	return sum;
+}
+
+Test(sinks, all_have_the_same_sum)
+{
+	for (uint64_t seed = 0; seed < 20; seed++) {
+		const struct random_size size = {50, 200, 40, 2000, seed & 1};
+		uint64_t nanoseconds = 0;
+		size_t length;
+
+		teardown();
+		setup();
+		cr_assert_eq(random_profile(&p, seed, &size), 0);
+		cr_expect_eq(folded_sum(), p.sample_count);
+		cr_expect_eq(pprof_sum(&nanoseconds), p.sample_count);
+		cr_expect_eq(nanoseconds, p.sample_count * p.period_ns);
+		cr_expect_eq(speedscope_sum(), p.sample_count * p.period_ns);
+		free(render("tree", &length));
+	}
+}
+
+Test(sinks, twice_the_same_bytes)
+{
+	static const char *const names[] = {"folded", "pprof", "speedscope", "otlp", "tree"};
+	const struct random_size size = {50, 200, 40, 500, true};
+
+	cr_assert_eq(random_profile(&p, 1, &size), 0);
+	for (size_t i = 0; i < 5; i++) {
+		size_t a_length, b_length;
+		_cleanup_free_ char *a = render(names[i], &a_length);
+		_cleanup_free_ char *b = render(names[i], &b_length);
+		cr_expect(a_length == b_length && !memcmp(a, b, a_length), "%s", names[i]);
+	}
+}
+
+Test(sinks, empty_profiles_and_full_disks)
+{
+	static const char *const names[] = {"folded", "pprof", "speedscope", "otlp", "tree"};
+	const struct random_size size = {50, 200, 40, 3000, false};
+	size_t length;
+
+	for (size_t i = 0; i < 5; i++)
+		free(render(names[i], &length));
+	cr_assert_eq(random_profile(&p, 1, &size), 0);
+	for (size_t i = 0; i < 5; i++) {
+		_cleanup_fclose_ FILE *full = fopen("/dev/full", "w");
+		cr_assert_not_null(full);
+		cr_expect_eq(sink_find(names[i])->write(&p, full), -ENOSPC, "%s", names[i]);
+	}
+}
+
+Test(sinks, utf8)
+{
+	char out[8];
+
+	cr_expect_eq(text_utf8_length("\xf4\x8f\xbf\xbf", 4), 4);
+	cr_expect_eq(text_utf8_length("\xf4\x90\x80\x80", 4), 0);
+	cr_expect_eq(text_utf8_length("\xc0\x80", 2), 0);
+	cr_expect_eq(text_utf8_length("\xed\xa0\x80", 3), 0);
+	cr_expect_eq(text_utf8_length("\xe2\x82", 2), 0);
+	cr_expect_eq(text_utf8_length("\x80", 1), 0);
+	cr_expect_eq(text_utf8_length("", 0), 0);
+	cr_expect_eq(text_clean(out, sizeof(out), "a\xff\0b", 4), 7);
+	cr_expect_eq(text_clean(out, 4, "a\xff", 2), 1);
+	cr_expect_str_eq(out, "a");
+	cr_expect_eq(text_multiply(UINT64_MAX, 2, INT64_MAX), INT64_MAX);
+}

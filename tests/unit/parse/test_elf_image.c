@@ -1,0 +1,581 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <libelf.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "common/cleanup.h"
+#include "parse/elf_image.h"
+
+enum {
+	CAP = 1 << 20
+};
+
+/*
+ * A small shared object, laid out by hand:
+ *   0x000 ELF header; 0x040 three program headers (load, note, eh_frame_hdr); 0x100 the note; 0x140
+ * "text" of 64 bytes; 0x200 a compressed section; 0x300 names; 0x400 section headers.
+ */
+static const char names[] = "\0.text\0.bss\0.debug_str\0.shstrtab";
+enum {
+	NAME_TEXT = 1,
+	NAME_BSS = 7,
+	NAME_DEBUG = 12,
+	NAME_NAMES = 23
+};
+enum {
+	SECTION_TEXT = 1,
+	SECTION_BSS,
+	SECTION_DEBUG,
+	SECTION_NAMES,
+	SECTIONS
+};
+enum {
+	INFLATED = 3000
+};
+
+struct file {
+	Elf64_Ehdr header;
+	Elf64_Phdr segments[3];
+	uint8_t pad[0x100 - 0x40 - 3 * 0x38];
+	struct {
+		Elf64_Nhdr other;
+		char other_name[4];
+		uint8_t other_bytes[4]; /* one used, three of padding */
+		Elf64_Nhdr note;
+		char name[4];
+		uint8_t id[20];
+		uint8_t pad[0x40 - 56];
+	} note;
+	uint8_t text[0x40];
+	uint8_t pad2[0x80];
+	Elf64_Chdr packed;
+	uint8_t stream[0x100 - sizeof(Elf64_Chdr)];
+	char names[0x100];
+	Elf64_Shdr sections[SECTIONS];
+};
+
+static void file_pack(struct file *f)
+{
+	uint8_t plain[INFLATED];
+	uLongf length = sizeof(f->stream);
+
+	memset(plain, 'x', sizeof(plain));
+	cr_assert_eq(compress(f->stream, &length, plain, sizeof(plain)), Z_OK);
+	f->packed =
+	    (Elf64_Chdr){.ch_type = ELFCOMPRESS_ZLIB, .ch_size = INFLATED, .ch_addralign = 1};
+	f->sections[SECTION_DEBUG] = (Elf64_Shdr){.sh_name = NAME_DEBUG,
+						  .sh_type = SHT_PROGBITS,
+						  .sh_flags = SHF_COMPRESSED,
+						  .sh_offset = offsetof(struct file, packed),
+						  .sh_size = sizeof(f->packed) + length};
+}
+
+static struct file file_make(void)
+{
+	struct file f = {
+	    .header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+		       .e_type = ET_DYN,
+		       .e_machine = EM_X86_64,
+		       .e_version = EV_CURRENT,
+		       .e_entry = 0x1140,
+		       .e_phoff = offsetof(struct file, segments),
+		       .e_shoff = offsetof(struct file, sections),
+		       .e_ehsize = sizeof(Elf64_Ehdr),
+		       .e_phentsize = sizeof(Elf64_Phdr),
+		       .e_phnum = 3,
+		       .e_shentsize = sizeof(Elf64_Shdr),
+		       .e_shnum = SECTIONS,
+		       .e_shstrndx = SECTION_NAMES},
+	    .segments = {{.p_type = PT_LOAD,
+			  .p_flags = PF_R | PF_X,
+			  .p_offset = 0x100,
+			  .p_vaddr = 0x1100,
+			  .p_filesz = 0x80,
+			  .p_memsz = 0x200},
+			 {.p_type = PT_NOTE,
+			  .p_offset = offsetof(struct file, note),
+			  .p_filesz = 56,
+			  .p_align = 4},
+			 {.p_type = PT_GNU_EH_FRAME, .p_vaddr = 0x1150, .p_filesz = 0x10}},
+	    .note = {.other = {4, 1, 77},
+		     .other_name = "Abc",
+		     .note = {4, 20, NT_GNU_BUILD_ID},
+		     .name = "GNU",
+		     .id = {1, 2, 3, [19] = 20}},
+	    .text = {0xc3, 0xcc},
+	};
+	memcpy(f.names, names, sizeof(names));
+	f.sections[SECTION_TEXT] = (Elf64_Shdr){.sh_name = NAME_TEXT,
+						.sh_type = SHT_PROGBITS,
+						.sh_flags = SHF_ALLOC | SHF_EXECINSTR,
+						.sh_addr = 0x1140,
+						.sh_offset = offsetof(struct file, text),
+						.sh_size = sizeof(f.text)};
+	f.sections[SECTION_BSS] =
+	    (Elf64_Shdr){.sh_name = NAME_BSS, .sh_type = SHT_NOBITS, .sh_size = 0x1000};
+	f.sections[SECTION_NAMES] = (Elf64_Shdr){.sh_name = NAME_NAMES,
+						 .sh_type = SHT_STRTAB,
+						 .sh_offset = offsetof(struct file, names),
+						 .sh_size = sizeof(names)};
+	file_pack(&f);
+	return f;
+}
+
+static int init_bytes(struct elf_image *image, struct elf_buffer *buffer)
+{
+	struct elf_source source = elf_source_from_buffer(buffer);
+
+	return elf_image_init(image, &source);
+}
+
+/* The verdict over a file that is changed in one place. */
+static int verdict(const struct file *f)
+{
+	struct elf_buffer buffer = {f, sizeof(*f)};
+	struct elf_image image;
+	int rc = init_bytes(&image, &buffer);
+
+	if (rc == 0)
+		elf_image_fini(&image);
+	return rc;
+}
+
+Test(elf_image, reads_a_good_file)
+{
+	struct file f = file_make();
+	struct elf_buffer buffer = {&f, sizeof(f)};
+	struct elf_image image;
+
+	cr_assert_eq(init_bytes(&image, &buffer), 0);
+	cr_assert_eq(image.type, ET_DYN);
+	cr_assert_eq(image.machine, EM_X86_64);
+	cr_assert_eq(image.entry, 0x1140);
+	cr_assert_eq(image.segment_count, 1);
+	cr_assert(image.segments[0].executable);
+	cr_assert_eq(image.segments[0].memory_size, 0x200);
+	cr_assert_eq(image.section_count, SECTIONS);
+	cr_assert_eq(image.eh_frame_hdr_vaddr, 0x1150);
+	cr_assert_eq(image.eh_frame_hdr_size, 0x10);
+	cr_assert_eq(image.build_id_length, 20);
+	cr_assert_arr_eq(image.build_id, f.note.id, 20);
+	cr_assert_not(image.truncated);
+
+	const struct elf_section *text = elf_image_find_section(&image, ".text");
+	cr_assert_not_null(text);
+	cr_assert_eq(text, &image.sections[SECTION_TEXT]);
+	cr_assert_eq(text->vaddr, 0x1140);
+	cr_assert_eq(text->flags, SHF_ALLOC | SHF_EXECINSTR);
+	cr_assert_null(elf_image_find_section(&image, ".data"));
+	elf_image_fini(&image);
+}
+
+Test(elf_image, refuses_other_files)
+{
+	struct file f = file_make();
+
+	f.header.e_ident[1] = 'e';
+	cr_assert_eq(verdict(&f), -ENOEXEC, "magic");
+	f = file_make();
+	f.header.e_ident[EI_CLASS] = ELFCLASS32;
+	cr_assert_eq(verdict(&f), -ENOEXEC, "32 bits");
+	f = file_make();
+	f.header.e_ident[EI_DATA] = ELFDATA2MSB;
+	cr_assert_eq(verdict(&f), -ENOEXEC, "big-endian");
+	f = file_make();
+	f.header.e_machine = EM_RISCV;
+	cr_assert_eq(verdict(&f), -ENOEXEC, "machine");
+	f.header.e_machine = EM_AARCH64;
+	cr_assert_eq(verdict(&f), 0, "arm64");
+	f.header.e_type = ET_CORE;
+	cr_assert_eq(verdict(&f), -ENOEXEC, "type");
+	f = file_make();
+	f.header.e_phoff = sizeof(f) - sizeof(Elf64_Phdr);
+	cr_assert_eq(verdict(&f), -ENOEXEC, "program headers beyond the end");
+	f.header.e_phoff = UINT64_MAX - 8;
+	cr_assert_eq(verdict(&f), -ENOEXEC, "program headers that wrap");
+	f = file_make();
+	f.header.e_phentsize = 55;
+	cr_assert_eq(verdict(&f), -ENOEXEC, "program headers of an unknown size");
+}
+
+Test(elf_image, survives_every_length)
+{
+	struct file f = file_make();
+
+	for (size_t length = 0; length < sizeof(f); length++) {
+		/* In a block of its own, so that the sanitizer sees a byte too far. */
+		_cleanup_free_ uint8_t *copy = malloc(length ? length : 1);
+		struct elf_buffer buffer = {copy, length};
+		struct elf_image image;
+
+		memcpy(copy, &f, length);
+		int rc = init_bytes(&image, &buffer);
+		if (length < offsetof(struct file, pad))
+			cr_assert_eq(rc, -ENOEXEC, "%zu bytes", length);
+		else
+			cr_assert_eq(rc, 0, "%zu bytes", length);
+		if (rc == 0)
+			elf_image_fini(&image);
+	}
+}
+
+Test(elf_image, survives_every_changed_byte)
+{
+	const struct file good = file_make();
+
+	for (size_t i = 0; i < sizeof(good); i++) {
+		for (unsigned int bit = 0; bit < 8; bit++) {
+			struct file f = good;
+			struct elf_buffer buffer = {&f, sizeof(f)};
+			struct elf_image image;
+
+			((uint8_t *)&f)[i] ^= (uint8_t)(1 << bit);
+			if (init_bytes(&image, &buffer) < 0)
+				continue;
+			for (unsigned int s = 0; s < image.section_count; s++) {
+				_cleanup_free_ uint8_t *data = NULL;
+				size_t length;
+
+				elf_image_read_section(&image, &image.sections[s], CAP, &data,
+						       &length);
+			}
+			elf_image_fini(&image);
+		}
+	}
+}
+
+Test(elf_image, broken_section_headers_leave_segments)
+{
+	struct elf_image image;
+	struct file f = file_make();
+	struct elf_buffer buffer = {&f, sizeof(f)};
+
+	f.header.e_shoff = UINT64_MAX - 64;
+	cr_assert_eq(init_bytes(&image, &buffer), 0);
+	cr_assert_eq(image.section_count, 0);
+	cr_assert_eq(image.segment_count, 1);
+	elf_image_fini(&image);
+
+	f = file_make();
+	f.header.e_shnum = SECTIONS + 1;
+	cr_assert_eq(init_bytes(&image, &buffer), 0);
+	cr_assert_eq(image.section_count, SECTIONS);
+	cr_assert(image.truncated);
+	elf_image_fini(&image);
+
+	f = file_make();
+	f.header.e_shstrndx = SECTION_TEXT;
+	cr_assert_eq(init_bytes(&image, &buffer), 0);
+	cr_assert_str_eq(image.sections[SECTION_TEXT].name, "");
+	elf_image_fini(&image);
+}
+
+Test(elf_image, extended_numbering)
+{
+	struct elf_image image;
+	struct file f = file_make();
+	struct elf_buffer buffer = {&f, sizeof(f)};
+
+	f.header.e_shnum = 0;
+	f.header.e_phnum = PN_XNUM;
+	f.header.e_shstrndx = SHN_XINDEX;
+	f.sections[0].sh_size = SECTIONS;
+	f.sections[0].sh_info = 3;
+	f.sections[0].sh_link = SECTION_NAMES;
+	cr_assert_eq(init_bytes(&image, &buffer), 0);
+	cr_assert_eq(image.section_count, SECTIONS);
+	cr_assert_eq(image.segment_count, 1);
+	cr_assert_not_null(elf_image_find_section(&image, ".debug_str"));
+	elf_image_fini(&image);
+
+	f.sections[0].sh_size = UINT64_MAX / 2;
+	cr_assert_eq(init_bytes(&image, &buffer), 0);
+	cr_assert_eq(image.section_count, SECTIONS, "no more than the file has room for");
+	cr_assert(image.truncated);
+	elf_image_fini(&image);
+}
+
+Test(elf_image, names_end_within_their_table)
+{
+	struct elf_image image;
+	struct file f = file_make();
+	struct elf_buffer buffer = {&f, sizeof(f)};
+
+	f.sections[SECTION_NAMES].sh_size = NAME_NAMES + 4; /* in the middle of ".shstrtab" */
+	f.sections[SECTION_TEXT].sh_name = UINT32_MAX;
+	cr_assert_eq(init_bytes(&image, &buffer), 0);
+	cr_assert_str_eq(image.sections[SECTION_NAMES].name, "");
+	cr_assert_str_eq(image.sections[SECTION_TEXT].name, "");
+	cr_assert_str_eq(image.sections[SECTION_BSS].name, ".bss");
+	elf_image_fini(&image);
+}
+
+Test(elf_image, caps)
+{
+	enum {
+		MANY = 600
+	};
+	size_t size = sizeof(Elf64_Ehdr) + MANY * (sizeof(Elf64_Phdr) + sizeof(Elf64_Shdr));
+	_cleanup_free_ uint8_t *bytes = calloc(1, size);
+	Elf64_Ehdr *header = (Elf64_Ehdr *)bytes;
+	Elf64_Phdr *segments = (Elf64_Phdr *)(header + 1);
+	struct elf_buffer buffer = {bytes, size};
+	struct elf_image image;
+
+	*header = file_make().header;
+	header->e_phoff = sizeof(*header);
+	header->e_phnum = MANY;
+	header->e_shoff = header->e_phoff + MANY * sizeof(Elf64_Phdr);
+	header->e_shnum = MANY;
+	for (unsigned int i = 0; i < MANY; i++)
+		segments[i] = (Elf64_Phdr){.p_type = PT_LOAD, .p_vaddr = i * 4096, .p_filesz = 1};
+	cr_assert_eq(init_bytes(&image, &buffer), 0);
+	cr_assert_eq(image.segment_count, ELF_IMAGE_SEGMENTS_MAX);
+	cr_assert_eq(image.section_count, ELF_IMAGE_SECTIONS_MAX);
+	cr_assert(image.truncated);
+	elf_image_fini(&image);
+}
+
+Test(elf_image, build_id)
+{
+	struct elf_image image;
+	struct file f = file_make();
+	struct elf_buffer buffer = {&f, sizeof(f)};
+
+	f.note.note.n_descsz = 8;
+	cr_assert_eq(init_bytes(&image, &buffer), 0);
+	cr_assert_eq(image.build_id_length, 8);
+	elf_image_fini(&image);
+
+	f.note.note.n_descsz = 0xfffffff0;
+	cr_assert_eq(init_bytes(&image, &buffer), 0);
+	cr_assert_eq(image.build_id_length, 0, "longer than its segment");
+	elf_image_fini(&image);
+
+	f = file_make();
+	f.note.other.n_namesz = 0xffffffff;
+	cr_assert_eq(init_bytes(&image, &buffer), 0);
+	cr_assert_eq(image.build_id_length, 0);
+	elf_image_fini(&image);
+
+	/* Longer than what is kept: 24 bytes, into the padding. */
+	f = file_make();
+	f.note.note.n_descsz = 24;
+	f.segments[1].p_filesz = 60;
+	cr_assert_eq(init_bytes(&image, &buffer), 0);
+	cr_assert_eq(image.build_id_length, 20);
+	elf_image_fini(&image);
+
+	/* No note segment, only the section. */
+	f = file_make();
+	f.segments[1].p_type = PT_NULL;
+	memcpy(f.names + sizeof(names), ".note.gnu.build-id", 19);
+	f.sections[SECTION_NAMES].sh_size = sizeof(names) + 19;
+	f.sections[SECTION_BSS] = (Elf64_Shdr){.sh_name = sizeof(names),
+					       .sh_type = SHT_NOTE,
+					       .sh_offset = offsetof(struct file, note),
+					       .sh_size = 56};
+	cr_assert_eq(init_bytes(&image, &buffer), 0);
+	cr_assert_eq(image.build_id_length, 20);
+	cr_assert_eq(image.build_id[19], 20);
+	elf_image_fini(&image);
+}
+
+Test(elf_image, read_section)
+{
+	struct file f = file_make();
+	struct elf_buffer buffer = {&f, sizeof(f)};
+	struct elf_image image;
+	_cleanup_free_ uint8_t *data = NULL;
+	size_t length = 7;
+
+	cr_assert_eq(init_bytes(&image, &buffer), 0);
+	struct elf_section text = image.sections[SECTION_TEXT];
+	cr_assert_eq(elf_image_read_section(&image, &text, 63, &data, &length), -EFBIG);
+	cr_assert_eq(
+	    elf_image_read_section(&image, &image.sections[SECTION_BSS], CAP, &data, &length),
+	    -ENOENT);
+	text.size = 0;
+	cr_assert_eq(elf_image_read_section(&image, &text, CAP, &data, &length), -ENOENT);
+	text.size = sizeof(f.text);
+	text.offset = sizeof(f) - 1;
+	cr_assert_eq(elf_image_read_section(&image, &text, CAP, &data, &length), -ENODATA);
+	text.offset = UINT64_MAX;
+	cr_assert_eq(elf_image_read_section(&image, &text, CAP, &data, &length), -ENODATA);
+	cr_assert_null(data);
+	cr_assert_eq(length, 7, "outputs are untouched on failure");
+
+	text.offset = offsetof(struct file, text);
+	cr_assert_eq(elf_image_read_section(&image, &text, 64, &data, &length), 0);
+	cr_assert_eq(length, sizeof(f.text));
+	cr_assert_arr_eq(data, f.text, sizeof(f.text));
+	elf_image_fini(&image);
+}
+
+static int read_packed(const struct file *f, size_t cap)
+{
+	struct elf_buffer buffer = {f, sizeof(*f)};
+	struct elf_image image;
+	_cleanup_free_ uint8_t *data = NULL;
+	size_t length = 0;
+
+	cr_assert_eq(init_bytes(&image, &buffer), 0);
+	int rc =
+	    elf_image_read_section(&image, &image.sections[SECTION_DEBUG], cap, &data, &length);
+	if (rc == 0) {
+		cr_assert_eq(length, INFLATED);
+		for (size_t i = 0; i < length; i++)
+			cr_assert_eq(data[i], 'x');
+	}
+	elf_image_fini(&image);
+	return rc;
+}
+
+Test(elf_image, inflates)
+{
+	struct file f = file_make();
+
+	cr_assert_eq(read_packed(&f, CAP), 0);
+	cr_assert_eq(read_packed(&f, INFLATED), 0);
+	cr_assert_eq(read_packed(&f, INFLATED - 1), -EFBIG);
+	f.packed.ch_size = INFLATED + 1;
+	cr_assert_eq(read_packed(&f, CAP), -EBADMSG, "less than it claims");
+	f.packed.ch_size = INFLATED - 1;
+	cr_assert_eq(read_packed(&f, CAP), -EBADMSG, "more than it claims");
+	f.packed.ch_size = CAP;
+	cr_assert_eq(read_packed(&f, CAP), -EBADMSG, "more than DEFLATE can do");
+	f = file_make();
+	f.packed.ch_type = ELFCOMPRESS_ZLIB + 1;
+	cr_assert_eq(read_packed(&f, CAP), -EBADMSG, "another method");
+	f = file_make();
+	f.stream[4] ^= 0x55;
+	cr_assert_eq(read_packed(&f, CAP), -EBADMSG, "broken stream");
+	f = file_make();
+	f.sections[SECTION_DEBUG].sh_size -= 5;
+	cr_assert_eq(read_packed(&f, CAP), -EBADMSG, "cut stream");
+	f.sections[SECTION_DEBUG].sh_size = sizeof(Elf64_Chdr) - 1;
+	cr_assert_eq(read_packed(&f, CAP), -EBADMSG, "cut header");
+}
+
+Test(elf_image, addresses)
+{
+	struct file f = file_make();
+	struct elf_buffer buffer = {&f, sizeof(f)};
+	struct elf_image image;
+	uint64_t to = 7;
+
+	cr_assert_eq(init_bytes(&image, &buffer), 0);
+	cr_assert(elf_image_vaddr_to_offset(&image, 0x1100, &to));
+	cr_assert_eq(to, 0x100);
+	cr_assert(elf_image_vaddr_to_offset(&image, 0x117f, &to));
+	cr_assert_eq(to, 0x17f);
+	cr_assert_not(elf_image_vaddr_to_offset(&image, 0x1180, &to), "in memory only");
+	cr_assert_not(elf_image_vaddr_to_offset(&image, 0x10ff, &to));
+	cr_assert(elf_image_offset_to_vaddr(&image, 0x17f, &to));
+	cr_assert_eq(to, 0x117f);
+	cr_assert_not(elf_image_offset_to_vaddr(&image, 0x180, &to));
+	cr_assert_not(elf_image_offset_to_vaddr(&image, 0xff, &to));
+	elf_image_fini(&image);
+
+	f.segments[0].p_vaddr = UINT64_MAX - 8;
+	cr_assert_eq(init_bytes(&image, &buffer), 0);
+	cr_assert_eq(image.segment_count, 0, "one that wraps is left out");
+	elf_image_fini(&image);
+}
+
+Test(elf_image, read_vaddr)
+{
+	struct file f = file_make();
+	struct elf_buffer buffer = {&f, sizeof(f)};
+	struct elf_image image;
+	_cleanup_free_ uint8_t *data = NULL;
+	size_t length;
+
+	cr_assert_eq(init_bytes(&image, &buffer), 0);
+	cr_assert_eq(elf_image_read_vaddr(&image, 0x1140, 0x41, CAP, &data, &length), -ENOENT);
+	cr_assert_eq(elf_image_read_vaddr(&image, 0x1140, UINT64_MAX, SIZE_MAX, &data, &length),
+		     -ENOENT);
+	cr_assert_eq(elf_image_read_vaddr(&image, 0x1140, 0x40, 0x3f, &data, &length), -EFBIG);
+	cr_assert_eq(elf_image_read_vaddr(&image, 0x1140, 0x40, CAP, &data, &length), 0);
+	cr_assert_eq(length, 0x40);
+	cr_assert_arr_eq(data, f.text, 0x40);
+	elf_image_fini(&image);
+}
+
+static int failing_read(void *context, uint64_t offset, void *buffer, size_t length)
+{
+	(void)context, (void)offset, (void)buffer, (void)length;
+	return -EIO;
+}
+
+Test(elf_image, passes_on_what_the_source_says)
+{
+	struct elf_source source = {.read = failing_read, .size = 4096};
+	struct elf_image image;
+
+	cr_assert_eq(elf_image_init(&image, &source), -EIO);
+}
+
+static int fd_read(void *context, uint64_t offset, void *buffer, size_t length)
+{
+	ssize_t n = pread(*(int *)context, buffer, length, (off_t)offset);
+
+	return n == (ssize_t)length ? 0 : -ENODATA;
+}
+
+/* This very program, as libelf sees it. */
+Test(elf_image, agrees_with_libelf)
+{
+	_cleanup_close_ int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	struct elf_image image;
+	struct stat st;
+	size_t phnum, shnum, names_index;
+	unsigned int loads = 0;
+
+	cr_assert_eq(fstat(fd, &st), 0);
+	struct elf_source source = {.read = fd_read, .context = &fd, .size = (uint64_t)st.st_size};
+	cr_assert_eq(elf_image_init(&image, &source), 0);
+	elf_version(EV_CURRENT);
+	Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
+	cr_assert_eq(elf_getphdrnum(elf, &phnum), 0);
+	for (size_t i = 0; i < phnum; i++) {
+		GElf_Phdr p;
+
+		gelf_getphdr(elf, (int)i, &p);
+		if (p.p_type == PT_GNU_EH_FRAME)
+			cr_assert_eq(image.eh_frame_hdr_vaddr, p.p_vaddr);
+		if (p.p_type != PT_LOAD)
+			continue;
+		cr_assert_eq(image.segments[loads].offset, p.p_offset);
+		cr_assert_eq(image.segments[loads].vaddr, p.p_vaddr);
+		cr_assert_eq(image.segments[loads].file_size, p.p_filesz);
+		cr_assert_eq(image.segments[loads].executable, (p.p_flags & PF_X) != 0);
+		loads++;
+	}
+	cr_assert_eq(image.segment_count, loads);
+	cr_assert_eq(elf_getshdrnum(elf, &shnum), 0);
+	cr_assert_eq(elf_getshdrstrndx(elf, &names_index), 0);
+	cr_assert_eq(image.section_count, shnum);
+	for (size_t i = 1; i < shnum; i++) {
+		Elf_Scn *scn = elf_getscn(elf, i);
+		GElf_Shdr s;
+
+		gelf_getshdr(scn, &s);
+		cr_assert_str_eq(image.sections[i].name, elf_strptr(elf, names_index, s.sh_name));
+		cr_assert_eq(image.sections[i].type, s.sh_type);
+		cr_assert_eq(image.sections[i].vaddr, s.sh_addr);
+		cr_assert_eq(image.sections[i].offset, s.sh_offset);
+		cr_assert_eq(image.sections[i].size, s.sh_size);
+		cr_assert_eq(image.sections[i].link, s.sh_link);
+		cr_assert_eq(image.sections[i].info, s.sh_info);
+		cr_assert_eq(image.sections[i].entry_size, s.sh_entsize);
+	}
+	elf_end(elf);
+	elf_image_fini(&image);
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unwinder-mgr/deferred.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "unwinder-mgr/manager.h"
+#include "unwinder-mgr/walker.h"
+
+static bool record_valid(const struct bh_deferred *record, size_t length)
+{
+	return length >= offsetof(struct bh_deferred, stack) && record->copied <= BH_STACK_COPY_BYTES &&
+	       length >= offsetof(struct bh_deferred, stack) + record->copied &&
+	       record->header.kernel_count <= BH_KERNEL_FRAMES_MAX;
+}
+
+static void deferred_lose(struct manager *manager, enum loss_reason reason)
+{
+	manager->losses.lost[reason]++;
+}
+
+/* The sample as the worker knows it. */
+static void deferred_send(struct manager *manager, const struct bh_deferred *deferred, const uint64_t *frames, unsigned int count,
+			  unsigned int reason)
+{
+	struct bh_sample_record record = {.header = deferred->header};
+	const size_t kernel = deferred->header.kernel_count;
+
+	record.header.user_count = (uint16_t)count;
+	record.header.reason = (uint8_t)reason;
+	memcpy(record.frames, frames, count * sizeof(frames[0]));
+	memcpy(record.frames + count, deferred->kernel_frames, kernel * sizeof(frames[0]));
+	if (peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_DEFERRED_SAMPLE, &record,
+		      sizeof(record.header) + (count + kernel) * sizeof(frames[0]), NULL, 0) < 0)
+		deferred_lose(manager, LOSS_MANAGER_QUEUE);
+}
+
+static unsigned int deferred_walk(const struct manager *manager, const struct bh_deferred *record, const struct process *process,
+				  uint64_t *frames, unsigned int *count)
+{
+	struct walker_tables tables = {.modules = manager->modules.published, .rules = manager->rules.table};
+	const struct walker_stack stack = {.start = record->stack_start, .bytes = record->stack, .length = record->copied};
+
+	if (!process || !process->slot) {
+		frames[0] = BH_FRAME_RAW | (record->registers.rip & ((1ull << 48) - 1));
+		*count = 1;
+		return BH_REASON_NO_PROCESS;
+	}
+	for (unsigned int i = 0; i < manager->slabs.count; i++)
+		tables.slabs[i] = manager->slabs.slabs[i].data;
+	const struct bh_process *slot = process->slot;
+	return walker_run(&tables, &record->registers, &stack, slot->mapping_slab, slot->mapping_offset, slot->mapping_count, frames,
+			  count);
+}
+
+/* true if the stack went on its way. */
+static bool deferred_try(struct manager *manager, const struct bh_deferred *record, bool last_chance)
+{
+	uint64_t frames[BH_USER_FRAMES_MAX];
+	unsigned int count = 0;
+	struct process *process = processes_find(&manager->processes, record->header.tgid);
+	unsigned int reason = deferred_walk(manager, record, process, frames, &count);
+	const bool may_mend =
+		reason == BH_REASON_NO_PROCESS || reason == BH_REASON_NO_MAPPING || reason == BH_REASON_NO_TABLE || reason == BH_REASON_CHANGED;
+
+	if (may_mend && !last_chance) {
+		/* The sideband may have missed it, or the process began before it was there. */
+		if (reason == BH_REASON_NO_PROCESS || reason == BH_REASON_NO_MAPPING)
+			processes_rescan(manager, record->header.tgid, clock_monotonic_ns());
+		return false;
+	}
+	deferred_send(manager, record, frames, count, reason);
+	return true;
+}
+
+static void deferred_enqueue(struct manager *manager, const struct bh_deferred *record, size_t length)
+{
+	struct deferred *deferred = &manager->deferred;
+	const size_t bytes = offsetof(struct deferred_stack, record) + length;
+	struct deferred_stack *stack = deferred->bytes + bytes <= LIMIT_DEFERRED_BYTES ? malloc(bytes) : NULL;
+
+	if (!stack) {
+		deferred_try(manager, record, true);
+		return;
+	}
+	stack->next = NULL;
+	stack->since_ns = clock_monotonic_ns();
+	stack->bytes = bytes;
+	memcpy(&stack->record, record, length);
+	if (deferred->last)
+		deferred->last->next = stack;
+	else
+		deferred->first = stack;
+	deferred->last = stack;
+	deferred->bytes += bytes;
+}
+
+void deferred_consume(struct manager *manager)
+{
+	const void *data;
+	size_t length;
+
+	if (!manager->maps_mapped)
+		return;
+	while (bpf_ring_peek(&manager->deferred.ring, &data, &length)) {
+		const struct bh_deferred *record = data;
+
+		if (!record_valid(record, length))
+			deferred_lose(manager, LOSS_BAD_RECORD);
+		else if (!deferred_try(manager, record, false))
+			deferred_enqueue(manager, record, length);
+		bpf_ring_next(&manager->deferred.ring);
+	}
+}
+
+void deferred_process(struct manager *manager, bool finish)
+{
+	struct deferred *deferred = &manager->deferred;
+	const uint64_t now = clock_monotonic_ns();
+	const bool news = deferred->tried_generation != manager->modules.generation;
+
+	deferred->tried_generation = manager->modules.generation;
+	deferred->last = NULL;
+	for (struct deferred_stack **link = &deferred->first; *link;) {
+		struct deferred_stack *stack = *link;
+		const bool late = finish || now - stack->since_ns > LIMIT_DEFERRED_MS * 1000000ull;
+
+		if ((!news && !late) || !deferred_try(manager, &stack->record, late)) {
+			deferred->last = stack;
+			link = &stack->next;
+			continue;
+		}
+		*link = stack->next;
+		deferred->bytes -= stack->bytes;
+		free(stack);
+	}
+}

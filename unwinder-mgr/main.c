@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The unwinder manager: knows processes and modules, builds the tables that BPF unwinds by, walks the stacks that came too early. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/exit_status.h"
+#include "common/log.h"
+#include "parse/proc_maps.h"
+#include "unwinder-mgr/manager.h"
+#include "unwinder-mgr/policy.h"
+
+enum {
+	MANAGER_TICK_MS = 20,
+	MANAGER_SCAN_MS = 2000, /* after losses of the sideband, at most this often */
+	MANAGER_DRAIN_MS = 1000,
+};
+
+static void *map_writable(int fd, size_t bytes)
+{
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	return at == MAP_FAILED ? NULL : at;
+}
+
+static void on_deferred_readable(void *context, uint32_t events)
+{
+	struct manager *manager = context;
+
+	(void)events;
+	/* What is known of the processes first. */
+	sideband_process(manager);
+	deferred_consume(manager);
+}
+
+static int on_maps_of_bpf(struct manager *manager, struct message *message)
+{
+	struct msg_maps maps;
+
+	memcpy(&maps, message->payload, sizeof(maps));
+	manager->processes.table = map_writable(message->fds[0], sizeof(struct bh_process_table));
+	manager->modules.published = map_writable(message->fds[1], MODULE_SLOTS * sizeof(struct bh_module));
+	struct bh_rule *rules = map_writable(message->fds[2], RULES_MAX * sizeof(struct bh_rule));
+	if (!manager->processes.table || !manager->modules.published || !rules)
+		return -ENOMEM;
+	rules_init(&manager->rules, rules);
+	/* Slot 0: memory without a file. */
+	manager->modules.published[0] = (struct bh_module){.state = BH_MODULE_FRAME_POINTERS};
+	int r = bpf_ring_init(&manager->deferred.ring, message->fds[3], maps.ring_bytes);
+	if (r < 0)
+		return r;
+	message->fds[3] = -1;
+	manager->maps_mapped = true;
+	return loop_add(&manager->role.loop, manager->deferred.ring.fd, EPOLLIN, on_deferred_readable, manager);
+}
+
+static int on_slab(struct manager *manager, struct message *message)
+{
+	struct msg_number number;
+
+	memcpy(&number, message->payload, sizeof(number));
+	int r = slabs_add(&manager->slabs, number.number, message->fd_count ? message->fds[0] : -1);
+	modules_place_waiting(manager);
+	processes_publish(manager);
+	return r == -ENOMEM ? 0 : r;
+}
+
+static int on_sideband(struct manager *manager, struct message *message)
+{
+	struct msg_number number;
+
+	memcpy(&number, message->payload, sizeof(number));
+	int r = sideband_add(manager, number.number, message->fds[0]);
+	if (r < 0)
+		log_error("cannot map a sideband ring: cpu=%u error=%s; see kernel.perf_event_mlock_kb", number.number, strerror(-r));
+	else
+		message->fds[0] = -1;
+	return r;
+}
+
+/* All of a /proc file, up to a cap; what lies behind is missing, and mends itself when it is sampled. */
+static char *read_text(int fd, size_t cap, size_t *length)
+{
+	size_t capacity = 16 << 10;
+	char *text = malloc(capacity);
+
+	*length = 0;
+	while (text) {
+		ssize_t n = read(fd, text + *length, capacity - *length);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0 || (*length += (size_t)n) >= cap)
+			return text;
+		if (*length == capacity) {
+			capacity *= 2;
+			char *grown = realloc(text, capacity);
+			if (!grown)
+				free(text);
+			text = grown;
+		}
+	}
+	return NULL;
+}
+
+static void on_process_maps(struct manager *manager, const struct message *message)
+{
+	struct msg_maps_of answer;
+	char comm[BH_COMM_BYTES] = "";
+	char stat[512];
+	size_t length;
+
+	memcpy(&answer, message->payload, sizeof(answer));
+	if (message->fd_count != 2)
+		return;
+	/* The text is as of now: first what happened before. */
+	sideband_process(manager);
+	ssize_t n = read(message->fds[1], stat, sizeof(stat));
+	if (n > 0)
+		proc_stat_comm(stat, (size_t)n, comm, sizeof(comm));
+	_cleanup_free_ char *text = read_text(message->fds[0], LIMIT_MAPS_BYTES, &length);
+	/* Empty for kernel threads and for processes that have just ended. */
+	if (text && length)
+		processes_set_maps(manager, answer.tgid, text, length, comm);
+}
+
+static void on_file(struct manager *manager, struct message *message)
+{
+	struct msg_file answer;
+	int fd = -1;
+
+	memcpy(&answer, message->payload, sizeof(answer));
+	if (message->fd_count) {
+		fd = message->fds[0];
+		message->fds[0] = -1;
+	}
+	modules_on_file(manager, &answer, fd);
+}
+
+static int on_start(struct manager *manager)
+{
+	manager->scan_wanted = false;
+	manager->scanned_ns = clock_monotonic_ns();
+	return peer_send(&manager->role.peers[ROLE_OPENER], MESSAGE_SCAN, NULL, 0, NULL, 0);
+}
+
+static void on_stop(struct manager *manager)
+{
+	manager->draining = true;
+	manager->drain_deadline_ns = clock_monotonic_ns() + MANAGER_DRAIN_MS * 1000000ull;
+}
+
+static int manager_dispatch(struct manager *manager, struct message *message)
+{
+	switch (message->type) {
+	case MESSAGE_MANAGER_MAPS:
+		return on_maps_of_bpf(manager, message);
+	case MESSAGE_SLAB:
+		return on_slab(manager, message);
+	case MESSAGE_SIDEBAND:
+		return on_sideband(manager, message);
+	case MESSAGE_MAPS:
+		on_process_maps(manager, message);
+		return 0;
+	case MESSAGE_FILE:
+		on_file(manager, message);
+		return 0;
+	case MESSAGE_START:
+		return on_start(manager);
+	case MESSAGE_STOP:
+		on_stop(manager);
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+static int manager_on_message(void *context, enum role from, struct message *message)
+{
+	struct manager *manager = context;
+
+	(void)from;
+	int r = manager_dispatch(manager, message);
+	message_close(message);
+	if (manager->maps_mapped)
+		processes_publish(manager);
+	return r;
+}
+
+/* Everything that was sampled is on its way to the worker. */
+static void manager_finish(struct manager *manager)
+{
+	struct msg_status status = {.state = ROLE_STOPPED};
+
+	deferred_process(manager, true);
+	peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_DRAINED, &manager->losses, sizeof(manager->losses), NULL, 0);
+	manager->draining = false;
+	role_send_status(&manager->role, &status);
+}
+
+static void manager_on_tick(void *context, uint32_t events)
+{
+	struct manager *manager = context;
+	const uint64_t now = clock_monotonic_ns();
+
+	(void)events;
+	if (!manager->maps_mapped)
+		return;
+	sideband_process(manager);
+	deferred_consume(manager);
+	deferred_process(manager, false);
+	slabs_reclaim(&manager->slabs, now);
+	modules_place_waiting(manager);
+	processes_reclaim(manager, now);
+	modules_reclaim(manager, now);
+	processes_publish(manager);
+	if (manager->scan_wanted && now - manager->scanned_ns > MANAGER_SCAN_MS * 1000000ull)
+		on_start(manager);
+	if (manager->draining && (!manager->deferred.first || now >= manager->drain_deadline_ns))
+		manager_finish(manager);
+}
+
+/* The first messages bring the maps; the vDSO's module needs them, and a call (memfd_create) that the filter does not have. */
+static int manager_receive_maps(struct manager *manager)
+{
+	static struct message_buffer buffer;
+
+	while (!manager->maps_mapped || manager->slabs.count == 0) {
+		struct message message;
+		int r = peer_receive_wait(&manager->role.peers[ROLE_LOADER], &buffer, &message, LIMIT_CONNECT_MS);
+
+		if (r < 0)
+			return r;
+		r = manager_dispatch(manager, &message);
+		message_close(&message);
+		if (r < 0)
+			return r;
+	}
+	return modules_add_vdso(manager);
+}
+
+int main(int argc, char **argv)
+{
+	struct manager *manager = calloc(1, sizeof(*manager));
+
+	if (!manager)
+		return STATUS_FAILED;
+	int status = role_start(&manager->role, ROLE_MANAGER, &manager_policy, argc, argv);
+	if (!status)
+		status = role_meet(&manager->role, ROLE_BIT(ROLE_LOADER) | ROLE_BIT(ROLE_OPENER) | ROLE_BIT(ROLE_WORKER), ROLE_BIT(ROLE_CLI));
+	if (status)
+		return status;
+	manager->slabs.loader = &manager->role.peers[ROLE_LOADER];
+	int r = manager_receive_maps(manager);
+	if (r < 0) {
+		if (r != -EPIPE)
+			log_error("cannot take over the maps: %s", strerror(-r));
+		return STATUS_FAILED;
+	}
+	status = role_enter_sandbox(&manager->role);
+	if (status)
+		return status;
+	if (role_watch_peers(&manager->role, manager_on_message, manager) < 0)
+		return STATUS_FAILED;
+	loop_set_tick(&manager->role.loop, MANAGER_TICK_MS, manager_on_tick, manager);
+	role_send_status(&manager->role, &(struct msg_status){.state = ROLE_READY});
+	return loop_run(&manager->role.loop);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unwinder-mgr/walker.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct walker_env {
+	const struct walker_tables *tables;
+	const struct walker_stack *stack;
+};
+
+#define WALK_ENV const struct walker_env *
+#ifndef __always_inline
+#define __always_inline inline __attribute__((always_inline))
+#endif
+
+static const uint8_t *walk_slab(const struct walker_env *env, uint32_t index)
+{
+	return index < BH_SLABS_MAX ? env->tables->slabs[index] : NULL;
+}
+
+static const struct bh_module *walk_module(const struct walker_env *env, uint32_t slot)
+{
+	return slot < 1u << BH_MODULES_BITS ? &env->tables->modules[slot] : NULL;
+}
+
+static const struct bh_rule *walk_rule(const struct walker_env *env, uint32_t number)
+{
+	return number < 1u << BH_RULES_BITS ? &env->tables->rules[number] : NULL;
+}
+
+static int walk_read(const struct walker_env *env, void *to, size_t bytes, uint64_t address)
+{
+	const struct walker_stack *stack = env->stack;
+	uint64_t at = address - stack->start;
+
+	if (address < stack->start || at > stack->length || bytes > stack->length - at)
+		return -1;
+	memcpy(to, stack->bytes + at, bytes);
+	return 0;
+}
+
+#include "bpf/walk.h"
+
+unsigned int walker_run(const struct walker_tables *tables, const struct bh_registers *registers, const struct walker_stack *stack,
+			uint32_t mapping_slab, uint32_t mapping_offset, uint32_t mapping_count, uint64_t *frames,
+			unsigned int *count)
+{
+	const struct walker_env env = {.tables = tables, .stack = stack};
+	struct walk_state state;
+	int end = WALK_GO_ON;
+
+	memset(&state, 0, sizeof(state));
+	memcpy(state.gpr, registers->gpr, sizeof(state.gpr));
+	state.pc = registers->rip;
+	state.sp = registers->gpr[BH_REG_RSP];
+	state.fp = registers->gpr[BH_REG_RBP];
+	state.mapping_slab = mapping_slab;
+	state.mapping_offset = mapping_offset;
+	state.mapping_count = mapping_count;
+	walk_start(&state);
+	while (end == WALK_GO_ON)
+		end = walk_one(&state, &env);
+	/* What cannot be read of a copy lies behind its end. */
+	if (end == BH_REASON_READ_FAULT)
+		end = BH_REASON_COPY_SHORT;
+	*count = state.frame_count;
+	memcpy(frames, state.frames, state.frame_count * sizeof(frames[0]));
+	return (unsigned int)end;
+}
