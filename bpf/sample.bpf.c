@@ -210,6 +210,16 @@ static __always_inline __u32 copy_stack(struct bh_deferred *d, __u64 sp)
 	return copied;
 }
 
+/* How many frames bpf_get_stack gave. A fault in the vsyscall page looks to it like one in the kernel. */
+static __always_inline __u16 kernel_frames(const __u64 *frames, long bytes)
+{
+	__u64 count = bytes > 0 ? (__u64)bytes / 8 : 0;
+
+	if (count && count <= BH_KERNEL_FRAMES_MAX && frames[count - 1] >> 12 == BH_VSYSCALL_PAGE)
+		count--;
+	return count;
+}
+
 /* Hand the stack to the manager. false if that cannot be: the sample then goes its usual way, cut. */
 static __noinline bool defer(struct walk_state *s, struct bpf_perf_event_data *ctx, __u64 sp, __u64 fp, __u64 pc)
 {
@@ -230,14 +240,9 @@ static __noinline bool defer(struct walk_state *s, struct bpf_perf_event_data *c
 	d->registers.rip = pc;
 	d->stack_start = sp;
 	d->reserved = 0;
-	__u32 kernel_bytes = 0;
-
-	if (want_kernel) {
-		long got = bpf_get_stack(ctx, d->kernel_frames, sizeof(d->kernel_frames), 0);
-
-		kernel_bytes = got > 0 ? got : 0;
-	}
-	d->header.kernel_count = kernel_bytes / 8;
+	d->header.kernel_count = 0;
+	if (want_kernel)
+		d->header.kernel_count = kernel_frames(d->kernel_frames, bpf_get_stack(ctx, d->kernel_frames, sizeof(d->kernel_frames), 0));
 	d->copied = copy_stack(d, sp);
 	__u64 size = sizeof(*d) - sizeof(d->stack) + (d->copied & (2 * BH_STACK_COPY_BYTES - 1));
 
@@ -350,10 +355,12 @@ int bulkhead_sample(struct bpf_perf_event_data *ctx)
 	if (want_kernel && !user_mode) {
 		__u64 at = s->header.user_count;
 
+		/* Checked and used in one register, as the verifier wants it. */
+		asm volatile("" : "+r"(at));
 		if (at <= BH_USER_FRAMES_MAX) {
 			long got = bpf_get_stack(ctx, &s->frames[at], BH_KERNEL_FRAMES_MAX * 8, 0);
 
-			s->header.kernel_count = got > 0 ? (__u64)got / 8 : 0;
+			s->header.kernel_count = kernel_frames(&s->frames[at], got);
 		}
 	}
 	submit(s);

@@ -39,7 +39,7 @@ enum {
 
 	BH_STACK_COPY_PAGES = 4, /* of a deferred stack: up to 16 KiB, page-wise from the stack pointer */
 	BH_STACK_COPY_BYTES = BH_STACK_COPY_PAGES * 4096,
-	BH_DEFERRED_BURST = 64,  /* deferred samples a process may have in one second */
+	BH_DEFERRED_BURST = 512, /* deferred samples a process may have in one second: some ms of copying */
 
 	BH_CGROUP_LEVELS_MAX = 16,
 	BH_TARGETS_MAX = 65536, /* tgids that a filter by process may grow to through forks */
@@ -85,6 +85,7 @@ _Static_assert(BH_COUNTER_COUNT <= 16, "counters fit their slot");
 /* A frame of the user stack: module number and offset in the module's file, or, with the top bit set, an address in memory that
  * belongs to no file (JIT code). Callers' frames hold the return address less one, so that they lie in the call. */
 #define BH_FRAME_RAW (1ull << 63)
+#define BH_VSYSCALL_PAGE (0xffffffffff600000ull >> 12)
 #define BH_FRAME_OFFSET_BITS 40
 #define BH_FRAME_OFFSET_MASK ((1ull << BH_FRAME_OFFSET_BITS) - 1)
 #define BH_MODULE_NUMBER_MAX ((1u << 22) - 1)

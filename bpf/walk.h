@@ -271,6 +271,23 @@ static __always_inline void walk_note(struct walk_state *s, uint64_t frame)
 	s->frame_count++;
 }
 
+/* The page at a fixed address that old programs call into; the kernel emulates its three functions, each on a stack that has the return
+ * address on top and nothing else (arch/x86/entry/vsyscall/vsyscall_64.c). */
+static __always_inline int walk_vsyscall(struct walk_state *s, WALK_ENV env)
+{
+	uint64_t ra = 0;
+	int end;
+
+	walk_note(s, walk_raw(s->pc));
+	end = walk_read_stack(s, env, s->sp, s->sp, &ra);
+	if (end != WALK_GO_ON)
+		return end;
+	s->sp += 8;
+	s->pc = ra;
+	s->registers_known = 0;
+	return WALK_GO_ON;
+}
+
 /* Note the frame at s->pc and go to its caller. WALK_GO_ON, or how the stack ended. */
 static __always_inline int walk_one(struct walk_state *s, WALK_ENV env)
 {
@@ -280,6 +297,8 @@ static __always_inline int walk_one(struct walk_state *s, WALK_ENV env)
 
 	if (s->frame_count >= BH_USER_FRAMES_MAX)
 		return BH_REASON_TOO_DEEP;
+	if (pc >> 12 == BH_VSYSCALL_PAGE && s->registers_known)
+		return walk_vsyscall(s, env);
 	if (pc < s->last.start || pc >= s->last.end) {
 		end = walk_find_mapping(s, env, pc);
 		if (end != WALK_GO_ON) {

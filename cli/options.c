@@ -84,7 +84,7 @@ static bool parse_unsigned(const char *text, uint64_t max, char **end, uint64_t 
 {
 	errno = 0;
 	*value = strtoull(text, end, 10);
-	return !errno && *end != text && *text != '-' && *value <= max;
+	return !errno && *end != text && *text >= '0' && *text <= '9' && *value <= max;
 }
 
 static bool parse_duration(const char *text, uint64_t *ns)
@@ -115,7 +115,7 @@ static int parse_pids(struct record_options *o, const char *text)
 		char *end;
 
 		if (!parse_unsigned(text, 1u << 22, &end, &pid) || !pid || (*end && *end != ','))
-			return usage_error("not a process id", text);
+			return usage_error("-p, --pid: not a process id", text);
 		if (o->pid_count == MSG_FILTER_TARGETS_MAX)
 			return usage_error("too many process ids", NULL);
 		o->pids[o->pid_count++] = (uint32_t)pid;
@@ -147,7 +147,7 @@ static int parse_loss(struct record_options *o, const char *text)
 		end++;
 	}
 	if (end == text || *end || !(value >= 0 && value <= 1))
-		return usage_error("not a share", text);
+		return usage_error("--max-loss: not a share", text);
 	o->max_loss = value;
 	return 0;
 }
@@ -161,12 +161,12 @@ static int parse_number_option(int option, const char *text, struct record_optio
 
 	if (option == 'F') {
 		if (!parse_unsigned(text, FREQUENCY_MAX_HZ, &end, &value) || *end || !value)
-			return usage_error("not a frequency from 1 to 10000 Hz", text);
+			return usage_error("-F, --freq: not a frequency from 1 to 10000 Hz", text);
 		o->frequency_hz = (unsigned int)value;
 		return 0;
 	}
 	if (!parse_unsigned(text, 1u << 22, &end, &value) || *end || !value)
-		return usage_error("not a thread id", text);
+		return usage_error("-t, --tid: not a thread id", text);
 	o->tid = (uint32_t)value;
 	return 0;
 }
@@ -178,7 +178,7 @@ static int parse_option(int option, const char *value, struct record_options *o,
 	case 't':
 		return parse_number_option(option, value, o);
 	case 'd':
-		return parse_duration(value, &o->duration_ns) ? 0 : usage_error("not a duration", value);
+		return parse_duration(value, &o->duration_ns) ? 0 : usage_error("-d, --duration: not a duration", value);
 	case 'p':
 		return parse_pids(o, value);
 	case 'a':
@@ -199,10 +199,10 @@ static int parse_option(int option, const char *value, struct record_options *o,
 		return -1;
 	case OPTION_FORMAT:
 		*format = value;
-		return options_format_known(value) ? 0 : usage_error("unknown format", value);
+		return options_format_known(value) ? 0 : usage_error("--format: unknown format", value);
 	case OPTION_COMM:
 		o->comm = value;
-		return strlen(value) < BH_COMM_BYTES ? 0 : usage_error("thread names have at most 15 characters", value);
+		return strlen(value) < BH_COMM_BYTES ? 0 : usage_error("--comm: thread names have at most 15 characters", value);
 	case OPTION_STATS:
 		o->stats_path = value;
 		return 0;

@@ -24,6 +24,8 @@ struct record_options {
 	unsigned int pid_count;
 	uint32_t tid;
 	const char *cgroup, *comm;
+	uint64_t cgroup_id; /* found by preflight_check */
+	uint32_t cgroup_level;
 	bool user_only, kernel_only;
 	struct output outputs[LIMIT_OUTPUTS];
 	unsigned int output_count;

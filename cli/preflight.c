@@ -102,24 +102,6 @@ static int check_kernel(void)
 	return check_perf_events();
 }
 
-static int check_filters(const struct record_options *o)
-{
-	char path[64];
-
-	for (unsigned int i = 0; i < o->pid_count; i++) {
-		if (kill((pid_t)o->pids[i], 0) < 0 && errno == ESRCH) {
-			fprintf(stderr, "bulkhead: no such process: %u; see ps -e\n", o->pids[i]);
-			return STATUS_FAILED;
-		}
-	}
-	snprintf(path, sizeof(path), "/proc/%u/comm", o->tid);
-	if (o->tid && access(path, F_OK) < 0) {
-		fprintf(stderr, "bulkhead: no such thread: %u; see ps -eL\n", o->tid);
-		return STATUS_FAILED;
-	}
-	return STATUS_DONE;
-}
-
 /* Where cgroup v2 is mounted: the fifth field of the line with that type in /proc/self/mountinfo (proc(5)). */
 static int find_cgroup_mount(char *mount, size_t size)
 {
@@ -140,7 +122,8 @@ static int find_cgroup_mount(char *mount, size_t size)
 	return -ENOENT;
 }
 
-int preflight_cgroup(const char *path, uint64_t *id, uint32_t *level)
+/* A cgroup (v2) by path, absolute below its mount or relative to it: its id and depth. */
+static int find_cgroup(const char *path, uint64_t *id, uint32_t *level)
 {
 	char mount[PATH_MAX / 2], full[PATH_MAX], real[PATH_MAX];
 	struct stat st;
@@ -160,7 +143,25 @@ int preflight_cgroup(const char *path, uint64_t *id, uint32_t *level)
 	return STATUS_DONE;
 }
 
-int preflight_check(const struct record_options *options)
+static int check_filters(struct record_options *o)
+{
+	char path[64];
+
+	for (unsigned int i = 0; i < o->pid_count; i++) {
+		if (kill((pid_t)o->pids[i], 0) < 0 && errno == ESRCH) {
+			fprintf(stderr, "bulkhead: no such process: %u; see ps -e\n", o->pids[i]);
+			return STATUS_FAILED;
+		}
+	}
+	snprintf(path, sizeof(path), "/proc/%u/comm", o->tid);
+	if (o->tid && access(path, F_OK) < 0) {
+		fprintf(stderr, "bulkhead: no such thread: %u; see ps -eL\n", o->tid);
+		return STATUS_FAILED;
+	}
+	return o->cgroup ? find_cgroup(o->cgroup, &o->cgroup_id, &o->cgroup_level) : STATUS_DONE;
+}
+
+int preflight_check(struct record_options *options)
 {
 	int status = check_capabilities();
 

@@ -122,17 +122,13 @@ static int configure_loader(struct recording *r)
 		.want_kernel = !o->user_only,
 		.want_user = !o->kernel_only,
 		.target_count = o->pid_count,
+		.cgroup_id = o->cgroup_id,
+		.cgroup_level = o->cgroup_level,
 	};
 
 	memcpy(config.targets, o->pids, sizeof(config.targets));
 	if (o->comm)
 		memcpy(config.comm, o->comm, strlen(o->comm));
-	if (o->cgroup) {
-		int status = preflight_cgroup(o->cgroup, &config.cgroup_id, &config.cgroup_level);
-
-		if (status)
-			return status;
-	}
 	if (r->command.pid) {
 		config.target_count = 1;
 		config.targets[0] = (uint32_t)r->command.pid;
@@ -161,15 +157,12 @@ static void record_send(struct recording *r, enum role role, enum message_type t
 	peer_send(&r->roles.peers[role], type, NULL, 0, NULL, 0);
 }
 
-/* All roles are ready. The manager first: it looks at what runs already while the first samples are taken. */
+/* All roles are ready. */
 static void record_start_sampling(struct recording *r)
 {
 	roles_remove_run_dir(&r->roles);
 	truncate_outputs(&r->options);
 	record_send(r, ROLE_EXPORTER, MESSAGE_START);
-	record_send(r, ROLE_WORKER, MESSAGE_START);
-	record_send(r, ROLE_OPENER, MESSAGE_START);
-	record_send(r, ROLE_MANAGER, MESSAGE_START);
 	record_send(r, ROLE_LOADER, MESSAGE_START);
 	r->started_ns = clock_monotonic_ns();
 	record_set_phase(r, PHASE_SAMPLING);

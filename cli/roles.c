@@ -95,8 +95,14 @@ void roles_remove_run_dir(struct roles *roles)
 static void __attribute__((noreturn)) roles_exec(const char *program, char *const argv[])
 {
 	const int null = open("/dev/null", O_RDWR);
+	const char *log = getenv("BULKHEAD_LOG");
+	char level[64];
+	char *environment[] = {NULL, NULL};
 	sigset_t none;
 
+	/* The caller's environment is not the roles' business. */
+	if (log && (size_t)snprintf(level, sizeof(level), "BULKHEAD_LOG=%s", log) < sizeof(level))
+		environment[0] = level;
 	if (null >= 0) {
 		dup2(null, STDIN_FILENO);
 		dup2(null, STDOUT_FILENO);
@@ -105,7 +111,7 @@ static void __attribute__((noreturn)) roles_exec(const char *program, char *cons
 	}
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	execv(program, argv);
+	execve(program, argv, environment);
 	fprintf(stderr, "bulkhead: cannot start %s: %s\n", program, strerror(errno));
 	_exit(STATUS_FAILED);
 }

@@ -72,7 +72,8 @@ static void compress_bytes(struct pprof *w, const uint8_t *data, size_t length, 
 		if (r == Z_STREAM_ERROR)
 			w->error = -EIO;
 		size_t length_out = sizeof(buffer) - w->deflate.avail_out;
-		/* Too large for the stream's buffer, so it is now or never that errno can be had. */
+		/* Too large for the stream's buffer, so it is now or never that errno can be had.
+		 */
 		errno = 0;
 		if (fwrite(buffer, 1, length_out, w->file) != length_out)
 			w->error = errno ? -errno : -EIO;

@@ -446,6 +446,15 @@ static inline void state_put_save(struct state *state, uint64_t reg, unsigned in
 	}
 }
 
+/* DW_CFA_register: the value is in another general register. */
+static void state_put_register(struct state *state, uint64_t reg, uint64_t in)
+{
+	if (in < REGISTER_RA)
+		state_put_save(state, reg, CFI_SAVE_IN_REGISTER, (unsigned int)in, 0);
+	else
+		state_put_save(state, reg, CFI_SAVE_UNKNOWN, 0, 0);
+}
+
 static inline __attribute__((always_inline)) void
 state_put_offset(struct state *state, uint64_t reg, int64_t factor, int64_t align)
 {
@@ -681,6 +690,8 @@ static int program_run_register(struct program *p, uint8_t op, struct machine *m
 		state_put_save(state, reg, CFI_SAVE_SAME, 0, 0);
 		return 0;
 	case CFA_REGISTER:
+		state_put_register(state, reg, read_uleb(&m->code));
+		return 0;
 	case CFA_VAL_OFFSET:
 		read_uleb(&m->code);
 		state_put_save(state, reg, CFI_SAVE_UNKNOWN, 0, 0);

@@ -16,9 +16,11 @@
 #include "unwinder-mgr/policy.h"
 
 enum {
-	MANAGER_TICK_MS = 20,
+	MANAGER_TICK_MS = 10,
 	MANAGER_SCAN_MS = 2000, /* after losses of the sideband, at most this often */
 	MANAGER_DRAIN_MS = 1000,
+	/* What runs when a recording starts should have its tables by then; who takes longer has deferred stacks. */
+	MANAGER_READY_MS = 250,
 };
 
 static void *map_writable(int fd, size_t bytes)
@@ -142,9 +144,11 @@ static void on_file(struct manager *manager, struct message *message)
 	modules_on_file(manager, &answer, fd);
 }
 
-static int on_start(struct manager *manager)
+/* What runs already: the opener goes through /proc. */
+static int manager_scan(struct manager *manager)
 {
 	manager->scan_wanted = false;
+	manager->scanning = true;
 	manager->scanned_ns = clock_monotonic_ns();
 	return peer_send(&manager->role.peers[ROLE_OPENER], MESSAGE_SCAN, NULL, 0, NULL, 0);
 }
@@ -170,8 +174,9 @@ static int manager_dispatch(struct manager *manager, struct message *message)
 	case MESSAGE_FILE:
 		on_file(manager, message);
 		return 0;
-	case MESSAGE_START:
-		return on_start(manager);
+	case MESSAGE_SCAN_DONE:
+		manager->scanning = false;
+		return 0;
 	case MESSAGE_STOP:
 		on_stop(manager);
 		return 0;
@@ -190,6 +195,16 @@ static int manager_on_message(void *context, enum role from, struct message *mes
 	if (manager->maps_mapped)
 		processes_publish(manager);
 	return r;
+}
+
+static void manager_check_ready(struct manager *manager, uint64_t now)
+{
+	const bool settled = !manager->scanning && !modules_pending(&manager->modules);
+
+	if (manager->ready || (!settled && now - manager->started_ns < MANAGER_READY_MS * 1000000ull))
+		return;
+	manager->ready = true;
+	role_send_status(&manager->role, &(struct msg_status){.state = ROLE_READY});
 }
 
 /* Everything that was sampled is on its way to the worker. */
@@ -219,8 +234,9 @@ static void manager_on_tick(void *context, uint32_t events)
 	processes_reclaim(manager, now);
 	modules_reclaim(manager, now);
 	processes_publish(manager);
+	manager_check_ready(manager, now);
 	if (manager->scan_wanted && now - manager->scanned_ns > MANAGER_SCAN_MS * 1000000ull)
-		on_start(manager);
+		manager_scan(manager);
 	if (manager->draining && (!manager->deferred.first || now >= manager->drain_deadline_ns))
 		manager_finish(manager);
 }
@@ -268,6 +284,8 @@ int main(int argc, char **argv)
 	if (role_watch_peers(&manager->role, manager_on_message, manager) < 0)
 		return STATUS_FAILED;
 	loop_set_tick(&manager->role.loop, MANAGER_TICK_MS, manager_on_tick, manager);
-	role_send_status(&manager->role, &(struct msg_status){.state = ROLE_READY});
+	manager->started_ns = clock_monotonic_ns();
+	if (manager_scan(manager) < 0)
+		return STATUS_FAILED;
 	return loop_run(&manager->role.loop);
 }

@@ -28,8 +28,8 @@ struct manager {
 	struct sideband sideband;
 	struct deferred deferred;
 	struct msg_losses losses;
-	bool maps_mapped, scan_wanted, draining;
-	uint64_t scanned_ns, drain_deadline_ns;
+	bool maps_mapped, scanning, scan_wanted, ready, draining;
+	uint64_t started_ns, scanned_ns, drain_deadline_ns;
 };
 
 #endif

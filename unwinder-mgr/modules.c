@@ -348,6 +348,15 @@ void modules_on_file(struct manager *manager, const struct msg_file *answer, int
 	module_build(manager, module);
 }
 
+bool modules_pending(const struct modules *modules)
+{
+	for (const struct module *m = modules->all; m; m = m->next) {
+		if (m->state == MODULE_OPENING || m->state == MODULE_PLACING)
+			return true;
+	}
+	return false;
+}
+
 void modules_place_waiting(struct manager *manager)
 {
 	for (struct module *m = manager->modules.all; m; m = m->next) {

@@ -74,6 +74,9 @@ struct module *modules_get_vdso(struct manager *manager);
 void modules_use(struct module *module);
 void modules_put(struct module *module);
 
+/* Whether any file is still waited for. */
+bool modules_pending(const struct modules *modules);
+
 /* The opener's answer. `fd` is taken over. */
 void modules_on_file(struct manager *manager, const struct msg_file *answer, int fd);
 

@@ -90,10 +90,13 @@ static int describe_native(struct worker *worker, uint64_t frame, struct record_
 	return function_number(worker, record->module, symbol.start_vaddr, symbol.name, &record->function);
 }
 
-static int describe_anonymous(struct worker *worker, struct record_frame *record)
+static int describe_raw(struct worker *worker, uint64_t frame, struct record_frame *record)
 {
+	const uint64_t address_bits = (1ull << 48) - 1;
+	const bool vsyscall = (frame & address_bits) >> 12 == (BH_VSYSCALL_PAGE & (address_bits >> 12));
+
 	record->kind = FRAME_KIND_NATIVE;
-	return function_number(worker, 0, 0, "[anonymous code]", &record->function);
+	return function_number(worker, 0, vsyscall, vsyscall ? "[vsyscall]" : "[anonymous code]", &record->function);
 }
 
 int frames_number(struct worker *worker, uint64_t frame, uint32_t *number)
@@ -108,7 +111,7 @@ int frames_number(struct worker *worker, uint64_t frame, uint32_t *number)
 	if (frame_is_kernel(frame))
 		r = describe_kernel(worker, frame, &record);
 	else if (frame & BH_FRAME_RAW)
-		r = describe_anonymous(worker, &record);
+		r = describe_raw(worker, frame, &record);
 	else
 		r = describe_native(worker, frame, &record);
 	if (r < 0)

@@ -327,13 +327,14 @@ class Case(unittest.TestCase):
 
 # Processes
 
-ROLES = {  # by the name of the thread's leader and of the executable
-    "loader": ("bulkhead-loader", "bulkhead-loader"),
-    "manager": ("bulkhead-mgr", "bulkhead-unwinder-mgr"),
-    "opener": ("bulkhead-sym", "bulkhead-symbolizer"),
-    "worker": ("bulkhead-symw", "bulkhead-symbolizer"),
-    "exporter": ("bulkhead-exp", "bulkhead-exporter"),
+ROLES = {  # the names of their processes
+    "loader": "bulkhead-loader",
+    "manager": "bulkhead-mgr",
+    "opener": "bulkhead-sym",
+    "worker": "bulkhead-symw",
+    "exporter": "bulkhead-exp",
 }
+EXECUTABLES = ("bulkhead-loader", "bulkhead-unwinder-mgr", "bulkhead-opener", "bulkhead-symbolizer", "bulkhead-exporter")
 
 
 def read(path):
@@ -351,7 +352,7 @@ def proc_status(pid):
 
 
 def processes():
-    """{pid: (ppid, comm, name of the executable)} without kernel threads and zombies."""
+    """{pid: (ppid, comm, path of the executable)} without kernel threads and zombies."""
     found = {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         status = proc_status(pid)
@@ -360,12 +361,13 @@ def processes():
         except OSError:
             continue
         if status and not status["State"].startswith(("Z", "X")):
-            found[int(pid)] = (int(status["PPid"]), status["Name"], os.path.basename(executable.removesuffix(" (deleted)")))
+            found[int(pid)] = (int(status["PPid"]), status["Name"], executable.removesuffix(" (deleted)"))
     return found
 
 
-def bulkhead_processes():
-    return {pid: p for pid, p in processes().items() if p[2] == "bulkhead" or p[2] in {r[1] for r in ROLES.values()}}
+def bulkhead_processes(directory=BIN):
+    """Those of the build under test: somebody else's are none of our business."""
+    return {pid: p for pid, p in processes().items() if os.path.dirname(p[2]) == directory and os.path.basename(p[2]) in ("bulkhead", *EXECUTABLES)}
 
 
 def roles_of(cli):
@@ -376,8 +378,8 @@ def roles_of(cli):
         ancestor = pid
         while ancestor in everyone and ancestor != cli:
             ancestor = everyone[ancestor][0]
-        for role, (role_comm, role_executable) in ROLES.items():
-            if ancestor == cli and pid != cli and comm == role_comm and executable == role_executable:
+        for role, role_comm in ROLES.items():
+            if ancestor == cli and pid != cli and comm == role_comm and os.path.basename(executable) in EXECUTABLES:
                 found[role] = pid
     return found
 

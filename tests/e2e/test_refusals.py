@@ -22,7 +22,7 @@ class Refusals(lib.Case):
         os.mkdir(self.bin)
         # The real CLI among roles that only leave a trace. Its own file, not a link, or it would find the real ones.
         shutil.copy2(lib.BULKHEAD, self.bin)
-        for _, executable in lib.ROLES.values():
+        for executable in lib.EXECUTABLES:
             path = os.path.join(self.bin, executable)
             with open(path, "w", encoding="ascii") as f:
                 f.write(f"#!/bin/sh\n: > '{self.marker}'\nexit 1\n")
@@ -43,7 +43,7 @@ class Refusals(lib.Case):
         self.assertFalse(os.path.exists(self.marker), "a role was started before the refusal")
         for name in files:
             self.assertFalse(os.path.exists(os.path.join(self.directory, name)), f"{name} was written")
-        self.assertEqual(lib.bulkhead_processes(), {})
+        self.assertEqual(lib.bulkhead_processes(self.bin), {})
 
     def test_the_trap_works(self):
         """Without this no other test here could tell that no role was started."""
@@ -71,7 +71,7 @@ class Refusals(lib.Case):
         for option, value in (("-F", "0"), ("-F", "x"), ("-F", "-5"), ("-F", "99x"), ("-F", "1000000000"), ("-F", ""), ("-d", "0"), ("-d", "10q"), ("-d", "-1"),
                               ("-d", "99999999999999999999"), ("-p", "x"), ("-p", "0"), ("-p", "-1"), ("-p", "99999999999999"), ("-t", "x")):
             with self.subTest(f"{option} {value!r}"):
-                self.assert_refused(self.run_bulkhead("record", "-d", "1", "-o", "out.folded", option, value), 2, re.escape(option) + "|freq|duration|pid|tid", files=["out.folded"])
+                self.assert_refused(self.run_bulkhead("record", "-d", "1", "-o", "out.folded", option, value), 2, re.escape(option) + "|freq|duration|pid|tid|process|thread", files=["out.folded"])
 
     def test_unknown_format(self):
         self.assert_refused(self.run_bulkhead("record", "-d", "1", "-o", "out.folded", "--format", "jpeg"), 2, "jpeg")
@@ -196,12 +196,12 @@ sys.exit(0 if fd >= 0 else 10 + (ctypes.get_errno() == 13))"""], check=False).re
 
     def test_roles_are_missing(self):
         """An installation with a hole: said, and nothing hangs."""
-        for _, executable in lib.ROLES.values():
+        for executable in lib.EXECUTABLES:
             if os.path.exists(os.path.join(self.bin, executable)):
                 os.unlink(os.path.join(self.bin, executable))
         done = self.run_bulkhead("record", "-d", "1", "-o", "out.folded")
         self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertRegex(done.stderr, r"bulkhead-(loader|symbolizer|exporter|unwinder-mgr)")
+        self.assertRegex(done.stderr, r"bulkhead-(loader|opener|symbolizer|exporter|unwinder-mgr)")
 
     def test_target_ends_while_recorded(self):
         """Not a refusal: the recording ends, or goes on to its end, and is written."""

@@ -11,7 +11,7 @@ HOLDS = {"loader": {"BPF", "PERFMON"}, "opener": {"SYS_PTRACE", "DAC_READ_SEARCH
 # Kinds of open file descriptors. Only the loader has programs; a regular file is one that was handed over, read-only but for the exporter's outputs.
 COMMON = {"socket:unix", "null", "pipe", "eventpoll", "eventfd", "timerfd", "signalfd", "pidfd"}
 KINDS = {
-    "loader": COMMON | {"bpf-map", "bpf-prog", "bpf_link", "perf_event", "btf"},
+    "loader": COMMON | {"bpf-map", "bpf-prog", "bpf_link", "perf_event", "btf", "file:r"},  # the list of online CPUs
     "manager": COMMON | {"bpf-map", "perf_event", "file:r", "memfd"},
     "opener": COMMON | {"dir", "proc"},
     "worker": COMMON | {"bpf-map", "file:r", "memfd", "proc"},
@@ -123,7 +123,7 @@ class Roles(lib.Case):
                         if task and (task["Seccomp"], task["CapEff"]) != (status["Seccomp"], status["CapEff"]):
                             faults.append(f"{role}: thread {tid} differs")
             for pid, (_, comm, executable) in lib.bulkhead_processes().items():
-                if pid != process.pid and pid not in roles.values() and executable != "bulkhead":
+                if pid != process.pid and pid not in roles.values() and os.path.basename(executable) != "bulkhead":
                     faults.append(f"another process: {pid} {comm} {executable}, CapEff {(lib.proc_status(pid) or {}).get('CapEff')}")
             recording = self.finish(process)
         print("uids: " + str(uids))

@@ -193,6 +193,8 @@ Test(otlp, several_files_add_up)
 
 /* --- files of others, and forged ones: a valid small file whose parts each test changes --- */
 
+#define LOCATIONS 64
+
 struct file {
 	OTLP_TYPE(ValueType) sample_type;
 	OTLP_TYPE(Sample) sample;
@@ -208,7 +210,7 @@ struct file {
 	OTLP_TYPE(Mapping) mappings[2];
 	OTLP_TYPE(Function) functions[3];
 	OTLP_TYPE(Line) lines[2];
-	OTLP_TYPE(Location) locations[2];
+	OTLP_TYPE(Location) locations[2], *location_table[LOCATIONS];
 	int32_t location_attribute;
 	OTLP_TYPE(Link) link;
 	OTLP_TYPE(KeyValueAndUnit) attributes[3];
@@ -289,7 +291,12 @@ static void build_dictionary(void)
 	f.dictionary.n_mapping_table = f.dictionary.n_location_table = f.dictionary.n_stack_table =
 	    2;
 	f.dictionary.mapping_table = LIST(f.mappings, 2);
-	f.dictionary.location_table = LIST(f.locations, 2);
+	/* As many as the reader has room for at first, so that one past the end is past its memory.
+	 */
+	for (int i = 0; i < LOCATIONS; i++)
+		f.location_table[i] = &f.locations[i > 0];
+	f.dictionary.n_location_table = LOCATIONS;
+	f.dictionary.location_table = f.location_table;
 	f.dictionary.n_function_table = f.dictionary.n_attribute_table = 3;
 	f.dictionary.function_table = LIST(f.functions, 3);
 	f.dictionary.n_link_table = 1;
@@ -350,7 +357,7 @@ static struct profile got;
 /* Reads the file that f is now. */
 static int read_file(void)
 {
-	uint8_t buffer[4096];
+	uint8_t buffer[8192];
 	size_t length = OTLP_CALL(profiles_data, get_packed_size)(&f.data);
 
 	cr_assert_leq(length, sizeof(buffer));
@@ -414,34 +421,39 @@ Test(otlp_foreign, other_sample_types_are_skipped)
 /* Each reference in turn out of range, on both sides. */
 Test(otlp_foreign, forged_numbers)
 {
-	int32_t *const references[] = {
-	    &f.sample.stack_index,
-	    &f.sample_attributes[0],
-	    &f.sample.link_index,
-	    &f.stack_locations[0],
-	    &f.locations[1].mapping_index,
-	    &f.location_attribute,
-	    &f.lines[0].function_index,
-	    &f.lines[1].function_index,
-	    &f.functions[1].name_strindex,
-	    &f.functions[1].system_name_strindex,
-	    &f.functions[1].filename_strindex,
-	    &f.mappings[1].filename_strindex,
-	    &f.attributes[1].key_strindex,
-	    &f.frame_type.string_value_strindex,
-	    &f.pid.key_strindex,
+	/* And how long the table is that it points into. */
+	const struct {
+		int32_t *number;
+		int32_t count;
+	} references[] = {
+	    {&f.sample.stack_index, 2},
+	    {&f.sample_attributes[0], 3},
+	    {&f.sample.link_index, 1},
+	    {&f.stack_locations[0], LOCATIONS},
+	    {&f.locations[1].mapping_index, 2},
+	    {&f.location_attribute, 3},
+	    {&f.lines[0].function_index, 3},
+	    {&f.lines[1].function_index, 3},
+	    {&f.functions[1].name_strindex, 11},
+	    {&f.functions[1].system_name_strindex, 11},
+	    {&f.functions[1].filename_strindex, 11},
+	    {&f.mappings[1].filename_strindex, 11},
+	    {&f.attributes[1].key_strindex, 11},
+	    {&f.frame_type.string_value_strindex, 11},
+	    {&f.pid.key_strindex, 11},
 	};
-	static const int32_t forged[] = {-1, 11, 1000000, INT32_MAX, INT32_MIN};
 
 	for (size_t i = 0; i < sizeof(references) / sizeof(references[0]); i++) {
-		int32_t right = *references[i];
+		int32_t *number = references[i].number, right = *number;
+		const int32_t forged[] = {-1, references[i].count, 1000000, INT32_MAX, INT32_MIN};
 		for (size_t j = 0; j < sizeof(forged) / sizeof(forged[0]); j++) {
-			*references[i] = forged[j];
+			*number = forged[j];
 			cr_expect_eq(read_file(), -EBADMSG, "reference %zu, %d", i, forged[j]);
 			cr_expect_eq(got.sample_count, 0);
 		}
-		*references[i] = right;
-		cr_assert_eq(read_file(), 0);
+		*number = references[i].count - 1;
+		cr_expect_eq(read_file(), 0, "reference %zu, its last", i);
+		*number = right;
 	}
 }
 
@@ -471,7 +483,7 @@ Test(otlp_foreign, no_dictionary)
 
 Test(otlp_foreign, the_cap_of_the_profile_holds)
 {
-	uint8_t buffer[4096];
+	uint8_t buffer[8192];
 	struct profile small;
 	size_t length = OTLP_CALL(profiles_data, pack)(&f.data, buffer);
 
@@ -483,7 +495,7 @@ Test(otlp_foreign, the_cap_of_the_profile_holds)
 
 Test(otlp_foreign, cut_anywhere_and_every_byte_changed)
 {
-	uint8_t buffer[4096];
+	uint8_t buffer[8192];
 	size_t length = OTLP_CALL(profiles_data, pack)(&f.data, buffer);
 	size_t whole = 0, resources[2];
 
@@ -590,7 +602,7 @@ Test(otlp_foreign, inlining_cannot_blow_up)
 		LINES = 256,
 		FRAMES = 1000
 	};
-	uint8_t buffer[8192];
+	static uint8_t buffer[1 << 20];
 	OTLP_TYPE(Line) line, *lines[LINES + 1];
 	int32_t frames[FRAMES];
 
