@@ -11,6 +11,7 @@ typedef __u8 uint8_t;
 typedef __u16 uint16_t;
 typedef __u32 uint32_t;
 typedef __u64 uint64_t;
+typedef __s16 int16_t;
 typedef __s32 int32_t;
 typedef __s64 int64_t;
 #else
@@ -135,7 +136,7 @@ enum bh_rule_kind {
 	BH_RULE_END,           /* outermost frame: the return address is undefined */
 	BH_RULE_SP,            /* CFA = rsp + cfa */
 	BH_RULE_FP,            /* CFA = rbp + cfa */
-	BH_RULE_REGISTER,      /* CFA = another register + cfa: only where all registers are known */
+	BH_RULE_REGISTER,      /* CFA = another register + cfa: rbx, or any where all registers are known */
 	BH_RULE_DEREF,         /* CFA = *(register + cfa) + extra */
 	BH_RULE_PLT,           /* CFA = rsp + cfa + ((rip & 15) >= extra ? 8 : 0) */
 	BH_RULE_SIGNAL,        /* rsp points to the ucontext of a signal frame */
@@ -153,11 +154,10 @@ enum bh_fp_kind {
 struct bh_rule {
 	uint8_t kind; /* enum bh_rule_kind */
 	uint8_t reg;  /* DWARF number */
-	uint8_t fp_kind;
-	uint8_t reserved;
+	uint8_t fp_kind, bx_kind; /* enum bh_fp_kind, of rbp and of rbx (BH_FP_REGISTER: rbp only) */
 	int32_t cfa;
-	int32_t fp;
 	int32_t extra;
+	int16_t fp, bx; /* in words of 8 bytes */
 };
 BH_ASSERT_SIZE(struct bh_rule, 16);
 

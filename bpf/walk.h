@@ -23,11 +23,11 @@ enum {
 
 struct walk_state {
 	uint64_t pc, sp, fp;
-	uint64_t gpr[16];     /* by DWARF number; only while registers_known */
+	uint64_t gpr[16];     /* by DWARF number; only while registers_known, but rbx while bx_known */
 	uint32_t registers_known; /* the frame was interrupted, not called: all registers are those of the frame */
+	uint32_t bx_known;        /* rbx is that of the frame: some hand-written code has its CFA there */
 	uint32_t mapping_slab, mapping_offset, mapping_count;
 	uint32_t frame_count;
-	uint32_t reserved;
 	struct bh_mapping last; /* the mapping of the frame before */
 	uint64_t window_start;
 	uint64_t window[WALK_WINDOW_WORDS]; /* a copy of the stack from window_start on */
@@ -40,6 +40,7 @@ static __always_inline void walk_start(struct walk_state *s)
 {
 	s->frame_count = 0;
 	s->registers_known = 1;
+	s->bx_known = 1;
 	s->last.start = 1;
 	s->last.end = 0;
 	s->window_start = ~0ull >> 1;
@@ -163,20 +164,21 @@ static __always_inline int walk_signal_frame(struct walk_state *s, WALK_ENV env)
 	s->gpr[BH_REG_RCX] = saved[14];
 	s->gpr[BH_REG_RSP] = saved[15];
 	s->registers_known = 1;
+	s->bx_known = 1;
 	s->fp = saved[10];
 	s->sp = saved[15];
 	s->pc = saved[16];
 	return s->pc ? WALK_GO_ON : BH_REASON_COMPLETE;
 }
 
-/* The base of a CFA: rsp and rbp always, another register only in a frame that was interrupted. */
+/* The base of a CFA: rsp and rbp always, rbx where no caller's rule lost it, another register only in a frame that was interrupted. */
 static __always_inline int walk_register(const struct walk_state *s, uint32_t number, uint64_t *value)
 {
 	if (number == BH_REG_RSP)
 		*value = s->sp;
 	else if (number == BH_REG_RBP)
 		*value = s->fp;
-	else if (s->registers_known)
+	else if (s->registers_known || (number == BH_REG_RBX && s->bx_known))
 		*value = s->gpr[number & 15];
 	else
 		return BH_REASON_REGISTER_LOST;
@@ -244,11 +246,17 @@ static __always_inline int walk_apply(struct walk_state *s, WALK_ENV env, const 
 	if (rule->kind == BH_RULE_FRAME_POINTER)
 		end = walk_read_stack(s, env, s->sp, s->fp, &fp);
 	else if (rule->fp_kind == BH_FP_CFA)
-		end = walk_read_stack(s, env, s->sp, cfa + (int64_t)rule->fp, &fp);
+		end = walk_read_stack(s, env, s->sp, cfa + (int64_t)rule->fp * 8, &fp);
 	else if (rule->fp_kind == BH_FP_REGISTER)
-		end = walk_read_stack(s, env, s->sp, s->fp + (int64_t)rule->fp, &fp);
+		end = walk_read_stack(s, env, s->sp, s->fp + (int64_t)rule->fp * 8, &fp);
 	else if (rule->fp_kind == BH_FP_LOST)
 		fp = 0;
+	if (end != WALK_GO_ON)
+		return end;
+	if (rule->bx_kind == BH_FP_CFA)
+		end = walk_read_stack(s, env, s->sp, cfa + (int64_t)rule->bx * 8, &s->gpr[BH_REG_RBX]);
+	else if (rule->bx_kind != BH_FP_SAME || rule->kind == BH_RULE_FRAME_POINTER)
+		s->bx_known = 0;
 	if (end != WALK_GO_ON)
 		return end;
 	s->fp = fp;

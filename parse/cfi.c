@@ -13,6 +13,7 @@
 #include "common/cursor.h"
 
 enum {
+	REGISTER_BX = 3,  /* rbx */
 	REGISTER_FP = 6,  /* rbp */
 	REGISTER_SP = 7,  /* rsp */
 	REGISTER_RA = 16, /* the return address */
@@ -98,21 +99,22 @@ enum {
 };
 
 /*
- * The interpreter holds a struct cfi_rule as three words in registers. It changes one field at a
+ * The interpreter holds a struct cfi_rule as four words in registers. It changes one field at a
  * time and compares whole rules at every advance; bytes written one by one and read eight at a time
  * would wait for each store.
  */
-_Static_assert(sizeof(struct cfi_rule) == 3 * sizeof(uint64_t), "three words");
+_Static_assert(sizeof(struct cfi_rule) == 4 * sizeof(uint64_t), "four words");
 _Static_assert(
     offsetof(struct cfi_rule, cfa_kind) == 0 && offsetof(struct cfi_rule, fp_kind) == 2 &&
-	offsetof(struct cfi_rule, ra_kind) == 4 && offsetof(struct cfi_rule, signal_frame) == 6 &&
+	offsetof(struct cfi_rule, ra_kind) == 4 && offsetof(struct cfi_rule, signal_frame) == 6 && offsetof(struct cfi_rule, bx_kind) == 7 &&
+	offsetof(struct cfi_rule, bx_offset) == 24 &&
 	offsetof(struct cfi_rule, cfa_offset) == 8 && offsetof(struct cfi_rule, cfa_add) == 12 &&
 	offsetof(struct cfi_rule, fp_offset) == 16 && offsetof(struct cfi_rule, ra_offset) == 20,
     "the shifts below");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the shifts below");
 
 /*
- * The three words of the rule that holds, and what def_cfa and its kin have set, whatever the rule
+ * The four words of the rule that holds, and what def_cfa and its kin have set, whatever the rule
  * says: def_cfa_register after an expression goes back to the offset from before it (so do libgcc
  * and gdb).
  */
@@ -120,6 +122,7 @@ struct state {
 	uint64_t kinds; /* kinds, registers, signal_frame */
 	uint64_t cfa;	/* cfa_offset, cfa_add */
 	uint64_t saves; /* fp_offset, ra_offset */
+	uint64_t base;	/* bx_offset */
 	uint64_t cfa_register;
 	int64_t cfa_offset;
 };
@@ -196,6 +199,7 @@ static inline void machine_copy(struct machine *to, const struct machine *from)
 	to->state.cfa = from->state.cfa;
 	to->state.cfa_offset = from->state.cfa_offset;
 	to->state.saves = from->state.saves;
+	to->state.base = from->state.base;
 }
 
 /* The program may stop early: what follows is behind the end of its FDE. */
@@ -398,7 +402,8 @@ static inline bool rows_put(struct rows *rows, uint64_t at, const struct state *
 
 	if (i > 0 && rule_word(&rows->rules[i - 1], 1) == state->cfa &&
 	    rule_word(&rows->rules[i - 1], 0) == state->kinds &&
-	    rule_word(&rows->rules[i - 1], 2) == state->saves)
+	    rule_word(&rows->rules[i - 1], 2) == state->saves &&
+	    rule_word(&rows->rules[i - 1], 3) == state->base)
 		return true;
 	if (__builtin_expect(i >= rows->limit, 0))
 		return false;
@@ -408,6 +413,7 @@ static inline bool rows_put(struct rows *rows, uint64_t at, const struct state *
 	rule_word_put(&rows->rules[i], 1, state->cfa);
 	rows->count = i + 1;
 	rule_word_put(&rows->rules[i], 2, state->saves);
+	rule_word_put(&rows->rules[i], 3, state->base);
 	return true;
 }
 
@@ -443,6 +449,11 @@ static inline void state_put_save(struct state *state, uint64_t reg, unsigned in
 	} else if (reg == REGISTER_RA) {
 		state->kinds = (state->kinds & ~(0xffffull << 32)) | how << 32;
 		state->saves = (uint32_t)state->saves | (uint64_t)(uint32_t)offset << 32;
+	} else if (reg == REGISTER_BX) {
+		if (kind != CFI_SAVE_SAME && kind != CFI_SAVE_CFA)
+			kind = CFI_SAVE_UNKNOWN;
+		state->kinds = (state->kinds & ~(0xffull << 56)) | (uint64_t)kind << 56;
+		state->base = kind == CFI_SAVE_CFA ? (uint32_t)offset : 0;
 	}
 }
 
@@ -460,7 +471,7 @@ state_put_offset(struct state *state, uint64_t reg, int64_t factor, int64_t alig
 {
 	int64_t offset;
 
-	if (reg != REGISTER_FP && reg != REGISTER_RA)
+	if (reg != REGISTER_FP && reg != REGISTER_RA && reg != REGISTER_BX)
 		return;
 	if (__builtin_mul_overflow(factor, align, &offset) || !fits_int32(offset))
 		state_put_save(state, reg, CFI_SAVE_UNKNOWN, 0, 0);
@@ -477,6 +488,10 @@ static inline void state_restore(struct state *state, uint64_t reg, const struct
 	} else if (reg == REGISTER_RA) {
 		kinds <<= 32;
 		offsets <<= 32;
+	} else if (reg == REGISTER_BX) {
+		state->kinds = (state->kinds & ~(0xffull << 56)) | (initial->kinds & 0xffull << 56);
+		state->base = initial->base;
+		return;
 	} else {
 		return;
 	}

@@ -31,7 +31,7 @@ enum cfi_save_kind {
 };
 
 /* All fields are zero where a kind does not use them, so that two rules can be compared with memcmp. DWARF register
- * numbers: 6 is rbp, 7 rsp, 16 the return address. */
+ * numbers: 3 is rbx (base of some frames in hand-written code, ld.so's resolver among them), 6 rbp, 7 rsp, 16 the return address. */
 struct cfi_rule {
 	uint8_t cfa_kind;      /* enum cfi_cfa_kind */
 	uint8_t cfa_register;  /* DWARF number, 0..15 */
@@ -40,13 +40,15 @@ struct cfi_rule {
 	uint8_t ra_kind;       /* enum cfi_save_kind */
 	uint8_t ra_register;   /* register for CFI_SAVE_REGISTER and _IN_REGISTER */
 	uint8_t signal_frame;  /* 1: augmentation 'S', the frame below it was interrupted, not called */
-	uint8_t reserved;
+	uint8_t bx_kind;       /* enum cfi_save_kind, of rbx: SAME, CFA, or UNKNOWN for all others */
 	int32_t cfa_offset;
 	int32_t cfa_add;
 	int32_t fp_offset;
 	int32_t ra_offset;
+	int32_t bx_offset;
+	int32_t reserved;
 };
-_Static_assert(sizeof(struct cfi_rule) == 24, "compared as bytes");
+_Static_assert(sizeof(struct cfi_rule) == 32, "compared as bytes");
 
 struct cfi_section {
 	const uint8_t *data;

@@ -41,13 +41,19 @@ static bool rule_is_signal(const struct cfi_rule *rule)
 	return rule->signal_frame && rule->cfa_kind == CFI_CFA_DEREF && rule->cfa_register == DWARF_SP;
 }
 
-static uint8_t rule_fp_kind(const struct cfi_rule *rule)
+/* Offsets of saved registers are kept in words; what does not fit (256 KiB from the CFA) is given up. */
+static bool save_fits(int32_t offset)
 {
-	if (rule->fp_kind == CFI_SAVE_SAME)
+	return offset % 8 == 0 && offset / 8 >= INT16_MIN && offset / 8 <= INT16_MAX;
+}
+
+static uint8_t rule_save_kind(uint8_t kind, bool from_fp, int32_t offset)
+{
+	if (kind == CFI_SAVE_SAME)
 		return BH_FP_SAME;
-	if (rule->fp_kind == CFI_SAVE_CFA)
+	if (kind == CFI_SAVE_CFA && save_fits(offset))
 		return BH_FP_CFA;
-	if (rule->fp_kind == CFI_SAVE_REGISTER && rule->fp_register == DWARF_FP)
+	if (kind == CFI_SAVE_REGISTER && from_fp && save_fits(offset))
 		return BH_FP_REGISTER;
 	return BH_FP_LOST;
 }
@@ -82,9 +88,12 @@ static struct bh_rule rule_compile(const struct cfi_rule *rule)
 	if (out.kind == BH_RULE_END || out.kind == BH_RULE_SIGNAL || out.kind == BH_RULE_UNKNOWN)
 		return out;
 	out.cfa = rule->cfa_offset;
-	out.fp_kind = rule_fp_kind(rule);
+	out.fp_kind = rule_save_kind(rule->fp_kind, rule->fp_register == DWARF_FP, rule->fp_offset);
 	if (out.fp_kind == BH_FP_CFA || out.fp_kind == BH_FP_REGISTER)
-		out.fp = rule->fp_offset;
+		out.fp = (int16_t)(rule->fp_offset / 8);
+	out.bx_kind = rule_save_kind(rule->bx_kind, false, rule->bx_offset);
+	if (out.bx_kind == BH_FP_CFA)
+		out.bx = (int16_t)(rule->bx_offset / 8);
 	if (out.kind == BH_RULE_REGISTER || out.kind == BH_RULE_DEREF)
 		out.reg = rule->cfa_register;
 	if (out.kind == BH_RULE_DEREF || out.kind == BH_RULE_PLT)
@@ -124,7 +133,7 @@ static int draft_hold(struct draft_build *build, uint16_t number)
 static int draft_rule(struct draft_build *build, const struct cfi_rule *rule, uint16_t *number)
 {
 	uint32_t mix = (uint32_t)rule->cfa_offset * 2654435761u ^ (uint32_t)rule->fp_offset * 40503u ^
-		       (uint32_t)(rule->cfa_register << 4 | rule->cfa_kind | rule->fp_kind << 9) * 97u;
+		       (uint32_t)(rule->cfa_register << 4 | rule->cfa_kind | rule->fp_kind << 9 | (uint32_t)rule->bx_offset << 12) * 97u;
 	const size_t slot = (mix >> 3 ^ mix >> 17) % RULE_CACHE;
 
 	if (build->cache[slot].used && !memcmp(&build->cache[slot].rule, rule, sizeof(*rule))) {

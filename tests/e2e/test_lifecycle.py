@@ -175,7 +175,7 @@ class Progress(lib.Case):
         for text in (recording.stdout, recording.stderr):
             self.assertNotIn("\r", text)
             self.assertNotIn("\x1b", text)
-        self.assertIn("descend", recording.stdout + recording.stderr, "no summary")
+        self.assertIn("leaf", recording.stdout + recording.stderr, "no summary")
 
     def test_alive_on_a_terminal(self):
         with lib.Burner() as burner:

@@ -45,7 +45,7 @@ extern "C" KEEP void catcher()
 {
 	for (long n = 0;; n++) {
 		try {
-			passing(20, n & 0xff);
+			passing(80, n & 0xff);
 		} catch (long m) {
 			chain_sink += (unsigned long)m;
 		}
@@ -58,12 +58,12 @@ int main(int argc, char **argv)
 	/* the compiler moves what throws, and what cleans up, out of the way: NAME.cold */
 #define THROWER "{'re': 'thrower( ?.?(clone )?\\\\.cold]?)?'}"
 #define MIDDLE "{'re': 'middle( ?.?(clone )?\\\\.cold]?)?'}"
-#define REST "'outer', {'name': 'passing', 'times': 20}, 'catcher', 'main', '@start']"
+#define REST "'outer', {'name': 'passing', 'times': 80}, 'catcher', 'main', '@start']"
 	chain_say("{'chains': ["
 		  "[{'re': '.*', 'min': 0, 'max': 14}, " THROWER ", " MIDDLE ", " REST ","
 		  "[{'re': '(?!thrower).*', 'min': 0, 'max': 14}, " MIDDLE ", " REST ","
 		  "[" REST ","
-		  "[{'name': 'passing', 'min': 1, 'max': 20}, 'catcher', 'main', '@start'],"
+		  "[{'name': 'passing', 'min': 1, 'max': 80}, 'catcher', 'main', '@start'],"
 		  "[{'re': '(?!thrower|middle|outer|passing).*', 'min': 0, 'max': 8}, {'re': 'catcher(\\\\.cold)?'}, 'main', '@start']],"
 		  " 'need': {'thrower.*': 0.4, '_Unwind_.*|libgcc.*': 0.4}}");
 	catcher();

@@ -320,10 +320,15 @@ Test(cfi, code_alignment_scales_advances)
 
 Test(cfi, equal_rows_are_merged)
 {
-	struct result r = run(CODE(0x41, 0x0e, 8, 0x41, 0x83, 2, 0x41, 0x0e, 16, 0x0e, 8, 0x42));
+	struct result r = run(CODE(0x41, 0x0e, 8, 0x41, 0x8c, 2, 0x41, 0x0e, 16, 0x0e, 8, 0x42));
 
 	check_row(&r, 0, CODE, RULE());
-	cr_assert_eq(r.fdes[0].row_count, 1, "rbx and what is undone at once make no row");
+	cr_assert_eq(r.fdes[0].row_count, 1, "r12 and what is undone at once make no row");
+	/* rbx saved at CFA-16, restored, undefined. */
+	r = run(CODE(0x41, 0x83, 2, 0x41, 0xc3, 0x41, 0x07, 3));
+	check_row(&r, 1, CODE + 1, RULE(.bx_kind = CFI_SAVE_CFA, .bx_offset = -16));
+	check_row(&r, 2, CODE + 2, RULE());
+	check_row(&r, 3, CODE + 3, RULE(.bx_kind = CFI_SAVE_UNKNOWN));
 	r = run(CODE(0x41, 0x0e, 16, 0x40, 0x0e, 24, 0x02, 0, 0x0e, 32));
 	check_row(&r, 1, CODE + 1, RULE(.cfa_offset = 32));
 	cr_assert_eq(r.fdes[0].row_count, 2, "an advance of nothing makes no row");
@@ -379,7 +384,9 @@ Test(cfi, saves)
 	CHECK_ONE(CODE(0x07, 16), .ra_kind = CFI_SAVE_UNDEFINED, .ra_offset = 0);
 	CHECK_ONE(CODE(0x08, 16), .ra_kind = CFI_SAVE_SAME, .ra_offset = 0);
 	CHECK_ONE(CODE(0x86, 2, 0x08, 6), .fp_kind = CFI_SAVE_SAME);
-	CHECK_ONE(CODE(0x09, 6, 3), .fp_kind = CFI_SAVE_UNKNOWN);
+	CHECK_ONE(CODE(0x09, 6, 3), .fp_kind = CFI_SAVE_IN_REGISTER, .fp_register = 3);
+	CHECK_ONE(CODE(0x09, 16, 5), .ra_kind = CFI_SAVE_IN_REGISTER, .ra_register = 5, .ra_offset = 0);
+	CHECK_ONE(CODE(0x09, 6, 17), .fp_kind = CFI_SAVE_UNKNOWN);
 	CHECK_ONE(CODE(0x14, 6, 3), .fp_kind = CFI_SAVE_UNKNOWN);
 	CHECK_ONE(CODE(0x15, 6, 0x7e), .fp_kind = CFI_SAVE_UNKNOWN);
 	CHECK_ONE(CODE(0x16, 16, 2, 0x77, 8), .ra_kind = CFI_SAVE_UNKNOWN, .ra_offset = 0);
@@ -1019,6 +1026,12 @@ static void save_from_ops(const Dwarf_Op *ops, size_t count, const Dwarf_Op *mem
 	} else if (count == 1 && ops[0].atom == DW_OP_plus_uconst && from_cfa) {
 		*kind = CFI_SAVE_CFA;
 		*offset = (int32_t)ops[0].number;
+	} else if (count == 1 && ops[0].atom == DW_OP_regx && ops[0].number < 16) {
+		*kind = CFI_SAVE_IN_REGISTER;
+		*reg = (uint8_t)ops[0].number;
+	} else if (count == 1 && ops[0].atom >= DW_OP_reg0 && ops[0].atom <= DW_OP_reg15) {
+		*kind = CFI_SAVE_IN_REGISTER;
+		*reg = ops[0].atom - DW_OP_reg0;
 	} else if (count == 1 && ops[0].atom >= DW_OP_breg0 && ops[0].atom <= DW_OP_breg15) {
 		*kind = CFI_SAVE_REGISTER;
 		*reg = ops[0].atom - DW_OP_breg0;
@@ -1087,18 +1100,29 @@ static void check_against(const struct truth *t, uint64_t address, struct cfi_ru
 	save_from_ops(ops, count, memory, &theirs.fp_kind, &theirs.fp_register, &theirs.fp_offset);
 	cr_assert_eq(dwarf_frame_register(frame, 16, memory, &ops, &count), 0);
 	save_from_ops(ops, count, memory, &theirs.ra_kind, &theirs.ra_register, &theirs.ra_offset);
+	uint8_t unused;
+	cr_assert_eq(dwarf_frame_register(frame, 3, memory, &ops, &count), 0);
+	save_from_ops(ops, count, memory, &theirs.bx_kind, &unused, &theirs.bx_offset);
+	/* libdw's table of what the ABI preserves calls rbx number 0, so an rbx without a rule is "undefined" to it. */
+	if (theirs.bx_kind == CFI_SAVE_UNDEFINED && mine.bx_kind == CFI_SAVE_SAME)
+		theirs.bx_kind = CFI_SAVE_SAME;
+	if (theirs.bx_kind != CFI_SAVE_SAME && theirs.bx_kind != CFI_SAVE_CFA) {
+		theirs.bx_kind = CFI_SAVE_UNKNOWN;
+		theirs.bx_offset = 0;
+	}
 	/* No rule at all is "undefined" to libdw. */
 	if (mine.ra_kind == CFI_SAVE_SAME)
 		mine.ra_kind = CFI_SAVE_UNDEFINED;
 	cr_assert_eq(
 	    memcmp(&mine, &theirs, sizeof(mine)), 0,
 	    "%s %#lx: cfa %d r%d%+d+%d / %d r%d%+d+%d, fp %d r%d%+d / %d r%d%+d, ra %d r%d%+d / "
-	    "%d r%d%+d, signal %d / %d",
+	    "%d r%d%+d, bx %d%+d / %d%+d, signal %d / %d",
 	    t->path, address, mine.cfa_kind, mine.cfa_register, mine.cfa_offset, mine.cfa_add,
 	    theirs.cfa_kind, theirs.cfa_register, theirs.cfa_offset, theirs.cfa_add, mine.fp_kind,
 	    mine.fp_register, mine.fp_offset, theirs.fp_kind, theirs.fp_register, theirs.fp_offset,
 	    mine.ra_kind, mine.ra_register, mine.ra_offset, theirs.ra_kind, theirs.ra_register,
-	    theirs.ra_offset, mine.signal_frame, theirs.signal_frame);
+	    theirs.ra_offset, mine.bx_kind, mine.bx_offset, theirs.bx_kind,
+	    theirs.bx_offset, mine.signal_frame, theirs.signal_frame);
 	free(frame);
 }
 
