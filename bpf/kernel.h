@@ -12,6 +12,7 @@ struct task_struct {
 	void *stack;
 	int pid, tgid;
 	unsigned int flags;
+	unsigned in_execve : 1;
 	struct task_struct *group_leader;
 	__u64 start_boottime; /* 5.5+ */
 };

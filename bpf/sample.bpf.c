@@ -238,12 +238,17 @@ static __noinline bool defer(struct walk_state *s, struct bpf_perf_event_data *c
 	d->registers.gpr[BH_REG_RSP] = sp;
 	d->registers.gpr[BH_REG_RBP] = fp;
 	d->registers.rip = pc;
-	d->stack_start = sp;
 	d->reserved = 0;
 	d->header.kernel_count = 0;
 	if (want_kernel)
 		d->header.kernel_count = kernel_frames(d->kernel_frames, bpf_get_stack(ctx, d->kernel_frames, sizeof(d->kernel_frames), 0));
-	d->copied = copy_stack(d, sp);
+	/* What was popped a moment ago lies below rsp, and the tables may still say so. */
+	d->stack_start = sp - BH_RED_ZONE_BYTES;
+	d->copied = copy_stack(d, d->stack_start);
+	if (!d->copied) {
+		d->stack_start = sp;
+		d->copied = copy_stack(d, sp);
+	}
 	__u64 size = sizeof(*d) - sizeof(d->stack) + (d->copied & (2 * BH_STACK_COPY_BYTES - 1));
 
 	if (size > sizeof(*d))
@@ -254,6 +259,18 @@ static __noinline bool defer(struct walk_state *s, struct bpf_perf_event_data *c
 	}
 	count(BH_COUNTER_DEFERRED);
 	return true;
+}
+
+/* Kernel threads never had a user stack, and a process that exits has given it back. */
+static __always_inline bool has_user_stack(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, mm) && !(BPF_CORE_READ(task, flags) & KERNEL_THREAD_FLAG);
+}
+
+/* Between two programs: the memory is the new one's already, the registers are still the old one's. */
+static __always_inline bool is_executing(struct task_struct *task)
+{
+	return bpf_core_field_exists(task->in_execve) && BPF_CORE_READ_BITFIELD_PROBED(task, in_execve);
 }
 
 static __always_inline bool in_cgroup(void)
@@ -335,10 +352,9 @@ int bulkhead_sample(struct bpf_perf_event_data *ctx)
 	count(BH_COUNTER_TAKEN);
 	struct task_struct *task = (void *)bpf_get_current_task();
 	bool user_mode = (ctx->regs.cs & 3) == 3;
-	bool kernel_thread = BPF_CORE_READ(task, flags) & KERNEL_THREAD_FLAG;
 
 	fill_header(&s->header, task, id);
-	if (want_user && !kernel_thread) {
+	if (want_user && has_user_stack(task)) {
 		int end = load_registers(ctx, s, user_mode);
 
 		s->frame_count = 0;
@@ -346,6 +362,10 @@ int bulkhead_sample(struct bpf_perf_event_data *ctx)
 			__u64 sp = s->sp, fp = s->fp, pc = s->pc;
 
 			end = walk_user(s, id >> 32);
+			if (end != BH_REASON_COMPLETE && is_executing(task)) {
+				s->frame_count = 0;
+				end = BH_REASON_COMPLETE;
+			}
 			if (walk_may_defer(end) && defer(s, ctx, sp, fp, pc))
 				return 0;
 		}

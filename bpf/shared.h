@@ -38,7 +38,8 @@ enum {
 	BH_MODULES_BITS = 13,
 	BH_RULES_BITS = 16,
 
-	BH_STACK_COPY_PAGES = 4, /* of a deferred stack: up to 16 KiB, page-wise from the stack pointer */
+	BH_RED_ZONE_BYTES = 128,  /* below the stack pointer, still in use (x86-64 psABI 3.2.2) */
+	BH_STACK_COPY_PAGES = 4, /* of a deferred stack: up to 16 KiB, page-wise from the red zone on */
 	BH_STACK_COPY_BYTES = BH_STACK_COPY_PAGES * 4096,
 	BH_DEFERRED_BURST = 512, /* deferred samples a process may have in one second: some ms of copying */
 

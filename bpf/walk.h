@@ -185,6 +185,12 @@ static __always_inline int walk_register(const struct walk_state *s, uint32_t nu
 	return WALK_GO_ON;
 }
 
+/* The kernel starts a program with all registers but rsp zero (ELF_PLAT_INIT); its first instructions, ld.so's, have no table. */
+static __always_inline int walk_at_entry(const struct walk_state *s)
+{
+	return s->registers_known && !(s->gpr[BH_REG_RBX] | s->gpr[12] | s->gpr[13] | s->gpr[14] | s->gpr[15]);
+}
+
 static __always_inline int walk_find_cfa(struct walk_state *s, WALK_ENV env,
 					 const struct bh_rule *rule, uint64_t *cfa)
 {
@@ -203,7 +209,7 @@ static __always_inline int walk_find_cfa(struct walk_state *s, WALK_ENV env,
 		/* Zero ends a chain of frame pointers: whoever starts a thread pushes it. */
 		*cfa = s->fp + 16;
 		if (!s->fp)
-			return s->frame_count > 1 ? BH_REASON_COMPLETE : BH_REASON_NO_RULE;
+			return s->frame_count > 1 || walk_at_entry(s) ? BH_REASON_COMPLETE : BH_REASON_NO_RULE;
 		return WALK_GO_ON;
 	case BH_RULE_PLT:
 		*cfa = s->sp + (int64_t)rule->cfa + ((s->pc & 15) >= (uint64_t)(int64_t)rule->extra ? 8 : 0);
@@ -234,8 +240,8 @@ static __always_inline int walk_apply(struct walk_state *s, WALK_ENV env, const 
 
 	if (end != WALK_GO_ON)
 		return end;
-	/* The stack only grows towards its begin; a leaf without a frame may have CFA = rsp + 8. */
-	if (cfa <= s->sp)
+	/* Towards the caller the stack only gets shorter; where the return address was popped into a register it may stay. */
+	if (cfa <= s->sp && !(cfa == s->sp && rule->kind == BH_RULE_RA_REGISTER))
 		return BH_REASON_BAD_CFA;
 	if (rule->kind == BH_RULE_RA_REGISTER)
 		end = walk_register(s, rule->reg, &ra);

@@ -35,6 +35,7 @@ static int check_capabilities(void)
 		{CAP_SYSLOG, "CAP_SYSLOG is missing"},
 		{CAP_SYS_PTRACE, "CAP_SYS_PTRACE is missing"},
 		{CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH is missing"},
+		{CAP_CHECKPOINT_RESTORE, "CAP_CHECKPOINT_RESTORE is missing"},
 		{CAP_SETUID, "CAP_SETUID is missing"},
 		{CAP_SETGID, "CAP_SETGID is missing"},
 		{CAP_SETPCAP, "CAP_SETPCAP is missing"},

@@ -213,27 +213,21 @@ static void record_on_message(struct recording *r, enum role from, const struct 
 	}
 }
 
-/* A role that ended has mostly said why; the exit status is its own where it has one. */
-static void record_role_ended(struct recording *r, enum role role)
-{
-	const struct role_child *child = &r->roles.children[role];
-	int status = WIFEXITED(child->wait_status) ? WEXITSTATUS(child->wait_status) : STATUS_FAILED;
-
-	if (r->phase == PHASE_DONE)
-		return;
-	if (WIFSIGNALED(child->wait_status))
-		log_error("a role was killed: role=%s signal=%d", role_names[role].process, WTERMSIG(child->wait_status));
-	else if (r->phase != PHASE_STARTING || !status)
-		log_error("a role ended early: role=%s status=%d", role_names[role].process, status);
-	record_fail(r, status ? status : STATUS_FAILED);
-}
-
+/* A role that ended has mostly said why; only its being killed it cannot say. */
 static void record_reap(struct recording *r)
 {
-	enum role role = roles_reap(&r->roles);
+	enum role why;
 
-	if (role != ROLE_COUNT)
-		record_role_ended(r, role);
+	if (r->phase == PHASE_DONE || roles_reap(&r->roles) == ROLE_COUNT)
+		return;
+	const enum record_phase phase = r->phase;
+	const int status = roles_why(&r->roles, &why);
+	const struct role_child *child = why < ROLE_COUNT ? &r->roles.children[why] : NULL;
+	if (child && WIFSIGNALED(child->wait_status))
+		log_error("a role was killed: role=%s signal=%d", role_names[why].process, WTERMSIG(child->wait_status));
+	else if (phase != PHASE_STARTING)
+		log_error("a role ended early: role=%s", why < ROLE_COUNT ? role_names[why].process : "unknown");
+	record_fail(r, status);
 }
 
 struct record_watch {

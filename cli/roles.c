@@ -9,12 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/exit_status.h"
 #include "common/log.h"
 
@@ -53,19 +55,52 @@ void roles_program_path(const char *name, char *path, size_t size)
 	snprintf(path + used, size - used, "%s", name);
 }
 
+static void run_dir_remove(const char *run_dir)
+{
+	char path[128];
+
+	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++) {
+		snprintf(path, sizeof(path), "%s/%s/sock", run_dir, role_names[role].directory);
+		unlink(path);
+		*strrchr(path, '/') = 0;
+		rmdir(path);
+	}
+	rmdir(run_dir);
+}
+
+/* A child that waits until nobody holds the other end of its pipe: also if we are killed on the way, no file stays behind. */
+static int roles_start_guard(struct roles *roles)
+{
+	int ends[2];
+	char unused;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	roles->guard = fork();
+	if (roles->guard == 0) {
+		close(ends[1]);
+		prctl(PR_SET_NAME, "bulkhead-guard");
+		while (read(ends[0], &unused, 1) < 0 && errno == EINTR)
+			;
+		run_dir_remove(roles->run_dir);
+		_exit(0);
+	}
+	close(ends[0]);
+	roles->guard_fd = ends[1];
+	return roles->guard < 0 ? -errno : 0;
+}
+
 static int roles_make_run_dir(struct roles *roles)
 {
 	char path[128];
 
-	snprintf(roles->run_dir, sizeof(roles->run_dir), "/run/bulkhead-XXXXXX");
-	if (!mkdtemp(roles->run_dir)) {
-		int r = -errno;
-
-		roles->run_dir[0] = 0;
+	snprintf(roles->run_dir, sizeof(roles->run_dir), "/run/bulkhead-%d-%llx", getpid(), (unsigned long long)clock_monotonic_ns());
+	/* The guard first: it may find nothing to remove. */
+	int r = roles_start_guard(roles);
+	if (r < 0)
 		return r;
-	}
 	/* Others may pass through, to a socket that turns strangers away, but not look around. */
-	if (chmod(roles->run_dir, 0711) < 0)
+	if (mkdir(roles->run_dir, 0711) < 0)
 		return -errno;
 	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++) {
 		snprintf(path, sizeof(path), "%s/%s", roles->run_dir, role_names[role].directory);
@@ -77,18 +112,11 @@ static int roles_make_run_dir(struct roles *roles)
 
 void roles_remove_run_dir(struct roles *roles)
 {
-	char path[128];
-
-	if (!roles->run_dir[0])
+	if (roles->guard <= 0)
 		return;
-	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++) {
-		snprintf(path, sizeof(path), "%s/%s/sock", roles->run_dir, role_names[role].directory);
-		unlink(path);
-		*strrchr(path, '/') = 0;
-		rmdir(path);
-	}
-	rmdir(roles->run_dir);
-	roles->run_dir[0] = 0;
+	close(roles->guard_fd);
+	waitpid(roles->guard, NULL, 0);
+	roles->guard = 0;
 }
 
 /* In the child: nothing of the caller's but stderr. */
@@ -147,11 +175,43 @@ enum role roles_reap(struct roles *roles)
 	return ROLE_COUNT;
 }
 
-/* How a role ended, as our own exit status. */
-static int roles_status_of(const struct role_child *child)
+static bool roles_any_left(struct roles *roles)
 {
-	if (WIFEXITED(child->wait_status) && WEXITSTATUS(child->wait_status))
-		return WEXITSTATUS(child->wait_status);
+	while (roles_reap(roles) != ROLE_COUNT)
+		;
+	for (int role = 0; role < ROLE_COUNT; role++) {
+		if (roles->children[role].pid)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * One role's end ends all, within moments; which of them had a reason of its own shows in how each ended: killed, or with a status that says more than
+ * "failed".
+ */
+int roles_why(struct roles *roles, enum role *why)
+{
+	enum role first = ROLE_COUNT;
+
+	for (int role = 0; role < ROLE_COUNT; role++)
+		peer_close(&roles->peers[role]);
+	for (int i = 0; i < STOP_POLLS && roles_any_left(roles); i++)
+		nanosleep(&(struct timespec){.tv_nsec = STOP_POLL_NS}, NULL);
+	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++) {
+		const struct role_child *child = &roles->children[role];
+
+		if (child->pid || !child->started)
+			continue;
+		*why = (enum role)role;
+		if (WIFSIGNALED(child->wait_status))
+			return STATUS_FAILED;
+		if (WEXITSTATUS(child->wait_status) > STATUS_FAILED)
+			return WEXITSTATUS(child->wait_status);
+		if (WEXITSTATUS(child->wait_status) && first == ROLE_COUNT)
+			first = (enum role)role;
+	}
+	*why = first;
 	return STATUS_FAILED;
 }
 
@@ -162,9 +222,9 @@ static int roles_connect(struct roles *roles, enum role role)
 
 		if (r == 0)
 			return STATUS_DONE;
-		enum role ended = roles_reap(roles);
-		if (ended != ROLE_COUNT)
-			return roles_status_of(&roles->children[ended]);
+		enum role why;
+		if (roles_reap(roles) != ROLE_COUNT)
+			return roles_why(roles, &why);
 		if (r != -ETIMEDOUT) {
 			log_error("cannot reach a role: role=%s error=%s", role_names[role].process, strerror(-r));
 			return STATUS_FAILED;
@@ -218,17 +278,6 @@ void roles_measure(struct roles *roles)
 		if (roles->children[role].pid)
 			role_measure(&roles->children[role]);
 	}
-}
-
-static bool roles_any_left(struct roles *roles)
-{
-	while (roles_reap(roles) != ROLE_COUNT)
-		;
-	for (int role = 0; role < ROLE_COUNT; role++) {
-		if (roles->children[role].pid)
-			return true;
-	}
-	return false;
 }
 
 void roles_stop(struct roles *roles)

@@ -17,7 +17,9 @@ struct role_child {
 };
 
 struct roles {
-	char run_dir[64]; /* "" once it is removed */
+	char run_dir[64];
+	pid_t guard; /* removes the run directory when we let go of it, or are no more */
+	int guard_fd;
 	struct peer_uids uids;
 	struct role_child children[ROLE_COUNT];
 	struct peer peers[ROLE_COUNT];
@@ -34,6 +36,9 @@ void roles_measure(struct roles *roles);
 
 /* Collect children that ended. The role that did, or ROLE_COUNT. */
 enum role roles_reap(struct roles *roles);
+
+/* After a role ended: hang up, let the others follow, and find out which one began and with what exit status. ROLE_COUNT if none had a reason. */
+int roles_why(struct roles *roles, enum role *why);
 
 /* Hang up; whoever has not gone within a second is killed. */
 void roles_stop(struct roles *roles);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 #include "common/log.h"
 
 /* Messages of one peer handled before another gets its turn. */
-enum { ROLE_MESSAGES_A_TURN = 256 };
+enum { ROLE_MESSAGES_A_TURN = 256, ROLE_MMAP_THRESHOLD = 128 << 10 };
 
 struct role_watch {
 	struct role_runtime *role;
@@ -63,6 +64,11 @@ int role_start(struct role_runtime *role, enum role self, const struct sandbox_p
 	syscall(SYS_close_range, 3u, ~0u, 0u);
 	prctl(PR_SET_NAME, policy->name);
 	log_init(policy->name);
+	/* Large blocks come and go (sections of files, rows of a draft): each a mapping of its own, given back at once. Left to itself the C library
+	 * raises this threshold with the first one freed, and the heap keeps the holes. */
+	mallopt(M_MMAP_THRESHOLD, ROLE_MMAP_THRESHOLD);
+	mallopt(M_TRIM_THRESHOLD, ROLE_MMAP_THRESHOLD);
+	mallopt(M_ARENA_MAX, 1);
 	/* The terminal's Ctrl-C is for the CLI; it tells the roles. */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);

@@ -213,6 +213,9 @@ static void manager_finish(struct manager *manager)
 	struct msg_status status = {.state = ROLE_STOPPED};
 
 	deferred_process(manager, true);
+	log_debug("at the end: processes=%u modules=%u rules=%u slabs=%u free_bytes=%llu sideband_lost=%llu", manager->processes.count,
+		  manager->modules.count, manager->rules.used, manager->slabs.count, (unsigned long long)manager->slabs.free_bytes,
+		  (unsigned long long)manager->sideband.lost);
 	peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_DRAINED, &manager->losses, sizeof(manager->losses), NULL, 0);
 	manager->draining = false;
 	role_send_status(&manager->role, &status);

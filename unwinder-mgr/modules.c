@@ -96,6 +96,23 @@ static uint32_t modules_take_slot(struct modules *modules)
 	return modules->next_slot + 1 < MODULE_SLOTS ? ++modules->next_slot : 0;
 }
 
+/* The end of a long path tells more than its begin. What /proc/PID/maps appends to the name of an unlinked file is not part of it. */
+static void module_set_path(struct module *module, const char *path)
+{
+	static const char deleted[] = " (deleted)";
+	const size_t suffix = sizeof(deleted) - 1, room = sizeof(module->path) - 1;
+	size_t length = strlen(path);
+
+	if (length > suffix && !strcmp(path + length - suffix, deleted))
+		length -= suffix;
+	if (length > room) {
+		path += length - room;
+		length = room;
+	}
+	memcpy(module->path, path, length);
+	module->path[length] = 0;
+}
+
 static struct module *module_new(struct modules *modules, const char *path)
 {
 	if (modules->count >= LIMIT_MODULES || modules->last_number >= BH_MODULE_NUMBER_MAX)
@@ -112,11 +129,7 @@ static struct module *module_new(struct modules *modules, const char *path)
 	module->next = modules->all;
 	modules->all = module;
 	modules->count++;
-	size_t length = strlen(path);
-	/* The end of a long path tells more than its begin. */
-	if (length >= sizeof(module->path))
-		path += length - sizeof(module->path) + 1;
-	memcpy(module->path, path, strlen(path) + 1);
+	module_set_path(module, path);
 	module_publish(modules, module);
 	return module;
 }
@@ -267,6 +280,8 @@ static void module_place(struct manager *manager, struct module *module)
 	}
 	if (r < 0)
 		log_debug("no table: module=%u error=%s", module->number, strerror(-r));
+	log_debug("table: module=%u bytes=%zu rows=%zu pages=%u rules=%zu", module->number, module->table.bytes, module->draft.row_count,
+		  module->table.page_count, module->table.rule_count);
 	table_draft_fini(&module->draft, &manager->rules, clock_monotonic_ns());
 	module_set_state(manager, module, r < 0 ? MODULE_UNKNOWN : MODULE_READY);
 }
@@ -374,7 +389,7 @@ void modules_reclaim(struct manager *manager, uint64_t now_ns)
 	for (struct module **link = &manager->modules.all; *link;) {
 		struct module *m = *link;
 
-		if (m->users || m->state == MODULE_OPENING || now_ns - m->idle_since_ns < patience_ns) {
+		if (m->users || m->state == MODULE_OPENING || now_ns < m->idle_since_ns + patience_ns) {
 			link = &m->next;
 			continue;
 		}

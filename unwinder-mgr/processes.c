@@ -495,7 +495,7 @@ void processes_reclaim(struct manager *manager, uint64_t now_ns)
 		for (struct process **link = &manager->processes.buckets[i]; *link;) {
 			struct process *p = *link;
 
-			if (!p->exited_ns || p->dirty || now_ns - p->exited_ns < LIMIT_EXIT_GRACE_MS * 1000000ull) {
+			if (!p->exited_ns || p->dirty || now_ns < p->exited_ns + LIMIT_EXIT_GRACE_MS * 1000000ull) {
 				link = &p->next;
 				continue;
 			}

@@ -138,10 +138,17 @@ void slabs_reclaim(struct slabs *slabs, uint64_t now_ns)
 {
 	size_t done = 0;
 
-	while (done < slabs->retired_count && now_ns - slabs->retired[done].at_ns >= LIMIT_GRACE_MS * 1000000ull)
+	/* The caller's clock may be from before a block was retired. */
+	while (done < slabs->retired_count && now_ns >= slabs->retired[done].at_ns + LIMIT_GRACE_MS * 1000000ull)
 		slabs_free(slabs, &slabs->retired[done++].block);
 	slabs->retired_count -= done;
 	memmove(slabs->retired, slabs->retired + done, slabs->retired_count * sizeof(slabs->retired[0]));
+}
+
+void slabs_release(struct slabs *slabs, const struct slab_block *block)
+{
+	if (block->bytes)
+		slabs_free(slabs, block);
 }
 
 void slabs_shrink(struct slabs *slabs, struct slab_block *block, size_t bytes)

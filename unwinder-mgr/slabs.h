@@ -50,7 +50,8 @@ int slabs_add(struct slabs *slabs, unsigned int number, int fd);
 /* 0; -EAGAIN: a slab was asked for, try again when it came; -ENOSPC: there will be none; -EFBIG: no slab is that large. */
 int slabs_alloc(struct slabs *slabs, size_t bytes, struct slab_block *block);
 
-/* Give back the end of a block that was never published: only the first `bytes` are in use. */
+/* Give back, at once, a block that was never published, or the end of one of which only the first `bytes` are in use. */
+void slabs_release(struct slabs *slabs, const struct slab_block *block);
 void slabs_shrink(struct slabs *slabs, struct slab_block *block, size_t bytes);
 
 /* The block's memory. */

@@ -476,11 +476,11 @@ static int place_page(struct placement *p, uint32_t index)
 	return 0;
 }
 
-static void table_free_blocks(struct table *table, struct slabs *slabs)
+static void table_free_blocks(struct table *table, struct slabs *slabs, void (*give_back)(struct slabs *, const struct slab_block *))
 {
-	slabs_retire(slabs, &table->pages);
+	give_back(slabs, &table->pages);
 	for (size_t i = 0; i < table->delta_block_count; i++)
-		slabs_retire(slabs, &table->deltas[i]);
+		give_back(slabs, &table->deltas[i]);
 	free(table->deltas);
 }
 
@@ -500,7 +500,8 @@ int table_place(struct table *table, struct table_draft *draft, struct slabs *sl
 	for (uint32_t i = 0; i < placed.page_count && !r; i++)
 		r = place_page(&p, i);
 	if (r < 0) {
-		table_free_blocks(&placed, slabs);
+		/* Nobody has seen them. */
+		table_free_blocks(&placed, slabs, slabs_release);
 		return r;
 	}
 	if (placed.delta_block_count)
@@ -517,7 +518,7 @@ int table_place(struct table *table, struct table_draft *draft, struct slabs *sl
 
 void table_retire(struct table *table, struct slabs *slabs, struct rules *rules, uint64_t now_ns)
 {
-	table_free_blocks(table, slabs);
+	table_free_blocks(table, slabs, slabs_retire);
 	for (size_t i = 0; i < table->rule_count; i++)
 		rules_put(rules, table->rules[i], now_ns);
 	free(table->rules);

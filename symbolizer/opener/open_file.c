@@ -3,22 +3,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <linux/magic.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
-
-/* O_NONBLOCK: a FIFO in the place of the file must not hold us. */
-enum { OPEN_FLAGS = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC };
 
 int open_file_proc(unsigned int tgid, const char *name)
 {
@@ -30,7 +24,7 @@ int open_file_proc(unsigned int tgid, const char *name)
 }
 
 /* File systems on which a read may wait for somebody else for ever: not touched further. Magic numbers of linux/magic.h and of the
- * file systems' own sources (FUSE 0x65735546, CIFS 0xff534d42, SMB2 0xfe534d42, 9p 0x01021997, Ceph 0x00c36400). */
+ * file systems' own sources (FUSE 0x65735546, CIFS 0xff534d42, SMB2 0xfe534d42, Ceph 0x00c36400). */
 static bool file_system_is_local(int fd)
 {
 	static const unsigned long remote[] = {NFS_SUPER_MAGIC, 0x65735546ul, 0xff534d42ul, 0xfe534d42ul,
@@ -46,7 +40,7 @@ static bool file_system_is_local(int fd)
 	return true;
 }
 
-/* On these, the device and inode in maps are not those that stat gives: layers below, subvolumes. */
+/* On these, the device and inode of a mapping are not those that stat gives: layers below, subvolumes. */
 static bool file_system_hides_identity(int fd)
 {
 	struct statfs fs;
@@ -74,46 +68,27 @@ static int check_identity(int fd, const struct msg_open_file *request, bool *sam
 	return 0;
 }
 
-/* "start-end perms offset major:minor inode path\n", the kernel's own text (fs/proc/task_mmu.c); a newline in a path is written as \012. */
-static bool maps_line_matches(const char *line, const struct msg_open_file *request, const char **path)
+/*
+ * The mapping as it is now, by its begin: permissions that changed may have split it since it was reported. The text is the kernel's own,
+ * "start-end perms offset major:minor inode path" (fs/proc/task_mmu.c), and nothing behind the inode is looked at.
+ */
+static bool maps_line_matches(const char *line, const struct msg_open_file *request, uint64_t *start, uint64_t *end)
 {
 	char *at;
-	unsigned long start = strtoul(line, &at, 16);
 
+	*start = strtoull(line, &at, 16);
 	if (*at != '-')
 		return false;
-	unsigned long end = strtoul(at + 1, &at, 16);
-	if (start > request->address_start || end <= request->address_start)
+	*end = strtoull(at + 1, &at, 16);
+	if (*start > request->address_start || *end <= request->address_start)
 		return false;
 	/* Permissions, offset, device. */
-	for (int field = 0; field < 3; field++) {
+	for (int field = 0; field < 3 && at; field++)
 		at = strchr(at + 1, ' ');
-		if (!at)
-			return false;
-	}
-	if (strtoull(at, &at, 10) != request->inode)
-		return false;
-	*path = at + strspn(at, " ");
-	return **path == '/';
+	return at && strtoull(at, NULL, 10) == request->inode;
 }
 
-static void unescape_newlines(char *path)
-{
-	char *to = path;
-
-	for (const char *from = path; *from;) {
-		if (!strncmp(from, "\\012", 4)) {
-			*to++ = '\n';
-			from += 4;
-		} else {
-			*to++ = *from++;
-		}
-	}
-	*to = 0;
-}
-
-/* The path of the requested mapping, as the kernel shows it. */
-static int find_path(const struct msg_open_file *request, char *path, size_t size)
+static int find_mapping(const struct msg_open_file *request, uint64_t *start, uint64_t *end)
 {
 	_cleanup_close_ int fd = open_file_proc(request->tgid, "maps");
 	_cleanup_free_ char *line = NULL;
@@ -125,69 +100,44 @@ static int find_path(const struct msg_open_file *request, char *path, size_t siz
 	if (!maps)
 		return -errno;
 	(void)TAKE_FD(fd);
-	for (ssize_t n; (n = getline(&line, &room, maps)) > 0;) {
-		const char *found;
-
-		if (line[n - 1] == '\n')
-			line[n - 1] = 0;
-		if (!maps_line_matches(line, request, &found))
-			continue;
-		if (strlen(found) >= size)
-			return -ENAMETOOLONG;
-		memcpy(path, found, strlen(found) + 1);
-		unescape_newlines(path);
-		return 0;
+	while (getline(&line, &room, maps) > 0) {
+		if (maps_line_matches(line, request, start, end))
+			return 0;
 	}
 	return -ENOENT;
 }
 
-static int open_in_root(const struct msg_open_file *request, const char *path)
+/* What is mapped there, whatever its name is by now, in whatever root. */
+static int open_mapping(uint32_t tgid, uint64_t start, uint64_t end)
 {
-	char root[64];
-	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+	char path[96];
 
-	snprintf(root, sizeof(root), "/proc/%u/root", request->tgid);
-	_cleanup_close_ int root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (root_fd < 0)
-		return -errno;
-	/* First without opening: the open itself may hang on FUSE. */
-	_cleanup_close_ int path_fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
-	if (path_fd < 0)
-		return -errno;
-	if (!file_system_is_local(path_fd))
-		return -EOPNOTSUPP;
-	how.flags = OPEN_FLAGS;
-	int fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
-	return fd < 0 ? -errno : fd;
-}
-
-static int open_executable(const struct msg_open_file *request)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%u/exe", request->tgid);
+	snprintf(path, sizeof(path), "/proc/%u/map_files/%llx-%llx", tgid, (unsigned long long)start, (unsigned long long)end);
+	/* First without opening it: the open itself may hang on FUSE. */
 	_cleanup_close_ int path_fd = open(path, O_PATH | O_CLOEXEC);
 	if (path_fd < 0)
 		return -errno;
 	if (!file_system_is_local(path_fd))
 		return -EOPNOTSUPP;
-	int fd = open(path, OPEN_FLAGS);
+	/* O_NONBLOCK: nothing that is not a regular file must hold us. */
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
 
 int open_file_mapped(const struct msg_open_file *request, bool *same_file)
 {
-	char path[PATH_MAX];
-	_cleanup_close_ int exe = open_executable(request);
+	uint64_t start = 0, end = 0;
+	_cleanup_close_ int fd = open_mapping(request->tgid, request->address_start, request->address_end);
 
-	if (exe >= 0 && check_identity(exe, request, same_file) == 0 && *same_file)
-		return TAKE_FD(exe);
-	int r = find_path(request, path, sizeof(path));
-	if (r < 0)
-		return r;
-	_cleanup_close_ int fd = open_in_root(request, path);
+	if (fd == -ENOENT) {
+		int r = find_mapping(request, &start, &end);
+
+		if (r < 0)
+			return r;
+		fd = open_mapping(request->tgid, start, end);
+	}
 	if (fd < 0)
 		return fd;
-	r = check_identity(fd, request, same_file);
+	int r = check_identity(fd, request, same_file);
 	return r < 0 ? r : TAKE_FD(fd);
 }

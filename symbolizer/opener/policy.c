@@ -6,16 +6,19 @@
 
 #include "common/base_policy.h"
 
-/* SYS_PTRACE: /proc/PID/maps, exe and root of other uids. DAC_READ_SEARCH: files and directories that their owners alone may read. */
-static const cap_value_t capabilities[] = {CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, -1};
+/*
+ * SYS_PTRACE: /proc/PID/maps and map_files of other uids. DAC_READ_SEARCH: files that their owners alone may read. CHECKPOINT_RESTORE: to open a
+ * link in map_files. Without it a library that was replaced by an upgrade could not be read while old processes go on running it, and paths
+ * would have to be resolved in foreign roots (openat2, whose flags no filter can see); with it this process can do nothing to
+ * others that SYS_PTRACE does not allow already.
+ */
+static const cap_value_t capabilities[] = {CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE, -1};
 
 enum { WRITING = O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND };
 
 static const struct sandbox_syscall syscalls[] = {
 	POLICY_LOOP_SYSCALLS,
 	ALLOW_IF(openat, SCMP_A2_32(SCMP_CMP_MASKED_EQ, WRITING, O_RDONLY), "/proc, read-only"),
-	/* Its flags lie behind a pointer, where no filter sees them; this process opens for reading only, and RLIMIT_FSIZE is 0. */
-	ALLOW(openat2, "files inside a process's root"),
 	ALLOW(newfstatat, "device and inode of what was opened"),
 	ALLOW(fstat, "device and inode of what was opened"),
 	ALLOW(fstatfs, "kind of file system"),

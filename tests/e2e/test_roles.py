@@ -5,9 +5,9 @@ import re
 
 import lib
 
-CAP = {"DAC_READ_SEARCH": 2, "SETPCAP": 8, "SYS_PTRACE": 19, "SYSLOG": 34, "PERFMON": 38, "BPF": 39}
+CAP = {"DAC_READ_SEARCH": 2, "SETPCAP": 8, "SYS_PTRACE": 19, "SYSLOG": 34, "PERFMON": 38, "BPF": 39, "CHECKPOINT_RESTORE": 40}
 # What a role holds while it records; everybody else in this table holds nothing.
-HOLDS = {"loader": {"BPF", "PERFMON"}, "opener": {"SYS_PTRACE", "DAC_READ_SEARCH"}, "manager": set(), "worker": set(), "exporter": set()}
+HOLDS = {"loader": {"BPF", "PERFMON"}, "opener": {"SYS_PTRACE", "DAC_READ_SEARCH", "CHECKPOINT_RESTORE"}, "manager": set(), "worker": set(), "exporter": set()}
 # Kinds of open file descriptors. Only the loader has programs; a regular file is one that was handed over, read-only but for the exporter's outputs.
 COMMON = {"socket:unix", "null", "pipe", "eventpoll", "eventfd", "timerfd", "signalfd", "pidfd"}
 KINDS = {

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A recording at 997 Hz of the whole machine while all CPUs build C++: thousands of short processes, hundreds of them new each second.
+All samples accounted for, no loss without a reason, no role above 64 MiB, no growth once it runs. BULKHEAD_LOAD_SECONDS (60) is how long."""
+
+import os
+import subprocess
+import threading
+import time
+import unittest
+
+import lib
+
+SECONDS = int(os.environ.get("BULKHEAD_LOAD_SECONDS", "60"))
+MEMORY_MAX = 64 << 20
+# What the process-wide allocator and lazily faulted tables may still add in the second half.
+GROWTH_MAX = 6 << 20
+
+SOURCE = """
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+template <int N> struct chain { static std::string text(std::map<std::string, std::vector<int>> &m) {
+	m[std::to_string(N)].push_back(N); std::sort(m[std::to_string(N)].begin(), m[std::to_string(N)].end());
+	return chain<N - 1>::text(m) + std::to_string(N); } };
+template <> struct chain<0> { static std::string text(std::map<std::string, std::vector<int>> &) { return ""; } };
+std::string unit_%d() { std::map<std::string, std::vector<int>> m; return chain<%d>::text(m); }
+"""
+
+
+def resident(pid):
+    for line in (lib.read(f"/proc/{pid}/status") or "").splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) << 10
+    return 0
+
+
+class Build:
+    """Compiles small files without end, a compiler a CPU, and runs true and sh in between as makefiles do."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        self.stopped = threading.Event()
+        self.count = 0
+        self.threads = [threading.Thread(target=self.run, args=(i,)) for i in range(os.cpu_count())]
+
+    def run(self, number):
+        source = os.path.join(self.directory, f"unit{number}.cc")
+        turn = 0
+        while not self.stopped.is_set():
+            turn += 1
+            with open(source, "w", encoding="ascii") as f:
+                f.write(SOURCE % (turn, 5 + turn % 20))
+            subprocess.run(["g++", "-O1", "-c", source, "-o", source + ".o"], check=True)
+            for _ in range(10):
+                subprocess.run(["sh", "-c", "/bin/true; /bin/true"], check=True)
+            self.count += 24
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stopped.set()
+        for thread in self.threads:
+            thread.join()
+
+
+class Load(lib.Case):
+    def test_building_cxx(self):
+        with Build(self.directory) as build:
+            process = self.start(freq=997, seconds=SECONDS)
+            roles = self.wait_until_recording(process)
+            memory = {role: [] for role in roles}
+            while process.poll() is None:
+                for role, pid in roles.items():
+                    memory[role].append((time.monotonic(), resident(pid)))
+                time.sleep(0.5)
+            recording = self.finish(process)
+        stats = recording.stats
+        lost = sum(stats["lost"].values())
+        cut = sum(stats["incomplete"].values())
+        print(f"\n{build.count} processes, {stats['taken']} samples, {lost} lost, {cut} cut "
+              f"({100 * cut / stats['taken']:.2f} %), {stats['deferred']} deferred")
+        faults = []
+        if stats["taken"] != stats["exported"] + lost:
+            faults.append(f"taken {stats['taken']} is not exported {stats['exported']} + lost {lost}")
+        for role, figures in memory.items():
+            values = [v for _, v in figures if v]
+            half, end = max(values[:len(values) // 2 + 1]), max(values)
+            print(f"{role}: {half >> 10} KiB in the first half, {end >> 10} KiB in the end")
+            if end > MEMORY_MAX:
+                faults.append(f"{role} has {end >> 20} MiB")
+            # The exporter keeps every distinct stack of a recording: it may grow with them.
+            if role != "exporter" and end - half > GROWTH_MAX:
+                faults.append(f"{role} grew from {half >> 10} to {end >> 10} KiB")
+        self.assertGreater(stats["taken"], SECONDS * 997 * os.cpu_count() * 0.8)
+        self.assert_none(faults, recording)
+
+
+if __name__ == "__main__":
+    lib.main()
