@@ -37,22 +37,21 @@ static void deferred_send(struct manager *manager, const struct bh_deferred *def
 		deferred_lose(manager, LOSS_MANAGER_QUEUE);
 }
 
-static unsigned int deferred_walk(const struct manager *manager, const struct bh_deferred *record, const struct process *process,
-				  uint64_t *frames, unsigned int *count)
+/* Against the mappings of the time of the sample: the process may have executed another program since. */
+static unsigned int deferred_walk(struct manager *manager, const struct bh_deferred *record, uint64_t *frames, unsigned int *count)
 {
 	struct walker_tables tables = {.modules = manager->modules.published, .rules = manager->rules.table};
 	const struct walker_stack stack = {.start = record->stack_start, .bytes = record->stack, .length = record->copied};
+	const struct mapping_list *list = processes_list_at(manager, record->header.tgid, record->header.time_ns);
 
-	if (!process || !process->slot) {
+	if (!list) {
 		frames[0] = BH_FRAME_RAW | (record->registers.rip & ((1ull << 48) - 1));
 		*count = 1;
 		return BH_REASON_NO_PROCESS;
 	}
 	for (unsigned int i = 0; i < manager->slabs.count; i++)
 		tables.slabs[i] = manager->slabs.slabs[i].data;
-	const struct bh_process *slot = process->slot;
-	return walker_run(&tables, &record->registers, &stack, slot->mapping_slab, slot->mapping_offset, slot->mapping_count, frames,
-			  count);
+	return walker_run(&tables, &record->registers, &stack, list->block.slab, list->block.offset, list->count, frames, count);
 }
 
 /* true if the stack went on its way. */
@@ -60,8 +59,7 @@ static bool deferred_try(struct manager *manager, const struct bh_deferred *reco
 {
 	uint64_t frames[BH_USER_FRAMES_MAX];
 	unsigned int count = 0;
-	struct process *process = processes_find(&manager->processes, record->header.tgid);
-	unsigned int reason = deferred_walk(manager, record, process, frames, &count);
+	unsigned int reason = deferred_walk(manager, record, frames, &count);
 	const bool may_mend =
 		reason == BH_REASON_NO_PROCESS || reason == BH_REASON_NO_MAPPING || reason == BH_REASON_NO_TABLE || reason == BH_REASON_CHANGED;
 

@@ -235,6 +235,8 @@ void processes_fork(struct manager *manager, uint32_t parent, uint32_t child)
 	if (list)
 		list->users++;
 	list_put(manager, to->list);
+	list_put(manager, to->previous);
+	to->previous = NULL;
 	to->list = list;
 	to->exited_ns = to->rescanned_ns = 0;
 	if (from)
@@ -251,13 +253,15 @@ static void copy_comm(char to[BH_COMM_BYTES], const char *from)
 	memset(to + n, 0, BH_COMM_BYTES - n);
 }
 
-void processes_exec(struct manager *manager, uint32_t tgid, const char *comm)
+void processes_exec(struct manager *manager, uint32_t tgid, const char *comm, uint64_t time_ns)
 {
 	struct process *process = process_ensure(&manager->processes, tgid);
 
 	if (!process)
 		return;
-	list_put(manager, process->list);
+	list_put(manager, process->previous);
+	process->previous = process->list;
+	process->exec_ns = time_ns;
 	process->list = list_new();
 	process->exited_ns = process->rescanned_ns = 0;
 	process->announced = false;
@@ -361,6 +365,16 @@ static int list_publish(struct manager *manager, struct mapping_list *list)
 		}
 	}
 	return 0;
+}
+
+const struct mapping_list *processes_list_at(struct manager *manager, uint32_t tgid, uint64_t time_ns)
+{
+	struct process *process = processes_find(&manager->processes, tgid);
+	struct mapping_list *list = NULL;
+
+	if (process)
+		list = process->previous && time_ns < process->exec_ns ? process->previous : process->list;
+	return list && list->count && list_publish(manager, list) == 0 ? list : NULL;
 }
 
 /* Walkers that read the slot meanwhile see the sequence change. Without a list the slot becomes free. */
@@ -503,6 +517,7 @@ void processes_reclaim(struct manager *manager, uint64_t now_ns)
 			if (p->slot)
 				slot_write(p->slot, 0, NULL);
 			list_put(manager, p->list);
+			list_put(manager, p->previous);
 			manager->processes.count--;
 			free(p);
 		}

@@ -34,6 +34,8 @@ struct process {
 	struct process *next, *next_dirty;
 	uint32_t tgid;
 	struct mapping_list *list;
+	struct mapping_list *previous; /* until its exec: stacks sampled before may still be waiting */
+	uint64_t exec_ns;
 	struct bh_process *slot; /* NULL if it has none */
 	bool dirty;              /* what is published is not what is known */
 	bool announced;
@@ -54,7 +56,7 @@ struct process *processes_find(struct processes *processes, uint32_t tgid);
 void processes_fork(struct manager *manager, uint32_t parent, uint32_t child);
 
 /* All mappings are gone, others follow. */
-void processes_exec(struct manager *manager, uint32_t tgid, const char *comm);
+void processes_exec(struct manager *manager, uint32_t tgid, const char *comm, uint64_t time_ns);
 void processes_exit(struct manager *manager, uint32_t tgid, uint64_t now_ns);
 
 /* One executable mapping more; what it covers is no more. `path` as the kernel gives it. */
@@ -63,6 +65,9 @@ void processes_map(struct manager *manager, uint32_t tgid, const struct mapping 
 
 /* Replace all that is known of a process by the text of its /proc/PID/maps. */
 void processes_set_maps(struct manager *manager, uint32_t tgid, const char *maps, size_t length, const char *comm);
+
+/* The mappings that a process had at a time, in a slab; NULL if they are not known. */
+const struct mapping_list *processes_list_at(struct manager *manager, uint32_t tgid, uint64_t time_ns);
 
 /* Make what changed visible to BPF. */
 void processes_publish(struct manager *manager);

@@ -130,14 +130,14 @@ static void on_mmap2(struct manager *manager, struct cursor *c)
 	processes_map(manager, tgid, &mapping, &key, path);
 }
 
-static void on_comm(struct manager *manager, struct cursor *c, uint16_t misc)
+static void on_comm(struct manager *manager, struct cursor *c, uint16_t misc, uint64_t time_ns)
 {
 	uint32_t tgid = cursor_u32(c);
 	cursor_skip(c, 4);
 	const char *comm = cursor_string(c);
 
 	if (comm && (misc & PERF_RECORD_MISC_COMM_EXEC))
-		processes_exec(manager, tgid, comm);
+		processes_exec(manager, tgid, comm, time_ns);
 }
 
 static void on_task(struct manager *manager, struct cursor *c, bool is_exit, uint64_t time_ns)
@@ -177,7 +177,7 @@ static void sideband_dispatch(struct manager *manager, const uint8_t *record, ui
 		on_mmap2(manager, &c);
 		break;
 	case PERF_RECORD_COMM:
-		on_comm(manager, &c, header.misc);
+		on_comm(manager, &c, header.misc, time_ns);
 		break;
 	case PERF_RECORD_FORK:
 	case PERF_RECORD_EXIT:
