@@ -174,6 +174,7 @@ static void record_stop_sampling(struct recording *r)
 		return;
 	r->figures.duration_ns = clock_monotonic_ns() - r->started_ns;
 	record_send(r, ROLE_LOADER, MESSAGE_STOP);
+	record_send(r, ROLE_EXPORTER, MESSAGE_STOP);
 	record_set_phase(r, PHASE_STOPPING);
 }
 

@@ -104,9 +104,6 @@ static int write_output(struct exporter *exporter, uint32_t index)
 
 static void exporter_write(struct exporter *exporter)
 {
-	struct profile *profile = &exporter->aggregate.profile;
-
-	profile->duration_ns = clock_monotonic_ns() - exporter->started_ns;
 	for (uint32_t i = 0; i < exporter->config.output_count; i++) {
 		int r = write_output(exporter, i);
 
@@ -149,6 +146,11 @@ static void on_start(struct exporter *exporter)
 	exporter->aggregate.profile.start_unix_ns = clock_read_ns(CLOCK_REALTIME);
 }
 
+static void on_stop(struct exporter *exporter)
+{
+	exporter->aggregate.profile.duration_ns = clock_monotonic_ns() - exporter->started_ns;
+}
+
 static int exporter_dispatch(struct exporter *exporter, struct message *message)
 {
 	switch (message->type) {
@@ -158,6 +160,9 @@ static int exporter_dispatch(struct exporter *exporter, struct message *message)
 		return on_maps(exporter, message);
 	case MESSAGE_START:
 		on_start(exporter);
+		return 0;
+	case MESSAGE_STOP:
+		on_stop(exporter);
 		return 0;
 	case MESSAGE_BATCH:
 		return aggregate_batch(&exporter->aggregate, message->payload, message->length);

@@ -1,0 +1,200 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Old and new kernels: boots Debian's kernels in qemu and records there. Run by hand, on Debian, as any user; see docs/kernels.md.
+#
+#   tests/kernels/run.sh [-a KERNEL_ARGUMENTS] [-e VARIABLE=VALUE] SUITE[:PACKAGE]...
+#   tests/kernels/run.sh bullseye-security bookworm trixie trixie-backports sid
+#   tests/kernels/run.sh -a lockdown=confidentiality trixie
+#
+# SUITE     a Debian suite; its kernel is the one that linux-image-amd64 depends on there
+# PACKAGE   another one of that suite: linux-image-VERSION, or where an image package holds no kernel, linux-binary-...
+# -a        more arguments for the kernel
+# -e        for the environment of bulkhead in the guest: BULKHEAD_LOG=debug
+#
+# BULKHEAD_BIN and BULKHEAD_PROGRAMS are the directories of the built binaries and of the built tests/e2e/programs (build/release/...). KERNELS_DIR keeps
+# package lists, kernels and consoles from one run to the next (${TMPDIR:-/tmp}/bulkhead-kernels).
+#
+# Needs: qemu-system-x86 seabios busybox-static cpio debian-archive-keyring. The guest's root is an initramfs of busybox, the binaries and the
+# libraries they are linked with; all it does is in guest.sh. The mirror is the first Debian one of the host's apt sources.
+#
+# A kernel passes if a recording refused with status 4 and one line at kernel.perf_event_paranoid=3 works at 2, for the whole machine and for a
+# command; if it loses no sample; and if 99 % of the stacks of a program that knows its own are complete. Under arguments that forbid
+# recordings (lockdown), a refusal with status 3 or 4 and one line passes as well.
+set -euo pipefail
+
+readonly HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+readonly SOURCE=$(cd "$HERE/../.." && pwd)
+readonly BIN=${BULKHEAD_BIN:-$SOURCE/build/release/bin}
+readonly PROGRAMS=${BULKHEAD_PROGRAMS:-$SOURCE/build/release/tests/e2e/programs}
+readonly DIR=${KERNELS_DIR:-${TMPDIR:-/tmp}/bulkhead-kernels}
+readonly KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg
+readonly PATIENCE=180 # seconds that a guest may take
+
+fail() {
+	echo "run.sh: $*" >&2
+	exit 1
+}
+
+# The first URI of the host's apt sources whose suite does, or does not, end in -security.
+mirror() {
+	local uri suite
+
+	while read -r uri suite; do
+		case $1:$suite in
+		*-security:*-security | main:*[!y]) echo "$uri" && return ;;
+		esac
+	done < <(apt-get indextargets --format '$(REPO_URI) $(SUITE)' 'Created-By: Packages' 'Origin: Debian')
+	fail "no Debian mirror among the apt sources"
+}
+
+# apt with lists of its own: apt_of SUITE TOOL ARGUMENTS...
+apt_of() {
+	local root=$DIR/apt/$1 tool=$2
+
+	shift 2
+	"$tool" -o Dir::Etc::SourceList="$root/sources.list" -o Dir::Etc::SourceParts=/dev/null -o Dir::State="$root/state" \
+		-o Dir::State::status=/dev/null -o Dir::Cache="$root/cache" -o Acquire::Languages=none -o APT::Sandbox::User= "$@"
+}
+
+update_lists() {
+	local suite=$1 root=$DIR/apt/$1 kind=main
+
+	[[ $suite != *-security ]] || kind=any-security
+	mkdir -p "$root/state/lists/partial" "$root/cache/archives/partial"
+	echo "deb [signed-by=$KEYRING] $(mirror $kind) $suite main" >"$root/sources.list"
+	apt_of "$suite" apt-get -qq update
+}
+
+depends() {
+	apt_of "$1" apt-cache depends "$2" | sed -n "s/^ *Depends: \\($3[0-9].*\\)/\\1/p" | head -1
+}
+
+# Newer packages are split: the kernel itself is in linux-binary-...
+default_package() {
+	local image binary
+
+	image=$(depends "$1" linux-image-amd64 linux-image-)
+	[[ $image ]] || fail "$1 has no linux-image-amd64"
+	binary=$(depends "$1" "$image" linux-binary-)
+	echo "${binary:-$image}"
+}
+
+# The path of the kernel of SUITE PACKAGE.
+get_kernel() {
+	local suite=$1 package=$2 root=$DIR/kernels/$2
+
+	if [[ ! -d $root ]]; then
+		rm -rf "$root.new"
+		mkdir -p "$root.new"
+		(cd "$root.new" && apt_of "$suite" apt-get -qq download "$package") >&2
+		dpkg -x "$root.new/"*.deb "$root.new"
+		rm "$root.new/"*.deb
+		mv "$root.new" "$root"
+	fi
+	find "$root" -name 'vmlinuz*' -print -quit
+}
+
+# All that the binaries are linked with, the dynamic linker among it, under the paths it has here.
+libraries() {
+	ldd "$@" | grep -o '/[^ ]*' | grep -v ':$' | sort -u
+}
+
+make_initramfs() {
+	local root=$DIR/root file
+
+	rm -rf "$root"
+	mkdir -p "$root"/{bin,bulkhead,dev,etc,proc,run,sys,tmp}
+	cp "$(command -v busybox)" "$root/bin/busybox"
+	cp "$BIN"/bulkhead{,-loader,-unwinder-mgr,-opener,-symbolizer,-exporter} "$PROGRAMS/recursion" "$root/bulkhead"
+	for file in $(libraries "$root"/bulkhead/*); do
+		mkdir -p "$root$(dirname "$file")"
+		cp -L "$file" "$root$file"
+	done
+	cp "$HERE/guest.sh" "$root/init"
+	chmod +x "$root/init"
+	(cd "$root" && find . | cpio --quiet -o -H newc -R 0:0) >"$DIR/initramfs"
+}
+
+# SMAP off: with it, qemu 7.2 faults programs that use iretq.
+boot() {
+	timeout "$PATIENCE" qemu-system-x86_64 -accel tcg,thread=multi -cpu max,-smap -smp 2 -m 1024 -nodefaults -no-reboot -nographic -serial stdio \
+		-kernel "$1" -initrd "$DIR/initramfs" -append "console=ttyS0 panic=-1 quiet $arguments $environment" </dev/null | tr -d '\r'
+}
+
+# The folded lines of the known program: how many samples, and how many of them from _start to leaf.
+complete_share() {
+	awk '
+		/^recursion;/ {
+			count = $NF
+			sub(/ [0-9]+$/, "")
+			sub(/(;[^;]*_\[k\])+$/, "")
+			all += count
+			if ($0 ~ /^recursion;_start;[^;]+;[^;]+;main(;descend)+;leaf$/ && gsub(/;descend/, "") == 23)
+				complete += count
+		}
+		END { printf "%d %d\n", complete, all }
+	' "$1"
+}
+
+section() {
+	sed -n "/^=== $2\$/,/^=== /{/^=== /d;p}" "$1"
+}
+
+# What a console says, in a few lines; 0 if the kernel passed.
+judge() {
+	local console=$1 name faults=0 status complete all lines
+
+	sed -n 's/^kernel: /  kernel /p' "$console"
+	for name in paranoid all command; do
+		status=$(section "$console" $name | sed -n 's/^status: //p')
+		lines=$(section "$console" $name | grep -c '^bulkhead' || true)
+		echo "  $name: status ${status:-none}"
+		if [[ $name == paranoid || ($arguments && $status =~ ^[34]$) ]]; then
+			section "$console" $name | sed -n '/^bulkhead/s/^/    /p'
+			[[ $status =~ ^[34]$ && $lines == 1 && ($name != paranoid || $status == 4) ]] || faults=$((faults + 1))
+			continue
+		fi
+		section "$console" $name >"$DIR/section"
+		read -r complete all < <(complete_share "$DIR/section")
+		echo "    complete stacks of the known program: $complete of $all"
+		sed -n '/"taken"\|"exported"\|"lost"\|"incomplete"\|"deferred":\|"duration_ns"\|^verified_insns\|^seconds\|^ready/s/^ */    /p' "$DIR/section"
+		if [[ $status != 0 ]] || ! grep -q '"ring_full": 0, "manager_queue": 0, "bad_record": 0, "exporter_queue": 0' "$DIR/section" ||
+			((all < 100 || complete * 100 < all * 99)); then
+			faults=$((faults + 1))
+		fi
+	done
+	return $((faults > 0))
+}
+
+arguments='' environment=''
+while getopts a:e: option; do
+	case $option in
+	a) arguments+=" $OPTARG" ;;
+	e) environment+=" $OPTARG" ;; # what the kernel does not know goes to init's environment
+	*) exit 2 ;;
+	esac
+done
+shift $((OPTIND - 1))
+(($#)) || fail "usage: run.sh [-a KERNEL_ARGUMENTS] [-e VARIABLE=VALUE] SUITE[:PACKAGE]..."
+mkdir -p "$DIR"/{kernels,consoles}
+make_initramfs
+failed=0
+for wanted; do
+	suite=${wanted%%:*}
+	[[ -f $DIR/apt/$suite/sources.list ]] || update_lists "$suite"
+	package=${wanted#"$suite"}
+	package=${package#:}
+	package=${package:-$(default_package "$suite")}
+	kernel=$(get_kernel "$suite" "$package")
+	console=$DIR/consoles/$package${arguments//[^A-Za-z0-9=]/_}
+	echo "$suite: $package$arguments"
+	boot "$kernel" >"$console" || echo "  the guest did not end by itself"
+	if judge "$console"; then
+		echo "  passed"
+	else
+		echo "  FAILED: see $console"
+		failed=1
+	fi
+done
+exit $failed
