@@ -259,10 +259,12 @@ static __always_inline int walk_apply(struct walk_state *s, WALK_ENV env, const 
 		fp = 0;
 	if (end != WALK_GO_ON)
 		return end;
-	if (rule->bx_kind == BH_FP_CFA)
+	if (rule->bx_kind == BH_FP_CFA) {
 		end = walk_read_stack(s, env, s->sp, cfa + (int64_t)rule->bx * 8, &s->gpr[BH_REG_RBX]);
-	else if (rule->bx_kind != BH_FP_SAME || rule->kind == BH_RULE_FRAME_POINTER)
+		s->bx_known = 1;
+	} else if (rule->bx_kind != BH_FP_SAME || rule->kind == BH_RULE_FRAME_POINTER) {
 		s->bx_known = 0;
+	}
 	if (end != WALK_GO_ON)
 		return end;
 	s->fp = fp;

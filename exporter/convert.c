@@ -2,6 +2,7 @@
 #include "exporter/convert.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -67,6 +68,8 @@ int convert_main(int argc, char **argv)
 	size_t length = 0;
 
 	log_init("bulkhead");
+	/* A reader that has seen enough. */
+	signal(SIGPIPE, SIG_IGN);
 	if (!sink)
 		return STATUS_USAGE;
 	int r = convert_sandbox(argv[3]);

@@ -206,7 +206,8 @@ void sideband_process(struct manager *manager)
 		if (sideband->rings[cpu])
 			sideband_drain(sideband, sideband->rings[cpu]);
 	}
-	qsort(sideband->records, sideband->record_count, sizeof(sideband->records[0]), record_compare);
+	if (sideband->record_count)
+		qsort(sideband->records, sideband->record_count, sizeof(sideband->records[0]), record_compare);
 	for (size_t i = 0; i < sideband->record_count; i++)
 		sideband_dispatch(manager, sideband->batch + sideband->records[i].offset, sideband->records[i].time_ns);
 	processes_publish(manager);

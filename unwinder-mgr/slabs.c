@@ -142,7 +142,8 @@ void slabs_reclaim(struct slabs *slabs, uint64_t now_ns)
 	while (done < slabs->retired_count && now_ns >= slabs->retired[done].at_ns + LIMIT_GRACE_MS * 1000000ull)
 		slabs_free(slabs, &slabs->retired[done++].block);
 	slabs->retired_count -= done;
-	memmove(slabs->retired, slabs->retired + done, slabs->retired_count * sizeof(slabs->retired[0]));
+	if (done)
+		memmove(slabs->retired, slabs->retired + done, slabs->retired_count * sizeof(slabs->retired[0]));
 }
 
 void slabs_release(struct slabs *slabs, const struct slab_block *block)

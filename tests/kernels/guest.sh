@@ -1,6 +1,6 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: Apache-2.0
-# What run.sh starts as init in the guest: records under a program that knows its chain, says all on the console, in sections, and ends the machine.
+# What run.sh starts as init in the guest: records beside a program that knows its chain, says all on the console, in sections, and ends the machine.
 /bin/busybox mount -t devtmpfs none /dev
 exec </dev/null >/dev/console 2>&1
 /bin/busybox --install -s /bin
@@ -10,18 +10,19 @@ mount -t sysfs none /sys
 mount -t securityfs none /sys/kernel/security
 mount -t tmpfs none /run
 mount -t tmpfs none /tmp
-# Until lines of the kernel no longer fall into ours.
+# The kernel's own lines would fall into ours.
 echo 1 >/proc/sys/kernel/printk
 
-seconds() {
-	read -r up _ </proc/uptime
-	echo "$up"
-}
-
-# What the verifier had to do, as the loader's own descriptors tell it (5.16 and later).
+# What the verifier had to do, as the loader's own descriptors tell it (5.16 and later): the sampling program's is the most.
 verified() {
-	for loader in $(pidof bulkhead-loader); do
-		grep -h verified_insns /proc/"$loader"/fdinfo/*
+	tries=0
+	while [ "$tries" -lt 100 ]; do
+		for loader in $(pidof bulkhead-loader); do
+			insns=$(grep -h verified_insns /proc/"$loader"/fdinfo/* 2>/dev/null | sort -n -k 2 | tail -n 1)
+			[ -z "$insns" ] || { echo "$insns" >/tmp/verified; return; }
+		done
+		tries=$((tries + 1))
+		sleep 0.1
 	done
 }
 
@@ -29,17 +30,30 @@ verified() {
 record() {
 	echo "=== $1"
 	shift
-	rm -f /tmp/x.folded /tmp/s.json
-	from=$(seconds)
-	bulkhead record -F 99 -o /tmp/x.folded --stats /tmp/s.json "$@" &
-	(
-		while [ ! -s /proc/"$!"/status ] || ! grep -q '"*' /tmp/x.folded 2>/dev/null; do break; done
-		sleep 2
-		verified
-	) &
-	wait "$!"
-	verifier=$!
-	wait "$verifier"
-	echo "seconds: $from to $(seconds)"
+	rm -f /tmp/x.folded /tmp/s.json /tmp/verified
+	verified &
+	helper=$!
+	read -r from _ </proc/uptime
+	bulkhead record -F 99 -o /tmp/x.folded --stats /tmp/s.json "$@"
+	status=$?
+	read -r to _ </proc/uptime
+	kill "$helper"
+	wait "$helper"
+	echo "status: $status"
+	echo "seconds: from $from to $to of uptime"
+	[ ! -e /tmp/verified ] || cat /tmp/verified
+	[ ! -e /tmp/s.json ] || cat /tmp/s.json
+	[ ! -e /tmp/x.folded ] || cat /tmp/x.folded
 }
+
+echo "=== kernel"
+echo "kernel: $(uname -r) lockdown: $(cat /sys/kernel/security/lockdown)"
+recursion 120 &
+echo 3 >/proc/sys/kernel/perf_event_paranoid
+record paranoid -d 1
+echo 2 >/proc/sys/kernel/perf_event_paranoid
+record all -d 3
+kill %1
+record command -- recursion 3
+echo "=== end"
 poweroff -f

@@ -351,6 +351,32 @@ static int try_loop(const struct scene *scene)
 	return 0;
 }
 
+/* Up to the cap, and no further: an allocation fails, and that is all. */
+static int try_memory_cap(const struct scene *scene)
+{
+	void *last = NULL;
+
+	(void)scene;
+	for (size_t bytes = 16 << 20; bytes >= 512; bytes /= 2) {
+		void **chunk;
+
+		while ((chunk = malloc(bytes))) {
+			chunk[0] = last;
+			last = chunk;
+		}
+		NEED(errno == ENOMEM);
+	}
+	NEED(!calloc(1, 1 << 20) && !realloc(last, 1 << 20));
+	while (last) {
+		void *next = *(void **)last;
+
+		free(last);
+		last = next;
+	}
+	NEED(malloc(1 << 20));
+	return 0;
+}
+
 /* The first line that a process writes, and the second. */
 static int try_log(const struct scene *scene)
 {
@@ -476,8 +502,9 @@ static void try_processes(struct tally *tally, const struct scene *s)
 	struct iovec local = {s->memory, 8}, remote = {s->memory, 8};
 	const struct attempt rows[] = {
 		/*                                   loader, manager, opener, worker, exporter */
-		{"execve",                           EVERYWHERE(KILLED), CALL(SYS_execve, P("/bin/true"), P(argv), P(environment))},
-		{"execveat",                         EVERYWHERE(KILLED), CALL(SYS_execveat, AT_FDCWD, P("/bin/true"), P(argv), P(environment))},
+		/* Of nothing that exists: were it let through, the program itself might be killed, and look the same. */
+		{"execve",                           EVERYWHERE(KILLED), CALL(SYS_execve, P("/nowhere"), P(argv), P(environment))},
+		{"execveat",                         EVERYWHERE(KILLED), CALL(SYS_execveat, AT_FDCWD, P("/nowhere"), P(argv), P(environment))},
 		{"execveat of a descriptor",         EVERYWHERE(KILLED), CALL(SYS_execveat, s->regular, P(""), P(argv), P(environment), AT_EMPTY_PATH)},
 		{"clone (fork)",                     EVERYWHERE(KILLED), CALL(SYS_clone, SIGCHLD)},
 		{"clone3",                           EVERYWHERE(KILLED), CALL(SYS_clone3, P(&clone_args), sizeof(clone_args))},
@@ -746,6 +773,7 @@ static void try_work(struct tally *tally, const struct scene *s)
 		{"loop, messages, exit", {WORKS,   WORKS,   WORKS,   WORKS,   WORKS},   .fn = try_loop},
 		{"log lines",            {WORKS,   WORKS,   WORKS,   WORKS,   WORKS},   .fn = try_log},
 		{"log lines to a file",  {WORKS,   WORKS,   WORKS,   WORKS,   WORKS},   .fn = try_log, .stderr_is_file = true},
+		{"memory up to the cap", {SKIPPED, WORKS,   WORKS,   WORKS,   WORKS},   .fn = try_memory_cap, .not_sanitized = true},
 		{"pread of a file",      {SKIPPED, WORKS,   SKIPPED, WORKS,   SKIPPED}, .fn = try_read_received},
 		{"read of a file",       {KILLED,  WORKS,   WORKS,   KILLED,  WORKS},   .fn = try_read_stream},
 		{"sort",                 {SKIPPED, WORKS,   SKIPPED, WORKS,   WORKS},   .fn = try_sort},
