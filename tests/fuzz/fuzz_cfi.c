@@ -20,6 +20,11 @@ static void check(bool good)
 		abort();
 }
 
+static bool save_has_register(uint8_t kind)
+{
+	return kind == CFI_SAVE_REGISTER || kind == CFI_SAVE_IN_REGISTER;
+}
+
 static void check_rule(const struct cfi_rule *rule)
 {
 	bool register_used = rule->cfa_kind == CFI_CFA_REGISTER || rule->cfa_kind == CFI_CFA_DEREF;
@@ -28,8 +33,8 @@ static void check_rule(const struct cfi_rule *rule)
 	check(rule->cfa_kind <= CFI_CFA_PLT);
 	check(rule->fp_kind <= CFI_SAVE_UNKNOWN && rule->ra_kind <= CFI_SAVE_UNKNOWN);
 	check(rule->cfa_register < (register_used ? 16 : 1));
-	check(rule->fp_register < (rule->fp_kind == CFI_SAVE_REGISTER ? 16 : 1));
-	check(rule->ra_register < (rule->ra_kind == CFI_SAVE_REGISTER ? 16 : 1));
+	check(rule->fp_register < (save_has_register(rule->fp_kind) ? 16 : 1));
+	check(rule->ra_register < (save_has_register(rule->ra_kind) ? 16 : 1));
 	check(rule->cfa_kind != CFI_CFA_UNKNOWN || rule->cfa_offset == 0);
 	check(add_used || rule->cfa_add == 0);
 	check(rule->fp_kind == CFI_SAVE_CFA || rule->fp_kind == CFI_SAVE_REGISTER ||
@@ -37,6 +42,9 @@ static void check_rule(const struct cfi_rule *rule)
 	check(rule->ra_kind == CFI_SAVE_CFA || rule->ra_kind == CFI_SAVE_REGISTER ||
 	      rule->ra_offset == 0);
 	check(rule->signal_frame <= 1 && rule->reserved == 0);
+	check(rule->bx_kind == CFI_SAVE_SAME || rule->bx_kind == CFI_SAVE_CFA ||
+	      rule->bx_kind == CFI_SAVE_UNKNOWN);
+	check(rule->bx_kind == CFI_SAVE_CFA || rule->bx_offset == 0);
 }
 
 static int check_fde(void *context, const struct cfi_fde *fde)

@@ -71,6 +71,7 @@ static struct world *world_new(void)
 	w->mapping[3] = (struct bh_mapping){RAW, RAW + 0x1000, 0, 0, 0};
 	w->copy = (struct walker_stack){STACK, (const uint8_t *)w->stack, sizeof(w->stack)};
 	w->registers.gpr[BH_REG_RSP] = STACK + 64;
+	w->registers.gpr[15] = 1; /* not at a program's entry */
 	return w;
 }
 
@@ -119,7 +120,7 @@ static void expect(struct world *w, unsigned int reason, unsigned int count, con
 }
 
 #define EXPECT(w, reason, ...)                                                                                                \
-	expect(w, reason, sizeof((const uint64_t[]){__VA_ARGS__}) / 8, (const uint64_t[]){__VA_ARGS__})
+	expect(w, reason, (unsigned int)sizeof((const uint64_t[]){__VA_ARGS__}) / 8, (const uint64_t[]){__VA_ARGS__})
 
 #define SP_RULE(bytes) ((struct bh_rule){.kind = BH_RULE_SP, .cfa = (bytes)})
 #define FP_RULE ((struct bh_rule){.kind = BH_RULE_FP, .cfa = 16, .fp_kind = BH_FP_CFA, .fp = -2})
@@ -298,7 +299,17 @@ Test(walker, return_address_in_a_register)
 
 	put_word(w, STACK + 64 + 24, 0);
 	w->registers.gpr[BH_REG_RDI] = in(1);
-	EXPECT_CALLED(w);
+	EXPECT(w, BH_REASON_COMPLETE, frame_of(in(0)), frame_of(in(1) - 1));
+	/* Popped: the frame is empty. */
+	w->memory.rules->table[1].cfa = 0;
+	EXPECT(w, BH_REASON_COMPLETE, frame_of(in(0)), frame_of(in(1) - 1));
+	w->memory.rules->table[1].cfa = -8;
+	EXPECT(w, BH_REASON_BAD_CFA, frame_of(in(0)));
+	/* Endless if nobody counted. */
+	put_rule(w, 0, (struct bh_rule){.kind = BH_RULE_RA_REGISTER, .reg = BH_REG_RBX});
+	w->registers.gpr[BH_REG_RBX] = in(0);
+	cr_assert_eq(walk(w), BH_REASON_TOO_DEEP);
+	world_free(w);
 }
 
 static void put_ucontext(struct world *w, uint64_t at, const uint64_t gpr[16], uint64_t rip)
@@ -386,6 +397,23 @@ Test(walker, frame_pointers)
 	/* Nothing to begin with. */
 	w->registers.gpr[BH_REG_RBP] = 0;
 	EXPECT(w, BH_REASON_NO_RULE, BH_FRAME_RAW | (RAW + 8));
+	world_free(w);
+}
+
+/* A program's first instructions, before anything was put in a register: the outermost frame, and no broken stack. */
+Test(walker, at_the_entry)
+{
+	struct world *w = world_new();
+	static const uint8_t saved[] = {BH_REG_RBX, 12, 13, 14, 15};
+
+	w->registers.rip = RAW + 8;
+	w->registers.gpr[15] = 0;
+	EXPECT(w, BH_REASON_COMPLETE, BH_FRAME_RAW | (RAW + 8));
+	for (unsigned int i = 0; i < sizeof(saved); i++) {
+		memset(&w->registers.gpr, 0, sizeof(w->registers.gpr));
+		w->registers.gpr[saved[i]] = 1;
+		EXPECT(w, BH_REASON_NO_RULE, BH_FRAME_RAW | (RAW + 8));
+	}
 	world_free(w);
 }
 
@@ -509,7 +537,7 @@ Test(walker, end_bad_table)
 	page->slab = BH_SLABS_MAX - 1;
 	EXPECT(w, BH_REASON_BAD_TABLE, frame_of(in(0)));
 	w->mappings.slab = 17;
-	EXPECT(w, BH_REASON_BAD_TABLE, );
+	EXPECT(w, BH_REASON_BAD_TABLE, BH_FRAME_RAW | in(0));
 	world_free(w);
 }
 
