@@ -11,7 +11,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { COMMAND_NOT_EXECUTABLE = 126, COMMAND_NOT_FOUND = 127 };
+enum {
+	COMMAND_NOT_EXECUTABLE = 126,
+	COMMAND_NOT_FOUND = 127
+};
 
 int command_prepare(struct command *command, char **argv)
 {

@@ -5,10 +5,11 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* The command after --: forked early, so that its pid can be filtered for, executed when sampling has begun. */
+/* The command after --: forked early, so that its pid can be filtered for, executed when sampling
+ * has begun. */
 struct command {
-	pid_t pid; /* 0: none, or ended */
-	int gate;  /* closing it without a word lets the child go home */
+	pid_t pid;  /* 0: none, or ended */
+	int gate;   /* closing it without a word lets the child go home */
 	int status; /* as a shell would give it: 128 + signal */
 };
 

@@ -11,14 +11,15 @@ static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } commands[] = {
-	{"record", record_main},
-	{"report", report_main},
+    {"record", record_main},
+    {"report", report_main},
 };
 
 int main(int argc, char **argv)
 {
 	log_init("bulkhead");
-	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))) {
+	if (argc > 1 &&
+	    (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))) {
 		options_usage();
 		return STATUS_DONE;
 	}
@@ -30,7 +31,9 @@ int main(int argc, char **argv)
 		if (!strcmp(argv[1], commands[i].name))
 			return commands[i].run(argc - 1, argv + 1);
 	}
-	fprintf(stderr, argc > 1 ? "bulkhead: unknown command: %s; see bulkhead --help\n" : "bulkhead: no command%s; see bulkhead --help\n",
+	fprintf(stderr,
+		argc > 1 ? "bulkhead: unknown command: %s; see bulkhead --help\n"
+			 : "bulkhead: no command%s; see bulkhead --help\n",
 		argc > 1 ? argv[1] : "");
 	return STATUS_USAGE;
 }

@@ -10,51 +10,67 @@
 
 #include "common/exit_status.h"
 
-enum { FREQUENCY_MAX_HZ = 10000, FREQUENCY_DEFAULT_HZ = 99 };
+enum {
+	FREQUENCY_MAX_HZ = 10000,
+	FREQUENCY_DEFAULT_HZ = 99
+};
 
 static const char *const format_names[] = {"html", "folded", "pprof", "speedscope", "otlp", "tree"};
 
 static const struct {
 	const char *extension, *format;
 } extensions[] = {
-	{".html", "html"},	   {".htm", "html"},	     {".folded", "folded"}, {".collapsed", "folded"}, {".txt", "tree"},
-	{".pb.gz", "pprof"},	   {".pprof", "pprof"},	     {".speedscope.json", "speedscope"},
-	{".speedscope", "speedscope"}, {".otlp", "otlp"},
+    {".html", "html"},
+    {".htm", "html"},
+    {".folded", "folded"},
+    {".collapsed", "folded"},
+    {".txt", "tree"},
+    {".pb.gz", "pprof"},
+    {".pprof", "pprof"},
+    {".speedscope.json", "speedscope"},
+    {".speedscope", "speedscope"},
+    {".otlp", "otlp"},
 };
 
 void options_usage(void)
 {
 	static const char text[] =
-		"usage: bulkhead record [options] -o FILE... [-- COMMAND...]\n"
-		"       bulkhead report RECORDING.otlp -o FILE...\n"
-		"\n"
-		"record: profile the whole machine, or what the filters select, into files\n"
-		"  -o, --output FILE     write FILE (repeatable); - is standard output. The format follows the name:\n"
-		"                        .html .folded .pb.gz .speedscope.json .otlp .txt (tree)\n"
-		"      --format FORMAT   html, folded, pprof, speedscope, otlp or tree, for the outputs that follow\n"
-		"  -F, --freq HZ         samples a second and CPU (99)\n"
-		"  -d, --duration TIME   10, 10s, 500ms, 2m or 1h; without it: until Ctrl-C or the command's end\n"
-		"  -a, --all             every process (the default)\n"
-		"  -p, --pid PID,...     only these processes\n"
-		"  -t, --tid TID         only this thread\n"
-		"  -G, --cgroup PATH     only processes in this cgroup (v2) and below\n"
-		"      --comm NAME       only threads of this name\n"
-		"  -U, --user            user stacks only\n"
-		"  -K, --kernel          kernel stacks only\n"
-		"      --stats FILE      counts, losses and costs as JSON\n"
-		"      --max-loss SHARE  exit with 6 if more is lost: 0.01 or 1%\n"
-		"  -- COMMAND            profile COMMAND and what it starts; its exit status is passed on\n"
-		"\n"
-		"report: convert a recording; -o - without --format prints a tree\n"
-		"\n"
-		"Exit status: 0 done, 1 failed, 2 wrong usage, 3 the kernel lacks something, 4 not permitted, 6 too much lost\n";
+	    "usage: bulkhead record [options] -o FILE... [-- COMMAND...]\n"
+	    "       bulkhead report RECORDING.otlp -o FILE...\n"
+	    "\n"
+	    "record: profile the whole machine, or what the filters select, into files\n"
+	    "  -o, --output FILE     write FILE (repeatable); - is standard output. The format "
+	    "follows the name:\n"
+	    "                        .html .folded .pb.gz .speedscope.json .otlp .txt (tree)\n"
+	    "      --format FORMAT   html, folded, pprof, speedscope, otlp or tree, for the "
+	    "outputs that follow\n"
+	    "  -F, --freq HZ         samples a second and CPU (99)\n"
+	    "  -d, --duration TIME   10, 10s, 500ms, 2m or 1h; without it: until Ctrl-C or the "
+	    "command's end\n"
+	    "  -a, --all             every process (the default)\n"
+	    "  -p, --pid PID,...     only these processes\n"
+	    "  -t, --tid TID         only this thread\n"
+	    "  -G, --cgroup PATH     only processes in this cgroup (v2) and below\n"
+	    "      --comm NAME       only threads of this name\n"
+	    "  -U, --user            user stacks only\n"
+	    "  -K, --kernel          kernel stacks only\n"
+	    "      --stats FILE      counts, losses and costs as JSON\n"
+	    "      --max-loss SHARE  exit with 6 if more is lost: 0.01 or 1%\n"
+	    "  -- COMMAND            profile COMMAND and what it starts; its exit status is passed "
+	    "on\n"
+	    "\n"
+	    "report: convert a recording; -o - without --format prints a tree\n"
+	    "\n"
+	    "Exit status: 0 done, 1 failed, 2 wrong usage, 3 the kernel lacks something, 4 not "
+	    "permitted, 6 too much lost\n";
 
 	fputs(text, stdout);
 }
 
 static int usage_error(const char *what, const char *value)
 {
-	fprintf(stderr, "bulkhead: %s%s%s; see bulkhead --help\n", what, value ? ": " : "", value ? value : "");
+	fprintf(stderr, "bulkhead: %s%s%s; see bulkhead --help\n", what, value ? ": " : "",
+		value ? value : "");
 	return STATUS_USAGE;
 }
 
@@ -130,7 +146,8 @@ static int parse_output(struct record_options *o, const char *path, const char *
 	if (!format)
 		format = options_format_of(path);
 	if (!format)
-		return usage_error("the name of an output does not tell its format (--format does)", path);
+		return usage_error("the name of an output does not tell its format (--format does)",
+				   path);
 	if (o->output_count == LIMIT_OUTPUTS)
 		return usage_error("too many outputs", path);
 	o->outputs[o->output_count++] = (struct output){.path = path, .format = format, .fd = -1};
@@ -152,7 +169,12 @@ static int parse_loss(struct record_options *o, const char *text)
 	return 0;
 }
 
-enum { OPTION_FORMAT = 256, OPTION_COMM, OPTION_STATS, OPTION_MAX_LOSS };
+enum {
+	OPTION_FORMAT = 256,
+	OPTION_COMM,
+	OPTION_STATS,
+	OPTION_MAX_LOSS
+};
 
 static int parse_number_option(int option, const char *text, struct record_options *o)
 {
@@ -171,14 +193,17 @@ static int parse_number_option(int option, const char *text, struct record_optio
 	return 0;
 }
 
-static int parse_option(int option, const char *value, struct record_options *o, const char **format)
+static int parse_option(int option, const char *value, struct record_options *o,
+			const char **format)
 {
 	switch (option) {
 	case 'F':
 	case 't':
 		return parse_number_option(option, value, o);
 	case 'd':
-		return parse_duration(value, &o->duration_ns) ? 0 : usage_error("-d, --duration: not a duration", value);
+		return parse_duration(value, &o->duration_ns)
+			   ? 0
+			   : usage_error("-d, --duration: not a duration", value);
 	case 'p':
 		return parse_pids(o, value);
 	case 'a':
@@ -199,10 +224,13 @@ static int parse_option(int option, const char *value, struct record_options *o,
 		return -1;
 	case OPTION_FORMAT:
 		*format = value;
-		return options_format_known(value) ? 0 : usage_error("--format: unknown format", value);
+		return options_format_known(value) ? 0
+						   : usage_error("--format: unknown format", value);
 	case OPTION_COMM:
 		o->comm = value;
-		return strlen(value) < BH_COMM_BYTES ? 0 : usage_error("--comm: thread names have at most 15 characters", value);
+		return strlen(value) < BH_COMM_BYTES
+			   ? 0
+			   : usage_error("--comm: thread names have at most 15 characters", value);
 	case OPTION_STATS:
 		o->stats_path = value;
 		return 0;
@@ -227,21 +255,30 @@ static int check_options(const struct record_options *o)
 int options_parse_record(int argc, char **argv, struct record_options *o)
 {
 	static const struct option options[] = {
-		{"freq", required_argument, NULL, 'F'},	     {"duration", required_argument, NULL, 'd'},
-		{"pid", required_argument, NULL, 'p'},	     {"tid", required_argument, NULL, 't'},
-		{"all", no_argument, NULL, 'a'},	     {"output", required_argument, NULL, 'o'},
-		{"cgroup", required_argument, NULL, 'G'},    {"user", no_argument, NULL, 'U'},
-		{"kernel", no_argument, NULL, 'K'},	     {"help", no_argument, NULL, 'h'},
-		{"format", required_argument, NULL, OPTION_FORMAT}, {"comm", required_argument, NULL, OPTION_COMM},
-		{"stats", required_argument, NULL, OPTION_STATS},   {"max-loss", required_argument, NULL, OPTION_MAX_LOSS},
-		{NULL, 0, NULL, 0},
+	    {"freq", required_argument, NULL, 'F'},
+	    {"duration", required_argument, NULL, 'd'},
+	    {"pid", required_argument, NULL, 'p'},
+	    {"tid", required_argument, NULL, 't'},
+	    {"all", no_argument, NULL, 'a'},
+	    {"output", required_argument, NULL, 'o'},
+	    {"cgroup", required_argument, NULL, 'G'},
+	    {"user", no_argument, NULL, 'U'},
+	    {"kernel", no_argument, NULL, 'K'},
+	    {"help", no_argument, NULL, 'h'},
+	    {"format", required_argument, NULL, OPTION_FORMAT},
+	    {"comm", required_argument, NULL, OPTION_COMM},
+	    {"stats", required_argument, NULL, OPTION_STATS},
+	    {"max-loss", required_argument, NULL, OPTION_MAX_LOSS},
+	    {NULL, 0, NULL, 0},
 	};
 	const char *format = NULL;
 	int option, r = 0;
 
-	*o = (struct record_options){.frequency_hz = FREQUENCY_DEFAULT_HZ, .stats_fd = -1, .max_loss = -1};
+	*o = (struct record_options){
+	    .frequency_hz = FREQUENCY_DEFAULT_HZ, .stats_fd = -1, .max_loss = -1};
 	opterr = 0;
-	while (!r && (option = getopt_long(argc, argv, "+:F:d:p:t:ao:G:UKh", options, NULL)) != -1) {
+	while (!r &&
+	       (option = getopt_long(argc, argv, "+:F:d:p:t:ao:G:UKh", options, NULL)) != -1) {
 		if (option == '?')
 			return usage_error("unknown option", argv[optind - 1]);
 		if (option == ':')
@@ -252,7 +289,8 @@ int options_parse_record(int argc, char **argv, struct record_options *o)
 		return r;
 	if (optind < argc) {
 		if (strcmp(argv[optind - 1], "--"))
-			return usage_error("not an option (a command comes after --)", argv[optind]);
+			return usage_error("not an option (a command comes after --)",
+					   argv[optind]);
 		o->command = argv + optind;
 	}
 	return check_options(o);

@@ -32,13 +32,14 @@ struct record_options {
 	const char *stats_path;
 	int stats_fd;
 	double max_loss; /* share of the samples; negative: any */
-	char **command;  /* NULL: none */
+	char **command;	 /* NULL: none */
 };
 
 /* 0; an exit status after a message otherwise, and -1 for --help. */
 int options_parse_record(int argc, char **argv, struct record_options *options);
 
-/* "otlp" for x.otlp, "html", "folded", "pprof", "speedscope"; NULL if the name says nothing. "-": NULL. */
+/* "otlp" for x.otlp, "html", "folded", "pprof", "speedscope"; NULL if the name says nothing. "-":
+ * NULL. */
 const char *options_format_of(const char *path);
 
 /* Whether there is such a format (also "tree"). */

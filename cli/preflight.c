@@ -30,20 +30,21 @@ static int check_capabilities(void)
 		cap_value_t value;
 		const char *what;
 	} needed[] = {
-		{CAP_BPF, "CAP_BPF is missing"},
-		{CAP_PERFMON, "CAP_PERFMON is missing"},
-		{CAP_SYSLOG, "CAP_SYSLOG is missing"},
-		{CAP_SYS_PTRACE, "CAP_SYS_PTRACE is missing"},
-		{CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH is missing"},
-		{CAP_CHECKPOINT_RESTORE, "CAP_CHECKPOINT_RESTORE is missing"},
-		{CAP_SETUID, "CAP_SETUID is missing"},
-		{CAP_SETGID, "CAP_SETGID is missing"},
-		{CAP_SETPCAP, "CAP_SETPCAP is missing"},
-		{CAP_CHOWN, "CAP_CHOWN is missing"},
+	    {CAP_BPF, "CAP_BPF is missing"},
+	    {CAP_PERFMON, "CAP_PERFMON is missing"},
+	    {CAP_SYSLOG, "CAP_SYSLOG is missing"},
+	    {CAP_SYS_PTRACE, "CAP_SYS_PTRACE is missing"},
+	    {CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH is missing"},
+	    {CAP_CHECKPOINT_RESTORE, "CAP_CHECKPOINT_RESTORE is missing"},
+	    {CAP_SETUID, "CAP_SETUID is missing"},
+	    {CAP_SETGID, "CAP_SETGID is missing"},
+	    {CAP_SETPCAP, "CAP_SETPCAP is missing"},
+	    {CAP_CHOWN, "CAP_CHOWN is missing"},
 	};
 
 	if (geteuid() != 0)
-		return refuse(STATUS_NOT_PERMITTED, "a recording is started by root", "run it with sudo");
+		return refuse(STATUS_NOT_PERMITTED, "a recording is started by root",
+			      "run it with sudo");
 	cap_t caps = cap_get_proc();
 	int status = STATUS_DONE;
 	for (size_t i = 0; caps && !status && i < sizeof(needed) / sizeof(needed[0]); i++) {
@@ -51,19 +52,24 @@ static int check_capabilities(void)
 
 		cap_get_flag(caps, needed[i].value, CAP_EFFECTIVE, &has);
 		if (has != CAP_SET)
-			status = refuse(STATUS_NOT_PERMITTED, needed[i].what, "give it to the container or service that runs bulkhead");
+			status = refuse(STATUS_NOT_PERMITTED, needed[i].what,
+					"give it to the container or service that runs bulkhead");
 	}
 	if (caps)
 		cap_free(caps);
 	return status;
 }
 
-/* In a child: with CAP_PERFMON alone, as the loader will have it, may a CPU be sampled? 0 or errno. */
+/* In a child: with CAP_PERFMON alone, as the loader will have it, may a CPU be sampled? 0 or errno.
+ */
 static int try_perf_event(void)
 {
 	const cap_value_t perfmon = CAP_PERFMON;
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr), .config = PERF_COUNT_SW_CPU_CLOCK, .sample_period = 1000000000, .disabled = 1};
+	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
+				       .size = sizeof(attr),
+				       .config = PERF_COUNT_SW_CPU_CLOCK,
+				       .sample_period = 1000000000,
+				       .disabled = 1};
 	cap_t caps = cap_init();
 
 	cap_set_flag(caps, CAP_PERMITTED, 1, &perfmon, CAP_SET);
@@ -86,10 +92,12 @@ static int check_perf_events(void)
 	case EACCES:
 	case EPERM:
 		return refuse(STATUS_NOT_PERMITTED, "perf events are refused to CAP_PERFMON",
-			      "kernel.perf_event_paranoid is above 2, or an LSM forbids it: sysctl kernel.perf_event_paranoid=2");
+			      "kernel.perf_event_paranoid is above 2, or an LSM forbids it: sysctl "
+			      "kernel.perf_event_paranoid=2");
 	case ENOSYS:
 	case ENOENT:
-		return refuse(STATUS_KERNEL, "the kernel has no perf events", "it has to be built with CONFIG_PERF_EVENTS");
+		return refuse(STATUS_KERNEL, "the kernel has no perf events",
+			      "it has to be built with CONFIG_PERF_EVENTS");
 	default:
 		return STATUS_DONE;
 	}
@@ -103,7 +111,8 @@ static int check_kernel(void)
 	return check_perf_events();
 }
 
-/* Where cgroup v2 is mounted: the fifth field of the line with that type in /proc/self/mountinfo (proc(5)). */
+/* Where cgroup v2 is mounted: the fifth field of the line with that type in /proc/self/mountinfo
+ * (proc(5)). */
 static int find_cgroup_mount(char *mount, size_t size)
 {
 	_cleanup_fclose_ FILE *f = fopen("/proc/self/mountinfo", "re");
@@ -130,10 +139,13 @@ static int find_cgroup(const char *path, uint64_t *id, uint32_t *level)
 	struct stat st;
 
 	if (find_cgroup_mount(mount, sizeof(mount)) < 0)
-		return refuse(STATUS_KERNEL, "no cgroup v2 hierarchy is mounted", "mount one, or filter by -p or --comm");
+		return refuse(STATUS_KERNEL, "no cgroup v2 hierarchy is mounted",
+			      "mount one, or filter by -p or --comm");
 	const bool below = !strncmp(path, mount, strlen(mount));
-	snprintf(full, sizeof(full), "%s%s%s", below ? "" : mount, below || path[0] == '/' ? "" : "/", path);
-	if (!realpath(full, real) || stat(real, &st) < 0 || !S_ISDIR(st.st_mode) || strncmp(real, mount, strlen(mount)) != 0) {
+	snprintf(full, sizeof(full), "%s%s%s", below ? "" : mount,
+		 below || path[0] == '/' ? "" : "/", path);
+	if (!realpath(full, real) || stat(real, &st) < 0 || !S_ISDIR(st.st_mode) ||
+	    strncmp(real, mount, strlen(mount)) != 0) {
 		fprintf(stderr, "bulkhead: no such cgroup: %s; see systemd-cgls\n", full);
 		return STATUS_FAILED;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A recording from the CLI's side: check, open outputs, start the roles, start and stop the sampling, tell how it went. From the roles it takes
- * fixed-size status records and nothing else.
+ * A recording from the CLI's side: check, open outputs, start the roles, start and stop the
+ * sampling, tell how it went. From the roles it takes fixed-size status records and nothing else.
  */
 #include "cli/record.h"
 
@@ -32,7 +32,13 @@ enum {
 	RECORD_DRAIN_MS = 60000,
 };
 
-enum record_phase { PHASE_STARTING, PHASE_SAMPLING, PHASE_STOPPING, PHASE_DRAINING, PHASE_DONE };
+enum record_phase {
+	PHASE_STARTING,
+	PHASE_SAMPLING,
+	PHASE_STOPPING,
+	PHASE_DRAINING,
+	PHASE_DONE
+};
 
 struct recording {
 	struct record_options options;
@@ -80,14 +86,16 @@ static int open_outputs(struct record_options *o)
 
 		output->fd = open_output(output->path, &output->created);
 		if (output->fd < 0) {
-			fprintf(stderr, "bulkhead: cannot write %s: %s\n", output->path, strerror(errno));
+			fprintf(stderr, "bulkhead: cannot write %s: %s\n", output->path,
+				strerror(errno));
 			return STATUS_FAILED;
 		}
 	}
 	if (o->stats_path) {
 		o->stats_fd = open_output(o->stats_path, &created);
 		if (o->stats_fd < 0) {
-			fprintf(stderr, "bulkhead: cannot write %s: %s\n", o->stats_path, strerror(errno));
+			fprintf(stderr, "bulkhead: cannot write %s: %s\n", o->stats_path,
+				strerror(errno));
 			return STATUS_FAILED;
 		}
 	}
@@ -117,13 +125,13 @@ static int configure_loader(struct recording *r)
 {
 	const struct record_options *o = &r->options;
 	struct msg_configure_loader config = {
-		.frequency_hz = o->frequency_hz,
-		.tid = o->tid,
-		.want_kernel = !o->user_only,
-		.want_user = !o->kernel_only,
-		.target_count = o->pid_count,
-		.cgroup_id = o->cgroup_id,
-		.cgroup_level = o->cgroup_level,
+	    .frequency_hz = o->frequency_hz,
+	    .tid = o->tid,
+	    .want_kernel = !o->user_only,
+	    .want_user = !o->kernel_only,
+	    .target_count = o->pid_count,
+	    .cgroup_id = o->cgroup_id,
+	    .cgroup_level = o->cgroup_level,
 	};
 
 	memcpy(config.targets, o->pids, sizeof(config.targets));
@@ -134,22 +142,27 @@ static int configure_loader(struct recording *r)
 		config.targets[0] = (uint32_t)r->command.pid;
 		config.follow_forks = 1;
 	}
-	return peer_send(&r->roles.peers[ROLE_LOADER], MESSAGE_CONFIGURE_LOADER, &config, sizeof(config), NULL, 0) < 0 ? STATUS_FAILED : STATUS_DONE;
+	return peer_send(&r->roles.peers[ROLE_LOADER], MESSAGE_CONFIGURE_LOADER, &config,
+			 sizeof(config), NULL, 0) < 0
+		   ? STATUS_FAILED
+		   : STATUS_DONE;
 }
 
 static int configure_exporter(struct recording *r)
 {
 	const struct record_options *o = &r->options;
-	struct msg_configure_exporter config = {.period_ns = 1000000000u / o->frequency_hz, .output_count = o->output_count};
+	struct msg_configure_exporter config = {.period_ns = 1000000000u / o->frequency_hz,
+						.output_count = o->output_count};
 	int fds[LIMIT_OUTPUTS];
 
 	for (unsigned int i = 0; i < o->output_count; i++) {
 		fds[i] = o->outputs[i].fd;
 		snprintf(config.formats[i], sizeof(config.formats[i]), "%s", o->outputs[i].format);
 	}
-	return peer_send(&r->roles.peers[ROLE_EXPORTER], MESSAGE_CONFIGURE_EXPORTER, &config, sizeof(config), fds, o->output_count) < 0 ?
-		       STATUS_FAILED :
-		       STATUS_DONE;
+	return peer_send(&r->roles.peers[ROLE_EXPORTER], MESSAGE_CONFIGURE_EXPORTER, &config,
+			 sizeof(config), fds, o->output_count) < 0
+		   ? STATUS_FAILED
+		   : STATUS_DONE;
 }
 
 static void record_send(struct recording *r, enum role role, enum message_type type)
@@ -209,8 +222,10 @@ static void record_on_message(struct recording *r, enum role from, const struct 
 	if (message->type == MESSAGE_STATUS) {
 		memcpy(&status, message->payload, sizeof(status));
 		record_on_status(r, from, &status);
-	} else if (message->type == MESSAGE_HOT_FUNCTION && r->figures.hot_count < HOT_FUNCTIONS_MAX) {
-		memcpy(&r->figures.hot[r->figures.hot_count++], message->payload, sizeof(r->figures.hot[0]));
+	} else if (message->type == MESSAGE_HOT_FUNCTION &&
+		   r->figures.hot_count < HOT_FUNCTIONS_MAX) {
+		memcpy(&r->figures.hot[r->figures.hot_count++], message->payload,
+		       sizeof(r->figures.hot[0]));
 	}
 }
 
@@ -225,9 +240,11 @@ static void record_reap(struct recording *r)
 	const int status = roles_why(&r->roles, &why);
 	const struct role_child *child = why < ROLE_COUNT ? &r->roles.children[why] : NULL;
 	if (child && WIFSIGNALED(child->wait_status))
-		log_error("a role was killed: role=%s signal=%d", role_names[why].process, WTERMSIG(child->wait_status));
+		log_error("a role was killed: role=%s signal=%d", role_names[why].process,
+			  WTERMSIG(child->wait_status));
 	else if (phase != PHASE_STARTING)
-		log_error("a role ended early: role=%s", why < ROLE_COUNT ? role_names[why].process : "unknown");
+		log_error("a role ended early: role=%s",
+			  why < ROLE_COUNT ? role_names[why].process : "unknown");
 	record_fail(r, status);
 }
 
@@ -252,7 +269,8 @@ static void record_on_peer(void *context, uint32_t events)
 		/* The child's own end tells more; it follows at once. */
 		peer_close(peer);
 		if (got == -EPROTO) {
-			log_error("a role broke the protocol: role=%s", role_names[watch->role].process);
+			log_error("a role broke the protocol: role=%s",
+				  role_names[watch->role].process);
 			record_fail(r, STATUS_FAILED);
 		}
 	}
@@ -285,7 +303,8 @@ static void record_check_time(struct recording *r, uint64_t now)
 		log_error("the roles did not become ready");
 		record_fail(r, STATUS_FAILED);
 	}
-	if ((r->phase == PHASE_STOPPING || r->phase == PHASE_DRAINING) && in_phase_ms > RECORD_DRAIN_MS) {
+	if ((r->phase == PHASE_STOPPING || r->phase == PHASE_DRAINING) &&
+	    in_phase_ms > RECORD_DRAIN_MS) {
 		log_error("the roles did not finish");
 		record_fail(r, STATUS_FAILED);
 	}
@@ -304,7 +323,8 @@ static void record_on_tick(void *context, uint32_t events)
 	(void)events;
 	record_reap(r);
 	record_check_time(r, now);
-	if (r->terminal && r->phase >= PHASE_SAMPLING && now - r->progress_ns > RECORD_PROGRESS_MS * 1000000ull) {
+	if (r->terminal && r->phase >= PHASE_SAMPLING &&
+	    now - r->progress_ns > RECORD_PROGRESS_MS * 1000000ull) {
 		summary_progress(&r->figures);
 		r->progress_ns = now;
 	}
@@ -365,14 +385,17 @@ static int record_check_result(struct recording *r)
 	struct msg_losses losses;
 
 	if (exporter->output_failed) {
-		const unsigned int i = exporter->failed_index < r->options.output_count ? exporter->failed_index : 0;
+		const unsigned int i =
+		    exporter->failed_index < r->options.output_count ? exporter->failed_index : 0;
 
-		fprintf(stderr, "bulkhead: cannot write %s: %s\n", r->options.outputs[i].path, strerror((int)exporter->output_failed));
+		fprintf(stderr, "bulkhead: cannot write %s: %s\n", r->options.outputs[i].path,
+			strerror((int)exporter->output_failed));
 		return STATUS_FAILED;
 	}
 	summary_losses(&r->figures, &losses);
 	if (r->options.max_loss >= 0 &&
-	    (double)summary_total(&losses) > r->options.max_loss * (double)r->figures.status[ROLE_LOADER].taken)
+	    (double)summary_total(&losses) >
+		r->options.max_loss * (double)r->figures.status[ROLE_LOADER].taken)
 		return STATUS_LOSS;
 	return r->options.command ? r->command.status : STATUS_DONE;
 }
@@ -386,7 +409,8 @@ static int record_report(struct recording *r)
 		int e = summary_write_stats(r->options.stats_fd, &r->figures, &r->roles);
 
 		if (e < 0) {
-			fprintf(stderr, "bulkhead: cannot write %s: %s\n", r->options.stats_path, strerror(-e));
+			fprintf(stderr, "bulkhead: cannot write %s: %s\n", r->options.stats_path,
+				strerror(-e));
 			return STATUS_FAILED;
 		}
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `bulkhead report`: a recording converted by the exporter, in its sandbox, since the recording may have come from anyone. This process opens files and
- * starts it.
+ * `bulkhead report`: a recording converted by the exporter, in its sandbox, since the recording may
+ * have come from anyone. This process opens files and starts it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +34,8 @@ static int report_add_output(struct report_options *o, const char *path, const c
 	if (!format)
 		format = strcmp(path, "-") ? options_format_of(path) : "tree";
 	if (!format)
-		return report_usage("the name of an output does not tell its format (--format does)");
+		return report_usage(
+		    "the name of an output does not tell its format (--format does)");
 	if (o->output_count == LIMIT_OUTPUTS)
 		return report_usage("too many outputs");
 	o->outputs[o->output_count++] = (struct output){.path = path, .format = format, .fd = -1};
@@ -44,10 +45,10 @@ static int report_add_output(struct report_options *o, const char *path, const c
 static int report_parse(int argc, char **argv, struct report_options *o)
 {
 	static const struct option options[] = {
-		{"output", required_argument, NULL, 'o'},
-		{"format", required_argument, NULL, 'f'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
+	    {"output", required_argument, NULL, 'o'},
+	    {"format", required_argument, NULL, 'f'},
+	    {"help", no_argument, NULL, 'h'},
+	    {NULL, 0, NULL, 0},
 	};
 	const char *format = NULL;
 	int c, status = STATUS_DONE;
@@ -69,7 +70,8 @@ static int report_parse(int argc, char **argv, struct report_options *o)
 	if (status)
 		return status;
 	if (argc - optind != 1)
-		return report_usage("one recording is converted: bulkhead report RECORDING.otlp -o FILE");
+		return report_usage(
+		    "one recording is converted: bulkhead report RECORDING.otlp -o FILE");
 	o->input = argv[optind];
 	if (!o->output_count)
 		return report_usage("no output: -o FILE, or -o - for a tree");
@@ -81,7 +83,9 @@ static void __attribute__((noreturn)) report_exec(int in, int out, const char *f
 	char program[PATH_MAX], uid[16];
 
 	snprintf(uid, sizeof(uid), "%u",
-		 (unsigned int)(geteuid() ? geteuid() : roles_pick_uid(role_names[ROLE_EXPORTER].user, ROLE_EXPORTER)));
+		 (unsigned int)(geteuid() ? geteuid()
+					  : roles_pick_uid(role_names[ROLE_EXPORTER].user,
+							   ROLE_EXPORTER)));
 	roles_program_path("bulkhead-exporter", program, sizeof(program));
 	dup2(in, STDIN_FILENO);
 	dup2(out, STDOUT_FILENO);
@@ -98,8 +102,9 @@ static int report_convert(const struct report_options *o, const struct output *o
 		fprintf(stderr, "bulkhead: cannot read %s: %s\n", o->input, strerror(errno));
 		return STATUS_FAILED;
 	}
-	int out = strcmp(output->path, "-") ? open(output->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644) :
-					      fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	int out = strcmp(output->path, "-")
+		      ? open(output->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)
+		      : fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
 	if (out < 0) {
 		fprintf(stderr, "bulkhead: cannot write %s: %s\n", output->path, strerror(errno));
 		close(in);
@@ -113,7 +118,8 @@ static int report_convert(const struct report_options *o, const struct output *o
 	if (pid < 0 || waitpid(pid, &wait_status, 0) < 0)
 		return STATUS_FAILED;
 	if (WIFSIGNALED(wait_status))
-		fprintf(stderr, "bulkhead: the converter was killed: signal=%d\n", WTERMSIG(wait_status));
+		fprintf(stderr, "bulkhead: the converter was killed: signal=%d\n",
+			WTERMSIG(wait_status));
 	return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : STATUS_FAILED;
 }
 

@@ -21,15 +21,17 @@
 #include "common/log.h"
 
 enum {
-	DYNAMIC_UID_FIRST = 61184, /* systemd's DynamicUser range, 61184 - 65519: no distribution gives these to anyone for good */
+	DYNAMIC_UID_FIRST = 61184, /* systemd's DynamicUser range, 61184 - 65519: no distribution
+				      gives these to anyone for good */
 	DYNAMIC_UID_LAST = 65519,
 	STOP_POLLS = 100,
 	STOP_POLL_NS = 10000000,
 };
 
 static const char *const programs[ROLE_COUNT] = {
-	[ROLE_LOADER] = "bulkhead-loader",	 [ROLE_MANAGER] = "bulkhead-unwinder-mgr", [ROLE_OPENER] = "bulkhead-opener",
-	[ROLE_WORKER] = "bulkhead-symbolizer",	 [ROLE_EXPORTER] = "bulkhead-exporter",
+    [ROLE_LOADER] = "bulkhead-loader",	   [ROLE_MANAGER] = "bulkhead-unwinder-mgr",
+    [ROLE_OPENER] = "bulkhead-opener",	   [ROLE_WORKER] = "bulkhead-symbolizer",
+    [ROLE_EXPORTER] = "bulkhead-exporter",
 };
 
 uid_t roles_pick_uid(const char *user, unsigned int index)
@@ -39,7 +41,8 @@ uid_t roles_pick_uid(const char *user, unsigned int index)
 	if (known && known->pw_uid)
 		return known->pw_uid;
 	/* Spread by pid, so that two recordings at once do not share uids. */
-	uid_t uid = DYNAMIC_UID_FIRST + (uid_t)((unsigned int)getpid() * 8 + index) % (DYNAMIC_UID_LAST - DYNAMIC_UID_FIRST - 8);
+	uid_t uid = DYNAMIC_UID_FIRST + (uid_t)((unsigned int)getpid() * 8 + index) %
+					    (DYNAMIC_UID_LAST - DYNAMIC_UID_FIRST - 8);
 	while (getpwuid(uid) && uid < DYNAMIC_UID_LAST)
 		uid++;
 	return uid;
@@ -68,7 +71,8 @@ static void run_dir_remove(const char *run_dir)
 	rmdir(run_dir);
 }
 
-/* A child that waits until nobody holds the other end of its pipe: also if we are killed on the way, no file stays behind. */
+/* A child that waits until nobody holds the other end of its pipe: also if we are killed on the
+ * way, no file stays behind. */
 static int roles_start_guard(struct roles *roles)
 {
 	int ends[2];
@@ -94,7 +98,8 @@ static int roles_make_run_dir(struct roles *roles)
 {
 	char path[128];
 
-	snprintf(roles->run_dir, sizeof(roles->run_dir), "/run/bulkhead-%d-%llx", getpid(), (unsigned long long)clock_monotonic_ns());
+	snprintf(roles->run_dir, sizeof(roles->run_dir), "/run/bulkhead-%d-%llx", getpid(),
+		 (unsigned long long)clock_monotonic_ns());
 	/* The guard first: it may find nothing to remove. */
 	int r = roles_start_guard(roles);
 	if (r < 0)
@@ -104,7 +109,8 @@ static int roles_make_run_dir(struct roles *roles)
 		return -errno;
 	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++) {
 		snprintf(path, sizeof(path), "%s/%s", roles->run_dir, role_names[role].directory);
-		if (mkdir(path, 0711) < 0 || chown(path, roles->uids.uid[role], (gid_t)roles->uids.uid[role]) < 0)
+		if (mkdir(path, 0711) < 0 ||
+		    chown(path, roles->uids.uid[role], (gid_t)roles->uids.uid[role]) < 0)
 			return -errno;
 	}
 	return 0;
@@ -150,9 +156,15 @@ static int roles_spawn(struct roles *roles, enum role role)
 	size_t used = 0;
 
 	for (int i = 0; i < ROLE_COUNT; i++)
-		used += (size_t)snprintf(uids + used, sizeof(uids) - used, "%s%u", i ? "," : "", (unsigned int)roles->uids.uid[i]);
+		used += (size_t)snprintf(uids + used, sizeof(uids) - used, "%s%u", i ? "," : "",
+					 (unsigned int)roles->uids.uid[i]);
 	roles_program_path(programs[role], program, sizeof(program));
-	char *argv[] = {(char *)(uintptr_t)programs[role], (char *)(uintptr_t)"--run-dir", roles->run_dir, (char *)(uintptr_t)"--uids", uids, NULL};
+	char *argv[] = {(char *)(uintptr_t)programs[role],
+			(char *)(uintptr_t) "--run-dir",
+			roles->run_dir,
+			(char *)(uintptr_t) "--uids",
+			uids,
+			NULL};
 	pid_t pid = fork();
 	if (pid == 0)
 		roles_exec(program, argv);
@@ -167,7 +179,8 @@ enum role roles_reap(struct roles *roles)
 	for (int role = 0; role < ROLE_COUNT; role++) {
 		struct role_child *child = &roles->children[role];
 
-		if (child->pid && wait4(child->pid, &child->wait_status, WNOHANG, &child->usage) == child->pid) {
+		if (child->pid &&
+		    wait4(child->pid, &child->wait_status, WNOHANG, &child->usage) == child->pid) {
 			child->pid = 0;
 			return (enum role)role;
 		}
@@ -187,8 +200,8 @@ static bool roles_any_left(struct roles *roles)
 }
 
 /*
- * One role's end ends all, within moments; which of them had a reason of its own shows in how each ended: killed, or with a status that says more than
- * "failed".
+ * One role's end ends all, within moments; which of them had a reason of its own shows in how each
+ * ended: killed, or with a status that says more than "failed".
  */
 int roles_why(struct roles *roles, enum role *why)
 {
@@ -218,7 +231,8 @@ int roles_why(struct roles *roles, enum role *why)
 static int roles_connect(struct roles *roles, enum role role)
 {
 	for (int waited_ms = 0; waited_ms < LIMIT_CONNECT_MS; waited_ms += 50) {
-		int r = peer_connect(&roles->peers[role], roles->run_dir, ROLE_CLI, role, &roles->uids, 50);
+		int r = peer_connect(&roles->peers[role], roles->run_dir, ROLE_CLI, role,
+				     &roles->uids, 50);
 
 		if (r == 0)
 			return STATUS_DONE;
@@ -226,7 +240,8 @@ static int roles_connect(struct roles *roles, enum role role)
 		if (roles_reap(roles) != ROLE_COUNT)
 			return roles_why(roles, &why);
 		if (r != -ETIMEDOUT) {
-			log_error("cannot reach a role: role=%s error=%s", role_names[role].process, strerror(-r));
+			log_error("cannot reach a role: role=%s error=%s", role_names[role].process,
+				  strerror(-r));
 			return STATUS_FAILED;
 		}
 	}
@@ -239,7 +254,9 @@ int roles_start(struct roles *roles)
 	*roles = (struct roles){0};
 	for (int role = 0; role < ROLE_COUNT; role++) {
 		roles->peers[role].fd = -1;
-		roles->uids.uid[role] = role == ROLE_CLI ? geteuid() : roles_pick_uid(role_names[role].user, (unsigned int)role);
+		roles->uids.uid[role] =
+		    role == ROLE_CLI ? geteuid()
+				     : roles_pick_uid(role_names[role].user, (unsigned int)role);
 	}
 	int r = roles_make_run_dir(roles);
 	for (int role = ROLE_CLI + 1; role < ROLE_COUNT && !r; role++)

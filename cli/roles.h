@@ -9,7 +9,7 @@
 #include "ipc/peer.h"
 
 struct role_child {
-	pid_t pid; /* 0: not running */
+	pid_t pid;     /* 0: not running */
 	pid_t started; /* the same, kept after its end */
 	int wait_status;
 	struct rusage usage;
@@ -25,7 +25,8 @@ struct roles {
 	struct peer peers[ROLE_COUNT];
 };
 
-/* Start all roles and connect to each. 0, or an exit status: that of the role that failed, which has said why. */
+/* Start all roles and connect to each. 0, or an exit status: that of the role that failed, which
+ * has said why. */
 int roles_start(struct roles *roles);
 
 /* The sockets are connected: names are not needed any more, and nothing can be left behind. */
@@ -37,13 +38,15 @@ void roles_measure(struct roles *roles);
 /* Collect children that ended. The role that did, or ROLE_COUNT. */
 enum role roles_reap(struct roles *roles);
 
-/* After a role ended: hang up, let the others follow, and find out which one began and with what exit status. ROLE_COUNT if none had a reason. */
+/* After a role ended: hang up, let the others follow, and find out which one began and with what
+ * exit status. ROLE_COUNT if none had a reason. */
 int roles_why(struct roles *roles, enum role *why);
 
 /* Hang up; whoever has not gone within a second is killed. */
 void roles_stop(struct roles *roles);
 
-/* A uid for a process that must be nobody: the user's if it exists, else one that nobody has, out of systemd's dynamic range. */
+/* A uid for a process that must be nobody: the user's if it exists, else one that nobody has, out
+ * of systemd's dynamic range. */
 uid_t roles_pick_uid(const char *user, unsigned int index);
 
 /* The program beside this one. */

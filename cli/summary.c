@@ -12,13 +12,13 @@
 
 static const char *const loss_names[LOSS_COUNT] = {
 #define LOSS_NAME(name, text) text,
-	LOSS_REASONS(LOSS_NAME)
+    LOSS_REASONS(LOSS_NAME)
 #undef LOSS_NAME
 };
 
 static const char *const reason_names[BH_REASON_COUNT] = {
 #define REASON_NAME(name, text) text,
-	BH_REASONS(REASON_NAME)
+    BH_REASONS(REASON_NAME)
 #undef REASON_NAME
 };
 
@@ -52,9 +52,11 @@ void summary_progress(const struct recording_figures *f)
 	const struct msg_status *exporter = &f->status[ROLE_EXPORTER];
 	struct msg_losses losses = exporter->losses;
 
-	fprintf(stderr, "\r\033[K%.1f s  %" PRIu64 " samples  %" PRIu64 " lost  %" PRIu64 " processes  %.0f %% of frames named",
-		(double)f->duration_ns / 1e9, f->status[ROLE_LOADER].taken, summary_total(&losses), exporter->processes,
-		percent(exporter->frames_named, exporter->frames));
+	fprintf(stderr,
+		"\r\033[K%.1f s  %" PRIu64 " samples  %" PRIu64 " lost  %" PRIu64
+		" processes  %.0f %% of frames named",
+		(double)f->duration_ns / 1e9, f->status[ROLE_LOADER].taken, summary_total(&losses),
+		exporter->processes, percent(exporter->frames_named, exporter->frames));
 }
 
 void summary_progress_end(void)
@@ -74,16 +76,18 @@ static void print_hot(const struct recording_figures *f)
 		char text[sizeof(f->hot[i].name) + 1] = "";
 
 		memcpy(text, f->hot[i].name, sizeof(f->hot[i].name));
-		fprintf(stderr, "%5.1f %%  %5.1f %%  %s\n", percent(f->hot[i].self, samples), percent(f->hot[i].total, samples),
-			log_escape(text, name, sizeof(name)));
+		fprintf(stderr, "%5.1f %%  %5.1f %%  %s\n", percent(f->hot[i].self, samples),
+			percent(f->hot[i].total, samples), log_escape(text, name, sizeof(name)));
 	}
 }
 
-static void print_reasons(const char *what, const char *const *names, const uint64_t *counts, int first, int count, uint64_t whole)
+static void print_reasons(const char *what, const char *const *names, const uint64_t *counts,
+			  int first, int count, uint64_t whole)
 {
 	for (int i = first; i < count; i++) {
 		if (counts[i])
-			fprintf(stderr, "%s %s: %" PRIu64 " (%.2f %%)\n", what, names[i], counts[i], percent(counts[i], whole));
+			fprintf(stderr, "%s %s: %" PRIu64 " (%.2f %%)\n", what, names[i], counts[i],
+				percent(counts[i], whole));
 	}
 }
 
@@ -95,20 +99,23 @@ void summary_print(const struct record_options *options, const struct recording_
 
 	summary_losses(f, &losses);
 	fprintf(stderr,
-		"recorded %.1f s at %u Hz: %" PRIu64 " samples, %" PRIu64 " lost, %" PRIu64 " processes, %" PRIu64
-		" distinct stacks, %.1f %% of frames named\n",
-		(double)f->duration_ns / 1e9, options->frequency_hz, taken, summary_total(&losses), exporter->processes, exporter->stacks,
+		"recorded %.1f s at %u Hz: %" PRIu64 " samples, %" PRIu64 " lost, %" PRIu64
+		" processes, %" PRIu64 " distinct stacks, %.1f %% of frames named\n",
+		(double)f->duration_ns / 1e9, options->frequency_hz, taken, summary_total(&losses),
+		exporter->processes, exporter->stacks,
 		percent(exporter->frames_named, exporter->frames));
 	print_reasons("lost,", loss_names, losses.lost, 0, LOSS_COUNT, taken);
 	print_reasons("stacks cut,", reason_names, exporter->incomplete, 1, BH_REASON_COUNT, taken);
 	print_hot(f);
 	for (unsigned int i = 0; i < options->output_count; i++) {
 		if (strcmp(options->outputs[i].path, "-"))
-			fprintf(stderr, "wrote %s (%s)\n", options->outputs[i].path, options->outputs[i].format);
+			fprintf(stderr, "wrote %s (%s)\n", options->outputs[i].path,
+				options->outputs[i].format);
 	}
 }
 
-static void write_counts(FILE *f, const char *key, const char *const *names, const uint64_t *counts, int first, int count)
+static void write_counts(FILE *f, const char *key, const char *const *names, const uint64_t *counts,
+			 int first, int count)
 {
 	fprintf(f, "  \"%s\": {", key);
 	for (int i = first; i < count; i++)
@@ -128,10 +135,12 @@ static void write_roles(FILE *f, const struct roles *roles)
 		const struct role_child *c = &roles->children[role];
 
 		fprintf(f,
-			"    \"%s\": {\"pid\": %d, \"uid\": %u, \"rss_bytes\": %" PRIu64 ", \"pss_bytes\": %" PRIu64
-			", \"peak_rss_bytes\": %" PRIu64 ", \"user_ns\": %" PRIu64 ", \"system_ns\": %" PRIu64 "}%s\n",
-			role_names[role].directory, c->started, (unsigned int)roles->uids.uid[role], c->rss_bytes, c->pss_bytes,
-			(uint64_t)c->usage.ru_maxrss << 10, timeval_ns(&c->usage.ru_utime), timeval_ns(&c->usage.ru_stime),
+			"    \"%s\": {\"pid\": %d, \"uid\": %u, \"rss_bytes\": %" PRIu64
+			", \"pss_bytes\": %" PRIu64 ", \"peak_rss_bytes\": %" PRIu64
+			", \"user_ns\": %" PRIu64 ", \"system_ns\": %" PRIu64 "}%s\n",
+			role_names[role].directory, c->started, (unsigned int)roles->uids.uid[role],
+			c->rss_bytes, c->pss_bytes, (uint64_t)c->usage.ru_maxrss << 10,
+			timeval_ns(&c->usage.ru_utime), timeval_ns(&c->usage.ru_stime),
 			role + 1 < ROLE_COUNT ? "," : "");
 	}
 	fprintf(f, "  },\n");
@@ -139,21 +148,25 @@ static void write_roles(FILE *f, const struct roles *roles)
 
 int summary_write_stats(int fd, const struct recording_figures *figures, const struct roles *roles)
 {
-	const struct msg_status *loader = &figures->status[ROLE_LOADER], *exporter = &figures->status[ROLE_EXPORTER];
+	const struct msg_status *loader = &figures->status[ROLE_LOADER],
+				*exporter = &figures->status[ROLE_EXPORTER];
 	struct msg_losses losses;
 	FILE *f = fdopen(fd, "w");
 
 	if (!f)
 		return -errno;
 	summary_losses(figures, &losses);
-	fprintf(f, "{\n  \"taken\": %" PRIu64 ",\n  \"exported\": %" PRIu64 ",\n", loader->taken, exporter->exported);
+	fprintf(f, "{\n  \"taken\": %" PRIu64 ",\n  \"exported\": %" PRIu64 ",\n", loader->taken,
+		exporter->exported);
 	write_counts(f, "lost", loss_names, losses.lost, 0, LOSS_COUNT);
 	write_counts(f, "incomplete", reason_names, exporter->incomplete, 1, BH_REASON_COUNT);
-	fprintf(f, "  \"deferred\": %" PRIu64 ",\n  \"duration_ns\": %" PRIu64 ",\n", loader->deferred, figures->duration_ns);
+	fprintf(f, "  \"deferred\": %" PRIu64 ",\n  \"duration_ns\": %" PRIu64 ",\n",
+		loader->deferred, figures->duration_ns);
 	write_roles(f, roles);
 	fprintf(f,
-		"  \"bpf\": {\"map_bytes\": %" PRIu64 ", \"ring_bytes\": %" PRIu64 ", \"run_time_ns\": %" PRIu64 ", \"run_cnt\": %" PRIu64
-		"}\n}\n",
-		loader->map_bytes, figures->status[ROLE_WORKER].ring_bytes, loader->bpf_run_ns, loader->bpf_run_count);
+		"  \"bpf\": {\"map_bytes\": %" PRIu64 ", \"ring_bytes\": %" PRIu64
+		", \"run_time_ns\": %" PRIu64 ", \"run_cnt\": %" PRIu64 "}\n}\n",
+		loader->map_bytes, figures->status[ROLE_WORKER].ring_bytes, loader->bpf_run_ns,
+		loader->bpf_run_count);
 	return fclose(f) == 0 ? 0 : -errno;
 }

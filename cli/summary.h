@@ -9,7 +9,9 @@
 #include "cli/options.h"
 #include "cli/roles.h"
 
-enum { HOT_FUNCTIONS_MAX = 16 };
+enum {
+	HOT_FUNCTIONS_MAX = 16
+};
 
 struct recording_figures {
 	struct msg_status status[ROLE_COUNT]; /* the last of each role */
@@ -18,7 +20,8 @@ struct recording_figures {
 	uint64_t duration_ns;
 };
 
-/* Samples lost, by reason; `taken` less what was exported and less all known losses is ROLE_ENDED. */
+/* Samples lost, by reason; `taken` less what was exported and less all known losses is ROLE_ENDED.
+ */
 void summary_losses(const struct recording_figures *figures, struct msg_losses *losses);
 uint64_t summary_total(const struct msg_losses *losses);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions that nobody here may call, forced into every C file by the build. Each has a bounded or checked
- * counterpart: strtoull or the cursor for numbers, snprintf for text, memcpy with a known length for bytes.
+ * Functions that nobody here may call, forced into every C file by the build. Each has a bounded or
+ * checked counterpart: strtoull or the cursor for numbers, snprintf for text, memcpy with a known
+ * length for bytes.
  */
 #ifndef COMMON_BANNED_H
 #define COMMON_BANNED_H

@@ -6,24 +6,21 @@
 #include "common/sandbox.h"
 
 #define POLICY_LOOP_SYSCALLS                                                                       \
-	ALLOW(epoll_wait, "event loop"),                                                           \
-	ALLOW(epoll_ctl, "event loop"),                                                            \
-	ALLOW(poll, "waiting for a peer"),                                                         \
-	ALLOW(recvmsg, "messages"),                                                                \
-	ALLOW(sendmsg, "messages"),                                                                \
-	ALLOW_IF(fcntl, SCMP_A1_32(SCMP_CMP_EQ, F_DUPFD_CLOEXEC), "descriptors that wait in a queue"), \
-	ALLOW(close, "descriptors received"),                                                      \
-	ALLOW(clock_gettime, "time, where the vDSO has none"),                                     \
-	ALLOW(restart_syscall, "after SIGSTOP"),                                                   \
-	ALLOW_IF(write, SCMP_A0_32(SCMP_CMP_EQ, 2), "log lines"),                                  \
-	ALLOW(brk, "memory"),                                                                      \
-	ALLOW_IF(mmap, SCMP_A2_32(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0), "memory, never executable"),  \
-	ALLOW(munmap, "memory"),                                                                   \
-	ALLOW(mremap, "memory"),                                                                   \
-	ALLOW(madvise, "memory given back"),                                                       \
-	ALLOW(futex, "locks of the C library"),                                                    \
-	ALLOW(getrandom, "the C library's allocator, hash seeds"),                                 \
-	ALLOW(rt_sigreturn, "signal handlers"),                                                    \
-	ALLOW(exit_group, "the end"), ALLOW(exit, "the end")
+	ALLOW(epoll_wait, "event loop"), ALLOW(epoll_ctl, "event loop"),                           \
+	    ALLOW(poll, "waiting for a peer"), ALLOW(recvmsg, "messages"),                         \
+	    ALLOW(sendmsg, "messages"),                                                            \
+	    ALLOW_IF(fcntl, SCMP_A1_32(SCMP_CMP_EQ, F_DUPFD_CLOEXEC),                              \
+		     "descriptors that wait in a queue"),                                          \
+	    ALLOW(close, "descriptors received"),                                                  \
+	    ALLOW(clock_gettime, "time, where the vDSO has none"),                                 \
+	    ALLOW(restart_syscall, "after SIGSTOP"),                                               \
+	    ALLOW_IF(write, SCMP_A0_32(SCMP_CMP_EQ, 2), "log lines"), ALLOW(brk, "memory"),        \
+	    ALLOW_IF(mmap, SCMP_A2_32(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0),                           \
+		     "memory, never executable"),                                                  \
+	    ALLOW(munmap, "memory"), ALLOW(mremap, "memory"), ALLOW(madvise, "memory given back"), \
+	    ALLOW(futex, "locks of the C library"),                                                \
+	    ALLOW(getrandom, "the C library's allocator, hash seeds"),                             \
+	    ALLOW(rt_sigreturn, "signal handlers"), ALLOW(exit_group, "the end"),                  \
+	    ALLOW(exit, "the end")
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The only way in which raw bytes become integers. A cursor runs over a buffer it does not own; the first read
- * past the end sets `failed`, which stays set, and every read after that returns zero without moving. Callers
- * read a whole structure and check once. All integers are little-endian.
+ * The only way in which raw bytes become integers. A cursor runs over a buffer it does not own; the
+ * first read past the end sets `failed`, which stays set, and every read after that returns zero
+ * without moving. Callers read a whole structure and check once. All integers are little-endian.
  */
 #ifndef COMMON_CURSOR_H
 #define COMMON_CURSOR_H
@@ -38,7 +38,8 @@ static inline size_t cursor_offset(const struct cursor *c)
 	return (size_t)(c->at - c->base);
 }
 
-/* A pointer to the next `length` bytes, which are consumed; NULL (and failed) if there are fewer. */
+/* A pointer to the next `length` bytes, which are consumed; NULL (and failed) if there are fewer.
+ */
 static inline const uint8_t *cursor_take(struct cursor *c, uint64_t length)
 {
 	if (c->failed || length > (uint64_t)(c->end - c->at)) {

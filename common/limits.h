@@ -4,39 +4,49 @@
 #define COMMON_LIMITS_H
 
 enum {
-	/* Startup: peers appear within this; a loaded machine may need seconds to exec five programs. ms */
+	/* Startup: peers appear within this; a loaded machine may need seconds to exec five
+	 * programs. ms */
 	LIMIT_CONNECT_MS = 10000,
-	/* Messages that wait for a slow peer, bytes a peer: some seconds of module announcements. Full: the sender is told. */
+	/* Messages that wait for a slow peer, bytes a peer: some seconds of module announcements.
+	 * Full: the sender is told. */
 	LIMIT_QUEUE_BYTES = 16 << 20,
 	/* File descriptors on their way to a slow peer. */
 	LIMIT_QUEUE_FDS = 512,
 
-	/* Modules whose file the manager holds open: its identity cannot be recycled while it does. */
+	/* Modules whose file the manager holds open: its identity cannot be recycled while it does.
+	 */
 	LIMIT_MODULES = 4096,
-	/* Bytes of .eh_frame or .debug_frame read for one module; the largest in Debian (a browser) is 30 MiB. */
+	/* Bytes of .eh_frame or .debug_frame read for one module; the largest in Debian (a browser)
+	 * is 30 MiB. */
 	LIMIT_CFI_BYTES = 96 << 20,
 	/* Rows that one module may cost while its table is built: 16 bytes each. */
 	LIMIT_CFI_ROWS = 6000000,
-	/* CFA instructions of one module, forged CIEs included: some seconds of work at the very most. */
+	/* CFA instructions of one module, forged CIEs included: some seconds of work at the very
+	 * most. */
 	LIMIT_CFI_INSTRUCTIONS = 60000000,
 	/* /proc/PID/maps of one process, bytes. */
 	LIMIT_MAPS_BYTES = 4 << 20,
-	/* Deferred stacks that wait for a table, bytes; 17 KiB at most each. Full: the oldest is sent on as it is. */
+	/* Deferred stacks that wait for a table, bytes; 17 KiB at most each. Full: the oldest is
+	 * sent on as it is. */
 	LIMIT_DEFERRED_BYTES = 8 << 20,
 	/* How long a deferred stack waits for its tables. ms */
 	LIMIT_DEFERRED_MS = 1500,
-	/* A freed block of a slab, or a dead process's mappings, may still be in use by a walker for this long. ms */
+	/* A freed block of a slab, or a dead process's mappings, may still be in use by a walker
+	 * for this long. ms */
 	LIMIT_GRACE_MS = 200,
-	/* A process is forgotten this long after its exit: late samples of it may still arrive. ms */
+	/* A process is forgotten this long after its exit: late samples of it may still arrive. ms
+	 */
 	LIMIT_EXIT_GRACE_MS = 3000,
 	/* A module that no process maps keeps its table for this long: compilers come back. ms */
 	LIMIT_MODULE_IDLE_MS = 60000,
 	/* Maps of one process are read again at most this often. ms */
 	LIMIT_RESCAN_MS = 500,
 
-	/* Symbol indexes that the worker keeps, bytes in all; beyond, the least recently used goes. */
+	/* Symbol indexes that the worker keeps, bytes in all; beyond, the least recently used goes.
+	 */
 	LIMIT_SYMBOLS_BYTES = 20 << 20,
-	/* Distinct frames and stacks the worker knows by number; full: it forgets all and numbers anew. */
+	/* Distinct frames and stacks the worker knows by number; full: it forgets all and numbers
+	 * anew. */
 	LIMIT_WORKER_FRAMES = 1 << 18,
 	LIMIT_WORKER_STACKS = 1 << 17,
 	/* A batch of records to the exporter, bytes: below the socket's buffer. */

@@ -18,10 +18,10 @@ void log_init(const char *role)
 		const char *name;
 		enum log_level level;
 	} levels[] = {
-		{"error", LOG_ERROR},
-		{"warning", LOG_WARNING},
-		{"info", LOG_INFO},
-		{"debug", LOG_DEBUG},
+	    {"error", LOG_ERROR},
+	    {"warning", LOG_WARNING},
+	    {"info", LOG_INFO},
+	    {"debug", LOG_DEBUG},
 	};
 	const char *wanted = getenv("BULKHEAD_LOG");
 
@@ -34,7 +34,10 @@ void log_init(const char *role)
 
 static const char *log_level_name(enum log_level level)
 {
-	return level <= LOG_ERROR ? "error" : level == LOG_WARNING ? "warning" : level == LOG_INFO ? "info" : "debug";
+	return level <= LOG_ERROR     ? "error"
+	       : level == LOG_WARNING ? "warning"
+	       : level == LOG_INFO    ? "info"
+				      : "debug";
 }
 
 void log_write(enum log_level level, const char *format, ...)
@@ -48,8 +51,9 @@ void log_write(enum log_level level, const char *format, ...)
 		return;
 	clock_gettime(CLOCK_REALTIME, &now);
 	gmtime_r(&now.tv_sec, &tm);
-	int used = snprintf(line, sizeof(line), "%02d:%02d:%02d.%03ldZ %s %s: ", tm.tm_hour, tm.tm_min, tm.tm_sec,
-			    now.tv_nsec / 1000000, log_level_name(level), log_role);
+	int used =
+	    snprintf(line, sizeof(line), "%02d:%02d:%02d.%03ldZ %s %s: ", tm.tm_hour, tm.tm_min,
+		     tm.tm_sec, now.tv_nsec / 1000000, log_level_name(level), log_role);
 	va_start(args, format);
 	int more = vsnprintf(line + used, sizeof(line) - (size_t)used, format, args);
 	va_end(args);

@@ -61,7 +61,8 @@ int loop_modify(struct loop *loop, int fd, uint32_t events)
 	return epoll_ctl(loop->epoll_fd, EPOLL_CTL_MOD, fd, &event) < 0 ? -errno : 0;
 }
 
-/* The source is kept, without a function, until the loop ends: an event for it may already have been fetched. */
+/* The source is kept, without a function, until the loop ends: an event for it may already have
+ * been fetched. */
 void loop_remove(struct loop *loop, int fd)
 {
 	struct loop_source *source = loop_find(loop, fd);
@@ -80,7 +81,8 @@ void loop_set_tick(struct loop *loop, int ms, loop_fn fn, void *context)
 	loop->tick_context = context;
 }
 
-static int loop_wait(const struct loop *loop, uint64_t next_tick_ns, struct epoll_event *events, int room)
+static int loop_wait(const struct loop *loop, uint64_t next_tick_ns, struct epoll_event *events,
+		     int room)
 {
 	int timeout = -1;
 

@@ -6,7 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { LOOP_SOURCES_MAX = 1100 };
+enum {
+	LOOP_SOURCES_MAX = 1100
+};
 
 /* `events` are EPOLLIN, EPOLLOUT, EPOLLHUP, ... */
 typedef void (*loop_fn)(void *context, uint32_t events);

@@ -28,26 +28,26 @@ const char *__asan_default_options(void)
 /* What the sanitizers' run time needs beside the role's own calls. Never in a release. */
 static const struct sandbox_syscall sanitizer_syscalls[] = {
 #ifdef BULKHEAD_SANITIZE
-	ALLOW(mmap, "shadow memory"),
-	ALLOW(mprotect, "shadow memory"),
-	ALLOW(madvise, "shadow memory"),
-	ALLOW(sigaltstack, "reports"),
-	ALLOW(getpid, "reports"),
-	ALLOW(gettid, "reports"),
-	ALLOW(readlink, "reports: own name"),
-	ALLOW(sched_yield, "locks of the allocator"),
-	ALLOW(rt_sigprocmask, "reports"),
-	ALLOW(rt_sigaction, "reports"),
-	ALLOW(getrlimit, "stack bounds"),
-	ALLOW(prlimit64, "stack bounds"),
+    ALLOW(mmap, "shadow memory"),
+    ALLOW(mprotect, "shadow memory"),
+    ALLOW(madvise, "shadow memory"),
+    ALLOW(sigaltstack, "reports"),
+    ALLOW(getpid, "reports"),
+    ALLOW(gettid, "reports"),
+    ALLOW(readlink, "reports: own name"),
+    ALLOW(sched_yield, "locks of the allocator"),
+    ALLOW(rt_sigprocmask, "reports"),
+    ALLOW(rt_sigaction, "reports"),
+    ALLOW(getrlimit, "stack bounds"),
+    ALLOW(prlimit64, "stack bounds"),
 #endif
-	{.number = -1},
+    {.number = -1},
 };
 
 static int sandbox_add_rule(scmp_filter_ctx filter, const struct sandbox_syscall *call)
 {
-	return seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, call->number, call->conditional ? 1 : 0,
-				      &call->condition);
+	return seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, call->number,
+				      call->conditional ? 1 : 0, &call->condition);
 }
 
 static int sandbox_fill_filter(scmp_filter_ctx filter, const struct sandbox_policy *policy)
@@ -149,19 +149,20 @@ static int sandbox_limit(const struct sandbox_policy *policy)
 		rlim_t value;
 		bool wanted;
 	} limits[] = {
-		{RLIMIT_CORE, 0, true},
-		{RLIMIT_NPROC, 0, true},
-		{RLIMIT_NOFILE, policy->files_max, true},
-		{RLIMIT_FSIZE, 0, !policy->may_write_files},
+	    {RLIMIT_CORE, 0, true},
+	    {RLIMIT_NPROC, 0, true},
+	    {RLIMIT_NOFILE, policy->files_max, true},
+	    {RLIMIT_FSIZE, 0, !policy->may_write_files},
 #ifndef BULKHEAD_SANITIZE
-		{RLIMIT_DATA, policy->memory_bytes_max, policy->memory_bytes_max > 0},
+	    {RLIMIT_DATA, policy->memory_bytes_max, policy->memory_bytes_max > 0},
 #endif
 	};
 
 	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
 		const struct rlimit limit = {limits[i].value, limits[i].value};
 
-		if (limits[i].wanted && setrlimit((__rlimit_resource_t)limits[i].resource, &limit) < 0)
+		if (limits[i].wanted &&
+		    setrlimit((__rlimit_resource_t)limits[i].resource, &limit) < 0)
 			return -errno;
 	}
 	return 0;
@@ -188,7 +189,8 @@ static int sandbox_prove_drop(const struct sandbox_policy *policy, uid_t uid, gi
 		return -EPERM;
 	if (getresgid(&rg, &eg, &sg) < 0 || rg != gid || eg != gid || sg != gid)
 		return -EPERM;
-	if (uid != 0 && (setuid(0) == 0 || setresuid(0, (uid_t)-1, (uid_t)-1) == 0 || setgid(0) == 0 || seteuid(0) == 0))
+	if (uid != 0 && (setuid(0) == 0 || setresuid(0, (uid_t)-1, (uid_t)-1) == 0 ||
+			 setgid(0) == 0 || seteuid(0) == 0))
 		return -EPERM;
 	if (!sandbox_capabilities_equal(policy->start_capabilities))
 		return -EPERM;
@@ -203,7 +205,8 @@ int sandbox_drop(const struct sandbox_policy *policy, uid_t uid, gid_t gid)
 	int r = 0;
 
 	if (root) {
-		/* The loader's maps on kernels before 5.11, the manager's rings: accounted against this limit. */
+		/* The loader's maps on kernels before 5.11, the manager's rings: accounted against
+		 * this limit. */
 		const struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
 
 		setrlimit(RLIMIT_MEMLOCK, &unlimited);
@@ -226,12 +229,14 @@ int sandbox_drop(const struct sandbox_policy *policy, uid_t uid, gid_t gid)
 	return sandbox_prove_drop(policy, root ? uid : getuid(), root ? gid : getgid());
 }
 
-/* No file can be opened, made or removed by name, whatever the filter lets through. Kernels without Landlock have the filter alone. */
+/* No file can be opened, made or removed by name, whatever the filter lets through. Kernels without
+ * Landlock have the filter alone. */
 static int sandbox_landlock(void)
 {
-	struct landlock_ruleset_attr attr = {.handled_access_fs = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1};
+	struct landlock_ruleset_attr attr = {.handled_access_fs =
+						 (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1};
 	_cleanup_close_ int fd =
-		(int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr.handled_access_fs), 0);
+	    (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr.handled_access_fs), 0);
 
 	if (fd < 0)
 		return errno == ENOSYS || errno == EOPNOTSUPP ? 0 : -errno;
@@ -241,8 +246,8 @@ static int sandbox_landlock(void)
 int sandbox_enter(struct sandbox *sandbox, const struct sandbox_policy *policy)
 {
 	struct sock_fprog program = {
-		.len = (unsigned short)(sandbox->program_bytes / sizeof(struct sock_filter)),
-		.filter = sandbox->program,
+	    .len = (unsigned short)(sandbox->program_bytes / sizeof(struct sock_filter)),
+	    .filter = sandbox->program,
 	};
 	int r = sandbox_set_capabilities(policy->steady_capabilities);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a role becomes nobody: a policy (const, one a role, in <role>/policy.c), the drop of uid and capabilities with its proof, and
- * the sandbox itself. Order: sandbox_prepare, sandbox_drop, (connect to peers), sandbox_enter, first foreign byte.
+ * How a role becomes nobody: a policy (const, one a role, in <role>/policy.c), the drop of uid and
+ * capabilities with its proof, and the sandbox itself. Order: sandbox_prepare, sandbox_drop,
+ * (connect to peers), sandbox_enter, first foreign byte.
  */
 #ifndef COMMON_SANDBOX_H
 #define COMMON_SANDBOX_H
@@ -13,7 +14,8 @@
 #include <sys/capability.h>
 #include <sys/types.h>
 
-/* One system call that the role may make, with at most one condition on an argument; several lines are alternatives. */
+/* One system call that the role may make, with at most one condition on an argument; several lines
+ * are alternatives. */
 struct sandbox_syscall {
 	int number;
 	bool conditional;
@@ -21,8 +23,14 @@ struct sandbox_syscall {
 	const char *reason;
 };
 
-#define ALLOW(name, why) {.number = SCMP_SYS(name), .reason = (why)}
-#define ALLOW_IF(name, cmp, why) {.number = SCMP_SYS(name), .conditional = true, .condition = cmp, .reason = (why)}
+#define ALLOW(name, why)                                                                           \
+	{                                                                                          \
+		.number = SCMP_SYS(name), .reason = (why)                                          \
+	}
+#define ALLOW_IF(name, cmp, why)                                                                   \
+	{                                                                                          \
+		.number = SCMP_SYS(name), .conditional = true, .condition = cmp, .reason = (why)   \
+	}
 
 struct sandbox_policy {
 	const char *name; /* of the process */
@@ -30,10 +38,11 @@ struct sandbox_policy {
 	const cap_value_t *start_capabilities, *steady_capabilities;
 	const struct sandbox_syscall *syscalls;
 	size_t syscall_count;
-	unsigned int files_max;      /* RLIMIT_NOFILE */
-	uint64_t memory_bytes_max;   /* RLIMIT_DATA; 0: no limit */
-	bool may_write_files;        /* else RLIMIT_FSIZE is 0 */
-	bool no_landlock;            /* Landlock would take away what the role exists for; say why in the policy */
+	unsigned int files_max;	   /* RLIMIT_NOFILE */
+	uint64_t memory_bytes_max; /* RLIMIT_DATA; 0: no limit */
+	bool may_write_files;	   /* else RLIMIT_FSIZE is 0 */
+	bool no_landlock; /* Landlock would take away what the role exists for; say why in the
+			     policy */
 };
 
 /* A compiled filter, ready to be installed by a process that can open nothing any more. */
@@ -45,12 +54,13 @@ struct sandbox {
 /* Compile the policy's filter. 0 or a negative errno. */
 int sandbox_prepare(struct sandbox *sandbox, const struct sandbox_policy *policy);
 
-/* Become `uid`/`gid` with the policy's start capabilities only, no_new_privs and the rlimits, and prove it: every way back is tried and
- * must fail. Without root (report) only the capabilities go. 0 or a negative errno; the caller must exit on failure. */
+/* Become `uid`/`gid` with the policy's start capabilities only, no_new_privs and the rlimits, and
+ * prove it: every way back is tried and must fail. Without root (report) only the capabilities go.
+ * 0 or a negative errno; the caller must exit on failure. */
 int sandbox_drop(const struct sandbox_policy *policy, uid_t uid, gid_t gid);
 
-/* Keep the steady capabilities only, restrict the file system by Landlock where the kernel has it, install the filter (default: kill
- * the process), and prove both. Frees the sandbox. */
+/* Keep the steady capabilities only, restrict the file system by Landlock where the kernel has it,
+ * install the filter (default: kill the process), and prove both. Frees the sandbox. */
 int sandbox_enter(struct sandbox *sandbox, const struct sandbox_policy *policy);
 
 #endif

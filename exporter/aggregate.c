@@ -8,7 +8,10 @@
 #include "common/frame_kind.h"
 #include "ipc/records.h"
 
-enum { AGGREGATE_NUMBERS_MAX = 1 << 23, AGGREGATE_FRAMES_MAX = 2048 };
+enum {
+	AGGREGATE_NUMBERS_MAX = 1 << 23,
+	AGGREGATE_FRAMES_MAX = 2048
+};
 
 static int numbers_set(struct aggregate_numbers *n, uint32_t number, uint32_t value)
 {
@@ -45,7 +48,8 @@ int aggregate_init(struct aggregate *aggregate)
 	*aggregate = (struct aggregate){0};
 	int r = profile_init(&aggregate->profile, LIMIT_PROFILE_BYTES);
 	for (int i = 0; i < FRAME_KIND_COUNT && !r; i++)
-		r = profile_string(&aggregate->profile, frame_kind_names[i], strlen(frame_kind_names[i]), &aggregate->kinds[i]);
+		r = profile_string(&aggregate->profile, frame_kind_names[i],
+				   strlen(frame_kind_names[i]), &aggregate->kinds[i]);
 	return r;
 }
 
@@ -55,7 +59,8 @@ static int intern_text(struct aggregate *a, const char *text, uint32_t *number)
 	return text[0] ? profile_string(&a->profile, text, strlen(text), number) : 0;
 }
 
-/* A definition that finds no room leaves its number unknown; samples that need it are then counted as lost. */
+/* A definition that finds no room leaves its number unknown; samples that need it are then counted
+ * as lost. */
 static int keep_going(int r)
 {
 	return r == -ENOSPC || r == -ENOMEM || r == -EINVAL ? 0 : r;
@@ -64,8 +69,9 @@ static int keep_going(int r)
 static int on_reset(void *context)
 {
 	struct aggregate *a = context;
-	struct aggregate_numbers *const all[] = {&a->modules,	&a->functions, &a->frames, &a->stacks,
-						 &a->processes, &a->threads,   &a->reasons};
+	struct aggregate_numbers *const all[] = {&a->modules, &a->functions, &a->frames,
+						 &a->stacks,  &a->processes, &a->threads,
+						 &a->reasons};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		numbers_clear(all[i]);
@@ -108,10 +114,10 @@ static int on_frame(void *context, const struct record_frame *f)
 {
 	struct aggregate *a = context;
 	const struct profile_location location = {
-		.mapping = f->module ? numbers_get(&a->modules, f->module) : 0,
-		.function = f->function ? numbers_get(&a->functions, f->function) : 0,
-		.kind = a->kinds[f->kind],
-		.address = f->address,
+	    .mapping = f->module ? numbers_get(&a->modules, f->module) : 0,
+	    .function = f->function ? numbers_get(&a->functions, f->function) : 0,
+	    .kind = a->kinds[f->kind],
+	    .address = f->address,
 	};
 	uint32_t number;
 
@@ -165,7 +171,8 @@ static int on_process(void *context, const struct record_process *p)
 static int on_thread(void *context, const struct record_thread *t)
 {
 	struct aggregate *a = context;
-	struct profile_thread thread = {.process = numbers_get(&a->processes, t->process), .tid = t->tid};
+	struct profile_thread thread = {.process = numbers_get(&a->processes, t->process),
+					.tid = t->tid};
 	uint32_t number;
 
 	if (!thread.process)
@@ -181,7 +188,8 @@ static int on_thread(void *context, const struct record_thread *t)
 static int on_sample(void *context, const struct record_sample *s)
 {
 	struct aggregate *a = context;
-	const uint32_t stack = numbers_get(&a->stacks, s->stack), thread = numbers_get(&a->threads, s->thread);
+	const uint32_t stack = numbers_get(&a->stacks, s->stack),
+		       thread = numbers_get(&a->threads, s->thread);
 	const uint32_t reason = numbers_get(&a->reasons, s->stack);
 
 	if (!stack || !thread || profile_add(&a->profile, thread, stack - 1, 1) < 0) {
@@ -197,14 +205,14 @@ static int on_sample(void *context, const struct record_sample *s)
 int aggregate_batch(struct aggregate *aggregate, const uint8_t *data, size_t length)
 {
 	static const struct records_visitor visitor = {
-		.reset = on_reset,
-		.module = on_module,
-		.function = on_function,
-		.frame = on_frame,
-		.stack = on_stack,
-		.process = on_process,
-		.thread = on_thread,
-		.sample = on_sample,
+	    .reset = on_reset,
+	    .module = on_module,
+	    .function = on_function,
+	    .frame = on_frame,
+	    .stack = on_stack,
+	    .process = on_process,
+	    .thread = on_thread,
+	    .sample = on_sample,
 	};
 
 	return records_visit(data, length, &visitor, aggregate);

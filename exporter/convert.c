@@ -83,7 +83,8 @@ int convert_main(int argc, char **argv)
 	if (!r)
 		r = otlp_read(data, length, &profile);
 	if (r < 0) {
-		log_error("cannot read the recording: %s", r == -EBADMSG ? "it is not an OTLP profile, or damaged" : strerror(-r));
+		log_error("cannot read the recording: %s",
+			  r == -EBADMSG ? "it is not an OTLP profile, or damaged" : strerror(-r));
 		return STATUS_FAILED;
 	}
 	r = sink->write(&profile, stdout);

@@ -8,7 +8,7 @@
 
 struct hot_count {
 	uint64_t self, total;
-	uint32_t seen_in; /* sample last counted, one up */
+	uint32_t seen_in;  /* sample last counted, one up */
 	uint32_t location; /* one that shows its name */
 };
 

@@ -17,7 +17,10 @@
 #include "exporter/sink.h"
 #include "ipc/role_main.h"
 
-enum { EXPORTER_TICK_MS = 250, EXPORTER_HOT_FUNCTIONS = 10 };
+enum {
+	EXPORTER_TICK_MS = 250,
+	EXPORTER_HOT_FUNCTIONS = 10
+};
 
 struct exporter {
 	struct role_runtime role;
@@ -36,7 +39,8 @@ static uint64_t exporter_ring_losses(const struct exporter *exporter)
 	uint64_t lost = 0;
 
 	for (uint32_t cpu = 0; cpu < exporter->counters_count; cpu++)
-		lost += *(const volatile uint64_t *)&exporter->counters[cpu].value[BH_COUNTER_LOST_RING_FULL];
+		lost += *(const volatile uint64_t *)&exporter->counters[cpu]
+			     .value[BH_COUNTER_LOST_RING_FULL];
 	return lost;
 }
 
@@ -44,16 +48,16 @@ static void exporter_send_status(struct exporter *exporter, enum role_state stat
 {
 	const struct aggregate *a = &exporter->aggregate;
 	struct msg_status status = {
-		.state = state,
-		.exported = a->exported,
-		.processes = a->profile.processes_count - 1,
-		.frames = a->frames_total,
-		.frames_named = a->frames_named,
-		.stacks = a->profile.stacks_count - 1,
-		.losses = a->losses,
-		.outputs_written = exporter->outputs_written,
-		.output_failed = exporter->output_failed,
-		.failed_index = exporter->failed_index,
+	    .state = state,
+	    .exported = a->exported,
+	    .processes = a->profile.processes_count - 1,
+	    .frames = a->frames_total,
+	    .frames_named = a->frames_named,
+	    .stacks = a->profile.stacks_count - 1,
+	    .losses = a->losses,
+	    .outputs_written = exporter->outputs_written,
+	    .output_failed = exporter->output_failed,
+	    .failed_index = exporter->failed_index,
 	};
 
 	status.losses.lost[LOSS_RING_FULL] = exporter_ring_losses(exporter);
@@ -64,7 +68,8 @@ static void exporter_send_status(struct exporter *exporter, enum role_state stat
 static int on_configure(struct exporter *exporter, struct message *message)
 {
 	memcpy(&exporter->config, message->payload, sizeof(exporter->config));
-	if (exporter->config.output_count > LIMIT_OUTPUTS || exporter->config.output_count != message->fd_count)
+	if (exporter->config.output_count > LIMIT_OUTPUTS ||
+	    exporter->config.output_count != message->fd_count)
 		return -EPROTO;
 	for (uint32_t i = 0; i < exporter->config.output_count; i++) {
 		exporter->outputs[i] = message->fds[i];
@@ -80,7 +85,8 @@ static int on_maps(struct exporter *exporter, struct message *message)
 	struct msg_maps maps;
 
 	memcpy(&maps, message->payload, sizeof(maps));
-	void *at = mmap(NULL, maps.cpu_count * sizeof(struct bh_counters), PROT_READ, MAP_SHARED, message->fds[0], 0);
+	void *at = mmap(NULL, maps.cpu_count * sizeof(struct bh_counters), PROT_READ, MAP_SHARED,
+			message->fds[0], 0);
 	if (at == MAP_FAILED)
 		return -errno;
 	exporter->counters = at;
@@ -119,10 +125,12 @@ static void exporter_write(struct exporter *exporter)
 static void exporter_send_hot(struct exporter *exporter)
 {
 	struct msg_hot_function hot[EXPORTER_HOT_FUNCTIONS];
-	unsigned int count = hot_functions(&exporter->aggregate.profile, hot, EXPORTER_HOT_FUNCTIONS);
+	unsigned int count =
+	    hot_functions(&exporter->aggregate.profile, hot, EXPORTER_HOT_FUNCTIONS);
 
 	for (unsigned int i = 0; i < count; i++)
-		peer_send(&exporter->role.peers[ROLE_CLI], MESSAGE_HOT_FUNCTION, &hot[i], sizeof(hot[i]), NULL, 0);
+		peer_send(&exporter->role.peers[ROLE_CLI], MESSAGE_HOT_FUNCTION, &hot[i],
+			  sizeof(hot[i]), NULL, 0);
 }
 
 static void on_end(struct exporter *exporter, const struct message *message)
@@ -199,12 +207,14 @@ int main(int argc, char **argv)
 		return convert_main(argc, argv);
 	int status = role_start(&exporter.role, ROLE_EXPORTER, &exporter_policy, argc, argv);
 	if (!status)
-		status = role_meet(&exporter.role, ROLE_BIT(ROLE_LOADER), ROLE_BIT(ROLE_WORKER) | ROLE_BIT(ROLE_CLI));
+		status = role_meet(&exporter.role, ROLE_BIT(ROLE_LOADER),
+				   ROLE_BIT(ROLE_WORKER) | ROLE_BIT(ROLE_CLI));
 	if (!status)
 		status = role_enter_sandbox(&exporter.role);
 	if (status)
 		return status;
-	if (aggregate_init(&exporter.aggregate) < 0 || role_watch_peers(&exporter.role, exporter_on_message, &exporter) < 0)
+	if (aggregate_init(&exporter.aggregate) < 0 ||
+	    role_watch_peers(&exporter.role, exporter_on_message, &exporter) < 0)
 		return STATUS_FAILED;
 	loop_set_tick(&exporter.role.loop, EXPORTER_TICK_MS, exporter_on_tick, &exporter);
 	return loop_run(&exporter.role.loop);

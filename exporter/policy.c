@@ -9,25 +9,26 @@
 static const cap_value_t none[] = {-1};
 
 static const struct sandbox_syscall syscalls[] = {
-	POLICY_LOOP_SYSCALLS,
-	ALLOW(sysinfo, "qsort of glibc asks how much memory there is"),
-	ALLOW(write, "output files received"),
-	ALLOW(writev, "output files received"),
-	ALLOW(read, "the recording that is converted"),
-	ALLOW(newfstatat, "buffers of stdio"),
-	ALLOW(fstat, "buffers of stdio"),
-	ALLOW(lseek, "buffers of stdio"),
-	ALLOW_IF(fcntl, SCMP_A1_32(SCMP_CMP_EQ, F_GETFL), "fdopen"),
-	ALLOW_IF(ioctl, SCMP_A1_32(SCMP_CMP_EQ, 0x5401), "stdio asks whether an output is a terminal (TCGETS)"),
+    POLICY_LOOP_SYSCALLS,
+    ALLOW(sysinfo, "qsort of glibc asks how much memory there is"),
+    ALLOW(write, "output files received"),
+    ALLOW(writev, "output files received"),
+    ALLOW(read, "the recording that is converted"),
+    ALLOW(newfstatat, "buffers of stdio"),
+    ALLOW(fstat, "buffers of stdio"),
+    ALLOW(lseek, "buffers of stdio"),
+    ALLOW_IF(fcntl, SCMP_A1_32(SCMP_CMP_EQ, F_GETFL), "fdopen"),
+    ALLOW_IF(ioctl, SCMP_A1_32(SCMP_CMP_EQ, 0x5401),
+	     "stdio asks whether an output is a terminal (TCGETS)"),
 };
 
 const struct sandbox_policy exporter_policy = {
-	.name = "bulkhead-exp",
-	.start_capabilities = none,
-	.steady_capabilities = none,
-	.syscalls = syscalls,
-	.syscall_count = sizeof(syscalls) / sizeof(syscalls[0]),
-	.files_max = 64,
-	.memory_bytes_max = 2ull << 30, /* the profile's cap, and as much again while it is written */
-	.may_write_files = true,
+    .name = "bulkhead-exp",
+    .start_capabilities = none,
+    .steady_capabilities = none,
+    .syscalls = syscalls,
+    .syscall_count = sizeof(syscalls) / sizeof(syscalls[0]),
+    .files_max = 64,
+    .memory_bytes_max = 2ull << 30, /* the profile's cap, and as much again while it is written */
+    .may_write_files = true,
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A profile in memory: what the exporter aggregates samples into and what every sink writes. Tables of things that arrive once
- * and are referred to by number, as in the OTLP dictionary: index 0 of each table is its "none". Nothing is ever removed.
+ * A profile in memory: what the exporter aggregates samples into and what every sink writes. Tables
+ * of things that arrive once and are referred to by number, as in the OTLP dictionary: index 0 of
+ * each table is its "none". Nothing is ever removed.
  */
 #ifndef EXPORTER_PROFILE_H
 #define EXPORTER_PROFILE_H
@@ -11,13 +12,14 @@
 #include <stdint.h>
 
 struct profile_mapping {
-	uint32_t filename;     /* string: base path of the module, "vmlinux" or a kernel module's name for the kernel */
+	uint32_t filename; /* string: base path of the module, "vmlinux" or a kernel module's name
+			      for the kernel */
 	uint32_t gnu_build_id; /* string, hex; 0 if none */
 	uint32_t htlhash;      /* string, hex; 0 if none */
 };
 
 struct profile_function {
-	uint32_t name;        /* string, demangled */
+	uint32_t name;	      /* string, demangled */
 	uint32_t system_name; /* string, 0 if the same or unknown */
 	uint32_t filename;    /* string, 0 if unknown */
 };
@@ -26,9 +28,11 @@ struct profile_function {
 struct profile_location {
 	uint32_t mapping;  /* 0 if none (JIT code without a name) */
 	uint32_t function; /* 0 if it has no name */
-	uint32_t kind;     /* string: OTLP's profile.frame.type: "kernel", "native", "abort-marker", "cpython", ... */
-	uint32_t line;     /* 0 if unknown */
-	uint64_t address;  /* in the file, as linked; for frames without a mapping the address as sampled */
+	uint32_t kind;	   /* string: OTLP's profile.frame.type: "kernel", "native", "abort-marker",
+			      "cpython", ... */
+	uint32_t line;	   /* 0 if unknown */
+	uint64_t address;  /* in the file, as linked; for frames without a mapping the address as
+			      sampled */
 };
 
 struct profile_stack {
@@ -38,8 +42,8 @@ struct profile_stack {
 
 struct profile_process {
 	uint32_t tgid;
-	uint32_t name; /* string: comm of the process */
-	uint32_t path; /* string: executable's path, 0 if unknown */
+	uint32_t name;	/* string: comm of the process */
+	uint32_t path;	/* string: executable's path, 0 if unknown */
 	uint64_t start; /* tells two processes of one tgid apart: any number that differs */
 };
 
@@ -67,7 +71,7 @@ struct profile {
 	PROFILE_TABLE(struct profile_mapping, mappings);
 	PROFILE_TABLE(struct profile_function, functions);
 	PROFILE_TABLE(struct profile_location, locations);
-	PROFILE_TABLE(uint32_t, stack_locations); /* a pool, no "none" */
+	PROFILE_TABLE(uint32_t, stack_locations);    /* a pool, no "none" */
 	PROFILE_TABLE(struct profile_stack, stacks); /* stack 0 is the empty stack */
 	PROFILE_TABLE(struct profile_process, processes);
 	PROFILE_TABLE(struct profile_thread, threads);
@@ -76,30 +80,41 @@ struct profile {
 	uint64_t start_unix_ns, duration_ns;
 	uint64_t period_ns;    /* between two samples of one CPU: 1e9 / Hz */
 	uint64_t sample_count; /* sum over samples[].count */
-	size_t bytes, bytes_max; /* memory held, and the cap above which interning returns -ENOSPC */
+	size_t bytes,
+	    bytes_max; /* memory held, and the cap above which interning returns -ENOSPC */
 };
 
 /* A profile with only the "none" entries. 0 or -ENOMEM. */
 int profile_init(struct profile *profile, size_t bytes_max);
 void profile_fini(struct profile *profile);
 
-/* Intern: the number of the entry with these contents, made if there is none. 0; -ENOMEM or -ENOSPC, and the profile is as it was. References
- * inside (strings, mappings, ...) must exist: -EINVAL. Strings are cut at 4,096 bytes. */
+/* Intern: the number of the entry with these contents, made if there is none. 0; -ENOMEM or
+ * -ENOSPC, and the profile is as it was. References inside (strings, mappings, ...) must exist:
+ * -EINVAL. Strings are cut at 4,096 bytes. */
 int profile_string(struct profile *profile, const char *text, size_t length, uint32_t *number);
-int profile_mapping(struct profile *profile, const struct profile_mapping *mapping, uint32_t *number);
-int profile_function(struct profile *profile, const struct profile_function *function, uint32_t *number);
-int profile_location(struct profile *profile, const struct profile_location *location, uint32_t *number);
-int profile_stack(struct profile *profile, const uint32_t *locations, uint32_t count, uint32_t *number);
-int profile_process(struct profile *profile, const struct profile_process *process, uint32_t *number);
+int profile_mapping(struct profile *profile, const struct profile_mapping *mapping,
+		    uint32_t *number);
+int profile_function(struct profile *profile, const struct profile_function *function,
+		     uint32_t *number);
+int profile_location(struct profile *profile, const struct profile_location *location,
+		     uint32_t *number);
+int profile_stack(struct profile *profile, const uint32_t *locations, uint32_t count,
+		  uint32_t *number);
+int profile_process(struct profile *profile, const struct profile_process *process,
+		    uint32_t *number);
 int profile_thread(struct profile *profile, const struct profile_thread *thread, uint32_t *number);
 
-/* Add `count` samples of a stack in a thread. As above, and -EOVERFLOW if sample_count would pass INT64_MAX. */
+/* Add `count` samples of a stack in a thread. As above, and -EOVERFLOW if sample_count would pass
+ * INT64_MAX. */
 int profile_add(struct profile *profile, uint32_t thread, uint32_t stack, uint64_t count);
 
-/* Length of a string in bytes, without the NUL that follows it: strings may hold NULs of their own. */
+/* Length of a string in bytes, without the NUL that follows it: strings may hold NULs of their own.
+ */
 size_t profile_string_length(const struct profile *profile, uint32_t string);
 
-/* What to print for a location: its function's name, else "module+0xaddress" (base name of the mapping), else "0xaddress". */
-void profile_location_name(const struct profile *profile, uint32_t location, char *buffer, size_t size);
+/* What to print for a location: its function's name, else "module+0xaddress" (base name of the
+ * mapping), else "0xaddress". */
+void profile_location_name(const struct profile *profile, uint32_t location, char *buffer,
+			   size_t size);
 
 #endif

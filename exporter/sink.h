@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sinks: each writes one whole profile to a stream in one format. The table of them is in sink.c. */
+/* Sinks: each writes one whole profile to a stream in one format. The table of them is in sink.c.
+ */
 #ifndef EXPORTER_SINK_H
 #define EXPORTER_SINK_H
 
@@ -9,7 +10,8 @@
 
 struct sink {
 	const char *name;
-	/* 0, or a negative errno (that of the stream for write errors). Does not close the stream. */
+	/* 0, or a negative errno (that of the stream for write errors). Does not close the stream.
+	 */
 	int (*write)(const struct profile *profile, FILE *out);
 };
 

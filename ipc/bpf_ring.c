@@ -7,7 +7,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { RING_PAGE = 4096, RING_HEADER = BPF_RINGBUF_HDR_SZ };
+enum {
+	RING_PAGE = 4096,
+	RING_HEADER = BPF_RINGBUF_HDR_SZ
+};
 
 int bpf_ring_init(struct bpf_ring *ring, int fd, size_t bytes)
 {
@@ -24,11 +27,11 @@ int bpf_ring_init(struct bpf_ring *ring, int fd, size_t bytes)
 		return r;
 	}
 	*ring = (struct bpf_ring){
-		.fd = fd,
-		.consumer = consumer,
-		.producer = producer,
-		.data = (const uint8_t *)producer + RING_PAGE,
-		.bytes = bytes,
+	    .fd = fd,
+	    .consumer = consumer,
+	    .producer = producer,
+	    .data = (const uint8_t *)producer + RING_PAGE,
+	    .bytes = bytes,
 	};
 	return 0;
 }

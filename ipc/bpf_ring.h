@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Consumer of a BPF ring buffer by mmap alone: no bpf(2). Layout (kernel/bpf/ringbuf.c): one page with the consumer's position, writable;
- * one with the producer's; then the data, mapped twice in a row so that records never wrap.
+ * Consumer of a BPF ring buffer by mmap alone: no bpf(2). Layout (kernel/bpf/ringbuf.c): one page
+ * with the consumer's position, writable; one with the producer's; then the data, mapped twice in a
+ * row so that records never wrap.
  */
 #ifndef IPC_BPF_RING_H
 #define IPC_BPF_RING_H
@@ -19,11 +20,13 @@ struct bpf_ring {
 	uint64_t consumed_bytes;
 };
 
-/* Map the ring behind `fd`, which is taken over on success. `bytes` is its size, a power of two. 0 or a negative errno. */
+/* Map the ring behind `fd`, which is taken over on success. `bytes` is its size, a power of two. 0
+ * or a negative errno. */
 int bpf_ring_init(struct bpf_ring *ring, int fd, size_t bytes);
 void bpf_ring_fini(struct bpf_ring *ring);
 
-/* The next record, which stays in the ring until bpf_ring_next: false if there is none. A record that is longer than the ring is none. */
+/* The next record, which stays in the ring until bpf_ring_next: false if there is none. A record
+ * that is longer than the ring is none. */
 bool bpf_ring_peek(struct bpf_ring *ring, const void **record, size_t *length);
 
 /* Give back the record that was peeked at. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Payloads of the messages in messages.def: fixed width, no pointers, no implicit padding, sizes asserted. A message is a header and
- * its payload in one packet of a SOCK_SEQPACKET socket.
+ * Payloads of the messages in messages.def: fixed width, no pointers, no implicit padding, sizes
+ * asserted. A message is a header and its payload in one packet of a SOCK_SEQPACKET socket.
  */
 #ifndef IPC_MESSAGES_H
 #define IPC_MESSAGES_H
@@ -32,7 +32,9 @@ struct msg_number {
 };
 _Static_assert(sizeof(struct msg_number) == 8, "wire");
 
-enum { MSG_FILTER_TARGETS_MAX = 64 };
+enum {
+	MSG_FILTER_TARGETS_MAX = 64
+};
 
 /* What to sample. Zero switches a filter off. */
 struct msg_configure_loader {
@@ -60,24 +62,34 @@ _Static_assert(sizeof(struct msg_configure_exporter) == 144, "wire");
 
 /* Losses of samples after the kernel took them, and stacks' ends, by reason. */
 #define LOSS_REASONS(X)                                                                            \
-	X(RING_FULL, "ring_full")             /* the kernel found the ring full: the worker was behind */ \
-	X(MANAGER_QUEUE, "manager_queue")     /* a deferred stack that could not be passed on */   \
-	X(BAD_RECORD, "bad_record")           /* a record that was not what it should be */        \
-	X(EXPORTER_QUEUE, "exporter_queue")   /* the exporter was behind */                        \
-	X(PROFILE_FULL, "profile_full")       /* the profile has reached its cap */                \
-	X(ROLE_ENDED, "role_ended")           /* a role ended before it had passed on what it held */
+	X(RING_FULL, "ring_full") /* the kernel found the ring full: the worker was behind */      \
+	X(MANAGER_QUEUE, "manager_queue")   /* a deferred stack that could not be passed on */     \
+	X(BAD_RECORD, "bad_record")	    /* a record that was not what it should be */          \
+	X(EXPORTER_QUEUE, "exporter_queue") /* the exporter was behind */                          \
+	X(PROFILE_FULL, "profile_full")	    /* the profile has reached its cap */                  \
+	X(ROLE_ENDED, "role_ended")	    /* a role ended before it had passed on what it held */
 
 #define LOSS_ENUM(name, text) LOSS_##name,
-enum loss_reason { LOSS_REASONS(LOSS_ENUM) LOSS_COUNT };
+enum loss_reason {
+	LOSS_REASONS(LOSS_ENUM) LOSS_COUNT
+};
 
 struct msg_losses {
 	uint64_t lost[8]; /* by enum loss_reason */
 };
 _Static_assert(sizeof(struct msg_losses) == 64 && LOSS_COUNT <= 8, "wire");
 
-enum role_state { ROLE_STARTING, ROLE_READY, ROLE_SAMPLING, ROLE_STOPPED, ROLE_DONE, ROLE_ERROR };
+enum role_state {
+	ROLE_STARTING,
+	ROLE_READY,
+	ROLE_SAMPLING,
+	ROLE_STOPPED,
+	ROLE_DONE,
+	ROLE_ERROR
+};
 
-/* What a role says of itself, now and then and whenever its state changes. Fields that are not its own are zero. */
+/* What a role says of itself, now and then and whenever its state changes. Fields that are not its
+ * own are zero. */
 struct msg_status {
 	uint32_t state; /* enum role_state */
 	uint32_t exit_status;
@@ -94,7 +106,8 @@ struct msg_status {
 	uint32_t failed_index;
 	uint32_t reserved;
 };
-_Static_assert(sizeof(struct msg_status) == 8 + 12 * 8 + 64 + 128 + 16 && BH_REASON_COUNT <= 16, "wire");
+_Static_assert(sizeof(struct msg_status) == 8 + 12 * 8 + 64 + 128 + 16 && BH_REASON_COUNT <= 16,
+	       "wire");
 
 struct msg_hot_function {
 	uint64_t self, total;
@@ -102,7 +115,8 @@ struct msg_hot_function {
 };
 _Static_assert(sizeof(struct msg_hot_function) == 256, "wire");
 
-/* The descriptors' order: manager: processes, modules, rules, deferred ring; worker: samples ring, kallsyms; exporter: counters. */
+/* The descriptors' order: manager: processes, modules, rules, deferred ring; worker: samples ring,
+ * kallsyms; exporter: counters. */
 struct msg_maps {
 	uint32_t ring_bytes;
 	uint32_t cpu_count; /* slots in `counters` */
@@ -123,7 +137,8 @@ _Static_assert(sizeof(struct msg_open_file) == 40, "wire");
 struct msg_file {
 	uint32_t cookie;
 	uint32_t error;
-	uint32_t same_file; /* device and inode are those that the kernel reported for the mapping */
+	uint32_t
+	    same_file; /* device and inode are those that the kernel reported for the mapping */
 	uint32_t reserved;
 };
 _Static_assert(sizeof(struct msg_file) == 16, "wire");
@@ -135,12 +150,15 @@ struct msg_maps_of {
 };
 _Static_assert(sizeof(struct msg_maps_of) == 8, "wire");
 
-enum { MSG_PATH_BYTES = 256 };
+enum {
+	MSG_PATH_BYTES = 256
+};
 
 struct msg_module {
 	uint32_t number;
 	uint32_t reserved;
-	char path[MSG_PATH_BYTES]; /* as the process sees it, its end if it is long; for show, never to be opened */
+	char path[MSG_PATH_BYTES]; /* as the process sees it, its end if it is long; for show, never
+				      to be opened */
 };
 _Static_assert(sizeof(struct msg_module) == 264, "wire");
 
@@ -160,6 +178,9 @@ struct msg_kernel_text {
 };
 _Static_assert(sizeof(struct msg_kernel_text) == 272, "wire");
 
-enum { MESSAGE_BYTES_MAX = LIMIT_BATCH_BYTES + 4096 + sizeof(struct msg_header), MESSAGE_FDS_MAX = LIMIT_OUTPUTS };
+enum {
+	MESSAGE_BYTES_MAX = LIMIT_BATCH_BYTES + 4096 + sizeof(struct msg_header),
+	MESSAGE_FDS_MAX = LIMIT_OUTPUTS
+};
 
 #endif

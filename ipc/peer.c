@@ -18,7 +18,10 @@
 #include "common/clock.h"
 #include "common/log.h"
 
-enum { PEER_BACKLOG = 8, PEER_SOCKET_BYTES = 4 << 20 };
+enum {
+	PEER_BACKLOG = 8,
+	PEER_SOCKET_BYTES = 4 << 20
+};
 
 static const struct {
 	const char *name;
@@ -50,13 +53,15 @@ struct peer_packet {
 };
 
 /* The one check of the protocol, for both directions. */
-static bool message_allowed(uint32_t type, enum role from, enum role to, size_t length, unsigned int fd_count)
+static bool message_allowed(uint32_t type, enum role from, enum role to, size_t length,
+			    unsigned int fd_count)
 {
 	if (type == MESSAGE_NONE || type >= MESSAGE_TYPE_COUNT)
 		return false;
-	return (message_rules[type].from & ROLE_BIT(from)) && (message_rules[type].to & ROLE_BIT(to)) &&
-	       length >= message_rules[type].least && length <= message_rules[type].most &&
-	       fd_count >= message_rules[type].fds_least && fd_count <= message_rules[type].fds_most;
+	return (message_rules[type].from & ROLE_BIT(from)) &&
+	       (message_rules[type].to & ROLE_BIT(to)) && length >= message_rules[type].least &&
+	       length <= message_rules[type].most && fd_count >= message_rules[type].fds_least &&
+	       fd_count <= message_rules[type].fds_most;
 }
 
 int peer_uids_parse(const char *text, struct peer_uids *uids)
@@ -68,7 +73,8 @@ int peer_uids_parse(const char *text, struct peer_uids *uids)
 
 		errno = 0;
 		unsigned long value = strtoul(text, &end, 10);
-		if (errno || end == text || value >= (uid_t)-1 || *end != (i + 1 < ROLE_COUNT ? ',' : 0))
+		if (errno || end == text || value >= (uid_t)-1 ||
+		    *end != (i + 1 < ROLE_COUNT ? ',' : 0))
 			return -EINVAL;
 		parsed.uid[i] = (uid_t)value;
 		text = end + 1;
@@ -138,7 +144,8 @@ int peer_connect(struct peer *peer, const char *run_dir, enum role self, enum ro
 	if (r < 0)
 		return r;
 	for (;;) {
-		_cleanup_close_ int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		_cleanup_close_ int fd =
+		    socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 		if (fd < 0)
 			return -errno;
@@ -160,8 +167,8 @@ int peer_connect(struct peer *peer, const char *run_dir, enum role self, enum ro
 	}
 }
 
-static int peer_accept_one(int listen_fd, enum role self, uint32_t expected, const struct peer_uids *uids,
-			   struct peer peers[ROLE_COUNT])
+static int peer_accept_one(int listen_fd, enum role self, uint32_t expected,
+			   const struct peer_uids *uids, struct peer peers[ROLE_COUNT])
 {
 	_cleanup_close_ int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	uid_t uid = (uid_t)-1;
@@ -211,7 +218,8 @@ int peer_watch(struct peer *peer, struct loop *loop, loop_fn fn, void *context)
 }
 
 /* One packet into the socket, now. 0, -EAGAIN, -EPIPE. */
-static int peer_transmit(struct peer *peer, const void *bytes, size_t length, const int *fds, unsigned int fd_count)
+static int peer_transmit(struct peer *peer, const void *bytes, size_t length, const int *fds,
+			 unsigned int fd_count)
 {
 	union {
 		struct cmsghdr align;
@@ -232,7 +240,8 @@ static int peer_transmit(struct peer *peer, const void *bytes, size_t length, co
 	if (sendmsg(peer->fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 		return 0;
 	/* ETOOMANYREFS: descriptors in flight reached the limit; they leave when the peer reads. */
-	if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM || errno == EINTR || errno == ETOOMANYREFS)
+	if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM || errno == EINTR ||
+	    errno == ETOOMANYREFS)
 		return -EAGAIN;
 	peer->broken = true;
 	return -EPIPE;
@@ -250,7 +259,8 @@ bool peer_flush(struct peer *peer)
 	while (peer->first) {
 		struct peer_packet *packet = peer->first;
 
-		if (peer_transmit(peer, packet->bytes, packet->length, packet->fds, packet->fd_count) == -EAGAIN)
+		if (peer_transmit(peer, packet->bytes, packet->length, packet->fds,
+				  packet->fd_count) == -EAGAIN)
 			return false;
 		/* Sent, or the peer is gone and nothing ever will be. */
 		peer->first = packet->next;
@@ -265,9 +275,11 @@ bool peer_flush(struct peer *peer)
 	return true;
 }
 
-static int peer_enqueue(struct peer *peer, const uint8_t *bytes, size_t length, const int *fds, unsigned int fd_count)
+static int peer_enqueue(struct peer *peer, const uint8_t *bytes, size_t length, const int *fds,
+			unsigned int fd_count)
 {
-	if (peer->queued_bytes + length > LIMIT_QUEUE_BYTES || peer->queued_fds + fd_count > LIMIT_QUEUE_FDS)
+	if (peer->queued_bytes + length > LIMIT_QUEUE_BYTES ||
+	    peer->queued_fds + fd_count > LIMIT_QUEUE_FDS)
 		return -ENOBUFS;
 	struct peer_packet *packet = malloc(sizeof(*packet) + length);
 	if (!packet)
@@ -351,8 +363,10 @@ int peer_receive(struct peer *peer, struct message_buffer *buffer, struct messag
 		char bytes[CMSG_SPACE(sizeof(int) * MESSAGE_FDS_MAX)];
 	} control;
 	struct iovec part = {.iov_base = buffer->bytes, .iov_len = sizeof(buffer->bytes)};
-	struct msghdr header = {
-		.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
+	struct msghdr header = {.msg_iov = &part,
+				.msg_iovlen = 1,
+				.msg_control = control.bytes,
+				.msg_controllen = sizeof(control.bytes)};
 	struct msg_header head;
 
 	*message = (struct message){0};
@@ -379,7 +393,8 @@ refuse:
 	return -EPROTO;
 }
 
-int peer_receive_wait(struct peer *peer, struct message_buffer *buffer, struct message *message, int timeout_ms)
+int peer_receive_wait(struct peer *peer, struct message_buffer *buffer, struct message *message,
+		      int timeout_ms)
 {
 	const uint64_t deadline = clock_monotonic_ns() + (uint64_t)timeout_ms * 1000000u;
 

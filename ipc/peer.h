@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Peers: who is at the other end of a socket, known by its uid (SO_PEERCRED), and what it may say, known from messages.def. Every packet
- * is checked in one place (peer_receive) before a handler sees it.
+ * Peers: who is at the other end of a socket, known by its uid (SO_PEERCRED), and what it may say,
+ * known from messages.def. Every packet is checked in one place (peer_receive) before a handler
+ * sees it.
  */
 #ifndef IPC_PEER_H
 #define IPC_PEER_H
@@ -25,16 +26,19 @@ int peer_uids_parse(const char *text, struct peer_uids *uids);
 struct peer_packet;
 
 struct peer {
-	int fd;         /* -1: not connected */
+	int fd; /* -1: not connected */
 	enum role self, other;
-	struct loop *loop; /* once watched */
+	struct loop *loop;		  /* once watched */
 	struct peer_packet *first, *last; /* queued */
 	size_t queued_bytes;
 	unsigned int queued_fds;
 	bool broken;
 };
 
-#define PEER_NONE {.fd = -1}
+#define PEER_NONE                                                                                  \
+	{                                                                                          \
+		.fd = -1                                                                           \
+	}
 
 struct message {
 	enum message_type type;
@@ -48,35 +52,42 @@ struct message_buffer {
 	_Alignas(8) uint8_t bytes[MESSAGE_BYTES_MAX];
 };
 
-/* The listening socket of a role, <run_dir>/<role>/sock; made by the role itself, under its own uid. fd or negative errno. */
+/* The listening socket of a role, <run_dir>/<role>/sock; made by the role itself, under its own
+ * uid. fd or negative errno. */
 int peer_listen(const char *run_dir, enum role self);
 
-/* Connect to another role, waiting up to `timeout_ms` for it to appear, and check that its uid is the one expected. 0, -EACCES for a stranger,
- * -ETIMEDOUT. */
+/* Connect to another role, waiting up to `timeout_ms` for it to appear, and check that its uid is
+ * the one expected. 0, -EACCES for a stranger, -ETIMEDOUT. */
 int peer_connect(struct peer *peer, const char *run_dir, enum role self, enum role other,
 		 const struct peer_uids *uids, int timeout_ms);
 
-/* Accept peers until each role in `expected` (ROLE_BIT) is there, at most `timeout_ms`; strangers are turned away. peers[] is by role. */
+/* Accept peers until each role in `expected` (ROLE_BIT) is there, at most `timeout_ms`; strangers
+ * are turned away. peers[] is by role. */
 int peer_accept_all(int listen_fd, enum role self, uint32_t expected, const struct peer_uids *uids,
 		    struct peer peers[ROLE_COUNT], int timeout_ms);
 
-/* Once the loop runs: `fn` is called when there is something to read or the peer is gone. Queued packets leave by themselves. */
+/* Once the loop runs: `fn` is called when there is something to read or the peer is gone. Queued
+ * packets leave by themselves. */
 int peer_watch(struct peer *peer, struct loop *loop, loop_fn fn, void *context);
 
-/* Send, or queue if the socket is full. The descriptors stay the caller's. 0; -ENOBUFS if the queue is full (nothing was sent); -EPIPE if the peer is
- * gone; -EINVAL if the table does not allow it. */
+/* Send, or queue if the socket is full. The descriptors stay the caller's. 0; -ENOBUFS if the queue
+ * is full (nothing was sent); -EPIPE if the peer is gone; -EINVAL if the table does not allow it.
+ */
 int peer_send(struct peer *peer, enum message_type type, const void *payload, size_t length,
 	      const int *fds, unsigned int fd_count);
 
-/* Send what is queued as far as the socket takes it. Called by the loop; true if nothing is left. */
+/* Send what is queued as far as the socket takes it. Called by the loop; true if nothing is left.
+ */
 bool peer_flush(struct peer *peer);
 
-/* The next message, without waiting. 1; 0 if there is none; -EPIPE if the peer is gone; -EPROTO if it said what it may not: the caller must give it up.
- * The descriptors are the caller's: message_close those that it does not take. */
+/* The next message, without waiting. 1; 0 if there is none; -EPIPE if the peer is gone; -EPROTO if
+ * it said what it may not: the caller must give it up. The descriptors are the caller's:
+ * message_close those that it does not take. */
 int peer_receive(struct peer *peer, struct message_buffer *buffer, struct message *message);
 
 /* As peer_receive, but waits up to `timeout_ms`; -ETIMEDOUT. */
-int peer_receive_wait(struct peer *peer, struct message_buffer *buffer, struct message *message, int timeout_ms);
+int peer_receive_wait(struct peer *peer, struct message_buffer *buffer, struct message *message,
+		      int timeout_ms);
 
 void message_close(struct message *message);
 void peer_close(struct peer *peer);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches of records between worker and exporter: FlatBuffers (schemas/ipc.fbs) behind a C interface. */
+/* Batches of records between worker and exporter: FlatBuffers (schemas/ipc.fbs) behind a C
+ * interface. */
 #ifndef IPC_RECORDS_H
 #define IPC_RECORDS_H
 
@@ -67,10 +68,12 @@ void records_add_sample(struct records *records, const struct record_sample *sam
 size_t records_bytes(const struct records *records);
 size_t records_samples(const struct records *records);
 
-/* The finished batch, valid until the next call on `records`, which is empty afterwards. `reset`: see the schema. */
+/* The finished batch, valid until the next call on `records`, which is empty afterwards. `reset`:
+ * see the schema. */
 const uint8_t *records_finish(struct records *records, bool reset, size_t *length);
 
-/* Callbacks in the order of the schema; each returns 0 or a negative errno, which ends the visit. */
+/* Callbacks in the order of the schema; each returns 0 or a negative errno, which ends the visit.
+ */
 struct records_visitor {
 	int (*reset)(void *context);
 	int (*module)(void *context, const struct record_module *module);
@@ -82,9 +85,11 @@ struct records_visitor {
 	int (*sample)(void *context, const struct record_sample *sample);
 };
 
-/* Verify a batch (by the library's verifier) and visit its records. -EBADMSG if it is malformed: nothing was visited. Strings are NUL-terminated;
- * missing ones are "". `data` must be aligned to 8 bytes. */
-int records_visit(const uint8_t *data, size_t length, const struct records_visitor *visitor, void *context);
+/* Verify a batch (by the library's verifier) and visit its records. -EBADMSG if it is malformed:
+ * nothing was visited. Strings are NUL-terminated; missing ones are "". `data` must be aligned to 8
+ * bytes. */
+int records_visit(const uint8_t *data, size_t length, const struct records_visitor *visitor,
+		  void *context);
 
 #ifdef __cplusplus
 }

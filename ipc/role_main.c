@@ -16,7 +16,10 @@
 #include "common/log.h"
 
 /* Messages of one peer handled before another gets its turn. */
-enum { ROLE_MESSAGES_A_TURN = 256, ROLE_MMAP_THRESHOLD = 128 << 10 };
+enum {
+	ROLE_MESSAGES_A_TURN = 256,
+	ROLE_MMAP_THRESHOLD = 128 << 10
+};
 
 struct role_watch {
 	struct role_runtime *role;
@@ -35,9 +38,9 @@ struct role_watches {
 static int role_parse_arguments(struct role_runtime *role, int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"run-dir", required_argument, NULL, 'r'},
-		{"uids", required_argument, NULL, 'u'},
-		{NULL, 0, NULL, 0},
+	    {"run-dir", required_argument, NULL, 'r'},
+	    {"uids", required_argument, NULL, 'u'},
+	    {NULL, 0, NULL, 0},
 	};
 	const char *uids = NULL;
 	int c;
@@ -55,17 +58,20 @@ static int role_parse_arguments(struct role_runtime *role, int argc, char **argv
 	return peer_uids_parse(uids, &role->uids);
 }
 
-int role_start(struct role_runtime *role, enum role self, const struct sandbox_policy *policy, int argc, char **argv)
+int role_start(struct role_runtime *role, enum role self, const struct sandbox_policy *policy,
+	       int argc, char **argv)
 {
 	*role = (struct role_runtime){.self = self, .policy = policy};
 	for (int i = 0; i < ROLE_COUNT; i++)
 		role->peers[i].fd = -1;
-	/* Whatever the parent left open is not ours. Kernels before 5.9 do not know the call; the CLI opens all with O_CLOEXEC. */
+	/* Whatever the parent left open is not ours. Kernels before 5.9 do not know the call; the
+	 * CLI opens all with O_CLOEXEC. */
 	syscall(SYS_close_range, 3u, ~0u, 0u);
 	prctl(PR_SET_NAME, policy->name);
 	log_init(policy->name);
-	/* Large blocks come and go (sections of files, rows of a draft): each a mapping of its own, given back at once. Left to itself the C library
-	 * raises this threshold with the first one freed, and the heap keeps the holes. */
+	/* Large blocks come and go (sections of files, rows of a draft): each a mapping of its own,
+	 * given back at once. Left to itself the C library raises this threshold with the first one
+	 * freed, and the heap keeps the holes. */
 	mallopt(M_MMAP_THRESHOLD, ROLE_MMAP_THRESHOLD);
 	mallopt(M_TRIM_THRESHOLD, ROLE_MMAP_THRESHOLD);
 	mallopt(M_ARENA_MAX, 1);
@@ -102,13 +108,15 @@ int role_meet(struct role_runtime *role, uint32_t connect, uint32_t accept)
 	for (int other = 0; other < ROLE_COUNT && !r; other++) {
 		if (!(connect & ROLE_BIT(other)))
 			continue;
-		r = peer_connect(&role->peers[other], role->run_dir, role->self, (enum role)other, &role->uids,
-				 LIMIT_CONNECT_MS);
+		r = peer_connect(&role->peers[other], role->run_dir, role->self, (enum role)other,
+				 &role->uids, LIMIT_CONNECT_MS);
 		if (r < 0)
-			log_error("cannot reach a peer: role=%s error=%s", role_names[other].process, strerror(-r));
+			log_error("cannot reach a peer: role=%s error=%s",
+				  role_names[other].process, strerror(-r));
 	}
 	if (!r) {
-		r = peer_accept_all(listener, role->self, accept, &role->uids, role->peers, LIMIT_CONNECT_MS);
+		r = peer_accept_all(listener, role->self, accept, &role->uids, role->peers,
+				    LIMIT_CONNECT_MS);
 		if (r < 0)
 			log_error("a peer did not come: error=%s", strerror(-r));
 	}
@@ -147,9 +155,11 @@ static void role_on_peer(void *context, uint32_t events)
 				continue;
 		}
 		if (r == -EPROTO)
-			log_error("a peer broke the protocol: role=%s", role_names[watch->other].process);
+			log_error("a peer broke the protocol: role=%s",
+				  role_names[watch->other].process);
 		else if (r != -EPIPE)
-			log_error("giving up: peer=%s error=%s", role_names[watch->other].process, strerror(-r));
+			log_error("giving up: peer=%s error=%s", role_names[watch->other].process,
+				  strerror(-r));
 		loop_stop(&role->loop, r == -EPIPE ? STATUS_DONE : STATUS_FAILED);
 		return;
 	}
@@ -164,9 +174,13 @@ int role_watch_peers(struct role_runtime *role, role_message_fn fn, void *contex
 	for (int other = 0; other < ROLE_COUNT; other++) {
 		if (role->peers[other].fd < 0)
 			continue;
-		watches->by_role[other] = (struct role_watch){
-			.role = role, .other = (enum role)other, .fn = fn, .context = context, .buffer = &watches->buffer};
-		int r = peer_watch(&role->peers[other], &role->loop, role_on_peer, &watches->by_role[other]);
+		watches->by_role[other] = (struct role_watch){.role = role,
+							      .other = (enum role)other,
+							      .fn = fn,
+							      .context = context,
+							      .buffer = &watches->buffer};
+		int r = peer_watch(&role->peers[other], &role->loop, role_on_peer,
+				   &watches->by_role[other]);
 		if (r < 0)
 			return r;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What every role's main does in the same order, whatever started it: close stray descriptors, compile the filter, drop, listen, meet
- * its peers. What differs stays in the role's main.c.
+ * What every role's main does in the same order, whatever started it: close stray descriptors,
+ *compile the filter, drop, listen, meet its peers. What differs stays in the role's main.c.
  *
  *	bulkhead-ROLE --run-dir DIR --uids 0,61184,61185,61186,61187,61188
  */
@@ -23,18 +23,22 @@ struct role_runtime {
 };
 
 /* Up to the drop: 0, or an exit status after a message. */
-int role_start(struct role_runtime *role, enum role self, const struct sandbox_policy *policy, int argc, char **argv);
+int role_start(struct role_runtime *role, enum role self, const struct sandbox_policy *policy,
+	       int argc, char **argv);
 
-/* Connect to the roles in `connect`, accept those in `accept`. 0, or an exit status after a message. */
+/* Connect to the roles in `connect`, accept those in `accept`. 0, or an exit status after a
+ * message. */
 int role_meet(struct role_runtime *role, uint32_t connect, uint32_t accept);
 
 /* Sandbox: after this, foreign bytes may be read. 0, or an exit status after a message. */
 int role_enter_sandbox(struct role_runtime *role);
 
-/* A handler for messages; returns 0 or a negative errno, which ends the role. It owns the descriptors. */
+/* A handler for messages; returns 0 or a negative errno, which ends the role. It owns the
+ * descriptors. */
 typedef int (*role_message_fn)(void *context, enum role from, struct message *message);
 
-/* Watch all peers; each message goes to `fn`. The end of any peer ends the role: in a recording, all end together. */
+/* Watch all peers; each message goes to `fn`. The end of any peer ends the role: in a recording,
+ * all end together. */
 int role_watch_peers(struct role_runtime *role, role_message_fn fn, void *context);
 
 /* Tell the CLI. Losing a status is no loss. */

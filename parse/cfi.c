@@ -106,8 +106,8 @@ enum {
 _Static_assert(sizeof(struct cfi_rule) == 4 * sizeof(uint64_t), "four words");
 _Static_assert(
     offsetof(struct cfi_rule, cfa_kind) == 0 && offsetof(struct cfi_rule, fp_kind) == 2 &&
-	offsetof(struct cfi_rule, ra_kind) == 4 && offsetof(struct cfi_rule, signal_frame) == 6 && offsetof(struct cfi_rule, bx_kind) == 7 &&
-	offsetof(struct cfi_rule, bx_offset) == 24 &&
+	offsetof(struct cfi_rule, ra_kind) == 4 && offsetof(struct cfi_rule, signal_frame) == 6 &&
+	offsetof(struct cfi_rule, bx_kind) == 7 && offsetof(struct cfi_rule, bx_offset) == 24 &&
 	offsetof(struct cfi_rule, cfa_offset) == 8 && offsetof(struct cfi_rule, cfa_add) == 12 &&
 	offsetof(struct cfi_rule, fp_offset) == 16 && offsetof(struct cfi_rule, ra_offset) == 20,
     "the shifts below");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /proc/PID/maps and /proc/PID/stat: text by the kernel, with names chosen by whoever is profiled. Formats: proc(5). */
+/* /proc/PID/maps and /proc/PID/stat: text by the kernel, with names chosen by whoever is profiled.
+ * Formats: proc(5). */
 #ifndef PARSE_PROC_MAPS_H
 #define PARSE_PROC_MAPS_H
 
@@ -21,7 +22,8 @@ typedef void (*proc_mapping_fn)(void *context, const struct proc_mapping *mappin
 /* Call `fn` for each well-formed line; others are skipped and counted in the return value. */
 unsigned int proc_maps_parse(const char *text, size_t length, proc_mapping_fn fn, void *context);
 
-/* The name in parentheses of /proc/PID/stat (which may itself contain parentheses), cut to `size` with its NUL. false if there is none. */
+/* The name in parentheses of /proc/PID/stat (which may itself contain parentheses), cut to `size`
+ * with its NUL. false if there is none. */
 bool proc_stat_comm(const char *text, size_t length, char *comm, size_t size);
 
 #endif

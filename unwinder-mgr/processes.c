@@ -514,6 +514,8 @@ void processes_reclaim(struct manager *manager, uint64_t now_ns)
 				continue;
 			}
 			*link = p->next;
+			const struct msg_number number = {.number = p->tgid};
+			peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_PROCESS_GONE, &number, sizeof(number), NULL, 0);
 			if (p->slot)
 				slot_write(p->slot, 0, NULL);
 			list_put(manager, p->list);

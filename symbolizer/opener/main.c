@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The opener: the one process that may look into others. It opens and passes on; what is in the files it never reads.
+ * The opener: the one process that may look into others. It opens and passes on; what is in the
+ * files it never reads.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -21,8 +22,8 @@ struct opener {
 };
 
 /* Send to the manager; waits while it is behind, since this process has nothing else to do. */
-static int opener_send(struct opener *opener, enum message_type type, const void *payload, size_t length,
-		       const int *fds, unsigned int fd_count)
+static int opener_send(struct opener *opener, enum message_type type, const void *payload,
+		       size_t length, const int *fds, unsigned int fd_count)
 {
 	struct peer *manager = &opener->role.peers[ROLE_MANAGER];
 

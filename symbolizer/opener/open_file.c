@@ -23,12 +23,14 @@ int open_file_proc(unsigned int tgid, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-/* File systems on which a read may wait for somebody else for ever: not touched further. Magic numbers of linux/magic.h and of the
- * file systems' own sources (FUSE 0x65735546, CIFS 0xff534d42, SMB2 0xfe534d42, Ceph 0x00c36400). */
+/* File systems on which a read may wait for somebody else for ever: not touched further. Magic
+ * numbers of linux/magic.h and of the file systems' own sources (FUSE 0x65735546, CIFS 0xff534d42,
+ * SMB2 0xfe534d42, Ceph 0x00c36400). */
 static bool file_system_is_local(int fd)
 {
-	static const unsigned long remote[] = {NFS_SUPER_MAGIC, 0x65735546ul, 0xff534d42ul, 0xfe534d42ul,
-					       SMB_SUPER_MAGIC, CODA_SUPER_MAGIC, AFS_SUPER_MAGIC, 0x00c36400ul};
+	static const unsigned long remote[] = {NFS_SUPER_MAGIC, 0x65735546ul,	 0xff534d42ul,
+					       0xfe534d42ul,	SMB_SUPER_MAGIC, CODA_SUPER_MAGIC,
+					       AFS_SUPER_MAGIC, 0x00c36400ul};
 	struct statfs fs;
 
 	if (fstatfs(fd, &fs) < 0)
@@ -40,12 +42,14 @@ static bool file_system_is_local(int fd)
 	return true;
 }
 
-/* On these, the device and inode of a mapping are not those that stat gives: layers below, subvolumes. */
+/* On these, the device and inode of a mapping are not those that stat gives: layers below,
+ * subvolumes. */
 static bool file_system_hides_identity(int fd)
 {
 	struct statfs fs;
 
-	return fstatfs(fd, &fs) == 0 && (fs.f_type == OVERLAYFS_SUPER_MAGIC || fs.f_type == BTRFS_SUPER_MAGIC);
+	return fstatfs(fd, &fs) == 0 &&
+	       (fs.f_type == OVERLAYFS_SUPER_MAGIC || fs.f_type == BTRFS_SUPER_MAGIC);
 }
 
 /* 0 if `fd` is a regular file and, as far as that can be told, the one requested. */
@@ -57,8 +61,8 @@ static int check_identity(int fd, const struct msg_open_file *request, bool *sam
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
-	if (major(st.st_dev) == request->device_major && minor(st.st_dev) == request->device_minor &&
-	    st.st_ino == request->inode) {
+	if (major(st.st_dev) == request->device_major &&
+	    minor(st.st_dev) == request->device_minor && st.st_ino == request->inode) {
 		*same_file = true;
 		return 0;
 	}
@@ -69,10 +73,12 @@ static int check_identity(int fd, const struct msg_open_file *request, bool *sam
 }
 
 /*
- * The mapping as it is now, by its begin: permissions that changed may have split it since it was reported. The text is the kernel's own,
- * "start-end perms offset major:minor inode path" (fs/proc/task_mmu.c), and nothing behind the inode is looked at.
+ * The mapping as it is now, by its begin: permissions that changed may have split it since it was
+ * reported. The text is the kernel's own, "start-end perms offset major:minor inode path"
+ * (fs/proc/task_mmu.c), and nothing behind the inode is looked at.
  */
-static bool maps_line_matches(const char *line, const struct msg_open_file *request, uint64_t *start, uint64_t *end)
+static bool maps_line_matches(const char *line, const struct msg_open_file *request,
+			      uint64_t *start, uint64_t *end)
 {
 	char *at;
 
@@ -112,7 +118,8 @@ static int open_mapping(uint32_t tgid, uint64_t start, uint64_t end)
 {
 	char path[96];
 
-	snprintf(path, sizeof(path), "/proc/%u/map_files/%llx-%llx", tgid, (unsigned long long)start, (unsigned long long)end);
+	snprintf(path, sizeof(path), "/proc/%u/map_files/%llx-%llx", tgid,
+		 (unsigned long long)start, (unsigned long long)end);
 	/* First without opening it: the open itself may hang on FUSE. */
 	_cleanup_close_ int path_fd = open(path, O_PATH | O_CLOEXEC);
 	if (path_fd < 0)
@@ -127,7 +134,8 @@ static int open_mapping(uint32_t tgid, uint64_t start, uint64_t end)
 int open_file_mapped(const struct msg_open_file *request, bool *same_file)
 {
 	uint64_t start = 0, end = 0;
-	_cleanup_close_ int fd = open_mapping(request->tgid, request->address_start, request->address_end);
+	_cleanup_close_ int fd =
+	    open_mapping(request->tgid, request->address_start, request->address_end);
 
 	if (fd == -ENOENT) {
 		int r = find_mapping(request, &start, &end);

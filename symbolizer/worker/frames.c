@@ -9,7 +9,7 @@
 
 static const char *const reason_names[] = {
 #define REASON(name, text) text,
-	BH_REASONS(REASON)
+    BH_REASONS(REASON)
 #undef REASON
 };
 
@@ -18,7 +18,8 @@ static bool frame_is_kernel(uint64_t frame)
 	return frame >> 48 == 0xffff;
 }
 
-static int function_number(struct worker *worker, uint32_t module, uint64_t start, const char *name, uint32_t *number)
+static int function_number(struct worker *worker, uint32_t module, uint64_t start, const char *name,
+			   uint32_t *number)
 {
 	XXH128_hash_t key = XXH3_128bits_withSeed(name, strlen(name), module);
 
@@ -26,27 +27,31 @@ static int function_number(struct worker *worker, uint32_t module, uint64_t star
 	if (table_get(&worker->numbers.functions, key, number))
 		return 0;
 	*number = ++worker->numbers.next_function;
-	records_add_function(worker->batch, &(struct record_function){.number = *number, .name = name});
+	records_add_function(worker->batch,
+			     &(struct record_function){.number = *number, .name = name});
 	return table_put(&worker->numbers.functions, key, *number);
 }
 
 /* A module is known to the exporter by a number of ours, dense, whatever the manager's is. */
-static int define_module(struct worker *worker, XXH128_hash_t key, const char *path, const struct symbols_ids *ids, uint32_t *number)
+static int define_module(struct worker *worker, XXH128_hash_t key, const char *path,
+			 const struct symbols_ids *ids, uint32_t *number)
 {
 	if (table_get(&worker->numbers.modules, key, number))
 		return 0;
 	*number = ++worker->numbers.next_module;
-	records_add_module(worker->batch, &(struct record_module){.number = *number,
-								    .path = path,
-								    .gnu_build_id = ids ? ids->gnu_build_id : "",
-								    .htlhash = ids ? ids->htlhash : ""});
+	records_add_module(worker->batch,
+			   &(struct record_module){.number = *number,
+						   .path = path,
+						   .gnu_build_id = ids ? ids->gnu_build_id : "",
+						   .htlhash = ids ? ids->htlhash : ""});
 	return table_put(&worker->numbers.modules, key, *number);
 }
 
 /* The kernel's own text is "vmlinux"; its modules and BPF programs are known by name. */
 static int kernel_module_number(struct worker *worker, const char *name, uint32_t *number)
 {
-	return define_module(worker, XXH3_128bits_withSeed(name, strlen(name), FRAME_KIND_KERNEL), name, NULL, number);
+	return define_module(worker, XXH3_128bits_withSeed(name, strlen(name), FRAME_KIND_KERNEL),
+			     name, NULL, number);
 }
 
 /* Kernel frames are known by name alone: addresses of the kernel do not leave the host. */
@@ -64,7 +69,8 @@ static int describe_kernel(struct worker *worker, uint64_t address, struct recor
 	}
 	int r = kernel_module_number(worker, symbol.module, &record->module);
 	if (!r)
-		r = function_number(worker, record->module, symbol.start, symbol.name, &record->function);
+		r = function_number(worker, record->module, symbol.start, symbol.name,
+				    &record->function);
 	return r;
 }
 
@@ -79,7 +85,8 @@ static int describe_native(struct worker *worker, uint64_t frame, struct record_
 	record->kind = FRAME_KIND_NATIVE;
 	record->address = offset;
 	const struct symbols *symbols = module ? modules_symbols(worker, module) : NULL;
-	int r = define_module(worker, XXH3_128bits(&number, sizeof(number)), module ? module->path : unknown, module ? &module->ids : NULL,
+	int r = define_module(worker, XXH3_128bits(&number, sizeof(number)),
+			      module ? module->path : unknown, module ? &module->ids : NULL,
 			      &record->module);
 	if (r < 0 || !symbols)
 		return r;
@@ -87,16 +94,19 @@ static int describe_native(struct worker *worker, uint64_t frame, struct record_
 	if (!symbols_find(symbols, offset, &symbol))
 		return 0;
 	worker->frames_named++;
-	return function_number(worker, record->module, symbol.start_vaddr, symbol.name, &record->function);
+	return function_number(worker, record->module, symbol.start_vaddr, symbol.name,
+			       &record->function);
 }
 
 static int describe_raw(struct worker *worker, uint64_t frame, struct record_frame *record)
 {
 	const uint64_t address_bits = (1ull << 48) - 1;
-	const bool vsyscall = (frame & address_bits) >> 12 == (BH_VSYSCALL_PAGE & (address_bits >> 12));
+	const bool vsyscall =
+	    (frame & address_bits) >> 12 == (BH_VSYSCALL_PAGE & (address_bits >> 12));
 
 	record->kind = FRAME_KIND_NATIVE;
-	return function_number(worker, 0, vsyscall, vsyscall ? "[vsyscall]" : "[anonymous code]", &record->function);
+	return function_number(worker, 0, vsyscall, vsyscall ? "[vsyscall]" : "[anonymous code]",
+			       &record->function);
 }
 
 int frames_number(struct worker *worker, uint64_t frame, uint32_t *number)
@@ -129,7 +139,8 @@ int frames_abort_marker(struct worker *worker, unsigned int reason, uint32_t *nu
 
 	if (table_get(&worker->numbers.frames, key, number))
 		return 0;
-	snprintf(name, sizeof(name), "[stack cut: %s]", reason < BH_REASON_COUNT ? reason_names[reason] : "unknown");
+	snprintf(name, sizeof(name), "[stack cut: %s]",
+		 reason < BH_REASON_COUNT ? reason_names[reason] : "unknown");
 	int r = function_number(worker, 0, reason, name, &record.function);
 	if (r < 0)
 		return r;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The symbolizer's worker: takes samples out of the ring, names their frames, passes batches to the exporter. */
+/* The symbolizer's worker: takes samples out of the ring, names their frames, passes batches to the
+ * exporter. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,8 @@ enum {
 };
 
 /* A sample may name a module whose announcement is still on its way; it then waits in the ring. */
-static bool worker_must_wait(struct worker *worker, const struct bh_sample *header, const uint64_t *frames)
+static bool worker_must_wait(struct worker *worker, const struct bh_sample *header,
+			     const uint64_t *frames)
 {
 	const uint64_t now = clock_monotonic_ns();
 
@@ -60,23 +62,25 @@ static bool worker_consume(struct worker *worker)
 static void worker_send_status(struct worker *worker, enum role_state state)
 {
 	const struct msg_status status = {
-		.state = state,
-		.ring_bytes = worker->ring.consumed_bytes,
-		.forwarded = worker->forwarded,
-		.frames = worker->frames_seen,
-		.frames_named = worker->frames_named,
-		.losses = worker->losses,
+	    .state = state,
+	    .ring_bytes = worker->ring.consumed_bytes,
+	    .forwarded = worker->forwarded,
+	    .frames = worker->frames_seen,
+	    .frames_named = worker->frames_named,
+	    .losses = worker->losses,
 	};
 
 	role_send_status(&worker->role, &status);
 }
 
-/* The recording has been stopped, the manager has sent all it had, the ring is empty: that was all. */
+/* The recording has been stopped, the manager has sent all it had, the ring is empty: that was all.
+ */
 static void worker_end(struct worker *worker)
 {
 	samples_flush(worker);
 	worker->ended = true;
-	peer_send(&worker->role.peers[ROLE_EXPORTER], MESSAGE_END, &worker->losses, sizeof(worker->losses), NULL, 0);
+	peer_send(&worker->role.peers[ROLE_EXPORTER], MESSAGE_END, &worker->losses,
+		  sizeof(worker->losses), NULL, 0);
 	worker_send_status(worker, ROLE_STOPPED);
 }
 
@@ -111,7 +115,8 @@ static int on_maps(struct worker *worker, struct message *message)
 	r = kernel_symbols_new(message->fds[1], &worker->kernel);
 	if (r < 0)
 		log_warning("kernel frames will have no names: error=%s", strerror(-r));
-	r = loop_add(&worker->role.loop, worker->ring.fd, EPOLLIN | EPOLLET, worker_on_ring, worker);
+	r = loop_add(&worker->role.loop, worker->ring.fd, EPOLLIN | EPOLLET, worker_on_ring,
+		     worker);
 	if (!r)
 		worker_send_status(worker, ROLE_READY);
 	return r;
@@ -138,7 +143,8 @@ static void on_kernel_text(struct worker *worker, const struct message *message)
 	if (text.unregistered)
 		kernel_symbols_unregister(worker->kernel, text.address);
 	else
-		kernel_symbols_register(worker->kernel, text.address, text.length, text.name, text.bpf);
+		kernel_symbols_register(worker->kernel, text.address, text.length, text.name,
+					text.bpf);
 }
 
 static void on_deferred_sample(struct worker *worker, const struct message *message)
@@ -181,6 +187,10 @@ static int worker_dispatch(struct worker *worker, struct message *message)
 		memcpy(&process, message->payload, sizeof(process));
 		samples_on_process(worker, &process);
 		return 0;
+	case MESSAGE_PROCESS_GONE:
+		memcpy(&number, message->payload, sizeof(number));
+		samples_on_process_gone(worker, number.number);
+		return 0;
 	case MESSAGE_KERNEL_TEXT:
 		on_kernel_text(worker, message);
 		return 0;
@@ -212,7 +222,8 @@ int main(int argc, char **argv)
 	int status = role_start(&worker.role, ROLE_WORKER, &worker_policy, argc, argv);
 
 	if (!status)
-		status = role_meet(&worker.role, ROLE_BIT(ROLE_LOADER) | ROLE_BIT(ROLE_EXPORTER), ROLE_BIT(ROLE_MANAGER) | ROLE_BIT(ROLE_CLI));
+		status = role_meet(&worker.role, ROLE_BIT(ROLE_LOADER) | ROLE_BIT(ROLE_EXPORTER),
+				   ROLE_BIT(ROLE_MANAGER) | ROLE_BIT(ROLE_CLI));
 	if (!status)
 		status = role_enter_sandbox(&worker.role);
 	if (status)

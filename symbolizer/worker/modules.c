@@ -58,7 +58,8 @@ static void module_drop_symbols(struct worker *worker, struct worker_module *mod
 
 void modules_remove(struct worker *worker, uint32_t number)
 {
-	for (struct worker_module **link = module_bucket(worker, number); *link; link = &(*link)->next) {
+	for (struct worker_module **link = module_bucket(worker, number); *link;
+	     link = &(*link)->next) {
 		struct worker_module *module = *link;
 
 		if (module->number != number)

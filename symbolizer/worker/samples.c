@@ -14,13 +14,16 @@ bool samples_valid(const void *record, size_t length)
 
 	return length >= sizeof(*header) && header->user_count <= BH_USER_FRAMES_MAX &&
 	       header->kernel_count <= BH_KERNEL_FRAMES_MAX && header->reason < BH_REASON_COUNT &&
-	       length >= sizeof(*header) + ((size_t)header->user_count + header->kernel_count) * sizeof(uint64_t);
+	       length >= sizeof(*header) +
+			     ((size_t)header->user_count + header->kernel_count) * sizeof(uint64_t);
 }
 
-bool samples_resolvable(struct worker *worker, const struct bh_sample *header, const uint64_t *frames)
+bool samples_resolvable(struct worker *worker, const struct bh_sample *header,
+			const uint64_t *frames)
 {
 	for (unsigned int i = 0; i < header->user_count; i++) {
-		if (!(frames[i] & BH_FRAME_RAW) && !modules_find(worker, (uint32_t)(frames[i] >> BH_FRAME_OFFSET_BITS)))
+		if (!(frames[i] & BH_FRAME_RAW) &&
+		    !modules_find(worker, (uint32_t)(frames[i] >> BH_FRAME_OFFSET_BITS)))
 			return false;
 	}
 	return true;
@@ -59,8 +62,24 @@ void samples_on_process(struct worker *worker, const struct msg_process *message
 	process->version++;
 }
 
-/* Nothing was heard of a process that ended before anyone could ask: its thread's name has to do. */
-static int process_number(struct worker *worker, const struct bh_sample *header, const char *comm, uint32_t *number)
+void samples_on_process_gone(struct worker *worker, uint32_t tgid)
+{
+	for (struct worker_process **link = process_bucket(worker, tgid); *link;
+	     link = &(*link)->next) {
+		struct worker_process *process = *link;
+
+		if (process->said.tgid != tgid)
+			continue;
+		*link = process->next;
+		free(process);
+		return;
+	}
+}
+
+/* Nothing was heard of a process that ended before anyone could ask: its thread's name has to do.
+ */
+static int process_number(struct worker *worker, const struct bh_sample *header, const char *comm,
+			  uint32_t *number)
 {
 	const struct worker_process *process = process_find(worker, header->tgid);
 	const struct {
@@ -72,13 +91,14 @@ static int process_number(struct worker *worker, const struct bh_sample *header,
 	if (table_get(&worker->numbers.processes, key, number))
 		return 0;
 	*number = ++worker->numbers.next_process;
-	records_add_process(worker->batch, &(struct record_process){
-						    .number = *number,
-						    .tgid = header->tgid,
-						    .start_ns = header->process_start_ns,
-						    .comm = process && process->said.comm[0] ? process->said.comm : comm,
-						    .path = process ? process->said.path : "",
-					    });
+	records_add_process(
+	    worker->batch, &(struct record_process){
+			       .number = *number,
+			       .tgid = header->tgid,
+			       .start_ns = header->process_start_ns,
+			       .comm = process && process->said.comm[0] ? process->said.comm : comm,
+			       .path = process ? process->said.path : "",
+			   });
 	return table_put(&worker->numbers.processes, key, *number);
 }
 
@@ -97,13 +117,17 @@ static int thread_number(struct worker *worker, const struct bh_sample *header, 
 	if (table_get(&worker->numbers.threads, key, number))
 		return 0;
 	*number = ++worker->numbers.next_thread;
-	records_add_thread(worker->batch, &(struct record_thread){
-						  .number = *number, .process = id.process, .tid = id.tid, .comm = id.comm});
+	records_add_thread(worker->batch, &(struct record_thread){.number = *number,
+								  .process = id.process,
+								  .tid = id.tid,
+								  .comm = id.comm});
 	return table_put(&worker->numbers.threads, key, *number);
 }
 
-/* Leaf first: kernel frames, user frames, and where the user stack was cut, the reason as its outermost frame. */
-static int stack_define(struct worker *worker, const struct bh_sample *header, const uint64_t *frames, uint32_t number)
+/* Leaf first: kernel frames, user frames, and where the user stack was cut, the reason as its
+ * outermost frame. */
+static int stack_define(struct worker *worker, const struct bh_sample *header,
+			const uint64_t *frames, uint32_t number)
 {
 	uint32_t numbers[BH_FRAMES_ROOM + 1];
 	uint32_t count = 0;
@@ -117,14 +141,18 @@ static int stack_define(struct worker *worker, const struct bh_sample *header, c
 		r = frames_abort_marker(worker, header->reason, &numbers[count++]);
 	if (r < 0)
 		return r;
-	records_add_stack(worker->batch, &(struct record_stack){
-						 .number = number, .reason = header->reason, .frames = numbers, .count = count});
+	records_add_stack(worker->batch, &(struct record_stack){.number = number,
+								.reason = header->reason,
+								.frames = numbers,
+								.count = count});
 	return 0;
 }
 
-static int stack_number(struct worker *worker, const struct bh_sample *header, const uint64_t *frames, uint32_t *number)
+static int stack_number(struct worker *worker, const struct bh_sample *header,
+			const uint64_t *frames, uint32_t *number)
 {
-	const size_t bytes = ((size_t)header->user_count + header->kernel_count) * sizeof(frames[0]);
+	const size_t bytes =
+	    ((size_t)header->user_count + header->kernel_count) * sizeof(frames[0]);
 	/* Where user frames end and kernel frames begin is part of what the stack is. */
 	const uint64_t seed = (uint64_t)header->user_count << 16 | header->reason;
 	const XXH128_hash_t key = XXH3_128bits_withSeed(frames, bytes, seed);
@@ -168,7 +196,9 @@ void samples_flush(struct worker *worker)
 		return;
 	}
 	worker->forwarded += samples;
-	if (worker->numbers.frames.count > LIMIT_WORKER_FRAMES || worker->numbers.stacks.count > LIMIT_WORKER_STACKS)
+	if (worker->numbers.frames.count > LIMIT_WORKER_FRAMES ||
+	    worker->numbers.stacks.count > LIMIT_WORKER_STACKS ||
+	    worker->numbers.threads.count > LIMIT_WORKER_STACKS)
 		numbers_forget(worker);
 }
 

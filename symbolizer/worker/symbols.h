@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Function names of one ELF file: a compact, sorted index of .symtab (or, where there is none, .dynsym) that keeps no
- * strings; a name is read from the file when it is asked for, and demangled (C++, Rust; libiberty, within bounds).
+ * Function names of one ELF file: a compact, sorted index of .symtab (or, where there is none,
+ * .dynsym) that keeps no strings; a name is read from the file when it is asked for, and demangled
+ * (C++, Rust; libiberty, within bounds).
  */
 #ifndef SYMBOLIZER_WORKER_SYMBOLS_H
 #define SYMBOLIZER_WORKER_SYMBOLS_H
@@ -17,19 +18,22 @@ enum {
 };
 
 struct symbol {
-	char name[SYMBOL_NAME_MAX]; /* demangled, printable: control characters and invalid UTF-8 escaped */
-	uint64_t start_vaddr;       /* of the function, as linked */
-	uint64_t size;              /* bytes, 0 if the file does not say */
+	char name[SYMBOL_NAME_MAX]; /* demangled, printable: control characters and invalid UTF-8
+				       escaped */
+	uint64_t start_vaddr;	    /* of the function, as linked */
+	uint64_t size;		    /* bytes, 0 if the file does not say */
 };
 
 struct symbols_ids {
 	char gnu_build_id[41]; /* hex, "" if none */
-	char htlhash[33];      /* hex of 16 bytes of SHA-256(first 4096 ++ last 4096 ++ be64 length), see OTLP profiles */
+	char htlhash[33]; /* hex of 16 bytes of SHA-256(first 4096 ++ last 4096 ++ be64 length), see
+			     OTLP profiles */
 };
 
-/* Index the file behind `fd` (borrowed: it must stay open as long as the index lives), spending at most `cap_bytes` of memory on
- * the index. A file that is no ELF or has no symbols gives an empty index, not an error. 0, or -ENOMEM, -EFBIG (more
- * symbols than the cap holds: the caller may go on with module+offset), -EIO. */
+/* Index the file behind `fd` (borrowed: it must stay open as long as the index lives), spending at
+ * most `cap_bytes` of memory on the index. A file that is no ELF or has no symbols gives an empty
+ * index, not an error. 0, or -ENOMEM, -EFBIG (more symbols than the cap holds: the caller may go on
+ * with module+offset), -EIO. */
 int symbols_new(int fd, size_t cap_bytes, struct symbols **symbols);
 void symbols_free(struct symbols *symbols);
 
@@ -42,8 +46,8 @@ const struct symbols_ids *symbols_get_ids(const struct symbols *symbols);
 /* File offset to virtual address as linked (PT_LOAD); false if no segment has it. */
 bool symbols_offset_to_vaddr(const struct symbols *symbols, uint64_t file_offset, uint64_t *vaddr);
 
-/* The function that contains the file offset: the nearest symbol at or below it, if the offset is inside its size (or it has none
- * and is the nearest in its section). false if there is none. */
+/* The function that contains the file offset: the nearest symbol at or below it, if the offset is
+ * inside its size (or it has none and is the nearest in its section). false if there is none. */
 bool symbols_find(const struct symbols *symbols, uint64_t file_offset, struct symbol *symbol);
 
 #endif

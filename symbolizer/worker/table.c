@@ -20,7 +20,8 @@ static struct table_entry *table_find(const struct table *table, XXH128_hash_t k
 {
 	size_t at = key.low64 & (table->capacity - 1);
 
-	while (table->entries[at].used && (table->entries[at].low != key.low64 || table->entries[at].high != key.high64))
+	while (table->entries[at].used &&
+	       (table->entries[at].low != key.low64 || table->entries[at].high != key.high64))
 		at = (at + 1) & (table->capacity - 1);
 	return &table->entries[at];
 }
@@ -37,7 +38,8 @@ bool table_get(const struct table *table, XXH128_hash_t key, uint32_t *value)
 
 static int table_grow(struct table *table)
 {
-	struct table grown = {.capacity = table->capacity ? table->capacity * 2 : 1024, .count = table->count};
+	struct table grown = {.capacity = table->capacity ? table->capacity * 2 : 1024,
+			      .count = table->count};
 
 	grown.entries = calloc(grown.capacity, sizeof(grown.entries[0]));
 	if (!grown.entries)
@@ -46,7 +48,8 @@ static int table_grow(struct table *table)
 		const struct table_entry *e = &table->entries[i];
 
 		if (e->used)
-			*table_find(&grown, (XXH128_hash_t){.low64 = e->low, .high64 = e->high}) = *e;
+			*table_find(&grown, (XXH128_hash_t){.low64 = e->low, .high64 = e->high}) =
+			    *e;
 	}
 	free(table->entries);
 	*table = grown;
@@ -61,7 +64,8 @@ int table_put(struct table *table, XXH128_hash_t key, uint32_t value)
 		if (r < 0)
 			return r;
 	}
-	*table_find(table, key) = (struct table_entry){.low = key.low64, .high = key.high64, .value = value, .used = 1};
+	*table_find(table, key) =
+	    (struct table_entry){.low = key.low64, .high = key.high64, .value = value, .used = 1};
 	table->count++;
 	return 0;
 }

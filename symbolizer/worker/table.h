@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A hash from 128-bit keys to numbers, for everything that the worker numbers: open addressing, never removes, grows up to a cap. */
+/* A hash from 128-bit keys to numbers, for everything that the worker numbers: open addressing,
+ * never removes, grows up to a cap. */
 #ifndef SYMBOLIZER_WORKER_TABLE_H
 #define SYMBOLIZER_WORKER_TABLE_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The worker's state: samples come in (ring, or deferred through the manager), names are found, batches go out. Frames, functions,
- * stacks, processes and threads are numbered when they are first seen; the exporter is told each once.
+ * The worker's state: samples come in (ring, or deferred through the manager), names are found,
+ * batches go out. Frames, functions, stacks, processes and threads are numbered when they are first
+ * seen; the exporter is told each once.
  */
 #ifndef SYMBOLIZER_WORKER_WORKER_H
 #define SYMBOLIZER_WORKER_WORKER_H
@@ -17,13 +18,16 @@
 #include "symbolizer/worker/symbols.h"
 #include "symbolizer/worker/table.h"
 
-enum { WORKER_MODULE_BUCKETS = 1024, WORKER_PROCESS_BUCKETS = 1024 };
+enum {
+	WORKER_MODULE_BUCKETS = 1024,
+	WORKER_PROCESS_BUCKETS = 1024
+};
 
 /* A file that processes map, as the manager announced it. */
 struct worker_module {
 	struct worker_module *next;
 	uint32_t number;
-	int fd;                  /* -1: could not be had */
+	int fd;			 /* -1: could not be had */
 	struct symbols *symbols; /* NULL: not read yet, or given back for room */
 	struct symbols_ids ids;
 	bool no_symbols;
@@ -57,7 +61,8 @@ struct worker {
 	struct records *batch;
 	struct msg_losses losses;
 	uint64_t forwarded, frames_seen, frames_named;
-	uint64_t waiting_since_ns; /* the record at the ring's head names a module that was not announced yet */
+	uint64_t waiting_since_ns; /* the record at the ring's head names a module that was not
+				      announced yet */
 	bool manager_drained, stopping, ended;
 };
 
@@ -65,7 +70,8 @@ struct worker {
 struct worker_module *modules_find(struct worker *worker, uint32_t number);
 int modules_add(struct worker *worker, const struct msg_module *message, int fd);
 void modules_remove(struct worker *worker, uint32_t number);
-/* Symbols and ids of a module, read if they are not in memory, at the expense of the least recently used. NULL: it has none. */
+/* Symbols and ids of a module, read if they are not in memory, at the expense of the least recently
+ * used. NULL: it has none. */
 const struct symbols *modules_symbols(struct worker *worker, struct worker_module *module);
 
 /* frames.c: the number of a frame, defined for the exporter if it is new. 0 or negative errno. */
@@ -76,8 +82,10 @@ int frames_abort_marker(struct worker *worker, unsigned int reason, uint32_t *nu
 void samples_add(struct worker *worker, const struct bh_sample *header, const uint64_t *frames);
 bool samples_valid(const void *record, size_t length);
 /* All modules that the sample names are known. */
-bool samples_resolvable(struct worker *worker, const struct bh_sample *header, const uint64_t *frames);
+bool samples_resolvable(struct worker *worker, const struct bh_sample *header,
+			const uint64_t *frames);
 void samples_on_process(struct worker *worker, const struct msg_process *message);
+void samples_on_process_gone(struct worker *worker, uint32_t tgid);
 /* Send what was collected. */
 void samples_flush(struct worker *worker);
 

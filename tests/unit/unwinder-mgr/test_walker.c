@@ -53,7 +53,7 @@ static struct world *world_new(void)
 	struct bh_page *page = slabs_at(slabs, &pages);
 	struct bh_delta *delta = slabs_at(slabs, &deltas);
 	for (uint32_t i = 0; i < TEXT_BYTES >> BH_PAGE_BITS; i++)
-		page[i] = (struct bh_page){.offset = deltas.offset + i * 4 * sizeof(*delta), .slab = (uint16_t)deltas.slab, .count = 4};
+		page[i] = (struct bh_page){.offset = deltas.offset + i * 4 * (uint32_t)sizeof(*delta), .slab = (uint16_t)deltas.slab, .count = 4};
 	for (uint32_t i = 0; i < FUNCTIONS; i++)
 		delta[i] = (struct bh_delta){.low = (uint16_t)(i % 4 * FUNCTION_BYTES), .rule = (uint16_t)(i + 1)};
 	w->memory.modules[1] = (struct bh_module){.state = BH_MODULE_READY,
