@@ -16,6 +16,7 @@ enum {
 	PAGES_MAX = BH_SLAB_BYTES / sizeof(struct bh_page),
 	DELTA_BLOCK_BYTES = 128 << 10, /* small enough to fit between others, large enough to be few */
 	RULE_CACHE = 256,
+	SHORT_GAP_BYTES = 16, /* between functions: no other has room there */
 	DWARF_FP = 6,
 	DWARF_SP = 7,
 };
@@ -240,15 +241,82 @@ static int row_compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Linkers mostly write FDEs in order; then there is nothing to do. */
+static bool rows_sorted(const struct table_row *rows, size_t count)
+{
+	for (size_t i = 1; i < count; i++) {
+		if (row_key(&rows[i - 1]) > row_key(&rows[i]))
+			return false;
+	}
+	return true;
+}
+
+/* Rows in order without a gap in which another function would have room. */
+struct row_run {
+	uint64_t key;
+	uint32_t first, count;
+};
+
+static int run_compare(const void *a, const void *b)
+{
+	const struct row_run *x = a, *y = b;
+
+	return x->key < y->key ? -1 : x->key > y->key;
+}
+
+static bool run_ends(const struct table_row *row, const struct table_row *next)
+{
+	return row_key(row) > row_key(next) || (row->is_end && next->offset - row->offset >= SHORT_GAP_BYTES);
+}
+
+/* The runs of the draft, up to `room` of them; how many there are in all. */
+static size_t runs_find(const struct table_draft *draft, struct row_run *runs, size_t room)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < draft->row_count; i++) {
+		if (i && !run_ends(&draft->rows[i - 1], &draft->rows[i])) {
+			if (count <= room)
+				runs[count - 1].count++;
+			continue;
+		}
+		if (count < room)
+			runs[count] = (struct row_run){row_key(&draft->rows[i]), (uint32_t)i, 1};
+		count++;
+	}
+	return count;
+}
+
+/* Sort by moving whole runs. false if that is not enough: forged functions overlap, or are too many. */
+static bool draft_sort_runs(struct table_draft *draft)
+{
+	const size_t room = draft->row_count / 4 + 1;
+	_cleanup_free_ struct row_run *runs = malloc(room * sizeof(*runs));
+	_cleanup_free_ struct table_row *sorted = malloc(draft->row_count * sizeof(*sorted));
+	size_t at = 0;
+
+	if (!runs || !sorted)
+		return false;
+	const size_t count = runs_find(draft, runs, room);
+	if (count > room)
+		return false;
+	qsort(runs, count, sizeof(*runs), run_compare);
+	for (size_t i = 0; i < count; i++) {
+		memcpy(&sorted[at], &draft->rows[runs[i].first], runs[i].count * sizeof(*sorted));
+		at += runs[i].count;
+	}
+	if (!rows_sorted(sorted, at))
+		return false;
+	free(draft->rows);
+	draft->rows = TAKE_PTR(sorted);
+	draft->row_capacity = draft->row_count;
+	return true;
+}
+
+/* A linker writes the FDEs of one object after those of another, but the functions of all by section. */
 static void draft_sort(struct table_draft *draft)
 {
-	for (size_t i = 1; i < draft->row_count; i++) {
-		if (row_key(&draft->rows[i - 1]) > row_key(&draft->rows[i])) {
-			qsort(draft->rows, draft->row_count, sizeof(draft->rows[0]), row_compare);
-			return;
-		}
-	}
+	if (!rows_sorted(draft->rows, draft->row_count) && !draft_sort_runs(draft))
+		qsort(draft->rows, draft->row_count, sizeof(draft->rows[0]), row_compare);
 }
 
 static int draft_parse(struct draft_build *build, const struct cfi_section *section)

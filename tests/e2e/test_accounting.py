@@ -50,6 +50,28 @@ class Accounting(lib.Case):
         self.assertGreater(recording.stats["taken"], 0.8 * 997 * 9, recording.describe())
         self.assertGreater(recording.stats["exported"], 0.5 * 997 * 4, recording.describe())
 
+    def test_worker_held_still_until_the_ring_is_full(self):
+        """Stacks of 500 frames fill the ring within a second: the rest of the time is lost, to the sample, and no more than that."""
+        with lib.Program("recursion", 500), lib.Program("recursion", 500):
+            process = self.start(freq=997, seconds=9)
+            worker = self.wait_until_recording(process)["worker"]
+            begin = time.monotonic()
+            os.kill(worker, signal.SIGSTOP)
+            try:
+                time.sleep(5)
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(worker, signal.SIGCONT)
+            held = time.monotonic() - begin
+            recording = self.finish(process)
+        stats = recording.stats
+        lost = stats["lost"]["ring_full"]
+        in_ring = (4 << 20) // (56 + 8 + 8 * 505)
+        print(f"worker held for {held:.1f} s: {lost} lost of {stats['taken']}; the ring holds {in_ring}")
+        self.assert_accounted(recording)
+        self.assertGreater(lost, 0, recording.describe())
+        self.assertLess(lost, held * 997 * os.cpu_count() - in_ring * 0.9, recording.describe())
+
     def test_idle_is_not_sampled(self):
         """A machine that does nothing yields next to no samples; a burner on one CPU yields one CPU's."""
         with lib.Burner() as burner:

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The protocol, tried from both ends. What may be said is generated from messages.def; so is what may not. */
 #include <criterion/criterion.h>
+#include <criterion/redirect.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -309,18 +310,17 @@ struct sender {
 	uint32_t next; /* number expected */
 };
 
-static struct sender *sender_new(enum role from, enum role to)
+static struct sender *sender_new(enum role from, enum role to, int socket_bytes)
 {
 	struct sender *s = calloc(1, sizeof(*s));
 	struct rlimit files;
-	const int bytes = 16384;
 	int pair[2];
 
 	cr_assert(s && getrlimit(RLIMIT_NOFILE, &files) == 0);
 	files.rlim_cur = files.rlim_max < 4096 ? files.rlim_max : 4096;
 	setrlimit(RLIMIT_NOFILE, &files);
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
-	setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+	setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &socket_bytes, sizeof(socket_bytes));
 	s->from = (struct peer){.fd = pair[0], .self = from, .other = to};
 	s->to = (struct peer){.fd = pair[1], .self = to, .other = from};
 	return s;
@@ -339,7 +339,7 @@ static int send_number(struct sender *s, enum message_type type, uint32_t number
 }
 
 /* All that is in the socket, in order. */
-static void receive_numbers(struct sender *s, unsigned int fds_each)
+static void receive_numbers(struct sender *s)
 {
 	struct message message;
 
@@ -350,14 +350,14 @@ static void receive_numbers(struct sender *s, unsigned int fds_each)
 		memcpy(&number, message.payload, sizeof(number));
 		cr_assert_eq(number.number, s->next, "%u instead of %u", number.number, s->next);
 		s->next++;
-		cr_assert_eq(message.fd_count, fds_each);
+		cr_assert_eq(message.fd_count, message.type == MESSAGE_SIDEBAND ? 1 : 0);
 		message_close(&message);
 	}
 }
 
 Test(peer, sender_is_held_to_the_table)
 {
-	struct sender *s = sender_new(ROLE_LOADER, ROLE_MANAGER);
+	struct sender *s = sender_new(ROLE_LOADER, ROLE_MANAGER, 16384);
 	const int fds[MESSAGE_FDS_MAX] = {0};
 	struct message message;
 	static uint8_t bytes[1 << 20];
@@ -377,19 +377,19 @@ Test(peer, sender_is_held_to_the_table)
 
 Test(peer, queue_keeps_the_order)
 {
-	struct sender *s = sender_new(ROLE_LOADER, ROLE_MANAGER);
+	struct sender *s = sender_new(ROLE_LOADER, ROLE_MANAGER, 16384);
 	const uint32_t count = 5000;
 
 	for (uint32_t i = 0; i < count; i++) {
 		cr_assert_eq(send_number(s, MESSAGE_SLAB, i, NULL, 0), 0);
 		/* A socket with room again must not let the next one overtake those that wait. */
 		if (i == count / 2)
-			receive_numbers(s, 0);
+			receive_numbers(s);
 	}
 	cr_assert(s->from.first, "the socket has taken all: nothing was tested");
 	cr_assert_eq(peer_flush(&s->from), false);
 	while (s->next < count) {
-		receive_numbers(s, 0);
+		receive_numbers(s);
 		peer_flush(&s->from);
 	}
 	cr_assert_null(s->from.first);
@@ -397,7 +397,7 @@ Test(peer, queue_keeps_the_order)
 	cr_assert_eq(s->from.queued_bytes, 0);
 	cr_assert(peer_flush(&s->from));
 	cr_assert_eq(send_number(s, MESSAGE_SLAB, count, NULL, 0), 0);
-	receive_numbers(s, 0);
+	receive_numbers(s);
 	cr_assert_eq(s->next, count + 1);
 	sender_free(s);
 }
@@ -405,7 +405,7 @@ Test(peer, queue_keeps_the_order)
 Test(peer, queue_of_descriptors_is_bounded)
 {
 	const unsigned int before = count_fds();
-	struct sender *s = sender_new(ROLE_LOADER, ROLE_MANAGER);
+	struct sender *s = sender_new(ROLE_LOADER, ROLE_MANAGER, 16384);
 	const int fd = s->from.fd;
 	uint32_t sent = 0;
 	int r;
@@ -417,7 +417,7 @@ Test(peer, queue_of_descriptors_is_bounded)
 	cr_assert_eq(send_number(s, MESSAGE_SIDEBAND, sent, &fd, 1), -ENOBUFS, "and again");
 	cr_assert_eq(send_number(s, MESSAGE_SLAB, sent, NULL, 0), 0, "one without descriptors still fits");
 	while (s->next < sent) {
-		receive_numbers(s, 1);
+		receive_numbers(s);
 		cr_assert_not(s->from.broken);
 		if (s->from.queued_fds == 0)
 			break;
@@ -430,7 +430,7 @@ Test(peer, queue_of_descriptors_is_bounded)
 
 Test(peer, queue_of_bytes_is_bounded)
 {
-	struct sender *s = sender_new(ROLE_WORKER, ROLE_EXPORTER);
+	struct sender *s = sender_new(ROLE_WORKER, ROLE_EXPORTER, 200000);
 	static uint8_t batch[LIMIT_BATCH_BYTES];
 	struct message message;
 	uint32_t sent = 0, received = 0;
@@ -458,7 +458,7 @@ Test(peer, queue_of_bytes_is_bounded)
 Test(peer, end_of_a_peer_empties_the_queue)
 {
 	const unsigned int before = count_fds();
-	struct sender *s = sender_new(ROLE_LOADER, ROLE_MANAGER);
+	struct sender *s = sender_new(ROLE_LOADER, ROLE_MANAGER, 16384);
 	const int fd = s->from.fd;
 
 	while (s->from.queued_fds < 20)
@@ -476,7 +476,7 @@ Test(peer, end_of_a_peer_empties_the_queue)
 Test(peer, close_with_a_queue_leaves_nothing)
 {
 	const unsigned int before = count_fds();
-	struct sender *s = sender_new(ROLE_LOADER, ROLE_MANAGER);
+	struct sender *s = sender_new(ROLE_LOADER, ROLE_MANAGER, 16384);
 	const int fd = s->from.fd;
 
 	while (s->from.queued_fds < 20)
@@ -504,7 +504,7 @@ static void drain_receiver(void *context, uint32_t events)
 	struct drain *d = context;
 
 	(void)events;
-	receive_numbers(d->sender, 0);
+	receive_numbers(d->sender);
 	if (d->sender->next == d->count)
 		loop_stop(&d->loop, 7);
 }
@@ -514,7 +514,7 @@ Test(peer, loop_sends_what_is_queued, .timeout = 20)
 	struct drain *d = calloc(1, sizeof(*d));
 
 	cr_assert_eq(loop_init(&d->loop), 0);
-	d->sender = sender_new(ROLE_LOADER, ROLE_MANAGER);
+	d->sender = sender_new(ROLE_LOADER, ROLE_MANAGER, 16384);
 	d->count = 3000;
 	/* Half queued before the loop knows of the peer, half after. */
 	for (uint32_t i = 0; i < d->count; i++) {

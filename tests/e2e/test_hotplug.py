@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A CPU goes offline and comes back while a recording runs: it is sampled again, and what starts on it then is known."""
+
+import os
+import time
+import unittest
+
+import lib
+
+FREQUENCY = 199
+
+
+def cpu_file():
+    """The last CPU that can be switched off, or None."""
+    for cpu in range(os.cpu_count() - 1, 0, -1):
+        path = f"/sys/devices/system/cpu/cpu{cpu}/online"
+        if os.access(path, os.W_OK) and lib.read(path).strip() == "1":
+            return cpu, path
+    return None
+
+
+def switch(path, on):
+    with open(path, "w", encoding="ascii") as f:
+        f.write("1" if on else "0")
+
+
+class Hotplug(lib.Case):
+    def test_a_cpu_that_comes_back_is_sampled(self):
+        found = cpu_file()
+        if not found:
+            self.skip("no CPU here can be switched off")
+        cpu, path = found
+        self.addCleanup(switch, path, True)
+        process = self.start(seconds=12, freq=FREQUENCY)
+        self.wait_until_recording(process)
+        try:
+            switch(path, False)
+        except OSError as error:
+            self.finish(process)
+            self.skip(f"CPU {cpu} cannot be switched off: {error}")
+        time.sleep(2)
+        switch(path, True)
+        # The loader looks twice a second.
+        time.sleep(1.5)
+        # Bound to that CPU: each of its samples is one of the CPU that came back.
+        with lib.Program("recursion", 28, wrapper=("taskset", "-c", str(cpu))) as program:
+            time.sleep(4)
+            os.kill(program.pid, 0)
+        recording = self.finish(process)
+        samples = recording.of("recursion")
+        self.assertGreater(sum(s.count for s in samples), FREQUENCY * 4 * 0.5, recording.describe())
+        self.assert_stacks(recording, samples, program.expectation)
+        stats = recording.stats
+        self.assertEqual(stats["taken"], stats["exported"] + sum(stats["lost"].values()))
+
+
+if __name__ == "__main__":
+    lib.main()

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Batches of a worker that does not keep its word: whatever they say, each sample is exported once or lost once. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/frame_kind.h"
+#include "exporter/aggregate.h"
+#include "ipc/records.h"
+
+/* Sizes of aggregate.c: numbers from there on, and stacks longer than that, are not taken. */
+enum { NUMBERS_MAX = 1 << 23, FRAMES_MAX = 2048 };
+
+struct fixture {
+	struct aggregate aggregate;
+	struct records *records;
+	uint64_t sent;
+};
+
+static struct fixture *fixture_new(void)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	cr_assert(f && aggregate_init(&f->aggregate) == 0);
+	f->records = records_new();
+	return f;
+}
+
+static uint64_t lost(const struct fixture *f)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < LOSS_COUNT; i++)
+		sum += f->aggregate.losses.lost[i];
+	return sum;
+}
+
+/* What must hold after any batch. */
+static void check(const struct fixture *f)
+{
+	const struct profile *p = &f->aggregate.profile;
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < p->samples_count; i++) {
+		sum += p->samples[i].count;
+		cr_assert_lt(p->samples[i].stack, p->stacks_count);
+		cr_assert_lt(p->samples[i].thread, p->threads_count);
+		cr_assert_neq(p->samples[i].thread, 0);
+	}
+	cr_assert_eq(f->aggregate.exported + lost(f), f->sent, "%lu exported, %lu lost, %lu sent",
+		     (unsigned long)f->aggregate.exported, (unsigned long)lost(f), (unsigned long)f->sent);
+	cr_assert_eq(p->sample_count, f->aggregate.exported);
+	cr_assert_eq(sum, f->aggregate.exported);
+}
+
+static int deliver(struct fixture *f, bool reset)
+{
+	size_t length;
+
+	f->sent += records_samples(f->records);
+	const uint8_t *batch = records_finish(f->records, reset, &length);
+	int r = aggregate_batch(&f->aggregate, batch, length);
+	check(f);
+	return r;
+}
+
+static void fixture_free(struct fixture *f)
+{
+	struct aggregate *a = &f->aggregate;
+
+	check(f);
+	free(a->modules.numbers);
+	free(a->functions.numbers);
+	free(a->frames.numbers);
+	free(a->stacks.numbers);
+	free(a->processes.numbers);
+	free(a->threads.numbers);
+	free(a->reasons.numbers);
+	profile_fini(&a->profile);
+	records_free(f->records);
+	free(f);
+}
+
+static void add_frame(struct fixture *f, uint32_t number, uint32_t module, uint32_t function, uint8_t kind)
+{
+	records_add_frame(f->records, &(struct record_frame){
+					      .address = number, .number = number, .module = module, .function = function, .kind = kind});
+}
+
+static void add_stack(struct fixture *f, uint32_t number, uint8_t reason, const uint32_t *frames, uint32_t count)
+{
+	records_add_stack(f->records, &(struct record_stack){number, reason, frames, count});
+}
+
+static void add_thread(struct fixture *f, uint32_t number, uint32_t process)
+{
+	records_add_process(f->records, &(struct record_process){process, 100 + process, 5, "comm", "/bin/x"});
+	records_add_thread(f->records, &(struct record_thread){number, process, 200 + number, "thread"});
+}
+
+static void add_samples(struct fixture *f, uint32_t stack, uint32_t thread, unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++)
+		records_add_sample(f->records, &(struct record_sample){i, stack, thread});
+}
+
+/* Frame 1, stack 1 of it, thread 1. */
+static void add_sound(struct fixture *f)
+{
+	records_add_module(f->records, &(struct record_module){1, "/bin/x", "00", "11"});
+	records_add_function(f->records, &(struct record_function){1, "main"});
+	add_frame(f, 1, 1, 1, FRAME_KIND_NATIVE);
+	add_stack(f, 1, 0, &(const uint32_t){1}, 1);
+	add_thread(f, 1, 1);
+}
+
+Test(aggregate, sound_batches)
+{
+	struct fixture *f = fixture_new();
+
+	add_sound(f);
+	add_samples(f, 1, 1, 10);
+	cr_assert_eq(deliver(f, false), 0);
+	add_samples(f, 1, 1, 5);
+	cr_assert_eq(deliver(f, false), 0);
+	cr_assert_eq(f->aggregate.exported, 15);
+	cr_assert_eq(f->aggregate.profile.samples_count, 1);
+	cr_assert_eq(f->aggregate.frames_total, 1);
+	cr_assert_eq(f->aggregate.frames_named, 1);
+	fixture_free(f);
+}
+
+Test(aggregate, same_batch_twice_is_other_samples)
+{
+	struct fixture *f = fixture_new();
+
+	for (int i = 0; i < 3; i++) {
+		add_sound(f);
+		add_samples(f, 1, 1, 7);
+		cr_assert_eq(deliver(f, false), 0);
+	}
+	cr_assert_eq(f->aggregate.exported, 21);
+	cr_assert_eq(f->aggregate.profile.samples_count, 1, "the same stack of the same thread");
+	fixture_free(f);
+}
+
+Test(aggregate, unknown_numbers_are_losses)
+{
+	static const uint32_t strange[] = {0, 2, 1023, 1024, 65536, NUMBERS_MAX - 1, NUMBERS_MAX, 0x7fffffff, UINT32_MAX};
+	struct fixture *f = fixture_new();
+
+	add_sound(f);
+	for (size_t i = 0; i < sizeof(strange) / sizeof(strange[0]); i++) {
+		add_samples(f, strange[i], 1, 1);
+		add_samples(f, 1, strange[i], 1);
+		add_samples(f, strange[i], strange[i], 1);
+	}
+	add_samples(f, 1, 1, 1);
+	cr_assert_eq(deliver(f, false), 0);
+	cr_assert_eq(f->aggregate.exported, 1);
+	fixture_free(f);
+}
+
+Test(aggregate, huge_numbers_are_not_taken)
+{
+	static const uint32_t huge[] = {NUMBERS_MAX, NUMBERS_MAX + 1, 0x7fffffff, 0x80000000, UINT32_MAX};
+	struct fixture *f = fixture_new();
+
+	add_sound(f);
+	for (size_t i = 0; i < sizeof(huge) / sizeof(huge[0]); i++) {
+		records_add_module(f->records, &(struct record_module){huge[i], "m", "", ""});
+		records_add_function(f->records, &(struct record_function){huge[i], "f"});
+		add_frame(f, huge[i], huge[i], huge[i], 0);
+		add_stack(f, huge[i], 0, &(const uint32_t){1}, 1);
+		add_stack(f, 2 + (uint32_t)i, 0, &huge[i], 1);
+		add_thread(f, huge[i], huge[i]);
+		add_samples(f, huge[i], 1, 1);
+		add_samples(f, 2 + (uint32_t)i, 1, 1);
+		add_samples(f, 1, huge[i], 1);
+	}
+	cr_assert_eq(deliver(f, false), 0);
+	cr_assert_eq(f->aggregate.exported, 0);
+	cr_assert_leq(f->aggregate.stacks.capacity, 1024, "no memory for numbers that are not taken");
+	fixture_free(f);
+}
+
+Test(aggregate, largest_numbers_are_taken)
+{
+	const uint32_t largest = NUMBERS_MAX - 1;
+	struct fixture *f = fixture_new();
+
+	records_add_module(f->records, &(struct record_module){largest, "m", "", ""});
+	records_add_function(f->records, &(struct record_function){largest, "f"});
+	add_frame(f, largest, largest, largest, 0);
+	add_stack(f, largest, 0, &largest, 1);
+	add_thread(f, largest, largest);
+	add_samples(f, largest, largest, 3);
+	cr_assert_eq(deliver(f, false), 0);
+	cr_assert_eq(f->aggregate.exported, 3);
+	cr_assert_eq(f->aggregate.stacks.capacity, NUMBERS_MAX);
+	fixture_free(f);
+}
+
+Test(aggregate, long_stacks)
+{
+	static uint32_t frames[5000];
+	struct fixture *f = fixture_new();
+
+	for (size_t i = 0; i < 5000; i++)
+		frames[i] = 1;
+	add_sound(f);
+	add_stack(f, 2, 0, frames, 5000);
+	add_stack(f, 3, 0, frames, FRAMES_MAX + 1);
+	add_stack(f, 4, 0, frames, FRAMES_MAX);
+	add_samples(f, 2, 1, 2);
+	add_samples(f, 3, 1, 2);
+	add_samples(f, 4, 1, 2);
+	cr_assert_eq(deliver(f, false), 0);
+	cr_assert_eq(f->aggregate.exported, 2, "the last one only");
+	fixture_free(f);
+}
+
+Test(aggregate, empty_stack)
+{
+	struct fixture *f = fixture_new();
+
+	add_sound(f);
+	add_stack(f, 2, BH_REASON_NO_PROCESS, NULL, 0);
+	add_samples(f, 2, 1, 4);
+	cr_assert_eq(deliver(f, false), 0);
+	cr_assert_eq(f->aggregate.exported, 4);
+	cr_assert_eq(f->aggregate.incomplete[BH_REASON_NO_PROCESS], 4);
+	fixture_free(f);
+}
+
+Test(aggregate, invalid_kinds_and_reasons)
+{
+	struct fixture *f = fixture_new();
+
+	add_sound(f);
+	for (uint32_t kind = 0; kind < 256; kind++) {
+		add_frame(f, 10 + kind, 1, 1, (uint8_t)kind);
+		add_stack(f, 10 + kind, (uint8_t)kind, &(const uint32_t){10 + kind}, 1);
+		add_samples(f, 10 + kind, 1, 1);
+	}
+	/* A reason that does not exist, of a stack that does. */
+	add_stack(f, 2, 255, &(const uint32_t){1}, 1);
+	add_samples(f, 2, 1, 1);
+	cr_assert_eq(deliver(f, false), 0);
+	cr_assert_eq(f->aggregate.exported, FRAME_KIND_COUNT + 1);
+	fixture_free(f);
+}
+
+/* Frames without what they refer to are kept: only their names are missing. */
+Test(aggregate, frames_of_unknown_modules_and_functions)
+{
+	struct fixture *f = fixture_new();
+
+	add_sound(f);
+	add_frame(f, 2, 99, 99, FRAME_KIND_NATIVE);
+	add_stack(f, 2, 0, &(const uint32_t){2}, 1);
+	add_samples(f, 2, 1, 1);
+	cr_assert_eq(deliver(f, false), 0);
+	cr_assert_eq(f->aggregate.exported, 1);
+	cr_assert_eq(f->aggregate.frames_total, 2);
+	cr_assert_eq(f->aggregate.frames_named, 1);
+	fixture_free(f);
+}
+
+Test(aggregate, stacks_and_threads_of_what_is_unknown)
+{
+	struct fixture *f = fixture_new();
+
+	add_sound(f);
+	add_stack(f, 2, 0, (const uint32_t[]){1, 1, 77}, 3);
+	records_add_thread(f->records, &(struct record_thread){2, 77, 1, "orphan"});
+	add_samples(f, 2, 1, 1);
+	add_samples(f, 1, 2, 1);
+	cr_assert_eq(deliver(f, false), 0);
+	cr_assert_eq(f->aggregate.exported, 0);
+	fixture_free(f);
+}
+
+Test(aggregate, reset_forgets_numbers_not_samples)
+{
+	struct fixture *f = fixture_new();
+
+	add_sound(f);
+	add_samples(f, 1, 1, 3);
+	cr_assert_eq(deliver(f, false), 0);
+	add_samples(f, 1, 1, 2);
+	cr_assert_eq(deliver(f, true), 0);
+	cr_assert_eq(f->aggregate.exported, 3, "the two after the reset are of a stack that is unknown now");
+	add_sound(f);
+	add_samples(f, 1, 1, 4);
+	cr_assert_eq(deliver(f, true), 0);
+	cr_assert_eq(f->aggregate.exported, 7);
+	cr_assert_eq(f->aggregate.profile.samples_count, 1, "the same contents have the same place");
+	fixture_free(f);
+}
+
+Test(aggregate, numbers_defined_anew)
+{
+	struct fixture *f = fixture_new();
+
+	add_sound(f);
+	add_samples(f, 1, 1, 1);
+	cr_assert_eq(deliver(f, false), 0);
+	add_frame(f, 2, 0, 0, FRAME_KIND_KERNEL);
+	add_stack(f, 1, 0, (const uint32_t[]){1, 2}, 2);
+	add_samples(f, 1, 1, 1);
+	cr_assert_eq(deliver(f, false), 0);
+	cr_assert_eq(f->aggregate.exported, 2);
+	cr_assert_eq(f->aggregate.profile.samples_count, 2);
+	fixture_free(f);
+}
+
+/* The profile's cap: from there on samples of what is new are lost, the others are not. */
+Test(aggregate, full_profile)
+{
+	struct fixture *f = fixture_new();
+
+	add_sound(f);
+	add_samples(f, 1, 1, 1);
+	cr_assert_eq(deliver(f, false), 0);
+	f->aggregate.profile.bytes_max = f->aggregate.profile.bytes + 8192;
+	for (uint32_t i = 0; i < 500; i++) {
+		char name[64];
+
+		snprintf(name, sizeof(name), "a function of some length, number %u", i);
+		records_add_function(f->records, &(struct record_function){2 + i, name});
+		add_frame(f, 2 + i, 1, 2 + i, FRAME_KIND_NATIVE);
+		add_stack(f, 2 + i, 0, (const uint32_t[]){1, 2 + i}, 2);
+		add_samples(f, 2 + i, 1, 1);
+	}
+	cr_assert_eq(deliver(f, false), 0);
+	cr_assert_gt(f->aggregate.losses.lost[LOSS_PROFILE_FULL], 100);
+	add_samples(f, 1, 1, 5);
+	const uint64_t before = f->aggregate.exported;
+	cr_assert_eq(deliver(f, false), 0);
+	cr_assert_eq(f->aggregate.exported, before + 5);
+	cr_assert_leq(f->aggregate.profile.bytes, f->aggregate.profile.bytes_max);
+	fixture_free(f);
+}
+
+Test(aggregate, malformed_batches)
+{
+	struct fixture *f = fixture_new();
+	static const _Alignas(8) uint8_t zeros[64], ones[64] = {[0 ... 63] = 0xff};
+
+	cr_assert_eq(aggregate_batch(&f->aggregate, zeros, 16), -EBADMSG);
+	cr_assert_eq(aggregate_batch(&f->aggregate, ones, sizeof(ones)), -EBADMSG);
+	cr_assert_eq(aggregate_batch(&f->aggregate, ones, 0), -EBADMSG);
+	check(f);
+	fixture_free(f);
+}
+
+/* Numbers at random, most of them wrong, many batches. */
+Test(aggregate, random_worker)
+{
+	struct fixture *f = fixture_new();
+	unsigned int state = 1;
+
+#define RANDOM(n) ((uint32_t)(rand_r(&state) % (n)))
+	for (int batch = 0; batch < 300; batch++) {
+		for (uint32_t i = RANDOM(50); i; i--) {
+			uint32_t frames[8];
+
+			for (int k = 0; k < 8; k++)
+				frames[k] = RANDOM(40);
+			records_add_module(f->records, &(struct record_module){RANDOM(10), i % 3 ? "m" : "", "", ""});
+			records_add_function(f->records, &(struct record_function){RANDOM(10), i % 3 ? "f" : ""});
+			add_frame(f, RANDOM(40), RANDOM(12), RANDOM(12), (uint8_t)RANDOM(4));
+			add_stack(f, RANDOM(40), (uint8_t)RANDOM(20), frames, RANDOM(9));
+			records_add_process(f->records, &(struct record_process){RANDOM(8), RANDOM(100), RANDOM(2), "c", ""});
+			records_add_thread(f->records, &(struct record_thread){RANDOM(20), RANDOM(9), RANDOM(100), ""});
+			add_samples(f, RANDOM(41), RANDOM(21), 1);
+		}
+		cr_assert_eq(deliver(f, RANDOM(20) == 0), 0);
+	}
+	cr_assert_gt(f->aggregate.exported, 100);
+	cr_assert_gt(lost(f), 100);
+	fixture_free(f);
+}
