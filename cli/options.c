@@ -143,14 +143,24 @@ static int parse_pids(struct record_options *o, const char *text)
 
 static int parse_output(struct record_options *o, const char *path, const char *format)
 {
-	if (!format)
-		format = options_format_of(path);
-	if (!format)
-		return usage_error("the name of an output does not tell its format (--format does)",
-				   path);
 	if (o->output_count == LIMIT_OUTPUTS)
 		return usage_error("too many outputs", path);
-	o->outputs[o->output_count++] = (struct output){.path = path, .format = format, .fd = -1};
+	/* Without --format so far, and without a telling name, one that comes later decides. */
+	o->outputs[o->output_count++] = (struct output){
+	    .path = path, .format = format ? format : options_format_of(path), .fd = -1};
+	return 0;
+}
+
+static int settle_formats(struct record_options *o, const char *format)
+{
+	for (unsigned int i = 0; i < o->output_count; i++) {
+		if (!o->outputs[i].format)
+			o->outputs[i].format = format;
+		if (!o->outputs[i].format)
+			return usage_error(
+			    "the name of an output does not tell its format (--format does)",
+			    o->outputs[i].path);
+	}
 	return 0;
 }
 
@@ -293,5 +303,6 @@ int options_parse_record(int argc, char **argv, struct record_options *o)
 					   argv[optind]);
 		o->command = argv + optind;
 	}
-	return check_options(o);
+	r = settle_formats(o, format);
+	return r ? r : check_options(o);
 }
