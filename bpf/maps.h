@@ -70,9 +70,8 @@ struct {
 
 /* Processes that a filter selects, by tgid; grows by fork (targets.bpf.c). */
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, BH_TARGETS_MAX);
+	__uint(type, BPF_MAP_TYPE_HASH); /* preallocated: before 6.1 no perf_event program may use another */
+	__uint(max_entries, 1);          /* as many as the filter may need, set by the loader */
 	__type(key, __u32);
 	__type(value, __u8);
 } targets SEC(".maps") __weak;

@@ -61,7 +61,7 @@ int loop_modify(struct loop *loop, int fd, uint32_t events)
 	return epoll_ctl(loop->epoll_fd, EPOLL_CTL_MOD, fd, &event) < 0 ? -errno : 0;
 }
 
-/* The source is kept, without a function, until the loop ends: an event for it may already have
+/* The source is kept, without a function, until the turn ends: an event for it may already have
  * been fetched. */
 void loop_remove(struct loop *loop, int fd)
 {
@@ -79,6 +79,20 @@ void loop_set_tick(struct loop *loop, int ms, loop_fn fn, void *context)
 	loop->tick_ms = ms;
 	loop->tick = fn;
 	loop->tick_context = context;
+}
+
+/* Free what was removed, when no fetched event can name it any more. */
+static void loop_sweep(struct loop *loop)
+{
+	unsigned int kept = 0;
+
+	for (unsigned int i = 0; i < loop->source_count; i++) {
+		if (loop->sources[i]->fn)
+			loop->sources[kept++] = loop->sources[i];
+		else
+			free(loop->sources[i]);
+	}
+	loop->source_count = kept;
 }
 
 static int loop_wait(const struct loop *loop, uint64_t next_tick_ns, struct epoll_event *events,
@@ -112,6 +126,7 @@ int loop_run(struct loop *loop)
 			if (source->fn)
 				source->fn(source->context, events[i].events);
 		}
+		loop_sweep(loop);
 		uint64_t now = clock_monotonic_ns();
 		if (loop->tick && !loop->stopped && now >= next_tick_ns) {
 			loop->tick(loop->tick_context, 0);

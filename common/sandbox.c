@@ -152,7 +152,6 @@ static int sandbox_limit(const struct sandbox_policy *policy)
 	    {RLIMIT_CORE, 0, true},
 	    {RLIMIT_NPROC, 0, true},
 	    {RLIMIT_NOFILE, policy->files_max, true},
-	    {RLIMIT_FSIZE, 0, !policy->may_write_files},
 #ifndef BULKHEAD_SANITIZE
 	    {RLIMIT_DATA, policy->memory_bytes_max, policy->memory_bytes_max > 0},
 #endif

@@ -40,7 +40,6 @@ struct sandbox_policy {
 	size_t syscall_count;
 	unsigned int files_max;	   /* RLIMIT_NOFILE */
 	uint64_t memory_bytes_max; /* RLIMIT_DATA; 0: no limit */
-	bool may_write_files;	   /* else RLIMIT_FSIZE is 0 */
 	bool no_landlock; /* Landlock would take away what the role exists for; say why in the
 			     policy */
 };

@@ -9,7 +9,8 @@
 #include "ipc/records.h"
 
 enum {
-	AGGREGATE_NUMBERS_MAX = 1 << 23,
+	/* The worker numbers densely and begins anew before this: see LIMIT_WORKER_FRAMES. */
+	AGGREGATE_NUMBERS_MAX = 1 << 20,
 	AGGREGATE_FRAMES_MAX = 2048
 };
 

@@ -30,5 +30,4 @@ const struct sandbox_policy exporter_policy = {
     .syscall_count = sizeof(syscalls) / sizeof(syscalls[0]),
     .files_max = 64,
     .memory_bytes_max = 2ull << 30, /* the profile's cap, and as much again while it is written */
-    .may_write_files = true,
 };

@@ -243,6 +243,8 @@ static int peer_transmit(struct peer *peer, const void *bytes, size_t length, co
 	if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM || errno == EINTR ||
 	    errno == ETOOMANYREFS)
 		return -EAGAIN;
+	if (errno == EMSGSIZE)
+		return -EMSGSIZE;
 	peer->broken = true;
 	return -EPIPE;
 }
@@ -375,9 +377,11 @@ int peer_receive(struct peer *peer, struct message_buffer *buffer, struct messag
 	ssize_t n = recvmsg(peer->fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -EPIPE;
-	if (n == 0)
-		return -EPIPE;
 	message_take_fds(message, &header);
+	if (n == 0) {
+		message_close(message);
+		return -EPIPE;
+	}
 	if ((size_t)n < sizeof(head) || (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
 		goto refuse;
 	memcpy(&head, buffer->bytes, sizeof(head));

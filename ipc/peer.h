@@ -71,7 +71,8 @@ int peer_accept_all(int listen_fd, enum role self, uint32_t expected, const stru
 int peer_watch(struct peer *peer, struct loop *loop, loop_fn fn, void *context);
 
 /* Send, or queue if the socket is full. The descriptors stay the caller's. 0; -ENOBUFS if the queue
- * is full (nothing was sent); -EPIPE if the peer is gone; -EINVAL if the table does not allow it.
+ * is full (nothing was sent); -EPIPE if the peer is gone; -EINVAL if the table does not allow it;
+ * -EMSGSIZE: net.core.wmem_max is too small.
  */
 int peer_send(struct peer *peer, enum message_type type, const void *payload, size_t length,
 	      const int *fds, unsigned int fd_count);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one C++ file: Debian's FlatBuffers has a header-only C++ runtime. No exceptions leave it, none are compiled in. */
+/* The one C++ file: Debian's FlatBuffers has a header-only C++ runtime. No exceptions leave it,
+ * none are compiled in. */
 #include "ipc/records.h"
 
 #include <cerrno>
@@ -77,7 +78,8 @@ void records_add_process(struct records *r, const struct record_process *p)
 	records_reopen(r);
 	auto comm = r->builder.CreateString(p->comm);
 	auto path = r->builder.CreateString(p->path);
-	r->processes.push_back(fb::CreateProcess(r->builder, p->number, p->tgid, p->start_ns, comm, path));
+	r->processes.push_back(
+	    fb::CreateProcess(r->builder, p->number, p->tgid, p->start_ns, comm, path));
 }
 
 void records_add_thread(struct records *r, const struct record_thread *t)
@@ -95,12 +97,13 @@ void records_add_sample(struct records *r, const struct record_sample *s)
 
 size_t records_bytes(const struct records *r)
 {
-	const size_t offsets = r->modules.size() + r->functions.size() + r->stacks.size() + r->processes.size() + r->threads.size();
+	const size_t offsets = r->modules.size() + r->functions.size() + r->stacks.size() +
+			       r->processes.size() + r->threads.size();
 
 	if (r->finished || (!r->builder.GetSize() && r->frames.empty() && r->samples.empty()))
 		return 0;
-	return r->builder.GetSize() + offsets * sizeof(uint32_t) + r->frames.size() * sizeof(fb::Frame) +
-	       r->samples.size() * sizeof(fb::Sample) + 256;
+	return r->builder.GetSize() + offsets * sizeof(uint32_t) +
+	       r->frames.size() * sizeof(fb::Frame) + r->samples.size() * sizeof(fb::Sample) + 256;
 }
 
 size_t records_samples(const struct records *r)
@@ -118,7 +121,8 @@ const uint8_t *records_finish(struct records *r, bool reset, size_t *length)
 	auto processes = r->builder.CreateVector(r->processes);
 	auto threads = r->builder.CreateVector(r->threads);
 	auto samples = r->builder.CreateVectorOfStructs(r->samples);
-	r->builder.Finish(fb::CreateBatch(r->builder, reset, modules, functions, frames, stacks, processes, threads, samples));
+	r->builder.Finish(fb::CreateBatch(r->builder, reset, modules, functions, frames, stacks,
+					  processes, threads, samples));
 	r->modules.clear();
 	r->functions.clear();
 	r->frames.clear();
@@ -151,7 +155,8 @@ template <typename Vector, typename Fn> static int each(const Vector *vector, Fn
 static int visit_definitions(const fb::Batch *batch, const struct records_visitor *v, void *context)
 {
 	int r = each(batch->modules(), [&](const fb::Module *m) {
-		const record_module record = {m->number(), text(m->path()), text(m->gnu_build_id()), text(m->htlhash())};
+		const record_module record = {m->number(), text(m->path()), text(m->gnu_build_id()),
+					      text(m->htlhash())};
 		return v->module(context, &record);
 	});
 	if (!r)
@@ -161,37 +166,51 @@ static int visit_definitions(const fb::Batch *batch, const struct records_visito
 		});
 	if (!r)
 		r = each(batch->frames(), [&](const fb::Frame *f) {
-			const record_frame record = {f->address(), f->number(), f->module_(), f->function(), f->kind()};
+			const record_frame record = {f->address(), f->number(), f->module_(),
+						     f->function(), f->kind()};
 			return v->frame(context, &record);
 		});
 	if (!r)
 		r = each(batch->stacks(), [&](const fb::Stack *s) {
 			const auto *frames = s->frames();
-			const record_stack record = {s->number(), s->reason(), frames ? frames->data() : nullptr,
+			const record_stack record = {s->number(), s->reason(),
+						     frames ? frames->data() : nullptr,
 						     frames ? frames->size() : 0};
 			return v->stack(context, &record);
 		});
 	return r;
 }
 
-int records_visit(const uint8_t *data, size_t length, const struct records_visitor *v, void *context)
+/* The library's verifier does not look at the alignment of vectors of structs. */
+template <typename Struct> static bool aligned(const flatbuffers::Vector<const Struct *> *vector)
+{
+	return !vector || !vector->size() ||
+	       reinterpret_cast<uintptr_t>(vector->Data()) % alignof(Struct) == 0;
+}
+
+int records_visit(const uint8_t *data, size_t length, const struct records_visitor *v,
+		  void *context)
 {
 	flatbuffers::Verifier verifier(data, length);
 
 	if (!verifier.VerifyBuffer<fb::Batch>(nullptr))
 		return -EBADMSG;
 	const fb::Batch *batch = flatbuffers::GetRoot<fb::Batch>(data);
+	if (!aligned(batch->frames()) || !aligned(batch->samples()))
+		return -EBADMSG;
 	int r = batch->reset() ? v->reset(context) : 0;
 	if (!r)
 		r = visit_definitions(batch, v, context);
 	if (!r)
 		r = each(batch->processes(), [&](const fb::Process *p) {
-			const record_process record = {p->number(), p->tgid(), p->start_ns(), text(p->comm()), text(p->path())};
+			const record_process record = {p->number(), p->tgid(), p->start_ns(),
+						       text(p->comm()), text(p->path())};
 			return v->process(context, &record);
 		});
 	if (!r)
 		r = each(batch->threads(), [&](const fb::Thread *t) {
-			const record_thread record = {t->number(), t->process(), t->tid(), text(t->comm())};
+			const record_thread record = {t->number(), t->process(), t->tid(),
+						      text(t->comm())};
 			return v->thread(context, &record);
 		});
 	if (!r)

@@ -25,6 +25,8 @@ int cpus_parse(const char *text, struct cpu_set *set)
 		text = end;
 		if (*text == ',')
 			text++;
+		else if (*text && *text != '\n')
+			return -EINVAL;
 	}
 	*set = parsed;
 	return 0;

@@ -2,6 +2,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -14,15 +15,19 @@
 
 enum { SLABS_AT_START = 2 };
 
+/* What libbpf says, the verifier's log among it, which is one text of many lines and tells the cause at its end. */
 static int object_print(enum libbpf_print_level level, const char *format, va_list args)
 {
-	char line[512];
+	_cleanup_free_ char *text = NULL;
 
 	if (level == LIBBPF_DEBUG)
 		return 0;
-	vsnprintf(line, sizeof(line), format, args);
-	line[strcspn(line, "\n")] = 0;
-	log_debug("%s", line);
+	if (vasprintf(&text, format, args) < 0) {
+		text = NULL;
+		return 0;
+	}
+	for (char *saved, *line = strtok_r(text, "\n", &saved); line; line = strtok_r(NULL, "\n", &saved))
+		log_debug("%s", line);
 	return 0;
 }
 
@@ -43,10 +48,26 @@ static void object_configure(struct loader *loader)
 	bpf_program__set_autoload(o->progs.bulkhead_fork, c->follow_forks);
 	bpf_program__set_autoload(o->progs.bulkhead_free, c->follow_forks);
 	bpf_map__set_max_entries(o->maps.counters, (uint32_t)loader->possible_cpus);
+	/* Preallocated, so no larger than this filter can make it. */
+	if (c->target_count)
+		bpf_map__set_max_entries(o->maps.targets, c->follow_forks ? BH_TARGETS_MAX : c->target_count);
+}
+
+/* Under lockdown=confidentiality the verifier knows no helper that reads kernel memory: EINVAL, as from a kernel that is too old. */
+static bool object_is_locked_down(void)
+{
+	char text[128] = "";
+	_cleanup_close_ int fd = open("/sys/kernel/security/lockdown", O_RDONLY | O_CLOEXEC);
+
+	return fd >= 0 && read(fd, text, sizeof(text) - 1) > 0 && strstr(text, "[confidentiality]");
 }
 
 static int object_load_failed(int error)
 {
+	if (error == -EINVAL && object_is_locked_down()) {
+		log_error("lockdown=confidentiality lets no BPF program read kernel memory, which the sampling program does; boot with lockdown=integrity or none");
+		return STATUS_NOT_PERMITTED;
+	}
 	switch (error) {
 	case -EPERM:
 	case -EACCES:
@@ -184,8 +205,6 @@ static uint64_t object_map_bytes(const struct loader *loader)
 			break;
 		case BPF_MAP_TYPE_PERCPU_ARRAY:
 			bytes += entries * bpf_map__value_size(map) * (uint64_t)loader->possible_cpus;
-			break;
-		case BPF_MAP_TYPE_HASH: /* allocated as it fills */
 			break;
 		default:
 			bytes += entries * (bpf_map__value_size(map) + (uint64_t)bpf_map__key_size(map));

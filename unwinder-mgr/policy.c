@@ -24,6 +24,5 @@ const struct sandbox_policy manager_policy = {
 	.syscalls = syscalls,
 	.syscall_count = sizeof(syscalls) / sizeof(syscalls[0]),
 	.files_max = 8192, /* one a module, and the sideband's */
-	.may_write_files = true, /* a memfd of the vDSO, before the filter; the filter has no write but to stderr */
 	.memory_bytes_max = 512 << 20, /* a draft of the largest module, while it is being built */
 };

@@ -471,6 +471,17 @@ struct placement {
 	uint16_t shared_rule;
 };
 
+/*
+ * A hole between two functions is part of the one before it: alignment is never run, and what else is that small is code whose description
+ * ends too early on purpose, such as glibc's clone and clone3, from their system call to their return (the child would be described wrongly).
+ */
+static bool row_is_filled(const struct table_draft *draft, size_t i)
+{
+	const struct table_row *row = &draft->rows[i];
+
+	return row->is_end && i + 1 < draft->row_count && row[1].offset - row->offset < SHORT_GAP_BYTES;
+}
+
 /* The deltas of the next page, in `deltas`, and how many they are. */
 static unsigned int place_collect(struct placement *p, uint32_t page, struct bh_delta *deltas)
 {
@@ -483,6 +494,8 @@ static unsigned int place_collect(struct placement *p, uint32_t page, struct bh_
 		const struct table_row *row = &rows[p->next_row++];
 		const uint16_t low = (uint16_t)(row->offset - base);
 
+		if (row_is_filled(p->draft, p->next_row - 1))
+			continue;
 		p->rule = row->rule;
 		if (deltas[count - 1].low == low) {
 			/* The last word on an address counts; it may turn out to be no change. */

@@ -1,6 +1,7 @@
 #!/bin/busybox sh
+# shellcheck shell=dash
 # SPDX-License-Identifier: Apache-2.0
-# What run.sh starts as init in the guest: records beside a program that knows its chain, says all on the console, in sections, and ends the machine.
+# What run.sh starts as init in the guest: records beside two programs that know their chains, says all on the console, in sections, and ends the machine.
 /bin/busybox mount -t devtmpfs none /dev
 exec </dev/null >/dev/console 2>&1
 /bin/busybox --install -s /bin
@@ -10,13 +11,15 @@ mount -t sysfs none /sys
 mount -t securityfs none /sys/kernel/security
 mount -t tmpfs none /run
 mount -t tmpfs none /tmp
+# As systemd sets it for services; the kernel's own 4096 is below what the roles set for themselves.
+ulimit -n 524288
 # The kernel's own lines would fall into ours.
 echo 1 >/proc/sys/kernel/printk
 
 # What the verifier had to do, as the loader's own descriptors tell it (5.16 and later): the sampling program's is the most.
 verified() {
 	tries=0
-	while [ "$tries" -lt 100 ]; do
+	while [ "$tries" -lt 30 ]; do
 		for loader in $(pidof bulkhead-loader); do
 			insns=$(grep -h verified_insns /proc/"$loader"/fdinfo/* 2>/dev/null | sort -n -k 2 | tail -n 1)
 			[ -z "$insns" ] || { echo "$insns" >/tmp/verified; return; }
@@ -34,12 +37,15 @@ record() {
 	verified &
 	helper=$!
 	read -r from _ </proc/uptime
-	bulkhead record -F 99 -o /tmp/x.folded --stats /tmp/s.json "$@"
-	status=$?
+	# Not into a file: the roles may write none, not even their messages.
+	{
+		bulkhead record -F 99 -o /tmp/x.folded --stats /tmp/s.json "$@" 2>&1
+		echo $? >/tmp/status
+	} | sed 's/^/stderr: /'
 	read -r to _ </proc/uptime
-	kill "$helper"
-	wait "$helper"
-	echo "status: $status"
+	kill "$helper" 2>/dev/null
+	wait "$helper" 2>/dev/null
+	echo "status: $(cat /tmp/status)"
 	echo "seconds: from $from to $to of uptime"
 	[ ! -e /tmp/verified ] || cat /tmp/verified
 	[ ! -e /tmp/s.json ] || cat /tmp/s.json
@@ -49,11 +55,12 @@ record() {
 echo "=== kernel"
 echo "kernel: $(uname -r) lockdown: $(cat /sys/kernel/security/lockdown)"
 recursion 120 &
+syscalls 120 &
 echo 3 >/proc/sys/kernel/perf_event_paranoid
 record paranoid -d 1
 echo 2 >/proc/sys/kernel/perf_event_paranoid
 record all -d 3
-kill %1
+kill %1 %2
 record command -- recursion 3
 echo "=== end"
 poweroff -f

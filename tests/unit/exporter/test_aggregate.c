@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches of a worker that does not keep its word: whatever they say, each sample is exported once or lost once. */
+/* Batches of a worker that does not keep its word: whatever they say, each sample is exported once
+ * or lost once. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +11,10 @@
 #include "ipc/records.h"
 
 /* Sizes of aggregate.c: numbers from there on, and stacks longer than that, are not taken. */
-enum { NUMBERS_MAX = 1 << 23, FRAMES_MAX = 2048 };
+enum {
+	NUMBERS_MAX = 1 << 20,
+	FRAMES_MAX = 2048
+};
 
 struct fixture {
 	struct aggregate aggregate;
@@ -49,7 +53,8 @@ static void check(const struct fixture *f)
 		cr_assert_neq(p->samples[i].thread, 0);
 	}
 	cr_assert_eq(f->aggregate.exported + lost(f), f->sent, "%lu exported, %lu lost, %lu sent",
-		     (unsigned long)f->aggregate.exported, (unsigned long)lost(f), (unsigned long)f->sent);
+		     (unsigned long)f->aggregate.exported, (unsigned long)lost(f),
+		     (unsigned long)f->sent);
 	cr_assert_eq(p->sample_count, f->aggregate.exported);
 	cr_assert_eq(sum, f->aggregate.exported);
 }
@@ -82,21 +87,28 @@ static void fixture_free(struct fixture *f)
 	free(f);
 }
 
-static void add_frame(struct fixture *f, uint32_t number, uint32_t module, uint32_t function, uint8_t kind)
+static void add_frame(struct fixture *f, uint32_t number, uint32_t module, uint32_t function,
+		      uint8_t kind)
 {
-	records_add_frame(f->records, &(struct record_frame){
-					      .address = number, .number = number, .module = module, .function = function, .kind = kind});
+	records_add_frame(f->records, &(struct record_frame){.address = number,
+							     .number = number,
+							     .module = module,
+							     .function = function,
+							     .kind = kind});
 }
 
-static void add_stack(struct fixture *f, uint32_t number, uint8_t reason, const uint32_t *frames, uint32_t count)
+static void add_stack(struct fixture *f, uint32_t number, uint8_t reason, const uint32_t *frames,
+		      uint32_t count)
 {
 	records_add_stack(f->records, &(struct record_stack){number, reason, frames, count});
 }
 
 static void add_thread(struct fixture *f, uint32_t number, uint32_t process)
 {
-	records_add_process(f->records, &(struct record_process){process, 100 + process, 5, "comm", "/bin/x"});
-	records_add_thread(f->records, &(struct record_thread){number, process, 200 + number, "thread"});
+	records_add_process(f->records,
+			    &(struct record_process){process, 100 + process, 5, "comm", "/bin/x"});
+	records_add_thread(f->records,
+			   &(struct record_thread){number, process, 200 + number, "thread"});
 }
 
 static void add_samples(struct fixture *f, uint32_t stack, uint32_t thread, unsigned int count)
@@ -147,7 +159,8 @@ Test(aggregate, same_batch_twice_is_other_samples)
 
 Test(aggregate, unknown_numbers_are_losses)
 {
-	static const uint32_t strange[] = {0, 2, 1023, 1024, 65536, NUMBERS_MAX - 1, NUMBERS_MAX, 0x7fffffff, UINT32_MAX};
+	static const uint32_t strange[] = {
+	    0, 2, 1023, 1024, 65536, NUMBERS_MAX - 1, NUMBERS_MAX, 0x7fffffff, UINT32_MAX};
 	struct fixture *f = fixture_new();
 
 	add_sound(f);
@@ -164,7 +177,8 @@ Test(aggregate, unknown_numbers_are_losses)
 
 Test(aggregate, huge_numbers_are_not_taken)
 {
-	static const uint32_t huge[] = {NUMBERS_MAX, NUMBERS_MAX + 1, 0x7fffffff, 0x80000000, UINT32_MAX};
+	static const uint32_t huge[] = {NUMBERS_MAX, NUMBERS_MAX + 1, 0x7fffffff, 0x80000000,
+					UINT32_MAX};
 	struct fixture *f = fixture_new();
 
 	add_sound(f);
@@ -181,7 +195,8 @@ Test(aggregate, huge_numbers_are_not_taken)
 	}
 	cr_assert_eq(deliver(f, false), 0);
 	cr_assert_eq(f->aggregate.exported, 0);
-	cr_assert_leq(f->aggregate.stacks.capacity, 1024, "no memory for numbers that are not taken");
+	cr_assert_leq(f->aggregate.stacks.capacity, 1024,
+		      "no memory for numbers that are not taken");
 	fixture_free(f);
 }
 
@@ -291,12 +306,14 @@ Test(aggregate, reset_forgets_numbers_not_samples)
 	cr_assert_eq(deliver(f, false), 0);
 	add_samples(f, 1, 1, 2);
 	cr_assert_eq(deliver(f, true), 0);
-	cr_assert_eq(f->aggregate.exported, 3, "the two after the reset are of a stack that is unknown now");
+	cr_assert_eq(f->aggregate.exported, 3,
+		     "the two after the reset are of a stack that is unknown now");
 	add_sound(f);
 	add_samples(f, 1, 1, 4);
 	cr_assert_eq(deliver(f, true), 0);
 	cr_assert_eq(f->aggregate.exported, 7);
-	cr_assert_eq(f->aggregate.profile.samples_count, 1, "the same contents have the same place");
+	cr_assert_eq(f->aggregate.profile.samples_count, 1,
+		     "the same contents have the same place");
 	fixture_free(f);
 }
 
@@ -369,12 +386,17 @@ Test(aggregate, random_worker)
 
 			for (int k = 0; k < 8; k++)
 				frames[k] = RANDOM(40);
-			records_add_module(f->records, &(struct record_module){RANDOM(10), i % 3 ? "m" : "", "", ""});
-			records_add_function(f->records, &(struct record_function){RANDOM(10), i % 3 ? "f" : ""});
+			records_add_module(f->records, &(struct record_module){
+							   RANDOM(10), i % 3 ? "m" : "", "", ""});
+			records_add_function(
+			    f->records, &(struct record_function){RANDOM(10), i % 3 ? "f" : ""});
 			add_frame(f, RANDOM(40), RANDOM(12), RANDOM(12), (uint8_t)RANDOM(4));
 			add_stack(f, RANDOM(40), (uint8_t)RANDOM(20), frames, RANDOM(9));
-			records_add_process(f->records, &(struct record_process){RANDOM(8), RANDOM(100), RANDOM(2), "c", ""});
-			records_add_thread(f->records, &(struct record_thread){RANDOM(20), RANDOM(9), RANDOM(100), ""});
+			records_add_process(
+			    f->records,
+			    &(struct record_process){RANDOM(8), RANDOM(100), RANDOM(2), "c", ""});
+			records_add_thread(f->records, &(struct record_thread){
+							   RANDOM(20), RANDOM(9), RANDOM(100), ""});
 			add_samples(f, RANDOM(41), RANDOM(21), 1);
 		}
 		cr_assert_eq(deliver(f, RANDOM(20) == 0), 0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The consumer of a ring, over a memfd that is laid out as the kernel lays out a BPF ring buffer. */
+/* The consumer of a ring, over a memfd that is laid out as the kernel lays out a BPF ring buffer.
+ */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +11,11 @@
 
 #include "ipc/bpf_ring.h"
 
-enum { PAGE = 4096, RING_BYTES = 4096, HEADER = BPF_RINGBUF_HDR_SZ };
+enum {
+	PAGE = 4096,
+	RING_BYTES = 4096,
+	HEADER = BPF_RINGBUF_HDR_SZ
+};
 
 /* The kernel's side. */
 struct producer {
@@ -44,7 +49,8 @@ static void put_bytes(const struct producer *p, uint64_t position, const void *b
 	for (size_t i = 0; i < length; i++) {
 		const size_t at = (position + i) % RING_BYTES;
 
-		p->map[2 * PAGE + at] = p->map[2 * PAGE + RING_BYTES + at] = ((const uint8_t *)bytes)[i];
+		p->map[2 * PAGE + at] = p->map[2 * PAGE + RING_BYTES + at] =
+		    ((const uint8_t *)bytes)[i];
 	}
 }
 

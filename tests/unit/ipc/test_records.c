@@ -17,7 +17,8 @@ struct transcript {
 	int stop_with;
 };
 
-static int note(struct transcript *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static int note(struct transcript *t, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 static int note(struct transcript *t, const char *format, ...)
 {
@@ -50,7 +51,8 @@ static int on_function(void *t, const struct record_function *f)
 
 static int on_frame(void *t, const struct record_frame *f)
 {
-	return note(t, "frame %u 0x%" PRIx64 " %u %u %u\n", f->number, f->address, f->module, f->function, f->kind);
+	return note(t, "frame %u 0x%" PRIx64 " %u %u %u\n", f->number, f->address, f->module,
+		    f->function, f->kind);
 }
 
 static int on_stack(void *t, const struct record_stack *s)
@@ -64,7 +66,8 @@ static int on_stack(void *t, const struct record_stack *s)
 
 static int on_process(void *t, const struct record_process *p)
 {
-	return note(t, "process %u %u %" PRIu64 " %s %s\n", p->number, p->tgid, p->start_ns, p->comm, p->path);
+	return note(t, "process %u %u %" PRIu64 " %s %s\n", p->number, p->tgid, p->start_ns,
+		    p->comm, p->path);
 }
 
 static int on_thread(void *t, const struct record_thread *h)
@@ -77,7 +80,8 @@ static int on_sample(void *t, const struct record_sample *s)
 	return note(t, "sample %" PRIu64 " %u %u\n", s->time_ns, s->stack, s->thread);
 }
 
-static const struct records_visitor visitor = {on_reset, on_module, on_function, on_frame, on_stack, on_process, on_thread, on_sample};
+static const struct records_visitor visitor = {on_reset, on_module,  on_function, on_frame,
+					       on_stack, on_process, on_thread,	  on_sample};
 
 static const char expected[] = "module 1 /usr/bin/x 00ff 1234\n"
 			       "module 2   \n"
@@ -98,7 +102,8 @@ static void fill(struct records *r)
 
 	records_add_sample(r, &(struct record_sample){1000, 5, 8});
 	records_add_thread(r, &(struct record_thread){8, 3, 43, "thread"});
-	records_add_process(r, &(struct record_process){3, 42, UINT64_MAX, "comm", "/path with space"});
+	records_add_process(
+	    r, &(struct record_process){3, 42, UINT64_MAX, "comm", "/path with space"});
 	records_add_stack(r, &(struct record_stack){5, 3, frames, 3});
 	records_add_stack(r, &(struct record_stack){6, 0, NULL, 0});
 	records_add_frame(r, &(struct record_frame){UINT64_MAX, UINT32_MAX, 2, 7, 255});
@@ -109,7 +114,8 @@ static void fill(struct records *r)
 	records_add_sample(r, &(struct record_sample){2000, 6, 8});
 }
 
-/* A copy that ends where the batch ends, aligned as records_visit wants it: the sanitizer sees what is read beyond. */
+/* A copy that ends where the batch ends, aligned as records_visit wants it: the sanitizer sees what
+ * is read beyond. */
 static int visit_copy(const uint8_t *data, size_t length, struct transcript *t)
 {
 	uint8_t *copy = malloc(length ? length : 1);
@@ -209,7 +215,8 @@ Test(records, estimate_is_never_less)
 		}
 		const size_t estimate = records_bytes(r);
 		records_finish(r, false, &length);
-		cr_assert_leq(length, estimate, "seed %u: estimated as %zu, is %zu", seed, estimate, length);
+		cr_assert_leq(length, estimate, "seed %u: estimated as %zu, is %zu", seed, estimate,
+			      length);
 	}
 	records_free(r);
 }

@@ -258,6 +258,28 @@ static struct elf_source finish(struct by_hand *file)
 	return (struct elf_source){.read = by_hand_read, .context = file, .size = file->size};
 }
 
+static int by_key(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* What ends less than 16 bytes before the next begins does not end: padding, and code that glibc leaves out on purpose. */
+static void model_fill(struct by_hand *file)
+{
+	unsigned int kept = 0;
+
+	qsort(file->rows, file->row_count, sizeof(file->rows[0]), by_key);
+	for (unsigned int i = 0; i < file->row_count; i++) {
+		const uint64_t next = i + 1 < file->row_count ? file->rows[i + 1].key >> 1 : UINT64_MAX;
+
+		if ((file->rows[i].key & 1) || next - (file->rows[i].key >> 1) >= 16)
+			file->rows[kept++] = file->rows[i];
+	}
+	file->row_count = kept;
+}
+
 static void build(struct unwind_memory *memory, struct by_hand *file, struct table *table)
 {
 	const struct elf_source source = finish(file);
@@ -267,6 +289,7 @@ static void build(struct unwind_memory *memory, struct by_hand *file, struct tab
 	cr_assert_eq(table_place(table, &draft, &memory->slabs), 0);
 	table_draft_fini(&draft, memory->rules, 0);
 	unwind_memory_publish(memory, SLOT, NUMBER, table);
+	model_fill(file);
 }
 
 /* Is this what the last row at or before `offset` says? Where forged functions begin at the same place, any of them may be believed. */
@@ -349,6 +372,34 @@ Test(tables, a_rule_for_each_byte)
 		put_function(eh_frame(file), TEXT + base, ROWS_MAX, rows, ROWS_MAX, true);
 	}
 	check(file);
+}
+
+/* A hole of 15 bytes goes with what is before it, one of 16 does not; nor does what follows the last function. */
+Test(tables, small_holes)
+{
+	struct by_hand *file = by_hand_new(0x1000);
+	struct unwind_memory memory = memory_with(1);
+	struct table table;
+	const struct bh_rule *rules = memory.rules->table;
+
+	FUNCTION(eh_frame(file), 0x000, 0x10, {0, 8}, {4, 80});
+	FUNCTION(eh_frame(file), 0x01f, 0x10, {0, 8}, {4, 96});
+	FUNCTION(eh_frame(file), 0x03f, 0x3b9, {0, 8}, {4, 112});
+	FUNCTION(eh_frame(file), 0x402, 0x10, {0, 8}, {4, 120}); /* the hole is across a page's end */
+	build(&memory, file, &table);
+	cr_assert_eq(rules[look_up(&memory, TEXT + 0x10)].cfa, 80);
+	cr_assert_eq(rules[look_up(&memory, TEXT + 0x1e)].cfa, 80);
+	cr_assert_eq(rules[look_up(&memory, TEXT + 0x1f)].cfa, 8);
+	cr_assert_eq(look_up(&memory, TEXT + 0x2f), 0);
+	cr_assert_eq(look_up(&memory, TEXT + 0x3e), 0);
+	cr_assert_eq(rules[look_up(&memory, TEXT + 0x3f8)].cfa, 112);
+	cr_assert_eq(rules[look_up(&memory, TEXT + 0x400)].cfa, 112);
+	cr_assert_eq(rules[look_up(&memory, TEXT + 0x402)].cfa, 8);
+	cr_assert_eq(look_up(&memory, TEXT + 0x412), 0);
+	check_range(&memory, file, TEXT, TEXT + 0x1000);
+	retire_and_check(&memory, &table);
+	unwind_memory_fini(&memory);
+	free(file);
 }
 
 /* What ends and begins with the same rule needs no delta. */
@@ -543,6 +594,7 @@ Test(tables, placed_when_there_is_room)
 	cr_assert_eq(table_place(&table, &draft, &memory.slabs), 0);
 	table_draft_fini(&draft, memory.rules, 0);
 	unwind_memory_publish(&memory, SLOT, NUMBER, &table);
+	model_fill(file);
 	check_range(&memory, file, TEXT, TEXT + 0x10000);
 	slabs_retire(&memory.slabs, &most);
 	retire_and_check(&memory, &table);
@@ -717,6 +769,20 @@ static void painting_compare(const struct painting *painting, const struct unwin
 	free(agreed);
 }
 
+/* Holes of less than 16 bytes between two described ones: as what is before them. */
+static void painting_fill(struct painting *painting)
+{
+	uint64_t last = UINT64_MAX;
+
+	for (uint64_t offset = 0; offset < painting->size; offset++) {
+		if (!painting->kinds[offset])
+			continue;
+		for (uint64_t hole = last + 1; last != UINT64_MAX && offset - last <= 16 && hole < offset; hole++)
+			painting->kinds[hole] = painting->kinds[last];
+		last = offset;
+	}
+}
+
 static void paint(struct painting *painting, const struct elf_source *source)
 {
 	const struct cfi_budget budget = {UINT64_MAX, UINT64_MAX, UINT64_MAX};
@@ -754,6 +820,7 @@ static bool check_file(const char *path)
 	painting.rules = calloc(KINDS, sizeof(painting.rules[0]));
 	paint(&painting, source);
 	cr_assert_eq(painting.overlaps, 0, "%s: %lu bytes described twice", path, painting.overlaps);
+	painting_fill(&painting);
 	cr_assert_eq(table_draft(&draft, memory.rules, source), 0);
 	cr_assert_eq(table_place(&table, &draft, &memory.slabs), 0);
 	table_draft_fini(&draft, memory.rules, 0);

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/options.h"
+#include "common/exit_status.h"
+
+enum {
+	ARGUMENTS_MAX = 160
+};
+
+/* What is said on stderr is for people; here only that something was said. */
+static int said;
+
+static void quiet(void)
+{
+	int fds[2];
+
+	cr_assert_eq(pipe2(fds, O_NONBLOCK), 0);
+	said = fds[0];
+	dup2(fds[1], STDERR_FILENO);
+	int null = open("/dev/null", O_WRONLY);
+	dup2(null, STDOUT_FILENO);
+	close(null);
+}
+
+static bool something_said(void)
+{
+	char text[4096];
+
+	return read(said, text, sizeof(text)) > 0;
+}
+
+TestSuite(options, .init = quiet);
+
+/* Arguments end with NULL. */
+static int parse(struct record_options *o, ...)
+{
+	/* Kept: the options point into it. */
+	static char *arguments[ARGUMENTS_MAX];
+	int count = 0;
+	va_list args;
+
+	arguments[count++] = (char *)(uintptr_t) "record";
+	va_start(args, o);
+	while (count < ARGUMENTS_MAX && (arguments[count] = va_arg(args, char *)))
+		count++;
+	va_end(args);
+	cr_assert_lt(count, ARGUMENTS_MAX);
+	optind = 0;
+	return options_parse_record(count, arguments, o);
+}
+
+#define PARSE(o, ...) parse(o, __VA_ARGS__, NULL)
+#define ACCEPTED(...) cr_expect_eq(PARSE(&o, "-o", "x.html", __VA_ARGS__), 0)
+#define REFUSED(...)                                                                               \
+	do {                                                                                       \
+		cr_expect_eq(PARSE(&o, "-o", "x.html", __VA_ARGS__), STATUS_USAGE, #__VA_ARGS__);  \
+		cr_expect(something_said(), "nothing was said of " #__VA_ARGS__);                  \
+	} while (0)
+
+Test(options, defaults)
+{
+	struct record_options o;
+
+	cr_assert_eq(PARSE(&o, "-o", "out.html"), 0);
+	cr_assert_eq(o.frequency_hz, 99);
+	cr_assert_eq(o.duration_ns, 0);
+	cr_assert_eq(o.pid_count, 0);
+	cr_assert_eq(o.tid, 0);
+	cr_assert_null(o.cgroup);
+	cr_assert_null(o.comm);
+	cr_assert_null(o.command);
+	cr_assert_null(o.stats_path);
+	cr_assert_not(o.user_only);
+	cr_assert_not(o.kernel_only);
+	cr_assert_lt(o.max_loss, 0);
+	cr_assert_eq(o.stats_fd, -1);
+	cr_assert_eq(o.output_count, 1);
+	cr_assert_str_eq(o.outputs[0].path, "out.html");
+	cr_assert_str_eq(o.outputs[0].format, "html");
+	cr_assert_eq(o.outputs[0].fd, -1);
+}
+
+Test(options, everything_at_once)
+{
+	struct record_options o;
+
+	cr_assert_eq(PARSE(&o, "--freq", "997", "--duration=1m", "--pid", "1,2,3", "-p4", "-t",
+			   "77", "--all", "-G", "/sys/fs/cgroup/x", "--comm", "worker", "--user",
+			   "--stats", "s.json", "--max-loss", "1%", "--output=a.folded"),
+		     0);
+	cr_assert_eq(o.frequency_hz, 997);
+	cr_assert_eq(o.duration_ns, 60000000000u);
+	cr_assert_eq(o.pid_count, 4);
+	for (uint32_t i = 0; i < 4; i++)
+		cr_assert_eq(o.pids[i], i + 1);
+	cr_assert_eq(o.tid, 77);
+	cr_assert_str_eq(o.cgroup, "/sys/fs/cgroup/x");
+	cr_assert_str_eq(o.comm, "worker");
+	cr_assert(o.user_only);
+	cr_assert_str_eq(o.stats_path, "s.json");
+	cr_assert_float_eq(o.max_loss, 0.01, 1e-12);
+}
+
+Test(options, durations)
+{
+	static const struct {
+		const char *text;
+		uint64_t ns;
+	} good[] = {
+	    {"10", 10000000000},   {"10s", 10000000000}, {"500ms", 500000000}, {"2m", 120000000000},
+	    {"1h", 3600000000000},
+	    {"0.5", 500000000},
+	    {"1.5s", 1500000000},
+	    {"0.001ms", 1000},
+	};
+	static const char *const bad[] = {
+	    "",	"0", "0s", "-1", "-1s", "s", "ms", "10x", "10 s", "10sec",
+	    "1d", "1h30m", "nan", "inf", "1e300", "1e30s", "10s ", "1,5s", "0.0000000001", "--"};
+	struct record_options o;
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		ACCEPTED("-d", good[i].text);
+		cr_expect_eq(o.duration_ns, good[i].ns, "%s", good[i].text);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		cr_expect_eq(PARSE(&o, "-o", "x.html", "-d", bad[i]), STATUS_USAGE, "-d '%s'",
+			     bad[i]);
+		cr_expect(something_said());
+	}
+}
+
+Test(options, frequencies)
+{
+	static const char *const bad[] = {
+	    "", "0", "-1", "+5", " 5", "10001", "99.5", "99hz", "18446744073709551617", "x"};
+	struct record_options o;
+
+	ACCEPTED("-F", "1");
+	cr_assert_eq(o.frequency_hz, 1);
+	ACCEPTED("-F10000");
+	cr_assert_eq(o.frequency_hz, 10000);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		cr_expect_eq(PARSE(&o, "-o", "x.html", "-F", bad[i]), STATUS_USAGE, "-F '%s'",
+			     bad[i]);
+		cr_expect(something_said());
+	}
+}
+
+Test(options, process_ids)
+{
+	static const char *const bad[] = {"",  ",",   "1,",	 ",1",		 "1,,2",
+					  "0", "1,0", "-1",	 "1 2",		 "1;2",
+					  "x", "1x",  "4194305", "1,99999999999"};
+	struct record_options o;
+
+	ACCEPTED("-p", "4194304");
+	cr_assert_eq(o.pids[0], 4194304);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		cr_expect_eq(PARSE(&o, "-o", "x.html", "-p", bad[i]), STATUS_USAGE, "-p '%s'",
+			     bad[i]);
+		cr_expect(something_said());
+	}
+	REFUSED("-t", "0");
+	REFUSED("-t", "1,2");
+	REFUSED("-t", "");
+}
+
+Test(options, as_many_process_ids_as_there_is_room_for)
+{
+	struct record_options o;
+	char list[16 * (MSG_FILTER_TARGETS_MAX + 1)] = "";
+	size_t used = 0;
+
+	for (unsigned int i = 0; i < MSG_FILTER_TARGETS_MAX; i++)
+		used +=
+		    (size_t)snprintf(list + used, sizeof(list) - used, "%s%u", i ? "," : "", i + 1);
+	ACCEPTED("-p", list);
+	cr_assert_eq(o.pid_count, MSG_FILTER_TARGETS_MAX);
+	cr_assert_eq(o.pids[MSG_FILTER_TARGETS_MAX - 1], MSG_FILTER_TARGETS_MAX);
+	REFUSED("-p", list, "-p", "1000");
+	snprintf(list + used, sizeof(list) - used, ",1000");
+	REFUSED("-p", list);
+}
+
+Test(options, formats_of_names)
+{
+	static const struct {
+		const char *path, *format;
+	} names[] = {
+	    {"x.html", "html"},
+	    {"x.htm", "html"},
+	    {"x.folded", "folded"},
+	    {"x.collapsed", "folded"},
+	    {"x.txt", "tree"},
+	    {"x.pb.gz", "pprof"},
+	    {"x.pprof", "pprof"},
+	    {"x.speedscope.json", "speedscope"},
+	    {"x.speedscope", "speedscope"},
+	    {"x.otlp", "otlp"},
+	    {"/a.b/c.d.html", "html"},
+	    {"-", NULL},
+	    {"", NULL},
+	    {"x", NULL},
+	    {"html", NULL},
+	    {".html", NULL},
+	    {"x.html.bak", NULL},
+	    {"x.json", NULL},
+	    {"x.gz", NULL},
+	    {"x.HTML", NULL},
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const char *format = options_format_of(names[i].path);
+
+		if (names[i].format)
+			cr_expect_str_eq(format, names[i].format, "%s", names[i].path);
+		else
+			cr_expect_null(format, "%s", names[i].path);
+		if (format)
+			cr_expect(options_format_known(format), "%s", format);
+	}
+	cr_assert(options_format_known("tree"));
+	cr_assert_not(options_format_known(""));
+	cr_assert_not(options_format_known("HTML"));
+	cr_assert_not(options_format_known("htmlx"));
+}
+
+Test(options, format_holds_for_the_outputs_that_follow)
+{
+	struct record_options o;
+
+	cr_assert_eq(PARSE(&o, "-o", "a.html", "--format", "folded", "-o", "b", "-o", "c.html",
+			   "--format=tree", "-o", "-"),
+		     0);
+	cr_assert_eq(o.output_count, 4);
+	cr_assert_str_eq(o.outputs[0].format, "html");
+	cr_assert_str_eq(o.outputs[1].format, "folded");
+	cr_assert_str_eq(o.outputs[2].format, "folded");
+	cr_assert_str_eq(o.outputs[3].format, "tree");
+	cr_assert_str_eq(o.outputs[3].path, "-");
+	REFUSED("--format", "svg");
+	REFUSED("--format", "");
+}
+
+Test(options, outputs)
+{
+	struct record_options o;
+
+	cr_assert_eq(PARSE(&o, "-a"), STATUS_USAGE, "no output at all");
+	cr_assert_eq(PARSE(&o, "-o", "out"), STATUS_USAGE);
+	cr_assert_eq(PARSE(&o, "-o", "-"), STATUS_USAGE, "the name does not tell");
+	cr_assert_eq(PARSE(&o, "-o", "a.html", "-o", "b.html", "-o", "c.html", "-o", "d.html", "-o",
+			   "e.html", "-o", "f.html", "-o", "g.html", "-o", "h.html"),
+		     0);
+	cr_assert_eq(o.output_count, LIMIT_OUTPUTS);
+	cr_assert_eq(PARSE(&o, "-o", "a.html", "-o", "b.html", "-o", "c.html", "-o", "d.html", "-o",
+			   "e.html", "-o", "f.html", "-o", "g.html", "-o", "h.html", "-o",
+			   "i.html"),
+		     STATUS_USAGE);
+}
+
+Test(options, thread_names)
+{
+	struct record_options o;
+
+	ACCEPTED("--comm", "fifteen-letters");
+	cr_assert_str_eq(o.comm, "fifteen-letters");
+	REFUSED("--comm", "sixteen-letters.");
+}
+
+Test(options, losses)
+{
+	static const struct {
+		const char *text;
+		double share;
+	} good[] = {{"0", 0},	 {"1", 1},  {"0.01", 0.01}, {"1%", 0.01},
+		    {"100%", 1}, {"0%", 0}, {"0.5%", 0.005}};
+	static const char *const bad[] = {"",	 "%",	"1.1", "101%", "-1", "-1%",
+					  "nan", "inf", "1%%", "1 %",  "x",  "0.1x"};
+	struct record_options o;
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		ACCEPTED("--max-loss", good[i].text);
+		cr_expect_float_eq(o.max_loss, good[i].share, 1e-12, "%s", good[i].text);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		cr_expect_eq(PARSE(&o, "-o", "x.html", "--max-loss", bad[i]), STATUS_USAGE,
+			     "--max-loss '%s'", bad[i]);
+		cr_expect(something_said());
+	}
+}
+
+Test(options, commands)
+{
+	struct record_options o;
+
+	ACCEPTED("--", "make", "-j4", "--freq", "5");
+	cr_assert(o.command);
+	cr_assert_str_eq(o.command[0], "make");
+	cr_assert_str_eq(o.command[1], "-j4");
+	cr_assert_str_eq(o.command[3], "5");
+	cr_assert_null(o.command[4]);
+	cr_assert_eq(o.frequency_hz, 99, "what follows -- is the command's");
+	ACCEPTED("--");
+	cr_assert_null(o.command);
+	REFUSED("make");
+	REFUSED("make", "-j4");
+	REFUSED("-p", "1", "--", "make");
+	REFUSED("-t", "1", "--", "make");
+}
+
+Test(options, what_excludes_each_other)
+{
+	struct record_options o;
+
+	REFUSED("-U", "-K");
+	REFUSED("--user", "--kernel");
+	ACCEPTED("-K");
+	cr_assert(o.kernel_only);
+}
+
+Test(options, unknown_and_incomplete)
+{
+	struct record_options o;
+
+	REFUSED("-x");
+	REFUSED("--nonsense");
+	REFUSED("-F");
+	REFUSED("--freq");
+	REFUSED("-d");
+	REFUSED("--user=yes");
+	cr_assert_eq(PARSE(&o, "-o"), STATUS_USAGE);
+	cr_assert_eq(parse(&o, NULL), STATUS_USAGE);
+}
+
+Test(options, help)
+{
+	struct record_options o;
+
+	cr_assert_eq(PARSE(&o, "--help"), -1);
+	cr_assert_eq(PARSE(&o, "-h", "--nonsense"), -1);
+}

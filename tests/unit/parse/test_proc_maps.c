@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "parse/proc_maps.h"
+
+enum { LINES_MAX = 1024 };
+
+struct lines {
+	struct proc_mapping lines[LINES_MAX];
+	unsigned int count, skipped;
+};
+
+static void on_line(void *context, const struct proc_mapping *mapping)
+{
+	struct lines *lines = context;
+
+	cr_assert_lt(lines->count, LINES_MAX);
+	lines->lines[lines->count++] = *mapping;
+}
+
+/* From memory that ends right behind the text, without a NUL: to read on is to die. */
+static struct lines parse_bytes(const char *text, size_t length)
+{
+	static struct lines lines;
+	char *copy = malloc(length ? length : 1);
+
+	memcpy(copy, text, length);
+	lines = (struct lines){0};
+	lines.skipped = proc_maps_parse(copy, length, on_line, &lines);
+	for (unsigned int i = 0; i < lines.count; i++) {
+		cr_assert_leq(lines.lines[i].path_length, length);
+		cr_assert(lines.lines[i].path >= copy && lines.lines[i].path + lines.lines[i].path_length <= copy + length);
+		cr_assert_lt(lines.lines[i].start, lines.lines[i].end);
+		/* Paths outlive the copy in the tests: as they stand in the literal. */
+		lines.lines[i].path = text + (lines.lines[i].path - copy);
+	}
+	free(copy);
+	return lines;
+}
+
+static struct lines parse(const char *text)
+{
+	return parse_bytes(text, strlen(text));
+}
+
+static void expect_path(const struct proc_mapping *m, const char *path)
+{
+	cr_assert_eq(m->path_length, strlen(path), "%.*s", (int)m->path_length, m->path);
+	cr_assert_eq(memcmp(m->path, path, m->path_length), 0, "%.*s", (int)m->path_length, m->path);
+}
+
+Test(proc_maps, a_file)
+{
+	struct lines lines = parse("7f5a1c000000-7f5a1c021000 r-xp 00026000 fe:01 10166445                   /usr/lib/libc.so.6\n");
+
+	cr_assert_eq(lines.count, 1);
+	cr_assert_eq(lines.skipped, 0);
+	cr_assert_eq(lines.lines[0].start, 0x7f5a1c000000);
+	cr_assert_eq(lines.lines[0].end, 0x7f5a1c021000);
+	cr_assert_eq(lines.lines[0].file_offset, 0x26000);
+	cr_assert_eq(lines.lines[0].device_major, 0xfe);
+	cr_assert_eq(lines.lines[0].device_minor, 1);
+	cr_assert_eq(lines.lines[0].inode, 10166445);
+	cr_assert(lines.lines[0].executable);
+	expect_path(&lines.lines[0], "/usr/lib/libc.so.6");
+}
+
+Test(proc_maps, kinds_of_lines)
+{
+	struct lines lines = parse("00400000-00401000 r--p 00000000 00:1b 5 /a b\n"
+				   "7f0000000000-7f0000001000 rwxs 00000000 00:00 0 \n"
+				   "7f0000001000-7f0000002000 ---p 00000000 00:00 0\n"
+				   "7ffc00000000-7ffc00002000 r-xp 00000000 00:00 0                          [vdso]\n"
+				   "ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]\n"
+				   "1-2 r-xp ffffffffffffffff ffffffff:ffffffff 18446744073709551615 /x (deleted)");
+	static const char *const paths[] = {"/a b", "", "", "[vdso]", "[vsyscall]", "/x (deleted)"};
+	static const bool executable[] = {false, true, false, true, true, true};
+
+	cr_assert_eq(lines.count, 6);
+	cr_assert_eq(lines.skipped, 0);
+	for (unsigned int i = 0; i < 6; i++) {
+		expect_path(&lines.lines[i], paths[i]);
+		cr_assert_eq(lines.lines[i].executable, executable[i]);
+	}
+	cr_assert_eq(lines.lines[5].file_offset, UINT64_MAX);
+	cr_assert_eq(lines.lines[5].inode, UINT64_MAX);
+	cr_assert_eq(lines.lines[5].device_major, UINT32_MAX);
+	cr_assert_eq(lines.lines[4].end, 0xffffffffff601000);
+}
+
+/* Each of these is no mapping; the one after it is. */
+Test(proc_maps, malformed_lines)
+{
+	static const char *const bad[] = {
+		"",
+		" ",
+		"-",
+		"hello",
+		"400000",
+		"400000-",
+		"400000-401000",
+		"400000-401000 ",
+		"400000-401000 r-xp",
+		"400000-401000 r-xp ",
+		"400000-401000 r-xp 0",
+		"400000-401000 r-xp 0 ",
+		"400000-401000 r-xp 0 00",
+		"400000-401000 r-xp 0 00:",
+		"400000-401000 r-xp 0 00:00",
+		"400000-401000 r-xp 0 00:00 ",
+		"400000-401000 r-xp 0 00:00 x",
+		"400000-401000 r-x 0 00:00 0",
+		"400000-401000 r-xpp 0 00:00 0",
+		"400000-401000  r-xp 0 00:00 0",
+		"400000 401000 r-xp 0 00:00 0",
+		" 400000-401000 r-xp 0 00:00 0",
+		"0x400000-0x401000 r-xp 0 00:00 0",
+		"40000G-401000 r-xp 0 00:00 0",
+		"+400000-401000 r-xp 0 00:00 0",
+		"-400000-401000 r-xp 0 00:00 0",
+		"40A000-40B000 r-xp 0 00:00 0",
+		"401000-400000 r-xp 0 00:00 0",
+		"400000-400000 r-xp 0 00:00 0",
+		"10000000000000000-10000000000000001 r-xp 0 00:00 0",
+		"400000-fffffffffffffffff r-xp 0 00:00 0",
+		"400000-401000 r-xp 10000000000000000 00:00 0",
+		"400000-401000 r-xp 0 100000000:00 0",
+		"400000-401000 r-xp 0 00:100000000 0",
+		"400000-401000 r-xp 0 00:00 18446744073709551616",
+		"400000-401000 r-xp 0 00-00 0",
+	};
+	static const char good[] = "\n500000-501000 r-xp 0 00:00 0 /good\n";
+
+	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		char text[256];
+
+		snprintf(text, sizeof(text), "%s%s", bad[i], good);
+		struct lines lines = parse(text);
+		cr_assert_eq(lines.count, 1, "'%s'", bad[i]);
+		cr_assert_eq(lines.skipped, 1, "'%s'", bad[i]);
+		cr_assert_eq(lines.lines[0].start, 0x500000);
+		/* And cut off there, at the end of the memory. */
+		lines = parse(bad[i]);
+		cr_assert_eq(lines.count, 0, "'%s'", bad[i]);
+	}
+}
+
+/* Cut anywhere: what is whole is delivered, what is left makes no harm. */
+Test(proc_maps, cut_anywhere)
+{
+	static const char text[] = "400000-401000 r-xp 00001000 fe:00 12 /one\n600000-601000 r-xp 00002000 fe:00 34 /two\n";
+
+	for (size_t length = 0; length < sizeof(text); length++) {
+		struct lines lines = parse_bytes(text, length);
+
+		cr_assert_leq(lines.count + lines.skipped, length ? 2 + (length == sizeof(text)) : 0);
+		if (length > 42) {
+			cr_assert_geq(lines.count, 1);
+			expect_path(&lines.lines[0], "/one");
+		}
+	}
+}
+
+/* Names are chosen by whoever is profiled. The kernel writes newlines as \012; anything else comes as it is. */
+Test(proc_maps, hostile_names)
+{
+	static const char text[] = "400000-401000 r-xp 0 00:00 7 /a\\012600000-601000 r-xp 0 00:00 7 /b\n"
+				   "500000-501000 r-xp 0 00:00 7 \xff\xfe\0mid\x1b[2J%s%n\n";
+	struct lines lines = parse_bytes(text, sizeof(text) - 1);
+
+	cr_assert_eq(lines.count, 2);
+	expect_path(&lines.lines[0], "/a\\012600000-601000 r-xp 0 00:00 7 /b");
+	cr_assert_eq(lines.lines[1].path_length, 14);
+	cr_assert_eq(memcmp(lines.lines[1].path, "\xff\xfe\0mid\x1b[2J%s%n", 14), 0);
+}
+
+Test(proc_maps, a_very_long_line)
+{
+	enum { LENGTH = 1 << 20 };
+	char *text = malloc(LENGTH);
+	const int head = snprintf(text, LENGTH, "400000-401000 r-xp 0 00:00 7 /");
+
+	memset(text + head, 'a', LENGTH - (size_t)head);
+	cr_assert_eq(parse_bytes(text, LENGTH).count, 1);
+	memset(text, '0', LENGTH);
+	cr_assert_eq(parse_bytes(text, LENGTH).skipped, 1);
+	memset(text, '\n', LENGTH);
+	cr_assert_eq(parse_bytes(text, LENGTH).skipped, LENGTH);
+	free(text);
+}
+
+/* Our own: the kernel's text, against what we know of ourselves. */
+Test(proc_maps, of_this_process)
+{
+	static char text[1 << 18];
+	FILE *file = fopen("/proc/self/maps", "re");
+	void *page = mmap(NULL, 12288, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const size_t length = fread(text, 1, sizeof(text), file);
+	bool seen_page = false, seen_code = false;
+
+	fclose(file);
+	struct lines lines = parse_bytes(text, length);
+	cr_assert_eq(lines.skipped, 0);
+	cr_assert_gt(lines.count, 10);
+	for (unsigned int i = 0; i < lines.count; i++) {
+		const struct proc_mapping *m = &lines.lines[i];
+		const uint64_t code = (uint64_t)(uintptr_t)on_line;
+
+		seen_page |= m->start <= (uintptr_t)page && m->end >= (uintptr_t)page + 12288 && m->executable && !m->path_length;
+		seen_code |= code >= m->start && code < m->end && m->executable && m->inode && m->path[0] == '/';
+	}
+	cr_assert(seen_page);
+	cr_assert(seen_code);
+}
+
+static void expect_comm(const char *text, size_t size, const char *wanted)
+{
+	char comm[64];
+
+	memset(comm, 'x', sizeof(comm));
+	cr_assert_eq(proc_stat_comm(text, strlen(text), comm, size), wanted != NULL, "%s", text);
+	if (wanted)
+		cr_assert_str_eq(comm, wanted);
+	else
+		cr_assert_eq(comm[0], 'x', "untouched on failure");
+	cr_assert_eq(comm[size], 'x', "written behind the end");
+}
+
+Test(proc_maps, comm)
+{
+	expect_comm("42 (bash) S 1 42", 16, "bash");
+	expect_comm("42 () S 1 42", 16, "");
+	expect_comm("42 (a) R (b)) S 1 42", 16, "a) R (b)");
+	expect_comm("42 (((() S 1 42", 16, "(((");
+	expect_comm("42 (fifteen letters) S", 16, "fifteen letters");
+	expect_comm("42 (sixteen letters!) S", 16, "sixteen letters");
+	expect_comm("42 (bash) S", 1, "");
+	expect_comm("42 (bash) S", 0, NULL);
+	expect_comm("", 16, NULL);
+	expect_comm("(", 16, NULL);
+	expect_comm(")", 16, NULL);
+	expect_comm(") (", 16, NULL);
+	expect_comm("42 bash S", 16, NULL);
+}
