@@ -11,7 +11,8 @@
 
 static bool record_valid(const struct bh_deferred *record, size_t length)
 {
-	return length >= offsetof(struct bh_deferred, stack) && record->copied <= BH_STACK_COPY_BYTES &&
+	return length >= offsetof(struct bh_deferred, stack) &&
+	       record->copied <= BH_STACK_COPY_BYTES &&
 	       length >= offsetof(struct bh_deferred, stack) + record->copied &&
 	       record->header.kernel_count <= BH_KERNEL_FRAMES_MAX;
 }
@@ -22,8 +23,8 @@ static void deferred_lose(struct manager *manager, enum loss_reason reason)
 }
 
 /* The sample as the worker knows it. */
-static void deferred_send(struct manager *manager, const struct bh_deferred *deferred, const uint64_t *frames, unsigned int count,
-			  unsigned int reason)
+static void deferred_send(struct manager *manager, const struct bh_deferred *deferred,
+			  const uint64_t *frames, unsigned int count, unsigned int reason)
 {
 	struct bh_sample_record record = {.header = deferred->header};
 	const size_t kernel = deferred->header.kernel_count;
@@ -37,12 +38,17 @@ static void deferred_send(struct manager *manager, const struct bh_deferred *def
 		deferred_lose(manager, LOSS_MANAGER_QUEUE);
 }
 
-/* Against the mappings of the time of the sample: the process may have executed another program since. */
-static unsigned int deferred_walk(struct manager *manager, const struct bh_deferred *record, uint64_t *frames, unsigned int *count)
+/* Against the mappings of the time of the sample: the process may have executed another program
+ * since. */
+static unsigned int deferred_walk(struct manager *manager, const struct bh_deferred *record,
+				  uint64_t *frames, unsigned int *count)
 {
-	struct walker_tables tables = {.modules = manager->modules.published, .rules = manager->rules.table};
-	const struct walker_stack stack = {.start = record->stack_start, .bytes = record->stack, .length = record->copied};
-	const struct mapping_list *list = processes_list_at(manager, record->header.tgid, record->header.time_ns);
+	struct walker_tables tables = {.modules = manager->modules.published,
+				       .rules = manager->rules.table};
+	const struct walker_stack stack = {
+	    .start = record->stack_start, .bytes = record->stack, .length = record->copied};
+	const struct mapping_list *list =
+	    processes_list_at(manager, record->header.tgid, record->header.time_ns);
 
 	if (!list) {
 		frames[0] = BH_FRAME_RAW | (record->registers.rip & ((1ull << 48) - 1));
@@ -51,17 +57,19 @@ static unsigned int deferred_walk(struct manager *manager, const struct bh_defer
 	}
 	for (unsigned int i = 0; i < manager->slabs.count; i++)
 		tables.slabs[i] = manager->slabs.slabs[i].data;
-	return walker_run(&tables, &record->registers, &stack, list->block.slab, list->block.offset, list->count, frames, count);
+	return walker_run(&tables, &record->registers, &stack, list->block.slab, list->block.offset,
+			  list->count, frames, count);
 }
 
 /* true if the stack went on its way. */
-static bool deferred_try(struct manager *manager, const struct bh_deferred *record, bool last_chance)
+static bool deferred_try(struct manager *manager, const struct bh_deferred *record,
+			 bool last_chance)
 {
 	uint64_t frames[BH_USER_FRAMES_MAX];
 	unsigned int count = 0;
 	unsigned int reason = deferred_walk(manager, record, frames, &count);
-	const bool may_mend =
-		reason == BH_REASON_NO_PROCESS || reason == BH_REASON_NO_MAPPING || reason == BH_REASON_NO_TABLE || reason == BH_REASON_CHANGED;
+	const bool may_mend = reason == BH_REASON_NO_PROCESS || reason == BH_REASON_NO_MAPPING ||
+			      reason == BH_REASON_NO_TABLE || reason == BH_REASON_CHANGED;
 
 	if (may_mend && !last_chance) {
 		/* The sideband may have missed it, or the process began before it was there. */
@@ -73,11 +81,13 @@ static bool deferred_try(struct manager *manager, const struct bh_deferred *reco
 	return true;
 }
 
-static void deferred_enqueue(struct manager *manager, const struct bh_deferred *record, size_t length)
+static void deferred_enqueue(struct manager *manager, const struct bh_deferred *record,
+			     size_t length)
 {
 	struct deferred *deferred = &manager->deferred;
 	const size_t bytes = offsetof(struct deferred_stack, record) + length;
-	struct deferred_stack *stack = deferred->bytes + bytes <= LIMIT_DEFERRED_BYTES ? malloc(bytes) : NULL;
+	struct deferred_stack *stack =
+	    deferred->bytes + bytes <= LIMIT_DEFERRED_BYTES ? malloc(bytes) : NULL;
 
 	if (!stack) {
 		deferred_try(manager, record, true);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Deferred stacks: samples whose tables did not exist when they were taken. Their copies wait here until they do, are walked by the walker's own
- * source, and go on to the worker as if nothing had been.
+ * Deferred stacks: samples whose tables did not exist when they were taken. Their copies wait here
+ * until they do, are walked by the walker's own source, and go on to the worker as if nothing had
+ * been.
  */
 #ifndef UNWINDER_MGR_DEFERRED_H
 #define UNWINDER_MGR_DEFERRED_H
@@ -32,7 +33,8 @@ struct deferred {
 /* Take what is in the ring. */
 void deferred_consume(struct manager *manager);
 
-/* Walk what can be walked by now; what has waited too long, or all of it with `finish`, goes on as far as it can be walked. */
+/* Walk what can be walked by now; what has waited too long, or all of it with `finish`, goes on as
+ * far as it can be walked. */
 void deferred_process(struct manager *manager, bool finish);
 
 #endif

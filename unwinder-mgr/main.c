@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The unwinder manager: knows processes and modules, builds the tables that BPF unwinds by, walks the stacks that came too early. */
+/* The unwinder manager: knows processes and modules, builds the tables that BPF unwinds by, walks
+ * the stacks that came too early. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,8 @@ enum {
 	MANAGER_TICK_MS = 10,
 	MANAGER_SCAN_MS = 2000, /* after losses of the sideband, at most this often */
 	MANAGER_DRAIN_MS = 1000,
-	/* What runs when a recording starts should have its tables by then; who takes longer has deferred stacks. */
+	/* What runs when a recording starts should have its tables by then; who takes longer has
+	 * deferred stacks. */
 	MANAGER_READY_MS = 250,
 };
 
@@ -46,7 +48,8 @@ static int on_maps_of_bpf(struct manager *manager, struct message *message)
 
 	memcpy(&maps, message->payload, sizeof(maps));
 	manager->processes.table = map_writable(message->fds[0], sizeof(struct bh_process_table));
-	manager->modules.published = map_writable(message->fds[1], MODULE_SLOTS * sizeof(struct bh_module));
+	manager->modules.published =
+	    map_writable(message->fds[1], MODULE_SLOTS * sizeof(struct bh_module));
 	struct bh_rule *rules = map_writable(message->fds[2], RULES_MAX * sizeof(struct bh_rule));
 	if (!manager->processes.table || !manager->modules.published || !rules)
 		return -ENOMEM;
@@ -58,7 +61,8 @@ static int on_maps_of_bpf(struct manager *manager, struct message *message)
 		return r;
 	message->fds[3] = -1;
 	manager->maps_mapped = true;
-	return loop_add(&manager->role.loop, manager->deferred.ring.fd, EPOLLIN, on_deferred_readable, manager);
+	return loop_add(&manager->role.loop, manager->deferred.ring.fd, EPOLLIN,
+			on_deferred_readable, manager);
 }
 
 static int on_slab(struct manager *manager, struct message *message)
@@ -79,13 +83,16 @@ static int on_sideband(struct manager *manager, struct message *message)
 	memcpy(&number, message->payload, sizeof(number));
 	int r = sideband_add(manager, number.number, message->fds[0]);
 	if (r < 0)
-		log_error("cannot map a sideband ring: cpu=%u error=%s; see kernel.perf_event_mlock_kb", number.number, strerror(-r));
+		log_error(
+		    "cannot map a sideband ring: cpu=%u error=%s; see kernel.perf_event_mlock_kb",
+		    number.number, strerror(-r));
 	else
 		message->fds[0] = -1;
 	return r;
 }
 
-/* All of a /proc file, up to a cap; what lies behind is missing, and mends itself when it is sampled. */
+/* All of a /proc file, up to a cap; what lies behind is missing, and mends itself when it is
+ * sampled. */
 static char *read_text(int fd, size_t cap, size_t *length)
 {
 	size_t capacity = 16 << 10;
@@ -201,7 +208,8 @@ static void manager_check_ready(struct manager *manager, uint64_t now)
 {
 	const bool settled = !manager->scanning && !modules_pending(&manager->modules);
 
-	if (manager->ready || (!settled && now - manager->started_ns < MANAGER_READY_MS * 1000000ull))
+	if (manager->ready ||
+	    (!settled && now - manager->started_ns < MANAGER_READY_MS * 1000000ull))
 		return;
 	manager->ready = true;
 	role_send_status(&manager->role, &(struct msg_status){.state = ROLE_READY});
@@ -213,10 +221,13 @@ static void manager_finish(struct manager *manager)
 	struct msg_status status = {.state = ROLE_STOPPED};
 
 	deferred_process(manager, true);
-	log_debug("at the end: processes=%u modules=%u rules=%u slabs=%u free_bytes=%llu sideband_lost=%llu", manager->processes.count,
-		  manager->modules.count, manager->rules.used, manager->slabs.count, (unsigned long long)manager->slabs.free_bytes,
+	log_debug("at the end: processes=%u modules=%u rules=%u slabs=%u free_bytes=%llu "
+		  "sideband_lost=%llu",
+		  manager->processes.count, manager->modules.count, manager->rules.used,
+		  manager->slabs.count, (unsigned long long)manager->slabs.free_bytes,
 		  (unsigned long long)manager->sideband.lost);
-	peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_DRAINED, &manager->losses, sizeof(manager->losses), NULL, 0);
+	peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_DRAINED, &manager->losses,
+		  sizeof(manager->losses), NULL, 0);
 	manager->draining = false;
 	role_send_status(&manager->role, &status);
 }
@@ -244,14 +255,16 @@ static void manager_on_tick(void *context, uint32_t events)
 		manager_finish(manager);
 }
 
-/* The first messages bring the maps; the vDSO's module needs them, and a call (memfd_create) that the filter does not have. */
+/* The first messages bring the maps; the vDSO's module needs them, and a call (memfd_create) that
+ * the filter does not have. */
 static int manager_receive_maps(struct manager *manager)
 {
 	static struct message_buffer buffer;
 
 	while (!manager->maps_mapped || manager->slabs.count == 0) {
 		struct message message;
-		int r = peer_receive_wait(&manager->role.peers[ROLE_LOADER], &buffer, &message, LIMIT_CONNECT_MS);
+		int r = peer_receive_wait(&manager->role.peers[ROLE_LOADER], &buffer, &message,
+					  LIMIT_CONNECT_MS);
 
 		if (r < 0)
 			return r;
@@ -271,7 +284,10 @@ int main(int argc, char **argv)
 		return STATUS_FAILED;
 	int status = role_start(&manager->role, ROLE_MANAGER, &manager_policy, argc, argv);
 	if (!status)
-		status = role_meet(&manager->role, ROLE_BIT(ROLE_LOADER) | ROLE_BIT(ROLE_OPENER) | ROLE_BIT(ROLE_WORKER), ROLE_BIT(ROLE_CLI));
+		status =
+		    role_meet(&manager->role,
+			      ROLE_BIT(ROLE_LOADER) | ROLE_BIT(ROLE_OPENER) | ROLE_BIT(ROLE_WORKER),
+			      ROLE_BIT(ROLE_CLI));
 	if (status)
 		return status;
 	manager->slabs.loader = &manager->role.peers[ROLE_LOADER];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The manager's state. What it knows comes from three places: the sideband (what happens), the opener (maps and files), the ring
- * `deferred` (stacks that could not wait). What it makes of it goes to two: the tables that BPF reads, and the worker.
+ * The manager's state. What it knows comes from three places: the sideband (what happens), the
+ * opener (maps and files), the ring `deferred` (stacks that could not wait). What it makes of it
+ * goes to two: the tables that BPF reads, and the worker.
  */
 #ifndef UNWINDER_MGR_MANAGER_H
 #define UNWINDER_MGR_MANAGER_H

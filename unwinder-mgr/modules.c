@@ -15,7 +15,8 @@
 #include "unwinder-mgr/manager.h"
 
 enum {
-	MODULE_RETRY_MS = 100,   /* a file that could not be had is asked for again by the next process that maps it */
+	MODULE_RETRY_MS = 100, /* a file that could not be had is asked for again by the next
+				  process that maps it */
 	VDSO_BYTES_MAX = 64 << 10,
 };
 
@@ -43,7 +44,8 @@ static bool same_file(const struct stat *a, const struct stat *b)
 	       same_time(&a->st_mtim, &b->st_mtim) && same_time(&a->st_ctim, &b->st_ctim);
 }
 
-/* The held file may have been written or unlinked meanwhile. An unlinked one cannot be mapped anew by name, so only its times of change count. */
+/* The held file may have been written or unlinked meanwhile. An unlinked one cannot be mapped anew
+ * by name, so only its times of change count. */
 static bool module_is_stale(const struct module *module)
 {
 	struct stat now;
@@ -54,9 +56,9 @@ static bool module_is_stale(const struct module *module)
 static void module_publish(struct modules *modules, const struct module *module)
 {
 	struct bh_module *slot = &modules->published[module->slot];
-	uint32_t state = module->state == MODULE_READY	 ? BH_MODULE_READY :
-			 module->state == MODULE_UNKNOWN ? BH_MODULE_FRAME_POINTERS :
-							   BH_MODULE_PENDING;
+	uint32_t state = module->state == MODULE_READY	   ? BH_MODULE_READY
+			 : module->state == MODULE_UNKNOWN ? BH_MODULE_FRAME_POINTERS
+							   : BH_MODULE_PENDING;
 
 	slot->page_slab = module->table.pages.slab;
 	slot->page_offset = module->table.pages.offset;
@@ -66,7 +68,8 @@ static void module_publish(struct modules *modules, const struct module *module)
 	__atomic_store_n(&slot->state, state, __ATOMIC_RELEASE);
 }
 
-static void module_set_state(struct manager *manager, struct module *module, enum module_state state)
+static void module_set_state(struct manager *manager, struct module *module,
+			     enum module_state state)
 {
 	module->state = state;
 	module_publish(&manager->modules, module);
@@ -79,7 +82,8 @@ static void module_announce(struct manager *manager, const struct module *module
 	struct msg_module message = {.number = module->number};
 
 	memcpy(message.path, module->path, sizeof(message.path));
-	peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_MODULE, &message, sizeof(message), &module->fd, module->fd >= 0);
+	peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_MODULE, &message, sizeof(message),
+		  &module->fd, module->fd >= 0);
 }
 
 /* A slot nobody has, or whose last tenant has been gone for the grace period. 0: none. */
@@ -96,7 +100,8 @@ static uint32_t modules_take_slot(struct modules *modules)
 	return modules->next_slot + 1 < MODULE_SLOTS ? ++modules->next_slot : 0;
 }
 
-/* The end of a long path tells more than its begin. What /proc/PID/maps appends to the name of an unlinked file is not part of it. */
+/* The end of a long path tells more than its begin. What /proc/PID/maps appends to the name of an
+ * unlinked file is not part of it. */
 static void module_set_path(struct module *module, const char *path)
 {
 	static const char deleted[] = " (deleted)";
@@ -136,7 +141,8 @@ static struct module *module_new(struct modules *modules, const char *path)
 
 static void unlink_by_key(struct modules *modules, struct module *module)
 {
-	for (struct module **link = bucket_by_key(modules, &module->key); *link; link = &(*link)->next_by_key) {
+	for (struct module **link = bucket_by_key(modules, &module->key); *link;
+	     link = &(*link)->next_by_key) {
 		if (*link == module) {
 			*link = module->next_by_key;
 			break;
@@ -147,7 +153,8 @@ static void unlink_by_key(struct modules *modules, struct module *module)
 
 static void unlink_by_file(struct modules *modules, struct module *module)
 {
-	for (struct module **link = bucket_by_file(modules, &module->file); *link; link = &(*link)->next_by_file) {
+	for (struct module **link = bucket_by_file(modules, &module->file); *link;
+	     link = &(*link)->next_by_file) {
 		if (*link == module) {
 			*link = module->next_by_file;
 			break;
@@ -166,26 +173,29 @@ static void module_free(struct manager *manager, struct module *module, uint64_t
 		unlink_by_file(modules, module);
 		close(module->fd);
 	}
-	peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_MODULE_GONE, &number, sizeof(number), NULL, 0);
+	peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_MODULE_GONE, &number, sizeof(number),
+		  NULL, 0);
 	table_draft_fini(&module->draft, &manager->rules, now_ns);
 	table_retire(&module->table, &manager->slabs, &manager->rules, now_ns);
-	const unsigned int last = (modules->free_slot_first + modules->free_slot_count++) % MODULE_SLOTS;
+	const unsigned int last =
+	    (modules->free_slot_first + modules->free_slot_count++) % MODULE_SLOTS;
 	modules->free_slots[last] = module->slot;
 	modules->free_slots_ns[last] = now_ns;
 	modules->count--;
 	free(module);
 }
 
-static void module_ask(struct manager *manager, struct module *module, uint32_t tgid, uint64_t start, uint64_t end)
+static void module_ask(struct manager *manager, struct module *module, uint32_t tgid,
+		       uint64_t start, uint64_t end)
 {
 	const struct msg_open_file request = {
-		.address_start = start,
-		.address_end = end,
-		.inode = module->key.inode,
-		.device_major = module->key.device_major,
-		.device_minor = module->key.device_minor,
-		.tgid = tgid,
-		.cookie = module->number,
+	    .address_start = start,
+	    .address_end = end,
+	    .inode = module->key.inode,
+	    .device_major = module->key.device_major,
+	    .device_minor = module->key.device_minor,
+	    .tgid = tgid,
+	    .cookie = module->number,
 	};
 
 	module->asked_for = tgid;
@@ -193,7 +203,8 @@ static void module_ask(struct manager *manager, struct module *module, uint32_t 
 	module->address_end = end;
 	module->asked_ns = clock_monotonic_ns();
 	module_set_state(manager, module, MODULE_OPENING);
-	if (peer_send(&manager->role.peers[ROLE_OPENER], MESSAGE_OPEN_FILE, &request, sizeof(request), NULL, 0) < 0)
+	if (peer_send(&manager->role.peers[ROLE_OPENER], MESSAGE_OPEN_FILE, &request,
+		      sizeof(request), NULL, 0) < 0)
 		module_set_state(manager, module, MODULE_UNKNOWN);
 }
 
@@ -222,8 +233,8 @@ void modules_put(struct module *module)
 		module->idle_since_ns = clock_monotonic_ns();
 }
 
-struct module *modules_get(struct manager *manager, const struct module_key *key, uint32_t tgid, uint64_t start, uint64_t end,
-			   const char *path)
+struct module *modules_get(struct manager *manager, const struct module_key *key, uint32_t tgid,
+			   uint64_t start, uint64_t end, const char *path)
 {
 	struct modules *modules = &manager->modules;
 	struct module *module = modules_find(modules, key);
@@ -258,7 +269,8 @@ static int read_fd(void *context, uint64_t offset, void *buffer, size_t length)
 	size_t done = 0;
 
 	while (done < length) {
-		ssize_t n = pread(*fd, (uint8_t *)buffer + done, length - done, (off_t)(offset + done));
+		ssize_t n =
+		    pread(*fd, (uint8_t *)buffer + done, length - done, (off_t)(offset + done));
 
 		if (n < 0 && errno != EINTR)
 			return -errno;
@@ -280,8 +292,9 @@ static void module_place(struct manager *manager, struct module *module)
 	}
 	if (r < 0)
 		log_debug("no table: module=%u error=%s", module->number, strerror(-r));
-	log_debug("table: module=%u bytes=%zu rows=%zu pages=%u rules=%zu", module->number, module->table.bytes, module->draft.row_count,
-		  module->table.page_count, module->table.rule_count);
+	log_debug("table: module=%u bytes=%zu rows=%zu pages=%u rules=%zu", module->number,
+		  module->table.bytes, module->draft.row_count, module->table.page_count,
+		  module->table.rule_count);
 	table_draft_fini(&module->draft, &manager->rules, clock_monotonic_ns());
 	module_set_state(manager, module, r < 0 ? MODULE_UNKNOWN : MODULE_READY);
 }
@@ -289,14 +302,16 @@ static void module_place(struct manager *manager, struct module *module)
 /* The file is there: table and announcement. */
 static void module_build(struct manager *manager, struct module *module)
 {
-	const struct elf_source source = {.read = read_fd, .context = &module->fd, .size = (uint64_t)module->file.st_size};
+	const struct elf_source source = {
+	    .read = read_fd, .context = &module->fd, .size = (uint64_t)module->file.st_size};
 
 	module_announce(manager, module);
 	int r = table_draft(&module->draft, &manager->rules, &source);
 	if (r < 0) {
 		char name[MSG_PATH_BYTES];
 
-		log_debug("no call frame information: module=%s error=%s", log_escape(module->path, name, sizeof(name)), strerror(-r));
+		log_debug("no call frame information: module=%s error=%s",
+			  log_escape(module->path, name, sizeof(name)), strerror(-r));
 		module_set_state(manager, module, MODULE_UNKNOWN);
 		return;
 	}
@@ -322,8 +337,9 @@ static struct module *modules_by_number(struct modules *modules, uint32_t number
 }
 
 /*
- * The kernel's numbers do not name this file: processes that have the same numbers in their maps may see another file at their path, and one
- * container must not decide what another's libc is. So only the process that was asked for gets this module; the others ask for themselves.
+ * The kernel's numbers do not name this file: processes that have the same numbers in their maps
+ * may see another file at their path, and one container must not decide what another's libc is. So
+ * only the process that was asked for gets this module; the others ask for themselves.
  */
 static void module_stop_sharing(struct manager *manager, struct module *module)
 {
@@ -383,13 +399,15 @@ void modules_place_waiting(struct manager *manager)
 void modules_reclaim(struct manager *manager, uint64_t now_ns)
 {
 	/* Short of room, what is idle goes at once. */
-	const bool crowded = manager->modules.count > LIMIT_MODULES * 3 / 4 || manager->slabs.exhausted;
+	const bool crowded =
+	    manager->modules.count > LIMIT_MODULES * 3 / 4 || manager->slabs.exhausted;
 	const uint64_t patience_ns = (crowded ? LIMIT_GRACE_MS : LIMIT_MODULE_IDLE_MS) * 1000000ull;
 
 	for (struct module **link = &manager->modules.all; *link;) {
 		struct module *m = *link;
 
-		if (m->users || m->state == MODULE_OPENING || now_ns < m->idle_since_ns + patience_ns) {
+		if (m->users || m->state == MODULE_OPENING ||
+		    now_ns < m->idle_since_ns + patience_ns) {
 			link = &m->next;
 			continue;
 		}
@@ -400,7 +418,8 @@ void modules_reclaim(struct manager *manager, uint64_t now_ns)
 
 int modules_add_vdso(struct manager *manager)
 {
-	const uint8_t *image = (const uint8_t *)getauxval(AT_SYSINFO_EHDR); /* NOLINT: the kernel's own address */
+	const uint8_t *image =
+	    (const uint8_t *)getauxval(AT_SYSINFO_EHDR); /* NOLINT: the kernel's own address */
 
 	if (!image)
 		return 0;

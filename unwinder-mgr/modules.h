@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Modules: files that processes map executable, each parsed once. A module is found by what the kernel says of a mapping (device, inode)
- * without opening anything; that number cannot be recycled while the manager holds the file open, and a
- * change of its contents shows in the held file's times and size. Where the kernel's numbers are not those of stat (overlayfs, btrfs), the file
- * is opened for each process and recognised by stat's.
+ * Modules: files that processes map executable, each parsed once. A module is found by what the
+ * kernel says of a mapping (device, inode) without opening anything; that number cannot be recycled
+ * while the manager holds the file open, and a change of its contents shows in the held file's
+ * times and size. Where the kernel's numbers are not those of stat (overlayfs, btrfs), the file is
+ * opened for each process and recognised by stat's.
  */
 #ifndef UNWINDER_MGR_MODULES_H
 #define UNWINDER_MGR_MODULES_H
@@ -19,13 +20,16 @@
 
 struct manager;
 
-enum { MODULE_BUCKETS = 1024, MODULE_SLOTS = 1 << BH_MODULES_BITS };
+enum {
+	MODULE_BUCKETS = 1024,
+	MODULE_SLOTS = 1 << BH_MODULES_BITS
+};
 
 enum module_state {
-	MODULE_OPENING,  /* the opener was asked */
-	MODULE_PLACING,  /* drafted, waiting for a slab */
+	MODULE_OPENING, /* the opener was asked */
+	MODULE_PLACING, /* drafted, waiting for a slab */
 	MODULE_READY,
-	MODULE_UNKNOWN,  /* its file could not be had, or says nothing: frame pointers */
+	MODULE_UNKNOWN, /* its file could not be had, or says nothing: frame pointers */
 };
 
 /* What the kernel reports of a mapping's file. */
@@ -39,10 +43,10 @@ struct module {
 	struct module_key key;
 	uint32_t number, slot;
 	enum module_state state;
-	bool shared;    /* found by key: the kernel's numbers are the file's own */
+	bool shared;	    /* found by key: the kernel's numbers are the file's own */
 	uint32_t asked_for; /* tgid on whose behalf the file was opened */
 	uint64_t address_start, address_end;
-	int fd;         /* -1 if it could not be had */
+	int fd; /* -1 if it could not be had */
 	struct stat file;
 	unsigned int users; /* mappings */
 	uint64_t idle_since_ns, asked_ns;
@@ -61,15 +65,18 @@ struct modules {
 	unsigned int free_slot_first, free_slot_count;
 	unsigned int count;
 	struct module *vdso;
-	uint64_t generation; /* changes whenever a module becomes usable: deferred stacks may then be walked */
+	uint64_t generation; /* changes whenever a module becomes usable: deferred stacks may then
+				be walked */
 };
 
-/* A module for the vDSO of this kernel, from the manager's own (before the sandbox: it makes a file of it for the worker). */
+/* A module for the vDSO of this kernel, from the manager's own (before the sandbox: it makes a file
+ * of it for the worker). */
 int modules_add_vdso(struct manager *manager);
 
-/* The module of a file mapping in `tgid`, asked for at the opener if it is new; one more user. NULL if there are too many: frame pointers then. */
-struct module *modules_get(struct manager *manager, const struct module_key *key, uint32_t tgid, uint64_t start, uint64_t end,
-			   const char *path);
+/* The module of a file mapping in `tgid`, asked for at the opener if it is new; one more user. NULL
+ * if there are too many: frame pointers then. */
+struct module *modules_get(struct manager *manager, const struct module_key *key, uint32_t tgid,
+			   uint64_t start, uint64_t end, const char *path);
 struct module *modules_get_vdso(struct manager *manager);
 void modules_use(struct module *module);
 void modules_put(struct module *module);

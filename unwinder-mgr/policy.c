@@ -9,20 +9,20 @@
 static const cap_value_t none[] = {-1};
 
 static const struct sandbox_syscall syscalls[] = {
-	POLICY_LOOP_SYSCALLS,
-	ALLOW(sysinfo, "qsort of glibc asks how much memory there is"),
-	ALLOW(pread64, "ELF files received, read and never mapped"),
-	ALLOW(read, "/proc/PID/maps received"),
-	ALLOW(newfstatat, "identity of files received"),
-	ALLOW(fstat, "identity of files received"),
+    POLICY_LOOP_SYSCALLS,
+    ALLOW(sysinfo, "qsort of glibc asks how much memory there is"),
+    ALLOW(pread64, "ELF files received, read and never mapped"),
+    ALLOW(read, "/proc/PID/maps received"),
+    ALLOW(newfstatat, "identity of files received"),
+    ALLOW(fstat, "identity of files received"),
 };
 
 const struct sandbox_policy manager_policy = {
-	.name = "bulkhead-mgr",
-	.start_capabilities = none,
-	.steady_capabilities = none,
-	.syscalls = syscalls,
-	.syscall_count = sizeof(syscalls) / sizeof(syscalls[0]),
-	.files_max = 8192, /* one a module, and the sideband's */
-	.memory_bytes_max = 512 << 20, /* a draft of the largest module, while it is being built */
+    .name = "bulkhead-mgr",
+    .start_capabilities = none,
+    .steady_capabilities = none,
+    .syscalls = syscalls,
+    .syscall_count = sizeof(syscalls) / sizeof(syscalls[0]),
+    .files_max = 8192,		   /* one a module, and the sideband's */
+    .memory_bytes_max = 512 << 20, /* a draft of the largest module, while it is being built */
 };

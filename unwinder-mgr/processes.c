@@ -114,7 +114,8 @@ static void list_remove(struct mapping_list *list, unsigned int first, unsigned 
 	list->count -= count;
 }
 
-/* Cut [start, end) out: there is no record of munmap, but what is mapped later replaces what was there. */
+/* Cut [start, end) out: there is no record of munmap, but what is mapped later replaces what was
+ * there. */
 static bool list_cut(struct mapping_list *list, uint64_t start, uint64_t end)
 {
 	unsigned int first = 0;
@@ -166,7 +167,8 @@ static void list_insert(struct mapping_list *list, const struct mapping *mapping
 	}
 	while (at < list->count && list->mappings[at].start < mapping->start)
 		at++;
-	memmove(&list->mappings[at + 1], &list->mappings[at], (list->count - at) * sizeof(*mapping));
+	memmove(&list->mappings[at + 1], &list->mappings[at],
+		(list->count - at) * sizeof(*mapping));
 	list->mappings[at] = *mapping;
 	list->count++;
 }
@@ -176,7 +178,8 @@ static struct bh_process *process_take_slot(struct processes *processes, uint32_
 	const uint32_t home = bh_process_hash(tgid);
 
 	for (uint32_t i = 0; i < BH_PROCESS_PROBES; i++) {
-		struct bh_process *slot = &processes->table->slots[(home + i) & ((1u << BH_PROCESSES_BITS) - 1)];
+		struct bh_process *slot =
+		    &processes->table->slots[(home + i) & ((1u << BH_PROCESSES_BITS) - 1)];
 
 		if (!slot->tgid)
 			return slot;
@@ -220,7 +223,8 @@ static void process_announce(struct manager *manager, struct process *process)
 		}
 	}
 	process->announced = true;
-	peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_PROCESS, &message, sizeof(message), NULL, 0);
+	peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_PROCESS, &message, sizeof(message),
+		  NULL, 0);
 }
 
 void processes_fork(struct manager *manager, uint32_t parent, uint32_t child)
@@ -278,8 +282,9 @@ void processes_exit(struct manager *manager, uint32_t tgid, uint64_t now_ns)
 }
 
 /* Which module a mapping belongs to, with a use of it; NULL for memory without a file. */
-static struct module *find_module(struct manager *manager, uint32_t tgid, const struct mapping *mapping,
-				  const struct module_key *key, const char *path)
+static struct module *find_module(struct manager *manager, uint32_t tgid,
+				  const struct mapping *mapping, const struct module_key *key,
+				  const char *path)
 {
 	if (!strcmp(path, "[vdso]"))
 		return modules_get_vdso(manager);
@@ -288,8 +293,8 @@ static struct module *find_module(struct manager *manager, uint32_t tgid, const 
 	return modules_get(manager, key, tgid, mapping->start, mapping->end, path);
 }
 
-void processes_map(struct manager *manager, uint32_t tgid, const struct mapping *mapping, const struct module_key *key,
-		   const char *path)
+void processes_map(struct manager *manager, uint32_t tgid, const struct mapping *mapping,
+		   const struct module_key *key, const char *path)
 {
 	struct process *process = process_ensure(&manager->processes, tgid);
 	struct mapping_list *list = process ? process_own_list(manager, process) : NULL;
@@ -316,14 +321,17 @@ static void on_maps_line(void *context, const struct proc_mapping *line)
 	size_t length = line->path_length < sizeof(path) ? line->path_length : sizeof(path) - 1;
 	memcpy(path, line->path, length);
 	path[length] = 0;
-	struct mapping mapping = {.start = line->start, .end = line->end, .file_offset = line->file_offset};
-	struct module_key key = {
-		.device_major = line->device_major, .device_minor = line->device_minor, .inode = line->inode};
+	struct mapping mapping = {
+	    .start = line->start, .end = line->end, .file_offset = line->file_offset};
+	struct module_key key = {.device_major = line->device_major,
+				 .device_minor = line->device_minor,
+				 .inode = line->inode};
 	mapping.module = find_module(reader->manager, reader->process->tgid, &mapping, &key, path);
 	list_insert(reader->process->list, &mapping);
 }
 
-void processes_set_maps(struct manager *manager, uint32_t tgid, const char *maps, size_t length, const char *comm)
+void processes_set_maps(struct manager *manager, uint32_t tgid, const char *maps, size_t length,
+			const char *comm)
 {
 	struct process *process = process_ensure(&manager->processes, tgid);
 	struct mapping_list *list = list_new();
@@ -367,17 +375,20 @@ static int list_publish(struct manager *manager, struct mapping_list *list)
 	return 0;
 }
 
-const struct mapping_list *processes_list_at(struct manager *manager, uint32_t tgid, uint64_t time_ns)
+const struct mapping_list *processes_list_at(struct manager *manager, uint32_t tgid,
+					     uint64_t time_ns)
 {
 	struct process *process = processes_find(&manager->processes, tgid);
 	struct mapping_list *list = NULL;
 
 	if (process)
-		list = process->previous && time_ns < process->exec_ns ? process->previous : process->list;
+		list = process->previous && time_ns < process->exec_ns ? process->previous
+								       : process->list;
 	return list && list->count && list_publish(manager, list) == 0 ? list : NULL;
 }
 
-/* Walkers that read the slot meanwhile see the sequence change. Without a list the slot becomes free. */
+/* Walkers that read the slot meanwhile see the sequence change. Without a list the slot becomes
+ * free. */
 static void slot_write(struct bh_process *slot, uint32_t tgid, const struct mapping_list *list)
 {
 	const uint32_t odd = slot->sequence | 1;
@@ -462,7 +473,8 @@ void processes_replace_module(struct manager *manager, struct module *module, st
 {
 	for (unsigned int i = 0; i < PROCESS_BUCKETS; i++) {
 		for (struct process *p = manager->processes.buckets[i]; p; p = p->next) {
-			struct mapping_list *list = list_has(p->list, module) ? process_own_list(manager, p) : NULL;
+			struct mapping_list *list =
+			    list_has(p->list, module) ? process_own_list(manager, p) : NULL;
 
 			if (list)
 				list_exchange(list, module, known);
@@ -485,7 +497,8 @@ void processes_reask(struct manager *manager, struct module *module, uint32_t ex
 
 				if (m->module != module)
 					continue;
-				m->module = modules_get(manager, &module->key, p->tgid, m->start, m->end, module->path);
+				m->module = modules_get(manager, &module->key, p->tgid, m->start,
+							m->end, module->path);
 				modules_put(module);
 			}
 		}
@@ -497,10 +510,12 @@ void processes_rescan(struct manager *manager, uint32_t tgid, uint64_t now_ns)
 	struct process *process = process_ensure(&manager->processes, tgid);
 	const struct msg_number number = {.number = tgid};
 
-	if (!process || (process->rescanned_ns && now_ns - process->rescanned_ns < LIMIT_RESCAN_MS * 1000000ull))
+	if (!process || (process->rescanned_ns &&
+			 now_ns - process->rescanned_ns < LIMIT_RESCAN_MS * 1000000ull))
 		return;
 	process->rescanned_ns = now_ns;
-	peer_send(&manager->role.peers[ROLE_OPENER], MESSAGE_OPEN_MAPS, &number, sizeof(number), NULL, 0);
+	peer_send(&manager->role.peers[ROLE_OPENER], MESSAGE_OPEN_MAPS, &number, sizeof(number),
+		  NULL, 0);
 }
 
 void processes_reclaim(struct manager *manager, uint64_t now_ns)
@@ -509,13 +524,15 @@ void processes_reclaim(struct manager *manager, uint64_t now_ns)
 		for (struct process **link = &manager->processes.buckets[i]; *link;) {
 			struct process *p = *link;
 
-			if (!p->exited_ns || p->dirty || now_ns < p->exited_ns + LIMIT_EXIT_GRACE_MS * 1000000ull) {
+			if (!p->exited_ns || p->dirty ||
+			    now_ns < p->exited_ns + LIMIT_EXIT_GRACE_MS * 1000000ull) {
 				link = &p->next;
 				continue;
 			}
 			*link = p->next;
 			const struct msg_number number = {.number = p->tgid};
-			peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_PROCESS_GONE, &number, sizeof(number), NULL, 0);
+			peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_PROCESS_GONE, &number,
+				  sizeof(number), NULL, 0);
 			if (p->slot)
 				slot_write(p->slot, 0, NULL);
 			list_put(manager, p->list);

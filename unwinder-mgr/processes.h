@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes and their executable mappings, kept as the kernel reports them and published in the table that BPF reads. A fork shares its parent's
- * list until one of them changes it.
+ * Processes and their executable mappings, kept as the kernel reports them and published in the
+ * table that BPF reads. A fork shares its parent's list until one of them changes it.
  */
 #ifndef UNWINDER_MGR_PROCESSES_H
 #define UNWINDER_MGR_PROCESSES_H
@@ -16,7 +16,10 @@
 
 struct manager;
 
-enum { PROCESS_BUCKETS = 4096, PROCESS_MAPPINGS_MAX = (1 << BH_PROCESS_MAPPINGS_BITS) - 1 };
+enum {
+	PROCESS_BUCKETS = 4096,
+	PROCESS_MAPPINGS_MAX = (1 << BH_PROCESS_MAPPINGS_BITS) - 1
+};
 
 struct mapping {
 	uint64_t start, end, file_offset;
@@ -26,7 +29,7 @@ struct mapping {
 struct mapping_list {
 	unsigned int users;
 	unsigned int count, capacity;
-	struct slab_block block; /* as published; bytes 0 if it is not */
+	struct slab_block block;  /* as published; bytes 0 if it is not */
 	struct mapping *mappings; /* sorted by start, not overlapping */
 };
 
@@ -34,10 +37,11 @@ struct process {
 	struct process *next, *next_dirty;
 	uint32_t tgid;
 	struct mapping_list *list;
-	struct mapping_list *previous; /* until its exec: stacks sampled before may still be waiting */
+	struct mapping_list
+	    *previous; /* until its exec: stacks sampled before may still be waiting */
 	uint64_t exec_ns;
 	struct bh_process *slot; /* NULL if it has none */
-	bool dirty;              /* what is published is not what is known */
+	bool dirty;		 /* what is published is not what is known */
 	bool announced;
 	uint64_t exited_ns, rescanned_ns;
 	char comm[BH_COMM_BYTES];
@@ -60,14 +64,16 @@ void processes_exec(struct manager *manager, uint32_t tgid, const char *comm, ui
 void processes_exit(struct manager *manager, uint32_t tgid, uint64_t now_ns);
 
 /* One executable mapping more; what it covers is no more. `path` as the kernel gives it. */
-void processes_map(struct manager *manager, uint32_t tgid, const struct mapping *mapping, const struct module_key *key,
-		   const char *path);
+void processes_map(struct manager *manager, uint32_t tgid, const struct mapping *mapping,
+		   const struct module_key *key, const char *path);
 
 /* Replace all that is known of a process by the text of its /proc/PID/maps. */
-void processes_set_maps(struct manager *manager, uint32_t tgid, const char *maps, size_t length, const char *comm);
+void processes_set_maps(struct manager *manager, uint32_t tgid, const char *maps, size_t length,
+			const char *comm);
 
 /* The mappings that a process had at a time, in a slab; NULL if they are not known. */
-const struct mapping_list *processes_list_at(struct manager *manager, uint32_t tgid, uint64_t time_ns);
+const struct mapping_list *processes_list_at(struct manager *manager, uint32_t tgid,
+					     uint64_t time_ns);
 
 /* Make what changed visible to BPF. */
 void processes_publish(struct manager *manager);

@@ -25,7 +25,8 @@ static uint16_t rules_take_free(struct rules *rules)
 {
 	uint16_t number = rules->free_first;
 
-	if (number && clock_monotonic_ns() - rules->freed_ns[number] >= LIMIT_GRACE_MS * 1000000ull) {
+	if (number &&
+	    clock_monotonic_ns() - rules->freed_ns[number] >= LIMIT_GRACE_MS * 1000000ull) {
 		rules->free_first = rules->next[number];
 		if (!rules->free_first)
 			rules->free_last = 0;
@@ -68,7 +69,8 @@ void rules_put(struct rules *rules, uint16_t number, uint64_t now_ns)
 	while (*link != number)
 		link = &rules->next[*link];
 	*link = rules->next[number];
-	/* To the end of the free ones, so that the first is the oldest. Its contents stay until it is reused. */
+	/* To the end of the free ones, so that the first is the oldest. Its contents stay until it
+	 * is reused. */
 	rules->next[number] = 0;
 	rules->freed_ns[number] = now_ns;
 	if (rules->free_last)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of rules, shared by all modules of the host: interned, counted by module, given back when no module uses them. */
+/* The table of rules, shared by all modules of the host: interned, counted by module, given back
+ * when no module uses them. */
 #ifndef UNWINDER_MGR_RULES_H
 #define UNWINDER_MGR_RULES_H
 
@@ -7,7 +8,10 @@
 
 #include "bpf/shared.h"
 
-enum { RULES_MAX = 1 << BH_RULES_BITS, RULES_BUCKETS = 1 << 16 };
+enum {
+	RULES_MAX = 1 << BH_RULES_BITS,
+	RULES_BUCKETS = 1 << 16
+};
 
 struct rules {
 	struct bh_rule *table; /* RULES_MAX, mapped; rule 0 is "frame pointers" */

@@ -16,7 +16,8 @@ enum {
 	PAGE = 4096,
 	RING_BYTES = SIDEBAND_PAGES * PAGE,
 	RING_MAPPED = RING_BYTES + PAGE,
-	TRAILER_BYTES = 8, /* sample_id_all with PERF_SAMPLE_TIME alone: the time ends each record */
+	TRAILER_BYTES =
+	    8, /* sample_id_all with PERF_SAMPLE_TIME alone: the time ends each record */
 };
 
 static void sideband_on_readable(void *context, uint32_t events)
@@ -49,7 +50,8 @@ int sideband_add(struct manager *manager, unsigned int cpu, int fd)
 static bool batch_reserve(struct sideband *sideband, size_t bytes)
 {
 	if (sideband->batch_bytes + bytes > sideband->batch_capacity) {
-		size_t capacity = sideband->batch_capacity ? sideband->batch_capacity * 2 : 64 << 10;
+		size_t capacity =
+		    sideband->batch_capacity ? sideband->batch_capacity * 2 : 64 << 10;
 		while (capacity < sideband->batch_bytes + bytes)
 			capacity *= 2;
 		uint8_t *grown = realloc(sideband->batch, capacity);
@@ -60,7 +62,8 @@ static bool batch_reserve(struct sideband *sideband, size_t bytes)
 	}
 	if (sideband->record_count == sideband->record_capacity) {
 		size_t capacity = sideband->record_capacity ? sideband->record_capacity * 2 : 256;
-		struct sideband_record *grown = realloc(sideband->records, capacity * sizeof(*grown));
+		struct sideband_record *grown =
+		    realloc(sideband->records, capacity * sizeof(*grown));
 		if (!grown)
 			return false;
 		sideband->records = grown;
@@ -119,14 +122,16 @@ static void on_mmap2(struct manager *manager, struct cursor *c)
 	uint32_t tgid = cursor_u32(c);
 	cursor_skip(c, 4);
 	uint64_t start = cursor_u64(c), length = cursor_u64(c), file_offset = cursor_u64(c);
-	struct module_key key = {.device_major = cursor_u32(c), .device_minor = cursor_u32(c), .inode = cursor_u64(c)};
+	struct module_key key = {
+	    .device_major = cursor_u32(c), .device_minor = cursor_u32(c), .inode = cursor_u64(c)};
 	cursor_skip(c, 8); /* generation: an inode that is held open is not recycled */
 	uint32_t protection = cursor_u32(c);
 	cursor_skip(c, 4);
 	const char *path = cursor_string(c);
 	if (!path || !(protection & PROT_EXEC) || start + length < start)
 		return;
-	const struct mapping mapping = {.start = start, .end = start + length, .file_offset = file_offset};
+	const struct mapping mapping = {
+	    .start = start, .end = start + length, .file_offset = file_offset};
 	processes_map(manager, tgid, &mapping, &key, path);
 }
 
@@ -163,7 +168,8 @@ static void on_ksymbol(struct manager *manager, struct cursor *c)
 	message.bpf = type == PERF_RECORD_KSYMBOL_TYPE_BPF;
 	message.unregistered = (flags & PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER) != 0;
 	memcpy(message.name, name, strnlen(name, sizeof(message.name) - 1));
-	peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_KERNEL_TEXT, &message, sizeof(message), NULL, 0);
+	peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_KERNEL_TEXT, &message, sizeof(message),
+		  NULL, 0);
 }
 
 static void sideband_dispatch(struct manager *manager, const uint8_t *record, uint64_t time_ns)
@@ -171,7 +177,8 @@ static void sideband_dispatch(struct manager *manager, const uint8_t *record, ui
 	struct perf_event_header header;
 
 	memcpy(&header, record, sizeof(header));
-	struct cursor c = cursor_init(record + sizeof(header), header.size - sizeof(header) - TRAILER_BYTES);
+	struct cursor c =
+	    cursor_init(record + sizeof(header), header.size - sizeof(header) - TRAILER_BYTES);
 	switch (header.type) {
 	case PERF_RECORD_MMAP2:
 		on_mmap2(manager, &c);
@@ -207,8 +214,10 @@ void sideband_process(struct manager *manager)
 			sideband_drain(sideband, sideband->rings[cpu]);
 	}
 	if (sideband->record_count)
-		qsort(sideband->records, sideband->record_count, sizeof(sideband->records[0]), record_compare);
+		qsort(sideband->records, sideband->record_count, sizeof(sideband->records[0]),
+		      record_compare);
 	for (size_t i = 0; i < sideband->record_count; i++)
-		sideband_dispatch(manager, sideband->batch + sideband->records[i].offset, sideband->records[i].time_ns);
+		sideband_dispatch(manager, sideband->batch + sideband->records[i].offset,
+				  sideband->records[i].time_ns);
 	processes_publish(manager);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The perf sideband: one ring a CPU with what the kernel tells of processes. Records of all rings are put in the order of their times before they are
- * acted upon, since a process may have moved between CPUs. Format: perf_event_open(2), linux/perf_event.h.
+ * The perf sideband: one ring a CPU with what the kernel tells of processes. Records of all rings
+ * are put in the order of their times before they are acted upon, since a process may have moved
+ * between CPUs. Format: perf_event_open(2), linux/perf_event.h.
  */
 #ifndef UNWINDER_MGR_SIDEBAND_H
 #define UNWINDER_MGR_SIDEBAND_H
@@ -14,7 +15,10 @@
 
 struct manager;
 
-enum { SIDEBAND_PAGES = 64, SIDEBAND_CPUS_MAX = 1024 };
+enum {
+	SIDEBAND_PAGES = 64,
+	SIDEBAND_CPUS_MAX = 1024
+};
 
 struct sideband_record {
 	uint64_t time_ns;
@@ -31,7 +35,8 @@ struct sideband {
 	uint64_t lost;
 };
 
-/* Map a CPU's ring; `fd` is taken over. An older ring of this CPU is given up. 0 or a negative errno. */
+/* Map a CPU's ring; `fd` is taken over. An older ring of this CPU is given up. 0 or a negative
+ * errno. */
 int sideband_add(struct manager *manager, unsigned int cpu, int fd);
 
 /* Act on all that the rings hold by now. */

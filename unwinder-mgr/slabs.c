@@ -10,7 +10,9 @@
 #include "common/limits.h"
 
 /* Ask for the next slab while this much is still free: the answer takes a moment. */
-enum { SLAB_LOW_BYTES = 256 << 10 };
+enum {
+	SLAB_LOW_BYTES = 256 << 10
+};
 
 static int slab_insert(struct slab *slab, unsigned int at, struct slab_extent extent)
 {
@@ -32,7 +34,8 @@ static int slab_insert(struct slab *slab, unsigned int at, struct slab_extent ex
 static void slab_remove(struct slab *slab, unsigned int at)
 {
 	slab->free_count--;
-	memmove(&slab->free[at], &slab->free[at + 1], (slab->free_count - at) * sizeof(slab->free[0]));
+	memmove(&slab->free[at], &slab->free[at + 1],
+		(slab->free_count - at) * sizeof(slab->free[0]));
 }
 
 int slabs_add(struct slabs *slabs, unsigned int number, int fd)
@@ -56,7 +59,8 @@ static int slabs_request(struct slabs *slabs)
 {
 	if (slabs->exhausted)
 		return -ENOSPC;
-	if (!slabs->requested && slabs->loader && peer_send(slabs->loader, MESSAGE_SLAB_REQUEST, NULL, 0, NULL, 0) == 0)
+	if (!slabs->requested && slabs->loader &&
+	    peer_send(slabs->loader, MESSAGE_SLAB_REQUEST, NULL, 0, NULL, 0) == 0)
 		slabs->requested = true;
 	return -EAGAIN;
 }
@@ -75,7 +79,8 @@ int slabs_alloc(struct slabs *slabs, size_t bytes, struct slab_block *block)
 
 			if (extent->bytes < need)
 				continue;
-			*block = (struct slab_block){.slab = i, .offset = extent->offset, .bytes = need};
+			*block =
+			    (struct slab_block){.slab = i, .offset = extent->offset, .bytes = need};
 			extent->offset += need;
 			extent->bytes -= need;
 			if (!extent->bytes)
@@ -102,7 +107,8 @@ static void slabs_free(struct slabs *slabs, const struct slab_block *block)
 	while (at < slab->free_count && slab->free[at].offset < block->offset)
 		at++;
 	slabs->free_bytes += block->bytes;
-	bool joins_next = at < slab->free_count && block->offset + block->bytes == slab->free[at].offset;
+	bool joins_next =
+	    at < slab->free_count && block->offset + block->bytes == slab->free[at].offset;
 	if (at && slab->free[at - 1].offset + slab->free[at - 1].bytes == block->offset) {
 		slab->free[at - 1].bytes += block->bytes;
 		if (joins_next) {
@@ -131,7 +137,8 @@ void slabs_retire(struct slabs *slabs, const struct slab_block *block)
 		slabs->retired = grown;
 		slabs->retired_capacity = capacity;
 	}
-	slabs->retired[slabs->retired_count++] = (struct slab_retired){*block, clock_monotonic_ns()};
+	slabs->retired[slabs->retired_count++] =
+	    (struct slab_retired){*block, clock_monotonic_ns()};
 }
 
 void slabs_reclaim(struct slabs *slabs, uint64_t now_ns)
@@ -139,11 +146,13 @@ void slabs_reclaim(struct slabs *slabs, uint64_t now_ns)
 	size_t done = 0;
 
 	/* The caller's clock may be from before a block was retired. */
-	while (done < slabs->retired_count && now_ns >= slabs->retired[done].at_ns + LIMIT_GRACE_MS * 1000000ull)
+	while (done < slabs->retired_count &&
+	       now_ns >= slabs->retired[done].at_ns + LIMIT_GRACE_MS * 1000000ull)
 		slabs_free(slabs, &slabs->retired[done++].block);
 	slabs->retired_count -= done;
 	if (done)
-		memmove(slabs->retired, slabs->retired + done, slabs->retired_count * sizeof(slabs->retired[0]));
+		memmove(slabs->retired, slabs->retired + done,
+			slabs->retired_count * sizeof(slabs->retired[0]));
 }
 
 void slabs_release(struct slabs *slabs, const struct slab_block *block)
@@ -158,6 +167,7 @@ void slabs_shrink(struct slabs *slabs, struct slab_block *block, size_t bytes)
 
 	if (keep >= block->bytes)
 		return;
-	slabs_free(slabs, &(struct slab_block){block->slab, block->offset + keep, block->bytes - keep});
+	slabs_free(slabs,
+		   &(struct slab_block){block->slab, block->offset + keep, block->bytes - keep});
 	block->bytes = keep;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Blocks in the slabs that the walker reads: first fit, 64-byte steps. A freed block is reused only after a grace period, since a walker may be
- * in it. More slabs come from the loader, which is asked for one before the last runs out.
+ * Blocks in the slabs that the walker reads: first fit, 64-byte steps. A freed block is reused only
+ * after a grace period, since a walker may be in it. More slabs come from the loader, which is
+ * asked for one before the last runs out.
  */
 #ifndef UNWINDER_MGR_SLABS_H
 #define UNWINDER_MGR_SLABS_H
@@ -13,7 +14,9 @@
 #include "bpf/shared.h"
 #include "ipc/peer.h"
 
-enum { SLAB_ALIGN = 64 };
+enum {
+	SLAB_ALIGN = 64
+};
 
 struct slab_block {
 	uint32_t slab, offset, bytes; /* bytes 0: none */
@@ -24,7 +27,7 @@ struct slab_extent {
 };
 
 struct slab {
-	uint8_t *data; /* BH_SLAB_BYTES, NULL if there is none */
+	uint8_t *data;		  /* BH_SLAB_BYTES, NULL if there is none */
 	struct slab_extent *free; /* sorted by offset */
 	unsigned int free_count, free_capacity;
 };
@@ -47,10 +50,12 @@ struct slabs {
 /* Map one more slab; `fd` is borrowed. 0 or a negative errno. fd -1: there will be no more. */
 int slabs_add(struct slabs *slabs, unsigned int number, int fd);
 
-/* 0; -EAGAIN: a slab was asked for, try again when it came; -ENOSPC: there will be none; -EFBIG: no slab is that large. */
+/* 0; -EAGAIN: a slab was asked for, try again when it came; -ENOSPC: there will be none; -EFBIG: no
+ * slab is that large. */
 int slabs_alloc(struct slabs *slabs, size_t bytes, struct slab_block *block);
 
-/* Give back, at once, a block that was never published, or the end of one of which only the first `bytes` are in use. */
+/* Give back, at once, a block that was never published, or the end of one of which only the first
+ * `bytes` are in use. */
 void slabs_release(struct slabs *slabs, const struct slab_block *block);
 void slabs_shrink(struct slabs *slabs, struct slab_block *block, size_t bytes);
 

@@ -14,7 +14,8 @@
 enum {
 	PAGE_BYTES = 1 << BH_PAGE_BITS,
 	PAGES_MAX = BH_SLAB_BYTES / sizeof(struct bh_page),
-	DELTA_BLOCK_BYTES = 128 << 10, /* small enough to fit between others, large enough to be few */
+	DELTA_BLOCK_BYTES =
+	    128 << 10, /* small enough to fit between others, large enough to be few */
 	RULE_CACHE = 256,
 	SHORT_GAP_BYTES = 16, /* between functions: no other has room there */
 	DWARF_FP = 6,
@@ -27,7 +28,8 @@ struct draft_build {
 	struct rules *rules;
 	const struct elf_image *image;
 	const struct elf_segment *segment; /* of the last FDE: the next is mostly in the same */
-	size_t covered_count; /* rows of an earlier section, sorted: what they cover is not described again */
+	size_t covered_count; /* rows of an earlier section, sorted: what they cover is not
+				 described again */
 	struct {
 		struct cfi_rule rule;
 		uint16_t number;
@@ -36,13 +38,16 @@ struct draft_build {
 	uint8_t held[RULES_MAX / 8];
 };
 
-/* glibc's and the kernel's signal trampolines describe the frame by expressions over rsp; the walker reads the ucontext itself. */
+/* glibc's and the kernel's signal trampolines describe the frame by expressions over rsp; the
+ * walker reads the ucontext itself. */
 static bool rule_is_signal(const struct cfi_rule *rule)
 {
-	return rule->signal_frame && rule->cfa_kind == CFI_CFA_DEREF && rule->cfa_register == DWARF_SP;
+	return rule->signal_frame && rule->cfa_kind == CFI_CFA_DEREF &&
+	       rule->cfa_register == DWARF_SP;
 }
 
-/* Offsets of saved registers are kept in words; what does not fit (256 KiB from the CFA) is given up. */
+/* Offsets of saved registers are kept in words; what does not fit (256 KiB from the CFA) is given
+ * up. */
 static bool save_fits(int32_t offset)
 {
 	return offset % 8 == 0 && offset / 8 >= INT16_MIN && offset / 8 <= INT16_MAX;
@@ -66,12 +71,16 @@ static uint8_t rule_kind(const struct cfi_rule *rule)
 	if (rule_is_signal(rule))
 		return BH_RULE_SIGNAL;
 	if (rule->ra_kind == CFI_SAVE_IN_REGISTER)
-		return rule->cfa_kind == CFI_CFA_REGISTER && rule->cfa_register == DWARF_SP ? BH_RULE_RA_REGISTER : BH_RULE_UNKNOWN;
+		return rule->cfa_kind == CFI_CFA_REGISTER && rule->cfa_register == DWARF_SP
+			   ? BH_RULE_RA_REGISTER
+			   : BH_RULE_UNKNOWN;
 	if (rule->ra_kind != CFI_SAVE_CFA || rule->ra_offset != -8)
 		return BH_RULE_UNKNOWN;
 	switch (rule->cfa_kind) {
 	case CFI_CFA_REGISTER:
-		return rule->cfa_register == DWARF_SP ? BH_RULE_SP : rule->cfa_register == DWARF_FP ? BH_RULE_FP : BH_RULE_REGISTER;
+		return rule->cfa_register == DWARF_SP	? BH_RULE_SP
+		       : rule->cfa_register == DWARF_FP ? BH_RULE_FP
+							: BH_RULE_REGISTER;
 	case CFI_CFA_DEREF:
 		return BH_RULE_DEREF;
 	case CFI_CFA_PLT:
@@ -133,8 +142,11 @@ static int draft_hold(struct draft_build *build, uint16_t number)
 
 static int draft_rule(struct draft_build *build, const struct cfi_rule *rule, uint16_t *number)
 {
-	uint32_t mix = (uint32_t)rule->cfa_offset * 2654435761u ^ (uint32_t)rule->fp_offset * 40503u ^
-		       (uint32_t)(rule->cfa_register << 4 | rule->cfa_kind | rule->fp_kind << 9 | (uint32_t)rule->bx_offset << 12) * 97u;
+	uint32_t mix = (uint32_t)rule->cfa_offset * 2654435761u ^
+		       (uint32_t)rule->fp_offset * 40503u ^
+		       (uint32_t)(rule->cfa_register << 4 | rule->cfa_kind | rule->fp_kind << 9 |
+				  (uint32_t)rule->bx_offset << 12) *
+			   97u;
 	const size_t slot = (mix >> 3 ^ mix >> 17) % RULE_CACHE;
 
 	if (build->cache[slot].used && !memcmp(&build->cache[slot].rule, rule, sizeof(*rule))) {
@@ -209,10 +221,12 @@ static int draft_on_fde(void *context, const struct cfi_fde *fde)
 		build->segment = find_segment(build->image, fde->start);
 	const struct elf_segment *segment = build->segment;
 	/* Not code that can be sampled: discarded functions of --gc-sections point to zero. */
-	if (!segment || fde->end - segment->vaddr > segment->file_size || segment->offset + segment->file_size > UINT32_MAX)
+	if (!segment || fde->end - segment->vaddr > segment->file_size ||
+	    segment->offset + segment->file_size > UINT32_MAX)
 		return 0;
 	const uint64_t shift = segment->offset - segment->vaddr;
-	if (build->covered_count && rows_cover(draft->rows, build->covered_count, (uint32_t)(fde->start + shift)))
+	if (build->covered_count &&
+	    rows_cover(draft->rows, build->covered_count, (uint32_t)(fde->start + shift)))
 		return 0;
 	int r = draft_reserve(draft, fde->row_count + 1u);
 	if (r)
@@ -223,9 +237,11 @@ static int draft_on_fde(void *context, const struct cfi_fde *fde)
 		r = draft_rule(build, &fde->rules[i], &number);
 		if (r)
 			return r;
-		draft->rows[draft->row_count++] = (struct table_row){.offset = (uint32_t)(fde->starts[i] + shift), .rule = number};
+		draft->rows[draft->row_count++] = (struct table_row){
+		    .offset = (uint32_t)(fde->starts[i] + shift), .rule = number};
 	}
-	draft->rows[draft->row_count++] = (struct table_row){.offset = (uint32_t)(fde->end + shift), .is_end = 1};
+	draft->rows[draft->row_count++] =
+	    (struct table_row){.offset = (uint32_t)(fde->end + shift), .is_end = 1};
 	return 0;
 }
 
@@ -265,7 +281,8 @@ static int run_compare(const void *a, const void *b)
 
 static bool run_ends(const struct table_row *row, const struct table_row *next)
 {
-	return row_key(row) > row_key(next) || (row->is_end && next->offset - row->offset >= SHORT_GAP_BYTES);
+	return row_key(row) > row_key(next) ||
+	       (row->is_end && next->offset - row->offset >= SHORT_GAP_BYTES);
 }
 
 /* The runs of the draft, up to `room` of them; how many there are in all. */
@@ -286,7 +303,8 @@ static size_t runs_find(const struct table_draft *draft, struct row_run *runs, s
 	return count;
 }
 
-/* Sort by moving whole runs. false if that is not enough: forged functions overlap, or are too many. */
+/* Sort by moving whole runs. false if that is not enough: forged functions overlap, or are too
+ * many. */
 static bool draft_sort_runs(struct table_draft *draft)
 {
 	const size_t room = draft->row_count / 4 + 1;
@@ -312,7 +330,8 @@ static bool draft_sort_runs(struct table_draft *draft)
 	return true;
 }
 
-/* A linker writes the FDEs of one object after those of another, but the functions of all by section. */
+/* A linker writes the FDEs of one object after those of another, but the functions of all by
+ * section. */
 static void draft_sort(struct table_draft *draft)
 {
 	if (!rows_sorted(draft->rows, draft->row_count) && !draft_sort_runs(draft))
@@ -321,7 +340,8 @@ static void draft_sort(struct table_draft *draft)
 
 static int draft_parse(struct draft_build *build, const struct cfi_section *section)
 {
-	const struct cfi_budget budget = {.fdes = LIMIT_CFI_ROWS, .rows = LIMIT_CFI_ROWS, .instructions = LIMIT_CFI_INSTRUCTIONS};
+	const struct cfi_budget budget = {
+	    .fdes = LIMIT_CFI_ROWS, .rows = LIMIT_CFI_ROWS, .instructions = LIMIT_CFI_INSTRUCTIONS};
 	struct cfi_stats stats = {0};
 	int r = cfi_parse(section, &budget, draft_on_fde, build, &stats);
 
@@ -341,11 +361,13 @@ static uint64_t section_vaddr(const struct elf_image *image, const char *name)
 	return section ? section->vaddr : 0;
 }
 
-/* .eh_frame of a file without section headers: the pointer at the begin of .eh_frame_hdr (LSB 5.0, 10.6.2) says where it starts; it ends with its
- * terminator, or its segment. */
+/* .eh_frame of a file without section headers: the pointer at the begin of .eh_frame_hdr
+ * (LSB 5.0, 10.6.2) says where it starts; it ends with its terminator, or its segment. */
 static int find_eh_frame_by_header(const struct elf_image *image, uint64_t *vaddr, uint64_t *size)
 {
-	enum { PCREL_SDATA4 = 0x1b };
+	enum {
+		PCREL_SDATA4 = 0x1b
+	};
 	_cleanup_free_ uint8_t *data = NULL;
 	size_t length;
 
@@ -378,8 +400,8 @@ static int draft_eh_frame(struct draft_build *build)
 	const struct elf_section *section = elf_image_find_section(image, ".eh_frame");
 	_cleanup_free_ uint8_t *data = NULL;
 	struct cfi_section cfi = {
-		.text_vaddr = section_vaddr(image, ".text"),
-		.data_vaddr = section_vaddr(image, ".got"),
+	    .text_vaddr = section_vaddr(image, ".text"),
+	    .data_vaddr = section_vaddr(image, ".got"),
 	};
 	uint64_t size;
 	int r;
@@ -390,7 +412,8 @@ static int draft_eh_frame(struct draft_build *build)
 	} else {
 		r = find_eh_frame_by_header(image, &cfi.vaddr, &size);
 		if (!r)
-			r = elf_image_read_vaddr(image, cfi.vaddr, size, LIMIT_CFI_BYTES, &data, &cfi.length);
+			r = elf_image_read_vaddr(image, cfi.vaddr, size, LIMIT_CFI_BYTES, &data,
+						 &cfi.length);
 	}
 	if (r < 0)
 		return r == -ENOMEM ? r : -ENODATA;
@@ -415,7 +438,8 @@ static int draft_debug_frame(struct draft_build *build)
 	return draft_parse(build, &cfi);
 }
 
-static int draft_from_image(struct table_draft *draft, struct rules *rules, const struct elf_image *image)
+static int draft_from_image(struct table_draft *draft, struct rules *rules,
+			    const struct elf_image *image)
 {
 	_cleanup_free_ struct draft_build *build = calloc(1, sizeof(*build));
 
@@ -464,7 +488,7 @@ struct placement {
 	struct table *table;
 	struct bh_page *pages;
 	size_t next_row;
-	uint16_t rule; /* in force */
+	uint16_t rule;		 /* in force */
 	struct slab_block block; /* of deltas, being filled */
 	uint32_t block_used;
 	struct bh_page shared; /* the last page with one delta only, and its rule */
@@ -472,14 +496,16 @@ struct placement {
 };
 
 /*
- * A hole between two functions is part of the one before it: alignment is never run, and what else is that small is code whose description
- * ends too early on purpose, such as glibc's clone and clone3, from their system call to their return (the child would be described wrongly).
+ * A hole between two functions is part of the one before it: alignment is never run, and what else
+ * is that small is code whose description ends too early on purpose, such as glibc's clone and
+ * clone3, from their system call to their return (the child would be described wrongly).
  */
 static bool row_is_filled(const struct table_draft *draft, size_t i)
 {
 	const struct table_row *row = &draft->rows[i];
 
-	return row->is_end && i + 1 < draft->row_count && row[1].offset - row->offset < SHORT_GAP_BYTES;
+	return row->is_end && i + 1 < draft->row_count &&
+	       row[1].offset - row->offset < SHORT_GAP_BYTES;
 }
 
 /* The deltas of the next page, in `deltas`, and how many they are. */
@@ -518,7 +544,8 @@ static int place_block(struct placement *p, size_t rows_left)
 		bytes = PAGE_BYTES * sizeof(struct bh_delta);
 	if (bytes > DELTA_BLOCK_BYTES)
 		bytes = DELTA_BLOCK_BYTES;
-	struct slab_block *grown = realloc(table->deltas, (table->delta_block_count + 1) * sizeof(*grown));
+	struct slab_block *grown =
+	    realloc(table->deltas, (table->delta_block_count + 1) * sizeof(*grown));
 	if (!grown)
 		return -ENOMEM;
 	table->deltas = grown;
@@ -547,8 +574,9 @@ static int place_page(struct placement *p, uint32_t index)
 			return r;
 	}
 	memcpy((uint8_t *)slabs_at(p->slabs, &p->block) + p->block_used, deltas, bytes);
-	p->pages[index] = (struct bh_page){
-		.offset = p->block.offset + p->block_used, .slab = (uint16_t)p->block.slab, .count = (uint16_t)count};
+	p->pages[index] = (struct bh_page){.offset = p->block.offset + p->block_used,
+					   .slab = (uint16_t)p->block.slab,
+					   .count = (uint16_t)count};
 	p->block_used += bytes;
 	if (count == 1) {
 		p->shared = p->pages[index];
@@ -557,7 +585,8 @@ static int place_page(struct placement *p, uint32_t index)
 	return 0;
 }
 
-static void table_free_blocks(struct table *table, struct slabs *slabs, void (*give_back)(struct slabs *, const struct slab_block *))
+static void table_free_blocks(struct table *table, struct slabs *slabs,
+			      void (*give_back)(struct slabs *, const struct slab_block *))
 {
 	give_back(slabs, &table->pages);
 	for (size_t i = 0; i < table->delta_block_count; i++)
@@ -571,7 +600,8 @@ int table_place(struct table *table, struct table_draft *draft, struct slabs *sl
 	struct table placed = {.first_page = rows[0].offset >> BH_PAGE_BITS};
 	struct placement p = {.draft = draft, .slabs = slabs, .table = &placed};
 
-	placed.page_count = (rows[draft->row_count - 1].offset >> BH_PAGE_BITS) - placed.first_page + 1;
+	placed.page_count =
+	    (rows[draft->row_count - 1].offset >> BH_PAGE_BITS) - placed.first_page + 1;
 	if (placed.page_count > PAGES_MAX)
 		return -EFBIG;
 	int r = slabs_alloc(slabs, placed.page_count * sizeof(struct bh_page), &placed.pages);

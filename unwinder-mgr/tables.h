@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A module's unwind table: from the file's call frame information to pages and deltas in slabs, in two steps, since the second may have to wait for
- * memory: draft (rows, in this process's own memory), then placement.
+ * A module's unwind table: from the file's call frame information to pages and deltas in slabs, in
+ * two steps, since the second may have to wait for memory: draft (rows, in this process's own
+ * memory), then placement.
  */
 #ifndef UNWINDER_MGR_TABLES_H
 #define UNWINDER_MGR_TABLES_H
@@ -40,12 +41,14 @@ struct table {
 	size_t bytes; /* in slabs */
 };
 
-/* Read the file's .eh_frame (found by section, or through .eh_frame_hdr's program header) and .debug_frame. 0; -ENODATA: it has none that says anything
- * (frame pointers then); -ENOSPC: the rule table is full; -ENOMEM; -ENOEXEC. */
+/* Read the file's .eh_frame (found by section, or through .eh_frame_hdr's program header) and
+ * .debug_frame. 0; -ENODATA: it has none that says anything (frame pointers then); -ENOSPC: the
+ * rule table is full; -ENOMEM; -ENOEXEC. */
 int table_draft(struct table_draft *draft, struct rules *rules, const struct elf_source *source);
 void table_draft_fini(struct table_draft *draft, struct rules *rules, uint64_t now_ns);
 
-/* Place a draft in slabs; its rules go over to the table. 0; -EAGAIN: try again when a slab came; -ENOSPC; -EFBIG: more text than a page index can cover. */
+/* Place a draft in slabs; its rules go over to the table. 0; -EAGAIN: try again when a slab came;
+ * -ENOSPC; -EFBIG: more text than a page index can cover. */
 int table_place(struct table *table, struct table_draft *draft, struct slabs *slabs);
 
 /* Give back memory and rules, after the grace period. */

@@ -42,8 +42,9 @@ static int walk_read(const struct walker_env *env, void *to, size_t bytes, uint6
 
 #include "bpf/walk.h"
 
-unsigned int walker_run(const struct walker_tables *tables, const struct bh_registers *registers, const struct walker_stack *stack,
-			uint32_t mapping_slab, uint32_t mapping_offset, uint32_t mapping_count, uint64_t *frames,
+unsigned int walker_run(const struct walker_tables *tables, const struct bh_registers *registers,
+			const struct walker_stack *stack, uint32_t mapping_slab,
+			uint32_t mapping_offset, uint32_t mapping_count, uint64_t *frames,
 			unsigned int *count)
 {
 	const struct walker_env env = {.tables = tables, .stack = stack};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Our walker against gdb: walk_truth FILE, where FILE is what tests/e2e/gdb_truth/record_truth.py wrote. Tables are built from the mapped
- * files as the manager builds them, and each recorded stack is walked and compared frame for frame. On standard output: one JSON object for
- * each difference, and one with the sums.
+ * Our walker against gdb: walk_truth FILE, where FILE is what tests/e2e/gdb_truth/record_truth.py
+ * wrote. Tables are built from the mapped files as the manager builds them, and each recorded stack
+ * is walked and compared frame for frame. On standard output: one JSON object for each difference,
+ * and one with the sums.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -27,7 +28,8 @@ struct truth_module {
 
 struct truth {
 	struct unwind_memory memory;
-	struct truth_module modules[MODULES_MAX]; /* by slot and number; 0 is memory without a file */
+	struct truth_module
+	    modules[MODULES_MAX]; /* by slot and number; 0 is memory without a file */
 	unsigned int module_count;
 	struct slab_block mappings;
 	unsigned int mapping_count;
@@ -80,7 +82,8 @@ static uint8_t *hex_bytes(const char *text, size_t *length)
 	*length = strlen(text) / 2;
 	uint8_t *bytes = malloc(*length + 1);
 	for (size_t i = 0; bytes && i < *length; i++) {
-		const char *high = strchr(digits, text[2 * i]), *low = strchr(digits, text[2 * i + 1]);
+		const char *high = strchr(digits, text[2 * i]),
+			   *low = strchr(digits, text[2 * i + 1]);
 
 		if (!high || !low)
 			fail("bytes are not hexadecimal");
@@ -103,7 +106,8 @@ static void module_build(struct truth *truth, unsigned int number, const struct 
 	module->ready = r == 0;
 	if (r)
 		fprintf(stderr, "%s: no table: %s\n", module->path, strerror(-r));
-	truth->memory.modules[number] = (struct bh_module){.state = BH_MODULE_FRAME_POINTERS, .number = number};
+	truth->memory.modules[number] =
+	    (struct bh_module){.state = BH_MODULE_FRAME_POINTERS, .number = number};
 	if (!r)
 		unwind_memory_publish(&truth->memory, number, number, &module->table);
 }
@@ -123,7 +127,8 @@ static unsigned int module_of(struct truth *truth, const char *path)
 		fail("too many files");
 	const unsigned int number = ++truth->module_count;
 	snprintf(truth->modules[number].path, sizeof(truth->modules[number].path), "%s", path);
-	truth->memory.modules[number] = (struct bh_module){.state = BH_MODULE_FRAME_POINTERS, .number = number};
+	truth->memory.modules[number] =
+	    (struct bh_module){.state = BH_MODULE_FRAME_POINTERS, .number = number};
 	if (path[0] != '/')
 		return number; /* its bytes come with the next line */
 	if (unwind_file_read(&file, path) < 0) {
@@ -146,11 +151,11 @@ static void on_mapping(void *context, const struct proc_mapping *line)
 	snprintf(path, sizeof(path), "%.*s", (int)line->path_length, line->path);
 	const unsigned int number = module_of(truth, path);
 	mappings[truth->mapping_count++] = (struct bh_mapping){
-		.start = line->start,
-		.end = line->end,
-		.bias = number ? line->start - line->file_offset : 0,
-		.slot = number,
-		.number = number,
+	    .start = line->start,
+	    .end = line->end,
+	    .bias = number ? line->start - line->file_offset : 0,
+	    .slot = number,
+	    .number = number,
 	};
 }
 
@@ -171,7 +176,8 @@ static void on_vdso(struct truth *truth, const json_t *json)
 
 	if (truth->modules[number].ready)
 		return;
-	file.data = hex_bytes(json_string_value(json_object_get(json, "bytes")), &file.buffer.length);
+	file.data =
+	    hex_bytes(json_string_value(json_object_get(json, "bytes")), &file.buffer.length);
 	file.buffer.data = file.data;
 	module_build(truth, number, unwind_file_source(&file));
 	free(file.data);
@@ -190,7 +196,8 @@ static const struct bh_mapping *mapping_of(const struct truth *truth, uint64_t a
 	return NULL;
 }
 
-/* A frame back to the address it was made of: a file may be mapped in pieces, but each offset of code only once. */
+/* A frame back to the address it was made of: a file may be mapped in pieces, but each offset of
+ * code only once. */
 static uint64_t frame_address(const struct truth *truth, uint64_t frame)
 {
 	const struct bh_mapping *mappings = slabs_at(&truth->memory.slabs, &truth->mappings);
@@ -200,7 +207,8 @@ static uint64_t frame_address(const struct truth *truth, uint64_t frame)
 	for (unsigned int i = 0; i < truth->mapping_count; i++) {
 		const uint64_t address = (frame & BH_FRAME_OFFSET_MASK) + mappings[i].bias;
 
-		if (mappings[i].number == frame >> BH_FRAME_OFFSET_BITS && address >= mappings[i].start && address < mappings[i].end)
+		if (mappings[i].number == frame >> BH_FRAME_OFFSET_BITS &&
+		    address >= mappings[i].start && address < mappings[i].end)
 			return address;
 	}
 	return 0;
@@ -208,8 +216,9 @@ static uint64_t frame_address(const struct truth *truth, uint64_t frame)
 
 static void registers_read(const json_t *json, struct bh_registers *registers)
 {
-	static const char *const names[16] = {"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp",
-					      "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15"};
+	static const char *const names[16] = {"rax", "rdx", "rcx", "rbx", "rsi", "rdi",
+					      "rbp", "rsp", "r8",  "r9",  "r10", "r11",
+					      "r12", "r13", "r14", "r15"};
 
 	for (unsigned int i = 0; i < 16; i++)
 		registers->gpr[i] = hex_member(json, names[i]);
@@ -218,7 +227,8 @@ static void registers_read(const json_t *json, struct bh_registers *registers)
 
 static const char *string_at(const struct thread *thread, const char *list, size_t i)
 {
-	const char *text = json_string_value(json_array_get(json_object_get(thread->json, list), i));
+	const char *text =
+	    json_string_value(json_array_get(json_object_get(thread->json, list), i));
 
 	return text ? text : "";
 }
@@ -231,7 +241,8 @@ static void thread_expect(struct truth *truth, struct thread *thread)
 
 	thread->expected_count = count < FRAMES_MAX ? (unsigned int)count : FRAMES_MAX;
 	for (unsigned int i = 0; i < thread->expected_count; i++) {
-		const bool interrupted = i == 0 || !strcmp(string_at(thread, "types", i - 1), "sigtramp");
+		const bool interrupted =
+		    i == 0 || !strcmp(string_at(thread, "types", i - 1), "sigtramp");
 
 		thread->expected[i] = hex(json_string_value(json_array_get(pcs, i))) - !interrupted;
 		truth->sigtramps += !strcmp(string_at(thread, "types", i), "sigtramp");
@@ -246,32 +257,41 @@ static void thread_walk(struct truth *truth, struct thread *thread)
 	struct walker_stack stack = {.start = hex_member(thread->json, "stack")};
 
 	registers_read(json_object_get(thread->json, "regs"), &registers);
-	uint8_t *bytes = hex_bytes(json_string_value(json_object_get(thread->json, "bytes")), &stack.length);
+	uint8_t *bytes =
+	    hex_bytes(json_string_value(json_object_get(thread->json, "bytes")), &stack.length);
 	stack.bytes = bytes;
-	thread->reason = walker_run(&tables, &registers, &stack, truth->mappings.slab, truth->mappings.offset, truth->mapping_count, frames,
-				    &thread->count);
+	thread->reason =
+	    walker_run(&tables, &registers, &stack, truth->mappings.slab, truth->mappings.offset,
+		       truth->mapping_count, frames, &thread->count);
 	free(bytes);
 	for (unsigned int i = 0; i < thread->count; i++)
 		thread->ours[i] = frame_address(truth, frames[i]);
 }
 
 /* Of the row that holds at a place, found by going through all deltas of its page. */
-static json_t *rule_at(const struct truth *truth, const struct bh_mapping *mapping, uint64_t address)
+static json_t *rule_at(const struct truth *truth, const struct bh_mapping *mapping,
+		       uint64_t address)
 {
-	static const char *const kinds[] = {"frame_pointer", "end", "sp", "fp", "register", "deref", "plt", "signal", "ra_register", "unknown"};
+	static const char *const kinds[] = {"frame_pointer", "end",    "sp",  "fp",
+					    "register",	     "deref",  "plt", "signal",
+					    "ra_register",   "unknown"};
 	const struct truth_module *module = &truth->modules[mapping->number];
-	const uint64_t offset = address - mapping->bias, page = (offset >> BH_PAGE_BITS) - module->table.first_page;
+	const uint64_t offset = address - mapping->bias,
+		       page = (offset >> BH_PAGE_BITS) - module->table.first_page;
 
 	if (!module->ready || page >= module->table.page_count)
 		return json_string("none");
-	const struct bh_page *entry = (const struct bh_page *)slabs_at(&truth->memory.slabs, &module->table.pages) + page;
-	const struct bh_delta *deltas = (const void *)(truth->memory.slabs.slabs[entry->slab].data + entry->offset);
+	const struct bh_page *entry =
+	    (const struct bh_page *)slabs_at(&truth->memory.slabs, &module->table.pages) + page;
+	const struct bh_delta *deltas =
+	    (const void *)(truth->memory.slabs.slabs[entry->slab].data + entry->offset);
 	unsigned int i = 0;
 	while (i + 1u < entry->count && deltas[i + 1].low <= (offset & ((1 << BH_PAGE_BITS) - 1)))
 		i++;
 	const struct bh_rule *rule = &truth->memory.rules->table[deltas[i].rule];
-	return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i}", "kind", kinds[rule->kind], "reg", rule->reg, "cfa", rule->cfa, "extra",
-			 rule->extra, "fp_kind", rule->fp_kind, "fp", rule->fp, "bx_kind", rule->bx_kind);
+	return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i}", "kind", kinds[rule->kind], "reg",
+			 rule->reg, "cfa", rule->cfa, "extra", rule->extra, "fp_kind",
+			 rule->fp_kind, "fp", rule->fp, "bx_kind", rule->bx_kind);
 }
 
 static json_t *place(const struct truth *truth, uint64_t address)
@@ -282,7 +302,8 @@ static json_t *place(const struct truth *truth, uint64_t address)
 	if (!mapping)
 		snprintf(text, sizeof(text), "nowhere:%#" PRIx64, address);
 	else
-		snprintf(text, sizeof(text), "%s+%#" PRIx64, mapping->number ? truth->modules[mapping->number].path : "[memory]",
+		snprintf(text, sizeof(text), "%s+%#" PRIx64,
+			 mapping->number ? truth->modules[mapping->number].path : "[memory]",
 			 address - mapping->bias);
 	json_t *json = json_pack("{s:s}", "at", text);
 	if (mapping)
@@ -290,20 +311,24 @@ static json_t *place(const struct truth *truth, uint64_t address)
 	return json;
 }
 
-static void report(const struct truth *truth, const struct thread *thread, const char *class, unsigned int same)
+static void report(const struct truth *truth, const struct thread *thread, const char *class,
+		   unsigned int same)
 {
-	json_t *json = json_pack("{s:s, s:O, s:O, s:O, s:s, s:s, s:i, s:i, s:i}", "class", class, "stop",
-				 json_object_get(thread->json, "stop"), "tid", json_object_get(thread->json, "tid"), "gdb_end",
-				 json_object_get(thread->json, "end"), "reason", reason_names[thread->reason], "name",
-				 json_string_value(json_object_get(thread->json, "name")), "same", same, "gdb_frames",
-				 thread->expected_count, "our_frames", thread->count);
+	json_t *json = json_pack(
+	    "{s:s, s:O, s:O, s:O, s:s, s:s, s:i, s:i, s:i}", "class", class, "stop",
+	    json_object_get(thread->json, "stop"), "tid", json_object_get(thread->json, "tid"),
+	    "gdb_end", json_object_get(thread->json, "end"), "reason", reason_names[thread->reason],
+	    "name", json_string_value(json_object_get(thread->json, "name")), "same", same,
+	    "gdb_frames", thread->expected_count, "our_frames", thread->count);
 
 	/* The last frame that is equal, from which the two went on differently. */
 	if (same) {
 		json_t *from = place(truth, thread->expected[same - 1]);
 
-		json_object_set_new(from, "type", json_string(string_at(thread, "types", same - 1)));
-		json_object_set_new(from, "name", json_string(string_at(thread, "names", same - 1)));
+		json_object_set_new(from, "type",
+				    json_string(string_at(thread, "types", same - 1)));
+		json_object_set_new(from, "name",
+				    json_string(string_at(thread, "names", same - 1)));
 		json_object_set_new(json, "from", from);
 	}
 	if (same < thread->expected_count) {
@@ -328,27 +353,31 @@ static void on_thread(struct truth *truth, json_t *json)
 	thread = (struct thread){.json = json};
 	thread_expect(truth, &thread);
 	thread_walk(truth, &thread);
-	while (same < thread.count && same < thread.expected_count && thread.ours[same] == thread.expected[same])
+	while (same < thread.count && same < thread.expected_count &&
+	       thread.ours[same] == thread.expected[same])
 		same++;
-	const bool ours_is_prefix = same == thread.count, gdbs_is_prefix = same == thread.expected_count;
+	const bool ours_is_prefix = same == thread.count,
+		   gdbs_is_prefix = same == thread.expected_count;
 	truth->threads++;
 	truth->depth_sum += same;
 	truth->depth_max = same > truth->depth_max ? same : truth->depth_max;
 	if (ours_is_prefix && gdbs_is_prefix && thread.reason == BH_REASON_COMPLETE) {
 		truth->equal++;
-	} else if (ours_is_prefix && (thread.reason == BH_REASON_COPY_SHORT || thread.reason == BH_REASON_TOO_DEEP)) {
+	} else if (ours_is_prefix &&
+		   (thread.reason == BH_REASON_COPY_SHORT || thread.reason == BH_REASON_TOO_DEEP)) {
 		truth->cut++;
 		report(truth, &thread, "cut", same);
 	} else {
 		truth->different++;
 		report(truth, &thread,
-		       ours_is_prefix && gdbs_is_prefix ? "ended_otherwise" :
-		       ours_is_prefix			? "ours_shorter" :
-		       gdbs_is_prefix			? "ours_longer" :
-							  "other_frame",
+		       ours_is_prefix && gdbs_is_prefix ? "ended_otherwise"
+		       : ours_is_prefix			? "ours_shorter"
+		       : gdbs_is_prefix			? "ours_longer"
+							: "other_frame",
 		       same);
 	}
-	const unsigned int stop = (unsigned int)json_integer_value(json_object_get(json, "stop")) + 1;
+	const unsigned int stop =
+	    (unsigned int)json_integer_value(json_object_get(json, "stop")) + 1;
 	truth->stops = stop > truth->stops ? stop : truth->stops;
 }
 
@@ -381,17 +410,20 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	if (unwind_memory_init(&truth->memory, SLABS) < 0 ||
-	    slabs_alloc(&truth->memory.slabs, MAPPINGS_MAX * sizeof(struct bh_mapping), &truth->mappings) < 0)
+	    slabs_alloc(&truth->memory.slabs, MAPPINGS_MAX * sizeof(struct bh_mapping),
+			&truth->mappings) < 0)
 		fail("no memory");
 	while (getline(&line, &room, file) > 0)
 		on_line(truth, line);
-	printf("{\"class\": \"sum\", \"stops\": %u, \"threads\": %u, \"equal\": %u, \"cut\": %u, \"different\": %u, \"frames\": %u, "
+	printf("{\"class\": \"sum\", \"stops\": %u, \"threads\": %u, \"equal\": %u, \"cut\": %u, "
+	       "\"different\": %u, \"frames\": %u, "
 	       "\"deepest\": %u, \"signal_frames\": %u, \"files\": %u}\n",
-	       truth->stops, truth->threads, truth->equal, truth->cut, truth->different, truth->depth_sum, truth->depth_max,
-	       truth->sigtramps, truth->module_count);
+	       truth->stops, truth->threads, truth->equal, truth->cut, truth->different,
+	       truth->depth_sum, truth->depth_max, truth->sigtramps, truth->module_count);
 	for (unsigned int i = 1; i <= truth->module_count; i++) {
 		if (truth->modules[i].ready)
-			table_retire(&truth->modules[i].table, &truth->memory.slabs, truth->memory.rules, 0);
+			table_retire(&truth->modules[i].table, &truth->memory.slabs,
+				     truth->memory.rules, 0);
 	}
 	unwind_memory_fini(&truth->memory);
 	return 0;

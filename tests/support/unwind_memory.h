@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the manager has mapped from the kernel, out of this process's own memory: slabs, rules, modules. For tests and benchmarks. */
+/* What the manager has mapped from the kernel, out of this process's own memory: slabs, rules,
+ * modules. For tests and benchmarks. */
 #ifndef TESTS_SUPPORT_UNWIND_MEMORY_H
 #define TESTS_SUPPORT_UNWIND_MEMORY_H
 
@@ -70,15 +71,16 @@ static inline struct walker_tables unwind_memory_tables(const struct unwind_memo
 	return tables;
 }
 
-static inline void unwind_memory_publish(struct unwind_memory *memory, uint32_t slot, uint32_t number, const struct table *table)
+static inline void unwind_memory_publish(struct unwind_memory *memory, uint32_t slot,
+					 uint32_t number, const struct table *table)
 {
 	memory->modules[slot] = (struct bh_module){
-		.state = BH_MODULE_READY,
-		.number = number,
-		.page_slab = table->pages.slab,
-		.page_offset = table->pages.offset,
-		.first_page = table->first_page,
-		.page_count = table->page_count,
+	    .state = BH_MODULE_READY,
+	    .number = number,
+	    .page_slab = table->pages.slab,
+	    .page_offset = table->pages.offset,
+	    .first_page = table->first_page,
+	    .page_count = table->page_count,
 	};
 }
 
