@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * All maps. Declared in a header because the object is linked from several sources; weak, so that the linker merges equal definitions
- * of one name. Sizes that depend on the host (counters) are set by the loader.
+ * All maps. Declared in a header because the object is linked from several sources; weak, so that
+ * the linker merges equal definitions of one name. Sizes that depend on the host (counters) are set
+ * by the loader.
  */
 #ifndef BPF_MAPS_H
 #define BPF_MAPS_H
@@ -70,8 +71,10 @@ struct {
 
 /* Processes that a filter selects, by tgid; grows by fork (targets.bpf.c). */
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH); /* preallocated: before 6.1 no perf_event program may use another */
-	__uint(max_entries, 1);          /* as many as the filter may need, set by the loader */
+	__uint(
+	    type,
+	    BPF_MAP_TYPE_HASH); /* preallocated: before 6.1 no perf_event program may use another */
+	__uint(max_entries, 1); /* as many as the filter may need, set by the loader */
 	__type(key, __u32);
 	__type(value, __u8);
 } targets SEC(".maps") __weak;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The sampling program: one tick of a CPU's clock becomes one record in the ring `samples`, or one in `deferred`. */
+/* The sampling program: one tick of a CPU's clock becomes one record in the ring `samples`, or one
+ * in `deferred`. */
 #include <linux/bpf.h>
 #include <linux/bpf_perf_event.h>
 #include <bpf/bpf_helpers.h>
@@ -11,18 +12,24 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /* Filters, set before the program is loaded: what is off is dead code for the verifier. */
-const volatile bool filter_targets;        /* only tgids in `targets` */
-const volatile __u32 filter_tid;           /* only this thread */
-const volatile __u64 filter_cgroup;        /* only below this cgroup (v2 id) ... */
-const volatile __u32 filter_cgroup_level;  /* ... which is at this depth */
-const volatile bool filter_comm;           /* only threads of this name */
+const volatile bool filter_targets;	  /* only tgids in `targets` */
+const volatile __u32 filter_tid;	  /* only this thread */
+const volatile __u64 filter_cgroup;	  /* only below this cgroup (v2 id) ... */
+const volatile __u32 filter_cgroup_level; /* ... which is at this depth */
+const volatile bool filter_comm;	  /* only threads of this name */
 const volatile char filter_comm_name[BH_COMM_BYTES];
 const volatile bool want_kernel = true;
 const volatile bool want_user = true;
-const volatile __u64 wakeup_bytes = 256 << 10; /* wake the worker when this much waits in the ring */
+/* Wake the worker when this much waits in the ring. */
+const volatile __u64 wakeup_bytes = 256 << 10;
 
-/* sizeof(struct pt_regs) and THREAD_SIZE of x86-64, for kernels that have no helper to find the user registers. */
-enum { X86_THREAD_BYTES = 16384, X86_USER_CODE_SEGMENT = 0x33, KERNEL_THREAD_FLAG = 0x00200000 };
+/* sizeof(struct pt_regs) and THREAD_SIZE of x86-64, for kernels that have no helper to find the
+ * user registers. */
+enum {
+	X86_THREAD_BYTES = 16384,
+	X86_USER_CODE_SEGMENT = 0x33,
+	KERNEL_THREAD_FLAG = 0x00200000
+};
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -30,7 +37,6 @@ struct {
 	__type(key, __u32);
 	__type(value, __u64); /* second << 32 | deferred in it */
 } bursts SEC(".maps");
-
 
 #define WALK_ENV int
 
@@ -83,7 +89,8 @@ static __always_inline void count(enum bh_counter counter)
 		c->value[counter]++;
 }
 
-/* A global function, so that the verifier walks it once and not 512 times. The argument only satisfies its rules. */
+/* A global function, so that the verifier walks it once and not 512 times. The argument only
+ * satisfies its rules. */
 __noinline int walk_step(__u32 zero)
 {
 	zero = 0;
@@ -92,8 +99,10 @@ __noinline int walk_step(__u32 zero)
 	return s ? walk_one(s, 0) : BH_REASON_BAD_TABLE;
 }
 
-/* The user registers of the current task into s, from the tick's own registers if it hit user mode. */
-static __always_inline int load_registers(struct bpf_perf_event_data *ctx, struct walk_state *s, bool user_mode)
+/* The user registers of the current task into s, from the tick's own registers if it hit user mode.
+ */
+static __always_inline int load_registers(struct bpf_perf_event_data *ctx, struct walk_state *s,
+					  bool user_mode)
 {
 	struct pt_regs regs;
 
@@ -107,7 +116,8 @@ static __always_inline int load_registers(struct bpf_perf_event_data *ctx, struc
 		} else {
 			struct task_struct *task = (void *)bpf_get_current_task();
 
-			at = (const char *)BPF_CORE_READ(task, stack) + X86_THREAD_BYTES - sizeof(regs);
+			at = (const char *)BPF_CORE_READ(task, stack) + X86_THREAD_BYTES -
+			     sizeof(regs);
 		}
 		if (bpf_probe_read_kernel(&regs, sizeof(regs), at))
 			return BH_REASON_READ_FAULT;
@@ -133,7 +143,8 @@ static __always_inline int load_registers(struct bpf_perf_event_data *ctx, struc
 }
 
 /* The process's entry in the table: its mappings into s, its sequence number out. */
-static __always_inline int find_process(struct walk_state *s, __u32 tgid, struct bh_process **found, __u32 *sequence)
+static __always_inline int find_process(struct walk_state *s, __u32 tgid, struct bh_process **found,
+					__u32 *sequence)
 {
 	__u32 zero = 0;
 	struct bh_process_table *table = bpf_map_lookup_elem(&processes, &zero);
@@ -210,7 +221,8 @@ static __always_inline __u32 copy_stack(struct bh_deferred *d, __u64 sp)
 	return copied;
 }
 
-/* How many frames bpf_get_stack gave. A fault in the vsyscall page looks to it like one in the kernel. */
+/* How many frames bpf_get_stack gave. A fault in the vsyscall page looks to it like one in the
+ * kernel. */
 static __always_inline __u16 kernel_frames(const __u64 *frames, long bytes)
 {
 	__u64 count = bytes > 0 ? (__u64)bytes / 8 : 0;
@@ -220,8 +232,10 @@ static __always_inline __u16 kernel_frames(const __u64 *frames, long bytes)
 	return count;
 }
 
-/* Hand the stack to the manager. false if that cannot be: the sample then goes its usual way, cut. */
-static __noinline bool defer(struct walk_state *s, struct bpf_perf_event_data *ctx, __u64 sp, __u64 fp, __u64 pc)
+/* Hand the stack to the manager. false if that cannot be: the sample then goes its usual way, cut.
+ */
+static __noinline bool defer(struct walk_state *s, struct bpf_perf_event_data *ctx, __u64 sp,
+			     __u64 fp, __u64 pc)
 {
 	__u32 zero = 0;
 	struct bh_deferred *d = bpf_map_lookup_elem(&deferred_scratch, &zero);
@@ -241,7 +255,9 @@ static __noinline bool defer(struct walk_state *s, struct bpf_perf_event_data *c
 	d->reserved = 0;
 	d->header.kernel_count = 0;
 	if (want_kernel)
-		d->header.kernel_count = kernel_frames(d->kernel_frames, bpf_get_stack(ctx, d->kernel_frames, sizeof(d->kernel_frames), 0));
+		d->header.kernel_count =
+		    kernel_frames(d->kernel_frames, bpf_get_stack(ctx, d->kernel_frames,
+								  sizeof(d->kernel_frames), 0));
 	/* What was popped a moment ago lies below rsp, and the tables may still say so. */
 	d->stack_start = sp - BH_RED_ZONE_BYTES;
 	d->copied = copy_stack(d, d->stack_start);
@@ -267,10 +283,12 @@ static __always_inline bool has_user_stack(struct task_struct *task)
 	return BPF_CORE_READ(task, mm) && !(BPF_CORE_READ(task, flags) & KERNEL_THREAD_FLAG);
 }
 
-/* Between two programs: the memory is the new one's already, the registers are still the old one's. */
+/* Between two programs: the memory is the new one's already, the registers are still the old one's.
+ */
 static __always_inline bool is_executing(struct task_struct *task)
 {
-	return bpf_core_field_exists(task->in_execve) && BPF_CORE_READ_BITFIELD_PROBED(task, in_execve);
+	return bpf_core_field_exists(task->in_execve) &&
+	       BPF_CORE_READ_BITFIELD_PROBED(task, in_execve);
 }
 
 static __always_inline bool in_cgroup(void)

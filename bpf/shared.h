@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause OR Apache-2.0 */
 /*
- * The one header that kernel side and user space share: map layouts, records, limits. Fixed widths, no pointers, no
- * implicit padding; both compilers assert the sizes.
+ * The one header that kernel side and user space share: map layouts, records, limits. Fixed widths,
+ * no pointers, no implicit padding; both compilers assert the sizes.
  */
 #ifndef BPF_SHARED_H
 #define BPF_SHARED_H
@@ -18,36 +18,41 @@ typedef __s64 int64_t;
 #include <stdint.h>
 #endif
 
-#define BH_ASSERT_SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), #type " is " #bytes " bytes")
+#define BH_ASSERT_SIZE(type, bytes)                                                                \
+	_Static_assert(sizeof(type) == (bytes), #type " is " #bytes " bytes")
 
 enum {
 	BH_USER_FRAMES_MAX = 512,
-	BH_KERNEL_FRAMES_MAX = 127, /* kernel.perf_event_max_stack's default, which caps bpf_get_stack */
+	BH_KERNEL_FRAMES_MAX =
+	    127, /* kernel.perf_event_max_stack's default, which caps bpf_get_stack */
 	BH_FRAMES_ROOM = BH_USER_FRAMES_MAX + BH_KERNEL_FRAMES_MAX + 1,
 	BH_COMM_BYTES = 16,
 
 	BH_SLAB_BYTES = 2 << 20,
 	BH_SLABS_MAX = 32, /* 64 MiB of unwind data */
 
-	BH_PAGE_BITS = 10, /* a page of the index covers 1 KiB of a module's file */
+	BH_PAGE_BITS = 10,	  /* a page of the index covers 1 KiB of a module's file */
 	BH_PAGE_DELTAS_BITS = 10, /* at most one delta a byte */
 
-	BH_PROCESSES_BITS = 14, /* slots of the process table */
-	BH_PROCESS_PROBES = 16, /* slots looked at for one tgid */
+	BH_PROCESSES_BITS = 14,	       /* slots of the process table */
+	BH_PROCESS_PROBES = 16,	       /* slots looked at for one tgid */
 	BH_PROCESS_MAPPINGS_BITS = 12, /* executable mappings a process */
 	BH_MODULES_BITS = 13,
 	BH_RULES_BITS = 16,
 
-	BH_RED_ZONE_BYTES = 128,  /* below the stack pointer, still in use (x86-64 psABI 3.2.2) */
-	BH_STACK_COPY_PAGES = 4, /* of a deferred stack: up to 16 KiB, page-wise from the red zone on */
+	BH_RED_ZONE_BYTES = 128, /* below the stack pointer, still in use (x86-64 psABI 3.2.2) */
+	BH_STACK_COPY_PAGES =
+	    4, /* of a deferred stack: up to 16 KiB, page-wise from the red zone on */
 	BH_STACK_COPY_BYTES = BH_STACK_COPY_PAGES * 4096,
-	BH_DEFERRED_BURST = 512, /* deferred samples a process may have in one second: some ms of copying */
+	BH_DEFERRED_BURST =
+	    512, /* deferred samples a process may have in one second: some ms of copying */
 
 	BH_CGROUP_LEVELS_MAX = 16,
 	BH_TARGETS_MAX = 65536, /* tgids that a filter by process may grow to through forks */
 };
 
-/* Why the walk of a user stack ended. The names are part of the interface (--stats, cut stacks): never renumber, append. */
+/* Why the walk of a user stack ended. The names are part of the interface (--stats, cut stacks):
+ * never renumber, append. */
 #define BH_REASONS(X)                                                                              \
 	X(COMPLETE, "complete")                                                                    \
 	X(NO_PROCESS, "process_unknown")                                                           \
@@ -64,28 +69,33 @@ enum {
 	X(BAD_TABLE, "table_inconsistent")
 
 #define BH_REASON_ENUM(name, text) BH_REASON_##name,
-enum bh_reason { BH_REASONS(BH_REASON_ENUM) BH_REASON_COUNT };
+enum bh_reason {
+	BH_REASONS(BH_REASON_ENUM) BH_REASON_COUNT
+};
 
 /* What BPF counts, one slot a CPU and counter. */
 #define BH_COUNTERS(X)                                                                             \
-	X(TAKEN, "taken")             /* samples that passed the filters */                        \
+	X(TAKEN, "taken")	       /* samples that passed the filters */                       \
 	X(LOST_RING_FULL, "ring_full") /* of them, those that found the ring `samples` full */     \
-	X(DEFERRED, "deferred")       /* stacks copied for the manager to walk */                  \
+	X(DEFERRED, "deferred")	       /* stacks copied for the manager to walk */                 \
 	X(DEFERRED_LIMITED, "deferred_limited") /* not copied: a process's burst was used up */    \
-	X(DEFERRED_FULL, "deferred_full")       /* not copied: the ring `deferred` was full */     \
-	X(FILTERED, "filtered")       /* ticks that a filter rejected */                           \
-	X(IDLE, "idle")               /* ticks in the idle task */
+	X(DEFERRED_FULL, "deferred_full")	/* not copied: the ring `deferred` was full */     \
+	X(FILTERED, "filtered")			/* ticks that a filter rejected */                 \
+	X(IDLE, "idle")				/* ticks in the idle task */
 
 #define BH_COUNTER_ENUM(name, text) BH_COUNTER_##name,
-enum bh_counter { BH_COUNTERS(BH_COUNTER_ENUM) BH_COUNTER_COUNT };
+enum bh_counter {
+	BH_COUNTERS(BH_COUNTER_ENUM) BH_COUNTER_COUNT
+};
 
 struct bh_counters {
 	uint64_t value[16];
 };
 _Static_assert(BH_COUNTER_COUNT <= 16, "counters fit their slot");
 
-/* A frame of the user stack: module number and offset in the module's file, or, with the top bit set, an address in memory that
- * belongs to no file (JIT code). Callers' frames hold the return address less one, so that they lie in the call. */
+/* A frame of the user stack: module number and offset in the module's file, or, with the top bit
+ * set, an address in memory that belongs to no file (JIT code). Callers' frames hold the return
+ * address less one, so that they lie in the call. */
 #define BH_FRAME_RAW (1ull << 63)
 #define BH_VSYSCALL_PAGE (0xffffffffff600000ull >> 12)
 #define BH_FRAME_OFFSET_BITS 40
@@ -94,11 +104,12 @@ _Static_assert(BH_COUNTER_COUNT <= 16, "counters fit their slot");
 
 /* ---- Tables: written by the manager in place, read by the walker. ---- */
 
-/* An executable mapping. A process has an array of them in a slab, sorted by start, not overlapping. */
+/* An executable mapping. A process has an array of them in a slab, sorted by start, not
+ * overlapping. */
 struct bh_mapping {
 	uint64_t start, end;
-	uint64_t bias;   /* address - bias = offset in the file; 0 for memory without a file */
-	uint32_t slot;   /* in `modules` */
+	uint64_t bias;	 /* address - bias = offset in the file; 0 for memory without a file */
+	uint32_t slot;	 /* in `modules` */
 	uint32_t number; /* of the module, never used twice in a run */
 };
 BH_ASSERT_SIZE(struct bh_mapping, 32);
@@ -111,14 +122,15 @@ enum bh_module_state {
 
 /* Slot 0 stands for memory without a file: frame pointers. */
 struct bh_module {
-	uint32_t state; /* enum bh_module_state */
+	uint32_t state;	 /* enum bh_module_state */
 	uint32_t number; /* must equal the mapping's: a slot may have a new tenant */
 	uint32_t page_slab, page_offset;
 	uint32_t first_page, page_count;
 };
 BH_ASSERT_SIZE(struct bh_module, 24);
 
-/* Where the deltas of one page are. The first one's address is 0: the rule that holds at the page's begin. */
+/* Where the deltas of one page are. The first one's address is 0: the rule that holds at the page's
+ * begin. */
 struct bh_page {
 	uint32_t offset;
 	uint16_t slab;
@@ -134,20 +146,21 @@ BH_ASSERT_SIZE(struct bh_delta, 4);
 
 enum bh_rule_kind {
 	BH_RULE_FRAME_POINTER, /* no table says otherwise; rule 0 is this */
-	BH_RULE_END,           /* outermost frame: the return address is undefined */
-	BH_RULE_SP,            /* CFA = rsp + cfa */
-	BH_RULE_FP,            /* CFA = rbp + cfa */
-	BH_RULE_REGISTER,      /* CFA = another register + cfa: rbx, or any where all registers are known */
-	BH_RULE_DEREF,         /* CFA = *(register + cfa) + extra */
-	BH_RULE_PLT,           /* CFA = rsp + cfa + ((rip & 15) >= extra ? 8 : 0) */
-	BH_RULE_SIGNAL,        /* rsp points to the ucontext of a signal frame */
-	BH_RULE_RA_REGISTER,   /* CFA = rsp + cfa, the return address is in `reg` */
-	BH_RULE_UNKNOWN,       /* the table describes what we cannot evaluate */
+	BH_RULE_END,	       /* outermost frame: the return address is undefined */
+	BH_RULE_SP,	       /* CFA = rsp + cfa */
+	BH_RULE_FP,	       /* CFA = rbp + cfa */
+	BH_RULE_REGISTER, /* CFA = another register + cfa: rbx, or any where all registers are known
+			   */
+	BH_RULE_DEREF,	  /* CFA = *(register + cfa) + extra */
+	BH_RULE_PLT,	  /* CFA = rsp + cfa + ((rip & 15) >= extra ? 8 : 0) */
+	BH_RULE_SIGNAL,	  /* rsp points to the ucontext of a signal frame */
+	BH_RULE_RA_REGISTER, /* CFA = rsp + cfa, the return address is in `reg` */
+	BH_RULE_UNKNOWN,     /* the table describes what we cannot evaluate */
 };
 
 enum bh_fp_kind {
 	BH_FP_SAME,
-	BH_FP_CFA,      /* at *(CFA + fp) */
+	BH_FP_CFA,	/* at *(CFA + fp) */
 	BH_FP_REGISTER, /* at *(rbp + fp) */
 	BH_FP_LOST,
 };
@@ -155,15 +168,16 @@ enum bh_fp_kind {
 struct bh_rule {
 	uint8_t kind; /* enum bh_rule_kind */
 	uint8_t reg;  /* DWARF number */
-	uint8_t fp_kind, bx_kind; /* enum bh_fp_kind, of rbp and of rbx (BH_FP_REGISTER: rbp only) */
+	uint8_t fp_kind,
+	    bx_kind; /* enum bh_fp_kind, of rbp and of rbx (BH_FP_REGISTER: rbp only) */
 	int32_t cfa;
 	int32_t extra;
 	int16_t fp, bx; /* in words of 8 bytes */
 };
 BH_ASSERT_SIZE(struct bh_rule, 16);
 
-/* Open addressing by tgid. `sequence` is odd while the manager writes; a walker that sees it odd, or changed at the end, does not
- * trust what it read. */
+/* Open addressing by tgid. `sequence` is odd while the manager writes; a walker that sees it odd,
+ * or changed at the end, does not trust what it read. */
 struct bh_process {
 	uint32_t tgid; /* 0: free */
 	uint32_t sequence;
@@ -187,12 +201,16 @@ static inline uint32_t bh_process_hash(uint32_t tgid)
 
 /* ---- Records. ---- */
 
-enum bh_origin { BH_ORIGIN_CPU_CLOCK };
+enum bh_origin {
+	BH_ORIGIN_CPU_CLOCK
+};
 
-/* In the ring `samples`: header, user frames, kernel frames (addresses); 8 bytes each, leaf first. */
+/* In the ring `samples`: header, user frames, kernel frames (addresses); 8 bytes each, leaf first.
+ */
 struct bh_sample {
-	uint64_t time_ns; /* CLOCK_MONOTONIC */
-	uint64_t process_start_ns; /* boot time of the process's start: tells two users of a tgid apart */
+	uint64_t time_ns;	   /* CLOCK_MONOTONIC */
+	uint64_t process_start_ns; /* boot time of the process's start: tells two users of a tgid
+				      apart */
 	uint64_t cgroup_id;
 	uint32_t tgid, tid;
 	uint16_t cpu;
@@ -209,13 +227,23 @@ struct bh_sample_record {
 };
 
 /* User registers by their DWARF numbers, then rip. */
-enum { BH_REG_RAX, BH_REG_RDX, BH_REG_RCX, BH_REG_RBX, BH_REG_RSI, BH_REG_RDI, BH_REG_RBP, BH_REG_RSP };
+enum {
+	BH_REG_RAX,
+	BH_REG_RDX,
+	BH_REG_RCX,
+	BH_REG_RBX,
+	BH_REG_RSI,
+	BH_REG_RDI,
+	BH_REG_RBP,
+	BH_REG_RSP
+};
 struct bh_registers {
 	uint64_t gpr[16];
 	uint64_t rip;
 };
 
-/* In the ring `deferred`: a sample without user frames, and what is needed to find them later. Cut after `copied` bytes of stack. */
+/* In the ring `deferred`: a sample without user frames, and what is needed to find them later. Cut
+ * after `copied` bytes of stack. */
 struct bh_deferred {
 	struct bh_sample header; /* user_count 0 */
 	struct bh_registers registers;

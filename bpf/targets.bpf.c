@@ -17,7 +17,8 @@ int BPF_PROG(bulkhead_fork, struct task_struct *parent, struct task_struct *chil
 	return 0;
 }
 
-/* The leader's last word; threads that outlive it are rare, and their samples then go uncounted by the filter. */
+/* The leader's last word; threads that outlive it are rare, and their samples then go uncounted by
+ * the filter. */
 SEC("tp_btf/sched_process_free")
 int BPF_PROG(bulkhead_free, struct task_struct *task)
 {

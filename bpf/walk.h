@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause OR Apache-2.0 */
 /*
- * The walker: one step from a frame to its caller. The same source runs in the kernel on live stacks (sample.bpf.c) and in
- * the manager on copied ones (deferred.c). Whoever includes it first defines
+ * The walker: one step from a frame to its caller. The same source runs in the kernel on live
+ *stacks (sample.bpf.c) and in the manager on copied ones (deferred.c). Whoever includes it first
+ *defines
  *
  *	walk_slab(env, index)                  the bytes of a slab, or NULL
  *	walk_module(env, slot)                 struct bh_module *, or NULL
  *	walk_rule(env, number)                 struct bh_rule *, or NULL
  *	walk_read(env, destination, bytes, address)   0, or not 0 if the memory cannot be read
  *
- * Searches are branch-free lower bounds: with a branch in them the verifier would follow each of 2^10 ways. `walk_below_or_equal`
- * turns a comparison into a mask, and every offset is masked to the slab, so no bound has to be proved.
+ * Searches are branch-free lower bounds: with a branch in them the verifier would follow each of
+ *2^10 ways. `walk_below_or_equal` turns a comparison into a mask, and every offset is masked to the
+ *slab, so no bound has to be proved.
  */
 #ifndef BPF_WALK_H
 #define BPF_WALK_H
@@ -23,9 +25,10 @@ enum {
 
 struct walk_state {
 	uint64_t pc, sp, fp;
-	uint64_t gpr[16];     /* by DWARF number; only while registers_known, but rbx while bx_known */
-	uint32_t registers_known; /* the frame was interrupted, not called: all registers are those of the frame */
-	uint32_t bx_known;        /* rbx is that of the frame: some hand-written code has its CFA there */
+	uint64_t gpr[16]; /* by DWARF number; only while registers_known, but rbx while bx_known */
+	uint32_t registers_known; /* the frame was interrupted, not called: all registers are those
+				     of the frame */
+	uint32_t bx_known; /* rbx is that of the frame: some hand-written code has its CFA there */
 	uint32_t mapping_slab, mapping_offset, mapping_count;
 	uint32_t frame_count;
 	struct bh_mapping last; /* the mapping of the frame before */
@@ -68,8 +71,9 @@ static __always_inline int walk_find_mapping(struct walk_state *s, WALK_ENV env,
 
 	for (int i = 0; i < BH_PROCESS_MAPPINGS_BITS; i++) {
 		uint64_t half = count >> 1;
-		uint64_t at = walk_in_slab(s->mapping_offset + (base + half) * sizeof(struct bh_mapping),
-					   sizeof(struct bh_mapping));
+		uint64_t at =
+		    walk_in_slab(s->mapping_offset + (base + half) * sizeof(struct bh_mapping),
+				 sizeof(struct bh_mapping));
 
 		base += half & walk_below_or_equal(*(const uint64_t *)(slab + at), pc);
 		count -= half;
@@ -82,7 +86,8 @@ static __always_inline int walk_find_mapping(struct walk_state *s, WALK_ENV env,
 	return WALK_GO_ON;
 }
 
-/* The rule number for file offset `offset` of a module that is ready. 0 (frame pointers) outside of its pages. */
+/* The rule number for file offset `offset` of a module that is ready. 0 (frame pointers) outside of
+ * its pages. */
 static __always_inline int walk_find_rule(const struct bh_module *module, WALK_ENV env,
 					  uint64_t offset, uint32_t *rule)
 {
@@ -95,7 +100,8 @@ static __always_inline int walk_find_rule(const struct bh_module *module, WALK_E
 	if (!slab)
 		return BH_REASON_BAD_TABLE;
 	const struct bh_page *entry =
-		(const void *)(slab + walk_in_slab(module->page_offset + page * sizeof(*entry), sizeof(*entry)));
+	    (const void *)(slab + walk_in_slab(module->page_offset + page * sizeof(*entry),
+					       sizeof(*entry)));
 	uint64_t count = entry->count, first = entry->offset;
 	if (entry->slab != module->page_slab) {
 		slab = walk_slab(env, entry->slab);
@@ -117,7 +123,8 @@ static __always_inline int walk_find_rule(const struct bh_module *module, WALK_E
 	return WALK_GO_ON;
 }
 
-/* A word of the stack, out of the window if it is there, else the window moves so that it begins at `near` (the frame's stack pointer). */
+/* A word of the stack, out of the window if it is there, else the window moves so that it begins at
+ * `near` (the frame's stack pointer). */
 static __always_inline int walk_read_stack(struct walk_state *s, WALK_ENV env, uint64_t near,
 					   uint64_t address, uint64_t *value)
 {
@@ -130,11 +137,13 @@ static __always_inline int walk_read_stack(struct walk_state *s, WALK_ENV env, u
 		if (address - start > reach)
 			start = address & ~7ull;
 		if (address & 7)
-			return walk_read(env, value, 8, address) ? BH_REASON_READ_FAULT : WALK_GO_ON;
+			return walk_read(env, value, 8, address) ? BH_REASON_READ_FAULT
+								 : WALK_GO_ON;
 		if (walk_read(env, s->window, sizeof(s->window), start)) {
 			/* Near the end of the stack's mapping: only what is needed. */
 			s->window_start = ~0ull >> 1;
-			return walk_read(env, value, 8, address) ? BH_REASON_READ_FAULT : WALK_GO_ON;
+			return walk_read(env, value, 8, address) ? BH_REASON_READ_FAULT
+								 : WALK_GO_ON;
 		}
 		s->window_start = start;
 		distance = address - start;
@@ -144,8 +153,9 @@ static __always_inline int walk_read_stack(struct walk_state *s, WALK_ENV env, u
 }
 
 /*
- * A signal frame: rsp is at the ucontext that the kernel pushed (struct ucontext of the x86-64 ABI: uc_mcontext at 40, its registers
- * r8 - r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip). All registers of the interrupted frame are there.
+ * A signal frame: rsp is at the ucontext that the kernel pushed (struct ucontext of the x86-64 ABI:
+ * uc_mcontext at 40, its registers r8 - r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip). All
+ * registers of the interrupted frame are there.
  */
 static __always_inline int walk_signal_frame(struct walk_state *s, WALK_ENV env)
 {
@@ -171,8 +181,10 @@ static __always_inline int walk_signal_frame(struct walk_state *s, WALK_ENV env)
 	return s->pc ? WALK_GO_ON : BH_REASON_COMPLETE;
 }
 
-/* The base of a CFA: rsp and rbp always, rbx where no caller's rule lost it, another register only in a frame that was interrupted. */
-static __always_inline int walk_register(const struct walk_state *s, uint32_t number, uint64_t *value)
+/* The base of a CFA: rsp and rbp always, rbx where no caller's rule lost it, another register only
+ * in a frame that was interrupted. */
+static __always_inline int walk_register(const struct walk_state *s, uint32_t number,
+					 uint64_t *value)
 {
 	if (number == BH_REG_RSP)
 		*value = s->sp;
@@ -185,10 +197,12 @@ static __always_inline int walk_register(const struct walk_state *s, uint32_t nu
 	return WALK_GO_ON;
 }
 
-/* The kernel starts a program with all registers but rsp zero (ELF_PLAT_INIT); its first instructions, ld.so's, have no table. */
+/* The kernel starts a program with all registers but rsp zero (ELF_PLAT_INIT); its first
+ * instructions, ld.so's, have no table. */
 static __always_inline int walk_at_entry(const struct walk_state *s)
 {
-	return s->registers_known && !(s->gpr[BH_REG_RBX] | s->gpr[12] | s->gpr[13] | s->gpr[14] | s->gpr[15]);
+	return s->registers_known &&
+	       !(s->gpr[BH_REG_RBX] | s->gpr[12] | s->gpr[13] | s->gpr[14] | s->gpr[15]);
 }
 
 static __always_inline int walk_find_cfa(struct walk_state *s, WALK_ENV env,
@@ -209,10 +223,12 @@ static __always_inline int walk_find_cfa(struct walk_state *s, WALK_ENV env,
 		/* Zero ends a chain of frame pointers: whoever starts a thread pushes it. */
 		*cfa = s->fp + 16;
 		if (!s->fp)
-			return s->frame_count > 1 || walk_at_entry(s) ? BH_REASON_COMPLETE : BH_REASON_NO_RULE;
+			return s->frame_count > 1 || walk_at_entry(s) ? BH_REASON_COMPLETE
+								      : BH_REASON_NO_RULE;
 		return WALK_GO_ON;
 	case BH_RULE_PLT:
-		*cfa = s->sp + (int64_t)rule->cfa + ((s->pc & 15) >= (uint64_t)(int64_t)rule->extra ? 8 : 0);
+		*cfa = s->sp + (int64_t)rule->cfa +
+		       ((s->pc & 15) >= (uint64_t)(int64_t)rule->extra ? 8 : 0);
 		return WALK_GO_ON;
 	case BH_RULE_REGISTER:
 		end = walk_register(s, rule->reg, &base);
@@ -233,14 +249,16 @@ static __always_inline int walk_find_cfa(struct walk_state *s, WALK_ENV env,
 }
 
 /* From a frame to its caller by `rule`. */
-static __always_inline int walk_apply(struct walk_state *s, WALK_ENV env, const struct bh_rule *rule)
+static __always_inline int walk_apply(struct walk_state *s, WALK_ENV env,
+				      const struct bh_rule *rule)
 {
 	uint64_t cfa = 0, ra = 0, fp = s->fp;
 	int end = walk_find_cfa(s, env, rule, &cfa);
 
 	if (end != WALK_GO_ON)
 		return end;
-	/* Towards the caller the stack only gets shorter; where the return address was popped into a register it may stay. */
+	/* Towards the caller the stack only gets shorter; where the return address was popped into
+	 * a register it may stay. */
 	if (cfa <= s->sp && !(cfa == s->sp && rule->kind == BH_RULE_RA_REGISTER))
 		return BH_REASON_BAD_CFA;
 	if (rule->kind == BH_RULE_RA_REGISTER)
@@ -260,7 +278,8 @@ static __always_inline int walk_apply(struct walk_state *s, WALK_ENV env, const 
 	if (end != WALK_GO_ON)
 		return end;
 	if (rule->bx_kind == BH_FP_CFA) {
-		end = walk_read_stack(s, env, s->sp, cfa + (int64_t)rule->bx * 8, &s->gpr[BH_REG_RBX]);
+		end = walk_read_stack(s, env, s->sp, cfa + (int64_t)rule->bx * 8,
+				      &s->gpr[BH_REG_RBX]);
 		s->bx_known = 1;
 	} else if (rule->bx_kind != BH_FP_SAME || rule->kind == BH_RULE_FRAME_POINTER) {
 		s->bx_known = 0;
@@ -287,8 +306,9 @@ static __always_inline void walk_note(struct walk_state *s, uint64_t frame)
 	s->frame_count++;
 }
 
-/* The page at a fixed address that old programs call into; the kernel emulates its three functions, each on a stack that has the return
- * address on top and nothing else (arch/x86/entry/vsyscall/vsyscall_64.c). */
+/* The page at a fixed address that old programs call into; the kernel emulates its three functions,
+ * each on a stack that has the return address on top and nothing else
+ * (arch/x86/entry/vsyscall/vsyscall_64.c). */
 static __always_inline int walk_vsyscall(struct walk_state *s, WALK_ENV env)
 {
 	uint64_t ra = 0;
@@ -307,7 +327,8 @@ static __always_inline int walk_vsyscall(struct walk_state *s, WALK_ENV env)
 /* Note the frame at s->pc and go to its caller. WALK_GO_ON, or how the stack ended. */
 static __always_inline int walk_one(struct walk_state *s, WALK_ENV env)
 {
-	uint64_t pc = s->pc - !s->registers_known; /* a return address may lie after its function's end */
+	uint64_t pc =
+	    s->pc - !s->registers_known; /* a return address may lie after its function's end */
 	uint32_t number = 0;
 	int end;
 
@@ -329,7 +350,7 @@ static __always_inline int walk_one(struct walk_state *s, WALK_ENV env)
 	uint64_t offset = pc - s->last.bias;
 
 	walk_note(s, s->last.number ? (uint64_t)s->last.number << BH_FRAME_OFFSET_BITS |
-					      (offset & BH_FRAME_OFFSET_MASK)
+					  (offset & BH_FRAME_OFFSET_MASK)
 				    : walk_raw(pc));
 	if (module->number != s->last.number)
 		return BH_REASON_CHANGED;
@@ -350,7 +371,8 @@ static __always_inline int walk_one(struct walk_state *s, WALK_ENV env)
 	return walk_apply(s, env, rule);
 }
 
-/* A stack whose process, mapping or table was missing may be complete once the manager has caught up. */
+/* A stack whose process, mapping or table was missing may be complete once the manager has caught
+ * up. */
 static __always_inline int walk_may_defer(int reason)
 {
 	return reason == BH_REASON_NO_PROCESS || reason == BH_REASON_NO_MAPPING ||

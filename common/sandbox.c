@@ -158,10 +158,18 @@ static int sandbox_limit(const struct sandbox_policy *policy)
 	};
 
 	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
-		const struct rlimit limit = {limits[i].value, limits[i].value};
+		const __rlimit_resource_t resource = (__rlimit_resource_t)limits[i].resource;
+		struct rlimit limit;
 
-		if (limits[i].wanted &&
-		    setrlimit((__rlimit_resource_t)limits[i].resource, &limit) < 0)
+		if (!limits[i].wanted)
+			continue;
+		if (getrlimit(resource, &limit) < 0)
+			return -errno;
+		/* Never up: whoever started us without root may have set less. */
+		if (limits[i].value < limit.rlim_max)
+			limit.rlim_max = limits[i].value;
+		limit.rlim_cur = limit.rlim_max;
+		if (setrlimit(resource, &limit) < 0)
 			return -errno;
 	}
 	return 0;
@@ -209,6 +217,10 @@ int sandbox_drop(const struct sandbox_policy *policy, uid_t uid, gid_t gid)
 		const struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
 
 		setrlimit(RLIMIT_MEMLOCK, &unlimited);
+		/* The kernel's own default would be too little. */
+		const struct rlimit files = {policy->files_max, policy->files_max};
+
+		setrlimit(RLIMIT_NOFILE, &files);
 		for (cap_value_t c = 0; c <= CAP_LAST_CAP; c++) {
 			if (cap_get_bound(c) == 1 && cap_drop_bound(c) < 0)
 				return -errno;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two perf events a CPU: the clock that runs the sampling program, and the sideband that tells the manager of processes. */
+/* Two perf events a CPU: the clock that runs the sampling program, and the sideband that tells the
+ * manager of processes. */
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <string.h>
@@ -22,13 +23,13 @@ static int event_open(const struct perf_event_attr *attr, int cpu)
 static int event_open_sampling(const struct loader *loader, int cpu)
 {
 	const struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE,
-		.size = sizeof(attr),
-		.config = PERF_COUNT_SW_CPU_CLOCK,
-		.freq = 1,
-		.sample_freq = loader->config.frequency_hz,
-		.disabled = 1,
-		.exclude_idle = 1, /* the idle task is not worth a run of the program */
+	    .type = PERF_TYPE_SOFTWARE,
+	    .size = sizeof(attr),
+	    .config = PERF_COUNT_SW_CPU_CLOCK,
+	    .freq = 1,
+	    .sample_freq = loader->config.frequency_hz,
+	    .disabled = 1,
+	    .exclude_idle = 1, /* the idle task is not worth a run of the program */
 	};
 	int fd = event_open(&attr, cpu);
 
@@ -43,26 +44,27 @@ static int event_open_sampling(const struct loader *loader, int cpu)
 	return fd;
 }
 
-/* Exec, fork, exit, executable mappings and kernel text, as they happen; the watermark makes the reader wake at the first record. */
+/* Exec, fork, exit, executable mappings and kernel text, as they happen; the watermark makes the
+ * reader wake at the first record. */
 static int event_open_sideband(int cpu)
 {
 	const struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE,
-		.size = sizeof(attr),
-		.config = PERF_COUNT_SW_DUMMY,
-		.sample_period = 1,
-		.mmap = 1,
-		.mmap2 = 1,
-		.task = 1,
-		.comm = 1,
-		.comm_exec = 1,
-		.ksymbol = 1,
-		.sample_id_all = 1,
-		.sample_type = PERF_SAMPLE_TIME,
-		.use_clockid = 1,
-		.clockid = CLOCK_MONOTONIC,
-		.watermark = 1,
-		.wakeup_watermark = 1,
+	    .type = PERF_TYPE_SOFTWARE,
+	    .size = sizeof(attr),
+	    .config = PERF_COUNT_SW_DUMMY,
+	    .sample_period = 1,
+	    .mmap = 1,
+	    .mmap2 = 1,
+	    .task = 1,
+	    .comm = 1,
+	    .comm_exec = 1,
+	    .ksymbol = 1,
+	    .sample_id_all = 1,
+	    .sample_type = PERF_SAMPLE_TIME,
+	    .use_clockid = 1,
+	    .clockid = CLOCK_MONOTONIC,
+	    .watermark = 1,
+	    .wakeup_watermark = 1,
 	};
 
 	return event_open(&attr, cpu);
@@ -73,11 +75,14 @@ static int events_failed(const struct loader *loader, int cpu, int error)
 	switch (error) {
 	case -EACCES:
 	case -EPERM:
-		log_error("perf_event_open was refused: cpu=%d error=%s; kernel.perf_event_paranoid above 2 (Debian's 3) wants CAP_SYS_ADMIN: sysctl kernel.perf_event_paranoid=2",
-			  cpu, strerror(-error));
+		log_error(
+		    "perf_event_open was refused: cpu=%d error=%s; kernel.perf_event_paranoid "
+		    "above 2 (Debian's 3) wants CAP_SYS_ADMIN: sysctl kernel.perf_event_paranoid=2",
+		    cpu, strerror(-error));
 		return STATUS_NOT_PERMITTED;
 	case -EINVAL:
-		log_error("the kernel does not sample at this rate: frequency_hz=%u; see kernel.perf_event_max_sample_rate",
+		log_error("the kernel does not sample at this rate: frequency_hz=%u; see "
+			  "kernel.perf_event_max_sample_rate",
 			  loader->config.frequency_hz);
 		return STATUS_FAILED;
 	case -ENOSYS:
@@ -98,7 +103,8 @@ static int events_open_cpu(struct loader *loader, int cpu)
 	if (fd < 0)
 		return fd;
 	loader->sideband_fds[cpu] = fd;
-	int r = peer_send(&loader->role.peers[ROLE_MANAGER], MESSAGE_SIDEBAND, &number, sizeof(number), &fd, 1);
+	int r = peer_send(&loader->role.peers[ROLE_MANAGER], MESSAGE_SIDEBAND, &number,
+			  sizeof(number), &fd, 1);
 	if (r < 0)
 		return r;
 	fd = event_open_sampling(loader, cpu);
@@ -154,6 +160,7 @@ void events_enable(struct loader *loader, bool on)
 	loader->sampling = on;
 	for (int cpu = 0; cpu < CPUS_MAX; cpu++) {
 		if (loader->sample_fds[cpu] >= 0)
-			ioctl(loader->sample_fds[cpu], on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
+			ioctl(loader->sample_fds[cpu],
+			      on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The loader's state: the BPF object, the events that run its program, and the maps on their way to whoever uses them. Everything in the
- * kernel is made here, and nothing else happens here.
+ * The loader's state: the BPF object, the events that run its program, and the maps on their way to
+ * whoever uses them. Everything in the kernel is made here, and nothing else happens here.
  */
 #ifndef LOADER_LOADER_H
 #define LOADER_LOADER_H
@@ -21,16 +21,19 @@ struct loader {
 	struct bulkhead_bpf *object;
 	int kallsyms_fd, online_fd;
 	int possible_cpus;
-	int sample_fds[CPUS_MAX], sideband_fds[CPUS_MAX]; /* one event each a CPU, -1 if it is offline */
-	const struct bh_counters *counters;               /* possible_cpus of them, mapped read-only */
+	int sample_fds[CPUS_MAX],
+	    sideband_fds[CPUS_MAX];	    /* one event each a CPU, -1 if it is offline */
+	const struct bh_counters *counters; /* possible_cpus of them, mapped read-only */
 	unsigned int slab_count;
 	bool sampling;
 };
 
-/* Open the object, set its constants from the configuration, load it, make the first slabs. 0, or an exit status after a message. */
+/* Open the object, set its constants from the configuration, load it, make the first slabs. 0, or
+ * an exit status after a message. */
 int object_load(struct loader *loader);
 
-/* One more slab, its descriptor to the manager; without one if the limit is reached. 0 or negative errno of the send. */
+/* One more slab, its descriptor to the manager; without one if the limit is reached. 0 or negative
+ * errno of the send. */
 int object_add_slab(struct loader *loader);
 
 /* Hand each role its maps. 0 or negative errno. */
@@ -41,8 +44,8 @@ void object_status(const struct loader *loader, struct msg_status *status);
 
 int object_sample_program_fd(const struct loader *loader);
 
-/* Open both events on each CPU that is online and has none, close those of CPUs that went. Sideband rings go to the manager. 0, or an exit status
- * after a message. */
+/* Open both events on each CPU that is online and has none, close those of CPUs that went. Sideband
+ * rings go to the manager. 0, or an exit status after a message. */
 int events_follow_cpus(struct loader *loader);
 
 void events_enable(struct loader *loader, bool on);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loader: loads and attaches, hands out what it made, and from then on makes one more slab when it is asked. */
+/* The loader: loads and attaches, hands out what it made, and from then on makes one more slab when
+ * it is asked. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -10,7 +11,9 @@
 #include "loader/loader.h"
 #include "loader/policy.h"
 
-enum { LOADER_TICK_MS = 500 };
+enum {
+	LOADER_TICK_MS = 500
+};
 
 static void loader_send_status(struct loader *loader, enum role_state state)
 {
@@ -57,12 +60,15 @@ static int loader_open_files(struct loader *loader)
 {
 	loader->online_fd = open("/sys/devices/system/cpu/online", O_RDONLY | O_CLOEXEC);
 	if (loader->online_fd < 0) {
-		log_error("cannot read the list of CPUs: path=/sys/devices/system/cpu/online error=%s", strerror(errno));
+		log_error(
+		    "cannot read the list of CPUs: path=/sys/devices/system/cpu/online error=%s",
+		    strerror(errno));
 		return STATUS_KERNEL;
 	}
 	loader->kallsyms_fd = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
 	if (loader->kallsyms_fd < 0) {
-		log_error("cannot read kernel symbols: path=/proc/kallsyms error=%s", strerror(errno));
+		log_error("cannot read kernel symbols: path=/proc/kallsyms error=%s",
+			  strerror(errno));
 		return STATUS_NOT_PERMITTED;
 	}
 	return STATUS_DONE;
@@ -72,7 +78,8 @@ static int loader_configure(struct loader *loader)
 {
 	static struct message_buffer buffer;
 	struct message message;
-	int r = peer_receive_wait(&loader->role.peers[ROLE_CLI], &buffer, &message, LIMIT_CONNECT_MS);
+	int r =
+	    peer_receive_wait(&loader->role.peers[ROLE_CLI], &buffer, &message, LIMIT_CONNECT_MS);
 
 	if (r < 0 || message.type != MESSAGE_CONFIGURE_LOADER)
 		return STATUS_FAILED;
@@ -91,7 +98,8 @@ int main(int argc, char **argv)
 		loader.sample_fds[cpu] = loader.sideband_fds[cpu] = -1;
 	if (!status)
 		status = role_meet(&loader.role, 0,
-				   ROLE_BIT(ROLE_CLI) | ROLE_BIT(ROLE_MANAGER) | ROLE_BIT(ROLE_WORKER) | ROLE_BIT(ROLE_EXPORTER));
+				   ROLE_BIT(ROLE_CLI) | ROLE_BIT(ROLE_MANAGER) |
+				       ROLE_BIT(ROLE_WORKER) | ROLE_BIT(ROLE_EXPORTER));
 	if (!status)
 		status = loader_configure(&loader);
 	if (!status)

@@ -13,9 +13,12 @@
 #include "common/log.h"
 #include "loader/loader.h"
 
-enum { SLABS_AT_START = 2 };
+enum {
+	SLABS_AT_START = 2
+};
 
-/* What libbpf says, the verifier's log among it, which is one text of many lines and tells the cause at its end. */
+/* What libbpf says, the verifier's log among it, which is one text of many lines and tells the
+ * cause at its end. */
 static int object_print(enum libbpf_print_level level, const char *format, va_list args)
 {
 	_cleanup_free_ char *text = NULL;
@@ -26,7 +29,8 @@ static int object_print(enum libbpf_print_level level, const char *format, va_li
 		text = NULL;
 		return 0;
 	}
-	for (char *saved, *line = strtok_r(text, "\n", &saved); line; line = strtok_r(NULL, "\n", &saved))
+	for (char *saved, *line = strtok_r(text, "\n", &saved); line;
+	     line = strtok_r(NULL, "\n", &saved))
 		log_debug("%s", line);
 	return 0;
 }
@@ -50,10 +54,12 @@ static void object_configure(struct loader *loader)
 	bpf_map__set_max_entries(o->maps.counters, (uint32_t)loader->possible_cpus);
 	/* Preallocated, so no larger than this filter can make it. */
 	if (c->target_count)
-		bpf_map__set_max_entries(o->maps.targets, c->follow_forks ? BH_TARGETS_MAX : c->target_count);
+		bpf_map__set_max_entries(o->maps.targets,
+					 c->follow_forks ? BH_TARGETS_MAX : c->target_count);
 }
 
-/* Under lockdown=confidentiality the verifier knows no helper that reads kernel memory: EINVAL, as from a kernel that is too old. */
+/* Under lockdown=confidentiality the verifier knows no helper that reads kernel memory: EINVAL, as
+ * from a kernel that is too old. */
 static bool object_is_locked_down(void)
 {
 	char text[128] = "";
@@ -65,21 +71,26 @@ static bool object_is_locked_down(void)
 static int object_load_failed(int error)
 {
 	if (error == -EINVAL && object_is_locked_down()) {
-		log_error("lockdown=confidentiality lets no BPF program read kernel memory, which the sampling program does; boot with lockdown=integrity or none");
+		log_error("lockdown=confidentiality lets no BPF program read kernel memory, which "
+			  "the sampling program does; boot with lockdown=integrity or none");
 		return STATUS_NOT_PERMITTED;
 	}
 	switch (error) {
 	case -EPERM:
 	case -EACCES:
-		log_error("the kernel refused the BPF programs: %s; CAP_BPF and CAP_PERFMON are needed, and neither lockdown=confidentiality nor an LSM may forbid them",
+		log_error("the kernel refused the BPF programs: %s; CAP_BPF and CAP_PERFMON are "
+			  "needed, and neither lockdown=confidentiality nor an LSM may forbid them",
 			  strerror(-error));
 		return STATUS_NOT_PERMITTED;
 	case -ESRCH:
 	case -ENOENT:
-		log_error("the kernel has no BTF (/sys/kernel/btf/vmlinux, CONFIG_DEBUG_INFO_BTF), or lacks a structure: %s", strerror(-error));
+		log_error("the kernel has no BTF (/sys/kernel/btf/vmlinux, CONFIG_DEBUG_INFO_BTF), "
+			  "or lacks a structure: %s",
+			  strerror(-error));
 		return STATUS_KERNEL;
 	default:
-		log_error("the kernel cannot load the BPF programs: %s; 5.10 with BTF is the least (BULKHEAD_LOG=debug tells more)",
+		log_error("the kernel cannot load the BPF programs: %s; 5.10 with BTF is the least "
+			  "(BULKHEAD_LOG=debug tells more)",
 			  strerror(-error));
 		return STATUS_KERNEL;
 	}
@@ -92,7 +103,8 @@ static int object_make_slab(struct loader *loader)
 
 	if (loader->slab_count >= BH_SLABS_MAX)
 		return -ENOSPC;
-	_cleanup_close_ int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "slab", sizeof(uint32_t), BH_SLAB_BYTES, 1, &options);
+	_cleanup_close_ int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "slab", sizeof(uint32_t),
+						BH_SLAB_BYTES, 1, &options);
 	if (fd < 0)
 		return fd;
 	int r = bpf_map_update_elem(bpf_map__fd(loader->object->maps.slabs), &key, &fd, BPF_ANY);
@@ -109,7 +121,8 @@ int object_add_slab(struct loader *loader)
 
 	if (fd < 0)
 		log_debug("no more slabs: count=%u error=%s", loader->slab_count, strerror(-fd));
-	return peer_send(&loader->role.peers[ROLE_MANAGER], MESSAGE_SLAB, &number, sizeof(number), &fd, fd >= 0);
+	return peer_send(&loader->role.peers[ROLE_MANAGER], MESSAGE_SLAB, &number, sizeof(number),
+			 &fd, fd >= 0);
 }
 
 /* From here on nobody writes it from user space, and whoever has it can map it for reading only. */
@@ -132,7 +145,8 @@ static int object_fill(struct loader *loader)
 	const uint8_t one = 1;
 
 	for (uint32_t i = 0; i < loader->config.target_count; i++) {
-		int r = bpf_map_update_elem(bpf_map__fd(loader->object->maps.targets), &loader->config.targets[i], &one, BPF_ANY);
+		int r = bpf_map_update_elem(bpf_map__fd(loader->object->maps.targets),
+					    &loader->config.targets[i], &one, BPF_ANY);
 		if (r < 0)
 			return r;
 	}
@@ -168,21 +182,25 @@ int object_load(struct loader *loader)
 int object_send_maps(struct loader *loader)
 {
 	const struct bulkhead_bpf *o = loader->object;
-	const int manager_fds[] = {bpf_map__fd(o->maps.processes), bpf_map__fd(o->maps.modules), bpf_map__fd(o->maps.rules),
-				   bpf_map__fd(o->maps.deferred)};
+	const int manager_fds[] = {bpf_map__fd(o->maps.processes), bpf_map__fd(o->maps.modules),
+				   bpf_map__fd(o->maps.rules), bpf_map__fd(o->maps.deferred)};
 	const int worker_fds[] = {bpf_map__fd(o->maps.samples), loader->kallsyms_fd};
 	const int exporter_fds[] = {bpf_map__fd(o->maps.counters)};
-	struct msg_maps maps = {.ring_bytes = bpf_map__max_entries(o->maps.deferred), .cpu_count = (uint32_t)loader->possible_cpus};
+	struct msg_maps maps = {.ring_bytes = bpf_map__max_entries(o->maps.deferred),
+				.cpu_count = (uint32_t)loader->possible_cpus};
 	struct peer *peers = loader->role.peers;
-	int r = peer_send(&peers[ROLE_MANAGER], MESSAGE_MANAGER_MAPS, &maps, sizeof(maps), manager_fds, 4);
+	int r = peer_send(&peers[ROLE_MANAGER], MESSAGE_MANAGER_MAPS, &maps, sizeof(maps),
+			  manager_fds, 4);
 
 	for (int i = 0; i < SLABS_AT_START && !r; i++)
 		r = object_add_slab(loader);
 	if (!r)
-		r = peer_send(&peers[ROLE_EXPORTER], MESSAGE_EXPORTER_MAPS, &maps, sizeof(maps), exporter_fds, 1);
+		r = peer_send(&peers[ROLE_EXPORTER], MESSAGE_EXPORTER_MAPS, &maps, sizeof(maps),
+			      exporter_fds, 1);
 	maps.ring_bytes = bpf_map__max_entries(o->maps.samples);
 	if (!r)
-		r = peer_send(&peers[ROLE_WORKER], MESSAGE_WORKER_MAPS, &maps, sizeof(maps), worker_fds, 2);
+		r = peer_send(&peers[ROLE_WORKER], MESSAGE_WORKER_MAPS, &maps, sizeof(maps),
+			      worker_fds, 2);
 	return r;
 }
 
@@ -196,7 +214,8 @@ static uint64_t object_map_bytes(const struct loader *loader)
 	uint64_t bytes = (uint64_t)loader->slab_count * BH_SLAB_BYTES;
 	const struct bpf_map *map;
 
-	bpf_object__for_each_map(map, loader->object->obj) {
+	bpf_object__for_each_map(map, loader->object->obj)
+	{
 		uint64_t entries = bpf_map__max_entries(map);
 
 		switch (bpf_map__type(map)) {
@@ -204,10 +223,12 @@ static uint64_t object_map_bytes(const struct loader *loader)
 			bytes += entries;
 			break;
 		case BPF_MAP_TYPE_PERCPU_ARRAY:
-			bytes += entries * bpf_map__value_size(map) * (uint64_t)loader->possible_cpus;
+			bytes +=
+			    entries * bpf_map__value_size(map) * (uint64_t)loader->possible_cpus;
 			break;
 		default:
-			bytes += entries * (bpf_map__value_size(map) + (uint64_t)bpf_map__key_size(map));
+			bytes +=
+			    entries * (bpf_map__value_size(map) + (uint64_t)bpf_map__key_size(map));
 		}
 	}
 	return bytes;

@@ -17,22 +17,22 @@ static const cap_value_t steady_capabilities[] = {CAP_BPF, CAP_PERFMON, -1};
 #define ALLOW_IOCTL(request, why) ALLOW_IF(ioctl, SCMP_A1_32(SCMP_CMP_EQ, request), why)
 
 static const struct sandbox_syscall syscalls[] = {
-	POLICY_LOOP_SYSCALLS,
-	ALLOW_BPF(BPF_MAP_CREATE, "one more slab"),
-	ALLOW_BPF(BPF_MAP_UPDATE_ELEM, "the slab's place"),
-	ALLOW_BPF(BPF_OBJ_GET_INFO_BY_FD, "run time of the program"),
-	ALLOW(perf_event_open, "a CPU came online"),
-	ALLOW_IOCTL(PERF_EVENT_IOC_SET_BPF, "a CPU came online"),
-	ALLOW_IOCTL(PERF_EVENT_IOC_ENABLE, "start of the recording"),
-	ALLOW_IOCTL(PERF_EVENT_IOC_DISABLE, "its end"),
-	ALLOW(pread64, "list of online CPUs"),
+    POLICY_LOOP_SYSCALLS,
+    ALLOW_BPF(BPF_MAP_CREATE, "one more slab"),
+    ALLOW_BPF(BPF_MAP_UPDATE_ELEM, "the slab's place"),
+    ALLOW_BPF(BPF_OBJ_GET_INFO_BY_FD, "run time of the program"),
+    ALLOW(perf_event_open, "a CPU came online"),
+    ALLOW_IOCTL(PERF_EVENT_IOC_SET_BPF, "a CPU came online"),
+    ALLOW_IOCTL(PERF_EVENT_IOC_ENABLE, "start of the recording"),
+    ALLOW_IOCTL(PERF_EVENT_IOC_DISABLE, "its end"),
+    ALLOW(pread64, "list of online CPUs"),
 };
 
 const struct sandbox_policy loader_policy = {
-	.name = "bulkhead-loader",
-	.start_capabilities = start_capabilities,
-	.steady_capabilities = steady_capabilities,
-	.syscalls = syscalls,
-	.syscall_count = sizeof(syscalls) / sizeof(syscalls[0]),
-	.files_max = 4096, /* two events a CPU */
+    .name = "bulkhead-loader",
+    .start_capabilities = start_capabilities,
+    .steady_capabilities = steady_capabilities,
+    .syscalls = syscalls,
+    .syscall_count = sizeof(syscalls) / sizeof(syscalls[0]),
+    .files_max = 4096, /* two events a CPU */
 };

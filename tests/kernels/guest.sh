@@ -11,8 +11,6 @@ mount -t sysfs none /sys
 mount -t securityfs none /sys/kernel/security
 mount -t tmpfs none /run
 mount -t tmpfs none /tmp
-# As systemd sets it for services; the kernel's own 4096 is below what the roles set for themselves.
-ulimit -n 524288
 # The kernel's own lines would fall into ours.
 echo 1 >/proc/sys/kernel/printk
 
@@ -37,7 +35,7 @@ record() {
 	verified &
 	helper=$!
 	read -r from _ </proc/uptime
-	# Not into a file: the roles may write none, not even their messages.
+	# Through a pipe, since on a terminal there would be lines of progress.
 	{
 		bulkhead record -F 99 -o /tmp/x.folded --stats /tmp/s.json "$@" 2>&1
 		echo $? >/tmp/status
