@@ -190,10 +190,6 @@ struct bh_process_table {
 	struct bh_process slots[1 << BH_PROCESSES_BITS];
 };
 
-struct bh_rule_table {
-	struct bh_rule rules[1 << BH_RULES_BITS];
-};
-
 static inline uint32_t bh_process_hash(uint32_t tgid)
 {
 	return (tgid * 2654435761u) >> (32 - BH_PROCESSES_BITS);

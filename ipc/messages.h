@@ -84,15 +84,14 @@ enum role_state {
 	ROLE_READY,
 	ROLE_SAMPLING,
 	ROLE_STOPPED,
-	ROLE_DONE,
-	ROLE_ERROR
+	ROLE_DONE
 };
 
 /* What a role says of itself, now and then and whenever its state changes. Fields that are not its
  * own are zero. */
 struct msg_status {
-	uint32_t state; /* enum role_state */
-	uint32_t exit_status;
+	uint32_t state;		  /* enum role_state */
+	uint32_t outputs_written; /* exporter */
 	/* loader */
 	uint64_t taken, deferred, bpf_run_ns, bpf_run_count, map_bytes;
 	/* worker */
@@ -101,12 +100,10 @@ struct msg_status {
 	uint64_t exported, processes, frames, frames_named, stacks;
 	struct msg_losses losses;
 	uint64_t incomplete[16]; /* by enum bh_reason */
-	uint32_t outputs_written;
-	uint32_t output_failed; /* errno of the first that failed, 0 if none */
+	uint32_t output_failed;	 /* errno of the first that failed, 0 if none */
 	uint32_t failed_index;
-	uint32_t reserved;
 };
-_Static_assert(sizeof(struct msg_status) == 8 + 12 * 8 + 64 + 128 + 16 && BH_REASON_COUNT <= 16,
+_Static_assert(sizeof(struct msg_status) == 8 + 12 * 8 + 64 + 128 + 8 && BH_REASON_COUNT <= 16,
 	       "wire");
 
 struct msg_hot_function {

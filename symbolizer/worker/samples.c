@@ -168,12 +168,12 @@ static int stack_number(struct worker *worker, const struct bh_sample *header,
 
 static void numbers_forget(struct worker *worker)
 {
-	table_clear(&worker->numbers.modules);
-	table_clear(&worker->numbers.functions);
-	table_clear(&worker->numbers.frames);
-	table_clear(&worker->numbers.stacks);
-	table_clear(&worker->numbers.processes);
-	table_clear(&worker->numbers.threads);
+	table_fini(&worker->numbers.modules);
+	table_fini(&worker->numbers.functions);
+	table_fini(&worker->numbers.frames);
+	table_fini(&worker->numbers.stacks);
+	table_fini(&worker->numbers.processes);
+	table_fini(&worker->numbers.threads);
 	worker->numbers = (struct numbers){0};
 	worker->reset_wanted = true;
 }

@@ -11,11 +11,6 @@ void table_fini(struct table *table)
 	*table = (struct table){0};
 }
 
-void table_clear(struct table *table)
-{
-	table_fini(table);
-}
-
 static struct table_entry *table_find(const struct table *table, XXH128_hash_t key)
 {
 	size_t at = key.low64 & (table->capacity - 1);

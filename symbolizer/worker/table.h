@@ -20,8 +20,8 @@ struct table {
 	size_t count, capacity; /* a power of two */
 };
 
+/* Forget all, and give the memory back; the table is empty then. */
 void table_fini(struct table *table);
-void table_clear(struct table *table);
 
 bool table_get(const struct table *table, XXH128_hash_t key, uint32_t *value);
 
