@@ -101,8 +101,8 @@ def pprof(path, period):
     return sums[0]
 
 
-def pprof_by_go(path, count):
-    """go tool pprof must read it and see the same total."""
+def pprof_by_go(path, count, stackless):
+    """go tool pprof must read it and see the same total; the one of Go 1.19 leaves out samples without a stack."""
     go = shutil.which("go") or shutil.which("go", path="/usr/local/go/bin")
     if not go:
         print("NOT CHECKED: there is no go, so go tool pprof has not read the pprof file", flush=True)
@@ -113,7 +113,7 @@ def pprof_by_go(path, count):
     raw = subprocess.run(command + ["-raw", path], env=env, capture_output=True, timeout=300, check=True).stdout
     body = raw.split(b"Samples:\n", 1)[1].split(b"\nLocations\n", 1)[0]
     total = sum(int(m[1]) for m in re.finditer(rb"^\s*(\d+)\s+\d+:", body, re.M))
-    assert total == count, (total, count)
+    assert total in (count, count - stackless), (total, count, stackless)
     top = subprocess.run(command + ["-top", path], env=env, capture_output=True, timeout=300, check=True).stdout
     assert b"flat%" in top and b"function" in top, top
     assert re.search(rb"\[kernel\.kallsyms\]", raw), "no kernel mapping"
@@ -215,7 +215,8 @@ def check(write_outputs, schemas, seed, samples, nasty):
         for name, total in sums.items():
             assert total == count, (name, total, count)
         if samples:
-            pprof_by_go(path("pprof"), count)
+            stackless = sum(n for stack, n in folded(path("folded")).items() if b";" not in stack)
+            pprof_by_go(path("pprof"), count, stackless)
         with open(path("tree"), encoding="utf-8") as f:
             assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", f.read())
         print(f"seed {seed}, {samples} stacks, nasty={nasty}: {count} samples in {', '.join(sums)}", flush=True)
