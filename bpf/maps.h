@@ -71,9 +71,8 @@ struct {
 
 /* Processes that a filter selects, by tgid; grows by fork (targets.bpf.c). */
 struct {
-	__uint(
-	    type,
-	    BPF_MAP_TYPE_HASH); /* preallocated: before 6.1 no perf_event program may use another */
+	/* Preallocated: before 6.1 no perf_event program may use another. */
+	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1); /* as many as the filter may need, set by the loader */
 	__type(key, __u32);
 	__type(value, __u8);

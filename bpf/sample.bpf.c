@@ -176,7 +176,7 @@ static __always_inline int walk_user(struct walk_state *s, __u32 tgid)
 
 	walk_start(s);
 	if (end != WALK_GO_ON) {
-		walk_note(s, walk_raw(s->pc));
+		walk_note(s, bh_frame_raw(s->pc));
 		return end;
 	}
 	for (int i = 0; i <= BH_USER_FRAMES_MAX; i++) {
@@ -384,7 +384,7 @@ int bulkhead_sample(struct bpf_perf_event_data *ctx)
 				s->frame_count = 0;
 				end = BH_REASON_COMPLETE;
 			}
-			if (walk_may_defer(end) && defer(s, ctx, sp, fp, pc))
+			if (bh_reason_may_mend(end) && defer(s, ctx, sp, fp, pc))
 				return 0;
 		}
 		s->header.reason = end;

@@ -23,8 +23,8 @@ typedef __s64 int64_t;
 
 enum {
 	BH_USER_FRAMES_MAX = 512,
-	BH_KERNEL_FRAMES_MAX =
-	    127, /* kernel.perf_event_max_stack's default, which caps bpf_get_stack */
+	/* kernel.perf_event_max_stack's default, which caps bpf_get_stack */
+	BH_KERNEL_FRAMES_MAX = 127,
 	BH_FRAMES_ROOM = BH_USER_FRAMES_MAX + BH_KERNEL_FRAMES_MAX + 1,
 	BH_COMM_BYTES = 16,
 
@@ -41,11 +41,11 @@ enum {
 	BH_RULES_BITS = 16,
 
 	BH_RED_ZONE_BYTES = 128, /* below the stack pointer, still in use (x86-64 psABI 3.2.2) */
-	BH_STACK_COPY_PAGES =
-	    4, /* of a deferred stack: up to 16 KiB, page-wise from the red zone on */
+	/* of a deferred stack: up to 16 KiB, page-wise from the red zone on */
+	BH_STACK_COPY_PAGES = 4,
 	BH_STACK_COPY_BYTES = BH_STACK_COPY_PAGES * 4096,
-	BH_DEFERRED_BURST =
-	    512, /* deferred samples a process may have in one second: some ms of copying */
+	/* deferred samples a process may have in one second: some ms of copying */
+	BH_DEFERRED_BURST = 512,
 
 	BH_CGROUP_LEVELS_MAX = 16,
 	BH_TARGETS_MAX = 65536, /* tgids that a filter by process may grow to through forks */
@@ -72,6 +72,14 @@ enum {
 enum bh_reason {
 	BH_REASONS(BH_REASON_ENUM) BH_REASON_COUNT
 };
+
+/* A stack whose process, mapping or table was missing may be complete once the manager has caught
+ * up. */
+static inline int bh_reason_may_mend(unsigned int reason)
+{
+	return reason == BH_REASON_NO_PROCESS || reason == BH_REASON_NO_MAPPING ||
+	       reason == BH_REASON_NO_TABLE || reason == BH_REASON_CHANGED;
+}
 
 /* What BPF counts, one slot a CPU and counter. */
 #define BH_COUNTERS(X)                                                                             \
@@ -101,6 +109,15 @@ _Static_assert(BH_COUNTER_COUNT <= 16, "counters fit their slot");
 #define BH_FRAME_OFFSET_BITS 40
 #define BH_FRAME_OFFSET_MASK ((1ull << BH_FRAME_OFFSET_BITS) - 1)
 #define BH_MODULE_NUMBER_MAX ((1u << 22) - 1)
+
+/* Not more than 48 bits of a raw address, whatever a register held: above them, kernel addresses
+ * look the same. */
+#define BH_ADDRESS_MASK ((1ull << 48) - 1)
+
+static inline uint64_t bh_frame_raw(uint64_t pc)
+{
+	return BH_FRAME_RAW | (pc & BH_ADDRESS_MASK);
+}
 
 /* ---- Tables: written by the manager in place, read by the walker. ---- */
 
@@ -168,8 +185,8 @@ enum bh_fp_kind {
 struct bh_rule {
 	uint8_t kind; /* enum bh_rule_kind */
 	uint8_t reg;  /* DWARF number */
-	uint8_t fp_kind,
-	    bx_kind; /* enum bh_fp_kind, of rbp and of rbx (BH_FP_REGISTER: rbp only) */
+	/* enum bh_fp_kind, of rbp and of rbx (BH_FP_REGISTER: rbp only) */
+	uint8_t fp_kind, bx_kind;
 	int32_t cfa;
 	int32_t extra;
 	int16_t fp, bx; /* in words of 8 bytes */

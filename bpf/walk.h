@@ -294,12 +294,6 @@ static __always_inline int walk_apply(struct walk_state *s, WALK_ENV env,
 	return ra ? WALK_GO_ON : BH_REASON_COMPLETE;
 }
 
-/* Not more than 48 bits, whatever a register held: above them, kernel addresses look the same. */
-static __always_inline uint64_t walk_raw(uint64_t pc)
-{
-	return BH_FRAME_RAW | (pc & ((1ull << 48) - 1));
-}
-
 static __always_inline void walk_note(struct walk_state *s, uint64_t frame)
 {
 	s->frames[s->frame_count & (BH_USER_FRAMES_MAX - 1)] = frame;
@@ -314,7 +308,7 @@ static __always_inline int walk_vsyscall(struct walk_state *s, WALK_ENV env)
 	uint64_t ra = 0;
 	int end;
 
-	walk_note(s, walk_raw(s->pc));
+	walk_note(s, bh_frame_raw(s->pc));
 	end = walk_read_stack(s, env, s->sp, s->sp, &ra);
 	if (end != WALK_GO_ON)
 		return end;
@@ -340,7 +334,7 @@ static __always_inline int walk_one(struct walk_state *s, WALK_ENV env)
 		end = walk_find_mapping(s, env, pc);
 		if (end != WALK_GO_ON) {
 			if (s->frame_count == 0)
-				walk_note(s, walk_raw(pc));
+				walk_note(s, bh_frame_raw(pc));
 			return end;
 		}
 	}
@@ -351,7 +345,7 @@ static __always_inline int walk_one(struct walk_state *s, WALK_ENV env)
 
 	walk_note(s, s->last.number ? (uint64_t)s->last.number << BH_FRAME_OFFSET_BITS |
 					  (offset & BH_FRAME_OFFSET_MASK)
-				    : walk_raw(pc));
+				    : bh_frame_raw(pc));
 	if (module->number != s->last.number)
 		return BH_REASON_CHANGED;
 	if (module->state == BH_MODULE_PENDING)
@@ -369,14 +363,6 @@ static __always_inline int walk_one(struct walk_state *s, WALK_ENV env)
 	if (rule->kind == BH_RULE_SIGNAL)
 		return walk_signal_frame(s, env);
 	return walk_apply(s, env, rule);
-}
-
-/* A stack whose process, mapping or table was missing may be complete once the manager has caught
- * up. */
-static __always_inline int walk_may_defer(int reason)
-{
-	return reason == BH_REASON_NO_PROCESS || reason == BH_REASON_NO_MAPPING ||
-	       reason == BH_REASON_NO_TABLE || reason == BH_REASON_CHANGED;
 }
 
 #endif

@@ -95,7 +95,7 @@ struct msg_status {
 	/* loader */
 	uint64_t taken, deferred, bpf_run_ns, bpf_run_count, map_bytes;
 	/* worker */
-	uint64_t ring_bytes, forwarded;
+	uint64_t ring_bytes;
 	/* exporter */
 	uint64_t exported, processes, frames, frames_named, stacks;
 	struct msg_losses losses;
@@ -103,7 +103,7 @@ struct msg_status {
 	uint32_t output_failed;	 /* errno of the first that failed, 0 if none */
 	uint32_t failed_index;
 };
-_Static_assert(sizeof(struct msg_status) == 8 + 12 * 8 + 64 + 128 + 8 && BH_REASON_COUNT <= 16,
+_Static_assert(sizeof(struct msg_status) == 8 + 11 * 8 + 64 + 128 + 8 && BH_REASON_COUNT <= 16,
 	       "wire");
 
 struct msg_hot_function {

@@ -51,7 +51,7 @@ static unsigned int deferred_walk(struct manager *manager, const struct bh_defer
 	    processes_list_at(manager, record->header.tgid, record->header.time_ns);
 
 	if (!list) {
-		frames[0] = BH_FRAME_RAW | (record->registers.rip & ((1ull << 48) - 1));
+		frames[0] = bh_frame_raw(record->registers.rip);
 		*count = 1;
 		return BH_REASON_NO_PROCESS;
 	}
@@ -68,10 +68,8 @@ static bool deferred_try(struct manager *manager, const struct bh_deferred *reco
 	uint64_t frames[BH_USER_FRAMES_MAX];
 	unsigned int count = 0;
 	unsigned int reason = deferred_walk(manager, record, frames, &count);
-	const bool may_mend = reason == BH_REASON_NO_PROCESS || reason == BH_REASON_NO_MAPPING ||
-			      reason == BH_REASON_NO_TABLE || reason == BH_REASON_CHANGED;
 
-	if (may_mend && !last_chance) {
+	if (bh_reason_may_mend(reason) && !last_chance) {
 		/* The sideband may have missed it, or the process began before it was there. */
 		if (reason == BH_REASON_NO_PROCESS || reason == BH_REASON_NO_MAPPING)
 			processes_rescan(manager, record->header.tgid, clock_monotonic_ns());

@@ -64,8 +64,6 @@ static int describe_kernel(struct worker *worker, uint64_t address, struct recor
 		snprintf(symbol.name, sizeof(symbol.name), "[unknown]");
 		snprintf(symbol.module, sizeof(symbol.module), "vmlinux");
 		symbol.start = 0;
-	} else {
-		worker->frames_named++;
 	}
 	int r = kernel_module_number(worker, symbol.module, &record->module);
 	if (!r)
@@ -93,16 +91,14 @@ static int describe_native(struct worker *worker, uint64_t frame, struct record_
 	symbols_offset_to_vaddr(symbols, offset, &record->address);
 	if (!symbols_find(symbols, offset, &symbol))
 		return 0;
-	worker->frames_named++;
 	return function_number(worker, record->module, symbol.start_vaddr, symbol.name,
 			       &record->function);
 }
 
 static int describe_raw(struct worker *worker, uint64_t frame, struct record_frame *record)
 {
-	const uint64_t address_bits = (1ull << 48) - 1;
 	const bool vsyscall =
-	    (frame & address_bits) >> 12 == (BH_VSYSCALL_PAGE & (address_bits >> 12));
+	    (frame & BH_ADDRESS_MASK) >> 12 == (BH_VSYSCALL_PAGE & (BH_ADDRESS_MASK >> 12));
 
 	record->kind = FRAME_KIND_NATIVE;
 	return function_number(worker, 0, vsyscall, vsyscall ? "[vsyscall]" : "[anonymous code]",
@@ -117,7 +113,6 @@ int frames_number(struct worker *worker, uint64_t frame, uint32_t *number)
 
 	if (table_get(&worker->numbers.frames, key, number))
 		return 0;
-	worker->frames_seen++;
 	if (frame_is_kernel(frame))
 		r = describe_kernel(worker, frame, &record);
 	else if (frame & BH_FRAME_RAW)

@@ -64,9 +64,6 @@ static void worker_send_status(struct worker *worker, enum role_state state)
 	const struct msg_status status = {
 	    .state = state,
 	    .ring_bytes = worker->ring.consumed_bytes,
-	    .forwarded = worker->forwarded,
-	    .frames = worker->frames_seen,
-	    .frames_named = worker->frames_named,
 	    .losses = worker->losses,
 	};
 

@@ -195,7 +195,6 @@ void samples_flush(struct worker *worker)
 		numbers_forget(worker);
 		return;
 	}
-	worker->forwarded += samples;
 	if (worker->numbers.frames.count > LIMIT_WORKER_FRAMES ||
 	    worker->numbers.stacks.count > LIMIT_WORKER_STACKS ||
 	    worker->numbers.threads.count > LIMIT_WORKER_STACKS)

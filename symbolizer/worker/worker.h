@@ -60,7 +60,6 @@ struct worker {
 	bool reset_wanted; /* the next batch tells the exporter to forget all numbers */
 	struct records *batch;
 	struct msg_losses losses;
-	uint64_t forwarded, frames_seen, frames_named;
 	uint64_t waiting_since_ns; /* the record at the ring's head names a module that was not
 				      announced yet */
 	bool manager_drained, stopping, ended;
