@@ -59,14 +59,33 @@ struct {
 	__type(value, struct bh_counters);
 } counters SEC(".maps") __weak;
 
+/* Written by the worker. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct bh_worker_control);
+} worker_control SEC(".maps") __weak;
+
+/* Stacks that were sent, by the low bits of their numbers: the other bits, and the epoch in place
+ * of the lowest 16. One word, so that CPUs need no lock. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1 << BH_SEEN_BITS);
+	__type(key, __u32);
+	__type(value, __u64);
+} seen_stacks SEC(".maps") __weak;
+
+/* The sizes of the rings depend on the host and the frequency; the loader sets them. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4 << 20);
+	__uint(max_entries, 4096);
 } samples SEC(".maps") __weak;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4 << 20);
+	__uint(max_entries, 4096);
 } deferred SEC(".maps") __weak;
 
 /* Processes that a filter selects, by tgid; grows by fork (targets.bpf.c). */

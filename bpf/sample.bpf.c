@@ -20,15 +20,18 @@ const volatile bool filter_comm;	  /* only threads of this name */
 const volatile char filter_comm_name[BH_COMM_BYTES];
 const volatile bool want_kernel = true;
 const volatile bool want_user = true;
-/* Wake the worker when this much waits in the ring. */
-const volatile __u64 wakeup_bytes = 256 << 10;
+/* Wake the worker when a CPU has put this much into the ring since it last did. */
+const volatile __u32 wakeup_bytes = 256 << 10;
+/* Secret and odd: with it, who controls frames cannot choose the numbers of stacks. */
+const volatile __u64 stack_key = 1;
 
 /* sizeof(struct pt_regs) and THREAD_SIZE of x86-64, for kernels that have no helper to find the
  * user registers. */
 enum {
 	X86_THREAD_BYTES = 16384,
 	X86_USER_CODE_SEGMENT = 0x33,
-	KERNEL_THREAD_FLAG = 0x00200000
+	KERNEL_THREAD_FLAG = 0x00200000,
+	STEPS_A_CALL = 4, /* frames that one call of walk_some goes */
 };
 
 struct {
@@ -39,6 +42,7 @@ struct {
 } bursts SEC(".maps");
 
 #define WALK_ENV int
+#define WALK_CACHE_BITS 10
 
 static __always_inline const __u8 *walk_slab(int env, __u32 index)
 {
@@ -66,12 +70,18 @@ static __always_inline const struct bh_rule *walk_rule(int env, __u32 number)
 
 #include "bpf/walk.h"
 
+/* What a CPU keeps between samples. The limit for a per-CPU value is 32 KiB. */
+struct cpu_state {
+	struct walk_state walk;
+	__u32 unannounced_bytes; /* in the ring, since the worker was woken */
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct walk_state);
-} walk_states SEC(".maps");
+	__type(value, struct cpu_state);
+} cpu_states SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -91,12 +101,47 @@ static __always_inline void count(enum bh_counter counter)
 
 /* A global function, so that the verifier walks it once and not 512 times. The argument only
  * satisfies its rules. */
-__noinline int walk_step(__u32 zero)
+__noinline int walk_some(__u32 zero)
 {
-	zero = 0;
-	struct walk_state *s = bpf_map_lookup_elem(&walk_states, &zero);
+	int end = WALK_GO_ON;
 
-	return s ? walk_one(s, 0) : BH_REASON_BAD_TABLE;
+	zero = 0;
+	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
+	if (!cpu)
+		return BH_REASON_BAD_TABLE;
+	for (int i = 0; i < STEPS_A_CALL && end == WALK_GO_ON; i++)
+		end = walk_one(&cpu->walk, 0);
+	return end;
+}
+
+/* The task of the sample: what is read of it. */
+struct sampled_task {
+	__u64 process_start_ns;
+	bool has_user_stack; /* kernel threads never had one, a process that exits has given it back
+			      */
+	bool is_executing;   /* between two programs: the memory is the new one's already, the
+				registers are still the old one's */
+};
+
+/* By BTF pointers, which cost a load each, where the kernel has them (5.11). */
+static __always_inline void describe_task(struct sampled_task *out)
+{
+	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf)) {
+		struct task_struct *task = bpf_get_current_task_btf();
+
+		out->process_start_ns = task->group_leader->start_boottime;
+		out->has_user_stack = task->mm && !(task->flags & KERNEL_THREAD_FLAG);
+		out->is_executing = bpf_core_field_exists(task->in_execve) &&
+				    BPF_CORE_READ_BITFIELD(task, in_execve);
+	} else {
+		struct task_struct *task = (void *)bpf_get_current_task();
+
+		out->process_start_ns = BPF_CORE_READ(task, group_leader, start_boottime);
+		out->has_user_stack =
+		    BPF_CORE_READ(task, mm) && !(BPF_CORE_READ(task, flags) & KERNEL_THREAD_FLAG);
+		out->is_executing = bpf_core_field_exists(task->in_execve) &&
+				    BPF_CORE_READ_BITFIELD_PROBED(task, in_execve);
+	}
 }
 
 /* The user registers of the current task into s, from the tick's own registers if it hit user mode.
@@ -179,8 +224,8 @@ static __always_inline int walk_user(struct walk_state *s, __u32 tgid)
 		walk_note(s, bh_frame_raw(s->pc));
 		return end;
 	}
-	for (int i = 0; i <= BH_USER_FRAMES_MAX; i++) {
-		end = walk_step(0);
+	for (int i = 0; i <= BH_USER_FRAMES_MAX / STEPS_A_CALL; i++) {
+		end = walk_some(0);
 		if (end != WALK_GO_ON)
 			break;
 	}
@@ -247,6 +292,7 @@ static __noinline bool defer(struct walk_state *s, struct bpf_perf_event_data *c
 		return false;
 	}
 	d->header = s->header;
+	d->header.stack = 0;
 	d->header.user_count = 0;
 	__builtin_memcpy(d->registers.gpr, s->gpr, sizeof(s->gpr));
 	d->registers.gpr[BH_REG_RSP] = sp;
@@ -275,20 +321,6 @@ static __noinline bool defer(struct walk_state *s, struct bpf_perf_event_data *c
 	}
 	count(BH_COUNTER_DEFERRED);
 	return true;
-}
-
-/* Kernel threads never had a user stack, and a process that exits has given it back. */
-static __always_inline bool has_user_stack(struct task_struct *task)
-{
-	return BPF_CORE_READ(task, mm) && !(BPF_CORE_READ(task, flags) & KERNEL_THREAD_FLAG);
-}
-
-/* Between two programs: the memory is the new one's already, the registers are still the old one's.
- */
-static __always_inline bool is_executing(struct task_struct *task)
-{
-	return bpf_core_field_exists(task->in_execve) &&
-	       BPF_CORE_READ_BITFIELD_PROBED(task, in_execve);
 }
 
 static __always_inline bool in_cgroup(void)
@@ -320,10 +352,11 @@ static __always_inline bool selected(__u32 tgid, __u32 tid, const char *comm)
 	return true;
 }
 
-static __always_inline void fill_header(struct bh_sample *h, struct task_struct *task, __u64 id)
+static __always_inline void fill_header(struct bh_sample *h, const struct sampled_task *task,
+					__u64 id)
 {
 	h->time_ns = bpf_ktime_get_ns();
-	h->process_start_ns = BPF_CORE_READ(task, group_leader, start_boottime);
+	h->process_start_ns = task->process_start_ns;
 	h->cgroup_id = bpf_get_current_cgroup_id();
 	h->tgid = id >> 32;
 	h->tid = (__u32)id;
@@ -334,19 +367,75 @@ static __always_inline void fill_header(struct bh_sample *h, struct task_struct 
 	h->origin = BH_ORIGIN_CPU_CLOCK;
 }
 
-static __always_inline void submit(struct walk_state *s)
+/* The number of the stack in s->frames, never 0: a sum of hashes of each frame and its place, over
+ * a seed that is the process's own. What is in the sum does not depend on what came before, so that
+ * the multiplications overlap. */
+static __always_inline __u64 number_stack(const struct walk_state *s, __u32 count)
 {
-	__u64 frames = (__u64)s->header.user_count + s->header.kernel_count;
-	__u64 size = sizeof(s->header) + frames * 8;
+	const __u64 odd = 0x9e3779b97f4a7c15ull;
+	const struct bh_sample *h = &s->header;
+	__u32 zero = 0;
+	const struct bh_worker_control *control = bpf_map_lookup_elem(&worker_control, &zero);
+	__u64 place = stack_key;
+	__u64 sum = (__u64)h->tgid << 32 | (__u32)h->user_count << 16 | h->reason;
 
-	if (size > sizeof(s->header) + sizeof(s->frames))
-		size = sizeof(s->header) + sizeof(s->frames);
+	if (control)
+		place += *(volatile __u32 *)&control->generation * odd;
+	sum = (sum ^ place) * stack_key;
+	sum ^= sum >> 32;
+	for (__u32 i = 0; i < BH_FRAMES_ROOM && i < count; i++) {
+		__u64 term = (s->frames[i] ^ place) * odd;
+
+		sum += term ^ term >> 32;
+		place += odd;
+	}
+	sum *= stack_key;
+	sum ^= sum >> 32;
+	return sum ? sum : 1;
+}
+
+static __always_inline bool output(struct cpu_state *cpu, __u64 size)
+{
 	__u64 flags = BPF_RB_NO_WAKEUP;
 
-	if (bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA) > wakeup_bytes)
+	cpu->unannounced_bytes += size;
+	if (cpu->unannounced_bytes >= wakeup_bytes) {
+		cpu->unannounced_bytes = 0;
 		flags = BPF_RB_FORCE_WAKEUP;
-	if (bpf_ringbuf_output(&samples, &s->header, size, flags))
-		count(BH_COUNTER_LOST_RING_FULL);
+	}
+	if (!bpf_ringbuf_output(&samples, &cpu->walk.header, size, flags))
+		return true;
+	count(BH_COUNTER_LOST_RING_FULL);
+	return false;
+}
+
+/* With its frames, or if they were sent a moment ago, without. */
+static __always_inline void submit(struct cpu_state *cpu)
+{
+	struct bh_sample *h = &cpu->walk.header;
+	__u64 frames = (__u64)h->user_count + h->kernel_count;
+	__u64 size = sizeof(*h) + frames * 8;
+
+	if (size > sizeof(*h) + sizeof(cpu->walk.frames))
+		size = sizeof(*h) + sizeof(cpu->walk.frames);
+	h->stack = number_stack(&cpu->walk, frames);
+	__u32 index = h->stack & ((1 << BH_SEEN_BITS) - 1);
+	__u64 *seen = bpf_map_lookup_elem(&seen_stacks, &index);
+	__u64 epoch = h->time_ns >> BH_SEEN_EPOCH_BITS & 0xffff;
+	__u64 entry = (h->stack & ~0xffffull) | epoch;
+
+	if (!seen)
+		return;
+	__u64 last = *(volatile __u64 *)seen;
+	bool known = (entry ^ last) >> 16 == 0 && (__u16)(entry - last) < BH_SEEN_EPOCHS;
+	if (frames && known) {
+		h->user_count = 0;
+		h->kernel_count = 0;
+		count(BH_COUNTER_REPEATED);
+		output(cpu, sizeof(*h));
+	} else if (output(cpu, size)) {
+		*(volatile __u64 *)seen = entry;
+	}
 }
 
 SEC("perf_event")
@@ -354,10 +443,11 @@ int bulkhead_sample(struct bpf_perf_event_data *ctx)
 {
 	__u32 zero = 0;
 	__u64 id = bpf_get_current_pid_tgid();
-	struct walk_state *s = bpf_map_lookup_elem(&walk_states, &zero);
+	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
 
-	if (!s)
+	if (!cpu)
 		return 0;
+	struct walk_state *s = &cpu->walk;
 	if (!(__u32)id) {
 		count(BH_COUNTER_IDLE);
 		return 0;
@@ -368,11 +458,12 @@ int bulkhead_sample(struct bpf_perf_event_data *ctx)
 		return 0;
 	}
 	count(BH_COUNTER_TAKEN);
-	struct task_struct *task = (void *)bpf_get_current_task();
 	bool user_mode = (ctx->regs.cs & 3) == 3;
+	struct sampled_task task;
 
-	fill_header(&s->header, task, id);
-	if (want_user && has_user_stack(task)) {
+	describe_task(&task);
+	fill_header(&s->header, &task, id);
+	if (want_user && task.has_user_stack) {
 		int end = load_registers(ctx, s, user_mode);
 
 		s->frame_count = 0;
@@ -380,7 +471,7 @@ int bulkhead_sample(struct bpf_perf_event_data *ctx)
 			__u64 sp = s->sp, fp = s->fp, pc = s->pc;
 
 			end = walk_user(s, id >> 32);
-			if (end != BH_REASON_COMPLETE && is_executing(task)) {
+			if (end != BH_REASON_COMPLETE && task.is_executing) {
 				s->frame_count = 0;
 				end = BH_REASON_COMPLETE;
 			}
@@ -401,6 +492,6 @@ int bulkhead_sample(struct bpf_perf_event_data *ctx)
 			s->header.kernel_count = kernel_frames(&s->frames[at], got);
 		}
 	}
-	submit(s);
+	submit(cpu);
 	return 0;
 }

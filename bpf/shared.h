@@ -47,6 +47,10 @@ enum {
 	/* deferred samples a process may have in one second: some ms of copying */
 	BH_DEFERRED_BURST = 512,
 
+	BH_SEEN_BITS = 14,	 /* stacks that the kernel side remembers having sent */
+	BH_SEEN_EPOCH_BITS = 31, /* of a time in ns: 2.1 s */
+	BH_SEEN_EPOCHS = 8,	 /* for how long it refers to them */
+
 	BH_CGROUP_LEVELS_MAX = 16,
 	BH_TARGETS_MAX = 65536, /* tgids that a filter by process may grow to through forks */
 };
@@ -88,6 +92,7 @@ static inline int bh_reason_may_mend(unsigned int reason)
 	X(DEFERRED, "deferred")	       /* stacks copied for the manager to walk */                 \
 	X(DEFERRED_LIMITED, "deferred_limited") /* not copied: a process's burst was used up */    \
 	X(DEFERRED_FULL, "deferred_full")	/* not copied: the ring `deferred` was full */     \
+	X(REPEATED, "repeated")			/* records that refer to a stack sent before */    \
 	X(FILTERED, "filtered")			/* ticks that a filter rejected */                 \
 	X(IDLE, "idle")				/* ticks in the idle task */
 
@@ -212,27 +217,41 @@ static inline uint32_t bh_process_hash(uint32_t tgid)
 	return (tgid * 2654435761u) >> (32 - BH_PROCESSES_BITS);
 }
 
+/* What the worker tells the kernel side. */
+struct bh_worker_control {
+	uint32_t generation; /* changed: forget what was sent, send every stack again */
+	uint32_t reserved;
+};
+BH_ASSERT_SIZE(struct bh_worker_control, 8);
+
 /* ---- Records. ---- */
 
 enum bh_origin {
 	BH_ORIGIN_CPU_CLOCK
 };
 
-/* In the ring `samples`: header, user frames, kernel frames (addresses); 8 bytes each, leaf first.
+/*
+ * In the ring `samples`: header, user frames, kernel frames (addresses); 8 bytes each, leaf first.
+ *
+ * A stack that was seen a moment ago is not sent again: `stack` is its number, a keyed hash of the
+ * process and the frames; the record that has them came earlier through the same ring, not more
+ * than BH_SEEN_EPOCHS epochs ago. Two stacks of one process may share a number by rare chance or if
+ * that process wants it so; a process cannot know the numbers of another.
  */
 struct bh_sample {
+	uint64_t stack;		   /* 0: it has none, and is not referred to later */
 	uint64_t time_ns;	   /* CLOCK_MONOTONIC */
 	uint64_t process_start_ns; /* boot time of the process's start: tells two users of a tgid
 				      apart */
 	uint64_t cgroup_id;
 	uint32_t tgid, tid;
 	uint16_t cpu;
-	uint16_t kernel_count, user_count;
-	uint8_t reason; /* enum bh_reason: how the user stack ended */
-	uint8_t origin; /* enum bh_origin */
+	uint16_t kernel_count, user_count; /* both 0 and a stack: that stack, sent before */
+	uint8_t reason;			   /* enum bh_reason: how the user stack ended */
+	uint8_t origin;			   /* enum bh_origin */
 	char comm[BH_COMM_BYTES];
 };
-BH_ASSERT_SIZE(struct bh_sample, 56);
+BH_ASSERT_SIZE(struct bh_sample, 64);
 
 struct bh_sample_record {
 	struct bh_sample header;

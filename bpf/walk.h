@@ -9,18 +9,31 @@
  *	walk_rule(env, number)                 struct bh_rule *, or NULL
  *	walk_read(env, destination, bytes, address)   0, or not 0 if the memory cannot be read
  *
- * Searches are branch-free lower bounds: with a branch in them the verifier would follow each of
- *2^10 ways. `walk_below_or_equal` turns a comparison into a mask, and every offset is masked to the
- *slab, so no bound has to be proved.
+ * and, if it keeps its walk_state between stacks, WALK_CACHE_BITS: how many rules that remembers.
+ *
+ * Searches are lower bounds without a branch but the end of the loop: with one that depends on what
+ *was compared the verifier would follow each of 2^10 ways. `walk_below_or_equal` turns a comparison
+ *into a mask, and every offset is masked to the slab, so no bound has to be proved.
  */
 #ifndef BPF_WALK_H
 #define BPF_WALK_H
 
 #include "bpf/shared.h"
 
+#ifndef WALK_CACHE_BITS
+#define WALK_CACHE_BITS 1
+#endif
+
 enum {
 	WALK_WINDOW_WORDS = 128,
 	WALK_GO_ON = -1,
+};
+
+/* The rule of a place in the code, as it was found. A module's number is never used twice, and its
+ * table does not change once it is there, so that an entry never becomes wrong. */
+struct walk_cached {
+	uint64_t frame; /* as in the record; 0: empty */
+	struct bh_rule rule;
 };
 
 struct walk_state {
@@ -34,6 +47,7 @@ struct walk_state {
 	struct bh_mapping last; /* the mapping of the frame before */
 	uint64_t window_start;
 	uint64_t window[WALK_WINDOW_WORDS]; /* a copy of the stack from window_start on */
+	struct walk_cached cache[1 << WALK_CACHE_BITS];
 	/* The record under construction: what goes into the ring is one piece from here on. */
 	struct bh_sample header;
 	uint64_t frames[BH_FRAMES_ROOM];
@@ -69,7 +83,7 @@ static __always_inline int walk_find_mapping(struct walk_state *s, WALK_ENV env,
 	uint64_t count = s->mapping_count & ((1 << BH_PROCESS_MAPPINGS_BITS) - 1);
 	uint64_t base = 0;
 
-	for (int i = 0; i < BH_PROCESS_MAPPINGS_BITS; i++) {
+	for (int i = 0; i < BH_PROCESS_MAPPINGS_BITS && count > 1; i++) {
 		uint64_t half = count >> 1;
 		uint64_t at =
 		    walk_in_slab(s->mapping_offset + (base + half) * sizeof(struct bh_mapping),
@@ -110,7 +124,7 @@ static __always_inline int walk_find_rule(const struct bh_module *module, WALK_E
 	}
 	uint64_t key = offset & ((1 << BH_PAGE_BITS) - 1), base = 0;
 
-	for (int i = 0; i < BH_PAGE_DELTAS_BITS; i++) {
+	for (int i = 0; i < BH_PAGE_DELTAS_BITS && count > 1; i++) {
 		uint64_t half = count >> 1;
 		uint64_t at = walk_in_slab(first + (base + half) * sizeof(struct bh_delta),
 					   sizeof(struct bh_delta));
@@ -318,12 +332,40 @@ static __always_inline int walk_vsyscall(struct walk_state *s, WALK_ENV env)
 	return WALK_GO_ON;
 }
 
+/* The frame's rule out of the module's table into `slot`. */
+static __always_inline int walk_look_up(struct walk_state *s, WALK_ENV env, uint64_t offset,
+					uint64_t key, struct walk_cached *slot)
+{
+	const struct bh_module *module = walk_module(env, s->last.slot);
+	uint32_t number = 0;
+
+	if (!module)
+		return BH_REASON_BAD_TABLE;
+	if (module->number != s->last.number)
+		return BH_REASON_CHANGED;
+	if (module->state == BH_MODULE_PENDING)
+		return BH_REASON_NO_TABLE;
+	if (module->state == BH_MODULE_READY) {
+		int end = walk_find_rule(module, env, offset, &number);
+
+		if (end != WALK_GO_ON)
+			return end;
+	} else if (s->last.number) {
+		key = 0; /* it may have a table one day */
+	}
+	const struct bh_rule *rule = walk_rule(env, number);
+	if (!rule)
+		return BH_REASON_BAD_TABLE;
+	slot->rule = *rule;
+	slot->frame = key;
+	return WALK_GO_ON;
+}
+
 /* Note the frame at s->pc and go to its caller. WALK_GO_ON, or how the stack ended. */
 static __always_inline int walk_one(struct walk_state *s, WALK_ENV env)
 {
 	uint64_t pc =
 	    s->pc - !s->registers_known; /* a return address may lie after its function's end */
-	uint32_t number = 0;
 	int end;
 
 	if (s->frame_count >= BH_USER_FRAMES_MAX)
@@ -338,31 +380,25 @@ static __always_inline int walk_one(struct walk_state *s, WALK_ENV env)
 			return end;
 		}
 	}
-	const struct bh_module *module = walk_module(env, s->last.slot);
-	if (!module)
-		return BH_REASON_BAD_TABLE;
 	uint64_t offset = pc - s->last.bias;
+	uint64_t frame =
+	    (uint64_t)s->last.number << BH_FRAME_OFFSET_BITS | (offset & BH_FRAME_OFFSET_MASK);
+	/* Memory without a file has one rule for all of it. */
+	uint64_t key = s->last.number ? frame : BH_FRAME_RAW;
+	struct walk_cached *slot =
+	    &s->cache[(key * 0x9e3779b97f4a7c15ull) >> (64 - WALK_CACHE_BITS)];
 
-	walk_note(s, s->last.number ? (uint64_t)s->last.number << BH_FRAME_OFFSET_BITS |
-					  (offset & BH_FRAME_OFFSET_MASK)
-				    : bh_frame_raw(pc));
-	if (module->number != s->last.number)
-		return BH_REASON_CHANGED;
-	if (module->state == BH_MODULE_PENDING)
-		return BH_REASON_NO_TABLE;
-	if (module->state == BH_MODULE_READY) {
-		end = walk_find_rule(module, env, offset, &number);
+	walk_note(s, s->last.number ? frame : bh_frame_raw(pc));
+	if (slot->frame != key) {
+		end = walk_look_up(s, env, offset, key, slot);
 		if (end != WALK_GO_ON)
 			return end;
 	}
-	const struct bh_rule *rule = walk_rule(env, number);
-	if (!rule)
-		return BH_REASON_BAD_TABLE;
-	if (rule->kind == BH_RULE_END)
+	if (slot->rule.kind == BH_RULE_END)
 		return BH_REASON_COMPLETE;
-	if (rule->kind == BH_RULE_SIGNAL)
+	if (slot->rule.kind == BH_RULE_SIGNAL)
 		return walk_signal_frame(s, env);
-	return walk_apply(s, env, rule);
+	return walk_apply(s, env, &slot->rule);
 }
 
 #endif

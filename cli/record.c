@@ -26,8 +26,7 @@
 #include "common/log.h"
 
 enum {
-	RECORD_TICK_MS = 20,
-	RECORD_PROGRESS_MS = 250,
+	RECORD_TICK_MS = 1000,
 	RECORD_READY_MS = 60000, /* loading the programs under emulation takes its time */
 	RECORD_DRAIN_MS = 60000,
 };
@@ -48,7 +47,7 @@ struct recording {
 	struct recording_figures figures;
 	struct message_buffer buffer;
 	enum record_phase phase;
-	uint64_t phase_since_ns, started_ns, progress_ns;
+	uint64_t phase_since_ns, started_ns;
 	uint32_t ready; /* roles that are */
 	bool terminal, interrupted;
 	int signal_fd;
@@ -178,7 +177,9 @@ static void record_start_sampling(struct recording *r)
 	record_send(r, ROLE_EXPORTER, MESSAGE_START);
 	record_send(r, ROLE_LOADER, MESSAGE_START);
 	r->started_ns = clock_monotonic_ns();
+	r->figures.duration_ns = 0;
 	record_set_phase(r, PHASE_SAMPLING);
+	loop_tick_within(&r->loop, 0);
 }
 
 static void record_stop_sampling(struct recording *r)
@@ -295,6 +296,15 @@ static void record_on_signal(void *context, uint32_t events)
 		record_stop_sampling(r);
 }
 
+/* The end of a recording of a given length is not up to the tick. */
+static void record_tick_at_end(struct recording *r)
+{
+	const uint64_t left_ms = (r->options.duration_ns - r->figures.duration_ns) / 1000000 + 1;
+
+	if (left_ms < RECORD_TICK_MS)
+		loop_tick_within(&r->loop, (int)left_ms);
+}
+
 static void record_check_time(struct recording *r, uint64_t now)
 {
 	const uint64_t in_phase_ms = (now - r->phase_since_ns) / 1000000;
@@ -308,11 +318,13 @@ static void record_check_time(struct recording *r, uint64_t now)
 		log_error("the roles did not finish");
 		record_fail(r, STATUS_FAILED);
 	}
-	if (r->phase == PHASE_SAMPLING) {
-		r->figures.duration_ns = now - r->started_ns;
-		if (r->options.duration_ns && r->figures.duration_ns >= r->options.duration_ns)
-			record_stop_sampling(r);
-	}
+	if (r->phase != PHASE_SAMPLING)
+		return;
+	r->figures.duration_ns = now - r->started_ns;
+	if (r->options.duration_ns && r->figures.duration_ns >= r->options.duration_ns)
+		record_stop_sampling(r);
+	else if (r->options.duration_ns)
+		record_tick_at_end(r);
 }
 
 static void record_on_tick(void *context, uint32_t events)
@@ -323,11 +335,8 @@ static void record_on_tick(void *context, uint32_t events)
 	(void)events;
 	record_reap(r);
 	record_check_time(r, now);
-	if (r->terminal && r->phase >= PHASE_SAMPLING &&
-	    now - r->progress_ns > RECORD_PROGRESS_MS * 1000000ull) {
+	if (r->terminal && r->phase >= PHASE_SAMPLING)
 		summary_progress(&r->figures);
-		r->progress_ns = now;
-	}
 }
 
 static int record_watch_all(struct recording *r, struct record_watch watches[ROLE_COUNT])

@@ -79,6 +79,15 @@ void loop_set_tick(struct loop *loop, int ms, loop_fn fn, void *context)
 	loop->tick_ms = ms;
 	loop->tick = fn;
 	loop->tick_context = context;
+	loop->next_tick_ns = clock_monotonic_ns();
+}
+
+void loop_tick_within(struct loop *loop, int ms)
+{
+	const uint64_t at_ns = clock_monotonic_ns() + (uint64_t)ms * 1000000u;
+
+	if (loop->next_tick_ns > at_ns)
+		loop->next_tick_ns = at_ns;
 }
 
 /* Free what was removed, when no fetched event can name it any more. */
@@ -95,15 +104,14 @@ static void loop_sweep(struct loop *loop)
 	loop->source_count = kept;
 }
 
-static int loop_wait(const struct loop *loop, uint64_t next_tick_ns, struct epoll_event *events,
-		     int room)
+static int loop_wait(const struct loop *loop, struct epoll_event *events, int room)
 {
 	int timeout = -1;
 
 	if (loop->tick) {
-		uint64_t now = clock_monotonic_ns();
+		const uint64_t now = clock_monotonic_ns(), at = loop->next_tick_ns;
 
-		timeout = next_tick_ns <= now ? 0 : (int)((next_tick_ns - now + 999999) / 1000000);
+		timeout = at <= now ? 0 : (int)((at - now + 999999) / 1000000);
 	}
 	int n = epoll_wait(loop->epoll_fd, events, room, timeout);
 
@@ -113,10 +121,9 @@ static int loop_wait(const struct loop *loop, uint64_t next_tick_ns, struct epol
 int loop_run(struct loop *loop)
 {
 	struct epoll_event events[32];
-	uint64_t next_tick_ns = clock_monotonic_ns();
 
 	while (!loop->stopped) {
-		int n = loop_wait(loop, next_tick_ns, events, 32);
+		int n = loop_wait(loop, events, 32);
 
 		if (n < 0 && n != -EINTR)
 			return n;
@@ -128,9 +135,10 @@ int loop_run(struct loop *loop)
 		}
 		loop_sweep(loop);
 		uint64_t now = clock_monotonic_ns();
-		if (loop->tick && !loop->stopped && now >= next_tick_ns) {
+		if (loop->tick && !loop->stopped && now >= loop->next_tick_ns) {
+			/* Before the call, which may want the next one earlier. */
+			loop->next_tick_ns = now + (uint64_t)loop->tick_ms * 1000000u;
 			loop->tick(loop->tick_context, 0);
-			next_tick_ns = now + (uint64_t)loop->tick_ms * 1000000u;
 		}
 	}
 	return loop->status;

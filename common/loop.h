@@ -26,6 +26,7 @@ struct loop {
 	loop_fn tick;
 	void *tick_context;
 	int tick_ms; /* -1: none */
+	uint64_t next_tick_ns;
 	bool stopped;
 	int status; /* exit status, for whoever stopped the loop */
 };
@@ -40,6 +41,10 @@ void loop_remove(struct loop *loop, int fd);
 
 /* Call `fn` about every `ms` milliseconds, and after each wake-up not more often than that. */
 void loop_set_tick(struct loop *loop, int ms, loop_fn fn, void *context);
+
+/* The next tick comes in `ms` milliseconds, unless it would have come earlier. A wake-up costs tens
+ * of microseconds: a role ticks slowly and asks for an early tick when there is something to do. */
+void loop_tick_within(struct loop *loop, int ms);
 
 /* Until loop_stop. Returns its status, or a negative errno. */
 int loop_run(struct loop *loop);

@@ -18,7 +18,7 @@
 #include "ipc/role_main.h"
 
 enum {
-	EXPORTER_TICK_MS = 250,
+	EXPORTER_TICK_MS = 1000,
 	EXPORTER_HOT_FUNCTIONS = 10
 };
 

@@ -63,8 +63,10 @@ _Static_assert(sizeof(struct msg_configure_exporter) == 144, "wire");
 /* Losses of samples after the kernel took them, and stacks' ends, by reason. */
 #define LOSS_REASONS(X)                                                                            \
 	X(RING_FULL, "ring_full") /* the kernel found the ring full: the worker was behind */      \
-	X(MANAGER_QUEUE, "manager_queue")   /* a deferred stack that could not be passed on */     \
-	X(BAD_RECORD, "bad_record")	    /* a record that was not what it should be */          \
+	X(MANAGER_QUEUE, "manager_queue") /* a deferred stack that could not be passed on */       \
+	X(BAD_RECORD, "bad_record")	  /* a record that was not what it should be */            \
+	X(STACK_FORGOTTEN,                                                                         \
+	  "stack_forgotten")		    /* a record referred to a stack that was forgotten */  \
 	X(EXPORTER_QUEUE, "exporter_queue") /* the exporter was behind */                          \
 	X(PROFILE_FULL, "profile_full")	    /* the profile has reached its cap */                  \
 	X(ROLE_ENDED, "role_ended")	    /* a role ended before it had passed on what it held */

@@ -12,7 +12,7 @@
 #include "loader/policy.h"
 
 enum {
-	LOADER_TICK_MS = 500
+	LOADER_TICK_MS = 1000
 };
 
 static void loader_send_status(struct loader *loader, enum role_state state)

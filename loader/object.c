@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "bulkhead.skel.h"
@@ -14,7 +15,8 @@
 #include "loader/loader.h"
 
 enum {
-	SLABS_AT_START = 2
+	SLABS_AT_START = 2,
+	WAKEUP_BYTES = 256 << 10, /* in the ring `samples`, of all CPUs together */
 };
 
 /* What libbpf says, the verifier's log among it, which is one text of many lines and tells the
@@ -35,6 +37,35 @@ static int object_print(enum libbpf_print_level level, const char *format, va_li
 	return 0;
 }
 
+/* The ring that holds `ms` milliseconds of records of so many bytes, all CPUs busy; a power of two
+ * within bounds. */
+static uint32_t ring_bytes(const struct loader *loader, uint64_t record_bytes, uint64_t ms,
+			   uint32_t least, uint32_t most)
+{
+	const uint64_t wanted = (uint64_t)loader->possible_cpus * loader->config.frequency_hz *
+				record_bytes * ms / 1000;
+	uint32_t bytes = least;
+
+	while (bytes < most && bytes < wanted)
+		bytes *= 2;
+	return bytes;
+}
+
+/* The worker may be held up for some seconds even if no stack is like another; the manager, while
+ * it builds a large table. */
+static void object_size_rings(struct loader *loader)
+{
+	enum {
+		STACK_BYTES = sizeof(struct bh_sample) + 40 * sizeof(uint64_t)
+	};
+	const struct bulkhead_bpf *o = loader->object;
+
+	bpf_map__set_max_entries(o->maps.samples,
+				 ring_bytes(loader, STACK_BYTES, 4000, 512 << 10, 32 << 20));
+	bpf_map__set_max_entries(o->maps.deferred, ring_bytes(loader, sizeof(struct bh_deferred),
+							      500, 512 << 10, 8 << 20));
+}
+
 static void object_configure(struct loader *loader)
 {
 	struct bulkhead_bpf *o = loader->object;
@@ -49,13 +80,27 @@ static void object_configure(struct loader *loader)
 		o->rodata->filter_comm_name[i] = c->comm[i];
 	o->rodata->want_kernel = c->want_kernel;
 	o->rodata->want_user = c->want_user;
+	o->rodata->wakeup_bytes = WAKEUP_BYTES / (uint32_t)loader->possible_cpus;
 	bpf_program__set_autoload(o->progs.bulkhead_fork, c->follow_forks);
 	bpf_program__set_autoload(o->progs.bulkhead_free, c->follow_forks);
 	bpf_map__set_max_entries(o->maps.counters, (uint32_t)loader->possible_cpus);
+	object_size_rings(loader);
 	/* Preallocated, so no larger than this filter can make it. */
 	if (c->target_count)
 		bpf_map__set_max_entries(o->maps.targets,
 					 c->follow_forks ? BH_TARGETS_MAX : c->target_count);
+}
+
+static bool object_make_key(struct loader *loader)
+{
+	uint64_t key;
+
+	if (getrandom(&key, sizeof(key), 0) != (ssize_t)sizeof(key)) {
+		log_error("the kernel gives no random bytes: %s", strerror(errno));
+		return false;
+	}
+	loader->object->rodata->stack_key = key | 1;
+	return true;
 }
 
 /* Under lockdown=confidentiality the verifier knows no helper that reads kernel memory: EINVAL, as
@@ -170,6 +215,8 @@ int object_load(struct loader *loader)
 	/* Attached to an event a CPU, by events.c. */
 	bpf_program__set_autoattach(loader->object->progs.bulkhead_sample, false);
 	object_configure(loader);
+	if (!object_make_key(loader))
+		return STATUS_KERNEL;
 	int r = bulkhead_bpf__load(loader->object);
 	if (r < 0)
 		return object_load_failed(r);
@@ -184,7 +231,8 @@ int object_send_maps(struct loader *loader)
 	const struct bulkhead_bpf *o = loader->object;
 	const int manager_fds[] = {bpf_map__fd(o->maps.processes), bpf_map__fd(o->maps.modules),
 				   bpf_map__fd(o->maps.rules), bpf_map__fd(o->maps.deferred)};
-	const int worker_fds[] = {bpf_map__fd(o->maps.samples), loader->kallsyms_fd};
+	const int worker_fds[] = {bpf_map__fd(o->maps.samples), loader->kallsyms_fd,
+				  bpf_map__fd(o->maps.worker_control)};
 	const int exporter_fds[] = {bpf_map__fd(o->maps.counters)};
 	struct msg_maps maps = {.ring_bytes = bpf_map__max_entries(o->maps.deferred),
 				.cpu_count = (uint32_t)loader->possible_cpus};
@@ -200,7 +248,7 @@ int object_send_maps(struct loader *loader)
 	maps.ring_bytes = bpf_map__max_entries(o->maps.samples);
 	if (!r)
 		r = peer_send(&peers[ROLE_WORKER], MESSAGE_WORKER_MAPS, &maps, sizeof(maps),
-			      worker_fds, 2);
+			      worker_fds, 3);
 	return r;
 }
 

@@ -17,7 +17,8 @@
 #include "unwinder-mgr/policy.h"
 
 enum {
-	MANAGER_TICK_MS = 10,
+	MANAGER_TICK_MS = 1000,
+	MANAGER_BUSY_MS = 10,	/* while something waits: stacks, memory, the drain */
 	MANAGER_SCAN_MS = 2000, /* after losses of the sideband, at most this often */
 	MANAGER_DRAIN_MS = 1000,
 	/* What runs when a recording starts should have its tables by then; who takes longer has
@@ -40,6 +41,7 @@ static void on_deferred_readable(void *context, uint32_t events)
 	/* What is known of the processes first. */
 	sideband_process(manager);
 	deferred_consume(manager);
+	loop_tick_within(&manager->role.loop, MANAGER_BUSY_MS);
 }
 
 static int on_maps_of_bpf(struct manager *manager, struct message *message)
@@ -201,6 +203,7 @@ static int manager_on_message(void *context, enum role from, struct message *mes
 	message_close(message);
 	if (manager->maps_mapped)
 		processes_publish(manager);
+	loop_tick_within(&manager->role.loop, MANAGER_BUSY_MS);
 	return r;
 }
 
@@ -232,6 +235,13 @@ static void manager_finish(struct manager *manager)
 	role_send_status(&manager->role, &status);
 }
 
+/* Something to do before the next tick. */
+static bool manager_is_busy(const struct manager *manager)
+{
+	return !manager->ready || manager->draining || manager->scan_wanted ||
+	       manager->deferred.first || manager->slabs.retired_count;
+}
+
 static void manager_on_tick(void *context, uint32_t events)
 {
 	struct manager *manager = context;
@@ -241,6 +251,7 @@ static void manager_on_tick(void *context, uint32_t events)
 	if (!manager->maps_mapped)
 		return;
 	sideband_process(manager);
+	sideband_listen(manager, true);
 	deferred_consume(manager);
 	deferred_process(manager, false);
 	slabs_reclaim(&manager->slabs, now);
@@ -253,6 +264,8 @@ static void manager_on_tick(void *context, uint32_t events)
 		manager_scan(manager);
 	if (manager->draining && (!manager->deferred.first || now >= manager->drain_deadline_ns))
 		manager_finish(manager);
+	if (manager_is_busy(manager))
+		loop_tick_within(&manager->role.loop, MANAGER_BUSY_MS);
 }
 
 /* The first messages bring the maps; the vDSO's module needs them, and a call (memfd_create) that
@@ -291,7 +304,9 @@ int main(int argc, char **argv)
 	if (status)
 		return status;
 	manager->slabs.loader = &manager->role.peers[ROLE_LOADER];
-	int r = manager_receive_maps(manager);
+	int r = sideband_init(manager);
+	if (!r)
+		r = manager_receive_maps(manager);
 	if (r < 0) {
 		if (r != -EPIPE)
 			log_error("cannot take over the maps: %s", strerror(-r));

@@ -22,8 +22,31 @@ enum {
 
 static void sideband_on_readable(void *context, uint32_t events)
 {
+	struct manager *manager = context;
+
 	(void)events;
-	sideband_process(context);
+	sideband_process(manager);
+	sideband_listen(manager, false);
+	loop_tick_within(&manager->role.loop, SIDEBAND_PAUSE_MS);
+}
+
+int sideband_init(struct manager *manager)
+{
+	manager->sideband.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (manager->sideband.epoll_fd < 0)
+		return -errno;
+	manager->sideband.listening = true;
+	return loop_add(&manager->role.loop, manager->sideband.epoll_fd, EPOLLIN,
+			sideband_on_readable, manager);
+}
+
+void sideband_listen(struct manager *manager, bool on)
+{
+	struct sideband *sideband = &manager->sideband;
+
+	if (sideband->listening != on)
+		loop_modify(&manager->role.loop, sideband->epoll_fd, on ? EPOLLIN : 0);
+	sideband->listening = on;
 }
 
 int sideband_add(struct manager *manager, unsigned int cpu, int fd)
@@ -34,7 +57,7 @@ int sideband_add(struct manager *manager, unsigned int cpu, int fd)
 		return -EINVAL;
 	if (sideband->rings[cpu]) {
 		sideband_process(manager);
-		loop_remove(&manager->role.loop, sideband->fds[cpu]);
+		epoll_ctl(sideband->epoll_fd, EPOLL_CTL_DEL, sideband->fds[cpu], NULL);
 		munmap(sideband->rings[cpu], RING_MAPPED);
 		close(sideband->fds[cpu]);
 		sideband->rings[cpu] = NULL;
@@ -44,7 +67,8 @@ int sideband_add(struct manager *manager, unsigned int cpu, int fd)
 		return -errno;
 	sideband->rings[cpu] = ring;
 	sideband->fds[cpu] = fd;
-	return loop_add(&manager->role.loop, fd, EPOLLIN, sideband_on_readable, manager);
+	struct epoll_event event = {.events = EPOLLIN | EPOLLET};
+	return epoll_ctl(sideband->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
 static bool batch_reserve(struct sideband *sideband, size_t bytes)
@@ -203,10 +227,21 @@ static void sideband_dispatch(struct manager *manager, const uint8_t *record, ui
 	}
 }
 
+/* Which rings have news does not matter, but their wake-ups have to be taken before the rings are
+ * read. */
+static void sideband_take_wakeups(const struct sideband *sideband)
+{
+	struct epoll_event events[64];
+
+	while (epoll_wait(sideband->epoll_fd, events, 64, 0) == 64)
+		;
+}
+
 void sideband_process(struct manager *manager)
 {
 	struct sideband *sideband = &manager->sideband;
 
+	sideband_take_wakeups(sideband);
 	sideband->batch_bytes = 0;
 	sideband->record_count = 0;
 	for (unsigned int cpu = 0; cpu < SIDEBAND_CPUS_MAX; cpu++) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "common/clock.h"
@@ -14,7 +15,8 @@
 #include "symbolizer/worker/worker.h"
 
 enum {
-	WORKER_TICK_MS = 100,
+	WORKER_TICK_MS = 1000,
+	WORKER_BUSY_MS = 20,	    /* while a record waits for a module's announcement */
 	WORKER_TURN_RECORDS = 4096, /* from the ring, before messages get their turn */
 	WORKER_PATIENCE_MS = 2000,  /* for a module's announcement */
 };
@@ -34,28 +36,34 @@ static bool worker_must_wait(struct worker *worker, const struct bh_sample *head
 	return now - worker->waiting_since_ns < WORKER_PATIENCE_MS * 1000000ull;
 }
 
-/* true if the ring was emptied. */
+/* true if the ring was emptied; else there will be another turn soon. */
 static bool worker_consume(struct worker *worker)
 {
+	const uint64_t now = clock_monotonic_ns();
 	const void *record;
 	size_t length;
 
 	if (!worker->ring.data)
 		return false;
 	for (int i = 0; i < WORKER_TURN_RECORDS; i++) {
-		if (!bpf_ring_peek(&worker->ring, &record, &length))
+		if (!bpf_ring_peek(&worker->ring, &record, &length)) {
+			samples_forget_when_due(worker, now);
 			return true;
+		}
 		const struct bh_sample *header = record;
 		const uint64_t *frames = (const uint64_t *)(header + 1);
 		if (!samples_valid(record, length)) {
 			worker->losses.lost[LOSS_BAD_RECORD]++;
 		} else {
-			if (worker_must_wait(worker, header, frames))
+			if (worker_must_wait(worker, header, frames)) {
+				loop_tick_within(&worker->role.loop, WORKER_BUSY_MS);
 				return false;
+			}
 			samples_add(worker, header, frames);
 		}
 		bpf_ring_next(&worker->ring);
 	}
+	loop_tick_within(&worker->role.loop, 0);
 	return false;
 }
 
@@ -81,17 +89,20 @@ static void worker_end(struct worker *worker)
 	worker_send_status(worker, ROLE_STOPPED);
 }
 
-static void worker_on_tick(void *context, uint32_t events)
+static void worker_turn(struct worker *worker)
 {
-	struct worker *worker = context;
-
-	(void)events;
 	bool empty = worker_consume(worker);
 	samples_flush(worker);
 	if (worker->stopping && worker->manager_drained && empty && !worker->ended)
 		worker_end(worker);
 	else if (!worker->ended)
 		worker_send_status(worker, ROLE_SAMPLING);
+}
+
+static void worker_on_tick(void *context, uint32_t events)
+{
+	(void)events;
+	worker_turn(context);
 }
 
 static void worker_on_ring(void *context, uint32_t events)
@@ -109,6 +120,11 @@ static int on_maps(struct worker *worker, struct message *message)
 	if (r < 0)
 		return r;
 	message->fds[0] = -1;
+	void *control = mmap(NULL, sizeof(struct bh_worker_control), PROT_READ | PROT_WRITE,
+			     MAP_SHARED, message->fds[2], 0);
+	if (control == MAP_FAILED)
+		return -errno;
+	worker->control = control;
 	r = kernel_symbols_new(message->fds[1], &worker->kernel);
 	if (r < 0)
 		log_warning("kernel frames will have no names: error=%s", strerror(-r));
@@ -163,6 +179,7 @@ static void on_drained(struct worker *worker, const struct message *message)
 	for (int i = 0; i < LOSS_COUNT; i++)
 		worker->losses.lost[i] += losses.lost[i];
 	worker->manager_drained = true;
+	loop_tick_within(&worker->role.loop, 0);
 }
 
 static int worker_dispatch(struct worker *worker, struct message *message)
@@ -199,6 +216,7 @@ static int worker_dispatch(struct worker *worker, struct message *message)
 		return 0;
 	case MESSAGE_STOP:
 		worker->stopping = true;
+		loop_tick_within(&worker->role.loop, 0);
 		return 0;
 	default:
 		return 0;

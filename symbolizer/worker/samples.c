@@ -8,6 +8,14 @@
 #include "common/log.h"
 #include "symbolizer/worker/worker.h"
 
+enum {
+	/* What runs in the kernel at the time of a change is over after this. */
+	FORGET_AFTER_NS = 10000000
+};
+
+/* One epoch more, as it begins between two. */
+#define KNOWN_PERIOD_NS ((BH_SEEN_EPOCHS + 1ull) << BH_SEEN_EPOCH_BITS)
+
 bool samples_valid(const void *record, size_t length)
 {
 	const struct bh_sample *header = record;
@@ -16,6 +24,11 @@ bool samples_valid(const void *record, size_t length)
 	       header->kernel_count <= BH_KERNEL_FRAMES_MAX && header->reason < BH_REASON_COUNT &&
 	       length >= sizeof(*header) +
 			     ((size_t)header->user_count + header->kernel_count) * sizeof(uint64_t);
+}
+
+bool samples_refers(const struct bh_sample *header)
+{
+	return header->stack && !header->user_count && !header->kernel_count;
 }
 
 bool samples_resolvable(struct worker *worker, const struct bh_sample *header,
@@ -166,8 +179,39 @@ static int stack_number(struct worker *worker, const struct bh_sample *header,
 	return table_put(&worker->numbers.stacks, key, *number);
 }
 
+static XXH128_hash_t known_key(const struct bh_sample *header)
+{
+	return (XXH128_hash_t){.low64 = header->stack, .high64 = header->tgid};
+}
+
+static int known_put(struct known_stacks *known, const struct bh_sample *header, uint32_t number)
+{
+	uint32_t old;
+
+	if (header->time_ns - known->since_ns > KNOWN_PERIOD_NS &&
+	    header->time_ns > known->since_ns) {
+		table_fini(&known->before);
+		known->before = known->now;
+		known->now = (struct table){0};
+		known->since_ns = header->time_ns;
+	}
+	/* Two CPUs may have sent it at once. */
+	if (table_get(&known->now, known_key(header), &old))
+		return 0;
+	return table_put(&known->now, known_key(header), number);
+}
+
+static bool known_get(const struct known_stacks *known, const struct bh_sample *header,
+		      uint32_t *number)
+{
+	return table_get(&known->now, known_key(header), number) ||
+	       table_get(&known->before, known_key(header), number);
+}
+
 static void numbers_forget(struct worker *worker)
 {
+	table_fini(&worker->known.now);
+	table_fini(&worker->known.before);
 	table_fini(&worker->numbers.modules);
 	table_fini(&worker->numbers.functions);
 	table_fini(&worker->numbers.frames);
@@ -176,6 +220,31 @@ static void numbers_forget(struct worker *worker)
 	table_fini(&worker->numbers.threads);
 	worker->numbers = (struct numbers){0};
 	worker->reset_wanted = true;
+	worker->forget_at_ns = 0;
+}
+
+/* The kernel side is to refer to no stack that it sent until now. */
+static void known_revoke(struct worker *worker)
+{
+	if (worker->control)
+		__atomic_fetch_add(&worker->control->generation, 1, __ATOMIC_RELAXED);
+}
+
+static bool numbers_full(const struct numbers *numbers)
+{
+	return numbers->frames.count > LIMIT_WORKER_FRAMES ||
+	       numbers->stacks.count > LIMIT_WORKER_STACKS ||
+	       numbers->threads.count > LIMIT_WORKER_STACKS;
+}
+
+void samples_forget_when_due(struct worker *worker, uint64_t now_ns)
+{
+	if (worker->forget_at_ns && now_ns >= worker->forget_at_ns) {
+		numbers_forget(worker);
+	} else if (!worker->forget_at_ns && numbers_full(&worker->numbers)) {
+		known_revoke(worker);
+		worker->forget_at_ns = now_ns + FORGET_AFTER_NS;
+	}
 }
 
 void samples_flush(struct worker *worker)
@@ -192,20 +261,35 @@ void samples_flush(struct worker *worker)
 		/* Its definitions are lost with it: the exporter has to begin anew. */
 		log_warning("a batch was lost: samples=%zu error=%s", samples, strerror(-r));
 		worker->losses.lost[LOSS_EXPORTER_QUEUE] += samples;
+		known_revoke(worker);
 		numbers_forget(worker);
-		return;
 	}
-	if (worker->numbers.frames.count > LIMIT_WORKER_FRAMES ||
-	    worker->numbers.stacks.count > LIMIT_WORKER_STACKS ||
-	    worker->numbers.threads.count > LIMIT_WORKER_STACKS)
-		numbers_forget(worker);
+}
+
+/* The stack's number; a new one is described. */
+static int sample_stack(struct worker *worker, const struct bh_sample *header,
+			const uint64_t *frames, uint32_t *number)
+{
+	int r = stack_number(worker, header, frames, number);
+
+	if (!r && header->stack)
+		r = known_put(&worker->known, header, *number);
+	return r;
 }
 
 void samples_add(struct worker *worker, const struct bh_sample *header, const uint64_t *frames)
 {
 	struct record_sample sample = {.time_ns = header->time_ns};
+	int r = 0;
 
-	int r = stack_number(worker, header, frames, &sample.stack);
+	if (samples_refers(header)) {
+		if (!known_get(&worker->known, header, &sample.stack)) {
+			worker->losses.lost[LOSS_STACK_FORGOTTEN]++;
+			return;
+		}
+	} else {
+		r = sample_stack(worker, header, frames, &sample.stack);
+	}
 	if (!r)
 		r = thread_number(worker, header, &sample.thread);
 	if (r < 0) {

@@ -43,6 +43,13 @@ struct worker_process {
 	uint32_t version; /* of it, so that an exec makes a new process of the same tgid */
 };
 
+/* Stacks that the kernel side may refer to: by their numbers there, ours. Those of the last period,
+ * and of the one before: longer than the kernel side remembers, in the time of the records. */
+struct known_stacks {
+	struct table now, before;
+	uint64_t since_ns;
+};
+
 struct numbers {
 	struct table modules, functions, frames, stacks, processes, threads;
 	uint32_t next_module, next_function, next_frame, next_stack, next_process, next_thread;
@@ -57,7 +64,12 @@ struct worker {
 	size_t symbol_bytes;
 	uint64_t clock; /* of uses */
 	struct numbers numbers;
-	bool reset_wanted; /* the next batch tells the exporter to forget all numbers */
+	struct known_stacks known;
+	struct bh_worker_control *control; /* read by the kernel side */
+	uint64_t forget_at_ns; /* 0: no need. All numbers are forgotten when records made before
+				  this were consumed: the kernel side was told to refer to no older
+				  stack */
+	bool reset_wanted;     /* the next batch tells the exporter to forget all numbers */
 	struct records *batch;
 	struct msg_losses losses;
 	uint64_t waiting_since_ns; /* the record at the ring's head names a module that was not
@@ -80,6 +92,10 @@ int frames_abort_marker(struct worker *worker, unsigned int reason, uint32_t *nu
 /* samples.c */
 void samples_add(struct worker *worker, const struct bh_sample *header, const uint64_t *frames);
 bool samples_valid(const void *record, size_t length);
+/* The record has no frames but refers to a stack that came before. */
+bool samples_refers(const struct bh_sample *header);
+/* Forget all numbers, if that is wanted and due. All records made before `now_ns` were consumed. */
+void samples_forget_when_due(struct worker *worker, uint64_t now_ns);
 /* All modules that the sample names are known. */
 bool samples_resolvable(struct worker *worker, const struct bh_sample *header,
 			const uint64_t *frames);

@@ -12,6 +12,9 @@ class Stacks(lib.Case):
         self.assert_stacks(recording, recording.samples, program.expectation, least_share)
         self.assert_accounted(recording)
 
+    def test_never_the_same_stack(self):
+        self.check("wander", 70)
+
     def test_recursion_28(self):
         self.check("recursion", 28)
 

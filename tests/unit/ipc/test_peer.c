@@ -396,7 +396,7 @@ Test(peer, sender_is_held_to_the_table)
 	cr_assert_eq(peer_send(&s->from, MESSAGE_SLAB_REQUEST, NULL, 0, NULL, 0), -EINVAL,
 		     "not its own");
 	cr_assert_eq(
-	    peer_send(&s->from, MESSAGE_WORKER_MAPS, bytes, sizeof(struct msg_maps), fds, 2),
+	    peer_send(&s->from, MESSAGE_WORKER_MAPS, bytes, sizeof(struct msg_maps), fds, 3),
 	    -EINVAL, "to another");
 	cr_assert_eq(peer_send(&s->from, MESSAGE_SLAB, bytes, 7, NULL, 0), -EINVAL);
 	cr_assert_eq(peer_send(&s->from, MESSAGE_SLAB, bytes, 9, NULL, 0), -EINVAL);

@@ -522,9 +522,9 @@ Test(walker, end_bad_table)
 	const struct bh_module module = w->memory.modules[1];
 
 	mapping[0].slot = 1 << BH_MODULES_BITS;
-	EXPECT(w, BH_REASON_BAD_TABLE, );
+	EXPECT(w, BH_REASON_BAD_TABLE, frame_of(in(0)));
 	mapping[0].slot = UINT32_MAX;
-	EXPECT(w, BH_REASON_BAD_TABLE, );
+	EXPECT(w, BH_REASON_BAD_TABLE, frame_of(in(0)));
 	mapping[0].slot = 1;
 	w->memory.modules[1].page_slab = 2;
 	EXPECT(w, BH_REASON_BAD_TABLE, frame_of(in(0)));
