@@ -240,6 +240,8 @@ static bool numbers_full(const struct numbers *numbers)
 void samples_forget_when_due(struct worker *worker, uint64_t now_ns)
 {
 	if (worker->forget_at_ns && now_ns >= worker->forget_at_ns) {
+		/* The old numbers and the new ones do not go into one batch. */
+		samples_flush(worker);
 		numbers_forget(worker);
 	} else if (!worker->forget_at_ns && numbers_full(&worker->numbers)) {
 		known_revoke(worker);

@@ -16,7 +16,10 @@ enum {
 	 * exponential in the length of the mangled name. Real names stay below a tenth of this; as
 	 * many steps take about 10 ms. */
 	TREE_COST_MAX = 1 << 20,
-	TREE_SLOTS = 4096, /* libiberty makes at most two components a byte of the name */
+	/* libiberty makes at most two components a byte of the name; twice that leaves room. */
+	TREE_SLOTS_A_BYTE = 4,
+	TREE_SLOT_BITS_MIN = 6,
+	TREE_SLOT_BITS_MAX = 12,
 	/* Digits (base 62) of a Rust binder's count of lifetimes; libiberty counts up to it in
 	 * silence. */
 	RUST_BINDER_DIGITS_MAX = 4,
@@ -123,12 +126,25 @@ static void output_append(const char *data, size_t length, void *context)
 }
 
 struct tree_cost {
+	unsigned int slot_bits, used;
 	struct {
 		const struct demangle_component *component;
 		uint32_t cost; /* 0: being computed */
-	} slots[TREE_SLOTS];
-	unsigned int used;
+	} slots[];
 };
+
+/* With room for the components of a name of so many bytes. */
+static struct tree_cost *tree_cost_new(size_t length)
+{
+	unsigned int bits = TREE_SLOT_BITS_MIN;
+
+	while (bits < TREE_SLOT_BITS_MAX && 1u << bits < length * TREE_SLOTS_A_BYTE)
+		bits++;
+	struct tree_cost *memo = calloc(1, sizeof(*memo) + (sizeof(memo->slots[0]) << bits));
+	if (memo)
+		memo->slot_bits = bits;
+	return memo;
+}
 
 static void component_children(const struct demangle_component *dc,
 			       const struct demangle_component *children[2])
@@ -174,15 +190,17 @@ static uint32_t tree_cost(struct tree_cost *memo, const struct demangle_componen
 {
 	const struct demangle_component *children[2];
 	uint32_t cost = 1;
-	size_t slot = (size_t)(((uintptr_t)dc >> 3) * 0x9e3779b97f4a7c15u >> 52);
+	const size_t slots = (size_t)1 << memo->slot_bits;
+	size_t slot =
+	    (size_t)(((uintptr_t)dc >> 3) * 0x9e3779b97f4a7c15u >> (64 - memo->slot_bits));
 
 	if (!dc)
 		return 0;
 	while (memo->slots[slot].component && memo->slots[slot].component != dc)
-		slot = (slot + 1) % TREE_SLOTS;
+		slot = (slot + 1) % slots;
 	if (memo->slots[slot].component) /* a ring, if not yet computed */
 		return memo->slots[slot].cost ? memo->slots[slot].cost : TREE_COST_MAX;
-	if (++memo->used >= TREE_SLOTS)
+	if (++memo->used >= slots)
 		return TREE_COST_MAX;
 	memo->slots[slot].component = dc;
 	component_children(dc, children);
@@ -214,7 +232,7 @@ static bool demangle_cplusplus(const char *raw, struct output *output)
 	tree = cplus_demangle_v3_components(raw, DMGL_NO_OPTS, &memory);
 	if (!tree)
 		return false;
-	memo = calloc(1, sizeof(*memo));
+	memo = tree_cost_new(strlen(raw));
 	if (!memo || tree_cost(memo, tree) >= TREE_COST_MAX)
 		return false;
 	return print_tree(tree, output);
