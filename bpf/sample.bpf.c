@@ -31,7 +31,6 @@ enum {
 	X86_THREAD_BYTES = 16384,
 	X86_USER_CODE_SEGMENT = 0x33,
 	KERNEL_THREAD_FLAG = 0x00200000,
-	STEPS_A_CALL = 2, /* frames that one call of walk_some goes */
 };
 
 struct {
@@ -70,7 +69,7 @@ static __always_inline const struct bh_rule *walk_rule(int env, __u32 number)
 
 #include "bpf/walk.h"
 
-/* What a CPU keeps between samples. The limit for a per-CPU value is 32 KiB. */
+/* What a CPU keeps between samples, in two maps: a value of a per-CPU map has at most 32 KiB. */
 struct cpu_state {
 	struct walk_state walk;
 	__u32 unannounced_bytes; /* in the ring, since the worker was woken */
@@ -82,6 +81,13 @@ struct {
 	__type(key, __u32);
 	__type(value, struct cpu_state);
 } cpu_states SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct walk_cache);
+} walk_caches SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -103,15 +109,11 @@ static __always_inline void count(enum bh_counter counter)
  * satisfies its rules. */
 __noinline int walk_some(__u32 zero)
 {
-	int end = WALK_GO_ON;
-
 	zero = 0;
 	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
-	if (!cpu)
-		return BH_REASON_BAD_TABLE;
-	for (int i = 0; i < STEPS_A_CALL && end == WALK_GO_ON; i++)
-		end = walk_one(&cpu->walk, 0);
-	return end;
+	struct walk_cache *cache = bpf_map_lookup_elem(&walk_caches, &zero);
+
+	return cpu && cache ? walk_on(&cpu->walk, 0, cache) : BH_REASON_BAD_TABLE;
 }
 
 /* The task of the sample: what is read of it. */
@@ -224,7 +226,7 @@ static __always_inline int walk_user(struct walk_state *s, __u32 tgid)
 		walk_note(s, bh_frame_raw(s->pc));
 		return end;
 	}
-	for (int i = 0; i <= BH_USER_FRAMES_MAX / STEPS_A_CALL; i++) {
+	for (int i = 0; i <= BH_USER_FRAMES_MAX; i++) {
 		end = walk_some(0);
 		if (end != WALK_GO_ON)
 			break;
@@ -383,8 +385,8 @@ static __always_inline __u64 number_stack(const struct walk_state *s, __u32 coun
 		place += *(volatile __u32 *)&control->generation * odd;
 	sum = (sum ^ place) * stack_key;
 	sum ^= sum >> 32;
-	/* A number of its own: what the loop's end tells of `count` would make 640 cases of all that
-	 * follows. */
+	/* A number of its own: what the loop's end tells of `count` would make 640 cases of all
+	 * that follows. */
 	__u32 end = count & 1023;
 
 	for (__u32 i = 0; i < BH_FRAMES_ROOM && i < end; i++) {

@@ -1,39 +1,58 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause OR Apache-2.0 */
 /*
  * The walker: one step from a frame to its caller. The same source runs in the kernel on live
- *stacks (sample.bpf.c) and in the manager on copied ones (deferred.c). Whoever includes it first
- *defines
+ * stacks (sample.bpf.c) and in the manager on copied ones (deferred.c). Who includes it defines
+ * before
  *
- *	walk_slab(env, index)                  the bytes of a slab, or NULL
- *	walk_module(env, slot)                 struct bh_module *, or NULL
- *	walk_rule(env, number)                 struct bh_rule *, or NULL
- *	walk_read(env, destination, bytes, address)   0, or not 0 if the memory cannot be read
- *
- * and, if it keeps its walk_state between stacks, WALK_CACHE_BITS: how many rules that remembers.
+ *	walk_slab(env, index)    the bytes of a slab, or NULL
+ *	walk_module(env, slot)   struct bh_module *, or NULL
+ *	walk_rule(env, number)   struct bh_rule *, or NULL
+ *	walk_read(env, destination, bytes, address)
+ *	                         0, or not 0 if the memory cannot be read
+ *	WALK_CACHE_BITS          how many rules a walk_cache remembers
  *
  * Searches are lower bounds without a branch but the end of the loop: with one that depends on what
- *was compared the verifier would follow each of 2^10 ways. `walk_below_or_equal` turns a comparison
- *into a mask, and every offset is masked to the slab, so no bound has to be proved.
+ * was compared the verifier would follow each of 2^10 ways. `walk_below_or_equal` turns a
+ * comparison into a mask, and every offset is masked to the slab, so no bound has to be proved.
  */
 #ifndef BPF_WALK_H
 #define BPF_WALK_H
 
 #include "bpf/shared.h"
 
-#ifndef WALK_CACHE_BITS
-#define WALK_CACHE_BITS 1
+#ifdef __clang__
+#define WALK_NO_UNROLL _Pragma("clang loop unroll(disable)")
+#else
+#define WALK_NO_UNROLL
 #endif
 
 enum {
-	WALK_WINDOW_WORDS = 128,
+	WALK_WINDOW_WORDS = 128, /* a power of two */
+	WALK_PLAIN_FRAMES = 32,
 	WALK_GO_ON = -1,
 };
 
-/* The rule of a place in the code, as it was found. A module's number is never used twice, and its
- * table does not change once it is there, so that an entry never becomes wrong. */
+/*
+ * Rules of places in the code, as they were found. A module's number is never used twice, and its
+ * table does not change once it is there, so that an entry never becomes wrong. They are kept in
+ * the order in which stacks were first walked: the rule of a frame's caller mostly lies behind the
+ * frame's, so that it is looked for there first and a cold cache is read in a row, not at random.
+ * The oldest entry goes first.
+ */
+enum {
+	WALK_CACHED_MAX = 1 << WALK_CACHE_BITS,
+	WALK_INDEX_BITS = WALK_CACHE_BITS + 1,
+};
+
 struct walk_cached {
-	uint64_t frame; /* as in the record; 0: empty */
+	uint64_t frame; /* as in the record, of what has no file BH_FRAME_RAW; 0: empty */
 	struct bh_rule rule;
+};
+
+struct walk_cache {
+	uint32_t added;			      /* in all; the next goes to this place */
+	uint16_t index[1 << WALK_INDEX_BITS]; /* places of entries, by a hash of the frame */
+	struct walk_cached entries[WALK_CACHED_MAX];
 };
 
 struct walk_state {
@@ -44,10 +63,10 @@ struct walk_state {
 	uint32_t bx_known; /* rbx is that of the frame: some hand-written code has its CFA there */
 	uint32_t mapping_slab, mapping_offset, mapping_count;
 	uint32_t frame_count;
+	uint64_t place;		/* in the cache, of the rule of the frame before */
 	struct bh_mapping last; /* the mapping of the frame before */
 	uint64_t window_start;
 	uint64_t window[WALK_WINDOW_WORDS]; /* a copy of the stack from window_start on */
-	struct walk_cached cache[1 << WALK_CACHE_BITS];
 	/* The record under construction: what goes into the ring is one piece from here on. */
 	struct bh_sample header;
 	uint64_t frames[BH_FRAMES_ROOM];
@@ -56,6 +75,7 @@ struct walk_state {
 static __always_inline void walk_start(struct walk_state *s)
 {
 	s->frame_count = 0;
+	s->place = 0;
 	s->registers_known = 1;
 	s->bx_known = 1;
 	s->last.start = 1;
@@ -67,6 +87,13 @@ static __always_inline void walk_start(struct walk_state *s)
 static __always_inline uint64_t walk_below_or_equal(uint64_t a, uint64_t b)
 {
 	return (uint64_t)((int64_t)(a - b - 1) >> 63);
+}
+
+/* Masked where it is used, as the verifier wants it, whatever the compiler knows of `index`. */
+static __always_inline uint64_t walk_masked(uint64_t index, uint64_t mask)
+{
+	__asm__("" : "+r"(index));
+	return index & mask;
 }
 
 static __always_inline uint64_t walk_in_slab(uint64_t offset, uint64_t align)
@@ -310,7 +337,7 @@ static __always_inline int walk_apply(struct walk_state *s, WALK_ENV env,
 
 static __always_inline void walk_note(struct walk_state *s, uint64_t frame)
 {
-	s->frames[s->frame_count & (BH_USER_FRAMES_MAX - 1)] = frame;
+	s->frames[walk_masked(s->frame_count, BH_USER_FRAMES_MAX - 1)] = frame;
 	s->frame_count++;
 }
 
@@ -332,9 +359,102 @@ static __always_inline int walk_vsyscall(struct walk_state *s, WALK_ENV env)
 	return WALK_GO_ON;
 }
 
-/* The frame's rule out of the module's table into `slot`. */
-static __always_inline int walk_look_up(struct walk_state *s, WALK_ENV env, uint64_t offset,
-					uint64_t key, struct walk_cached *slot)
+static __always_inline uint64_t walk_frame(const struct walk_state *s, uint64_t pc)
+{
+	return (uint64_t)s->last.number << BH_FRAME_OFFSET_BITS |
+	       ((pc - s->last.bias) & BH_FRAME_OFFSET_MASK);
+}
+
+static __always_inline uint16_t *walk_index(struct walk_cache *cache, uint64_t frame)
+{
+	return &cache->index[(frame * 0x9e3779b97f4a7c15ull) >> (64 - WALK_INDEX_BITS)];
+}
+
+/* Where the frame's rule is, if it is anywhere: behind that of the frame before, or where the index
+ * says. */
+static __always_inline uint64_t walk_place(struct walk_cache *cache, uint64_t before,
+					   uint64_t frame)
+{
+	const uint64_t behind = walk_masked(before + 1, WALK_CACHED_MAX - 1);
+
+	if (cache->entries[behind].frame == frame)
+		return behind;
+	return walk_masked(*walk_index(cache, frame), WALK_CACHED_MAX - 1);
+}
+
+/* CFA from rsp or rbp, return address below it, rbp and rbx unchanged or saved there. */
+static __always_inline int walk_rule_is_plain(const struct bh_rule *rule)
+{
+	_Static_assert(BH_RULE_SP == 2 && BH_RULE_FP == 3 && BH_FP_SAME == 0 && BH_FP_CFA == 1,
+		       "told apart by the lowest bit");
+	return (((rule->kind ^ BH_RULE_SP) | rule->fp_kind | rule->bx_kind) & ~1u) == 0;
+}
+
+/* If the lowest bit of `choice` is set b, else a. */
+static __always_inline uint64_t walk_choose(uint64_t choice, uint64_t a, uint64_t b)
+{
+	return a ^ ((a ^ b) & -(choice & 1));
+}
+
+/*
+ * The common case, as long as it lasts, and at most WALK_PLAIN_FRAMES: a caller in the same mapping
+ * as the frame before, whose rule is remembered and plain, and whose stack is in the window. What a
+ * rule says is data here, not a branch that a processor that comes here 20 times a second would
+ * guess wrong. Everything else, walk_one does.
+ */
+static __always_inline void walk_plain(struct walk_state *s, struct walk_cache *cache)
+{
+	const uint64_t start = s->last.start, length = s->last.end - start;
+	const uint64_t last = WALK_WINDOW_WORDS - 1;
+	uint64_t pc = s->pc - 1, sp = s->sp, fp = s->fp, bx = s->gpr[BH_REG_RBX];
+	uint64_t place = s->place;
+	uint32_t count = s->frame_count, bx_known = s->bx_known;
+
+	if (s->registers_known || !s->last.number)
+		return;
+	WALK_NO_UNROLL
+	for (int i = 0; i < WALK_PLAIN_FRAMES; i++) {
+		const uint64_t frame = walk_frame(s, pc);
+		const uint64_t found = walk_place(cache, place, frame);
+		const struct walk_cached *entry = &cache->entries[found];
+		const struct bh_rule *rule = &entry->rule;
+
+		if (pc - start >= length || entry->frame != frame || !walk_rule_is_plain(rule) ||
+		    count >= BH_USER_FRAMES_MAX)
+			break;
+		const uint64_t cfa = walk_choose(rule->kind, sp, fp) + (int64_t)rule->cfa;
+		const uint64_t above = cfa - s->window_start;
+		const uint64_t word = above >> 3;
+		const uint64_t fp_word = word + (int64_t)rule->fp;
+		const uint64_t bx_word = word + (int64_t)rule->bx;
+
+		if (cfa <= sp || (above & 7) ||
+		    ((word - 1) | fp_word | bx_word) >= WALK_WINDOW_WORDS)
+			break;
+		const uint64_t ra = s->window[walk_masked(word - 1, last)];
+		if (!ra)
+			break;
+		s->frames[walk_masked(count++, BH_USER_FRAMES_MAX - 1)] = frame;
+		fp = walk_choose(rule->fp_kind, fp, s->window[walk_masked(fp_word, last)]);
+		bx = walk_choose(rule->bx_kind, bx, s->window[walk_masked(bx_word, last)]);
+		bx_known |= rule->bx_kind;
+		sp = cfa;
+		pc = ra - 1;
+		place = found;
+	}
+	s->pc = pc + 1;
+	s->sp = sp;
+	s->fp = fp;
+	s->gpr[BH_REG_RBX] = bx;
+	s->bx_known = bx_known;
+	s->frame_count = count;
+	s->place = place;
+}
+
+/* The frame's rule out of its module's table into the cache, at *place. */
+static __always_inline int walk_look_up(struct walk_state *s, WALK_ENV env,
+					struct walk_cache *cache, uint64_t offset, uint64_t key,
+					uint64_t *place)
 {
 	const struct bh_module *module = walk_module(env, s->last.slot);
 	uint32_t number = 0;
@@ -351,18 +471,20 @@ static __always_inline int walk_look_up(struct walk_state *s, WALK_ENV env, uint
 		if (end != WALK_GO_ON)
 			return end;
 	} else if (s->last.number) {
-		key = 0; /* it may have a table one day */
+		key = 0; /* it may have a table one day: not to be found again */
 	}
 	const struct bh_rule *rule = walk_rule(env, number);
 	if (!rule)
 		return BH_REASON_BAD_TABLE;
-	slot->rule = *rule;
-	slot->frame = key;
+	*place = walk_masked(cache->added++, WALK_CACHED_MAX - 1);
+	cache->entries[*place].rule = *rule;
+	cache->entries[*place].frame = key;
+	*walk_index(cache, key) = (uint16_t)*place;
 	return WALK_GO_ON;
 }
 
 /* Note the frame at s->pc and go to its caller. WALK_GO_ON, or how the stack ended. */
-static __always_inline int walk_one(struct walk_state *s, WALK_ENV env)
+static __always_inline int walk_one(struct walk_state *s, WALK_ENV env, struct walk_cache *cache)
 {
 	uint64_t pc =
 	    s->pc - !s->registers_known; /* a return address may lie after its function's end */
@@ -380,25 +502,31 @@ static __always_inline int walk_one(struct walk_state *s, WALK_ENV env)
 			return end;
 		}
 	}
-	uint64_t offset = pc - s->last.bias;
-	uint64_t frame =
-	    (uint64_t)s->last.number << BH_FRAME_OFFSET_BITS | (offset & BH_FRAME_OFFSET_MASK);
+	uint64_t frame = walk_frame(s, pc);
 	/* Memory without a file has one rule for all of it. */
 	uint64_t key = s->last.number ? frame : BH_FRAME_RAW;
-	struct walk_cached *slot =
-	    &s->cache[(key * 0x9e3779b97f4a7c15ull) >> (64 - WALK_CACHE_BITS)];
+	uint64_t place = walk_place(cache, s->place, key);
 
 	walk_note(s, s->last.number ? frame : bh_frame_raw(pc));
-	if (slot->frame != key) {
-		end = walk_look_up(s, env, offset, key, slot);
+	if (cache->entries[place].frame != key) {
+		end = walk_look_up(s, env, cache, pc - s->last.bias, key, &place);
 		if (end != WALK_GO_ON)
 			return end;
 	}
-	if (slot->rule.kind == BH_RULE_END)
+	s->place = place;
+	const struct bh_rule *rule = &cache->entries[walk_masked(place, WALK_CACHED_MAX - 1)].rule;
+	if (rule->kind == BH_RULE_END)
 		return BH_REASON_COMPLETE;
-	if (slot->rule.kind == BH_RULE_SIGNAL)
+	if (rule->kind == BH_RULE_SIGNAL)
 		return walk_signal_frame(s, env);
-	return walk_apply(s, env, &slot->rule);
+	return walk_apply(s, env, rule);
+}
+
+/* From s->pc on as far as one call goes; again, until the answer is not WALK_GO_ON. */
+static __always_inline int walk_on(struct walk_state *s, WALK_ENV env, struct walk_cache *cache)
+{
+	walk_plain(s, cache);
+	return walk_one(s, env, cache);
 }
 
 #endif

@@ -10,6 +10,7 @@ struct walker_env {
 };
 
 #define WALK_ENV const struct walker_env *
+#define WALK_CACHE_BITS 1
 #ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))
 #endif
@@ -48,6 +49,7 @@ unsigned int walker_run(const struct walker_tables *tables, const struct bh_regi
 			unsigned int *count)
 {
 	const struct walker_env env = {.tables = tables, .stack = stack};
+	struct walk_cache cache = {0};
 	struct walk_state state;
 	int end = WALK_GO_ON;
 
@@ -61,7 +63,7 @@ unsigned int walker_run(const struct walker_tables *tables, const struct bh_regi
 	state.mapping_count = mapping_count;
 	walk_start(&state);
 	while (end == WALK_GO_ON)
-		end = walk_one(&state, &env);
+		end = walk_on(&state, &env, &cache);
 	/* What cannot be read of a copy lies behind its end. */
 	if (end == BH_REASON_READ_FAULT)
 		end = BH_REASON_COPY_SHORT;

@@ -12,6 +12,7 @@
 /* ---- The walker's own search ---- */
 
 #define WALK_ENV const struct walker_tables *
+#define WALK_CACHE_BITS 1
 #ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))
 #endif
