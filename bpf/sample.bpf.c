@@ -42,6 +42,7 @@ struct {
 
 #define WALK_ENV int
 #define WALK_CACHE_BITS 10
+#define WALK_MAPPED_BITS 8
 
 static __always_inline const __u8 *walk_slab(int env, __u32 index)
 {
@@ -209,6 +210,7 @@ static __always_inline int find_process(struct walk_state *s, __u32 tgid, struct
 		s->mapping_slab = p->mapping_slab;
 		s->mapping_offset = p->mapping_offset;
 		s->mapping_count = p->mapping_count;
+		s->mappings_version = p->mappings_version;
 		*found = p;
 		return (*sequence & 1) ? BH_REASON_CHANGED : WALK_GO_ON;
 	}
@@ -369,31 +371,32 @@ static __always_inline void fill_header(struct bh_sample *h, const struct sample
 	h->origin = BH_ORIGIN_CPU_CLOCK;
 }
 
-/* The number of the stack in s->frames, never 0: a sum of hashes of each frame and its place, over
- * a seed that is the process's own. What is in the sum does not depend on what came before, so that
- * the multiplications overlap. */
-static __always_inline __u64 number_stack(const struct walk_state *s, __u32 count)
+/* The secret that the numbers of stacks are made with, another for each generation. */
+static __always_inline __u64 generation_key(void)
 {
-	const __u64 odd = 0x9e3779b97f4a7c15ull;
-	const struct bh_sample *h = &s->header;
 	__u32 zero = 0;
 	const struct bh_worker_control *control = bpf_map_lookup_elem(&worker_control, &zero);
-	__u64 place = stack_key;
-	__u64 sum = (__u64)h->tgid << 32 | (__u32)h->user_count << 16 | h->reason;
+	__u64 generation = control ? *(volatile __u32 *)&control->generation : 0;
 
-	if (control)
-		place += *(volatile __u32 *)&control->generation * odd;
-	sum = (sum ^ place) * stack_key;
+	return stack_key + (generation << 32);
+}
+
+/* The number of the stack in s->frames, never 0. Over a seed that is the process's own. */
+static __always_inline __u64 number_stack(const struct walk_state *s)
+{
+	const struct bh_sample *h = &s->header;
+	__u64 sum = ((__u64)h->tgid << 32 | (__u32)h->user_count << 16 | h->reason) ^ s->stack_key;
+	__u32 first = h->user_count & (2 * BH_USER_FRAMES_MAX - 1), count = h->kernel_count;
+
+	sum = sum * stack_key;
 	sum ^= sum >> 32;
-	/* A number of its own: what the loop's end tells of `count` would make 640 cases of all
-	 * that follows. */
-	__u32 end = count & 1023;
+	sum += s->stack_sum;
+	for (__u32 i = 0; i < BH_KERNEL_FRAMES_MAX && i < count; i++) {
+		__u64 at = walk_masked(first + i, 2 * BH_USER_FRAMES_MAX - 1);
 
-	for (__u32 i = 0; i < BH_FRAMES_ROOM && i < end; i++) {
-		__u64 term = (s->frames[i] ^ place) * odd;
-
-		sum += term ^ term >> 32;
-		place += odd;
+		if (at >= BH_FRAMES_ROOM)
+			break;
+		sum += walk_hash(s, s->frames[at], at);
 	}
 	sum *= stack_key;
 	sum ^= sum >> 32;
@@ -424,7 +427,7 @@ static __always_inline void submit(struct cpu_state *cpu)
 
 	if (size > sizeof(*h) + sizeof(cpu->walk.frames))
 		size = sizeof(*h) + sizeof(cpu->walk.frames);
-	h->stack = number_stack(&cpu->walk, frames);
+	h->stack = number_stack(&cpu->walk);
 	__u32 index = h->stack & ((1 << BH_SEEN_BITS) - 1);
 	__u64 *seen = bpf_map_lookup_elem(&seen_stacks, &index);
 	__u64 epoch = h->time_ns >> BH_SEEN_EPOCH_BITS & 0xffff;
@@ -469,16 +472,17 @@ int bulkhead_sample(struct bpf_perf_event_data *ctx)
 
 	describe_task(&task);
 	fill_header(&s->header, &task, id);
+	s->stack_key = generation_key();
+	walk_clear(s);
 	if (want_user && task.has_user_stack) {
 		int end = load_registers(ctx, s, user_mode);
 
-		s->frame_count = 0;
 		if (end == WALK_GO_ON) {
 			__u64 sp = s->sp, fp = s->fp, pc = s->pc;
 
 			end = walk_user(s, id >> 32);
 			if (end != BH_REASON_COMPLETE && task.is_executing) {
-				s->frame_count = 0;
+				walk_clear(s);
 				end = BH_REASON_COMPLETE;
 			}
 			if (bh_reason_may_mend(end) && defer(s, ctx, sp, fp, pc))

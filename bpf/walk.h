@@ -10,6 +10,7 @@
  *	walk_read(env, destination, bytes, address)
  *	                         0, or not 0 if the memory cannot be read
  *	WALK_CACHE_BITS          how many rules a walk_cache remembers
+ *	WALK_MAPPED_BITS         how many mappings a walk_state remembers
  *
  * Searches are lower bounds without a branch but the end of the loop: with one that depends on what
  * was compared the verifier would follow each of 2^10 ways. `walk_below_or_equal` turns a
@@ -28,7 +29,7 @@
 
 enum {
 	WALK_WINDOW_WORDS = 128, /* a power of two */
-	WALK_PLAIN_FRAMES = 32,
+	WALK_PLAIN_FRAMES = 16,
 	WALK_GO_ON = -1,
 };
 
@@ -55,6 +56,12 @@ struct walk_cache {
 	struct walk_cached entries[WALK_CACHED_MAX];
 };
 
+/* The mapping of a module in a process's list: whose code calls each other's need not search it. */
+struct walk_mapped {
+	uint64_t version; /* of the list */
+	struct bh_mapping mapping;
+};
+
 struct walk_state {
 	uint64_t pc, sp, fp;
 	uint64_t gpr[16]; /* by DWARF number; only while registers_known, but rbx while bx_known */
@@ -63,8 +70,13 @@ struct walk_state {
 	uint32_t bx_known; /* rbx is that of the frame: some hand-written code has its CFA there */
 	uint32_t mapping_slab, mapping_offset, mapping_count;
 	uint32_t frame_count;
+	/* Of the frames so far, each hashed with its place in the stack and a secret: none depends
+	 * on what came before, so that the multiplications overlap. */
+	uint64_t stack_sum, stack_key;
 	uint64_t place;		/* in the cache, of the rule of the frame before */
 	struct bh_mapping last; /* the mapping of the frame before */
+	uint64_t mappings_version;
+	struct walk_mapped mapped[1 << WALK_MAPPED_BITS]; /* by module number */
 	uint64_t window_start;
 	uint64_t window[WALK_WINDOW_WORDS]; /* a copy of the stack from window_start on */
 	/* The record under construction: what goes into the ring is one piece from here on. */
@@ -72,13 +84,28 @@ struct walk_state {
 	uint64_t frames[BH_FRAMES_ROOM];
 };
 
-static __always_inline void walk_start(struct walk_state *s)
+static __always_inline uint64_t walk_hash(const struct walk_state *s, uint64_t frame, uint64_t at)
+{
+	const uint64_t odd = 0x9e3779b97f4a7c15ull;
+	const uint64_t hash = (frame ^ (s->stack_key + at * odd)) * odd;
+
+	return hash ^ hash >> 32;
+}
+
+/* No frame yet. */
+static __always_inline void walk_clear(struct walk_state *s)
 {
 	s->frame_count = 0;
+	s->stack_sum = 0;
+}
+
+static __always_inline void walk_start(struct walk_state *s)
+{
+	walk_clear(s);
 	s->place = 0;
 	s->registers_known = 1;
 	s->bx_known = 1;
-	s->last.start = 1;
+	s->last.start = 0;
 	s->last.end = 0;
 	s->window_start = ~0ull >> 1;
 }
@@ -99,6 +126,11 @@ static __always_inline uint64_t walk_masked(uint64_t index, uint64_t mask)
 static __always_inline uint64_t walk_in_slab(uint64_t offset, uint64_t align)
 {
 	return offset & (BH_SLAB_BYTES - 1) & ~(align - 1);
+}
+
+static __always_inline struct walk_mapped *walk_mapped(struct walk_state *s, uint64_t number)
+{
+	return &s->mapped[walk_masked(number, (1 << WALK_MAPPED_BITS) - 1)];
 }
 
 /* The mapping of `pc` into s->last. */
@@ -124,7 +156,22 @@ static __always_inline int walk_find_mapping(struct walk_state *s, WALK_ENV env,
 	s->last = *(const struct bh_mapping *)(slab + at);
 	if (pc < s->last.start || pc >= s->last.end)
 		return BH_REASON_NO_MAPPING;
+	struct walk_mapped *mapped = walk_mapped(s, s->last.number);
+	mapped->version = s->mappings_version;
+	mapped->mapping = s->last;
 	return WALK_GO_ON;
+}
+
+/* The mapping of `pc` into s->last, if it is that of module `guess` and remembered. Else 0. */
+static __always_inline int walk_guess_mapping(struct walk_state *s, uint64_t guess, uint64_t pc)
+{
+	const struct walk_mapped *mapped = walk_mapped(s, guess);
+
+	if (mapped->version != s->mappings_version || mapped->mapping.number != guess ||
+	    pc - mapped->mapping.start >= mapped->mapping.end - mapped->mapping.start)
+		return 0;
+	s->last = mapped->mapping;
+	return 1;
 }
 
 /* The rule number for file offset `offset` of a module that is ready. 0 (frame pointers) outside of
@@ -338,6 +385,7 @@ static __always_inline int walk_apply(struct walk_state *s, WALK_ENV env,
 static __always_inline void walk_note(struct walk_state *s, uint64_t frame)
 {
 	s->frames[walk_masked(s->frame_count, BH_USER_FRAMES_MAX - 1)] = frame;
+	s->stack_sum += walk_hash(s, frame, s->frame_count);
 	s->frame_count++;
 }
 
@@ -370,12 +418,17 @@ static __always_inline uint16_t *walk_index(struct walk_cache *cache, uint64_t f
 	return &cache->index[(frame * 0x9e3779b97f4a7c15ull) >> (64 - WALK_INDEX_BITS)];
 }
 
+static __always_inline uint64_t walk_behind(uint64_t place)
+{
+	return walk_masked(place + 1, WALK_CACHED_MAX - 1);
+}
+
 /* Where the frame's rule is, if it is anywhere: behind that of the frame before, or where the index
  * says. */
 static __always_inline uint64_t walk_place(struct walk_cache *cache, uint64_t before,
 					   uint64_t frame)
 {
-	const uint64_t behind = walk_masked(before + 1, WALK_CACHED_MAX - 1);
+	const uint64_t behind = walk_behind(before);
 
 	if (cache->entries[behind].frame == frame)
 		return behind;
@@ -396,30 +449,40 @@ static __always_inline uint64_t walk_choose(uint64_t choice, uint64_t a, uint64_
 	return a ^ ((a ^ b) & -(choice & 1));
 }
 
+static __always_inline int walk_find_remembered(struct walk_state *s,
+						const struct walk_cache *cache, uint64_t place,
+						uint64_t pc)
+{
+	return pc - s->last.start < s->last.end - s->last.start ||
+	       walk_guess_mapping(
+		   s, cache->entries[walk_behind(place)].frame >> BH_FRAME_OFFSET_BITS, pc);
+}
+
 /*
- * The common case, as long as it lasts, and at most WALK_PLAIN_FRAMES: a caller in the same mapping
- * as the frame before, whose rule is remembered and plain, and whose stack is in the window. What a
+ * The common case, as long as it lasts, and at most WALK_PLAIN_FRAMES: a caller whose mapping and
+ * rule are remembered, the rule is a plain one, and the stack is in the window. What a
  * rule says is data here, not a branch that a processor that comes here 20 times a second would
  * guess wrong. Everything else, walk_one does.
  */
 static __always_inline void walk_plain(struct walk_state *s, struct walk_cache *cache)
 {
-	const uint64_t start = s->last.start, length = s->last.end - start;
 	const uint64_t last = WALK_WINDOW_WORDS - 1;
 	uint64_t pc = s->pc - 1, sp = s->sp, fp = s->fp, bx = s->gpr[BH_REG_RBX];
-	uint64_t place = s->place;
+	uint64_t place = s->place, sum = s->stack_sum;
 	uint32_t count = s->frame_count, bx_known = s->bx_known;
 
-	if (s->registers_known || !s->last.number)
+	if (s->registers_known)
 		return;
 	WALK_NO_UNROLL
 	for (int i = 0; i < WALK_PLAIN_FRAMES; i++) {
+		if (!walk_find_remembered(s, cache, place, pc) || !s->last.number)
+			break;
 		const uint64_t frame = walk_frame(s, pc);
 		const uint64_t found = walk_place(cache, place, frame);
 		const struct walk_cached *entry = &cache->entries[found];
 		const struct bh_rule *rule = &entry->rule;
 
-		if (pc - start >= length || entry->frame != frame || !walk_rule_is_plain(rule) ||
+		if (entry->frame != frame || !walk_rule_is_plain(rule) ||
 		    count >= BH_USER_FRAMES_MAX)
 			break;
 		const uint64_t cfa = walk_choose(rule->kind, sp, fp) + (int64_t)rule->cfa;
@@ -434,7 +497,8 @@ static __always_inline void walk_plain(struct walk_state *s, struct walk_cache *
 		const uint64_t ra = s->window[walk_masked(word - 1, last)];
 		if (!ra)
 			break;
-		s->frames[walk_masked(count++, BH_USER_FRAMES_MAX - 1)] = frame;
+		s->frames[walk_masked(count, BH_USER_FRAMES_MAX - 1)] = frame;
+		sum += walk_hash(s, frame, count++);
 		fp = walk_choose(rule->fp_kind, fp, s->window[walk_masked(fp_word, last)]);
 		bx = walk_choose(rule->bx_kind, bx, s->window[walk_masked(bx_word, last)]);
 		bx_known |= rule->bx_kind;
@@ -448,6 +512,7 @@ static __always_inline void walk_plain(struct walk_state *s, struct walk_cache *
 	s->gpr[BH_REG_RBX] = bx;
 	s->bx_known = bx_known;
 	s->frame_count = count;
+	s->stack_sum = sum;
 	s->place = place;
 }
 
@@ -494,7 +559,7 @@ static __always_inline int walk_one(struct walk_state *s, WALK_ENV env, struct w
 		return BH_REASON_TOO_DEEP;
 	if (pc >> 12 == BH_VSYSCALL_PAGE && s->registers_known)
 		return walk_vsyscall(s, env);
-	if (pc < s->last.start || pc >= s->last.end) {
+	if (!walk_find_remembered(s, cache, s->place, pc)) {
 		end = walk_find_mapping(s, env, pc);
 		if (end != WALK_GO_ON) {
 			if (s->frame_count == 0)
