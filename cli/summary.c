@@ -160,8 +160,10 @@ int summary_write_stats(int fd, const struct recording_figures *figures, const s
 		exporter->exported);
 	write_counts(f, "lost", loss_names, losses.lost, 0, LOSS_COUNT);
 	write_counts(f, "incomplete", reason_names, exporter->incomplete, 1, BH_REASON_COUNT);
-	fprintf(f, "  \"deferred\": %" PRIu64 ",\n  \"duration_ns\": %" PRIu64 ",\n",
-		loader->deferred, figures->duration_ns);
+	fprintf(f,
+		"  \"deferred\": %" PRIu64 ",\n  \"batch_bytes\": %" PRIu64
+		",\n  \"duration_ns\": %" PRIu64 ",\n",
+		loader->deferred, figures->status[ROLE_WORKER].batch_bytes, figures->duration_ns);
 	write_roles(f, roles);
 	fprintf(f,
 		"  \"bpf\": {\"map_bytes\": %" PRIu64 ", \"ring_bytes\": %" PRIu64

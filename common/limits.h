@@ -19,7 +19,8 @@ enum {
 	/* Bytes of .eh_frame or .debug_frame read for one module; the largest in Debian (a browser)
 	 * is 30 MiB. */
 	LIMIT_CFI_BYTES = 96 << 20,
-	/* Rows that one module may cost while its table is built: 16 bytes each. */
+	/* Rows that one module may cost while its table is built: 4 bytes each, and 16 for each run
+	 * of functions in a row. */
 	LIMIT_CFI_ROWS = 6000000,
 	/* CFA instructions of one module, forged CIEs included: some seconds of work at the very
 	 * most. */

@@ -97,7 +97,7 @@ struct msg_status {
 	/* loader */
 	uint64_t taken, deferred, bpf_run_ns, bpf_run_count, map_bytes;
 	/* worker */
-	uint64_t ring_bytes;
+	uint64_t ring_bytes, batch_bytes;
 	/* exporter */
 	uint64_t exported, processes, frames, frames_named, stacks;
 	struct msg_losses losses;
@@ -105,7 +105,7 @@ struct msg_status {
 	uint32_t output_failed;	 /* errno of the first that failed, 0 if none */
 	uint32_t failed_index;
 };
-_Static_assert(sizeof(struct msg_status) == 8 + 11 * 8 + 64 + 128 + 8 && BH_REASON_COUNT <= 16,
+_Static_assert(sizeof(struct msg_status) == 8 + 12 * 8 + 64 + 128 + 8 && BH_REASON_COUNT <= 16,
 	       "wire");
 
 struct msg_hot_function {
@@ -115,7 +115,7 @@ struct msg_hot_function {
 _Static_assert(sizeof(struct msg_hot_function) == 256, "wire");
 
 /* The descriptors' order: manager: processes, modules, rules, deferred ring; worker: samples ring,
- * kallsyms; exporter: counters. */
+ * kallsyms, worker_control; exporter: counters. */
 struct msg_maps {
 	uint32_t ring_bytes;
 	uint32_t cpu_count; /* slots in `counters` */

@@ -58,6 +58,16 @@ static int role_parse_arguments(struct role_runtime *role, int argc, char **argv
 	return peer_uids_parse(uids, &role->uids);
 }
 
+void role_tune_memory(void)
+{
+	/* Large blocks come and go (sections of files, rows of a draft): each a mapping of its own,
+	 * given back at once. Left to itself the C library raises this threshold with the first one
+	 * freed, and the heap keeps the holes. */
+	mallopt(M_MMAP_THRESHOLD, ROLE_MMAP_THRESHOLD);
+	mallopt(M_TRIM_THRESHOLD, ROLE_MMAP_THRESHOLD);
+	mallopt(M_ARENA_MAX, 1);
+}
+
 int role_start(struct role_runtime *role, enum role self, const struct sandbox_policy *policy,
 	       int argc, char **argv)
 {
@@ -69,12 +79,7 @@ int role_start(struct role_runtime *role, enum role self, const struct sandbox_p
 	syscall(SYS_close_range, 3u, ~0u, 0u);
 	prctl(PR_SET_NAME, policy->name);
 	log_init(policy->name);
-	/* Large blocks come and go (sections of files, rows of a draft): each a mapping of its own,
-	 * given back at once. Left to itself the C library raises this threshold with the first one
-	 * freed, and the heap keeps the holes. */
-	mallopt(M_MMAP_THRESHOLD, ROLE_MMAP_THRESHOLD);
-	mallopt(M_TRIM_THRESHOLD, ROLE_MMAP_THRESHOLD);
-	mallopt(M_ARENA_MAX, 1);
+	role_tune_memory();
 	/* The terminal's Ctrl-C is for the CLI; it tells the roles. */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);

@@ -22,6 +22,9 @@ struct role_runtime {
 	struct loop loop;
 };
 
+/* How the C library keeps memory in every role; role_start() calls it. */
+void role_tune_memory(void);
+
 /* Up to the drop: 0, or an exit status after a message. */
 int role_start(struct role_runtime *role, enum role self, const struct sandbox_policy *policy,
 	       int argc, char **argv);

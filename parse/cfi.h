@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "parse/elf_window.h"
+
 /* How the canonical frame address is found. */
 enum cfi_cfa_kind {
 	CFI_CFA_UNKNOWN,  /* an expression of no kind below, or registers that do not exist */
@@ -56,28 +58,42 @@ struct cfi_rule {
 _Static_assert(sizeof(struct cfi_rule) == 32, "compared as bytes");
 
 struct cfi_section {
-	const uint8_t *data;
-	size_t length;
-	uint64_t vaddr;	     /* of data[0], as linked: base of pc-relative pointers */
-	uint64_t text_vaddr; /* base of DW_EH_PE_textrel, 0 if unknown */
-	uint64_t data_vaddr; /* base of DW_EH_PE_datarel (.got), 0 if unknown */
-	bool debug_frame;    /* .debug_frame rules instead of .eh_frame's */
+	struct elf_window *window; /* its bytes */
+	uint64_t vaddr;		   /* as linked: base of pc-relative pointers */
+	uint64_t text_vaddr;	   /* base of DW_EH_PE_textrel, 0 if unknown */
+	uint64_t data_vaddr;	   /* base of DW_EH_PE_datarel (.got), 0 if unknown */
+	bool debug_frame;	   /* .debug_frame rules instead of .eh_frame's */
 };
 
-/* The rows of one FDE, ascending; row i holds from starts[i] to starts[i + 1], the last one to
- * `end`. */
+/* From `at` bytes behind the begin of its function on, the rule of that number. */
+struct cfi_row {
+	uint32_t at, rule;
+};
+
+/* The rows of one FDE, ascending, the first at 0, no two neighbours with the same rule; the last
+ * one holds until `end`. */
 struct cfi_fde {
-	uint64_t start, end; /* virtual addresses, start < end */
-	const uint64_t *starts;
-	const struct cfi_rule *rules;
+	uint64_t start, end; /* virtual addresses, start < end, less than 4 GiB apart */
+	const struct cfi_row *rows;
 	unsigned int row_count;
+};
+
+/* Who is told. An error (a negative errno, not -EBADMSG) ends the parse and is returned. */
+struct cfi_sink {
+	void *context;
+	/* Whether an FDE is of interest; the programs of others are not run. NULL: all are. */
+	bool (*want)(void *context, uint64_t start, uint64_t end);
+	/* The number of a rule, below UINT32_MAX, the same whenever it is asked for: now and then
+	 * the parser forgets. */
+	int (*rule)(void *context, const struct cfi_rule *rule, uint32_t *number);
+	/* Once an FDE, in the order of the section. */
+	int (*fde)(void *context, const struct cfi_fde *fde);
 };
 
 struct cfi_stats {
 	uint64_t fdes, rows;
-	uint64_t bad_fdes;     /* skipped: malformed, or of an unknown CIE */
-	uint64_t unknown_rows; /* rows with a CFA of no known kind */
-	bool truncated;	       /* the section ended in the middle, or the budget did */
+	uint64_t bad_fdes; /* skipped: malformed, or of an unknown CIE */
+	bool truncated;	   /* the section ended in the middle, or the budget did */
 };
 
 /* What one section may cost. Instructions are those of CFA programs, CIEs' included each time they
@@ -86,14 +102,10 @@ struct cfi_budget {
 	uint64_t fdes, rows, instructions;
 };
 
-/* Called once an FDE, in the order of the section. A non-zero return ends the parse and is
- * returned. */
-typedef int (*cfi_fde_fn)(void *context, const struct cfi_fde *fde);
-
 /* Parse a whole section. A malformed FDE costs only itself wherever its length can be believed. 0,
- * what `fn` returned, or -ENOMEM; -E2BIG if the budget ran out (what came before was delivered).
- * `stats` is always filled. */
-int cfi_parse(const struct cfi_section *section, const struct cfi_budget *budget, cfi_fde_fn fn,
-	      void *context, struct cfi_stats *stats);
+ * what the sink returned, or -ENOMEM; -E2BIG if the budget ran out (what came before was
+ * delivered). Bytes that cannot be read are an end in the middle. `stats` is always filled. */
+int cfi_parse(const struct cfi_section *section, const struct cfi_budget *budget,
+	      const struct cfi_sink *sink, struct cfi_stats *stats);
 
 #endif

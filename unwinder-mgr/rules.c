@@ -3,22 +3,35 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <xxhash.h>
 
 #include "common/clock.h"
 #include "common/limits.h"
+
+/* From what the kernel gave this process, as the C library does for its own. */
+static uint64_t random_seed(void)
+{
+	const void *bytes =
+	    (const void *)getauxval(AT_RANDOM); /* NOLINT: the kernel's own address */
+
+	return bytes ? XXH3_64bits(bytes, 16) : 0;
+}
 
 void rules_init(struct rules *rules, struct bh_rule *table)
 {
 	memset(rules, 0, sizeof(*rules));
 	rules->table = table;
 	rules->used = 1;
+	rules->seed = random_seed();
 	table[0] = (struct bh_rule){.kind = BH_RULE_FRAME_POINTER};
 }
 
 static uint16_t *rules_bucket(struct rules *rules, const struct bh_rule *rule)
 {
-	return &rules->buckets[XXH3_64bits(rule, sizeof(*rule)) % RULES_BUCKETS];
+	const uint64_t hash = XXH3_64bits_withSeed(rule, sizeof(*rule), rules->seed);
+
+	return &rules->buckets[hash % RULES_BUCKETS];
 }
 
 static uint16_t rules_take_free(struct rules *rules)

@@ -15,6 +15,7 @@ enum {
 
 struct rules {
 	struct bh_rule *table; /* RULES_MAX, mapped; rule 0 is "frame pointers" */
+	uint64_t seed;	       /* of the hash: a file's author shall not choose its rules' bucket */
 	uint32_t users[RULES_MAX];
 	uint16_t next[RULES_MAX]; /* in its bucket, or in the list of free ones; 0 ends */
 	uint16_t buckets[RULES_BUCKETS];

@@ -72,6 +72,7 @@ static void worker_send_status(struct worker *worker, enum role_state state)
 	const struct msg_status status = {
 	    .state = state,
 	    .ring_bytes = worker->ring.consumed_bytes,
+	    .batch_bytes = worker->batch_bytes,
 	    .losses = worker->losses,
 	};
 

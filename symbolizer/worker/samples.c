@@ -258,6 +258,7 @@ void samples_flush(struct worker *worker)
 		return;
 	const uint8_t *data = records_finish(worker->batch, worker->reset_wanted, &length);
 	worker->reset_wanted = false;
+	worker->batch_bytes += length;
 	int r = peer_send(&worker->role.peers[ROLE_EXPORTER], MESSAGE_BATCH, data, length, NULL, 0);
 	if (r < 0) {
 		/* Its definitions are lost with it: the exporter has to begin anew. */

@@ -1,29 +1,86 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How fast a module's table is built (draft and placement), and how large it is: bench_tables
- * [FILE...]. */
+/*
+ * How fast a module's table is built from its file, as the manager does it (read, draft, placement,
+ * draft given back), how large it is, and how much memory the process needs meanwhile:
+ * bench_tables [--json] [FILE...].
+ *
+ * Each file has two processes of its own: one for the times, one for the memory.
+ */
 #include <elf.h>
 #include <stdio.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
 
 #include "common/clock.h"
+#include "ipc/role_main.h"
 #include "tests/support/unwind_memory.h"
 
 enum {
-	ROUNDS = 10,
+	ROUNDS_MIN = 15,
+	ROUNDS_MAX = 200,
+	ROUNDS_MS = 500, /* small files get as many rounds as fit */
 	SLABS = 31
 };
+
+struct bench_speed {
+	double best, median; /* MB of .eh_frame a second */
+};
+
+struct bench_result {
+	int error;
+	uint64_t eh_frame_bytes, rows, deltas, rules, slab_bytes, index_bytes, peak_bytes;
+	struct bench_speed all, draft, place;
+};
+
+struct bench_file {
+	int fd;
+	struct elf_source source;
+};
+
+static int read_fd(void *context, uint64_t offset, void *buffer, size_t length)
+{
+	ssize_t n = pread(*(const int *)context, buffer, length, (off_t)offset);
+
+	if (n < 0)
+		return -errno;
+	return (size_t)n == length ? 0 : -ENODATA;
+}
+
+static int file_open(struct bench_file *file, const char *path)
+{
+	struct stat st;
+
+	file->fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (file->fd < 0 || fstat(file->fd, &st) < 0)
+		return -errno;
+	file->source = (struct elf_source){
+	    .read = read_fd, .context = &file->fd, .size = (uint64_t)st.st_size};
+	return 0;
+}
 
 static uint64_t eh_frame_bytes(const struct elf_source *source)
 {
 	struct elf_image image;
-	uint64_t bytes = 0;
 
 	if (elf_image_init(&image, source) < 0)
 		return 0;
 	const struct elf_section *section = elf_image_find_section(&image, ".eh_frame");
-	if (section)
-		bytes = section->size;
+	const uint64_t bytes = section ? section->size : 0;
 	elf_image_fini(&image);
 	return bytes;
+}
+
+/* A slab of the kernel's has all its pages in place when the manager maps it. */
+static int memory_init(struct unwind_memory *memory)
+{
+	int r = unwind_memory_init(memory, SLABS);
+
+	for (unsigned int i = 0; i < memory->slabs.count && !r; i++)
+		memset(memory->slabs.slabs[i].data, 1, BH_SLAB_BYTES);
+	if (!r)
+		memset(memory->rules->table + 1, 1, (RULES_MAX - 1) * sizeof(struct bh_rule));
+	return r;
 }
 
 static uint64_t count_deltas(const struct unwind_memory *memory, const struct table *table)
@@ -40,65 +97,179 @@ static uint64_t count_deltas(const struct unwind_memory *memory, const struct ta
 	return count;
 }
 
-/* Built anew with empty rules and slabs each time. */
-static int bench_round(const struct elf_source *source, uint64_t *draft_ns, uint64_t *place_ns,
-		       char *line, size_t line_bytes)
+/* Time on a CPU: others may be at work on this machine, and the files are in its memory. */
+static uint64_t cpu_ns(void)
 {
-	struct unwind_memory memory;
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
+}
+
+/* One build, and everything given back. */
+static int build(struct unwind_memory *memory, const struct elf_source *source,
+		 struct bench_result *result, uint64_t *draft_ns, uint64_t *place_ns)
+{
 	struct table_draft draft;
 	struct table table;
 
-	if (unwind_memory_init(&memory, SLABS) < 0)
-		return -ENOMEM;
-	const uint64_t begin = clock_monotonic_ns();
-	int r = table_draft(&draft, memory.rules, source);
-	const uint64_t middle = clock_monotonic_ns();
-	const size_t rows = draft.row_count;
-	if (!r)
-		r = table_place(&table, &draft, &memory.slabs);
+	const uint64_t begin = cpu_ns();
+	int r = table_draft(&draft, memory->rules, source);
+	const uint64_t middle = cpu_ns();
+	if (r < 0)
+		return r;
+	result->rows = draft.row_count;
+	r = table_place(&table, &draft, &memory->slabs);
+	table_draft_fini(&draft, memory->rules, 0);
 	*draft_ns = middle - begin;
-	*place_ns = clock_monotonic_ns() - middle;
-	if (!r) {
-		const uint64_t deltas = count_deltas(&memory, &table);
+	*place_ns = cpu_ns() - middle;
+	if (r < 0)
+		return r;
+	result->deltas = count_deltas(memory, &table);
+	result->rules = table.rule_count;
+	result->slab_bytes = table.bytes;
+	result->index_bytes = table.pages.bytes;
+	table_retire(&table, &memory->slabs, memory->rules, 0);
+	slabs_reclaim(&memory->slabs, UINT64_MAX);
+	return 0;
+}
 
-		snprintf(line, line_bytes, "%9zu %9lu %6zu %9.1f %8.2f %7.1f", rows, deltas,
-			 table.rule_count, (double)table.bytes / 1e3,
-			 (double)table.bytes / (double)deltas,
-			 100.0 * (double)table.pages.bytes / (double)table.bytes);
-		table_retire(&table, &memory.slabs, memory.rules, 0);
+static int compare_ns(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static struct bench_speed speed_of(uint64_t *ns, size_t rounds, uint64_t bytes)
+{
+	qsort(ns, rounds, sizeof(*ns), compare_ns);
+	return (struct bench_speed){.best = (double)bytes * 1e3 / (double)ns[0],
+				    .median = (double)bytes * 1e3 / (double)ns[rounds / 2]};
+}
+
+static int measure_time(const struct bench_file *file, struct bench_result *result)
+{
+	static uint64_t all[ROUNDS_MAX], draft[ROUNDS_MAX], place[ROUNDS_MAX];
+	struct unwind_memory memory;
+	size_t rounds = 0;
+	int r = memory_init(&memory);
+
+	result->eh_frame_bytes = eh_frame_bytes(&file->source);
+	const uint64_t begin = clock_monotonic_ns();
+	while (!r && rounds < ROUNDS_MAX &&
+	       (rounds < ROUNDS_MIN || clock_monotonic_ns() - begin < ROUNDS_MS * 1000000ull)) {
+		r = build(&memory, &file->source, result, &draft[rounds], &place[rounds]);
+		all[rounds] = draft[rounds] + place[rounds];
+		rounds++;
 	}
-	table_draft_fini(&draft, memory.rules, 0);
-	unwind_memory_fini(&memory);
+	result->all = speed_of(all, rounds, result->eh_frame_bytes);
+	result->draft = speed_of(draft, rounds, result->eh_frame_bytes);
+	result->place = speed_of(place, rounds, result->eh_frame_bytes);
 	return r;
 }
 
-static void bench(const char *path)
+static uint64_t resident_peak(void)
 {
-	struct unwind_file file;
-	uint64_t best_draft = UINT64_MAX, best_place = UINT64_MAX;
-	char line[160];
+	struct rusage usage;
 
-	if (unwind_file_read(&file, path) < 0)
-		return;
-	const struct elf_source *source = unwind_file_source(&file);
-	const double bytes = (double)eh_frame_bytes(source);
-	for (int i = 0; i < ROUNDS; i++) {
-		uint64_t draft_ns, place_ns;
-		int r = bench_round(source, &draft_ns, &place_ns, line, sizeof(line));
+	getrusage(RUSAGE_SELF, &usage);
+	return (uint64_t)usage.ru_maxrss << 10;
+}
 
-		if (r < 0) {
-			printf("%s: %s\n", path, strerror(-r));
-			break;
-		}
-		best_draft = draft_ns < best_draft ? draft_ns : best_draft;
-		best_place = place_ns < best_place ? place_ns : best_place;
-		if (i == ROUNDS - 1)
-			printf("%-28.28s %6.2f %6.0f %6.0f %6.0f %s\n",
-			       strrchr(path, '/') ? strrchr(path, '/') + 1 : path, bytes / 1e6,
-			       bytes * 1e3 / (double)best_draft, bytes * 1e3 / (double)best_place,
-			       bytes * 1e3 / (double)(best_draft + best_place), line);
+/* Beyond what the process has once it has built some other table. */
+static int measure_memory(const struct bench_file *file, struct bench_result *result)
+{
+	struct unwind_memory memory;
+	struct bench_file other;
+	uint64_t ns[2];
+	int r = memory_init(&memory);
+
+	if (!r)
+		r = file_open(&other, "/proc/self/exe");
+	if (!r)
+		r = build(&memory, &other.source, result, &ns[0], &ns[1]);
+	if (r < 0)
+		return r;
+	const uint64_t before = resident_peak();
+	r = build(&memory, &file->source, result, &ns[0], &ns[1]);
+	result->peak_bytes = resident_peak() - before;
+	return r;
+}
+
+/* In a process of its own, with the memory behaviour of a role. */
+static int in_child(int (*measure)(const struct bench_file *, struct bench_result *),
+		    const char *path, struct bench_result *result)
+{
+	int ends[2];
+
+	if (pipe(ends) < 0)
+		return -errno;
+	const pid_t child = fork();
+	if (!child) {
+		struct bench_file file;
+
+		role_tune_memory();
+		result->error = file_open(&file, path);
+		if (!result->error)
+			result->error = measure(&file, result);
+		_exit(write(ends[1], result, sizeof(*result)) != sizeof(*result));
 	}
-	free(file.data);
+	close(ends[1]);
+	const ssize_t n = child < 0 ? -1 : read(ends[0], result, sizeof(*result));
+	close(ends[0]);
+	if (child > 0)
+		waitpid(child, NULL, 0);
+	return n == sizeof(*result) ? result->error : -EPIPE;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static void print_line(const char *path, const struct bench_result *r)
+{
+	printf("%-24.24s %6.2f %6.0f %6.0f %6.0f %6.0f %9lu %9lu %6lu %9.1f %8.2f %7.1f %7.2f\n",
+	       base_name(path), (double)r->eh_frame_bytes / 1e6, r->draft.best, r->place.best,
+	       r->all.best, r->all.median, r->rows, r->deltas, r->rules,
+	       (double)r->slab_bytes / 1e3, (double)r->slab_bytes / (double)r->deltas,
+	       100.0 * (double)r->index_bytes / (double)r->slab_bytes, (double)r->peak_bytes / 1e6);
+}
+
+static void print_json(const char *path, const struct bench_result *r, bool first)
+{
+	printf("%s{\"file\":\"%s\",\"eh_frame_bytes\":%lu,"
+	       "\"mb_per_s\":{\"best\":%.1f,\"median\":%.1f},"
+	       "\"draft_mb_per_s\":{\"best\":%.1f,\"median\":%.1f},"
+	       "\"place_mb_per_s\":{\"best\":%.1f,\"median\":%.1f},"
+	       "\"rows\":%lu,\"deltas\":%lu,\"rules\":%lu,\"slab_bytes\":%lu,"
+	       "\"bytes_per_delta\":%.3f,\"peak_bytes\":%lu}",
+	       first ? "" : ",\n ", path, r->eh_frame_bytes, r->all.best, r->all.median,
+	       r->draft.best, r->draft.median, r->place.best, r->place.median, r->rows, r->deltas,
+	       r->rules, r->slab_bytes, (double)r->slab_bytes / (double)r->deltas, r->peak_bytes);
+}
+
+static bool bench(const char *path, bool json, bool first)
+{
+	struct bench_result times = {0}, memory = {0};
+	int r = in_child(measure_time, path, &times);
+
+	if (!r)
+		r = in_child(measure_memory, path, &memory);
+	if (r < 0) {
+		fprintf(stderr, "%s: %s\n", path, strerror(-r));
+		return false;
+	}
+	times.peak_bytes = memory.peak_bytes;
+	if (json)
+		print_json(path, &times, first);
+	else
+		print_line(path, &times);
+	fflush(stdout);
+	return true;
 }
 
 int main(int argc, char **argv)
@@ -107,17 +278,31 @@ int main(int argc, char **argv)
 	    "/usr/lib/x86_64-linux-gnu/libc.so.6",
 	    "/usr/lib/x86_64-linux-gnu/libstdc++.so.6",
 	    "/usr/bin/gdb",
-	    "/usr/bin/cmake",
+	    "/usr/bin/node",
+	    "/usr/lib/jvm/java-17-openjdk-amd64/lib/server/libjvm.so",
+	    "/usr/lib/jvm/temurin-25-jdk-amd64/lib/server/libjvm.so",
 	    "/usr/lib/x86_64-linux-gnu/libLLVM-14.so.1",
 	};
+	const bool json = argc > 1 && !strcmp(argv[1], "--json");
+	const char *const *paths = (const char *const *)argv + 1 + json;
+	size_t count = (size_t)(argc - 1 - json), done = 0;
 
-	printf("%-28s %6s %20s %9s %9s %6s %9s %8s %7s\n", "", "", "MB of .eh_frame a s", "", "",
-	       "", "", "bytes a", "% page");
-	printf("%-28s %6s %6s %6s %6s %9s %9s %6s %9s %8s %7s\n", "file", "MB", "draft", "place",
-	       "all", "rows", "deltas", "rules", "kB", "delta", "index");
-	for (int i = 1; i < argc; i++)
-		bench(argv[i]);
-	for (size_t i = 0; argc < 2 && i < sizeof(usual) / sizeof(usual[0]); i++)
-		bench(usual[i]);
-	return 0;
+	if (!count) {
+		paths = usual;
+		count = sizeof(usual) / sizeof(usual[0]);
+	}
+	if (json) {
+		printf("[");
+	} else {
+		printf("%-24s %6s %27s %9s %9s %6s %9s %8s %7s %7s\n", "", "",
+		       "MB of .eh_frame a s (best)", "", "", "", "", "bytes a", "% page", "peak");
+		printf("%-24s %6s %6s %6s %6s %6s %9s %9s %6s %9s %8s %7s %7s\n", "file", "MB",
+		       "draft", "place", "all", "median", "rows", "deltas", "rules", "kB", "delta",
+		       "index", "MB");
+	}
+	for (size_t i = 0; i < count; i++)
+		done += bench(paths[i], json, !done);
+	if (json)
+		printf("]\n");
+	return done == count || paths == usual ? 0 : 1;
 }

@@ -96,7 +96,7 @@ class Accounting(lib.Case):
     def test_stats_have_everything(self):
         with lib.Burner():
             stats = self.record(freq=199, seconds=2).stats
-        counts = [("taken",), ("exported",), ("deferred",), ("duration_ns",), ("bpf", "map_bytes"), ("bpf", "ring_bytes"), ("bpf", "run_time_ns"), ("bpf", "run_cnt")]
+        counts = [("taken",), ("exported",), ("deferred",), ("batch_bytes",), ("duration_ns",), ("bpf", "map_bytes"), ("bpf", "ring_bytes"), ("bpf", "run_time_ns"), ("bpf", "run_cnt")]
         self.assertTrue(stats["roles"], "no roles")
         self.assertGreaterEqual(len(stats["roles"]), len(lib.ROLES), stats["roles"].keys())
         for role in stats["roles"]:

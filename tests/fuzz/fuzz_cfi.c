@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One byte of switches, then a section. Besides memory, it checks what cfi.h promises of every FDE
- * and its rules. */
+ * and its rules, and that small windows show the same. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "parse/cfi.h"
+#include "tests/support/cfi_rules.h"
 
 enum {
 	SWITCH_DEBUG_FRAME = 1,
 	SWITCH_NO_ADDRESSES = 2,
-	SWITCH_SMALL_BUDGET = 4
+	SWITCH_SMALL_BUDGET = 4,
+	SMALL_WINDOW_BYTES = 13,
+};
+
+/* One parse of the section: what it told. */
+struct told {
+	struct cfi_rules *rules;
+	uint64_t fdes, rows, sum;
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -47,33 +55,69 @@ static void check_rule(const struct cfi_rule *rule)
 	check(rule->bx_kind == CFI_SAVE_CFA || rule->bx_offset == 0);
 }
 
+static bool want(void *context, uint64_t start, uint64_t end)
+{
+	(void)context;
+	check(start < end);
+	return true;
+}
+
+static int number(void *context, const struct cfi_rule *rule, uint32_t *number)
+{
+	struct told *told = context;
+
+	check_rule(rule);
+	return cfi_rules_number(told->rules, rule, number);
+}
+
 static int check_fde(void *context, const struct cfi_fde *fde)
 {
-	struct cfi_stats *seen = context;
+	struct told *told = context;
 
-	check(fde->start < fde->end && fde->row_count > 0 && fde->starts[0] == fde->start);
+	check(fde->start < fde->end && fde->end - fde->start <= UINT32_MAX);
+	check(fde->row_count > 0 && fde->rows[0].at == 0);
 	for (unsigned int i = 0; i < fde->row_count; i++) {
-		check_rule(&fde->rules[i]);
-		check(fde->starts[i] < fde->end);
-		if (i == 0)
-			continue;
-		check(fde->starts[i - 1] < fde->starts[i]);
-		check(memcmp(&fde->rules[i - 1], &fde->rules[i], sizeof(*fde->rules)) != 0);
+		check(fde->rows[i].rule < told->rules->count);
+		check(fde->rows[i].at < fde->end - fde->start);
+		check(!i || fde->rows[i - 1].at < fde->rows[i].at);
+		check(!i || fde->rows[i - 1].rule != fde->rows[i].rule);
+		told->sum = told->sum * 31 + fde->start + fde->rows[i].at + fde->rows[i].rule;
 	}
-	seen->fdes++;
-	seen->rows += fde->row_count;
+	told->fdes++;
+	told->rows += fde->row_count;
 	return 0;
+}
+
+static struct told parse(struct cfi_section section, const struct elf_source *source,
+			 struct cfi_rules *rules, const struct cfi_budget *budget, size_t step)
+{
+	struct told told = {.rules = rules};
+	const struct cfi_sink sink = {
+	    .context = &told, .want = want, .rule = number, .fde = check_fde};
+	struct elf_window window;
+	struct cfi_stats stats;
+
+	elf_window_init(&window, source, 0, source->size);
+	if (step)
+		window.step = step;
+	section.window = &window;
+	cfi_parse(&section, budget, &sink, &stats);
+	elf_window_fini(&window);
+	check(told.fdes == stats.fdes && told.rows == stats.rows);
+	check(stats.fdes + stats.bad_fdes <= budget->fdes && stats.rows <= budget->rows);
+	return told;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	static struct cfi_rules rules;
 	struct cfi_budget budget = {10000, 100000, 1000000};
-	struct cfi_stats stats, seen = {0};
 
 	if (size == 0)
 		return 0;
-	struct cfi_section section = {
-	    .data = data + 1, .length = size - 1, .debug_frame = data[0] & SWITCH_DEBUG_FRAME};
+	if (!rules.rules)
+		check(cfi_rules_init(&rules) == 0);
+	struct cfi_section section = {.debug_frame = data[0] & SWITCH_DEBUG_FRAME};
 	if (!(data[0] & SWITCH_NO_ADDRESSES)) {
 		section.vaddr = 0x10000;
 		section.text_vaddr = 0x20000;
@@ -81,9 +125,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	if (data[0] & SWITCH_SMALL_BUDGET)
 		budget = (struct cfi_budget){5, 20, 50};
-	cfi_parse(&section, &budget, check_fde, &seen, &stats);
-	check(seen.fdes == stats.fdes && seen.rows == stats.rows);
-	check(stats.fdes + stats.bad_fdes <= budget.fdes && stats.rows <= budget.rows);
-	check(stats.unknown_rows <= stats.rows);
+	struct elf_buffer buffer = {data + 1, size - 1};
+	const struct elf_source source = elf_source_from_buffer(&buffer);
+	cfi_rules_forget(&rules);
+	const struct told whole = parse(section, &source, &rules, &budget, 0);
+	const struct told pieces = parse(section, &source, &rules, &budget, SMALL_WINDOW_BYTES);
+	check(whole.fdes == pieces.fdes && whole.rows == pieces.rows && whole.sum == pieces.sum);
 	return 0;
 }

@@ -11,6 +11,7 @@
 
 #include "common/cleanup.h"
 #include "parse/elf_image.h"
+#include "parse/elf_window.h"
 
 enum {
 	CAP = 1 << 20
@@ -433,6 +434,17 @@ static int read_packed(const struct file *f, size_t cap)
 		for (size_t i = 0; i < length; i++)
 			cr_assert_eq(data[i], 'x');
 	}
+	/* A window shows the same. */
+	struct elf_window window;
+	struct cursor c;
+	cr_assert_eq(
+	    elf_window_init_section(&window, &image, &image.sections[SECTION_DEBUG], cap), rc);
+	if (rc == 0) {
+		cr_assert_eq(elf_window_get(&window, 0, length, &c), 0);
+		cr_assert_eq(memcmp(c.at, data, length), 0);
+		cr_assert_eq(elf_window_get(&window, 0, length + 1, &c), -ENODATA);
+	}
+	elf_window_fini(&window);
 	elf_image_fini(&image);
 	return rc;
 }

@@ -7,6 +7,7 @@
 #include "common/clock.h"
 #include "common/limits.h"
 #include "parse/cfi.h"
+#include "tests/support/cfi_rules.h"
 #include "tests/support/unwind_memory.h"
 
 /* ---- The walker's own search ---- */
@@ -480,6 +481,45 @@ Test(tables, forged_functions)
 	}
 }
 
+/* Functions that are far longer than what a row can be away from the one before. */
+Test(tables, rows_far_apart)
+{
+	struct by_hand *file = by_hand_new(0x80000);
+
+	FUNCTION(eh_frame(file), 0x100, 0x10000, {0, 8}, {0xffff, 16});
+	FUNCTION(eh_frame(file), 0x10108, 0x30000, {0, 8}, {0x10000, 24}, {0x2ffff, 32});
+	FUNCTION(eh_frame(file), 0x40108, 0x20010, {0, 40}, {0x10000, 8}, {0x20001, 16});
+	check(file);
+}
+
+/* The same, over each other: rows of one in the long steps of another. */
+Test(tables, rows_far_apart_overlap)
+{
+	struct by_hand *file = by_hand_new(0x40000);
+
+	FUNCTION(eh_frame(file), 0x100, 0x30000, {0, 8}, {0x10000, 24}, {0x2ffff, 32});
+	FUNCTION(eh_frame(file), 0x10100, 0x10, {0, 48}, {4, 56});
+	FUNCTION(eh_frame(file), 0x18000, 0x10800, {0, 64}, {0x10004, 72});
+	FUNCTION(eh_frame(file), 0x50, 0x10000, {0, 80}, {0xfff0, 88});
+	check(file);
+}
+
+/* Linked by section: what each object has of the hot, the cold and the ordinary lies elsewhere. */
+Test(tables, functions_of_many_objects)
+{
+	struct by_hand *file = by_hand_new(0x30000);
+
+	for (uint32_t i = 0; i < 100; i++) {
+		FUNCTION(eh_frame(file), 0x20000 + i * 48, 48, {0, 8}, {1, (int32_t)(16 + i * 8)});
+		FUNCTION(eh_frame(file), 0x20000 - i * 0x100, 0xf8, {0, 8}, {4, 24}, {0x40, 32});
+		FUNCTION(eh_frame(file), i * 32, 9, {0, (int32_t)(64 + i * 8)});
+	}
+	FUNCTION(debug_frame(file), 31, 1, {0, 120});
+	FUNCTION(debug_frame(file), 9, 16, {0, 128});
+	FUNCTION(debug_frame(file), 0x21300, 0x100, {0, 136});
+	check(file);
+}
+
 /* Addresses that are none of the text's, and ranges that end nowhere. */
 Test(tables, functions_outside_of_the_text)
 {
@@ -648,30 +688,19 @@ Test(tables, rule_table_full)
 
 /* ---- Real files: each byte of the text, against rows painted one after the other ---- */
 
-enum { KINDS = 1 << 16 };
-
 struct painting {
 	const struct elf_image *image;
-	uint32_t *kinds; /* by file offset: index in `rules`, 0 for none */
+	uint32_t *kinds; /* by file offset: a rule's number + 1, 0 for none */
 	uint64_t size;
-	struct cfi_rule *rules; /* KINDS, in the slot of their hash */
+	struct cfi_rules rules;
 	uint64_t overlaps;
 };
 
-static uint32_t painting_kind(struct painting *painting, const struct cfi_rule *rule)
+static int painting_on_rule(void *context, const struct cfi_rule *rule, uint32_t *number)
 {
-	uint32_t words[8], hash = 0;
+	struct painting *painting = context;
 
-	memcpy(words, rule, sizeof(words));
-	for (unsigned int i = 0; i < 8; i++)
-		hash = (hash ^ words[i]) * 0x9e3779b1u;
-	for (uint32_t i = hash >> 16;; i = (i + 1) % KINDS) {
-		/* A rule of all zeros marks a free slot; slot 0 means "none". */
-		if (i && !memcmp(&painting->rules[i], &(struct cfi_rule){0}, sizeof(*rule)))
-			painting->rules[i] = *rule;
-		if (i && !memcmp(&painting->rules[i], rule, sizeof(*rule)))
-			return i;
-	}
+	return cfi_rules_number(&painting->rules, rule, number);
 }
 
 static int painting_on_fde(void *context, const struct cfi_fde *fde)
@@ -683,9 +712,9 @@ static int painting_on_fde(void *context, const struct cfi_fde *fde)
 	    !elf_image_vaddr_to_offset(painting->image, fde->end - 1, &end) || end - begin != fde->end - 1 - fde->start)
 		return 0;
 	for (unsigned int i = 0; i < fde->row_count; i++) {
-		const uint64_t from = begin + fde->starts[i] - fde->start;
-		const uint64_t to = i + 1 < fde->row_count ? begin + fde->starts[i + 1] - fde->start : end + 1;
-		const uint32_t kind = painting_kind(painting, &fde->rules[i]);
+		const uint64_t from = begin + fde->rows[i].at;
+		const uint64_t to = i + 1 < fde->row_count ? begin + fde->rows[i + 1].at : end + 1;
+		const uint32_t kind = fde->rows[i].rule + 1;
 
 		for (uint64_t offset = from; offset < to; offset++) {
 			painting->overlaps += painting->kinds[offset] && painting->kinds[offset] != kind;
@@ -749,7 +778,7 @@ static bool rule_means(const struct bh_rule *rule, const struct cfi_rule *cfi)
 
 static void painting_compare(const struct painting *painting, const struct unwind_memory *memory, const char *path)
 {
-	uint16_t *agreed = calloc(KINDS, sizeof(*agreed));
+	uint16_t *agreed = calloc(CFI_RULES_MAX + 1, sizeof(*agreed));
 	uint64_t described = 0;
 
 	for (uint64_t offset = 0; offset < painting->size; offset++) {
@@ -761,7 +790,7 @@ static void painting_compare(const struct painting *painting, const struct unwin
 			continue;
 		}
 		if (!agreed[kind]) {
-			cr_assert(rule_means(&memory->rules->table[number], &painting->rules[kind]), "%s+%#lx: rule %u kind %u", path, offset,
+			cr_assert(rule_means(&memory->rules->table[number], &painting->rules.rules[kind - 1]), "%s+%#lx: rule %u kind %u", path, offset,
 				  number, memory->rules->table[number].kind);
 			agreed[kind] = (uint16_t)number;
 		}
@@ -788,21 +817,20 @@ static void painting_fill(struct painting *painting)
 static void paint(struct painting *painting, const struct elf_source *source)
 {
 	const struct cfi_budget budget = {UINT64_MAX, UINT64_MAX, UINT64_MAX};
-	struct cfi_section section = {0};
+	const struct cfi_sink sink = {.context = painting, .rule = painting_on_rule, .fde = painting_on_fde};
+	struct elf_window window;
 	struct elf_image image;
 	struct cfi_stats stats;
-	uint8_t *data;
 
 	cr_assert_eq(elf_image_init(&image, source), 0);
 	const struct elf_section *found = elf_image_find_section(&image, ".eh_frame");
 	cr_assert_not_null(found);
-	cr_assert_eq(elf_image_read_section(&image, found, SIZE_MAX, &data, &section.length), 0);
-	section.data = data;
-	section.vaddr = found->vaddr;
+	cr_assert_eq(elf_window_init_section(&window, &image, found, SIZE_MAX), 0);
+	const struct cfi_section section = {.window = &window, .vaddr = found->vaddr};
 	painting->image = &image;
-	cr_assert_eq(cfi_parse(&section, &budget, painting_on_fde, painting, &stats), 0);
+	cr_assert_eq(cfi_parse(&section, &budget, &sink, &stats), 0);
 	painting->image = NULL;
-	free(data);
+	elf_window_fini(&window);
 	elf_image_fini(&image);
 }
 
@@ -819,7 +847,7 @@ static bool check_file(const char *path)
 	struct unwind_memory memory = memory_with(8);
 	painting.size = source->size;
 	painting.kinds = calloc(painting.size, sizeof(painting.kinds[0]));
-	painting.rules = calloc(KINDS, sizeof(painting.rules[0]));
+	cr_assert_eq(cfi_rules_init(&painting.rules), 0);
 	paint(&painting, source);
 	cr_assert_eq(painting.overlaps, 0, "%s: %lu bytes described twice", path, painting.overlaps);
 	painting_fill(&painting);
@@ -831,7 +859,7 @@ static bool check_file(const char *path)
 	retire_and_check(&memory, &table);
 	unwind_memory_fini(&memory);
 	free(painting.kinds);
-	free(painting.rules);
+	cfi_rules_fini(&painting.rules);
 	free(file.data);
 	return true;
 }

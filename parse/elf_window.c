@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "parse/elf_window.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+void elf_window_init(struct elf_window *window, const struct elf_source *source, uint64_t offset,
+		     uint64_t length)
+{
+	*window = (struct elf_window){
+	    .source = *source, .offset = offset, .length = length, .step = ELF_WINDOW_BYTES};
+}
+
+int elf_window_init_section(struct elf_window *window, const struct elf_image *image,
+			    const struct elf_section *section, size_t cap)
+{
+	if (section->type == SHT_NOBITS || section->size == 0)
+		return -ENOENT;
+	if (section->size > cap)
+		return -EFBIG;
+	elf_window_init(window, &image->source, section->offset, section->size);
+	if (!(section->flags & SHF_COMPRESSED))
+		return 0;
+	/* Seen as a whole: nothing is left to be read. */
+	int rc = elf_image_read_section(image, section, cap, &window->buffer, &window->allocated);
+	window->length = window->filled = window->allocated;
+	return rc;
+}
+
+void elf_window_fini(struct elf_window *window)
+{
+	free(window->buffer);
+	*window = (struct elf_window){0};
+}
+
+static int window_reserve(struct elf_window *window, size_t bytes)
+{
+	if (bytes <= window->allocated)
+		return 0;
+	/* What it held is not needed any more. */
+	free(window->buffer);
+	window->filled = window->allocated = 0;
+	window->buffer = malloc(bytes);
+	if (!window->buffer)
+		return -ENOMEM;
+	window->allocated = bytes;
+	return 0;
+}
+
+/* Whether the buffer has [at, at + need). */
+static bool window_has(const struct elf_window *window, uint64_t at, uint64_t need)
+{
+	return at >= window->at && at - window->at <= window->filled &&
+	       need <= window->filled - (at - window->at);
+}
+
+static int window_read(const struct elf_window *window, uint64_t at, void *bytes, size_t length)
+{
+	uint64_t from;
+
+	if (__builtin_add_overflow(window->offset, at, &from))
+		return -ENODATA;
+	return window->source.read(window->source.context, from, bytes, length);
+}
+
+/* The buffer begins at `at` from now on, with `need` bytes, or as many more as a step has. */
+static int window_move(struct elf_window *window, uint64_t at, uint64_t need)
+{
+	const uint64_t left = window->length - at;
+	uint64_t bytes = need > window->step ? need : window->step;
+
+	if (bytes > left)
+		bytes = left;
+	int rc = window_reserve(window, (size_t)bytes);
+	if (rc < 0)
+		return rc;
+	window->at = at;
+	window->filled = 0;
+	rc = window_read(window, at, window->buffer, (size_t)bytes);
+	if (rc == 0)
+		window->filled = (size_t)bytes;
+	return rc;
+}
+
+int elf_window_get(struct elf_window *window, uint64_t at, uint64_t need, struct cursor *c)
+{
+	if (at > window->length || need > window->length - at)
+		return -ENODATA;
+	int rc = window_has(window, at, need) ? 0 : window_move(window, at, need);
+	if (rc == 0)
+		*c = cursor_init(window->buffer + (at - window->at),
+				 window->filled - (size_t)(at - window->at));
+	return rc;
+}
+
+int elf_window_copy(const struct elf_window *window, uint64_t at, void *bytes, size_t room)
+{
+	if (at > window->length)
+		return -ENODATA;
+	if (room > window->length - at)
+		room = (size_t)(window->length - at);
+	if (window_has(window, at, room)) {
+		memcpy(bytes, window->buffer + (at - window->at), room);
+		return (int)room;
+	}
+	int rc = window_read(window, at, bytes, room);
+	return rc < 0 ? rc : (int)room;
+}

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""./dev bench: runs the benchmarks, prints a table, writes JSON. Methods: docs/performance.md."""
+import argparse
+import importlib
+import json
+import math
+import os
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BENCHMARKS = ("kernel_time", "start", "first_stack", "tables", "cost", "memory", "overhead", "loss")
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="./dev bench", description="Runs the benchmarks named, or all of them; docs/performance.md tells how each works.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
+    parser.add_argument("--list", action="store_true", help="the names")
+    parser.add_argument("--short", action="store_true", help="small sizes, for the sake of function and not of the figures")
+    parser.add_argument("--json", metavar="FILE", help="where to write the results (bench.json beside the directory of the programs)")
+    parser.add_argument("--bin", metavar="DIR", help="the built programs (build/release/bin)")
+    parser.add_argument("--case", metavar="TEXT", help="only cases whose name contains this (kernel_time)")
+    parser.add_argument("--windows", type=int, metavar="N", help="windows a case (kernel_time)")
+    options = parser.parse_args()
+    for name in options.names:
+        if name not in BENCHMARKS:
+            parser.error(f"no benchmark is called {name}; there are {', '.join(BENCHMARKS)}")
+    return options
+
+
+HEADER = f"{'benchmark':12} {'case':50} {'median':>10} {'minimum':>10} {'spread':>7} {'n':>4} {'unit':12} {'target':>9}"
+
+
+def figure(value):
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def row(r):
+    verdict = "disturbed" if r.get("disturbed") else {True: "met", False: "MISSED", None: ""}[r.get("met")]
+    target = f"{r.get('target', ''):>9} {verdict}"
+    scatter = "-" if r["spread"] is None else f"{100 * r['spread']:.0f} %"
+    figures = f"{figure(r['median']):>10} {figure(r['minimum']):>10} {scatter:>7} {r['count']:>4}"
+    return f"{r['benchmark']:12} {r['case']:50} {figures} {r['unit']:12} {target}".rstrip()
+
+
+def sane(r):
+    """Figures that can be true, whatever the machine; no time is judged."""
+    values = (r["median"], r["minimum"], r["spread"])
+    return r["count"] > 0 and all(v is not None and math.isfinite(v) for v in values)
+
+
+def main():
+    options = arguments()
+    if options.list:
+        print("\n".join(BENCHMARKS))
+        return 0
+    if os.geteuid() != 0:
+        print("bench: needs root", file=sys.stderr)
+        return 77
+    if options.bin:
+        os.environ["BULKHEAD_BIN"] = os.path.abspath(options.bin)
+        os.environ.setdefault("BULKHEAD_PROGRAMS", os.path.abspath(os.path.join(options.bin, "../tests/e2e/programs")))
+    sys.path.insert(0, HERE)
+    measure = importlib.import_module("measure")
+    if not os.path.exists(measure.lib.BULKHEAD):
+        print(f"bench: {measure.lib.BULKHEAD} does not exist: build first, or say --bin", file=sys.stderr)
+        return 2
+    sys.stdout.reconfigure(line_buffering=True)
+    about = {"machine": measure.machine(), "kernel": measure.kernel(), "commit": measure.commit(), "short": options.short}
+    cpu, cpus, memory = about["machine"].values()
+    print(f"{cpu}, {cpus} CPUs, {memory}, Linux {about['kernel']}, commit {about['commit']}\n\n{HEADER}")
+    results, faults = [], []
+    for name in options.names or BENCHMARKS:
+        before = len(results)
+        try:
+            for r in importlib.import_module(name).run(options):
+                results.append(r)
+                print(row(r))
+                if not sane(r):
+                    faults.append(f"{name}: no sane figures: {r}")
+        except (RuntimeError, OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
+            faults.append(f"{name}: {type(error).__name__}: {error}")
+        if len(results) == before:
+            faults.append(f"{name}: no results")
+    path = options.json or os.path.join(os.path.dirname(measure.lib.BIN), "bench.json")
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump(about | {"results": results}, f, indent=1)
+        f.write("\n")
+    print(f"\nwrote {path}")
+    for fault in faults:
+        print(f"bench: {fault}", file=sys.stderr)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

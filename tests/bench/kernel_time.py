@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Time in the kernel a sample: run statistics of bulkhead_sample, and of the floor (floor.bpf.c) that runs beside it."""
+import collections
+import math
+import os
+import statistics
+
+import lib
+import measure
+
+NAME = "kernel_time"
+
+Case = collections.namedtuple("Case", "name hz depth options crowd modules short target", defaults=(34, {}, 0, 0, False, None))
+CASES = [
+    Case("native 10, 99 Hz", 99, 10),
+    Case("native 34, 99 Hz", 99, 34, short=True, target=1.0),
+    Case("native 100, 99 Hz", 99, 100),
+    Case("native 400, 99 Hz", 99, 400),
+    Case("native 10, 997 Hz", 997, 10),
+    Case("native 34, 997 Hz", 997, 34, short=True),
+    Case("native 100, 997 Hz", 997, 100),
+    Case("native 400, 997 Hz", 997, 400, short=True),
+    Case("native 34, 20 Hz", 20, 34),
+    Case("native 34, 99 Hz, each stack new", 99, 34, {"flags": "v"}, short=True),
+    Case("native 34, 997 Hz, each stack new", 997, 34, {"flags": "v"}),
+    Case("native 34, 99 Hz, no frame pointers", 99, 34, {"omit": True}),
+    Case("system calls 34, 99 Hz", 99, 34, {"flags": "s"}, short=True),
+    Case("beside 10 processes, 99 Hz", 99, 34, crowd=10),
+    Case("beside 1000 processes, 99 Hz", 99, 34, crowd=1000),
+    Case("10 modules, 99 Hz", 99, 34, modules=10),
+    Case("300 modules, 99 Hz", 99, 34, modules=300, short=True),
+]
+FLOOR_FRAMES_MAX = 127
+
+
+# Where fewer of the samples are the workload's, another program had the CPU, and the figures are of its stacks.
+LEAST_SHARE = 0.95
+
+
+def mean_frames(samples):
+    """Of the chain's samples; and the share of all samples that are the chain's or the crowd's."""
+    chain = [s for s in samples if s.comm.startswith("chain")]
+    count, total = sum(s.count for s in chain), sum(s.count for s in samples)
+    crowd = sum(s.count for s in samples if s.comm == "crowd")
+    frames = sum(len(lib.user_frames(s.frames)) * s.count for s in chain)
+    return frames / count if count else 0, (count + crowd) / total if total else 0
+
+
+def measure_once(case, paths, count, seconds):
+    """Windows of both programs in one recording, mean frames of each, and the share of the workload's samples."""
+    with measure.chain(depth=case.depth, modules=paths, **case.options), measure.Recording(case.hz) as recording, \
+            measure.Child(os.path.join(lib.BIN, "bench_floor"), case.hz + 2) as floor:  # 2 Hz beside, so that the two ticks seldom fall together
+        programs = [measure.BpfProgram(recording.loader), measure.BpfProgram(floor.pid)]
+        measure.windows(programs, 1, 1)  # tables, caches
+        ours, floors = measure.windows(programs, count, seconds)
+        recording.stop()
+        read = floor.end()
+        return ours, floors, mean_frames(recording.samples()), read["user_frames"] / max(1, read["samples"])
+
+
+def measure_undisturbed(case, starts, count, seconds):
+    """So many recordings, and how many were thrown away for the share of the workload in them, at most as many again; what is missing then
+    is filled with the least disturbed of them. Whether a recording counts is never judged by its times."""
+    good, bad = [], []
+    with measure.bpf_statistics(), measure.crowd(case.crowd), measure.modules(case.modules) as paths:
+        while len(good) < starts and len(good) + len(bad) < 2 * starts:
+            part = measure_once(case, paths, count, seconds)
+            (good if part[2][1] >= LEAST_SHARE else bad).append(part)
+    missing = starts - len(good)
+    bad.sort(key=lambda part: -part[2][1])
+    return good + bad[:missing], len(bad) - missing, missing > 0
+
+
+def run_case(case, starts, count, seconds):
+    # Started anew several times: where in memory (and in which sets of caches) maps and stacks come to lie makes a difference.
+    parts, thrown_away, disturbed = measure_undisturbed(case, starts, count, seconds)
+    ours, floors = ([value for part in parts for value in part[i]] for i in (0, 1))
+    frames, floor_frames = parts[-1][2][0], parts[-1][3]
+    medians = [[round(statistics.median(part[i]), 3) if part[i] else None for part in parts] for i in (0, 1)]
+    about = {"shares_of_workload": [round(part[2][1], 3) for part in parts], "thrown_away": thrown_away}
+    yield measure.result(NAME, case.name, "us/sample", ours, disturbed=disturbed, frames=round(frames, 1), medians_of_starts=medians[0], **about)
+    if case.options.get("omit"):
+        return  # nothing that the floor could walk
+    yield measure.result(NAME, case.name + ": floor", "us/sample", floors, disturbed=disturbed, frames=round(floor_frames, 1), medians_of_starts=medians[1])
+    # Beyond what bpf_get_stack can walk there is nothing to compare.
+    if case.depth <= FLOOR_FRAMES_MAX:
+        pairs = [o / f for part in parts for o, f in zip(*part[:2])]
+        yield measure.result(NAME, case.name + ": ratio", "", pairs, at_most=case.target, median=statistics.median(ours) / statistics.median(floors),
+                             minimum=min(ours) / min(floors), disturbed=disturbed,
+                             note="of the medians, and of the minima; spread: of the ratios of each window")
+
+
+def run(options):
+    starts, count, seconds = (1, 3, 0.5) if options.short else (4, math.ceil((options.windows or 20) / 4), 1)
+    for case in CASES:
+        if options.short and not case.short or options.case and options.case not in case.name:
+            continue
+        yield from run_case(case, starts, count, seconds)

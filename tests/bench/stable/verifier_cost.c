@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the verifier has to do for each program, as object_load() loads it: for a plain recording,
+ * and with every filter. One line each: figure, value, unit; and on stderr, for information, how
+ * long it took. 77 if this process may not load programs.
+ */
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bulkhead.skel.h"
+#include "bpf/shared.h"
+
+enum {
+	LOG_STATS = 4, /* BPF_LOG_STATS: only what it cost */
+	LOG_BYTES = 64 << 10,
+	PROGRAMS_MAX = 8,
+	SKIPPED = 77,
+};
+
+static void configure(struct bulkhead_bpf *o, bool filters)
+{
+	o->rodata->want_kernel = true;
+	o->rodata->want_user = true;
+	o->rodata->filter_targets = filters;
+	o->rodata->filter_tid = filters;
+	o->rodata->filter_cgroup = filters;
+	o->rodata->filter_comm = filters;
+	bpf_program__set_autoload(o->progs.bulkhead_fork, filters);
+	bpf_program__set_autoload(o->progs.bulkhead_free, filters);
+	bpf_map__set_max_entries(o->maps.counters, (uint32_t)libbpf_num_possible_cpus());
+}
+
+/* The number behind `label`, 0 if there is none. */
+static unsigned long number_after(const char *log, const char *label)
+{
+	const char *at = strstr(log, label);
+
+	return at ? strtoul(at + strlen(label), NULL, 10) : 0;
+}
+
+static int report(const char *config, const struct bpf_program *program, const char *log)
+{
+	const char *name = bpf_program__name(program);
+	const unsigned long processed = number_after(log, "processed "),
+			    peak = number_after(log, "peak_states "),
+			    microseconds = number_after(log, "verification time ");
+
+	if (!processed)
+		return -EBADMSG;
+	printf("%s.%s\t%lu\tinstructions\n", config, name, processed);
+	printf("%s.%s.peak_states\t%lu\tstates\n", config, name, peak);
+	fprintf(stderr, "%s.%s: verified in %.1f ms\n", config, name, (double)microseconds / 1e3);
+	return 0;
+}
+
+static int measure(const char *config, bool filters)
+{
+	static char logs[PROGRAMS_MAX][LOG_BYTES];
+	struct bulkhead_bpf *o = bulkhead_bpf__open();
+	struct bpf_program *program;
+	unsigned int count = 0;
+	int r = 0;
+
+	if (!o)
+		return -errno;
+	configure(o, filters);
+	bpf_object__for_each_program(program, o->obj)
+	{
+		bpf_program__set_log_level(program, LOG_STATS);
+		bpf_program__set_log_buf(program, logs[count++ % PROGRAMS_MAX], LOG_BYTES);
+	}
+	r = count > PROGRAMS_MAX ? -E2BIG : bulkhead_bpf__load(o);
+	count = 0;
+	bpf_object__for_each_program(program, o->obj)
+	{
+		if (!r && bpf_program__autoload(program))
+			r = report(config, program, logs[count]);
+		count++;
+	}
+	bulkhead_bpf__destroy(o);
+	return r;
+}
+
+int main(void)
+{
+	int r = measure("plain", false);
+
+	if (!r)
+		r = measure("filters", true);
+	if (r)
+		fprintf(stderr, "verifier_cost: %s\n", strerror(-r));
+	return r == -EPERM || r == -EACCES ? SKIPPED : r ? 1 : 0;
+}

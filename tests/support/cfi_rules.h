@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers for the rules that cfi_parse() finds, and the rules by their numbers. For tests and
+ * benchmarks. */
+#ifndef TESTS_SUPPORT_CFI_RULES_H
+#define TESTS_SUPPORT_CFI_RULES_H
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "parse/cfi.h"
+
+enum {
+	CFI_RULES_MAX = 1 << 16
+};
+
+struct cfi_rules {
+	struct cfi_rule *rules; /* CFI_RULES_MAX */
+	uint32_t *slots;	/* 2 * CFI_RULES_MAX: numbers + 1, by hash */
+	uint32_t count;
+};
+
+/* 0 or -ENOMEM. */
+static inline int cfi_rules_init(struct cfi_rules *rules)
+{
+	rules->rules = malloc(CFI_RULES_MAX * sizeof(*rules->rules));
+	rules->slots = calloc(2 * CFI_RULES_MAX, sizeof(*rules->slots));
+	rules->count = 0;
+	return rules->rules && rules->slots ? 0 : -ENOMEM;
+}
+
+static inline void cfi_rules_fini(struct cfi_rules *rules)
+{
+	free(rules->rules);
+	free(rules->slots);
+}
+
+/* Begin anew, with the same memory. */
+static inline void cfi_rules_forget(struct cfi_rules *rules)
+{
+	memset(rules->slots, 0, 2 * CFI_RULES_MAX * sizeof(*rules->slots));
+	rules->count = 0;
+}
+
+/* Its number, the same each time. 0, or -ENOSPC. */
+static inline int cfi_rules_number(struct cfi_rules *rules, const struct cfi_rule *rule,
+				   uint32_t *number)
+{
+	uint32_t words[8], hash = 0;
+
+	memcpy(words, rule, sizeof(words));
+	for (unsigned int i = 0; i < 8; i++)
+		hash = (hash ^ words[i]) * 0x9e3779b1u;
+	for (uint32_t i = hash >> 15;; i++) {
+		uint32_t *slot = &rules->slots[i % (2 * CFI_RULES_MAX)];
+
+		if (!*slot) {
+			if (rules->count == CFI_RULES_MAX)
+				return -ENOSPC;
+			rules->rules[rules->count] = *rule;
+			*slot = ++rules->count;
+		}
+		if (!memcmp(&rules->rules[*slot - 1], rule, sizeof(*rule))) {
+			*number = *slot - 1;
+			return 0;
+		}
+	}
+}
+
+#endif
