@@ -315,6 +315,11 @@ static __noinline bool defer(struct walk_state *s, struct bpf_perf_event_data *c
 		d->stack_start = sp;
 		d->copied = copy_stack(d, sp);
 	}
+	/* The fault that brings the stack's next page: all that was ever written lies above. */
+	if (!d->copied) {
+		d->stack_start = (sp + 4095) & ~4095ull;
+		d->copied = copy_stack(d, d->stack_start);
+	}
 	__u64 size = sizeof(*d) - sizeof(d->stack) + (d->copied & (2 * BH_STACK_COPY_BYTES - 1));
 
 	if (size > sizeof(*d))

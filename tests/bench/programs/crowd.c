@@ -2,9 +2,9 @@
 /*
  * Processes, each a program of its own (exec) that mostly sleeps:
  *
- *   crowd COUNT          they live until stdin ends; each is awake for some 50 us about once a
- * second crowd -c COUNT       they come and go, as many at a time as there are CPUs; each burns
- * some 100 us crowd -n             none: says the time (CLOCK_MONOTONIC, ns)
+ *   crowd COUNT      they live until stdin ends; each is awake for some 50 us about once a second
+ *   crowd -c COUNT   they come and go, as many at a time as there are CPUs; each burns some 100 us
+ *   crowd -n         none: says the time (CLOCK_MONOTONIC, ns)
  *
  * It says "ready" when they run, or "done" when all have been, and a figure of JSON with the time.
  */
