@@ -73,6 +73,7 @@ static __always_inline const struct bh_rule *walk_rule(int env, __u32 number)
 /* What a CPU keeps between samples, in two maps: a value of a per-CPU map has at most 32 KiB. */
 struct cpu_state {
 	struct walk_state walk;
+	struct pt_regs regs;	 /* of the user; not on the stack, which has 512 bytes */
 	__u32 unannounced_bytes; /* in the ring, since the worker was woken */
 };
 
@@ -147,15 +148,16 @@ static __always_inline void describe_task(struct sampled_task *out)
 	}
 }
 
-/* The user registers of the current task into s, from the tick's own registers if it hit user mode.
- */
-static __always_inline int load_registers(struct bpf_perf_event_data *ctx, struct walk_state *s,
+/* The user registers of the current task: the tick's own if it hit user mode, else those that the
+ * kernel saved at its entry. */
+static __always_inline int load_registers(struct bpf_perf_event_data *ctx, struct cpu_state *cpu,
 					  bool user_mode)
 {
-	struct pt_regs regs;
+	const struct pt_regs *regs = &cpu->regs;
+	struct walk_state *s = &cpu->walk;
 
 	if (user_mode) {
-		regs = *(struct pt_regs *)&ctx->regs;
+		cpu->regs = *(struct pt_regs *)&ctx->regs;
 	} else {
 		const void *at;
 
@@ -165,29 +167,29 @@ static __always_inline int load_registers(struct bpf_perf_event_data *ctx, struc
 			struct task_struct *task = (void *)bpf_get_current_task();
 
 			at = (const char *)BPF_CORE_READ(task, stack) + X86_THREAD_BYTES -
-			     sizeof(regs);
+			     sizeof(*regs);
 		}
-		if (bpf_probe_read_kernel(&regs, sizeof(regs), at))
+		if (bpf_probe_read_kernel(&cpu->regs, sizeof(cpu->regs), at))
 			return BH_REASON_READ_FAULT;
 	}
-	s->gpr[0] = regs.rax;
-	s->gpr[1] = regs.rdx;
-	s->gpr[2] = regs.rcx;
-	s->gpr[3] = regs.rbx;
-	s->gpr[4] = regs.rsi;
-	s->gpr[5] = regs.rdi;
-	s->gpr[6] = s->fp = regs.rbp;
-	s->gpr[7] = s->sp = regs.rsp;
-	s->gpr[8] = regs.r8;
-	s->gpr[9] = regs.r9;
-	s->gpr[10] = regs.r10;
-	s->gpr[11] = regs.r11;
-	s->gpr[12] = regs.r12;
-	s->gpr[13] = regs.r13;
-	s->gpr[14] = regs.r14;
-	s->gpr[15] = regs.r15;
-	s->pc = regs.rip;
-	return regs.cs == X86_USER_CODE_SEGMENT ? WALK_GO_ON : BH_REASON_COMPAT;
+	s->gpr[0] = regs->rax;
+	s->gpr[1] = regs->rdx;
+	s->gpr[2] = regs->rcx;
+	s->gpr[3] = regs->rbx;
+	s->gpr[4] = regs->rsi;
+	s->gpr[5] = regs->rdi;
+	s->gpr[6] = s->fp = regs->rbp;
+	s->gpr[7] = s->sp = regs->rsp;
+	s->gpr[8] = regs->r8;
+	s->gpr[9] = regs->r9;
+	s->gpr[10] = regs->r10;
+	s->gpr[11] = regs->r11;
+	s->gpr[12] = regs->r12;
+	s->gpr[13] = regs->r13;
+	s->gpr[14] = regs->r14;
+	s->gpr[15] = regs->r15;
+	s->pc = regs->rip;
+	return regs->cs == X86_USER_CODE_SEGMENT ? WALK_GO_ON : BH_REASON_COMPAT;
 }
 
 /* The process's entry in the table: its mappings into s, its sequence number out. */
@@ -480,7 +482,7 @@ int bulkhead_sample(struct bpf_perf_event_data *ctx)
 	s->stack_key = generation_key();
 	walk_clear(s);
 	if (want_user && task.has_user_stack) {
-		int end = load_registers(ctx, s, user_mode);
+		int end = load_registers(ctx, cpu, user_mode);
 
 		if (end == WALK_GO_ON) {
 			__u64 sp = s->sp, fp = s->fp, pc = s->pc;

@@ -33,6 +33,9 @@ enum {
 	WALK_GO_ON = -1,
 };
 
+/* No address is less than a window above it. */
+#define WALK_NO_WINDOW (~0ull >> 1)
+
 /*
  * Rules of places in the code, as they were found. A module's number is never used twice, and its
  * table does not change once it is there, so that an entry never becomes wrong. They are kept in
@@ -107,7 +110,7 @@ static __always_inline void walk_start(struct walk_state *s)
 	s->bx_known = 1;
 	s->last.start = 0;
 	s->last.end = 0;
-	s->window_start = ~0ull >> 1;
+	s->window_start = WALK_NO_WINDOW;
 }
 
 /* All ones if a <= b, else 0. Both are below 2^63. */
@@ -229,7 +232,7 @@ static __always_inline int walk_read_stack(struct walk_state *s, WALK_ENV env, u
 								 : WALK_GO_ON;
 		if (walk_read(env, s->window, sizeof(s->window), start)) {
 			/* Near the end of the stack's mapping: only what is needed. */
-			s->window_start = ~0ull >> 1;
+			s->window_start = WALK_NO_WINDOW;
 			return walk_read(env, value, 8, address) ? BH_REASON_READ_FAULT
 								 : WALK_GO_ON;
 		}
@@ -247,9 +250,11 @@ static __always_inline int walk_read_stack(struct walk_state *s, WALK_ENV env, u
  */
 static __always_inline int walk_signal_frame(struct walk_state *s, WALK_ENV env)
 {
-	uint64_t saved[17];
+	/* In the window, since BPF's stack is short; it is none of the stack any more. */
+	uint64_t *saved = s->window;
 
-	if (walk_read(env, saved, sizeof(saved), s->sp + 40))
+	s->window_start = WALK_NO_WINDOW;
+	if (walk_read(env, saved, 17 * sizeof(saved[0]), s->sp + 40))
 		return BH_REASON_READ_FAULT;
 	for (int i = 0; i < 8; i++)
 		s->gpr[8 + i] = saved[i];
