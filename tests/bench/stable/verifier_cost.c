@@ -18,6 +18,7 @@ enum {
 	LOG_BYTES = 64 << 10,
 	PROGRAMS_MAX = 8,
 	SKIPPED = 77,
+	STACK_BYTES_MAX = 512,
 };
 
 static void configure(struct bulkhead_bpf *o, bool filters)
@@ -41,17 +42,51 @@ static unsigned long number_after(const char *log, const char *label)
 	return at ? strtoul(at + strlen(label), NULL, 10) : 0;
 }
 
+/* What the deepest chain of calls takes, as kernels before 6.13 count it: they refuse more than 512
+ * bytes, newer ones do not. The log has "stack depth A+B+...", the program's own and its
+ * functions'. */
+static unsigned long stack_bytes(const char *log)
+{
+	static const char label[] = "stack depth ";
+	const char *at = strstr(log, label);
+	unsigned long own = 0, deepest = 0;
+
+	if (!at)
+		return 0;
+	at += strlen(label);
+	for (unsigned int i = 0;; i++) {
+		char *end;
+		unsigned long bytes = strtoul(at, &end, 10);
+
+		bytes = bytes ? (bytes + 31) / 32 * 32 : 32;
+		if (!i)
+			own = bytes;
+		else if (bytes > deepest)
+			deepest = bytes;
+		if (*end != '+')
+			return own + deepest;
+		at = end + 1;
+	}
+}
+
 static int report(const char *config, const struct bpf_program *program, const char *log)
 {
 	const char *name = bpf_program__name(program);
 	const unsigned long processed = number_after(log, "processed "),
 			    peak = number_after(log, "peak_states "),
-			    microseconds = number_after(log, "verification time ");
+			    microseconds = number_after(log, "verification time "),
+			    stack = stack_bytes(log);
 
-	if (!processed)
+	if (!processed || !stack)
 		return -EBADMSG;
+	if (stack > STACK_BYTES_MAX) {
+		fprintf(stderr, "%s: kernels before 6.13 will refuse %lu bytes of stack\n", name,
+			stack);
+		return -E2BIG;
+	}
 	printf("%s.%s\t%lu\tinstructions\n", config, name, processed);
 	printf("%s.%s.peak_states\t%lu\tstates\n", config, name, peak);
+	printf("%s.%s.stack_bytes\t%lu\tbytes\n", config, name, stack);
 	fprintf(stderr, "%s.%s: verified in %.1f ms\n", config, name, (double)microseconds / 1e3);
 	return 0;
 }
