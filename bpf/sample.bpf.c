@@ -42,7 +42,7 @@ struct {
 
 #define WALK_ENV int
 #define WALK_CACHE_BITS 10
-#define WALK_MAPPED_BITS 8
+#define WALK_HINT_BITS 11
 
 static __always_inline const __u8 *walk_slab(int env, __u32 index)
 {
@@ -212,7 +212,6 @@ static __always_inline int find_process(struct walk_state *s, __u32 tgid, struct
 		s->mapping_slab = p->mapping_slab;
 		s->mapping_offset = p->mapping_offset;
 		s->mapping_count = p->mapping_count;
-		s->mappings_version = p->mappings_version;
 		*found = p;
 		return (*sequence & 1) ? BH_REASON_CHANGED : WALK_GO_ON;
 	}

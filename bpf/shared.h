@@ -204,8 +204,7 @@ struct bh_process {
 	uint32_t tgid; /* 0: free */
 	uint32_t sequence;
 	uint32_t mapping_slab, mapping_offset, mapping_count;
-	uint32_t reserved;
-	uint64_t mappings_version; /* no other list of mappings ever has it */
+	uint32_t reserved[3];
 };
 BH_ASSERT_SIZE(struct bh_process, 32);
 

@@ -10,7 +10,7 @@
  *	walk_read(env, destination, bytes, address)
  *	                         0, or not 0 if the memory cannot be read
  *	WALK_CACHE_BITS          how many rules a walk_cache remembers
- *	WALK_MAPPED_BITS         how many mappings a walk_state remembers
+ *	WALK_HINT_BITS           for how many pages a walk_state remembers where their mapping is
  *
  * Searches are lower bounds without a branch but the end of the loop: with one that depends on what
  * was compared the verifier would follow each of 2^10 ways. `walk_below_or_equal` turns a
@@ -59,12 +59,6 @@ struct walk_cache {
 	struct walk_cached entries[WALK_CACHED_MAX];
 };
 
-/* The mapping of a module in a process's list: whose code calls each other's need not search it. */
-struct walk_mapped {
-	uint64_t version; /* of the list */
-	struct bh_mapping mapping;
-};
-
 struct walk_state {
 	uint64_t pc, sp, fp;
 	uint64_t gpr[16]; /* by DWARF number; only while registers_known, but rbx while bx_known */
@@ -78,8 +72,9 @@ struct walk_state {
 	uint64_t stack_sum, stack_key;
 	uint64_t place;		/* in the cache, of the rule of the frame before */
 	struct bh_mapping last; /* the mapping of the frame before */
-	uint64_t mappings_version;
-	struct walk_mapped mapped[1 << WALK_MAPPED_BITS]; /* by module number */
+	/* Where in a list of mappings that of a page was found, by a hash of the page: modules that
+	 * call each other need not search. Whether it is there is looked at. */
+	uint16_t hints[1 << WALK_HINT_BITS];
 	uint64_t window_start;
 	uint64_t window[WALK_WINDOW_WORDS]; /* a copy of the stack from window_start on */
 	/* The record under construction: what goes into the ring is one piece from here on. */
@@ -131,9 +126,35 @@ static __always_inline uint64_t walk_in_slab(uint64_t offset, uint64_t align)
 	return offset & (BH_SLAB_BYTES - 1) & ~(align - 1);
 }
 
-static __always_inline struct walk_mapped *walk_mapped(struct walk_state *s, uint64_t number)
+static __always_inline const struct bh_mapping *walk_mapping_at(const struct walk_state *s,
+								const uint8_t *slab, uint64_t index)
 {
-	return &s->mapped[walk_masked(number, (1 << WALK_MAPPED_BITS) - 1)];
+	return (const void *)(slab +
+			      walk_in_slab(s->mapping_offset + index * sizeof(struct bh_mapping),
+					   sizeof(struct bh_mapping)));
+}
+
+static __always_inline uint16_t *walk_hint(struct walk_state *s, uint64_t pc)
+{
+	const uint64_t hash = (pc >> 12) * 0x9e3779b97f4a7c15ull;
+
+	return &s->hints[walk_masked(hash >> 32, (1 << WALK_HINT_BITS) - 1)];
+}
+
+/* The mapping of `pc` into s->last, without a search. Else 0. */
+static __always_inline int walk_remember_mapping(struct walk_state *s, WALK_ENV env, uint64_t pc)
+{
+	if (pc - s->last.start < s->last.end - s->last.start)
+		return 1;
+	const uint8_t *slab = walk_slab(env, s->mapping_slab);
+	const uint64_t hint = *walk_hint(s, pc);
+	if (!slab || hint >= s->mapping_count)
+		return 0;
+	const struct bh_mapping *mapping = walk_mapping_at(s, slab, hint);
+	if (pc - mapping->start >= mapping->end - mapping->start)
+		return 0;
+	s->last = *mapping;
+	return 1;
 }
 
 /* The mapping of `pc` into s->last. */
@@ -147,34 +168,16 @@ static __always_inline int walk_find_mapping(struct walk_state *s, WALK_ENV env,
 
 	for (int i = 0; i < BH_PROCESS_MAPPINGS_BITS && count > 1; i++) {
 		uint64_t half = count >> 1;
-		uint64_t at =
-		    walk_in_slab(s->mapping_offset + (base + half) * sizeof(struct bh_mapping),
-				 sizeof(struct bh_mapping));
 
-		base += half & walk_below_or_equal(*(const uint64_t *)(slab + at), pc);
+		base +=
+		    half & walk_below_or_equal(walk_mapping_at(s, slab, base + half)->start, pc);
 		count -= half;
 	}
-	uint64_t at = walk_in_slab(s->mapping_offset + base * sizeof(struct bh_mapping),
-				   sizeof(struct bh_mapping));
-	s->last = *(const struct bh_mapping *)(slab + at);
+	s->last = *walk_mapping_at(s, slab, base);
 	if (pc < s->last.start || pc >= s->last.end)
 		return BH_REASON_NO_MAPPING;
-	struct walk_mapped *mapped = walk_mapped(s, s->last.number);
-	mapped->version = s->mappings_version;
-	mapped->mapping = s->last;
+	*walk_hint(s, pc) = (uint16_t)base;
 	return WALK_GO_ON;
-}
-
-/* The mapping of `pc` into s->last, if it is that of module `guess` and remembered. Else 0. */
-static __always_inline int walk_guess_mapping(struct walk_state *s, uint64_t guess, uint64_t pc)
-{
-	const struct walk_mapped *mapped = walk_mapped(s, guess);
-
-	if (mapped->version != s->mappings_version || mapped->mapping.number != guess ||
-	    pc - mapped->mapping.start >= mapped->mapping.end - mapped->mapping.start)
-		return 0;
-	s->last = mapped->mapping;
-	return 1;
 }
 
 /* The rule number for file offset `offset` of a module that is ready. 0 (frame pointers) outside of
@@ -423,17 +426,12 @@ static __always_inline uint16_t *walk_index(struct walk_cache *cache, uint64_t f
 	return &cache->index[(frame * 0x9e3779b97f4a7c15ull) >> (64 - WALK_INDEX_BITS)];
 }
 
-static __always_inline uint64_t walk_behind(uint64_t place)
-{
-	return walk_masked(place + 1, WALK_CACHED_MAX - 1);
-}
-
 /* Where the frame's rule is, if it is anywhere: behind that of the frame before, or where the index
  * says. */
 static __always_inline uint64_t walk_place(struct walk_cache *cache, uint64_t before,
 					   uint64_t frame)
 {
-	const uint64_t behind = walk_behind(before);
+	const uint64_t behind = walk_masked(before + 1, WALK_CACHED_MAX - 1);
 
 	if (cache->entries[behind].frame == frame)
 		return behind;
@@ -454,22 +452,13 @@ static __always_inline uint64_t walk_choose(uint64_t choice, uint64_t a, uint64_
 	return a ^ ((a ^ b) & -(choice & 1));
 }
 
-static __always_inline int walk_find_remembered(struct walk_state *s,
-						const struct walk_cache *cache, uint64_t place,
-						uint64_t pc)
-{
-	return pc - s->last.start < s->last.end - s->last.start ||
-	       walk_guess_mapping(
-		   s, cache->entries[walk_behind(place)].frame >> BH_FRAME_OFFSET_BITS, pc);
-}
-
 /*
  * The common case, as long as it lasts, and at most WALK_PLAIN_FRAMES: a caller whose mapping and
  * rule are remembered, the rule is a plain one, and the stack is in the window. What a
  * rule says is data here, not a branch that a processor that comes here 20 times a second would
  * guess wrong. Everything else, walk_one does.
  */
-static __always_inline void walk_plain(struct walk_state *s, struct walk_cache *cache)
+static __always_inline void walk_plain(struct walk_state *s, WALK_ENV env, struct walk_cache *cache)
 {
 	const uint64_t last = WALK_WINDOW_WORDS - 1;
 	uint64_t pc = s->pc - 1, sp = s->sp, fp = s->fp, bx = s->gpr[BH_REG_RBX];
@@ -480,7 +469,7 @@ static __always_inline void walk_plain(struct walk_state *s, struct walk_cache *
 		return;
 	WALK_NO_UNROLL
 	for (int i = 0; i < WALK_PLAIN_FRAMES; i++) {
-		if (!walk_find_remembered(s, cache, place, pc) || !s->last.number)
+		if (!walk_remember_mapping(s, env, pc) || !s->last.number)
 			break;
 		const uint64_t frame = walk_frame(s, pc);
 		const uint64_t found = walk_place(cache, place, frame);
@@ -564,7 +553,7 @@ static __always_inline int walk_one(struct walk_state *s, WALK_ENV env, struct w
 		return BH_REASON_TOO_DEEP;
 	if (pc >> 12 == BH_VSYSCALL_PAGE && s->registers_known)
 		return walk_vsyscall(s, env);
-	if (!walk_find_remembered(s, cache, s->place, pc)) {
+	if (!walk_remember_mapping(s, env, pc)) {
 		end = walk_find_mapping(s, env, pc);
 		if (end != WALK_GO_ON) {
 			if (s->frame_count == 0)
@@ -595,7 +584,7 @@ static __always_inline int walk_one(struct walk_state *s, WALK_ENV env, struct w
 /* From s->pc on as far as one call goes; again, until the answer is not WALK_GO_ON. */
 static __always_inline int walk_on(struct walk_state *s, WALK_ENV env, struct walk_cache *cache)
 {
-	walk_plain(s, cache);
+	walk_plain(s, env, cache);
 	return walk_one(s, env, cache);
 }
 

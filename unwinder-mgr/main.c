@@ -235,11 +235,17 @@ static void manager_finish(struct manager *manager)
 	role_send_status(&manager->role, &status);
 }
 
-/* Something to do before the next tick. */
-static bool manager_is_busy(const struct manager *manager)
+/* When there will be something to do that no message and no record tells of. */
+static int manager_next_tick_ms(const struct manager *manager, uint64_t now)
 {
-	return !manager->ready || manager->draining || manager->scan_wanted ||
-	       manager->deferred.first || manager->slabs.retired_count;
+	if (!manager->ready || manager->draining || manager->scan_wanted || manager->deferred.first)
+		return MANAGER_BUSY_MS;
+	const uint64_t free_ns = slabs_next_free_ns(&manager->slabs);
+	if (free_ns <= now)
+		return MANAGER_BUSY_MS;
+	if (free_ns - now < MANAGER_TICK_MS * 1000000ull)
+		return (int)((free_ns - now) / 1000000) + 1;
+	return MANAGER_TICK_MS;
 }
 
 static void manager_on_tick(void *context, uint32_t events)
@@ -264,8 +270,7 @@ static void manager_on_tick(void *context, uint32_t events)
 		manager_scan(manager);
 	if (manager->draining && (!manager->deferred.first || now >= manager->drain_deadline_ns))
 		manager_finish(manager);
-	if (manager_is_busy(manager))
-		loop_tick_within(&manager->role.loop, MANAGER_BUSY_MS);
+	loop_tick_within(&manager->role.loop, manager_next_tick_ms(manager, now));
 }
 
 /* The first messages bring the maps; the vDSO's module needs them, and a call (memfd_create) that

@@ -361,7 +361,6 @@ static int list_publish(struct manager *manager, struct mapping_list *list)
 	int r = slabs_alloc(&manager->slabs, list->count * sizeof(struct bh_mapping), &list->block);
 	if (r < 0)
 		return r;
-	list->version = ++manager->processes.last_version;
 	struct bh_mapping *to = slabs_at(&manager->slabs, &list->block);
 	for (unsigned int i = 0; i < list->count; i++) {
 		const struct mapping *m = &list->mappings[i];
@@ -399,7 +398,6 @@ static void slot_write(struct bh_process *slot, uint32_t tgid, const struct mapp
 	slot->mapping_slab = list ? list->block.slab : 0;
 	slot->mapping_offset = list ? list->block.offset : 0;
 	slot->mapping_count = list ? list->count : 0;
-	slot->mappings_version = list ? list->version : 0;
 	slot->tgid = list ? tgid : 0;
 	__atomic_store_n(&slot->sequence, odd + 1, __ATOMIC_RELEASE);
 }

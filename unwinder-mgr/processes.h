@@ -30,7 +30,6 @@ struct mapping_list {
 	unsigned int users;
 	unsigned int count, capacity;
 	struct slab_block block;  /* as published; bytes 0 if it is not */
-	uint64_t version;	  /* of what is published */
 	struct mapping *mappings; /* sorted by start, not overlapping */
 };
 
@@ -52,7 +51,6 @@ struct processes {
 	struct bh_process_table *table;
 	struct process *buckets[PROCESS_BUCKETS];
 	struct process *dirty;
-	uint64_t last_version; /* of a list of mappings; never reused */
 	unsigned int count;
 };
 

@@ -141,13 +141,22 @@ void slabs_retire(struct slabs *slabs, const struct slab_block *block)
 	    (struct slab_retired){*block, clock_monotonic_ns()};
 }
 
+static uint64_t retired_until_ns(const struct slab_retired *retired)
+{
+	return retired->at_ns + LIMIT_GRACE_MS * 1000000ull;
+}
+
+uint64_t slabs_next_free_ns(const struct slabs *slabs)
+{
+	return slabs->retired_count ? retired_until_ns(&slabs->retired[0]) : UINT64_MAX;
+}
+
 void slabs_reclaim(struct slabs *slabs, uint64_t now_ns)
 {
 	size_t done = 0;
 
 	/* The caller's clock may be from before a block was retired. */
-	while (done < slabs->retired_count &&
-	       now_ns >= slabs->retired[done].at_ns + LIMIT_GRACE_MS * 1000000ull)
+	while (done < slabs->retired_count && now_ns >= retired_until_ns(&slabs->retired[done]))
 		slabs_free(slabs, &slabs->retired[done++].block);
 	slabs->retired_count -= done;
 	if (done)

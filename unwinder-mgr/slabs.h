@@ -65,5 +65,7 @@ void *slabs_at(const struct slabs *slabs, const struct slab_block *block);
 /* Free after the grace period (slabs_reclaim does it). */
 void slabs_retire(struct slabs *slabs, const struct slab_block *block);
 void slabs_reclaim(struct slabs *slabs, uint64_t now_ns);
+/* When the next block's grace period is over; UINT64_MAX if none waits. */
+uint64_t slabs_next_free_ns(const struct slabs *slabs);
 
 #endif

@@ -11,7 +11,7 @@ struct walker_env {
 
 #define WALK_ENV const struct walker_env *
 #define WALK_CACHE_BITS 1
-#define WALK_MAPPED_BITS 0
+#define WALK_HINT_BITS 0
 #ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))
 #endif
@@ -62,7 +62,6 @@ unsigned int walker_run(const struct walker_tables *tables, const struct bh_regi
 	state.mapping_slab = mapping_slab;
 	state.mapping_offset = mapping_offset;
 	state.mapping_count = mapping_count;
-	state.mappings_version = 1;
 	walk_start(&state);
 	while (end == WALK_GO_ON)
 		end = walk_on(&state, &env, &cache);

@@ -30,6 +30,9 @@ CASES = [
     Case("10 modules, 99 Hz", 99, 34, modules=10),
     Case("300 modules, 99 Hz", 99, 34, modules=300, short=True),
 ]
+# What may grow with the machine, and from where.
+GROWTH = {"beside 1000 processes, 99 Hz": "beside 10 processes, 99 Hz", "300 modules, 99 Hz": "10 modules, 99 Hz"}
+GROWTH_TARGET = 1.5
 FLOOR_FRAMES_MAX = 127
 
 
@@ -92,7 +95,14 @@ def run_case(case, starts, count, seconds):
 
 def run(options):
     starts, count, seconds = (1, 3, 0.5) if options.short else (4, math.ceil((options.windows or 20) / 4), 1)
+    done = {}
     for case in CASES:
         if options.short and not case.short or options.case and options.case not in case.name:
             continue
-        yield from run_case(case, starts, count, seconds)
+        for result in run_case(case, starts, count, seconds):
+            done[result["case"]] = result
+            yield result
+        base = done.get(GROWTH.get(case.name))
+        if base:
+            yield measure.result(NAME, f"{case.name}: growth", "x", done[case.name]["median"] / base["median"], at_most=GROWTH_TARGET,
+                                 disturbed=any(r.get("disturbed") for r in (base, done[case.name])))

@@ -14,7 +14,7 @@
 
 #define WALK_ENV const struct walker_tables *
 #define WALK_CACHE_BITS 1
-#define WALK_MAPPED_BITS 0
+#define WALK_HINT_BITS 0
 #ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))
 #endif
