@@ -29,9 +29,12 @@ CASES = [
     Case("beside 1000 processes, 99 Hz", 99, 34, crowd=1000),
     Case("10 modules, 99 Hz", 99, 34, modules=10),
     Case("300 modules, 99 Hz", 99, 34, modules=300, short=True),
+    Case("10 modules, one stack, 99 Hz", 99, 34, {"flags": "f"}, modules=10),
+    Case("300 modules, one stack, 99 Hz", 99, 34, {"flags": "f"}, modules=300),
 ]
 # What may grow with the machine, and from where.
-GROWTH = {"beside 1000 processes, 99 Hz": "beside 10 processes, 99 Hz", "300 modules, 99 Hz": "10 modules, 99 Hz"}
+GROWTH = {"beside 1000 processes, 99 Hz": "beside 10 processes, 99 Hz", "300 modules, 99 Hz": "10 modules, 99 Hz",
+          "300 modules, one stack, 99 Hz": "10 modules, one stack, 99 Hz"}
 GROWTH_TARGET = 1.5
 FLOOR_FRAMES_MAX = 127
 
