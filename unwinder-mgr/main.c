@@ -18,8 +18,9 @@
 
 enum {
 	MANAGER_TICK_MS = 1000,
-	MANAGER_BUSY_MS = 10,	/* while something waits: stacks, memory, the drain */
-	MANAGER_SCAN_MS = 2000, /* after losses of the sideband, at most this often */
+	MANAGER_BUSY_MS = 10,	  /* while something waits: stacks, memory, the drain */
+	MANAGER_RECLAIM_MS = 250, /* what is gone is looked for among all there is */
+	MANAGER_SCAN_MS = 2000,	  /* after losses of the sideband, at most this often */
 	MANAGER_DRAIN_MS = 1000,
 	/* What runs when a recording starts should have its tables by then; who takes longer has
 	 * deferred stacks. */
@@ -248,6 +249,15 @@ static int manager_next_tick_ms(const struct manager *manager, uint64_t now)
 	return MANAGER_TICK_MS;
 }
 
+static void manager_reclaim(struct manager *manager, uint64_t now)
+{
+	if (now - manager->reclaimed_ns < MANAGER_RECLAIM_MS * 1000000ull)
+		return;
+	manager->reclaimed_ns = now;
+	processes_reclaim(manager, now);
+	modules_reclaim(manager, now);
+}
+
 static void manager_on_tick(void *context, uint32_t events)
 {
 	struct manager *manager = context;
@@ -262,8 +272,7 @@ static void manager_on_tick(void *context, uint32_t events)
 	deferred_process(manager, false);
 	slabs_reclaim(&manager->slabs, now);
 	modules_place_waiting(manager);
-	processes_reclaim(manager, now);
-	modules_reclaim(manager, now);
+	manager_reclaim(manager, now);
 	processes_publish(manager);
 	manager_check_ready(manager, now);
 	if (manager->scan_wanted && now - manager->scanned_ns > MANAGER_SCAN_MS * 1000000ull)

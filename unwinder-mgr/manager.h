@@ -30,7 +30,7 @@ struct manager {
 	struct deferred deferred;
 	struct msg_losses losses;
 	bool maps_mapped, scanning, scan_wanted, ready, draining;
-	uint64_t started_ns, scanned_ns, drain_deadline_ns;
+	uint64_t started_ns, scanned_ns, reclaimed_ns, drain_deadline_ns;
 };
 
 #endif

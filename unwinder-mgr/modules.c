@@ -71,10 +71,13 @@ static void module_publish(struct modules *modules, const struct module *module)
 static void module_set_state(struct manager *manager, struct module *module,
 			     enum module_state state)
 {
+	struct modules *modules = &manager->modules;
+
+	modules->placing += (state == MODULE_PLACING) - (module->state == MODULE_PLACING);
 	module->state = state;
-	module_publish(&manager->modules, module);
+	module_publish(modules, module);
 	if (state == MODULE_READY || state == MODULE_UNKNOWN)
-		manager->modules.generation++;
+		modules->generation++;
 }
 
 static void module_announce(struct manager *manager, const struct module *module)
@@ -182,6 +185,7 @@ static void module_free(struct manager *manager, struct module *module, uint64_t
 	modules->free_slots[last] = module->slot;
 	modules->free_slots_ns[last] = now_ns;
 	modules->count--;
+	modules->placing -= module->state == MODULE_PLACING;
 	free(module);
 }
 
@@ -390,7 +394,7 @@ bool modules_pending(const struct modules *modules)
 
 void modules_place_waiting(struct manager *manager)
 {
-	for (struct module *m = manager->modules.all; m; m = m->next) {
+	for (struct module *m = manager->modules.all; m && manager->modules.placing; m = m->next) {
 		if (m->state == MODULE_PLACING)
 			module_place(manager, m);
 	}

@@ -63,7 +63,7 @@ struct modules {
 	uint32_t free_slots[MODULE_SLOTS];
 	uint64_t free_slots_ns[MODULE_SLOTS];
 	unsigned int free_slot_first, free_slot_count;
-	unsigned int count;
+	unsigned int count, placing; /* in all; whose tables wait for memory */
 	struct module *vdso;
 	uint64_t generation; /* changes whenever a module becomes usable: deferred stacks may then
 				be walked */

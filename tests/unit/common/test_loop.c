@@ -238,6 +238,30 @@ Test(loop, tick_comes_at_its_time, .timeout = 10)
 	test_free(t);
 }
 
+static void tick_early_once(void *context, uint32_t events)
+{
+	struct test *t = context;
+
+	if (t->ticks == 0)
+		loop_tick_within(&t->loop, 5);
+	else if (t->ticks == 1)
+		loop_tick_within(&t->loop, 60000000);
+	tick_to_the_end(context, events);
+}
+
+/* Once early, asked for from within a tick; asked for late, when it would have come anyway. */
+Test(loop, tick_within, .timeout = 10)
+{
+	struct test *t = test_new(0, NULL);
+
+	t->ticks_max = 3;
+	loop_set_tick(&t->loop, 1000, tick_early_once, t);
+	cr_assert_eq(loop_run(&t->loop), 7);
+	cr_assert_lt(t->tick_times[1] - t->tick_times[0], 900000000u);
+	cr_assert_geq(t->tick_times[2] - t->tick_times[1] + 500000, 1000000000u);
+	test_free(t);
+}
+
 /* An event that never ends wakes the loop all the time: ticks come neither more often for it nor
  * never. */
 static void count_only(void *context, uint32_t events)

@@ -100,8 +100,10 @@ Test(slabs, grace_period)
 	struct slab_block first = alloc(&memory.slabs, BH_SLAB_BYTES / 2), second = alloc(&memory.slabs, BH_SLAB_BYTES / 2), block;
 	const uint64_t before = clock_monotonic_ns();
 
+	cr_assert_eq(slabs_next_free_ns(&memory.slabs), UINT64_MAX, "none waits");
 	slabs_retire(&memory.slabs, &first);
 	const uint64_t after = clock_monotonic_ns();
+	cr_assert(slabs_next_free_ns(&memory.slabs) >= before + GRACE_NS && slabs_next_free_ns(&memory.slabs) <= after + GRACE_NS);
 	slabs_reclaim(&memory.slabs, before + GRACE_NS - 1);
 	cr_assert_eq(slabs_alloc(&memory.slabs, 1, &block), -ENOSPC, "a walker may be in it");
 	slabs_reclaim(&memory.slabs, after + GRACE_NS);
