@@ -446,7 +446,6 @@ static __always_inline void submit(struct cpu_state *cpu)
 	if (frames && known) {
 		h->user_count = 0;
 		h->kernel_count = 0;
-		count(BH_COUNTER_REPEATED);
 		output(cpu, sizeof(*h));
 	} else if (output(cpu, size)) {
 		*(volatile __u64 *)seen = entry;

@@ -92,7 +92,6 @@ static inline int bh_reason_may_mend(unsigned int reason)
 	X(DEFERRED, "deferred")	       /* stacks copied for the manager to walk */                 \
 	X(DEFERRED_LIMITED, "deferred_limited") /* not copied: a process's burst was used up */    \
 	X(DEFERRED_FULL, "deferred_full")	/* not copied: the ring `deferred` was full */     \
-	X(REPEATED, "repeated")			/* records that refer to a stack sent before */    \
 	X(FILTERED, "filtered")			/* ticks that a filter rejected */                 \
 	X(IDLE, "idle")				/* ticks in the idle task */
 

@@ -33,6 +33,10 @@ enum {
 	WALK_GO_ON = -1,
 };
 
+/* Odd, its bits well mixed (2^64 / golden ratio): the high bits of a product depend on all of the
+ * other factor's. */
+#define WALK_SPREAD 0x9e3779b97f4a7c15ull
+
 /* No address is less than a window above it. */
 #define WALK_NO_WINDOW (~0ull >> 1)
 
@@ -84,8 +88,7 @@ struct walk_state {
 
 static __always_inline uint64_t walk_hash(const struct walk_state *s, uint64_t frame, uint64_t at)
 {
-	const uint64_t odd = 0x9e3779b97f4a7c15ull;
-	const uint64_t hash = (frame ^ (s->stack_key + at * odd)) * odd;
+	const uint64_t hash = (frame ^ (s->stack_key + at * WALK_SPREAD)) * WALK_SPREAD;
 
 	return hash ^ hash >> 32;
 }
@@ -136,7 +139,7 @@ static __always_inline const struct bh_mapping *walk_mapping_at(const struct wal
 
 static __always_inline uint16_t *walk_hint(struct walk_state *s, uint64_t pc)
 {
-	const uint64_t hash = (pc >> 12) * 0x9e3779b97f4a7c15ull;
+	const uint64_t hash = (pc >> 12) * WALK_SPREAD;
 
 	return &s->hints[walk_masked(hash >> 32, (1 << WALK_HINT_BITS) - 1)];
 }
@@ -423,7 +426,7 @@ static __always_inline uint64_t walk_frame(const struct walk_state *s, uint64_t 
 
 static __always_inline uint16_t *walk_index(struct walk_cache *cache, uint64_t frame)
 {
-	return &cache->index[(frame * 0x9e3779b97f4a7c15ull) >> (64 - WALK_INDEX_BITS)];
+	return &cache->index[(frame * WALK_SPREAD) >> (64 - WALK_INDEX_BITS)];
 }
 
 /* Where the frame's rule is, if it is anywhere: behind that of the frame before, or where the index

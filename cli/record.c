@@ -177,7 +177,6 @@ static void record_start_sampling(struct recording *r)
 	record_send(r, ROLE_EXPORTER, MESSAGE_START);
 	record_send(r, ROLE_LOADER, MESSAGE_START);
 	r->started_ns = clock_monotonic_ns();
-	r->figures.duration_ns = 0;
 	record_set_phase(r, PHASE_SAMPLING);
 	loop_tick_within(&r->loop, 0);
 }

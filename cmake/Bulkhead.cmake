@@ -10,6 +10,22 @@ function(bulkhead_executable name)
 	target_link_libraries(${name} PRIVATE bulkhead_flags)
 endfunction()
 
+# bulkhead_bpf_object(NAME): NAME.bpf.o of NAME.bpf.c, in the folder's binary directory.
+function(bulkhead_bpf_object name)
+	add_custom_command(OUTPUT ${name}.bpf.o
+		COMMAND ${BPF_CLANG} -O2 -g -target bpf -mcpu=v3 -std=gnu11 -Wall -Wno-unused-function -Werror -I${CMAKE_SOURCE_DIR}
+			-I/usr/include/${CMAKE_LIBRARY_ARCHITECTURE} -D__TARGET_ARCH_x86
+			-MD -MF ${name}.bpf.d -c ${CMAKE_CURRENT_SOURCE_DIR}/${name}.bpf.c -o ${name}.bpf.o
+		DEPENDS ${name}.bpf.c DEPFILE ${name}.bpf.d COMMENT "BPF ${name}.bpf.o" VERBATIM)
+endfunction()
+
+# bulkhead_bpf_skeleton(NAME): NAME.skel.h of NAME.bpf.o, its functions called NAME_bpf__...
+function(bulkhead_bpf_skeleton name)
+	add_custom_command(OUTPUT ${name}.skel.h
+		COMMAND ${BPFTOOL} gen skeleton ${name}.bpf.o name ${name}_bpf > ${name}.skel.h
+		DEPENDS ${name}.bpf.o COMMENT "BPF skeleton ${name}.skel.h" VERBATIM)
+endfunction()
+
 # bulkhead_unit_test(NAME SOURCES... LIBS...): a Criterion program, run by ctest under "unit.NAME".
 function(bulkhead_unit_test name)
 	cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})

@@ -25,12 +25,11 @@ enum {
 static bool worker_must_wait(struct worker *worker, const struct bh_sample *header,
 			     const uint64_t *frames)
 {
-	const uint64_t now = clock_monotonic_ns();
-
 	if (worker->manager_drained || samples_resolvable(worker, header, frames)) {
 		worker->waiting_since_ns = 0;
 		return false;
 	}
+	const uint64_t now = clock_monotonic_ns();
 	if (!worker->waiting_since_ns)
 		worker->waiting_since_ns = now;
 	return now - worker->waiting_since_ns < WORKER_PATIENCE_MS * 1000000ull;
@@ -59,6 +58,7 @@ static bool worker_consume(struct worker *worker)
 				loop_tick_within(&worker->role.loop, WORKER_BUSY_MS);
 				return false;
 			}
+			samples_forget_when_due(worker, header->time_ns);
 			samples_add(worker, header, frames);
 		}
 		bpf_ring_next(&worker->ring);
@@ -90,20 +90,17 @@ static void worker_end(struct worker *worker)
 	worker_send_status(worker, ROLE_STOPPED);
 }
 
-static void worker_turn(struct worker *worker)
+static void worker_on_tick(void *context, uint32_t events)
 {
+	struct worker *worker = context;
+
+	(void)events;
 	bool empty = worker_consume(worker);
 	samples_flush(worker);
 	if (worker->stopping && worker->manager_drained && empty && !worker->ended)
 		worker_end(worker);
 	else if (!worker->ended)
 		worker_send_status(worker, ROLE_SAMPLING);
-}
-
-static void worker_on_tick(void *context, uint32_t events)
-{
-	(void)events;
-	worker_turn(context);
 }
 
 static void worker_on_ring(void *context, uint32_t events)

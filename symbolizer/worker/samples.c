@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/limits.h"
 #include "common/log.h"
 #include "symbolizer/worker/worker.h"
@@ -208,7 +209,7 @@ static bool known_get(const struct known_stacks *known, const struct bh_sample *
 	       table_get(&known->before, known_key(header), number);
 }
 
-static void numbers_forget(struct worker *worker)
+void samples_forget(struct worker *worker)
 {
 	table_fini(&worker->known.now);
 	table_fini(&worker->known.before);
@@ -237,15 +238,15 @@ static bool numbers_full(const struct numbers *numbers)
 	       numbers->threads.count > LIMIT_WORKER_STACKS;
 }
 
-void samples_forget_when_due(struct worker *worker, uint64_t now_ns)
+void samples_forget_when_due(struct worker *worker, uint64_t time_ns)
 {
-	if (worker->forget_at_ns && now_ns >= worker->forget_at_ns) {
+	if (worker->forget_at_ns && time_ns >= worker->forget_at_ns) {
 		/* The old numbers and the new ones do not go into one batch. */
 		samples_flush(worker);
-		numbers_forget(worker);
+		samples_forget(worker);
 	} else if (!worker->forget_at_ns && numbers_full(&worker->numbers)) {
 		known_revoke(worker);
-		worker->forget_at_ns = now_ns + FORGET_AFTER_NS;
+		worker->forget_at_ns = clock_monotonic_ns() + FORGET_AFTER_NS;
 	}
 }
 
@@ -265,7 +266,7 @@ void samples_flush(struct worker *worker)
 		log_warning("a batch was lost: samples=%zu error=%s", samples, strerror(-r));
 		worker->losses.lost[LOSS_EXPORTER_QUEUE] += samples;
 		known_revoke(worker);
-		numbers_forget(worker);
+		samples_forget(worker);
 	}
 }
 

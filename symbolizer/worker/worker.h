@@ -95,8 +95,11 @@ void samples_add(struct worker *worker, const struct bh_sample *header, const ui
 bool samples_valid(const void *record, size_t length);
 /* The record has no frames but refers to a stack that came before. */
 bool samples_refers(const struct bh_sample *header);
-/* Forget all numbers, if that is wanted and due. All records made before `now_ns` were consumed. */
-void samples_forget_when_due(struct worker *worker, uint64_t now_ns);
+/* Forget all numbers when there are too many: see forget_at_ns. All records made before `time_ns`
+ * were consumed. */
+void samples_forget_when_due(struct worker *worker, uint64_t time_ns);
+/* At once: what the kernel side sent until now is not known any more. */
+void samples_forget(struct worker *worker);
 /* All modules that the sample names are known. */
 bool samples_resolvable(struct worker *worker, const struct bh_sample *header,
 			const uint64_t *frames);

@@ -25,28 +25,6 @@ static int file_read(void *context, uint64_t offset, void *buffer, size_t length
 	return (size_t)n == length ? 0 : -ENODATA;
 }
 
-struct bench {
-	struct cfi_rules rules;
-	uint64_t sum;
-};
-
-static int on_rule(void *context, const struct cfi_rule *rule, uint32_t *number)
-{
-	struct bench *bench = context;
-
-	return cfi_rules_number(&bench->rules, rule, number);
-}
-
-/* Touches every row, as any user would, and no more. */
-static int on_fde(void *context, const struct cfi_fde *fde)
-{
-	struct bench *bench = context;
-
-	for (unsigned int i = 0; i < fde->row_count; i++)
-		bench->sum += (fde->start + fde->rows[i].at) ^ fde->rows[i].rule;
-	return 0;
-}
-
 static double cpu_seconds(void)
 {
 	struct timespec t;
@@ -59,11 +37,11 @@ static void bench_section(const struct cfi_section *section)
 {
 	const struct cfi_budget budget = {UINT64_MAX, UINT64_MAX, UINT64_MAX};
 	struct cfi_stats stats = {0};
-	struct bench bench = {0};
-	const struct cfi_sink sink = {.context = &bench, .rule = on_rule, .fde = on_fde};
+	struct cfi_sum sum = {.sum = 0};
+	const struct cfi_sink sink = {.context = &sum, .rule = cfi_sum_rule, .fde = cfi_sum_rows};
 	double best = 1e9, total = 0;
 
-	if (cfi_rules_init(&bench.rules) < 0)
+	if (cfi_rules_init(&sum.rules) < 0)
 		return;
 	for (int i = 0; i < ROUNDS; i++) {
 		double begin = cpu_seconds();
@@ -77,10 +55,10 @@ static void bench_section(const struct cfi_section *section)
 	}
 	double megabytes = (double)section->window->length / 1e6;
 	printf("%.2f MB, %lu FDEs, %lu rows, %lu bad, %u rules (sum %lx)\n", megabytes, stats.fdes,
-	       stats.rows, stats.bad_fdes, bench.rules.count, bench.sum);
+	       stats.rows, stats.bad_fdes, sum.rules.count, sum.sum);
 	printf("mean %.0f MB/s, best %.0f MB/s, %.1f ns a row\n", megabytes * ROUNDS / total,
 	       megabytes / best, best * 1e9 / (double)(stats.rows ? stats.rows : 1));
-	cfi_rules_fini(&bench.rules);
+	cfi_rules_fini(&sum.rules);
 }
 
 int main(int argc, char **argv)

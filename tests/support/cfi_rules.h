@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers for the rules that cfi_parse() finds, and the rules by their numbers. For tests and
- * benchmarks. */
+/* Numbers for the rules that cfi_parse() finds, and the rules by their numbers; and a sink that
+ * touches every row and no more. For tests and benchmarks. */
 #ifndef TESTS_SUPPORT_CFI_RULES_H
 #define TESTS_SUPPORT_CFI_RULES_H
 
@@ -65,6 +65,28 @@ static inline int cfi_rules_number(struct cfi_rules *rules, const struct cfi_rul
 			return 0;
 		}
 	}
+}
+
+/* The context of a sink of cfi_sum_rule and cfi_sum_rows. */
+struct cfi_sum {
+	struct cfi_rules rules;
+	uint64_t sum;
+};
+
+static inline int cfi_sum_rule(void *context, const struct cfi_rule *rule, uint32_t *number)
+{
+	struct cfi_sum *sum = context;
+
+	return cfi_rules_number(&sum->rules, rule, number);
+}
+
+static inline int cfi_sum_rows(void *context, const struct cfi_fde *fde)
+{
+	struct cfi_sum *sum = context;
+
+	for (unsigned int i = 0; i < fde->row_count; i++)
+		sum->sum += (fde->start + fde->rows[i].at) ^ fde->rows[i].rule;
+	return 0;
 }
 
 #endif

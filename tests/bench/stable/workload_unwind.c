@@ -15,27 +15,6 @@ enum {
 	WALKS = 50,
 };
 
-struct cfi_sum {
-	struct cfi_rules rules;
-	uint64_t sum;
-};
-
-static int number_rule(void *context, const struct cfi_rule *rule, uint32_t *number)
-{
-	struct cfi_sum *sum = context;
-
-	return cfi_rules_number(&sum->rules, rule, number);
-}
-
-static int sum_rows(void *context, const struct cfi_fde *fde)
-{
-	struct cfi_sum *sum = context;
-
-	for (unsigned int i = 0; i < fde->row_count; i++)
-		sum->sum += (fde->start + fde->rows[i].at) ^ fde->rows[i].rule;
-	return 0;
-}
-
 void workload_cfi(void)
 {
 	const struct input_elf *elf = input_elf_new();
@@ -45,7 +24,7 @@ void workload_cfi(void)
 	struct elf_window window;
 	const struct cfi_section section = {.window = &window, .vaddr = elf->eh_frame};
 	struct cfi_sum sum = {.sum = 0};
-	const struct cfi_sink sink = {.context = &sum, .rule = number_rule, .fde = sum_rows};
+	const struct cfi_sink sink = {.context = &sum, .rule = cfi_sum_rule, .fde = cfi_sum_rows};
 	struct cfi_stats stats;
 
 	NEED(!cfi_rules_init(&sum.rules));

@@ -1020,18 +1020,26 @@ static int count_calls(void *context, const struct cfi_fde *fde)
 	return 0;
 }
 
+/* Three functions of 16 bytes and two rows each. */
+static struct cfi_section section_of_three(struct bytes *b, struct input *input)
+{
+	size_t cie = put_usual_cie(b);
+	struct cfi_section section = usual_section;
+
+	for (uint64_t i = 0; i < 3; i++)
+		put_fde(b, cie, CODE + 16 * i, 16, CODE(0x41, 0x0e, 16));
+	section.window = input_window(input, b->data, b->length, 0);
+	return section;
+}
+
 Test(cfi, the_sink_can_end_it)
 {
 	struct bytes b = {.length = 0};
-	size_t cie = put_usual_cie(&b);
-	struct cfi_section section = usual_section;
-	struct cfi_stats stats;
 	struct input input;
+	const struct cfi_section section = section_of_three(&b, &input);
+	struct cfi_stats stats;
 	int calls = 0;
 
-	for (uint64_t i = 0; i < 3; i++)
-		put_fde(&b, cie, CODE + 16 * i, 16, CODE(0x41, 0x0e, 16));
-	section.window = input_window(&input, b.data, b.length, 0);
 	struct cfi_sink sink = {.context = &calls, .rule = number_rule, .fde = refuse};
 	cr_assert_eq(cfi_parse(&section, &plenty, &sink, &stats), -ECANCELED);
 	cr_assert_eq(calls, 2);
@@ -1045,15 +1053,11 @@ Test(cfi, the_sink_can_end_it)
 Test(cfi, unwanted_fdes)
 {
 	struct bytes b = {.length = 0};
-	size_t cie = put_usual_cie(&b);
-	struct cfi_section section = usual_section;
-	struct cfi_stats stats;
 	struct input input;
+	const struct cfi_section section = section_of_three(&b, &input);
+	struct cfi_stats stats;
 	int calls = 0;
 
-	for (uint64_t i = 0; i < 3; i++)
-		put_fde(&b, cie, CODE + 16 * i, 16, CODE(0x41, 0x0e, 16));
-	section.window = input_window(&input, b.data, b.length, 0);
 	const struct cfi_sink sink = {
 	    .context = &calls, .want = want_second, .rule = number_rule, .fde = count_calls};
 	cr_assert_eq(cfi_parse(&section, &(struct cfi_budget){3, 2, 4}, &sink, &stats), 0);

@@ -114,14 +114,7 @@ static struct worker *worker_new(void)
 
 static void worker_free(struct worker *worker)
 {
-	table_fini(&worker->known.now);
-	table_fini(&worker->known.before);
-	table_fini(&worker->numbers.modules);
-	table_fini(&worker->numbers.functions);
-	table_fini(&worker->numbers.frames);
-	table_fini(&worker->numbers.stacks);
-	table_fini(&worker->numbers.processes);
-	table_fini(&worker->numbers.threads);
+	samples_forget(worker);
 	records_free(worker->batch);
 	free(worker);
 }
@@ -229,19 +222,18 @@ Test(samples, numbers_are_full)
 {
 	struct worker *worker = worker_new();
 	const uint32_t generation = control.generation;
-	const uint64_t now = 5 * SECOND_NS;
 
 	for (uint64_t i = 1; i <= LIMIT_WORKER_STACKS; i++)
 		add(worker, 1, TGID, i, 0x1000 + i);
-	samples_forget_when_due(worker, now);
+	samples_forget_when_due(worker, UINT64_MAX);
 	cr_assert_eq(control.generation, generation, "not yet");
 	add(worker, 1, TGID, LIMIT_WORKER_STACKS + 1, 0x100);
-	samples_forget_when_due(worker, now);
+	samples_forget_when_due(worker, 1);
 	cr_assert_eq(control.generation, generation + 1);
-	samples_forget_when_due(worker, now + 1000);
+	samples_forget_when_due(worker, worker->forget_at_ns - 1);
 	add(worker, 2, TGID, 500, 0);
 	cr_assert_eq(forgotten(worker), 0, "it was on its way");
-	samples_forget_when_due(worker, now + SECOND_NS);
+	samples_forget_when_due(worker, worker->forget_at_ns);
 	cr_assert_eq(control.generation, generation + 1);
 	add(worker, 3, TGID, 2, 0x1002);
 	add(worker, 3, TGID, 2, 0);
