@@ -163,6 +163,15 @@ static int on_process(void *context, const struct record_process *p)
 	if (!r)
 		r = intern_text(a, p->path, &process.path);
 	if (!r)
+		r = intern_text(a, p->container_id, &process.container_id);
+	if (!r)
+		r = intern_text(a, p->service_name, &process.service_name);
+	for (uint32_t i = 0; i < p->variable_count && i < PROFILE_VARIABLES_MAX && !r; i++) {
+		r = intern_text(a, p->variables[i].name, &process.variables[i].name);
+		if (!r)
+			r = intern_text(a, p->variables[i].value, &process.variables[i].value);
+	}
+	if (!r)
 		r = profile_process(&a->profile, &process, &number);
 	if (!r)
 		r = numbers_set(&a->processes, p->number, number);

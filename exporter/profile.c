@@ -20,6 +20,8 @@
 #define TABLE_ENTRIES_MIN 16
 /* Numbers are int32 in OTLP. */
 #define TABLE_ENTRIES_MAX INT32_MAX
+/* What makes a sample's entry: see struct profile_sample. */
+#define SAMPLE_KEY_BYTES offsetof(struct profile_sample, first_time)
 /* What malloc needs for itself with each string, so that many short strings are not held for free.
  */
 #define ALLOCATION_BYTES 16
@@ -50,7 +52,8 @@ struct profile_index {
 
 _Static_assert(sizeof(((struct profile *)0)->indexes) / sizeof(struct profile_index *) == TABLES,
 	       "an index for each table");
-_Static_assert(sizeof(struct profile_location) == 24, "compared as bytes: no padding");
+_Static_assert(sizeof(struct profile_location) == 24 && sizeof(struct profile_process) == 96,
+	       "compared as bytes: no padding");
 
 /* The bytes that make an entry what it is. */
 struct contents {
@@ -91,7 +94,7 @@ static struct contents entry_contents(const struct profile *p, enum table table,
 	case TABLE_THREADS:
 		return (struct contents){&p->threads[n], sizeof(p->threads[n])};
 	case TABLE_SAMPLES: /* not the count */
-		return (struct contents){&p->samples[n], offsetof(struct profile_sample, count)};
+		return (struct contents){&p->samples[n], SAMPLE_KEY_BYTES};
 	case TABLES:
 		break;
 	}
@@ -361,25 +364,16 @@ int profile_stack(struct profile *profile, const uint32_t *locations, uint32_t c
 int profile_process(struct profile *profile, const struct profile_process *process,
 		    uint32_t *number)
 {
-	struct profile_process entry;
+	const uint32_t strings = profile->strings_count;
 
-	if (process->name >= profile->strings_count || process->path >= profile->strings_count)
+	if (process->name >= strings || process->path >= strings ||
+	    process->container_id >= strings || process->service_name >= strings)
 		return -EINVAL;
-	/* Compared as bytes, and this one has padding. */
-	memset(&entry, 0, sizeof(entry));
-	entry.tgid = process->tgid;
-	entry.name = process->name;
-	entry.path = process->path;
-	entry.start = process->start;
-
-	uint32_t hash;
-	struct contents contents = {&entry, sizeof(entry)};
-	int r = prepare(profile, TABLE_PROCESSES, contents, number, &hash);
-	if (r)
-		return r < 0 ? r : 0;
-	memcpy(&profile->processes[profile->processes_count], &entry, sizeof(entry));
-	commit(profile, TABLE_PROCESSES, hash, &profile->processes_count, number);
-	return 0;
+	for (int i = 0; i < PROFILE_VARIABLES_MAX; i++) {
+		if (process->variables[i].name >= strings || process->variables[i].value >= strings)
+			return -EINVAL;
+	}
+	return INTERN(profile, TABLE_PROCESSES, processes, process, number);
 }
 
 int profile_thread(struct profile *profile, const struct profile_thread *thread, uint32_t *number)
@@ -389,28 +383,72 @@ int profile_thread(struct profile *profile, const struct profile_thread *thread,
 	return INTERN(profile, TABLE_THREADS, threads, thread, number);
 }
 
-int profile_add(struct profile *profile, uint32_t thread, uint32_t stack, uint64_t count)
+/* The entry of these samples, made if there is none, and counted up. */
+static int sample_add(struct profile *profile, struct profile_sample key, uint64_t count,
+		      uint32_t *number)
 {
-	struct profile_sample sample = {.thread = thread, .stack = stack};
-	uint32_t number, hash;
+	uint32_t hash;
 
-	if (thread >= profile->threads_count || stack >= profile->stacks_count)
+	if (key.thread >= profile->threads_count || key.stack >= profile->stacks_count)
 		return -EINVAL;
 	if (count > INT64_MAX - profile->sample_count)
 		return -EOVERFLOW;
-	if (!count)
-		return 0;
-	struct contents contents = {&sample, offsetof(struct profile_sample, count)};
-	int r = prepare(profile, TABLE_SAMPLES, contents, &number, &hash);
+	int r = prepare(profile, TABLE_SAMPLES, (struct contents){&key, SAMPLE_KEY_BYTES}, number,
+			&hash);
 	if (r < 0)
 		return r;
 	if (r == 0) {
-		profile->samples[profile->samples_count] = sample;
-		commit(profile, TABLE_SAMPLES, hash, &profile->samples_count, &number);
+		profile->samples[profile->samples_count] = key;
+		commit(profile, TABLE_SAMPLES, hash, &profile->samples_count, number);
 	}
-	profile->samples[number].count += count;
+	profile->samples[*number].count += count;
 	profile->sample_count += count;
 	return 0;
+}
+
+int profile_add(struct profile *profile, uint32_t thread, uint32_t stack, uint64_t count)
+{
+	const struct profile_sample key = {
+	    .thread = thread, .stack = stack, .cpu = PROFILE_CPU_UNKNOWN};
+	uint32_t number;
+
+	if (!count)
+		return thread < profile->threads_count && stack < profile->stacks_count ? 0
+											: -EINVAL;
+	return sample_add(profile, key, count, &number);
+}
+
+int profile_add_at(struct profile *profile, uint32_t thread, uint32_t stack, uint32_t cpu,
+		   uint64_t unix_ns)
+{
+	const struct profile_sample key = {.thread = thread, .stack = stack, .cpu = cpu};
+	uint32_t number;
+
+	int r = RESERVE(profile, times, 1);
+	if (!r)
+		r = sample_add(profile, key, 1, &number);
+	if (r < 0)
+		return r;
+	struct profile_sample *sample = &profile->samples[number];
+	profile->times[profile->times_count++] = (struct profile_time){.unix_ns = unix_ns};
+	if (sample->last_time)
+		profile->times[sample->last_time - 1].next = profile->times_count;
+	else
+		sample->first_time = profile->times_count;
+	sample->last_time = profile->times_count;
+	return 0;
+}
+
+void profile_clear_samples(struct profile *profile)
+{
+	struct profile_index *index = profile->indexes[TABLE_SAMPLES];
+
+	if (index) {
+		memset(index->slots, 0, index->slots_count * sizeof(index->slots[0]));
+		index->used = 0;
+	}
+	profile->samples_count = profile->times_count = 0;
+	profile->sample_count = 0;
 }
 
 static int intern_nones(struct profile *profile)
@@ -461,6 +499,7 @@ void profile_fini(struct profile *profile)
 	free(profile->processes);
 	free(profile->threads);
 	free(profile->samples);
+	free(profile->times);
 	for (size_t i = 0; i < TABLES; i++)
 		free(profile->indexes[i]);
 	memset(profile, 0, sizeof(*profile));

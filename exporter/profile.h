@@ -2,7 +2,7 @@
 /*
  * A profile in memory: what the exporter aggregates samples into and what every sink writes. Tables
  * of things that arrive once and are referred to by number, as in the OTLP dictionary: index 0 of
- * each table is its "none". Nothing is ever removed.
+ * each table is its "none". Nothing but samples is ever removed.
  */
 #ifndef EXPORTER_PROFILE_H
 #define EXPORTER_PROFILE_H
@@ -40,11 +40,25 @@ struct profile_stack {
 	uint32_t count; /* frames, leaf first: kernel frames come first */
 };
 
+enum {
+	PROFILE_VARIABLES_MAX = 8
+};
+
+/* An environment variable of a process: strings. */
+struct profile_variable {
+	uint32_t name, value;
+};
+
 struct profile_process {
-	uint32_t tgid;
-	uint32_t name;	/* string: comm of the process */
-	uint32_t path;	/* string: executable's path, 0 if unknown */
 	uint64_t start; /* tells two processes of one tgid apart: any number that differs */
+	uint32_t tgid;
+	uint32_t name;	       /* string: comm of the process */
+	uint32_t path;	       /* string: executable's path, 0 if unknown */
+	uint32_t container_id; /* string, 0 if none */
+	uint32_t
+	    service_name; /* string: its own OTEL_SERVICE_NAME; 0 if unknown or not asked for */
+	uint32_t reserved;
+	struct profile_variable variables[PROFILE_VARIABLES_MAX]; /* those it has; the rest 0 */
 };
 
 struct profile_thread {
@@ -53,11 +67,26 @@ struct profile_thread {
 	uint32_t name; /* string: comm of the thread at sampling */
 };
 
-/* Samples are merged: one entry a {thread, stack}. */
+enum {
+	PROFILE_CPU_UNKNOWN = 0xffffffff
+};
+
+/* Samples are merged: one entry a {thread, stack, cpu}. Either all samples of an entry have times,
+ * or none. */
 struct profile_sample {
 	uint32_t thread;
 	uint32_t stack;
+	uint32_t cpu;			/* or PROFILE_CPU_UNKNOWN */
+	uint32_t first_time, last_time; /* in `times`, plus one; 0 if it has none */
+	uint32_t reserved;
 	uint64_t count;
+};
+
+/* When a sample was taken; those of one entry are a list, in the order in which they came. */
+struct profile_time {
+	uint64_t unix_ns;
+	uint32_t next; /* plus one; 0 ends the list */
+	uint32_t reserved;
 };
 
 #define PROFILE_TABLE(type, name)                                                                  \
@@ -76,6 +105,7 @@ struct profile {
 	PROFILE_TABLE(struct profile_process, processes);
 	PROFILE_TABLE(struct profile_thread, threads);
 	PROFILE_TABLE(struct profile_sample, samples); /* no "none" */
+	PROFILE_TABLE(struct profile_time, times);     /* a pool, no "none" */
 	struct profile_index *indexes[8];
 	uint64_t start_unix_ns, duration_ns;
 	uint64_t period_ns;    /* between two samples of one CPU: 1e9 / Hz */
@@ -104,9 +134,16 @@ int profile_process(struct profile *profile, const struct profile_process *proce
 		    uint32_t *number);
 int profile_thread(struct profile *profile, const struct profile_thread *thread, uint32_t *number);
 
-/* Add `count` samples of a stack in a thread. As above, and -EOVERFLOW if sample_count would pass
- * INT64_MAX. */
+/* Add `count` samples of a stack in a thread, on an unknown CPU at unknown times. As above, and
+ * -EOVERFLOW if sample_count would pass INT64_MAX. */
 int profile_add(struct profile *profile, uint32_t thread, uint32_t stack, uint64_t count);
+
+/* Add one sample with all that is known of it. As above. */
+int profile_add_at(struct profile *profile, uint32_t thread, uint32_t stack, uint32_t cpu,
+		   uint64_t unix_ns);
+
+/* Forget the samples, keep what they referred to: the next interval has mostly the same. */
+void profile_clear_samples(struct profile *profile);
 
 /* Length of a string in bytes, without the NUL that follows it: strings may hold NULs of their own.
  */

@@ -44,6 +44,12 @@ void records_free(struct records *r)
 	delete r;
 }
 
+/* A text that is not there takes no room. */
+static Offset<flatbuffers::String> text_offset(struct records *r, const char *s)
+{
+	return s && s[0] ? r->builder.CreateString(s) : Offset<flatbuffers::String>();
+}
+
 void records_add_module(struct records *r, const struct record_module *m)
 {
 	records_reopen(r);
@@ -78,8 +84,17 @@ void records_add_process(struct records *r, const struct record_process *p)
 	records_reopen(r);
 	auto comm = r->builder.CreateString(p->comm);
 	auto path = r->builder.CreateString(p->path);
-	r->processes.push_back(
-	    fb::CreateProcess(r->builder, p->number, p->tgid, p->start_ns, comm, path));
+	auto container_id = text_offset(r, p->container_id);
+	auto service_name = text_offset(r, p->service_name);
+	std::vector<Offset<fb::Variable>> list;
+	for (uint32_t i = 0; i < p->variable_count; i++) {
+		auto name = r->builder.CreateString(p->variables[i].name);
+		auto value = r->builder.CreateString(p->variables[i].value);
+		list.push_back(fb::CreateVariable(r->builder, name, value));
+	}
+	auto variables = list.empty() ? 0 : r->builder.CreateVector(list);
+	r->processes.push_back(fb::CreateProcess(r->builder, p->number, p->tgid, p->start_ns, comm,
+						 path, container_id, service_name, variables));
 }
 
 void records_add_thread(struct records *r, const struct record_thread *t)
@@ -92,7 +107,7 @@ void records_add_thread(struct records *r, const struct record_thread *t)
 void records_add_sample(struct records *r, const struct record_sample *s)
 {
 	records_reopen(r);
-	r->samples.emplace_back(s->time_ns, s->stack, s->thread);
+	r->samples.emplace_back(s->time_ns, s->stack, s->thread, s->cpu, 0);
 }
 
 size_t records_bytes(const struct records *r)
@@ -111,7 +126,7 @@ size_t records_samples(const struct records *r)
 	return r->samples.size();
 }
 
-const uint8_t *records_finish(struct records *r, bool reset, size_t *length)
+const uint8_t *records_finish(struct records *r, uint64_t sequence, bool reset, size_t *length)
 {
 	records_reopen(r);
 	auto modules = r->builder.CreateVector(r->modules);
@@ -121,8 +136,8 @@ const uint8_t *records_finish(struct records *r, bool reset, size_t *length)
 	auto processes = r->builder.CreateVector(r->processes);
 	auto threads = r->builder.CreateVector(r->threads);
 	auto samples = r->builder.CreateVectorOfStructs(r->samples);
-	r->builder.Finish(fb::CreateBatch(r->builder, reset, modules, functions, frames, stacks,
-					  processes, threads, samples));
+	r->builder.Finish(fb::CreateBatch(r->builder, sequence, reset, modules, functions, frames,
+					  stacks, processes, threads, samples));
 	r->modules.clear();
 	r->functions.clear();
 	r->frames.clear();
@@ -181,6 +196,26 @@ static int visit_definitions(const fb::Batch *batch, const struct records_visito
 	return r;
 }
 
+static record_process process_of(const fb::Process *p, struct record_variable *variables)
+{
+	record_process record = {p->number(),
+				 p->tgid(),
+				 p->start_ns(),
+				 text(p->comm()),
+				 text(p->path()),
+				 text(p->container_id()),
+				 text(p->service_name()),
+				 variables,
+				 0};
+
+	each(p->variables(), [&](const fb::Variable *v) {
+		if (record.variable_count < RECORD_VARIABLES_MAX)
+			variables[record.variable_count++] = {text(v->name()), text(v->value())};
+		return 0;
+	});
+	return record;
+}
+
 /* The library's verifier does not look at the alignment of vectors of structs. */
 template <typename Struct> static bool aligned(const flatbuffers::Vector<const Struct *> *vector)
 {
@@ -188,23 +223,41 @@ template <typename Struct> static bool aligned(const flatbuffers::Vector<const S
 	       reinterpret_cast<uintptr_t>(vector->Data()) % alignof(Struct) == 0;
 }
 
-int records_visit(const uint8_t *data, size_t length, const struct records_visitor *v,
-		  void *context)
+static const fb::Batch *verified(const uint8_t *data, size_t length)
 {
 	flatbuffers::Verifier verifier(data, length);
 
 	if (!verifier.VerifyBuffer<fb::Batch>(nullptr))
-		return -EBADMSG;
+		return nullptr;
 	const fb::Batch *batch = flatbuffers::GetRoot<fb::Batch>(data);
-	if (!aligned(batch->frames()) || !aligned(batch->samples()))
+	return aligned(batch->frames()) && aligned(batch->samples()) ? batch : nullptr;
+}
+
+int records_head(const uint8_t *data, size_t length, uint64_t *sequence, bool *reset)
+{
+	const fb::Batch *batch = verified(data, length);
+
+	if (!batch)
+		return -EBADMSG;
+	*sequence = batch->sequence();
+	*reset = batch->reset();
+	return 0;
+}
+
+int records_visit(const uint8_t *data, size_t length, const struct records_visitor *v,
+		  void *context)
+{
+	const fb::Batch *batch = verified(data, length);
+
+	if (!batch)
 		return -EBADMSG;
 	int r = batch->reset() ? v->reset(context) : 0;
 	if (!r)
 		r = visit_definitions(batch, v, context);
 	if (!r)
 		r = each(batch->processes(), [&](const fb::Process *p) {
-			const record_process record = {p->number(), p->tgid(), p->start_ns(),
-						       text(p->comm()), text(p->path())};
+			struct record_variable variables[RECORD_VARIABLES_MAX];
+			const record_process record = process_of(p, variables);
 			return v->process(context, &record);
 		});
 	if (!r)
@@ -215,7 +268,8 @@ int records_visit(const uint8_t *data, size_t length, const struct records_visit
 		});
 	if (!r)
 		r = each(batch->samples(), [&](const fb::Sample *s) {
-			const record_sample record = {s->time_ns(), s->stack(), s->thread()};
+			const record_sample record = {s->time_ns(), s->stack(), s->thread(),
+						      s->cpu()};
 			return v->sample(context, &record);
 		});
 	return r;

@@ -35,10 +35,22 @@ struct record_stack {
 	uint32_t count;
 };
 
+enum {
+	RECORD_VARIABLES_MAX = 8
+};
+
+struct record_variable {
+	const char *name, *value;
+};
+
 struct record_process {
 	uint32_t number, tgid;
 	uint64_t start_ns;
 	const char *comm, *path;
+	const char *container_id, *service_name; /* "" if there is none */
+	/* Of the environment variables that were asked for, those that it has. */
+	const struct record_variable *variables;
+	uint32_t variable_count;
 };
 
 struct record_thread {
@@ -47,8 +59,9 @@ struct record_thread {
 };
 
 struct record_sample {
-	uint64_t time_ns;
+	uint64_t time_ns; /* CLOCK_MONOTONIC */
 	uint32_t stack, thread;
+	uint32_t cpu;
 };
 
 /* A batch under construction. */
@@ -68,9 +81,10 @@ void records_add_sample(struct records *records, const struct record_sample *sam
 size_t records_bytes(const struct records *records);
 size_t records_samples(const struct records *records);
 
-/* The finished batch, valid until the next call on `records`, which is empty afterwards. `reset`:
- * see the schema. */
-const uint8_t *records_finish(struct records *records, bool reset, size_t *length);
+/* The finished batch, valid until the next call on `records`, which is empty afterwards. `sequence`
+ * and `reset`: see the schema. */
+const uint8_t *records_finish(struct records *records, uint64_t sequence, bool reset,
+			      size_t *length);
 
 /* Callbacks in the order of the schema; each returns 0 or a negative errno, which ends the visit.
  */
@@ -84,6 +98,9 @@ struct records_visitor {
 	int (*thread)(void *context, const struct record_thread *thread);
 	int (*sample)(void *context, const struct record_sample *sample);
 };
+
+/* Verify a batch, and tell which it is. -EBADMSG if it is malformed. */
+int records_head(const uint8_t *data, size_t length, uint64_t *sequence, bool *reset);
 
 /* Verify a batch (by the library's verifier) and visit its records. -EBADMSG if it is malformed:
  * nothing was visited. Strings are NUL-terminated; missing ones are "". `data` must be aligned to 8

@@ -112,6 +112,8 @@ static int process_number(struct worker *worker, const struct bh_sample *header,
 			       .start_ns = header->process_start_ns,
 			       .comm = process && process->said.comm[0] ? process->said.comm : comm,
 			       .path = process ? process->said.path : "",
+			       .container_id = "",
+			       .service_name = "",
 			   });
 	return table_put(&worker->numbers.processes, key, *number);
 }
@@ -257,7 +259,8 @@ void samples_flush(struct worker *worker)
 
 	if (!records_bytes(worker->batch))
 		return;
-	const uint8_t *data = records_finish(worker->batch, worker->reset_wanted, &length);
+	const uint8_t *data =
+	    records_finish(worker->batch, ++worker->sequence, worker->reset_wanted, &length);
 	worker->reset_wanted = false;
 	worker->batch_bytes += length;
 	int r = peer_send(&worker->role.peers[ROLE_EXPORTER], MESSAGE_BATCH, data, length, NULL, 0);
@@ -283,7 +286,7 @@ static int sample_stack(struct worker *worker, const struct bh_sample *header,
 
 void samples_add(struct worker *worker, const struct bh_sample *header, const uint64_t *frames)
 {
-	struct record_sample sample = {.time_ns = header->time_ns};
+	struct record_sample sample = {.time_ns = header->time_ns, .cpu = header->cpu};
 	int r = 0;
 
 	if (samples_refers(header)) {

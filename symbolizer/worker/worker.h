@@ -71,6 +71,7 @@ struct worker {
 				  stack */
 	bool reset_wanted;     /* the next batch tells the exporter to forget all numbers */
 	struct records *batch;
+	uint64_t sequence;    /* of the last batch that was sent */
 	uint64_t batch_bytes; /* sent to the exporter, in all */
 	struct msg_losses losses;
 	uint64_t waiting_since_ns; /* the record at the ring's head names a module that was not

@@ -64,7 +64,7 @@ static int deliver(struct fixture *f, bool reset)
 	size_t length;
 
 	f->sent += records_samples(f->records);
-	const uint8_t *batch = records_finish(f->records, reset, &length);
+	const uint8_t *batch = records_finish(f->records, 1, reset, &length);
 	int r = aggregate_batch(&f->aggregate, batch, length);
 	check(f);
 	return r;
@@ -106,7 +106,7 @@ static void add_stack(struct fixture *f, uint32_t number, uint8_t reason, const 
 static void add_thread(struct fixture *f, uint32_t number, uint32_t process)
 {
 	records_add_process(f->records,
-			    &(struct record_process){process, 100 + process, 5, "comm", "/bin/x"});
+			    &(struct record_process){process, 100 + process, 5, "comm", "/bin/x", "", "", NULL, 0});
 	records_add_thread(f->records,
 			   &(struct record_thread){number, process, 200 + number, "thread"});
 }
@@ -114,7 +114,7 @@ static void add_thread(struct fixture *f, uint32_t number, uint32_t process)
 static void add_samples(struct fixture *f, uint32_t stack, uint32_t thread, unsigned int count)
 {
 	for (unsigned int i = 0; i < count; i++)
-		records_add_sample(f->records, &(struct record_sample){i, stack, thread});
+		records_add_sample(f->records, &(struct record_sample){i, stack, thread, 0});
 }
 
 /* Frame 1, stack 1 of it, thread 1. */
@@ -394,7 +394,7 @@ Test(aggregate, random_worker)
 			add_stack(f, RANDOM(40), (uint8_t)RANDOM(20), frames, RANDOM(9));
 			records_add_process(
 			    f->records,
-			    &(struct record_process){RANDOM(8), RANDOM(100), RANDOM(2), "c", ""});
+			    &(struct record_process){RANDOM(8), RANDOM(100), RANDOM(2), "c", "", "", "", NULL, 0});
 			records_add_thread(f->records, &(struct record_thread){
 							   RANDOM(20), RANDOM(9), RANDOM(100), ""});
 			add_samples(f, RANDOM(41), RANDOM(21), 1);

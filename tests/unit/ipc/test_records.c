@@ -100,10 +100,10 @@ static void fill(struct records *r)
 {
 	const uint32_t frames[] = {10, 20, 30};
 
-	records_add_sample(r, &(struct record_sample){1000, 5, 8});
+	records_add_sample(r, &(struct record_sample){1000, 5, 8, 0});
 	records_add_thread(r, &(struct record_thread){8, 3, 43, "thread"});
 	records_add_process(
-	    r, &(struct record_process){3, 42, UINT64_MAX, "comm", "/path with space"});
+	    r, &(struct record_process){3, 42, UINT64_MAX, "comm", "/path with space", "", "", NULL, 0});
 	records_add_stack(r, &(struct record_stack){5, 3, frames, 3});
 	records_add_stack(r, &(struct record_stack){6, 0, NULL, 0});
 	records_add_frame(r, &(struct record_frame){UINT64_MAX, UINT32_MAX, 2, 7, 255});
@@ -111,7 +111,7 @@ static void fill(struct records *r)
 	records_add_function(r, &(struct record_function){7, "main"});
 	records_add_module(r, &(struct record_module){1, "/usr/bin/x", "00ff", "1234"});
 	records_add_module(r, &(struct record_module){2, "", "", ""});
-	records_add_sample(r, &(struct record_sample){2000, 6, 8});
+	records_add_sample(r, &(struct record_sample){2000, 6, 8, 1});
 }
 
 /* A copy that ends where the batch ends, aligned as records_visit wants it: the sanitizer sees what
@@ -135,7 +135,7 @@ Test(records, round_trip)
 	fill(r);
 	cr_assert_eq(records_samples(r), 2);
 	const size_t estimate = records_bytes(r);
-	const uint8_t *batch = records_finish(r, false, &length);
+	const uint8_t *batch = records_finish(r, 1, false, &length);
 	cr_assert_leq(length, estimate, "estimated as %zu, is %zu", estimate, length);
 	cr_assert_eq(visit_copy(batch, length, &t), 0);
 	cr_assert_str_eq(t.text, expected);
@@ -153,7 +153,7 @@ Test(records, used_again_and_again)
 		cr_assert_eq(records_bytes(r), 0);
 		cr_assert_eq(records_samples(r), 0);
 		fill(r);
-		const uint8_t *batch = records_finish(r, false, &length);
+		const uint8_t *batch = records_finish(r, 1, false, &length);
 		cr_assert_eq(visit_copy(batch, length, &t), 0);
 		cr_assert_str_eq(t.text, expected, "nothing of the batch before");
 		if (!first)
@@ -170,7 +170,7 @@ Test(records, reset_comes_first)
 	size_t length;
 
 	fill(r);
-	const uint8_t *batch = records_finish(r, true, &length);
+	const uint8_t *batch = records_finish(r, 1, true, &length);
 	cr_assert_eq(visit_copy(batch, length, &t), 0);
 	cr_assert_eq(strncmp(t.text, "reset\n", 6), 0);
 	cr_assert_str_eq(t.text + 6, expected);
@@ -183,9 +183,9 @@ Test(records, empty_batches)
 	struct transcript t = {0};
 	size_t length;
 
-	const uint8_t *batch = records_finish(r, false, &length);
+	const uint8_t *batch = records_finish(r, 1, false, &length);
 	cr_assert_eq(visit_copy(batch, length, &t), 0);
-	batch = records_finish(r, true, &length);
+	batch = records_finish(r, 1, true, &length);
 	cr_assert_eq(visit_copy(batch, length, &t), 0);
 	cr_assert_str_eq(t.text, "reset\n");
 	records_free(r);
@@ -214,7 +214,7 @@ Test(records, estimate_is_never_less)
 				records_add_sample(r, &(struct record_sample){0});
 		}
 		const size_t estimate = records_bytes(r);
-		records_finish(r, false, &length);
+		records_finish(r, 1, false, &length);
 		cr_assert_leq(length, estimate, "seed %u: estimated as %zu, is %zu", seed, estimate,
 			      length);
 	}
@@ -227,7 +227,7 @@ Test(records, an_error_of_the_visitor_ends_the_visit)
 	size_t length;
 
 	fill(r);
-	const uint8_t *batch = records_finish(r, true, &length);
+	const uint8_t *batch = records_finish(r, 1, true, &length);
 	for (unsigned int after = 0; after < 12; after++) {
 		struct transcript t = {.stop_after = after, .stop_with = -ENOSPC};
 
@@ -244,7 +244,7 @@ Test(records, cut_batches)
 	unsigned int refused = 0;
 
 	fill(r);
-	const uint8_t *batch = records_finish(r, false, &length);
+	const uint8_t *batch = records_finish(r, 1, false, &length);
 	for (size_t cut = 0; cut < length; cut++) {
 		struct transcript t = {0};
 
@@ -265,7 +265,7 @@ Test(records, forged_bytes)
 	size_t length;
 
 	fill(r);
-	const uint8_t *batch = records_finish(r, false, &length);
+	const uint8_t *batch = records_finish(r, 1, false, &length);
 	uint8_t *forged = malloc(length);
 	for (size_t at = 0; at < length; at++) {
 		for (size_t v = 0; v < sizeof(values); v++) {
