@@ -3,6 +3,8 @@
 #ifndef COMMON_BASE_POLICY_H
 #define COMMON_BASE_POLICY_H
 
+#include <sys/socket.h>
+
 #include "common/sandbox.h"
 
 /* Any descriptor below 8192 but 0, 1 and 2: write may go to 2, and nothing else may take its place.
@@ -30,5 +32,12 @@
 	    ALLOW(getrandom, "the C library's allocator, hash seeds"),                             \
 	    ALLOW(rt_sigreturn, "signal handlers"), ALLOW(exit_group, "the end"),                  \
 	    ALLOW(exit, "the end")
+
+/* Of a role that an agent's exporter connects to again after it was restarted: its uid is asked for
+ * before anything is read. The size of the buffer of such a connection. */
+#define POLICY_LISTENER_SYSCALLS                                                                   \
+	ALLOW(accept4, "an exporter that was started again"),                                      \
+	    ALLOW_IF(getsockopt, SCMP_A2_32(SCMP_CMP_EQ, SO_PEERCRED), "whether it is one"),       \
+	    ALLOW_IF(setsockopt, SCMP_A2_32(SCMP_CMP_EQ, SO_SNDBUF), "buffer of its connection")
 
 #endif

@@ -52,6 +52,14 @@ enum {
 	LIMIT_WORKER_STACKS = 1 << 17,
 	/* A batch of records to the exporter, bytes: below the socket's buffer. */
 	LIMIT_BATCH_BYTES = 60000,
+	/* Batches that the worker keeps for an exporter that may be killed before it has read them:
+	 * bytes, and ms; while there is no exporter, twice as many bytes wait. */
+	LIMIT_WINDOW_BYTES = 2 << 20,
+	LIMIT_WINDOW_MS = 10000,
+	/* What an agent's exporter knows by number between two intervals, bytes, and its journal,
+	 * which is memory as well: beyond, all is described anew. */
+	LIMIT_DICTIONARY_BYTES = 3 << 20,
+	LIMIT_JOURNAL_BYTES = 6 << 20,
 	/* The profile of a recording, bytes. Full: samples of new stacks are lost and counted. */
 	LIMIT_PROFILE_BYTES = 512 << 20,
 

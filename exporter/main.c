@@ -207,8 +207,8 @@ int main(int argc, char **argv)
 		return convert_main(argc, argv);
 	int status = role_start(&exporter.role, ROLE_EXPORTER, &exporter_policy, argc, argv);
 	if (!status)
-		status = role_meet(&exporter.role, ROLE_BIT(ROLE_LOADER),
-				   ROLE_BIT(ROLE_WORKER) | ROLE_BIT(ROLE_CLI));
+		status = role_meet(&exporter.role, ROLE_BIT(ROLE_LOADER) | ROLE_BIT(ROLE_WORKER),
+				   ROLE_BIT(ROLE_CLI));
 	if (!status)
 		status = role_enter_sandbox(&exporter.role);
 	if (status)

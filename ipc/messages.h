@@ -69,7 +69,12 @@ _Static_assert(sizeof(struct msg_configure_exporter) == 144, "wire");
 	  "stack_forgotten")		    /* a record referred to a stack that was forgotten */  \
 	X(EXPORTER_QUEUE, "exporter_queue") /* the exporter was behind */                          \
 	X(PROFILE_FULL, "profile_full")	    /* the profile has reached its cap */                  \
-	X(ROLE_ENDED, "role_ended")	    /* a role ended before it had passed on what it held */
+	X(ROLE_ENDED, "role_ended")	  /* a role ended before it had passed on what it held */  \
+	X(TOO_LARGE, "too_large")	  /* no request may be as large as its stack is */         \
+	X(SPOOL_FULL, "spool_full")	  /* the oldest, for there was no room for all */          \
+	X(SPOOL_AGE, "spool_age")	  /* older than the backend would want them */             \
+	X(SPOOL_DAMAGED, "spool_damaged") /* a record of the spool was torn or forged */           \
+	X(REFUSED, "refused")		  /* the backend will never take them */
 
 #define LOSS_ENUM(name, text) LOSS_##name,
 enum loss_reason {
@@ -77,9 +82,9 @@ enum loss_reason {
 };
 
 struct msg_losses {
-	uint64_t lost[8]; /* by enum loss_reason */
+	uint64_t lost[16]; /* by enum loss_reason */
 };
-_Static_assert(sizeof(struct msg_losses) == 64 && LOSS_COUNT <= 8, "wire");
+_Static_assert(sizeof(struct msg_losses) == 128 && LOSS_COUNT <= 16, "wire");
 
 enum role_state {
 	ROLE_STARTING,
@@ -105,8 +110,56 @@ struct msg_status {
 	uint32_t output_failed;	 /* errno of the first that failed, 0 if none */
 	uint32_t failed_index;
 };
-_Static_assert(sizeof(struct msg_status) == 8 + 12 * 8 + 64 + 128 + 8 && BH_REASON_COUNT <= 16,
+_Static_assert(sizeof(struct msg_status) == 8 + 12 * 8 + 128 + 128 + 8 && BH_REASON_COUNT <= 16,
 	       "wire");
+
+/* Descriptors of CONFIGURE_OTLP: the first three always, of the others those whose bit is set in
+ * `has`, in this order. */
+enum msg_otlp_fd {
+	MSG_OTLP_LEDGER,  /* struct export_ledger, shared and sealed in its size */
+	MSG_OTLP_JOURNAL, /* memfd: batches of the interval, for the next exporter if this one ends
+			   */
+	MSG_OTLP_SPOOL_MEMORY, /* memfd: requests, likewise */
+	MSG_OTLP_SPOOL_DIRECTORY,
+	MSG_OTLP_CA, /* PEM, as the next two */
+	MSG_OTLP_CERTIFICATE,
+	MSG_OTLP_KEY,
+	MSG_OTLP_FD_COUNT,
+	MSG_OTLP_FDS_LEAST = MSG_OTLP_SPOOL_DIRECTORY,
+	MSG_OTLP_FDS_MOST = MSG_OTLP_FD_COUNT
+};
+
+enum {
+	MSG_TARGET_BYTES = 304, /* host, colon, port */
+	MSG_PAIRS_BYTES = 8192
+};
+
+/* Names and values, each ended by a NUL. */
+struct msg_pairs {
+	uint32_t bytes;
+	uint32_t reserved;
+	char text[MSG_PAIRS_BYTES];
+};
+
+struct msg_configure_otlp {
+	uint64_t period_ns;
+	uint64_t report_interval_ns;
+	uint64_t timeout_ns, drain_timeout_ns;
+	uint64_t request_bytes_max;
+	uint64_t spool_disk_bytes_max, spool_memory_bytes_max, spool_age_max_ns;
+	uint32_t spool_compression_level;
+	uint32_t has; /* 1 << enum msg_otlp_fd */
+	uint32_t tls, gzip;
+	char target[MSG_TARGET_BYTES];
+	struct msg_pairs headers;
+	struct msg_pairs resource; /* attributes of every resource */
+};
+_Static_assert(sizeof(struct msg_configure_otlp) == 8 * 8 + 16 + 304 + 2 * 8200, "wire");
+
+struct msg_resume {
+	uint64_t sequence; /* of the last batch that is in the exporter's journal; 0: none */
+};
+_Static_assert(sizeof(struct msg_resume) == 8, "wire");
 
 struct msg_hot_function {
 	uint64_t self, total;

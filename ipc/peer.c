@@ -104,6 +104,8 @@ int peer_listen(const char *run_dir, enum role self)
 		return r;
 	/* Anyone may knock; who gets in is decided by uid. */
 	mode_t mask = umask(0);
+	/* Of an exporter that ended before this one. The directory is the role's own. */
+	unlink(address.sun_path);
 	r = bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
 	umask(mask);
 	if (r < 0)
@@ -167,8 +169,8 @@ int peer_connect(struct peer *peer, const char *run_dir, enum role self, enum ro
 	}
 }
 
-static int peer_accept_one(int listen_fd, enum role self, uint32_t expected,
-			   const struct peer_uids *uids, struct peer peers[ROLE_COUNT])
+int peer_accept_one(int listen_fd, enum role self, uint32_t expected, const struct peer_uids *uids,
+		    struct peer peers[ROLE_COUNT])
 {
 	_cleanup_close_ int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	uid_t uid = (uid_t)-1;
@@ -182,7 +184,7 @@ static int peer_accept_one(int listen_fd, enum role self, uint32_t expected,
 		if (!(expected & ROLE_BIT(role)) || uids->uid[role] != uid || peers[role].fd >= 0)
 			continue;
 		peer_init(&peers[role], TAKE_FD(fd), self, (enum role)role);
-		return 0;
+		return 1;
 	}
 	log_warning("turned a stranger away: uid=%u", (unsigned int)uid);
 	return 0;

@@ -66,6 +66,11 @@ int peer_connect(struct peer *peer, const char *run_dir, enum role self, enum ro
 int peer_accept_all(int listen_fd, enum role self, uint32_t expected, const struct peer_uids *uids,
 		    struct peer peers[ROLE_COUNT], int timeout_ms);
 
+/* Accept one peer that has knocked, if it is one of `expected` that is not there. 1; 0 if it was
+ * none; or a negative errno. */
+int peer_accept_one(int listen_fd, enum role self, uint32_t expected, const struct peer_uids *uids,
+		    struct peer peers[ROLE_COUNT]);
+
 /* Once the loop runs: `fn` is called when there is something to read or the peer is gone. Queued
  * packets leave by themselves. */
 int peer_watch(struct peer *peer, struct loop *loop, loop_fn fn, void *context);

@@ -40,6 +40,7 @@ static int role_parse_arguments(struct role_runtime *role, int argc, char **argv
 	static const struct option options[] = {
 	    {"run-dir", required_argument, NULL, 'r'},
 	    {"uids", required_argument, NULL, 'u'},
+	    {"agent", no_argument, NULL, 'a'},
 	    {NULL, 0, NULL, 0},
 	};
 	const char *uids = NULL;
@@ -50,6 +51,8 @@ static int role_parse_arguments(struct role_runtime *role, int argc, char **argv
 			role->run_dir = optarg;
 		else if (c == 'u')
 			uids = optarg;
+		else if (c == 'a')
+			role->agent = true;
 		else
 			return -EINVAL;
 	}
@@ -71,7 +74,7 @@ void role_tune_memory(void)
 int role_start(struct role_runtime *role, enum role self, const struct sandbox_policy *policy,
 	       int argc, char **argv)
 {
-	*role = (struct role_runtime){.self = self, .policy = policy};
+	*role = (struct role_runtime){.self = self, .policy = policy, .listener = -1};
 	for (int i = 0; i < ROLE_COUNT; i++)
 		role->peers[i].fd = -1;
 	/* Whatever the parent left open is not ours. Kernels before 5.9 do not know the call; the
@@ -125,7 +128,10 @@ int role_meet(struct role_runtime *role, uint32_t connect, uint32_t accept)
 		if (r < 0)
 			log_error("a peer did not come: error=%s", strerror(-r));
 	}
-	close(listener);
+	if (role->agent && (accept & ROLE_BIT(ROLE_EXPORTER)))
+		role->listener = listener;
+	else
+		close(listener);
 	return r < 0 ? STATUS_FAILED : STATUS_DONE;
 }
 
@@ -140,11 +146,26 @@ int role_enter_sandbox(struct role_runtime *role)
 	return STATUS_DONE;
 }
 
+/* Why a peer is heard no more: `r` of peer_receive or of the handler. */
+static void role_give_up(struct role_watch *watch, int r)
+{
+	struct role_runtime *role = watch->role;
+	const char *name = role_names[watch->other].process;
+
+	if (r == -EPROTO)
+		log_error("a peer broke the protocol: role=%s", name);
+	else if (r != -EPIPE)
+		log_error("giving up: peer=%s error=%s", name, strerror(-r));
+	peer_close(&role->peers[watch->other]);
+	if (role->on_gone && role->on_gone(watch->context, watch->other))
+		return;
+	loop_stop(&role->loop, r == -EPIPE ? STATUS_DONE : STATUS_FAILED);
+}
+
 static void role_on_peer(void *context, uint32_t events)
 {
 	struct role_watch *watch = context;
-	struct role_runtime *role = watch->role;
-	struct peer *peer = &role->peers[watch->other];
+	struct peer *peer = &watch->role->peers[watch->other];
 
 	if (events & EPOLLOUT)
 		peer_flush(peer);
@@ -154,42 +175,66 @@ static void role_on_peer(void *context, uint32_t events)
 
 		if (r == 0)
 			return;
-		if (r > 0) {
-			r = watch->fn(watch->context, watch->other, &message);
-			if (r >= 0)
-				continue;
+		if (r > 0 && message.type == MESSAGE_PING) {
+			peer_send(peer, MESSAGE_PONG, NULL, 0, NULL, 0);
+			continue;
 		}
-		if (r == -EPROTO)
-			log_error("a peer broke the protocol: role=%s",
-				  role_names[watch->other].process);
-		else if (r != -EPIPE)
-			log_error("giving up: peer=%s error=%s", role_names[watch->other].process,
-				  strerror(-r));
-		loop_stop(&role->loop, r == -EPIPE ? STATUS_DONE : STATUS_FAILED);
+		if (r > 0)
+			r = watch->fn(watch->context, watch->other, &message);
+		if (r < 0) {
+			role_give_up(watch, r);
+			return;
+		}
+	}
+}
+
+static int role_watch_peer(struct role_watch *watch)
+{
+	return peer_watch(&watch->role->peers[watch->other], &watch->role->loop, role_on_peer,
+			  watch);
+}
+
+static void role_on_knock(void *context, uint32_t events)
+{
+	struct role_watch *watch = context;
+	struct role_runtime *role = watch->role;
+
+	(void)events;
+	/* The one that it follows may have ended without our having looked. */
+	if (role->peers[watch->other].fd >= 0)
+		role_on_peer(watch, EPOLLIN);
+	if (peer_accept_one(role->listener, role->self, ROLE_BIT(watch->other), &role->uids,
+			    role->peers) <= 0)
+		return;
+	if (role_watch_peer(watch) < 0) {
+		peer_close(&role->peers[watch->other]);
 		return;
 	}
+	if (role->on_return)
+		role->on_return(watch->context, watch->other);
 }
 
 int role_watch_peers(struct role_runtime *role, role_message_fn fn, void *context)
 {
 	struct role_watches *watches = calloc(1, sizeof(*watches));
+	int r = 0;
 
 	if (!watches)
 		return -ENOMEM;
-	for (int other = 0; other < ROLE_COUNT; other++) {
-		if (role->peers[other].fd < 0)
-			continue;
+	for (int other = 0; other < ROLE_COUNT; other++)
 		watches->by_role[other] = (struct role_watch){.role = role,
 							      .other = (enum role)other,
 							      .fn = fn,
 							      .context = context,
 							      .buffer = &watches->buffer};
-		int r = peer_watch(&role->peers[other], &role->loop, role_on_peer,
-				   &watches->by_role[other]);
-		if (r < 0)
-			return r;
+	for (int other = 0; other < ROLE_COUNT && !r; other++) {
+		if (role->peers[other].fd >= 0)
+			r = role_watch_peer(&watches->by_role[other]);
 	}
-	return 0;
+	if (!r && role->listener >= 0)
+		r = loop_add(&role->loop, role->listener, EPOLLIN, role_on_knock,
+			     &watches->by_role[ROLE_EXPORTER]);
+	return r;
 }
 
 void role_send_status(struct role_runtime *role, const struct msg_status *status)

@@ -3,7 +3,10 @@
  * What every role's main does in the same order, whatever started it: close stray descriptors,
  *compile the filter, drop, listen, meet its peers. What differs stays in the role's main.c.
  *
- *	bulkhead-ROLE --run-dir DIR --uids 0,61184,61185,61186,61187,61188
+ *	bulkhead-ROLE --run-dir DIR --uids 0,61184,61185,61186,61187,61188 [--agent]
+ *
+ * In a recording all roles end together. In an agent the exporter may end and come back: who
+ *accepts it goes on listening.
  */
 #ifndef IPC_ROLE_MAIN_H
 #define IPC_ROLE_MAIN_H
@@ -20,6 +23,12 @@ struct role_runtime {
 	struct peer_uids uids;
 	struct peer peers[ROLE_COUNT]; /* by role; fd -1 where there is none */
 	struct loop loop;
+	bool agent;
+	int listener; /* in an agent, for those that may come back; -1 */
+	/* A peer is gone. NULL, or false: so the role ends. */
+	bool (*on_gone)(void *context, enum role other);
+	/* The exporter of an agent is there again. */
+	void (*on_return)(void *context, enum role other);
 };
 
 /* How the C library keeps memory in every role; role_start() calls it. */
@@ -40,8 +49,8 @@ int role_enter_sandbox(struct role_runtime *role);
  * descriptors. */
 typedef int (*role_message_fn)(void *context, enum role from, struct message *message);
 
-/* Watch all peers; each message goes to `fn`. The end of any peer ends the role: in a recording,
- * all end together. */
+/* Watch all peers; each message goes to `fn`. The end of any peer ends the role, unless on_gone()
+ * says otherwise. */
 int role_watch_peers(struct role_runtime *role, role_message_fn fn, void *context);
 
 /* Tell the CLI. Losing a status is no loss. */

@@ -39,6 +39,9 @@ int object_add_slab(struct loader *loader);
 /* Hand each role its maps. 0 or negative errno. */
 int object_send_maps(struct loader *loader);
 
+/* The exporter's alone, also again when another one has come. */
+int object_send_exporter_maps(struct loader *loader);
+
 /* Fill in what the loader knows: counters, run time, bytes of maps. */
 void object_status(const struct loader *loader, struct msg_status *status);
 

@@ -44,6 +44,19 @@ static int loader_on_message(void *context, enum role from, struct message *mess
 	}
 }
 
+static bool loader_on_gone(void *context, enum role other)
+{
+	struct loader *loader = context;
+
+	return loader->role.agent && other == ROLE_EXPORTER;
+}
+
+static void loader_on_return(void *context, enum role other)
+{
+	(void)other;
+	object_send_exporter_maps(context);
+}
+
 static void loader_on_tick(void *context, uint32_t events)
 {
 	struct loader *loader = context;
@@ -115,6 +128,8 @@ int main(int argc, char **argv)
 	if (status)
 		return status;
 	close(loader.kallsyms_fd);
+	loader.role.on_gone = loader_on_gone;
+	loader.role.on_return = loader_on_return;
 	if (role_watch_peers(&loader.role, loader_on_message, &loader) < 0)
 		return STATUS_FAILED;
 	loop_set_tick(&loader.role.loop, LOADER_TICK_MS, loader_on_tick, &loader);

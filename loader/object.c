@@ -226,6 +226,15 @@ int object_load(struct loader *loader)
 	return STATUS_DONE;
 }
 
+int object_send_exporter_maps(struct loader *loader)
+{
+	const int counters = bpf_map__fd(loader->object->maps.counters);
+	const struct msg_maps maps = {.cpu_count = (uint32_t)loader->possible_cpus};
+
+	return peer_send(&loader->role.peers[ROLE_EXPORTER], MESSAGE_EXPORTER_MAPS, &maps,
+			 sizeof(maps), &counters, 1);
+}
+
 int object_send_maps(struct loader *loader)
 {
 	const struct bulkhead_bpf *o = loader->object;
@@ -233,7 +242,6 @@ int object_send_maps(struct loader *loader)
 				   bpf_map__fd(o->maps.rules), bpf_map__fd(o->maps.deferred)};
 	const int worker_fds[] = {bpf_map__fd(o->maps.samples), loader->kallsyms_fd,
 				  bpf_map__fd(o->maps.worker_control)};
-	const int exporter_fds[] = {bpf_map__fd(o->maps.counters)};
 	struct msg_maps maps = {.ring_bytes = bpf_map__max_entries(o->maps.deferred),
 				.cpu_count = (uint32_t)loader->possible_cpus};
 	struct peer *peers = loader->role.peers;
@@ -243,8 +251,7 @@ int object_send_maps(struct loader *loader)
 	for (int i = 0; i < SLABS_AT_START && !r; i++)
 		r = object_add_slab(loader);
 	if (!r)
-		r = peer_send(&peers[ROLE_EXPORTER], MESSAGE_EXPORTER_MAPS, &maps, sizeof(maps),
-			      exporter_fds, 1);
+		r = object_send_exporter_maps(loader);
 	maps.ring_bytes = bpf_map__max_entries(o->maps.samples);
 	if (!r)
 		r = peer_send(&peers[ROLE_WORKER], MESSAGE_WORKER_MAPS, &maps, sizeof(maps),

@@ -18,6 +18,7 @@ static const cap_value_t steady_capabilities[] = {CAP_BPF, CAP_PERFMON, -1};
 
 static const struct sandbox_syscall syscalls[] = {
     POLICY_LOOP_SYSCALLS,
+    POLICY_LISTENER_SYSCALLS,
     ALLOW_BPF(BPF_MAP_CREATE, "one more slab"),
     ALLOW_BPF(BPF_MAP_UPDATE_ELEM, "the slab's place"),
     ALLOW_BPF(BPF_OBJ_GET_INFO_BY_FD, "run time of the program"),

@@ -42,7 +42,7 @@ static bool worker_consume(struct worker *worker)
 	const void *record;
 	size_t length;
 
-	if (!worker->ring.data)
+	if (!worker->ring.data || window_full(&worker->window))
 		return false;
 	for (int i = 0; i < WORKER_TURN_RECORDS; i++) {
 		if (!bpf_ring_peek(&worker->ring, &record, &length)) {
@@ -180,6 +180,29 @@ static void on_drained(struct worker *worker, const struct message *message)
 	loop_tick_within(&worker->role.loop, 0);
 }
 
+static void on_resume(struct worker *worker, const struct message *message)
+{
+	struct msg_resume resume;
+
+	memcpy(&resume, message->payload, sizeof(resume));
+	if (!window_resume(&worker->window, &worker->role.peers[ROLE_EXPORTER], resume.sequence)) {
+		log_warning("an exporter came that does not know what was sent before: all is "
+			    "described anew");
+		samples_begin_anew(worker);
+	}
+	loop_tick_within(&worker->role.loop, 0);
+}
+
+static bool worker_on_gone(void *context, enum role other)
+{
+	struct worker *worker = context;
+
+	if (!worker->role.agent || other != ROLE_EXPORTER)
+		return false;
+	window_shut(&worker->window);
+	return true;
+}
+
 static int worker_dispatch(struct worker *worker, struct message *message)
 {
 	struct msg_number number;
@@ -212,6 +235,12 @@ static int worker_dispatch(struct worker *worker, struct message *message)
 	case MESSAGE_DRAINED:
 		on_drained(worker, message);
 		return 0;
+	case MESSAGE_RESUME:
+		on_resume(worker, message);
+		return 0;
+	case MESSAGE_FORGET:
+		samples_forget_soon(worker);
+		return 0;
 	case MESSAGE_STOP:
 		worker->stopping = true;
 		loop_tick_within(&worker->role.loop, 0);
@@ -235,14 +264,17 @@ int main(int argc, char **argv)
 	int status = role_start(&worker.role, ROLE_WORKER, &worker_policy, argc, argv);
 
 	if (!status)
-		status = role_meet(&worker.role, ROLE_BIT(ROLE_LOADER) | ROLE_BIT(ROLE_EXPORTER),
-				   ROLE_BIT(ROLE_MANAGER) | ROLE_BIT(ROLE_CLI));
+		status = role_meet(&worker.role, ROLE_BIT(ROLE_LOADER),
+				   ROLE_BIT(ROLE_MANAGER) | ROLE_BIT(ROLE_EXPORTER) |
+				       ROLE_BIT(ROLE_CLI));
 	if (!status)
 		status = role_enter_sandbox(&worker.role);
 	if (status)
 		return status;
 	worker.batch = records_new();
-	if (!worker.batch || role_watch_peers(&worker.role, worker_on_message, &worker) < 0)
+	worker.role.on_gone = worker_on_gone;
+	if (!worker.batch || window_init(&worker.window, worker.role.agent) < 0 ||
+	    role_watch_peers(&worker.role, worker_on_message, &worker) < 0)
 		return STATUS_FAILED;
 	loop_set_tick(&worker.role.loop, WORKER_TICK_MS, worker_on_tick, &worker);
 	return loop_run(&worker.role.loop);

@@ -11,6 +11,7 @@ static const cap_value_t none[] = {-1};
 static const struct sandbox_syscall syscalls[] = {
     POLICY_LOOP_SYSCALLS,
     ALLOW(sysinfo, "qsort of glibc asks how much memory there is"),
+    POLICY_LISTENER_SYSCALLS,
     ALLOW(pread64, "symbol tables and kallsyms, read and never mapped"),
     ALLOW(newfstatat, "size of files received"),
     ALLOW(fstat, "size of files received"),

@@ -211,7 +211,7 @@ static bool known_get(const struct known_stacks *known, const struct bh_sample *
 	       table_get(&known->before, known_key(header), number);
 }
 
-void samples_forget(struct worker *worker)
+static void samples_forget(struct worker *worker)
 {
 	table_fini(&worker->known.now);
 	table_fini(&worker->known.before);
@@ -233,6 +233,25 @@ static void known_revoke(struct worker *worker)
 		__atomic_fetch_add(&worker->control->generation, 1, __ATOMIC_RELAXED);
 }
 
+void samples_forget_soon(struct worker *worker)
+{
+	if (worker->forget_at_ns)
+		return;
+	known_revoke(worker);
+	worker->forget_at_ns = clock_monotonic_ns() + FORGET_AFTER_NS;
+}
+
+void samples_begin_anew(struct worker *worker)
+{
+	size_t length;
+
+	worker->losses.lost[LOSS_EXPORTER_QUEUE] += records_samples(worker->batch);
+	if (records_bytes(worker->batch))
+		records_finish(worker->batch, 0, false, &length);
+	known_revoke(worker);
+	samples_forget(worker);
+}
+
 static bool numbers_full(const struct numbers *numbers)
 {
 	return numbers->frames.count > LIMIT_WORKER_FRAMES ||
@@ -246,9 +265,8 @@ void samples_forget_when_due(struct worker *worker, uint64_t time_ns)
 		/* The old numbers and the new ones do not go into one batch. */
 		samples_flush(worker);
 		samples_forget(worker);
-	} else if (!worker->forget_at_ns && numbers_full(&worker->numbers)) {
-		known_revoke(worker);
-		worker->forget_at_ns = clock_monotonic_ns() + FORGET_AFTER_NS;
+	} else if (numbers_full(&worker->numbers)) {
+		samples_forget_soon(worker);
 	}
 }
 
@@ -259,17 +277,17 @@ void samples_flush(struct worker *worker)
 
 	if (!records_bytes(worker->batch))
 		return;
-	const uint8_t *data =
-	    records_finish(worker->batch, ++worker->sequence, worker->reset_wanted, &length);
+	const uint8_t *data = records_finish(worker->batch, worker->window.sequence + 1,
+					     worker->reset_wanted, &length);
 	worker->reset_wanted = false;
 	worker->batch_bytes += length;
-	int r = peer_send(&worker->role.peers[ROLE_EXPORTER], MESSAGE_BATCH, data, length, NULL, 0);
+	int r = window_send(&worker->window, &worker->role.peers[ROLE_EXPORTER], data, length,
+			    clock_monotonic_ns());
 	if (r < 0) {
 		/* Its definitions are lost with it: the exporter has to begin anew. */
 		log_warning("a batch was lost: samples=%zu error=%s", samples, strerror(-r));
 		worker->losses.lost[LOSS_EXPORTER_QUEUE] += samples;
-		known_revoke(worker);
-		samples_forget(worker);
+		samples_begin_anew(worker);
 	}
 }
 

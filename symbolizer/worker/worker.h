@@ -17,6 +17,7 @@
 #include "symbolizer/worker/kernel_symbols.h"
 #include "symbolizer/worker/symbols.h"
 #include "symbolizer/worker/table.h"
+#include "symbolizer/worker/window.h"
 
 enum {
 	WORKER_MODULE_BUCKETS = 1024,
@@ -71,7 +72,7 @@ struct worker {
 				  stack */
 	bool reset_wanted;     /* the next batch tells the exporter to forget all numbers */
 	struct records *batch;
-	uint64_t sequence;    /* of the last batch that was sent */
+	struct window window;
 	uint64_t batch_bytes; /* sent to the exporter, in all */
 	struct msg_losses losses;
 	uint64_t waiting_since_ns; /* the record at the ring's head names a module that was not
@@ -99,8 +100,10 @@ bool samples_refers(const struct bh_sample *header);
 /* Forget all numbers when there are too many: see forget_at_ns. All records made before `time_ns`
  * were consumed. */
 void samples_forget_when_due(struct worker *worker, uint64_t time_ns);
-/* At once: what the kernel side sent until now is not known any more. */
-void samples_forget(struct worker *worker);
+/* Soon: the kernel side is told to send every stack again. */
+void samples_forget_soon(struct worker *worker);
+/* At once, with what is in the batch: the exporter does not know what the numbers mean. */
+void samples_begin_anew(struct worker *worker);
 /* All modules that the sample names are known. */
 bool samples_resolvable(struct worker *worker, const struct bh_sample *header,
 			const uint64_t *frames);

@@ -109,12 +109,13 @@ static struct worker *worker_new(void)
 
 	worker->batch = records_new();
 	worker->control = &control;
+	cr_assert_eq(window_init(&worker->window, false), 0);
 	return worker;
 }
 
 static void worker_free(struct worker *worker)
 {
-	samples_forget(worker);
+	samples_begin_anew(worker);
 	records_free(worker->batch);
 	free(worker);
 }
