@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/agent.h"
 #include "cli/options.h"
 #include "cli/record.h"
 #include "common/exit_status.h"
@@ -13,6 +14,8 @@ static const struct {
 } commands[] = {
     {"record", record_main},
     {"report", report_main},
+    {"run", agent_main},
+    {"status", status_main},
 };
 
 int main(int argc, char **argv)

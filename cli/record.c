@@ -373,7 +373,7 @@ static int record_run(struct recording *r)
 	if (!status && r->options.command && command_prepare(&r->command, r->options.command) < 0)
 		status = STATUS_FAILED;
 	if (!status)
-		status = roles_start(&r->roles);
+		status = roles_start(&r->roles, NULL);
 	if (!status)
 		status = configure_loader(r);
 	if (!status)

@@ -83,9 +83,7 @@ static void __attribute__((noreturn)) report_exec(int in, int out, const char *f
 	char program[PATH_MAX], uid[16];
 
 	snprintf(uid, sizeof(uid), "%u",
-		 (unsigned int)(geteuid() ? geteuid()
-					  : roles_pick_uid(role_names[ROLE_EXPORTER].user,
-							   ROLE_EXPORTER)));
+		 (unsigned int)(geteuid() ? geteuid() : roles_uid(ROLE_EXPORTER, false)));
 	roles_program_path("bulkhead-exporter", program, sizeof(program));
 	dup2(in, STDIN_FILENO);
 	dup2(out, STDOUT_FILENO);

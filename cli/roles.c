@@ -28,21 +28,26 @@ enum {
 	STOP_POLL_NS = 10000000,
 };
 
+/* An agent's exporter is the only program that has a network. */
+#define AGENT_EXPORTER "bulkhead-exporter-otlp"
+
 static const char *const programs[ROLE_COUNT] = {
     [ROLE_LOADER] = "bulkhead-loader",	   [ROLE_MANAGER] = "bulkhead-unwinder-mgr",
     [ROLE_OPENER] = "bulkhead-opener",	   [ROLE_WORKER] = "bulkhead-symbolizer",
     [ROLE_EXPORTER] = "bulkhead-exporter",
 };
 
-uid_t roles_pick_uid(const char *user, unsigned int index)
+/* The user's if it exists, else one that nobody has, out of systemd's dynamic range. */
+uid_t roles_uid(enum role role, bool agent)
 {
-	const struct passwd *known = user[0] ? getpwnam(user) : NULL;
+	const struct passwd *known = getpwnam(role_names[role].user);
+	/* Recordings are spread by pid: two at once do not share uids. The one agent of a host
+	 * keeps its own, for its spool's sake. */
+	const unsigned int index = (agent ? 0 : (unsigned int)getpid() * 8) + role;
 
 	if (known && known->pw_uid)
 		return known->pw_uid;
-	/* Spread by pid, so that two recordings at once do not share uids. */
-	uid_t uid = DYNAMIC_UID_FIRST + (uid_t)((unsigned int)getpid() * 8 + index) %
-					    (DYNAMIC_UID_LAST - DYNAMIC_UID_FIRST - 8);
+	uid_t uid = DYNAMIC_UID_FIRST + index % (DYNAMIC_UID_LAST - DYNAMIC_UID_FIRST - 8);
 	while (getpwuid(uid) && uid < DYNAMIC_UID_LAST)
 		uid++;
 	return uid;
@@ -94,18 +99,23 @@ static int roles_start_guard(struct roles *roles)
 	return roles->guard < 0 ? -errno : 0;
 }
 
-static int roles_make_run_dir(struct roles *roles)
+static int roles_make_run_dir(struct roles *roles, const char *agent_run_dir)
 {
 	char path[128];
 
-	snprintf(roles->run_dir, sizeof(roles->run_dir), "/run/bulkhead-%d-%llx", getpid(),
-		 (unsigned long long)clock_monotonic_ns());
+	if (agent_run_dir)
+		snprintf(roles->run_dir, sizeof(roles->run_dir), "%s", agent_run_dir);
+	else
+		snprintf(roles->run_dir, sizeof(roles->run_dir), "/run/bulkhead-%d-%llx", getpid(),
+			 (unsigned long long)clock_monotonic_ns());
 	/* The guard first: it may find nothing to remove. */
 	int r = roles_start_guard(roles);
 	if (r < 0)
 		return r;
+	if (agent_run_dir)
+		run_dir_remove(agent_run_dir);
 	/* Others may pass through, to a socket that turns strangers away, but not look around. */
-	if (mkdir(roles->run_dir, 0711) < 0)
+	if (mkdir(roles->run_dir, 0711) < 0 && !(agent_run_dir && errno == EEXIST))
 		return -errno;
 	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++) {
 		snprintf(path, sizeof(path), "%s/%s", roles->run_dir, role_names[role].directory);
@@ -158,12 +168,14 @@ static int roles_spawn(struct roles *roles, enum role role)
 	for (int i = 0; i < ROLE_COUNT; i++)
 		used += (size_t)snprintf(uids + used, sizeof(uids) - used, "%s%u", i ? "," : "",
 					 (unsigned int)roles->uids.uid[i]);
-	roles_program_path(programs[role], program, sizeof(program));
-	char *argv[] = {(char *)(uintptr_t)programs[role],
+	const char *name = roles->agent && role == ROLE_EXPORTER ? AGENT_EXPORTER : programs[role];
+	roles_program_path(name, program, sizeof(program));
+	char *argv[] = {(char *)(uintptr_t)name,
 			(char *)(uintptr_t) "--run-dir",
 			roles->run_dir,
 			(char *)(uintptr_t) "--uids",
 			uids,
+			roles->agent ? (char *)(uintptr_t) "--agent" : NULL,
 			NULL};
 	pid_t pid = fork();
 	if (pid == 0)
@@ -249,16 +261,28 @@ static int roles_connect(struct roles *roles, enum role role)
 	return STATUS_FAILED;
 }
 
-int roles_start(struct roles *roles)
+int roles_start_again(struct roles *roles, enum role role)
 {
-	*roles = (struct roles){0};
+	peer_close(&roles->peers[role]);
+	return roles_spawn(roles, role);
+}
+
+int roles_connect_again(struct roles *roles, enum role role)
+{
+	int r = peer_connect(&roles->peers[role], roles->run_dir, ROLE_CLI, role, &roles->uids, 0);
+
+	return r == -ETIMEDOUT ? -EAGAIN : r;
+}
+
+int roles_start(struct roles *roles, const char *agent_run_dir)
+{
+	*roles = (struct roles){.agent = agent_run_dir != NULL};
 	for (int role = 0; role < ROLE_COUNT; role++) {
 		roles->peers[role].fd = -1;
 		roles->uids.uid[role] =
-		    role == ROLE_CLI ? geteuid()
-				     : roles_pick_uid(role_names[role].user, (unsigned int)role);
+		    role == ROLE_CLI ? geteuid() : roles_uid((enum role)role, roles->agent);
 	}
-	int r = roles_make_run_dir(roles);
+	int r = roles_make_run_dir(roles, agent_run_dir);
 	for (int role = ROLE_CLI + 1; role < ROLE_COUNT && !r; role++)
 		r = roles_spawn(roles, (enum role)role);
 	if (r < 0) {

@@ -3,6 +3,7 @@
 #ifndef CLI_ROLES_H
 #define CLI_ROLES_H
 
+#include <stdbool.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 
@@ -17,7 +18,8 @@ struct role_child {
 };
 
 struct roles {
-	char run_dir[64];
+	bool agent;
+	char run_dir[96];
 	pid_t guard; /* removes the run directory when we let go of it, or are no more */
 	int guard_fd;
 	struct peer_uids uids;
@@ -26,8 +28,17 @@ struct roles {
 };
 
 /* Start all roles and connect to each. 0, or an exit status: that of the role that failed, which
- * has said why. */
-int roles_start(struct roles *roles);
+ * has said why. `agent_run_dir`: an agent's run directory, which stays; NULL: a recording, which
+ * makes one of its own. */
+int roles_start(struct roles *roles, const char *agent_run_dir);
+
+/* Start one role of an agent again, after it has ended; and connect to it as soon as it listens. 0;
+ * -EAGAIN: not yet; or another negative errno. */
+int roles_start_again(struct roles *roles, enum role role);
+int roles_connect_again(struct roles *roles, enum role role);
+
+/* The uid that a role has. An agent's are the same at each start. */
+uid_t roles_uid(enum role role, bool agent);
 
 /* The sockets are connected: names are not needed any more, and nothing can be left behind. */
 void roles_remove_run_dir(struct roles *roles);
@@ -44,10 +55,6 @@ int roles_why(struct roles *roles, enum role *why);
 
 /* Hang up; whoever has not gone within a second is killed. */
 void roles_stop(struct roles *roles);
-
-/* A uid for a process that must be nobody: the user's if it exists, else one that nobody has, out
- * of systemd's dynamic range. */
-uid_t roles_pick_uid(const char *user, unsigned int index);
 
 /* The program beside this one. */
 void roles_program_path(const char *name, char *path, size_t size);

@@ -7,20 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/names.h"
 #include "common/cleanup.h"
 #include "common/log.h"
-
-static const char *const loss_names[LOSS_COUNT] = {
-#define LOSS_NAME(name, text) text,
-    LOSS_REASONS(LOSS_NAME)
-#undef LOSS_NAME
-};
-
-static const char *const reason_names[BH_REASON_COUNT] = {
-#define REASON_NAME(name, text) text,
-    BH_REASONS(REASON_NAME)
-#undef REASON_NAME
-};
 
 uint64_t summary_total(const struct msg_losses *losses)
 {

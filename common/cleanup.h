@@ -3,6 +3,7 @@
 #ifndef COMMON_CLEANUP_H
 #define COMMON_CLEANUP_H
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -24,9 +25,16 @@ static inline void cleanup_fclose(FILE **f)
 		fclose(*f);
 }
 
+static inline void cleanup_closedir(DIR **d)
+{
+	if (*d)
+		closedir(*d);
+}
+
 #define _cleanup_(f) __attribute__((cleanup(f)))
 #define _cleanup_free_ _cleanup_(cleanup_free)
 #define _cleanup_close_ _cleanup_(cleanup_close)
+#define _cleanup_closedir_ _cleanup_(cleanup_closedir)
 #define _cleanup_fclose_ _cleanup_(cleanup_fclose)
 
 /* Hand an owning local on: the local is emptied, so its cleanup does nothing. */

@@ -60,6 +60,10 @@ enum {
 	 * which is memory as well: beyond, all is described anew. */
 	LIMIT_DICTIONARY_BYTES = 3 << 20,
 	LIMIT_JOURNAL_BYTES = 6 << 20,
+	/* What it may hold until that has happened, bytes. Full: samples are lost and counted. */
+	LIMIT_INTERVAL_BYTES = 16 << 20,
+	/* A file with certificates or a key, bytes: the bundle of a distribution is 230 KiB. */
+	LIMIT_PEM_BYTES = 4 << 20,
 	/* The profile of a recording, bytes. Full: samples of new stacks are lost and counted. */
 	LIMIT_PROFILE_BYTES = 512 << 20,
 

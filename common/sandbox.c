@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -46,8 +47,11 @@ static const struct sandbox_syscall sanitizer_syscalls[] = {
 
 static int sandbox_add_rule(scmp_filter_ctx filter, const struct sandbox_syscall *call)
 {
-	return seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, call->number,
-				      call->conditional ? 1 : 0, &call->condition);
+	const uint32_t action =
+	    call->refused_errno ? SCMP_ACT_ERRNO((uint16_t)call->refused_errno) : SCMP_ACT_ALLOW;
+
+	return seccomp_rule_add_array(filter, action, call->number, call->conditional ? 1 : 0,
+				      &call->condition);
 }
 
 static int sandbox_fill_filter(scmp_filter_ctx filter, const struct sandbox_policy *policy)
@@ -150,7 +154,7 @@ static int sandbox_limit(const struct sandbox_policy *policy)
 		bool wanted;
 	} limits[] = {
 	    {RLIMIT_CORE, 0, true},
-	    {RLIMIT_NPROC, 0, true},
+	    {RLIMIT_NPROC, policy->threads_max, true},
 	    {RLIMIT_NOFILE, policy->files_max, true},
 #ifndef BULKHEAD_SANITIZE
 	    {RLIMIT_DATA, policy->memory_bytes_max, policy->memory_bytes_max > 0},
@@ -240,17 +244,52 @@ int sandbox_drop(const struct sandbox_policy *policy, uid_t uid, gid_t gid)
 	return sandbox_prove_drop(policy, root ? uid : getuid(), root ? gid : getgid());
 }
 
-/* No file can be opened, made or removed by name, whatever the filter lets through. Kernels without
- * Landlock have the filter alone. */
-static int sandbox_landlock(void)
+int sandbox_allow_path(struct sandbox *sandbox, int fd, bool writable)
+{
+	if (sandbox->path_count == SANDBOX_PATHS_MAX)
+		return -ENOSPC;
+	sandbox->paths[sandbox->path_count].fd = fd;
+	sandbox->paths[sandbox->path_count++].writable = writable;
+	return 0;
+}
+
+static int sandbox_landlock_path(int ruleset, int fd, bool writable)
+{
+	struct landlock_path_beneath_attr rule = {
+	    .parent_fd = fd,
+	    .allowed_access = LANDLOCK_ACCESS_FS_READ_FILE,
+	};
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (S_ISDIR(st.st_mode))
+		rule.allowed_access |= LANDLOCK_ACCESS_FS_READ_DIR;
+	if (writable)
+		rule.allowed_access |= LANDLOCK_ACCESS_FS_WRITE_FILE;
+	if (writable && S_ISDIR(st.st_mode))
+		rule.allowed_access |= LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_REMOVE_FILE;
+	return syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0
+		   ? -errno
+		   : 0;
+}
+
+/* No file can be opened, made or removed by name but those allowed, whatever the filter lets
+ * through. Kernels without Landlock have the filter alone. */
+static int sandbox_landlock(const struct sandbox *sandbox)
 {
 	struct landlock_ruleset_attr attr = {.handled_access_fs =
 						 (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1};
 	_cleanup_close_ int fd =
 	    (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr.handled_access_fs), 0);
+	int r = 0;
 
 	if (fd < 0)
 		return errno == ENOSYS || errno == EOPNOTSUPP ? 0 : -errno;
+	for (unsigned int i = 0; i < sandbox->path_count && !r; i++)
+		r = sandbox_landlock_path(fd, sandbox->paths[i].fd, sandbox->paths[i].writable);
+	if (r)
+		return r;
 	return syscall(SYS_landlock_restrict_self, fd, 0) < 0 ? -errno : 0;
 }
 
@@ -263,12 +302,14 @@ int sandbox_enter(struct sandbox *sandbox, const struct sandbox_policy *policy)
 	int r = sandbox_set_capabilities(policy->steady_capabilities);
 
 	if (!r && !policy->no_landlock)
-		r = sandbox_landlock();
+		r = sandbox_landlock(sandbox);
 	if (!r && !sandbox_capabilities_equal(policy->steady_capabilities))
 		r = -EPERM;
 	if (!r && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
 		r = -errno;
 	free(sandbox->program);
+	for (unsigned int i = 0; i < sandbox->path_count; i++)
+		close(sandbox->paths[i].fd);
 	*sandbox = (struct sandbox){0};
 	return r;
 }

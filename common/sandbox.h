@@ -15,9 +15,11 @@
 #include <sys/types.h>
 
 /* One system call that the role may make, with at most one condition on an argument; several lines
- * are alternatives. */
+ * are alternatives. With an errno, one that fails instead of ending the process: for what libraries
+ * try, and can do without. */
 struct sandbox_syscall {
 	int number;
+	int refused_errno;
 	bool conditional;
 	struct scmp_arg_cmp condition;
 	const char *reason;
@@ -32,6 +34,17 @@ struct sandbox_syscall {
 		.number = SCMP_SYS(name), .conditional = true, .condition = cmp, .reason = (why)   \
 	}
 
+#define REFUSE(name, error, why)                                                                   \
+	{                                                                                          \
+		.number = SCMP_SYS(name), .refused_errno = (error), .reason = (why)                \
+	}
+
+#define REFUSE_IF(name, cmp, error, why)                                                           \
+	{                                                                                          \
+		.number = SCMP_SYS(name), .refused_errno = (error), .conditional = true,           \
+		.condition = cmp, .reason = (why)                                                  \
+	}
+
 struct sandbox_policy {
 	const char *name; /* of the process */
 	/* Capabilities while starting and once sandboxed, each list ended by -1. */
@@ -40,18 +53,36 @@ struct sandbox_policy {
 	size_t syscall_count;
 	unsigned int files_max;	   /* RLIMIT_NOFILE */
 	uint64_t memory_bytes_max; /* RLIMIT_DATA; 0: no limit */
-	bool no_landlock; /* Landlock would take away what the role exists for; say why in the
-			     policy */
+	unsigned int threads_max;  /* RLIMIT_NPROC, which counts all threads of the uid */
+	uint64_t
+	    thread_stack_bytes; /* RLIMIT_STACK, from which new threads have theirs; 0: as is */
+	bool no_landlock;	/* Landlock would take away what the role exists for; say why in the
+				   policy */
 };
 
-/* A compiled filter, ready to be installed by a process that can open nothing any more. */
+enum {
+	SANDBOX_PATHS_MAX = 16
+};
+
+/* A compiled filter, ready to be installed by a process that can open nothing any more, and the
+ * exceptions from that. */
 struct sandbox {
 	void *program; /* struct sock_filter[] */
 	size_t program_bytes;
+	struct {
+		int fd;
+		bool writable;
+	} paths[SANDBOX_PATHS_MAX];
+	unsigned int path_count;
 };
 
 /* Compile the policy's filter. 0 or a negative errno. */
 int sandbox_prepare(struct sandbox *sandbox, const struct sandbox_policy *policy);
+
+/* What lies at and below `fd` (O_PATH is enough; the sandbox's from now on) may be opened by name
+ * after sandbox_enter() as far as filter and file modes allow: to be read, or also written, made
+ * and removed. 0 or -ENOSPC. */
+int sandbox_allow_path(struct sandbox *sandbox, int fd, bool writable);
 
 /* Become `uid`/`gid` with the policy's start capabilities only, no_new_privs and the rlimits, and
  * prove it: every way back is tried and must fail. Without root (report) only the capabilities go.

@@ -44,14 +44,20 @@ static void numbers_clear(struct aggregate_numbers *n)
 		memset(n->numbers, 0, n->capacity * sizeof(n->numbers[0]));
 }
 
-int aggregate_init(struct aggregate *aggregate)
+static int profile_begin(struct aggregate *aggregate)
 {
-	*aggregate = (struct aggregate){0};
-	int r = profile_init(&aggregate->profile, LIMIT_PROFILE_BYTES);
+	int r = profile_init(&aggregate->profile, aggregate->profile_bytes_max);
+
 	for (int i = 0; i < FRAME_KIND_COUNT && !r; i++)
 		r = profile_string(&aggregate->profile, frame_kind_names[i],
 				   strlen(frame_kind_names[i]), &aggregate->kinds[i]);
 	return r;
+}
+
+int aggregate_init(struct aggregate *aggregate, size_t profile_bytes_max)
+{
+	*aggregate = (struct aggregate){.profile_bytes_max = profile_bytes_max};
+	return profile_begin(aggregate);
 }
 
 static int intern_text(struct aggregate *a, const char *text, uint32_t *number)
@@ -77,6 +83,17 @@ static int on_reset(void *context)
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		numbers_clear(all[i]);
 	return 0;
+}
+
+int aggregate_begin_anew(struct aggregate *aggregate)
+{
+	const uint64_t period_ns = aggregate->profile.period_ns;
+
+	profile_fini(&aggregate->profile);
+	int r = profile_begin(aggregate);
+	aggregate->profile.period_ns = period_ns;
+	on_reset(aggregate);
+	return r;
 }
 
 static int on_module(void *context, const struct record_module *m)
@@ -195,6 +212,17 @@ static int on_thread(void *context, const struct record_thread *t)
 	return keep_going(r);
 }
 
+static int add_sample(struct aggregate *a, const struct record_sample *s, uint32_t thread,
+		      uint32_t stack)
+{
+	if (a->definitions_only)
+		return 0;
+	if (a->detailed)
+		return profile_add_at(&a->profile, thread, stack, s->cpu,
+				      s->time_ns + a->clock_offset_ns);
+	return profile_add(&a->profile, thread, stack, 1);
+}
+
 static int on_sample(void *context, const struct record_sample *s)
 {
 	struct aggregate *a = context;
@@ -202,7 +230,7 @@ static int on_sample(void *context, const struct record_sample *s)
 		       thread = numbers_get(&a->threads, s->thread);
 	const uint32_t reason = numbers_get(&a->reasons, s->stack);
 
-	if (!stack || !thread || profile_add(&a->profile, thread, stack - 1, 1) < 0) {
+	if (!stack || !thread || add_sample(a, s, thread, stack - 1) < 0) {
 		a->losses.lost[LOSS_PROFILE_FULL]++;
 		return 0;
 	}

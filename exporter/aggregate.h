@@ -18,6 +18,7 @@ struct aggregate_numbers {
 
 struct aggregate {
 	struct profile profile;
+	size_t profile_bytes_max;
 	struct aggregate_numbers modules, functions, frames, stacks, processes, threads;
 	struct aggregate_numbers reasons; /* of stacks */
 	uint32_t kinds[256];		  /* frame kind: string */
@@ -25,9 +26,16 @@ struct aggregate {
 	uint64_t frames_total, frames_named;
 	uint64_t incomplete[16]; /* samples, by enum bh_reason */
 	struct msg_losses losses;
+	bool detailed;		  /* keep CPU and time of each sample */
+	uint64_t clock_offset_ns; /* what CLOCK_MONOTONIC lacks to real time */
+	bool definitions_only; /* samples are counted as exported, and not added to the profile */
 };
 
-int aggregate_init(struct aggregate *aggregate);
+/* With a profile of at most so many bytes. 0 or -ENOMEM. */
+int aggregate_init(struct aggregate *aggregate, size_t profile_bytes_max);
+
+/* An empty profile, as at the start; what was counted stays. 0 or -ENOMEM. */
+int aggregate_begin_anew(struct aggregate *aggregate);
 
 /* Take in a batch. Samples that cannot be had are counted in `losses`; a batch that is malformed as
  * a whole is -EBADMSG. */

@@ -213,7 +213,7 @@ int main(int argc, char **argv)
 		status = role_enter_sandbox(&exporter.role);
 	if (status)
 		return status;
-	if (aggregate_init(&exporter.aggregate) < 0 ||
+	if (aggregate_init(&exporter.aggregate, LIMIT_PROFILE_BYTES) < 0 ||
 	    role_watch_peers(&exporter.role, exporter_on_message, &exporter) < 0)
 		return STATUS_FAILED;
 	loop_set_tick(&exporter.role.loop, EXPORTER_TICK_MS, exporter_on_tick, &exporter);

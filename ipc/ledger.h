@@ -22,7 +22,8 @@ struct export_ledger {
 	struct msg_losses lost_before, lost_kernel;
 	/* Samples and batches in the journal, and those whose interval has been put into the spool.
 	 */
-	uint64_t received, settled_samples, settled_sequence;
+	uint64_t received, settled_samples;
+	uint64_t received_sequence, settled_sequence;
 	uint64_t journal_bytes;
 	uint64_t interval_samples; /* not settled */
 	/* Of settled samples: what the spool got, with what an earlier agent had left (carried). */
@@ -40,8 +41,8 @@ struct export_ledger {
 	uint64_t last_success_unix_ns, last_failure_unix_ns, next_attempt_unix_ns;
 	uint64_t last_code;
 	char last_message[256];
-	/* The exporter. */
-	uint64_t dictionary_bytes, starts, first_sample_unix_ns;
+	/* The exporter; `ended`: the worker has said what it lost. */
+	uint64_t ended, dictionary_bytes, starts, first_sample_unix_ns;
 };
 
 _Static_assert(sizeof(struct export_ledger) % 8 == 0 && sizeof(struct export_ledger) <= 4096,

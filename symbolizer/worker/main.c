@@ -81,12 +81,17 @@ static void worker_send_status(struct worker *worker, enum role_state state)
 
 /* The recording has been stopped, the manager has sent all it had, the ring is empty: that was all.
  */
+static void worker_send_end(struct worker *worker)
+{
+	peer_send(&worker->role.peers[ROLE_EXPORTER], MESSAGE_END, &worker->losses,
+		  sizeof(worker->losses), NULL, 0);
+}
+
 static void worker_end(struct worker *worker)
 {
 	samples_flush(worker);
 	worker->ended = true;
-	peer_send(&worker->role.peers[ROLE_EXPORTER], MESSAGE_END, &worker->losses,
-		  sizeof(worker->losses), NULL, 0);
+	worker_send_end(worker);
 	worker_send_status(worker, ROLE_STOPPED);
 }
 
@@ -190,6 +195,8 @@ static void on_resume(struct worker *worker, const struct message *message)
 			    "described anew");
 		samples_begin_anew(worker);
 	}
+	if (worker->ended)
+		worker_send_end(worker);
 	loop_tick_within(&worker->role.loop, 0);
 }
 

@@ -135,7 +135,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct aggregate a;
 	uint64_t sent = 0;
 
-	if (aggregate_init(&a))
+	if (aggregate_init(&a, LIMIT_PROFILE_BYTES))
 		abort();
 	a.profile.bytes_max = PROFILE_BYTES_MAX;
 	while (cursor_left(&c)) {

@@ -208,7 +208,7 @@ static struct aggregate *aggregate_new(enum phase end)
 {
 	struct aggregate *aggregate = calloc(1, sizeof(*aggregate));
 
-	NEED(aggregate && !aggregate_init(aggregate));
+	NEED(aggregate && !aggregate_init(aggregate, LIMIT_PROFILE_BYTES));
 	worker_run(PHASES, records_room());
 	for (enum phase phase = 0; phase < end; phase++)
 		receive(aggregate, phase);

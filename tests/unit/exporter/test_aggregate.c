@@ -26,7 +26,7 @@ static struct fixture *fixture_new(void)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 
-	cr_assert(f && aggregate_init(&f->aggregate) == 0);
+	cr_assert(f && aggregate_init(&f->aggregate, LIMIT_PROFILE_BYTES) == 0);
 	f->records = records_new();
 	return f;
 }

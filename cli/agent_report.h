@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the agent answers `bulkhead status` with: one struct, then the end of the connection.
+ * Nothing is read from who asks. */
+#ifndef CLI_AGENT_REPORT_H
+#define CLI_AGENT_REPORT_H
+
+#include <stdint.h>
+
+#include "ipc/ledger.h"
+
+#define AGENT_REPORT_MAGIC 0x31746b6862ull /* "bhkt1" */
+
+struct agent_report_role {
+	uint32_t pid; /* 0: not running */
+	uint32_t restarts;
+	uint64_t rss_bytes, pss_bytes;
+	uint64_t heard_ns_ago;
+};
+
+struct agent_report {
+	uint64_t magic, bytes;
+	uint64_t now_unix_ns, started_unix_ns;
+	uint32_t phase; /* enum agent_phase */
+	uint32_t ready, sampling;
+	uint32_t frequency_hz, probability_percent, reserved;
+	uint64_t map_bytes, bpf_run_ns, bpf_run_count, deferred;
+	struct msg_losses lost_worker; /* not in the ledger yet */
+	struct agent_report_role roles[ROLE_COUNT];
+	struct export_ledger ledger;
+	char endpoint[MSG_TARGET_BYTES];
+};
+
+/* <run directory>/status */
+#define AGENT_REPORT_SOCKET "status"
+
+#endif

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The agent tells how it is: to `bulkhead status`, and to the service manager. */
+#include <errno.h>
+#include <grp.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "cli/agent.h"
+#include "cli/agent_report.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/exit_status.h"
+#include "common/log.h"
+
+enum {
+	STATUS_BACKLOG = 4,
+	NOTIFY_READY_MS = 5000, /* an idle machine has no sample to wait for */
+	NOTIFY_EVERY_MS = 5000,
+};
+
+/* --- bulkhead status --- */
+
+static void report_roles(struct agent *agent, struct agent_report *report)
+{
+	const uint64_t now = clock_monotonic_ns();
+
+	roles_measure(&agent->roles);
+	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++) {
+		const struct role_child *child = &agent->roles.children[role];
+
+		report->roles[role] = (struct agent_report_role){
+		    .pid = (uint32_t)child->pid,
+		    .restarts = agent->role[role].restarts,
+		    .rss_bytes = child->pid ? child->rss_bytes : 0,
+		    .pss_bytes = child->pid ? child->pss_bytes : 0,
+		    .heard_ns_ago = now - agent->role[role].heard_ns,
+		};
+	}
+}
+
+static void report_fill(struct agent *agent, struct agent_report *report)
+{
+	const struct msg_status *loader = &agent->role[ROLE_LOADER].status;
+
+	*report = (struct agent_report){
+	    .magic = AGENT_REPORT_MAGIC,
+	    .bytes = sizeof(*report),
+	    .now_unix_ns = clock_read_ns(CLOCK_REALTIME),
+	    .started_unix_ns = agent->started_unix_ns,
+	    .phase = agent->phase,
+	    .ready = agent->phase == AGENT_RUNNING && agent->told_ready,
+	    .sampling = agent->sampling,
+	    .frequency_hz = (uint32_t)agent->config.frequency_hz,
+	    .probability_percent = (uint32_t)agent->config.probability_percent,
+	    .map_bytes = loader->map_bytes,
+	    .bpf_run_ns = loader->bpf_run_ns,
+	    .bpf_run_count = loader->bpf_run_count,
+	    .deferred = loader->deferred,
+	    .lost_worker = agent->role[ROLE_WORKER].status.losses,
+	    .ledger = *agent->export.ledger,
+	};
+	memcpy(report->endpoint, agent->export.config.target, sizeof(report->endpoint));
+	report_roles(agent, report);
+}
+
+static void status_on_knock(void *context, uint32_t events)
+{
+	struct agent *agent = context;
+	static struct agent_report report;
+
+	(void)events;
+	_cleanup_close_ int fd =
+	    accept4(agent->status_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd < 0)
+		return;
+	report_fill(agent, &report);
+	/* A buffer takes it whole, or whoever asks has done something odd. */
+	if (send(fd, &report, sizeof(report), MSG_NOSIGNAL) != (ssize_t)sizeof(report))
+		log_debug("an answer to `bulkhead status` was not taken");
+}
+
+static int status_group(const struct agent *agent, gid_t *gid)
+{
+	const char *name = agent->config.status_group;
+
+	*gid = 0;
+	if (!name[0])
+		return 0;
+	const struct group *group = getgrnam(name);
+	if (!group) {
+		log_error("status.group: no such group: %s", name);
+		return -ENOENT;
+	}
+	*gid = group->gr_gid;
+	return 0;
+}
+
+int agent_status_open(struct agent *agent)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	gid_t gid;
+
+	if (status_group(agent, &gid) < 0)
+		return STATUS_USAGE;
+	snprintf(agent->status_path, sizeof(agent->status_path), "%s/" AGENT_REPORT_SOCKET,
+		 agent->config.run_directory);
+	memcpy(address.sun_path, agent->status_path,
+	       strnlen(agent->status_path, sizeof(address.sun_path) - 1));
+	unlink(agent->status_path);
+	agent->status_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	/* Nobody's, until it is known whose. */
+	const mode_t mask = umask(0777);
+	const bool bound =
+	    agent->status_fd >= 0 &&
+	    bind(agent->status_fd, (struct sockaddr *)&address, sizeof(address)) == 0;
+	umask(mask);
+	if (!bound || chown(agent->status_path, 0, gid) < 0 ||
+	    chmod(agent->status_path, agent->config.status_group[0] ? 0660 : 0600) < 0 ||
+	    listen(agent->status_fd, STATUS_BACKLOG) < 0 ||
+	    loop_add(&agent->loop, agent->status_fd, EPOLLIN, status_on_knock, agent) < 0) {
+		log_error("cannot listen for `bulkhead status`: path=%s error=%s",
+			  agent->status_path, strerror(errno));
+		return STATUS_FAILED;
+	}
+	return STATUS_DONE;
+}
+
+void agent_status_close(struct agent *agent)
+{
+	if (agent->status_fd < 0)
+		return;
+	unlink(agent->status_path);
+	close(agent->status_fd);
+	agent->status_fd = -1;
+}
+
+/* --- the service manager --- */
+
+/* sd_notify(3): a datagram of lines to the socket that NOTIFY_SOCKET names; '@' begins an abstract
+ * name. */
+static void notify_send(const char *text)
+{
+	const char *path = getenv("NOTIFY_SOCKET");
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	const size_t length = path ? strlen(path) : 0;
+
+	if (length < 2 || length >= sizeof(address.sun_path) || !strchr("/@", path[0]))
+		return;
+	memcpy(address.sun_path, path, length);
+	if (path[0] == '@')
+		address.sun_path[0] = 0;
+	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd >= 0 &&
+	    sendto(fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT, (struct sockaddr *)&address,
+		   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length)) < 0)
+		log_debug("the service manager does not listen: %s", strerror(errno));
+}
+
+void agent_notify_stopping(void)
+{
+	notify_send("STOPPING=1");
+}
+
+/* Ready with the first sample that has come through. */
+static bool notify_is_ready(const struct agent *agent, uint64_t now_ns)
+{
+	return agent->phase == AGENT_RUNNING &&
+	       (agent->export.ledger->received || !agent->sampling ||
+		now_ns - agent->phase_since_ns > NOTIFY_READY_MS * 1000000ull);
+}
+
+void agent_notify(struct agent *agent, uint64_t now_ns)
+{
+	const struct export_ledger *ledger = agent->export.ledger;
+	char text[256];
+
+	if (!agent->told_ready && notify_is_ready(agent, now_ns)) {
+		agent->told_ready = true;
+		log_info("profiling: frequency=%u endpoint=%s",
+			 (unsigned int)agent->config.frequency_hz, agent->export.config.target);
+		notify_send("READY=1");
+	}
+	if (now_ns < agent->notify_due_ns)
+		return;
+	agent->notify_due_ns = now_ns + NOTIFY_EVERY_MS * 1000000ull;
+	snprintf(text, sizeof(text),
+		 "STATUS=%" PRIu64 " samples delivered, %" PRIu64 " waiting\nWATCHDOG=1",
+		 ledger->delivered, ledger->waiting);
+	notify_send(text);
+}

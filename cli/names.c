@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/names.h"
+
+const char *const loss_names[LOSS_COUNT] = {
+#define LOSS_NAME(name, text) text,
+    LOSS_REASONS(LOSS_NAME)
+#undef LOSS_NAME
+};
+
+const char *const reason_names[BH_REASON_COUNT] = {
+#define REASON_NAME(name, text) text,
+    BH_REASONS(REASON_NAME)
+#undef REASON_NAME
+};

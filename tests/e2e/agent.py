@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`bulkhead run` under test: start it with a configuration of its own, ask it, end it."""
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+
+import lib
+
+LOSSES_OUTSIDE = ("role_ended",)
+
+
+class Agent:
+    """A running agent. `options` are flags ({"agent.frequency": 99}); all that it writes lies in `directory`."""
+
+    def __init__(self, case, endpoint, options=None, environment=None, wait=True, notify=None):
+        self.case = case
+        self.directory = case.directory
+        self.run_directory = os.path.join(self.directory, "run")
+        self.spool = os.path.join(self.directory, "spool")
+        self.log = os.path.join(self.directory, "agent.log")
+        flags = {"agent.frequency": 99, "agent.report_interval": "1s", "agent.run_directory": self.run_directory, "spool.directory": self.spool, "export.endpoint": endpoint}
+        flags.update(options or {})
+        self.command = [lib.BULKHEAD, "run", *(f"--{key}={value}" for key, value in flags.items() if value is not None)]
+        # The roles are nobody: they have to get at their sockets.
+        os.chmod(self.directory, 0o755)
+        clean = {key: value for key, value in os.environ.items() if not key.startswith("OTEL_")}
+        self.environment = {**clean, **(environment or {})}
+        self.process = None
+        self.wait = wait
+
+    def start(self):
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, env=self.environment)
+        if self.wait:
+            self.case.wait_for("the agent to be ready", lambda: self.ready() or self.ended())
+            self.case.assertIsNone(self.process.poll(), self.said())
+        return self
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *_):
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+    def ended(self):
+        return self.process.poll() is not None
+
+    def said(self):
+        return lib.read(self.log)
+
+    def ask(self, *args):
+        return subprocess.run([lib.BULKHEAD, "status", "--run-directory", self.run_directory, *args], capture_output=True, text=True, check=False, timeout=lib.PATIENCE)
+
+    def ready(self):
+        return self.ask("--ready").returncode == 0
+
+    def status(self):
+        """The answer in JSON; None while there is none."""
+        done = self.ask("--json")
+        return json.loads(done.stdout) if done.returncode == 0 else None
+
+    def pid(self, role):
+        status = self.status()
+        return status["roles"][role]["pid"] if status else 0
+
+    def kill(self, role):
+        """SIGKILL to one role; waits until another has taken its place."""
+        before = self.pid(role)
+        self.case.assertTrue(before, self.said())
+        os.kill(before, signal.SIGKILL)
+        self.case.wait_for(f"another {role}", lambda: self.pid(role) not in (0, before))
+
+    def stop(self, status=0, seconds=lib.PATIENCE):
+        """SIGTERM, and all that it takes. The last answer before it."""
+        self.process.send_signal(signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(seconds)
+        self.case.assertEqual(self.process.poll(), status, self.said())
+        return self.said()
+
+
+def lost(status):
+    return sum(status["lost"].values())
+
+
+def unaccounted(status):
+    """Of an agent that has come to rest: what is neither delivered, nor waiting, nor lost for a reason."""
+    return status["taken"] + status["carried"] - status["delivered"] - status["waiting"] - lost(status)
+
+
+def metrics(text):
+    """Prometheus' text format: {name{labels}: value}; raises on a line that is neither comment nor sample."""
+    values = {}
+    for line in text.splitlines():
+        if line.startswith("#"):
+            continue
+        match = re.fullmatch(r'([a-z_]+(?:\{[a-z_]+="[^"]*"\})?) ([0-9]+)', line)
+        if not match:
+            raise lib.Malformed(line)
+        values[match[1]] = int(match[2])
+    return values
+
+
+def busy(case, seconds):
+    """Both CPUs at work for as long as the test may take; the processes end with the context."""
+    stack = contextlib.ExitStack()
+    for _ in range(os.cpu_count()):
+        stack.enter_context(lib.Burner(seconds))
+    return stack
+
+
+def deadline(seconds):
+    end = time.monotonic() + seconds
+    return lambda: time.monotonic() < end

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Batches that outlive the exporter that should have read them. peer_send is the test's own. */
+#include "symbolizer/worker/window.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/limits.h"
+
+#define SECOND_NS 1000000000ull
+
+static struct {
+	int result;
+	char text[4096]; /* the first byte of each batch */
+	size_t count;
+} sent;
+
+int peer_send(struct peer *peer, enum message_type type, const void *payload, size_t length,
+	      const int *fds, unsigned int fd_count)
+{
+	(void)peer;
+	(void)fds;
+	cr_assert_eq(type, MESSAGE_BATCH);
+	cr_assert(length > 0 && fd_count == 0);
+	if (sent.result < 0)
+		return sent.result;
+	sent.text[sent.count++] = *(const char *)payload;
+	return 0;
+}
+
+static void send_text(struct window *window, const char *letters, uint64_t now_ns)
+{
+	for (; *letters; letters++)
+		cr_assert_eq(window_send(window, NULL, (const uint8_t *)letters, 1, now_ns), 0);
+}
+
+static void expect_sent(const char *letters)
+{
+	cr_expect_eq(sent.count, strlen(letters), "%.*s", (int)sent.count, sent.text);
+	cr_expect(memcmp(sent.text, letters, sent.count) == 0, "%.*s", (int)sent.count, sent.text);
+	sent.count = 0;
+}
+
+static struct window window_of_agent(void)
+{
+	struct window window;
+
+	sent.result = 0;
+	sent.count = 0;
+	cr_assert_eq(window_init(&window, true), 0);
+	return window;
+}
+
+Test(window, recording_keeps_nothing)
+{
+	struct window window;
+
+	cr_assert_eq(window_init(&window, false), 0);
+	send_text(&window, "abc", 0);
+	expect_sent("abc");
+	cr_expect_eq(window.bytes, 0);
+	sent.result = -EPIPE;
+	cr_expect_eq(window_send(&window, NULL, (const uint8_t *)"d", 1, 0), -EPIPE);
+}
+
+Test(window, waits_for_the_first_exporter)
+{
+	struct window window = window_of_agent();
+
+	send_text(&window, "ab", 0);
+	expect_sent("");
+	cr_expect(window_resume(&window, NULL, 0));
+	expect_sent("ab");
+	send_text(&window, "c", 0);
+	expect_sent("c");
+}
+
+Test(window, another_exporter_gets_what_the_first_did_not_have)
+{
+	struct window window = window_of_agent();
+
+	cr_expect(window_resume(&window, NULL, 0));
+	send_text(&window, "abcd", 0);
+	expect_sent("abcd");
+	window_shut(&window);
+	send_text(&window, "e", 0);
+	expect_sent("");
+	cr_expect(window_resume(&window, NULL, window.run + 2));
+	expect_sent("cde");
+	/* And had it all, nothing. */
+	window_shut(&window);
+	cr_expect(window_resume(&window, NULL, window.run + 5));
+	expect_sent("");
+}
+
+Test(window, keeps_what_the_dying_exporter_did_not_take)
+{
+	struct window window = window_of_agent();
+
+	cr_expect(window_resume(&window, NULL, 0));
+	sent.result = -EPIPE;
+	send_text(&window, "a", 0);
+	sent.result = 0;
+	window_shut(&window);
+	cr_expect(window_resume(&window, NULL, 0));
+	expect_sent("a");
+}
+
+Test(window, tells_when_it_cannot_go_on)
+{
+	struct window window = window_of_agent();
+
+	cr_expect(window_resume(&window, NULL, 0));
+	send_text(&window, "a", 0);
+	send_text(&window, "b", (LIMIT_WINDOW_MS + 1) * 1000000ull);
+	sent.count = 0;
+	window_shut(&window);
+	/* It lost its journal: `a` is not here any more. */
+	cr_expect(!window_resume(&window, NULL, 0));
+	expect_sent("");
+	cr_expect_eq(window.bytes, 0);
+	send_text(&window, "c", 0);
+	expect_sent("c");
+	/* What was never sent, nobody can have. */
+	cr_expect(!window_resume(&window, NULL, window.run + 9));
+	/* Another worker's. */
+	cr_expect(!window_resume(&window, NULL, (window.run ^ 1ull << 40) + 2));
+}
+
+Test(window, is_bounded)
+{
+	struct window window = window_of_agent();
+	static uint8_t batch[LIMIT_BATCH_BYTES];
+	int r = 0;
+	size_t kept = 0;
+
+	while (!r) {
+		r = window_send(&window, NULL, batch, sizeof(batch), 0);
+		kept += !r;
+		cr_assert_lt(kept, 1000u);
+	}
+	cr_expect_eq(r, -ENOBUFS);
+	cr_expect(window_full(&window));
+	cr_expect_leq(window.bytes, 2u * LIMIT_WINDOW_BYTES);
+	/* What follows the lost one begins anew. */
+	cr_expect(window_resume(&window, NULL, 0));
+	cr_expect_eq(sent.count, kept);
+	cr_expect(!window_full(&window));
+	/* With an exporter that takes all, only the last ones stay. */
+	for (int i = 0; i < 200; i++)
+		cr_assert_eq(window_send(&window, NULL, batch, sizeof(batch), 0), 0);
+	cr_expect_leq(window.bytes, (size_t)LIMIT_WINDOW_BYTES);
+	cr_expect_gt(window.bytes, (size_t)LIMIT_WINDOW_BYTES - 2 * sizeof(batch));
+}
