@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent's configuration: one typed table (config.def) from which parser, --help, --check,
- * --dump and the commented sample come. Flags > environment > conf.d > file > built in.
+ * The agent's configuration: one typed table (config.def) from which parser, flags, --help,
+ * --check, --dump and the commented sample come. Flags > environment > conf.d > file > built in.
+ * What the table says of bounds holds for every value here.
  */
 #ifndef CLI_CONFIG_H
 #define CLI_CONFIG_H
@@ -45,9 +46,13 @@ struct config {
 	uint64_t spool_compression_level;	 /* 1; 1 ... 19 */
 	/* [identity] */
 	bool process_service_name; /* false: OTEL_SERVICE_NAME of each process */
-	char environment_variables[CONFIG_TEXT_BYTES]; /* names, separated by commas; at most 8 */
-	char service_name[CONFIG_TEXT_BYTES];	       /* OTEL_SERVICE_NAME */
-	char resource_attributes[CONFIG_LIST_BYTES];   /* OTEL_RESOURCE_ATTRIBUTES */
+	char environment_variables[CONFIG_TEXT_BYTES]; /* names by commas, no spaces; at most 8 */
+	/* OTEL_SERVICE_NAME; if it is not set, service.name of resource_attributes, if that is
+	 * there */
+	char service_name[CONFIG_TEXT_BYTES];
+	/* OTEL_RESOURCE_ATTRIBUTES: for key_values_parse; its service.name, if any, is overruled by
+	 * the above */
+	char resource_attributes[CONFIG_LIST_BYTES];
 	/* [status] */
 	char status_group[CONFIG_TEXT_BYTES]; /* who beside root may ask; empty: nobody */
 	/* OTEL_SDK_DISABLED */
@@ -64,8 +69,11 @@ enum config_origin_kind {
 
 /* Read everything: the file (--config PATH, /etc/bulkhead/bulkhead.conf if it is there), its
  * conf.d/ (the directory beside the file; *.conf in the order of their names), the environment, the
- * flags. Faults are said on stderr, with file and line, all of them, not only the first. 0; an exit
- * status after a message; -1 if --help, --check, --dump or --sample did all there was to do. */
+ * flags. Faults are said on stderr, with file and line, all of them, not only the first; so are
+ * warnings. No value of an option is ever in a message. `argv[0]` is the command ("run"). `config`
+ * is written only with 0; the files it names are opened only by --check. 0; STATUS_USAGE or
+ * STATUS_FAILED after messages; -1 if --help, --check, --dump or --sample did all there was to do,
+ * on stdout. */
 int config_load(int argc, char **argv, char *const environment[], struct config *config);
 
 #endif

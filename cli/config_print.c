@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the table tells people. */
+#include <string.h>
+
+#include "cli/config_load.h"
+#include "cli/config_value.h"
+
+enum {
+	HELP_COLUMN = 46
+};
+
+static void print_section(size_t index, const char *format, FILE *out)
+{
+	const char *section = config_options[index].section;
+
+	if (!index || strcmp(section, config_options[index - 1].section))
+		fprintf(out, format, section);
+}
+
+void config_print_help(FILE *out)
+{
+	fputs("usage: bulkhead run [options]\n"
+	      "\n"
+	      "Profile the whole machine for good, and send profiles by OTLP/gRPC.\n"
+	      "\n"
+	      "  --config FILE   instead of " CONFIG_DEFAULT_FILE "; conf.d/*.conf\n"
+	      "                  beside it are read after it, in the order of their names\n"
+	      "  --check         say whether the configuration is valid, and do nothing else\n"
+	      "  --dump          print each value and where it comes from\n"
+	      "  --sample        print a configuration file with all options and their defaults\n"
+	      "\n"
+	      "Flags go before the environment (OpenTelemetry's OTEL_... variables), and that\n"
+	      "before the files.\n",
+	      out);
+	for (size_t i = 0; i < CONFIG_OPTIONS; i++) {
+		const struct config_option *o = &config_options[i];
+		int used;
+
+		print_section(i, "\n[%s]\n", out);
+		/* Secrets have no flag. */
+		if (o->traits & CONFIG_SECRET)
+			continue;
+		used = fprintf(out, "  --%s %s", o->flag, config_value_placeholder(o));
+		fprintf(out, "%*s%s", used < HELP_COLUMN ? HELP_COLUMN - used : 1, "", o->help);
+		if (*o->built_in)
+			fprintf(out, " (%s)", o->built_in);
+		fputc('\n', out);
+	}
+	fputs("\nExit status: 0 done, 1 failed, 2 wrong usage or configuration, 3 the kernel lacks "
+	      "something,\n4 not permitted, 5 export failed\n",
+	      out);
+}
+
+static void print_variables(const struct config_option *o, FILE *out)
+{
+	if (!o->environment[0])
+		return;
+	fprintf(out, "# In the environment: %s", o->environment[0]);
+	if (o->environment[1])
+		fprintf(out, ", %s", o->environment[1]);
+	fputc('\n', out);
+}
+
+void config_print_sample(FILE *out)
+{
+	fputs("# Configuration of bulkhead run. Values are the built-in ones; remove a # to change "
+	      "one.\n"
+	      "# A comment has a line of its own. Times: 500ms, 10s, 5m, 24h, 30d. Sizes: 64KiB, "
+	      "3.5MiB, 1GiB.\n",
+	      out);
+	for (size_t i = 0; i < CONFIG_OPTIONS; i++) {
+		const struct config_option *o = &config_options[i];
+
+		print_section(i, "\n[%s]\n", out);
+		fprintf(out, "# %s", o->help);
+		if (o->type <= CONFIG_TYPE_SIZE) {
+			fputs(" (", out);
+			config_value_print_bounds(o, out);
+			fputc(')', out);
+		} else if (o->type == CONFIG_TYPE_BOOLEAN || o->type == CONFIG_TYPE_COMPRESSION) {
+			fprintf(out, " (%s)", config_value_placeholder(o));
+		}
+		if (o->traits & CONFIG_SECRET)
+			fputs("; secret: this file must not be readable by others", out);
+		fputc('\n', out);
+		print_variables(o, out);
+		fprintf(out, "#%s =%s%s\n", o->key, *o->built_in ? " " : "", o->built_in);
+	}
+}
+
+void config_print_dump(const struct config_load *load, FILE *out)
+{
+	for (size_t i = 0; i < CONFIG_OPTIONS; i++) {
+		const struct config_option *o = &config_options[i];
+		const struct config_origin *origin = &load->origins[i];
+
+		fprintf(out, "%s = ", o->flag);
+		config_value_print(o, &load->config, out);
+		switch (origin->kind) {
+		case CONFIG_BUILT_IN:
+			fputs(" # built in\n", out);
+			break;
+		case CONFIG_FILE:
+			fprintf(out, " # %s:%u\n", origin->name, origin->line);
+			break;
+		case CONFIG_ENVIRONMENT:
+			fprintf(out, " # environment %s\n", origin->name);
+			break;
+		case CONFIG_FLAG:
+			fprintf(out, " # flag --%s\n", origin->name);
+			break;
+		}
+	}
+	if (load->config.disabled)
+		fputs("# nothing is profiled: environment OTEL_SDK_DISABLED\n", out);
+}
