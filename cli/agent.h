@@ -60,7 +60,7 @@ struct agent {
 	uint64_t draw_due_ns, ping_due_ns, notify_due_ns;
 	bool told_ready;
 	int signal_fd, lock_fd, status_fd;
-	char status_path[128];
+	char status_path[CONFIG_TEXT_BYTES + 16];
 };
 
 /* agent_export.c: open and make all that CONFIGURE_OTLP carries. 0, or an exit status after a

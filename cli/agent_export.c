@@ -201,15 +201,22 @@ static int set_headers(struct agent *agent)
 	unsigned int line;
 	bool exposed = false;
 
-	const char *wrong =
-	    key_values_parse(KEY_VALUES_HEADERS, agent->config.headers, &headers, reason);
-	if (!wrong && agent->config.headers_file[0])
+	const char *wrong = NULL;
+
+	/* A name in both has the value from settings or environment. */
+	if (agent->config.headers_file[0])
 		wrong = key_values_read_headers(agent->config.headers_file, &headers, &line,
 						&exposed, reason);
+	if (!wrong)
+		wrong =
+		    key_values_parse(KEY_VALUES_HEADERS, agent->config.headers, &headers, reason);
 	if (wrong) {
 		log_error("headers: %s", wrong);
 		return STATUS_USAGE;
 	}
+	if (exposed)
+		log_warning("others may read the file of headers: path=%s",
+			    agent->config.headers_file);
 	return add_pairs(&agent->export.config.headers, &headers);
 }
 
