@@ -83,8 +83,11 @@ int role_start(struct role_runtime *role, enum role self, const struct sandbox_p
 	prctl(PR_SET_NAME, policy->name);
 	log_init(policy->name);
 	role_tune_memory();
-	/* The terminal's Ctrl-C is for the CLI; it tells the roles. */
+	/* The terminal's Ctrl-C, and what a service manager sends to all processes of a service, is
+	 * for the CLI; it tells the roles, which end with it in any case. */
 	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
 	if (role_parse_arguments(role, argc, argv) < 0) {
 		log_error("this program is started by `bulkhead`: --run-dir DIR --uids LIST");
