@@ -29,8 +29,8 @@ enum {
 	AGENT_DRAIN_MS = 10000, /* beside what the exporter may spend on sending */
 	AGENT_BACKOFF_FIRST_MS = 200,
 	AGENT_BACKOFF_MOST_MS = 30000,
-	AGENT_STEADY_MS = 30000, /* who has lived so long begins without back-off again */
-	AGENT_POISONED = 3,	 /* failures in a row after which the journal is suspected */
+	AGENT_STEADY_MS = 10000, /* who has lived so long begins without back-off again */
+	AGENT_POISONED = 3, /* exporters in a row that do not get over what the last one left */
 };
 
 struct agent_watch {
@@ -121,11 +121,12 @@ static int agent_start_group(struct agent *agent)
 
 static void agent_start_exporter(struct agent *agent)
 {
-	if (agent->exporter.failures > AGENT_POISONED && agent->export.ledger->journal_bytes) {
-		log_error("the exporter ends again and again: what it had not sent yet is given "
+	if (agent->export.stillborn >= AGENT_POISONED && agent->export.ledger->journal_bytes) {
+		log_error("exporters end before they are ready: what was not sent yet is given "
 			  "up: samples=%llu",
 			  (unsigned long long)agent->export.ledger->interval_samples);
 		agent->export.ledger->journal_bytes = 0;
+		agent->export.stillborn = 0;
 	}
 	backoff_started(&agent->exporter);
 	agent->role[ROLE_EXPORTER].restarts++;
@@ -233,6 +234,8 @@ static void agent_on_end_of(struct agent *agent, enum role role)
 	}
 	agent_tell_end(role, wait_status);
 	if (role == ROLE_EXPORTER) {
+		agent->export.stillborn = agent->role[role].ready ? 0 : agent->export.stillborn + 1;
+		agent->role[role].ready = false;
 		peer_close(&agent->roles.peers[role]);
 		agent->exporter_starting = false;
 		backoff_ended(&agent->exporter);

@@ -42,6 +42,7 @@ struct agent_export {
 	struct msg_configure_otlp config;
 	int fds[MSG_OTLP_FD_COUNT];
 	struct export_ledger *ledger;
+	unsigned int stillborn; /* exporters in a row that ended before they were ready */
 };
 
 struct agent {

@@ -72,6 +72,9 @@ static void agent_on_tick(void *context, uint32_t events)
 	figures_spool(e);
 	if (!e->draining) {
 		interval_tick(e, now);
+		if (e->report_due_ns < now + AGENT_TICK_MS * 1000000ull)
+			loop_tick_within(&e->role.loop,
+					 (int)((e->report_due_ns - now) / 1000000) + 1);
 		return;
 	}
 	if (!sender_idle(e->sender) && now < e->drain_deadline_ns) {
