@@ -29,6 +29,7 @@ enum {
 	AGENT_DRAIN_MS = 10000, /* beside what the exporter may spend on sending */
 	AGENT_BACKOFF_FIRST_MS = 200,
 	AGENT_BACKOFF_MOST_MS = 30000,
+	AGENT_BACKOFF_UP_MS = 1500,
 	AGENT_STEADY_MS = 10000, /* who has lived so long begins without back-off again */
 	AGENT_POISONED = 3, /* exporters in a row that do not get over what the last one left */
 };
@@ -57,8 +58,9 @@ static void backoff_started(struct agent_backoff *backoff)
 	backoff->due_ns = 0;
 }
 
-/* It has ended: at once again if it had lived for a while, else later each time. */
-static void backoff_ended(struct agent_backoff *backoff)
+/* It has ended: at once again if it had lived for a while, else later each time; but soon in any
+ * case if it had come up. */
+static void backoff_ended(struct agent_backoff *backoff, bool came_up)
 {
 	const uint64_t now = clock_monotonic_ns();
 	uint64_t wait_ms = 0;
@@ -68,8 +70,9 @@ static void backoff_ended(struct agent_backoff *backoff)
 	if (backoff->failures)
 		wait_ms = (uint64_t)AGENT_BACKOFF_FIRST_MS
 			  << (backoff->failures < 9 ? backoff->failures - 1 : 8);
-	if (wait_ms > AGENT_BACKOFF_MOST_MS)
-		wait_ms = AGENT_BACKOFF_MOST_MS;
+	const uint64_t most_ms = came_up ? AGENT_BACKOFF_UP_MS : AGENT_BACKOFF_MOST_MS;
+	if (wait_ms > most_ms)
+		wait_ms = most_ms;
 	backoff->failures++;
 	backoff->due_ns = now + wait_ms * 1000000u;
 }
@@ -131,7 +134,7 @@ static void agent_start_exporter(struct agent *agent)
 	backoff_started(&agent->exporter);
 	agent->role[ROLE_EXPORTER].restarts++;
 	if (roles_start_again(&agent->roles, ROLE_EXPORTER) < 0) {
-		backoff_ended(&agent->exporter);
+		backoff_ended(&agent->exporter, false);
 		return;
 	}
 	agent->exporter_starting = true;
@@ -185,6 +188,10 @@ static void agent_stop(struct agent *agent)
 	}
 	agent_send(agent, ROLE_LOADER, MESSAGE_STOP);
 	agent_set_phase(agent, AGENT_STOPPING);
+	/* Without an exporter there is no end. */
+	if (agent->exporter.due_ns)
+		agent->exporter.due_ns = clock_monotonic_ns();
+	loop_tick_within(&agent->loop, 0);
 }
 
 /* Roles that cannot go on: all end, and are started again later. */
@@ -195,7 +202,7 @@ static void agent_restart_group(struct agent *agent)
 	roles_stop(&agent->roles);
 	agent_export_close_books(agent, true);
 	agent->sampling = false;
-	backoff_ended(&agent->group);
+	backoff_ended(&agent->group, agent->phase == AGENT_RUNNING);
 	if (agent->phase == AGENT_STOPPING || agent->phase == AGENT_DRAINING)
 		loop_stop(&agent->loop, STATUS_EXPORT);
 	else
@@ -238,7 +245,7 @@ static void agent_on_end_of(struct agent *agent, enum role role)
 		agent->role[role].ready = false;
 		peer_close(&agent->roles.peers[role]);
 		agent->exporter_starting = false;
-		backoff_ended(&agent->exporter);
+		backoff_ended(&agent->exporter, came_up);
 		loop_tick_within(&agent->loop, 0);
 	} else {
 		agent_restart_group(agent);
