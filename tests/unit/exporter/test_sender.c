@@ -1,0 +1,555 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sender between a spool that is a list and a transport that follows a script. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "exporter/otlp/sender.h"
+
+#define MS 1000000ull
+#define S (1000 * MS)
+
+enum {
+	MOST = 64
+};
+
+/* --- time --- */
+
+static _Atomic int64_t monotonic_offset_ns;
+
+/* Instead of the C library's: the monotonic clock can be put forward and back. */
+int clock_gettime(clockid_t clock, struct timespec *t)
+{
+	if (syscall(SYS_clock_gettime, clock, t))
+		return -1;
+	if (clock == CLOCK_MONOTONIC) {
+		int64_t ns = t->tv_sec * (int64_t)S + t->tv_nsec + monotonic_offset_ns;
+
+		t->tv_sec = ns / (int64_t)S;
+		t->tv_nsec = ns % (int64_t)S;
+	}
+	return 0;
+}
+
+static void sleep_ms(long ms)
+{
+	const struct timespec wait = {ms / 1000, ms % 1000 * 1000000};
+
+	nanosleep(&wait, NULL);
+}
+
+/* --- the spool --- */
+
+struct spool {
+	pthread_mutex_t lock;
+	struct spool_record records[MOST];
+	unsigned int first, end;
+	unsigned int keeps, expires, looks;
+	bool no_memory;
+};
+
+static void put(struct spool *s, uint64_t samples)
+{
+	pthread_mutex_lock(&s->lock);
+	cr_assert_lt(s->end, MOST);
+	s->records[s->end] =
+	    (struct spool_record){.number = 100 + s->end, .samples = samples, .bytes = 10};
+	s->end++;
+	pthread_mutex_unlock(&s->lock);
+}
+
+int spool_first(struct spool *s, uint64_t now_unix_ns, struct spool_record *record, uint8_t **data)
+{
+	int r = 0;
+
+	cr_assert_gt(now_unix_ns, 1600000000 * S);
+	pthread_mutex_lock(&s->lock);
+	s->looks++;
+	if (s->no_memory) {
+		s->no_memory = false;
+		r = -ENOMEM;
+	} else if (s->first < s->end) {
+		*record = s->records[s->first];
+		*data = malloc(record->bytes);
+		memset(*data, (int)record->number, record->bytes);
+		r = 1;
+	}
+	pthread_mutex_unlock(&s->lock);
+	return r;
+}
+
+void spool_done(struct spool *s, uint64_t number)
+{
+	pthread_mutex_lock(&s->lock);
+	if (s->first < s->end && s->records[s->first].number == number)
+		s->first++;
+	pthread_mutex_unlock(&s->lock);
+}
+
+int spool_keep(struct spool *s, uint64_t now_unix_ns)
+{
+	(void)now_unix_ns;
+	pthread_mutex_lock(&s->lock);
+	s->keeps++;
+	pthread_mutex_unlock(&s->lock);
+	return -EIO;
+}
+
+void spool_expire(struct spool *s, uint64_t now_unix_ns)
+{
+	(void)now_unix_ns;
+	pthread_mutex_lock(&s->lock);
+	s->expires++;
+	pthread_mutex_unlock(&s->lock);
+}
+
+void spool_figures(struct spool *s, struct spool_figures *figures)
+{
+	pthread_mutex_lock(&s->lock);
+	*figures = (struct spool_figures){.records = s->end - s->first};
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* --- the transport --- */
+
+struct transport {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct transport_result script[MOST]; /* then successes */
+	bool hang;			      /* until cancelled */
+	bool hanging, cancelled;
+	unsigned int calls;
+	uint64_t at_ns[MOST];
+	uint8_t first_byte[MOST];
+};
+
+void transport_send(struct transport *t, const uint8_t *request, size_t length,
+		    uint64_t deadline_ns, struct transport_result *result)
+{
+	cr_assert_eq(length, 10);
+	cr_assert_eq(deadline_ns, 7 * S);
+	pthread_mutex_lock(&t->lock);
+	t->at_ns[t->calls] = clock_monotonic_ns();
+	t->first_byte[t->calls] = request[0];
+	*result = t->script[t->calls++];
+	pthread_cond_broadcast(&t->changed);
+	while (t->hang && !t->cancelled) {
+		t->hanging = true;
+		pthread_cond_wait(&t->changed, &t->lock);
+	}
+	if (t->cancelled)
+		*result = (struct transport_result){.code = 1, .retry_delay_ns = -1};
+	pthread_mutex_unlock(&t->lock);
+}
+
+void transport_cancel(struct transport *t)
+{
+	pthread_mutex_lock(&t->lock);
+	t->cancelled = true;
+	pthread_cond_broadcast(&t->changed);
+	pthread_mutex_unlock(&t->lock);
+}
+
+/* --- the two with a sender --- */
+
+struct scene {
+	struct spool spool;
+	struct transport transport;
+	struct sender *sender;
+	pthread_mutex_t lock;
+	unsigned int changes;
+	uint64_t delay_ns[MOST];	/* that each change tells of */
+	unsigned int left_when_changed; /* in the spool */
+};
+
+static void on_changed(void *context, const struct sender_figures *figures)
+{
+	struct scene *scene = context;
+	struct spool_figures waiting;
+	struct sender_figures same;
+
+	pthread_mutex_lock(&scene->lock);
+	struct sender *sender = scene->sender;
+	pthread_mutex_unlock(&scene->lock);
+	/* No lock of the sender's is held. It may be that it has not been returned yet. */
+	if (sender) {
+		sender_figures(sender, &same);
+		sender_wake(sender);
+	}
+	spool_figures(&scene->spool, &waiting);
+	pthread_mutex_lock(&scene->lock);
+	if (figures->next_attempt_unix_ns)
+		scene->delay_ns[scene->changes] =
+		    figures->next_attempt_unix_ns - figures->last_failure_unix_ns;
+	scene->changes++;
+	scene->left_when_changed = (unsigned int)waiting.records;
+	pthread_mutex_unlock(&scene->lock);
+}
+
+static struct scene *make(void)
+{
+	struct scene *scene = calloc(1, sizeof(*scene));
+
+	pthread_mutex_init(&scene->lock, NULL);
+	pthread_mutex_init(&scene->spool.lock, NULL);
+	pthread_mutex_init(&scene->transport.lock, NULL);
+	pthread_cond_init(&scene->transport.changed, NULL);
+	for (int i = 0; i < MOST; i++)
+		scene->transport.script[i].retry_delay_ns = -1;
+	return scene;
+}
+
+static void start(struct scene *scene)
+{
+	struct sender_config config = {
+	    &scene->spool, &scene->transport, 7 * S, on_changed, scene,
+	};
+
+	struct sender *sender;
+
+	cr_assert_eq(sender_start(&config, &sender), 0);
+	pthread_mutex_lock(&scene->lock);
+	scene->sender = sender;
+	pthread_mutex_unlock(&scene->lock);
+}
+
+static void finish(struct scene *scene)
+{
+	sender_stop(scene->sender);
+	free(scene);
+}
+
+static struct transport_result *nth(struct scene *scene, int n, int code)
+{
+	scene->transport.script[n].code = code;
+	return &scene->transport.script[n];
+}
+
+static unsigned int calls(struct scene *scene)
+{
+	pthread_mutex_lock(&scene->transport.lock);
+	unsigned int n = scene->transport.calls;
+	pthread_mutex_unlock(&scene->transport.lock);
+	return n;
+}
+
+static unsigned int locked(pthread_mutex_t *lock, const unsigned int *value)
+{
+	pthread_mutex_lock(lock);
+	unsigned int n = *value;
+	pthread_mutex_unlock(lock);
+	return n;
+}
+
+/* The test's own time limit ends a hang. */
+static void wait_for_calls(struct scene *scene, unsigned int count)
+{
+	while (calls(scene) < count)
+		sleep_ms(1);
+}
+
+static void wait_idle(struct scene *scene)
+{
+	while (!sender_idle(scene->sender))
+		sleep_ms(1);
+}
+
+/* --- tests --- */
+
+Test(sender, delivers_what_was_there_and_what_comes, .timeout = 60)
+{
+	struct scene *scene = make();
+	struct sender_figures f;
+
+	for (int i = 0; i < 3; i++)
+		put(&scene->spool, 10);
+	start(scene);
+	wait_idle(scene);
+	cr_expect_eq(calls(scene), 3);
+	put(&scene->spool, 5);
+	cr_expect(!sender_idle(scene->sender));
+	sender_wake(scene->sender);
+	wait_idle(scene);
+	sender_figures(scene->sender, &f);
+	cr_expect_eq(f.delivered_samples, 35);
+	cr_expect_eq(f.delivered_requests, 4);
+	cr_expect_eq(f.delivered_bytes, 40);
+	cr_expect_eq(f.attempts, 4);
+	cr_expect(!f.failures && !f.refused_samples && !f.partial_requests && !f.last_message[0] &&
+		  !f.last_failure_unix_ns && !f.next_attempt_unix_ns);
+	cr_expect_gt(f.last_success_unix_ns, 1600000000 * S);
+	cr_expect_eq(scene->spool.keeps, 0);
+	cr_expect_eq(scene->changes, 4);
+	cr_expect_eq(scene->left_when_changed, 0);
+	for (int i = 0; i < 4; i++)
+		cr_expect_eq(scene->transport.first_byte[i], 100 + i);
+	finish(scene);
+}
+
+Test(sender, tries_again_and_keeps, .timeout = 60)
+{
+	struct scene *scene = make();
+	struct sender_figures f;
+
+	nth(scene, 0, 14);
+	snprintf(scene->transport.script[0].message, 10, "down");
+	put(&scene->spool, 10);
+	start(scene);
+	wait_for_calls(scene, 1);
+	while (locked(&scene->lock, &scene->changes) < 1)
+		sleep_ms(1);
+	sender_figures(scene->sender, &f);
+	cr_expect_eq(f.failures, 1);
+	cr_expect_eq(f.last_code, 14);
+	cr_expect_str_eq(f.last_message, "down");
+	cr_expect_gt(f.next_attempt_unix_ns, f.last_failure_unix_ns);
+	cr_expect(!sender_idle(scene->sender));
+	cr_expect_eq(locked(&scene->spool.lock, &scene->spool.keeps), 1);
+	wait_idle(scene);
+	cr_expect_geq(scene->transport.at_ns[1] - scene->transport.at_ns[0], 1 * S);
+	cr_expect_eq(scene->transport.first_byte[1], 100);
+	sender_figures(scene->sender, &f);
+	cr_expect_eq(f.attempts, 2);
+	cr_expect_eq(f.delivered_samples, 10);
+	cr_expect_eq(f.next_attempt_unix_ns, 0);
+	/* What went wrong last stays to be seen. */
+	cr_expect_str_eq(f.last_message, "down");
+	cr_expect_eq(scene->spool.keeps, 1);
+	finish(scene);
+}
+
+/* The server's delay is longer than the sender's own could be. */
+Test(sender, waits_as_long_as_asked, .timeout = 60)
+{
+	struct scene *scene = make();
+
+	nth(scene, 0, 8)->retry_delay_ns = 2345 * (int64_t)MS;
+	put(&scene->spool, 1);
+	start(scene);
+	wait_for_calls(scene, 2);
+	cr_expect_geq(scene->transport.at_ns[1] - scene->transport.at_ns[0], 2345 * MS);
+	wait_idle(scene);
+	finish(scene);
+}
+
+Test(sender, new_records_do_not_cut_the_waiting_short, .timeout = 60)
+{
+	struct scene *scene = make();
+
+	nth(scene, 0, 14);
+	put(&scene->spool, 1);
+	start(scene);
+	wait_for_calls(scene, 1);
+	while (calls(scene) < 2) {
+		sender_wake(scene->sender);
+		sleep_ms(5);
+	}
+	cr_expect_geq(scene->transport.at_ns[1] - scene->transport.at_ns[0], 1 * S);
+	wait_idle(scene);
+	finish(scene);
+}
+
+Test(sender, waits_longer_each_time_and_forgets_it_after_success, .timeout = 60)
+{
+	struct scene *scene = make();
+	const uint64_t *at = scene->transport.at_ns;
+
+	nth(scene, 0, 14);
+	nth(scene, 1, 14);
+	nth(scene, 3, 14);
+	put(&scene->spool, 1);
+	put(&scene->spool, 1);
+	start(scene);
+	wait_idle(scene);
+	cr_expect_eq(calls(scene), 5);
+	cr_expect_geq(at[1] - at[0], 1 * S);
+	cr_expect_geq(at[2] - at[1], 2 * S);
+	cr_expect_geq(at[4] - at[3], 1 * S);
+	cr_expect(scene->delay_ns[0] >= 1 * S && scene->delay_ns[0] <= 2 * S);
+	cr_expect(scene->delay_ns[1] >= 2 * S && scene->delay_ns[1] <= 4 * S);
+	cr_expect(scene->delay_ns[3] >= 1 * S && scene->delay_ns[3] <= 2 * S);
+	cr_expect(!scene->delay_ns[2] && !scene->delay_ns[4]);
+	cr_expect_eq(scene->spool.keeps, 3);
+	finish(scene);
+}
+
+Test(sender, drops_what_is_refused, .timeout = 60)
+{
+	struct scene *scene = make();
+	struct sender_figures f;
+
+	nth(scene, 0, 3);
+	nth(scene, 1, 8);
+	put(&scene->spool, 10);
+	put(&scene->spool, 20);
+	put(&scene->spool, 40);
+	start(scene);
+	wait_idle(scene);
+	sender_figures(scene->sender, &f);
+	cr_expect_eq(f.refused_samples, 30);
+	cr_expect_eq(f.refused_requests, 2);
+	cr_expect_eq(f.delivered_samples, 40);
+	cr_expect_eq(f.failures, 0);
+	cr_expect_eq(f.last_code, 8);
+	cr_expect_eq(scene->spool.keeps, 0);
+	finish(scene);
+}
+
+Test(sender, counts_partial_success, .timeout = 60)
+{
+	struct scene *scene = make();
+	struct transport_result *result = nth(scene, 0, 0);
+	struct sender_figures f;
+
+	result->partial = true;
+	result->rejected_profiles = UINT64_MAX;
+	snprintf(result->message, sizeof(result->message), "some were odd");
+	*nth(scene, 1, 0) = *result;
+	put(&scene->spool, 10);
+	put(&scene->spool, 10);
+	start(scene);
+	wait_idle(scene);
+	sender_figures(scene->sender, &f);
+	cr_expect_eq(f.delivered_samples, 20);
+	cr_expect_eq(f.partial_requests, 2);
+	cr_expect_eq(f.rejected_profiles, UINT64_MAX);
+	cr_expect_eq(f.last_code, 0);
+	cr_expect_str_eq(f.last_message, "some were odd");
+	cr_expect_gt(f.last_failure_unix_ns, 0);
+	finish(scene);
+}
+
+/* The spool dropped the record while it was waiting for its time, or under way. */
+Test(sender, asks_the_spool_each_time, .timeout = 60)
+{
+	struct scene *scene = make();
+
+	nth(scene, 0, 14);
+	put(&scene->spool, 10);
+	put(&scene->spool, 20);
+	start(scene);
+	wait_for_calls(scene, 1);
+	spool_done(&scene->spool, 100);
+	wait_idle(scene);
+	cr_expect_eq(calls(scene), 2);
+	cr_expect_eq(scene->transport.first_byte[1], 101);
+	finish(scene);
+}
+
+Test(sender, stops_a_call_and_leaves_its_record, .timeout = 60)
+{
+	struct scene *scene = make();
+
+	scene->transport.hang = true;
+	put(&scene->spool, 10);
+	start(scene);
+	wait_for_calls(scene, 1);
+	cr_expect(!sender_idle(scene->sender));
+	sender_stop(scene->sender);
+	cr_expect_eq(scene->spool.first, 0);
+	cr_expect_eq(scene->spool.keeps, 0);
+	cr_expect_eq(scene->changes, 0);
+	free(scene);
+}
+
+Test(sender, stops_while_it_waits, .timeout = 60)
+{
+	for (int i = 0; i < 20; i++) {
+		struct scene *scene = make();
+
+		if (i % 2) {
+			nth(scene, 0, 14)->retry_delay_ns = 3600 * (int64_t)S;
+			put(&scene->spool, 10);
+		}
+		start(scene);
+		if (i > 10)
+			sleep_ms(5);
+		finish(scene);
+	}
+}
+
+Test(sender, survives_a_lack_of_memory, .timeout = 60)
+{
+	struct scene *scene = make();
+
+	scene->spool.no_memory = true;
+	put(&scene->spool, 10);
+	start(scene);
+	wait_idle(scene);
+	cr_expect_eq(calls(scene), 1);
+	finish(scene);
+}
+
+/* A minute passes by the clock; nobody wakes it. */
+static void check_expires(bool failing)
+{
+	struct scene *scene = make();
+
+	if (failing) {
+		nth(scene, 0, 14)->retry_delay_ns = 3600 * (int64_t)S;
+		put(&scene->spool, 1);
+	}
+	monotonic_offset_ns = -59 * (int64_t)S;
+	start(scene);
+	while (failing ? !locked(&scene->lock, &scene->changes) : !sender_idle(scene->sender))
+		sleep_ms(1);
+	cr_expect_eq(locked(&scene->spool.lock, &scene->spool.expires), 0);
+	monotonic_offset_ns = 0;
+	while (!locked(&scene->spool.lock, &scene->spool.expires))
+		sleep_ms(1);
+	sleep_ms(20);
+	cr_expect_eq(locked(&scene->spool.lock, &scene->spool.expires), 1);
+	cr_expect_eq(calls(scene), failing ? 1 : 0);
+	finish(scene);
+}
+
+Test(sender, expires_while_nothing_waits, .timeout = 60)
+{
+	check_expires(false);
+}
+
+Test(sender, expires_while_it_waits_for_its_time, .timeout = 60)
+{
+	check_expires(true);
+}
+
+/* While deliveries go on without a pause. */
+Test(sender, expires_under_way, .timeout = 60)
+{
+	struct scene *scene = make();
+
+	start(scene);
+	wait_idle(scene);
+	monotonic_offset_ns = 61 * (int64_t)S;
+	put(&scene->spool, 1);
+	sender_wake(scene->sender);
+	wait_idle(scene);
+	cr_expect_eq(locked(&scene->spool.lock, &scene->spool.expires), 1);
+	finish(scene);
+}
+
+Test(sender, many_records_from_another_thread, .timeout = 60)
+{
+	struct scene *scene = make();
+	struct sender_figures f;
+
+	start(scene);
+	for (int i = 0; i < MOST; i++) {
+		put(&scene->spool, 1);
+		sender_wake(scene->sender);
+		if (i % 8 == 0)
+			sleep_ms(1);
+	}
+	wait_idle(scene);
+	sender_figures(scene->sender, &f);
+	cr_expect_eq(f.delivered_samples, MOST);
+	cr_expect_eq(calls(scene), MOST);
+	finish(scene);
+}
