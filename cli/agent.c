@@ -241,7 +241,9 @@ static void agent_on_end_of(struct agent *agent, enum role role)
 	}
 	agent_tell_end(role, wait_status);
 	if (role == ROLE_EXPORTER) {
-		agent->export.stillborn = agent->role[role].ready ? 0 : agent->export.stillborn + 1;
+		const bool came_up = agent->role[role].ready;
+
+		agent->export.stillborn = came_up ? 0 : agent->export.stillborn + 1;
 		agent->role[role].ready = false;
 		peer_close(&agent->roles.peers[role]);
 		agent->exporter_starting = false;
