@@ -334,7 +334,7 @@ ROLES = {  # the names of their processes
     "worker": "bulkhead-symw",
     "exporter": "bulkhead-exp",
 }
-EXECUTABLES = ("bulkhead-loader", "bulkhead-unwinder-mgr", "bulkhead-opener", "bulkhead-symbolizer", "bulkhead-exporter")
+EXECUTABLES = ("bulkhead-loader", "bulkhead-unwinder-mgr", "bulkhead-opener", "bulkhead-symbolizer", "bulkhead-exporter", "bulkhead-exporter-otlp")
 
 
 def read(path):

@@ -1,0 +1,440 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`bulkhead run` against a scripted backend: what it sends, how it takes bad servers, outages, kills and full disks, and what it says of itself."""
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+import agent
+import certificates
+import lib
+import otlp_decode
+import scripted_server as scripted
+from agent import Agent, unaccounted
+
+EXPORTER_MIB_MAX = 24
+NOBODY = 65534
+
+
+def samples_of(server):
+    return [sample for call in server.calls for sample in otlp_decode.decode(otlp_decode.request(call.request))]
+
+
+def sample_count(server):
+    return sum(otlp_decode.count(sample) for sample in samples_of(server))
+
+
+class AgentCase(lib.Case):
+    def agent(self, server, options=None, **more):
+        return Agent(self, f"http://{server.target}" if hasattr(server, "target") else server, options, **more)
+
+    def wait_for_status(self, running, what, condition):
+        """The first answer for which condition(status) holds."""
+        seen = {}
+
+        def holds():
+            seen["status"] = running.status()
+            return seen["status"] and condition(seen["status"])
+        self.wait_for(what, holds)
+        return seen["status"]
+
+    def assert_nothing_left(self, running):
+        self.assertEqual(lib.bulkhead_processes(), {})
+        self.assertEqual(sorted(os.listdir(running.run_directory)), ["lock"])
+
+
+class Sends(AgentCase):
+    """The good case."""
+
+    def test_what_arrives(self):
+        with scripted.Server() as server, lib.Program("recursion", 28) as program, self.agent(server) as running:
+            status = self.wait_for_status(running, "some requests", lambda s: s["delivered"] > 400)
+            self.assertTrue(status["ready"] and status["sampling"])
+            self.assertEqual(status["state"], "running")
+            running.stop()
+            self.assert_nothing_left(running)
+            host = os.uname()
+            samples = samples_of(server)
+            for call in server.calls:
+                self.assertEqual(otlp_decode.faults(call.request), [])
+                self.assertTrue(call.metadata["user-agent"].startswith("bulkhead/"))
+            mine = [s for s in samples if s["resource"].get("process.pid") == program.pid]
+            self.assertEqual(lib.compare(otlp_decode.folded(mine), program.expectation, least_samples=200), [])
+            for sample in mine:
+                resource = sample["resource"]
+                self.assertEqual(resource["process.executable.name"], "recursion")
+                self.assertTrue(os.path.samefile(resource["process.executable.path"], program.command[0]))
+                self.assertEqual((resource["host.name"], resource["host.arch"], resource["os.type"]), (host.nodename, "amd64", "linux"))
+                self.assertEqual(sample["attributes"]["thread.id"], program.pid)
+                self.assertEqual(sample["attributes"]["thread.name"], "recursion")
+                self.assertIn(sample["attributes"]["cpu.logical_number"], range(os.cpu_count()))
+                self.assertEqual((sample["sample_type"], sample["period_type"]), (("samples", "count"), ("cpu", "nanoseconds")))
+                self.assertEqual(sample["period"], 10 ** 9 // 99)
+                self.assertEqual(sample["values"], [])
+            times = [t for s in mine for t in s["timestamps"]]
+            self.assertEqual(len(times), len(set(times)))
+            self.assertLess(abs(max(times) / 1e9 - time.time()), lib.PATIENCE)
+            # One thread that does nothing else: a sample each period.
+            gaps = sorted(b - a for a, b in zip(sorted(times), sorted(times)[1:]))
+            self.assertAlmostEqual(gaps[len(gaps) // 2] * 99 / 1e9, 1, delta=0.2)
+
+    def test_everything_is_accounted_for(self):
+        with scripted.Server() as server, agent.busy(self, 60), self.agent(server) as running:
+            self.wait_for_status(running, "a second of samples", lambda s: s["taken"] > 300)
+            last = {}
+            running.process.send_signal(signal.SIGTERM)
+            while running.process.poll() is None:
+                last = running.status() or last
+                time.sleep(0.02)
+            self.assertEqual(running.process.returncode, 0, running.said())
+            # The last answer came while it drained; what it says is a lower bound of what came.
+            self.assertGreaterEqual(sample_count(server), last["delivered"])
+            self.assertGreaterEqual(sample_count(server), 300)
+
+    def test_answers(self):
+        with scripted.Server() as server, self.agent(server) as running:
+            status = self.wait_for_status(running, "a delivery", lambda s: s["delivered"] > 0)
+            self.assertGreater(status["roles"]["worker"]["rss_bytes"], 1 << 20)
+            text = running.ask()
+            self.assertEqual(text.returncode, 0)
+            self.assertIn("delivered", text.stdout)
+            self.assertIn(server.target, text.stdout)
+            values = agent.metrics(running.ask("--metrics").stdout)
+            self.assertEqual(values["bulkhead_ready"], 1)
+            self.assertGreaterEqual(values["bulkhead_samples_delivered_total"], status["delivered"])
+            self.assertEqual(values['bulkhead_samples_lost_total{reason="ring_full"}'], 0)
+            nobody = subprocess.run(["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups", *running.ask().args],
+                                    capture_output=True, text=True, check=False)
+            self.assertEqual(nobody.returncode, 4, nobody.stderr)
+            self.assertIn("root", nobody.stderr)
+            running.stop()
+            done = running.ask()
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("no agent", done.stderr)
+
+    def test_identity_that_the_user_gives(self):
+        environment = {"OTEL_SERVICE_NAME": "of the host", "OTEL_RESOURCE_ATTRIBUTES": "deployment.environment.name=test,host.name=mine",
+                       "OTEL_EXPORTER_OTLP_HEADERS": "x-tenant=a%20b"}
+        with scripted.Server() as server, lib.Burner(), self.agent(server, environment=environment) as running:
+            server.wait(1)
+            running.stop()
+            self.assertEqual(server.calls[0].metadata["x-tenant"], "a b")
+            self.assertNotIn("a b", running.said())
+            for sample in samples_of(server):
+                self.assertEqual(sample["resource"]["service.name"], "of the host")
+                self.assertEqual(sample["resource"]["deployment.environment.name"], "test")
+                self.assertEqual(sample["resource"]["host.name"], "mine")
+
+    def test_service_manager(self):
+        path = os.path.join(self.directory, "notify")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager, scripted.Server() as server:
+            manager.bind(path)
+            manager.settimeout(lib.PATIENCE)
+            with lib.Burner(), self.agent(server, environment={"NOTIFY_SOCKET": path}) as running:
+                said = ""
+                while "READY=1" not in said or "WATCHDOG=1" not in said:
+                    said += manager.recv(4096).decode() + "\n"
+                self.assertRegex(said, "STATUS=.*delivered")
+                running.stop()
+                while "STOPPING=1" not in said:
+                    said += manager.recv(4096).decode() + "\n"
+
+    def test_probability(self):
+        options = {"agent.probability": 50, "agent.probability_interval": "1s"}
+        with scripted.Server() as server, agent.busy(self, 60), self.agent(server, options) as running:
+            seen = set()
+            more = agent.deadline(lib.PATIENCE)
+            while len(seen) < 2 and more():
+                seen.add(running.status()["sampling"])
+                time.sleep(0.1)
+            self.assertEqual(seen, {True, False})
+            paused = self.wait_for_status(running, "a pause", lambda s: not s["sampling"])
+            self.assertTrue(paused["ready"])
+            running.stop()
+
+    def test_a_second_agent_is_refused(self):
+        with scripted.Server() as server, self.agent(server) as running:
+            second = subprocess.run(running.command, capture_output=True, text=True, check=False, timeout=lib.PATIENCE)
+            self.assertEqual(second.returncode, 1)
+            self.assertIn("another agent", second.stderr)
+            self.assertTrue(running.ready())
+            running.stop()
+
+    def test_configuration(self):
+        path = os.path.join(self.directory, "bulkhead.conf")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("[export]\nendpoint = http://localhost:4317\nendpiont = x\n")
+        done = subprocess.run([lib.BULKHEAD, "run", "--config", path, "--check"], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(f"{path}:3", done.stderr)
+        self.assertIn("endpoint", done.stderr)
+
+
+class BadServers(AgentCase):
+    """Each has its outcome, its counter, and its line in the status."""
+
+    def last_error(self, running, condition=lambda s: s["backend"]["failures"] > 0):
+        return self.wait_for_status(running, "a failure", condition)["backend"]
+
+    def test_refused_for_good(self):
+        with scripted.Server([scripted.refuse("INVALID_ARGUMENT", message="no such tenant")]) as server, lib.Burner(), self.agent(server) as running:
+            status = self.wait_for_status(running, "a refusal", lambda s: s["lost"]["refused"] and s["delivered"])
+            self.assertEqual(status["backend"]["refused_requests"], 1)
+            self.assertIn("no such tenant", status["backend"]["last_error"])
+            running.stop()
+
+    def test_resource_exhausted_without_retry_info(self):
+        with scripted.Server([scripted.refuse("RESOURCE_EXHAUSTED")]) as server, lib.Burner(), self.agent(server) as running:
+            self.wait_for_status(running, "a refusal", lambda s: s["lost"]["refused"] and s["delivered"])
+            running.stop()
+
+    def test_resource_exhausted_with_retry_info(self):
+        with scripted.Server([scripted.refuse("RESOURCE_EXHAUSTED", retry_ms=2345)]) as server, lib.Burner(), self.agent(server) as running:
+            calls = server.wait(2)
+            self.assertGreaterEqual(calls[1].time - calls[0].time, 2.345)
+            self.assertEqual(calls[0].request, calls[1].request)
+            status = self.wait_for_status(running, "a delivery", lambda s: s["delivered"])
+            self.assertEqual(sum(status["lost"].values()), 0)
+            running.stop()
+
+    def test_partial_success(self):
+        with scripted.Server([scripted.partial(1, "too old")]) as server, lib.Burner(), self.agent(server) as running:
+            status = self.wait_for_status(running, "a second delivery", lambda s: s["backend"]["requests"] > 1)
+            self.assertEqual((status["backend"]["partial_requests"], status["backend"]["rejected_profiles"]), (1, 1))
+            requests = [call.request for call in server.calls]
+            self.assertEqual(len(requests), len(set(requests)), "it was sent again")
+            running.stop()
+
+    def test_never_answering(self):
+        with scripted.Server([scripted.never()]) as server, lib.Burner(), self.agent(server, {"export.timeout": "1s"}) as running:
+            self.assertIn("DEADLINE", self.last_error(running)["last_error"].upper())
+            status = self.wait_for_status(running, "a delivery", lambda s: s["delivered"])
+            self.assertEqual(sum(status["lost"].values()), 0)
+            running.stop()
+
+    def test_oversized_answer(self):
+        with scripted.Server([scripted.large(64)]) as server, lib.Burner(), self.agent(server) as running:
+            status = self.wait_for_status(running, "a delivery", lambda s: s["delivered"])
+            self.assertEqual(status["backend"]["refused_requests"], 1)
+            self.assertEqual(status["roles"]["exporter"]["restarts"], 0)
+            running.stop()
+
+    def test_resetting(self):
+        with scripted.Listener(scripted.reset) as listener, lib.Burner(), self.agent(f"http://127.0.0.1:{listener.port}") as running:
+            self.last_error(running)
+            said = running.stop(status=5)
+            self.assertIn("wait in the spool", said)
+
+    def test_bad_answers_do_not_block(self):
+        """Refusals without end: what is refused goes, what comes is sampled."""
+        with scripted.Server(then=scripted.refuse("UNIMPLEMENTED")) as server, lib.Burner(), self.agent(server) as running:
+            status = self.wait_for_status(running, "four refusals", lambda s: s["backend"]["refused_requests"] >= 4)
+            self.assertEqual(status["delivered"], 0)
+            self.assertLess(status["waiting"], status["taken"])
+            running.stop()
+
+    def test_certificates(self):
+        directory = os.path.join(self.directory, "tls")
+        os.mkdir(directory)
+        made = certificates.Certificates(directory)
+        ca = {"export.ca_file": made.certificate("ca")}
+        client = {**ca, "export.certificate_file": made.certificate("client"), "export.key_file": made.key("client")}
+        # The key and the rest are root's alone: the exporter gets them from the CLI.
+        for name in os.listdir(directory):
+            os.chmod(os.path.join(directory, name), 0o600)
+        os.chmod(directory, 0o700)
+        cases = [
+            ("by address", "server", None, "127.0.0.1", ca, None),
+            ("by name", "server", None, "localhost", ca, None),
+            ("mutual", "server", "ca", "localhost", client, None),
+            ("unknown authority", "server", None, "localhost", {"export.ca_file": made.certificate("other_ca")}, "certificate verify failed"),
+            ("expired", "expired", None, "localhost", ca, "certificate verify failed"),
+            ("another name", "other_name", None, "localhost", ca, "name|peer"),
+            ("no client certificate", "server", "ca", "localhost", ca, "."),
+        ]
+        for what, name, client_ca, host, options, error in cases:
+            with self.subTest(what), lib.Burner():
+                shutil.rmtree(os.path.join(self.directory, "spool"), ignore_errors=True)
+                with scripted.Server(certificate=made.certificate(name), key=made.key(name), client_ca=client_ca and made.certificate(client_ca)) as server, \
+                        self.agent(f"https://{host}:{server.port}", {**options, "agent.drain_timeout": "1s"}) as running:
+                    if error is None:
+                        self.wait_for_status(running, "a delivery", lambda s: s["delivered"])
+                        running.stop()
+                    else:
+                        self.assertRegex(self.last_error(running)["last_error"], error)
+                        running.stop(status=5)
+                        self.assertEqual(server.calls, [])
+
+    def test_gzip_and_headers_file(self):
+        path = os.path.join(self.directory, "headers")
+        with open(path, "w", encoding="ascii") as f:
+            f.write("# a token\nauthorization: Bearer very-secret\n")
+        os.chmod(path, 0o600)
+        options = {"export.compression": "gzip", "export.headers_file": path}
+        with scripted.Server() as server, lib.Burner(), self.agent(server, options) as running:
+            call = server.wait(1)[0]
+            self.assertEqual(call.metadata["authorization"], "Bearer very-secret")
+            running.stop()
+            self.assertNotIn("very-secret", running.said())
+            with contextlib.suppress(FileNotFoundError):
+                for name in os.listdir(running.spool):
+                    with open(os.path.join(running.spool, name), "rb") as f:
+                        self.assertNotIn(b"very-secret", f.read())
+
+
+class Outages(AgentCase):
+    def closed_port(self):
+        with scripted.Server() as server:
+            return server.port
+
+    def test_backend_comes_back(self):
+        port = self.closed_port()
+        with lib.Burner(), self.agent(f"http://127.0.0.1:{port}") as running:
+            status = self.wait_for_status(running, "a spool on disk", lambda s: s["spool"]["records"] >= 3 and s["spool"]["disk_bytes"])
+            self.assertEqual(status["delivered"], 0)
+            with scripted.Server(port=port) as server:
+                status = self.wait_for_status(running, "everything delivered", lambda s: s["delivered"] and not s["waiting"])
+                self.assertEqual(sum(status["lost"].values()), 0)
+                running.stop()
+                self.assertGreaterEqual(sample_count(server), status["delivered"])
+                times = [t for s in samples_of(server) for t in s["timestamps"]]
+                self.assertGreater(max(times) - min(times), 3e9)
+
+    def test_what_an_agent_left_is_sent_by_the_next(self):
+        port = self.closed_port()
+        options = {"agent.drain_timeout": "0"}
+        with lib.Burner(), self.agent(f"http://127.0.0.1:{port}", options) as running:
+            self.wait_for_status(running, "something in the spool", lambda s: s["waiting"] > 100)
+            said = running.stop(status=5)
+        waiting = int(said.split("samples=")[-1].split()[0])
+        with scripted.Server(port=port) as server, self.agent(server) as running:
+            status = self.wait_for_status(running, "what was left", lambda s: s["delivered"] >= waiting)
+            self.assertEqual(status["carried"], waiting)
+            running.stop()
+            self.assertGreaterEqual(sample_count(server), waiting)
+
+    def test_a_spool_that_cannot_be_written(self):
+        """Memory has to do, and the status says so; once there is room again it moves to the disk."""
+        port = self.closed_port()
+        spool = os.path.join(self.directory, "spool")
+        os.mkdir(spool)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k,mode=0700", "none", spool], check=True)
+        self.addCleanup(subprocess.run, ["umount", spool], check=False)
+        with lib.Burner(), self.agent(f"http://127.0.0.1:{port}") as running:
+            status = self.wait_for_status(running, "a fault", lambda s: s["spool"]["disk_error"])
+            self.assertEqual(status["spool"]["disk_error"], 28)
+            self.assertGreater(status["spool"]["memory_bytes"], 0)
+            self.assertIn("No space", running.ask().stdout)
+            subprocess.run(["mount", "-o", "remount,size=64m", spool], check=True)
+            with scripted.Server(port=port) as server:
+                status = self.wait_for_status(running, "everything delivered", lambda s: s["delivered"] and not s["waiting"])
+                self.assertEqual(sum(status["lost"].values()), 0)
+                running.stop()
+                self.assertGreaterEqual(sample_count(server), status["delivered"])
+
+    def test_bounded(self):
+        """The oldest goes first, and is counted."""
+        port = self.closed_port()
+        options = {"agent.frequency": 997, "spool.max_bytes": "4MiB", "spool.memory_max_bytes": "4MiB", "export.max_request_bytes": "128KiB"}
+        with lib.Program("wander", seconds=120) if os.path.exists(os.path.join(lib.PROGRAMS, "wander")) else lib.Burner(), \
+                self.agent(f"http://127.0.0.1:{port}", options) as running:
+            status = self.wait_for_status(running, "some requests", lambda s: s["spool"]["records"] >= 2)
+            self.assertLessEqual(status["spool"]["disk_bytes"], 4 << 20)
+            running.stop(status=5)
+
+    def test_memory_while_the_backend_is_away(self):
+        directory = os.path.join(self.directory, "tls")
+        os.mkdir(directory)
+        made = certificates.Certificates(directory)
+        options = {"agent.frequency": 199, "export.ca_file": made.certificate("ca"), "agent.drain_timeout": "0"}
+        with agent.busy(self, 300), self.agent(f"https://localhost:{self.closed_port()}", options) as running:
+            self.wait_for_status(running, "a failure", lambda s: s["backend"]["failures"])
+            sizes = []
+            more = agent.deadline(float(os.environ.get("BULKHEAD_MEMORY_SECONDS", 40)))
+            while more():
+                sizes.append(running.status()["roles"]["exporter"]["rss_bytes"] / 2 ** 20)
+                time.sleep(1)
+            print(f"exporter: {min(sizes):.1f} to {max(sizes):.1f} MiB resident, at the end {sizes[-1]:.1f}", flush=True)
+            self.assertLessEqual(max(sizes), EXPORTER_MIB_MAX)
+            running.stop(status=5)
+
+
+class Kills(AgentCase):
+    def test_exporter(self):
+        with scripted.Server() as server, agent.busy(self, 120), self.agent(server) as running:
+            for _ in range(5):
+                before = running.status()["delivered"]
+                running.kill("exporter")
+                self.wait_for_status(running, "more", lambda s, b=before: s["delivered"] > b)
+            status = running.status()
+            self.assertEqual(status["roles"]["exporter"]["restarts"], 5)
+            self.assertEqual(status["roles"]["worker"]["restarts"], 0)
+            running.stop()
+            samples = samples_of(server)
+            self.assertEqual(sum(agent.lost(status) for _ in [0]), 0)
+            times = [(s["attributes"]["cpu.logical_number"], t) for s in samples for t in s["timestamps"]]
+            # At most the request that was in flight comes twice, each time.
+            largest = max(sum(otlp_decode.count(s) for s in otlp_decode.decode(otlp_decode.request(c.request))) for c in server.calls)
+            self.assertLessEqual(len(times) - len(set(times)), 5 * largest)
+
+    def test_every_other_role(self):
+        with scripted.Server() as server, agent.busy(self, 120), self.agent(server) as running:
+            for role in ("worker", "unwinder-mgr", "opener", "loader"):
+                before = running.status()["received"]
+                running.kill(role)
+                self.wait_for_status(running, f"samples after the end of {role}", lambda s, b=before: s["received"] > b + 200)
+            # Rest, so that everything has arrived: nothing may be taken while it is counted.
+            status = running.status()
+            self.assertGreater(status["roles"]["loader"]["restarts"], 0)
+            said = running.stop()
+            self.assertIn("is started again", said)
+
+    def test_a_role_that_hangs(self):
+        with scripted.Server() as server, lib.Burner(), self.agent(server, {"agent.watchdog": "2s"}) as running:
+            for role in ("exporter", "opener"):
+                stuck = running.pid(role)
+                os.kill(stuck, signal.SIGSTOP)
+                self.wait_for(f"another {role}", lambda r=role, p=stuck: running.pid(r) not in (0, p))
+                self.wait_for("the agent to be ready", running.ready)
+            self.assertIn("silent", running.stop())
+
+    def test_the_agent_itself(self):
+        """kill -9 of the CLI: all go, nothing but the spool is left, and that is sent by the next."""
+        with scripted.Server(then=scripted.refuse("UNAVAILABLE")) as server, lib.Burner(), self.agent(server) as running:
+            self.wait_for_status(running, "something in the spool", lambda s: s["waiting"] > 50)
+            running.process.kill()
+            running.process.wait()
+            self.wait_for("all roles to end", lambda: not lib.bulkhead_processes())
+            self.assertTrue(any(name.endswith(".spool") for name in os.listdir(running.spool)))
+        with scripted.Server() as server, self.agent(server) as running:
+            status = self.wait_for_status(running, "a delivery", lambda s: s["delivered"])
+            self.assertGreater(status["carried"], 50)
+            running.stop()
+
+
+class Damage(AgentCase):
+    def test_a_forged_spool(self):
+        with scripted.Server(then=scripted.refuse("UNAVAILABLE")) as server, lib.Burner(), \
+                self.agent(server, {"agent.drain_timeout": "0"}) as running:
+            self.wait_for_status(running, "records on disk", lambda s: s["spool"]["records"] >= 3 and s["spool"]["disk_bytes"])
+            running.stop(status=5)
+        names = [name for name in os.listdir(running.spool) if name.endswith(".spool")]
+        path = os.path.join(running.spool, sorted(names)[0])
+        with open(path, "r+b") as f:
+            f.seek(os.path.getsize(path) // 2)
+            f.write(b"forged" * 10)
+        with open(os.path.join(running.spool, "ffffffffffffff00.spool"), "wb") as f:
+            f.write(os.urandom(100000))
+        os.chown(f.name, *(os.stat(path).st_uid,) * 2)
+        with scripted.Server() as server, self.agent(server) as running:
+            status = self.wait_for_status(running, "the rest", lambda s: s["delivered"] and s["backend"]["requests"] >= 2)
+            self.assertGreater(status["spool"]["damaged_records"], 0)
+            self.assertEqual(status["roles"]["exporter"]["restarts"], 0)
+            running.stop()
+
+
+if __name__ == "__main__":
+    lib.main()
