@@ -67,6 +67,26 @@ enum {
 	/* The profile of a recording, bytes. Full: samples of new stacks are lost and counted. */
 	LIMIT_PROFILE_BYTES = 512 << 20,
 
+	/* Environment variables of a process that may be asked for. */
+	LIMIT_IDENTITY_VARIABLES = 8,
+	/* /proc/PID/environ, bytes: Kubernetes adds some 500 a service of the namespace. What lies
+	 * behind counts as not there. */
+	LIMIT_ENVIRON_BYTES = 128 << 10,
+	/* Processes whose identity is not settled: asked for, or to be confirmed by their next
+	 * sample. Full: the oldest keeps what is known of it. */
+	LIMIT_IDENTITY_PROCESSES = 256,
+	/* Of them, those that the opener is asked about at one time, three descriptors each: some
+	 * hundred in flight, below its RLIMIT_NOFILE. Full: a process is asked about at one of its
+	 * next samples. */
+	LIMIT_IDENTITY_REQUESTS = 128,
+	/* A batch is held back for answers on their way, which mostly take less than 1. ms */
+	LIMIT_IDENTITY_HOLD_MS = 100,
+	/* A request without an answer counts as lost; the next sample asks again. ms */
+	LIMIT_IDENTITY_ANSWER_MS = 5000,
+	/* Cgroups whose containers are remembered; a kubelet runs 110 pods of some containers.
+	 * Full: the least recently used goes. */
+	LIMIT_CONTAINERS = 512,
+
 	/* A recording that `report` reads, bytes. */
 	LIMIT_REPORT_BYTES = 1 << 30,
 	/* Output files of one recording. */

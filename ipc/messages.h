@@ -60,6 +60,26 @@ struct msg_configure_exporter {
 };
 _Static_assert(sizeof(struct msg_configure_exporter) == 144, "wire");
 
+/* What the opener may hand out, whatever the worker asks for: environments only if the CLI has it
+ * read some. Without this message: none. */
+struct msg_configure_opener {
+	uint32_t allow_environment;
+	uint32_t reserved;
+};
+_Static_assert(sizeof(struct msg_configure_opener) == 8, "wire");
+
+/* What is to be found out of the processes that are sampled. Without this message: nothing. */
+struct msg_configure_worker {
+	uint32_t want_identity;	    /* the container's id, and what follows; 0: nothing at all */
+	uint32_t want_service_name; /* OTEL_SERVICE_NAME of its environment */
+	uint32_t variable_count;
+	uint32_t reserved;
+	/* Of its environment; none is read unless it is named here, or the service's name wanted.
+	 */
+	char variables[LIMIT_IDENTITY_VARIABLES][64];
+};
+_Static_assert(sizeof(struct msg_configure_worker) == 528, "wire");
+
 /* Losses of samples after the kernel took them, and stacks' ends, by reason. */
 #define LOSS_REASONS(X)                                                                            \
 	X(RING_FULL, "ring_full") /* the kernel found the ring full: the worker was behind */      \
@@ -201,6 +221,26 @@ struct msg_maps_of {
 	uint32_t error;
 };
 _Static_assert(sizeof(struct msg_maps_of) == 8, "wire");
+
+/* `cookie` comes back with the answer. */
+struct msg_open_identity {
+	uint32_t tgid;
+	uint32_t want_environment;
+	uint32_t cookie;
+	uint32_t reserved;
+};
+_Static_assert(sizeof(struct msg_open_identity) == 16, "wire");
+
+/* /proc/TGID/stat, /proc/TGID/cgroup, and /proc/TGID/environ if it was wanted, is allowed and can
+ * be had; no descriptors but an error if there is no such process (any more). stat is opened first:
+ * if its process is alive when all have been opened, they are all of that one process. */
+struct msg_identity {
+	uint32_t tgid;
+	uint32_t error;
+	uint32_t cookie;
+	uint32_t reserved;
+};
+_Static_assert(sizeof(struct msg_identity) == 16, "wire");
 
 enum {
 	MSG_PATH_BYTES = 256

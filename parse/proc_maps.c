@@ -3,6 +3,10 @@
 
 #include <string.h>
 
+enum {
+	STAT_STARTTIME = 22 /* the field's number in proc_pid_stat(5) */
+};
+
 /* A number at *at, before `end`; false if there is no digit or it overflows. */
 static bool parse_number(const char **at, const char *end, unsigned int base, uint64_t *value)
 {
@@ -96,4 +100,17 @@ bool proc_stat_comm(const char *text, size_t length, char *comm, size_t size)
 	memcpy(comm, open + 1, n);
 	comm[n] = 0;
 	return true;
+}
+
+bool proc_stat_start(const char *text, size_t length, uint64_t *ticks)
+{
+	const char *at = memrchr(text, ')', length), *end = text + length;
+
+	/* Fields 3 to 21 stand between. */
+	for (int field = 2; at && field < STAT_STARTTIME; field++) {
+		at = memchr(at, ' ', (size_t)(end - at));
+		at = at ? at + 1 : NULL;
+	}
+	/* A digit may be missing at the end of the text. */
+	return at && parse_number(&at, end, 10, ticks) && at < end;
 }

@@ -26,4 +26,8 @@ unsigned int proc_maps_parse(const char *text, size_t length, proc_mapping_fn fn
  * with its NUL. false if there is none. */
 bool proc_stat_comm(const char *text, size_t length, char *comm, size_t size);
 
+/* When the process of /proc/PID/stat started: clock ticks (sysconf(_SC_CLK_TCK) a second) since
+ * boot, suspended time included. false if it does not say. */
+bool proc_stat_start(const char *text, size_t length, uint64_t *ticks);
+
 #endif

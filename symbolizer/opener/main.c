@@ -19,6 +19,7 @@
 struct opener {
 	struct role_runtime role;
 	DIR *proc; /* opened before the sandbox */
+	bool environment_allowed;
 };
 
 /* Send to the manager; waits while it is behind, since this process has nothing else to do. */
@@ -82,9 +83,34 @@ static int opener_open(struct opener *opener, const struct msg_open_file *reques
 	return opener_send(opener, MESSAGE_FILE, &answer, sizeof(answer), &fd, 1);
 }
 
+/* To the worker. If it is behind by so much that there is no room, it does without, and asks again:
+ * the manager must not wait for that. */
+static int opener_send_identity(struct opener *opener, const struct msg_open_identity *request)
+{
+	struct msg_identity answer = {.tgid = request->tgid, .cookie = request->cookie};
+	struct peer *worker = &opener->role.peers[ROLE_WORKER];
+	/* The order counts: see ipc/messages.h. */
+	_cleanup_close_ int stat = open_file_proc(request->tgid, "stat");
+	_cleanup_close_ int cgroup = open_file_proc(request->tgid, "cgroup");
+	_cleanup_close_ int environment = request->want_environment && opener->environment_allowed
+					      ? open_file_proc(request->tgid, "environ")
+					      : -1;
+	const int fds[3] = {stat, cgroup, environment};
+	unsigned int fd_count = environment >= 0 ? 3 : 2;
+
+	if (stat < 0 || cgroup < 0) {
+		answer.error = (uint32_t)(stat < 0 ? -stat : -cgroup);
+		fd_count = 0;
+	}
+	int r = peer_send(worker, MESSAGE_IDENTITY, &answer, sizeof(answer), fds, fd_count);
+	return r == -ENOBUFS ? 0 : r;
+}
+
 static int opener_on_message(void *context, enum role from, struct message *message)
 {
 	struct opener *opener = context;
+	struct msg_configure_opener configuration;
+	struct msg_open_identity identity;
 	struct msg_open_file request;
 	struct msg_number number;
 
@@ -98,6 +124,13 @@ static int opener_on_message(void *context, enum role from, struct message *mess
 	case MESSAGE_OPEN_FILE:
 		memcpy(&request, message->payload, sizeof(request));
 		return opener_open(opener, &request);
+	case MESSAGE_CONFIGURE_OPENER:
+		memcpy(&configuration, message->payload, sizeof(configuration));
+		opener->environment_allowed = configuration.allow_environment;
+		return 0;
+	case MESSAGE_OPEN_IDENTITY:
+		memcpy(&identity, message->payload, sizeof(identity));
+		return opener_send_identity(opener, &identity);
 	default:
 		return 0;
 	}
@@ -115,7 +148,8 @@ int main(int argc, char **argv)
 		log_error("cannot open /proc: %s", strerror(errno));
 		return STATUS_FAILED;
 	}
-	status = role_meet(&opener.role, 0, ROLE_BIT(ROLE_MANAGER) | ROLE_BIT(ROLE_CLI));
+	status = role_meet(&opener.role, 0,
+			   ROLE_BIT(ROLE_MANAGER) | ROLE_BIT(ROLE_WORKER) | ROLE_BIT(ROLE_CLI));
 	if (status)
 		return status;
 	status = role_enter_sandbox(&opener.role);

@@ -7,11 +7,12 @@
 #include "common/base_policy.h"
 
 /*
- * SYS_PTRACE: /proc/PID/maps and map_files of other uids. DAC_READ_SEARCH: files that their owners
- * alone may read. CHECKPOINT_RESTORE: to open a link in map_files. Without it a library that was
- * replaced by an upgrade could not be read while old processes go on running it, and paths would
- * have to be resolved in foreign roots (openat2, whose flags no filter can see); with it this
- * process can do nothing to others that SYS_PTRACE does not allow already.
+ * SYS_PTRACE: /proc/PID/maps, map_files and environ of other uids (stat and cgroup need nothing).
+ * DAC_READ_SEARCH: files that their owners alone may read, environ among them. CHECKPOINT_RESTORE:
+ * to open a link in map_files. Without it a library that was replaced by an upgrade could not be
+ * read while old processes go on running it, and paths would have to be resolved in foreign roots
+ * (openat2, whose flags no filter can see); with it this process can do nothing to others that
+ * SYS_PTRACE does not allow already.
  */
 static const cap_value_t capabilities[] = {CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH,
 					   CAP_CHECKPOINT_RESTORE, -1};
@@ -22,7 +23,8 @@ enum {
 
 static const struct sandbox_syscall syscalls[] = {
     POLICY_LOOP_SYSCALLS,
-    ALLOW_IF(openat, SCMP_A2_32(SCMP_CMP_MASKED_EQ, WRITING, O_RDONLY), "/proc, read-only"),
+    ALLOW_IF(openat, SCMP_A2_32(SCMP_CMP_MASKED_EQ, WRITING, O_RDONLY),
+	     "/proc and mapped files, read-only"),
     ALLOW(newfstatat, "device and inode of what was opened"),
     ALLOW(fstat, "device and inode of what was opened"),
     ALLOW(fstatfs, "kind of file system"),

@@ -11,6 +11,7 @@
 #include "common/clock.h"
 #include "common/exit_status.h"
 #include "common/log.h"
+#include "symbolizer/worker/identity.h"
 #include "symbolizer/worker/policy.h"
 #include "symbolizer/worker/worker.h"
 
@@ -33,6 +34,16 @@ static bool worker_must_wait(struct worker *worker, const struct bh_sample *head
 	if (!worker->waiting_since_ns)
 		worker->waiting_since_ns = now;
 	return now - worker->waiting_since_ns < WORKER_PATIENCE_MS * 1000000ull;
+}
+
+/* The batch stays a moment for what the opener finds out of the processes in it; then, or with the
+ * last answer, comes a tick. */
+static bool worker_hold(struct worker *worker)
+{
+	worker->batch_held = identity_must_wait(worker);
+	if (worker->batch_held)
+		loop_tick_within(&worker->role.loop, LIMIT_IDENTITY_HOLD_MS);
+	return worker->batch_held;
 }
 
 /* true if the ring was emptied; else there will be another turn soon. */
@@ -59,6 +70,8 @@ static bool worker_consume(struct worker *worker)
 				return false;
 			}
 			samples_forget_when_due(worker, header->time_ns);
+			if (worker->identity && samples_full(worker) && worker_hold(worker))
+				return false;
 			samples_add(worker, header, frames);
 		}
 		bpf_ring_next(&worker->ring);
@@ -98,11 +111,19 @@ static void worker_end(struct worker *worker)
 static void worker_on_tick(void *context, uint32_t events)
 {
 	struct worker *worker = context;
+	const bool held = worker->batch_held;
 
 	(void)events;
-	bool empty = worker_consume(worker);
+	/* What was held goes out first: new processes among new samples would hold it again. */
+	if (!held)
+		worker->ring_emptied = worker_consume(worker);
+	if (worker_hold(worker))
+		return;
 	samples_flush(worker);
-	if (worker->stopping && worker->manager_drained && empty && !worker->ended)
+	if (held && (!worker->ring_emptied || worker->stopping))
+		loop_tick_within(&worker->role.loop, 0);
+	else if (worker->stopping && worker->manager_drained && worker->ring_emptied &&
+		 !worker->ended)
 		worker_end(worker);
 	else if (!worker->ended)
 		worker_send_status(worker, ROLE_SAMPLING);
@@ -110,8 +131,10 @@ static void worker_on_tick(void *context, uint32_t events)
 
 static void worker_on_ring(void *context, uint32_t events)
 {
+	struct worker *worker = context;
+
 	(void)events;
-	worker_consume(context);
+	worker->ring_emptied = worker_consume(worker);
 }
 
 static int on_maps(struct worker *worker, struct message *message)
@@ -212,6 +235,7 @@ static bool worker_on_gone(void *context, enum role other)
 
 static int worker_dispatch(struct worker *worker, struct message *message)
 {
+	struct msg_configure_worker configuration;
 	struct msg_number number;
 	struct msg_process process;
 
@@ -238,6 +262,12 @@ static int worker_dispatch(struct worker *worker, struct message *message)
 		return 0;
 	case MESSAGE_DEFERRED_SAMPLE:
 		on_deferred_sample(worker, message);
+		return 0;
+	case MESSAGE_CONFIGURE_WORKER:
+		memcpy(&configuration, message->payload, sizeof(configuration));
+		return identity_configure(worker, &configuration);
+	case MESSAGE_IDENTITY:
+		identity_on_answer(worker, message);
 		return 0;
 	case MESSAGE_DRAINED:
 		on_drained(worker, message);
@@ -271,7 +301,7 @@ int main(int argc, char **argv)
 	int status = role_start(&worker.role, ROLE_WORKER, &worker_policy, argc, argv);
 
 	if (!status)
-		status = role_meet(&worker.role, ROLE_BIT(ROLE_LOADER),
+		status = role_meet(&worker.role, ROLE_BIT(ROLE_LOADER) | ROLE_BIT(ROLE_OPENER),
 				   ROLE_BIT(ROLE_MANAGER) | ROLE_BIT(ROLE_EXPORTER) |
 				       ROLE_BIT(ROLE_CLI));
 	if (!status)

@@ -7,6 +7,7 @@
 #include "common/clock.h"
 #include "common/limits.h"
 #include "common/log.h"
+#include "symbolizer/worker/identity.h"
 #include "symbolizer/worker/worker.h"
 
 enum {
@@ -104,17 +105,18 @@ static int process_number(struct worker *worker, const struct bh_sample *header,
 
 	if (table_get(&worker->numbers.processes, key, number))
 		return 0;
-	*number = ++worker->numbers.next_process;
-	records_add_process(
-	    worker->batch, &(struct record_process){
-			       .number = *number,
-			       .tgid = header->tgid,
-			       .start_ns = header->process_start_ns,
-			       .comm = process && process->said.comm[0] ? process->said.comm : comm,
-			       .path = process ? process->said.path : "",
-			       .container_id = "",
-			       .service_name = "",
-			   });
+	struct record_process record = {
+	    .tgid = header->tgid,
+	    .start_ns = header->process_start_ns,
+	    .comm = process && process->said.comm[0] ? process->said.comm : comm,
+	    .path = process ? process->said.path : "",
+	    .container_id = "",
+	    .service_name = "",
+	};
+	if (worker->identity)
+		return identity_number(worker, header, key, &record, number);
+	record.number = *number = ++worker->numbers.next_process;
+	records_add_process(worker->batch, &record);
 	return table_put(&worker->numbers.processes, key, *number);
 }
 
@@ -222,6 +224,7 @@ static void samples_forget(struct worker *worker)
 	table_fini(&worker->numbers.processes);
 	table_fini(&worker->numbers.threads);
 	worker->numbers = (struct numbers){0};
+	identity_forget(worker);
 	worker->reset_wanted = true;
 	worker->forget_at_ns = 0;
 }
@@ -270,11 +273,17 @@ void samples_forget_when_due(struct worker *worker, uint64_t time_ns)
 	}
 }
 
+bool samples_full(const struct worker *worker)
+{
+	return records_bytes(worker->batch) + identity_bytes(worker) > LIMIT_BATCH_BYTES / 2;
+}
+
 void samples_flush(struct worker *worker)
 {
 	size_t length;
 	const size_t samples = records_samples(worker->batch);
 
+	identity_describe(worker);
 	if (!records_bytes(worker->batch))
 		return;
 	const uint8_t *data = records_finish(worker->batch, worker->window.sequence + 1,
@@ -307,6 +316,8 @@ void samples_add(struct worker *worker, const struct bh_sample *header, const ui
 	struct record_sample sample = {.time_ns = header->time_ns, .cpu = header->cpu};
 	int r = 0;
 
+	if (samples_full(worker))
+		samples_flush(worker);
 	if (samples_refers(header)) {
 		if (!known_get(&worker->known, header, &sample.stack)) {
 			worker->losses.lost[LOSS_STACK_FORGOTTEN]++;
@@ -322,6 +333,4 @@ void samples_add(struct worker *worker, const struct bh_sample *header, const ui
 		return;
 	}
 	records_add_sample(worker->batch, &sample);
-	if (records_bytes(worker->batch) > LIMIT_BATCH_BYTES / 2)
-		samples_flush(worker);
 }

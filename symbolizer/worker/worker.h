@@ -56,6 +56,8 @@ struct numbers {
 	uint32_t next_module, next_function, next_frame, next_stack, next_process, next_thread;
 };
 
+struct identity;
+
 struct worker {
 	struct role_runtime role;
 	struct bpf_ring ring;
@@ -78,6 +80,9 @@ struct worker {
 	uint64_t waiting_since_ns; /* the record at the ring's head names a module that was not
 				      announced yet */
 	bool manager_drained, stopping, ended;
+	struct identity *identity; /* NULL: nobody wants to know it */
+	bool batch_held;	   /* for what is on its way of the identity of processes in it */
+	bool ring_emptied;	   /* by the last turn */
 };
 
 /* modules.c */
@@ -109,6 +114,8 @@ bool samples_resolvable(struct worker *worker, const struct bh_sample *header,
 			const uint64_t *frames);
 void samples_on_process(struct worker *worker, const struct msg_process *message);
 void samples_on_process_gone(struct worker *worker, uint32_t tgid);
+/* The batch has no room for another sample. */
+bool samples_full(const struct worker *worker);
 /* Send what was collected. */
 void samples_flush(struct worker *worker);
 

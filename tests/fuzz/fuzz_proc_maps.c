@@ -43,5 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	bool found = proc_stat_comm(text.begin, size, comm, sizeof(comm) - 1);
 	check(comm[16] == 'x');
 	check(!found || memchr(comm, 0, 16));
+	uint64_t ticks;
+	check(!proc_stat_start(text.begin, size, &ticks) || memrchr(text.begin, ')', size));
 	return 0;
 }

@@ -99,6 +99,7 @@ struct scene {
 	int event, map; /* -1: the kernel has none for us */
 	int pidfd;	/* of `victim` */
 	pid_t victim;	/* a process of root that does nothing */
+	int identity[3]; /* its stat, cgroup and environ in /proc */
 	char *memory;	/* a page, readable and writable */
 };
 
@@ -423,6 +424,33 @@ static int try_read_received(const struct scene *scene)
 
 	NEED(fstat(scene->regular, &st) == 0 && st.st_size == 4096);
 	NEED(pread(scene->regular, &byte, 1, 4095) == 1);
+	return 0;
+}
+
+/* Opened by another: who reads needs no right over the process, not even for its environment. */
+static int try_read_identity(const struct scene *scene)
+{
+	char text[512];
+
+	for (int i = 0; i < 3; i++)
+		NEED(pread(scene->identity[i], text, sizeof(text), 0) > 0);
+	NEED(pread(scene->identity[2], text, 1, 1) == 1);
+	return 0;
+}
+
+static int open_proc(pid_t pid, const char *name)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+static int try_open_identity(const struct scene *scene)
+{
+	NEED(open_proc(scene->victim, "stat") >= 0);
+	NEED(open_proc(scene->victim, "cgroup") >= 0);
+	NEED(open_proc(scene->victim, "environ") >= 0);
 	return 0;
 }
 
@@ -996,6 +1024,10 @@ static void try_work(struct tally *tally, const struct scene *s)
 			  .fn = try_memory_cap, .not_sanitized = true},
 		{"pread of a file",      {SKIPPED, WORKS,   SKIPPED, WORKS,   SKIPPED},
 			.fn = try_read_received},
+		{"pread of identity",    {SKIPPED, SKIPPED, SKIPPED, WORKS,   SKIPPED},
+			.fn = try_read_identity},
+		{"open identity",        {KILLED,  KILLED,  WORKS,   KILLED,  KILLED},
+			.fn = try_open_identity},
 		{"read of a file",       {KILLED,  WORKS,   WORKS,   KILLED,  WORKS},
 			  .fn = try_read_stream},
 		{"sort",                 {SKIPPED, WORKS,   SKIPPED, WORKS,   WORKS},
@@ -1262,7 +1294,11 @@ static void scene_init(struct scene *s)
 	s->event = (int)syscall(SYS_perf_event_open, &clock, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
 	s->victim = scene_victim();
 	s->pidfd = (int)syscall(SYS_pidfd_open, s->victim, 0);
-	if (s->victim < 0 || s->pidfd < 0)
+	s->identity[0] = open_proc(s->victim, "stat");
+	s->identity[1] = open_proc(s->victim, "cgroup");
+	s->identity[2] = open_proc(s->victim, "environ");
+	if (s->victim < 0 || s->pidfd < 0 || s->identity[0] < 0 || s->identity[1] < 0 ||
+	    s->identity[2] < 0)
 		abort();
 }
 

@@ -246,3 +246,50 @@ Test(proc_maps, comm)
 	expect_comm(") (", 16, NULL);
 	expect_comm("42 bash S", 16, NULL);
 }
+
+static uint64_t start_of(const char *text, size_t length)
+{
+	uint64_t ticks = 0;
+	char *copy = malloc(length ? length : 1);
+
+	memcpy(copy, text, length);
+	if (!proc_stat_start(copy, length, &ticks))
+		ticks = UINT64_MAX;
+	free(copy);
+	return ticks;
+}
+
+/* The 22nd field, whatever the name. */
+Test(proc_maps, stat_start)
+{
+	static const char rest[] = " S 1 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 123456 9 10\n";
+	static const char *const names[] = {"cat", "", "a b", ") S 1 2 (", "1 2 3 4 5 6 7 8 9 0", ":-)"};
+	char text[256];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(text, sizeof(text), "42 (%s)%s", names[i], rest);
+		cr_expect_eq(start_of(text, strlen(text)), 123456, "%s", text);
+	}
+	/* Cut anywhere before its end, there is none: not a shorter number. */
+	const size_t end = (size_t)(strstr(text, "123456") - text) + 6;
+	for (size_t length = 0; length <= end; length++)
+		cr_expect_eq(start_of(text, length), UINT64_MAX, "%zu", length);
+	cr_expect_eq(start_of(text, end + 1), 123456);
+	static const char *const bad[] = {"", "42", "42 cat S 1", "42 (cat", ")", ") S 1 2 3",
+					  ") S 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 -1 ",
+					  ") S 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 99999999999999999999 "};
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		cr_expect_eq(start_of(bad[i], strlen(bad[i])), UINT64_MAX, "%s", bad[i]);
+}
+
+/* The kernel's own. */
+Test(proc_maps, stat_start_of_this_process)
+{
+	char text[1024];
+	FILE *f = fopen("/proc/self/stat", "re");
+
+	cr_assert(f);
+	const size_t n = fread(text, 1, sizeof(text), f);
+	fclose(f);
+	cr_assert_neq(start_of(text, n), UINT64_MAX);
+}

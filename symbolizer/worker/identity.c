@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbolizer/worker/identity.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/limits.h"
+#include "symbolizer/worker/containers.h"
+#include "symbolizer/worker/identity_read.h"
+#include "symbolizer/worker/worker.h"
+
+enum {
+	/* A process in a batch, beside its identity: a path and a comm; 4 bytes of length, a NUL
+	 * and padding a text, tables' fields. */
+	DESCRIPTION_BYTES = MSG_PATH_BYTES + BH_COMM_BYTES + CGROUP_CONTAINER_MAX + 128,
+	VARIABLE_BYTES = IDENTITY_NAME_BYTES + ENVIRON_VALUE_MAX + 48
+};
+
+/* A batch is full long before; so there is always one that was described, and can go. */
+_Static_assert(LIMIT_IDENTITY_PROCESSES *DESCRIPTION_BYTES > 2 * LIMIT_BATCH_BYTES, "room");
+_Static_assert(LIMIT_IDENTITY_REQUESTS <= LIMIT_IDENTITY_PROCESSES, "bounds");
+_Static_assert((int)LIMIT_IDENTITY_VARIABLES == (int)RECORD_VARIABLES_MAX, "one name");
+
+enum process_state {
+	PROCESS_UNASKED,
+	PROCESS_ASKED,
+	PROCESS_KNOWN /* answered: there is nothing more to come */
+};
+
+/* A process between its first sample and the time when nothing more is to be said of it. */
+struct identity_process {
+	XXH128_hash_t key;
+	uint64_t start_ns;
+	uint64_t cgroup_id; /* of its first sample */
+	uint64_t asked_ns, answered_ns;
+	uint32_t tgid, number, cookie;
+	enum process_state state;
+	bool found;	/* the answer was of this very process, alive */
+	bool described; /* to the exporter, under this number */
+	bool renumber;	/* what came after that is news: with the next sample */
+	bool confirm;	/* the next sample tells whether cgroup and container belong together */
+	char comm[BH_COMM_BYTES];
+	char path[MSG_PATH_BYTES];
+	char container[CGROUP_CONTAINER_MAX + 1];
+	uint32_t values_found; /* a bit a name */
+	char values[][ENVIRON_VALUE_MAX + 1];
+};
+
+struct identity {
+	/* Of environment variables; the first is that of the service's name, if it is wanted. */
+	char names[IDENTITY_NAMES_MAX][IDENTITY_NAME_BYTES];
+	unsigned int name_count;
+	bool want_service_name;
+	uint64_t tick_ns; /* of /proc/PID/stat */
+	uint32_t cookie;
+	unsigned int requests; /* without an answer, also those for whom it is too late */
+	uint64_t heard_ns;     /* of the opener, the last time */
+	/* In the order in which they were met. */
+	struct identity_process *processes[LIMIT_IDENTITY_PROCESSES];
+	unsigned int process_count;
+	unsigned int undescribed; /* of them */
+	struct containers containers;
+	struct identity_buffer buffer;
+};
+
+/* `name` ends with a NUL, or is too long for one. */
+static bool name_add(struct identity *identity, const char *name)
+{
+	const size_t length = strnlen(name, IDENTITY_NAME_BYTES);
+
+	if (!length || length == IDENTITY_NAME_BYTES || memchr(name, '=', length))
+		return false;
+	memcpy(identity->names[identity->name_count++], name, length + 1);
+	return true;
+}
+
+static bool names_init(struct identity *identity, const struct msg_configure_worker *configuration)
+{
+	identity->want_service_name = configuration->want_service_name;
+	if (identity->want_service_name)
+		name_add(identity, "OTEL_SERVICE_NAME");
+	if (configuration->variable_count > LIMIT_IDENTITY_VARIABLES)
+		return false;
+	for (unsigned int i = 0; i < configuration->variable_count; i++) {
+		if (!name_add(identity, configuration->variables[i]))
+			return false;
+	}
+	return true;
+}
+
+static void identity_delete(struct identity *identity)
+{
+	if (!identity)
+		return;
+	for (unsigned int i = 0; i < identity->process_count; i++)
+		free(identity->processes[i]);
+	free(identity->buffer.bytes);
+	free(identity);
+}
+
+int identity_configure(struct worker *worker, const struct msg_configure_worker *configuration)
+{
+	const long ticks = sysconf(_SC_CLK_TCK);
+
+	if (worker->identity)
+		return -EPROTO;
+	if (!configuration->want_identity)
+		return 0;
+	struct identity *identity = calloc(1, sizeof(*identity));
+	if (!identity)
+		return -ENOMEM;
+	identity->tick_ns = 1000000000u / (uint64_t)(ticks > 0 ? ticks : 100);
+	if (!names_init(identity, configuration)) {
+		identity_delete(identity);
+		return -EPROTO;
+	}
+	identity->buffer.size = identity->name_count ? LIMIT_ENVIRON_BYTES : CGROUP_TEXT_MAX;
+	identity->buffer.bytes = malloc(identity->buffer.size);
+	if (!identity->buffer.bytes) {
+		identity_delete(identity);
+		return -ENOMEM;
+	}
+	worker->identity = identity;
+	return 0;
+}
+
+void identity_free(struct worker *worker)
+{
+	identity_delete(worker->identity);
+	worker->identity = NULL;
+}
+
+static bool is_waiting(const struct identity_process *process)
+{
+	return !process->described && process->state == PROCESS_ASKED;
+}
+
+bool identity_must_wait(const struct worker *worker)
+{
+	const struct identity *identity = worker->identity;
+	uint64_t oldest_ns = UINT64_MAX;
+
+	if (!identity || !identity->undescribed)
+		return false;
+	for (unsigned int i = 0; i < identity->process_count; i++) {
+		const struct identity_process *process = identity->processes[i];
+
+		if (is_waiting(process) && process->asked_ns < oldest_ns)
+			oldest_ns = process->asked_ns;
+	}
+	return oldest_ns != UINT64_MAX &&
+	       clock_monotonic_ns() - oldest_ns < LIMIT_IDENTITY_HOLD_MS * 1000000ull;
+}
+
+size_t identity_bytes(const struct worker *worker)
+{
+	const struct identity *identity = worker->identity;
+
+	if (!identity)
+		return 0;
+	return identity->undescribed *
+	       (DESCRIPTION_BYTES + identity->name_count * (size_t)VARIABLE_BYTES);
+}
+
+static bool is_settled(const struct identity_process *process)
+{
+	return process->described && process->state == PROCESS_KNOWN && !process->renumber &&
+	       !process->confirm;
+}
+
+/* From now on its number is found without us. */
+static void process_settle(struct worker *worker, unsigned int index)
+{
+	struct identity *identity = worker->identity;
+	struct identity_process *process = identity->processes[index];
+
+	/* If there is no memory, it is met as a new one by its next sample. */
+	table_put(&worker->numbers.processes, process->key, process->number);
+	free(process);
+	identity->process_count--;
+	memmove(&identity->processes[index], &identity->processes[index + 1],
+		(identity->process_count - index) * sizeof(identity->processes[0]));
+}
+
+static void settle_all(struct worker *worker)
+{
+	for (unsigned int i = worker->identity->process_count; i--;) {
+		if (is_settled(worker->identity->processes[i]))
+			process_settle(worker, i);
+	}
+}
+
+/* Room for one more: the oldest keeps what is known of it. */
+static bool make_room(struct worker *worker)
+{
+	struct identity *identity = worker->identity;
+
+	if (identity->process_count < LIMIT_IDENTITY_PROCESSES)
+		return true;
+	for (unsigned int i = 0; i < identity->process_count; i++) {
+		if (identity->processes[i]->described) {
+			process_settle(worker, i);
+			return true;
+		}
+	}
+	return false;
+}
+
+static int process_add(struct worker *worker, const struct bh_sample *header, XXH128_hash_t key,
+		       const struct record_process *record, struct identity_process **added)
+{
+	struct identity *identity = worker->identity;
+	struct identity_process *process;
+
+	if (!make_room(worker))
+		return -ENOBUFS;
+	process = calloc(1, sizeof(*process) + identity->name_count * sizeof(process->values[0]));
+	if (!process)
+		return -ENOMEM;
+	process->key = key;
+	process->start_ns = record->start_ns;
+	process->tgid = record->tgid;
+	process->cgroup_id = header->cgroup_id;
+	process->number = ++worker->numbers.next_process;
+	snprintf(process->comm, sizeof(process->comm), "%s", record->comm);
+	snprintf(process->path, sizeof(process->path), "%s", record->path);
+	identity->processes[identity->process_count++] = process;
+	identity->undescribed++;
+	*added = process;
+	return 0;
+}
+
+static struct identity_process *process_find(const struct identity *identity, XXH128_hash_t key)
+{
+	for (unsigned int i = 0; i < identity->process_count; i++) {
+		if (XXH128_isEqual(identity->processes[i]->key, key))
+			return identity->processes[i];
+	}
+	return NULL;
+}
+
+static bool is_asked(const struct identity_process *process, uint64_t now_ns)
+{
+	return process->state == PROCESS_ASKED &&
+	       now_ns - process->asked_ns < LIMIT_IDENTITY_ANSWER_MS * 1000000ull;
+}
+
+/* The opener may drop answers. It has none left when it has been silent for that long. */
+static bool may_ask(struct identity *identity, uint64_t now_ns)
+{
+	if (now_ns - identity->heard_ns >= LIMIT_IDENTITY_ANSWER_MS * 1000000ull)
+		identity->requests = 0;
+	return identity->requests < LIMIT_IDENTITY_REQUESTS;
+}
+
+/* If it was not asked yet, or in vain, and may be now. */
+static void process_ask(struct worker *worker, struct identity_process *process)
+{
+	struct identity *identity = worker->identity;
+	const uint64_t now = clock_monotonic_ns();
+
+	if (process->state == PROCESS_KNOWN || is_asked(process, now) || !may_ask(identity, now))
+		return;
+	const struct msg_open_identity request = {.tgid = process->tgid,
+						  .want_environment = identity->name_count > 0,
+						  .cookie = ++identity->cookie};
+	process->state = PROCESS_UNASKED;
+	if (peer_send(&worker->role.peers[ROLE_OPENER], MESSAGE_OPEN_IDENTITY, &request,
+		      sizeof(request), NULL, 0) < 0)
+		return;
+	/* The silence begins with the first that waits. */
+	if (!identity->requests++)
+		identity->heard_ns = now;
+	process->state = PROCESS_ASKED;
+	process->asked_ns = now;
+	process->cookie = request.cookie;
+}
+
+/*
+ * The process was in this cgroup when it was first sampled, then its file named the container, and
+ * now it is in this cgroup still: they belong together. Without the second look, a process on its
+ * way into a container would make the whole cgroup that it comes from (that of the runtime) part of
+ * the container.
+ */
+static void process_confirm(struct identity *identity, struct identity_process *process,
+			    const struct bh_sample *header)
+{
+	if (!process->confirm || header->time_ns <= process->answered_ns)
+		return;
+	process->confirm = false;
+	if (header->cgroup_id == process->cgroup_id)
+		containers_put(&identity->containers, header->cgroup_id, process->container);
+}
+
+int identity_number(struct worker *worker, const struct bh_sample *header, XXH128_hash_t key,
+		    const struct record_process *record, uint32_t *number)
+{
+	struct identity *identity = worker->identity;
+	struct identity_process *process = process_find(identity, key);
+
+	if (!process) {
+		int r = process_add(worker, header, key, record, &process);
+
+		if (r < 0)
+			return r;
+	}
+	process_ask(worker, process);
+	process_confirm(identity, process, header);
+	if (process->renumber) {
+		process->renumber = process->described = false;
+		process->number = ++worker->numbers.next_process;
+		identity->undescribed++;
+	}
+	*number = process->number;
+	if (is_settled(process))
+		settle_all(worker);
+	return 0;
+}
+
+/* Where nobody could look, or not yet, the cgroup may tell. */
+static void process_guess(struct identity *identity, struct identity_process *process)
+{
+	if (!process->found)
+		snprintf(process->container, sizeof(process->container), "%s",
+			 containers_find(&identity->containers, process->cgroup_id));
+}
+
+static void process_take(struct identity *identity, struct identity_process *process,
+			 const struct identity_found *found)
+{
+	const bool container_is_news = strcmp(process->container, found->container.id) != 0;
+	const char *known = containers_find(&identity->containers, process->cgroup_id);
+
+	process->found = true;
+	process->confirm = found->container.by_unified_alone && strcmp(known, found->container.id);
+	memcpy(process->container, found->container.id, sizeof(process->container));
+	for (unsigned int i = 0; i < identity->name_count; i++) {
+		if (!found->variables[i].found)
+			continue;
+		process->values_found |= 1u << i;
+		memcpy(process->values[i], found->variables[i].value, sizeof(process->values[i]));
+	}
+	process->renumber = process->described && (container_is_news || process->values_found);
+}
+
+static struct identity_process *answered_process(const struct identity *identity,
+						 const struct msg_identity *answer)
+{
+	for (unsigned int i = 0; i < identity->process_count; i++) {
+		struct identity_process *process = identity->processes[i];
+
+		if (process->state == PROCESS_ASKED && process->cookie == answer->cookie &&
+		    process->tgid == answer->tgid)
+			return process;
+	}
+	return NULL;
+}
+
+void identity_on_answer(struct worker *worker, const struct message *message)
+{
+	struct identity *identity = worker->identity;
+	struct identity_found found;
+	struct msg_identity answer;
+
+	memcpy(&answer, message->payload, sizeof(answer));
+	if (!identity)
+		return;
+	identity->heard_ns = clock_monotonic_ns();
+	identity->requests -= identity->requests > 0;
+	struct identity_process *process = answered_process(identity, &answer);
+	if (!process)
+		return;
+	for (unsigned int i = 0; i < identity->name_count; i++)
+		found.variables[i].name = identity->names[i];
+	int r =
+	    identity_read(message->fds, message->fd_count, process->start_ns / identity->tick_ns,
+			  &identity->buffer, &found, identity->name_count);
+	process->state = PROCESS_KNOWN;
+	process->answered_ns = clock_monotonic_ns(); /* later than what was read */
+	if (!r)
+		process_take(identity, process, &found);
+	if (is_settled(process))
+		settle_all(worker);
+	if (worker->batch_held && !identity_must_wait(worker))
+		loop_tick_within(&worker->role.loop, 0);
+}
+
+static void process_describe(struct worker *worker, struct identity_process *process)
+{
+	const struct identity *identity = worker->identity;
+	struct record_variable variables[RECORD_VARIABLES_MAX];
+	const bool named = identity->want_service_name;
+	struct record_process record = {.number = process->number,
+					.tgid = process->tgid,
+					.start_ns = process->start_ns,
+					.comm = process->comm,
+					.path = process->path,
+					.container_id = process->container,
+					.service_name = named ? process->values[0] : "",
+					.variables = variables};
+
+	for (unsigned int i = named; i < identity->name_count; i++) {
+		if (process->values_found & 1u << i)
+			variables[record.variable_count++] =
+			    (struct record_variable){identity->names[i], process->values[i]};
+	}
+	records_add_process(worker->batch, &record);
+	process->described = true;
+}
+
+void identity_describe(struct worker *worker)
+{
+	struct identity *identity = worker->identity;
+
+	if (!identity || !identity->undescribed)
+		return;
+	for (unsigned int i = 0; i < identity->process_count; i++) {
+		struct identity_process *process = identity->processes[i];
+
+		if (process->described)
+			continue;
+		process_guess(identity, process);
+		process_describe(worker, process);
+	}
+	identity->undescribed = 0;
+	settle_all(worker);
+}
+
+void identity_forget(struct worker *worker)
+{
+	struct identity *identity = worker->identity;
+
+	if (!identity)
+		return;
+	for (unsigned int i = 0; i < identity->process_count; i++)
+		free(identity->processes[i]);
+	identity->process_count = identity->undescribed = 0;
+}

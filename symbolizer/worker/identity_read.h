@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What /proc says of a process, through descriptors that the opener sent. */
+#ifndef SYMBOLIZER_WORKER_IDENTITY_READ_H
+#define SYMBOLIZER_WORKER_IDENTITY_READ_H
+
+#include <stdint.h>
+
+#include "common/limits.h"
+#include "parse/cgroup.h"
+#include "parse/environ.h"
+
+enum {
+	IDENTITY_NAMES_MAX = LIMIT_IDENTITY_VARIABLES + 1, /* the service's is one more */
+	IDENTITY_NAME_BYTES = 64
+};
+
+/* Into what files are read: one for all. */
+struct identity_buffer {
+	char *bytes;
+	size_t size; /* at least CGROUP_TEXT_MAX */
+};
+
+struct identity_found {
+	struct cgroup_container container;
+	struct environ_variable variables[IDENTITY_NAMES_MAX];
+};
+
+/*
+ * `fds`: stat, cgroup, and environ or nothing, as in struct msg_identity; borrowed. `start_ticks`
+ * is when the process started, in clock ticks since boot. Only the names of `found->variables` are
+ * the caller's to fill in, the first `variable_count` of them. 0; -ESRCH if the process is gone, or
+ * is another one; nothing was found then.
+ */
+int identity_read(const int *fds, unsigned int fd_count, uint64_t start_ticks,
+		  struct identity_buffer *buffer, struct identity_found *found,
+		  unsigned int variable_count);
+
+#endif
