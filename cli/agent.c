@@ -91,6 +91,35 @@ static int agent_configure_loader(struct agent *agent)
 			 sizeof(config), NULL, 0);
 }
 
+/* Names, separated by commas and spaces, as configured: at most so many, each of at most so many
+ * bytes, is what the configuration has made sure of. */
+static void agent_list_variables(const char *names, struct msg_configure_worker *config)
+{
+	while (*names && config->variable_count < LIMIT_IDENTITY_VARIABLES) {
+		const size_t length = strcspn(names, ", ");
+
+		if (length && length < sizeof(config->variables[0]))
+			memcpy(config->variables[config->variable_count++], names, length);
+		names += length + (names[length] != 0);
+	}
+}
+
+/* Whose samples these are. Environments are read only if something out of them is wanted. */
+static int agent_configure_identity(struct agent *agent)
+{
+	struct msg_configure_worker worker = {
+	    .want_identity = 1, .want_service_name = agent->config.process_service_name};
+	struct msg_configure_opener opener = {0};
+
+	agent_list_variables(agent->config.environment_variables, &worker);
+	opener.allow_environment = worker.want_service_name || worker.variable_count;
+	int r = peer_send(&agent->roles.peers[ROLE_OPENER], MESSAGE_CONFIGURE_OPENER, &opener,
+			  sizeof(opener), NULL, 0);
+	return r ? r
+		 : peer_send(&agent->roles.peers[ROLE_WORKER], MESSAGE_CONFIGURE_WORKER, &worker,
+			     sizeof(worker), NULL, 0);
+}
+
 static void agent_on_peer(void *context, uint32_t events);
 
 static int agent_watch_role(struct agent *agent, enum role role)
@@ -112,7 +141,8 @@ static int agent_start_group(struct agent *agent)
 	int status = roles_start(&agent->roles, agent->config.run_directory);
 	if (status)
 		return status;
-	if (agent_configure_loader(agent) < 0 || agent_export_configure(agent) < 0)
+	if (agent_configure_loader(agent) < 0 || agent_configure_identity(agent) < 0 ||
+	    agent_export_configure(agent) < 0)
 		return STATUS_FAILED;
 	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++) {
 		if (agent_watch_role(agent, (enum role)role) < 0)
@@ -228,6 +258,30 @@ static void agent_tell_end(enum role role, int wait_status)
 			  role_names[role].process, WEXITSTATUS(wait_status));
 }
 
+static void agent_exporter_ended(struct agent *agent, int wait_status)
+{
+	struct agent_role *role = &agent->role[ROLE_EXPORTER];
+
+	agent_tell_end(ROLE_EXPORTER, wait_status);
+	agent->export.stillborn = role->ready ? 0 : agent->export.stillborn + 1;
+	backoff_ended(&agent->exporter, role->ready);
+	role->ready = false;
+	peer_close(&agent->roles.peers[ROLE_EXPORTER]);
+	agent->exporter_starting = false;
+	loop_tick_within(&agent->loop, 0);
+}
+
+/* One takes the others with it. */
+static void agent_group_ended(struct agent *agent)
+{
+	enum role why;
+
+	roles_why(&agent->roles, &why);
+	if (why < ROLE_COUNT)
+		agent_tell_end(why, agent->roles.children[why].wait_status);
+	agent_restart_group(agent);
+}
+
 static void agent_on_end_of(struct agent *agent, enum role role)
 {
 	const int wait_status = agent->roles.children[role].wait_status;
@@ -239,19 +293,10 @@ static void agent_on_end_of(struct agent *agent, enum role role)
 		loop_stop(&agent->loop, WEXITSTATUS(wait_status));
 		return;
 	}
-	agent_tell_end(role, wait_status);
-	if (role == ROLE_EXPORTER) {
-		const bool came_up = agent->role[role].ready;
-
-		agent->export.stillborn = came_up ? 0 : agent->export.stillborn + 1;
-		agent->role[role].ready = false;
-		peer_close(&agent->roles.peers[role]);
-		agent->exporter_starting = false;
-		backoff_ended(&agent->exporter, came_up);
-		loop_tick_within(&agent->loop, 0);
-	} else {
-		agent_restart_group(agent);
-	}
+	if (role == ROLE_EXPORTER)
+		agent_exporter_ended(agent, wait_status);
+	else
+		agent_group_ended(agent);
 }
 
 static void agent_reap(struct agent *agent)

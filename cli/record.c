@@ -164,6 +164,20 @@ static int configure_exporter(struct recording *r)
 		   : STATUS_DONE;
 }
 
+/* Containers are of use only where the output can tell of them. */
+static int configure_worker(struct recording *r)
+{
+	const struct record_options *o = &r->options;
+	struct msg_configure_worker config = {0};
+
+	for (unsigned int i = 0; i < o->output_count; i++)
+		config.want_identity |= !strcmp(o->outputs[i].format, "otlp");
+	return peer_send(&r->roles.peers[ROLE_WORKER], MESSAGE_CONFIGURE_WORKER, &config,
+			 sizeof(config), NULL, 0) < 0
+		   ? STATUS_FAILED
+		   : STATUS_DONE;
+}
+
 static void record_send(struct recording *r, enum role role, enum message_type type)
 {
 	peer_send(&r->roles.peers[role], type, NULL, 0, NULL, 0);
@@ -376,6 +390,8 @@ static int record_run(struct recording *r)
 		status = roles_start(&r->roles, NULL);
 	if (!status)
 		status = configure_loader(r);
+	if (!status)
+		status = configure_worker(r);
 	if (!status)
 		status = configure_exporter(r);
 	if (!status && (loop_init(&r->loop) < 0 || record_watch_all(r, watches) < 0))

@@ -13,6 +13,17 @@ enum {
 	INTERVAL_JITTER_PERCENT = 20,
 };
 
+/* Of two batches of one worker; those of another are none of either's business. */
+static bool is_same_worker(uint64_t a, uint64_t b)
+{
+	return a >> 32 == b >> 32;
+}
+
+static bool is_up_to(uint64_t sequence, uint64_t last)
+{
+	return is_same_worker(sequence, last) && sequence <= last;
+}
+
 /* A random share of `range`. */
 static uint64_t chance_of(uint64_t range)
 {
@@ -134,8 +145,7 @@ int interval_on_batch(struct otlp_exporter *e, const uint8_t *data, size_t lengt
 	int r = records_head(data, length, &sequence, &reset);
 	if (r < 0)
 		return r;
-	if (sequence <= e->ledger->received_sequence &&
-	    sequence >> 32 == e->ledger->received_sequence >> 32)
+	if (is_up_to(sequence, e->ledger->received_sequence))
 		return 0; /* sent again, since the worker could not know */
 	if (reset) {
 		interval_settle(e);
@@ -175,14 +185,14 @@ static int recover_batch(void *context, const uint8_t *data, size_t length)
 		return r;
 	const uint64_t before = aggregate_seen(a);
 	a->clock_offset_ns = clock_offset_ns();
-	a->definitions_only = sequence <= recovery->settled;
+	a->definitions_only = is_up_to(sequence, recovery->settled);
 	r = aggregate_batch(a, data, length);
 	a->definitions_only = false;
 	const uint64_t samples = aggregate_seen(a) - before;
 	e->ledger->received_sequence = sequence;
-	if (sequence > e->ledger->settled_sequence)
+	if (!is_up_to(sequence, e->ledger->settled_sequence))
 		recovery->samples += samples;
-	if (sequence > recovery->settled)
+	if (!is_up_to(sequence, recovery->settled))
 		recovery->unsettled += samples;
 	return r;
 }
@@ -193,7 +203,7 @@ int interval_recover(struct otlp_exporter *e, uint64_t mark)
 	struct recovery recovery = {.exporter = e, .settled = ledger->settled_sequence};
 
 	/* The interval may have been put into the spool without the ledger's having been told. */
-	if (mark > recovery.settled && mark >> 32 == ledger->received_sequence >> 32)
+	if (is_same_worker(mark, ledger->received_sequence) && !is_up_to(mark, recovery.settled))
 		recovery.settled = mark;
 	interval_begin(e);
 	int r = journal_replay(&e->journal, recover_batch, &recovery);

@@ -310,6 +310,8 @@ int main(int argc, char **argv)
 		return status;
 	worker.batch = records_new();
 	worker.role.on_gone = worker_on_gone;
+	/* The exporter may have known the worker before this one. */
+	worker.reset_wanted = true;
 	if (!worker.batch || window_init(&worker.window, worker.role.agent) < 0 ||
 	    role_watch_peers(&worker.role, worker_on_message, &worker) < 0)
 		return STATUS_FAILED;

@@ -17,6 +17,7 @@ from agent import Agent, unaccounted
 
 EXPORTER_MIB_MAX = 24
 NOBODY = 65534
+COMMS = {"worker": "bulkhead-symw", "unwinder-mgr": "bulkhead-mgr", "opener": "bulkhead-sym", "loader": "bulkhead-loader"}
 
 
 def samples_of(server):
@@ -210,7 +211,7 @@ class BadServers(AgentCase):
 
     def test_never_answering(self):
         with scripted.Server([scripted.never()]) as server, lib.Burner(), self.agent(server, {"export.timeout": "1s"}) as running:
-            self.assertIn("DEADLINE", self.last_error(running)["last_error"].upper())
+            self.assertIn("no answer within the time", self.last_error(running)["last_error"])
             status = self.wait_for_status(running, "a delivery", lambda s: s["delivered"])
             self.assertEqual(sum(status["lost"].values()), 0)
             running.stop()
@@ -386,11 +387,15 @@ class Kills(AgentCase):
                 before = running.status()["received"]
                 running.kill(role)
                 self.wait_for_status(running, f"samples after the end of {role}", lambda s, b=before: s["received"] > b + 200)
-            # Rest, so that everything has arrived: nothing may be taken while it is counted.
+                self.assertIn(f"role={COMMS[role]} signal=9", running.said())
+            self.wait_for("the agent to be ready", running.ready)
             status = running.status()
-            self.assertGreater(status["roles"]["loader"]["restarts"], 0)
-            said = running.stop()
-            self.assertIn("is started again", said)
+            self.assertEqual(status["roles"]["loader"]["restarts"], 4)
+            self.assertLess(status["lost"]["role_ended"], 4 * 2 * 99 * 3)
+            running.stop()
+            samples = samples_of(server)
+            times = [(s["attributes"]["cpu.logical_number"], t) for s in samples for t in s["timestamps"]]
+            self.assertEqual(len(times), len(set(times)))
 
     def test_a_role_that_hangs(self):
         with scripted.Server() as server, lib.Burner(), self.agent(server, {"agent.watchdog": "2s"}) as running:
