@@ -49,8 +49,8 @@ struct spool_figures {
 };
 
 /* Take up what an earlier process left. `mark`: of the last record that was ever put in (as far as
- * the memory tells), 0 if there was none. 0; -ENOMEM; a fault of the directory is no failure but
- * disk_error. */
+ * the memory tells), 0 if there was none. 0; -ENOMEM; another errno: the memory cannot be used. The
+ * fds are closed on failure too. A fault of the directory is no failure but disk_error. */
 int spool_open(const struct spool_config *config, uint64_t now_unix_ns, struct spool **spool,
 	       uint64_t *mark);
 void spool_close(struct spool *spool);
@@ -58,7 +58,8 @@ void spool_close(struct spool *spool);
 /* Compress and put in. Records of one group become visible together with the one that ends it, or,
  * if the process ends before, not at all. `mark` belongs to the group: the writer's own position.
  * 0; -ENOMEM; -EFBIG: over record_bytes_max; -ENOSPC: it found no room even after dropping (the
- * caller counts it). */
+ * caller counts it). On failure the group is as it was: still open, if it had begun. A group must
+ * fit into memory_bytes_max. May wait for the disk, when the memory is full. */
 int spool_put(struct spool *spool, const uint8_t *data, size_t length, uint64_t samples,
 	      uint64_t mark, bool ends_group, uint64_t now_unix_ns);
 
@@ -75,7 +76,7 @@ void spool_done(struct spool *spool, uint64_t number);
  * directory, or with one that cannot be written: nothing, and figures tell. 0 or negative errno. */
 int spool_keep(struct spool *spool, uint64_t now_unix_ns);
 
-/* Drop what is too old. */
+/* Drop what is too old; and see whether a directory that failed can be written again. */
 void spool_expire(struct spool *spool, uint64_t now_unix_ns);
 
 void spool_figures(struct spool *spool, struct spool_figures *figures);

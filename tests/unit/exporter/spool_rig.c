@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/exporter/spool_rig.h"
+
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void rig_open(struct rig *rig)
+{
+	struct spool_config config = rig->config;
+
+	config.memory_fd = dup(rig->memory_fd);
+	config.directory_fd =
+	    rig->directory[0] ? open(rig->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	cr_assert_eq(spool_open(&config, rig->now, &rig->spool, &rig->mark), 0);
+}
+
+void rig_reopen(struct rig *rig)
+{
+	spool_close(rig->spool);
+	rig_open(rig);
+}
+
+void rig_new_memory(struct rig *rig)
+{
+	close(rig->memory_fd);
+	rig->memory_fd = memfd_create("spool", MFD_CLOEXEC);
+	cr_assert_geq(rig->memory_fd, 0);
+}
+
+void rig_start(struct rig *rig, bool disk)
+{
+	*rig = (struct rig){.memory_fd = memfd_create("spool", MFD_CLOEXEC),
+			    .config = {.memory_bytes_max = 4 << 20,
+				       .disk_bytes_max = 64 << 20,
+				       .age_max_ns = 86400 * second,
+				       .record_bytes_max = RECORD_BYTES_MAX,
+				       .compression_level = 1},
+			    .now = start_ns};
+	cr_assert_geq(rig->memory_fd, 0);
+	if (disk) {
+		snprintf(rig->directory, sizeof(rig->directory), "/tmp/test-spool-XXXXXX");
+		cr_assert(mkdtemp(rig->directory));
+	}
+	rig_open(rig);
+}
+
+void each_file(const struct rig *rig, void (*visit)(int directory_fd, const char *name))
+{
+	DIR *dir = opendir(rig->directory);
+	struct dirent *entry;
+
+	cr_assert(dir);
+	while ((entry = readdir(dir)))
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+			visit(dirfd(dir), entry->d_name);
+	closedir(dir);
+}
+
+void remove_file(int directory_fd, const char *name)
+{
+	if (unlinkat(directory_fd, name, 0))
+		unlinkat(directory_fd, name, AT_REMOVEDIR);
+}
+
+void rig_end(struct rig *rig)
+{
+	spool_close(rig->spool);
+	close(rig->memory_fd);
+	if (rig->directory[0]) {
+		each_file(rig, remove_file);
+		rmdir(rig->directory);
+	}
+}
+
+struct spool_figures figures(const struct rig *rig)
+{
+	struct spool_figures f;
+
+	spool_figures(rig->spool, &f);
+	return f;
+}
+
+size_t contents(uint64_t id, size_t length, uint8_t *data)
+{
+	uint64_t state = id * 0x9e3779b97f4a7c15 + 1;
+
+	for (size_t i = 0; i < length; i++) {
+		state = state * 6364136223846793005 + 1442695040888963407;
+		data[i] = (uint8_t)(state >> 58);
+	}
+	memcpy(data, &id, sizeof(id));
+	return length;
+}
+
+uint64_t contents_id(const uint8_t *data, size_t length)
+{
+	static uint8_t expected[RECORD_BYTES_MAX];
+	uint64_t id;
+
+	if (length < sizeof(id))
+		return 0;
+	memcpy(&id, data, sizeof(id));
+	contents(id, length, expected);
+	return memcmp(data, expected, length) ? 0 : id;
+}
+
+int put(struct rig *rig, uint64_t id, size_t length, bool ends_group)
+{
+	static uint8_t data[RECORD_BYTES_MAX + 1];
+
+	return spool_put(rig->spool, data, contents(id, length, data), id, id, ends_group,
+			 rig->now);
+}
+
+uint64_t first(struct rig *rig, struct spool_record *record)
+{
+	uint8_t *data = NULL;
+	int r = spool_first(rig->spool, rig->now, record, &data);
+
+	if (r != 1) {
+		cr_assert_eq(r, 0);
+		return 0;
+	}
+	uint64_t id = contents_id(data, record->bytes);
+	cr_assert(id, "something else came out");
+	cr_assert_eq(record->samples, id);
+	free(data);
+	return id;
+}
+
+uint64_t take(struct rig *rig)
+{
+	struct spool_record record;
+	uint64_t id = first(rig, &record);
+
+	if (id)
+		spool_done(rig->spool, record.number);
+	return id;
+}
+
+void put_all(struct rig *rig, uint64_t from, uint64_t to, size_t length)
+{
+	for (uint64_t id = from; id <= to; id++)
+		cr_assert_eq(put(rig, id, length, true), 0);
+}
+
+void expect_all(struct rig *rig, uint64_t from, uint64_t to)
+{
+	for (uint64_t id = from; id <= to; id++)
+		cr_expect_eq(take(rig), id);
+}
+
+void expect_empty(struct rig *rig)
+{
+	cr_expect_eq(take(rig), 0);
+	struct spool_figures f = figures(rig);
+	cr_expect_eq(f.records, 0);
+	cr_expect_eq(f.samples, 0);
+	cr_expect_eq(f.memory_bytes, 0);
+	cr_expect_eq(f.disk_bytes, 0);
+	cr_expect_eq(f.oldest_unix_ns, 0);
+}
+
+void expect_nothing_lost(struct rig *rig)
+{
+	struct spool_figures f = figures(rig);
+
+	cr_expect_eq(f.damaged_records, 0);
+	cr_expect_eq(f.damaged_samples, 0);
+	cr_expect_eq(f.dropped_age_samples, 0);
+	cr_expect_eq(f.dropped_full_samples, 0);
+	cr_expect_eq(f.disk_error, 0);
+}
+
+static int compare_paths(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+struct segments segments_of(const struct rig *rig)
+{
+	struct segments found = {0};
+	DIR *dir = opendir(rig->directory);
+	struct dirent *entry;
+
+	cr_assert(dir);
+	while ((entry = readdir(dir)) && found.count < 64)
+		if (strlen(entry->d_name) == 22 && !strcmp(entry->d_name + 16, ".spool"))
+			snprintf(found.paths[found.count++], 128, "%s/%.22s", rig->directory,
+				 entry->d_name);
+	closedir(dir);
+	qsort(found.paths, found.count, sizeof(found.paths[0]), compare_paths);
+	return found;
+}
+
+size_t file_read(int fd, uint8_t *bytes)
+{
+	ssize_t length = pread(fd, bytes, FILE_BYTES_MAX, 0);
+
+	cr_assert_gt(length, 0);
+	return (size_t)length;
+}
+
+void file_write(int fd, const uint8_t *bytes, size_t length)
+{
+	cr_assert_eq(ftruncate(fd, 0), 0);
+	cr_assert_eq(pwrite(fd, bytes, length, 0), (ssize_t)length);
+}
+
+size_t path_read(const char *path, uint8_t *bytes)
+{
+	int fd = open(path, O_RDONLY);
+
+	cr_assert_geq(fd, 0);
+	size_t length = file_read(fd, bytes);
+	close(fd);
+	return length;
+}
+
+void path_write(const char *path, const uint8_t *bytes, size_t length)
+{
+	int fd = open(path, O_WRONLY | O_CREAT, 0600);
+
+	cr_assert_geq(fd, 0);
+	file_write(fd, bytes, length);
+	close(fd);
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* For the tests of the spool: what an agent has around it, and records that tell who they are. */
+#ifndef TESTS_SPOOL_RIG_H
+#define TESTS_SPOOL_RIG_H
+
+#include "exporter/otlp/spool.h"
+#include "exporter/otlp/spool_record.h"
+
+enum {
+	RECORD_BYTES_MAX = 1 << 20,
+	SEGMENT_HEAD_BYTES = 16,
+	FILE_BYTES_MAX = 1 << 22
+};
+
+static const uint64_t second = 1000000000;
+static const uint64_t start_ns = 1800000000ULL * 1000000000ULL;
+
+/* What an agent has: the memfd and the directory; and the spool of the exporter of the moment. */
+struct rig {
+	int memory_fd;
+	char directory[64];
+	struct spool_config config;
+	struct spool *spool;
+	uint64_t now, mark;
+};
+
+/* With 4 MiB of memory, 64 MiB of disk (or none), a day; level 1. */
+void rig_start(struct rig *rig, bool disk);
+void rig_open(struct rig *rig);
+/* Nothing is written when a spool is closed: it is the same as being killed. */
+void rig_reopen(struct rig *rig);
+void rig_new_memory(struct rig *rig);
+void rig_end(struct rig *rig);
+
+/* Contents that tell their number, and are neither empty nor easy to compress. */
+size_t contents(uint64_t id, size_t length, uint8_t *data);
+/* 0: they are not what was put. */
+uint64_t contents_id(const uint8_t *data, size_t length);
+
+/* `id` samples, mark `id`. */
+int put(struct rig *rig, uint64_t id, size_t length, bool ends_group);
+void put_all(struct rig *rig, uint64_t from, uint64_t to, size_t length);
+/* The oldest one's id; 0 if there is none. */
+uint64_t first(struct rig *rig, struct spool_record *record);
+/* It too, and it is done. */
+uint64_t take(struct rig *rig);
+
+struct spool_figures figures(const struct rig *rig);
+void expect_all(struct rig *rig, uint64_t from, uint64_t to);
+void expect_empty(struct rig *rig);
+void expect_nothing_lost(struct rig *rig);
+
+void each_file(const struct rig *rig, void (*visit)(int directory_fd, const char *name));
+void remove_file(int directory_fd, const char *name);
+size_t file_read(int fd, uint8_t *bytes);
+void file_write(int fd, const uint8_t *bytes, size_t length);
+size_t path_read(const char *path, uint8_t *bytes);
+void path_write(const char *path, const uint8_t *bytes, size_t length);
+
+/* The segments, sorted, as paths. */
+struct segments {
+	size_t count;
+	char paths[64][128];
+};
+
+struct segments segments_of(const struct rig *rig);
+
+#endif

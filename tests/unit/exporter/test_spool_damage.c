@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The spool among files that power loss has torn, or that someone has damaged or forged. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "tests/unit/exporter/spool_rig.h"
+
+/* Offset of the record with this index in a segment's bytes. */
+static size_t record_at(const uint8_t *bytes, unsigned int index)
+{
+	size_t at = SEGMENT_HEAD_BYTES;
+	struct spool_header header;
+
+	for (unsigned int i = 0; i < index; i++) {
+		memcpy(&header, bytes + at, sizeof(header));
+		cr_assert_eq(header.magic, (uint32_t)SPOOL_RECORD_MAGIC);
+		at += spool_record_bytes(&header);
+	}
+	return at;
+}
+
+/* The file as it is said, and nothing else that knows of it. */
+static void rig_damage(struct rig *rig, const char *path, const uint8_t *bytes, size_t length)
+{
+	each_file(rig, remove_file);
+	path_write(path, bytes, length);
+	rig_new_memory(rig);
+	rig_reopen(rig);
+}
+
+/* Ten records, on disk and nowhere else. */
+static size_t ten_on_disk(struct rig *rig, size_t length, char path[128], uint8_t *bytes)
+{
+	rig_start(rig, true);
+	put_all(rig, 1, 10, length);
+	cr_assert_eq(spool_keep(rig->spool, rig->now), 0);
+	struct segments found = segments_of(rig);
+	cr_assert_eq(found.count, 1);
+	memcpy(path, found.paths[0], 128);
+	rig_new_memory(rig);
+	return path_read(path, bytes);
+}
+
+Test(spool, torn_tail)
+{
+	struct rig rig;
+	char path[128];
+	static uint8_t bytes[FILE_BYTES_MAX];
+	size_t length = ten_on_disk(&rig, 300, path, bytes);
+	const size_t last = record_at(bytes, 9);
+
+	for (size_t cut = 1; cut <= length - last + 1; cut++) {
+		rig_damage(&rig, path, bytes, length - cut);
+		bool whole = length - cut == last;
+		uint64_t left = length - cut >= last ? 9 : 8;
+		expect_all(&rig, 1, left);
+		cr_expect_eq(take(&rig), 0);
+		cr_expect_eq(figures(&rig).damaged_records, whole ? 0 : 1);
+		/* With its header, it is known what it stood for. */
+		uint64_t samples = left == 8 ? 9 : 10;
+		bool known = left == 8 || length - cut >= last + sizeof(struct spool_header);
+		cr_expect_eq(figures(&rig).damaged_samples, known ? samples : 0);
+	}
+	rig_end(&rig);
+}
+
+/* Power loss may also leave zeros where data was to be. */
+Test(spool, zeroed_tail)
+{
+	struct rig rig;
+	char path[128];
+	static uint8_t bytes[FILE_BYTES_MAX];
+	size_t length = ten_on_disk(&rig, 300, path, bytes);
+	const size_t last = record_at(bytes, 9);
+
+	for (size_t from = last - 10; from < length; from += 7) {
+		static uint8_t torn[FILE_BYTES_MAX];
+		memcpy(torn, bytes, from);
+		memset(torn + from, 0, length - from);
+		rig_damage(&rig, path, torn, length);
+		expect_all(&rig, 1, from < last ? 8 : 9);
+		cr_expect_eq(take(&rig), 0);
+		cr_expect_geq(figures(&rig).damaged_records, 1);
+	}
+	rig_end(&rig);
+}
+
+/* Which ids are left, as a bit set. */
+static uint32_t take_set(struct rig *rig)
+{
+	uint32_t set = 0;
+	uint64_t last = 0;
+
+	for (uint64_t id; (id = take(rig)); last = id) {
+		cr_assert_gt(id, last);
+		set |= 1u << id;
+	}
+	return set;
+}
+
+/* The one is lost, and counted, or the bit had no meaning: a few of a zstd frame have none. */
+static bool lost_one(struct rig *rig, unsigned int index)
+{
+	const uint32_t set = take_set(rig);
+	const struct spool_figures f = figures(rig);
+
+	if (set == 0x7fe) {
+		cr_expect_eq(f.damaged_records, 0);
+		return false;
+	}
+	cr_assert_eq(set, 0x7fe & ~(2u << index));
+	cr_expect_eq(f.damaged_records, 1);
+	cr_expect(f.damaged_samples == 0 || f.damaged_samples == index + 1);
+	return true;
+}
+
+Test(spool, flipped_bits_on_disk_cost_one_record)
+{
+	struct rig rig;
+	char path[128];
+	static uint8_t bytes[FILE_BYTES_MAX];
+	size_t length = ten_on_disk(&rig, 200, path, bytes);
+	unsigned int index = 0, harmless = 0;
+
+	for (size_t at = 0; at < length; at += at < 400 ? 1 : 3) {
+		while (index < 9 && at >= record_at(bytes, index + 1))
+			index++;
+		bytes[at] ^= (uint8_t)(1 << at % 8);
+		rig_damage(&rig, path, bytes, length);
+		bytes[at] ^= (uint8_t)(1 << at % 8);
+		if (!lost_one(&rig, index))
+			harmless++;
+	}
+	cr_expect_leq(harmless, SEGMENT_HEAD_BYTES + 30);
+	rig_end(&rig);
+}
+
+Test(spool, flipped_bits_in_memory_cost_one_record)
+{
+	struct rig rig;
+	static uint8_t bytes[FILE_BYTES_MAX];
+	const uint8_t *segment = bytes + 4096 - SEGMENT_HEAD_BYTES;
+	unsigned int index = 0, harmless = 0;
+
+	rig_start(&rig, false);
+	put_all(&rig, 1, 10, 200);
+	size_t length = file_read(rig.memory_fd, bytes);
+	for (size_t at = 4096; at < length; at += at < 4500 ? 1 : 3) {
+		while (index < 9 && bytes + at >= segment + record_at(segment, index + 1))
+			index++;
+		bytes[at] ^= (uint8_t)(1 << at % 8);
+		file_write(rig.memory_fd, bytes, length);
+		bytes[at] ^= (uint8_t)(1 << at % 8);
+		rig_reopen(&rig);
+		cr_expect_eq(rig.mark, 10);
+		if (!lost_one(&rig, index))
+			harmless++;
+	}
+	cr_expect_leq(harmless, 30);
+	/* The state is there twice; at worst the last step is lost. */
+	for (size_t at = 0; at < 4096; at += at < 400 ? 1 : 97) {
+		bytes[at] ^= (uint8_t)(1 << at % 8);
+		file_write(rig.memory_fd, bytes, length);
+		bytes[at] ^= (uint8_t)(1 << at % 8);
+		rig_reopen(&rig);
+		uint32_t set = take_set(&rig);
+		cr_assert(set == 0x7fe || set == 0x3fe, "byte %zu", at);
+	}
+	rig_end(&rig);
+}
+
+/* A memory without any sense is begun anew. */
+Test(spool, garbage_in_the_memory)
+{
+	struct rig rig;
+	static uint8_t bytes[20000];
+
+	rig_start(&rig, false);
+	for (unsigned int round = 0; round < 50; round++) {
+		contents(round, sizeof(bytes), bytes);
+		file_write(rig.memory_fd, bytes, round * 400 + 1);
+		rig_reopen(&rig);
+		cr_expect_eq(rig.mark, 0);
+		expect_empty(&rig);
+		put_all(&rig, 1, 3, 1000);
+		rig_reopen(&rig);
+		expect_all(&rig, 1, 3);
+	}
+	rig_end(&rig);
+}
+
+/* The memory's state, as it would be published. */
+static void state_forge(const struct rig *rig, uint64_t tail, uint64_t number, uint64_t mark)
+{
+	struct {
+		uint32_t magic, version;
+		uint64_t sequence, head, tail, number, mark;
+		uint32_t check, reserved;
+	} state = {0x4d707342, 1, 1000000, 4096, tail, number, mark, 0, 0};
+
+	state.check = XXH32(&state, 48, 0);
+	cr_assert_eq(pwrite(rig->memory_fd, &state, sizeof(state), 0), (ssize_t)sizeof(state));
+}
+
+/* As large as a file can be, and nothing in it: holes are not read. */
+Test(spool, holes_without_end)
+{
+	const uint64_t far = 1ULL << 50;
+	char path[128];
+	struct rig rig;
+
+	rig_start(&rig, true);
+	cr_assert_eq(ftruncate(rig.memory_fd, (off_t)far), 0);
+	state_forge(&rig, far, 5, 9);
+	snprintf(path, sizeof(path), "%s/0000000000000100.spool", rig.directory);
+	path_write(path, (const uint8_t *)"x", 1);
+	cr_assert_eq(truncate(path, 1LL << 40), 0);
+	rig_reopen(&rig);
+	cr_expect_eq(rig.mark, 9);
+	cr_expect_eq(figures(&rig).records, 0);
+	cr_expect_eq(figures(&rig).damaged_records, 2);
+	put_all(&rig, 1, 3, 1000);
+	rig_reopen(&rig);
+	expect_all(&rig, 1, 3);
+	expect_empty(&rig);
+	cr_expect_eq(segments_of(&rig).count, 0);
+	rig_end(&rig);
+}
+
+/* A record that was cut must not be completed by the one that is put behind it. */
+Test(spool, tail_within_a_record)
+{
+	static uint8_t bytes[FILE_BYTES_MAX];
+	struct spool_record record;
+	struct rig rig;
+
+	rig_start(&rig, false);
+	put_all(&rig, 1, 3, 300);
+	cr_assert_eq(first(&rig, &record), 1);
+	size_t length = file_read(rig.memory_fd, bytes);
+	for (size_t cut = 1; cut < 250; cut += 3) {
+		file_write(rig.memory_fd, bytes, length);
+		state_forge(&rig, length - cut, record.number + 2, 3);
+		rig_reopen(&rig);
+		cr_expect_eq(figures(&rig).damaged_records, 1);
+		put_all(&rig, 4, 5, 300);
+		rig_reopen(&rig);
+		expect_all(&rig, 1, 2);
+		expect_all(&rig, 4, 5);
+		expect_empty(&rig);
+		expect_nothing_lost(&rig);
+	}
+	rig_end(&rig);
+}
+
+/* As if it were forged: there was another configuration. */
+Test(spool, records_that_are_too_large_by_now)
+{
+	struct rig rig;
+
+	rig_start(&rig, true);
+	put_all(&rig, 1, 1, 1000);
+	put_all(&rig, 2, 2, 1001);
+	cr_assert_eq(spool_keep(rig.spool, rig.now), 0);
+	put_all(&rig, 3, 3, 1001);
+	put_all(&rig, 4, 4, 1000);
+	rig.config.record_bytes_max = 1000;
+	rig_reopen(&rig);
+	cr_expect_eq(take(&rig), 1);
+	cr_expect_eq(take(&rig), 4);
+	cr_expect_eq(figures(&rig).damaged_records, 2);
+	expect_empty(&rig);
+	rig_end(&rig);
+}
+
+/* A header that says something else, and vouches for it. */
+static void forge(uint8_t *bytes, size_t at, const struct spool_header *header)
+{
+	struct spool_header sealed = *header;
+
+	spool_record_seal(&sealed, at);
+	memcpy(bytes + at, &sealed, sizeof(sealed));
+}
+
+Test(spool, forged_lengths)
+{
+	static const struct {
+		uint32_t raw, z; /* 0: as it is */
+		uint32_t expected;
+	} cases[] = {
+	    {1, 0, 0x7de},
+	    {299, 0, 0x7de},
+	    {301, 0, 0x7de},
+	    {RECORD_BYTES_MAX, 0, 0x7de},
+	    {RECORD_BYTES_MAX + 1, 0, 0x7de},
+	    {UINT32_MAX, 0, 0x7de},
+	    {UINT32_MAX, UINT32_MAX, 0x7de},
+	    {0, 1, 0x7de},
+	    {0, 8, 0x7de},
+	    {0, UINT32_MAX, 0x7de},
+	    {RECORD_BYTES_MAX, RECORD_BYTES_MAX, 0x7de}, /* past the end */
+	};
+	static uint8_t bytes[FILE_BYTES_MAX], forged[FILE_BYTES_MAX];
+	struct rig rig;
+	char path[128];
+	size_t length = ten_on_disk(&rig, 300, path, bytes);
+	const size_t at = record_at(bytes, 4);
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct spool_header header;
+		memcpy(forged, bytes, length);
+		memcpy(&header, bytes + at, sizeof(header));
+		header.raw_bytes = cases[i].raw ? cases[i].raw : header.raw_bytes;
+		header.z_bytes = cases[i].z ? cases[i].z : header.z_bytes;
+		forge(forged, at, &header);
+		rig_damage(&rig, path, forged, length);
+		cr_expect_eq(take_set(&rig), cases[i].expected, "case %zu", i);
+		cr_expect_geq(figures(&rig).damaged_records, 1);
+	}
+	rig_end(&rig);
+}
+
+/* Whatever number a record claims, at most its segment suffers, and what is put later comes out. */
+Test(spool, forged_numbers_on_disk)
+{
+	static uint8_t bytes[FILE_BYTES_MAX], forged[FILE_BYTES_MAX];
+	struct rig rig;
+	char path[128], name[160];
+	struct spool_header header;
+	size_t length = ten_on_disk(&rig, 300, path, bytes);
+	const size_t at = record_at(bytes, 4);
+
+	memcpy(&header, bytes + at, sizeof(header));
+	const uint64_t own = header.number;
+	const uint64_t numbers[] = {0, 1, own - 1, own + 1, own + 1000000, 1ULL << 51, UINT64_MAX};
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		memcpy(forged, bytes, length);
+		header.number = numbers[i];
+		forge(forged, at, &header);
+		rig_damage(&rig, path, forged, length);
+		put_all(&rig, 11, 12, 100);
+		cr_assert_eq(spool_keep(rig.spool, rig.now), 0);
+		put_all(&rig, 13, 13, 100);
+		rig_reopen(&rig);
+		/* One up is as good as the one whose place it takes. */
+		uint32_t expected = numbers[i] == own + 1 ? 0x3fbe : 0x3fde;
+		cr_expect_eq(take_set(&rig), expected, "case %zu", i);
+	}
+	/* A whole segment with a name from far ahead. */
+	const uint64_t names[] = {1, 1ULL << 51, 1ULL << 52, 1ULL << 62, UINT64_MAX};
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(name, sizeof(name), "%s/%016llx.spool", rig.directory,
+			 (unsigned long long)names[i]);
+		memcpy(forged, bytes, length);
+		for (unsigned int k = 0; k < 10; k++) {
+			memcpy(&header, bytes + record_at(bytes, k), sizeof(header));
+			header.number = names[i] + k;
+			forge(forged, record_at(bytes, k), &header);
+		}
+		path_write(name, forged, length);
+		rig_new_memory(&rig);
+		rig_reopen(&rig);
+		put_all(&rig, 11, 12, 100);
+		cr_assert_eq(spool_keep(rig.spool, rig.now), 0);
+		put_all(&rig, 13, 14, 100);
+		rig.now += second;
+		rig_reopen(&rig);
+		cr_expect_eq(take_set(&rig), names[i] < 1ULL << 62 ? 0x7ffe : 0x7800, "name %zu",
+			     i);
+		unlink(name);
+	}
+	rig_end(&rig);
+}
+
+/* The format of the file "cursor" is private; its test is what it does. */
+static void cursor_forge(const struct rig *rig, uint64_t segment, uint64_t done)
+{
+	struct {
+		uint32_t magic, version;
+		uint64_t segment, done;
+		uint32_t check, reserved;
+	} cursor = {0x43707342, 1, segment, done, 0, 0};
+	char path[128];
+
+	cursor.check = XXH32(&cursor, 24, 0);
+	snprintf(path, sizeof(path), "%s/cursor", rig->directory);
+	path_write(path, (const uint8_t *)&cursor, sizeof(cursor));
+}
+
+Test(spool, cursor_lost_or_forged)
+{
+	static uint8_t bytes[FILE_BYTES_MAX];
+	struct rig rig;
+	char path[128], cursor[128];
+	struct spool_header header;
+	size_t length = ten_on_disk(&rig, 300, path, bytes);
+
+	snprintf(cursor, sizeof(cursor), "%s/cursor", rig.directory);
+	memcpy(&header, bytes + SEGMENT_HEAD_BYTES, sizeof(header));
+	const uint64_t own = header.number;
+	rig_reopen(&rig);
+	expect_all(&rig, 1, 4);
+	rig_reopen(&rig);
+	cr_expect_eq(first(&rig, &(struct spool_record){0}), 5);
+	cr_assert_eq(unlink(cursor), 0);
+	rig_reopen(&rig);
+	cr_expect_eq(first(&rig, &(struct spool_record){0}), 1, "all of the segment comes again");
+
+	const struct {
+		uint64_t segment, done;
+		uint32_t expected;
+	} cases[] = {
+	    {own, own + 3, 0x7e0},    {own, own - 1, 0x7fe},	  {own, 0, 0x7fe},
+	    {own, UINT64_MAX, 0x7fe}, {own, own + 100000, 0x7fe}, {own, 1ULL << 51, 0x7fe},
+	    {0, UINT64_MAX, 0x7fe},   {0, 1ULL << 51, 0x7fe},	  {own + 1, own + 5, 0x7fe},
+	    {UINT64_MAX, own, 0x7fe},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		path_write(path, bytes, length);
+		cursor_forge(&rig, cases[i].segment, cases[i].done);
+		rig_new_memory(&rig);
+		rig_reopen(&rig);
+		put_all(&rig, 11, 12, 100);
+		cr_assert_eq(spool_keep(rig.spool, rig.now), 0);
+		rig.now += second;
+		rig_reopen(&rig);
+		cr_expect_eq(take_set(&rig), cases[i].expected | 0x1800, "case %zu", i);
+	}
+	rig_end(&rig);
+}
+
+/* What is not the spool's own is neither read nor removed. */
+Test(spool, strangers_in_the_directory)
+{
+	static const char *const files[] = {"README",
+					    "00000000000000ff.spool.bak",
+					    "00000000000000FF.spool",
+					    "0000000000000000.spool",
+					    "00000000000000ff",
+					    "ff.spool"};
+	struct rig rig;
+	char path[128], target[128];
+
+	rig_start(&rig, true);
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", rig.directory, files[i]);
+		path_write(path, (const uint8_t *)"x", 1);
+	}
+	snprintf(path, sizeof(path), "%s/00000000000000a1.spool", rig.directory);
+	cr_assert_eq(mkdir(path, 0700), 0);
+	snprintf(target, sizeof(target), "%s/README", rig.directory);
+	snprintf(path, sizeof(path), "%s/00000000000000a2.spool", rig.directory);
+	cr_assert_eq(symlink(target, path), 0);
+	snprintf(path, sizeof(path), "%s/00000000000000a3.spool", rig.directory);
+	cr_assert_eq(mkfifo(path, 0600), 0);
+
+	rig_reopen(&rig);
+	put_all(&rig, 1, 2, 1000);
+	cr_assert_eq(spool_keep(rig.spool, rig.now), 0);
+	rig_reopen(&rig);
+	expect_all(&rig, 1, 2);
+	expect_empty(&rig);
+	expect_nothing_lost(&rig);
+	cr_expect_eq(segments_of(&rig).count, 5, "two files and three others");
+	cr_expect_eq(access(target, F_OK), 0);
+	rig_end(&rig);
+}
+
+Test(spool, a_segment_that_goes_away)
+{
+	struct rig rig;
+
+	rig_start(&rig, true);
+	put_all(&rig, 1, 5, 1000);
+	cr_assert_eq(spool_keep(rig.spool, rig.now), 0);
+	put_all(&rig, 6, 6, 1000);
+	cr_assert_eq(unlink(segments_of(&rig).paths[0]), 0);
+	cr_expect_eq(take(&rig), 6);
+	cr_expect_eq(figures(&rig).damaged_records, 5);
+	cr_expect_eq(figures(&rig).damaged_samples, 15);
+	put_all(&rig, 7, 7, 1000);
+	cr_assert_eq(spool_keep(rig.spool, rig.now), 0);
+	/* Or is cut while it grows. */
+	cr_assert_eq(truncate(segments_of(&rig).paths[0], 20), 0);
+	put_all(&rig, 8, 8, 1000);
+	cr_assert_eq(spool_keep(rig.spool, rig.now), 0);
+	cr_expect_eq(take(&rig), 8);
+	expect_empty(&rig);
+	rig_end(&rig);
+}
