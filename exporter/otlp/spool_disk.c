@@ -58,12 +58,6 @@ static uint32_t cursor_check(const struct cursor_file *file)
 	return XXH32(file, offsetof(struct cursor_file, check), 0);
 }
 
-static void cleanup_closedir(DIR **dir)
-{
-	if (*dir)
-		closedir(*dir);
-}
-
 static void segment_name(uint64_t first, char name[NAME_BYTES])
 {
 	snprintf(name, NAME_BYTES, "%016llx%s", (unsigned long long)first, name_suffix);
@@ -256,7 +250,7 @@ static int segment_compare(const void *a, const void *b)
 static int disk_list(struct spool_disk *disk)
 {
 	_cleanup_close_ int fd = fcntl(disk->fd, F_DUPFD_CLOEXEC, 0);
-	_cleanup_(cleanup_closedir) DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
 
 	if (!dir) {
