@@ -174,6 +174,77 @@ class Sends(AgentCase):
         self.assertIn("endpoint", done.stderr)
 
 
+class Identity(AgentCase):
+    CONTAINER = "0123456789abcdef" * 4
+
+    def in_container(self):
+        """A wrapper that puts a program into a cgroup as Docker with systemd names them."""
+        mounts = [line.split() for line in lib.read("/proc/mounts").splitlines()]
+        found = [fields[1] for fields in mounts if fields[2] == "cgroup2"]
+        if not found:
+            self.skip("no cgroup v2 hierarchy is mounted")
+        path = os.path.join(found[0], f"docker-{self.CONTAINER}.scope")
+        try:
+            os.mkdir(path)
+        except OSError as error:
+            self.skip(f"no cgroup can be made: {error}")
+        self.addCleanup(self.wait_for, "the cgroup to be empty", lambda: self.removed(path))
+        return ["/bin/sh", "-c", f'echo $$ > {path}/cgroup.procs && exec "$@"', "sh"]
+
+    @staticmethod
+    def removed(path):
+        with contextlib.suppress(OSError):
+            os.rmdir(path)
+        return not os.path.exists(path)
+
+    def resources(self, server, pid):
+        return [s["resource"] for s in samples_of(server) if s["resource"].get("process.pid") == pid]
+
+    def test_container(self):
+        with scripted.Server() as server, self.agent(server) as running, \
+                lib.Program("recursion", 28, wrapper=self.in_container(), env={"OTEL_SERVICE_NAME": "shop"}) as inside, lib.Burner() as outside:
+            self.wait_for("both", lambda: self.resources(server, inside.pid) and self.resources(server, outside.pid))
+            running.stop()
+            self.assertEqual({r.get("container.id") for r in self.resources(server, inside.pid)}, {self.CONTAINER})
+            self.assertEqual({r.get("container.id") for r in self.resources(server, outside.pid)}, {None})
+            # Nobody has asked for environments.
+            for sample in samples_of(server):
+                self.assertNotIn("service.name", sample["resource"])
+
+    def test_environment(self):
+        options = {"identity.process_service_name": "true", "identity.environment_variables": "COLOR,SHAPE"}
+        environment = {"OTEL_SERVICE_NAME": "of the host"}
+        with scripted.Server() as server, self.agent(server, options, environment=environment) as running, \
+                lib.Program("recursion", 28, env={"OTEL_SERVICE_NAME": "shop", "COLOR": "bl\u00fce", "SECRET": "x"}) as named, \
+                lib.Program("recursion", 28, env={"OTEL_SERVICE_NAME": ""}) as other:
+            self.wait_for("both", lambda: self.resources(server, named.pid) and self.resources(server, other.pid))
+            running.stop()
+            for resource in self.resources(server, named.pid):
+                self.assertEqual(resource["service.name"], "shop")
+                self.assertEqual(resource["process.environment_variable.COLOR"], "bl\u00fce")
+                self.assertEqual([k for k in resource if k.startswith("process.environment_variable.")], ["process.environment_variable.COLOR"])
+            for resource in self.resources(server, other.pid):
+                self.assertEqual(resource["service.name"], "of the host")
+            self.assertNotIn("shop", running.said())
+
+    def test_short_lives(self):
+        """Processes that are gone when one could ask: those of a cgroup that is known have its container."""
+        wrapper = self.in_container()
+        script = "i=0; while [ $i -lt 400 ]; do /bin/sh -c 'j=0; while [ $j -lt 20000 ]; do j=$((j+1)); done'; i=$((i+1)); done"
+        with scripted.Server() as server, self.agent(server) as running, lib.Program("recursion", 28, wrapper=wrapper):
+            shells = subprocess.Popen([*wrapper, "/bin/sh", "-c", script], start_new_session=True)
+            time.sleep(6)
+            os.killpg(shells.pid, signal.SIGKILL)
+            shells.wait()
+            running.stop()
+            counts = {True: 0, False: 0}
+            for sample in samples_of(server):
+                if sample["resource"].get("process.executable.name") in ("sh", "dash"):
+                    counts[sample["resource"].get("container.id") == self.CONTAINER] += otlp_decode.count(sample)
+            print(f"short lives in a container: {counts[True]} samples with its id, {counts[False]} without", flush=True)
+            self.assertGreater(counts[True], 0.9 * sum(counts.values()))
+
+
 class BadServers(AgentCase):
     """Each has its outcome, its counter, and its line in the status."""
 
