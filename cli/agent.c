@@ -138,6 +138,8 @@ static int agent_start_group(struct agent *agent)
 	backoff_started(&agent->group);
 	backoff_started(&agent->exporter);
 	agent->exporter_starting = false;
+	if (agent->was_running)
+		agent_export_renew(agent);
 	int status = roles_start(&agent->roles, agent->config.run_directory);
 	if (status)
 		return status;
@@ -162,6 +164,7 @@ static void agent_start_exporter(struct agent *agent)
 		agent->export.stillborn = 0;
 	}
 	backoff_started(&agent->exporter);
+	agent_export_renew(agent);
 	agent->role[ROLE_EXPORTER].restarts++;
 	if (roles_start_again(&agent->roles, ROLE_EXPORTER) < 0) {
 		backoff_ended(&agent->exporter, false);
@@ -262,7 +265,10 @@ static void agent_exporter_ended(struct agent *agent, int wait_status)
 {
 	struct agent_role *role = &agent->role[ROLE_EXPORTER];
 
-	agent_tell_end(ROLE_EXPORTER, wait_status);
+	if (WIFEXITED(wait_status) && !WEXITSTATUS(wait_status))
+		log_info("the exporter begins anew");
+	else
+		agent_tell_end(ROLE_EXPORTER, wait_status);
 	agent->export.stillborn = role->ready ? 0 : agent->export.stillborn + 1;
 	backoff_ended(&agent->exporter, role->ready);
 	role->ready = false;

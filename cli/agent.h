@@ -67,6 +67,8 @@ struct agent {
 /* agent_export.c: open and make all that CONFIGURE_OTLP carries. 0, or an exit status after a
  * message. */
 int agent_export_open(struct agent *agent);
+/* Before another exporter is started: certificates, key and headers are read again. */
+void agent_export_renew(struct agent *agent);
 /* Tell the exporter. 0 or a negative errno. */
 int agent_export_configure(struct agent *agent);
 /* All roles but, perhaps, the exporter have ended: what the kernel took and nobody passed on is

@@ -291,19 +291,48 @@ static void set_numbers(struct agent *agent)
 	m->gzip = c->gzip;
 }
 
+/* Certificates, key and headers, as they are now: who hands out short-lived ones renews the files.
+ */
+static int open_secrets(struct agent *agent)
+{
+	int status = open_endpoint(agent);
+
+	if (!status)
+		status = set_headers(agent);
+	return status;
+}
+
 int agent_export_open(struct agent *agent)
 {
 	set_numbers(agent);
 	int status = open_memory(&agent->export);
 	if (!status)
-		status = open_endpoint(agent);
-	if (!status)
-		status = set_headers(agent);
+		status = open_secrets(agent);
 	if (!status)
 		status = set_resource(agent);
 	if (!status)
 		open_spool(agent);
 	return status;
+}
+
+void agent_export_renew(struct agent *agent)
+{
+	struct agent_export *export = &agent->export;
+	const struct agent_export before = *export;
+
+	export->config.has &= (1u << MSG_OTLP_CA) - 1;
+	export->config.headers = (struct msg_pairs){0};
+	for (int i = MSG_OTLP_CA; i < MSG_OTLP_FD_COUNT; i++)
+		export->fds[i] = -1;
+	const bool renewed = !open_secrets(agent);
+	const struct agent_export *unused = renewed ? &before : export;
+	for (int i = MSG_OTLP_CA; i < MSG_OTLP_FD_COUNT; i++) {
+		if (unused->fds[i] >= 0)
+			close(unused->fds[i]);
+	}
+	/* What worked once may work again. */
+	if (!renewed)
+		*export = before;
 }
 
 int agent_export_configure(struct agent *agent)

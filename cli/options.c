@@ -37,6 +37,8 @@ void options_usage(void)
 	static const char text[] =
 	    "usage: bulkhead record [options] -o FILE... [-- COMMAND...]\n"
 	    "       bulkhead report RECORDING.otlp -o FILE...\n"
+	    "       bulkhead run [options]\n"
+	    "       bulkhead status [--json | --metrics | --ready]\n"
 	    "\n"
 	    "record: profile the whole machine, or what the filters select, into files\n"
 	    "  -o, --output FILE     write FILE (repeatable); - is standard output. The format "
@@ -61,8 +63,15 @@ void options_usage(void)
 	    "\n"
 	    "report: convert a recording; -o - without --format prints a tree\n"
 	    "\n"
+	    "run: profile for good, and send to an OpenTelemetry backend; see bulkhead run --help\n"
+	    "\n"
+	    "status: how a running agent is doing, for people, scripts (JSON), Prometheus or a "
+	    "probe\n"
+	    "      --run-directory DIR  of the agent (/run/bulkhead)\n"
+	    "\n"
 	    "Exit status: 0 done, 1 failed, 2 wrong usage, 3 the kernel lacks something, 4 not "
-	    "permitted, 6 too much lost\n";
+	    "permitted,\n"
+	    "5 not all was sent, the rest is kept, 6 too much lost\n";
 
 	fputs(text, stdout);
 }

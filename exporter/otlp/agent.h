@@ -50,6 +50,7 @@ struct otlp_exporter {
 	struct transport *transport;
 	struct sender *sender;
 	struct export_ledger base; /* the ledger as it was when this process began */
+	uint64_t started_unix_ns;
 	bool draining;
 	uint64_t drain_deadline_ns;
 };

@@ -17,6 +17,9 @@ enum {
 	AGENT_TICK_MS = 1000,
 	AGENT_DRAIN_TICK_MS = 20,
 	AGENT_THREAD_STACK_BYTES = 512 << 10,
+	/* Nothing got through for so long: perhaps with certificates, headers or resolver files
+	 * that were renewed meanwhile. This process cannot see new files; the next one can. */
+	AGENT_RENEW_MS = 300000,
 };
 
 static int on_maps(struct otlp_exporter *e, const struct message *message)
@@ -60,6 +63,16 @@ static void agent_finish(struct otlp_exporter *e)
 	figures_spool(e);
 }
 
+static bool agent_is_stale(const struct otlp_exporter *e, uint64_t now_unix_ns)
+{
+	const struct export_ledger *ledger = e->ledger;
+	const uint64_t success = ledger->last_success_unix_ns;
+	const uint64_t since = success > e->started_unix_ns ? success : e->started_unix_ns;
+
+	return ledger->last_failure_unix_ns > since &&
+	       now_unix_ns > since + AGENT_RENEW_MS * 1000000ull;
+}
+
 static void agent_on_tick(void *context, uint32_t events)
 {
 	struct otlp_exporter *e = context;
@@ -72,6 +85,14 @@ static void agent_on_tick(void *context, uint32_t events)
 	figures_spool(e);
 	if (!e->draining) {
 		interval_tick(e, now);
+		if (agent_is_stale(e, clock_read_ns(CLOCK_REALTIME))) {
+			log_info(
+			    "nothing gets through: beginning anew, with files as they are now");
+			interval_settle(e);
+			agent_finish(e);
+			loop_stop(&e->role.loop, STATUS_DONE);
+			return;
+		}
 		if (e->report_due_ns < now + AGENT_TICK_MS * 1000000ull)
 			loop_tick_within(&e->role.loop,
 					 (int)((e->report_due_ns - now) / 1000000) + 1);
@@ -180,6 +201,7 @@ int main(int argc, char **argv)
 	status = configure_start(&e);
 	if (status)
 		return status;
+	e.started_unix_ns = clock_read_ns(CLOCK_REALTIME);
 	e.role.on_gone = agent_on_gone;
 	if (role_watch_peers(&e.role, agent_on_message, &e) < 0 || agent_resume(&e) < 0)
 		return STATUS_FAILED;
