@@ -73,37 +73,42 @@ static bool agent_is_stale(const struct otlp_exporter *e, uint64_t now_unix_ns)
 	       now_unix_ns > since + AGENT_RENEW_MS * 1000000ull;
 }
 
-static void agent_on_tick(void *context, uint32_t events)
+static void agent_tick_sampling(struct otlp_exporter *e, uint64_t now)
 {
-	struct otlp_exporter *e = context;
-	const uint64_t now = clock_monotonic_ns();
-
-	(void)events;
-	if (!e->sender)
-		return;
-	figures_kernel(e);
-	figures_spool(e);
-	if (!e->draining) {
-		interval_tick(e, now);
-		if (agent_is_stale(e, clock_read_ns(CLOCK_REALTIME))) {
-			log_info(
-			    "nothing gets through: beginning anew, with files as they are now");
-			interval_settle(e);
-			agent_finish(e);
-			loop_stop(&e->role.loop, STATUS_DONE);
-			return;
-		}
-		if (e->report_due_ns < now + AGENT_TICK_MS * 1000000ull)
-			loop_tick_within(&e->role.loop,
-					 (int)((e->report_due_ns - now) / 1000000) + 1);
-		return;
+	interval_tick(e, now);
+	if (agent_is_stale(e, clock_read_ns(CLOCK_REALTIME))) {
+		log_info("nothing gets through: beginning anew, with files as they are now");
+		interval_settle(e);
+		agent_finish(e);
+		loop_stop(&e->role.loop, STATUS_DONE);
+	} else if (e->report_due_ns < now + AGENT_TICK_MS * 1000000ull) {
+		loop_tick_within(&e->role.loop, (int)((e->report_due_ns - now) / 1000000) + 1);
 	}
+}
+
+static void agent_tick_draining(struct otlp_exporter *e, uint64_t now)
+{
 	if (!sender_idle(e->sender) && now < e->drain_deadline_ns) {
 		loop_tick_within(&e->role.loop, AGENT_DRAIN_TICK_MS);
 		return;
 	}
 	agent_finish(e);
 	role_send_status(&e->role, &(struct msg_status){.state = ROLE_DONE});
+}
+
+static void agent_on_tick(void *context, uint32_t events)
+{
+	struct otlp_exporter *e = context;
+
+	(void)events;
+	if (!e->sender)
+		return;
+	figures_kernel(e);
+	figures_spool(e);
+	if (e->draining)
+		agent_tick_draining(e, clock_monotonic_ns());
+	else
+		agent_tick_sampling(e, clock_monotonic_ns());
 }
 
 static int agent_dispatch(struct otlp_exporter *e, const struct message *message)

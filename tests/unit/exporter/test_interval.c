@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Intervals of an exporter that is killed: its journal, ledger and spool are kept, all else is
+ * forgotten. The spool is a list, the sender sleeps, and peer_send notes what the worker is told.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "exporter/otlp/agent.h"
+#include "ipc/records.h"
+
+enum {
+	PUT_MAX = 64
+};
+
+static struct {
+	uint64_t samples[PUT_MAX], marks[PUT_MAX];
+	unsigned int count;
+	unsigned int forgets;
+	int result;
+} seen;
+
+int spool_put(struct spool *spool, const uint8_t *data, size_t length, uint64_t samples,
+	      uint64_t mark, bool ends_group, uint64_t now_unix_ns)
+{
+	(void)spool;
+	(void)data;
+	cr_expect(length > 0 && ends_group && now_unix_ns > 0);
+	if (seen.result < 0)
+		return seen.result;
+	cr_assert_lt(seen.count, (unsigned int)PUT_MAX);
+	seen.samples[seen.count] = samples;
+	seen.marks[seen.count++] = mark;
+	return 0;
+}
+
+void spool_figures(struct spool *spool, struct spool_figures *figures)
+{
+	(void)spool;
+	*figures = (struct spool_figures){0};
+}
+
+void sender_wake(struct sender *sender)
+{
+	(void)sender;
+}
+
+int peer_send(struct peer *peer, enum message_type type, const void *payload, size_t length,
+	      const int *fds, unsigned int fd_count)
+{
+	(void)peer;
+	(void)payload;
+	(void)fds;
+	cr_expect(type == MESSAGE_FORGET && length == 0 && fd_count == 0);
+	seen.forgets++;
+	return 0;
+}
+
+static uint64_t put_samples(void)
+{
+	uint64_t sum = 0;
+
+	for (unsigned int i = 0; i < seen.count; i++)
+		sum += seen.samples[i];
+	return sum;
+}
+
+/* What outlives an exporter. */
+struct kept {
+	struct export_ledger ledger;
+	int journal;
+};
+
+static struct otlp_exporter *exporter_new(struct kept *kept, uint64_t mark)
+{
+	struct otlp_exporter *e = calloc(1, sizeof(*e));
+
+	e->ledger = &kept->ledger;
+	e->journal = (struct journal){.fd = kept->journal, .bytes = &kept->ledger.journal_bytes};
+	e->config.report_interval_ns = 5000000000u;
+	e->config.request_bytes_max = 1 << 20;
+	e->base = kept->ledger;
+	cr_assert_eq(aggregate_init(&e->aggregate, LIMIT_INTERVAL_BYTES), 0);
+	e->aggregate.detailed = true;
+	e->aggregate.profile.period_ns = 50000000;
+	cr_assert_eq(interval_recover(e, mark), 0);
+	return e;
+}
+
+/* SIGKILL. */
+static void exporter_kill(struct otlp_exporter *e)
+{
+	profile_fini(&e->aggregate.profile);
+	free(e);
+}
+
+#define RUN(n) ((uint64_t)(n) << 32)
+
+/* A batch with so many samples; the first of a worker describes everything. */
+static void batch(struct otlp_exporter *e, uint64_t sequence, bool first, unsigned int samples)
+{
+	struct records *records = records_new();
+	const uint32_t frame = 1;
+	size_t length;
+
+	if (first) {
+		records_add_function(records, &(struct record_function){1, "work"});
+		records_add_frame(records, &(struct record_frame){.number = 1, .function = 1});
+		records_add_stack(records, &(struct record_stack){1, 0, &frame, 1});
+		records_add_process(records, &(struct record_process){.number = 1,
+								      .tgid = 42,
+								      .comm = "c",
+								      .path = "/c",
+								      .container_id = "",
+								      .service_name = ""});
+		records_add_thread(records, &(struct record_thread){1, 1, 42, "c"});
+	}
+	for (unsigned int i = 0; i < samples; i++)
+		records_add_sample(records,
+				   &(struct record_sample){1000000000ull + i, 1, 1, i % 2});
+	const uint8_t *data = records_finish(records, sequence, first, &length);
+	cr_assert_eq(interval_on_batch(e, data, length), 0);
+	records_free(records);
+}
+
+static struct kept kept_new(void)
+{
+	memset(&seen, 0, sizeof(seen));
+	return (struct kept){.journal = memfd_create("journal", MFD_CLOEXEC)};
+}
+
+static void expect_balance(const struct kept *kept)
+{
+	const struct export_ledger *l = &kept->ledger;
+
+	cr_expect_eq(l->received, l->settled_samples + l->interval_samples);
+	cr_expect_eq(l->put, l->settled_samples);
+	cr_expect_eq(l->lost.lost[LOSS_PROFILE_FULL], 0);
+}
+
+Test(interval, settles)
+{
+	struct kept kept = kept_new();
+	struct otlp_exporter *e = exporter_new(&kept, 0);
+
+	batch(e, RUN(7) + 1, true, 10);
+	batch(e, RUN(7) + 2, false, 5);
+	cr_expect_eq(kept.ledger.interval_samples, 15);
+	interval_settle(e);
+	cr_expect_eq(put_samples(), 15);
+	cr_expect_eq(seen.marks[0], RUN(7) + 2);
+	/* An interval without samples is no request. */
+	interval_settle(e);
+	cr_expect_eq(seen.count, 1);
+	batch(e, RUN(7) + 3, false, 1);
+	interval_settle(e);
+	cr_expect_eq(put_samples(), 16);
+	expect_balance(&kept);
+	exporter_kill(e);
+}
+
+Test(interval, a_killed_exporter_loses_nothing)
+{
+	struct kept kept = kept_new();
+	struct otlp_exporter *e = exporter_new(&kept, 0);
+
+	batch(e, RUN(7) + 1, true, 10);
+	interval_settle(e);
+	batch(e, RUN(7) + 2, false, 5);
+	exporter_kill(e);
+	e = exporter_new(&kept, seen.marks[0]);
+	cr_expect_eq(kept.ledger.interval_samples, 5);
+	cr_expect_eq(kept.ledger.received_sequence, RUN(7) + 2);
+	/* Sent again by a worker that cannot know: nothing. And what refers to old descriptions. */
+	batch(e, RUN(7) + 2, false, 5);
+	batch(e, RUN(7) + 3, false, 3);
+	interval_settle(e);
+	cr_expect_eq(put_samples(), 18);
+	expect_balance(&kept);
+	exporter_kill(e);
+}
+
+/* The spool has the interval, the ledger does not know yet. */
+Test(interval, killed_between_spool_and_ledger)
+{
+	struct kept kept = kept_new();
+	struct otlp_exporter *e = exporter_new(&kept, 0);
+
+	batch(e, RUN(7) + 1, true, 10);
+	const struct export_ledger before = kept.ledger;
+	interval_settle(e);
+	const uint64_t mark = seen.marks[0];
+	kept.ledger = before;
+	exporter_kill(e);
+	e = exporter_new(&kept, mark);
+	cr_expect_eq(kept.ledger.interval_samples, 0);
+	cr_expect_eq(kept.ledger.put, 10);
+	interval_settle(e);
+	cr_expect_eq(put_samples(), 10);
+	expect_balance(&kept);
+	exporter_kill(e);
+}
+
+Test(interval, another_worker_begins_anew)
+{
+	struct kept kept = kept_new();
+	struct otlp_exporter *e = exporter_new(&kept, 0);
+
+	batch(e, RUN(7) + 1, true, 10);
+	batch(e, RUN(7) + 9, false, 10);
+	exporter_kill(e);
+	e = exporter_new(&kept, 0);
+	/* Its number may be smaller, or larger. */
+	batch(e, RUN(3) + 1, true, 4);
+	cr_expect_eq(put_samples(), 20, "what was there is settled first");
+	exporter_kill(e);
+	e = exporter_new(&kept, seen.marks[0]);
+	cr_expect_eq(kept.ledger.interval_samples, 4);
+	batch(e, RUN(9) + 1, true, 2);
+	cr_expect_eq(put_samples(), 24);
+	interval_settle(e);
+	cr_expect_eq(put_samples(), 26);
+	expect_balance(&kept);
+	exporter_kill(e);
+}
+
+Test(interval, asks_to_forget_when_it_is_too_much)
+{
+	struct kept kept = kept_new();
+	struct otlp_exporter *e = exporter_new(&kept, 0);
+	unsigned int sequence = 1;
+
+	batch(e, RUN(7) + sequence++, true, 1);
+	while (!seen.forgets) {
+		batch(e, RUN(7) + sequence++, false, 1000);
+		cr_assert_lt(sequence, 10000u);
+	}
+	cr_expect_leq(e->aggregate.profile.bytes, 2u * LIMIT_DICTIONARY_BYTES);
+	batch(e, RUN(7) + sequence++, false, 1000);
+	cr_expect_eq(seen.forgets, 1, "once");
+	batch(e, RUN(7) + sequence++, true, 1);
+	cr_expect_leq(kept.ledger.journal_bytes, 1000u);
+	interval_settle(e);
+	cr_expect_eq(put_samples(), kept.ledger.received);
+	expect_balance(&kept);
+	exporter_kill(e);
+}
+
+/* Nothing can be kept in a spool that refuses: it is counted, and the next interval is another. */
+Test(interval, a_full_spool_is_a_loss)
+{
+	struct kept kept = kept_new();
+	struct otlp_exporter *e = exporter_new(&kept, 0);
+
+	batch(e, RUN(7) + 1, true, 10);
+	seen.result = -ENOSPC;
+	interval_settle(e);
+	cr_expect_eq(e->unspooled, 10);
+	seen.result = 0;
+	batch(e, RUN(7) + 2, false, 3);
+	interval_settle(e);
+	cr_expect_eq(put_samples(), 3);
+	expect_balance(&kept);
+	exporter_kill(e);
+}
+
+Test(interval, a_journal_that_makes_no_sense)
+{
+	struct kept kept = kept_new();
+	struct otlp_exporter *e = exporter_new(&kept, 0);
+
+	batch(e, RUN(7) + 1, true, 10);
+	exporter_kill(e);
+	cr_assert_eq(pwrite(kept.journal, "forged forged forged forged", 27, 40), 27);
+	e = exporter_new(&kept, 0);
+	cr_expect_eq(kept.ledger.journal_bytes, 0);
+	batch(e, RUN(7) + 2, true, 3);
+	interval_settle(e);
+	cr_expect_eq(put_samples(), 3);
+	exporter_kill(e);
+}
