@@ -331,6 +331,8 @@ static void agent_on_status(struct agent *agent, enum role from)
 	agent->role[from].ready |= state >= ROLE_READY;
 	if (agent->phase == AGENT_STARTING && agent_all_ready(agent)) {
 		agent_set_phase(agent, AGENT_RUNNING);
+		for (int role = 0; role < ROLE_COUNT; role++)
+			agent->role[role].heard_ns = agent->phase_since_ns;
 		agent->was_running = true;
 		agent_draw(agent, clock_monotonic_ns());
 	}
@@ -377,7 +379,9 @@ static void agent_on_peer(void *context, uint32_t events)
 
 static void agent_check_watchdog(struct agent *agent, uint64_t now)
 {
-	if (!agent->config.watchdog_ns || now < agent->ping_due_ns)
+	/* While they start they do not listen, and have another limit. */
+	if (!agent->config.watchdog_ns || now < agent->ping_due_ns ||
+	    agent->phase == AGENT_STARTING || agent->phase == AGENT_WAITING)
 		return;
 	agent->ping_due_ns = now + agent->config.watchdog_ns / 4;
 	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++) {
