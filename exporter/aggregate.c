@@ -103,10 +103,13 @@ static int on_module(void *context, const struct record_module *m)
 	uint32_t number;
 
 	int r = intern_text(a, m->path, &mapping.filename);
-	if (!r)
-		r = intern_text(a, m->gnu_build_id, &mapping.gnu_build_id);
+	/* Requests do not say other ids without it, so mappings must not differ in them alone. */
 	if (!r)
 		r = intern_text(a, m->htlhash, &mapping.htlhash);
+	if (!r && mapping.htlhash)
+		r = intern_text(a, m->gnu_build_id, &mapping.gnu_build_id);
+	if (!r && mapping.htlhash)
+		r = intern_text(a, m->go_build_id, &mapping.go_build_id);
 	if (!r)
 		r = profile_mapping(&a->profile, &mapping, &number);
 	if (!r)

@@ -10,6 +10,9 @@
 #define LABEL_BYTES_MAX 4096 /* that of a string in a profile */
 #define KERNEL_SUFFIX "_[k]"
 #define NO_NAME "[unknown]"
+/* A name that is cut within a character grows by this when it is interned: three bytes of it become
+ * U+FFFD each. */
+#define CUT_BYTES 6
 
 int fold_compare(const struct fold *fold, uint32_t a, uint32_t b)
 {
@@ -45,7 +48,8 @@ static int intern_location(struct fold *fold, uint32_t location,
 	const struct profile *p = fold->profile;
 	char label[LABEL_BYTES_MAX + 1];
 
-	profile_location_name(p, location, label, sizeof(label) - strlen(KERNEL_SUFFIX));
+	profile_location_name(p, location, label,
+			      sizeof(label) - strlen(KERNEL_SUFFIX) - CUT_BYTES);
 	size_t length = strlen(label);
 	if (!strcmp(p->strings[p->locations[location].kind], "kernel")) {
 		memcpy(label + length, KERNEL_SUFFIX, sizeof(KERNEL_SUFFIX));
@@ -62,8 +66,7 @@ static int intern_thread(struct fold *fold, uint32_t thread, enum fold_root root
 	const struct profile_thread *t = &p->threads[thread];
 	uint32_t name = root == FOLD_THREAD_NAME ? t->name : p->processes[t->process].name;
 	char label[LABEL_BYTES_MAX + 1];
-	/* Not the length that the profile knows: labels are C strings, so a NUL ends them. */
-	size_t length = strlen(p->strings[name]);
+	size_t length = profile_string_length(p, name);
 
 	memcpy(label, p->strings[name], length + 1);
 	if (!length) {

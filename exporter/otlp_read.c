@@ -27,13 +27,19 @@ enum key {
 	KEY_OTHER,
 	KEY_FRAME_TYPE,
 	KEY_GNU_BUILD_ID,
+	KEY_GO_BUILD_ID,
 	KEY_HTLHASH,
 	KEY_THREAD_NAME,
 	KEY_THREAD_ID,
+	KEY_CPU,
+	KEY_SERVICE_NAME,
+	KEY_CONTAINER_ID,
 	KEY_PROCESS_PID,
 	KEY_PROCESS_NAME,
+	KEY_PROCESS_COMM,
 	KEY_PROCESS_PATH,
 	KEY_PROCESS_START,
+	KEY_PROCESS_VARIABLE,
 };
 
 struct text {
@@ -45,6 +51,7 @@ struct text {
 struct attribute {
 	enum key key;
 	bool is_string;
+	struct text variable; /* name of KEY_PROCESS_VARIABLE */
 	uint32_t string;
 	uint64_t number;
 };
@@ -229,7 +236,12 @@ static int intern_text(struct reader *r, int32_t strindex, uint32_t *number)
 	return profile_string(r->profile, text->at, text->length, number);
 }
 
-static enum key find_key(const char *text, size_t length)
+static bool begins_with(struct text text, const char *start)
+{
+	return text.length > strlen(start) && !memcmp(text.at, start, strlen(start));
+}
+
+static enum key find_key(struct text key, struct text *variable)
 {
 	static const struct {
 		const char *text;
@@ -237,24 +249,33 @@ static enum key find_key(const char *text, size_t length)
 	} keys[] = {
 	    {OTLP_FRAME_TYPE, KEY_FRAME_TYPE},
 	    {OTLP_GNU_BUILD_ID, KEY_GNU_BUILD_ID},
+	    {OTLP_GO_BUILD_ID, KEY_GO_BUILD_ID},
 	    {OTLP_HTLHASH, KEY_HTLHASH},
 	    {OTLP_THREAD_NAME, KEY_THREAD_NAME},
 	    {OTLP_THREAD_ID, KEY_THREAD_ID},
+	    {OTLP_CPU, KEY_CPU},
+	    {OTLP_SERVICE_NAME, KEY_SERVICE_NAME},
+	    {OTLP_CONTAINER_ID, KEY_CONTAINER_ID},
 	    {OTLP_PROCESS_PID, KEY_PROCESS_PID},
 	    {OTLP_PROCESS_NAME, KEY_PROCESS_NAME},
+	    {OTLP_PROCESS_COMM, KEY_PROCESS_COMM},
 	    {OTLP_PROCESS_PATH, KEY_PROCESS_PATH},
 	    {OTLP_PROCESS_START, KEY_PROCESS_START},
 	};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-		if (strlen(keys[i].text) == length && !memcmp(keys[i].text, text, length))
+		if (strlen(keys[i].text) == key.length && !memcmp(keys[i].text, key.at, key.length))
 			return keys[i].key;
 	}
-	return KEY_OTHER;
+	if (!begins_with(key, OTLP_PROCESS_VARIABLE))
+		return KEY_OTHER;
+	variable->at = key.at + strlen(OTLP_PROCESS_VARIABLE);
+	variable->length = key.length - strlen(OTLP_PROCESS_VARIABLE);
+	return KEY_PROCESS_VARIABLE;
 }
 
 /* A key by number or, where `inline_key` is not empty, as it is. Values of other kinds than needed
- * are left at 0. */
+ * are left at 0. The name of a variable is part of the key. */
 static int read_attribute(struct reader *r, const char *inline_key, int32_t key_strindex,
 			  const OTLP_COMMON_TYPE(AnyValue) * value, struct attribute *attribute)
 {
@@ -266,10 +287,9 @@ static int read_attribute(struct reader *r, const char *inline_key, int32_t key_
 		if (key_strindex || !inline_key || !*inline_key)
 			return -EBADMSG;
 	}
-	if (inline_key && *inline_key)
-		found.key = find_key(inline_key, strlen(inline_key));
-	else
-		found.key = find_key(r->strings[key_strindex].at, r->strings[key_strindex].length);
+	struct text key = inline_key && *inline_key ? (struct text){inline_key, strlen(inline_key)}
+						    : r->strings[key_strindex];
+	found.key = find_key(key, &found.variable);
 	switch (value ? value->value_case : OTLP_VALUE_CASE(_NOT_SET)) {
 	case OTLP_VALUE_CASE(STRING_VALUE):
 		found.is_string = true;
@@ -364,11 +384,26 @@ static int read_mapping(struct reader *r, struct cursor bytes, void *context)
 			return -EBADMSG;
 		if (attribute->key == KEY_GNU_BUILD_ID)
 			mapping.gnu_build_id = attribute->string;
+		else if (attribute->key == KEY_GO_BUILD_ID)
+			mapping.go_build_id = attribute->string;
 		else if (attribute->key == KEY_HTLHASH)
 			mapping.htlhash = attribute->string;
 	}
 	result = profile_mapping(r->profile, &mapping, &number);
 	return result < 0 ? result : APPEND(r, mappings, &number);
+}
+
+/* A frame without a type is native. One of which nothing is said is "none". */
+static int intern_location(struct reader *r, struct profile_location location, uint32_t *number)
+{
+	if (!location.kind &&
+	    (location.mapping || location.function || location.line || location.address)) {
+		int result =
+		    profile_string(r->profile, OTLP_NATIVE, strlen(OTLP_NATIVE), &location.kind);
+		if (result < 0)
+			return result;
+	}
+	return profile_location(r->profile, &location, number);
 }
 
 /* Without lines there is still one frame. */
@@ -392,7 +427,7 @@ static int read_lines(struct reader *r, const OTLP_TYPE(Location) * m,
 			location->line =
 			    line->line > 0 && line->line <= UINT32_MAX ? (uint32_t)line->line : 0;
 		}
-		int result = profile_location(r->profile, location, &number);
+		int result = intern_location(r, *location, &number);
 		if (result == 0)
 			result = APPEND(r, numbers, &number);
 		if (result < 0)
@@ -485,6 +520,12 @@ struct profile_head {
 	uint64_t time_ns, duration_ns, period;
 };
 
+struct process_facts {
+	struct profile_process process;
+	uint32_t executable; /* its name */
+	bool has_comm;
+};
+
 static bool text_is(const struct reader *r, int32_t strindex, const char *wanted)
 {
 	return strindex >= 0 && (uint32_t)strindex < r->strings_count &&
@@ -492,10 +533,12 @@ static bool text_is(const struct reader *r, int32_t strindex, const char *wanted
 	       !memcmp(r->strings[strindex].at, wanted, strlen(wanted));
 }
 
-/* How many samples a Sample stands for. */
-static int count_sample(const OTLP_TYPE(Sample) * m, uint64_t *count)
+/* How many samples a Sample stands for, and whether each has a time of its own. */
+static int count_sample(const OTLP_TYPE(Sample) * m, uint64_t *count, bool *timed)
 {
 	uint64_t sum = 0;
+
+	*timed = m->n_timestamps_unix_nano != 0;
 
 	if (!m->n_values && !m->n_timestamps_unix_nano)
 		return -EBADMSG;
@@ -505,9 +548,23 @@ static int count_sample(const OTLP_TYPE(Sample) * m, uint64_t *count)
 		if (m->values[i] < 0 || (uint64_t)m->values[i] > INT64_MAX - sum)
 			return -EBADMSG;
 		sum += (uint64_t)m->values[i];
+		*timed &= m->values[i] == 1;
 	}
 	*count = m->n_values ? sum : m->n_timestamps_unix_nano;
 	return 0;
+}
+
+static int add_sample(struct reader *r, const OTLP_TYPE(Sample) * m, uint32_t thread, uint32_t cpu,
+		      uint64_t count, bool timed)
+{
+	const uint32_t stack = r->stacks[m->stack_index];
+	int result = 0;
+
+	if (!timed)
+		return profile_add_on(r->profile, thread, stack, cpu, count);
+	for (size_t i = 0; i < m->n_timestamps_unix_nano && result == 0; i++)
+		result = profile_add_at(r->profile, thread, stack, cpu, m->timestamps_unix_nano[i]);
+	return result;
 }
 
 static int read_sample(struct reader *r, struct cursor bytes, void *context)
@@ -515,8 +572,9 @@ static int read_sample(struct reader *r, struct cursor bytes, void *context)
 	const struct profile_head *head = context;
 	_cleanup_message_ OTLP_TYPE(Sample) *m = unpack(r, &OTLP_CALL(sample, descriptor), bytes);
 	struct profile_thread thread = {.process = head->process};
+	uint32_t number, cpu = PROFILE_CPU_UNKNOWN;
 	uint64_t count;
-	uint32_t number;
+	bool timed;
 
 	if (!m || m->stack_index < 0 || (uint32_t)m->stack_index >= r->stacks_count)
 		return -EBADMSG;
@@ -531,8 +589,11 @@ static int read_sample(struct reader *r, struct cursor bytes, void *context)
 			thread.name = attribute->string;
 		else if (attribute->key == KEY_THREAD_ID)
 			thread.tid = (uint32_t)attribute->number;
+		else if (attribute->key == KEY_CPU && !attribute->is_string &&
+			 attribute->number < PROFILE_CPU_UNKNOWN)
+			cpu = (uint32_t)attribute->number;
 	}
-	int result = count_sample(m, &count);
+	int result = count_sample(m, &count, &timed);
 	if (result < 0)
 		return result;
 	if (!r->adding) {
@@ -542,8 +603,7 @@ static int read_sample(struct reader *r, struct cursor bytes, void *context)
 		return 0;
 	}
 	result = profile_thread(r->profile, &thread, &number);
-	return result < 0 ? result
-			  : profile_add(r->profile, number, r->stacks[m->stack_index], count);
+	return result < 0 ? result : add_sample(r, m, number, cpu, count, timed);
 }
 
 static int read_sample_type(struct reader *r, struct cursor bytes, void *context)
@@ -619,42 +679,85 @@ static int read_scope(struct reader *r, struct cursor bytes, void *context)
 	return for_each(bytes, OTLP_SCOPE_PROFILES, read_profile, r, context);
 }
 
-static int read_resource(struct reader *r, struct cursor bytes, void *context)
+/* As many as there is room for. */
+static int add_variable(struct reader *r, struct profile_process *process,
+			const struct attribute *attribute)
 {
-	struct profile_process *process = context;
-	_cleanup_message_ OTLP_RESOURCE_TYPE(Resource) *m =
-	    unpack(r, &OTLP_RESOURCE_CALL(resource, descriptor), bytes);
-
-	if (!m)
-		return -EBADMSG;
-	for (size_t i = 0; i < m->n_attributes; i++) {
-		const OTLP_COMMON_TYPE(KeyValue) *from = m->attributes[i];
-		struct attribute attribute;
-		int result =
-		    read_attribute(r, from->key, from->key_strindex, from->value, &attribute);
-		if (result < 0)
-			return result;
-		if (attribute.key == KEY_PROCESS_PID)
-			process->tgid = (uint32_t)attribute.number;
-		else if (attribute.key == KEY_PROCESS_NAME)
-			process->name = attribute.string;
-		else if (attribute.key == KEY_PROCESS_PATH)
-			process->path = attribute.string;
-		else if (attribute.key == KEY_PROCESS_START)
-			process->start = attribute.number;
+	for (size_t i = 0; i < PROFILE_VARIABLES_MAX; i++) {
+		struct profile_variable *variable = &process->variables[i];
+		if (variable->name)
+			continue;
+		variable->value = attribute->string;
+		return profile_string(r->profile, attribute->variable.at,
+				      attribute->variable.length, &variable->name);
 	}
 	return 0;
 }
 
+static int take_attribute(struct reader *r, const struct attribute *attribute,
+			  struct process_facts *facts)
+{
+	struct profile_process *process = &facts->process;
+
+	switch (attribute->key) {
+	case KEY_SERVICE_NAME:
+		process->service_name = attribute->string;
+		return 0;
+	case KEY_CONTAINER_ID:
+		process->container_id = attribute->string;
+		return 0;
+	case KEY_PROCESS_PID:
+		process->tgid = (uint32_t)attribute->number;
+		return 0;
+	case KEY_PROCESS_NAME:
+		facts->executable = attribute->string;
+		return 0;
+	case KEY_PROCESS_COMM:
+		process->name = attribute->string;
+		facts->has_comm = true;
+		return 0;
+	case KEY_PROCESS_PATH:
+		process->path = attribute->string;
+		return 0;
+	case KEY_PROCESS_START:
+		process->start = attribute->number;
+		return 0;
+	case KEY_PROCESS_VARIABLE:
+		return add_variable(r, process, attribute);
+	default:
+		return 0;
+	}
+}
+
+static int read_resource(struct reader *r, struct cursor bytes, void *context)
+{
+	_cleanup_message_ OTLP_RESOURCE_TYPE(Resource) *m =
+	    unpack(r, &OTLP_RESOURCE_CALL(resource, descriptor), bytes);
+	int result = m ? 0 : -EBADMSG;
+
+	for (size_t i = 0; result == 0 && i < m->n_attributes; i++) {
+		const OTLP_COMMON_TYPE(KeyValue) *from = m->attributes[i];
+		struct attribute attribute;
+		result = read_attribute(r, from->key, from->key_strindex, from->value, &attribute);
+		if (result == 0)
+			result = take_attribute(r, &attribute, context);
+	}
+	return result;
+}
+
 static int read_resource_profiles(struct reader *r, struct cursor bytes, void *context)
 {
-	struct profile_process process = {0};
+	struct process_facts facts = {.has_comm = false};
 	uint32_t number;
 
 	(void)context;
-	int result = for_each(bytes, OTLP_RESOURCE_RESOURCE, read_resource, r, &process);
-	if (result == 0)
-		result = profile_process(r->profile, &process, &number);
+	int result = for_each(bytes, OTLP_RESOURCE_RESOURCE, read_resource, r, &facts);
+	if (result < 0)
+		return result;
+	/* The kernel's name is that of the executable unless the file says otherwise. */
+	if (!facts.has_comm)
+		facts.process.name = facts.executable;
+	result = profile_process(r->profile, &facts.process, &number);
 	if (result < 0)
 		return result;
 	return for_each(bytes, OTLP_RESOURCE_SCOPE_PROFILES, read_scope, r, &number);

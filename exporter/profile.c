@@ -15,6 +15,8 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "exporter/text.h"
+
 #define STRING_BYTES_MAX 4096
 #define INDEX_SLOTS_MIN 64
 #define TABLE_ENTRIES_MIN 16
@@ -52,7 +54,8 @@ struct profile_index {
 
 _Static_assert(sizeof(((struct profile *)0)->indexes) / sizeof(struct profile_index *) == TABLES,
 	       "an index for each table");
-_Static_assert(sizeof(struct profile_location) == 24 && sizeof(struct profile_process) == 96,
+_Static_assert(sizeof(struct profile_location) == 24 && sizeof(struct profile_process) == 96 &&
+		   SAMPLE_KEY_BYTES == 16,
 	       "compared as bytes: no padding");
 
 /* The bytes that make an entry what it is. */
@@ -216,6 +219,27 @@ static uint32_t hash_contents(const struct profile_index *index, struct contents
 	return (uint32_t)(hash ^ hash >> 32);
 }
 
+/* Whether there is an entry with these contents. The index must be there. */
+static bool find(const struct profile *profile, enum table table, struct contents contents,
+		 uint32_t hash, uint32_t *number)
+{
+	const struct profile_index *index = profile->indexes[table];
+	uint32_t mask = index->slots_count - 1;
+
+	for (uint32_t at = hash & mask; index->slots[at].number_plus_one; at = (at + 1) & mask) {
+		if (index->slots[at].hash != hash)
+			continue;
+		uint32_t candidate = index->slots[at].number_plus_one - 1;
+		struct contents have = entry_contents(profile, table, candidate);
+		if (have.length == contents.length &&
+		    (!have.length || !memcmp(have.data, contents.data, have.length))) {
+			*number = candidate;
+			return true;
+		}
+	}
+	return false;
+}
+
 /*
  * Look up: 1 and *number if there is an entry with these contents. Otherwise 0, and there is room
  * for commit(), which is to be called after the entry has been filled in at the end of its table.
@@ -231,20 +255,9 @@ static int prepare(struct profile *profile, enum table table, struct contents co
 		if (r < 0)
 			return r;
 	}
-	const struct profile_index *index = *slot;
-	uint32_t mask = index->slots_count - 1;
-	uint32_t wanted = hash_contents(index, contents);
-	for (uint32_t at = wanted & mask; index->slots[at].number_plus_one; at = (at + 1) & mask) {
-		if (index->slots[at].hash != wanted)
-			continue;
-		uint32_t candidate = index->slots[at].number_plus_one - 1;
-		struct contents have = entry_contents(profile, table, candidate);
-		if (have.length == contents.length &&
-		    (!have.length || !memcmp(have.data, contents.data, have.length))) {
-			*number = candidate;
-			return 1;
-		}
-	}
+	uint32_t wanted = hash_contents(*slot, contents);
+	if (find(profile, table, contents, wanted, number))
+		return 1;
 	r = index_reserve(profile, slot);
 	if (r < 0)
 		return r;
@@ -274,12 +287,10 @@ static void commit(struct profile *profile, enum table table, uint32_t hash, uin
 		_r < 0 ? _r : 0;                                                                   \
 	})
 
-int profile_string(struct profile *profile, const char *text, size_t length, uint32_t *number)
+static int intern_clean(struct profile *profile, const char *text, size_t length, uint32_t *number)
 {
 	uint32_t hash;
 
-	if (length > STRING_BYTES_MAX)
-		length = STRING_BYTES_MAX;
 	int r = prepare(profile, TABLE_STRINGS, (struct contents){text, length}, number, &hash);
 	if (r)
 		return r < 0 ? r : 0;
@@ -301,13 +312,31 @@ int profile_string(struct profile *profile, const char *text, size_t length, uin
 	return 0;
 }
 
+int profile_string(struct profile *profile, const char *text, size_t length, uint32_t *number)
+{
+	char clean[STRING_BYTES_MAX + 1];
+
+	if (length <= STRING_BYTES_MAX && text_is_clean(text, length))
+		return intern_clean(profile, text, length, number);
+	length = text_clean(clean, sizeof(clean), text, length);
+	return intern_clean(profile, clean, length, number);
+}
+
+uint32_t profile_find_string(const struct profile *profile, const char *text)
+{
+	struct contents contents = {text, strlen(text)};
+	uint32_t hash = hash_contents(profile->indexes[TABLE_STRINGS], contents), number;
+
+	return find(profile, TABLE_STRINGS, contents, hash, &number) ? number : 0;
+}
+
 int profile_mapping(struct profile *profile, const struct profile_mapping *mapping,
 		    uint32_t *number)
 {
 	uint32_t strings = profile->strings_count;
 
 	if (mapping->filename >= strings || mapping->gnu_build_id >= strings ||
-	    mapping->htlhash >= strings)
+	    mapping->htlhash >= strings || mapping->go_build_id >= strings)
 		return -EINVAL;
 	return INTERN(profile, TABLE_MAPPINGS, mappings, mapping, number);
 }
@@ -326,9 +355,13 @@ int profile_function(struct profile *profile, const struct profile_function *fun
 int profile_location(struct profile *profile, const struct profile_location *location,
 		     uint32_t *number)
 {
+	static const struct profile_location none;
+
 	if (location->mapping >= profile->mappings_count ||
 	    location->function >= profile->functions_count ||
 	    location->kind >= profile->strings_count)
+		return -EINVAL;
+	if (!location->kind && memcmp(location, &none, sizeof(none)) != 0)
 		return -EINVAL;
 	return INTERN(profile, TABLE_LOCATIONS, locations, location, number);
 }
@@ -408,8 +441,13 @@ static int sample_add(struct profile *profile, struct profile_sample key, uint64
 
 int profile_add(struct profile *profile, uint32_t thread, uint32_t stack, uint64_t count)
 {
-	const struct profile_sample key = {
-	    .thread = thread, .stack = stack, .cpu = PROFILE_CPU_UNKNOWN};
+	return profile_add_on(profile, thread, stack, PROFILE_CPU_UNKNOWN, count);
+}
+
+int profile_add_on(struct profile *profile, uint32_t thread, uint32_t stack, uint32_t cpu,
+		   uint64_t count)
+{
+	const struct profile_sample key = {.thread = thread, .stack = stack, .cpu = cpu};
 	uint32_t number;
 
 	if (!count)
@@ -421,7 +459,8 @@ int profile_add(struct profile *profile, uint32_t thread, uint32_t stack, uint64
 int profile_add_at(struct profile *profile, uint32_t thread, uint32_t stack, uint32_t cpu,
 		   uint64_t unix_ns)
 {
-	const struct profile_sample key = {.thread = thread, .stack = stack, .cpu = cpu};
+	const struct profile_sample key = {
+	    .thread = thread, .stack = stack, .cpu = cpu, .timed = 1};
 	uint32_t number;
 
 	int r = RESERVE(profile, times, 1);

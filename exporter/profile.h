@@ -16,6 +16,7 @@ struct profile_mapping {
 			      for the kernel */
 	uint32_t gnu_build_id; /* string, hex; 0 if none */
 	uint32_t htlhash;      /* string, hex; 0 if none */
+	uint32_t go_build_id;  /* string, as it is; 0 if none */
 };
 
 struct profile_function {
@@ -29,7 +30,7 @@ struct profile_location {
 	uint32_t mapping;  /* 0 if none (JIT code without a name) */
 	uint32_t function; /* 0 if it has no name */
 	uint32_t kind;	   /* string: OTLP's profile.frame.type: "kernel", "native", "abort-marker",
-			      "cpython", ... */
+			      "cpython", ...; never 0, but for location 0 */
 	uint32_t line;	   /* 0 if unknown */
 	uint64_t address;  /* in the file, as linked; for frames without a mapping the address as
 			      sampled */
@@ -55,9 +56,8 @@ struct profile_process {
 	uint32_t name;	       /* string: comm of the process */
 	uint32_t path;	       /* string: executable's path, 0 if unknown */
 	uint32_t container_id; /* string, 0 if none */
-	uint32_t
-	    service_name; /* string: its own OTEL_SERVICE_NAME; 0 if unknown or not asked for */
-	uint32_t reserved;
+	uint32_t service_name; /* string: its own; 0 if unknown or not asked for */
+	uint32_t reserved;     /* 0 */
 	struct profile_variable variables[PROFILE_VARIABLES_MAX]; /* those it has; the rest 0 */
 };
 
@@ -71,14 +71,13 @@ enum {
 	PROFILE_CPU_UNKNOWN = 0xffffffff
 };
 
-/* Samples are merged: one entry a {thread, stack, cpu}. Either all samples of an entry have times,
- * or none. */
+/* Samples are merged: one entry a {thread, stack, cpu, timed}. */
 struct profile_sample {
 	uint32_t thread;
 	uint32_t stack;
 	uint32_t cpu;			/* or PROFILE_CPU_UNKNOWN */
-	uint32_t first_time, last_time; /* in `times`, plus one; 0 if it has none */
-	uint32_t reserved;
+	uint32_t timed;			/* 1: each of its samples has a time; 0: none has */
+	uint32_t first_time, last_time; /* in `times`, plus one; 0 if it is not timed */
 	uint64_t count;
 };
 
@@ -119,8 +118,11 @@ int profile_init(struct profile *profile, size_t bytes_max);
 void profile_fini(struct profile *profile);
 
 /* Intern: the number of the entry with these contents, made if there is none. 0; -ENOMEM or
- * -ENOSPC, and the profile is as it was. References inside (strings, mappings, ...) must exist:
- * -EINVAL. Strings are cut at 4,096 bytes. */
+ * -ENOSPC, and the profile is as it was. References inside (strings, mappings, ...) must exist, and
+ * a location must have a kind: -EINVAL.
+ *
+ * Strings of a profile are UTF-8 without NULs and of at most 4,096 bytes, whatever is interned:
+ * what is not becomes U+FFFD (text_clean()), and what is longer is cut. */
 int profile_string(struct profile *profile, const char *text, size_t length, uint32_t *number);
 int profile_mapping(struct profile *profile, const struct profile_mapping *mapping,
 		    uint32_t *number);
@@ -138,15 +140,22 @@ int profile_thread(struct profile *profile, const struct profile_thread *thread,
  * -EOVERFLOW if sample_count would pass INT64_MAX. */
 int profile_add(struct profile *profile, uint32_t thread, uint32_t stack, uint64_t count);
 
+/* The same on a CPU that is known. As above. */
+int profile_add_on(struct profile *profile, uint32_t thread, uint32_t stack, uint32_t cpu,
+		   uint64_t count);
+
 /* Add one sample with all that is known of it. As above. */
 int profile_add_at(struct profile *profile, uint32_t thread, uint32_t stack, uint32_t cpu,
 		   uint64_t unix_ns);
 
-/* Forget the samples, keep what they referred to: the next interval has mostly the same. */
+/* Forget the samples, keep what they referred to (the next interval has mostly the same) and the
+ * memory that they took. */
 void profile_clear_samples(struct profile *profile);
 
-/* Length of a string in bytes, without the NUL that follows it: strings may hold NULs of their own.
- */
+/* The number of a string that must be clean, or 0 if the profile does not have it. */
+uint32_t profile_find_string(const struct profile *profile, const char *text);
+
+/* Length of a string in bytes, without the NUL that follows it. */
 size_t profile_string_length(const struct profile *profile, uint32_t string);
 
 /* What to print for a location: its function's name, else "module+0xaddress" (base name of the

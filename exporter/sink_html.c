@@ -354,13 +354,19 @@ static int page_samples(struct html_page *page)
 	for (uint32_t i = 0; i < profile->samples_count; i++) {
 		const struct profile_stack *stack = &profile->stacks[samples[i].stack];
 		uint32_t shared = stack_shared(page, previous, stack);
+		uint64_t count = samples[i].count;
 
+		/* What differs only in CPU and times. */
+		for (; i + 1 < profile->samples_count &&
+		       !sample_compare(&samples[i], &samples[i + 1], page);
+		     i++)
+			count += samples[i + 1].count;
 		bytes_number(&page->samples, shared);
 		bytes_number(&page->samples, stack->count - shared);
 		for (uint32_t depth = shared; depth < stack->count; depth++)
 			bytes_number(&page->samples, stack_frame(page, stack, depth));
 		bytes_number(&page->samples, samples[i].thread);
-		bytes_number(&page->samples, samples[i].count);
+		bytes_number(&page->samples, count);
 		previous = stack;
 	}
 	return 0;

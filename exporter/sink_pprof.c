@@ -14,7 +14,6 @@
 #include "pprof/profile.pb-c.h"
 
 #define GZIP_WINDOW_BITS (15 + 16) /* zlib: +16 asks for a gzip header */
-#define STRING_BYTES_MAX 4096	   /* that of a string in a profile */
 
 /* Strings that no profile has: they follow those of the profile. */
 enum extra {
@@ -211,17 +210,9 @@ static void write_functions(struct pprof *w)
 static void write_strings(struct pprof *w)
 {
 	const struct profile *p = w->profile;
-	char clean[STRING_BYTES_MAX + 1];
 
-	for (uint32_t i = 0; i < p->strings_count; i++) {
-		size_t length = profile_string_length(p, i);
-		const char *text = p->strings[i];
-		if (!text_is_clean(text, length)) {
-			length = text_clean(clean, sizeof(clean), text, length);
-			text = clean;
-		}
-		proto_out_bytes(&w->out, 6, text, length);
-	}
+	for (uint32_t i = 0; i < p->strings_count; i++)
+		proto_out_bytes(&w->out, 6, p->strings[i], profile_string_length(p, i));
 	for (uint32_t i = 0; i < EXTRAS; i++)
 		proto_out_bytes(&w->out, 6, extras[i], strlen(extras[i]));
 }
@@ -234,7 +225,9 @@ static void set_label(Perftools__Profiles__Label *label, int64_t key, int64_t st
 	label->num = num;
 }
 
-static void write_sample(struct pprof *w, const struct profile_sample *s, uint64_t *location_ids)
+/* `count` samples of the stack and thread of `s`. */
+static void write_sample(struct pprof *w, const struct profile_sample *s, uint64_t count,
+			 uint64_t *location_ids)
 {
 	const struct profile *p = w->profile;
 	const struct profile_stack *stack = &p->stacks[s->stack];
@@ -244,8 +237,8 @@ static void write_sample(struct pprof *w, const struct profile_sample *s, uint64
 	Perftools__Profiles__Label labels[4];
 	Perftools__Profiles__Label *pointers[] = {&labels[0], &labels[1], &labels[2], &labels[3]};
 	int64_t values[] = {
-	    capped(s->count),
-	    capped(text_multiply(s->count, p->period_ns, INT64_MAX)),
+	    capped(count),
+	    capped(text_multiply(count, p->period_ns, INT64_MAX)),
 	};
 
 	for (uint32_t i = 0; i < stack->count; i++)
@@ -263,6 +256,18 @@ static void write_sample(struct pprof *w, const struct profile_sample *s, uint64
 	proto_out_message(&w->out, 2, &sample);
 }
 
+static int compare_samples(const void *a, const void *b, void *profile)
+{
+	const struct profile *p = profile;
+	const struct profile_sample *x = &p->samples[*(const uint32_t *)a],
+				    *y = &p->samples[*(const uint32_t *)b];
+
+	if (x->thread != y->thread)
+		return x->thread < y->thread ? -1 : 1;
+	return (x->stack > y->stack) - (x->stack < y->stack);
+}
+
+/* One for each thread and stack: CPUs and times are not for this format. */
 static int write_samples(struct pprof *w)
 {
 	const struct profile *p = w->profile;
@@ -271,10 +276,21 @@ static int write_samples(struct pprof *w)
 	for (uint32_t i = 0; i < p->stacks_count; i++)
 		depth = p->stacks[i].count > depth ? p->stacks[i].count : depth;
 	_cleanup_free_ uint64_t *location_ids = calloc(depth + 1ULL, sizeof(*location_ids));
-	if (!location_ids)
+	_cleanup_free_ uint32_t *order = calloc(p->samples_count + 1ULL, sizeof(*order));
+	if (!location_ids || !order)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < p->samples_count && !ferror(w->file) && !w->error; i++)
-		write_sample(w, &p->samples[i], location_ids);
+	for (uint32_t i = 0; i < p->samples_count; i++)
+		order[i] = i;
+	qsort_r(order, p->samples_count, sizeof(*order), compare_samples, (void *)p);
+	for (uint32_t i = 0; i < p->samples_count && !ferror(w->file) && !w->error;) {
+		const uint32_t first = i;
+		uint64_t count = 0;
+		do
+			count += p->samples[order[i++]].count;
+		while (i < p->samples_count &&
+		       !compare_samples(&order[first], &order[i], (void *)p));
+		write_sample(w, &p->samples[order[first]], count, location_ids);
+	}
 	return 0;
 }
 

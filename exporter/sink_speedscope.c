@@ -155,38 +155,52 @@ static void group_name(const struct speedscope *s, uint32_t thread, char *buffer
 			 p->strings[t->name], t->tid);
 }
 
-/* One thread's or process's samples: order[first] up to order[end]. Stacks that several threads
- * share stay apart. */
+/* Samples of one stack, from order[*at] on, which is left behind them. */
+static uint64_t take_stack(const struct speedscope *s, uint32_t *at, uint32_t end)
+{
+	const struct profile_sample *samples = s->profile->samples;
+	const uint32_t stack = samples[s->order[*at]].stack;
+	uint64_t count = 0;
+
+	while (*at < end && samples[s->order[*at]].stack == stack)
+		count += samples[s->order[(*at)++]].count;
+	return weight(s, count);
+}
+
+/* One thread's or process's samples: order[first] up to order[end]. */
 static void write_group(const struct speedscope *s, uint32_t first, uint32_t end)
 {
 	const struct profile *p = s->profile;
 	char name[2 * NAME_BYTES];
 	uint64_t total = 0;
 
-	for (uint32_t i = first; i < end; i++)
-		total = add_capped(total, weight(s, p->samples[s->order[i]].count));
+	for (uint32_t i = first; i < end;)
+		total = add_capped(total, take_stack(s, &i, end));
 	group_name(s, p->samples[s->order[first]].thread, name, sizeof(name));
 	putc(',', s->out);
 	write_profile_head(s, name, total);
-	for (uint32_t i = first; i < end && !ferror(s->out); i++)
+	for (uint32_t i = first; i < end && !ferror(s->out); take_stack(s, &i, end))
 		write_stack(s, p->samples[s->order[i]].stack, i == first);
 	fputs("],\"weights\":[", s->out);
-	for (uint32_t i = first; i < end && !ferror(s->out); i++)
-		fprintf(s->out, i == first ? "%" PRIu64 : ",%" PRIu64,
-			weight(s, p->samples[s->order[i]].count));
+	for (uint32_t i = first; i < end && !ferror(s->out);) {
+		const bool is_first = i == first;
+		fprintf(s->out, is_first ? "%" PRIu64 : ",%" PRIu64, take_stack(s, &i, end));
+	}
 	fputs("]}", s->out);
 }
 
+/* By group, then by stack. */
 static int compare_groups(const void *a, const void *b, void *speedscope)
 {
 	const struct speedscope *s = speedscope;
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 	uint32_t group_x = s->groups[s->profile->samples[x].thread];
 	uint32_t group_y = s->groups[s->profile->samples[y].thread];
+	uint32_t stack_x = s->profile->samples[x].stack, stack_y = s->profile->samples[y].stack;
 
 	if (group_x != group_y)
 		return group_x < group_y ? -1 : 1;
-	return (x > y) - (x < y);
+	return (stack_x > stack_y) - (stack_x < stack_y);
 }
 
 static int write_groups(struct speedscope *s)

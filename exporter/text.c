@@ -43,9 +43,25 @@ size_t text_utf8_length(const char *text, size_t left)
 	return character < low || character > 0x10ffff || surrogate ? 0 : length;
 }
 
+/* Whether each of the next 8 bytes is ASCII and none is NUL, as nearly all are. */
+static bool next_8_are_plain(const char *text, size_t left)
+{
+	const uint64_t ones = 0x0101010101010101;
+	uint64_t bytes;
+
+	if (left < sizeof(bytes))
+		return false;
+	memcpy(&bytes, text, sizeof(bytes));
+	return !((bytes | (bytes - ones)) & ones << 7);
+}
+
 bool text_is_clean(const char *text, size_t length)
 {
 	for (size_t at = 0; at < length;) {
+		if (next_8_are_plain(text + at, length - at)) {
+			at += sizeof(uint64_t);
+			continue;
+		}
 		size_t n = text_utf8_length(text + at, length - at);
 		if (!n || !text[at])
 			return false;

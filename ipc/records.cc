@@ -56,7 +56,9 @@ void records_add_module(struct records *r, const struct record_module *m)
 	auto path = r->builder.CreateString(m->path);
 	auto build_id = r->builder.CreateString(m->gnu_build_id);
 	auto htlhash = r->builder.CreateString(m->htlhash);
-	r->modules.push_back(fb::CreateModule(r->builder, m->number, path, build_id, htlhash));
+	auto go_build_id = text_offset(r, m->go_build_id);
+	r->modules.push_back(
+	    fb::CreateModule(r->builder, m->number, path, build_id, htlhash, go_build_id));
 }
 
 void records_add_function(struct records *r, const struct record_function *f)
@@ -171,7 +173,7 @@ static int visit_definitions(const fb::Batch *batch, const struct records_visito
 {
 	int r = each(batch->modules(), [&](const fb::Module *m) {
 		const record_module record = {m->number(), text(m->path()), text(m->gnu_build_id()),
-					      text(m->htlhash())};
+					      text(m->htlhash()), text(m->go_build_id())};
 		return v->module(context, &record);
 	});
 	if (!r)

@@ -14,7 +14,7 @@ extern "C" {
 
 struct record_module {
 	uint32_t number;
-	const char *path, *gnu_build_id, *htlhash;
+	const char *path, *gnu_build_id, *htlhash, *go_build_id; /* "" for ids that it lacks */
 };
 
 struct record_function {

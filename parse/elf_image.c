@@ -21,7 +21,11 @@ enum {
 	/* DEFLATE cannot do better (258 bytes from two bits), so a header that claims more is
 	 * lying. */
 	INFLATE_RATIO_MAX = 1032,
+	/* Go's linker, ELF_NOTE_GOBUILDID_TAG. */
+	NOTE_GO_BUILD_ID = 4,
 };
+
+static const char go_note_name[4] = "Go"; /* padded */
 
 /* What the ELF header says about the tables that follow. */
 struct header {
@@ -189,9 +193,30 @@ static uint64_t note_pad(uint64_t size, uint64_t align)
 	return (size + align - 1) & ~(align - 1);
 }
 
-/* The build id among some notes; false if there is none. */
-static bool notes_find_build_id(struct elf_image *image, const uint8_t *notes, size_t length,
-				uint64_t align)
+static void take_gnu_build_id(struct elf_image *image, const uint8_t *bytes, uint32_t size)
+{
+	if (image->build_id_length > 0)
+		return;
+	image->build_id_length =
+	    size < sizeof(image->build_id) ? size : (unsigned int)sizeof(image->build_id);
+	memcpy(image->build_id, bytes, image->build_id_length);
+}
+
+/* A text. One that is too long or not printable would be no id of Go's linker. */
+static void take_go_build_id(struct elf_image *image, const uint8_t *bytes, uint32_t size)
+{
+	if (image->go_build_id[0] || size >= sizeof(image->go_build_id))
+		return;
+	for (uint32_t i = 0; i < size; i++) {
+		if (bytes[i] <= ' ' || bytes[i] > '~')
+			return;
+	}
+	memcpy(image->go_build_id, bytes, size);
+}
+
+/* The build ids among some notes: the first of each kind. */
+static void notes_take_build_ids(struct elf_image *image, const uint8_t *notes, size_t length,
+				 uint64_t align)
 {
 	struct cursor c = cursor_init(notes, length);
 
@@ -207,22 +232,19 @@ static bool notes_find_build_id(struct elf_image *image, const uint8_t *notes, s
 		at = cursor_offset(&c);
 		const uint8_t *bytes = cursor_take(&c, size);
 		if (!bytes)
-			return false;
-		if (type == NT_GNU_BUILD_ID && size > 0 && name_size == sizeof(ELF_NOTE_GNU) &&
-		    memcmp(name, ELF_NOTE_GNU, sizeof(ELF_NOTE_GNU)) == 0) {
-			image->build_id_length = size < sizeof(image->build_id)
-						     ? size
-						     : (unsigned int)sizeof(image->build_id);
-			memcpy(image->build_id, bytes, image->build_id_length);
-			return true;
-		}
+			return;
+		if (type == NT_GNU_BUILD_ID && name_size == sizeof(ELF_NOTE_GNU) &&
+		    memcmp(name, ELF_NOTE_GNU, sizeof(ELF_NOTE_GNU)) == 0)
+			take_gnu_build_id(image, bytes, size);
+		else if (type == NOTE_GO_BUILD_ID && name_size == sizeof(go_note_name) &&
+			 memcmp(name, go_note_name, sizeof(go_note_name)) == 0)
+			take_go_build_id(image, bytes, size);
 		/* The last note may lack its padding. */
 		uint64_t padding = note_pad(at + size, align) - (at + size);
 		if (padding > cursor_left(&c))
-			return false;
+			return;
 		cursor_skip(&c, padding);
 	}
-	return false;
 }
 
 /* Notes that cannot be read are as good as none: a build id is a convenience, never an identity. */
@@ -237,8 +259,18 @@ static int notes_scan(struct elf_image *image, uint64_t offset, uint64_t size, u
 	int rc = source_load(&image->source, offset, size, &notes);
 	if (rc < 0)
 		return rc == -ENOMEM ? rc : 0;
-	notes_find_build_id(image, notes, (size_t)size, align);
+	notes_take_build_ids(image, notes, (size_t)size, align);
 	return 0;
+}
+
+/* Notes that no segment has. */
+static int note_section_scan(struct elf_image *image, const char *name)
+{
+	const struct elf_section *note = elf_image_find_section(image, name);
+
+	if (!note || note->type != SHT_NOTE)
+		return 0;
+	return notes_scan(image, note->offset, note->size, 4);
 }
 
 /* Segments whose ends cannot be computed are left out, so that nobody after this needs to think of
@@ -280,7 +312,8 @@ static int program_header_decode(struct elf_image *image, struct cursor *c, unsi
 		image->eh_frame_hdr_size = segment.file_size;
 		return 0;
 	case PT_NOTE:
-		if (image->build_id_length > 0 || (*notes)++ >= NOTE_SEGMENTS_MAX)
+		if ((image->build_id_length > 0 && image->go_build_id[0]) ||
+		    (*notes)++ >= NOTE_SEGMENTS_MAX)
 			return 0;
 		return notes_scan(image, segment.offset, segment.file_size, align);
 	default:
@@ -392,13 +425,10 @@ int elf_image_init(struct elf_image *image, const struct elf_source *source)
 		rc = segments_read(image, &header);
 	if (rc == 0)
 		rc = sections_read(image, &header);
-	if (rc == 0 && image->build_id_length == 0) {
-		const struct elf_section *note =
-		    elf_image_find_section(image, ".note.gnu.build-id");
-
-		if (note && note->type == SHT_NOTE)
-			rc = notes_scan(image, note->offset, note->size, 4);
-	}
+	if (rc == 0 && image->build_id_length == 0)
+		rc = note_section_scan(image, ".note.gnu.build-id");
+	if (rc == 0 && !image->go_build_id[0])
+		rc = note_section_scan(image, ".note.go.buildid");
 	if (rc < 0)
 		elf_image_fini(image);
 	return rc;

@@ -45,6 +45,8 @@ enum {
 	ELF_IMAGE_SEGMENTS_MAX = 64,
 	ELF_IMAGE_SECTIONS_MAX = 512,
 	ELF_IMAGE_NAMES_BYTES_MAX = 64 * 1024,
+	/* Go's linker writes four hashes of 20 characters with a slash between. */
+	ELF_IMAGE_GO_BUILD_ID_BYTES = 96,
 };
 
 struct elf_image {
@@ -59,6 +61,7 @@ struct elf_image {
 	uint64_t eh_frame_hdr_vaddr, eh_frame_hdr_size; /* PT_GNU_EH_FRAME, 0 if none */
 	uint8_t build_id[20];				/* GNU build id, cut at 20 bytes */
 	unsigned int build_id_length;
+	char go_build_id[ELF_IMAGE_GO_BUILD_ID_BYTES]; /* printable ASCII; "" if none, or longer */
 	bool truncated;
 };
 

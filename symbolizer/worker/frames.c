@@ -43,7 +43,8 @@ static int define_module(struct worker *worker, XXH128_hash_t key, const char *p
 			   &(struct record_module){.number = *number,
 						   .path = path,
 						   .gnu_build_id = ids ? ids->gnu_build_id : "",
-						   .htlhash = ids ? ids->htlhash : ""});
+						   .htlhash = ids ? ids->htlhash : "",
+						   .go_build_id = ids ? ids->go_build_id : ""});
 	return table_put(&worker->numbers.modules, key, *number);
 }
 

@@ -36,6 +36,8 @@ struct entry {
 	uint32_t rank : 3;
 	uint32_t name; /* offset in the string table */
 };
+static_assert(sizeof(((struct symbols_ids *)0)->go_build_id) == ELF_IMAGE_GO_BUILD_ID_BYTES,
+	      "an id fits");
 static_assert(sizeof(struct entry) == 12, "the index is meant to be compact");
 #define ENTRY_SIZE_MAX ((1u << 29) - 1)
 
@@ -438,6 +440,7 @@ static int index_image(struct symbols *symbols, const struct elf_image *image, s
 	build->comparisons = 0;
 	build->capacity = 0;
 	symbol_file_to_hex(image->build_id, image->build_id_length, symbols->ids.gnu_build_id);
+	memcpy(symbols->ids.go_build_id, image->go_build_id, sizeof(symbols->ids.go_build_id));
 	symbols->machine = image->machine;
 	r = take_segments(symbols, image);
 	if (r == 0)

@@ -28,6 +28,7 @@ struct symbols_ids {
 	char gnu_build_id[41]; /* hex, "" if none */
 	char htlhash[33]; /* hex of 16 bytes of SHA-256(first 4096 ++ last 4096 ++ be64 length), see
 			     OTLP profiles */
+	char go_build_id[96]; /* as `go tool buildid` says, "" if none */
 };
 
 /* Index the file behind `fd` (borrowed: it must stay open as long as the index lives), spending at

@@ -76,6 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check(image.segment_count <= ELF_IMAGE_SEGMENTS_MAX);
 	check(image.section_count <= ELF_IMAGE_SECTIONS_MAX);
 	check(image.build_id_length <= sizeof(image.build_id));
+	check(memchr(image.go_build_id, 0, sizeof(image.go_build_id)) != NULL);
 	check_sections(&image);
 	check_segments(&image);
 	if (elf_image_read_vaddr(&image, image.eh_frame_hdr_vaddr, image.eh_frame_hdr_size, CAP,

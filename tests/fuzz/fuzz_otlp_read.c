@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An .otlp file from anyone. What is read must be a sound profile: its sum is that of its samples,
- * and it can be written and read again with the same sum.
+ * and it can be written and read again with the same sum, as a file and as requests.
  */
 #include <errno.h>
 #include <stdio.h>
 
+#include "exporter/otlp_encode.h"
 #include "exporter/otlp_read.h"
 #include "exporter/sink.h"
 
@@ -30,6 +31,44 @@ static void check_again(const struct profile *profile)
 	free(encoded);
 }
 
+struct requests {
+	struct profile again;
+	size_t bytes_max;
+	uint64_t samples;
+	bool ended;
+};
+
+static int read_request(void *context, const struct otlp_request *request)
+{
+	struct requests *requests = context;
+
+	if (requests->ended || request->length > requests->bytes_max || !request->samples)
+		abort();
+	if (otlp_read(request->data, request->length, &requests->again))
+		abort();
+	requests->samples += request->samples;
+	requests->ended = request->last;
+	return 0;
+}
+
+static void check_requests(const struct profile *profile, size_t bytes_max)
+{
+	static const struct otlp_resource_attribute attribute = {"service.name", "all"};
+	const struct otlp_encode_options options = {&attribute, 1, bytes_max};
+	struct requests requests = {.bytes_max = bytes_max};
+	uint64_t too_large;
+
+	if (profile_init(&requests.again, SIZE_MAX))
+		abort();
+	if (otlp_encode(profile, &options, read_request, &requests, &too_large))
+		abort();
+	if (requests.samples + too_large != profile->sample_count ||
+	    requests.again.sample_count != requests.samples ||
+	    requests.ended != (requests.samples > 0))
+		abort();
+	profile_fini(&requests.again);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct profile profile;
@@ -42,8 +81,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		sum += profile.samples[i].count;
 	if (sum != profile.sample_count || (r == -EBADMSG && sum))
 		abort();
-	if (r == 0)
+	if (r == 0) {
 		check_again(&profile);
+		check_requests(&profile, SIZE_MAX);
+		check_requests(&profile, 300 + size % 1024);
+	}
 	profile_fini(&profile);
 	return 0;
 }

@@ -48,6 +48,7 @@ static int on_module(void *c, const struct record_module *m)
 {
 	count_text(c, m->path);
 	count_text(c, m->gnu_build_id);
+	count_text(c, m->go_build_id);
 	return count_text(c, m->htlhash);
 }
 

@@ -12,6 +12,10 @@ import sys
 import tempfile
 
 OTLP = "opentelemetry/proto/profiles/v1development/profiles.proto"
+SERVICE = "opentelemetry/proto/collector/profiles/v1development/profiles_service.proto"
+REQUEST_BYTES_MAX = 50000  # of write_outputs.c
+# Of the types of frames that all backends know, those that a random profile has.
+FRAME_TYPES = {"native", "kernel", "cpython", "abort-marker"}
 
 
 def folded(path):
@@ -120,17 +124,53 @@ def pprof_by_go(path, count, stackless):
     print("go tool pprof agrees")
 
 
-def otlp_by_protoc(path, schemas):
+def otlp_by_protoc(path, schemas, message="profiles.v1development.ProfilesData", schema=OTLP):
     with open(path, "rb") as f:
-        text = subprocess.run(["protoc", "--decode=opentelemetry.proto.profiles.v1development.ProfilesData",
-                               "-I", schemas, OTLP], stdin=f, capture_output=True, check=True)
+        text = subprocess.run(["protoc", f"--decode=opentelemetry.proto.{message}", "-I", schemas, schema],
+                              stdin=f, capture_output=True, check=True)
     # protoc complains about strings that are not UTF-8, and prints fields that it does not know by number
     assert not text.stderr, text.stderr
     assert not re.search(rb"^\s*\d+:", text.stdout, re.M), "unknown fields"
-    return sum(int(n) for n in re.findall(rb"^\s*values: (\d+)$", text.stdout, re.M))
+    values = sum(int(n) for n in re.findall(rb"^\s*values: (\d+)$", text.stdout, re.M))
+    return values + len(re.findall(rb"^\s*timestamps_unix_nano: \d+$", text.stdout, re.M))
 
 
-def otlp_dictionary(path):
+def text_of(value):
+    """The string_value of an AnyValue, or None."""
+    return next((v.decode() for n, v in fields(value) if n == 1), None)
+
+
+def otlp_profile(profile, times_seen):
+    """One shape; times within those of the profile."""
+    head = {n: v for n, v in fields(profile) if n != 2}
+    start, end = head.get(3, 0), head.get(3, 0) + head.get(4, 0)
+    shapes = set()
+    for sample in (v for n, v in fields(profile) if n == 2):
+        shapes.add(tuple(sorted(n for n, _ in fields(sample) if n > 3)))
+        for n, v in fields(sample):
+            times = [int.from_bytes(v[i : i + 8], "little") for i in range(0, len(v), 8)] if n == 5 else []
+            assert all(start <= t < end for t in times), (start, end, times)
+            times_seen.update(times)
+    assert shapes <= {(4,)} or shapes == {(5,)}, shapes
+
+
+def otlp_attributes(tables, is_request):
+    """Every frame has a type; keys are unique; mappings have the hash that all backends know, or nothing."""
+    keys = {}
+    for index, attribute in enumerate(tables["attribute"]):
+        values = dict(fields(attribute))
+        keys[index] = (tables["string"][values.get(1, 0)].decode(), values.get(2, b""))
+    for table, field in (("mapping", 5), ("location", 4)):
+        for number, message in enumerate(tables[table]):
+            attributes = dict(keys[i] for n, v in fields(message) if n == field for i in packed(v))
+            assert len(attributes) == sum(len(packed(v)) for n, v in fields(message) if n == field)
+            if table == "location" and number:
+                assert text_of(attributes["profile.frame.type"]) in FRAME_TYPES
+            if table == "mapping" and is_request and attributes:
+                assert "process.executable.build_id.htlhash" in attributes, attributes
+
+
+def otlp_dictionary(path, times_seen, is_request=False):
     """Entry 0 everywhere, nothing twice, no orphans, keys inline in resources."""
     names = {1: "mapping", 2: "location", 3: "function", 4: "link", 5: "string", 6: "attribute", 7: "stack"}
     with open(path, "rb") as f:
@@ -178,11 +218,17 @@ def otlp_dictionary(path):
         assert len(resource) == 1
         assert resource[0] not in processes, "a process twice"
         processes.add(resource[0])
+        names_seen = []
         for number, attribute in fields(resource[0]):
             keys = {n for n, _ in fields(attribute)}
             assert number == 1 and keys == {1, 2}, keys
+            names_seen += [v for n, v in fields(attribute) if n == 1]
+        assert len(set(names_seen)) == len(names_seen), names_seen
+        assert (b"process.start_key" in names_seen) <= (not is_request)
+        assert (b"host.name" in names_seen) == is_request
         for scope in (v for n, v in fields(resource_profiles) if n == 2):
             for profile in (v for n, v in fields(scope) if n == 2):
+                otlp_profile(profile, times_seen)
                 identities = set()
                 for number, value in fields(profile):
                     if number in (1, 5):
@@ -194,13 +240,27 @@ def otlp_dictionary(path):
                         identities.add(identity)
     for name, indexes in used.items():
         assert len(indexes) == len(tables[name]), f"orphans in the {name} table"
+    otlp_attributes(tables, is_request)
 
 
-def check(write_outputs, schemas, seed, samples, nasty):
+def requests(directory, schemas, times_seen):
+    """The samples of all requests."""
+    count = total = 0
+    while os.path.exists(path := os.path.join(directory, f"request.{count}")):
+        count += 1
+        assert os.path.getsize(path) <= REQUEST_BYTES_MAX
+        otlp_dictionary(path, times_seen, is_request=True)
+        if shutil.which("protoc"):
+            total += otlp_by_protoc(path, schemas, "collector.profiles.v1development.ExportProfilesServiceRequest", SERVICE)
+    return total, count
+
+
+def check(write_outputs, schemas, seed, samples, nasty, timed=False):
     with tempfile.TemporaryDirectory() as directory:
-        command = [write_outputs, directory, str(seed), str(samples), str(int(nasty))]
+        command = [write_outputs, directory, str(seed), str(samples), str(int(nasty) + 2 * int(timed))]
         out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         count, period = map(int, out.split())
+        times, request_times = collections.Counter(), collections.Counter()
         path = lambda name: os.path.join(directory, "out." + name)
         sums = {
             "folded": sum(folded(path("folded")).values()),
@@ -209,9 +269,12 @@ def check(write_outputs, schemas, seed, samples, nasty):
         }
         if shutil.which("protoc"):
             sums["otlp"] = otlp_by_protoc(path("otlp"), schemas)
+            sums["requests"] = requests(directory, schemas, request_times)[0]
         else:
+            requests(directory, schemas, request_times)
             print("NOT CHECKED: there is no protoc, so nobody else has read the otlp file", flush=True)
-        otlp_dictionary(path("otlp"))
+        otlp_dictionary(path("otlp"), times)
+        assert times == request_times and bool(times) == timed
         for name, total in sums.items():
             assert total == count, (name, total, count)
         if samples:
@@ -219,7 +282,7 @@ def check(write_outputs, schemas, seed, samples, nasty):
             pprof_by_go(path("pprof"), count, stackless)
         with open(path("tree"), encoding="utf-8") as f:
             assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", f.read())
-        print(f"seed {seed}, {samples} stacks, nasty={nasty}: {count} samples in {', '.join(sums)}", flush=True)
+        print(f"seed {seed}, {samples} stacks, nasty={nasty}, timed={timed}: {count} samples in {', '.join(sums)}", flush=True)
 
 
 def main():
@@ -227,6 +290,8 @@ def main():
     check(write_outputs, schemas, 1, 0, False)
     check(write_outputs, schemas, 2, 500, False)
     check(write_outputs, schemas, 3, 3000, True)
+    check(write_outputs, schemas, 4, 500, False, timed=True)
+    check(write_outputs, schemas, 5, 1000, True, timed=True)
 
 
 if __name__ == "__main__":

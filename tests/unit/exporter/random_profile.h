@@ -10,6 +10,7 @@
 struct random_size {
 	uint32_t names, locations, threads, samples;
 	bool nasty; /* names with bytes that formats trip over */
+	bool timed; /* most samples have times and CPUs */
 };
 
 static inline uint32_t random_next(uint64_t *state)
@@ -53,7 +54,13 @@ static inline int random_profile(struct profile *p, uint64_t seed, const struct 
 		uint32_t kind = random_next(&state) % 4, name = random_next(&state) % size->names;
 		r |= random_string(p, kind == 1 ? "vmlinux" : "/usr/lib/lib",
 				   kind == 1 ? 0 : name % 7, size->nasty, &m.filename);
-		r |= random_string(p, "0123abcd", name % 7, false, &m.gnu_build_id);
+		/* A file has the ids that it has: two mappings do not differ in them alone. */
+		if (kind != 1)
+			r |= random_string(p, "0123abcd", name % 7, false, &m.gnu_build_id);
+		if (kind != 1 && name % 7 % 2)
+			r |= random_string(p, "4567cdef", name % 7, false, &m.htlhash);
+		if (kind != 1 && name % 7 == 3)
+			r |= random_string(p, "go/id/", name % 7, false, &m.go_build_id);
 		r |= profile_mapping(p, &m, &l.mapping);
 		r |= random_string(p, "function", name, size->nasty, &f.name);
 		if (name % 5 == 0)
@@ -68,17 +75,37 @@ static inline int random_profile(struct profile *p, uint64_t seed, const struct 
 		struct profile_thread t = {.tid = 100 + i};
 		r |= random_string(p, "proc", i / 4 % 5, size->nasty, &process.name);
 		r |= random_string(p, "/bin/proc", i / 4, false, &process.path);
+		if (i / 4 % 2)
+			r |= random_string(p, "container", i / 8, false, &process.container_id);
+		if (i / 4 % 3 == 1)
+			r |= random_string(p, "service", i / 4, size->nasty, &process.service_name);
+		for (uint32_t j = 0; j < i / 4 % 3 && r == 0; j++) {
+			r |= random_string(p, "NAME", j, false, &process.variables[j].name);
+			if (j)
+				r |= random_string(p, "value", i / 4, size->nasty,
+						   &process.variables[j].value);
+		}
 		r |= profile_process(p, &process, &t.process);
 		r |= random_string(p, "worker", i % 9, size->nasty, &t.name);
 		r |= profile_thread(p, &t, &n);
 	}
 	for (uint32_t i = 0; i < size->samples && r == 0; i++) {
-		uint32_t depth = random_next(&state) % 40, stack;
+		uint32_t depth = random_next(&state) % 40, stack, thread, count, cpu;
 		for (uint32_t j = 0; j < depth; j++)
 			frames[j] = random_next(&state) % p->locations_count;
 		r |= profile_stack(p, frames, depth, &stack);
-		r |= profile_add(p, random_next(&state) % p->threads_count, stack,
-				 1 + random_next(&state) % 50);
+		thread = random_next(&state) % p->threads_count;
+		count = 1 + random_next(&state) % 50;
+		if (!size->timed || i % 16 == 0) {
+			r |= profile_add(p, thread, stack, count);
+			continue;
+		}
+		for (; count && r == 0; count--) {
+			cpu = random_next(&state) % 5;
+			r |=
+			    profile_add_at(p, thread, stack, cpu < 4 ? cpu : PROFILE_CPU_UNKNOWN,
+					   p->start_unix_ns + random_next(&state) % p->duration_ns);
+		}
 	}
 	return r;
 }

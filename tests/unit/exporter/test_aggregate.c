@@ -105,8 +105,8 @@ static void add_stack(struct fixture *f, uint32_t number, uint8_t reason, const 
 
 static void add_thread(struct fixture *f, uint32_t number, uint32_t process)
 {
-	records_add_process(f->records,
-			    &(struct record_process){process, 100 + process, 5, "comm", "/bin/x", "", "", NULL, 0});
+	records_add_process(f->records, &(struct record_process){process, 100 + process, 5, "comm",
+								 "/bin/x", "", "", NULL, 0});
 	records_add_thread(f->records,
 			   &(struct record_thread){number, process, 200 + number, "thread"});
 }
@@ -120,7 +120,7 @@ static void add_samples(struct fixture *f, uint32_t stack, uint32_t thread, unsi
 /* Frame 1, stack 1 of it, thread 1. */
 static void add_sound(struct fixture *f)
 {
-	records_add_module(f->records, &(struct record_module){1, "/bin/x", "00", "11"});
+	records_add_module(f->records, &(struct record_module){1, "/bin/x", "00", "11", "go"});
 	records_add_function(f->records, &(struct record_function){1, "main"});
 	add_frame(f, 1, 1, 1, FRAME_KIND_NATIVE);
 	add_stack(f, 1, 0, &(const uint32_t){1}, 1);
@@ -140,6 +140,26 @@ Test(aggregate, sound_batches)
 	cr_assert_eq(f->aggregate.profile.samples_count, 1);
 	cr_assert_eq(f->aggregate.frames_total, 1);
 	cr_assert_eq(f->aggregate.frames_named, 1);
+	const struct profile *p = &f->aggregate.profile;
+	cr_assert_eq(p->mappings_count, 2);
+	cr_assert_str_eq(p->strings[p->mappings[1].filename], "/bin/x");
+	cr_assert_str_eq(p->strings[p->mappings[1].gnu_build_id], "00");
+	cr_assert_str_eq(p->strings[p->mappings[1].htlhash], "11");
+	cr_assert_str_eq(p->strings[p->mappings[1].go_build_id], "go");
+	fixture_free(f);
+}
+
+/* See OTLP: a mapping without htlhash has no attributes in a request. */
+Test(aggregate, modules_without_htlhash_have_no_ids)
+{
+	struct fixture *f = fixture_new();
+	const struct profile *p = &f->aggregate.profile;
+
+	records_add_module(f->records, &(struct record_module){1, "/bin/x", "00", "", "go"});
+	records_add_module(f->records, &(struct record_module){2, "/bin/x", "", "", ""});
+	cr_assert_eq(deliver(f, false), 0);
+	cr_assert_eq(p->mappings_count, 2);
+	cr_assert_eq(p->mappings[1].gnu_build_id + p->mappings[1].go_build_id, 0);
 	fixture_free(f);
 }
 
@@ -183,7 +203,7 @@ Test(aggregate, huge_numbers_are_not_taken)
 
 	add_sound(f);
 	for (size_t i = 0; i < sizeof(huge) / sizeof(huge[0]); i++) {
-		records_add_module(f->records, &(struct record_module){huge[i], "m", "", ""});
+		records_add_module(f->records, &(struct record_module){huge[i], "m", "", "", ""});
 		records_add_function(f->records, &(struct record_function){huge[i], "f"});
 		add_frame(f, huge[i], huge[i], huge[i], 0);
 		add_stack(f, huge[i], 0, &(const uint32_t){1}, 1);
@@ -205,7 +225,7 @@ Test(aggregate, largest_numbers_are_taken)
 	const uint32_t largest = NUMBERS_MAX - 1;
 	struct fixture *f = fixture_new();
 
-	records_add_module(f->records, &(struct record_module){largest, "m", "", ""});
+	records_add_module(f->records, &(struct record_module){largest, "m", "", "", ""});
 	records_add_function(f->records, &(struct record_function){largest, "f"});
 	add_frame(f, largest, largest, largest, 0);
 	add_stack(f, largest, 0, &largest, 1);
@@ -386,15 +406,16 @@ Test(aggregate, random_worker)
 
 			for (int k = 0; k < 8; k++)
 				frames[k] = RANDOM(40);
-			records_add_module(f->records, &(struct record_module){
-							   RANDOM(10), i % 3 ? "m" : "", "", ""});
+			records_add_module(
+			    f->records,
+			    &(struct record_module){RANDOM(10), i % 3 ? "m" : "", "", "", ""});
 			records_add_function(
 			    f->records, &(struct record_function){RANDOM(10), i % 3 ? "f" : ""});
 			add_frame(f, RANDOM(40), RANDOM(12), RANDOM(12), (uint8_t)RANDOM(4));
 			add_stack(f, RANDOM(40), (uint8_t)RANDOM(20), frames, RANDOM(9));
 			records_add_process(
-			    f->records,
-			    &(struct record_process){RANDOM(8), RANDOM(100), RANDOM(2), "c", "", "", "", NULL, 0});
+			    f->records, &(struct record_process){RANDOM(8), RANDOM(100), RANDOM(2),
+								 "c", "", "", "", NULL, 0});
 			records_add_thread(f->records, &(struct record_thread){
 							   RANDOM(20), RANDOM(9), RANDOM(100), ""});
 			add_samples(f, RANDOM(41), RANDOM(21), 1);

@@ -6,8 +6,8 @@
 #include "common/cleanup.h"
 #include "exporter/otlp_names.h"
 #include "exporter/otlp_read.h"
-#include "exporter/profile_clean.h"
 #include "exporter/sink.h"
+#include "describe.h"
 #include "random_profile.h"
 
 /* --- round trip --- */
@@ -22,56 +22,6 @@ static uint8_t *encode(const struct profile *p, size_t *length)
 	return (uint8_t *)data;
 }
 
-/* Everything about each sample as text, sorted: what must be the same after a round trip, whatever
- * the numbers. */
-static int compare_lines(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static void describe_location(const struct profile *p, uint32_t n, FILE *out)
-{
-	const struct profile_location *l = &p->locations[n];
-	const struct profile_function *f = &p->functions[l->function];
-	const struct profile_mapping *m = &p->mappings[l->mapping];
-
-	fprintf(out, "|%s,%s,%s;%s,%s,%s;%s,%u,%lx", p->strings[f->name],
-		p->strings[f->system_name], p->strings[f->filename], p->strings[m->filename],
-		p->strings[m->gnu_build_id], p->strings[m->htlhash], p->strings[l->kind], l->line,
-		l->address);
-}
-
-static char *describe(const struct profile *p)
-{
-	_cleanup_free_ char **lines = calloc(p->samples_count + 1, sizeof(*lines));
-	char *all = NULL;
-	size_t length;
-	FILE *out;
-
-	for (uint32_t i = 0; i < p->samples_count; i++) {
-		const struct profile_sample *s = &p->samples[i];
-		const struct profile_thread *t = &p->threads[s->thread];
-		const struct profile_process *q = &p->processes[t->process];
-		const struct profile_stack *k = &p->stacks[s->stack];
-		out = open_memstream(&lines[i], &length);
-		fprintf(out, "%lu %u %s %u %s %s %lu", s->count, t->tid, p->strings[t->name],
-			q->tgid, p->strings[q->name], p->strings[q->path], q->start);
-		for (uint32_t j = 0; j < k->count; j++)
-			describe_location(p, p->stack_locations[k->first + j], out);
-		fclose(out);
-	}
-	qsort(lines, p->samples_count, sizeof(*lines), compare_lines);
-	out = open_memstream(&all, &length);
-	fprintf(out, "%lu %lu %lu %lu\n", p->start_unix_ns, p->duration_ns, p->period_ns,
-		p->sample_count);
-	for (uint32_t i = 0; i < p->samples_count; i++) {
-		fprintf(out, "%s\n", lines[i]);
-		free(lines[i]);
-	}
-	fclose(out);
-	return all;
-}
-
 static void expect_round_trip(const struct profile *p)
 {
 	struct profile back;
@@ -80,7 +30,7 @@ static void expect_round_trip(const struct profile *p)
 
 	cr_assert_eq(profile_init(&back, SIZE_MAX), 0);
 	cr_assert_eq(otlp_read(data, length, &back), 0);
-	_cleanup_free_ char *a = describe(p), *b = describe(&back);
+	_cleanup_free_ char *a = describe(p, false), *b = describe(&back, false);
 	cr_expect(!strcmp(a, b));
 	/* And writing what was read gives as many bytes: the same tables, in another order at most.
 	 */
@@ -92,8 +42,8 @@ static void expect_round_trip(const struct profile *p)
 
 Test(otlp, round_trip)
 {
-	for (uint64_t seed = 0; seed < 10; seed++) {
-		const struct random_size size = {50, 200, 40, 2000, false};
+	for (uint64_t seed = 0; seed < 12; seed++) {
+		const struct random_size size = {50, 200, 40, 2000, seed % 4 > 1, seed % 2};
 		struct profile p;
 
 		cr_assert_eq(profile_init(&p, SIZE_MAX), 0);
@@ -103,32 +53,13 @@ Test(otlp, round_trip)
 	}
 }
 
-Test(otlp, round_trip_of_nasty_names_keeps_the_sum)
-{
-	const struct random_size size = {50, 200, 40, 2000, true};
-	struct profile p, clean, back;
-	size_t length;
-
-	cr_assert_eq(profile_init(&p, SIZE_MAX), 0);
-	cr_assert_eq(random_profile(&p, 3, &size), 0);
-	_cleanup_free_ uint8_t *data = encode(&p, &length);
-	cr_assert_eq(profile_clean(&p, &clean), 0);
-	cr_assert_eq(profile_init(&back, SIZE_MAX), 0);
-	cr_assert_eq(otlp_read(data, length, &back), 0);
-	cr_expect_eq(back.sample_count, p.sample_count);
-	_cleanup_free_ char *a = describe(&clean), *b = describe(&back);
-	cr_expect(!strcmp(a, b));
-	profile_fini(&p);
-	profile_fini(&clean);
-	profile_fini(&back);
-}
-
 Test(otlp, round_trip_of_corner_cases)
 {
 	static const char *const words[] = {"samples", "thread.name", "count",
 					    "process.executable.build_id.htlhash"};
 	struct profile_process one = {.tgid = 7, .start = 1},
-			       two = {.tgid = 7, .start = UINT64_MAX};
+			       two = {.tgid = 7, .start = UINT64_MAX}, three = {.tgid = 8},
+			       four = {.tgid = 9};
 	struct profile_thread t = {0};
 	struct profile p;
 	uint32_t thread, stack, frame, n;
@@ -144,6 +75,9 @@ Test(otlp, round_trip_of_corner_cases)
 	for (size_t i = 0; i < 4; i++) {
 		struct profile_function f = {0};
 		struct profile_location l = {.address = UINT64_MAX - i, .line = UINT32_MAX};
+		cr_assert_eq(profile_string(&p, i ? words[i - 1] : "native",
+					    i ? strlen(words[i - 1]) : 6, &l.kind),
+			     0);
 		cr_assert_eq(profile_string(&p, words[i], strlen(words[i]), &f.name), 0);
 		cr_assert_eq(profile_function(&p, &f, &l.function), 0);
 		cr_assert_eq(profile_location(&p, &l, &frame), 0);
@@ -157,6 +91,19 @@ Test(otlp, round_trip_of_corner_cases)
 	t.tid = UINT32_MAX;
 	cr_assert_eq(profile_thread(&p, &t, &thread), 0);
 	cr_assert_eq(profile_add(&p, thread, stack, 6), 0);
+	/* Names: the kernel's own, the executable's, and one of them without the other. */
+	cr_assert_eq(profile_string(&p, "comm", 4, &three.name), 0);
+	cr_assert_eq(profile_string(&p, "/a/path", 7, &three.path), 0);
+	four.path = three.path;
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(profile_process(&p, i ? &four : &three, &t.process), 0);
+		cr_assert_eq(profile_thread(&p, &t, &thread), 0);
+		cr_assert_eq(profile_add_at(&p, thread, stack, 0, i ? UINT64_MAX : 0), 0);
+		cr_assert_eq(profile_add_on(&p, thread, stack, 0, 3), 0);
+	}
+	/* The two times are in the time of the whole, which is taken from the parts. */
+	p.start_unix_ns = 0;
+	p.duration_ns = UINT64_MAX;
 	/* Orphans must not come along. */
 	cr_assert_eq(profile_string(&p, "nobody uses this", 16, &n), 0);
 	size_t length;
@@ -168,7 +115,7 @@ Test(otlp, round_trip_of_corner_cases)
 
 Test(otlp, several_files_add_up)
 {
-	const struct random_size size = {20, 50, 8, 100, false};
+	const struct random_size size = {20, 50, 8, 100, false, false};
 	struct profile p, sum;
 	size_t length;
 
@@ -406,6 +353,83 @@ Test(otlp_foreign, timestamps_count_one_each)
 	cr_expect_eq(got.sample_count, 14);
 	f.sample.n_values = f.sample.n_timestamps_unix_nano = 0;
 	cr_expect_eq(read_file(), -EBADMSG);
+}
+
+Test(otlp_foreign, times_are_kept_where_each_is_one_sample)
+{
+	f.sample.n_values = 0;
+	f.sample.n_timestamps_unix_nano = 2;
+	f.timestamps[0] = 77;
+	f.timestamps[1] = 66;
+	f.data.n_resource_profiles = 1;
+	cr_assert_eq(read_file(), 0);
+	cr_assert_eq(got.times_count, 2);
+	cr_expect_eq(got.times[0].unix_ns, 77);
+	cr_expect_eq(got.times[1].unix_ns, 66);
+	f.sample.n_values = 2;
+	f.values[0] = f.values[1] = 1;
+	cr_assert_eq(read_file(), 0);
+	cr_expect_eq(got.times_count, 2);
+	cr_expect_eq(got.samples[0].count, 2);
+	f.values[0] = 2;
+	cr_assert_eq(read_file(), 0);
+	cr_expect_eq(got.times_count, 0);
+	cr_expect_eq(got.samples[0].count, 3);
+}
+
+/* A file may hold more times than a profile may. */
+Test(otlp_foreign, times_are_within_the_cap)
+{
+	static uint64_t times[100000];
+	static uint8_t buffer[2 << 20]; /* two resources have them */
+	struct profile small;
+
+	f.sample.n_values = 0;
+	f.sample.timestamps_unix_nano = times;
+	f.sample.n_timestamps_unix_nano = 100000;
+	size_t length = OTLP_CALL(profiles_data, pack)(&f.data, buffer);
+	cr_assert_eq(profile_init(&small, 500000), 0);
+	cr_expect_eq(otlp_read(buffer, length, &small), -ENOSPC);
+	cr_expect_leq(small.bytes, 500000u);
+	profile_fini(&small);
+}
+
+Test(otlp_foreign, a_frame_without_a_type_is_native)
+{
+	f.locations[1].n_attribute_indices = 0;
+	cr_assert_eq(read_file(), 0);
+	const struct profile_stack *k = &got.stacks[got.samples[0].stack];
+	cr_assert_eq(k->count, 2);
+	for (uint32_t i = 0; i < 2; i++)
+		cr_expect_str_eq(got.strings[got.locations[got.stack_locations[k->first + i]].kind],
+				 "native");
+	/* Location 0 that says something after all. */
+	f.locations[0].address = 5;
+	f.stack_locations[0] = 0;
+	cr_assert_eq(read_file(), 0);
+}
+
+Test(otlp_foreign, more_variables_than_there_is_room_for)
+{
+	OTLP_COMMON_TYPE(KeyValue) variables[PROFILE_VARIABLES_MAX + 2];
+	OTLP_COMMON_TYPE(KeyValue) * list[PROFILE_VARIABLES_MAX + 2];
+	char keys[PROFILE_VARIABLES_MAX + 2][40];
+
+	for (int i = 0; i < PROFILE_VARIABLES_MAX + 2; i++) {
+		snprintf(keys[i], sizeof(keys[i]), "process.environment_variable.V%d", i);
+		OTLP_COMMON_CALL(key_value, init)(&variables[i]);
+		variables[i].key = keys[i];
+		variables[i].value = &f.thread_name;
+		list[i] = &variables[i];
+	}
+	f.resource.attributes = list;
+	f.resource.n_attributes = PROFILE_VARIABLES_MAX + 2;
+	cr_assert_eq(read_file(), 0);
+	const struct profile_process *q =
+	    &got.processes[got.threads[got.samples[0].thread].process];
+	cr_expect_str_eq(got.strings[q->variables[0].name], "V0");
+	cr_expect_str_eq(got.strings[q->variables[0].value], "worker");
+	cr_expect_str_eq(got.strings[q->variables[7].name], "V7");
 }
 
 Test(otlp_foreign, other_sample_types_are_skipped)

@@ -60,15 +60,19 @@ Test(profile, equal_contents_have_one_number)
 	cr_expect_eq(p.strings_count, 50003);
 }
 
-Test(profile, strings_are_bytes)
+Test(profile, strings_are_utf8)
 {
 	uint32_t a, b;
 
 	cr_assert_eq(profile_string(&p, "x\0y", 3, &a), 0);
-	cr_assert_eq(profile_string(&p, "x\0z", 3, &b), 0);
-	cr_expect_neq(a, b);
-	cr_expect_eq(profile_string_length(&p, a), 3);
-	cr_expect_eq(memcmp(p.strings[a], "x\0y", 4), 0);
+	cr_expect_str_eq(p.strings[a], "x\xef\xbf\xbdy");
+	cr_expect_eq(profile_string_length(&p, a), 5);
+	cr_assert_eq(profile_string(&p, "x\xffy", 3, &b), 0);
+	cr_expect_eq(a, b);
+	cr_assert_eq(profile_string(&p, "x\xc3\xa4y", 4, &b), 0);
+	cr_expect_str_eq(p.strings[b], "x\xc3\xa4y");
+	cr_expect_eq(profile_find_string(&p, "x\xc3\xa4y"), b);
+	cr_expect_eq(profile_find_string(&p, "x\xc3\xa4"), 0);
 }
 
 Test(profile, strings_are_cut)
@@ -81,24 +85,36 @@ Test(profile, strings_are_cut)
 	cr_assert_eq(profile_string(&p, text, 4096, &b), 0);
 	cr_expect_eq(a, b);
 	cr_expect_eq(strlen(p.strings[a]), 4096);
+	/* Not within a character, and not by what cleaning adds. */
+	memset(text, 'x', 4095);
+	memcpy(text + 4095, "\xc3\xa4", 2);
+	cr_assert_eq(profile_string(&p, text, 5000, &a), 0);
+	cr_expect_eq(profile_string_length(&p, a), 4095);
+	memset(text, 0xff, 4096);
+	cr_assert_eq(profile_string(&p, text, 4096, &a), 0);
+	cr_expect_eq(profile_string_length(&p, a), 4095);
 }
 
-Test(profile, padding_does_not_count)
+Test(profile, processes_differ_by_everything)
 {
-	struct profile_process one, two;
-	uint32_t a, b;
+	const struct profile_process one = {.start = 9, .tgid = 7};
+	struct profile_process others[] = {one, one, one, one, one, one, one, one};
+	uint32_t numbers[8], n, x = string("x");
 
-	memset(&one, 0xaa, sizeof(one));
-	memset(&two, 0x55, sizeof(two));
-	one.tgid = two.tgid = 7;
-	one.name = two.name = one.path = two.path = 0;
-	one.start = two.start = 9;
-	cr_assert_eq(profile_process(&p, &one, &a), 0);
-	cr_assert_eq(profile_process(&p, &two, &b), 0);
-	cr_expect_eq(a, b);
-	two.start = 10;
-	cr_assert_eq(profile_process(&p, &two, &b), 0);
-	cr_expect_neq(a, b);
+	others[0].start = 10;
+	others[1].tgid = 8;
+	others[2].name = others[3].path = others[4].container_id = others[5].service_name = x;
+	others[6].variables[PROFILE_VARIABLES_MAX - 1].name = x;
+	others[7].variables[PROFILE_VARIABLES_MAX - 1].value = x;
+	cr_assert_eq(profile_process(&p, &one, &n), 0);
+	for (int i = 0; i < 8; i++) {
+		cr_assert_eq(profile_process(&p, &others[i], &numbers[i]), 0);
+		cr_expect_eq(numbers[i], n + 1 + i);
+	}
+	for (int i = 0; i < 8; i++) {
+		cr_assert_eq(profile_process(&p, &others[i], &n), 0);
+		cr_expect_eq(n, numbers[i]);
+	}
 }
 
 Test(profile, references_must_exist)
@@ -107,10 +123,13 @@ Test(profile, references_must_exist)
 
 	cr_expect_eq(profile_mapping(&p, &(struct profile_mapping){.filename = 1}, &n), -EINVAL);
 	cr_expect_eq(profile_mapping(&p, &(struct profile_mapping){.htlhash = 1}, &n), -EINVAL);
+	cr_expect_eq(profile_mapping(&p, &(struct profile_mapping){.go_build_id = 1}, &n), -EINVAL);
 	cr_expect_eq(profile_function(&p, &(struct profile_function){.name = 1}, &n), -EINVAL);
 	cr_expect_eq(profile_location(&p, &(struct profile_location){.mapping = 1}, &n), -EINVAL);
 	cr_expect_eq(profile_location(&p, &(struct profile_location){.function = 1}, &n), -EINVAL);
 	cr_expect_eq(profile_location(&p, &(struct profile_location){.kind = 1}, &n), -EINVAL);
+	cr_expect_eq(profile_location(&p, &(struct profile_location){.address = 1}, &n), -EINVAL,
+		     "a frame of no kind");
 	cr_expect_eq(profile_stack(&p, &bad, 1, &n), -EINVAL);
 	cr_expect_eq(profile_process(&p, &(struct profile_process){.path = 1}, &n), -EINVAL);
 	cr_expect_eq(profile_thread(&p, &(struct profile_thread){.process = 1}, &n), -EINVAL);
@@ -135,11 +154,79 @@ Test(profile, samples_merge)
 	cr_expect_eq(p.sample_count, 6);
 }
 
+/* The times of an entry, as a text. */
+static const char *times(uint32_t sample)
+{
+	static char text[256];
+	size_t used = 0;
+
+	text[0] = 0;
+	for (uint32_t at = p.samples[sample].first_time; at; at = p.times[at - 1].next)
+		used += snprintf(text + used, sizeof(text) - used, "%lu ", p.times[at - 1].unix_ns);
+	return text;
+}
+
+Test(profile, samples_with_times)
+{
+	uint32_t stack, zero = 0;
+
+	cr_assert_eq(profile_stack(&p, &zero, 1, &stack), 0);
+	cr_assert_eq(profile_add_at(&p, 0, stack, 3, 100), 0);
+	cr_assert_eq(profile_add_at(&p, 0, 0, 3, 101), 0);
+	cr_assert_eq(profile_add_at(&p, 0, stack, 3, 90), 0);
+	cr_assert_eq(profile_add_at(&p, 0, stack, 4, 103), 0);
+	cr_assert_eq(profile_add_at(&p, 0, stack, 3, 104), 0);
+	/* Without times they are other samples, even on the same CPU. */
+	cr_assert_eq(profile_add_on(&p, 0, stack, 3, 7), 0);
+	cr_assert_eq(profile_add(&p, 0, stack, 5), 0);
+	cr_assert_eq(profile_add_at(&p, 0, stack, PROFILE_CPU_UNKNOWN, 105), 0);
+	cr_expect_eq(p.samples_count, 6);
+	cr_expect_eq(p.sample_count, 18);
+	cr_expect_eq(p.samples[0].count, 3);
+	cr_expect_str_eq(times(0), "100 90 104 ");
+	cr_expect_str_eq(times(1), "101 ");
+	cr_expect_str_eq(times(2), "103 ");
+	cr_expect_str_eq(times(3), "");
+	cr_expect_eq(p.samples[3].count, 7);
+	cr_expect_eq(p.samples[4].timed, 0);
+	cr_expect_str_eq(times(5), "105 ");
+	cr_expect_eq(profile_add_at(&p, 1, 0, 0, 1), -EINVAL);
+	cr_expect_eq(profile_add_at(&p, 0, 2, 0, 1), -EINVAL);
+	cr_expect_eq(p.times_count, 6);
+
+	profile_clear_samples(&p);
+	cr_expect_eq(p.samples_count + p.sample_count + p.times_count, 0);
+	cr_assert_eq(profile_add_at(&p, 0, stack, 4, 200), 0);
+	cr_expect_eq(p.samples_count, 1);
+	cr_expect_str_eq(times(0), "200 ");
+}
+
+Test(profile, times_are_within_the_cap)
+{
+	struct profile small;
+	uint64_t added = 0;
+	int r = 0;
+
+	cr_assert_eq(profile_init(&small, 100000), 0);
+	while (added < 100000 && !r) {
+		r = profile_add_at(&small, 0, 0, 0, added);
+		added += !r;
+	}
+	cr_expect_eq(r, -ENOSPC);
+	cr_expect_leq(small.bytes, 100000u);
+	cr_expect_geq(small.bytes, small.times_count * sizeof(struct profile_time));
+	cr_expect_gt(added, 2000u);
+	cr_expect_eq(small.sample_count, added);
+	cr_expect_eq(small.times_count, added);
+	profile_fini(&small);
+}
+
 Test(profile, stacks_differ_by_length_and_order)
 {
 	uint32_t l, n[4];
 
-	cr_assert_eq(profile_location(&p, &(struct profile_location){.address = 1}, &l), 0);
+	const struct profile_location location = {.kind = string("native"), .address = 1};
+	cr_assert_eq(profile_location(&p, &location, &l), 0);
 	cr_assert_eq(profile_stack(&p, (uint32_t[]){0, l}, 2, &n[0]), 0);
 	cr_assert_eq(profile_stack(&p, (uint32_t[]){l, 0}, 2, &n[1]), 0);
 	cr_assert_eq(profile_stack(&p, (uint32_t[]){l}, 1, &n[2]), 0);
@@ -176,7 +263,7 @@ Test(profile, the_cap_holds_and_changes_nothing)
 
 Test(profile, location_names)
 {
-	struct profile_location l = {.address = 0xabc};
+	struct profile_location l = {.kind = string("native"), .address = 0xabc};
 	struct profile_mapping m = {.filename = string("/usr/lib/libfoo.so")};
 	struct profile_function f = {.name = string("work")};
 	char buffer[64];

@@ -263,7 +263,7 @@ static uint64_t speedscope_sum(void)
 Test(sinks, all_have_the_same_sum)
 {
 	for (uint64_t seed = 0; seed < 20; seed++) {
-		const struct random_size size = {50, 200, 40, 2000, seed & 1};
+		const struct random_size size = {50, 200, 40, 2000, seed & 1, false};
 		uint64_t nanoseconds = 0;
 		size_t length;
 
@@ -278,10 +278,58 @@ Test(sinks, all_have_the_same_sum)
 	}
 }
 
+/* Entries that differ only in what a format cannot say are one in it. */
+Test(sinks, cpus_and_times_change_nothing)
+{
+	static const char *const names[] = {"html", "folded", "pprof", "speedscope", "tree"};
+	const struct random_size size = {50, 200, 600, 800, true, false};
+	char *before[5];
+	size_t lengths[5];
+
+	cr_assert_eq(random_profile(&p, 1, &size), 0);
+	for (size_t i = 0; i < 5; i++)
+		before[i] = render(names[i], &lengths[i]);
+	uint32_t count = p.samples_count;
+	_cleanup_free_ struct profile_sample *samples = calloc(count, sizeof(*samples));
+	memcpy(samples, p.samples, count * sizeof(*samples));
+	profile_clear_samples(&p);
+	for (uint32_t round = 0; round < 50; round++) {
+		for (uint32_t i = 0; i < count; i++) {
+			const struct profile_sample *s = &samples[i];
+			if (round < s->count)
+				cr_assert_eq(profile_add_at(&p, s->thread, s->stack, round % 3, i),
+					     0);
+		}
+	}
+	cr_assert_gt(p.samples_count, 2 * count);
+	for (size_t i = 0; i < 5; i++) {
+		size_t length;
+		_cleanup_free_ char *text = render(names[i], &length);
+		cr_expect(length == lengths[i] && !memcmp(text, before[i], length), "%s", names[i]);
+		free(before[i]);
+	}
+}
+
+/* Whether there are as many threads as to be grouped by process or not. */
+Test(sinks, speedscope_merges_within_a_group)
+{
+	size_t length;
+	uint32_t main = frame("native", "m", "main", 0);
+
+	for (uint32_t i = 0; i < 600; i++) {
+		ADD(thread(1, i, "app", "t"), 1, main);
+		if (i != 0 && i != 599)
+			continue;
+		_cleanup_free_ char *text = render("speedscope", &length);
+		cr_expect_not_null(strstr(text, i ? "\"weights\":[600]" : "\"weights\":[1]"));
+		cr_expect_null(strstr(text, "1,1"));
+	}
+}
+
 Test(sinks, twice_the_same_bytes)
 {
 	static const char *const names[] = {"folded", "pprof", "speedscope", "otlp", "tree"};
-	const struct random_size size = {50, 200, 40, 500, true};
+	const struct random_size size = {50, 200, 40, 500, true, false};
 
 	cr_assert_eq(random_profile(&p, 1, &size), 0);
 	for (size_t i = 0; i < 5; i++) {
@@ -295,7 +343,7 @@ Test(sinks, twice_the_same_bytes)
 Test(sinks, empty_profiles_and_full_disks)
 {
 	static const char *const names[] = {"folded", "pprof", "speedscope", "otlp", "tree"};
-	const struct random_size size = {50, 200, 40, 3000, false};
+	const struct random_size size = {50, 200, 40, 3000, false, false};
 	size_t length;
 
 	for (size_t i = 0; i < 5; i++)
@@ -305,6 +353,31 @@ Test(sinks, empty_profiles_and_full_disks)
 		_cleanup_fclose_ FILE *full = fopen("/dev/full", "w");
 		cr_assert_not_null(full);
 		cr_expect_eq(sink_find(names[i])->write(&p, full), -ENOSPC, "%s", names[i]);
+	}
+}
+
+/* Wherever the byte is that is not clean. */
+Test(sinks, clean_texts)
+{
+	char text[40];
+
+	for (size_t length = 0; length < 40; length++) {
+		memset(text, 'a', sizeof(text));
+		cr_expect(text_is_clean(text, length));
+		for (size_t at = 0; at < length; at++) {
+			static const char others[] = {1, 0x7f, 0, (char)0x80, (char)0xff};
+			for (size_t i = 0; i < sizeof(others); i++) {
+				text[at] = others[i];
+				cr_expect_eq(text_is_clean(text, length), i < 2, "%zu of %zu", at,
+					     length);
+			}
+			if (at + 1 < length) {
+				memcpy(text + at, "\xc3\xa4", 2);
+				cr_expect(text_is_clean(text, length));
+				text[at + 1] = 'a';
+			}
+			text[at] = 'a';
+		}
 	}
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * write_outputs DIRECTORY SEED SAMPLES NASTY: one random profile as DIRECTORY/out.FORMAT, for
- * check_outputs.py. Prints the samples, the period, and the memory of the profile and of the
- * process before and after each sink.
+ * write_outputs DIRECTORY SEED SAMPLES KIND: one random profile as DIRECTORY/out.FORMAT, and as
+ * requests DIRECTORY/request.NUMBER, for check_outputs.py. KIND: 1 with nasty names, 2 with times,
+ * 3 with both. Prints the samples, the period, and the memory of the profile and of the process
+ * before and after each sink.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -12,8 +13,13 @@
 #include <sys/resource.h>
 
 #include "common/cleanup.h"
+#include "exporter/otlp_encode.h"
 #include "exporter/sink.h"
 #include "random_profile.h"
+
+enum {
+	REQUEST_BYTES_MAX = 50000
+};
 
 static long peak_kib(void)
 {
@@ -37,6 +43,35 @@ static int write_one(const struct profile *profile, const char *directory, const
 	return r;
 }
 
+struct requests {
+	const char *directory;
+	unsigned int count;
+};
+
+static int write_request(void *context, const struct otlp_request *request)
+{
+	struct requests *requests = context;
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/request.%u", requests->directory, requests->count++);
+	_cleanup_fclose_ FILE *out = fopen(path, "w");
+	if (!out || fwrite(request->data, 1, request->length, out) != request->length)
+		return -EIO;
+	return 0;
+}
+
+static int write_requests(const struct profile *profile, const char *directory)
+{
+	static const struct otlp_resource_attribute attributes[] = {{"host.name", "host"},
+								    {"service.name", "all"}};
+	const struct otlp_encode_options options = {attributes, 2, REQUEST_BYTES_MAX};
+	struct requests requests = {.directory = directory};
+	uint64_t too_large;
+
+	int r = otlp_encode(profile, &options, write_request, &requests, &too_large);
+	return r ? r : too_large ? -EFBIG : 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const char *const formats[] = {"folded", "speedscope", "otlp", "pprof", "tree"};
@@ -50,7 +85,8 @@ int main(int argc, char **argv)
 	    .locations = 100 + samples / 5,
 	    .threads = 40,
 	    .samples = samples,
-	    .nasty = argv[4][0] == '1',
+	    .nasty = strtoul(argv[4], NULL, 10) & 1,
+	    .timed = strtoul(argv[4], NULL, 10) & 2,
 	};
 	if (profile_init(&profile, SIZE_MAX) ||
 	    random_profile(&profile, strtoull(argv[2], NULL, 10), &size))
@@ -64,6 +100,8 @@ int main(int argc, char **argv)
 		if (write_one(&profile, argv[1], formats[i]))
 			return 1;
 	}
+	if (argc == 5 && write_requests(&profile, argv[1]))
+		return 1;
 	profile_fini(&profile);
 	return 0;
 }

@@ -41,7 +41,8 @@ static int on_reset(void *t)
 
 static int on_module(void *t, const struct record_module *m)
 {
-	return note(t, "module %u %s %s %s\n", m->number, m->path, m->gnu_build_id, m->htlhash);
+	return note(t, "module %u %s %s %s %s\n", m->number, m->path, m->gnu_build_id, m->htlhash,
+		    m->go_build_id);
 }
 
 static int on_function(void *t, const struct record_function *f)
@@ -83,8 +84,8 @@ static int on_sample(void *t, const struct record_sample *s)
 static const struct records_visitor visitor = {on_reset, on_module,  on_function, on_frame,
 					       on_stack, on_process, on_thread,	  on_sample};
 
-static const char expected[] = "module 1 /usr/bin/x 00ff 1234\n"
-			       "module 2   \n"
+static const char expected[] = "module 1 /usr/bin/x 00ff 1234 go/id\n"
+			       "module 2    \n"
 			       "function 7 main\n"
 			       "frame 4294967295 0xffffffffffffffff 2 7 255\n"
 			       "frame 9 0x10 1 0 0\n"
@@ -102,15 +103,15 @@ static void fill(struct records *r)
 
 	records_add_sample(r, &(struct record_sample){1000, 5, 8, 0});
 	records_add_thread(r, &(struct record_thread){8, 3, 43, "thread"});
-	records_add_process(
-	    r, &(struct record_process){3, 42, UINT64_MAX, "comm", "/path with space", "", "", NULL, 0});
+	records_add_process(r, &(struct record_process){3, 42, UINT64_MAX, "comm",
+							"/path with space", "", "", NULL, 0});
 	records_add_stack(r, &(struct record_stack){5, 3, frames, 3});
 	records_add_stack(r, &(struct record_stack){6, 0, NULL, 0});
 	records_add_frame(r, &(struct record_frame){UINT64_MAX, UINT32_MAX, 2, 7, 255});
 	records_add_frame(r, &(struct record_frame){16, 9, 1, 0, 0});
 	records_add_function(r, &(struct record_function){7, "main"});
-	records_add_module(r, &(struct record_module){1, "/usr/bin/x", "00ff", "1234"});
-	records_add_module(r, &(struct record_module){2, "", "", ""});
+	records_add_module(r, &(struct record_module){1, "/usr/bin/x", "00ff", "1234", "go/id"});
+	records_add_module(r, &(struct record_module){2, "", "", "", ""});
 	records_add_sample(r, &(struct record_sample){2000, 6, 8, 1});
 }
 
@@ -206,7 +207,7 @@ Test(records, estimate_is_never_less)
 			memset(name, 'n', n);
 			name[n] = 0;
 			records_add_function(r, &(struct record_function){i, name});
-			records_add_module(r, &(struct record_module){i, name, "", name});
+			records_add_module(r, &(struct record_module){i, name, "", name, name});
 			records_add_stack(r, &(struct record_stack){i, 0, frames, i * seed % 700});
 			records_add_frame(r, &(struct record_frame){.number = i});
 			records_add_thread(r, &(struct record_thread){i, 0, 0, name});

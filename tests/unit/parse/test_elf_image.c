@@ -388,6 +388,92 @@ Test(elf_image, build_id)
 	elf_image_fini(&image);
 }
 
+Test(elf_image, go_build_id)
+{
+	static const char id[] = "ab/cd-ef_gh/ij";
+	struct elf_image image;
+	struct file f = file_make();
+	struct elf_buffer buffer = {&f, sizeof(f)};
+
+	cr_assert_eq(init_bytes(&image, &buffer), 0);
+	cr_assert_str_eq(image.go_build_id, "");
+	elf_image_fini(&image);
+
+	/* In the place of GNU's. */
+	memcpy(f.note.name, "Go\0", 4);
+	f.note.note.n_type = 4;
+	f.note.note.n_descsz = sizeof(id) - 1;
+	memcpy(f.note.id, id, sizeof(id));
+	cr_assert_eq(init_bytes(&image, &buffer), 0);
+	cr_assert_str_eq(image.go_build_id, id);
+	cr_assert_eq(image.build_id_length, 0);
+	elf_image_fini(&image);
+
+	f.note.id[3] = '\n';
+	cr_assert_eq(init_bytes(&image, &buffer), 0);
+	cr_assert_str_eq(image.go_build_id, "", "not printable");
+	elf_image_fini(&image);
+
+	f.note.id[3] = 'c';
+	f.note.note.n_type = 3;
+	cr_assert_eq(init_bytes(&image, &buffer), 0);
+	cr_assert_str_eq(image.go_build_id, "", "another type");
+	elf_image_fini(&image);
+
+	/* Longer than what is kept, though the bytes are there. */
+	f.note.note.n_type = 4;
+	f.note.note.n_descsz = ELF_IMAGE_GO_BUILD_ID_BYTES;
+	f.segments[1].p_filesz = 36 + ELF_IMAGE_GO_BUILD_ID_BYTES;
+	memset(f.note.id, 'x', offsetof(struct file, packed) - offsetof(struct file, note.id));
+	cr_assert_eq(init_bytes(&image, &buffer), 0);
+	cr_assert_str_eq(image.go_build_id, "", "too long");
+	elf_image_fini(&image);
+	f.note.note.n_descsz--;
+	cr_assert_eq(init_bytes(&image, &buffer), 0);
+	cr_assert_eq(strlen(image.go_build_id), ELF_IMAGE_GO_BUILD_ID_BYTES - 1);
+	elf_image_fini(&image);
+}
+
+/* Both ids, in one segment or with the other one only in a section. */
+Test(elf_image, both_build_ids)
+{
+	struct elf_image image;
+	struct file f = file_make();
+	struct elf_buffer buffer = {&f, sizeof(f)};
+
+	f.note.other = (Elf64_Nhdr){4, 1, 4};
+	memcpy(f.note.other_name, "Go\0", 4);
+	f.note.other_bytes[0] = 'i';
+	cr_assert_eq(init_bytes(&image, &buffer), 0);
+	cr_assert_str_eq(image.go_build_id, "i");
+	cr_assert_eq(image.build_id_length, 20);
+	elf_image_fini(&image);
+
+	/* In two segments, GNU's first. */
+	f.segments[1].p_offset += 20;
+	f.segments[1].p_filesz -= 20;
+	f.segments[2] = f.segments[1];
+	f.segments[2].p_offset = offsetof(struct file, note);
+	f.segments[2].p_filesz = 20;
+	cr_assert_eq(init_bytes(&image, &buffer), 0);
+	cr_assert_str_eq(image.go_build_id, "i");
+	cr_assert_eq(image.build_id_length, 20);
+	elf_image_fini(&image);
+
+	/* A segment has only GNU's. */
+	f.segments[2].p_type = PT_NULL;
+	memcpy(f.names + sizeof(names), ".note.go.buildid", 17);
+	f.sections[SECTION_NAMES].sh_size = sizeof(names) + 17;
+	f.sections[SECTION_BSS] = (Elf64_Shdr){.sh_name = sizeof(names),
+					       .sh_type = SHT_NOTE,
+					       .sh_offset = offsetof(struct file, note),
+					       .sh_size = 20};
+	cr_assert_eq(init_bytes(&image, &buffer), 0);
+	cr_assert_str_eq(image.go_build_id, "i");
+	cr_assert_eq(image.build_id_length, 20);
+	elf_image_fini(&image);
+}
+
 Test(elf_image, read_section)
 {
 	struct file f = file_make();
@@ -437,8 +523,8 @@ static int read_packed(const struct file *f, size_t cap)
 	/* A window shows the same. */
 	struct elf_window window;
 	struct cursor c;
-	cr_assert_eq(
-	    elf_window_init_section(&window, &image, &image.sections[SECTION_DEBUG], cap), rc);
+	cr_assert_eq(elf_window_init_section(&window, &image, &image.sections[SECTION_DEBUG], cap),
+		     rc);
 	if (rc == 0) {
 		cr_assert_eq(elf_window_get(&window, 0, length, &c), 0);
 		cr_assert_eq(memcmp(c.at, data, length), 0);

@@ -330,6 +330,7 @@ Test(symbols, identities)
 	ids = symbols_get_ids(symbols);
 	cr_assert_str_eq(ids->htlhash, hex);
 	cr_assert_str_eq(ids->gnu_build_id, "");
+	cr_assert_str_eq(ids->go_build_id, "");
 	symbols_free(symbols);
 
 	/* A short file is both its head and its tail; known value: printf 'xx\0\0\0\0\0\0\0\1' |
