@@ -14,6 +14,9 @@ enum {
 	AGGREGATE_FRAMES_MAX = 2048
 };
 
+/* Samples that waited for an exporter. */
+#define AGGREGATE_AGE_MAX_NS 3600000000000ull
+
 static int numbers_set(struct aggregate_numbers *n, uint32_t number, uint32_t value)
 {
 	if (number >= AGGREGATE_NUMBERS_MAX)
@@ -215,6 +218,16 @@ static int on_thread(void *context, const struct record_thread *t)
 	return keep_going(r);
 }
 
+/* A worker that lies about times does not stretch an interval beyond reason. */
+static uint64_t real_time_ns(const struct aggregate *a, uint64_t time_ns)
+{
+	if (time_ns > a->now_ns)
+		time_ns = a->now_ns;
+	else if (a->now_ns - time_ns > AGGREGATE_AGE_MAX_NS)
+		time_ns = a->now_ns - AGGREGATE_AGE_MAX_NS;
+	return time_ns + a->clock_offset_ns;
+}
+
 static int add_sample(struct aggregate *a, const struct record_sample *s, uint32_t thread,
 		      uint32_t stack)
 {
@@ -222,7 +235,7 @@ static int add_sample(struct aggregate *a, const struct record_sample *s, uint32
 		return 0;
 	if (a->detailed)
 		return profile_add_at(&a->profile, thread, stack, s->cpu,
-				      s->time_ns + a->clock_offset_ns);
+				      real_time_ns(a, s->time_ns));
 	return profile_add(&a->profile, thread, stack, 1);
 }
 

@@ -163,6 +163,7 @@ static struct worker *worker_new(unsigned int variable_count, bool want_service)
 		snprintf(configuration.variables[i], sizeof(configuration.variables[i]), "%s",
 			 names[i]);
 	worker->batch = records_new();
+	cr_assert_eq(window_init(&worker->window, false), 0);
 	cr_assert_eq(identity_configure(worker, &configuration), 0);
 	cr_assert(worker->identity);
 	return worker;
@@ -170,7 +171,7 @@ static struct worker *worker_new(unsigned int variable_count, bool want_service)
 
 static void worker_free(struct worker *worker)
 {
-	samples_forget(worker);
+	samples_begin_anew(worker);
 	identity_free(worker);
 	for (unsigned int i = 0; i < WORKER_PROCESS_BUCKETS; i++) {
 		while (worker->processes[i])
@@ -257,6 +258,7 @@ Test(identity, not_wanted)
 	const struct msg_configure_worker nothing = {.want_service_name = 1, .variable_count = 99};
 
 	worker->batch = records_new();
+	cr_assert_eq(window_init(&worker->window, false), 0);
 	cr_assert_eq(identity_configure(worker, &nothing), 0);
 	cr_assert_null(worker->identity);
 	add(worker, TGID, 7);
@@ -660,7 +662,7 @@ Test(identity, cgroups_are_learned)
 	cr_assert_str_eq(container_of_the_dead(worker, 7), HEX);
 	cr_assert_str_eq(container_of_the_dead(worker, 8), "");
 	/* Also when the numbers are forgotten. */
-	samples_forget(worker);
+	samples_begin_anew(worker);
 	cr_assert_str_eq(container_of_the_dead(worker, 7), HEX);
 	/* Who is late has it from there, too, and then there is no news. */
 	const unsigned int described = sent.process_count;
@@ -793,7 +795,7 @@ Test(identity, real_process)
 	cr_assert_eq(known, 1, "one of them is its tick");
 	kill(child, SIGKILL);
 	cr_assert_eq(waitpid(child, NULL, 0), child);
-	samples_forget(worker);
+	samples_begin_anew(worker);
 	sent.process_count = sent.request_count = 0;
 	for (uint64_t i = 0; i < 20; i++) {
 		struct bh_sample header = sample_of((uint32_t)child, 7);
