@@ -29,7 +29,8 @@ int spool_put(struct spool *spool, const uint8_t *data, size_t length, uint64_t 
 {
 	(void)spool;
 	(void)data;
-	cr_expect(length > 0 && ends_group && now_unix_ns > 0);
+	(void)ends_group;
+	cr_expect(length > 0 && now_unix_ns > 0);
 	if (seen.result < 0)
 		return seen.result;
 	cr_assert_lt(seen.count, (unsigned int)PUT_MAX);
