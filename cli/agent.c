@@ -527,6 +527,19 @@ static int agent_start(struct agent *agent)
 	return status;
 }
 
+/* Where every sample is: the first two are the sum of the rest. */
+static void agent_tell_account(const struct export_ledger *ledger)
+{
+	uint64_t lost = 0;
+
+	for (int i = 0; i < LOSS_COUNT; i++)
+		lost += ledger->lost.lost[i] + ledger->lost_before.lost[i];
+	log_info("ended: taken=%llu carried=%llu delivered=%llu waiting=%llu lost=%llu",
+		 (unsigned long long)ledger->taken_before, (unsigned long long)ledger->carried,
+		 (unsigned long long)ledger->delivered, (unsigned long long)ledger->waiting,
+		 (unsigned long long)lost);
+}
+
 static int agent_finish(struct agent *agent, int status)
 {
 	const struct export_ledger *ledger = agent->export.ledger;
@@ -536,6 +549,7 @@ static int agent_finish(struct agent *agent, int status)
 	if (!ledger)
 		return status;
 	agent_export_close_books(agent, agent->phase != AGENT_DONE);
+	agent_tell_account(ledger);
 	if (ledger->waiting) {
 		log_warning("samples wait in the spool for the next start: samples=%llu path=%s",
 			    (unsigned long long)ledger->waiting, agent->config.spool_directory);

@@ -16,6 +16,7 @@
 enum {
 	AGENT_TICK_MS = 1000,
 	AGENT_DRAIN_TICK_MS = 20,
+	AGENT_GRACE_MS = 500, /* for the call under way: half of what the CLI waits for us */
 	AGENT_THREAD_STACK_BYTES = 512 << 10,
 	/* Nothing got through for so long: perhaps with certificates, headers or resolver files
 	 * that were renewed meanwhile. This process cannot see new files; the next one can. */
@@ -57,7 +58,7 @@ static void on_end(struct otlp_exporter *e, const struct message *message)
 /* Whatever is not delivered by now stays for the next agent. */
 static void agent_finish(struct otlp_exporter *e)
 {
-	sender_stop(e->sender);
+	sender_stop(e->sender, AGENT_GRACE_MS * 1000000ull);
 	e->sender = NULL;
 	spool_keep(e->spool, clock_read_ns(CLOCK_REALTIME));
 	figures_spool(e);

@@ -296,13 +296,18 @@ bool sender_idle(struct sender *s)
 	return !busy && !waiting.records;
 }
 
-void sender_stop(struct sender *s)
+void sender_stop(struct sender *s, uint64_t grace_ns)
 {
+	const uint64_t until_ns = clock_monotonic_ns() + grace_ns;
+	const struct timespec until = {(time_t)(until_ns / NS_PER_S), (long)(until_ns % NS_PER_S)};
+
 	pthread_mutex_lock(&s->lock);
 	s->stopped = true;
 	pthread_cond_signal(&s->woken_or_stopped);
 	pthread_mutex_unlock(&s->lock);
-	transport_cancel(s->config.transport);
-	pthread_join(s->thread, NULL);
+	if (pthread_clockjoin_np(s->thread, NULL, CLOCK_MONOTONIC, &until)) {
+		transport_cancel(s->config.transport);
+		pthread_join(s->thread, NULL);
+	}
 	free_sender(&s);
 }

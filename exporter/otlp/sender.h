@@ -57,8 +57,9 @@ void sender_figures(struct sender *sender, struct sender_figures *figures);
 /* Nothing is in flight and the spool is empty. */
 bool sender_idle(struct sender *sender);
 
-/* Stop: a call under way is cancelled, its record stays in the spool; joins the thread. The
- * transport is of no use afterwards. */
-void sender_stop(struct sender *sender);
+/* Stop: a call under way may come to its end for so long, and is then cancelled; its record stays
+ * in the spool, and is sent again by whoever comes next, though the backend may have taken it.
+ * Joins the thread. */
+void sender_stop(struct sender *sender, uint64_t grace_ns);
 
 #endif

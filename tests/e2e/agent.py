@@ -10,13 +10,10 @@ import time
 
 import lib
 
-LOSSES_OUTSIDE = ("role_ended",)
-
-
 class Agent:
     """A running agent. `options` are flags ({"agent.frequency": 99}); all that it writes lies in `directory`."""
 
-    def __init__(self, case, endpoint, options=None, environment=None, wait=True, notify=None):
+    def __init__(self, case, endpoint, options=None, environment=None):
         self.case = case
         self.directory = case.directory
         self.run_directory = os.path.join(self.directory, "run")
@@ -30,14 +27,12 @@ class Agent:
         clean = {key: value for key, value in os.environ.items() if not key.startswith("OTEL_")}
         self.environment = {**clean, **(environment or {})}
         self.process = None
-        self.wait = wait
 
     def start(self):
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, env=self.environment)
-        if self.wait:
-            self.case.wait_for("the agent to be ready", lambda: self.ready() or self.ended())
-            self.case.assertIsNone(self.process.poll(), self.said())
+        self.case.wait_for("the agent to be ready", lambda: self.ready() or self.ended())
+        self.case.assertIsNone(self.process.poll(), self.said())
         return self
 
     def __enter__(self):
@@ -77,21 +72,18 @@ class Agent:
         self.case.wait_for(f"another {role}", lambda: self.pid(role) not in (0, before))
 
     def stop(self, status=0, seconds=lib.PATIENCE):
-        """SIGTERM, and all that it takes. The last answer before it."""
+        """SIGTERM, and all that it takes: the last account, in which every sample has its place."""
         self.process.send_signal(signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(seconds)
         self.case.assertEqual(self.process.poll(), status, self.said())
-        return self.said()
+        account = {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", self.said().split("ended: ")[-1].splitlines()[0])}
+        self.case.assertEqual(account["taken"] + account["carried"], account["delivered"] + account["waiting"] + account["lost"], self.said())
+        return account
 
 
 def lost(status):
     return sum(status["lost"].values())
-
-
-def unaccounted(status):
-    """Of an agent that has come to rest: what is neither delivered, nor waiting, nor lost for a reason."""
-    return status["taken"] + status["carried"] - status["delivered"] - status["waiting"] - lost(status)
 
 
 def metrics(text):

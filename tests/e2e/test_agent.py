@@ -52,19 +52,20 @@ class Sends(AgentCase):
 
     def test_what_arrives(self):
         with scripted.Server() as server, lib.Program("recursion", 28) as program, self.agent(server) as running:
-            status = self.wait_for_status(running, "some requests", lambda s: s["delivered"] > 400)
+            def mine():
+                return [s for s in samples_of(server) if s["resource"].get("process.pid") == program.pid]
+            self.wait_for("its samples", lambda: sum(map(otlp_decode.count, mine())) > 250)
+            status = running.status()
             self.assertTrue(status["ready"] and status["sampling"])
             self.assertEqual(status["state"], "running")
             running.stop()
             self.assert_nothing_left(running)
             host = os.uname()
-            samples = samples_of(server)
             for call in server.calls:
                 self.assertEqual(otlp_decode.faults(call.request), [])
                 self.assertTrue(call.metadata["user-agent"].startswith("bulkhead/"))
-            mine = [s for s in samples if s["resource"].get("process.pid") == program.pid]
-            self.assertEqual(lib.compare(otlp_decode.folded(mine), program.expectation, least_samples=200), [])
-            for sample in mine:
+            self.assertEqual(lib.compare(otlp_decode.folded(mine()), program.expectation, least_samples=200), [])
+            for sample in mine():
                 resource = sample["resource"]
                 self.assertEqual(resource["process.executable.name"], "recursion")
                 self.assertTrue(os.path.samefile(resource["process.executable.path"], program.command[0]))
@@ -75,25 +76,19 @@ class Sends(AgentCase):
                 self.assertEqual((sample["sample_type"], sample["period_type"]), (("samples", "count"), ("cpu", "nanoseconds")))
                 self.assertEqual(sample["period"], 10 ** 9 // 99)
                 self.assertEqual(sample["values"], [])
-            times = [t for s in mine for t in s["timestamps"]]
+            times = [t for s in mine() for t in s["timestamps"]]
             self.assertEqual(len(times), len(set(times)))
             self.assertLess(abs(max(times) / 1e9 - time.time()), lib.PATIENCE)
             # One thread that does nothing else: a sample each period.
             gaps = sorted(b - a for a, b in zip(sorted(times), sorted(times)[1:]))
-            self.assertAlmostEqual(gaps[len(gaps) // 2] * 99 / 1e9, 1, delta=0.2)
+            self.assertAlmostEqual(gaps[len(gaps) // 10] * 99 / 1e9, 1, delta=0.2)
 
     def test_everything_is_accounted_for(self):
         with scripted.Server() as server, agent.busy(self, 60), self.agent(server) as running:
             self.wait_for_status(running, "a second of samples", lambda s: s["taken"] > 300)
-            last = {}
-            running.process.send_signal(signal.SIGTERM)
-            while running.process.poll() is None:
-                last = running.status() or last
-                time.sleep(0.02)
-            self.assertEqual(running.process.returncode, 0, running.said())
-            # The last answer came while it drained; what it says is a lower bound of what came.
-            self.assertGreaterEqual(sample_count(server), last["delivered"])
-            self.assertGreaterEqual(sample_count(server), 300)
+            account = running.stop()
+            self.assertEqual((account["waiting"], account["lost"]), (0, 0))
+            self.assertEqual(sample_count(server), account["taken"])
 
     def test_answers(self):
         with scripted.Server() as server, self.agent(server) as running:
@@ -297,8 +292,8 @@ class BadServers(AgentCase):
     def test_resetting(self):
         with scripted.Listener(scripted.reset) as listener, lib.Burner(), self.agent(f"http://127.0.0.1:{listener.port}") as running:
             self.last_error(running)
-            said = running.stop(status=5)
-            self.assertIn("wait in the spool", said)
+            self.assertGreater(running.stop(status=5)["waiting"], 0)
+            self.assertIn("wait in the spool", running.said())
 
     def test_bad_answers_do_not_block(self):
         """Refusals without end: what is refused goes, what comes is sampled."""
@@ -380,8 +375,7 @@ class Outages(AgentCase):
         options = {"agent.drain_timeout": "0"}
         with lib.Burner(), self.agent(f"http://127.0.0.1:{port}", options) as running:
             self.wait_for_status(running, "something in the spool", lambda s: s["waiting"] > 100)
-            said = running.stop(status=5)
-        waiting = int(said.split("samples=")[-1].split()[0])
+            waiting = running.stop(status=5)["waiting"]
         with scripted.Server(port=port) as server, self.agent(server) as running:
             status = self.wait_for_status(running, "what was left", lambda s: s["delivered"] >= waiting)
             self.assertEqual(status["carried"], waiting)
@@ -438,8 +432,9 @@ class Outages(AgentCase):
             self.assertLessEqual(max(sizes), EXPORTER_MIB_MAX)
             self.assertEqual(agent.lost(status), 0)
             with scripted.Server(port=port, certificate=made.certificate("server"), key=made.key("server")) as server:
-                running.stop(seconds=lib.PATIENCE + 150)
-                self.assertGreaterEqual(sample_count(server), status["taken"])
+                account = running.stop(seconds=lib.PATIENCE + 150)
+                self.assertEqual((account["waiting"], account["lost"]), (0, 0))
+                self.assertEqual(sample_count(server), account["taken"])
 
 
 class Kills(AgentCase):
@@ -452,9 +447,8 @@ class Kills(AgentCase):
             status = running.status()
             self.assertEqual(status["roles"]["exporter"]["restarts"], 5)
             self.assertEqual(status["roles"]["worker"]["restarts"], 0)
-            running.stop()
+            self.assertEqual(running.stop()["lost"], 0)
             samples = samples_of(server)
-            self.assertEqual(sum(agent.lost(status) for _ in [0]), 0)
             times = [(s["attributes"]["cpu.logical_number"], t) for s in samples for t in s["timestamps"]]
             # At most the request that was in flight comes twice, each time.
             largest = max(sum(otlp_decode.count(s) for s in otlp_decode.decode(otlp_decode.request(c.request))) for c in server.calls)
@@ -483,7 +477,8 @@ class Kills(AgentCase):
                 os.kill(stuck, signal.SIGSTOP)
                 self.wait_for(f"another {role}", lambda r=role, p=stuck: running.pid(r) not in (0, p))
                 self.wait_for("the agent to be ready", running.ready)
-            self.assertIn("silent", running.stop())
+            running.stop()
+            self.assertIn("silent", running.said())
 
     def test_the_agent_itself(self):
         """kill -9 of the CLI: all go, nothing but the spool is left, and that is sent by the next."""

@@ -17,16 +17,6 @@ CHAOS_KILLS = 10
 DELIVERED_LEAST = 0.995
 
 
-def drain(running):
-    """SIGTERM, and the last answer that was had while it drained."""
-    last = running.status()
-    running.process.terminate()
-    while running.process.poll() is None:
-        last = running.status() or last
-        time.sleep(0.01)
-    return last
-
-
 class WithCollector(lib.Case):
     def assert_all_delivered(self, running):
         self.wait_for("everything to be delivered", lambda: (lambda s: s and not s["waiting"] and s["delivered"])(running.status()))
@@ -35,9 +25,9 @@ class WithCollector(lib.Case):
         with backend.Collector(self.directory) as collector, lib.Program("recursion", 200) as deep, lib.Program("threads") as threads, \
                 Agent(self, f"http://{collector.target}") as running:
             self.wait_for("two seconds of samples", lambda: running.status()["delivered"] > 400)
-            drain(running)
-            self.assertEqual(running.process.returncode, 0, running.said())
+            account = running.stop()
             samples = collector.profiles()
+            self.assertEqual(sum(map(otlp_decode.count, samples)), account["taken"])
             for program in (deep, threads):
                 mine = [s for s in samples if s["resource"].get("process.pid") == program.pid]
                 self.assertEqual(lib.compare(otlp_decode.folded(mine), program.expectation, least_samples=100), [])
@@ -62,9 +52,8 @@ class WithCollector(lib.Case):
                 host = "127.0.0.1" if what == "by address" else "localhost"
                 with Agent(self, f"https://{host}:{collector.port}", options) as running:
                     self.assert_all_delivered(running)
-                    drain(running)
-                    self.assertEqual(running.process.returncode, 0, running.said())
-                self.assertGreater(sum(map(otlp_decode.count, collector.profiles())), 0)
+                    account = running.stop()
+                self.assertEqual(sum(map(otlp_decode.count, collector.profiles())), account["taken"])
 
     def test_nothing_is_lost(self):
         """The collector dies and comes back all the time, the exporter is killed ten times, both CPUs are busy at 99 Hz."""
@@ -81,17 +70,15 @@ class WithCollector(lib.Case):
                         kills.append(time.monotonic())
             self.assertEqual(len(kills), CHAOS_KILLS)
             # The backend is there now: with the end of the agent all is delivered.
-            last = drain(running)
-            self.assertEqual(running.process.returncode, 0, running.said())
+            account = running.stop(seconds=lib.PATIENCE + 300)
             seen = collections.Counter((s["attributes"].get("cpu.logical_number"), s["attributes"].get("thread.id"), t)
                                        for s in collector.profiles(unique=False) for t in s["timestamps"])
             arrived, twice = len(seen), sum(seen.values()) - len(seen)
-            lost = agent.lost(last)
             largest = max(sum(map(otlp_decode.count, otlp_decode.decode(r))) for r in collector.requests())
-            print(f"taken at least {last['taken']}, arrived {arrived}, again {twice}, lost {last['lost']}; collector killed {chaos.kills} times, "
-                  f"exporter {len(kills)}", flush=True)
-            self.assertGreaterEqual(arrived, DELIVERED_LEAST * last["taken"])
-            self.assertGreaterEqual(arrived + lost, last["taken"])
+            print(f"{account}, arrived {arrived}, again {twice}; collector killed {chaos.kills} times, exporter {len(kills)}", flush=True)
+            self.assertEqual(account["waiting"], 0)
+            self.assertEqual(arrived, account["taken"] - account["lost"])
+            self.assertGreaterEqual(arrived, DELIVERED_LEAST * account["taken"])
             # The collector's own deaths make calls fail that it had taken: each of those comes again as well.
             self.assertLessEqual(twice, (len(kills) + chaos.kills) * largest)
 
@@ -105,11 +92,10 @@ class WithCollector(lib.Case):
             self.assertEqual(agent.lost(status), 0)
             collector.start()
             self.assert_all_delivered(running)
-            last = drain(running)
-            self.assertEqual(running.process.returncode, 0, running.said())
-            self.assertEqual(agent.lost(last), 0)
+            account = running.stop()
+            self.assertEqual(account["lost"], 0)
             times = sorted(t for s in collector.profiles() for t in s["timestamps"])
-            self.assertGreaterEqual(len(times), last["taken"])
+            self.assertEqual(len(times), account["taken"])
             # No hole, wherever it was away.
             self.assertLess(max(b - a for a, b in zip(times, times[1:])), 0.5e9)
 

@@ -222,7 +222,7 @@ static void start(struct scene *scene)
 
 static void finish(struct scene *scene)
 {
-	sender_stop(scene->sender);
+	sender_stop(scene->sender, 0);
 	free(scene);
 }
 
@@ -452,7 +452,7 @@ Test(sender, stops_a_call_and_leaves_its_record, .timeout = 60)
 	start(scene);
 	wait_for_calls(scene, 1);
 	cr_expect(!sender_idle(scene->sender));
-	sender_stop(scene->sender);
+	sender_stop(scene->sender, 0);
 	cr_expect_eq(scene->spool.first, 0);
 	cr_expect_eq(scene->spool.keeps, 0);
 	cr_expect_eq(scene->changes, 0);
