@@ -549,7 +549,8 @@ static int agent_finish(struct agent *agent, int status)
 	if (!ledger)
 		return status;
 	agent_export_close_books(agent, agent->phase != AGENT_DONE);
-	agent_tell_account(ledger);
+	if (agent->was_running)
+		agent_tell_account(ledger);
 	if (ledger->waiting) {
 		log_warning("samples wait in the spool for the next start: samples=%llu path=%s",
 			    (unsigned long long)ledger->waiting, agent->config.spool_directory);

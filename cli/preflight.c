@@ -43,7 +43,7 @@ static int check_capabilities(void)
 	};
 
 	if (geteuid() != 0)
-		return refuse(STATUS_NOT_PERMITTED, "a recording is started by root",
+		return refuse(STATUS_NOT_PERMITTED, "profiling is started by root",
 			      "run it with sudo");
 	cap_t caps = cap_get_proc();
 	int status = STATUS_DONE;
