@@ -37,7 +37,9 @@
  * before anything is read. The size of the buffer of such a connection. */
 #define POLICY_LISTENER_SYSCALLS                                                                   \
 	ALLOW(accept4, "an exporter that was started again"),                                      \
-	    ALLOW_IF(getsockopt, SCMP_A2_32(SCMP_CMP_EQ, SO_PEERCRED), "whether it is one"),       \
-	    ALLOW_IF(setsockopt, SCMP_A2_32(SCMP_CMP_EQ, SO_SNDBUF), "buffer of its connection")
+	    ALLOW_IF_BOTH(getsockopt, SCMP_A1_32(SCMP_CMP_EQ, SOL_SOCKET),                         \
+			  SCMP_A2_32(SCMP_CMP_EQ, SO_PEERCRED), "whether it is one"),              \
+	    ALLOW_IF_BOTH(setsockopt, SCMP_A1_32(SCMP_CMP_EQ, SOL_SOCKET),                         \
+			  SCMP_A2_32(SCMP_CMP_EQ, SO_SNDBUF), "buffer of its connection")
 
 #endif

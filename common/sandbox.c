@@ -26,6 +26,12 @@ const char *__asan_default_options(void)
 }
 #endif
 
+/* The first 13 rights are those of every Landlock (Linux 5.13); this one came with its third
+ * version (6.2), and its name with newer headers. */
+#ifndef LANDLOCK_ACCESS_FS_TRUNCATE
+#define LANDLOCK_ACCESS_FS_TRUNCATE (1ull << 14)
+#endif
+
 /* What the sanitizers' run time needs beside the role's own calls. Never in a release. */
 static const struct sandbox_syscall sanitizer_syscalls[] = {
 #ifdef BULKHEAD_SANITIZE
@@ -50,8 +56,8 @@ static int sandbox_add_rule(scmp_filter_ctx filter, const struct sandbox_syscall
 	const uint32_t action =
 	    call->refused_errno ? SCMP_ACT_ERRNO((uint16_t)call->refused_errno) : SCMP_ACT_ALLOW;
 
-	return seccomp_rule_add_array(filter, action, call->number, call->conditional ? 1 : 0,
-				      &call->condition);
+	return seccomp_rule_add_array(filter, action, call->number, call->condition_count,
+				      call->conditions);
 }
 
 static int sandbox_fill_filter(scmp_filter_ctx filter, const struct sandbox_policy *policy)
@@ -253,7 +259,22 @@ int sandbox_allow_path(struct sandbox *sandbox, int fd, bool writable)
 	return 0;
 }
 
-static int sandbox_landlock_path(int ruleset, int fd, bool writable)
+/* The rights that this kernel's Landlock takes away. 0 or a negative errno. */
+static int sandbox_landlock_rights(uint64_t *rights)
+{
+	long version =
+	    syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+
+	if (version < 0)
+		return -errno;
+	*rights = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1;
+	/* Without it, a file that may be read can be cut by O_RDONLY | O_TRUNC. */
+	if (version >= 3)
+		*rights |= LANDLOCK_ACCESS_FS_TRUNCATE;
+	return 0;
+}
+
+static int sandbox_landlock_path(int ruleset, uint64_t rights, int fd, bool writable)
 {
 	struct landlock_path_beneath_attr rule = {
 	    .parent_fd = fd,
@@ -266,7 +287,8 @@ static int sandbox_landlock_path(int ruleset, int fd, bool writable)
 	if (S_ISDIR(st.st_mode))
 		rule.allowed_access |= LANDLOCK_ACCESS_FS_READ_DIR;
 	if (writable)
-		rule.allowed_access |= LANDLOCK_ACCESS_FS_WRITE_FILE;
+		rule.allowed_access |=
+		    LANDLOCK_ACCESS_FS_WRITE_FILE | (rights & LANDLOCK_ACCESS_FS_TRUNCATE);
 	if (writable && S_ISDIR(st.st_mode))
 		rule.allowed_access |= LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_REMOVE_FILE;
 	return syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0
@@ -278,16 +300,20 @@ static int sandbox_landlock_path(int ruleset, int fd, bool writable)
  * through. Kernels without Landlock have the filter alone. */
 static int sandbox_landlock(const struct sandbox *sandbox)
 {
-	struct landlock_ruleset_attr attr = {.handled_access_fs =
-						 (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1};
+	struct landlock_ruleset_attr attr = {0};
+	uint64_t rights = 0;
+
+	int r = sandbox_landlock_rights(&rights);
+	if (r)
+		return r == -ENOSYS || r == -EOPNOTSUPP ? 0 : r;
+	attr.handled_access_fs = rights;
 	_cleanup_close_ int fd =
 	    (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr.handled_access_fs), 0);
-	int r = 0;
-
 	if (fd < 0)
-		return errno == ENOSYS || errno == EOPNOTSUPP ? 0 : -errno;
+		return -errno;
 	for (unsigned int i = 0; i < sandbox->path_count && !r; i++)
-		r = sandbox_landlock_path(fd, sandbox->paths[i].fd, sandbox->paths[i].writable);
+		r = sandbox_landlock_path(fd, rights, sandbox->paths[i].fd,
+					  sandbox->paths[i].writable);
 	if (r)
 		return r;
 	return syscall(SYS_landlock_restrict_self, fd, 0) < 0 ? -errno : 0;

@@ -14,14 +14,18 @@
 #include <sys/capability.h>
 #include <sys/types.h>
 
-/* One system call that the role may make, with at most one condition on an argument; several lines
- * are alternatives. With an errno, one that fails instead of ending the process: for what libraries
- * try, and can do without. */
+enum {
+	SANDBOX_CONDITIONS_MAX = 2
+};
+
+/* One system call that the role may make, with at most one condition on each of two arguments;
+ * several lines are alternatives. With an errno, one that fails instead of ending the process: for
+ * what libraries try, and can do without. */
 struct sandbox_syscall {
 	int number;
 	int refused_errno;
-	bool conditional;
-	struct scmp_arg_cmp condition;
+	unsigned int condition_count;
+	struct scmp_arg_cmp conditions[SANDBOX_CONDITIONS_MAX];
 	const char *reason;
 };
 
@@ -31,7 +35,14 @@ struct sandbox_syscall {
 	}
 #define ALLOW_IF(name, cmp, why)                                                                   \
 	{                                                                                          \
-		.number = SCMP_SYS(name), .conditional = true, .condition = cmp, .reason = (why)   \
+		.number = SCMP_SYS(name), .condition_count = 1, .conditions = {cmp},               \
+		.reason = (why)                                                                    \
+	}
+/* Both must hold, of two different arguments. */
+#define ALLOW_IF_BOTH(name, cmp, cmp2, why)                                                        \
+	{                                                                                          \
+		.number = SCMP_SYS(name), .condition_count = 2, .conditions = {cmp, cmp2},         \
+		.reason = (why)                                                                    \
 	}
 
 #define REFUSE(name, error, why)                                                                   \
@@ -41,8 +52,8 @@ struct sandbox_syscall {
 
 #define REFUSE_IF(name, cmp, error, why)                                                           \
 	{                                                                                          \
-		.number = SCMP_SYS(name), .refused_errno = (error), .conditional = true,           \
-		.condition = cmp, .reason = (why)                                                  \
+		.number = SCMP_SYS(name), .refused_errno = (error), .condition_count = 1,          \
+		.conditions = {cmp}, .reason = (why)                                               \
 	}
 
 struct sandbox_policy {

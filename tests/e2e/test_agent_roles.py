@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Roles of a running agent: what each may do, read from /proc; first of all the exporter, which has threads and a network."""
+import collections
+import os
+import re
+import signal
+
+import lib
+import scripted_server as scripted
+import test_roles
+from agent import Agent
+
+THREADS_MAX = 128  # exporter/otlp/policy.c
+# What others may hold is as in a recording. The exporter: its peers and connections, the spool, three pieces of memory, the library's own loop.
+KINDS = {**test_roles.KINDS, "exporter": {"socket:unix", "socket:tcp", "socket:udp", "null", "eventpoll", "eventfd", "pipe", "memfd:ledger", "memfd:journal", "memfd:spool",
+                                          "spool", "reachable"}}
+# exporter/otlp/configure.c: open for a moment, whenever a name is looked up.
+REACHABLE = {"/etc/hosts", "/etc/resolv.conf", "/etc/host.conf", "/etc/nsswitch.conf", "/etc/gai.conf", "/dev/urandom",
+             "/sys/devices/system/cpu/possible", "/sys/devices/system/cpu/online"}
+STATUS_UNDELIVERED = 5  # common/exit_status.h
+LISTENERS = {"loader", "worker"}  # for an exporter that was started again
+TCP_LISTEN = 0x0A
+UNIX_ACCEPTS = 0x10000  # net/unix: __SO_ACCEPTCON
+
+Socket = collections.namedtuple("Socket", "table listens remote_port")
+
+
+def sockets_of(pid):
+    """{inode: Socket} of that process's network namespace, whoever holds them; without those of Unix that do not listen."""
+    found = {}
+    for table in ("tcp", "tcp6", "udp", "udp6", "udplite", "udplite6", "raw", "raw6", "icmp", "icmp6"):
+        for line in (lib.read(f"/proc/{pid}/net/{table}") or "").splitlines()[1:]:
+            words = line.split()
+            kind = table.removesuffix("6")
+            found[words[9]] = Socket(kind, kind == "tcp" and int(words[3], 16) == TCP_LISTEN, int(words[2].rpartition(":")[2], 16))
+    for table, column in (("packet", 8), ("netlink", -1)):
+        for line in (lib.read(f"/proc/{pid}/net/{table}") or "").splitlines()[1:]:
+            found[line.split()[column]] = Socket(table, False, 0)
+    for line in (lib.read(f"/proc/{pid}/net/unix") or "").splitlines()[1:]:
+        words = line.split()
+        if int(words[3], 16) & UNIX_ACCEPTS:
+            found[words[6]] = Socket("unix", True, 0)
+    return found
+
+
+def refine(kind, target, spool, sockets):
+    """What test_roles says of a descriptor, told apart further where an exporter needs it. `target` is where it points."""
+    if match := re.fullmatch(r"socket:\[(\d+)\]", target):
+        return "socket:" + sockets.get(match[1], Socket("unix", False, 0)).table
+    if match := re.fullmatch(r"/memfd:bulkhead-(\w+)(?: \(deleted\))?", target):
+        return f"memfd:{match[1]}"
+    path = target.removesuffix(" (deleted)")
+    if path == spool or path.startswith(spool + "/"):
+        return "spool"
+    return "reachable" if path in REACHABLE and kind != "file:w" else kind
+
+
+def thread_faults(role, leader, threads):
+    """{tid: status} of one role: all as its first thread, and only the exporter has more than that."""
+    faults = []
+    for tid, status in threads.items():
+        for key in ("Uid", "Gid", "CapEff", "CapPrm", "CapInh", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp", "Seccomp_filters"):
+            if status.get(key) != leader.get(key):
+                faults.append(f"{role}: thread {tid} ({status['Name'].strip()}) has {key} {status.get(key)}, the first {leader.get(key)}")
+        if status["Seccomp"].strip() != "2":
+            faults.append(f"{role}: thread {tid} has seccomp mode {status['Seccomp']}")
+    if role != "exporter" and len(threads) > 1:
+        faults.append(f"{role}: {len(threads)} threads")
+    if len(threads) > THREADS_MAX:
+        faults.append(f"{role}: {len(threads)} threads, more than its cap")
+    return faults
+
+
+def socket_faults(role, held, sockets, backend_port):
+    """What is wrong with the sockets whose inodes it holds."""
+    faults = []
+    mine = [sockets[inode] for inode in held if inode in sockets]
+    faults += [f"{role}: listens on {s.table}" for s in mine if s.listens and (s.table != "unix" or role not in LISTENERS)]
+    faults += [f"{role}: a socket of {s.table}" for s in mine if s.table != "unix" and role != "exporter"]
+    faults += [f"{role}: connected to port {s.remote_port}" for s in mine if s.table == "tcp" and s.remote_port not in (0, backend_port)]
+    return faults
+
+
+def mapping_faults(role, maps):
+    """From the text of /proc/PID/maps: nothing writable and executable; of a BPF map the exporter has one copy, to be read."""
+    faults = []
+    for line in maps.splitlines():
+        fields = line.split(None, 5)
+        flags, name = fields[1], fields[5] if len(fields) > 5 else ""
+        if "w" in flags and "x" in flags:
+            faults.append(f"{role}: writable and executable: {line}")
+        if role == "exporter" and "bpf" in name and "w" in flags:
+            faults.append(f"{role}: may write a BPF map: {line}")
+    return faults
+
+
+def limit_faults(role, limits):
+    """From the text of /proc/PID/limits."""
+    wanted = {"Max core file size": ("0", "0"), "Max processes": ("0", "0")}
+    if role == "exporter":
+        wanted |= {"Max processes": (str(THREADS_MAX),) * 2, "Max open files": ("256", "256")}
+    found = {}
+    for line in limits.splitlines():
+        if match := re.match(r"(Max [a-z ]+?)\s{2,}(\S+)\s+(\S+)", line):
+            found[match[1]] = (match[2], match[3])
+    return [f"{role}: {name} {found.get(name)}, policy {value}" for name, value in wanted.items() if found.get(name) != value]
+
+
+class Checker(lib.unittest.TestCase):
+    """The checkers must see what is wrong."""
+    THREAD = {**test_roles.Checker.GOOD, "Name": "event_engine", "Seccomp_filters": "1"}
+
+    def test_kinds(self):
+        sockets = {"5": Socket("tcp", False, 4317), "6": Socket("netlink", False, 0)}
+        for kind, target, expected in (("null", "/dev/null", "null"), ("socket:unix", "socket:[4]", "socket:unix"), ("socket:not unix", "socket:[5]", "socket:tcp"),
+                                       ("socket:not unix", "socket:[6]", "socket:netlink"), ("memfd", "/memfd:bulkhead-ledger (deleted)", "memfd:ledger"),
+                                       ("memfd", "/memfd:filter (deleted)", "memfd"), ("dir", "/s/spool", "spool"), ("file:w", "/s/spool/0 (deleted)", "spool"),
+                                       ("file:w", "/s/spool2", "file:w"), ("dir", "/s", "dir"), ("file:r", "/etc/hosts", "reachable"), ("file:w", "/etc/hosts", "file:w"),
+                                       ("file:r", "/etc/passwd", "file:r"), ("bpf-map", "anon_inode:bpf-map", "bpf-map"), ("proc", "/proc/1/environ", "proc")):
+            self.assertEqual(refine(kind, target, "/s/spool", sockets), expected)
+            self.assertEqual(expected in KINDS["exporter"], expected not in ("socket:netlink", "memfd", "file:w", "dir", "file:r", "bpf-map", "proc"), expected)
+
+    def test_threads(self):
+        good = {"1": self.THREAD, "2": self.THREAD}
+        self.assertEqual(thread_faults("exporter", self.THREAD, good), [])
+        self.assertTrue(thread_faults("worker", self.THREAD, good))
+        self.assertTrue(thread_faults("exporter", self.THREAD, {str(n): self.THREAD for n in range(THREADS_MAX + 1)}))
+        for change in ({"Seccomp": "0"}, {"CapEff": "1"}, {"Uid": "0\t0\t0\t0"}, {"NoNewPrivs": "0"}, {"Seccomp_filters": "2"}):
+            self.assertTrue(thread_faults("exporter", self.THREAD, {"1": self.THREAD, "2": {**self.THREAD, **change}}), change)
+
+    def test_sockets(self):
+        sockets = {"1": Socket("unix", True, 0), "2": Socket("tcp", False, 4317), "3": Socket("tcp", True, 0), "4": Socket("tcp", False, 80), "5": Socket("udp", False, 53)}
+        self.assertEqual(socket_faults("worker", ["1", "9"], sockets, 4317), [])
+        self.assertEqual(socket_faults("exporter", ["2", "5", "9"], sockets, 4317), [])
+        for role, held in (("exporter", "1"), ("exporter", "3"), ("exporter", "4"), ("worker", "2"), ("opener", "1"), ("loader", "5")):
+            self.assertTrue(socket_faults(role, [held], sockets, 4317), (role, held))
+
+    def test_mappings_and_limits(self):
+        counters = "7f00-7f01 r--s 00000000 00:0e 1 anon_inode:bpf-map\n7f02-7f03 rw-p 00000000 00:00 0 \n7f04-7f05 r-xp 00000000 00:01 2 /lib/libc.so.6\n"
+        self.assertEqual(mapping_faults("exporter", counters), [])
+        self.assertTrue(mapping_faults("exporter", counters.replace("r--s", "rw-s")))
+        self.assertTrue(mapping_faults("worker", counters.replace("r-xp", "rwxp")))
+        limits = "Limit                     Soft Limit           Hard Limit           Units     \n" \
+                 "Max core file size        0                    0                    bytes     \n" \
+                 "Max processes             128                  128                  processes \n" \
+                 "Max open files            256                  256                  files     \n"
+        self.assertEqual(limit_faults("exporter", limits), [])
+        self.assertTrue(limit_faults("worker", limits))
+        self.assertTrue(limit_faults("exporter", limits.replace("128  ", "4096 ", 1)))
+        self.assertTrue(limit_faults("exporter", ""))
+
+
+class AgentRoles(lib.Case):
+    def roles(self, running):
+        """{role: pid}, once all of them are sandboxed."""
+        def ready():
+            roles = lib.roles_of(running.process.pid)
+            return roles if len(roles) == len(lib.ROLES) and all(map(lib.sandboxed, roles.values())) else None
+        return self.wait_for("five sandboxed roles", ready)
+
+    def look(self, role, pid, running, backend_port, inherited):
+        """What is wrong with one role now, and {fd: kind}."""
+        sockets = sockets_of(pid)
+        not_unix = {inode for inode, s in sockets.items() if s.table != "unix"}
+        status = lib.proc_status(pid)
+        self.assertIsNotNone(status, f"{role} has ended: {running.said()}")
+        kinds, held = {}, set()
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            try:
+                target = os.readlink(f"/proc/{pid}/fd/{fd}")
+                kind = test_roles.kind_of(pid, fd, not_unix, inherited)
+            except FileNotFoundError:
+                continue  # closed meanwhile
+            if match := re.fullmatch(r"socket:\[(\d+)\]", target):
+                held.add(match[1])
+            kinds[fd] = refine(kind, target, running.spool, sockets) if role == "exporter" else kind
+        faults = test_roles.faults_of(role, status, {})
+        faults += [f"{role}: fd {fd} is {kind}" for fd, kind in kinds.items() if kind not in KINDS[role]]
+        threads = {tid: lib.proc_status(f"{pid}/task/{tid}") for tid in os.listdir(f"/proc/{pid}/task")}
+        faults += thread_faults(role, status, {tid: s for tid, s in threads.items() if s})
+        faults += socket_faults(role, held, sockets, backend_port)
+        faults += mapping_faults(role, lib.read(f"/proc/{pid}/maps") or "")
+        faults += limit_faults(role, lib.read(f"/proc/{pid}/limits") or "")
+        if os.stat(f"/proc/{pid}/mem").st_uid != 0:
+            faults.append(f"{role}: its files in /proc are its own: it is dumpable")
+        return faults, kinds
+
+    def look_often(self, running, backend_port):
+        """What is open changes as they work. Prints what the exporter had; returns {kind: the most at a time}."""
+        roles = self.roles(running)
+        inherited = {os.readlink(f"/proc/{running.process.pid}/fd/{n}") for n in (0, 1, 2)}
+        faults, most = [], collections.Counter()
+        for _ in range(30):
+            for role, pid in roles.items():
+                found, kinds = self.look(role, pid, running, backend_port, inherited)
+                faults += [f for f in found if f not in faults]
+                if role == "exporter":
+                    most |= collections.Counter(kinds.values())
+        print(f"exporter: {len(os.listdir('/proc/%d/task' % roles['exporter']))} threads, {dict(most)}")
+        self.assertEqual(faults, [], running.said())
+        return most
+
+    def test_while_it_delivers(self):
+        with scripted.Server() as server, lib.Burner(), Agent(self, f"http://{server.target}") as running:
+            server.wait(1)
+            most = self.look_often(running, server.port)
+            self.assertGreater(most["socket:tcp"], 0)
+            self.assertEqual((most["memfd:ledger"], most["memfd:journal"], most["memfd:spool"]), (1, 1, 1))
+            roles = self.roles(running)
+            uids = {role: lib.proc_status(pid)["Uid"].split()[0] for role, pid in roles.items()}
+            print(f"uids: {uids}")
+            self.assertEqual(len(set(uids.values())), len(lib.ROLES), uids)
+            self.assertEqual(os.stat(running.spool).st_uid, int(uids["exporter"]))
+            self.assertEqual(os.stat(running.spool).st_mode & 0o777, 0o700)
+            others = {pid: p for pid, p in lib.bulkhead_processes().items() if pid not in roles.values() and os.path.basename(p[2]) != "bulkhead"}
+            self.assertEqual(others, {})
+            # The one that comes after it has no more than it had.
+            running.kill("exporter")
+            self.wait_for("the agent to be ready again", running.ready)
+            server.wait(len(server.calls) + 1)
+            self.look_often(running, server.port)
+            running.stop()
+
+    def test_while_nobody_answers(self):
+        """Requests go to the disk, and a name is looked up again and again."""
+        with scripted.Server() as server:
+            port = server.port
+        with lib.Burner(), Agent(self, f"http://localhost:{port}", {"agent.drain_timeout": "1s"}) as running:
+            self.wait_for("a segment on the disk", lambda: any(os.path.getsize(os.path.join(running.spool, name)) for name in os.listdir(running.spool)))
+            most = self.look_often(running, port)
+            self.assertGreater(most["spool"], 0)
+            running.stop(STATUS_UNDELIVERED)
+
+    def test_secrets_stay_where_they_are_needed(self):
+        """Headers come in a message: not by environment or arguments, which others can read."""
+        environment = {"OTEL_EXPORTER_OTLP_HEADERS": "x-tenant=e2e-secret", "E2E_SECRET": "e2e-secret", "GRPC_TRACE": "all", "LD_E2E": "x"}
+        with scripted.Server() as server, lib.Burner(), Agent(self, f"http://{server.target}", environment=environment) as running:
+            server.wait(1)
+            self.assertEqual(server.calls[0].metadata["x-tenant"], "e2e-secret")
+            for role, pid in self.roles(running).items():
+                with self.subTest(role):
+                    said = (lib.read(f"/proc/{pid}/environ") or "") + (lib.read(f"/proc/{pid}/cmdline") or "")
+                    for word in ("e2e-secret", "GRPC_TRACE", "LD_E2E"):
+                        self.assertNotIn(word, said)
+            self.assertNotIn("e2e-secret", running.said())
+            running.stop()
+
+    def test_an_exporter_that_breaks_its_rules_is_replaced(self):
+        """SIGSYS is what the filter sends: it ends that exporter and nobody else."""
+        with scripted.Server() as server, lib.Burner(), Agent(self, f"http://{server.target}") as running:
+            server.wait(1)
+            before = self.roles(running)
+            os.kill(before["exporter"], signal.SIGSYS)
+            self.wait_for("another exporter", lambda: running.pid("exporter") not in (0, before["exporter"]))
+            after = self.roles(running)
+            self.assertEqual({r: p for r, p in after.items() if r != "exporter"}, {r: p for r, p in before.items() if r != "exporter"})
+            running.stop()
+
+
+if __name__ == "__main__":
+    lib.main()

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "tests/security/attempt.h"
+
+/* What opens and changes files, whatever its flags. */
+static const struct sandbox_syscall more[] = {
+    ALLOW(openat, "test"),  ALLOW(openat2, "test"),   ALLOW(unlinkat, "test"),
+    ALLOW(mkdirat, "test"), ALLOW(renameat2, "test"), ALLOW(linkat, "test"),
+    ALLOW(mknodat, "test"), ALLOW(symlinkat, "test"), ALLOW(truncate, "test"),
+};
+
+enum {
+	SYSCALLS_MAX = 160
+};
+
+/* The policy without its filter's opinion of files. */
+static struct sandbox_policy widen(const struct sandbox_policy *policy,
+				   struct sandbox_syscall all[SYSCALLS_MAX])
+{
+	struct sandbox_policy widened = *policy;
+
+	memcpy(all, policy->syscalls, policy->syscall_count * sizeof(all[0]));
+	memcpy(all + policy->syscall_count, more, sizeof(more));
+	widened.syscalls = all;
+	widened.syscall_count += sizeof(more) / sizeof(more[0]);
+	return widened;
+}
+
+/* ---- No exceptions: every role that has Landlock. ---- */
+
+static int try_openat2(const char *path, uint64_t flags)
+{
+	struct open_how how = {.flags = flags, .mode = flags & O_CREAT ? 0666 : 0};
+
+	return syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how)) < 0 ? errno : 0;
+}
+
+static int try_openat2_read(const struct scene *scene)
+{
+	(void)scene;
+	return try_openat2("/etc/passwd", O_RDONLY | O_CLOEXEC);
+}
+
+static int try_openat2_create(const struct scene *scene)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/made", scene->dir);
+	return try_openat2(path, O_WRONLY | O_CREAT | O_EXCL);
+}
+
+/*
+ * Landlock alone: the role's policy, its filter widened by what opens and changes files. What the
+ * filter lets through must fail all the same.
+ */
+static void try_roles(struct tally *tally, const struct scene *s)
+{
+	char made[128];
+	snprintf(made, sizeof(made), "%s/directory", s->dir);
+	/* clang-format off */
+	const struct attempt rows[] = {
+		{"Landlock: open to read",   EVERYWHERE(EACCES),
+			CALL(SYS_openat, AT_FDCWD, P("/etc/passwd"), O_RDONLY)},
+		{"Landlock: open to write",  EVERYWHERE(EACCES),
+			CALL(SYS_openat, AT_FDCWD, P(s->file), O_RDWR)},
+		{"Landlock: openat2",        EVERYWHERE(EACCES), .fn = try_openat2_read},
+		{"Landlock: list",           EVERYWHERE(EACCES),
+			CALL(SYS_openat, AT_FDCWD, P("/proc"), O_RDONLY | O_DIRECTORY)},
+		{"Landlock: create",         EVERYWHERE(EACCES), .fn = try_openat2_create},
+		{"Landlock: unlinkat",       EVERYWHERE(EACCES),
+			CALL(SYS_unlinkat, AT_FDCWD, P(s->program))},
+		{"Landlock: mkdirat",        EVERYWHERE(EACCES),
+			CALL(SYS_mkdirat, AT_FDCWD, P(made), 0755)},
+	};
+	/* clang-format on */
+
+	for (unsigned int role = 0; role < ROLES; role++) {
+		struct sandbox_syscall all[SYSCALLS_MAX];
+
+		if (policies[role]->no_landlock)
+			continue;
+		const struct sandbox_policy widened = widen(policies[role], all);
+		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+			attempt_judge(tally, titles[role], &rows[i], EACCES,
+				      attempt_outcome(&rows[i], &widened, NULL, s));
+	}
+}
+
+/* ---- The exceptions of the agent's exporter. ---- */
+
+static int allow_one(struct sandbox *sandbox, const char *path, int flags, bool writable)
+{
+	int fd = open(path, flags | O_CLOEXEC);
+
+	return fd < 0 ? -errno : sandbox_allow_path(sandbox, fd, writable);
+}
+
+/* As configure.c does it: the spool's directory is open, other files are only named. */
+static int allow_spool(struct sandbox *sandbox, const struct scene *scene)
+{
+	int r = allow_one(sandbox, scene->readable, O_PATH, false);
+
+	return r ? r : allow_one(sandbox, scene->spool, O_RDONLY | O_DIRECTORY, true);
+}
+
+/* All that the spool does with a segment. */
+static int try_segment(const struct scene *s)
+{
+	const char *const name = "made";
+	char bytes[4];
+	_cleanup_close_ int directory =
+	    openat(AT_FDCWD, s->spool, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	NEED(directory >= 0);
+	_cleanup_close_ int fd =
+	    openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	NEED(fd >= 0);
+	NEED(pwrite(fd, "abc", 3, 0) == 3 && fdatasync(fd) == 0 && ftruncate(fd, 2) == 0);
+	_cleanup_close_ int again = openat(directory, name, O_RDWR | O_CLOEXEC);
+	NEED(again >= 0);
+	NEED(pread(again, bytes, sizeof(bytes), 0) == 2 && ftruncate(again, 1) == 0);
+	NEED(lseek(again, 0, SEEK_DATA) == 0);
+	NEED(syscall(SYS_getdents64, directory, s->memory, 4096) > 0);
+	NEED(unlinkat(directory, name, 0) == 0);
+	NEED(openat(directory, name, O_RDONLY) < 0);
+	return errno == ENOENT ? 0 : errno;
+}
+
+/* It holds sockets of Unix, and may call bind for those of the internet. */
+static int try_bind_unix(const struct scene *s)
+{
+	struct sockaddr_un there = {.sun_family = AF_UNIX};
+
+	snprintf(there.sun_path, sizeof(there.sun_path), "%s/socket", s->spool);
+	return bind(s->sockets[0], (struct sockaddr *)&there, sizeof(there)) < 0 ? errno : 0;
+}
+
+/* A directory above, without access; names below that. */
+static int try_path_descriptor(const struct scene *s)
+{
+	_cleanup_close_ int root = openat(AT_FDCWD, "/", O_PATH | O_CLOEXEC);
+
+	(void)s;
+	NEED(root >= 0);
+	NEED(openat(root, "etc/passwd", O_RDONLY | O_CLOEXEC) >= 0);
+	return 0;
+}
+
+static int try_memory_of_others(const struct scene *s)
+{
+	NEED(scene_proc(s->victim, "stat") >= 0);
+	return 0;
+}
+
+struct exception_row {
+	struct attempt attempt;
+	int filtered, alone; /* under the policy, and under Landlock without the filter */
+};
+
+struct names {
+	char segment[160], above[160], up_and_beside[160], link[160], fresh[160], beside[160];
+};
+
+static void names_init(struct names *n, const struct scene *s)
+{
+	snprintf(n->segment, sizeof(n->segment), "%s/segment", s->spool);
+	snprintf(n->above, sizeof(n->above), "%s/..", s->spool);
+	snprintf(n->up_and_beside, sizeof(n->up_and_beside), "%s/../file", s->spool);
+	snprintf(n->link, sizeof(n->link), "%s/link", s->spool);
+	snprintf(n->fresh, sizeof(n->fresh), "%s/fresh", s->spool);
+	snprintf(n->beside, sizeof(n->beside), "%s/fresh", s->dir);
+}
+
+static void judge_exceptions(struct tally *tally, const struct exception_row *rows, size_t count,
+			     const struct scene *s)
+{
+	struct sandbox_syscall all[SYSCALLS_MAX];
+	const struct sandbox_policy widened = widen(policies[OTLP], all);
+
+	for (size_t i = 0; i < count; i++) {
+		const struct attempt *a = &rows[i].attempt;
+
+		attempt_judge(tally, titles[OTLP], a, rows[i].filtered,
+			      attempt_outcome(a, policies[OTLP], allow_spool, s));
+		attempt_judge(tally, "Landlock alone", a, rows[i].alone,
+			      attempt_outcome(a, &widened, allow_spool, s));
+	}
+}
+
+#define EXCEPTIONS(rows) judge_exceptions(tally, rows, sizeof(rows) / sizeof((rows)[0]), s)
+#define OPEN(path, ...) CALL(SYS_openat, AT_FDCWD, P(path), __VA_ARGS__)
+
+static void try_opens(struct tally *tally, const struct scene *s, const struct names *n)
+{
+	/* Before its third version it knows of no cutting, and the filter is alone with it. */
+	const int cut = s->landlock >= 3 ? EACCES : WORKS;
+	/* clang-format off */
+	const struct exception_row rows[] = {
+		/* What is there to be used. */
+		{{"spool: a segment's life",      .fn = try_segment},                    WORKS, WORKS},
+		{{"spool: read",                  OPEN(n->segment, O_RDONLY)},           WORKS, WORKS},
+		{{"spool: write",                 OPEN(n->segment, O_WRONLY)},           WORKS, WORKS},
+		{{"spool: O_TRUNC",               OPEN(n->segment, O_WRONLY | O_TRUNC)}, KILLED, WORKS},
+		{{"readable file: read",          OPEN(s->readable, O_RDONLY)},          WORKS, WORKS},
+		/* That file is only to be read, */
+		{{"readable file: write",         OPEN(s->readable, O_WRONLY)},          EACCES, EACCES},
+		{{"readable file: read and write", OPEN(s->readable, O_RDWR)},           EACCES, EACCES},
+		{{"readable file: cut by O_TRUNC", OPEN(s->readable, O_RDONLY | O_TRUNC)}, KILLED, cut},
+		{{"readable file: truncate",      CALL(SYS_truncate, P(s->readable), 0)}, KILLED, cut},
+		{{"readable file: unlink",        CALL(SYS_unlinkat, AT_FDCWD, P(s->readable))},
+			EACCES, EACCES},
+		/* and nothing else is there. */
+		{{"/etc/passwd",                  OPEN("/etc/passwd", O_RDONLY)},        EACCES, EACCES},
+		{{"/proc/self/environ",           OPEN("/proc/self/environ", O_RDONLY)}, EACCES, EACCES},
+		{{"/proc/self/status",            OPEN("/proc/self/status", O_RDONLY)},  EACCES, EACCES},
+		{{"/proc/PID/stat of another",    .fn = try_memory_of_others},           EACCES, EACCES},
+		{{"/dev/null",                    OPEN("/dev/null", O_RDWR)},            EACCES, EACCES},
+		{{"beside: read",                 OPEN(s->file, O_RDONLY)},              EACCES, EACCES},
+		{{"beside: write",                OPEN(s->file, O_WRONLY)},              EACCES, EACCES},
+		{{"beside: create",               OPEN(n->beside, O_WRONLY | O_CREAT, 0600)}, EACCES, EACCES},
+		{{"beside: unlink",               CALL(SYS_unlinkat, AT_FDCWD, P(s->program))}, EACCES, EACCES},
+		{{"beside, by ..",                OPEN(n->up_and_beside, O_RDONLY)},     EACCES, EACCES},
+		{{"beside, by a symbolic link",   OPEN(n->link, O_RDONLY)},              EACCES, EACCES},
+		{{"directory above: list",        OPEN(n->above, O_RDONLY | O_DIRECTORY)}, EACCES, EACCES},
+		{{"directory above: O_TMPFILE",   OPEN(n->above, O_RDWR | O_TMPFILE, 0600)}, KILLED, EACCES},
+		{{"below / by O_PATH",            .fn = try_path_descriptor},            KILLED, EACCES},
+	};
+	/* clang-format on */
+
+	EXCEPTIONS(rows);
+}
+
+static void try_makes(struct tally *tally, const struct scene *s, const struct names *n)
+{
+#define MAKE(type) CALL(SYS_mknodat, AT_FDCWD, P(n->fresh), (type) | 0600, 0x0103 /* null */)
+#define MOVE(call, from, to) CALL(call, AT_FDCWD, P(from), AT_FDCWD, P(to))
+	/* clang-format off */
+	const struct exception_row rows[] = {
+		{{"spool: make a directory",      CALL(SYS_mkdirat, AT_FDCWD, P(n->fresh), 0700)},
+			KILLED, EACCES},
+		{{"spool: make a symbolic link",  CALL(SYS_symlinkat, P("/"), AT_FDCWD, P(n->fresh))},
+			KILLED, EACCES},
+		{{"spool: make a FIFO",           MAKE(S_IFIFO)},  KILLED, EACCES},
+		{{"spool: make a socket",         MAKE(S_IFSOCK)}, KILLED, EACCES},
+		{{"spool: make a device",         MAKE(S_IFCHR)},  KILLED, REFUSED},
+		{{"spool: make a disk",           MAKE(S_IFBLK)},  KILLED, REFUSED},
+		{{"spool: bind a Unix socket",    .fn = try_bind_unix}, EACCES, EACCES},
+		{{"rename out of the spool",      MOVE(SYS_renameat2, n->segment, n->beside)},
+			KILLED, REFUSED},
+		{{"rename into the spool",        MOVE(SYS_renameat2, s->program, n->fresh)},
+			KILLED, REFUSED},
+		{{"rename, over what is beside",  MOVE(SYS_renameat2, n->segment, s->file)},
+			KILLED, REFUSED},
+		{{"link out of the spool",        MOVE(SYS_linkat, n->segment, n->beside)},
+			KILLED, REFUSED},
+		{{"link into the spool",          MOVE(SYS_linkat, s->program, n->fresh)},
+			KILLED, REFUSED},
+		{{"link of the readable file",    MOVE(SYS_linkat, s->readable, n->fresh)},
+			KILLED, REFUSED},
+	};
+	/* clang-format on */
+
+	EXCEPTIONS(rows);
+}
+
+void landlock_try(struct tally *tally, const struct scene *s)
+{
+	struct names names;
+
+	if (!s->landlock) {
+		printf("skipped: this kernel has no Landlock\n");
+		return;
+	}
+	names_init(&names, s);
+	try_roles(tally, s);
+	try_opens(tally, s, &names);
+	try_makes(tally, s, &names);
+}
