@@ -430,7 +430,7 @@ class Outages(AgentCase):
             print(f"exporter: {min(sizes):.1f} to {max(sizes):.1f} MiB resident, after half the time {sizes[len(sizes) // 2]:.1f}, at the end {sizes[-1]:.1f}; "
                   f"waiting: {status['waiting']} samples in {status['spool']['disk_bytes'] / 2 ** 20:.1f} MiB", flush=True)
             self.assertLessEqual(max(sizes), EXPORTER_MIB_MAX)
-            self.assertEqual(agent.lost(status), 0)
+            self.assertEqual(agent.lost(status), 0, f"{status}\n{running.said()}")
             with scripted.Server(port=port, certificate=made.certificate("server"), key=made.key("server")) as server:
                 account = running.stop(seconds=lib.PATIENCE + 150)
                 self.assertEqual((account["waiting"], account["lost"]), (0, 0))
