@@ -12,7 +12,15 @@
 
 enum {
 	/* What runs in the kernel at the time of a change is over after this. */
-	FORGET_AFTER_NS = 10000000
+	FORGET_AFTER_NS = 10000000,
+	/* A record's time is read a moment before the kernel side looks whether it was told. */
+	REVOKED_BEFORE_NS = 1000000,
+};
+
+struct carried_stack {
+	struct carried_stack *next;
+	struct bh_sample header;
+	uint64_t frames[];
 };
 
 /* One epoch more, as it begins between two. */
@@ -232,8 +240,54 @@ static void samples_forget(struct worker *worker)
 /* The kernel side is to refer to no stack that it sent until now. */
 static void known_revoke(struct worker *worker)
 {
+	worker->revoked_ns = clock_monotonic_ns();
 	if (worker->control)
 		__atomic_fetch_add(&worker->control->generation, 1, __ATOMIC_RELAXED);
+}
+
+/* The stack's number; a new one is described. */
+static int sample_stack(struct worker *worker, const struct bh_sample *header,
+			const uint64_t *frames, uint32_t *number)
+{
+	int r = stack_number(worker, header, frames, number);
+
+	if (!r && header->stack)
+		r = known_put(&worker->known, header, *number);
+	return r;
+}
+
+/* Without memory for it, its next samples are lost as forgotten. */
+static void carry(struct worker *worker, const struct bh_sample *header, const uint64_t *frames)
+{
+	const size_t bytes =
+	    ((size_t)header->user_count + header->kernel_count) * sizeof(frames[0]);
+
+	if (!header->stack || header->time_ns + REVOKED_BEFORE_NS < worker->revoked_ns ||
+	    worker->carried_count == LIMIT_WORKER_CARRIED)
+		return;
+	struct carried_stack *stack = malloc(sizeof(*stack) + bytes);
+	if (!stack)
+		return;
+	stack->header = *header;
+	memcpy(stack->frames, frames, bytes);
+	stack->next = worker->carried;
+	worker->carried = stack;
+	worker->carried_count++;
+}
+
+/* Describe what was carried over, or drop it. */
+static void carry_end(struct worker *worker, bool describe)
+{
+	while (worker->carried) {
+		struct carried_stack *stack = worker->carried;
+		uint32_t number;
+
+		worker->carried = stack->next;
+		if (describe && sample_stack(worker, &stack->header, stack->frames, &number) < 0)
+			log_debug("a stack could not be carried over");
+		free(stack);
+	}
+	worker->carried_count = 0;
 }
 
 void samples_forget_soon(struct worker *worker)
@@ -241,7 +295,7 @@ void samples_forget_soon(struct worker *worker)
 	if (worker->forget_at_ns)
 		return;
 	known_revoke(worker);
-	worker->forget_at_ns = clock_monotonic_ns() + FORGET_AFTER_NS;
+	worker->forget_at_ns = worker->revoked_ns + FORGET_AFTER_NS;
 }
 
 void samples_begin_anew(struct worker *worker)
@@ -253,6 +307,7 @@ void samples_begin_anew(struct worker *worker)
 		records_finish(worker->batch, 0, false, &length);
 	known_revoke(worker);
 	samples_forget(worker);
+	carry_end(worker, false);
 }
 
 static bool numbers_full(const struct numbers *numbers)
@@ -268,6 +323,7 @@ void samples_forget_when_due(struct worker *worker, uint64_t time_ns)
 		/* The old numbers and the new ones do not go into one batch. */
 		samples_flush(worker);
 		samples_forget(worker);
+		carry_end(worker, true);
 	} else if (numbers_full(&worker->numbers)) {
 		samples_forget_soon(worker);
 	}
@@ -300,17 +356,6 @@ void samples_flush(struct worker *worker)
 	}
 }
 
-/* The stack's number; a new one is described. */
-static int sample_stack(struct worker *worker, const struct bh_sample *header,
-			const uint64_t *frames, uint32_t *number)
-{
-	int r = stack_number(worker, header, frames, number);
-
-	if (!r && header->stack)
-		r = known_put(&worker->known, header, *number);
-	return r;
-}
-
 void samples_add(struct worker *worker, const struct bh_sample *header, const uint64_t *frames)
 {
 	struct record_sample sample = {.time_ns = header->time_ns, .cpu = header->cpu};
@@ -325,6 +370,8 @@ void samples_add(struct worker *worker, const struct bh_sample *header, const ui
 		}
 	} else {
 		r = sample_stack(worker, header, frames, &sample.stack);
+		if (worker->forget_at_ns)
+			carry(worker, header, frames);
 	}
 	if (!r)
 		r = thread_number(worker, header, &sample.thread);

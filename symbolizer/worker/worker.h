@@ -44,6 +44,10 @@ struct worker_process {
 	uint32_t version; /* of it, so that an exec makes a new process of the same tgid */
 };
 
+/* A stack that the kernel side sent after it was told to send all anew, and before the worker
+ * forgets: it will be referred to. */
+struct carried_stack;
+
 /* Stacks that the kernel side may refer to: by their numbers there, ours. Those of the last period,
  * and of the one before: longer than the kernel side remembers, in the time of the records. */
 struct known_stacks {
@@ -72,7 +76,10 @@ struct worker {
 	uint64_t forget_at_ns; /* 0: no need. All numbers are forgotten when records made before
 				  this were consumed: the kernel side was told to refer to no older
 				  stack */
-	bool reset_wanted;     /* the next batch tells the exporter to forget all numbers */
+	uint64_t revoked_ns;   /* when it was told */
+	struct carried_stack *carried;
+	size_t carried_count;
+	bool reset_wanted; /* the next batch tells the exporter to forget all numbers */
 	struct records *batch;
 	struct window window;
 	uint64_t batch_bytes; /* sent to the exporter, in all */

@@ -218,6 +218,32 @@ Test(samples, lost_batch)
 	worker_free(worker);
 }
 
+/* What the kernel side sends once it was told, but before the worker forgets, will be referred to.
+ */
+Test(samples, sent_between_word_and_forgetting)
+{
+	struct worker *worker = worker_new();
+
+	add(worker, 1, TGID, 700, 0x1000);
+	samples_forget_soon(worker);
+	const uint64_t told = worker->revoked_ns;
+	add(worker, told + 1, TGID, 800, 0x2000);
+	add(worker, told + 2, TGID, 800, 0);
+	samples_forget_when_due(worker, worker->forget_at_ns);
+	cr_assert_eq(sent.samples, 3);
+	cr_assert_eq(worker->carried_count, 0);
+	const uint64_t later = told + SECOND_NS;
+	add(worker, later, TGID, 800, 0);
+	cr_assert_eq(forgotten(worker), 0);
+	/* The kernel side would not refer to this one. */
+	add(worker, later, TGID, 700, 0);
+	cr_assert_eq(forgotten(worker), 1);
+	samples_flush(worker);
+	cr_assert_eq(sent.resets, 1);
+	cr_assert_eq(sent.samples, 4);
+	worker_free(worker);
+}
+
 /* The kernel side is told first; what it sent before is still understood. */
 Test(samples, numbers_are_full)
 {
