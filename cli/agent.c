@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "cli/preflight.h"
+#include "cli/signals.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/exit_status.h"
@@ -32,11 +33,6 @@ enum {
 	AGENT_BACKOFF_UP_MS = 1500,
 	AGENT_STEADY_MS = 10000, /* who has lived so long begins without back-off again */
 	AGENT_POISONED = 3, /* exporters in a row that do not get over what the last one left */
-};
-
-struct agent_watch {
-	struct agent *agent;
-	enum role role;
 };
 
 static void agent_set_phase(struct agent *agent, enum agent_phase phase)
@@ -124,12 +120,11 @@ static void agent_on_peer(void *context, uint32_t events);
 
 static int agent_watch_role(struct agent *agent, enum role role)
 {
-	static struct agent_watch watches[ROLE_COUNT];
-
-	watches[role] = (struct agent_watch){agent, role};
+	agent->watches[role] = (struct agent_watch){agent, role};
 	agent->role[role].heard_ns = clock_monotonic_ns();
 	agent->role[role].ready = false;
-	return peer_watch(&agent->roles.peers[role], &agent->loop, agent_on_peer, &watches[role]);
+	return peer_watch(&agent->roles.peers[role], &agent->loop, agent_on_peer,
+			  &agent->watches[role]);
 }
 
 /* All roles. 0, or the exit status of the one that failed. */
@@ -468,21 +463,6 @@ static void agent_on_signal(void *context, uint32_t events)
 	agent_reap(agent);
 }
 
-static int agent_block_signals(struct agent *agent)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	sigaddset(&set, SIGCHLD);
-	signal(SIGPIPE, SIG_IGN);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	agent->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return agent->signal_fd < 0 ? STATUS_FAILED : STATUS_DONE;
-}
-
 /* One agent a run directory. */
 static int agent_lock(struct agent *agent)
 {
@@ -509,8 +489,8 @@ static int agent_start(struct agent *agent)
 	struct record_options nothing_special = {0};
 
 	int status = preflight_check(&nothing_special);
-	if (!status)
-		status = agent_block_signals(agent);
+	if (!status && (agent->signal_fd = signals_open()) < 0)
+		status = STATUS_FAILED;
 	if (!status)
 		status = agent_lock(agent);
 	if (!status)

@@ -45,12 +45,18 @@ struct agent_export {
 	unsigned int stillborn; /* exporters in a row that ended before they were ready */
 };
 
+struct agent_watch {
+	struct agent *agent;
+	enum role role;
+};
+
 struct agent {
 	struct config config;
 	struct roles roles;
 	struct agent_role role[ROLE_COUNT];
 	struct agent_export export;
 	struct loop loop;
+	struct agent_watch watches[ROLE_COUNT];
 	struct message_buffer buffer;
 	enum agent_phase phase;
 	uint64_t phase_since_ns, started_unix_ns;

@@ -19,6 +19,7 @@
 #include "cli/options.h"
 #include "cli/preflight.h"
 #include "cli/roles.h"
+#include "cli/signals.h"
 #include "cli/summary.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -364,26 +365,12 @@ static int record_watch_all(struct recording *r, struct record_watch watches[ROL
 	return e;
 }
 
-static int record_block_signals(struct recording *r)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	sigaddset(&set, SIGCHLD);
-	signal(SIGPIPE, SIG_IGN);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return r->signal_fd < 0 ? STATUS_FAILED : STATUS_DONE;
-}
-
 static int record_run(struct recording *r)
 {
 	struct record_watch watches[ROLE_COUNT];
 
-	int status = record_block_signals(r);
+	r->signal_fd = signals_open();
+	int status = r->signal_fd < 0 ? STATUS_FAILED : STATUS_DONE;
 	if (!status && r->options.command && command_prepare(&r->command, r->options.command) < 0)
 		status = STATUS_FAILED;
 	if (!status)

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include "common/log.h"
 #include "exporter/aggregate.h"
 #include "exporter/convert.h"
+#include "exporter/counters.h"
 #include "exporter/hot.h"
 #include "exporter/policy.h"
 #include "exporter/sink.h"
@@ -26,23 +26,12 @@ struct exporter {
 	struct role_runtime role;
 	struct msg_configure_exporter config;
 	int outputs[LIMIT_OUTPUTS];
-	const struct bh_counters *counters; /* of the kernel side, read-only */
-	uint32_t counters_count;
+	struct counters counters;
 	struct aggregate aggregate;
 	uint64_t started_ns;
 	bool ended;
 	uint32_t outputs_written, output_failed, failed_index;
 };
-
-static uint64_t exporter_ring_losses(const struct exporter *exporter)
-{
-	uint64_t lost = 0;
-
-	for (uint32_t cpu = 0; cpu < exporter->counters_count; cpu++)
-		lost += *(const volatile uint64_t *)&exporter->counters[cpu]
-			     .value[BH_COUNTER_LOST_RING_FULL];
-	return lost;
-}
 
 static void exporter_send_status(struct exporter *exporter, enum role_state state)
 {
@@ -60,7 +49,8 @@ static void exporter_send_status(struct exporter *exporter, enum role_state stat
 	    .failed_index = exporter->failed_index,
 	};
 
-	status.losses.lost[LOSS_RING_FULL] = exporter_ring_losses(exporter);
+	status.losses.lost[LOSS_RING_FULL] =
+	    counters_sum(&exporter->counters, BH_COUNTER_LOST_RING_FULL);
 	memcpy(status.incomplete, a->incomplete, sizeof(status.incomplete));
 	role_send_status(&exporter->role, &status);
 }
@@ -80,19 +70,13 @@ static int on_configure(struct exporter *exporter, struct message *message)
 	return 0;
 }
 
-static int on_maps(struct exporter *exporter, struct message *message)
+static int on_maps(struct exporter *exporter, const struct message *message)
 {
-	struct msg_maps maps;
+	int r = counters_map(&exporter->counters, message);
 
-	memcpy(&maps, message->payload, sizeof(maps));
-	void *at = mmap(NULL, maps.cpu_count * sizeof(struct bh_counters), PROT_READ, MAP_SHARED,
-			message->fds[0], 0);
-	if (at == MAP_FAILED)
-		return -errno;
-	exporter->counters = at;
-	exporter->counters_count = maps.cpu_count;
-	exporter_send_status(exporter, ROLE_READY);
-	return 0;
+	if (!r)
+		exporter_send_status(exporter, ROLE_READY);
+	return r;
 }
 
 static int write_output(struct exporter *exporter, uint32_t index)
@@ -195,7 +179,7 @@ static void exporter_on_tick(void *context, uint32_t events)
 	struct exporter *exporter = context;
 
 	(void)events;
-	if (!exporter->ended && exporter->counters)
+	if (!exporter->ended && exporter->counters.by_cpu)
 		exporter_send_status(exporter, ROLE_SAMPLING);
 }
 

@@ -18,6 +18,7 @@
 #include "common/cleanup.h"
 #include "common/cursor.h"
 #include "exporter/otlp_names.h"
+#include "exporter/proto_in.h"
 
 #define UNPACK_BYTES_MAX (64U << 20) /* for one entry of a table, or one sample */
 #define LINES_MAX 256		     /* functions inlined into one location */
@@ -124,64 +125,19 @@ static int append(void **items, uint32_t *count, uint32_t *capacity, const void 
 
 /* --- walking --- */
 
-struct field {
-	uint32_t number;
-	uint32_t wire_type;
-	uint64_t value;	     /* of a varint or a fixed number */
-	struct cursor bytes; /* of a length-delimited field */
-};
-
-enum {
-	WIRE_VARINT,
-	WIRE_FIXED64,
-	WIRE_BYTES,
-	WIRE_FIXED32 = 5
-};
-
-/* 1 and the next field, 0 at the end, or -EBADMSG. Groups (3, 4) have been gone for long and are a
- * fault. */
-static int next_field(struct cursor *at, struct field *field)
-{
-	if (at->failed)
-		return -EBADMSG;
-	if (!cursor_left(at))
-		return 0;
-	uint64_t tag = cursor_uleb128(at);
-	*field = (struct field){.number = (uint32_t)(tag >> 3), .wire_type = tag & 7};
-	if (tag > UINT32_MAX || !field->number)
-		return -EBADMSG;
-	switch (field->wire_type) {
-	case WIRE_VARINT:
-		field->value = cursor_uleb128(at);
-		break;
-	case WIRE_FIXED64:
-		field->value = cursor_u64(at);
-		break;
-	case WIRE_BYTES:
-		field->bytes = cursor_sub(at, cursor_uleb128(at));
-		break;
-	case WIRE_FIXED32:
-		field->value = cursor_u32(at);
-		break;
-	default:
-		return -EBADMSG;
-	}
-	return at->failed ? -EBADMSG : 1;
-}
-
 /* Call for each length-delimited field `number`; the same field with another wire type is a fault.
  */
 static int for_each(struct cursor message, uint32_t number,
 		    int (*call)(struct reader *, struct cursor, void *), struct reader *r,
 		    void *context)
 {
-	struct field field;
+	struct proto_field field;
 	int got;
 
-	while ((got = next_field(&message, &field)) > 0) {
+	while ((got = proto_next(&message, &field)) > 0) {
 		if (field.number != number)
 			continue;
-		if (field.wire_type != WIRE_BYTES)
+		if (field.wire_type != PROTO_BYTES)
 			return -EBADMSG;
 		int result = call(r, field.bytes, context);
 		if (result < 0)
@@ -621,12 +577,12 @@ static int read_sample_type(struct reader *r, struct cursor bytes, void *context
 
 static int read_profile_numbers(struct cursor bytes, struct profile_head *head)
 {
-	struct field field;
+	struct proto_field field;
 	int got;
 
-	while ((got = next_field(&bytes, &field)) > 0) {
-		bool varint = field.wire_type == WIRE_VARINT;
-		if (field.number == OTLP_PROFILE_TIME && field.wire_type == WIRE_FIXED64)
+	while ((got = proto_next(&bytes, &field)) > 0) {
+		bool varint = field.wire_type == PROTO_VARINT;
+		if (field.number == OTLP_PROFILE_TIME && field.wire_type == PROTO_FIXED64)
 			head->time_ns = field.value;
 		else if (field.number == OTLP_PROFILE_DURATION && varint)
 			head->duration_ns = field.value;

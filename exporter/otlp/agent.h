@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "exporter/aggregate.h"
+#include "exporter/counters.h"
 #include "exporter/otlp/journal.h"
 #include "exporter/otlp/sender.h"
 #include "exporter/otlp/spool.h"
@@ -35,9 +36,8 @@ struct otlp_exporter {
 	struct otlp_resource_attribute resource[AGENT_PAIRS_MAX];
 	size_t resource_count;
 
-	struct export_ledger *ledger;	    /* shared */
-	const struct bh_counters *counters; /* of the kernel side, read-only */
-	uint32_t counters_count;
+	struct export_ledger *ledger; /* shared */
+	struct counters counters;
 
 	struct journal journal;
 	struct aggregate aggregate;

@@ -6,16 +6,9 @@
 
 void figures_kernel(struct otlp_exporter *e)
 {
-	uint64_t taken = 0, lost = 0;
-
-	for (uint32_t cpu = 0; cpu < e->counters_count; cpu++) {
-		const volatile uint64_t *value = e->counters[cpu].value;
-
-		taken += value[BH_COUNTER_TAKEN];
-		lost += value[BH_COUNTER_LOST_RING_FULL];
-	}
-	e->ledger->taken = taken;
-	e->ledger->lost_kernel.lost[LOSS_RING_FULL] = lost;
+	e->ledger->taken = counters_sum(&e->counters, BH_COUNTER_TAKEN);
+	e->ledger->lost_kernel.lost[LOSS_RING_FULL] =
+	    counters_sum(&e->counters, BH_COUNTER_LOST_RING_FULL);
 }
 
 void figures_spool(struct otlp_exporter *e)

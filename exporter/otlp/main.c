@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 
 #include "common/clock.h"
@@ -25,17 +24,11 @@ enum {
 
 static int on_maps(struct otlp_exporter *e, const struct message *message)
 {
-	struct msg_maps maps;
+	int r = counters_map(&e->counters, message);
 
-	memcpy(&maps, message->payload, sizeof(maps));
-	void *at = mmap(NULL, maps.cpu_count * sizeof(struct bh_counters), PROT_READ, MAP_SHARED,
-			message->fds[0], 0);
-	if (at == MAP_FAILED)
-		return -errno;
-	e->counters = at;
-	e->counters_count = maps.cpu_count;
-	role_send_status(&e->role, &(struct msg_status){.state = ROLE_READY});
-	return 0;
+	if (!r)
+		role_send_status(&e->role, &(struct msg_status){.state = ROLE_READY});
+	return r;
 }
 
 /* All that was sampled is here: the rest of the time is the sender's. */
