@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/frame_kind.h"
 #include "ipc/records.h"
 
@@ -256,6 +257,16 @@ static int on_sample(void *context, const struct record_sample *s)
 	return 0;
 }
 
+/* The realtime clock may be set and is slewed: how far it is ahead is asked anew for each batch. */
+static void set_clock(struct aggregate *a)
+{
+	const uint64_t before = clock_monotonic_ns();
+	const uint64_t real = clock_read_ns(CLOCK_REALTIME);
+
+	a->now_ns = clock_monotonic_ns();
+	a->clock_offset_ns = real - (before + (a->now_ns - before) / 2);
+}
+
 int aggregate_batch(struct aggregate *aggregate, const uint8_t *data, size_t length)
 {
 	static const struct records_visitor visitor = {
@@ -269,5 +280,7 @@ int aggregate_batch(struct aggregate *aggregate, const uint8_t *data, size_t len
 	    .sample = on_sample,
 	};
 
+	if (aggregate->detailed)
+		set_clock(aggregate);
 	return records_visit(data, length, &visitor, aggregate);
 }

@@ -26,7 +26,7 @@ struct aggregate {
 	uint64_t frames_total, frames_named;
 	uint64_t incomplete[16]; /* samples, by enum bh_reason */
 	struct msg_losses losses;
-	bool detailed; /* keep CPU and time of each sample */
+	bool detailed; /* keep CPU and time of each sample, which OTLP can tell */
 	/* For `detailed`: CLOCK_MONOTONIC, and what it lacks to real time. */
 	uint64_t now_ns, clock_offset_ns;
 	bool definitions_only; /* samples are counted as exported, and not added to the profile */

@@ -64,6 +64,7 @@ static int on_configure(struct exporter *exporter, struct message *message)
 	for (uint32_t i = 0; i < exporter->config.output_count; i++) {
 		exporter->outputs[i] = message->fds[i];
 		exporter->config.formats[i][sizeof(exporter->config.formats[i]) - 1] = 0;
+		exporter->aggregate.detailed |= !strcmp(exporter->config.formats[i], "otlp");
 	}
 	message->fd_count = 0;
 	exporter->aggregate.profile.period_ns = exporter->config.period_ns;

@@ -39,16 +39,6 @@ static void interval_begin(struct otlp_exporter *e)
 	e->report_due_ns = clock_monotonic_ns() + length - jitter + chance_of(2 * jitter);
 }
 
-/* The realtime clock may be set and is slewed: how far it is ahead is asked anew for each batch. */
-static void interval_set_clock(struct aggregate *aggregate)
-{
-	const uint64_t before = clock_monotonic_ns();
-	const uint64_t real = clock_read_ns(CLOCK_REALTIME);
-
-	aggregate->now_ns = clock_monotonic_ns();
-	aggregate->clock_offset_ns = real - (before + (aggregate->now_ns - before) / 2);
-}
-
 static int put_request(void *context, const struct otlp_request *request)
 {
 	struct otlp_exporter *e = context;
@@ -125,7 +115,6 @@ static int interval_take(struct otlp_exporter *e, const uint8_t *data, size_t le
 	struct aggregate *a = &e->aggregate;
 	const uint64_t seen = aggregate_seen(a), full = a->losses.lost[LOSS_PROFILE_FULL];
 
-	interval_set_clock(a);
 	int r = aggregate_batch(a, data, length);
 	e->ledger->received += aggregate_seen(a) - seen;
 	e->ledger->interval_samples = a->profile.sample_count;
@@ -184,7 +173,6 @@ static int recover_batch(void *context, const uint8_t *data, size_t length)
 	if (r < 0)
 		return r;
 	const uint64_t before = aggregate_seen(a);
-	interval_set_clock(a);
 	a->definitions_only = is_up_to(sequence, recovery->settled);
 	r = aggregate_batch(a, data, length);
 	a->definitions_only = false;
