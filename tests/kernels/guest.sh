@@ -50,6 +50,30 @@ record() {
 	[ ! -e /tmp/x.folded ] || cat /tmp/x.folded
 }
 
+# The agent without a backend: all that it samples has to be in the spool at its end.
+agent() {
+	echo "=== agent"
+	{
+		bulkhead run -F 99 --agent.report_interval=1s --agent.drain_timeout=0 --spool.directory=/tmp/spool 2>&1
+		echo $? >/tmp/status
+	} | sed 's/^/stderr: /' &
+	helper=$!
+	tries=0
+	while [ "$tries" -lt 300 ] && ! bulkhead status --ready 2>/dev/null; do
+		tries=$((tries + 1))
+		sleep 0.1
+	done
+	sleep 4
+	# The exporter's own doing is what is new to a kernel: how its filter and its threads get on.
+	bulkhead status | sed 's/^/answer: /'
+	# shellcheck disable=SC2046 # the CLI alone has this name
+	kill $(pidof bulkhead)
+	wait "$helper"
+	echo "status: $(cat /tmp/status)"
+	# What a filter ended, and for which call.
+	dmesg | grep 'type=1326' | sed 's/^/killed: /'
+}
+
 echo "=== kernel"
 echo "kernel: $(uname -r) lockdown: $(cat /sys/kernel/security/lockdown)"
 recursion 120 &
@@ -58,6 +82,7 @@ echo 3 >/proc/sys/kernel/perf_event_paranoid
 record paranoid -d 1
 echo 2 >/proc/sys/kernel/perf_event_paranoid
 record all -d 3
+agent
 kill %1 %2
 record command -- recursion 3
 echo "=== end"

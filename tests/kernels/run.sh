@@ -19,7 +19,7 @@
 # libraries they are linked with; all it does is in guest.sh. The mirror is the first Debian one of the host's apt sources.
 #
 # A kernel passes if a recording refused with status 4 and one line at kernel.perf_event_paranoid=3 works at 2, for the whole machine and for a
-# command; if it loses no sample; and if 99 % of the stacks of two programs that know their own are complete. Under arguments that forbid
+# command; if it loses no sample; if an agent without a backend has every sample in its spool at the end; and if 99 % of the stacks of two programs that know their own are complete. Under arguments that forbid
 # recordings (lockdown), a refusal with status 4 and one line passes as well.
 set -euo pipefail
 
@@ -107,7 +107,7 @@ make_initramfs() {
 	rm -rf "$root"
 	mkdir -p "$root"/{bin,bulkhead,dev,etc,proc,run,sys,tmp}
 	cp "$(command -v busybox)" "$root/bin/busybox"
-	cp "$BIN"/bulkhead{,-loader,-unwinder-mgr,-opener,-symbolizer,-exporter} "$PROGRAMS"/{recursion,syscalls} "$root/bulkhead"
+	cp "$BIN"/bulkhead{,-loader,-unwinder-mgr,-opener,-symbolizer,-exporter,-exporter-otlp} "$PROGRAMS"/{recursion,syscalls} "$root/bulkhead"
 	for file in $(libraries "$root"/bulkhead/*); do
 		mkdir -p "$root$(dirname "$file")"
 		cp -L "$file" "$root$file"
@@ -168,7 +168,23 @@ judge() {
 		grep -q '"lost": {\("[a-z_]*": 0[,}] *\)*,$' "$DIR/section" || faults=1
 		sed -n 's/^ *\("taken"\|"exported"\|"lost"\|"incomplete"\|"deferred":\|"duration_ns"\|verified_insns\|seconds\|stderr: .*error\)/    \1/p' "$DIR/section"
 	done
+	judge_agent || faults=1
 	return $faults
+}
+
+# It ends with 5, since nothing could be sent, and every sample waits.
+judge_agent() {
+	local taken waiting
+
+	section "$console" agent >"$DIR/section"
+	status=$(sed -n 's/^status: //p' "$DIR/section")
+	echo "  agent: status ${status:-none}"
+	if [[ $arguments && $status == 4 ]]; then
+		return 0
+	fi
+	sed -n 's/^stderr: .*\(ended: \|error \)/    \1/p; s/^answer: \( *bulkhead-exp\)/    \1/p; s/^killed: /    &/p' "$DIR/section"
+	read -r taken waiting < <(sed -n 's/.*ended: taken=\([0-9]*\) carried=0 delivered=0 waiting=\([0-9]*\) lost=0$/\1 \2/p' "$DIR/section")
+	! grep -q '^killed: ' "$DIR/section" && [[ $status == 5 ]] && ((taken >= 100 && taken == waiting))
 }
 
 arguments='' environment=''
