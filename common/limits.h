@@ -50,8 +50,9 @@ enum {
 	 * anew. */
 	LIMIT_WORKER_FRAMES = 1 << 18,
 	LIMIT_WORKER_STACKS = 1 << 17,
-	/* Stacks that come between the word to the kernel side and the forgetting: 10 ms of samples,
-	 * and what one that lies about times adds. Full: their samples are lost and counted. */
+	/* Stacks that come between the word to the kernel side and the forgetting: 10 ms of
+	 * samples, and what one that lies about times adds. Full: their samples are lost and
+	 * counted. */
 	LIMIT_WORKER_CARRIED = 8192,
 	/* A batch of records to the exporter, bytes: below the socket's buffer. */
 	LIMIT_BATCH_BYTES = 60000,
