@@ -529,14 +529,18 @@ static int agent_finish(struct agent *agent, int status)
 	if (!ledger)
 		return status;
 	agent_export_close_books(agent, agent->phase != AGENT_DONE);
+	agent_export_end(agent);
 	if (agent->was_running)
 		agent_tell_account(ledger);
-	if (ledger->waiting) {
+	if (ledger->waiting)
 		log_warning("samples wait in the spool for the next start: samples=%llu path=%s",
 			    (unsigned long long)ledger->waiting, agent->config.spool_directory);
-		if (!status)
-			status = STATUS_EXPORT;
-	}
+	if (ledger->lost.lost[LOSS_NOT_KEPT])
+		log_error("samples were in memory alone, for want of a spool, and are lost: "
+			  "samples=%llu",
+			  (unsigned long long)ledger->lost.lost[LOSS_NOT_KEPT]);
+	if (!status && (ledger->waiting || ledger->lost.lost[LOSS_NOT_KEPT]))
+		status = STATUS_EXPORT;
 	return status;
 }
 

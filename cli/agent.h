@@ -80,6 +80,8 @@ int agent_export_configure(struct agent *agent);
 /* All roles but, perhaps, the exporter have ended: what the kernel took and nobody passed on is
  * lost. `ended_early`: the worker did not say what it lost itself. */
 void agent_export_close_books(struct agent *agent, bool ended_early);
+/* The agent ends: what waits in its memory alone is lost with it. */
+void agent_export_end(struct agent *agent);
 
 /* agent_status.c: serve `bulkhead status`. 0, or an exit status after a message. */
 int agent_status_open(struct agent *agent);

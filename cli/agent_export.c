@@ -377,3 +377,12 @@ void agent_export_close_books(struct agent *agent, bool ended_early)
 	if (ledger->taken_before > known)
 		ledger->lost.lost[LOSS_ROLE_ENDED] += ledger->taken_before - known;
 }
+
+void agent_export_end(struct agent *agent)
+{
+	struct export_ledger *ledger = agent->export.ledger;
+
+	ledger->lost.lost[LOSS_NOT_KEPT] += ledger->waiting_in_memory;
+	ledger->waiting -= ledger->waiting_in_memory;
+	ledger->waiting_in_memory = 0;
+}

@@ -34,7 +34,8 @@ struct export_ledger {
 	struct msg_losses lost; /* but for the kernel's */
 	uint64_t incomplete[16];
 	/* The spool. */
-	uint64_t waiting, waiting_records, spool_memory_bytes, spool_disk_bytes, oldest_unix_ns;
+	uint64_t waiting, waiting_in_memory, waiting_records, spool_memory_bytes, spool_disk_bytes,
+	    oldest_unix_ns;
 	uint64_t damaged_records;
 	uint64_t spool_error; /* errno that keeps it in memory, 0 if none */
 	/* The backend. */

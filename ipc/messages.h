@@ -94,7 +94,8 @@ _Static_assert(sizeof(struct msg_configure_worker) == 528, "wire");
 	X(SPOOL_FULL, "spool_full")	  /* the oldest, for there was no room for all */          \
 	X(SPOOL_AGE, "spool_age")	  /* older than the backend would want them */             \
 	X(SPOOL_DAMAGED, "spool_damaged") /* a record of the spool was torn or forged */           \
-	X(REFUSED, "refused")		  /* the backend will never take them */
+	X(REFUSED, "refused")		  /* the backend will never take them */                   \
+	X(NOT_KEPT, "not_kept")		  /* the agent ended while they were in its memory alone */
 
 #define LOSS_ENUM(name, text) LOSS_##name,
 enum loss_reason {

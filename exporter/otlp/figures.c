@@ -19,6 +19,7 @@ void figures_spool(struct otlp_exporter *e)
 
 	spool_figures(e->spool, &f);
 	ledger->waiting = f.samples;
+	ledger->waiting_in_memory = f.memory_samples;
 	ledger->waiting_records = f.records;
 	ledger->spool_memory_bytes = f.memory_bytes;
 	ledger->spool_disk_bytes = f.disk_bytes;

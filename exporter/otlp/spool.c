@@ -332,6 +332,7 @@ void spool_figures(struct spool *spool, struct spool_figures *figures)
 	*figures = (struct spool_figures){
 	    .records = spool->memory.records,
 	    .samples = spool->memory.samples,
+	    .memory_samples = spool->memory.samples,
 	    .memory_bytes = spool_memory_bytes(&spool->memory),
 	    .disk_bytes = spool->disk.bytes,
 	    .oldest_unix_ns = any ? front.scan.header.time_unix_ns : 0,

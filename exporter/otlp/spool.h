@@ -40,6 +40,7 @@ struct spool_record {
 
 struct spool_figures {
 	uint64_t records, samples;	   /* waiting */
+	uint64_t memory_samples;	   /* of them, those that are not on disk */
 	uint64_t memory_bytes, disk_bytes; /* compressed, with headers */
 	uint64_t oldest_unix_ns;	   /* 0: nothing waits */
 	/* Since the spool was opened. Samples of a record whose header was damaged are unknown. */

@@ -401,6 +401,21 @@ class Outages(AgentCase):
                 running.stop()
                 self.assertGreaterEqual(sample_count(server), status["delivered"])
 
+    def test_memory_alone(self):
+        """Without a directory an outage is survived as long as the agent; what it cannot hand to the next is said to be lost."""
+        port = self.closed_port()
+        with lib.Burner(), self.agent(f"http://127.0.0.1:{port}", {"spool.directory": "", "agent.drain_timeout": "0"}) as running:
+            status = self.wait_for_status(running, "samples in memory", lambda s: s["waiting"] > 100)
+            self.assertEqual(status["spool"]["disk_bytes"], 0)
+            with scripted.Server(port=port) as server:
+                self.wait_for_status(running, "a delivery", lambda s: s["delivered"])
+                server.wait(1)
+            self.wait_for_status(running, "samples in memory", lambda s: s["waiting"] > 100)
+            account = running.stop(status=5)
+            self.assertEqual(account["waiting"], 0)
+            self.assertGreater(account["lost"], 100)
+            self.assertIn("memory alone", running.said())
+
     def test_bounded(self):
         """The oldest goes first, and is counted."""
         port = self.closed_port()
