@@ -13,7 +13,6 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/preflight.h"
@@ -44,6 +43,15 @@ static void agent_set_phase(struct agent *agent, enum agent_phase phase)
 static void agent_send(struct agent *agent, enum role role, enum message_type type)
 {
 	peer_send(&agent->roles.peers[role], type, NULL, 0, NULL, 0);
+}
+
+/* Its end is seen as any other. A pid of 0 is nobody's: it has ended already. */
+static void agent_kill(const struct agent *agent, enum role role)
+{
+	const pid_t pid = agent->roles.children[role].pid;
+
+	if (pid > 0)
+		kill(pid, SIGKILL);
 }
 
 /* --- back-off --- */
@@ -287,7 +295,6 @@ static void agent_on_end_of(struct agent *agent, enum role role)
 {
 	const int wait_status = agent->roles.children[role].wait_status;
 
-	agent->role[role].wait_status = wait_status;
 	if (agent->phase == AGENT_WAITING || agent->phase == AGENT_DONE)
 		return;
 	if (agent_is_final(agent, wait_status)) {
@@ -364,7 +371,7 @@ static void agent_on_peer(void *context, uint32_t events)
 		return;
 	if (got == -EPROTO) {
 		log_error("a role broke the protocol: role=%s", role_names[watch->role].process);
-		kill(agent->roles.children[watch->role].pid, SIGKILL);
+		agent_kill(agent, watch->role);
 	}
 	/* Its end follows, and tells more. */
 	peer_close(peer);
@@ -387,7 +394,7 @@ static void agent_check_watchdog(struct agent *agent, uint64_t now)
 		if (silent > agent->config.watchdog_ns) {
 			log_error("a role has been silent for too long and is killed: role=%s",
 				  role_names[role].process);
-			kill(agent->roles.children[role].pid, SIGKILL);
+			agent_kill(agent, (enum role)role);
 		} else if (silent > agent->config.watchdog_ns / 4) {
 			agent_send(agent, (enum role)role, MESSAGE_PING);
 		}

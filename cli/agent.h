@@ -33,7 +33,6 @@ struct agent_role {
 	struct msg_status status; /* the last it sent */
 	uint64_t heard_ns;
 	uint32_t restarts;
-	int wait_status; /* of the last that ended */
 	bool ready;
 };
 

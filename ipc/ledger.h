@@ -43,7 +43,7 @@ struct export_ledger {
 	uint64_t last_code;
 	char last_message[256];
 	/* The exporter; `ended`: the worker has said what it lost. */
-	uint64_t ended, dictionary_bytes, starts, first_sample_unix_ns;
+	uint64_t ended, starts;
 };
 
 _Static_assert(sizeof(struct export_ledger) % 8 == 0 && sizeof(struct export_ledger) <= 4096,

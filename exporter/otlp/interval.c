@@ -88,7 +88,6 @@ void interval_settle(struct otlp_exporter *e)
 	e->ledger->settled_sequence = e->ledger->received_sequence;
 	e->ledger->settled_samples = e->ledger->received;
 	e->ledger->interval_samples = 0;
-	e->ledger->dictionary_bytes = e->aggregate.profile.bytes;
 	interval_begin(e);
 }
 
@@ -121,8 +120,6 @@ static int interval_take(struct otlp_exporter *e, const uint8_t *data, size_t le
 	e->ledger->lost.lost[LOSS_PROFILE_FULL] += a->losses.lost[LOSS_PROFILE_FULL] - full;
 	for (int i = 0; i < BH_REASON_COUNT; i++)
 		e->ledger->incomplete[i] = e->base.incomplete[i] + a->incomplete[i];
-	if (!e->ledger->first_sample_unix_ns && e->ledger->received)
-		e->ledger->first_sample_unix_ns = clock_read_ns(CLOCK_REALTIME);
 	return r;
 }
 

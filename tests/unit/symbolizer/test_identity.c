@@ -748,6 +748,21 @@ static int open_proc(pid_t pid, const char *name)
 	return fd;
 }
 
+/* As if processes had started in each of 20 ticks, all with these files. */
+static void answer_ticks(struct worker *worker, struct msg_identity *answer,
+			 struct message *message, uint64_t start_ns)
+{
+	for (uint64_t i = 0; i < 20; i++) {
+		struct bh_sample header = sample_of(answer->tgid, 7);
+
+		header.process_start_ns = start_ns + i * TICK_NS;
+		add_sample(worker, &header);
+		answer->cookie = sent.requests[i].cookie;
+		identity_on_answer(worker, message);
+	}
+	samples_flush(worker);
+}
+
 /* The kernel's own files: of a live process, then of the same descriptors when it is gone. */
 Test(identity, real_process)
 {
@@ -775,15 +790,7 @@ Test(identity, real_process)
 	message.fds[0] = open_proc(child, "stat");
 	message.fds[1] = open_proc(child, "cgroup");
 	/* It started within a tick or two of the fork: try those. */
-	for (uint64_t i = 0; i < 20; i++) {
-		struct bh_sample header = sample_of((uint32_t)child, 7);
-
-		header.process_start_ns = before + i * TICK_NS;
-		add_sample(worker, &header);
-		answer.cookie = sent.requests[i].cookie;
-		identity_on_answer(worker, &message);
-	}
-	samples_flush(worker);
+	answer_ticks(worker, &answer, &message, before);
 	unsigned int known = 0;
 	for (unsigned int i = 0; i < sent.process_count; i++) {
 		known += sent.processes[i].variable_count;
@@ -797,15 +804,7 @@ Test(identity, real_process)
 	cr_assert_eq(waitpid(child, NULL, 0), child);
 	samples_begin_anew(worker);
 	sent.process_count = sent.request_count = 0;
-	for (uint64_t i = 0; i < 20; i++) {
-		struct bh_sample header = sample_of((uint32_t)child, 7);
-
-		header.process_start_ns = before + i * TICK_NS;
-		add_sample(worker, &header);
-		answer.cookie = sent.requests[i].cookie;
-		identity_on_answer(worker, &message);
-	}
-	samples_flush(worker);
+	answer_ticks(worker, &answer, &message, before);
 	cr_assert_eq(sent.process_count, 20);
 	for (unsigned int i = 0; i < sent.process_count; i++)
 		cr_assert_eq(sent.processes[i].variable_count, 0);
