@@ -25,6 +25,7 @@ enum {
 				      gives these to anyone for good */
 	DYNAMIC_UID_LAST = 65519,
 	STOP_POLLS = 100,
+	REMOVE_TRIES = 100,
 	STOP_POLL_NS = 10000000,
 };
 
@@ -63,17 +64,22 @@ void roles_program_path(const char *name, char *path, size_t size)
 	snprintf(path + used, size - used, "%s", name);
 }
 
+/* A role that is just starting may make its socket between the two steps: hence again. */
 static void run_dir_remove(const char *run_dir)
 {
 	char path[128];
 
-	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++) {
-		snprintf(path, sizeof(path), "%s/%s/sock", run_dir, role_names[role].directory);
-		unlink(path);
-		*strrchr(path, '/') = 0;
-		rmdir(path);
+	for (int i = 0; i < REMOVE_TRIES; i++) {
+		for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++) {
+			snprintf(path, sizeof(path), "%s/%s/sock", run_dir,
+				 role_names[role].directory);
+			unlink(path);
+			*strrchr(path, '/') = 0;
+			rmdir(path);
+		}
+		if (rmdir(run_dir) == 0 || errno != ENOTEMPTY)
+			return;
 	}
-	rmdir(run_dir);
 }
 
 /* A child that waits until nobody holds the other end of its pipe: also if we are killed on the

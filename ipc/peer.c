@@ -20,6 +20,7 @@
 
 enum {
 	PEER_BACKLOG = 8,
+	PEER_LOOK_MS = 50,
 	PEER_SOCKET_BYTES = 4 << 20
 };
 
@@ -163,6 +164,8 @@ int peer_connect(struct peer *peer, const char *run_dir, enum role self, enum ro
 		/* Not there yet; anything else will not mend itself. */
 		if (errno != ENOENT && errno != ECONNREFUSED && errno != EAGAIN)
 			return -errno;
+		if (access(run_dir, F_OK) < 0)
+			return -EPIPE;
 		if (clock_monotonic_ns() > deadline)
 			return -ETIMEDOUT;
 		nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
@@ -190,6 +193,17 @@ int peer_accept_one(int listen_fd, enum role self, uint32_t expected, const stru
 	return 0;
 }
 
+/* Whoever made the run directory has ended and removed it: nobody will come any more. */
+static bool peer_nobody_left(int listen_fd)
+{
+	struct sockaddr_un address;
+	socklen_t length = sizeof(address);
+
+	if (getsockname(listen_fd, (struct sockaddr *)&address, &length) < 0)
+		return true;
+	return access(address.sun_path, F_OK) < 0;
+}
+
 int peer_accept_all(int listen_fd, enum role self, uint32_t expected, const struct peer_uids *uids,
 		    struct peer peers[ROLE_COUNT], int timeout_ms)
 {
@@ -205,8 +219,11 @@ int peer_accept_all(int listen_fd, enum role self, uint32_t expected, const stru
 		uint64_t now = clock_monotonic_ns();
 		if (now >= deadline)
 			return -ETIMEDOUT;
+		if (peer_nobody_left(listen_fd))
+			return -EPIPE;
 		struct pollfd p = {.fd = listen_fd, .events = POLLIN};
-		poll(&p, 1, (int)((deadline - now) / 1000000 + 1));
+		uint64_t wait_ms = (deadline - now) / 1000000 + 1;
+		poll(&p, 1, wait_ms < PEER_LOOK_MS ? (int)wait_ms : PEER_LOOK_MS);
 		int r = peer_accept_one(listen_fd, self, expected, uids, peers);
 		if (r < 0)
 			return r;

@@ -57,12 +57,12 @@ struct message_buffer {
 int peer_listen(const char *run_dir, enum role self);
 
 /* Connect to another role, waiting up to `timeout_ms` for it to appear, and check that its uid is
- * the one expected. 0, -EACCES for a stranger, -ETIMEDOUT. */
+ * the one expected. 0, -EACCES for a stranger, -ETIMEDOUT, -EPIPE if the run directory is gone. */
 int peer_connect(struct peer *peer, const char *run_dir, enum role self, enum role other,
 		 const struct peer_uids *uids, int timeout_ms);
 
 /* Accept peers until each role in `expected` (ROLE_BIT) is there, at most `timeout_ms`; strangers
- * are turned away. peers[] is by role. */
+ * are turned away. peers[] is by role. 0, -ETIMEDOUT, -EPIPE if our own socket's name is gone. */
 int peer_accept_all(int listen_fd, enum role self, uint32_t expected, const struct peer_uids *uids,
 		    struct peer peers[ROLE_COUNT], int timeout_ms);
 

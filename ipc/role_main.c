@@ -121,14 +121,14 @@ int role_meet(struct role_runtime *role, uint32_t connect, uint32_t accept)
 			continue;
 		r = peer_connect(&role->peers[other], role->run_dir, role->self, (enum role)other,
 				 &role->uids, LIMIT_CONNECT_MS);
-		if (r < 0)
+		if (r < 0 && r != -EPIPE)
 			log_error("cannot reach a peer: role=%s error=%s",
 				  role_names[other].process, strerror(-r));
 	}
 	if (!r) {
 		r = peer_accept_all(listener, role->self, accept, &role->uids, role->peers,
 				    LIMIT_CONNECT_MS);
-		if (r < 0)
+		if (r < 0 && r != -EPIPE)
 			log_error("a peer did not come: error=%s", strerror(-r));
 	}
 	if (role->agent && (accept & ROLE_BIT(ROLE_EXPORTER)))

@@ -671,6 +671,23 @@ Test(peer, strangers_are_turned_away, .init = run_dir_init, .fini = run_dir_fini
 	close(listener);
 }
 
+Test(peer, nobody_waits_in_a_directory_that_is_gone, .init = run_dir_init, .fini = run_dir_fini,
+     .timeout = 30)
+{
+	struct peer peers[ROLE_COUNT];
+	struct peer peer;
+	const int listener = no_peers(peers);
+
+	cr_assert_geq(listener, 0);
+	run_dir_fini();
+	cr_assert_eq(peer_accept_all(listener, ROLE_LOADER, ROLE_BIT(ROLE_MANAGER), &test_uids,
+				     peers, 600000),
+		     -EPIPE);
+	cr_assert_eq(peer_connect(&peer, run_dir, ROLE_LOADER, ROLE_MANAGER, &test_uids, 600000),
+		     -EPIPE);
+	close(listener);
+}
+
 Test(peer, the_one_expected_gets_in_once, .init = run_dir_init, .fini = run_dir_fini, .timeout = 30)
 {
 	struct peer peers[ROLE_COUNT];
@@ -732,7 +749,7 @@ Test(peer, nobody_listens)
 	struct peer peer = PEER_NONE;
 	char long_dir[200];
 
-	cr_assert_eq(peer_connect(&peer, "/nowhere", ROLE_MANAGER, ROLE_LOADER, &test_uids, 10),
+	cr_assert_eq(peer_connect(&peer, "/tmp", ROLE_MANAGER, ROLE_LOADER, &test_uids, 10),
 		     -ETIMEDOUT);
 	memset(long_dir, 'x', sizeof(long_dir) - 1);
 	long_dir[sizeof(long_dir) - 1] = 0;
