@@ -8,6 +8,10 @@
 
 struct mm_struct;
 
+struct thread_struct {
+	unsigned long fsbase; /* 4.18+ */
+};
+
 struct task_struct {
 	struct mm_struct *mm;
 	void *stack;
@@ -16,6 +20,7 @@ struct task_struct {
 	unsigned in_execve : 1;
 	struct task_struct *group_leader;
 	__u64 start_boottime; /* 5.5+ */
+	struct thread_struct thread;
 };
 
 #pragma clang attribute pop

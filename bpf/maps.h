@@ -68,6 +68,15 @@ struct {
 	__type(value, struct bh_worker_control);
 } worker_control SEC(".maps") __weak;
 
+/* Written by the worker. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct bh_runtime_table);
+} runtimes SEC(".maps") __weak;
+
 /* Stacks that were sent, by the low bits of their numbers: the other bits, and the epoch in place
  * of the lowest 16. One word, so that CPUs need no lock. */
 struct {

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The sampling program: one tick of a CPU's clock becomes one record in the ring `samples`, or one
  * in `deferred`. */
-#include <linux/bpf.h>
-#include <linux/bpf_perf_event.h>
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_core_read.h>
-#include <stdbool.h>
-#include "bpf/kernel.h"
-#include "bpf/maps.h"
+#include "bpf/env.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -22,6 +16,8 @@ const volatile bool want_kernel = true;
 const volatile bool want_user = true;
 /* Wake the worker when a CPU has put this much into the ring since it last did. */
 const volatile __u32 wakeup_bytes = 256 << 10;
+/* By enum bh_runtime. */
+const volatile bool runtime_wanted[BH_RUNTIME_COUNT];
 /* Secret and odd: with it, who controls frames cannot choose the numbers of stacks. */
 const volatile __u64 stack_key = 1;
 
@@ -39,57 +35,6 @@ struct {
 	__type(key, __u32);
 	__type(value, __u64); /* second << 32 | deferred in it */
 } bursts SEC(".maps");
-
-#define WALK_ENV int
-#define WALK_CACHE_BITS 10
-#define WALK_HINT_BITS 11
-
-static __always_inline const __u8 *walk_slab(int env, __u32 index)
-{
-	__u32 zero = 0;
-	void *slab = bpf_map_lookup_elem(&slabs, &index);
-
-	(void)env;
-	return slab ? bpf_map_lookup_elem(slab, &zero) : NULL;
-}
-
-static __always_inline const struct bh_module *walk_module(int env, __u32 slot)
-{
-	(void)env;
-	return bpf_map_lookup_elem(&modules, &slot);
-}
-
-static __always_inline const struct bh_rule *walk_rule(int env, __u32 number)
-{
-	(void)env;
-	return bpf_map_lookup_elem(&rules, &number);
-}
-
-#define walk_read(env, destination, bytes, address)                                                \
-	bpf_probe_read_user((destination), (bytes), (const void *)(address))
-
-#include "bpf/walk.h"
-
-/* What a CPU keeps between samples, in two maps: a value of a per-CPU map has at most 32 KiB. */
-struct cpu_state {
-	struct walk_state walk;
-	struct pt_regs regs;	 /* of the user; not on the stack, which has 512 bytes */
-	__u32 unannounced_bytes; /* in the ring, since the worker was woken */
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct cpu_state);
-} cpu_states SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct walk_cache);
-} walk_caches SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -116,6 +61,21 @@ __noinline int walk_some(__u32 zero)
 	struct walk_cache *cache = bpf_map_lookup_elem(&walk_caches, &zero);
 
 	return cpu && cache ? walk_on(&cpu->walk, 0, cache) : BH_REASON_BAD_TABLE;
+}
+
+#define RUNTIME(id, name, frame_type, title, hue, saturation) int walk_##name(__u32 zero);
+#include "bpf/runtimes.def"
+#undef RUNTIME
+
+/* Hand over to the walker of the runtime in whose range the frame is. */
+static __always_inline int walk_managed(__u32 runtime)
+{
+#define RUNTIME(id, name, frame_type, title, hue, saturation)                                      \
+	if (runtime_wanted[BH_RUNTIME_##id] && runtime == BH_RUNTIME_##id)                         \
+		return walk_##name(0);
+#include "bpf/runtimes.def"
+#undef RUNTIME
+	return BH_REASON_BAD_TABLE;
 }
 
 /* The task of the sample: what is read of it. */
@@ -229,12 +189,17 @@ static __always_inline int walk_user(struct walk_state *s, __u32 tgid)
 		walk_note(s, bh_frame_raw(s->pc));
 		return end;
 	}
-	for (int i = 0; i <= BH_USER_FRAMES_MAX; i++) {
+	walk_find_slot(s, 0, tgid);
+	for (int i = 0; i < BH_WALK_STEPS; i++) {
 		end = walk_some(0);
+		if (end == WALK_RUNTIME)
+			end = walk_managed(s->runtime.runtime);
 		if (end != WALK_GO_ON)
 			break;
 	}
 	if (process && *(volatile __u32 *)&process->sequence != sequence)
+		end = BH_REASON_CHANGED;
+	if (walk_slot_changed(s, 0))
 		end = BH_REASON_CHANGED;
 	return end == WALK_GO_ON ? BH_REASON_TOO_DEEP : end;
 }

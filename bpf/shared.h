@@ -7,6 +7,7 @@
 #define BPF_SHARED_H
 
 #ifdef __bpf__
+#include <linux/types.h>
 typedef __u8 uint8_t;
 typedef __u16 uint16_t;
 typedef __u32 uint32_t;
@@ -22,7 +23,12 @@ typedef __s64 int64_t;
 	_Static_assert(sizeof(type) == (bytes), #type " is " #bytes " bytes")
 
 enum {
-	BH_USER_FRAMES_MAX = 512,
+	/* Words of a record: a native frame is one, a managed frame two or three. Room for 300 levels
+	 * of a recursion in which the interpreter has three frames of its own between two of the
+	 * program's. */
+	BH_USER_FRAMES_MAX = 2048,
+	/* Calls of the walker for one stack; each takes a managed frame or some native ones. */
+	BH_WALK_STEPS = 1024,
 	/* kernel.perf_event_max_stack's default, which caps bpf_get_stack */
 	BH_KERNEL_FRAMES_MAX = 127,
 	BH_FRAMES_ROOM = BH_USER_FRAMES_MAX + BH_KERNEL_FRAMES_MAX + 1,
@@ -51,6 +57,14 @@ enum {
 	BH_SEEN_EPOCH_BITS = 31, /* of a time in ns: 2.1 s */
 	BH_SEEN_EPOCHS = 8,	 /* for how long it refers to them */
 
+	BH_RUNTIME_SLOTS_BITS = 10, /* processes with a language runtime */
+	BH_RUNTIME_PROBES = 8,
+	BH_RUNTIME_BLOCKS_BITS = 10,
+	BH_RUNTIME_BLOCK_BYTES = 256,
+	BH_RUNTIME_RANGES_BITS = 13,	     /* of all processes together */
+	BH_RUNTIME_PROCESS_RANGES_BITS = 9, /* of one */
+	BH_RUNTIME_TEXTS = 2,
+
 	BH_CGROUP_LEVELS_MAX = 16,
 	BH_TARGETS_MAX = 65536, /* tgids that a filter by process may grow to through forks */
 };
@@ -70,7 +84,8 @@ enum {
 	X(REGISTER_LOST, "register_not_saved")                                                     \
 	X(COPY_SHORT, "stack_copy_short")                                                          \
 	X(COMPAT, "compat_32_bit")                                                                 \
-	X(BAD_TABLE, "table_inconsistent")
+	X(BAD_TABLE, "table_inconsistent")                                                         \
+	X(RUNTIME, "runtime_inconsistent") /* a language runtime's memory is not as it should be */
 
 #define BH_REASON_ENUM(name, text) BH_REASON_##name,
 enum bh_reason {
@@ -121,6 +136,48 @@ _Static_assert(BH_COUNTER_COUNT <= 16, "counters fit their slot");
 static inline uint64_t bh_frame_raw(uint64_t pc)
 {
 	return BH_FRAME_RAW | (pc & BH_ADDRESS_MASK);
+}
+
+/* The language runtimes; 0 is none. */
+enum bh_runtime {
+	BH_RUNTIME_NONE,
+#define RUNTIME(id, name, frame_type, title, hue, saturation) BH_RUNTIME_##id,
+#include "bpf/runtimes.def"
+#undef RUNTIME
+	BH_RUNTIME_COUNT
+};
+
+/*
+ * A managed frame: a word with the two top bits set, how many words follow it (not more than
+ * BH_MANAGED_EXTRA_MAX, so that no kernel address looks like one), the runtime, and 48 bits that
+ * are, like the words behind, the runtime's own business (bpf/runtime/NAME.h).
+ */
+#define BH_FRAME_MANAGED (3ull << 62)
+#define BH_MANAGED_EXTRA_SHIFT 58
+#define BH_MANAGED_EXTRA_MAX 3
+#define BH_MANAGED_RUNTIME_SHIFT 48
+#define BH_MANAGED_RUNTIME_MASK 0x3ffu
+
+static inline uint64_t bh_frame_managed(unsigned int runtime, uint64_t payload, unsigned int extra)
+{
+	return BH_FRAME_MANAGED | (uint64_t)extra << BH_MANAGED_EXTRA_SHIFT |
+	       (uint64_t)runtime << BH_MANAGED_RUNTIME_SHIFT | (payload & BH_ADDRESS_MASK);
+}
+
+static inline int bh_frame_is_managed(uint64_t frame)
+{
+	return frame >> 60 == 0xc;
+}
+
+static inline unsigned int bh_frame_runtime(uint64_t frame)
+{
+	return (unsigned int)(frame >> BH_MANAGED_RUNTIME_SHIFT) & BH_MANAGED_RUNTIME_MASK;
+}
+
+/* Words of the frame that begins with this one. */
+static inline unsigned int bh_frame_words(uint64_t frame)
+{
+	return bh_frame_is_managed(frame) ? 1 + (unsigned int)(frame >> BH_MANAGED_EXTRA_SHIFT & 3) : 1;
 }
 
 /* ---- Tables: written by the manager in place, read by the walker. ---- */
@@ -214,6 +271,49 @@ struct bh_process_table {
 static inline uint32_t bh_process_hash(uint32_t tgid)
 {
 	return (tgid * 2654435761u) >> (32 - BH_PROCESSES_BITS);
+}
+
+/*
+ * What the worker tells of processes with a language runtime: open addressing by tgid. `sequence` as
+ * in struct bh_process. A process has ranges of addresses, sorted, not overlapping, in which a runtime
+ * knows the frames better than unwind tables do: an interpreter's loop, compiled code.
+ */
+struct bh_runtime_range {
+	uint64_t start, end;
+	uint16_t runtime; /* enum bh_runtime */
+	uint16_t block;	  /* in `blocks`: of this runtime in this process */
+	uint32_t data;	  /* the runtime's own */
+};
+BH_ASSERT_SIZE(struct bh_runtime_range, 24);
+
+/* Addresses that a range in a file may be at: what walks past plain native frames looks here only. */
+struct bh_runtime_text {
+	uint64_t start, bytes;
+};
+
+struct bh_runtime_slot {
+	uint32_t tgid; /* 0: free */
+	uint32_t sequence;
+	uint32_t first_range, range_count;
+	struct bh_runtime_text texts[BH_RUNTIME_TEXTS];
+};
+BH_ASSERT_SIZE(struct bh_runtime_slot, 48);
+
+/* Only a runtime's own two files know what is in it. */
+struct bh_runtime_block {
+	uint64_t words[BH_RUNTIME_BLOCK_BYTES / 8];
+};
+BH_ASSERT_SIZE(struct bh_runtime_block, BH_RUNTIME_BLOCK_BYTES);
+
+struct bh_runtime_table {
+	struct bh_runtime_slot slots[1 << BH_RUNTIME_SLOTS_BITS];
+	struct bh_runtime_block blocks[1 << BH_RUNTIME_BLOCKS_BITS];
+	struct bh_runtime_range ranges[1 << BH_RUNTIME_RANGES_BITS];
+};
+
+static inline uint32_t bh_runtime_hash(uint32_t tgid)
+{
+	return (tgid * 2654435761u) >> (32 - BH_RUNTIME_SLOTS_BITS);
 }
 
 /* What the worker tells the kernel side. */

@@ -7,6 +7,7 @@
  *	walk_slab(env, index)    the bytes of a slab, or NULL
  *	walk_module(env, slot)   struct bh_module *, or NULL
  *	walk_rule(env, number)   struct bh_rule *, or NULL
+ *	walk_runtimes(env)       struct bh_runtime_table *, or NULL
  *	walk_read(env, destination, bytes, address)
  *	                         0, or not 0 if the memory cannot be read
  *	WALK_CACHE_BITS          how many rules a walk_cache remembers
@@ -30,7 +31,32 @@
 enum {
 	WALK_WINDOW_WORDS = 128, /* a power of two */
 	WALK_PLAIN_FRAMES = 16,
+	WALK_HEAP_WORDS = 128, /* a power of two */
 	WALK_GO_ON = -1,
+	WALK_RUNTIME = -2, /* s->runtime says which runtime's walker knows this frame */
+};
+
+/* What a runtime's walker did with the native frame it was called for. */
+enum walk_passed {
+	WALK_PASSED_NOTHING,
+	WALK_PASSED_NOTED,   /* its frames stand for the native one: go over that, do not note it */
+	WALK_PASSED_UNKNOWN, /* it knows nothing of it: a native frame like any other */
+};
+
+/* Of language runtimes, while a stack is walked. A runtime's walker may use heap and memory. */
+struct walk_runtime {
+	uint32_t first_range, range_count; /* of the process; 0: it has no runtime */
+	uint32_t passed;		   /* enum walk_passed, of the frame at s->pc */
+	uint32_t sequence, slot;
+	/* The range that s->pc is in, with WALK_RUNTIME. */
+	uint32_t runtime, block, data;
+	uint64_t range_start, range_end;
+	struct bh_runtime_text texts[BH_RUNTIME_TEXTS];
+	/* What a walker keeps from one of its frames to the next; 0 at a stack's begin. */
+	uint64_t memory[BH_RUNTIME_COUNT][2];
+	/* A copy of memory from heap_start on, as the stack's window. */
+	uint64_t heap_start, heap_bytes;
+	uint64_t heap[WALK_HEAP_WORDS];
 };
 
 /* Odd, its bits well mixed (2^64 / golden ratio): the high bits of a product depend on all of the
@@ -81,6 +107,7 @@ struct walk_state {
 	uint16_t hints[1 << WALK_HINT_BITS];
 	uint64_t window_start;
 	uint64_t window[WALK_WINDOW_WORDS]; /* a copy of the stack from window_start on */
+	struct walk_runtime runtime;
 	/* The record under construction: what goes into the ring is one piece from here on. */
 	struct bh_sample header;
 	uint64_t frames[BH_FRAMES_ROOM];
@@ -109,6 +136,10 @@ static __always_inline void walk_start(struct walk_state *s)
 	s->last.start = 0;
 	s->last.end = 0;
 	s->window_start = WALK_NO_WINDOW;
+	s->runtime.range_count = 0;
+	s->runtime.passed = WALK_PASSED_NOTHING;
+	s->runtime.texts[0].bytes = 0;
+	s->runtime.texts[1].bytes = 0;
 }
 
 /* All ones if a <= b, else 0. Both are below 2^63. */
@@ -400,6 +431,129 @@ static __always_inline void walk_note(struct walk_state *s, uint64_t frame)
 	s->frame_count++;
 }
 
+/* A managed frame with `extra` words behind its first. 0, or BH_REASON_TOO_DEEP. */
+static __always_inline int walk_note_managed(struct walk_state *s, unsigned int runtime,
+					     uint64_t payload, unsigned int extra,
+					     const uint64_t words[BH_MANAGED_EXTRA_MAX])
+{
+	if (s->frame_count + extra >= BH_USER_FRAMES_MAX)
+		return BH_REASON_TOO_DEEP;
+	walk_note(s, bh_frame_managed(runtime, payload, extra));
+	for (unsigned int i = 0; i < extra && i < BH_MANAGED_EXTRA_MAX; i++)
+		walk_note(s, words[i]);
+	return 0;
+}
+
+/* Which ranges the process has. */
+static __always_inline void walk_find_slot(struct walk_state *s, WALK_ENV env, uint32_t tgid)
+{
+	const struct bh_runtime_table *table = walk_runtimes(env);
+	struct walk_runtime *r = &s->runtime;
+	uint32_t at = bh_runtime_hash(tgid);
+
+	if (!table)
+		return;
+	WALK_NO_UNROLL
+	for (int i = 0; i < BH_RUNTIME_PROBES; i++, at++) {
+		const uint64_t index = walk_masked(at, (1 << BH_RUNTIME_SLOTS_BITS) - 1);
+		const struct bh_runtime_slot *slot = &table->slots[index];
+
+		if (!slot->tgid)
+			return;
+		if (slot->tgid != tgid)
+			continue;
+		r->slot = (uint32_t)index;
+		r->sequence = *(const volatile uint32_t *)&slot->sequence;
+		if (r->sequence & 1)
+			return;
+		r->first_range = slot->first_range;
+		r->range_count = slot->range_count;
+		r->texts[0] = slot->texts[0];
+		r->texts[1] = slot->texts[1];
+		r->heap_bytes = 0;
+		for (int j = 0; j < BH_RUNTIME_COUNT; j++)
+			r->memory[j][0] = r->memory[j][1] = 0;
+		return;
+	}
+}
+
+/* The worker wrote the slot while the stack was walked. */
+static __always_inline int walk_slot_changed(const struct walk_state *s, WALK_ENV env)
+{
+	const struct bh_runtime_table *table = walk_runtimes(env);
+	const uint64_t index = walk_masked(s->runtime.slot, (1 << BH_RUNTIME_SLOTS_BITS) - 1);
+
+	return s->runtime.range_count && table &&
+	       *(const volatile uint32_t *)&table->slots[index].sequence != s->runtime.sequence;
+}
+
+/* Is `pc` in a runtime's range? Then that is in s->runtime. */
+static __always_inline int walk_find_range(struct walk_state *s, WALK_ENV env, uint64_t pc)
+{
+	const struct bh_runtime_table *table = walk_runtimes(env);
+	const uint64_t last = (1 << BH_RUNTIME_RANGES_BITS) - 1;
+	struct walk_runtime *r = &s->runtime;
+	uint64_t count = r->range_count & ((1 << BH_RUNTIME_PROCESS_RANGES_BITS) - 1);
+	uint64_t base = r->first_range;
+
+	if (!table)
+		return 0;
+	WALK_NO_UNROLL
+	for (int i = 0; i < BH_RUNTIME_PROCESS_RANGES_BITS && count > 1; i++) {
+		const uint64_t half = count >> 1;
+
+		base += half & walk_below_or_equal(
+				   table->ranges[walk_masked(base + half, last)].start, pc);
+		count -= half;
+	}
+	const struct bh_runtime_range *range = &table->ranges[walk_masked(base, last)];
+	if (pc - range->start >= range->end - range->start)
+		return 0;
+	r->runtime = range->runtime;
+	r->block = range->block;
+	r->data = range->data;
+	r->range_start = range->start;
+	r->range_end = range->end;
+	return 1;
+}
+
+/* May `pc` be in a range that is in a file? */
+static __always_inline int walk_in_text(const struct walk_state *s, uint64_t pc)
+{
+	const struct bh_runtime_text *texts = s->runtime.texts;
+
+	return (pc - texts[0].start < texts[0].bytes) | (pc - texts[1].start < texts[1].bytes);
+}
+
+/*
+ * For a runtime's walker: the word at `address`, in memory near which it has read before. The copy
+ * is moved so that it ends `above` bytes (a constant, 8 to 1024) behind the address: mostly there is
+ * more to come below. WALK_GO_ON or BH_REASON_READ_FAULT.
+ */
+static __always_inline int walk_read_heap(struct walk_state *s, WALK_ENV env, uint64_t address,
+					  const uint64_t above, uint64_t *value)
+{
+	struct walk_runtime *r = &s->runtime;
+
+	if (address & 7)
+		return BH_REASON_READ_FAULT;
+	if (address - r->heap_start >= r->heap_bytes) {
+		r->heap_start = address + above - sizeof(r->heap);
+		r->heap_bytes = sizeof(r->heap);
+		if (walk_read(env, r->heap, sizeof(r->heap), r->heap_start)) {
+			/* What lies below may be nobody's. */
+			r->heap_start = address;
+			r->heap_bytes = above;
+			if (walk_read(env, r->heap, above, address)) {
+				r->heap_bytes = 0;
+				return BH_REASON_READ_FAULT;
+			}
+		}
+	}
+	*value = r->heap[walk_masked((address - r->heap_start) >> 3, WALK_HEAP_WORDS - 1)];
+	return WALK_GO_ON;
+}
+
 /* The page at a fixed address that old programs call into; the kernel emulates its three functions,
  * each on a stack that has the return address on top and nothing else
  * (arch/x86/entry/vsyscall/vsyscall_64.c). */
@@ -472,7 +626,7 @@ static __always_inline void walk_plain(struct walk_state *s, WALK_ENV env, struc
 		return;
 	WALK_NO_UNROLL
 	for (int i = 0; i < WALK_PLAIN_FRAMES; i++) {
-		if (!walk_remember_mapping(s, env, pc) || !s->last.number)
+		if (walk_in_text(s, pc) || !walk_remember_mapping(s, env, pc) || !s->last.number)
 			break;
 		const uint64_t frame = walk_frame(s, pc);
 		const uint64_t found = walk_place(cache, place, frame);
@@ -552,8 +706,13 @@ static __always_inline int walk_one(struct walk_state *s, WALK_ENV env, struct w
 	    s->pc - !s->registers_known; /* a return address may lie after its function's end */
 	int end;
 
+	const uint32_t passed = s->runtime.passed;
+
+	s->runtime.passed = WALK_PASSED_NOTHING;
 	if (s->frame_count >= BH_USER_FRAMES_MAX)
 		return BH_REASON_TOO_DEEP;
+	if (s->runtime.range_count && !passed && walk_find_range(s, env, pc))
+		return WALK_RUNTIME;
 	if (pc >> 12 == BH_VSYSCALL_PAGE && s->registers_known)
 		return walk_vsyscall(s, env);
 	if (!walk_remember_mapping(s, env, pc)) {
@@ -569,7 +728,8 @@ static __always_inline int walk_one(struct walk_state *s, WALK_ENV env, struct w
 	uint64_t key = s->last.number ? frame : BH_FRAME_RAW;
 	uint64_t place = walk_place(cache, s->place, key);
 
-	walk_note(s, s->last.number ? frame : bh_frame_raw(pc));
+	if (passed != WALK_PASSED_NOTED)
+		walk_note(s, s->last.number ? frame : bh_frame_raw(pc));
 	if (cache->entries[place].frame != key) {
 		end = walk_look_up(s, env, cache, pc - s->last.bias, key, &place);
 		if (end != WALK_GO_ON)
@@ -584,10 +744,12 @@ static __always_inline int walk_one(struct walk_state *s, WALK_ENV env, struct w
 	return walk_apply(s, env, rule);
 }
 
-/* From s->pc on as far as one call goes; again, until the answer is not WALK_GO_ON. */
+/* From s->pc on as far as one call goes; again, until the answer is not WALK_GO_ON. With
+ * WALK_RUNTIME a runtime's walker is to be called in between. */
 static __always_inline int walk_on(struct walk_state *s, WALK_ENV env, struct walk_cache *cache)
 {
-	walk_plain(s, env, cache);
+	if (!s->runtime.passed)
+		walk_plain(s, env, cache);
 	return walk_one(s, env, cache);
 }
 

@@ -128,6 +128,8 @@ static int on_function(void *context, const struct record_function *f)
 	uint32_t number;
 
 	int r = intern_text(a, f->name, &function.name);
+	if (!r && f->file[0])
+		r = intern_text(a, f->file, &function.filename);
 	if (!r)
 		r = profile_function(&a->profile, &function, &number);
 	if (!r)
@@ -142,6 +144,7 @@ static int on_frame(void *context, const struct record_frame *f)
 	    .mapping = f->module ? numbers_get(&a->modules, f->module) : 0,
 	    .function = f->function ? numbers_get(&a->functions, f->function) : 0,
 	    .kind = a->kinds[f->kind],
+	    .line = f->line,
 	    .address = f->address,
 	};
 	uint32_t number;

@@ -189,7 +189,7 @@ struct msg_hot_function {
 _Static_assert(sizeof(struct msg_hot_function) == 256, "wire");
 
 /* The descriptors' order: manager: processes, modules, rules, deferred ring; worker: samples ring,
- * kallsyms, worker_control; exporter: counters. */
+ * kallsyms, worker_control, runtimes; exporter: counters. */
 struct msg_maps {
 	uint32_t ring_bytes;
 	uint32_t cpu_count; /* slots in `counters` */
@@ -254,6 +254,25 @@ struct msg_module {
 				      to be opened */
 };
 _Static_assert(sizeof(struct msg_module) == 264, "wire");
+
+/* A module that the worker watches is mapped in a process. Sent for each such mapping, again when
+ * anything about the process's mappings changes. */
+struct msg_mapped {
+	uint32_t tgid;
+	uint32_t module;
+	uint32_t program; /* of those that the process has executed, which */
+	uint32_t reserved;
+	uint64_t start, end;
+	uint64_t file_offset;
+};
+_Static_assert(sizeof(struct msg_mapped) == 40, "wire");
+
+/* /proc/TGID/mem, read-only; no descriptor but an error if it cannot be had. */
+struct msg_memory {
+	uint32_t tgid;
+	uint32_t error;
+};
+_Static_assert(sizeof(struct msg_memory) == 8, "wire");
 
 struct msg_process {
 	uint32_t tgid;

@@ -65,13 +65,14 @@ void records_add_function(struct records *r, const struct record_function *f)
 {
 	records_reopen(r);
 	auto name = r->builder.CreateString(f->name);
-	r->functions.push_back(fb::CreateFunction(r->builder, f->number, name));
+	auto file = text_offset(r, f->file);
+	r->functions.push_back(fb::CreateFunction(r->builder, f->number, name, file));
 }
 
 void records_add_frame(struct records *r, const struct record_frame *f)
 {
 	records_reopen(r);
-	r->frames.emplace_back(f->address, f->number, f->module, f->function, f->kind);
+	r->frames.emplace_back(f->address, f->number, f->module, f->function, f->line, f->kind);
 }
 
 void records_add_stack(struct records *r, const struct record_stack *s)
@@ -178,13 +179,13 @@ static int visit_definitions(const fb::Batch *batch, const struct records_visito
 	});
 	if (!r)
 		r = each(batch->functions(), [&](const fb::Function *f) {
-			const record_function record = {f->number(), text(f->name())};
+			const record_function record = {f->number(), text(f->name()), text(f->file())};
 			return v->function(context, &record);
 		});
 	if (!r)
 		r = each(batch->frames(), [&](const fb::Frame *f) {
 			const record_frame record = {f->address(), f->number(), f->module_(),
-						     f->function(), f->kind()};
+						     f->function(), f->line(), f->kind()};
 			return v->frame(context, &record);
 		});
 	if (!r)

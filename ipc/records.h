@@ -20,11 +20,13 @@ struct record_module {
 struct record_function {
 	uint32_t number;
 	const char *name;
+	const char *file; /* of the source; NULL or "" if not known */
 };
 
 struct record_frame {
 	uint64_t address;
 	uint32_t number, module, function;
+	uint32_t line; /* of the source; 0 if not known */
 	uint8_t kind;
 };
 

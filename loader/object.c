@@ -81,6 +81,8 @@ static void object_configure(struct loader *loader)
 	o->rodata->want_kernel = c->want_kernel;
 	o->rodata->want_user = c->want_user;
 	o->rodata->wakeup_bytes = WAKEUP_BYTES / (uint32_t)loader->possible_cpus;
+	for (int i = 1; i < BH_RUNTIME_COUNT; i++)
+		o->rodata->runtime_wanted[i] = c->want_user;
 	bpf_program__set_autoload(o->progs.bulkhead_fork, c->follow_forks);
 	bpf_program__set_autoload(o->progs.bulkhead_free, c->follow_forks);
 	bpf_map__set_max_entries(o->maps.counters, (uint32_t)loader->possible_cpus);
@@ -241,7 +243,8 @@ int object_send_maps(struct loader *loader)
 	const int manager_fds[] = {bpf_map__fd(o->maps.processes), bpf_map__fd(o->maps.modules),
 				   bpf_map__fd(o->maps.rules), bpf_map__fd(o->maps.deferred)};
 	const int worker_fds[] = {bpf_map__fd(o->maps.samples), loader->kallsyms_fd,
-				  bpf_map__fd(o->maps.worker_control)};
+				  bpf_map__fd(o->maps.worker_control),
+				  bpf_map__fd(o->maps.runtimes)};
 	struct msg_maps maps = {.ring_bytes = bpf_map__max_entries(o->maps.deferred),
 				.cpu_count = (uint32_t)loader->possible_cpus};
 	struct peer *peers = loader->role.peers;
@@ -255,7 +258,7 @@ int object_send_maps(struct loader *loader)
 	maps.ring_bytes = bpf_map__max_entries(o->maps.samples);
 	if (!r)
 		r = peer_send(&peers[ROLE_WORKER], MESSAGE_WORKER_MAPS, &maps, sizeof(maps),
-			      worker_fds, 3);
+			      worker_fds, 4);
 	return r;
 }
 

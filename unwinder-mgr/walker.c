@@ -31,6 +31,13 @@ static const struct bh_rule *walk_rule(const struct walker_env *env, uint32_t nu
 	return number < 1u << BH_RULES_BITS ? &env->tables->rules[number] : NULL;
 }
 
+/* A copy of a stack has nothing of what a runtime's walker would read. */
+static const struct bh_runtime_table *walk_runtimes(const struct walker_env *env)
+{
+	(void)env;
+	return NULL;
+}
+
 static int walk_read(const struct walker_env *env, void *to, size_t bytes, uint64_t address)
 {
 	const struct walker_stack *stack = env->stack;

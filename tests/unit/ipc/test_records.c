@@ -107,9 +107,9 @@ static void fill(struct records *r)
 							"/path with space", "", "", NULL, 0});
 	records_add_stack(r, &(struct record_stack){5, 3, frames, 3});
 	records_add_stack(r, &(struct record_stack){6, 0, NULL, 0});
-	records_add_frame(r, &(struct record_frame){UINT64_MAX, UINT32_MAX, 2, 7, 255});
-	records_add_frame(r, &(struct record_frame){16, 9, 1, 0, 0});
-	records_add_function(r, &(struct record_function){7, "main"});
+	records_add_frame(r, &(struct record_frame){UINT64_MAX, UINT32_MAX, 2, 7, 12, 255});
+	records_add_frame(r, &(struct record_frame){16, 9, 1, 0, 0, 0});
+	records_add_function(r, &(struct record_function){7, "main", ""});
 	records_add_module(r, &(struct record_module){1, "/usr/bin/x", "00ff", "1234", "go/id"});
 	records_add_module(r, &(struct record_module){2, "", "", "", ""});
 	records_add_sample(r, &(struct record_sample){2000, 6, 8, 1});
@@ -206,7 +206,7 @@ Test(records, estimate_is_never_less)
 
 			memset(name, 'n', n);
 			name[n] = 0;
-			records_add_function(r, &(struct record_function){i, name});
+			records_add_function(r, &(struct record_function){i, name, ""});
 			records_add_module(r, &(struct record_module){i, name, "", name, name});
 			records_add_stack(r, &(struct record_stack){i, 0, frames, i * seed % 700});
 			records_add_frame(r, &(struct record_frame){.number = i});

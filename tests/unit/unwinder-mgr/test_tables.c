@@ -34,6 +34,12 @@ static const struct bh_rule *walk_rule(const struct walker_tables *tables, uint3
 	return &tables->rules[number];
 }
 
+static const struct bh_runtime_table *walk_runtimes(const struct walker_tables *tables)
+{
+	(void)tables;
+	return NULL;
+}
+
 static int walk_read(const struct walker_tables *tables, void *to, size_t bytes, uint64_t address)
 {
 	(void)tables;

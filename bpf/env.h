@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the walkers stand on in the kernel: bpf/walk.h over maps and the current task's memory. */
+#ifndef BPF_ENV_H
+#define BPF_ENV_H
+
+#include <linux/bpf.h>
+#include <linux/bpf_perf_event.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <stdbool.h>
+#include "bpf/kernel.h"
+#include "bpf/maps.h"
+
+#define WALK_ENV int
+#define WALK_CACHE_BITS 10
+#define WALK_HINT_BITS 11
+
+static __always_inline const __u8 *walk_slab(int env, __u32 index)
+{
+	__u32 zero = 0;
+	void *slab = bpf_map_lookup_elem(&slabs, &index);
+
+	(void)env;
+	return slab ? bpf_map_lookup_elem(slab, &zero) : NULL;
+}
+
+static __always_inline const struct bh_module *walk_module(int env, __u32 slot)
+{
+	(void)env;
+	return bpf_map_lookup_elem(&modules, &slot);
+}
+
+static __always_inline const struct bh_rule *walk_rule(int env, __u32 number)
+{
+	(void)env;
+	return bpf_map_lookup_elem(&rules, &number);
+}
+
+static __always_inline const struct bh_runtime_table *walk_runtimes(int env)
+{
+	__u32 zero = 0;
+
+	(void)env;
+	return bpf_map_lookup_elem(&runtimes, &zero);
+}
+
+/* The thread's FS base: where its thread-local storage is. */
+static __always_inline __u64 walk_thread_pointer(int env)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+
+	(void)env;
+	return BPF_CORE_READ(task, thread.fsbase);
+}
+
+#define walk_read(env, destination, bytes, address)                                                \
+	bpf_probe_read_user((destination), (bytes), (const void *)(address))
+
+#include "bpf/walk.h"
+
+/* What a CPU keeps between samples, in two maps: a value of a per-CPU map has at most 32 KiB. */
+struct cpu_state {
+	struct walk_state walk;
+	struct pt_regs regs;	 /* of the user; not on the stack, which has 512 bytes */
+	__u32 unannounced_bytes; /* in the ring, since the worker was woken */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct cpu_state);
+} cpu_states SEC(".maps") __weak;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct walk_cache);
+} walk_caches SEC(".maps") __weak;
+
+#endif

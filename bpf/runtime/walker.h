@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause OR Apache-2.0 */
+/*
+ * What a runtime's walker is written against; it is compiled for the kernel, and for tests in user
+ * space, where whoever includes it has defined what bpf/walk.h asks for.
+ *
+ * A walker is one function, NAME_walk(s, env, block), called when s->pc lies in one of the runtime's
+ * ranges (s->runtime tells which). `block` is this runtime's in this process. It notes the frames
+ * that it knows (walk_note_managed) and either
+ *	sets s->runtime.passed to WALK_PASSED_NOTED: they stand for the native frame at s->pc, over
+ *	    which unwind tables lead (an interpreter's loop);
+ *	or goes to the caller itself: sets s->pc, s->sp, s->fp and s->registers_known = 0 (compiled code);
+ *	or sets s->runtime.passed to WALK_PASSED_UNKNOWN: the native frame is noted as it is.
+ * It returns WALK_GO_ON, or an enum bh_reason that ends the stack. It may be called again and again in
+ * one stack; s->runtime.memory[its number] is its own, zero before the first call.
+ *
+ * In the kernel it is a global function, verified once; its stack is 256 bytes at most, its loops
+ * have constant bounds.
+ */
+#ifndef BPF_RUNTIME_WALKER_H
+#define BPF_RUNTIME_WALKER_H
+
+#ifdef __bpf__
+
+#include "bpf/env.h"
+
+#define RUNTIME_WALKER(name)                                                                       \
+	__noinline int walk_##name(__u32 zero)                                                     \
+	{                                                                                          \
+		zero = 0;                                                                          \
+		struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);                   \
+		const struct bh_runtime_table *table = walk_runtimes(0);                           \
+                                                                                                   \
+		if (!cpu || !table)                                                                \
+			return BH_REASON_BAD_TABLE;                                                \
+		const __u64 block =                                                                \
+		    walk_masked(cpu->walk.runtime.block, (1 << BH_RUNTIME_BLOCKS_BITS) - 1);       \
+		return name##_walk(&cpu->walk, 0, (const void *)&table->blocks[block]);            \
+	}
+
+#else
+
+#define RUNTIME_WALKER(name)                                                                       \
+	static int walk_##name(struct walk_state *s, WALK_ENV env,                                 \
+			       const struct bh_runtime_block *block)                               \
+	{                                                                                          \
+		return name##_walk(s, env, (const void *)block);                                   \
+	}
+
+#endif
+
+#endif

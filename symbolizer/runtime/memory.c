@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbolizer/runtime/memory.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum {
+	STRING_PIECE = 64,
+	PAGE = 4096
+};
+
+void memory_allow(struct memory *memory, unsigned int reads, size_t bytes)
+{
+	memory->reads_left = reads;
+	memory->bytes_left = bytes;
+}
+
+static ssize_t read_some(const struct memory *memory, uint64_t address, void *buffer, size_t length)
+{
+	const struct iovec local = {.iov_base = buffer, .iov_len = length};
+	const struct iovec remote = {.iov_base = (void *)(uintptr_t)address, .iov_len = length};
+
+	if (memory->fd < 0)
+		return process_vm_readv(memory->pid, &local, 1, &remote, 1, 0);
+	return pread(memory->fd, buffer, length, (off_t)address);
+}
+
+int memory_read(struct memory *memory, uint64_t address, void *buffer, size_t length)
+{
+	uint8_t *to = buffer;
+
+	if (!memory->reads_left || length > memory->bytes_left)
+		return -EDQUOT;
+	memory->reads_left--;
+	memory->bytes_left -= length;
+	if (address > INT64_MAX - length)
+		return -EFAULT;
+	while (length) {
+		const ssize_t n = read_some(memory, address, to, length);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		/* The end of the file: the memory that it stands for is gone. */
+		if (n == 0 || (n < 0 && errno == ESRCH))
+			return -ESRCH;
+		if (n < 0)
+			return -EFAULT;
+		to += n;
+		address += (uint64_t)n;
+		length -= (size_t)n;
+	}
+	return 0;
+}
+
+int memory_read_u8(struct memory *memory, uint64_t address, uint8_t *value)
+{
+	return memory_read(memory, address, value, sizeof(*value));
+}
+
+int memory_read_u16(struct memory *memory, uint64_t address, uint16_t *value)
+{
+	return memory_read(memory, address, value, sizeof(*value));
+}
+
+int memory_read_u32(struct memory *memory, uint64_t address, uint32_t *value)
+{
+	return memory_read(memory, address, value, sizeof(*value));
+}
+
+int memory_read_u64(struct memory *memory, uint64_t address, uint64_t *value)
+{
+	return memory_read(memory, address, value, sizeof(*value));
+}
+
+ssize_t memory_read_string(struct memory *memory, uint64_t address, char *text, size_t size)
+{
+	size_t used = 0;
+
+	while (used + 1 < size) {
+		/* Never over the end of a page: the next one may be nobody's. */
+		size_t piece = PAGE - (size_t)((address + used) & (PAGE - 1));
+
+		if (piece > STRING_PIECE)
+			piece = STRING_PIECE;
+		if (piece > size - 1 - used)
+			piece = size - 1 - used;
+		int r = memory_read(memory, address + used, text + used, piece);
+		if (r < 0)
+			return r;
+		const char *end = memchr(text + used, 0, piece);
+		if (end)
+			return end - text;
+		used += piece;
+	}
+	text[used] = 0;
+	return (ssize_t)used;
+}
