@@ -11,6 +11,10 @@
 #include "bpf/kernel.h"
 #include "bpf/maps.h"
 
+/* The verifier wants a global function to have an argument, and that callers pass it, which the
+ * compiler would not if nobody looked at it. */
+#define GLOBAL_ARGUMENT(argument) asm volatile("" : : "r"(argument))
+
 #define WALK_ENV int
 #define WALK_CACHE_BITS 10
 #define WALK_HINT_BITS 11

@@ -52,11 +52,12 @@ static __always_inline void count(enum bh_counter counter)
 		c->value[counter]++;
 }
 
-/* A global function, so that the verifier walks it once and not 512 times. The argument only
- * satisfies its rules. */
-__noinline int walk_some(__u32 zero)
+/* A global function, so that the verifier walks it once and not at each step. */
+__noinline int walk_some(__u32 unused)
 {
-	zero = 0;
+	__u32 zero = 0;
+
+	GLOBAL_ARGUMENT(unused);
 	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
 	struct walk_cache *cache = bpf_map_lookup_elem(&walk_caches, &zero);
 

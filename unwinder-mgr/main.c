@@ -163,6 +163,16 @@ static int manager_scan(struct manager *manager)
 	return peer_send(&manager->role.peers[ROLE_OPENER], MESSAGE_SCAN, NULL, 0, NULL, 0);
 }
 
+static void on_watch(struct manager *manager, const struct message *message)
+{
+	struct msg_number number;
+
+	memcpy(&number, message->payload, sizeof(number));
+	struct module *module = modules_by_number(&manager->modules, number.number);
+	if (module)
+		processes_watch(manager, module);
+}
+
 static void on_stop(struct manager *manager)
 {
 	manager->draining = true;
@@ -183,6 +193,9 @@ static int manager_dispatch(struct manager *manager, struct message *message)
 		return 0;
 	case MESSAGE_FILE:
 		on_file(manager, message);
+		return 0;
+	case MESSAGE_WATCH:
+		on_watch(manager, message);
 		return 0;
 	case MESSAGE_SCAN_DONE:
 		manager->scanning = false;

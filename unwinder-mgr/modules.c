@@ -185,6 +185,7 @@ static void module_free(struct manager *manager, struct module *module, uint64_t
 	modules->free_slots[last] = module->slot;
 	modules->free_slots_ns[last] = now_ns;
 	modules->count--;
+	modules->watched -= module->watched;
 	modules->placing -= module->state == MODULE_PLACING;
 	free(module);
 }
@@ -331,7 +332,7 @@ static struct module *modules_find_file(struct modules *modules, const struct st
 	return NULL;
 }
 
-static struct module *modules_by_number(struct modules *modules, uint32_t number)
+struct module *modules_by_number(struct modules *modules, uint32_t number)
 {
 	for (struct module *m = modules->all; m; m = m->next) {
 		if (m->number == number)

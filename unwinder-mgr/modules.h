@@ -43,6 +43,7 @@ struct module {
 	struct module_key key;
 	uint32_t number, slot;
 	enum module_state state;
+	bool watched;	    /* the worker wants to know who maps it */
 	bool shared;	    /* found by key: the kernel's numbers are the file's own */
 	uint32_t asked_for; /* tgid on whose behalf the file was opened */
 	uint64_t address_start, address_end;
@@ -65,6 +66,7 @@ struct modules {
 	unsigned int free_slot_first, free_slot_count;
 	unsigned int count, placing; /* in all; whose tables wait for memory */
 	struct module *vdso;
+	unsigned int watched;
 	uint64_t generation; /* changes whenever a module becomes usable: deferred stacks may then
 				be walked */
 };
@@ -80,6 +82,9 @@ struct module *modules_get(struct manager *manager, const struct module_key *key
 struct module *modules_get_vdso(struct manager *manager);
 void modules_use(struct module *module);
 void modules_put(struct module *module);
+
+/* The module of that number, or NULL. */
+struct module *modules_by_number(struct modules *modules, uint32_t number);
 
 /* Whether any file is still waited for. */
 bool modules_pending(const struct modules *modules);

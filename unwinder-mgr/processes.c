@@ -195,6 +195,7 @@ static struct process *process_new(struct processes *processes, uint32_t tgid)
 	if (!process)
 		return NULL;
 	process->tgid = tgid;
+	process->program = ++processes->programs;
 	process->next = *bucket;
 	*bucket = process;
 	processes->count++;
@@ -243,6 +244,7 @@ void processes_fork(struct manager *manager, uint32_t parent, uint32_t child)
 	to->previous = NULL;
 	to->list = list;
 	to->exited_ns = to->rescanned_ns = 0;
+	to->program = ++processes->programs;
 	if (from)
 		memcpy(to->comm, from->comm, sizeof(to->comm));
 	to->announced = false;
@@ -266,6 +268,7 @@ void processes_exec(struct manager *manager, uint32_t tgid, const char *comm, ui
 	list_put(manager, process->previous);
 	process->previous = process->list;
 	process->exec_ns = time_ns;
+	process->program = ++manager->processes.programs;
 	process->list = list_new();
 	process->exited_ns = process->rescanned_ns = 0;
 	process->announced = false;
@@ -422,6 +425,43 @@ static int process_publish(struct manager *manager, struct process *process)
 	return 0;
 }
 
+/* For the worker: which of the modules that it watches are mapped, and where; only `only`, unless that
+ * is NULL. */
+static void process_tell_watched(struct manager *manager, const struct process *process,
+				 const struct module *only)
+{
+	const struct mapping_list *list = process->list;
+
+	for (unsigned int i = 0; list && manager->modules.watched && i < list->count; i++) {
+		const struct mapping *m = &list->mappings[i];
+
+		if (!m->module || !m->module->watched || (only && m->module != only))
+			continue;
+		const struct msg_mapped message = {.tgid = process->tgid,
+						   .module = m->module->number,
+						   .program = process->program,
+						   .start = m->start,
+						   .end = m->end,
+						   .file_offset = m->file_offset};
+		peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_MAPPED, &message,
+			  sizeof(message), NULL, 0);
+	}
+}
+
+void processes_watch(struct manager *manager, struct module *module)
+{
+	if (module->watched)
+		return;
+	module->watched = true;
+	manager->modules.watched++;
+	for (unsigned int i = 0; i < PROCESS_BUCKETS; i++) {
+		for (struct process *p = manager->processes.buckets[i]; p; p = p->next) {
+			if (!p->exited_ns)
+				process_tell_watched(manager, p, module);
+		}
+	}
+}
+
 void processes_publish(struct manager *manager)
 {
 	struct process *process = manager->processes.dirty, *waiting = NULL;
@@ -437,6 +477,8 @@ void processes_publish(struct manager *manager)
 			process->dirty = false;
 			if (!process->announced && process->list && process->list->count)
 				process_announce(manager, process);
+			if (!process->exited_ns)
+				process_tell_watched(manager, process, NULL);
 		}
 		process = next;
 	}

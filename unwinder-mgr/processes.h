@@ -36,6 +36,7 @@ struct mapping_list {
 struct process {
 	struct process *next, *next_dirty;
 	uint32_t tgid;
+	uint32_t program; /* another with each exec and fork, of all processes */
 	struct mapping_list *list;
 	struct mapping_list
 	    *previous; /* until its exec: stacks sampled before may still be waiting */
@@ -52,6 +53,7 @@ struct processes {
 	struct process *buckets[PROCESS_BUCKETS];
 	struct process *dirty;
 	unsigned int count;
+	uint32_t programs; /* so far */
 };
 
 struct process *processes_find(struct processes *processes, uint32_t tgid);
@@ -86,6 +88,9 @@ void processes_reask(struct manager *manager, struct module *module, uint32_t ex
 
 /* Have the opener read /proc/TGID/maps again, not too often. */
 void processes_rescan(struct manager *manager, uint32_t tgid, uint64_t now_ns);
+
+/* The worker wants to know who maps `module`, now and from now on. */
+void processes_watch(struct manager *manager, struct module *module);
 
 void processes_reclaim(struct manager *manager, uint64_t now_ns);
 

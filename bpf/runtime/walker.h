@@ -24,9 +24,11 @@
 #include "bpf/env.h"
 
 #define RUNTIME_WALKER(name)                                                                       \
-	__noinline int walk_##name(__u32 zero)                                                     \
+	__noinline int walk_##name(__u32 unused)                                                   \
 	{                                                                                          \
-		zero = 0;                                                                          \
+		__u32 zero = 0;                                                                    \
+                                                                                                   \
+		GLOBAL_ARGUMENT(unused);                                                           \
 		struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);                   \
 		const struct bh_runtime_table *table = walk_runtimes(0);                           \
                                                                                                    \

@@ -106,6 +106,20 @@ static int opener_send_identity(struct opener *opener, const struct msg_open_ide
 	return r == -ENOBUFS ? 0 : r;
 }
 
+/* To the worker, which parses what it reads there; the descriptor lets it read and nothing else, and
+ * only as long as the process runs this program. */
+static int opener_send_memory(struct opener *opener, uint32_t tgid)
+{
+	struct msg_memory answer = {.tgid = tgid};
+	_cleanup_close_ int memory = open_file_proc(tgid, "mem");
+
+	if (memory < 0)
+		answer.error = (uint32_t)-memory;
+	int r = peer_send(&opener->role.peers[ROLE_WORKER], MESSAGE_MEMORY, &answer, sizeof(answer),
+			  &memory, memory >= 0);
+	return r == -ENOBUFS ? 0 : r;
+}
+
 static int opener_on_message(void *context, enum role from, struct message *message)
 {
 	struct opener *opener = context;
@@ -128,6 +142,9 @@ static int opener_on_message(void *context, enum role from, struct message *mess
 		memcpy(&configuration, message->payload, sizeof(configuration));
 		opener->environment_allowed = configuration.allow_environment;
 		return 0;
+	case MESSAGE_OPEN_MEMORY:
+		memcpy(&number, message->payload, sizeof(number));
+		return opener_send_memory(opener, number.number);
 	case MESSAGE_OPEN_IDENTITY:
 		memcpy(&identity, message->payload, sizeof(identity));
 		return opener_send_identity(opener, &identity);

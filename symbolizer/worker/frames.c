@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "common/frame_kind.h"
+#include "common/limits.h"
+#include "symbolizer/worker/runtimes.h"
 #include "symbolizer/worker/worker.h"
 
 static const char *const reason_names[] = {
@@ -125,6 +127,62 @@ int frames_number(struct worker *worker, uint64_t frame, uint32_t *number)
 	*number = record.number = ++worker->numbers.next_frame;
 	records_add_frame(worker->batch, &record);
 	return table_put(&worker->numbers.frames, key, *number);
+}
+
+enum {
+	/* In a table's value: how many numbers follow the first. */
+	COUNT_SHIFT = 27,
+};
+_Static_assert(LIMIT_WORKER_FRAMES < (1ll << COUNT_SHIFT) / RUNTIME_INLINED_MAX / 2, "numbers fit");
+_Static_assert(RUNTIME_INLINED_MAX <= 1 << (32 - COUNT_SHIFT), "counts fit");
+_Static_assert(FRAME_KIND_ABORT + BH_RUNTIME_COUNT == FRAME_KIND_COUNT, "kinds of runtimes follow");
+
+static int managed_function_number(struct worker *worker, const struct runtime_frame *frame,
+				   unsigned int runtime, uint32_t *number)
+{
+	const XXH64_hash_t file = XXH3_64bits_withSeed(frame->file, strlen(frame->file), runtime);
+	const XXH128_hash_t key =
+	    XXH3_128bits_withSeed(frame->function, strlen(frame->function), file | 1ull << 63);
+
+	if (table_get(&worker->numbers.functions, key, number))
+		return 0;
+	*number = ++worker->numbers.next_function;
+	records_add_function(worker->batch, &(struct record_function){.number = *number,
+								      .name = frame->function,
+								      .file = frame->file});
+	return table_put(&worker->numbers.functions, key, *number);
+}
+
+int frames_number_managed(struct worker *worker, struct managed_process *process,
+			  const uint64_t *words, uint32_t *number, uint32_t *count)
+{
+	const XXH128_hash_t key =
+	    XXH3_128bits_withSeed(words, bh_frame_words(words[0]) * sizeof(words[0]),
+				  runtimes_incarnation(process) | 1ull << 63);
+	const unsigned int runtime = bh_frame_runtime(words[0]);
+	struct runtime_frames names;
+	uint32_t value;
+
+	if (table_get(&worker->numbers.frames, key, &value)) {
+		*number = value & ((1u << COUNT_SHIFT) - 1);
+		*count = (value >> COUNT_SHIFT) + 1;
+		return 0;
+	}
+	runtimes_symbolize(worker, process, words, &names);
+	*number = worker->numbers.next_frame + 1;
+	*count = names.count;
+	for (unsigned int i = 0; i < names.count; i++) {
+		struct record_frame record = {.kind = (uint8_t)(FRAME_KIND_ABORT + runtime),
+					      .line = names.frames[i].line};
+		int r = managed_function_number(worker, &names.frames[i], runtime,
+						&record.function);
+
+		if (r < 0)
+			return r;
+		record.number = ++worker->numbers.next_frame;
+		records_add_frame(worker->batch, &record);
+	}
+	return table_put(&worker->numbers.frames, key, *number | (*count - 1) << COUNT_SHIFT);
 }
 
 int frames_abort_marker(struct worker *worker, unsigned int reason, uint32_t *number)

@@ -13,6 +13,7 @@
 #include "common/log.h"
 #include "symbolizer/worker/identity.h"
 #include "symbolizer/worker/policy.h"
+#include "symbolizer/worker/runtimes.h"
 #include "symbolizer/worker/worker.h"
 
 enum {
@@ -114,6 +115,7 @@ static void worker_on_tick(void *context, uint32_t events)
 	const bool held = worker->batch_held;
 
 	(void)events;
+	runtimes_tick(worker);
 	/* What was held goes out first: new processes among new samples would hold it again. */
 	if (!held)
 		worker->ring_emptied = worker_consume(worker);
@@ -151,6 +153,9 @@ static int on_maps(struct worker *worker, struct message *message)
 	if (control == MAP_FAILED)
 		return -errno;
 	worker->control = control;
+	r = runtimes_init(worker, message->fds[3]);
+	if (r < 0)
+		return r;
 	r = kernel_symbols_new(message->fds[1], &worker->kernel);
 	if (r < 0)
 		log_warning("kernel frames will have no names: error=%s", strerror(-r));
@@ -167,8 +172,11 @@ static void on_module(struct worker *worker, struct message *message)
 	int fd = message->fd_count ? message->fds[0] : -1;
 
 	memcpy(&module, message->payload, sizeof(module));
-	if (modules_add(worker, &module, fd) == 0 && fd >= 0)
+	if (modules_add(worker, &module, fd) < 0)
+		return;
+	if (fd >= 0)
 		message->fds[0] = -1;
+	runtimes_on_module(worker, modules_find(worker, module.number));
 }
 
 static void on_kernel_text(struct worker *worker, const struct message *message)
@@ -238,6 +246,7 @@ static int worker_dispatch(struct worker *worker, struct message *message)
 	struct msg_configure_worker configuration;
 	struct msg_number number;
 	struct msg_process process;
+	struct msg_mapped mapped;
 
 	switch (message->type) {
 	case MESSAGE_WORKER_MAPS:
@@ -248,6 +257,7 @@ static int worker_dispatch(struct worker *worker, struct message *message)
 	case MESSAGE_MODULE_GONE:
 		memcpy(&number, message->payload, sizeof(number));
 		modules_remove(worker, number.number);
+		runtimes_on_module_gone(worker, number.number);
 		return 0;
 	case MESSAGE_PROCESS:
 		memcpy(&process, message->payload, sizeof(process));
@@ -256,6 +266,14 @@ static int worker_dispatch(struct worker *worker, struct message *message)
 	case MESSAGE_PROCESS_GONE:
 		memcpy(&number, message->payload, sizeof(number));
 		samples_on_process_gone(worker, number.number);
+		runtimes_on_process_gone(worker, number.number);
+		return 0;
+	case MESSAGE_MAPPED:
+		memcpy(&mapped, message->payload, sizeof(mapped));
+		runtimes_on_mapped(worker, &mapped);
+		return 0;
+	case MESSAGE_MEMORY:
+		runtimes_on_memory(worker, message);
 		return 0;
 	case MESSAGE_KERNEL_TEXT:
 		on_kernel_text(worker, message);

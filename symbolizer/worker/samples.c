@@ -8,6 +8,7 @@
 #include "common/limits.h"
 #include "common/log.h"
 #include "symbolizer/worker/identity.h"
+#include "symbolizer/worker/runtimes.h"
 #include "symbolizer/worker/worker.h"
 
 enum {
@@ -30,10 +31,16 @@ bool samples_valid(const void *record, size_t length)
 {
 	const struct bh_sample *header = record;
 
-	return length >= sizeof(*header) && header->user_count <= BH_USER_FRAMES_MAX &&
-	       header->kernel_count <= BH_KERNEL_FRAMES_MAX && header->reason < BH_REASON_COUNT &&
-	       length >= sizeof(*header) +
-			     ((size_t)header->user_count + header->kernel_count) * sizeof(uint64_t);
+	if (length < sizeof(*header) || header->user_count > BH_USER_FRAMES_MAX ||
+	    header->kernel_count > BH_KERNEL_FRAMES_MAX || header->reason >= BH_REASON_COUNT ||
+	    length < sizeof(*header) + ((size_t)header->user_count + header->kernel_count) *
+					   sizeof(uint64_t))
+		return false;
+	const uint64_t *frames = (const uint64_t *)(header + 1);
+	unsigned int words = 0;
+	while (words < header->user_count)
+		words += bh_frame_words(frames[words]);
+	return words == header->user_count;
 }
 
 bool samples_refers(const struct bh_sample *header)
@@ -44,7 +51,7 @@ bool samples_refers(const struct bh_sample *header)
 bool samples_resolvable(struct worker *worker, const struct bh_sample *header,
 			const uint64_t *frames)
 {
-	for (unsigned int i = 0; i < header->user_count; i++) {
+	for (unsigned int i = 0; i < header->user_count; i += bh_frame_words(frames[i])) {
 		if (!(frames[i] & BH_FRAME_RAW) &&
 		    !modules_find(worker, (uint32_t)(frames[i] >> BH_FRAME_OFFSET_BITS)))
 			return false;
@@ -150,28 +157,58 @@ static int thread_number(struct worker *worker, const struct bh_sample *header, 
 	return table_put(&worker->numbers.threads, key, *number);
 }
 
+/* The numbers of a stack's frames; managed ones may stand for several each. */
+struct stack_frames {
+	uint32_t numbers[BH_FRAMES_ROOM + RUNTIME_INLINED_MAX + 1];
+	uint32_t count;
+};
+
+/* One frame, whatever it is. What does not fit is left out: inlined functions may make a deep stack
+ * deeper. */
+static int stack_add(struct worker *worker, struct managed_process *process, const uint64_t *frame,
+		     struct stack_frames *to)
+{
+	uint32_t first, count = 1;
+	int r = bh_frame_is_managed(*frame)
+		    ? frames_number_managed(worker, process, frame, &first, &count)
+		    : frames_number(worker, *frame, &first);
+
+	for (uint32_t i = 0; !r && i < count && to->count < BH_FRAMES_ROOM; i++)
+		to->numbers[to->count++] = first + i;
+	return r;
+}
+
 /* Leaf first: kernel frames, user frames, and where the user stack was cut, the reason as its
  * outermost frame. */
 static int stack_define(struct worker *worker, const struct bh_sample *header,
 			const uint64_t *frames, uint32_t number)
 {
-	uint32_t numbers[BH_FRAMES_ROOM + 1];
-	uint32_t count = 0;
+	struct managed_process *process = runtimes_process(worker, header->tgid);
+	struct stack_frames stack = {.count = 0};
 	int r = 0;
 
 	for (unsigned int i = 0; i < header->kernel_count && !r; i++)
-		r = frames_number(worker, frames[header->user_count + i], &numbers[count++]);
-	for (unsigned int i = 0; i < header->user_count && !r; i++)
-		r = frames_number(worker, frames[i], &numbers[count++]);
+		r = stack_add(worker, NULL, &frames[header->user_count + i], &stack);
+	for (unsigned int i = 0; i < header->user_count && !r; i += bh_frame_words(frames[i]))
+		r = stack_add(worker, process, &frames[i], &stack);
 	if (!r && header->reason != BH_REASON_COMPLETE)
-		r = frames_abort_marker(worker, header->reason, &numbers[count++]);
+		r = frames_abort_marker(worker, header->reason, &stack.numbers[stack.count++]);
 	if (r < 0)
 		return r;
 	records_add_stack(worker->batch, &(struct record_stack){.number = number,
 								.reason = header->reason,
-								.frames = numbers,
-								.count = count});
+								.frames = stack.numbers,
+								.count = stack.count});
 	return 0;
+}
+
+static bool stack_is_managed(const struct bh_sample *header, const uint64_t *frames)
+{
+	for (unsigned int i = 0; i < header->user_count; i++) {
+		if (bh_frame_is_managed(frames[i]))
+			return true;
+	}
+	return false;
 }
 
 static int stack_number(struct worker *worker, const struct bh_sample *header,
@@ -179,8 +216,13 @@ static int stack_number(struct worker *worker, const struct bh_sample *header,
 {
 	const size_t bytes =
 	    ((size_t)header->user_count + header->kernel_count) * sizeof(frames[0]);
-	/* Where user frames end and kernel frames begin is part of what the stack is. */
-	const uint64_t seed = (uint64_t)header->user_count << 16 | header->reason;
+	/* Where user frames end and kernel frames begin is part of what the stack is; what managed
+	 * frames mean depends on the process. */
+	const uint64_t seed =
+	    ((uint64_t)header->user_count << 16 | header->reason) ^
+	    (stack_is_managed(header, frames)
+		 ? runtimes_incarnation(runtimes_process(worker, header->tgid)) << 32
+		 : 0);
 	const XXH128_hash_t key = XXH3_128bits_withSeed(frames, bytes, seed);
 
 	if (table_get(&worker->numbers.stacks, key, number))

@@ -61,6 +61,7 @@ struct numbers {
 };
 
 struct identity;
+struct runtimes;
 
 struct worker {
 	struct role_runtime role;
@@ -87,6 +88,7 @@ struct worker {
 	uint64_t waiting_since_ns; /* the record at the ring's head names a module that was not
 				      announced yet */
 	bool manager_drained, stopping, ended;
+	struct runtimes *runtimes; /* NULL: without the kernel's table */
 	struct identity *identity; /* NULL: nobody wants to know it */
 	bool batch_held;	   /* for what is on its way of the identity of processes in it */
 	bool ring_emptied;	   /* by the last turn */
@@ -102,6 +104,11 @@ const struct symbols *modules_symbols(struct worker *worker, struct worker_modul
 
 /* frames.c: the number of a frame, defined for the exporter if it is new. 0 or negative errno. */
 int frames_number(struct worker *worker, uint64_t frame, uint32_t *number);
+/* The same for a managed frame of `process`, which may stand for several, leaf first: their numbers
+ * are `*number` and those that follow, `*count` in all. */
+struct managed_process;
+int frames_number_managed(struct worker *worker, struct managed_process *process,
+			  const uint64_t *words, uint32_t *number, uint32_t *count);
 int frames_abort_marker(struct worker *worker, unsigned int reason, uint32_t *number);
 
 /* samples.c */

@@ -17,7 +17,8 @@ MAY = {
     "loader": ["common/", "ipc/", SHARED],
     "unwinder-mgr": ["common/", "ipc/", "parse/", SHARED, "bpf/walk.h"],
     "symbolizer/opener": ["common/", "ipc/"],
-    "symbolizer/worker": ["common/", "ipc/", "parse/", SHARED],
+    "symbolizer/runtime": ["common/", "parse/", "bpf/runtime/", SHARED],
+    "symbolizer/worker": ["common/", "ipc/", "parse/", "symbolizer/runtime/", SHARED],
     "exporter": ["common/", "ipc/"],
     "cli": ["common/", "ipc/"],
 }

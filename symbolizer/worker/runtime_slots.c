@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbolizer/worker/runtime_slots.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	SLOT_GONE = UINT32_MAX /* no tgid: a search goes on behind it */
+};
+
+int runtime_slots_take_block(struct runtime_slots *slots)
+{
+	for (int i = 0; slots->table && i < RUNTIME_BLOCKS; i++) {
+		if (slots->block_used[i])
+			continue;
+		slots->block_used[i] = true;
+		memset(&slots->table->blocks[i], 0, sizeof(slots->table->blocks[i]));
+		return i;
+	}
+	return RUNTIME_NO_BLOCK;
+}
+
+void runtime_slots_give_block(struct runtime_slots *slots, int block)
+{
+	if (block != RUNTIME_NO_BLOCK)
+		slots->block_used[block] = false;
+}
+
+static struct bh_runtime_slot *slot_at(const struct runtime_slots *slots, uint32_t index)
+{
+	return &slots->table->slots[index & (RUNTIME_SLOTS - 1)];
+}
+
+static struct bh_runtime_slot *slot_find(const struct runtime_slots *slots, uint32_t tgid)
+{
+	for (uint32_t i = 0; i < BH_RUNTIME_PROBES; i++) {
+		struct bh_runtime_slot *slot = slot_at(slots, bh_runtime_hash(tgid) + i);
+
+		if (slot->tgid == tgid)
+			return slot;
+	}
+	return NULL;
+}
+
+static struct bh_runtime_slot *slot_take(const struct runtime_slots *slots, uint32_t tgid)
+{
+	struct bh_runtime_slot *slot = slot_find(slots, tgid);
+
+	for (uint32_t i = 0; i < BH_RUNTIME_PROBES && !slot; i++) {
+		struct bh_runtime_slot *s = slot_at(slots, bh_runtime_hash(tgid) + i);
+
+		if (!s->tgid || s->tgid == SLOT_GONE)
+			slot = s;
+	}
+	return slot;
+}
+
+static void ranges_mark(struct runtime_slots *slots, uint32_t first, uint32_t count, bool used)
+{
+	for (uint32_t i = first; i < first + count && i < RUNTIME_RANGES; i++)
+		slots->range_used[i] = used;
+}
+
+/* The first place with room for `count` ranges, or RUNTIME_RANGES. */
+static uint32_t ranges_take(struct runtime_slots *slots, uint32_t count)
+{
+	for (uint32_t first = 0, run = 0; first + run < RUNTIME_RANGES;) {
+		if (slots->range_used[first + run]) {
+			first += run + 1;
+			run = 0;
+		} else if (++run == count) {
+			ranges_mark(slots, first, count, true);
+			return first;
+		}
+	}
+	return RUNTIME_RANGES;
+}
+
+/* Walkers that read the slot from here on, or did a moment ago, do not trust what they find. */
+static uint32_t slot_begin(struct bh_runtime_slot *slot)
+{
+	const uint32_t odd = slot->sequence | 1;
+
+	__atomic_store_n(&slot->sequence, odd, __ATOMIC_RELEASE);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return odd;
+}
+
+static void slot_end(struct bh_runtime_slot *slot, uint32_t odd)
+{
+	__atomic_store_n(&slot->sequence, odd + 1, __ATOMIC_RELEASE);
+}
+
+static int range_compare(const void *a, const void *b)
+{
+	const struct runtime_slot_range *x = a, *y = b;
+
+	return (x->range.start > y->range.start) - (x->range.start < y->range.start);
+}
+
+/* Sorted, without what is empty or overlaps. */
+static size_t ranges_sort(struct runtime_slot_range *ranges, size_t count)
+{
+	size_t kept = 0;
+	uint64_t end = 0;
+
+	qsort(ranges, count, sizeof(*ranges), range_compare);
+	for (size_t i = 0; i < count; i++) {
+		const struct bh_runtime_range *r = &ranges[i].range;
+
+		if (r->start < end || r->start >= r->end || r->end >> 62)
+			continue;
+		end = r->end;
+		ranges[kept++] = ranges[i];
+	}
+	return kept;
+}
+
+/* Two intervals that have all ranges in files, as small as they can be: apart at the widest gap. */
+static void slot_set_texts(struct bh_runtime_slot *slot, const struct runtime_slot_range *ranges,
+			   size_t count)
+{
+	struct bh_runtime_text *texts = slot->texts;
+	const struct bh_runtime_range *first = NULL, *last = NULL, *below = NULL, *above = NULL;
+	uint64_t widest = 0;
+
+	memset(texts, 0, sizeof(slot->texts));
+	for (size_t i = 0; i < count; i++) {
+		const struct bh_runtime_range *r = &ranges[i].range;
+
+		if (!ranges[i].in_file)
+			continue;
+		if (last && r->start - last->end >= widest) {
+			widest = r->start - last->end;
+			below = last;
+			above = r;
+		}
+		first = first ? first : r;
+		last = r;
+	}
+	if (!first)
+		return;
+	texts[0].start = first->start;
+	texts[0].bytes = (below ? below : last)->end - first->start;
+	if (above) {
+		texts[1].start = above->start;
+		texts[1].bytes = last->end - above->start;
+	}
+}
+
+static void slot_clear(struct runtime_slots *slots, struct bh_runtime_slot *slot)
+{
+	ranges_mark(slots, slot->first_range, slot->range_count, false);
+	slot->first_range = slot->range_count = 0;
+	memset(slot->texts, 0, sizeof(slot->texts));
+}
+
+/* A search ends at a slot that was always free: those behind which there is one become so again. */
+static void slot_free(struct runtime_slots *slots, struct bh_runtime_slot *slot)
+{
+	uint32_t index = (uint32_t)(slot - slots->table->slots);
+
+	slot->tgid = SLOT_GONE;
+	for (int i = 0; i < RUNTIME_SLOTS; i++, index--) {
+		if (slot_at(slots, index)->tgid != SLOT_GONE || slot_at(slots, index + 1)->tgid)
+			return;
+		slot_at(slots, index)->tgid = 0;
+	}
+}
+
+int runtime_slots_publish(struct runtime_slots *slots, uint32_t tgid,
+			  struct runtime_slot_range *ranges, size_t count,
+			  void (*fill)(void *context, struct bh_runtime_table *table), void *context)
+{
+	struct bh_runtime_slot *slot = slots->table ? slot_take(slots, tgid) : NULL;
+
+	if (!slot)
+		return -ENOSPC;
+	const uint32_t odd = slot_begin(slot);
+	slot_clear(slots, slot);
+	count = ranges_sort(ranges, count);
+	const uint32_t first = count && count <= RUNTIME_PROCESS_RANGES_MAX
+				   ? ranges_take(slots, (uint32_t)count)
+				   : RUNTIME_RANGES;
+	if (first == RUNTIME_RANGES) {
+		slot_free(slots, slot);
+		slot_end(slot, odd);
+		return count ? -ENOSPC : 0;
+	}
+	for (size_t i = 0; i < count; i++)
+		slots->table->ranges[first + i] = ranges[i].range;
+	fill(context, slots->table);
+	slot->first_range = first;
+	slot->range_count = (uint32_t)count;
+	slot_set_texts(slot, ranges, count);
+	slot->tgid = tgid;
+	slot_end(slot, odd);
+	return 0;
+}
+
+void runtime_slots_remove(struct runtime_slots *slots, uint32_t tgid)
+{
+	struct bh_runtime_slot *slot = slots->table ? slot_find(slots, tgid) : NULL;
+
+	if (!slot)
+		return;
+	const uint32_t odd = slot_begin(slot);
+	slot_clear(slots, slot);
+	slot_free(slots, slot);
+	slot_end(slot, odd);
+}

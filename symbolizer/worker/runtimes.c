@@ -1,0 +1,590 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbolizer/worker/runtimes.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/limits.h"
+#include "common/log.h"
+#include "symbolizer/worker/runtime_slots.h"
+#include "symbolizer/worker/symbol_name.h"
+#include "symbolizer/worker/worker.h"
+
+enum {
+	PROCESS_BUCKETS = 256,
+	PROCESS_RUNTIMES_MAX = 4,
+	/* A runtime that is not there yet: looked for this often, less often as time goes by. */
+	ATTACH_FIRST_MS = 5,
+	ATTACH_SOON_MS = 20,
+	ATTACH_LATER_MS = 1000,
+	ATTACH_SOON_FOR_MS = 5000,
+	/* Of one attach and of one frame's names. */
+	ATTACH_READS = 65536,
+	ATTACH_BYTES = 64 << 20,
+	FRAME_READS = 2048,
+	FRAME_BYTES = 4 << 20,
+};
+
+static const struct runtime_ops *const all_runtimes[BH_RUNTIME_COUNT] = {
+#define RUNTIME(id, name, frame_type, title, hue, saturation) [BH_RUNTIME_##id] = &runtime_##name,
+#include "bpf/runtimes.def"
+#undef RUNTIME
+};
+
+static const char *const runtime_titles[BH_RUNTIME_COUNT] = {
+#define RUNTIME(id, name, frame_type, title, hue, saturation) [BH_RUNTIME_##id] = title,
+#include "bpf/runtimes.def"
+#undef RUNTIME
+};
+
+/* What a runtime knows of a file that it is in, for all processes that map it. */
+struct image {
+	struct image *next;
+	unsigned int users; /* the module, and processes */
+	uint32_t module;    /* 0: gone */
+	int runtime;	    /* enum bh_runtime */
+	void *recognised;
+	struct elf_segment segments[ELF_IMAGE_SEGMENTS_MAX];
+	unsigned int segment_count;
+	char path[MSG_PATH_BYTES];
+};
+
+enum attachment_state {
+	ATTACHMENT_WANTED,
+	ATTACHMENT_PUBLISHED,
+	ATTACHMENT_REFUSED
+};
+
+struct attachment {
+	enum attachment_state state;
+	struct image *image;
+	int block;
+	uint64_t due_ns; /* when to attach, or to look again; 0: never */
+	struct runtime_process process;
+};
+
+struct managed_process {
+	struct managed_process *next;
+	uint32_t tgid, program;
+	uint64_t incarnation;
+	uint64_t since_ns;
+	bool memory_asked;
+	struct memory memory;
+	unsigned int count;
+	struct attachment *attachments[PROCESS_RUNTIMES_MAX];
+};
+
+struct runtimes {
+	struct runtime_slots slots;
+	struct image *images;
+	struct managed_process *buckets[PROCESS_BUCKETS];
+	unsigned int process_count;
+	uint64_t incarnations;
+	/* Of one process, while it is published. */
+	struct runtime_slot_range ranges[PROCESS_RUNTIMES_MAX * RUNTIME_RANGES_MAX];
+};
+
+int runtimes_init(struct worker *worker, int table_fd)
+{
+	struct runtimes *runtimes = calloc(1, sizeof(*runtimes));
+
+	if (!runtimes)
+		return -ENOMEM;
+	void *table = mmap(NULL, sizeof(struct bh_runtime_table), PROT_READ | PROT_WRITE,
+			   MAP_SHARED, table_fd, 0);
+	if (table == MAP_FAILED) {
+		free(runtimes);
+		return -errno;
+	}
+	runtimes->slots.table = table;
+	worker->runtimes = runtimes;
+	return 0;
+}
+
+static void image_put(struct runtimes *runtimes, struct image *image)
+{
+	if (--image->users)
+		return;
+	for (struct image **link = &runtimes->images; *link; link = &(*link)->next) {
+		if (*link == image) {
+			*link = image->next;
+			break;
+		}
+	}
+	all_runtimes[image->runtime]->release(image->recognised);
+	free(image);
+}
+
+static struct image *image_find(const struct runtimes *runtimes, uint32_t module)
+{
+	for (struct image *image = runtimes->images; image; image = image->next) {
+		if (image->module == module)
+			return image;
+	}
+	return NULL;
+}
+
+static void image_add(struct worker *worker, const struct worker_module *module,
+		      const struct runtime_file *file, int runtime, void *recognised)
+{
+	struct runtimes *runtimes = worker->runtimes;
+	const struct msg_number watch = {.number = module->number};
+	struct image *image = calloc(1, sizeof(*image));
+
+	if (!image) {
+		all_runtimes[runtime]->release(recognised);
+		return;
+	}
+	image->users = 1;
+	image->module = module->number;
+	image->runtime = runtime;
+	image->recognised = recognised;
+	image->segment_count = file->image.segment_count;
+	memcpy(image->segments, file->image.segments, sizeof(image->segments));
+	memcpy(image->path, module->path, sizeof(image->path));
+	image->next = runtimes->images;
+	runtimes->images = image;
+	peer_send(&worker->role.peers[ROLE_MANAGER], MESSAGE_WATCH, &watch, sizeof(watch), NULL, 0);
+}
+
+void runtimes_on_module(struct worker *worker, struct worker_module *module)
+{
+	struct runtime_file file;
+	char refusal[192] = "";
+	void *recognised = NULL;
+
+	if (!worker->runtimes || module->fd < 0 || image_find(worker->runtimes, module->number) ||
+	    runtime_file_init(&file, module->fd, module->path) < 0)
+		return;
+	for (int i = 1; i < BH_RUNTIME_COUNT; i++) {
+		int r = all_runtimes[i]->recognise(&file, &recognised, refusal);
+
+		if (r == -ENOENT)
+			continue;
+		if (r == 0)
+			image_add(worker, module, &file, i, recognised);
+		else if (r == -ENOTSUP)
+			log_warning("%s", refusal);
+		break;
+	}
+	runtime_file_fini(&file);
+}
+
+void runtimes_on_module_gone(struct worker *worker, uint32_t module)
+{
+	struct image *image = worker->runtimes ? image_find(worker->runtimes, module) : NULL;
+
+	if (!image)
+		return;
+	image->module = 0;
+	image_put(worker->runtimes, image);
+}
+
+static struct managed_process **process_link(struct runtimes *runtimes, uint32_t tgid)
+{
+	struct managed_process **link = &runtimes->buckets[tgid % PROCESS_BUCKETS];
+
+	while (*link && (*link)->tgid != tgid)
+		link = &(*link)->next;
+	return link;
+}
+
+struct managed_process *runtimes_process(struct worker *worker, uint32_t tgid)
+{
+	return worker->runtimes ? *process_link(worker->runtimes, tgid) : NULL;
+}
+
+uint64_t runtimes_incarnation(const struct managed_process *process)
+{
+	return process ? process->incarnation : 0;
+}
+
+/* It holds nothing any more but its number. */
+static void process_empty(struct runtimes *runtimes, struct managed_process *process)
+{
+	runtime_slots_remove(&runtimes->slots, process->tgid);
+	for (unsigned int i = 0; i < process->count; i++) {
+		struct attachment *a = process->attachments[i];
+
+		a->process.ops->detach(&a->process);
+		runtime_slots_give_block(&runtimes->slots, a->block);
+		image_put(runtimes, a->image);
+		free(a);
+	}
+	if (process->memory.fd >= 0)
+		close(process->memory.fd);
+	process->memory.fd = -1;
+	process->memory_asked = false;
+	process->count = 0;
+}
+
+static void process_delete(struct runtimes *runtimes, struct managed_process **link)
+{
+	struct managed_process *process = *link;
+
+	process_empty(runtimes, process);
+	*link = process->next;
+	runtimes->process_count--;
+	free(process);
+}
+
+void runtimes_on_process_gone(struct worker *worker, uint32_t tgid)
+{
+	struct managed_process **link =
+	    worker->runtimes ? process_link(worker->runtimes, tgid) : NULL;
+
+	if (link && *link)
+		process_delete(worker->runtimes, link);
+}
+
+void runtimes_free(struct worker *worker)
+{
+	struct runtimes *runtimes = worker->runtimes;
+
+	if (!runtimes)
+		return;
+	for (int i = 0; i < PROCESS_BUCKETS; i++) {
+		while (runtimes->buckets[i])
+			process_delete(runtimes, &runtimes->buckets[i]);
+	}
+	while (runtimes->images) {
+		runtimes->images->users = 1;
+		image_put(runtimes, runtimes->images);
+	}
+	munmap(runtimes->slots.table, sizeof(struct bh_runtime_table));
+	free(runtimes);
+	worker->runtimes = NULL;
+}
+
+static void process_begin(struct runtimes *runtimes, struct managed_process *process,
+			  uint32_t program)
+{
+	process->program = program;
+	process->incarnation = ++runtimes->incarnations;
+	process->since_ns = clock_monotonic_ns();
+}
+
+static struct managed_process *process_ensure(struct runtimes *runtimes,
+					      const struct msg_mapped *mapped)
+{
+	struct managed_process **link = process_link(runtimes, mapped->tgid);
+	struct managed_process *process = *link;
+
+	if (process && process->program == mapped->program)
+		return process;
+	if (process) {
+		/* Another program: none of it is what it was. */
+		process_empty(runtimes, process);
+	} else if (runtimes->process_count < LIMIT_RUNTIME_PROCESSES) {
+		process = calloc(1, sizeof(*process));
+		if (!process)
+			return NULL;
+		process->tgid = mapped->tgid;
+		process->memory.fd = -1;
+		process->memory.pid = (pid_t)mapped->tgid;
+		*link = process;
+		runtimes->process_count++;
+	} else {
+		return NULL;
+	}
+	process_begin(runtimes, process, mapped->program);
+	return process;
+}
+
+/* Where the file's virtual address 0 is in the process; false if no segment is what was mapped. */
+static bool image_bias(const struct image *image, const struct msg_mapped *mapped, uint64_t *bias)
+{
+	for (unsigned int i = 0; i < image->segment_count; i++) {
+		const struct elf_segment *s = &image->segments[i];
+		/* Mappings begin at pages, segments anywhere. */
+		const uint64_t skipped = s->offset & 4095;
+
+		if (!s->executable || mapped->file_offset + 4095 < s->offset ||
+		    mapped->file_offset >= s->offset + s->file_size)
+			continue;
+		*bias = mapped->start - (s->vaddr - skipped) -
+			(mapped->file_offset - (s->offset - skipped));
+		return true;
+	}
+	return false;
+}
+
+static void attachment_add(struct managed_process *process, struct image *image, uint64_t bias)
+{
+	for (unsigned int i = 0; i < process->count; i++) {
+		if (process->attachments[i]->image == image)
+			return;
+	}
+	struct attachment *a =
+	    process->count < PROCESS_RUNTIMES_MAX ? calloc(1, sizeof(*a)) : NULL;
+	if (!a)
+		return;
+	image->users++;
+	a->image = image;
+	a->block = RUNTIME_NO_BLOCK;
+	a->due_ns = clock_monotonic_ns();
+	a->process = (struct runtime_process){.ops = all_runtimes[image->runtime],
+					      .tgid = process->tgid,
+					      .image = image->recognised,
+					      .path = image->path,
+					      .bias = bias,
+					      .memory = &process->memory};
+	process->attachments[process->count++] = a;
+}
+
+void runtimes_on_mapped(struct worker *worker, const struct msg_mapped *mapped)
+{
+	struct runtimes *runtimes = worker->runtimes;
+	struct image *image = runtimes ? image_find(runtimes, mapped->module) : NULL;
+	const struct msg_number number = {.number = mapped->tgid};
+	uint64_t bias;
+
+	if (!image || !image_bias(image, mapped, &bias))
+		return;
+	struct managed_process *process = process_ensure(runtimes, mapped);
+	if (!process)
+		return;
+	attachment_add(process, image, bias);
+	if (process->memory.fd >= 0 || process->memory_asked)
+		return;
+	process->memory_asked =
+	    peer_send(&worker->role.peers[ROLE_OPENER], MESSAGE_OPEN_MEMORY, &number,
+		      sizeof(number), NULL, 0) == 0;
+}
+
+void runtimes_on_memory(struct worker *worker, struct message *message)
+{
+	struct msg_memory answer;
+
+	memcpy(&answer, message->payload, sizeof(answer));
+	struct managed_process *process = runtimes_process(worker, answer.tgid);
+	if (!process || !process->memory_asked)
+		return;
+	process->memory_asked = false;
+	if (!message->fd_count) {
+		log_debug("no memory: tgid=%u error=%s", answer.tgid,
+			  strerror((int)answer.error));
+		return;
+	}
+	process->memory.fd = message->fds[0];
+	message->fds[0] = -1;
+	runtimes_tick(worker);
+}
+
+static void process_fill(void *context, struct bh_runtime_table *table)
+{
+	const struct managed_process *process = context;
+
+	for (unsigned int i = 0; i < process->count; i++) {
+		const struct attachment *a = process->attachments[i];
+
+		if (a->state == ATTACHMENT_PUBLISHED)
+			table->blocks[a->block] = a->process.layout.block;
+	}
+}
+
+/* The ranges of all runtimes in the process. */
+static void process_publish(struct runtimes *runtimes, struct managed_process *process)
+{
+	size_t count = 0;
+
+	for (unsigned int i = 0; i < process->count; i++) {
+		const struct attachment *a = process->attachments[i];
+		const struct runtime_layout *layout = &a->process.layout;
+
+		if (a->state != ATTACHMENT_PUBLISHED)
+			continue;
+		for (unsigned int j = 0; j < layout->range_count && j < RUNTIME_RANGES_MAX; j++) {
+			const struct runtime_range *from = &layout->ranges[j];
+
+			runtimes->ranges[count++] = (struct runtime_slot_range){
+			    .range = {.start = from->start,
+				      .end = from->end,
+				      .runtime = (uint16_t)a->image->runtime,
+				      .block = (uint16_t)a->block,
+				      .data = from->data},
+			    .in_file = from->in_file};
+		}
+	}
+	if (runtime_slots_publish(&runtimes->slots, process->tgid, runtimes->ranges, count,
+				  process_fill, process) < 0)
+		log_debug("no room for a runtime: tgid=%u ranges=%zu", process->tgid, count);
+}
+
+static void attachment_refuse(struct attachment *a, int error)
+{
+	a->state = ATTACHMENT_REFUSED;
+	a->due_ns = 0;
+	if (error == -ENOTSUP)
+		log_warning("%s", a->process.refusal);
+	else
+		log_debug("not attached: tgid=%u runtime=%s error=%s", a->process.tgid,
+			  runtime_titles[a->image->runtime], strerror(-error));
+}
+
+static uint64_t attach_pause_ns(const struct managed_process *process, uint64_t now)
+{
+	const uint64_t waited_ms = (now - process->since_ns) / 1000000u;
+
+	return 1000000ull * (waited_ms < ATTACH_SOON_MS	      ? ATTACH_FIRST_MS
+			     : waited_ms < ATTACH_SOON_FOR_MS ? ATTACH_SOON_MS
+							      : ATTACH_LATER_MS);
+}
+
+/* true if the kernel side is to be told. */
+static bool attachment_try(struct runtimes *runtimes, struct managed_process *process,
+			   struct attachment *a, uint64_t now)
+{
+	/* Not larger than some pages, and compared as a whole. */
+	struct runtime_layout *before = malloc(sizeof(*before));
+
+	if (!before)
+		return false;
+	*before = a->process.layout;
+	memory_allow(&process->memory, ATTACH_READS, ATTACH_BYTES);
+	int r = a->process.ops->attach(&a->process);
+	bool changed = r == 0 && (a->state != ATTACHMENT_PUBLISHED ||
+				  memcmp(before, &a->process.layout, sizeof(*before)) != 0);
+	free(before);
+	if (r == 0 && a->block == RUNTIME_NO_BLOCK)
+		a->block = runtime_slots_take_block(&runtimes->slots);
+	if (r == 0 && a->block == RUNTIME_NO_BLOCK)
+		r = -ENOSPC;
+	if (r == -EAGAIN || (r < 0 && a->state == ATTACHMENT_PUBLISHED)) {
+		a->due_ns = now + attach_pause_ns(process, now);
+		return false;
+	}
+	if (r < 0) {
+		attachment_refuse(a, r);
+		return false;
+	}
+	if (a->state != ATTACHMENT_PUBLISHED)
+		log_debug("attached: tgid=%u runtime=%s ranges=%u after_ms=%llu", process->tgid,
+			  runtime_titles[a->image->runtime], a->process.layout.range_count,
+			  (unsigned long long)(now - process->since_ns) / 1000000u);
+	a->state = ATTACHMENT_PUBLISHED;
+	a->due_ns = a->process.refresh_ms ? now + a->process.refresh_ms * 1000000ull : 0;
+	return changed;
+}
+
+/* When to come back, or UINT64_MAX. */
+static uint64_t process_tick(struct runtimes *runtimes, struct managed_process *process,
+			     uint64_t now)
+{
+	uint64_t next = UINT64_MAX;
+	bool changed = false;
+
+	if (process->memory.fd < 0)
+		return next;
+	for (unsigned int i = 0; i < process->count; i++) {
+		struct attachment *a = process->attachments[i];
+
+		if (a->due_ns && a->due_ns <= now)
+			changed |= attachment_try(runtimes, process, a, now);
+		if (a->due_ns && a->due_ns < next)
+			next = a->due_ns;
+	}
+	if (changed)
+		process_publish(runtimes, process);
+	return next;
+}
+
+void runtimes_tick(struct worker *worker)
+{
+	const uint64_t now = clock_monotonic_ns();
+	uint64_t next = UINT64_MAX;
+
+	if (!worker->runtimes)
+		return;
+	for (int i = 0; i < PROCESS_BUCKETS; i++) {
+		for (struct managed_process *p = worker->runtimes->buckets[i]; p; p = p->next) {
+			const uint64_t at = process_tick(worker->runtimes, p, now);
+
+			next = at < next ? at : next;
+		}
+	}
+	if (next != UINT64_MAX)
+		loop_tick_within(&worker->role.loop,
+				 next > now ? (int)((next - now + 999999u) / 1000000u) : 1);
+}
+
+const char *runtime_frames_keep(struct runtime_frames *frames, const char *text, size_t length)
+{
+	const size_t room = sizeof(frames->text) - frames->used;
+
+	if (room < 2)
+		return "";
+	/* Control characters and what is not UTF-8 become visible. */
+	char *to = frames->text + frames->used;
+	frames->used += symbol_name_escape(text, length, to, room) + 1;
+	return to;
+}
+
+const char *runtime_frames_format(struct runtime_frames *frames, const char *format, ...)
+{
+	char text[2048];
+	va_list args;
+
+	va_start(args, format);
+	const int n = vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	return runtime_frames_keep(frames, text,
+				   n < 0			 ? 0
+				   : (size_t)n < sizeof(text) ? (size_t)n
+							      : sizeof(text) - 1);
+}
+
+static const char *why_not(int error)
+{
+	switch (error) {
+	case -ESRCH:
+		return "process ended";
+	case -ESTALE:
+	case -EFAULT:
+		return "no longer in memory";
+	default:
+		return "not readable";
+	}
+}
+
+static struct attachment *process_attachment(struct managed_process *process, unsigned int runtime)
+{
+	for (unsigned int i = 0; process && i < process->count; i++) {
+		if (process->attachments[i]->image->runtime == (int)runtime &&
+		    process->attachments[i]->state == ATTACHMENT_PUBLISHED)
+			return process->attachments[i];
+	}
+	return NULL;
+}
+
+void runtimes_symbolize(struct worker *worker, struct managed_process *process,
+			const uint64_t *words, struct runtime_frames *frames)
+{
+	const unsigned int runtime = bh_frame_runtime(words[0]);
+	struct attachment *a = process_attachment(process, runtime);
+	int r = -ESRCH;
+
+	(void)worker;
+	frames->count = 0;
+	frames->used = 0;
+	if (a) {
+		memory_allow(&process->memory, FRAME_READS, FRAME_BYTES);
+		r = a->process.ops->symbolize(&a->process, words, frames);
+	}
+	if (r == 0 && frames->count)
+		return;
+	frames->used = 0;
+	frames->count = 1;
+	frames->frames[0] = (struct runtime_frame){
+	    .function = runtime_frames_format(
+		frames, "[%s: %s]",
+		runtime > 0 && runtime < BH_RUNTIME_COUNT ? runtime_titles[runtime] : "unknown",
+		why_not(r)),
+	    .file = ""};
+}
