@@ -41,19 +41,44 @@ enum walk_passed {
 	WALK_PASSED_NOTHING,
 	WALK_PASSED_NOTED,   /* its frames stand for the native one: go over that, do not note it */
 	WALK_PASSED_UNKNOWN, /* it knows nothing of it: a native frame like any other */
+	WALK_PASSED_LATER,   /* go over the native frame, and call again: s->runtime.behind */
+	WALK_PASSED_AGAIN,   /* it has more frames than it takes in one call */
+};
+
+/* Is the native frame that a walker is called for still at s->pc? */
+enum walk_behind {
+	WALK_NOT_BEHIND,
+	WALK_JUST_BEHIND, /* WALK_PASSED_LATER: it was from frame_start to frame_end */
+	WALK_BEHIND,
+};
+
+/* A place in a stack to which one may go back. */
+struct walk_place {
+	uint64_t sum;
+	uint32_t count;
+	uint32_t reserved;
 };
 
 /* Of language runtimes, while a stack is walked. A runtime's walker may use heap and memory. */
 struct walk_runtime {
 	uint32_t first_range, range_count; /* of the process; 0: it has no runtime */
 	uint32_t passed;		   /* enum walk_passed, of the frame at s->pc */
+	uint32_t behind;		   /* enum walk_behind */
 	uint32_t sequence, slot;
 	/* The range that s->pc is in, with WALK_RUNTIME. */
 	uint32_t runtime, block, data;
 	uint64_t range_start, range_end;
+	/* Behind the native frame: stack pointers in it and in its caller (all ones if there is none),
+	 * where its frames begin, and how the walk goes on: what the walker returns at last. */
+	uint64_t frame_start, frame_end;
+	struct walk_place begun;
+	int32_t result;
+	uint32_t scratch_identity;
+	uint64_t scratch_address;
+	uint64_t scratch[16];
 	struct bh_runtime_text texts[BH_RUNTIME_TEXTS];
 	/* What a walker keeps from one of its frames to the next; 0 at a stack's begin. */
-	uint64_t memory[BH_RUNTIME_COUNT][2];
+	uint64_t memory[BH_RUNTIME_COUNT][4];
 	/* A copy of memory from heap_start on, as the stack's window. */
 	uint64_t heap_start, heap_bytes;
 	uint64_t heap[WALK_HEAP_WORDS];
@@ -138,6 +163,7 @@ static __always_inline void walk_start(struct walk_state *s)
 	s->window_start = WALK_NO_WINDOW;
 	s->runtime.range_count = 0;
 	s->runtime.passed = WALK_PASSED_NOTHING;
+	s->runtime.behind = WALK_NOT_BEHIND;
 	s->runtime.texts[0].bytes = 0;
 	s->runtime.texts[1].bytes = 0;
 }
@@ -431,6 +457,13 @@ static __always_inline void walk_note(struct walk_state *s, uint64_t frame)
 	s->frame_count++;
 }
 
+/* Forget the frames noted since. */
+static __always_inline void walk_rewind(struct walk_state *s, const struct walk_place *place)
+{
+	s->frame_count = place->count;
+	s->stack_sum = place->sum;
+}
+
 /* A managed frame with `extra` words behind its first. 0, or BH_REASON_TOO_DEEP. */
 static __always_inline int walk_note_managed(struct walk_state *s, unsigned int runtime,
 					     uint64_t payload, unsigned int extra,
@@ -472,7 +505,7 @@ static __always_inline void walk_find_slot(struct walk_state *s, WALK_ENV env, u
 		r->texts[1] = slot->texts[1];
 		r->heap_bytes = 0;
 		for (int j = 0; j < BH_RUNTIME_COUNT; j++)
-			r->memory[j][0] = r->memory[j][1] = 0;
+			r->memory[j][0] = r->memory[j][1] = r->memory[j][2] = r->memory[j][3] = 0;
 		return;
 	}
 }
@@ -699,20 +732,13 @@ static __always_inline int walk_look_up(struct walk_state *s, WALK_ENV env,
 	return WALK_GO_ON;
 }
 
-/* Note the frame at s->pc and go to its caller. WALK_GO_ON, or how the stack ended. */
-static __always_inline int walk_one(struct walk_state *s, WALK_ENV env, struct walk_cache *cache)
+/* Note the native frame at s->pc, if it is to be, and go to its caller. WALK_GO_ON, or how the stack
+ * ended. */
+static __always_inline int walk_native(struct walk_state *s, WALK_ENV env, struct walk_cache *cache,
+				       uint64_t pc, int note)
 {
-	uint64_t pc =
-	    s->pc - !s->registers_known; /* a return address may lie after its function's end */
 	int end;
 
-	const uint32_t passed = s->runtime.passed;
-
-	s->runtime.passed = WALK_PASSED_NOTHING;
-	if (s->frame_count >= BH_USER_FRAMES_MAX)
-		return BH_REASON_TOO_DEEP;
-	if (s->runtime.range_count && !passed && walk_find_range(s, env, pc))
-		return WALK_RUNTIME;
 	if (pc >> 12 == BH_VSYSCALL_PAGE && s->registers_known)
 		return walk_vsyscall(s, env);
 	if (!walk_remember_mapping(s, env, pc)) {
@@ -728,7 +754,7 @@ static __always_inline int walk_one(struct walk_state *s, WALK_ENV env, struct w
 	uint64_t key = s->last.number ? frame : BH_FRAME_RAW;
 	uint64_t place = walk_place(cache, s->place, key);
 
-	if (passed != WALK_PASSED_NOTED)
+	if (note)
 		walk_note(s, s->last.number ? frame : bh_frame_raw(pc));
 	if (cache->entries[place].frame != key) {
 		end = walk_look_up(s, env, cache, pc - s->last.bias, key, &place);
@@ -742,6 +768,35 @@ static __always_inline int walk_one(struct walk_state *s, WALK_ENV env, struct w
 	if (rule->kind == BH_RULE_SIGNAL)
 		return walk_signal_frame(s, env);
 	return walk_apply(s, env, rule);
+}
+
+/* One frame, of which a runtime's walker may have been asked before. */
+static __always_inline int walk_one(struct walk_state *s, WALK_ENV env, struct walk_cache *cache)
+{
+	struct walk_runtime *r = &s->runtime;
+	/* A return address may lie after its function's end. */
+	const uint64_t pc = s->pc - !s->registers_known, sp = s->sp;
+	const uint32_t passed = r->passed;
+
+	r->passed = WALK_PASSED_NOTHING;
+	if (s->frame_count >= BH_USER_FRAMES_MAX)
+		return BH_REASON_TOO_DEEP;
+	if (passed == WALK_PASSED_AGAIN)
+		return WALK_RUNTIME;
+	r->behind = WALK_NOT_BEHIND;
+	if (r->range_count && !passed && walk_find_range(s, env, pc))
+		return WALK_RUNTIME;
+	const int end = walk_native(s, env, cache, pc,
+				    passed == WALK_PASSED_NOTHING || passed == WALK_PASSED_UNKNOWN);
+	if (passed != WALK_PASSED_LATER)
+		return end;
+	r->behind = WALK_JUST_BEHIND;
+	r->frame_start = sp;
+	r->frame_end = end == WALK_GO_ON ? s->sp : ~0ull;
+	r->begun.count = s->frame_count;
+	r->begun.sum = s->stack_sum;
+	r->result = end;
+	return WALK_RUNTIME;
 }
 
 /* From s->pc on as far as one call goes; again, until the answer is not WALK_GO_ON. With

@@ -1,14 +1,223 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause OR Apache-2.0 */
-#include "bpf/runtime/cpython.h"
+/*
+ * Python's frames stand for the C frame of _PyEval_EvalFrameDefault that runs them. Which they are
+ * is known from marks that lie in that very C frame (3.11 on), so that an evaluator that has just
+ * begun or is about to return does not get its caller's; before 3.11 it is one each, and
+ * the places in the code where it is none are known.
+ */
 #include "bpf/runtime/walker.h"
+#include "bpf/runtime/cpython.h"
+
+enum {
+	FRAMES_A_CALL = 16,
+	/* memory[0]: the frame or _PyCFrame that is next; memory[1]: */
+	NOT_LOOKED = 0,
+	FOUND,
+	NO_THREAD_STATE,
+	FRAME_ABOVE = 128, /* bytes of a frame that are looked at, and some */
+	OLD_FRAME_FIRST = 24,
+	OLD_FRAME_WORDS = 13,
+};
+
+static __always_inline uint64_t cpython_read(WALK_ENV env, uint64_t address)
+{
+	uint64_t value = 0;
+
+	return walk_read(env, &value, sizeof(value), address) ? 0 : value;
+}
+
+/* The thread's state; 0 if it has none. */
+static __always_inline uint64_t cpython_thread(WALK_ENV env, const struct cpython_block *b)
+{
+	const uint64_t thread = walk_thread_pointer(env);
+	uint64_t state = 0;
+
+	if (b->holder) {
+		state = cpython_read(env, b->holder);
+		if (state && cpython_read(env, state + b->thread_id) != thread)
+			state = 0;
+	}
+	if (!state) {
+		state = cpython_read(env, thread + b->tls_first);
+		if (b->tls_indirect && state)
+			state = cpython_read(env, state + b->tls_second);
+		if (!state || cpython_read(env, state + b->thread_id) != thread)
+			return 0;
+	}
+	return state;
+}
+
+static __always_inline uint32_t cpython_half(const uint64_t *words, uint64_t at)
+{
+	return (uint32_t)(words[walk_masked(at >> 3, 15)] >> (at & 4) * 8);
+}
+
+/* Note a frame of `code` at `position`, a number or an address. */
+static __always_inline int cpython_note(struct walk_state *s, WALK_ENV env,
+					const struct cpython_block *b, uint64_t code,
+					uint64_t position)
+{
+	struct walk_runtime *r = &s->runtime;
+	uint64_t *words = r->scratch;
+	uint64_t unique = 0;
+
+	code &= b->code_mask;
+	/* Recursion: the same as of the frame before. */
+	if (r->scratch_address != code) {
+		r->scratch_address = 0;
+		if (!code || walk_read(env, words, CPYTHON_CODE_WORDS * 8, code + CPYTHON_CODE_FIRST))
+			return BH_REASON_RUNTIME;
+		if (b->unique_name)
+			unique = cpython_read(env, words[walk_masked(b->unique_name, 15)] +
+						       b->string_hash);
+		else
+			unique = cpython_half(words, b->version);
+		r->scratch_identity = cpython_identity(
+		    words[walk_masked(b->file, 15)], words[walk_masked(b->name, 15)],
+		    words[walk_masked(b->lines, 15)], cpython_half(words, b->first_line), unique);
+		r->scratch_address = code;
+	}
+	if (b->instructions)
+		position -= code + b->instructions;
+	const uint64_t extra[BH_MANAGED_EXTRA_MAX] = {
+	    cpython_word(r->scratch_identity, (int32_t)position)};
+	return walk_note_managed(s, BH_RUNTIME_CPYTHON, code, 1, extra);
+}
+
+/* 3.6 - 3.10. */
+static __always_inline int cpython_walk_one(struct walk_state *s, WALK_ENV env,
+					    const struct cpython_block *b, int innermost)
+{
+	uint64_t *next = &s->runtime.memory[BH_RUNTIME_CPYTHON][0];
+	uint64_t *words = s->runtime.heap;
+
+	s->runtime.passed = WALK_PASSED_NOTED;
+	if (innermost) {
+		const uint64_t at = s->pc - b->evaluator;
+
+		if (at < b->before || at - b->after[0] < b->after_end[0] - b->after[0] ||
+		    at - b->after[1] < b->after_end[1] - b->after[1])
+			return WALK_GO_ON;
+	}
+	const uint64_t frame = *next;
+	s->runtime.heap_bytes = 0;
+	if (walk_read(env, words, OLD_FRAME_WORDS * 8, frame + OLD_FRAME_FIRST))
+		return BH_REASON_RUNTIME;
+	*next = words[walk_masked((b->previous - OLD_FRAME_FIRST) >> 3, 15)];
+	const uint64_t code = words[walk_masked((b->code - OLD_FRAME_FIRST) >> 3, 15)];
+	const uint32_t position = cpython_half(words, b->position - OLD_FRAME_FIRST);
+	return cpython_note(s, env, b, code, position) ? BH_REASON_RUNTIME : WALK_GO_ON;
+}
+
+/*
+ * 3.11 on, called once the evaluator's C frame is behind: it was from frame_start to frame_end. The
+ * frames from memory[0] on, up to the last one that this evaluator runs.
+ */
+static __always_inline int cpython_walk_segment(struct walk_state *s, WALK_ENV env,
+						const struct cpython_block *b)
+{
+	struct walk_runtime *r = &s->runtime;
+	uint64_t *next = &r->memory[BH_RUNTIME_CPYTHON][0];
+	uint64_t frame = *next, code = 0, position = 0, mark = 0;
+
+	WALK_NO_UNROLL
+	for (int i = 0; i < FRAMES_A_CALL; i++) {
+		if (!frame) {
+			*next = 0;
+			return r->result;
+		}
+		if (walk_read_heap(s, env, frame + b->mark_word, FRAME_ABOVE, &mark) != WALK_GO_ON)
+			return BH_REASON_RUNTIME;
+		const uint32_t owner = (uint32_t)(mark >> (b->mark_shift & 63)) & 0xff;
+		uint64_t previous = 0;
+
+		if (walk_read_heap(s, env, frame + b->previous, FRAME_ABOVE, &previous) !=
+		    WALK_GO_ON)
+			return BH_REASON_RUNTIME;
+		if (b->shim_owner && owner >= b->shim_owner) {
+			*next = previous;
+			if (b->shape == CPYTHON_CFRAME || frame >= r->frame_start)
+				goto last;
+			/* Of an evaluator that the native walk did not see: what follows is ours. */
+			frame = previous;
+			continue;
+		}
+		if (walk_read_heap(s, env, frame + b->code, FRAME_ABOVE, &code) != WALK_GO_ON ||
+		    walk_read_heap(s, env, frame + b->position, FRAME_ABOVE, &position) !=
+			WALK_GO_ON)
+			return BH_REASON_RUNTIME;
+		const int end = cpython_note(s, env, b, code, position);
+		if (end)
+			return end;
+		*next = frame = previous;
+		if (!b->shim_owner && owner)
+			goto last;
+	}
+	r->passed = WALK_PASSED_AGAIN;
+	return WALK_GO_ON;
+
+last:
+	/* The shim is in another's C frame, further out: this evaluator has no frames (yet, or any
+	 * more), and those are the other's. */
+	if (b->shape == CPYTHON_SHIM && frame >= r->frame_end) {
+		walk_rewind(s, &r->begun);
+		*next = r->memory[BH_RUNTIME_CPYTHON][2];
+	}
+	return r->result;
+}
+
+/* 3.11, 3.12: the next _PyCFrame, if it is in the C frame. */
+static __always_inline int cpython_enter_cframe(struct walk_state *s, WALK_ENV env,
+						const struct cpython_block *b)
+{
+	uint64_t *memory = s->runtime.memory[BH_RUNTIME_CPYTHON];
+
+	WALK_NO_UNROLL
+	for (int i = 0; i < FRAMES_A_CALL; i++) {
+		const uint64_t cframe = memory[3];
+
+		if (!cframe || cframe >= s->runtime.frame_end)
+			return 0;
+		memory[3] = cpython_read(env, cframe + b->cframe_previous);
+		if (cframe < s->runtime.frame_start)
+			continue;
+		memory[0] = cpython_read(env, cframe + b->cframe_frame);
+		return 1;
+	}
+	return 0;
+}
 
 static __always_inline int cpython_walk(struct walk_state *s, WALK_ENV env,
-					const struct cpython_block *block)
+					const struct cpython_block *b)
 {
-	(void)env;
-	(void)block;
-	s->runtime.passed = WALK_PASSED_UNKNOWN;
-	return WALK_GO_ON;
+	uint64_t *memory = s->runtime.memory[BH_RUNTIME_CPYTHON];
+	const int innermost = memory[1] == NOT_LOOKED;
+
+	if (innermost) {
+		const uint64_t thread = cpython_thread(env, b);
+
+		memory[0] = thread ? cpython_read(env, thread + b->top) : 0;
+		memory[1] = thread ? FOUND : NO_THREAD_STATE;
+		memory[3] = memory[0];
+		s->runtime.scratch_address = 0;
+	}
+	if (memory[1] != FOUND || (!memory[0] && b->shape != CPYTHON_CFRAME)) {
+		s->runtime.passed = WALK_PASSED_UNKNOWN;
+		return WALK_GO_ON;
+	}
+	if (b->shape == CPYTHON_ONE_EACH)
+		return cpython_walk_one(s, env, b, innermost);
+	if (!s->runtime.behind) {
+		s->runtime.passed = WALK_PASSED_LATER;
+		return WALK_GO_ON;
+	}
+	if (s->runtime.behind == WALK_JUST_BEHIND) {
+		s->runtime.behind = WALK_BEHIND;
+		memory[2] = memory[0];
+		if (b->shape == CPYTHON_CFRAME && !cpython_enter_cframe(s, env, b))
+			return s->runtime.result;
+	}
+	return cpython_walk_segment(s, env, b);
 }
 
 RUNTIME_WALKER(cpython)
