@@ -23,9 +23,9 @@ typedef __s64 int64_t;
 	_Static_assert(sizeof(type) == (bytes), #type " is " #bytes " bytes")
 
 enum {
-	/* Words of a record: a native frame is one, a managed frame two or three. Room for 300 levels
-	 * of a recursion in which the interpreter has three frames of its own between two of the
-	 * program's. */
+	/* Words of a record: a native frame is one, a managed frame two or three. Room for 300
+	 * levels of a recursion in which the interpreter has three frames of its own between two of
+	 * the program's. */
 	BH_USER_FRAMES_MAX = 2048,
 	/* Calls of the walker for one stack; each takes a managed frame or some native ones. */
 	BH_WALK_STEPS = 1024,
@@ -61,7 +61,7 @@ enum {
 	BH_RUNTIME_PROBES = 8,
 	BH_RUNTIME_BLOCKS_BITS = 10,
 	BH_RUNTIME_BLOCK_BYTES = 256,
-	BH_RUNTIME_RANGES_BITS = 13,	     /* of all processes together */
+	BH_RUNTIME_RANGES_BITS = 13,	    /* of all processes together */
 	BH_RUNTIME_PROCESS_RANGES_BITS = 9, /* of one */
 	BH_RUNTIME_TEXTS = 2,
 
@@ -85,7 +85,8 @@ enum {
 	X(COPY_SHORT, "stack_copy_short")                                                          \
 	X(COMPAT, "compat_32_bit")                                                                 \
 	X(BAD_TABLE, "table_inconsistent")                                                         \
-	X(RUNTIME, "runtime_inconsistent") /* a language runtime's memory is not as it should be */
+	X(RUNTIME, "runtime_inconsistent") /* a language runtime's memory is not as it should be   \
+					    */
 
 #define BH_REASON_ENUM(name, text) BH_REASON_##name,
 enum bh_reason {
@@ -177,7 +178,8 @@ static inline unsigned int bh_frame_runtime(uint64_t frame)
 /* Words of the frame that begins with this one. */
 static inline unsigned int bh_frame_words(uint64_t frame)
 {
-	return bh_frame_is_managed(frame) ? 1 + (unsigned int)(frame >> BH_MANAGED_EXTRA_SHIFT & 3) : 1;
+	return bh_frame_is_managed(frame) ? 1 + (unsigned int)(frame >> BH_MANAGED_EXTRA_SHIFT & 3)
+					  : 1;
 }
 
 /* ---- Tables: written by the manager in place, read by the walker. ---- */
@@ -274,9 +276,9 @@ static inline uint32_t bh_process_hash(uint32_t tgid)
 }
 
 /*
- * What the worker tells of processes with a language runtime: open addressing by tgid. `sequence` as
- * in struct bh_process. A process has ranges of addresses, sorted, not overlapping, in which a runtime
- * knows the frames better than unwind tables do: an interpreter's loop, compiled code.
+ * What the worker tells of processes with a language runtime: open addressing by tgid. `sequence`
+ * as in struct bh_process. A process has ranges of addresses, sorted, not overlapping, in which a
+ * runtime knows the frames better than unwind tables do: an interpreter's loop, compiled code.
  */
 struct bh_runtime_range {
 	uint64_t start, end;
@@ -286,7 +288,8 @@ struct bh_runtime_range {
 };
 BH_ASSERT_SIZE(struct bh_runtime_range, 24);
 
-/* Addresses that a range in a file may be at: what walks past plain native frames looks here only. */
+/* Addresses that a range in a file may be at: what walks past plain native frames looks here only.
+ */
 struct bh_runtime_text {
 	uint64_t start, bytes;
 };

@@ -68,8 +68,9 @@ struct walk_runtime {
 	/* The range that s->pc is in, with WALK_RUNTIME. */
 	uint32_t runtime, block, data;
 	uint64_t range_start, range_end;
-	/* Behind the native frame: stack pointers in it and in its caller (all ones if there is none),
-	 * where its frames begin, and how the walk goes on: what the walker returns at last. */
+	/* Behind the native frame: stack pointers in it and in its caller (all ones if there is
+	 * none), where its frames begin, and how the walk goes on: what the walker returns at last.
+	 */
 	uint64_t frame_start, frame_end;
 	struct walk_place begun;
 	int32_t result;
@@ -560,8 +561,8 @@ static __always_inline int walk_in_text(const struct walk_state *s, uint64_t pc)
 
 /*
  * For a runtime's walker: the word at `address`, in memory near which it has read before. The copy
- * is moved so that it ends `above` bytes (a constant, 8 to 1024) behind the address: mostly there is
- * more to come below. WALK_GO_ON or BH_REASON_READ_FAULT.
+ * is moved so that it ends `above` bytes (a constant, 8 to 1024) behind the address: mostly there
+ * is more to come below. WALK_GO_ON or BH_REASON_READ_FAULT.
  */
 static __always_inline int walk_read_heap(struct walk_state *s, WALK_ENV env, uint64_t address,
 					  const uint64_t above, uint64_t *value)
@@ -732,8 +733,8 @@ static __always_inline int walk_look_up(struct walk_state *s, WALK_ENV env,
 	return WALK_GO_ON;
 }
 
-/* Note the native frame at s->pc, if it is to be, and go to its caller. WALK_GO_ON, or how the stack
- * ended. */
+/* Note the native frame at s->pc, if it is to be, and go to its caller. WALK_GO_ON, or how the
+ * stack ended. */
 static __always_inline int walk_native(struct walk_state *s, WALK_ENV env, struct walk_cache *cache,
 				       uint64_t pc, int note)
 {

@@ -425,8 +425,8 @@ static int process_publish(struct manager *manager, struct process *process)
 	return 0;
 }
 
-/* For the worker: which of the modules that it watches are mapped, and where; only `only`, unless that
- * is NULL. */
+/* For the worker: which of the modules that it watches are mapped, and where; only `only`, unless
+ * that is NULL. */
 static void process_tell_watched(struct manager *manager, const struct process *process,
 				 const struct module *only)
 {

@@ -65,7 +65,8 @@ static __always_inline int cpython_note(struct walk_state *s, WALK_ENV env,
 	/* Recursion: the same as of the frame before. */
 	if (r->scratch_address != code) {
 		r->scratch_address = 0;
-		if (!code || walk_read(env, words, CPYTHON_CODE_WORDS * 8, code + CPYTHON_CODE_FIRST))
+		if (!code ||
+		    walk_read(env, words, CPYTHON_CODE_WORDS * 8, code + CPYTHON_CODE_FIRST))
 			return BH_REASON_RUNTIME;
 		if (b->unique_name)
 			unique = cpython_read(env, words[walk_masked(b->unique_name, 15)] +
@@ -138,7 +139,8 @@ static __always_inline int cpython_walk_segment(struct walk_state *s, WALK_ENV e
 			*next = previous;
 			if (b->shape == CPYTHON_CFRAME || frame >= r->frame_start)
 				goto last;
-			/* Of an evaluator that the native walk did not see: what follows is ours. */
+			/* Of an evaluator that the native walk did not see: what follows is ours.
+			 */
 			frame = previous;
 			continue;
 		}

@@ -25,29 +25,32 @@ enum {
 
 struct cpython_block {
 	uint32_t shape; /* enum cpython_shape */
-	/* The thread's PyThreadState *: at thread pointer + tls_first, or if tls_indirect, that is a
-	 * pointer and it is tls_second behind it. */
+	/* The thread's PyThreadState *: at thread pointer + tls_first, or if tls_indirect, that is
+	 * a pointer and it is tls_second behind it. */
 	uint32_t tls_indirect, tls_first, tls_second;
-	/* Of a runtime that has it (3.7 - 3.11, else 0): where the PyThreadState * is that holds the GIL;
-	 * of several of one thread (subinterpreters) the one that runs. */
+	/* Of a runtime that has it (3.7 - 3.11, else 0): where the PyThreadState * is that holds
+	 * the GIL; of several of one thread (subinterpreters) the one that runs. */
 	uint64_t holder;
-	uint32_t thread_id;  /* in PyThreadState; a pthread_t, which is the thread pointer */
-	uint32_t top;	     /* in PyThreadState: the topmost frame, or the _PyCFrame */
+	uint32_t thread_id; /* in PyThreadState; a pthread_t, which is the thread pointer */
+	uint32_t top;	    /* in PyThreadState: the topmost frame, or the _PyCFrame */
 	uint32_t cframe_frame, cframe_previous;
 	uint32_t code, previous; /* in a frame */
 	uint32_t position;	 /* in a frame: f_lasti, prev_instr or instr_ptr */
-	uint32_t mark_word, mark_shift; /* in a frame: the word and the bit at which is_entry or owner begins */
-	uint32_t shim_owner;		/* an owner from here on is no frame of a function; 0: is_entry */
-	uint64_t code_mask;		/* a tagged reference's address */
+	uint32_t mark_word,
+	    mark_shift; /* in a frame: the word and the bit at which is_entry or owner begins */
+	uint32_t shim_owner; /* an owner from here on is no frame of a function; 0: is_entry */
+	uint64_t code_mask;  /* a tagged reference's address */
 	/* In the code object, as indexes of the words that are read. */
 	uint32_t file, name, lines;
-	uint32_t first_line;	/* in bytes from CPYTHON_CODE_FIRST, of 4 */
-	uint32_t version;	/* the same; 0: none */
-	uint32_t unique_name;	/* index of the word of the name whose hash tells it from others; 0: version does */
-	uint32_t string_hash;	/* in a string */
-	uint32_t instructions;	/* in the code object: where positions begin, if they are pointers; 0: numbers */
-	/* 3.6 - 3.10: code of the evaluator, as offsets in it, in which its Python frame is not on the
-	 * chain: before it is put there, after it was taken off (two places at most). */
+	uint32_t first_line;   /* in bytes from CPYTHON_CODE_FIRST, of 4 */
+	uint32_t version;      /* the same; 0: none */
+	uint32_t unique_name;  /* index of the word of the name whose hash tells it from others; 0:
+				  version does */
+	uint32_t string_hash;  /* in a string */
+	uint32_t instructions; /* in the code object: where positions begin, if they are pointers;
+				  0: numbers */
+	/* 3.6 - 3.10: code of the evaluator, as offsets in it, in which its Python frame is not on
+	 * the chain: before it is put there, after it was taken off (two places at most). */
 	uint64_t evaluator;
 	uint32_t before, after[2], after_end[2];
 	uint32_t reserved;

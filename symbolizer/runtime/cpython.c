@@ -1,41 +1,211 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bpf/runtime/cpython.h"
+/* CPython 3.6 - 3.14 in a process: where its threads' states are, and what the walker is told. */
+#include "symbolizer/runtime/cpython.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include "symbolizer/runtime/runtime.h"
+enum {
+	INTERPRETERS_MAX = 64,
+	THREADS_MAX = 4096,
+	/* Thread-local storage by key (pthread_getspecific): glibc has the first 32 in struct
+	 * pthread, 16 bytes each, value behind; then a pointer to each further 32 (nptl/descr.h).
+	 * musl has a pointer to an array of values (src/internal/pthread_impl.h). */
+	GLIBC_FIRST_BLOCK = 0x310,
+	GLIBC_BLOCKS = 0x510,
+	GLIBC_BLOCK_COUNT = 32,
+	GLIBC_KEYS_A_BLOCK = 32,
+	GLIBC_KEY_BYTES = 16,
+	MUSL_VALUES = 0x80,
+	MUSL_KEYS = 128,
+};
 
-static int cpython_recognise(const struct runtime_file *file, void **image, char refusal[192])
-{
-	(void)file;
-	(void)image;
-	(void)refusal;
-	return -ENOENT;
-}
+struct cpython_state {
+	struct cpython_names *names;
+};
 
 static void cpython_release(void *image)
 {
-	(void)image;
+	free(image);
+}
+
+/* Some thread that has a state; 0 and -EAGAIN: the runtime has none yet. */
+static int first_thread(const struct runtime_process *process, uint64_t *state, uint64_t *thread)
+{
+	const struct cpython_image *image = process->image;
+	const struct cpython_offsets *o = &image->offsets;
+	struct memory *memory = process->memory;
+	uint64_t interpreter = 0;
+	int r;
+
+	if (image->current_thread) {
+		r = memory_read_u64(memory, image->current_thread + process->bias, state);
+	} else {
+		r = memory_read_u64(
+		    memory, image->runtime + process->bias + o->runtime_interpreters, &interpreter);
+		if (!r && !interpreter)
+			return -EAGAIN;
+		if (!r)
+			r = memory_read_u64(memory, interpreter + o->interpreter_threads, state);
+	}
+	if (!r && !*state)
+		return -EAGAIN;
+	if (!r)
+		r = memory_read_u64(memory, *state + o->thread_id, thread);
+	if (!r && !*thread)
+		return -EAGAIN;
+	return r == -EFAULT ? -EAGAIN : r;
+}
+
+static bool find_in_block(struct memory *memory, uint64_t block, uint64_t state, uint32_t *offset)
+{
+	uint64_t words[GLIBC_KEYS_A_BLOCK * 2];
+
+	if (memory_read(memory, block, words, sizeof(words)) < 0)
+		return false;
+	for (uint32_t i = 0; i < GLIBC_KEYS_A_BLOCK; i++) {
+		if (words[2 * i + 1] != state)
+			continue;
+		*offset = i * GLIBC_KEY_BYTES + 8;
+		return true;
+	}
+	return false;
+}
+
+/* Where threads keep their state, told from one whose state is known: 0 or -EAGAIN. */
+static int find_key(struct memory *memory, uint64_t thread, uint64_t state, struct cpython_block *b)
+{
+	uint64_t blocks[GLIBC_BLOCK_COUNT], values;
+	uint32_t offset;
+
+	b->tls_indirect = 0;
+	if (find_in_block(memory, thread + GLIBC_FIRST_BLOCK, state, &offset)) {
+		b->tls_first = GLIBC_FIRST_BLOCK + offset;
+		return 0;
+	}
+	b->tls_indirect = 1;
+	if (memory_read_u64(memory, thread + MUSL_VALUES, &values) == 0 && values) {
+		uint64_t array[MUSL_KEYS];
+
+		for (uint32_t i = 0;
+		     memory_read(memory, values, array, sizeof(array)) == 0 && i < MUSL_KEYS; i++) {
+			if (array[i] != state)
+				continue;
+			b->tls_first = MUSL_VALUES;
+			b->tls_second = i * 8;
+			return 0;
+		}
+	}
+	if (memory_read(memory, thread + GLIBC_BLOCKS, blocks, sizeof(blocks)) < 0)
+		return -EAGAIN;
+	for (uint32_t i = 1; i < GLIBC_BLOCK_COUNT; i++) {
+		if (!blocks[i] || !find_in_block(memory, blocks[i], state, &offset))
+			continue;
+		b->tls_first = GLIBC_BLOCKS + i * 8;
+		b->tls_second = offset;
+		return 0;
+	}
+	return -EAGAIN;
+}
+
+static uint32_t code_word(uint16_t offset)
+{
+	return (uint32_t)(offset - CPYTHON_CODE_FIRST) / 8;
+}
+
+static void fill_block(const struct runtime_process *process, struct cpython_block *b)
+{
+	const struct cpython_image *image = process->image;
+	const struct cpython_offsets *o = &image->offsets;
+
+	b->shape = o->shape;
+	if (o->runtime_holder != CPYTHON_NONE)
+		b->holder = image->runtime + process->bias + o->runtime_holder;
+	else if (image->current_thread)
+		b->holder = image->current_thread + process->bias;
+	b->thread_id = o->thread_id;
+	b->top = o->thread_top;
+	b->cframe_frame = o->cframe_frame;
+	b->cframe_previous = o->cframe_previous;
+	b->code = o->frame_code;
+	b->previous = o->frame_previous;
+	b->position = o->frame_position;
+	b->mark_word = o->frame_mark & ~7u;
+	b->mark_shift = (o->frame_mark & 7u) * 8;
+	b->shim_owner = o->shim_owner;
+	/* 3.14: a reference whose two lowest bits are a tag (Include/internal/pycore_stackref.h).
+	 */
+	b->code_mask = o->minor >= 14 ? ~3ull : ~0ull;
+	b->file = code_word(o->file);
+	b->name = code_word(o->name);
+	b->lines = code_word(o->lines);
+	b->first_line = o->first_line - (uint32_t)CPYTHON_CODE_FIRST;
+	if (o->version != CPYTHON_NONE)
+		b->version = o->version - (uint32_t)CPYTHON_CODE_FIRST;
+	else
+		b->unique_name =
+		    code_word(o->qualified_name != CPYTHON_NONE ? o->qualified_name : o->name);
+	b->string_hash = 24; /* PyASCIIObject.hash */
+	b->instructions = o->instructions;
+	b->evaluator = image->texts[0].start + process->bias;
+	b->before = image->before;
+	memcpy(b->after, image->after, sizeof(b->after));
+	memcpy(b->after_end, image->after_end, sizeof(b->after_end));
 }
 
 static int cpython_attach(struct runtime_process *process)
 {
-	(void)process;
-	return -EAGAIN;
+	const struct cpython_image *image = process->image;
+	struct runtime_layout *layout = &process->layout;
+	struct cpython_state *state = process->state;
+	struct cpython_block block = {0};
+	uint64_t thread_state, thread;
+
+	int r = first_thread(process, &thread_state, &thread);
+	if (!r)
+		r = find_key(process->memory, thread, thread_state, &block);
+	if (r < 0)
+		return r;
+	if (!state) {
+		state = calloc(1, sizeof(*state));
+		process->state = state;
+		if (!state)
+			return -ENOMEM;
+		state->names = cpython_names_new();
+		if (!state->names)
+			return -ENOMEM;
+	}
+	fill_block(process, &block);
+	memset(layout, 0, sizeof(*layout));
+	memcpy(&layout->block, &block, sizeof(block));
+	for (unsigned int i = 0; i < image->text_count; i++)
+		layout->ranges[layout->range_count++] =
+		    (struct runtime_range){.start = image->texts[i].start + process->bias,
+					   .end = image->texts[i].end + process->bias,
+					   .in_file = true};
+	return 0;
 }
 
 static int cpython_symbolize(struct runtime_process *process, const uint64_t *words,
 			     struct runtime_frames *frames)
 {
-	(void)process;
-	(void)words;
-	(void)frames;
-	return -ESTALE;
+	const struct cpython_state *state = process->state;
+
+	if (!state || bh_frame_words(words[0]) != 2)
+		return -ESTALE;
+	return cpython_names_find(state->names, process->image, process->memory, words, frames);
 }
 
 static void cpython_detach(struct runtime_process *process)
 {
-	(void)process;
+	struct cpython_state *state = process->state;
+
+	if (!state)
+		return;
+	cpython_names_free(state->names);
+	free(state);
+	process->state = NULL;
 }
 
 const struct runtime_ops runtime_cpython = {

@@ -135,8 +135,8 @@ int runtime_file_exported(const struct runtime_file *file, const char *name,
 		return -ENOENT;
 	const uint32_t wanted = gnu_hash(name);
 	const uint64_t buckets = sizeof(header) + (uint64_t)header[2] * 8;
-	if (section_read(file, file->gnu_hash, buckets + (uint64_t)(wanted % header[0]) * 4, &bucket,
-			 sizeof(bucket)) < 0 ||
+	if (section_read(file, file->gnu_hash, buckets + (uint64_t)(wanted % header[0]) * 4,
+			 &bucket, sizeof(bucket)) < 0 ||
 	    bucket < header[1])
 		return -ENOENT;
 	const uint64_t chains = buckets + (uint64_t)header[0] * 4;

@@ -29,8 +29,8 @@ void runtime_file_fini(struct runtime_file *file);
 int runtime_file_exported(const struct runtime_file *file, const char *name,
 			  struct runtime_symbol *symbol);
 
-/* A symbol of .symtab, local ones too; reads all of the table, so only for a file that is known to be
- * a runtime.. 0 or -ENOENT. */
+/* A symbol of .symtab, local ones too; reads all of the table, so only for a file that is known to
+ * be a runtime.. 0 or -ENOENT. */
 int runtime_file_local(const struct runtime_file *file, const char *name,
 		       struct runtime_symbol *symbol);
 

@@ -12,7 +12,7 @@
 #include <sys/types.h>
 
 struct memory {
-	int fd;	   /* /proc/PID/mem; -1: process_vm_readv of `pid` (strict mode) */
+	int fd; /* /proc/PID/mem; -1: process_vm_readv of `pid` (strict mode) */
 	pid_t pid;
 	unsigned int reads_left;
 	size_t bytes_left;

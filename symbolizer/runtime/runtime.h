@@ -19,13 +19,14 @@ enum {
 	RUNTIME_RANGES_MAX = 128,
 	RUNTIME_INLINED_MAX = 16, /* frames that one managed frame may stand for */
 	RUNTIME_TEXT_BYTES = 16384,
+	RUNTIME_REFUSAL_BYTES = 320,
 };
 
 /* What the kernel side is to know: for the slot of a process. */
 struct runtime_layout {
 	struct bh_runtime_block block;
-	/* `start`, `end`, `data`, and `in_file`: the range is in a mapped file, not anonymous. In any
-	 * order, not overlapping. */
+	/* `start`, `end`, `data`, and `in_file`: the range is in a mapped file, not anonymous. In
+	 * any order, not overlapping. */
 	struct runtime_range {
 		uint64_t start, end;
 		uint32_t data;
@@ -46,15 +47,15 @@ struct runtime_process {
 	void *state;		      /* NULL at first */
 	struct runtime_layout layout; /* written by attach */
 	unsigned int refresh_ms;      /* call attach again after this; 0: no need */
-	char refusal[192];	      /* one line, when attach returns -ENOTSUP */
+	char refusal[RUNTIME_REFUSAL_BYTES];	      /* one line, when attach returns -ENOTSUP */
 };
 
 /* A frame as people read it. Strings are in the `text` of struct runtime_frames, or constants. */
 struct runtime_frame {
-	const char *function;	/* as the language's people write it: Class.method, module.function */
-	const char *file;	/* "" if not known */
-	uint32_t line;		/* 0 if not known */
-	uint32_t start_line;	/* of the function; 0 if not known */
+	const char *function; /* as the language's people write it: Class.method, module.function */
+	const char *file;     /* "" if not known */
+	uint32_t line;	      /* 0 if not known */
+	uint32_t start_line;  /* of the function; 0 if not known */
 };
 
 /* Innermost inlined function first. */
@@ -74,10 +75,10 @@ const char *runtime_frames_format(struct runtime_frames *frames, const char *for
  * All of them may be called with any bytes in file and memory. None blocks.
  */
 struct runtime_ops {
-	/* Is this file this runtime? 0, and `*image` is all that its processes share (to be freed by
-	 * release); -ENOENT: it is not; -ENOTSUP: it is one, but none that is supported: `refusal`
-	 * says so in one line, with version and file. */
-	int (*recognise)(const struct runtime_file *file, void **image, char refusal[192]);
+	/* Is this file this runtime? 0, and `*image` is all that its processes share (to be freed
+	 * by release); -ENOENT: it is not; -ENOTSUP: it is one, but none that is supported:
+	 * `refusal` says so in one line, with version and file. */
+	int (*recognise)(const struct runtime_file *file, void **image, char refusal[RUNTIME_REFUSAL_BYTES]);
 	void (*release)(void *image);
 	/*
 	 * Find the runtime's state in the process, fill process->layout. 0; -EAGAIN: not there yet
@@ -87,9 +88,9 @@ struct runtime_ops {
 	 */
 	int (*attach)(struct runtime_process *process);
 	/*
-	 * Names for a frame that the walker noted, `words` of them (bh_frame_words). 0; -ESTALE: what
-	 * the walker saw is no longer in memory, or is something else by now; or what memory_read
-	 * returns. Never a guess.
+	 * Names for a frame that the walker noted, `words` of them (bh_frame_words). 0; -ESTALE:
+	 * what the walker saw is no longer in memory, or is something else by now; or what
+	 * memory_read returns. Never a guess.
 	 */
 	int (*symbolize)(struct runtime_process *process, const uint64_t *words,
 			 struct runtime_frames *frames);

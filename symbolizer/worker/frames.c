@@ -174,8 +174,8 @@ int frames_number_managed(struct worker *worker, struct managed_process *process
 	for (unsigned int i = 0; i < names.count; i++) {
 		struct record_frame record = {.kind = (uint8_t)(FRAME_KIND_ABORT + runtime),
 					      .line = names.frames[i].line};
-		int r = managed_function_number(worker, &names.frames[i], runtime,
-						&record.function);
+		int r =
+		    managed_function_number(worker, &names.frames[i], runtime, &record.function);
 
 		if (r < 0)
 			return r;

@@ -171,7 +171,8 @@ static void slot_free(struct runtime_slots *slots, struct bh_runtime_slot *slot)
 
 int runtime_slots_publish(struct runtime_slots *slots, uint32_t tgid,
 			  struct runtime_slot_range *ranges, size_t count,
-			  void (*fill)(void *context, struct bh_runtime_table *table), void *context)
+			  void (*fill)(void *context, struct bh_runtime_table *table),
+			  void *context)
 {
 	struct bh_runtime_slot *slot = slots->table ? slot_take(slots, tgid) : NULL;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table that tells the kernel side of processes with a language runtime (struct bh_runtime_table),
- * written in place; this role is its only writer. */
+/* The table that tells the kernel side of processes with a language runtime (struct
+ * bh_runtime_table), written in place; this role is its only writer. */
 #ifndef SYMBOLIZER_WORKER_RUNTIME_SLOTS_H
 #define SYMBOLIZER_WORKER_RUNTIME_SLOTS_H
 
@@ -40,7 +40,8 @@ void runtime_slots_give_block(struct runtime_slots *slots, int block);
  */
 int runtime_slots_publish(struct runtime_slots *slots, uint32_t tgid,
 			  struct runtime_slot_range *ranges, size_t count,
-			  void (*fill)(void *context, struct bh_runtime_table *table), void *context);
+			  void (*fill)(void *context, struct bh_runtime_table *table),
+			  void *context);
 
 void runtime_slots_remove(struct runtime_slots *slots, uint32_t tgid);
 

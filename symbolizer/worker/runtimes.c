@@ -156,7 +156,7 @@ static void image_add(struct worker *worker, const struct worker_module *module,
 void runtimes_on_module(struct worker *worker, struct worker_module *module)
 {
 	struct runtime_file file;
-	char refusal[192] = "";
+	char refusal[RUNTIME_REFUSAL_BYTES] = "";
 	void *recognised = NULL;
 
 	if (!worker->runtimes || module->fd < 0 || image_find(worker->runtimes, module->number) ||
@@ -321,8 +321,7 @@ static void attachment_add(struct managed_process *process, struct image *image,
 		if (process->attachments[i]->image == image)
 			return;
 	}
-	struct attachment *a =
-	    process->count < PROCESS_RUNTIMES_MAX ? calloc(1, sizeof(*a)) : NULL;
+	struct attachment *a = process->count < PROCESS_RUNTIMES_MAX ? calloc(1, sizeof(*a)) : NULL;
 	if (!a)
 		return;
 	image->users++;
@@ -353,9 +352,8 @@ void runtimes_on_mapped(struct worker *worker, const struct msg_mapped *mapped)
 	attachment_add(process, image, bias);
 	if (process->memory.fd >= 0 || process->memory_asked)
 		return;
-	process->memory_asked =
-	    peer_send(&worker->role.peers[ROLE_OPENER], MESSAGE_OPEN_MEMORY, &number,
-		      sizeof(number), NULL, 0) == 0;
+	process->memory_asked = peer_send(&worker->role.peers[ROLE_OPENER], MESSAGE_OPEN_MEMORY,
+					  &number, sizeof(number), NULL, 0) == 0;
 }
 
 void runtimes_on_memory(struct worker *worker, struct message *message)
@@ -368,8 +366,7 @@ void runtimes_on_memory(struct worker *worker, struct message *message)
 		return;
 	process->memory_asked = false;
 	if (!message->fd_count) {
-		log_debug("no memory: tgid=%u error=%s", answer.tgid,
-			  strerror((int)answer.error));
+		log_debug("no memory: tgid=%u error=%s", answer.tgid, strerror((int)answer.error));
 		return;
 	}
 	process->memory.fd = message->fds[0];
@@ -535,7 +532,7 @@ const char *runtime_frames_format(struct runtime_frames *frames, const char *for
 	const int n = vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	return runtime_frames_keep(frames, text,
-				   n < 0			 ? 0
+				   n < 0		      ? 0
 				   : (size_t)n < sizeof(text) ? (size_t)n
 							      : sizeof(text) - 1);
 }

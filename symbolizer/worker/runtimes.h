@@ -38,8 +38,8 @@ struct managed_process *runtimes_process(struct worker *worker, uint32_t tgid);
 /* Another for each program that a process executes, never used again. */
 uint64_t runtimes_incarnation(const struct managed_process *process);
 
-/* Names for a managed frame, never none: one that cannot be named says why. `words` are as the walker
- * noted them. */
+/* Names for a managed frame, never none: one that cannot be named says why. `words` are as the
+ * walker noted them. */
 void runtimes_symbolize(struct worker *worker, struct managed_process *process,
 			const uint64_t *words, struct runtime_frames *frames);
 

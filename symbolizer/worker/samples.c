@@ -33,8 +33,8 @@ bool samples_valid(const void *record, size_t length)
 
 	if (length < sizeof(*header) || header->user_count > BH_USER_FRAMES_MAX ||
 	    header->kernel_count > BH_KERNEL_FRAMES_MAX || header->reason >= BH_REASON_COUNT ||
-	    length < sizeof(*header) + ((size_t)header->user_count + header->kernel_count) *
-					   sizeof(uint64_t))
+	    length < sizeof(*header) +
+			 ((size_t)header->user_count + header->kernel_count) * sizeof(uint64_t))
 		return false;
 	const uint64_t *frames = (const uint64_t *)(header + 1);
 	unsigned int words = 0;

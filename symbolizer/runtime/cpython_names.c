@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Code objects: function, file, and the line of a position. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "common/cursor.h"
+#include "symbolizer/runtime/cpython.h"
+
+enum {
+	CODES_MAX = 8192, /* of one process */
+	CODES_BYTES_MAX = 4 << 20,
+	BUCKETS = 1024,
+	CHARACTERS_MAX = 1024,
+	LINES_BYTES_MAX = 256 << 10,
+	STR_LENGTH = 16,
+	STR_STATE = 32,
+	STR_HASH = 24,
+	BYTES_SIZE = 16,
+	BYTES_DATA = 32,
+};
+
+/* A code object, as it was when its identity was this. */
+struct code {
+	struct code *next;
+	uint64_t address;
+	uint32_t identity;
+	uint32_t first_line;
+	size_t line_bytes, function_bytes, file_bytes;
+	char bytes[]; /* line table, function, file; each text with a NUL */
+};
+
+struct cpython_names {
+	struct code *buckets[BUCKETS];
+	size_t count, bytes;
+};
+
+struct cpython_names *cpython_names_new(void)
+{
+	return calloc(1, sizeof(struct cpython_names));
+}
+
+static void forget_all(struct cpython_names *names)
+{
+	for (int i = 0; i < BUCKETS; i++) {
+		while (names->buckets[i]) {
+			struct code *code = names->buckets[i];
+
+			names->buckets[i] = code->next;
+			free(code);
+		}
+	}
+	names->count = names->bytes = 0;
+}
+
+void cpython_names_free(struct cpython_names *names)
+{
+	if (names)
+		forget_all(names);
+	free(names);
+}
+
+static struct code **bucket(struct cpython_names *names, uint64_t address, uint32_t identity)
+{
+	return &names->buckets[(address >> 4 ^ identity) % BUCKETS];
+}
+
+static uint32_t half_at(const uint64_t *words, uint16_t offset)
+{
+	const unsigned int at = (unsigned int)offset - CPYTHON_CODE_FIRST;
+
+	return (uint32_t)(words[at / 8] >> (at & 4) * 8);
+}
+
+static uint64_t word_at(const uint64_t *words, uint16_t offset)
+{
+	return words[(offset - CPYTHON_CODE_FIRST) / 8];
+}
+
+/* The identity as the walker makes it, of what is there now. */
+static int read_identity(const struct cpython_offsets *o, struct memory *memory, uint64_t address,
+			 uint64_t words[CPYTHON_CODE_WORDS], uint32_t *identity)
+{
+	uint64_t unique = 0;
+	int r = memory_read(memory, address + CPYTHON_CODE_FIRST, words, CPYTHON_CODE_WORDS * 8);
+
+	if (r < 0)
+		return r;
+	if (o->version != CPYTHON_NONE) {
+		unique = half_at(words, o->version);
+	} else {
+		const uint16_t name =
+		    o->qualified_name != CPYTHON_NONE ? o->qualified_name : o->name;
+
+		r = memory_read_u64(memory, word_at(words, name) + STR_HASH, &unique);
+		if (r < 0)
+			return r;
+	}
+	*identity =
+	    cpython_identity(word_at(words, o->file), word_at(words, o->name),
+			     word_at(words, o->lines), half_at(words, o->first_line), unique);
+	return 0;
+}
+
+static size_t utf8_put(char *to, uint32_t c)
+{
+	if (c < 0x80) {
+		to[0] = (char)c;
+		return 1;
+	}
+	if (c < 0x800) {
+		to[0] = (char)(0xc0 | c >> 6);
+		to[1] = (char)(0x80 | (c & 0x3f));
+		return 2;
+	}
+	if (c < 0x10000) {
+		to[0] = (char)(0xe0 | c >> 12);
+		to[1] = (char)(0x80 | (c >> 6 & 0x3f));
+		to[2] = (char)(0x80 | (c & 0x3f));
+		return 3;
+	}
+	to[0] = (char)(0xf0 | (c >> 18 & 7));
+	to[1] = (char)(0x80 | (c >> 12 & 0x3f));
+	to[2] = (char)(0x80 | (c >> 6 & 0x3f));
+	to[3] = (char)(0x80 | (c & 0x3f));
+	return 4;
+}
+
+/*
+ * A str as UTF-8 (PEP 393; Include/cpython/unicodeobject.h): length at 16; state at 32, of it bits
+ * 2 - 4 bytes a character, bit 5 compact, bit 6 ASCII. `text` has room for 4 * CHARACTERS_MAX; what
+ * is longer loses its begin, which for a path says less than the end.
+ */
+static ssize_t read_str(const struct cpython_offsets *o, struct memory *memory, uint64_t address,
+			char *text)
+{
+	uint8_t characters[CHARACTERS_MAX * 4];
+	uint64_t header[3]; /* length, hash, state */
+	size_t used = 0;
+
+	int r = memory_read(memory, address + STR_LENGTH, header, sizeof(header));
+	if (r < 0)
+		return r;
+	const uint32_t state = (uint32_t)header[2];
+	const unsigned int width = state >> 2 & 7;
+	if (!(state & 0x20) || (width != 1 && width != 2 && width != 4))
+		return -ESTALE;
+	const uint64_t data = address + (state & 0x40 ? o->text : o->wide_text);
+	const size_t count = header[0] < CHARACTERS_MAX ? (size_t)header[0] : CHARACTERS_MAX;
+	if (header[0] > INT32_MAX)
+		return -ESTALE;
+	r = memory_read(memory, data + (header[0] - count) * width, characters, count * width);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < count; i++) {
+		uint32_t c = 0;
+
+		memcpy(&c, characters + i * width, width);
+		used += utf8_put(text + used, c);
+	}
+	return (ssize_t)used;
+}
+
+static int read_lines(struct memory *memory, uint64_t address, uint8_t **table, size_t *length)
+{
+	uint64_t size = 0;
+	int r = memory_read_u64(memory, address + BYTES_SIZE, &size);
+
+	if (r < 0)
+		return r;
+	/* A function of ten thousands of lines; without its table it is known by its first. */
+	if (size > LINES_BYTES_MAX)
+		size = 0;
+	*length = (size_t)size;
+	*table = malloc(*length + 1);
+	if (!*table)
+		return -ENOMEM;
+	return size ? memory_read(memory, address + BYTES_DATA, *table, *length) : 0;
+}
+
+static struct code *code_new(struct cpython_names *names, uint64_t address, uint32_t identity,
+			     const uint8_t *lines, size_t line_bytes, const char *function,
+			     size_t function_bytes, const char *file, size_t file_bytes)
+{
+	const size_t bytes = sizeof(struct code) + line_bytes + function_bytes + file_bytes + 2;
+
+	if (names->count >= CODES_MAX || names->bytes + bytes > CODES_BYTES_MAX)
+		forget_all(names);
+	struct code *code = calloc(1, bytes);
+	if (!code)
+		return NULL;
+	code->address = address;
+	code->identity = identity;
+	code->line_bytes = line_bytes;
+	code->function_bytes = function_bytes;
+	code->file_bytes = file_bytes;
+	memcpy(code->bytes, lines, line_bytes);
+	memcpy(code->bytes + line_bytes, function, function_bytes);
+	memcpy(code->bytes + line_bytes + function_bytes + 1, file, file_bytes);
+	struct code **to = bucket(names, address, identity);
+	code->next = *to;
+	*to = code;
+	names->count++;
+	names->bytes += bytes;
+	return code;
+}
+
+/* Between two looks at its identity all that the object refers to was its own. */
+static int code_read(struct cpython_names *names, const struct cpython_offsets *o,
+		     struct memory *memory, uint64_t address, uint32_t identity, struct code **code)
+{
+	uint64_t words[CPYTHON_CODE_WORDS], again[CPYTHON_CODE_WORDS];
+	char function[CHARACTERS_MAX * 4], file[CHARACTERS_MAX * 4];
+	_cleanup_free_ uint8_t *lines = NULL;
+	size_t line_bytes = 0;
+	uint32_t now = 0;
+
+	int r = read_identity(o, memory, address, words, &now);
+	if (r < 0)
+		return r;
+	if (now != identity)
+		return -ESTALE;
+	const uint16_t name = o->qualified_name != CPYTHON_NONE ? o->qualified_name : o->name;
+	const ssize_t function_bytes = read_str(o, memory, word_at(words, name), function);
+	const ssize_t file_bytes = read_str(o, memory, word_at(words, o->file), file);
+	if (function_bytes < 0 || file_bytes < 0)
+		return (int)(function_bytes < 0 ? function_bytes : file_bytes);
+	r = read_lines(memory, word_at(words, o->lines), &lines, &line_bytes);
+	if (!r)
+		r = read_identity(o, memory, address, again, &now);
+	if (r < 0)
+		return r;
+	if (now != identity)
+		return -ESTALE;
+	*code = code_new(names, address, identity, lines, line_bytes, function,
+			 (size_t)function_bytes, file, (size_t)file_bytes);
+	if (!*code)
+		return -ENOMEM;
+	(*code)->first_line = half_at(words, o->first_line);
+	return 0;
+}
+
+/* Objects/lnotab_notes.txt of 3.6 - 3.9: bytes of code, lines (signed). */
+static uint32_t line_lnotab(struct cursor *c, uint32_t line, int64_t position)
+{
+	int64_t at = 0;
+
+	while (cursor_left(c) >= 2) {
+		at += cursor_u8(c);
+		if (at > position)
+			break;
+		line += (uint32_t)(int32_t)(int8_t)cursor_u8(c);
+	}
+	return line;
+}
+
+/* PEP 626, 3.10: bytes of code, lines (signed); -128: this range has none. */
+static uint32_t line_linetable(struct cursor *c, uint32_t line, int64_t position)
+{
+	int64_t end = 0;
+
+	while (cursor_left(c) >= 2) {
+		end += cursor_u8(c);
+		const int8_t delta = (int8_t)cursor_u8(c);
+
+		if (delta != -128)
+			line += (uint32_t)(int32_t)delta;
+		if (end > position)
+			return delta == -128 ? 0 : line;
+	}
+	return line;
+}
+
+/* Six bits a byte, lowest first; bit 6: more follow. */
+static uint32_t read_varint(struct cursor *c)
+{
+	uint32_t value = 0;
+
+	for (unsigned int shift = 0; shift < 30; shift += 6) {
+		const uint8_t byte = cursor_u8(c);
+
+		value |= (uint32_t)(byte & 0x3f) << shift;
+		if (!(byte & 0x40))
+			break;
+	}
+	return value;
+}
+
+static int32_t read_signed_varint(struct cursor *c)
+{
+	const uint32_t value = read_varint(c);
+
+	return value & 1 ? -(int32_t)(value >> 1) : (int32_t)(value >> 1);
+}
+
+/* Objects/locations.md, 3.11 on: entries of code units (2 bytes) with a kind. */
+static uint32_t line_locations(struct cursor *c, uint32_t line, int64_t position)
+{
+	int64_t end = 0;
+
+	while (cursor_left(c)) {
+		const uint8_t first = cursor_u8(c);
+		const unsigned int kind = first >> 3 & 15;
+		bool none = false;
+
+		end += 2 * ((first & 7) + 1);
+		if (kind == 15) {
+			none = true;
+		} else if (kind == 14) {
+			line += (uint32_t)read_signed_varint(c);
+			for (int i = 0; i < 3; i++)
+				read_varint(c);
+		} else if (kind == 13) {
+			line += (uint32_t)read_signed_varint(c);
+		} else if (kind >= 10) {
+			line += kind - 10;
+			cursor_skip(c, 2);
+		} else {
+			cursor_skip(c, 1);
+		}
+		if (c->failed)
+			return 0;
+		if (end > position)
+			return none ? 0 : line;
+	}
+	return line;
+}
+
+uint32_t cpython_line(enum cpython_lines format, const uint8_t *table, size_t length,
+		      uint32_t first_line, int32_t position)
+{
+	struct cursor c = cursor_init(table, length);
+
+	if (position < 0)
+		return first_line;
+	switch (format) {
+	case CPYTHON_LNOTAB:
+		return line_lnotab(&c, first_line, position);
+	case CPYTHON_LINETABLE:
+		/* f_lasti counts instructions. */
+		return line_linetable(&c, first_line, (int64_t)position * 2);
+	default:
+		return line_locations(&c, first_line, position);
+	}
+}
+
+int cpython_names_find(struct cpython_names *names, const struct cpython_image *image,
+		       struct memory *memory, const uint64_t *words, struct runtime_frames *frames)
+{
+	const uint64_t address = words[0] & BH_ADDRESS_MASK;
+	const uint32_t identity = (uint32_t)(words[1] >> 32);
+	struct code *code = *bucket(names, address, identity);
+
+	while (code && (code->address != address || code->identity != identity))
+		code = code->next;
+	if (!code) {
+		int r = code_read(names, &image->offsets, memory, address, identity, &code);
+
+		if (r < 0)
+			return r;
+	}
+	const char *function = code->bytes + code->line_bytes;
+	const char *file = function + code->function_bytes + 1;
+	const uint32_t line = cpython_line(image->line_format, (const uint8_t *)code->bytes,
+					   code->line_bytes, code->first_line, (int32_t)words[1]);
+
+	frames->count = 1;
+	frames->frames[0] = (struct runtime_frame){
+	    .function = runtime_frames_keep(frames, function, code->function_bytes),
+	    .file = runtime_frames_keep(frames, file, code->file_bytes),
+	    .line = line ? line : code->first_line,
+	    .start_line = code->first_line};
+	return 0;
+}
