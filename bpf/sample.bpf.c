@@ -27,6 +27,8 @@ enum {
 	X86_THREAD_BYTES = 16384,
 	X86_USER_CODE_SEGMENT = 0x33,
 	KERNEL_THREAD_FLAG = 0x00200000,
+	/* How long a CPU's new managed stacks may wait. */
+	MANAGED_PATIENCE_NS = 50000000,
 };
 
 struct {
@@ -375,12 +377,23 @@ static __always_inline __u64 number_stack(const struct walk_state *s)
 	return sum ? sum : 1;
 }
 
-static __always_inline bool output(struct cpu_state *cpu, __u64 size)
+/* A process's memory may be gone, or hold other things, when the worker comes to read the names of
+ * a new managed stack from it: it is woken, not too often. */
+static __always_inline bool hurry(struct cpu_state *cpu)
+{
+	if (!cpu->walk.runtime.frames ||
+	    cpu->walk.header.time_ns - cpu->hurried_ns < MANAGED_PATIENCE_NS)
+		return false;
+	cpu->hurried_ns = cpu->walk.header.time_ns;
+	return true;
+}
+
+static __always_inline bool output(struct cpu_state *cpu, __u64 size, bool news)
 {
 	__u64 flags = BPF_RB_NO_WAKEUP;
 
 	cpu->unannounced_bytes += size;
-	if (cpu->unannounced_bytes >= wakeup_bytes) {
+	if (cpu->unannounced_bytes >= wakeup_bytes || (news && hurry(cpu))) {
 		cpu->unannounced_bytes = 0;
 		flags = BPF_RB_FORCE_WAKEUP;
 	}
@@ -412,8 +425,8 @@ static __always_inline void submit(struct cpu_state *cpu)
 	if (frames && known) {
 		h->user_count = 0;
 		h->kernel_count = 0;
-		output(cpu, sizeof(*h));
-	} else if (output(cpu, size)) {
+		output(cpu, sizeof(*h), false);
+	} else if (output(cpu, size, true)) {
 		*(volatile __u64 *)seen = entry;
 	}
 }

@@ -62,6 +62,7 @@ struct walk_place {
 /* Of language runtimes, while a stack is walked. A runtime's walker may use heap and memory. */
 struct walk_runtime {
 	uint32_t first_range, range_count; /* of the process; 0: it has no runtime */
+	uint32_t frames;		   /* managed ones in the stack */
 	uint32_t passed;		   /* enum walk_passed, of the frame at s->pc */
 	uint32_t behind;		   /* enum walk_behind */
 	uint32_t sequence, slot;
@@ -163,6 +164,7 @@ static __always_inline void walk_start(struct walk_state *s)
 	s->last.end = 0;
 	s->window_start = WALK_NO_WINDOW;
 	s->runtime.range_count = 0;
+	s->runtime.frames = 0;
 	s->runtime.passed = WALK_PASSED_NOTHING;
 	s->runtime.behind = WALK_NOT_BEHIND;
 	s->runtime.texts[0].bytes = 0;
@@ -473,6 +475,7 @@ static __always_inline int walk_note_managed(struct walk_state *s, unsigned int 
 	if (s->frame_count + extra >= BH_USER_FRAMES_MAX)
 		return BH_REASON_TOO_DEEP;
 	walk_note(s, bh_frame_managed(runtime, payload, extra));
+	s->runtime.frames++;
 	for (unsigned int i = 0; i < extra && i < BH_MANAGED_EXTRA_MAX; i++)
 		walk_note(s, words[i]);
 	return 0;

@@ -179,13 +179,14 @@ static int visit_definitions(const fb::Batch *batch, const struct records_visito
 	});
 	if (!r)
 		r = each(batch->functions(), [&](const fb::Function *f) {
-			const record_function record = {f->number(), text(f->name()), text(f->file())};
+			const record_function record = {f->number(), text(f->name()),
+							text(f->file())};
 			return v->function(context, &record);
 		});
 	if (!r)
 		r = each(batch->frames(), [&](const fb::Frame *f) {
-			const record_frame record = {f->address(), f->number(), f->module_(),
-						     f->function(), f->line(), f->kind()};
+			const record_frame record = {f->address(),  f->number(), f->module_(),
+						     f->function(), f->line(),	 f->kind()};
 			return v->frame(context, &record);
 		});
 	if (!r)

@@ -106,8 +106,8 @@ static int opener_send_identity(struct opener *opener, const struct msg_open_ide
 	return r == -ENOBUFS ? 0 : r;
 }
 
-/* To the worker, which parses what it reads there; the descriptor lets it read and nothing else, and
- * only as long as the process runs this program. */
+/* To the worker, which parses what it reads there; the descriptor lets it read and nothing else,
+ * and only as long as the process runs this program. */
 static int opener_send_memory(struct opener *opener, uint32_t tgid)
 {
 	struct msg_memory answer = {.tgid = tgid};

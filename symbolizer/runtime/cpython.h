@@ -55,7 +55,8 @@ struct cpython_image {
 };
 
 /* cpython_file.c: see struct runtime_ops. */
-int cpython_recognise(const struct runtime_file *file, void **image, char refusal[RUNTIME_REFUSAL_BYTES]);
+int cpython_recognise(const struct runtime_file *file, void **image,
+		      char refusal[RUNTIME_REFUSAL_BYTES]);
 
 /* cpython_evaluator.c: fill in texts, before and after. 0 or -ENOENT. */
 int cpython_find_evaluator(const struct runtime_file *file, struct cpython_image *image);

@@ -161,11 +161,11 @@ static uint32_t version_of(const struct runtime_file *file, const struct cpython
 	return code_bytes == 144 ? 0x03070000 : 0x03080000;
 }
 
-static int refuse(char refusal[RUNTIME_REFUSAL_BYTES], const struct runtime_file *file, uint32_t version,
-		  const char *why)
+static int refuse(char refusal[RUNTIME_REFUSAL_BYTES], const struct runtime_file *file,
+		  uint32_t version, const char *why)
 {
-	snprintf(refusal, RUNTIME_REFUSAL_BYTES, "CPython %u.%u in %.160s: %s; " NATIVE_ONLY, version >> 24,
-		 minor_of(version), file->path, why);
+	snprintf(refusal, RUNTIME_REFUSAL_BYTES, "CPython %u.%u in %.160s: %s; " NATIVE_ONLY,
+		 version >> 24, minor_of(version), file->path, why);
 	return -ENOTSUP;
 }
 
@@ -276,7 +276,8 @@ static int check_build(const struct runtime_file *file, const struct cpython_ima
 	return 0;
 }
 
-static int describe(const struct runtime_file *file, struct cpython_image *image, char refusal[RUNTIME_REFUSAL_BYTES])
+static int describe(const struct runtime_file *file, struct cpython_image *image,
+		    char refusal[RUNTIME_REFUSAL_BYTES])
 {
 	image->version = version_of(file, image);
 	const struct cpython_offsets *offsets = offsets_of(minor_of(image->version));
@@ -312,7 +313,8 @@ static bool may_be(const struct runtime_file *file)
 	return find(file, "_PyEval_EvalFrameDefault", &vaddr) == 0;
 }
 
-int cpython_recognise(const struct runtime_file *file, void **image, char refusal[RUNTIME_REFUSAL_BYTES])
+int cpython_recognise(const struct runtime_file *file, void **image,
+		      char refusal[RUNTIME_REFUSAL_BYTES])
 {
 	if (!may_be(file))
 		return -ENOENT;

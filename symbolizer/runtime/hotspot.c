@@ -5,7 +5,8 @@
 
 #include "symbolizer/runtime/runtime.h"
 
-static int hotspot_recognise(const struct runtime_file *file, void **image, char refusal[RUNTIME_REFUSAL_BYTES])
+static int hotspot_recognise(const struct runtime_file *file, void **image,
+			     char refusal[RUNTIME_REFUSAL_BYTES])
 {
 	(void)file;
 	(void)image;

@@ -44,10 +44,10 @@ struct runtime_process {
 	uint64_t bias;	       /* address = virtual address in the file + bias */
 	struct memory *memory; /* with a fresh budget at each call */
 	/* Of the runtime: */
-	void *state;		      /* NULL at first */
-	struct runtime_layout layout; /* written by attach */
-	unsigned int refresh_ms;      /* call attach again after this; 0: no need */
-	char refusal[RUNTIME_REFUSAL_BYTES];	      /* one line, when attach returns -ENOTSUP */
+	void *state;			     /* NULL at first */
+	struct runtime_layout layout;	     /* written by attach */
+	unsigned int refresh_ms;	     /* call attach again after this; 0: no need */
+	char refusal[RUNTIME_REFUSAL_BYTES]; /* one line, when attach returns -ENOTSUP */
 };
 
 /* A frame as people read it. Strings are in the `text` of struct runtime_frames, or constants. */
@@ -78,7 +78,8 @@ struct runtime_ops {
 	/* Is this file this runtime? 0, and `*image` is all that its processes share (to be freed
 	 * by release); -ENOENT: it is not; -ENOTSUP: it is one, but none that is supported:
 	 * `refusal` says so in one line, with version and file. */
-	int (*recognise)(const struct runtime_file *file, void **image, char refusal[RUNTIME_REFUSAL_BYTES]);
+	int (*recognise)(const struct runtime_file *file, void **image,
+			 char refusal[RUNTIME_REFUSAL_BYTES]);
 	void (*release)(void *image);
 	/*
 	 * Find the runtime's state in the process, fill process->layout. 0; -EAGAIN: not there yet

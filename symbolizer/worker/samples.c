@@ -175,6 +175,9 @@ static int stack_add(struct worker *worker, struct managed_process *process, con
 
 	for (uint32_t i = 0; !r && i < count && to->count < BH_FRAMES_ROOM; i++)
 		to->numbers[to->count++] = first + i;
+	/* The names of one deep stack may be more than a batch holds. */
+	if (!r && samples_full(worker))
+		samples_flush(worker);
 	return r;
 }
 
@@ -185,6 +188,7 @@ static int stack_define(struct worker *worker, const struct bh_sample *header,
 {
 	struct managed_process *process = runtimes_process(worker, header->tgid);
 	struct stack_frames stack = {.count = 0};
+	const uint64_t beginnings = worker->beginnings;
 	int r = 0;
 
 	for (unsigned int i = 0; i < header->kernel_count && !r; i++)
@@ -195,6 +199,9 @@ static int stack_define(struct worker *worker, const struct bh_sample *header,
 		r = frames_abort_marker(worker, header->reason, &stack.numbers[stack.count++]);
 	if (r < 0)
 		return r;
+	/* A batch in between could not be sent, and with it went what these numbers mean. */
+	if (worker->beginnings != beginnings)
+		return -EAGAIN;
 	records_add_stack(worker->batch, &(struct record_stack){.number = number,
 								.reason = header->reason,
 								.frames = stack.numbers,
@@ -274,6 +281,7 @@ static void samples_forget(struct worker *worker)
 	table_fini(&worker->numbers.processes);
 	table_fini(&worker->numbers.threads);
 	worker->numbers = (struct numbers){0};
+	worker->beginnings++;
 	identity_forget(worker);
 	worker->reset_wanted = true;
 	worker->forget_at_ns = 0;

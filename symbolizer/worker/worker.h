@@ -80,7 +80,8 @@ struct worker {
 	uint64_t revoked_ns;   /* when it was told */
 	struct carried_stack *carried;
 	size_t carried_count;
-	bool reset_wanted; /* the next batch tells the exporter to forget all numbers */
+	uint64_t beginnings; /* how often all numbers were forgotten */
+	bool reset_wanted;   /* the next batch tells the exporter to forget all numbers */
 	struct records *batch;
 	struct window window;
 	uint64_t batch_bytes; /* sent to the exporter, in all */

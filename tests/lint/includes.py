@@ -8,6 +8,7 @@ import re
 import sys
 
 SHARED = "bpf/shared.h"
+RUNTIMES = "bpf/runtimes.def"  # from which names and kinds of language runtimes are generated
 # Directory: what its sources may include, beside its own headers and the system's.
 MAY = {
     "common": [],
@@ -17,8 +18,8 @@ MAY = {
     "loader": ["common/", "ipc/", SHARED],
     "unwinder-mgr": ["common/", "ipc/", "parse/", SHARED, "bpf/walk.h"],
     "symbolizer/opener": ["common/", "ipc/"],
-    "symbolizer/runtime": ["common/", "parse/", "bpf/runtime/", SHARED],
-    "symbolizer/worker": ["common/", "ipc/", "parse/", "symbolizer/runtime/", SHARED],
+    "symbolizer/runtime": ["common/", "parse/", "bpf/runtime/", RUNTIMES, SHARED],
+    "symbolizer/worker": ["common/", "ipc/", "parse/", "symbolizer/runtime/", RUNTIMES, SHARED],
     "exporter": ["common/", "ipc/"],
     "cli": ["common/", "ipc/"],
 }
