@@ -564,8 +564,8 @@ static __always_inline int walk_in_text(const struct walk_state *s, uint64_t pc)
 
 /*
  * For a runtime's walker: the word at `address`, in memory near which it has read before. The copy
- * is moved so that it ends `above` bytes (a constant, 8 to 1024) behind the address: mostly there
- * is more to come below. WALK_GO_ON or BH_REASON_READ_FAULT.
+ * is moved so that it ends `above` bytes (a constant, 8 to 1024) behind the address: mostly there is
+ * more to come below, as far as the page goes. WALK_GO_ON or BH_REASON_READ_FAULT.
  */
 static __always_inline int walk_read_heap(struct walk_state *s, WALK_ENV env, uint64_t address,
 					  const uint64_t above, uint64_t *value)
@@ -575,13 +575,19 @@ static __always_inline int walk_read_heap(struct walk_state *s, WALK_ENV env, ui
 	if (address & 7)
 		return BH_REASON_READ_FAULT;
 	if (address - r->heap_start >= r->heap_bytes) {
-		r->heap_start = address + above - sizeof(r->heap);
-		r->heap_bytes = sizeof(r->heap);
-		if (walk_read(env, r->heap, sizeof(r->heap), r->heap_start)) {
-			/* What lies below may be nobody's. */
-			r->heap_start = address;
-			r->heap_bytes = above;
-			if (walk_read(env, r->heap, above, address)) {
+		const uint64_t page = address & ~4095ull;
+		uint64_t below = sizeof(r->heap) - above;
+
+		/* What lies beyond may be nobody's, and a read that fails costs a microsecond. */
+		if (below > address - page)
+			below = address - page;
+		r->heap_start = address - below;
+		r->heap_bytes = below + above;
+		if (walk_read(env, r->heap, walk_masked(below + above - 1, sizeof(r->heap) - 1) + 1,
+			      r->heap_start)) {
+			r->heap_bytes = walk_masked(page + 4095 - r->heap_start, 4095) + 1;
+			if (r->heap_bytes > sizeof(r->heap) ||
+			    walk_read(env, r->heap, r->heap_bytes, r->heap_start)) {
 				r->heap_bytes = 0;
 				return BH_REASON_READ_FAULT;
 			}
