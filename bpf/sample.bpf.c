@@ -241,7 +241,7 @@ static __always_inline __u32 copy_stack(struct bh_deferred *d, __u64 sp)
 
 /* How many frames bpf_get_stack gave. A fault in the vsyscall page looks to it like one in the
  * kernel. */
-static __always_inline __u16 kernel_frames(const __u64 *frames, long bytes)
+static __always_inline __u8 kernel_frames(const __u64 *frames, long bytes)
 {
 	__u64 count = bytes > 0 ? (__u64)bytes / 8 : 0;
 
@@ -343,6 +343,7 @@ static __always_inline void fill_header(struct bh_sample *h, const struct sample
 	h->user_count = 0;
 	h->reason = BH_REASON_COMPLETE;
 	h->origin = BH_ORIGIN_CPU_CLOCK;
+	h->flags = 0;
 }
 
 /* The secret that the numbers of stacks are made with, another for each generation. */
@@ -474,6 +475,8 @@ int bulkhead_sample(struct bpf_perf_event_data *ctx)
 		}
 		s->header.reason = end;
 		s->header.user_count = s->frame_count;
+		if (s->runtime.frames)
+			s->header.flags = BH_SAMPLE_MANAGED;
 	}
 	if (want_kernel && !user_mode) {
 		__u64 at = s->header.user_count;

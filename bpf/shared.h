@@ -332,6 +332,10 @@ enum bh_origin {
 	BH_ORIGIN_CPU_CLOCK
 };
 
+enum {
+	BH_SAMPLE_MANAGED = 1, /* there are managed frames among the user frames */
+};
+
 /*
  * In the ring `samples`: header, user frames, kernel frames (addresses); 8 bytes each, leaf first.
  *
@@ -348,9 +352,12 @@ struct bh_sample {
 	uint64_t cgroup_id;
 	uint32_t tgid, tid;
 	uint16_t cpu;
-	uint16_t kernel_count, user_count; /* both 0 and a stack: that stack, sent before */
-	uint8_t reason;			   /* enum bh_reason: how the user stack ended */
-	uint8_t origin;			   /* enum bh_origin */
+	uint16_t
+	    user_count; /* words; this and kernel_count 0 and a stack: that stack, sent before */
+	uint8_t kernel_count;
+	uint8_t flags;	/* BH_SAMPLE_* */
+	uint8_t reason; /* enum bh_reason: how the user stack ended */
+	uint8_t origin; /* enum bh_origin */
 	char comm[BH_COMM_BYTES];
 };
 BH_ASSERT_SIZE(struct bh_sample, 64);

@@ -564,8 +564,8 @@ static __always_inline int walk_in_text(const struct walk_state *s, uint64_t pc)
 
 /*
  * For a runtime's walker: the word at `address`, in memory near which it has read before. The copy
- * is moved so that it ends `above` bytes (a constant, 8 to 1024) behind the address: mostly there is
- * more to come below, as far as the page goes. WALK_GO_ON or BH_REASON_READ_FAULT.
+ * is moved so that it ends `above` bytes (a constant, 8 to 1024) behind the address: mostly there
+ * is more to come below, as far as the page goes. WALK_GO_ON or BH_REASON_READ_FAULT.
  */
 static __always_inline int walk_read_heap(struct walk_state *s, WALK_ENV env, uint64_t address,
 					  const uint64_t above, uint64_t *value)

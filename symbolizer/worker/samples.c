@@ -36,6 +36,8 @@ bool samples_valid(const void *record, size_t length)
 	    length < sizeof(*header) +
 			 ((size_t)header->user_count + header->kernel_count) * sizeof(uint64_t))
 		return false;
+	if (!(header->flags & BH_SAMPLE_MANAGED))
+		return true;
 	const uint64_t *frames = (const uint64_t *)(header + 1);
 	unsigned int words = 0;
 	while (words < header->user_count)
@@ -48,10 +50,16 @@ bool samples_refers(const struct bh_sample *header)
 	return header->stack && !header->user_count && !header->kernel_count;
 }
 
+/* Of a managed stack's user frame; of others each is a word. */
+static unsigned int frame_words(const struct bh_sample *header, uint64_t frame)
+{
+	return header->flags & BH_SAMPLE_MANAGED ? bh_frame_words(frame) : 1;
+}
+
 bool samples_resolvable(struct worker *worker, const struct bh_sample *header,
 			const uint64_t *frames)
 {
-	for (unsigned int i = 0; i < header->user_count; i += bh_frame_words(frames[i])) {
+	for (unsigned int i = 0; i < header->user_count; i += frame_words(header, frames[i])) {
 		if (!(frames[i] & BH_FRAME_RAW) &&
 		    !modules_find(worker, (uint32_t)(frames[i] >> BH_FRAME_OFFSET_BITS)))
 			return false;
@@ -163,21 +171,24 @@ struct stack_frames {
 	uint32_t count;
 };
 
-/* One frame, whatever it is. What does not fit is left out: inlined functions may make a deep stack
- * deeper. */
-static int stack_add(struct worker *worker, struct managed_process *process, const uint64_t *frame,
-		     struct stack_frames *to)
+/* User frames of which some are managed. What does not fit is left out: inlined functions may make
+ * a deep stack deeper. */
+static int stack_add_managed(struct worker *worker, const struct bh_sample *header,
+			     const uint64_t *frames, struct stack_frames *to)
 {
-	uint32_t first, count = 1;
-	int r = bh_frame_is_managed(*frame)
-		    ? frames_number_managed(worker, process, frame, &first, &count)
-		    : frames_number(worker, *frame, &first);
+	struct managed_process *process = runtimes_process(worker, header->tgid);
+	int r = 0;
 
-	for (uint32_t i = 0; !r && i < count && to->count < BH_FRAMES_ROOM; i++)
-		to->numbers[to->count++] = first + i;
-	/* The names of one deep stack may be more than a batch holds. */
-	if (!r && samples_full(worker))
-		samples_flush(worker);
+	for (unsigned int i = 0; i < header->user_count && !r; i += bh_frame_words(frames[i])) {
+		uint32_t first, count = 1;
+
+		if (bh_frame_is_managed(frames[i]))
+			r = frames_number_managed(worker, process, &frames[i], &first, &count);
+		else
+			r = frames_number(worker, frames[i], &first);
+		for (uint32_t j = 0; !r && j < count && to->count < BH_FRAMES_ROOM; j++)
+			to->numbers[to->count++] = first + j;
+	}
 	return r;
 }
 
@@ -186,15 +197,19 @@ static int stack_add(struct worker *worker, struct managed_process *process, con
 static int stack_define(struct worker *worker, const struct bh_sample *header,
 			const uint64_t *frames, uint32_t number)
 {
-	struct managed_process *process = runtimes_process(worker, header->tgid);
-	struct stack_frames stack = {.count = 0};
+	struct stack_frames stack; /* large: only what is used is written */
 	const uint64_t beginnings = worker->beginnings;
 	int r = 0;
 
+	stack.count = 0;
 	for (unsigned int i = 0; i < header->kernel_count && !r; i++)
-		r = stack_add(worker, NULL, &frames[header->user_count + i], &stack);
-	for (unsigned int i = 0; i < header->user_count && !r; i += bh_frame_words(frames[i]))
-		r = stack_add(worker, process, &frames[i], &stack);
+		r = frames_number(worker, frames[header->user_count + i],
+				  &stack.numbers[stack.count++]);
+	if (!r && header->flags & BH_SAMPLE_MANAGED)
+		r = stack_add_managed(worker, header, frames, &stack);
+	else
+		for (unsigned int i = 0; i < header->user_count && !r; i++)
+			r = frames_number(worker, frames[i], &stack.numbers[stack.count++]);
 	if (!r && header->reason != BH_REASON_COMPLETE)
 		r = frames_abort_marker(worker, header->reason, &stack.numbers[stack.count++]);
 	if (r < 0)
@@ -209,15 +224,6 @@ static int stack_define(struct worker *worker, const struct bh_sample *header,
 	return 0;
 }
 
-static bool stack_is_managed(const struct bh_sample *header, const uint64_t *frames)
-{
-	for (unsigned int i = 0; i < header->user_count; i++) {
-		if (bh_frame_is_managed(frames[i]))
-			return true;
-	}
-	return false;
-}
-
 static int stack_number(struct worker *worker, const struct bh_sample *header,
 			const uint64_t *frames, uint32_t *number)
 {
@@ -227,7 +233,7 @@ static int stack_number(struct worker *worker, const struct bh_sample *header,
 	 * frames mean depends on the process. */
 	const uint64_t seed =
 	    ((uint64_t)header->user_count << 16 | header->reason) ^
-	    (stack_is_managed(header, frames)
+	    (header->flags & BH_SAMPLE_MANAGED
 		 ? runtimes_incarnation(runtimes_process(worker, header->tgid)) << 32
 		 : 0);
 	const XXH128_hash_t key = XXH3_128bits_withSeed(frames, bytes, seed);
