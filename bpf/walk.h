@@ -32,6 +32,7 @@ enum {
 	WALK_WINDOW_WORDS = 128, /* a power of two */
 	WALK_PLAIN_FRAMES = 16,
 	WALK_HEAP_WORDS = 128, /* a power of two */
+	WALK_MEMORY_WORDS = 6,
 	WALK_GO_ON = -1,
 	WALK_RUNTIME = -2, /* s->runtime says which runtime's walker knows this frame */
 };
@@ -80,7 +81,7 @@ struct walk_runtime {
 	uint64_t scratch[16];
 	struct bh_runtime_text texts[BH_RUNTIME_TEXTS];
 	/* What a walker keeps from one of its frames to the next; 0 at a stack's begin. */
-	uint64_t memory[BH_RUNTIME_COUNT][4];
+	uint64_t memory[BH_RUNTIME_COUNT][WALK_MEMORY_WORDS];
 	/* A copy of memory from heap_start on, as the stack's window. */
 	uint64_t heap_start, heap_bytes;
 	uint64_t heap[WALK_HEAP_WORDS];
@@ -509,7 +510,8 @@ static __always_inline void walk_find_slot(struct walk_state *s, WALK_ENV env, u
 		r->texts[1] = slot->texts[1];
 		r->heap_bytes = 0;
 		for (int j = 0; j < BH_RUNTIME_COUNT; j++)
-			r->memory[j][0] = r->memory[j][1] = r->memory[j][2] = r->memory[j][3] = 0;
+			for (int k = 0; k < WALK_MEMORY_WORDS; k++)
+				r->memory[j][k] = 0;
 		return;
 	}
 }

@@ -10,13 +10,22 @@
 
 enum {
 	FRAMES_A_CALL = 16,
-	/* memory[0]: the frame or _PyCFrame that is next; memory[1]: */
-	NOT_LOOKED = 0,
-	FOUND,
-	NO_THREAD_STATE,
+	INTERPRETERS_MAX = 8,
+	THREADS_MAX = 8,   /* of an interpreter, that are looked at for a second state */
 	FRAME_ABOVE = 128, /* bytes of a frame that are looked at, and some */
 	OLD_FRAME_FIRST = 24,
 	OLD_FRAME_WORDS = 13,
+	NO_STATE = 1,
+};
+
+/* What is remembered from one evaluator to the next, in walk_runtime.memory. */
+enum {
+	NEXT,	/* the frame that is next; 0: the chain's end */
+	STATE,	/* of the thread; NO_STATE: it has none */
+	BEGUN,	/* NEXT before the evaluator in question */
+	CFRAME, /* 3.11, 3.12: the _PyCFrame that is next */
+	FIRST_STATE,
+	STATES, /* how many were begun */
 };
 
 static __always_inline uint64_t cpython_read(WALK_ENV env, uint64_t address)
@@ -26,25 +35,66 @@ static __always_inline uint64_t cpython_read(WALK_ENV env, uint64_t address)
 	return walk_read(env, &value, sizeof(value), address) ? 0 : value;
 }
 
-/* The thread's state; 0 if it has none. */
-static __always_inline uint64_t cpython_thread(WALK_ENV env, const struct cpython_block *b)
+/* The state that the thread runs in; 0 if it has none. */
+static __always_inline uint64_t cpython_thread(WALK_ENV env, const struct cpython_block *b,
+					       uint64_t thread)
 {
-	const uint64_t thread = walk_thread_pointer(env);
 	uint64_t state = 0;
 
 	if (b->holder) {
 		state = cpython_read(env, b->holder);
-		if (state && cpython_read(env, state + b->thread_id) != thread)
-			state = 0;
+		if (state && cpython_read(env, state + b->thread_id) == thread)
+			return state;
 	}
-	if (!state) {
-		state = cpython_read(env, thread + b->tls_first);
-		if (b->tls_indirect && state)
-			state = cpython_read(env, state + b->tls_second);
-		if (!state || cpython_read(env, state + b->thread_id) != thread)
-			return 0;
+	state = cpython_read(env, thread + b->tls_first);
+	if (b->tls_indirect && state)
+		state = cpython_read(env, state + b->tls_second);
+	return state && cpython_read(env, state + b->thread_id) == thread ? state : 0;
+}
+
+/* Of the thread's states but the first, that of the number `wanted`; 0 if it has no more. */
+static __always_inline uint64_t cpython_other_state(WALK_ENV env, const struct cpython_block *b,
+						    uint64_t thread, uint64_t first,
+						    uint64_t wanted)
+{
+	uint64_t interpreter = cpython_read(env, b->interpreters);
+
+	WALK_NO_UNROLL
+	for (int i = 0; i < INTERPRETERS_MAX && interpreter; i++) {
+		uint64_t state = cpython_read(env, interpreter + b->interpreter_threads);
+
+		WALK_NO_UNROLL
+		for (int j = 0; j < THREADS_MAX && state; j++) {
+			if (state != first && cpython_read(env, state + b->thread_id) == thread) {
+				if (!wanted)
+					return state;
+				wanted--;
+			}
+			state = cpython_read(env, state + b->thread_next);
+		}
+		interpreter = cpython_read(env, interpreter + b->interpreter_next);
 	}
-	return state;
+	return 0;
+}
+
+/* The innermost chain of frames, or when that is at its end, that of the interpreter from which
+ * this one was called. */
+static __always_inline void cpython_begin(WALK_ENV env, const struct cpython_block *b,
+					  uint64_t *memory)
+{
+	const uint64_t thread = walk_thread_pointer(env);
+	uint64_t state;
+
+	if (!memory[STATES]) {
+		state = cpython_thread(env, b, thread);
+		memory[FIRST_STATE] = state;
+	} else {
+		state =
+		    cpython_other_state(env, b, thread, memory[FIRST_STATE], memory[STATES] - 1);
+	}
+	memory[STATES]++;
+	memory[STATE] = state ? state : NO_STATE;
+	memory[NEXT] = memory[CFRAME] = state ? cpython_read(env, state + b->top) : 0;
 }
 
 static __always_inline uint32_t cpython_half(const uint64_t *words, uint64_t at)
@@ -89,7 +139,7 @@ static __always_inline int cpython_note(struct walk_state *s, WALK_ENV env,
 static __always_inline int cpython_walk_one(struct walk_state *s, WALK_ENV env,
 					    const struct cpython_block *b, int innermost)
 {
-	uint64_t *next = &s->runtime.memory[BH_RUNTIME_CPYTHON][0];
+	uint64_t *next = &s->runtime.memory[BH_RUNTIME_CPYTHON][NEXT];
 	uint64_t *words = s->runtime.heap;
 
 	s->runtime.passed = WALK_PASSED_NOTED;
@@ -112,13 +162,13 @@ static __always_inline int cpython_walk_one(struct walk_state *s, WALK_ENV env,
 
 /*
  * 3.11 on, called once the evaluator's C frame is behind: it was from frame_start to frame_end. The
- * frames from memory[0] on, up to the last one that this evaluator runs.
+ * frames from memory[NEXT] on, up to the last one that this evaluator runs.
  */
 static __always_inline int cpython_walk_segment(struct walk_state *s, WALK_ENV env,
 						const struct cpython_block *b)
 {
 	struct walk_runtime *r = &s->runtime;
-	uint64_t *next = &r->memory[BH_RUNTIME_CPYTHON][0];
+	uint64_t *next = &r->memory[BH_RUNTIME_CPYTHON][NEXT];
 	uint64_t frame = *next, code = 0, position = 0, mark = 0;
 
 	WALK_NO_UNROLL
@@ -163,7 +213,7 @@ last:
 	 * more), and those are the other's. */
 	if (b->shape == CPYTHON_SHIM && frame >= r->frame_end) {
 		walk_rewind(s, &r->begun);
-		*next = r->memory[BH_RUNTIME_CPYTHON][2];
+		*next = r->memory[BH_RUNTIME_CPYTHON][BEGUN];
 	}
 	return r->result;
 }
@@ -176,14 +226,17 @@ static __always_inline int cpython_enter_cframe(struct walk_state *s, WALK_ENV e
 
 	WALK_NO_UNROLL
 	for (int i = 0; i < FRAMES_A_CALL; i++) {
-		const uint64_t cframe = memory[3];
+		const uint64_t cframe = memory[CFRAME];
 
 		if (!cframe || cframe >= s->runtime.frame_end)
 			return 0;
-		memory[3] = cpython_read(env, cframe + b->cframe_previous);
+		memory[CFRAME] = cpython_read(env, cframe + b->cframe_previous);
 		if (cframe < s->runtime.frame_start)
 			continue;
-		memory[0] = cpython_read(env, cframe + b->cframe_frame);
+		memory[NEXT] = cpython_read(env, cframe + b->cframe_frame);
+		/* The outermost one is in the thread's state, and stands for no evaluator. */
+		if (b->interpreters && !cpython_read(env, memory[CFRAME] + b->cframe_previous))
+			memory[CFRAME] = 0;
 		return 1;
 	}
 	return 0;
@@ -193,17 +246,15 @@ static __always_inline int cpython_walk(struct walk_state *s, WALK_ENV env,
 					const struct cpython_block *b)
 {
 	uint64_t *memory = s->runtime.memory[BH_RUNTIME_CPYTHON];
-	const int innermost = memory[1] == NOT_LOOKED;
+	const int head = b->shape == CPYTHON_CFRAME ? CFRAME : NEXT;
+	const int innermost = !memory[STATES];
 
-	if (innermost) {
-		const uint64_t thread = cpython_thread(env, b);
-
-		memory[0] = thread ? cpython_read(env, thread + b->top) : 0;
-		memory[1] = thread ? FOUND : NO_THREAD_STATE;
-		memory[3] = memory[0];
+	if (innermost)
 		s->runtime.scratch_address = 0;
-	}
-	if (memory[1] != FOUND || (!memory[0] && b->shape != CPYTHON_CFRAME)) {
+	if (!s->runtime.behind && memory[STATE] != NO_STATE &&
+	    (innermost || (b->interpreters && !memory[head])))
+		cpython_begin(env, b, memory);
+	if (!s->runtime.behind && (memory[STATE] == NO_STATE || !memory[head])) {
 		s->runtime.passed = WALK_PASSED_UNKNOWN;
 		return WALK_GO_ON;
 	}
@@ -215,7 +266,7 @@ static __always_inline int cpython_walk(struct walk_state *s, WALK_ENV env,
 	}
 	if (s->runtime.behind == WALK_JUST_BEHIND) {
 		s->runtime.behind = WALK_BEHIND;
-		memory[2] = memory[0];
+		memory[BEGUN] = memory[NEXT];
 		if (b->shape == CPYTHON_CFRAME && !cpython_enter_cframe(s, env, b))
 			return s->runtime.result;
 	}

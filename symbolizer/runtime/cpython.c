@@ -8,7 +8,9 @@
 
 enum {
 	INTERPRETERS_MAX = 64,
-	THREADS_MAX = 4096,
+	THREADS_MAX = 64, /* of an interpreter, that are looked at */
+	/* How often it is looked whether there are subinterpreters by now. */
+	REFRESH_MS = 1000,
 	/* Thread-local storage by key (pthread_getspecific): glibc has the first 32 in struct
 	 * pthread, 16 bytes each, value behind; then a pointer to each further 32 (nptl/descr.h).
 	 * musl has a pointer to an array of values (src/internal/pthread_impl.h). */
@@ -21,41 +23,9 @@ enum {
 	MUSL_KEYS = 128,
 };
 
-struct cpython_state {
-	struct cpython_names *names;
-};
-
 static void cpython_release(void *image)
 {
 	free(image);
-}
-
-/* Some thread that has a state; 0 and -EAGAIN: the runtime has none yet. */
-static int first_thread(const struct runtime_process *process, uint64_t *state, uint64_t *thread)
-{
-	const struct cpython_image *image = process->image;
-	const struct cpython_offsets *o = &image->offsets;
-	struct memory *memory = process->memory;
-	uint64_t interpreter = 0;
-	int r;
-
-	if (image->current_thread) {
-		r = memory_read_u64(memory, image->current_thread + process->bias, state);
-	} else {
-		r = memory_read_u64(
-		    memory, image->runtime + process->bias + o->runtime_interpreters, &interpreter);
-		if (!r && !interpreter)
-			return -EAGAIN;
-		if (!r)
-			r = memory_read_u64(memory, interpreter + o->interpreter_threads, state);
-	}
-	if (!r && !*state)
-		return -EAGAIN;
-	if (!r)
-		r = memory_read_u64(memory, *state + o->thread_id, thread);
-	if (!r && !*thread)
-		return -EAGAIN;
-	return r == -EFAULT ? -EAGAIN : r;
 }
 
 static bool find_in_block(struct memory *memory, uint64_t block, uint64_t state, uint32_t *offset)
@@ -109,6 +79,72 @@ static int find_key(struct memory *memory, uint64_t thread, uint64_t state, stru
 	return -EAGAIN;
 }
 
+/* One state of a thread: does it tell where threads keep theirs? Not if the thread has another one
+ * by now (subinterpreters). */
+static int try_state(const struct runtime_process *process, uint64_t state, struct cpython_block *b)
+{
+	const struct cpython_image *image = process->image;
+	uint64_t thread = 0;
+
+	int r = memory_read_u64(process->memory, state + image->offsets.thread_id, &thread);
+	if (!r && thread)
+		return find_key(process->memory, thread, state, b);
+	return r ? r : -EAGAIN;
+}
+
+static int try_interpreter(const struct runtime_process *process, uint64_t interpreter,
+			   struct cpython_block *b)
+{
+	const struct cpython_image *image = process->image;
+	uint64_t state = 0;
+	int r = memory_read_u64(process->memory, interpreter + image->offsets.interpreter_threads,
+				&state);
+
+	for (int i = 0; !r && state && i < THREADS_MAX; i++) {
+		if (try_state(process, state, b) == 0)
+			return 0;
+		r = memory_read_u64(process->memory, state + image->offsets.thread_next, &state);
+	}
+	return r ? r : -EAGAIN;
+}
+
+/* Where threads keep their states. 0; -EAGAIN: no thread has one yet; as memory_read. */
+static int find_states(const struct runtime_process *process, struct cpython_block *b)
+{
+	const struct cpython_image *image = process->image;
+	uint64_t at = 0;
+	int r;
+
+	if (image->current_thread) {
+		r = memory_read_u64(process->memory, image->current_thread + process->bias, &at);
+		return r ? r : at ? try_state(process, at, b) : -EAGAIN;
+	}
+	r = memory_read_u64(process->memory,
+			    image->runtime + process->bias + image->offsets.runtime_interpreters,
+			    &at);
+	for (int i = 0; !r && at && i < INTERPRETERS_MAX; i++) {
+		if (try_interpreter(process, at, b) == 0)
+			return 0;
+		r = memory_read_u64(process->memory, at + image->offsets.interpreter_next, &at);
+	}
+	return r ? r : -EAGAIN;
+}
+
+/* The address of the list of interpreters, if there are several. */
+static uint64_t several_interpreters(const struct runtime_process *process)
+{
+	const struct cpython_image *image = process->image;
+	const struct cpython_offsets *o = &image->offsets;
+	const uint64_t head = image->runtime + process->bias + o->runtime_interpreters;
+	uint64_t interpreter = 0, next = 0;
+
+	if (o->runtime_interpreters == CPYTHON_NONE ||
+	    memory_read_u64(process->memory, head, &interpreter) < 0 || !interpreter ||
+	    memory_read_u64(process->memory, interpreter + o->interpreter_next, &next) < 0 || !next)
+		return 0;
+	return head;
+}
+
 static uint32_t code_word(uint16_t offset)
 {
 	return (uint32_t)(offset - CPYTHON_CODE_FIRST) / 8;
@@ -124,6 +160,9 @@ static void fill_block(const struct runtime_process *process, struct cpython_blo
 		b->holder = image->runtime + process->bias + o->runtime_holder;
 	else if (image->current_thread)
 		b->holder = image->current_thread + process->bias;
+	b->interpreter_next = o->interpreter_next;
+	b->interpreter_threads = o->interpreter_threads;
+	b->thread_next = o->thread_next;
 	b->thread_id = o->thread_id;
 	b->top = o->thread_top;
 	b->cframe_frame = o->cframe_frame;
@@ -154,29 +193,34 @@ static void fill_block(const struct runtime_process *process, struct cpython_blo
 	memcpy(b->after_end, image->after_end, sizeof(b->after_end));
 }
 
+/* What may change while it runs. */
+static int cpython_look_again(struct runtime_process *process)
+{
+	struct cpython_block block;
+
+	memcpy(&block, &process->layout.block, sizeof(block));
+	block.interpreters = several_interpreters(process);
+	memcpy(&process->layout.block, &block, sizeof(block));
+	return 0;
+}
+
 static int cpython_attach(struct runtime_process *process)
 {
 	const struct cpython_image *image = process->image;
 	struct runtime_layout *layout = &process->layout;
-	struct cpython_state *state = process->state;
 	struct cpython_block block = {0};
-	uint64_t thread_state, thread;
 
-	int r = first_thread(process, &thread_state, &thread);
-	if (!r)
-		r = find_key(process->memory, thread, thread_state, &block);
+	if (process->state)
+		return cpython_look_again(process);
+	int r = find_states(process, &block);
 	if (r < 0)
-		return r;
-	if (!state) {
-		state = calloc(1, sizeof(*state));
-		process->state = state;
-		if (!state)
-			return -ENOMEM;
-		state->names = cpython_names_new();
-		if (!state->names)
-			return -ENOMEM;
-	}
+		return r == -EFAULT || r == -EDQUOT ? -EAGAIN : r;
+	process->state = cpython_names_new();
+	if (!process->state)
+		return -ENOMEM;
 	fill_block(process, &block);
+	block.interpreters = several_interpreters(process);
+	process->refresh_ms = REFRESH_MS;
 	memset(layout, 0, sizeof(*layout));
 	memcpy(&layout->block, &block, sizeof(block));
 	for (unsigned int i = 0; i < image->text_count; i++)
@@ -190,21 +234,14 @@ static int cpython_attach(struct runtime_process *process)
 static int cpython_symbolize(struct runtime_process *process, const uint64_t *words,
 			     struct runtime_frames *frames)
 {
-	const struct cpython_state *state = process->state;
-
-	if (!state || bh_frame_words(words[0]) != 2)
+	if (!process->state || bh_frame_words(words[0]) != 2)
 		return -ESTALE;
-	return cpython_names_find(state->names, process->image, process->memory, words, frames);
+	return cpython_names_find(process->state, process->image, process->memory, words, frames);
 }
 
 static void cpython_detach(struct runtime_process *process)
 {
-	struct cpython_state *state = process->state;
-
-	if (!state)
-		return;
-	cpython_names_free(state->names);
-	free(state);
+	cpython_names_free(process->state);
 	process->state = NULL;
 }
 

@@ -24,6 +24,7 @@ enum {
 	ATTACH_SOON_MS = 20,
 	ATTACH_LATER_MS = 1000,
 	ATTACH_SOON_FOR_MS = 5000,
+	MEMORY_LOSSES_MAX = 5,
 	/* Of one attach and of one frame's names. */
 	ATTACH_READS = 65536,
 	ATTACH_BYTES = 64 << 20,
@@ -75,6 +76,8 @@ struct managed_process {
 	uint64_t incarnation;
 	uint64_t since_ns;
 	bool memory_asked;
+	bool memory_gone;	  /* found when it was to be read */
+	unsigned int memory_lost; /* how often */
 	struct memory memory;
 	unsigned int count;
 	struct attachment *attachments[PROCESS_RUNTIMES_MAX];
@@ -221,6 +224,7 @@ static void process_empty(struct runtimes *runtimes, struct managed_process *pro
 		close(process->memory.fd);
 	process->memory.fd = -1;
 	process->memory_asked = false;
+	process->memory_lost = 0;
 	process->count = 0;
 }
 
@@ -337,11 +341,30 @@ static void attachment_add(struct managed_process *process, struct image *image,
 	process->attachments[process->count++] = a;
 }
 
+static void process_ask_memory(struct worker *worker, struct managed_process *process)
+{
+	const struct msg_number number = {.number = process->tgid};
+
+	if (process->memory.fd >= 0 || process->memory_asked)
+		return;
+	process->memory_asked = peer_send(&worker->role.peers[ROLE_OPENER], MESSAGE_OPEN_MEMORY,
+					  &number, sizeof(number), NULL, 0) == 0;
+}
+
+/* What was opened is the memory of the program before: it was opened while the process executed
+ * this one. */
+static void process_lose_memory(struct worker *worker, struct managed_process *process)
+{
+	close(process->memory.fd);
+	process->memory.fd = -1;
+	if (process->memory_lost++ < MEMORY_LOSSES_MAX)
+		process_ask_memory(worker, process);
+}
+
 void runtimes_on_mapped(struct worker *worker, const struct msg_mapped *mapped)
 {
 	struct runtimes *runtimes = worker->runtimes;
 	struct image *image = runtimes ? image_find(runtimes, mapped->module) : NULL;
-	const struct msg_number number = {.number = mapped->tgid};
 	uint64_t bias;
 
 	if (!image || !image_bias(image, mapped, &bias))
@@ -350,10 +373,7 @@ void runtimes_on_mapped(struct worker *worker, const struct msg_mapped *mapped)
 	if (!process)
 		return;
 	attachment_add(process, image, bias);
-	if (process->memory.fd >= 0 || process->memory_asked)
-		return;
-	process->memory_asked = peer_send(&worker->role.peers[ROLE_OPENER], MESSAGE_OPEN_MEMORY,
-					  &number, sizeof(number), NULL, 0) == 0;
+	process_ask_memory(worker, process);
 }
 
 void runtimes_on_memory(struct worker *worker, struct message *message)
@@ -453,7 +473,9 @@ static bool attachment_try(struct runtimes *runtimes, struct managed_process *pr
 		a->block = runtime_slots_take_block(&runtimes->slots);
 	if (r == 0 && a->block == RUNTIME_NO_BLOCK)
 		r = -ENOSPC;
-	if (r == -EAGAIN || (r < 0 && a->state == ATTACHMENT_PUBLISHED)) {
+	if (r == -ESRCH)
+		process->memory_gone = true;
+	if (r == -EAGAIN || r == -ESRCH || (r < 0 && a->state == ATTACHMENT_PUBLISHED)) {
 		a->due_ns = now + attach_pause_ns(process, now);
 		return false;
 	}
@@ -466,14 +488,15 @@ static bool attachment_try(struct runtimes *runtimes, struct managed_process *pr
 			  runtime_titles[a->image->runtime], a->process.layout.range_count,
 			  (unsigned long long)(now - process->since_ns) / 1000000u);
 	a->state = ATTACHMENT_PUBLISHED;
-	a->due_ns = a->process.refresh_ms ? now + a->process.refresh_ms * 1000000ull : 0;
+	/* Not later because the tick came a little early. */
+	a->due_ns = a->process.refresh_ms ? now + a->process.refresh_ms * 900000ull : 0;
 	return changed;
 }
 
 /* When to come back, or UINT64_MAX. */
-static uint64_t process_tick(struct runtimes *runtimes, struct managed_process *process,
-			     uint64_t now)
+static uint64_t process_tick(struct worker *worker, struct managed_process *process, uint64_t now)
 {
+	struct runtimes *runtimes = worker->runtimes;
 	uint64_t next = UINT64_MAX;
 	bool changed = false;
 
@@ -484,11 +507,17 @@ static uint64_t process_tick(struct runtimes *runtimes, struct managed_process *
 
 		if (a->due_ns && a->due_ns <= now)
 			changed |= attachment_try(runtimes, process, a, now);
-		if (a->due_ns && a->due_ns < next)
+		/* What is there already is looked at again when there is a tick anyway. */
+		if (a->due_ns && a->due_ns < next && a->state != ATTACHMENT_PUBLISHED)
 			next = a->due_ns;
 	}
 	if (changed)
 		process_publish(runtimes, process);
+	if (process->memory_gone) {
+		process->memory_gone = false;
+		process_lose_memory(worker, process);
+		return UINT64_MAX;
+	}
 	return next;
 }
 
@@ -501,7 +530,7 @@ void runtimes_tick(struct worker *worker)
 		return;
 	for (int i = 0; i < PROCESS_BUCKETS; i++) {
 		for (struct managed_process *p = worker->runtimes->buckets[i]; p; p = p->next) {
-			const uint64_t at = process_tick(worker->runtimes, p, now);
+			const uint64_t at = process_tick(worker, p, now);
 
 			next = at < next ? at : next;
 		}
