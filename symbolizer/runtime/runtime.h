@@ -44,9 +44,10 @@ struct runtime_process {
 	uint64_t bias;	       /* address = virtual address in the file + bias */
 	struct memory *memory; /* with a fresh budget at each call */
 	/* Of the runtime: */
-	void *state;			     /* NULL at first */
-	struct runtime_layout layout;	     /* written by attach */
-	unsigned int refresh_ms;	     /* call attach again after this; 0: no need */
+	void *state;		      /* NULL at first */
+	struct runtime_layout layout; /* written by attach */
+	unsigned int
+	    refresh_ms; /* call attach again after about this, with the tick (1 s); 0: no need */
 	char refusal[RUNTIME_REFUSAL_BYTES]; /* one line, when attach returns -ENOTSUP */
 };
 
@@ -66,7 +67,8 @@ struct runtime_frames {
 	char text[RUNTIME_TEXT_BYTES];
 };
 
-/* A copy of a string in frames->text, cut if there is no room; valid as long as that. */
+/* A copy of a string in frames->text, cut at a NUL or if there is no room; valid as long as that.
+ * It need not be UTF-8, or printable: whoever passes it on sees to that. */
 const char *runtime_frames_keep(struct runtime_frames *frames, const char *text, size_t length);
 const char *runtime_frames_format(struct runtime_frames *frames, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -7,6 +7,7 @@
 #include "common/frame_kind.h"
 #include "common/limits.h"
 #include "symbolizer/worker/runtimes.h"
+#include "symbolizer/worker/symbol_name.h"
 #include "symbolizer/worker/worker.h"
 
 static const char *const reason_names[] = {
@@ -145,19 +146,25 @@ _Static_assert(LIMIT_WORKER_FRAMES < (1ll << COUNT_SHIFT) / RUNTIME_INLINED_MAX 
 _Static_assert(RUNTIME_INLINED_MAX <= 1 << (32 - COUNT_SHIFT), "counts fit");
 _Static_assert(FRAME_KIND_ABORT + BH_RUNTIME_COUNT == FRAME_KIND_COUNT, "kinds of runtimes follow");
 
+enum {
+	MANAGED_TEXT_MAX = 2048, /* bytes of a name or a path as they are passed on */
+};
+
 static int managed_function_number(struct worker *worker, const struct runtime_frame *frame,
 				   unsigned int runtime, uint32_t *number)
 {
-	const XXH64_hash_t file = XXH3_64bits_withSeed(frame->file, strlen(frame->file), runtime);
+	const XXH64_hash_t seed = XXH3_64bits_withSeed(frame->file, strlen(frame->file), runtime);
 	const XXH128_hash_t key =
-	    XXH3_128bits_withSeed(frame->function, strlen(frame->function), file | 1ull << 63);
+	    XXH3_128bits_withSeed(frame->function, strlen(frame->function), seed | 1ull << 63);
+	char name[MANAGED_TEXT_MAX], file[MANAGED_TEXT_MAX];
 
 	if (table_get(&worker->numbers.functions, key, number))
 		return 0;
+	symbol_name_escape(frame->function, strlen(frame->function), name, sizeof(name));
+	symbol_name_escape(frame->file, strlen(frame->file), file, sizeof(file));
 	*number = ++worker->numbers.next_function;
-	records_add_function(worker->batch, &(struct record_function){.number = *number,
-								      .name = frame->function,
-								      .file = frame->file});
+	records_add_function(worker->batch, &(struct record_function){
+						.number = *number, .name = name, .file = file});
 	return table_put(&worker->numbers.functions, key, *number);
 }
 

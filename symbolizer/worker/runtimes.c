@@ -2,7 +2,6 @@
 #include "symbolizer/worker/runtimes.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +12,6 @@
 #include "common/limits.h"
 #include "common/log.h"
 #include "symbolizer/worker/runtime_slots.h"
-#include "symbolizer/worker/symbol_name.h"
 #include "symbolizer/worker/worker.h"
 
 enum {
@@ -538,32 +536,6 @@ void runtimes_tick(struct worker *worker)
 	if (next != UINT64_MAX)
 		loop_tick_within(&worker->role.loop,
 				 next > now ? (int)((next - now + 999999u) / 1000000u) : 1);
-}
-
-const char *runtime_frames_keep(struct runtime_frames *frames, const char *text, size_t length)
-{
-	const size_t room = sizeof(frames->text) - frames->used;
-
-	if (room < 2)
-		return "";
-	/* Control characters and what is not UTF-8 become visible. */
-	char *to = frames->text + frames->used;
-	frames->used += symbol_name_escape(text, length, to, room) + 1;
-	return to;
-}
-
-const char *runtime_frames_format(struct runtime_frames *frames, const char *format, ...)
-{
-	char text[2048];
-	va_list args;
-
-	va_start(args, format);
-	const int n = vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	return runtime_frames_keep(frames, text,
-				   n < 0		      ? 0
-				   : (size_t)n < sizeof(text) ? (size_t)n
-							      : sizeof(text) - 1);
 }
 
 static const char *why_not(int error)

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Line tables of CPython's code objects, and names out of a memory that may hold anything. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "symbolizer/runtime/cpython.h"
+
+#define LINE(format, first, position, ...)                                                         \
+	cpython_line(format, (const uint8_t[]){__VA_ARGS__}, sizeof((uint8_t[]){__VA_ARGS__}), first, \
+		     position)
+
+/* def f():            # 10
+ *     a = 1           # 11, from 0 on
+ *     b = 2           # 12, from 4 on
+ *     for x in y:     # 20, from 8 on
+ *     ...             # back to 11, from 12 on */
+#define LNOTAB 0, 1, 4, 1, 4, 8, 4, (uint8_t)-9
+
+Test(cpython, lnotab)
+{
+	cr_assert_eq(LINE(CPYTHON_LNOTAB, 10, -1, LNOTAB), 10);
+	cr_assert_eq(LINE(CPYTHON_LNOTAB, 10, 0, LNOTAB), 11);
+	cr_assert_eq(LINE(CPYTHON_LNOTAB, 10, 2, LNOTAB), 11);
+	cr_assert_eq(LINE(CPYTHON_LNOTAB, 10, 4, LNOTAB), 12);
+	cr_assert_eq(LINE(CPYTHON_LNOTAB, 10, 8, LNOTAB), 20);
+	cr_assert_eq(LINE(CPYTHON_LNOTAB, 10, 12, LNOTAB), 11);
+	cr_assert_eq(LINE(CPYTHON_LNOTAB, 10, 4000, LNOTAB), 11);
+}
+
+/* In 3.10 a pair is a range of bytes and the line of it; f_lasti counts instructions of two. */
+Test(cpython, linetable)
+{
+#define LINETABLE 4, 1, 4, (uint8_t)-128, 4, 1, 0, 8, 4, 0
+	cr_assert_eq(LINE(CPYTHON_LINETABLE, 10, 0, LINETABLE), 11);
+	cr_assert_eq(LINE(CPYTHON_LINETABLE, 10, 1, LINETABLE), 11);
+	cr_assert_eq(LINE(CPYTHON_LINETABLE, 10, 2, LINETABLE), 0);
+	cr_assert_eq(LINE(CPYTHON_LINETABLE, 10, 4, LINETABLE), 12);
+	cr_assert_eq(LINE(CPYTHON_LINETABLE, 10, 6, LINETABLE), 20);
+}
+
+/* Kinds 0 - 9 and 10 - 12 (short, one line), 13 (no columns), 14 (long), 15 (none); the low bits are
+ * code units less one. */
+Test(cpython, locations)
+{
+#define ENTRY(kind, units) (uint8_t)(0x80 | (kind) << 3 | ((units)-1))
+#define LOCATIONS                                                                                  \
+	ENTRY(0, 1), 0x11, ENTRY(11, 2), 4, 9, ENTRY(15, 1), ENTRY(13, 1), 3, ENTRY(14, 8), 0x54, 1, 0, \
+	    7, 3
+	cr_assert_eq(LINE(CPYTHON_LOCATIONS, 10, -2, LOCATIONS), 10);
+	cr_assert_eq(LINE(CPYTHON_LOCATIONS, 10, 0, LOCATIONS), 10);
+	cr_assert_eq(LINE(CPYTHON_LOCATIONS, 10, 2, LOCATIONS), 11);
+	cr_assert_eq(LINE(CPYTHON_LOCATIONS, 10, 4, LOCATIONS), 11);
+	/* None, and the running line stays what it was. */
+	cr_assert_eq(LINE(CPYTHON_LOCATIONS, 10, 6, LOCATIONS), 0);
+	cr_assert_eq(LINE(CPYTHON_LOCATIONS, 10, 8, LOCATIONS), 10);
+	/* 0x54, 1: 20 + 64, which is +42. */
+	cr_assert_eq(LINE(CPYTHON_LOCATIONS, 10, 10, LOCATIONS), 52);
+}
+
+Test(cpython, any_table_has_an_end)
+{
+	uint8_t table[512];
+
+	srand(2);
+	for (int round = 0; round < 20000; round++) {
+		const size_t length = (size_t)rand() % sizeof(table);
+
+		for (size_t i = 0; i < length; i++)
+			table[i] = (uint8_t)rand();
+		for (int format = CPYTHON_LNOTAB; format <= CPYTHON_LOCATIONS; format++)
+			cpython_line((enum cpython_lines)format, table, length, 1, rand() % 4096);
+	}
+}
+
+/* A process's memory: a file, of which addresses are offsets. */
+static struct memory memory;
+static struct cpython_image image;
+static struct cpython_names *names;
+
+enum {
+	CODE = 0x1000,
+	NAME = 0x2000,
+	FILE_NAME = 0x3000,
+	LINES = 0x4000,
+	BYTES = 0x10000,
+};
+
+static void put(uint64_t at, const void *bytes, size_t length)
+{
+	cr_assert_eq(pwrite(memory.fd, bytes, length, (off_t)at), (ssize_t)length);
+}
+
+static void put_word(uint64_t at, uint64_t value)
+{
+	put(at, &value, sizeof(value));
+}
+
+/* A compact str of `width` bytes a character. */
+static void put_str(uint64_t at, const void *text, size_t characters, unsigned int width, bool ascii)
+{
+	put_word(at + 16, characters);
+	put_word(at + 24, 0x1234567 + characters);
+	put_word(at + 32, width << 2 | 0x20 | (ascii ? 0x40 : 0));
+	put(at + (ascii ? 48 : 72), text, characters * width);
+}
+
+static void memory_init(void)
+{
+	memory = (struct memory){.fd = memfd_create("memory", 0)};
+	cr_assert_eq(ftruncate(memory.fd, BYTES), 0);
+	image = (struct cpython_image){.line_format = CPYTHON_LOCATIONS,
+				       .offsets = {.first_line = 72,
+						   .version = CPYTHON_NONE,
+						   .file = 112,
+						   .name = 120,
+						   .qualified_name = 128,
+						   .lines = 136,
+						   .text = 48,
+						   .wide_text = 72}};
+	names = cpython_names_new();
+	put_word(CODE + 72, 10);
+	put_word(CODE + 112, FILE_NAME);
+	put_word(CODE + 120, NAME);
+	put_word(CODE + 128, NAME);
+	put_word(CODE + 136, LINES);
+	put_str(NAME, "K.method", 8, 1, true);
+	put_str(FILE_NAME, "/a/b.py", 7, 1, true);
+	put_word(LINES + 16, 3);
+	put(LINES + 32, (const uint8_t[]){ENTRY(11, 8), 4, 9}, 3);
+	memory_allow(&memory, 1000, 1 << 20);
+}
+
+static void memory_fini(void)
+{
+	cpython_names_free(names);
+	close(memory.fd);
+}
+
+static uint32_t identity_now(void)
+{
+	uint64_t hash;
+
+	cr_assert_eq(pread(memory.fd, &hash, 8, NAME + 24), 8);
+	return cpython_identity(FILE_NAME, NAME, LINES, 10, hash);
+}
+
+static int find(uint32_t identity, struct runtime_frames *frames)
+{
+	const uint64_t words[2] = {bh_frame_managed(BH_RUNTIME_CPYTHON, CODE, 1),
+				   cpython_word(identity, 4)};
+
+	frames->count = 0;
+	frames->used = 0;
+	return cpython_names_find(names, &image, &memory, words, frames);
+}
+
+TestSuite(cpython_names, .init = memory_init, .fini = memory_fini);
+
+Test(cpython_names, function_file_and_line)
+{
+	struct runtime_frames frames;
+
+	cr_assert_eq(find(identity_now(), &frames), 0);
+	cr_assert_eq(frames.count, 1);
+	cr_assert_str_eq(frames.frames[0].function, "K.method");
+	cr_assert_str_eq(frames.frames[0].file, "/a/b.py");
+	cr_assert_eq(frames.frames[0].line, 11);
+	cr_assert_eq(frames.frames[0].start_line, 10);
+}
+
+/* What the walker saw is no more: no name, be the new object as good as it may. */
+Test(cpython_names, another_object_at_the_address_has_another_name)
+{
+	struct runtime_frames frames;
+	const uint32_t before = identity_now();
+
+	put_str(NAME, "L.method", 8, 1, true);
+	put_word(NAME + 24, 99);
+	cr_assert_eq(find(before, &frames), -ESTALE);
+	cr_assert_eq(find(identity_now(), &frames), 0);
+	cr_assert_str_eq(frames.frames[0].function, "L.method");
+}
+
+/* ... but what was read in time stays known. */
+Test(cpython_names, what_was_read_is_remembered)
+{
+	struct runtime_frames frames;
+	const uint32_t before = identity_now();
+
+	cr_assert_eq(find(before, &frames), 0);
+	put_word(NAME + 24, 99);
+	cr_assert_eq(find(before, &frames), 0);
+	cr_assert_str_eq(frames.frames[0].function, "K.method");
+}
+
+Test(cpython_names, wide_strings)
+{
+	struct runtime_frames frames;
+
+	put_str(NAME, (const uint8_t[]){'n', 0xe9}, 2, 1, false);
+	cr_assert_eq(find(identity_now(), &frames), 0);
+	cr_assert_str_eq(frames.frames[0].function, "n\xc3\xa9");
+	put_str(NAME, (const uint16_t[]){'n', 0x4e2d, 'm'}, 3, 2, false);
+	cr_assert_eq(find(identity_now(), &frames), 0);
+	cr_assert_str_eq(frames.frames[0].function, "n\xe4\xb8\xadm");
+	put_str(NAME, (const uint32_t[]){0x1f40d, 'a', 'b', 'c'}, 4, 4, false);
+	cr_assert_eq(find(identity_now(), &frames), 0);
+	cr_assert_str_eq(frames.frames[0].function, "\xf0\x9f\x90\x8d" "abc");
+}
+
+Test(cpython_names, whatever_is_in_memory)
+{
+	struct runtime_frames frames;
+	uint8_t page[4096];
+
+	srand(3);
+	for (int round = 0; round < 3000; round++) {
+		memory_allow(&memory, 64, 1 << 20);
+		for (uint64_t at = CODE; at <= LINES; at += 0x1000) {
+			for (int i = 0; i < 160; i++)
+				page[i] = (uint8_t)(rand() % 3 ? rand() : 0);
+			put(at, page, 160);
+		}
+		/* Sometimes pointers that lead somewhere, into each other. */
+		for (uint16_t offset = 112; offset <= 136 && rand() % 2; offset += 8)
+			put_word(CODE + offset, (uint64_t)(rand() % BYTES));
+		find((uint32_t)rand(), &frames);
+		uint64_t file, name, lines, unique = 0;
+		uint32_t first;
+		cr_assert_eq(pread(memory.fd, &file, 8, CODE + 112), 8);
+		cr_assert_eq(pread(memory.fd, &name, 8, CODE + 120), 8);
+		cr_assert_eq(pread(memory.fd, &lines, 8, CODE + 136), 8);
+		cr_assert_eq(pread(memory.fd, &first, 4, CODE + 72), 4);
+		uint64_t qualified;
+		cr_assert_eq(pread(memory.fd, &qualified, 8, CODE + 128), 8);
+		if (pread(memory.fd, &unique, 8, (off_t)(qualified + 24)) == 8)
+			find(cpython_identity(file, name, lines, first, unique), &frames);
+	}
+}
+
+/* ---- memory.c ---- */
+
+TestSuite(memory, .init = memory_init, .fini = memory_fini);
+
+Test(memory, a_budget_ends)
+{
+	uint64_t value;
+
+	memory_allow(&memory, 2, 12);
+	cr_assert_eq(memory_read_u64(&memory, CODE, &value), 0);
+	cr_assert_eq(memory_read_u64(&memory, CODE, &value), -EDQUOT);
+	memory_allow(&memory, 1, 100);
+	cr_assert_eq(memory_read_u64(&memory, CODE, &value), 0);
+	cr_assert_eq(memory_read_u64(&memory, CODE, &value), -EDQUOT);
+}
+
+Test(memory, strings_are_cut)
+{
+	char text[8];
+
+	put(NAME, "a string\0", 9);
+	cr_assert_eq(memory_read_string(&memory, NAME, text, sizeof(text)), 7);
+	cr_assert_str_eq(text, "a strin");
+	cr_assert_eq(memory_read_string(&memory, NAME + 6, text, sizeof(text)), 2);
+	cr_assert_str_eq(text, "ng");
+	/* The end of the file is that of the process. */
+	cr_assert_eq(memory_read_string(&memory, BYTES + 8, text, sizeof(text)), -ESRCH);
+}
+
+Test(memory, addresses_that_no_process_has)
+{
+	uint64_t value;
+
+	cr_assert_eq(memory_read_u64(&memory, UINT64_MAX - 3, &value), -EFAULT);
+	cr_assert_eq(memory_read_u64(&memory, INT64_MAX, &value), -EFAULT);
+}
+
+/* Strict mode: the same by another call. */
+Test(memory, of_a_process_by_its_pid)
+{
+	uint64_t mine = 0x1122334455667788, value = 0;
+	struct memory other = {.fd = -1, .pid = getpid()};
+
+	memory_allow(&other, 10, 100);
+	cr_assert_eq(memory_read_u64(&other, (uint64_t)(uintptr_t)&mine, &value), 0);
+	cr_assert_eq(value, mine);
+	cr_assert_eq(memory_read_u64(&other, 64, &value), -EFAULT);
+	other.pid = 0x3ffffff;
+	cr_assert_eq(memory_read_u64(&other, (uint64_t)(uintptr_t)&mine, &value), -ESRCH);
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbolizer/worker/runtime_slots.h"
+
+static struct runtime_slots slots;
+
+static void setup(void)
+{
+	slots = (struct runtime_slots){.table = calloc(1, sizeof(struct bh_runtime_table))};
+	cr_assert(slots.table);
+}
+
+static void teardown(void)
+{
+	free(slots.table);
+}
+
+/* As the kernel side looks: the slot of a process, or NULL. */
+static const struct bh_runtime_slot *look_up(uint32_t tgid)
+{
+	for (uint32_t i = 0; i < BH_RUNTIME_PROBES; i++) {
+		const struct bh_runtime_slot *slot =
+		    &slots.table->slots[(bh_runtime_hash(tgid) + i) & (RUNTIME_SLOTS - 1)];
+
+		if (!slot->tgid)
+			return NULL;
+		if (slot->tgid == tgid)
+			return slot;
+	}
+	return NULL;
+}
+
+static void fill_nothing(void *context, struct bh_runtime_table *table)
+{
+	(void)context;
+	(void)table;
+}
+
+static void fill_block(void *context, struct bh_runtime_table *table)
+{
+	const struct bh_runtime_slot *slot = context;
+
+	/* While blocks are written nobody trusts the slot. */
+	cr_assert(slot->sequence & 1);
+	table->blocks[0].words[0] = 7;
+}
+
+static struct runtime_slot_range range(uint64_t start, uint64_t end, bool in_file)
+{
+	return (struct runtime_slot_range){.range = {.start = start, .end = end, .runtime = 1},
+					   .in_file = in_file};
+}
+
+static int publish(uint32_t tgid, struct runtime_slot_range *ranges, size_t count)
+{
+	return runtime_slots_publish(&slots, tgid, ranges, count, fill_nothing, NULL);
+}
+
+TestSuite(runtime_slots, .init = setup, .fini = teardown);
+
+Test(runtime_slots, ranges_are_sorted_and_do_not_overlap)
+{
+	struct runtime_slot_range ranges[] = {range(0x9000, 0xa000, false), range(0x1000, 0x2000, true),
+					      range(0x1800, 0x1900, true), range(0x5000, 0x5000, true),
+					      range(0x4000, 0x5000, true)};
+
+	cr_assert_eq(publish(42, ranges, 5), 0);
+	const struct bh_runtime_slot *slot = look_up(42);
+	cr_assert(slot);
+	cr_assert_eq(slot->range_count, 3);
+	cr_assert_eq(slot->sequence & 1, 0);
+	const struct bh_runtime_range *r = &slots.table->ranges[slot->first_range];
+	cr_assert_eq(r[0].start, 0x1000);
+	cr_assert_eq(r[1].start, 0x4000);
+	cr_assert_eq(r[2].start, 0x9000);
+	/* Of those in files, the two intervals that have them. */
+	cr_assert_eq(slot->texts[0].start, 0x1000);
+	cr_assert_eq(slot->texts[0].bytes, 0x1000);
+	cr_assert_eq(slot->texts[1].start, 0x4000);
+	cr_assert_eq(slot->texts[1].bytes, 0x1000);
+}
+
+Test(runtime_slots, texts_are_apart_at_the_widest_gap)
+{
+	struct runtime_slot_range ranges[] = {range(0x1000, 0x2000, true), range(0x3000, 0x4000, true),
+					      range(0x900000, 0x901000, true)};
+
+	cr_assert_eq(publish(1, ranges, 3), 0);
+	const struct bh_runtime_slot *slot = look_up(1);
+	cr_assert_eq(slot->texts[0].start, 0x1000);
+	cr_assert_eq(slot->texts[0].bytes, 0x3000);
+	cr_assert_eq(slot->texts[1].start, 0x900000);
+	cr_assert_eq(publish(1, ranges, 1), 0);
+	cr_assert_eq(look_up(1)->texts[1].bytes, 0);
+}
+
+Test(runtime_slots, blocks_are_written_while_the_sequence_is_odd)
+{
+	struct runtime_slot_range ranges[] = {range(0x1000, 0x2000, true)};
+
+	cr_assert_eq(publish(5, ranges, 1), 0);
+	const uint32_t sequence = look_up(5)->sequence;
+	cr_assert_eq(runtime_slots_publish(&slots, 5, ranges, 1, fill_block,
+					   (void *)(uintptr_t)look_up(5)),
+		     0);
+	cr_assert_eq(look_up(5)->sequence, sequence + 2);
+	cr_assert_eq(slots.table->blocks[0].words[0], 7);
+}
+
+/* Thousands of processes come and go: what was given back is found again, others are not lost. */
+Test(runtime_slots, nothing_leaks_and_nobody_is_lost)
+{
+	enum { ALIVE = 300, ROUNDS = 20000 };
+	uint32_t alive[ALIVE] = {0};
+	struct runtime_slot_range ranges[40];
+	unsigned int without = 0;
+
+	srand(1);
+	for (uint32_t round = 1; round < ROUNDS; round++) {
+		uint32_t *tgid = &alive[rand() % ALIVE];
+		const size_t count = 1 + (size_t)rand() % 20;
+
+		if (*tgid)
+			runtime_slots_remove(&slots, *tgid);
+		*tgid = round;
+		for (size_t i = 0; i < count; i++)
+			ranges[i] = range(0x1000 * (i + 1), 0x1000 * (i + 1) + 0x800, i % 2);
+		if (publish(round, ranges, count) < 0) {
+			*tgid = 0;
+			without++;
+		}
+	}
+	cr_assert_lt(without, ROUNDS / 100, "%u", without);
+	for (int i = 0; i < ALIVE; i++) {
+		if (alive[i])
+			cr_assert(look_up(alive[i]));
+		runtime_slots_remove(&slots, alive[i]);
+	}
+	for (int i = 0; i < RUNTIME_RANGES; i++)
+		cr_assert_not(slots.range_used[i]);
+	for (int i = 0; i < RUNTIME_SLOTS; i++)
+		cr_assert_eq(slots.table->slots[i].tgid, 0);
+}
+
+Test(runtime_slots, too_many_ranges_are_refused)
+{
+	struct runtime_slot_range *ranges =
+	    calloc(RUNTIME_PROCESS_RANGES_MAX + 1, sizeof(ranges[0]));
+
+	for (size_t i = 0; i <= RUNTIME_PROCESS_RANGES_MAX; i++)
+		ranges[i] = range(0x1000 * (i + 1), 0x1000 * (i + 1) + 0x800, false);
+	cr_assert_eq(publish(9, ranges, RUNTIME_PROCESS_RANGES_MAX), 0);
+	cr_assert(look_up(9));
+	cr_assert_eq(publish(9, ranges, RUNTIME_PROCESS_RANGES_MAX + 1), -ENOSPC);
+	cr_assert_null(look_up(9));
+	free(ranges);
+}
+
+Test(runtime_slots, blocks_are_given_once)
+{
+	for (int i = 0; i < RUNTIME_BLOCKS; i++)
+		cr_assert_eq(runtime_slots_take_block(&slots), i);
+	cr_assert_eq(runtime_slots_take_block(&slots), RUNTIME_NO_BLOCK);
+	slots.table->blocks[7].words[3] = 1;
+	runtime_slots_give_block(&slots, 7);
+	cr_assert_eq(runtime_slots_take_block(&slots), 7);
+	cr_assert_eq(slots.table->blocks[7].words[3], 0);
+	runtime_slots_give_block(&slots, RUNTIME_NO_BLOCK);
+}
