@@ -81,6 +81,26 @@ static __always_inline int walk_managed(__u32 runtime)
 	return BH_REASON_BAD_TABLE;
 }
 
+/* Steps until the stack ends, and not more than a turn has. */
+__noinline int walk_turn(__u32 unused)
+{
+	__u32 zero = 0;
+	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
+	int end = WALK_GO_ON;
+
+	GLOBAL_ARGUMENT(unused);
+	if (!cpu)
+		return BH_REASON_BAD_TABLE;
+	for (int i = 0; i < BH_WALK_TURN_STEPS; i++) {
+		end = walk_some(0);
+		if (end == WALK_RUNTIME)
+			end = walk_managed(cpu->walk.runtime.runtime);
+		if (end != WALK_GO_ON)
+			break;
+	}
+	return end;
+}
+
 /* The task of the sample: what is read of it. */
 struct sampled_task {
 	__u64 process_start_ns;
@@ -193,10 +213,8 @@ static __always_inline int walk_user(struct walk_state *s, __u32 tgid)
 		return end;
 	}
 	walk_find_slot(s, 0, tgid);
-	for (int i = 0; i < BH_WALK_STEPS; i++) {
-		end = walk_some(0);
-		if (end == WALK_RUNTIME)
-			end = walk_managed(s->runtime.runtime);
+	for (int i = 0; i < BH_WALK_TURNS; i++) {
+		end = walk_turn(0);
 		if (end != WALK_GO_ON)
 			break;
 	}

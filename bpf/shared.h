@@ -27,8 +27,10 @@ enum {
 	 * levels of a recursion in which the interpreter has three frames of its own between two of
 	 * the program's. */
 	BH_USER_FRAMES_MAX = 2048,
-	/* Calls of the walker for one stack; each takes a managed frame or some native ones. */
-	BH_WALK_STEPS = 1024,
+	/* Steps of the walk of one stack, each some native frames or a call of a runtime's walker: in turns,
+	 * so that the verifier's work is the sum of the two, not the product. */
+	BH_WALK_TURNS = 32,
+	BH_WALK_TURN_STEPS = 32,
 	/* kernel.perf_event_max_stack's default, which caps bpf_get_stack */
 	BH_KERNEL_FRAMES_MAX = 127,
 	BH_FRAMES_ROOM = BH_USER_FRAMES_MAX + BH_KERNEL_FRAMES_MAX + 1,
