@@ -9,9 +9,8 @@
 #include "bpf/runtime/cpython.h"
 
 enum {
-	FRAMES_A_CALL = 16,
-	INTERPRETERS_MAX = 8,
-	THREADS_MAX = 8,   /* of an interpreter, that are looked at for a second state */
+	FRAMES_A_CALL = 8,
+	STATES_MAX = 48,   /* that are looked at for another of a thread */
 	FRAME_ABOVE = 128, /* bytes of a frame that are looked at, and some */
 	OLD_FRAME_FIRST = 24,
 	OLD_FRAME_WORDS = 13,
@@ -57,22 +56,20 @@ static __always_inline uint64_t cpython_other_state(WALK_ENV env, const struct c
 						    uint64_t thread, uint64_t first,
 						    uint64_t wanted)
 {
-	uint64_t interpreter = cpython_read(env, b->interpreters);
+	uint64_t interpreter = cpython_read(env, b->interpreters), state = 0;
 
 	WALK_NO_UNROLL
-	for (int i = 0; i < INTERPRETERS_MAX && interpreter; i++) {
-		uint64_t state = cpython_read(env, interpreter + b->interpreter_threads);
-
-		WALK_NO_UNROLL
-		for (int j = 0; j < THREADS_MAX && state; j++) {
-			if (state != first && cpython_read(env, state + b->thread_id) == thread) {
-				if (!wanted)
-					return state;
-				wanted--;
-			}
-			state = cpython_read(env, state + b->thread_next);
+	for (int i = 0; i < STATES_MAX; i++) {
+		state = state ? cpython_read(env, state + b->thread_next)
+			      : cpython_read(env, interpreter + b->interpreter_threads);
+		if (!state) {
+			interpreter = cpython_read(env, interpreter + b->interpreter_next);
+			if (!interpreter)
+				break;
+		} else if (state != first && cpython_read(env, state + b->thread_id) == thread &&
+			   !wanted--) {
+			return state;
 		}
-		interpreter = cpython_read(env, interpreter + b->interpreter_next);
 	}
 	return 0;
 }

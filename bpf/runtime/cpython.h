@@ -31,8 +31,8 @@ struct cpython_block {
 	/* Of a runtime that has it (3.7 - 3.11, else 0): where the PyThreadState * is that holds
 	 * the GIL; of several of one thread (subinterpreters) the one that runs. */
 	uint64_t holder;
-	/* With subinterpreters a thread has a state in each that it has called into: the list's
-	 * head, or 0 if there is but one interpreter. */
+	/* With subinterpreters a thread has a state in each that it has called into: the address of
+	 * the list's head, or 0 if it is not known. */
 	uint64_t interpreters;
 	uint32_t interpreter_next, interpreter_threads, thread_next;
 	uint32_t thread_id; /* in PyThreadState; a pthread_t, which is the thread pointer */

@@ -9,8 +9,6 @@
 enum {
 	INTERPRETERS_MAX = 64,
 	THREADS_MAX = 64, /* of an interpreter, that are looked at */
-	/* How often it is looked whether there are subinterpreters by now. */
-	REFRESH_MS = 1000,
 	/* Thread-local storage by key (pthread_getspecific): glibc has the first 32 in struct
 	 * pthread, 16 bytes each, value behind; then a pointer to each further 32 (nptl/descr.h).
 	 * musl has a pointer to an array of values (src/internal/pthread_impl.h). */
@@ -130,21 +128,6 @@ static int find_states(const struct runtime_process *process, struct cpython_blo
 	return r ? r : -EAGAIN;
 }
 
-/* The address of the list of interpreters, if there are several. */
-static uint64_t several_interpreters(const struct runtime_process *process)
-{
-	const struct cpython_image *image = process->image;
-	const struct cpython_offsets *o = &image->offsets;
-	const uint64_t head = image->runtime + process->bias + o->runtime_interpreters;
-	uint64_t interpreter = 0, next = 0;
-
-	if (o->runtime_interpreters == CPYTHON_NONE ||
-	    memory_read_u64(process->memory, head, &interpreter) < 0 || !interpreter ||
-	    memory_read_u64(process->memory, interpreter + o->interpreter_next, &next) < 0 || !next)
-		return 0;
-	return head;
-}
-
 static uint32_t code_word(uint16_t offset)
 {
 	return (uint32_t)(offset - CPYTHON_CODE_FIRST) / 8;
@@ -160,6 +143,8 @@ static void fill_block(const struct runtime_process *process, struct cpython_blo
 		b->holder = image->runtime + process->bias + o->runtime_holder;
 	else if (image->current_thread)
 		b->holder = image->current_thread + process->bias;
+	if (o->runtime_interpreters != CPYTHON_NONE)
+		b->interpreters = image->runtime + process->bias + o->runtime_interpreters;
 	b->interpreter_next = o->interpreter_next;
 	b->interpreter_threads = o->interpreter_threads;
 	b->thread_next = o->thread_next;
@@ -193,25 +178,12 @@ static void fill_block(const struct runtime_process *process, struct cpython_blo
 	memcpy(b->after_end, image->after_end, sizeof(b->after_end));
 }
 
-/* What may change while it runs. */
-static int cpython_look_again(struct runtime_process *process)
-{
-	struct cpython_block block;
-
-	memcpy(&block, &process->layout.block, sizeof(block));
-	block.interpreters = several_interpreters(process);
-	memcpy(&process->layout.block, &block, sizeof(block));
-	return 0;
-}
-
 static int cpython_attach(struct runtime_process *process)
 {
 	const struct cpython_image *image = process->image;
 	struct runtime_layout *layout = &process->layout;
 	struct cpython_block block = {0};
 
-	if (process->state)
-		return cpython_look_again(process);
 	int r = find_states(process, &block);
 	if (r < 0)
 		return r == -EFAULT || r == -EDQUOT ? -EAGAIN : r;
@@ -219,8 +191,6 @@ static int cpython_attach(struct runtime_process *process)
 	if (!process->state)
 		return -ENOMEM;
 	fill_block(process, &block);
-	block.interpreters = several_interpreters(process);
-	process->refresh_ms = REFRESH_MS;
 	memset(layout, 0, sizeof(*layout));
 	memcpy(&layout->block, &block, sizeof(block));
 	for (unsigned int i = 0; i < image->text_count; i++)

@@ -29,6 +29,8 @@ static void configure(struct bulkhead_bpf *o, bool filters)
 	o->rodata->filter_tid = filters;
 	o->rodata->filter_cgroup = filters;
 	o->rodata->filter_comm = filters;
+	for (int i = 0; i < BH_RUNTIME_COUNT; i++)
+		o->rodata->runtime_wanted[i] = true;
 	bpf_program__set_autoload(o->progs.bulkhead_fork, filters);
 	bpf_program__set_autoload(o->progs.bulkhead_free, filters);
 	bpf_map__set_max_entries(o->maps.counters, (uint32_t)libbpf_num_possible_cpus());
@@ -42,14 +44,14 @@ static unsigned long number_after(const char *log, const char *label)
 	return at ? strtoul(at + strlen(label), NULL, 10) : 0;
 }
 
-/* What the deepest chain of calls takes, as kernels before 6.13 count it: they refuse more than 512
- * bytes, newer ones do not. The log has "stack depth A+B+...", the program's own and its
- * functions'. */
+/* What the deepest chain of calls takes at most (the program, a turn, a walker), as kernels before
+ * 6.13 count it: they refuse more than 512 bytes, newer ones do not. The log has "stack depth
+ * A+B+...", the program's own and its functions'. */
 static unsigned long stack_bytes(const char *log)
 {
 	static const char label[] = "stack depth ";
 	const char *at = strstr(log, label);
-	unsigned long own = 0, deepest = 0;
+	unsigned long own = 0, deepest = 0, second = 0;
 
 	if (!at)
 		return 0;
@@ -61,10 +63,13 @@ static unsigned long stack_bytes(const char *log)
 		bytes = bytes ? (bytes + 31) / 32 * 32 : 32;
 		if (!i)
 			own = bytes;
-		else if (bytes > deepest)
+		else if (bytes > deepest) {
+			second = deepest;
 			deepest = bytes;
+		} else if (bytes > second)
+			second = bytes;
 		if (*end != '+')
-			return own + deepest;
+			return own + deepest + second;
 		at = end + 1;
 	}
 }
