@@ -77,6 +77,7 @@ struct walk_runtime {
 	struct walk_place begun;
 	int32_t result;
 	uint32_t scratch_identity;
+	uint64_t argument[2]; /* of a walker's parts */
 	uint64_t scratch_address;
 	uint64_t scratch[16];
 	struct bh_runtime_text texts[BH_RUNTIME_TEXTS];

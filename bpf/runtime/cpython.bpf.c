@@ -51,43 +51,52 @@ static __always_inline uint64_t cpython_thread(WALK_ENV env, const struct cpytho
 	return state && cpython_read(env, state + b->thread_id) == thread ? state : 0;
 }
 
-/* Of the thread's states but the first, that of the number `wanted`; 0 if it has no more. */
-static __always_inline uint64_t cpython_other_state(WALK_ENV env, const struct cpython_block *b,
-						    uint64_t thread, uint64_t first,
-						    uint64_t wanted)
+/* Of the thread's states but the first, that of the number argument[0], into argument[1]; 0 if it
+ * has no more. */
+static __always_inline int cpython_other_state(struct walk_state *s, WALK_ENV env,
+					       const struct cpython_block *b)
 {
+	const uint64_t first = s->runtime.memory[BH_RUNTIME_CPYTHON][FIRST_STATE];
+	const uint64_t thread = walk_thread_pointer(env);
 	uint64_t interpreter = cpython_read(env, b->interpreters), state = 0;
+	uint64_t wanted = s->runtime.argument[0];
 
+	s->runtime.argument[1] = 0;
 	WALK_NO_UNROLL
-	for (int i = 0; i < STATES_MAX; i++) {
-		state = state ? cpython_read(env, state + b->thread_next)
-			      : cpython_read(env, interpreter + b->interpreter_threads);
-		if (!state) {
+	for (int i = 0; i < STATES_MAX && interpreter; i++) {
+		/* One read an iteration, of what comes next, whichever that is. */
+		const uint64_t next =
+		    state ? state + b->thread_next : interpreter + b->interpreter_threads;
+
+		state = cpython_read(env, next);
+		if (!state)
 			interpreter = cpython_read(env, interpreter + b->interpreter_next);
-			if (!interpreter)
-				break;
-		} else if (state != first && cpython_read(env, state + b->thread_id) == thread &&
-			   !wanted--) {
-			return state;
+		else if (state != first && cpython_read(env, state + b->thread_id) == thread &&
+			 !wanted--) {
+			s->runtime.argument[1] = state;
+			break;
 		}
 	}
 	return 0;
 }
 
+RUNTIME_PART(cpython, other_state)
+
 /* The innermost chain of frames, or when that is at its end, that of the interpreter from which
  * this one was called. */
-static __always_inline void cpython_begin(WALK_ENV env, const struct cpython_block *b,
-					  uint64_t *memory)
+static __always_inline void cpython_begin(struct walk_state *s, WALK_ENV env,
+					  const struct cpython_block *b)
 {
-	const uint64_t thread = walk_thread_pointer(env);
+	uint64_t *memory = s->runtime.memory[BH_RUNTIME_CPYTHON];
 	uint64_t state;
 
 	if (!memory[STATES]) {
-		state = cpython_thread(env, b, thread);
+		state = cpython_thread(env, b, walk_thread_pointer(env));
 		memory[FIRST_STATE] = state;
 	} else {
-		state =
-		    cpython_other_state(env, b, thread, memory[FIRST_STATE], memory[STATES] - 1);
+		s->runtime.argument[0] = memory[STATES] - 1;
+		RUNTIME_CALL(cpython, other_state, s, env, b);
+		state = s->runtime.argument[1];
 	}
 	memory[STATES]++;
 	memory[STATE] = state ? state : NO_STATE;
@@ -99,16 +108,15 @@ static __always_inline uint32_t cpython_half(const uint64_t *words, uint64_t at)
 	return (uint32_t)(words[walk_masked(at >> 3, 15)] >> (at & 4) * 8);
 }
 
-/* Note a frame of `code` at `position`, a number or an address. */
+/* Note a frame of the code object argument[0], at position argument[1], a number or an address. 0,
+ * or how the stack ends. */
 static __always_inline int cpython_note(struct walk_state *s, WALK_ENV env,
-					const struct cpython_block *b, uint64_t code,
-					uint64_t position)
+					const struct cpython_block *b)
 {
 	struct walk_runtime *r = &s->runtime;
-	uint64_t *words = r->scratch;
-	uint64_t unique = 0;
+	const uint64_t code = r->argument[0] & b->code_mask;
+	uint64_t *words = r->scratch, position = r->argument[1], unique;
 
-	code &= b->code_mask;
 	/* Recursion: the same as of the frame before. */
 	if (r->scratch_address != code) {
 		r->scratch_address = 0;
@@ -132,6 +140,8 @@ static __always_inline int cpython_note(struct walk_state *s, WALK_ENV env,
 	return walk_note_managed(s, BH_RUNTIME_CPYTHON, code, 1, extra);
 }
 
+RUNTIME_PART(cpython, note)
+
 /* 3.6 - 3.10. */
 static __always_inline int cpython_walk_one(struct walk_state *s, WALK_ENV env,
 					    const struct cpython_block *b, int innermost)
@@ -152,9 +162,9 @@ static __always_inline int cpython_walk_one(struct walk_state *s, WALK_ENV env,
 	if (walk_read(env, words, OLD_FRAME_WORDS * 8, frame + OLD_FRAME_FIRST))
 		return BH_REASON_RUNTIME;
 	*next = words[walk_masked((b->previous - OLD_FRAME_FIRST) >> 3, 15)];
-	const uint64_t code = words[walk_masked((b->code - OLD_FRAME_FIRST) >> 3, 15)];
-	const uint32_t position = cpython_half(words, b->position - OLD_FRAME_FIRST);
-	return cpython_note(s, env, b, code, position) ? BH_REASON_RUNTIME : WALK_GO_ON;
+	s->runtime.argument[0] = words[walk_masked((b->code - OLD_FRAME_FIRST) >> 3, 15)];
+	s->runtime.argument[1] = cpython_half(words, b->position - OLD_FRAME_FIRST);
+	return RUNTIME_CALL(cpython, note, s, env, b) ? BH_REASON_RUNTIME : WALK_GO_ON;
 }
 
 /*
@@ -195,7 +205,9 @@ static __always_inline int cpython_walk_segment(struct walk_state *s, WALK_ENV e
 		    walk_read_heap(s, env, frame + b->position, FRAME_ABOVE, &position) !=
 			WALK_GO_ON)
 			return BH_REASON_RUNTIME;
-		const int end = cpython_note(s, env, b, code, position);
+		r->argument[0] = code;
+		r->argument[1] = position;
+		const int end = RUNTIME_CALL(cpython, note, s, env, b);
 		if (end)
 			return end;
 		*next = frame = previous;
@@ -250,7 +262,7 @@ static __always_inline int cpython_walk(struct walk_state *s, WALK_ENV env,
 		s->runtime.scratch_address = 0;
 	if (!s->runtime.behind && memory[STATE] != NO_STATE &&
 	    (innermost || (b->interpreters && !memory[head])))
-		cpython_begin(env, b, memory);
+		cpython_begin(s, env, b);
 	if (!s->runtime.behind && (memory[STATE] == NO_STATE || !memory[head])) {
 		s->runtime.passed = WALK_PASSED_UNKNOWN;
 		return WALK_GO_ON;

@@ -22,12 +22,18 @@
 #ifndef BPF_RUNTIME_WALKER_H
 #define BPF_RUNTIME_WALKER_H
 
+/*
+ * RUNTIME_PART(NAME, PART) makes a part of a walker, `static __always_inline int NAME_PART(s, env,
+ * block)`, a function that the verifier looks at once, however often RUNTIME_CALL(NAME, PART, s,
+ * env, block) stands for it, in loops above all. What it is to work on goes through
+ * s->runtime.argument.
+ */
 #ifdef __bpf__
 
 #include "bpf/env.h"
 
-#define RUNTIME_WALKER(name)                                                                       \
-	__noinline int walk_##name(__u32 unused)                                                   \
+#define RUNTIME_GLOBAL(function, body)                                                             \
+	__noinline int function(__u32 unused)                                                      \
 	{                                                                                          \
 		__u32 zero = 0;                                                                    \
                                                                                                    \
@@ -39,8 +45,11 @@
 			return BH_REASON_BAD_TABLE;                                                \
 		const __u64 block =                                                                \
 		    walk_masked(cpu->walk.runtime.block, (1 << BH_RUNTIME_BLOCKS_BITS) - 1);       \
-		return name##_walk(&cpu->walk, 0, (const void *)&table->blocks[block]);            \
+		return body(&cpu->walk, 0, (const void *)&table->blocks[block]);                   \
 	}
+#define RUNTIME_WALKER(name) RUNTIME_GLOBAL(walk_##name, name##_walk)
+#define RUNTIME_PART(name, part) RUNTIME_GLOBAL(walk_##name##_##part, name##_##part)
+#define RUNTIME_CALL(name, part, s, env, block) walk_##name##_##part(0)
 
 #else
 
@@ -50,6 +59,8 @@
 	{                                                                                          \
 		return name##_walk(s, env, (const void *)block);                                   \
 	}
+#define RUNTIME_PART(name, part)
+#define RUNTIME_CALL(name, part, s, env, block) name##_##part(s, env, block)
 
 #endif
 
