@@ -27,8 +27,8 @@ enum {
 	 * levels of a recursion in which the interpreter has three frames of its own between two of
 	 * the program's. */
 	BH_USER_FRAMES_MAX = 2048,
-	/* Steps of the walk of one stack, each some native frames or a call of a runtime's walker: in turns,
-	 * so that the verifier's work is the sum of the two, not the product. */
+	/* Steps of the walk of one stack, each some native frames or a call of a runtime's walker:
+	 * in turns, so that the verifier's work is the sum of the two, not the product. */
 	BH_WALK_TURNS = 32,
 	BH_WALK_TURN_STEPS = 32,
 	/* kernel.perf_event_max_stack's default, which caps bpf_get_stack */

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The walkers in user space: bpf/walk.h and every bpf/runtime/NAME.bpf.c over any memory that a
+ * function can read, by the steps that bpf/sample.bpf.c makes in the kernel.
+ */
+#ifndef TESTS_RUNTIME_USER_WALK_H
+#define TESTS_RUNTIME_USER_WALK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bpf/shared.h"
+#include "unwinder-mgr/walker.h"
+
+/* How many rules are remembered: more than a stack of a case has. */
+#define USER_WALK_CACHE_BITS 12
+
+enum {
+	USER_WALK_RULES_MAX = 1 << USER_WALK_CACHE_BITS,
+	USER_WALK_STEPS_MAX = BH_WALK_TURNS * BH_WALK_TURN_STEPS,
+};
+
+struct user_walk {
+	const struct walker_tables *tables;
+	const struct bh_runtime_table *runtimes; /* may be NULL */
+	uint32_t tgid;
+	uint32_t mapping_slab, mapping_offset, mapping_count;
+	uint64_t thread_pointer;
+	/* 0, or not 0 if not all of it can be read. */
+	int (*read)(void *context, uint64_t address, void *to, size_t bytes);
+	void *context;
+};
+
+struct user_walk_result {
+	unsigned int reason; /* enum bh_reason */
+	unsigned int steps;
+	unsigned int count;
+	uint64_t frames[BH_USER_FRAMES_MAX];
+	/* The rules that were used, each once: module number and offset as in a native frame. Not
+	 * those of modules without a table, for which there is one rule. */
+	unsigned int rule_count;
+	struct user_walk_rule {
+		uint64_t frame;
+		struct bh_rule rule;
+	} rules[USER_WALK_RULES_MAX];
+};
+
+void user_walk_run(const struct user_walk *walk, const struct bh_registers *registers,
+		   struct user_walk_result *result);
+
+#endif
