@@ -123,14 +123,15 @@ static __always_inline int cpython_note(struct walk_state *s, WALK_ENV env,
 		if (!code ||
 		    walk_read(env, words, CPYTHON_CODE_WORDS * 8, code + CPYTHON_CODE_FIRST))
 			return BH_REASON_RUNTIME;
-		if (b->unique_name)
-			unique = cpython_read(env, words[walk_masked(b->unique_name, 15)] +
-						       b->string_hash);
+		if (b->hash_name)
+			unique =
+			    cpython_read(env, words[walk_masked(b->name, 15)] + b->string_hash);
 		else
 			unique = cpython_half(words, b->version);
 		r->scratch_identity = cpython_identity(
 		    words[walk_masked(b->file, 15)], words[walk_masked(b->name, 15)],
-		    words[walk_masked(b->lines, 15)], cpython_half(words, b->first_line), unique);
+		    words[walk_masked(b->qualified_name, 15)], words[walk_masked(b->lines, 15)],
+		    cpython_half(words, b->first_line), unique);
 		r->scratch_address = code;
 	}
 	if (b->instructions)
@@ -153,9 +154,12 @@ static __always_inline int cpython_walk_one(struct walk_state *s, WALK_ENV env,
 	if (innermost) {
 		const uint64_t at = s->pc - b->evaluator;
 
-		if (at < b->before || at - b->after[0] < b->after_end[0] - b->after[0] ||
-		    at - b->after[1] < b->after_end[1] - b->after[1])
+		if (at < b->before)
 			return WALK_GO_ON;
+		for (int i = 0; i < CPYTHON_AFTERS; i++) {
+			if (at - b->after[i] < b->after_end[i] - b->after[i])
+				return WALK_GO_ON;
+		}
 	}
 	const uint64_t frame = *next;
 	s->runtime.heap_bytes = 0;

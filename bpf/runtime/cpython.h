@@ -21,6 +21,7 @@ enum {
 	 * there, in every version. */
 	CPYTHON_CODE_FIRST = 32,
 	CPYTHON_CODE_WORDS = 14,
+	CPYTHON_AFTERS = 4,
 };
 
 struct cpython_block {
@@ -45,18 +46,18 @@ struct cpython_block {
 	uint32_t shim_owner; /* an owner from here on is no frame of a function; 0: is_entry */
 	uint64_t code_mask;  /* a tagged reference's address */
 	/* In the code object, as indexes of the words that are read. */
-	uint32_t file, name, lines;
-	uint32_t first_line;   /* in bytes from CPYTHON_CODE_FIRST, of 4 */
-	uint32_t version;      /* the same; 0: none */
-	uint32_t unique_name;  /* index of the word of the name whose hash tells it from others; 0:
-				  version does */
+	uint32_t file, name, qualified_name, lines;
+	uint32_t first_line; /* in bytes from CPYTHON_CODE_FIRST, of 4 */
+	uint32_t version;    /* the same; 0: none */
+	/* Nothing in it is unique: the name's content has to tell it from others. */
+	uint32_t hash_name;
 	uint32_t string_hash;  /* in a string */
 	uint32_t instructions; /* in the code object: where positions begin, if they are pointers;
 				  0: numbers */
 	/* 3.6 - 3.10: code of the evaluator, as offsets in it, in which its Python frame is not on
 	 * the chain: before it is put there, after it was taken off (two places at most). */
 	uint64_t evaluator;
-	uint32_t before, after[2], after_end[2];
+	uint32_t before, after[CPYTHON_AFTERS], after_end[CPYTHON_AFTERS];
 	uint32_t reserved;
 };
 _Static_assert(sizeof(struct cpython_block) <= BH_RUNTIME_BLOCK_BYTES, "fits");
@@ -72,15 +73,16 @@ static inline uint64_t cpython_word(uint32_t identity, int32_t position)
 
 /* What tells a code object from another that comes to lie at its address: its parts' addresses, and
  * a number or a content that those cannot inherit. */
-static inline uint32_t cpython_identity(uint64_t file, uint64_t name, uint64_t lines,
-					uint32_t first_line, uint64_t unique)
+static inline uint32_t cpython_identity(uint64_t file, uint64_t name, uint64_t qualified_name,
+					uint64_t lines, uint32_t first_line, uint64_t unique)
 {
 	uint64_t h = file * 0x9e3779b97f4a7c15ull;
 
 	h = (h ^ h >> 29 ^ name) * 0xbf58476d1ce4e5b9ull;
-	h = (h ^ h >> 31 ^ lines) * 0x94d049bb133111ebull;
-	h = (h ^ h >> 30 ^ unique) * 0x9e3779b97f4a7c15ull;
-	h = (h ^ h >> 32 ^ first_line) * 0xbf58476d1ce4e5b9ull;
+	h = (h ^ h >> 32 ^ qualified_name) * 0x94d049bb133111ebull;
+	h = (h ^ h >> 31 ^ lines) * 0x9e3779b97f4a7c15ull;
+	h = (h ^ h >> 30 ^ unique) * 0xbf58476d1ce4e5b9ull;
+	h = (h ^ h >> 32 ^ first_line) * 0x94d049bb133111ebull;
 	return (uint32_t)(h >> 32);
 }
 

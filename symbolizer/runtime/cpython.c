@@ -113,13 +113,11 @@ static int find_states(const struct runtime_process *process, struct cpython_blo
 	uint64_t at = 0;
 	int r;
 
-	if (image->current_thread) {
-		r = memory_read_u64(process->memory, image->current_thread + process->bias, &at);
+	if (!image->interpreters) {
+		r = memory_read_u64(process->memory, image->holder + process->bias, &at);
 		return r ? r : at ? try_state(process, at, b) : -EAGAIN;
 	}
-	r = memory_read_u64(process->memory,
-			    image->runtime + process->bias + image->offsets.runtime_interpreters,
-			    &at);
+	r = memory_read_u64(process->memory, image->interpreters + process->bias, &at);
 	for (int i = 0; !r && at && i < INTERPRETERS_MAX; i++) {
 		if (try_interpreter(process, at, b) == 0)
 			return 0;
@@ -139,12 +137,10 @@ static void fill_block(const struct runtime_process *process, struct cpython_blo
 	const struct cpython_offsets *o = &image->offsets;
 
 	b->shape = o->shape;
-	if (o->runtime_holder != CPYTHON_NONE)
-		b->holder = image->runtime + process->bias + o->runtime_holder;
-	else if (image->current_thread)
-		b->holder = image->current_thread + process->bias;
-	if (o->runtime_interpreters != CPYTHON_NONE)
-		b->interpreters = image->runtime + process->bias + o->runtime_interpreters;
+	if (image->holder)
+		b->holder = image->holder + process->bias;
+	if (image->interpreters)
+		b->interpreters = image->interpreters + process->bias;
 	b->interpreter_next = o->interpreter_next;
 	b->interpreter_threads = o->interpreter_threads;
 	b->thread_next = o->thread_next;
@@ -165,11 +161,12 @@ static void fill_block(const struct runtime_process *process, struct cpython_blo
 	b->name = code_word(o->name);
 	b->lines = code_word(o->lines);
 	b->first_line = o->first_line - (uint32_t)CPYTHON_CODE_FIRST;
+	b->qualified_name =
+	    code_word(o->qualified_name != CPYTHON_NONE ? o->qualified_name : o->name);
 	if (o->version != CPYTHON_NONE)
 		b->version = o->version - (uint32_t)CPYTHON_CODE_FIRST;
 	else
-		b->unique_name =
-		    code_word(o->qualified_name != CPYTHON_NONE ? o->qualified_name : o->name);
+		b->hash_name = 1;
 	b->string_hash = 24; /* PyASCIIObject.hash */
 	b->instructions = o->instructions;
 	b->evaluator = image->texts[0].start + process->bias;
@@ -206,7 +203,8 @@ static int cpython_symbolize(struct runtime_process *process, const uint64_t *wo
 {
 	if (!process->state || bh_frame_words(words[0]) != 2)
 		return -ESTALE;
-	return cpython_names_find(process->state, process->image, process->memory, words, frames);
+	return cpython_names_find(process->state, process->image, process->bias, process->memory,
+				  words, frames);
 }
 
 static void cpython_detach(struct runtime_process *process)

@@ -42,16 +42,17 @@ struct cpython_image {
 	uint32_t version; /* PY_VERSION_HEX; without patch level where the file does not tell */
 	struct cpython_offsets offsets;
 	enum cpython_lines line_format;
-	uint64_t runtime;	 /* _PyRuntime; 0 before 3.7 */
-	uint64_t current_thread; /* 3.6: _PyThreadState_Current, else 0 */
-	uint64_t code_type;	 /* PyCode_Type */
+	uint64_t runtime;      /* _PyRuntime; 0 before 3.7 */
+	uint64_t interpreters; /* head of their list; 0: not known */
+	uint64_t holder;       /* PyThreadState * of who holds the GIL; 0: not known */
+	uint64_t code_type;    /* PyCode_Type */
 	/* The evaluator's code: the function, and what the compiler has split off. */
 	struct cpython_text {
 		uint64_t start, end;
 	} texts[CPYTHON_TEXTS];
 	unsigned int text_count;
 	/* See struct cpython_block. */
-	uint32_t before, after[2], after_end[2];
+	uint32_t before, after[CPYTHON_AFTERS], after_end[CPYTHON_AFTERS];
 };
 
 /* cpython_file.c: see struct runtime_ops. */
@@ -68,7 +69,8 @@ void cpython_names_free(struct cpython_names *names);
 
 /* One frame; see symbolize of struct runtime_ops. */
 int cpython_names_find(struct cpython_names *names, const struct cpython_image *image,
-		       struct memory *memory, const uint64_t *words, struct runtime_frames *frames);
+		       uint64_t bias, struct memory *memory, const uint64_t *words,
+		       struct runtime_frames *frames);
 
 /* The line of a position, as the format has it. 0: none. */
 uint32_t cpython_line(enum cpython_lines format, const uint8_t *table, size_t length,

@@ -18,8 +18,7 @@ enum {
 	TARGETS_LEAST = 3,     /* jumps that agree; bytes that look like one are not rare */
 	SPLIT_MAIN_MAX = 4096, /* a function that is but the begin of its split part */
 	SPLIT_BYTES_LEAST = 8192,
-	/* From where the frame leaves the chain to the return: a call, and the epilogue. */
-	AFTER_BYTES = 0x48,
+	CALL_BYTES = 5,
 	PROLOGUE_BYTES = 0x90,
 	FRAME_IN_THREAD = 24, /* PyThreadState.frame, 3.6 - 3.10 */
 };
@@ -158,30 +157,92 @@ static void find_split_part(const struct runtime_file *file, struct cpython_imag
 	free(h.bytes);
 }
 
-/* mov %reg, 24(%base): a store into the thread's frame; `base` is not the stack. */
-static bool stores_frame(const uint8_t *code)
+/* Bytes of `mov %reg, 24(%base)` at `code`, a store into the thread's frame; 0 if it is something
+ * else. A base of r12 takes a byte more; rsp would as well, but the thread is not on the stack. */
+static size_t store_bytes(const uint8_t *code)
 {
-	return (code[0] & 0xfa) == 0x48 && code[1] == 0x89 && (code[2] & 0xc0) == 0x40 &&
-	       (code[2] & 7) != 4 && code[3] == FRAME_IN_THREAD;
+	const bool reg_mov =
+	    (code[0] & 0xfa) == 0x48 && code[1] == 0x89 && (code[2] & 0xc0) == 0x40;
+
+	if (!reg_mov)
+		return 0;
+	if ((code[2] & 7) != 4)
+		return code[3] == FRAME_IN_THREAD ? 4 : 0;
+	return (code[0] & 1) && code[3] == 0x24 && code[4] == FRAME_IN_THREAD ? 5 : 0;
+}
+
+/* Where an epilogue that begins at `at` ends, its return behind it: the stack pointer is raised,
+ * registers are popped. `at` itself if there is none. */
+static size_t epilogue_end(const uint8_t *code, size_t length, size_t at)
+{
+	size_t i = at;
+
+	while (i + 8 <= length) {
+		if (code[i] == 0xc3)
+			return i + 1;
+		if (code[i] == 0x48 && code[i + 1] == 0x81 && code[i + 2] == 0xc4)
+			i += 7; /* add $imm32, %rsp */
+		else if (code[i] == 0x48 && code[i + 1] == 0x83 && code[i + 2] == 0xc4)
+			i += 4; /* add $imm8, %rsp */
+		else if (code[i] == 0x41 && (code[i + 1] & 0xf8) == 0x58)
+			i += 2; /* pop %r8 - %r15 */
+		else if ((code[i] & 0xf8) == 0x58)
+			i++; /* pop */
+		else
+			break;
+	}
+	return at;
+}
+
+/* Where a direct jump at `at` leads within the code; `length` if there is none. */
+static size_t jump_within(const uint8_t *code, size_t length, size_t at)
+{
+	size_t to = length;
+
+	if (at + 5 <= length && code[at] == 0xe9)
+		to = at + 5 + (size_t)(int64_t)(int32_t)u32_at(code + at + 1);
+	else if (at + 2 <= length && code[at] == 0xeb)
+		to = at + 2 + (size_t)(int64_t)(int8_t)code[at + 1];
+	return to < length ? to : length;
+}
+
+static void after_add(struct cpython_image *image, size_t from, size_t to)
+{
+	for (int i = 0; i < CPYTHON_AFTERS; i++) {
+		if (image->after_end[i])
+			continue;
+		image->after[i] = (uint32_t)from;
+		image->after_end[i] = (uint32_t)to;
+		return;
+	}
 }
 
 /*
  * 3.6 - 3.10: the first such store puts the frame on the chain; one that is followed by a call
- * (_Py_CheckFunctionResult) has taken it off.
+ * (_Py_CheckFunctionResult) has taken it off, and then there is nothing but the way out.
  */
 static void find_off_chain(struct cpython_image *image, const uint8_t *code, size_t length)
 {
-	unsigned int after = 0;
+	bool stored = false;
 
 	image->before = PROLOGUE_BYTES;
-	for (size_t i = 0; i + 5 <= length; i++) {
-		if (!stores_frame(code + i))
+	for (size_t i = 0; i + 16 <= length; i++) {
+		const size_t store = store_bytes(code + i);
+		const size_t call = i + store;
+
+		if (!store)
 			continue;
-		if (image->before == PROLOGUE_BYTES && i < PROLOGUE_BYTES * 4) {
+		if (!stored && i < PROLOGUE_BYTES * 4) {
 			image->before = (uint32_t)i + 1;
-		} else if (code[i + 4] == 0xe8 && after < 2) {
-			image->after[after] = (uint32_t)i + 1;
-			image->after_end[after++] = (uint32_t)i + AFTER_BYTES;
+			stored = true;
+		} else if (code[call] == 0xe8) {
+			const size_t target = jump_within(code, length, call + CALL_BYTES);
+			const size_t end = epilogue_end(code, length, call + CALL_BYTES);
+
+			after_add(image, i + 1,
+				  end > call + CALL_BYTES ? end : call + CALL_BYTES + 1);
+			if (target < length)
+				after_add(image, target, epilogue_end(code, length, target));
 		}
 	}
 }

@@ -149,7 +149,7 @@ static uint32_t version_of(const struct runtime_file *file, const struct cpython
 	    runtime_file_read(file, vaddr, &version, sizeof(version)) == 0 && version >> 24 == 3)
 		return (uint32_t)version;
 	if (!image->runtime)
-		return image->current_thread ? 0x03060000 : 0;
+		return image->holder ? 0x03060000 : 0;
 	uint64_t code_bytes = 0;
 	if (runtime_file_read(file, image->code_type + TYPE_BASIC_SIZE, &code_bytes,
 			      sizeof(code_bytes)) < 0)
@@ -276,6 +276,22 @@ static int check_build(const struct runtime_file *file, const struct cpython_ima
 	return 0;
 }
 
+/* Variables that are members of _PyRuntime, or before 3.7 on their own, the list's head a static
+ * one: without .symtab threads are found while they hold the GIL. */
+static void find_globals(const struct runtime_file *file, struct cpython_image *image)
+{
+	const struct cpython_offsets *o = &image->offsets;
+	struct runtime_symbol symbol;
+
+	if (image->runtime) {
+		image->interpreters = image->runtime + o->runtime_interpreters;
+		if (o->runtime_holder != NONE)
+			image->holder = image->runtime + o->runtime_holder;
+	} else if (runtime_file_local(file, "interp_head", &symbol) == 0) {
+		image->interpreters = symbol.vaddr;
+	}
+}
+
 static int describe(const struct runtime_file *file, struct cpython_image *image,
 		    char refusal[RUNTIME_REFUSAL_BYTES])
 {
@@ -294,6 +310,7 @@ static int describe(const struct runtime_file *file, struct cpython_image *image
 		return r;
 	if (!offsets_plausible(&image->offsets))
 		return refuse(refusal, file, image->version, "its structures are not as expected");
+	find_globals(file, image);
 	image->line_format = offsets->minor < 10    ? CPYTHON_LNOTAB
 			     : offsets->minor == 10 ? CPYTHON_LINETABLE
 						    : CPYTHON_LOCATIONS;
@@ -322,7 +339,7 @@ int cpython_recognise(const struct runtime_file *file, void **image,
 	if (!found)
 		return -ENOMEM;
 	if (find(file, "_PyRuntime", &found->runtime) < 0)
-		find(file, "_PyThreadState_Current", &found->current_thread);
+		find(file, "_PyThreadState_Current", &found->holder);
 	int r = find(file, "PyCode_Type", &found->code_type);
 	if (r == 0)
 		r = describe(file, found, refusal);

@@ -14,6 +14,9 @@ enum {
 	BUCKETS = 1024,
 	CHARACTERS_MAX = 1024,
 	LINES_BYTES_MAX = 256 << 10,
+	OBJECT_REFERENCES = 0, /* words of a PyObject */
+	OBJECT_TYPE,
+	TYPE_NAME = 24,
 	STR_LENGTH = 16,
 	STR_STATE = 32,
 	STR_HASH = 24,
@@ -78,28 +81,47 @@ static uint64_t word_at(const uint64_t *words, uint16_t offset)
 	return words[(offset - CPYTHON_CODE_FIRST) / 8];
 }
 
-/* The identity as the walker makes it, of what is there now. */
-static int read_identity(const struct cpython_offsets *o, struct memory *memory, uint64_t address,
-			 uint64_t words[CPYTHON_CODE_WORDS], uint32_t *identity)
+/* PyCode_Type, where the file has it or, if the program has a copy of its own, wherever that is. */
+static bool is_code_type(const struct cpython_image *image, uint64_t bias, struct memory *memory,
+			 uint64_t type)
 {
-	uint64_t unique = 0;
-	int r = memory_read(memory, address + CPYTHON_CODE_FIRST, words, CPYTHON_CODE_WORDS * 8);
+	uint64_t name;
+	char text[8];
+
+	return type == image->code_type + bias ||
+	       (memory_read_u64(memory, type + TYPE_NAME, &name) == 0 &&
+		memory_read_string(memory, name, text, sizeof(text)) == 4 && !strcmp(text, "code"));
+}
+
+/*
+ * The identity as the walker makes it, of what is there now: of an object that was freed, what is
+ * left of it has the same, while what it referred to is others' already. Its count of references is
+ * then zero, or the allocator's link to another free block, an address.
+ */
+static int read_identity(const struct cpython_image *image, uint64_t bias, struct memory *memory,
+			 uint64_t address, uint64_t words[CPYTHON_CODE_WORDS], uint32_t *identity)
+{
+	const struct cpython_offsets *o = &image->offsets;
+	uint64_t object[CPYTHON_CODE_FIRST / 8 + CPYTHON_CODE_WORDS], unique = 0;
+	int r = memory_read(memory, address, object, sizeof(object));
 
 	if (r < 0)
 		return r;
+	if (!(uint32_t)object[OBJECT_REFERENCES] || object[OBJECT_REFERENCES] << 16 >> 48 ||
+	    !is_code_type(image, bias, memory, object[OBJECT_TYPE]))
+		return -ESTALE;
+	memcpy(words, object + CPYTHON_CODE_FIRST / 8, CPYTHON_CODE_WORDS * sizeof(words[0]));
 	if (o->version != CPYTHON_NONE) {
 		unique = half_at(words, o->version);
 	} else {
-		const uint16_t name =
-		    o->qualified_name != CPYTHON_NONE ? o->qualified_name : o->name;
-
-		r = memory_read_u64(memory, word_at(words, name) + STR_HASH, &unique);
+		r = memory_read_u64(memory, word_at(words, o->name) + STR_HASH, &unique);
 		if (r < 0)
 			return r;
 	}
-	*identity =
-	    cpython_identity(word_at(words, o->file), word_at(words, o->name),
-			     word_at(words, o->lines), half_at(words, o->first_line), unique);
+	*identity = cpython_identity(
+	    word_at(words, o->file), word_at(words, o->name),
+	    word_at(words, o->qualified_name != CPYTHON_NONE ? o->qualified_name : o->name),
+	    word_at(words, o->lines), half_at(words, o->first_line), unique);
 	return 0;
 }
 
@@ -207,16 +229,17 @@ static struct code *code_new(struct cpython_names *names, uint64_t address, uint
 }
 
 /* Between two looks at its identity all that the object refers to was its own. */
-static int code_read(struct cpython_names *names, const struct cpython_offsets *o,
+static int code_read(struct cpython_names *names, const struct cpython_image *image, uint64_t bias,
 		     struct memory *memory, uint64_t address, uint32_t identity, struct code **code)
 {
+	const struct cpython_offsets *o = &image->offsets;
 	uint64_t words[CPYTHON_CODE_WORDS], again[CPYTHON_CODE_WORDS];
 	char function[CHARACTERS_MAX * 4], file[CHARACTERS_MAX * 4];
 	_cleanup_free_ uint8_t *lines = NULL;
 	size_t line_bytes = 0;
 	uint32_t now = 0;
 
-	int r = read_identity(o, memory, address, words, &now);
+	int r = read_identity(image, bias, memory, address, words, &now);
 	if (r < 0)
 		return r;
 	if (now != identity)
@@ -228,7 +251,7 @@ static int code_read(struct cpython_names *names, const struct cpython_offsets *
 		return (int)(function_bytes < 0 ? function_bytes : file_bytes);
 	r = read_lines(memory, word_at(words, o->lines), &lines, &line_bytes);
 	if (!r)
-		r = read_identity(o, memory, address, again, &now);
+		r = read_identity(image, bias, memory, address, again, &now);
 	if (r < 0)
 		return r;
 	if (now != identity)
@@ -346,7 +369,8 @@ uint32_t cpython_line(enum cpython_lines format, const uint8_t *table, size_t le
 }
 
 int cpython_names_find(struct cpython_names *names, const struct cpython_image *image,
-		       struct memory *memory, const uint64_t *words, struct runtime_frames *frames)
+		       uint64_t bias, struct memory *memory, const uint64_t *words,
+		       struct runtime_frames *frames)
 {
 	const uint64_t address = words[0] & BH_ADDRESS_MASK;
 	const uint32_t identity = (uint32_t)(words[1] >> 32);
@@ -355,13 +379,16 @@ int cpython_names_find(struct cpython_names *names, const struct cpython_image *
 	while (code && (code->address != address || code->identity != identity))
 		code = code->next;
 	if (!code) {
-		int r = code_read(names, &image->offsets, memory, address, identity, &code);
+		int r = code_read(names, image, bias, memory, address, identity, &code);
 
 		if (r < 0)
 			return r;
 	}
 	const char *function = code->bytes + code->line_bytes;
 	const char *file = function + code->function_bytes + 1;
+	/* 3.13 on: what the interpreter itself runs behind a class's __init__ (_Py_InitCleanup). */
+	if (!strcmp(file, "__init__") && !strcmp(function, file))
+		return 0;
 	const uint32_t line = cpython_line(image->line_format, (const uint8_t *)code->bytes,
 					   code->line_bytes, code->first_line, (int32_t)words[1]);
 

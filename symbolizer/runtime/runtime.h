@@ -91,9 +91,10 @@ struct runtime_ops {
 	 */
 	int (*attach)(struct runtime_process *process);
 	/*
-	 * Names for a frame that the walker noted, `words` of them (bh_frame_words). 0; -ESTALE:
-	 * what the walker saw is no longer in memory, or is something else by now; or what
-	 * memory_read returns. Never a guess.
+	 * Names for a frame that the walker noted, `words` of them (bh_frame_words). 0, with no
+	 * frame at all if it is none that people would want to see; -ESTALE: what the walker saw is
+	 * no longer in memory, or is something else by now; or what memory_read returns. Never a
+	 * guess.
 	 */
 	int (*symbolize)(struct runtime_process *process, const uint64_t *words,
 			 struct runtime_frames *frames);

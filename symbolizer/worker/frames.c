@@ -139,11 +139,11 @@ int frames_number(struct worker *worker, uint64_t frame, uint32_t *number)
 }
 
 enum {
-	/* In a table's value: how many numbers follow the first. */
+	/* In a table's value: how many numbers it stands for, above the first. */
 	COUNT_SHIFT = 27,
 };
 _Static_assert(LIMIT_WORKER_FRAMES < (1ll << COUNT_SHIFT) / RUNTIME_INLINED_MAX / 2, "numbers fit");
-_Static_assert(RUNTIME_INLINED_MAX <= 1 << (32 - COUNT_SHIFT), "counts fit");
+_Static_assert(RUNTIME_INLINED_MAX < 1 << (32 - COUNT_SHIFT), "counts fit");
 _Static_assert(FRAME_KIND_ABORT + BH_RUNTIME_COUNT == FRAME_KIND_COUNT, "kinds of runtimes follow");
 
 enum {
@@ -171,16 +171,18 @@ static int managed_function_number(struct worker *worker, const struct runtime_f
 int frames_number_managed(struct worker *worker, struct managed_process *process,
 			  const uint64_t *words, uint32_t *number, uint32_t *count)
 {
-	const XXH128_hash_t key =
-	    XXH3_128bits_withSeed(words, bh_frame_words(words[0]) * sizeof(words[0]),
-				  runtimes_incarnation(process) | 1ull << 63);
+	/* Not as a seed: for inputs as short as this, another seed and other words may have the
+	 * same hash. */
+	uint64_t id[2 + BH_MANAGED_EXTRA_MAX] = {runtimes_incarnation(process)};
+	memcpy(&id[1], words, bh_frame_words(words[0]) * sizeof(words[0]));
+	const XXH128_hash_t key = XXH3_128bits(id, sizeof(id));
 	const unsigned int runtime = bh_frame_runtime(words[0]);
 	struct runtime_frames names;
 	uint32_t value;
 
 	if (table_get(&worker->numbers.frames, key, &value)) {
 		*number = value & ((1u << COUNT_SHIFT) - 1);
-		*count = (value >> COUNT_SHIFT) + 1;
+		*count = value >> COUNT_SHIFT;
 		return 0;
 	}
 	make_room(worker);
@@ -198,7 +200,7 @@ int frames_number_managed(struct worker *worker, struct managed_process *process
 		record.number = ++worker->numbers.next_frame;
 		records_add_frame(worker->batch, &record);
 	}
-	return table_put(&worker->numbers.frames, key, *number | (*count - 1) << COUNT_SHIFT);
+	return table_put(&worker->numbers.frames, key, *number | *count << COUNT_SHIFT);
 }
 
 int frames_abort_marker(struct worker *worker, unsigned int reason, uint32_t *number)

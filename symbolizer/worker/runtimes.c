@@ -91,23 +91,6 @@ struct runtimes {
 	struct runtime_slot_range ranges[PROCESS_RUNTIMES_MAX * RUNTIME_RANGES_MAX];
 };
 
-int runtimes_init(struct worker *worker, int table_fd)
-{
-	struct runtimes *runtimes = calloc(1, sizeof(*runtimes));
-
-	if (!runtimes)
-		return -ENOMEM;
-	void *table = mmap(NULL, sizeof(struct bh_runtime_table), PROT_READ | PROT_WRITE,
-			   MAP_SHARED, table_fd, 0);
-	if (table == MAP_FAILED) {
-		free(runtimes);
-		return -errno;
-	}
-	runtimes->slots.table = table;
-	worker->runtimes = runtimes;
-	return 0;
-}
-
 static void image_put(struct runtimes *runtimes, struct image *image)
 {
 	if (--image->users)
@@ -175,6 +158,28 @@ void runtimes_on_module(struct worker *worker, struct worker_module *module)
 		break;
 	}
 	runtime_file_fini(&file);
+}
+
+int runtimes_init(struct worker *worker, int table_fd)
+{
+	struct runtimes *runtimes = calloc(1, sizeof(*runtimes));
+
+	if (!runtimes)
+		return -ENOMEM;
+	void *table = mmap(NULL, sizeof(struct bh_runtime_table), PROT_READ | PROT_WRITE,
+			   MAP_SHARED, table_fd, 0);
+	if (table == MAP_FAILED) {
+		free(runtimes);
+		return -errno;
+	}
+	runtimes->slots.table = table;
+	worker->runtimes = runtimes;
+	/* The manager may have been faster than the loader. */
+	for (int i = 0; i < WORKER_MODULE_BUCKETS; i++) {
+		for (struct worker_module *m = worker->modules[i]; m; m = m->next)
+			runtimes_on_module(worker, m);
+	}
+	return 0;
 }
 
 void runtimes_on_module_gone(struct worker *worker, uint32_t module)
@@ -575,7 +580,7 @@ void runtimes_symbolize(struct worker *worker, struct managed_process *process,
 		memory_allow(&process->memory, FRAME_READS, FRAME_BYTES);
 		r = a->process.ops->symbolize(&a->process, words, frames);
 	}
-	if (r == 0 && frames->count)
+	if (r == 0)
 		return;
 	frames->used = 0;
 	frames->count = 1;

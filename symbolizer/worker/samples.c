@@ -229,15 +229,18 @@ static int stack_number(struct worker *worker, const struct bh_sample *header,
 {
 	const size_t bytes =
 	    ((size_t)header->user_count + header->kernel_count) * sizeof(frames[0]);
-	/* Where user frames end and kernel frames begin is part of what the stack is; what managed
-	 * frames mean depends on the process. */
-	const uint64_t seed =
-	    ((uint64_t)header->user_count << 16 | header->reason) ^
-	    (header->flags & BH_SAMPLE_MANAGED
-		 ? runtimes_incarnation(runtimes_process(worker, header->tgid)) << 32
-		 : 0);
-	const XXH128_hash_t key = XXH3_128bits_withSeed(frames, bytes, seed);
+	/* Where user frames end and kernel frames begin is part of what the stack is. */
+	const uint64_t seed = (uint64_t)header->user_count << 16 | header->reason;
+	XXH128_hash_t key = XXH3_128bits_withSeed(frames, bytes, seed);
 
+	/* What managed frames mean depends on the process. */
+	if (header->flags & BH_SAMPLE_MANAGED) {
+		const uint64_t id[] = {
+		    key.low64, key.high64,
+		    runtimes_incarnation(runtimes_process(worker, header->tgid))};
+
+		key = XXH3_128bits(id, sizeof(id));
+	}
 	if (table_get(&worker->numbers.stacks, key, number))
 		return 0;
 	int r = stack_define(worker, header, frames, worker->numbers.next_stack + 1);

@@ -105,8 +105,8 @@ const struct symbols *modules_symbols(struct worker *worker, struct worker_modul
 
 /* frames.c: the number of a frame, defined for the exporter if it is new. 0 or negative errno. */
 int frames_number(struct worker *worker, uint64_t frame, uint32_t *number);
-/* The same for a managed frame of `process`, which may stand for several, leaf first: their numbers
- * are `*number` and those that follow, `*count` in all. */
+/* The same for a managed frame of `process`, which may stand for several, leaf first, or for none:
+ * their numbers are `*number` and those that follow, `*count` in all. */
 struct managed_process;
 int frames_number_managed(struct worker *worker, struct managed_process *process,
 			  const uint64_t *words, uint32_t *number, uint32_t *count);

@@ -83,6 +83,7 @@ static struct cpython_names *names;
 
 enum {
 	CODE = 0x1000,
+	TYPE = 0x5000,
 	NAME = 0x2000,
 	FILE_NAME = 0x3000,
 	LINES = 0x4000,
@@ -113,6 +114,7 @@ static void memory_init(void)
 	memory = (struct memory){.fd = memfd_create("memory", 0)};
 	cr_assert_eq(ftruncate(memory.fd, BYTES), 0);
 	image = (struct cpython_image){.line_format = CPYTHON_LOCATIONS,
+				       .code_type = TYPE,
 				       .offsets = {.first_line = 72,
 						   .version = CPYTHON_NONE,
 						   .file = 112,
@@ -122,6 +124,8 @@ static void memory_init(void)
 						   .text = 48,
 						   .wide_text = 72}};
 	names = cpython_names_new();
+	put_word(CODE, 1);
+	put_word(CODE + 8, TYPE);
 	put_word(CODE + 72, 10);
 	put_word(CODE + 112, FILE_NAME);
 	put_word(CODE + 120, NAME);
@@ -145,7 +149,7 @@ static uint32_t identity_now(void)
 	uint64_t hash;
 
 	cr_assert_eq(pread(memory.fd, &hash, 8, NAME + 24), 8);
-	return cpython_identity(FILE_NAME, NAME, LINES, 10, hash);
+	return cpython_identity(FILE_NAME, NAME, NAME, LINES, 10, hash);
 }
 
 static int find(uint32_t identity, struct runtime_frames *frames)
@@ -155,7 +159,7 @@ static int find(uint32_t identity, struct runtime_frames *frames)
 
 	frames->count = 0;
 	frames->used = 0;
-	return cpython_names_find(names, &image, &memory, words, frames);
+	return cpython_names_find(names, &image, 0, &memory, words, frames);
 }
 
 TestSuite(cpython_names, .init = memory_init, .fini = memory_fini);
@@ -183,6 +187,34 @@ Test(cpython_names, another_object_at_the_address_has_another_name)
 	cr_assert_eq(find(before, &frames), -ESTALE);
 	cr_assert_eq(find(identity_now(), &frames), 0);
 	cr_assert_str_eq(frames.frames[0].function, "L.method");
+}
+
+/* What is left of an object that was freed: its parts may be others' already. */
+Test(cpython_names, a_freed_object_has_no_name)
+{
+	struct runtime_frames frames;
+
+	put_word(CODE, 0);
+	cr_assert_eq(find(identity_now(), &frames), -ESTALE);
+	put_word(CODE, 0x7f1234567890);
+	cr_assert_eq(find(identity_now(), &frames), -ESTALE);
+	put_word(CODE, 1);
+	put_word(CODE + 8, NAME);
+	cr_assert_eq(find(identity_now(), &frames), -ESTALE);
+	/* A program's own copy of the type. */
+	put_word(NAME + 24, NAME + 0x100);
+	put(NAME + 0x100, "code", 5);
+	cr_assert_eq(find(identity_now(), &frames), 0);
+}
+
+Test(cpython_names, frames_of_the_interpreter_are_not_shown)
+{
+	struct runtime_frames frames;
+
+	put_str(NAME, "__init__", 8, 1, true);
+	put_str(FILE_NAME, "__init__", 8, 1, true);
+	cr_assert_eq(find(identity_now(), &frames), 0);
+	cr_assert_eq(frames.count, 0);
 }
 
 /* ... but what was read in time stays known. */
@@ -229,16 +261,15 @@ Test(cpython_names, whatever_is_in_memory)
 		for (uint16_t offset = 112; offset <= 136 && rand() % 2; offset += 8)
 			put_word(CODE + offset, (uint64_t)(rand() % BYTES));
 		find((uint32_t)rand(), &frames);
-		uint64_t file, name, lines, unique = 0;
+		uint64_t word[22], unique = 0;
 		uint32_t first;
-		cr_assert_eq(pread(memory.fd, &file, 8, CODE + 112), 8);
-		cr_assert_eq(pread(memory.fd, &name, 8, CODE + 120), 8);
-		cr_assert_eq(pread(memory.fd, &lines, 8, CODE + 136), 8);
+		cr_assert_eq(pread(memory.fd, word, sizeof(word), CODE), sizeof(word));
 		cr_assert_eq(pread(memory.fd, &first, 4, CODE + 72), 4);
-		uint64_t qualified;
-		cr_assert_eq(pread(memory.fd, &qualified, 8, CODE + 128), 8);
-		if (pread(memory.fd, &unique, 8, (off_t)(qualified + 24)) == 8)
-			find(cpython_identity(file, name, lines, first, unique), &frames);
+		put_word(CODE, 1);
+		put_word(CODE + 8, TYPE);
+		if (pread(memory.fd, &unique, 8, (off_t)(word[15] + 24)) == 8)
+			find(cpython_identity(word[14], word[15], word[16], word[17], first, unique),
+			     &frames);
 	}
 }
 
