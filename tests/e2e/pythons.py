@@ -1,0 +1,374 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CPython: which interpreters there are, their programs (python/*.py), and what a recording says of them.
+
+BULKHEAD_PYTHONS: more interpreters, separated by colons; "only:" in front: no others.
+"""
+import collections
+import contextlib
+import functools
+import glob
+import json
+import os
+import re
+import subprocess
+import tempfile
+import threading
+import time
+
+import lib
+import otlp_decode
+
+DIRECTORY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "python")
+VERSIONS = [(3, minor) for minor in range(6, 15)]
+UNNAMED = "[Python: "  # how a frame begins that could not be trusted
+EVALUATOR = re.compile(r"_PyEval_EvalFrameDefault($|\.)")
+
+
+
+class Interpreter(collections.namedtuple("Interpreter", "path version symbols")):
+    """`symbols`: its static functions have names."""
+
+    @property
+    def name(self):
+        return f"{self.version[0]}.{self.version[1]} {self.path}"
+
+
+Frame = collections.namedtuple("Frame", "python name file line")  # python: or native, kernel, a mark that the stack was cut
+Sample = collections.namedtuple("Sample", "pid tid ns frames")  # ns: CLOCK_MONOTONIC; frames: leaf first
+
+
+# Interpreters
+
+def ask(path):
+    """Of an interpreter: its version, and whether its static functions have names. None if it is none."""
+    program = "import sys; print('%d %d' % sys.version_info[:2], sys.implementation.name)"
+    try:
+        said = subprocess.run([path, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=lib.PATIENCE, check=True).stdout.split()
+    except (OSError, subprocess.SubprocessError):
+        return None
+    if len(said) != 3 or said[2] != b"cpython" or int(said[0]) != 3:
+        return None
+    maps = subprocess.run([path, "-c", "print(open('/proc/self/maps').read())"], stdout=subprocess.PIPE, timeout=lib.PATIENCE, check=True).stdout.decode()
+    libraries = {line.split()[-1] for line in maps.splitlines() if "libpython" in line}
+    with open(next(iter(libraries), path), "rb") as f:
+        symbols = b"\0.symtab\0" in f.read()
+    return Interpreter(path, (int(said[0]), int(said[1])), symbols)
+
+
+@functools.cache
+def interpreters():
+    """Each once, whatever its names, the oldest first. Says which versions there are not."""
+    more = os.environ.get("BULKHEAD_PYTHONS", "")
+    paths = more.removeprefix("only:").split(":")
+    if not more.startswith("only:"):
+        paths += glob.glob(os.path.expanduser("~/.pyenv/versions/*/bin/python3.*")) + glob.glob("/usr/bin/python3*") + glob.glob("/usr/local/bin/python3*")
+    real = {os.path.realpath(path) for path in paths if path and os.access(path, os.X_OK)}
+    found = [ask(path) for path in real if re.fullmatch(r"python3\.\d+t?", os.path.basename(path))]
+    found = sorted((i for i in found if i), key=lambda i: (i.version, i.path))
+    for i in found:
+        print(f"CPython {i.name}{'' if i.symbols else ' (stripped)'}", flush=True)
+    for version in VERSIONS:
+        if not any(i.version == version for i in found):
+            print(f"CPython {version[0]}.{version[1]}: not on this machine, not tested", flush=True)
+    return found
+
+
+class Running:
+    """A program of python/ in each interpreter, with a directory that all share; killed at the end of the `with`."""
+
+    def __init__(self, name, *args, only=None, env=None):
+        self.path = os.path.join(DIRECTORY, name)
+        self.interpreters = only if only is not None else interpreters()
+        self.args = args
+        self.env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **(env or {})}
+
+    def __enter__(self):
+        self.stack = contextlib.ExitStack()
+        self.directory = self.stack.enter_context(tempfile.TemporaryDirectory(prefix="e2e-"))
+        self.processes = {}
+        for i in self.interpreters:
+            process = subprocess.Popen([i.path, self.path, self.directory, *map(str, self.args)], env=self.env, start_new_session=True)
+            self.processes[process.pid] = i, process
+        return self
+
+    def go(self):
+        with open(os.path.join(self.directory, "go"), "w", encoding="ascii"):
+            pass
+
+    def said(self):
+        """{pid: what a process wrote at its end}, of children too."""
+        found = {}
+        for path in glob.glob(os.path.join(self.directory, "*.json")):
+            with open(path, encoding="ascii") as f:
+                said = json.load(f)
+            found[said["pid"]] = said
+        return found
+
+    def interpreter_of(self, pid):
+        """Of a child, too."""
+        everyone = lib.processes()
+        while pid not in self.processes:
+            pid = everyone[pid][0]
+        return self.processes[pid][0]
+
+    def finished(self, processes=1):
+        """Whether all, so many of each interpreter, have written what they know; an error if one ended before."""
+        here = {int(os.path.basename(path)[:-5]) for path in glob.glob(os.path.join(self.directory, "*.json"))}
+        for pid, (i, process) in self.processes.items():
+            if pid not in here and process.poll() is not None:
+                raise RuntimeError(f"{i.path} {self.path} ended with {process.returncode}")
+        return here >= set(self.processes) and len(here) >= processes * len(self.processes)
+
+    def __exit__(self, *_):
+        for _, process in self.processes.values():
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, 9)
+            process.wait()
+        self.stack.close()
+
+
+# Samples
+
+class Clocks:
+    """How far the real-time clock is ahead of the monotonic one, all the time: it is slewed."""
+
+    def __enter__(self):
+        self.known = []
+        self.stop = threading.Event()
+        self.thread = threading.Thread(target=self._run)
+        self._read()
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop.set()
+        self.thread.join()
+        self._read()
+
+    def _read(self):
+        best = None
+        for _ in range(20):
+            before, real, after = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
+            if best is None or after - before < best[0]:
+                best = after - before, after, real - (before + after) // 2
+        self.known.append(best[1:])
+
+    def _run(self):
+        while not self.stop.wait(0.1):
+            self._read()
+
+    def monotonic(self, unix_ns):
+        """And how wrong that may be is the largest step between two readings."""
+        ahead = self.known[-1][1]
+        for at, offset in self.known:
+            if unix_ns - offset < at:
+                ahead = offset
+                break
+        return unix_ns - ahead
+
+    def error_ns(self):
+        return 20000 + max((abs(a[1] - b[1]) for a, b in zip(self.known, self.known[1:])), default=0)
+
+
+def frames_of(location):
+    """A location's frames, the innermost inlined one first."""
+    kind = location["frame_type"]
+    if kind == "cpython":
+        return [Frame("python", line["name"], line["filename"], line["line"]) for line in location["lines"]] or [Frame("python", "", "", 0)]
+    names = otlp_decode.folded_frames(location)
+    kind = "cut" if kind == "abort-marker" or names[0].startswith(lib.CUT) else kind
+    return [Frame(kind, name, location["mapping"], 0) for name in names]
+
+
+def samples_of(path, clocks):
+    """{pid: [Sample]} of an OTLP file."""
+    with open(path, "rb") as f:
+        data = f.read()
+    found = collections.defaultdict(list)
+    stacks = {}
+    for sample in otlp_decode.decode(otlp_decode.request(data)):
+        pid = int(sample["resource"].get("process.pid", 0))
+        key = tuple(map(id, sample["stack"]))
+        if key not in stacks:
+            stacks[key] = tuple(frame for location in sample["stack"] for frame in frames_of(location)), sample["stack"]
+        for unix_ns in sample["timestamps"]:
+            found[pid].append(Sample(pid, int(sample["attributes"].get("thread.id", 0)), clocks.monotonic(unix_ns), stacks[key][0]))
+    return found
+
+
+def python_frames(sample):
+    return [frame for frame in sample.frames if frame.python == "python"]
+
+
+def show(frames):
+    return lib.show([f"{f.name} ({os.path.basename(f.file)}:{f.line})" if f.python == "python" else f.name for f in frames])
+
+
+# What is right
+
+def plain_name(name, version):
+    return name if version >= (3, 11) else name.rsplit(".", 1)[-1]
+
+
+def against_dump(expected, chain, version, path):
+    """What a program's author expects, against what its runtime said at that time: a list of (index in the chain, expression) of native frames,
+    or a string that says what differs. `expected` and `chain` without the leaf."""
+    native = []
+    at = 0
+    for name, mark in expected:
+        if name == "!":
+            native.append((at, mark))
+        elif name == "*":
+            begun = at
+            while at < len(chain) and mark in chain[at][1]:
+                at += 1
+            if at == begun:
+                return f"no function of {mark} at {at}: {chain[at:at + 1]}"
+        elif at >= len(chain) or chain[at][0] != plain_name(name, version) or (mark and (chain[at][2] != mark or chain[at][1] != path)):
+            return f"expected {name}:{mark} at {at}, the runtime says {chain[at:at + 1]}"
+        else:
+            at += 1
+    return native if at == len(chain) else f"the runtime goes on with {chain[at]}"
+
+
+FAULT_LINE = re.compile(r'  File "(.*)", line (\d+) in (.*)')
+
+
+def against_faulthandler(text, chain):
+    """faulthandler has 100 frames at most, names without their class, and escapes."""
+    dumped = [(m[1], int(m[2]), m[3]) for m in map(FAULT_LINE.fullmatch, text.splitlines()) if m]
+    for (file, line, name), (known_name, known_file, known_line) in zip(dumped[3:], chain[1:]):  # behind fault_dump, begin and the leaf
+        if (file, name) != tuple(ascii_of(t) for t in (known_file, known_name.rsplit(".", 1)[-1])) or line != known_line:
+            return f"faulthandler says {name} {file}:{line}, sys._getframe {known_name} {known_file}:{known_line}"
+    return None
+
+
+def ascii_of(text):
+    return "".join(c if " " <= c < "\x7f" else f"\\x{ord(c):02x}" if ord(c) < 0x100 else f"\\u{ord(c):04x}" if ord(c) < 0x10000 else f"\\U{ord(c):08x}"
+                   for c in text)
+
+
+class Phase:
+    """A phase of python/chain.py, and which samples are right in it. `native`: between which Python frames what is expected; `plain`: between how many there is
+    nothing (from 3.11 on); `thread`: it does not begin in main; `inner`: it may go on in another interpreter."""
+
+    def __init__(self, said, interpreter, native=(), plain=0, thread=False, inner=False):
+        self.said = said
+        self.interpreter = interpreter
+        self.native = native
+        self.plain = plain
+        self.thread = thread
+        self.inner = inner
+        self.start, self.end = said["start"], said["end"]
+        self.verdicts = {}
+
+    def covers(self, sample, error_ns, settled_ns=0):
+        return sample.tid == self.said["tid"] and max(self.start + error_ns, settled_ns) <= sample.ns <= self.end - error_ns
+
+    def fault(self, frames):
+        """What is wrong with these frames, or None."""
+        if frames not in self.verdicts:
+            self.verdicts[frames] = self._python(frames) or self._native(frames)
+        return self.verdicts[frames]
+
+    def _python(self, frames):
+        found = [f for f in frames if f.python == "python"]
+        chain = self.said["chain"]
+        low, high = self.said["leaf_lines"]
+        for at, frame in enumerate(found):
+            if at >= len(chain) and self.inner:
+                return None
+            if at >= len(chain):
+                return f"{len(found)} Python frames instead of {len(chain)}"
+            name, file, line = chain[at]
+            if (frame.name, frame.file) != (name, file) or not (low <= frame.line <= high if at == 0 else frame.line == line):
+                return f"frame {at} is {frame.name} {frame.file}:{frame.line} instead of {name} {file}:{line if at else (low, high)}"
+        return None if len(found) == len(chain) else f"{len(found)} Python frames instead of {len(chain)}"
+
+    def _native(self, frames):
+        if any(f.python == "cut" for f in frames):
+            return "cut"
+        if not self.inner and any(EVALUATOR.match(f.name) for f in frames if f.python != "python"):
+            return "an evaluator that is not replaced"
+        between, run = [], []  # run: the native frames from the leaf to the next Python frame, outwards
+        for frame in frames:
+            if frame.python == "python":
+                between.append(run)
+                run = []
+            else:
+                run.append(frame.name)
+        between = between[1:]  # [k]: between Python frames k and k + 1
+        for at, expression in self.native:
+            if not between[at] or self.interpreter.symbols and not any(re.fullmatch(expression, name) for name in between[at]):
+                return f"{expression} is not between Python frames {at} and {at + 1} but {between[at]}"
+        if self.plain and self.interpreter.version >= (3, 11):
+            for at, names in enumerate(between[:self.plain]):
+                if names:
+                    return f"{names} between Python frames {at} and {at + 1}"
+        return self._bottom(run)
+
+    def _bottom(self, names):
+        if self.thread:
+            return None if len(names) >= 3 and re.fullmatch(r"clone3?|.*libc.*\+0x[0-9a-f]+|.*clone.*", names[-1]) else f"the thread begins with {names[-3:]}"
+        if len(names) < 4 or not re.fullmatch(r"_start|python3[\w.]*\+0x[0-9a-f]+", names[-1]):
+            return f"the process begins with {names[-4:]}"
+        # main may jump to the function that does it all
+        return None if not self.interpreter.symbols or {"main", "Py_BytesMain", "_Py_UnixMain"} & set(names) else "no main"
+
+
+class KnownChains(Phase):
+    """realwork.py: one of many chains."""
+
+    def __init__(self, said, interpreter):
+        super().__init__(said["phases"][0], interpreter)
+        frames = [tuple(frame) for frame in said["frames"]]
+        self.chains = {tuple(frames[n] for n in found) for found in said["chains"]}
+        self.lines = said["lines"]
+        self.generators = {tuple(generator) for generator in said["generators"]}
+
+    def _python(self, frames):
+        found = [(f.name, f.file, f.line) for f in frames if f.python == "python"]
+        if found and found[0] in self.generators:
+            # called, to be made: no event tells of that
+            return self._chain(found[1:]) and self._chain(found)
+        return self._chain(found)
+
+    def _chain(self, found):
+        if not found:
+            return "no Python frames"
+        name, file, line = found[0]
+        if ((name, file, 0), *found[1:]) not in self.chains:
+            return f"not one of the chains of {name}"
+        known = self.lines.get(file, {}).get(name)
+        return None if known is None or line in known else f"{name} of {file} has no line {line}"
+
+
+def impossible(samples, lines):
+    """Frames that there cannot be, in files of which all functions and their lines are known: [text]."""
+    found = collections.Counter()
+    for sample in samples:
+        for frame in python_frames(sample):
+            if not frame.name.startswith(UNNAMED) and frame.file in lines and frame.line not in lines[frame.file].get(frame.name, ()):
+                found[f"no such frame: {frame.name} {frame.file}:{frame.line}"] += 1
+    return [f"{count} x {text}" for text, count in found.most_common(5)]
+
+
+def judge(phase, samples, least_share=0.99, least_samples=40):
+    """(right, all, what is wrong with those that are not, list of faults: empty if there are enough right ones) of a phase."""
+    total, wrong = 0, collections.defaultdict(list)
+    for sample in samples:
+        total += 1
+        fault = phase.fault(sample.frames)
+        if fault:
+            wrong[fault].append(sample)
+    right = total - sum(map(len, wrong.values()))
+    details = []
+    for fault, of_it in sorted(wrong.items(), key=lambda item: -len(item[1]))[:5]:
+        times = [round((s.ns - phase.start) / 1e6) for s in of_it]
+        details.append(f"  {len(of_it)} x {fault}\n      {min(times)} to {max(times)} ms into the phase: {show(of_it[0].frames)[:3000]}")
+    faults = []
+    if total < least_samples:
+        faults.append(f"only {total} samples")
+    if right < least_share * total:
+        faults.append(f"{right} of {total} samples have the known chain")
+    return right, total, details, faults and faults + details

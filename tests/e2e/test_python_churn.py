@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Never a wrong name: of functions that are made, called once and dropped, in the memory of those before, no sample shows one that did not run at that time."""
+import bisect
+import collections
+import os
+import signal
+
+import lib
+import pythons
+
+SECONDS = int(os.environ.get("BULKHEAD_CHURN_SECONDS", "20"))
+FREQ = 997
+
+
+class Calls:
+    """What a process was doing when: churn.py."""
+
+    def __init__(self, said):
+        self.calls = sorted(tuple(call) for call in said["calls"])
+        self.starts = [call[0] for call in self.calls]
+        self.tail = [tuple(frame) for frame in said["tail"]]
+        self.first, self.last = self.calls[0][0], self.calls[-1][1]
+
+    def at(self, ns, error_ns):
+        """The calls that a sample of this time may be in: one, or two next to each other."""
+        low = max(bisect.bisect_right(self.starts, ns - error_ns) - 1, 0)
+        high = bisect.bisect_right(self.starts, ns + error_ns)
+        return [call for call in self.calls[low:high] if call[0] - error_ns <= ns <= call[1] + error_ns]
+
+    def verdict(self, sample, error_ns):
+        """"right", "not named", or what is wrong. "between": no call of a made function."""
+        found = pythons.python_frames(sample)
+        if any(f.python == "cut" for f in sample.frames):
+            return "cut"
+        if not found:
+            return "no Python frames"
+        own = next((at for at, f in enumerate(found) if f.file == self.tail[0][1]), len(found))
+        made, tail = found[:own], [(f.name, f.file, f.line) for f in found[own:]]
+        said = f"wrong: {pythons.show(found)}"
+        if len(made) > 1 and made[-1].name != "<module>":
+            return said
+        if tail[-2:] != self.tail[-2:]:
+            names = [name for name, _, _ in tail]
+            return "without its outermost frames" if names in (["churn", "main"], ["shape", "churn", "main"], ["shape", "churn"]) else said
+        calls = self.at(sample.ns, error_ns)
+        if not made:
+            # the rest of the loop, or at the call
+            return "between" if [name for name, _, _ in tail] in (["churn", "main", "<module>"], ["shape", "churn", "main", "<module>"]) else said
+        frame = made[0]
+        if frame.name.startswith(pythons.UNNAMED):
+            return "not named"
+        if made[-1].name == "<module>":
+            # of the next one's code: run before its call
+            after = self.calls[bisect.bisect_right(self.starts, sample.ns - error_ns):][:2]
+            return "between" if any(frame.file == file for _, _, _, file, _ in after) else f"{said} before {after[:1]}"
+        if tail != self.tail:
+            return said
+        for _, _, name, file, line in calls:
+            if (frame.name, frame.file) == (name, file) and line <= frame.line <= line + 3:
+                return "right"
+        return f"wrong: {frame.name} {frame.file}:{frame.line} instead of {[call[2:] for call in calls]}"
+
+
+class Churn(lib.Case):
+    def test_no_wrong_name(self):
+        with pythons.Clocks() as clocks, pythons.Running("churn.py", SECONDS) as running:
+            if not running.interpreters:
+                self.skip("no CPython on this machine")
+            process = self.start(seconds=None, freq=FREQ, outputs=("out.folded", "out.otlp"))
+            self.wait_until_recording(process)
+            running.go()
+            self.wait_for("what the programs know", running.finished, seconds=lib.PATIENCE + SECONDS)
+            process.send_signal(signal.SIGINT)
+            recording = self.finish(process)
+            said = running.said()
+            interpreters = {pid: i for pid, (i, _) in running.processes.items()}
+        samples = pythons.samples_of(recording.path("out.otlp"), clocks)
+        error_ns = clocks.error_ns()
+        print(f"\n  times are known to {error_ns / 1000:.0f} us")
+        faults, all_of_them = [], collections.Counter()
+        for pid, interpreter in interpreters.items():
+            calls = Calls(said[pid])
+            inside = [s for s in samples[pid] if calls.first + error_ns <= s.ns <= calls.last - error_ns]
+            verdicts = collections.Counter(calls.verdict(s, error_ns) for s in inside)
+            wrong = {verdict: n for verdict, n in verdicts.items() if verdict.startswith("wrong")}
+            figures = collections.Counter({verdict: n for verdict, n in verdicts.items() if verdict not in wrong})
+            figures["wrong"] = sum(wrong.values())
+            all_of_them += figures
+            print(f"  {interpreter.name}: {len(calls.calls)} functions, {len(inside)} samples: " + ", ".join(f"{n} {v}" for v, n in sorted(figures.items())))
+            faults += [f"{interpreter.name}: {n} x {verdict}" for verdict, n in sorted(wrong.items(), key=lambda item: -item[1])[:5]]
+            if figures["right"] + figures["not named"] + figures["between"] < 0.99 * len(inside):
+                faults.append(f"{interpreter.name}: less than 99 % of the stacks are complete")
+            # else the test would see nothing
+            if figures["right"] < 20:
+                faults.append(f"{interpreter.name}: only {figures['right']} samples are named")
+        print(f"  together {sum(all_of_them.values())} samples, {all_of_them['wrong']} wrong")
+        self.assert_none(faults, recording)
+
+
+if __name__ == "__main__":
+    lib.main()
