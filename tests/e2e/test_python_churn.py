@@ -37,6 +37,8 @@ class Calls:
         own = next((at for at, f in enumerate(found) if f.file == self.tail[0][1]), len(found))
         made, tail = found[:own], [(f.name, f.file, f.line) for f in found[own:]]
         said = f"wrong: {pythons.show(found)}"
+        if made and all(frame.name.startswith(pythons.UNNAMED) for frame in made):
+            return "not named"
         if len(made) > 1 and made[-1].name != "<module>":
             return said
         if tail[-2:] != self.tail[-2:]:
