@@ -148,16 +148,19 @@ _Static_assert(FRAME_KIND_ABORT + BH_RUNTIME_COUNT == FRAME_KIND_COUNT, "kinds o
 static int managed_function_number(struct worker *worker, const struct runtime_frame *frame,
 				   unsigned int runtime, uint32_t *number)
 {
-	const XXH64_hash_t file = XXH3_64bits_withSeed(frame->file, strlen(frame->file), runtime);
+	const XXH64_hash_t file = XXH3_64bits_withSeed(frame->file, strlen(frame->file),
+						       runtime | (uint64_t)frame->start_line << 32);
 	const XXH128_hash_t key =
 	    XXH3_128bits_withSeed(frame->function, strlen(frame->function), file | 1ull << 63);
 
 	if (table_get(&worker->numbers.functions, key, number))
 		return 0;
 	*number = ++worker->numbers.next_function;
-	records_add_function(worker->batch, &(struct record_function){.number = *number,
-								      .name = frame->function,
-								      .file = frame->file});
+	records_add_function(worker->batch,
+			     &(struct record_function){.number = *number,
+						       .name = frame->function,
+						       .file = frame->file,
+						       .start_line = frame->start_line});
 	return table_put(&worker->numbers.functions, key, *number);
 }
 

@@ -2,7 +2,6 @@
 #include "symbolizer/worker/runtimes.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +11,8 @@
 #include "common/clock.h"
 #include "common/limits.h"
 #include "common/log.h"
+#include "symbolizer/worker/runtime_figures.h"
 #include "symbolizer/worker/runtime_slots.h"
-#include "symbolizer/worker/symbol_name.h"
 #include "symbolizer/worker/worker.h"
 
 enum {
@@ -53,6 +52,7 @@ struct image {
 	struct elf_segment segments[ELF_IMAGE_SEGMENTS_MAX];
 	unsigned int segment_count;
 	char path[MSG_PATH_BYTES];
+	bool refused; /* in some process, and said so */
 };
 
 enum attachment_state {
@@ -75,6 +75,7 @@ struct managed_process {
 	uint64_t incarnation;
 	uint64_t since_ns;
 	bool memory_asked;
+	bool readable; /* `memory` is there, and is that of this program as far as we know */
 	struct memory memory;
 	unsigned int count;
 	struct attachment *attachments[PROCESS_RUNTIMES_MAX];
@@ -86,25 +87,26 @@ struct runtimes {
 	struct managed_process *buckets[PROCESS_BUCKETS];
 	unsigned int process_count;
 	uint64_t incarnations;
+	uint32_t wanted; /* a set: what is looked for */
+	struct runtime_figures figures;
 	/* Of one process, while it is published. */
 	struct runtime_slot_range ranges[PROCESS_RUNTIMES_MAX * RUNTIME_RANGES_MAX];
 };
 
-int runtimes_init(struct worker *worker, int table_fd)
+void runtimes_figures(const struct worker *worker, struct msg_runtime figures[BH_RUNTIME_COUNT])
 {
-	struct runtimes *runtimes = calloc(1, sizeof(*runtimes));
+	const struct runtimes *runtimes = worker->runtimes;
 
 	if (!runtimes)
-		return -ENOMEM;
-	void *table = mmap(NULL, sizeof(struct bh_runtime_table), PROT_READ | PROT_WRITE,
-			   MAP_SHARED, table_fd, 0);
-	if (table == MAP_FAILED) {
-		free(runtimes);
-		return -errno;
+		return;
+	memcpy(figures, runtimes->figures.by_runtime, sizeof(runtimes->figures.by_runtime));
+	for (int i = 0; i < PROCESS_BUCKETS; i++) {
+		for (const struct managed_process *p = runtimes->buckets[i]; p; p = p->next) {
+			for (unsigned int j = 0; j < p->count; j++)
+				figures[p->attachments[j]->image->runtime].attached +=
+				    p->attachments[j]->state == ATTACHMENT_PUBLISHED;
+		}
 	}
-	runtimes->slots.table = table;
-	worker->runtimes = runtimes;
-	return 0;
 }
 
 static void image_put(struct runtimes *runtimes, struct image *image)
@@ -158,11 +160,14 @@ void runtimes_on_module(struct worker *worker, struct worker_module *module)
 	struct runtime_file file;
 	char refusal[RUNTIME_REFUSAL_BYTES] = "";
 	void *recognised = NULL;
+	struct runtimes *runtimes = worker->runtimes;
 
-	if (!worker->runtimes || module->fd < 0 || image_find(worker->runtimes, module->number) ||
+	if (!runtimes || module->fd < 0 || image_find(runtimes, module->number) ||
 	    runtime_file_init(&file, module->fd, module->path) < 0)
 		return;
 	for (int i = 1; i < BH_RUNTIME_COUNT; i++) {
+		if (!(runtimes->wanted >> i & 1))
+			continue;
 		int r = all_runtimes[i]->recognise(&file, &recognised, refusal);
 
 		if (r == -ENOENT)
@@ -170,10 +175,33 @@ void runtimes_on_module(struct worker *worker, struct worker_module *module)
 		if (r == 0)
 			image_add(worker, module, &file, i, recognised);
 		else if (r == -ENOTSUP)
-			log_warning("%s", refusal);
+			runtime_figures_refuse(&runtimes->figures, (unsigned int)i, refusal);
 		break;
 	}
 	runtime_file_fini(&file);
+}
+
+int runtimes_init(struct worker *worker, int table_fd, uint32_t wanted)
+{
+	struct runtimes *runtimes = calloc(1, sizeof(*runtimes));
+
+	if (!runtimes)
+		return -ENOMEM;
+	void *table = mmap(NULL, sizeof(struct bh_runtime_table), PROT_READ | PROT_WRITE,
+			   MAP_SHARED, table_fd, 0);
+	if (table == MAP_FAILED) {
+		free(runtimes);
+		return -errno;
+	}
+	runtimes->slots.table = table;
+	runtimes->wanted = wanted;
+	worker->runtimes = runtimes;
+	/* The manager may have been faster than the loader. */
+	for (int i = 0; i < WORKER_MODULE_BUCKETS; i++) {
+		for (struct worker_module *m = worker->modules[i]; m; m = m->next)
+			runtimes_on_module(worker, m);
+	}
+	return 0;
 }
 
 void runtimes_on_module_gone(struct worker *worker, uint32_t module)
@@ -220,7 +248,7 @@ static void process_empty(struct runtimes *runtimes, struct managed_process *pro
 	if (process->memory.fd >= 0)
 		close(process->memory.fd);
 	process->memory.fd = -1;
-	process->memory_asked = false;
+	process->memory_asked = process->readable = false;
 	process->count = 0;
 }
 
@@ -232,6 +260,16 @@ static void process_delete(struct runtimes *runtimes, struct managed_process **l
 	*link = process->next;
 	runtimes->process_count--;
 	free(process);
+}
+
+/* Who holds a descriptor of a program's memory reads nothing with it when that program has ended;
+ * process_vm_readv reads whatever runs under that pid. */
+void runtimes_on_process(struct worker *worker, const struct msg_process *said)
+{
+	struct managed_process *process = runtimes_process(worker, said->tgid);
+
+	if (process && process->memory.fd < 0 && process->program != said->program)
+		process->readable = false;
 }
 
 void runtimes_on_process_gone(struct worker *worker, uint32_t tgid)
@@ -350,10 +388,24 @@ void runtimes_on_mapped(struct worker *worker, const struct msg_mapped *mapped)
 	if (!process)
 		return;
 	attachment_add(process, image, bias);
-	if (process->memory.fd >= 0 || process->memory_asked)
+	if (process->readable || process->memory_asked)
 		return;
+	if (worker->role.strict_memory) {
+		process->readable = true;
+		runtimes_tick(worker);
+		return;
+	}
 	process->memory_asked = peer_send(&worker->role.peers[ROLE_OPENER], MESSAGE_OPEN_MEMORY,
 					  &number, sizeof(number), NULL, 0) == 0;
+}
+
+/* Its memory cannot be had. That it has ended is no refusal. */
+static void process_refuse(struct runtimes *runtimes, const struct managed_process *process,
+			   int error)
+{
+	for (unsigned int i = 0; i < process->count && error != ENOENT && error != ESRCH; i++)
+		runtime_figures_refuse(&runtimes->figures,
+				       (unsigned int)process->attachments[i]->image->runtime, NULL);
 }
 
 void runtimes_on_memory(struct worker *worker, struct message *message)
@@ -366,9 +418,11 @@ void runtimes_on_memory(struct worker *worker, struct message *message)
 		return;
 	process->memory_asked = false;
 	if (!message->fd_count) {
+		process_refuse(worker->runtimes, process, (int)answer.error);
 		log_debug("no memory: tgid=%u error=%s", answer.tgid, strerror((int)answer.error));
 		return;
 	}
+	process->readable = true;
 	process->memory.fd = message->fds[0];
 	message->fds[0] = -1;
 	runtimes_tick(worker);
@@ -414,13 +468,18 @@ static void process_publish(struct runtimes *runtimes, struct managed_process *p
 		log_debug("no room for a runtime: tgid=%u ranges=%zu", process->tgid, count);
 }
 
-static void attachment_refuse(struct attachment *a, int error)
+/* Once a file: what one process of it cannot have, the others cannot either. */
+static void attachment_refuse(struct runtimes *runtimes, struct attachment *a, int error)
 {
+	const bool unsupported = error == -ENOTSUP;
+
 	a->state = ATTACHMENT_REFUSED;
 	a->due_ns = 0;
-	if (error == -ENOTSUP)
-		log_warning("%s", a->process.refusal);
-	else
+	if (error != -ESRCH && !(unsupported && a->image->refused))
+		runtime_figures_refuse(&runtimes->figures, (unsigned int)a->image->runtime,
+				       unsupported ? a->process.refusal : NULL);
+	a->image->refused |= unsupported;
+	if (!unsupported)
 		log_debug("not attached: tgid=%u runtime=%s error=%s", a->process.tgid,
 			  runtime_titles[a->image->runtime], strerror(-error));
 }
@@ -458,7 +517,7 @@ static bool attachment_try(struct runtimes *runtimes, struct managed_process *pr
 		return false;
 	}
 	if (r < 0) {
-		attachment_refuse(a, r);
+		attachment_refuse(runtimes, a, r);
 		return false;
 	}
 	if (a->state != ATTACHMENT_PUBLISHED)
@@ -477,7 +536,7 @@ static uint64_t process_tick(struct runtimes *runtimes, struct managed_process *
 	uint64_t next = UINT64_MAX;
 	bool changed = false;
 
-	if (process->memory.fd < 0)
+	if (!process->readable)
 		return next;
 	for (unsigned int i = 0; i < process->count; i++) {
 		struct attachment *a = process->attachments[i];
@@ -511,32 +570,6 @@ void runtimes_tick(struct worker *worker)
 				 next > now ? (int)((next - now + 999999u) / 1000000u) : 1);
 }
 
-const char *runtime_frames_keep(struct runtime_frames *frames, const char *text, size_t length)
-{
-	const size_t room = sizeof(frames->text) - frames->used;
-
-	if (room < 2)
-		return "";
-	/* Control characters and what is not UTF-8 become visible. */
-	char *to = frames->text + frames->used;
-	frames->used += symbol_name_escape(text, length, to, room) + 1;
-	return to;
-}
-
-const char *runtime_frames_format(struct runtime_frames *frames, const char *format, ...)
-{
-	char text[2048];
-	va_list args;
-
-	va_start(args, format);
-	const int n = vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	return runtime_frames_keep(frames, text,
-				   n < 0		      ? 0
-				   : (size_t)n < sizeof(text) ? (size_t)n
-							      : sizeof(text) - 1);
-}
-
 static const char *why_not(int error)
 {
 	switch (error) {
@@ -567,13 +600,14 @@ void runtimes_symbolize(struct worker *worker, struct managed_process *process,
 	struct attachment *a = process_attachment(process, runtime);
 	int r = -ESRCH;
 
-	(void)worker;
 	frames->count = 0;
 	frames->used = 0;
-	if (a) {
+	if (a && process->readable) {
 		memory_allow(&process->memory, FRAME_READS, FRAME_BYTES);
 		r = a->process.ops->symbolize(&a->process, words, frames);
 	}
+	if (worker->runtimes)
+		runtime_figures_frame(&worker->runtimes->figures, runtime, r == 0 && frames->count);
 	if (r == 0 && frames->count)
 		return;
 	frames->used = 0;
