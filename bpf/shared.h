@@ -150,6 +150,10 @@ enum bh_runtime {
 	BH_RUNTIME_COUNT
 };
 
+/* A set of runtimes has the bit 1 << number of each. */
+#define BH_RUNTIMES_ALL ((1u << BH_RUNTIME_COUNT) - 2u)
+_Static_assert(BH_RUNTIME_COUNT <= 32, "a set of runtimes is one word");
+
 /*
  * A managed frame: a word with the two top bits set, how many words follow it (not more than
  * BH_MANAGED_EXTRA_MAX, so that no kernel address looks like one), the runtime, and 48 bits that

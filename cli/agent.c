@@ -89,6 +89,7 @@ static int agent_configure_loader(struct agent *agent)
 	    .frequency_hz = (uint32_t)agent->config.frequency_hz,
 	    .want_kernel = 1,
 	    .want_user = 1,
+	    .runtimes = (uint32_t)agent->config.runtimes,
 	};
 
 	return peer_send(&agent->roles.peers[ROLE_LOADER], MESSAGE_CONFIGURE_LOADER, &config,
@@ -143,7 +144,8 @@ static int agent_start_group(struct agent *agent)
 	agent->exporter_starting = false;
 	if (agent->was_running)
 		agent_export_renew(agent);
-	int status = roles_start(&agent->roles, agent->config.run_directory);
+	int status =
+	    roles_start(&agent->roles, agent->config.run_directory, agent->config.strict_memory);
 	if (status)
 		return status;
 	if (agent_configure_loader(agent) < 0 || agent_configure_identity(agent) < 0 ||
@@ -493,7 +495,7 @@ static int agent_lock(struct agent *agent)
 
 static int agent_start(struct agent *agent)
 {
-	struct record_options nothing_special = {0};
+	struct record_options nothing_special = {.strict_memory = agent->config.strict_memory};
 
 	int status = preflight_check(&nothing_special);
 	if (!status && (agent->signal_fd = signals_open()) < 0)

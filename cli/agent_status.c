@@ -66,6 +66,10 @@ static void report_fill(struct agent *agent, struct agent_report *report)
 	    .lost_worker = agent->role[ROLE_WORKER].status.losses,
 	    .ledger = *agent->export.ledger,
 	};
+	/* The last that was heard of a worker that has ended is not true of its processes. */
+	if (agent->role[ROLE_WORKER].ready && agent->roles.children[ROLE_WORKER].pid)
+		memcpy(report->runtimes, agent->role[ROLE_WORKER].status.runtimes,
+		       sizeof(report->runtimes));
 	memcpy(report->endpoint, agent->export.config.target, sizeof(report->endpoint));
 	report_roles(agent, report);
 }

@@ -141,6 +141,17 @@ static void settle_service_name(struct config_load *load)
 			   &load->origins[OPTION_identity_resource_attributes]);
 }
 
+static void check_strict_memory(struct config_load *load)
+{
+	const struct config *c = &load->config;
+
+	if (c->strict_memory && (c->process_service_name || *c->environment_variables))
+		config_warn(&load->origins[OPTION_runtimes_strict_memory],
+			    "runtimes.strict_memory: without CAP_DAC_READ_SEARCH no process's "
+			    "environment can be read, which identity.process_service_name and "
+			    "identity.environment_variables need");
+}
+
 static void check_file(struct config_load *load, enum config_index index)
 {
 	const struct config_option *o = &config_options[index];
@@ -182,6 +193,7 @@ static void check(struct config_load *load)
 	check_endpoint(load);
 	check_sizes(load);
 	settle_service_name(load);
+	check_strict_memory(load);
 	if (load->mode != CONFIG_CHECK)
 		return;
 	/* Otherwise those who need them open them, and say so. */

@@ -53,6 +53,9 @@ struct config {
 	/* OTEL_RESOURCE_ATTRIBUTES: for key_values_parse; its service.name, if any, is overruled by
 	 * the above */
 	char resource_attributes[CONFIG_LIST_BYTES];
+	/* [runtimes] */
+	uint64_t runtimes;  /* all; a set, as struct msg_maps has it */
+	bool strict_memory; /* false */
 	/* [status] */
 	char status_group[CONFIG_TEXT_BYTES]; /* who beside root may ask; empty: nobody */
 	/* OTEL_SDK_DISABLED */

@@ -4,6 +4,7 @@
 
 #include "cli/config_load.h"
 #include "cli/config_value.h"
+#include "cli/runtime_set.h"
 
 enum {
 	HELP_COLUMN = 46
@@ -77,6 +78,8 @@ void config_print_sample(FILE *out)
 			fputs(" (", out);
 			config_value_print_bounds(o, out);
 			fputc(')', out);
+		} else if (o->type == CONFIG_TYPE_RUNTIMES) {
+			fprintf(out, " (%s)", runtime_set_names());
 		} else if (o->type == CONFIG_TYPE_BOOLEAN || o->type == CONFIG_TYPE_COMPRESSION) {
 			fprintf(out, " (%s)", config_value_placeholder(o));
 		}

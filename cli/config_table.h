@@ -13,6 +13,7 @@ enum config_type {
 	CONFIG_TYPE_SIZE,     /* in bytes */
 	CONFIG_TYPE_BOOLEAN,
 	CONFIG_TYPE_COMPRESSION, /* none or gzip */
+	CONFIG_TYPE_RUNTIMES,	 /* a set of language runtimes; kept as struct msg_maps has it */
 	CONFIG_TYPE_TEXT,
 	CONFIG_TYPE_FILE,
 	CONFIG_TYPE_DIRECTORY, /* an absolute path */

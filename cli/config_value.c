@@ -7,6 +7,7 @@
 
 #include "cli/endpoint.h"
 #include "cli/key_values.h"
+#include "cli/runtime_set.h"
 #include "cli/text_input.h"
 
 enum {
@@ -191,6 +192,18 @@ static const char *set_word(const struct config_option *o, const char *text, str
 				   : "it must be none or gzip");
 }
 
+static const char *set_runtimes(const struct config_option *o, const char *text,
+				struct config *config, char *reason)
+{
+	uint32_t set;
+
+	if (!runtime_set_parse(text, &set))
+		return explain(reason, "it must be all, none, or of these, by commas: %s",
+			       runtime_set_names());
+	*config_value_number(o, config) = set;
+	return NULL;
+}
+
 static const char *check_pairs(enum key_values_kind kind, const char *text, char *reason)
 {
 	_cleanup_key_values_ struct key_values list = {0};
@@ -273,6 +286,8 @@ const char *config_value_set(const struct config_option *o, const char *text, st
 		return set_number(o, text, config, reason);
 	if (o->type == CONFIG_TYPE_BOOLEAN || o->type == CONFIG_TYPE_COMPRESSION)
 		return set_word(o, text, config, reason);
+	if (o->type == CONFIG_TYPE_RUNTIMES)
+		return set_runtimes(o, text, config, reason);
 	if (!length && !(o->traits & CONFIG_OPTIONAL))
 		return explain(reason, "it must not be empty");
 	if (length > max)
@@ -309,6 +324,9 @@ void config_value_print(const struct config_option *o, const struct config *conf
 	case CONFIG_TYPE_COMPRESSION:
 		fputs(*config_value_boolean(o, c) ? "gzip" : "none", out);
 		break;
+	case CONFIG_TYPE_RUNTIMES:
+		runtime_set_print((uint32_t)*config_value_number(o, c), out);
+		break;
 	default:
 		text = config_value_text(o, c);
 		if (o->traits & CONFIG_SECRET)
@@ -330,6 +348,7 @@ const char *config_value_placeholder(const struct config_option *o)
 	    [CONFIG_TYPE_SIZE] = "SIZE",
 	    [CONFIG_TYPE_BOOLEAN] = "true|false",
 	    [CONFIG_TYPE_COMPRESSION] = "none|gzip",
+	    [CONFIG_TYPE_RUNTIMES] = "all|none|NAME,...",
 	    [CONFIG_TYPE_TEXT] = "TEXT",
 	    [CONFIG_TYPE_FILE] = "FILE",
 	    [CONFIG_TYPE_DIRECTORY] = "DIRECTORY",

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/runtime_set.h"
 #include "common/exit_status.h"
 
 enum {
@@ -56,6 +57,16 @@ void options_usage(void)
 	    "      --comm NAME       only threads of this name\n"
 	    "  -U, --user            user stacks only\n"
 	    "  -K, --kernel          kernel stacks only\n"
+	    "      --runtimes LIST   language runtimes whose frames get names: all (the default), "
+	    "none, or\n"
+	    "                        names by commas, of"
+#define RUNTIME(id, name, frame_type, title, hue, saturation) " " #name
+#include "bpf/runtimes.def"
+#undef RUNTIME
+	    "\n"
+	    "      --strict-memory   without CAP_DAC_READ_SEARCH: processes' memory is read by "
+	    "process_vm_readv,\n"
+	    "                        and of files only those that everyone may read\n"
 	    "      --stats FILE      counts, losses and costs as JSON\n"
 	    "      --max-loss SHARE  exit with 6 if more is lost: 0.01 or 1%\n"
 	    "  -- COMMAND            profile COMMAND and what it starts; its exit status is passed "
@@ -192,8 +203,21 @@ enum {
 	OPTION_FORMAT = 256,
 	OPTION_COMM,
 	OPTION_STATS,
-	OPTION_MAX_LOSS
+	OPTION_MAX_LOSS,
+	OPTION_RUNTIMES,
+	OPTION_STRICT_MEMORY
 };
+
+static int parse_runtimes(struct record_options *o, const char *text)
+{
+	if (runtime_set_parse(text, &o->runtimes))
+		return 0;
+	fprintf(stderr,
+		"bulkhead: --runtimes: not all, none, or of %s, by commas: %s; see bulkhead "
+		"--help\n",
+		runtime_set_names(), text);
+	return STATUS_USAGE;
+}
 
 static int parse_number_option(int option, const char *text, struct record_options *o)
 {
@@ -255,6 +279,11 @@ static int parse_option(int option, const char *value, struct record_options *o,
 		return 0;
 	case OPTION_MAX_LOSS:
 		return parse_loss(o, value);
+	case OPTION_RUNTIMES:
+		return parse_runtimes(o, value);
+	case OPTION_STRICT_MEMORY:
+		o->strict_memory = true;
+		return 0;
 	default:
 		return STATUS_USAGE;
 	}
@@ -288,13 +317,17 @@ int options_parse_record(int argc, char **argv, struct record_options *o)
 	    {"comm", required_argument, NULL, OPTION_COMM},
 	    {"stats", required_argument, NULL, OPTION_STATS},
 	    {"max-loss", required_argument, NULL, OPTION_MAX_LOSS},
+	    {"runtimes", required_argument, NULL, OPTION_RUNTIMES},
+	    {"strict-memory", no_argument, NULL, OPTION_STRICT_MEMORY},
 	    {NULL, 0, NULL, 0},
 	};
 	const char *format = NULL;
 	int option, r = 0;
 
-	*o = (struct record_options){
-	    .frequency_hz = FREQUENCY_DEFAULT_HZ, .stats_fd = -1, .max_loss = -1};
+	*o = (struct record_options){.frequency_hz = FREQUENCY_DEFAULT_HZ,
+				     .runtimes = BH_RUNTIMES_ALL,
+				     .stats_fd = -1,
+				     .max_loss = -1};
 	opterr = 0;
 	while (!r &&
 	       (option = getopt_long(argc, argv, "+:F:d:p:t:ao:G:UKh", options, NULL)) != -1) {

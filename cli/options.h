@@ -27,6 +27,8 @@ struct record_options {
 	uint64_t cgroup_id; /* found by preflight_check */
 	uint32_t cgroup_level;
 	bool user_only, kernel_only;
+	uint32_t runtimes; /* a set: those whose frames are wanted */
+	bool strict_memory;
 	struct output outputs[LIMIT_OUTPUTS];
 	unsigned int output_count;
 	const char *stats_path;

@@ -24,7 +24,12 @@ static int refuse(int status, const char *what, const char *remedy)
 	return status;
 }
 
-static int check_capabilities(void)
+static bool is_needed_strictly(cap_value_t value)
+{
+	return value != CAP_DAC_READ_SEARCH && value != CAP_CHECKPOINT_RESTORE;
+}
+
+static int check_capabilities(bool strict_memory)
 {
 	static const struct {
 		cap_value_t value;
@@ -34,8 +39,9 @@ static int check_capabilities(void)
 	    {CAP_PERFMON, "CAP_PERFMON is missing"},
 	    {CAP_SYSLOG, "CAP_SYSLOG is missing"},
 	    {CAP_SYS_PTRACE, "CAP_SYS_PTRACE is missing"},
-	    {CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH is missing"},
-	    {CAP_CHECKPOINT_RESTORE, "CAP_CHECKPOINT_RESTORE is missing"},
+	    {CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH is missing (--strict-memory does without)"},
+	    {CAP_CHECKPOINT_RESTORE,
+	     "CAP_CHECKPOINT_RESTORE is missing (--strict-memory does without)"},
 	    {CAP_SETUID, "CAP_SETUID is missing"},
 	    {CAP_SETGID, "CAP_SETGID is missing"},
 	    {CAP_SETPCAP, "CAP_SETPCAP is missing"},
@@ -50,6 +56,8 @@ static int check_capabilities(void)
 	for (size_t i = 0; caps && !status && i < sizeof(needed) / sizeof(needed[0]); i++) {
 		cap_flag_value_t has = CAP_CLEAR;
 
+		if (strict_memory && !is_needed_strictly(needed[i].value))
+			continue;
 		cap_get_flag(caps, needed[i].value, CAP_EFFECTIVE, &has);
 		if (has != CAP_SET)
 			status = refuse(STATUS_NOT_PERMITTED, needed[i].what,
@@ -176,7 +184,7 @@ static int check_filters(struct record_options *o)
 
 int preflight_check(struct record_options *options)
 {
-	int status = check_capabilities();
+	int status = check_capabilities(options->strict_memory);
 
 	if (!status)
 		status = check_kernel();

@@ -132,6 +132,7 @@ static int configure_loader(struct recording *r)
 	    .target_count = o->pid_count,
 	    .cgroup_id = o->cgroup_id,
 	    .cgroup_level = o->cgroup_level,
+	    .runtimes = o->runtimes,
 	};
 
 	memcpy(config.targets, o->pids, sizeof(config.targets));
@@ -374,7 +375,7 @@ static int record_run(struct recording *r)
 	if (!status && r->options.command && command_prepare(&r->command, r->options.command) < 0)
 		status = STATUS_FAILED;
 	if (!status)
-		status = roles_start(&r->roles, NULL);
+		status = roles_start(&r->roles, NULL, r->options.strict_memory);
 	if (!status)
 		status = configure_loader(r);
 	if (!status)

@@ -181,8 +181,14 @@ static int roles_spawn(struct roles *roles, enum role role)
 			roles->run_dir,
 			(char *)(uintptr_t) "--uids",
 			uids,
-			roles->agent ? (char *)(uintptr_t) "--agent" : NULL,
+			NULL,
+			NULL,
 			NULL};
+	size_t count = 5;
+	if (roles->agent)
+		argv[count++] = (char *)(uintptr_t) "--agent";
+	if (roles->strict_memory && (role == ROLE_OPENER || role == ROLE_WORKER))
+		argv[count++] = (char *)(uintptr_t) "--strict-memory";
 	pid_t pid = fork();
 	if (pid == 0)
 		roles_exec(program, argv);
@@ -280,9 +286,9 @@ int roles_connect_again(struct roles *roles, enum role role)
 	return r == -ETIMEDOUT ? -EAGAIN : r;
 }
 
-int roles_start(struct roles *roles, const char *agent_run_dir)
+int roles_start(struct roles *roles, const char *agent_run_dir, bool strict_memory)
 {
-	*roles = (struct roles){.agent = agent_run_dir != NULL};
+	*roles = (struct roles){.agent = agent_run_dir != NULL, .strict_memory = strict_memory};
 	for (int role = 0; role < ROLE_COUNT; role++) {
 		roles->peers[role].fd = -1;
 		roles->uids.uid[role] =

@@ -19,6 +19,7 @@ struct role_child {
 
 struct roles {
 	bool agent;
+	bool strict_memory; /* opener and worker under their strict policies */
 	char run_dir[96];
 	pid_t guard; /* removes the run directory when we let go of it, or are no more */
 	int guard_fd;
@@ -29,8 +30,9 @@ struct roles {
 
 /* Start all roles and connect to each. 0, or an exit status: that of the role that failed, which
  * has said why. `agent_run_dir`: an agent's run directory, which stays; NULL: a recording, which
- * makes one of its own. */
-int roles_start(struct roles *roles, const char *agent_run_dir);
+ * makes one of its own. `strict_memory`: nobody hands out descriptors of processes' memory, and
+ * nobody may read files that their owners alone may. */
+int roles_start(struct roles *roles, const char *agent_run_dir, bool strict_memory);
 
 /* Start one role of an agent again, after it has ended; and connect to it as soon as it listens. 0;
  * -EAGAIN: not yet; or another negative errno. */

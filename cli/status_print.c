@@ -6,6 +6,7 @@
 
 #include "cli/agent.h"
 #include "cli/names.h"
+#include "cli/runtime_print.h"
 #include "common/log.h"
 
 static const char *const phase_names[] = {"starting", "running",  "restarting",
@@ -111,6 +112,7 @@ void status_print_text(const struct agent_report *report, FILE *out)
 			fprintf(out, "          stacks cut, %s: %" PRIu64 "\n", reason_names[i],
 				l->incomplete[i]);
 	}
+	runtime_print_status(report->runtimes, out);
 	print_backend(report, out);
 	fprintf(out, "memory    %.1f MiB resident, %.1f MiB in the kernel\n", mib(f.rss_bytes),
 		mib(report->map_bytes));
@@ -215,6 +217,7 @@ void status_print_json(const struct agent_report *report, FILE *out)
 	json_number(out, "deferred", report->deferred);
 	json_counts(out, "lost", loss_names, f.lost, 0, LOSS_COUNT);
 	json_counts(out, "incomplete", reason_names, l->incomplete, 1, BH_REASON_COUNT);
+	runtime_print_json(report->runtimes, out);
 	json_backend(report, out);
 	fprintf(out,
 		"  \"bpf\": {\"map_bytes\": %" PRIu64 ", \"run_time_ns\": %" PRIu64
@@ -293,5 +296,6 @@ void status_print_metrics(const struct agent_report *report, FILE *out)
 	metric(out, "spool_damaged_records_total", "counter", "Records torn or forged.",
 	       l->damaged_records);
 	metric(out, "bpf_map_bytes", "gauge", "Memory of BPF maps.", report->map_bytes);
+	runtime_print_metrics(report->runtimes, out);
 	metric_roles(report, out);
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli/names.h"
+#include "cli/runtime_print.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 
@@ -95,6 +96,7 @@ void summary_print(const struct record_options *options, const struct recording_
 		percent(exporter->frames_named, exporter->frames));
 	print_reasons("lost,", loss_names, losses.lost, 0, LOSS_COUNT, taken);
 	print_reasons("stacks cut,", reason_names, exporter->incomplete, 1, BH_REASON_COUNT, taken);
+	runtime_print_faults(f->status[ROLE_WORKER].runtimes, stderr);
 	print_hot(f);
 	for (unsigned int i = 0; i < options->output_count; i++) {
 		if (strcmp(options->outputs[i].path, "-"))
@@ -153,6 +155,7 @@ int summary_write_stats(int fd, const struct recording_figures *figures, const s
 		"  \"deferred\": %" PRIu64 ",\n  \"batch_bytes\": %" PRIu64
 		",\n  \"duration_ns\": %" PRIu64 ",\n",
 		loader->deferred, figures->status[ROLE_WORKER].batch_bytes, figures->duration_ns);
+	runtime_print_json(figures->status[ROLE_WORKER].runtimes, f);
 	write_roles(f, roles);
 	fprintf(f,
 		"  \"bpf\": {\"map_bytes\": %" PRIu64 ", \"ring_bytes\": %" PRIu64

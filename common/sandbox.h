@@ -69,6 +69,9 @@ struct sandbox_policy {
 	    thread_stack_bytes; /* RLIMIT_STACK, from which new threads have theirs; 0: as is */
 	bool no_landlock;	/* Landlock would take away what the role exists for; say why in the
 				   policy */
+	/* The policy instead, where no descriptor of a process's memory may be passed on
+	 * (--strict-memory); NULL: no difference. */
+	const struct sandbox_policy *strict;
 };
 
 enum {

@@ -124,7 +124,7 @@ static int on_module(void *context, const struct record_module *m)
 static int on_function(void *context, const struct record_function *f)
 {
 	struct aggregate *a = context;
-	struct profile_function function = {0};
+	struct profile_function function = {.start_line = f->start_line};
 	uint32_t number;
 
 	int r = intern_text(a, f->name, &function.name);

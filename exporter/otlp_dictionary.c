@@ -167,6 +167,7 @@ static void put_function(struct otlp_dictionary *d, uint32_t number, struct prot
 	proto_small_number(&function, OTLP_FUNCTION_NAME, use_string(d, from->name));
 	proto_small_number(&function, OTLP_FUNCTION_SYSTEM_NAME, use_string(d, from->system_name));
 	proto_small_number(&function, OTLP_FUNCTION_FILENAME, use_string(d, from->filename));
+	proto_small_number(&function, OTLP_FUNCTION_START_LINE, from->start_line);
 	proto_out_small(out, OTLP_TABLE_FUNCTIONS, &function);
 }
 

@@ -312,6 +312,9 @@ static int read_function(struct reader *r, struct cursor bytes, void *context)
 	(void)context;
 	if (!m)
 		return -EBADMSG;
+	/* A line that is none is not worth a file. */
+	if (m->start_line > 0 && m->start_line <= UINT32_MAX)
+		function.start_line = (uint32_t)m->start_line;
 	int result = intern_text(r, m->name_strindex, &function.name);
 	if (result == 0)
 		result = intern_text(r, m->system_name_strindex, &function.system_name);

@@ -23,6 +23,7 @@ struct profile_function {
 	uint32_t name;	      /* string, demangled */
 	uint32_t system_name; /* string, 0 if the same or unknown */
 	uint32_t filename;    /* string, 0 if unknown */
+	uint32_t start_line;  /* in that file, 0 if unknown */
 };
 
 /* One frame. A location without a function is shown as "mapping+0xaddress". */

@@ -203,6 +203,7 @@ static void write_functions(struct pprof *w)
 		function.name = f->name;
 		function.system_name = f->system_name ? f->system_name : f->name;
 		function.filename = f->filename;
+		function.start_line = f->start_line;
 		proto_out_message(&w->out, 5, &function);
 	}
 }

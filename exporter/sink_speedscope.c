@@ -20,7 +20,8 @@
 struct speedscope {
 	const struct profile *profile;
 	FILE *out;
-	struct profile frames;	   /* its functions are the frames: a name and a file */
+	struct profile
+	    frames; /* its functions are the frames: a name, a file and where it begins there */
 	uint32_t *location_frames; /* by location: number of that function, less one in the file */
 	uint32_t *groups;	   /* by thread: thread or process number */
 	uint32_t *order;	   /* samples by group */
@@ -40,7 +41,7 @@ static int intern_frame(struct speedscope *s, uint32_t location)
 	const struct profile *p = s->profile;
 	const struct profile_location *l = &p->locations[location];
 	uint32_t file = p->functions[l->function].filename;
-	struct profile_function frame = {0};
+	struct profile_function frame = {.start_line = p->functions[l->function].start_line};
 	char name[NAME_BYTES];
 
 	if (!file)
@@ -71,6 +72,8 @@ static void write_frames(struct speedscope *s)
 			fputs(",\"file\":", s->out);
 			text_write_json(s->out, f->strings[file], profile_string_length(f, file));
 		}
+		if (f->functions[i].start_line)
+			fprintf(s->out, ",\"line\":%" PRIu32, f->functions[i].start_line);
 		putc('}', s->out);
 	}
 	fputs("\n]},\n\"profiles\":[", s->out);

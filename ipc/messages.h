@@ -47,7 +47,7 @@ struct msg_configure_loader {
 	uint32_t target_count;
 	uint32_t targets[MSG_FILTER_TARGETS_MAX];
 	char comm[BH_COMM_BYTES];
-	uint32_t reserved;
+	uint32_t runtimes; /* a set: whose frames are wanted */
 };
 _Static_assert(sizeof(struct msg_configure_loader) == 312, "wire");
 
@@ -115,6 +115,17 @@ enum role_state {
 	ROLE_DONE
 };
 
+/* Of one language runtime, since the worker started. */
+struct msg_runtime {
+	uint64_t attached; /* processes, now */
+	/* Files of a version that is not supported, and processes that could not be attached to
+	 * although theirs is. */
+	uint64_t refused;
+	/* Frames that differ, when they were looked up: with a name, and without. */
+	uint64_t named, unnamed;
+};
+_Static_assert(sizeof(struct msg_runtime) == 32, "wire");
+
 /* What a role says of itself, now and then and whenever its state changes. Fields that are not its
  * own are zero. */
 struct msg_status {
@@ -124,6 +135,7 @@ struct msg_status {
 	uint64_t taken, deferred, bpf_run_ns, bpf_run_count, map_bytes;
 	/* worker */
 	uint64_t ring_bytes, batch_bytes;
+	struct msg_runtime runtimes[16]; /* by enum bh_runtime */
 	/* exporter */
 	uint64_t exported, processes, frames, frames_named, stacks;
 	struct msg_losses losses;
@@ -131,7 +143,8 @@ struct msg_status {
 	uint32_t output_failed;	 /* errno of the first that failed, 0 if none */
 	uint32_t failed_index;
 };
-_Static_assert(sizeof(struct msg_status) == 8 + 12 * 8 + 128 + 128 + 8 && BH_REASON_COUNT <= 16,
+_Static_assert(sizeof(struct msg_status) == 8 + 12 * 8 + 16 * 32 + 128 + 128 + 8 &&
+		   BH_REASON_COUNT <= 16 && BH_RUNTIME_COUNT <= 16,
 	       "wire");
 
 /* Descriptors of CONFIGURE_OTLP: the first three always, of the others those whose bit is set in
@@ -193,8 +206,10 @@ _Static_assert(sizeof(struct msg_hot_function) == 256, "wire");
 struct msg_maps {
 	uint32_t ring_bytes;
 	uint32_t cpu_count; /* slots in `counters` */
+	uint32_t runtimes;  /* a set: those that the kernel side knows the frames of */
+	uint32_t reserved;
 };
-_Static_assert(sizeof(struct msg_maps) == 8, "wire");
+_Static_assert(sizeof(struct msg_maps) == 16, "wire");
 
 /* The file mapped at `address` in process `tgid`. `cookie` comes back with the answer. */
 struct msg_open_file {
@@ -276,7 +291,7 @@ _Static_assert(sizeof(struct msg_memory) == 8, "wire");
 
 struct msg_process {
 	uint32_t tgid;
-	uint32_t reserved;
+	uint32_t program; /* as in struct msg_mapped */
 	char comm[BH_COMM_BYTES];
 	char path[MSG_PATH_BYTES];
 };

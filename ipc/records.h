@@ -20,7 +20,8 @@ struct record_module {
 struct record_function {
 	uint32_t number;
 	const char *name;
-	const char *file; /* of the source; NULL or "" if not known */
+	const char *file;    /* of the source; NULL or "" if not known */
+	uint32_t start_line; /* where it begins there; 0 if not known */
 };
 
 struct record_frame {

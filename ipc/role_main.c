@@ -41,6 +41,7 @@ static int role_parse_arguments(struct role_runtime *role, int argc, char **argv
 	    {"run-dir", required_argument, NULL, 'r'},
 	    {"uids", required_argument, NULL, 'u'},
 	    {"agent", no_argument, NULL, 'a'},
+	    {"strict-memory", no_argument, NULL, 's'},
 	    {NULL, 0, NULL, 0},
 	};
 	const char *uids = NULL;
@@ -53,6 +54,8 @@ static int role_parse_arguments(struct role_runtime *role, int argc, char **argv
 			uids = optarg;
 		else if (c == 'a')
 			role->agent = true;
+		else if (c == 's')
+			role->strict_memory = true;
 		else
 			return -EINVAL;
 	}
@@ -93,6 +96,8 @@ int role_start(struct role_runtime *role, enum role self, const struct sandbox_p
 		log_error("this program is started by `bulkhead`: --run-dir DIR --uids LIST");
 		return STATUS_USAGE;
 	}
+	if (role->strict_memory && policy->strict)
+		role->policy = policy = policy->strict;
 	int r = sandbox_prepare(&role->sandbox, policy);
 	if (r < 0) {
 		log_error("cannot compile the system call filter: %s", strerror(-r));

@@ -4,6 +4,7 @@
  *compile the filter, drop, listen, meet its peers. What differs stays in the role's main.c.
  *
  *	bulkhead-ROLE --run-dir DIR --uids 0,61184,61185,61186,61187,61188 [--agent]
+ *		      [--strict-memory]
  *
  * In a recording all roles end together. In an agent the exporter may end and come back: who
  *accepts it goes on listening.
@@ -24,7 +25,8 @@ struct role_runtime {
 	struct peer peers[ROLE_COUNT]; /* by role; fd -1 where there is none */
 	struct loop loop;
 	bool agent;
-	int listener; /* in an agent, for those that may come back; -1 */
+	bool strict_memory; /* the policy is policy->strict, where there is one */
+	int listener;	    /* in an agent, for those that may come back; -1 */
 	/* A peer is gone. NULL, or false: so the role ends. */
 	bool (*on_gone)(void *context, enum role other);
 	/* The exporter of an agent is there again. */

@@ -66,6 +66,12 @@ static void object_size_rings(struct loader *loader)
 							      500, 512 << 10, 8 << 20));
 }
 
+/* Without user frames there are none of a runtime. */
+static uint32_t object_runtimes(const struct loader *loader)
+{
+	return loader->config.want_user ? loader->config.runtimes & BH_RUNTIMES_ALL : 0;
+}
+
 static void object_configure(struct loader *loader)
 {
 	struct bulkhead_bpf *o = loader->object;
@@ -82,7 +88,7 @@ static void object_configure(struct loader *loader)
 	o->rodata->want_user = c->want_user;
 	o->rodata->wakeup_bytes = WAKEUP_BYTES / (uint32_t)loader->possible_cpus;
 	for (int i = 1; i < BH_RUNTIME_COUNT; i++)
-		o->rodata->runtime_wanted[i] = c->want_user;
+		o->rodata->runtime_wanted[i] = object_runtimes(loader) >> i & 1;
 	bpf_program__set_autoload(o->progs.bulkhead_fork, c->follow_forks);
 	bpf_program__set_autoload(o->progs.bulkhead_free, c->follow_forks);
 	bpf_map__set_max_entries(o->maps.counters, (uint32_t)loader->possible_cpus);
@@ -256,6 +262,7 @@ int object_send_maps(struct loader *loader)
 	if (!r)
 		r = object_send_exporter_maps(loader);
 	maps.ring_bytes = bpf_map__max_entries(o->maps.samples);
+	maps.runtimes = object_runtimes(loader);
 	if (!r)
 		r = peer_send(&peers[ROLE_WORKER], MESSAGE_WORKER_MAPS, &maps, sizeof(maps),
 			      worker_fds, 4);

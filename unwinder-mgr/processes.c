@@ -212,7 +212,7 @@ static struct process *process_ensure(struct processes *processes, uint32_t tgid
 /* For the worker: which program this is. */
 static void process_announce(struct manager *manager, struct process *process)
 {
-	struct msg_process message = {.tgid = process->tgid};
+	struct msg_process message = {.tgid = process->tgid, .program = process->program};
 
 	memcpy(message.comm, process->comm, sizeof(message.comm));
 	for (unsigned int i = 0; process->list && i < process->list->count; i++) {

@@ -543,12 +543,12 @@ function searchTree(labels, tree, zoom, test) {
 
 /* ---------------------------------------------------------------- Colours */
 
-/* Name for people, hue and saturation of each kind of frame. Other kinds get a hue from their name. */
+/* Name for people, hue and saturation of each kind of frame. Other kinds get a hue from their name. RUNTIME_KINDS comes before this
+ * script and from bpf/runtimes.def (CMakeLists.txt); the other languages are those of files that other tools made. */
+/* global RUNTIME_KINDS */
 const KINDS = {
 	kernel: ['kernel', 26, 82],
 	native: ['native', 212, 62],
-	cpython: ['Python', 50, 85],
-	jvm: ['Java', 138, 48],
 	v8js: ['JavaScript', 84, 55],
 	ruby: ['Ruby', 346, 68],
 	php: ['PHP', 250, 58],
@@ -564,6 +564,7 @@ const KINDS = {
 	root: ['whole machine', 215, 12],
 	process: ['process', 215, 14],
 	thread: ['thread', 215, 14],
+	...RUNTIME_KINDS,
 };
 const SHADES = 8;
 

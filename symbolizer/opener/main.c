@@ -73,7 +73,8 @@ static int opener_open(struct opener *opener, const struct msg_open_file *reques
 {
 	struct msg_file answer = {.cookie = request->cookie};
 	bool same_file = false;
-	_cleanup_close_ int fd = open_file_mapped(request, &same_file);
+	_cleanup_close_ int fd = opener->role.strict_memory ? open_file_named(request, &same_file)
+							    : open_file_mapped(request, &same_file);
 
 	if (fd < 0) {
 		answer.error = (uint32_t)-fd;
@@ -111,7 +112,9 @@ static int opener_send_identity(struct opener *opener, const struct msg_open_ide
 static int opener_send_memory(struct opener *opener, uint32_t tgid)
 {
 	struct msg_memory answer = {.tgid = tgid};
-	_cleanup_close_ int memory = open_file_proc(tgid, "mem");
+	/* The strict worker does not ask. */
+	_cleanup_close_ int memory =
+	    opener->role.strict_memory ? -EPERM : open_file_proc(tgid, "mem");
 
 	if (memory < 0)
 		answer.error = (uint32_t)-memory;

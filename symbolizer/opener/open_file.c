@@ -75,10 +75,11 @@ static int check_identity(int fd, const struct msg_open_file *request, bool *sam
 /*
  * The mapping as it is now, by its begin: permissions that changed may have split it since it was
  * reported. The text is the kernel's own, "start-end perms offset major:minor inode path"
- * (fs/proc/task_mmu.c), and nothing behind the inode is looked at.
+ * (fs/proc/task_mmu.c), and nothing behind the inode is looked at but, by some, the path: `*path`
+ * is where spaces and it begin.
  */
-static bool maps_line_matches(const char *line, const struct msg_open_file *request,
-			      uint64_t *start, uint64_t *end)
+static bool maps_line_matches(char *line, const struct msg_open_file *request, uint64_t *start,
+			      uint64_t *end, char **path)
 {
 	char *at;
 
@@ -91,10 +92,12 @@ static bool maps_line_matches(const char *line, const struct msg_open_file *requ
 	/* Permissions, offset, device. */
 	for (int field = 0; field < 3 && at; field++)
 		at = strchr(at + 1, ' ');
-	return at && strtoull(at, NULL, 10) == request->inode;
+	return at && strtoull(at, path, 10) == request->inode;
 }
 
-static int find_mapping(const struct msg_open_file *request, uint64_t *start, uint64_t *end)
+/* `name`, unless NULL: its path, to be freed. */
+static int find_mapping(const struct msg_open_file *request, uint64_t *start, uint64_t *end,
+			char **name)
 {
 	_cleanup_close_ int fd = open_file_proc(request->tgid, "maps");
 	_cleanup_free_ char *line = NULL;
@@ -107,8 +110,15 @@ static int find_mapping(const struct msg_open_file *request, uint64_t *start, ui
 		return -errno;
 	(void)TAKE_FD(fd);
 	while (getline(&line, &room, maps) > 0) {
-		if (maps_line_matches(line, request, start, end))
+		char *path;
+
+		if (!maps_line_matches(line, request, start, end, &path))
+			continue;
+		if (!name)
 			return 0;
+		path[strcspn(path, "\n")] = 0;
+		*name = strdup(path + strspn(path, " "));
+		return *name ? 0 : -ENOMEM;
 	}
 	return -ENOENT;
 }
@@ -138,7 +148,7 @@ int open_file_mapped(const struct msg_open_file *request, bool *same_file)
 	    open_mapping(request->tgid, request->address_start, request->address_end);
 
 	if (fd == -ENOENT) {
-		int r = find_mapping(request, &start, &end);
+		int r = find_mapping(request, &start, &end, NULL);
 
 		if (r < 0)
 			return r;
@@ -148,4 +158,106 @@ int open_file_mapped(const struct msg_open_file *request, bool *same_file)
 		return fd;
 	int r = check_identity(fd, request, same_file);
 	return r < 0 ? r : TAKE_FD(fd);
+}
+
+/* A regular file on a local file system, given without having been opened. */
+static int open_again(int path_fd)
+{
+	char path[64];
+	struct stat st;
+
+	if (!file_system_is_local(path_fd))
+		return -EOPNOTSUPP;
+	if (fstat(path_fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* One directory after the other: a symbolic link there may lead anywhere, and a lookup on a file
+ * system that is not local may never return. `path` is taken apart. */
+static int walk_path(int root, char *path)
+{
+	_cleanup_close_ int at = fcntl(root, F_DUPFD_CLOEXEC, 3);
+	char *saved;
+
+	for (char *name = strtok_r(path, "/", &saved); name && at >= 0;
+	     name = strtok_r(NULL, "/", &saved)) {
+		/* The kernel writes none of these. */
+		if (!strcmp(name, "..") || !strcmp(name, "."))
+			return -EINVAL;
+		if (!file_system_is_local(at))
+			return -EOPNOTSUPP;
+		int next = openat(at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		if (next < 0)
+			return -errno;
+		close(at);
+		at = next;
+	}
+	return at < 0 ? -errno : open_again(at);
+}
+
+static int open_checked(int fd, const struct msg_open_file *request, bool *same_file)
+{
+	_cleanup_close_ int checked = fd;
+
+	if (checked < 0)
+		return checked;
+	int r = check_identity(checked, request, same_file);
+	return r < 0 ? r : TAKE_FD(checked);
+}
+
+/* The program itself needs no directory. */
+static int open_program(const struct msg_open_file *request, bool *same_file)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%u/exe", request->tgid);
+	_cleanup_close_ int path_fd = open(path, O_PATH | O_CLOEXEC);
+	if (path_fd < 0)
+		return -errno;
+	_cleanup_close_ int fd = open_checked(open_again(path_fd), request, same_file);
+	/* Where numbers do not tell, the name has to. */
+	return fd >= 0 && !*same_file ? -ESTALE : TAKE_FD(fd);
+}
+
+static int open_below(const char *root_path, const char *name, const struct msg_open_file *request,
+		      bool *same_file)
+{
+	_cleanup_free_ char *path = strdup(name);
+	_cleanup_close_ int root = open(root_path, O_PATH | O_CLOEXEC);
+
+	if (!path || root < 0)
+		return path ? -errno : -ENOMEM;
+	return open_checked(walk_path(root, path), request, same_file);
+}
+
+int open_file_named(const struct msg_open_file *request, bool *same_file)
+{
+	_cleanup_free_ char *name = NULL;
+	uint64_t start, end;
+	char root[64];
+
+	int fd = open_program(request, same_file);
+	if (fd >= 0)
+		return fd;
+	int r = find_mapping(request, &start, &end, &name);
+	if (r < 0)
+		return r;
+	if (name[0] != '/')
+		return -ENOENT;
+	snprintf(root, sizeof(root), "/proc/%u/root", request->tgid);
+	fd = open_below(root, name, request, same_file);
+	if (fd != -ENOENT)
+		return fd;
+	/* In another root on the same mounts, names are those from ours. */
+	fd = open_below("/", name, request, same_file);
+	if (fd >= 0 && !*same_file) {
+		close(fd);
+		return -ESTALE;
+	}
+	return fd;
 }

@@ -15,6 +15,14 @@
  */
 int open_file_mapped(const struct msg_open_file *request, bool *same_file);
 
+/*
+ * The same without CAP_DAC_READ_SEARCH, which map_files takes: by /proc/PID/exe, or by the name
+ * that the mapping has in /proc/PID/maps, from the process's root on (or ours), no link followed.
+ * What is not reachable so (deleted, replaced, in a directory that not everyone may enter) cannot
+ * be had: -ENOENT or -EACCES.
+ */
+int open_file_named(const struct msg_open_file *request, bool *same_file);
+
 /* /proc/TGID/<name>, read-only. fd or negative errno. */
 int open_file_proc(unsigned int tgid, const char *name);
 

@@ -17,6 +17,14 @@
 static const cap_value_t capabilities[] = {CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH,
 					   CAP_CHECKPOINT_RESTORE, -1};
 
+/*
+ * Without DAC_READ_SEARCH: nothing that only its owner may read, be it a file, /proc/PID/mem or
+ * /proc/PID/environ. /proc/PID/map_files is such a directory too, so CHECKPOINT_RESTORE would be of
+ * no use here, and files are found by their names in the process's root (open_file.c).
+ * SYS_PTRACE: /proc/PID/maps, exe and root of other uids.
+ */
+static const cap_value_t strict_capabilities[] = {CAP_SYS_PTRACE, -1};
+
 enum {
 	WRITING = O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND
 };
@@ -34,13 +42,31 @@ static const struct sandbox_syscall syscalls[] = {
     ALLOW_IF(fcntl, SCMP_A1_32(SCMP_CMP_EQ, F_GETFL), "fdopen"),
 };
 
+enum {
+	FILES_MAX = 1024,
+	MEMORY_BYTES_MAX = 64 << 20,
+};
+
+/* The system calls are the same: which files they reach is up to the capabilities. */
+const struct sandbox_policy opener_strict_policy = {
+    .name = "bulkhead-sym",
+    .start_capabilities = strict_capabilities,
+    .steady_capabilities = strict_capabilities,
+    .syscalls = syscalls,
+    .syscall_count = sizeof(syscalls) / sizeof(syscalls[0]),
+    .files_max = FILES_MAX,
+    .memory_bytes_max = MEMORY_BYTES_MAX,
+    .no_landlock = true, /* as below */
+};
+
 const struct sandbox_policy opener_policy = {
     .name = "bulkhead-sym",
     .start_capabilities = capabilities,
     .steady_capabilities = capabilities,
     .syscalls = syscalls,
     .syscall_count = sizeof(syscalls) / sizeof(syscalls[0]),
-    .files_max = 1024,
-    .memory_bytes_max = 64 << 20,
+    .files_max = FILES_MAX,
+    .memory_bytes_max = MEMORY_BYTES_MAX,
     .no_landlock = true, /* a process under Landlock may not look into those outside of it */
+    .strict = &opener_strict_policy,
 };

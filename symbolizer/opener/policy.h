@@ -5,5 +5,7 @@
 #include "common/sandbox.h"
 
 extern const struct sandbox_policy opener_policy;
+/* With --strict-memory. */
+extern const struct sandbox_policy opener_strict_policy;
 
 #endif

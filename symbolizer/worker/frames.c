@@ -153,7 +153,8 @@ enum {
 static int managed_function_number(struct worker *worker, const struct runtime_frame *frame,
 				   unsigned int runtime, uint32_t *number)
 {
-	const XXH64_hash_t seed = XXH3_64bits_withSeed(frame->file, strlen(frame->file), runtime);
+	const XXH64_hash_t seed = XXH3_64bits_withSeed(frame->file, strlen(frame->file),
+						       runtime | (uint64_t)frame->start_line << 32);
 	const XXH128_hash_t key =
 	    XXH3_128bits_withSeed(frame->function, strlen(frame->function), seed | 1ull << 63);
 	char name[MANAGED_TEXT_MAX], file[MANAGED_TEXT_MAX];
@@ -163,8 +164,10 @@ static int managed_function_number(struct worker *worker, const struct runtime_f
 	symbol_name_escape(frame->function, strlen(frame->function), name, sizeof(name));
 	symbol_name_escape(frame->file, strlen(frame->file), file, sizeof(file));
 	*number = ++worker->numbers.next_function;
-	records_add_function(worker->batch, &(struct record_function){
-						.number = *number, .name = name, .file = file});
+	records_add_function(
+	    worker->batch,
+	    &(struct record_function){
+		.number = *number, .name = name, .file = file, .start_line = frame->start_line});
 	return table_put(&worker->numbers.functions, key, *number);
 }
 

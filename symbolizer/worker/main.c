@@ -83,13 +83,14 @@ static bool worker_consume(struct worker *worker)
 
 static void worker_send_status(struct worker *worker, enum role_state state)
 {
-	const struct msg_status status = {
+	struct msg_status status = {
 	    .state = state,
 	    .ring_bytes = worker->ring.consumed_bytes,
 	    .batch_bytes = worker->batch_bytes,
 	    .losses = worker->losses,
 	};
 
+	runtimes_figures(worker, status.runtimes);
 	role_send_status(&worker->role, &status);
 }
 
@@ -153,7 +154,7 @@ static int on_maps(struct worker *worker, struct message *message)
 	if (control == MAP_FAILED)
 		return -errno;
 	worker->control = control;
-	r = runtimes_init(worker, message->fds[3]);
+	r = runtimes_init(worker, message->fds[3], maps.runtimes);
 	if (r < 0)
 		return r;
 	r = kernel_symbols_new(message->fds[1], &worker->kernel);
@@ -262,6 +263,7 @@ static int worker_dispatch(struct worker *worker, struct message *message)
 	case MESSAGE_PROCESS:
 		memcpy(&process, message->payload, sizeof(process));
 		samples_on_process(worker, &process);
+		runtimes_on_process(worker, &process);
 		return 0;
 	case MESSAGE_PROCESS_GONE:
 		memcpy(&number, message->payload, sizeof(number));

@@ -8,14 +8,43 @@
 
 static const cap_value_t none[] = {-1};
 
+/*
+ * SYS_PTRACE: process_vm_readv of other uids' processes; the kernel asks at each read. Whatever
+ * else the capability is good for does not pass the filter: no ptrace, no open (of /proc/PID/mem,
+ * say), no process_vm_writev, no pidfd_getfd, no kcmp.
+ */
+static const cap_value_t strict_capabilities[] = {CAP_SYS_PTRACE, -1};
+
+/* pread64: for /proc/PID/environ and mem the kernel asks who opens them, not who reads them. */
+#define WORKER_SYSCALLS                                                                            \
+	POLICY_LOOP_SYSCALLS, ALLOW(sysinfo, "qsort of glibc asks how much memory there is"),      \
+	    POLICY_LISTENER_SYSCALLS,                                                              \
+	    ALLOW(pread64, "symbol tables, kallsyms, files of /proc: read and never mapped"),      \
+	    ALLOW(newfstatat, "size of files received"), ALLOW(fstat, "size of files received")
+
 static const struct sandbox_syscall syscalls[] = {
-    POLICY_LOOP_SYSCALLS,
-    ALLOW(sysinfo, "qsort of glibc asks how much memory there is"),
-    POLICY_LISTENER_SYSCALLS,
-    /* The kernel asks who opens /proc/PID/environ, not who reads it. */
-    ALLOW(pread64, "symbol tables, kallsyms, identity in /proc: read and never mapped"),
-    ALLOW(newfstatat, "size of files received"),
-    ALLOW(fstat, "size of files received"),
+    WORKER_SYSCALLS,
+};
+
+static const struct sandbox_syscall strict_syscalls[] = {
+    WORKER_SYSCALLS,
+    ALLOW(process_vm_readv, "memory of processes with a language runtime"),
+};
+
+enum {
+	FILES_MAX = 8192, /* one a module */
+	MEMORY_BYTES_MAX = 256 << 20,
+};
+
+const struct sandbox_policy worker_strict_policy = {
+    .name = "bulkhead-symw",
+    .start_capabilities = strict_capabilities,
+    .steady_capabilities = strict_capabilities,
+    .syscalls = strict_syscalls,
+    .syscall_count = sizeof(strict_syscalls) / sizeof(strict_syscalls[0]),
+    .files_max = FILES_MAX,
+    .memory_bytes_max = MEMORY_BYTES_MAX,
+    .no_landlock = true, /* a process under Landlock may not look into those outside of it */
 };
 
 const struct sandbox_policy worker_policy = {
@@ -24,6 +53,7 @@ const struct sandbox_policy worker_policy = {
     .steady_capabilities = none,
     .syscalls = syscalls,
     .syscall_count = sizeof(syscalls) / sizeof(syscalls[0]),
-    .files_max = 8192, /* one a module */
-    .memory_bytes_max = 256 << 20,
+    .files_max = FILES_MAX,
+    .memory_bytes_max = MEMORY_BYTES_MAX,
+    .strict = &worker_strict_policy,
 };

@@ -11,6 +11,7 @@
 #include "common/clock.h"
 #include "common/limits.h"
 #include "common/log.h"
+#include "symbolizer/worker/runtime_figures.h"
 #include "symbolizer/worker/runtime_slots.h"
 #include "symbolizer/worker/worker.h"
 
@@ -52,6 +53,7 @@ struct image {
 	struct elf_segment segments[ELF_IMAGE_SEGMENTS_MAX];
 	unsigned int segment_count;
 	char path[MSG_PATH_BYTES];
+	bool refused; /* in some process, and said so */
 };
 
 enum attachment_state {
@@ -76,6 +78,7 @@ struct managed_process {
 	bool memory_asked;
 	bool memory_gone;	  /* found when it was to be read */
 	unsigned int memory_lost; /* how often */
+	bool readable; /* `memory` is there, and is that of this program as far as we know */
 	struct memory memory;
 	unsigned int count;
 	struct attachment *attachments[PROCESS_RUNTIMES_MAX];
@@ -87,9 +90,27 @@ struct runtimes {
 	struct managed_process *buckets[PROCESS_BUCKETS];
 	unsigned int process_count;
 	uint64_t incarnations;
+	uint32_t wanted; /* a set: what is looked for */
+	struct runtime_figures figures;
 	/* Of one process, while it is published. */
 	struct runtime_slot_range ranges[PROCESS_RUNTIMES_MAX * RUNTIME_RANGES_MAX];
 };
+
+void runtimes_figures(const struct worker *worker, struct msg_runtime figures[BH_RUNTIME_COUNT])
+{
+	const struct runtimes *runtimes = worker->runtimes;
+
+	if (!runtimes)
+		return;
+	memcpy(figures, runtimes->figures.by_runtime, sizeof(runtimes->figures.by_runtime));
+	for (int i = 0; i < PROCESS_BUCKETS; i++) {
+		for (const struct managed_process *p = runtimes->buckets[i]; p; p = p->next) {
+			for (unsigned int j = 0; j < p->count; j++)
+				figures[p->attachments[j]->image->runtime].attached +=
+				    p->attachments[j]->state == ATTACHMENT_PUBLISHED;
+		}
+	}
+}
 
 static void image_put(struct runtimes *runtimes, struct image *image)
 {
@@ -142,11 +163,14 @@ void runtimes_on_module(struct worker *worker, struct worker_module *module)
 	struct runtime_file file;
 	char refusal[RUNTIME_REFUSAL_BYTES] = "";
 	void *recognised = NULL;
+	struct runtimes *runtimes = worker->runtimes;
 
-	if (!worker->runtimes || module->fd < 0 || image_find(worker->runtimes, module->number) ||
+	if (!runtimes || module->fd < 0 || image_find(runtimes, module->number) ||
 	    runtime_file_init(&file, module->fd, module->path) < 0)
 		return;
 	for (int i = 1; i < BH_RUNTIME_COUNT; i++) {
+		if (!(runtimes->wanted >> i & 1))
+			continue;
 		int r = all_runtimes[i]->recognise(&file, &recognised, refusal);
 
 		if (r == -ENOENT)
@@ -154,13 +178,13 @@ void runtimes_on_module(struct worker *worker, struct worker_module *module)
 		if (r == 0)
 			image_add(worker, module, &file, i, recognised);
 		else if (r == -ENOTSUP)
-			log_warning("%s", refusal);
+			runtime_figures_refuse(&runtimes->figures, (unsigned int)i, refusal);
 		break;
 	}
 	runtime_file_fini(&file);
 }
 
-int runtimes_init(struct worker *worker, int table_fd)
+int runtimes_init(struct worker *worker, int table_fd, uint32_t wanted)
 {
 	struct runtimes *runtimes = calloc(1, sizeof(*runtimes));
 
@@ -173,6 +197,7 @@ int runtimes_init(struct worker *worker, int table_fd)
 		return -errno;
 	}
 	runtimes->slots.table = table;
+	runtimes->wanted = wanted;
 	worker->runtimes = runtimes;
 	/* The manager may have been faster than the loader. */
 	for (int i = 0; i < WORKER_MODULE_BUCKETS; i++) {
@@ -226,7 +251,7 @@ static void process_empty(struct runtimes *runtimes, struct managed_process *pro
 	if (process->memory.fd >= 0)
 		close(process->memory.fd);
 	process->memory.fd = -1;
-	process->memory_asked = false;
+	process->memory_asked = process->readable = false;
 	process->memory_lost = 0;
 	process->count = 0;
 }
@@ -239,6 +264,16 @@ static void process_delete(struct runtimes *runtimes, struct managed_process **l
 	*link = process->next;
 	runtimes->process_count--;
 	free(process);
+}
+
+/* Who holds a descriptor of a program's memory reads nothing with it when that program has ended;
+ * process_vm_readv reads whatever runs under that pid. */
+void runtimes_on_process(struct worker *worker, const struct msg_process *said)
+{
+	struct managed_process *process = runtimes_process(worker, said->tgid);
+
+	if (process && process->memory.fd < 0 && process->program != said->program)
+		process->readable = false;
 }
 
 void runtimes_on_process_gone(struct worker *worker, uint32_t tgid)
@@ -348,8 +383,13 @@ static void process_ask_memory(struct worker *worker, struct managed_process *pr
 {
 	const struct msg_number number = {.number = process->tgid};
 
-	if (process->memory.fd >= 0 || process->memory_asked)
+	if (process->readable || process->memory_asked)
 		return;
+	if (worker->role.strict_memory) {
+		process->readable = true;
+		runtimes_tick(worker);
+		return;
+	}
 	process->memory_asked = peer_send(&worker->role.peers[ROLE_OPENER], MESSAGE_OPEN_MEMORY,
 					  &number, sizeof(number), NULL, 0) == 0;
 }
@@ -358,9 +398,12 @@ static void process_ask_memory(struct worker *worker, struct managed_process *pr
  * this one. */
 static void process_lose_memory(struct worker *worker, struct managed_process *process)
 {
-	close(process->memory.fd);
+	if (process->memory.fd >= 0)
+		close(process->memory.fd);
 	process->memory.fd = -1;
-	if (process->memory_lost++ < MEMORY_LOSSES_MAX)
+	process->readable = false;
+	/* By its pid there is nothing else to be read. */
+	if (!worker->role.strict_memory && process->memory_lost++ < MEMORY_LOSSES_MAX)
 		process_ask_memory(worker, process);
 }
 
@@ -379,6 +422,15 @@ void runtimes_on_mapped(struct worker *worker, const struct msg_mapped *mapped)
 	process_ask_memory(worker, process);
 }
 
+/* Its memory cannot be had. That it has ended is no refusal. */
+static void process_refuse(struct runtimes *runtimes, const struct managed_process *process,
+			   int error)
+{
+	for (unsigned int i = 0; i < process->count && error != ENOENT && error != ESRCH; i++)
+		runtime_figures_refuse(&runtimes->figures,
+				       (unsigned int)process->attachments[i]->image->runtime, NULL);
+}
+
 void runtimes_on_memory(struct worker *worker, struct message *message)
 {
 	struct msg_memory answer;
@@ -389,9 +441,11 @@ void runtimes_on_memory(struct worker *worker, struct message *message)
 		return;
 	process->memory_asked = false;
 	if (!message->fd_count) {
+		process_refuse(worker->runtimes, process, (int)answer.error);
 		log_debug("no memory: tgid=%u error=%s", answer.tgid, strerror((int)answer.error));
 		return;
 	}
+	process->readable = true;
 	process->memory.fd = message->fds[0];
 	message->fds[0] = -1;
 	runtimes_tick(worker);
@@ -437,13 +491,18 @@ static void process_publish(struct runtimes *runtimes, struct managed_process *p
 		log_debug("no room for a runtime: tgid=%u ranges=%zu", process->tgid, count);
 }
 
-static void attachment_refuse(struct attachment *a, int error)
+/* Once a file: what one process of it cannot have, the others cannot either. */
+static void attachment_refuse(struct runtimes *runtimes, struct attachment *a, int error)
 {
+	const bool unsupported = error == -ENOTSUP;
+
 	a->state = ATTACHMENT_REFUSED;
 	a->due_ns = 0;
-	if (error == -ENOTSUP)
-		log_warning("%s", a->process.refusal);
-	else
+	if (error != -ESRCH && !(unsupported && a->image->refused))
+		runtime_figures_refuse(&runtimes->figures, (unsigned int)a->image->runtime,
+				       unsupported ? a->process.refusal : NULL);
+	a->image->refused |= unsupported;
+	if (!unsupported)
 		log_debug("not attached: tgid=%u runtime=%s error=%s", a->process.tgid,
 			  runtime_titles[a->image->runtime], strerror(-error));
 }
@@ -483,7 +542,7 @@ static bool attachment_try(struct runtimes *runtimes, struct managed_process *pr
 		return false;
 	}
 	if (r < 0) {
-		attachment_refuse(a, r);
+		attachment_refuse(runtimes, a, r);
 		return false;
 	}
 	if (a->state != ATTACHMENT_PUBLISHED)
@@ -503,7 +562,7 @@ static uint64_t process_tick(struct worker *worker, struct managed_process *proc
 	uint64_t next = UINT64_MAX;
 	bool changed = false;
 
-	if (process->memory.fd < 0)
+	if (!process->readable)
 		return next;
 	for (unsigned int i = 0; i < process->count; i++) {
 		struct attachment *a = process->attachments[i];
@@ -573,13 +632,14 @@ void runtimes_symbolize(struct worker *worker, struct managed_process *process,
 	struct attachment *a = process_attachment(process, runtime);
 	int r = -ESRCH;
 
-	(void)worker;
 	frames->count = 0;
 	frames->used = 0;
-	if (a) {
+	if (a && process->readable) {
 		memory_allow(&process->memory, FRAME_READS, FRAME_BYTES);
 		r = a->process.ops->symbolize(&a->process, words, frames);
 	}
+	if (worker->runtimes && (r < 0 || frames->count))
+		runtime_figures_frame(&worker->runtimes->figures, runtime, r == 0);
 	if (r == 0)
 		return;
 	frames->used = 0;

@@ -18,8 +18,9 @@ struct worker;
 struct worker_module;
 struct managed_process;
 
-/* The table of the kernel side; the descriptor stays the caller's. 0 or negative errno. */
-int runtimes_init(struct worker *worker, int table_fd);
+/* The table of the kernel side; the descriptor stays the caller's. `wanted`: a set, the others are
+ * not even looked for. 0 or negative errno. */
+int runtimes_init(struct worker *worker, int table_fd, uint32_t wanted);
 void runtimes_free(struct worker *worker);
 
 /* Is it a runtime? Then the manager is asked who maps it. */
@@ -28,10 +29,15 @@ void runtimes_on_module_gone(struct worker *worker, uint32_t module);
 void runtimes_on_mapped(struct worker *worker, const struct msg_mapped *mapped);
 /* May keep the descriptor: it is then -1 in the message. */
 void runtimes_on_memory(struct worker *worker, struct message *message);
+/* Which program a process runs: what the one before had in memory is gone. */
+void runtimes_on_process(struct worker *worker, const struct msg_process *process);
 void runtimes_on_process_gone(struct worker *worker, uint32_t tgid);
 
 /* Attach and look again where it is time; asks for the next tick itself. */
 void runtimes_tick(struct worker *worker);
+
+/* What is told of them, by enum bh_runtime. */
+void runtimes_figures(const struct worker *worker, struct msg_runtime figures[BH_RUNTIME_COUNT]);
 
 /* NULL: it has no runtime. */
 struct managed_process *runtimes_process(struct worker *worker, uint32_t tgid);

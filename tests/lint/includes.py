@@ -21,7 +21,7 @@ MAY = {
     "symbolizer/runtime": ["common/", "parse/", "bpf/runtime/", RUNTIMES, SHARED],
     "symbolizer/worker": ["common/", "ipc/", "parse/", "symbolizer/runtime/", RUNTIMES, SHARED],
     "exporter": ["common/", "ipc/"],
-    "cli": ["common/", "ipc/"],
+    "cli": ["common/", "ipc/", RUNTIMES],
 }
 
 

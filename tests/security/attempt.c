@@ -17,13 +17,20 @@
 #include "unwinder-mgr/policy.h"
 
 const struct sandbox_policy *const policies[ROLES] = {
-    [LOADER] = &loader_policy, [MANAGER] = &manager_policy,   [OPENER] = &opener_policy,
-    [WORKER] = &worker_policy, [EXPORTER] = &exporter_policy, [OTLP] = &otlp_exporter_policy,
+    [LOADER] = &loader_policy,
+    [MANAGER] = &manager_policy,
+    [OPENER] = &opener_policy,
+    [WORKER] = &worker_policy,
+    [EXPORTER] = &exporter_policy,
+    [OTLP] = &otlp_exporter_policy,
+    [STRICT_OPENER] = &opener_strict_policy,
+    [STRICT_WORKER] = &worker_strict_policy,
 };
 
 const char *const titles[ROLES] = {
-    [LOADER] = "bulkhead-loader", [MANAGER] = "bulkhead-mgr",  [OPENER] = "bulkhead-sym",
-    [WORKER] = "bulkhead-symw",	  [EXPORTER] = "bulkhead-exp", [OTLP] = "bulkhead-exp-otlp",
+    [LOADER] = "bulkhead-loader",   [MANAGER] = "bulkhead-mgr",	     [OPENER] = "bulkhead-sym",
+    [WORKER] = "bulkhead-symw",	    [EXPORTER] = "bulkhead-exp",     [OTLP] = "bulkhead-exp-otlp",
+    [STRICT_OPENER] = "strict sym", [STRICT_WORKER] = "strict symw",
 };
 
 static int attempt_make(const struct attempt *a, const struct scene *scene)

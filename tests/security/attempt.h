@@ -39,6 +39,9 @@ enum {
 	WORKER,
 	EXPORTER,
 	OTLP, /* the agent's exporter */
+	/* With --strict-memory. */
+	STRICT_OPENER,
+	STRICT_WORKER,
 	ROLES
 };
 
@@ -62,6 +65,7 @@ enum {
 struct scene {
 	char dir[64], file[96], program[96], socket[96]; /* anyone may write there */
 	char spool[96];	   /* a directory in it, TEST_UID's, with the file "segment" */
+	char secret[96];   /* root's, mode 0400 */
 	char readable[96]; /* a file beside it, writable as far as its mode goes */
 	int regular;	   /* an open file, read and write */
 	int pipe[2], sockets[2], epoll, inet, null, memory_file;
@@ -100,7 +104,7 @@ typedef int (*attempt_allow_fn)(struct sandbox *sandbox, const struct scene *sce
 #define CALL(nr, ...) .number = (nr), .args = {__VA_ARGS__}
 #define EVERYWHERE(outcome)                                                                        \
 	{                                                                                          \
-		outcome, outcome, outcome, outcome, outcome, outcome                               \
+		outcome, outcome, outcome, outcome, outcome, outcome, outcome, outcome             \
 	}
 #define CHECK(rows) attempt_check_rows(tally, rows, sizeof(rows) / sizeof((rows)[0]), s)
 

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -223,6 +224,39 @@ static int try_open_identity(const struct scene *scene)
 	return 0;
 }
 
+/* As open_file_named does it: another's program, and below its root, no link followed. */
+static int try_open_named(const struct scene *scene)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)scene->victim);
+	_cleanup_close_ int exe = open(path, O_PATH | O_CLOEXEC);
+	NEED(exe >= 0 && fstat(exe, &st) == 0 && S_ISREG(st.st_mode));
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", exe);
+	_cleanup_close_ int program = open(path, O_RDONLY | O_CLOEXEC);
+	NEED(program >= 0);
+	snprintf(path, sizeof(path), "/proc/%d/root", (int)scene->victim);
+	_cleanup_close_ int root = open(path, O_PATH | O_CLOEXEC);
+	NEED(root >= 0);
+	_cleanup_close_ int at = fcntl(root, F_DUPFD_CLOEXEC, 3);
+	_cleanup_close_ int directory = openat(at, "etc", O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	NEED(directory >= 0);
+	NEED(openat(directory, "passwd", O_PATH | O_NOFOLLOW | O_CLOEXEC) >= 0);
+	return 0;
+}
+
+/* The memory of a process of another uid; and of none. */
+static int try_read_memory(const struct scene *scene)
+{
+	char page[64] = "";
+	const struct iovec local = {page, sizeof(page)}, remote = {scene->memory, sizeof(page)};
+
+	NEED(process_vm_readv(scene->victim, &local, 1, &remote, 1, 0) == sizeof(page));
+	NEED(process_vm_readv(1 << 22, &local, 1, &remote, 1, 0) < 0 && errno == ESRCH);
+	return 0;
+}
+
 static int try_read_stream(const struct scene *scene)
 {
 	char byte;
@@ -366,35 +400,39 @@ void needs_try(struct tally *tally, const struct scene *s)
 {
 	/* clang-format off */
 	const struct attempt rows[] = {
-		/*                        loader   manager  opener   worker   exporter otlp */
-		{"loop, messages, exit", {WORKS,   WORKS,   WORKS,   WORKS,   WORKS, WORKS},
+		/*                        loader, manager, opener, worker, exporter, otlp, strict: opener, worker */
+		{"loop, messages, exit", {WORKS, WORKS, WORKS, WORKS, WORKS, WORKS, WORKS, WORKS},
 			  .fn = try_loop},
-		{"log lines",            {WORKS,   WORKS,   WORKS,   WORKS,   WORKS, WORKS},
+		{"log lines",            {WORKS, WORKS, WORKS, WORKS, WORKS, WORKS, WORKS, WORKS},
 			  .fn = try_log},
-		{"log lines to a file",  {WORKS,   WORKS,   WORKS,   WORKS,   WORKS, WORKS},
+		{"log lines to a file",  {WORKS, WORKS, WORKS, WORKS, WORKS, WORKS, WORKS, WORKS},
 			  .fn = try_log, .stderr_is_file = true},
-		{"memory up to the cap", {SKIPPED, WORKS,   WORKS,   WORKS,   WORKS, WORKS},
+		{"memory up to the cap", {SKIPPED, WORKS, WORKS, WORKS, WORKS, WORKS, WORKS, WORKS},
 			  .fn = try_memory_cap, .not_sanitized = true},
-		{"pread of a file",      {SKIPPED, WORKS,   SKIPPED, WORKS,   SKIPPED, WORKS},
+		{"pread of a file",      {SKIPPED, WORKS, SKIPPED, WORKS, SKIPPED, WORKS, SKIPPED, WORKS},
 			.fn = try_read_received},
-		{"pread of identity",    {SKIPPED, SKIPPED, SKIPPED, WORKS,   SKIPPED, SKIPPED},
+		{"pread of identity",    {SKIPPED, SKIPPED, SKIPPED, WORKS, SKIPPED, SKIPPED, SKIPPED, WORKS},
 			.fn = try_read_identity},
-		{"open identity",        {KILLED,  KILLED,  WORKS,   KILLED,  KILLED, EACCES},
+		{"open identity",        {KILLED, KILLED, WORKS, KILLED, KILLED, EACCES, EACCES, KILLED},
 			.fn = try_open_identity},
-		{"read of a file",       {KILLED,  WORKS,   WORKS,   KILLED,  WORKS, WORKS},
+		{"open by name",         {SKIPPED, SKIPPED, WORKS,   SKIPPED, SKIPPED, SKIPPED, WORKS, SKIPPED},
+			.fn = try_open_named},
+		{"read memory",          {KILLED, KILLED, KILLED, KILLED, KILLED, KILLED, KILLED, WORKS},
+			.fn = try_read_memory},
+		{"read of a file",       {KILLED, WORKS, WORKS, KILLED, WORKS, WORKS, WORKS, KILLED},
 			  .fn = try_read_stream},
-		{"sort",                 {SKIPPED, WORKS,   SKIPPED, WORKS,   WORKS, WORKS},
+		{"sort",                 {SKIPPED, WORKS, SKIPPED, WORKS, WORKS, WORKS, SKIPPED, WORKS},
 			  .fn = try_sort},
-		{"output by stdio",      {SKIPPED, SKIPPED, SKIPPED, SKIPPED, WORKS, SKIPPED},
+		{"output by stdio",      {SKIPPED, SKIPPED, SKIPPED, SKIPPED, WORKS, SKIPPED, SKIPPED, SKIPPED},
 			  .fn = try_stdio_output},
-		{"list of processes",    {SKIPPED, SKIPPED, WORKS,   SKIPPED, SKIPPED, SKIPPED},
+		{"list of processes",    {SKIPPED, SKIPPED, WORKS, SKIPPED, SKIPPED, SKIPPED, WORKS, SKIPPED},
 			.fn = try_list_processes},
 		/* Only who meets the network has threads. */
-		{"threads up to the cap", {KILLED, KILLED, KILLED, KILLED, KILLED, WORKS},
+		{"threads up to the cap", {KILLED, KILLED, KILLED, KILLED, KILLED, WORKS, KILLED, KILLED},
 			.fn = try_threads, .not_sanitized = true},
 		{"execve in a thread",   EVERYWHERE(KILLED),
 			.fn = try_execve_in_thread, .not_sanitized = true},
-		{"TCP over loopback",    {KILLED, KILLED, KILLED, KILLED, KILLED, WORKS},
+		{"TCP over loopback",    {KILLED, KILLED, KILLED, KILLED, KILLED, WORKS, KILLED, KILLED},
 			.fn = try_loopback},
 	};
 	/* clang-format on */

@@ -102,6 +102,10 @@ void scene_init(struct scene *s)
 	snprintf(s->socket, sizeof(s->socket), "%s/socket", s->dir);
 	s->regular = scene_file(s->file);
 	close(scene_file(s->program));
+	snprintf(s->secret, sizeof(s->secret), "%s/secret", s->dir);
+	close(scene_file(s->secret));
+	if (chmod(s->secret, 0400) < 0)
+		abort();
 	s->null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	s->inet = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

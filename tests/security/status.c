@@ -106,6 +106,8 @@ static void check_capability_lists(struct tally *tally)
 			    1ull << CAP_CHECKPOINT_RESTORE,
 			1ull << CAP_SYS_PTRACE | 1ull << CAP_DAC_READ_SEARCH |
 			    1ull << CAP_CHECKPOINT_RESTORE},
+	    [STRICT_OPENER] = {1ull << CAP_SYS_PTRACE, 1ull << CAP_SYS_PTRACE},
+	    [STRICT_WORKER] = {1ull << CAP_SYS_PTRACE, 1ull << CAP_SYS_PTRACE},
 	};
 
 	for (unsigned int role = 0; role < ROLES; role++) {

@@ -87,28 +87,32 @@ static int try_write_file_as_stderr(const struct scene *scene)
 
 #define ONLY_LOADER(outcome)                                                                       \
 	{                                                                                          \
-		outcome, KILLED, KILLED, KILLED, KILLED, KILLED                                    \
+		outcome, KILLED, KILLED, KILLED, KILLED, KILLED, KILLED, KILLED                    \
 	}
 #define ONLY_OPENER(outcome)                                                                       \
 	{                                                                                          \
-		KILLED, KILLED, outcome, KILLED, KILLED, KILLED                                    \
+		KILLED, KILLED, outcome, KILLED, KILLED, KILLED, outcome, KILLED                   \
 	}
 #define ONLY_EXPORTER(outcome)                                                                     \
 	{                                                                                          \
-		KILLED, KILLED, KILLED, KILLED, outcome, KILLED                                    \
+		KILLED, KILLED, KILLED, KILLED, outcome, KILLED, KILLED, KILLED                    \
 	}
 #define ONLY_OTLP(outcome)                                                                         \
 	{                                                                                          \
-		KILLED, KILLED, KILLED, KILLED, KILLED, outcome                                    \
+		KILLED, KILLED, KILLED, KILLED, KILLED, outcome, KILLED, KILLED                    \
 	}
 #define BOTH_EXPORTERS(outcome)                                                                    \
 	{                                                                                          \
-		KILLED, KILLED, KILLED, KILLED, outcome, outcome                                   \
+		KILLED, KILLED, KILLED, KILLED, outcome, outcome, KILLED, KILLED                   \
+	}
+#define ONLY_STRICT_WORKER(outcome)                                                                \
+	{                                                                                          \
+		KILLED, KILLED, KILLED, KILLED, KILLED, KILLED, KILLED, outcome                    \
 	}
 /* Those to whom an agent's exporter comes back, and that exporter. */
 #define LISTENERS(outcome, otlp)                                                                   \
 	{                                                                                          \
-		outcome, KILLED, KILLED, outcome, KILLED, otlp                                     \
+		outcome, KILLED, KILLED, outcome, KILLED, otlp, KILLED, outcome                    \
 	}
 
 /* Other programs and other processes. */
@@ -122,7 +126,7 @@ static void try_processes(struct tally *tally, const struct scene *s)
 	struct iovec local = {s->memory, 8}, remote = {s->memory, 8};
 	/* clang-format off */
 	const struct attempt rows[] = {
-		/*                                   loader, manager, opener, worker, exporter, otlp */
+		/*                                   loader, manager, opener, worker, exporter, otlp, strict: opener, worker */
 		/* Of nothing that exists: what runs if it is let through might be killed. */
 		{"execve",                           EVERYWHERE(KILLED),
 			CALL(SYS_execve, P("/nowhere"), P(argv), P(environment))},
@@ -139,13 +143,13 @@ static void try_processes(struct tally *tally, const struct scene *s)
 		{"clone, a thread in a namespace",   EVERYWHERE(KILLED),
 			CALL(SYS_clone, thread | CLONE_NEWUSER)},
 		/* The C library tries it, and then uses clone. */
-		{"clone3",                           {KILLED, KILLED, KILLED, KILLED, KILLED, ENOSYS},
+		{"clone3",                           {KILLED, KILLED, KILLED, KILLED, KILLED, ENOSYS, KILLED, KILLED},
 			CALL(SYS_clone3, P(&clone_args), sizeof(clone_args))},
 		{"ptrace(ATTACH)",                   EVERYWHERE(KILLED),
 			CALL(SYS_ptrace, PTRACE_ATTACH, s->victim)},
 		{"ptrace(SEIZE)",                    EVERYWHERE(KILLED),
 			CALL(SYS_ptrace, PTRACE_SEIZE, s->victim)},
-		{"process_vm_readv",                 EVERYWHERE(KILLED),
+		{"process_vm_readv",                 ONLY_STRICT_WORKER(WORKS),
 			CALL(SYS_process_vm_readv, s->victim, P(&local), 1, P(&remote), 1)},
 		{"process_vm_writev",                EVERYWHERE(KILLED),
 			CALL(SYS_process_vm_writev, s->victim, P(&local), 1, P(&remote), 1)},
@@ -200,7 +204,7 @@ static void try_sockets(struct tally *tally, const struct scene *s)
 	snprintf(there.sun_path, sizeof(there.sun_path), "%s", s->socket);
 	/* clang-format off */
 	const struct attempt rows[] = {
-		/*                                   loader, manager, opener, worker, exporter, otlp */
+		/*                                   loader, manager, opener, worker, exporter, otlp, strict: opener, worker */
 		{"socket(AF_INET)",                  ONLY_OTLP(WORKS),
 			CALL(SYS_socket, AF_INET, SOCK_STREAM)},
 		{"socket(AF_INET6)",                 ONLY_OTLP(inet6),
@@ -280,7 +284,7 @@ static void try_socket_options(struct tally *tally, const struct scene *s)
 	socklen_t length = 64;
 	/* clang-format off */
 	const struct attempt rows[] = {
-		/*                                   loader, manager, opener, worker, exporter, otlp */
+		/*                                   loader, manager, opener, worker, exporter, otlp, strict: opener, worker */
 		{"setsockopt(SO_SNDBUF)",                       LISTENERS(WORKS, WORKS),
 			CALL(SYS_setsockopt, s->sockets[0], SOL_SOCKET, SO_SNDBUF, P(&number), 4)},
 		{"setsockopt(SO_SNDBUF), 7 elsewhere", ONLY_OTLP(EOPNOTSUPP),
@@ -329,7 +333,7 @@ static void try_socket_options(struct tally *tally, const struct scene *s)
 			CALL(SYS_getsockopt, s->sockets[0], SOL_SOCKET, SO_PEERCRED, P(s->memory), P(&length))},
 		{"getsockopt, its number elsewhere",  ONLY_OTLP(EOPNOTSUPP),
 			CALL(SYS_getsockopt, s->sockets[0], IPPROTO_TCP, SO_PEERCRED, P(s->memory), P(&length))},
-		{"getsockopt(SO_PEERSEC)",            {KILLED, KILLED, KILLED, KILLED, KILLED, SKIPPED},
+		{"getsockopt(SO_PEERSEC)",            {KILLED, KILLED, KILLED, KILLED, KILLED, SKIPPED, KILLED, KILLED},
 			CALL(SYS_getsockopt, s->sockets[0], SOL_SOCKET, SO_PEERSEC, P(s->memory), P(&length))},
 		{"getsockopt(SO_TYPE)",               ONLY_OTLP(WORKS),
 			CALL(SYS_getsockopt, s->sockets[0], SOL_SOCKET, SO_TYPE, P(s->memory), P(&length))},
@@ -370,7 +374,7 @@ static void try_bpf(struct tally *tally, const struct scene *s)
 		  event_works = s->event < 0 ? SKIPPED : WORKS;
 	/* clang-format off */
 	const struct attempt rows[] = {
-		/*                                   loader, manager, opener, worker, exporter, otlp */
+		/*                                   loader, manager, opener, worker, exporter, otlp, strict: opener, worker */
 		{"bpf(MAP_CREATE)",                  ONLY_LOADER(map_works),
 			CALL(SYS_bpf, BPF_MAP_CREATE, P(&map), sizeof(map))},
 		{"bpf(MAP_UPDATE_ELEM)",             ONLY_LOADER(map_works),
@@ -424,17 +428,42 @@ static void try_bpf(struct tally *tally, const struct scene *s)
 static void try_files(struct tally *tally, const struct scene *s)
 {
 	static char handle[128];
+	char memory[64], environment[64], map_files[64], maps[64];
 	/* No filter sees a name. */
 	const int by_name = s->landlock ? EACCES : WORKS;
+	snprintf(memory, sizeof(memory), "/proc/%d/mem", (int)s->victim);
+	snprintf(environment, sizeof(environment), "/proc/%d/environ", (int)s->victim);
+	snprintf(map_files, sizeof(map_files), "/proc/%d/map_files", (int)s->victim);
+	snprintf(maps, sizeof(maps), "/proc/%d/maps", (int)s->victim);
 	/* clang-format off */
 	const struct attempt rows[] = {
-		/*                                   loader, manager, opener, worker, exporter, otlp */
-		{"openat to read",                   {KILLED, KILLED, WORKS, KILLED, KILLED, by_name},
+		/*                                   loader, manager, opener, worker, exporter, otlp, strict: opener, worker */
+		{"openat to read",                   {KILLED, KILLED, WORKS, KILLED, KILLED, by_name, WORKS, KILLED},
 			CALL(SYS_openat, AT_FDCWD, P("/etc/passwd"), O_RDONLY | O_CLOEXEC)},
 		{"openat O_WRONLY",                  ONLY_OTLP(by_name),
 			CALL(SYS_openat, AT_FDCWD, P(s->file), O_WRONLY)},
 		{"openat O_RDWR",                    ONLY_OTLP(by_name),
 			CALL(SYS_openat, AT_FDCWD, P(s->file), O_RDWR)},
+		/* What only its owner may read, be it root's: */
+		{"openat of another's /proc/PID/mem",
+			{KILLED, KILLED, WORKS, KILLED, KILLED, EACCES, EACCES, KILLED},
+			CALL(SYS_openat, AT_FDCWD, P(memory), O_RDONLY)},
+		{"openat of another's /proc/PID/environ",
+			{KILLED, KILLED, WORKS, KILLED, KILLED, EACCES, EACCES, KILLED},
+			CALL(SYS_openat, AT_FDCWD, P(environment), O_RDONLY)},
+		{"openat of another's map_files",
+			{KILLED, KILLED, WORKS, KILLED, KILLED, EACCES, EACCES, KILLED},
+			CALL(SYS_openat, AT_FDCWD, P(map_files), O_RDONLY | O_DIRECTORY)},
+		{"openat of root's file, mode 0400",
+			{KILLED, KILLED, WORKS, KILLED, KILLED, EACCES, EACCES, KILLED},
+			CALL(SYS_openat, AT_FDCWD, P(s->secret), O_RDONLY)},
+		/* and what asks for SYS_PTRACE. */
+		{"openat of another's /proc/PID/maps",
+			{KILLED, KILLED, WORKS, KILLED, KILLED, EACCES, WORKS, KILLED},
+			CALL(SYS_openat, AT_FDCWD, P(maps), O_RDONLY)},
+		{"openat O_RDWR of another's /proc/PID/mem",
+			{KILLED, KILLED, KILLED, KILLED, KILLED, EACCES, KILLED, KILLED},
+			CALL(SYS_openat, AT_FDCWD, P(memory), O_RDWR)},
 		/* Its own, which is not its: it is not dumpable. */
 		{"openat O_RDWR of /proc/PID/mem",   ONLY_OTLP(EACCES),
 			CALL(SYS_openat, AT_FDCWD, P("/proc/self/mem"), O_RDWR)},
@@ -446,7 +475,7 @@ static void try_files(struct tally *tally, const struct scene *s)
 			CALL(SYS_openat, AT_FDCWD, P(s->dir), O_RDWR | O_TMPFILE, 0666)},
 		{"openat access mode 3",             EVERYWHERE(KILLED),
 			CALL(SYS_openat, AT_FDCWD, P("/dev/null"), O_ACCMODE)},
-		{"openat O_PATH",                    {KILLED, KILLED, SKIPPED, KILLED, KILLED, KILLED},
+		{"openat O_PATH",                    {KILLED, KILLED, SKIPPED, KILLED, KILLED, KILLED, SKIPPED, KILLED},
 			CALL(SYS_openat, AT_FDCWD, P("/"), O_PATH)},
 		/* Its flags lie behind a pointer, where no filter sees them. */
 		{"openat2",                          EVERYWHERE(KILLED), .fn = try_openat2_read},
@@ -485,7 +514,7 @@ static void try_files(struct tally *tally, const struct scene *s)
 			CALL(SYS_faccessat, AT_FDCWD, P("/"), R_OK)},
 		{"statx",                            EVERYWHERE(KILLED),
 			CALL(SYS_statx, AT_FDCWD, P("/"), 0, 0, P(s->memory))},
-		{"newfstatat of a name",             {KILLED, WORKS, WORKS, WORKS, WORKS, WORKS},
+		{"newfstatat of a name",             {KILLED, WORKS, WORKS, WORKS, WORKS, WORKS, WORKS, WORKS},
 			CALL(SYS_newfstatat, AT_FDCWD, P("/"), P(s->memory))},
 #ifdef __x86_64__
 		{"open",                             EVERYWHERE(KILLED),
@@ -515,7 +544,7 @@ static void try_descriptors(struct tally *tally, const struct scene *s)
 	struct iovec part = {.iov_base = "x", .iov_len = 1};
 	/* clang-format off */
 	const struct attempt rows[] = {
-		/*                                   loader, manager, opener, worker, exporter, otlp */
+		/*                                   loader, manager, opener, worker, exporter, otlp, strict: opener, worker */
 		{"write to a file",                  BOTH_EXPORTERS(WORKS),
 			CALL(SYS_write, s->regular, P("x"), 1)},
 		{"write to a pipe",                  BOTH_EXPORTERS(WORKS),
@@ -568,7 +597,7 @@ static void try_descriptors(struct tally *tally, const struct scene *s)
 			CALL(SYS_fcntl, s->regular, F_SETOWN, s->victim)},
 		{"fcntl(F_SETPIPE_SZ)",              EVERYWHERE(KILLED),
 			CALL(SYS_fcntl, s->pipe[1], F_SETPIPE_SZ, 4096)},
-		{"fcntl(F_GETFL)",                   {KILLED, KILLED, WORKS, KILLED, WORKS, WORKS},
+		{"fcntl(F_GETFL)",                   {KILLED, KILLED, WORKS, KILLED, WORKS, WORKS, WORKS, KILLED},
 			CALL(SYS_fcntl, s->regular, F_GETFL)},
 		{"fcntl(F_SETFD)",                   ONLY_OTLP(WORKS),
 			CALL(SYS_fcntl, s->regular, F_SETFD, FD_CLOEXEC)},
@@ -585,7 +614,7 @@ static void try_descriptors(struct tally *tally, const struct scene *s)
 		{"timerfd_create",                   EVERYWHERE(KILLED), CALL(SYS_timerfd_create)},
 		{"signalfd4",                        EVERYWHERE(KILLED),
 			CALL(SYS_signalfd4, -1, P(s->memory), 8)},
-		{"getdents64",                       {KILLED, KILLED, ENOTDIR, KILLED, KILLED, ENOTDIR},
+		{"getdents64",                       {KILLED, KILLED, ENOTDIR, KILLED, KILLED, ENOTDIR, ENOTDIR, KILLED},
 			CALL(SYS_getdents64, s->regular, P(s->memory), 4096)},
 	};
 	/* clang-format on */
@@ -597,7 +626,7 @@ static void try_memory(struct tally *tally, const struct scene *s)
 {
 	/* clang-format off */
 	const struct attempt rows[] = {
-		/*                                   loader, manager, opener, worker, exporter, otlp */
+		/*                                   loader, manager, opener, worker, exporter, otlp, strict: opener, worker */
 		{"mmap PROT_EXEC",                   EVERYWHERE(KILLED),
 			CALL(SYS_mmap, 0, 4096, PROT_READ | PROT_EXEC,
 			     MAP_PRIVATE | MAP_ANONYMOUS, -1),
@@ -647,7 +676,7 @@ static void try_privileges(struct tally *tally, const struct scene *s)
 	struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
 	/* clang-format off */
 	const struct attempt rows[] = {
-		/*                                   loader, manager, opener, worker, exporter, otlp */
+		/*                                   loader, manager, opener, worker, exporter, otlp, strict: opener, worker */
 		{"setuid(0)",                        EVERYWHERE(KILLED), CALL(SYS_setuid)},
 		{"setresuid(0)",                     EVERYWHERE(KILLED), CALL(SYS_setresuid)},
 		{"setresgid(0)",                     EVERYWHERE(KILLED), CALL(SYS_setresgid)},

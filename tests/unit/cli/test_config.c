@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bpf/shared.h"
 #include "cli/config.h"
 #include "cli/config_load.h"
 #include "cli/config_table.h"
@@ -142,6 +143,7 @@ Test(config_table, types_fit_their_members)
 		const size_t size = o->type <= CONFIG_TYPE_SIZE		 ? sizeof(uint64_t)
 				    : o->type == CONFIG_TYPE_BOOLEAN	 ? sizeof(bool)
 				    : o->type == CONFIG_TYPE_COMPRESSION ? sizeof(bool)
+				    : o->type == CONFIG_TYPE_RUNTIMES	 ? sizeof(uint64_t)
 									 : o->size;
 
 		cr_expect_eq(o->size, size, "%s", o->flag);
@@ -236,6 +238,8 @@ Test(config, defaults)
 	cr_expect_str_empty(config.environment_variables);
 	cr_expect_str_empty(config.service_name);
 	cr_expect_str_empty(config.resource_attributes);
+	cr_expect_eq(config.runtimes, BH_RUNTIMES_ALL);
+	cr_expect_not(config.strict_memory);
 	cr_expect_str_empty(config.status_group);
 	cr_expect_not(config.disabled);
 }
@@ -382,6 +386,31 @@ Test(config_table, words)
 	cr_expect_not_null(set("export.compression", "true"));
 }
 
+Test(config_table, runtimes)
+{
+	const uint32_t python = 1u << BH_RUNTIME_CPYTHON, java = 1u << BH_RUNTIME_HOTSPOT;
+	static const char *const bad[] = {"", " ", ",", "python", "all,cpython",
+					  "cpython,none", "cpython;hotspot", "cpythonx", "cpytho"};
+	const char *reason;
+
+	cr_expect_null(set("runtimes.enabled", "cpython"));
+	cr_expect_eq(config.runtimes, python);
+	cr_expect_null(set("runtimes.enabled", "HotSpot, cpython"));
+	cr_expect_eq(config.runtimes, python | java);
+	cr_expect_null(set("runtimes.enabled", "None"));
+	cr_expect_eq(config.runtimes, 0);
+	cr_expect_null(set("runtimes.enabled", "ALL"));
+	cr_expect_eq(config.runtimes, BH_RUNTIMES_ALL);
+	for (size_t i = 0; i < COUNT(bad); i++) {
+		reason = set("runtimes.enabled", bad[i]);
+		cr_expect_not_null(reason, "'%s'", bad[i]);
+		/* What there is, not what was written. */
+		cr_expect(!reason || (strstr(reason, "cpython, hotspot") &&
+				      !strstr(reason, "cpythonx")));
+	}
+	cr_expect_eq(config.runtimes, BH_RUNTIMES_ALL);
+}
+
 Test(config_table, texts)
 {
 	static const struct {
@@ -477,6 +506,9 @@ static void sample_value(const struct config_option *o, enum source source, char
 		break;
 	case CONFIG_TYPE_COMPRESSION:
 		snprintf(text, size, "%s", source % 2 ? "none" : "gzip");
+		break;
+	case CONFIG_TYPE_RUNTIMES:
+		snprintf(text, size, "%s", source % 2 ? "none" : "cpython");
 		break;
 	case CONFIG_TYPE_HEADERS:
 		snprintf(text, size, "secret=%d", n);
@@ -909,6 +941,21 @@ Test(config, booleans_of_the_environment)
 		cr_expect_eq(lines_of(messages), tries[i].warned ? 2 : 0, "%s", messages);
 	}
 	EXPECT_SAID("OTEL_SDK_DISABLED: warning: ");
+}
+
+Test(config, strict_memory_reads_no_environment)
+{
+	cr_assert_eq(LOAD_FILE("[runtimes]\nstrict_memory = yes\nenabled = none\n"), 0);
+	cr_expect(config.strict_memory);
+	cr_expect_eq(config.runtimes, 0);
+	cr_expect_str_empty(messages);
+	cr_assert_eq(LOAD_FILE("[runtimes]\nstrict_memory = yes\n"
+			       "[identity]\nenvironment_variables = A\n"),
+		     0);
+	EXPECT_SAID(MAIN_FILE ":2: warning: runtimes.strict_memory: ");
+	cr_expect_eq(lines_of(messages), 1);
+	cr_assert_eq(LOAD_FILE("[identity]\nenvironment_variables = A\n"), 0);
+	cr_expect_str_empty(messages);
 }
 
 Test(config, timeouts_of_the_environment)

@@ -64,12 +64,37 @@ static int parse(struct record_options *o, ...)
 		cr_expect(something_said(), "nothing was said of " #__VA_ARGS__);                  \
 	} while (0)
 
+Test(options, runtimes)
+{
+	struct record_options o;
+
+	ACCEPTED("--runtimes", "cpython");
+	cr_expect_eq(o.runtimes, 1u << BH_RUNTIME_CPYTHON);
+	ACCEPTED("--runtimes=hotspot, CPython");
+	cr_expect_eq(o.runtimes, 1u << BH_RUNTIME_CPYTHON | 1u << BH_RUNTIME_HOTSPOT);
+	ACCEPTED("--runtimes", "none");
+	cr_expect_eq(o.runtimes, 0);
+	ACCEPTED("--runtimes", "all");
+	cr_expect_eq(o.runtimes, BH_RUNTIMES_ALL);
+	ACCEPTED("--strict-memory");
+	cr_expect(o.strict_memory);
+	REFUSED("--runtimes", "");
+	REFUSED("--runtimes", "python");
+	REFUSED("--runtimes", "cpython,python");
+	REFUSED("--runtimes", "cpython hotspots");
+	REFUSED("--runtimes", "all,cpython");
+	REFUSED("--runtimes");
+	REFUSED("--strict-memory=yes");
+}
+
 Test(options, defaults)
 {
 	struct record_options o;
 
 	cr_assert_eq(PARSE(&o, "-o", "out.html"), 0);
 	cr_assert_eq(o.frequency_hz, 99);
+	cr_assert_eq(o.runtimes, BH_RUNTIMES_ALL);
+	cr_assert_not(o.strict_memory);
 	cr_assert_eq(o.duration_ns, 0);
 	cr_assert_eq(o.pid_count, 0);
 	cr_assert_eq(o.tid, 0);

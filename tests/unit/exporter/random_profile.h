@@ -65,6 +65,8 @@ static inline int random_profile(struct profile *p, uint64_t seed, const struct 
 		r |= random_string(p, "function", name, size->nasty, &f.name);
 		if (name % 5 == 0)
 			r |= random_string(p, "file.c", name, false, &f.filename);
+		/* A function begins where it does. */
+		f.start_line = name % 5 == 0 ? name : 0;
 		if (random_next(&state) % 8)
 			r |= profile_function(p, &f, &l.function);
 		r |= profile_string(p, kinds[kind], strlen(kinds[kind]), &l.kind);

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/runtime_print.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "cli/runtime_set.h"
+
+static bool has_faults(const struct msg_runtime *f)
+{
+	return f->refused || f->unnamed;
+}
+
+/* "12 of 34120 frames not named, 1 refused" */
+static void print_faults(const struct msg_runtime *f, FILE *out)
+{
+	if (f->unnamed)
+		fprintf(out, "%" PRIu64 " of %" PRIu64 " frames not named", f->unnamed,
+			f->named + f->unnamed);
+	if (f->refused)
+		fprintf(out, "%s%" PRIu64 " refused", f->unnamed ? ", " : "", f->refused);
+}
+
+void runtime_print_faults(const struct msg_runtime figures[BH_RUNTIME_COUNT], FILE *out)
+{
+	for (int i = 1; i < BH_RUNTIME_COUNT; i++) {
+		if (!has_faults(&figures[i]))
+			continue;
+		fprintf(out, "%s: ", runtime_titles[i]);
+		print_faults(&figures[i], out);
+		fputc('\n', out);
+	}
+}
+
+void runtime_print_status(const struct msg_runtime figures[BH_RUNTIME_COUNT], FILE *out)
+{
+	const char *before = "runtimes";
+
+	for (int i = 1; i < BH_RUNTIME_COUNT; i++) {
+		const struct msg_runtime *f = &figures[i];
+
+		if (!f->attached && !f->named && !has_faults(f))
+			continue;
+		fprintf(out, "%-9s %s: %" PRIu64 " processes", before, runtime_titles[i],
+			f->attached);
+		if (has_faults(f))
+			fputs(", ", out);
+		print_faults(f, out);
+		fputc('\n', out);
+		before = "";
+	}
+}
+
+void runtime_print_json(const struct msg_runtime figures[BH_RUNTIME_COUNT], FILE *out)
+{
+	fputs("  \"runtimes\": {", out);
+	for (int i = 1; i < BH_RUNTIME_COUNT; i++)
+		fprintf(out,
+			"%s\"%s\": {\"attached\": %" PRIu64 ", \"refused\": %" PRIu64
+			", \"named\": %" PRIu64 ", \"unnamed\": %" PRIu64 "}",
+			i > 1 ? ", " : "", runtime_names[i], figures[i].attached,
+			figures[i].refused, figures[i].named, figures[i].unnamed);
+	fputs("},\n", out);
+}
+
+void runtime_print_metrics(const struct msg_runtime figures[BH_RUNTIME_COUNT], FILE *out)
+{
+	static const struct {
+		const char *name, *type, *help;
+		size_t offset;
+	} metrics[] = {
+	    {"processes", "gauge", "Processes attached to.",
+	     offsetof(struct msg_runtime, attached)},
+	    {"refused_total", "counter", "Files and processes that were refused.",
+	     offsetof(struct msg_runtime, refused)},
+	    {"frames_named_total", "counter", "Frames looked up that have a name.",
+	     offsetof(struct msg_runtime, named)},
+	    {"frames_unnamed_total", "counter", "Frames looked up that have none.",
+	     offsetof(struct msg_runtime, unnamed)},
+	};
+
+	for (size_t m = 0; m < sizeof(metrics) / sizeof(metrics[0]); m++) {
+		fprintf(out, "# HELP bulkhead_runtime_%s %s\n# TYPE bulkhead_runtime_%s %s\n",
+			metrics[m].name, metrics[m].help, metrics[m].name, metrics[m].type);
+		for (int i = 1; i < BH_RUNTIME_COUNT; i++)
+			fprintf(out, "bulkhead_runtime_%s{runtime=\"%s\"} %" PRIu64 "\n",
+				metrics[m].name, runtime_names[i],
+				*(const uint64_t *)((const char *)&figures[i] + metrics[m].offset));
+	}
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbolizer/worker/runtime_figures.h"
+
+#include "common/log.h"
+
+enum {
+	/* In the life of a worker: whoever writes files could write many that are refused. */
+	LINES_MAX = 64,
+	LINE_BYTES = 640
+};
+
+void runtime_figures_refuse(struct runtime_figures *figures, unsigned int runtime, const char *line)
+{
+	char text[LINE_BYTES];
+
+	figures->by_runtime[runtime].refused++;
+	if (!line || figures->lines > LINES_MAX)
+		return;
+	if (figures->lines++ == LINES_MAX)
+		log_warning("more runtimes were refused: no more lines about that");
+	else
+		log_warning("%s", log_escape(line, text, sizeof(text)));
+}
+
+void runtime_figures_frame(struct runtime_figures *figures, unsigned int runtime, bool named)
+{
+	if (runtime == BH_RUNTIME_NONE || runtime >= BH_RUNTIME_COUNT)
+		return;
+	figures->by_runtime[runtime].named += named;
+	figures->by_runtime[runtime].unnamed += !named;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/runtime_print.h"
+
+static struct msg_runtime figures[BH_RUNTIME_COUNT];
+
+static const char *print(void (*fn)(const struct msg_runtime *, FILE *))
+{
+	static char text[8192];
+	FILE *out = fmemopen(text, sizeof(text), "w");
+
+	text[0] = 0;
+	cr_assert_not_null(out);
+	fn(figures, out);
+	fclose(out);
+	return text;
+}
+
+Test(runtime_print, faults_only)
+{
+	figures[BH_RUNTIME_CPYTHON] = (struct msg_runtime){.attached = 3, .named = 34108};
+	cr_expect_str_empty(print(runtime_print_faults));
+	figures[BH_RUNTIME_CPYTHON].unnamed = 12;
+	cr_expect_str_eq(print(runtime_print_faults), "Python: 12 of 34120 frames not named\n");
+	figures[BH_RUNTIME_CPYTHON].refused = 1;
+	figures[BH_RUNTIME_HOTSPOT].refused = 2;
+	cr_expect_str_eq(print(runtime_print_faults),
+			 "Python: 12 of 34120 frames not named, 1 refused\nJava: 2 refused\n");
+}
+
+Test(runtime_print, status)
+{
+	cr_expect_str_empty(print(runtime_print_status));
+	figures[BH_RUNTIME_HOTSPOT].attached = 2;
+	cr_expect_str_eq(print(runtime_print_status), "runtimes  Java: 2 processes\n");
+	figures[BH_RUNTIME_CPYTHON] = (struct msg_runtime){.named = 1, .unnamed = 1, .refused = 5};
+	cr_expect_str_eq(print(runtime_print_status),
+			 "runtimes  Python: 0 processes, 1 of 2 frames not named, 5 refused\n"
+			 "          Java: 2 processes\n");
+}
+
+Test(runtime_print, json)
+{
+	figures[BH_RUNTIME_CPYTHON] = (struct msg_runtime){1, 2, 3, 4};
+	cr_expect_not_null(strstr(print(runtime_print_json),
+				  "\"cpython\": {\"attached\": 1, \"refused\": 2, \"named\": 3, "
+				  "\"unnamed\": 4}, \"hotspot\": {\"attached\": 0"));
+}
+
+Test(runtime_print, metrics)
+{
+	figures[BH_RUNTIME_HOTSPOT] = (struct msg_runtime){1, 2, 3, UINT64_MAX};
+	const char *text = print(runtime_print_metrics);
+
+	cr_expect_not_null(strstr(text, "# TYPE bulkhead_runtime_processes gauge\n"
+					"bulkhead_runtime_processes{runtime=\"cpython\"} 0\n"
+					"bulkhead_runtime_processes{runtime=\"hotspot\"} 1\n"));
+	cr_expect_not_null(strstr(text, "bulkhead_runtime_refused_total{runtime=\"hotspot\"} 2\n"));
+	cr_expect_not_null(strstr(text,
+				  "# TYPE bulkhead_runtime_frames_named_total counter\n"
+				  "bulkhead_runtime_frames_named_total{runtime=\"cpython\"} 0\n"
+				  "bulkhead_runtime_frames_named_total{runtime=\"hotspot\"} 3\n"));
+	cr_expect_not_null(strstr(text,
+				  "bulkhead_runtime_frames_unnamed_total{runtime=\"hotspot\"} "
+				  "18446744073709551615\n"));
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "ipc/peer.h"
+#include "symbolizer/worker/runtime_figures.h"
+
+static int said;
+static struct runtime_figures figures;
+
+/* Another part of the library sends messages. */
+int peer_send(struct peer *peer, enum message_type type, const void *payload, size_t length,
+	      const int *fds, unsigned int fd_count);
+int peer_send(struct peer *peer, enum message_type type, const void *payload, size_t length,
+	      const int *fds, unsigned int fd_count)
+{
+	(void)peer, (void)type, (void)payload, (void)length, (void)fds, (void)fd_count;
+	return 0;
+}
+
+static void listen_to_log(void)
+{
+	int fds[2];
+
+	cr_assert_eq(pipe2(fds, O_NONBLOCK), 0);
+	said = fds[0];
+	dup2(fds[1], STDERR_FILENO);
+	unsetenv("BULKHEAD_LOG");
+	log_init("test");
+}
+
+static const char *heard(void)
+{
+	static char text[65536];
+	const ssize_t n = read(said, text, sizeof(text) - 1);
+
+	text[n > 0 ? n : 0] = 0;
+	return text;
+}
+
+static unsigned int lines(const char *text)
+{
+	unsigned int count = 0;
+
+	while (*text)
+		count += *text++ == '\n';
+	return count;
+}
+
+TestSuite(runtime_figures, .init = listen_to_log);
+
+Test(runtime_figures, frames)
+{
+	runtime_figures_frame(&figures, BH_RUNTIME_CPYTHON, true);
+	runtime_figures_frame(&figures, BH_RUNTIME_CPYTHON, true);
+	runtime_figures_frame(&figures, BH_RUNTIME_CPYTHON, false);
+	/* A number out of a record. */
+	runtime_figures_frame(&figures, BH_RUNTIME_NONE, true);
+	runtime_figures_frame(&figures, BH_RUNTIME_COUNT, true);
+	runtime_figures_frame(&figures, BH_MANAGED_RUNTIME_MASK, true);
+	cr_expect_eq(figures.by_runtime[BH_RUNTIME_CPYTHON].named, 2);
+	cr_expect_eq(figures.by_runtime[BH_RUNTIME_CPYTHON].unnamed, 1);
+	cr_expect_eq(figures.by_runtime[BH_RUNTIME_NONE].named, 0);
+	cr_expect_eq(figures.by_runtime[BH_RUNTIME_HOTSPOT].named, 0);
+}
+
+Test(runtime_figures, refusals_stay_on_one_line)
+{
+	runtime_figures_refuse(&figures, BH_RUNTIME_CPYTHON,
+			       "CPython in /tmp/a\nb\033[2J: refused");
+	const char *text = heard();
+
+	cr_expect_eq(lines(text), 1);
+	cr_expect_not_null(strstr(text, "warning test: CPython in /tmp/a\\x0ab\\x1b[2J: refused"));
+	runtime_figures_refuse(&figures, BH_RUNTIME_CPYTHON, NULL);
+	cr_expect_str_empty(heard());
+	cr_expect_eq(figures.by_runtime[BH_RUNTIME_CPYTHON].refused, 2);
+}
+
+Test(runtime_figures, a_thousand_refusals_are_counted_not_said)
+{
+	for (int i = 0; i < 1000; i++)
+		runtime_figures_refuse(&figures, BH_RUNTIME_HOTSPOT, "no");
+	const char *text = heard();
+
+	cr_expect_eq(lines(text), 65);
+	cr_expect_not_null(strstr(text, "no more lines"));
+	cr_expect_eq(figures.by_runtime[BH_RUNTIME_HOTSPOT].refused, 1000);
+}

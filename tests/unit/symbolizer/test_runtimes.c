@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "symbolizer/worker/runtimes.h"
+#include "symbolizer/worker/worker.h"
+
+enum {
+	MODULE = 7
+};
+
+/* The one Python that is certainly there where the tests run: theirs. */
+static const char python[] = "/usr/bin/python3";
+
+static struct worker worker;
+static int table = -1;
+static unsigned int sent[MESSAGE_TYPE_COUNT];
+
+int peer_send(struct peer *peer, enum message_type type, const void *payload, size_t length,
+	      const int *fds, unsigned int fd_count)
+{
+	(void)peer, (void)payload, (void)length, (void)fds, (void)fd_count;
+	sent[type]++;
+	return 0;
+}
+
+static void begin(void)
+{
+	table = memfd_create("runtimes", MFD_CLOEXEC);
+	cr_assert_eq(ftruncate(table, sizeof(struct bh_runtime_table)), 0);
+	cr_assert_eq(loop_init(&worker.role.loop), 0);
+}
+
+TestSuite(runtimes, .init = begin);
+
+static struct worker_module *add_module(void)
+{
+	struct msg_module message = {.number = MODULE};
+	const int fd = open(python, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		cr_skip_test("no %s", python);
+	cr_assert_gt(readlink(python, message.path, sizeof(message.path) - 1), 0);
+	cr_assert_eq(modules_add(&worker, &message, fd), 0);
+	return modules_find(&worker, MODULE);
+}
+
+static bool is_attached_to(uint32_t tgid)
+{
+	return runtimes_process(&worker, tgid) != NULL;
+}
+
+/* Wherever in the file its text is. */
+static void map(uint32_t program)
+{
+	struct msg_mapped mapped = {.tgid = (uint32_t)getpid(),
+				    .module = MODULE,
+				    .program = program,
+				    .start = 1 << 30,
+				    .end = (1 << 30) + (1 << 20)};
+
+	for (; mapped.file_offset < 64 << 20; mapped.file_offset += 1 << 16)
+		runtimes_on_mapped(&worker, &mapped);
+}
+
+Test(runtimes, the_loader_may_come_first)
+{
+	cr_assert_eq(runtimes_init(&worker, table, BH_RUNTIMES_ALL), 0);
+	runtimes_on_module(&worker, add_module());
+	cr_expect_eq(sent[MESSAGE_WATCH], 1);
+}
+
+Test(runtimes, the_manager_may_come_first)
+{
+	runtimes_on_module(&worker, add_module());
+	cr_expect_eq(sent[MESSAGE_WATCH], 0);
+	cr_assert_eq(runtimes_init(&worker, table, BH_RUNTIMES_ALL), 0);
+	cr_expect_eq(sent[MESSAGE_WATCH], 1);
+}
+
+Test(runtimes, only_what_is_wanted)
+{
+	cr_assert_eq(runtimes_init(&worker, table, 1u << BH_RUNTIME_HOTSPOT), 0);
+	runtimes_on_module(&worker, add_module());
+	cr_expect_eq(sent[MESSAGE_WATCH], 0);
+	map(1);
+	cr_expect_not(is_attached_to((uint32_t)getpid()));
+	cr_expect_eq(sent[MESSAGE_OPEN_MEMORY], 0);
+}
+
+Test(runtimes, memory_is_asked_for)
+{
+	cr_assert_eq(runtimes_init(&worker, table, 1u << BH_RUNTIME_CPYTHON), 0);
+	runtimes_on_module(&worker, add_module());
+	map(1);
+	cr_expect(is_attached_to((uint32_t)getpid()));
+	map(1);
+	cr_expect_eq(sent[MESSAGE_OPEN_MEMORY], 1);
+}
+
+/* What Linux gives without a descriptor is read only as long as the program is known to be the
+ * same.
+ */
+static bool would_be_read(void)
+{
+	worker.role.loop.next_tick_ns = UINT64_MAX;
+	runtimes_tick(&worker);
+	/* Nothing is there to attach to: it is looked for again. */
+	return worker.role.loop.next_tick_ns != UINT64_MAX;
+}
+
+Test(runtimes, strict)
+{
+	const uint64_t word[] = {bh_frame_managed(BH_RUNTIME_CPYTHON, 0x1000, 0), 0, 0, 0};
+	struct msg_process said = {.tgid = (uint32_t)getpid(), .program = 1};
+	struct msg_runtime figures[BH_RUNTIME_COUNT] = {0};
+	static struct runtime_frames frames;
+
+	worker.role.strict_memory = true;
+	cr_assert_eq(runtimes_init(&worker, table, BH_RUNTIMES_ALL), 0);
+	runtimes_on_module(&worker, add_module());
+	map(1);
+	map(1);
+	cr_expect_eq(sent[MESSAGE_OPEN_MEMORY], 0);
+	const uint64_t first = runtimes_incarnation(runtimes_process(&worker, said.tgid));
+	runtimes_on_process(&worker, &said);
+	cr_expect(would_be_read());
+	said.program = 2;
+	runtimes_on_process(&worker, &said);
+	cr_expect_not(would_be_read());
+	/* It has no runtime's frames any more: whatever is asked, the answer is that it ended. */
+	runtimes_symbolize(&worker, runtimes_process(&worker, said.tgid), word, &frames);
+	cr_expect_eq(frames.count, 1);
+	cr_expect_str_eq(frames.frames[0].function, "[Python: process ended]");
+	map(2);
+	cr_expect(would_be_read());
+	cr_expect_neq(runtimes_incarnation(runtimes_process(&worker, said.tgid)), first);
+	cr_expect_eq(sent[MESSAGE_OPEN_MEMORY], 0);
+	runtimes_figures(&worker, figures);
+	cr_expect_eq(figures[BH_RUNTIME_CPYTHON].unnamed, 1);
+	cr_expect_eq(figures[BH_RUNTIME_CPYTHON].named, 0);
+	cr_expect_eq(figures[BH_RUNTIME_CPYTHON].attached, 0);
+	runtimes_free(&worker);
+}
