@@ -15,7 +15,7 @@
 
 enum {
 	LOG_STATS = 4, /* BPF_LOG_STATS: only what it cost */
-	LOG_BYTES = 64 << 10,
+	LOG_BYTES = 1 << 20,
 	PROGRAMS_MAX = 8,
 	SKIPPED = 77,
 	STACK_BYTES_MAX = 512,

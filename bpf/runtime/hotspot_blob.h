@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause OR Apache-2.0 */
+/*
+ * Which code of HotSpot's an address is in: heaps are looked up by segment, and the CodeBlob says
+ * what it is (src/hotspot/share/memory/heap.cpp, code/codeBlob.hpp). Included by hotspot.bpf.c.
+ */
+#ifndef BPF_RUNTIME_HOTSPOT_BLOB_H
+#define BPF_RUNTIME_HOTSPOT_BLOB_H
+
+#include "bpf/runtime/walker.h"
+#include "bpf/runtime/hotspot.h"
+
+enum {
+	/* A blob of n segments takes one hop for each 254 of them, and free ones that were joined
+	 * some more. */
+	HOPS_MAX = 16,
+};
+
+/* The blob that was looked up last, in s->runtime.scratch; it is ours if scratch_address is
+ * memory[0]. */
+enum {
+	BLOB_CODE,
+	BLOB_BYTES,
+	BLOB_IS_NMETHOD,
+	BLOB_FRAME_BYTES, /* 0: not known */
+	BLOB_IDENTITY,
+	BLOB_COMPLETE, /* bytes of code until the frame is complete */
+	BLOB_ENTRY,
+	BLOB_DEOPT,
+	BLOB_DEOPT_METHOD_HANDLE,
+	BLOB_ORIGINAL_PC,
+	BLOB_NUMBER, /* the word that holds the compile id */
+};
+
+/* In memory[HOTSPOT]: the blob; the Method that was noted last, where its bytecodes are, and
+ * identity << 32 | their length. */
+enum {
+	MEMORY_BLOB,
+	MEMORY_METHOD,
+	MEMORY_CODES,
+	MEMORY_IDENTITY,
+};
+
+/*
+ * Frames of compiled methods as they were looked up, of all processes, by return address: the code
+ * there is the same as long as the word that holds its number is. An nmethod that is on a stack is
+ * not freed, and no number is used twice; so that word can only be that of another method, or part
+ * of another's code.
+ */
+struct hotspot_cached {
+	uint64_t key; /* 0: empty */
+	uint64_t blob;
+	uint64_t word; /* the number, and what is beside it */
+	uint32_t identity;
+	uint32_t position;
+	uint64_t frame_bytes;
+};
+
+enum {
+	CACHE_BITS = 9,
+};
+
+struct hotspot_cache {
+	struct hotspot_cached entries[1 << CACHE_BITS];
+};
+
+#ifdef __bpf__
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct hotspot_cache);
+} hotspot_caches SEC(".maps");
+
+static __always_inline struct hotspot_cache *hotspot_find_cache(WALK_ENV env)
+{
+	__u32 zero = 0;
+
+	(void)env;
+	return bpf_map_lookup_elem(&hotspot_caches, &zero);
+}
+#else
+static __always_inline struct hotspot_cache *hotspot_find_cache(WALK_ENV env)
+{
+	(void)env;
+	return NULL;
+}
+#endif
+
+static __always_inline uint64_t hotspot_u64(const struct walk_state *s, uint32_t offset)
+{
+	return s->runtime.heap[walk_masked(offset >> 3, HOTSPOT_BLOB_BYTES / 8 - 1)];
+}
+
+static __always_inline uint32_t hotspot_u32(const struct walk_state *s, uint32_t offset)
+{
+	return (uint32_t)(hotspot_u64(s, offset) >> (offset & 4) * 8);
+}
+
+static __always_inline uint32_t hotspot_u16(const struct walk_state *s, uint32_t offset)
+{
+	return (uint16_t)(hotspot_u64(s, offset) >> (offset & 6) * 8);
+}
+
+static __always_inline uint32_t hotspot_u8(const struct walk_state *s, uint32_t offset)
+{
+	return (uint8_t)(hotspot_u64(s, offset) >> (offset & 7) * 8);
+}
+
+/* The block that `pc` is in: its address, or 0. */
+static __always_inline uint64_t hotspot_find_block(WALK_ENV env, const struct hotspot_block *b,
+						   uint64_t pc)
+{
+	const uint32_t shift = b->segment_shift & 31;
+	uint64_t start = 0, segments = 0;
+	uint8_t back = 0;
+
+	for (int i = 0; i < HOTSPOT_HEAPS_MAX; i++) {
+		if (pc - b->heaps[i].start < b->heaps[i].end - b->heaps[i].start) {
+			start = b->heaps[i].start;
+			segments = b->heaps[i].segments;
+		}
+	}
+	if (!segments)
+		return 0;
+	uint64_t segment = (pc - start) >> shift;
+
+	WALK_NO_UNROLL
+	for (int i = 0; i < HOPS_MAX; i++) {
+		if (walk_read(env, &back, 1, segments + segment) || back == HOTSPOT_FREE_SEGMENT)
+			return 0;
+		if (!back)
+			return start + (segment << shift);
+		if (back > segment)
+			return 0;
+		segment -= back;
+	}
+	return 0;
+}
+
+/* The blob that `pc` is in, into scratch. 0 if there is none. */
+static __always_inline int hotspot_find_blob(struct walk_state *s, WALK_ENV env,
+					     const struct hotspot_block *b, uint64_t pc)
+{
+	struct walk_runtime *r = &s->runtime;
+	uint64_t *memory = r->memory[BH_RUNTIME_HOTSPOT], *blob = r->scratch;
+
+	if (memory[MEMORY_BLOB] && r->scratch_address == memory[MEMORY_BLOB] &&
+	    pc - blob[BLOB_CODE] < blob[BLOB_BYTES])
+		return 1;
+	const uint64_t block = hotspot_find_block(env, b, pc);
+	const uint64_t bytes = walk_masked(b->blob_bytes, 2 * HOTSPOT_BLOB_BYTES - 1);
+
+	memory[MEMORY_BLOB] = 0;
+	r->scratch_address = 0;
+	r->heap_bytes = 0;
+	if (!block || bytes > HOTSPOT_BLOB_BYTES || walk_read(env, r->heap, bytes, block) ||
+	    hotspot_u8(s, b->heap_block_used) != 1)
+		return 0;
+	const uint64_t address = block + b->heap_block_bytes;
+	const uint64_t name = hotspot_u64(s, b->name);
+	uint64_t begin = hotspot_u64(s, b->code_begin), end = hotspot_u64(s, b->code_end);
+
+	if (b->flags & HOTSPOT_CODE_RELATIVE) {
+		begin = address + hotspot_u32(s, b->code_begin);
+		end = address + hotspot_u32(s, b->code_end);
+	}
+	if (pc - begin >= end - begin)
+		return 0;
+	if (b->kind != HOTSPOT_NO_FIELD)
+		blob[BLOB_IS_NMETHOD] = hotspot_u8(s, b->kind) == HOTSPOT_KIND_NMETHOD;
+	else
+		blob[BLOB_IS_NMETHOD] = name == b->nmethod_name || name == b->native_name;
+	const int32_t frame_words = (int32_t)hotspot_u32(s, b->frame_size);
+	blob[BLOB_FRAME_BYTES] = frame_words > 0 ? (uint64_t)frame_words * 8 : 0;
+	blob[BLOB_IDENTITY] = (uint32_t)name;
+	blob[BLOB_CODE] = begin;
+	blob[BLOB_BYTES] = end - begin;
+	r->scratch_address = address;
+	memory[MEMORY_BLOB] = address;
+	if (!blob[BLOB_IS_NMETHOD])
+		return 1;
+	blob[BLOB_IDENTITY] = hotspot_u32(s, b->compile_id);
+	blob[BLOB_NUMBER] = hotspot_u64(s, b->compile_id);
+	blob[BLOB_COMPLETE] = b->flags & HOTSPOT_FRAME_COMPLETE_SHORT
+				  ? hotspot_u16(s, b->frame_complete)
+				  : hotspot_u32(s, b->frame_complete);
+	blob[BLOB_ENTRY] = b->flags & HOTSPOT_ENTRY_RELATIVE
+			       ? begin + hotspot_u16(s, b->verified_entry)
+			       : hotspot_u64(s, b->verified_entry);
+	blob[BLOB_ORIGINAL_PC] = hotspot_u32(s, b->original_pc);
+	blob[BLOB_DEOPT] = blob[BLOB_DEOPT_METHOD_HANDLE] = 0;
+	if (b->deopt != HOTSPOT_NO_FIELD)
+		blob[BLOB_DEOPT] = b->flags & HOTSPOT_DEOPT_RELATIVE
+				       ? address + hotspot_u32(s, b->deopt)
+				       : hotspot_u64(s, b->deopt);
+	if (b->deopt_method_handle != HOTSPOT_NO_FIELD)
+		blob[BLOB_DEOPT_METHOD_HANDLE] =
+		    b->flags & HOTSPOT_DEOPT_RELATIVE
+			? address + hotspot_u32(s, b->deopt_method_handle)
+			: hotspot_u64(s, b->deopt_method_handle);
+	return 1;
+}
+
+static __always_inline uint64_t hotspot_key(const struct walk_state *s, uint64_t pc)
+{
+	return pc ^ s->header.tgid * WALK_SPREAD;
+}
+
+static __always_inline struct hotspot_cached *hotspot_entry(WALK_ENV env, uint64_t key)
+{
+	struct hotspot_cache *cache = hotspot_find_cache(env);
+	const uint64_t index = (key * WALK_SPREAD) >> (64 - CACHE_BITS);
+
+	return cache ? &cache->entries[walk_masked(index, (1 << CACHE_BITS) - 1)] : NULL;
+}
+
+/* Where the number of the nmethod at `blob` is, as a word of memory. */
+static __always_inline uint64_t hotspot_number(const struct hotspot_block *b, uint64_t blob)
+{
+	return blob - b->heap_block_bytes + (b->compile_id & ~7u);
+}
+
+/* Is it still that one? Recursion: it was a moment ago. */
+static __always_inline int hotspot_is_cached(struct walk_state *s, WALK_ENV env,
+					     const struct hotspot_block *b,
+					     const struct hotspot_cached *entry, uint64_t key)
+{
+	uint64_t *known = &s->runtime.memory[BH_RUNTIME_HOTSPOT][MEMORY_BLOB];
+	uint64_t word = 0;
+
+	if (!entry || entry->key != key)
+		return 0;
+	if (*known == ~key)
+		return 1;
+	if (walk_read(env, &word, sizeof(word), hotspot_number(b, entry->blob)) ||
+	    word != entry->word)
+		return 0;
+	*known = ~key;
+	return 1;
+}
+
+/* The frame of a method that was called from here. */
+static __always_inline void hotspot_remember(struct walk_state *s, struct hotspot_cached *entry,
+					     uint64_t key, uint64_t pc)
+{
+	const uint64_t *blob = s->runtime.scratch;
+
+	if (!entry || pc == blob[BLOB_DEOPT] || pc == blob[BLOB_DEOPT_METHOD_HANDLE])
+		return;
+	entry->key = key;
+	entry->blob = s->runtime.scratch_address;
+	entry->word = blob[BLOB_NUMBER];
+	entry->identity = blob[BLOB_IDENTITY];
+	entry->position = pc - blob[BLOB_CODE];
+	entry->frame_bytes = blob[BLOB_FRAME_BYTES];
+}
+
+#endif

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbolizer/runtime/hotspot_encoding.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum {
+	UNSIGNED5_BYTES = 5,
+	UNSIGNED5_BITS = 6,	 /* of each byte but the last */
+	UNSIGNED5_GOES_ON = 192, /* bytes from here on */
+	LINE_FULL = 0xff,	 /* two numbers follow; else it is both differences */
+	LINE_BITS = 3,
+	DIMENSIONS_MAX = 255,
+};
+
+static uint8_t next_byte(struct hotspot_stream *s)
+{
+	if (s->at >= s->length) {
+		s->failed = true;
+		return 0;
+	}
+	return s->bytes[s->at++];
+}
+
+uint32_t hotspot_unsigned5(struct hotspot_stream *s)
+{
+	uint32_t sum = 0;
+
+	for (unsigned int i = 0; i < UNSIGNED5_BYTES; i++) {
+		const uint8_t byte = next_byte(s);
+
+		if (s->failed)
+			return 0;
+		sum += ((uint32_t)byte - s->excluded) << (UNSIGNED5_BITS * i);
+		if (byte < UNSIGNED5_GOES_ON)
+			break;
+	}
+	return sum;
+}
+
+/* The sign is in the lowest bit. */
+static uint32_t signed5(struct hotspot_stream *s)
+{
+	const uint32_t value = hotspot_unsigned5(s);
+
+	return value >> 1 ^ (0 - (value & 1));
+}
+
+bool hotspot_next_line(struct hotspot_stream *s, struct hotspot_line *entry)
+{
+	const uint8_t byte = next_byte(s);
+
+	if (s->failed || byte == 0)
+		return false;
+	if (byte == LINE_FULL) {
+		entry->bci += signed5(s);
+		entry->line += signed5(s);
+	} else {
+		entry->bci += byte >> LINE_BITS;
+		entry->line += byte & ((1 << LINE_BITS) - 1);
+	}
+	return !s->failed;
+}
+
+uint32_t hotspot_line_of(const struct hotspot_line *lines, size_t count, uint32_t bci)
+{
+	const struct hotspot_line *best = NULL;
+
+	for (size_t i = 0; i < count; i++) {
+		if (lines[i].bci <= bci && (!best || lines[i].bci >= best->bci))
+			best = &lines[i];
+	}
+	return best ? best->line : 0;
+}
+
+const struct hotspot_place *hotspot_find_place(const struct hotspot_place *places, size_t count,
+					       uint32_t code_offset)
+{
+	size_t low = 0, high = count;
+
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+
+		if (places[middle].code_offset < 0 ||
+		    (uint32_t)places[middle].code_offset < code_offset)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	/* Behind all that has a place: the last one that has. */
+	if (low == count || places[low].scope <= 0) {
+		if (low == 0)
+			return NULL;
+		low--;
+	}
+	return places[low].scope > 0 && places[low].code_offset >= 0 ? &places[low] : NULL;
+}
+
+int hotspot_decode_scopes(const uint8_t *bytes, size_t length, bool excluded, uint32_t scope,
+			  struct hotspot_scope scopes[HOTSPOT_SCOPES_MAX])
+{
+	int count = 0;
+
+	while (scope && count < HOTSPOT_SCOPES_MAX) {
+		struct hotspot_stream s = {
+		    .bytes = bytes, .length = length, .at = scope, .excluded = excluded};
+		const uint32_t sender = hotspot_unsigned5(&s);
+
+		scopes[count].method = hotspot_unsigned5(&s);
+		scopes[count].bci = (int32_t)(hotspot_unsigned5(&s) - 1);
+		/* A caller is written before what is inlined into it: no circles. */
+		if (s.failed || sender >= scope || scopes[count].bci < HOTSPOT_NO_BYTECODE)
+			return -EBADMSG;
+		count++;
+		scope = sender;
+	}
+	return count;
+}
+
+struct text {
+	char *bytes;
+	size_t size, length;
+};
+
+static void put(struct text *t, const char *from, size_t length)
+{
+	for (size_t i = 0; i < length && t->length + 1 < t->size; i++)
+		t->bytes[t->length++] = from[i];
+}
+
+/* How many bytes follow a first one; -1 if it is none. */
+static int bytes_behind(uint8_t first)
+{
+	if (first < ' ' || first == 0x7f)
+		return -1;
+	if (first < 0x80)
+		return 0;
+	if (first >= 0xc0 && first < 0xe0)
+		return 1;
+	return first >= 0xe0 && first < 0xf0 ? 2 : -1;
+}
+
+bool hotspot_is_name(const char *name, size_t length)
+{
+	const uint8_t *at = (const uint8_t *)name;
+
+	for (size_t i = 0; i < length; i++) {
+		int behind = bytes_behind(at[i]);
+
+		/* Its end may have been cut off. */
+		for (; behind > 0 && i + 1 < length; behind--) {
+			if ((at[++i] & 0xc0) != 0x80)
+				return false;
+		}
+		if (behind < 0)
+			return false;
+	}
+	return length > 0;
+}
+
+static const char *primitive(char type)
+{
+	switch (type) {
+	case 'B':
+		return "byte";
+	case 'C':
+		return "char";
+	case 'D':
+		return "double";
+	case 'F':
+		return "float";
+	case 'I':
+		return "int";
+	case 'J':
+		return "long";
+	case 'S':
+		return "short";
+	case 'Z':
+		return "boolean";
+	default:
+		return NULL;
+	}
+}
+
+/* How much of a class's name is not the address of a hidden class: "+0x..." or "/0x...", or its
+ * number
+ * "/123". */
+static size_t visible_length(const char *name, size_t length)
+{
+	for (size_t i = length; i-- > 1;) {
+		const bool is_hex = length - i > 3 && name[i + 1] == '0' && name[i + 2] == 'x';
+
+		if (name[i] == '+')
+			return is_hex ? i : length;
+		if (name[i] == '/') {
+			const bool is_number =
+			    i + 1 < length && name[i + 1] >= '0' && name[i + 1] <= '9';
+
+			return is_hex || is_number ? i : length;
+		}
+	}
+	return length;
+}
+
+/* The type at `from`, into `t`; how many bytes it has, 0 if it is none. */
+static size_t put_type(struct text *t, const char *from, size_t length)
+{
+	size_t dimensions = 0, used = 1;
+
+	while (dimensions < length && dimensions < DIMENSIONS_MAX && from[dimensions] == '[')
+		dimensions++;
+	from += dimensions;
+	length -= dimensions;
+	if (!length)
+		return 0;
+	if (*from == 'L') {
+		const char *end = memchr(from, ';', length), *name = from + 1;
+
+		if (!end || end == name)
+			return 0;
+		used = (size_t)(end - from) + 1;
+		const size_t visible = visible_length(name, (size_t)(end - name));
+		size_t start = visible;
+
+		while (start && name[start - 1] != '/' && name[start - 1] != '.')
+			start--;
+		put(t, name + start, visible - start);
+	} else {
+		const char *name = primitive(*from);
+
+		if (!name)
+			return 0;
+		put(t, name, strlen(name));
+	}
+	for (size_t i = 0; i < dimensions; i++)
+		put(t, "[]", 2);
+	return dimensions + used;
+}
+
+size_t hotspot_parameters(const char *signature, size_t length, char *text, size_t size)
+{
+	struct text t = {.bytes = text, .size = size};
+	size_t at = 1;
+
+	if (!size)
+		return 0;
+	put(&t, "(", 1);
+	while (length && signature[0] == '(' && at < length && signature[at] != ')') {
+		if (at > 1)
+			put(&t, ", ", 2);
+		const size_t used = put_type(&t, signature + at, length - at);
+		if (!used)
+			break;
+		at += used;
+	}
+	if (!length || signature[0] != '(' || at >= length || signature[at] != ')')
+		return 0;
+	put(&t, ")", 1);
+	text[t.length] = 0;
+	return t.length;
+}
+
+size_t hotspot_class_name(const char *name, size_t length, char *text, size_t size)
+{
+	struct text t = {.bytes = text, .size = size};
+
+	if (!size)
+		return 0;
+	put(&t, name, visible_length(name, length));
+	text[t.length] = 0;
+	for (size_t i = 0; i < t.length; i++) {
+		if (text[i] == '/')
+			text[i] = '.';
+	}
+	return t.length;
+}

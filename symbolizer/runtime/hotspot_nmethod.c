@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbolizer/runtime/hotspot_nmethod.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpf/runtime/hotspot.h"
+#include "common/cleanup.h"
+
+enum {
+	PLACES_BYTES_MAX = 1 << 20,
+	SCOPES_BYTES_MAX = 2 << 20,
+	METADATA_BYTES_MAX = 256 << 10,
+	PLACE_BYTES_MAX = 64, /* of a PcDesc; 16 in every version */
+	/* Of all compiled methods of a process together. */
+	CACHE_BYTES_MAX = 16 << 20,
+	/* As long as a compiled method is there: names of what is inlined into it, for later. */
+	EAGER_PLACES_MAX = 2048,
+	EAGER_READS = 1024, /* not with fewer left */
+	WORD = 8,
+};
+
+struct hotspot_nmethod {
+	uint64_t address;
+	uint32_t compile_id;
+	struct hotspot_method *root;
+	size_t place_count, scope_bytes, method_count;
+	struct hotspot_place *places;
+	uint8_t *scopes;
+	uint64_t *metadata;		 /* addresses of Methods and others */
+	struct hotspot_method **methods; /* those that were looked at */
+};
+
+struct span {
+	uint64_t start, end;
+};
+
+/* Where its tables are. */
+struct tables {
+	struct span places, scopes, metadata;
+	uint64_t root;
+};
+
+/* Everything that lookups need. */
+struct context {
+	struct hotspot_methods *methods;
+	const struct hotspot_vm *vm;
+	struct memory *memory;
+};
+
+static void nmethod_free(struct hotspot_nmethod *n)
+{
+	if (!n)
+		return;
+	for (size_t i = 0; n->methods && i < n->method_count; i++)
+		hotspot_method_put(n->methods[i]);
+	hotspot_method_put(n->root);
+	free(n->places);
+	free(n->scopes);
+	free(n->metadata);
+	free(n->methods);
+	free(n);
+}
+
+static void cleanup_nmethod(struct hotspot_nmethod **n)
+{
+	nmethod_free(*n);
+}
+
+static size_t nmethod_bytes(const struct hotspot_nmethod *n)
+{
+	return sizeof(*n) + n->place_count * sizeof(*n->places) + n->scope_bytes +
+	       n->method_count * (sizeof(*n->metadata) + sizeof(*n->methods)) +
+	       hotspot_method_bytes(n->root);
+}
+
+/* Its header, if it is still that one. */
+static int read_header(const struct context *c, uint64_t address, uint32_t compile_id,
+		       uint8_t header[HOTSPOT_BLOB_BYTES])
+{
+	const size_t before = c->vm->sizes[HOTSPOT_SIZEOF_HEAP_BLOCK],
+		     size = c->vm->sizes[HOTSPOT_SIZEOF_NMETHOD];
+	uint8_t bytes[2 * HOTSPOT_BLOB_BYTES];
+
+	if (before > HOTSPOT_BLOB_BYTES || size > HOTSPOT_BLOB_BYTES)
+		return -ENOTSUP;
+	int r = memory_read(c->memory, address - before, bytes, before + size);
+	if (r < 0)
+		return r == -EFAULT ? -ESTALE : r;
+	memset(header, 0, HOTSPOT_BLOB_BYTES);
+	memcpy(header, bytes + before, size);
+	if (hotspot_vm_pick(c->vm, HOTSPOT_BLOCK_USED, bytes, before) != 1 ||
+	    hotspot_vm_pick(c->vm, HOTSPOT_COMPILE_ID, header, size) != compile_id)
+		return -ESTALE;
+	return 0;
+}
+
+static uint64_t pick(const struct context *c, enum hotspot_field_name name, const uint8_t *header)
+{
+	return hotspot_vm_pick(c->vm, name, header, HOTSPOT_BLOB_BYTES);
+}
+
+/* JDK 23 on: what does not change lies in memory of its own, and so does what changes, since 25. */
+static void locate_apart(const struct context *c, uint64_t address, const uint8_t *header,
+			 struct tables *t)
+{
+	const uint64_t fixed = pick(c, HOTSPOT_IMMUTABLE_DATA, header),
+		       scopes = pick(c, HOTSPOT_SCOPES_OFFSET, header);
+
+	t->places = (struct span){fixed + pick(c, HOTSPOT_PCS_OFFSET, header), fixed + scopes};
+	t->scopes = (struct span){fixed + scopes, fixed + pick(c, HOTSPOT_IMMUTABLE_SIZE, header)};
+	if (c->vm->fields[HOTSPOT_BLOB_MUTABLE_DATA].known) {
+		const uint64_t mutable = pick(c, HOTSPOT_BLOB_MUTABLE_DATA, header);
+
+		t->metadata = (struct span){mutable + pick(c, HOTSPOT_BLOB_RELOCATION_SIZE, header),
+					    mutable + pick(c, HOTSPOT_BLOB_MUTABLE_SIZE, header)};
+	} else {
+		t->metadata = (struct span){address + pick(c, HOTSPOT_BLOB_DATA_OFFSET, header) +
+						pick(c, HOTSPOT_METADATA_OFFSET, header),
+					    address + pick(c, HOTSPOT_BLOB_SIZE, header)};
+	}
+}
+
+static void locate(const struct context *c, uint64_t address, const uint8_t *header,
+		   struct tables *t)
+{
+	t->root = pick(c, HOTSPOT_METHOD, header);
+	if (c->vm->fields[HOTSPOT_IMMUTABLE_DATA].known) {
+		locate_apart(c, address, header, t);
+		return;
+	}
+	const uint64_t scopes = c->vm->fields[HOTSPOT_SCOPES_BEGIN].known
+				    ? pick(c, HOTSPOT_SCOPES_BEGIN, header)
+				    : address + pick(c, HOTSPOT_SCOPES_OFFSET, header);
+
+	t->places = (struct span){address + pick(c, HOTSPOT_PCS_OFFSET, header),
+				  address + pick(c, HOTSPOT_DEPENDENCIES_OFFSET, header)};
+	t->scopes = (struct span){scopes, t->places.start};
+	t->metadata = (struct span){address + pick(c, HOTSPOT_METADATA_OFFSET, header), scopes};
+}
+
+/* What lies in `span`, if it is not more than `max` bytes and not nothing. */
+static int read_span(const struct context *c, const struct span *span, size_t max, void **bytes,
+		     size_t *length)
+{
+	if (span->end <= span->start || span->end - span->start > max)
+		return -ENODATA;
+	const size_t n = (size_t)(span->end - span->start);
+	_cleanup_free_ void *read = malloc(n);
+	if (!read)
+		return -ENOMEM;
+	int r = memory_read(c->memory, span->start, read, n);
+	if (r < 0)
+		return r;
+	*bytes = TAKE_PTR(read);
+	*length = n;
+	return 0;
+}
+
+static int read_places(const struct context *c, const struct span *span, struct hotspot_nmethod *n)
+{
+	const size_t size = c->vm->sizes[HOTSPOT_SIZEOF_PC_DESC];
+	_cleanup_free_ void *bytes = NULL;
+	size_t length = 0;
+	int r = size > PLACE_BYTES_MAX ? -ENODATA
+				       : read_span(c, span, PLACES_BYTES_MAX, &bytes, &length);
+
+	if (r < 0)
+		return r;
+	n->places = calloc(length / size + 1, sizeof(*n->places));
+	if (!n->places)
+		return -ENOMEM;
+	for (size_t i = 0; i < length / size; i++) {
+		const uint8_t *at = (const uint8_t *)bytes + i * size;
+
+		n->places[i].code_offset =
+		    (int32_t)hotspot_vm_pick(c->vm, HOTSPOT_PC_OFFSET, at, size);
+		n->places[i].scope = (int32_t)hotspot_vm_pick(c->vm, HOTSPOT_PC_SCOPE, at, size);
+	}
+	n->place_count = length / size;
+	return 0;
+}
+
+/* Its tables; without them it is one method, with nothing inlined that one could know of. */
+static int read_tables(const struct context *c, const struct tables *t, struct hotspot_nmethod *n)
+{
+	void *scopes = NULL, *metadata = NULL;
+	size_t bytes = 0;
+	int r = read_places(c, &t->places, n);
+
+	if (r == 0)
+		r = read_span(c, &t->scopes, SCOPES_BYTES_MAX, &scopes, &n->scope_bytes);
+	n->scopes = scopes;
+	if (r == 0)
+		r = read_span(c, &t->metadata, METADATA_BYTES_MAX, &metadata, &bytes);
+	n->metadata = metadata;
+	if (r == 0) {
+		n->methods = calloc(bytes / WORD + 1, sizeof(*n->methods));
+		n->method_count = n->methods ? bytes / WORD : 0;
+		return n->methods ? 0 : -ENOMEM;
+	}
+	n->place_count = 0;
+	return r == -ENODATA ? 0 : r;
+}
+
+/* A method of the metadata, looked at if that was not done yet and `there`. */
+static int nmethod_method(const struct context *c, struct hotspot_nmethod *n, uint32_t index,
+			  bool there, const struct hotspot_method **method)
+{
+	/* 0 is none; others count from 1. */
+	if (!index || index > n->method_count)
+		return -ESTALE;
+	struct hotspot_method **at = &n->methods[index - 1];
+	if (!*at && there && n->metadata[index - 1]) {
+		int r = hotspot_method_get(c->methods, c->vm, c->memory, n->metadata[index - 1],
+					   NULL, at);
+		if (r < 0)
+			return r;
+	}
+	if (!*at)
+		return -ESTALE;
+	*method = *at;
+	return 0;
+}
+
+static void look_ahead(const struct context *c, struct hotspot_nmethod *n)
+{
+	struct hotspot_scope scopes[HOTSPOT_SCOPES_MAX];
+	const struct hotspot_method *method;
+	int32_t last = 0;
+
+	for (size_t i = 0; i < n->place_count && i < EAGER_PLACES_MAX; i++) {
+		if (n->places[i].scope <= 0 || n->places[i].scope == last)
+			continue;
+		last = n->places[i].scope;
+		const int count = hotspot_decode_scopes(n->scopes, n->scope_bytes,
+							c->vm->version >= HOTSPOT_EXCLUDED_SINCE,
+							(uint32_t)last, scopes);
+		for (int j = 0; j < count; j++) {
+			if (c->memory->reads_left < EAGER_READS)
+				return;
+			nmethod_method(c, n, scopes[j].method, true, &method);
+		}
+	}
+}
+
+static int nmethod_load(const struct context *c, uint64_t address, uint32_t compile_id,
+			struct hotspot_nmethod **loaded)
+{
+	_cleanup_(cleanup_nmethod) struct hotspot_nmethod *n = calloc(1, sizeof(*n));
+	uint8_t header[HOTSPOT_BLOB_BYTES];
+	struct tables tables = {0};
+
+	if (!n)
+		return -ENOMEM;
+	n->address = address;
+	n->compile_id = compile_id;
+	int r = read_header(c, address, compile_id, header);
+	if (r < 0)
+		return r;
+	locate(c, address, header, &tables);
+	r = hotspot_method_get(c->methods, c->vm, c->memory, tables.root, NULL, &n->root);
+	if (r == 0)
+		r = read_tables(c, &tables, n);
+	if (r < 0)
+		return r == -EFAULT ? -ESTALE : r;
+	look_ahead(c, n);
+	/* All that was read was its own if it is still there. */
+	r = read_header(c, address, compile_id, header);
+	if (r == 0)
+		*loaded = TAKE_PTR(n);
+	return r;
+}
+
+static struct hotspot_nmethod **slot_of(struct hotspot_nmethods *nmethods, uint64_t address,
+					uint32_t compile_id)
+{
+	const uint64_t hash = (address ^ (uint64_t)compile_id << 40) * 0x9e3779b97f4a7c15ull;
+
+	return &nmethods->slots[(hash >> 32) % HOTSPOT_NMETHOD_SLOTS];
+}
+
+static void slot_empty(struct hotspot_nmethods *nmethods, struct hotspot_nmethod **slot)
+{
+	if (!*slot)
+		return;
+	nmethods->bytes -= nmethod_bytes(*slot);
+	nmethod_free(*slot);
+	*slot = NULL;
+}
+
+/* From the cache, or into it. */
+static int nmethod_get(struct hotspot_nmethods *nmethods, const struct context *c, uint64_t address,
+		       uint32_t compile_id, struct hotspot_nmethod **nmethod)
+{
+	struct hotspot_nmethod **slot = slot_of(nmethods, address, compile_id), *loaded = NULL;
+
+	if (*slot && (*slot)->address == address && (*slot)->compile_id == compile_id) {
+		*nmethod = *slot;
+		return 0;
+	}
+	int r = nmethod_load(c, address, compile_id, &loaded);
+	if (r < 0)
+		return r;
+	slot_empty(nmethods, slot);
+	const size_t bytes = nmethod_bytes(loaded);
+	for (unsigned int i = 0;
+	     i < HOTSPOT_NMETHOD_SLOTS && nmethods->bytes + bytes > CACHE_BYTES_MAX; i++)
+		slot_empty(nmethods, &nmethods->slots[nmethods->hand++ % HOTSPOT_NMETHOD_SLOTS]);
+	nmethods->bytes += bytes;
+	*nmethod = *slot = loaded;
+	return 0;
+}
+
+/* The methods of `scopes`. */
+static int resolve(const struct context *c, struct hotspot_nmethod *n,
+		   const struct hotspot_scope *scopes, int count, struct hotspot_inlined *found)
+{
+	bool complete = true;
+
+	for (int i = 0; i < count; i++)
+		complete &= scopes[i].method && scopes[i].method <= n->method_count &&
+			    n->methods[scopes[i].method - 1];
+	for (int i = 0; i < count; i++) {
+		int r = nmethod_method(c, n, scopes[i].method, !complete, &found[i].method);
+
+		if (r < 0)
+			return r;
+		found[i].bci = scopes[i].bci;
+	}
+	return 0;
+}
+
+static void forget_methods(struct hotspot_nmethod *n)
+{
+	for (size_t i = 0; i < n->method_count; i++) {
+		hotspot_method_put(n->methods[i]);
+		n->methods[i] = NULL;
+	}
+}
+
+int hotspot_nmethod_find(struct hotspot_nmethods *nmethods, struct hotspot_methods *methods,
+			 const struct hotspot_vm *vm, struct memory *memory, uint64_t address,
+			 uint32_t compile_id, uint32_t code_offset,
+			 struct hotspot_inlined found[HOTSPOT_SCOPES_MAX])
+{
+	const struct context c = {.methods = methods, .vm = vm, .memory = memory};
+	struct hotspot_scope scopes[HOTSPOT_SCOPES_MAX];
+	uint8_t header[HOTSPOT_BLOB_BYTES];
+	struct hotspot_nmethod *n = NULL;
+	int r = nmethod_get(nmethods, &c, address, compile_id, &n);
+
+	if (r < 0)
+		return r;
+	const struct hotspot_place *place =
+	    hotspot_find_place(n->places, n->place_count, code_offset);
+	if (!place) {
+		found[0] = (struct hotspot_inlined){.method = n->root, .bci = HOTSPOT_BCI_UNKNOWN};
+		return 1;
+	}
+	const int count =
+	    hotspot_decode_scopes(n->scopes, n->scope_bytes, vm->version >= HOTSPOT_EXCLUDED_SINCE,
+				  (uint32_t)place->scope, scopes);
+	if (count <= 0)
+		return -ESTALE;
+	const unsigned int reads = memory->reads_left;
+	r = resolve(&c, n, scopes, count, found);
+	/* What was read now was the method's if that is still there. */
+	if (r == 0 && memory->reads_left != reads) {
+		r = read_header(&c, address, compile_id, header);
+		if (r < 0)
+			forget_methods(n);
+	}
+	return r < 0 ? r : count;
+}
+
+void hotspot_nmethods_fini(struct hotspot_nmethods *nmethods)
+{
+	for (int i = 0; i < HOTSPOT_NMETHOD_SLOTS; i++)
+		slot_empty(nmethods, &nmethods->slots[i]);
+}
