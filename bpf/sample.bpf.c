@@ -28,7 +28,7 @@ enum {
 	X86_USER_CODE_SEGMENT = 0x33,
 	KERNEL_THREAD_FLAG = 0x00200000,
 	/* How long a CPU's new managed stacks may wait. */
-	MANAGED_PATIENCE_NS = 50000000,
+	MANAGED_PATIENCE_NS = 100000000,
 };
 
 struct {
