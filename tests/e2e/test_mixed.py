@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -27,7 +28,7 @@ def machines():
 
 def in_order(frames, wanted):
     """Whether they are there, in this order, with others in between."""
-    rest = iter(frames)
+    rest = iter(reversed(frames))  # the outermost first
     return all(any(frame == name or frame.endswith("." + name) for frame in rest) for name in wanted)
 
 
@@ -42,18 +43,19 @@ class Mixed(lib.Case):
 
     def record_one(self, javac, library, classes):
         subprocess.run([javac, "-d", classes, os.path.join(HERE, "java/Mixed.java")], check=True)
-        program = subprocess.Popen([lib.PYTHON, os.path.join(HERE, "python/mixed.py"), library, classes], stdout=subprocess.PIPE, text=True)
+        program = subprocess.Popen([sys.executable, os.path.join(HERE, "python/mixed.py"), library, classes], stdout=subprocess.PIPE, text=True)
         try:
             self.assertEqual(program.stdout.readline(), "ready\n")
-            recording = self.record(seconds=4, freq=199, args=("-p", str(program.pid)), outputs=("out.folded", "out.html"))
+            recording = self.record("-p", str(program.pid), seconds=4, freq=199, outputs=("out.folded", "out.html"))
         finally:
             program.send_signal(signal.SIGKILL)
             program.wait()
             program.stdout.close()
-        samples = [s for s in recording.samples() if any(re.search(r"Mixed\.", frame) for frame in s.frames)]
+        samples = [s for s in recording.samples if any(re.search(r"Mixed\.", frame) for frame in s.frames)]
         total = sum(s.count for s in samples)
-        java = sum(s.count for s in samples if in_order(s.frames, [*PYTHON_FRAMES, "JNI_CreateJavaVM" if False else "jni_CallStaticVoidMethod", *JAVA_FRAMES, "Mixed.spin(int)"]))
-        python = sum(s.count for s in samples if in_order(s.frames, [*PYTHON_FRAMES, *JAVA_FRAMES, "Mixed.callBack()", "called_back", "spin_in_python"]))
+        entered = [*PYTHON_FRAMES, "jni_CallStaticVoidMethod", *JAVA_FRAMES]
+        java = sum(s.count for s in samples if in_order(s.frames, [*entered, "Mixed.spin(int)"]))
+        python = sum(s.count for s in samples if in_order(s.frames, [*entered, "Mixed.callBack()", "called_back", "spin_in_python"]))
         print(f"{library}: {total} samples with Java in them; {java} end in Java, {python} in the Python that Java called", flush=True)
         self.assertGreater(java, 50)
         self.assertGreater(python, 50)
