@@ -12,6 +12,7 @@
 #include "common/limits.h"
 #include "common/log.h"
 #include "symbolizer/worker/runtime_figures.h"
+#include "symbolizer/worker/runtime_images.h"
 #include "symbolizer/worker/runtime_slots.h"
 #include "symbolizer/worker/worker.h"
 
@@ -31,29 +32,10 @@ enum {
 	FRAME_BYTES = 4 << 20,
 };
 
-static const struct runtime_ops *const all_runtimes[BH_RUNTIME_COUNT] = {
-#define RUNTIME(id, name, frame_type, title, hue, saturation) [BH_RUNTIME_##id] = &runtime_##name,
-#include "bpf/runtimes.def"
-#undef RUNTIME
-};
-
 static const char *const runtime_titles[BH_RUNTIME_COUNT] = {
 #define RUNTIME(id, name, frame_type, title, hue, saturation) [BH_RUNTIME_##id] = title,
 #include "bpf/runtimes.def"
 #undef RUNTIME
-};
-
-/* What a runtime knows of a file that it is in, for all processes that map it. */
-struct image {
-	struct image *next;
-	unsigned int users; /* the module, and processes */
-	uint32_t module;    /* 0: gone */
-	int runtime;	    /* enum bh_runtime */
-	void *recognised;
-	struct elf_segment segments[ELF_IMAGE_SEGMENTS_MAX];
-	unsigned int segment_count;
-	char path[MSG_PATH_BYTES];
-	bool refused; /* in some process, and said so */
 };
 
 enum attachment_state {
@@ -64,7 +46,7 @@ enum attachment_state {
 
 struct attachment {
 	enum attachment_state state;
-	struct image *image;
+	struct runtime_image *image;
 	int block;
 	uint64_t due_ns; /* when to attach, or to look again; 0: never */
 	struct runtime_process process;
@@ -86,7 +68,7 @@ struct managed_process {
 
 struct runtimes {
 	struct runtime_slots slots;
-	struct image *images;
+	struct runtime_image *images;
 	struct managed_process *buckets[PROCESS_BUCKETS];
 	unsigned int process_count;
 	uint64_t incarnations;
@@ -112,76 +94,22 @@ void runtimes_figures(const struct worker *worker, struct msg_runtime figures[BH
 	}
 }
 
-static void image_put(struct runtimes *runtimes, struct image *image)
-{
-	if (--image->users)
-		return;
-	for (struct image **link = &runtimes->images; *link; link = &(*link)->next) {
-		if (*link == image) {
-			*link = image->next;
-			break;
-		}
-	}
-	all_runtimes[image->runtime]->release(image->recognised);
-	free(image);
-}
-
-static struct image *image_find(const struct runtimes *runtimes, uint32_t module)
-{
-	for (struct image *image = runtimes->images; image; image = image->next) {
-		if (image->module == module)
-			return image;
-	}
-	return NULL;
-}
-
-static void image_add(struct worker *worker, const struct worker_module *module,
-		      const struct runtime_file *file, int runtime, void *recognised)
+void runtimes_on_module(struct worker *worker, struct worker_module *module)
 {
 	struct runtimes *runtimes = worker->runtimes;
 	const struct msg_number watch = {.number = module->number};
-	struct image *image = calloc(1, sizeof(*image));
-
-	if (!image) {
-		all_runtimes[runtime]->release(recognised);
-		return;
-	}
-	image->users = 1;
-	image->module = module->number;
-	image->runtime = runtime;
-	image->recognised = recognised;
-	image->segment_count = file->image.segment_count;
-	memcpy(image->segments, file->image.segments, sizeof(image->segments));
-	memcpy(image->path, module->path, sizeof(image->path));
-	image->next = runtimes->images;
-	runtimes->images = image;
-	peer_send(&worker->role.peers[ROLE_MANAGER], MESSAGE_WATCH, &watch, sizeof(watch), NULL, 0);
-}
-
-void runtimes_on_module(struct worker *worker, struct worker_module *module)
-{
-	struct runtime_file file;
 	char refusal[RUNTIME_REFUSAL_BYTES] = "";
-	void *recognised = NULL;
-	struct runtimes *runtimes = worker->runtimes;
+	unsigned int runtime = 0;
 
-	if (!runtimes || module->fd < 0 || image_find(runtimes, module->number) ||
-	    runtime_file_init(&file, module->fd, module->path) < 0)
+	if (!runtimes || module->fd < 0)
 		return;
-	for (int i = 1; i < BH_RUNTIME_COUNT; i++) {
-		if (!(runtimes->wanted >> i & 1))
-			continue;
-		int r = all_runtimes[i]->recognise(&file, &recognised, refusal);
-
-		if (r == -ENOENT)
-			continue;
-		if (r == 0)
-			image_add(worker, module, &file, i, recognised);
-		else if (r == -ENOTSUP)
-			runtime_figures_refuse(&runtimes->figures, (unsigned int)i, refusal);
-		break;
-	}
-	runtime_file_fini(&file);
+	int r = runtime_images_add(&runtimes->images, module->number, module->fd, module->path,
+				   runtimes->wanted, &runtime, refusal);
+	if (r == 0)
+		peer_send(&worker->role.peers[ROLE_MANAGER], MESSAGE_WATCH, &watch, sizeof(watch),
+			  NULL, 0);
+	else if (r == -ENOTSUP)
+		runtime_figures_refuse(&runtimes->figures, runtime, refusal);
 }
 
 int runtimes_init(struct worker *worker, int table_fd, uint32_t wanted)
@@ -209,12 +137,13 @@ int runtimes_init(struct worker *worker, int table_fd, uint32_t wanted)
 
 void runtimes_on_module_gone(struct worker *worker, uint32_t module)
 {
-	struct image *image = worker->runtimes ? image_find(worker->runtimes, module) : NULL;
+	struct runtime_image *image =
+	    worker->runtimes ? runtime_images_find(worker->runtimes->images, module) : NULL;
 
 	if (!image)
 		return;
 	image->module = 0;
-	image_put(worker->runtimes, image);
+	runtime_images_put(&worker->runtimes->images, image);
 }
 
 static struct managed_process **process_link(struct runtimes *runtimes, uint32_t tgid)
@@ -245,7 +174,7 @@ static void process_empty(struct runtimes *runtimes, struct managed_process *pro
 
 		a->process.ops->detach(&a->process);
 		runtime_slots_give_block(&runtimes->slots, a->block);
-		image_put(runtimes, a->image);
+		runtime_images_put(&runtimes->images, a->image);
 		free(a);
 	}
 	if (process->memory.fd >= 0)
@@ -297,7 +226,7 @@ void runtimes_free(struct worker *worker)
 	}
 	while (runtimes->images) {
 		runtimes->images->users = 1;
-		image_put(runtimes, runtimes->images);
+		runtime_images_put(&runtimes->images, runtimes->images);
 	}
 	munmap(runtimes->slots.table, sizeof(struct bh_runtime_table));
 	free(runtimes);
@@ -339,25 +268,8 @@ static struct managed_process *process_ensure(struct runtimes *runtimes,
 	return process;
 }
 
-/* Where the file's virtual address 0 is in the process; false if no segment is what was mapped. */
-static bool image_bias(const struct image *image, const struct msg_mapped *mapped, uint64_t *bias)
-{
-	for (unsigned int i = 0; i < image->segment_count; i++) {
-		const struct elf_segment *s = &image->segments[i];
-		/* Mappings begin at pages, segments anywhere. */
-		const uint64_t skipped = s->offset & 4095;
-
-		if (!s->executable || mapped->file_offset + 4095 < s->offset ||
-		    mapped->file_offset >= s->offset + s->file_size)
-			continue;
-		*bias = mapped->start - (s->vaddr - skipped) -
-			(mapped->file_offset - (s->offset - skipped));
-		return true;
-	}
-	return false;
-}
-
-static void attachment_add(struct managed_process *process, struct image *image, uint64_t bias)
+static void attachment_add(struct managed_process *process, struct runtime_image *image,
+			   uint64_t bias)
 {
 	for (unsigned int i = 0; i < process->count; i++) {
 		if (process->attachments[i]->image == image)
@@ -370,7 +282,7 @@ static void attachment_add(struct managed_process *process, struct image *image,
 	a->image = image;
 	a->block = RUNTIME_NO_BLOCK;
 	a->due_ns = clock_monotonic_ns();
-	a->process = (struct runtime_process){.ops = all_runtimes[image->runtime],
+	a->process = (struct runtime_process){.ops = image->ops,
 					      .tgid = process->tgid,
 					      .image = image->recognised,
 					      .path = image->path,
@@ -410,10 +322,11 @@ static void process_lose_memory(struct worker *worker, struct managed_process *p
 void runtimes_on_mapped(struct worker *worker, const struct msg_mapped *mapped)
 {
 	struct runtimes *runtimes = worker->runtimes;
-	struct image *image = runtimes ? image_find(runtimes, mapped->module) : NULL;
+	struct runtime_image *image =
+	    runtimes ? runtime_images_find(runtimes->images, mapped->module) : NULL;
 	uint64_t bias;
 
-	if (!image || !image_bias(image, mapped, &bias))
+	if (!image || !runtime_image_bias(image, mapped->start, mapped->file_offset, &bias))
 		return;
 	struct managed_process *process = process_ensure(runtimes, mapped);
 	if (!process)

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files that are a language runtime, and what was found out of each, for all processes that map it.
+ */
+#ifndef SYMBOLIZER_WORKER_RUNTIME_IMAGES_H
+#define SYMBOLIZER_WORKER_RUNTIME_IMAGES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ipc/messages.h"
+#include "symbolizer/runtime/runtime.h"
+
+struct runtime_image {
+	struct runtime_image *next;
+	unsigned int users; /* the module, and processes */
+	uint32_t module;    /* 0: gone */
+	int runtime;	    /* enum bh_runtime */
+	const struct runtime_ops *ops;
+	void *recognised;
+	struct elf_segment segments[ELF_IMAGE_SEGMENTS_MAX];
+	unsigned int segment_count;
+	char path[MSG_PATH_BYTES];
+	bool refused; /* in some process, and said so */
+};
+
+/* Of a module that is not gone, or NULL. */
+struct runtime_image *runtime_images_find(struct runtime_image *first, uint32_t module);
+
+/*
+ * If the file behind `fd` (borrowed) is one of the runtimes in the set `wanted`, an image in front
+ * of the list, with one user. 0; -EEXIST: the module has one; -ENOENT: it is none; -ENOTSUP: it is
+ * `*runtime`, but none that is supported, see `refusal`; -ENOMEM, or what reading the file gave.
+ */
+int runtime_images_add(struct runtime_image **first, uint32_t module, int fd, const char *path,
+		       uint32_t wanted, unsigned int *runtime, char refusal[RUNTIME_REFUSAL_BYTES]);
+
+/* One user less; the last one frees it. */
+void runtime_images_put(struct runtime_image **first, struct runtime_image *image);
+
+/* Where the file's virtual address 0 is in a process that has mapped it from `file_offset` on at
+ * `start`; false if no executable segment is what was mapped. */
+bool runtime_image_bias(const struct runtime_image *image, uint64_t start, uint64_t file_offset,
+			uint64_t *bias);
+
+#endif
