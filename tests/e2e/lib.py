@@ -24,6 +24,8 @@ SOURCE = os.environ.get("BULKHEAD_SOURCE") or os.path.dirname(os.path.dirname(os
 BIN = os.path.abspath(os.environ.get("BULKHEAD_BIN") or os.path.join(SOURCE, "build/release/bin"))
 PROGRAMS = os.path.abspath(os.environ.get("BULKHEAD_PROGRAMS") or os.path.join(SOURCE, "build/release/tests/e2e/programs"))
 BULKHEAD = os.path.join(BIN, "bulkhead")
+# For all recordings of a test: --strict-memory, say.
+RECORD_OPTIONS = os.environ.get("BULKHEAD_RECORD_OPTIONS", "").split()
 PATIENCE = int(os.environ.get("BULKHEAD_E2E_PATIENCE", "60"))  # seconds that anything may take beyond what it was asked to: only to end a hang
 
 CUT = "[stack cut"
@@ -251,7 +253,7 @@ class Case(unittest.TestCase):
 
     def start(self, *args, seconds=2, freq=997, outputs=("out.folded",), command=(), **popen):
         """A running `bulkhead record`: Popen, with .recording to be completed by self.finish()."""
-        line = [BULKHEAD, "record", "-F", str(freq), *(["-d", str(seconds)] if seconds else []), *map(str, args)]
+        line = [BULKHEAD, "record", "-F", str(freq), *RECORD_OPTIONS, *(["-d", str(seconds)] if seconds else []), *map(str, args)]
         for name in outputs:
             line += ["-o", os.path.join(self.directory, name)]
         line += ["--stats", os.path.join(self.directory, "stats.json")]
