@@ -72,7 +72,7 @@ int cpython_names_find(struct cpython_names *names, const struct cpython_image *
 		       uint64_t bias, struct memory *memory, const uint64_t *words,
 		       struct runtime_frames *frames);
 
-/* The line of a position, as the format has it. 0: none. */
+/* cpython_lines.c: the line of a position, as the format has it. 0: none. */
 uint32_t cpython_line(enum cpython_lines format, const uint8_t *table, size_t length,
 		      uint32_t first_line, int32_t position);
 

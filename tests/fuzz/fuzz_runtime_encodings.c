@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What language runtimes keep compressed: CPython's line tables; HotSpot's line tables, scopes of inlined
+ * methods, names and signatures. The first bytes say which, and where. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbolizer/runtime/cpython.h"
+#include "symbolizer/runtime/hotspot_encoding.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(bool good)
+{
+	if (!good)
+		abort();
+}
+
+static void fuzz_lines(const uint8_t *data, size_t size, uint32_t at)
+{
+	struct hotspot_line line = {0};
+
+	for (int format = CPYTHON_LNOTAB; format <= CPYTHON_LOCATIONS; format++)
+		cpython_line((enum cpython_lines)format, data, size, 100, (int32_t)at);
+	for (int excluded = 0; excluded < 2; excluded++) {
+		struct hotspot_stream stream = {
+		    .bytes = data, .length = size, .excluded = excluded};
+		size_t count = 0;
+
+		while (hotspot_next_line(&stream, &line))
+			check(++count <= size);
+	}
+}
+
+static void fuzz_scopes(const uint8_t *data, size_t size, uint32_t at)
+{
+	struct hotspot_scope scopes[HOTSPOT_SCOPES_MAX];
+
+	for (int excluded = 0; excluded < 2; excluded++) {
+		const int count = hotspot_decode_scopes(data, size, excluded, at, scopes);
+
+		check(count <= HOTSPOT_SCOPES_MAX);
+	}
+}
+
+static void fuzz_texts(const uint8_t *data, size_t size, uint32_t at)
+{
+	char text[128];
+	const size_t room = 1 + at % sizeof(text);
+
+	memset(text, 'x', sizeof(text));
+	check(hotspot_parameters((const char *)data, size, text, room) < room);
+	check(hotspot_class_name((const char *)data, size, text, room) < room);
+	check(memchr(text, 0, room));
+	hotspot_is_name((const char *)data, size);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	uint32_t at;
+
+	if (size < sizeof(at))
+		return 0;
+	memcpy(&at, data, sizeof(at));
+	data += sizeof(at);
+	size -= sizeof(at);
+	fuzz_lines(data, size, at & 0xffff);
+	fuzz_scopes(data, size, at & 0xffff);
+	fuzz_texts(data, size, at);
+	return 0;
+}
