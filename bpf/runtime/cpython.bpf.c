@@ -108,6 +108,32 @@ static __always_inline uint32_t cpython_half(const uint64_t *words, uint64_t at)
 	return (uint32_t)(words[walk_masked(at >> 3, 15)] >> (at & 4) * 8);
 }
 
+/* What tells the code object from another that comes to lie there, into scratch_identity. 0 if it
+ * cannot be read. */
+static __always_inline int cpython_identify(struct walk_state *s, WALK_ENV env,
+					    const struct cpython_block *b, uint64_t code)
+{
+	struct walk_runtime *r = &s->runtime;
+	uint64_t *words = r->scratch;
+
+	if (b->version) {
+		/* One word, where there is a number that no other has. */
+		if (walk_read(env, words, 8, code + CPYTHON_CODE_FIRST + (b->version & ~7u)))
+			return 0;
+		r->scratch_identity = cpython_half(words, b->version & 4);
+		if (r->scratch_identity)
+			return 1;
+	}
+	if (walk_read(env, words, CPYTHON_CODE_WORDS * 8, code + CPYTHON_CODE_FIRST))
+		return 0;
+	const uint64_t hash = cpython_read(env, words[walk_masked(b->name, 15)] + b->string_hash);
+	r->scratch_identity = cpython_identity(
+	    words[walk_masked(b->file, 15)], words[walk_masked(b->name, 15)],
+	    words[walk_masked(b->qualified_name, 15)], words[walk_masked(b->lines, 15)],
+	    cpython_half(words, b->first_line), hash);
+	return 1;
+}
+
 /* Note a frame of the code object argument[0], at position argument[1], a number or an address. 0,
  * or how the stack ends. */
 static __always_inline int cpython_note(struct walk_state *s, WALK_ENV env,
@@ -115,23 +141,13 @@ static __always_inline int cpython_note(struct walk_state *s, WALK_ENV env,
 {
 	struct walk_runtime *r = &s->runtime;
 	const uint64_t code = r->argument[0] & b->code_mask;
-	uint64_t *words = r->scratch, position = r->argument[1], unique;
+	uint64_t position = r->argument[1];
 
 	/* Recursion: the same as of the frame before. */
 	if (r->scratch_address != code) {
 		r->scratch_address = 0;
-		if (!code ||
-		    walk_read(env, words, CPYTHON_CODE_WORDS * 8, code + CPYTHON_CODE_FIRST))
+		if (!code || !cpython_identify(s, env, b, code))
 			return BH_REASON_RUNTIME;
-		if (b->hash_name)
-			unique =
-			    cpython_read(env, words[walk_masked(b->name, 15)] + b->string_hash);
-		else
-			unique = cpython_half(words, b->version);
-		r->scratch_identity = cpython_identity(
-		    words[walk_masked(b->file, 15)], words[walk_masked(b->name, 15)],
-		    words[walk_masked(b->qualified_name, 15)], words[walk_masked(b->lines, 15)],
-		    cpython_half(words, b->first_line), unique);
 		r->scratch_address = code;
 	}
 	if (b->instructions)

@@ -47,10 +47,8 @@ struct cpython_block {
 	uint64_t code_mask;  /* a tagged reference's address */
 	/* In the code object, as indexes of the words that are read. */
 	uint32_t file, name, qualified_name, lines;
-	uint32_t first_line; /* in bytes from CPYTHON_CODE_FIRST, of 4 */
-	uint32_t version;    /* the same; 0: none */
-	/* Nothing in it is unique: the name's content has to tell it from others. */
-	uint32_t hash_name;
+	uint32_t first_line;   /* in bytes from CPYTHON_CODE_FIRST, of 4 */
+	uint32_t version;      /* the same, of a number that no other has; 0: there is none */
 	uint32_t string_hash;  /* in a string */
 	uint32_t instructions; /* in the code object: where positions begin, if they are pointers;
 				  0: numbers */
@@ -71,17 +69,18 @@ static inline uint64_t cpython_word(uint32_t identity, int32_t position)
 	return (uint64_t)identity << 32 | (uint32_t)position;
 }
 
-/* What tells a code object from another that comes to lie at its address: its parts' addresses, and
- * a number or a content that those cannot inherit. */
+/* What tells a code object from another that comes to lie at its address, where it has no version
+ * (or that is 0, for all were used up): its parts' addresses, and what those cannot inherit, the
+ * hash of its name. */
 static inline uint32_t cpython_identity(uint64_t file, uint64_t name, uint64_t qualified_name,
-					uint64_t lines, uint32_t first_line, uint64_t unique)
+					uint64_t lines, uint32_t first_line, uint64_t name_hash)
 {
 	uint64_t h = file * 0x9e3779b97f4a7c15ull;
 
 	h = (h ^ h >> 29 ^ name) * 0xbf58476d1ce4e5b9ull;
 	h = (h ^ h >> 32 ^ qualified_name) * 0x94d049bb133111ebull;
 	h = (h ^ h >> 31 ^ lines) * 0x9e3779b97f4a7c15ull;
-	h = (h ^ h >> 30 ^ unique) * 0xbf58476d1ce4e5b9ull;
+	h = (h ^ h >> 30 ^ name_hash) * 0xbf58476d1ce4e5b9ull;
 	h = (h ^ h >> 32 ^ first_line) * 0x94d049bb133111ebull;
 	return (uint32_t)(h >> 32);
 }

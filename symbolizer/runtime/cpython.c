@@ -165,8 +165,6 @@ static void fill_block(const struct runtime_process *process, struct cpython_blo
 	    code_word(o->qualified_name != CPYTHON_NONE ? o->qualified_name : o->name);
 	if (o->version != CPYTHON_NONE)
 		b->version = o->version - (uint32_t)CPYTHON_CODE_FIRST;
-	else
-		b->hash_name = 1;
 	b->string_hash = 24; /* PyASCIIObject.hash */
 	b->instructions = o->instructions;
 	b->evaluator = image->texts[0].start + process->bias;

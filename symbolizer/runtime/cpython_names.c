@@ -101,7 +101,7 @@ static int read_identity(const struct cpython_image *image, uint64_t bias, struc
 			 uint64_t address, uint64_t words[CPYTHON_CODE_WORDS], uint32_t *identity)
 {
 	const struct cpython_offsets *o = &image->offsets;
-	uint64_t object[CPYTHON_CODE_FIRST / 8 + CPYTHON_CODE_WORDS], unique = 0;
+	uint64_t object[CPYTHON_CODE_FIRST / 8 + CPYTHON_CODE_WORDS], name_hash = 0;
 	int r = memory_read(memory, address, object, sizeof(object));
 
 	if (r < 0)
@@ -111,16 +111,17 @@ static int read_identity(const struct cpython_image *image, uint64_t bias, struc
 		return -ESTALE;
 	memcpy(words, object + CPYTHON_CODE_FIRST / 8, CPYTHON_CODE_WORDS * sizeof(words[0]));
 	if (o->version != CPYTHON_NONE) {
-		unique = half_at(words, o->version);
-	} else {
-		r = memory_read_u64(memory, word_at(words, o->name) + STR_HASH, &unique);
-		if (r < 0)
-			return r;
+		*identity = half_at(words, o->version);
+		if (*identity)
+			return 0;
 	}
+	r = memory_read_u64(memory, word_at(words, o->name) + STR_HASH, &name_hash);
+	if (r < 0)
+		return r;
 	*identity = cpython_identity(
 	    word_at(words, o->file), word_at(words, o->name),
 	    word_at(words, o->qualified_name != CPYTHON_NONE ? o->qualified_name : o->name),
-	    word_at(words, o->lines), half_at(words, o->first_line), unique);
+	    word_at(words, o->lines), half_at(words, o->first_line), name_hash);
 	return 0;
 }
 
