@@ -46,6 +46,9 @@ enum {
 	/* Symbol indexes that the worker keeps, bytes in all; beyond, the least recently used goes.
 	 */
 	LIMIT_SYMBOLS_BYTES = 20 << 20,
+	/* What runtimes remember of all processes (names, line tables, compiled methods), bytes;
+	 * full: the processes that were named longest ago are forgotten. */
+	LIMIT_RUNTIME_CACHE_BYTES = 48 << 20,
 	/* Processes with a language runtime, each with a descriptor of its memory. */
 	LIMIT_RUNTIME_PROCESSES = 1024,
 	/* Distinct frames and stacks the worker knows by number; full: it forgets all and numbers

@@ -201,8 +201,17 @@ static int cpython_symbolize(struct runtime_process *process, const uint64_t *wo
 {
 	if (!process->state || bh_frame_words(words[0]) != 2)
 		return -ESTALE;
-	return cpython_names_find(process->state, process->image, process->bias, process->memory,
-				  words, frames);
+	int r = cpython_names_find(process->state, process->image, process->bias, process->memory,
+				   words, frames);
+	process->cached_bytes = cpython_names_bytes(process->state);
+	return r;
+}
+
+static void cpython_forget(struct runtime_process *process)
+{
+	process->cached_bytes = 0;
+	if (process->state)
+		cpython_names_forget(process->state);
 }
 
 static void cpython_detach(struct runtime_process *process)
@@ -216,5 +225,6 @@ const struct runtime_ops runtime_cpython = {
     .release = cpython_release,
     .attach = cpython_attach,
     .symbolize = cpython_symbolize,
+    .forget = cpython_forget,
     .detach = cpython_detach,
 };

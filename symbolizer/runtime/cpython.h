@@ -66,6 +66,8 @@ int cpython_find_evaluator(const struct runtime_file *file, struct cpython_image
 struct cpython_names;
 struct cpython_names *cpython_names_new(void);
 void cpython_names_free(struct cpython_names *names);
+void cpython_names_forget(struct cpython_names *names);
+size_t cpython_names_bytes(const struct cpython_names *names);
 
 /* One frame; see symbolize of struct runtime_ops. */
 int cpython_names_find(struct cpython_names *names, const struct cpython_image *image,

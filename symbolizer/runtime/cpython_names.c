@@ -43,7 +43,7 @@ struct cpython_names *cpython_names_new(void)
 	return calloc(1, sizeof(struct cpython_names));
 }
 
-static void forget_all(struct cpython_names *names)
+void cpython_names_forget(struct cpython_names *names)
 {
 	for (int i = 0; i < BUCKETS; i++) {
 		while (names->buckets[i]) {
@@ -59,8 +59,13 @@ static void forget_all(struct cpython_names *names)
 void cpython_names_free(struct cpython_names *names)
 {
 	if (names)
-		forget_all(names);
+		cpython_names_forget(names);
 	free(names);
+}
+
+size_t cpython_names_bytes(const struct cpython_names *names)
+{
+	return names->bytes;
 }
 
 static struct code **bucket(struct cpython_names *names, uint64_t address, uint32_t identity)
@@ -208,7 +213,7 @@ static struct code *code_new(struct cpython_names *names, uint64_t address, uint
 	const size_t bytes = sizeof(struct code) + line_bytes + function_bytes + file_bytes + 2;
 
 	if (names->count >= CODES_MAX || names->bytes + bytes > CODES_BYTES_MAX)
-		forget_all(names);
+		cpython_names_forget(names);
 	struct code *code = calloc(1, bytes);
 	if (!code)
 		return NULL;

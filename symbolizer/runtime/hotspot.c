@@ -184,14 +184,9 @@ static int name_stub(struct runtime_process *process, const uint64_t *words,
 	return name_constant(frames, runtime_frames_format(frames, "[%s]", text));
 }
 
-static int hotspot_symbolize(struct runtime_process *process, const uint64_t *words,
-			     struct runtime_frames *frames)
+static int name_frame(struct runtime_process *process, const uint64_t *words,
+		      struct runtime_frames *frames)
 {
-	struct hotspot *hotspot = process->state;
-
-	if (!hotspot || bh_frame_words(words[0]) != 2)
-		return -ESTALE;
-	hotspot_methods_begin(&hotspot->methods);
 	switch ((uint32_t)words[1] >> HOTSPOT_KIND_SHIFT) {
 	case HOTSPOT_FRAME_INTERPRETED:
 		return name_interpreted(process, words, frames);
@@ -211,14 +206,37 @@ static int hotspot_symbolize(struct runtime_process *process, const uint64_t *wo
 	}
 }
 
+static int hotspot_symbolize(struct runtime_process *process, const uint64_t *words,
+			     struct runtime_frames *frames)
+{
+	struct hotspot *hotspot = process->state;
+
+	if (!hotspot || bh_frame_words(words[0]) != 2)
+		return -ESTALE;
+	hotspot_methods_begin(&hotspot->methods);
+	int r = name_frame(process, words, frames);
+	process->cached_bytes = hotspot->nmethods.bytes + hotspot->methods.bytes;
+	return r;
+}
+
+static void hotspot_forget(struct runtime_process *process)
+{
+	struct hotspot *hotspot = process->state;
+
+	process->cached_bytes = 0;
+	if (!hotspot)
+		return;
+	hotspot_nmethods_fini(&hotspot->nmethods);
+	hotspot_methods_fini(&hotspot->methods);
+}
+
 static void hotspot_detach(struct runtime_process *process)
 {
 	struct hotspot *hotspot = process->state;
 
 	if (!hotspot)
 		return;
-	hotspot_nmethods_fini(&hotspot->nmethods);
-	hotspot_methods_fini(&hotspot->methods);
+	hotspot_forget(process);
 	free(hotspot);
 	process->state = NULL;
 }
@@ -228,5 +246,6 @@ const struct runtime_ops runtime_hotspot = {
     .release = hotspot_release,
     .attach = hotspot_attach,
     .symbolize = hotspot_symbolize,
+    .forget = hotspot_forget,
     .detach = hotspot_detach,
 };

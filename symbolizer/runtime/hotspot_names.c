@@ -346,6 +346,14 @@ static struct hotspot_method **slot_of(struct hotspot_methods *methods, uint64_t
 	return &methods->slots[(address * 0x9e3779b97f4a7c15ull >> 32) % HOTSPOT_METHOD_SLOTS];
 }
 
+static void slot_empty(struct hotspot_methods *methods, struct hotspot_method **slot)
+{
+	if (*slot)
+		methods->bytes -= hotspot_method_bytes(*slot);
+	hotspot_method_put(*slot);
+	*slot = NULL;
+}
+
 int hotspot_method_get(struct hotspot_methods *methods, const struct hotspot_vm *vm,
 		       struct memory *memory, uint64_t address, const uint32_t *wanted,
 		       struct hotspot_method **method)
@@ -374,7 +382,8 @@ int hotspot_method_get(struct hotspot_methods *methods, const struct hotspot_vm 
 			hotspot_method_put(found);
 			found = *slot;
 		} else {
-			hotspot_method_put(*slot);
+			slot_empty(methods, slot);
+			methods->bytes += hotspot_method_bytes(found);
 			*slot = found;
 		}
 		found->users++;
@@ -385,10 +394,8 @@ int hotspot_method_get(struct hotspot_methods *methods, const struct hotspot_vm 
 
 void hotspot_methods_fini(struct hotspot_methods *methods)
 {
-	for (int i = 0; i < HOTSPOT_METHOD_SLOTS; i++) {
-		hotspot_method_put(methods->slots[i]);
-		methods->slots[i] = NULL;
-	}
+	for (int i = 0; i < HOTSPOT_METHOD_SLOTS; i++)
+		slot_empty(methods, &methods->slots[i]);
 }
 
 size_t hotspot_method_bytes(const struct hotspot_method *method)

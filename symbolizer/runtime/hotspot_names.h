@@ -37,6 +37,7 @@ struct hotspot_loaders {
 struct hotspot_methods {
 	struct hotspot_loaders loaders;
 	struct hotspot_method *slots[HOTSPOT_METHOD_SLOTS];
+	size_t bytes; /* of those in slots */
 };
 
 /* Now something else is looked at, and time has passed. */

@@ -48,6 +48,7 @@ struct runtime_process {
 	struct runtime_layout layout; /* written by attach */
 	unsigned int
 	    refresh_ms; /* call attach again after about this, with the tick (1 s); 0: no need */
+	size_t cached_bytes;		     /* what forget() would give back, about */
 	char refusal[RUNTIME_REFUSAL_BYTES]; /* one line, when attach returns -ENOTSUP */
 };
 
@@ -98,6 +99,8 @@ struct runtime_ops {
 	 */
 	int (*symbolize)(struct runtime_process *process, const uint64_t *words,
 			 struct runtime_frames *frames);
+	/* Remember nothing of what was read to name frames: others need the memory. */
+	void (*forget)(struct runtime_process *process);
 	/* Free process->state. */
 	void (*detach)(struct runtime_process *process);
 };

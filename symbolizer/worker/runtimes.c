@@ -49,6 +49,8 @@ struct attachment {
 	struct runtime_image *image;
 	int block;
 	uint64_t due_ns; /* when to attach, or to look again; 0: never */
+	uint64_t used;	 /* when a frame was looked for, by worker->clock */
+	size_t counted;	 /* of process.cached_bytes, in runtimes->cached_bytes */
 	struct runtime_process process;
 };
 
@@ -74,6 +76,7 @@ struct runtimes {
 	uint64_t incarnations;
 	uint32_t wanted; /* a set: what is looked for */
 	struct runtime_figures figures;
+	size_t cached_bytes; /* what all of them remember */
 	/* Of one process, while it is published. */
 	struct runtime_slot_range ranges[PROCESS_RUNTIMES_MAX * RUNTIME_RANGES_MAX];
 };
@@ -172,6 +175,7 @@ static void process_empty(struct runtimes *runtimes, struct managed_process *pro
 	for (unsigned int i = 0; i < process->count; i++) {
 		struct attachment *a = process->attachments[i];
 
+		runtimes->cached_bytes -= a->counted;
 		a->process.ops->detach(&a->process);
 		runtime_slots_give_block(&runtimes->slots, a->block);
 		runtime_images_put(&runtimes->images, a->image);
@@ -515,6 +519,43 @@ void runtimes_tick(struct worker *worker)
 				 next > now ? (int)((next - now + 999999u) / 1000000u) : 1);
 }
 
+static void attachment_count(struct runtimes *runtimes, struct attachment *a)
+{
+	runtimes->cached_bytes -= a->counted;
+	a->counted = a->process.cached_bytes;
+	runtimes->cached_bytes += a->counted;
+}
+
+static struct attachment *least_used(struct runtimes *runtimes)
+{
+	struct attachment *least = NULL;
+
+	for (int i = 0; i < PROCESS_BUCKETS; i++) {
+		for (struct managed_process *p = runtimes->buckets[i]; p; p = p->next) {
+			for (unsigned int j = 0; j < p->count; j++) {
+				struct attachment *a = p->attachments[j];
+
+				if (a->counted && (!least || a->used < least->used))
+					least = a;
+			}
+		}
+	}
+	return least;
+}
+
+/* Names of all processes share their memory, whichever of them would like more. */
+static void cache_trim(struct runtimes *runtimes)
+{
+	while (runtimes->cached_bytes > LIMIT_RUNTIME_CACHE_BYTES) {
+		struct attachment *a = least_used(runtimes);
+
+		if (!a)
+			return;
+		a->process.ops->forget(&a->process);
+		attachment_count(runtimes, a);
+	}
+}
+
 static const char *why_not(int error)
 {
 	switch (error) {
@@ -550,6 +591,9 @@ void runtimes_symbolize(struct worker *worker, struct managed_process *process,
 	if (a && process->readable) {
 		memory_allow(&process->memory, FRAME_READS, FRAME_BYTES);
 		r = a->process.ops->symbolize(&a->process, words, frames);
+		a->used = ++worker->clock;
+		attachment_count(worker->runtimes, a);
+		cache_trim(worker->runtimes);
 	}
 	if (worker->runtimes && (r < 0 || frames->count))
 		runtime_figures_frame(&worker->runtimes->figures, runtime, r == 0);
