@@ -53,8 +53,8 @@ enum walk_behind {
 	WALK_BEHIND,
 };
 
-/* A place in a stack to which one may go back. */
-struct walk_place {
+/* A point in the frames noted, to which one may go back. */
+struct walk_mark {
 	uint64_t sum;
 	uint32_t count;
 	uint32_t reserved;
@@ -74,7 +74,7 @@ struct walk_runtime {
 	 * none), where its frames begin, and how the walk goes on: what the walker returns at last.
 	 */
 	uint64_t frame_start, frame_end;
-	struct walk_place begun;
+	struct walk_mark begun;
 	int32_t result;
 	uint32_t scratch_identity;
 	uint64_t argument[2]; /* of a walker's parts */
@@ -463,10 +463,10 @@ static __always_inline void walk_note(struct walk_state *s, uint64_t frame)
 }
 
 /* Forget the frames noted since. */
-static __always_inline void walk_rewind(struct walk_state *s, const struct walk_place *place)
+static __always_inline void walk_rewind(struct walk_state *s, const struct walk_mark *mark)
 {
-	s->frame_count = place->count;
-	s->stack_sum = place->sum;
+	s->frame_count = mark->count;
+	s->stack_sum = mark->sum;
 }
 
 /* A managed frame with `extra` words behind its first. 0, or BH_REASON_TOO_DEEP. */

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "cli/runtime_set.h"
+#include "ipc/runtime_names.h"
 
 static bool has_faults(const struct msg_runtime *f)
 {

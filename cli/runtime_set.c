@@ -4,17 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-const char *const runtime_names[BH_RUNTIME_COUNT] = {
-#define RUNTIME(id, name, frame_type, title, hue, saturation) [BH_RUNTIME_##id] = #name,
-#include "bpf/runtimes.def"
-#undef RUNTIME
-};
-
-const char *const runtime_titles[BH_RUNTIME_COUNT] = {
-#define RUNTIME(id, name, frame_type, title, hue, saturation) [BH_RUNTIME_##id] = title,
-#include "bpf/runtimes.def"
-#undef RUNTIME
-};
+#include "ipc/runtime_names.h"
 
 static uint32_t find_name(const char *text, size_t length)
 {

@@ -10,10 +10,6 @@
 
 #include "ipc/messages.h"
 
-/* By enum bh_runtime, from 1 on: as scripts and people call them. */
-extern const char *const runtime_names[BH_RUNTIME_COUNT];
-extern const char *const runtime_titles[BH_RUNTIME_COUNT];
-
 /* false, and `*set` untouched, if a name is unknown or there is none. Case does not matter. */
 bool runtime_set_parse(const char *text, uint32_t *set);
 

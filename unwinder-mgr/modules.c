@@ -11,6 +11,7 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/file_read.h"
 #include "common/log.h"
 #include "unwinder-mgr/manager.h"
 
@@ -270,21 +271,7 @@ struct module *modules_get_vdso(struct manager *manager)
 
 static int read_fd(void *context, uint64_t offset, void *buffer, size_t length)
 {
-	const int *fd = context;
-	size_t done = 0;
-
-	while (done < length) {
-		ssize_t n =
-		    pread(*fd, (uint8_t *)buffer + done, length - done, (off_t)(offset + done));
-
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		if (n == 0)
-			return -ENODATA;
-		if (n > 0)
-			done += (size_t)n;
-	}
-	return 0;
+	return file_read_exactly(*(const int *)context, offset, buffer, length);
 }
 
 static void module_place(struct manager *manager, struct module *module)

@@ -14,13 +14,12 @@ enum {
 	FRAME_ABOVE = 128, /* bytes of a frame that are looked at, and some */
 	OLD_FRAME_FIRST = 24,
 	OLD_FRAME_WORDS = 13,
-	NO_STATE = 1,
 };
 
 /* What is remembered from one evaluator to the next, in walk_runtime.memory. */
 enum {
 	NEXT,	/* the frame that is next; 0: the chain's end */
-	STATE,	/* of the thread; NO_STATE: it has none */
+	ENDED,	/* the thread has no other chain */
 	BEGUN,	/* NEXT before the evaluator in question */
 	CFRAME, /* 3.11, 3.12: the _PyCFrame that is next */
 	FIRST_STATE,
@@ -99,7 +98,7 @@ static __always_inline void cpython_begin(struct walk_state *s, WALK_ENV env,
 		state = s->runtime.argument[1];
 	}
 	memory[STATES]++;
-	memory[STATE] = state ? state : NO_STATE;
+	memory[ENDED] = !state;
 	memory[NEXT] = memory[CFRAME] = state ? cpython_read(env, state + b->top) : 0;
 }
 
@@ -200,10 +199,8 @@ static __always_inline int cpython_walk_segment(struct walk_state *s, WALK_ENV e
 
 	WALK_NO_UNROLL
 	for (int i = 0; i < FRAMES_A_CALL; i++) {
-		if (!frame) {
-			*next = 0;
+		if (!frame)
 			return r->result;
-		}
 		if (walk_read_heap(s, env, frame + b->mark_word, FRAME_ABOVE, &mark) != WALK_GO_ON)
 			return BH_REASON_RUNTIME;
 		const uint32_t owner = (uint32_t)(mark >> (b->mark_shift & 63)) & 0xff;
@@ -280,10 +277,10 @@ static __always_inline int cpython_walk(struct walk_state *s, WALK_ENV env,
 
 	if (innermost)
 		s->runtime.scratch_address = 0;
-	if (!s->runtime.behind && memory[STATE] != NO_STATE &&
+	if (!s->runtime.behind && !memory[ENDED] &&
 	    (innermost || (b->interpreters && !memory[head])))
 		cpython_begin(s, env, b);
-	if (!s->runtime.behind && (memory[STATE] == NO_STATE || !memory[head])) {
+	if (!s->runtime.behind && (memory[ENDED] || !memory[head])) {
 		s->runtime.passed = WALK_PASSED_UNKNOWN;
 		return WALK_GO_ON;
 	}

@@ -44,7 +44,7 @@ static bool find_in_block(struct memory *memory, uint64_t block, uint64_t state,
 /* Where threads keep their state, told from one whose state is known: 0 or -EAGAIN. */
 static int find_key(struct memory *memory, uint64_t thread, uint64_t state, struct cpython_block *b)
 {
-	uint64_t blocks[GLIBC_BLOCK_COUNT], values;
+	uint64_t blocks[GLIBC_BLOCK_COUNT], array[MUSL_KEYS], values;
 	uint32_t offset;
 
 	b->tls_indirect = 0;
@@ -53,11 +53,9 @@ static int find_key(struct memory *memory, uint64_t thread, uint64_t state, stru
 		return 0;
 	}
 	b->tls_indirect = 1;
-	if (memory_read_u64(memory, thread + MUSL_VALUES, &values) == 0 && values) {
-		uint64_t array[MUSL_KEYS];
-
-		for (uint32_t i = 0;
-		     memory_read(memory, values, array, sizeof(array)) == 0 && i < MUSL_KEYS; i++) {
+	if (memory_read_u64(memory, thread + MUSL_VALUES, &values) == 0 && values &&
+	    memory_read(memory, values, array, sizeof(array)) == 0) {
+		for (uint32_t i = 0; i < MUSL_KEYS; i++) {
 			if (array[i] != state)
 				continue;
 			b->tls_first = MUSL_VALUES;

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/file_read.h"
 #include "parse/elf_symbols.h"
 
 enum {
@@ -20,23 +20,7 @@ enum {
 
 static int file_source_read(void *context, uint64_t offset, void *buffer, size_t length)
 {
-	const int fd = (int)(intptr_t)context;
-	uint8_t *to = buffer;
-
-	if (offset > INT64_MAX - length)
-		return -ENODATA;
-	while (length) {
-		const ssize_t n = pread(fd, to, length, (off_t)offset);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -ENODATA;
-		to += n;
-		offset += (uint64_t)n;
-		length -= (size_t)n;
-	}
-	return 0;
+	return file_read_exactly((int)(intptr_t)context, offset, buffer, length);
 }
 
 /* The string table that a symbol table says it uses. */

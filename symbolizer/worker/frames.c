@@ -109,13 +109,6 @@ static int describe_raw(struct worker *worker, uint64_t frame, struct record_fra
 			       &record->function);
 }
 
-/* The names of one deep stack may be more than a batch holds: what is described goes out before. */
-static void make_room(struct worker *worker)
-{
-	if (samples_full(worker))
-		samples_flush(worker);
-}
-
 int frames_number(struct worker *worker, uint64_t frame, uint32_t *number)
 {
 	const XXH128_hash_t key = XXH3_128bits(&frame, sizeof(frame));
@@ -124,7 +117,7 @@ int frames_number(struct worker *worker, uint64_t frame, uint32_t *number)
 
 	if (table_get(&worker->numbers.frames, key, number))
 		return 0;
-	make_room(worker);
+	samples_make_room(worker);
 	if (frame_is_kernel(frame))
 		r = describe_kernel(worker, frame, &record);
 	else if (frame & BH_FRAME_RAW)
@@ -188,7 +181,7 @@ int frames_number_managed(struct worker *worker, struct managed_process *process
 		*count = value >> COUNT_SHIFT;
 		return 0;
 	}
-	make_room(worker);
+	samples_make_room(worker);
 	runtimes_symbolize(worker, process, words, &names);
 	*number = worker->numbers.next_frame + 1;
 	*count = names.count;

@@ -11,6 +11,7 @@
 #include "common/clock.h"
 #include "common/limits.h"
 #include "common/log.h"
+#include "ipc/runtime_names.h"
 #include "symbolizer/worker/runtime_figures.h"
 #include "symbolizer/worker/runtime_images.h"
 #include "symbolizer/worker/runtime_slots.h"
@@ -30,12 +31,6 @@ enum {
 	ATTACH_BYTES = 64 << 20,
 	FRAME_READS = 2048,
 	FRAME_BYTES = 4 << 20,
-};
-
-static const char *const runtime_titles[BH_RUNTIME_COUNT] = {
-#define RUNTIME(id, name, frame_type, title, hue, saturation) [BH_RUNTIME_##id] = title,
-#include "bpf/runtimes.def"
-#undef RUNTIME
 };
 
 enum attachment_state {
@@ -437,17 +432,12 @@ static uint64_t attach_pause_ns(const struct managed_process *process, uint64_t 
 static bool attachment_try(struct runtimes *runtimes, struct managed_process *process,
 			   struct attachment *a, uint64_t now)
 {
-	/* Not larger than some pages, and compared as a whole. */
-	struct runtime_layout *before = malloc(sizeof(*before));
+	const struct runtime_layout before = a->process.layout;
 
-	if (!before)
-		return false;
-	*before = a->process.layout;
 	memory_allow(&process->memory, ATTACH_READS, ATTACH_BYTES);
 	int r = a->process.ops->attach(&a->process);
 	bool changed = r == 0 && (a->state != ATTACHMENT_PUBLISHED ||
-				  memcmp(before, &a->process.layout, sizeof(*before)) != 0);
-	free(before);
+				  memcmp(&before, &a->process.layout, sizeof(before)) != 0);
 	if (r == 0 && a->block == RUNTIME_NO_BLOCK)
 		a->block = runtime_slots_take_block(&runtimes->slots);
 	if (r == 0 && a->block == RUNTIME_NO_BLOCK)

@@ -415,13 +415,18 @@ void samples_flush(struct worker *worker)
 	}
 }
 
+void samples_make_room(struct worker *worker)
+{
+	if (samples_full(worker))
+		samples_flush(worker);
+}
+
 void samples_add(struct worker *worker, const struct bh_sample *header, const uint64_t *frames)
 {
 	struct record_sample sample = {.time_ns = header->time_ns, .cpu = header->cpu};
 	int r = 0;
 
-	if (samples_full(worker))
-		samples_flush(worker);
+	samples_make_room(worker);
 	if (samples_refers(header)) {
 		if (!known_get(&worker->known, header, &sample.stack)) {
 			worker->losses.lost[LOSS_STACK_FORGOTTEN]++;

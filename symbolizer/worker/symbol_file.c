@@ -4,33 +4,12 @@
 #include <errno.h>
 #include <sha2.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "common/file_read.h"
 
 enum {
 	HASHED_BYTES = 4096,
 };
-
-int symbol_file_read(int fd, uint64_t offset, void *buffer, size_t length)
-{
-	uint8_t *at = buffer;
-
-	if (offset > INT64_MAX || length > INT64_MAX - offset)
-		return -ENODATA;
-	while (length > 0) {
-		ssize_t n = pread(fd, at, length, (off_t)offset);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			return -ENODATA;
-		at += n;
-		offset += (uint64_t)n;
-		length -= (size_t)n;
-	}
-	return 0;
-}
 
 void name_reader_init(struct name_reader *reader, int fd, struct extent strings)
 {
@@ -57,7 +36,7 @@ const char *name_reader_get(struct name_reader *reader, uint64_t offset)
 	if (length > reader->strings.size - offset)
 		length = (size_t)(reader->strings.size - offset);
 	reader->window_length = 0;
-	if (symbol_file_read(reader->fd, reader->strings.offset + offset, reader->window, length))
+	if (file_read_exactly(reader->fd, reader->strings.offset + offset, reader->window, length))
 		return NULL;
 	reader->window_at = offset;
 	reader->window_length = length;
@@ -83,10 +62,10 @@ void symbol_file_hash(int fd, uint64_t size, char text[2 * SYMBOL_FILE_HASH_BYTE
 	SHA2_CTX hash;
 
 	SHA256Init(&hash);
-	if (symbol_file_read(fd, 0, data, length))
+	if (file_read_exactly(fd, 0, data, length))
 		return;
 	SHA256Update(&hash, data, length);
-	if (symbol_file_read(fd, size - length, data, length))
+	if (file_read_exactly(fd, size - length, data, length))
 		return;
 	SHA256Update(&hash, data, length);
 	for (unsigned int i = 0; i < 8; i++)

@@ -19,9 +19,6 @@ struct extent {
 	uint64_t offset, size;
 };
 
-/* Exactly `length` bytes: 0, -ENODATA past the end, or what pread gave. */
-int symbol_file_read(int fd, uint64_t offset, void *buffer, size_t length);
-
 /* Neighbours in a symbol table tend to be neighbours in its string table, so one window serves many
  * names. */
 struct name_reader {

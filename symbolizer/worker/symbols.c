@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "common/cleanup.h"
+#include "common/file_read.h"
 #include "parse/elf_image.h"
 #include "parse/elf_symbols.h"
 #include "symbolizer/worker/symbol_file.h"
@@ -69,7 +70,7 @@ struct symbols {
 
 static int source_read(void *context, uint64_t offset, void *buffer, size_t length)
 {
-	return symbol_file_read(*(const int *)context, offset, buffer, length);
+	return file_read_exactly(*(const int *)context, offset, buffer, length);
 }
 
 static bool extent_of(const struct elf_image *image, const struct elf_section *section,
@@ -251,7 +252,7 @@ static int table_each(struct build *build, struct extent table,
 
 		if (length > table.size - at)
 			length = (size_t)(table.size - at);
-		if (symbol_file_read(build->symbols->fd, table.offset + at, chunk, length))
+		if (file_read_exactly(build->symbols->fd, table.offset + at, chunk, length))
 			return 0;
 		r = elf_symbols_each(chunk, length, visit, build);
 		at += length;
@@ -606,7 +607,7 @@ static bool relocation_find(int fd, struct extent table, uint64_t slot,
 	for (uint64_t at = 0; at < size; at += sizeof(chunk)) {
 		size_t length = size - at < sizeof(chunk) ? (size_t)(size - at) : sizeof(chunk);
 
-		if (symbol_file_read(fd, table.offset + at, chunk, length))
+		if (file_read_exactly(fd, table.offset + at, chunk, length))
 			return false;
 		struct cursor c = cursor_init(chunk, length);
 		while (elf_relocation_read(&c, relocation)) {
@@ -623,7 +624,7 @@ static bool relocation_get(int fd, struct extent table, uint32_t index,
 	uint64_t at = (uint64_t)index * ELF_RELOCATION_BYTES;
 	uint8_t bytes[ELF_RELOCATION_BYTES];
 
-	if (at >= table.size || symbol_file_read(fd, table.offset + at, bytes, sizeof(bytes)))
+	if (at >= table.size || file_read_exactly(fd, table.offset + at, bytes, sizeof(bytes)))
 		return false;
 	struct cursor c = cursor_init(bytes, sizeof(bytes));
 	return elf_relocation_read(&c, relocation);
@@ -643,8 +644,8 @@ static bool relocation_to_symbol(const struct symbols *symbols,
 		return entry && entry_to_symbol(symbols, entry, "@plt", symbol);
 	}
 	if (at >= symbols->dynamic_symbols.size ||
-	    symbol_file_read(symbols->fd, symbols->dynamic_symbols.offset + at, bytes,
-			     sizeof(bytes)))
+	    file_read_exactly(symbols->fd, symbols->dynamic_symbols.offset + at, bytes,
+			      sizeof(bytes)))
 		return false;
 	struct cursor c = cursor_init(bytes, sizeof(bytes));
 	return elf_symbol_read(&c, &target) &&
@@ -664,7 +665,7 @@ static bool plt_find(const struct symbols *symbols, const struct region *region,
 	bool found;
 
 	if (into_entry > file_offset ||
-	    symbol_file_read(symbols->fd, file_offset - into_entry, code, sizeof(code)) ||
+	    file_read_exactly(symbols->fd, file_offset - into_entry, code, sizeof(code)) ||
 	    !elf_plt_decode(symbols->machine, code, sizeof(code), vaddr - into_entry, &target))
 		return false;
 	if (target.slot)

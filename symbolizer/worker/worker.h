@@ -131,6 +131,9 @@ void samples_on_process(struct worker *worker, const struct msg_process *message
 void samples_on_process_gone(struct worker *worker, uint32_t tgid);
 /* The batch has no room for another sample. */
 bool samples_full(const struct worker *worker);
+/* Send what was collected if another sample, or the names of one more frame (those of one deep
+ * stack may be more than a batch holds), might not find room. */
+void samples_make_room(struct worker *worker);
 /* Send what was collected. */
 void samples_flush(struct worker *worker);
 

@@ -13,7 +13,7 @@ RUNTIMES = "bpf/runtimes.def"  # from which names and kinds of language runtimes
 MAY = {
     "common": [],
     "parse": ["common/"],
-    "ipc": ["common/", SHARED],
+    "ipc": ["common/", RUNTIMES, SHARED],
     "bpf": [],
     "loader": ["common/", "ipc/", SHARED],
     "unwinder-mgr": ["common/", "ipc/", "parse/", SHARED, "bpf/walk.h"],
