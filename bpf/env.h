@@ -18,6 +18,7 @@
 #define WALK_ENV int
 #define WALK_CACHE_BITS 10
 #define WALK_HINT_BITS 11
+#define WALK_KNOWN_BITS 9
 
 static __always_inline const __u8 *walk_slab(int env, __u32 index)
 {
@@ -61,8 +62,9 @@ static __always_inline __u64 walk_thread_pointer(int env)
 	bpf_probe_read_user((destination), (bytes), (const void *)(address))
 
 #include "bpf/walk.h"
+#include "bpf/runtime/known.h"
 
-/* What a CPU keeps between samples, in two maps: a value of a per-CPU map has at most 32 KiB. */
+/* What a CPU keeps between samples, in three maps: a value of a per-CPU map has at most 32 KiB. */
 struct cpu_state {
 	struct walk_state walk;
 	struct pt_regs regs;	 /* of the user; not on the stack, which has 512 bytes */
@@ -83,5 +85,20 @@ struct {
 	__type(key, __u32);
 	__type(value, struct walk_cache);
 } walk_caches SEC(".maps") __weak;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct walk_known_cache);
+} known_caches SEC(".maps") __weak;
+
+static __always_inline struct walk_known_cache *walk_known(int env)
+{
+	__u32 zero = 0;
+
+	(void)env;
+	return bpf_map_lookup_elem(&known_caches, &zero);
+}
 
 #endif

@@ -32,7 +32,7 @@ enum {
 	WALK_WINDOW_WORDS = 128, /* a power of two */
 	WALK_PLAIN_FRAMES = 16,
 	WALK_HEAP_WORDS = 128, /* a power of two */
-	WALK_MEMORY_WORDS = 6,
+	WALK_MEMORY_WORDS = 8,
 	WALK_GO_ON = -1,
 	WALK_RUNTIME = -2, /* s->runtime says which runtime's walker knows this frame */
 };
@@ -67,6 +67,9 @@ struct walk_runtime {
 	uint32_t passed;		   /* enum walk_passed, of the frame at s->pc */
 	uint32_t behind;		   /* enum walk_behind */
 	uint32_t sequence, slot;
+	/* Of bpf/runtime/known.h: what its keys are made with, another for each process and state
+	 * of its slot; where the entry is that was used last. */
+	uint64_t known_key, known_place;
 	/* The range that s->pc is in, with WALK_RUNTIME. */
 	uint32_t runtime, block, data;
 	uint64_t range_start, range_end;
@@ -169,6 +172,7 @@ static __always_inline void walk_start(struct walk_state *s)
 	s->runtime.frames = 0;
 	s->runtime.passed = WALK_PASSED_NOTHING;
 	s->runtime.behind = WALK_NOT_BEHIND;
+	s->runtime.known_place = 0;
 	s->runtime.texts[0].bytes = 0;
 	s->runtime.texts[1].bytes = 0;
 }
@@ -507,6 +511,7 @@ static __always_inline void walk_find_slot(struct walk_state *s, WALK_ENV env, u
 			return;
 		r->first_range = slot->first_range;
 		r->range_count = slot->range_count;
+		r->known_key = ((uint64_t)r->sequence << 32 | tgid) * WALK_SPREAD;
 		r->texts[0] = slot->texts[0];
 		r->texts[1] = slot->texts[1];
 		r->heap_bytes = 0;
@@ -566,38 +571,46 @@ static __always_inline int walk_in_text(const struct walk_state *s, uint64_t pc)
 }
 
 /*
- * For a runtime's walker: the word at `address`, in memory near which it has read before. The copy
- * is moved so that it ends `above` bytes (a constant, 8 to 1024) behind the address: mostly there
- * is more to come below, as far as the page goes. WALK_GO_ON or BH_REASON_READ_FAULT.
+ * For a runtime's walker: a copy of the `bytes` at `address`, in memory near which it has read
+ * before; walk_heap_word() has the words. The copy is moved so that it ends `above` bytes (a
+ * constant, up to 1024, not less than `bytes`) behind the address: mostly there is more to come
+ * below, as far as the page goes. WALK_GO_ON or BH_REASON_READ_FAULT.
  */
 static __always_inline int walk_read_heap(struct walk_state *s, WALK_ENV env, uint64_t address,
-					  const uint64_t above, uint64_t *value)
+					  uint64_t bytes, const uint64_t above)
 {
 	struct walk_runtime *r = &s->runtime;
 
 	if (address & 7)
 		return BH_REASON_READ_FAULT;
-	if (address - r->heap_start >= r->heap_bytes) {
-		const uint64_t page = address & ~4095ull;
-		uint64_t below = sizeof(r->heap) - above;
+	if (address - r->heap_start < r->heap_bytes &&
+	    address - r->heap_start + bytes <= r->heap_bytes)
+		return WALK_GO_ON;
+	const uint64_t page = address & ~4095ull;
+	uint64_t below = sizeof(r->heap) - above;
 
-		/* What lies beyond may be nobody's, and a read that fails costs a microsecond. */
-		if (below > address - page)
-			below = address - page;
-		r->heap_start = address - below;
-		r->heap_bytes = below + above;
-		if (walk_read(env, r->heap, walk_masked(below + above - 1, sizeof(r->heap) - 1) + 1,
-			      r->heap_start)) {
-			r->heap_bytes = walk_masked(page + 4095 - r->heap_start, 4095) + 1;
-			if (r->heap_bytes > sizeof(r->heap) ||
-			    walk_read(env, r->heap, r->heap_bytes, r->heap_start)) {
-				r->heap_bytes = 0;
-				return BH_REASON_READ_FAULT;
-			}
-		}
+	/* What lies beyond may be nobody's, and a read that fails costs a microsecond. */
+	if (below > address - page)
+		below = address - page;
+	r->heap_start = address - below;
+	r->heap_bytes = below + above;
+	if (!walk_read(env, r->heap, walk_masked(below + above - 1, sizeof(r->heap) - 1) + 1,
+		       r->heap_start))
+		return WALK_GO_ON;
+	r->heap_bytes = walk_masked(page + 4095 - r->heap_start, 4095) + 1;
+	if (r->heap_bytes < below + bytes || r->heap_bytes > sizeof(r->heap) ||
+	    walk_read(env, r->heap, r->heap_bytes, r->heap_start)) {
+		r->heap_bytes = 0;
+		return BH_REASON_READ_FAULT;
 	}
-	*value = r->heap[walk_masked((address - r->heap_start) >> 3, WALK_HEAP_WORDS - 1)];
 	return WALK_GO_ON;
+}
+
+/* The word at `address`, which is in the copy and a multiple of 8. */
+static __always_inline uint64_t walk_heap_word(const struct walk_state *s, uint64_t address)
+{
+	return s->runtime
+	    .heap[walk_masked((address - s->runtime.heap_start) >> 3, WALK_HEAP_WORDS - 1)];
 }
 
 /* The page at a fixed address that old programs call into; the kernel emulates its three functions,

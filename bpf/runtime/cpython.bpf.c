@@ -10,8 +10,10 @@
 
 enum {
 	FRAMES_A_CALL = 8,
-	STATES_MAX = 48,   /* that are looked at for another of a thread */
-	FRAME_ABOVE = 128, /* bytes of a frame that are looked at, and some */
+	STATES_MAX = 48,	/* that are looked at for another of a thread */
+	FRAME_BYTES_MAX = 128,	/* that are looked at */
+	STATE_BYTES_MAX = 4096, /* of a PyThreadState */
+	CFRAME_WORDS = 3,
 	OLD_FRAME_FIRST = 24,
 	OLD_FRAME_WORDS = 13,
 };
@@ -24,6 +26,7 @@ enum {
 	CFRAME, /* 3.11, 3.12: the _PyCFrame that is next */
 	FIRST_STATE,
 	STATES, /* how many were begun */
+	STATE,	/* the one whose chain it is */
 };
 
 static __always_inline uint64_t cpython_read(WALK_ENV env, uint64_t address)
@@ -98,6 +101,7 @@ static __always_inline void cpython_begin(struct walk_state *s, WALK_ENV env,
 		state = s->runtime.argument[1];
 	}
 	memory[STATES]++;
+	memory[STATE] = state;
 	memory[ENDED] = !state;
 	memory[NEXT] = memory[CFRAME] = state ? cpython_read(env, state + b->top) : 0;
 }
@@ -107,10 +111,10 @@ static __always_inline uint32_t cpython_half(const uint64_t *words, uint64_t at)
 	return (uint32_t)(words[walk_masked(at >> 3, 15)] >> (at & 4) * 8);
 }
 
-/* What tells the code object from another that comes to lie there, into scratch_identity. 0 if it
- * cannot be read. */
-static __always_inline int cpython_identify(struct walk_state *s, WALK_ENV env,
-					    const struct cpython_block *b, uint64_t code)
+/* What tells the code object at `code` from another that comes to lie there, into
+ * scratch_identity. 0 if it cannot be read. */
+static __always_inline int cpython_read_identity(struct walk_state *s, WALK_ENV env,
+						 const struct cpython_block *b, uint64_t code)
 {
 	struct walk_runtime *r = &s->runtime;
 	uint64_t *words = r->scratch;
@@ -133,19 +137,46 @@ static __always_inline int cpython_identify(struct walk_state *s, WALK_ENV env,
 	return 1;
 }
 
-/* Note a frame of the code object argument[0], at position argument[1], a number or an address. 0,
- * or how the stack ends. */
+/* The same of the code object argument[0], and it is known from now on. */
+static __always_inline int cpython_identify(struct walk_state *s, WALK_ENV env,
+					    const struct cpython_block *b)
+{
+	const uint64_t code = s->runtime.argument[0];
+
+	if (!cpython_read_identity(s, env, b, code))
+		return 0;
+	struct walk_known_cache *cache = walk_known(env);
+	struct walk_known *known = walk_find_known(s, cache, code);
+
+	if (known)
+		walk_confirm(s, known, known->facts[0] == s->runtime.scratch_identity);
+	else
+		known = walk_learn(s, cache, code);
+	if (known)
+		known->facts[0] = s->runtime.scratch_identity;
+	return 1;
+}
+
+RUNTIME_PART(cpython, identify)
+
+/* Note a frame of the code object `code`, at `position`, a number or an address. 0, or how the
+ * stack ends. */
 static __always_inline int cpython_note(struct walk_state *s, WALK_ENV env,
-					const struct cpython_block *b)
+					const struct cpython_block *b, uint64_t code,
+					uint64_t position)
 {
 	struct walk_runtime *r = &s->runtime;
-	const uint64_t code = r->argument[0] & b->code_mask;
-	uint64_t position = r->argument[1];
 
+	code &= b->code_mask;
 	/* Recursion: the same as of the frame before. */
 	if (r->scratch_address != code) {
+		const struct walk_known *known = walk_find_known(s, walk_known(env), code);
+
 		r->scratch_address = 0;
-		if (!code || !cpython_identify(s, env, b, code))
+		r->argument[0] = code;
+		if (known && walk_is_steady(s, known))
+			r->scratch_identity = known->facts[0];
+		else if (!code || !RUNTIME_CALL(cpython, identify, s, env, b))
 			return BH_REASON_RUNTIME;
 		r->scratch_address = code;
 	}
@@ -155,8 +186,6 @@ static __always_inline int cpython_note(struct walk_state *s, WALK_ENV env,
 	    cpython_word(r->scratch_identity, (int32_t)position)};
 	return walk_note_managed(s, BH_RUNTIME_CPYTHON, code, 1, extra);
 }
-
-RUNTIME_PART(cpython, note)
 
 /* 3.6 - 3.10. */
 static __always_inline int cpython_walk_one(struct walk_state *s, WALK_ENV env,
@@ -181,9 +210,10 @@ static __always_inline int cpython_walk_one(struct walk_state *s, WALK_ENV env,
 	if (walk_read(env, words, OLD_FRAME_WORDS * 8, frame + OLD_FRAME_FIRST))
 		return BH_REASON_RUNTIME;
 	*next = words[walk_masked((b->previous - OLD_FRAME_FIRST) >> 3, 15)];
-	s->runtime.argument[0] = words[walk_masked((b->code - OLD_FRAME_FIRST) >> 3, 15)];
-	s->runtime.argument[1] = cpython_half(words, b->position - OLD_FRAME_FIRST);
-	return RUNTIME_CALL(cpython, note, s, env, b) ? BH_REASON_RUNTIME : WALK_GO_ON;
+	const uint64_t code = words[walk_masked((b->code - OLD_FRAME_FIRST) >> 3, 15)];
+	const uint32_t position = cpython_half(words, b->position - OLD_FRAME_FIRST);
+	const int end = cpython_note(s, env, b, code, position);
+	return end ? end : WALK_GO_ON;
 }
 
 /*
@@ -195,20 +225,18 @@ static __always_inline int cpython_walk_segment(struct walk_state *s, WALK_ENV e
 {
 	struct walk_runtime *r = &s->runtime;
 	uint64_t *next = &r->memory[BH_RUNTIME_CPYTHON][NEXT];
-	uint64_t frame = *next, code = 0, position = 0, mark = 0;
+	uint64_t frame = *next;
 
 	WALK_NO_UNROLL
 	for (int i = 0; i < FRAMES_A_CALL; i++) {
 		if (!frame)
 			return r->result;
-		if (walk_read_heap(s, env, frame + b->mark_word, FRAME_ABOVE, &mark) != WALK_GO_ON)
+		if (walk_read_heap(s, env, frame, b->frame_bytes, FRAME_BYTES_MAX) != WALK_GO_ON)
 			return BH_REASON_RUNTIME;
+		const uint64_t mark = walk_heap_word(s, frame + b->mark_word);
 		const uint32_t owner = (uint32_t)(mark >> (b->mark_shift & 63)) & 0xff;
-		uint64_t previous = 0;
+		const uint64_t previous = walk_heap_word(s, frame + b->previous);
 
-		if (walk_read_heap(s, env, frame + b->previous, FRAME_ABOVE, &previous) !=
-		    WALK_GO_ON)
-			return BH_REASON_RUNTIME;
 		if (b->shim_owner && owner >= b->shim_owner) {
 			*next = previous;
 			if (b->shape == CPYTHON_CFRAME || frame >= r->frame_start)
@@ -218,13 +246,8 @@ static __always_inline int cpython_walk_segment(struct walk_state *s, WALK_ENV e
 			frame = previous;
 			continue;
 		}
-		if (walk_read_heap(s, env, frame + b->code, FRAME_ABOVE, &code) != WALK_GO_ON ||
-		    walk_read_heap(s, env, frame + b->position, FRAME_ABOVE, &position) !=
-			WALK_GO_ON)
-			return BH_REASON_RUNTIME;
-		r->argument[0] = code;
-		r->argument[1] = position;
-		const int end = RUNTIME_CALL(cpython, note, s, env, b);
+		const int end = cpython_note(s, env, b, walk_heap_word(s, frame + b->code),
+					     walk_heap_word(s, frame + b->position));
 		if (end)
 			return end;
 		*next = frame = previous;
@@ -256,14 +279,15 @@ static __always_inline int cpython_enter_cframe(struct walk_state *s, WALK_ENV e
 
 		if (!cframe || cframe >= s->runtime.frame_end)
 			return 0;
-		memory[CFRAME] = cpython_read(env, cframe + b->cframe_previous);
-		if (cframe < s->runtime.frame_start)
-			continue;
-		memory[NEXT] = cpython_read(env, cframe + b->cframe_frame);
+		if (walk_read(env, s->runtime.scratch, CFRAME_WORDS * 8, cframe))
+			return 0;
+		memory[NEXT] = s->runtime.scratch[walk_masked(b->cframe_frame >> 3, 3)];
+		memory[CFRAME] = s->runtime.scratch[walk_masked(b->cframe_previous >> 3, 3)];
 		/* The outermost one is in the thread's state, and stands for no evaluator. */
-		if (b->interpreters && !cpython_read(env, memory[CFRAME] + b->cframe_previous))
+		if (memory[CFRAME] - memory[STATE] < STATE_BYTES_MAX)
 			memory[CFRAME] = 0;
-		return 1;
+		if (cframe >= s->runtime.frame_start)
+			return 1;
 	}
 	return 0;
 }

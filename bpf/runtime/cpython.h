@@ -56,7 +56,7 @@ struct cpython_block {
 	 * the chain: before it is put there, after it was taken off (two places at most). */
 	uint64_t evaluator;
 	uint32_t before, after[CPYTHON_AFTERS], after_end[CPYTHON_AFTERS];
-	uint32_t reserved;
+	uint32_t frame_bytes; /* 3.11 on: of a frame, what the fields above lie in */
 };
 _Static_assert(sizeof(struct cpython_block) <= BH_RUNTIME_BLOCK_BYTES, "fits");
 

@@ -148,9 +148,20 @@ static __always_inline int hotspot_look_at_method(struct walk_state *s, WALK_ENV
 	if (method && memory[MEMORY_METHOD] == method)
 		return 1;
 	memory[MEMORY_METHOD] = 0;
+	if (!method || (method & 7))
+		return 0;
+	struct walk_known_cache *cache = walk_known(env);
+	struct walk_known *known = walk_find_known(s, cache, method);
+	if (known && walk_is_steady(s, known)) {
+		memory[MEMORY_METHOD] = method;
+		memory[MEMORY_CODES] = (uint64_t)known->facts[METHOD_CODES_HIGH] << 32 |
+				       known->facts[METHOD_CODES_LOW];
+		memory[MEMORY_IDENTITY] =
+		    (uint64_t)known->facts[METHOD_IDENTITY] << 32 | known->facts[METHOD_BYTES];
+		return 1;
+	}
 	s->runtime.heap_bytes = 0;
-	if (!method || (method & 7) ||
-	    walk_read(env, &const_method, sizeof(const_method), method + b->const_method) ||
+	if (walk_read(env, &const_method, sizeof(const_method), method + b->const_method) ||
 	    !const_method || walk_read(env, words, HOTSPOT_CONST_METHOD_BYTES, const_method))
 		return 0;
 	const uint64_t sizes = hotspot_sizes(words, b->code_size);
@@ -158,6 +169,16 @@ static __always_inline int hotspot_look_at_method(struct walk_state *s, WALK_ENV
 	memory[MEMORY_METHOD] = method;
 	memory[MEMORY_CODES] = const_method + b->const_method_bytes;
 	memory[MEMORY_IDENTITY] = (uint64_t)identity << 32 | (sizes & 0xffff);
+	if (known)
+		walk_confirm(s, known, known->facts[METHOD_IDENTITY] == identity);
+	else
+		known = walk_learn(s, cache, method);
+	if (known) {
+		known->facts[METHOD_IDENTITY] = identity;
+		known->facts[METHOD_BYTES] = (uint32_t)(sizes & 0xffff);
+		known->facts[METHOD_CODES_LOW] = (uint32_t)memory[MEMORY_CODES];
+		known->facts[METHOD_CODES_HIGH] = (uint32_t)(memory[MEMORY_CODES] >> 32);
+	}
 	return 1;
 }
 
@@ -388,6 +409,37 @@ static __always_inline int hotspot_compiled(struct walk_state *s, WALK_ENV env,
 	return hotspot_leave_sized(s, env, b, s->sp + blob[BLOB_FRAME_BYTES]);
 }
 
+/* A frame of a compiled method of which everything is known. */
+static __always_inline int hotspot_note_known(struct walk_state *s, uint64_t pc,
+					      const struct walk_known *known)
+{
+	return hotspot_note(s, pc - known->facts[FRAME_DISTANCE], known->facts[FRAME_IDENTITY],
+			    HOTSPOT_FRAME_COMPILED, known->facts[FRAME_POSITION]);
+}
+
+/*
+ * The common case: a caller that is steady, and its own caller's frame is in the window. 0: it is
+ * not that, and nothing was done.
+ */
+static __always_inline int hotspot_step_plain(struct walk_state *s, WALK_ENV env,
+					      const struct hotspot_block *b)
+{
+	const struct walk_known *known = walk_find_known(s, walk_known(env), s->pc);
+
+	if (s->registers_known || !known || !walk_is_steady(s, known))
+		return 0;
+	const uint64_t cfa = s->sp + known->facts[FRAME_BYTES];
+	const uint64_t distance = cfa - 16 - s->window_start, at = distance >> 3;
+
+	if ((distance & 7) || distance > (WALK_WINDOW_WORDS - 2) * 8)
+		return 0;
+	const uint64_t pc = hotspot_word_at(s, at + 1), fp = hotspot_word_at(s, at);
+
+	return cfa > s->sp && hotspot_is_code(b, pc) &&
+	       hotspot_note_known(s, s->pc, known) == WALK_GO_ON &&
+	       hotspot_leave(s, pc, cfa, fp) == WALK_GO_ON;
+}
+
 /* One frame. */
 static __always_inline int hotspot_step(struct walk_state *s, WALK_ENV env,
 					const struct hotspot_block *b)
@@ -404,22 +456,21 @@ static __always_inline int hotspot_step(struct walk_state *s, WALK_ENV env,
 	if (!s->registers_known &&
 	    pc - b->continuation_start < b->continuation_end - b->continuation_start)
 		return hotspot_frozen(s, env, b);
-	const uint64_t key = hotspot_key(s, pc);
-	struct hotspot_cached *entry = s->registers_known ? NULL : hotspot_entry(env, key);
+	struct walk_known_cache *cache = walk_known(env);
+	struct walk_known *known = s->registers_known ? NULL : walk_find_known(s, cache, pc);
 
-	if (hotspot_is_cached(s, env, b, entry, key)) {
-		const int end = hotspot_note(s, entry->blob, entry->identity,
-					     HOTSPOT_FRAME_COMPILED, entry->position);
+	if (known && hotspot_is_still(s, env, b, pc, known)) {
+		const uint64_t bytes = known->facts[FRAME_BYTES];
+		const int end = hotspot_note_known(s, pc, known);
 
-		return end == WALK_GO_ON
-			   ? hotspot_leave_sized(s, env, b, s->sp + entry->frame_bytes)
-			   : end;
+		return end == WALK_GO_ON ? hotspot_leave_sized(s, env, b, s->sp + bytes) : end;
 	}
 	if (!hotspot_find_blob(s, env, b, pc))
 		return BH_REASON_RUNTIME;
 	if (!s->runtime.scratch[BLOB_IS_NMETHOD])
 		return hotspot_stub(s, env, b);
-	hotspot_remember(s, entry, key, pc);
+	if (!s->registers_known)
+		hotspot_remember(s, cache, known, pc);
 	return hotspot_compiled(s, env, b);
 }
 
@@ -448,8 +499,10 @@ static __always_inline int hotspot_walk(struct walk_state *s, WALK_ENV env,
 {
 	WALK_NO_UNROLL
 	for (int i = 0; i < FRAMES_A_CALL; i++) {
-		const int end = hotspot_step_once(s, env, b);
+		int end = WALK_GO_ON;
 
+		if (!hotspot_step_plain(s, env, b))
+			end = hotspot_step_once(s, env, b);
 		if (end != WALK_GO_ON || !hotspot_is_code(b, s->pc))
 			return end;
 	}

@@ -28,7 +28,6 @@ enum {
 	BLOB_DEOPT,
 	BLOB_DEOPT_METHOD_HANDLE,
 	BLOB_ORIGINAL_PC,
-	BLOB_NUMBER, /* the word that holds the compile id */
 };
 
 /* In memory[HOTSPOT]: the blob; the Method that was noted last, where its bytecodes are, and
@@ -41,50 +40,24 @@ enum {
 };
 
 /*
- * Frames of compiled methods as they were looked up, of all processes, by return address: the code
- * there is the same as long as the word that holds its number is. An nmethod that is on a stack is
- * not freed, and no number is used twice; so that word can only be that of another method, or part
- * of another's code.
+ * What is known (known.h) of a compiled method's frame, by its return address: the code there is
+ * the same as long as the compile id is. An nmethod that is on a stack is not freed, and no id is
+ * used twice.
  */
-struct hotspot_cached {
-	uint64_t key; /* 0: empty */
-	uint64_t blob;
-	uint64_t word; /* the number, and what is beside it */
-	uint32_t identity;
-	uint32_t position;
-	uint64_t frame_bytes;
+enum hotspot_frame_fact {
+	FRAME_IDENTITY,
+	FRAME_POSITION, /* in the code */
+	FRAME_DISTANCE, /* from the blob */
+	FRAME_BYTES,
 };
 
-enum {
-	CACHE_BITS = 9,
+/* And of a Method, by its address. */
+enum hotspot_method_fact {
+	METHOD_IDENTITY,
+	METHOD_BYTES,	  /* of code */
+	METHOD_CODES_LOW, /* where it is */
+	METHOD_CODES_HIGH,
 };
-
-struct hotspot_cache {
-	struct hotspot_cached entries[1 << CACHE_BITS];
-};
-
-#ifdef __bpf__
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct hotspot_cache);
-} hotspot_caches SEC(".maps");
-
-static __always_inline struct hotspot_cache *hotspot_find_cache(WALK_ENV env)
-{
-	__u32 zero = 0;
-
-	(void)env;
-	return bpf_map_lookup_elem(&hotspot_caches, &zero);
-}
-#else
-static __always_inline struct hotspot_cache *hotspot_find_cache(WALK_ENV env)
-{
-	(void)env;
-	return NULL;
-}
-#endif
 
 static __always_inline uint64_t hotspot_u64(const struct walk_state *s, uint32_t offset)
 {
@@ -180,7 +153,6 @@ static __always_inline int hotspot_find_blob(struct walk_state *s, WALK_ENV env,
 	if (!blob[BLOB_IS_NMETHOD])
 		return 1;
 	blob[BLOB_IDENTITY] = hotspot_u32(s, b->compile_id);
-	blob[BLOB_NUMBER] = hotspot_u64(s, b->compile_id);
 	blob[BLOB_COMPLETE] = b->flags & HOTSPOT_FRAME_COMPLETE_SHORT
 				  ? hotspot_u16(s, b->frame_complete)
 				  : hotspot_u32(s, b->frame_complete);
@@ -201,58 +173,51 @@ static __always_inline int hotspot_find_blob(struct walk_state *s, WALK_ENV env,
 	return 1;
 }
 
-static __always_inline uint64_t hotspot_key(const struct walk_state *s, uint64_t pc)
-{
-	return pc ^ s->header.tgid * WALK_SPREAD;
-}
-
-static __always_inline struct hotspot_cached *hotspot_entry(WALK_ENV env, uint64_t key)
-{
-	struct hotspot_cache *cache = hotspot_find_cache(env);
-	const uint64_t index = (key * WALK_SPREAD) >> (64 - CACHE_BITS);
-
-	return cache ? &cache->entries[walk_masked(index, (1 << CACHE_BITS) - 1)] : NULL;
-}
-
-/* Where the number of the nmethod at `blob` is, as a word of memory. */
+/* Where in memory is the compile id of the nmethod at `blob`, as part of a word? */
 static __always_inline uint64_t hotspot_number(const struct hotspot_block *b, uint64_t blob)
 {
 	return blob - b->heap_block_bytes + (b->compile_id & ~7u);
 }
 
-/* Is it still that one? Recursion: it was a moment ago. */
-static __always_inline int hotspot_is_cached(struct walk_state *s, WALK_ENV env,
-					     const struct hotspot_block *b,
-					     const struct hotspot_cached *entry, uint64_t key)
+/* Is the frame at return address `pc` what is known of it? Recursion: it was a moment ago. */
+static __always_inline int hotspot_is_still(struct walk_state *s, WALK_ENV env,
+					    const struct hotspot_block *b, uint64_t pc,
+					    struct walk_known *known)
 {
-	uint64_t *known = &s->runtime.memory[BH_RUNTIME_HOTSPOT][MEMORY_BLOB];
+	uint64_t *last = &s->runtime.memory[BH_RUNTIME_HOTSPOT][MEMORY_BLOB];
 	uint64_t word = 0;
 
-	if (!entry || entry->key != key)
-		return 0;
-	if (*known == ~key)
+	if (*last == ~pc || walk_is_steady(s, known))
 		return 1;
-	if (walk_read(env, &word, sizeof(word), hotspot_number(b, entry->blob)) ||
-	    word != entry->word)
+	if (walk_read(env, &word, sizeof(word),
+		      hotspot_number(b, pc - known->facts[FRAME_DISTANCE])))
 		return 0;
-	*known = ~key;
+	const uint32_t id = (uint32_t)(word >> (b->compile_id & 4) * 8);
+	if (id != known->facts[FRAME_IDENTITY])
+		return 0;
+	walk_confirm(s, known, 1);
+	*last = ~pc;
 	return 1;
 }
 
-/* The frame of a method that was called from here. */
-static __always_inline void hotspot_remember(struct walk_state *s, struct hotspot_cached *entry,
-					     uint64_t key, uint64_t pc)
+/* The frame that was looked up, of a method that was called from `pc`. */
+static __always_inline void hotspot_remember(struct walk_state *s, struct walk_known_cache *cache,
+					     struct walk_known *known, uint64_t pc)
 {
 	const uint64_t *blob = s->runtime.scratch;
 
-	if (!entry || pc == blob[BLOB_DEOPT] || pc == blob[BLOB_DEOPT_METHOD_HANDLE])
+	if (pc == blob[BLOB_DEOPT] || pc == blob[BLOB_DEOPT_METHOD_HANDLE])
 		return;
-	entry->key = key;
-	entry->blob = s->runtime.scratch_address;
-	entry->word = blob[BLOB_NUMBER];
-	entry->identity = blob[BLOB_IDENTITY];
-	entry->position = pc - blob[BLOB_CODE];
-	entry->frame_bytes = blob[BLOB_FRAME_BYTES];
+	if (known)
+		walk_confirm(s, known, 0);
+	else
+		known = walk_learn(s, cache, pc);
+	if (!known)
+		return;
+	known->facts[FRAME_IDENTITY] = (uint32_t)blob[BLOB_IDENTITY];
+	known->facts[FRAME_POSITION] = (uint32_t)(pc - blob[BLOB_CODE]);
+	known->facts[FRAME_DISTANCE] = (uint32_t)(pc - s->runtime.scratch_address);
+	known->facts[FRAME_BYTES] = (uint32_t)blob[BLOB_FRAME_BYTES];
 }
 
 #endif

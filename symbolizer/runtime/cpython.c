@@ -129,6 +129,22 @@ static uint32_t code_word(uint16_t offset)
 	return (uint32_t)(offset - CPYTHON_CODE_FIRST) / 8;
 }
 
+/* Bytes from a frame's begin to the end of the last field that the walker looks at. */
+static uint32_t frame_bytes(const struct cpython_offsets *o)
+{
+	const uint16_t fields[] = {o->frame_code, o->frame_previous, o->frame_position,
+				   o->frame_mark};
+	uint32_t end = 0;
+
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		const uint32_t behind = (fields[i] & ~7u) + 8;
+
+		if (end < behind)
+			end = behind;
+	}
+	return end;
+}
+
 static void fill_block(const struct runtime_process *process, struct cpython_block *b)
 {
 	const struct cpython_image *image = process->image;
@@ -149,6 +165,7 @@ static void fill_block(const struct runtime_process *process, struct cpython_blo
 	b->code = o->frame_code;
 	b->previous = o->frame_previous;
 	b->position = o->frame_position;
+	b->frame_bytes = frame_bytes(o);
 	b->mark_word = o->frame_mark & ~7u;
 	b->mark_shift = (o->frame_mark & 7u) * 8;
 	b->shim_owner = o->shim_owner;

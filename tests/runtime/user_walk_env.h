@@ -8,6 +8,7 @@
 #define WALK_ENV const struct user_walk *
 #define WALK_CACHE_BITS USER_WALK_CACHE_BITS
 #define WALK_HINT_BITS 4
+#define WALK_KNOWN_BITS 4
 #ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))
 #endif
@@ -43,6 +44,14 @@ static inline int walk_read(const struct user_walk *walk, void *to, size_t bytes
 }
 
 #include "bpf/walk.h"
+#include "bpf/runtime/known.h"
+
+/* Each frame is looked at. */
+static inline struct walk_known_cache *walk_known(const struct user_walk *walk)
+{
+	(void)walk;
+	return NULL;
+}
 
 /* Of tests/runtime/walker.c.in, one for each runtime. */
 #define RUNTIME(id, name, frame_type, title, hue, saturation)                                      \

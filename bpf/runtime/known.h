@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause OR Apache-2.0 */
+/*
+ * What walkers know of methods, by address, of all processes: code objects, return addresses into
+ * compiled code. Each read of a process's memory costs as much as the walk of two native frames,
+ * and whether a method is still the one that was there needs one or two of them; a stack has
+ * dozens.
+ *
+ * So a method that was found the same at checks WALK_STEADY apart counts as steady, and is looked
+ * at again only after WALK_PATIENCE: what took its place would have its name that long, on one CPU.
+ * What comes and goes never gets steady, and is looked at each time.
+ *
+ * Entries lie in the order in which stacks were first walked, as in struct walk_cache.
+ */
+#ifndef BPF_RUNTIME_KNOWN_H
+#define BPF_RUNTIME_KNOWN_H
+
+#include "bpf/shared.h"
+
+enum {
+	WALK_KNOWN_MAX = 1 << WALK_KNOWN_BITS,
+	WALK_KNOWN_INDEX_BITS = WALK_KNOWN_BITS + 1,
+	/* Times are in units of 2^20 ns, about a millisecond. */
+	WALK_KNOWN_TIME_BITS = 20,
+	WALK_STEADY = 2048,
+	WALK_PATIENCE = 256,
+};
+
+struct walk_known {
+	uint64_t key; /* 0: empty */
+	uint32_t since, checked;
+	uint32_t facts[4]; /* the runtime's own */
+};
+BH_ASSERT_SIZE(struct walk_known, 32);
+
+struct walk_known_cache {
+	uint32_t added; /* in all; the next goes to this place, modulo WALK_KNOWN_MAX */
+	uint16_t index[1 << WALK_KNOWN_INDEX_BITS];
+	struct walk_known entries[WALK_KNOWN_MAX];
+};
+
+static __always_inline uint16_t *walk_known_index(struct walk_known_cache *cache, uint64_t key)
+{
+	return &cache->index[(key * WALK_SPREAD) >> (64 - WALK_KNOWN_INDEX_BITS)];
+}
+
+static __always_inline uint32_t walk_known_now(const struct walk_state *s)
+{
+	return (uint32_t)(s->header.time_ns >> WALK_KNOWN_TIME_BITS);
+}
+
+/* What is known of `address` in the process of the sample, or NULL. */
+static __always_inline struct walk_known *
+walk_find_known(struct walk_state *s, struct walk_known_cache *cache, uint64_t address)
+{
+	const uint64_t key = address ^ s->runtime.known_key;
+	uint64_t place = walk_masked(s->runtime.known_place + 1, WALK_KNOWN_MAX - 1);
+
+	if (!cache)
+		return NULL;
+	if (cache->entries[place].key != key)
+		place = walk_masked(*walk_known_index(cache, key), WALK_KNOWN_MAX - 1);
+	if (cache->entries[place].key != key)
+		return NULL;
+	s->runtime.known_place = place;
+	return &cache->entries[place];
+}
+
+/* Need it not be looked at now? */
+static __always_inline int walk_is_steady(const struct walk_state *s,
+					  const struct walk_known *known)
+{
+	return walk_known_now(s) - known->checked < WALK_PATIENCE &&
+	       known->checked - known->since >= WALK_STEADY;
+}
+
+/* It was looked at: is it the `same` as what is known? */
+static __always_inline void walk_confirm(const struct walk_state *s, struct walk_known *known,
+					 int same)
+{
+	known->checked = walk_known_now(s);
+	if (!same)
+		known->since = known->checked;
+}
+
+/* An entry for what is not known yet, in place of the oldest; NULL without a cache. Its facts are
+ * to be written by the caller. */
+static __always_inline struct walk_known *
+walk_learn(struct walk_state *s, struct walk_known_cache *cache, uint64_t address)
+{
+	const uint64_t key = address ^ s->runtime.known_key;
+
+	if (!cache)
+		return NULL;
+	const uint64_t place = walk_masked(cache->added++, WALK_KNOWN_MAX - 1);
+	struct walk_known *known = &cache->entries[place];
+
+	known->key = key;
+	walk_confirm(s, known, 0);
+	*walk_known_index(cache, key) = (uint16_t)place;
+	s->runtime.known_place = place;
+	return known;
+}
+
+#endif
