@@ -31,7 +31,7 @@
 enum {
 	WALK_WINDOW_WORDS = 128, /* a power of two */
 	WALK_PLAIN_FRAMES = 16,
-	WALK_HEAP_WORDS = 128, /* a power of two */
+	WALK_HEAP_WORDS = 256, /* a power of two */
 	WALK_MEMORY_WORDS = 8,
 	WALK_GO_ON = -1,
 	WALK_RUNTIME = -2, /* s->runtime says which runtime's walker knows this frame */
@@ -573,7 +573,7 @@ static __always_inline int walk_in_text(const struct walk_state *s, uint64_t pc)
 /*
  * For a runtime's walker: a copy of the `bytes` at `address`, in memory near which it has read
  * before; walk_heap_word() has the words. The copy is moved so that it ends `above` bytes (a
- * constant, up to 1024, not less than `bytes`) behind the address: mostly there is more to come
+ * constant, up to 2048, not less than `bytes`) behind the address: mostly there is more to come
  * below, as far as the page goes. WALK_GO_ON or BH_REASON_READ_FAULT.
  */
 static __always_inline int walk_read_heap(struct walk_state *s, WALK_ENV env, uint64_t address,

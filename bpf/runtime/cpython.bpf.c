@@ -13,7 +13,6 @@ enum {
 	STATES_MAX = 48,	/* that are looked at for another of a thread */
 	FRAME_BYTES_MAX = 128,	/* that are looked at */
 	STATE_BYTES_MAX = 4096, /* of a PyThreadState */
-	CFRAME_WORDS = 3,
 	OLD_FRAME_FIRST = 24,
 	OLD_FRAME_WORDS = 13,
 };
@@ -36,21 +35,38 @@ static __always_inline uint64_t cpython_read(WALK_ENV env, uint64_t address)
 	return walk_read(env, &value, sizeof(value), address) ? 0 : value;
 }
 
-/* The state that the thread runs in; 0 if it has none. */
-static __always_inline uint64_t cpython_thread(WALK_ENV env, const struct cpython_block *b,
-					       uint64_t thread)
+/* The `state` and its topmost frame, if it is the thread's; else 0. */
+static __always_inline uint64_t cpython_check_state(struct walk_state *s, WALK_ENV env,
+						    const struct cpython_block *b, uint64_t thread,
+						    uint64_t state)
 {
+	uint64_t *memory = s->runtime.memory[BH_RUNTIME_CPYTHON];
+	const uint64_t *words = s->runtime.heap;
+
+	s->runtime.heap_bytes = 0;
+	if (!state || walk_read(env, s->runtime.heap, CPYTHON_STATE_WORDS * 8, state) ||
+	    words[walk_masked(b->thread_id >> 3, 31)] != thread)
+		return 0;
+	memory[NEXT] = words[walk_masked(b->top >> 3, 31)];
+	return state;
+}
+
+/* The state that the thread runs in, and its topmost frame into NEXT; 0 if it has none. */
+static __always_inline uint64_t cpython_thread(struct walk_state *s, WALK_ENV env,
+					       const struct cpython_block *b)
+{
+	const uint64_t thread = walk_thread_pointer(env);
 	uint64_t state = 0;
 
 	if (b->holder) {
 		state = cpython_read(env, b->holder);
-		if (state && cpython_read(env, state + b->thread_id) == thread)
+		if (cpython_check_state(s, env, b, thread, state))
 			return state;
 	}
 	state = cpython_read(env, thread + b->tls_first);
 	if (b->tls_indirect && state)
 		state = cpython_read(env, state + b->tls_second);
-	return state && cpython_read(env, state + b->thread_id) == thread ? state : 0;
+	return cpython_check_state(s, env, b, thread, state);
 }
 
 /* Of the thread's states but the first, that of the number argument[0], into argument[1]; 0 if it
@@ -92,18 +108,21 @@ static __always_inline void cpython_begin(struct walk_state *s, WALK_ENV env,
 	uint64_t *memory = s->runtime.memory[BH_RUNTIME_CPYTHON];
 	uint64_t state;
 
+	memory[NEXT] = 0;
 	if (!memory[STATES]) {
-		state = cpython_thread(env, b, walk_thread_pointer(env));
+		state = cpython_thread(s, env, b);
 		memory[FIRST_STATE] = state;
 	} else {
 		s->runtime.argument[0] = memory[STATES] - 1;
 		RUNTIME_CALL(cpython, other_state, s, env, b);
 		state = s->runtime.argument[1];
+		if (state)
+			memory[NEXT] = cpython_read(env, state + b->top);
 	}
 	memory[STATES]++;
 	memory[STATE] = state;
 	memory[ENDED] = !state;
-	memory[NEXT] = memory[CFRAME] = state ? cpython_read(env, state + b->top) : 0;
+	memory[CFRAME] = memory[NEXT];
 }
 
 static __always_inline uint32_t cpython_half(const uint64_t *words, uint64_t at)
@@ -279,10 +298,12 @@ static __always_inline int cpython_enter_cframe(struct walk_state *s, WALK_ENV e
 
 		if (!cframe || cframe >= s->runtime.frame_end)
 			return 0;
-		if (walk_read(env, s->runtime.scratch, CFRAME_WORDS * 8, cframe))
+		/* On the C stack, where the walk is. */
+		if (walk_read_stack(s, env, cframe, cframe + b->cframe_frame, &memory[NEXT]) !=
+			WALK_GO_ON ||
+		    walk_read_stack(s, env, cframe, cframe + b->cframe_previous, &memory[CFRAME]) !=
+			WALK_GO_ON)
 			return 0;
-		memory[NEXT] = s->runtime.scratch[walk_masked(b->cframe_frame >> 3, 3)];
-		memory[CFRAME] = s->runtime.scratch[walk_masked(b->cframe_previous >> 3, 3)];
 		/* The outermost one is in the thread's state, and stands for no evaluator. */
 		if (memory[CFRAME] - memory[STATE] < STATE_BYTES_MAX)
 			memory[CFRAME] = 0;

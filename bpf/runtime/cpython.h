@@ -22,6 +22,8 @@ enum {
 	CPYTHON_CODE_FIRST = 32,
 	CPYTHON_CODE_WORDS = 14,
 	CPYTHON_AFTERS = 4,
+	/* And of a PyThreadState, from its begin on. */
+	CPYTHON_STATE_WORDS = 24,
 };
 
 struct cpython_block {

@@ -13,6 +13,7 @@ enum {
 	/* A blob of n segments takes one hop for each 254 of them, and free ones that were joined
 	 * some more. */
 	HOPS_MAX = 16,
+	SEGMENTS_READ = 256, /* as fast as one, and mostly all that is needed */
 };
 
 /* The blob that was looked up last, in s->runtime.scratch; it is ours if scratch_address is
@@ -79,13 +80,30 @@ static __always_inline uint32_t hotspot_u8(const struct walk_state *s, uint32_t 
 	return (uint8_t)(hotspot_u64(s, offset) >> (offset & 7) * 8);
 }
 
+/* How many segments to go back from `segment`; out of a copy of the SEGMENTS_READ bytes of the map
+ * from *start on, which is moved if need be so that it ends there. HOTSPOT_FREE_SEGMENT if it
+ * cannot be read. */
+static __always_inline uint32_t hotspot_back(struct walk_state *s, WALK_ENV env, uint64_t segments,
+					     uint64_t segment, uint64_t *start)
+{
+	uint64_t *copy = s->runtime.heap;
+
+	if (segment - *start >= SEGMENTS_READ) {
+		*start = segment < SEGMENTS_READ ? 0 : segment - (SEGMENTS_READ - 1);
+		if (walk_read(env, copy, SEGMENTS_READ, segments + *start))
+			return HOTSPOT_FREE_SEGMENT;
+	}
+	const uint64_t at = walk_masked(segment - *start, SEGMENTS_READ - 1);
+
+	return (uint8_t)(copy[at >> 3] >> (at & 7) * 8);
+}
+
 /* The block that `pc` is in: its address, or 0. */
-static __always_inline uint64_t hotspot_find_block(WALK_ENV env, const struct hotspot_block *b,
-						   uint64_t pc)
+static __always_inline uint64_t hotspot_find_block(struct walk_state *s, WALK_ENV env,
+						   const struct hotspot_block *b, uint64_t pc)
 {
 	const uint32_t shift = b->segment_shift & 31;
 	uint64_t start = 0, segments = 0;
-	uint8_t back = 0;
 
 	for (int i = 0; i < HOTSPOT_HEAPS_MAX; i++) {
 		if (pc - b->heaps[i].start < b->heaps[i].end - b->heaps[i].start) {
@@ -95,15 +113,16 @@ static __always_inline uint64_t hotspot_find_block(WALK_ENV env, const struct ho
 	}
 	if (!segments)
 		return 0;
-	uint64_t segment = (pc - start) >> shift;
+	uint64_t segment = (pc - start) >> shift, copied = segment + 1;
 
+	s->runtime.heap_bytes = 0;
 	WALK_NO_UNROLL
 	for (int i = 0; i < HOPS_MAX; i++) {
-		if (walk_read(env, &back, 1, segments + segment) || back == HOTSPOT_FREE_SEGMENT)
-			return 0;
+		const uint32_t back = hotspot_back(s, env, segments, segment, &copied);
+
 		if (!back)
 			return start + (segment << shift);
-		if (back > segment)
+		if (back == HOTSPOT_FREE_SEGMENT || back > segment)
 			return 0;
 		segment -= back;
 	}
@@ -120,7 +139,7 @@ static __always_inline int hotspot_find_blob(struct walk_state *s, WALK_ENV env,
 	if (memory[MEMORY_BLOB] && r->scratch_address == memory[MEMORY_BLOB] &&
 	    pc - blob[BLOB_CODE] < blob[BLOB_BYTES])
 		return 1;
-	const uint64_t block = hotspot_find_block(env, b, pc);
+	const uint64_t block = hotspot_find_block(s, env, b, pc);
 	const uint64_t bytes = walk_masked(b->blob_bytes, 2 * HOTSPOT_BLOB_BYTES - 1);
 
 	memory[MEMORY_BLOB] = 0;

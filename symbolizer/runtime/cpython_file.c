@@ -211,6 +211,11 @@ static bool in_code_words(uint16_t offset, unsigned int align)
 	       offset + 8 <= CPYTHON_CODE_FIRST + CPYTHON_CODE_WORDS * 8;
 }
 
+static bool in_state_words(uint16_t offset)
+{
+	return offset % 8 == 0 && offset + 8 <= CPYTHON_STATE_WORDS * 8;
+}
+
 /* What the walker takes for granted; fields near each other, words aligned. */
 static bool offsets_plausible(const struct cpython_offsets *o)
 {
@@ -229,7 +234,8 @@ static bool offsets_plausible(const struct cpython_offsets *o)
 	return in_code_words(o->file, 8) && in_code_words(o->name, 8) &&
 	       in_code_words(o->lines, 8) && in_code_words(o->first_line, 4) &&
 	       (o->qualified_name == NONE || in_code_words(o->qualified_name, 8)) &&
-	       o->thread_id % 8 == 0 && o->thread_top % 8 == 0 && o->instructions <= 512;
+	       in_state_words(o->thread_id) && in_state_words(o->thread_top) &&
+	       o->instructions <= 512;
 }
 
 /* 3.13 on: the first member of _PyRuntime. */
