@@ -7,7 +7,8 @@
  *
  * So a method that was found the same at checks WALK_STEADY apart counts as steady, and is looked
  * at again only after WALK_PATIENCE: what took its place would have its name that long, on one CPU.
- * What comes and goes never gets steady, and is looked at each time.
+ * What comes and goes never gets steady, and is looked at each time, and so is a stack's innermost
+ * managed frame, whatever it is.
  *
  * Entries lie in the order in which stacks were first walked, as in struct walk_cache.
  */
@@ -69,7 +70,7 @@ walk_find_known(struct walk_state *s, struct walk_known_cache *cache, uint64_t a
 static __always_inline int walk_is_steady(const struct walk_state *s,
 					  const struct walk_known *known)
 {
-	return walk_known_now(s) - known->checked < WALK_PATIENCE &&
+	return s->runtime.frames && walk_known_now(s) - known->checked < WALK_PATIENCE &&
 	       known->checked - known->since >= WALK_STEADY;
 }
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that come and go: churn.py DIRECTORY SECONDS. Each is compiled, called once, in which it spins, and dropped, so that the next one comes
+"""Functions that come and go: churn.py DIRECTORY SECONDS [EACH]. Each is compiled, called once, in which it spins, and dropped, so that the next one comes
 to lie where it was. Eight in a row differ in everything, then in the line alone, in the name, in the file, and in the qualified name alone. In the second
-half some hundred stay for a while. Writes DIRECTORY/PID.json: when which of them was called."""
+half some hundred stay for a while. With EACH, each lets another function spin, for that many seconds, and none stays. Writes DIRECTORY/PID.json: when which
+of them was called."""
 import collections
 import os
 import sys
@@ -11,37 +12,41 @@ import chain
 from chain import monotonic
 
 MARKS = chain.marks_of(__file__)
+WAIT = "def wait(end):\n    while monotonic() < end:\n        pass\n"
 SOURCE = "def {}(end):\n    while monotonic() < end:\n        pass\n    return end\nmade = {}\n"
+CALLER = "def {}(end):\n    wait(end)\n    return end\nmade = {}\n"
 NESTED = "def {}():\n    def same(end):\n        while monotonic() < end:\n            pass\n        return end\n    return same\nmade = {}()\n"
 
 
-def shape(i):
+def shape(i, source=SOURCE):
     """Source, name, file and the line of its def."""
     kind = (0, 1, 2, 3, 4, 4, 4, 4)[i // 8 % 8]
     line = i * 7 % 997 + 2
     name, file, line = (("f_%06d" % i, "<gen_%06d>" % i, line), ("same", "<same>", line), ("f_%06d" % i, "<same>", 2), ("same", "<gen_%06d>" % i, 2),
                         ("outer_%06d" % i, "<same>", 2))[kind]
     if kind < 4:
-        return "\n" * (line - 1) + SOURCE.format(name, name), name, file, line
+        return "\n" * (line - 1) + source.format(name, name), name, file, line
     # nothing but the qualified name differs
     return NESTED.format(name, name), name + ".<locals>.same" if chain.QUALIFIED else "same", file, line
 
 
-def churn(seconds):
+def churn(seconds, each):
     calls = []
     kept = None
+    waiting = {"monotonic": monotonic}
+    exec(compile(WAIT, "<wait>", "exec"), waiting)
     begun = monotonic()
     while monotonic() < begun + seconds:
-        if kept is None and monotonic() > begun + seconds / 2:
+        if kept is None and not each and monotonic() > begun + seconds / 2:
             kept = collections.deque(maxlen=300)
         i = len(calls)
-        source, name, file, line = shape(i)
-        namespace = {"monotonic": monotonic}
+        source, name, file, line = shape(i, CALLER if each else SOURCE)
+        namespace = {"monotonic": monotonic, "wait": waiting["wait"]}
         exec(compile(source, file, "exec"), namespace)
         function = namespace.pop("made")
         namespace.pop(source.split()[1].split("(")[0])
         # most are short, some live as long as a name takes to be looked up
-        duration = 0.3 if i % 101 == 100 else 0.001 + i % 3 * 0.001
+        duration = each or (0.3 if i % 101 == 100 else 0.001 + i % 3 * 0.001)
         start = monotonic()
         function(start + duration)  # @churn
         calls.append((int(start * 1e9), int(monotonic() * 1e9), name, file, line))
@@ -52,9 +57,9 @@ def churn(seconds):
 
 
 def main():
-    directory, seconds = sys.argv[1], float(sys.argv[2])
+    directory, seconds, each = sys.argv[1], float(sys.argv[2]), float((sys.argv + ["0"])[3])
     chain.wait_for(os.path.join(directory, "go"))
-    calls = churn(seconds)  # @main
+    calls = churn(seconds, each)  # @main
     chain.write(directory, calls=calls, tail=[["churn", __file__, MARKS["churn"]], ["main", __file__, MARKS["main"]], ["<module>", __file__, MARKS["module"]]])
     time.sleep(60)
 
