@@ -10,6 +10,7 @@
 
 enum {
 	FRAMES_A_CALL = 8,
+	CFRAMES_A_CALL = 3,	/* one, and some whose evaluators the walk did not see */
 	STATES_MAX = 48,	/* that are looked at for another of a thread */
 	FRAME_BYTES_MAX = 128,	/* that are looked at */
 	STATE_BYTES_MAX = 4096, /* of a PyThreadState */
@@ -293,7 +294,7 @@ static __always_inline int cpython_enter_cframe(struct walk_state *s, WALK_ENV e
 	uint64_t *memory = s->runtime.memory[BH_RUNTIME_CPYTHON];
 
 	WALK_NO_UNROLL
-	for (int i = 0; i < FRAMES_A_CALL; i++) {
+	for (int i = 0; i < CFRAMES_A_CALL; i++) {
 		const uint64_t cframe = memory[CFRAME];
 
 		if (!cframe || cframe >= s->runtime.frame_end)

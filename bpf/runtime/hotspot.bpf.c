@@ -11,7 +11,7 @@
 #include "bpf/runtime/hotspot_frame.h"
 
 enum {
-	FRAMES_A_CALL = 16,
+	FRAMES_A_CALL = 8,
 	INTERPRETED_FRAME_MAX = 1 << 20, /* bytes between rsp and rbp */
 	STUB_FRAME_MAX = 0x2000,
 	FRAME_SHIFT_MAX = 8, /* words that code may have pushed beyond its frame */

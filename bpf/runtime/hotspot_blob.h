@@ -98,10 +98,11 @@ static __always_inline uint32_t hotspot_back(struct walk_state *s, WALK_ENV env,
 	return (uint8_t)(copy[at >> 3] >> (at & 7) * 8);
 }
 
-/* The block that `pc` is in: its address, or 0. */
-static __always_inline uint64_t hotspot_find_block(struct walk_state *s, WALK_ENV env,
-						   const struct hotspot_block *b, uint64_t pc)
+/* The block that argument[0] is in: its address into argument[1]. 0 if there is none. */
+static __always_inline int hotspot_find_block(struct walk_state *s, WALK_ENV env,
+					      const struct hotspot_block *b)
 {
+	const uint64_t pc = s->runtime.argument[0];
 	const uint32_t shift = b->segment_shift & 31;
 	uint64_t start = 0, segments = 0;
 
@@ -120,14 +121,18 @@ static __always_inline uint64_t hotspot_find_block(struct walk_state *s, WALK_EN
 	for (int i = 0; i < HOPS_MAX; i++) {
 		const uint32_t back = hotspot_back(s, env, segments, segment, &copied);
 
-		if (!back)
-			return start + (segment << shift);
+		if (!back) {
+			s->runtime.argument[1] = start + (segment << shift);
+			return 1;
+		}
 		if (back == HOTSPOT_FREE_SEGMENT || back > segment)
 			return 0;
 		segment -= back;
 	}
 	return 0;
 }
+
+RUNTIME_PART(hotspot, find_block)
 
 /* The blob that `pc` is in, into scratch. 0 if there is none. */
 static __always_inline int hotspot_find_blob(struct walk_state *s, WALK_ENV env,
@@ -139,7 +144,8 @@ static __always_inline int hotspot_find_blob(struct walk_state *s, WALK_ENV env,
 	if (memory[MEMORY_BLOB] && r->scratch_address == memory[MEMORY_BLOB] &&
 	    pc - blob[BLOB_CODE] < blob[BLOB_BYTES])
 		return 1;
-	const uint64_t block = hotspot_find_block(s, env, b, pc);
+	r->argument[0] = pc;
+	const uint64_t block = RUNTIME_CALL(hotspot, find_block, s, env, b) ? r->argument[1] : 0;
 	const uint64_t bytes = walk_masked(b->blob_bytes, 2 * HOTSPOT_BLOB_BYTES - 1);
 
 	memory[MEMORY_BLOB] = 0;
