@@ -69,7 +69,6 @@ struct cpu_state {
 	struct walk_state walk;
 	struct pt_regs regs;	 /* of the user; not on the stack, which has 512 bytes */
 	__u32 unannounced_bytes; /* in the ring, since the worker was woken */
-	__u64 hurried_ns;	 /* when it was woken for the sake of managed stacks */
 };
 
 struct {

@@ -21,13 +21,16 @@ const volatile bool runtime_wanted[BH_RUNTIME_COUNT];
 /* Secret and odd: with it, who controls frames cannot choose the numbers of stacks. */
 const volatile __u64 stack_key = 1;
 
+/* When the worker was last woken for the sake of managed stacks, by whichever CPU. */
+static volatile __u64 hurried_ns;
+
 /* sizeof(struct pt_regs) and THREAD_SIZE of x86-64, for kernels that have no helper to find the
  * user registers. */
 enum {
 	X86_THREAD_BYTES = 16384,
 	X86_USER_CODE_SEGMENT = 0x33,
 	KERNEL_THREAD_FLAG = 0x00200000,
-	/* How long a CPU's new managed stacks may wait. */
+	/* How long new managed stacks may wait. */
 	MANAGED_PATIENCE_NS = 100000000,
 };
 
@@ -398,12 +401,14 @@ static __always_inline __u64 number_stack(const struct walk_state *s)
 
 /* A process's memory may be gone, or hold other things, when the worker comes to read the names of
  * a new managed stack from it: it is woken, not too often. */
-static __always_inline bool hurry(struct cpu_state *cpu)
+static __always_inline bool hurry(const struct cpu_state *cpu)
 {
-	if (!cpu->walk.runtime.frames ||
-	    cpu->walk.header.time_ns - cpu->hurried_ns < MANAGED_PATIENCE_NS)
+	const __u64 now = cpu->walk.header.time_ns;
+
+	/* Signed: another CPU may have been here with a later time. */
+	if (!cpu->walk.runtime.frames || (__s64)(now - hurried_ns) < MANAGED_PATIENCE_NS)
 		return false;
-	cpu->hurried_ns = cpu->walk.header.time_ns;
+	hurried_ns = now;
 	return true;
 }
 
