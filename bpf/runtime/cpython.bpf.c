@@ -16,6 +16,10 @@ enum {
 	STATE_BYTES_MAX = 4096, /* of a PyThreadState */
 	OLD_FRAME_FIRST = 24,
 	OLD_FRAME_WORDS = 13,
+	JIT_WORDS = 96,		/* of stack, between the JIT compiler's code and the evaluator */
+	EVALUATOR_BYTES = 4096, /* a C frame is not larger */
+	JIT_MISSED_MAX = 8,
+	JIT_SAVED_RBP = 7 * 8, /* five registers and a return address above it */
 };
 
 /* What is remembered from one evaluator to the next, in walk_runtime.memory. */
@@ -314,6 +318,88 @@ static __always_inline int cpython_enter_cframe(struct walk_state *s, WALK_ENV e
 	return 0;
 }
 
+/* Does a call through a pointer lie right before `pc`? */
+static __always_inline int cpython_behind_pointer_call(WALK_ENV env, uint64_t pc)
+{
+	const uint64_t code = cpython_read(env, pc - 8);
+
+	return (code >> 48 & 0xf8ff) == 0xd0ff || (code >> 40 & 0xf8ff) == 0x50ff ||
+	       (code >> 16 & 0xf8ff) == 0x90ff;
+}
+
+/* May `fp` be rbp in the evaluator, whose C frame begins at `start`? */
+static __always_inline int cpython_is_frame_pointer(WALK_ENV env, uint64_t fp, uint64_t start)
+{
+	if (fp - start >= EVALUATOR_BYTES || (fp & 7))
+		return 0;
+	const uint64_t pc = cpython_read(env, fp + 8);
+	return pc && ((cpython_read(env, pc - 8) >> 24 & 0xff) == 0xe8 ||
+		      cpython_behind_pointer_call(env, pc));
+}
+
+/* Is the word of the stack at argument[0] a return address into the evaluator? argument[1] then,
+ * else that is 0. */
+static __always_inline int cpython_jit_word(struct walk_state *s, WALK_ENV env,
+					    const struct cpython_block *b)
+{
+	struct walk_runtime *r = &s->runtime;
+	uint64_t word = 0;
+	const int end = walk_read_stack(s, env, s->sp, r->argument[0], &word);
+
+	(void)b;
+	r->argument[1] = 0;
+	if (end != WALK_GO_ON || !walk_in_text(s, word - 1))
+		return end;
+	if (cpython_behind_pointer_call(env, word))
+		r->argument[1] = word;
+	else if (!--r->scratch[0])
+		return BH_REASON_RUNTIME; /* registers may have held one or two */
+	return WALK_GO_ON;
+}
+
+RUNTIME_PART(cpython, jit_word)
+
+/*
+ * Code of the JIT compiler has no unwind tables and no frame of a known size, but the evaluator
+ * calls it, so the first return address into that is the one to go on from. What is called is
+ * always the same few instructions that save registers and call what was compiled
+ * (Tools/jit/shim.c, trampoline.c); that may begin with saving rbp.
+ */
+static __always_inline int cpython_walk_jit(struct walk_state *s, WALK_ENV env,
+					    const struct cpython_block *b)
+{
+	struct walk_runtime *r = &s->runtime;
+	const uint64_t sp = s->sp;
+	uint64_t word = 0;
+
+	r->scratch[0] = JIT_MISSED_MAX;
+	WALK_NO_UNROLL
+	for (int i = 0; i < JIT_WORDS; i++) {
+		r->argument[0] = sp + (uint64_t)i * 8;
+		const int end = RUNTIME_CALL(cpython, jit_word, s, env, b);
+
+		if (end != WALK_GO_ON)
+			return end;
+		if (r->argument[1])
+			break;
+	}
+	if (!r->argument[1]) {
+		r->passed = WALK_PASSED_UNKNOWN;
+		return WALK_GO_ON;
+	}
+	const uint64_t saved_fp = r->argument[0] - JIT_SAVED_RBP;
+	s->pc = r->argument[1];
+	s->sp = r->argument[0] + 8;
+	s->registers_known = 0;
+	if (!cpython_is_frame_pointer(env, s->fp, s->sp) && saved_fp >= sp &&
+	    walk_read_stack(s, env, sp, saved_fp, &word) == WALK_GO_ON &&
+	    cpython_is_frame_pointer(env, word, s->sp))
+		s->fp = word;
+	return WALK_GO_ON;
+}
+
+RUNTIME_PART(cpython, walk_jit)
+
 static __always_inline int cpython_walk(struct walk_state *s, WALK_ENV env,
 					const struct cpython_block *b)
 {
@@ -321,6 +407,8 @@ static __always_inline int cpython_walk(struct walk_state *s, WALK_ENV env,
 	const int head = b->shape == CPYTHON_CFRAME ? CFRAME : NEXT;
 	const int innermost = !memory[STATES];
 
+	if (s->runtime.data == CPYTHON_RANGE_JIT)
+		return RUNTIME_CALL(cpython, walk_jit, s, env, b);
 	if (innermost)
 		s->runtime.scratch_address = 0;
 	if (!s->runtime.behind && !memory[ENDED] &&

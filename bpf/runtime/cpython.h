@@ -24,6 +24,7 @@ enum {
 	CPYTHON_AFTERS = 4,
 	/* And of a PyThreadState, from its begin on. */
 	CPYTHON_STATE_WORDS = 24,
+	CPYTHON_RANGE_JIT = 1, /* a range's data: code of the JIT compiler, not the evaluator's */
 };
 
 struct cpython_block {

@@ -19,6 +19,7 @@ enum {
 	GLIBC_KEY_BYTES = 16,
 	MUSL_VALUES = 0x80,
 	MUSL_KEYS = 128,
+	JIT_REFRESH_MS = 250,
 };
 
 static void cpython_release(void *image)
@@ -197,7 +198,8 @@ static int cpython_attach(struct runtime_process *process)
 	int r = find_states(process, &block);
 	if (r < 0)
 		return r == -EFAULT || r == -EDQUOT ? -EAGAIN : r;
-	process->state = cpython_names_new();
+	if (!process->state)
+		process->state = cpython_names_new();
 	if (!process->state)
 		return -ENOMEM;
 	fill_block(process, &block);
@@ -208,6 +210,10 @@ static int cpython_attach(struct runtime_process *process)
 		    (struct runtime_range){.start = image->texts[i].start + process->bias,
 					   .end = image->texts[i].end + process->bias,
 					   .in_file = true};
+	if (image->executors) {
+		cpython_jit_ranges(process, layout);
+		process->refresh_ms = JIT_REFRESH_MS;
+	}
 	return 0;
 }
 

@@ -46,6 +46,9 @@ struct cpython_image {
 	uint64_t interpreters; /* head of their list; 0: not known */
 	uint64_t holder;       /* PyThreadState * of who holds the GIL; 0: not known */
 	uint64_t code_type;    /* PyCode_Type */
+	/* In an interpreter: the list of what the JIT compiler has made; 0: the build has none. */
+	uint32_t executors;
+	uint32_t removed_executors; /* those that are to be freed; 0: it has no such list */
 	/* The evaluator's code: the function, and what the compiler has split off. */
 	struct cpython_text {
 		uint64_t start, end;
@@ -61,6 +64,9 @@ int cpython_recognise(const struct runtime_file *file, void **image,
 
 /* cpython_evaluator.c: fill in texts, before and after. 0 or -ENOENT. */
 int cpython_find_evaluator(const struct runtime_file *file, struct cpython_image *image);
+
+/* cpython_jit.c: add to a layout where the JIT compiler's code is, if there is any by now. */
+void cpython_jit_ranges(const struct runtime_process *process, struct runtime_layout *layout);
 
 /* cpython_names.c: what is remembered of a process's code objects. */
 struct cpython_names;

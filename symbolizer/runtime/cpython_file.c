@@ -69,6 +69,9 @@ struct debug_layout {
 	uint16_t frame_code, frame_previous, frame_position, frame_owner;
 	uint16_t file, name, qualified_name, lines, first_line, instructions;
 	uint16_t text;
+	/* PyInterpreterState.executor_list_head (pycore_interp.h 3.13, pycore_interp_structs.h
+	 * 3.14; the same in 3.13.0 and 3.13.15, though the structure has grown behind it). */
+	uint32_t executors;
 };
 
 /* clang-format off */
@@ -77,12 +80,12 @@ static const struct debug_layout debug_layouts[] = {
      .interpreter_threads = 72, .thread_next = 168, .thread_id = 192, .thread_top = 184,
      .frame_code = 240, .frame_previous = 232, .frame_position = 248, .frame_owner = 264,
      .file = 280, .name = 288, .qualified_name = 296, .lines = 304,
-     .first_line = 312, .instructions = 344, .text = 560},
+     .first_line = 312, .instructions = 344, .text = 560, .executors = 193112},
     {.minor = 14, .bytes = 760, .interpreters = 40, .interpreter_next = 64,
      .interpreter_threads = 72, .thread_next = 192, .thread_id = 216, .thread_top = 208,
      .frame_code = 264, .frame_previous = 256, .frame_position = 272, .frame_owner = 288,
      .file = 320, .name = 328, .qualified_name = 336, .lines = 344,
-     .first_line = 352, .instructions = 384, .text = 640},
+     .first_line = 352, .instructions = 384, .text = 640, .executors = 223192},
 };
 /* clang-format on */
 
@@ -90,6 +93,7 @@ enum {
 	DEBUG_COOKIE_BYTES = 8,
 	DEBUG_VERSION = 8,
 	DEBUG_FREE_THREADED = 16,
+	DEBUG_INTERPRETER_BYTES = 48,
 	DEBUG_BYTES_MAX = 1024,
 	OFFSET_MAX = 0x4000,
 	TYPE_BASIC_SIZE = 32, /* tp_basicsize in a type object */
@@ -211,11 +215,6 @@ static bool in_code_words(uint16_t offset, unsigned int align)
 	       offset + 8 <= CPYTHON_CODE_FIRST + CPYTHON_CODE_WORDS * 8;
 }
 
-static bool in_state_words(uint16_t offset)
-{
-	return offset % 8 == 0 && offset + 8 <= CPYTHON_STATE_WORDS * 8;
-}
-
 /* What the walker takes for granted; fields near each other, words aligned. */
 static bool offsets_plausible(const struct cpython_offsets *o)
 {
@@ -234,8 +233,21 @@ static bool offsets_plausible(const struct cpython_offsets *o)
 	return in_code_words(o->file, 8) && in_code_words(o->name, 8) &&
 	       in_code_words(o->lines, 8) && in_code_words(o->first_line, 4) &&
 	       (o->qualified_name == NONE || in_code_words(o->qualified_name, 8)) &&
-	       in_state_words(o->thread_id) && in_state_words(o->thread_top) &&
-	       o->instructions <= 512;
+	       o->thread_id % 8 == 0 && o->thread_top % 8 == 0 && o->instructions <= 512;
+}
+
+/* A build with a JIT compiler exports what others do not have (Python/optimizer.c). */
+static void find_executors(const struct runtime_file *file, struct cpython_image *image,
+			   const struct debug_layout *layout, const uint8_t *table)
+{
+	uint64_t bytes;
+
+	memcpy(&bytes, table + DEBUG_INTERPRETER_BYTES, sizeof(bytes));
+	if (bytes < layout->executors + 16u || !has(file, "_Py_GetExecutor"))
+		return;
+	image->executors = layout->executors;
+	if (layout->minor >= 14)
+		image->removed_executors = layout->executors + 8;
 }
 
 /* 3.13 on: the first member of _PyRuntime. */
@@ -258,6 +270,7 @@ static int read_debug_offsets(const struct runtime_file *file, struct cpython_im
 	    !debug_offsets(table, layout->bytes, layout, &image->offsets))
 		return refuse(refusal, file, image->version,
 			      "what it says of itself is not this version's");
+	find_executors(file, image, layout, table);
 	return 0;
 }
 
@@ -268,9 +281,6 @@ static int check_build(const struct runtime_file *file, const struct cpython_ima
 {
 	uint64_t code_bytes = 0;
 
-	if (has(file, "_PyJIT_Compile") || has(file, "_PyJIT_Free"))
-		return refuse(refusal, file, image->version,
-			      "a build with a JIT compiler, which is not supported");
 	if (runtime_file_read(file, image->code_type + TYPE_BASIC_SIZE, &code_bytes,
 			      sizeof(code_bytes)) < 0)
 		return 0;

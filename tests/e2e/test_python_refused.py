@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A CPython of a version that nobody knows yet: refused with one line, its native stacks complete."""
+"""A CPython of a version that nobody knows yet, and a free-threaded one: refused with one line, native stacks complete."""
 import os
 import re
 import shutil
@@ -14,6 +14,8 @@ import pythons
 
 SPIN = "import time\nend = time.time() + 60\nwhile time.time() < end: pass\n"
 FUTURE = 0x03630000  # 3.99
+DESCRIPTION = re.compile(rb"xdebugpy..[\x0d-\x20]\x03\0{4}", re.DOTALL)  # _Py_DebugOffsets begins, 3.13 on, with the version; then:
+FREE_THREADED = 16
 
 
 def versions_in(data, interpreter):
@@ -31,33 +33,63 @@ class Refused(lib.Case):
         found = [i for i in pythons.interpreters() if i.version >= (3, 11) and os.path.basename(os.path.realpath(i.path)) == "python3.11" and i.path.startswith("/usr/")]
         if not found:
             self.skipTest("no statically linked CPython 3.11 under /usr on this machine")
-        program = self.forge(found[0].path)
-        process = subprocess.Popen([program, "-c", SPIN])
+        with open(found[0].path, "rb") as f:
+            at = list(versions_in(f.read(), found[0].path))
+        self.assertTrue(at, "the file does not say its version")
+        program = self.forge(found[0].path, "python3.99", at, FUTURE)
+        self.check([program], {}, program, "CPython 3.99 in .*: this version is not known; its frames stay native")
+
+    def test_free_threaded(self):
+        """Not one, but it says so of itself."""
+        for interpreter in pythons.interpreters():
+            file = interpreter.version >= (3, 13) and self.described(interpreter.path)
+            if file:
+                break
+        else:
+            self.skipTest("no CPython from 3.13 on, on this machine")
+        with open(file, "rb") as f:
+            at = DESCRIPTION.search(f.read()).start() + FREE_THREADED
+        forged = self.forge(file, os.path.basename(file), [at], 1)
+        if file == os.path.realpath(interpreter.path):
+            command, env = [forged], {"PYTHONHOME": os.path.dirname(os.path.dirname(file))}
+        else:
+            command, env = [interpreter.path], {"LD_LIBRARY_PATH": self.directory}
+        self.check(command, env, forged, f"CPython 3.{interpreter.version[1]} in .*: a free-threaded build, which is not supported; its frames stay native")
+
+    def described(self, path):
+        """The file of an interpreter that has the description of itself: its library, or the program."""
+        maps = subprocess.run([path, "-c", "print(open('/proc/self/maps').read())"], stdout=subprocess.PIPE, check=True, text=True).stdout
+        files = dict.fromkeys([os.path.realpath(path), *(line.split()[-1] for line in maps.splitlines() if "libpython" in line)])
+        for file in files:
+            with open(file, "rb") as f:
+                if DESCRIPTION.search(f.read()):
+                    return file
+        return None
+
+    def check(self, command, env, file, expected):
+        process = subprocess.Popen([*command, "-c", SPIN], env={**os.environ, **env})
         try:
             recording = self.record("-p", str(process.pid), seconds=2, freq=199)
         finally:
             process.kill()
             process.wait()
-        lines = [line for line in recording.stderr.splitlines() if "CPython 3.99" in line]
+        lines = [line for line in recording.stderr.splitlines() if "CPython" in line]
         self.assertEqual(len(lines), 1, recording.describe())
-        self.assertIn(program, lines[0])
-        self.assertRegex(lines[0], "not known")
-        samples = [s for s in recording.samples if s.comm == os.path.basename(program)[:15]]
+        self.assertIn(file, lines[0])
+        self.assertRegex(lines[0], expected)
+        samples = [s for s in recording.samples if s.comm == os.path.basename(command[0])[:15]]
         self.assertGreater(sum(s.count for s in samples), 100, recording.describe())
         complete = sum(s.count for s in samples if s.frames[-1] == "_start" and any(re.match("_PyEval_EvalFrameDefault", f) for f in s.frames))
         self.assertGreater(complete, 0.99 * sum(s.count for s in samples), recording.describe())
         print(f"{lines[0]}\n{complete} complete native stacks of {sum(s.count for s in samples)}", flush=True)
 
-    def forge(self, path):
-        program = os.path.join(self.directory, "python3.99")
+    def forge(self, path, name, places, word):
+        program = os.path.join(self.directory, name)
         shutil.copy(path, program)
         with open(program, "r+b") as f:
-            data = f.read()
-            at = list(versions_in(data, path))
-            self.assertTrue(at, "the file does not say its version")
-            for offset in at:
+            for offset in places:
                 f.seek(offset)
-                f.write(struct.pack("<Q", FUTURE))
+                f.write(struct.pack("<Q", word))
         os.chmod(self.directory, 0o755)
         return program
 

@@ -273,6 +273,128 @@ Test(cpython_names, whatever_is_in_memory)
 	}
 }
 
+/* ---- cpython_jit.c ---- */
+
+enum {
+	HEAD = 0x100, /* of the list of interpreters */
+	INTERPRETER = 0x200,
+	EXECUTORS = 0x80, /* in an interpreter */
+	EXECUTOR = 0x6000,
+	EXECUTOR_APART = 0x100,
+	PAGE = 0x1000,
+};
+
+static void put_executor(uint64_t number, uint64_t next, uint64_t previous, uint64_t code,
+			 uint64_t bytes)
+{
+	const uint64_t at = EXECUTOR + number * EXECUTOR_APART;
+
+	put_word(at + 72, next == UINT64_MAX ? 0 : EXECUTOR + next * EXECUTOR_APART);
+	put_word(at + 80, previous == UINT64_MAX ? 0 : EXECUTOR + previous * EXECUTOR_APART);
+	put_word(at + 104, bytes);
+	put_word(at + 112, code);
+}
+
+static void jit_ranges(struct runtime_layout *layout)
+{
+	image.interpreters = HEAD;
+	image.executors = EXECUTORS;
+	put_word(HEAD, INTERPRETER);
+	memory_allow(&memory, 20000, 2 << 20);
+	*layout = (struct runtime_layout){
+	    .ranges[0] = {.start = 0x400000, .end = 0x500000, .in_file = true}, .range_count = 1};
+	cpython_jit_ranges(&(struct runtime_process){.image = &image, .memory = &memory}, layout);
+	cr_assert_eq(layout->ranges[0].start, 0x400000);
+	cr_assert_eq(layout->ranges[0].end, 0x500000);
+}
+
+TestSuite(cpython_jit, .init = memory_init, .fini = memory_fini);
+
+Test(cpython_jit, none)
+{
+	struct runtime_layout layout;
+
+	jit_ranges(&layout);
+	cr_assert_eq(layout.range_count, 1);
+}
+
+/* What lies together is one range, whatever the order in which it was made. */
+Test(cpython_jit, together)
+{
+	struct runtime_layout layout;
+
+	put_word(INTERPRETER + EXECUTORS, EXECUTOR);
+	put_executor(0, 1, UINT64_MAX, 0x700000000000, PAGE);
+	put_executor(1, 2, 0, 0x700000000000 + 30 * PAGE, 2 * PAGE);
+	put_executor(2, 3, 1, 0, 0); /* not compiled */
+	put_executor(3, 4, 2, 0x600000000000, PAGE);
+	put_executor(4, UINT64_MAX, 3, 0x700000000000 + 15 * PAGE, PAGE);
+	jit_ranges(&layout);
+	cr_assert_eq(layout.range_count, 3);
+	for (unsigned int i = 1; i < 3; i++) {
+		const bool first = layout.ranges[i].start == 0x700000000000;
+
+		cr_assert(first || layout.ranges[i].start == 0x600000000000);
+		cr_assert_eq(layout.ranges[i].end - layout.ranges[i].start,
+			     (uint64_t)(first ? 32 * PAGE : PAGE));
+		cr_assert_eq(layout.ranges[i].data, CPYTHON_RANGE_JIT);
+		cr_assert_not(layout.ranges[i].in_file);
+	}
+	cr_assert_neq(layout.ranges[1].start, layout.ranges[2].start);
+}
+
+Test(cpython_jit, what_is_to_be_freed)
+{
+	struct runtime_layout layout;
+
+	put_executor(0, 1, 7, 0x700000000000, PAGE);
+	put_executor(1, UINT64_MAX, UINT64_MAX, 0x600000000000, PAGE);
+	put_word(INTERPRETER + EXECUTORS + 8, EXECUTOR);
+	jit_ranges(&layout);
+	cr_assert_eq(layout.range_count, 1);
+	image.removed_executors = EXECUTORS + 8;
+	jit_ranges(&layout);
+	cr_assert_eq(layout.range_count, 3);
+}
+
+/* Another version's structure at that offset, or a list that is changed while it is read. */
+Test(cpython_jit, not_that_list)
+{
+	struct runtime_layout layout;
+
+	put_word(INTERPRETER + EXECUTORS, EXECUTOR);
+	put_executor(0, 1, UINT64_MAX, 0x700000000000, PAGE);
+	put_executor(1, UINT64_MAX, 2, 0x600000000000, PAGE);
+	jit_ranges(&layout);
+	cr_assert_eq(layout.range_count, 2);
+	put_executor(1, UINT64_MAX, 0, 0x600000000010, PAGE);
+	jit_ranges(&layout);
+	cr_assert_eq(layout.range_count, 2);
+	put_executor(1, UINT64_MAX, 0, 0x600000000000, 1ull << 40);
+	jit_ranges(&layout);
+	cr_assert_eq(layout.range_count, 2);
+	put_executor(1, UINT64_MAX, 0, 0x8000000000000000, PAGE);
+	jit_ranges(&layout);
+	cr_assert_eq(layout.range_count, 2);
+	/* A circle. */
+	put_executor(0, 1, 1, 0x700000000000, PAGE);
+	put_executor(1, 0, 0, 0x600000000000, PAGE);
+	jit_ranges(&layout);
+	cr_assert_leq(layout.range_count, 3);
+}
+
+Test(cpython_jit, more_than_there_is_room_for)
+{
+	struct runtime_layout layout;
+
+	put_word(INTERPRETER + EXECUTORS, EXECUTOR);
+	for (uint64_t i = 0; i < 0x90; i++)
+		put_executor(i, i == 0x8f ? UINT64_MAX : i + 1, i ? i - 1 : UINT64_MAX,
+			     0x700000000000 + (i << 30), PAGE);
+	jit_ranges(&layout);
+	cr_assert_eq(layout.range_count, RUNTIME_RANGES_MAX);
+}
+
 /* ---- memory.c ---- */
 
 TestSuite(memory, .init = memory_init, .fini = memory_fini);
