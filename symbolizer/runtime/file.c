@@ -47,6 +47,7 @@ int runtime_file_init(struct runtime_file *file, int fd, const char *path)
 	file->dynamic_symbols = elf_image_find_section(&file->image, ".dynsym");
 	file->dynamic_strings = linked(&file->image, file->dynamic_symbols);
 	file->gnu_hash = elf_image_find_section(&file->image, ".gnu.hash");
+	file->hash = elf_image_find_section(&file->image, ".hash");
 	file->symbols = elf_image_find_section(&file->image, ".symtab");
 	file->strings = linked(&file->image, file->symbols);
 	return 0;
@@ -109,13 +110,12 @@ static bool symbol_at(const struct runtime_file *file, uint32_t index, const cha
  * buckets (the first symbol's index, 0: none); a hash for each symbol from the first on, whose
  * lowest bit ends a chain.
  */
-int runtime_file_exported(const struct runtime_file *file, const char *name,
-			  struct runtime_symbol *symbol)
+static int find_by_gnu_hash(const struct runtime_file *file, const char *name,
+			    struct runtime_symbol *symbol)
 {
 	uint32_t header[4], bucket, hash;
 
-	if (!file->gnu_hash || !file->dynamic_symbols || !file->dynamic_strings ||
-	    section_read(file, file->gnu_hash, 0, header, sizeof(header)) < 0 || !header[0])
+	if (section_read(file, file->gnu_hash, 0, header, sizeof(header)) < 0 || !header[0])
 		return -ENOENT;
 	const uint32_t wanted = gnu_hash(name);
 	const uint64_t buckets = sizeof(header) + (uint64_t)header[2] * 8;
@@ -135,6 +135,49 @@ int runtime_file_exported(const struct runtime_file *file, const char *name,
 			break;
 	}
 	return -ENOENT;
+}
+
+/* The hash of .hash (System V gABI, "Hash Table"). */
+static uint32_t sysv_hash(const char *name)
+{
+	uint32_t hash = 0;
+
+	for (; *name; name++) {
+		hash = (hash << 4) + (uint8_t)*name;
+		hash = (hash ^ (hash >> 24 & 0xf0)) & 0x0fffffff;
+	}
+	return hash;
+}
+
+/* .hash: bucket count, symbol count; buckets (the first symbol's index, 0: none); for each symbol
+ * the index of the next one. It is alone where a linker was told so, or is old: Temurin's JDK 11,
+ * say. */
+static int find_by_hash(const struct runtime_file *file, const char *name,
+			struct runtime_symbol *symbol)
+{
+	uint32_t header[2], index;
+
+	if (section_read(file, file->hash, 0, header, sizeof(header)) < 0 || !header[0])
+		return -ENOENT;
+	uint64_t at = sizeof(header) + (uint64_t)(sysv_hash(name) % header[0]) * sizeof(index);
+	for (uint32_t i = 0; i < CHAIN_MAX; i++) {
+		if (section_read(file, file->hash, at, &index, sizeof(index)) < 0 || !index)
+			break;
+		if (symbol_at(file, index, name, symbol))
+			return 0;
+		at = sizeof(header) + ((uint64_t)header[0] + index) * sizeof(index);
+	}
+	return -ENOENT;
+}
+
+int runtime_file_exported(const struct runtime_file *file, const char *name,
+			  struct runtime_symbol *symbol)
+{
+	if (!file->dynamic_symbols || !file->dynamic_strings)
+		return -ENOENT;
+	if (file->gnu_hash)
+		return find_by_gnu_hash(file, name, symbol);
+	return file->hash ? find_by_hash(file, name, symbol) : -ENOENT;
 }
 
 int runtime_file_local(const struct runtime_file *file, const char *name,

@@ -12,8 +12,8 @@
 struct runtime_file {
 	const char *path; /* as the process sees it; a hint, whoever chose it */
 	struct elf_image image;
-	/* .dynsym, and its hash table that makes looking up cheap */
-	const struct elf_section *dynamic_symbols, *dynamic_strings, *gnu_hash;
+	/* .dynsym, and its hash table that makes looking up cheap: one of the two, or both */
+	const struct elf_section *dynamic_symbols, *dynamic_strings, *gnu_hash, *hash;
 	const struct elf_section *symbols, *strings; /* .symtab; NULL if stripped */
 };
 
@@ -25,7 +25,7 @@ struct runtime_symbol {
 int runtime_file_init(struct runtime_file *file, int fd, const char *path);
 void runtime_file_fini(struct runtime_file *file);
 
-/* A defined dynamic symbol, by .gnu.hash: some reads. 0 or -ENOENT. */
+/* A defined dynamic symbol, by .gnu.hash or .hash: some reads. 0 or -ENOENT. */
 int runtime_file_exported(const struct runtime_file *file, const char *name,
 			  struct runtime_symbol *symbol);
 

@@ -18,6 +18,9 @@ enum {
 	REFRESH_FIRST_MS = 100,
 	REFRESH_LATER_MS = 5000,
 	REFRESH_FIRST_COUNT = 20,
+	/* So often in a row something has to be missing before that is believed: ld.so may be
+	 * relocating the tables right now, which takes it milliseconds. */
+	REFUSALS = 10,
 	STUB_NAME_BYTES = 96,
 	SHOWN_PATH_BYTES = 51, /* its end */
 	/* Outermost frames that are shown where more are inlined than there is room for. */
@@ -27,8 +30,9 @@ enum {
 /* One VM. */
 struct hotspot {
 	struct hotspot_vm vm;
-	bool described;
+	bool described;	       /* by tables that were read when the VM was running already */
 	unsigned int attached; /* so often */
+	unsigned int refused;  /* so often in a row */
 	struct hotspot_methods methods;
 	struct hotspot_nmethods nmethods;
 };
@@ -70,11 +74,33 @@ static void refuse(struct runtime_process *process, const struct hotspot_vm *vm)
 	}
 }
 
+/* Where everything is, by tables that are read again as long as they may have been incomplete. */
+static int find_all(struct hotspot *hotspot, struct runtime_process *process, bool *settled)
+{
+	struct hotspot_vm vm = hotspot->vm;
+	int r = 0;
+
+	if (!hotspot->described)
+		r = hotspot_vm_read(&vm, process->image, process->bias, process->memory);
+	if (r == 0)
+		r = hotspot_code_find(&vm, process->memory, &process->layout, settled);
+	if (r == -ENOTSUP && ++hotspot->refused < REFUSALS)
+		r = -EAGAIN;
+	else if (r == -ENOTSUP)
+		refuse(process, &vm);
+	else
+		hotspot->refused = 0;
+	if (r < 0)
+		return r;
+	hotspot->vm = vm;
+	hotspot->described |= hotspot->attached > 0;
+	return 0;
+}
+
 static int hotspot_attach(struct runtime_process *process)
 {
 	struct hotspot *hotspot = process->state;
 	bool settled = false;
-	int r = 0;
 
 	if (!hotspot) {
 		hotspot = calloc(1, sizeof(*hotspot));
@@ -82,14 +108,7 @@ static int hotspot_attach(struct runtime_process *process)
 			return -ENOMEM;
 		process->state = hotspot;
 	}
-	if (!hotspot->described)
-		r = hotspot_vm_read(&hotspot->vm, process->image, process->bias, process->memory);
-	if (r == 0) {
-		hotspot->described = true;
-		r = hotspot_code_find(&hotspot->vm, process->memory, &process->layout, &settled);
-	}
-	if (r == -ENOTSUP)
-		refuse(process, &hotspot->vm);
+	int r = find_all(hotspot, process, &settled);
 	if (r < 0)
 		return r;
 	hotspot->attached++;

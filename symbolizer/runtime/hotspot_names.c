@@ -22,6 +22,9 @@ enum {
 	/* Of which one is looked for. */
 	LOADERS_MAX = 1024,
 	CLASSES_MAX = 32,
+	OLD_CLASSES_MAX = 256,
+	NUMBERS_MAX = 4096, /* of a method in its class, that are tried */
+	NUMBER_SHIFT = 48,  /* of _method_idnum in hotspot_sizes(), in every version */
 	METHODS_MAX = 65535,
 	METHODS_A_READ = 64,
 };
@@ -33,6 +36,7 @@ struct reader {
 	uint64_t const_method, constants;
 	uint64_t words[HOTSPOT_CONST_METHOD_BYTES / 8];
 	uint8_t pool[POOL_BYTES_MAX];
+	uint64_t sizes; /* hotspot_sizes() */
 	uint32_t identity;
 	struct hotspot_loaders *loaders;
 };
@@ -96,10 +100,22 @@ static int read_const_method(struct reader *r, uint64_t method)
 	if (e < 0)
 		return e;
 	r->constants = r->words[1];
-	r->identity =
-	    hotspot_identity(r->const_method, r->constants,
-			     hotspot_sizes(r->words, r->vm->fields[HOTSPOT_CM_CODE_SIZE].offset));
+	r->sizes = hotspot_sizes(r->words, r->vm->fields[HOTSPOT_CM_CODE_SIZE].offset);
+	r->identity = hotspot_identity(r->const_method, r->constants, r->sizes);
 	return 0;
+}
+
+/* What an agent replaces gets another number among the methods of its class, and nothing else. */
+static bool has_another_number(const struct reader *r, uint32_t wanted)
+{
+	const uint64_t sizes = r->sizes & ((1ull << NUMBER_SHIFT) - 1);
+
+	for (uint64_t number = 0; number < NUMBERS_MAX; number++) {
+		if (hotspot_identity(r->const_method, r->constants,
+				     sizes | number << NUMBER_SHIFT) == wanted)
+			return true;
+	}
+	return false;
 }
 
 /* The file's name; "" if it is not known. */
@@ -258,6 +274,27 @@ static bool class_has(const struct reader *r, uint64_t holder, uint64_t method)
 }
 
 /*
+ * Is it a method of a class as that was before an agent replaced it? As long as such methods may be
+ * running they are kept, with their constants, in a class that is in the loader's list too, but has
+ * no other use (the scratch class of VM_RedefineClasses, with which the new one has swapped them).
+ */
+static bool is_of_old_class(const struct reader *r, uint64_t loader, uint64_t method)
+{
+	const struct hotspot_field *f = r->vm->fields;
+
+	if (!f[HOTSPOT_LOADER_CLASSES].known || !f[HOTSPOT_CLASS_NEXT].known ||
+	    !f[HOTSPOT_CLASS_METHODS].known || !f[HOTSPOT_METHODS_DATA].known)
+		return false;
+	uint64_t at = follow(r, HOTSPOT_LOADER_CLASSES, loader);
+	for (int i = 0; at && i < OLD_CLASSES_MAX; i++) {
+		if (follow(r, HOTSPOT_CLASS_CONSTANTS, at) == r->constants)
+			return class_has(r, at, method);
+		at = follow(r, HOTSPOT_CLASS_NEXT, at);
+	}
+	return false;
+}
+
+/*
  * Was all that was read of `method` and its class still theirs? What was unloaded stays in memory
  * for a while, whole or in parts, and some of its addresses are soon those of others: so the loader
  * has to be in the list of loaders, the class in the loader's, the method in the class's. 0 or
@@ -284,7 +321,7 @@ static int check_alive(const struct reader *r, uint64_t holder, uint64_t method)
 		return -ESTALE;
 	if (f[HOTSPOT_CLASS_CONSTANTS].known &&
 	    follow(r, HOTSPOT_CLASS_CONSTANTS, holder) != r->constants)
-		return -ESTALE;
+		return is_of_old_class(r, loader, method) ? 0 : -ESTALE;
 	if (f[HOTSPOT_CLASS_METHODS].known && f[HOTSPOT_METHODS_DATA].known &&
 	    !class_has(r, holder, method))
 		return -ESTALE;
@@ -362,10 +399,12 @@ int hotspot_method_get(struct hotspot_methods *methods, const struct hotspot_vm 
 	struct reader r = {.vm = vm, .memory = memory, .loaders = &methods->loaders};
 	int e = read_const_method(&r, address);
 
-	if (e == 0 && wanted && r.identity != *wanted)
+	if (e == 0 && wanted && r.identity != *wanted && !has_another_number(&r, *wanted))
 		e = -ESTALE;
 	if (e == 0)
 		e = read_method(&r, address, &found);
+	if (e == 0 && wanted)
+		found->identity = *wanted;
 	/* It may be that it was unloaded. */
 	if (e < 0 && wanted && *slot && (*slot)->address == address &&
 	    (*slot)->identity == *wanted) {

@@ -3,6 +3,7 @@
 
 BULKHEAD_PYTHONS: more interpreters, separated by colons; "only:" in front: no others.
 """
+import atexit
 import collections
 import contextlib
 import functools
@@ -10,6 +11,8 @@ import glob
 import json
 import os
 import re
+import shutil
+import stat
 import subprocess
 import tempfile
 import threading
@@ -22,7 +25,7 @@ DIRECTORY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "python")
 VERSIONS = [(3, minor) for minor in range(6, 15)]
 UNNAMED = "[Python: "  # how a frame begins that could not be trusted
 EVALUATOR = re.compile(r"_PyEval_EvalFrameDefault($|\.)")
-
+STRICT = "--strict-memory" in lib.RECORD_OPTIONS
 
 
 class Interpreter(collections.namedtuple("Interpreter", "path version symbols")):
@@ -48,11 +51,63 @@ def ask(path):
         return None
     if len(said) != 3 or said[2] != b"cpython" or int(said[0]) != 3:
         return None
-    maps = subprocess.run([path, "-c", "print(open('/proc/self/maps').read())"], stdout=subprocess.PIPE, timeout=lib.PATIENCE, check=True).stdout.decode()
-    libraries = {line.split()[-1] for line in maps.splitlines() if "libpython" in line}
-    with open(next(iter(libraries), path), "rb") as f:
+    with open(next((name for name in mapped_files(path) if "libpython" in name), path), "rb") as f:
         symbols = b"\0.symtab\0" in f.read()
     return Interpreter(path, (int(said[0]), int(said[1])), symbols)
+
+
+def mapped_files(path):
+    """Of an interpreter, with some modules that are files of their own."""
+    program = "import math, select, socket; print(open('/proc/self/maps').read())"
+    maps = subprocess.run([path, "-c", program], stdout=subprocess.PIPE, timeout=lib.PATIENCE, check=True).stdout.decode()
+    return {line.split(maxsplit=5)[5] for line in maps.splitlines() if " /" in line}
+
+
+def everyone_may_read(path):
+    """The strict mode opens no others."""
+    above = path
+    while above != "/":
+        above = os.path.dirname(above)
+        if not os.stat(above).st_mode & stat.S_IXOTH:
+            return False
+    return bool(os.stat(path).st_mode & stat.S_IROTH)
+
+
+def link_or_copy(source, to):
+    if os.stat(source).st_mode & stat.S_IROTH:
+        with contextlib.suppress(OSError):  # another file system
+            os.link(source, to)
+            return
+    shutil.copy2(source, to)
+    os.chmod(to, os.stat(to).st_mode | stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH)
+
+
+def readable(path):
+    """The interpreter, or if not everyone may read it (as those of pyenv, in somebody's home) the same with its library at a place where they may, until this
+    program ends."""
+    if all(map(everyone_may_read, mapped_files(path))):
+        return path
+    prefix, name = os.path.dirname(os.path.dirname(path)), os.path.basename(path)
+    to = tempfile.mkdtemp(prefix="e2e-")
+    atexit.register(shutil.rmtree, to, ignore_errors=True)
+    shutil.copytree(os.path.join(prefix, "lib"), os.path.join(to, "lib"), symlinks=True, copy_function=link_or_copy,
+                    ignore=shutil.ignore_patterns("site-packages", "test", "tests", "config-*"))
+    os.mkdir(os.path.join(to, "bin"))
+    for directory, _, _ in os.walk(to):
+        os.chmod(directory, 0o755)
+    with open(path, "rb") as f:
+        program = f.read()
+    # where it looks for libpython
+    old, new = os.fsencode(os.path.join(prefix, "lib")) + b"\0", b"$ORIGIN/../lib\0"
+    program = program.replace(old, new.ljust(len(old), b"\0") if len(old) >= len(new) else old)
+    path = os.path.join(to, "bin", name)
+    with open(path, "wb") as f:
+        f.write(program)
+    os.chmod(path, 0o755)
+    closed = [name for name in mapped_files(path) if not everyone_may_read(name)]
+    if closed:
+        raise RuntimeError(f"{path} still maps {closed}")
+    return path
 
 
 @functools.cache
@@ -63,7 +118,8 @@ def interpreters():
     if not more.startswith("only:"):
         paths += glob.glob(os.path.expanduser("~/.pyenv/versions/*/bin/python3.*")) + glob.glob("/usr/bin/python3*") + glob.glob("/usr/local/bin/python3*")
     real = {os.path.realpath(path) for path in paths if path and os.access(path, os.X_OK)}
-    found = [ask(path) for path in real if re.fullmatch(r"python3\.\d+t?", os.path.basename(path))]
+    real = {path for path in real if re.fullmatch(r"python3\.\d+t?", os.path.basename(path)) and ask(path)}
+    found = [ask(readable(path) if STRICT else path) for path in real]
     found = sorted((i for i in found if i), key=lambda i: (i.version, i.path))
     for i in found:
         print(f"CPython {i.name}{'' if i.symbols else ' (stripped)'}", flush=True)

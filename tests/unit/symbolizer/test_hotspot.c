@@ -15,6 +15,7 @@
 #include "symbolizer/runtime/hotspot_names.h"
 #include "symbolizer/runtime/hotspot_nmethod.h"
 #include "symbolizer/runtime/hotspot_vm.h"
+#include "symbolizer/runtime/runtime.h"
 
 struct table_row {
 	const char *type, *field, *type_string;
@@ -175,6 +176,39 @@ Test(hotspot, what_is_not_described_is_named)
 	}
 }
 
+/* ld.so may be at work on the tables. */
+Test(hotspot, what_is_missing_may_still_come)
+{
+	static const struct hotspot_image image = {.structs = STRUCTS_VARIABLE,
+						   .types = TYPES_VARIABLE};
+
+	for (int complete = 0; complete < 2; complete++) {
+		struct fixture f;
+		struct runtime_process process = {.ops = &runtime_hotspot,
+						  .image = &image,
+						  .path = "/lib/libjvm.so",
+						  .bias = BIAS,
+						  .memory = &f.memory};
+		int r = -EAGAIN, tries = 0;
+
+		open_fixture(&f);
+		put_tables(&f, &builds[1], "_frame_size");
+		for (uint64_t at = 0; at < 64; at++)
+			put_u64(&f, BIAS + STATICS + 16 * at, 17);
+		for (; tries < 20 && r == -EAGAIN; tries++) {
+			memory_allow(&f.memory, 100000, 64 << 20);
+			r = process.ops->attach(&process);
+			if (tries == 2 && complete)
+				put_tables(&f, &builds[1], NULL);
+		}
+		cr_expect_eq(tries >= 5, true);
+		cr_expect_eq(r == -ENOTSUP && strstr(process.refusal, "_frame_size"), !complete,
+			     "%d %s", r, process.refusal);
+		process.ops->detach(&process);
+		close(f.memory.fd);
+	}
+}
+
 Test(hotspot, tables_that_are_not_there)
 {
 	struct fixture f;
@@ -195,6 +229,8 @@ enum {
 	CLASS = 0x104000,
 	LOADER = 0x105000,
 	METHODS = 0x106000,
+	OLD_CLASS = 0x106800, /* what there was before an agent replaced it */
+	NEW_METHODS = 0x106f00,
 	SYMBOLS = 0x107000, /* 0x100 each */
 	NMETHOD = 0x110000,
 	DATA = 0x120000,
@@ -345,6 +381,57 @@ Test(hotspot, what_was_unloaded_has_no_name)
 			free(methods);
 			close(f.memory.fd);
 		}
+	}
+}
+
+/* The class has other methods and constants by now; those that it had are another's, in the same
+ * list. */
+static void replace_class(struct fixture *f)
+{
+	put_field(f, HOTSPOT_CLASS_CONSTANTS, CLASS, POOL + 0x800);
+	put_field(f, HOTSPOT_CLASS_METHODS, CLASS, NEW_METHODS);
+	put_u64(f, NEW_METHODS, 0);
+	put_field(f, HOTSPOT_CLASS_CONSTANTS, OLD_CLASS, POOL);
+	put_field(f, HOTSPOT_CLASS_METHODS, OLD_CLASS, METHODS);
+	/* JDK 8 does not tell where the list begins. */
+	if (f->vm.fields[HOTSPOT_LOADER_CLASSES].known) {
+		put_field(f, HOTSPOT_CLASS_NEXT, OLD_CLASS, CLASS);
+		put_field(f, HOTSPOT_LOADER_CLASSES, LOADER, OLD_CLASS);
+	}
+}
+
+Test(hotspot, what_was_replaced_has_its_old_name)
+{
+	for (int i = 0; i < BUILDS; i++) {
+		struct hotspot_methods *methods = calloc(1, sizeof(*methods));
+		struct hotspot_method *m = NULL;
+		struct fixture f;
+
+		make_vm(&f, &builds[i]);
+		make_class(&f);
+		replace_class(&f);
+		const bool listed = f.vm.fields[HOTSPOT_LOADER_CLASSES].known;
+		cr_expect_eq(get_method(&f, methods, NULL, &m), listed ? 0 : -ESTALE, "%d", i);
+		if (m)
+			cr_expect_str_eq(m->name, "org.example.Cache$Shard.get(Object, int)");
+		const uint16_t number = 77;
+		/* It has another number by then, and had this one when it was seen. */
+		const uint32_t identity = m ? m->identity : 0, other = identity + 1;
+		hotspot_method_put(m);
+		m = NULL;
+		hotspot_methods_fini(methods);
+		put(&f, CONST_METHOD + f.vm.fields[HOTSPOT_CM_SIGNATURE].offset + 2, &number,
+		    sizeof(number));
+		cr_expect_eq(get_method(&f, methods, &other, &m), -ESTALE);
+		cr_expect_eq(get_method(&f, methods, &identity, &m), listed ? 0 : -ESTALE);
+		hotspot_method_put(m);
+		m = NULL;
+		hotspot_methods_fini(methods);
+		lose_method(&f);
+		cr_expect_eq(get_method(&f, methods, NULL, &m), -ESTALE, "%d", i);
+		hotspot_methods_fini(methods);
+		free(methods);
+		close(f.memory.fd);
 	}
 }
 
