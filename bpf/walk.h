@@ -29,7 +29,7 @@
 #endif
 
 enum {
-	WALK_WINDOW_WORDS = 128, /* a power of two */
+	WALK_WINDOW_WORDS = 256, /* a power of two */
 	WALK_PLAIN_FRAMES = 16,
 	WALK_HEAP_WORDS = 256, /* a power of two */
 	WALK_MEMORY_WORDS = 8,
@@ -672,7 +672,7 @@ static __always_inline uint64_t walk_choose(uint64_t choice, uint64_t a, uint64_
  * The common case, as long as it lasts, and at most WALK_PLAIN_FRAMES: a caller whose mapping and
  * rule are remembered, the rule is a plain one, and the stack is in the window. What a
  * rule says is data here, not a branch that a processor that comes here 20 times a second would
- * guess wrong. Everything else, walk_one does.
+ * guess wrong. Everything else, walk_one does. A frame that managed ones stand for is not noted.
  */
 static __always_inline void walk_plain(struct walk_state *s, WALK_ENV env, struct walk_cache *cache)
 {
@@ -680,12 +680,14 @@ static __always_inline void walk_plain(struct walk_state *s, WALK_ENV env, struc
 	uint64_t pc = s->pc - 1, sp = s->sp, fp = s->fp, bx = s->gpr[BH_REG_RBX];
 	uint64_t place = s->place, sum = s->stack_sum;
 	uint32_t count = s->frame_count, bx_known = s->bx_known;
+	int noted = s->runtime.passed == WALK_PASSED_NOTED;
 
-	if (s->registers_known)
+	if (s->registers_known || (s->runtime.passed && !noted))
 		return;
 	WALK_NO_UNROLL
 	for (int i = 0; i < WALK_PLAIN_FRAMES; i++) {
-		if (walk_in_text(s, pc) || !walk_remember_mapping(s, env, pc) || !s->last.number)
+		if ((!noted && walk_in_text(s, pc)) || !walk_remember_mapping(s, env, pc) ||
+		    !s->last.number)
 			break;
 		const uint64_t frame = walk_frame(s, pc);
 		const uint64_t found = walk_place(cache, place, frame);
@@ -707,8 +709,11 @@ static __always_inline void walk_plain(struct walk_state *s, WALK_ENV env, struc
 		const uint64_t ra = s->window[walk_masked(word - 1, last)];
 		if (!ra)
 			break;
-		s->frames[walk_masked(count, BH_USER_FRAMES_MAX - 1)] = frame;
-		sum += walk_hash(s, frame, count++);
+		if (!noted) {
+			s->frames[walk_masked(count, BH_USER_FRAMES_MAX - 1)] = frame;
+			sum += walk_hash(s, frame, count++);
+		}
+		noted = 0;
 		fp = walk_choose(rule->fp_kind, fp, s->window[walk_masked(fp_word, last)]);
 		bx = walk_choose(rule->bx_kind, bx, s->window[walk_masked(bx_word, last)]);
 		bx_known |= rule->bx_kind;
@@ -724,6 +729,8 @@ static __always_inline void walk_plain(struct walk_state *s, WALK_ENV env, struc
 	s->frame_count = count;
 	s->stack_sum = sum;
 	s->place = place;
+	if (!noted)
+		s->runtime.passed = WALK_PASSED_NOTHING;
 }
 
 /* The frame's rule out of its module's table into the cache, at *place. */
@@ -829,8 +836,7 @@ static __always_inline int walk_one(struct walk_state *s, WALK_ENV env, struct w
  * WALK_RUNTIME a runtime's walker is to be called in between. */
 static __always_inline int walk_on(struct walk_state *s, WALK_ENV env, struct walk_cache *cache)
 {
-	if (!s->runtime.passed)
-		walk_plain(s, env, cache);
+	walk_plain(s, env, cache);
 	return walk_one(s, env, cache);
 }
 
