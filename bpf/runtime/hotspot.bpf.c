@@ -465,12 +465,16 @@ static __always_inline int hotspot_step(struct walk_state *s, WALK_ENV env,
 
 		return end == WALK_GO_ON ? hotspot_leave_sized(s, env, b, s->sp + bytes) : end;
 	}
-	if (!hotspot_find_blob(s, env, b, pc))
-		return BH_REASON_RUNTIME;
-	if (!s->runtime.scratch[BLOB_IS_NMETHOD])
-		return hotspot_stub(s, env, b);
-	if (!s->registers_known)
-		hotspot_remember(s, cache, known, pc);
+	if (!s->registers_known || !hotspot_recall_top(s, env, b, pc)) {
+		if (!hotspot_find_blob(s, env, b, pc))
+			return BH_REASON_RUNTIME;
+		if (!s->runtime.scratch[BLOB_IS_NMETHOD])
+			return hotspot_stub(s, env, b);
+		if (s->registers_known)
+			hotspot_remember_top(s, env, b, pc);
+		else
+			hotspot_remember(s, cache, known, pc);
+	}
 	return hotspot_compiled(s, env, b);
 }
 

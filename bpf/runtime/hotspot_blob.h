@@ -52,6 +52,15 @@ enum hotspot_frame_fact {
 	FRAME_BYTES,
 };
 
+/* Of the segment of the code cache in which a compiled method was interrupted, by the complement of
+ * its address. */
+enum hotspot_segment_fact {
+	SEGMENT_IDENTITY,
+	SEGMENT_DISTANCE, /* from the blob */
+	SEGMENT_CODE,	  /* from the blob to the code; from there to the entry << 16 */
+	SEGMENT_FRAME,	  /* words of a frame; bytes of code until it is complete << 16 */
+};
+
 /* And of a Method, by its address. */
 enum hotspot_method_fact {
 	METHOD_IDENTITY,
@@ -204,21 +213,27 @@ static __always_inline uint64_t hotspot_number(const struct hotspot_block *b, ui
 	return blob - b->heap_block_bytes + (b->compile_id & ~7u);
 }
 
+/* Is it still the nmethod of that compile id? */
+static __always_inline int hotspot_has_number(WALK_ENV env, const struct hotspot_block *b,
+					      uint64_t blob, uint32_t id)
+{
+	uint64_t word = 0;
+
+	return !walk_read(env, &word, sizeof(word), hotspot_number(b, blob)) &&
+	       (uint32_t)(word >> (b->compile_id & 4) * 8) == id;
+}
+
 /* Is the frame at return address `pc` what is known of it? Recursion: it was a moment ago. */
 static __always_inline int hotspot_is_still(struct walk_state *s, WALK_ENV env,
 					    const struct hotspot_block *b, uint64_t pc,
 					    struct walk_known *known)
 {
 	uint64_t *last = &s->runtime.memory[BH_RUNTIME_HOTSPOT][MEMORY_BLOB];
-	uint64_t word = 0;
 
 	if (*last == ~pc || walk_is_steady(s, known))
 		return 1;
-	if (walk_read(env, &word, sizeof(word),
-		      hotspot_number(b, pc - known->facts[FRAME_DISTANCE])))
-		return 0;
-	const uint32_t id = (uint32_t)(word >> (b->compile_id & 4) * 8);
-	if (id != known->facts[FRAME_IDENTITY])
+	if (!hotspot_has_number(env, b, pc - known->facts[FRAME_DISTANCE],
+				known->facts[FRAME_IDENTITY]))
 		return 0;
 	walk_confirm(s, known, 1);
 	*last = ~pc;
@@ -243,6 +258,58 @@ static __always_inline void hotspot_remember(struct walk_state *s, struct walk_k
 	known->facts[FRAME_POSITION] = (uint32_t)(pc - blob[BLOB_CODE]);
 	known->facts[FRAME_DISTANCE] = (uint32_t)(pc - s->runtime.scratch_address);
 	known->facts[FRAME_BYTES] = (uint32_t)blob[BLOB_FRAME_BYTES];
+}
+
+/* What hotspot_leave_top() asks of the blob that was interrupted at `pc`, into scratch, if it is
+ * known. Else 0. */
+static __always_inline int hotspot_recall_top(struct walk_state *s, WALK_ENV env,
+					      const struct hotspot_block *b, uint64_t pc)
+{
+	const uint32_t shift = b->segment_shift & 31;
+	const uint64_t segment = pc >> shift << shift;
+	const struct walk_known *known = walk_find_known(s, walk_known(env), ~segment);
+	uint64_t *blob = s->runtime.scratch;
+
+	if (!known)
+		return 0;
+	const uint64_t address = segment - known->facts[SEGMENT_DISTANCE];
+	if (!hotspot_has_number(env, b, address, known->facts[SEGMENT_IDENTITY]))
+		return 0;
+	/* Not all of it: not to be found again. */
+	s->runtime.memory[BH_RUNTIME_HOTSPOT][MEMORY_BLOB] = 0;
+	s->runtime.scratch_address = address;
+	blob[BLOB_IDENTITY] = known->facts[SEGMENT_IDENTITY];
+	blob[BLOB_CODE] = address + (known->facts[SEGMENT_CODE] & 0xffff);
+	blob[BLOB_ENTRY] = blob[BLOB_CODE] + (known->facts[SEGMENT_CODE] >> 16);
+	blob[BLOB_FRAME_BYTES] = (uint64_t)(known->facts[SEGMENT_FRAME] & 0xffff) * 8;
+	blob[BLOB_COMPLETE] = known->facts[SEGMENT_FRAME] >> 16;
+	return 1;
+}
+
+/* The blob that was looked up and interrupted at `pc`, if the segment is nobody else's and its
+ * numbers are small, as they mostly are. */
+static __always_inline void hotspot_remember_top(struct walk_state *s, WALK_ENV env,
+						 const struct hotspot_block *b, uint64_t pc)
+{
+	const uint64_t *blob = s->runtime.scratch, address = s->runtime.scratch_address;
+	const uint32_t shift = b->segment_shift & 31;
+	const uint64_t segment = pc >> shift << shift, code = blob[BLOB_CODE] - address,
+		       entry = blob[BLOB_ENTRY] - blob[BLOB_CODE],
+		       words = blob[BLOB_FRAME_BYTES] >> 3, complete = blob[BLOB_COMPLETE];
+	struct walk_known_cache *cache = walk_known(env);
+
+	if (segment < address || segment + (1ull << shift) > blob[BLOB_CODE] + blob[BLOB_BYTES] ||
+	    (code | entry | words | complete) > 0xffff)
+		return;
+	struct walk_known *known = walk_find_known(s, cache, ~segment);
+	if (!known)
+		known = walk_learn(s, cache, ~segment);
+	if (!known)
+		return;
+	known->facts[SEGMENT_IDENTITY] = (uint32_t)blob[BLOB_IDENTITY];
+	known->facts[SEGMENT_DISTANCE] = (uint32_t)(segment - address);
+	known->facts[SEGMENT_CODE] = (uint32_t)(code | entry << 16);
+	known->facts[SEGMENT_FRAME] = (uint32_t)(words | complete << 16);
 }
 
 #endif
