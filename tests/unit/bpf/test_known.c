@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <stddef.h>
+
+#include "bpf/shared.h"
+
+#define WALK_ENV const void *
+#define WALK_CACHE_BITS 1
+#define WALK_HINT_BITS 0
+#define WALK_KNOWN_BITS 3
+#ifndef __always_inline
+#define __always_inline inline __attribute__((always_inline))
+#endif
+
+static const uint8_t *walk_slab(const void *env, uint32_t index)
+{
+	(void)env;
+	(void)index;
+	return NULL;
+}
+
+static const struct bh_module *walk_module(const void *env, uint32_t slot)
+{
+	(void)env;
+	(void)slot;
+	return NULL;
+}
+
+static const struct bh_rule *walk_rule(const void *env, uint32_t number)
+{
+	(void)env;
+	(void)number;
+	return NULL;
+}
+
+static const struct bh_runtime_table *walk_runtimes(const void *env)
+{
+	(void)env;
+	return NULL;
+}
+
+static int walk_read(const void *env, void *to, size_t bytes, uint64_t address)
+{
+	(void)env;
+	(void)to;
+	(void)bytes;
+	(void)address;
+	return -1;
+}
+
+#pragma GCC diagnostic ignored "-Wunused-function"
+#include "bpf/walk.h"
+#include "bpf/runtime/known.h"
+
+static struct walk_state state;
+static struct walk_known_cache cache;
+
+enum {
+	ADDRESS = 0x7f0000001000
+};
+
+static void set_up(void)
+{
+	memset(&state, 0, sizeof(state));
+	memset(&cache, 0, sizeof(cache));
+	state.runtime.known_key = 0x123456789abcdef1;
+	state.runtime.frames = 1;
+	state.header.time_ns = 1000ull << WALK_KNOWN_TIME_BITS;
+}
+
+static void pass(uint64_t units)
+{
+	state.header.time_ns += units << WALK_KNOWN_TIME_BITS;
+}
+
+TestSuite(known, .init = set_up);
+
+Test(known, found_by_address_and_process)
+{
+	cr_assert_null(walk_find_known(&state, &cache, ADDRESS));
+	struct walk_known *known = walk_learn(&state, &cache, ADDRESS);
+	known->facts[0] = 7;
+	cr_assert_eq(walk_find_known(&state, &cache, ADDRESS), known);
+	cr_assert_null(walk_find_known(&state, &cache, ADDRESS + 16));
+	state.runtime.known_key++;
+	cr_assert_null(walk_find_known(&state, &cache, ADDRESS));
+}
+
+/* Where there is no cache, nothing is known, and nothing can be learned. */
+Test(known, no_cache)
+{
+	cr_assert_null(walk_find_known(&state, NULL, ADDRESS));
+	cr_assert_null(walk_learn(&state, NULL, ADDRESS));
+}
+
+Test(known, steady_after_a_while_and_not_for_long)
+{
+	struct walk_known *known = walk_learn(&state, &cache, ADDRESS);
+
+	cr_assert_not(walk_is_steady(&state, known), "just learned");
+	pass(WALK_STEADY - 1);
+	cr_assert_not(walk_is_steady(&state, known), "not looked at since");
+	walk_confirm(&state, known, 1);
+	cr_assert_not(walk_is_steady(&state, known), "a unit too early");
+	pass(1);
+	walk_confirm(&state, known, 1);
+	cr_assert(walk_is_steady(&state, known));
+	pass(WALK_PATIENCE - 1);
+	cr_assert(walk_is_steady(&state, known));
+	pass(1);
+	cr_assert_not(walk_is_steady(&state, known), "to be looked at again");
+	walk_confirm(&state, known, 1);
+	cr_assert(walk_is_steady(&state, known));
+	walk_confirm(&state, known, 0);
+	cr_assert_not(walk_is_steady(&state, known), "another one");
+}
+
+/* The innermost managed frame is always looked at. */
+Test(known, innermost)
+{
+	struct walk_known *known = walk_learn(&state, &cache, ADDRESS);
+
+	pass(WALK_STEADY);
+	walk_confirm(&state, known, 1);
+	cr_assert(walk_is_steady(&state, known));
+	state.runtime.frames = 0;
+	cr_assert_not(walk_is_steady(&state, known));
+}
+
+/* Times are 32 bits wide. */
+Test(known, around_the_end_of_time)
+{
+	state.header.time_ns = (uint64_t)(UINT32_MAX - 10) << WALK_KNOWN_TIME_BITS;
+	struct walk_known *known = walk_learn(&state, &cache, ADDRESS);
+
+	pass(WALK_STEADY);
+	walk_confirm(&state, known, 1);
+	cr_assert(walk_is_steady(&state, known));
+	pass(WALK_PATIENCE);
+	cr_assert_not(walk_is_steady(&state, known));
+}
+
+/* The oldest goes first, and never is one taken for another. */
+Test(known, more_than_there_is_room_for)
+{
+	for (uint64_t i = 0; i < 3 * WALK_KNOWN_MAX; i++)
+		walk_learn(&state, &cache, ADDRESS + i * 16)->facts[0] = (uint32_t)i;
+	for (uint64_t i = 0; i < 3 * WALK_KNOWN_MAX; i++) {
+		const struct walk_known *known = walk_find_known(&state, &cache, ADDRESS + i * 16);
+
+		cr_assert(!known || known->facts[0] == i);
+		cr_assert(!known || i >= 2 * WALK_KNOWN_MAX);
+	}
+	cr_assert(walk_find_known(&state, &cache, ADDRESS + (3 * WALK_KNOWN_MAX - 1) * 16));
+}
+
+/* In the order in which they were learned they are found without the index. */
+Test(known, in_order)
+{
+	for (uint64_t i = 0; i < 4; i++)
+		walk_learn(&state, &cache, ADDRESS + i * 16)->facts[0] = (uint32_t)i;
+	memset(cache.index, 0xff, sizeof(cache.index));
+	state.runtime.known_place = WALK_KNOWN_MAX - 1;
+	for (uint64_t i = 0; i < 4; i++)
+		cr_assert_eq(walk_find_known(&state, &cache, ADDRESS + i * 16)->facts[0], i);
+	cr_assert_null(walk_find_known(&state, &cache, ADDRESS));
+}
