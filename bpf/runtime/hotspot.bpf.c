@@ -424,9 +424,10 @@ static __always_inline int hotspot_note_known(struct walk_state *s, uint64_t pc,
 static __always_inline int hotspot_step_plain(struct walk_state *s, WALK_ENV env,
 					      const struct hotspot_block *b)
 {
-	const struct walk_known *known = walk_find_known(s, walk_known(env), s->pc);
+	const struct walk_known *known =
+	    s->registers_known ? NULL : walk_find_known(s, walk_known(env), s->pc);
 
-	if (s->registers_known || !known || !walk_is_steady(s, known))
+	if (!known || !walk_is_steady(s, known))
 		return 0;
 	const uint64_t cfa = s->sp + known->facts[FRAME_BYTES];
 	const uint64_t distance = cfa - 16 - s->window_start, at = distance >> 3;

@@ -4,16 +4,20 @@
  * space, where whoever includes it has defined what bpf/walk.h asks for.
  *
  * A walker is one function, NAME_walk(s, env, block), called when s->pc lies in one of the
- *runtime's ranges (s->runtime tells which). `block` is this runtime's in this process. It notes the
- *frames that it knows (walk_note_managed) and either sets s->runtime.passed to WALK_PASSED_NOTED:
- *they stand for the native frame at s->pc, over which unwind tables lead (an interpreter's loop);
- *	or goes to the caller itself: sets s->pc, s->sp, s->fp and s->registers_known = 0 (compiled
- *code); or sets s->runtime.passed to WALK_PASSED_UNKNOWN: the native frame is noted as it is; or to
- *WALK_PASSED_LATER: the native frame is gone over, not noted, and the walker called again, with
- *	    s->runtime.behind set and the frame's bounds known. It then notes its frames and returns
- *	    s->runtime.result.
+ * runtime's ranges (s->runtime tells which). `block` is this runtime's in this process. It notes
+ * the frames that it knows (walk_note_managed) and
+ *
+ * - sets s->runtime.passed to WALK_PASSED_NOTED: they stand for the native frame at s->pc, over
+ *   which unwind tables lead (an interpreter's loop);
+ * - or goes to the caller itself: sets s->pc, s->sp, s->fp and s->registers_known = 0 (compiled
+ *   code);
+ * - or sets it to WALK_PASSED_UNKNOWN: the native frame is noted as it is;
+ * - or to WALK_PASSED_LATER: the native frame is gone over, not noted, and the walker called again,
+ *   with s->runtime.behind set and the frame's bounds known. It then notes its frames and returns
+ *   s->runtime.result.
+ *
  * With WALK_PASSED_AGAIN it is called again before anything else is done. It returns WALK_GO_ON, or
- *an enum bh_reason that ends the stack. It may be called many times in one stack;
+ * an enum bh_reason that ends the stack. It may be called many times in one stack;
  * s->runtime.memory[its number] is its own, zero before the first call.
  *
  * In the kernel it is a global function, verified once; its stack is 256 bytes at most, its loops
