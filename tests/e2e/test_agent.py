@@ -195,12 +195,16 @@ class Identity(AgentCase):
     def resources(self, server, pid):
         return [s["resource"] for s in samples_of(server) if s["resource"].get("process.pid") == pid]
 
+    def resources_inside(self, server, pid):
+        """Of the program; the shell that starts it may be sampled before it has gone into the cgroup."""
+        return [r for r in self.resources(server, pid) if r.get("process.executable.name") == "recursion"]
+
     def test_container(self):
         with scripted.Server() as server, self.agent(server) as running, \
                 lib.Program("recursion", 28, wrapper=self.in_container(), env={"OTEL_SERVICE_NAME": "shop"}) as inside, lib.Burner() as outside:
-            self.wait_for("both", lambda: self.resources(server, inside.pid) and self.resources(server, outside.pid))
+            self.wait_for("both", lambda: self.resources_inside(server, inside.pid) and self.resources(server, outside.pid))
             running.stop()
-            self.assertEqual({r.get("container.id") for r in self.resources(server, inside.pid)}, {self.CONTAINER})
+            self.assertEqual({r.get("container.id") for r in self.resources_inside(server, inside.pid)}, {self.CONTAINER})
             self.assertEqual({r.get("container.id") for r in self.resources(server, outside.pid)}, {None})
             # Nobody has asked for environments.
             for sample in samples_of(server):
