@@ -17,7 +17,7 @@ enum {
 };
 
 /* The blob that was looked up last, in s->runtime.scratch; it is ours if scratch_address is
- * memory[0]. */
+ * memory[MEMORY_BLOB]. */
 enum {
 	BLOB_CODE,
 	BLOB_BYTES,

@@ -10,7 +10,8 @@
  * What comes and goes never gets steady, and is looked at each time, and so is a stack's innermost
  * managed frame, whatever it is.
  *
- * Entries lie in the order in which stacks were first walked, as in struct walk_cache.
+ * Entries lie in the order in which stacks were first walked, as in struct walk_cache. Who includes
+ * this defines WALK_KNOWN_BITS before, and behind it walk_known(env): the cache, or NULL.
  */
 #ifndef BPF_RUNTIME_KNOWN_H
 #define BPF_RUNTIME_KNOWN_H

@@ -118,9 +118,9 @@ def interpreters():
     if not more.startswith("only:"):
         paths += glob.glob(os.path.expanduser("~/.pyenv/versions/*/bin/python3.*")) + glob.glob("/usr/bin/python3*") + glob.glob("/usr/local/bin/python3*")
     real = {os.path.realpath(path) for path in paths if path and os.access(path, os.X_OK)}
-    real = {path for path in real if re.fullmatch(r"python3\.\d+t?", os.path.basename(path)) and ask(path)}
-    found = [ask(readable(path) if STRICT else path) for path in real]
-    found = sorted((i for i in found if i), key=lambda i: (i.version, i.path))
+    found = [ask(path) for path in real if re.fullmatch(r"python3\.\d+t?", os.path.basename(path))]
+    found = [i._replace(path=readable(i.path)) if STRICT else i for i in found if i]
+    found.sort(key=lambda i: (i.version, i.path))
     for i in found:
         print(f"CPython {i.name}{'' if i.symbols else ' (stripped)'}", flush=True)
     for version in VERSIONS:

@@ -218,7 +218,8 @@ class Java(lib.Case):
             print(f"NOT TESTED: no JDK {', '.join(missing)} on this machine", flush=True)
 
     def compile(self, home, classes, *sources):
-        """With its own compiler, or another for its version."""
+        """Into the directory `classes`, with its own compiler, or another for its version."""
+        os.makedirs(classes, exist_ok=True)
         javac = [os.path.join(home, "bin/javac")]
         if not os.path.exists(javac[0]):
             other = os.path.realpath(shutil.which("javac") or self.skip(f"no javac for {home}"))
@@ -229,7 +230,6 @@ class Java(lib.Case):
     def build(self, home):
         """Where the classes are, and the library (None without a compiler)."""
         classes = os.path.join(self.directory, "classes")
-        os.makedirs(classes, exist_ok=True)
         self.compile(home, classes, "KnownChain.java", "ShortLived.java")
         library = os.path.join(self.directory, "libcallback.so")
         headers = os.path.join(home, "include")
@@ -330,7 +330,6 @@ class Java(lib.Case):
 
     def check_dump(self, home):
         classes = os.path.join(self.directory, "classes")
-        os.makedirs(classes, exist_ok=True)
         self.compile(home, classes, "Dumped.java")
         with self.started([os.path.join(home, "bin/java"), *APART, "-Xmx128m", "-cp", classes, "Dumped", "120"], *DUMPED) as process:
             recording = self.record("-p", process.pid, seconds=2, freq=997, outputs=("out.folded", "out.otlp"))

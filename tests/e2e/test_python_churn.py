@@ -81,7 +81,7 @@ class Calls:
 
 
 class Churn(lib.Case):
-    def record(self, seconds, *args):
+    def churn(self, seconds, *args):
         """Samples by process, what the programs say of themselves, their interpreters, how well times are known, the recording."""
         with pythons.Clocks() as clocks, pythons.Running("churn.py", seconds, *args) as running:
             if not running.interpreters:
@@ -100,7 +100,7 @@ class Churn(lib.Case):
         return samples, said, interpreters, error_ns, recording
 
     def test_no_wrong_name(self):
-        samples, said, interpreters, error_ns, recording = self.record(SECONDS)
+        samples, said, interpreters, error_ns, recording = self.churn(SECONDS)
         faults, all_of_them = [], collections.Counter()
         for pid, interpreter in interpreters.items():
             calls = Calls(said[pid])
@@ -121,17 +121,17 @@ class Churn(lib.Case):
         self.assert_none(faults, recording)
 
     def test_old_name_is_soon_gone(self):
-        samples, said, interpreters, error_ns, recording = self.record(EACH_SECONDS, EACH)
+        samples, said, interpreters, error_ns, recording = self.churn(EACH_SECONDS, EACH)
         faults = []
         for pid, interpreter in interpreters.items():
             calls = Calls(said[pid])
             inside = calls.during(samples[pid], error_ns)
-            wrong = [s for s in inside if calls.verdict(s, error_ns).startswith("wrong")]
-            right = sum(calls.verdict(s, error_ns) == "right" for s in inside)
-            ages = [calls.since_before(s, error_ns) for s in wrong]
-            longest_ms = max((age or 0 for age in ages), default=0) / 1e6
+            verdicts = [calls.verdict(s, error_ns) for s in inside]
+            right = verdicts.count("right")
+            wrong = [(verdict, calls.since_before(s, error_ns)) for s, verdict in zip(inside, verdicts) if verdict.startswith("wrong")]
+            longest_ms = max((age or 0 for _, age in wrong), default=0) / 1e6
             print(f"  {interpreter.name}: {len(calls.calls)} functions, {len(inside)} samples: {right} right, {len(wrong)} with the name before, for {longest_ms:.0f} ms")
-            faults += [f"{interpreter.name}: {calls.verdict(s, error_ns)}, {age}" for s, age in zip(wrong, ages) if age is None or age > MOMENT_NS][:5]
+            faults += [f"{interpreter.name}: {verdict}, {age}" for verdict, age in wrong if age is None or age > MOMENT_NS][:5]
             if right < 0.8 * len(inside) or len(calls.calls) < 3:
                 faults.append(f"{interpreter.name}: only {right} of {len(inside)} samples are right, of {len(calls.calls)} functions")
         self.assert_none(faults, recording)

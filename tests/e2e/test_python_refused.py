@@ -58,9 +58,7 @@ class Refused(lib.Case):
 
     def described(self, path):
         """The file of an interpreter that has the description of itself: its library, or the program."""
-        maps = subprocess.run([path, "-c", "print(open('/proc/self/maps').read())"], stdout=subprocess.PIPE, check=True, text=True).stdout
-        files = dict.fromkeys([os.path.realpath(path), *(line.split()[-1] for line in maps.splitlines() if "libpython" in line)])
-        for file in files:
+        for file in [os.path.realpath(path), *(file for file in pythons.mapped_files(path) if "libpython" in file)]:
             with open(file, "rb") as f:
                 if DESCRIPTION.search(f.read()):
                     return file
