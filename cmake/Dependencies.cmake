@@ -1,6 +1,7 @@
 # Everything here is a Debian package; ./dev knows their names.
 find_package(PkgConfig REQUIRED)
 find_package(ZLIB REQUIRED)
+find_package(zydis 4 REQUIRED)
 if(NOT BULKHEAD_FUZZ)
 	pkg_check_modules(LIBBPF REQUIRED IMPORTED_TARGET libbpf>=1.1)
 	pkg_check_modules(SECCOMP REQUIRED IMPORTED_TARGET libseccomp)

@@ -22,6 +22,8 @@ enum cfi_cfa_kind {
 			     DW_OP_plus_uconst y] */
 	CFI_CFA_PLT, /* rsp + 8 + ((rip & 15) >= plt_threshold ? 8 : 0), as linkers write it for
 			lazy PLTs: cfa_add is the threshold, cfa_offset the constant 8 */
+	CFI_CFA_FRAME_POINTER, /* nothing is known: rbp may be a frame pointer. Of code_flow.h alone
+				*/
 };
 
 /* How a saved register (frame pointer, return address) is found. */

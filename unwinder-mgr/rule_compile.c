@@ -34,6 +34,8 @@ static uint8_t rule_save_kind(uint8_t kind, bool from_fp, int32_t offset)
 
 static uint8_t rule_kind(const struct cfi_rule *rule)
 {
+	if (rule->cfa_kind == CFI_CFA_FRAME_POINTER)
+		return BH_RULE_FRAME_POINTER;
 	if (rule->ra_kind == CFI_SAVE_UNDEFINED)
 		return BH_RULE_END;
 	if (rule_is_signal(rule))
@@ -62,7 +64,8 @@ struct bh_rule rule_compile(const struct cfi_rule *rule)
 {
 	struct bh_rule out = {.kind = rule_kind(rule)};
 
-	if (out.kind == BH_RULE_END || out.kind == BH_RULE_SIGNAL || out.kind == BH_RULE_UNKNOWN)
+	if (out.kind == BH_RULE_END || out.kind == BH_RULE_SIGNAL || out.kind == BH_RULE_UNKNOWN ||
+	    out.kind == BH_RULE_FRAME_POINTER)
 		return out;
 	out.cfa = rule->cfa_offset;
 	out.fp_kind = rule_save_kind(rule->fp_kind, rule->fp_register == DWARF_FP, rule->fp_offset);

@@ -9,6 +9,7 @@
 #include "common/cursor.h"
 #include "common/limits.h"
 #include "parse/cfi.h"
+#include "unwinder-mgr/code_holes.h"
 #include "unwinder-mgr/rule_compile.h"
 
 /* State of one file's sections, one after the other. */
@@ -334,16 +335,22 @@ static int draft_sort(struct draft_build *build)
 
 /* ---- Sections ---- */
 
+/* Before each section. */
+static struct cfi_sink draft_sink(struct draft_build *build)
+{
+	build->segment = NULL;
+	build->covered_count = build->draft->run_count;
+	return (struct cfi_sink){
+	    .context = build, .want = draft_on_want, .rule = draft_on_rule, .fde = draft_on_fde};
+}
+
 static int draft_parse(struct draft_build *build, const struct cfi_section *section)
 {
 	const struct cfi_budget budget = {
 	    .fdes = LIMIT_CFI_ROWS, .rows = LIMIT_CFI_ROWS, .instructions = LIMIT_CFI_INSTRUCTIONS};
-	const struct cfi_sink sink = {
-	    .context = build, .want = draft_on_want, .rule = draft_on_rule, .fde = draft_on_fde};
+	const struct cfi_sink sink = draft_sink(build);
 	struct cfi_stats stats;
 
-	build->segment = NULL;
-	build->covered_count = build->draft->run_count;
 	int r = cfi_parse(section, &budget, &sink, &stats);
 	build->draft->bad_fdes += stats.bad_fdes;
 	/* What was found before the budget ran out is worth having. */
@@ -431,6 +438,15 @@ static int draft_debug_frame(struct draft_build *build)
 	return draft_parse(build, &cfi);
 }
 
+/* What neither describes. */
+static int draft_code(struct draft_build *build)
+{
+	const struct cfi_sink sink = draft_sink(build);
+	int r = code_holes_read(build->image, build->draft, &sink);
+
+	return r && r != -E2BIG ? r : draft_sort(build);
+}
+
 static int draft_from_image(struct table_draft *draft, struct rules *rules,
 			    const struct elf_image *image)
 {
@@ -446,6 +462,9 @@ static int draft_from_image(struct table_draft *draft, struct rules *rules,
 		return r;
 	r = draft_debug_frame(build);
 	if (r < 0 && r != -ENODATA)
+		return r;
+	r = draft_code(build);
+	if (r < 0)
 		return r;
 	return draft->row_count ? 0 : -ENODATA;
 }

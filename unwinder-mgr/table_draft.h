@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A module's call frame information as rows, in this process's own memory, until they are placed in
- * slabs. A large module has a million of them, and fresh memory costs more than computing what is
- * written there: so a row is four bytes, and rows stay where they were written; what is sorted is
- * runs of them, of which there are a few thousand.
+ * A module's call frame information, and what the code says that it leaves out, as rows in this
+ * process's own memory, until they are placed in slabs. A large module has a million of them, and
+ * fresh memory costs more than computing what is written there: so a row is four bytes, and rows
+ * stay where they were written; what is sorted is runs of them, of which there are a few thousand.
  */
 #ifndef UNWINDER_MGR_TABLE_DRAFT_H
 #define UNWINDER_MGR_TABLE_DRAFT_H
@@ -45,8 +45,8 @@ struct table_draft {
 };
 
 /* Read the file's .eh_frame (found by section, or through .eh_frame_hdr's program header) and
- * .debug_frame. 0; -ENODATA: it has none that says anything (frame pointers then); -ENOSPC: the
- * rule table is full; -ENOMEM; -ENOEXEC. */
+ * .debug_frame, and code of which they say nothing (code_holes.h). 0; -ENODATA: it has none that
+ * says anything (frame pointers then); -ENOSPC: the rule table is full; -ENOMEM; -ENOEXEC. */
 int table_draft(struct table_draft *draft, struct rules *rules, const struct elf_source *source);
 void table_draft_fini(struct table_draft *draft, struct rules *rules, uint64_t now_ns);
 

@@ -47,6 +47,30 @@ class Stacks(lib.Case):
     def test_recursion_static_pie(self):
         self.check("recursion_staticpie", 40)
 
+    def test_recursion_without_tables(self):
+        self.check("recursion_no_tables", 40)
+
+    def test_every_instruction_without_tables(self):
+        self.check("steps_no_tables")
+
+    def test_signal_handler_without_tables(self):
+        self.check("signals_no_tables", 0)
+
+    def test_musl(self):
+        self.check("musl")
+
+    def test_musl_static(self):
+        self.check("musl_static")
+
+    def test_musl_stripped(self):
+        self.check("musl_stripped")
+
+    def test_musl_signal_handler(self):
+        self.check("musl_signals", 0)
+
+    def test_musl_signal_at_the_first_instruction(self):
+        self.check("musl_signals", 1)
+
     def test_two_shared_libraries(self):
         self.check("pingpong", 60)
 

@@ -12,6 +12,7 @@
  *   {"re": "regex", "min": A, "max": B}     A to B frames whose whole name matches (1 and 1 if left out)
  *   "@start"                                the two frames of libc and "_start"
  *   "@thread"                               the two frames of libc in which a thread begins
+ *   "@musl_start", "@musl_thread"           the same of musl, which has one before main
  * "threads" replaces "chains" for samples with that comm. "need" is the least share of samples with a
  * frame that matches: a test of exceptions in which nothing was thrown must not pass.
  */
@@ -74,6 +75,11 @@ __attribute__((format(printf, 1, 2))) static inline void chain_say(const char *f
 	puts(line);
 	fflush(stdout);
 }
+
+/* Of programs that are linked with more than one C library. */
+#ifndef CHAIN_START
+#define CHAIN_START "'@start'"
+#endif
 
 #define CHAIN_GLOBALS                                                                              \
 	volatile unsigned long chain_sink;                                                         \

@@ -63,7 +63,7 @@ int main(int argc, char **argv)
 		action.sa_handler = outer_handler;
 	sigaction(mode == 1 ? SIGILL : SIGVTALRM, &action, NULL);
 	/* raise() is one frame or, where glibc calls pthread_kill, three */
-	chain_say("{'chains': [['handler_leaf', 'handler', {'re': '.*'}, %s%s'interrupted', {'name': 'deep', 'times': 20}, 'main', '@start']]}",
+	chain_say("{'chains': [['handler_leaf', 'handler', {'re': '.*'}, %s%s'interrupted', {'name': 'deep', 'times': 20}, 'main', " CHAIN_START "]]}",
 		  mode == 3 ? "{'re': '.*', 'min': 1, 'max': 3}, 'outer_handler', {'re': '.*'}, " : "",
 		  mode == 1 ? "'first_instruction', " : "");
 	if (mode != 1)

@@ -1,0 +1,570 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The assembler below is the input: between the labels `NAME` and `NAME_end` lies a stretch, and at each label in it the
+ * rule is known. */
+#include <criterion/criterion.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "parse/code_entries.h"
+#include "parse/code_flow.h"
+#include "tests/support/cfi_rules.h"
+
+enum {
+	RBX = 3,
+	RBP = 6,
+	RSP = 7,
+};
+
+/* ---- What a stretch is told to be ---- */
+
+struct told {
+	struct cfi_rules rules;
+	uint64_t start, length;
+	uint32_t *at; /* number of the rule + 1 of each byte */
+	unsigned int fdes;
+};
+
+static int told_rule(void *context, const struct cfi_rule *rule, uint32_t *number)
+{
+	struct told *told = context;
+
+	return cfi_rules_number(&told->rules, rule, number);
+}
+
+static int told_fde(void *context, const struct cfi_fde *fde)
+{
+	struct told *told = context;
+
+	told->fdes++;
+	for (unsigned int i = 0; i < fde->row_count; i++) {
+		const uint64_t end = i + 1 < fde->row_count ? fde->start + fde->rows[i + 1].at : fde->end;
+
+		for (uint64_t a = fde->start + fde->rows[i].at; a < end; a++) {
+			if (a - told->start < told->length)
+				told->at[a - told->start] = fde->rows[i].rule + 1;
+		}
+	}
+	return 0;
+}
+
+static void told_init(struct told *told, uint64_t start, uint64_t length)
+{
+	*told = (struct told){.start = start, .length = length, .at = calloc(length, sizeof(*told->at))};
+	cr_assert_eq(cfi_rules_init(&told->rules), 0);
+}
+
+static void told_fini(struct told *told)
+{
+	cfi_rules_fini(&told->rules);
+	free(told->at);
+}
+
+static struct cfi_sink told_sink(struct told *told)
+{
+	return (struct cfi_sink){.context = told, .rule = told_rule, .fde = told_fde};
+}
+
+static void parse(struct told *told, const struct code_stretch *stretch)
+{
+	const struct cfi_sink sink = told_sink(told);
+	struct code_flow *flow;
+
+	cr_assert_eq(code_flow_new(&flow, &sink), 0);
+	cr_assert_eq(code_flow_parse(flow, stretch), 0);
+	code_flow_free(flow);
+}
+
+static const struct cfi_rule *rule_before(const struct told *told, const void *label, unsigned int bytes)
+{
+	const uint64_t at = (uint64_t)label - bytes - told->start;
+
+	cr_assert_lt(at, told->length);
+	return told->at[at] ? &told->rules.rules[told->at[at] - 1] : NULL;
+}
+
+static const struct cfi_rule *rule_at(const struct told *told, const void *label)
+{
+	return rule_before(told, label, 0);
+}
+
+static void is_cfa(const struct told *told, const void *label, int reg, int offset, const char *what)
+{
+	const struct cfi_rule *rule = rule_at(told, label);
+
+	cr_assert_not_null(rule, "%s", what);
+	cr_expect_eq(rule->cfa_kind, CFI_CFA_REGISTER, "%s", what);
+	cr_expect_eq(rule->cfa_register, reg, "%s: register %d", what, rule->cfa_register);
+	cr_expect_eq(rule->cfa_offset, offset, "%s: offset %d", what, rule->cfa_offset);
+	cr_expect_eq(rule->ra_kind, CFI_SAVE_CFA, "%s", what);
+	cr_expect_eq(rule->ra_offset, -8, "%s", what);
+}
+
+/* 0: still in the register. */
+static void is_saved(const struct told *told, const void *label, int fp, int bx, const char *what)
+{
+	const struct cfi_rule *rule = rule_at(told, label);
+
+	cr_assert_not_null(rule, "%s", what);
+	cr_expect_eq(rule->fp_kind, fp ? CFI_SAVE_CFA : CFI_SAVE_SAME, "%s", what);
+	cr_expect_eq(rule->fp_offset, fp, "%s: rbp at %d", what, rule->fp_offset);
+	cr_expect_eq(rule->bx_kind, bx ? CFI_SAVE_CFA : CFI_SAVE_SAME, "%s", what);
+	cr_expect_eq(rule->bx_offset, bx, "%s: rbx at %d", what, rule->bx_offset);
+}
+
+static void is_lost(const struct told *told, const void *label, const char *what)
+{
+	const struct cfi_rule *rule = rule_at(told, label);
+
+	cr_assert_not_null(rule, "%s", what);
+	cr_expect_eq(rule->cfa_kind, CFI_CFA_FRAME_POINTER, "%s", what);
+}
+
+/* A stretch, and what it is told to be: `name` from label to label. */
+#define STRETCH(name, told)                                                                        \
+	extern const uint8_t name[], name##_end[];                                                 \
+	struct code_stretch stretch = {.bytes = name,                                              \
+				       .length = (size_t)(name##_end - name),                      \
+				       .vaddr = (uint64_t)name};                                   \
+	struct told told;                                                                          \
+	told_init(&told, (uint64_t)name, stretch.length)
+
+#define LABEL(name) extern const uint8_t name[]
+#define CFA(label, reg, offset)                                                                    \
+	do {                                                                                       \
+		LABEL(label);                                                                      \
+		is_cfa(&told, label, reg, offset, #label);                                         \
+	} while (0)
+#define SAVED(label, fp, bx)                                                                       \
+	do {                                                                                       \
+		LABEL(label);                                                                      \
+		is_saved(&told, label, fp, bx, #label);                                            \
+	} while (0)
+#define LOST(label)                                                                                \
+	do {                                                                                       \
+		LABEL(label);                                                                      \
+		is_lost(&told, label, #label);                                                     \
+	} while (0)
+
+/* ---- One function ---- */
+
+__asm__(".pushsection .rodata\n"
+	"pushes: push %rbp\n"
+	"pushes_1: push %rbx\n"
+	"pushes_2: sub $0x28, %rsp\n"
+	"pushes_3: mov 8(%rsp), %rbx\n" /* not where rbx is */
+	"pushes_4: call *%rax\n"
+	"pushes_5: add $0x28, %rsp\n"
+	"pushes_6: pop %rbx\n"
+	"pushes_7: pop %rbp\n"
+	"pushes_8: ret\n"
+	"pushes_end:\n"
+	".popsection");
+
+Test(code_flow, what_is_pushed)
+{
+	STRETCH(pushes, told);
+
+	parse(&told, &stretch);
+	CFA(pushes, RSP, 8);
+	SAVED(pushes, 0, 0);
+	CFA(pushes_1, RSP, 16);
+	SAVED(pushes_1, -16, 0);
+	CFA(pushes_2, RSP, 24);
+	SAVED(pushes_2, -16, -24);
+	CFA(pushes_3, RSP, 64);
+	SAVED(pushes_4, -16, -24);
+	CFA(pushes_5, RSP, 64);
+	CFA(pushes_6, RSP, 24);
+	SAVED(pushes_7, -16, 0);
+	CFA(pushes_8, RSP, 8);
+	SAVED(pushes_8, 0, 0);
+	cr_expect_eq(told.fdes, 1);
+	told_fini(&told);
+}
+
+__asm__(".pushsection .rodata\n"
+	"pointer: push %rbp\n"
+	"pointer_1: mov %rsp, %rbp\n"
+	"pointer_2: push %rbx\n"
+	"pointer_3: and $-64, %rsp\n"
+	"pointer_4: sub %rax, %rsp\n"
+	"pointer_5: lea -8(%rbp), %rsp\n"
+	"pointer_6: pop %rbx\n"
+	"pointer_7: leave\n"
+	"pointer_8: ret\n"
+	"pointer_end:\n"
+	".popsection");
+
+Test(code_flow, a_frame_pointer_is_believed)
+{
+	STRETCH(pointer, told);
+
+	parse(&told, &stretch);
+	CFA(pointer_1, RSP, 16);
+	CFA(pointer_2, RBP, 16);
+	CFA(pointer_4, RBP, 16);
+	SAVED(pointer_5, -16, -24);
+	CFA(pointer_7, RBP, 16);
+	SAVED(pointer_7, -16, 0);
+	CFA(pointer_8, RSP, 8);
+	SAVED(pointer_8, 0, 0);
+	told_fini(&told);
+}
+
+__asm__(".pushsection .rodata\n"
+	"ordinary: push %rbp\n"
+	"push %rbx\n"
+	"lea 0x10(%rsp), %rbp\n"  /* rbp as any other register */
+	"ordinary_1: sub $0x100, %rsp\n"
+	"ordinary_2: mov (%rdi), %rbp\n"
+	"ordinary_3: lea 0x100(%rsp), %rsp\n"
+	"pop %rbx\n"
+	"pop %rbp\n"
+	"ordinary_4: mov %rbx, -8(%rsp)\n" /* below rsp, as old compilers do */
+	"mov %rbp, -16(%rsp)\n"
+	"ordinary_5: sub $0x18, %rsp\n"
+	"ordinary_6: mov 0x10(%rsp), %rbx\n"
+	"mov 8(%rsp), %rbp\n"
+	"ordinary_7: add $0x18, %rsp\n"
+	"ret\n"
+	"ordinary_end:\n"
+	".popsection");
+
+Test(code_flow, registers_are_saved_and_come_back)
+{
+	STRETCH(ordinary, told);
+
+	parse(&told, &stretch);
+	CFA(ordinary_1, RSP, 24);
+	CFA(ordinary_2, RSP, 24 + 0x100);
+	CFA(ordinary_3, RSP, 24 + 0x100);
+	SAVED(ordinary_3, -16, -24);
+	SAVED(ordinary_4, 0, 0);
+	CFA(ordinary_5, RSP, 8);
+	SAVED(ordinary_5, -24, -16);
+	CFA(ordinary_6, RSP, 32);
+	SAVED(ordinary_6, -24, -16);
+	SAVED(ordinary_7, 0, 0);
+	told_fini(&told);
+}
+
+__asm__(".pushsection .rodata\n"
+	"branches: sub $8, %rsp\n"
+	"test %eax, %eax\n"
+	"je branches_early\n"
+	"push %rbx\n"
+	"branches_1: jmp branches_tail\n"
+	"branches_early: add $8, %rsp\n"
+	"branches_2: ret\n"
+	"branches_tail: push %rax\n"
+	"branches_3: notrack jmp *%rax\n"
+	"branches_case: mov $1, %eax\n" /* only through the table */
+	"branches_4: pop %rcx\n"
+	"branches_5: pop %rbx\n"
+	"jmp branches_early\n"
+	"branches_end:\n"
+	".popsection");
+
+Test(code_flow, ways_through_a_function)
+{
+	STRETCH(branches, told);
+
+	parse(&told, &stretch);
+	CFA(branches_1, RSP, 24);
+	CFA(branches_early, RSP, 16);
+	CFA(branches_2, RSP, 8);
+	CFA(branches_tail, RSP, 24);
+	CFA(branches_3, RSP, 32);
+	CFA(branches_case, RSP, 32);
+	SAVED(branches_case, 0, -24);
+	CFA(branches_5, RSP, 24);
+	told_fini(&told);
+}
+
+__asm__(".pushsection .rodata\n"
+	"grows: mov %rdi, %rcx\n"
+	"grows_loop: sub $0x1000, %rsp\n"
+	"orq $0, (%rsp)\n"
+	"dec %rcx\n"
+	"jne grows_loop\n"
+	"grows_1: call *%rax\n"
+	"ud2\n"
+	"grows_end:\n"
+	".popsection");
+
+Test(code_flow, a_stack_that_grows_in_a_loop_is_lost)
+{
+	STRETCH(grows, told);
+
+	parse(&told, &stretch);
+	CFA(grows, RSP, 8);
+	LOST(grows_1);
+	told_fini(&told);
+}
+
+/* ---- Several functions ---- */
+
+__asm__(".pushsection .rodata\n"
+	"several: push %rbx\n"
+	"call several_dies\n" /* does not come back: what follows is another function */
+	"several_next: push %rbp\n"
+	"several_1: call several_returns\n"
+	"several_2: pop %rbp\n"
+	"ret\n"
+	"several_dies: sub $0x18, %rsp\n"
+	"several_3: mov $60, %eax\n"
+	"several_again: syscall\n"
+	"jmp several_again\n"
+	"several_returns: push %rax\n"
+	"call several_ping\n"
+	"several_4: pop %rax\n"
+	"ret\n"
+	/* each returns because the other may */
+	"several_ping: test %eax, %eax\n"
+	"je several_pong\n"
+	"push %rdx\n"
+	"call several_pong\n"
+	"several_5: pop %rdx\n"
+	"jmp several_pong\n"
+	"several_pong: push %rcx\n"
+	"test %eax, %eax\n"
+	"jne several_out\n"
+	"call several_ping\n"
+	"several_out: pop %rcx\n"
+	"several_6: ret\n"
+	"several_end:\n"
+	".popsection");
+
+Test(code_flow, functions_that_do_not_return)
+{
+	STRETCH(several, told);
+
+	parse(&told, &stretch);
+	CFA(several_next, RSP, 8);
+	SAVED(several_next, 0, 0);
+	CFA(several_1, RSP, 16);
+	CFA(several_2, RSP, 16);
+	CFA(several_dies, RSP, 8);
+	CFA(several_3, RSP, 32);
+	CFA(several_4, RSP, 16);
+	CFA(several_5, RSP, 16);
+	CFA(several_out, RSP, 16);
+	CFA(several_6, RSP, 8);
+	told_fini(&told);
+}
+
+__asm__(".pushsection .rodata\n"
+	"table: push %rbx\n"
+	"call *%rax\n"		   /* who knows */
+	"lea table_label(%rip), %rdx\n"
+	"lea table_handler(%rip), %rcx\n"
+	"push %rdx\n"
+	"jmp *%rdx\n"
+	"table_label: mov $1, %eax\n" /* a label, not a function */
+	"table_1: pop %rdx\n"
+	"pop %rbx\n"
+	"call *%rax\n"
+	".balign 16, 0x90\n"
+	"table_handler: push %rbp\n"
+	"table_2: pop %rbp\n"
+	"ret\n"
+	"table_end:\n"
+	".popsection");
+
+Test(code_flow, functions_and_labels_that_are_mentioned)
+{
+	STRETCH(table, told);
+
+	parse(&told, &stretch);
+	CFA(table_label, RSP, 24);
+	CFA(table_1, RSP, 24);
+	CFA(table_handler, RSP, 8);
+	CFA(table_2, RSP, 16);
+	told_fini(&told);
+}
+
+/* As musl has them. */
+__asm__(".pushsection .rodata\n"
+	"special: xor %ebp, %ebp\n"
+	"mov %rsp, %rdi\n"
+	"and $-16, %rsp\n"
+	"call special_c\n"
+	"special_1: hlt\n"
+	"special_c: push %rax\n"
+	"call *%rax\n"
+	"special_2: pop %rax\n"
+	"ret\n"
+	"nop\n"
+	"special_restore: mov $15, %rax\n"
+	"syscall\n"
+	"special_3: nop\n"
+	"special_clone: mov $56, %al\n"
+	"syscall\n"
+	"test %eax, %eax\n"
+	"jne special_parent\n"
+	"xor %ebp, %ebp\n"
+	"pop %rdi\n"
+	"special_child: call *%r9\n"
+	"mov %eax, %edi\n"
+	"syscall\n"
+	"hlt\n"
+	"special_parent: ret\n"
+	"special_end:\n"
+	".popsection");
+
+Test(code_flow, where_stacks_begin)
+{
+	STRETCH(special, told);
+
+	LABEL(special_restore);
+	LABEL(special_1);
+	const uint64_t entries[] = {(uint64_t)special_restore};
+	stretch.outermost = (uint64_t)special;
+	stretch.entries = entries;
+	stretch.entry_count = 1;
+	parse(&told, &stretch);
+	cr_expect_eq(rule_at(&told, special)->ra_kind, CFI_SAVE_UNDEFINED);
+	cr_expect_eq(rule_before(&told, special_1, 1)->ra_kind, CFI_SAVE_UNDEFINED);
+	CFA(special_2, RSP, 16);
+	/* It is looked up one byte before its begin. */
+	cr_expect_eq(rule_before(&told, special_restore, 1)->signal_frame, 1);
+	cr_expect_eq(rule_at(&told, special_restore)->signal_frame, 1);
+	CFA(special_clone, RSP, 8);
+	LOST(special_child);
+	CFA(special_parent, RSP, 8);
+	told_fini(&told);
+}
+
+__asm__(".pushsection .rodata\n"
+	"padded: push %rax\n"
+	"pop %rax\n"
+	"ret\n"
+	".skip 40, 0xcc\n"
+	"padded_next: push %rax\n"
+	"pop %rax\n"
+	"ret\n"
+	".skip 9, 0\n"
+	"padded_last: push %rax\n"
+	".byte 0x06\n" /* no instruction */
+	"padded_end:\n"
+	".popsection");
+
+Test(code_flow, holes_and_what_is_no_code)
+{
+	STRETCH(padded, told);
+
+	parse(&told, &stretch);
+	LABEL(padded_next);
+	cr_expect_null(rule_before(&told, padded_next, 1));
+	CFA(padded_next, RSP, 8);
+	CFA(padded_last, RSP, 8);
+	cr_expect_eq(told.fdes, 2);
+	told_fini(&told);
+}
+
+/* ---- Against what compilers say ---- */
+
+struct file {
+	uint8_t *data;
+	size_t length;
+	struct elf_buffer buffer;
+	struct elf_image image;
+};
+
+static void file_open(struct file *file, const char *path)
+{
+	struct stat st;
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	cr_assert_geq(fd, 0, "%s", path);
+	cr_assert_eq(fstat(fd, &st), 0);
+	file->length = (size_t)st.st_size;
+	file->data = mmap(NULL, file->length, PROT_READ, MAP_PRIVATE, fd, 0);
+	cr_assert_neq(file->data, MAP_FAILED);
+	close(fd);
+	file->buffer = (struct elf_buffer){file->data, file->length};
+	const struct elf_source source = elf_source_from_buffer(&file->buffer);
+	cr_assert_eq(elf_image_init(&file->image, &source), 0);
+}
+
+static void file_close(struct file *file)
+{
+	elf_image_fini(&file->image);
+	munmap(file->data, file->length);
+}
+
+static void read_eh_frame(struct told *told, const struct elf_image *image, uint64_t text_vaddr)
+{
+	const struct elf_section *section = elf_image_find_section(image, ".eh_frame");
+	const struct cfi_budget budget = {UINT64_MAX, UINT64_MAX, UINT64_MAX};
+	const struct cfi_sink sink = told_sink(told);
+	struct elf_window window = {0};
+	struct cfi_stats stats;
+
+	cr_assert_not_null(section);
+	cr_assert_eq(elf_window_init_section(&window, image, section, 1 << 30), 0);
+	const struct cfi_section cfi = {.window = &window, .vaddr = section->vaddr, .text_vaddr = text_vaddr};
+	cr_assert_eq(cfi_parse(&cfi, &budget, &sink, &stats), 0);
+	elf_window_fini(&window);
+}
+
+static bool same_cfa(const struct cfi_rule *a, const struct cfi_rule *b)
+{
+	return a->cfa_kind == b->cfa_kind && a->cfa_register == b->cfa_register && a->cfa_offset == b->cfa_offset;
+}
+
+/* The share of the bytes of .text that have a frame in both, for which it is the same one. */
+static double share_of_same(const char *path)
+{
+	struct file file;
+	struct told by_tables, by_code;
+	struct code_entries entries;
+	uint64_t both = 0, same = 0;
+
+	file_open(&file, path);
+	const struct elf_section *text = elf_image_find_section(&file.image, ".text");
+	cr_assert_not_null(text);
+	told_init(&by_tables, text->vaddr, text->size);
+	told_init(&by_code, text->vaddr, text->size);
+	read_eh_frame(&by_tables, &file.image, text->vaddr);
+	cr_assert_eq(code_entries_read(&entries, &file.image, 1 << 30), 0);
+	const struct code_stretch stretch = {.bytes = file.data + text->offset,
+					     .length = text->size,
+					     .vaddr = text->vaddr,
+					     .entries = entries.vaddrs,
+					     .entry_count = entries.count,
+					     .outermost = file.image.entry};
+	parse(&by_code, &stretch);
+	for (uint64_t i = 0; i < text->size; i++) {
+		if (!by_tables.at[i] || !by_code.at[i])
+			continue;
+		both++;
+		same += same_cfa(&by_tables.rules.rules[by_tables.at[i] - 1], &by_code.rules.rules[by_code.at[i] - 1]);
+	}
+	cr_assert_gt(both, text->size / 2);
+	code_entries_fini(&entries);
+	told_fini(&by_tables);
+	told_fini(&by_code);
+	file_close(&file);
+	return (double)same / (double)both;
+}
+
+/* The rest is mostly where exceptions and cancelled threads land, to which no way leads. */
+Test(code_flow, agrees_with_the_tables_of_the_c_library)
+{
+	Dl_info info;
+
+	cr_assert(dladdr((void *)strlen, &info));
+	const double share = share_of_same(info.dli_fname);
+	cr_expect_gt(share, 0.99, "%f", share);
+}
+
+Test(code_flow, agrees_with_the_tables_of_a_program)
+{
+	const double share = share_of_same("/bin/bash");
+
+	cr_expect_gt(share, 0.995, "%f", share);
+}

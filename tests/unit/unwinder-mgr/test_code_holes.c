@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <elf.h>
+#include <string.h>
+
+#include "common/limits.h"
+#include "tests/support/cfi_rules.h"
+#include "unwinder-mgr/code_holes.h"
+
+/* A file with one executable section of functions that are all alike, 16 bytes each. */
+enum {
+	TEXT = 0x1000,
+	SHIFT = 0x400000, /* virtual address - file offset */
+	HEADERS = 0x200,
+	NAMES = 0x400,
+	FUNCTION_BYTES = 16,
+};
+
+struct file {
+	uint8_t *data;
+	size_t length;
+	struct elf_buffer buffer;
+	struct elf_image image;
+};
+
+/* push %rbx; call *%rax; pop %rbx; ret */
+static const uint8_t function[] = {0x53, 0xff, 0xd0, 0x5b, 0xc3};
+
+static void file_new(struct file *file, size_t text_bytes, const char *more_section)
+{
+	static const char names[] = "\0.text\0.shstrtab\0.gopclntab";
+	const Elf64_Ehdr header = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+				   .e_type = ET_EXEC,
+				   .e_machine = EM_X86_64,
+				   .e_version = EV_CURRENT,
+				   .e_phoff = sizeof(header),
+				   .e_shoff = HEADERS,
+				   .e_ehsize = sizeof(header),
+				   .e_phentsize = sizeof(Elf64_Phdr),
+				   .e_phnum = 1,
+				   .e_shentsize = sizeof(Elf64_Shdr),
+				   .e_shnum = more_section ? 4 : 3,
+				   .e_shstrndx = 2};
+	const Elf64_Phdr segment = {.p_type = PT_LOAD,
+				    .p_flags = PF_R | PF_X,
+				    .p_offset = TEXT,
+				    .p_vaddr = TEXT + SHIFT,
+				    .p_filesz = text_bytes,
+				    .p_memsz = text_bytes};
+	const Elf64_Shdr sections[] = {{0},
+				       {.sh_name = 1,
+					.sh_type = SHT_PROGBITS,
+					.sh_flags = SHF_ALLOC | SHF_EXECINSTR,
+					.sh_addr = TEXT + SHIFT,
+					.sh_offset = TEXT,
+					.sh_size = text_bytes},
+				       {.sh_name = 7, .sh_type = SHT_STRTAB, .sh_offset = NAMES, .sh_size = sizeof(names)},
+				       {.sh_name = 17, .sh_type = SHT_PROGBITS}};
+
+	file->length = TEXT + text_bytes;
+	file->data = calloc(1, file->length);
+	memcpy(file->data, &header, sizeof(header));
+	memcpy(file->data + sizeof(header), &segment, sizeof(segment));
+	memcpy(file->data + HEADERS, sections, sizeof(sections));
+	memcpy(file->data + NAMES, names, sizeof(names));
+	memset(file->data + TEXT, 0x90, text_bytes);
+	for (size_t i = 0; i + FUNCTION_BYTES <= text_bytes; i += FUNCTION_BYTES)
+		memcpy(file->data + TEXT + i, function, sizeof(function));
+	file->buffer = (struct elf_buffer){file->data, file->length};
+	const struct elf_source source = elf_source_from_buffer(&file->buffer);
+	cr_assert_eq(elf_image_init(&file->image, &source), 0);
+}
+
+static void file_free(struct file *file)
+{
+	elf_image_fini(&file->image);
+	free(file->data);
+}
+
+struct told {
+	struct cfi_rules rules;
+	uint64_t bytes; /* that FDEs cover */
+	int32_t *cfas;	/* of each byte of the text, 0: none */
+	size_t text_bytes;
+};
+
+static int told_rule(void *context, const struct cfi_rule *rule, uint32_t *number)
+{
+	struct told *told = context;
+
+	return cfi_rules_number(&told->rules, rule, number);
+}
+
+static int told_fde(void *context, const struct cfi_fde *fde)
+{
+	struct told *told = context;
+
+	told->bytes += fde->end - fde->start;
+	for (unsigned int i = 0; i < fde->row_count; i++) {
+		const uint64_t end = i + 1 < fde->row_count ? fde->start + fde->rows[i + 1].at : fde->end;
+
+		for (uint64_t a = fde->start + fde->rows[i].at; a < end; a++) {
+			cr_assert_lt(a - TEXT - SHIFT, told->text_bytes);
+			told->cfas[a - TEXT - SHIFT] = told->rules.rules[fde->rows[i].rule].cfa_offset;
+		}
+	}
+	return 0;
+}
+
+static struct told read_holes(const struct file *file, const struct table_draft *draft, size_t text_bytes)
+{
+	struct told told = {.cfas = calloc(text_bytes, sizeof(int32_t)), .text_bytes = text_bytes};
+	const struct cfi_sink sink = {.context = &told, .rule = told_rule, .fde = told_fde};
+
+	cr_assert_eq(cfi_rules_init(&told.rules), 0);
+	cr_assert_eq(code_holes_read(&file->image, draft, &sink), 0);
+	return told;
+}
+
+static void told_fini(struct told *told)
+{
+	cfi_rules_fini(&told->rules);
+	free(told->cfas);
+}
+
+/* Each function that lies in [from, to) of the text has its rows. */
+static void check_functions(const struct told *told, size_t from, size_t to)
+{
+	for (size_t i = from; i < to; i += FUNCTION_BYTES) {
+		cr_assert_eq(told->cfas[i], 8, "at %zu", i);
+		cr_assert_eq(told->cfas[i + 1], 16, "at %zu", i);
+		cr_assert_eq(told->cfas[i + 3], 16, "at %zu", i);
+		cr_assert_eq(told->cfas[i + 4], 8, "at %zu", i);
+	}
+}
+
+Test(code_holes, a_file_without_tables)
+{
+	struct table_draft draft = {0};
+	struct file file;
+
+	file_new(&file, 1600, NULL);
+	struct told told = read_holes(&file, &draft, 1600);
+	check_functions(&told, 0, 1600);
+	told_fini(&told);
+	file_free(&file);
+}
+
+Test(code_holes, only_what_no_table_covers)
+{
+	struct table_run runs[] = {{.start = TEXT + 160, .end = TEXT + 320}, {.start = TEXT + 328, .end = TEXT + 400}};
+	const struct table_draft draft = {.runs = runs, .run_count = 2};
+	struct file file;
+
+	file_new(&file, 800, NULL);
+	struct told told = read_holes(&file, &draft, 800);
+	check_functions(&told, 0, 160);
+	for (size_t i = 160; i < 400; i++)
+		cr_assert_eq(told.cfas[i], 0, "at %zu", i);
+	check_functions(&told, 400, 800);
+	told_fini(&told);
+	file_free(&file);
+}
+
+Test(code_holes, more_than_one_piece)
+{
+	const size_t bytes = 2 * LIMIT_CODE_PIECE_BYTES + 320;
+	struct table_draft draft = {0};
+	struct file file;
+
+	file_new(&file, bytes, NULL);
+	struct told told = read_holes(&file, &draft, bytes);
+	check_functions(&told, 0, bytes);
+	told_fini(&told);
+	file_free(&file);
+}
+
+Test(code_holes, not_more_than_the_limit)
+{
+	const size_t bytes = LIMIT_CODE_BYTES + LIMIT_CODE_PIECE_BYTES;
+	struct table_draft draft = {0};
+	struct file file;
+
+	file_new(&file, bytes, NULL);
+	struct told told = read_holes(&file, &draft, bytes);
+	check_functions(&told, 0, LIMIT_CODE_BYTES);
+	for (size_t i = LIMIT_CODE_BYTES; i < bytes; i++)
+		cr_assert_eq(told.cfas[i], 0, "at %zu", i);
+	told_fini(&told);
+	file_free(&file);
+}
+
+Test(code_holes, nothing_of_a_go_program)
+{
+	struct table_draft draft = {0};
+	struct file file;
+
+	file_new(&file, 1600, ".gopclntab");
+	struct told told = read_holes(&file, &draft, 1600);
+	cr_expect_eq(told.bytes, 0);
+	told_fini(&told);
+	file_free(&file);
+}
+
+/* Sections that say they lie where the file has nothing. */
+Test(code_holes, a_section_beyond_the_file)
+{
+	struct table_draft draft = {0};
+	struct file file;
+
+	file_new(&file, 1600, NULL);
+	for (unsigned int i = 0; i < file.image.section_count; i++) {
+		if (file.image.sections[i].flags & SHF_EXECINSTR)
+			file.image.sections[i].offset = UINT64_MAX - 800;
+	}
+	struct told told = read_holes(&file, &draft, 1600);
+	cr_expect_eq(told.bytes, 0);
+	told_fini(&told);
+	file_free(&file);
+}
