@@ -424,9 +424,10 @@ static __always_inline int hotspot_note_known(struct walk_state *s, uint64_t pc,
 static __always_inline int hotspot_step_plain(struct walk_state *s, WALK_ENV env,
 					      const struct hotspot_block *b)
 {
-	const struct walk_known *known =
-	    s->registers_known ? NULL : walk_find_known(s, walk_known(env), s->pc);
-
+	if (s->registers_known ||
+	    s->pc - b->interpreter_start < b->interpreter_end - b->interpreter_start)
+		return 0;
+	const struct walk_known *known = walk_find_known(s, walk_known(env), s->pc);
 	if (!known || !walk_is_steady(s, known))
 		return 0;
 	const uint64_t cfa = s->sp + known->facts[FRAME_BYTES];
