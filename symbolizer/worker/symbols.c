@@ -22,6 +22,8 @@ enum {
 	RELOCATIONS_BYTES_MAX = ELF_RELOCATION_BYTES * 64 * 1024,
 	/* Names that may be compared to choose among equals at one address. */
 	NAME_COMPARISONS_MAX = 256 * 1024,
+	/* musl's memset has 196, and its system calls lie behind. */
+	LAST_LABEL_BYTES = 256,
 	/* Symbols looked at below an address for one that is long enough to hold it. */
 	ENCLOSING_DEPTH_MAX = 16,
 	REGIONS_MAX = 128,
@@ -557,13 +559,19 @@ static const struct entry *entry_find(const struct symbols *symbols, uint64_t va
 		return NULL;
 	start = (uint32_t)(vaddr - symbols->base);
 	count = entries_up_to(symbols, start);
+	const bool followed =
+	    count < symbols->entry_count &&
+	    symbols->base + symbols->entries[count].start - region->vaddr < region->size;
 	for (unsigned int depth = 0; depth < ENCLOSING_DEPTH_MAX && count > 0; depth++) {
 		const struct entry *entry = &symbols->entries[--count];
 
 		if (start - entry->start < entry->size)
 			return entry;
-		/* One without a size ends where the next begins, or its section. */
-		if (entry->size == 0 && depth == 0 && symbols->base + entry->start >= region->vaddr)
+		/* One without a size ends where the next begins. Of a section's last one nothing
+		 * says where it ends, and behind it may be functions without a name. */
+		if (entry->size == 0 && depth == 0 &&
+		    symbols->base + entry->start >= region->vaddr &&
+		    (followed || start - entry->start < LAST_LABEL_BYTES))
 			return entry;
 	}
 	return NULL;

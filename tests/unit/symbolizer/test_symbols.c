@@ -489,6 +489,22 @@ Test(symbols, duplicates_and_overlaps)
 	symbols_free(symbols);
 }
 
+Test(symbols, the_last_label_has_an_end)
+{
+	struct made made;
+	struct symbols *symbols;
+
+	made_init(&made);
+	made_add(&made, "first", STB_GLOBAL, STT_FUNC, 0x100, 0);
+	made_add(&made, "last", STB_GLOBAL, STT_FUNC, 0x800, 0);
+	_cleanup_close_ int fd = made_fd(&made, sizeof(made));
+	symbols = index_fd(fd);
+	check_code(symbols, 0x7ff, "first");
+	check_code(symbols, 0x8ff, "last");
+	check_code(symbols, 0x900, NULL);
+	symbols_free(symbols);
+}
+
 Test(symbols, caps)
 {
 	_cleanup_close_ int fd = open_file(FIXTURE);
