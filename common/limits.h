@@ -26,14 +26,13 @@ enum {
 	 * most. */
 	LIMIT_CFI_INSTRUCTIONS = 60000000,
 	/* Code of one module that no call frame information describes and that is read instead,
-	 * bytes: a C library has 0.5 MB of it; it costs 0.1 s at most. */
-	LIMIT_CODE_BYTES = 8 << 20,
+	 * bytes: a C library has 0.5 MB of it, node 1.7; it costs a quarter of a second at most. */
+	LIMIT_CODE_BYTES = 4 << 20,
 	/* So much of it is looked at in one piece: ten times as much memory, for some ms. */
 	LIMIT_CODE_PIECE_BYTES = 512 << 10,
 	/* If there is more than this of it (what a compiler's startup files have is less), the
 	 * module's symbols and relocations are read to find its functions: a table of either,
-	 * bytes.
-	 */
+	 * bytes. */
 	LIMIT_CODE_STARTUP_BYTES = 4 << 10,
 	LIMIT_CODE_ENTRIES_BYTES = 2 << 20,
 	/* /proc/PID/maps of one process, bytes. */
