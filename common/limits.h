@@ -26,7 +26,8 @@ enum {
 	 * most. */
 	LIMIT_CFI_INSTRUCTIONS = 60000000,
 	/* Code of one module that no call frame information describes and that is read instead,
-	 * bytes: a C library has 0.5 MB of it, node 1.7; it costs a quarter of a second at most. */
+	 * bytes: a C library has 0.5 MB of it, node 1.7; it costs a quarter of a second at most.
+	 * Programs with more, all of Bun or Deno, are built with frame pointers instead. */
 	LIMIT_CODE_BYTES = 4 << 20,
 	/* So much of it is looked at in one piece: ten times as much memory, for some ms. */
 	LIMIT_CODE_PIECE_BYTES = 512 << 10,

@@ -23,7 +23,7 @@ struct code_holes {
 	struct code_entries entries;
 	uint64_t largest; /* hole, in bytes */
 	uint64_t found;	  /* bytes in holes of more than padding */
-	uint64_t budget;  /* bytes that may still be read */
+	uint64_t cost;	  /* bytes in all; padding counts as ALIGNMENT_MAX, for its being read */
 	uint8_t *bytes;	  /* of a piece */
 };
 
@@ -31,10 +31,12 @@ struct code_holes {
 typedef int (*hole_visit)(struct code_holes *holes, const struct elf_section *section,
 			  uint64_t start, uint64_t end);
 
-static bool section_is_code(const struct elf_section *section)
+/* Whose bytes are all in the file, and have addresses. */
+static bool section_is_code(const struct elf_image *image, const struct elf_section *section)
 {
 	return section->type == SHT_PROGBITS && (section->flags & SHF_EXECINSTR) &&
-	       section->offset + section->size > section->offset &&
+	       section->offset <= image->source.size &&
+	       section->size <= image->source.size - section->offset &&
 	       section->vaddr + section->size > section->vaddr;
 }
 
@@ -79,8 +81,10 @@ static int holes_visit(struct code_holes *holes, hole_visit visit)
 	int r = 0;
 
 	for (unsigned int i = 0; i < holes->image->section_count && !r; i++) {
-		if (section_is_code(&holes->image->sections[i]))
-			r = holes_visit_section(holes, &holes->image->sections[i], visit);
+		const struct elf_section *section = &holes->image->sections[i];
+
+		if (section_is_code(holes->image, section))
+			r = holes_visit_section(holes, section, visit);
 	}
 	return r;
 }
@@ -93,6 +97,7 @@ static int hole_count(struct code_holes *holes, const struct elf_section *sectio
 		holes->largest = end - start;
 	if (end - start > ALIGNMENT_MAX)
 		holes->found += end - start;
+	holes->cost += end - start > ALIGNMENT_MAX ? end - start : ALIGNMENT_MAX;
 	return 0;
 }
 
@@ -140,9 +145,6 @@ static int hole_parse_pieces(struct code_holes *holes, const struct elf_section 
 
 	for (uint64_t next; start < end && !r; start = next) {
 		next = piece_end(holes, section, start, end);
-		if (next - start > holes->budget)
-			return 0;
-		holes->budget -= next - start;
 		r = hole_parse(holes, section, start, next);
 	}
 	return r;
@@ -159,17 +161,12 @@ int code_holes_read(const struct elf_image *image, const struct table_draft *dra
 		    const struct cfi_sink *sink)
 {
 	_cleanup_(holes_fini) struct code_holes holes = {
-	    .image = image,
-	    .draft = draft,
-	    .run_count = draft->run_count,
-	    .sink = sink,
-	    .budget = LIMIT_CODE_BYTES,
-	};
+	    .image = image, .draft = draft, .run_count = draft->run_count, .sink = sink};
 
 	if (image->go_build_id[0] || elf_image_find_section(image, ".gopclntab"))
 		return 0;
 	holes_visit(&holes, hole_count);
-	if (!holes.largest)
+	if (!holes.largest || holes.cost > LIMIT_CODE_BYTES)
 		return 0;
 	int r = 0;
 	if (holes.found > LIMIT_CODE_STARTUP_BYTES)

@@ -10,7 +10,8 @@
 
 /* Tell the sink of what is in executable sections and in none of the draft's runs, which are
  * ascending; it may add to them. Nothing of a Go program, which has frame pointers everywhere, and
- * stacks that begin in the middle. 0, what the sink returned, or -ENOMEM. */
+ * stacks that begin in the middle; nor if there is more than LIMIT_CODE_BYTES. 0, what the sink
+ * returned, or -ENOMEM. */
 int code_holes_read(const struct elf_image *image, const struct table_draft *draft,
 		    const struct cfi_sink *sink);
 
