@@ -30,17 +30,6 @@ static int entries_on_symbol(void *context, const struct elf_symbol *symbol)
 	return function && symbol->section != SHN_UNDEF ? entries_add(context, symbol->value) : 0;
 }
 
-static bool is_code(const struct elf_image *image, uint64_t vaddr)
-{
-	for (unsigned int i = 0; i < image->segment_count; i++) {
-		const struct elf_segment *s = &image->segments[i];
-
-		if (s->executable && vaddr - s->vaddr < s->file_size)
-			return true;
-	}
-	return false;
-}
-
 static int entries_add_relocated(struct code_entries *entries, const struct elf_image *image,
 				 const uint8_t *data, size_t length)
 {
@@ -50,7 +39,7 @@ static int entries_add_relocated(struct code_entries *entries, const struct elf_
 
 	while (!r && elf_relocation_read(&c, &relocation)) {
 		if (relocation.type == R_X86_64_RELATIVE &&
-		    is_code(image, (uint64_t)relocation.addend))
+		    elf_image_find_code(image, (uint64_t)relocation.addend))
 			r = entries_add(entries, (uint64_t)relocation.addend);
 	}
 	return r;

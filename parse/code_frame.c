@@ -205,8 +205,9 @@ static bool may_touch_frame(const ZydisDecodedInstruction *head)
 void code_frame_step(struct code_frame *frame, const ZydisDecoder *decoder,
 		     const struct code_instruction *instruction)
 {
-	struct step step = {.head = &instruction->head};
+	struct step step; /* its operands are many, and written when they are decoded */
 
+	step.head = &instruction->head;
 	if (!may_touch_frame(step.head) ||
 	    !ZYAN_SUCCESS(ZydisDecoderDecodeOperands(decoder, &instruction->context, step.head,
 						     step.operands, step.head->operand_count)))

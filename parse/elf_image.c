@@ -582,3 +582,18 @@ bool elf_image_offset_to_vaddr(const struct elf_image *image, uint64_t offset, u
 	}
 	return false;
 }
+
+bool elf_segment_has_code(const struct elf_segment *segment, uint64_t vaddr)
+{
+	return segment->executable && vaddr >= segment->vaddr &&
+	       vaddr - segment->vaddr < segment->file_size;
+}
+
+const struct elf_segment *elf_image_find_code(const struct elf_image *image, uint64_t vaddr)
+{
+	for (unsigned int i = 0; i < image->segment_count; i++) {
+		if (elf_segment_has_code(&image->segments[i], vaddr))
+			return &image->segments[i];
+	}
+	return NULL;
+}

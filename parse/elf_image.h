@@ -90,4 +90,10 @@ int elf_image_read_vaddr(const struct elf_image *image, uint64_t vaddr, uint64_t
 bool elf_image_vaddr_to_offset(const struct elf_image *image, uint64_t vaddr, uint64_t *offset);
 bool elf_image_offset_to_vaddr(const struct elf_image *image, uint64_t offset, uint64_t *vaddr);
 
+/* Is the virtual address in the segment's file part, and that executable? */
+bool elf_segment_has_code(const struct elf_segment *segment, uint64_t vaddr);
+
+/* The first segment of which that is so, or NULL. */
+const struct elf_segment *elf_image_find_code(const struct elf_image *image, uint64_t vaddr);
+
 #endif

@@ -40,22 +40,6 @@ static bool section_is_code(const struct elf_image *image, const struct elf_sect
 	       section->vaddr + section->size > section->vaddr;
 }
 
-/* The first run that ends behind `offset`. */
-static size_t holes_find_run(const struct code_holes *holes, uint64_t offset)
-{
-	size_t low = 0, high = holes->run_count;
-
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-
-		if (holes->draft->runs[middle].end <= offset)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 static int holes_visit_section(struct code_holes *holes, const struct elf_section *section,
 			       hole_visit visit)
 {
@@ -63,7 +47,8 @@ static int holes_visit_section(struct code_holes *holes, const struct elf_sectio
 	uint64_t start = section->offset;
 	int r = 0;
 
-	for (size_t i = holes_find_run(holes, start); i < holes->run_count && !r; i++) {
+	for (size_t i = table_runs_find(holes->draft->runs, holes->run_count, start);
+	     i < holes->run_count && !r; i++) {
 		/* A copy: the sink may move them. */
 		const struct table_run run = holes->draft->runs[i];
 

@@ -161,34 +161,27 @@ static int draft_put(struct draft_build *build, uint32_t start, const struct cfi
 	return 0;
 }
 
-static bool segment_has(const struct elf_segment *s, uint64_t vaddr)
+size_t table_runs_find(const struct table_run *runs, size_t count, uint64_t offset)
 {
-	return s->executable && vaddr >= s->vaddr && vaddr - s->vaddr < s->file_size;
-}
+	size_t low = 0, high = count;
 
-static const struct elf_segment *find_segment(const struct elf_image *image, uint64_t vaddr)
-{
-	for (unsigned int i = 0; i < image->segment_count; i++) {
-		if (segment_has(&image->segments[i], vaddr))
-			return &image->segments[i];
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+
+		if (runs[middle].end <= offset)
+			low = middle + 1;
+		else
+			high = middle;
 	}
-	return NULL;
+	return low;
 }
 
 /* Whether one of the first `count` runs, sorted, covers `offset`. */
 static bool runs_cover(const struct table_run *runs, size_t count, uint32_t offset)
 {
-	size_t low = 0, high = count;
+	const size_t at = table_runs_find(runs, count, offset);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (runs[middle].start <= offset)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low && offset < runs[low - 1].end;
+	return at < count && runs[at].start <= offset;
 }
 
 /* Not code that can be sampled: discarded functions of --gc-sections point to zero. Nor what is
@@ -198,8 +191,8 @@ static bool draft_on_want(void *context, uint64_t start, uint64_t end)
 	struct draft_build *build = context;
 	const struct table_draft *draft = build->draft;
 
-	if (!build->segment || !segment_has(build->segment, start))
-		build->segment = find_segment(build->image, start);
+	if (!build->segment || !elf_segment_has_code(build->segment, start))
+		build->segment = elf_image_find_code(build->image, start);
 	const struct elf_segment *segment = build->segment;
 	if (!segment || end - segment->vaddr > segment->file_size ||
 	    segment->offset + segment->file_size > UINT32_MAX)

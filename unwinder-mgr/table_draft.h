@@ -50,4 +50,8 @@ struct table_draft {
 int table_draft(struct table_draft *draft, struct rules *rules, const struct elf_source *source);
 void table_draft_fini(struct table_draft *draft, struct rules *rules, uint64_t now_ns);
 
+/* The first of `count` runs, ascending and none over another, that ends behind the file offset;
+ * `count` if none does. */
+size_t table_runs_find(const struct table_run *runs, size_t count, uint64_t offset);
+
 #endif

@@ -33,6 +33,11 @@ static __always_inline int hotspot_is_code(const struct hotspot_block *b, uint64
 	return pc - b->cache_start < b->cache_end - b->cache_start;
 }
 
+static __always_inline int hotspot_is_interpreter(const struct hotspot_block *b, uint64_t pc)
+{
+	return pc - b->interpreter_start < b->interpreter_end - b->interpreter_start;
+}
+
 /* `count` words (a constant) of the stack from `address` on: where in the window they are, or
  * WORDS_FAIL. */
 static __always_inline uint64_t hotspot_stack(struct walk_state *s, WALK_ENV env, uint64_t address,
@@ -424,8 +429,7 @@ static __always_inline int hotspot_note_known(struct walk_state *s, uint64_t pc,
 static __always_inline int hotspot_step_plain(struct walk_state *s, WALK_ENV env,
 					      const struct hotspot_block *b)
 {
-	if (s->registers_known ||
-	    s->pc - b->interpreter_start < b->interpreter_end - b->interpreter_start)
+	if (s->registers_known || hotspot_is_interpreter(b, s->pc))
 		return 0;
 	const struct walk_known *known = walk_find_known(s, walk_known(env), s->pc);
 	if (!known || !walk_is_steady(s, known))
@@ -448,7 +452,7 @@ static __always_inline int hotspot_step(struct walk_state *s, WALK_ENV env,
 {
 	const uint64_t pc = s->pc;
 
-	if (pc - b->interpreter_start < b->interpreter_end - b->interpreter_start)
+	if (hotspot_is_interpreter(b, pc))
 		return hotspot_interpreted(s, env, b);
 	if (!s->registers_known && pc == b->call_stub_return) {
 		const int end = hotspot_note(s, pc, 0, HOTSPOT_FRAME_CALL_STUB, 0);

@@ -10,7 +10,7 @@
 
 #include "parse/code_entries.h"
 #include "parse/code_flow.h"
-#include "tests/support/cfi_rules.h"
+#include "tests/support/cfi_paint.h"
 
 enum {
 	RBX = 3,
@@ -20,56 +20,9 @@ enum {
 
 /* ---- What a stretch is told to be ---- */
 
-struct told {
-	struct cfi_rules rules;
-	uint64_t start, length;
-	uint32_t *at; /* number of the rule + 1 of each byte */
-	unsigned int fdes;
-};
-
-static int told_rule(void *context, const struct cfi_rule *rule, uint32_t *number)
+static void parse(struct cfi_paint *told, const struct code_stretch *stretch)
 {
-	struct told *told = context;
-
-	return cfi_rules_number(&told->rules, rule, number);
-}
-
-static int told_fde(void *context, const struct cfi_fde *fde)
-{
-	struct told *told = context;
-
-	told->fdes++;
-	for (unsigned int i = 0; i < fde->row_count; i++) {
-		const uint64_t end = i + 1 < fde->row_count ? fde->start + fde->rows[i + 1].at : fde->end;
-
-		for (uint64_t a = fde->start + fde->rows[i].at; a < end; a++) {
-			if (a - told->start < told->length)
-				told->at[a - told->start] = fde->rows[i].rule + 1;
-		}
-	}
-	return 0;
-}
-
-static void told_init(struct told *told, uint64_t start, uint64_t length)
-{
-	*told = (struct told){.start = start, .length = length, .at = calloc(length, sizeof(*told->at))};
-	cr_assert_eq(cfi_rules_init(&told->rules), 0);
-}
-
-static void told_fini(struct told *told)
-{
-	cfi_rules_fini(&told->rules);
-	free(told->at);
-}
-
-static struct cfi_sink told_sink(struct told *told)
-{
-	return (struct cfi_sink){.context = told, .rule = told_rule, .fde = told_fde};
-}
-
-static void parse(struct told *told, const struct code_stretch *stretch)
-{
-	const struct cfi_sink sink = told_sink(told);
+	const struct cfi_sink sink = cfi_paint_sink(told);
 	struct code_flow *flow;
 
 	cr_assert_eq(code_flow_new(&flow, &sink), 0);
@@ -77,20 +30,20 @@ static void parse(struct told *told, const struct code_stretch *stretch)
 	code_flow_free(flow);
 }
 
-static const struct cfi_rule *rule_before(const struct told *told, const void *label, unsigned int bytes)
+static const struct cfi_rule *rule_before(const struct cfi_paint *told, const void *label, unsigned int bytes)
 {
-	const uint64_t at = (uint64_t)label - bytes - told->start;
+	const uint64_t vaddr = (uint64_t)label - bytes;
 
-	cr_assert_lt(at, told->length);
-	return told->at[at] ? &told->rules.rules[told->at[at] - 1] : NULL;
+	cr_assert_lt(vaddr - told->start, told->length);
+	return cfi_paint_rule(told, vaddr);
 }
 
-static const struct cfi_rule *rule_at(const struct told *told, const void *label)
+static const struct cfi_rule *rule_at(const struct cfi_paint *told, const void *label)
 {
 	return rule_before(told, label, 0);
 }
 
-static void is_cfa(const struct told *told, const void *label, int reg, int offset, const char *what)
+static void is_cfa(const struct cfi_paint *told, const void *label, int reg, int offset, const char *what)
 {
 	const struct cfi_rule *rule = rule_at(told, label);
 
@@ -103,7 +56,7 @@ static void is_cfa(const struct told *told, const void *label, int reg, int offs
 }
 
 /* 0: still in the register. */
-static void is_saved(const struct told *told, const void *label, int fp, int bx, const char *what)
+static void is_saved(const struct cfi_paint *told, const void *label, int fp, int bx, const char *what)
 {
 	const struct cfi_rule *rule = rule_at(told, label);
 
@@ -114,7 +67,7 @@ static void is_saved(const struct told *told, const void *label, int fp, int bx,
 	cr_expect_eq(rule->bx_offset, bx, "%s: rbx at %d", what, rule->bx_offset);
 }
 
-static void is_lost(const struct told *told, const void *label, const char *what)
+static void is_lost(const struct cfi_paint *told, const void *label, const char *what)
 {
 	const struct cfi_rule *rule = rule_at(told, label);
 
@@ -128,8 +81,8 @@ static void is_lost(const struct told *told, const void *label, const char *what
 	struct code_stretch stretch = {.bytes = name,                                              \
 				       .length = (size_t)(name##_end - name),                      \
 				       .vaddr = (uint64_t)name};                                   \
-	struct told told;                                                                          \
-	told_init(&told, (uint64_t)name, stretch.length)
+	struct cfi_paint told;                                                                          \
+	cr_assert_eq(cfi_paint_init(&told, (uint64_t)name, stretch.length), 0)
 
 #define LABEL(name) extern const uint8_t name[]
 #define CFA(label, reg, offset)                                                                    \
@@ -182,7 +135,7 @@ Test(code_flow, what_is_pushed)
 	CFA(pushes_8, RSP, 8);
 	SAVED(pushes_8, 0, 0);
 	cr_expect_eq(told.fdes, 1);
-	told_fini(&told);
+	cfi_paint_fini(&told);
 }
 
 __asm__(".pushsection .rodata\n"
@@ -211,7 +164,7 @@ Test(code_flow, a_frame_pointer_is_believed)
 	SAVED(pointer_7, -16, 0);
 	CFA(pointer_8, RSP, 8);
 	SAVED(pointer_8, 0, 0);
-	told_fini(&told);
+	cfi_paint_fini(&told);
 }
 
 __asm__(".pushsection .rodata\n"
@@ -248,7 +201,7 @@ Test(code_flow, registers_are_saved_and_come_back)
 	CFA(ordinary_6, RSP, 32);
 	SAVED(ordinary_6, -24, -16);
 	SAVED(ordinary_7, 0, 0);
-	told_fini(&told);
+	cfi_paint_fini(&told);
 }
 
 __asm__(".pushsection .rodata\n"
@@ -281,7 +234,7 @@ Test(code_flow, ways_through_a_function)
 	CFA(branches_case, RSP, 32);
 	SAVED(branches_case, 0, -24);
 	CFA(branches_5, RSP, 24);
-	told_fini(&told);
+	cfi_paint_fini(&told);
 }
 
 __asm__(".pushsection .rodata\n"
@@ -302,7 +255,7 @@ Test(code_flow, a_stack_that_grows_in_a_loop_is_lost)
 	parse(&told, &stretch);
 	CFA(grows, RSP, 8);
 	LOST(grows_1);
-	told_fini(&told);
+	cfi_paint_fini(&told);
 }
 
 /* ---- Several functions ---- */
@@ -353,7 +306,7 @@ Test(code_flow, functions_that_do_not_return)
 	CFA(several_5, RSP, 16);
 	CFA(several_out, RSP, 16);
 	CFA(several_6, RSP, 8);
-	told_fini(&told);
+	cfi_paint_fini(&told);
 }
 
 __asm__(".pushsection .rodata\n"
@@ -383,7 +336,7 @@ Test(code_flow, functions_and_labels_that_are_mentioned)
 	CFA(table_1, RSP, 24);
 	CFA(table_handler, RSP, 8);
 	CFA(table_2, RSP, 16);
-	told_fini(&told);
+	cfi_paint_fini(&told);
 }
 
 /* As musl has them. */
@@ -435,7 +388,7 @@ Test(code_flow, where_stacks_begin)
 	CFA(special_clone, RSP, 8);
 	LOST(special_child);
 	CFA(special_parent, RSP, 8);
-	told_fini(&told);
+	cfi_paint_fini(&told);
 }
 
 __asm__(".pushsection .rodata\n"
@@ -462,7 +415,7 @@ Test(code_flow, holes_and_what_is_no_code)
 	CFA(padded_next, RSP, 8);
 	CFA(padded_last, RSP, 8);
 	cr_expect_eq(told.fdes, 2);
-	told_fini(&told);
+	cfi_paint_fini(&told);
 }
 
 /* ---- Against what compilers say ---- */
@@ -496,11 +449,11 @@ static void file_close(struct file *file)
 	munmap(file->data, file->length);
 }
 
-static void read_eh_frame(struct told *told, const struct elf_image *image, uint64_t text_vaddr)
+static void read_eh_frame(struct cfi_paint *told, const struct elf_image *image, uint64_t text_vaddr)
 {
 	const struct elf_section *section = elf_image_find_section(image, ".eh_frame");
 	const struct cfi_budget budget = {UINT64_MAX, UINT64_MAX, UINT64_MAX};
-	const struct cfi_sink sink = told_sink(told);
+	const struct cfi_sink sink = cfi_paint_sink(told);
 	struct elf_window window = {0};
 	struct cfi_stats stats;
 
@@ -520,15 +473,15 @@ static bool same_cfa(const struct cfi_rule *a, const struct cfi_rule *b)
 static double share_of_same(const char *path)
 {
 	struct file file;
-	struct told by_tables, by_code;
+	struct cfi_paint by_tables, by_code;
 	struct code_entries entries;
 	uint64_t both = 0, same = 0;
 
 	file_open(&file, path);
 	const struct elf_section *text = elf_image_find_section(&file.image, ".text");
 	cr_assert_not_null(text);
-	told_init(&by_tables, text->vaddr, text->size);
-	told_init(&by_code, text->vaddr, text->size);
+	cr_assert_eq(cfi_paint_init(&by_tables, text->vaddr, text->size), 0);
+	cr_assert_eq(cfi_paint_init(&by_code, text->vaddr, text->size), 0);
 	read_eh_frame(&by_tables, &file.image, text->vaddr);
 	cr_assert_eq(code_entries_read(&entries, &file.image, 1 << 30), 0);
 	const struct code_stretch stretch = {.bytes = file.data + text->offset,
@@ -538,16 +491,18 @@ static double share_of_same(const char *path)
 					     .entry_count = entries.count,
 					     .outermost = file.image.entry};
 	parse(&by_code, &stretch);
-	for (uint64_t i = 0; i < text->size; i++) {
-		if (!by_tables.at[i] || !by_code.at[i])
+	for (uint64_t vaddr = text->vaddr; vaddr < text->vaddr + text->size; vaddr++) {
+		const struct cfi_rule *said = cfi_paint_rule(&by_tables, vaddr), *found = cfi_paint_rule(&by_code, vaddr);
+
+		if (!said || !found)
 			continue;
 		both++;
-		same += same_cfa(&by_tables.rules.rules[by_tables.at[i] - 1], &by_code.rules.rules[by_code.at[i] - 1]);
+		same += same_cfa(said, found);
 	}
 	cr_assert_gt(both, text->size / 2);
 	code_entries_fini(&entries);
-	told_fini(&by_tables);
-	told_fini(&by_code);
+	cfi_paint_fini(&by_tables);
+	cfi_paint_fini(&by_code);
 	file_close(&file);
 	return (double)same / (double)both;
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/limits.h"
-#include "tests/support/cfi_rules.h"
+#include "tests/support/cfi_paint.h"
 #include "unwinder-mgr/code_holes.h"
 
 /* A file with one executable section of functions that are all alike, 16 bytes each. */
@@ -77,60 +77,33 @@ static void file_free(struct file *file)
 	free(file->data);
 }
 
-struct told {
-	struct cfi_rules rules;
-	uint64_t bytes; /* that FDEs cover */
-	int32_t *cfas;	/* of each byte of the text, 0: none */
-	size_t text_bytes;
-};
-
-static int told_rule(void *context, const struct cfi_rule *rule, uint32_t *number)
+static struct cfi_paint read_holes(const struct file *file, const struct table_draft *draft, size_t text_bytes)
 {
-	struct told *told = context;
+	struct cfi_paint told;
 
-	return cfi_rules_number(&told->rules, rule, number);
-}
-
-static int told_fde(void *context, const struct cfi_fde *fde)
-{
-	struct told *told = context;
-
-	told->bytes += fde->end - fde->start;
-	for (unsigned int i = 0; i < fde->row_count; i++) {
-		const uint64_t end = i + 1 < fde->row_count ? fde->start + fde->rows[i + 1].at : fde->end;
-
-		for (uint64_t a = fde->start + fde->rows[i].at; a < end; a++) {
-			cr_assert_lt(a - TEXT - SHIFT, told->text_bytes);
-			told->cfas[a - TEXT - SHIFT] = told->rules.rules[fde->rows[i].rule].cfa_offset;
-		}
-	}
-	return 0;
-}
-
-static struct told read_holes(const struct file *file, const struct table_draft *draft, size_t text_bytes)
-{
-	struct told told = {.cfas = calloc(text_bytes, sizeof(int32_t)), .text_bytes = text_bytes};
-	const struct cfi_sink sink = {.context = &told, .rule = told_rule, .fde = told_fde};
-
-	cr_assert_eq(cfi_rules_init(&told.rules), 0);
+	cr_assert_eq(cfi_paint_init(&told, TEXT + SHIFT, text_bytes), 0);
+	const struct cfi_sink sink = cfi_paint_sink(&told);
 	cr_assert_eq(code_holes_read(&file->image, draft, &sink), 0);
+	cr_assert_eq(told.outside, 0);
 	return told;
 }
 
-static void told_fini(struct told *told)
+/* At an offset in the text; 0: there is no rule. */
+static int cfa_at(const struct cfi_paint *told, size_t offset)
 {
-	cfi_rules_fini(&told->rules);
-	free(told->cfas);
+	const struct cfi_rule *rule = cfi_paint_rule(told, TEXT + SHIFT + offset);
+
+	return rule ? rule->cfa_offset : 0;
 }
 
 /* Each function that lies in [from, to) of the text has its rows. */
-static void check_functions(const struct told *told, size_t from, size_t to)
+static void check_functions(const struct cfi_paint *told, size_t from, size_t to)
 {
 	for (size_t i = from; i < to; i += FUNCTION_BYTES) {
-		cr_assert_eq(told->cfas[i], 8, "at %zu", i);
-		cr_assert_eq(told->cfas[i + 1], 16, "at %zu", i);
-		cr_assert_eq(told->cfas[i + 3], 16, "at %zu", i);
-		cr_assert_eq(told->cfas[i + 4], 8, "at %zu", i);
+		cr_assert_eq(cfa_at(told, i), 8, "at %zu", i);
+		cr_assert_eq(cfa_at(told, i + 1), 16, "at %zu", i);
+		cr_assert_eq(cfa_at(told, i + 3), 16, "at %zu", i);
+		cr_assert_eq(cfa_at(told, i + 4), 8, "at %zu", i);
 	}
 }
 
@@ -140,9 +113,9 @@ Test(code_holes, a_file_without_tables)
 	struct file file;
 
 	file_new(&file, 1600, NULL);
-	struct told told = read_holes(&file, &draft, 1600);
+	struct cfi_paint told = read_holes(&file, &draft, 1600);
 	check_functions(&told, 0, 1600);
-	told_fini(&told);
+	cfi_paint_fini(&told);
 	file_free(&file);
 }
 
@@ -153,12 +126,12 @@ Test(code_holes, only_what_no_table_covers)
 	struct file file;
 
 	file_new(&file, 800, NULL);
-	struct told told = read_holes(&file, &draft, 800);
+	struct cfi_paint told = read_holes(&file, &draft, 800);
 	check_functions(&told, 0, 160);
 	for (size_t i = 160; i < 400; i++)
-		cr_assert_eq(told.cfas[i], 0, "at %zu", i);
+		cr_assert_eq(cfa_at(&told, i), 0, "at %zu", i);
 	check_functions(&told, 400, 800);
-	told_fini(&told);
+	cfi_paint_fini(&told);
 	file_free(&file);
 }
 
@@ -169,9 +142,9 @@ Test(code_holes, more_than_one_piece)
 	struct file file;
 
 	file_new(&file, bytes, NULL);
-	struct told told = read_holes(&file, &draft, bytes);
+	struct cfi_paint told = read_holes(&file, &draft, bytes);
 	check_functions(&told, 0, bytes);
-	told_fini(&told);
+	cfi_paint_fini(&told);
 	file_free(&file);
 }
 
@@ -182,9 +155,9 @@ Test(code_holes, nothing_if_it_is_more_than_the_limit)
 	struct file file;
 
 	file_new(&file, bytes, NULL);
-	struct told told = read_holes(&file, &draft, bytes);
-	cr_expect_eq(told.bytes, 0);
-	told_fini(&told);
+	struct cfi_paint told = read_holes(&file, &draft, bytes);
+	cr_expect_eq(told.fdes, 0);
+	cfi_paint_fini(&told);
 	file_free(&file);
 }
 
@@ -194,9 +167,9 @@ Test(code_holes, nothing_of_a_go_program)
 	struct file file;
 
 	file_new(&file, 1600, ".gopclntab");
-	struct told told = read_holes(&file, &draft, 1600);
-	cr_expect_eq(told.bytes, 0);
-	told_fini(&told);
+	struct cfi_paint told = read_holes(&file, &draft, 1600);
+	cr_expect_eq(told.fdes, 0);
+	cfi_paint_fini(&told);
 	file_free(&file);
 }
 
@@ -225,9 +198,9 @@ Test(code_holes, sections_that_cannot_be)
 			section->size = forged[i].size;
 			section->vaddr = forged[i].vaddr;
 		}
-		struct told told = read_holes(&file, &draft, 1600);
-		cr_expect_eq(told.bytes, 0, "%zu", i);
-		told_fini(&told);
+		struct cfi_paint told = read_holes(&file, &draft, 1600);
+		cr_expect_eq(told.fdes, 0, "%zu", i);
+		cfi_paint_fini(&told);
 		file_free(&file);
 	}
 }

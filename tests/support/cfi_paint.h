@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A sink that keeps, for each byte of a stretch of code, the rule that it was told of last. */
+#ifndef TESTS_SUPPORT_CFI_PAINT_H
+#define TESTS_SUPPORT_CFI_PAINT_H
+
+#include <stdlib.h>
+
+#include "tests/support/cfi_rules.h"
+
+struct cfi_paint {
+	struct cfi_rules rules;
+	uint64_t start, length; /* virtual addresses */
+	uint32_t *at;		/* number of the rule + 1 of each byte */
+	unsigned int fdes;
+	uint64_t outside; /* bytes told of that are not in the stretch */
+};
+
+/* 0 or -ENOMEM. */
+static inline int cfi_paint_init(struct cfi_paint *paint, uint64_t start, uint64_t length)
+{
+	*paint = (struct cfi_paint){
+	    .start = start, .length = length, .at = calloc(length, sizeof(*paint->at))};
+	return paint->at ? cfi_rules_init(&paint->rules) : -ENOMEM;
+}
+
+static inline void cfi_paint_fini(struct cfi_paint *paint)
+{
+	cfi_rules_fini(&paint->rules);
+	free(paint->at);
+}
+
+/* The rule of an address; NULL if nothing was said of it, or it is not in the stretch. */
+static inline const struct cfi_rule *cfi_paint_rule(const struct cfi_paint *paint, uint64_t vaddr)
+{
+	const uint32_t number =
+	    vaddr - paint->start < paint->length ? paint->at[vaddr - paint->start] : 0;
+
+	return number ? &paint->rules.rules[number - 1] : NULL;
+}
+
+static inline int cfi_paint_on_rule(void *context, const struct cfi_rule *rule, uint32_t *number)
+{
+	struct cfi_paint *paint = context;
+
+	return cfi_rules_number(&paint->rules, rule, number);
+}
+
+static inline int cfi_paint_on_fde(void *context, const struct cfi_fde *fde)
+{
+	struct cfi_paint *paint = context;
+
+	paint->fdes++;
+	for (unsigned int i = 0; i < fde->row_count; i++) {
+		const uint64_t end =
+		    i + 1 < fde->row_count ? fde->start + fde->rows[i + 1].at : fde->end;
+
+		for (uint64_t a = fde->start + fde->rows[i].at; a < end; a++) {
+			if (a - paint->start < paint->length)
+				paint->at[a - paint->start] = fde->rows[i].rule + 1;
+			else
+				paint->outside++;
+		}
+	}
+	return 0;
+}
+
+static inline struct cfi_sink cfi_paint_sink(struct cfi_paint *paint)
+{
+	return (struct cfi_sink){
+	    .context = paint, .rule = cfi_paint_on_rule, .fde = cfi_paint_on_fde};
+}
+
+#endif
