@@ -19,7 +19,7 @@ struct code_stretch {
 	size_t length;
 	uint64_t vaddr; /* as linked */
 	/* Virtual addresses where functions are known to begin, ascending; those outside count for
-	 * nothing. The stretch's own begin is taken for one. */
+	 * nothing. What none of them leads to is taken for functions as well. */
 	const uint64_t *entries;
 	size_t entry_count;
 	uint64_t outermost; /* of the function that has no caller: where the program is entered */
