@@ -18,7 +18,7 @@
 #define WALK_ENV int
 #define WALK_CACHE_BITS 10
 #define WALK_HINT_BITS 11
-#define WALK_KNOWN_BITS 9
+#define WALK_KNOWN_BITS 12
 
 static __always_inline const __u8 *walk_slab(int env, __u32 index)
 {
@@ -52,9 +52,10 @@ static __always_inline const struct bh_runtime_table *walk_runtimes(int env)
 /* The thread's FS base: where its thread-local storage is. */
 static __always_inline __u64 walk_thread_pointer(int env)
 {
-	struct task_struct *task = (void *)bpf_get_current_task();
-
 	(void)env;
+	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf))
+		return bpf_get_current_task_btf()->thread.fsbase;
+	struct task_struct *task = (void *)bpf_get_current_task();
 	return BPF_CORE_READ(task, thread.fsbase);
 }
 
@@ -64,7 +65,8 @@ static __always_inline __u64 walk_thread_pointer(int env)
 #include "bpf/walk.h"
 #include "bpf/runtime/known.h"
 
-/* What a CPU keeps between samples, in three maps: a value of a per-CPU map has at most 32 KiB. */
+/* What a CPU keeps between samples, in three maps: a value of a per-CPU map has at most 32 KiB.
+ * known_caches is an array for that reason, with a place for each CPU. */
 struct cpu_state {
 	struct walk_state walk;
 	struct pt_regs regs;	 /* of the user; not on the stack, which has 512 bytes */
@@ -86,18 +88,18 @@ struct {
 } walk_caches SEC(".maps") __weak;
 
 struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* one a possible CPU, set by the loader if there are runtimes */
 	__type(key, __u32);
 	__type(value, struct walk_known_cache);
 } known_caches SEC(".maps") __weak;
 
 static __always_inline struct walk_known_cache *walk_known(int env)
 {
-	__u32 zero = 0;
+	__u32 cpu = bpf_get_smp_processor_id();
 
 	(void)env;
-	return bpf_map_lookup_elem(&known_caches, &zero);
+	return bpf_map_lookup_elem(&known_caches, &cpu);
 }
 
 #endif

@@ -129,8 +129,8 @@ struct walk_state {
 	uint32_t bx_known; /* rbx is that of the frame: some hand-written code has its CFA there */
 	uint32_t mapping_slab, mapping_offset, mapping_count;
 	uint32_t frame_count;
-	/* Of the frames so far, each hashed with its place in the stack and a secret: none depends
-	 * on what came before, so that the multiplications overlap. */
+	/* Of the frames so far, each with all its words hashed with its place in the stack and a
+	 * secret: none depends on what came before, so that the multiplications overlap. */
 	uint64_t stack_sum, stack_key;
 	uint64_t place;		/* in the cache, of the rule of the frame before */
 	struct bh_mapping last; /* the mapping of the frame before */
@@ -478,12 +478,20 @@ static __always_inline int walk_note_managed(struct walk_state *s, unsigned int 
 					     uint64_t payload, unsigned int extra,
 					     const uint64_t words[BH_MANAGED_EXTRA_MAX])
 {
-	if (s->frame_count + extra >= BH_USER_FRAMES_MAX)
+	const uint64_t frame = bh_frame_managed(runtime, payload, extra);
+	const uint32_t count = s->frame_count;
+	uint64_t all = frame;
+
+	if (count + extra >= BH_USER_FRAMES_MAX)
 		return BH_REASON_TOO_DEEP;
-	walk_note(s, bh_frame_managed(runtime, payload, extra));
+	s->frames[walk_masked(count, BH_USER_FRAMES_MAX - 1)] = frame;
+	for (unsigned int i = 0; i < extra && i < BH_MANAGED_EXTRA_MAX; i++) {
+		s->frames[walk_masked(count + 1 + i, BH_USER_FRAMES_MAX - 1)] = words[i];
+		all = all * WALK_SPREAD + words[i];
+	}
+	s->stack_sum += walk_hash(s, all, count);
+	s->frame_count = count + 1 + extra;
 	s->runtime.frames++;
-	for (unsigned int i = 0; i < extra && i < BH_MANAGED_EXTRA_MAX; i++)
-		walk_note(s, words[i]);
 	return 0;
 }
 
@@ -609,8 +617,11 @@ static __always_inline int walk_read_heap(struct walk_state *s, WALK_ENV env, ui
 /* The word at `address`, which is in the copy and a multiple of 8. */
 static __always_inline uint64_t walk_heap_word(const struct walk_state *s, uint64_t address)
 {
-	return s->runtime
-	    .heap[walk_masked((address - s->runtime.heap_start) >> 3, WALK_HEAP_WORDS - 1)];
+	const uint8_t *heap = (const uint8_t *)s->runtime.heap;
+	const uint64_t at =
+	    walk_masked(address - s->runtime.heap_start, sizeof(s->runtime.heap) - 8);
+
+	return *(const uint64_t *)(const void *)(heap + at);
 }
 
 /* The page at a fixed address that old programs call into; the kernel emulates its three functions,

@@ -92,6 +92,8 @@ static void object_configure(struct loader *loader)
 	bpf_program__set_autoload(o->progs.bulkhead_fork, c->follow_forks);
 	bpf_program__set_autoload(o->progs.bulkhead_free, c->follow_forks);
 	bpf_map__set_max_entries(o->maps.counters, (uint32_t)loader->possible_cpus);
+	if (object_runtimes(loader))
+		bpf_map__set_max_entries(o->maps.known_caches, (uint32_t)loader->possible_cpus);
 	object_size_rings(loader);
 	/* Preallocated, so no larger than this filter can make it. */
 	if (c->target_count)

@@ -186,7 +186,8 @@ RUNTIME_PART(cpython, identify)
 /* Note a frame of the code object `code`, at `position`, a number or an address. 0, or how the
  * stack ends. */
 static __always_inline int cpython_note(struct walk_state *s, WALK_ENV env,
-					const struct cpython_block *b, uint64_t code,
+					const struct cpython_block *b,
+					struct walk_known_cache *cache, uint64_t code,
 					uint64_t position)
 {
 	struct walk_runtime *r = &s->runtime;
@@ -194,14 +195,16 @@ static __always_inline int cpython_note(struct walk_state *s, WALK_ENV env,
 	code &= b->code_mask;
 	/* Recursion: the same as of the frame before. */
 	if (r->scratch_address != code) {
-		const struct walk_known *known = walk_find_known(s, walk_known(env), code);
+		const struct walk_known *known = walk_find_known(s, cache, code);
 
-		r->scratch_address = 0;
-		r->argument[0] = code;
-		if (known && walk_is_steady(s, known))
+		if (known && walk_is_steady(s, known)) {
 			r->scratch_identity = known->facts[0];
-		else if (!code || !RUNTIME_CALL(cpython, identify, s, env, b))
-			return BH_REASON_RUNTIME;
+		} else {
+			r->scratch_address = 0;
+			r->argument[0] = code;
+			if (!code || !RUNTIME_CALL(cpython, identify, s, env, b))
+				return BH_REASON_RUNTIME;
+		}
 		r->scratch_address = code;
 	}
 	if (b->instructions)
@@ -236,7 +239,7 @@ static __always_inline int cpython_walk_one(struct walk_state *s, WALK_ENV env,
 	*next = words[walk_masked((b->previous - OLD_FRAME_FIRST) >> 3, 15)];
 	const uint64_t code = words[walk_masked((b->code - OLD_FRAME_FIRST) >> 3, 15)];
 	const uint32_t position = cpython_half(words, b->position - OLD_FRAME_FIRST);
-	const int end = cpython_note(s, env, b, code, position);
+	const int end = cpython_note(s, env, b, walk_known(env), code, position);
 	return end ? end : WALK_GO_ON;
 }
 
@@ -248,9 +251,12 @@ static __always_inline int cpython_walk_segment(struct walk_state *s, WALK_ENV e
 						const struct cpython_block *b)
 {
 	struct walk_runtime *r = &s->runtime;
+	struct walk_known_cache *cache = walk_known(env);
 	uint64_t *next = &r->memory[BH_RUNTIME_CPYTHON][NEXT];
 	uint64_t frame = *next;
 
+	if (!cache)
+		return BH_REASON_BAD_TABLE;
 	WALK_NO_UNROLL
 	for (int i = 0; i < FRAMES_A_CALL; i++) {
 		if (!frame)
@@ -270,7 +276,7 @@ static __always_inline int cpython_walk_segment(struct walk_state *s, WALK_ENV e
 			frame = previous;
 			continue;
 		}
-		const int end = cpython_note(s, env, b, walk_heap_word(s, frame + b->code),
+		const int end = cpython_note(s, env, b, cache, walk_heap_word(s, frame + b->code),
 					     walk_heap_word(s, frame + b->position));
 		if (end)
 			return end;

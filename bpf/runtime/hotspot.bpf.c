@@ -423,15 +423,15 @@ static __always_inline int hotspot_note_known(struct walk_state *s, uint64_t pc,
 }
 
 /*
- * The common case: a caller that is steady, and its own caller's frame is in the window. 0: it is
- * not that, and nothing was done.
+ * The common case: a caller that is steady, and its own caller, code as well, has its frame in the
+ * window. 0: it is not that, and nothing was done.
  */
-static __always_inline int hotspot_step_plain(struct walk_state *s, WALK_ENV env,
-					      const struct hotspot_block *b)
+static __always_inline int hotspot_step_plain(struct walk_state *s, const struct hotspot_block *b,
+					      struct walk_known_cache *cache)
 {
 	if (s->registers_known || hotspot_is_interpreter(b, s->pc))
 		return 0;
-	const struct walk_known *known = walk_find_known(s, walk_known(env), s->pc);
+	const struct walk_known *known = walk_find_known(s, cache, s->pc);
 	if (!known || !walk_is_steady(s, known))
 		return 0;
 	const uint64_t cfa = s->sp + known->facts[FRAME_BYTES];
@@ -507,12 +507,13 @@ __noinline int walk_hotspot_step(__u32 unused)
 static __always_inline int hotspot_walk(struct walk_state *s, WALK_ENV env,
 					const struct hotspot_block *b)
 {
+	struct walk_known_cache *cache = walk_known(env);
+
 	WALK_NO_UNROLL
 	for (int i = 0; i < FRAMES_A_CALL; i++) {
-		int end = WALK_GO_ON;
-
-		if (!hotspot_step_plain(s, env, b))
-			end = hotspot_step_once(s, env, b);
+		if (hotspot_step_plain(s, b, cache))
+			continue;
+		const int end = hotspot_step_once(s, env, b);
 		if (end != WALK_GO_ON || !hotspot_is_code(b, s->pc))
 			return end;
 	}

@@ -20,7 +20,6 @@
 
 enum {
 	WALK_KNOWN_MAX = 1 << WALK_KNOWN_BITS,
-	WALK_KNOWN_INDEX_BITS = WALK_KNOWN_BITS + 1,
 	/* Times are in units of 2^20 ns, about a millisecond. */
 	WALK_KNOWN_TIME_BITS = 20,
 	WALK_STEADY = 2048,
@@ -28,21 +27,23 @@ enum {
 };
 
 struct walk_known {
-	uint64_t key; /* 0: empty */
-	uint32_t since, checked;
+	uint64_t key;	   /* 0: empty */
+	uint32_t since;	   /* when it was found the same each time */
+	uint32_t until;	   /* when it is steady, and need not be looked at */
 	uint32_t facts[4]; /* the runtime's own */
 };
 BH_ASSERT_SIZE(struct walk_known, 32);
 
 struct walk_known_cache {
 	uint32_t added; /* in all; the next goes to this place, modulo WALK_KNOWN_MAX */
-	uint16_t index[1 << WALK_KNOWN_INDEX_BITS];
+	/* Places of entries, by a hash of the key: of those that share a pair, the last two. */
+	uint16_t index[WALK_KNOWN_MAX][2];
 	struct walk_known entries[WALK_KNOWN_MAX];
 };
 
 static __always_inline uint16_t *walk_known_index(struct walk_known_cache *cache, uint64_t key)
 {
-	return &cache->index[(key * WALK_SPREAD) >> (64 - WALK_KNOWN_INDEX_BITS)];
+	return cache->index[(key * WALK_SPREAD) >> (64 - WALK_KNOWN_BITS)];
 }
 
 static __always_inline uint32_t walk_known_now(const struct walk_state *s)
@@ -50,7 +51,9 @@ static __always_inline uint32_t walk_known_now(const struct walk_state *s)
 	return (uint32_t)(s->header.time_ns >> WALK_KNOWN_TIME_BITS);
 }
 
-/* What is known of `address` in the process of the sample, or NULL. */
+/* What is known of `address` in the process of the sample, or NULL. What was found by its place in
+ * the order is found when it is asked for again, too: who learned it anew would never find it
+ * steady, and push others out. */
 static __always_inline struct walk_known *
 walk_find_known(struct walk_state *s, struct walk_known_cache *cache, uint64_t address)
 {
@@ -59,10 +62,17 @@ walk_find_known(struct walk_state *s, struct walk_known_cache *cache, uint64_t a
 
 	if (!cache)
 		return NULL;
-	if (cache->entries[place].key != key)
-		place = walk_masked(*walk_known_index(cache, key), WALK_KNOWN_MAX - 1);
-	if (cache->entries[place].key != key)
-		return NULL;
+	if (cache->entries[place].key != key) {
+		const uint16_t *index = walk_known_index(cache, key);
+
+		place = walk_masked(index[0], WALK_KNOWN_MAX - 1);
+		if (cache->entries[place].key != key)
+			place = walk_masked(index[1], WALK_KNOWN_MAX - 1);
+		if (cache->entries[place].key != key)
+			place = walk_masked(s->runtime.known_place, WALK_KNOWN_MAX - 1);
+		if (cache->entries[place].key != key)
+			return NULL;
+	}
 	s->runtime.known_place = place;
 	return &cache->entries[place];
 }
@@ -71,17 +81,18 @@ walk_find_known(struct walk_state *s, struct walk_known_cache *cache, uint64_t a
 static __always_inline int walk_is_steady(const struct walk_state *s,
 					  const struct walk_known *known)
 {
-	return s->runtime.frames && walk_known_now(s) - known->checked < WALK_PATIENCE &&
-	       known->checked - known->since >= WALK_STEADY;
+	return s->runtime.frames && known->until - walk_known_now(s) - 1 < WALK_PATIENCE;
 }
 
 /* It was looked at: is it the `same` as what is known? */
 static __always_inline void walk_confirm(const struct walk_state *s, struct walk_known *known,
 					 int same)
 {
-	known->checked = walk_known_now(s);
+	const uint32_t now = walk_known_now(s);
+
 	if (!same)
-		known->since = known->checked;
+		known->since = now;
+	known->until = now - known->since >= WALK_STEADY ? now + WALK_PATIENCE : now;
 }
 
 /* An entry for what is not known yet, in place of the oldest; NULL without a cache. Its facts are
@@ -95,10 +106,12 @@ walk_learn(struct walk_state *s, struct walk_known_cache *cache, uint64_t addres
 		return NULL;
 	const uint64_t place = walk_masked(cache->added++, WALK_KNOWN_MAX - 1);
 	struct walk_known *known = &cache->entries[place];
+	uint16_t *index = walk_known_index(cache, key);
 
 	known->key = key;
 	walk_confirm(s, known, 0);
-	*walk_known_index(cache, key) = (uint16_t)place;
+	index[1] = index[0];
+	index[0] = (uint16_t)place;
 	s->runtime.known_place = place;
 	return known;
 }

@@ -17,6 +17,7 @@ NAME = "runtimes"
 DEPTH = 20
 TARGET = 1.3
 LEAST_SHARE = 0.95
+MANY_CHAINS = 20
 STEADY_SECONDS = 3.5  # attached, and methods steady (bpf/runtime/known.h)
 SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
 
@@ -41,10 +42,14 @@ class Programs:
 
 
 def pythons():
-    found = sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3.*")) + glob.glob("/usr/bin/python3.*"))
-    for path in found:
-        if os.path.basename(path).removeprefix("python3.").isdigit():
-            yield f"CPython {os.path.basename(path)[6:]}{' (Debian)' if path.startswith('/usr') else ''}", (path, os.path.join(SOURCES, "chain20.py"))
+    """Each CPython; the last one with many functions, too."""
+    program = os.path.join(SOURCES, "chain20.py")
+    paths = sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3.*")) + glob.glob("/usr/bin/python3.*"))
+    paths = [path for path in paths if os.path.basename(path).removeprefix("python3.").isdigit()]
+    names = [f"CPython {os.path.basename(path)[6:]}{' (Debian)' if path.startswith('/usr') else ''}" for path in paths]
+    yield from ((name, (path, program)) for name, path in zip(names, paths))
+    if paths:
+        yield f"{names[-1]}, {MANY_CHAINS * DEPTH} functions", (paths[-1], program, str(MANY_CHAINS))
 
 
 def javas(directory):

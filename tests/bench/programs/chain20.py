@@ -1,20 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Twenty functions, each calling the next; the last one calculates for ever."""
+"""Twenty functions, each calling the next; the last one calculates. With a number, so many such chains in turn, 20 ms each."""
 import sys
+import time
 
 LEVELS = 20
+CHAINS = int(sys.argv[1]) if len(sys.argv) > 1 else 1
 
 
 def spin():
-    while True:
+    end = time.monotonic() + 0.02
+    while time.monotonic() < end:
         for i in range(1000):
             i * i
 
 
-namespace = {"level_0": spin}
+namespace = {"spin": spin}
 # Functions of their own, not one that calls itself: each has a code object. The module and spin() are two of the levels.
-for level in range(1, LEVELS - 1):
-    exec(f"def level_{level}():\n    level_{level - 1}()\n", namespace)
+for chain in range(CHAINS):
+    below = "spin"
+    for level in range(1, LEVELS - 1):
+        exec(f"def level_{level}_of_{chain}():\n    {below}()\n", namespace)
+        below = f"level_{level}_of_{chain}"
 print("{}", flush=True)
-sys.setrecursionlimit(10000)
-namespace[f"level_{LEVELS - 2}"]()
+chains = [namespace[f"level_{LEVELS - 2}_of_{chain}"] for chain in range(CHAINS)]
+while True:
+    for chain in chains:
+        chain()

@@ -165,3 +165,54 @@ Test(known, in_order)
 		cr_assert_eq(walk_find_known(&state, &cache, ADDRESS + i * 16)->facts[0], i);
 	cr_assert_null(walk_find_known(&state, &cache, ADDRESS));
 }
+
+/* Of those that share a pair of the index two are found without the order. */
+Test(known, two_in_a_pair)
+{
+	uint64_t other = ADDRESS;
+
+	do
+		other += 16;
+	while (walk_known_index(&cache, other ^ state.runtime.known_key) !=
+	       walk_known_index(&cache, ADDRESS ^ state.runtime.known_key));
+	walk_learn(&state, &cache, ADDRESS)->facts[0] = 1;
+	walk_learn(&state, &cache, other)->facts[0] = 2;
+	state.runtime.known_place = WALK_KNOWN_MAX / 2;
+	cr_assert_eq(walk_find_known(&state, &cache, ADDRESS)->facts[0], 1);
+	state.runtime.known_place = WALK_KNOWN_MAX / 2;
+	cr_assert_eq(walk_find_known(&state, &cache, other)->facts[0], 2);
+}
+
+/* As walkers do it: what is not steady is asked for a second time, to note that it was looked at.
+ * Nothing is learned twice, though only the order leads to the entries, and all get steady. */
+Test(known, asked_for_again)
+{
+	enum {
+		METHODS = WALK_KNOWN_MAX - 2
+	};
+
+	for (unsigned int round = 0; round <= WALK_STEADY; round++) {
+		state.runtime.known_place = WALK_KNOWN_MAX - 1;
+		for (uint64_t i = 0; i < METHODS; i++) {
+			const uint64_t address = ADDRESS + i * 16;
+			const struct walk_known *known =
+			    walk_find_known(&state, &cache, address);
+
+			if (known && walk_is_steady(&state, known))
+				continue;
+			struct walk_known *again = walk_find_known(&state, &cache, address);
+			cr_assert_eq(again, known);
+			if (again)
+				walk_confirm(&state, again, 1);
+			else
+				walk_learn(&state, &cache, address);
+			memset(cache.index, 0xff, sizeof(cache.index));
+		}
+		pass(1);
+	}
+	cr_assert_eq(cache.added, METHODS);
+	state.runtime.known_place = WALK_KNOWN_MAX - 1;
+	for (uint64_t i = 0; i < METHODS; i++)
+		cr_assert(walk_is_steady(
+		    &state, walk_find_known(&state, &cache, ADDRESS + i * 16)));
+}
