@@ -28,8 +28,8 @@ enum {
 
 struct walk_known {
 	uint64_t key;	   /* 0: empty */
-	uint32_t since;	   /* when it was found the same each time */
-	uint32_t until;	   /* when it is steady, and need not be looked at */
+	uint32_t since;	   /* the last time it was learned or found to be another */
+	uint32_t until;	   /* the end of the time for which it is steady */
 	uint32_t facts[4]; /* the runtime's own */
 };
 BH_ASSERT_SIZE(struct walk_known, 32);
@@ -51,9 +51,9 @@ static __always_inline uint32_t walk_known_now(const struct walk_state *s)
 	return (uint32_t)(s->header.time_ns >> WALK_KNOWN_TIME_BITS);
 }
 
-/* What is known of `address` in the process of the sample, or NULL. What was found by its place in
- * the order is found when it is asked for again, too: who learned it anew would never find it
- * steady, and push others out. */
+/* What is known of `address` in the process of the sample, or NULL. Asked for again it is the same
+ * entry, also if only the order leads there: who learned it anew would never find it steady, and
+ * push others out. */
 static __always_inline struct walk_known *
 walk_find_known(struct walk_state *s, struct walk_known_cache *cache, uint64_t address)
 {
@@ -62,14 +62,14 @@ walk_find_known(struct walk_state *s, struct walk_known_cache *cache, uint64_t a
 
 	if (!cache)
 		return NULL;
+	if (cache->entries[place].key != key)
+		place = walk_masked(s->runtime.known_place, WALK_KNOWN_MAX - 1);
 	if (cache->entries[place].key != key) {
 		const uint16_t *index = walk_known_index(cache, key);
 
 		place = walk_masked(index[0], WALK_KNOWN_MAX - 1);
 		if (cache->entries[place].key != key)
 			place = walk_masked(index[1], WALK_KNOWN_MAX - 1);
-		if (cache->entries[place].key != key)
-			place = walk_masked(s->runtime.known_place, WALK_KNOWN_MAX - 1);
 		if (cache->entries[place].key != key)
 			return NULL;
 	}

@@ -183,6 +183,18 @@ Test(known, two_in_a_pair)
 	cr_assert_eq(walk_find_known(&state, &cache, other)->facts[0], 2);
 }
 
+/* Learned twice: asked for again it is the entry that was found, not the newer one. */
+Test(known, the_same_again)
+{
+	struct walk_known *older = walk_learn(&state, &cache, ADDRESS);
+
+	walk_learn(&state, &cache, ADDRESS + 16);
+	walk_learn(&state, &cache, ADDRESS);
+	state.runtime.known_place = WALK_KNOWN_MAX - 1;
+	cr_assert_eq(walk_find_known(&state, &cache, ADDRESS), older);
+	cr_assert_eq(walk_find_known(&state, &cache, ADDRESS), older);
+}
+
 /* As walkers do it: what is not steady is asked for a second time, to note that it was looked at.
  * Nothing is learned twice, though only the order leads to the entries, and all get steady. */
 Test(known, asked_for_again)
