@@ -107,7 +107,6 @@ struct walk_runtime {
  */
 enum {
 	WALK_CACHED_MAX = 1 << WALK_CACHE_BITS,
-	WALK_INDEX_BITS = WALK_CACHE_BITS + 1,
 };
 
 struct walk_cached {
@@ -116,8 +115,10 @@ struct walk_cached {
 };
 
 struct walk_cache {
-	uint32_t added;			      /* in all; the next goes to this place */
-	uint16_t index[1 << WALK_INDEX_BITS]; /* places of entries, by a hash of the frame */
+	uint32_t added; /* in all; the next goes to this place */
+	/* Places of entries, by a hash of the frame: of those that share a pair, the last two. Of
+	 * two frames that a recursion repeats neither pushes the other out. */
+	uint16_t index[WALK_CACHED_MAX][2];
 	struct walk_cached entries[WALK_CACHED_MAX];
 };
 
@@ -650,7 +651,7 @@ static __always_inline uint64_t walk_frame(const struct walk_state *s, uint64_t 
 
 static __always_inline uint16_t *walk_index(struct walk_cache *cache, uint64_t frame)
 {
-	return &cache->index[(frame * WALK_SPREAD) >> (64 - WALK_INDEX_BITS)];
+	return cache->index[(frame * WALK_SPREAD) >> (64 - WALK_CACHE_BITS)];
 }
 
 /* Where the frame's rule is, if it is anywhere: behind that of the frame before, or where the index
@@ -662,7 +663,12 @@ static __always_inline uint64_t walk_place(struct walk_cache *cache, uint64_t be
 
 	if (cache->entries[behind].frame == frame)
 		return behind;
-	return walk_masked(*walk_index(cache, frame), WALK_CACHED_MAX - 1);
+	const uint16_t *index = walk_index(cache, frame);
+	const uint64_t place = walk_masked(index[0], WALK_CACHED_MAX - 1);
+
+	if (cache->entries[place].frame == frame)
+		return place;
+	return walk_masked(index[1], WALK_CACHED_MAX - 1);
 }
 
 /* CFA from rsp or rbp, return address below it, rbp and rbx unchanged or saved there. */
@@ -772,7 +778,9 @@ static __always_inline int walk_look_up(struct walk_state *s, WALK_ENV env,
 	*place = walk_masked(cache->added++, WALK_CACHED_MAX - 1);
 	cache->entries[*place].rule = *rule;
 	cache->entries[*place].frame = key;
-	*walk_index(cache, key) = (uint16_t)*place;
+	uint16_t *index = walk_index(cache, key);
+	index[1] = index[0];
+	index[0] = (uint16_t)*place;
 	return WALK_GO_ON;
 }
 
