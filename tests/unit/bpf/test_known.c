@@ -1,55 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
-#include <stddef.h>
 
-#include "bpf/shared.h"
-
-#define WALK_ENV const void *
 #define WALK_CACHE_BITS 1
 #define WALK_HINT_BITS 0
 #define WALK_KNOWN_BITS 3
-#ifndef __always_inline
-#define __always_inline inline __attribute__((always_inline))
-#endif
-
-static const uint8_t *walk_slab(const void *env, uint32_t index)
-{
-	(void)env;
-	(void)index;
-	return NULL;
-}
-
-static const struct bh_module *walk_module(const void *env, uint32_t slot)
-{
-	(void)env;
-	(void)slot;
-	return NULL;
-}
-
-static const struct bh_rule *walk_rule(const void *env, uint32_t number)
-{
-	(void)env;
-	(void)number;
-	return NULL;
-}
-
-static const struct bh_runtime_table *walk_runtimes(const void *env)
-{
-	(void)env;
-	return NULL;
-}
-
-static int walk_read(const void *env, void *to, size_t bytes, uint64_t address)
-{
-	(void)env;
-	(void)to;
-	(void)bytes;
-	(void)address;
-	return -1;
-}
-
-#pragma GCC diagnostic ignored "-Wunused-function"
-#include "bpf/walk.h"
+#include "tests/unit/bpf/walk_env.h"
 #include "bpf/runtime/known.h"
 
 static struct walk_state state;
