@@ -9,7 +9,6 @@ import contextlib
 import functools
 import glob
 import json
-import math
 import os
 import re
 import shutil
@@ -27,7 +26,6 @@ VERSIONS = [(3, minor) for minor in range(6, 15)]
 UNNAMED = "[Python: "  # how a frame begins that could not be trusted
 EVALUATOR = re.compile(r"_PyEval_EvalFrameDefault($|\.)")
 STRICT = "--strict-memory" in lib.RECORD_OPTIONS
-LEAST_SHARE = 0.99  # of the samples, right ones
 
 
 class Interpreter(collections.namedtuple("Interpreter", "path version symbols")):
@@ -411,9 +409,8 @@ def impossible(samples, lines):
     return [f"{count} x {text}" for text, count in found.most_common(5)]
 
 
-def judge(phase, samples, least_samples=40):
-    """(right, all, what is wrong with those that are not, list of faults: empty if there are enough right ones) of a phase. It has some hundred samples: three
-    wrong ones do not yet say that it is more than one of a hundred. Whoever judges several phases looks at all their samples, too."""
+def judge(phase, samples, least_share=0.99, least_samples=40):
+    """(right, all, what is wrong with those that are not, list of faults: empty if there are enough right ones) of a phase."""
     total, wrong = 0, collections.defaultdict(list)
     for sample in samples:
         total += 1
@@ -428,7 +425,6 @@ def judge(phase, samples, least_samples=40):
     faults = []
     if total < least_samples:
         faults.append(f"only {total} samples")
-    expected_wrong = (1 - LEAST_SHARE) * total
-    if total - right > expected_wrong + 3 * math.sqrt(expected_wrong):
+    if right < least_share * total:
         faults.append(f"{right} of {total} samples have the known chain")
     return right, total, details, faults and faults + details

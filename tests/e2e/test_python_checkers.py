@@ -74,9 +74,7 @@ class Phases(unittest.TestCase):
     def test_share(self):
         good, bad = (pythons.Sample(1, 7, 1500, frames(*listed)) for listed in (RIGHT, without(2)))
         self.assertEqual(pythons.judge(self.phase(), [good] * 99 + [bad])[:2] + pythons.judge(self.phase(), [good] * 99 + [bad])[3:], (99, 100, []))
-        self.assertEqual(pythons.judge(self.phase(), [good] * 96 + [bad] * 4)[3], [])
-        self.assertTrue(pythons.judge(self.phase(), [good] * 95 + [bad] * 5)[3])
-        self.assertTrue(pythons.judge(self.phase(), [good] * 9830 + [bad] * 170)[3])
+        self.assertTrue(pythons.judge(self.phase(), [good] * 98 + [bad] * 2)[3])
         self.assertTrue(pythons.judge(self.phase(), [good] * 39)[3])
         self.assertTrue(pythons.judge(self.phase(), [])[3])
 
