@@ -654,6 +654,13 @@ static __always_inline uint16_t *walk_index(struct walk_cache *cache, uint64_t f
 	return cache->index[(frame * WALK_SPREAD) >> (64 - WALK_CACHE_BITS)];
 }
 
+/* The last two places of an index's word, the newer first. */
+static __always_inline void walk_index_add(uint16_t pair[2], uint64_t place)
+{
+	pair[1] = pair[0];
+	pair[0] = (uint16_t)place;
+}
+
 /* Where the frame's rule is, if it is anywhere: behind that of the frame before, or where the index
  * says. */
 static __always_inline uint64_t walk_place(struct walk_cache *cache, uint64_t before,
@@ -778,9 +785,7 @@ static __always_inline int walk_look_up(struct walk_state *s, WALK_ENV env,
 	*place = walk_masked(cache->added++, WALK_CACHED_MAX - 1);
 	cache->entries[*place].rule = *rule;
 	cache->entries[*place].frame = key;
-	uint16_t *index = walk_index(cache, key);
-	index[1] = index[0];
-	index[0] = (uint16_t)*place;
+	walk_index_add(walk_index(cache, key), *place);
 	return WALK_GO_ON;
 }
 

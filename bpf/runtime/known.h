@@ -106,12 +106,10 @@ walk_learn(struct walk_state *s, struct walk_known_cache *cache, uint64_t addres
 		return NULL;
 	const uint64_t place = walk_masked(cache->added++, WALK_KNOWN_MAX - 1);
 	struct walk_known *known = &cache->entries[place];
-	uint16_t *index = walk_known_index(cache, key);
 
 	known->key = key;
 	walk_confirm(s, known, 0);
-	index[1] = index[0];
-	index[0] = (uint16_t)place;
+	walk_index_add(walk_known_index(cache, key), place);
 	s->runtime.known_place = place;
 	return known;
 }
