@@ -33,6 +33,7 @@ enum {
 	WALK_PLAIN_FRAMES = 16,
 	WALK_HEAP_WORDS = 256, /* a power of two */
 	WALK_MEMORY_WORDS = 8,
+	WALK_AHEAD_FRAMES = 8, /* a power of two */
 	WALK_GO_ON = -1,
 	WALK_RUNTIME = -2, /* s->runtime says which runtime's walker knows this frame */
 };
@@ -60,6 +61,11 @@ struct walk_mark {
 	uint32_t reserved;
 };
 
+/* A managed frame with one word behind its first. */
+struct walk_ahead {
+	uint64_t frame, extra;
+};
+
 /* Of language runtimes, while a stack is walked. A runtime's walker may use heap and memory. */
 struct walk_runtime {
 	uint32_t first_range, range_count; /* of the process; 0: it has no runtime */
@@ -84,6 +90,11 @@ struct walk_runtime {
 	uint64_t scratch_address;
 	uint64_t scratch[16];
 	struct bh_runtime_text texts[BH_RUNTIME_TEXTS];
+	/* Frames noted ahead (walk_note_ahead): each stands for the next native frame in a range of
+	 * this block, most of which are in this range. */
+	uint32_t ahead_next, ahead_count, ahead_runtime, ahead_block;
+	uint64_t ahead_start, ahead_end;
+	struct walk_ahead ahead[WALK_AHEAD_FRAMES];
 	/* What a walker keeps from one of its frames to the next; 0 at a stack's begin. */
 	uint64_t memory[BH_RUNTIME_COUNT][WALK_MEMORY_WORDS];
 	/* A copy of memory from heap_start on, as the stack's window. */
@@ -174,6 +185,8 @@ static __always_inline void walk_start(struct walk_state *s)
 	s->runtime.passed = WALK_PASSED_NOTHING;
 	s->runtime.behind = WALK_NOT_BEHIND;
 	s->runtime.known_place = 0;
+	s->runtime.ahead_next = 0;
+	s->runtime.ahead_count = 0;
 	s->runtime.texts[0].bytes = 0;
 	s->runtime.texts[1].bytes = 0;
 }
@@ -460,6 +473,13 @@ static __always_inline int walk_apply(struct walk_state *s, WALK_ENV env,
 	return ra ? WALK_GO_ON : BH_REASON_COMPLETE;
 }
 
+/* Does a stack have room for a word behind `count` others? Asked so that the verifier learns
+ * nothing of the count: in a loop it would follow each that there may be. */
+static __always_inline int walk_has_room(uint64_t count)
+{
+	return !walk_masked(count, ~(BH_USER_FRAMES_MAX - 1ull));
+}
+
 static __always_inline void walk_note(struct walk_state *s, uint64_t frame)
 {
 	s->frames[walk_masked(s->frame_count, BH_USER_FRAMES_MAX - 1)] = frame;
@@ -474,17 +494,13 @@ static __always_inline void walk_rewind(struct walk_state *s, const struct walk_
 	s->stack_sum = mark->sum;
 }
 
-/* A managed frame with `extra` words behind its first. 0, or BH_REASON_TOO_DEEP. */
-static __always_inline int walk_note_managed(struct walk_state *s, unsigned int runtime,
-					     uint64_t payload, unsigned int extra,
-					     const uint64_t words[BH_MANAGED_EXTRA_MAX])
+/* The managed frame `frame`, with `extra` words behind it; the caller has seen to the room. */
+static __always_inline void walk_put_managed(struct walk_state *s, uint64_t frame,
+					     unsigned int extra, const uint64_t *words)
 {
-	const uint64_t frame = bh_frame_managed(runtime, payload, extra);
 	const uint32_t count = s->frame_count;
 	uint64_t all = frame;
 
-	if (count + extra >= BH_USER_FRAMES_MAX)
-		return BH_REASON_TOO_DEEP;
 	s->frames[walk_masked(count, BH_USER_FRAMES_MAX - 1)] = frame;
 	for (unsigned int i = 0; i < extra && i < BH_MANAGED_EXTRA_MAX; i++) {
 		s->frames[walk_masked(count + 1 + i, BH_USER_FRAMES_MAX - 1)] = words[i];
@@ -493,7 +509,65 @@ static __always_inline int walk_note_managed(struct walk_state *s, unsigned int 
 	s->stack_sum += walk_hash(s, all, count);
 	s->frame_count = count + 1 + extra;
 	s->runtime.frames++;
+}
+
+/* A managed frame with `extra` words behind its first. 0, or BH_REASON_TOO_DEEP. */
+static __always_inline int walk_note_managed(struct walk_state *s, unsigned int runtime,
+					     uint64_t payload, unsigned int extra,
+					     const uint64_t *words)
+{
+	if (!walk_has_room(s->frame_count + extra))
+		return BH_REASON_TOO_DEEP;
+	walk_put_managed(s, bh_frame_managed(runtime, payload, extra), extra, words);
 	return 0;
+}
+
+/*
+ * For a runtime's walker whose frames stand for one native frame each: it may note the frames that
+ * stand for the next native ones in its ranges too (walk_note_ahead); the walk goes over those
+ * without a call. May it now? Not while another block's wait.
+ */
+static __always_inline int walk_begin_ahead(struct walk_state *s)
+{
+	struct walk_runtime *r = &s->runtime;
+
+	if (r->ahead_next != r->ahead_count)
+		return 0;
+	r->ahead_next = 0;
+	r->ahead_count = 0;
+	r->ahead_runtime = r->runtime;
+	r->ahead_block = r->block;
+	r->ahead_start = r->range_start;
+	r->ahead_end = r->range_end;
+	return 1;
+}
+
+/* The managed frame, with one word behind its first, for the next native one. At most
+ * WALK_AHEAD_FRAMES after walk_begin_ahead. */
+static __always_inline void walk_note_ahead(struct walk_state *s, uint64_t payload, uint64_t extra)
+{
+	struct walk_runtime *r = &s->runtime;
+	struct walk_ahead *ahead = &r->ahead[walk_masked(r->ahead_count, WALK_AHEAD_FRAMES - 1)];
+
+	ahead->frame = bh_frame_managed(r->runtime, payload, 1);
+	ahead->extra = extra;
+	r->ahead_count++;
+}
+
+/* The next frame noted ahead, for the native one at s->pc, which is in its ranges. 0 if there is
+ * none, or no room for it. */
+static __always_inline int walk_take_ahead(struct walk_state *s)
+{
+	struct walk_runtime *r = &s->runtime;
+
+	if (r->ahead_next == r->ahead_count || !walk_has_room(s->frame_count + 1))
+		return 0;
+	const struct walk_ahead *ahead =
+	    &r->ahead[walk_masked(r->ahead_next++, WALK_AHEAD_FRAMES - 1)];
+
+	walk_put_managed(s, ahead->frame, 1, &ahead->extra);
+	r->passed = WALK_PASSED_NOTED;
+	return 1;
 }
 
 /* Which ranges the process has. */
@@ -702,16 +776,18 @@ static __always_inline void walk_plain(struct walk_state *s, WALK_ENV env, struc
 {
 	const uint64_t last = WALK_WINDOW_WORDS - 1;
 	uint64_t pc = s->pc - 1, sp = s->sp, fp = s->fp, bx = s->gpr[BH_REG_RBX];
-	uint64_t place = s->place, sum = s->stack_sum;
-	uint32_t count = s->frame_count, bx_known = s->bx_known;
-	int noted = s->runtime.passed == WALK_PASSED_NOTED;
+	uint64_t place = s->place;
+	uint32_t bx_known = s->bx_known;
+	struct walk_runtime *r = &s->runtime;
 
-	if (s->registers_known || (s->runtime.passed && !noted))
+	if (s->registers_known || (r->passed && r->passed != WALK_PASSED_NOTED))
 		return;
 	WALK_NO_UNROLL
 	for (int i = 0; i < WALK_PLAIN_FRAMES; i++) {
-		if ((!noted && walk_in_text(s, pc)) || !walk_remember_mapping(s, env, pc) ||
-		    !s->last.number)
+		if (walk_in_text(s, pc) && !r->passed &&
+		    (pc - r->ahead_start >= r->ahead_end - r->ahead_start || !walk_take_ahead(s)))
+			break;
+		if (!walk_remember_mapping(s, env, pc) || !s->last.number)
 			break;
 		const uint64_t frame = walk_frame(s, pc);
 		const uint64_t found = walk_place(cache, place, frame);
@@ -719,7 +795,7 @@ static __always_inline void walk_plain(struct walk_state *s, WALK_ENV env, struc
 		const struct bh_rule *rule = &entry->rule;
 
 		if (entry->frame != frame || !walk_rule_is_plain(rule) ||
-		    count >= BH_USER_FRAMES_MAX)
+		    !walk_has_room(s->frame_count))
 			break;
 		const uint64_t cfa = walk_choose(rule->kind, sp, fp) + (int64_t)rule->cfa;
 		const uint64_t above = cfa - s->window_start;
@@ -733,11 +809,9 @@ static __always_inline void walk_plain(struct walk_state *s, WALK_ENV env, struc
 		const uint64_t ra = s->window[walk_masked(word - 1, last)];
 		if (!ra)
 			break;
-		if (!noted) {
-			s->frames[walk_masked(count, BH_USER_FRAMES_MAX - 1)] = frame;
-			sum += walk_hash(s, frame, count++);
-		}
-		noted = 0;
+		if (!r->passed)
+			walk_note(s, frame);
+		r->passed = WALK_PASSED_NOTHING;
 		fp = walk_choose(rule->fp_kind, fp, s->window[walk_masked(fp_word, last)]);
 		bx = walk_choose(rule->bx_kind, bx, s->window[walk_masked(bx_word, last)]);
 		bx_known |= rule->bx_kind;
@@ -750,11 +824,7 @@ static __always_inline void walk_plain(struct walk_state *s, WALK_ENV env, struc
 	s->fp = fp;
 	s->gpr[BH_REG_RBX] = bx;
 	s->bx_known = bx_known;
-	s->frame_count = count;
-	s->stack_sum = sum;
 	s->place = place;
-	if (!noted)
-		s->runtime.passed = WALK_PASSED_NOTHING;
 }
 
 /* The frame's rule out of its module's table into the cache, at *place. */
@@ -833,16 +903,21 @@ static __always_inline int walk_one(struct walk_state *s, WALK_ENV env, struct w
 	struct walk_runtime *r = &s->runtime;
 	/* A return address may lie after its function's end. */
 	const uint64_t pc = s->pc - !s->registers_known, sp = s->sp;
-	const uint32_t passed = r->passed;
 
-	r->passed = WALK_PASSED_NOTHING;
 	if (s->frame_count >= BH_USER_FRAMES_MAX)
 		return BH_REASON_TOO_DEEP;
-	if (passed == WALK_PASSED_AGAIN)
+	if (r->passed == WALK_PASSED_AGAIN) {
+		r->passed = WALK_PASSED_NOTHING;
 		return WALK_RUNTIME;
+	}
 	r->behind = WALK_NOT_BEHIND;
-	if (r->range_count && !passed && walk_find_range(s, env, pc))
+	if (r->range_count && !r->passed && walk_find_range(s, env, pc) &&
+	    (r->runtime != r->ahead_runtime || r->block != r->ahead_block || !walk_take_ahead(s)))
 		return WALK_RUNTIME;
+	/* Read again, so that the verifier need not follow each of its values. */
+	const uint32_t passed = *(volatile const uint32_t *)&r->passed;
+
+	r->passed = WALK_PASSED_NOTHING;
 	const int end = walk_native(s, env, cache, pc,
 				    passed == WALK_PASSED_NOTHING || passed == WALK_PASSED_UNKNOWN);
 	if (passed != WALK_PASSED_LATER)

@@ -10,6 +10,7 @@
 
 enum {
 	FRAMES_A_CALL = 8,
+	OLD_FRAMES_A_CALL = 4,
 	CFRAMES_A_CALL = 3,	/* one, and some whose evaluators the walk did not see */
 	STATES_MAX = 48,	/* that are looked at for another of a thread */
 	FRAME_BYTES_MAX = 128,	/* that are looked at */
@@ -183,16 +184,15 @@ static __always_inline int cpython_identify(struct walk_state *s, WALK_ENV env,
 
 RUNTIME_PART(cpython, identify)
 
-/* Note a frame of the code object `code`, at `position`, a number or an address. 0, or how the
- * stack ends. */
-static __always_inline int cpython_note(struct walk_state *s, WALK_ENV env,
-					const struct cpython_block *b,
-					struct walk_known_cache *cache, uint64_t code,
-					uint64_t position)
+/* What is behind the first word of a frame of the code object `code`, at `position`, a number or an
+ * address, into *word. 0, or how the stack ends. */
+static __always_inline int cpython_describe(struct walk_state *s, WALK_ENV env,
+					    const struct cpython_block *b,
+					    struct walk_known_cache *cache, uint64_t code,
+					    uint64_t position, uint64_t *word)
 {
 	struct walk_runtime *r = &s->runtime;
 
-	code &= b->code_mask;
 	/* Recursion: the same as of the frame before. */
 	if (r->scratch_address != code) {
 		const struct walk_known *known = walk_find_known(s, cache, code);
@@ -209,15 +209,18 @@ static __always_inline int cpython_note(struct walk_state *s, WALK_ENV env,
 	}
 	if (b->instructions)
 		position -= code + b->instructions;
-	const uint64_t extra[BH_MANAGED_EXTRA_MAX] = {
-	    cpython_word(r->scratch_identity, (int32_t)position)};
-	return walk_note_managed(s, BH_RUNTIME_CPYTHON, code, 1, extra);
+	*word = cpython_word(r->scratch_identity, (int32_t)position);
+	return 0;
 }
 
-/* 3.6 - 3.10. */
-static __always_inline int cpython_walk_one(struct walk_state *s, WALK_ENV env,
-					    const struct cpython_block *b, int innermost)
+/*
+ * 3.6 - 3.10: one Python frame for the evaluator at s->pc, and ahead, its callers for the
+ * evaluators further out. If one of those cannot be read, the call for its evaluator says so.
+ */
+static __always_inline int cpython_walk_each(struct walk_state *s, WALK_ENV env,
+					     const struct cpython_block *b, int innermost)
 {
+	struct walk_known_cache *cache = walk_known(env);
 	uint64_t *next = &s->runtime.memory[BH_RUNTIME_CPYTHON][NEXT];
 	uint64_t *words = s->runtime.heap;
 
@@ -232,15 +235,29 @@ static __always_inline int cpython_walk_one(struct walk_state *s, WALK_ENV env,
 				return WALK_GO_ON;
 		}
 	}
-	const uint64_t frame = *next;
 	s->runtime.heap_bytes = 0;
-	if (walk_read(env, words, OLD_FRAME_WORDS * 8, frame + OLD_FRAME_FIRST))
-		return BH_REASON_RUNTIME;
-	*next = words[walk_masked((b->previous - OLD_FRAME_FIRST) >> 3, 15)];
-	const uint64_t code = words[walk_masked((b->code - OLD_FRAME_FIRST) >> 3, 15)];
-	const uint32_t position = cpython_half(words, b->position - OLD_FRAME_FIRST);
-	const int end = cpython_note(s, env, b, walk_known(env), code, position);
-	return end ? end : WALK_GO_ON;
+	WALK_NO_UNROLL
+	for (int i = 0; i < OLD_FRAMES_A_CALL && *next; i++) {
+		uint64_t word = 0;
+		int end = BH_REASON_RUNTIME;
+
+		if (walk_read(env, words, OLD_FRAME_WORDS * 8, *next + OLD_FRAME_FIRST))
+			return i ? WALK_GO_ON : end;
+		const uint64_t code = words[walk_masked((b->code - OLD_FRAME_FIRST) >> 3, 15)];
+		const uint32_t position = cpython_half(words, b->position - OLD_FRAME_FIRST);
+
+		end = cpython_describe(s, env, b, cache, code, position, &word);
+		if (!end && !i)
+			end = walk_note_managed(s, BH_RUNTIME_CPYTHON, code, 1, &word);
+		if (end)
+			return i ? WALK_GO_ON : end;
+		*next = words[walk_masked((b->previous - OLD_FRAME_FIRST) >> 3, 15)];
+		if (i)
+			walk_note_ahead(s, code, word);
+		else if (!walk_begin_ahead(s))
+			break;
+	}
+	return WALK_GO_ON;
 }
 
 /*
@@ -276,8 +293,12 @@ static __always_inline int cpython_walk_segment(struct walk_state *s, WALK_ENV e
 			frame = previous;
 			continue;
 		}
-		const int end = cpython_note(s, env, b, cache, walk_heap_word(s, frame + b->code),
-					     walk_heap_word(s, frame + b->position));
+		const uint64_t code = walk_heap_word(s, frame + b->code) & b->code_mask;
+		uint64_t word = 0;
+		int end = cpython_describe(s, env, b, cache, code,
+					   walk_heap_word(s, frame + b->position), &word);
+		if (!end)
+			end = walk_note_managed(s, BH_RUNTIME_CPYTHON, code, 1, &word);
 		if (end)
 			return end;
 		*next = frame = previous;
@@ -425,7 +446,7 @@ static __always_inline int cpython_walk(struct walk_state *s, WALK_ENV env,
 		return WALK_GO_ON;
 	}
 	if (b->shape == CPYTHON_ONE_EACH)
-		return cpython_walk_one(s, env, b, innermost);
+		return cpython_walk_each(s, env, b, innermost);
 	if (!s->runtime.behind) {
 		s->runtime.passed = WALK_PASSED_LATER;
 		return WALK_GO_ON;

@@ -67,7 +67,7 @@ static __always_inline uint64_t hotspot_word_at(const struct walk_state *s, uint
 static __always_inline int hotspot_note(struct walk_state *s, uint64_t payload, uint32_t identity,
 					uint32_t kind, uint64_t position)
 {
-	const uint64_t words[BH_MANAGED_EXTRA_MAX] = {hotspot_word(identity, kind, position)};
+	const uint64_t words[] = {hotspot_word(identity, kind, position)};
 	const int end = walk_note_managed(s, BH_RUNTIME_HOTSPOT, payload, 1, words);
 
 	return end ? end : WALK_GO_ON;

@@ -9,7 +9,8 @@
  * the frames that it knows (walk_note_managed) and
  *
  * - sets s->runtime.passed to WALK_PASSED_NOTED: they stand for the native frame at s->pc, over
- *   which unwind tables lead (an interpreter's loop);
+ *   which unwind tables lead (an interpreter's loop); what stands for its ranges' next native
+ * frames may be noted with it (walk_note_ahead);
  * - or goes to the caller itself: sets s->pc, s->sp, s->fp and s->registers_known = 0 (compiled
  *   code);
  * - or sets it to WALK_PASSED_UNKNOWN: the native frame is noted as it is;

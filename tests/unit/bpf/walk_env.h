@@ -1,36 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What bpf/walk.h asks for, where a test needs no tables, and it. Who includes this defines the sizes of its caches before. */
+/* What bpf/walk.h asks for, where a test needs no unwind tables, and it. Who includes this defines the sizes of its caches before. An environment of NULL has no runtimes and no
+ * memory. */
 #ifndef TESTS_UNIT_BPF_WALK_ENV_H
 #define TESTS_UNIT_BPF_WALK_ENV_H
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "bpf/shared.h"
 
-#define WALK_ENV const void *
+enum {
+	WALK_TEST_MODULE = 1, /* its slot and its number */
+};
+
+struct walk_test {
+	const struct bh_runtime_table *runtimes;
+	const void *memory;
+	uint64_t start, bytes; /* of the memory */
+};
+
+#define WALK_ENV const struct walk_test *
 #ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))
 #endif
 
-static const uint8_t *walk_slab(const void *env, uint32_t index)
+static const uint8_t *walk_slab(WALK_ENV env, uint32_t index)
 {
 	(void)env;
 	(void)index;
 	return NULL;
 }
 
-/* Memory without a file: the rule is frame pointers, whatever the address. */
-static const struct bh_module *walk_module(const void *env, uint32_t slot)
+/* The rule is frame pointers, whatever the address. */
+static const struct bh_module *walk_module(WALK_ENV env, uint32_t slot)
 {
-	static const struct bh_module module = {.state = BH_MODULE_FRAME_POINTERS};
+	static const struct bh_module without_file = {.state = BH_MODULE_FRAME_POINTERS};
+	static const struct bh_module of_file = {.state = BH_MODULE_FRAME_POINTERS, .number = WALK_TEST_MODULE};
 
 	(void)env;
-	(void)slot;
-	return &module;
+	return slot ? &of_file : &without_file;
 }
 
-static const struct bh_rule *walk_rule(const void *env, uint32_t number)
+static const struct bh_rule *walk_rule(WALK_ENV env, uint32_t number)
 {
 	static const struct bh_rule rule;
 
@@ -39,19 +51,17 @@ static const struct bh_rule *walk_rule(const void *env, uint32_t number)
 	return &rule;
 }
 
-static const struct bh_runtime_table *walk_runtimes(const void *env)
+static const struct bh_runtime_table *walk_runtimes(WALK_ENV env)
 {
-	(void)env;
-	return NULL;
+	return env ? env->runtimes : NULL;
 }
 
-static int walk_read(const void *env, void *to, size_t bytes, uint64_t address)
+static int walk_read(WALK_ENV env, void *to, size_t bytes, uint64_t address)
 {
-	(void)env;
-	(void)to;
-	(void)bytes;
-	(void)address;
-	return -1;
+	if (!env || address < env->start || address - env->start > env->bytes || bytes > env->bytes - (address - env->start))
+		return -1;
+	memcpy(to, (const uint8_t *)env->memory + (address - env->start), bytes);
+	return 0;
 }
 
 #pragma GCC diagnostic ignored "-Wunused-function"
