@@ -554,7 +554,7 @@ static __always_inline void walk_note_ahead(struct walk_state *s, uint64_t paylo
 	r->ahead_count++;
 }
 
-/* The next frame noted ahead, for the native one at s->pc, which is in its ranges. 0 if there is
+/* Note the next frame noted ahead: the walk is at a native one in its ranges. 0 if there is
  * none, or no room for it. */
 static __always_inline int walk_take_ahead(struct walk_state *s)
 {
