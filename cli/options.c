@@ -57,6 +57,8 @@ void options_usage(void)
 	    "      --comm NAME       only threads of this name\n"
 	    "  -U, --user            user stacks only\n"
 	    "  -K, --kernel          kernel stacks only\n"
+	    "      --group-by WHAT   name (the default): processes of one name are one entry; or "
+	    "pid\n"
 	    "      --runtimes LIST   language runtimes whose frames get names: all (the default), "
 	    "none, or\n"
 	    "                        names by commas, of"
@@ -112,6 +114,27 @@ bool options_format_known(const char *format)
 	for (size_t i = 0; i < sizeof(format_names) / sizeof(format_names[0]); i++) {
 		if (!strcmp(format, format_names[i]))
 			return true;
+	}
+	return false;
+}
+
+static const char *const group_by_names[] = {
+    [GROUP_BY_NAME] = "name",
+    [GROUP_BY_PID] = "pid",
+};
+
+const char *options_group_by_name(enum group_by group_by)
+{
+	return group_by_names[group_by];
+}
+
+bool options_parse_group_by(const char *text, enum group_by *group_by)
+{
+	for (size_t i = 0; i < sizeof(group_by_names) / sizeof(group_by_names[0]); i++) {
+		if (!strcmp(text, group_by_names[i])) {
+			*group_by = (enum group_by)i;
+			return true;
+		}
 	}
 	return false;
 }
@@ -205,6 +228,7 @@ enum {
 	OPTION_STATS,
 	OPTION_MAX_LOSS,
 	OPTION_RUNTIMES,
+	OPTION_GROUP_BY,
 	OPTION_STRICT_MEMORY
 };
 
@@ -281,6 +305,10 @@ static int parse_option(int option, const char *value, struct record_options *o,
 		return parse_loss(o, value);
 	case OPTION_RUNTIMES:
 		return parse_runtimes(o, value);
+	case OPTION_GROUP_BY:
+		return options_parse_group_by(value, &o->group_by)
+			   ? 0
+			   : usage_error("--group-by: must be name or pid", value);
 	case OPTION_STRICT_MEMORY:
 		o->strict_memory = true;
 		return 0;
@@ -318,6 +346,7 @@ int options_parse_record(int argc, char **argv, struct record_options *o)
 	    {"stats", required_argument, NULL, OPTION_STATS},
 	    {"max-loss", required_argument, NULL, OPTION_MAX_LOSS},
 	    {"runtimes", required_argument, NULL, OPTION_RUNTIMES},
+	    {"group-by", required_argument, NULL, OPTION_GROUP_BY},
 	    {"strict-memory", no_argument, NULL, OPTION_STRICT_MEMORY},
 	    {NULL, 0, NULL, 0},
 	};

@@ -28,6 +28,7 @@ struct record_options {
 	uint32_t cgroup_level;
 	bool user_only, kernel_only;
 	uint32_t runtimes; /* a set: those whose frames are wanted */
+	enum group_by group_by;
 	bool strict_memory;
 	struct output outputs[LIMIT_OUTPUTS];
 	unsigned int output_count;
@@ -46,6 +47,12 @@ const char *options_format_of(const char *path);
 
 /* Whether there is such a format (also "tree"). */
 bool options_format_known(const char *format);
+
+/* The names of enum group_by in --group-by: "name" and "pid". */
+const char *options_group_by_name(enum group_by group_by);
+
+/* Sets `group_by` and returns true if `text` is one of these names. */
+bool options_parse_group_by(const char *text, enum group_by *group_by);
 
 void options_usage(void);
 

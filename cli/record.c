@@ -153,7 +153,8 @@ static int configure_exporter(struct recording *r)
 {
 	const struct record_options *o = &r->options;
 	struct msg_configure_exporter config = {.period_ns = 1000000000u / o->frequency_hz,
-						.output_count = o->output_count};
+						.output_count = o->output_count,
+						.group_by = o->group_by};
 	int fds[LIMIT_OUTPUTS];
 
 	for (unsigned int i = 0; i < o->output_count; i++) {

@@ -21,6 +21,7 @@ struct report_options {
 	const char *input;
 	struct output outputs[LIMIT_OUTPUTS];
 	unsigned int output_count;
+	enum group_by group_by;
 };
 
 static int report_usage(const char *what)
@@ -47,6 +48,7 @@ static int report_parse(int argc, char **argv, struct report_options *o)
 	static const struct option options[] = {
 	    {"output", required_argument, NULL, 'o'},
 	    {"format", required_argument, NULL, 'f'},
+	    {"group-by", required_argument, NULL, 'g'},
 	    {"help", no_argument, NULL, 'h'},
 	    {NULL, 0, NULL, 0},
 	};
@@ -62,6 +64,10 @@ static int report_parse(int argc, char **argv, struct report_options *o)
 			format = optarg;
 		else if (c == 'f')
 			status = report_usage("unknown format");
+		else if (c == 'g' && !options_parse_group_by(optarg, &o->group_by))
+			status = report_usage("--group-by: must be name or pid");
+		else if (c == 'g')
+			continue;
 		else if (c == 'h')
 			return -1;
 		else
@@ -78,7 +84,8 @@ static int report_parse(int argc, char **argv, struct report_options *o)
 	return STATUS_DONE;
 }
 
-static void __attribute__((noreturn)) report_exec(int in, int out, const char *format)
+static void __attribute__((noreturn))
+report_exec(int in, int out, const char *format, enum group_by group_by)
 {
 	char program[PATH_MAX], uid[16];
 
@@ -87,7 +94,8 @@ static void __attribute__((noreturn)) report_exec(int in, int out, const char *f
 	roles_program_path("bulkhead-exporter", program, sizeof(program));
 	dup2(in, STDIN_FILENO);
 	dup2(out, STDOUT_FILENO);
-	execl(program, "bulkhead-exporter", "--convert", format, uid, (char *)NULL);
+	execl(program, "bulkhead-exporter", "--convert", format, uid,
+	      options_group_by_name(group_by), (char *)NULL);
 	fprintf(stderr, "bulkhead: cannot start %s: %s\n", program, strerror(errno));
 	_exit(STATUS_FAILED);
 }
@@ -110,7 +118,7 @@ static int report_convert(const struct report_options *o, const struct output *o
 	}
 	pid_t pid = fork();
 	if (pid == 0)
-		report_exec(in, out, output->format);
+		report_exec(in, out, output->format, o->group_by);
 	close(in);
 	close(out);
 	if (pid < 0 || waitpid(pid, &wait_status, 0) < 0)

@@ -62,7 +62,7 @@ static int read_all(uint8_t **data, size_t *length)
 
 int convert_main(int argc, char **argv)
 {
-	const struct sink *sink = argc == 4 ? sink_find(argv[2]) : NULL;
+	const struct sink *sink = argc == 5 ? sink_find(argv[2]) : NULL;
 	_cleanup_free_ uint8_t *data = NULL;
 	struct profile profile;
 	size_t length = 0;

@@ -51,11 +51,18 @@ struct msg_configure_loader {
 };
 _Static_assert(sizeof(struct msg_configure_loader) == 312, "wire");
 
-/* One output a descriptor, in the same order. */
+/* How the summary, html, folded and tree combine processes. Processes of one name are one entry by
+ * default: a build with 105 compiler processes is one tower. */
+enum group_by {
+	GROUP_BY_NAME,
+	GROUP_BY_PID,
+};
+
+/* The message carries one descriptor per output, in the order of `formats`. */
 struct msg_configure_exporter {
 	uint64_t period_ns;
 	uint32_t output_count;
-	uint32_t reserved;
+	uint32_t group_by; /* enum group_by */
 	char formats[LIMIT_OUTPUTS][16];
 };
 _Static_assert(sizeof(struct msg_configure_exporter) == 144, "wire");

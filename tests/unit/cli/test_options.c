@@ -341,6 +341,20 @@ Test(options, commands)
 	REFUSED("-t", "1", "--", "make");
 }
 
+Test(options, processes_are_grouped_by_name_unless_pid_is_asked_for)
+{
+	struct record_options o;
+
+	ACCEPTED("-a");
+	cr_assert_eq(o.group_by, GROUP_BY_NAME);
+	ACCEPTED("--group-by", "pid");
+	cr_assert_eq(o.group_by, GROUP_BY_PID);
+	ACCEPTED("--group-by", "pid", "--group-by=name");
+	cr_assert_eq(o.group_by, GROUP_BY_NAME);
+	REFUSED("--group-by", "");
+	REFUSED("--group-by", "comm");
+}
+
 Test(options, what_excludes_each_other)
 {
 	struct record_options o;
