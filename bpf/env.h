@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the walkers stand on in the kernel: bpf/walk.h over maps and the current task's memory. */
+/* What the walkers stand on in the kernel: bpf/unwind/step.h over maps and the current task's
+ * memory. */
 #ifndef BPF_ENV_H
 #define BPF_ENV_H
 
@@ -62,7 +63,7 @@ static __always_inline __u64 walk_thread_pointer(int env)
 #define walk_read(env, destination, bytes, address)                                                \
 	bpf_probe_read_user((destination), (bytes), (const void *)(address))
 
-#include "bpf/walk.h"
+#include "bpf/unwind/step.h"
 #include "bpf/runtime/known.h"
 
 /* What a CPU keeps between samples, in three maps: a value of a per-CPU map has at most 32 KiB.

@@ -49,7 +49,7 @@ static int walk_read(const struct walker_env *env, void *to, size_t bytes, uint6
 	return 0;
 }
 
-#include "bpf/walk.h"
+#include "bpf/unwind/step.h"
 
 unsigned int walker_run(const struct walker_tables *tables, const struct bh_registers *registers,
 			const struct walker_stack *stack, uint32_t mapping_slab,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause OR Apache-2.0 */
 /*
  * What a runtime's walker is written against; it is compiled for the kernel, and for tests in user
- * space, where whoever includes it has defined what bpf/walk.h and bpf/runtime/known.h ask for, and
- * walk_thread_pointer(env).
+ * space, where whoever includes it has defined what bpf/unwind/step.h and bpf/runtime/known.h ask
+ * for, and walk_thread_pointer(env).
  *
  * A walker is one function, NAME_walk(s, env, block), called when s->pc lies in one of the
  * runtime's ranges (s->runtime tells which). `block` is this runtime's in this process. It notes

@@ -16,7 +16,7 @@ MAY = {
     "ipc": ["common/", RUNTIMES, SHARED],
     "bpf": [],
     "loader": ["common/", "ipc/", SHARED],
-    "unwinder-mgr": ["common/", "ipc/", "parse/", SHARED, "bpf/walk.h"],
+    "unwinder-mgr": ["common/", "ipc/", "parse/", SHARED, "bpf/unwind/"],
     "symbolizer/opener": ["common/", "ipc/"],
     "symbolizer/runtime": ["common/", "parse/", "bpf/runtime/", RUNTIMES, SHARED],
     "symbolizer/worker": ["common/", "ipc/", "parse/", "symbolizer/runtime/", RUNTIMES, SHARED],

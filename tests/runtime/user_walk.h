@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The walkers in user space: bpf/walk.h and every bpf/runtime/NAME.bpf.c over any memory that a
+ * The walkers in user space: bpf/unwind/step.h and every bpf/runtime/NAME.bpf.c over any memory that a
  * function can read, by the steps that bpf/sample.bpf.c makes in the kernel.
  */
 #ifndef TESTS_RUNTIME_USER_WALK_H

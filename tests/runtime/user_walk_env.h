@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What bpf/walk.h and the runtimes' walkers ask for, in user space. */
+/* What bpf/unwind/step.h and the runtimes' walkers ask for, in user space. */
 #ifndef TESTS_RUNTIME_USER_WALK_ENV_H
 #define TESTS_RUNTIME_USER_WALK_ENV_H
 
@@ -45,7 +45,7 @@ static inline int walk_read(const struct user_walk *walk, void *to, size_t bytes
 	return walk->read(walk->context, address, to, bytes);
 }
 
-#include "bpf/walk.h"
+#include "bpf/unwind/step.h"
 #include "bpf/runtime/known.h"
 
 /* Empty each time: each frame is looked at. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What bpf/walk.h asks for, where a test needs no unwind tables, and it. Who includes this defines the sizes of its caches before. An environment of NULL has no runtimes and no
+/* What bpf/unwind/step.h asks for, where a test needs no unwind tables, and it. Who includes this defines the sizes of its caches before. An environment of NULL has no runtimes and no
  * memory. */
 #ifndef TESTS_UNIT_BPF_WALK_ENV_H
 #define TESTS_UNIT_BPF_WALK_ENV_H
@@ -65,6 +65,6 @@ static int walk_read(WALK_ENV env, void *to, size_t bytes, uint64_t address)
 }
 
 #pragma GCC diagnostic ignored "-Wunused-function"
-#include "bpf/walk.h"
+#include "bpf/unwind/step.h"
 
 #endif

@@ -50,7 +50,7 @@ static int walk_read(const struct walker_tables *tables, void *to, size_t bytes,
 }
 
 #pragma GCC diagnostic ignored "-Wunused-function"
-#include "bpf/walk.h"
+#include "bpf/unwind/step.h"
 
 enum { SLOT = 7, NUMBER = 70 };
 
