@@ -11,9 +11,9 @@
 #include "common/exit_status.h"
 #include "common/limits.h"
 #include "common/log.h"
-#include "exporter/otlp_read.h"
+#include "exporter/otlp/otlp_read.h"
 #include "exporter/policy.h"
-#include "exporter/sink.h"
+#include "exporter/sinks/sink.h"
 
 static int convert_sandbox(const char *uid)
 {

@@ -9,12 +9,12 @@
 #include "common/clock.h"
 #include "common/exit_status.h"
 #include "common/log.h"
-#include "exporter/aggregate.h"
+#include "exporter/model/aggregate.h"
 #include "exporter/convert.h"
-#include "exporter/counters.h"
-#include "exporter/hot.h"
+#include "exporter/model/counters.h"
+#include "exporter/model/top_functions.h"
 #include "exporter/policy.h"
-#include "exporter/sink.h"
+#include "exporter/sinks/sink.h"
 #include "ipc/role_main.h"
 
 enum {

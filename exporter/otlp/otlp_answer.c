@@ -17,7 +17,7 @@
 #include <zlib.h>
 
 #include "common/cleanup.h"
-#include "exporter/proto_in.h"
+#include "exporter/otlp/proto_in.h"
 
 #define NS_PER_S 1000000000
 

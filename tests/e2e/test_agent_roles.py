@@ -10,11 +10,11 @@ import scripted_server as scripted
 import test_roles
 from agent import Agent
 
-THREADS_MAX = 128  # exporter/otlp/policy.c
+THREADS_MAX = 128  # exporter/delivery/policy.c
 # What others may hold is as in a recording. The exporter: its peers and connections, the spool, three pieces of memory, the library's own loop.
 KINDS = {**test_roles.KINDS, "exporter": {"socket:unix", "socket:tcp", "socket:udp", "null", "eventpoll", "eventfd", "pipe", "memfd:ledger", "memfd:journal", "memfd:spool",
                                           "spool", "reachable"}}
-# exporter/otlp/configure.c: open for a moment, whenever a name is looked up.
+# exporter/delivery/configure.c: open for a moment, whenever a name is looked up.
 REACHABLE = {"/etc/hosts", "/etc/resolv.conf", "/etc/host.conf", "/etc/nsswitch.conf", "/etc/gai.conf", "/dev/urandom",
              "/sys/devices/system/cpu/possible", "/sys/devices/system/cpu/online"}
 STATUS_UNDELIVERED = 5  # common/exit_status.h

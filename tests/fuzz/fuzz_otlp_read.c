@@ -6,9 +6,9 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "exporter/otlp_encode.h"
-#include "exporter/otlp_read.h"
-#include "exporter/sink.h"
+#include "exporter/otlp/otlp_encode.h"
+#include "exporter/otlp/otlp_read.h"
+#include "exporter/sinks/sink.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

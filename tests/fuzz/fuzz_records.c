@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "common/cursor.h"
-#include "exporter/aggregate.h"
+#include "exporter/model/aggregate.h"
 #include "ipc/records.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

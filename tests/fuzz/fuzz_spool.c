@@ -15,8 +15,8 @@
 #include <xxhash.h>
 
 #include "common/cursor.h"
-#include "exporter/otlp/spool.h"
-#include "exporter/otlp/spool_record.h"
+#include "exporter/delivery/spool.h"
+#include "exporter/delivery/spool_record.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

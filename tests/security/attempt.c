@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "exporter/otlp/policy.h"
+#include "exporter/delivery/policy.h"
 #include "exporter/policy.h"
 #include "loader/policy.h"
 #include "symbolizer/opener/policy.h"

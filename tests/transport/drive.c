@@ -14,7 +14,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/log.h"
-#include "exporter/otlp/transport.h"
+#include "exporter/delivery/transport.h"
 
 const char *__lsan_default_suppressions(void);
 

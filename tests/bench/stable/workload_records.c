@@ -7,9 +7,9 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "exporter/aggregate.h"
-#include "exporter/otlp_read.h"
-#include "exporter/sink.h"
+#include "exporter/model/aggregate.h"
+#include "exporter/otlp/otlp_read.h"
+#include "exporter/sinks/sink.h"
 #include "symbolizer/worker/worker.h"
 #include "tests/bench/stable/inputs.h"
 #include "tests/bench/stable/measure.h"

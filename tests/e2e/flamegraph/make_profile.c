@@ -14,8 +14,8 @@
 #include <time.h>
 
 #include "common/cleanup.h"
-#include "exporter/profile.h"
-#include "exporter/sink.h"
+#include "exporter/model/profile.h"
+#include "exporter/sinks/sink.h"
 
 #define DEPTH_MAX 64
 

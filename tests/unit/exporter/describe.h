@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "common/cleanup.h"
-#include "exporter/profile.h"
+#include "exporter/model/profile.h"
 
 static inline int describe_compare(const void *a, const void *b)
 {

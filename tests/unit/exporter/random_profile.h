@@ -5,7 +5,7 @@
 
 #include <inttypes.h>
 
-#include "exporter/profile.h"
+#include "exporter/model/profile.h"
 
 struct random_size {
 	uint32_t names, locations, threads, samples;

@@ -3,8 +3,8 @@
 #ifndef TESTS_SPOOL_RIG_H
 #define TESTS_SPOOL_RIG_H
 
-#include "exporter/otlp/spool.h"
-#include "exporter/otlp/spool_record.h"
+#include "exporter/delivery/spool.h"
+#include "exporter/delivery/spool_record.h"
 
 enum {
 	RECORD_BYTES_MAX = 1 << 20,

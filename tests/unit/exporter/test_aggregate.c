@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/frame_kind.h"
-#include "exporter/aggregate.h"
+#include "exporter/model/aggregate.h"
 #include "ipc/records.h"
 
 /* Sizes of aggregate.c: numbers from there on, and stacks longer than that, are not taken. */

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "exporter/otlp/agent.h"
+#include "exporter/delivery/agent.h"
 #include "ipc/records.h"
 
 enum {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "exporter/otlp/journal.h"
+#include "exporter/delivery/journal.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

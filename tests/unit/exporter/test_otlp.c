@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "common/cleanup.h"
-#include "exporter/otlp_names.h"
-#include "exporter/otlp_read.h"
-#include "exporter/sink.h"
+#include "exporter/otlp/otlp_names.h"
+#include "exporter/otlp/otlp_read.h"
+#include "exporter/sinks/sink.h"
 #include "describe.h"
 #include "random_profile.h"
 

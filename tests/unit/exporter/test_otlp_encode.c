@@ -8,9 +8,9 @@
 
 #include "common/cleanup.h"
 #include "describe.h"
-#include "exporter/otlp_encode.h"
-#include "exporter/otlp_names.h"
-#include "exporter/otlp_read.h"
+#include "exporter/otlp/otlp_encode.h"
+#include "exporter/otlp/otlp_names.h"
+#include "exporter/otlp/otlp_read.h"
 #include "random_profile.h"
 
 typedef OTLP_TYPE(ProfilesData) message_data;

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "exporter/profile.h"
+#include "exporter/model/profile.h"
 
 static struct profile p;
 

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "exporter/otlp/retry.h"
+#include "exporter/delivery/retry.h"
 
 #define S 1000000000ull
 

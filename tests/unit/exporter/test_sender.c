@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "exporter/otlp/sender.h"
+#include "exporter/delivery/sender.h"
 
 #define MS 1000000ull
 #define S (1000 * MS)

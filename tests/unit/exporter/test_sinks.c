@@ -5,8 +5,8 @@
 #include <zlib.h>
 
 #include "common/cleanup.h"
-#include "exporter/sink.h"
-#include "exporter/text.h"
+#include "exporter/sinks/sink.h"
+#include "exporter/model/text.h"
 #include "pprof/profile.pb-c.h"
 #include "random_profile.h"
 

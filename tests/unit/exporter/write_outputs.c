@@ -13,8 +13,8 @@
 #include <sys/resource.h>
 
 #include "common/cleanup.h"
-#include "exporter/otlp_encode.h"
-#include "exporter/sink.h"
+#include "exporter/otlp/otlp_encode.h"
+#include "exporter/sinks/sink.h"
 #include "random_profile.h"
 
 enum {

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From the CLI's one message to a spool, a connection and a sender. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/exit_status.h"
+#include "common/log.h"
+#include "exporter/delivery/agent.h"
+
+enum {
+	ANSWER_BYTES_MAX = 4 << 20 /* OTLP's specification, "OTLP/gRPC" */
+};
+
+/* What names are resolved by, and how many CPUs there are: read whenever the library wants to. */
+static const char *const reachable[] = {
+    "/etc/hosts",
+    "/etc/resolv.conf",
+    "/etc/host.conf",
+    "/etc/nsswitch.conf",
+    "/etc/gai.conf",
+    "/dev/urandom", /* numbers of the questions to name servers */
+    "/sys/devices/system/cpu/possible",
+    "/sys/devices/system/cpu/online",
+};
+
+/* Names and values, each ended by a NUL, as `fn` wants them. */
+static int for_each_pair(const struct msg_pairs *pairs,
+			 void (*fn)(struct otlp_exporter *, const char *, const char *),
+			 struct otlp_exporter *e)
+{
+	const char *at = pairs->text, *end = pairs->text + pairs->bytes;
+	int count = 0;
+
+	if (pairs->bytes > sizeof(pairs->text) || (pairs->bytes && end[-1]))
+		return -EPROTO;
+	while (at < end) {
+		const char *name = at, *value = at + strlen(at) + 1;
+
+		if (value >= end || count++ == AGENT_PAIRS_MAX)
+			return -EPROTO;
+		fn(e, name, value);
+		at = value + strlen(value) + 1;
+	}
+	return 0;
+}
+
+static void add_header(struct otlp_exporter *e, const char *name, const char *value)
+{
+	if (e->header_count < TRANSPORT_HEADERS_MAX)
+		e->headers[e->header_count++] = (struct transport_header){name, value};
+}
+
+static void add_attribute(struct otlp_exporter *e, const char *key, const char *value)
+{
+	e->resource[e->resource_count++] = (struct otlp_resource_attribute){key, value};
+}
+
+static int take_message(struct otlp_exporter *e, struct message *message)
+{
+	unsigned int next = 0;
+
+	memcpy(&e->config, message->payload, sizeof(e->config));
+	e->config.target[sizeof(e->config.target) - 1] = 0;
+	for (unsigned int i = 0; i < MSG_OTLP_FD_COUNT; i++) {
+		if (i >= MSG_OTLP_SPOOL_DIRECTORY && !(e->config.has & 1u << i))
+			continue;
+		if (next == message->fd_count)
+			return -EPROTO;
+		e->fds[i] = message->fds[next++];
+	}
+	message->fd_count = 0;
+	int r = for_each_pair(&e->config.headers, add_header, e);
+	return r ? r : for_each_pair(&e->config.resource, add_attribute, e);
+}
+
+static int map_ledger(struct otlp_exporter *e)
+{
+	void *at = mmap(NULL, sizeof(*e->ledger), PROT_READ | PROT_WRITE, MAP_SHARED,
+			e->fds[MSG_OTLP_LEDGER], 0);
+
+	if (at == MAP_FAILED)
+		return -errno;
+	e->ledger = at;
+	e->ledger->starts++;
+	e->journal =
+	    (struct journal){.fd = e->fds[MSG_OTLP_JOURNAL], .bytes = &e->ledger->journal_bytes};
+	return 0;
+}
+
+static int read_pem(struct otlp_exporter *e, enum msg_otlp_fd which)
+{
+	struct stat st;
+
+	if (e->fds[which] < 0)
+		return 0;
+	if (fstat(e->fds[which], &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode) || st.st_size > LIMIT_PEM_BYTES)
+		return -EINVAL;
+	_cleanup_free_ char *text = calloc(1, (size_t)st.st_size + 1);
+	if (!text)
+		return -ENOMEM;
+	ssize_t n = pread(e->fds[which], text, (size_t)st.st_size, 0);
+	if (n < 0)
+		return -errno;
+	close(e->fds[which]);
+	e->fds[which] = -1;
+	e->pem[which] = TAKE_PTR(text);
+	return 0;
+}
+
+static int allow_files(struct otlp_exporter *e)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < sizeof(reachable) / sizeof(reachable[0]) && !r; i++) {
+		int fd = open(reachable[i], O_PATH | O_CLOEXEC);
+
+		/* Not every system has every one. */
+		if (fd >= 0)
+			r = sandbox_allow_path(&e->role.sandbox, fd, false);
+	}
+	if (!r && e->fds[MSG_OTLP_SPOOL_DIRECTORY] >= 0) {
+		int fd = fcntl(e->fds[MSG_OTLP_SPOOL_DIRECTORY], F_DUPFD_CLOEXEC, 3);
+
+		r = fd < 0 ? -errno : sandbox_allow_path(&e->role.sandbox, fd, true);
+	}
+	return r;
+}
+
+int configure_receive(struct otlp_exporter *e)
+{
+	static struct message_buffer buffer;
+	struct message message;
+
+	int r = peer_receive_wait(&e->role.peers[ROLE_CLI], &buffer, &message, LIMIT_CONNECT_MS);
+	if (r < 0 || message.type != MESSAGE_CONFIGURE_OTLP)
+		return STATUS_FAILED;
+	r = take_message(e, &message);
+	message_close(&message);
+	/* It held headers. */
+	explicit_bzero(&buffer, sizeof(buffer));
+	if (!r)
+		r = map_ledger(e);
+	for (enum msg_otlp_fd i = MSG_OTLP_CA; i < MSG_OTLP_FD_COUNT && !r; i++)
+		r = read_pem(e, i);
+	if (!r)
+		r = allow_files(e);
+	if (r < 0) {
+		log_error("cannot take over the configuration: %s", strerror(-r));
+		return STATUS_FAILED;
+	}
+	return STATUS_DONE;
+}
+
+static int start_spool(struct otlp_exporter *e, uint64_t *mark)
+{
+	const struct msg_configure_otlp *c = &e->config;
+	const struct spool_config config = {
+	    .memory_fd = e->fds[MSG_OTLP_SPOOL_MEMORY],
+	    .directory_fd = e->fds[MSG_OTLP_SPOOL_DIRECTORY],
+	    .memory_bytes_max = c->spool_memory_bytes_max,
+	    .disk_bytes_max = c->spool_disk_bytes_max,
+	    .age_max_ns = c->spool_age_max_ns,
+	    .record_bytes_max = c->request_bytes_max,
+	    .compression_level = (int)c->spool_compression_level,
+	};
+
+	return spool_open(&config, clock_read_ns(CLOCK_REALTIME), &e->spool, mark);
+}
+
+/* What was delivered is what was put in, and neither waits nor was lost: also when the last
+ * exporter ended between a delivery and its note of it. */
+static void settle_ledger(struct otlp_exporter *e)
+{
+	struct export_ledger *ledger = e->ledger;
+	const uint64_t *lost = ledger->lost.lost;
+
+	figures_spool(e);
+	if (ledger->starts == 1)
+		ledger->carried = ledger->waiting;
+	const uint64_t gone = lost[LOSS_SPOOL_FULL] + lost[LOSS_SPOOL_AGE] +
+			      lost[LOSS_SPOOL_DAMAGED] + lost[LOSS_REFUSED] + ledger->waiting;
+	const uint64_t put = ledger->put + ledger->carried;
+	if (put > gone && put - gone > ledger->delivered)
+		ledger->delivered = put - gone;
+	e->base.delivered = ledger->delivered;
+}
+
+static int start_transport(struct otlp_exporter *e)
+{
+	const struct transport_config config = {
+	    .target = e->config.target,
+	    .tls = e->config.tls,
+	    .ca = e->pem[MSG_OTLP_CA],
+	    .certificate = e->pem[MSG_OTLP_CERTIFICATE],
+	    .key = e->pem[MSG_OTLP_KEY],
+	    .gzip = e->config.gzip,
+	    .headers = e->headers,
+	    .header_count = e->header_count,
+	    .answer_bytes_max = ANSWER_BYTES_MAX,
+	};
+
+	return transport_open(&config, &e->transport);
+}
+
+static int start_sender(struct otlp_exporter *e)
+{
+	const struct sender_config config = {
+	    .spool = e->spool,
+	    .transport = e->transport,
+	    .timeout_ns = e->config.timeout_ns,
+	    .changed = figures_on_sender,
+	    .context = e,
+	};
+
+	return sender_start(&config, &e->sender);
+}
+
+int configure_start(struct otlp_exporter *e)
+{
+	uint64_t mark = 0;
+
+	e->base = *e->ledger;
+	int r = start_spool(e, &mark);
+	if (!r)
+		r = interval_recover(e, mark);
+	if (r < 0) {
+		log_error("cannot open the spool: error=%s", strerror(-r));
+		return STATUS_FAILED;
+	}
+	settle_ledger(e);
+	r = start_transport(e);
+	if (r < 0) {
+		log_error("cannot use the endpoint or its certificates: target=%s error=%s",
+			  e->config.target, strerror(-r));
+		return STATUS_USAGE;
+	}
+	r = start_sender(e);
+	return r < 0 ? STATUS_FAILED : STATUS_DONE;
+}

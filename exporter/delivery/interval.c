@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From batches to requests. An interval's samples are settled when the spool has them. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "exporter/delivery/agent.h"
+#include "ipc/records.h"
+
+enum {
+	/* Of the report interval, either way: not all hosts of a fleet at once. */
+	INTERVAL_JITTER_PERCENT = 20,
+};
+
+/* Of two batches of one worker; those of another are none of either's business. */
+static bool is_same_worker(uint64_t a, uint64_t b)
+{
+	return a >> 32 == b >> 32;
+}
+
+static bool is_up_to(uint64_t sequence, uint64_t last)
+{
+	return is_same_worker(sequence, last) && sequence <= last;
+}
+
+/* A random share of `range`. */
+static uint64_t chance_of(uint64_t range)
+{
+	return range ? (uint64_t)random() % range : 0;
+}
+
+static void interval_begin(struct otlp_exporter *e)
+{
+	const uint64_t length = e->config.report_interval_ns;
+	const uint64_t jitter = length / 100 * INTERVAL_JITTER_PERCENT;
+
+	e->interval_start_unix_ns = clock_read_ns(CLOCK_REALTIME);
+	e->report_due_ns = clock_monotonic_ns() + length - jitter + chance_of(2 * jitter);
+}
+
+static int put_request(void *context, const struct otlp_request *request)
+{
+	struct otlp_exporter *e = context;
+	int r =
+	    spool_put(e->spool, request->data, request->length, request->samples,
+		      e->ledger->received_sequence, request->last, clock_read_ns(CLOCK_REALTIME));
+
+	if (r < 0) {
+		log_warning("a request found no room: samples=%llu error=%s",
+			    (unsigned long long)request->samples, strerror(-r));
+		e->unspooled += request->samples;
+	}
+	e->ledger->put += request->samples;
+	return 0;
+}
+
+static void interval_encode(struct otlp_exporter *e)
+{
+	struct profile *profile = &e->aggregate.profile;
+	const struct otlp_encode_options options = {
+	    .attributes = e->resource,
+	    .attribute_count = e->resource_count,
+	    .request_bytes_max = e->config.request_bytes_max,
+	};
+	const uint64_t put_before = e->ledger->put, lost = profile->sample_count;
+	uint64_t too_large = 0;
+
+	profile->start_unix_ns = e->interval_start_unix_ns;
+	profile->duration_ns = clock_read_ns(CLOCK_REALTIME) - e->interval_start_unix_ns;
+	int r = otlp_encode(profile, &options, put_request, e, &too_large);
+	if (r < 0) {
+		log_error("cannot encode an interval: samples=%llu error=%s",
+			  (unsigned long long)lost, strerror(-r));
+		too_large = lost - (e->ledger->put - put_before);
+	}
+	e->ledger->lost.lost[LOSS_TOO_LARGE] += too_large;
+}
+
+void interval_settle(struct otlp_exporter *e)
+{
+	if (e->aggregate.profile.sample_count) {
+		interval_encode(e);
+		profile_clear_samples(&e->aggregate.profile);
+		figures_spool(e);
+		sender_wake(e->sender);
+	}
+	e->ledger->settled_sequence = e->ledger->received_sequence;
+	e->ledger->settled_samples = e->ledger->received;
+	e->ledger->interval_samples = 0;
+	interval_begin(e);
+}
+
+/* What the worker has described takes too much room here, or in the journal. */
+static void interval_bound(struct otlp_exporter *e)
+{
+	if (e->aggregate.profile.bytes <= LIMIT_DICTIONARY_BYTES &&
+	    e->ledger->journal_bytes <= LIMIT_JOURNAL_BYTES)
+		return;
+	interval_settle(e);
+	if (!e->forget_wanted)
+		peer_send(&e->role.peers[ROLE_WORKER], MESSAGE_FORGET, NULL, 0, NULL, 0);
+	e->forget_wanted = true;
+}
+
+static uint64_t aggregate_seen(const struct aggregate *a)
+{
+	return a->exported + a->losses.lost[LOSS_PROFILE_FULL];
+}
+
+/* Take a batch into the profile; the ledger follows. */
+static int interval_take(struct otlp_exporter *e, const uint8_t *data, size_t length)
+{
+	struct aggregate *a = &e->aggregate;
+	const uint64_t seen = aggregate_seen(a), full = a->losses.lost[LOSS_PROFILE_FULL];
+
+	int r = aggregate_batch(a, data, length);
+	e->ledger->received += aggregate_seen(a) - seen;
+	e->ledger->interval_samples = a->profile.sample_count;
+	e->ledger->lost.lost[LOSS_PROFILE_FULL] += a->losses.lost[LOSS_PROFILE_FULL] - full;
+	for (int i = 0; i < BH_REASON_COUNT; i++)
+		e->ledger->incomplete[i] = e->base.incomplete[i] + a->incomplete[i];
+	return r;
+}
+
+int interval_on_batch(struct otlp_exporter *e, const uint8_t *data, size_t length)
+{
+	uint64_t sequence;
+	bool reset;
+
+	int r = records_head(data, length, &sequence, &reset);
+	if (r < 0)
+		return r;
+	if (is_up_to(sequence, e->ledger->received_sequence))
+		return 0; /* sent again, since the worker could not know */
+	if (reset) {
+		interval_settle(e);
+		journal_clear(&e->journal);
+		e->forget_wanted = false;
+		r = aggregate_begin_anew(&e->aggregate);
+		if (r < 0)
+			return r;
+	}
+	r = journal_append(&e->journal, data, length);
+	if (r < 0)
+		log_warning("the journal has no room: if this process is killed, samples are lost: "
+			    "error=%s",
+			    strerror(-r));
+	e->ledger->received_sequence = sequence;
+	r = interval_take(e, data, length);
+	interval_bound(e);
+	return r;
+}
+
+struct recovery {
+	struct otlp_exporter *exporter;
+	uint64_t settled; /* up to here the samples are in the spool, or delivered */
+	uint64_t samples, unsettled;
+};
+
+static int recover_batch(void *context, const uint8_t *data, size_t length)
+{
+	struct recovery *recovery = context;
+	struct otlp_exporter *e = recovery->exporter;
+	struct aggregate *a = &e->aggregate;
+	uint64_t sequence;
+	bool reset;
+
+	int r = records_head(data, length, &sequence, &reset);
+	if (r < 0)
+		return r;
+	const uint64_t before = aggregate_seen(a);
+	a->definitions_only = is_up_to(sequence, recovery->settled);
+	r = aggregate_batch(a, data, length);
+	a->definitions_only = false;
+	const uint64_t samples = aggregate_seen(a) - before;
+	e->ledger->received_sequence = sequence;
+	if (!is_up_to(sequence, e->ledger->settled_sequence))
+		recovery->samples += samples;
+	if (!is_up_to(sequence, recovery->settled))
+		recovery->unsettled += samples;
+	return r;
+}
+
+int interval_recover(struct otlp_exporter *e, uint64_t mark)
+{
+	struct export_ledger *ledger = e->ledger;
+	struct recovery recovery = {.exporter = e, .settled = ledger->settled_sequence};
+
+	/* The interval may have been put into the spool without the ledger's having been told. */
+	if (is_same_worker(mark, ledger->received_sequence) && !is_up_to(mark, recovery.settled))
+		recovery.settled = mark;
+	interval_begin(e);
+	int r = journal_replay(&e->journal, recover_batch, &recovery);
+	if (r < 0) {
+		log_error("the journal of the last exporter cannot be read: error=%s",
+			  strerror(-r));
+		journal_clear(&e->journal);
+		return aggregate_begin_anew(&e->aggregate);
+	}
+	ledger->received = ledger->settled_samples + recovery.samples;
+	ledger->put += recovery.samples - recovery.unsettled;
+	ledger->settled_samples += recovery.samples - recovery.unsettled;
+	ledger->settled_sequence = recovery.settled;
+	ledger->interval_samples = recovery.unsettled;
+	if (ledger->journal_bytes)
+		log_info("took up what the last exporter left: samples=%llu",
+			 (unsigned long long)recovery.unsettled);
+	return 0;
+}
+
+void interval_tick(struct otlp_exporter *e, uint64_t now_ns)
+{
+	if (now_ns >= e->report_due_ns)
+		interval_settle(e);
+}

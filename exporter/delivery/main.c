@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The agent's exporter: verified records in, OTLP requests out. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "common/clock.h"
+#include "common/exit_status.h"
+#include "common/log.h"
+#include "exporter/delivery/agent.h"
+#include "exporter/delivery/policy.h"
+
+enum {
+	AGENT_TICK_MS = 1000,
+	AGENT_DRAIN_TICK_MS = 20,
+	AGENT_GRACE_MS = 500, /* for the call under way: half of what the CLI waits for us */
+	AGENT_THREAD_STACK_BYTES = 512 << 10,
+	/* Nothing got through for so long: perhaps with certificates, headers or resolver files
+	 * that were renewed meanwhile. This process cannot see new files; the next one can. */
+	AGENT_RENEW_MS = 300000,
+};
+
+static int on_maps(struct otlp_exporter *e, const struct message *message)
+{
+	int r = counters_map(&e->counters, message);
+
+	if (!r)
+		role_send_status(&e->role, &(struct msg_status){.state = ROLE_READY});
+	return r;
+}
+
+/* All that was sampled is here: the rest of the time is the sender's. */
+static void on_end(struct otlp_exporter *e, const struct message *message)
+{
+	struct msg_losses losses;
+
+	memcpy(&losses, message->payload, sizeof(losses));
+	/* Said again to whoever comes after an exporter that was killed meanwhile. */
+	for (int i = 0; i < LOSS_COUNT && !e->ledger->ended; i++)
+		e->ledger->lost.lost[i] += losses.lost[i];
+	e->ledger->ended = 1;
+	interval_settle(e);
+	figures_kernel(e);
+	e->draining = true;
+	e->drain_deadline_ns = clock_monotonic_ns() + e->config.drain_timeout_ns;
+	loop_tick_within(&e->role.loop, 0);
+}
+
+/* Whatever is not delivered by now stays for the next agent. */
+static void agent_finish(struct otlp_exporter *e)
+{
+	sender_stop(e->sender, AGENT_GRACE_MS * 1000000ull);
+	e->sender = NULL;
+	spool_keep(e->spool, clock_read_ns(CLOCK_REALTIME));
+	figures_spool(e);
+}
+
+static bool agent_is_stale(const struct otlp_exporter *e, uint64_t now_unix_ns)
+{
+	const struct export_ledger *ledger = e->ledger;
+	const uint64_t success = ledger->last_success_unix_ns;
+	const uint64_t since = success > e->started_unix_ns ? success : e->started_unix_ns;
+
+	return ledger->last_failure_unix_ns > since &&
+	       now_unix_ns > since + AGENT_RENEW_MS * 1000000ull;
+}
+
+static void agent_tick_sampling(struct otlp_exporter *e, uint64_t now)
+{
+	interval_tick(e, now);
+	if (agent_is_stale(e, clock_read_ns(CLOCK_REALTIME))) {
+		log_info("nothing gets through: beginning anew, with files as they are now");
+		interval_settle(e);
+		agent_finish(e);
+		loop_stop(&e->role.loop, STATUS_DONE);
+	} else if (e->report_due_ns < now + AGENT_TICK_MS * 1000000ull) {
+		loop_tick_within(&e->role.loop, (int)((e->report_due_ns - now) / 1000000) + 1);
+	}
+}
+
+static void agent_tick_draining(struct otlp_exporter *e, uint64_t now)
+{
+	if (!sender_idle(e->sender) && now < e->drain_deadline_ns) {
+		loop_tick_within(&e->role.loop, AGENT_DRAIN_TICK_MS);
+		return;
+	}
+	agent_finish(e);
+	role_send_status(&e->role, &(struct msg_status){.state = ROLE_DONE});
+}
+
+static void agent_on_tick(void *context, uint32_t events)
+{
+	struct otlp_exporter *e = context;
+
+	(void)events;
+	if (!e->sender)
+		return;
+	figures_kernel(e);
+	figures_spool(e);
+	if (e->draining)
+		agent_tick_draining(e, clock_monotonic_ns());
+	else
+		agent_tick_sampling(e, clock_monotonic_ns());
+}
+
+static int agent_dispatch(struct otlp_exporter *e, const struct message *message)
+{
+	switch (message->type) {
+	case MESSAGE_EXPORTER_MAPS:
+		return on_maps(e, message);
+	case MESSAGE_BATCH:
+		return interval_on_batch(e, message->payload, message->length);
+	case MESSAGE_END:
+		on_end(e, message);
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+static int agent_on_message(void *context, enum role from, struct message *message)
+{
+	(void)from;
+	int r = agent_dispatch(context, message);
+	message_close(message);
+	return r;
+}
+
+/* Nothing more will come: put away what is here. */
+static bool agent_on_gone(void *context, enum role other)
+{
+	struct otlp_exporter *e = context;
+
+	(void)other;
+	if (!e->sender)
+		return false;
+	interval_settle(e);
+	figures_kernel(e);
+	agent_finish(e);
+	return false;
+}
+
+/* Where the worker is to go on; and if there is nothing that later batches could refer to, from the
+ * begin. */
+static int agent_resume(struct otlp_exporter *e)
+{
+	const struct msg_resume resume = {.sequence = e->ledger->received_sequence};
+	struct peer *worker = &e->role.peers[ROLE_WORKER];
+
+	int r = peer_send(worker, MESSAGE_RESUME, &resume, sizeof(resume), NULL, 0);
+	if (!r && resume.sequence && !e->ledger->journal_bytes)
+		r = peer_send(worker, MESSAGE_FORGET, NULL, 0, NULL, 0);
+	return r;
+}
+
+/* The library's threads are many on a large machine, and none of them is deep. */
+static void agent_size_threads(void)
+{
+	pthread_attr_t attributes;
+
+	pthread_attr_init(&attributes);
+	pthread_attr_setstacksize(&attributes, AGENT_THREAD_STACK_BYTES);
+	pthread_setattr_default_np(&attributes);
+	pthread_attr_destroy(&attributes);
+}
+
+static void agent_seed(void)
+{
+	unsigned int seed = 0;
+
+	/* Only for jitter. */
+	if (getrandom(&seed, sizeof(seed), 0) == (ssize_t)sizeof(seed))
+		srandom(seed);
+}
+
+int main(int argc, char **argv)
+{
+	static struct otlp_exporter e;
+	int status = role_start(&e.role, ROLE_EXPORTER, &otlp_exporter_policy, argc, argv);
+
+	for (int i = 0; i < MSG_OTLP_FD_COUNT; i++)
+		e.fds[i] = -1;
+	if (!status)
+		status = role_meet(&e.role, ROLE_BIT(ROLE_LOADER) | ROLE_BIT(ROLE_WORKER),
+				   ROLE_BIT(ROLE_CLI));
+	if (!status)
+		status = configure_receive(&e);
+	if (!status)
+		status = role_enter_sandbox(&e.role);
+	if (status)
+		return status;
+	agent_seed();
+	agent_size_threads();
+	if (aggregate_init(&e.aggregate, LIMIT_INTERVAL_BYTES) < 0)
+		return STATUS_FAILED;
+	e.aggregate.detailed = true;
+	e.aggregate.profile.period_ns = e.config.period_ns;
+	status = configure_start(&e);
+	if (status)
+		return status;
+	e.started_unix_ns = clock_read_ns(CLOCK_REALTIME);
+	e.role.on_gone = agent_on_gone;
+	if (role_watch_peers(&e.role, agent_on_message, &e) < 0 || agent_resume(&e) < 0)
+		return STATUS_FAILED;
+	loop_set_tick(&e.role.loop, AGENT_TICK_MS, agent_on_tick, &e);
+	return loop_run(&e.role.loop);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exporter/delivery/policy.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+#include "common/base_policy.h"
+
+static const cap_value_t none[] = {-1};
+
+/* A thread shares all this, and has no namespace of its own. */
+#define THREAD_FLAGS (CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD)
+#define NAMESPACE_FLAGS                                                                            \
+	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |             \
+	 CLONE_NEWPID | CLONE_NEWNET)
+
+/* TCP, UDP and no other protocol: the kernel has more, and loads them when it is asked. */
+#define ALLOW_SOCKET(family, protocol)                                                             \
+	ALLOW_IF_BOTH(socket, SCMP_A0_32(SCMP_CMP_EQ, family), SCMP_A2_32(SCMP_CMP_EQ, protocol),  \
+		      "the backend, name servers")
+
+/* Options as the library sets them, and their like: none that attaches a program, hooks a protocol
+ * into a connection or joins a group. */
+#define ALLOW_OPTIONS_BELOW(level, option, why)                                                    \
+	ALLOW_IF_BOTH(setsockopt, SCMP_A1_32(SCMP_CMP_EQ, level), SCMP_A2_32(SCMP_CMP_LT, option), \
+		      why)
+#define ALLOW_OPTION(level, option, why)                                                           \
+	ALLOW_IF_BOTH(setsockopt, SCMP_A1_32(SCMP_CMP_EQ, level), SCMP_A2_32(SCMP_CMP_EQ, option), \
+		      why)
+
+/* In one of the three modes of access (the fourth, 3, is neither), and nothing cut, without a name
+ * or without access. */
+#define ALLOW_OPEN(mode)                                                                           \
+	ALLOW_IF(openat,                                                                           \
+		 SCMP_A2_32(SCMP_CMP_MASKED_EQ,                                                    \
+			    (O_ACCMODE | O_TRUNC | O_PATH | (O_TMPFILE & ~O_DIRECTORY)), (mode)),  \
+		 "spool, resolver files")
+
+#define ALLOW_FCNTL(command, why) ALLOW_IF(fcntl, SCMP_A1_32(SCMP_CMP_EQ, command), why)
+
+/*
+ * The one role with a network, and so the one that holds nothing of value but the samples: no map
+ * but the read-only counters, no memory and no file of others. gRPC C core wants threads, sockets
+ * and a few files; what it may open is left to Landlock (configure.c names the files), since no
+ * filter sees a path. Where the kernel has no Landlock (before 5.13) the modes of the files decide
+ * for this uid.
+ */
+static const struct sandbox_syscall syscalls[] = {
+    POLICY_LOOP_SYSCALLS,
+    ALLOW(sysinfo, "qsort of glibc asks how much memory there is"),
+    /* Threads. */
+    ALLOW_IF(clone, SCMP_A0(SCMP_CMP_MASKED_EQ, THREAD_FLAGS | NAMESPACE_FLAGS, THREAD_FLAGS),
+	     "threads of gRPC and the sender, never a process"),
+    REFUSE(clone3, ENOSYS, "its flags are out of a filter's sight; the C library then uses clone"),
+    ALLOW(set_robust_list, "a thread's start"),
+    ALLOW(rseq, "a thread's start"),
+    ALLOW(rt_sigprocmask, "a thread's start"),
+    ALLOW(rt_sigaction, "abort(3)"),
+    ALLOW(gettid, "threads"),
+    ALLOW(getpid, "abort(3)"),
+    ALLOW_IF(tgkill, SCMP_A2_32(SCMP_CMP_EQ, SIGABRT), "abort(3)"),
+    ALLOW(sched_yield, "spin locks of the library"),
+    ALLOW(sched_getaffinity, "number of CPUs"),
+    ALLOW(sched_getparam, "stack size of threads"),
+    ALLOW(sched_getscheduler, "stack size of threads"),
+    ALLOW_IF(prctl, SCMP_A0_32(SCMP_CMP_EQ, PR_SET_NAME), "names of threads"),
+    ALLOW_IF(mprotect, SCMP_A2_32(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0), "guards of stacks"),
+    ALLOW(gettimeofday, "time of gRPC and c-ares, where the vDSO has none"),
+    ALLOW(time, "time of OpenSSL, where the vDSO has none"),
+    ALLOW(clock_getres, "time, where the vDSO has none"),
+    ALLOW(getcpu, "where the vDSO has none"),
+    ALLOW(clock_nanosleep, "waiting"),
+    /* Connections. */
+    ALLOW_SOCKET(AF_INET, 0),
+    ALLOW_SOCKET(AF_INET, IPPROTO_TCP),
+    ALLOW_SOCKET(AF_INET, IPPROTO_UDP),
+    ALLOW_SOCKET(AF_INET6, 0),
+    ALLOW_SOCKET(AF_INET6, IPPROTO_TCP),
+    ALLOW_SOCKET(AF_INET6, IPPROTO_UDP),
+    REFUSE_IF(socket, SCMP_A0_32(SCMP_CMP_LT, AF_INET), EAFNOSUPPORT,
+	      "nscd, which the C library would like to ask"),
+    REFUSE_IF(socket, SCMP_A0_32(SCMP_CMP_GT, AF_INET6), EAFNOSUPPORT,
+	      "netlink, for a list of addresses"),
+    ALLOW(connect, "the backend, name servers"),
+    ALLOW(bind, "name servers: a source port"),
+    ALLOW(shutdown, "connections"),
+    ALLOW(sendto, "connections"),
+    ALLOW(recvfrom, "connections"),
+    ALLOW_OPTIONS_BELOW(SOL_SOCKET, SO_ATTACH_FILTER, "reuse of addresses, buffers, keepalive"),
+    ALLOW_OPTION(SOL_SOCKET, SO_TIMESTAMPING, "the library, if it traces"),
+    ALLOW_OPTION(SOL_SOCKET, SO_ZEROCOPY, "the library, if it is told to"),
+    ALLOW_OPTIONS_BELOW(IPPROTO_TCP, TCP_ULP, "TCP_NODELAY, TCP_USER_TIMEOUT, keepalive"),
+    ALLOW_OPTION(IPPROTO_TCP, TCP_INQ, "the library: how much there is to read"),
+    ALLOW_OPTIONS_BELOW(IPPROTO_IP, IP_MULTICAST_IF, "errors of name servers, type of service"),
+    ALLOW_OPTION(IPPROTO_IPV6, IPV6_V6ONLY, "IPv4 by a socket of IPv6"),
+    ALLOW_OPTION(IPPROTO_IPV6, IPV6_RECVERR, "errors of name servers"),
+    ALLOW_OPTION(IPPROTO_IPV6, IPV6_TCLASS, "type of service"),
+    ALLOW(getsockopt, "connections"),
+    ALLOW(getsockname, "connections"),
+    ALLOW(getpeername, "connections"),
+    ALLOW_IF(ioctl, SCMP_A1_32(SCMP_CMP_EQ, FIONREAD), "name servers"),
+    ALLOW(epoll_create1, "the library's own loop"),
+    ALLOW(epoll_pwait, "the library's own loop"),
+    ALLOW(eventfd2, "the library's own loop"),
+    ALLOW(pipe2, "the library's own loop"),
+    ALLOW_FCNTL(F_GETFL, "flags of sockets, fdopendir"),
+    ALLOW_FCNTL(F_SETFL, "flags of sockets"),
+    ALLOW_FCNTL(F_GETFD, "flags of sockets"),
+    ALLOW_FCNTL(F_SETFD, "flags of sockets"),
+    ALLOW(uname, "the library's user agent"),
+    ALLOW(read, "sockets, resolver files"),
+    ALLOW(write, "sockets"),
+    ALLOW(writev, "sockets"),
+    /* Files: the spool's, and what Landlock lets through. */
+    ALLOW_OPEN(O_RDONLY),
+    ALLOW_OPEN(O_WRONLY),
+    ALLOW_OPEN(O_RDWR),
+    ALLOW(newfstatat, "spool, resolver files"),
+    ALLOW(fstat, "spool, resolver files"),
+    ALLOW(lseek, "spool, resolver files"),
+    ALLOW(readlink, "OpenSSL's own name"),
+    ALLOW(pread64, "spool and journal"),
+    ALLOW(pwrite64, "spool and journal"),
+    ALLOW(ftruncate, "spool and journal"),
+    ALLOW_IF(fallocate, SCMP_A1_32(SCMP_CMP_EQ, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE),
+	     "memory of the spool given back"),
+    ALLOW(fdatasync, "spool"),
+    ALLOW_IF(unlinkat, SCMP_A2_32(SCMP_CMP_EQ, 0), "segments of the spool that are done with"),
+    ALLOW(getdents64, "segments of the spool"),
+};
+
+const struct sandbox_policy otlp_exporter_policy = {
+    .name = "bulkhead-exp",
+    .start_capabilities = none,
+    .steady_capabilities = none,
+    .syscalls = syscalls,
+    .syscall_count = sizeof(syscalls) / sizeof(syscalls[0]),
+    .files_max = 256,
+    .memory_bytes_max = 512 << 20, /* mostly stacks of threads, never touched */
+    .threads_max = 128, /* gRPC: 37 on 64 CPUs; they are never more than twice 32 and a few */
+};

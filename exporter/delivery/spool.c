@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exporter/delivery/spool.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "exporter/delivery/spool_disk.h"
+#include "exporter/delivery/spool_memory.h"
+
+/* A directory that failed is tried again after this long. */
+static const uint64_t retry_ns = 5000000000;
+
+/*
+ * Numbers follow the clock when nothing else is known (one for each 1024 ns), so that a new memory
+ * does not give again what an unreadable directory holds. What claims to be further ahead of the
+ * clock than this is forged: it would soon leave no numbers.
+ */
+static const uint64_t number_ahead = 1ULL << 52;
+
+struct spool {
+	pthread_mutex_t mutex;
+	struct spool_config config;
+	struct spool_memory memory; /* newer records than the disk's */
+	struct spool_disk disk;
+	struct spool_losses losses;
+	uint64_t failed_ns; /* when the directory failed last; 0: it did not */
+};
+
+static void cleanup_unlock(pthread_mutex_t **mutex)
+{
+	pthread_mutex_unlock(*mutex);
+}
+
+#define LOCKED(spool)                                                                              \
+	_cleanup_(cleanup_unlock) pthread_mutex_t *_locked = &(spool)->mutex;                      \
+	pthread_mutex_lock(_locked)
+
+static uint64_t number_of_clock(uint64_t now_unix_ns)
+{
+	return now_unix_ns >> 10;
+}
+
+static bool too_old(const struct spool *s, uint64_t time_unix_ns, uint64_t now_unix_ns)
+{
+	return now_unix_ns > time_unix_ns && now_unix_ns - time_unix_ns > s->config.age_max_ns;
+}
+
+/* A step along the records of both tiers: the oldest is the first of the disk, else of the memory.
+ */
+struct front {
+	struct spool_scan scan;
+	bool on_disk; /* the scan's fd is to be closed */
+};
+
+static void cleanup_front(struct front *front)
+{
+	if (front->on_disk)
+		close(front->scan.fd);
+}
+
+static bool front_find(struct spool *s, struct front *front)
+{
+	front->on_disk = spool_disk_front(&s->disk, &front->scan, &s->losses);
+	return front->on_disk || spool_memory_front(&s->memory, &front->scan, &s->losses);
+}
+
+static void front_pop(struct spool *s, const struct front *front)
+{
+	if (front->on_disk)
+		spool_disk_pop(&s->disk, &front->scan);
+	else
+		spool_memory_forget(&s->memory, front->scan.offset, 1, front->scan.header.samples);
+}
+
+static void expire(struct spool *s, uint64_t now_unix_ns)
+{
+	while (s->disk.count && too_old(s, s->disk.segments[0].newest_unix_ns, now_unix_ns))
+		spool_disk_drop(&s->disk, &s->losses.age_samples);
+	for (;;) {
+		_cleanup_(cleanup_front) struct front front = {0};
+		if (!front_find(s, &front) ||
+		    !too_old(s, front.scan.header.time_unix_ns, now_unix_ns))
+			return;
+		s->losses.age_samples += front.scan.header.samples;
+		front_pop(s, &front);
+	}
+}
+
+/* Move as many records as one segment takes. 0 or negative errno. */
+static int keep_segment(struct spool *s)
+{
+	struct spool_scan scan;
+	struct spool_writer writer;
+	uint64_t offset = 0, records = 0, samples = 0;
+
+	if (!spool_memory_front(&s->memory, &scan, &s->losses))
+		return 0;
+	int r = spool_disk_begin(&s->disk, &scan.header, &writer, &s->losses);
+	if (r)
+		return r;
+	do {
+		r = spool_disk_append(&s->disk, &writer, scan.fd, scan.at, &scan.header,
+				      &s->losses);
+		if (r)
+			break;
+		offset = scan.offset;
+		records++;
+		samples += scan.header.samples;
+	} while (spool_scan_next(&scan) == 1);
+	int committed = spool_disk_commit(&s->disk, &writer);
+	if (committed)
+		return committed;
+	/* Whoever is killed here leaves them twice: spool_open forgets those of the memory. */
+	if (records)
+		spool_memory_forget(&s->memory, offset, records, samples);
+	return r < 0 ? r : 0;
+}
+
+/* It has failed a short time ago. */
+static bool disk_rests(const struct spool *s, uint64_t now_unix_ns)
+{
+	return s->disk.error && s->failed_ns && now_unix_ns >= s->failed_ns &&
+	       now_unix_ns - s->failed_ns < retry_ns;
+}
+
+static int keep(struct spool *s, uint64_t now_unix_ns)
+{
+	int r = 0;
+
+	if (s->disk.fd < 0 || !s->memory.records)
+		return 0;
+	if (disk_rests(s, now_unix_ns))
+		return -s->disk.error;
+	s->disk.error = 0;
+	while (s->memory.records && !r)
+		r = keep_segment(s);
+	s->failed_ns = r ? now_unix_ns : 0;
+	if (r)
+		s->disk.error = -r;
+	return r;
+}
+
+static bool drop_oldest(struct spool *s)
+{
+	struct spool_scan scan;
+
+	if (!spool_memory_front(&s->memory, &scan, &s->losses))
+		return false;
+	s->losses.full_samples += scan.header.samples;
+	spool_memory_forget(&s->memory, scan.offset, 1, scan.header.samples);
+	return true;
+}
+
+/* Have room for one more record in memory: by moving what is there, else by dropping the oldest. */
+static int make_room(struct spool *s, uint64_t bytes, uint64_t now_unix_ns)
+{
+	const uint64_t most = s->config.memory_bytes_max;
+
+	if (bytes > most || s->memory.end - s->memory.tail > most - bytes)
+		return -ENOSPC;
+	if (spool_memory_bytes(&s->memory) > most - bytes) {
+		expire(s, now_unix_ns);
+		keep(s, now_unix_ns);
+	}
+	while (spool_memory_bytes(&s->memory) > most - bytes && drop_oldest(s))
+		;
+	return 0;
+}
+
+/* What a process that was killed in spool_keep had moved, but not yet forgotten. */
+static void forget_doubles(struct spool *s)
+{
+	struct spool_scan scan;
+
+	while (spool_memory_front(&s->memory, &scan, &s->losses) &&
+	       spool_disk_has(&s->disk, scan.number))
+		spool_memory_forget(&s->memory, scan.offset, 1, scan.header.samples);
+}
+
+static int open_tiers(struct spool *s, uint64_t now_unix_ns)
+{
+	const uint64_t number_max = number_of_clock(now_unix_ns) + number_ahead;
+	struct spool_range in_memory = {0};
+	struct spool_scan scan;
+
+	int r = spool_memory_open(&s->memory, s->config.memory_fd, s->config.record_bytes_max,
+				  number_max, &s->losses);
+	if (r)
+		return r;
+	if (spool_memory_front(&s->memory, &scan, &s->losses))
+		in_memory = (struct spool_range){scan.number, s->memory.published};
+	s->disk.number_max = number_max;
+	r = spool_disk_open(&s->disk, in_memory, &s->losses);
+	if (r)
+		return r;
+	s->failed_ns = s->disk.error ? now_unix_ns : 0;
+	forget_doubles(s);
+	if (!s->memory.number)
+		s->memory.number = number_of_clock(now_unix_ns);
+	if (s->memory.number < s->disk.number)
+		s->memory.number = s->disk.number;
+	return 0;
+}
+
+int spool_open(const struct spool_config *config, uint64_t now_unix_ns, struct spool **spool,
+	       uint64_t *mark)
+{
+	struct spool *s = calloc(1, sizeof(*s));
+
+	if (!s) {
+		close(config->memory_fd);
+		if (config->directory_fd >= 0)
+			close(config->directory_fd);
+		return -ENOMEM;
+	}
+	s->config = *config;
+	/* Lengths have 32 bits. */
+	if (s->config.record_bytes_max > INT32_MAX)
+		s->config.record_bytes_max = INT32_MAX;
+	s->memory.fd = config->memory_fd;
+	s->disk = (struct spool_disk){.fd = config->directory_fd,
+				      .bytes_max = config->disk_bytes_max,
+				      .record_bytes_max = s->config.record_bytes_max};
+	pthread_mutex_init(&s->mutex, NULL);
+	int r = open_tiers(s, now_unix_ns);
+	if (r) {
+		spool_close(s);
+		return r;
+	}
+	*mark = s->memory.mark;
+	*spool = s;
+	return 0;
+}
+
+void spool_close(struct spool *spool)
+{
+	if (!spool)
+		return;
+	spool_disk_close(&spool->disk);
+	close(spool->memory.fd);
+	pthread_mutex_destroy(&spool->mutex);
+	free(spool);
+}
+
+int spool_put(struct spool *spool, const uint8_t *data, size_t length, uint64_t samples,
+	      uint64_t mark, bool ends_group, uint64_t now_unix_ns)
+{
+	struct spool_header header = {
+	    .time_unix_ns = now_unix_ns, .samples = samples, .mark = mark};
+	_cleanup_free_ uint8_t *record = NULL;
+
+	if (length > spool->config.record_bytes_max)
+		return -EFBIG;
+	int r =
+	    spool_record_pack(data, length, (int)spool->config.compression_level, &header, &record);
+	if (r)
+		return r;
+	LOCKED(spool);
+	r = make_room(spool, spool_record_bytes(&header), now_unix_ns);
+	if (r)
+		return r;
+	/* The machine's memory may be less than the spool may have. */
+	do {
+		r = spool_memory_append(&spool->memory, &header, record, ends_group);
+	} while (r == -ENOSPC && drop_oldest(spool));
+	return r ? -ENOSPC : 0;
+}
+
+int spool_first(struct spool *spool, uint64_t now_unix_ns, struct spool_record *record,
+		uint8_t **data)
+{
+	LOCKED(spool);
+	for (;;) {
+		_cleanup_(cleanup_front) struct front front = {0};
+
+		expire(spool, now_unix_ns);
+		if (!front_find(spool, &front))
+			return 0;
+		const struct spool_header *header = &front.scan.header;
+		int r = spool_record_unpack(front.scan.fd, front.scan.at, header, data);
+		if (r == 0) {
+			*record = (struct spool_record){.number = header->number,
+							.time_unix_ns = header->time_unix_ns,
+							.samples = header->samples,
+							.bytes = header->raw_bytes};
+			return 1;
+		}
+		if (r == -ENOMEM)
+			return r;
+		spool->losses.damaged_records++;
+		spool->losses.damaged_samples += header->samples;
+		front_pop(spool, &front);
+	}
+}
+
+void spool_done(struct spool *spool, uint64_t number)
+{
+	LOCKED(spool);
+	_cleanup_(cleanup_front) struct front front = {0};
+
+	if (front_find(spool, &front) && front.scan.number == number)
+		front_pop(spool, &front);
+}
+
+int spool_keep(struct spool *spool, uint64_t now_unix_ns)
+{
+	LOCKED(spool);
+	expire(spool, now_unix_ns);
+	return keep(spool, now_unix_ns);
+}
+
+void spool_expire(struct spool *spool, uint64_t now_unix_ns)
+{
+	LOCKED(spool);
+	expire(spool, now_unix_ns);
+	if (spool->disk.error && !disk_rests(spool, now_unix_ns)) {
+		spool_disk_probe(&spool->disk);
+		spool->failed_ns = spool->disk.error ? now_unix_ns : 0;
+	}
+}
+
+void spool_figures(struct spool *spool, struct spool_figures *figures)
+{
+	LOCKED(spool);
+	_cleanup_(cleanup_front) struct front front = {0};
+	const bool any = front_find(spool, &front);
+
+	*figures = (struct spool_figures){
+	    .records = spool->memory.records,
+	    .samples = spool->memory.samples,
+	    .memory_samples = spool->memory.samples,
+	    .memory_bytes = spool_memory_bytes(&spool->memory),
+	    .disk_bytes = spool->disk.bytes,
+	    .oldest_unix_ns = any ? front.scan.header.time_unix_ns : 0,
+	    .dropped_full_samples = spool->losses.full_samples,
+	    .dropped_age_samples = spool->losses.age_samples,
+	    .damaged_samples = spool->losses.damaged_samples,
+	    .damaged_records = spool->losses.damaged_records,
+	    .disk_error = spool->disk.error,
+	};
+	for (size_t i = 0; i < spool->disk.count; i++) {
+		figures->records += spool->disk.segments[i].records;
+		figures->samples += spool->disk.segments[i].samples;
+	}
+}

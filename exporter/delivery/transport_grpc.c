@@ -1,0 +1,549 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * transport.h over gRPC's C core.
+ *
+ * The library makes threads of its own, but reads and writes only while a thread waits for its
+ * completion queue; that is the caller of transport_send.
+ *
+ * A channel lives as long as it works: after a call that found no connection, or got no answer over
+ * the one there was, it is destroyed, and the next call makes another one. So each attempt resolves
+ * the name and connects, whatever delays the library would insert between its own attempts; nothing
+ * goes on between two attempts; and a connection that died without a word is not used twice.
+ */
+#include "exporter/delivery/transport.h"
+
+#include <errno.h>
+#include <grpc/byte_buffer.h>
+#include <grpc/byte_buffer_reader.h>
+#include <grpc/compression.h>
+#include <grpc/grpc.h>
+#include <grpc/grpc_security.h>
+#include <grpc/slice.h>
+#include <grpc/support/alloc.h>
+#include <grpc/support/time.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "exporter/otlp/otlp_answer.h"
+#include "exporter/delivery/transport_log.h"
+#include "exporter/delivery/transport_pem.h"
+
+#define METHOD "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
+
+/* The library puts a whole message together before anybody may look at its length, so what it holds
+ * is bounded as such. Requests under way are partly counted too (TLS). */
+#define QUOTA_BYTES (32u << 20)
+#define HOST_BYTES_MAX 255
+#define METADATA_BYTES_MAX (16 << 10)
+#define TOO_LARGE "the answer is larger than allowed"
+#define CANCELLED "cancelled"
+#define CONNECT_MS_LEAST 1000u
+#define CONNECT_MS_MOST 20000u
+
+struct transport {
+	char *target; /* as the library's URI */
+	bool gzip;
+	size_t answer_bytes_max;
+	grpc_metadata headers[TRANSPORT_HEADERS_MAX];
+	size_t header_count;
+	grpc_channel_credentials *credentials;
+	grpc_completion_queue *queue;
+	grpc_resource_quota *quota;
+	grpc_channel *channel; /* NULL: the next call makes one */
+	pthread_mutex_t lock;  /* over what follows */
+	grpc_call *call;       /* under way */
+	bool cancelled;
+};
+
+/* --- opening --- */
+
+static bool is_port(const char *text)
+{
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	const unsigned long port = strtoul(text, &end, 10);
+	return !errno && !*end && port >= 1 && port <= 65535;
+}
+
+/* host:port to a URI for the library's DNS resolver, which takes addresses too. Else a host called
+ * "unix" or "dns" would be taken for a scheme. To be freed. 0, -EINVAL or -ENOMEM. */
+static int target_uri(const char *target, char **uri)
+{
+	static const char host_characters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+					      "0123456789.-_";
+	static const char address_characters[] = "0123456789abcdefABCDEF:.";
+	const bool bracket = target[0] == '[';
+	const char *host = target + bracket;
+	const size_t length = strspn(host, bracket ? address_characters : host_characters);
+	const char *after = host + length + bracket;
+
+	if (!length || length > HOST_BYTES_MAX || (bracket && host[length] != ']') ||
+	    *after != ':' || !is_port(after + 1))
+		return -EINVAL;
+	if (asprintf(uri, bracket ? "dns:///%%5B%.*s%%5D%s" : "dns:///%.*s%s", (int)length, host,
+		     after) < 0)
+		return -ENOMEM;
+	return 0;
+}
+
+/* Names that HTTP/2, gRPC or the library give a meaning, and set themselves. */
+static bool is_reserved(const char *name)
+{
+	static const char *const names[] = {"te", "content-type", "user-agent", "host",
+					    "connection"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (!strcmp(name, names[i]))
+			return true;
+	}
+	return !strncmp(name, "grpc-", 5);
+}
+
+static int add_header(struct transport *t, const struct transport_header *header)
+{
+	const grpc_slice name = grpc_slice_from_copied_string(header->name);
+	const grpc_slice value = grpc_slice_from_copied_string(header->value);
+	const size_t length = strlen(header->name);
+	const bool binary = length > 4 && !strcmp(header->name + length - 4, "-bin");
+
+	t->headers[t->header_count++] = (grpc_metadata){.key = name, .value = value};
+	if (!length || is_reserved(header->name) || !grpc_header_key_is_legal(name))
+		return -EINVAL;
+	return binary || grpc_header_nonbin_value_is_legal(value) ? 0 : -EINVAL;
+}
+
+static int add_headers(struct transport *t, const struct transport_config *config)
+{
+	if (config->header_count > TRANSPORT_HEADERS_MAX)
+		return -EINVAL;
+	for (size_t i = 0; i < config->header_count; i++) {
+		int r = add_header(t, &config->headers[i]);
+
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+static int make_credentials(struct transport *t, const struct transport_config *config)
+{
+	grpc_ssl_pem_key_cert_pair pair = {config->key, config->certificate};
+
+	if (!config->tls) {
+		t->credentials = grpc_insecure_credentials_create();
+		return t->credentials ? 0 : -ENOMEM;
+	}
+	if (!config->ca || !config->key != !config->certificate ||
+	    transport_pem_check_certificates(config->ca))
+		return -EINVAL;
+	if (config->key && (transport_pem_check_certificates(config->certificate) ||
+			    transport_pem_check_key(config->certificate, config->key)))
+		return -EINVAL;
+	t->credentials =
+	    grpc_ssl_credentials_create(config->ca, config->key ? &pair : NULL, NULL, NULL);
+	return t->credentials ? 0 : -ENOMEM;
+}
+
+/* With all signals blocked, so that threads the library makes here are sent none: they are meant
+ * for the thread that waits for them. */
+static void init_library(void)
+{
+	sigset_t all, before;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	transport_log_init();
+	grpc_init();
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static void close_transport(struct transport **transport)
+{
+	if (*transport)
+		transport_close(*transport);
+}
+
+int transport_open(const struct transport_config *config, struct transport **transport)
+{
+	_cleanup_(close_transport) struct transport *t = NULL;
+	_cleanup_free_ char *uri = NULL;
+	int r = target_uri(config->target, &uri);
+
+	if (r)
+		return r;
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return -ENOMEM;
+	init_library();
+	t->target = TAKE_PTR(uri);
+	t->gzip = config->gzip;
+	t->answer_bytes_max =
+	    config->answer_bytes_max < INT_MAX ? config->answer_bytes_max : INT_MAX;
+	pthread_mutex_init(&t->lock, NULL);
+	t->queue = grpc_completion_queue_create_for_next(NULL);
+	t->quota = grpc_resource_quota_create("transport");
+	grpc_resource_quota_resize(t->quota, QUOTA_BYTES + 2 * t->answer_bytes_max);
+	r = add_headers(t, config);
+	if (!r)
+		r = make_credentials(t, config);
+	if (r)
+		return r;
+	*transport = TAKE_PTR(t);
+	return 0;
+}
+
+void transport_close(struct transport *t)
+{
+	if (t->channel)
+		grpc_channel_destroy(t->channel);
+	grpc_completion_queue_shutdown(t->queue);
+	while (
+	    grpc_completion_queue_next(t->queue, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL).type !=
+	    GRPC_QUEUE_SHUTDOWN)
+		;
+	grpc_completion_queue_destroy(t->queue);
+	if (t->credentials)
+		grpc_channel_credentials_release(t->credentials);
+	for (size_t i = 0; i < t->header_count; i++) {
+		grpc_slice_unref(t->headers[i].key);
+		grpc_slice_unref(t->headers[i].value);
+	}
+	grpc_resource_quota_unref(t->quota);
+	grpc_shutdown();
+	pthread_mutex_destroy(&t->lock);
+	free(t->target);
+	free(t);
+}
+
+/* --- the channel --- */
+
+static grpc_arg integer(const char *key, int value)
+{
+	return (grpc_arg){.type = GRPC_ARG_INTEGER, .key = (char *)key, .value.integer = value};
+}
+
+static void make_channel(struct transport *t, uint64_t deadline_ns)
+{
+	/* Of several addresses each is to get its turn before the call is over. */
+	const uint64_t third_ms = deadline_ns / 1000000 / 3;
+	const unsigned int connect_ms = third_ms < CONNECT_MS_LEAST  ? CONNECT_MS_LEAST
+					: third_ms > CONNECT_MS_MOST ? CONNECT_MS_MOST
+								     : (unsigned int)third_ms;
+	grpc_arg args[] = {
+	    {.type = GRPC_ARG_STRING,
+	     .key = (char *)GRPC_ARG_PRIMARY_USER_AGENT_STRING,
+	     .value.string = (char *)"bulkhead/" BULKHEAD_VERSION},
+	    {.type = GRPC_ARG_POINTER,
+	     .key = (char *)GRPC_ARG_RESOURCE_QUOTA,
+	     .value.pointer = {t->quota, grpc_resource_quota_arg_vtable()}},
+	    /* Compared here: what the library says about it is, word for word, what a server of
+	     * the same library says about a request. */
+	    integer(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, -1),
+	    /* Unpacked here, with a bound, which the library would not know. */
+	    integer(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0),
+	    integer(GRPC_ARG_MAX_METADATA_SIZE, METADATA_BYTES_MAX),
+	    integer(GRPC_ARG_HTTP2_BDP_PROBE, 0), /* answers are short */
+	    integer(GRPC_ARG_ENABLE_RETRIES, 0),
+	    integer(GRPC_ARG_ENABLE_HTTP_PROXY, 0),
+	    integer(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1),
+	    integer(GRPC_ARG_ENABLE_CHANNELZ, 0),
+	    /* With the global one a new channel would find the connection of the one before it,
+	     * and the delay before that tries again. */
+	    integer(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1),
+	    /* The least time between two attempts is also the time that each gets. */
+	    integer(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, (int)connect_ms),
+	    integer(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, (int)CONNECT_MS_LEAST),
+	    integer(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, (int)CONNECT_MS_MOST),
+	    integer(GRPC_COMPRESSION_CHANNEL_DEFAULT_ALGORITHM,
+		    t->gzip ? GRPC_COMPRESS_GZIP : GRPC_COMPRESS_NONE),
+	};
+	const grpc_channel_args all = {sizeof(args) / sizeof(args[0]), args};
+
+	t->channel = grpc_channel_create(t->target, t->credentials, &all);
+}
+
+static grpc_connectivity_state channel_state(const struct transport *t)
+{
+	return grpc_channel_check_connectivity_state(t->channel, 0);
+}
+
+/* Let the library see what came in since the last call: the end of a connection that the server, or
+ * something on the way to it, closed meanwhile. The call then makes a new one, and does not fail.
+ */
+static void read_events(struct transport *t)
+{
+	grpc_completion_queue_next(t->queue, gpr_time_0(GPR_CLOCK_MONOTONIC), NULL);
+}
+
+/* --- a call --- */
+
+struct exchange {
+	grpc_byte_buffer *request, *answer;
+	grpc_metadata_array initial, trailing;
+	grpc_status_code status;
+	grpc_slice details;
+};
+
+static void fini_exchange(struct exchange *e)
+{
+	if (e->request)
+		grpc_byte_buffer_destroy(e->request);
+	if (e->answer)
+		grpc_byte_buffer_destroy(e->answer);
+	grpc_metadata_array_destroy(&e->initial);
+	grpc_metadata_array_destroy(&e->trailing);
+	grpc_slice_unref(e->details);
+}
+
+static void say(struct transport_result *result, const char *message)
+{
+	otlp_answer_print((const uint8_t *)message, strlen(message), result->message,
+			  sizeof(result->message));
+}
+
+/* False: there is no call, since it was cancelled before. */
+static bool begin_call(struct transport *t, uint64_t deadline_ns)
+{
+	const gpr_timespec deadline = gpr_time_add(
+	    gpr_now(GPR_CLOCK_MONOTONIC),
+	    gpr_time_from_nanos(deadline_ns < INT64_MAX ? (int64_t)deadline_ns : INT64_MAX,
+				GPR_TIMESPAN));
+
+	pthread_mutex_lock(&t->lock);
+	if (!t->cancelled)
+		t->call = grpc_channel_create_call(t->channel, NULL, GRPC_PROPAGATE_DEFAULTS,
+						   t->queue, grpc_slice_from_static_string(METHOD),
+						   NULL, deadline, NULL);
+	const bool begun = t->call;
+	pthread_mutex_unlock(&t->lock);
+	return begun;
+}
+
+static void end_call(struct transport *t)
+{
+	pthread_mutex_lock(&t->lock);
+	grpc_call *call = t->call;
+	t->call = NULL;
+	pthread_mutex_unlock(&t->lock);
+	grpc_call_unref(call);
+}
+
+/* Until all of the call is over. */
+static int run_call(struct transport *t, struct exchange *e)
+{
+	const grpc_op ops[] = {
+	    {.op = GRPC_OP_SEND_INITIAL_METADATA,
+	     .data.send_initial_metadata = {.count = t->header_count, .metadata = t->headers}},
+	    {.op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = e->request},
+	    {.op = GRPC_OP_SEND_CLOSE_FROM_CLIENT},
+	    {.op = GRPC_OP_RECV_INITIAL_METADATA,
+	     .data.recv_initial_metadata.recv_initial_metadata = &e->initial},
+	    {.op = GRPC_OP_RECV_MESSAGE, .data.recv_message.recv_message = &e->answer},
+	    {.op = GRPC_OP_RECV_STATUS_ON_CLIENT,
+	     .data.recv_status_on_client = {.trailing_metadata = &e->trailing,
+					    .status = &e->status,
+					    .status_details = &e->details}},
+	};
+
+	if (grpc_call_start_batch(t->call, ops, sizeof(ops) / sizeof(ops[0]), e, NULL) !=
+	    GRPC_CALL_OK)
+		return -EIO;
+	grpc_completion_queue_next(t->queue, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
+	return 0;
+}
+
+/* --- what became of it --- */
+
+static void read_answer_bytes(const uint8_t *data, size_t length, struct transport_result *result)
+{
+	struct otlp_answer answer;
+
+	/* The status says that it was taken, and to send it again would double it. */
+	if (otlp_answer_read(data, length, &answer)) {
+		say(result, "taken, but with an answer that is none");
+		return;
+	}
+	result->partial = answer.partial;
+	result->rejected_profiles = answer.rejected_profiles;
+	if (answer.message_length)
+		otlp_answer_print(answer.message, answer.message_length, result->message,
+				  sizeof(result->message));
+}
+
+static void refuse_answer(struct transport_result *result)
+{
+	result->code = GRPC_STATUS_RESOURCE_EXHAUSTED;
+	say(result, TOO_LARGE);
+}
+
+static void read_answer(struct transport *t, grpc_byte_buffer *buffer,
+			struct transport_result *result)
+{
+	grpc_byte_buffer_reader reader;
+	_cleanup_free_ uint8_t *unpacked = NULL;
+	size_t length = 0;
+	int r = 0;
+
+	if (buffer && grpc_byte_buffer_length(buffer) > t->answer_bytes_max) {
+		refuse_answer(result);
+		return;
+	}
+	if (!buffer || !grpc_byte_buffer_reader_init(&reader, buffer)) {
+		say(result, "taken, but without an answer");
+		return;
+	}
+	const grpc_slice slice = grpc_byte_buffer_reader_readall(&reader);
+	const uint8_t *data = GRPC_SLICE_START_PTR(slice);
+	if (buffer->data.raw.compression == GRPC_COMPRESS_NONE)
+		read_answer_bytes(data, GRPC_SLICE_LENGTH(slice), result);
+	else if ((r = otlp_answer_inflate(data, GRPC_SLICE_LENGTH(slice), t->answer_bytes_max,
+					  &unpacked, &length)) == 0)
+		read_answer_bytes(unpacked, length, result);
+	else if (r == -EFBIG)
+		refuse_answer(result);
+	else
+		say(result, "taken, but with an answer that cannot be unpacked");
+	grpc_slice_unref(slice);
+	grpc_byte_buffer_reader_destroy(&reader);
+}
+
+static void read_retry_info(const grpc_metadata_array *trailing, struct transport_result *result)
+{
+	for (size_t i = 0; i < trailing->count; i++) {
+		const grpc_metadata *m = &trailing->metadata[i];
+
+		if (!grpc_slice_str_cmp(m->key, "grpc-status-details-bin"))
+			result->retry_delay_ns = otlp_status_retry_delay_ns(
+			    GRPC_SLICE_START_PTR(m->value), GRPC_SLICE_LENGTH(m->value));
+	}
+}
+
+static size_t strspn_upper(const uint8_t *text, size_t length)
+{
+	size_t n = 0;
+
+	while (n < length && text[n] >= 'A' && text[n] <= 'Z')
+		n++;
+	return n;
+}
+
+/* What the library itself says in fixed words, in better ones. */
+static const char *own_words(const struct exchange *e, bool connected)
+{
+	if (e->status == GRPC_STATUS_DEADLINE_EXCEEDED &&
+	    !grpc_slice_str_cmp(e->details, "Deadline Exceeded"))
+		return connected ? "no answer within the time given"
+				 : "no connection within the time given";
+	if (e->status == GRPC_STATUS_RESOURCE_EXHAUSTED &&
+	    !grpc_slice_str_cmp(e->details, "Buffers full"))
+		return TOO_LARGE;
+	if (e->status == GRPC_STATUS_CANCELLED && !grpc_slice_str_cmp(e->details, "CANCELLED"))
+		return CANCELLED;
+	return NULL;
+}
+
+static void read_details(const struct exchange *e, bool connected, struct transport_result *result)
+{
+	static const char none[] = "failed to connect to all addresses; last error: ";
+	const char *words = own_words(e, connected);
+	const uint8_t *text = GRPC_SLICE_START_PTR(e->details);
+	size_t length = GRPC_SLICE_LENGTH(e->details), used = 0;
+
+	if (words) {
+		say(result, words);
+		return;
+	}
+	if (length >= sizeof(none) && !memcmp(text, none, sizeof(none) - 1)) {
+		text += sizeof(none) - 1;
+		length -= sizeof(none) - 1;
+		/* Which of the library's codes this error within the error has says nothing. */
+		const size_t code = strspn_upper(text, length);
+		if (length - code > 2 && text[code] == ':') {
+			text += code + 2;
+			length -= code + 2;
+		}
+		used =
+		    (size_t)snprintf(result->message, sizeof(result->message), "no connection: ");
+	}
+	otlp_answer_print(text, length, result->message + used, sizeof(result->message) - used);
+}
+
+/* A channel that did not work is of no use. Nor is one over which more came than allowed: the
+ * library may take the rest of that for the beginning of the next answer. */
+static bool channel_is_good(const struct transport *t, const struct transport_result *result)
+{
+	switch (result->code) {
+	case GRPC_STATUS_UNAVAILABLE:
+	case GRPC_STATUS_DEADLINE_EXCEEDED:
+	case GRPC_STATUS_RESOURCE_EXHAUSTED:
+		return false;
+	default:
+		return channel_state(t) != GRPC_CHANNEL_TRANSIENT_FAILURE;
+	}
+}
+
+static void keep_channel(struct transport *t, const struct transport_result *result)
+{
+	if (channel_is_good(t, result))
+		return;
+	grpc_channel_destroy(t->channel);
+	t->channel = NULL;
+}
+
+static void exchange(struct transport *t, struct exchange *e, struct transport_result *result)
+{
+	if (run_call(t, e)) {
+		result->code = GRPC_STATUS_INTERNAL;
+		say(result, "the gRPC library did not take the call");
+		return;
+	}
+	result->code = e->status;
+	if (e->status == GRPC_STATUS_OK) {
+		read_answer(t, e->answer, result);
+		return;
+	}
+	read_details(e, channel_state(t) == GRPC_CHANNEL_READY, result);
+	read_retry_info(&e->trailing, result);
+}
+
+void transport_send(struct transport *t, const uint8_t *request, size_t length,
+		    uint64_t deadline_ns, struct transport_result *result)
+{
+	/* A copy: the library may hold it for longer than the call lasts. */
+	grpc_slice slice = grpc_slice_from_copied_buffer((const char *)request, length);
+	struct exchange e = {.request = grpc_raw_byte_buffer_create(&slice, 1),
+			     .details = grpc_empty_slice()};
+
+	grpc_slice_unref(slice);
+	grpc_metadata_array_init(&e.initial);
+	grpc_metadata_array_init(&e.trailing);
+	*result = (struct transport_result){.code = GRPC_STATUS_CANCELLED, .retry_delay_ns = -1};
+	if (t->channel)
+		read_events(t);
+	else
+		make_channel(t, deadline_ns);
+	if (begin_call(t, deadline_ns)) {
+		exchange(t, &e, result);
+		end_call(t);
+		keep_channel(t, result);
+	} else {
+		say(result, CANCELLED);
+	}
+	fini_exchange(&e);
+}
+
+void transport_cancel(struct transport *t)
+{
+	pthread_mutex_lock(&t->lock);
+	t->cancelled = true;
+	if (t->call)
+		grpc_call_cancel(t->call, NULL);
+	pthread_mutex_unlock(&t->lock);
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exporter/model/aggregate.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/frame_kind.h"
+#include "ipc/records.h"
+
+enum {
+	/* The worker numbers densely and begins anew before this: see LIMIT_WORKER_FRAMES. */
+	AGGREGATE_NUMBERS_MAX = 1 << 20,
+	AGGREGATE_FRAMES_MAX = 2048
+};
+
+/* Samples that waited for an exporter. */
+#define AGGREGATE_AGE_MAX_NS 3600000000000ull
+
+static int numbers_set(struct aggregate_numbers *n, uint32_t number, uint32_t value)
+{
+	if (number >= AGGREGATE_NUMBERS_MAX)
+		return -ENOSPC;
+	if (number >= n->capacity) {
+		size_t capacity = n->capacity ? n->capacity : 1024;
+		while (capacity <= number)
+			capacity *= 2;
+		uint32_t *grown = realloc(n->numbers, capacity * sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		memset(grown + n->capacity, 0, (capacity - n->capacity) * sizeof(*grown));
+		n->numbers = grown;
+		n->capacity = capacity;
+	}
+	n->numbers[number] = value;
+	return 0;
+}
+
+static uint32_t numbers_get(const struct aggregate_numbers *n, uint32_t number)
+{
+	return number < n->capacity ? n->numbers[number] : 0;
+}
+
+static void numbers_clear(struct aggregate_numbers *n)
+{
+	if (n->numbers)
+		memset(n->numbers, 0, n->capacity * sizeof(n->numbers[0]));
+}
+
+static int profile_begin(struct aggregate *aggregate)
+{
+	int r = profile_init(&aggregate->profile, aggregate->profile_bytes_max);
+
+	for (int i = 0; i < FRAME_KIND_COUNT && !r; i++)
+		r = profile_string(&aggregate->profile, frame_kind_names[i],
+				   strlen(frame_kind_names[i]), &aggregate->kinds[i]);
+	return r;
+}
+
+int aggregate_init(struct aggregate *aggregate, size_t profile_bytes_max)
+{
+	*aggregate = (struct aggregate){.profile_bytes_max = profile_bytes_max};
+	return profile_begin(aggregate);
+}
+
+static int intern_text(struct aggregate *a, const char *text, uint32_t *number)
+{
+	*number = 0;
+	return text[0] ? profile_string(&a->profile, text, strlen(text), number) : 0;
+}
+
+/* A definition that finds no room leaves its number unknown; samples that need it are then counted
+ * as lost. */
+static int keep_going(int r)
+{
+	return r == -ENOSPC || r == -ENOMEM || r == -EINVAL ? 0 : r;
+}
+
+static int on_reset(void *context)
+{
+	struct aggregate *a = context;
+	struct aggregate_numbers *const all[] = {&a->modules, &a->functions, &a->frames,
+						 &a->stacks,  &a->processes, &a->threads,
+						 &a->reasons};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		numbers_clear(all[i]);
+	return 0;
+}
+
+int aggregate_begin_anew(struct aggregate *aggregate)
+{
+	const uint64_t period_ns = aggregate->profile.period_ns;
+
+	profile_fini(&aggregate->profile);
+	int r = profile_begin(aggregate);
+	aggregate->profile.period_ns = period_ns;
+	on_reset(aggregate);
+	return r;
+}
+
+static int on_module(void *context, const struct record_module *m)
+{
+	struct aggregate *a = context;
+	struct profile_mapping mapping = {0};
+	uint32_t number;
+
+	int r = intern_text(a, m->path, &mapping.filename);
+	/* Requests do not say other ids without it, so mappings must not differ in them alone. */
+	if (!r)
+		r = intern_text(a, m->htlhash, &mapping.htlhash);
+	if (!r && mapping.htlhash)
+		r = intern_text(a, m->gnu_build_id, &mapping.gnu_build_id);
+	if (!r && mapping.htlhash)
+		r = intern_text(a, m->go_build_id, &mapping.go_build_id);
+	if (!r)
+		r = profile_mapping(&a->profile, &mapping, &number);
+	if (!r)
+		r = numbers_set(&a->modules, m->number, number);
+	return keep_going(r);
+}
+
+static int on_function(void *context, const struct record_function *f)
+{
+	struct aggregate *a = context;
+	struct profile_function function = {.start_line = f->start_line};
+	uint32_t number;
+
+	int r = intern_text(a, f->name, &function.name);
+	if (!r && f->file[0])
+		r = intern_text(a, f->file, &function.filename);
+	if (!r)
+		r = profile_function(&a->profile, &function, &number);
+	if (!r)
+		r = numbers_set(&a->functions, f->number, number);
+	return keep_going(r);
+}
+
+static int on_frame(void *context, const struct record_frame *f)
+{
+	struct aggregate *a = context;
+	const struct profile_location location = {
+	    .mapping = f->module ? numbers_get(&a->modules, f->module) : 0,
+	    .function = f->function ? numbers_get(&a->functions, f->function) : 0,
+	    .kind = a->kinds[f->kind],
+	    .line = f->line,
+	    .address = f->address,
+	};
+	uint32_t number;
+
+	if (!location.kind)
+		return 0;
+	int r = profile_location(&a->profile, &location, &number);
+	if (!r)
+		r = numbers_set(&a->frames, f->number, number);
+	a->frames_total++;
+	a->frames_named += location.function != 0;
+	return keep_going(r);
+}
+
+static int on_stack(void *context, const struct record_stack *s)
+{
+	struct aggregate *a = context;
+	uint32_t locations[AGGREGATE_FRAMES_MAX], number;
+
+	if (s->count > AGGREGATE_FRAMES_MAX)
+		return 0;
+	for (uint32_t i = 0; i < s->count; i++) {
+		locations[i] = numbers_get(&a->frames, s->frames[i]);
+		if (!locations[i])
+			return 0;
+	}
+	int r = profile_stack(&a->profile, locations, s->count, &number);
+	/* One up, since 0 is "unknown" here and the empty stack there. */
+	if (!r)
+		r = numbers_set(&a->stacks, s->number, number + 1);
+	if (!r)
+		r = numbers_set(&a->reasons, s->number, s->reason);
+	return keep_going(r);
+}
+
+static int on_process(void *context, const struct record_process *p)
+{
+	struct aggregate *a = context;
+	struct profile_process process = {.tgid = p->tgid, .start = p->start_ns};
+	uint32_t number;
+
+	int r = intern_text(a, p->comm, &process.name);
+	if (!r)
+		r = intern_text(a, p->path, &process.path);
+	if (!r)
+		r = intern_text(a, p->container_id, &process.container_id);
+	if (!r)
+		r = intern_text(a, p->service_name, &process.service_name);
+	for (uint32_t i = 0; i < p->variable_count && i < PROFILE_VARIABLES_MAX && !r; i++) {
+		r = intern_text(a, p->variables[i].name, &process.variables[i].name);
+		if (!r)
+			r = intern_text(a, p->variables[i].value, &process.variables[i].value);
+	}
+	if (!r)
+		r = profile_process(&a->profile, &process, &number);
+	if (!r)
+		r = numbers_set(&a->processes, p->number, number);
+	return keep_going(r);
+}
+
+static int on_thread(void *context, const struct record_thread *t)
+{
+	struct aggregate *a = context;
+	struct profile_thread thread = {.process = numbers_get(&a->processes, t->process),
+					.tid = t->tid};
+	uint32_t number;
+
+	if (!thread.process)
+		return 0;
+	int r = intern_text(a, t->comm, &thread.name);
+	if (!r)
+		r = profile_thread(&a->profile, &thread, &number);
+	if (!r)
+		r = numbers_set(&a->threads, t->number, number);
+	return keep_going(r);
+}
+
+/* A worker that lies about times does not stretch an interval beyond reason. */
+static uint64_t real_time_ns(const struct aggregate *a, uint64_t time_ns)
+{
+	if (time_ns > a->now_ns)
+		time_ns = a->now_ns;
+	else if (a->now_ns - time_ns > AGGREGATE_AGE_MAX_NS)
+		time_ns = a->now_ns - AGGREGATE_AGE_MAX_NS;
+	return time_ns + a->clock_offset_ns;
+}
+
+static int add_sample(struct aggregate *a, const struct record_sample *s, uint32_t thread,
+		      uint32_t stack)
+{
+	if (a->definitions_only)
+		return 0;
+	if (a->detailed)
+		return profile_add_at(&a->profile, thread, stack, s->cpu,
+				      real_time_ns(a, s->time_ns));
+	return profile_add(&a->profile, thread, stack, 1);
+}
+
+static int on_sample(void *context, const struct record_sample *s)
+{
+	struct aggregate *a = context;
+	const uint32_t stack = numbers_get(&a->stacks, s->stack),
+		       thread = numbers_get(&a->threads, s->thread);
+	const uint32_t reason = numbers_get(&a->reasons, s->stack);
+
+	if (!stack || !thread || add_sample(a, s, thread, stack - 1) < 0) {
+		a->losses.lost[LOSS_PROFILE_FULL]++;
+		return 0;
+	}
+	a->exported++;
+	if (reason && reason < BH_REASON_COUNT)
+		a->incomplete[reason]++;
+	return 0;
+}
+
+/* The realtime clock may be set and is slewed: how far it is ahead is asked anew for each batch. */
+static void set_clock(struct aggregate *a)
+{
+	const uint64_t before = clock_monotonic_ns();
+	const uint64_t real = clock_read_ns(CLOCK_REALTIME);
+
+	a->now_ns = clock_monotonic_ns();
+	a->clock_offset_ns = real - (before + (a->now_ns - before) / 2);
+}
+
+int aggregate_batch(struct aggregate *aggregate, const uint8_t *data, size_t length)
+{
+	static const struct records_visitor visitor = {
+	    .reset = on_reset,
+	    .module = on_module,
+	    .function = on_function,
+	    .frame = on_frame,
+	    .stack = on_stack,
+	    .process = on_process,
+	    .thread = on_thread,
+	    .sample = on_sample,
+	};
+
+	if (aggregate->detailed)
+		set_clock(aggregate);
+	return records_visit(data, length, &visitor, aggregate);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exporter/model/counters.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+int counters_map(struct counters *counters, const struct message *message)
+{
+	struct msg_maps maps;
+
+	memcpy(&maps, message->payload, sizeof(maps));
+	void *at = mmap(NULL, maps.cpu_count * sizeof(struct bh_counters), PROT_READ, MAP_SHARED,
+			message->fds[0], 0);
+	if (at == MAP_FAILED)
+		return -errno;
+	*counters = (struct counters){.by_cpu = at, .cpu_count = maps.cpu_count};
+	return 0;
+}
+
+uint64_t counters_sum(const struct counters *counters, enum bh_counter which)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t cpu = 0; cpu < counters->cpu_count; cpu++)
+		sum += *(const volatile uint64_t *)&counters->by_cpu[cpu].value[which];
+	return sum;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the kernel side has counted: the one map that an exporter has, and can only read. */
+#ifndef EXPORTER_MODEL_COUNTERS_H
+#define EXPORTER_MODEL_COUNTERS_H
+
+#include <stdint.h>
+
+#include "ipc/peer.h"
+
+struct counters {
+	const struct bh_counters *by_cpu; /* NULL: not there yet */
+	uint32_t cpu_count;
+};
+
+/* Map those of an EXPORTER_MAPS. 0 or a negative errno. */
+int counters_map(struct counters *counters, const struct message *message);
+
+/* Sum over all CPUs. */
+uint64_t counters_sum(const struct counters *counters, enum bh_counter which);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exporter/model/top_functions.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+
+struct hot_count {
+	uint64_t self, total;
+	uint32_t seen_in;  /* sample last counted, one up */
+	uint32_t location; /* one that shows its name */
+};
+
+/* Frames without a name count together for their module. */
+static uint32_t hot_key(const struct profile *p, uint32_t location)
+{
+	const struct profile_location *l = &p->locations[location];
+
+	return l->function ? l->function : p->functions_count + l->mapping;
+}
+
+static void hot_name(const struct profile *p, uint32_t location, char *name, size_t size)
+{
+	const struct profile_location *l = &p->locations[location];
+
+	if (l->function || !l->mapping) {
+		profile_location_name(p, location, name, size);
+		return;
+	}
+	const char *path = p->strings[p->mappings[l->mapping].filename];
+	const char *base = strrchr(path, '/');
+	snprintf(name, size, "[%.200s]", base ? base + 1 : path);
+}
+
+unsigned int hot_functions(const struct profile *p, struct msg_hot_function *hot, unsigned int room)
+{
+	const size_t keys = (size_t)p->functions_count + p->mappings_count;
+	_cleanup_free_ struct hot_count *counts = calloc(keys, sizeof(*counts));
+	unsigned int found = 0;
+
+	for (uint32_t i = 0; counts && i < p->samples_count; i++) {
+		const struct profile_sample *sample = &p->samples[i];
+		const struct profile_stack *stack = &p->stacks[sample->stack];
+
+		for (uint32_t j = 0; j < stack->count; j++) {
+			const uint32_t location = p->stack_locations[stack->first + j];
+			struct hot_count *count = &counts[hot_key(p, location)];
+
+			if (count->seen_in != i + 1)
+				count->total += sample->count;
+			if (j == 0)
+				count->self += sample->count;
+			count->seen_in = i + 1;
+			count->location = location;
+		}
+	}
+	while (counts && found < room) {
+		struct hot_count *most = &counts[0];
+
+		for (size_t k = 0; k < keys; k++)
+			most = counts[k].self > most->self ? &counts[k] : most;
+		if (!most->self)
+			break;
+		hot[found] = (struct msg_hot_function){.self = most->self, .total = most->total};
+		hot_name(p, most->location, hot[found].name, sizeof(hot[found].name));
+		most->self = 0;
+		found++;
+	}
+	return found;
+}

@@ -1,0 +1,582 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A profile as one HTML file with an interactive flame graph. The page (flamegraph/flamegraph.*) is
+ * embedded in the program; here the profile becomes the JSON object that its script reads:
+ *
+ * - version, start_unix_ms, duration_ns, period_ns, sample_count: numbers
+ *
+ * - strings: texts, 0 is ""
+ *
+ * - frames: {name, kind, module, source file} each. What the graph merges by. The most used come
+ *   first, which makes their numbers short.
+ *
+ * - processes: {tgid, name, path} each, 0 is "none"
+ *
+ * - threads: {process, tid, name} each, 0 is "none"
+ *
+ * - samples: {frames shared with the stack before, count of further frames, these frames, thread,
+ *   samples} each, root first and in the order of their stacks: the reader meets a prefix tree in
+ *   preorder and needs no hash to build it.
+ *
+ * The last four are streams of LEB128 numbers, deflated, in base64.
+ *
+ * Every text in a profile was chosen by some process on the machine, so it may be an attack on who
+ * opens the file. It appears only inside JSON, where whatever HTML could take as markup is written
+ * as \u escapes; the page shows it as text only; and the page's content security policy names the
+ * hashes of its one style and its one script, so that nothing else can run or load.
+ */
+#include "exporter/sinks/sink.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sha2.h>
+#include <stdint.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "common/cleanup.h"
+
+/* flamegraph/embed.S */
+extern const char flamegraph_html[], flamegraph_html_end[];
+extern const char flamegraph_css[], flamegraph_css_end[];
+extern const char flamegraph_js[], flamegraph_js_end[];
+
+#define HTML_NAME_MAX 4352 /* a string of a profile (4,096) and "+0x..." */
+
+/* Bytes that grow. The first error stays and makes all later calls do nothing. */
+struct html_bytes {
+	uint8_t *data;
+	size_t size, capacity;
+	int error;
+};
+
+/* What makes a frame of the graph: locations that differ only in address or line are one, if they
+ * have a name. */
+struct html_key {
+	uint32_t name, source, module, kind;
+	uint64_t address; /* 0 for locations with a name */
+	uint32_t location;
+};
+
+struct html_frame {
+	uint32_t location; /* any of its locations */
+	uint32_t number;   /* in the page */
+	uint64_t uses;
+};
+
+struct html_page {
+	const struct profile *profile;
+	uint32_t *
+	    string_numbers; /* by string of the profile: number in the page, 0 if it has none yet */
+	uint32_t *frame_numbers; /* by location: number in the page */
+	uint32_t strings_count;
+	struct html_bytes strings, frames, processes, threads, samples;
+};
+
+static void bytes_append(struct html_bytes *bytes, const void *data, size_t size)
+{
+	if (bytes->error || !size)
+		return;
+	if (bytes->capacity - bytes->size < size) {
+		size_t capacity = (bytes->capacity + size) * 2;
+		uint8_t *grown = realloc(bytes->data, capacity);
+
+		if (!grown) {
+			bytes->error = -ENOMEM;
+			return;
+		}
+		bytes->data = grown;
+		bytes->capacity = capacity;
+	}
+	memcpy(bytes->data + bytes->size, data, size);
+	bytes->size += size;
+}
+
+static void bytes_number(struct html_bytes *bytes, uint64_t number)
+{
+	uint8_t leb[10];
+	size_t size = 0;
+
+	for (; number >= 0x80; number >>= 7)
+		leb[size++] = (uint8_t)(number | 0x80);
+	leb[size++] = (uint8_t)number;
+	bytes_append(bytes, leb, size);
+}
+
+static void bytes_fini(struct html_bytes *bytes)
+{
+	free(bytes->data);
+}
+
+/* The UTF-8 sequence at `text`, which ends in NUL: its length and its code point, or 0 if it is not
+ * valid (RFC 3629). */
+static size_t utf8_decode(const uint8_t *text, uint32_t *code)
+{
+	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	size_t length = text[0] < 0x80	 ? 1
+			: text[0] < 0xc2 ? 0
+			: text[0] < 0xe0 ? 2
+			: text[0] < 0xf0 ? 3
+			: text[0] < 0xf5 ? 4
+					 : 0;
+	uint32_t value = length > 1 ? text[0] & (0x7fU >> length) : text[0];
+
+	for (size_t i = 1; i < length; i++) {
+		if ((text[i] & 0xc0) != 0x80)
+			return 0;
+		value = value << 6 | (text[i] & 0x3f);
+	}
+	if (!length || value < least[length] || value > 0x10ffff ||
+	    (value >= 0xd800 && value <= 0xdfff))
+		return 0;
+	*code = value;
+	return length;
+}
+
+/* As a JSON string that is also inert inside a <script> element: '<', '>' and '&' never appear as
+ * such. Bytes that are not UTF-8 become U+FFFD. */
+static void json_string(struct html_bytes *json, const char *text)
+{
+	const uint8_t *next = (const uint8_t *)text;
+
+	bytes_append(json, "\"", 1);
+	while (*next) {
+		uint32_t code = 0xfffd;
+		size_t length = utf8_decode(next, &code);
+		bool plain = length && code >= 0x20 && code != 0x7f && code != 0x2028 &&
+			     code != 0x2029 && (code >= 0x80 || !strchr("\"\\<>&'", (int)code));
+
+		if (plain) {
+			bytes_append(json, next, length);
+		} else {
+			char escaped[8];
+			int written = snprintf(escaped, sizeof(escaped), "\\u%04" PRIx32, code);
+
+			bytes_append(json, escaped, (size_t)written);
+		}
+		next += length ? length : 1;
+	}
+	bytes_append(json, "\"", 1);
+}
+
+/* Number in the page of a text that the profile does not have as a string. */
+static uint32_t page_text(struct html_page *page, const char *text)
+{
+	bytes_append(&page->strings, ",", page->strings_count ? 1 : 0);
+	json_string(&page->strings, text);
+	return page->strings_count++;
+}
+
+static uint32_t page_string(struct html_page *page, uint32_t string)
+{
+	if (string && !page->string_numbers[string])
+		page->string_numbers[string] = page_text(page, page->profile->strings[string]);
+	return string ? page->string_numbers[string] : 0;
+}
+
+static bool kind_is(const struct profile *profile, const struct profile_location *location,
+		    const char *kind)
+{
+	return location->kind && !strcmp(profile->strings[location->kind], kind);
+}
+
+static uint32_t page_frame_name(struct html_page *page, uint32_t number)
+{
+	const struct profile_location *location = &page->profile->locations[number];
+	const struct profile_function *function = &page->profile->functions[location->function];
+	char name[HTML_NAME_MAX];
+
+	if (location->function && function->name)
+		return page_string(page, function->name);
+	if (kind_is(page->profile, location, "abort-marker"))
+		return page_text(page, "[stack cut off]");
+	profile_location_name(page->profile, number, name, sizeof(name));
+	return page_text(page, name);
+}
+
+static struct html_key page_key(const struct html_page *page, uint32_t number)
+{
+	const struct profile *profile = page->profile;
+	const struct profile_location *location = &profile->locations[number];
+	const struct profile_function *function = &profile->functions[location->function];
+	bool named = location->function && function->name;
+
+	return (struct html_key){
+	    .name = named ? function->name : 0,
+	    .source = function->filename,
+	    .module = profile->mappings[location->mapping].filename,
+	    .kind = location->kind,
+	    .address = named || kind_is(profile, location, "abort-marker") ? 0 : location->address,
+	    .location = number,
+	};
+}
+
+#define COMPARE(a, b) ((a) < (b) ? -1 : (a) > (b))
+
+static int key_compare(const void *left, const void *right)
+{
+	const struct html_key *a = left, *b = right;
+	int order = COMPARE(a->name, b->name);
+
+	order = order ? order : COMPARE(a->source, b->source);
+	order = order ? order : COMPARE(a->module, b->module);
+	order = order ? order : COMPARE(a->kind, b->kind);
+	return order ? order : COMPARE(a->address, b->address);
+}
+
+static int frame_compare(const void *left, const void *right)
+{
+	const struct html_frame *a = left, *b = right;
+	int order = COMPARE(b->uses, a->uses);
+
+	return order ? order : COMPARE(a->location, b->location);
+}
+
+/* Finds what each location is merged with. `frames` is filled with one entry a frame,
+ * page->frame_numbers with indexes in it. */
+static int page_merge_locations(struct html_page *page, struct html_frame *frames, uint32_t *count)
+{
+	const struct profile *profile = page->profile;
+	_cleanup_free_ struct html_key *keys = calloc(profile->locations_count, sizeof(*keys));
+
+	if (!keys)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < profile->locations_count; i++)
+		keys[i] = page_key(page, i);
+	qsort(keys, profile->locations_count, sizeof(*keys), key_compare);
+
+	*count = 0;
+	for (uint32_t i = 0; i < profile->locations_count; i++) {
+		if (!i || key_compare(&keys[i - 1], &keys[i])) {
+			frames[*count].location = keys[i].location;
+			frames[*count].number = *count;
+			(*count)++;
+		}
+		page->frame_numbers[keys[i].location] = *count - 1;
+	}
+	return 0;
+}
+
+static void page_write_frame(struct html_page *page, uint32_t number)
+{
+	const struct profile *profile = page->profile;
+	const struct profile_location *location = &profile->locations[number];
+
+	bytes_number(&page->frames, page_frame_name(page, number));
+	bytes_number(&page->frames, page_string(page, location->kind));
+	bytes_number(&page->frames,
+		     page_string(page, profile->mappings[location->mapping].filename));
+	bytes_number(&page->frames,
+		     page_string(page, profile->functions[location->function].filename));
+}
+
+/* Numbers the frames, the most used first, and leaves out those that no stack uses. */
+static int page_frames(struct html_page *page)
+{
+	const struct profile *profile = page->profile;
+	uint32_t count = 0;
+	_cleanup_free_ struct html_frame *frames =
+	    calloc(profile->locations_count, sizeof(*frames));
+	_cleanup_free_ uint32_t *renumbered = calloc(profile->locations_count, sizeof(*renumbered));
+	int error;
+
+	if (!frames || !renumbered)
+		return -ENOMEM;
+	error = page_merge_locations(page, frames, &count);
+	if (error)
+		return error;
+
+	for (uint32_t i = 0; i < profile->stack_locations_count; i++)
+		frames[page->frame_numbers[profile->stack_locations[i]]].uses++;
+	qsort(frames, count, sizeof(*frames), frame_compare);
+	for (uint32_t i = 0; i < count; i++) {
+		renumbered[frames[i].number] = i;
+		if (frames[i].uses)
+			page_write_frame(page, frames[i].location);
+	}
+	for (uint32_t i = 0; i < profile->locations_count; i++)
+		page->frame_numbers[i] = renumbered[page->frame_numbers[i]];
+	return 0;
+}
+
+/* The frame at `depth` from the root. */
+static uint32_t stack_frame(const struct html_page *page, const struct profile_stack *stack,
+			    uint32_t depth)
+{
+	uint32_t index = stack->first + stack->count - 1 - depth;
+
+	return page->frame_numbers[page->profile->stack_locations[index]];
+}
+
+/* How many frames two stacks have in common, from the root. */
+static uint32_t stack_shared(const struct html_page *page, const struct profile_stack *a,
+			     const struct profile_stack *b)
+{
+	uint32_t most = a->count < b->count ? a->count : b->count;
+	uint32_t shared = 0;
+
+	while (shared < most && stack_frame(page, a, shared) == stack_frame(page, b, shared))
+		shared++;
+	return shared;
+}
+
+static int sample_compare(const void *left, const void *right, void *context)
+{
+	const struct html_page *page = context;
+	const struct profile_sample *a = left, *b = right;
+	const struct profile_stack *x = &page->profile->stacks[a->stack];
+	const struct profile_stack *y = &page->profile->stacks[b->stack];
+	uint32_t shared;
+
+	if (a->stack == b->stack)
+		return COMPARE(a->thread, b->thread);
+	shared = stack_shared(page, x, y);
+	if (shared == x->count || shared == y->count)
+		return x->count == y->count ? COMPARE(a->thread, b->thread)
+					    : COMPARE(x->count, y->count);
+	return COMPARE(stack_frame(page, x, shared), stack_frame(page, y, shared));
+}
+
+static int page_samples(struct html_page *page)
+{
+	const struct profile *profile = page->profile;
+	const struct profile_stack none = {0}, *previous = &none;
+	_cleanup_free_ struct profile_sample *samples = NULL;
+
+	if (!profile->samples_count)
+		return 0;
+	samples = calloc(profile->samples_count, sizeof(*samples));
+	if (!samples)
+		return -ENOMEM;
+	memcpy(samples, profile->samples, profile->samples_count * sizeof(*samples));
+	qsort_r(samples, profile->samples_count, sizeof(*samples), sample_compare, page);
+
+	for (uint32_t i = 0; i < profile->samples_count; i++) {
+		const struct profile_stack *stack = &profile->stacks[samples[i].stack];
+		uint32_t shared = stack_shared(page, previous, stack);
+		uint64_t count = samples[i].count;
+
+		/* What differs only in CPU and times. */
+		for (; i + 1 < profile->samples_count &&
+		       !sample_compare(&samples[i], &samples[i + 1], page);
+		     i++)
+			count += samples[i + 1].count;
+		bytes_number(&page->samples, shared);
+		bytes_number(&page->samples, stack->count - shared);
+		for (uint32_t depth = shared; depth < stack->count; depth++)
+			bytes_number(&page->samples, stack_frame(page, stack, depth));
+		bytes_number(&page->samples, samples[i].thread);
+		bytes_number(&page->samples, count);
+		previous = stack;
+	}
+	return 0;
+}
+
+static void page_threads(struct html_page *page)
+{
+	const struct profile *profile = page->profile;
+
+	for (uint32_t i = 0; i < profile->processes_count; i++) {
+		bytes_number(&page->processes, profile->processes[i].tgid);
+		bytes_number(&page->processes, page_string(page, profile->processes[i].name));
+		bytes_number(&page->processes, page_string(page, profile->processes[i].path));
+	}
+	for (uint32_t i = 0; i < profile->threads_count; i++) {
+		bytes_number(&page->threads, profile->threads[i].process);
+		bytes_number(&page->threads, profile->threads[i].tid);
+		bytes_number(&page->threads, page_string(page, profile->threads[i].name));
+	}
+}
+
+static void page_fini(struct html_page *page)
+{
+	free(page->string_numbers);
+	free(page->frame_numbers);
+	bytes_fini(&page->strings);
+	bytes_fini(&page->frames);
+	bytes_fini(&page->processes);
+	bytes_fini(&page->threads);
+	bytes_fini(&page->samples);
+}
+
+static int page_init(struct html_page *page)
+{
+	const struct profile *profile = page->profile;
+	int error;
+
+	page->string_numbers = calloc(profile->strings_count, sizeof(uint32_t));
+	page->frame_numbers = calloc(profile->locations_count, sizeof(uint32_t));
+	if (!page->string_numbers || !page->frame_numbers)
+		return -ENOMEM;
+	page_text(page, "");
+	error = page_frames(page);
+	if (!error)
+		error = page_samples(page);
+	if (error)
+		return error;
+	page_threads(page);
+	return page->strings.error     ? page->strings.error
+	       : page->frames.error    ? page->frames.error
+	       : page->processes.error ? page->processes.error
+	       : page->threads.error   ? page->threads.error
+				       : page->samples.error;
+}
+
+static int put(FILE *out, const void *data, size_t size)
+{
+	errno = 0;
+	if (size && fwrite(data, 1, size, out) != size)
+		return errno ? -errno : -EIO;
+	return 0;
+}
+
+static int put_text(FILE *out, const char *text)
+{
+	return put(out, text, strlen(text));
+}
+
+static int put_base64(FILE *out, const uint8_t *data, size_t size)
+{
+	static const char digits[] =
+	    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	int error = 0;
+
+	for (size_t i = 0; i < size && !error; i += 3) {
+		size_t left = size - i;
+		uint32_t bits = (uint32_t)data[i] << 16 |
+				(left > 1 ? (uint32_t)data[i + 1] << 8 : 0) |
+				(left > 2 ? data[i + 2] : 0);
+		char group[4] = {digits[bits >> 18], digits[bits >> 12 & 63],
+				 left > 1 ? digits[bits >> 6 & 63] : '=',
+				 left > 2 ? digits[bits & 63] : '='};
+
+		error = put(out, group, sizeof(group));
+	}
+	return error;
+}
+
+/* ,"NAME":"deflated, in base64" */
+static int put_stream(FILE *out, const char *name, const struct html_bytes *bytes)
+{
+	uLongf size = compressBound(bytes->size);
+	_cleanup_free_ uint8_t *deflated = malloc(size);
+	/* zlib wants an address even for no bytes. */
+	const uint8_t *data = bytes->data ? bytes->data : (const uint8_t *)"";
+	int error;
+
+	if (!deflated || compress2(deflated, &size, data, bytes->size, 7) != Z_OK)
+		return -ENOMEM;
+	error = put_text(out, ",\n\"");
+	error = error ? error : put_text(out, name);
+	error = error ? error : put_text(out, "\":\"");
+	error = error ? error : put_base64(out, deflated, size);
+	return error ? error : put_text(out, "\"");
+}
+
+static int put_data(const struct html_page *page, FILE *out)
+{
+	const struct profile *profile = page->profile;
+	char head[256];
+	int error;
+
+	snprintf(head, sizeof(head),
+		 "{\"version\":1,\"start_unix_ms\":%" PRIu64 ",\"duration_ns\":%" PRIu64
+		 ",\"period_ns\":%" PRIu64 ",\"sample_count\":%" PRIu64 ",\n\"strings\":[",
+		 profile->start_unix_ns / 1000000, profile->duration_ns, profile->period_ns,
+		 profile->sample_count);
+	error = put_text(out, head);
+	error = error ? error : put(out, page->strings.data, page->strings.size);
+	error = error ? error : put_text(out, "]");
+	error = error ? error : put_stream(out, "frames", &page->frames);
+	error = error ? error : put_stream(out, "processes", &page->processes);
+	error = error ? error : put_stream(out, "threads", &page->threads);
+	error = error ? error : put_stream(out, "samples", &page->samples);
+	return error ? error : put_text(out, "}");
+}
+
+static int put_style(const struct html_page *page, FILE *out)
+{
+	(void)page;
+	return put(out, flamegraph_css, (size_t)(flamegraph_css_end - flamegraph_css));
+}
+
+static int put_script(const struct html_page *page, FILE *out)
+{
+	(void)page;
+	return put(out, flamegraph_js, (size_t)(flamegraph_js_end - flamegraph_js));
+}
+
+static int put_hash(FILE *out, const char *directive, const char *text, const char *end)
+{
+	uint8_t digest[SHA256_DIGEST_LENGTH];
+	SHA2_CTX context;
+	int error;
+
+	SHA256Init(&context);
+	SHA256Update(&context, (const uint8_t *)text, (size_t)(end - text));
+	SHA256Final(digest, &context);
+	error = put_text(out, directive);
+	error = error ? error : put_base64(out, digest, sizeof(digest));
+	return error ? error : put_text(out, "'; ");
+}
+
+/* Nothing is loaded from anywhere, and only this very style and script count. */
+static int put_policy(const struct html_page *page, FILE *out)
+{
+	int error = put_text(out, "default-src 'none'; ");
+
+	(void)page;
+	error =
+	    error ? error : put_hash(out, "script-src 'sha256-", flamegraph_js, flamegraph_js_end);
+	error =
+	    error ? error : put_hash(out, "style-src 'sha256-", flamegraph_css, flamegraph_css_end);
+	return error ? error
+		     : put_text(out, "base-uri 'none'; form-action 'none'; "
+				     "require-trusted-types-for 'script'; trusted-types 'none'");
+}
+
+static const struct html_part {
+	const char *marker;
+	int (*write)(const struct html_page *page, FILE *out);
+} html_parts[] = {
+    {"@@CSP@@", put_policy},
+    {"@@STYLE@@", put_style},
+    {"@@DATA@@", put_data},
+    {"@@SCRIPT@@", put_script},
+};
+
+/* The template with each marker replaced by its part. The markers come in the order of the table.
+ */
+static int put_page(const struct html_page *page, FILE *out)
+{
+	const char *next = flamegraph_html;
+	int error = 0;
+
+	for (size_t i = 0; i < sizeof(html_parts) / sizeof(*html_parts) && !error; i++) {
+		const struct html_part *part = &html_parts[i];
+		size_t length = strlen(part->marker);
+		const char *marker =
+		    memmem(next, (size_t)(flamegraph_html_end - next), part->marker, length);
+
+		if (!marker)
+			return -EINVAL;
+		error = put(out, next, (size_t)(marker - next));
+		error = error ? error : part->write(page, out);
+		next = marker + length;
+	}
+	return error ? error : put(out, next, (size_t)(flamegraph_html_end - next));
+}
+
+int sink_html_write(const struct profile *profile, FILE *out)
+{
+	_cleanup_(page_fini) struct html_page page = {.profile = profile};
+	int error = page_init(&page);
+
+	error = error ? error : put_page(&page, out);
+	if (error)
+		return error;
+	errno = 0;
+	if (fflush(out))
+		return errno ? -errno : -EIO;
+	return 0;
+}
