@@ -67,7 +67,7 @@ static __always_inline __u64 walk_thread_pointer(int env)
 #include "bpf/runtime/known.h"
 
 /* What a CPU keeps between samples, in three maps: a value of a per-CPU map has at most 32 KiB.
- * known_caches is an array for that reason, with a place for each CPU. */
+ * method_caches is an array for that reason, with a place for each CPU. */
 struct cpu_state {
 	struct walk_state walk;
 	struct pt_regs regs;	 /* of the user; not on the stack, which has 512 bytes */
@@ -86,21 +86,21 @@ struct {
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct walk_cache);
-} walk_caches SEC(".maps") __weak;
+} rule_caches SEC(".maps") __weak;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1); /* one a possible CPU, set by the loader if there are runtimes */
 	__type(key, __u32);
 	__type(value, struct walk_known_cache);
-} known_caches SEC(".maps") __weak;
+} method_caches SEC(".maps") __weak;
 
 static __always_inline struct walk_known_cache *walk_known(int env)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 
 	(void)env;
-	return bpf_map_lookup_elem(&known_caches, &cpu);
+	return bpf_map_lookup_elem(&method_caches, &cpu);
 }
 
 #endif

@@ -81,10 +81,10 @@ struct {
  * of the lowest 16. One word, so that CPUs need no lock. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1 << BH_SEEN_BITS);
+	__uint(max_entries, 1 << BH_DEDUP_BITS);
 	__type(key, __u32);
 	__type(value, __u64);
-} seen_stacks SEC(".maps") __weak;
+} stack_dedup SEC(".maps") __weak;
 
 /* The sizes of the rings depend on the host and the frequency; the loader sets them. */
 struct {
@@ -97,13 +97,13 @@ struct {
 	__uint(max_entries, 4096);
 } deferred SEC(".maps") __weak;
 
-/* Processes that a filter selects, by tgid; grows by fork (targets.bpf.c). */
+/* Processes that a filter selects, by tgid; grows by fork (pid_filter.bpf.c). */
 struct {
 	/* Preallocated: before 6.1 no perf_event program may use another. */
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1); /* as many as the filter may need, set by the loader */
 	__type(key, __u32);
 	__type(value, __u8);
-} targets SEC(".maps") __weak;
+} pid_filter SEC(".maps") __weak;
 
 #endif

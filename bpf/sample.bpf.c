@@ -6,7 +6,7 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /* Filters, set before the program is loaded: what is off is dead code for the verifier. */
-const volatile bool filter_targets;	  /* only tgids in `targets` */
+const volatile bool filter_pids;	  /* only tgids in `pid_filter` */
 const volatile __u32 filter_tid;	  /* only this thread */
 const volatile __u64 filter_cgroup;	  /* only below this cgroup (v2 id) ... */
 const volatile __u32 filter_cgroup_level; /* ... which is at this depth */
@@ -22,7 +22,7 @@ const volatile bool runtime_wanted[BH_RUNTIME_COUNT];
 const volatile __u64 stack_key = 1;
 
 /* When the worker was last woken for the sake of managed stacks, by whichever CPU. */
-static volatile __u64 hurried_ns;
+static volatile __u64 last_fast_notify_ns;
 
 /* sizeof(struct pt_regs) and THREAD_SIZE of x86-64, for kernels that have no helper to find the
  * user registers. */
@@ -31,7 +31,7 @@ enum {
 	X86_USER_CODE_SEGMENT = 0x33,
 	KERNEL_THREAD_FLAG = 0x00200000,
 	/* How long new managed stacks may wait. */
-	MANAGED_PATIENCE_NS = 100000000,
+	NOTIFY_INTERVAL_NS = 100000000,
 };
 
 struct {
@@ -39,7 +39,7 @@ struct {
 	__uint(max_entries, 4096);
 	__type(key, __u32);
 	__type(value, __u64); /* second << 32 | deferred in it */
-} bursts SEC(".maps");
+} defer_rate_limit SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -64,7 +64,7 @@ __noinline int walk_some(__u32 unused)
 
 	GLOBAL_ARGUMENT(unused);
 	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
-	struct walk_cache *cache = bpf_map_lookup_elem(&walk_caches, &zero);
+	struct walk_cache *cache = bpf_map_lookup_elem(&rule_caches, &zero);
 
 	return cpu && cache ? walk_on(&cpu->walk, 0, cache) : BH_REASON_BAD_TABLE;
 }
@@ -94,7 +94,7 @@ __noinline int walk_turn(__u32 unused)
 	GLOBAL_ARGUMENT(unused);
 	if (!cpu)
 		return BH_REASON_BAD_TABLE;
-	for (int i = 0; i < BH_WALK_TURN_STEPS; i++) {
+	for (int i = 0; i < BH_UNWIND_BATCH_STEPS; i++) {
 		end = walk_some(0);
 		if (end == WALK_RUNTIME)
 			end = walk_managed(cpu->walk.runtime.runtime);
@@ -216,7 +216,7 @@ static __always_inline int walk_user(struct walk_state *s, __u32 tgid)
 		return end;
 	}
 	walk_find_slot(s, 0, tgid);
-	for (int i = 0; i < BH_WALK_TURNS; i++) {
+	for (int i = 0; i < BH_UNWIND_BATCHES; i++) {
 		end = walk_turn(0);
 		if (end != WALK_GO_ON)
 			break;
@@ -231,13 +231,13 @@ static __always_inline int walk_user(struct walk_state *s, __u32 tgid)
 static __always_inline bool burst_allows(__u32 tgid, __u64 now)
 {
 	__u64 second = now >> 30, fresh = second << 32 | 1;
-	__u64 *burst = bpf_map_lookup_elem(&bursts, &tgid);
+	__u64 *burst = bpf_map_lookup_elem(&defer_rate_limit, &tgid);
 
 	if (!burst || *burst >> 32 != (second & 0xffffffff)) {
-		bpf_map_update_elem(&bursts, &tgid, &fresh, BPF_ANY);
+		bpf_map_update_elem(&defer_rate_limit, &tgid, &fresh, BPF_ANY);
 		return true;
 	}
-	if ((*burst & 0xffffffff) >= BH_DEFERRED_BURST)
+	if ((*burst & 0xffffffff) >= BH_DEFERRED_PER_SECOND_MAX)
 		return false;
 	(*burst)++;
 	return true;
@@ -286,7 +286,7 @@ static __noinline bool defer(struct walk_state *s, struct bpf_perf_event_data *c
 		return false;
 	}
 	d->header = s->header;
-	d->header.stack = 0;
+	d->header.stack_id = 0;
 	d->header.user_count = 0;
 	__builtin_memcpy(d->registers.gpr, s->gpr, sizeof(s->gpr));
 	d->registers.gpr[BH_REG_RSP] = sp;
@@ -340,7 +340,7 @@ static __always_inline bool comm_matches(const char *comm)
 
 static __always_inline bool selected(__u32 tgid, __u32 tid, const char *comm)
 {
-	if (filter_targets && !bpf_map_lookup_elem(&targets, &tgid))
+	if (filter_pids && !bpf_map_lookup_elem(&pid_filter, &tgid))
 		return false;
 	if (filter_tid && tid != filter_tid)
 		return false;
@@ -406,9 +406,9 @@ static __always_inline bool hurry(const struct cpu_state *cpu)
 	const __u64 now = cpu->walk.header.time_ns;
 
 	/* Signed: another CPU may have been here with a later time. */
-	if (!cpu->walk.runtime.frames || (__s64)(now - hurried_ns) < MANAGED_PATIENCE_NS)
+	if (!cpu->walk.runtime.frames || (__s64)(now - last_fast_notify_ns) < NOTIFY_INTERVAL_NS)
 		return false;
-	hurried_ns = now;
+	last_fast_notify_ns = now;
 	return true;
 }
 
@@ -436,16 +436,16 @@ static __always_inline void submit(struct cpu_state *cpu)
 
 	if (size > sizeof(*h) + sizeof(cpu->walk.frames))
 		size = sizeof(*h) + sizeof(cpu->walk.frames);
-	h->stack = number_stack(&cpu->walk);
-	__u32 index = h->stack & ((1 << BH_SEEN_BITS) - 1);
-	__u64 *seen = bpf_map_lookup_elem(&seen_stacks, &index);
-	__u64 epoch = h->time_ns >> BH_SEEN_EPOCH_BITS & 0xffff;
-	__u64 entry = (h->stack & ~0xffffull) | epoch;
+	h->stack_id = number_stack(&cpu->walk);
+	__u32 index = h->stack_id & ((1 << BH_DEDUP_BITS) - 1);
+	__u64 *seen = bpf_map_lookup_elem(&stack_dedup, &index);
+	__u64 epoch = h->time_ns >> BH_DEDUP_EPOCH_BITS & 0xffff;
+	__u64 entry = (h->stack_id & ~0xffffull) | epoch;
 
 	if (!seen)
 		return;
 	__u64 last = *(volatile __u64 *)seen;
-	bool known = (entry ^ last) >> 16 == 0 && (__u16)(entry - last) < BH_SEEN_EPOCHS;
+	bool known = (entry ^ last) >> 16 == 0 && (__u16)(entry - last) < BH_DEDUP_EPOCHS;
 	if (frames && known) {
 		h->user_count = 0;
 		h->kernel_count = 0;
@@ -493,7 +493,7 @@ int bulkhead_sample(struct bpf_perf_event_data *ctx)
 				walk_clear(s);
 				end = BH_REASON_COMPLETE;
 			}
-			if (bh_reason_may_mend(end) && defer(s, ctx, sp, fp, pc))
+			if (bh_reason_is_temporary(end) && defer(s, ctx, sp, fp, pc))
 				return 0;
 		}
 		s->header.reason = end;

@@ -29,8 +29,8 @@ enum {
 	BH_USER_FRAMES_MAX = 2048,
 	/* Steps of the walk of one stack, each some native frames or a call of a runtime's walker:
 	 * in turns, so that the verifier's work is the sum of the two, not the product. */
-	BH_WALK_TURNS = 32,
-	BH_WALK_TURN_STEPS = 32,
+	BH_UNWIND_BATCHES = 32,
+	BH_UNWIND_BATCH_STEPS = 32,
 	/* kernel.perf_event_max_stack's default, which caps bpf_get_stack */
 	BH_KERNEL_FRAMES_MAX = 127,
 	BH_FRAMES_ROOM = BH_USER_FRAMES_MAX + BH_KERNEL_FRAMES_MAX + 1,
@@ -53,11 +53,11 @@ enum {
 	BH_STACK_COPY_PAGES = 4,
 	BH_STACK_COPY_BYTES = BH_STACK_COPY_PAGES * 4096,
 	/* deferred samples a process may have in one second: some ms of copying */
-	BH_DEFERRED_BURST = 512,
+	BH_DEFERRED_PER_SECOND_MAX = 512,
 
-	BH_SEEN_BITS = 14,	 /* stacks that the kernel side remembers having sent */
-	BH_SEEN_EPOCH_BITS = 31, /* of a time in ns: 2.1 s */
-	BH_SEEN_EPOCHS = 8,	 /* for how long it refers to them */
+	BH_DEDUP_BITS = 14,	  /* stacks that the kernel side remembers having sent */
+	BH_DEDUP_EPOCH_BITS = 31, /* of a time in ns: 2.1 s */
+	BH_DEDUP_EPOCHS = 8,	  /* for how long it refers to them */
 
 	BH_RUNTIME_SLOTS_BITS = 10, /* processes with a language runtime */
 	BH_RUNTIME_PROBES = 8,
@@ -65,10 +65,10 @@ enum {
 	BH_RUNTIME_BLOCK_BYTES = 256,
 	BH_RUNTIME_RANGES_BITS = 13,	    /* of all processes together */
 	BH_RUNTIME_PROCESS_RANGES_BITS = 9, /* of one */
-	BH_RUNTIME_TEXTS = 2,
+	BH_RUNTIME_CODE_FILTERS = 2,
 
 	BH_CGROUP_LEVELS_MAX = 16,
-	BH_TARGETS_MAX = 65536, /* tgids that a filter by process may grow to through forks */
+	BH_PID_FILTER_MAX = 65536, /* tgids that a filter by process may grow to through forks */
 };
 
 /* Why the walk of a user stack ended. The names are part of the interface (--stats, cut stacks):
@@ -97,7 +97,7 @@ enum bh_reason {
 
 /* A stack whose process, mapping or table was missing may be complete once the manager has caught
  * up. */
-static inline int bh_reason_may_mend(unsigned int reason)
+static inline int bh_reason_is_temporary(unsigned int reason)
 {
 	return reason == BH_REASON_NO_PROCESS || reason == BH_REASON_NO_MAPPING ||
 	       reason == BH_REASON_NO_TABLE || reason == BH_REASON_CHANGED;
@@ -130,7 +130,7 @@ _Static_assert(BH_COUNTER_COUNT <= 16, "counters fit their slot");
 #define BH_VSYSCALL_PAGE (0xffffffffff600000ull >> 12)
 #define BH_FRAME_OFFSET_BITS 40
 #define BH_FRAME_OFFSET_MASK ((1ull << BH_FRAME_OFFSET_BITS) - 1)
-#define BH_MODULE_NUMBER_MAX ((1u << 22) - 1)
+#define BH_MODULE_ID_MAX ((1u << 22) - 1)
 
 /* Not more than 48 bits of a raw address, whatever a register held: above them, kernel addresses
  * look the same. */
@@ -194,9 +194,9 @@ static inline unsigned int bh_frame_words(uint64_t frame)
  * overlapping. */
 struct bh_mapping {
 	uint64_t start, end;
-	uint64_t bias;	 /* address - bias = offset in the file; 0 for memory without a file */
-	uint32_t slot;	 /* in `modules` */
-	uint32_t number; /* of the module, never used twice in a run */
+	uint64_t bias;	    /* address - bias = offset in the file; 0 for memory without a file */
+	uint32_t slot;	    /* in `modules` */
+	uint32_t module_id; /* never used twice in a recording */
 };
 BH_ASSERT_SIZE(struct bh_mapping, 32);
 
@@ -208,8 +208,8 @@ enum bh_module_state {
 
 /* Slot 0 stands for memory without a file: frame pointers. */
 struct bh_module {
-	uint32_t state;	 /* enum bh_module_state */
-	uint32_t number; /* must equal the mapping's: a slot may have a new tenant */
+	uint32_t state; /* enum bh_module_state */
+	uint32_t id;	/* must equal the module_id of the mapping: a slot may be used again */
 	uint32_t page_slab, page_offset;
 	uint32_t first_page, page_count;
 };
@@ -296,7 +296,7 @@ BH_ASSERT_SIZE(struct bh_runtime_range, 24);
 
 /* Addresses that a range in a file may be at: what walks past plain native frames looks here only.
  */
-struct bh_runtime_text {
+struct bh_runtime_code_filter {
 	uint64_t start, bytes;
 };
 
@@ -304,7 +304,7 @@ struct bh_runtime_slot {
 	uint32_t tgid; /* 0: free */
 	uint32_t sequence;
 	uint32_t first_range, range_count;
-	struct bh_runtime_text texts[BH_RUNTIME_TEXTS];
+	struct bh_runtime_code_filter code_filters[BH_RUNTIME_CODE_FILTERS];
 };
 BH_ASSERT_SIZE(struct bh_runtime_slot, 48);
 
@@ -347,11 +347,11 @@ enum {
  *
  * A stack that was seen a moment ago is not sent again: `stack` is its number, a keyed hash of the
  * process and the frames; the record that has them came earlier through the same ring, not more
- * than BH_SEEN_EPOCHS epochs ago. Two stacks of one process may share a number by rare chance or if
- * that process wants it so; a process cannot know the numbers of another.
+ * than BH_DEDUP_EPOCHS epochs ago. Two stacks of one process may share a number by rare chance or
+ * if that process wants it so; a process cannot know the numbers of another.
  */
 struct bh_sample {
-	uint64_t stack;		   /* 0: it has none, and is not referred to later */
+	uint64_t stack_id;	   /* 0: it has none, and is not referred to later */
 	uint64_t time_ns;	   /* CLOCK_MONOTONIC */
 	uint64_t process_start_ns; /* boot time of the process's start: tells two users of a tgid
 				      apart */

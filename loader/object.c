@@ -77,7 +77,7 @@ static void object_configure(struct loader *loader)
 	struct bulkhead_bpf *o = loader->object;
 	const struct msg_configure_loader *c = &loader->config;
 
-	o->rodata->filter_targets = c->target_count > 0;
+	o->rodata->filter_pids = c->target_count > 0;
 	o->rodata->filter_tid = c->tid;
 	o->rodata->filter_cgroup = c->cgroup_id;
 	o->rodata->filter_cgroup_level = c->cgroup_level;
@@ -93,12 +93,12 @@ static void object_configure(struct loader *loader)
 	bpf_program__set_autoload(o->progs.bulkhead_free, c->follow_forks);
 	bpf_map__set_max_entries(o->maps.counters, (uint32_t)loader->possible_cpus);
 	if (object_runtimes(loader))
-		bpf_map__set_max_entries(o->maps.known_caches, (uint32_t)loader->possible_cpus);
+		bpf_map__set_max_entries(o->maps.method_caches, (uint32_t)loader->possible_cpus);
 	object_size_rings(loader);
 	/* Preallocated, so no larger than this filter can make it. */
 	if (c->target_count)
-		bpf_map__set_max_entries(o->maps.targets,
-					 c->follow_forks ? BH_TARGETS_MAX : c->target_count);
+		bpf_map__set_max_entries(o->maps.pid_filter,
+					 c->follow_forks ? BH_PID_FILTER_MAX : c->target_count);
 }
 
 static bool object_make_key(struct loader *loader)
@@ -200,7 +200,7 @@ static int object_fill(struct loader *loader)
 	const uint8_t one = 1;
 
 	for (uint32_t i = 0; i < loader->config.target_count; i++) {
-		int r = bpf_map_update_elem(bpf_map__fd(loader->object->maps.targets),
+		int r = bpf_map_update_elem(bpf_map__fd(loader->object->maps.pid_filter),
 					    &loader->config.targets[i], &one, BPF_ANY);
 		if (r < 0)
 			return r;

@@ -69,7 +69,7 @@ static bool deferred_try(struct manager *manager, const struct bh_deferred *reco
 	unsigned int count = 0;
 	unsigned int reason = deferred_walk(manager, record, frames, &count);
 
-	if (bh_reason_may_mend(reason) && !last_chance) {
+	if (bh_reason_is_temporary(reason) && !last_chance) {
 		/* The sideband may have missed it, or the process began before it was there. */
 		if (reason == BH_REASON_NO_PROCESS || reason == BH_REASON_NO_MAPPING)
 			processes_rescan(manager, record->header.tgid, clock_monotonic_ns());

@@ -65,7 +65,7 @@ static void module_publish(struct modules *modules, const struct module *module)
 	slot->page_offset = module->table.pages.offset;
 	slot->first_page = module->table.first_page;
 	slot->page_count = module->table.page_count;
-	__atomic_store_n(&slot->number, module->number, __ATOMIC_RELEASE);
+	__atomic_store_n(&slot->id, module->number, __ATOMIC_RELEASE);
 	__atomic_store_n(&slot->state, state, __ATOMIC_RELEASE);
 }
 
@@ -124,7 +124,7 @@ static void module_set_path(struct module *module, const char *path)
 
 static struct module *module_new(struct modules *modules, const char *path)
 {
-	if (modules->count >= LIMIT_MODULES || modules->last_number >= BH_MODULE_NUMBER_MAX)
+	if (modules->count >= LIMIT_MODULES || modules->last_number >= BH_MODULE_ID_MAX)
 		return NULL;
 	struct module *module = calloc(1, sizeof(*module));
 	uint32_t slot = module ? modules_take_slot(modules) : 0;

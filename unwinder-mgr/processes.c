@@ -372,7 +372,7 @@ static int list_publish(struct manager *manager, struct mapping_list *list)
 		if (m->module) {
 			to[i].bias = m->start - m->file_offset;
 			to[i].slot = m->module->slot;
-			to[i].number = m->module->number;
+			to[i].module_id = m->module->number;
 		}
 	}
 	return 0;

@@ -30,8 +30,8 @@ static __always_inline void walk_find_slot(struct walk_state *s, WALK_ENV env, u
 		r->first_range = slot->first_range;
 		r->range_count = slot->range_count;
 		r->known_key = ((uint64_t)r->sequence << 32 | tgid) * WALK_SPREAD;
-		r->texts[0] = slot->texts[0];
-		r->texts[1] = slot->texts[1];
+		r->code_filters[0] = slot->code_filters[0];
+		r->code_filters[1] = slot->code_filters[1];
 		r->heap_bytes = 0;
 		for (int j = 0; j < BH_RUNTIME_COUNT; j++)
 			for (int k = 0; k < WALK_MEMORY_WORDS; k++)
@@ -83,9 +83,10 @@ static __always_inline int walk_find_range(struct walk_state *s, WALK_ENV env, u
 /* May `pc` be in a range that is in a file? */
 static __always_inline int walk_in_text(const struct walk_state *s, uint64_t pc)
 {
-	const struct bh_runtime_text *texts = s->runtime.texts;
+	const struct bh_runtime_code_filter *code_filters = s->runtime.code_filters;
 
-	return (pc - texts[0].start < texts[0].bytes) | (pc - texts[1].start < texts[1].bytes);
+	return (pc - code_filters[0].start < code_filters[0].bytes) |
+	       (pc - code_filters[1].start < code_filters[1].bytes);
 }
 
 /*

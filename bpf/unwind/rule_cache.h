@@ -34,7 +34,7 @@ struct walk_cache {
 
 static __always_inline uint64_t walk_frame(const struct walk_state *s, uint64_t pc)
 {
-	return (uint64_t)s->last.number << BH_FRAME_OFFSET_BITS |
+	return (uint64_t)s->last.module_id << BH_FRAME_OFFSET_BITS |
 	       ((pc - s->last.bias) & BH_FRAME_OFFSET_MASK);
 }
 
@@ -96,7 +96,7 @@ static __always_inline void walk_plain(struct walk_state *s, WALK_ENV env, struc
 		if (walk_in_text(s, pc) && !r->passed &&
 		    (pc - r->ahead_start >= r->ahead_end - r->ahead_start || !walk_take_ahead(s)))
 			break;
-		if (!walk_remember_mapping(s, env, pc) || !s->last.number)
+		if (!walk_remember_mapping(s, env, pc) || !s->last.module_id)
 			break;
 		const uint64_t frame = walk_frame(s, pc);
 		const uint64_t found = walk_place(cache, place, frame);
@@ -146,7 +146,7 @@ static __always_inline int walk_look_up(struct walk_state *s, WALK_ENV env,
 
 	if (!module)
 		return BH_REASON_BAD_TABLE;
-	if (module->number != s->last.number)
+	if (module->id != s->last.module_id)
 		return BH_REASON_CHANGED;
 	if (module->state == BH_MODULE_PENDING)
 		return BH_REASON_NO_TABLE;
@@ -155,7 +155,7 @@ static __always_inline int walk_look_up(struct walk_state *s, WALK_ENV env,
 
 		if (end != WALK_GO_ON)
 			return end;
-	} else if (s->last.number) {
+	} else if (s->last.module_id) {
 		key = 0; /* it may have a table one day: not to be found again */
 	}
 	const struct bh_rule *rule = walk_rule(env, number);

@@ -67,7 +67,7 @@ struct walk_runtime {
 	uint64_t argument[2]; /* of a walker's parts */
 	uint64_t scratch_address;
 	uint64_t scratch[16];
-	struct bh_runtime_text texts[BH_RUNTIME_TEXTS];
+	struct bh_runtime_code_filter code_filters[BH_RUNTIME_CODE_FILTERS];
 	/* Frames noted ahead (walk_note_ahead): each stands for the next native frame in a range of
 	 * this block, most of which are in this range. */
 	uint32_t ahead_next, ahead_count, ahead_runtime, ahead_block;
@@ -130,8 +130,8 @@ static __always_inline void walk_start(struct walk_state *s)
 	s->runtime.known_place = 0;
 	s->runtime.ahead_next = 0;
 	s->runtime.ahead_count = 0;
-	s->runtime.texts[0].bytes = 0;
-	s->runtime.texts[1].bytes = 0;
+	s->runtime.code_filters[0].bytes = 0;
+	s->runtime.code_filters[1].bytes = 0;
 }
 
 #endif

@@ -60,11 +60,11 @@ static __always_inline int walk_native(struct walk_state *s, WALK_ENV env, struc
 	}
 	uint64_t frame = walk_frame(s, pc);
 	/* Memory without a file has one rule for all of it. */
-	uint64_t key = s->last.number ? frame : BH_FRAME_RAW;
+	uint64_t key = s->last.module_id ? frame : BH_FRAME_RAW;
 	uint64_t place = walk_place(cache, s->place, key);
 
 	if (note)
-		walk_note(s, s->last.number ? frame : bh_frame_raw(pc));
+		walk_note(s, s->last.module_id ? frame : bh_frame_raw(pc));
 	if (cache->entries[place].frame != key) {
 		end = walk_look_up(s, env, cache, pc - s->last.bias, key, &place);
 		if (end != WALK_GO_ON)

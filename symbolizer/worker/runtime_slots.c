@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-	SLOT_GONE = UINT32_MAX /* no tgid: a search goes on behind it */
+	SLOT_TOMBSTONE = UINT32_MAX /* no tgid: a search goes on behind it */
 };
 
 int runtime_slots_take_block(struct runtime_slots *slots)
@@ -50,7 +50,7 @@ static struct bh_runtime_slot *slot_take(const struct runtime_slots *slots, uint
 	for (uint32_t i = 0; i < BH_RUNTIME_PROBES && !slot; i++) {
 		struct bh_runtime_slot *s = slot_at(slots, bh_runtime_hash(tgid) + i);
 
-		if (!s->tgid || s->tgid == SLOT_GONE)
+		if (!s->tgid || s->tgid == SLOT_TOMBSTONE)
 			slot = s;
 	}
 	return slot;
@@ -121,11 +121,11 @@ static size_t ranges_sort(struct runtime_slot_range *ranges, size_t count)
 static void slot_set_texts(struct bh_runtime_slot *slot, const struct runtime_slot_range *ranges,
 			   size_t count)
 {
-	struct bh_runtime_text *texts = slot->texts;
+	struct bh_runtime_code_filter *code_filters = slot->code_filters;
 	const struct bh_runtime_range *first = NULL, *last = NULL, *below = NULL, *above = NULL;
 	uint64_t widest = 0;
 
-	memset(texts, 0, sizeof(slot->texts));
+	memset(code_filters, 0, sizeof(slot->code_filters));
 	for (size_t i = 0; i < count; i++) {
 		const struct bh_runtime_range *r = &ranges[i].range;
 
@@ -141,11 +141,11 @@ static void slot_set_texts(struct bh_runtime_slot *slot, const struct runtime_sl
 	}
 	if (!first)
 		return;
-	texts[0].start = first->start;
-	texts[0].bytes = (below ? below : last)->end - first->start;
+	code_filters[0].start = first->start;
+	code_filters[0].bytes = (below ? below : last)->end - first->start;
 	if (above) {
-		texts[1].start = above->start;
-		texts[1].bytes = last->end - above->start;
+		code_filters[1].start = above->start;
+		code_filters[1].bytes = last->end - above->start;
 	}
 }
 
@@ -153,7 +153,7 @@ static void slot_clear(struct runtime_slots *slots, struct bh_runtime_slot *slot
 {
 	ranges_mark(slots, slot->first_range, slot->range_count, false);
 	slot->first_range = slot->range_count = 0;
-	memset(slot->texts, 0, sizeof(slot->texts));
+	memset(slot->code_filters, 0, sizeof(slot->code_filters));
 }
 
 /* A search ends at a slot that was always free: those behind which there is one become so again. */
@@ -161,9 +161,10 @@ static void slot_free(struct runtime_slots *slots, struct bh_runtime_slot *slot)
 {
 	uint32_t index = (uint32_t)(slot - slots->table->slots);
 
-	slot->tgid = SLOT_GONE;
+	slot->tgid = SLOT_TOMBSTONE;
 	for (int i = 0; i < RUNTIME_SLOTS; i++, index--) {
-		if (slot_at(slots, index)->tgid != SLOT_GONE || slot_at(slots, index + 1)->tgid)
+		if (slot_at(slots, index)->tgid != SLOT_TOMBSTONE ||
+		    slot_at(slots, index + 1)->tgid)
 			return;
 		slot_at(slots, index)->tgid = 0;
 	}

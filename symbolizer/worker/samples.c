@@ -25,7 +25,7 @@ struct carried_stack {
 };
 
 /* One epoch more, as it begins between two. */
-#define KNOWN_PERIOD_NS ((BH_SEEN_EPOCHS + 1ull) << BH_SEEN_EPOCH_BITS)
+#define KNOWN_PERIOD_NS ((BH_DEDUP_EPOCHS + 1ull) << BH_DEDUP_EPOCH_BITS)
 
 bool samples_valid(const void *record, size_t length)
 {
@@ -47,7 +47,7 @@ bool samples_valid(const void *record, size_t length)
 
 bool samples_refers(const struct bh_sample *header)
 {
-	return header->stack && !header->user_count && !header->kernel_count;
+	return header->stack_id && !header->user_count && !header->kernel_count;
 }
 
 /* Of a managed stack's user frame; of others each is a word. */
@@ -252,7 +252,7 @@ static int stack_number(struct worker *worker, const struct bh_sample *header,
 
 static XXH128_hash_t known_key(const struct bh_sample *header)
 {
-	return (XXH128_hash_t){.low64 = header->stack, .high64 = header->tgid};
+	return (XXH128_hash_t){.low64 = header->stack_id, .high64 = header->tgid};
 }
 
 static int known_put(struct known_stacks *known, const struct bh_sample *header, uint32_t number)
@@ -310,7 +310,7 @@ static int sample_stack(struct worker *worker, const struct bh_sample *header,
 {
 	int r = stack_number(worker, header, frames, number);
 
-	if (!r && header->stack)
+	if (!r && header->stack_id)
 		r = known_put(&worker->known, header, *number);
 	return r;
 }
@@ -321,7 +321,7 @@ static void carry(struct worker *worker, const struct bh_sample *header, const u
 	const size_t bytes =
 	    ((size_t)header->user_count + header->kernel_count) * sizeof(frames[0]);
 
-	if (!header->stack || header->time_ns + REVOKED_BEFORE_NS < worker->revoked_ns ||
+	if (!header->stack_id || header->time_ns + REVOKED_BEFORE_NS < worker->revoked_ns ||
 	    worker->carried_count == LIMIT_WORKER_CARRIED)
 		return;
 	struct carried_stack *stack = malloc(sizeof(*stack) + bytes);

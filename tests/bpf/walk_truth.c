@@ -107,7 +107,7 @@ static void module_build(struct truth *truth, unsigned int number, const struct 
 	if (r)
 		fprintf(stderr, "%s: no table: %s\n", module->path, strerror(-r));
 	truth->memory.modules[number] =
-	    (struct bh_module){.state = BH_MODULE_FRAME_POINTERS, .number = number};
+	    (struct bh_module){.state = BH_MODULE_FRAME_POINTERS, .id = number};
 	if (!r)
 		unwind_memory_publish(&truth->memory, number, number, &module->table);
 }
@@ -128,7 +128,7 @@ static unsigned int module_of(struct truth *truth, const char *path)
 	const unsigned int number = ++truth->module_count;
 	snprintf(truth->modules[number].path, sizeof(truth->modules[number].path), "%s", path);
 	truth->memory.modules[number] =
-	    (struct bh_module){.state = BH_MODULE_FRAME_POINTERS, .number = number};
+	    (struct bh_module){.state = BH_MODULE_FRAME_POINTERS, .id = number};
 	if (path[0] != '/')
 		return number; /* its bytes come with the next line */
 	if (unwind_file_read(&file, path) < 0) {
@@ -155,7 +155,7 @@ static void on_mapping(void *context, const struct proc_mapping *line)
 	    .end = line->end,
 	    .bias = number ? line->start - line->file_offset : 0,
 	    .slot = number,
-	    .number = number,
+	    .module_id = number,
 	};
 }
 
@@ -207,7 +207,7 @@ static uint64_t frame_address(const struct truth *truth, uint64_t frame)
 	for (unsigned int i = 0; i < truth->mapping_count; i++) {
 		const uint64_t address = (frame & BH_FRAME_OFFSET_MASK) + mappings[i].bias;
 
-		if (mappings[i].number == frame >> BH_FRAME_OFFSET_BITS &&
+		if (mappings[i].module_id == frame >> BH_FRAME_OFFSET_BITS &&
 		    address >= mappings[i].start && address < mappings[i].end)
 			return address;
 	}
@@ -275,7 +275,7 @@ static json_t *rule_at(const struct truth *truth, const struct bh_mapping *mappi
 	static const char *const kinds[] = {"frame_pointer", "end",    "sp",  "fp",
 					    "register",	     "deref",  "plt", "signal",
 					    "ra_register",   "unknown"};
-	const struct truth_module *module = &truth->modules[mapping->number];
+	const struct truth_module *module = &truth->modules[mapping->module_id];
 	const uint64_t offset = address - mapping->bias,
 		       page = (offset >> BH_PAGE_BITS) - module->table.first_page;
 
@@ -303,7 +303,7 @@ static json_t *place(const struct truth *truth, uint64_t address)
 		snprintf(text, sizeof(text), "nowhere:%#" PRIx64, address);
 	else
 		snprintf(text, sizeof(text), "%s+%#" PRIx64,
-			 mapping->number ? truth->modules[mapping->number].path : "[memory]",
+			 mapping->module_id ? truth->modules[mapping->module_id].path : "[memory]",
 			 address - mapping->bias);
 	json_t *json = json_pack("{s:s}", "at", text);
 	if (mapping)

@@ -88,11 +88,11 @@ static void take_tables(struct cursor *c, struct world *w)
 					  .end = TEXT + TEXT_BYTES,
 					  .bias = TEXT,
 					  .slot = MODULE,
-					  .number = MODULE};
+					  .module_id = MODULE};
 	mappings[1] = (struct bh_mapping){.start = JIT, .end = JIT + JIT_BYTES};
 	w->modules[0] = (struct bh_module){.state = BH_MODULE_FRAME_POINTERS};
 	w->modules[MODULE] = (struct bh_module){.state = BH_MODULE_READY,
-						.number = MODULE,
+						.id = MODULE,
 						.page_offset = PAGES_AT,
 						.page_count = TEXT_BYTES >> BH_PAGE_BITS};
 	for (unsigned int i = 0; i < TEXT_BYTES >> BH_PAGE_BITS; i++)
@@ -119,7 +119,7 @@ static uint64_t take_runtimes(struct cursor *c, struct world *w)
 	uint64_t start = head & 0x80 ? JIT : TEXT;
 
 	*slot = (struct bh_runtime_slot){.tgid = TGID, .range_count = 1 + head % RANGES_MAX};
-	slot->texts[0] = (struct bh_runtime_text){TEXT, TEXT_BYTES};
+	slot->code_filters[0] = (struct bh_runtime_code_filter){TEXT, TEXT_BYTES};
 	for (unsigned int i = 0; i < slot->range_count; i++) {
 		const uint8_t how = cursor_u8(c);
 		struct bh_runtime_range *range = &w->runtimes.ranges[i];

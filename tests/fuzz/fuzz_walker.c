@@ -60,12 +60,12 @@ static void take_tables(struct cursor *c, struct world *w, uint32_t mapping_coun
 		mappings[i].end = mappings[i].start + cursor_u16(c);
 		mappings[i].bias = slot & 0x80 ? cursor_u64(c) : TEXT;
 		mappings[i].slot = slot & 0x40 ? cursor_u32(c) : slot % MODULES;
-		mappings[i].number = slot & 0x20 ? cursor_u32(c) & BH_MODULE_NUMBER_MAX : slot % MODULES;
+		mappings[i].module_id = slot & 0x20 ? cursor_u32(c) & BH_MODULE_ID_MAX : slot % MODULES;
 	}
 	for (uint32_t i = 0; i < MODULES; i++) {
 		const uint8_t state = cursor_u8(c);
 
-		w->modules[i] = (struct bh_module){.state = state % 4, .number = i, .page_offset = PAGES_AT, .page_count = PAGES};
+		w->modules[i] = (struct bh_module){.state = state % 4, .id = i, .page_offset = PAGES_AT, .page_count = PAGES};
 		if (state & 0x80)
 			w->modules[i].page_slab = cursor_u32(c);
 		if (state & 0x40)

@@ -228,7 +228,7 @@ static unsigned int module_of(struct live *live, const char *path, const struct 
 	snprintf(module->name, sizeof(module->name), "%.*s", (int)sizeof(module->name) - 1,
 		 slash ? slash + 1 : path);
 	live->unwind.modules[number] =
-	    (struct bh_module){.state = BH_MODULE_FRAME_POINTERS, .number = number};
+	    (struct bh_module){.state = BH_MODULE_FRAME_POINTERS, .id = number};
 	if (!slash) {
 		vdso_build(live, number, line);
 		return number;
@@ -261,7 +261,7 @@ static void on_mapping(void *context, const struct proc_mapping *line)
 							    .end = mapping.end,
 							    .bias = mapping.bias,
 							    .slot = number,
-							    .number = number};
+							    .module_id = number};
 	file->mappings[live->mapping_count++] = mapping;
 	file->mapping_count = live->mapping_count;
 }

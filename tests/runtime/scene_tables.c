@@ -82,7 +82,7 @@ static int mappings_make(const struct case_file *file, struct scene_memory *memo
 						  .end = m->end,
 						  .bias = m->bias,
 						  .slot = m->module,
-						  .number = m->module};
+						  .module_id = m->module};
 	}
 	qsort(mappings, file->mapping_count, sizeof(*mappings), mapping_compare);
 	tables->mapping_slab = place.slab;
@@ -151,7 +151,7 @@ static int module_make(const struct case_file *file, struct scene_memory *memory
 	struct place place;
 	unsigned int rule = 0;
 
-	*module = (struct bh_module){.state = BH_MODULE_FRAME_POINTERS, .number = number};
+	*module = (struct bh_module){.state = BH_MODULE_FRAME_POINTERS, .id = number};
 	module_pages(file, number, &first, &count);
 	if (!file->modules[number].has_table || !count)
 		return 0;
@@ -179,7 +179,7 @@ static int module_make(const struct case_file *file, struct scene_memory *memory
 			return r;
 	}
 	*module = (struct bh_module){.state = BH_MODULE_READY,
-				     .number = number,
+				     .id = number,
 				     .page_slab = place.slab,
 				     .page_offset = place.offset,
 				     .first_page = (uint32_t)first,

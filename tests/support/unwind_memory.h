@@ -76,7 +76,7 @@ static inline void unwind_memory_publish(struct unwind_memory *memory, uint32_t 
 {
 	memory->modules[slot] = (struct bh_module){
 	    .state = BH_MODULE_READY,
-	    .number = number,
+	    .id = number,
 	    .page_slab = table->pages.slab,
 	    .page_offset = table->pages.offset,
 	    .first_page = table->first_page,

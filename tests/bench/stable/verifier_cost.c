@@ -25,7 +25,7 @@ static void configure(struct bulkhead_bpf *o, bool filters)
 {
 	o->rodata->want_kernel = true;
 	o->rodata->want_user = true;
-	o->rodata->filter_targets = filters;
+	o->rodata->filter_pids = filters;
 	o->rodata->filter_tid = filters;
 	o->rodata->filter_cgroup = filters;
 	o->rodata->filter_comm = filters;

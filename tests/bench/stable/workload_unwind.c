@@ -118,7 +118,7 @@ void workload_walker(void)
 	unwind_memory_publish(&u->memory, SLOT, INPUT_MODULE, &u->table);
 	NEED(!slabs_alloc(&u->memory.slabs, sizeof(struct bh_mapping), &mapping));
 	*(struct bh_mapping *)slabs_at(&u->memory.slabs, &mapping) =
-	    (struct bh_mapping){.end = elf->length, .slot = SLOT, .number = INPUT_MODULE};
+	    (struct bh_mapping){.end = elf->length, .slot = SLOT, .module_id = INPUT_MODULE};
 	const struct walker_tables tables = unwind_memory_tables(&u->memory);
 	measure_begin();
 	for (int i = 0; i < WALKS; i++) {

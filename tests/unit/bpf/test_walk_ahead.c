@@ -43,12 +43,12 @@ static void set_up(uint64_t pc, const uint64_t *callers, int count)
 	add_range(LOOP, BLOCK);
 	add_range(LOOP_COLD, BLOCK);
 	add_range(OTHER, OTHER_BLOCK);
-	state.runtime.texts[0] = (struct bh_runtime_text){.start = LOOP, .bytes = HELPER - LOOP};
+	state.runtime.code_filters[0] = (struct bh_runtime_code_filter){.start = LOOP, .bytes = HELPER - LOOP};
 	for (int i = 0; i < count; i++) {
 		stack[2 * i] = STACK + 16 * (i + 1);
 		stack[2 * i + 1] = callers[i];
 	}
-	state.last = (struct bh_mapping){.start = 0x400000, .end = 0x800000, .number = WALK_TEST_MODULE, .slot = WALK_TEST_MODULE};
+	state.last = (struct bh_mapping){.start = 0x400000, .end = 0x800000, .module_id = WALK_TEST_MODULE, .slot = WALK_TEST_MODULE};
 	state.pc = pc;
 	state.sp = STACK;
 	state.fp = STACK;

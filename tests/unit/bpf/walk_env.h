@@ -36,7 +36,7 @@ static const uint8_t *walk_slab(WALK_ENV env, uint32_t index)
 static const struct bh_module *walk_module(WALK_ENV env, uint32_t slot)
 {
 	static const struct bh_module without_file = {.state = BH_MODULE_FRAME_POINTERS};
-	static const struct bh_module of_file = {.state = BH_MODULE_FRAME_POINTERS, .number = WALK_TEST_MODULE};
+	static const struct bh_module of_file = {.state = BH_MODULE_FRAME_POINTERS, .id = WALK_TEST_MODULE};
 
 	(void)env;
 	return slot ? &of_file : &without_file;

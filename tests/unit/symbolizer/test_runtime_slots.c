@@ -78,10 +78,10 @@ Test(runtime_slots, ranges_are_sorted_and_do_not_overlap)
 	cr_assert_eq(r[1].start, 0x4000);
 	cr_assert_eq(r[2].start, 0x9000);
 	/* Of those in files, the two intervals that have them. */
-	cr_assert_eq(slot->texts[0].start, 0x1000);
-	cr_assert_eq(slot->texts[0].bytes, 0x1000);
-	cr_assert_eq(slot->texts[1].start, 0x4000);
-	cr_assert_eq(slot->texts[1].bytes, 0x1000);
+	cr_assert_eq(slot->code_filters[0].start, 0x1000);
+	cr_assert_eq(slot->code_filters[0].bytes, 0x1000);
+	cr_assert_eq(slot->code_filters[1].start, 0x4000);
+	cr_assert_eq(slot->code_filters[1].bytes, 0x1000);
 }
 
 Test(runtime_slots, texts_are_apart_at_the_widest_gap)
@@ -91,11 +91,11 @@ Test(runtime_slots, texts_are_apart_at_the_widest_gap)
 
 	cr_assert_eq(publish(1, ranges, 3), 0);
 	const struct bh_runtime_slot *slot = look_up(1);
-	cr_assert_eq(slot->texts[0].start, 0x1000);
-	cr_assert_eq(slot->texts[0].bytes, 0x3000);
-	cr_assert_eq(slot->texts[1].start, 0x900000);
+	cr_assert_eq(slot->code_filters[0].start, 0x1000);
+	cr_assert_eq(slot->code_filters[0].bytes, 0x3000);
+	cr_assert_eq(slot->code_filters[1].start, 0x900000);
 	cr_assert_eq(publish(1, ranges, 1), 0);
-	cr_assert_eq(look_up(1)->texts[1].bytes, 0);
+	cr_assert_eq(look_up(1)->code_filters[1].bytes, 0);
 }
 
 Test(runtime_slots, blocks_are_written_while_the_sequence_is_odd)

@@ -131,7 +131,7 @@ static void add(struct worker *worker, uint64_t time_ns, uint32_t tgid, uint64_t
 		uint64_t frame)
 {
 	const uint64_t raw = bh_frame_raw(frame);
-	const struct bh_sample header = {.stack = stack,
+	const struct bh_sample header = {.stack_id = stack,
 					 .time_ns = time_ns,
 					 .tgid = tgid,
 					 .tid = tgid,
@@ -178,7 +178,7 @@ Test(samples, stack_of_another)
 
 Test(samples, known_for_as_long_as_the_kernel_refers_to_it)
 {
-	const uint64_t longest = ((uint64_t)BH_SEEN_EPOCHS << BH_SEEN_EPOCH_BITS);
+	const uint64_t longest = ((uint64_t)BH_DEDUP_EPOCHS << BH_DEDUP_EPOCH_BITS);
 	struct worker *worker = worker_new();
 
 	for (uint64_t begin = SECOND_NS; begin < 200 * SECOND_NS; begin += 7 * SECOND_NS) {

@@ -57,13 +57,13 @@ static struct world *world_new(void)
 	for (uint32_t i = 0; i < FUNCTIONS; i++)
 		delta[i] = (struct bh_delta){.low = (uint16_t)(i % 4 * FUNCTION_BYTES), .rule = (uint16_t)(i + 1)};
 	w->memory.modules[1] = (struct bh_module){.state = BH_MODULE_READY,
-						  .number = NUMBER_A,
+						  .id = NUMBER_A,
 						  .page_slab = pages.slab,
 						  .page_offset = pages.offset,
 						  .first_page = A_OFFSET >> BH_PAGE_BITS,
 						  .page_count = TEXT_BYTES >> BH_PAGE_BITS};
-	w->memory.modules[2] = (struct bh_module){.state = BH_MODULE_PENDING, .number = NUMBER_B};
-	w->memory.modules[3] = (struct bh_module){.state = BH_MODULE_FRAME_POINTERS, .number = NUMBER_C};
+	w->memory.modules[2] = (struct bh_module){.state = BH_MODULE_PENDING, .id = NUMBER_B};
+	w->memory.modules[3] = (struct bh_module){.state = BH_MODULE_FRAME_POINTERS, .id = NUMBER_C};
 	w->mapping = slabs_at(slabs, &w->mappings);
 	w->mapping[0] = (struct bh_mapping){A, A + TEXT_BYTES, A - A_OFFSET, 1, NUMBER_A};
 	w->mapping[1] = (struct bh_mapping){B, B + 0x1000, B, 2, NUMBER_B};
@@ -462,7 +462,7 @@ Test(walker, end_changed)
 {
 	struct world *w = world_of_leaf(SP_RULE(32));
 
-	w->memory.modules[1].number++;
+	w->memory.modules[1].id++;
 	EXPECT(w, BH_REASON_CHANGED, frame_of(in(0)));
 	world_free(w);
 }

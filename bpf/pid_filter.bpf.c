@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Keeps `targets` to a process and all that it starts: loaded only for a filter by command. */
+/* Keeps `pid_filter` to a process and all that it starts: loaded only for a filter by command. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
@@ -12,8 +12,8 @@ int BPF_PROG(bulkhead_fork, struct task_struct *parent, struct task_struct *chil
 	__u32 from = parent->tgid, to = child->tgid;
 	__u8 one = 1;
 
-	if (from != to && bpf_map_lookup_elem(&targets, &from))
-		bpf_map_update_elem(&targets, &to, &one, BPF_ANY);
+	if (from != to && bpf_map_lookup_elem(&pid_filter, &from))
+		bpf_map_update_elem(&pid_filter, &to, &one, BPF_ANY);
 	return 0;
 }
 
@@ -25,6 +25,6 @@ int BPF_PROG(bulkhead_free, struct task_struct *task)
 	__u32 tgid = task->tgid;
 
 	if (task->pid == task->tgid)
-		bpf_map_delete_elem(&targets, &tgid);
+		bpf_map_delete_elem(&pid_filter, &tgid);
 	return 0;
 }
