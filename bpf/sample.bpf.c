@@ -69,17 +69,17 @@ __noinline int walk_some(__u32 unused)
 	return cpu && cache ? walk_on(&cpu->walk, 0, cache) : BH_REASON_BAD_TABLE;
 }
 
-#define RUNTIME(id, name, frame_type, title, hue, saturation) int walk_##name(__u32 zero);
-#include "bpf/runtimes.def"
+#define RUNTIME(id, name, frame_type, title) int walk_##name(__u32 zero);
+#include "common/runtimes.def"
 #undef RUNTIME
 
 /* Hand over to the walker of the runtime in whose range the frame is. */
 static __always_inline int walk_managed(__u32 runtime)
 {
-#define RUNTIME(id, name, frame_type, title, hue, saturation)                                      \
+#define RUNTIME(id, name, frame_type, title)                                                       \
 	if (runtime_wanted[BH_RUNTIME_##id] && runtime == BH_RUNTIME_##id)                         \
 		return walk_##name(0);
-#include "bpf/runtimes.def"
+#include "common/runtimes.def"
 #undef RUNTIME
 	return BH_REASON_BAD_TABLE;
 }

@@ -144,8 +144,8 @@ static inline uint64_t bh_frame_raw(uint64_t pc)
 /* The language runtimes; 0 is none. */
 enum bh_runtime {
 	BH_RUNTIME_NONE,
-#define RUNTIME(id, name, frame_type, title, hue, saturation) BH_RUNTIME_##id,
-#include "bpf/runtimes.def"
+#define RUNTIME(id, name, frame_type, title) BH_RUNTIME_##id,
+#include "common/runtimes.def"
 #undef RUNTIME
 	BH_RUNTIME_COUNT
 };

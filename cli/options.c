@@ -62,8 +62,8 @@ void options_usage(void)
 	    "      --runtimes LIST   language runtimes whose frames get names: all (the default), "
 	    "none, or\n"
 	    "                        names by commas, of"
-#define RUNTIME(id, name, frame_type, title, hue, saturation) " " #name
-#include "bpf/runtimes.def"
+#define RUNTIME(id, name, frame_type, title) " " #name
+#include "common/runtimes.def"
 #undef RUNTIME
 	    "\n"
 	    "      --strict-memory   without CAP_DAC_READ_SEARCH: processes' memory is read by "

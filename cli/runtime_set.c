@@ -62,8 +62,8 @@ void runtime_set_print(uint32_t set, FILE *out)
 const char *runtime_set_names(void)
 {
 	static const char text[] = ""
-#define RUNTIME(id, name, frame_type, title, hue, saturation) ", " #name
-#include "bpf/runtimes.def"
+#define RUNTIME(id, name, frame_type, title) ", " #name
+#include "common/runtimes.def"
 #undef RUNTIME
 	    ;
 

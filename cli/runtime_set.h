@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sets of language runtimes (bpf/runtimes.def) as users write them: "all", "none" or names by
+/* Sets of language runtimes (common/runtimes.def) as users write them: "all", "none" or names by
  * commas. */
 #ifndef CLI_RUNTIME_SET_H
 #define CLI_RUNTIME_SET_H

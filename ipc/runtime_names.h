@@ -6,14 +6,14 @@
 
 /* Language runtimes by enum bh_runtime, from 1 on: as scripts and as people call them. */
 static const char *const runtime_names[BH_RUNTIME_COUNT] __attribute__((unused)) = {
-#define RUNTIME(id, name, frame_type, title, hue, saturation) [BH_RUNTIME_##id] = #name,
-#include "bpf/runtimes.def"
+#define RUNTIME(id, name, frame_type, title) [BH_RUNTIME_##id] = #name,
+#include "common/runtimes.def"
 #undef RUNTIME
 };
 
 static const char *const runtime_titles[BH_RUNTIME_COUNT] __attribute__((unused)) = {
-#define RUNTIME(id, name, frame_type, title, hue, saturation) [BH_RUNTIME_##id] = title,
-#include "bpf/runtimes.def"
+#define RUNTIME(id, name, frame_type, title) [BH_RUNTIME_##id] = title,
+#include "common/runtimes.def"
 #undef RUNTIME
 };
 

@@ -105,9 +105,8 @@ struct runtime_ops {
 	void (*detach)(struct runtime_process *process);
 };
 
-#define RUNTIME(id, name, frame_type, title, hue, saturation)                                      \
-	extern const struct runtime_ops runtime_##name;
-#include "bpf/runtimes.def"
+#define RUNTIME(id, name, frame_type, title) extern const struct runtime_ops runtime_##name;
+#include "common/runtimes.def"
 #undef RUNTIME
 
 #endif

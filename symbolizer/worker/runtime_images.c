@@ -7,8 +7,8 @@
 #include <string.h>
 
 static const struct runtime_ops *const all_runtimes[BH_RUNTIME_COUNT] = {
-#define RUNTIME(id, name, frame_type, title, hue, saturation) [BH_RUNTIME_##id] = &runtime_##name,
-#include "bpf/runtimes.def"
+#define RUNTIME(id, name, frame_type, title) [BH_RUNTIME_##id] = &runtime_##name,
+#include "common/runtimes.def"
 #undef RUNTIME
 };
 

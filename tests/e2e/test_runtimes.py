@@ -23,10 +23,12 @@ CAP = {"DAC_READ_SEARCH": 2, "SYS_PTRACE": 19, "CHECKPOINT_RESTORE": 40}
 
 
 def runtimes():
-    """[(name, frame type, title, hue, saturation)] of bpf/runtimes.def."""
-    with open(os.path.join(lib.SOURCE, "bpf/runtimes.def"), encoding="ascii") as f:
-        found = re.findall(r'^RUNTIME\((\w+), (\w+), "([^"]+)", "([^"]+)", (\d+), (\d+)\)', f.read(), re.M)
-    return [(name, kind, title, int(hue), int(saturation)) for _, name, kind, title, hue, saturation in found]
+    """[(name, frame type, title, hue, saturation)] of the language runtimes."""
+    with open(os.path.join(lib.SOURCE, "common/runtimes.def"), encoding="ascii") as f:
+        found = re.findall(r'^RUNTIME\((\w+), (\w+), "([^"]+)", "([^"]+)"\)', f.read(), re.M)
+    with open(os.path.join(lib.SOURCE, "exporter/sinks/flamegraph/runtime_colours.def"), encoding="ascii") as f:
+        colours = {i: (int(h), int(s)) for i, h, s in re.findall(r"^RUNTIME_COLOUR\((\w+), (\d+), (\d+)\)", f.read(), re.M)}
+    return [(name, kind, title, *colours[identifier]) for identifier, name, kind, title in found]
 
 
 def python_frames(sample):
@@ -340,7 +342,7 @@ class Formats(RuntimeCase):
             self.assertEqual(frames[function], ["cpython", "", SCRIPT])
 
     def test_colours(self):
-        """Kinds, titles and colours of the flame graph are those of bpf/runtimes.def, and nowhere else."""
+        """The flame graph takes the kinds, titles and colours of language runtimes from the two tables, and from nowhere else."""
         page = self.read("out.html").decode()
         kinds = json.loads(re.sub(r",(\s*\})", r"\1", re.search(r"const RUNTIME_KINDS = (\{.*?\n\});", page, re.S)[1]))
         self.assertEqual(kinds, {kind: [title, hue, saturation] for _, kind, title, hue, saturation in runtimes()})

@@ -8,24 +8,26 @@ import re
 import sys
 
 SHARED = "bpf/shared.h"
-RUNTIMES = "bpf/runtimes.def"  # from which names and kinds of language runtimes are generated
+TABLES = ["common/runtimes.def", "common/incomplete_reasons.def"]
 # Directory: what its sources may include, beside its own headers and the system's.
 MAY = {
     "common": [],
     "parse": ["common/"],
-    "ipc": ["common/", RUNTIMES, SHARED],
-    "bpf": [],
-    "loader": ["common/", "ipc/", SHARED],
-    "unwinder-mgr": ["common/", "ipc/", "parse/", SHARED, "bpf/unwind/"],
-    "symbolizer/opener": ["common/", "ipc/"],
-    "symbolizer/runtime": ["common/", "parse/", "bpf/runtime/", RUNTIMES, SHARED],
-    "symbolizer/worker": ["common/", "ipc/", "parse/", "symbolizer/runtime/", RUNTIMES, SHARED],
-    "exporter": ["common/", "ipc/"],
-    "exporter/model": ["common/", "ipc/"],
+    "ipc": ["common/"],
+    "records": ["common/"],
+    "role": ["common/", "ipc/"],
+    "bpf": TABLES,
+    "loader": ["common/", "ipc/", "role/", SHARED],
+    "unwinder-mgr": ["common/", "ipc/", "role/", "parse/", SHARED, "bpf/unwind/"],
+    "symbolizer/opener": ["common/", "ipc/", "role/"],
+    "symbolizer/runtime": ["common/", "parse/", "bpf/runtime/", SHARED],
+    "symbolizer/worker": ["common/", "ipc/", "role/", "records/", "parse/", "symbolizer/runtime/", SHARED],
+    "exporter": ["common/", "ipc/", "role/"],
+    "exporter/model": ["common/", "ipc/", "records/"],
     "exporter/otlp": ["common/", "exporter/model/"],
     "exporter/sinks": ["common/", "exporter/model/", "exporter/otlp/"],
-    "exporter/delivery": ["common/", "ipc/", "exporter/model/", "exporter/otlp/"],
-    "cli": ["common/", "ipc/", RUNTIMES],
+    "exporter/delivery": ["common/", "ipc/", "role/", "records/", "exporter/model/", "exporter/otlp/"],
+    "cli": ["common/", "ipc/", "role/"],
 }
 
 

@@ -42,7 +42,7 @@ struct case_rule {
 };
 
 struct case_runtime {
-	char name[CASE_NAME_BYTES]; /* of bpf/runtimes.def */
+	char name[CASE_NAME_BYTES]; /* of common/runtimes.def */
 	char path[CASE_NAME_BYTES]; /* as of a module */
 	uint64_t bias;
 	uint64_t hash; /* of the whole file */

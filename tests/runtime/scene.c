@@ -21,14 +21,14 @@ enum {
 };
 
 static const struct runtime_ops *const all_ops[BH_RUNTIME_COUNT] = {
-#define RUNTIME(id, name, frame_type, title, hue, saturation) [BH_RUNTIME_##id] = &runtime_##name,
-#include "bpf/runtimes.def"
+#define RUNTIME(id, name, frame_type, title) [BH_RUNTIME_##id] = &runtime_##name,
+#include "common/runtimes.def"
 #undef RUNTIME
 };
 
 static const char *const all_names[BH_RUNTIME_COUNT] = {
-#define RUNTIME(id, name, frame_type, title, hue, saturation) [BH_RUNTIME_##id] = #name,
-#include "bpf/runtimes.def"
+#define RUNTIME(id, name, frame_type, title) [BH_RUNTIME_##id] = #name,
+#include "common/runtimes.def"
 #undef RUNTIME
 };
 

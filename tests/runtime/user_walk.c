@@ -15,10 +15,10 @@ static int walk_managed(struct walk_state *s, const struct user_walk *walk)
 	const struct bh_runtime_block *block = &walk->runtimes->blocks[at];
 
 	switch (s->runtime.runtime) {
-#define RUNTIME(id, name, frame_type, title, hue, saturation)                                      \
+#define RUNTIME(id, name, frame_type, title)                                      \
 	case BH_RUNTIME_##id:                                                                      \
 		return user_walk_##name(s, walk, block);
-#include "bpf/runtimes.def"
+#include "common/runtimes.def"
 #undef RUNTIME
 	default:
 		return BH_REASON_BAD_TABLE;

@@ -59,10 +59,10 @@ static inline struct walk_known_cache *walk_known(const struct user_walk *walk)
 }
 
 /* Of tests/runtime/walker.c.in, one for each runtime. */
-#define RUNTIME(id, name, frame_type, title, hue, saturation)                                      \
+#define RUNTIME(id, name, frame_type, title)                                      \
 	int user_walk_##name(struct walk_state *s, const struct user_walk *walk,                   \
 			     const struct bh_runtime_block *block);
-#include "bpf/runtimes.def"
+#include "common/runtimes.def"
 #undef RUNTIME
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The page's three parts, put into the program as they are; before the script, what CMakeLists.txt makes of bpf/runtimes.def. FLAMEGRAPH_HTML, _CSS, _JS and _KINDS are absolute paths and come from
+ * The page's three parts, put into the program as they are; before the script, what CMakeLists.txt makes of common/runtimes.def. FLAMEGRAPH_HTML, _CSS, _JS and _KINDS are absolute paths and come from
  * CMakeLists.txt: an assembler's search path for .incbin differs between gcc and clang.
  */
 	.macro embed name, path, before

@@ -544,7 +544,7 @@ function searchTree(labels, tree, zoom, test) {
 /* ---------------------------------------------------------------- Colours */
 
 /* Name for people, hue and saturation of each kind of frame. Other kinds get a hue from their name. RUNTIME_KINDS comes before this
- * script and from bpf/runtimes.def (CMakeLists.txt); the other languages are those of files that other tools made. */
+ * script and from common/runtimes.def (CMakeLists.txt); the other languages are those of files that other tools made. */
 /* global RUNTIME_KINDS */
 const KINDS = {
 	kernel: ['kernel', 26, 82],
