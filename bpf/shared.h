@@ -71,28 +71,13 @@ enum {
 	BH_PID_FILTER_MAX = 65536, /* tgids that a filter by process may grow to through forks */
 };
 
-/* Why the walk of a user stack ended. The names are part of the interface (--stats, cut stacks):
- * never renumber, append. */
-#define BH_REASONS(X)                                                                              \
-	X(COMPLETE, "complete")                                                                    \
-	X(NO_PROCESS, "process_unknown")                                                           \
-	X(NO_MAPPING, "mapping_unknown")                                                           \
-	X(NO_TABLE, "module_without_table")                                                        \
-	X(NO_RULE, "no_rule")                                                                      \
-	X(READ_FAULT, "memory_unreadable")                                                         \
-	X(BAD_CFA, "stack_not_descending")                                                         \
-	X(TOO_DEEP, "too_deep")                                                                    \
-	X(CHANGED, "tables_changed")                                                               \
-	X(REGISTER_LOST, "register_not_saved")                                                     \
-	X(COPY_SHORT, "stack_copy_short")                                                          \
-	X(COMPAT, "compat_32_bit")                                                                 \
-	X(BAD_TABLE, "table_inconsistent")                                                         \
-	X(RUNTIME, "runtime_inconsistent") /* a language runtime's memory is not as it should be   \
-					    */
-
-#define BH_REASON_ENUM(name, text) BH_REASON_##name,
+/* Why the walk of a user stack ended. */
 enum bh_reason {
-	BH_REASONS(BH_REASON_ENUM) BH_REASON_COUNT
+	BH_REASON_COMPLETE,
+#define INCOMPLETE_REASON(id, name) BH_REASON_##id,
+#include "common/incomplete_reasons.def"
+#undef INCOMPLETE_REASON
+	BH_REASON_COUNT
 };
 
 /* A stack whose process, mapping or table was missing may be complete once the manager has caught

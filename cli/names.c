@@ -6,9 +6,3 @@ const char *const loss_names[LOSS_COUNT] = {
     LOSS_REASONS(LOSS_NAME)
 #undef LOSS_NAME
 };
-
-const char *const reason_names[BH_REASON_COUNT] = {
-#define REASON_NAME(name, text) text,
-    BH_REASONS(REASON_NAME)
-#undef REASON_NAME
-};

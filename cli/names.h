@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of reasons, as users meet them. */
+/* Names of the reasons for lost samples, as users meet them. */
 #ifndef CLI_NAMES_H
 #define CLI_NAMES_H
 
 #include "ipc/messages.h"
 
 extern const char *const loss_names[LOSS_COUNT];
-extern const char *const reason_names[BH_REASON_COUNT];
 
 #endif

@@ -7,6 +7,7 @@
 #include "cli/agent.h"
 #include "cli/names.h"
 #include "cli/runtime_print.h"
+#include "common/incomplete_reasons.h"
 #include "common/log.h"
 
 static const char *const phase_names[] = {"starting", "running",  "restarting",
@@ -107,10 +108,10 @@ void status_print_text(const struct agent_report *report, FILE *out)
 		if (f.lost[i])
 			fprintf(out, "          lost, %s: %" PRIu64 "\n", loss_names[i], f.lost[i]);
 	}
-	for (int i = 1; i < BH_REASON_COUNT; i++) {
+	for (int i = 1; i < INCOMPLETE_COUNT; i++) {
 		if (l->incomplete[i])
-			fprintf(out, "          stacks cut, %s: %" PRIu64 "\n", reason_names[i],
-				l->incomplete[i]);
+			fprintf(out, "          stacks cut, %s: %" PRIu64 "\n",
+				incomplete_reason_names[i], l->incomplete[i]);
 	}
 	runtime_print_status(report->runtimes, out);
 	print_backend(report, out);
@@ -216,7 +217,7 @@ void status_print_json(const struct agent_report *report, FILE *out)
 	json_number(out, "in_flight", f.in_flight);
 	json_number(out, "deferred", report->deferred);
 	json_counts(out, "lost", loss_names, f.lost, 0, LOSS_COUNT);
-	json_counts(out, "incomplete", reason_names, l->incomplete, 1, BH_REASON_COUNT);
+	json_counts(out, "incomplete", incomplete_reason_names, l->incomplete, 1, INCOMPLETE_COUNT);
 	runtime_print_json(report->runtimes, out);
 	json_backend(report, out);
 	fprintf(out,
@@ -273,8 +274,8 @@ void status_print_metrics(const struct agent_report *report, FILE *out)
 	metric(out, "samples_waiting", "gauge", "Samples in the spool.", f.waiting);
 	metric_counts(out, "samples_lost_total", "Samples lost.", loss_names, f.lost, 0,
 		      LOSS_COUNT);
-	metric_counts(out, "stacks_incomplete_total", "Samples whose stack was cut.", reason_names,
-		      l->incomplete, 1, BH_REASON_COUNT);
+	metric_counts(out, "stacks_incomplete_total", "Samples whose stack was cut.",
+		      incomplete_reason_names, l->incomplete, 1, INCOMPLETE_COUNT);
 	metric(out, "export_requests_total", "counter", "Requests that the backend has taken.",
 	       l->delivered_requests);
 	metric(out, "export_bytes_total", "counter", "Bytes of these requests.",

@@ -10,6 +10,7 @@
 #include "cli/names.h"
 #include "cli/runtime_print.h"
 #include "common/cleanup.h"
+#include "common/incomplete_reasons.h"
 #include "common/log.h"
 
 uint64_t summary_total(const struct msg_losses *losses)
@@ -95,7 +96,8 @@ void summary_print(const struct record_options *options, const struct recording_
 		exporter->processes, exporter->stacks,
 		percent(exporter->frames_named, exporter->frames));
 	print_reasons("lost,", loss_names, losses.lost, 0, LOSS_COUNT, taken);
-	print_reasons("stacks cut,", reason_names, exporter->incomplete, 1, BH_REASON_COUNT, taken);
+	print_reasons("stacks cut,", incomplete_reason_names, exporter->incomplete, 1,
+		      INCOMPLETE_COUNT, taken);
 	runtime_print_faults(f->status[ROLE_WORKER].runtimes, stderr);
 	print_hot(f);
 	for (unsigned int i = 0; i < options->output_count; i++) {
@@ -150,7 +152,8 @@ int summary_write_stats(int fd, const struct recording_figures *figures, const s
 	fprintf(f, "{\n  \"taken\": %" PRIu64 ",\n  \"exported\": %" PRIu64 ",\n", loader->taken,
 		exporter->exported);
 	write_counts(f, "lost", loss_names, losses.lost, 0, LOSS_COUNT);
-	write_counts(f, "incomplete", reason_names, exporter->incomplete, 1, BH_REASON_COUNT);
+	write_counts(f, "incomplete", incomplete_reason_names, exporter->incomplete, 1,
+		     INCOMPLETE_COUNT);
 	fprintf(f,
 		"  \"deferred\": %" PRIu64 ",\n  \"batch_bytes\": %" PRIu64
 		",\n  \"duration_ns\": %" PRIu64 ",\n",

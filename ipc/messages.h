@@ -146,7 +146,7 @@ struct msg_status {
 	/* exporter */
 	uint64_t exported, processes, frames, frames_named, stacks;
 	struct msg_losses losses;
-	uint64_t incomplete[16]; /* by enum bh_reason */
+	uint64_t incomplete[16]; /* by enum incomplete_reason */
 	uint32_t output_failed;	 /* errno of the first that failed, 0 if none */
 	uint32_t failed_index;
 };

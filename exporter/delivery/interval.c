@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "common/clock.h"
+#include "common/incomplete_reasons.h"
 #include "common/log.h"
 #include "exporter/delivery/agent.h"
 #include "ipc/records.h"
@@ -118,7 +119,7 @@ static int interval_take(struct otlp_exporter *e, const uint8_t *data, size_t le
 	e->ledger->received += aggregate_seen(a) - seen;
 	e->ledger->interval_samples = a->profile.sample_count;
 	e->ledger->lost.lost[LOSS_PROFILE_FULL] += a->losses.lost[LOSS_PROFILE_FULL] - full;
-	for (int i = 0; i < BH_REASON_COUNT; i++)
+	for (int i = 0; i < INCOMPLETE_COUNT; i++)
 		e->ledger->incomplete[i] = e->base.incomplete[i] + a->incomplete[i];
 	return r;
 }

@@ -7,6 +7,7 @@
 
 #include "common/clock.h"
 #include "common/frame_kind.h"
+#include "common/incomplete_reasons.h"
 #include "ipc/records.h"
 
 enum {
@@ -255,7 +256,7 @@ static int on_sample(void *context, const struct record_sample *s)
 		return 0;
 	}
 	a->exported++;
-	if (reason && reason < BH_REASON_COUNT)
+	if (reason && reason < INCOMPLETE_COUNT)
 		a->incomplete[reason]++;
 	return 0;
 }

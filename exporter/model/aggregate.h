@@ -24,7 +24,7 @@ struct aggregate {
 	uint32_t kinds[256];		  /* frame kind: string */
 	uint64_t exported;
 	uint64_t frames_total, frames_named;
-	uint64_t incomplete[16]; /* samples, by enum bh_reason */
+	uint64_t incomplete[16]; /* samples, by enum incomplete_reason */
 	struct msg_losses losses;
 	bool detailed; /* keep CPU and time of each sample, which OTLP can tell */
 	/* For `detailed`: CLOCK_MONOTONIC, and what it lacks to real time. */

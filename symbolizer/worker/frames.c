@@ -5,16 +5,11 @@
 #include <string.h>
 
 #include "common/frame_kind.h"
+#include "common/incomplete_reasons.h"
 #include "common/limits.h"
 #include "symbolizer/worker/runtimes.h"
 #include "symbolizer/worker/symbol_name.h"
 #include "symbolizer/worker/worker.h"
-
-static const char *const reason_names[] = {
-#define REASON(name, text) text,
-    BH_REASONS(REASON)
-#undef REASON
-};
 
 static bool frame_is_kernel(uint64_t frame)
 {
@@ -208,7 +203,7 @@ int frames_abort_marker(struct worker *worker, unsigned int reason, uint32_t *nu
 	if (table_get(&worker->numbers.frames, key, number))
 		return 0;
 	snprintf(name, sizeof(name), "[stack cut: %s]",
-		 reason < BH_REASON_COUNT ? reason_names[reason] : "unknown");
+		 reason < BH_REASON_COUNT ? incomplete_reason_names[reason] : "unknown");
 	int r = function_number(worker, 0, reason, name, &record.function);
 	if (r < 0)
 		return r;

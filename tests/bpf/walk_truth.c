@@ -10,6 +10,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "common/incomplete_reasons.h"
 #include "parse/proc_maps.h"
 #include "tests/support/unwind_memory.h"
 
@@ -48,9 +49,6 @@ struct thread {
 	unsigned int count;
 	unsigned int reason;
 };
-
-#define REASON_NAME(name, text) text,
-static const char *const reason_names[] = {BH_REASONS(REASON_NAME)};
 
 static void fail(const char *what)
 {
@@ -317,7 +315,7 @@ static void report(const struct truth *truth, const struct thread *thread, const
 	json_t *json = json_pack(
 	    "{s:s, s:O, s:O, s:O, s:s, s:s, s:i, s:i, s:i}", "class", class, "stop",
 	    json_object_get(thread->json, "stop"), "tid", json_object_get(thread->json, "tid"),
-	    "gdb_end", json_object_get(thread->json, "end"), "reason", reason_names[thread->reason],
+	    "gdb_end", json_object_get(thread->json, "end"), "reason", incomplete_reason_names[thread->reason],
 	    "name", json_string_value(json_object_get(thread->json, "name")), "same", same,
 	    "gdb_frames", thread->expected_count, "our_frames", thread->count);
 

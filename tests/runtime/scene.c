@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/incomplete_reasons.h"
 #include "symbolizer/runtime/runtime.h"
 #include "symbolizer/worker/runtime_slots.h"
 
@@ -31,9 +32,6 @@ static const char *const all_names[BH_RUNTIME_COUNT] = {
 #include "common/runtimes.def"
 #undef RUNTIME
 };
-
-#define REASON_NAME(name, text) text,
-static const char *const reason_names[] = {BH_REASONS(REASON_NAME)};
 
 /* A runtime in the process, as struct attachment of the worker. */
 struct actor {
@@ -262,7 +260,7 @@ static void scene_print(struct scene *scene, const struct user_walk_result *resu
 		i += words;
 	}
 	text_add(scene->text, "end %s\n",
-		 result->reason < BH_REASON_COUNT ? reason_names[result->reason] : "?");
+		 result->reason < BH_REASON_COUNT ? incomplete_reason_names[result->reason] : "?");
 }
 
 void scene_run(struct case_file *file, struct foreign *foreign, const struct scene_tables *tables,
