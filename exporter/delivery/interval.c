@@ -7,7 +7,7 @@
 #include "common/incomplete_reasons.h"
 #include "common/log.h"
 #include "exporter/delivery/agent.h"
-#include "ipc/records.h"
+#include "records/records.h"
 
 enum {
 	/* Of the report interval, either way: not all hosts of a fleet at once. */

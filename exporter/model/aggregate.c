@@ -8,7 +8,7 @@
 #include "common/clock.h"
 #include "common/frame_kind.h"
 #include "common/incomplete_reasons.h"
-#include "ipc/records.h"
+#include "records/records.h"
 
 enum {
 	/* The worker numbers densely and begins anew before this: see LIMIT_WORKER_FRAMES. */

@@ -19,7 +19,7 @@
 #include "bpf/shared.h"
 #include "ipc/messages.h"
 #include "ipc/peer.h"
-#include "ipc/records.h"
+#include "records/records.h"
 
 struct worker;
 

@@ -12,7 +12,7 @@
 
 #include "bpf/shared.h"
 #include "ipc/bpf_ring.h"
-#include "ipc/records.h"
+#include "records/records.h"
 #include "ipc/role_main.h"
 #include "symbolizer/worker/kernel_symbols.h"
 #include "symbolizer/worker/symbols.h"

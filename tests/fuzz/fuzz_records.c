@@ -10,7 +10,7 @@
 
 #include "common/cursor.h"
 #include "exporter/model/aggregate.h"
-#include "ipc/records.h"
+#include "records/records.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 const char *__asan_default_options(void);

@@ -8,7 +8,7 @@
 
 #include "common/frame_kind.h"
 #include "exporter/model/aggregate.h"
-#include "ipc/records.h"
+#include "records/records.h"
 
 /* Sizes of aggregate.c: numbers from there on, and stacks longer than that, are not taken. */
 enum {

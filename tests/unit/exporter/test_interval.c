@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "exporter/delivery/agent.h"
-#include "ipc/records.h"
+#include "records/records.h"
 
 enum {
 	PUT_MAX = 64

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ipc/records.h"
+#include "records/records.h"
 
 /* What was visited, as text; and when to stop. */
 struct transcript {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The one C++ file: Debian's FlatBuffers has a header-only C++ runtime. No exceptions leave it,
  * none are compiled in. */
-#include "ipc/records.h"
+#include "records/records.h"
 
 #include <cerrno>
 #include <cstring>
 #include <new>
 #include <vector>
 
-#include "ipc_generated.h"
+#include "records_generated.h"
 
 namespace fb = bulkhead::ipc;
 using flatbuffers::Offset;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches of records between worker and exporter: FlatBuffers (schemas/ipc.fbs) behind a C
+/* Batches of records between worker and exporter: FlatBuffers (schemas/records.fbs) behind a C
  * interface. */
-#ifndef IPC_RECORDS_H
-#define IPC_RECORDS_H
+#ifndef RECORDS_RECORDS_H
+#define RECORDS_RECORDS_H
 
 #include <stdbool.h>
 #include <stddef.h>
