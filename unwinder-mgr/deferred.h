@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "bpf/shared.h"
-#include "ipc/bpf_ring.h"
+#include "common/bpf_ring.h"
 
 struct manager;
 

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "bpf/shared.h"
-#include "ipc/bpf_ring.h"
+#include "common/bpf_ring.h"
 #include "ipc/role_main.h"
 #include "unwinder-mgr/deferred.h"
 #include "unwinder-mgr/modules.h"

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "bpf/shared.h"
-#include "ipc/bpf_ring.h"
+#include "common/bpf_ring.h"
 #include "records/records.h"
 #include "ipc/role_main.h"
 #include "symbolizer/worker/kernel_symbols.h"

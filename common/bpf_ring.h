@@ -4,8 +4,8 @@
  * with the consumer's position, writable; one with the producer's; then the data, mapped twice in a
  * row so that records never wrap.
  */
-#ifndef IPC_BPF_RING_H
-#define IPC_BPF_RING_H
+#ifndef COMMON_BPF_RING_H
+#define COMMON_BPF_RING_H
 
 #include <stdbool.h>
 #include <stddef.h>

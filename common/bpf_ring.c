@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ipc/bpf_ring.h"
+#include "common/bpf_ring.h"
 
 #include <errno.h>
 #include <linux/bpf.h>

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "ipc/bpf_ring.h"
+#include "common/bpf_ring.h"
 
 enum {
 	PAGE = 4096,
