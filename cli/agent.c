@@ -40,13 +40,13 @@ static void agent_set_phase(struct agent *agent, enum agent_phase phase)
 	agent->phase_since_ns = clock_monotonic_ns();
 }
 
-static void agent_send(struct agent *agent, enum role role, enum message_type type)
+static void agent_send(struct agent *agent, enum role_id role, enum message_type type)
 {
 	peer_send(&agent->roles.peers[role], type, NULL, 0, NULL, 0);
 }
 
 /* Its end is seen as any other. A pid of 0 is nobody's: it has ended already. */
-static void agent_kill(const struct agent *agent, enum role role)
+static void agent_kill(const struct agent *agent, enum role_id role)
 {
 	const pid_t pid = agent->roles.children[role].pid;
 
@@ -127,7 +127,7 @@ static int agent_configure_identity(struct agent *agent)
 
 static void agent_on_peer(void *context, uint32_t events);
 
-static int agent_watch_role(struct agent *agent, enum role role)
+static int agent_watch_role(struct agent *agent, enum role_id role)
 {
 	agent->watches[role] = (struct agent_watch){agent, role};
 	agent->role[role].heard_ns = clock_monotonic_ns();
@@ -152,7 +152,7 @@ static int agent_start_group(struct agent *agent)
 	    agent_export_configure(agent) < 0)
 		return STATUS_FAILED;
 	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++) {
-		if (agent_watch_role(agent, (enum role)role) < 0)
+		if (agent_watch_role(agent, (enum role_id)role) < 0)
 			return STATUS_FAILED;
 	}
 	agent_set_phase(agent, AGENT_STARTING);
@@ -256,7 +256,7 @@ static bool agent_is_final(const struct agent *agent, int wait_status)
 	       WEXITSTATUS(wait_status) <= STATUS_NOT_PERMITTED;
 }
 
-static void agent_tell_end(enum role role, int wait_status)
+static void agent_tell_end(enum role_id role, int wait_status)
 {
 	if (WIFSIGNALED(wait_status))
 		log_error("a role was killed, and is started again: role=%s signal=%d",
@@ -285,7 +285,7 @@ static void agent_exporter_ended(struct agent *agent, int wait_status)
 /* One takes the others with it. */
 static void agent_group_ended(struct agent *agent)
 {
-	enum role why;
+	enum role_id why;
 
 	roles_why(&agent->roles, &why);
 	if (why < ROLE_COUNT)
@@ -293,7 +293,7 @@ static void agent_group_ended(struct agent *agent)
 	agent_restart_group(agent);
 }
 
-static void agent_on_end_of(struct agent *agent, enum role role)
+static void agent_on_end_of(struct agent *agent, enum role_id role)
 {
 	const int wait_status = agent->roles.children[role].wait_status;
 
@@ -311,7 +311,7 @@ static void agent_on_end_of(struct agent *agent, enum role role)
 
 static void agent_reap(struct agent *agent)
 {
-	enum role role;
+	enum role_id role;
 
 	while ((role = roles_reap(&agent->roles)) != ROLE_COUNT)
 		agent_on_end_of(agent, role);
@@ -328,7 +328,7 @@ static bool agent_all_ready(const struct agent *agent)
 	return true;
 }
 
-static void agent_on_status(struct agent *agent, enum role from)
+static void agent_on_status(struct agent *agent, enum role_id from)
 {
 	const enum role_state state = (enum role_state)agent->role[from].status.state;
 
@@ -396,9 +396,9 @@ static void agent_check_watchdog(struct agent *agent, uint64_t now)
 		if (silent > agent->config.watchdog_ns) {
 			log_error("a role has been silent for too long and is killed: role=%s",
 				  role_names[role].process);
-			agent_kill(agent, (enum role)role);
+			agent_kill(agent, (enum role_id)role);
 		} else if (silent > agent->config.watchdog_ns / 4) {
-			agent_send(agent, (enum role)role, MESSAGE_PING);
+			agent_send(agent, (enum role_id)role, MESSAGE_PING);
 		}
 	}
 }

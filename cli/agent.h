@@ -46,7 +46,7 @@ struct agent_export {
 
 struct agent_watch {
 	struct agent *agent;
-	enum role role;
+	enum role_id role;
 };
 
 struct agent {

@@ -181,7 +181,7 @@ static int configure_worker(struct recording *r)
 		   : STATUS_DONE;
 }
 
-static void record_send(struct recording *r, enum role role, enum message_type type)
+static void record_send(struct recording *r, enum role_id role, enum message_type type)
 {
 	peer_send(&r->roles.peers[role], type, NULL, 0, NULL, 0);
 }
@@ -208,7 +208,8 @@ static void record_stop_sampling(struct recording *r)
 	record_set_phase(r, PHASE_STOPPING);
 }
 
-static void record_on_status(struct recording *r, enum role from, const struct msg_status *status)
+static void record_on_status(struct recording *r, enum role_id from,
+			     const struct msg_status *status)
 {
 	r->figures.status[from] = *status;
 	if (r->phase == PHASE_STARTING && status->state >= ROLE_READY) {
@@ -232,7 +233,7 @@ static void record_on_status(struct recording *r, enum role from, const struct m
 	}
 }
 
-static void record_on_message(struct recording *r, enum role from, const struct message *message)
+static void record_on_message(struct recording *r, enum role_id from, const struct message *message)
 {
 	struct msg_status status;
 
@@ -249,7 +250,7 @@ static void record_on_message(struct recording *r, enum role from, const struct 
 /* A role that ended has mostly said why; only its being killed it cannot say. */
 static void record_reap(struct recording *r)
 {
-	enum role why;
+	enum role_id why;
 
 	if (r->phase == PHASE_DONE || roles_reap(&r->roles) == ROLE_COUNT)
 		return;
@@ -267,7 +268,7 @@ static void record_reap(struct recording *r)
 
 struct record_watch {
 	struct recording *recording;
-	enum role role;
+	enum role_id role;
 };
 
 static void record_on_peer(void *context, uint32_t events)
@@ -360,7 +361,7 @@ static int record_watch_all(struct recording *r, struct record_watch watches[ROL
 	int e = loop_add(&r->loop, r->signal_fd, EPOLLIN, record_on_signal, r);
 
 	for (int role = ROLE_CLI + 1; role < ROLE_COUNT && !e; role++) {
-		watches[role] = (struct record_watch){r, (enum role)role};
+		watches[role] = (struct record_watch){r, (enum role_id)role};
 		e = peer_watch(&r->roles.peers[role], &r->loop, record_on_peer, &watches[role]);
 	}
 	loop_set_tick(&r->loop, RECORD_TICK_MS, record_on_tick, r);

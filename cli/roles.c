@@ -39,7 +39,7 @@ static const char *const programs[ROLE_COUNT] = {
 };
 
 /* The user's if it exists, else one that nobody has, out of systemd's dynamic range. */
-uid_t roles_uid(enum role role, bool agent)
+uid_t roles_uid(enum role_id role, bool agent)
 {
 	const struct passwd *known = getpwnam(role_names[role].user);
 	/* Recordings are spread by pid: two at once do not share uids. The one agent of a host
@@ -166,7 +166,7 @@ static void __attribute__((noreturn)) roles_exec(const char *program, char *cons
 	_exit(STATUS_FAILED);
 }
 
-static int roles_spawn(struct roles *roles, enum role role)
+static int roles_spawn(struct roles *roles, enum role_id role)
 {
 	char program[PATH_MAX], uids[128];
 	size_t used = 0;
@@ -198,7 +198,7 @@ static int roles_spawn(struct roles *roles, enum role role)
 	return 0;
 }
 
-enum role roles_reap(struct roles *roles)
+enum role_id roles_reap(struct roles *roles)
 {
 	for (int role = 0; role < ROLE_COUNT; role++) {
 		struct role_child *child = &roles->children[role];
@@ -206,7 +206,7 @@ enum role roles_reap(struct roles *roles)
 		if (child->pid &&
 		    wait4(child->pid, &child->wait_status, WNOHANG, &child->usage) == child->pid) {
 			child->pid = 0;
-			return (enum role)role;
+			return (enum role_id)role;
 		}
 	}
 	return ROLE_COUNT;
@@ -227,9 +227,9 @@ static bool roles_any_left(struct roles *roles)
  * One role's end ends all, within moments; which of them had a reason of its own shows in how each
  * ended: killed, or with a status that says more than "failed".
  */
-int roles_why(struct roles *roles, enum role *why)
+int roles_why(struct roles *roles, enum role_id *why)
 {
-	enum role first = ROLE_COUNT;
+	enum role_id first = ROLE_COUNT;
 
 	for (int role = 0; role < ROLE_COUNT; role++)
 		peer_close(&roles->peers[role]);
@@ -240,19 +240,19 @@ int roles_why(struct roles *roles, enum role *why)
 
 		if (child->pid || !child->started)
 			continue;
-		*why = (enum role)role;
+		*why = (enum role_id)role;
 		if (WIFSIGNALED(child->wait_status))
 			return STATUS_FAILED;
 		if (WEXITSTATUS(child->wait_status) > STATUS_FAILED)
 			return WEXITSTATUS(child->wait_status);
 		if (WEXITSTATUS(child->wait_status) && first == ROLE_COUNT)
-			first = (enum role)role;
+			first = (enum role_id)role;
 	}
 	*why = first;
 	return STATUS_FAILED;
 }
 
-static int roles_connect(struct roles *roles, enum role role)
+static int roles_connect(struct roles *roles, enum role_id role)
 {
 	for (int waited_ms = 0; waited_ms < LIMIT_CONNECT_MS; waited_ms += 50) {
 		int r = peer_connect(&roles->peers[role], roles->run_dir, ROLE_CLI, role,
@@ -260,7 +260,7 @@ static int roles_connect(struct roles *roles, enum role role)
 
 		if (r == 0)
 			return STATUS_DONE;
-		enum role why;
+		enum role_id why;
 		if (roles_reap(roles) != ROLE_COUNT)
 			return roles_why(roles, &why);
 		if (r != -ETIMEDOUT) {
@@ -273,13 +273,13 @@ static int roles_connect(struct roles *roles, enum role role)
 	return STATUS_FAILED;
 }
 
-int roles_start_again(struct roles *roles, enum role role)
+int roles_start_again(struct roles *roles, enum role_id role)
 {
 	peer_close(&roles->peers[role]);
 	return roles_spawn(roles, role);
 }
 
-int roles_connect_again(struct roles *roles, enum role role)
+int roles_connect_again(struct roles *roles, enum role_id role)
 {
 	int r = peer_connect(&roles->peers[role], roles->run_dir, ROLE_CLI, role, &roles->uids, 0);
 
@@ -292,18 +292,18 @@ int roles_start(struct roles *roles, const char *agent_run_dir, bool strict_memo
 	for (int role = 0; role < ROLE_COUNT; role++) {
 		roles->peers[role].fd = -1;
 		roles->uids.uid[role] =
-		    role == ROLE_CLI ? geteuid() : roles_uid((enum role)role, roles->agent);
+		    role == ROLE_CLI ? geteuid() : roles_uid((enum role_id)role, roles->agent);
 	}
 	int r = roles_make_run_dir(roles, agent_run_dir);
 	for (int role = ROLE_CLI + 1; role < ROLE_COUNT && !r; role++)
-		r = roles_spawn(roles, (enum role)role);
+		r = roles_spawn(roles, (enum role_id)role);
 	if (r < 0) {
 		log_error("cannot start the roles: dir=%s error=%s", roles->run_dir, strerror(-r));
 		return STATUS_FAILED;
 	}
 	int status = STATUS_DONE;
 	for (int role = ROLE_CLI + 1; role < ROLE_COUNT && !status; role++)
-		status = roles_connect(roles, (enum role)role);
+		status = roles_connect(roles, (enum role_id)role);
 	return status;
 }
 

@@ -36,11 +36,11 @@ int roles_start(struct roles *roles, const char *agent_run_dir, bool strict_memo
 
 /* Start one role of an agent again, after it has ended; and connect to it as soon as it listens. 0;
  * -EAGAIN: not yet; or another negative errno. */
-int roles_start_again(struct roles *roles, enum role role);
-int roles_connect_again(struct roles *roles, enum role role);
+int roles_start_again(struct roles *roles, enum role_id role);
+int roles_connect_again(struct roles *roles, enum role_id role);
 
 /* The uid that a role has. An agent's are the same at each start. */
-uid_t roles_uid(enum role role, bool agent);
+uid_t roles_uid(enum role_id role, bool agent);
 
 /* The sockets are connected: names are not needed any more, and nothing can be left behind. */
 void roles_remove_run_dir(struct roles *roles);
@@ -49,11 +49,11 @@ void roles_remove_run_dir(struct roles *roles);
 void roles_measure(struct roles *roles);
 
 /* Collect children that ended. The role that did, or ROLE_COUNT. */
-enum role roles_reap(struct roles *roles);
+enum role_id roles_reap(struct roles *roles);
 
 /* After a role ended: hang up, let the others follow, and find out which one began and with what
  * exit status. ROLE_COUNT if none had a reason. */
-int roles_why(struct roles *roles, enum role *why);
+int roles_why(struct roles *roles, enum role_id *why);
 
 /* Hang up; whoever has not gone within a second is killed. */
 void roles_stop(struct roles *roles);

@@ -15,7 +15,7 @@
 #include "exporter/model/top_functions.h"
 #include "exporter/policy.h"
 #include "exporter/sinks/sink.h"
-#include "ipc/role_main.h"
+#include "role/role.h"
 
 enum {
 	EXPORTER_TICK_MS = 1000,
@@ -23,7 +23,7 @@ enum {
 };
 
 struct exporter {
-	struct role_runtime role;
+	struct role role;
 	struct msg_configure_exporter config;
 	int outputs[LIMIT_OUTPUTS];
 	struct counters counters;
@@ -167,7 +167,7 @@ static int exporter_dispatch(struct exporter *exporter, struct message *message)
 	}
 }
 
-static int exporter_on_message(void *context, enum role from, struct message *message)
+static int exporter_on_message(void *context, enum role_id from, struct message *message)
 {
 	(void)from;
 	int r = exporter_dispatch(context, message);

@@ -10,7 +10,7 @@
 
 #include "bpf/shared.h"
 #include "common/limits.h"
-#include "common/role.h"
+#include "common/roles.h"
 
 enum message_type {
 	MESSAGE_NONE,

@@ -54,7 +54,7 @@ struct peer_packet {
 };
 
 /* The one check of the protocol, for both directions. */
-static bool message_allowed(uint32_t type, enum role from, enum role to, size_t length,
+static bool message_allowed(uint32_t type, enum role_id from, enum role_id to, size_t length,
 			    unsigned int fd_count)
 {
 	if (type == MESSAGE_NONE || type >= MESSAGE_TYPE_COUNT)
@@ -84,7 +84,7 @@ int peer_uids_parse(const char *text, struct peer_uids *uids)
 	return 0;
 }
 
-static int peer_address(const char *run_dir, enum role role, struct sockaddr_un *address)
+static int peer_address(const char *run_dir, enum role_id role, struct sockaddr_un *address)
 {
 	*address = (struct sockaddr_un){.sun_family = AF_UNIX};
 	int n = snprintf(address->sun_path, sizeof(address->sun_path), "%s/%s/sock", run_dir,
@@ -93,7 +93,7 @@ static int peer_address(const char *run_dir, enum role role, struct sockaddr_un 
 	return n < 0 || (size_t)n >= sizeof(address->sun_path) ? -ENAMETOOLONG : 0;
 }
 
-int peer_listen(const char *run_dir, enum role self)
+int peer_listen(const char *run_dir, enum role_id self)
 {
 	struct sockaddr_un address;
 	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -127,7 +127,7 @@ static int peer_uid(int fd, uid_t *uid)
 	return 0;
 }
 
-static void peer_init(struct peer *peer, int fd, enum role self, enum role other)
+static void peer_init(struct peer *peer, int fd, enum role_id self, enum role_id other)
 {
 	const int bytes = PEER_SOCKET_BYTES;
 
@@ -136,7 +136,7 @@ static void peer_init(struct peer *peer, int fd, enum role self, enum role other
 	*peer = (struct peer){.fd = fd, .self = self, .other = other};
 }
 
-int peer_connect(struct peer *peer, const char *run_dir, enum role self, enum role other,
+int peer_connect(struct peer *peer, const char *run_dir, enum role_id self, enum role_id other,
 		 const struct peer_uids *uids, int timeout_ms)
 {
 	struct sockaddr_un address;
@@ -172,8 +172,8 @@ int peer_connect(struct peer *peer, const char *run_dir, enum role self, enum ro
 	}
 }
 
-int peer_accept_one(int listen_fd, enum role self, uint32_t expected, const struct peer_uids *uids,
-		    struct peer peers[ROLE_COUNT])
+int peer_accept_one(int listen_fd, enum role_id self, uint32_t expected,
+		    const struct peer_uids *uids, struct peer peers[ROLE_COUNT])
 {
 	_cleanup_close_ int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	uid_t uid = (uid_t)-1;
@@ -186,7 +186,7 @@ int peer_accept_one(int listen_fd, enum role self, uint32_t expected, const stru
 	for (int role = 0; role < ROLE_COUNT; role++) {
 		if (!(expected & ROLE_BIT(role)) || uids->uid[role] != uid || peers[role].fd >= 0)
 			continue;
-		peer_init(&peers[role], TAKE_FD(fd), self, (enum role)role);
+		peer_init(&peers[role], TAKE_FD(fd), self, (enum role_id)role);
 		return 1;
 	}
 	log_warning("turned a stranger away: uid=%u", (unsigned int)uid);
@@ -204,8 +204,8 @@ static bool peer_nobody_left(int listen_fd)
 	return access(address.sun_path, F_OK) < 0;
 }
 
-int peer_accept_all(int listen_fd, enum role self, uint32_t expected, const struct peer_uids *uids,
-		    struct peer peers[ROLE_COUNT], int timeout_ms)
+int peer_accept_all(int listen_fd, enum role_id self, uint32_t expected,
+		    const struct peer_uids *uids, struct peer peers[ROLE_COUNT], int timeout_ms)
 {
 	const uint64_t deadline = clock_monotonic_ns() + (uint64_t)timeout_ms * 1000000u;
 

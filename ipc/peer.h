@@ -27,7 +27,7 @@ struct peer_packet;
 
 struct peer {
 	int fd; /* -1: not connected */
-	enum role self, other;
+	enum role_id self, other;
 	struct loop *loop;		  /* once watched */
 	struct peer_packet *first, *last; /* queued */
 	size_t queued_bytes;
@@ -54,22 +54,22 @@ struct message_buffer {
 
 /* The listening socket of a role, <run_dir>/<role>/sock; made by the role itself, under its own
  * uid. fd or negative errno. */
-int peer_listen(const char *run_dir, enum role self);
+int peer_listen(const char *run_dir, enum role_id self);
 
 /* Connect to another role, waiting up to `timeout_ms` for it to appear, and check that its uid is
  * the one expected. 0, -EACCES for a stranger, -ETIMEDOUT, -EPIPE if the run directory is gone. */
-int peer_connect(struct peer *peer, const char *run_dir, enum role self, enum role other,
+int peer_connect(struct peer *peer, const char *run_dir, enum role_id self, enum role_id other,
 		 const struct peer_uids *uids, int timeout_ms);
 
 /* Accept peers until each role in `expected` (ROLE_BIT) is there, at most `timeout_ms`; strangers
  * are turned away. peers[] is by role. 0, -ETIMEDOUT, -EPIPE if our own socket's name is gone. */
-int peer_accept_all(int listen_fd, enum role self, uint32_t expected, const struct peer_uids *uids,
-		    struct peer peers[ROLE_COUNT], int timeout_ms);
+int peer_accept_all(int listen_fd, enum role_id self, uint32_t expected,
+		    const struct peer_uids *uids, struct peer peers[ROLE_COUNT], int timeout_ms);
 
 /* Accept one peer that has knocked, if it is one of `expected` that is not there. 1; 0 if it was
  * none; or a negative errno. */
-int peer_accept_one(int listen_fd, enum role self, uint32_t expected, const struct peer_uids *uids,
-		    struct peer peers[ROLE_COUNT]);
+int peer_accept_one(int listen_fd, enum role_id self, uint32_t expected,
+		    const struct peer_uids *uids, struct peer peers[ROLE_COUNT]);
 
 /* Once the loop runs: `fn` is called when there is something to read or the peer is gone. Queued
  * packets leave by themselves. */

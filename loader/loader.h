@@ -10,13 +10,13 @@
 #include <stdint.h>
 
 #include "bpf/shared.h"
-#include "ipc/role_main.h"
+#include "role/role.h"
 #include "loader/cpus.h"
 
 struct bulkhead_bpf;
 
 struct loader {
-	struct role_runtime role;
+	struct role role;
 	struct msg_configure_loader config;
 	struct bulkhead_bpf *object;
 	int kallsyms_fd, online_fd;

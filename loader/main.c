@@ -23,7 +23,7 @@ static void loader_send_status(struct loader *loader, enum role_state state)
 	role_send_status(&loader->role, &status);
 }
 
-static int loader_on_message(void *context, enum role from, struct message *message)
+static int loader_on_message(void *context, enum role_id from, struct message *message)
 {
 	struct loader *loader = context;
 
@@ -44,14 +44,14 @@ static int loader_on_message(void *context, enum role from, struct message *mess
 	}
 }
 
-static bool loader_on_gone(void *context, enum role other)
+static bool loader_on_gone(void *context, enum role_id other)
 {
 	struct loader *loader = context;
 
 	return loader->role.agent && other == ROLE_EXPORTER;
 }
 
-static void loader_on_return(void *context, enum role other)
+static void loader_on_return(void *context, enum role_id other)
 {
 	(void)other;
 	object_send_exporter_maps(context);

@@ -208,7 +208,7 @@ static int manager_dispatch(struct manager *manager, struct message *message)
 	}
 }
 
-static int manager_on_message(void *context, enum role from, struct message *message)
+static int manager_on_message(void *context, enum role_id from, struct message *message)
 {
 	struct manager *manager = context;
 

@@ -12,7 +12,7 @@
 
 #include "bpf/shared.h"
 #include "common/bpf_ring.h"
-#include "ipc/role_main.h"
+#include "role/role.h"
 #include "unwinder-mgr/deferred.h"
 #include "unwinder-mgr/modules.h"
 #include "unwinder-mgr/processes.h"
@@ -21,7 +21,7 @@
 #include "unwinder-mgr/slabs.h"
 
 struct manager {
-	struct role_runtime role;
+	struct role role;
 	struct slabs slabs;
 	struct rules rules;
 	struct modules modules;

@@ -20,14 +20,14 @@
 #include "exporter/delivery/transport.h"
 #include "exporter/otlp/otlp_encode.h"
 #include "ipc/ledger.h"
-#include "ipc/role_main.h"
+#include "role/role.h"
 
 enum {
 	AGENT_PAIRS_MAX = 64
 };
 
 struct otlp_exporter {
-	struct role_runtime role;
+	struct role role;
 	struct msg_configure_otlp config;
 	int fds[MSG_OTLP_FD_COUNT]; /* -1: not there, or given away */
 	char *pem[MSG_OTLP_FD_COUNT];

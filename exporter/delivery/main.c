@@ -120,7 +120,7 @@ static int agent_dispatch(struct otlp_exporter *e, const struct message *message
 	}
 }
 
-static int agent_on_message(void *context, enum role from, struct message *message)
+static int agent_on_message(void *context, enum role_id from, struct message *message)
 {
 	(void)from;
 	int r = agent_dispatch(context, message);
@@ -129,7 +129,7 @@ static int agent_on_message(void *context, enum role from, struct message *messa
 }
 
 /* Nothing more will come: put away what is here. */
-static bool agent_on_gone(void *context, enum role other)
+static bool agent_on_gone(void *context, enum role_id other)
 {
 	struct otlp_exporter *e = context;
 

@@ -12,12 +12,12 @@
 #include "common/cleanup.h"
 #include "common/exit_status.h"
 #include "common/log.h"
-#include "ipc/role_main.h"
+#include "role/role.h"
 #include "symbolizer/opener/open_file.h"
 #include "symbolizer/opener/policy.h"
 
 struct opener {
-	struct role_runtime role;
+	struct role role;
 	DIR *proc; /* opened before the sandbox */
 	bool environment_allowed;
 };
@@ -123,7 +123,7 @@ static int opener_send_memory(struct opener *opener, uint32_t tgid)
 	return r == -ENOBUFS ? 0 : r;
 }
 
-static int opener_on_message(void *context, enum role from, struct message *message)
+static int opener_on_message(void *context, enum role_id from, struct message *message)
 {
 	struct opener *opener = context;
 	struct msg_configure_opener configuration;

@@ -232,7 +232,7 @@ static void on_resume(struct worker *worker, const struct message *message)
 	loop_tick_within(&worker->role.loop, 0);
 }
 
-static bool worker_on_gone(void *context, enum role other)
+static bool worker_on_gone(void *context, enum role_id other)
 {
 	struct worker *worker = context;
 
@@ -307,7 +307,7 @@ static int worker_dispatch(struct worker *worker, struct message *message)
 	}
 }
 
-static int worker_on_message(void *context, enum role from, struct message *message)
+static int worker_on_message(void *context, enum role_id from, struct message *message)
 {
 	(void)from;
 	int r = worker_dispatch(context, message);

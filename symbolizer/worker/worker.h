@@ -13,7 +13,7 @@
 #include "bpf/shared.h"
 #include "common/bpf_ring.h"
 #include "records/records.h"
-#include "ipc/role_main.h"
+#include "role/role.h"
 #include "symbolizer/worker/kernel_symbols.h"
 #include "symbolizer/worker/symbols.h"
 #include "symbolizer/worker/table.h"
@@ -64,7 +64,7 @@ struct identity;
 struct runtimes;
 
 struct worker {
-	struct role_runtime role;
+	struct role role;
 	struct bpf_ring ring;
 	struct kernel_symbols *kernel;
 	struct worker_module *modules[WORKER_MODULE_BUCKETS];

@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "common/clock.h"
-#include "ipc/role_main.h"
+#include "role/role.h"
 #include "tests/support/unwind_memory.h"
 
 enum {

@@ -64,7 +64,7 @@ static unsigned int count_fds(void)
 	return count;
 }
 
-static struct link *link_new(enum role from, enum role to)
+static struct link *link_new(enum role_id from, enum role_id to)
 {
 	struct link *l = calloc(1, sizeof(*l));
 	int pair[2];
@@ -108,7 +108,7 @@ static void raw_send(int fd, const void *bytes, size_t length, unsigned int fd_c
 }
 
 /* One packet: what peer_receive says of it; whatever it says, no descriptor may be left over. */
-static int say(enum role from, enum role to, uint32_t type, uint32_t header_length, size_t length,
+static int say(enum role_id from, enum role_id to, uint32_t type, uint32_t header_length, size_t length,
 	       unsigned int fd_count)
 {
 	static uint8_t bytes[sizeof(struct msg_header) + MESSAGE_BYTES_MAX + 64];
@@ -136,28 +136,28 @@ static int say(enum role from, enum role to, uint32_t type, uint32_t header_leng
 	return r;
 }
 
-static int say_well(enum role from, enum role to, uint32_t type, size_t length,
+static int say_well(enum role_id from, enum role_id to, uint32_t type, size_t length,
 		    unsigned int fd_count)
 {
 	return say(from, to, type, (uint32_t)length, length, fd_count);
 }
 
 /* Calls `fn` for each message, each sender and each receiver that it has. */
-static void each_route(void (*fn)(uint32_t type, const struct rule *rule, enum role from,
-				  enum role to))
+static void each_route(void (*fn)(uint32_t type, const struct rule *rule, enum role_id from,
+				  enum role_id to))
 {
 	for (uint32_t type = 1; type < MESSAGE_TYPE_COUNT; type++) {
 		for (int from = 0; from < ROLE_COUNT; from++) {
 			for (int to = 0; to < ROLE_COUNT; to++) {
 				if ((rules[type].from & ROLE_BIT(from)) &&
 				    (rules[type].to & ROLE_BIT(to)))
-					fn(type, &rules[type], (enum role)from, (enum role)to);
+					fn(type, &rules[type], (enum role_id)from, (enum role_id)to);
 			}
 		}
 	}
 }
 
-static void bounds_pass(uint32_t type, const struct rule *r, enum role from, enum role to)
+static void bounds_pass(uint32_t type, const struct rule *r, enum role_id from, enum role_id to)
 {
 	cr_expect_eq(say_well(from, to, type, r->least, r->fds_least), 1, "%s least", r->name);
 	cr_expect_eq(say_well(from, to, type, r->most, r->fds_most), 1, "%s most", r->name);
@@ -168,7 +168,7 @@ Test(peer, bounds_of_each_message_pass)
 	each_route(bounds_pass);
 }
 
-static void beyond_bounds(uint32_t type, const struct rule *r, enum role from, enum role to)
+static void beyond_bounds(uint32_t type, const struct rule *r, enum role_id from, enum role_id to)
 {
 	if (r->least)
 		cr_expect_eq(say_well(from, to, type, r->least - 1, r->fds_least), -EPROTO,
@@ -191,7 +191,7 @@ Test(peer, beyond_the_bounds_nothing_passes)
 	each_route(beyond_bounds);
 }
 
-static void bad_header(uint32_t type, const struct rule *r, enum role from, enum role to)
+static void bad_header(uint32_t type, const struct rule *r, enum role_id from, enum role_id to)
 {
 	cr_expect_eq(say(from, to, type, r->least + 1, r->least, r->fds_least), -EPROTO,
 		     "%s says more than it has", r->name);
@@ -224,7 +224,7 @@ Test(peer, only_the_table_s_routes)
 				    (r->from & ROLE_BIT(from)) && (r->to & ROLE_BIT(to));
 
 				allowed += may;
-				cr_expect_eq(say_well((enum role)from, (enum role)to, type,
+				cr_expect_eq(say_well((enum role_id)from, (enum role_id)to, type,
 						      r->least, r->fds_least),
 					     may ? 1 : -EPROTO, "%s from %s to %s", r->name,
 					     role_names[from].process, role_names[to].process);
@@ -338,7 +338,7 @@ struct sender {
 	uint32_t next; /* number expected */
 };
 
-static struct sender *sender_new(enum role from, enum role to, int socket_bytes)
+static struct sender *sender_new(enum role_id from, enum role_id to, int socket_bytes)
 {
 	struct sender *s = calloc(1, sizeof(*s));
 	struct rlimit files;

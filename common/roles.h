@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef COMMON_ROLE_H
-#define COMMON_ROLE_H
+#ifndef COMMON_ROLES_H
+#define COMMON_ROLES_H
 
-enum role {
+enum role_id {
 #define ROLE(id, directory, user, process) ROLE_##id,
 #include "common/roles.def"
 #undef ROLE

@@ -9,15 +9,15 @@
  * In a recording all roles end together. In an agent the exporter may end and come back: who
  *accepts it goes on listening.
  */
-#ifndef IPC_ROLE_MAIN_H
-#define IPC_ROLE_MAIN_H
+#ifndef ROLE_ROLE_H
+#define ROLE_ROLE_H
 
 #include "common/loop.h"
 #include "common/sandbox.h"
 #include "ipc/peer.h"
 
-struct role_runtime {
-	enum role self;
+struct role {
+	enum role_id self;
 	const struct sandbox_policy *policy;
 	struct sandbox sandbox;
 	const char *run_dir;
@@ -28,34 +28,34 @@ struct role_runtime {
 	bool strict_memory; /* the policy is policy->strict, where there is one */
 	int listener;	    /* in an agent, for those that may come back; -1 */
 	/* A peer is gone. NULL, or false: so the role ends. */
-	bool (*on_gone)(void *context, enum role other);
+	bool (*on_gone)(void *context, enum role_id other);
 	/* The exporter of an agent is there again. */
-	void (*on_return)(void *context, enum role other);
+	void (*on_return)(void *context, enum role_id other);
 };
 
 /* How the C library keeps memory in every role; role_start() calls it. */
 void role_tune_memory(void);
 
 /* Up to the drop: 0, or an exit status after a message. */
-int role_start(struct role_runtime *role, enum role self, const struct sandbox_policy *policy,
-	       int argc, char **argv);
+int role_start(struct role *role, enum role_id self, const struct sandbox_policy *policy, int argc,
+	       char **argv);
 
 /* Connect to the roles in `connect`, accept those in `accept`. 0, or an exit status after a
  * message. */
-int role_meet(struct role_runtime *role, uint32_t connect, uint32_t accept);
+int role_meet(struct role *role, uint32_t connect, uint32_t accept);
 
 /* Sandbox: after this, foreign bytes may be read. 0, or an exit status after a message. */
-int role_enter_sandbox(struct role_runtime *role);
+int role_enter_sandbox(struct role *role);
 
 /* A handler for messages; returns 0 or a negative errno, which ends the role. It owns the
  * descriptors. */
-typedef int (*role_message_fn)(void *context, enum role from, struct message *message);
+typedef int (*role_message_fn)(void *context, enum role_id from, struct message *message);
 
 /* Watch all peers; each message goes to `fn`. The end of any peer ends the role, unless on_gone()
  * says otherwise. */
-int role_watch_peers(struct role_runtime *role, role_message_fn fn, void *context);
+int role_watch_peers(struct role *role, role_message_fn fn, void *context);
 
 /* Tell the CLI. Losing a status is no loss. */
-void role_send_status(struct role_runtime *role, const struct msg_status *status);
+void role_send_status(struct role *role, const struct msg_status *status);
 
 #endif

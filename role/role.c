@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ipc/role_main.h"
+#include "role/role.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -22,8 +22,8 @@ enum {
 };
 
 struct role_watch {
-	struct role_runtime *role;
-	enum role other;
+	struct role *role;
+	enum role_id other;
 	role_message_fn fn;
 	void *context;
 	struct message_buffer *buffer;
@@ -35,7 +35,7 @@ struct role_watches {
 	struct message_buffer buffer;
 };
 
-static int role_parse_arguments(struct role_runtime *role, int argc, char **argv)
+static int role_parse_arguments(struct role *role, int argc, char **argv)
 {
 	static const struct option options[] = {
 	    {"run-dir", required_argument, NULL, 'r'},
@@ -74,10 +74,10 @@ void role_tune_memory(void)
 	mallopt(M_ARENA_MAX, 1);
 }
 
-int role_start(struct role_runtime *role, enum role self, const struct sandbox_policy *policy,
-	       int argc, char **argv)
+int role_start(struct role *role, enum role_id self, const struct sandbox_policy *policy, int argc,
+	       char **argv)
 {
-	*role = (struct role_runtime){.self = self, .policy = policy, .listener = -1};
+	*role = (struct role){.self = self, .policy = policy, .listener = -1};
 	for (int i = 0; i < ROLE_COUNT; i++)
 		role->peers[i].fd = -1;
 	/* Whatever the parent left open is not ours. Kernels before 5.9 do not know the call; the
@@ -112,7 +112,7 @@ int role_start(struct role_runtime *role, enum role self, const struct sandbox_p
 	return r < 0 ? STATUS_FAILED : STATUS_DONE;
 }
 
-int role_meet(struct role_runtime *role, uint32_t connect, uint32_t accept)
+int role_meet(struct role *role, uint32_t connect, uint32_t accept)
 {
 	int listener = peer_listen(role->run_dir, role->self);
 
@@ -124,8 +124,8 @@ int role_meet(struct role_runtime *role, uint32_t connect, uint32_t accept)
 	for (int other = 0; other < ROLE_COUNT && !r; other++) {
 		if (!(connect & ROLE_BIT(other)))
 			continue;
-		r = peer_connect(&role->peers[other], role->run_dir, role->self, (enum role)other,
-				 &role->uids, LIMIT_CONNECT_MS);
+		r = peer_connect(&role->peers[other], role->run_dir, role->self,
+				 (enum role_id)other, &role->uids, LIMIT_CONNECT_MS);
 		if (r < 0 && r != -EPIPE)
 			log_error("cannot reach a peer: role=%s error=%s",
 				  role_names[other].process, strerror(-r));
@@ -143,7 +143,7 @@ int role_meet(struct role_runtime *role, uint32_t connect, uint32_t accept)
 	return r < 0 ? STATUS_FAILED : STATUS_DONE;
 }
 
-int role_enter_sandbox(struct role_runtime *role)
+int role_enter_sandbox(struct role *role)
 {
 	int r = sandbox_enter(&role->sandbox, role->policy);
 
@@ -157,7 +157,7 @@ int role_enter_sandbox(struct role_runtime *role)
 /* Why a peer is heard no more: `r` of peer_receive or of the handler. */
 static void role_give_up(struct role_watch *watch, int r)
 {
-	struct role_runtime *role = watch->role;
+	struct role *role = watch->role;
 	const char *name = role_names[watch->other].process;
 
 	if (r == -EPROTO)
@@ -205,7 +205,7 @@ static int role_watch_peer(struct role_watch *watch)
 static void role_on_knock(void *context, uint32_t events)
 {
 	struct role_watch *watch = context;
-	struct role_runtime *role = watch->role;
+	struct role *role = watch->role;
 
 	(void)events;
 	/* The one that it follows may have ended without our having looked. */
@@ -222,7 +222,7 @@ static void role_on_knock(void *context, uint32_t events)
 		role->on_return(watch->context, watch->other);
 }
 
-int role_watch_peers(struct role_runtime *role, role_message_fn fn, void *context)
+int role_watch_peers(struct role *role, role_message_fn fn, void *context)
 {
 	struct role_watches *watches = calloc(1, sizeof(*watches));
 	int r = 0;
@@ -231,7 +231,7 @@ int role_watch_peers(struct role_runtime *role, role_message_fn fn, void *contex
 		return -ENOMEM;
 	for (int other = 0; other < ROLE_COUNT; other++)
 		watches->by_role[other] = (struct role_watch){.role = role,
-							      .other = (enum role)other,
+							      .other = (enum role_id)other,
 							      .fn = fn,
 							      .context = context,
 							      .buffer = &watches->buffer};
@@ -245,7 +245,7 @@ int role_watch_peers(struct role_runtime *role, role_message_fn fn, void *contex
 	return r;
 }
 
-void role_send_status(struct role_runtime *role, const struct msg_status *status)
+void role_send_status(struct role *role, const struct msg_status *status)
 {
 	peer_send(&role->peers[ROLE_CLI], MESSAGE_STATUS, status, sizeof(*status), NULL, 0);
 }
