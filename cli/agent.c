@@ -517,21 +517,22 @@ static int agent_start(struct agent *agent)
 }
 
 /* Where every sample is: the first two are the sum of the rest. */
-static void agent_tell_account(const struct export_ledger *ledger)
+static void agent_tell_account(const struct export_stats *ledger)
 {
 	uint64_t lost = 0;
 
 	for (int i = 0; i < LOSS_COUNT; i++)
 		lost += ledger->lost.lost[i] + ledger->lost_before.lost[i];
 	log_info("ended: taken=%llu carried=%llu delivered=%llu waiting=%llu lost=%llu",
-		 (unsigned long long)ledger->taken_before, (unsigned long long)ledger->carried,
+		 (unsigned long long)ledger->taken_before,
+		 (unsigned long long)ledger->spooled_at_start,
 		 (unsigned long long)ledger->delivered, (unsigned long long)ledger->waiting,
 		 (unsigned long long)lost);
 }
 
 static int agent_finish(struct agent *agent, int status)
 {
-	const struct export_ledger *ledger = agent->export.ledger;
+	const struct export_stats *ledger = agent->export.ledger;
 
 	roles_stop(&agent->roles);
 	agent_status_close(agent);

@@ -12,7 +12,7 @@
 #include "cli/config.h"
 #include "cli/roles.h"
 #include "common/loop.h"
-#include "ipc/ledger.h"
+#include "role/export_stats.h"
 
 enum agent_phase {
 	AGENT_STARTING, /* the roles come up */
@@ -40,7 +40,7 @@ struct agent_role {
 struct agent_export {
 	struct msg_configure_otlp config;
 	int fds[MSG_OTLP_FD_COUNT];
-	struct export_ledger *ledger;
+	struct export_stats *ledger;
 	unsigned int stillborn; /* exporters in a row that ended before they were ready */
 };
 

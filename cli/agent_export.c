@@ -41,15 +41,15 @@ static int open_memory(struct agent_export *export)
 {
 	const long page = sysconf(_SC_PAGESIZE);
 	/* Mapped here: who holds it too must not be able to cut it. */
-	export->fds[MSG_OTLP_LEDGER] = make_memory("bulkhead-ledger", sizeof(*export->ledger),
-						   F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+	export->fds[MSG_OTLP_STATS] = make_memory("bulkhead-ledger", sizeof(*export->ledger),
+						  F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 	export->fds[MSG_OTLP_JOURNAL] = make_memory("bulkhead-journal", 0, 0);
 	export->fds[MSG_OTLP_SPOOL_MEMORY] = make_memory("bulkhead-spool", (uint64_t)page, 0);
-	if (export->fds[MSG_OTLP_LEDGER] < 0 || export->fds[MSG_OTLP_JOURNAL] < 0 ||
+	if (export->fds[MSG_OTLP_STATS] < 0 || export->fds[MSG_OTLP_JOURNAL] < 0 ||
 	    export->fds[MSG_OTLP_SPOOL_MEMORY] < 0)
 		return STATUS_FAILED;
 	void *at = mmap(NULL, sizeof(*export->ledger), PROT_READ | PROT_WRITE, MAP_SHARED,
-			export->fds[MSG_OTLP_LEDGER], 0);
+			export->fds[MSG_OTLP_STATS], 0);
 	if (at == MAP_FAILED)
 		return STATUS_FAILED;
 	export->ledger = at;
@@ -359,7 +359,7 @@ static bool lost_before_exporter(int reason)
 
 void agent_export_close_books(struct agent *agent, bool ended_early)
 {
-	struct export_ledger *ledger = agent->export.ledger;
+	struct export_stats *ledger = agent->export.ledger;
 	const struct msg_losses *worker = &agent->role[ROLE_WORKER].status.losses;
 	uint64_t known = ledger->received;
 
@@ -380,7 +380,7 @@ void agent_export_close_books(struct agent *agent, bool ended_early)
 
 void agent_export_end(struct agent *agent)
 {
-	struct export_ledger *ledger = agent->export.ledger;
+	struct export_stats *ledger = agent->export.ledger;
 
 	ledger->lost.lost[LOSS_NOT_KEPT] += ledger->waiting_in_memory;
 	ledger->waiting -= ledger->waiting_in_memory;

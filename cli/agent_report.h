@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "ipc/ledger.h"
+#include "role/export_stats.h"
 
 #define AGENT_REPORT_MAGIC 0x31746b6862ull /* "bhkt1" */
 
@@ -27,7 +27,7 @@ struct agent_report {
 	struct msg_losses lost_worker; /* not in the ledger yet */
 	struct msg_runtime runtimes[BH_RUNTIME_COUNT];
 	struct agent_report_role roles[ROLE_COUNT];
-	struct export_ledger ledger;
+	struct export_stats ledger;
 	char endpoint[MSG_TARGET_BYTES];
 };
 

@@ -182,7 +182,7 @@ static bool notify_is_ready(const struct agent *agent, uint64_t now_ns)
 
 void agent_notify(struct agent *agent, uint64_t now_ns)
 {
-	const struct export_ledger *ledger = agent->export.ledger;
+	const struct export_stats *ledger = agent->export.ledger;
 	char text[256];
 
 	if (!agent->told_ready && notify_is_ready(agent, now_ns)) {

@@ -157,7 +157,7 @@ _Static_assert(sizeof(struct msg_status) == 8 + 12 * 8 + 16 * 32 + 128 + 128 + 8
 /* Descriptors of CONFIGURE_OTLP: the first three always, of the others those whose bit is set in
  * `has`, in this order. */
 enum msg_otlp_fd {
-	MSG_OTLP_LEDGER,  /* struct export_ledger, shared and sealed in its size */
+	MSG_OTLP_STATS,	  /* struct export_stats, shared and sealed in its size */
 	MSG_OTLP_JOURNAL, /* memfd: batches of the interval, for the next exporter if this one ends
 			   */
 	MSG_OTLP_SPOOL_MEMORY, /* memfd: requests, likewise */

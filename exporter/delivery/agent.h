@@ -19,7 +19,7 @@
 #include "exporter/delivery/spool.h"
 #include "exporter/delivery/transport.h"
 #include "exporter/otlp/otlp_encode.h"
-#include "ipc/ledger.h"
+#include "role/export_stats.h"
 #include "role/role.h"
 
 enum {
@@ -36,7 +36,7 @@ struct otlp_exporter {
 	struct otlp_resource_attribute resource[AGENT_PAIRS_MAX];
 	size_t resource_count;
 
-	struct export_ledger *ledger; /* shared */
+	struct export_stats *ledger; /* shared */
 	struct counters counters;
 
 	struct journal journal;
@@ -49,7 +49,7 @@ struct otlp_exporter {
 	uint64_t unspooled; /* samples that found no room in it */
 	struct transport *transport;
 	struct sender *sender;
-	struct export_ledger base; /* the ledger as it was when this process began */
+	struct export_stats base; /* the ledger as it was when this process began */
 	uint64_t started_unix_ns;
 	bool draining;
 	uint64_t drain_deadline_ns;

@@ -83,7 +83,7 @@ static int take_message(struct otlp_exporter *e, struct message *message)
 static int map_ledger(struct otlp_exporter *e)
 {
 	void *at = mmap(NULL, sizeof(*e->ledger), PROT_READ | PROT_WRITE, MAP_SHARED,
-			e->fds[MSG_OTLP_LEDGER], 0);
+			e->fds[MSG_OTLP_STATS], 0);
 
 	if (at == MAP_FAILED)
 		return -errno;
@@ -180,15 +180,15 @@ static int start_spool(struct otlp_exporter *e, uint64_t *mark)
  * exporter ended between a delivery and its note of it. */
 static void settle_ledger(struct otlp_exporter *e)
 {
-	struct export_ledger *ledger = e->ledger;
+	struct export_stats *ledger = e->ledger;
 	const uint64_t *lost = ledger->lost.lost;
 
 	figures_spool(e);
 	if (ledger->starts == 1)
-		ledger->carried = ledger->waiting;
+		ledger->spooled_at_start = ledger->waiting;
 	const uint64_t gone = lost[LOSS_SPOOL_FULL] + lost[LOSS_SPOOL_AGE] +
 			      lost[LOSS_SPOOL_DAMAGED] + lost[LOSS_REFUSED] + ledger->waiting;
-	const uint64_t put = ledger->put + ledger->carried;
+	const uint64_t put = ledger->put + ledger->spooled_at_start;
 	if (put > gone && put - gone > ledger->delivered)
 		ledger->delivered = put - gone;
 	e->base.delivered = ledger->delivered;

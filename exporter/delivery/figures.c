@@ -13,7 +13,7 @@ void figures_kernel(struct otlp_exporter *e)
 
 void figures_spool(struct otlp_exporter *e)
 {
-	struct export_ledger *ledger = e->ledger;
+	struct export_stats *ledger = e->ledger;
 	const uint64_t *before = e->base.lost.lost;
 	struct spool_figures f;
 
@@ -35,8 +35,8 @@ void figures_spool(struct otlp_exporter *e)
 void figures_on_sender(void *context, const struct sender_figures *f)
 {
 	struct otlp_exporter *e = context;
-	struct export_ledger *ledger = e->ledger;
-	const struct export_ledger *before = &e->base;
+	struct export_stats *ledger = e->ledger;
+	const struct export_stats *before = &e->base;
 
 	ledger->delivered = before->delivered + f->delivered_samples;
 	ledger->delivered_requests = before->delivered_requests + f->delivered_requests;

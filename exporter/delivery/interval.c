@@ -86,8 +86,8 @@ void interval_settle(struct otlp_exporter *e)
 		figures_spool(e);
 		sender_wake(e->sender);
 	}
-	e->ledger->settled_sequence = e->ledger->received_sequence;
-	e->ledger->settled_samples = e->ledger->received;
+	e->ledger->committed_sequence = e->ledger->received_sequence;
+	e->ledger->committed_samples = e->ledger->received;
 	e->ledger->interval_samples = 0;
 	interval_begin(e);
 }
@@ -176,7 +176,7 @@ static int recover_batch(void *context, const uint8_t *data, size_t length)
 	a->definitions_only = false;
 	const uint64_t samples = aggregate_seen(a) - before;
 	e->ledger->received_sequence = sequence;
-	if (!is_up_to(sequence, e->ledger->settled_sequence))
+	if (!is_up_to(sequence, e->ledger->committed_sequence))
 		recovery->samples += samples;
 	if (!is_up_to(sequence, recovery->settled))
 		recovery->unsettled += samples;
@@ -185,8 +185,8 @@ static int recover_batch(void *context, const uint8_t *data, size_t length)
 
 int interval_recover(struct otlp_exporter *e, uint64_t mark)
 {
-	struct export_ledger *ledger = e->ledger;
-	struct recovery recovery = {.exporter = e, .settled = ledger->settled_sequence};
+	struct export_stats *ledger = e->ledger;
+	struct recovery recovery = {.exporter = e, .settled = ledger->committed_sequence};
 
 	/* The interval may have been put into the spool without the ledger's having been told. */
 	if (is_same_worker(mark, ledger->received_sequence) && !is_up_to(mark, recovery.settled))
@@ -199,10 +199,10 @@ int interval_recover(struct otlp_exporter *e, uint64_t mark)
 		journal_clear(&e->journal);
 		return aggregate_begin_anew(&e->aggregate);
 	}
-	ledger->received = ledger->settled_samples + recovery.samples;
+	ledger->received = ledger->committed_samples + recovery.samples;
 	ledger->put += recovery.samples - recovery.unsettled;
-	ledger->settled_samples += recovery.samples - recovery.unsettled;
-	ledger->settled_sequence = recovery.settled;
+	ledger->committed_samples += recovery.samples - recovery.unsettled;
+	ledger->committed_sequence = recovery.settled;
 	ledger->interval_samples = recovery.unsettled;
 	if (ledger->journal_bytes)
 		log_info("took up what the last exporter left: samples=%llu",

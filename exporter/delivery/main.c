@@ -59,7 +59,7 @@ static void agent_finish(struct otlp_exporter *e)
 
 static bool agent_is_stale(const struct otlp_exporter *e, uint64_t now_unix_ns)
 {
-	const struct export_ledger *ledger = e->ledger;
+	const struct export_stats *ledger = e->ledger;
 	const uint64_t success = ledger->last_success_unix_ns;
 	const uint64_t since = success > e->started_unix_ns ? success : e->started_unix_ns;
 

@@ -72,7 +72,7 @@ static uint64_t put_samples(void)
 
 /* What outlives an exporter. */
 struct kept {
-	struct export_ledger ledger;
+	struct export_stats ledger;
 	int journal;
 };
 
@@ -136,10 +136,10 @@ static struct kept kept_new(void)
 
 static void expect_balance(const struct kept *kept)
 {
-	const struct export_ledger *l = &kept->ledger;
+	const struct export_stats *l = &kept->ledger;
 
-	cr_expect_eq(l->received, l->settled_samples + l->interval_samples);
-	cr_expect_eq(l->put, l->settled_samples);
+	cr_expect_eq(l->received, l->committed_samples + l->interval_samples);
+	cr_expect_eq(l->put, l->committed_samples);
 	cr_expect_eq(l->lost.lost[LOSS_PROFILE_FULL], 0);
 }
 
@@ -192,7 +192,7 @@ Test(interval, killed_between_spool_and_ledger)
 	struct otlp_exporter *e = exporter_new(&kept, 0);
 
 	batch(e, RUN(7) + 1, true, 10);
-	const struct export_ledger before = kept.ledger;
+	const struct export_stats before = kept.ledger;
 	interval_settle(e);
 	const uint64_t mark = seen.marks[0];
 	kept.ledger = before;
