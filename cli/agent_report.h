@@ -25,7 +25,7 @@ struct agent_report {
 	uint32_t frequency_hz, probability_percent, reserved;
 	uint64_t map_bytes, bpf_run_ns, bpf_run_count, deferred;
 	struct msg_losses lost_worker; /* not in the ledger yet */
-	struct msg_runtime runtimes[BH_RUNTIME_COUNT];
+	struct msg_runtime runtimes[RUNTIME_ID_COUNT];
 	struct agent_report_role roles[ROLE_COUNT];
 	struct export_stats ledger;
 	char endpoint[MSG_TARGET_BYTES];

@@ -295,7 +295,7 @@ static int parse_option(int option, const char *value, struct record_options *o,
 						   : usage_error("--format: unknown format", value);
 	case OPTION_COMM:
 		o->comm = value;
-		return strlen(value) < BH_COMM_BYTES
+		return strlen(value) < MSG_COMM_BYTES
 			   ? 0
 			   : usage_error("--comm: thread names have at most 15 characters", value);
 	case OPTION_STATS:
@@ -354,7 +354,7 @@ int options_parse_record(int argc, char **argv, struct record_options *o)
 	int option, r = 0;
 
 	*o = (struct record_options){.frequency_hz = FREQUENCY_DEFAULT_HZ,
-				     .runtimes = BH_RUNTIMES_ALL,
+				     .runtimes = RUNTIME_SET_ALL,
 				     .stats_fd = -1,
 				     .max_loss = -1};
 	opterr = 0;

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "ipc/runtime_names.h"
+#include "common/runtimes.h"
 
 static bool has_faults(const struct msg_runtime *f)
 {
@@ -22,9 +22,9 @@ static void print_faults(const struct msg_runtime *f, FILE *out)
 		fprintf(out, "%s%" PRIu64 " refused", f->unnamed ? ", " : "", f->refused);
 }
 
-void runtime_print_faults(const struct msg_runtime figures[BH_RUNTIME_COUNT], FILE *out)
+void runtime_print_faults(const struct msg_runtime figures[RUNTIME_ID_COUNT], FILE *out)
 {
-	for (int i = 1; i < BH_RUNTIME_COUNT; i++) {
+	for (int i = 1; i < RUNTIME_ID_COUNT; i++) {
 		if (!has_faults(&figures[i]))
 			continue;
 		fprintf(out, "%s: ", runtime_titles[i]);
@@ -33,11 +33,11 @@ void runtime_print_faults(const struct msg_runtime figures[BH_RUNTIME_COUNT], FI
 	}
 }
 
-void runtime_print_status(const struct msg_runtime figures[BH_RUNTIME_COUNT], FILE *out)
+void runtime_print_status(const struct msg_runtime figures[RUNTIME_ID_COUNT], FILE *out)
 {
 	const char *before = "runtimes";
 
-	for (int i = 1; i < BH_RUNTIME_COUNT; i++) {
+	for (int i = 1; i < RUNTIME_ID_COUNT; i++) {
 		const struct msg_runtime *f = &figures[i];
 
 		if (!f->attached && !f->named && !has_faults(f))
@@ -52,10 +52,10 @@ void runtime_print_status(const struct msg_runtime figures[BH_RUNTIME_COUNT], FI
 	}
 }
 
-void runtime_print_json(const struct msg_runtime figures[BH_RUNTIME_COUNT], FILE *out)
+void runtime_print_json(const struct msg_runtime figures[RUNTIME_ID_COUNT], FILE *out)
 {
 	fputs("  \"runtimes\": {", out);
-	for (int i = 1; i < BH_RUNTIME_COUNT; i++)
+	for (int i = 1; i < RUNTIME_ID_COUNT; i++)
 		fprintf(out,
 			"%s\"%s\": {\"attached\": %" PRIu64 ", \"refused\": %" PRIu64
 			", \"named\": %" PRIu64 ", \"unnamed\": %" PRIu64 "}",
@@ -64,7 +64,7 @@ void runtime_print_json(const struct msg_runtime figures[BH_RUNTIME_COUNT], FILE
 	fputs("},\n", out);
 }
 
-void runtime_print_metrics(const struct msg_runtime figures[BH_RUNTIME_COUNT], FILE *out)
+void runtime_print_metrics(const struct msg_runtime figures[RUNTIME_ID_COUNT], FILE *out)
 {
 	static const struct {
 		const char *name, *type, *help;
@@ -83,7 +83,7 @@ void runtime_print_metrics(const struct msg_runtime figures[BH_RUNTIME_COUNT], F
 	for (size_t m = 0; m < sizeof(metrics) / sizeof(metrics[0]); m++) {
 		fprintf(out, "# HELP bulkhead_runtime_%s %s\n# TYPE bulkhead_runtime_%s %s\n",
 			metrics[m].name, metrics[m].help, metrics[m].name, metrics[m].type);
-		for (int i = 1; i < BH_RUNTIME_COUNT; i++)
+		for (int i = 1; i < RUNTIME_ID_COUNT; i++)
 			fprintf(out, "bulkhead_runtime_%s{runtime=\"%s\"} %" PRIu64 "\n",
 				metrics[m].name, runtime_names[i],
 				*(const uint64_t *)((const char *)&figures[i] + metrics[m].offset));

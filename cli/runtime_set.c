@@ -4,11 +4,11 @@
 #include <string.h>
 #include <strings.h>
 
-#include "ipc/runtime_names.h"
+#include "common/runtimes.h"
 
 static uint32_t find_name(const char *text, size_t length)
 {
-	for (unsigned int i = 1; i < BH_RUNTIME_COUNT; i++) {
+	for (unsigned int i = 1; i < RUNTIME_ID_COUNT; i++) {
 		if (strlen(runtime_names[i]) == length &&
 		    !strncasecmp(runtime_names[i], text, length))
 			return 1u << i;
@@ -22,7 +22,7 @@ bool runtime_set_parse(const char *text, uint32_t *set)
 	uint32_t found = 0;
 
 	if (!strcasecmp(text, "all")) {
-		*set = BH_RUNTIMES_ALL;
+		*set = RUNTIME_SET_ALL;
 		return true;
 	}
 	if (!strcasecmp(text, "none")) {
@@ -47,11 +47,11 @@ void runtime_set_print(uint32_t set, FILE *out)
 {
 	bool first = true;
 
-	if (set == BH_RUNTIMES_ALL || !set) {
+	if (set == RUNTIME_SET_ALL || !set) {
 		fputs(set ? "all" : "none", out);
 		return;
 	}
-	for (unsigned int i = 1; i < BH_RUNTIME_COUNT; i++) {
+	for (unsigned int i = 1; i < RUNTIME_ID_COUNT; i++) {
 		if (!(set >> i & 1))
 			continue;
 		fprintf(out, "%s%s", first ? "" : ",", runtime_names[i]);

@@ -50,7 +50,7 @@ static void exporter_send_status(struct exporter *exporter, enum role_state stat
 	};
 
 	status.losses.lost[LOSS_RING_FULL] =
-	    counters_sum(&exporter->counters, BH_COUNTER_LOST_RING_FULL);
+	    counters_sum(&exporter->counters, MSG_COUNTER_LOST_RING_FULL);
 	memcpy(status.incomplete, a->incomplete, sizeof(status.incomplete));
 	role_send_status(&exporter->role, &status);
 }

@@ -8,9 +8,10 @@
 
 #include <stdint.h>
 
-#include "bpf/shared.h"
+#include "common/incomplete_reasons.h"
 #include "common/limits.h"
 #include "common/roles.h"
+#include "common/runtimes.h"
 
 enum message_type {
 	MESSAGE_NONE,
@@ -33,7 +34,13 @@ struct msg_number {
 _Static_assert(sizeof(struct msg_number) == 8, "wire");
 
 enum {
-	MSG_FILTER_TARGETS_MAX = 64
+	MSG_FILTER_TARGETS_MAX = 64,
+	MSG_COMM_BYTES = 16, /* the kernel's TASK_COMM_LEN */
+	/* DEFERRED_SAMPLE carries a sample record of the kernel side, without and with all the
+	 * frames that it may have. The manager and the worker, which read it, assert these sizes.
+	 */
+	MSG_SAMPLE_BYTES_LEAST = 64,
+	MSG_SAMPLE_BYTES_MOST = 64 + 8 * 2176,
 };
 
 /* What to sample. Zero switches a filter off. */
@@ -46,7 +53,7 @@ struct msg_configure_loader {
 	uint32_t follow_forks; /* targets grow by what they start */
 	uint32_t target_count;
 	uint32_t targets[MSG_FILTER_TARGETS_MAX];
-	char comm[BH_COMM_BYTES];
+	char comm[MSG_COMM_BYTES];
 	uint32_t runtimes; /* a set: whose frames are wanted */
 };
 _Static_assert(sizeof(struct msg_configure_loader) == 312, "wire");
@@ -142,7 +149,7 @@ struct msg_status {
 	uint64_t taken, deferred, bpf_run_ns, bpf_run_count, map_bytes;
 	/* worker */
 	uint64_t ring_bytes, batch_bytes;
-	struct msg_runtime runtimes[16]; /* by enum bh_runtime */
+	struct msg_runtime runtimes[16]; /* by enum runtime_id */
 	/* exporter */
 	uint64_t exported, processes, frames, frames_named, stacks;
 	struct msg_losses losses;
@@ -151,7 +158,7 @@ struct msg_status {
 	uint32_t failed_index;
 };
 _Static_assert(sizeof(struct msg_status) == 8 + 12 * 8 + 16 * 32 + 128 + 128 + 8 &&
-		   BH_REASON_COUNT <= 16 && BH_RUNTIME_COUNT <= 16,
+		   INCOMPLETE_COUNT <= 16 && RUNTIME_ID_COUNT <= 16,
 	       "wire");
 
 /* Descriptors of CONFIGURE_OTLP: the first three always, of the others those whose bit is set in
@@ -217,6 +224,17 @@ struct msg_maps {
 	uint32_t reserved;
 };
 _Static_assert(sizeof(struct msg_maps) == 16, "wire");
+
+/* The memory behind the descriptor of EXPORTER_MAPS: one of these for each possible CPU. The
+ * loader, which creates it as a BPF map, asserts that the map has this layout. */
+enum msg_counter {
+	MSG_COUNTER_TAKEN,	    /* samples that passed the filters */
+	MSG_COUNTER_LOST_RING_FULL, /* of them, samples lost because the ring was full */
+};
+struct msg_counters {
+	uint64_t value[16]; /* by enum msg_counter; the others are not for the exporter */
+};
+_Static_assert(sizeof(struct msg_counters) == 128, "wire");
 
 /* The file mapped at `address` in process `tgid`. `cookie` comes back with the answer. */
 struct msg_open_file {
@@ -299,7 +317,7 @@ _Static_assert(sizeof(struct msg_memory) == 8, "wire");
 struct msg_process {
 	uint32_t tgid;
 	uint32_t program; /* as in struct msg_mapped */
-	char comm[BH_COMM_BYTES];
+	char comm[MSG_COMM_BYTES];
 	char path[MSG_PATH_BYTES];
 };
 _Static_assert(sizeof(struct msg_process) == 280, "wire");

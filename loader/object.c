@@ -180,6 +180,12 @@ int object_add_slab(struct loader *loader)
 			 &fd, fd >= 0);
 }
 
+/* The exporter maps the counters by the protocol's description, without bpf/shared.h. */
+_Static_assert(sizeof(struct msg_counters) == sizeof(struct bh_counters) &&
+		   (int)MSG_COUNTER_TAKEN == (int)BH_COUNTER_TAKEN &&
+		   (int)MSG_COUNTER_LOST_RING_FULL == (int)BH_COUNTER_LOST_RING_FULL,
+	       "EXPORTER_MAPS describes the BPF map `counters`");
+
 /* From here on nobody writes it from user space, and whoever has it can map it for reading only. */
 static int object_map_counters(struct loader *loader)
 {

@@ -9,6 +9,11 @@
 #include "unwinder-mgr/manager.h"
 #include "unwinder-mgr/walker.h"
 
+/* The protocol gives the size of a record without bpf/shared.h. */
+_Static_assert(sizeof(struct bh_sample) == MSG_SAMPLE_BYTES_LEAST &&
+		   sizeof(struct bh_sample_record) == MSG_SAMPLE_BYTES_MOST,
+	       "DEFERRED_SAMPLE carries a struct bh_sample_record");
+
 static bool record_valid(const struct bh_deferred *record, size_t length)
 {
 	return length >= offsetof(struct bh_deferred, stack) &&

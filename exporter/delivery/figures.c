@@ -6,9 +6,9 @@
 
 void figures_kernel(struct otlp_exporter *e)
 {
-	e->ledger->taken = counters_sum(&e->counters, BH_COUNTER_TAKEN);
+	e->ledger->taken = counters_sum(&e->counters, MSG_COUNTER_TAKEN);
 	e->ledger->lost_kernel.lost[LOSS_RING_FULL] =
-	    counters_sum(&e->counters, BH_COUNTER_LOST_RING_FULL);
+	    counters_sum(&e->counters, MSG_COUNTER_LOST_RING_FULL);
 }
 
 void figures_spool(struct otlp_exporter *e)

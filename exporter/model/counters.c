@@ -10,7 +10,7 @@ int counters_map(struct counters *counters, const struct message *message)
 	struct msg_maps maps;
 
 	memcpy(&maps, message->payload, sizeof(maps));
-	void *at = mmap(NULL, maps.cpu_count * sizeof(struct bh_counters), PROT_READ, MAP_SHARED,
+	void *at = mmap(NULL, maps.cpu_count * sizeof(struct msg_counters), PROT_READ, MAP_SHARED,
 			message->fds[0], 0);
 	if (at == MAP_FAILED)
 		return -errno;
@@ -18,7 +18,7 @@ int counters_map(struct counters *counters, const struct message *message)
 	return 0;
 }
 
-uint64_t counters_sum(const struct counters *counters, enum bh_counter which)
+uint64_t counters_sum(const struct counters *counters, enum msg_counter which)
 {
 	uint64_t sum = 0;
 

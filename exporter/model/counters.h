@@ -8,7 +8,7 @@
 #include "ipc/peer.h"
 
 struct counters {
-	const struct bh_counters *by_cpu; /* NULL: not there yet */
+	const struct msg_counters *by_cpu; /* NULL: not there yet */
 	uint32_t cpu_count;
 };
 
@@ -16,6 +16,6 @@ struct counters {
 int counters_map(struct counters *counters, const struct message *message);
 
 /* Sum over all CPUs. */
-uint64_t counters_sum(const struct counters *counters, enum bh_counter which);
+uint64_t counters_sum(const struct counters *counters, enum msg_counter which);
 
 #endif

@@ -23,6 +23,11 @@ enum {
 	WORKER_PATIENCE_MS = 2000,  /* for a module's announcement */
 };
 
+/* The protocol gives the size of a record without bpf/shared.h. */
+_Static_assert(sizeof(struct bh_sample) == MSG_SAMPLE_BYTES_LEAST &&
+		   sizeof(struct bh_sample_record) == MSG_SAMPLE_BYTES_MOST,
+	       "DEFERRED_SAMPLE carries a struct bh_sample_record");
+
 /* A sample may name a module whose announcement is still on its way; it then waits in the ring. */
 static bool worker_must_wait(struct worker *worker, const struct bh_sample *header,
 			     const uint64_t *frames)

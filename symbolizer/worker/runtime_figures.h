@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "bpf/shared.h"
 #include "ipc/messages.h"
 
 struct runtime_figures {

@@ -11,7 +11,7 @@
 #include "common/clock.h"
 #include "common/limits.h"
 #include "common/log.h"
-#include "ipc/runtime_names.h"
+#include "common/runtimes.h"
 #include "symbolizer/worker/runtime_figures.h"
 #include "symbolizer/worker/runtime_images.h"
 #include "symbolizer/worker/runtime_slots.h"

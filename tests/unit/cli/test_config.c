@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "bpf/shared.h"
+#include "common/runtimes.h"
 #include "cli/config.h"
 #include "cli/config_load.h"
 #include "cli/config_table.h"
@@ -238,7 +238,7 @@ Test(config, defaults)
 	cr_expect_str_empty(config.environment_variables);
 	cr_expect_str_empty(config.service_name);
 	cr_expect_str_empty(config.resource_attributes);
-	cr_expect_eq(config.runtimes, BH_RUNTIMES_ALL);
+	cr_expect_eq(config.runtimes, RUNTIME_SET_ALL);
 	cr_expect_not(config.strict_memory);
 	cr_expect_str_empty(config.status_group);
 	cr_expect_not(config.disabled);
@@ -388,7 +388,7 @@ Test(config_table, words)
 
 Test(config_table, runtimes)
 {
-	const uint32_t python = 1u << BH_RUNTIME_CPYTHON, java = 1u << BH_RUNTIME_HOTSPOT;
+	const uint32_t python = 1u << RUNTIME_ID_CPYTHON, java = 1u << RUNTIME_ID_HOTSPOT;
 	static const char *const bad[] = {"", " ", ",", "python", "all,cpython",
 					  "cpython,none", "cpython;hotspot", "cpythonx", "cpytho"};
 	const char *reason;
@@ -400,7 +400,7 @@ Test(config_table, runtimes)
 	cr_expect_null(set("runtimes.enabled", "None"));
 	cr_expect_eq(config.runtimes, 0);
 	cr_expect_null(set("runtimes.enabled", "ALL"));
-	cr_expect_eq(config.runtimes, BH_RUNTIMES_ALL);
+	cr_expect_eq(config.runtimes, RUNTIME_SET_ALL);
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		reason = set("runtimes.enabled", bad[i]);
 		cr_expect_not_null(reason, "'%s'", bad[i]);
@@ -408,7 +408,7 @@ Test(config_table, runtimes)
 		cr_expect(!reason || (strstr(reason, "cpython, hotspot") &&
 				      !strstr(reason, "cpythonx")));
 	}
-	cr_expect_eq(config.runtimes, BH_RUNTIMES_ALL);
+	cr_expect_eq(config.runtimes, RUNTIME_SET_ALL);
 }
 
 Test(config_table, texts)

@@ -69,13 +69,13 @@ Test(options, runtimes)
 	struct record_options o;
 
 	ACCEPTED("--runtimes", "cpython");
-	cr_expect_eq(o.runtimes, 1u << BH_RUNTIME_CPYTHON);
+	cr_expect_eq(o.runtimes, 1u << RUNTIME_ID_CPYTHON);
 	ACCEPTED("--runtimes=hotspot, CPython");
-	cr_expect_eq(o.runtimes, 1u << BH_RUNTIME_CPYTHON | 1u << BH_RUNTIME_HOTSPOT);
+	cr_expect_eq(o.runtimes, 1u << RUNTIME_ID_CPYTHON | 1u << RUNTIME_ID_HOTSPOT);
 	ACCEPTED("--runtimes", "none");
 	cr_expect_eq(o.runtimes, 0);
 	ACCEPTED("--runtimes", "all");
-	cr_expect_eq(o.runtimes, BH_RUNTIMES_ALL);
+	cr_expect_eq(o.runtimes, RUNTIME_SET_ALL);
 	ACCEPTED("--strict-memory");
 	cr_expect(o.strict_memory);
 	REFUSED("--runtimes", "");
@@ -93,7 +93,7 @@ Test(options, defaults)
 
 	cr_assert_eq(PARSE(&o, "-o", "out.html"), 0);
 	cr_assert_eq(o.frequency_hz, 99);
-	cr_assert_eq(o.runtimes, BH_RUNTIMES_ALL);
+	cr_assert_eq(o.runtimes, RUNTIME_SET_ALL);
 	cr_assert_not(o.strict_memory);
 	cr_assert_eq(o.duration_ns, 0);
 	cr_assert_eq(o.pid_count, 0);

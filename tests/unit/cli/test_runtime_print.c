@@ -5,7 +5,7 @@
 
 #include "cli/runtime_print.h"
 
-static struct msg_runtime figures[BH_RUNTIME_COUNT];
+static struct msg_runtime figures[RUNTIME_ID_COUNT];
 
 static const char *print(void (*fn)(const struct msg_runtime *, FILE *))
 {
@@ -21,12 +21,12 @@ static const char *print(void (*fn)(const struct msg_runtime *, FILE *))
 
 Test(runtime_print, faults_only)
 {
-	figures[BH_RUNTIME_CPYTHON] = (struct msg_runtime){.attached = 3, .named = 34108};
+	figures[RUNTIME_ID_CPYTHON] = (struct msg_runtime){.attached = 3, .named = 34108};
 	cr_expect_str_empty(print(runtime_print_faults));
-	figures[BH_RUNTIME_CPYTHON].unnamed = 12;
+	figures[RUNTIME_ID_CPYTHON].unnamed = 12;
 	cr_expect_str_eq(print(runtime_print_faults), "Python: 12 of 34120 frames not named\n");
-	figures[BH_RUNTIME_CPYTHON].refused = 1;
-	figures[BH_RUNTIME_HOTSPOT].refused = 2;
+	figures[RUNTIME_ID_CPYTHON].refused = 1;
+	figures[RUNTIME_ID_HOTSPOT].refused = 2;
 	cr_expect_str_eq(print(runtime_print_faults),
 			 "Python: 12 of 34120 frames not named, 1 refused\nJava: 2 refused\n");
 }
@@ -34,9 +34,9 @@ Test(runtime_print, faults_only)
 Test(runtime_print, status)
 {
 	cr_expect_str_empty(print(runtime_print_status));
-	figures[BH_RUNTIME_HOTSPOT].attached = 2;
+	figures[RUNTIME_ID_HOTSPOT].attached = 2;
 	cr_expect_str_eq(print(runtime_print_status), "runtimes  Java: 2 processes\n");
-	figures[BH_RUNTIME_CPYTHON] = (struct msg_runtime){.named = 1, .unnamed = 1, .refused = 5};
+	figures[RUNTIME_ID_CPYTHON] = (struct msg_runtime){.named = 1, .unnamed = 1, .refused = 5};
 	cr_expect_str_eq(print(runtime_print_status),
 			 "runtimes  Python: 0 processes, 1 of 2 frames not named, 5 refused\n"
 			 "          Java: 2 processes\n");
@@ -44,7 +44,7 @@ Test(runtime_print, status)
 
 Test(runtime_print, json)
 {
-	figures[BH_RUNTIME_CPYTHON] = (struct msg_runtime){1, 2, 3, 4};
+	figures[RUNTIME_ID_CPYTHON] = (struct msg_runtime){1, 2, 3, 4};
 	cr_expect_not_null(strstr(print(runtime_print_json),
 				  "\"cpython\": {\"attached\": 1, \"refused\": 2, \"named\": 3, "
 				  "\"unnamed\": 4}, \"hotspot\": {\"attached\": 0"));
@@ -52,7 +52,7 @@ Test(runtime_print, json)
 
 Test(runtime_print, metrics)
 {
-	figures[BH_RUNTIME_HOTSPOT] = (struct msg_runtime){1, 2, 3, UINT64_MAX};
+	figures[RUNTIME_ID_HOTSPOT] = (struct msg_runtime){1, 2, 3, UINT64_MAX};
 	const char *text = print(runtime_print_metrics);
 
 	cr_expect_not_null(strstr(text, "# TYPE bulkhead_runtime_processes gauge\n"

@@ -261,11 +261,11 @@ Test(aggregate, empty_stack)
 	struct fixture *f = fixture_new();
 
 	add_sound(f);
-	add_stack(f, 2, BH_REASON_NO_PROCESS, NULL, 0);
+	add_stack(f, 2, INCOMPLETE_NO_PROCESS, NULL, 0);
 	add_samples(f, 2, 1, 4);
 	cr_assert_eq(deliver(f, false), 0);
 	cr_assert_eq(f->aggregate.exported, 4);
-	cr_assert_eq(f->aggregate.incomplete[BH_REASON_NO_PROCESS], 4);
+	cr_assert_eq(f->aggregate.incomplete[INCOMPLETE_NO_PROCESS], 4);
 	fixture_free(f);
 }
 

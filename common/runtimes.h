@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The language runtimes of runtimes.def: their ids, and what scripts and people call them. */
+#ifndef COMMON_RUNTIMES_H
+#define COMMON_RUNTIMES_H
+
+/* The values equal those of enum bh_runtime in bpf/shared.h, which is generated from the same
+ * table. */
+enum runtime_id {
+	RUNTIME_ID_NONE, /* not a language runtime */
+#define RUNTIME(id, name, frame_type, title) RUNTIME_ID_##id,
+#include "common/runtimes.def"
+#undef RUNTIME
+	RUNTIME_ID_COUNT
+};
+
+/* A set of runtimes is a word that has the bit 1 << id of each. */
+#define RUNTIME_SET_ALL ((1u << RUNTIME_ID_COUNT) - 2u)
+_Static_assert(RUNTIME_ID_COUNT <= 32, "a set of runtimes is one word");
+
+static const char *const runtime_names[RUNTIME_ID_COUNT] __attribute__((unused)) = {
+#define RUNTIME(id, name, frame_type, title) [RUNTIME_ID_##id] = #name,
+#include "common/runtimes.def"
+#undef RUNTIME
+};
+
+static const char *const runtime_titles[RUNTIME_ID_COUNT] __attribute__((unused)) = {
+#define RUNTIME(id, name, frame_type, title) [RUNTIME_ID_##id] = title,
+#include "common/runtimes.def"
+#undef RUNTIME
+};
+
+#endif
