@@ -16,12 +16,12 @@
  * compiler would not if nobody looked at it. */
 #define GLOBAL_ARGUMENT(argument) asm volatile("" : : "r"(argument))
 
-#define WALK_ENV int
-#define WALK_CACHE_BITS 10
-#define WALK_HINT_BITS 11
-#define WALK_KNOWN_BITS 12
+#define UNWIND_ENV int
+#define RULE_CACHE_BITS 10
+#define MAPPING_HINT_BITS 11
+#define METHOD_CACHE_BITS 12
 
-static __always_inline const __u8 *walk_slab(int env, __u32 index)
+static __always_inline const __u8 *env_slab(int env, __u32 index)
 {
 	__u32 zero = 0;
 	void *slab = bpf_map_lookup_elem(&slabs, &index);
@@ -30,19 +30,19 @@ static __always_inline const __u8 *walk_slab(int env, __u32 index)
 	return slab ? bpf_map_lookup_elem(slab, &zero) : NULL;
 }
 
-static __always_inline const struct bh_module *walk_module(int env, __u32 slot)
+static __always_inline const struct bh_module *env_module(int env, __u32 slot)
 {
 	(void)env;
 	return bpf_map_lookup_elem(&modules, &slot);
 }
 
-static __always_inline const struct bh_rule *walk_rule(int env, __u32 number)
+static __always_inline const struct bh_rule *env_rule(int env, __u32 number)
 {
 	(void)env;
 	return bpf_map_lookup_elem(&rules, &number);
 }
 
-static __always_inline const struct bh_runtime_table *walk_runtimes(int env)
+static __always_inline const struct bh_runtime_table *env_runtimes(int env)
 {
 	__u32 zero = 0;
 
@@ -51,7 +51,7 @@ static __always_inline const struct bh_runtime_table *walk_runtimes(int env)
 }
 
 /* The thread's FS base: where its thread-local storage is. */
-static __always_inline __u64 walk_thread_pointer(int env)
+static __always_inline __u64 env_thread_pointer(int env)
 {
 	(void)env;
 	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf))
@@ -60,16 +60,16 @@ static __always_inline __u64 walk_thread_pointer(int env)
 	return BPF_CORE_READ(task, thread.fsbase);
 }
 
-#define walk_read(env, destination, bytes, address)                                                \
+#define env_read(env, destination, bytes, address)                                                 \
 	bpf_probe_read_user((destination), (bytes), (const void *)(address))
 
 #include "bpf/unwind/step.h"
-#include "bpf/runtime/known.h"
+#include "bpf/runtime/method_cache.h"
 
 /* What a CPU keeps between samples, in three maps: a value of a per-CPU map has at most 32 KiB.
  * method_caches is an array for that reason, with a place for each CPU. */
 struct cpu_state {
-	struct walk_state walk;
+	struct unwind_state unwind;
 	struct pt_regs regs;	 /* of the user; not on the stack, which has 512 bytes */
 	__u32 unannounced_bytes; /* in the ring, since the worker was woken */
 };
@@ -85,17 +85,17 @@ struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct walk_cache);
+	__type(value, struct rule_cache);
 } rule_caches SEC(".maps") __weak;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1); /* one a possible CPU, set by the loader if there are runtimes */
 	__type(key, __u32);
-	__type(value, struct walk_known_cache);
+	__type(value, struct method_cache);
 } method_caches SEC(".maps") __weak;
 
-static __always_inline struct walk_known_cache *walk_known(int env)
+static __always_inline struct method_cache *env_method_cache(int env)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 

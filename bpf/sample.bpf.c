@@ -58,47 +58,47 @@ static __always_inline void count(enum bh_counter counter)
 }
 
 /* A global function, so that the verifier walks it once and not at each step. */
-__noinline int walk_some(__u32 unused)
+__noinline int unwind_steps_global(__u32 unused)
 {
 	__u32 zero = 0;
 
 	GLOBAL_ARGUMENT(unused);
 	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
-	struct walk_cache *cache = bpf_map_lookup_elem(&rule_caches, &zero);
+	struct rule_cache *cache = bpf_map_lookup_elem(&rule_caches, &zero);
 
-	return cpu && cache ? walk_on(&cpu->walk, 0, cache) : BH_REASON_BAD_TABLE;
+	return cpu && cache ? unwind_steps(&cpu->unwind, 0, cache) : BH_REASON_BAD_TABLE;
 }
 
-#define RUNTIME(id, name, frame_type, title) int walk_##name(__u32 zero);
+#define RUNTIME(id, name, frame_type, title) int walker_##name(__u32 zero);
 #include "common/runtimes.def"
 #undef RUNTIME
 
 /* Hand over to the walker of the runtime in whose range the frame is. */
-static __always_inline int walk_managed(__u32 runtime)
+static __always_inline int call_walker(__u32 runtime)
 {
 #define RUNTIME(id, name, frame_type, title)                                                       \
 	if (runtime_wanted[BH_RUNTIME_##id] && runtime == BH_RUNTIME_##id)                         \
-		return walk_##name(0);
+		return walker_##name(0);
 #include "common/runtimes.def"
 #undef RUNTIME
 	return BH_REASON_BAD_TABLE;
 }
 
 /* Steps until the stack ends, and not more than a turn has. */
-__noinline int walk_turn(__u32 unused)
+__noinline int unwind_batch(__u32 unused)
 {
 	__u32 zero = 0;
 	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
-	int end = WALK_GO_ON;
+	int end = UNWIND_CONTINUE;
 
 	GLOBAL_ARGUMENT(unused);
 	if (!cpu)
 		return BH_REASON_BAD_TABLE;
 	for (int i = 0; i < BH_UNWIND_BATCH_STEPS; i++) {
-		end = walk_some(0);
-		if (end == WALK_RUNTIME)
-			end = walk_managed(cpu->walk.runtime.runtime);
-		if (end != WALK_GO_ON)
+		end = unwind_steps_global(0);
+		if (end == UNWIND_CALL_WALKER)
+			end = call_walker(cpu->unwind.runtime.id);
+		if (end != UNWIND_CONTINUE)
 			break;
 	}
 	return end;
@@ -140,7 +140,7 @@ static __always_inline int load_registers(struct bpf_perf_event_data *ctx, struc
 					  bool user_mode)
 {
 	const struct pt_regs *regs = &cpu->regs;
-	struct walk_state *s = &cpu->walk;
+	struct unwind_state *s = &cpu->unwind;
 
 	if (user_mode) {
 		cpu->regs = *(struct pt_regs *)&ctx->regs;
@@ -175,12 +175,12 @@ static __always_inline int load_registers(struct bpf_perf_event_data *ctx, struc
 	s->gpr[14] = regs->r14;
 	s->gpr[15] = regs->r15;
 	s->pc = regs->rip;
-	return regs->cs == X86_USER_CODE_SEGMENT ? WALK_GO_ON : BH_REASON_COMPAT;
+	return regs->cs == X86_USER_CODE_SEGMENT ? UNWIND_CONTINUE : BH_REASON_COMPAT;
 }
 
 /* The process's entry in the table: its mappings into s, its sequence number out. */
-static __always_inline int find_process(struct walk_state *s, __u32 tgid, struct bh_process **found,
-					__u32 *sequence)
+static __always_inline int find_process(struct unwind_state *s, __u32 tgid,
+					struct bh_process **found, __u32 *sequence)
 {
 	__u32 zero = 0;
 	struct bh_process_table *table = bpf_map_lookup_elem(&processes, &zero);
@@ -199,33 +199,33 @@ static __always_inline int find_process(struct walk_state *s, __u32 tgid, struct
 		s->mapping_offset = p->mapping_offset;
 		s->mapping_count = p->mapping_count;
 		*found = p;
-		return (*sequence & 1) ? BH_REASON_CHANGED : WALK_GO_ON;
+		return (*sequence & 1) ? BH_REASON_CHANGED : UNWIND_CONTINUE;
 	}
 	return BH_REASON_NO_PROCESS;
 }
 
-static __always_inline int walk_user(struct walk_state *s, __u32 tgid)
+static __always_inline int unwind_user_stack(struct unwind_state *s, __u32 tgid)
 {
 	struct bh_process *process = NULL;
 	__u32 sequence = 0;
 	int end = find_process(s, tgid, &process, &sequence);
 
-	walk_start(s);
-	if (end != WALK_GO_ON) {
-		walk_note(s, bh_frame_raw(s->pc));
+	unwind_start(s);
+	if (end != UNWIND_CONTINUE) {
+		push_native(s, bh_frame_raw(s->pc));
 		return end;
 	}
-	walk_find_slot(s, 0, tgid);
+	managed_find_slot(s, 0, tgid);
 	for (int i = 0; i < BH_UNWIND_BATCHES; i++) {
-		end = walk_turn(0);
-		if (end != WALK_GO_ON)
+		end = unwind_batch(0);
+		if (end != UNWIND_CONTINUE)
 			break;
 	}
 	if (process && *(volatile __u32 *)&process->sequence != sequence)
 		end = BH_REASON_CHANGED;
-	if (walk_slot_changed(s, 0))
+	if (managed_slot_changed(s, 0))
 		end = BH_REASON_CHANGED;
-	return end == WALK_GO_ON ? BH_REASON_TOO_DEEP : end;
+	return end == UNWIND_CONTINUE ? BH_REASON_TOO_DEEP : end;
 }
 
 static __always_inline bool burst_allows(__u32 tgid, __u64 now)
@@ -273,7 +273,7 @@ static __always_inline __u8 kernel_frames(const __u64 *frames, long bytes)
 
 /* Hand the stack to the manager. false if that cannot be: the sample then goes its usual way, cut.
  */
-static __noinline bool defer(struct walk_state *s, struct bpf_perf_event_data *ctx, __u64 sp,
+static __noinline bool defer(struct unwind_state *s, struct bpf_perf_event_data *ctx, __u64 sp,
 			     __u64 fp, __u64 pc)
 {
 	__u32 zero = 0;
@@ -378,7 +378,7 @@ static __always_inline __u64 generation_key(void)
 }
 
 /* The number of the stack in s->frames, never 0. Over a seed that is the process's own. */
-static __always_inline __u64 number_stack(const struct walk_state *s)
+static __always_inline __u64 number_stack(const struct unwind_state *s)
 {
 	const struct bh_sample *h = &s->header;
 	__u64 sum = ((__u64)h->tgid << 32 | (__u32)h->user_count << 16 | h->reason) ^ s->stack_key;
@@ -388,11 +388,11 @@ static __always_inline __u64 number_stack(const struct walk_state *s)
 	sum ^= sum >> 32;
 	sum += s->stack_sum;
 	for (__u32 i = 0; i < BH_KERNEL_FRAMES_MAX && i < count; i++) {
-		__u64 at = walk_masked(first + i, 2 * BH_USER_FRAMES_MAX - 1);
+		__u64 at = bits_mask(first + i, 2 * BH_USER_FRAMES_MAX - 1);
 
 		if (at >= BH_FRAMES_ROOM)
 			break;
-		sum += walk_hash(s, s->frames[at], at);
+		sum += push_hash_frame(s, s->frames[at], at);
 	}
 	sum *= stack_key;
 	sum ^= sum >> 32;
@@ -403,10 +403,11 @@ static __always_inline __u64 number_stack(const struct walk_state *s)
  * a new managed stack from it: it is woken, not too often. */
 static __always_inline bool hurry(const struct cpu_state *cpu)
 {
-	const __u64 now = cpu->walk.header.time_ns;
+	const __u64 now = cpu->unwind.header.time_ns;
 
 	/* Signed: another CPU may have been here with a later time. */
-	if (!cpu->walk.runtime.frames || (__s64)(now - last_fast_notify_ns) < NOTIFY_INTERVAL_NS)
+	if (!cpu->unwind.runtime.managed_frames ||
+	    (__s64)(now - last_fast_notify_ns) < NOTIFY_INTERVAL_NS)
 		return false;
 	last_fast_notify_ns = now;
 	return true;
@@ -421,7 +422,7 @@ static __always_inline bool output(struct cpu_state *cpu, __u64 size, bool news)
 		cpu->unannounced_bytes = 0;
 		flags = BPF_RB_FORCE_WAKEUP;
 	}
-	if (!bpf_ringbuf_output(&samples, &cpu->walk.header, size, flags))
+	if (!bpf_ringbuf_output(&samples, &cpu->unwind.header, size, flags))
 		return true;
 	count(BH_COUNTER_LOST_RING_FULL);
 	return false;
@@ -430,13 +431,13 @@ static __always_inline bool output(struct cpu_state *cpu, __u64 size, bool news)
 /* With its frames, or if they were sent a moment ago, without. */
 static __always_inline void submit(struct cpu_state *cpu)
 {
-	struct bh_sample *h = &cpu->walk.header;
+	struct bh_sample *h = &cpu->unwind.header;
 	__u64 frames = (__u64)h->user_count + h->kernel_count;
 	__u64 size = sizeof(*h) + frames * 8;
 
-	if (size > sizeof(*h) + sizeof(cpu->walk.frames))
-		size = sizeof(*h) + sizeof(cpu->walk.frames);
-	h->stack_id = number_stack(&cpu->walk);
+	if (size > sizeof(*h) + sizeof(cpu->unwind.frames))
+		size = sizeof(*h) + sizeof(cpu->unwind.frames);
+	h->stack_id = number_stack(&cpu->unwind);
 	__u32 index = h->stack_id & ((1 << BH_DEDUP_BITS) - 1);
 	__u64 *seen = bpf_map_lookup_elem(&stack_dedup, &index);
 	__u64 epoch = h->time_ns >> BH_DEDUP_EPOCH_BITS & 0xffff;
@@ -464,7 +465,7 @@ int bulkhead_sample(struct bpf_perf_event_data *ctx)
 
 	if (!cpu)
 		return 0;
-	struct walk_state *s = &cpu->walk;
+	struct unwind_state *s = &cpu->unwind;
 	if (!(__u32)id) {
 		count(BH_COUNTER_IDLE);
 		return 0;
@@ -481,16 +482,16 @@ int bulkhead_sample(struct bpf_perf_event_data *ctx)
 	describe_task(&task);
 	fill_header(&s->header, &task, id);
 	s->stack_key = generation_key();
-	walk_clear(s);
+	unwind_clear_frames(s);
 	if (want_user && task.has_user_stack) {
 		int end = load_registers(ctx, cpu, user_mode);
 
-		if (end == WALK_GO_ON) {
+		if (end == UNWIND_CONTINUE) {
 			__u64 sp = s->sp, fp = s->fp, pc = s->pc;
 
-			end = walk_user(s, id >> 32);
+			end = unwind_user_stack(s, id >> 32);
 			if (end != BH_REASON_COMPLETE && task.is_executing) {
-				walk_clear(s);
+				unwind_clear_frames(s);
 				end = BH_REASON_COMPLETE;
 			}
 			if (bh_reason_is_temporary(end) && defer(s, ctx, sp, fp, pc))
@@ -498,7 +499,7 @@ int bulkhead_sample(struct bpf_perf_event_data *ctx)
 		}
 		s->header.reason = end;
 		s->header.user_count = s->frame_count;
-		if (s->runtime.frames)
+		if (s->runtime.managed_frames)
 			s->header.flags = BH_SAMPLE_MANAGED;
 	}
 	if (want_kernel && !user_mode) {

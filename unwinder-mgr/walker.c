@@ -9,36 +9,36 @@ struct walker_env {
 	const struct walker_stack *stack;
 };
 
-#define WALK_ENV const struct walker_env *
-#define WALK_CACHE_BITS 1
-#define WALK_HINT_BITS 0
+#define UNWIND_ENV const struct walker_env *
+#define RULE_CACHE_BITS 1
+#define MAPPING_HINT_BITS 0
 #ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))
 #endif
 
-static const uint8_t *walk_slab(const struct walker_env *env, uint32_t index)
+static const uint8_t *env_slab(const struct walker_env *env, uint32_t index)
 {
 	return index < BH_SLABS_MAX ? env->tables->slabs[index] : NULL;
 }
 
-static const struct bh_module *walk_module(const struct walker_env *env, uint32_t slot)
+static const struct bh_module *env_module(const struct walker_env *env, uint32_t slot)
 {
 	return slot < 1u << BH_MODULES_BITS ? &env->tables->modules[slot] : NULL;
 }
 
-static const struct bh_rule *walk_rule(const struct walker_env *env, uint32_t number)
+static const struct bh_rule *env_rule(const struct walker_env *env, uint32_t number)
 {
 	return number < 1u << BH_RULES_BITS ? &env->tables->rules[number] : NULL;
 }
 
 /* A copy of a stack has nothing of what a runtime's walker would read. */
-static const struct bh_runtime_table *walk_runtimes(const struct walker_env *env)
+static const struct bh_runtime_table *env_runtimes(const struct walker_env *env)
 {
 	(void)env;
 	return NULL;
 }
 
-static int walk_read(const struct walker_env *env, void *to, size_t bytes, uint64_t address)
+static int env_read(const struct walker_env *env, void *to, size_t bytes, uint64_t address)
 {
 	const struct walker_stack *stack = env->stack;
 	uint64_t at = address - stack->start;
@@ -57,9 +57,9 @@ unsigned int walker_run(const struct walker_tables *tables, const struct bh_regi
 			unsigned int *count)
 {
 	const struct walker_env env = {.tables = tables, .stack = stack};
-	struct walk_cache cache = {0};
-	struct walk_state state;
-	int end = WALK_GO_ON;
+	struct rule_cache cache = {0};
+	struct unwind_state state;
+	int end = UNWIND_CONTINUE;
 
 	memset(&state, 0, sizeof(state));
 	memcpy(state.gpr, registers->gpr, sizeof(state.gpr));
@@ -69,9 +69,9 @@ unsigned int walker_run(const struct walker_tables *tables, const struct bh_regi
 	state.mapping_slab = mapping_slab;
 	state.mapping_offset = mapping_offset;
 	state.mapping_count = mapping_count;
-	walk_start(&state);
-	while (end == WALK_GO_ON)
-		end = walk_on(&state, &env, &cache);
+	unwind_start(&state);
+	while (end == UNWIND_CONTINUE)
+		end = unwind_steps(&state, &env, &cache);
 	/* What cannot be read of a copy lies behind its end. */
 	if (end == BH_REASON_READ_FAULT)
 		end = BH_REASON_COPY_SHORT;

@@ -23,7 +23,7 @@ enum {
 	JIT_SAVED_RBP = 7 * 8, /* five registers and a return address above it */
 };
 
-/* What is remembered from one evaluator to the next, in walk_runtime.memory. */
+/* What is remembered from one evaluator to the next, in unwind_runtime.memory. */
 enum {
 	NEXT,	/* the frame that is next; 0: the chain's end */
 	ENDED,	/* the thread has no other chain */
@@ -34,15 +34,15 @@ enum {
 	STATE,	/* the one whose chain it is */
 };
 
-static __always_inline uint64_t cpython_read(WALK_ENV env, uint64_t address)
+static __always_inline uint64_t cpython_read(UNWIND_ENV env, uint64_t address)
 {
 	uint64_t value = 0;
 
-	return walk_read(env, &value, sizeof(value), address) ? 0 : value;
+	return env_read(env, &value, sizeof(value), address) ? 0 : value;
 }
 
 /* The `state` and its topmost frame, if it is the thread's; else 0. */
-static __always_inline uint64_t cpython_check_state(struct walk_state *s, WALK_ENV env,
+static __always_inline uint64_t cpython_check_state(struct unwind_state *s, UNWIND_ENV env,
 						    const struct cpython_block *b, uint64_t thread,
 						    uint64_t state)
 {
@@ -50,18 +50,18 @@ static __always_inline uint64_t cpython_check_state(struct walk_state *s, WALK_E
 	const uint64_t *words = s->runtime.heap;
 
 	s->runtime.heap_bytes = 0;
-	if (!state || walk_read(env, s->runtime.heap, CPYTHON_STATE_WORDS * 8, state) ||
-	    words[walk_masked(b->thread_id >> 3, 31)] != thread)
+	if (!state || env_read(env, s->runtime.heap, CPYTHON_STATE_WORDS * 8, state) ||
+	    words[bits_mask(b->thread_id >> 3, 31)] != thread)
 		return 0;
-	memory[NEXT] = words[walk_masked(b->top >> 3, 31)];
+	memory[NEXT] = words[bits_mask(b->top >> 3, 31)];
 	return state;
 }
 
 /* The state that the thread runs in, and its topmost frame into NEXT; 0 if it has none. */
-static __always_inline uint64_t cpython_thread(struct walk_state *s, WALK_ENV env,
+static __always_inline uint64_t cpython_thread(struct unwind_state *s, UNWIND_ENV env,
 					       const struct cpython_block *b)
 {
-	const uint64_t thread = walk_thread_pointer(env);
+	const uint64_t thread = env_thread_pointer(env);
 	uint64_t state = 0;
 
 	if (b->holder) {
@@ -77,16 +77,16 @@ static __always_inline uint64_t cpython_thread(struct walk_state *s, WALK_ENV en
 
 /* Of the thread's states but the first, that of the number argument[0], into argument[1]; 0 if it
  * has no more. */
-static __always_inline int cpython_other_state(struct walk_state *s, WALK_ENV env,
+static __always_inline int cpython_other_state(struct unwind_state *s, UNWIND_ENV env,
 					       const struct cpython_block *b)
 {
 	const uint64_t first = s->runtime.memory[BH_RUNTIME_CPYTHON][FIRST_STATE];
-	const uint64_t thread = walk_thread_pointer(env);
+	const uint64_t thread = env_thread_pointer(env);
 	uint64_t interpreter = cpython_read(env, b->interpreters), state = 0;
 	uint64_t wanted = s->runtime.argument[0];
 
 	s->runtime.argument[1] = 0;
-	WALK_NO_UNROLL
+	UNWIND_NO_UNROLL
 	for (int i = 0; i < STATES_MAX && interpreter; i++) {
 		/* One read an iteration, of what comes next, whichever that is. */
 		const uint64_t next =
@@ -108,7 +108,7 @@ RUNTIME_PART(cpython, other_state)
 
 /* The innermost chain of frames, or when that is at its end, that of the interpreter from which
  * this one was called. */
-static __always_inline void cpython_begin(struct walk_state *s, WALK_ENV env,
+static __always_inline void cpython_begin(struct unwind_state *s, UNWIND_ENV env,
 					  const struct cpython_block *b)
 {
 	uint64_t *memory = s->runtime.memory[BH_RUNTIME_CPYTHON];
@@ -133,50 +133,50 @@ static __always_inline void cpython_begin(struct walk_state *s, WALK_ENV env,
 
 static __always_inline uint32_t cpython_half(const uint64_t *words, uint64_t at)
 {
-	return (uint32_t)(words[walk_masked(at >> 3, 15)] >> (at & 4) * 8);
+	return (uint32_t)(words[bits_mask(at >> 3, 15)] >> (at & 4) * 8);
 }
 
 /* What tells the code object at `code` from another that comes to lie there, into
  * scratch_identity. 0 if it cannot be read. */
-static __always_inline int cpython_read_identity(struct walk_state *s, WALK_ENV env,
+static __always_inline int cpython_read_identity(struct unwind_state *s, UNWIND_ENV env,
 						 const struct cpython_block *b, uint64_t code)
 {
-	struct walk_runtime *r = &s->runtime;
+	struct unwind_runtime *r = &s->runtime;
 	uint64_t *words = r->scratch;
 
 	if (b->version) {
 		/* One word, where there is a number that no other has. */
-		if (walk_read(env, words, 8, code + CPYTHON_CODE_FIRST + (b->version & ~7u)))
+		if (env_read(env, words, 8, code + CPYTHON_CODE_FIRST + (b->version & ~7u)))
 			return 0;
 		r->scratch_identity = cpython_half(words, b->version & 4);
 		if (r->scratch_identity)
 			return 1;
 	}
-	if (walk_read(env, words, CPYTHON_CODE_WORDS * 8, code + CPYTHON_CODE_FIRST))
+	if (env_read(env, words, CPYTHON_CODE_WORDS * 8, code + CPYTHON_CODE_FIRST))
 		return 0;
-	const uint64_t hash = cpython_read(env, words[walk_masked(b->name, 15)] + b->string_hash);
+	const uint64_t hash = cpython_read(env, words[bits_mask(b->name, 15)] + b->string_hash);
 	r->scratch_identity = cpython_identity(
-	    words[walk_masked(b->file, 15)], words[walk_masked(b->name, 15)],
-	    words[walk_masked(b->qualified_name, 15)], words[walk_masked(b->lines, 15)],
+	    words[bits_mask(b->file, 15)], words[bits_mask(b->name, 15)],
+	    words[bits_mask(b->qualified_name, 15)], words[bits_mask(b->lines, 15)],
 	    cpython_half(words, b->first_line), hash);
 	return 1;
 }
 
 /* The same of the code object argument[0], and it is known from now on. */
-static __always_inline int cpython_identify(struct walk_state *s, WALK_ENV env,
+static __always_inline int cpython_identify(struct unwind_state *s, UNWIND_ENV env,
 					    const struct cpython_block *b)
 {
 	const uint64_t code = s->runtime.argument[0];
 
 	if (!cpython_read_identity(s, env, b, code))
 		return 0;
-	struct walk_known_cache *cache = walk_known(env);
-	struct walk_known *known = walk_find_known(s, cache, code);
+	struct method_cache *cache = env_method_cache(env);
+	struct method_cache_entry *known = method_cache_find(s, cache, code);
 
 	if (known)
-		walk_confirm(s, known, known->facts[0] == s->runtime.scratch_identity);
+		method_cache_revalidate(s, known, known->facts[0] == s->runtime.scratch_identity);
 	else
-		known = walk_learn(s, cache, code);
+		known = method_cache_insert(s, cache, code);
 	if (known)
 		known->facts[0] = s->runtime.scratch_identity;
 	return 1;
@@ -186,18 +186,18 @@ RUNTIME_PART(cpython, identify)
 
 /* What is behind the first word of a frame of the code object `code`, at `position`, a number or an
  * address, into *word. 0, or how the stack ends. */
-static __always_inline int cpython_describe(struct walk_state *s, WALK_ENV env,
+static __always_inline int cpython_describe(struct unwind_state *s, UNWIND_ENV env,
 					    const struct cpython_block *b,
-					    struct walk_known_cache *cache, uint64_t code,
+					    struct method_cache *cache, uint64_t code,
 					    uint64_t position, uint64_t *word)
 {
-	struct walk_runtime *r = &s->runtime;
+	struct unwind_runtime *r = &s->runtime;
 
 	/* Recursion: the same as of the frame before. */
 	if (r->scratch_address != code) {
-		const struct walk_known *known = walk_find_known(s, cache, code);
+		const struct method_cache_entry *known = method_cache_find(s, cache, code);
 
-		if (known && walk_is_steady(s, known)) {
+		if (known && method_cache_is_trusted(s, known)) {
 			r->scratch_identity = known->facts[0];
 		} else {
 			r->scratch_address = 0;
@@ -217,72 +217,73 @@ static __always_inline int cpython_describe(struct walk_state *s, WALK_ENV env,
  * 3.6 - 3.10: one Python frame for the evaluator at s->pc, and ahead, its callers for the
  * evaluators further out. If one of those cannot be read, the call for its evaluator says so.
  */
-static __always_inline int cpython_walk_each(struct walk_state *s, WALK_ENV env,
+static __always_inline int cpython_walk_each(struct unwind_state *s, UNWIND_ENV env,
 					     const struct cpython_block *b, int innermost)
 {
-	struct walk_known_cache *cache = walk_known(env);
+	struct method_cache *cache = env_method_cache(env);
 	uint64_t *next = &s->runtime.memory[BH_RUNTIME_CPYTHON][NEXT];
 	uint64_t *words = s->runtime.heap;
 
-	s->runtime.passed = WALK_PASSED_NOTED;
+	s->runtime.verdict = WALKER_REPLACED;
 	if (innermost) {
 		const uint64_t at = s->pc - b->evaluator;
 
 		if (at < b->before)
-			return WALK_GO_ON;
+			return UNWIND_CONTINUE;
 		for (int i = 0; i < CPYTHON_AFTERS; i++) {
 			if (at - b->after[i] < b->after_end[i] - b->after[i])
-				return WALK_GO_ON;
+				return UNWIND_CONTINUE;
 		}
 	}
 	s->runtime.heap_bytes = 0;
-	WALK_NO_UNROLL
+	UNWIND_NO_UNROLL
 	for (int i = 0; i < OLD_FRAMES_A_CALL && *next; i++) {
 		uint64_t word = 0;
 		int end = BH_REASON_RUNTIME;
 
-		if (walk_read(env, words, OLD_FRAME_WORDS * 8, *next + OLD_FRAME_FIRST))
-			return i ? WALK_GO_ON : end;
-		const uint64_t code = words[walk_masked((b->code - OLD_FRAME_FIRST) >> 3, 15)];
+		if (env_read(env, words, OLD_FRAME_WORDS * 8, *next + OLD_FRAME_FIRST))
+			return i ? UNWIND_CONTINUE : end;
+		const uint64_t code = words[bits_mask((b->code - OLD_FRAME_FIRST) >> 3, 15)];
 		const uint32_t position = cpython_half(words, b->position - OLD_FRAME_FIRST);
 
 		end = cpython_describe(s, env, b, cache, code, position, &word);
 		if (!end && !i)
-			end = walk_note_managed(s, BH_RUNTIME_CPYTHON, code, 1, &word);
+			end = push_managed(s, BH_RUNTIME_CPYTHON, code, 1, &word);
 		if (end)
-			return i ? WALK_GO_ON : end;
-		*next = words[walk_masked((b->previous - OLD_FRAME_FIRST) >> 3, 15)];
+			return i ? UNWIND_CONTINUE : end;
+		*next = words[bits_mask((b->previous - OLD_FRAME_FIRST) >> 3, 15)];
 		if (i)
-			walk_note_ahead(s, code, word);
-		else if (!walk_begin_ahead(s))
+			pending_push(s, code, word);
+		else if (!pending_begin(s))
 			break;
 	}
-	return WALK_GO_ON;
+	return UNWIND_CONTINUE;
 }
 
 /*
  * 3.11 on, called once the evaluator's C frame is behind: it was from frame_start to frame_end. The
  * frames from memory[NEXT] on, up to the last one that this evaluator runs.
  */
-static __always_inline int cpython_walk_segment(struct walk_state *s, WALK_ENV env,
+static __always_inline int cpython_walk_segment(struct unwind_state *s, UNWIND_ENV env,
 						const struct cpython_block *b)
 {
-	struct walk_runtime *r = &s->runtime;
-	struct walk_known_cache *cache = walk_known(env);
+	struct unwind_runtime *r = &s->runtime;
+	struct method_cache *cache = env_method_cache(env);
 	uint64_t *next = &r->memory[BH_RUNTIME_CPYTHON][NEXT];
 	uint64_t frame = *next;
 
 	if (!cache)
 		return BH_REASON_BAD_TABLE;
-	WALK_NO_UNROLL
+	UNWIND_NO_UNROLL
 	for (int i = 0; i < FRAMES_A_CALL; i++) {
 		if (!frame)
 			return r->result;
-		if (walk_read_heap(s, env, frame, b->frame_bytes, FRAME_BYTES_MAX) != WALK_GO_ON)
+		if (managed_copy_heap(s, env, frame, b->frame_bytes, FRAME_BYTES_MAX) !=
+		    UNWIND_CONTINUE)
 			return BH_REASON_RUNTIME;
-		const uint64_t mark = walk_heap_word(s, frame + b->mark_word);
+		const uint64_t mark = managed_heap_word(s, frame + b->mark_word);
 		const uint32_t owner = (uint32_t)(mark >> (b->mark_shift & 63)) & 0xff;
-		const uint64_t previous = walk_heap_word(s, frame + b->previous);
+		const uint64_t previous = managed_heap_word(s, frame + b->previous);
 
 		if (b->shim_owner && owner >= b->shim_owner) {
 			*next = previous;
@@ -293,48 +294,48 @@ static __always_inline int cpython_walk_segment(struct walk_state *s, WALK_ENV e
 			frame = previous;
 			continue;
 		}
-		const uint64_t code = walk_heap_word(s, frame + b->code) & b->code_mask;
+		const uint64_t code = managed_heap_word(s, frame + b->code) & b->code_mask;
 		uint64_t word = 0;
 		int end = cpython_describe(s, env, b, cache, code,
-					   walk_heap_word(s, frame + b->position), &word);
+					   managed_heap_word(s, frame + b->position), &word);
 		if (!end)
-			end = walk_note_managed(s, BH_RUNTIME_CPYTHON, code, 1, &word);
+			end = push_managed(s, BH_RUNTIME_CPYTHON, code, 1, &word);
 		if (end)
 			return end;
 		*next = frame = previous;
 		if (!b->shim_owner && owner)
 			goto last;
 	}
-	r->passed = WALK_PASSED_AGAIN;
-	return WALK_GO_ON;
+	r->verdict = WALKER_CALL_AGAIN;
+	return UNWIND_CONTINUE;
 
 last:
 	/* The shim is in another's C frame, further out: this evaluator has no frames (yet, or any
 	 * more), and those are the other's. */
 	if (b->shape == CPYTHON_SHIM && frame >= r->frame_end) {
-		walk_rewind(s, &r->begun);
+		push_rewind(s, &r->mark);
 		*next = r->memory[BH_RUNTIME_CPYTHON][BEGUN];
 	}
 	return r->result;
 }
 
 /* 3.11, 3.12: the next _PyCFrame, if it is in the C frame. */
-static __always_inline int cpython_enter_cframe(struct walk_state *s, WALK_ENV env,
+static __always_inline int cpython_enter_cframe(struct unwind_state *s, UNWIND_ENV env,
 						const struct cpython_block *b)
 {
 	uint64_t *memory = s->runtime.memory[BH_RUNTIME_CPYTHON];
 
-	WALK_NO_UNROLL
+	UNWIND_NO_UNROLL
 	for (int i = 0; i < CFRAMES_A_CALL; i++) {
 		const uint64_t cframe = memory[CFRAME];
 
 		if (!cframe || cframe >= s->runtime.frame_end)
 			return 0;
 		/* On the C stack, where the walk is. */
-		if (walk_read_stack(s, env, cframe, cframe + b->cframe_frame, &memory[NEXT]) !=
-			WALK_GO_ON ||
-		    walk_read_stack(s, env, cframe, cframe + b->cframe_previous, &memory[CFRAME]) !=
-			WALK_GO_ON)
+		if (stack_read_word(s, env, cframe, cframe + b->cframe_frame, &memory[NEXT]) !=
+			UNWIND_CONTINUE ||
+		    stack_read_word(s, env, cframe, cframe + b->cframe_previous, &memory[CFRAME]) !=
+			UNWIND_CONTINUE)
 			return 0;
 		/* The outermost one is in the thread's state, and stands for no evaluator. */
 		if (memory[CFRAME] - memory[STATE] < STATE_BYTES_MAX)
@@ -346,7 +347,7 @@ static __always_inline int cpython_enter_cframe(struct walk_state *s, WALK_ENV e
 }
 
 /* Does a call through a pointer lie right before `pc`? */
-static __always_inline int cpython_behind_pointer_call(WALK_ENV env, uint64_t pc)
+static __always_inline int cpython_behind_pointer_call(UNWIND_ENV env, uint64_t pc)
 {
 	const uint64_t code = cpython_read(env, pc - 8);
 
@@ -355,7 +356,7 @@ static __always_inline int cpython_behind_pointer_call(WALK_ENV env, uint64_t pc
 }
 
 /* May `fp` be rbp in the evaluator, whose C frame begins at `start`? */
-static __always_inline int cpython_is_frame_pointer(WALK_ENV env, uint64_t fp, uint64_t start)
+static __always_inline int cpython_is_frame_pointer(UNWIND_ENV env, uint64_t fp, uint64_t start)
 {
 	if (fp - start >= EVALUATOR_BYTES || (fp & 7))
 		return 0;
@@ -366,22 +367,22 @@ static __always_inline int cpython_is_frame_pointer(WALK_ENV env, uint64_t fp, u
 
 /* Is the word of the stack at argument[0] a return address into the evaluator? argument[1] then,
  * else that is 0. */
-static __always_inline int cpython_jit_word(struct walk_state *s, WALK_ENV env,
+static __always_inline int cpython_jit_word(struct unwind_state *s, UNWIND_ENV env,
 					    const struct cpython_block *b)
 {
-	struct walk_runtime *r = &s->runtime;
+	struct unwind_runtime *r = &s->runtime;
 	uint64_t word = 0;
-	const int end = walk_read_stack(s, env, s->sp, r->argument[0], &word);
+	const int end = stack_read_word(s, env, s->sp, r->argument[0], &word);
 
 	(void)b;
 	r->argument[1] = 0;
-	if (end != WALK_GO_ON || !walk_in_text(s, word - 1))
+	if (end != UNWIND_CONTINUE || !managed_in_code_filter(s, word - 1))
 		return end;
 	if (cpython_behind_pointer_call(env, word))
 		r->argument[1] = word;
 	else if (!--r->scratch[0])
 		return BH_REASON_RUNTIME; /* registers may have held one or two */
-	return WALK_GO_ON;
+	return UNWIND_CONTINUE;
 }
 
 RUNTIME_PART(cpython, jit_word)
@@ -392,42 +393,42 @@ RUNTIME_PART(cpython, jit_word)
  * always the same few instructions that save registers and call what was compiled
  * (Tools/jit/shim.c, trampoline.c); that may begin with saving rbp.
  */
-static __always_inline int cpython_walk_jit(struct walk_state *s, WALK_ENV env,
-					    const struct cpython_block *b)
+static __always_inline int cpython_jit_frame(struct unwind_state *s, UNWIND_ENV env,
+					     const struct cpython_block *b)
 {
-	struct walk_runtime *r = &s->runtime;
+	struct unwind_runtime *r = &s->runtime;
 	const uint64_t sp = s->sp;
 	uint64_t word = 0;
 
 	r->scratch[0] = JIT_MISSED_MAX;
-	WALK_NO_UNROLL
+	UNWIND_NO_UNROLL
 	for (int i = 0; i < JIT_WORDS; i++) {
 		r->argument[0] = sp + (uint64_t)i * 8;
 		const int end = RUNTIME_CALL(cpython, jit_word, s, env, b);
 
-		if (end != WALK_GO_ON)
+		if (end != UNWIND_CONTINUE)
 			return end;
 		if (r->argument[1])
 			break;
 	}
 	if (!r->argument[1]) {
-		r->passed = WALK_PASSED_UNKNOWN;
-		return WALK_GO_ON;
+		r->verdict = WALKER_NOT_MINE;
+		return UNWIND_CONTINUE;
 	}
 	const uint64_t saved_fp = r->argument[0] - JIT_SAVED_RBP;
 	s->pc = r->argument[1];
 	s->sp = r->argument[0] + 8;
 	s->registers_known = 0;
 	if (!cpython_is_frame_pointer(env, s->fp, s->sp) && saved_fp >= sp &&
-	    walk_read_stack(s, env, sp, saved_fp, &word) == WALK_GO_ON &&
+	    stack_read_word(s, env, sp, saved_fp, &word) == UNWIND_CONTINUE &&
 	    cpython_is_frame_pointer(env, word, s->sp))
 		s->fp = word;
-	return WALK_GO_ON;
+	return UNWIND_CONTINUE;
 }
 
-RUNTIME_PART(cpython, walk_jit)
+RUNTIME_PART(cpython, jit_frame)
 
-static __always_inline int cpython_walk(struct walk_state *s, WALK_ENV env,
+static __always_inline int cpython_walk(struct unwind_state *s, UNWIND_ENV env,
 					const struct cpython_block *b)
 {
 	uint64_t *memory = s->runtime.memory[BH_RUNTIME_CPYTHON];
@@ -435,24 +436,24 @@ static __always_inline int cpython_walk(struct walk_state *s, WALK_ENV env,
 	const int innermost = !memory[STATES];
 
 	if (s->runtime.data == CPYTHON_RANGE_JIT)
-		return RUNTIME_CALL(cpython, walk_jit, s, env, b);
+		return RUNTIME_CALL(cpython, jit_frame, s, env, b);
 	if (innermost)
 		s->runtime.scratch_address = 0;
-	if (!s->runtime.behind && !memory[ENDED] &&
+	if (!s->runtime.resume && !memory[ENDED] &&
 	    (innermost || (b->interpreters && !memory[head])))
 		cpython_begin(s, env, b);
-	if (!s->runtime.behind && (memory[ENDED] || !memory[head])) {
-		s->runtime.passed = WALK_PASSED_UNKNOWN;
-		return WALK_GO_ON;
+	if (!s->runtime.resume && (memory[ENDED] || !memory[head])) {
+		s->runtime.verdict = WALKER_NOT_MINE;
+		return UNWIND_CONTINUE;
 	}
 	if (b->shape == CPYTHON_ONE_EACH)
 		return cpython_walk_each(s, env, b, innermost);
-	if (!s->runtime.behind) {
-		s->runtime.passed = WALK_PASSED_LATER;
-		return WALK_GO_ON;
+	if (!s->runtime.resume) {
+		s->runtime.verdict = WALKER_RESUME_IN_CALLER;
+		return UNWIND_CONTINUE;
 	}
-	if (s->runtime.behind == WALK_JUST_BEHIND) {
-		s->runtime.behind = WALK_BEHIND;
+	if (s->runtime.resume == WALKER_IN_CALLER) {
+		s->runtime.resume = WALKER_IN_CALLER_AGAIN;
 		memory[BEGUN] = memory[NEXT];
 		if (b->shape == CPYTHON_CFRAME && !cpython_enter_cframe(s, env, b))
 			return s->runtime.result;

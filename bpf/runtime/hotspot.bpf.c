@@ -40,41 +40,41 @@ static __always_inline int hotspot_is_interpreter(const struct hotspot_block *b,
 
 /* `count` words (a constant) of the stack from `address` on: where in the window they are, or
  * WORDS_FAIL. */
-static __always_inline uint64_t hotspot_stack(struct walk_state *s, WALK_ENV env, uint64_t address,
-					      const unsigned int count)
+static __always_inline uint64_t hotspot_stack(struct unwind_state *s, UNWIND_ENV env,
+					      uint64_t address, const unsigned int count)
 {
 	const uint64_t distance = address - s->window_start;
 
 	if (address & 7)
 		return WORDS_FAIL;
-	if (distance <= (WALK_WINDOW_WORDS - count) * 8)
+	if (distance <= (STACK_WINDOW_WORDS - count) * 8)
 		return distance >> 3;
 	s->window_start = address;
-	if (walk_read(env, s->window, sizeof(s->window), address)) {
+	if (env_read(env, s->window, sizeof(s->window), address)) {
 		/* Near the end of the stack's mapping: only what is needed. */
-		s->window_start = WALK_NO_WINDOW;
-		if (walk_read(env, s->window, count * 8, address))
+		s->window_start = STACK_NO_WINDOW;
+		if (env_read(env, s->window, count * 8, address))
 			return WORDS_FAIL;
 	}
 	return 0;
 }
 
-static __always_inline uint64_t hotspot_word_at(const struct walk_state *s, uint64_t index)
+static __always_inline uint64_t hotspot_word_at(const struct unwind_state *s, uint64_t index)
 {
-	return s->window[walk_masked(index, WALK_WINDOW_WORDS - 1)];
+	return s->window[bits_mask(index, STACK_WINDOW_WORDS - 1)];
 }
 
-static __always_inline int hotspot_note(struct walk_state *s, uint64_t payload, uint32_t identity,
+static __always_inline int hotspot_note(struct unwind_state *s, uint64_t payload, uint32_t identity,
 					uint32_t kind, uint64_t position)
 {
 	const uint64_t words[] = {hotspot_word(identity, kind, position)};
-	const int end = walk_note_managed(s, BH_RUNTIME_HOTSPOT, payload, 1, words);
+	const int end = push_managed(s, BH_RUNTIME_HOTSPOT, payload, 1, words);
 
-	return end ? end : WALK_GO_ON;
+	return end ? end : UNWIND_CONTINUE;
 }
 
 /* On to the caller. */
-static __always_inline int hotspot_leave(struct walk_state *s, uint64_t pc, uint64_t sp,
+static __always_inline int hotspot_leave(struct unwind_state *s, uint64_t pc, uint64_t sp,
 					 uint64_t fp)
 {
 	/* A return address may have been popped into a register; else the stack gets shorter. */
@@ -85,19 +85,19 @@ static __always_inline int hotspot_leave(struct walk_state *s, uint64_t pc, uint
 	s->fp = fp;
 	s->registers_known = 0;
 	s->bx_known = 0;
-	return pc ? WALK_GO_ON : BH_REASON_COMPLETE;
+	return pc ? UNWIND_CONTINUE : BH_REASON_COMPLETE;
 }
 
 /* From a frame that ends at `cfa` to its caller; if there is no return address into code, it may
  * have pushed some words more. */
-static __always_inline int hotspot_leave_sized(struct walk_state *s, WALK_ENV env,
+static __always_inline int hotspot_leave_sized(struct unwind_state *s, UNWIND_ENV env,
 					       const struct hotspot_block *b, uint64_t cfa)
 {
 	const uint64_t at = hotspot_stack(s, env, cfa - 16, 2 + FRAME_SHIFT_MAX);
 
 	if (at == WORDS_FAIL)
 		return BH_REASON_READ_FAULT;
-	WALK_NO_UNROLL
+	UNWIND_NO_UNROLL
 	for (uint64_t i = 0; i < FRAME_SHIFT_MAX; i++) {
 		const uint64_t pc = hotspot_word_at(s, at + i + 1);
 
@@ -108,7 +108,7 @@ static __always_inline int hotspot_leave_sized(struct walk_state *s, WALK_ENV en
 }
 
 /* By rbp, which the frame has set up. */
-static __always_inline int hotspot_leave_linked(struct walk_state *s, WALK_ENV env)
+static __always_inline int hotspot_leave_linked(struct unwind_state *s, UNWIND_ENV env)
 {
 	const uint64_t at = hotspot_stack(s, env, s->fp, 2);
 
@@ -118,7 +118,7 @@ static __always_inline int hotspot_leave_linked(struct walk_state *s, WALK_ENV e
 }
 
 /* From interrupted code that has no frame, or sets one up as compilers do. */
-static __always_inline int hotspot_leave_stub(struct walk_state *s, WALK_ENV env,
+static __always_inline int hotspot_leave_stub(struct unwind_state *s, UNWIND_ENV env,
 					      const struct hotspot_block *b)
 {
 	uint64_t at = hotspot_stack(s, env, s->sp, 2);
@@ -142,7 +142,7 @@ static __always_inline int hotspot_leave_stub(struct walk_state *s, WALK_ENV env
 }
 
 /* Where the ConstMethod's bytecodes are and what identifies it, into memory. 0 if it is none. */
-static __always_inline int hotspot_look_at_method(struct walk_state *s, WALK_ENV env,
+static __always_inline int hotspot_look_at_method(struct unwind_state *s, UNWIND_ENV env,
 						  const struct hotspot_block *b, uint64_t method)
 {
 	uint64_t *memory = s->runtime.memory[BH_RUNTIME_HOTSPOT];
@@ -155,9 +155,9 @@ static __always_inline int hotspot_look_at_method(struct walk_state *s, WALK_ENV
 	memory[MEMORY_METHOD] = 0;
 	if (!method || (method & 7))
 		return 0;
-	struct walk_known_cache *cache = walk_known(env);
-	struct walk_known *known = walk_find_known(s, cache, method);
-	if (known && walk_is_steady(s, known)) {
+	struct method_cache *cache = env_method_cache(env);
+	struct method_cache_entry *known = method_cache_find(s, cache, method);
+	if (known && method_cache_is_trusted(s, known)) {
 		memory[MEMORY_METHOD] = method;
 		memory[MEMORY_CODES] = (uint64_t)known->facts[METHOD_CODES_HIGH] << 32 |
 				       known->facts[METHOD_CODES_LOW];
@@ -166,8 +166,8 @@ static __always_inline int hotspot_look_at_method(struct walk_state *s, WALK_ENV
 		return 1;
 	}
 	s->runtime.heap_bytes = 0;
-	if (walk_read(env, &const_method, sizeof(const_method), method + b->const_method) ||
-	    !const_method || walk_read(env, words, HOTSPOT_CONST_METHOD_BYTES, const_method))
+	if (env_read(env, &const_method, sizeof(const_method), method + b->const_method) ||
+	    !const_method || env_read(env, words, HOTSPOT_CONST_METHOD_BYTES, const_method))
 		return 0;
 	const uint64_t sizes = hotspot_sizes(words, b->code_size);
 	const uint32_t identity = hotspot_identity(const_method, words[1], sizes);
@@ -175,9 +175,9 @@ static __always_inline int hotspot_look_at_method(struct walk_state *s, WALK_ENV
 	memory[MEMORY_CODES] = const_method + b->const_method_bytes;
 	memory[MEMORY_IDENTITY] = (uint64_t)identity << 32 | (sizes & 0xffff);
 	if (known)
-		walk_confirm(s, known, known->facts[METHOD_IDENTITY] == identity);
+		method_cache_revalidate(s, known, known->facts[METHOD_IDENTITY] == identity);
 	else
-		known = walk_learn(s, cache, method);
+		known = method_cache_insert(s, cache, method);
 	if (known) {
 		known->facts[METHOD_IDENTITY] = identity;
 		known->facts[METHOD_BYTES] = (uint32_t)(sizes & 0xffff);
@@ -188,7 +188,7 @@ static __always_inline int hotspot_look_at_method(struct walk_state *s, WALK_ENV
 }
 
 /* The method that was looked at, at bytecode `bcp`, or if that is in none, at `other`. */
-static __always_inline int hotspot_note_interpreted(struct walk_state *s, uint64_t bcp,
+static __always_inline int hotspot_note_interpreted(struct unwind_state *s, uint64_t bcp,
 						    uint64_t other)
 {
 	const uint64_t *memory = s->runtime.memory[BH_RUNTIME_HOTSPOT];
@@ -207,7 +207,7 @@ static __always_inline int hotspot_note_interpreted(struct walk_state *s, uint64
  * Interrupted where methods are entered: rbx is the Method, r13 the caller's stack pointer, and the
  * return address at rsp, for some instructions in rax, or beside rbp, as far as those are pushed.
  */
-static __always_inline int hotspot_entered(struct walk_state *s, WALK_ENV env,
+static __always_inline int hotspot_entered(struct unwind_state *s, UNWIND_ENV env,
 					   const struct hotspot_block *b)
 {
 	const uint64_t method = s->gpr[BH_REG_RBX];
@@ -237,17 +237,17 @@ static __always_inline int hotspot_entered(struct walk_state *s, WALK_ENV env,
 	}
 	const int end =
 	    hotspot_note_interpreted(s, s->runtime.memory[BH_RUNTIME_HOTSPOT][MEMORY_CODES], 0);
-	return end == WALK_GO_ON ? hotspot_leave(s, pc, sp, fp) : end;
+	return end == UNWIND_CONTINUE ? hotspot_leave(s, pc, sp, fp) : end;
 }
 
-static __always_inline int hotspot_in_entry(const struct walk_state *s,
+static __always_inline int hotspot_in_entry(const struct unwind_state *s,
 					    const struct hotspot_block *b)
 {
 	return s->registers_known && s->pc - b->entries_start < b->entries_end - b->entries_start;
 }
 
 /* Is the frame of what was interrupted where methods are entered not there yet? */
-static __always_inline int hotspot_is_entering(const struct walk_state *s,
+static __always_inline int hotspot_is_entering(const struct unwind_state *s,
 					       const struct hotspot_block *b, uint64_t frame_method)
 {
 	const uint64_t sp = s->gpr[13];
@@ -261,13 +261,13 @@ static __always_inline int hotspot_is_entering(const struct walk_state *s,
  * Interrupted where methods are left, and rbp is their caller's already: the return address is at
  * rsp, or was popped into r13, and the caller's stack pointer is in rbx.
  */
-static __always_inline int hotspot_left(struct walk_state *s, WALK_ENV env,
+static __always_inline int hotspot_left(struct unwind_state *s, UNWIND_ENV env,
 					const struct hotspot_block *b)
 {
 	const uint64_t sp = s->gpr[BH_REG_RBX], pc = s->gpr[13];
 	const int end = hotspot_note(s, s->pc, 0, HOTSPOT_FRAME_INTERPRETER, 0);
 
-	if (end != WALK_GO_ON)
+	if (end != UNWIND_CONTINUE)
 		return end;
 	const uint64_t at = hotspot_stack(s, env, s->sp, 1);
 	if (at != WORDS_FAIL && hotspot_is_code(b, hotspot_word_at(s, at)))
@@ -278,7 +278,7 @@ static __always_inline int hotspot_left(struct walk_state *s, WALK_ENV env,
 }
 
 /* The interpreter's frame at rbp. */
-static __always_inline int hotspot_interpreted(struct walk_state *s, WALK_ENV env,
+static __always_inline int hotspot_interpreted(struct unwind_state *s, UNWIND_ENV env,
 					       const struct hotspot_block *b)
 {
 	const uint64_t *memory = s->runtime.memory[BH_RUNTIME_HOTSPOT];
@@ -304,14 +304,14 @@ static __always_inline int hotspot_interpreted(struct walk_state *s, WALK_ENV en
 	const uint64_t sp = hotspot_word_at(s, at + INTERPRETED_SENDER_SP);
 
 	const int end = hotspot_note_interpreted(s, s->registers_known ? s->gpr[13] : bcp, bcp);
-	return end == WALK_GO_ON ? hotspot_leave(s, pc, sp, fp) : end;
+	return end == UNWIND_CONTINUE ? hotspot_leave(s, pc, sp, fp) : end;
 
 none:
 	return s->registers_known ? hotspot_left(s, env, b) : BH_REASON_RUNTIME;
 }
 
 /* From an interrupted method to its caller. */
-static __always_inline int hotspot_leave_top(struct walk_state *s, WALK_ENV env,
+static __always_inline int hotspot_leave_top(struct unwind_state *s, UNWIND_ENV env,
 					     const struct hotspot_block *b)
 {
 	const uint64_t *blob = s->runtime.scratch;
@@ -321,14 +321,14 @@ static __always_inline int hotspot_leave_top(struct walk_state *s, WALK_ENV env,
 
 	s->runtime.heap_bytes = 0;
 	if (s->pc - blob[BLOB_CODE] >= blob[BLOB_COMPLETE]) {
-		if (!walk_read(env, code, HOTSPOT_EPILOGUE_BYTES, s->pc))
+		if (!env_read(env, code, HOTSPOT_EPILOGUE_BYTES, s->pc))
 			frame = hotspot_epilogue(code);
 	} else if (s->pc <= blob[BLOB_ENTRY]) {
 		/* Above it, the receiver's class is looked at. */
 		frame = HOTSPOT_NOT_BEGUN;
 	} else {
 		frame = HOTSPOT_UNKNOWN;
-		if (!walk_read(env, code, HOTSPOT_PROLOGUE_BYTES, blob[BLOB_ENTRY]))
+		if (!env_read(env, code, HOTSPOT_PROLOGUE_BYTES, blob[BLOB_ENTRY]))
 			frame = hotspot_prologue(code, s->pc - blob[BLOB_ENTRY]);
 	}
 	if (frame == HOTSPOT_UNKNOWN || !frame_bytes)
@@ -346,7 +346,7 @@ static __always_inline int hotspot_leave_top(struct walk_state *s, WALK_ENV env,
 	}
 	const uint64_t fp = s->fp;
 	const int end = hotspot_leave_sized(s, env, b, s->sp + frame_bytes);
-	if (end == WALK_GO_ON && frame == HOTSPOT_SIZED)
+	if (end == UNWIND_CONTINUE && frame == HOTSPOT_SIZED)
 		s->fp = fp;
 	return end;
 }
@@ -354,16 +354,16 @@ static __always_inline int hotspot_leave_top(struct walk_state *s, WALK_ENV env,
 /* The lowest frame of a virtual thread's that is on the stack returns to where the next one is
  * fetched. rbp is of when they were put away; there is a ContinuationEntry at rsp, 64 bytes, in the
  * frame that runs the thread. */
-static __always_inline int hotspot_frozen(struct walk_state *s, WALK_ENV env,
+static __always_inline int hotspot_frozen(struct unwind_state *s, UNWIND_ENV env,
 					  const struct hotspot_block *b)
 {
 	const int end = hotspot_note(s, s->pc, 0, HOTSPOT_FRAME_FROZEN, 0);
 
-	return end == WALK_GO_ON ? hotspot_leave_sized(s, env, b, s->sp + 64 + 16) : end;
+	return end == UNWIND_CONTINUE ? hotspot_leave_sized(s, env, b, s->sp + 64 + 16) : end;
 }
 
 /* A frame of code that is no method's. */
-static __always_inline int hotspot_stub(struct walk_state *s, WALK_ENV env,
+static __always_inline int hotspot_stub(struct unwind_state *s, UNWIND_ENV env,
 					const struct hotspot_block *b)
 {
 	const uint64_t *blob = s->runtime.scratch;
@@ -371,7 +371,7 @@ static __always_inline int hotspot_stub(struct walk_state *s, WALK_ENV env,
 	int end = hotspot_note(s, s->runtime.scratch_address, blob[BLOB_IDENTITY],
 			       HOTSPOT_FRAME_STUB, position);
 
-	if (end != WALK_GO_ON)
+	if (end != UNWIND_CONTINUE)
 		return end;
 	if (!blob[BLOB_FRAME_BYTES])
 		return s->registers_known ? hotspot_leave_stub(s, env, b)
@@ -384,13 +384,13 @@ static __always_inline int hotspot_stub(struct walk_state *s, WALK_ENV env,
 		return hotspot_leave(s, pc, cfa, fp);
 	/* It has other frames on top while it replaces a compiled one by interpreted ones, and none
 	 * where it begins and ends. */
-	if (hotspot_leave_stub(s, env, b) == WALK_GO_ON)
-		return WALK_GO_ON;
+	if (hotspot_leave_stub(s, env, b) == UNWIND_CONTINUE)
+		return UNWIND_CONTINUE;
 	return hotspot_leave(s, pc, cfa, fp);
 }
 
 /* A frame of a method. */
-static __always_inline int hotspot_compiled(struct walk_state *s, WALK_ENV env,
+static __always_inline int hotspot_compiled(struct unwind_state *s, UNWIND_ENV env,
 					    const struct hotspot_block *b)
 {
 	const uint64_t *blob = s->runtime.scratch;
@@ -407,7 +407,7 @@ static __always_inline int hotspot_compiled(struct walk_state *s, WALK_ENV env,
 	const int end =
 	    hotspot_note(s, s->runtime.scratch_address, blob[BLOB_IDENTITY],
 			 top ? HOTSPOT_FRAME_COMPILED_TOP : HOTSPOT_FRAME_COMPILED, position);
-	if (end != WALK_GO_ON)
+	if (end != UNWIND_CONTINUE)
 		return end;
 	if (top)
 		return hotspot_leave_top(s, env, b);
@@ -415,8 +415,8 @@ static __always_inline int hotspot_compiled(struct walk_state *s, WALK_ENV env,
 }
 
 /* A frame of a compiled method of which everything is known. */
-static __always_inline int hotspot_note_known(struct walk_state *s, uint64_t pc,
-					      const struct walk_known *known)
+static __always_inline int hotspot_note_known(struct unwind_state *s, uint64_t pc,
+					      const struct method_cache_entry *known)
 {
 	return hotspot_note(s, pc - known->facts[FRAME_DISTANCE], known->facts[FRAME_IDENTITY],
 			    HOTSPOT_FRAME_COMPILED, known->facts[FRAME_POSITION]);
@@ -426,28 +426,28 @@ static __always_inline int hotspot_note_known(struct walk_state *s, uint64_t pc,
  * The common case: a caller that is steady, and its own caller, code as well, has its frame in the
  * window. 0: it is not that, and nothing was done.
  */
-static __always_inline int hotspot_step_plain(struct walk_state *s, const struct hotspot_block *b,
-					      struct walk_known_cache *cache)
+static __always_inline int hotspot_step_plain(struct unwind_state *s, const struct hotspot_block *b,
+					      struct method_cache *cache)
 {
 	if (s->registers_known || hotspot_is_interpreter(b, s->pc))
 		return 0;
-	const struct walk_known *known = walk_find_known(s, cache, s->pc);
-	if (!known || !walk_is_steady(s, known))
+	const struct method_cache_entry *known = method_cache_find(s, cache, s->pc);
+	if (!known || !method_cache_is_trusted(s, known))
 		return 0;
 	const uint64_t cfa = s->sp + known->facts[FRAME_BYTES];
 	const uint64_t distance = cfa - 16 - s->window_start, at = distance >> 3;
 
-	if ((distance & 7) || distance > (WALK_WINDOW_WORDS - 2) * 8)
+	if ((distance & 7) || distance > (STACK_WINDOW_WORDS - 2) * 8)
 		return 0;
 	const uint64_t pc = hotspot_word_at(s, at + 1), fp = hotspot_word_at(s, at);
 
 	return cfa > s->sp && hotspot_is_code(b, pc) &&
-	       hotspot_note_known(s, s->pc, known) == WALK_GO_ON &&
-	       hotspot_leave(s, pc, cfa, fp) == WALK_GO_ON;
+	       hotspot_note_known(s, s->pc, known) == UNWIND_CONTINUE &&
+	       hotspot_leave(s, pc, cfa, fp) == UNWIND_CONTINUE;
 }
 
 /* One frame. */
-static __always_inline int hotspot_step(struct walk_state *s, WALK_ENV env,
+static __always_inline int hotspot_step(struct unwind_state *s, UNWIND_ENV env,
 					const struct hotspot_block *b)
 {
 	const uint64_t pc = s->pc;
@@ -457,19 +457,20 @@ static __always_inline int hotspot_step(struct walk_state *s, WALK_ENV env,
 	if (!s->registers_known && pc == b->call_stub_return) {
 		const int end = hotspot_note(s, pc, 0, HOTSPOT_FRAME_CALL_STUB, 0);
 
-		return end == WALK_GO_ON ? hotspot_leave_linked(s, env) : end;
+		return end == UNWIND_CONTINUE ? hotspot_leave_linked(s, env) : end;
 	}
 	if (!s->registers_known &&
 	    pc - b->continuation_start < b->continuation_end - b->continuation_start)
 		return hotspot_frozen(s, env, b);
-	struct walk_known_cache *cache = walk_known(env);
-	struct walk_known *known = s->registers_known ? NULL : walk_find_known(s, cache, pc);
+	struct method_cache *cache = env_method_cache(env);
+	struct method_cache_entry *known =
+	    s->registers_known ? NULL : method_cache_find(s, cache, pc);
 
 	if (known && hotspot_is_still(s, env, b, pc, known)) {
 		const uint64_t bytes = known->facts[FRAME_BYTES];
 		const int end = hotspot_note_known(s, pc, known);
 
-		return end == WALK_GO_ON ? hotspot_leave_sized(s, env, b, s->sp + bytes) : end;
+		return end == UNWIND_CONTINUE ? hotspot_leave_sized(s, env, b, s->sp + bytes) : end;
 	}
 	if (!s->registers_known || !hotspot_recall_top(s, env, b, pc)) {
 		if (!hotspot_find_blob(s, env, b, pc))
@@ -486,38 +487,38 @@ static __always_inline int hotspot_step(struct walk_state *s, WALK_ENV env,
 
 #ifdef __bpf__
 /* A global function, so that the verifier walks it once and not for each frame. */
-__noinline int walk_hotspot_step(__u32 unused)
+__noinline int walker_hotspot_step(__u32 unused)
 {
 	__u32 zero = 0;
 
 	GLOBAL_ARGUMENT(unused);
 	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
-	const struct bh_runtime_table *table = walk_runtimes(0);
+	const struct bh_runtime_table *table = env_runtimes(0);
 
 	if (!cpu || !table)
 		return BH_REASON_BAD_TABLE;
-	const __u64 block = walk_masked(cpu->walk.runtime.block, (1 << BH_RUNTIME_BLOCKS_BITS) - 1);
-	return hotspot_step(&cpu->walk, 0, (const void *)&table->blocks[block]);
+	const __u64 block = bits_mask(cpu->unwind.runtime.block, (1 << BH_RUNTIME_BLOCKS_BITS) - 1);
+	return hotspot_step(&cpu->unwind, 0, (const void *)&table->blocks[block]);
 }
-#define hotspot_step_once(s, env, b) walk_hotspot_step(0)
+#define hotspot_step_once(s, env, b) walker_hotspot_step(0)
 #else
 #define hotspot_step_once hotspot_step
 #endif
 
-static __always_inline int hotspot_walk(struct walk_state *s, WALK_ENV env,
+static __always_inline int hotspot_walk(struct unwind_state *s, UNWIND_ENV env,
 					const struct hotspot_block *b)
 {
-	struct walk_known_cache *cache = walk_known(env);
+	struct method_cache *cache = env_method_cache(env);
 
-	WALK_NO_UNROLL
+	UNWIND_NO_UNROLL
 	for (int i = 0; i < FRAMES_A_CALL; i++) {
 		if (hotspot_step_plain(s, b, cache))
 			continue;
 		const int end = hotspot_step_once(s, env, b);
-		if (end != WALK_GO_ON || !hotspot_is_code(b, s->pc))
+		if (end != UNWIND_CONTINUE || !hotspot_is_code(b, s->pc))
 			return end;
 	}
-	return WALK_GO_ON;
+	return UNWIND_CONTINUE;
 }
 
 RUNTIME_WALKER(hotspot)

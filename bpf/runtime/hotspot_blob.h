@@ -69,22 +69,22 @@ enum hotspot_method_fact {
 	METHOD_CODES_HIGH,
 };
 
-static __always_inline uint64_t hotspot_u64(const struct walk_state *s, uint32_t offset)
+static __always_inline uint64_t hotspot_u64(const struct unwind_state *s, uint32_t offset)
 {
-	return s->runtime.heap[walk_masked(offset >> 3, HOTSPOT_BLOB_BYTES / 8 - 1)];
+	return s->runtime.heap[bits_mask(offset >> 3, HOTSPOT_BLOB_BYTES / 8 - 1)];
 }
 
-static __always_inline uint32_t hotspot_u32(const struct walk_state *s, uint32_t offset)
+static __always_inline uint32_t hotspot_u32(const struct unwind_state *s, uint32_t offset)
 {
 	return (uint32_t)(hotspot_u64(s, offset) >> (offset & 4) * 8);
 }
 
-static __always_inline uint32_t hotspot_u16(const struct walk_state *s, uint32_t offset)
+static __always_inline uint32_t hotspot_u16(const struct unwind_state *s, uint32_t offset)
 {
 	return (uint16_t)(hotspot_u64(s, offset) >> (offset & 6) * 8);
 }
 
-static __always_inline uint32_t hotspot_u8(const struct walk_state *s, uint32_t offset)
+static __always_inline uint32_t hotspot_u8(const struct unwind_state *s, uint32_t offset)
 {
 	return (uint8_t)(hotspot_u64(s, offset) >> (offset & 7) * 8);
 }
@@ -92,23 +92,23 @@ static __always_inline uint32_t hotspot_u8(const struct walk_state *s, uint32_t 
 /* How many segments to go back from `segment`; out of a copy of the SEGMENTS_READ bytes of the map
  * from *start on, which is moved if need be so that it ends there. HOTSPOT_FREE_SEGMENT if it
  * cannot be read. */
-static __always_inline uint32_t hotspot_back(struct walk_state *s, WALK_ENV env, uint64_t segments,
-					     uint64_t segment, uint64_t *start)
+static __always_inline uint32_t hotspot_back(struct unwind_state *s, UNWIND_ENV env,
+					     uint64_t segments, uint64_t segment, uint64_t *start)
 {
 	uint64_t *copy = s->runtime.heap;
 
 	if (segment - *start >= SEGMENTS_READ) {
 		*start = segment < SEGMENTS_READ ? 0 : segment - (SEGMENTS_READ - 1);
-		if (walk_read(env, copy, SEGMENTS_READ, segments + *start))
+		if (env_read(env, copy, SEGMENTS_READ, segments + *start))
 			return HOTSPOT_FREE_SEGMENT;
 	}
-	const uint64_t at = walk_masked(segment - *start, SEGMENTS_READ - 1);
+	const uint64_t at = bits_mask(segment - *start, SEGMENTS_READ - 1);
 
 	return (uint8_t)(copy[at >> 3] >> (at & 7) * 8);
 }
 
 /* The block that argument[0] is in: its address into argument[1]. 0 if there is none. */
-static __always_inline int hotspot_find_block(struct walk_state *s, WALK_ENV env,
+static __always_inline int hotspot_find_block(struct unwind_state *s, UNWIND_ENV env,
 					      const struct hotspot_block *b)
 {
 	const uint64_t pc = s->runtime.argument[0];
@@ -126,7 +126,7 @@ static __always_inline int hotspot_find_block(struct walk_state *s, WALK_ENV env
 	uint64_t segment = (pc - start) >> shift, copied = segment + 1;
 
 	s->runtime.heap_bytes = 0;
-	WALK_NO_UNROLL
+	UNWIND_NO_UNROLL
 	for (int i = 0; i < HOPS_MAX; i++) {
 		const uint32_t back = hotspot_back(s, env, segments, segment, &copied);
 
@@ -144,10 +144,10 @@ static __always_inline int hotspot_find_block(struct walk_state *s, WALK_ENV env
 RUNTIME_PART(hotspot, find_block)
 
 /* The blob that `pc` is in, into scratch. 0 if there is none. */
-static __always_inline int hotspot_find_blob(struct walk_state *s, WALK_ENV env,
+static __always_inline int hotspot_find_blob(struct unwind_state *s, UNWIND_ENV env,
 					     const struct hotspot_block *b, uint64_t pc)
 {
-	struct walk_runtime *r = &s->runtime;
+	struct unwind_runtime *r = &s->runtime;
 	uint64_t *memory = r->memory[BH_RUNTIME_HOTSPOT], *blob = r->scratch;
 
 	if (memory[MEMORY_BLOB] && r->scratch_address == memory[MEMORY_BLOB] &&
@@ -155,12 +155,12 @@ static __always_inline int hotspot_find_blob(struct walk_state *s, WALK_ENV env,
 		return 1;
 	r->argument[0] = pc;
 	const uint64_t block = RUNTIME_CALL(hotspot, find_block, s, env, b) ? r->argument[1] : 0;
-	const uint64_t bytes = walk_masked(b->blob_bytes, 2 * HOTSPOT_BLOB_BYTES - 1);
+	const uint64_t bytes = bits_mask(b->blob_bytes, 2 * HOTSPOT_BLOB_BYTES - 1);
 
 	memory[MEMORY_BLOB] = 0;
 	r->scratch_address = 0;
 	r->heap_bytes = 0;
-	if (!block || bytes > HOTSPOT_BLOB_BYTES || walk_read(env, r->heap, bytes, block) ||
+	if (!block || bytes > HOTSPOT_BLOB_BYTES || env_read(env, r->heap, bytes, block) ||
 	    hotspot_u8(s, b->heap_block_used) != 1)
 		return 0;
 	const uint64_t address = block + b->heap_block_bytes;
@@ -214,44 +214,44 @@ static __always_inline uint64_t hotspot_number(const struct hotspot_block *b, ui
 }
 
 /* Is it still the nmethod of that compile id? */
-static __always_inline int hotspot_has_number(WALK_ENV env, const struct hotspot_block *b,
+static __always_inline int hotspot_has_number(UNWIND_ENV env, const struct hotspot_block *b,
 					      uint64_t blob, uint32_t id)
 {
 	uint64_t word = 0;
 
-	return !walk_read(env, &word, sizeof(word), hotspot_number(b, blob)) &&
+	return !env_read(env, &word, sizeof(word), hotspot_number(b, blob)) &&
 	       (uint32_t)(word >> (b->compile_id & 4) * 8) == id;
 }
 
 /* Is the frame at return address `pc` what is known of it? Recursion: it was a moment ago. */
-static __always_inline int hotspot_is_still(struct walk_state *s, WALK_ENV env,
+static __always_inline int hotspot_is_still(struct unwind_state *s, UNWIND_ENV env,
 					    const struct hotspot_block *b, uint64_t pc,
-					    struct walk_known *known)
+					    struct method_cache_entry *known)
 {
 	uint64_t *last = &s->runtime.memory[BH_RUNTIME_HOTSPOT][MEMORY_BLOB];
 
-	if (*last == ~pc || walk_is_steady(s, known))
+	if (*last == ~pc || method_cache_is_trusted(s, known))
 		return 1;
 	if (!hotspot_has_number(env, b, pc - known->facts[FRAME_DISTANCE],
 				known->facts[FRAME_IDENTITY]))
 		return 0;
-	walk_confirm(s, known, 1);
+	method_cache_revalidate(s, known, 1);
 	*last = ~pc;
 	return 1;
 }
 
 /* The frame that was looked up, of a method that was called from `pc`. */
-static __always_inline void hotspot_remember(struct walk_state *s, struct walk_known_cache *cache,
-					     struct walk_known *known, uint64_t pc)
+static __always_inline void hotspot_remember(struct unwind_state *s, struct method_cache *cache,
+					     struct method_cache_entry *known, uint64_t pc)
 {
 	const uint64_t *blob = s->runtime.scratch;
 
 	if (pc == blob[BLOB_DEOPT] || pc == blob[BLOB_DEOPT_METHOD_HANDLE])
 		return;
 	if (known)
-		walk_confirm(s, known, 0);
+		method_cache_revalidate(s, known, 0);
 	else
-		known = walk_learn(s, cache, pc);
+		known = method_cache_insert(s, cache, pc);
 	if (!known)
 		return;
 	known->facts[FRAME_IDENTITY] = (uint32_t)blob[BLOB_IDENTITY];
@@ -262,12 +262,13 @@ static __always_inline void hotspot_remember(struct walk_state *s, struct walk_k
 
 /* What hotspot_leave_top() asks of the blob that was interrupted at `pc`, into scratch, if it is
  * known. Else 0. */
-static __always_inline int hotspot_recall_top(struct walk_state *s, WALK_ENV env,
+static __always_inline int hotspot_recall_top(struct unwind_state *s, UNWIND_ENV env,
 					      const struct hotspot_block *b, uint64_t pc)
 {
 	const uint32_t shift = b->segment_shift & 31;
 	const uint64_t segment = pc >> shift << shift;
-	const struct walk_known *known = walk_find_known(s, walk_known(env), ~segment);
+	const struct method_cache_entry *known =
+	    method_cache_find(s, env_method_cache(env), ~segment);
 	uint64_t *blob = s->runtime.scratch;
 
 	if (!known)
@@ -288,7 +289,7 @@ static __always_inline int hotspot_recall_top(struct walk_state *s, WALK_ENV env
 
 /* The blob that was looked up and interrupted at `pc`, if the segment is nobody else's and its
  * numbers are small, as they mostly are. */
-static __always_inline void hotspot_remember_top(struct walk_state *s, WALK_ENV env,
+static __always_inline void hotspot_remember_top(struct unwind_state *s, UNWIND_ENV env,
 						 const struct hotspot_block *b, uint64_t pc)
 {
 	const uint64_t *blob = s->runtime.scratch, address = s->runtime.scratch_address;
@@ -296,14 +297,14 @@ static __always_inline void hotspot_remember_top(struct walk_state *s, WALK_ENV 
 	const uint64_t segment = pc >> shift << shift, code = blob[BLOB_CODE] - address,
 		       entry = blob[BLOB_ENTRY] - blob[BLOB_CODE],
 		       words = blob[BLOB_FRAME_BYTES] >> 3, complete = blob[BLOB_COMPLETE];
-	struct walk_known_cache *cache = walk_known(env);
+	struct method_cache *cache = env_method_cache(env);
 
 	if (segment < address || segment + (1ull << shift) > blob[BLOB_CODE] + blob[BLOB_BYTES] ||
 	    (code | entry | words | complete) > 0xffff)
 		return;
-	struct walk_known *known = walk_find_known(s, cache, ~segment);
+	struct method_cache_entry *known = method_cache_find(s, cache, ~segment);
 	if (!known)
-		known = walk_learn(s, cache, ~segment);
+		known = method_cache_insert(s, cache, ~segment);
 	if (!known)
 		return;
 	known->facts[SEGMENT_IDENTITY] = (uint32_t)blob[BLOB_IDENTITY];

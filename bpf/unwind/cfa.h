@@ -10,13 +10,13 @@
  * uc_mcontext at 40, its registers r8 - r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip). All
  * registers of the interrupted frame are there.
  */
-static __always_inline int walk_signal_frame(struct walk_state *s, WALK_ENV env)
+static __always_inline int cfa_apply_signal_frame(struct unwind_state *s, UNWIND_ENV env)
 {
 	/* In the window, since BPF's stack is short; it is none of the stack any more. */
 	uint64_t *saved = s->window;
 
-	s->window_start = WALK_NO_WINDOW;
-	if (walk_read(env, saved, 17 * sizeof(saved[0]), s->sp + 40))
+	s->window_start = STACK_NO_WINDOW;
+	if (env_read(env, saved, 17 * sizeof(saved[0]), s->sp + 40))
 		return BH_REASON_READ_FAULT;
 	for (int i = 0; i < 8; i++)
 		s->gpr[8 + i] = saved[i];
@@ -33,13 +33,13 @@ static __always_inline int walk_signal_frame(struct walk_state *s, WALK_ENV env)
 	s->fp = saved[10];
 	s->sp = saved[15];
 	s->pc = saved[16];
-	return s->pc ? WALK_GO_ON : BH_REASON_COMPLETE;
+	return s->pc ? UNWIND_CONTINUE : BH_REASON_COMPLETE;
 }
 
 /* The base of a CFA: rsp and rbp always, rbx where no caller's rule lost it, another register only
  * in a frame that was interrupted. */
-static __always_inline int walk_register(const struct walk_state *s, uint32_t number,
-					 uint64_t *value)
+static __always_inline int cfa_read_register(const struct unwind_state *s, uint32_t number,
+					     uint64_t *value)
 {
 	if (number == BH_REG_RSP)
 		*value = s->sp;
@@ -49,19 +49,19 @@ static __always_inline int walk_register(const struct walk_state *s, uint32_t nu
 		*value = s->gpr[number & 15];
 	else
 		return BH_REASON_REGISTER_LOST;
-	return WALK_GO_ON;
+	return UNWIND_CONTINUE;
 }
 
 /* The kernel starts a program with all registers but rsp zero (ELF_PLAT_INIT); its first
  * instructions, ld.so's, have no table. */
-static __always_inline int walk_at_entry(const struct walk_state *s)
+static __always_inline int cfa_at_process_entry(const struct unwind_state *s)
 {
 	return s->registers_known &&
 	       !(s->gpr[BH_REG_RBX] | s->gpr[12] | s->gpr[13] | s->gpr[14] | s->gpr[15]);
 }
 
-static __always_inline int walk_find_cfa(struct walk_state *s, WALK_ENV env,
-					 const struct bh_rule *rule, uint64_t *cfa)
+static __always_inline int cfa_find(struct unwind_state *s, UNWIND_ENV env,
+				    const struct bh_rule *rule, uint64_t *cfa)
 {
 	uint64_t base = 0;
 	int end;
@@ -70,32 +70,32 @@ static __always_inline int walk_find_cfa(struct walk_state *s, WALK_ENV env,
 	case BH_RULE_SP:
 	case BH_RULE_RA_REGISTER:
 		*cfa = s->sp + (int64_t)rule->cfa;
-		return WALK_GO_ON;
+		return UNWIND_CONTINUE;
 	case BH_RULE_FP:
 		*cfa = s->fp + (int64_t)rule->cfa;
-		return WALK_GO_ON;
+		return UNWIND_CONTINUE;
 	case BH_RULE_FRAME_POINTER:
 		/* Zero ends a chain of frame pointers: whoever starts a thread pushes it. */
 		*cfa = s->fp + 16;
 		if (!s->fp)
-			return s->frame_count > 1 || walk_at_entry(s) ? BH_REASON_COMPLETE
-								      : BH_REASON_NO_RULE;
-		return WALK_GO_ON;
+			return s->frame_count > 1 || cfa_at_process_entry(s) ? BH_REASON_COMPLETE
+									     : BH_REASON_NO_RULE;
+		return UNWIND_CONTINUE;
 	case BH_RULE_PLT:
 		*cfa = s->sp + (int64_t)rule->cfa +
 		       ((s->pc & 15) >= (uint64_t)(int64_t)rule->extra ? 8 : 0);
-		return WALK_GO_ON;
+		return UNWIND_CONTINUE;
 	case BH_RULE_REGISTER:
-		end = walk_register(s, rule->reg, &base);
-		if (end != WALK_GO_ON)
+		end = cfa_read_register(s, rule->reg, &base);
+		if (end != UNWIND_CONTINUE)
 			return end;
 		*cfa = base + (int64_t)rule->cfa;
-		return WALK_GO_ON;
+		return UNWIND_CONTINUE;
 	case BH_RULE_DEREF:
-		end = walk_register(s, rule->reg, &base);
-		if (end != WALK_GO_ON)
+		end = cfa_read_register(s, rule->reg, &base);
+		if (end != UNWIND_CONTINUE)
 			return end;
-		end = walk_read_stack(s, env, s->sp, base + (int64_t)rule->cfa, cfa);
+		end = stack_read_word(s, env, s->sp, base + (int64_t)rule->cfa, cfa);
 		*cfa += (int64_t)rule->extra;
 		return end;
 	default:
@@ -104,49 +104,49 @@ static __always_inline int walk_find_cfa(struct walk_state *s, WALK_ENV env,
 }
 
 /* From a frame to its caller by `rule`. */
-static __always_inline int walk_apply(struct walk_state *s, WALK_ENV env,
-				      const struct bh_rule *rule)
+static __always_inline int cfa_apply_rule(struct unwind_state *s, UNWIND_ENV env,
+					  const struct bh_rule *rule)
 {
 	uint64_t cfa = 0, ra = 0, fp = s->fp;
-	int end = walk_find_cfa(s, env, rule, &cfa);
+	int end = cfa_find(s, env, rule, &cfa);
 
-	if (end != WALK_GO_ON)
+	if (end != UNWIND_CONTINUE)
 		return end;
 	/* Towards the caller the stack only gets shorter; where the return address was popped into
 	 * a register it may stay. */
 	if (cfa <= s->sp && !(cfa == s->sp && rule->kind == BH_RULE_RA_REGISTER))
 		return BH_REASON_BAD_CFA;
 	if (rule->kind == BH_RULE_RA_REGISTER)
-		end = walk_register(s, rule->reg, &ra);
+		end = cfa_read_register(s, rule->reg, &ra);
 	else
-		end = walk_read_stack(s, env, s->sp, cfa - 8, &ra);
-	if (end != WALK_GO_ON)
+		end = stack_read_word(s, env, s->sp, cfa - 8, &ra);
+	if (end != UNWIND_CONTINUE)
 		return end;
 	if (rule->kind == BH_RULE_FRAME_POINTER)
-		end = walk_read_stack(s, env, s->sp, s->fp, &fp);
+		end = stack_read_word(s, env, s->sp, s->fp, &fp);
 	else if (rule->fp_kind == BH_FP_CFA)
-		end = walk_read_stack(s, env, s->sp, cfa + (int64_t)rule->fp * 8, &fp);
+		end = stack_read_word(s, env, s->sp, cfa + (int64_t)rule->fp * 8, &fp);
 	else if (rule->fp_kind == BH_FP_REGISTER)
-		end = walk_read_stack(s, env, s->sp, s->fp + (int64_t)rule->fp * 8, &fp);
+		end = stack_read_word(s, env, s->sp, s->fp + (int64_t)rule->fp * 8, &fp);
 	else if (rule->fp_kind == BH_FP_LOST)
 		fp = 0;
-	if (end != WALK_GO_ON)
+	if (end != UNWIND_CONTINUE)
 		return end;
 	if (rule->bx_kind == BH_FP_CFA) {
-		end = walk_read_stack(s, env, s->sp, cfa + (int64_t)rule->bx * 8,
+		end = stack_read_word(s, env, s->sp, cfa + (int64_t)rule->bx * 8,
 				      &s->gpr[BH_REG_RBX]);
 		s->bx_known = 1;
 	} else if (rule->bx_kind != BH_FP_SAME || rule->kind == BH_RULE_FRAME_POINTER) {
 		s->bx_known = 0;
 	}
-	if (end != WALK_GO_ON)
+	if (end != UNWIND_CONTINUE)
 		return end;
 	s->fp = fp;
 	s->sp = cfa;
 	s->pc = ra;
 	s->registers_known = 0;
 	/* A return address of zero: the outermost frame of hand-made stacks. */
-	return ra ? WALK_GO_ON : BH_REASON_COMPLETE;
+	return ra ? UNWIND_CONTINUE : BH_REASON_COMPLETE;
 }
 
 #endif

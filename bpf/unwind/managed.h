@@ -6,17 +6,17 @@
 #include "bpf/unwind/state.h"
 
 /* Which ranges the process has. */
-static __always_inline void walk_find_slot(struct walk_state *s, WALK_ENV env, uint32_t tgid)
+static __always_inline void managed_find_slot(struct unwind_state *s, UNWIND_ENV env, uint32_t tgid)
 {
-	const struct bh_runtime_table *table = walk_runtimes(env);
-	struct walk_runtime *r = &s->runtime;
+	const struct bh_runtime_table *table = env_runtimes(env);
+	struct unwind_runtime *r = &s->runtime;
 	uint32_t at = bh_runtime_hash(tgid);
 
 	if (!table)
 		return;
-	WALK_NO_UNROLL
+	UNWIND_NO_UNROLL
 	for (int i = 0; i < BH_RUNTIME_PROBES; i++, at++) {
-		const uint64_t index = walk_masked(at, (1 << BH_RUNTIME_SLOTS_BITS) - 1);
+		const uint64_t index = bits_mask(at, (1 << BH_RUNTIME_SLOTS_BITS) - 1);
 		const struct bh_runtime_slot *slot = &table->slots[index];
 
 		if (!slot->tgid)
@@ -29,50 +29,50 @@ static __always_inline void walk_find_slot(struct walk_state *s, WALK_ENV env, u
 			return;
 		r->first_range = slot->first_range;
 		r->range_count = slot->range_count;
-		r->known_key = ((uint64_t)r->sequence << 32 | tgid) * WALK_SPREAD;
+		r->method_key = ((uint64_t)r->sequence << 32 | tgid) * HASH_MULTIPLIER;
 		r->code_filters[0] = slot->code_filters[0];
 		r->code_filters[1] = slot->code_filters[1];
 		r->heap_bytes = 0;
 		for (int j = 0; j < BH_RUNTIME_COUNT; j++)
-			for (int k = 0; k < WALK_MEMORY_WORDS; k++)
+			for (int k = 0; k < WALKER_STATE_WORDS; k++)
 				r->memory[j][k] = 0;
 		return;
 	}
 }
 
 /* The worker wrote the slot while the stack was walked. */
-static __always_inline int walk_slot_changed(const struct walk_state *s, WALK_ENV env)
+static __always_inline int managed_slot_changed(const struct unwind_state *s, UNWIND_ENV env)
 {
-	const struct bh_runtime_table *table = walk_runtimes(env);
-	const uint64_t index = walk_masked(s->runtime.slot, (1 << BH_RUNTIME_SLOTS_BITS) - 1);
+	const struct bh_runtime_table *table = env_runtimes(env);
+	const uint64_t index = bits_mask(s->runtime.slot, (1 << BH_RUNTIME_SLOTS_BITS) - 1);
 
 	return s->runtime.range_count && table &&
 	       *(const volatile uint32_t *)&table->slots[index].sequence != s->runtime.sequence;
 }
 
 /* Is `pc` in a runtime's range? Then that is in s->runtime. */
-static __always_inline int walk_find_range(struct walk_state *s, WALK_ENV env, uint64_t pc)
+static __always_inline int managed_find_range(struct unwind_state *s, UNWIND_ENV env, uint64_t pc)
 {
-	const struct bh_runtime_table *table = walk_runtimes(env);
+	const struct bh_runtime_table *table = env_runtimes(env);
 	const uint64_t last = (1 << BH_RUNTIME_RANGES_BITS) - 1;
-	struct walk_runtime *r = &s->runtime;
+	struct unwind_runtime *r = &s->runtime;
 	uint64_t count = r->range_count & ((1 << BH_RUNTIME_PROCESS_RANGES_BITS) - 1);
 	uint64_t base = r->first_range;
 
 	if (!table)
 		return 0;
-	WALK_NO_UNROLL
+	UNWIND_NO_UNROLL
 	for (int i = 0; i < BH_RUNTIME_PROCESS_RANGES_BITS && count > 1; i++) {
 		const uint64_t half = count >> 1;
 
-		base += half & walk_below_or_equal(
-				   table->ranges[walk_masked(base + half, last)].start, pc);
+		base += half &
+			bits_below_or_equal(table->ranges[bits_mask(base + half, last)].start, pc);
 		count -= half;
 	}
-	const struct bh_runtime_range *range = &table->ranges[walk_masked(base, last)];
+	const struct bh_runtime_range *range = &table->ranges[bits_mask(base, last)];
 	if (pc - range->start >= range->end - range->start)
 		return 0;
-	r->runtime = range->runtime;
+	r->id = range->runtime;
 	r->block = range->block;
 	r->data = range->data;
 	r->range_start = range->start;
@@ -81,7 +81,7 @@ static __always_inline int walk_find_range(struct walk_state *s, WALK_ENV env, u
 }
 
 /* May `pc` be in a range that is in a file? */
-static __always_inline int walk_in_text(const struct walk_state *s, uint64_t pc)
+static __always_inline int managed_in_code_filter(const struct unwind_state *s, uint64_t pc)
 {
 	const struct bh_runtime_code_filter *code_filters = s->runtime.code_filters;
 
@@ -91,20 +91,20 @@ static __always_inline int walk_in_text(const struct walk_state *s, uint64_t pc)
 
 /*
  * For a runtime's walker: a copy of the `bytes` at `address`, in memory near which it has read
- * before; walk_heap_word() has the words. The copy is moved so that it ends `above` bytes (a
+ * before; managed_heap_word() has the words. The copy is moved so that it ends `above` bytes (a
  * constant, up to 2048, not less than `bytes`) behind the address: mostly there is more to come
- * below, as far as the page goes. WALK_GO_ON or BH_REASON_READ_FAULT.
+ * below, as far as the page goes. UNWIND_CONTINUE or BH_REASON_READ_FAULT.
  */
-static __always_inline int walk_read_heap(struct walk_state *s, WALK_ENV env, uint64_t address,
-					  uint64_t bytes, const uint64_t above)
+static __always_inline int managed_copy_heap(struct unwind_state *s, UNWIND_ENV env,
+					     uint64_t address, uint64_t bytes, const uint64_t above)
 {
-	struct walk_runtime *r = &s->runtime;
+	struct unwind_runtime *r = &s->runtime;
 
 	if (address & 7)
 		return BH_REASON_READ_FAULT;
 	if (address - r->heap_start < r->heap_bytes &&
 	    address - r->heap_start + bytes <= r->heap_bytes)
-		return WALK_GO_ON;
+		return UNWIND_CONTINUE;
 	const uint64_t page = address & ~4095ull;
 	uint64_t below = sizeof(r->heap) - above;
 
@@ -113,24 +113,23 @@ static __always_inline int walk_read_heap(struct walk_state *s, WALK_ENV env, ui
 		below = address - page;
 	r->heap_start = address - below;
 	r->heap_bytes = below + above;
-	if (!walk_read(env, r->heap, walk_masked(below + above - 1, sizeof(r->heap) - 1) + 1,
-		       r->heap_start))
-		return WALK_GO_ON;
-	r->heap_bytes = walk_masked(page + 4095 - r->heap_start, 4095) + 1;
+	if (!env_read(env, r->heap, bits_mask(below + above - 1, sizeof(r->heap) - 1) + 1,
+		      r->heap_start))
+		return UNWIND_CONTINUE;
+	r->heap_bytes = bits_mask(page + 4095 - r->heap_start, 4095) + 1;
 	if (r->heap_bytes < below + bytes || r->heap_bytes > sizeof(r->heap) ||
-	    walk_read(env, r->heap, r->heap_bytes, r->heap_start)) {
+	    env_read(env, r->heap, r->heap_bytes, r->heap_start)) {
 		r->heap_bytes = 0;
 		return BH_REASON_READ_FAULT;
 	}
-	return WALK_GO_ON;
+	return UNWIND_CONTINUE;
 }
 
 /* The word at `address`, which is in the copy and a multiple of 8. */
-static __always_inline uint64_t walk_heap_word(const struct walk_state *s, uint64_t address)
+static __always_inline uint64_t managed_heap_word(const struct unwind_state *s, uint64_t address)
 {
 	const uint8_t *heap = (const uint8_t *)s->runtime.heap;
-	const uint64_t at =
-	    walk_masked(address - s->runtime.heap_start, sizeof(s->runtime.heap) - 8);
+	const uint64_t at = bits_mask(address - s->runtime.heap_start, sizeof(s->runtime.heap) - 8);
 
 	return *(const uint64_t *)(const void *)(heap + at);
 }

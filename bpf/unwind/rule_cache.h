@@ -16,35 +16,35 @@
  */
 
 enum {
-	WALK_CACHED_MAX = 1 << WALK_CACHE_BITS,
+	RULE_CACHE_ENTRIES = 1 << RULE_CACHE_BITS,
 };
 
-struct walk_cached {
+struct rule_cache_entry {
 	uint64_t frame; /* as in the record, of what has no file BH_FRAME_RAW; 0: empty */
 	struct bh_rule rule;
 };
 
-struct walk_cache {
+struct rule_cache {
 	uint32_t added; /* in all; the next goes to this place */
 	/* Places of entries, by a hash of the frame: of those that share a pair, the last two. Of
 	 * two frames that a recursion repeats neither pushes the other out. */
-	uint16_t index[WALK_CACHED_MAX][2];
-	struct walk_cached entries[WALK_CACHED_MAX];
+	uint16_t index[RULE_CACHE_ENTRIES][2];
+	struct rule_cache_entry entries[RULE_CACHE_ENTRIES];
 };
 
-static __always_inline uint64_t walk_frame(const struct walk_state *s, uint64_t pc)
+static __always_inline uint64_t tables_native_frame(const struct unwind_state *s, uint64_t pc)
 {
 	return (uint64_t)s->last.module_id << BH_FRAME_OFFSET_BITS |
 	       ((pc - s->last.bias) & BH_FRAME_OFFSET_MASK);
 }
 
-static __always_inline uint16_t *walk_index(struct walk_cache *cache, uint64_t frame)
+static __always_inline uint16_t *rule_cache_index(struct rule_cache *cache, uint64_t frame)
 {
-	return cache->index[(frame * WALK_SPREAD) >> (64 - WALK_CACHE_BITS)];
+	return cache->index[(frame * HASH_MULTIPLIER) >> (64 - RULE_CACHE_BITS)];
 }
 
 /* The last two places of an index's word, the newer first. */
-static __always_inline void walk_index_add(uint16_t pair[2], uint64_t place)
+static __always_inline void ring_index_insert(uint16_t pair[2], uint64_t place)
 {
 	pair[1] = pair[0];
 	pair[0] = (uint16_t)place;
@@ -52,23 +52,23 @@ static __always_inline void walk_index_add(uint16_t pair[2], uint64_t place)
 
 /* Where the frame's rule is, if it is anywhere: behind that of the frame before, or where the index
  * says. */
-static __always_inline uint64_t walk_place(struct walk_cache *cache, uint64_t before,
-					   uint64_t frame)
+static __always_inline uint64_t rule_cache_find(struct rule_cache *cache, uint64_t before,
+						uint64_t frame)
 {
-	const uint64_t behind = walk_masked(before + 1, WALK_CACHED_MAX - 1);
+	const uint64_t behind = bits_mask(before + 1, RULE_CACHE_ENTRIES - 1);
 
 	if (cache->entries[behind].frame == frame)
 		return behind;
-	const uint16_t *index = walk_index(cache, frame);
-	const uint64_t place = walk_masked(index[0], WALK_CACHED_MAX - 1);
+	const uint16_t *index = rule_cache_index(cache, frame);
+	const uint64_t place = bits_mask(index[0], RULE_CACHE_ENTRIES - 1);
 
 	if (cache->entries[place].frame == frame)
 		return place;
-	return walk_masked(index[1], WALK_CACHED_MAX - 1);
+	return bits_mask(index[1], RULE_CACHE_ENTRIES - 1);
 }
 
 /* CFA from rsp or rbp, return address below it, rbp and rbx unchanged or saved there. */
-static __always_inline int walk_rule_is_plain(const struct bh_rule *rule)
+static __always_inline int rule_cache_is_simple(const struct bh_rule *rule)
 {
 	_Static_assert(BH_RULE_SP == 2 && BH_RULE_FP == 3 && BH_FP_SAME == 0 && BH_FP_CFA == 1,
 		       "told apart by the lowest bit");
@@ -76,53 +76,54 @@ static __always_inline int walk_rule_is_plain(const struct bh_rule *rule)
 }
 
 /*
- * The common case, as long as it lasts, and at most WALK_PLAIN_FRAMES: a caller whose mapping and
- * rule are remembered, the rule is a plain one, and the stack is in the window. What a
- * rule says is data here, not a branch that a processor that comes here 20 times a second would
- * guess wrong. Everything else, walk_one does. A frame that managed ones stand for is not noted.
+ * The common case, as long as it lasts, and at most UNWIND_CACHED_FRAMES: a caller whose mapping
+ * and rule are remembered, the rule is a plain one, and the stack is in the window. What a rule
+ * says is data here, not a branch that a processor that comes here 20 times a second would guess
+ * wrong. Everything else, unwind_step does. A frame that managed ones stand for is not noted.
  */
-static __always_inline void walk_plain(struct walk_state *s, WALK_ENV env, struct walk_cache *cache)
+static __always_inline void unwind_cached(struct unwind_state *s, UNWIND_ENV env,
+					  struct rule_cache *cache)
 {
-	const uint64_t last = WALK_WINDOW_WORDS - 1;
+	const uint64_t last = STACK_WINDOW_WORDS - 1;
 	uint64_t pc = s->pc - 1, sp = s->sp, fp = s->fp, bx = s->gpr[BH_REG_RBX];
-	uint64_t place = s->place;
+	uint64_t place = s->rule_position;
 	uint32_t bx_known = s->bx_known;
-	struct walk_runtime *r = &s->runtime;
+	struct unwind_runtime *r = &s->runtime;
 
-	if (s->registers_known || (r->passed && r->passed != WALK_PASSED_NOTED))
+	if (s->registers_known || (r->verdict && r->verdict != WALKER_REPLACED))
 		return;
-	WALK_NO_UNROLL
-	for (int i = 0; i < WALK_PLAIN_FRAMES; i++) {
-		if (walk_in_text(s, pc) && !r->passed &&
-		    (pc - r->ahead_start >= r->ahead_end - r->ahead_start || !walk_take_ahead(s)))
+	UNWIND_NO_UNROLL
+	for (int i = 0; i < UNWIND_CACHED_FRAMES; i++) {
+		if (managed_in_code_filter(s, pc) && !r->verdict &&
+		    (pc - r->pending_start >= r->pending_end - r->pending_start || !pending_pop(s)))
 			break;
-		if (!walk_remember_mapping(s, env, pc) || !s->last.module_id)
+		if (!tables_recall_mapping(s, env, pc) || !s->last.module_id)
 			break;
-		const uint64_t frame = walk_frame(s, pc);
-		const uint64_t found = walk_place(cache, place, frame);
-		const struct walk_cached *entry = &cache->entries[found];
+		const uint64_t frame = tables_native_frame(s, pc);
+		const uint64_t found = rule_cache_find(cache, place, frame);
+		const struct rule_cache_entry *entry = &cache->entries[found];
 		const struct bh_rule *rule = &entry->rule;
 
-		if (entry->frame != frame || !walk_rule_is_plain(rule) ||
-		    !walk_has_room(s->frame_count))
+		if (entry->frame != frame || !rule_cache_is_simple(rule) ||
+		    !push_has_room(s->frame_count))
 			break;
-		const uint64_t cfa = walk_choose(rule->kind, sp, fp) + (int64_t)rule->cfa;
+		const uint64_t cfa = bits_choose(rule->kind, sp, fp) + (int64_t)rule->cfa;
 		const uint64_t above = cfa - s->window_start;
 		const uint64_t word = above >> 3;
 		const uint64_t fp_word = word + (int64_t)rule->fp;
 		const uint64_t bx_word = word + (int64_t)rule->bx;
 
 		if (cfa <= sp || (above & 7) ||
-		    ((word - 1) | fp_word | bx_word) >= WALK_WINDOW_WORDS)
+		    ((word - 1) | fp_word | bx_word) >= STACK_WINDOW_WORDS)
 			break;
-		const uint64_t ra = s->window[walk_masked(word - 1, last)];
+		const uint64_t ra = s->window[bits_mask(word - 1, last)];
 		if (!ra)
 			break;
-		if (!r->passed)
-			walk_note(s, frame);
-		r->passed = WALK_PASSED_NOTHING;
-		fp = walk_choose(rule->fp_kind, fp, s->window[walk_masked(fp_word, last)]);
-		bx = walk_choose(rule->bx_kind, bx, s->window[walk_masked(bx_word, last)]);
+		if (!r->verdict)
+			push_native(s, frame);
+		r->verdict = WALKER_MOVED;
+		fp = bits_choose(rule->fp_kind, fp, s->window[bits_mask(fp_word, last)]);
+		bx = bits_choose(rule->bx_kind, bx, s->window[bits_mask(bx_word, last)]);
 		bx_known |= rule->bx_kind;
 		sp = cfa;
 		pc = ra - 1;
@@ -133,15 +134,15 @@ static __always_inline void walk_plain(struct walk_state *s, WALK_ENV env, struc
 	s->fp = fp;
 	s->gpr[BH_REG_RBX] = bx;
 	s->bx_known = bx_known;
-	s->place = place;
+	s->rule_position = place;
 }
 
 /* The frame's rule out of its module's table into the cache, at *place. */
-static __always_inline int walk_look_up(struct walk_state *s, WALK_ENV env,
-					struct walk_cache *cache, uint64_t offset, uint64_t key,
-					uint64_t *place)
+static __always_inline int rule_cache_fill(struct unwind_state *s, UNWIND_ENV env,
+					   struct rule_cache *cache, uint64_t offset, uint64_t key,
+					   uint64_t *place)
 {
-	const struct bh_module *module = walk_module(env, s->last.slot);
+	const struct bh_module *module = env_module(env, s->last.slot);
 	uint32_t number = 0;
 
 	if (!module)
@@ -151,21 +152,21 @@ static __always_inline int walk_look_up(struct walk_state *s, WALK_ENV env,
 	if (module->state == BH_MODULE_PENDING)
 		return BH_REASON_NO_TABLE;
 	if (module->state == BH_MODULE_READY) {
-		int end = walk_find_rule(module, env, offset, &number);
+		int end = tables_find_rule(module, env, offset, &number);
 
-		if (end != WALK_GO_ON)
+		if (end != UNWIND_CONTINUE)
 			return end;
 	} else if (s->last.module_id) {
 		key = 0; /* it may have a table one day: not to be found again */
 	}
-	const struct bh_rule *rule = walk_rule(env, number);
+	const struct bh_rule *rule = env_rule(env, number);
 	if (!rule)
 		return BH_REASON_BAD_TABLE;
-	*place = walk_masked(cache->added++, WALK_CACHED_MAX - 1);
+	*place = bits_mask(cache->added++, RULE_CACHE_ENTRIES - 1);
 	cache->entries[*place].rule = *rule;
 	cache->entries[*place].frame = key;
-	walk_index_add(walk_index(cache, key), *place);
-	return WALK_GO_ON;
+	ring_index_insert(rule_cache_index(cache, key), *place);
+	return UNWIND_CONTINUE;
 }
 
 #endif

@@ -7,10 +7,10 @@
 
 /* A word of the stack, out of the window if it is there, else the window moves so that it begins at
  * `near` (the frame's stack pointer). */
-static __always_inline int walk_read_stack(struct walk_state *s, WALK_ENV env, uint64_t near,
+static __always_inline int stack_read_word(struct unwind_state *s, UNWIND_ENV env, uint64_t near,
 					   uint64_t address, uint64_t *value)
 {
-	const uint64_t reach = (WALK_WINDOW_WORDS - 1) * 8;
+	const uint64_t reach = (STACK_WINDOW_WORDS - 1) * 8;
 	uint64_t distance = address - s->window_start;
 
 	if (distance > reach || (distance & 7)) {
@@ -19,19 +19,19 @@ static __always_inline int walk_read_stack(struct walk_state *s, WALK_ENV env, u
 		if (address - start > reach)
 			start = address & ~7ull;
 		if (address & 7)
-			return walk_read(env, value, 8, address) ? BH_REASON_READ_FAULT
-								 : WALK_GO_ON;
-		if (walk_read(env, s->window, sizeof(s->window), start)) {
+			return env_read(env, value, 8, address) ? BH_REASON_READ_FAULT
+								: UNWIND_CONTINUE;
+		if (env_read(env, s->window, sizeof(s->window), start)) {
 			/* Near the end of the stack's mapping: only what is needed. */
-			s->window_start = WALK_NO_WINDOW;
-			return walk_read(env, value, 8, address) ? BH_REASON_READ_FAULT
-								 : WALK_GO_ON;
+			s->window_start = STACK_NO_WINDOW;
+			return env_read(env, value, 8, address) ? BH_REASON_READ_FAULT
+								: UNWIND_CONTINUE;
 		}
 		s->window_start = start;
 		distance = address - start;
 	}
-	*value = s->window[(distance >> 3) & (WALK_WINDOW_WORDS - 1)];
-	return WALK_GO_ON;
+	*value = s->window[(distance >> 3) & (STACK_WINDOW_WORDS - 1)];
+	return UNWIND_CONTINUE;
 }
 
 #endif

@@ -5,31 +5,32 @@
 
 #include "bpf/unwind/state.h"
 
-static __always_inline const struct bh_mapping *walk_mapping_at(const struct walk_state *s,
-								const uint8_t *slab, uint64_t index)
+static __always_inline const struct bh_mapping *
+tables_mapping_at(const struct unwind_state *s, const uint8_t *slab, uint64_t index)
 {
-	return (const void *)(slab +
-			      walk_in_slab(s->mapping_offset + index * sizeof(struct bh_mapping),
-					   sizeof(struct bh_mapping)));
+	return (const void *)(slab + bits_slab_offset(s->mapping_offset +
+							  index * sizeof(struct bh_mapping),
+						      sizeof(struct bh_mapping)));
 }
 
-static __always_inline uint16_t *walk_hint(struct walk_state *s, uint64_t pc)
+static __always_inline uint16_t *tables_mapping_hint(struct unwind_state *s, uint64_t pc)
 {
-	const uint64_t hash = (pc >> 12) * WALK_SPREAD;
+	const uint64_t hash = (pc >> 12) * HASH_MULTIPLIER;
 
-	return &s->hints[walk_masked(hash >> 32, (1 << WALK_HINT_BITS) - 1)];
+	return &s->hints[bits_mask(hash >> 32, (1 << MAPPING_HINT_BITS) - 1)];
 }
 
 /* The mapping of `pc` into s->last, without a search. Else 0. */
-static __always_inline int walk_remember_mapping(struct walk_state *s, WALK_ENV env, uint64_t pc)
+static __always_inline int tables_recall_mapping(struct unwind_state *s, UNWIND_ENV env,
+						 uint64_t pc)
 {
 	if (pc - s->last.start < s->last.end - s->last.start)
 		return 1;
-	const uint8_t *slab = walk_slab(env, s->mapping_slab);
-	const uint64_t hint = *walk_hint(s, pc);
+	const uint8_t *slab = env_slab(env, s->mapping_slab);
+	const uint64_t hint = *tables_mapping_hint(s, pc);
 	if (!slab || hint >= s->mapping_count)
 		return 0;
-	const struct bh_mapping *mapping = walk_mapping_at(s, slab, hint);
+	const struct bh_mapping *mapping = tables_mapping_at(s, slab, hint);
 	if (pc - mapping->start >= mapping->end - mapping->start)
 		return 0;
 	s->last = *mapping;
@@ -37,9 +38,9 @@ static __always_inline int walk_remember_mapping(struct walk_state *s, WALK_ENV 
 }
 
 /* The mapping of `pc` into s->last. */
-static __always_inline int walk_find_mapping(struct walk_state *s, WALK_ENV env, uint64_t pc)
+static __always_inline int tables_find_mapping(struct unwind_state *s, UNWIND_ENV env, uint64_t pc)
 {
-	const uint8_t *slab = walk_slab(env, s->mapping_slab);
+	const uint8_t *slab = env_slab(env, s->mapping_slab);
 	if (!slab)
 		return BH_REASON_BAD_TABLE;
 	uint64_t count = s->mapping_count & ((1 << BH_PROCESS_MAPPINGS_BITS) - 1);
@@ -49,35 +50,35 @@ static __always_inline int walk_find_mapping(struct walk_state *s, WALK_ENV env,
 		uint64_t half = count >> 1;
 
 		base +=
-		    half & walk_below_or_equal(walk_mapping_at(s, slab, base + half)->start, pc);
+		    half & bits_below_or_equal(tables_mapping_at(s, slab, base + half)->start, pc);
 		count -= half;
 	}
-	s->last = *walk_mapping_at(s, slab, base);
+	s->last = *tables_mapping_at(s, slab, base);
 	if (pc < s->last.start || pc >= s->last.end)
 		return BH_REASON_NO_MAPPING;
-	*walk_hint(s, pc) = (uint16_t)base;
-	return WALK_GO_ON;
+	*tables_mapping_hint(s, pc) = (uint16_t)base;
+	return UNWIND_CONTINUE;
 }
 
 /* The rule number for file offset `offset` of a module that is ready. 0 (frame pointers) outside of
  * its pages. */
-static __always_inline int walk_find_rule(const struct bh_module *module, WALK_ENV env,
-					  uint64_t offset, uint32_t *rule)
+static __always_inline int tables_find_rule(const struct bh_module *module, UNWIND_ENV env,
+					    uint64_t offset, uint32_t *rule)
 {
 	uint64_t page = (offset >> BH_PAGE_BITS) - module->first_page;
 
 	*rule = 0;
 	if (page >= module->page_count)
-		return WALK_GO_ON;
-	const uint8_t *slab = walk_slab(env, module->page_slab);
+		return UNWIND_CONTINUE;
+	const uint8_t *slab = env_slab(env, module->page_slab);
 	if (!slab)
 		return BH_REASON_BAD_TABLE;
 	const struct bh_page *entry =
-	    (const void *)(slab + walk_in_slab(module->page_offset + page * sizeof(*entry),
-					       sizeof(*entry)));
+	    (const void *)(slab + bits_slab_offset(module->page_offset + page * sizeof(*entry),
+						   sizeof(*entry)));
 	uint64_t count = entry->count, first = entry->offset;
 	if (entry->slab != module->page_slab) {
-		slab = walk_slab(env, entry->slab);
+		slab = env_slab(env, entry->slab);
 		if (!slab)
 			return BH_REASON_BAD_TABLE;
 	}
@@ -85,15 +86,16 @@ static __always_inline int walk_find_rule(const struct bh_module *module, WALK_E
 
 	for (int i = 0; i < BH_PAGE_DELTAS_BITS && count > 1; i++) {
 		uint64_t half = count >> 1;
-		uint64_t at = walk_in_slab(first + (base + half) * sizeof(struct bh_delta),
-					   sizeof(struct bh_delta));
+		uint64_t at = bits_slab_offset(first + (base + half) * sizeof(struct bh_delta),
+					       sizeof(struct bh_delta));
 
-		base += half & walk_below_or_equal(*(const uint16_t *)(slab + at), key);
+		base += half & bits_below_or_equal(*(const uint16_t *)(slab + at), key);
 		count -= half;
 	}
-	uint64_t at = walk_in_slab(first + base * sizeof(struct bh_delta), sizeof(struct bh_delta));
+	uint64_t at =
+	    bits_slab_offset(first + base * sizeof(struct bh_delta), sizeof(struct bh_delta));
 	*rule = ((const struct bh_delta *)(slab + at))->rule;
-	return WALK_GO_ON;
+	return UNWIND_CONTINUE;
 }
 
 #endif

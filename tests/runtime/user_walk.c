@@ -5,16 +5,16 @@
 #include <string.h>
 
 struct scratch {
-	struct walk_state state;
-	struct walk_cache cache;
+	struct unwind_state state;
+	struct rule_cache cache;
 };
 
-static int walk_managed(struct walk_state *s, const struct user_walk *walk)
+static int call_walker(struct unwind_state *s, const struct user_walk *walk)
 {
 	const uint32_t at = s->runtime.block & ((1 << BH_RUNTIME_BLOCKS_BITS) - 1);
 	const struct bh_runtime_block *block = &walk->runtimes->blocks[at];
 
-	switch (s->runtime.runtime) {
+	switch (s->runtime.id) {
 #define RUNTIME(id, name, frame_type, title)                                      \
 	case BH_RUNTIME_##id:                                                                      \
 		return user_walk_##name(s, walk, block);
@@ -25,23 +25,23 @@ static int walk_managed(struct walk_state *s, const struct user_walk *walk)
 	}
 }
 
-/* As walk_user() and walk_turn() of bpf/sample.bpf.c. */
-static unsigned int walk_stack(const struct user_walk *walk, struct scratch *scratch,
+/* As unwind_user_stack() and unwind_batch() of bpf/sample.bpf.c. */
+static unsigned int unwind_stack(const struct user_walk *walk, struct scratch *scratch,
 			       unsigned int *steps)
 {
-	struct walk_state *s = &scratch->state;
-	int end = WALK_GO_ON;
+	struct unwind_state *s = &scratch->state;
+	int end = UNWIND_CONTINUE;
 
-	walk_start(s);
-	walk_find_slot(s, walk, walk->tgid);
-	for (*steps = 0; *steps < USER_WALK_STEPS_MAX && end == WALK_GO_ON; ++*steps) {
-		end = walk_on(s, walk, &scratch->cache);
-		if (end == WALK_RUNTIME)
-			end = walk_managed(s, walk);
+	unwind_start(s);
+	managed_find_slot(s, walk, walk->tgid);
+	for (*steps = 0; *steps < USER_WALK_STEPS_MAX && end == UNWIND_CONTINUE; ++*steps) {
+		end = unwind_steps(s, walk, &scratch->cache);
+		if (end == UNWIND_CALL_WALKER)
+			end = call_walker(s, walk);
 	}
-	if (walk_slot_changed(s, walk))
+	if (managed_slot_changed(s, walk))
 		end = BH_REASON_CHANGED;
-	return end == WALK_GO_ON ? BH_REASON_TOO_DEEP : (unsigned int)end;
+	return end == UNWIND_CONTINUE ? BH_REASON_TOO_DEEP : (unsigned int)end;
 }
 
 void user_walk_run(const struct user_walk *walk, const struct bh_registers *registers,
@@ -51,7 +51,7 @@ void user_walk_run(const struct user_walk *walk, const struct bh_registers *regi
 
 	if (!scratch)
 		abort();
-	struct walk_state *s = &scratch->state;
+	struct unwind_state *s = &scratch->state;
 	memcpy(s->gpr, registers->gpr, sizeof(s->gpr));
 	s->pc = registers->rip;
 	s->sp = registers->gpr[BH_REG_RSP];
@@ -59,12 +59,12 @@ void user_walk_run(const struct user_walk *walk, const struct bh_registers *regi
 	s->mapping_slab = walk->mapping_slab;
 	s->mapping_offset = walk->mapping_offset;
 	s->mapping_count = walk->mapping_count;
-	result->reason = walk_stack(walk, scratch, &result->steps);
+	result->reason = unwind_stack(walk, scratch, &result->steps);
 	result->count = s->frame_count;
 	memcpy(result->frames, s->frames, sizeof(result->frames));
 	result->rule_count = 0;
-	for (unsigned int i = 0; i < WALK_CACHED_MAX && i < scratch->cache.added; i++) {
-		const struct walk_cached *entry = &scratch->cache.entries[i];
+	for (unsigned int i = 0; i < RULE_CACHE_ENTRIES && i < scratch->cache.added; i++) {
+		const struct rule_cache_entry *entry = &scratch->cache.entries[i];
 
 		if (!entry->frame || entry->frame & BH_FRAME_RAW)
 			continue;

@@ -12,35 +12,35 @@
 
 /* ---- The walker's own search ---- */
 
-#define WALK_ENV const struct walker_tables *
-#define WALK_CACHE_BITS 1
-#define WALK_HINT_BITS 0
+#define UNWIND_ENV const struct walker_tables *
+#define RULE_CACHE_BITS 1
+#define MAPPING_HINT_BITS 0
 #ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))
 #endif
 
-static const uint8_t *walk_slab(const struct walker_tables *tables, uint32_t index)
+static const uint8_t *env_slab(const struct walker_tables *tables, uint32_t index)
 {
 	return index < BH_SLABS_MAX ? tables->slabs[index] : NULL;
 }
 
-static const struct bh_module *walk_module(const struct walker_tables *tables, uint32_t slot)
+static const struct bh_module *env_module(const struct walker_tables *tables, uint32_t slot)
 {
 	return &tables->modules[slot];
 }
 
-static const struct bh_rule *walk_rule(const struct walker_tables *tables, uint32_t number)
+static const struct bh_rule *env_rule(const struct walker_tables *tables, uint32_t number)
 {
 	return &tables->rules[number];
 }
 
-static const struct bh_runtime_table *walk_runtimes(const struct walker_tables *tables)
+static const struct bh_runtime_table *env_runtimes(const struct walker_tables *tables)
 {
 	(void)tables;
 	return NULL;
 }
 
-static int walk_read(const struct walker_tables *tables, void *to, size_t bytes, uint64_t address)
+static int env_read(const struct walker_tables *tables, void *to, size_t bytes, uint64_t address)
 {
 	(void)tables;
 	(void)to;
@@ -59,7 +59,7 @@ static uint32_t look_up(const struct unwind_memory *memory, uint64_t offset)
 	const struct walker_tables tables = unwind_memory_tables(memory);
 	uint32_t rule = UINT32_MAX;
 
-	cr_assert_eq(walk_find_rule(&memory->modules[SLOT], &tables, offset, &rule), WALK_GO_ON);
+	cr_assert_eq(tables_find_rule(&memory->modules[SLOT], &tables, offset, &rule), UNWIND_CONTINUE);
 	cr_assert_lt(rule, RULES_MAX);
 	return rule;
 }

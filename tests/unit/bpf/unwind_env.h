@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What bpf/unwind/step.h asks for, where a test needs no unwind tables, and it. Who includes this defines the sizes of its caches before. An environment of NULL has no runtimes and no
  * memory. */
-#ifndef TESTS_UNIT_BPF_WALK_ENV_H
-#define TESTS_UNIT_BPF_WALK_ENV_H
+#ifndef TESTS_UNIT_BPF_UNWIND_ENV_H
+#define TESTS_UNIT_BPF_UNWIND_ENV_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -11,21 +11,21 @@
 #include "bpf/shared.h"
 
 enum {
-	WALK_TEST_MODULE = 1, /* its slot and its number */
+	TEST_MODULE = 1, /* its slot and its number */
 };
 
-struct walk_test {
+struct test_env {
 	const struct bh_runtime_table *runtimes;
 	const void *memory;
 	uint64_t start, bytes; /* of the memory */
 };
 
-#define WALK_ENV const struct walk_test *
+#define UNWIND_ENV const struct test_env *
 #ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))
 #endif
 
-static const uint8_t *walk_slab(WALK_ENV env, uint32_t index)
+static const uint8_t *env_slab(UNWIND_ENV env, uint32_t index)
 {
 	(void)env;
 	(void)index;
@@ -33,16 +33,16 @@ static const uint8_t *walk_slab(WALK_ENV env, uint32_t index)
 }
 
 /* The rule is frame pointers, whatever the address. */
-static const struct bh_module *walk_module(WALK_ENV env, uint32_t slot)
+static const struct bh_module *env_module(UNWIND_ENV env, uint32_t slot)
 {
 	static const struct bh_module without_file = {.state = BH_MODULE_FRAME_POINTERS};
-	static const struct bh_module of_file = {.state = BH_MODULE_FRAME_POINTERS, .id = WALK_TEST_MODULE};
+	static const struct bh_module of_file = {.state = BH_MODULE_FRAME_POINTERS, .id = TEST_MODULE};
 
 	(void)env;
 	return slot ? &of_file : &without_file;
 }
 
-static const struct bh_rule *walk_rule(WALK_ENV env, uint32_t number)
+static const struct bh_rule *env_rule(UNWIND_ENV env, uint32_t number)
 {
 	static const struct bh_rule rule;
 
@@ -51,12 +51,12 @@ static const struct bh_rule *walk_rule(WALK_ENV env, uint32_t number)
 	return &rule;
 }
 
-static const struct bh_runtime_table *walk_runtimes(WALK_ENV env)
+static const struct bh_runtime_table *env_runtimes(UNWIND_ENV env)
 {
 	return env ? env->runtimes : NULL;
 }
 
-static int walk_read(WALK_ENV env, void *to, size_t bytes, uint64_t address)
+static int env_read(UNWIND_ENV env, void *to, size_t bytes, uint64_t address)
 {
 	if (!env || address < env->start || address - env->start > env->bytes || bytes > env->bytes - (address - env->start))
 		return -1;
