@@ -18,6 +18,9 @@ enum {
 	/* A power of two; a collision only costs another run, which the budget covers. */
 	CIE_CACHE_SLOTS = 256,
 	CIE_BYTES_MAX = 1024, /* compilers write 20 to 40; read again whenever it is needed */
+	/* Length, id, segment selector, two addresses and augmentation data of an FDE: 4 + 4 + 8 +
+	 * 16 + 9 bytes, rounded up. */
+	FDE_HEAD_BYTES = 64,
 	LENGTH_BYTES = 4,
 	LENGTH_BYTES_WIDE = 12, /* behind UINT32_MAX: 64 bits */
 };
@@ -193,6 +196,25 @@ static bool cie_parse_header(struct cfi_cie *cie, struct cursor *c, uint64_t vad
 	       cie_parse_augmentation(cie, augmentation, c, vaddr);
 }
 
+/* Read the CIE at `offset` of the section into `bytes` and parse its header. Afterwards the body of
+ * `entry` is a cursor over its initial instructions. Returns 0, or -EBADMSG if it is not a CIE that
+ * this parser supports. */
+static int cie_read(const struct cfi_section *section, uint64_t offset,
+		    uint8_t bytes[CIE_BYTES_MAX], struct cfi_cie *cie, struct entry *entry)
+{
+	const int length = elf_window_copy(section->window, offset, bytes, CIE_BYTES_MAX);
+
+	if (length < 0)
+		return -EBADMSG;
+	struct cursor c = cursor_init(bytes, (size_t)length);
+	*cie = (struct cfi_cie){.pointers.text_vaddr = section->text_vaddr,
+				.pointers.data_vaddr = section->data_vaddr};
+	if (entry_read(section, &c, offset, entry) != 1 || !entry->is_cie ||
+	    !cie_parse_header(cie, &entry->body, entry_vaddr(section, entry)))
+		return -EBADMSG;
+	return 0;
+}
+
 /* Parse and run a CIE. -EBADMSG if it is none that can be used; other errors are not the CIE's. */
 static int cie_parse(struct parser *parser, uint64_t offset, struct cfi_cie *cie)
 {
@@ -200,14 +222,7 @@ static int cie_parse(struct parser *parser, uint64_t offset, struct cfi_cie *cie
 	uint8_t bytes[CIE_BYTES_MAX];
 	struct entry entry;
 
-	int length = elf_window_copy(section->window, offset, bytes, sizeof(bytes));
-	if (length < 0)
-		return -EBADMSG;
-	struct cursor c = cursor_init(bytes, (size_t)length);
-	*cie = (struct cfi_cie){.pointers.text_vaddr = section->text_vaddr,
-				.pointers.data_vaddr = section->data_vaddr};
-	if (entry_read(section, &c, offset, &entry) != 1 || !entry.is_cie ||
-	    !cie_parse_header(cie, &entry.body, entry_vaddr(section, &entry)))
+	if (cie_read(section, offset, bytes, cie, &entry) < 0)
 		return -EBADMSG;
 
 	struct cfi_program *program = &parser->program;
@@ -247,8 +262,8 @@ static int cie_get(struct parser *parser, uint64_t offset, const struct cfi_cie 
 
 /* An FDE's address range and the way to its instructions. 1: nothing is wrong, but there is no
  * code. */
-static int fde_read_range(const struct cfi_cie *cie, struct cursor *c, uint64_t vaddr,
-			  struct cfi_fde *fde)
+static inline __attribute__((always_inline)) int
+fde_read_range(const struct cfi_cie *cie, struct cursor *c, uint64_t vaddr, struct cfi_fde *fde)
 {
 	const struct cfi_pointers *how = &cie->pointers;
 	uint64_t size;
@@ -290,6 +305,21 @@ static int fde_deliver(struct parser *parser, struct cfi_fde *fde)
 	return parser->sink->fde(parser->sink->context, fde);
 }
 
+/* Find the offset of the CIE that an FDE refers to. In .eh_frame the id counts backwards from its
+ * own position. Returns 0, or -EBADMSG if the CIE would lie before the section. */
+static inline int fde_find_cie(const struct cfi_section *section, const struct entry *entry,
+			       uint64_t *offset)
+{
+	if (section->debug_frame) {
+		*offset = entry->id;
+		return 0;
+	}
+	if (entry->id > entry->id_offset)
+		return -EBADMSG;
+	*offset = entry->id_offset - entry->id;
+	return 0;
+}
+
 /* One FDE, from its bytes to the sink. 0 also if it covers nothing that is wanted; -EBADMSG; other
  * errors are not the FDE's. */
 static int fde_parse(struct parser *parser, struct entry *entry)
@@ -297,16 +327,13 @@ static int fde_parse(struct parser *parser, struct entry *entry)
 	const struct cfi_section *section = parser->section;
 	const struct cfi_sink *sink = parser->sink;
 	struct cfi_program *program = &parser->program;
-	uint64_t offset = entry->id;
 	const struct cfi_cie *cie;
 	struct cfi_fde fde;
+	uint64_t offset;
 
-	if (!section->debug_frame) {
-		if (entry->id > entry->id_offset)
-			return -EBADMSG;
-		offset = entry->id_offset - entry->id;
-	}
-	int rc = cie_get(parser, offset, &cie);
+	int rc = fde_find_cie(section, entry, &offset);
+	if (rc == 0)
+		rc = cie_get(parser, offset, &cie);
 	if (rc < 0)
 		return rc;
 	const uint64_t vaddr = entry_vaddr(section, entry);
@@ -381,4 +408,35 @@ int cfi_parse(const struct cfi_section *section, const struct cfi_budget *budget
 	cfi_shapes_fini(&parser->shapes);
 	cfi_rows_fini(&parser->rows);
 	return rc;
+}
+
+int cfi_read_range(const struct cfi_section *section, uint64_t offset, uint64_t *start,
+		   uint64_t *end)
+{
+	uint8_t fde_bytes[FDE_HEAD_BYTES], cie_bytes[CIE_BYTES_MAX];
+	struct entry entry, cie_entry;
+	struct cfi_cie cie;
+	struct cfi_fde fde;
+	uint64_t cie_offset;
+	uint32_t length;
+
+	int rc = elf_window_copy(section->window, offset, fde_bytes, sizeof(fde_bytes));
+	if (rc < LENGTH_BYTES)
+		return rc < 0 ? rc : -EBADMSG;
+	/* An FDE that is longer than the buffer only has more instructions, which are not needed:
+	 * it is read as if it ended here. A length of UINT32_MAX announces a 64-bit length. */
+	memcpy(&length, fde_bytes, sizeof(length));
+	if (length != UINT32_MAX && length > (uint32_t)rc - LENGTH_BYTES)
+		length = (uint32_t)rc - LENGTH_BYTES;
+	memcpy(fde_bytes, &length, sizeof(length));
+
+	struct cursor c = cursor_init(fde_bytes, (size_t)rc);
+	if (entry_read(section, &c, offset, &entry) != 1 || entry.is_cie ||
+	    fde_find_cie(section, &entry, &cie_offset) < 0 ||
+	    cie_read(section, cie_offset, cie_bytes, &cie, &cie_entry) < 0 ||
+	    fde_read_range(&cie, &entry.body, entry_vaddr(section, &entry), &fde) != 0)
+		return -EBADMSG;
+	*start = fde.start;
+	*end = fde.end;
+	return 0;
 }

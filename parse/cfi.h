@@ -110,4 +110,10 @@ struct cfi_budget {
 int cfi_parse(const struct cfi_section *section, const struct cfi_budget *budget,
 	      const struct cfi_sink *sink, struct cfi_stats *stats);
 
+/* Read the address range of the one FDE that starts `offset` bytes into the section. Reads at most
+ * 2 KiB, allocates nothing and runs no CFA program. Returns 0; -EBADMSG if no usable FDE starts
+ * there or its range is empty; or the error of the section's source. */
+int cfi_read_range(const struct cfi_section *section, uint64_t offset, uint64_t *start,
+		   uint64_t *end);
+
 #endif

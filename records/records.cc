@@ -66,8 +66,8 @@ void records_add_function(struct records *r, const struct record_function *f)
 	records_reopen(r);
 	auto name = r->builder.CreateString(f->name);
 	auto file = text_offset(r, f->file);
-	r->functions.push_back(
-	    fb::CreateFunction(r->builder, f->number, name, file, f->start_line));
+	r->functions.push_back(fb::CreateFunction(r->builder, f->number, name, file, f->start_line,
+						  f->name_is_generated));
 }
 
 void records_add_frame(struct records *r, const struct record_frame *f)
@@ -181,7 +181,8 @@ static int visit_definitions(const fb::Batch *batch, const struct records_visito
 	if (!r)
 		r = each(batch->functions(), [&](const fb::Function *f) {
 			const record_function record = {f->number(), text(f->name()),
-							text(f->file()), f->start_line()};
+							text(f->file()), f->start_line(),
+							f->name_is_generated()};
 			return v->function(context, &record);
 		});
 	if (!r)

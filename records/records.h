@@ -22,6 +22,8 @@ struct record_function {
 	const char *name;
 	const char *file;    /* of the source; NULL or "" if not known */
 	uint32_t start_line; /* where it begins there; 0 if not known */
+	/* The file has no symbol for the function: the name is "module+0xSTART". */
+	bool name_is_generated;
 };
 
 struct record_frame {

@@ -125,7 +125,8 @@ static int on_module(void *context, const struct record_module *m)
 static int on_function(void *context, const struct record_function *f)
 {
 	struct aggregate *a = context;
-	struct profile_function function = {.start_line = f->start_line};
+	struct profile_function function = {.start_line = f->start_line & PROFILE_LINE_MAX,
+					    .name_is_generated = f->name_is_generated};
 	uint32_t number;
 
 	int r = intern_text(a, f->name, &function.name);
@@ -156,7 +157,8 @@ static int on_frame(void *context, const struct record_frame *f)
 	if (!r)
 		r = numbers_set(&a->frames, f->number, number);
 	a->frames_total++;
-	a->frames_named += location.function != 0;
+	a->frames_named +=
+	    location.function && !a->profile.functions[location.function].name_is_generated;
 	return keep_going(r);
 }
 

@@ -20,10 +20,17 @@ struct profile_mapping {
 };
 
 struct profile_function {
-	uint32_t name;	      /* string, demangled */
-	uint32_t system_name; /* string, 0 if the same or unknown */
-	uint32_t filename;    /* string, 0 if unknown */
-	uint32_t start_line;  /* in that file, 0 if unknown */
+	uint32_t name;		  /* string, demangled */
+	uint32_t system_name;	  /* string, 0 if the same or unknown */
+	uint32_t filename;	  /* string, 0 if unknown */
+	uint32_t start_line : 31; /* in that file, 0 if unknown */
+	/* The function has no symbol: the name is "mapping+0xSTART". OTLP leaves such a function
+	 * out, so that a backend looks for the name of the address. */
+	uint32_t name_is_generated : 1;
+};
+
+enum {
+	PROFILE_LINE_MAX = 0x7fffffff, /* of profile_function.start_line */
 };
 
 /* One frame. A location without a function is shown as "mapping+0xaddress". */

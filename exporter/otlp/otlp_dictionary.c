@@ -20,6 +20,7 @@ static const char *const words[OTLP_WORDS] = {
     [OTLP_WORD_CPU] = "cpu",
     [OTLP_WORD_NANOSECONDS] = "nanoseconds",
     [OTLP_WORD_FRAME_TYPE] = OTLP_FRAME_TYPE,
+    [OTLP_WORD_GENERATED_NAME] = OTLP_GENERATED_NAME,
     [OTLP_WORD_GNU_BUILD_ID] = OTLP_GNU_BUILD_ID,
     [OTLP_WORD_GO_BUILD_ID] = OTLP_GO_BUILD_ID,
     [OTLP_WORD_HTLHASH] = OTLP_HTLHASH,
@@ -143,19 +144,26 @@ static void put_mapping(struct otlp_dictionary *d, uint32_t number, struct proto
 static void put_location(struct otlp_dictionary *d, uint32_t number, struct proto_out *out)
 {
 	const struct profile_location *from = &d->profile->locations[number];
+	const struct profile_function *function = &d->profile->functions[from->function];
 	struct proto_small location = {.length = 0}, line = {.length = 0};
+	uint64_t attributes[2];
+	size_t count = 0;
 
 	proto_small_number(&location, OTLP_LOCATION_MAPPING,
 			   use_numbered(d, OTLP_MAPPINGS, from->mapping));
 	proto_small_number(&location, OTLP_LOCATION_ADDRESS, from->address);
-	proto_small_number(&line, OTLP_LINE_FUNCTION,
-			   use_numbered(d, OTLP_FUNCTIONS, from->function));
+	proto_small_number(
+	    &line, OTLP_LINE_FUNCTION,
+	    function->name_is_generated ? 0 : use_numbered(d, OTLP_FUNCTIONS, from->function));
 	proto_small_number(&line, OTLP_LINE_LINE, from->line);
 	if (line.length)
 		proto_small_message(&location, OTLP_LOCATION_LINES, &line);
 	/* Locations other than "none" have a kind: see profile_location(). */
-	uint64_t attribute = otlp_use_attribute(d, OTLP_WORD_FRAME_TYPE, from->kind);
-	proto_small_packed(&location, OTLP_LOCATION_ATTRIBUTES, &attribute, 1);
+	attributes[count++] = otlp_use_attribute(d, OTLP_WORD_FRAME_TYPE, from->kind);
+	if (function->name_is_generated && !d->for_backend)
+		attributes[count++] =
+		    otlp_use_attribute(d, OTLP_WORD_GENERATED_NAME, function->name);
+	proto_small_packed(&location, OTLP_LOCATION_ATTRIBUTES, attributes, count);
 	proto_out_small(out, OTLP_TABLE_LOCATIONS, &location);
 }
 

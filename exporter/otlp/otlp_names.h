@@ -84,6 +84,9 @@ enum {
 #define OTLP_PROCESS_COMM "process.comm"
 #define OTLP_FRAME_TYPE "profile.frame.type"
 #define OTLP_NATIVE "native" /* a frame type */
+/* Not of the semantic conventions, and only in files: what the function of a location without a
+ * symbol is called, "module+0xSTART". */
+#define OTLP_GENERATED_NAME "bulkhead.function.generated_name"
 #define OTLP_GNU_BUILD_ID "process.executable.build_id.gnu"
 #define OTLP_GO_BUILD_ID "process.executable.build_id.go"
 #define OTLP_HTLHASH "process.executable.build_id.htlhash"

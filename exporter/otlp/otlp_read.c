@@ -27,6 +27,7 @@
 enum key {
 	KEY_OTHER,
 	KEY_FRAME_TYPE,
+	KEY_GENERATED_NAME,
 	KEY_GNU_BUILD_ID,
 	KEY_GO_BUILD_ID,
 	KEY_HTLHASH,
@@ -204,6 +205,7 @@ static enum key find_key(struct text key, struct text *variable)
 		enum key key;
 	} keys[] = {
 	    {OTLP_FRAME_TYPE, KEY_FRAME_TYPE},
+	    {OTLP_GENERATED_NAME, KEY_GENERATED_NAME},
 	    {OTLP_GNU_BUILD_ID, KEY_GNU_BUILD_ID},
 	    {OTLP_GO_BUILD_ID, KEY_GO_BUILD_ID},
 	    {OTLP_HTLHASH, KEY_HTLHASH},
@@ -313,8 +315,8 @@ static int read_function(struct reader *r, struct cursor bytes, void *context)
 	if (!m)
 		return -EBADMSG;
 	/* A line that is none is not worth a file. */
-	if (m->start_line > 0 && m->start_line <= UINT32_MAX)
-		function.start_line = (uint32_t)m->start_line;
+	if (m->start_line > 0 && m->start_line <= PROFILE_LINE_MAX)
+		function.start_line = (uint32_t)m->start_line & PROFILE_LINE_MAX;
 	int result = intern_text(r, m->name_strindex, &function.name);
 	if (result == 0)
 		result = intern_text(r, m->system_name_strindex, &function.system_name);
@@ -399,6 +401,7 @@ static int read_location(struct reader *r, struct cursor bytes, void *context)
 {
 	_cleanup_message_ OTLP_TYPE(Location) *m =
 	    unpack(r, &OTLP_CALL(location, descriptor), bytes);
+	struct profile_function generated = {.name_is_generated = 1};
 	struct profile_location location = {0};
 	struct span span;
 
@@ -413,8 +416,13 @@ static int read_location(struct reader *r, struct cursor bytes, void *context)
 			return -EBADMSG;
 		if (attribute->key == KEY_FRAME_TYPE)
 			location.kind = attribute->string;
+		else if (attribute->key == KEY_GENERATED_NAME)
+			generated.name = attribute->string;
 	}
-	int result = read_lines(r, m, &location, &span);
+	int result =
+	    generated.name ? profile_function(r->profile, &generated, &location.function) : 0;
+	if (result == 0)
+		result = read_lines(r, m, &location, &span);
 	return result < 0 ? result : APPEND(r, locations, &span);
 }
 

@@ -127,7 +127,7 @@ static int find_mapping_facts(struct pprof *w)
 		if (l->address > m->address_max)
 			m->address_max = l->address;
 		m->is_kernel |= !strcmp(p->strings[l->kind], "kernel");
-		m->has_functions |= l->function != 0;
+		m->has_functions |= l->function && !p->functions[l->function].name_is_generated;
 		m->has_filenames |= p->functions[l->function].filename != 0;
 		m->has_lines |= l->line != 0;
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a frame as sampled to a numbered record with a name. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,8 +17,10 @@ static bool frame_is_kernel(uint64_t frame)
 	return frame >> 48 == 0xffff;
 }
 
-static int function_number(struct worker *worker, uint32_t module, uint64_t start, const char *name,
-			   uint32_t *number)
+/* The number of the function that starts at `start` of `module`, defined if it is new. `generated`:
+ * it has no symbol, and the name was made from its address. */
+static int define_function(struct worker *worker, uint32_t module, uint64_t start, const char *name,
+			   bool generated, uint32_t *number)
 {
 	XXH128_hash_t key = XXH3_128bits_withSeed(name, strlen(name), module);
 
@@ -26,8 +29,28 @@ static int function_number(struct worker *worker, uint32_t module, uint64_t star
 		return 0;
 	*number = ++worker->numbers.next_function;
 	records_add_function(worker->batch,
-			     &(struct record_function){.number = *number, .name = name});
+			     &(struct record_function){
+				 .number = *number, .name = name, .name_is_generated = generated});
 	return table_put(&worker->numbers.functions, key, *number);
+}
+
+static int function_number(struct worker *worker, uint32_t module, uint64_t start, const char *name,
+			   uint32_t *number)
+{
+	return define_function(worker, module, start, name, false, number);
+}
+
+/* Define the function without a symbol that starts at `start` (as linked) of a module:
+ * "cc1+0xb1f000". All its frames share it, so that a flame graph is not split by instruction. */
+static int unnamed_function_number(struct worker *worker, const struct worker_module *module,
+				   uint32_t module_number, uint64_t start, uint32_t *number)
+{
+	const char *slash = strrchr(module->path, '/');
+	const char *file = slash && slash[1] ? slash + 1 : module->path;
+	char name[sizeof(module->path) + sizeof("+0x") + 2 * sizeof(start)];
+
+	snprintf(name, sizeof(name), "%s+0x%" PRIx64, file, start);
+	return define_function(worker, module_number, start, name, true, number);
 }
 
 /* A module is known to the exporter by a number of ours, dense, whatever the manager's is. */
@@ -88,10 +111,13 @@ static int describe_native(struct worker *worker, uint64_t frame, struct record_
 	if (r < 0 || !symbols)
 		return r;
 	symbols_offset_to_vaddr(symbols, offset, &record->address);
-	if (!symbols_find(symbols, offset, &symbol))
-		return 0;
-	return function_number(worker, record->module, symbol.start_vaddr, symbol.name,
-			       &record->function);
+	if (symbols_find(symbols, offset, &symbol))
+		return function_number(worker, record->module, symbol.start_vaddr, symbol.name,
+				       &record->function);
+	if (modules_function_start(worker, module, offset, &symbol.start_vaddr))
+		return unnamed_function_number(worker, module, record->module, symbol.start_vaddr,
+					       &record->function);
+	return 0;
 }
 
 static int describe_raw(struct worker *worker, uint64_t frame, struct record_frame *record)

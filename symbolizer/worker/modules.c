@@ -86,6 +86,18 @@ static struct worker_module *modules_least_used(struct worker *worker)
 	return least;
 }
 
+/* Evict symbols of other modules until all fit into the limit again. */
+static void modules_evict(struct worker *worker, const struct worker_module *keep)
+{
+	while (worker->symbol_bytes > LIMIT_SYMBOLS_BYTES) {
+		struct worker_module *least = modules_least_used(worker);
+
+		if (least == keep)
+			break;
+		module_drop_symbols(worker, least);
+	}
+}
+
 const struct symbols *modules_symbols(struct worker *worker, struct worker_module *module)
 {
 	module->used = ++worker->clock;
@@ -99,12 +111,17 @@ const struct symbols *modules_symbols(struct worker *worker, struct worker_modul
 	}
 	module->ids = *symbols_get_ids(module->symbols);
 	worker->symbol_bytes += symbols_bytes(module->symbols);
-	while (worker->symbol_bytes > LIMIT_SYMBOLS_BYTES) {
-		struct worker_module *least = modules_least_used(worker);
-
-		if (least == module)
-			break;
-		module_drop_symbols(worker, least);
-	}
+	modules_evict(worker, module);
 	return module->symbols;
+}
+
+bool modules_function_start(struct worker *worker, struct worker_module *module, uint64_t offset,
+			    uint64_t *start_vaddr)
+{
+	const size_t before = symbols_bytes(module->symbols);
+	const bool found = symbols_find_start(module->symbols, offset, start_vaddr);
+
+	worker->symbol_bytes += symbols_bytes(module->symbols) - before;
+	modules_evict(worker, module);
+	return found;
 }

@@ -10,6 +10,7 @@
 #include "common/file_read.h"
 #include "parse/elf_image.h"
 #include "parse/elf_symbols.h"
+#include "parse/function_ranges.h"
 #include "symbolizer/worker/symbol_file.h"
 #include "symbolizer/worker/symbol_name.h"
 
@@ -63,8 +64,11 @@ struct symbols {
 	struct extent strings;
 	struct extent dynamic_symbols, dynamic_strings, plt_relocations, dynamic_relocations;
 	struct segment *segments;
-	struct region *regions; /* sorted by address */
-	struct entry *entries;	/* sorted by start, one each */
+	struct region *regions;	       /* sorted by address */
+	struct entry *entries;	       /* sorted by start, one each */
+	struct function_ranges ranges; /* functions by the unwind tables, once they are needed */
+	bool ranges_ready;
+	size_t cap_bytes;
 	uint32_t segment_count, region_count, entry_count;
 };
 
@@ -480,6 +484,7 @@ int symbols_new(int fd, size_t cap_bytes, struct symbols **symbols)
 	if (!made)
 		return -ENOMEM;
 	made->fd = fd;
+	made->cap_bytes = cap_bytes;
 	if (fstat(fd, &stat) < 0)
 		return -EIO;
 	source.size = stat.st_size > 0 ? (uint64_t)stat.st_size : 0;
@@ -505,6 +510,7 @@ void symbols_free(struct symbols *symbols)
 	free(symbols->segments);
 	free(symbols->regions);
 	free(symbols->entries);
+	function_ranges_fini(&symbols->ranges);
 	free(symbols);
 }
 
@@ -512,7 +518,8 @@ void symbols_free(struct symbols *symbols)
 
 size_t symbols_bytes(const struct symbols *symbols)
 {
-	return fixed_bytes(symbols) + symbols->entry_count * sizeof(struct entry);
+	return fixed_bytes(symbols) + symbols->entry_count * sizeof(struct entry) +
+	       function_ranges_bytes(&symbols->ranges);
 }
 
 const struct symbols_ids *symbols_get_ids(const struct symbols *symbols)
@@ -660,13 +667,20 @@ static bool relocation_to_symbol(const struct symbols *symbols,
 	       name_at(symbols->fd, symbols->dynamic_strings, target.name, "@plt", symbol);
 }
 
+/* How far `vaddr` is into its entry. The first entry of .plt is longer than the others on arm64. */
+static uint64_t plt_into_entry(const struct symbols *symbols, const struct region *region,
+			       uint64_t vaddr)
+{
+	const uint64_t header = symbols->machine == EM_AARCH64 ? 32 : 0;
+	const uint64_t into = vaddr - region->vaddr;
+
+	return into < header ? into : (into - header) % region->entry_size;
+}
+
 static bool plt_find(const struct symbols *symbols, const struct region *region,
 		     uint64_t file_offset, uint64_t vaddr, struct symbol *symbol)
 {
-	/* The first entry of .plt is longer than the others on arm64. */
-	uint64_t header = symbols->machine == EM_AARCH64 ? 32 : 0;
-	uint64_t into = vaddr - region->vaddr;
-	uint64_t into_entry = into < header ? into : (into - header) % region->entry_size;
+	uint64_t into_entry = plt_into_entry(symbols, region, vaddr);
 	uint8_t code[PLT_ENTRY_BYTES];
 	struct elf_plt_target target;
 	struct elf_relocation relocation;
@@ -710,4 +724,46 @@ bool symbols_find(const struct symbols *symbols, uint64_t file_offset, struct sy
 	if (ok)
 		*symbol = found;
 	return ok;
+}
+
+/* Most files have symbols for all of their code that runs, so the unwind tables are looked at only
+ * when the first frame without a symbol comes. If that fails, such frames keep their address. */
+static void ranges_prepare(struct symbols *symbols)
+{
+	struct elf_source source = {.read = source_read, .context = &symbols->fd};
+	const size_t used = symbols_bytes(symbols);
+	struct elf_image image;
+	struct stat stat;
+
+	symbols->ranges_ready = true;
+	if (used >= symbols->cap_bytes || fstat(symbols->fd, &stat) < 0 || stat.st_size <= 0)
+		return;
+	source.size = (uint64_t)stat.st_size;
+	if (elf_image_init(&image, &source) < 0)
+		return;
+	function_ranges_init(&symbols->ranges, &image, symbols->cap_bytes - used);
+	elf_image_fini(&image);
+}
+
+bool symbols_find_start(struct symbols *symbols, uint64_t file_offset, uint64_t *start_vaddr)
+{
+	const struct elf_source source = {
+	    .read = source_read, .context = &symbols->fd, .size = UINT64_MAX};
+	struct function_range range;
+	uint64_t vaddr;
+
+	if (!symbols_offset_to_vaddr(symbols, file_offset, &vaddr))
+		return false;
+	/* One FDE covers the whole of a procedure linkage table. */
+	const struct region *region = region_find(symbols, vaddr);
+	if (region && region->plt) {
+		*start_vaddr = vaddr - plt_into_entry(symbols, region, vaddr);
+		return true;
+	}
+	if (!symbols->ranges_ready)
+		ranges_prepare(symbols);
+	if (!function_ranges_find(&symbols->ranges, &source, vaddr, &range))
+		return false;
+	*start_vaddr = range.start;
+	return true;
 }

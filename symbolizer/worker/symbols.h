@@ -51,4 +51,11 @@ bool symbols_offset_to_vaddr(const struct symbols *symbols, uint64_t file_offset
  * inside its size (or it has none and is the nearest in its section). false if there is none. */
 bool symbols_find(const struct symbols *symbols, uint64_t file_offset, struct symbol *symbol);
 
+/* The start of the function that contains the file offset, for offsets without a symbol: a virtual
+ * address as linked, from the unwind tables. Each entry of a procedure linkage table counts as a
+ * function. The first call may build an index, within the cap of symbols_new(), so that
+ * symbols_bytes() grows. false, and `start_vaddr` untouched, if the tables do not cover the offset
+ * or cannot be read. */
+bool symbols_find_start(struct symbols *symbols, uint64_t file_offset, uint64_t *start_vaddr);
+
 #endif

@@ -102,6 +102,10 @@ void modules_remove(struct worker *worker, uint32_t number);
 /* Symbols and ids of a module, read if they are not in memory, at the expense of the least recently
  * used. NULL: it has none. */
 const struct symbols *modules_symbols(struct worker *worker, struct worker_module *module);
+/* symbols_find_start() for a module whose symbols are in memory. An index of functions that it
+ * builds counts as symbols. */
+bool modules_function_start(struct worker *worker, struct worker_module *module, uint64_t offset,
+			    uint64_t *start_vaddr);
 
 /* frames.c: the number of a frame, defined for the exporter if it is new. 0 or negative errno. */
 int frames_number(struct worker *worker, uint64_t frame, uint32_t *number);

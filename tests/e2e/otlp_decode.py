@@ -21,6 +21,8 @@ PACKAGE = "opentelemetry/proto"
 SCHEMAS = ("common/v1/common", "resource/v1/resource", "profiles/v1development/profiles", "collector/profiles/v1development/profiles_service")
 
 FRAME_TYPE = "profile.frame.type"
+# Only in files: the name of a function without a symbol, made from its module and the address of its start.
+GENERATED_NAME = "bulkhead.function.generated_name"
 BUILD_ID = "process.executable.build_id."  # and gnu, go, htlhash
 # profile.frame.type of the semantic conventions that every known backend takes; others make some of them refuse all of a request
 FRAME_TYPES = {"native", "kernel", "jvm", "perl", "cpython", "php", "phpjit", "ruby", "dotnet", "v8js", "beam", "go", "abort-marker"}
@@ -130,6 +132,7 @@ class Decoder:
                 "mapping": self.strings[mapping.filename_strindex] if location.mapping_index else None,
                 "build_ids": {key.removeprefix(BUILD_ID): value for key, value in of_mapping.items() if key.startswith(BUILD_ID)},
                 "address": location.address, "frame_type": attributes.get(FRAME_TYPE),
+                "generated_name": attributes.get(GENERATED_NAME),
             }
         return self._frames[index]
 
@@ -169,7 +172,9 @@ def folded_frames(frame):
     """The labels of one location, the innermost first."""
     suffix = "_[k]" if frame["frame_type"] == "kernel" else ""
     names = [line["name"] for line in frame["lines"] if line["name"]]
-    if not names:
+    if not names and frame["generated_name"]:
+        names = [frame["generated_name"]]
+    elif not names:
         module = (frame["mapping"] or "").rsplit("/", 1)[-1] or frame["mapping"]
         names = [f"{module}+{frame['address']:#x}" if module else f"{frame['address']:#x}"]
     return [folded_text(name) + ("_[i]" if i < len(names) - 1 else suffix) for i, name in enumerate(names)]

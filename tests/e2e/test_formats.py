@@ -11,6 +11,7 @@ import subprocess
 import zlib
 
 import lib
+import otlp_decode
 
 
 def fields(data):
@@ -99,6 +100,11 @@ class References(html.parser.HTMLParser):
 FREQ = 499
 
 
+def read_bytes(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
 class Formats(lib.Case):
     OUTPUTS = ("out.folded", "out.html", "out.pb.gz", "out.speedscope.json", "out.otlp")
 
@@ -135,6 +141,41 @@ class Formats(lib.Case):
         self.assertEqual(sum(n for _, n in samples), self.exported)
         known = {dict(fields(location)).get(1) for location in all_of(data, 4)}
         self.assertEqual({l for locations, _ in samples for l in locations} - known, set(), "locations that do not exist")
+
+    def test_functions_of_a_stripped_program_are_named_by_their_start(self):
+        """Every format groups the frames of a function without a symbol; OTLP and pprof keep the address of each frame."""
+        path = os.path.join(self.directory, "nameless")
+        unstripped = os.path.join(lib.PROGRAMS, "recursion")
+        subprocess.run(["strip", "-s", "-o", path, unstripped], check=True)
+        starts = {int(value, 16): name for value, kind, name in
+                  (line.split() for line in subprocess.run(["nm", "--defined-only", unstripped], capture_output=True, text=True, check=True).stdout.splitlines())
+                  if kind in "tT"}
+        with lib.Program("nameless", 40, path=path) as program:
+            recording = self.record("-p", program.pid, outputs=("out.folded", "out.pb.gz", "out.otlp"))
+        frames = {frame for s in recording.samples for frame in s.frames if frame.startswith("nameless+0x")}
+        functions = {frame: starts.get(int(frame.split("+")[1], 16)) for frame in frames}
+        self.assertNotIn(None, functions.values(), f"addresses that are no function's start: {functions}")
+        self.assertLessEqual({"leaf", "descend", "main"}, set(functions.values()))
+        self.assertEqual(len(functions), len(set(functions.values())), functions)
+
+        samples = otlp_decode.decode(otlp_decode.request(read_bytes(recording.path("out.otlp"))))
+        self.assert_none(otlp_decode.differences(otlp_decode.folded(samples), recording.samples), recording)
+        locations = [f for s in samples for f in s["stack"] if (f["mapping"] or "").endswith("/nameless")]
+        self.assertEqual({f["name"] for f in locations}, {""}, "a backend must look for the symbol of the address")
+        leaf = next(name for name, symbol in functions.items() if symbol == "leaf")
+        exact = {f["address"] for f in locations if f["generated_name"] == leaf}
+        self.assertGreater(len(exact), 1, "one function, several addresses")
+
+        profile = gzip.decompress(read_bytes(recording.path("out.pb.gz")))
+        strings = [text.decode() for text in all_of(profile, 6)]
+        by_id = {f[1]: strings[f[2]] for f in (dict(fields(function)) for function in all_of(profile, 5))}
+        self.assertEqual(sorted(by_id.values()).count(leaf), 1)
+        pprof = {f[3] for f in (dict(fields(location)) for location in all_of(profile, 4)) if 4 in f and by_id[dict(fields(f[4]))[1]] == leaf}
+        self.assertEqual(pprof, exact)
+
+        done = subprocess.run([lib.BULKHEAD, "report", recording.path("out.otlp"), "-o", recording.path("again.folded")], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(sorted(lib.read(recording.path("again.folded")).splitlines()), sorted(lib.read(recording.path("out.folded")).splitlines()))
 
     def test_speedscope(self):
         file = json.loads(self.bytes_of("out.speedscope.json"))

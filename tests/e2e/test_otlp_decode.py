@@ -80,7 +80,7 @@ class Decoding(unittest.TestCase):
             "period_type": ("cpu", "nanoseconds"), "period": 50_000_000, "time": BEGIN, "duration": SECOND,
             "attributes": {"thread.name": "prog", "thread.id": 8}, "timestamps": [BEGIN, BEGIN + SECOND - 1], "values": []})
         self.assertEqual(first["stack"][0], {
-            "name": "in;lined", "filename": "", "mapping": "/usr/bin/prog", "build_ids": {"htlhash": "00ff"}, "address": 0x20, "frame_type": "native",
+            "name": "in;lined", "filename": "", "mapping": "/usr/bin/prog", "build_ids": {"htlhash": "00ff"}, "address": 0x20, "frame_type": "native", "generated_name": None,
             "lines": [{"name": "in;lined", "system_name": "", "filename": "", "line": 3, "column": 0},
                       {"name": "outer", "system_name": "", "filename": "", "line": 3, "column": 0}]})
         self.assertEqual([f["frame_type"] for f in second["stack"]], ["kernel", "native"])

@@ -12,15 +12,19 @@ enum {
 	CAP_BYTES = 256 * 1024,
 };
 
-static void find_all(const struct symbols *symbols, size_t size)
+static void find_all(struct symbols *symbols, size_t size)
 {
 	struct symbol found;
+	uint64_t start;
 
 	for (size_t at = 0; at < size; at += size / 64 + 1) {
 		if (symbols_find(symbols, at, &found) &&
 		    (!memchr(found.name, '\0', sizeof(found.name)) || strchr(found.name, '\n')))
 			__builtin_trap();
+		symbols_find_start(symbols, at, &start);
 	}
+	if (symbols_bytes(symbols) > CAP_BYTES)
+		__builtin_trap();
 	symbols_find(symbols, UINT64_MAX, &found);
 }
 

@@ -66,7 +66,10 @@ static inline int random_profile(struct profile *p, uint64_t seed, const struct 
 		if (name % 5 == 0)
 			r |= random_string(p, "file.c", name, false, &f.filename);
 		/* A function begins where it does. */
-		f.start_line = name % 5 == 0 ? name : 0;
+		f.start_line = name % 5 == 0 ? name & PROFILE_LINE_MAX : 0;
+		/* A name that was made from an address stands for a frame without debug
+		 * information. */
+		f.name_is_generated = name % 5 == 1 && l.line == 0;
 		if (random_next(&state) % 8)
 			r |= profile_function(p, &f, &l.function);
 		r |= profile_string(p, kinds[kind], strlen(kinds[kind]), &l.kind);

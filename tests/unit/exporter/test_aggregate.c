@@ -121,10 +121,24 @@ static void add_samples(struct fixture *f, uint32_t stack, uint32_t thread, unsi
 static void add_sound(struct fixture *f)
 {
 	records_add_module(f->records, &(struct record_module){1, "/bin/x", "00", "11", "go"});
-	records_add_function(f->records, &(struct record_function){1, "main", "", 0});
+	records_add_function(f->records, &(struct record_function){1, "main", "", 0, false});
 	add_frame(f, 1, 1, 1, FRAME_KIND_NATIVE);
 	add_stack(f, 1, 0, &(const uint32_t){1}, 1);
 	add_thread(f, 1, 1);
+}
+
+Test(aggregate, a_generated_name_does_not_count_as_a_symbol)
+{
+	struct fixture *f = fixture_new();
+
+	records_add_function(f->records, &(struct record_function){1, "x+0x10", "", 0, true});
+	add_frame(f, 1, 0, 1, FRAME_KIND_NATIVE);
+	add_stack(f, 1, 0, &(const uint32_t){1}, 1);
+	cr_assert_eq(deliver(f, false), 0);
+	cr_assert_eq(f->aggregate.frames_total, 1);
+	cr_assert_eq(f->aggregate.frames_named, 0);
+	cr_assert(f->aggregate.profile.functions[1].name_is_generated);
+	fixture_free(f);
 }
 
 Test(aggregate, sound_batches)
@@ -204,7 +218,8 @@ Test(aggregate, huge_numbers_are_not_taken)
 	add_sound(f);
 	for (size_t i = 0; i < sizeof(huge) / sizeof(huge[0]); i++) {
 		records_add_module(f->records, &(struct record_module){huge[i], "m", "", "", ""});
-		records_add_function(f->records, &(struct record_function){huge[i], "f", "", 0});
+		records_add_function(f->records,
+				     &(struct record_function){huge[i], "f", "", 0, false});
 		add_frame(f, huge[i], huge[i], huge[i], 0);
 		add_stack(f, huge[i], 0, &(const uint32_t){1}, 1);
 		add_stack(f, 2 + (uint32_t)i, 0, &huge[i], 1);
@@ -226,7 +241,7 @@ Test(aggregate, largest_numbers_are_taken)
 	struct fixture *f = fixture_new();
 
 	records_add_module(f->records, &(struct record_module){largest, "m", "", "", ""});
-	records_add_function(f->records, &(struct record_function){largest, "f", "", 0});
+	records_add_function(f->records, &(struct record_function){largest, "f", "", 0, false});
 	add_frame(f, largest, largest, largest, 0);
 	add_stack(f, largest, 0, &largest, 1);
 	add_thread(f, largest, largest);
@@ -366,7 +381,8 @@ Test(aggregate, full_profile)
 		char name[64];
 
 		snprintf(name, sizeof(name), "a function of some length, number %u", i);
-		records_add_function(f->records, &(struct record_function){2 + i, name, "", 0});
+		records_add_function(f->records,
+				     &(struct record_function){2 + i, name, "", 0, false});
 		add_frame(f, 2 + i, 1, 2 + i, FRAME_KIND_NATIVE);
 		add_stack(f, 2 + i, 0, (const uint32_t[]){1, 2 + i}, 2);
 		add_samples(f, 2 + i, 1, 1);
@@ -410,7 +426,8 @@ Test(aggregate, random_worker)
 			    f->records,
 			    &(struct record_module){RANDOM(10), i % 3 ? "m" : "", "", "", ""});
 			records_add_function(
-			    f->records, &(struct record_function){RANDOM(10), i % 3 ? "f" : "", "", 0});
+			    f->records,
+			    &(struct record_function){RANDOM(10), i % 3 ? "f" : "", "", 0, false});
 			add_frame(f, RANDOM(40), RANDOM(12), RANDOM(12), (uint8_t)RANDOM(4));
 			add_stack(f, RANDOM(40), (uint8_t)RANDOM(20), frames, RANDOM(9));
 			records_add_process(

@@ -109,7 +109,7 @@ static void batch(struct otlp_exporter *e, uint64_t sequence, bool first, unsign
 	size_t length;
 
 	if (first) {
-		records_add_function(records, &(struct record_function){1, "work", "", 0});
+		records_add_function(records, &(struct record_function){1, "work", "", 0, false});
 		records_add_frame(records, &(struct record_frame){.number = 1, .function = 1});
 		records_add_stack(records, &(struct record_stack){1, 0, &frame, 1});
 		records_add_process(records, &(struct record_process){.number = 1,

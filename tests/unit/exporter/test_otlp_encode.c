@@ -124,6 +124,9 @@ Test(otlp_encode, every_sample_is_in_one_request)
 		teardown();
 		cr_assert_eq(profile_init(&p, SIZE_MAX), 0);
 		cr_assert_eq(random_profile(&p, seed, &size), 0);
+		/* Requests leave generated names out, see the test of those. */
+		for (uint32_t i = 0; i < p.functions_count; i++)
+			p.functions[i].name_is_generated = 0;
 		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 			encode(sizes[i]);
 			cr_expect_eq(got.too_large, 0);
@@ -550,4 +553,26 @@ Test(otlp_encode, memory_goes_by_what_is_used)
 	const struct mallinfo2 before = mallinfo2();
 	cr_assert_eq(otlp_encode(&p, &options, note_memory, NULL, &too_large), 0);
 	cr_expect_lt(bytes_in_use, before.uordblks + before.hblkhd + 20000);
+}
+
+/* A backend looks for the symbol of an address if the location has no function. A file keeps the
+ * generated name, so that `report` groups frames as the recording did. */
+Test(otlp_encode, generated_names_are_only_in_files)
+{
+	const struct profile_function f = {.name = string("app+0x100"), .name_is_generated = 1};
+	struct profile_location l = {.kind = string("native"), .address = 0x123};
+	uint32_t frame, stack_number;
+
+	cr_assert_eq(profile_function(&p, &f, &l.function), 0);
+	cr_assert_eq(profile_location(&p, &l, &frame), 0);
+	cr_assert_eq(profile_stack(&p, &frame, 1, &stack_number), 0);
+	cr_assert_eq(profile_add(&p, 0, stack_number, 1), 0);
+	encode(SIZE_MAX);
+	cr_assert_eq(got.count, 1);
+	const OTLP_TYPE(ProfilesDictionary) *d = got.list[0].message->dictionary;
+	cr_assert_eq(d->n_location_table, 2);
+	cr_expect_eq(d->location_table[1]->address, 0x123);
+	cr_expect_eq(d->location_table[1]->n_lines, 0);
+	cr_expect_eq(d->n_function_table, 1, "only the entry that stands for none");
+	cr_expect_null(memmem(got.list[0].data, got.list[0].length, "app+0x100", 9));
 }

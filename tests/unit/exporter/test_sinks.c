@@ -111,6 +111,25 @@ Test(sinks, folded_text)
 			       "w:1;main;libc.so.6+0x1f;do_sys_[k] 5\n");
 }
 
+/* Two addresses in one function without a symbol. */
+Test(sinks, frames_with_a_generated_name_are_one_function)
+{
+	const struct profile_function f = {.name = string("app+0x100"), .name_is_generated = 1};
+	uint32_t frames[2];
+	size_t length;
+
+	for (uint64_t i = 0; i < 2; i++) {
+		struct profile_location l = {.kind = string("native"), .address = 0x110 + i};
+
+		cr_assert_eq(profile_function(&p, &f, &l.function), 0);
+		cr_assert_eq(profile_location(&p, &l, &frames[i]), 0);
+		ADD(0, 1, frames[i]);
+	}
+	cr_assert_neq(frames[0], frames[1]);
+	_cleanup_free_ char *text = render("folded", &length);
+	cr_expect_str_eq(text, "[unknown];app+0x100 2\n");
+}
+
 Test(sinks, folded_stack_without_frames)
 {
 	size_t length;

@@ -47,7 +47,8 @@ static int on_module(void *t, const struct record_module *m)
 
 static int on_function(void *t, const struct record_function *f)
 {
-	return note(t, "function %u %s %u\n", f->number, f->name, f->start_line);
+	return note(t, "function %u %s %u%s\n", f->number, f->name, f->start_line,
+		    f->name_is_generated ? " generated" : "");
 }
 
 static int on_frame(void *t, const struct record_frame *f)
@@ -87,6 +88,7 @@ static const struct records_visitor visitor = {on_reset, on_module,  on_function
 static const char expected[] = "module 1 /usr/bin/x 00ff 1234 go/id\n"
 			       "module 2    \n"
 			       "function 7 main 31\n"
+			       "function 8 x+0x10 0 generated\n"
 			       "frame 4294967295 0xffffffffffffffff 2 7 255\n"
 			       "frame 9 0x10 1 0 0\n"
 			       "stack 5 3 3 60\n"
@@ -109,7 +111,8 @@ static void fill(struct records *r)
 	records_add_stack(r, &(struct record_stack){6, 0, NULL, 0});
 	records_add_frame(r, &(struct record_frame){UINT64_MAX, UINT32_MAX, 2, 7, 12, 255});
 	records_add_frame(r, &(struct record_frame){16, 9, 1, 0, 0, 0});
-	records_add_function(r, &(struct record_function){7, "main", "", 31});
+	records_add_function(r, &(struct record_function){7, "main", "", 31, false});
+	records_add_function(r, &(struct record_function){8, "x+0x10", "", 0, true});
 	records_add_module(r, &(struct record_module){1, "/usr/bin/x", "00ff", "1234", "go/id"});
 	records_add_module(r, &(struct record_module){2, "", "", "", ""});
 	records_add_sample(r, &(struct record_sample){2000, 6, 8, 1});
@@ -206,7 +209,7 @@ Test(records, estimate_is_never_less)
 
 			memset(name, 'n', n);
 			name[n] = 0;
-			records_add_function(r, &(struct record_function){i, name, "", 0});
+			records_add_function(r, &(struct record_function){i, name, "", 0, false});
 			records_add_module(r, &(struct record_module){i, name, "", name, name});
 			records_add_stack(r, &(struct record_stack){i, 0, frames, i * seed % 700});
 			records_add_frame(r, &(struct record_frame){.number = i});

@@ -186,6 +186,31 @@ Test(symbols, every_function_of_a_c_plus_plus_program)
 	check_every_function(fd, SHT_SYMTAB);
 }
 
+/* The unwind tables know the same starts as the symbols, except for parts of functions that the
+ * compiler moved elsewhere, which are functions of their own for both. */
+Test(symbols, start_of_every_function_without_its_symbol)
+{
+	_cleanup_close_ int fd = open_file(FIXTURE);
+	struct symbols *symbols = index_fd(fd);
+	struct truth truth = {0};
+
+	truth_read(&truth, fd, SHT_SYMTAB);
+	for (size_t i = 0; i < truth.count; i++) {
+		const GElf_Sym *f = &truth.functions[i];
+		uint64_t offset = 0, first = 0, last = 0;
+
+		cr_assert(truth_offset(&truth, f->st_value, &offset));
+		/* What the linker's startup files contain has no unwind table. */
+		if (!symbols_find_start(symbols, offset, &first))
+			continue;
+		cr_expect_eq(first, f->st_value, "%s", truth.names[i]);
+		cr_expect(symbols_find_start(symbols, offset + f->st_size - 1, &last));
+		cr_expect_eq(last, f->st_value, "%s", truth.names[i]);
+	}
+	truth_fini(&truth);
+	symbols_free(symbols);
+}
+
 static int find_libc(struct dl_phdr_info *info, size_t size, void *path)
 {
 	(void)size;
