@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cli/agent.h"
-#include "cli/options.h"
+#include "cli/help.h"
 #include "cli/record.h"
 #include "common/exit_status.h"
 #include "common/log.h"
@@ -23,7 +23,7 @@ int main(int argc, char **argv)
 	log_init("bulkhead");
 	if (argc > 1 &&
 	    (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))) {
-		options_usage();
+		help_print_overview(stdout);
 		return STATUS_DONE;
 	}
 	if (argc > 1 && !strcmp(argv[1], "--version")) {
@@ -34,9 +34,12 @@ int main(int argc, char **argv)
 		if (!strcmp(argv[1], commands[i].name))
 			return commands[i].run(argc - 1, argv + 1);
 	}
-	fprintf(stderr,
-		argc > 1 ? "bulkhead: unknown command: %s; see bulkhead --help\n"
-			 : "bulkhead: no command%s; see bulkhead --help\n",
-		argc > 1 ? argv[1] : "");
+	if (argc > 1)
+		fprintf(stderr,
+			"bulkhead: unknown command: %s; see bulkhead --help for the commands\n",
+			argv[1]);
+	else
+		fprintf(stderr,
+			"bulkhead: a command is missing; see bulkhead --help for the commands\n");
 	return STATUS_USAGE;
 }

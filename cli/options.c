@@ -8,135 +8,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/help.h"
+#include "cli/output_format.h"
 #include "cli/runtime_set.h"
 #include "common/exit_status.h"
 
+/* Linux assigns process ids below this (PID_MAX_LIMIT in include/linux/threads.h). */
+#define PID_MAX (1u << 22)
+
 enum {
 	FREQUENCY_MAX_HZ = 10000,
-	FREQUENCY_DEFAULT_HZ = 99
+	FREQUENCY_DEFAULT_HZ = 99, /* not 100: it must not run in step with timers of 100 Hz */
 };
-
-static const char *const format_names[] = {"html", "folded", "pprof", "speedscope", "otlp", "tree"};
-
-static const struct {
-	const char *extension, *format;
-} extensions[] = {
-    {".html", "html"},
-    {".htm", "html"},
-    {".folded", "folded"},
-    {".collapsed", "folded"},
-    {".txt", "tree"},
-    {".pb.gz", "pprof"},
-    {".pprof", "pprof"},
-    {".speedscope.json", "speedscope"},
-    {".speedscope", "speedscope"},
-    {".otlp", "otlp"},
-};
-
-void options_usage(void)
-{
-	static const char text[] =
-	    "usage: bulkhead record [options] -o FILE... [-- COMMAND...]\n"
-	    "       bulkhead report RECORDING.otlp -o FILE...\n"
-	    "       bulkhead run [options]\n"
-	    "       bulkhead status [--json | --metrics | --ready]\n"
-	    "\n"
-	    "record: profile the whole machine, or what the filters select, into files\n"
-	    "  -o, --output FILE     write FILE (repeatable); - is standard output. The format "
-	    "follows the name:\n"
-	    "                        .html .folded .pb.gz .speedscope.json .otlp .txt (tree)\n"
-	    "      --format FORMAT   html, folded, pprof, speedscope, otlp or tree, for the "
-	    "outputs that follow\n"
-	    "  -F, --freq HZ         samples a second and CPU (99)\n"
-	    "  -d, --duration TIME   10, 10s, 500ms, 2m or 1h; without it: until Ctrl-C or the "
-	    "command's end\n"
-	    "  -a, --all             every process (the default)\n"
-	    "  -p, --pid PID,...     only these processes\n"
-	    "  -t, --tid TID         only this thread\n"
-	    "  -G, --cgroup PATH     only processes in this cgroup (v2) and below\n"
-	    "      --comm NAME       only threads of this name\n"
-	    "  -U, --user            user stacks only\n"
-	    "  -K, --kernel          kernel stacks only\n"
-	    "      --group-by WHAT   name (the default): processes of one name are one entry; or "
-	    "pid\n"
-	    "      --runtimes LIST   language runtimes whose frames get names: all (the default), "
-	    "none, or\n"
-	    "                        names by commas, of"
-#define RUNTIME(id, name, frame_type, title) " " #name
-#include "common/runtimes.def"
-#undef RUNTIME
-	    "\n"
-	    "      --strict-memory   without CAP_DAC_READ_SEARCH: processes' memory is read by "
-	    "process_vm_readv,\n"
-	    "                        and of files only those that everyone may read\n"
-	    "      --stats FILE      counts, losses and costs as JSON\n"
-	    "      --max-loss SHARE  exit with 6 if more is lost: 0.01 or 1%\n"
-	    "  -- COMMAND            profile COMMAND and what it starts; its exit status is passed "
-	    "on\n"
-	    "\n"
-	    "report: convert a recording; -o - without --format prints a tree\n"
-	    "\n"
-	    "run: profile for good, and send to an OpenTelemetry backend; see bulkhead run --help\n"
-	    "\n"
-	    "status: how a running agent is doing, for people, scripts (JSON), Prometheus or a "
-	    "probe\n"
-	    "      --run-directory DIR  of the agent (/run/bulkhead)\n"
-	    "\n"
-	    "Exit status: 0 done, 1 failed, 2 wrong usage, 3 the kernel lacks something, 4 not "
-	    "permitted,\n"
-	    "5 not all was sent, the rest is kept, 6 too much lost\n";
-
-	fputs(text, stdout);
-}
 
 static int usage_error(const char *what, const char *value)
 {
-	fprintf(stderr, "bulkhead: %s%s%s; see bulkhead --help\n", what, value ? ": " : "",
-		value ? value : "");
+	fprintf(stderr, "bulkhead record: %s%s%s; see bulkhead record --help\n", what,
+		value ? ": " : "", value ? value : "");
 	return STATUS_USAGE;
-}
-
-const char *options_format_of(const char *path)
-{
-	const size_t length = strlen(path);
-
-	for (size_t i = 0; i < sizeof(extensions) / sizeof(extensions[0]); i++) {
-		const size_t n = strlen(extensions[i].extension);
-
-		if (length > n && !strcmp(path + length - n, extensions[i].extension))
-			return extensions[i].format;
-	}
-	return NULL;
-}
-
-bool options_format_known(const char *format)
-{
-	for (size_t i = 0; i < sizeof(format_names) / sizeof(format_names[0]); i++) {
-		if (!strcmp(format, format_names[i]))
-			return true;
-	}
-	return false;
-}
-
-static const char *const group_by_names[] = {
-    [GROUP_BY_NAME] = "name",
-    [GROUP_BY_PID] = "pid",
-};
-
-const char *options_group_by_name(enum group_by group_by)
-{
-	return group_by_names[group_by];
-}
-
-bool options_parse_group_by(const char *text, enum group_by *group_by)
-{
-	for (size_t i = 0; i < sizeof(group_by_names) / sizeof(group_by_names[0]); i++) {
-		if (!strcmp(text, group_by_names[i])) {
-			*group_by = (enum group_by)i;
-			return true;
-		}
-	}
-	return false;
 }
 
 static bool parse_unsigned(const char *text, uint64_t max, char **end, uint64_t *value)
@@ -173,10 +62,12 @@ static int parse_pids(struct record_options *o, const char *text)
 		uint64_t pid;
 		char *end;
 
-		if (!parse_unsigned(text, 1u << 22, &end, &pid) || !pid || (*end && *end != ','))
-			return usage_error("-p, --pid: not a process id", text);
+		if (!parse_unsigned(text, PID_MAX, &end, &pid) || !pid || (*end && *end != ','))
+			return usage_error("-p, --pid: not a process id from 1 to 4194304", text);
 		if (o->pid_count == MSG_FILTER_TARGETS_MAX)
-			return usage_error("too many process ids", NULL);
+			return usage_error(
+			    "-p, --pid: at most 64 processes can be selected; use -G for more",
+			    NULL);
 		o->pids[o->pid_count++] = (uint32_t)pid;
 		if (!*end)
 			return 0;
@@ -187,21 +78,25 @@ static int parse_pids(struct record_options *o, const char *text)
 static int parse_output(struct record_options *o, const char *path, const char *format)
 {
 	if (o->output_count == LIMIT_OUTPUTS)
-		return usage_error("too many outputs", path);
-	/* Without --format so far, and without a telling name, one that comes later decides. */
+		return usage_error("-o, --output: at most 8 outputs are possible", path);
+	/* An output that has no format yet gets that of a --format that comes later. */
 	o->outputs[o->output_count++] = (struct output){
-	    .path = path, .format = format ? format : options_format_of(path), .fd = -1};
+	    .path = path, .format = format ? format : output_format_from_path(path), .fd = -1};
 	return 0;
 }
 
-static int settle_formats(struct record_options *o, const char *format)
+/* `format`: of the last --format, NULL without one. */
+static int complete_outputs(struct record_options *o, const char *format)
 {
+	if (!o->output_count)
+		o->outputs[o->output_count++] =
+		    (struct output){.format = format ? format : "html", .fd = -1};
 	for (unsigned int i = 0; i < o->output_count; i++) {
 		if (!o->outputs[i].format)
 			o->outputs[i].format = format;
 		if (!o->outputs[i].format)
 			return usage_error(
-			    "the name of an output does not tell its format (--format does)",
+			    "cannot infer the format from the file name; use --format before -o",
 			    o->outputs[i].path);
 	}
 	return 0;
@@ -217,7 +112,7 @@ static int parse_loss(struct record_options *o, const char *text)
 		end++;
 	}
 	if (end == text || *end || !(value >= 0 && value <= 1))
-		return usage_error("--max-loss: not a share", text);
+		return usage_error("--max-loss: not a share from 0 to 1 or 0% to 100%", text);
 	o->max_loss = value;
 	return 0;
 }
@@ -237,8 +132,8 @@ static int parse_runtimes(struct record_options *o, const char *text)
 	if (runtime_set_parse(text, &o->runtimes))
 		return 0;
 	fprintf(stderr,
-		"bulkhead: --runtimes: not all, none, or of %s, by commas: %s; see bulkhead "
-		"--help\n",
+		"bulkhead record: --runtimes must be all, none, or names of these separated by "
+		"commas: %s: %s; see bulkhead record --help\n",
 		runtime_set_names(), text);
 	return STATUS_USAGE;
 }
@@ -254,8 +149,8 @@ static int parse_number_option(int option, const char *text, struct record_optio
 		o->frequency_hz = (unsigned int)value;
 		return 0;
 	}
-	if (!parse_unsigned(text, 1u << 22, &end, &value) || *end || !value)
-		return usage_error("-t, --tid: not a thread id", text);
+	if (!parse_unsigned(text, PID_MAX, &end, &value) || *end || !value)
+		return usage_error("-t, --tid: not a thread id from 1 to 4194304", text);
 	o->tid = (uint32_t)value;
 	return 0;
 }
@@ -270,7 +165,8 @@ static int parse_option(int option, const char *value, struct record_options *o,
 	case 'd':
 		return parse_duration(value, &o->duration_ns)
 			   ? 0
-			   : usage_error("-d, --duration: not a duration", value);
+			   : usage_error("-d, --duration: not a time such as 10s, 500ms, 2m or 1h",
+					 value);
 	case 'p':
 		return parse_pids(o, value);
 	case 'a':
@@ -287,17 +183,22 @@ static int parse_option(int option, const char *value, struct record_options *o,
 		o->kernel_only = true;
 		return 0;
 	case 'h':
-		options_usage();
+		help_print_record(stdout);
 		return -1;
 	case OPTION_FORMAT:
 		*format = value;
-		return options_format_known(value) ? 0
-						   : usage_error("--format: unknown format", value);
+		return output_format_exists(value)
+			   ? 0
+			   : usage_error(
+				 "--format: must be html, folded, pprof, speedscope, otlp or tree",
+				 value);
 	case OPTION_COMM:
 		o->comm = value;
 		return strlen(value) < MSG_COMM_BYTES
 			   ? 0
-			   : usage_error("--comm: thread names have at most 15 characters", value);
+			   : usage_error("--comm: thread names have at most 15 bytes, the kernel "
+					 "truncates longer ones",
+					 value);
 	case OPTION_STATS:
 		o->stats_path = value;
 		return 0;
@@ -306,7 +207,7 @@ static int parse_option(int option, const char *value, struct record_options *o,
 	case OPTION_RUNTIMES:
 		return parse_runtimes(o, value);
 	case OPTION_GROUP_BY:
-		return options_parse_group_by(value, &o->group_by)
+		return output_group_by_parse(value, &o->group_by)
 			   ? 0
 			   : usage_error("--group-by: must be name or pid", value);
 	case OPTION_STRICT_MEMORY:
@@ -319,12 +220,14 @@ static int parse_option(int option, const char *value, struct record_options *o,
 
 static int check_options(const struct record_options *o)
 {
-	if (!o->output_count)
-		return usage_error("no output: -o FILE", NULL);
 	if (o->user_only && o->kernel_only)
-		return usage_error("-U and -K exclude each other", NULL);
+		return usage_error("-U and -K exclude each other: without both, user and kernel "
+				   "stacks are sampled",
+				   NULL);
 	if (o->command && (o->pid_count || o->tid))
-		return usage_error("a command excludes -p and -t", NULL);
+		return usage_error("-p and -t cannot be combined with a command, which selects the "
+				   "processes itself",
+				   NULL);
 	return 0;
 }
 
@@ -363,17 +266,16 @@ int options_parse_record(int argc, char **argv, struct record_options *o)
 		if (option == '?')
 			return usage_error("unknown option", argv[optind - 1]);
 		if (option == ':')
-			return usage_error("an argument is missing after", argv[optind - 1]);
+			return usage_error("this option needs a value", argv[optind - 1]);
 		r = parse_option(option, optarg, o, &format);
 	}
 	if (r)
 		return r;
 	if (optind < argc) {
 		if (strcmp(argv[optind - 1], "--"))
-			return usage_error("not an option (a command comes after --)",
-					   argv[optind]);
+			return usage_error("not an option; a command comes after --", argv[optind]);
 		o->command = argv + optind;
 	}
-	r = settle_formats(o, format);
+	r = complete_outputs(o, format);
 	return r ? r : check_options(o);
 }

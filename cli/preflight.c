@@ -141,8 +141,9 @@ static int find_cgroup_mount(char *mount, size_t size)
 }
 
 /* A cgroup (v2) by path, absolute below its mount or relative to it: its id and depth. */
-static int find_cgroup(const char *path, uint64_t *id, uint32_t *level)
+static int find_cgroup(struct record_options *o)
 {
+	const char *path = o->cgroup;
 	char mount[PATH_MAX / 2], full[PATH_MAX], real[PATH_MAX];
 	struct stat st;
 
@@ -157,10 +158,12 @@ static int find_cgroup(const char *path, uint64_t *id, uint32_t *level)
 		fprintf(stderr, "bulkhead: no such cgroup: %s; see systemd-cgls\n", full);
 		return STATUS_FAILED;
 	}
-	*id = st.st_ino;
-	*level = 0;
+	o->cgroup_id = st.st_ino;
+	o->cgroup_level = 0;
 	for (const char *p = real + strlen(mount); *p; p++)
-		*level += *p == '/' && p[1] && p[1] != '/';
+		o->cgroup_level += *p == '/' && p[1] && p[1] != '/';
+	if (strlen(real) < sizeof(o->cgroup_path))
+		memcpy(o->cgroup_path, real, strlen(real) + 1);
 	return STATUS_DONE;
 }
 
@@ -179,7 +182,7 @@ static int check_filters(struct record_options *o)
 		fprintf(stderr, "bulkhead: no such thread: %u; see ps -eL\n", o->tid);
 		return STATUS_FAILED;
 	}
-	return o->cgroup ? find_cgroup(o->cgroup, &o->cgroup_id, &o->cgroup_level) : STATUS_DONE;
+	return o->cgroup ? find_cgroup(o) : STATUS_DONE;
 }
 
 int preflight_check(struct record_options *options)

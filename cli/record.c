@@ -16,7 +16,9 @@
 #include <unistd.h>
 
 #include "cli/command.h"
+#include "cli/few_samples.h"
 #include "cli/options.h"
+#include "cli/outputs.h"
 #include "cli/preflight.h"
 #include "cli/roles.h"
 #include "cli/signals.h"
@@ -46,6 +48,7 @@ struct recording {
 	struct command command;
 	struct loop loop;
 	struct recording_figures figures;
+	struct few_samples few_samples;
 	struct message_buffer buffer;
 	enum record_phase phase;
 	uint64_t phase_since_ns, started_ns;
@@ -63,62 +66,6 @@ static void record_set_phase(struct recording *r, enum record_phase phase)
 static void record_fail(struct recording *r, int status)
 {
 	loop_stop(&r->loop, status);
-}
-
-static int open_output(const char *path, bool *created)
-{
-	if (!strcmp(path, "-"))
-		return fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-	/* Not cut yet: if the recording does not begin, an older one is still there. */
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0644);
-	*created = fd >= 0;
-	if (fd < 0 && errno == EEXIST)
-		fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-	return fd;
-}
-
-static int open_outputs(struct record_options *o)
-{
-	bool created;
-
-	for (unsigned int i = 0; i < o->output_count; i++) {
-		struct output *output = &o->outputs[i];
-
-		output->fd = open_output(output->path, &output->created);
-		if (output->fd < 0) {
-			fprintf(stderr, "bulkhead: cannot write %s: %s\n", output->path,
-				strerror(errno));
-			return STATUS_FAILED;
-		}
-	}
-	if (o->stats_path) {
-		o->stats_fd = open_output(o->stats_path, &created);
-		if (o->stats_fd < 0) {
-			fprintf(stderr, "bulkhead: cannot write %s: %s\n", o->stats_path,
-				strerror(errno));
-			return STATUS_FAILED;
-		}
-	}
-	return STATUS_DONE;
-}
-
-static void truncate_outputs(struct record_options *o)
-{
-	/* What is no regular file cannot be cut and need not be. */
-	for (unsigned int i = 0; i < o->output_count; i++) {
-		if (ftruncate(o->outputs[i].fd, 0) == 0)
-			o->outputs[i].created = false;
-	}
-	if (o->stats_fd >= 0 && ftruncate(o->stats_fd, 0) < 0)
-		log_debug("cannot truncate the statistics: %s", strerror(errno));
-}
-
-static void remove_created(const struct record_options *o)
-{
-	for (unsigned int i = 0; i < o->output_count; i++) {
-		if (o->outputs[i].created)
-			unlink(o->outputs[i].path);
-	}
 }
 
 static int configure_loader(struct recording *r)
@@ -190,7 +137,8 @@ static void record_send(struct recording *r, enum role_id role, enum message_typ
 static void record_start_sampling(struct recording *r)
 {
 	roles_remove_run_dir(&r->roles);
-	truncate_outputs(&r->options);
+	outputs_truncate(&r->options);
+	few_samples_start(&r->few_samples, &r->options);
 	record_send(r, ROLE_EXPORTER, MESSAGE_START);
 	record_send(r, ROLE_LOADER, MESSAGE_START);
 	r->started_ns = clock_monotonic_ns();
@@ -414,11 +362,23 @@ static int record_check_result(struct recording *r)
 	return r->options.command ? r->command.status : STATUS_DONE;
 }
 
+static void record_explain_few_samples(const struct recording *r)
+{
+	const struct few_samples_facts facts =
+	    few_samples_collect(&r->few_samples, &r->options, r->figures.status[ROLE_LOADER].taken,
+				r->figures.duration_ns);
+	char text[FEW_SAMPLES_TEXT_BYTES];
+
+	if (few_samples_explain(&facts, text))
+		fprintf(stderr, "few samples: %s\n", text);
+}
+
 static int record_report(struct recording *r)
 {
 	int status = record_check_result(r);
 
 	summary_print(&r->options, &r->figures);
+	record_explain_few_samples(r);
 	if (r->options.stats_fd >= 0) {
 		int e = summary_write_stats(r->options.stats_fd, &r->figures, &r->roles);
 
@@ -440,9 +400,9 @@ int record_main(int argc, char **argv)
 		return status < 0 ? STATUS_DONE : status;
 	status = preflight_check(&r.options);
 	if (!status)
-		status = open_outputs(&r.options);
+		status = outputs_open(&r.options);
 	if (status) {
-		remove_created(&r.options);
+		outputs_remove_created(&r.options);
 		return status;
 	}
 	r.terminal = isatty(STDERR_FILENO);
@@ -458,6 +418,6 @@ int record_main(int argc, char **argv)
 	roles_stop(&r.roles);
 	if (done)
 		return record_report(&r);
-	remove_created(&r.options);
+	outputs_remove_created(&r.options);
 	return status ? status : STATUS_FAILED;
 }

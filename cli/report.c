@@ -12,7 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/help.h"
 #include "cli/options.h"
+#include "cli/output_format.h"
 #include "cli/record.h"
 #include "cli/roles.h"
 #include "common/exit_status.h"
@@ -26,19 +28,19 @@ struct report_options {
 
 static int report_usage(const char *what)
 {
-	fprintf(stderr, "bulkhead: %s; see bulkhead --help\n", what);
+	fprintf(stderr, "bulkhead report: %s; see bulkhead report --help\n", what);
 	return STATUS_USAGE;
 }
 
 static int report_add_output(struct report_options *o, const char *path, const char *format)
 {
 	if (!format)
-		format = strcmp(path, "-") ? options_format_of(path) : "tree";
+		format = strcmp(path, "-") ? output_format_from_path(path) : "tree";
 	if (!format)
 		return report_usage(
-		    "the name of an output does not tell its format (--format does)");
+		    "cannot infer the format from the file name; use --format before -o");
 	if (o->output_count == LIMIT_OUTPUTS)
-		return report_usage("too many outputs");
+		return report_usage("-o, --output: at most 8 outputs are possible");
 	o->outputs[o->output_count++] = (struct output){.path = path, .format = format, .fd = -1};
 	return STATUS_DONE;
 }
@@ -60,27 +62,29 @@ static int report_parse(int argc, char **argv, struct report_options *o)
 	while (!status && (c = getopt_long(argc, argv, ":o:h", options, NULL)) != -1) {
 		if (c == 'o')
 			status = report_add_output(o, optarg, format);
-		else if (c == 'f' && options_format_known(optarg))
+		else if (c == 'f' && output_format_exists(optarg))
 			format = optarg;
 		else if (c == 'f')
-			status = report_usage("unknown format");
-		else if (c == 'g' && !options_parse_group_by(optarg, &o->group_by))
+			status = report_usage(
+			    "--format: must be html, folded, pprof, speedscope, otlp or tree");
+		else if (c == 'g' && !output_group_by_parse(optarg, &o->group_by))
 			status = report_usage("--group-by: must be name or pid");
 		else if (c == 'g')
 			continue;
 		else if (c == 'h')
 			return -1;
 		else
-			status = report_usage("unknown option, or one without its argument");
+			status = report_usage("unknown option, or an option without its value");
 	}
 	if (status)
 		return status;
 	if (argc - optind != 1)
 		return report_usage(
-		    "one recording is converted: bulkhead report RECORDING.otlp -o FILE");
+		    "name exactly one recording: bulkhead report RECORDING.otlp -o FILE");
 	o->input = argv[optind];
 	if (!o->output_count)
-		return report_usage("no output: -o FILE, or -o - for a tree");
+		return report_usage(
+		    "an output is missing: use -o FILE, or -o - for a tree on standard output");
 	return STATUS_DONE;
 }
 
@@ -95,7 +99,7 @@ report_exec(int in, int out, const char *format, enum group_by group_by)
 	dup2(in, STDIN_FILENO);
 	dup2(out, STDOUT_FILENO);
 	execl(program, "bulkhead-exporter", "--convert", format, uid,
-	      options_group_by_name(group_by), (char *)NULL);
+	      output_group_by_name(group_by), (char *)NULL);
 	fprintf(stderr, "bulkhead: cannot start %s: %s\n", program, strerror(errno));
 	_exit(STATUS_FAILED);
 }
@@ -135,7 +139,7 @@ int report_main(int argc, char **argv)
 	int status = report_parse(argc, argv, &options);
 
 	if (status < 0) {
-		options_usage();
+		help_print_report(stdout);
 		return STATUS_DONE;
 	}
 	for (unsigned int i = 0; i < options.output_count && !status; i++)

@@ -13,6 +13,7 @@
 
 #include "cli/agent.h"
 #include "cli/agent_report.h"
+#include "cli/help.h"
 #include "cli/status_print.h"
 #include "common/cleanup.h"
 #include "common/exit_status.h"
@@ -28,24 +29,22 @@ struct status_options {
 
 static int status_usage(const char *what)
 {
-	fprintf(stderr, "bulkhead: status: %s; see bulkhead --help\n", what);
+	fprintf(stderr, "bulkhead status: %s; see bulkhead status --help\n", what);
 	return STATUS_USAGE;
 }
 
 static int status_parse(int argc, char **argv, struct status_options *o)
 {
 	static const struct option options[] = {
-	    {"json", no_argument, NULL, 'j'},
-	    {"ready", no_argument, NULL, 'r'},
-	    {"metrics", no_argument, NULL, 'm'},
-	    {"run-directory", required_argument, NULL, 'd'},
-	    {NULL, 0, NULL, 0},
+	    {"json", no_argument, NULL, 'j'},	 {"ready", no_argument, NULL, 'r'},
+	    {"metrics", no_argument, NULL, 'm'}, {"run-directory", required_argument, NULL, 'd'},
+	    {"help", no_argument, NULL, 'h'},	 {NULL, 0, NULL, 0},
 	};
 	int c;
 
 	*o = (struct status_options){.run_directory = "/run/bulkhead", .print = status_print_text};
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
 		if (c == 'j')
 			o->print = status_print_json;
 		else if (c == 'm')
@@ -54,10 +53,12 @@ static int status_parse(int argc, char **argv, struct status_options *o)
 			o->print = NULL;
 		else if (c == 'd')
 			o->run_directory = optarg;
+		else if (c == 'h')
+			return -1;
 		else
-			return status_usage("unknown option, or one without its argument");
+			return status_usage("unknown option, or an option without its value");
 	}
-	return optind == argc ? STATUS_DONE : status_usage("there are no arguments");
+	return optind == argc ? STATUS_DONE : status_usage("it takes no arguments");
 }
 
 static int status_connect(const char *run_directory)
@@ -126,6 +127,10 @@ int status_main(int argc, char **argv)
 	struct status_options options;
 
 	int status = status_parse(argc, argv, &options);
+	if (status < 0) {
+		help_print_status(stdout);
+		return STATUS_DONE;
+	}
 	if (status)
 		return status;
 	_cleanup_close_ int fd = status_connect(options.run_directory);

@@ -317,5 +317,53 @@ class Formats(lib.Case):
         self.assertGreater(sum(s.count for s in lib.parse_folded(done.stdout)), 100)
 
 
+class Summary(lib.Case):
+    """What a recording prints on stderr when it ends."""
+
+    def run_record(self, *args):
+        return subprocess.run([lib.BULKHEAD, "record", *args], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=lib.PATIENCE, cwd=self.directory)
+
+    def test_without_an_output_a_flame_graph_is_written_and_its_path_is_printed(self):
+        with lib.Burner():
+            done = self.run_record("-d", "1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        name, = os.listdir(self.directory)
+        self.assertRegex(name, r"^bulkhead-.+-[0-9]{8}-[0-9]{6}\.html$")
+        self.assertIn(f"wrote {name} (html)", done.stderr)
+        self.assertGreater(os.path.getsize(os.path.join(self.directory, name)), 10000)
+        self.assertNotIn("few samples", done.stderr)
+
+    def test_a_sleeping_process_is_the_reason_for_few_samples(self):
+        sleeper = subprocess.Popen(["sleep", "60"])
+        self.addCleanup(sleeper.wait)
+        self.addCleanup(sleeper.kill)
+        done = self.run_record("-d", "1", "-o", "out.folded", "-p", str(sleeper.pid))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, r"few samples: the selected process used 0\.\d\d s of CPU time .* only running code is sampled")
+
+    def test_a_process_that_ended_is_the_reason_for_few_samples(self):
+        sleeper = subprocess.Popen(["sleep", "60"])
+        process = self.start("-p", sleeper.pid, seconds=2)
+        self.wait_until_recording(process)
+        sleeper.kill()
+        sleeper.wait()
+        self.assertRegex(self.finish(process).stderr, "few samples: the selected process ended")
+
+    def test_an_empty_cgroup_is_the_reason_for_few_samples(self):
+        mounts = [line.split() for line in lib.read("/proc/mounts").splitlines()]
+        mount = next((fields[1] for fields in mounts if fields[2] == "cgroup2"), None)
+        if not mount:
+            self.skip("no cgroup v2 is mounted")
+        group = os.path.join(mount, f"bulkhead-test-{os.getpid()}")
+        try:
+            os.mkdir(group)
+        except OSError as error:
+            self.skip(f"{group} cannot be made: {error.strerror}")
+        self.addCleanup(os.rmdir, group)
+        done = self.run_record("-d", "1", "-o", "out.folded", "-G", group)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("few samples: the selected cgroup has no process", done.stderr)
+
+
 if __name__ == "__main__":
     lib.main()
