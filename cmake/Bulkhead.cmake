@@ -30,10 +30,14 @@ endfunction()
 function(bulkhead_unit_test name)
 	cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
 	add_executable(unit_${name} ${ARG_SOURCES})
+	if(BULKHEAD_SANITIZE)
+		target_sources(unit_${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests/support/leak_check.c)
+	endif()
 	target_link_libraries(unit_${name} PRIVATE bulkhead_flags ${ARG_LIBS} criterion)
 	target_compile_options(unit_${name} PRIVATE -Wno-missing-prototypes -Wno-conversion)
 	add_test(NAME unit.${name} COMMAND unit_${name} --short-filename)
-	set_tests_properties(unit.${name} PROPERTIES LABELS unit)
+	# Criterion reports a test as passed before its process ends, and with it the search for leaks.
+	set_tests_properties(unit.${name} PROPERTIES LABELS unit FAIL_REGULAR_EXPRESSION "LeakSanitizer: detected memory leaks")
 endfunction()
 
 # bulkhead_fuzzer(NAME SOURCES... LIBS...): a libFuzzer program; ctest runs it for FUZZ_SECONDS over its

@@ -8,6 +8,8 @@ By hand: BULKHEAD_BIN=build/release/bin BULKHEAD_PROGRAMS=build/release/tests/e2
 """
 import collections
 import contextlib
+import ctypes
+import glob
 import json
 import os
 import re
@@ -27,6 +29,10 @@ BULKHEAD = os.path.join(BIN, "bulkhead")
 # For all recordings of a test: --strict-memory, say.
 RECORD_OPTIONS = os.environ.get("BULKHEAD_RECORD_OPTIONS", "").split()
 PATIENCE = int(os.environ.get("BULKHEAD_E2E_PATIENCE", "60"))  # seconds that anything may take beyond what it was asked to: only to end a hang
+
+PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
+
+STRETCH = 10  # how much longer than on an idle machine a recording may take
 
 CUT = "[stack cut"
 
@@ -166,6 +172,8 @@ def unaccounted(stats, samples=None, lossless=False):
 class Program:
     """A program that says its chain, burning CPU until the `with` ends."""
 
+    running = []  # those between __enter__ and __exit__
+
     def __init__(self, name, *args, env=None, path=None, wrapper=(), comm=None, seconds=120):
         self.command = [*wrapper, path or os.path.join(PROGRAMS, name), str(seconds), *map(str, args)]
         self.env = {**os.environ, **(env or {})}
@@ -183,9 +191,21 @@ class Program:
         self.expectation = Expectation(said)
         self.pid = self.process.pid
         time.sleep(0.2)  # from its line to the end of its chain
+        Program.running.append(self)
         return self
 
+    def cpu_seconds(self):
+        """CPU time of its processes and threads so far."""
+        ticks = 0
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            fields = (read(f"/proc/{pid}/stat") or "").rpartition(")")[2].split()
+            if len(fields) > 12 and int(fields[2]) == self.pid:  # its process group
+                ticks += int(fields[11]) + int(fields[12])
+        return ticks / os.sysconf("SC_CLK_TCK")
+
     def __exit__(self, *_):
+        if self in Program.running:
+            Program.running.remove(self)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.stdout.close()
@@ -293,8 +313,29 @@ class Case(unittest.TestCase):
             self.assertEqual(recording.status, status, recording.describe())
         return recording
 
-    def record(self, *args, status=0, **kwargs):
-        return self.finish(self.start(*args, **kwargs), status)
+    def record(self, *args, status=0, seconds=2, **kwargs):
+        """A recording of `seconds`, or of as long as the running programs need to get that much CPU time.
+
+        On an idle machine both are the same. On a loaded one a test gets as many samples as it asks for, only later.
+        """
+        if not Program.running or not seconds:
+            return self.finish(self.start(*args, seconds=seconds, **kwargs), status)
+        process = self.start(*args, seconds=seconds * STRETCH, **kwargs)
+        self.give_cpu_time(seconds, process)
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(signal.SIGINT)
+        return self.finish(process, status)
+
+    def give_cpu_time(self, seconds, recording):
+        """Wait until the recording samples, and then until each running program has had CPU time for `seconds`."""
+        self.wait_for("sampling to begin", lambda: recording.poll() is not None or sampling(recording.pid))
+        before = [(program, program.cpu_seconds()) for program in Program.running]
+        end = time.monotonic() + seconds
+        patience = time.monotonic() + seconds * STRETCH
+        while recording.poll() is None and time.monotonic() < patience:
+            if time.monotonic() >= end and all(program.cpu_seconds() - cpu >= 0.95 * seconds for program, cpu in before):
+                return
+            time.sleep(0.02)
 
     def wait_until_recording(self, process):
         """{role: pid}, once all of them are sandboxed and a second has passed."""
@@ -369,23 +410,54 @@ def processes():
     return found
 
 
+def adopt_orphans():
+    """Make this test the parent of whatever its recordings leave behind, so that nothing escapes bulkhead_processes()."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl")
+
+
+def descendants(ancestor):
+    """{pid: (ppid, comm, executable)} of the living processes that `ancestor` started, directly or not."""
+    everyone = processes()
+    found = {}
+    for pid, process in everyone.items():
+        above = pid
+        while above in everyone and above != ancestor:
+            above = everyone[above][0]
+        if above == ancestor and pid != ancestor:
+            found[pid] = process
+    return found
+
+
 def bulkhead_processes(directory=BIN):
-    """Those of the build under test: somebody else's are none of our business."""
-    return {pid: p for pid, p in processes().items() if os.path.dirname(p[2]) == directory and os.path.basename(p[2]) in ("bulkhead", *EXECUTABLES)}
+    """The processes of Bulkhead that this test has started. Other recordings on the machine are not its concern."""
+    names = ("bulkhead", *EXECUTABLES)
+    return {pid: p for pid, p in descendants(os.getpid()).items() if os.path.dirname(p[2]) == directory and os.path.basename(p[2]) in names}
+
+
+def bpf_program_ids(pid):
+    """Ids of the BPF programs that a process holds descriptors of."""
+    found = set()
+    for entry in glob.glob(f"/proc/{pid}/fdinfo/*"):
+        found.update(int(number) for number in re.findall(r"^prog_id:\s+(\d+)$", read(entry) or "", re.MULTILINE))
+    return found
 
 
 def roles_of(cli):
     """{role: pid} of the roles that descend from this CLI."""
-    everyone = processes()
     found = {}
-    for pid, (_, comm, executable) in everyone.items():
-        ancestor = pid
-        while ancestor in everyone and ancestor != cli:
-            ancestor = everyone[ancestor][0]
+    for pid, (_, comm, executable) in descendants(cli).items():
         for role, role_comm in ROLES.items():
-            if ancestor == cli and pid != cli and comm == role_comm and os.path.basename(executable) in EXECUTABLES:
+            if comm == role_comm and os.path.basename(executable) in EXECUTABLES:
                 found[role] = pid
     return found
+
+
+def sampling(cli):
+    """Whether the roles of this CLI are there and have what they need; the first sample follows within milliseconds."""
+    roles = roles_of(cli)
+    return len(roles) == len(ROLES) and all(map(sandboxed, roles.values())) and bool(bpf_program_ids(roles["loader"]))
 
 
 def sandboxed(pid):
@@ -400,4 +472,5 @@ def main():
     if not os.path.exists(BULKHEAD):
         sys.exit(f"{BULKHEAD} does not exist: build first, or set BULKHEAD_BIN")
     sys.stdout.reconfigure(line_buffering=True)
+    adopt_orphans()
     unittest.main(verbosity=2)

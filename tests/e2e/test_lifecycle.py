@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lifecycle: whoever dies, the others follow and nothing stays; Ctrl-C finishes; a pipe sees no progress line."""
 import contextlib
+import glob
 import gzip
 import json
 import os
@@ -12,47 +13,65 @@ import time
 
 import lib
 
-FOLLOW_SECONDS = 3  # the design says one; a busy machine has two processors for everybody
-PLACES = ("/run", "/tmp", "/var/tmp", "/dev/shm", "/sys/fs/bpf")
+FOLLOW_SECONDS = 3  # the design says one second; a busy machine has two processors for everybody
+SHARED_PLACES = ("/run", "/tmp", "/var/tmp", "/dev/shm")
 
 
-def things(directory):
-    """What could have been left behind: paths with our name, or of a user in systemd's dynamic range or named bulkhead-*."""
+def files_of(uids, since):
+    """Paths in directories that everybody may use, owned by one of `uids` and changed at or after `since` (seconds of the epoch)."""
     found = set()
-    for place in PLACES:
+    for place in SHARED_PLACES:
         for top, directories, files in os.walk(place):
-            if top.startswith(directory) or "/e2e-" in top or "bulkhead-flamegraph-" in top:
-                continue
             for name in directories + files:
                 path = os.path.join(top, name)
                 try:
-                    uid = os.lstat(path).st_uid
+                    status = os.lstat(path)
                 except OSError:
                     continue
-                # a build tree in /tmp is full of our name: only what lies at the top, or in a directory of ours
-                ours = "bulkhead" in name.lower() and not name.startswith("bulkhead-flamegraph-") and top in (place, "/run/bulkhead") or place == "/sys/fs/bpf"
-                if ours or 61184 <= uid <= 65519:
+                if status.st_uid in uids and status.st_ctime >= since:
                     found.add(path)
             if top.count("/") - place.count("/") >= 3:
                 directories.clear()
     return found
 
 
-def bpf_programs():
-    """Ids of loaded programs whose name looks like ours; empty without bpftool."""
+def program_exists(number):
+    """Whether the kernel still has the BPF program of this id. True where bpftool is missing and nobody can tell."""
     for tool in ("/usr/sbin/bpftool", "/sbin/bpftool", "/usr/bin/bpftool"):
         if os.path.exists(tool):
-            done = subprocess.run([tool, "-j", "prog", "list"], capture_output=True, text=True, check=False)
-            return {p["id"] for p in json.loads(done.stdout or "[]") if p.get("type") == "perf_event"} if not done.returncode else set()
-    return set()
+            return subprocess.run([tool, "prog", "show", "id", str(number)], capture_output=True, check=False).returncode == 0
+    return False
 
 
 class Left(lib.Case):
+    """Knows what its recordings create, and asks whether it is gone: processes, BPF programs, the run directory, files.
+
+    Nothing else on the machine is looked at: other recordings, mounts and files may come and go meanwhile.
+    """
+
     def setUp(self):
         super().setUp()
-        self.assertEqual(lib.bulkhead_processes(), {}, "another bulkhead is running")
-        self.before = things(self.directory)
-        self.programs_before = bpf_programs()
+        self.since = int(time.time())
+        self.clis, self.uids, self.programs = set(), set(), set()
+        self.tmp = os.path.join(self.directory, "tmp")
+        os.mkdir(self.tmp, 0o1777)
+        os.chmod(self.tmp, 0o1777)
+
+    def start(self, *args, **kwargs):
+        process = super().start(*args, env={**os.environ, "TMPDIR": self.tmp}, **kwargs)
+        self.clis.add(process.pid)
+        return process
+
+    def wait_until_recording(self, process):
+        roles = super().wait_until_recording(process)
+        self.programs |= lib.bpf_program_ids(roles["loader"])
+        self.assertTrue(self.programs, "the loader holds no BPF program")
+        for pid in roles.values():
+            self.uids.add(int(lib.proc_status(pid)["Uid"].split()[0]))
+        return roles
+
+    def run_directories(self):
+        return [path for cli in self.clis for path in glob.glob(f"/run/bulkhead-{cli}-*")]
 
     def assert_nothing_left(self, pids=(), since=None):
         since = since or time.monotonic()
@@ -60,8 +79,10 @@ class Left(lib.Case):
             self.assertLess(time.monotonic() - since, FOLLOW_SECONDS, f"still alive: {alive}")
             time.sleep(0.02)
         took = time.monotonic() - since
-        self.wait_for("programs unloaded", lambda: not bpf_programs() - self.programs_before, 10)
-        self.assertEqual(things(self.directory) - self.before, set())
+        self.wait_for("programs unloaded", lambda: not any(map(program_exists, self.programs)), 10)
+        self.assertEqual(self.run_directories(), [])
+        self.assertEqual(os.listdir(self.tmp), [])
+        self.assertEqual(files_of(self.uids, self.since), set())
         return took
 
 
@@ -99,6 +120,15 @@ class Death(Left):
     def test_exporter(self):
         self.kill("exporter")
 
+    def test_run_directory_exists_only_until_all_roles_are_connected(self):
+        process = self.start(seconds=60, freq=199)
+        self.wait_for("a run directory", self.run_directories)
+        self.wait_until_recording(process)
+        self.assertEqual(self.run_directories(), [])
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        self.assert_nothing_left()
+
     def test_cli_killed_while_starting(self):
         for delay in (0.01, 0.05, 0.15, 0.4, 0.8):
             process = self.start(seconds=60, freq=199)
@@ -127,7 +157,7 @@ class Interrupt(Left):
         with lib.Program("steps") as program:
             process = self.start(seconds=60, freq=199, outputs=self.OUTPUTS)
             self.wait_until_recording(process)
-            time.sleep(1)
+            self.give_cpu_time(1, process)
             send(process.pid, number)
             recording = self.finish(process, status)
         self.assert_nothing_left()

@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Words that docs/style.md replaces, in comments, messages and documents.
+
+    words.py TOP [PATH_PREFIX...]
+
+Prints each place as FILE:LINE: WORD: the line; exit status 1 if there is one. In sources only comments and string literals
+count, so that a name of a library or of the kernel may be what it is. In a document, lines between `<!-- lint words: off -->`
+and `<!-- lint words: on -->` do not count.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+# What is searched: (expression, what to write).
+WORDS = [
+    (r"\banew\b", "again, reset"),
+    (r"\b(the|a|its|their|at|'s|of) begin\b", "start"),
+    (r"\bbehind\b", "after, beyond"),
+    (r"\bbesides?\b", "next to, in addition to"),
+    (r"\b(told|tells?|telling) \w*\s?apart\b", "distinguish"),
+    (r"\bfigures?\b", "statistics, counters, metrics, results"),
+    (r"\bfor good\b", "continuously, permanently"),
+    (r"\bso (many|much)\b", "this many"),
+    (r"\bso long\b(?! as)", "this long"),
+    (r"\bwho(m|se)?ever\b|\bwhose ever\b", "name the subject"),
+    (r"\bnoted\b|\bnotes? (ahead|its|the|a) frames?\b", "push"),
+    (r"\b(forgets?|forgotten|forgot|forgetting)\b", "evict, reset, drop"),
+    (r"\b(settles?|settled|settling)\b", "commit, flush"),
+    (r"\b(strangers?|knock(s|ed)?)\b", "unexpected peer, connected"),
+    (r"\bholes?\b", "gap"),
+    (r"\bdrafts?\b", "builder"),
+    (r"\bto and fro\b", "back and forth"),
+    (r"\b(\w+s|[kMG]i?B|times|twice) an? (second|minute|hour|sample|frame|stack|file|CPU|process|delta|record|tick)\b(?! (time|file|look|process|frame))", "per"),
+]
+
+# Places where such a word is right: (path prefix, expression of the line, reason).
+EXCEPTIONS = [
+    ("tests/lint/", r".", "the lints name the words they look for"),
+    ("schemas/opentelemetry/", r".", "OpenTelemetry's own text"),
+    ("schemas/pprof/", r".", "pprof's own text"),
+    ("LICENSE", r".", "a licence"),
+]
+
+C_LIKE = {".c", ".h", ".cc", ".def", ".js", ".css", ".S", ".fbs", ".in"}
+HASH_LIKE = {".py", ".sh", ".txt", ".cmake", ".yaml", ".conf", ".supp"}
+TEXT = {".md", ".html"}
+
+C_TOKEN = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`", re.DOTALL)
+HASH_TOKEN = re.compile(r'"""(?:.*?)"""|#[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
+
+
+def files(top):
+    listed = subprocess.run(["git", "-C", str(top), "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True, check=False)
+    if listed.returncode == 0:
+        return sorted(set(listed.stdout.splitlines()))
+    return sorted(str(path.relative_to(top)) for path in top.rglob("*") if path.is_file())
+
+
+def pieces(path, text):
+    """(line number, text) of what a reader reads: comments and strings of a source, all of a document."""
+    if path.suffix in TEXT:
+        on = True
+        for number, line in enumerate(text.splitlines(), 1):
+            if "lint words:" in line:
+                on = "on" in line.split("lint words:")[1].split()
+            elif on:
+                yield number, line
+        return
+    token = C_TOKEN if path.suffix in C_LIKE else HASH_TOKEN
+    for found in token.finditer(text):
+        first = text.count("\n", 0, found.start()) + 1
+        # A string without a space is a name, not prose.
+        if found[0][0] in "\"'`" and not found[0].startswith('"""') and " " not in found[0].strip("\"'` "):
+            continue
+        for number, line in enumerate(found[0].splitlines(), first):
+            yield number, line
+
+
+def faults(top, prefixes):
+    for name in files(top):
+        path = pathlib.Path(name)
+        known = path.suffix in C_LIKE | HASH_LIKE | TEXT or name in ("dev", ".ci/run")
+        if not known or "/corpus/" in name or "/cases/" in name or (prefixes and not name.startswith(tuple(prefixes))):
+            continue
+        try:
+            text = (top / name).read_text(encoding="utf-8")
+        except (UnicodeDecodeError, FileNotFoundError):
+            continue
+        for number, line in pieces(path, text):
+            if any(name.startswith(prefix) and re.search(expression, line) for prefix, expression, _ in EXCEPTIONS):
+                continue
+            for expression, instead in WORDS:
+                found = re.search(expression, line, re.IGNORECASE)
+                if found:
+                    yield f"{name}:{number}: \"{found[0]}\" ({instead}): {line.strip()}"
+
+
+def main():
+    found = list(faults(pathlib.Path(sys.argv[1]), sys.argv[2:]))
+    print("\n".join(found) or "no word that docs/style.md replaces")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
