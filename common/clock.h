@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Clocks as 64-bit nanoseconds. */
 #ifndef COMMON_CLOCK_H
 #define COMMON_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>
 
+#include "common/time_units.h"
+
+/* The time of a POSIX clock such as CLOCK_REALTIME, in nanoseconds. */
 static inline uint64_t clock_read_ns(clockid_t clock)
 {
 	struct timespec t;
 
 	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
+/* The clock of all durations and deadlines, and of the kernel's samples: it never jumps. */
 static inline uint64_t clock_monotonic_ns(void)
 {
 	return clock_read_ns(CLOCK_MONOTONIC);

@@ -1,13 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A piece of a file that somebody may truncate or change at any moment, and that is therefore never
- * mapped. */
+/*
+ * Reading from files that somebody may truncate or change at any moment, and that are therefore
+ * never mapped. All functions continue after a short read and after EINTR.
+ */
 #ifndef COMMON_FILE_READ_H
 #define COMMON_FILE_READ_H
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
-/* Exactly `length` bytes at `offset`: 0, -ENODATA past the end, or what pread gave. */
+/* Reads from the descriptor's position until `size` bytes are there or the file ends. Returns the
+ * number of bytes, or the negative errno of read(2). */
+ssize_t file_read_fully(int fd, void *buffer, size_t size);
+
+/* The same at `offset`, with pread(2). The descriptor's position stays. */
+ssize_t file_read_fully_at(int fd, uint64_t offset, void *buffer, size_t size);
+
+/* Reads exactly `length` bytes at `offset`. Returns 0, -ENODATA if the file ends before, or the
+ * negative errno of pread(2). */
 int file_read_exactly(int fd, uint64_t offset, void *buffer, size_t length);
+
+/* Reads from the descriptor's position to the end of the file, at most `max` bytes. The memory
+ * starts with `first` bytes and doubles. Returns 0; 1 if the file is longer, and the data is its
+ * first `max` bytes; -ENOMEM; or the negative errno of read(2). Where the result is not negative,
+ * `*data` is the caller's, to be freed, and the byte after `*length` is NUL. */
+int file_read_all(int fd, size_t first, size_t max, uint8_t **data, size_t *length);
 
 #endif

@@ -8,6 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/escape.h"
+#include "common/time_units.h"
+
 /* The only mutable file-scope state of the project beside stop flags. */
 static const char *log_role = "bulkhead";
 static enum log_level log_threshold = LOG_WARNING;
@@ -52,7 +55,7 @@ void log_write(enum log_level level, const char *format, ...)
 	/* Not gmtime_r: it reads /etc/localtime, which no sandboxed role may. */
 	const int second = (int)(now.tv_sec % 86400);
 	int used = snprintf(line, sizeof(line), "%02d:%02d:%02d.%03ldZ %s %s: ", second / 3600,
-			    second / 60 % 60, second % 60, now.tv_nsec / 1000000,
+			    second / 60 % 60, second % 60, now.tv_nsec / (long)NS_PER_MS,
 			    log_level_name(level), log_role);
 	va_start(args, format);
 	int more = vsnprintf(line + used, sizeof(line) - (size_t)used, format, args);
@@ -68,17 +71,6 @@ void log_write(enum log_level level, const char *format, ...)
 
 const char *log_escape(const char *text, char *buffer, size_t size)
 {
-	size_t used = 0;
-
-	for (; *text && used + 5 < size; text++) {
-		unsigned char c = (unsigned char)*text;
-
-		if (c >= 0x20 && c < 0x7f)
-			buffer[used++] = (char)c;
-		else
-			used += (size_t)snprintf(buffer + used, size - used, "\\x%02x", c);
-	}
-	if (size)
-		buffer[used] = 0;
+	escape_text(buffer, size, text, strlen(text), ESCAPE_KEEP_ASCII, NULL);
 	return buffer;
 }

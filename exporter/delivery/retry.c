@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exporter/delivery/retry.h"
 
-#define NS_PER_S 1000000000ull
+#include "common/time_units.h"
+
 #define DELAY_LEAST_NS NS_PER_S
 #define DELAY_MOST_NS (60 * NS_PER_S)
 #define RETRY_INFO_MOST_NS (3600 * NS_PER_S)

@@ -12,7 +12,6 @@
 #include "common/clock.h"
 #include "exporter/delivery/retry.h"
 
-#define NS_PER_S 1000000000ull
 #define EXPIRE_EVERY_NS (60 * NS_PER_S)
 #define NO_MEMORY_WAIT_NS NS_PER_S
 

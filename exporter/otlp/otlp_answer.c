@@ -17,9 +17,9 @@
 #include <zlib.h>
 
 #include "common/cleanup.h"
+#include "common/cleanup.h"
+#include "common/time_units.h"
 #include "exporter/otlp/proto_in.h"
-
-#define NS_PER_S 1000000000
 
 static int read_partial(struct cursor at, struct otlp_answer *answer)
 {

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/array.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static size_t array_next_capacity(size_t capacity, size_t wanted, size_t first, size_t max)
+{
+	size_t next = capacity;
+
+	do {
+		if (!next)
+			next = first ? first : 1;
+		else
+			next = next <= max / 2 ? next * 2 : max;
+	} while (next < wanted);
+	return next < max ? next : max;
+}
+
+int array_grow(void *items, size_t *capacity, size_t wanted, size_t item_bytes, size_t first,
+	       size_t max)
+{
+	void *old;
+
+	if (wanted <= *capacity)
+		return 0;
+	if (wanted > max)
+		return -E2BIG;
+	const size_t next = array_next_capacity(*capacity, wanted, first, max);
+	/* The caller's pointer has a type of its own, so it is copied instead of dereferenced. */
+	memcpy(&old, items, sizeof(old));
+	void *grown = reallocarray(old, next, item_bytes);
+	if (!grown)
+		return -ENOMEM;
+	memcpy(items, &grown, sizeof(grown));
+	*capacity = next;
+	return 0;
+}
