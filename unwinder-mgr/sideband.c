@@ -146,8 +146,10 @@ static void on_mmap2(struct manager *manager, struct cursor *c)
 	uint32_t tgid = cursor_u32(c);
 	cursor_skip(c, 4);
 	uint64_t start = cursor_u64(c), length = cursor_u64(c), file_offset = cursor_u64(c);
-	struct module_key key = {
-	    .device_major = cursor_u32(c), .device_minor = cursor_u32(c), .inode = cursor_u64(c)};
+	struct module_key key = {0};
+	key.device_major = cursor_u32(c);
+	key.device_minor = cursor_u32(c);
+	key.inode = cursor_u64(c);
 	cursor_skip(c, 8); /* generation: an inode that is held open is not recycled */
 	uint32_t protection = cursor_u32(c);
 	cursor_skip(c, 4);
@@ -183,7 +185,9 @@ static void on_task(struct manager *manager, struct cursor *c, bool is_exit, uin
 
 static void on_ksymbol(struct manager *manager, struct cursor *c)
 {
-	struct msg_kernel_text message = {.address = cursor_u64(c), .length = cursor_u32(c)};
+	struct msg_kernel_text message = {0};
+	message.address = cursor_u64(c);
+	message.length = cursor_u32(c);
 	uint16_t type = cursor_u16(c), flags = cursor_u16(c);
 	const char *name = cursor_string(c);
 

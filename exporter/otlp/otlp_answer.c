@@ -17,7 +17,6 @@
 #include <zlib.h>
 
 #include "common/cleanup.h"
-#include "common/cleanup.h"
 #include "common/time_units.h"
 #include "exporter/otlp/proto_in.h"
 

@@ -79,11 +79,16 @@ static void take_tables(struct cursor *c, struct world *w, uint32_t mapping_coun
 		const uint8_t how = cursor_u8(c);
 
 		pages[i] = (struct bh_page){.offset = DELTAS_AT + (how & 0x3f) * 4, .count = 1 + (how >> 6) * 4};
-		if (how == 0x80)
-			pages[i] = (struct bh_page){.offset = cursor_u32(c), .slab = cursor_u16(c), .count = cursor_u16(c)};
+		if (how == 0x80) {
+			pages[i].offset = cursor_u32(c);
+			pages[i].slab = cursor_u16(c);
+			pages[i].count = cursor_u16(c);
+		}
 	}
-	for (uint32_t i = 0; i < DELTAS; i++)
-		deltas[i] = (struct bh_delta){.low = cursor_u16(c), .rule = cursor_u8(c) % RULES};
+	for (uint32_t i = 0; i < DELTAS; i++) {
+		deltas[i].low = cursor_u16(c);
+		deltas[i].rule = cursor_u8(c) % RULES;
+	}
 }
 
 static void take_rules(struct cursor *c, struct world *w)
@@ -92,7 +97,9 @@ static void take_rules(struct cursor *c, struct world *w)
 		const uint8_t how = cursor_u8(c);
 		struct bh_rule *rule = &w->rules[i];
 
-		*rule = (struct bh_rule){.kind = how % 11, .cfa = (int8_t)cursor_u8(c), .fp_kind = how >> 6, .fp = (int8_t)cursor_u8(c)};
+		*rule = (struct bh_rule){.kind = how % 11, .fp_kind = how >> 6};
+		rule->cfa = (int8_t)cursor_u8(c);
+		rule->fp = (int8_t)cursor_u8(c);
 		if (how & 0x10) {
 			rule->reg = cursor_u8(c);
 			rule->bx_kind = cursor_u8(c) % 5;
