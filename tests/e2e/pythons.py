@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """CPython: which interpreters there are, their programs (python/*.py), and what a recording says of them.
 
-BULKHEAD_PYTHONS: more interpreters, separated by colons; "only:" in front: no others.
+BULKHEAD_PYTHONS: more interpreters, separated by colons; "only:" in front: no others. BULKHEAD_PYTHON_BRIEF=1: the oldest and the newest only.
 """
 import atexit
 import collections
@@ -26,6 +26,7 @@ VERSIONS = [(3, minor) for minor in range(6, 15)]
 UNNAMED = "[Python: "  # how a frame begins that could not be trusted
 EVALUATOR = re.compile(r"_PyEval_EvalFrameDefault($|\.)")
 STRICT = "--strict-memory" in lib.RECORD_OPTIONS
+BRIEF = os.environ.get("BULKHEAD_PYTHON_BRIEF") == "1"
 
 
 class Interpreter(collections.namedtuple("Interpreter", "path version symbols")):
@@ -119,11 +120,13 @@ def interpreters():
         paths += glob.glob(os.path.expanduser("~/.pyenv/versions/*/bin/python3.*")) + glob.glob("/usr/bin/python3*") + glob.glob("/usr/local/bin/python3*")
     real = {os.path.realpath(path) for path in paths if path and os.access(path, os.X_OK)}
     found = [ask(path) for path in real if re.fullmatch(r"python3\.\d+t?", os.path.basename(path))]
-    found = [i._replace(path=readable(i.path)) if STRICT else i for i in found if i]
-    found.sort(key=lambda i: (i.version, i.path))
+    found = sorted((i for i in found if i), key=lambda i: (i.version, i.path))
+    if BRIEF:
+        found = [*found[:1], *found[1:][-1:]]
+    found = [i._replace(path=readable(i.path)) if STRICT else i for i in found]
     for i in found:
         print(f"CPython {i.name}{'' if i.symbols else ' (stripped)'}", flush=True)
-    for version in VERSIONS:
+    for version in () if BRIEF else VERSIONS:
         if not any(i.version == version for i in found):
             print(f"CPython {version[0]}.{version[1]}: not on this machine, not tested", flush=True)
     return found
