@@ -32,7 +32,8 @@ WORDS = [
     (r"\bholes?\b", "gap"),
     (r"\bdrafts?\b", "builder"),
     (r"\bto and fro\b", "back and forth"),
-    (r"\b(\w+s|[kMG]i?B|times|twice) an? (second|minute|hour|sample|frame|stack|file|CPU|process|delta|record|tick)\b(?! (time|file|look|process|frame))", "per"),
+    (r"\b(samples|bytes|instructions|allocations|frames|stacks|reads|writes|records|messages|processes|times|words|slots|lines|ticks|[kMG]i?B|[num]s) "
+     r"an? (second|minute|hour|sample|frame|stack|file|CPU|process|delta|record|tick|operation)\b", "per"),
 ]
 
 # Places where such a word is right: (path prefix, expression of the line, reason).

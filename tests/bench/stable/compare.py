@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a noisy machine cannot change, against the figures kept in the tree: instructions by callgrind, allocations and bytes, the verifier's work.
+"""Compares costs that a noisy machine cannot change with the baseline in the tree: instructions (callgrind), allocations, bytes, the verifier's work.
 
 compare.py [--update] [--part PART]... BUILD_DIRECTORY
 
-Fails where something is worse by more than 5 %. That is acknowledged by `./dev figures` (--update) and a commit of figures.json that says why. A part
-whose figures were made with other tools, or on another kernel, is not compared; exit status 77 if that is so for all.
+Fails if a value is worse by more than 5 %. If that is intended, `./dev baseline` (--update) writes a new baseline.json, and the commit says why. A part
+whose baseline was measured with other tools or on another kernel is not compared. The exit status is 77 if no part was compared.
 """
 import argparse
 import concurrent.futures
@@ -17,11 +17,11 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-FIGURES = os.path.join(HERE, "figures.json")
+BASELINE = os.path.join(HERE, "baseline.json")
 TOLERANCE = 0.05
 SKIPPED = 77
 PROGRAMS = ("bulkhead", "bulkhead-loader", "bulkhead-unwinder-mgr", "bulkhead-opener", "bulkhead-symbolizer", "bulkhead-exporter")
-# The C library chooses its functions by what the CPU can do, and how it copies by the size of the caches: here it is told that there is little.
+# The C library selects its functions by the features of the CPU, and how it copies by the size of the caches. These settings hide both.
 LEAST_CPU = ("glibc.cpu.hwcaps=-AVX,-AVX2,-AVX512F,-AVX512VL,-AVX512BW,-BMI1,-BMI2,-ERMS,-FMA,-FSRM,-LZCNT,-MOVBE,-POPCNT,-RTM,-SSSE3,-SSE4_1,-SSE4_2,"
              "-AVX_Fast_Unaligned_Load,-Fast_Unaligned_Load,-Fast_Unaligned_Copy:glibc.cpu.x86_non_temporal_threshold=0x10000000")
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C", "GLIBC_TUNABLES": LEAST_CPU}
@@ -39,7 +39,7 @@ def run(*command, status=(0,)):
 
 
 def version(*command):
-    """The first thing in a tool's answer that looks like one."""
+    """The first version number in what a tool prints."""
     return re.search(r"\d+(\.\d+)+", run(*command, "--version").stdout)[0]
 
 
@@ -49,7 +49,7 @@ def compiler(path):
 
 
 def parse(text):
-    """NAME, VALUE and UNIT between tabs, a line each: {name: (value, unit)}."""
+    """Lines of NAME, VALUE and UNIT, separated by tabs, as {name: (value, unit)}."""
     rows = (line.split("\t") for line in text.splitlines())
     return {name: (float(value), unit) for name, value, unit in rows}
 
@@ -64,14 +64,14 @@ class Build:
         return os.path.join(self.bin, name)
 
     def workloads(self):
-        """[(name, what its instructions are divided by)]"""
+        """[(name, the unit by which its instructions are divided)]"""
         return [line.split("\t") for line in run(self.program("stable_workloads")).stdout.splitlines()]
 
 
-# The parts: each says what its figures depend on, and measures them.
+# The parts. tools() says what the values of a part depend on, measure() measures them.
 
 class Instructions:
-    """Of each workload; and the size of the programs, which depends on the same."""
+    """Instructions of each workload, and the sizes of the programs, which depend on the same tools."""
 
     def tools(self, build):
         return {
@@ -83,11 +83,11 @@ class Instructions:
 
     def measure(self, build):
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            figures = dict(pool.map(lambda workload: self.count(build, *workload), build.workloads()))
+            values = dict(pool.map(lambda workload: self.count(build, *workload), build.workloads()))
         for name in PROGRAMS:
             text, data = run("size", build.program(name)).stdout.splitlines()[1].split()[:2]
-            figures[f"program.{name}"] = (int(text) + int(data), "bytes")
-        return figures
+            values[f"program.{name}"] = (int(text) + int(data), "bytes")
+        return values
 
     @staticmethod
     def count(build, name, item):
@@ -97,24 +97,24 @@ class Instructions:
 
 
 class Bytes:
-    """What each workload allocates, and the sizes of what it makes: they depend on our code alone."""
+    """What each workload allocates, and the sizes of its outputs. They depend on our code alone."""
 
     def tools(self, _):
         return {}
 
     def measure(self, build):
-        figures = {}
+        values = {}
         for name, _ in build.workloads():
-            for figure, (value, unit) in parse(run(build.program("stable_workloads"), name).stdout).items():
-                if figure in ("allocations", "allocated", "peak"):
-                    figures[f"{figure}.{name}"] = (value, unit)
-                elif figure != "items":
-                    figures[figure] = (value, unit)
-        return figures
+            for kind, (value, unit) in parse(run(build.program("stable_workloads"), name).stdout).items():
+                if kind in ("allocations", "allocated", "peak"):
+                    values[f"{kind}.{name}"] = (value, unit)
+                elif kind != "items":
+                    values[kind] = (value, unit)
+        return values
 
 
 class Verifier:
-    """For each BPF program, on this kernel."""
+    """The verifier's work for each BPF program, on this kernel."""
 
     def tools(self, build):
         return compiler(build.cache["BPF_CLANG"])
@@ -124,29 +124,29 @@ class Verifier:
         if done.returncode:
             raise NotMeasured("this process may not load BPF programs")
         print(done.stderr, end="")
-        return {f"verifier.{name}": figure for name, figure in parse(done.stdout).items()}
+        return {f"verifier.{name}": value for name, value in parse(done.stdout).items()}
 
 
 KERNEL = ".".join(platform.release().split(".")[:2])
 PARTS = {"instructions": ("instructions", Instructions()), "bytes": ("bytes", Bytes()), "verifier": (f"verifier, kernel {KERNEL}", Verifier())}
 
 
-# What was kept, and what is now
+# The baseline compared with what is measured now
 
 def rounded(value):
-    """Six digits are plenty, and whole numbers stay whole."""
+    """Six digits are enough, and whole numbers stay whole."""
     return int(value) if value == int(value) else float(f"{value:.6g}")
 
 
 def worse_by(kept, now):
-    """As a share; every figure is a cost."""
+    """The relative change. Every value is a cost, so more is worse."""
     return now / kept - 1 if kept else float(now > 0)
 
 
 def compare(kept, now):
-    """Prints the table; the names of those that are worse, and of those that are better."""
+    """Print the table. Returns the names that got worse, and those that got better."""
     worse, better = [], []
-    print(f"{'':44} {'kept':>12} {'now':>12} {'change':>9}")
+    print(f"{'':44} {'baseline':>12} {'now':>12} {'change':>9}")
     for name in sorted(kept.keys() & now.keys()):
         change = worse_by(kept[name][0], now[name][0])
         verdict = "WORSE" if change > TOLERANCE else "better" if change < -TOLERANCE else ""
@@ -157,48 +157,48 @@ def compare(kept, now):
 
 
 def check(title, kept, tools, now):
-    """Whether all is well; None if nothing was compared."""
+    """Whether no value got worse. None if nothing was compared."""
     if title not in kept:
-        print(f"NOT COMPARED: {title}: no figures are kept for it; ./dev figures makes them")
+        print(f"NOT COMPARED: {title}: the baseline has no values for it; run ./dev baseline")
         return None
     was = kept[title]["made_with"]
     changed = [f"{tool} {was.get(tool, 'none')}, here {tools.get(tool, 'none')}" for tool in sorted({*was, *tools}) if was.get(tool) != tools.get(tool)]
     if changed:
-        print(f"NOT COMPARED: {title}: the figures that are kept were made with other tools ({'; '.join(changed)})")
+        print(f"NOT COMPARED: {title}: the baseline was measured with other tools ({'; '.join(changed)})")
         return None
-    worse, better = compare(kept[title]["figures"], now)
-    single = sorted(kept[title]["figures"].keys() ^ now.keys())
+    worse, better = compare(kept[title]["values"], now)
+    single = sorted(kept[title]["values"].keys() ^ now.keys())
     if better:
-        print(f"Better by more than {TOLERANCE:.0%}: {', '.join(better)}. The figures should be renewed: ./dev figures")
+        print(f"Better by more than {TOLERANCE:.0%}: {', '.join(better)}. Run ./dev baseline to keep this improvement.")
     if single:
-        print(f"FAILED: kept but not measured, or measured but not kept: {', '.join(single)}. Run ./dev figures and commit tests/bench/stable/figures.json.")
+        print(f"FAILED: only in the baseline, or only measured: {', '.join(single)}. Run ./dev baseline and commit tests/bench/stable/baseline.json.")
     if worse:
         print(f"FAILED: worse by more than {TOLERANCE:.0%}: {', '.join(worse)}.\n"
-              "If that is meant, run ./dev figures, and commit tests/bench/stable/figures.json with the change; the commit's message gives the reason.")
+              "If that is intended, run ./dev baseline and commit tests/bench/stable/baseline.json with the change and the reason.")
     return not worse and not single
 
 
 def save(kept):
-    """A figure a line, for the sake of diffs."""
+    """One value per line, so that diffs are short."""
     parts = []
     for title in sorted(kept):
-        lines = ",\n".join(f"      {json.dumps(name)}: {json.dumps(figure)}" for name, figure in sorted(kept[title]["figures"].items()))
+        lines = ",\n".join(f"      {json.dumps(name)}: {json.dumps(value)}" for name, value in sorted(kept[title]["values"].items()))
         made_with = json.dumps(kept[title]["made_with"], sort_keys=True)
-        parts.append(f'  {json.dumps(title)}: {{\n    "made_with": {made_with},\n    "figures": {{\n{lines}\n    }}\n  }}')
-    with open(FIGURES, "w", encoding="utf-8") as f:
+        parts.append(f'  {json.dumps(title)}: {{\n    "made_with": {made_with},\n    "values": {{\n{lines}\n    }}\n  }}')
+    with open(BASELINE, "w", encoding="utf-8") as f:
         f.write("{\n" + ",\n".join(parts) + "\n}\n")
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Compares what a noisy machine cannot change with tests/bench/stable/figures.json.")
-    parser.add_argument("--update", action="store_true", help="keep what is measured now")
-    parser.add_argument("--part", action="append", choices=list(PARTS), help="only this one; all, if none is given")
+    parser = argparse.ArgumentParser(description="Compares costs that a noisy machine cannot change with tests/bench/stable/baseline.json.")
+    parser.add_argument("--update", action="store_true", help="write what is measured now as the new baseline")
+    parser.add_argument("--part", action="append", choices=list(PARTS), help="only this part (default: all)")
     parser.add_argument("build", help="directory of a release build")
     args = parser.parse_args()
     sys.stdout.reconfigure(line_buffering=True)
     build, kept, verdicts = Build(args.build), {}, []
-    if os.path.exists(FIGURES):
-        with open(FIGURES, encoding="utf-8") as f:
+    if os.path.exists(BASELINE):
+        with open(BASELINE, encoding="utf-8") as f:
             kept = json.load(f)
     for title, part in (PARTS[name] for name in args.part or PARTS):
         try:
@@ -207,13 +207,13 @@ def main():
             print(f"NOT COMPARED: {title}: {reason}")
             continue
         if args.update:
-            compare(kept.get(title, {"figures": {}})["figures"], now)
-            kept[title] = {"made_with": part.tools(build), "figures": now}
+            compare(kept.get(title, {"values": {}})["values"], now)
+            kept[title] = {"made_with": part.tools(build), "values": now}
         else:
             verdicts.append(check(title, kept, part.tools(build), now))
     if args.update:
         save(kept)
-        print(f"Now kept in {os.path.relpath(FIGURES)}; to be committed with the reason.")
+        print(f"Wrote {os.path.relpath(BASELINE)}. Commit it with the reason.")
         return 0
     if False in verdicts:
         return 1
