@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The page's three parts, put into the program as they are; before the script, what CMakeLists.txt makes of common/runtimes.def. FLAMEGRAPH_HTML, _CSS, _JS and _KINDS are absolute paths and come from
- * CMakeLists.txt: an assembler's search path for .incbin differs between gcc and clang.
+ * The three parts of the flame graph page as bytes in the program. FLAMEGRAPH_HTML, FLAMEGRAPH_CSS
+ * and FLAMEGRAPH_JS are absolute paths and come from CMakeLists.txt, because gcc and clang search
+ * for the file of an .incbin in different directories.
  */
-	.macro embed name, path, before
+	.macro embed name, path
 	.global \name
 	.global \name\()_end
 	.type \name, %object
 	.type \name\()_end, %object
 \name:
-	.ifnb \before
-	.incbin "\before"
-	.endif
 	.incbin "\path"
 \name\()_end:
 	.size \name, . - \name
@@ -21,6 +19,6 @@
 	.section .rodata, "a", %progbits
 	embed flamegraph_html, FLAMEGRAPH_HTML
 	embed flamegraph_css, FLAMEGRAPH_CSS
-	embed flamegraph_js, FLAMEGRAPH_JS, FLAMEGRAPH_KINDS
+	embed flamegraph_js, FLAMEGRAPH_JS
 
 	.section .note.GNU-stack, "", %progbits
