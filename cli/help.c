@@ -67,9 +67,9 @@ static const char record_output[] =
     "                         .speedscope.json .otlp .txt (tree)\n"
     "      --format FORMAT    html, folded, pprof, speedscope, otlp or tree, for the outputs that\n"
     "                         follow, whatever their extension\n"
-    "      --group-by WHAT    name: processes of the same name are one entry of the summary and "
-    "the\n"
-    "                         flame graph; pid: each process has its own (default: name)\n"
+    "      --group-by WHAT    name: processes of the same name are one entry of html, folded and\n"
+    "                         tree; pid: each process has its own; thread: threads of the same\n"
+    "                         name are one entry (default: name)\n"
     "      --stats FILE       write counters, losses and costs as JSON\n"
     "      --max-loss SHARE   exit with status 6 if a larger share of the samples is lost: 0.01 "
     "or 1%\n";
@@ -85,9 +85,9 @@ static const char report[] =
     "                         .speedscope.json .otlp .txt (tree)\n"
     "      --format FORMAT    html, folded, pprof, speedscope, otlp or tree, for the outputs that\n"
     "                         follow, whatever their extension\n"
-    "      --group-by WHAT    name: processes of the same name are one entry; pid: each process "
-    "has\n"
-    "                         its own (default: name)\n";
+    "      --group-by WHAT    name: processes of the same name are one entry; pid: each process\n"
+    "                         has its own; thread: threads of the same name are one entry\n"
+    "                         (default: name)\n";
 
 static const char status[] =
     "usage: bulkhead status [options]\n"

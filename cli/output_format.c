@@ -23,6 +23,7 @@ static const struct {
 static const char *const group_by_names[] = {
     [GROUP_BY_NAME] = "name",
     [GROUP_BY_PID] = "pid",
+    [GROUP_BY_THREAD] = "thread",
 };
 
 const char *output_format_from_path(const char *path)

@@ -17,7 +17,7 @@ bool output_format_exists(const char *format);
 /* The extension for files of an existing format, with its dot: ".html". */
 const char *output_format_extension(const char *format);
 
-/* The names of enum group_by in --group-by: "name" and "pid". */
+/* The names of enum group_by in --group-by: "name", "pid" and "thread". */
 const char *output_group_by_name(enum group_by group_by);
 
 /* Sets `group_by` and returns true if `text` is one of these names. */

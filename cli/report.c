@@ -68,7 +68,7 @@ static int report_parse(int argc, char **argv, struct report_options *o)
 			status = report_usage(
 			    "--format: must be html, folded, pprof, speedscope, otlp or tree");
 		else if (c == 'g' && !output_group_by_parse(optarg, &o->group_by))
-			status = report_usage("--group-by: must be name or pid");
+			status = report_usage("--group-by: must be name, pid or thread");
 		else if (c == 'g')
 			continue;
 		else if (c == 'h')

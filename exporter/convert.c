@@ -60,9 +60,23 @@ static int read_all(uint8_t **data, size_t *length)
 	return -ENOMEM;
 }
 
+static bool parse_grouping(const char *text, struct sink_options *options)
+{
+	if (!strcmp(text, "name"))
+		options->root = FOLDED_PROCESS_NAME;
+	else if (!strcmp(text, "pid"))
+		options->root = FOLDED_PROCESS_NAME_PID;
+	else if (!strcmp(text, "thread"))
+		options->root = FOLDED_THREAD_NAME;
+	else
+		return false;
+	return true;
+}
+
 int convert_main(int argc, char **argv)
 {
 	const struct sink *sink = argc == 5 ? sink_find(argv[2]) : NULL;
+	struct sink_options options;
 	_cleanup_free_ uint8_t *data = NULL;
 	struct profile profile;
 	size_t length = 0;
@@ -70,7 +84,7 @@ int convert_main(int argc, char **argv)
 	log_init("bulkhead");
 	/* A reader that has seen enough. */
 	signal(SIGPIPE, SIG_IGN);
-	if (!sink)
+	if (!sink || !parse_grouping(argv[4], &options))
 		return STATUS_USAGE;
 	int r = convert_sandbox(argv[3]);
 	if (r < 0) {
@@ -87,7 +101,7 @@ int convert_main(int argc, char **argv)
 			  r == -EBADMSG ? "it is not an OTLP profile, or damaged" : strerror(-r));
 		return STATUS_FAILED;
 	}
-	r = sink->write(&profile, stdout);
+	r = sink->write(&profile, &options, stdout);
 	if (!r && fflush(stdout) != 0)
 		r = -errno;
 	if (r < 0 && r != -EPIPE) {

@@ -28,6 +28,7 @@ struct exporter {
 	int outputs[LIMIT_OUTPUTS];
 	struct counters counters;
 	struct aggregate aggregate;
+	struct sink_options sink_options;
 	uint64_t started_ns;
 	bool ended;
 	uint32_t outputs_written, output_failed, failed_index;
@@ -55,11 +56,30 @@ static void exporter_send_status(struct exporter *exporter, enum role_state stat
 	role_send_status(&exporter->role, &status);
 }
 
+/* Sets the grouping that the CLI asked for; false if there is no such grouping. */
+static bool set_grouping(struct sink_options *options, uint32_t group_by)
+{
+	switch (group_by) {
+	case GROUP_BY_NAME:
+		options->root = FOLDED_PROCESS_NAME;
+		return true;
+	case GROUP_BY_PID:
+		options->root = FOLDED_PROCESS_NAME_PID;
+		return true;
+	case GROUP_BY_THREAD:
+		options->root = FOLDED_THREAD_NAME;
+		return true;
+	default:
+		return false;
+	}
+}
+
 static int on_configure(struct exporter *exporter, struct message *message)
 {
 	memcpy(&exporter->config, message->payload, sizeof(exporter->config));
 	if (exporter->config.output_count > LIMIT_OUTPUTS ||
-	    exporter->config.output_count != message->fd_count)
+	    exporter->config.output_count != message->fd_count ||
+	    !set_grouping(&exporter->sink_options, exporter->config.group_by))
 		return -EPROTO;
 	for (uint32_t i = 0; i < exporter->config.output_count; i++) {
 		exporter->outputs[i] = message->fds[i];
@@ -87,7 +107,7 @@ static int write_output(struct exporter *exporter, uint32_t index)
 
 	if (!out)
 		return sink ? -errno : -EINVAL;
-	int r = sink->write(&exporter->aggregate.profile, out);
+	int r = sink->write(&exporter->aggregate.profile, &exporter->sink_options, out);
 	if (fclose(out) != 0 && !r)
 		r = -errno;
 	return r;

@@ -63,6 +63,7 @@ _Static_assert(sizeof(struct msg_configure_loader) == 312, "wire");
 enum group_by {
 	GROUP_BY_NAME,
 	GROUP_BY_PID,
+	GROUP_BY_THREAD, /* by the thread's name, as perf script has it */
 };
 
 /* The message carries one descriptor per output, in the order of `formats`. */

@@ -2,37 +2,68 @@
 #include "exporter/model/folded_stacks.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/cleanup.h"
 
-#define LABEL_BYTES_MAX 4096 /* that of a string in a profile */
+#define LABEL_BYTES_MAX 4096 /* as long as a string of a profile may be */
 #define KERNEL_SUFFIX "_[k]"
+#define PID_BYTES_MAX 16 /* " (4294967295)" and its NUL */
 #define NO_NAME "[unknown]"
-/* A name that is cut within a character grows by this when it is interned: three bytes of it become
- * U+FFFD each. */
+/* A name that is cut within a character grows by up to this many bytes when it is interned: each of
+ * up to three bytes of that character becomes U+FFFD, which takes three bytes. */
 #define CUT_BYTES 6
 
-int fold_compare(const struct fold *fold, uint32_t a, uint32_t b)
+/* Compares stacks whose calls are not merged. */
+static int compare_stacks(const struct folded_stacks *folded, const struct profile_stack *a,
+			  const struct profile_stack *b)
 {
-	uint32_t root_a = fold_root(fold, a), root_b = fold_root(fold, b);
-	uint32_t depth_a = fold_depth(fold, a), depth_b = fold_depth(fold, b);
+	const uint32_t *locations = folded->profile->stack_locations;
+	uint32_t depth = a->count < b->count ? a->count : b->count;
+
+	for (uint32_t i = 0; i < depth; i++) {
+		uint32_t x = folded->location_labels[locations[a->first + a->count - 1 - i]];
+		uint32_t y = folded->location_labels[locations[b->first + b->count - 1 - i]];
+		if (x != y)
+			return x < y ? -1 : 1;
+	}
+	return (a->count > b->count) - (a->count < b->count);
+}
+
+static int compare_merged(const struct folded_stacks *folded, uint32_t a, uint32_t b)
+{
+	uint32_t depth_a = folded_stacks_depth(folded, a), depth_b = folded_stacks_depth(folded, b);
 	uint32_t depth = depth_a < depth_b ? depth_a : depth_b;
 
-	if (root_a != root_b)
-		return root_a < root_b ? -1 : 1;
 	for (uint32_t i = 0; i < depth; i++) {
-		uint32_t frame_a = fold_frame(fold, a, i), frame_b = fold_frame(fold, b, i);
-		if (frame_a != frame_b)
-			return frame_a < frame_b ? -1 : 1;
+		uint32_t x = folded_stacks_frame(folded, a, i);
+		uint32_t y = folded_stacks_frame(folded, b, i);
+		if (x != y)
+			return x < y ? -1 : 1;
 	}
 	return (depth_a > depth_b) - (depth_a < depth_b);
 }
 
-static int compare_samples(const void *a, const void *b, void *fold)
+int folded_stacks_compare(const struct folded_stacks *folded, uint32_t a, uint32_t b)
 {
-	return fold_compare(fold, *(const uint32_t *)a, *(const uint32_t *)b);
+	const struct profile_sample *samples = folded->profile->samples;
+	uint32_t root_a = folded_stacks_root(folded, a), root_b = folded_stacks_root(folded, b);
+
+	if (root_a != root_b)
+		return root_a < root_b ? -1 : 1;
+	if (samples[a].stack == samples[b].stack)
+		return 0;
+	return folded->starts ? compare_merged(folded, a, b)
+			      : compare_stacks(folded, folded_stacks_stack(folded, a),
+					       folded_stacks_stack(folded, b));
+}
+
+static int compare_samples(const void *a, const void *b, void *folded)
+{
+	return folded_stacks_compare(folded, *(const uint32_t *)a, *(const uint32_t *)b);
 }
 
 static int compare_strings(const void *a, const void *b, void *strings)
@@ -42,10 +73,18 @@ static int compare_strings(const void *a, const void *b, void *strings)
 	return strcmp(s[*(const uint32_t *)a], s[*(const uint32_t *)b]);
 }
 
-static int intern_location(struct fold *fold, uint32_t location,
-			   void (*clean)(char *label, size_t length))
+static int intern_label(struct folded_stacks *folded, const struct folded_options *options,
+			char *label, size_t length, uint32_t *number)
 {
-	const struct profile *p = fold->profile;
+	if (options->clean)
+		options->clean(label, length);
+	return profile_string(&folded->names, label, length, number);
+}
+
+static int intern_location(struct folded_stacks *folded, uint32_t location,
+			   const struct folded_options *options)
+{
+	const struct profile *p = folded->profile;
 	char label[LABEL_BYTES_MAX + 1];
 
 	profile_location_name(p, location, label,
@@ -55,17 +94,17 @@ static int intern_location(struct fold *fold, uint32_t location,
 		memcpy(label + length, KERNEL_SUFFIX, sizeof(KERNEL_SUFFIX));
 		length += strlen(KERNEL_SUFFIX);
 	}
-	clean(label, length);
-	return profile_string(&fold->names, label, length, &fold->location_labels[location]);
+	return intern_label(folded, options, label, length, &folded->location_labels[location]);
 }
 
-static int intern_thread(struct fold *fold, uint32_t thread, enum fold_root root,
-			 void (*clean)(char *label, size_t length))
+static int intern_thread(struct folded_stacks *folded, uint32_t thread,
+			 const struct folded_options *options)
 {
-	const struct profile *p = fold->profile;
+	const struct profile *p = folded->profile;
 	const struct profile_thread *t = &p->threads[thread];
-	uint32_t name = root == FOLD_THREAD_NAME ? t->name : p->processes[t->process].name;
-	char label[LABEL_BYTES_MAX + 1];
+	const struct profile_process *process = &p->processes[t->process];
+	uint32_t name = options->root == FOLDED_THREAD_NAME ? t->name : process->name;
+	char label[LABEL_BYTES_MAX + PID_BYTES_MAX];
 	size_t length = profile_string_length(p, name);
 
 	memcpy(label, p->strings[name], length + 1);
@@ -73,82 +112,134 @@ static int intern_thread(struct fold *fold, uint32_t thread, enum fold_root root
 		memcpy(label, NO_NAME, sizeof(NO_NAME));
 		length = strlen(NO_NAME);
 	}
-	clean(label, length);
-	return profile_string(&fold->names, label, length, &fold->thread_labels[thread]);
+	if (options->root == FOLDED_PROCESS_NAME_PID)
+		length += (size_t)snprintf(label + length, sizeof(label) - length, " (%" PRIu32 ")",
+					   process->tgid);
+	return intern_label(folded, options, label, length, &folded->thread_labels[thread]);
 }
 
-/* From numbers in the order of arrival to ranks in the order of the text. */
-static int rank_labels(struct fold *fold)
+/* Replaces the labels' string ids, which are in the order of arrival, by ranks in the order of the
+ * text. */
+static int rank_labels(struct folded_stacks *folded)
 {
-	const struct profile *p = fold->profile;
-	uint32_t count = fold->names.strings_count;
+	const struct profile *p = folded->profile;
+	uint32_t count = folded->names.strings_count;
 	_cleanup_free_ uint32_t *order = calloc(count, sizeof(*order));
 	_cleanup_free_ uint32_t *ranks = calloc(count, sizeof(*ranks));
 
-	fold->labels = calloc(count, sizeof(*fold->labels));
-	if (!order || !ranks || !fold->labels)
+	folded->labels = calloc(count, sizeof(*folded->labels));
+	if (!order || !ranks || !folded->labels)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < count; i++)
 		order[i] = i;
-	qsort_r(order, count, sizeof(*order), compare_strings, fold->names.strings);
+	qsort_r(order, count, sizeof(*order), compare_strings, folded->names.strings);
 	for (uint32_t i = 0; i < count; i++) {
 		ranks[order[i]] = i;
-		fold->labels[i] = fold->names.strings[order[i]];
+		folded->labels[i] = folded->names.strings[order[i]];
 	}
 	for (uint32_t i = 0; i < p->locations_count; i++)
-		fold->location_labels[i] = ranks[fold->location_labels[i]];
+		folded->location_labels[i] = ranks[folded->location_labels[i]];
 	for (uint32_t i = 0; i < p->threads_count; i++)
-		fold->thread_labels[i] = ranks[fold->thread_labels[i]];
-	fold->labels_count = count;
+		folded->thread_labels[i] = ranks[folded->thread_labels[i]];
+	folded->labels_count = count;
 	return 0;
 }
 
-static int fill(struct fold *fold, enum fold_root root, void (*clean)(char *, size_t))
+/* Finds where the frames of a stack start if equal neighbours are one. */
+static void merge_calls(struct folded_stacks *folded, uint32_t number)
 {
-	const struct profile *p = fold->profile;
-	int r = profile_init(&fold->names, SIZE_MAX);
+	const struct profile *p = folded->profile;
+	const struct profile_stack *stack = &p->stacks[number];
+	uint32_t before = 0, depth = 0;
+
+	for (uint32_t position = 0; position < stack->count; position++) {
+		uint32_t leaf_first = stack->first + stack->count - 1 - position;
+		uint32_t label = folded->location_labels[p->stack_locations[leaf_first]];
+
+		if (!depth || label != before)
+			folded->starts[stack->first + depth++] = position;
+		before = label;
+	}
+	folded->depths[number] = depth;
+}
+
+uint32_t folded_stacks_calls(const struct folded_stacks *folded, uint32_t sample, uint32_t depth)
+{
+	const struct profile_stack *stack = folded_stacks_stack(folded, sample);
+	const uint32_t *starts = folded->starts + stack->first;
+
+	if (!folded->starts)
+		return 1;
+	uint32_t end =
+	    depth + 1 < folded_stacks_depth(folded, sample) ? starts[depth + 1] : stack->count;
+	return end - starts[depth];
+}
+
+static int merge_all_calls(struct folded_stacks *folded)
+{
+	const struct profile *p = folded->profile;
+
+	/* One more than needed: calloc() of nothing may return NULL. */
+	folded->starts = calloc(p->stack_locations_count + 1ULL, sizeof(*folded->starts));
+	folded->depths = calloc(p->stacks_count, sizeof(*folded->depths));
+	if (!folded->starts || !folded->depths)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < p->stacks_count; i++)
+		merge_calls(folded, i);
+	return 0;
+}
+
+static int fill(struct folded_stacks *folded, const struct folded_options *options)
+{
+	const struct profile *p = folded->profile;
+	int r = profile_init(&folded->names, SIZE_MAX);
 
 	if (r < 0)
 		return r;
-	fold->location_labels = calloc(p->locations_count, sizeof(*fold->location_labels));
-	fold->thread_labels = calloc(p->threads_count, sizeof(*fold->thread_labels));
-	fold->samples = calloc(p->samples_count + 1ULL, sizeof(*fold->samples));
-	if (!fold->location_labels || !fold->thread_labels || !fold->samples)
+	folded->location_labels = calloc(p->locations_count, sizeof(*folded->location_labels));
+	folded->thread_labels = calloc(p->threads_count, sizeof(*folded->thread_labels));
+	folded->samples = calloc(p->samples_count + 1ULL, sizeof(*folded->samples));
+	if (!folded->location_labels || !folded->thread_labels || !folded->samples)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < p->locations_count && r == 0; i++)
-		r = intern_location(fold, i, clean);
-	for (uint32_t i = 0; i < p->threads_count && r == 0; i++)
-		r = intern_thread(fold, i, root, clean);
+	for (uint32_t i = 0; r == 0 && i < p->locations_count; i++)
+		r = intern_location(folded, i, options);
+	for (uint32_t i = 0; r == 0 && i < p->threads_count; i++)
+		r = intern_thread(folded, i, options);
 	if (r == 0)
-		r = rank_labels(fold);
+		r = rank_labels(folded);
+	if (r == 0 && options->merge_calls)
+		r = merge_all_calls(folded);
 	if (r < 0)
 		return r;
 	for (uint32_t i = 0; i < p->samples_count; i++)
-		fold->samples[i] = i;
-	qsort_r(fold->samples, p->samples_count, sizeof(*fold->samples), compare_samples, fold);
+		folded->samples[i] = i;
+	qsort_r(folded->samples, p->samples_count, sizeof(*folded->samples), compare_samples,
+		folded);
 	return 0;
 }
 
-int fold_init(struct fold *fold, const struct profile *profile, enum fold_root root,
-	      void (*clean)(char *label, size_t length))
+int folded_stacks_init(struct folded_stacks *folded, const struct profile *profile,
+		       const struct folded_options *options)
 {
-	struct fold fresh = {.profile = profile};
+	struct folded_stacks fresh = {.profile = profile};
 
-	int r = fill(&fresh, root, clean);
+	int r = fill(&fresh, options);
 	if (r < 0) {
-		fold_fini(&fresh);
+		folded_stacks_fini(&fresh);
 		return r;
 	}
-	*fold = fresh;
+	*folded = fresh;
 	return 0;
 }
 
-void fold_fini(struct fold *fold)
+void folded_stacks_fini(struct folded_stacks *folded)
 {
-	profile_fini(&fold->names);
-	free(fold->labels);
-	free(fold->location_labels);
-	free(fold->thread_labels);
-	free(fold->samples);
-	memset(fold, 0, sizeof(*fold));
+	profile_fini(&folded->names);
+	free(folded->labels);
+	free(folded->location_labels);
+	free(folded->thread_labels);
+	free(folded->starts);
+	free(folded->depths);
+	free(folded->samples);
+	memset(folded, 0, sizeof(*folded));
 }

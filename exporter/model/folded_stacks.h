@@ -1,55 +1,103 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples in the order of a folded profile: by root (thread or process name), then frame by frame
- * from the outermost, by name. Whoever walks them in this order meets equal stacks next to each
- * other and each subtree as one run, so that neither merging nor a tree needs memory for the merged
- * thing.
+ * The samples of a profile, sorted by what a reader of a folded file sees: the root's name, then
+ * the frames' names from the outermost to the leaf.
+ *
+ * How this works. Locations become labels: each location's name is interned, the labels are sorted
+ * by their bytes, and each label is replaced by its rank. Two frames of one function at different
+ * addresses therefore have one label, and comparing two ranks compares two names. Then the samples
+ * are sorted by root and frames. In that order equal stacks are neighbours and every subtree is one
+ * contiguous range, so that neither merging equal stacks nor printing a tree needs memory for its
+ * result.
+ *
+ * Example, grouped by name. The samples on the left become the labels app=0, main=1, read=2,
+ * write=3, and are sorted as on the right:
+ *
+ *   pid 10 "app": main -> write   2       app main read     0 1 2   1
+ *   pid 11 "app": main -> write   3       app main write    0 1 3   2
+ *   pid 10 "app": main -> read    1       app main write    0 1 3   3
+ *
+ * The folded file writes "app;main;write 5" for the last two.
+ *
+ * With `merge_calls`, consecutive calls of one function are one frame. `starts` then holds the
+ * position, counted from the outermost, of each frame's first call. For main -> rec -> rec -> rec
+ * -> read, which has the positions 0 to 4, it is 0, 1, 4: three frames, of which the second one
+ * stands for 4 - 1 calls.
  */
 #ifndef EXPORTER_MODEL_FOLDED_STACKS_H
 #define EXPORTER_MODEL_FOLDED_STACKS_H
 
 #include "exporter/model/profile.h"
 
-enum fold_root {
-	FOLD_THREAD_NAME,
-	FOLD_PROCESS_NAME
+/* What the root of a sample's stack is. */
+enum folded_root {
+	FOLDED_PROCESS_NAME,	 /* processes of one name are one root */
+	FOLDED_PROCESS_NAME_PID, /* "name (pid)" */
+	FOLDED_THREAD_NAME,
 };
 
-struct fold {
+struct folded_options {
+	enum folded_root root;
+	bool merge_calls; /* consecutive calls of one function are one frame */
+	/* Replaces bytes of a label that the output cannot contain; it must not change the length.
+	 * NULL: labels stay as they are. */
+	void (*clean)(char *label, size_t length);
+};
+
+struct folded_stacks {
 	const struct profile *profile;
 	struct profile names; /* only its strings are used */
-	const char **labels;  /* sorted by bytes; a label's number is its rank */
+	const char **labels;  /* sorted by bytes; the label of rank r is labels[r] */
 	uint32_t labels_count;
-	uint32_t *location_labels; /* by location */
-	uint32_t *thread_labels;   /* by thread */
-	uint32_t *samples;	   /* numbers of samples, sorted */
+	uint32_t *location_labels; /* by location: rank */
+	uint32_t *thread_labels;   /* by thread: rank of its root */
+	/* Only with merge_calls: the positions at which frames start; those of stack s begin at
+	 * profile->stacks[s].first. And by stack: the number of its frames. */
+	uint32_t *starts, *depths;
+	uint32_t *samples; /* indexes of the profile's samples, sorted */
 };
 
-/* `clean` may change bytes of a label, not their number. 0 or -ENOMEM. */
-int fold_init(struct fold *fold, const struct profile *profile, enum fold_root root,
-	      void (*clean)(char *label, size_t length));
-void fold_fini(struct fold *fold);
+/* Builds the sorted view of `profile`, which must outlive it. Returns 0 or -ENOMEM. The caller ends
+ * it with folded_stacks_fini(). */
+int folded_stacks_init(struct folded_stacks *folded, const struct profile *profile,
+		       const struct folded_options *options);
+void folded_stacks_fini(struct folded_stacks *folded);
 
-/* The label of a sample's frame, counted from the outermost; the frame must be there. */
-static inline uint32_t fold_frame(const struct fold *fold, uint32_t sample, uint32_t depth)
+/* The stack of a sample. */
+static inline const struct profile_stack *folded_stacks_stack(const struct folded_stacks *folded,
+							      uint32_t sample)
 {
-	const struct profile *p = fold->profile;
-	const struct profile_stack *stack = &p->stacks[p->samples[sample].stack];
-
-	return fold->location_labels[p->stack_locations[stack->first + stack->count - 1 - depth]];
+	return &folded->profile->stacks[folded->profile->samples[sample].stack];
 }
 
-static inline uint32_t fold_depth(const struct fold *fold, uint32_t sample)
+/* Number of frames of a sample's stack. */
+static inline uint32_t folded_stacks_depth(const struct folded_stacks *folded, uint32_t sample)
 {
-	return fold->profile->stacks[fold->profile->samples[sample].stack].count;
+	return folded->depths ? folded->depths[folded->profile->samples[sample].stack]
+			      : folded_stacks_stack(folded, sample)->count;
 }
 
-static inline uint32_t fold_root(const struct fold *fold, uint32_t sample)
+/* The rank of the frame at `depth` from the outermost; it must be below folded_stacks_depth(). */
+static inline uint32_t folded_stacks_frame(const struct folded_stacks *folded, uint32_t sample,
+					   uint32_t depth)
 {
-	return fold->thread_labels[fold->profile->samples[sample].thread];
+	const struct profile_stack *stack = folded_stacks_stack(folded, sample);
+	uint32_t position = folded->starts ? folded->starts[stack->first + depth] : depth;
+	uint32_t leaf_first = stack->first + stack->count - 1 - position;
+
+	return folded->location_labels[folded->profile->stack_locations[leaf_first]];
 }
 
-/* <0, 0, >0 */
-int fold_compare(const struct fold *fold, uint32_t a, uint32_t b);
+/* How many consecutive calls that frame stands for. */
+uint32_t folded_stacks_calls(const struct folded_stacks *folded, uint32_t sample, uint32_t depth);
+
+/* The rank of a sample's root. */
+static inline uint32_t folded_stacks_root(const struct folded_stacks *folded, uint32_t sample)
+{
+	return folded->thread_labels[folded->profile->samples[sample].thread];
+}
+
+/* Order of two samples: <0, 0 (same root and frames) or >0. */
+int folded_stacks_compare(const struct folded_stacks *folded, uint32_t a, uint32_t b);
 
 #endif

@@ -1,28 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sinks: each writes one whole profile to a stream in one format. The table of them is in sink.c.
- */
+/* A sink writes a whole profile to a stream in one format. The table of all sinks is in sink.c. */
 #ifndef EXPORTER_SINKS_SINK_H
 #define EXPORTER_SINKS_SINK_H
 
 #include <stdio.h>
 
+#include "exporter/model/folded_stacks.h"
 #include "exporter/model/profile.h"
+
+struct sink_options {
+	/* How html, folded and tree combine the samples of processes. The other formats keep the
+	 * process of each sample and ignore this. */
+	enum folded_root root;
+};
 
 struct sink {
 	const char *name;
-	/* 0, or a negative errno (that of the stream for write errors). Does not close the stream.
-	 */
-	int (*write)(const struct profile *profile, FILE *out);
+	/* Writes the profile and flushes the stream, but does not close it. Returns 0 or a negative
+	 * errno: -ENOMEM, or the error of the stream. */
+	int (*write)(const struct profile *profile, const struct sink_options *options, FILE *out);
 };
 
-int sink_html_write(const struct profile *profile, FILE *out);
-int sink_folded_write(const struct profile *profile, FILE *out);
-int sink_pprof_write(const struct profile *profile, FILE *out);
-int sink_speedscope_write(const struct profile *profile, FILE *out);
-int sink_otlp_write(const struct profile *profile, FILE *out);
-int sink_tree_write(const struct profile *profile, FILE *out);
+int sink_html_write(const struct profile *profile, const struct sink_options *options, FILE *out);
+int sink_folded_write(const struct profile *profile, const struct sink_options *options, FILE *out);
+int sink_pprof_write(const struct profile *profile, const struct sink_options *options, FILE *out);
+int sink_speedscope_write(const struct profile *profile, const struct sink_options *options,
+			  FILE *out);
+int sink_otlp_write(const struct profile *profile, const struct sink_options *options, FILE *out);
+int sink_tree_write(const struct profile *profile, const struct sink_options *options, FILE *out);
 
-/* By format name ("html", "folded", "pprof", "speedscope", "otlp", "tree"), or NULL. */
+/* The sink of a format ("html", "folded", "pprof", "speedscope", "otlp", "tree"), or NULL if there
+ * is no such format. */
 const struct sink *sink_find(const char *name);
 
 #endif

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `comm;outermost;...;leaf count`, a line a stack: what flame graph scripts read. Lines are merged
- * and sorted frame by frame, so that two profiles can be compared with diff.
+ * Folded stacks: one line "root;outermost;...;leaf count" for each distinct stack, as flame graph
+ * scripts read it. The root is the process's name, or what the options ask for. Lines are sorted
+ * frame by frame, so that diff can compare two profiles. Example:
+ *
+ *   cc1;main;do_compile;ggc_alloc 12
+ *   cc1;main;do_compile;read_[k] 3
  */
 #include <errno.h>
 #include <inttypes.h>
 
 #include "common/cleanup.h"
 #include "exporter/model/folded_stacks.h"
-#include "exporter/sinks/sink.h"
 #include "exporter/model/text.h"
+#include "exporter/sinks/sink.h"
 
-/* `;` separates frames, a line ends a stack, and other control bytes have no business in a line. */
+/* Frames are separated by ';' and stacks by line ends, so labels must contain neither. Other
+ * control characters are replaced because they could drive a terminal. */
 static void clean_label(char *label, size_t length)
 {
 	for (size_t i = 0; i < length; i++) {
@@ -23,32 +28,35 @@ static void clean_label(char *label, size_t length)
 	}
 }
 
-static void write_line(const struct fold *fold, uint32_t sample, uint64_t count, FILE *out)
+static void write_line(const struct folded_stacks *folded, uint32_t sample, uint64_t count,
+		       FILE *out)
 {
-	uint32_t depth = fold_depth(fold, sample);
+	uint32_t depth = folded_stacks_depth(folded, sample);
 
-	fputs(fold->labels[fold_root(fold, sample)], out);
+	fputs(folded->labels[folded_stacks_root(folded, sample)], out);
 	for (uint32_t i = 0; i < depth; i++) {
 		putc(';', out);
-		fputs(fold->labels[fold_frame(fold, sample, i)], out);
+		fputs(folded->labels[folded_stacks_frame(folded, sample, i)], out);
 	}
 	fprintf(out, " %" PRIu64 "\n", count);
 }
 
-int sink_folded_write(const struct profile *profile, FILE *out)
+int sink_folded_write(const struct profile *profile, const struct sink_options *options, FILE *out)
 {
-	_cleanup_(fold_fini) struct fold fold = {0};
+	const struct folded_options folded_options = {.root = options->root, .clean = clean_label};
+	_cleanup_(folded_stacks_fini) struct folded_stacks folded = {0};
 
-	int r = fold_init(&fold, profile, FOLD_THREAD_NAME, clean_label);
+	int r = folded_stacks_init(&folded, profile, &folded_options);
 	if (r < 0)
 		return r;
 	for (uint32_t i = 0; i < profile->samples_count && !ferror(out);) {
-		uint32_t first = fold.samples[i];
+		uint32_t first = folded.samples[i];
 		uint64_t count = 0;
 		do
-			count += profile->samples[fold.samples[i++]].count;
-		while (i < profile->samples_count && !fold_compare(&fold, first, fold.samples[i]));
-		write_line(&fold, first, count, out);
+			count += profile->samples[folded.samples[i++]].count;
+		while (i < profile->samples_count &&
+		       !folded_stacks_compare(&folded, first, folded.samples[i]));
+		write_line(&folded, first, count, out);
 	}
 	return text_stream_result(out);
 }

@@ -5,6 +5,8 @@
  *
  * - version, start_unix_ms, duration_ns, period_ns, sample_count: numbers
  *
+ * - group_by: "name", "pid" or "thread": how the page first combines the samples of processes
+ *
  * - strings: texts, 0 is ""
  *
  * - frames: {name, kind, module, source file} each. What the graph merges by. The most used come
@@ -66,6 +68,7 @@ struct html_frame {
 
 struct html_page {
 	const struct profile *profile;
+	const struct sink_options *options;
 	uint32_t *
 	    string_numbers; /* by string of the profile: number in the page, 0 if it has none yet */
 	uint32_t *frame_numbers; /* by location: number in the page */
@@ -475,15 +478,21 @@ static int put_stream(FILE *out, const char *name, const struct html_bytes *byte
 
 static int put_data(const struct html_page *page, FILE *out)
 {
+	static const char *const group_by[] = {
+	    [FOLDED_PROCESS_NAME] = "name",
+	    [FOLDED_PROCESS_NAME_PID] = "pid",
+	    [FOLDED_THREAD_NAME] = "thread",
+	};
 	const struct profile *profile = page->profile;
 	char head[256];
 	int error;
 
 	snprintf(head, sizeof(head),
 		 "{\"version\":1,\"start_unix_ms\":%" PRIu64 ",\"duration_ns\":%" PRIu64
-		 ",\"period_ns\":%" PRIu64 ",\"sample_count\":%" PRIu64 ",\n\"strings\":[",
+		 ",\"period_ns\":%" PRIu64 ",\"sample_count\":%" PRIu64
+		 ",\"group_by\":\"%s\",\n\"strings\":[",
 		 profile->start_unix_ns / 1000000, profile->duration_ns, profile->period_ns,
-		 profile->sample_count);
+		 profile->sample_count, group_by[page->options->root]);
 	error = put_text(out, head);
 	error = error ? error : put(out, page->strings.data, page->strings.size);
 	error = error ? error : put_text(out, "]");
@@ -567,9 +576,9 @@ static int put_page(const struct html_page *page, FILE *out)
 	return error ? error : put(out, next, (size_t)(flamegraph_html_end - next));
 }
 
-int sink_html_write(const struct profile *profile, FILE *out)
+int sink_html_write(const struct profile *profile, const struct sink_options *options, FILE *out)
 {
-	_cleanup_(page_fini) struct html_page page = {.profile = profile};
+	_cleanup_(page_fini) struct html_page page = {.profile = profile, .options = options};
 	int error = page_init(&page);
 
 	error = error ? error : put_page(&page, out);

@@ -301,9 +301,10 @@ static void pprof_fini(struct pprof *w)
 	free(w->mappings);
 }
 
-int sink_pprof_write(const struct profile *profile, FILE *out)
+int sink_pprof_write(const struct profile *profile, const struct sink_options *options, FILE *out)
 {
 	_cleanup_(pprof_fini) struct pprof w = {.profile = profile, .file = out};
+	(void)options;
 
 	w.out = proto_out_init(put, &w);
 	if (deflateInit2(&w.deflate, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW_BITS, 8,

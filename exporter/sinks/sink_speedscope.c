@@ -232,9 +232,11 @@ static int write_groups(struct speedscope *s)
 	return 0;
 }
 
-int sink_speedscope_write(const struct profile *profile, FILE *out)
+int sink_speedscope_write(const struct profile *profile, const struct sink_options *options,
+			  FILE *out)
 {
 	_cleanup_(speedscope_fini) struct speedscope s = {.profile = profile, .out = out};
+	(void)options;
 
 	int r = profile_init(&s.frames, SIZE_MAX);
 	if (r < 0)

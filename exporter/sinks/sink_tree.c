@@ -1,8 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For a terminal: who called whom, from the outermost frame down, processes of one name together;
- * then the functions that were running. A subtree is a run of the sorted samples, so the tree is
- * never built.
+ * A call tree for a terminal, followed by the functions with the most samples of their own.
+ *
+ * How this works. folded_stacks sorts the samples by root and frames, so the samples of every
+ * subtree are one contiguous range. A node is such a range and a depth; its children are found by
+ * splitting the range wherever the label at that depth changes. The tree itself is never built.
+ * A node with exactly one child of the same weight continues in the same column, so that long
+ * chains do not run out of the line. Consecutive calls of one function are one line: "rec x3" if
+ * all samples have three of them, "rec x2-5" if the number differs.
+ *
+ * Example: 3 samples of main -> rec -> rec -> read and 1 of main -> idle print
+ *
+ *   100.00%          4  app (10)
+ *   100.00%          4    main
+ *    75.00%          3    ├ rec x2
+ *    75.00%          3    │ read
+ *    25.00%          1    └ idle
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -11,22 +24,25 @@
 
 #include "common/cleanup.h"
 #include "exporter/model/folded_stacks.h"
-#include "exporter/sinks/sink.h"
 #include "exporter/model/text.h"
+#include "exporter/sinks/sink.h"
 
-#define PRUNE_DIVISOR 200 /* below 1/200 of all samples a subtree is not shown */
-#define DEPTH_MAX 60	  /* of branchings: more does not fit a line */
-#define INDENT_BYTES_MAX                                                                           \
-	8 /* a level's, with its terminator: three UTF-8 characters of up to 3 bytes less one */
+#define PRUNE_DIVISOR 200 /* a subtree with less than 1/200 (0.5 %) of all samples is not shown */
+#define DEPTH_MAX 60 /* branchings; each takes two columns, so 60 are most of a wide terminal */
+#define INDENT_BYTES_MAX 8 /* of one level and its NUL: "│ " takes 4 */
 #define NAME_BYTES_MAX 160 /* C++ names can be thousands of bytes long */
-#define HOTTEST_MAX 20
+#define TOP_FUNCTIONS_MAX 20
 
-/* Subtrees below one node that are shown: each has at least 1/200 of the samples. */
+/* A subtree. */
+struct child {
+	uint32_t first, end;	       /* range in folded.samples */
+	uint32_t calls_min, calls_max; /* consecutive calls that its frame stands for; 0: a root */
+	uint64_t total;		       /* samples */
+};
+
+/* The subtrees below one node. At most PRUNE_DIVISOR can have 1/PRUNE_DIVISOR of the samples. */
 struct children {
-	struct child {
-		uint32_t first, end; /* run of fold.samples */
-		uint64_t total;
-	} shown[PRUNE_DIVISOR];
+	struct child shown[PRUNE_DIVISOR];
 	uint32_t shown_count;
 	uint32_t hidden_count;
 	uint64_t hidden_total;
@@ -34,21 +50,15 @@ struct children {
 
 struct tree {
 	const struct profile *profile;
-	struct fold fold;
+	struct folded_stacks folded;
 	FILE *out;
 	char indent[DEPTH_MAX * INDENT_BYTES_MAX];
 	size_t indent_bytes;
 };
 
-static void leave_label(char *label, size_t length)
-{
-	(void)label;
-	(void)length;
-}
-
 static uint64_t sample_count(const struct tree *t, uint32_t at)
 {
-	return t->profile->samples[t->fold.samples[at]].count;
+	return t->profile->samples[t->folded.samples[at]].count;
 }
 
 static double percent(const struct tree *t, uint64_t count)
@@ -86,8 +96,8 @@ static void add_child(const struct tree *t, struct children *children, struct ch
 {
 	uint64_t all = t->profile->sample_count;
 
-	/* total * 200 >= all without overflow; the array has room for all that pass, but for
-	 * rounding. */
+	/* total * PRUNE_DIVISOR >= all, without overflow. All that pass fit into the array: each
+	 * has at least 1/PRUNE_DIVISOR of the samples. */
 	bool shown = child.total >= all / PRUNE_DIVISOR + (all % PRUNE_DIVISOR != 0);
 	if (shown && children->shown_count < PRUNE_DIVISOR) {
 		children->shown[children->shown_count++] = child;
@@ -97,29 +107,46 @@ static void add_child(const struct tree *t, struct children *children, struct ch
 	}
 }
 
-/*
- * The subtrees of a run whose samples agree in everything above `depth`. Samples that end there
- * have no child and sort first. At the roots depth is -1.
- */
+/* The label at `depth`, or of the root if depth is -1. */
+static uint32_t label_at(const struct folded_stacks *f, uint32_t at, int64_t depth)
+{
+	return depth < 0 ? folded_stacks_root(f, f->samples[at])
+			 : folded_stacks_frame(f, f->samples[at], (uint32_t)depth);
+}
+
+/* The subtree that begins at `first` and ends where the label at `depth` changes. */
+static struct child find_child(const struct tree *t, uint32_t first, uint32_t end, int64_t depth)
+{
+	const struct folded_stacks *f = &t->folded;
+	struct child child = {.first = first, .end = first, .calls_min = UINT32_MAX};
+	const uint32_t label = label_at(f, first, depth);
+
+	for (; child.end < end && label_at(f, child.end, depth) == label; child.end++) {
+		uint32_t calls =
+		    depth < 0 ? 0 : folded_stacks_calls(f, f->samples[child.end], (uint32_t)depth);
+		child.calls_min = calls < child.calls_min ? calls : child.calls_min;
+		child.calls_max = calls > child.calls_max ? calls : child.calls_max;
+		child.total += sample_count(t, child.end);
+	}
+	return child;
+}
+
+/* Finds the children of a node: of the samples from `first` to `end`, which agree in everything
+ * above `depth` (-1: the roots). Samples whose stack ends above `depth` sort first and belong to no
+ * child. */
 static void find_children(const struct tree *t, uint32_t first, uint32_t end, int64_t depth,
 			  struct children *children)
 {
-	const struct fold *f = &t->fold;
+	const struct folded_stacks *f = &t->folded;
 
 	children->shown_count = children->hidden_count = 0;
 	children->hidden_total = 0;
-	while (depth >= 0 && first < end && fold_depth(f, f->samples[first]) <= depth)
+	while (depth >= 0 && first < end && folded_stacks_depth(f, f->samples[first]) <= depth)
 		first++;
 	while (first < end) {
-		struct child child = {.first = first};
-		uint32_t label = depth < 0 ? fold_root(f, f->samples[first])
-					   : fold_frame(f, f->samples[first], (uint32_t)depth);
-		while (first < end &&
-		       label == (depth < 0 ? fold_root(f, f->samples[first])
-					   : fold_frame(f, f->samples[first], (uint32_t)depth)))
-			child.total += sample_count(t, first++);
-		child.end = first;
+		const struct child child = find_child(t, first, end, depth);
 		add_child(t, children, child);
+		first = child.end;
 	}
 	qsort(children->shown, children->shown_count, sizeof(children->shown[0]), compare_children);
 }
@@ -129,6 +156,21 @@ static void write_node(const struct tree *t, const char *branch, uint64_t total,
 	fprintf(t->out, "%6.2f%% %10" PRIu64 "  %.*s%s", percent(t, total), total,
 		(int)t->indent_bytes, t->indent, branch);
 	write_name(t, name);
+}
+
+/* One line: a function, and how often it called itself in a row. */
+static void write_function(const struct tree *t, const char *branch, const struct child *child,
+			   uint32_t depth)
+{
+	const uint32_t sample = t->folded.samples[child->first];
+
+	write_node(t, branch, child->total,
+		   t->folded.labels[folded_stacks_frame(&t->folded, sample, depth)]);
+	if (child->calls_min < child->calls_max)
+		fprintf(t->out, " x%" PRIu32 "-%" PRIu32, child->calls_min, child->calls_max);
+	else if (child->calls_max > 1)
+		fprintf(t->out, " x%" PRIu32, child->calls_max);
+	putc('\n', t->out);
 }
 
 static bool indent(struct tree *t, const char *text)
@@ -142,11 +184,28 @@ static bool indent(struct tree *t, const char *text)
 	return true;
 }
 
+static int write_below(struct tree *t, struct child node, uint32_t depth);
+
+/* A child that branches off: its own line, and everything below it one level further in. */
+static int write_branch(struct tree *t, const struct child *child, uint32_t depth, bool last)
+{
+	const size_t indent_bytes = t->indent_bytes;
+	int r = 0;
+
+	write_function(t, last ? "└ " : "├ ", child, depth);
+	if (indent(t, last ? "  " : "│ "))
+		r = write_below(t, *child, depth + 1);
+	else
+		fprintf(t->out, "%20s%.*s ... deeper\n", "", (int)t->indent_bytes, t->indent);
+	t->indent_bytes = indent_bytes;
+	return r;
+}
+
 /* Everything below a node. A chain of only children stays in its column. */
 static int write_below(struct tree *t, struct child node, uint32_t depth)
 {
 	_cleanup_free_ struct children *c = malloc(sizeof(*c));
-	const struct fold *f = &t->fold;
+	int r = 0;
 
 	if (!c)
 		return -ENOMEM;
@@ -155,56 +214,40 @@ static int write_below(struct tree *t, struct child node, uint32_t depth)
 		if (c->shown_count != 1 || c->hidden_count || c->shown[0].total != node.total)
 			break;
 		node = c->shown[0];
-		write_node(t, "", node.total,
-			   f->labels[fold_frame(f, f->samples[node.first], depth)]);
-		putc('\n', t->out);
+		write_function(t, "", &node, depth);
 	}
-	for (uint32_t i = 0; i < c->shown_count && !ferror(t->out); i++) {
-		const struct child *child = &c->shown[i];
-		bool last = i + 1 == c->shown_count && !c->hidden_count;
-		size_t indent_bytes = t->indent_bytes;
-		write_node(t, last ? "└ " : "├ ", child->total,
-			   f->labels[fold_frame(f, f->samples[child->first], depth)]);
-		putc('\n', t->out);
-		int r = 0;
-		if (indent(t, last ? "  " : "│ "))
-			r = write_below(t, *child, depth + 1);
-		else
-			fprintf(t->out, "%20s%.*s ... deeper\n", "", (int)t->indent_bytes,
-				t->indent);
-		t->indent_bytes = indent_bytes;
-		if (r < 0)
-			return r;
-	}
-	if (c->hidden_count) {
+	for (uint32_t i = 0; i < c->shown_count && r == 0 && !ferror(t->out); i++)
+		r = write_branch(t, &c->shown[i], depth,
+				 i + 1 == c->shown_count && !c->hidden_count);
+	if (r == 0 && c->hidden_count) {
 		char more[48];
 		snprintf(more, sizeof(more), "... %" PRIu32 " more", c->hidden_count);
 		write_node(t, "└ ", c->hidden_total, more);
 		putc('\n', t->out);
 	}
-	return 0;
+	return r;
 }
 
-/* " (123)", or how many processes of that name there are. */
-static int write_processes(const struct tree *t, const struct child *root, uint8_t *seen)
+/* Appends the pid of the root's only process, or how many processes the root has. `seen` has one
+ * entry for each process. */
+static void write_processes(const struct tree *t, const struct child *root, uint8_t *seen)
 {
 	const struct profile *p = t->profile;
 	uint32_t processes = 0, tgid = 0;
 
 	for (uint32_t i = root->first; i < root->end; i++) {
-		uint32_t process = p->threads[p->samples[t->fold.samples[i]].thread].process;
+		uint32_t process = p->threads[p->samples[t->folded.samples[i]].thread].process;
 		processes += !seen[process];
 		seen[process] = 1;
 		tgid = p->processes[process].tgid;
 	}
 	if (processes == 1)
-		fprintf(t->out, " (%" PRIu32 ")\n", tgid);
+		fprintf(t->out, " (%" PRIu32 ")", tgid);
 	else
-		fprintf(t->out, " (%" PRIu32 " processes)\n", processes);
-	return 0;
+		fprintf(t->out, " (%" PRIu32 " processes)", processes);
 }
 
-static int write_roots(struct tree *t)
+static int write_roots(struct tree *t, enum folded_root kind)
 {
 	const struct profile *p = t->profile;
 	_cleanup_free_ struct children *roots = malloc(sizeof(*roots));
@@ -216,10 +259,12 @@ static int write_roots(struct tree *t)
 	find_children(t, 0, p->samples_count, -1, roots);
 	for (uint32_t i = 0; i < roots->shown_count && r == 0 && !ferror(t->out); i++) {
 		const struct child *root = &roots->shown[i];
+		const uint32_t label = label_at(&t->folded, root->first, -1);
 		putc('\n', t->out);
-		write_node(t, "", root->total,
-			   t->fold.labels[fold_root(&t->fold, t->fold.samples[root->first])]);
-		write_processes(t, root, seen);
+		write_node(t, "", root->total, t->folded.labels[label]);
+		if (kind == FOLDED_PROCESS_NAME)
+			write_processes(t, root, seen);
+		putc('\n', t->out);
 		indent(t, "  ");
 		r = write_below(t, *root, 0);
 		t->indent_bytes = 0;
@@ -230,7 +275,7 @@ static int write_roots(struct tree *t)
 	return r;
 }
 
-static int compare_hottest(const void *a, const void *b, void *self)
+static int compare_self(const void *a, const void *b, void *self)
 {
 	const uint64_t *s = self;
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
@@ -240,33 +285,34 @@ static int compare_hottest(const void *a, const void *b, void *self)
 	return (x > y) - (x < y);
 }
 
-/* Samples that each label is the leaf of, and those that it is in at all. */
+/* Counts, for each label, the samples of which it is the leaf (`self`) and those that it appears in
+ * (`total`). */
 static int count_labels(const struct tree *t, uint64_t *self, uint64_t *total)
 {
 	const struct profile *p = t->profile;
-	/* Recursion: a label counts once a sample, so remember the last sample that it was seen in.
-	 */
-	_cleanup_free_ uint32_t *last = calloc(t->fold.labels_count, sizeof(*last));
+	/* A function that recurses counts once per sample: `last` is the sample that the label was
+	 * last seen in, plus one. */
+	_cleanup_free_ uint32_t *last = calloc(t->folded.labels_count, sizeof(*last));
 
 	if (!last)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < p->samples_count; i++) {
-		uint32_t depth = fold_depth(&t->fold, i);
+		uint32_t depth = folded_stacks_depth(&t->folded, i);
 		for (uint32_t d = 0; d < depth; d++) {
-			uint32_t label = fold_frame(&t->fold, i, d);
+			uint32_t label = folded_stacks_frame(&t->folded, i, d);
 			if (last[label] != i + 1)
 				total[label] += p->samples[i].count;
 			last[label] = i + 1;
 		}
 		if (depth)
-			self[fold_frame(&t->fold, i, depth - 1)] += p->samples[i].count;
+			self[folded_stacks_frame(&t->folded, i, depth - 1)] += p->samples[i].count;
 	}
 	return 0;
 }
 
-static int write_hottest(const struct tree *t)
+static int write_top_functions(const struct tree *t)
 {
-	uint32_t count = t->fold.labels_count;
+	uint32_t count = t->folded.labels_count;
 	_cleanup_free_ uint64_t *self = calloc(count, sizeof(*self));
 	_cleanup_free_ uint64_t *total = calloc(count, sizeof(*total));
 	_cleanup_free_ uint32_t *order = calloc(count, sizeof(*order));
@@ -278,12 +324,12 @@ static int write_hottest(const struct tree *t)
 		return r;
 	for (uint32_t i = 0; i < count; i++)
 		order[i] = i;
-	qsort_r(order, count, sizeof(*order), compare_hottest, self);
+	qsort_r(order, count, sizeof(*order), compare_self, self);
 	fputs("\nhottest functions\n   self      samples    total  function\n", t->out);
-	for (uint32_t i = 0; i < count && i < HOTTEST_MAX && self[order[i]]; i++) {
+	for (uint32_t i = 0; i < count && i < TOP_FUNCTIONS_MAX && self[order[i]]; i++) {
 		fprintf(t->out, "%6.2f%% %12" PRIu64 "  %6.2f%%  ", percent(t, self[order[i]]),
 			self[order[i]], percent(t, total[order[i]]));
-		write_name(t, t->fold.labels[order[i]]);
+		write_name(t, t->folded.labels[order[i]]);
 		putc('\n', t->out);
 	}
 	return 0;
@@ -291,24 +337,25 @@ static int write_hottest(const struct tree *t)
 
 static void tree_fini(struct tree *t)
 {
-	fold_fini(&t->fold);
+	folded_stacks_fini(&t->folded);
 }
 
-int sink_tree_write(const struct profile *profile, FILE *out)
+int sink_tree_write(const struct profile *profile, const struct sink_options *options, FILE *out)
 {
+	const struct folded_options folded = {.root = options->root, .merge_calls = true};
 	_cleanup_(tree_fini) struct tree t = {.profile = profile, .out = out};
 
-	int r = fold_init(&t.fold, profile, FOLD_PROCESS_NAME, leave_label);
+	int r = folded_stacks_init(&t.folded, profile, &folded);
 	if (r < 0)
 		return r;
 	fprintf(out, "%" PRIu64 " samples", profile->sample_count);
 	if (profile->duration_ns)
 		fprintf(out, " in %.1f s", (double)profile->duration_ns / 1e9);
 	if (profile->period_ns)
-		fprintf(out, ", %.0f a second and CPU", 1e9 / (double)profile->period_ns);
+		fprintf(out, ", %.0f per second per CPU", 1e9 / (double)profile->period_ns);
 	putc('\n', out);
-	r = write_roots(&t);
+	r = write_roots(&t, options->root);
 	if (r == 0)
-		r = write_hottest(&t);
+		r = write_top_functions(&t);
 	return r < 0 ? r : text_stream_result(out);
 }

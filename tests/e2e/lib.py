@@ -275,7 +275,8 @@ class Case(unittest.TestCase):
 
     def start(self, *args, seconds=2, freq=997, outputs=("out.folded",), command=(), **popen):
         """A running `bulkhead record`: Popen, with .recording to be completed by self.finish()."""
-        line = [BULKHEAD, "record", "-F", str(freq), *RECORD_OPTIONS, *(["-d", str(seconds)] if seconds else []), *map(str, args)]
+        # Expected stacks differ between the threads of a program, so a sample's comm is its thread's.
+        line = [BULKHEAD, "record", "-F", str(freq), "--group-by", "thread", *RECORD_OPTIONS, *(["-d", str(seconds)] if seconds else []), *map(str, args)]
         for name in outputs:
             line += ["-o", os.path.join(self.directory, name)]
         line += ["--stats", os.path.join(self.directory, "stats.json")]

@@ -27,6 +27,7 @@ def main():
     p.add_argument("-t")
     p.add_argument("-o", action="append", default=[])
     p.add_argument("--stats")
+    p.add_argument("--group-by", choices=("thread",))  # as perf script has it
     line = sys.argv[1:]
     split = line.index("--") if "--" in line else len(line)
     args = p.parse_args(line[:split])

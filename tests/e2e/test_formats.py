@@ -263,8 +263,9 @@ class Formats(lib.Case):
         mine = sum(s.count for s in self.recording.samples if s.frames and s.frames[0] == "leaf1")
         self.assertEqual(flat.get("leaf1"), mine, list(flat)[:20])
 
-    def report(self, *outputs):
-        return subprocess.run([lib.BULKHEAD, "report", self.recording.path("out.otlp"), *[a for o in outputs for a in ("-o", o)]],
+    def report(self, *outputs, group_by="thread"):
+        return subprocess.run([lib.BULKHEAD, "report", self.recording.path("out.otlp"), "--group-by", group_by,
+                               *[a for o in outputs for a in ("-o", o)]],
                               capture_output=True, check=False, timeout=lib.PATIENCE)
 
     def test_report_folded(self):
@@ -273,6 +274,20 @@ class Formats(lib.Case):
         self.assertEqual(done.returncode, 0, done.stderr)
         with open(out, "rb") as f:
             self.assertEqual(sorted(f.read().splitlines()), sorted(self.bytes_of("out.folded").splitlines()))
+
+    def test_report_groups_by_process_name_or_pid(self):
+        roots = {}
+        for group_by in ("name", "pid"):
+            out = os.path.join(self.directory, f"{group_by}.folded")
+            done = self.report(out, group_by=group_by)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            with open(out, encoding="utf-8") as f:
+                samples = lib.parse_folded(f.read())
+            self.assertEqual(sum(s.count for s in samples), self.exported)
+            roots[group_by] = {s.comm for s in samples}
+        self.assertIn("threads", roots["name"])
+        self.assertNotIn("worker-1", roots["name"], "a thread's name is no process's")
+        self.assertIn(f"threads ({self.program.pid})", roots["pid"])
 
     def test_report_every_format(self):
         outs = [os.path.join(self.directory, "again" + name.removeprefix("out")) for name in self.OUTPUTS]

@@ -19,7 +19,7 @@ static void check_again(const struct profile *profile)
 	size_t length = 0;
 	FILE *out = open_memstream(&encoded, &length);
 
-	if (!out || sink_otlp_write(profile, out) || fclose(out))
+	if (!out || sink_otlp_write(profile, &(struct sink_options){0}, out) || fclose(out))
 		abort();
 	if (profile_init(&again, SIZE_MAX))
 		abort();

@@ -259,7 +259,7 @@ static size_t render(const struct profile *profile, const char *format, char **t
 	size_t length;
 	FILE *out = open_memstream(text, &length);
 
-	NEED(sink && out && !sink->write(profile, out) && !fclose(out));
+	NEED(sink && out && !sink->write(profile, &(struct sink_options){0}, out) && !fclose(out));
 	return length;
 }
 

@@ -267,7 +267,7 @@ int main(int argc, char **argv)
 	out = fopen(argv[argc - 1], "w");
 	must(out ? 0 : -errno, argv[argc - 1]);
 	start = seconds();
-	must(sink_html_write(&profile, out), "sink_html_write");
+	must(sink_html_write(&profile, &(struct sink_options){.root = FOLDED_PROCESS_NAME_PID}, out), "sink_html_write");
 	printf("stacks %" PRIu32 ", samples %" PRIu64 ", written in %.3f s, %ld bytes\n",
 	       profile.stacks_count - 1, profile.sample_count, seconds() - start, ftell(out));
 	return 0;

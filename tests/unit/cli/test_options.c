@@ -319,6 +319,8 @@ Test(options, processes_are_grouped_by_name_unless_pid_is_asked_for)
 	cr_assert_eq(o.group_by, GROUP_BY_PID);
 	ACCEPTED("--group-by", "pid", "--group-by=name");
 	cr_assert_eq(o.group_by, GROUP_BY_NAME);
+	ACCEPTED("--group-by", "thread");
+	cr_assert_eq(o.group_by, GROUP_BY_THREAD);
 	REFUSED("--group-by", "");
 	REFUSED("--group-by", "comm");
 }

@@ -17,7 +17,7 @@ static uint8_t *encode(const struct profile *p, size_t *length)
 	char *data = NULL;
 	FILE *out = open_memstream(&data, length);
 
-	cr_assert_eq(sink_otlp_write(p, out), 0);
+	cr_assert_eq(sink_otlp_write(p, &(struct sink_options){0}, out), 0);
 	fclose(out);
 	return (uint8_t *)data;
 }

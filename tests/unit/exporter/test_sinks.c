@@ -5,15 +5,18 @@
 #include <zlib.h>
 
 #include "common/cleanup.h"
-#include "exporter/sinks/sink.h"
 #include "exporter/model/text.h"
+#include "exporter/otlp/otlp_read.h"
+#include "exporter/sinks/sink.h"
 #include "pprof/profile.pb-c.h"
 #include "random_profile.h"
 
 static struct profile p;
+static struct sink_options options;
 
 static void setup(void)
 {
+	options = (struct sink_options){.root = FOLDED_PROCESS_NAME};
 	cr_assert_eq(profile_init(&p, 64 << 20), 0);
 }
 
@@ -31,9 +34,27 @@ static char *render(const char *format, size_t *length)
 
 	cr_assert_not_null(sink);
 	FILE *out = open_memstream(&text, length);
-	cr_assert_eq(sink->write(&p, out), 0);
+	cr_assert_eq(sink->write(&p, &options, out), 0);
 	fclose(out);
 	return text;
+}
+
+static Perftools__Profiles__Profile *read_pprof(void)
+{
+	size_t length, capacity = 64 << 20;
+	_cleanup_free_ char *gzip = render("pprof", &length);
+	_cleanup_free_ uint8_t *raw = malloc(capacity);
+	z_stream z = {.next_in = (Bytef *)gzip, .avail_in = (uInt)length};
+
+	cr_assert_eq(inflateInit2(&z, 15 + 16), Z_OK);
+	z.next_out = raw;
+	z.avail_out = (uInt)capacity;
+	cr_assert_eq(inflate(&z, Z_FINISH), Z_STREAM_END);
+	const size_t used = z.total_out;
+	inflateEnd(&z);
+	Perftools__Profiles__Profile *m = perftools__profiles__profile__unpack(NULL, used, raw);
+	cr_assert_not_null(m);
+	return m;
 }
 
 static uint32_t string(const char *text)
@@ -101,6 +122,7 @@ Test(sinks, folded_text)
 	uint32_t sys = frame("kernel", "vmlinux", "do_sys", 3);
 	uint32_t t1 = thread(1, 1, "app", "w;1"), t2 = thread(1, 2, "app", "w;1");
 
+	options.root = FOLDED_THREAD_NAME;
 	ADD(t1, 2, sys, none, main);
 	ADD(t2, 3, sys, none, main);
 	ADD(t2, 1, main);
@@ -128,6 +150,102 @@ Test(sinks, frames_with_a_generated_name_are_one_function)
 	cr_assert_neq(frames[0], frames[1]);
 	_cleanup_free_ char *text = render("folded", &length);
 	cr_expect_str_eq(text, "[unknown];app+0x100 2\n");
+}
+
+Test(sinks, folded_groups_by_process_name_unless_pid_or_thread_is_asked_for)
+{
+	static const char *const expected[] = {
+	    [FOLDED_PROCESS_NAME] = "cc1;main 6\nmake;main 8\n",
+	    [FOLDED_PROCESS_NAME_PID] = "cc1 (10);main 3\ncc1 (11);main 3\nmake (12);main 8\n",
+	    [FOLDED_THREAD_NAME] = "cc1;main 4\ncc1-io;main 2\nmake;main 8\n",
+	};
+	uint32_t main = frame("native", "cc1", "main", 1);
+
+	ADD(thread(10, 10, "cc1", "cc1"), 1, main);
+	ADD(thread(10, 20, "cc1", "cc1-io"), 2, main);
+	ADD(thread(11, 11, "cc1", "cc1"), 3, main);
+	ADD(thread(12, 12, "make", "make"), 8, main);
+	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+		size_t length;
+		options.root = (enum folded_root)i;
+		_cleanup_free_ char *text = render("folded", &length);
+		cr_expect_str_eq(text, expected[i]);
+	}
+}
+
+Test(sinks, html_starts_with_the_grouping_that_was_asked_for)
+{
+	static const char *const expected[] = {
+	    [FOLDED_PROCESS_NAME] = "\"group_by\":\"name\"",
+	    [FOLDED_PROCESS_NAME_PID] = "\"group_by\":\"pid\"",
+	    [FOLDED_THREAD_NAME] = "\"group_by\":\"thread\"",
+	};
+
+	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+		size_t length;
+		options.root = (enum folded_root)i;
+		_cleanup_free_ char *text = render("html", &length);
+		cr_expect_not_null(strstr(text, expected[i]), "%s", expected[i]);
+	}
+}
+
+/* Builds the profile anew: a stack of two frames of one function, at these addresses. */
+static void one_function_at(uint64_t first, uint64_t second)
+{
+	teardown();
+	cr_assert_eq(profile_init(&p, 64 << 20), 0);
+	uint32_t main = frame("native", "cc1", "main", 1);
+	uint32_t a = frame("native", "cc1", "cc1+0xb1f500", first);
+	uint32_t b = frame("native", "cc1", "cc1+0xb1f500", second);
+	ADD(thread(1, 1, "cc1", "cc1"), 1, a, main);
+	ADD(thread(1, 1, "cc1", "cc1"), 1, b, main);
+}
+
+/* Frames without a symbol are named by the start of their function. Their locations keep the exact
+ * address, so without merging a function would be as many frames as it has call sites. */
+Test(sinks, addresses_of_one_function_are_one_frame)
+{
+	static const char *const names[] = {"tree", "folded", "html"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		size_t same_length, length;
+		one_function_at(0xb1f5c1, 0xb1f5c1);
+		_cleanup_free_ char *same = render(names[i], &same_length);
+		one_function_at(0xb1f5c1, 0xb1f5af);
+		_cleanup_free_ char *text = render(names[i], &length);
+		cr_expect_str_eq(text, same, "%s", names[i]);
+		one_function_at(0xb1f5c1, 0xb1f5af);
+	}
+	size_t length, frames = 0;
+	_cleanup_free_ char *text = render("speedscope", &length);
+	for (const char *at = text; (at = strstr(at, "cc1+0xb1f500")); at++)
+		frames++;
+	cr_expect_eq(frames, 1);
+}
+
+Test(sinks, pprof_and_otlp_keep_the_address_of_each_location)
+{
+	struct profile back;
+	size_t length;
+	uint64_t addresses = 0;
+
+	one_function_at(0xb1f5c1, 0xb1f5af);
+	Perftools__Profiles__Profile *m = read_pprof();
+	for (size_t i = 0; i < m->n_location; i++)
+		addresses += m->location[i]->address == 0xb1f5c1 ||
+			     m->location[i]->address == 0xb1f5af;
+	cr_expect_eq(addresses, 2);
+	perftools__profiles__profile__free_unpacked(m, NULL);
+
+	_cleanup_free_ char *otlp = render("otlp", &length);
+	cr_assert_eq(profile_init(&back, 64 << 20), 0);
+	cr_assert_eq(otlp_read((const uint8_t *)otlp, length, &back), 0);
+	addresses = 0;
+	for (uint32_t i = 0; i < back.locations_count; i++)
+		addresses += back.locations[i].address == 0xb1f5c1 ||
+			     back.locations[i].address == 0xb1f5af;
+	cr_expect_eq(addresses, 2);
+	profile_fini(&back);
 }
 
 Test(sinks, folded_stack_without_frames)
@@ -212,6 +330,55 @@ Test(sinks, tree_counts_recursion_once)
 	cr_expect_not_null(strstr(text, "100.00%            7  100.00%  f\n"));
 }
 
+Test(sinks, tree_shows_consecutive_calls_as_one_line_with_their_number)
+{
+	size_t length;
+	uint32_t main = frame("native", "app", "main", 1), leaf = frame("native", "app", "leaf", 2);
+	uint32_t rec = frame("native", "app", "rec", 3), rec2 = frame("native", "app", "rec", 4);
+
+	ADD(thread(10, 10, "app", "app"), 4, leaf, rec, rec2, rec, main);
+	_cleanup_free_ char *text = render("tree", &length);
+	cr_expect_not_null(strstr(text, "100.00%          4  app (10)\n"
+					"100.00%          4    main\n"
+					"100.00%          4    rec x3\n"
+					"100.00%          4    leaf\n\n"),
+			   "%s", text);
+}
+
+Test(sinks, tree_shows_the_range_if_the_number_of_consecutive_calls_differs)
+{
+	size_t length;
+	uint32_t main = frame("native", "app", "main", 1), leaf = frame("native", "app", "leaf", 2);
+	uint32_t rec = frame("native", "app", "rec", 3), app = thread(10, 10, "app", "app");
+
+	ADD(app, 1, leaf, rec, main);
+	ADD(app, 2, leaf, rec, rec, main);
+	ADD(app, 4, rec, rec, rec, rec, rec, main);
+	/* These calls do not follow each other. */
+	ADD(app, 1, rec, leaf, rec, rec, main);
+	_cleanup_free_ char *text = render("tree", &length);
+	cr_expect_not_null(strstr(text, "100.00%          8    main\n"
+					"100.00%          8    rec x1-5\n"
+					" 50.00%          4    └ leaf\n"
+					" 12.50%          1      └ rec\n\n"),
+			   "%s", text);
+}
+
+Test(sinks, tree_groups_by_process_name_unless_pid_is_asked_for)
+{
+	size_t length;
+	uint32_t main = frame("native", "cc1", "main", 1);
+
+	ADD(thread(10, 10, "cc1", "cc1"), 1, main);
+	ADD(thread(11, 11, "cc1", "cc1"), 3, main);
+	_cleanup_free_ char *by_name = render("tree", &length);
+	cr_expect_not_null(strstr(by_name, "100.00%          4  cc1 (2 processes)\n"), "%s", by_name);
+	options.root = FOLDED_PROCESS_NAME_PID;
+	_cleanup_free_ char *by_pid = render("tree", &length);
+	cr_expect_not_null(strstr(by_pid, " 75.00%          3  cc1 (11)\n"), "%s", by_pid);
+	cr_expect_not_null(strstr(by_pid, " 25.00%          1  cc1 (10)\n"), "%s", by_pid);
+}
+
 Test(sinks, tree_survives_deep_branching)
 {
 	static uint32_t frames[3000];
@@ -243,20 +410,9 @@ static uint64_t folded_sum(void)
 
 static uint64_t pprof_sum(uint64_t *nanoseconds)
 {
-	size_t length, capacity = 64 << 20, used;
-	_cleanup_free_ char *gzip = render("pprof", &length);
-	_cleanup_free_ uint8_t *raw = malloc(capacity);
-	z_stream z = {.next_in = (Bytef *)gzip, .avail_in = (uInt)length};
+	Perftools__Profiles__Profile *m = read_pprof();
 	uint64_t sum = 0;
 
-	cr_assert_eq(inflateInit2(&z, 15 + 16), Z_OK);
-	z.next_out = raw;
-	z.avail_out = (uInt)capacity;
-	cr_assert_eq(inflate(&z, Z_FINISH), Z_STREAM_END);
-	used = z.total_out;
-	inflateEnd(&z);
-	Perftools__Profiles__Profile *m = perftools__profiles__profile__unpack(NULL, used, raw);
-	cr_assert_not_null(m);
 	cr_expect_str_eq(m->string_table[0], "");
 	for (size_t i = 0; i < m->n_sample; i++) {
 		sum += m->sample[i]->value[0];
@@ -371,7 +527,7 @@ Test(sinks, empty_profiles_and_full_disks)
 	for (size_t i = 0; i < 5; i++) {
 		_cleanup_fclose_ FILE *full = fopen("/dev/full", "w");
 		cr_assert_not_null(full);
-		cr_expect_eq(sink_find(names[i])->write(&p, full), -ENOSPC, "%s", names[i]);
+		cr_expect_eq(sink_find(names[i])->write(&p, &options, full), -ENOSPC, "%s", names[i]);
 	}
 }
 
