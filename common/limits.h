@@ -1,58 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every cap on memory, time and number that is not part of a format: value, unit, reason. */
+/* Caps on memory, time and counts that concern more than one directory. Each says its unit, its
+ * reason, and what happens when it is reached. A cap that concerns one directory only is in the
+ * limits.h of that directory, or next to the code that it bounds; sizes that are part of a file or
+ * message format are with that format. */
 #ifndef COMMON_LIMITS_H
 #define COMMON_LIMITS_H
 
 enum {
-	/* Startup: peers appear within this; a loaded machine may need seconds to exec five
-	 * programs. ms */
+	/* ms. All peers of a role must have connected within this time after its start. A loaded
+	 * machine may need seconds to execute five programs. Later: the recording fails. */
 	LIMIT_CONNECT_MS = 10000,
-	/* Messages that wait for a slow peer, bytes a peer: some seconds of module announcements.
-	 * Full: the sender is told. */
+	/* Bytes of messages that wait for one slow peer: some seconds of module announcements.
+	 * Full: peer_send returns -ENOBUFS and nothing was sent. */
 	LIMIT_QUEUE_BYTES = 16 << 20,
-	/* File descriptors on their way to a slow peer. */
+	/* File descriptors that wait for one slow peer. Full: as above. */
 	LIMIT_QUEUE_FDS = 512,
 
-	/* Modules whose file the manager holds open: its identity cannot be recycled while it does.
-	 */
-	LIMIT_MODULES = 4096,
-	/* Bytes of .eh_frame or .debug_frame read for one module; the largest in Debian (a browser)
-	 * is 30 MiB. */
+	/* Bytes of .eh_frame or .debug_frame that are read for one module; the largest in Debian,
+	 * of a browser, has 30 MiB. More: the section is not used. */
 	LIMIT_CFI_BYTES = 96 << 20,
-	/* Rows that one module may cost while its table is built: 4 bytes each, and 16 for each run
-	 * of functions in a row. */
-	LIMIT_CFI_ROWS = 6000000,
-	/* CFA instructions of one module, forged CIEs included: some seconds of work at the very
-	 * most. */
-	LIMIT_CFI_INSTRUCTIONS = 60000000,
-	/* Code of one module that no call frame information describes and that is read instead,
-	 * bytes: a C library has 0.5 MB of it, node 1.7; it costs a quarter of a second at most.
-	 * Programs with more, all of Bun or Deno, are built with frame pointers instead. */
-	LIMIT_CODE_BYTES = 4 << 20,
-	/* So much of it is looked at in one piece: ten times as much memory, for some ms. */
-	LIMIT_CODE_PIECE_BYTES = 512 << 10,
-	/* If there is more than this of it (what a compiler's startup files have is less), the
-	 * module's symbols and relocations are read to find its functions: a table of either,
-	 * bytes. */
-	LIMIT_CODE_STARTUP_BYTES = 4 << 10,
-	LIMIT_CODE_ENTRIES_BYTES = 2 << 20,
-	/* /proc/PID/maps of one process, bytes. */
-	LIMIT_MAPS_BYTES = 4 << 20,
-	/* Deferred stacks that wait for a table, bytes; 17 KiB at most each. Full: the oldest is
-	 * sent on as it is. */
-	LIMIT_DEFERRED_BYTES = 8 << 20,
-	/* How long a deferred stack waits for its tables. ms */
-	LIMIT_DEFERRED_MS = 1500,
-	/* A freed block of a slab, or a dead process's mappings, may still be in use by a walker
-	 * for this long. ms */
-	LIMIT_GRACE_MS = 200,
-	/* A process is forgotten this long after its exit: late samples of it may still arrive. ms
-	 */
-	LIMIT_EXIT_GRACE_MS = 3000,
-	/* A module that no process maps keeps its table for this long: compilers come back. ms */
-	LIMIT_MODULE_IDLE_MS = 60000,
-	/* Maps of one process are read again at most this often. ms */
-	LIMIT_RESCAN_MS = 500,
 
 	/* Symbol indexes that the worker keeps, bytes in all; beyond, the least recently used goes.
 	 */

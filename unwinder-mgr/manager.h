@@ -14,6 +14,7 @@
 #include "common/bpf_ring.h"
 #include "role/role.h"
 #include "unwinder-mgr/deferred.h"
+#include "unwinder-mgr/limits.h"
 #include "unwinder-mgr/modules.h"
 #include "unwinder-mgr/processes.h"
 #include "unwinder-mgr/rules.h"

@@ -179,7 +179,7 @@ static void module_free(struct manager *manager, struct module *module, uint64_t
 	}
 	peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_MODULE_GONE, &number, sizeof(number),
 		  NULL, 0);
-	table_draft_fini(&module->draft, &manager->rules, now_ns);
+	unwind_table_builder_fini(&module->builder, &manager->rules, now_ns);
 	table_retire(&module->table, &manager->slabs, &manager->rules, now_ns);
 	const unsigned int last =
 	    (modules->free_slot_first + modules->free_slot_count++) % MODULE_SLOTS;
@@ -276,7 +276,7 @@ static int read_fd(void *context, uint64_t offset, void *buffer, size_t length)
 
 static void module_place(struct manager *manager, struct module *module)
 {
-	int r = table_place(&module->table, &module->draft, &manager->slabs);
+	int r = table_place(&module->table, &module->builder, &manager->slabs);
 
 	if (r == -EAGAIN) {
 		module_set_state(manager, module, MODULE_PLACING);
@@ -285,9 +285,9 @@ static void module_place(struct manager *manager, struct module *module)
 	if (r < 0)
 		log_debug("no table: module=%u error=%s", module->number, strerror(-r));
 	log_debug("table: module=%u bytes=%zu rows=%zu pages=%u rules=%zu", module->number,
-		  module->table.bytes, module->draft.row_count, module->table.page_count,
+		  module->table.bytes, module->builder.row_count, module->table.page_count,
 		  module->table.rule_count);
-	table_draft_fini(&module->draft, &manager->rules, clock_monotonic_ns());
+	unwind_table_builder_fini(&module->builder, &manager->rules, clock_monotonic_ns());
 	module_set_state(manager, module, r < 0 ? MODULE_UNKNOWN : MODULE_READY);
 }
 
@@ -298,7 +298,7 @@ static void module_build(struct manager *manager, struct module *module)
 	    .read = read_fd, .context = &module->fd, .size = (uint64_t)module->file.st_size};
 
 	module_announce(manager, module);
-	int r = table_draft(&module->draft, &manager->rules, &source);
+	int r = unwind_table_build(&module->builder, &manager->rules, &source);
 	if (r < 0) {
 		char name[MSG_PATH_BYTES];
 

@@ -14,7 +14,6 @@
 #include <sys/stat.h>
 
 #include "bpf/shared.h"
-#include "common/limits.h"
 #include "ipc/messages.h"
 #include "unwinder-mgr/tables.h"
 
@@ -51,7 +50,7 @@ struct module {
 	struct stat file;
 	unsigned int users; /* mappings */
 	uint64_t idle_since_ns, asked_ns;
-	struct table_draft draft;
+	struct unwind_table_builder builder;
 	struct table table;
 	char path[MSG_PATH_BYTES];
 };

@@ -2,20 +2,22 @@
 #include "unwinder-mgr/rule_compile.h"
 
 enum {
-	DWARF_FP = 6,
-	DWARF_SP = 7,
+	/* Register numbers of the x86-64 psABI, figure 3.36. */
+	DWARF_FP = 6, /* rbp */
+	DWARF_SP = 7, /* rsp */
 };
 
-/* glibc's and the kernel's signal trampolines describe the frame by expressions over rsp; the
- * walker reads the ucontext itself. */
+/* Returns whether the rule is that of a signal trampoline. Those of glibc and of the kernel
+ * describe the interrupted registers by expressions over rsp; the walker reads them from the
+ * ucontext. */
 static bool rule_is_signal(const struct cfi_rule *rule)
 {
 	return rule->signal_frame && rule->cfa_kind == CFI_CFA_DEREF &&
 	       rule->cfa_register == DWARF_SP;
 }
 
-/* Offsets of saved registers are kept in words; what does not fit (256 KiB from the CFA) is given
- * up. */
+/* Returns whether the place of a saved register can be expressed: a 16-bit number of words from the
+ * CFA, which reaches 256 KiB. A register saved further away counts as lost. */
 static bool save_fits(int32_t offset)
 {
 	return offset % 8 == 0 && offset / 8 >= INT16_MIN && offset / 8 <= INT16_MAX;

@@ -5,8 +5,9 @@
 #include "bpf/shared.h"
 #include "parse/cfi.h"
 
-/* A rule as the walker knows it. What the walker does not look at is zero, so that equal rules are
- * one rule. */
+/* Translates a rule of the call frame information into the walker's form. Fields that the walker
+ * does not read for this kind of rule are zero, so that rules with the same effect are equal. What
+ * the walker cannot express becomes BH_RULE_UNKNOWN. */
 struct bh_rule rule_compile(const struct cfi_rule *rule);
 
 #endif

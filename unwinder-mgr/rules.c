@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* How this works: see rules.h. */
 #include "unwinder-mgr/rules.h"
 
 #include <errno.h>
@@ -7,13 +8,14 @@
 #include <xxhash.h>
 
 #include "common/clock.h"
-#include "common/limits.h"
+#include "unwinder-mgr/limits.h"
 
-/* From what the kernel gave this process, as the C library does for its own. */
+/* Takes the 16 random bytes that the kernel gave this process at its start (AT_RANDOM), as the C
+ * library does for its own secrets. */
 static uint64_t random_seed(void)
 {
 	const void *bytes =
-	    (const void *)getauxval(AT_RANDOM); /* NOLINT: the kernel's own address */
+	    (const void *)getauxval(AT_RANDOM); /* NOLINT: an address from the kernel */
 
 	return bytes ? XXH3_64bits(bytes, 16) : 0;
 }
@@ -36,22 +38,21 @@ static uint16_t *rules_bucket(struct rules *rules, const struct bh_rule *rule)
 
 static uint16_t rules_take_free(struct rules *rules)
 {
-	uint16_t number = rules->free_first;
+	const uint16_t id = rules->free_first;
 
-	if (number &&
-	    clock_monotonic_ns() - rules->freed_ns[number] >= LIMIT_GRACE_MS * 1000000ull) {
-		rules->free_first = rules->next[number];
+	if (id && clock_monotonic_ns() - rules->freed_ns[id] >= LIMIT_GRACE_MS * NS_PER_MS) {
+		rules->free_first = rules->next[id];
 		if (!rules->free_first)
 			rules->free_last = 0;
-		return number;
+		return id;
 	}
 	return rules->used < RULES_MAX ? (uint16_t)rules->used++ : 0;
 }
 
-int rules_get(struct rules *rules, const struct bh_rule *rule, uint16_t *number)
+int rules_get(struct rules *rules, const struct bh_rule *rule, uint16_t *id)
 {
 	if (rule->kind == BH_RULE_FRAME_POINTER) {
-		*number = 0;
+		*id = 0;
 		return 0;
 	}
 	uint16_t *bucket = rules_bucket(rules, rule);
@@ -59,7 +60,7 @@ int rules_get(struct rules *rules, const struct bh_rule *rule, uint16_t *number)
 	for (uint16_t n = *bucket; n; n = rules->next[n]) {
 		if (!memcmp(&rules->table[n], rule, sizeof(*rule))) {
 			rules->users[n]++;
-			*number = n;
+			*id = n;
 			return 0;
 		}
 	}
@@ -70,25 +71,23 @@ int rules_get(struct rules *rules, const struct bh_rule *rule, uint16_t *number)
 	rules->users[n] = 1;
 	rules->next[n] = *bucket;
 	*bucket = n;
-	*number = n;
+	*id = n;
 	return 0;
 }
 
-void rules_put(struct rules *rules, uint16_t number, uint64_t now_ns)
+void rules_put(struct rules *rules, uint16_t id, uint64_t now_ns)
 {
-	if (!number || --rules->users[number])
+	if (!id || --rules->users[id])
 		return;
-	uint16_t *link = rules_bucket(rules, &rules->table[number]);
-	while (*link != number)
+	uint16_t *link = rules_bucket(rules, &rules->table[id]);
+	while (*link != id)
 		link = &rules->next[*link];
-	*link = rules->next[number];
-	/* To the end of the free ones, so that the first is the oldest. Its contents stay until it
-	 * is reused. */
-	rules->next[number] = 0;
-	rules->freed_ns[number] = now_ns;
+	*link = rules->next[id];
+	rules->next[id] = 0;
+	rules->freed_ns[id] = now_ns;
 	if (rules->free_last)
-		rules->next[rules->free_last] = number;
+		rules->next[rules->free_last] = id;
 	else
-		rules->free_first = number;
-	rules->free_last = number;
+		rules->free_first = id;
+	rules->free_last = id;
 }

@@ -1,6 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of rules, shared by all modules of the host: interned, counted by module, given back
- * when no module uses them. */
+/*
+ * The table of unwind rules, which all modules of the machine share and BPF reads.
+ *
+ * How this works. Compilers produce few distinct rules, so each exists once: rules_get looks a rule
+ * up by its content in a hash table with chains and assigns a free id if it is new. An id has a use
+ * count, one use for each module that refers to it. An id without uses goes to the end of a queue
+ * and is reused after the grace period, since a walker may still be reading a table that refers to
+ * it. Until then the rule's content stays in place. One array links both the chains and the
+ * queue, because an id is in one of them only.
+ *
+ * Example: two modules use "CFA = rsp + 16". The first rules_get assigns id 7 with one use, the
+ * second returns 7 and makes it two. After both rules_put, 7 is the last of the queue. A third
+ * module that needs the rule again gets another id, since 7 is no longer in the hash table.
+ */
 #ifndef UNWINDER_MGR_RULES_H
 #define UNWINDER_MGR_RULES_H
 
@@ -14,22 +26,24 @@ enum {
 };
 
 struct rules {
-	struct bh_rule *table; /* RULES_MAX, mapped; rule 0 is "frame pointers" */
-	uint64_t seed;	       /* of the hash: a file's author shall not choose its rules' bucket */
+	struct bh_rule *table; /* RULES_MAX of them, mapped; rule 0 is "frame pointers" */
+	uint64_t seed; /* of the hash, so that the author of a file cannot fill one bucket */
 	uint32_t users[RULES_MAX];
-	uint16_t next[RULES_MAX]; /* in its bucket, or in the list of free ones; 0 ends */
+	uint16_t next[RULES_MAX]; /* the next id in the chain or in the queue; 0 ends both */
 	uint16_t buckets[RULES_BUCKETS];
 	uint64_t freed_ns[RULES_MAX];
-	uint16_t free_first, free_last;
-	uint32_t used; /* numbers handed out so far */
+	uint16_t free_first, free_last; /* the queue of unused ids, oldest first */
+	uint32_t used;			/* ids that were ever assigned */
 };
 
+/* Starts with an empty table; `table` is borrowed. */
 void rules_init(struct rules *rules, struct bh_rule *table);
 
-/* The number of a rule, with one more user. 0 or -ENOSPC if all are in use. */
-int rules_get(struct rules *rules, const struct bh_rule *rule, uint16_t *number);
+/* Sets `*id` to the id of a rule and adds one use. Rule 0 needs no use. Returns 0, or -ENOSPC if
+ * all ids are in use or within the grace period. */
+int rules_get(struct rules *rules, const struct bh_rule *rule, uint16_t *id);
 
-/* One user less; unused numbers are reused after the grace period. */
-void rules_put(struct rules *rules, uint16_t number, uint64_t now_ns);
+/* Takes one use back. An id without uses is assigned again after the grace period. */
+void rules_put(struct rules *rules, uint16_t id, uint64_t now_ns);
 
 #endif

@@ -1,54 +1,56 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* How this works: see slabs.h. */
 #include "unwinder-mgr/slabs.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "common/array.h"
 #include "common/clock.h"
-#include "common/limits.h"
+#include "common/search.h"
+#include "unwinder-mgr/limits.h"
 
-/* Ask for the next slab while this much is still free: the answer takes a moment. */
 enum {
-	SLAB_LOW_BYTES = 256 << 10
+	/* The next slab is requested while this much is still free: enough for a table of usual
+	 * size until the loader's answer comes. */
+	SLAB_LOW_BYTES = 256 << 10,
+	/* Sizes of the first allocations, in items. */
+	EXTENTS_FIRST = 16,
+	RETIRED_FIRST = 64,
 };
 
-static int slab_insert(struct slab *slab, unsigned int at, struct slab_extent extent)
+static int slab_insert(struct slab *slab, size_t at, struct slab_extent extent)
 {
-	if (slab->free_count == slab->free_capacity) {
-		unsigned int capacity = slab->free_capacity ? slab->free_capacity * 2 : 16;
-		struct slab_extent *grown = realloc(slab->free, capacity * sizeof(*grown));
+	int r = ARRAY_RESERVE(slab->free, slab->free_capacity, slab->free_count + 1, EXTENTS_FIRST,
+			      ARRAY_UNLIMITED);
 
-		if (!grown)
-			return -ENOMEM;
-		slab->free = grown;
-		slab->free_capacity = capacity;
-	}
+	if (r < 0)
+		return r;
 	memmove(&slab->free[at + 1], &slab->free[at], (slab->free_count - at) * sizeof(extent));
 	slab->free[at] = extent;
 	slab->free_count++;
 	return 0;
 }
 
-static void slab_remove(struct slab *slab, unsigned int at)
+static void slab_remove(struct slab *slab, size_t at)
 {
 	slab->free_count--;
 	memmove(&slab->free[at], &slab->free[at + 1],
 		(slab->free_count - at) * sizeof(slab->free[0]));
 }
 
-int slabs_add(struct slabs *slabs, unsigned int number, int fd)
+int slabs_add(struct slabs *slabs, unsigned int index, int fd)
 {
 	slabs->requested = false;
-	if (fd < 0 || number != slabs->count || number >= BH_SLABS_MAX) {
+	if (fd < 0 || index != slabs->count || index >= BH_SLABS_MAX) {
 		slabs->exhausted = true;
 		return fd < 0 ? 0 : -EINVAL;
 	}
 	void *data = mmap(NULL, BH_SLAB_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (data == MAP_FAILED)
 		return -errno;
-	struct slab *slab = &slabs->slabs[number];
+	struct slab *slab = &slabs->slabs[index];
 	slab->data = data;
 	slabs->count++;
 	slabs->free_bytes += BH_SLAB_BYTES;
@@ -65,16 +67,21 @@ static int slabs_request(struct slabs *slabs)
 	return -EAGAIN;
 }
 
+static uint32_t slab_round_up(size_t bytes)
+{
+	return (uint32_t)((bytes + SLAB_ALIGN - 1) & ~(size_t)(SLAB_ALIGN - 1));
+}
+
 int slabs_alloc(struct slabs *slabs, size_t bytes, struct slab_block *block)
 {
 	if (bytes > BH_SLAB_BYTES)
 		return -EFBIG;
-	const uint32_t need = (uint32_t)((bytes + SLAB_ALIGN - 1) & ~(size_t)(SLAB_ALIGN - 1));
+	const uint32_t need = slab_round_up(bytes);
 
 	for (unsigned int i = 0; i < slabs->count; i++) {
 		struct slab *slab = &slabs->slabs[i];
 
-		for (unsigned int j = 0; j < slab->free_count; j++) {
+		for (size_t j = 0; j < slab->free_count; j++) {
 			struct slab_extent *extent = &slab->free[j];
 
 			if (extent->bytes < need)
@@ -102,12 +109,11 @@ void *slabs_at(const struct slabs *slabs, const struct slab_block *block)
 static void slabs_free(struct slabs *slabs, const struct slab_block *block)
 {
 	struct slab *slab = &slabs->slabs[block->slab];
-	unsigned int at = 0;
+	const size_t at =
+	    SEARCH_LOWER_BOUND(i, slab->free_count, slab->free[i].offset < block->offset);
 
-	while (at < slab->free_count && slab->free[at].offset < block->offset)
-		at++;
 	slabs->free_bytes += block->bytes;
-	bool joins_next =
+	const bool joins_next =
 	    at < slab->free_count && block->offset + block->bytes == slab->free[at].offset;
 	if (at && slab->free[at - 1].offset + slab->free[at - 1].bytes == block->offset) {
 		slab->free[at - 1].bytes += block->bytes;
@@ -119,7 +125,8 @@ static void slabs_free(struct slabs *slabs, const struct slab_block *block)
 		slab->free[at].offset = block->offset;
 		slab->free[at].bytes += block->bytes;
 	} else {
-		/* Out of memory: the block is lost, the table stays right. */
+		/* Without memory for the extent the block stays unused, which harms nothing else.
+		 */
 		slab_insert(slab, at, (struct slab_extent){block->offset, block->bytes});
 	}
 }
@@ -128,22 +135,17 @@ void slabs_retire(struct slabs *slabs, const struct slab_block *block)
 {
 	if (!block->bytes)
 		return;
-	if (slabs->retired_count == slabs->retired_capacity) {
-		size_t capacity = slabs->retired_capacity ? slabs->retired_capacity * 2 : 64;
-		struct slab_retired *grown = realloc(slabs->retired, capacity * sizeof(*grown));
-
-		if (!grown)
-			return;
-		slabs->retired = grown;
-		slabs->retired_capacity = capacity;
-	}
+	/* Without memory for the queue the block stays unused. */
+	if (ARRAY_RESERVE(slabs->retired, slabs->retired_capacity, slabs->retired_count + 1,
+			  RETIRED_FIRST, ARRAY_UNLIMITED) < 0)
+		return;
 	slabs->retired[slabs->retired_count++] =
 	    (struct slab_retired){*block, clock_monotonic_ns()};
 }
 
 static uint64_t retired_until_ns(const struct slab_retired *retired)
 {
-	return retired->at_ns + LIMIT_GRACE_MS * 1000000ull;
+	return retired->at_ns + LIMIT_GRACE_MS * NS_PER_MS;
 }
 
 uint64_t slabs_next_free_ns(const struct slabs *slabs)
@@ -155,7 +157,7 @@ void slabs_reclaim(struct slabs *slabs, uint64_t now_ns)
 {
 	size_t done = 0;
 
-	/* The caller's clock may be from before a block was retired. */
+	/* `now_ns` may be from before a block was retired, so no differences are formed. */
 	while (done < slabs->retired_count && now_ns >= retired_until_ns(&slabs->retired[done]))
 		slabs_free(slabs, &slabs->retired[done++].block);
 	slabs->retired_count -= done;
@@ -172,7 +174,7 @@ void slabs_release(struct slabs *slabs, const struct slab_block *block)
 
 void slabs_shrink(struct slabs *slabs, struct slab_block *block, size_t bytes)
 {
-	const uint32_t keep = (uint32_t)((bytes + SLAB_ALIGN - 1) & ~(size_t)(SLAB_ALIGN - 1));
+	const uint32_t keep = slab_round_up(bytes);
 
 	if (keep >= block->bytes)
 		return;

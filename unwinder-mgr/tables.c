@@ -1,33 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* How this works: see tables.h. */
 #include "unwinder-mgr/tables.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
 
 enum {
 	PAGE_BYTES = 1 << BH_PAGE_BITS,
 	PAGES_MAX = BH_SLAB_BYTES / sizeof(struct bh_page),
-	PAGE_DELTAS_BYTES = PAGE_BYTES * sizeof(struct bh_delta), /* a rule for each byte */
-	DELTA_BLOCK_BYTES =
-	    128 << 10, /* small enough to fit between others, large enough to be few */
+	/* The worst case: another rule for each byte of a page. */
+	PAGE_DELTAS_BYTES = PAGE_BYTES * sizeof(struct bh_delta),
+	/* Small enough to fit between other blocks in a slab of 2 MiB, and large enough that the
+	 * largest module needs few. */
+	DELTA_BLOCK_BYTES = 128 << 10,
+	DELTA_BLOCKS_FIRST = 1,
 };
 
-/* Rows walked page by page, into deltas, which are written where they will be read. */
+/* The state of the pass over a builder's rows, which writes pages and deltas into slabs. */
 struct placement {
-	const struct table_draft *draft;
+	const struct unwind_table_builder *builder;
 	struct slabs *slabs;
 	struct table *table;
-	size_t rows_left; /* to be placed, of whole runs */
+	size_t rows_left; /* that are not placed yet, counted by whole ranges */
 	struct bh_page *pages;
-	uint32_t page;		/* that is being written, counted from the table's first */
-	uint64_t page_end;	/* file offset */
-	uint16_t rule;		/* in force */
-	struct bh_delta *first; /* of this page, in the last block; there is room for all */
+	uint32_t page;		/* the one that is being written, counted from the table's first */
+	uint64_t page_end;	/* file offset where that page ends */
+	uint16_t rule;		/* the one that applies at this point */
+	struct bh_delta *first; /* of this page, in the last block, which has room for all */
 	struct bh_delta *next;
-	uint32_t block_used;   /* bytes of the last block that are earlier pages' */
-	struct bh_page shared; /* the last page with one delta only, and its rule */
+	uint32_t block_used;   /* bytes of the last block that belong to earlier pages */
+	struct bh_page shared; /* the last page with a single delta, and that delta's rule */
 	uint16_t shared_rule;
 };
 
@@ -36,14 +41,15 @@ static struct slab_block *place_block(const struct placement *p)
 	return &p->table->deltas[p->table->delta_block_count - 1];
 }
 
-/* What follows the deltas of the last page is not needed, unless as the begin of the next block. */
+/* Gives back what the last block has beyond the deltas of its last page. */
 static void place_trim_block(const struct placement *p)
 {
 	if (p->table->delta_block_count)
 		slabs_shrink(p->slabs, place_block(p), p->block_used);
 }
 
-/* A new block, with room for one page at least. */
+/* Adds a block that has room for the rest, or for as much as a block may hold; always for one page.
+ */
 static int place_add_block(struct placement *p)
 {
 	struct table *table = p->table;
@@ -52,13 +58,12 @@ static int place_add_block(struct placement *p)
 
 	if (bytes > DELTA_BLOCK_BYTES)
 		bytes = DELTA_BLOCK_BYTES;
-	struct slab_block *grown =
-	    realloc(table->deltas, (table->delta_block_count + 1) * sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	table->deltas = grown;
+	int r = ARRAY_RESERVE(table->deltas, table->delta_block_capacity,
+			      table->delta_block_count + 1, DELTA_BLOCKS_FIRST, ARRAY_UNLIMITED);
+	if (r < 0)
+		return r;
 	place_trim_block(p);
-	int r = slabs_alloc(p->slabs, bytes, &table->deltas[table->delta_block_count]);
+	r = slabs_alloc(p->slabs, bytes, &table->deltas[table->delta_block_count]);
 	if (r < 0)
 		return r;
 	table->delta_block_count++;
@@ -66,7 +71,7 @@ static int place_add_block(struct placement *p)
 	return 0;
 }
 
-static int place_begin_page(struct placement *p)
+static int place_start_page(struct placement *p)
 {
 	if (!p->table->delta_block_count ||
 	    p->block_used + PAGE_DELTAS_BYTES > place_block(p)->bytes) {
@@ -82,7 +87,8 @@ static int place_begin_page(struct placement *p)
 	return 0;
 }
 
-/* Pages of one delta share it. */
+/* Completes the page. If it has a single delta, with the same rule as the last such page, both
+ * share that delta. */
 static void place_end_page(struct placement *p)
 {
 	const struct slab_block *block = place_block(p);
@@ -104,21 +110,22 @@ static void place_end_page(struct placement *p)
 	p->page++;
 }
 
-/* On to the page that has `offset`. */
-static int place_turn(struct placement *p, uint32_t offset)
+/* Completes pages until the current one contains `offset`. */
+static int place_advance(struct placement *p, uint32_t offset)
 {
 	int r = 0;
 
 	while (offset >= p->page_end && !r) {
 		place_end_page(p);
 		p->page_end += PAGE_BYTES;
-		r = place_begin_page(p);
+		r = place_start_page(p);
 	}
 	return r;
 }
 
-/* Rows from `offset` on, behind all that were placed. */
-static int place_rows(struct placement *p, uint32_t offset, const struct table_row *rows,
+/* Places rows that start at `offset`, which is not before any row placed so far. A row at the very
+ * start of a page replaces the rule that applied up to there. */
+static int place_rows(struct placement *p, uint32_t offset, const struct unwind_row *rows,
 		      size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -126,7 +133,7 @@ static int place_rows(struct placement *p, uint32_t offset, const struct table_r
 
 		offset += rows[i].advance;
 		if (offset >= p->page_end) {
-			int r = place_turn(p, offset);
+			int r = place_advance(p, offset);
 
 			if (r < 0)
 				return r;
@@ -142,21 +149,21 @@ static int place_rows(struct placement *p, uint32_t offset, const struct table_r
 	return 0;
 }
 
-/* All runs, and what is between them. */
-static int place_runs(struct placement *p)
+/* Places all ranges. After each one rule 0 applies, except in a gap too small to matter. */
+static int place_ranges(struct placement *p)
 {
-	static const struct table_row nothing = {0, 0};
-	const struct table_draft *draft = p->draft;
-	int r = place_begin_page(p);
+	static const struct unwind_row frame_pointers = {0, 0};
+	const struct unwind_table_builder *builder = p->builder;
+	int r = place_start_page(p);
 
-	for (size_t i = 0; i < draft->run_count && !r; i++) {
-		const struct table_run *run = &draft->runs[i];
-		const bool last = i + 1 == draft->run_count;
+	for (size_t i = 0; i < builder->ranges.count && !r; i++) {
+		const struct unwind_range *range = &builder->ranges.items[i];
+		const bool last = i + 1 == builder->ranges.count;
 
-		r = place_rows(p, run->start, &draft->rows[run->first_row], run->row_count);
-		p->rows_left -= run->row_count;
-		if (!r && (last || run[1].start - run->end >= TABLE_HOLE_BYTES))
-			r = place_rows(p, run->end, &nothing, 1);
+		r = place_rows(p, range->start, &builder->rows[range->first_row], range->row_count);
+		p->rows_left -= range->row_count;
+		if (!r && (last || range[1].start - range->end >= UNWIND_GAP_BYTES))
+			r = place_rows(p, range->end, &frame_pointers, 1);
 	}
 	if (r < 0)
 		return r;
@@ -174,12 +181,13 @@ static void table_free_blocks(struct table *table, struct slabs *slabs,
 	free(table->deltas);
 }
 
-int table_place(struct table *table, struct table_draft *draft, struct slabs *slabs)
+int table_place(struct table *table, struct unwind_table_builder *builder, struct slabs *slabs)
 {
-	const uint32_t last = draft->runs[draft->run_count - 1].end;
-	struct table placed = {.first_page = draft->runs[0].start >> BH_PAGE_BITS};
+	const struct unwind_ranges *ranges = &builder->ranges;
+	const uint32_t last = ranges->items[ranges->count - 1].end;
+	struct table placed = {.first_page = ranges->items[0].start >> BH_PAGE_BITS};
 	struct placement p = {
-	    .draft = draft, .slabs = slabs, .table = &placed, .rows_left = draft->row_count};
+	    .builder = builder, .slabs = slabs, .table = &placed, .rows_left = builder->row_count};
 
 	placed.page_count = (last >> BH_PAGE_BITS) - placed.first_page + 1;
 	if (placed.page_count > PAGES_MAX)
@@ -189,18 +197,18 @@ int table_place(struct table *table, struct table_draft *draft, struct slabs *sl
 	if (r < 0)
 		return r;
 	p.pages = slabs_at(slabs, &placed.pages);
-	r = place_runs(&p);
+	r = place_ranges(&p);
 	if (r < 0) {
-		/* Nobody has seen them. */
+		/* No walker has seen the blocks, so no grace period is needed. */
 		table_free_blocks(&placed, slabs, slabs_release);
 		return r;
 	}
-	placed.rules = TAKE_PTR(draft->rules);
-	placed.rule_count = draft->rule_count;
+	placed.rules = TAKE_PTR(builder->rules);
+	placed.rule_count = builder->rule_count;
 	placed.bytes = placed.pages.bytes;
 	for (size_t i = 0; i < placed.delta_block_count; i++)
 		placed.bytes += placed.deltas[i].bytes;
-	draft->rule_count = 0;
+	builder->rule_count = 0;
 	*table = placed;
 	return 0;
 }

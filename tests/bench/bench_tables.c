@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How fast a module's table is built from its file, as the manager does it (read, draft, placement,
- * draft given back), how large it is, and how much memory the process needs meanwhile:
+ * How fast a module's table is built from its file, as the manager does it (read, build,
+ * place, free the builder), how large it is, and how much memory the process needs meanwhile:
  * bench_tables [--json] [FILE...].
  *
  * Each file has two processes of its own: one for the times, one for the memory.
@@ -30,7 +30,7 @@ struct bench_speed {
 struct bench_result {
 	int error;
 	uint64_t eh_frame_bytes, rows, deltas, rules, slab_bytes, index_bytes, peak_bytes;
-	struct bench_speed all, draft, place;
+	struct bench_speed all, build, place;
 };
 
 struct bench_file {
@@ -110,17 +110,17 @@ static uint64_t cpu_ns(void)
 static int build(struct unwind_memory *memory, const struct elf_source *source,
 		 struct bench_result *result, uint64_t *draft_ns, uint64_t *place_ns)
 {
-	struct table_draft draft;
+	struct unwind_table_builder builder;
 	struct table table;
 
 	const uint64_t begin = cpu_ns();
-	int r = table_draft(&draft, memory->rules, source);
+	int r = unwind_table_build(&builder, memory->rules, source);
 	const uint64_t middle = cpu_ns();
 	if (r < 0)
 		return r;
-	result->rows = draft.row_count;
-	r = table_place(&table, &draft, &memory->slabs);
-	table_draft_fini(&draft, memory->rules, 0);
+	result->rows = builder.row_count;
+	r = table_place(&table, &builder, &memory->slabs);
+	unwind_table_builder_fini(&builder, memory->rules, 0);
 	*draft_ns = middle - begin;
 	*place_ns = cpu_ns() - middle;
 	if (r < 0)
@@ -150,7 +150,7 @@ static struct bench_speed speed_of(uint64_t *ns, size_t rounds, uint64_t bytes)
 
 static int measure_time(const struct bench_file *file, struct bench_result *result)
 {
-	static uint64_t all[ROUNDS_MAX], draft[ROUNDS_MAX], place[ROUNDS_MAX];
+	static uint64_t all[ROUNDS_MAX], build_times[ROUNDS_MAX], place[ROUNDS_MAX];
 	struct unwind_memory memory;
 	size_t rounds = 0;
 	int r = memory_init(&memory);
@@ -159,12 +159,12 @@ static int measure_time(const struct bench_file *file, struct bench_result *resu
 	const uint64_t begin = clock_monotonic_ns();
 	while (!r && rounds < ROUNDS_MAX &&
 	       (rounds < ROUNDS_MIN || clock_monotonic_ns() - begin < ROUNDS_MS * 1000000ull)) {
-		r = build(&memory, &file->source, result, &draft[rounds], &place[rounds]);
-		all[rounds] = draft[rounds] + place[rounds];
+		r = build(&memory, &file->source, result, &build_times[rounds], &place[rounds]);
+		all[rounds] = build_times[rounds] + place[rounds];
 		rounds++;
 	}
 	result->all = speed_of(all, rounds, result->eh_frame_bytes);
-	result->draft = speed_of(draft, rounds, result->eh_frame_bytes);
+	result->build = speed_of(build_times, rounds, result->eh_frame_bytes);
 	result->place = speed_of(place, rounds, result->eh_frame_bytes);
 	return r;
 }
@@ -233,7 +233,7 @@ static const char *base_name(const char *path)
 static void print_line(const char *path, const struct bench_result *r)
 {
 	printf("%-24.24s %6.2f %6.0f %6.0f %6.0f %6.0f %9lu %9lu %6lu %9.1f %8.2f %7.1f %7.2f\n",
-	       base_name(path), (double)r->eh_frame_bytes / 1e6, r->draft.best, r->place.best,
+	       base_name(path), (double)r->eh_frame_bytes / 1e6, r->build.best, r->place.best,
 	       r->all.best, r->all.median, r->rows, r->deltas, r->rules,
 	       (double)r->slab_bytes / 1e3, (double)r->slab_bytes / (double)r->deltas,
 	       100.0 * (double)r->index_bytes / (double)r->slab_bytes, (double)r->peak_bytes / 1e6);
@@ -248,7 +248,7 @@ static void print_json(const char *path, const struct bench_result *r, bool firs
 	       "\"rows\":%lu,\"deltas\":%lu,\"rules\":%lu,\"slab_bytes\":%lu,"
 	       "\"bytes_per_delta\":%.3f,\"peak_bytes\":%lu}",
 	       first ? "" : ",\n ", path, r->eh_frame_bytes, r->all.best, r->all.median,
-	       r->draft.best, r->draft.median, r->place.best, r->place.median, r->rows, r->deltas,
+	       r->build.best, r->build.median, r->place.best, r->place.median, r->rows, r->deltas,
 	       r->rules, r->slab_bytes, (double)r->slab_bytes / (double)r->deltas, r->peak_bytes);
 }
 
@@ -297,7 +297,7 @@ int main(int argc, char **argv)
 		printf("%-24s %6s %27s %9s %9s %6s %9s %8s %7s %7s\n", "", "",
 		       "MB of .eh_frame a s (best)", "", "", "", "", "bytes a", "% page", "peak");
 		printf("%-24s %6s %6s %6s %6s %6s %9s %9s %6s %9s %8s %7s %7s\n", "file", "MB",
-		       "draft", "place", "all", "median", "rows", "deltas", "rules", "kB", "delta",
+		       "build", "place", "all", "median", "rows", "deltas", "rules", "kB", "delta",
 		       "index", "MB");
 	}
 	for (size_t i = 0; i < count; i++)

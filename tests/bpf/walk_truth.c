@@ -95,12 +95,12 @@ static uint8_t *hex_bytes(const char *text, size_t *length)
 static void module_build(struct truth *truth, unsigned int number, const struct elf_source *source)
 {
 	struct truth_module *module = &truth->modules[number];
-	struct table_draft draft;
-	int r = table_draft(&draft, truth->memory.rules, source);
+	struct unwind_table_builder builder;
+	int r = unwind_table_build(&builder, truth->memory.rules, source);
 
 	if (!r)
-		r = table_place(&module->table, &draft, &truth->memory.slabs);
-	table_draft_fini(&draft, truth->memory.rules, 0);
+		r = table_place(&module->table, &builder, &truth->memory.slabs);
+	unwind_table_builder_fini(&builder, truth->memory.rules, 0);
 	module->ready = r == 0;
 	if (r)
 		fprintf(stderr, "%s: no table: %s\n", module->path, strerror(-r));

@@ -108,12 +108,12 @@ void live_go_on(struct live *live)
 static void module_build(struct live *live, unsigned int number, const struct elf_source *source)
 {
 	struct live_module *module = &live->modules[number];
-	struct table_draft draft;
-	int r = table_draft(&draft, live->unwind.rules, source);
+	struct unwind_table_builder builder;
+	int r = unwind_table_build(&builder, live->unwind.rules, source);
 
 	if (!r)
-		r = table_place(&module->table, &draft, &live->unwind.slabs);
-	table_draft_fini(&draft, live->unwind.rules, 0);
+		r = table_place(&module->table, &builder, &live->unwind.slabs);
+	unwind_table_builder_fini(&builder, live->unwind.rules, 0);
 	live->file->modules[number].has_table = r == 0;
 	if (!r)
 		unwind_memory_publish(&live->unwind, number, number, &module->table);

@@ -41,7 +41,7 @@ struct unwound {
 	struct unwind_memory memory;
 	struct elf_buffer buffer;
 	struct elf_source source;
-	struct table_draft draft;
+	struct unwind_table_builder builder;
 	struct table table;
 };
 
@@ -55,14 +55,14 @@ static struct unwound *unwound_new(const struct input_elf *elf)
 	return u;
 }
 
-static void draft(struct unwound *u)
+static void build_rows(struct unwound *u)
 {
-	NEED(!table_draft(&u->draft, u->memory.rules, &u->source));
+	NEED(!unwind_table_build(&u->builder, u->memory.rules, &u->source));
 }
 
 static void place(struct unwound *u)
 {
-	NEED(!table_place(&u->table, &u->draft, &u->memory.slabs));
+	NEED(!table_place(&u->table, &u->builder, &u->memory.slabs));
 }
 
 static uint64_t count_deltas(const struct unwound *u)
@@ -79,21 +79,21 @@ static uint64_t count_deltas(const struct unwound *u)
 	return count;
 }
 
-void workload_table_draft(void)
+void workload_table_build(void)
 {
 	struct unwound *u = unwound_new(input_elf_new());
 
 	measure_begin();
-	draft(u);
+	build_rows(u);
 	measure_end(INPUT_FUNCTIONS);
-	NEED(u->draft.row_count >= INPUT_FUNCTIONS && !u->draft.bad_fdes);
+	NEED(u->builder.row_count >= INPUT_FUNCTIONS && !u->builder.bad_fdes);
 }
 
 void workload_table_place(void)
 {
 	struct unwound *u = unwound_new(input_elf_new());
 
-	draft(u);
+	build_rows(u);
 	measure_begin();
 	place(u);
 	measure_end(INPUT_FUNCTIONS);
@@ -113,7 +113,7 @@ void workload_walker(void)
 	struct slab_block mapping;
 	unsigned int count;
 
-	draft(u);
+	build_rows(u);
 	place(u);
 	unwind_memory_publish(&u->memory, SLOT, INPUT_MODULE, &u->table);
 	NEED(!slabs_alloc(&u->memory.slabs, sizeof(struct bh_mapping), &mapping));

@@ -16,7 +16,7 @@
 	X(proc_maps, "line")                                                                       \
 	/* workload_unwind.c */                                                                    \
 	X(cfi, "row")                                                                              \
-	X(table_draft, "function")                                                                 \
+	X(table_build, "function")                                                                 \
 	X(table_place, "function")                                                                 \
 	X(walker, "frame")                                                                         \
 	/* workload_records.c */                                                                   \

@@ -3,10 +3,10 @@
 #include <errno.h>
 
 #include "common/clock.h"
-#include "common/limits.h"
+#include "unwinder-mgr/limits.h"
 #include "unwinder-mgr/rules.h"
 
-static const uint64_t GRACE_NS = LIMIT_GRACE_MS * 1000000ull;
+static const uint64_t GRACE_NS = LIMIT_GRACE_MS * NS_PER_MS;
 
 static struct rules *rules_new(void)
 {

@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 
 #include "common/clock.h"
-#include "common/limits.h"
+#include "unwinder-mgr/limits.h"
 #include "tests/support/unwind_memory.h"
 
 enum {
@@ -12,7 +12,7 @@ enum {
 	SLABS = 3,
 };
 
-static const uint64_t GRACE_NS = LIMIT_GRACE_MS * 1000000ull;
+static const uint64_t GRACE_NS = LIMIT_GRACE_MS * NS_PER_MS;
 
 static struct unwind_memory memory_with(unsigned int slab_count)
 {

@@ -5,7 +5,7 @@
 #include <link.h>
 
 #include "common/clock.h"
-#include "common/limits.h"
+#include "unwinder-mgr/limits.h"
 #include "parse/cfi.h"
 #include "tests/support/cfi_rules.h"
 #include "tests/support/unwind_memory.h"
@@ -86,7 +86,7 @@ static void retire_and_check(struct unwind_memory *memory, struct table *table)
 {
 	table_retire(table, &memory->slabs, memory->rules, clock_monotonic_ns());
 	cr_assert_eq(users_of_all(memory->rules), 0);
-	slabs_reclaim(&memory->slabs, clock_monotonic_ns() + LIMIT_GRACE_MS * 1000000ull);
+	slabs_reclaim(&memory->slabs, clock_monotonic_ns() + LIMIT_GRACE_MS * NS_PER_MS);
 	cr_assert_eq(memory->slabs.free_bytes, (uint64_t)memory->slabs.count * BH_SLAB_BYTES);
 }
 
@@ -292,11 +292,11 @@ static void model_fill(struct by_hand *file)
 static void build(struct unwind_memory *memory, struct by_hand *file, struct table *table)
 {
 	const struct elf_source source = finish(file);
-	struct table_draft draft;
+	struct unwind_table_builder builder;
 
-	cr_assert_eq(table_draft(&draft, memory->rules, &source), 0);
-	cr_assert_eq(table_place(table, &draft, &memory->slabs), 0);
-	table_draft_fini(&draft, memory->rules, 0);
+	cr_assert_eq(unwind_table_build(&builder, memory->rules, &source), 0);
+	cr_assert_eq(table_place(table, &builder, &memory->slabs), 0);
+	unwind_table_builder_fini(&builder, memory->rules, 0);
 	unwind_memory_publish(memory, SLOT, NUMBER, table);
 	model_fill(file);
 }
@@ -383,8 +383,8 @@ Test(tables, a_rule_for_each_byte)
 	check(file);
 }
 
-/* A hole of 15 bytes goes with what is before it, one of 16 does not; nor does what follows the last function. */
-Test(tables, small_holes)
+/* A gap of 15 bytes goes with what is before it, one of 16 does not; nor does what follows the last function. */
+Test(tables, gaps_below_16_bytes_belong_to_the_function_before)
 {
 	struct by_hand *file = by_hand_new(0x1000);
 	struct unwind_memory memory = memory_with(1);
@@ -394,7 +394,7 @@ Test(tables, small_holes)
 	FUNCTION(eh_frame(file), 0x000, 0x10, {0, 8}, {4, 80});
 	FUNCTION(eh_frame(file), 0x01f, 0x10, {0, 8}, {4, 96});
 	FUNCTION(eh_frame(file), 0x03f, 0x3b9, {0, 8}, {4, 112});
-	FUNCTION(eh_frame(file), 0x402, 0x10, {0, 8}, {4, 120}); /* the hole is across a page's end */
+	FUNCTION(eh_frame(file), 0x402, 0x10, {0, 8}, {4, 120}); /* the gap is across a page's end */
 	build(&memory, file, &table);
 	cr_assert_eq(rules[look_up(&memory, TEXT + 0x10)].cfa, 80);
 	cr_assert_eq(rules[look_up(&memory, TEXT + 0x1e)].cfa, 80);
@@ -551,18 +551,18 @@ Test(tables, nothing_to_say)
 	struct unwind_memory memory = memory_with(1);
 	struct by_hand *file = by_hand_new(0x1000);
 	struct elf_source source = finish(file);
-	struct table_draft draft;
+	struct unwind_table_builder builder;
 
-	cr_assert_eq(table_draft(&draft, memory.rules, &source), -ENODATA);
+	cr_assert_eq(unwind_table_build(&builder, memory.rules, &source), -ENODATA);
 	/* Functions, but all of them elsewhere. */
 	put_function(eh_frame(file), 0x100, 0x80, &(const struct row){0, 8}, 1, false);
 	source = finish(file);
-	cr_assert_eq(table_draft(&draft, memory.rules, &source), -ENODATA);
+	cr_assert_eq(unwind_table_build(&builder, memory.rules, &source), -ENODATA);
 	file->meta[0] = 0;
-	cr_assert_eq(table_draft(&draft, memory.rules, &source), -ENOEXEC);
+	cr_assert_eq(unwind_table_build(&builder, memory.rules, &source), -ENOEXEC);
 	finish(file);
 	((Elf64_Ehdr *)file->meta)->e_machine = EM_AARCH64;
-	cr_assert_eq(table_draft(&draft, memory.rules, &source), -ENODATA);
+	cr_assert_eq(unwind_table_build(&builder, memory.rules, &source), -ENODATA);
 	cr_assert_eq(users_of_all(memory.rules), 0);
 	unwind_memory_fini(&memory);
 	free(file);
@@ -599,7 +599,7 @@ Test(tables, more_text_than_a_page_index_covers)
 	struct unwind_memory memory = memory_with(1);
 	const uint64_t far = (256ull << 20) + TEXT;
 	struct elf_source source;
-	struct table_draft draft;
+	struct unwind_table_builder builder;
 	struct table table;
 
 	file->text[1].offset = far;
@@ -609,9 +609,9 @@ Test(tables, more_text_than_a_page_index_covers)
 	FUNCTION(eh_frame(file), 0x10, 0x10, {0, 8});
 	FUNCTION(eh_frame(file), far - TEXT + 0x10, 0x10, {0, 8});
 	source = finish(file);
-	cr_assert_eq(table_draft(&draft, memory.rules, &source), 0);
-	cr_assert_eq(table_place(&table, &draft, &memory.slabs), -EFBIG);
-	table_draft_fini(&draft, memory.rules, 0);
+	cr_assert_eq(unwind_table_build(&builder, memory.rules, &source), 0);
+	cr_assert_eq(table_place(&table, &builder, &memory.slabs), -EFBIG);
+	unwind_table_builder_fini(&builder, memory.rules, 0);
 	cr_assert_eq(users_of_all(memory.rules), 0);
 	cr_assert_eq(memory.slabs.free_bytes, BH_SLAB_BYTES);
 	unwind_memory_fini(&memory);
@@ -624,23 +624,23 @@ Test(tables, placed_when_there_is_room)
 	struct by_hand *file = by_hand_new(0x10000);
 	struct unwind_memory memory = memory_with(1);
 	struct slab_block most;
-	struct table_draft draft;
+	struct unwind_table_builder builder;
 	struct table table;
 
 	for (uint32_t i = 0; i < 1000; i++)
 		FUNCTION(eh_frame(file), i * 64, 64, {0, 8}, {1, (int32_t)(16 + i % 500 * 8)}, {40, 8});
 	const struct elf_source source = finish(file);
-	cr_assert_eq(table_draft(&draft, memory.rules, &source), 0);
+	cr_assert_eq(unwind_table_build(&builder, memory.rules, &source), 0);
 	/* Room for the pages, but not for all deltas. */
 	cr_assert_eq(slabs_alloc(&memory.slabs, BH_SLAB_BYTES - 2048, &most), 0);
-	cr_assert_eq(table_place(&table, &draft, &memory.slabs), -ENOSPC);
+	cr_assert_eq(table_place(&table, &builder, &memory.slabs), -ENOSPC);
 	memory.slabs.exhausted = false;
-	slabs_reclaim(&memory.slabs, clock_monotonic_ns() + LIMIT_GRACE_MS * 1000000ull);
+	slabs_reclaim(&memory.slabs, clock_monotonic_ns() + LIMIT_GRACE_MS * NS_PER_MS);
 	cr_assert_eq(memory.slabs.free_bytes, 2048);
-	cr_assert_eq(table_place(&table, &draft, &memory.slabs), -EAGAIN);
+	cr_assert_eq(table_place(&table, &builder, &memory.slabs), -EAGAIN);
 	cr_assert_eq(unwind_memory_add_slab(&memory), 0);
-	cr_assert_eq(table_place(&table, &draft, &memory.slabs), 0);
-	table_draft_fini(&draft, memory.rules, 0);
+	cr_assert_eq(table_place(&table, &builder, &memory.slabs), 0);
+	unwind_table_builder_fini(&builder, memory.rules, 0);
 	unwind_memory_publish(&memory, SLOT, NUMBER, &table);
 	model_fill(file);
 	check_range(&memory, file, TEXT, TEXT + 0x10000);
@@ -676,25 +676,25 @@ Test(tables, rule_table_full)
 {
 	struct by_hand *file = by_hand_new(0x1000);
 	struct unwind_memory memory = memory_with(1);
-	struct table_draft draft;
+	struct unwind_table_builder builder;
 	uint16_t number;
 
 	for (int32_t i = 1; i < RULES_MAX - 2; i++)
 		cr_assert_eq(rules_get(memory.rules, &(struct bh_rule){.kind = BH_RULE_FP, .cfa = i}, &number), 0);
 	FUNCTION(eh_frame(file), 0x100, 0x80, {0, 8}, {1, 16}, {9, 80}, {0x70, 8});
 	const struct elf_source source = finish(file);
-	cr_assert_eq(table_draft(&draft, memory.rules, &source), -ENOSPC);
+	cr_assert_eq(unwind_table_build(&builder, memory.rules, &source), -ENOSPC);
 	cr_assert_eq(users_of_all(memory.rules), RULES_MAX - 3, "what it had taken is given back");
 	rules_put(memory.rules, 5, 0);
-	cr_assert_eq(table_draft(&draft, memory.rules, &source), 0);
-	table_draft_fini(&draft, memory.rules, 0);
+	cr_assert_eq(unwind_table_build(&builder, memory.rules, &source), 0);
+	unwind_table_builder_fini(&builder, memory.rules, 0);
 	unwind_memory_fini(&memory);
 	free(file);
 }
 
 /* ---- Real files: each byte of the text, against rows painted one after the other ---- */
 
-enum { BY_CODE = UINT32_MAX }; /* no FDE says anything, but the code may: test_code_holes */
+enum { BY_CODE = UINT32_MAX }; /* no FDE says anything, but the code may: test_uncovered_code */
 
 struct painting {
 	const struct elf_image *image;
@@ -818,8 +818,8 @@ static void painting_fill(struct painting *painting)
 	for (uint64_t offset = 0; offset < painting->size; offset++) {
 		if (!painting->kinds[offset])
 			continue;
-		for (uint64_t hole = last + 1; last != UINT64_MAX && offset - last <= 16 && hole < offset; hole++)
-			painting->kinds[hole] = painting->kinds[last];
+		for (uint64_t gap = last + 1; last != UINT64_MAX && offset - last <= 16 && gap < offset; gap++)
+			painting->kinds[gap] = painting->kinds[last];
 		last = offset;
 	}
 }
@@ -829,7 +829,7 @@ static void painting_leave_code(struct painting *painting, const struct elf_imag
 	for (unsigned int i = 0; i < image->section_count; i++) {
 		const struct elf_section *section = &image->sections[i];
 		/* Padding between sections belongs to the one before, too. */
-		const uint64_t end = section->offset + section->size + TABLE_HOLE_BYTES;
+		const uint64_t end = section->offset + section->size + UNWIND_GAP_BYTES;
 
 		for (uint64_t at = section->offset; (section->flags & SHF_EXECINSTR) && at < end && at < painting->size; at++) {
 			if (!painting->kinds[at])
@@ -864,7 +864,7 @@ static bool check_file(const char *path)
 {
 	struct unwind_file file;
 	struct painting painting = {0};
-	struct table_draft draft;
+	struct unwind_table_builder builder;
 	struct table table;
 
 	if (unwind_file_read(&file, path) < 0)
@@ -876,9 +876,9 @@ static bool check_file(const char *path)
 	cr_assert_eq(cfi_rules_init(&painting.rules), 0);
 	paint(&painting, source);
 	cr_assert_eq(painting.overlaps, 0, "%s: %lu bytes described twice", path, painting.overlaps);
-	cr_assert_eq(table_draft(&draft, memory.rules, source), 0);
-	cr_assert_eq(table_place(&table, &draft, &memory.slabs), 0);
-	table_draft_fini(&draft, memory.rules, 0);
+	cr_assert_eq(unwind_table_build(&builder, memory.rules, source), 0);
+	cr_assert_eq(table_place(&table, &builder, &memory.slabs), 0);
+	unwind_table_builder_fini(&builder, memory.rules, 0);
 	unwind_memory_publish(&memory, SLOT, NUMBER, &table);
 	painting_compare(&painting, &memory, path);
 	retire_and_check(&memory, &table);

@@ -3,9 +3,9 @@
 #include <elf.h>
 #include <string.h>
 
-#include "common/limits.h"
 #include "tests/support/cfi_paint.h"
-#include "unwinder-mgr/code_holes.h"
+#include "unwinder-mgr/uncovered_code.h"
+#include "unwinder-mgr/limits.h"
 
 /* A file with one executable section of functions that are all alike, 16 bytes each. */
 enum {
@@ -77,13 +77,13 @@ static void file_free(struct file *file)
 	free(file->data);
 }
 
-static struct cfi_paint read_holes(const struct file *file, const struct table_draft *draft, size_t text_bytes)
+static struct cfi_paint read_uncovered(const struct file *file, const struct unwind_ranges *ranges, size_t text_bytes)
 {
 	struct cfi_paint told;
 
 	cr_assert_eq(cfi_paint_init(&told, TEXT + SHIFT, text_bytes), 0);
 	const struct cfi_sink sink = cfi_paint_sink(&told);
-	cr_assert_eq(code_holes_read(&file->image, draft, &sink), 0);
+	cr_assert_eq(uncovered_code_read(&file->image, ranges, &sink), 0);
 	cr_assert_eq(told.outside, 0);
 	return told;
 }
@@ -107,26 +107,26 @@ static void check_functions(const struct cfi_paint *told, size_t from, size_t to
 	}
 }
 
-Test(code_holes, a_file_without_tables)
+Test(uncovered_code, a_file_without_tables)
 {
-	struct table_draft draft = {0};
+	struct unwind_ranges ranges = {0};
 	struct file file;
 
 	file_new(&file, 1600, NULL);
-	struct cfi_paint told = read_holes(&file, &draft, 1600);
+	struct cfi_paint told = read_uncovered(&file, &ranges, 1600);
 	check_functions(&told, 0, 1600);
 	cfi_paint_fini(&told);
 	file_free(&file);
 }
 
-Test(code_holes, only_what_no_table_covers)
+Test(uncovered_code, only_what_no_table_covers)
 {
-	struct table_run runs[] = {{.start = TEXT + 160, .end = TEXT + 320}, {.start = TEXT + 328, .end = TEXT + 400}};
-	const struct table_draft draft = {.runs = runs, .run_count = 2};
+	struct unwind_range items[] = {{.start = TEXT + 160, .end = TEXT + 320}, {.start = TEXT + 328, .end = TEXT + 400}};
+	const struct unwind_ranges ranges = {.items = items, .count = 2};
 	struct file file;
 
 	file_new(&file, 800, NULL);
-	struct cfi_paint told = read_holes(&file, &draft, 800);
+	struct cfi_paint told = read_uncovered(&file, &ranges, 800);
 	check_functions(&told, 0, 160);
 	for (size_t i = 160; i < 400; i++)
 		cr_assert_eq(cfa_at(&told, i), 0, "at %zu", i);
@@ -135,46 +135,46 @@ Test(code_holes, only_what_no_table_covers)
 	file_free(&file);
 }
 
-Test(code_holes, more_than_one_piece)
+Test(uncovered_code, more_than_one_piece)
 {
 	const size_t bytes = 2 * LIMIT_CODE_PIECE_BYTES + 320;
-	struct table_draft draft = {0};
+	struct unwind_ranges ranges = {0};
 	struct file file;
 
 	file_new(&file, bytes, NULL);
-	struct cfi_paint told = read_holes(&file, &draft, bytes);
+	struct cfi_paint told = read_uncovered(&file, &ranges, bytes);
 	check_functions(&told, 0, bytes);
 	cfi_paint_fini(&told);
 	file_free(&file);
 }
 
-Test(code_holes, nothing_if_it_is_more_than_the_limit)
+Test(uncovered_code, nothing_if_it_is_more_than_the_limit)
 {
 	const size_t bytes = LIMIT_CODE_BYTES + FUNCTION_BYTES;
-	struct table_draft draft = {0};
+	struct unwind_ranges ranges = {0};
 	struct file file;
 
 	file_new(&file, bytes, NULL);
-	struct cfi_paint told = read_holes(&file, &draft, bytes);
+	struct cfi_paint told = read_uncovered(&file, &ranges, bytes);
 	cr_expect_eq(told.fdes, 0);
 	cfi_paint_fini(&told);
 	file_free(&file);
 }
 
-Test(code_holes, nothing_of_a_go_program)
+Test(uncovered_code, nothing_of_a_go_program)
 {
-	struct table_draft draft = {0};
+	struct unwind_ranges ranges = {0};
 	struct file file;
 
 	file_new(&file, 1600, ".gopclntab");
-	struct cfi_paint told = read_holes(&file, &draft, 1600);
+	struct cfi_paint told = read_uncovered(&file, &ranges, 1600);
 	cr_expect_eq(told.fdes, 0);
 	cfi_paint_fini(&told);
 	file_free(&file);
 }
 
 /* Sections that say they lie where the file has nothing, or where there are no addresses. */
-Test(code_holes, sections_that_cannot_be)
+Test(uncovered_code, sections_that_cannot_be)
 {
 	static const struct {
 		uint64_t offset, size, vaddr;
@@ -183,7 +183,7 @@ Test(code_holes, sections_that_cannot_be)
 		      {TEXT, 1ull << 63, TEXT + SHIFT},
 		      {TEXT, 1601, TEXT + SHIFT},
 		      {TEXT, 1600, UINT64_MAX - 800}};
-	struct table_draft draft = {0};
+	struct unwind_ranges ranges = {0};
 
 	for (size_t i = 0; i < sizeof(forged) / sizeof(forged[0]); i++) {
 		struct file file;
@@ -198,7 +198,7 @@ Test(code_holes, sections_that_cannot_be)
 			section->size = forged[i].size;
 			section->vaddr = forged[i].vaddr;
 		}
-		struct cfi_paint told = read_holes(&file, &draft, 1600);
+		struct cfi_paint told = read_uncovered(&file, &ranges, 1600);
 		cr_expect_eq(told.fdes, 0, "%zu", i);
 		cfi_paint_fini(&told);
 		file_free(&file);

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The manager's caps on memory, time and counts. Each says its unit, its reason, and what happens
+ * when it is reached. Sizes of shared maps are in bpf/shared.h. */
+#ifndef UNWINDER_MGR_LIMITS_H
+#define UNWINDER_MGR_LIMITS_H
+
+#include "common/limits.h"
+
+enum {
+	/* Modules that exist at the same time, each with one open file: an inode number cannot be
+	 * recycled while its file is open. Full: frame pointers are used for further modules. */
+	LIMIT_MODULES = 4096,
+	/* ms. A file that could not be opened is requested again, at most this often, when another
+	 * process maps it. */
+	LIMIT_MODULE_RETRY_MS = 100,
+	/* ms. A module that no process maps keeps its table for this long, since compilers and
+	 * shells start again soon. */
+	LIMIT_MODULE_IDLE_MS = 60000,
+
+	/* Rows of one module while its table is built: 4 bytes each, plus 16 for each range. The
+	 * largest module of Debian, a browser, has 2 million. Full: the rest of its code is walked
+	 * by frame pointers. */
+	LIMIT_CFI_ROWS = 6000000,
+	/* Call frame instructions executed for one module, forged ones included: some seconds of
+	 * work at most. Full: as for rows. */
+	LIMIT_CFI_INSTRUCTIONS = 60000000,
+	/* Bytes of one module's code that nothing describes and that is analysed instead. A C
+	 * library without descriptions (musl) has 0.5 MB and node 1.7 MB; this takes a quarter of
+	 * a second at most. More: no code is analysed. Programs of that size without descriptions,
+	 * such as Bun and Deno, are built with frame pointers. */
+	LIMIT_CODE_BYTES = 4 << 20,
+	/* Bytes of code that are analysed in one piece. The analysis needs ten times as much memory
+	 * for some milliseconds. */
+	LIMIT_CODE_PIECE_BYTES = 512 << 10,
+	/* Bytes of uncovered code up to which the module's symbols and relocations are not searched
+	 * for functions. The start-up files of a compiler have less. */
+	LIMIT_CODE_STARTUP_BYTES = 4 << 10,
+	/* Bytes of the symbol table or relocation table that are searched. More: the table is not
+	 * used. */
+	LIMIT_CODE_ENTRIES_BYTES = 2 << 20,
+
+	/* Bytes of /proc/PID/maps of one process. What lies beyond is missing until it is sampled,
+	 * and the deferred stack then waits in vain. */
+	LIMIT_MAPS_BYTES = 4 << 20,
+	/* ms. The maps of one process are requested again at most this often. */
+	LIMIT_RESCAN_MS = 500,
+	/* ms. All processes are scanned again, after sideband records were lost, at most this
+	 * often. */
+	LIMIT_SCAN_MS = 2000,
+	/* ms. A process is kept this long after its exit, because late samples may still arrive. */
+	LIMIT_EXIT_GRACE_MS = 3000,
+
+	/* Bytes of deferred stacks that wait for a table, 17 KiB each at most. Full: a new one is
+	 * sent on as far as it can be walked at once. */
+	LIMIT_DEFERRED_BYTES = 8 << 20,
+	/* ms. A deferred stack waits this long for its tables, and is then sent on as far as it can
+	 * be walked. */
+	LIMIT_DEFERRED_MS = 1500,
+	/* ms. Memory, rules and module slots are reused only after this, because a walker on some
+	 * CPU may still be reading them. A walk takes less than 1 ms; the rest is reserve for
+	 * virtual machines whose CPUs are paused. */
+	LIMIT_GRACE_MS = 200,
+};
+
+#endif
