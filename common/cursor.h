@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The only way in which raw bytes become integers. A cursor runs over a buffer it does not own; the
- * first read past the end sets `failed`, which stays set, and every read after that returns zero
- * without moving. Callers read a whole structure and check once. All integers are little-endian.
+ * Parsers turn raw bytes into integers with a cursor. It runs over a buffer that it does not own.
+ * The first read past the end sets `failed`, which stays set; every later read returns 0 without
+ * moving. So callers read a whole structure and check once. All integers are little-endian.
  */
 #ifndef COMMON_CURSOR_H
 #define COMMON_CURSOR_H

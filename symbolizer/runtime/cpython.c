@@ -1,25 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CPython 3.6 - 3.14 in a process: where its threads' states are, and what the walker is told. */
-#include "symbolizer/runtime/cpython.h"
-
+/*
+ * CPython 3.6 - 3.14: attaches to a process. It finds where the threads keep their PyThreadState
+ * and fills in the block that the walker (bpf/runtime/cpython.bpf.c) reads.
+ *
+ * How this works: CPython stores a thread's PyThreadState under a key of thread-local storage
+ * (pthread_setspecific), which it chooses when it starts. The key is not exported, so its place is
+ * found by trial: the list of interpreters leads to some PyThreadState S, whose thread_id is a
+ * pthread_t, which on glibc and musl is the thread pointer. The place that holds the value S,
+ * relative to that thread pointer, is the same in all threads.
+ *
+ * Example (glibc): S = 0x55d0c0 belongs to the thread with the thread pointer 0x7f3a10. Slot 2 of
+ * its first block of keys, at 0x7f3a10 + 0x310 + 2 * 16, holds S in its second word. So every
+ * thread has its state at thread pointer + 0x338.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbolizer/runtime/cpython_file.h"
+#include "symbolizer/runtime/cpython_jit.h"
+#include "symbolizer/runtime/cpython_names.h"
+#include "symbolizer/runtime/limits.h"
+#include "symbolizer/runtime/runtime.h"
+
 enum {
-	INTERPRETERS_MAX = 64,
-	THREADS_MAX = 64, /* of an interpreter, that are looked at */
-	/* Thread-local storage by key (pthread_getspecific): glibc has the first 32 in struct
-	 * pthread, 16 bytes each, value behind; then a pointer to each further 32 (nptl/descr.h).
-	 * musl has a pointer to an array of values (src/internal/pthread_impl.h). */
+	/* Where the values of pthread_getspecific(3) are on x86-64. In glibc, struct pthread has
+	 * the first 32 keys, 16 bytes each with the value second (specific_1stblock), and then
+	 * pointers to blocks of 32 keys (specific; nptl/descr.h). The two offsets were observed,
+	 * there is no interface for them; where they differ, no state is found. */
 	GLIBC_FIRST_BLOCK = 0x310,
 	GLIBC_BLOCKS = 0x510,
 	GLIBC_BLOCK_COUNT = 32,
-	GLIBC_KEYS_A_BLOCK = 32,
+	GLIBC_KEYS_PER_BLOCK = 32,
 	GLIBC_KEY_BYTES = 16,
+	/* In musl, struct pthread has a pointer to an array of values (tsd;
+	 * src/internal/pthread_impl.h). PTHREAD_KEYS_MAX is 128. */
 	MUSL_VALUES = 0x80,
 	MUSL_KEYS = 128,
+	/* The JIT compiler makes code all the time; until the next refresh it is unknown. */
 	JIT_REFRESH_MS = 250,
+	/* PyASCIIObject.hash in release builds (Include/cpython/unicodeobject.h): after ob_refcnt,
+	 * ob_type and length. */
+	STR_HASH = 24,
+	/* A PyStackRef of 3.14 has a tag in its two lowest bits
+	 * (Include/internal/pycore_stackref.h). */
+	STACKREF_TAG_MASK = 3,
+	STACKREF_SINCE_MINOR = 14,
 };
 
 static void cpython_release(void *image)
@@ -27,13 +53,14 @@ static void cpython_release(void *image)
 	free(image);
 }
 
+/* Searches one of glibc's blocks of keys for the value `state`; its offset in the block. */
 static bool find_in_block(struct memory *memory, uint64_t block, uint64_t state, uint32_t *offset)
 {
-	uint64_t words[GLIBC_KEYS_A_BLOCK * 2];
+	uint64_t words[GLIBC_KEYS_PER_BLOCK * 2];
 
 	if (memory_read(memory, block, words, sizeof(words)) < 0)
 		return false;
-	for (uint32_t i = 0; i < GLIBC_KEYS_A_BLOCK; i++) {
+	for (uint32_t i = 0; i < GLIBC_KEYS_PER_BLOCK; i++) {
 		if (words[2 * i + 1] != state)
 			continue;
 		*offset = i * GLIBC_KEY_BYTES + 8;
@@ -42,7 +69,8 @@ static bool find_in_block(struct memory *memory, uint64_t block, uint64_t state,
 	return false;
 }
 
-/* Where threads keep their state, told from one whose state is known: 0 or -EAGAIN. */
+/* Finds the place of the key, from a thread pointer and the state of that thread. Fills in the
+ * fields tls_*. 0, or -EAGAIN if the thread does not hold `state` anywhere. */
 static int find_key(struct memory *memory, uint64_t thread, uint64_t state, struct cpython_block *b)
 {
 	uint64_t blocks[GLIBC_BLOCK_COUNT], array[MUSL_KEYS], values;
@@ -76,8 +104,8 @@ static int find_key(struct memory *memory, uint64_t thread, uint64_t state, stru
 	return -EAGAIN;
 }
 
-/* One state of a thread: does it tell where threads keep theirs? Not if the thread has another one
- * by now (subinterpreters). */
+/* Tries to find the key with one PyThreadState. It fails (-EAGAIN) if the thread currently holds
+ * another one, because it runs in another interpreter. */
 static int try_state(const struct runtime_process *process, uint64_t state, struct cpython_block *b)
 {
 	const struct cpython_image *image = process->image;
@@ -97,7 +125,7 @@ static int try_interpreter(const struct runtime_process *process, uint64_t inter
 	int r = memory_read_u64(process->memory, interpreter + image->offsets.interpreter_threads,
 				&state);
 
-	for (int i = 0; !r && state && i < THREADS_MAX; i++) {
+	for (int i = 0; !r && state && i < CPYTHON_THREADS_MAX; i++) {
 		if (try_state(process, state, b) == 0)
 			return 0;
 		r = memory_read_u64(process->memory, state + image->offsets.thread_next, &state);
@@ -105,7 +133,8 @@ static int try_interpreter(const struct runtime_process *process, uint64_t inter
 	return r ? r : -EAGAIN;
 }
 
-/* Where threads keep their states. 0; -EAGAIN: no thread has one yet; as memory_read. */
+/* Finds the key in one of the interpreters or, if their list is unknown, with the thread that holds
+ * the GIL. 0; -EAGAIN: no thread has a state yet; or an error of memory_read(). */
 static int find_states(const struct runtime_process *process, struct cpython_block *b)
 {
 	const struct cpython_image *image = process->image;
@@ -117,7 +146,7 @@ static int find_states(const struct runtime_process *process, struct cpython_blo
 		return r ? r : at ? try_state(process, at, b) : -EAGAIN;
 	}
 	r = memory_read_u64(process->memory, image->interpreters + process->bias, &at);
-	for (int i = 0; !r && at && i < INTERPRETERS_MAX; i++) {
+	for (int i = 0; !r && at && i < CPYTHON_INTERPRETERS_MAX; i++) {
 		if (try_interpreter(process, at, b) == 0)
 			return 0;
 		r = memory_read_u64(process->memory, at + image->offsets.interpreter_next, &at);
@@ -125,12 +154,13 @@ static int find_states(const struct runtime_process *process, struct cpython_blo
 	return r ? r : -EAGAIN;
 }
 
+/* The index of a field among the words of a code object that the walker reads. */
 static uint32_t code_word(uint16_t offset)
 {
 	return (uint32_t)(offset - CPYTHON_CODE_FIRST) / 8;
 }
 
-/* Bytes from a frame's begin to the end of the last field that the walker looks at. */
+/* The bytes of a frame that the walker has to read: up to the end of the last field it uses. */
 static uint32_t frame_bytes(const struct cpython_offsets *o)
 {
 	const uint16_t fields[] = {o->frame_code, o->frame_previous, o->frame_position,
@@ -138,10 +168,10 @@ static uint32_t frame_bytes(const struct cpython_offsets *o)
 	uint32_t end = 0;
 
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-		const uint32_t behind = (fields[i] & ~7u) + 8;
+		const uint32_t word_end = (fields[i] & ~7u) + 8;
 
-		if (end < behind)
-			end = behind;
+		if (end < word_end)
+			end = word_end;
 	}
 	return end;
 }
@@ -170,9 +200,7 @@ static void fill_block(const struct runtime_process *process, struct cpython_blo
 	b->mark_word = o->frame_mark & ~7u;
 	b->mark_shift = (o->frame_mark & 7u) * 8;
 	b->shim_owner = o->shim_owner;
-	/* 3.14: a reference whose two lowest bits are a tag (Include/internal/pycore_stackref.h).
-	 */
-	b->code_mask = o->minor >= 14 ? ~3ull : ~0ull;
+	b->code_mask = o->minor >= STACKREF_SINCE_MINOR ? ~(uint64_t)STACKREF_TAG_MASK : ~0ull;
 	b->file = code_word(o->file);
 	b->name = code_word(o->name);
 	b->lines = code_word(o->lines);
@@ -181,7 +209,7 @@ static void fill_block(const struct runtime_process *process, struct cpython_blo
 	    code_word(o->qualified_name != CPYTHON_NONE ? o->qualified_name : o->name);
 	if (o->version != CPYTHON_NONE)
 		b->version = o->version - (uint32_t)CPYTHON_CODE_FIRST;
-	b->string_hash = 24; /* PyASCIIObject.hash */
+	b->string_hash = STR_HASH;
 	b->instructions = o->instructions;
 	b->evaluator = image->texts[0].start + process->bias;
 	b->before = image->before;
@@ -211,7 +239,7 @@ static int cpython_attach(struct runtime_process *process)
 					   .end = image->texts[i].end + process->bias,
 					   .in_file = true};
 	if (image->executors) {
-		cpython_jit_ranges(process, layout);
+		cpython_jit_add_ranges(process, layout);
 		process->refresh_ms = JIT_REFRESH_MS;
 	}
 	return 0;
@@ -228,11 +256,11 @@ static int cpython_symbolize(struct runtime_process *process, const uint64_t *wo
 	return r;
 }
 
-static void cpython_forget(struct runtime_process *process)
+static void cpython_drop_cache(struct runtime_process *process)
 {
 	process->cached_bytes = 0;
 	if (process->state)
-		cpython_names_forget(process->state);
+		cpython_names_drop(process->state);
 }
 
 static void cpython_detach(struct runtime_process *process)
@@ -242,10 +270,10 @@ static void cpython_detach(struct runtime_process *process)
 }
 
 const struct runtime_ops runtime_cpython = {
-    .recognise = cpython_recognise,
+    .recognise = cpython_file_recognise,
     .release = cpython_release,
     .attach = cpython_attach,
     .symbolize = cpython_symbolize,
-    .forget = cpython_forget,
+    .drop_cache = cpython_drop_cache,
     .detach = cpython_detach,
 };

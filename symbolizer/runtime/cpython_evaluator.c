@@ -1,29 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The code of _PyEval_EvalFrameDefault: the function's own, the part that the compiler has split
- * off as unlikely (Debian: a quarter of it; Alpine: nearly all), and, before 3.11, the places in it
- * where the frame that it evaluates is not on the chain.
+ * Finds the code of the bytecode evaluator, _PyEval_EvalFrameDefault.
+ *
+ * How this works: the walker treats a native frame as an evaluator frame if its pc is in the
+ * function's code, so all of that code must be known. Three things are determined from the file:
+ *
+ * 1. The function itself, from its symbol.
+ * 2. The part that the compiler split off as unlikely (-freorder-blocks-and-partition; the symbol
+ *    _PyEval_EvalFrameDefault.cold, which stripped files lack). Debian's builds have a quarter of
+ *    the function there, Alpine's nearly all. The function jumps into the middle of that part. So
+ *    all direct jumps that leave the function are collected, and the functions of .eh_frame_hdr
+ *    that contain their targets are counted: the most frequent one is the split part. Instructions
+ *    are not decoded, so random bytes look like jumps too, but their targets do not agree.
+ * 3. Before 3.11, the code in which the evaluator runs but its Python frame is not on the thread's
+ *    chain of frames: the prologue, and the epilogue. There the walker must not assign a Python
+ *    frame to the native one. The stores to PyThreadState.frame mark both.
+ *
+ * Example: _PyEval_EvalFrameDefault is 0x1000 - 0x9000. At 0x1200 is the first `mov %rax,24(%rdi)`,
+ * so `before` is 0x201. At 0x8f00 is such a store, followed by `call _Py_CheckFunctionResult`,
+ * `add $56,%rsp`, six pops and `ret` up to 0x8f1f: so `after` is 0x7f01 - 0x7f1f. 40 jumps lead
+ * into 0x500 - 0x700, another entry of .eh_frame_hdr: that is the split part.
  */
+#include "symbolizer/runtime/cpython_evaluator.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/cleanup.h"
-#include "symbolizer/runtime/cpython.h"
+#include "common/cursor.h"
+#include "symbolizer/runtime/limits.h"
 
 enum {
-	CODE_BYTES_MAX = 512 << 10,
-	HEADER_BYTES_MAX = 8 << 20,
-	CANDIDATES = 32,
-	TARGETS_LEAST = 3,     /* jumps that agree; bytes that look like one are not rare */
-	SPLIT_MAIN_MAX = 4096, /* a function that is but the begin of its split part */
-	SPLIT_BYTES_LEAST = 8192,
-	CALL_BYTES = 5,
+	/* The split part must be the target of this many jumps: two that agree by chance do
+	 * occur. */
+	SPLIT_TARGETS_MIN = 3,
+	/* Alpine's function is a stub that only jumps to its split part. Then one jump is enough,
+	 * if the function is small and the part is large. */
+	STUB_BYTES_MAX = 4096,
+	STUB_SPLIT_BYTES_MIN = 8192,
+	CALL_BYTES = 5, /* of call rel32 */
+	/* If no store is found near the start, this many bytes are taken to be the prologue. The
+	 * first store is searched for in four times as many. Both are estimates from builds of
+	 * 3.6 - 3.10. */
 	PROLOGUE_BYTES = 0x90,
-	FRAME_IN_THREAD = 24, /* PyThreadState.frame, 3.6 - 3.10 */
+	FRAME_IN_THREAD = 24, /* offsetof(PyThreadState, frame), 3.6 - 3.10 (Include/pystate.h) */
+	/* .eh_frame_hdr (LSB Core 5.0, 10.6.2): version, three encodings, pointer, count, table. */
+	HEADER_VERSION = 1,
+	HEADER_COUNT_UDATA4 = 0x03,
+	HEADER_TABLE_DATAREL_SDATA4 = 0x3b,
+	HEADER_BYTES = 12, /* before the table */
+	HEADER_ENTRY_BYTES = 8,
 };
 
-/* .eh_frame_hdr with its table (LSB Core 5.0, 10.6.2), of the only shape that linkers write. */
+/* .eh_frame_hdr with its table, in the only encoding that linkers write. */
 struct frame_header {
 	uint64_t vaddr;
 	uint8_t *bytes;
@@ -31,12 +61,18 @@ struct frame_header {
 	uint32_t count;
 };
 
+/* The caller has checked that 4 bytes are there. */
 static uint32_t u32_at(const uint8_t *at)
 {
-	uint32_t value;
+	struct cursor c = cursor_init(at, sizeof(uint32_t));
 
-	memcpy(&value, at, sizeof(value));
-	return value;
+	return cursor_u32(&c);
+}
+
+/* A displacement of 4 bytes, sign-extended so that it can be added to an address. */
+static uint64_t displacement_at(const uint8_t *at)
+{
+	return (uint64_t)(int64_t)(int32_t)u32_at(at);
 }
 
 static int header_read(const struct runtime_file *file, struct frame_header *h)
@@ -44,24 +80,33 @@ static int header_read(const struct runtime_file *file, struct frame_header *h)
 	const struct elf_image *image = &file->image;
 
 	h->vaddr = image->eh_frame_hdr_vaddr;
-	if (!h->vaddr || elf_image_read_vaddr(image, h->vaddr, image->eh_frame_hdr_size,
-					      HEADER_BYTES_MAX, &h->bytes, &h->length) < 0)
+	if (!h->vaddr ||
+	    elf_image_read_vaddr(image, h->vaddr, image->eh_frame_hdr_size,
+				 CPYTHON_FRAME_HEADER_BYTES_MAX, &h->bytes, &h->length) < 0)
 		return -ENOENT;
-	/* Version 1, count as udata4, table as datarel | sdata4. */
-	if (h->length < 12 || h->bytes[0] != 1 || h->bytes[2] != 0x03 || h->bytes[3] != 0x3b)
+	if (h->length < HEADER_BYTES || h->bytes[0] != HEADER_VERSION ||
+	    h->bytes[2] != HEADER_COUNT_UDATA4 || h->bytes[3] != HEADER_TABLE_DATAREL_SDATA4)
 		return -ENOENT;
 	h->count = u32_at(h->bytes + 8);
-	if (h->count > (h->length - 12) / 8)
-		h->count = (uint32_t)((h->length - 12) / 8);
+	if (h->count > (h->length - HEADER_BYTES) / HEADER_ENTRY_BYTES)
+		h->count = (uint32_t)((h->length - HEADER_BYTES) / HEADER_ENTRY_BYTES);
 	return 0;
 }
 
+/* The function's first address and its FDE's, of one table entry. */
 static uint64_t header_start(const struct frame_header *h, uint32_t index)
 {
-	return h->vaddr + (uint64_t)(int64_t)(int32_t)u32_at(h->bytes + 12 + (size_t)index * 8);
+	return h->vaddr +
+	       displacement_at(h->bytes + HEADER_BYTES + (size_t)index * HEADER_ENTRY_BYTES);
 }
 
-/* The function at or below `vaddr`: its index, or h->count. */
+static uint64_t header_fde(const struct frame_header *h, uint32_t index)
+{
+	return h->vaddr +
+	       displacement_at(h->bytes + HEADER_BYTES + (size_t)index * HEADER_ENTRY_BYTES + 4);
+}
+
+/* The index of the last function that starts at or before `vaddr`; h->count if there is none. */
 static uint32_t header_find(const struct frame_header *h, uint64_t vaddr)
 {
 	uint32_t low = 0, high = h->count;
@@ -77,39 +122,41 @@ static uint32_t header_find(const struct frame_header *h, uint64_t vaddr)
 	return low ? low - 1 : h->count;
 }
 
-/* Length of a function, from its FDE: length, CIE, begin and range as sdata4 (the encoding is not
- * looked up, so the begin has to be what the table says). 0 if it is not that. */
+/* The length of a function in bytes, from its FDE: length, CIE pointer, start and range. The FDE's
+ * encoding is not looked up but assumed to be pcrel | sdata4, which holds if the start is what the
+ * table says. 0 if it is not. */
 static uint64_t header_range(const struct runtime_file *file, const struct frame_header *h,
 			     uint32_t index)
 {
-	const uint64_t fde =
-	    h->vaddr + (uint64_t)(int64_t)(int32_t)u32_at(h->bytes + 12 + (size_t)index * 8 + 4);
+	const uint64_t fde = header_fde(h, index);
 	uint8_t bytes[16];
 
 	if (runtime_file_read(file, fde, bytes, sizeof(bytes)) < 0)
 		return 0;
-	const uint64_t begin = fde + 8 + (uint64_t)(int64_t)(int32_t)u32_at(bytes + 8);
-	return begin == header_start(h, index) ? u32_at(bytes + 12) : 0;
+	const uint64_t start = fde + 8 + displacement_at(bytes + 8);
+	return start == header_start(h, index) ? u32_at(bytes + 12) : 0;
 }
 
+/* A function that may be the split part. */
 struct candidate {
-	uint32_t function; /* index in the header */
-	unsigned int targets;
+	uint32_t function;    /* its index in the header */
+	unsigned int targets; /* jumps that lead into it */
 };
 
-/* The target of a direct jump at code + i, conditional or not; 0 if there is none. */
+/* The target of a direct jump, conditional or not, with a displacement of 4 bytes, whose
+ * instruction starts at code + i. `vaddr` is the address of `code`. 0 if there is no such jump. */
 static uint64_t jump_target(const uint8_t *code, size_t length, size_t i, uint64_t vaddr)
 {
 	if (i + 6 <= length && code[i] == 0x0f && (code[i + 1] & 0xf0) == 0x80)
-		return vaddr + i + 6 + (uint64_t)(int64_t)(int32_t)u32_at(code + i + 2);
+		return vaddr + i + 6 + displacement_at(code + i + 2);
 	if (i + 5 <= length && code[i] == 0xe9)
-		return vaddr + i + 5 + (uint64_t)(int64_t)(int32_t)u32_at(code + i + 1);
+		return vaddr + i + 5 + displacement_at(code + i + 1);
 	return 0;
 }
 
 static void candidate_count(struct candidate *candidates, uint32_t function)
 {
-	for (int i = 0; i < CANDIDATES; i++) {
+	for (int i = 0; i < CPYTHON_SPLIT_CANDIDATES_MAX; i++) {
 		struct candidate *c = &candidates[i];
 
 		if (c->targets && c->function != function)
@@ -120,12 +167,12 @@ static void candidate_count(struct candidate *candidates, uint32_t function)
 	}
 }
 
-/* The function, by its table entry, into whose middle the code jumps most. */
+/* Adds the split part to the image's texts, if there is one: see the top of this file. */
 static void find_split_part(const struct runtime_file *file, struct cpython_image *image,
 			    const uint8_t *code, size_t length)
 {
 	const struct cpython_text *main = &image->texts[0];
-	struct candidate candidates[CANDIDATES] = {0};
+	struct candidate candidates[CPYTHON_SPLIT_CANDIDATES_MAX] = {0};
 	const struct candidate *best = &candidates[0];
 	struct frame_header h = {0};
 
@@ -141,24 +188,25 @@ static void find_split_part(const struct runtime_file *file, struct cpython_imag
 			    target < header_start(&h, found) + header_range(file, &h, found))
 				candidate_count(candidates, found);
 		}
-		for (int i = 1; i < CANDIDATES; i++) {
+		for (int i = 1; i < CPYTHON_SPLIT_CANDIDATES_MAX; i++) {
 			if (candidates[i].targets > best->targets)
 				best = &candidates[i];
 		}
 		const uint64_t start = best->targets ? header_start(&h, best->function) : 0;
 		const uint64_t bytes = start ? header_range(file, &h, best->function) : 0;
-		const bool is_begin =
-		    main->end - main->start < SPLIT_MAIN_MAX && bytes >= SPLIT_BYTES_LEAST;
+		const bool is_stub =
+		    main->end - main->start < STUB_BYTES_MAX && bytes >= STUB_SPLIT_BYTES_MIN;
 
-		if (bytes && (best->targets >= TARGETS_LEAST || is_begin))
+		if (bytes && (best->targets >= SPLIT_TARGETS_MIN || is_stub))
 			image->texts[image->text_count++] =
 			    (struct cpython_text){start, start + bytes};
 	}
 	free(h.bytes);
 }
 
-/* Bytes of `mov %reg, 24(%base)` at `code`, a store into the thread's frame; 0 if it is something
- * else. A base of r12 takes a byte more; rsp would as well, but the thread is not on the stack. */
+/* The length of `mov %reg, 24(%base)` at `code`, a store to PyThreadState.frame; 0 if the
+ * instruction is something else. With r12 as the base, which needs a SIB byte, it has 5 bytes
+ * instead of 4. rsp needs one too, but the PyThreadState is never on the stack. */
 static size_t store_bytes(const uint8_t *code)
 {
 	const bool reg_mov =
@@ -171,8 +219,8 @@ static size_t store_bytes(const uint8_t *code)
 	return (code[0] & 1) && code[3] == 0x24 && code[4] == FRAME_IN_THREAD ? 5 : 0;
 }
 
-/* Where an epilogue that begins at `at` ends, its return behind it: the stack pointer is raised,
- * registers are popped. `at` itself if there is none. */
+/* The offset after the `ret` of an epilogue that starts at `at`: it adds to the stack pointer and
+ * pops registers. `at` itself if there is no epilogue. */
 static size_t epilogue_end(const uint8_t *code, size_t length, size_t at)
 {
 	size_t i = at;
@@ -194,18 +242,20 @@ static size_t epilogue_end(const uint8_t *code, size_t length, size_t at)
 	return at;
 }
 
-/* Where a direct jump at `at` leads within the code; `length` if there is none. */
+/* The target of an unconditional direct jump at `at`, as an offset in the code; `length` if there
+ * is no jump or it leaves the code. */
 static size_t jump_within(const uint8_t *code, size_t length, size_t at)
 {
 	size_t to = length;
 
 	if (at + 5 <= length && code[at] == 0xe9)
-		to = at + 5 + (size_t)(int64_t)(int32_t)u32_at(code + at + 1);
+		to = at + 5 + (size_t)displacement_at(code + at + 1);
 	else if (at + 2 <= length && code[at] == 0xeb)
 		to = at + 2 + (size_t)(int64_t)(int8_t)code[at + 1];
 	return to < length ? to : length;
 }
 
+/* Adds a range of code that runs after the Python frame was taken off the chain. */
 static void after_add(struct cpython_image *image, size_t from, size_t to)
 {
 	for (int i = 0; i < CPYTHON_AFTERS; i++) {
@@ -218,8 +268,10 @@ static void after_add(struct cpython_image *image, size_t from, size_t to)
 }
 
 /*
- * 3.6 - 3.10: the first such store puts the frame on the chain; one that is followed by a call
- * (_Py_CheckFunctionResult) has taken it off, and then there is nothing but the way out.
+ * 3.6 - 3.10: finds the code in which the Python frame is not on the thread's chain. The first
+ * store to PyThreadState.frame puts it there (`tstate->frame = f`). A store that is followed by a
+ * call takes it off (`tstate->frame = f->f_back; return _Py_CheckFunctionResult(...)`,
+ * Python/ceval.c), and after it there is only the epilogue, directly or through a jump.
  */
 static void find_off_chain(struct cpython_image *image, const uint8_t *code, size_t length)
 {
@@ -247,7 +299,7 @@ static void find_off_chain(struct cpython_image *image, const uint8_t *code, siz
 	}
 }
 
-int cpython_find_evaluator(const struct runtime_file *file, struct cpython_image *image)
+int cpython_evaluator_find(const struct runtime_file *file, struct cpython_image *image)
 {
 	_cleanup_free_ uint8_t *code = NULL;
 	struct runtime_symbol symbol;
@@ -257,7 +309,7 @@ int cpython_find_evaluator(const struct runtime_file *file, struct cpython_image
 	    runtime_file_local(file, "_PyEval_EvalFrameDefault", &symbol) < 0)
 		return -ENOENT;
 	if (!symbol.size || elf_image_read_vaddr(&file->image, symbol.vaddr, symbol.size,
-						 CODE_BYTES_MAX, &code, &length) < 0)
+						 CPYTHON_EVALUATOR_BYTES_MAX, &code, &length) < 0)
 		return -ENOENT;
 	image->texts[0] = (struct cpython_text){symbol.vaddr, symbol.vaddr + symbol.size};
 	image->text_count = 1;

@@ -1,21 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CPython's file: which version it is, and what lies where in that version's structures. */
+/*
+ * Recognises CPython's file, and determines the version and its structure offsets.
+ *
+ * How this works: a file is CPython if it defines _PyEval_EvalFrameDefault, whatever its name. The
+ * version is Py_Version (exported from 3.11 on) or follows from the symbols that the file exports.
+ * Up to 3.12 the offsets are in a table in this file, and they hold for release builds only; the
+ * size of a code object, which the file itself states, shows whether it is one. From 3.13 on
+ * _PyRuntime starts with _Py_DebugOffsets, a table made for debuggers, and the offsets are read
+ * from it.
+ *
+ * Example: libpython3.9.so exports _PyRuntime, PyThreadState_GetInterpreter (new in 3.9) and not
+ * Py_NewRef (new in 3.10): it is 3.9. PyCode_Type.tp_basicsize is 176, as in the table. So the top
+ * frame of a thread is at offset 24 of its PyThreadState.
+ *
+ * A file that is CPython but cannot be supported is refused, with a message. Nothing is guessed: a
+ * version that is not in the tables is refused, even if its layout should happen to match.
+ */
+#include "symbolizer/runtime/cpython_file.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbolizer/runtime/cpython.h"
+#include "common/cursor.h"
+#include "symbolizer/runtime/cpython_evaluator.h"
+#include "symbolizer/runtime/cpython_image.h"
 
 #define NONE CPYTHON_NONE
 
 /*
- * From the headers of each version (Include/, Include/internal/, release builds, x86-64), checked
- * against live processes. 3.13 and later describe themselves: their lines hold what they do not
- * say.
+ * The offsets in release builds for x86-64, from the headers of each version (Include/,
+ * Include/cpython/, Include/internal/) and checked against live processes. 3.13 and later describe
+ * themselves: their rows hold only what their description lacks.
  */
 /* clang-format off */
-static const struct cpython_offsets known[] = {
+static const struct cpython_offsets known_offsets[] = {
     {.minor = 6, .shape = CPYTHON_ONE_EACH, .runtime_holder = NONE, .runtime_interpreters = NONE,
      .interpreter_next = 0, .interpreter_threads = 8, .thread_next = 8, .thread_id = 152,
      .thread_top = 24, .frame_code = 32, .frame_previous = 24, .frame_position = 120,
@@ -44,8 +64,9 @@ static const struct cpython_offsets known[] = {
     {.minor = 11, .shape = CPYTHON_CFRAME, .runtime_holder = 576, .runtime_interpreters = 40,
      .interpreter_next = 0, .interpreter_threads = 16, .thread_next = 8, .thread_id = 152,
      .thread_top = 56, .cframe_frame = 8, .cframe_previous = 16, .frame_code = 32,
-     .frame_previous = 48, .frame_position = 56, .frame_mark = 68,      .first_line = 72, .version = NONE, .file = 112, .name = 120, .qualified_name = 128,
-     .lines = 136, .instructions = 184, .text = 48, .wide_text = 72},
+     .frame_previous = 48, .frame_position = 56, .frame_mark = 68,
+     .first_line = 72, .version = NONE, .file = 112, .name = 120,
+     .qualified_name = 128, .lines = 136, .instructions = 184, .text = 48, .wide_text = 72},
     {.minor = 12, .shape = CPYTHON_CFRAME, .runtime_holder = NONE, .runtime_interpreters = 40,
      .interpreter_next = 0, .interpreter_threads = 72, .thread_next = 8, .thread_id = 136,
      .thread_top = 56, .cframe_frame = 0, .cframe_previous = 8, .frame_code = 0,
@@ -59,18 +80,19 @@ static const struct cpython_offsets known[] = {
 };
 /* clang-format on */
 
-/* _Py_DebugOffsets (Include/internal/pycore_runtime.h 3.13, pycore_debug_offsets.h 3.14): where in
- * it what is said, in bytes. */
+/* Where _Py_DebugOffsets states which offset, in bytes (Include/internal/pycore_runtime.h in 3.13,
+ * pycore_debug_offsets.h in 3.14). */
 struct debug_layout {
 	uint16_t minor;
-	uint16_t bytes;
+	uint16_t bytes; /* of the part that is read */
 	uint16_t interpreters, interpreter_next, interpreter_threads;
 	uint16_t thread_next, thread_id, thread_top;
 	uint16_t frame_code, frame_previous, frame_position, frame_owner;
 	uint16_t file, name, qualified_name, lines, first_line, instructions;
 	uint16_t text;
-	/* PyInterpreterState.executor_list_head (pycore_interp.h 3.13, pycore_interp_structs.h
-	 * 3.14; the same in 3.13.0 and 3.13.15, though the structure has grown behind it). */
+	/* The offset of PyInterpreterState.executor_list_head, which is not in the table
+	 * (pycore_interp.h in 3.13, pycore_interp_structs.h in 3.14). It is the same in 3.13.0 and
+	 * 3.13.15, although the structure has grown after it. */
 	uint32_t executors;
 };
 
@@ -90,22 +112,26 @@ static const struct debug_layout debug_layouts[] = {
 /* clang-format on */
 
 enum {
-	DEBUG_COOKIE_BYTES = 8,
+	/* Offsets in _Py_DebugOffsets: version, free_threaded, interpreter_state.size. */
+	DEBUG_COOKIE_BYTES = 8, /* "xdebugpy" */
 	DEBUG_VERSION = 8,
 	DEBUG_FREE_THREADED = 16,
 	DEBUG_INTERPRETER_BYTES = 48,
-	DEBUG_BYTES_MAX = 1024,
-	OFFSET_MAX = 0x4000,
-	TYPE_BASIC_SIZE = 32, /* tp_basicsize in a type object */
+	DEBUG_BYTES_MAX = 1024, /* at least `bytes` of each debug_layouts row */
+	OFFSET_MAX = 0x4000,	/* an offset of this or more is forged: no field is so far out */
+	TYPE_BASIC_SIZE = 32,	/* offsetof(PyTypeObject, tp_basicsize) */
+	CODE_BYTES_3_7 = 144,	/* sizeof(PyCodeObject) in 3.7; 3.8 has 176 */
+	SHOWN_PATH_BYTES = 128,
 };
 
-#define NATIVE_ONLY "its frames stay native"
+/* What the refusal means for the user. */
+#define CONSEQUENCE "its Python frames are not shown, its native stacks are complete"
 
 static const struct cpython_offsets *offsets_of(unsigned int minor)
 {
-	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-		if (known[i].minor == minor)
-			return &known[i];
+	for (size_t i = 0; i < sizeof(known_offsets) / sizeof(known_offsets[0]); i++) {
+		if (known_offsets[i].minor == minor)
+			return &known_offsets[i];
 	}
 	return NULL;
 }
@@ -124,6 +150,7 @@ static unsigned int minor_of(uint32_t version)
 	return version >> 16 & 0xff;
 }
 
+/* Finds a symbol that CPython exports. A file without dynamic symbols may have it in .symtab. */
 static int find(const struct runtime_file *file, const char *name, uint64_t *vaddr)
 {
 	struct runtime_symbol symbol;
@@ -143,8 +170,8 @@ static bool has(const struct runtime_file *file, const char *name)
 	return find(file, name, &vaddr) == 0;
 }
 
-/* The version that the file says of itself (3.11 on: Py_Version), or what follows from what it
- * exports. 0: none that we know how to tell. */
+/* PY_VERSION_HEX as the file states it (Py_Version, from 3.11 on) or as it follows from the symbols
+ * that it exports. 0: it cannot be determined. */
 static uint32_t version_of(const struct runtime_file *file, const struct cpython_image *image)
 {
 	uint64_t vaddr, version = 0;
@@ -162,26 +189,30 @@ static uint32_t version_of(const struct runtime_file *file, const struct cpython
 		return 0x030a0000;
 	if (has(file, "PyThreadState_GetInterpreter"))
 		return 0x03090000;
-	return code_bytes == 144 ? 0x03070000 : 0x03080000;
+	return code_bytes == CODE_BYTES_3_7 ? 0x03070000 : 0x03080000;
 }
 
-static int refuse(char refusal[RUNTIME_REFUSAL_BYTES], const struct runtime_file *file,
+/* Writes the message, with the end of a long path. Returns -ENOTSUP. */
+static int refuse(struct runtime_refusal *refusal, const struct runtime_file *file,
 		  uint32_t version, const char *why)
 {
-	snprintf(refusal, RUNTIME_REFUSAL_BYTES, "CPython %u.%u in %.160s: %s; " NATIVE_ONLY,
-		 version >> 24, minor_of(version), file->path, why);
+	const size_t length = strlen(file->path);
+	const bool cut = length > SHOWN_PATH_BYTES;
+
+	snprintf(refusal->text, sizeof(refusal->text), "CPython %u.%u in %s%.*s: %s; " CONSEQUENCE,
+		 version >> 24, minor_of(version), cut ? "..." : "", SHOWN_PATH_BYTES,
+		 file->path + (cut ? length - SHOWN_PATH_BYTES : 0), why);
 	return -ENOTSUP;
 }
 
-/* One offset that the runtime says of itself. */
+/* Reads one offset of _Py_DebugOffsets: a value of 8 bytes at `at` of the table. */
 static bool debug_offset(const uint8_t *table, size_t length, uint16_t at, uint16_t *to)
 {
-	uint64_t value;
+	struct cursor c = cursor_init(table, length);
 
-	if ((size_t)at + sizeof(value) > length)
-		return false;
-	memcpy(&value, table + at, sizeof(value));
-	if (value >= OFFSET_MAX)
+	cursor_seek(&c, at);
+	const uint64_t value = cursor_u64(&c);
+	if (c.failed || value >= OFFSET_MAX)
 		return false;
 	*to = (uint16_t)value;
 	return true;
@@ -209,13 +240,15 @@ static bool debug_offsets(const uint8_t *t, size_t n, const struct debug_layout 
 	       debug_offset(t, n, layout->text, &o->text);
 }
 
+/* Is the field among the words of a code object that the walker reads? */
 static bool in_code_words(uint16_t offset, unsigned int align)
 {
 	return offset >= CPYTHON_CODE_FIRST && !(offset % align) &&
 	       offset + 8 <= CPYTHON_CODE_FIRST + CPYTHON_CODE_WORDS * 8;
 }
 
-/* What the walker takes for granted; fields near each other, words aligned. */
+/* Checks what the walker relies on: the fields are in the words that it reads, and aligned. Only
+ * offsets that were read from the file can fail. */
 static bool offsets_plausible(const struct cpython_offsets *o)
 {
 	const uint16_t frame[] = {o->frame_code, o->frame_previous, o->frame_position};
@@ -236,64 +269,69 @@ static bool offsets_plausible(const struct cpython_offsets *o)
 	       o->thread_id % 8 == 0 && o->thread_top % 8 == 0 && o->instructions <= 512;
 }
 
-/* A build with a JIT compiler exports what others do not have (Python/optimizer.c). */
+/* Sets the offsets of the executor lists. Only a build with a JIT compiler exports _Py_GetExecutor
+ * (Python/optimizer.c). 3.14 has executor_deletion_list_head after executor_list_head. */
 static void find_executors(const struct runtime_file *file, struct cpython_image *image,
 			   const struct debug_layout *layout, const uint8_t *table)
 {
-	uint64_t bytes;
+	struct cursor c = cursor_init(table, layout->bytes);
 
-	memcpy(&bytes, table + DEBUG_INTERPRETER_BYTES, sizeof(bytes));
-	if (bytes < layout->executors + 16u || !has(file, "_Py_GetExecutor"))
+	cursor_seek(&c, DEBUG_INTERPRETER_BYTES);
+	const uint64_t bytes = cursor_u64(&c);
+	if (c.failed || bytes < layout->executors + 16u || !has(file, "_Py_GetExecutor"))
 		return;
 	image->executors = layout->executors;
 	if (layout->minor >= 14)
 		image->removed_executors = layout->executors + 8;
 }
 
-/* 3.13 on: the first member of _PyRuntime. */
+/* From 3.13 on: reads _Py_DebugOffsets, the first member of _PyRuntime. */
 static int read_debug_offsets(const struct runtime_file *file, struct cpython_image *image,
-			      char refusal[RUNTIME_REFUSAL_BYTES])
+			      struct runtime_refusal *refusal)
 {
 	const struct debug_layout *layout = debug_layout_of(minor_of(image->version));
 	uint8_t table[DEBUG_BYTES_MAX];
-	uint64_t version, free_threaded;
+	struct cursor c = cursor_init(table, sizeof(table));
 
 	if (!layout || runtime_file_read(file, image->runtime, table, layout->bytes) < 0 ||
 	    memcmp(table, "xdebugpy", DEBUG_COOKIE_BYTES) != 0)
-		return refuse(refusal, file, image->version, "it does not describe itself");
-	memcpy(&version, table + DEBUG_VERSION, sizeof(version));
-	memcpy(&free_threaded, table + DEBUG_FREE_THREADED, sizeof(free_threaded));
-	if (free_threaded)
 		return refuse(refusal, file, image->version,
-			      "a free-threaded build, which is not supported");
+			      "_PyRuntime has no table of debug offsets");
+	cursor_seek(&c, DEBUG_VERSION);
+	const uint64_t version = cursor_u64(&c);
+	cursor_seek(&c, DEBUG_FREE_THREADED);
+	if (cursor_u64(&c))
+		return refuse(refusal, file, image->version,
+			      "free-threaded builds are not supported");
 	if (version >> 16 != image->version >> 16 ||
 	    !debug_offsets(table, layout->bytes, layout, &image->offsets))
 		return refuse(refusal, file, image->version,
-			      "what it says of itself is not this version's");
+			      "its debug offsets are not those of this version");
 	find_executors(file, image, layout, table);
 	return 0;
 }
 
-/* A build of the version that the table is of: with debugging or other options structures differ.
- */
+/* Checks that the file is a release build, by the size of its code objects: with Py_DEBUG or other
+ * options the structures are larger. A file that does not state the size (0) is not checked. */
 static int check_build(const struct runtime_file *file, const struct cpython_image *image,
-		       char refusal[RUNTIME_REFUSAL_BYTES])
+		       struct runtime_refusal *refusal)
 {
 	uint64_t code_bytes = 0;
 
 	if (runtime_file_read(file, image->code_type + TYPE_BASIC_SIZE, &code_bytes,
 			      sizeof(code_bytes)) < 0)
 		return 0;
-	/* From 3.11 on the bytecode follows the structure, and is not counted with it. */
+	/* From 3.11 on tp_basicsize is the offset of the bytecode, co_code_adaptive. */
 	if (code_bytes && code_bytes != (image->offsets.instructions ? image->offsets.instructions
 								     : image->offsets.code_bytes))
 		return refuse(refusal, file, image->version,
-			      "not a release build: code objects have another size");
+			      "not a release build, its code objects have another size");
 	return 0;
 }
 
-/* Variables that are members of _PyRuntime, or before 3.7 on their own, the list's head a static
- * one: without .symtab threads are found while they hold the GIL. */
+/* Finds the variables that lead to the threads: members of _PyRuntime, or in 3.6 variables of their
+ * own. There the head of the list is static, so in a stripped file only the thread that holds the
+ * GIL can be found. */
 static void find_globals(const struct runtime_file *file, struct cpython_image *image)
 {
 	const struct cpython_offsets *o = &image->offsets;
@@ -308,15 +346,16 @@ static void find_globals(const struct runtime_file *file, struct cpython_image *
 	}
 }
 
+/* Fills in everything but the symbols that cpython_file_recognise() has looked up. */
 static int describe(const struct runtime_file *file, struct cpython_image *image,
-		    char refusal[RUNTIME_REFUSAL_BYTES])
+		    struct runtime_refusal *refusal)
 {
 	image->version = version_of(file, image);
 	const struct cpython_offsets *offsets = offsets_of(minor_of(image->version));
 	int r = 0;
 
 	if (image->version >> 24 != 3 || !offsets)
-		return refuse(refusal, file, image->version, "this version is not known");
+		return refuse(refusal, file, image->version, "this version is not supported");
 	image->offsets = *offsets;
 	if (offsets->minor >= 13)
 		r = read_debug_offsets(file, image, refusal);
@@ -325,17 +364,22 @@ static int describe(const struct runtime_file *file, struct cpython_image *image
 	if (r < 0)
 		return r;
 	if (!offsets_plausible(&image->offsets))
-		return refuse(refusal, file, image->version, "its structures are not as expected");
+		return refuse(refusal, file, image->version,
+			      "its structure offsets are not plausible");
 	find_globals(file, image);
 	image->line_format = offsets->minor < 10    ? CPYTHON_LNOTAB
 			     : offsets->minor == 10 ? CPYTHON_LINETABLE
 						    : CPYTHON_LOCATIONS;
-	if (cpython_find_evaluator(file, image) < 0)
-		return refuse(refusal, file, image->version, "its evaluator was not found");
+	if (cpython_evaluator_find(file, image) < 0)
+		return refuse(refusal, file, image->version,
+			      "its evaluator function was not found");
 	return 0;
 }
 
-/* A statically linked program without dynamic symbols: .symtab is read if its name says Python. */
+/* Can the file be CPython? A program without dynamic symbols (statically linked) has the symbol
+ * only in .symtab, which is expensive to read: it is read only if the file's name starts with
+ * "python".
+ */
 static bool may_be(const struct runtime_file *file)
 {
 	const char *name = strrchr(file->path, '/');
@@ -346,8 +390,8 @@ static bool may_be(const struct runtime_file *file)
 	return find(file, "_PyEval_EvalFrameDefault", &vaddr) == 0;
 }
 
-int cpython_recognise(const struct runtime_file *file, void **image,
-		      char refusal[RUNTIME_REFUSAL_BYTES])
+int cpython_file_recognise(const struct runtime_file *file, void **image,
+			   struct runtime_refusal *refusal)
 {
 	if (!may_be(file))
 		return -ENOENT;

@@ -1,9 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The line of a position in a code object, from tables of any bytes. */
-#include "common/cursor.h"
-#include "symbolizer/runtime/cpython.h"
+/*
+ * Decodes the three formats of CPython's line tables.
+ *
+ * How this works: each format is a list of entries in the order of the code. An entry advances an
+ * offset in the code and changes the line. The reader adds them up until it has passed the wanted
+ * position. The formats differ in how an entry is written, and in whether an entry's line holds for
+ * the code before it (3.10 on) or after it (before 3.10).
+ *
+ * Example (3.6 - 3.9): a function starts in line 10, its table is 0,1 4,1 4,8. Code offset 0 adds
+ * 1: line 11. Offset 4 adds 1: line 12. Offset 8 adds 8: line 20. Position 5 is past offset 4 and
+ * before offset 8, so it is in line 12.
+ */
+#include "symbolizer/runtime/cpython_lines.h"
 
-/* Objects/lnotab_notes.txt of 3.6 - 3.9: bytes of code, lines (signed). */
+#include "common/cursor.h"
+
+enum {
+	LINETABLE_NO_LINE = -128, /* in 3.10: the entry's code belongs to no line */
+	/* The bits of the first byte of a 3.11 entry: 1, four bits of kind, and the length in code
+	 * units less 1. */
+	LOCATION_KIND_SHIFT = 3,
+	LOCATION_KIND_MASK = 15,
+	LOCATION_LENGTH_MASK = 7,
+	CODE_UNIT_BYTES = 2, /* sizeof(_Py_CODEUNIT), since 3.6 */
+	/* Kinds (PyCodeLocationInfoKind, Include/cpython/code.h). 0 - 9: same line and one byte of
+	 * columns. 10 - 12: 0 to 2 lines further and two bytes of columns. */
+	LOCATION_ONE_LINE_0 = 10,
+	LOCATION_NO_COLUMNS = 13,
+	LOCATION_LONG = 14,
+	LOCATION_NONE = 15,
+	/* A varint has six bits per byte; five of them hold any line difference. */
+	VARINT_BITS = 6,
+	VARINT_SHIFT_MAX = 30,
+	VARINT_CONTINUED = 0x40,
+};
+
+/* 3.6 - 3.9, Objects/lnotab_notes.txt: pairs of bytes of code (unsigned) and lines (signed). A
+ * pair's line starts after its bytes of code. */
 static uint32_t line_lnotab(struct cursor *c, uint32_t line, int64_t position)
 {
 	int64_t at = 0;
@@ -17,7 +50,8 @@ static uint32_t line_lnotab(struct cursor *c, uint32_t line, int64_t position)
 	return line;
 }
 
-/* PEP 626, 3.10: bytes of code, lines (signed); -128: this range has none. */
+/* 3.10, Objects/lnotab_notes.txt: pairs of bytes of code (unsigned) and lines (signed). A pair's
+ * line holds for its bytes of code. */
 static uint32_t line_linetable(struct cursor *c, uint32_t line, int64_t position)
 {
 	int64_t end = 0;
@@ -26,29 +60,30 @@ static uint32_t line_linetable(struct cursor *c, uint32_t line, int64_t position
 		end += cursor_u8(c);
 		const int8_t delta = (int8_t)cursor_u8(c);
 
-		if (delta != -128)
+		if (delta != LINETABLE_NO_LINE)
 			line += (uint32_t)(int32_t)delta;
 		if (end > position)
-			return delta == -128 ? 0 : line;
+			return delta == LINETABLE_NO_LINE ? 0 : line;
 	}
 	return line;
 }
 
-/* Six bits a byte, lowest first; bit 6: more follow. */
+/* Six bits per byte, the lowest first; bit 6 is set if another byte follows. */
 static uint32_t read_varint(struct cursor *c)
 {
 	uint32_t value = 0;
 
-	for (unsigned int shift = 0; shift < 30; shift += 6) {
+	for (unsigned int shift = 0; shift < VARINT_SHIFT_MAX; shift += VARINT_BITS) {
 		const uint8_t byte = cursor_u8(c);
 
 		value |= (uint32_t)(byte & 0x3f) << shift;
-		if (!(byte & 0x40))
+		if (!(byte & VARINT_CONTINUED))
 			break;
 	}
 	return value;
 }
 
+/* The sign is in the lowest bit. */
 static int32_t read_signed_varint(struct cursor *c)
 {
 	const uint32_t value = read_varint(c);
@@ -56,27 +91,28 @@ static int32_t read_signed_varint(struct cursor *c)
 	return value & 1 ? -(int32_t)(value >> 1) : (int32_t)(value >> 1);
 }
 
-/* Objects/locations.md, 3.11 on: entries of code units (2 bytes) with a kind. */
+/* From 3.11, Objects/locations.md: an entry has a kind, which says how the line and the columns are
+ * written, and a length in code units. */
 static uint32_t line_locations(struct cursor *c, uint32_t line, int64_t position)
 {
 	int64_t end = 0;
 
 	while (cursor_left(c)) {
 		const uint8_t first = cursor_u8(c);
-		const unsigned int kind = first >> 3 & 15;
+		const unsigned int kind = first >> LOCATION_KIND_SHIFT & LOCATION_KIND_MASK;
 		bool none = false;
 
-		end += 2 * ((first & 7) + 1);
-		if (kind == 15) {
+		end += CODE_UNIT_BYTES * ((first & LOCATION_LENGTH_MASK) + 1);
+		if (kind == LOCATION_NONE) {
 			none = true;
-		} else if (kind == 14) {
+		} else if (kind == LOCATION_LONG) {
 			line += (uint32_t)read_signed_varint(c);
-			for (int i = 0; i < 3; i++)
+			for (int i = 0; i < 3; i++) /* end line, start and end column */
 				read_varint(c);
-		} else if (kind == 13) {
+		} else if (kind == LOCATION_NO_COLUMNS) {
 			line += (uint32_t)read_signed_varint(c);
-		} else if (kind >= 10) {
-			line += kind - 10;
+		} else if (kind >= LOCATION_ONE_LINE_0) {
+			line += kind - LOCATION_ONE_LINE_0;
 			cursor_skip(c, 2);
 		} else {
 			cursor_skip(c, 1);
@@ -89,8 +125,8 @@ static uint32_t line_locations(struct cursor *c, uint32_t line, int64_t position
 	return line;
 }
 
-uint32_t cpython_line(enum cpython_lines format, const uint8_t *table, size_t length,
-		      uint32_t first_line, int32_t position)
+uint32_t cpython_line_find(enum cpython_line_format format, const uint8_t *table, size_t length,
+			   uint32_t first_line, int32_t position)
 {
 	struct cursor c = cursor_init(table, length);
 
@@ -100,8 +136,9 @@ uint32_t cpython_line(enum cpython_lines format, const uint8_t *table, size_t le
 	case CPYTHON_LNOTAB:
 		return line_lnotab(&c, first_line, position);
 	case CPYTHON_LINETABLE:
-		/* f_lasti counts instructions. */
-		return line_linetable(&c, first_line, (int64_t)position * 2);
+		/* In 3.10 f_lasti counts instructions, not bytes (Include/cpython/frameobject.h).
+		 */
+		return line_linetable(&c, first_line, (int64_t)position * CODE_UNIT_BYTES);
 	default:
 		return line_locations(&c, first_line, position);
 	}

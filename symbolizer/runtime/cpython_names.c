@@ -1,36 +1,64 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Code objects: function, file, and line table. */
+/*
+ * Names CPython frames from the code objects in the process's memory.
+ *
+ * How this works: the walker pushes, for each Python frame, the address of its code object, the
+ * object's identity (a hash, cpython_identity(), or co_version) and the position in the bytecode.
+ * The name is read later, when the object may be gone and its memory reused. So the identity is
+ * computed from memory again, before and after the names are read: if both are equal to the
+ * walker's, everything that was read in between belonged to that object. Otherwise the frame is
+ * reported as stale (-ESTALE), and is never named by a guess.
+ *
+ * What was read is cached by address and identity, so an object that was replaced misses the cache.
+ * The cache is a hash table with chains. When it is full it is dropped as a whole, because the code
+ * objects that a program runs are few and quickly read again.
+ *
+ * Example: words are 0x7f20 (address) and 0x5a17c0de << 32 | 12. The object at 0x7f20 has the
+ * identity 0x5a17c0de. co_qualname leads to the str "K.method", co_filename to "/a/b.py", the line
+ * table is copied. The identity is still 0x5a17c0de: the entry is cached. Position 12 is line 14 by
+ * the line table, so the frame is K.method at /a/b.py:14.
+ */
+#include "symbolizer/runtime/cpython_names.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/cleanup.h"
-#include "symbolizer/runtime/cpython.h"
+#include "common/cursor.h"
+#include "symbolizer/runtime/cpython_lines.h"
+#include "symbolizer/runtime/limits.h"
 
 enum {
-	CODES_MAX = 8192, /* of one process */
-	CODES_BYTES_MAX = 4 << 20,
-	BUCKETS = 1024,
-	CHARACTERS_MAX = 1024,
-	LINES_BYTES_MAX = 256 << 10,
-	OBJECT_REFERENCES = 0, /* words of a PyObject */
-	OBJECT_TYPE,
-	TYPE_NAME = 24,
-	STR_LENGTH = 16,
-	STR_STATE = 32,
+	BUCKETS = 1024, /* 8 entries per chain when the cache is full */
+	NAME_BYTES = CPYTHON_NAME_CHARACTERS_MAX * 4, /* as UTF-8 */
+
+	/* Offsets in objects of release builds on 64-bit machines, the same in 3.6 - 3.14
+	 * (Include/object.h, Include/cpython/unicodeobject.h, Include/cpython/bytesobject.h). The
+	 * first two are words of PyObject: ob_refcnt, ob_type. */
+	OBJECT_REFERENCES = 0,
+	OBJECT_TYPE = 1,
+	TYPE_NAME = 24,	 /* PyTypeObject.tp_name */
+	STR_LENGTH = 16, /* PyASCIIObject.length, hash, state */
 	STR_HASH = 24,
-	BYTES_SIZE = 16,
-	BYTES_DATA = 32,
+	BYTES_SIZE = 16, /* PyVarObject.ob_size */
+	BYTES_DATA = 32, /* PyBytesObject.ob_sval */
+
+	/* PyASCIIObject.state: kind is bytes per character. */
+	STR_KIND_SHIFT = 2,
+	STR_KIND_MASK = 7,
+	STR_COMPACT = 1 << 5,
+	STR_ASCII = 1 << 6,
 };
 
-/* A code object, as it was when its identity was this. */
+/* A code object as it was read while it had this identity. */
 struct code {
 	struct code *next;
 	uint64_t address;
 	uint32_t identity;
 	uint32_t first_line;
 	size_t line_bytes, function_bytes, file_bytes;
-	char bytes[]; /* line table, function, file; each text with a NUL */
+	char bytes[]; /* the line table, then function and file, each with a NUL */
 };
 
 struct cpython_names {
@@ -43,7 +71,7 @@ struct cpython_names *cpython_names_new(void)
 	return calloc(1, sizeof(struct cpython_names));
 }
 
-void cpython_names_forget(struct cpython_names *names)
+void cpython_names_drop(struct cpython_names *names)
 {
 	for (int i = 0; i < BUCKETS; i++) {
 		while (names->buckets[i]) {
@@ -59,7 +87,7 @@ void cpython_names_forget(struct cpython_names *names)
 void cpython_names_free(struct cpython_names *names)
 {
 	if (names)
-		cpython_names_forget(names);
+		cpython_names_drop(names);
 	free(names);
 }
 
@@ -73,6 +101,8 @@ static struct code **bucket(struct cpython_names *names, uint64_t address, uint3
 	return &names->buckets[(address >> 4 ^ identity) % BUCKETS];
 }
 
+/* Fields of 4 and 8 bytes, among the words of a code object that were read from CPYTHON_CODE_FIRST
+ * on. `offset` is that in the object. */
 static uint32_t half_at(const uint64_t *words, uint16_t offset)
 {
 	const unsigned int at = (unsigned int)offset - CPYTHON_CODE_FIRST;
@@ -85,7 +115,8 @@ static uint64_t word_at(const uint64_t *words, uint16_t offset)
 	return words[(offset - CPYTHON_CODE_FIRST) / 8];
 }
 
-/* PyCode_Type, where the file has it or, if the program has a copy of its own, wherever that is. */
+/* Is it PyCode_Type? That is where the file has it, unless the program was linked with a copy
+ * relocation: then it is wherever its name is "code". */
 static bool is_code_type(const struct cpython_image *image, uint64_t bias, struct memory *memory,
 			 uint64_t type)
 {
@@ -98,9 +129,11 @@ static bool is_code_type(const struct cpython_image *image, uint64_t bias, struc
 }
 
 /*
- * The identity as the walker makes it, of what is there now: of an object that was freed, what is
- * left of it has the same, while what it referred to is others' already. Its count of references is
- * then zero, or the allocator's link to another free block, an address.
+ * Computes the identity of the code object that is at `address` now, as the walker does, and copies
+ * its fields to `words`. An object that was freed may keep its fields, and so its identity, while
+ * the memory that they point to is reused. Its reference count shows that: it is 0, or CPython's
+ * allocator has overwritten it with the address of the next free block, which has bits set between
+ * 32 and 47. -ESTALE: it is not a live code object.
  */
 static int read_identity(const struct cpython_image *image, uint64_t bias, struct memory *memory,
 			 uint64_t address, uint64_t words[CPYTHON_CODE_WORDS], uint32_t *identity)
@@ -155,14 +188,14 @@ static size_t utf8_put(char *to, uint32_t c)
 }
 
 /*
- * A str as UTF-8 (PEP 393; Include/cpython/unicodeobject.h): length at 16; state at 32, of it bits
- * 2 - 4 bytes a character, bit 5 compact, bit 6 ASCII. `text` has room for 4 * CHARACTERS_MAX; what
- * is longer loses its begin, which for a path says less than the end.
+ * Reads a str as UTF-8 (PEP 393: one, two or four bytes per character). Only compact strings are
+ * read: names of functions and files are compact. `text` has room for NAME_BYTES. Of a longer
+ * string the end is kept, which says more about a path than its start. Returns the length in bytes.
  */
 static ssize_t read_str(const struct cpython_offsets *o, struct memory *memory, uint64_t address,
 			char *text)
 {
-	uint8_t characters[CHARACTERS_MAX * 4];
+	uint8_t characters[NAME_BYTES];
 	uint64_t header[3]; /* length, hash, state */
 	size_t used = 0;
 
@@ -170,25 +203,29 @@ static ssize_t read_str(const struct cpython_offsets *o, struct memory *memory, 
 	if (r < 0)
 		return r;
 	const uint32_t state = (uint32_t)header[2];
-	const unsigned int width = state >> 2 & 7;
-	if (!(state & 0x20) || (width != 1 && width != 2 && width != 4))
+	const unsigned int width = state >> STR_KIND_SHIFT & STR_KIND_MASK;
+	if (!(state & STR_COMPACT) || (width != 1 && width != 2 && width != 4))
 		return -ESTALE;
-	const uint64_t data = address + (state & 0x40 ? o->text : o->wide_text);
-	const size_t count = header[0] < CHARACTERS_MAX ? (size_t)header[0] : CHARACTERS_MAX;
+	const uint64_t data = address + (state & STR_ASCII ? o->text : o->wide_text);
+	const size_t count = header[0] < CPYTHON_NAME_CHARACTERS_MAX ? (size_t)header[0]
+								     : CPYTHON_NAME_CHARACTERS_MAX;
 	if (header[0] > INT32_MAX)
 		return -ESTALE;
 	r = memory_read(memory, data + (header[0] - count) * width, characters, count * width);
 	if (r < 0)
 		return r;
+	struct cursor c = cursor_init(characters, count * width);
 	for (size_t i = 0; i < count; i++) {
-		uint32_t c = 0;
+		const uint32_t character = width == 1	? cursor_u8(&c)
+					   : width == 2 ? cursor_u16(&c)
+							: cursor_u32(&c);
 
-		memcpy(&c, characters + i * width, width);
-		used += utf8_put(text + used, c);
+		used += utf8_put(text + used, character);
 	}
 	return (ssize_t)used;
 }
 
+/* Reads the line table, a bytes object. The caller frees `*table`, also after an error. */
 static int read_lines(struct memory *memory, uint64_t address, uint8_t **table, size_t *length)
 {
 	uint64_t size = 0;
@@ -196,8 +233,8 @@ static int read_lines(struct memory *memory, uint64_t address, uint8_t **table, 
 
 	if (r < 0)
 		return r;
-	/* A function of ten thousands of lines; without its table it is known by its first. */
-	if (size > LINES_BYTES_MAX)
+	/* Without its table, a huge function is shown with its first line. */
+	if (size > CPYTHON_LINES_BYTES_MAX)
 		size = 0;
 	*length = (size_t)size;
 	*table = malloc(*length + 1);
@@ -206,14 +243,15 @@ static int read_lines(struct memory *memory, uint64_t address, uint8_t **table, 
 	return size ? memory_read(memory, address + BYTES_DATA, *table, *length) : 0;
 }
 
+/* Adds an entry to the cache. */
 static struct code *code_new(struct cpython_names *names, uint64_t address, uint32_t identity,
 			     const uint8_t *lines, size_t line_bytes, const char *function,
 			     size_t function_bytes, const char *file, size_t file_bytes)
 {
 	const size_t bytes = sizeof(struct code) + line_bytes + function_bytes + file_bytes + 2;
 
-	if (names->count >= CODES_MAX || names->bytes + bytes > CODES_BYTES_MAX)
-		cpython_names_forget(names);
+	if (names->count >= CPYTHON_CODES_MAX || names->bytes + bytes > CPYTHON_CODES_BYTES_MAX)
+		cpython_names_drop(names);
 	struct code *code = calloc(1, bytes);
 	if (!code)
 		return NULL;
@@ -233,13 +271,14 @@ static struct code *code_new(struct cpython_names *names, uint64_t address, uint
 	return code;
 }
 
-/* Between two looks at its identity all that the object refers to was its own. */
+/* Reads a code object into the cache. What is read between the two checks of the identity belongs
+ * to the object, because its references keep it alive while the object lives. */
 static int code_read(struct cpython_names *names, const struct cpython_image *image, uint64_t bias,
 		     struct memory *memory, uint64_t address, uint32_t identity, struct code **code)
 {
 	const struct cpython_offsets *o = &image->offsets;
 	uint64_t words[CPYTHON_CODE_WORDS], again[CPYTHON_CODE_WORDS];
-	char function[CHARACTERS_MAX * 4], file[CHARACTERS_MAX * 4];
+	char function[NAME_BYTES], file[NAME_BYTES];
 	_cleanup_free_ uint8_t *lines = NULL;
 	size_t line_bytes = 0;
 	uint32_t now = 0;
@@ -287,11 +326,13 @@ int cpython_names_find(struct cpython_names *names, const struct cpython_image *
 	}
 	const char *function = code->bytes + code->line_bytes;
 	const char *file = function + code->function_bytes + 1;
-	/* 3.13 on: what the interpreter itself runs behind a class's __init__ (_Py_InitCleanup). */
+	/* From 3.13 on the interpreter runs a code object of its own as the caller of a class's
+	 * __init__ (_Py_InitCleanup, Python/specialize.c). Nobody has written it. */
 	if (!strcmp(file, "__init__") && !strcmp(function, file))
 		return 0;
-	const uint32_t line = cpython_line(image->line_format, (const uint8_t *)code->bytes,
-					   code->line_bytes, code->first_line, (int32_t)words[1]);
+	const uint32_t line =
+	    cpython_line_find(image->line_format, (const uint8_t *)code->bytes, code->line_bytes,
+			      code->first_line, (int32_t)words[1]);
 
 	frames->count = 1;
 	frames->frames[0] = (struct runtime_frame){

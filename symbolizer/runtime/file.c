@@ -10,20 +10,14 @@
 #include "common/cleanup.h"
 #include "common/file_read.h"
 #include "parse/elf_symbols.h"
-
-enum {
-	SYMBOLS_BYTES_MAX = 32 << 20,
-	STRINGS_BYTES_MAX = 64 << 20,
-	CHAIN_MAX = 256, /* symbols of one hash bucket that are looked at */
-	NAME_MAX_BYTES = 96,
-};
+#include "symbolizer/runtime/limits.h"
 
 static int file_source_read(void *context, uint64_t offset, void *buffer, size_t length)
 {
 	return file_read_exactly((int)(intptr_t)context, offset, buffer, length);
 }
 
-/* The string table that a symbol table says it uses. */
+/* The string table that a symbol table refers to (sh_link). */
 static const struct elf_section *linked(const struct elf_image *image,
 					const struct elf_section *section)
 {
@@ -71,14 +65,15 @@ static int section_read(const struct runtime_file *file, const struct elf_sectio
 static bool name_is(const struct runtime_file *file, const struct elf_section *strings, uint64_t at,
 		    const char *name)
 {
-	char text[NAME_MAX_BYTES];
+	char text[FILE_SYMBOL_NAME_BYTES];
 	const size_t length = strlen(name) + 1;
 
 	return length <= sizeof(text) && section_read(file, strings, at, text, length) == 0 &&
 	       !memcmp(text, name, length);
 }
 
-/* The hash of .gnu.hash (Bernstein's, as binutils and glibc have it). */
+/* The hash function of .gnu.hash: Bernstein's, h * 33 + c from 5381 on, as in binutils and glibc.
+ */
 static uint32_t gnu_hash(const char *name)
 {
 	uint32_t hash = 5381;
@@ -106,9 +101,12 @@ static bool symbol_at(const struct runtime_file *file, uint32_t index, const cha
 }
 
 /*
- * .gnu.hash: bucket count, index of the first symbol, words of the Bloom filter, shift; the filter;
- * buckets (the first symbol's index, 0: none); a hash for each symbol from the first on, whose
- * lowest bit ends a chain.
+ * Looks a symbol up in .gnu.hash (binutils and glibc; there is no other specification). The table
+ * consists of
+ *	- a header: bucket count, index of the first symbol, words of the Bloom filter, shift;
+ *	- the Bloom filter, in words of 8 bytes, which is not needed here;
+ *	- one index per bucket: the first symbol of its chain, 0 if the bucket is empty;
+ *	- one hash per symbol, from the first one on. Its lowest bit is set at the end of a chain.
  */
 static int find_by_gnu_hash(const struct runtime_file *file, const char *name,
 			    struct runtime_symbol *symbol)
@@ -124,7 +122,7 @@ static int find_by_gnu_hash(const struct runtime_file *file, const char *name,
 	    bucket < header[1])
 		return -ENOENT;
 	const uint64_t chains = buckets + (uint64_t)header[0] * 4;
-	for (uint32_t i = 0; i < CHAIN_MAX; i++) {
+	for (uint32_t i = 0; i < FILE_HASH_CHAIN_MAX; i++) {
 		const uint64_t at = chains + (uint64_t)(bucket - header[1] + i) * 4;
 
 		if (section_read(file, file->gnu_hash, at, &hash, sizeof(hash)) < 0)
@@ -137,7 +135,7 @@ static int find_by_gnu_hash(const struct runtime_file *file, const char *name,
 	return -ENOENT;
 }
 
-/* The hash of .hash (System V gABI, "Hash Table"). */
+/* The hash function of .hash (System V gABI, "Hash Table"). */
 static uint32_t sysv_hash(const char *name)
 {
 	uint32_t hash = 0;
@@ -149,9 +147,11 @@ static uint32_t sysv_hash(const char *name)
 	return hash;
 }
 
-/* .hash: bucket count, symbol count; buckets (the first symbol's index, 0: none); for each symbol
- * the index of the next one. It is alone where a linker was told so, or is old: Temurin's JDK 11,
- * say. */
+/*
+ * Looks a symbol up in .hash: bucket count, symbol count; one index per bucket (the first symbol of
+ * its chain, 0 if it is empty); one index per symbol (the next one of its chain). A file has only
+ * this table if the linker is old or was asked for it, as for Temurin's JDK 11.
+ */
 static int find_by_hash(const struct runtime_file *file, const char *name,
 			struct runtime_symbol *symbol)
 {
@@ -160,7 +160,7 @@ static int find_by_hash(const struct runtime_file *file, const char *name,
 	if (section_read(file, file->hash, 0, header, sizeof(header)) < 0 || !header[0])
 		return -ENOENT;
 	uint64_t at = sizeof(header) + (uint64_t)(sysv_hash(name) % header[0]) * sizeof(index);
-	for (uint32_t i = 0; i < CHAIN_MAX; i++) {
+	for (uint32_t i = 0; i < FILE_HASH_CHAIN_MAX; i++) {
 		if (section_read(file, file->hash, at, &index, sizeof(index)) < 0 || !index)
 			break;
 		if (symbol_at(file, index, name, symbol))
@@ -190,9 +190,9 @@ int runtime_file_local(const struct runtime_file *file, const char *name,
 	const size_t length = strlen(name) + 1;
 
 	if (!file->symbols || !file->strings ||
-	    elf_image_read_section(&file->image, file->symbols, SYMBOLS_BYTES_MAX, &table,
+	    elf_image_read_section(&file->image, file->symbols, FILE_SYMBOLS_BYTES_MAX, &table,
 				   &table_bytes) < 0 ||
-	    elf_image_read_section(&file->image, file->strings, STRINGS_BYTES_MAX, &strings,
+	    elf_image_read_section(&file->image, file->strings, FILE_STRINGS_BYTES_MAX, &strings,
 				   &string_bytes) < 0)
 		return -ENOENT;
 	struct cursor c = cursor_init(table, table_bytes);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ELF file of a runtime: its symbols and its read-only data, by name and virtual address. */
+/* The ELF file of a runtime: looks up its symbols by name, and reads its contents by virtual
+ * address. The file may hold any bytes and may change at any moment. */
 #ifndef SYMBOLIZER_RUNTIME_FILE_H
 #define SYMBOLIZER_RUNTIME_FILE_H
 
@@ -10,9 +11,9 @@
 #include "parse/elf_image.h"
 
 struct runtime_file {
-	const char *path; /* as the process sees it; a hint, whoever chose it */
+	const char *path; /* as the process sees it: chosen by its owner, good as a hint only */
 	struct elf_image image;
-	/* .dynsym, and its hash table that makes looking up cheap: one of the two, or both */
+	/* .dynsym with its strings, and the hash tables for lookups: one of the two, or both. */
 	const struct elf_section *dynamic_symbols, *dynamic_strings, *gnu_hash, *hash;
 	const struct elf_section *symbols, *strings; /* .symtab; NULL if stripped */
 };
@@ -21,20 +22,23 @@ struct runtime_symbol {
 	uint64_t vaddr, size;
 };
 
-/* Of the file behind `fd`, borrowed. 0, or what elf_image_init returns. */
+/* Opens the file that `fd` refers to. `fd` and `path` are borrowed until runtime_file_fini(). 0, or
+ * an error of elf_image_init(). */
 int runtime_file_init(struct runtime_file *file, int fd, const char *path);
 void runtime_file_fini(struct runtime_file *file);
 
-/* A defined dynamic symbol, by .gnu.hash or .hash: some reads. 0 or -ENOENT. */
+/* Finds a defined dynamic symbol through .gnu.hash or .hash, with a few small reads. 0 or -ENOENT.
+ */
 int runtime_file_exported(const struct runtime_file *file, const char *name,
 			  struct runtime_symbol *symbol);
 
-/* A symbol of .symtab, local ones too; reads all of the table, so only for a file that is known to
- * be a runtime.. 0 or -ENOENT. */
+/* Finds a symbol of .symtab, which may be a local one. It reads the whole table, so it is meant for
+ * files that are already known to be a runtime. 0 or -ENOENT. */
 int runtime_file_local(const struct runtime_file *file, const char *name,
 		       struct runtime_symbol *symbol);
 
-/* Exactly `length` bytes of the file's contents at a virtual address. 0, -ENODATA. */
+/* Reads exactly `length` bytes of the file's contents at a virtual address. 0, or -ENODATA if the
+ * file does not have them there. */
 int runtime_file_read(const struct runtime_file *file, uint64_t vaddr, void *buffer, size_t length);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Builds the frames that a runtime returns: copies strings into their text buffer. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

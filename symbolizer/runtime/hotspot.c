@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * HotSpot (JDK 8 and later): recognises libjvm.so, attaches to a process, and names the frames that
+ * the walker (bpf/runtime/hotspot.bpf.c) pushes. hotspot_vm.c reads the tables in which the VM
+ * describes itself, hotspot_code.c finds the code, hotspot_nmethod.c and hotspot_method.c name it.
+ */
 #include "bpf/runtime/hotspot.h"
 
 #include <errno.h>
@@ -7,37 +12,39 @@
 #include <string.h>
 
 #include "symbolizer/runtime/hotspot_code.h"
-#include "symbolizer/runtime/hotspot_names.h"
+#include "symbolizer/runtime/hotspot_method.h"
 #include "symbolizer/runtime/hotspot_nmethod.h"
 #include "symbolizer/runtime/hotspot_vm.h"
 #include "symbolizer/runtime/runtime.h"
 
 enum {
-	/* While something may still come: stubs and codelets in the first moments, the first
-	 * compiled method, which may never be. */
+	/* How often the VM is examined again while something is still missing: stubs and codelets
+	 * of the first moments (20 times 100 ms), and later the first compiled method, which may
+	 * never come. */
 	REFRESH_FIRST_MS = 100,
 	REFRESH_LATER_MS = 5000,
 	REFRESH_FIRST_COUNT = 20,
-	/* So often in a row something has to be missing before that is believed: ld.so may be
-	 * relocating the tables right now, which takes it milliseconds. */
-	REFUSALS = 10,
-	STUB_NAME_BYTES = 96,
-	SHOWN_PATH_BYTES = 51, /* its end */
-	/* Outermost frames that are shown where more are inlined than there is room for. */
+	/* A field must be missing this many times in a row before the VM is refused: ld.so may be
+	 * relocating the tables at this moment, which takes it milliseconds. */
+	REFUSALS_MIN = 10,
+	STUB_NAME_BYTES = 96,	/* of a stub's name; a longer one is cut */
+	SHOWN_PATH_BYTES = 128, /* of the path in a refusal: its end */
+	/* Outermost frames that are shown if more methods are inlined than RUNTIME_INLINED_MAX. */
 	OUTER_SHOWN = 4,
 };
 
-/* One VM. */
+/* The VM of one process. */
 struct hotspot {
 	struct hotspot_vm vm;
-	bool described;	       /* by tables that were read when the VM was running already */
-	unsigned int attached; /* so often */
-	unsigned int refused;  /* so often in a row */
+	bool described;		    /* `vm` is final: it was read while the VM was running */
+	unsigned int attach_count;  /* successful calls of `attach` */
+	unsigned int refusal_count; /* refusals in a row */
 	struct hotspot_methods methods;
 	struct hotspot_nmethods nmethods;
 };
 
-static int hotspot_recognise(const struct runtime_file *file, void **image, char refusal[192])
+static int hotspot_recognise(const struct runtime_file *file, void **image,
+			     struct runtime_refusal *refusal)
 {
 	struct hotspot_image found;
 
@@ -57,25 +64,27 @@ static void hotspot_release(void *image)
 	free(image);
 }
 
-/* What is missing, and where. */
+/* Writes the refusal: what the VM does not describe, and in which file. */
 static void refuse(struct runtime_process *process, const struct hotspot_vm *vm)
 {
 	const size_t length = strlen(process->path);
 	const bool cut = length > SHOWN_PATH_BYTES;
 
-	snprintf(process->refusal, sizeof(process->refusal),
-		 "HotSpot %u in %s%.51s: %.37s is not described; its Java frames are not unwound, "
-		 "its native stacks are complete",
-		 vm->version % 1000, cut ? "..." : "",
-		 process->path + (cut ? length - SHOWN_PATH_BYTES + 3 : 0), vm->missing);
-	for (char *c = process->refusal; *c; c++) {
+	snprintf(process->refusal.text, sizeof(process->refusal.text),
+		 "HotSpot %u in %s%.*s: the VM does not describe %.40s; its Java frames are not "
+		 "shown, its native stacks are complete",
+		 vm->version % 1000, cut ? "..." : "", SHOWN_PATH_BYTES,
+		 process->path + (cut ? length - SHOWN_PATH_BYTES : 0), vm->missing);
+	for (char *c = process->refusal.text; *c; c++) {
 		if ((unsigned char)*c < ' ' || (unsigned char)*c > '~')
 			*c = '?';
 	}
 }
 
-/* Where everything is, by tables that are read again as long as they may have been incomplete. */
-static int find_all(struct hotspot *hotspot, struct runtime_process *process, bool *settled)
+/* Reads the VM's tables and finds the code. The tables are read again until one attach succeeded
+ * before, because they may have been incomplete while the VM was starting. `*complete` is set to
+ * false if code may still be added that the walker has to know. */
+static int find_all(struct hotspot *hotspot, struct runtime_process *process, bool *complete)
 {
 	struct hotspot_vm vm = hotspot->vm;
 	int r = 0;
@@ -83,24 +92,24 @@ static int find_all(struct hotspot *hotspot, struct runtime_process *process, bo
 	if (!hotspot->described)
 		r = hotspot_vm_read(&vm, process->image, process->bias, process->memory);
 	if (r == 0)
-		r = hotspot_code_find(&vm, process->memory, &process->layout, settled);
-	if (r == -ENOTSUP && ++hotspot->refused < REFUSALS)
+		r = hotspot_code_find(&vm, process->memory, &process->layout, complete);
+	if (r == -ENOTSUP && ++hotspot->refusal_count < REFUSALS_MIN)
 		r = -EAGAIN;
 	else if (r == -ENOTSUP)
 		refuse(process, &vm);
 	else
-		hotspot->refused = 0;
+		hotspot->refusal_count = 0;
 	if (r < 0)
 		return r;
 	hotspot->vm = vm;
-	hotspot->described |= hotspot->attached > 0;
+	hotspot->described |= hotspot->attach_count > 0;
 	return 0;
 }
 
 static int hotspot_attach(struct runtime_process *process)
 {
 	struct hotspot *hotspot = process->state;
-	bool settled = false;
+	bool complete = false;
 
 	if (!hotspot) {
 		hotspot = calloc(1, sizeof(*hotspot));
@@ -108,20 +117,21 @@ static int hotspot_attach(struct runtime_process *process)
 			return -ENOMEM;
 		process->state = hotspot;
 	}
-	int r = find_all(hotspot, process, &settled);
+	int r = find_all(hotspot, process, &complete);
 	if (r < 0)
 		return r;
-	hotspot->attached++;
-	/* Once more in any case: the first time may have been while the VM was starting. */
-	if (settled && hotspot->attached > 1)
+	hotspot->attach_count++;
+	/* Once more in any case: the VM may have been starting the first time. */
+	if (complete && hotspot->attach_count > 1)
 		process->refresh_ms = 0;
-	else if (hotspot->attached < REFRESH_FIRST_COUNT)
+	else if (hotspot->attach_count < REFRESH_FIRST_COUNT)
 		process->refresh_ms = REFRESH_FIRST_MS;
 	else
 		process->refresh_ms = REFRESH_LATER_MS;
 	return 0;
 }
 
+/* Adds the frame of a method at a bytecode index. */
 static void add_frame(struct runtime_frames *frames, const struct hotspot_method *method,
 		      int32_t bci)
 {
@@ -136,12 +146,15 @@ static void add_frame(struct runtime_frames *frames, const struct hotspot_method
 		    hotspot_line_of(method->lines, method->line_count, bci < 0 ? 0 : (uint32_t)bci);
 }
 
+/* Adds a frame that is shown as a fixed name in brackets. */
 static int name_constant(struct runtime_frames *frames, const char *name)
 {
 	frames->frames[frames->count++] = (struct runtime_frame){.function = name, .file = ""};
 	return 0;
 }
 
+/* Adds the methods at a pc in compiled code. If there are more than RUNTIME_INLINED_MAX, those in
+ * the middle are replaced by one line. */
 static int name_compiled(struct runtime_process *process, const uint64_t *words,
 			 struct runtime_frames *frames)
 {
@@ -185,7 +198,7 @@ static int name_interpreted(struct runtime_process *process, const uint64_t *wor
 	return 0;
 }
 
-/* Stubs are rarely thrown away; the name's address tells. */
+/* Stubs are rarely freed. That the blob is still the same one shows by the address of its name. */
 static int name_stub(struct runtime_process *process, const uint64_t *words,
 		     struct runtime_frames *frames)
 {
@@ -238,7 +251,7 @@ static int hotspot_symbolize(struct runtime_process *process, const uint64_t *wo
 	return r;
 }
 
-static void hotspot_forget(struct runtime_process *process)
+static void hotspot_drop_cache(struct runtime_process *process)
 {
 	struct hotspot *hotspot = process->state;
 
@@ -255,7 +268,7 @@ static void hotspot_detach(struct runtime_process *process)
 
 	if (!hotspot)
 		return;
-	hotspot_forget(process);
+	hotspot_drop_cache(process);
 	free(hotspot);
 	process->state = NULL;
 }
@@ -265,6 +278,6 @@ const struct runtime_ops runtime_hotspot = {
     .release = hotspot_release,
     .attach = hotspot_attach,
     .symbolize = hotspot_symbolize,
-    .forget = hotspot_forget,
+    .drop_cache = hotspot_drop_cache,
     .detach = hotspot_detach,
 };

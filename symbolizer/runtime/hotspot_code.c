@@ -1,4 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finds HotSpot's code, and fills in the block that the walker reads.
+ *
+ * How this works: all code is in the code cache, which has one or more heaps (CodeHeap). A heap is
+ * divided into segments; a map has one byte per segment, with which the walker finds the start of
+ * the block that a pc is in. A block starts with a HeapBlock header and holds a CodeBlob: an
+ * nmethod (compiled method), the interpreter, or a stub. Three things are found here:
+ *
+ * 1. The offsets of the fields that the walker reads in a CodeBlob. Some versions have pointers
+ *    where others have offsets from the blob, in 2, 4 or 8 bytes: flags tell the walker which.
+ * 2. The heaps, the interpreter's code, and in it the codelets by which methods are entered: there
+ *    the interpreted frame is not complete.
+ * 3. How nmethods are distinguished from other blobs. Newer versions have CodeBlob::_kind. Older
+ *    ones have only the pointer to the blob's name, so one blob named "nmethod" and one named
+ *    "native nmethod" are searched for, and the walker compares pointers.
+ *
+ * Example (JDK 17): CodeCache::_heaps has three heaps, 0x7f80000000 - 0x7f8f000000 in total, with
+ * segments of 128 bytes. The first blobs of a heap are the VM's own; then comes one whose _name
+ * points to "nmethod" at 0x7fa1234. From then on every blob with _name 0x7fa1234 is an nmethod.
+ */
 #include "symbolizer/runtime/hotspot_code.h"
 
 #include <errno.h>
@@ -6,41 +26,46 @@
 #include <string.h>
 
 #include "bpf/runtime/hotspot.h"
+#include "symbolizer/runtime/limits.h"
 
 enum {
-	CODELETS_MAX = 2048, /* versions have about 300 */
-	CODELET_BYTES_MAX = 1 << 20,
-	HEAPS_LISTED_MAX = 16,
-	/* Blobs that are looked at in one heap: the VM's own come first. */
-	BLOBS_MAX = 2000,
-	NAMES_MAX = 512,
-	NAME_BYTES = 64,
-	SHIFT_MIN = 5,
-	SHIFT_MAX = 16,
-	FIRST_WITH_VIRTUAL_THREADS = 21,
-	FIRST_WITH_MIRROR = 9, /* one more slot in an interpreted frame */
+	NAME_BYTES = 64, /* of the names of blobs and codelets that we compare */
+	/* log2 of a segment's size. It is 6 or 7 by default (CodeCacheSegmentSize is 64 or 128
+	 * bytes); values far from that are forged. */
+	SEGMENT_SHIFT_MIN = 5,
+	SEGMENT_SHIFT_MAX = 16,
+	FIRST_WITH_VIRTUAL_THREADS = 21, /* JDK 21, JEP 444 */
+	/* From JDK 9 on an interpreted frame has one more slot, for the mirror, before the bytecode
+	 * pointer (interpreter_frame_mirror_offset, cpu/x86/frame_x86.hpp). */
+	FIRST_WITH_MIRROR = 9,
+	BCP_SLOT = 8,
+	BCP_SLOT_WITHOUT_MIRROR = 7,
+	HEAP_BLOCK_BYTES_MAX = 64,  /* observed: 16 in JDK 8 and 17, 8 in JDK 25 */
+	CONST_METHOD_CONSTANTS = 8, /* the offset of _constants: hotspot_identity() relies on it */
 	NATIVE_PREFIX = sizeof("native ") - 1,
 };
 
-/* Of user space on x86-64. */
+/* User space ends here on x86-64 (Linux, Documentation/arch/x86/x86_64/mm.rst). */
 #define ADDRESS_MAX (1ull << 47)
 
 struct finder {
 	struct hotspot_vm *vm;
 	struct memory *memory;
 	struct hotspot_block *block;
-	/* Names of blobs that are none of those looked for. */
-	uint64_t names[NAMES_MAX];
+	/* Addresses of names that were read and are none of those searched for. */
+	uint64_t names[HOTSPOT_BLOB_NAMES_MAX];
 	unsigned int name_count;
 };
 
-static int odd(struct hotspot_vm *vm, const char *what)
+/* Refuses the VM because `what` does not have the expected form. */
+static int unexpected(struct hotspot_vm *vm, const char *what)
 {
 	snprintf(vm->missing, sizeof(vm->missing), "%s", what);
 	return -ENOTSUP;
 }
 
-/* A field's offset from the HeapBlock on, if it is there and of one of two sizes, aligned. */
+/* The offset of a CodeBlob's field from the start of its HeapBlock; HOTSPOT_NO_FIELD if the VM does
+ * not describe it, or its size is neither `bytes` nor `other`, or it is not aligned. */
 static uint16_t blob_offset(struct finder *f, enum hotspot_field_name name, uint8_t bytes,
 			    uint8_t other)
 {
@@ -55,7 +80,7 @@ static uint16_t blob_offset(struct finder *f, enum hotspot_field_name name, uint
 	return (uint16_t)offset;
 }
 
-/* The fields of a CodeBlob and of an nmethod. */
+/* Fills in the offsets of the fields of CodeBlob and nmethod. */
 static int describe_blob(struct finder *f)
 {
 	const struct hotspot_vm *vm = f->vm;
@@ -93,10 +118,11 @@ static int describe_blob(struct finder *f)
 	    b->name == HOTSPOT_NO_FIELD || b->frame_size == HOTSPOT_NO_FIELD ||
 	    b->frame_complete == HOTSPOT_NO_FIELD || b->verified_entry == HOTSPOT_NO_FIELD ||
 	    b->compile_id == HOTSPOT_NO_FIELD)
-		return odd(f->vm, "CodeBlob");
+		return unexpected(f->vm, "CodeBlob");
 	return 0;
 }
 
+/* Fills in everything but addresses. */
 static int describe(struct finder *f)
 {
 	const struct hotspot_vm *vm = f->vm;
@@ -106,15 +132,16 @@ static int describe(struct finder *f)
 				   *sizes = &vm->fields[HOTSPOT_CM_CODE_SIZE],
 				   *constants = &vm->fields[HOTSPOT_CM_CONSTANTS];
 
-	if (block_bytes > 64 || block_bytes % 8 || used->offset >= block_bytes || used->bytes != 1)
-		return odd(f->vm, "HeapBlock");
-	/* What identifies a method: hotspot_identity(). */
+	if (block_bytes > HEAP_BLOCK_BYTES_MAX || block_bytes % 8 || used->offset >= block_bytes ||
+	    used->bytes != 1)
+		return unexpected(f->vm, "HeapBlock");
+	/* The fields that hotspot_identity() uses. */
 	if (sizes->bytes != 2 || sizes->offset + 8 > HOTSPOT_CONST_METHOD_BYTES ||
-	    constants->offset != 8)
-		return odd(f->vm, "ConstMethod");
+	    constants->offset != CONST_METHOD_CONSTANTS)
+		return unexpected(f->vm, "ConstMethod");
 	b->heap_block_bytes = (uint8_t)block_bytes;
 	b->heap_block_used = (uint8_t)used->offset;
-	b->bcp_slot = vm->version < FIRST_WITH_MIRROR ? 7 : 8;
+	b->bcp_slot = vm->version < FIRST_WITH_MIRROR ? BCP_SLOT_WITHOUT_MIRROR : BCP_SLOT;
 	b->const_method = (uint16_t)vm->fields[HOTSPOT_CONST_METHOD].offset;
 	b->const_method_bytes = (uint16_t)vm->sizes[HOTSPOT_SIZEOF_CONST_METHOD];
 	b->code_size = (uint16_t)sizes->offset;
@@ -135,7 +162,8 @@ static bool overlaps(const struct finder *f, const struct hotspot_heap *heap, un
 	return false;
 }
 
-/* One CodeHeap; 0 too if it has no code that is looked up by segments. */
+/* Adds one CodeHeap. A heap that is not reserved or has no segments yet is left out, and so is one
+ * more than HOTSPOT_HEAPS_MAX. */
 static int find_heap(struct finder *f, uint64_t heap, unsigned int *count)
 {
 	const uint64_t space = heap + f->vm->fields[HOTSPOT_HEAP_MEMORY].offset,
@@ -154,14 +182,16 @@ static int find_heap(struct finder *f, uint64_t heap, unsigned int *count)
 	if (!found.start || !found.segments || *count >= HOTSPOT_HEAPS_MAX)
 		return 0;
 	if (found.end <= found.start || found.end > ADDRESS_MAX || overlaps(f, &found, *count))
-		return odd(f->vm, "CodeHeap._memory");
-	if (shift < SHIFT_MIN || shift > SHIFT_MAX || (*count && shift != f->block->segment_shift))
-		return odd(f->vm, "CodeHeap._log2_segment_size");
+		return unexpected(f->vm, "CodeHeap._memory");
+	if (shift < SEGMENT_SHIFT_MIN || shift > SEGMENT_SHIFT_MAX ||
+	    (*count && shift != f->block->segment_shift))
+		return unexpected(f->vm, "CodeHeap._log2_segment_size");
 	f->block->segment_shift = (uint8_t)shift;
 	f->block->heaps[(*count)++] = found;
 	return 0;
 }
 
+/* Finds the heaps: JDK 8 has one, later versions have an array (GrowableArray<CodeHeap*>). */
 static int find_heaps(struct finder *f)
 {
 	uint64_t list = 0, data = 0, length = 1, heap = 0;
@@ -176,8 +206,8 @@ static int find_heaps(struct finder *f)
 		if ((r = get(f, HOTSPOT_ARRAY_LENGTH, list, &length)) < 0 ||
 		    (r = get(f, HOTSPOT_ARRAY_DATA, list, &data)) < 0)
 			return r;
-		if (length > HEAPS_LISTED_MAX)
-			return odd(f->vm, "CodeCache._heaps");
+		if (length > HOTSPOT_HEAPS_LISTED_MAX)
+			return unexpected(f->vm, "CodeCache._heaps");
 	} else {
 		data = f->vm->fields[HOTSPOT_CACHE_HEAP].address;
 	}
@@ -198,7 +228,8 @@ static int find_heaps(struct finder *f)
 	return count ? 0 : -EAGAIN;
 }
 
-/* The codelets that methods are entered by follow each other: from the first to the last. */
+/* Finds the codelets by which methods are entered. They follow each other in the interpreter's
+ * code, so one range from the first to the last is enough. */
 static int find_entries(struct finder *f, uint64_t buffer, uint64_t bytes)
 {
 	struct hotspot_block *b = f->block;
@@ -207,14 +238,14 @@ static int find_entries(struct finder *f, uint64_t buffer, uint64_t bytes)
 	if (!f->vm->fields[HOTSPOT_CODELET_SIZE].known ||
 	    !f->vm->fields[HOTSPOT_CODELET_NAME].known)
 		return 0;
-	for (uint64_t at = 0, i = 0; at < bytes && i < CODELETS_MAX; i++) {
+	for (uint64_t at = 0, i = 0; at < bytes && i < HOTSPOT_CODELETS_MAX; i++) {
 		uint64_t size = 0, name = 0;
 		int r;
 
 		if ((r = get(f, HOTSPOT_CODELET_SIZE, buffer + at, &size)) < 0 ||
 		    (r = get(f, HOTSPOT_CODELET_NAME, buffer + at, &name)) < 0)
 			return r;
-		if (!size || size > CODELET_BYTES_MAX)
+		if (!size || size > HOTSPOT_CODELET_BYTES_MAX)
 			break;
 		if (name && memory_read_string(f->memory, name, text, sizeof(text)) > 0 &&
 		    strstr(text, "method entry point")) {
@@ -227,6 +258,8 @@ static int find_entries(struct finder *f, uint64_t buffer, uint64_t bytes)
 	return b->entries_start ? 0 : -EAGAIN;
 }
 
+/* Finds the interpreter (a StubQueue) and the return address of the call stub, by which native code
+ * calls Java. */
 static int find_interpreter(struct finder *f)
 {
 	uint64_t queue = 0, buffer = 0, limit = 0, end = 0;
@@ -248,7 +281,7 @@ static int find_interpreter(struct finder *f)
 	return find_entries(f, buffer, end < limit ? end : limit);
 }
 
-static bool name_is_known(const struct finder *f, uint64_t name)
+static bool name_was_read(const struct finder *f, uint64_t name)
 {
 	if (!name || name == f->block->nmethod_name || name == f->block->native_name)
 		return true;
@@ -259,13 +292,15 @@ static bool name_is_known(const struct finder *f, uint64_t name)
 	return false;
 }
 
-static void look_at_blob(struct finder *f, uint64_t blob, const uint8_t *bytes, size_t length)
+/* Records the blob's name if it is one of those searched for. The stubs of virtual threads are one
+ * blob, named "StubRoutines (continuation ...". */
+static void examine_blob(struct finder *f, uint64_t blob, const uint8_t *bytes, size_t length)
 {
 	const uint64_t name = hotspot_vm_pick(f->vm, HOTSPOT_BLOB_NAME, bytes, length),
 		       size = hotspot_vm_pick(f->vm, HOTSPOT_BLOB_SIZE, bytes, length);
 	char text[NAME_BYTES];
 
-	if (name_is_known(f, name) || memory_read_string(f->memory, name, text, sizeof(text)) < 0)
+	if (name_was_read(f, name) || memory_read_string(f->memory, name, text, sizeof(text)) < 0)
 		return;
 	if (strcmp(text, "nmethod") == 0) {
 		f->block->nmethod_name = name;
@@ -275,10 +310,11 @@ static void look_at_blob(struct finder *f, uint64_t blob, const uint8_t *bytes, 
 		f->block->continuation_start = blob;
 		f->block->continuation_end = blob + size;
 	}
-	if (f->name_count < NAMES_MAX)
+	if (f->name_count < HOTSPOT_BLOB_NAMES_MAX)
 		f->names[f->name_count++] = name;
 }
 
+/* Was everything found that is searched for? */
 static bool have_names(const struct finder *f)
 {
 	const struct hotspot_block *b = f->block;
@@ -287,13 +323,14 @@ static bool have_names(const struct finder *f)
 	       (f->vm->version < FIRST_WITH_VIRTUAL_THREADS || b->continuation_start);
 }
 
-static void look_at_heap(struct finder *f, const struct hotspot_heap *heap)
+/* Examines the first blocks of a heap. */
+static void examine_heap(struct finder *f, const struct hotspot_heap *heap)
 {
 	const uint64_t shift = f->block->segment_shift, head = f->block->heap_block_bytes;
 	uint8_t bytes[HOTSPOT_BLOB_BYTES];
 	uint64_t at = heap->start;
 
-	for (unsigned int i = 0; i < BLOBS_MAX && at < heap->end && !have_names(f); i++) {
+	for (unsigned int i = 0; i < HOTSPOT_BLOBS_MAX && at < heap->end && !have_names(f); i++) {
 		memset(bytes, 0, sizeof(bytes));
 		if (memory_read(f->memory, at, bytes, f->block->blob_bytes) < 0)
 			return;
@@ -302,13 +339,13 @@ static void look_at_heap(struct finder *f, const struct hotspot_heap *heap)
 		if (!length || length > (heap->end - at) >> shift)
 			return;
 		if (bytes[f->block->heap_block_used] == 1)
-			look_at_blob(f, at + head, bytes + head, sizeof(bytes) - (size_t)head);
+			examine_blob(f, at + head, bytes + head, sizeof(bytes) - (size_t)head);
 		at += length << shift;
 	}
 }
 
-/* The linker has merged "nmethod" with the end of "native nmethod", as far as is known: if only one
- * was seen, the other one is beside it. */
+/* If only one of the names was found, derives the other: linkers merge strings with a common end,
+ * so "nmethod" is the end of "native nmethod" in all known builds. */
 static void complete_names(struct finder *f)
 {
 	struct hotspot_block *b = f->block;
@@ -325,7 +362,7 @@ static void complete_names(struct finder *f)
 }
 
 int hotspot_code_find(struct hotspot_vm *vm, struct memory *memory, struct runtime_layout *layout,
-		      bool *settled)
+		      bool *complete)
 {
 	struct hotspot_block block = {0};
 	struct finder f = {.vm = vm, .memory = memory, .block = &block};
@@ -338,8 +375,8 @@ int hotspot_code_find(struct hotspot_vm *vm, struct memory *memory, struct runti
 	if (r < 0)
 		return r;
 	for (int i = 0; i < HOTSPOT_HEAPS_MAX && block.heaps[i].start; i++)
-		look_at_heap(&f, &block.heaps[i]);
-	*settled = have_names(&f);
+		examine_heap(&f, &block.heaps[i]);
+	*complete = have_names(&f);
 	complete_names(&f);
 	memset(layout, 0, sizeof(*layout));
 	memcpy(&layout->block, &block, sizeof(block));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where HotSpot keeps its code, for the walker: heaps, the interpreter, stubs, and how a CodeBlob
- * says what it is. */
+/* Finds HotSpot's code for the walker: the code heaps, the interpreter, the stubs, and the fields
+ * of a CodeBlob that say what it is. */
 #ifndef SYMBOLIZER_RUNTIME_HOTSPOT_CODE_H
 #define SYMBOLIZER_RUNTIME_HOTSPOT_CODE_H
 
@@ -8,11 +8,11 @@
 #include "symbolizer/runtime/runtime.h"
 
 /*
- * Fill `layout`. 0: then `*settled` says whether all was found, or something may still come;
- * -EAGAIN: the VM is still starting; -ENOTSUP: vm->missing says what is not as it should be; else
- * as memory_read.
+ * Fills in `layout`. 0: `*complete` is false if something is missing that the VM makes later.
+ * -EAGAIN: the VM is still starting. -ENOTSUP: vm->missing says what does not have the expected
+ * form. Or an error of memory_read().
  */
 int hotspot_code_find(struct hotspot_vm *vm, struct memory *memory, struct runtime_layout *layout,
-		      bool *settled);
+		      bool *complete);
 
 #endif

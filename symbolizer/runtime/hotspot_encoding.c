@@ -1,4 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Decodes HotSpot's formats.
+ *
+ * How this works:
+ *	- UNSIGNED5 (utilities/unsigned5.hpp) writes a number in 1 to 5 bytes, 6 bits in each, the
+ *	  lowest first. A byte below 192 is the last one. Bytes are added, not masked, so that a
+ *last byte carries log2(192) bits.
+ *	- A line table is a sequence of differences. A byte other than 0 and 255 is a small one: 5
+ *	  bits of bytecode index, 3 bits of line. 255 is followed by two signed UNSIGNED5 numbers. 0
+ *	  ends the table.
+ *	- The scopes of a compiled method are a byte stream with a scope at many offsets: the offset
+ *	  of the caller's scope (0: none), the method's index in the metadata, and the bytecode
+ *index plus 1. A caller is always written before what is inlined into it, so offsets decrease along
+ *	  the chain, and a chain that does not is forged.
+ *
+ * Example (JDK 17): the scope at offset 20 is 04 02 0a: its caller's scope is at 4, it is method 2
+ * of the metadata, and bytecode 9. At offset 4 is 00 01 15: no caller, method 1, bytecode 20. So
+ * method 2 was inlined into method 1 at bytecode 20.
+ */
 #include "symbolizer/runtime/hotspot_encoding.h"
 
 #include <errno.h>
@@ -6,11 +25,11 @@
 
 enum {
 	UNSIGNED5_BYTES = 5,
-	UNSIGNED5_BITS = 6,	 /* of each byte but the last */
-	UNSIGNED5_GOES_ON = 192, /* bytes from here on */
-	LINE_FULL = 0xff,	 /* two numbers follow; else it is both differences */
-	LINE_BITS = 3,
-	DIMENSIONS_MAX = 255,
+	UNSIGNED5_BITS = 6,	   /* lg_H: bits per byte that is not the last one */
+	UNSIGNED5_CONTINUED = 192, /* L: after a byte of this value or more, another one follows */
+	LINE_FULL = 0xff,	   /* two numbers follow */
+	LINE_BITS = 3,		   /* of the line, in a byte with both differences */
+	DIMENSIONS_MAX = 255,	   /* of an array type (JVMS 4.3.2) */
 };
 
 static uint8_t next_byte(struct hotspot_stream *s)
@@ -31,14 +50,14 @@ uint32_t hotspot_unsigned5(struct hotspot_stream *s)
 
 		if (s->failed)
 			return 0;
-		sum += ((uint32_t)byte - s->excluded) << (UNSIGNED5_BITS * i);
-		if (byte < UNSIGNED5_GOES_ON)
+		sum += ((uint32_t)byte - s->zero_excluded) << (UNSIGNED5_BITS * i);
+		if (byte < UNSIGNED5_CONTINUED)
 			break;
 	}
 	return sum;
 }
 
-/* The sign is in the lowest bit. */
+/* A signed number has its sign in the lowest bit. */
 static uint32_t signed5(struct hotspot_stream *s)
 {
 	const uint32_t value = hotspot_unsigned5(s);
@@ -73,42 +92,42 @@ uint32_t hotspot_line_of(const struct hotspot_line *lines, size_t count, uint32_
 	return best ? best->line : 0;
 }
 
-const struct hotspot_place *hotspot_find_place(const struct hotspot_place *places, size_t count,
-					       uint32_t code_offset)
+const struct hotspot_pc_desc *hotspot_find_pc_desc(const struct hotspot_pc_desc *descs,
+						   size_t count, uint32_t code_offset)
 {
 	size_t low = 0, high = count;
 
 	while (low < high) {
 		const size_t middle = low + (high - low) / 2;
 
-		if (places[middle].code_offset < 0 ||
-		    (uint32_t)places[middle].code_offset < code_offset)
+		if (descs[middle].code_offset < 0 ||
+		    (uint32_t)descs[middle].code_offset < code_offset)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	/* Behind all that has a place: the last one that has. */
-	if (low == count || places[low].scope <= 0) {
+	/* After the last one that has a scope: take that one. */
+	if (low == count || descs[low].scope <= 0) {
 		if (low == 0)
 			return NULL;
 		low--;
 	}
-	return places[low].scope > 0 && places[low].code_offset >= 0 ? &places[low] : NULL;
+	return descs[low].scope > 0 && descs[low].code_offset >= 0 ? &descs[low] : NULL;
 }
 
-int hotspot_decode_scopes(const uint8_t *bytes, size_t length, bool excluded, uint32_t scope,
+int hotspot_decode_scopes(const uint8_t *bytes, size_t length, bool zero_excluded, uint32_t scope,
 			  struct hotspot_scope scopes[HOTSPOT_SCOPES_MAX])
 {
 	int count = 0;
 
 	while (scope && count < HOTSPOT_SCOPES_MAX) {
 		struct hotspot_stream s = {
-		    .bytes = bytes, .length = length, .at = scope, .excluded = excluded};
+		    .bytes = bytes, .length = length, .at = scope, .zero_excluded = zero_excluded};
 		const uint32_t sender = hotspot_unsigned5(&s);
 
 		scopes[count].method = hotspot_unsigned5(&s);
 		scopes[count].bci = (int32_t)(hotspot_unsigned5(&s) - 1);
-		/* A caller is written before what is inlined into it: no circles. */
+		/* A caller is written before what is inlined into it, so there are no circles. */
 		if (s.failed || sender >= scope || scopes[count].bci < HOTSPOT_NO_BYTECODE)
 			return -EBADMSG;
 		count++;
@@ -117,6 +136,7 @@ int hotspot_decode_scopes(const uint8_t *bytes, size_t length, bool excluded, ui
 	return count;
 }
 
+/* A buffer that is filled up to `size` - 1 bytes. */
 struct text {
 	char *bytes;
 	size_t size, length;
@@ -128,8 +148,9 @@ static void put(struct text *t, const char *from, size_t length)
 		t->bytes[t->length++] = from[i];
 }
 
-/* How many bytes follow a first one; -1 if it is none. */
-static int bytes_behind(uint8_t first)
+/* How many bytes follow the first byte of a character; -1 if no character starts with it. Modified
+ * UTF-8 has no characters of four bytes. */
+static int bytes_after_first(uint8_t first)
 {
 	if (first < ' ' || first == 0x7f)
 		return -1;
@@ -145,19 +166,20 @@ bool hotspot_is_name(const char *name, size_t length)
 	const uint8_t *at = (const uint8_t *)name;
 
 	for (size_t i = 0; i < length; i++) {
-		int behind = bytes_behind(at[i]);
+		int following = bytes_after_first(at[i]);
 
-		/* Its end may have been cut off. */
-		for (; behind > 0 && i + 1 < length; behind--) {
+		/* The end of the last character may have been cut off. */
+		for (; following > 0 && i + 1 < length; following--) {
 			if ((at[++i] & 0xc0) != 0x80)
 				return false;
 		}
-		if (behind < 0)
+		if (following < 0)
 			return false;
 	}
 	return length > 0;
 }
 
+/* The primitive types of a descriptor (JVMS 4.3.2). */
 static const char *primitive(char type)
 {
 	switch (type) {
@@ -182,9 +204,8 @@ static const char *primitive(char type)
 	}
 }
 
-/* How much of a class's name is not the address of a hidden class: "+0x..." or "/0x...", or its
- * number
- * "/123". */
+/* The length of a class's name without the suffix of a hidden class: an address "+0x..." or
+ * "/0x...", or a number "/123". */
 static size_t visible_length(const char *name, size_t length)
 {
 	for (size_t i = length; i-- > 1;) {
@@ -202,7 +223,8 @@ static size_t visible_length(const char *name, size_t length)
 	return length;
 }
 
-/* The type at `from`, into `t`; how many bytes it has, 0 if it is none. */
+/* Writes the type whose descriptor starts at `from`. Returns the descriptor's length in bytes, 0 if
+ * it is none. A class is written without its package. */
 static size_t put_type(struct text *t, const char *from, size_t length)
 {
 	size_t dimensions = 0, used = 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HotSpot's encodings, of bytes that were read: compressed numbers, line tables, scopes of inlined
- * methods, signatures. Any bytes may come. */
+/* Decodes HotSpot's formats from bytes that were read: compressed numbers, line tables, scopes of
+ * inlined methods, names and signatures. The bytes may be anything. Pure. */
 #ifndef SYMBOLIZER_RUNTIME_HOTSPOT_ENCODING_H
 #define SYMBOLIZER_RUNTIME_HOTSPOT_ENCODING_H
 
@@ -8,69 +8,78 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Before JDK 20, UNSIGNED5 used bytes of 0; since then 0 is none that it writes, and all are one
- * more (src/hotspot/share/utilities/unsigned5.hpp). */
 enum {
-	HOTSPOT_EXCLUDED_SINCE = 20,
-	HOTSPOT_NO_BYTECODE = -1, /* InvocationEntryBci: before the method's first bytecode */
+	/* From JDK 20 on UNSIGNED5 never writes a byte of 0: every byte is one more than before
+	 * (src/hotspot/share/utilities/unsigned5.hpp). */
+	HOTSPOT_ZERO_EXCLUDED_SINCE = 20,
+	/* InvocationEntryBci (enum MethodCompilation): before the method's first bytecode. */
+	HOTSPOT_NO_BYTECODE = -1,
+	/* Methods that are inlined into each other at one place. MaxInlineLevel is 9 to 15, but
+	 * Graal and flags allow more. */
 	HOTSPOT_SCOPES_MAX = 64,
 };
 
+/* Compressed numbers. */
 struct hotspot_stream {
 	const uint8_t *bytes;
 	size_t length, at;
-	bool excluded; /* since JDK 20 */
-	bool failed;   /* it ended; all that follows is 0 */
+	bool zero_excluded; /* since JDK 20 */
+	bool failed;	    /* a number was cut off by the end; every later one is 0 */
 };
 
+/* The next number. 0 and `failed` if it is cut off. */
 uint32_t hotspot_unsigned5(struct hotspot_stream *stream);
 
-/* A method's lines (CompressedLineNumberReadStream): entries of bytecode index and line, in no
- * order. */
+/* An entry of a method's line table (CompressedLineNumberReadStream): from this bytecode index on,
+ * this line. Entries are in no order. */
 struct hotspot_line {
 	uint32_t bci, line;
 };
 
-/* The next entry; false at the end, or if the stream fails. `entry` holds the one before, 0, 0 at
- * first. */
+/* Reads the next entry. `entry` must hold the one before it, {0, 0} at first, because entries are
+ * differences. False at the end of the table, or if the stream fails. */
 bool hotspot_next_line(struct hotspot_stream *stream, struct hotspot_line *entry);
 
-/* The line of bytecode `bci`: that of the last entry with the greatest index up to it. 0: none. */
+/* The line of bytecode `bci`: that of the entry with the greatest index up to it, of several the
+ * last one. 0 if there is none. */
 uint32_t hotspot_line_of(const struct hotspot_line *lines, size_t count, uint32_t bci);
 
-/* A place in a compiled method's code, with what was going on there (PcDesc). Sorted by code
- * offset; the first and the last are sentinels. */
-struct hotspot_place {
+/* HotSpot's PcDesc: at this offset in a compiled method's code, this scope is being executed. They
+ * are sorted by offset; the first and the last one are sentinels. */
+struct hotspot_pc_desc {
 	int32_t code_offset;
-	int32_t scope; /* in the scopes' stream; 0: none */
+	int32_t scope; /* offset of the innermost scope in the scopes' bytes; 0: none */
 };
 
-/* The place of a return address (it has one of its own), or the next one behind what was
- * interrupted: code belongs to the place that it leads to. NULL: none. */
-const struct hotspot_place *hotspot_find_place(const struct hotspot_place *places, size_t count,
-					       uint32_t code_offset);
+/* The PcDesc of a return address, or the first one after an interrupted pc: the VM describes the
+ * places at which it can stop, and code belongs to the next one. If there is none after it, the
+ * last one before it. NULL if there is none at all. */
+const struct hotspot_pc_desc *hotspot_find_pc_desc(const struct hotspot_pc_desc *descs,
+						   size_t count, uint32_t code_offset);
 
-/* A method in which the place is: index in the metadata, from 1 on, 0 for none, and bytecode. */
+/* A scope (ScopeDesc): a method, and where in it. */
 struct hotspot_scope {
-	uint32_t method;
-	int32_t bci; /* or HOTSPOT_NO_BYTECODE */
+	uint32_t method; /* index in the nmethod's metadata, starting at 1; 0: none */
+	int32_t bci;	 /* bytecode index, or HOTSPOT_NO_BYTECODE */
 };
 
-/* The innermost method first, then those that it was inlined into. How many, at most
- * HOTSPOT_SCOPES_MAX (then the outer ones are missing); or -EBADMSG. */
-int hotspot_decode_scopes(const uint8_t *bytes, size_t length, bool excluded, uint32_t scope,
+/* Decodes the scope at offset `scope` and its callers: the innermost method first, then those into
+ * which it was inlined. Returns their number, at most HOTSPOT_SCOPES_MAX (the outer ones are left
+ * out), or -EBADMSG. */
+int hotspot_decode_scopes(const uint8_t *bytes, size_t length, bool zero_excluded, uint32_t scope,
 			  struct hotspot_scope scopes[HOTSPOT_SCOPES_MAX]);
 
-/* Is it a name as class files have them (modified UTF-8), not what memory holds after it was freed?
- */
+/* Is it a name in modified UTF-8 (JVMS 4.4.7) without control characters? Memory that was freed and
+ * reused rarely is. A name that was cut inside a character passes. */
 bool hotspot_is_name(const char *name, size_t length);
 
-/* The parameters of a signature, as "(int, String[])", into `text`, cut at `size` - 1 bytes. The
- * length, 0 if it is no signature. */
+/* Writes the parameters of a method signature as "(int, String[])", cut at `size` - 1 bytes and
+ * NUL-terminated. Returns the length, 0 if it is no signature. */
 size_t hotspot_parameters(const char *signature, size_t length, char *text, size_t size);
 
-/* A class's name as in Java's source, of "java/util/Map$Entry": with dots, and without the address
- * that hidden classes have in theirs. */
+/* Writes the name of a class as in Java's source, java.util.Map$Entry for "java/util/Map$Entry",
+ * without the address or number that the name of a hidden class ends in. Cut at `size` - 1 bytes
+ * and NUL-terminated. Returns the length. */
 size_t hotspot_class_name(const char *name, size_t length, char *text, size_t size);
 
 #endif

@@ -1,4 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names a pc in compiled Java code.
+ *
+ * How this works: an nmethod has three tables. PcDescs map offsets in its code to scopes; scopes
+ * say which method runs there, at which bytecode, and in which scope it was inlined; metadata is an
+ * array of pointers to Methods, which scopes refer to by index. The tables are copied once and
+ * cached, so that later frames of the nmethod need no access to memory.
+ *
+ * Where the tables are depends on the version:
+ *	- up to JDK 22: all in the nmethod itself: metadata, scopes, PcDescs, in this order;
+ *	- from JDK 23: scopes and PcDescs in separate memory (_immutable_data);
+ *	- from JDK 25: the metadata too (_mutable_data).
+ * The VM describes the fields, so their presence decides, not the version number.
+ *
+ * The VM frees an nmethod at any time and reuses its memory. Therefore the HeapBlock's `used` flag
+ * and the _compile_id, which is never reused, are checked before and after the tables are read. And
+ * the inlined methods are named at once (name_inlined_early()), because their Methods may be
+ * unloaded together with the nmethod.
+ *
+ * Example: pc is at code offset 0x5c. The first PcDesc at or after 0x5c is {0x60, scope 20}. Scope
+ * 20 is method 2 at bytecode 9, inlined into method 1 at bytecode 20. metadata[1] is the Method
+ * HashMap.hash(Object), metadata[0] is HashMap.get(Object): the frame stands for both.
+ */
 #include "symbolizer/runtime/hotspot_nmethod.h"
 
 #include <errno.h>
@@ -7,42 +30,35 @@
 
 #include "bpf/runtime/hotspot.h"
 #include "common/cleanup.h"
+#include "symbolizer/runtime/limits.h"
 
 enum {
-	PLACES_BYTES_MAX = 1 << 20,
-	SCOPES_BYTES_MAX = 2 << 20,
-	METADATA_BYTES_MAX = 256 << 10,
-	PLACE_BYTES_MAX = 64, /* of a PcDesc; 16 in every version */
-	/* Of all compiled methods of a process together. */
-	CACHE_BYTES_MAX = 16 << 20,
-	/* As long as a compiled method is there: names of what is inlined into it, for later. */
-	EAGER_PLACES_MAX = 2048,
-	EAGER_READS = 1024, /* not with fewer left */
 	WORD = 8,
 };
 
 struct hotspot_nmethod {
 	uint64_t address;
 	uint32_t compile_id;
-	struct hotspot_method *root;
-	size_t place_count, scope_bytes, method_count;
-	struct hotspot_place *places;
+	struct hotspot_method *root; /* the method that was compiled */
+	size_t desc_count, scope_bytes, method_count;
+	struct hotspot_pc_desc *descs;
 	uint8_t *scopes;
-	uint64_t *metadata;		 /* addresses of Methods and others */
-	struct hotspot_method **methods; /* those that were looked at */
+	uint64_t *metadata;		 /* method_count addresses, of Methods and other things */
+	struct hotspot_method **methods; /* of the same length; NULL: not read yet */
 };
 
+/* A range of the process's memory. */
 struct span {
 	uint64_t start, end;
 };
 
-/* Where its tables are. */
+/* Where the tables are. */
 struct tables {
-	struct span places, scopes, metadata;
-	uint64_t root;
+	struct span descs, scopes, metadata;
+	uint64_t root; /* the Method that was compiled */
 };
 
-/* Everything that lookups need. */
+/* What all functions need. */
 struct context {
 	struct hotspot_methods *methods;
 	const struct hotspot_vm *vm;
@@ -56,7 +72,7 @@ static void nmethod_free(struct hotspot_nmethod *n)
 	for (size_t i = 0; n->methods && i < n->method_count; i++)
 		hotspot_method_put(n->methods[i]);
 	hotspot_method_put(n->root);
-	free(n->places);
+	free(n->descs);
 	free(n->scopes);
 	free(n->metadata);
 	free(n->methods);
@@ -70,12 +86,12 @@ static void cleanup_nmethod(struct hotspot_nmethod **n)
 
 static size_t nmethod_bytes(const struct hotspot_nmethod *n)
 {
-	return sizeof(*n) + n->place_count * sizeof(*n->places) + n->scope_bytes +
+	return sizeof(*n) + n->desc_count * sizeof(*n->descs) + n->scope_bytes +
 	       n->method_count * (sizeof(*n->metadata) + sizeof(*n->methods)) +
 	       hotspot_method_bytes(n->root);
 }
 
-/* Its header, if it is still that one. */
+/* Reads the header of the nmethod. -ESTALE if it was freed, or another one is in its place. */
 static int read_header(const struct context *c, uint64_t address, uint32_t compile_id,
 		       uint8_t header[HOTSPOT_BLOB_BYTES])
 {
@@ -101,14 +117,14 @@ static uint64_t pick(const struct context *c, enum hotspot_field_name name, cons
 	return hotspot_vm_pick(c->vm, name, header, HOTSPOT_BLOB_BYTES);
 }
 
-/* JDK 23 on: what does not change lies in memory of its own, and so does what changes, since 25. */
-static void locate_apart(const struct context *c, uint64_t address, const uint8_t *header,
-			 struct tables *t)
+/* Locates the tables from JDK 23 on, where they are in memory of their own. */
+static void locate_separate(const struct context *c, uint64_t address, const uint8_t *header,
+			    struct tables *t)
 {
 	const uint64_t fixed = pick(c, HOTSPOT_IMMUTABLE_DATA, header),
 		       scopes = pick(c, HOTSPOT_SCOPES_OFFSET, header);
 
-	t->places = (struct span){fixed + pick(c, HOTSPOT_PCS_OFFSET, header), fixed + scopes};
+	t->descs = (struct span){fixed + pick(c, HOTSPOT_PCS_OFFSET, header), fixed + scopes};
 	t->scopes = (struct span){fixed + scopes, fixed + pick(c, HOTSPOT_IMMUTABLE_SIZE, header)};
 	if (c->vm->fields[HOTSPOT_BLOB_MUTABLE_DATA].known) {
 		const uint64_t mutable = pick(c, HOTSPOT_BLOB_MUTABLE_DATA, header);
@@ -122,25 +138,26 @@ static void locate_apart(const struct context *c, uint64_t address, const uint8_
 	}
 }
 
+/* Locates the tables of the nmethod at `address`. Forged offsets are found when they are read. */
 static void locate(const struct context *c, uint64_t address, const uint8_t *header,
 		   struct tables *t)
 {
 	t->root = pick(c, HOTSPOT_METHOD, header);
 	if (c->vm->fields[HOTSPOT_IMMUTABLE_DATA].known) {
-		locate_apart(c, address, header, t);
+		locate_separate(c, address, header, t);
 		return;
 	}
 	const uint64_t scopes = c->vm->fields[HOTSPOT_SCOPES_BEGIN].known
 				    ? pick(c, HOTSPOT_SCOPES_BEGIN, header)
 				    : address + pick(c, HOTSPOT_SCOPES_OFFSET, header);
 
-	t->places = (struct span){address + pick(c, HOTSPOT_PCS_OFFSET, header),
-				  address + pick(c, HOTSPOT_DEPENDENCIES_OFFSET, header)};
-	t->scopes = (struct span){scopes, t->places.start};
+	t->descs = (struct span){address + pick(c, HOTSPOT_PCS_OFFSET, header),
+				 address + pick(c, HOTSPOT_DEPENDENCIES_OFFSET, header)};
+	t->scopes = (struct span){scopes, t->descs.start};
 	t->metadata = (struct span){address + pick(c, HOTSPOT_METADATA_OFFSET, header), scopes};
 }
 
-/* What lies in `span`, if it is not more than `max` bytes and not nothing. */
+/* Copies a table. -ENODATA if it is empty or longer than `max` bytes. The caller frees `*bytes`. */
 static int read_span(const struct context *c, const struct span *span, size_t max, void **bytes,
 		     size_t *length)
 {
@@ -158,61 +175,64 @@ static int read_span(const struct context *c, const struct span *span, size_t ma
 	return 0;
 }
 
-static int read_places(const struct context *c, const struct span *span, struct hotspot_nmethod *n)
+static int read_descs(const struct context *c, const struct span *span, struct hotspot_nmethod *n)
 {
 	const size_t size = c->vm->sizes[HOTSPOT_SIZEOF_PC_DESC];
 	_cleanup_free_ void *bytes = NULL;
 	size_t length = 0;
-	int r = size > PLACE_BYTES_MAX ? -ENODATA
-				       : read_span(c, span, PLACES_BYTES_MAX, &bytes, &length);
+	int r = size > HOTSPOT_PC_DESC_BYTES_MAX
+		    ? -ENODATA
+		    : read_span(c, span, HOTSPOT_PC_DESCS_BYTES_MAX, &bytes, &length);
 
 	if (r < 0)
 		return r;
-	n->places = calloc(length / size + 1, sizeof(*n->places));
-	if (!n->places)
+	n->descs = calloc(length / size + 1, sizeof(*n->descs));
+	if (!n->descs)
 		return -ENOMEM;
 	for (size_t i = 0; i < length / size; i++) {
 		const uint8_t *at = (const uint8_t *)bytes + i * size;
 
-		n->places[i].code_offset =
+		n->descs[i].code_offset =
 		    (int32_t)hotspot_vm_pick(c->vm, HOTSPOT_PC_OFFSET, at, size);
-		n->places[i].scope = (int32_t)hotspot_vm_pick(c->vm, HOTSPOT_PC_SCOPE, at, size);
+		n->descs[i].scope = (int32_t)hotspot_vm_pick(c->vm, HOTSPOT_PC_SCOPE, at, size);
 	}
-	n->place_count = length / size;
+	n->desc_count = length / size;
 	return 0;
 }
 
-/* Its tables; without them it is one method, with nothing inlined that one could know of. */
+/* Reads the tables. An nmethod whose tables are missing or too long is one method without known
+ * inlined ones. */
 static int read_tables(const struct context *c, const struct tables *t, struct hotspot_nmethod *n)
 {
 	void *scopes = NULL, *metadata = NULL;
 	size_t bytes = 0;
-	int r = read_places(c, &t->places, n);
+	int r = read_descs(c, &t->descs, n);
 
 	if (r == 0)
-		r = read_span(c, &t->scopes, SCOPES_BYTES_MAX, &scopes, &n->scope_bytes);
+		r = read_span(c, &t->scopes, HOTSPOT_SCOPES_BYTES_MAX, &scopes, &n->scope_bytes);
 	n->scopes = scopes;
 	if (r == 0)
-		r = read_span(c, &t->metadata, METADATA_BYTES_MAX, &metadata, &bytes);
+		r = read_span(c, &t->metadata, HOTSPOT_METADATA_BYTES_MAX, &metadata, &bytes);
 	n->metadata = metadata;
 	if (r == 0) {
 		n->methods = calloc(bytes / WORD + 1, sizeof(*n->methods));
 		n->method_count = n->methods ? bytes / WORD : 0;
 		return n->methods ? 0 : -ENOMEM;
 	}
-	n->place_count = 0;
+	n->desc_count = 0;
 	return r == -ENODATA ? 0 : r;
 }
 
-/* A method of the metadata, looked at if that was not done yet and `there`. */
+/* The method with this index in the metadata. If it was not read yet, it is read now, but only if
+ * `may_read`. -ESTALE if there is none. */
 static int nmethod_method(const struct context *c, struct hotspot_nmethod *n, uint32_t index,
-			  bool there, const struct hotspot_method **method)
+			  bool may_read, const struct hotspot_method **method)
 {
-	/* 0 is none; others count from 1. */
+	/* Indexes start at 1; 0 means none. */
 	if (!index || index > n->method_count)
 		return -ESTALE;
 	struct hotspot_method **at = &n->methods[index - 1];
-	if (!*at && there && n->metadata[index - 1]) {
+	if (!*at && may_read && n->metadata[index - 1]) {
 		int r = hotspot_method_get(c->methods, c->vm, c->memory, n->metadata[index - 1],
 					   NULL, at);
 		if (r < 0)
@@ -224,27 +244,29 @@ static int nmethod_method(const struct context *c, struct hotspot_nmethod *n, ui
 	return 0;
 }
 
-static void look_ahead(const struct context *c, struct hotspot_nmethod *n)
+/* Names the inlined methods while they are certainly there; see the top of this file. */
+static void name_inlined_early(const struct context *c, struct hotspot_nmethod *n)
 {
 	struct hotspot_scope scopes[HOTSPOT_SCOPES_MAX];
 	const struct hotspot_method *method;
 	int32_t last = 0;
 
-	for (size_t i = 0; i < n->place_count && i < EAGER_PLACES_MAX; i++) {
-		if (n->places[i].scope <= 0 || n->places[i].scope == last)
+	for (size_t i = 0; i < n->desc_count && i < HOTSPOT_EAGER_PC_DESCS_MAX; i++) {
+		if (n->descs[i].scope <= 0 || n->descs[i].scope == last)
 			continue;
-		last = n->places[i].scope;
-		const int count = hotspot_decode_scopes(n->scopes, n->scope_bytes,
-							c->vm->version >= HOTSPOT_EXCLUDED_SINCE,
-							(uint32_t)last, scopes);
+		last = n->descs[i].scope;
+		const int count = hotspot_decode_scopes(
+		    n->scopes, n->scope_bytes, c->vm->version >= HOTSPOT_ZERO_EXCLUDED_SINCE,
+		    (uint32_t)last, scopes);
 		for (int j = 0; j < count; j++) {
-			if (c->memory->reads_left < EAGER_READS)
+			if (c->memory->reads_left < HOTSPOT_EAGER_READS_LEFT)
 				return;
 			nmethod_method(c, n, scopes[j].method, true, &method);
 		}
 	}
 }
 
+/* Reads an nmethod with its tables. */
 static int nmethod_load(const struct context *c, uint64_t address, uint32_t compile_id,
 			struct hotspot_nmethod **loaded)
 {
@@ -265,8 +287,8 @@ static int nmethod_load(const struct context *c, uint64_t address, uint32_t comp
 		r = read_tables(c, &tables, n);
 	if (r < 0)
 		return r == -EFAULT ? -ESTALE : r;
-	look_ahead(c, n);
-	/* All that was read was its own if it is still there. */
+	name_inlined_early(c, n);
+	/* Everything that was read belongs to the nmethod if it is still there. */
 	r = read_header(c, address, compile_id, header);
 	if (r == 0)
 		*loaded = TAKE_PTR(n);
@@ -290,7 +312,7 @@ static void slot_empty(struct hotspot_nmethods *nmethods, struct hotspot_nmethod
 	*slot = NULL;
 }
 
-/* From the cache, or into it. */
+/* Finds the nmethod in the cache, or reads it and adds it. */
 static int nmethod_get(struct hotspot_nmethods *nmethods, const struct context *c, uint64_t address,
 		       uint32_t compile_id, struct hotspot_nmethod **nmethod)
 {
@@ -306,24 +328,26 @@ static int nmethod_get(struct hotspot_nmethods *nmethods, const struct context *
 	slot_empty(nmethods, slot);
 	const size_t bytes = nmethod_bytes(loaded);
 	for (unsigned int i = 0;
-	     i < HOTSPOT_NMETHOD_SLOTS && nmethods->bytes + bytes > CACHE_BYTES_MAX; i++)
+	     i < HOTSPOT_NMETHOD_SLOTS && nmethods->bytes + bytes > HOTSPOT_NMETHOD_CACHE_BYTES_MAX;
+	     i++)
 		slot_empty(nmethods, &nmethods->slots[nmethods->hand++ % HOTSPOT_NMETHOD_SLOTS]);
 	nmethods->bytes += bytes;
 	*nmethod = *slot = loaded;
 	return 0;
 }
 
-/* The methods of `scopes`. */
+/* Finds the methods of the scopes. If one of them was not read yet, all of them that are missing
+ * are. */
 static int resolve(const struct context *c, struct hotspot_nmethod *n,
 		   const struct hotspot_scope *scopes, int count, struct hotspot_inlined *found)
 {
-	bool complete = true;
+	bool all_read = true;
 
 	for (int i = 0; i < count; i++)
-		complete &= scopes[i].method && scopes[i].method <= n->method_count &&
+		all_read &= scopes[i].method && scopes[i].method <= n->method_count &&
 			    n->methods[scopes[i].method - 1];
 	for (int i = 0; i < count; i++) {
-		int r = nmethod_method(c, n, scopes[i].method, !complete, &found[i].method);
+		int r = nmethod_method(c, n, scopes[i].method, !all_read, &found[i].method);
 
 		if (r < 0)
 			return r;
@@ -332,7 +356,8 @@ static int resolve(const struct context *c, struct hotspot_nmethod *n,
 	return 0;
 }
 
-static void forget_methods(struct hotspot_nmethod *n)
+/* Drops the methods that were read, because one of them may not belong to the nmethod. */
+static void drop_methods(struct hotspot_nmethod *n)
 {
 	for (size_t i = 0; i < n->method_count; i++) {
 		hotspot_method_put(n->methods[i]);
@@ -353,24 +378,24 @@ int hotspot_nmethod_find(struct hotspot_nmethods *nmethods, struct hotspot_metho
 
 	if (r < 0)
 		return r;
-	const struct hotspot_place *place =
-	    hotspot_find_place(n->places, n->place_count, code_offset);
-	if (!place) {
+	const struct hotspot_pc_desc *desc =
+	    hotspot_find_pc_desc(n->descs, n->desc_count, code_offset);
+	if (!desc) {
 		found[0] = (struct hotspot_inlined){.method = n->root, .bci = HOTSPOT_BCI_UNKNOWN};
 		return 1;
 	}
-	const int count =
-	    hotspot_decode_scopes(n->scopes, n->scope_bytes, vm->version >= HOTSPOT_EXCLUDED_SINCE,
-				  (uint32_t)place->scope, scopes);
+	const int count = hotspot_decode_scopes(n->scopes, n->scope_bytes,
+						vm->version >= HOTSPOT_ZERO_EXCLUDED_SINCE,
+						(uint32_t)desc->scope, scopes);
 	if (count <= 0)
 		return -ESTALE;
 	const unsigned int reads = memory->reads_left;
 	r = resolve(&c, n, scopes, count, found);
-	/* What was read now was the method's if that is still there. */
+	/* Methods that were read just now belong to the nmethod if it is still there. */
 	if (r == 0 && memory->reads_left != reads) {
 		r = read_header(&c, address, compile_id, header);
 		if (r < 0)
-			forget_methods(n);
+			drop_methods(n);
 	}
 	return r < 0 ? r : count;
 }

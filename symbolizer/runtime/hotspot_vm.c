@@ -1,13 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads the tables in which HotSpot describes its structures.
+ *
+ * How this works: libjvm.so exports two pointers. gHotSpotVMStructs points to an array of
+ * VMStructEntry, each with the name of a type, the name of a field, the name of the field's type,
+ * whether it is static, and its offset or address. gHotSpotVMTypes points to an array of
+ * VMTypeEntry with names and sizes of types. An entry without a name ends an array. All names are
+ * strings in the process's memory.
+ *
+ * The arrays have thousands of entries, of which about 70 are needed. Entries of one type follow
+ * each other with the same pointer to its name, so the name is read when the pointer changes, and
+ * the field names are read only for the types that HOTSPOT_FIELDS names.
+ *
+ * Example: the entry {"nmethod", "_compile_id", "int", 0, 0xd4, 0} sets the field COMPILE_ID to
+ * offset 0xd4, 4 bytes. In another build the offset is 0xe0, and nothing else changes.
+ *
+ * A field has another name or is in another structure in some versions (HOTSPOT_OTHER_NAMES). The
+ * main name has precedence. After both arrays were read, check() determines what is missing. While
+ * ld.so relocates the library the pointers hold file offsets, which are below the load address:
+ * -EAGAIN.
+ */
 #include "symbolizer/runtime/hotspot_vm.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "common/cursor.h"
+#include "symbolizer/runtime/limits.h"
+
 enum {
-	/* The tables' layouts, VMStructEntry and VMTypeEntry: the same since JDK 6. The VM exports
-	 * their offsets too, of which none ever changed. */
+	/* The layouts of VMStructEntry and VMTypeEntry, as indexes of words: the same since JDK 6.
+	 * The VM also exports their offsets, none of which has ever changed. */
 	STRUCT_TYPE = 0,
 	STRUCT_FIELD = 1,
 	STRUCT_TYPE_STRING = 2,
@@ -18,11 +42,9 @@ enum {
 	TYPE_NAME = 0,
 	TYPE_SIZE = 4,
 	TYPE_WORDS = 5,
-	/* Entries; versions have up to 2200 of the one and 900 of the other. */
-	ENTRIES_MAX = 8192,
-	ENTRIES_A_READ = 64,
-	NAME_BYTES = 80,
-	JDK_VERSION_MAX = 255,
+	ENTRIES_PER_READ = 64, /* 3 KB on the stack */
+	NAME_BYTES = 80,       /* of the names that we compare; a longer name is cut */
+	JDK_VERSION_MAX = 255, /* a greater version is shown as this one */
 };
 
 static const struct hotspot_row {
@@ -60,7 +82,7 @@ int hotspot_image_init(struct hotspot_image *image, const struct runtime_file *f
 	return 0;
 }
 
-/* How many bytes a C++ type has. */
+/* The size of a C++ type in bytes, 0 if it is unknown. */
 static uint8_t type_bytes(const char *type)
 {
 	static const struct {
@@ -96,7 +118,7 @@ static uint8_t type_bytes(const char *type)
 	return 0;
 }
 
-/* The type's name, if it is not that of the entry before. */
+/* Reads the name of an entry's type, unless it is the one that was read last. */
 static int entry_type(struct memory *memory, uint64_t address, uint64_t *last,
 		      char text[NAME_BYTES])
 {
@@ -118,6 +140,7 @@ static bool type_is_wanted(const char *type)
 	return false;
 }
 
+/* Records the field of an entry if it is one of ours. */
 static int take_field(struct hotspot_vm *vm, struct memory *memory, const char *type,
 		      const uint64_t *entry)
 {
@@ -140,7 +163,7 @@ static int take_field(struct hotspot_vm *vm, struct memory *memory, const char *
 			to->address = entry[STRUCT_ADDRESS];
 		else
 			to->offset = (uint32_t)entry[STRUCT_OFFSET];
-		/* Some have no type: nested structures, arrays. */
+		/* Nested structures and arrays have no type string. */
 		if (entry[STRUCT_TYPE_STRING] &&
 		    memory_read_string(memory, entry[STRUCT_TYPE_STRING], type_string,
 				       sizeof(type_string)) >= 0)
@@ -151,14 +174,14 @@ static int take_field(struct hotspot_vm *vm, struct memory *memory, const char *
 
 static int read_structs(struct hotspot_vm *vm, uint64_t table, struct memory *memory)
 {
-	uint64_t entries[ENTRIES_A_READ][STRUCT_WORDS], last = 0;
+	uint64_t entries[ENTRIES_PER_READ][STRUCT_WORDS], last = 0;
 	char type[NAME_BYTES] = "";
 	bool wanted = false;
 
-	for (unsigned int i = 0; i < ENTRIES_MAX; i++, table += sizeof(entries[0])) {
-		const unsigned int at = i % ENTRIES_A_READ;
+	for (unsigned int i = 0; i < HOTSPOT_TABLE_ENTRIES_MAX; i++, table += sizeof(entries[0])) {
+		const unsigned int at = i % ENTRIES_PER_READ;
 
-		/* The table's end may be the memory's. */
+		/* The table may end at the end of mapped memory: then read one by one. */
 		if (at == 0 && memory_read(memory, table, entries, sizeof(entries)) < 0) {
 			int r = memory_read(memory, table, entries[0], sizeof(entries[0]));
 
@@ -186,7 +209,7 @@ static int read_types(struct hotspot_vm *vm, uint64_t table, struct memory *memo
 	uint64_t entry[TYPE_WORDS];
 	char name[NAME_BYTES];
 
-	for (unsigned int i = 0; i < ENTRIES_MAX; i++, table += sizeof(entry)) {
+	for (unsigned int i = 0; i < HOTSPOT_TABLE_ENTRIES_MAX; i++, table += sizeof(entry)) {
 		int r = memory_read(memory, table, entry, sizeof(entry));
 
 		if (r < 0)
@@ -205,12 +228,14 @@ static int read_types(struct hotspot_vm *vm, uint64_t table, struct memory *memo
 	return -E2BIG;
 }
 
+/* Records what is missing. */
 static int missing(struct hotspot_vm *vm, const char *type, const char *field)
 {
 	snprintf(vm->missing, sizeof(vm->missing), "%s.%s", type, field);
 	return -ENOTSUP;
 }
 
+/* Determines whether everything that is needed is described. */
 static int check(struct hotspot_vm *vm)
 {
 	const struct hotspot_field *f = vm->fields;
@@ -231,7 +256,8 @@ static int check(struct hotspot_vm *vm)
 	return 0;
 }
 
-/* JDK 8 - 21 have the one; the other is the VM's own, which in JDK 8 was another number. */
+/* Reads the JDK version. JDK 8 - 21 describe JDK_Version::_current. Later ones describe only the
+ * VM's own version, which is the same number there (in JDK 8 it was another one). */
 static int read_version(struct hotspot_vm *vm, struct memory *memory)
 {
 	uint64_t version = 0;
@@ -246,7 +272,7 @@ static int read_version(struct hotspot_vm *vm, struct memory *memory)
 	}
 	if (r < 0)
 		return r == -ENOTSUP ? missing(vm, "Abstract_VM_Version", "_vm_major_version") : r;
-	/* Written when the VM is started. */
+	/* It is written while the VM starts. */
 	if (!version)
 		return -EAGAIN;
 	vm->version = version > JDK_VERSION_MAX ? JDK_VERSION_MAX : (unsigned int)version;
@@ -283,13 +309,23 @@ uint64_t hotspot_vm_pick(const struct hotspot_vm *vm, enum hotspot_field_name na
 			 const void *bytes, size_t length)
 {
 	const struct hotspot_field *f = &vm->fields[name];
-	uint64_t value = 0;
+	struct cursor c = cursor_init(bytes, length);
 
-	if (!f->known || f->bytes > sizeof(value) || f->offset > length ||
-	    f->bytes > length - f->offset)
+	if (!f->known)
 		return 0;
-	memcpy(&value, (const uint8_t *)bytes + f->offset, f->bytes);
-	return value;
+	cursor_seek(&c, f->offset);
+	switch (f->bytes) {
+	case 1:
+		return cursor_u8(&c);
+	case 2:
+		return cursor_u16(&c);
+	case 4:
+		return cursor_u32(&c);
+	case 8:
+		return cursor_u64(&c);
+	default:
+		return 0;
+	}
 }
 
 int hotspot_vm_get(const struct hotspot_vm *vm, struct memory *memory, enum hotspot_field_name name,

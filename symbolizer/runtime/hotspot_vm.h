@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What HotSpot says of itself: libjvm.so exports tables with the offsets of its structures' fields,
- * the sizes of its types, and some constants, for debuggers
- * (src/hotspot/share/runtime/vmStructs.hpp). Builds of one version differ, so that nothing is taken
- * from the version that a table can tell.
+ * Reads the tables in which HotSpot describes its structures for debuggers: the offsets of fields
+ * and the sizes of types (gHotSpotVMStructs and gHotSpotVMTypes, exported by libjvm.so;
+ * src/hotspot/share/runtime/vmStructs.hpp). Builds of one version differ, so whatever a table
+ * states is taken from it and not from the version number.
  */
 #ifndef SYMBOLIZER_RUNTIME_HOTSPOT_VM_H
 #define SYMBOLIZER_RUNTIME_HOTSPOT_VM_H
@@ -14,7 +14,8 @@
 #include "symbolizer/runtime/file.h"
 #include "symbolizer/runtime/memory.h"
 
-/* X(identifier, type, field, needed) */
+/* X(identifier, type, field, needed): the fields that we use. A VM that lacks a needed one is
+ * refused. */
 #define HOTSPOT_FIELDS(X)                                                                          \
 	X(VERSION, "JDK_Version", "_current", false)                                               \
 	X(VERSION_NEWER, "Abstract_VM_Version", "_vm_major_version", false)                        \
@@ -88,7 +89,7 @@
 	X(SYMBOL_LENGTH, "Symbol", "_length", true)                                                \
 	X(SYMBOL_BODY, "Symbol", "_body", true)
 
-/* X(identifier, type, field): other names, of other versions. */
+/* X(identifier, type, field): the names that these fields have in other versions. */
 #define HOTSPOT_OTHER_NAMES(X)                                                                     \
 	X(ARRAY_LENGTH, "GenericGrowableArray", "_len")                                            \
 	X(METHOD, "CompiledMethod", "_method")                                                     \
@@ -105,7 +106,7 @@
 	X(SYMBOL_REFERENCES, "Symbol", "_length_and_refcount")                                     \
 	X(SYMBOL_LENGTH, "Symbol", "_length_and_refcount")
 
-/* X(identifier, type): all needed. */
+/* X(identifier, type): the types whose size we use, all of them needed. */
 #define HOTSPOT_SIZES(X)                                                                           \
 	X(HEAP_BLOCK, "HeapBlock")                                                                 \
 	X(CODE_BLOB, "CodeBlob")                                                                   \
@@ -130,43 +131,44 @@ enum hotspot_size_name {
 
 struct hotspot_field {
 	bool known;
-	bool other_name;  /* one of HOTSPOT_OTHER_NAMES */
-	uint8_t bytes;	  /* as the table's type says: 1, 2, 4 or 8; 0: something else */
+	bool other_name;  /* it was found under a name of HOTSPOT_OTHER_NAMES */
+	uint8_t bytes;	  /* the size of its type: 1, 2, 4 or 8; 0: another one or unknown */
 	uint32_t offset;  /* in its structure; below HOTSPOT_OFFSET_MAX */
-	uint64_t address; /* of a static one */
+	uint64_t address; /* of a static field */
 };
 
 enum {
-	HOTSPOT_OFFSET_MAX = 4096
+	HOTSPOT_OFFSET_MAX = 4096 /* bytes; an offset of this or more is forged */
 };
 
 struct hotspot_vm {
 	unsigned int version; /* 8, 11, 17 ... */
 	struct hotspot_field fields[HOTSPOT_FIELD_COUNT];
 	uint32_t sizes[HOTSPOT_SIZE_COUNT];
-	char missing[64]; /* with -ENOTSUP: what is not described, as Type._field */
+	char missing[64]; /* set with -ENOTSUP: what the VM does not describe, as Type._field */
 };
 
-/* Of a libjvm.so: the virtual addresses of the variables that lead to the tables. */
+/* Of a libjvm.so: the virtual addresses of the variables that point to the tables. */
 struct hotspot_image {
 	uint64_t structs, types;
 };
 
-/* 0 or -ENOENT. */
+/* Looks the variables up in the file. 0, or -ENOENT if it is not a libjvm.so. */
 int hotspot_image_init(struct hotspot_image *image, const struct runtime_file *file);
 
-/* Read the tables. 0; -EAGAIN: ld.so has not relocated them yet; -ENOTSUP: something that is needed
- * is not described; else as memory_read. */
+/* Reads the tables of a process. 0; -EAGAIN: ld.so has not relocated them yet; -ENOTSUP: something
+ * that is needed is not described, see vm->missing; -E2BIG: a table does not end; or an error of
+ * memory_read(). */
 int hotspot_vm_read(struct hotspot_vm *vm, const struct hotspot_image *image, uint64_t bias,
 		    struct memory *memory);
 
-/* Read a field, of whatever width, of the structure at `address`; a static one if that is 0. As
- * memory_read, -ENOTSUP if the field is not described. */
+/* Reads a field, of any of the four sizes, of the structure at `address`; of a static field if that
+ * is 0. 0; -ENOTSUP if the VM does not describe the field; or an error of memory_read(). */
 int hotspot_vm_get(const struct hotspot_vm *vm, struct memory *memory, enum hotspot_field_name name,
 		   uint64_t address, uint64_t *value);
 
-/* The same, of `length` bytes of the structure that were read; 0 if it does not lie in them. Signed
- * numbers are not extended. */
+/* The same from the first `length` bytes of the structure, which were read before. 0 if the field
+ * is not described or not in them. The value is not sign-extended. */
 uint64_t hotspot_vm_pick(const struct hotspot_vm *vm, enum hotspot_field_name name,
 			 const void *bytes, size_t length);
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 enum {
-	STRING_PIECE = 64,
+	STRING_PIECE = 64, /* bytes per read of a string: most names fit */
 	PAGE = 4096
 };
 
@@ -42,7 +42,7 @@ int memory_read(struct memory *memory, uint64_t address, void *buffer, size_t le
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		/* The end of the file: the memory that it stands for is gone. */
+		/* /proc/PID/mem is at its end when the address space no longer exists. */
 		if (n == 0 || (n < 0 && errno == ESRCH))
 			return -ESRCH;
 		if (n < 0)
@@ -79,7 +79,7 @@ ssize_t memory_read_string(struct memory *memory, uint64_t address, char *text, 
 	size_t used = 0;
 
 	while (used + 1 < size) {
-		/* Never over the end of a page: the next one may be nobody's. */
+		/* A piece never crosses a page boundary: the next page may not be mapped. */
 		size_t piece = PAGE - (size_t)((address + used) & (PAGE - 1));
 
 		if (piece > STRING_PIECE)

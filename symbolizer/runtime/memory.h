@@ -1,8 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory of another process, as the worker reads it: every byte may be forged and may change
- * between two reads, every pointer may lead anywhere, in circles too. So each operation on it has
- * a budget of reads and bytes, and they all come through here.
+ * Reads the memory of a profiled process.
+ *
+ * How this works: the process may forge every byte, may change it between two reads, and may link
+ * its structures into circles. So every read is a copy, of exactly the requested length, and every
+ * operation that follows pointers has a budget of reads and bytes. Readers do not count their
+ * steps: when the budget is used up, the next read fails with -EDQUOT and the operation ends.
+ *
+ * Example: naming a frame calls memory_allow(m, 4096, 1 << 20) and then follows a list. If the list
+ * is a circle, read 4097 returns -EDQUOT. Nothing is retried with the same budget.
+ *
+ * The memory is read through /proc/PID/mem where the worker has received that descriptor. It names
+ * the address space, not the pid: after exec or exit it returns end of file (-ESRCH) and can never
+ * reach another process. In strict mode there is no such descriptor and process_vm_readv(2) is
+ * used.
  */
 #ifndef SYMBOLIZER_RUNTIME_MEMORY_H
 #define SYMBOLIZER_RUNTIME_MEMORY_H
@@ -12,17 +23,18 @@
 #include <sys/types.h>
 
 struct memory {
-	int fd; /* /proc/PID/mem; -1: process_vm_readv of `pid` (strict mode) */
+	int fd; /* /proc/PID/mem, borrowed; -1: process_vm_readv() of `pid` (strict mode) */
 	pid_t pid;
 	unsigned int reads_left;
 	size_t bytes_left;
 };
 
-/* Begin an operation that may make `reads` reads of `bytes` bytes in all. */
+/* Starts an operation that may make `reads` reads, of `bytes` bytes in total. */
 void memory_allow(struct memory *memory, unsigned int reads, size_t bytes);
 
-/* Exactly `length` bytes at `address`: 0; -EFAULT: not all of it can be read; -ESRCH: the process
- * has ended, or executed another program; -EDQUOT: the budget is used up. */
+/* Reads exactly `length` bytes at `address`. 0; -EFAULT: a part of it is not mapped or not
+ * readable; -ESRCH: the process has ended or has executed another program; -EDQUOT: the budget is
+ * used up. After an error the contents of `buffer` are undefined. */
 int memory_read(struct memory *memory, uint64_t address, void *buffer, size_t length);
 
 int memory_read_u8(struct memory *memory, uint64_t address, uint8_t *value);
@@ -30,7 +42,8 @@ int memory_read_u16(struct memory *memory, uint64_t address, uint16_t *value);
 int memory_read_u32(struct memory *memory, uint64_t address, uint32_t *value);
 int memory_read_u64(struct memory *memory, uint64_t address, uint64_t *value);
 
-/* A NUL-terminated string into `text`, cut at `size` - 1 bytes. Its length, or as memory_read. */
+/* Reads a NUL-terminated string into `text`, cut at `size` - 1 bytes and always terminated.
+ * Returns its length, or an error of memory_read(). */
 ssize_t memory_read_string(struct memory *memory, uint64_t address, char *text, size_t size);
 
 #endif

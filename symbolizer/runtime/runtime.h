@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A language runtime as the worker sees it: symbolizer/runtime/NAME.c defines `runtime_NAME`, one
- * struct runtime_ops. Who calls them, asks for memory and publishes what they found is
- * symbolizer/worker/runtimes.c; see docs/adding-a-runtime.md.
+ * The interface between the worker and a language runtime. For each RUNTIME of the table
+ * bpf/runtimes.def, symbolizer/runtime/NAME.c defines `runtime_NAME`, a struct runtime_ops.
+ * symbolizer/worker/runtimes.c calls the operations, provides access to the process's memory and
+ * publishes the results to the kernel. docs/adding-a-runtime.md explains how to add a runtime.
  */
 #ifndef SYMBOLIZER_RUNTIME_RUNTIME_H
 #define SYMBOLIZER_RUNTIME_RUNTIME_H
@@ -16,21 +17,32 @@
 #include "symbolizer/runtime/memory.h"
 
 enum {
+	/* Ranges of code of one runtime in one process. */
 	RUNTIME_RANGES_MAX = 128,
-	RUNTIME_INLINED_MAX = 16, /* frames that one managed frame may stand for */
+	/* Frames that one managed frame may stand for: a method and those inlined into it. */
+	RUNTIME_INLINED_MAX = 16,
+	/* Text of these frames, in bytes: 512 each for function and file. */
 	RUNTIME_TEXT_BYTES = 16384,
+	/* A refusal in bytes, with its NUL: the sentence and 128 bytes of path. */
 	RUNTIME_REFUSAL_BYTES = 320,
 };
 
-/* What the kernel side is to know: for the slot of a process. */
+/*
+ * Why a runtime is not supported, as one line for the log. It is a structure, not an array, because
+ * an array parameter decays to a pointer and the compiler would not check its size.
+ */
+struct runtime_refusal {
+	char text[RUNTIME_REFUSAL_BYTES];
+};
+
+/* What the walker needs to know about one process. */
 struct runtime_layout {
 	struct bh_runtime_block block;
-	/* `start`, `end`, `data`, and `in_file`: the range is in a mapped file, not anonymous. In
-	 * any order, not overlapping. */
+	/* The code of the runtime, in any order, without overlaps. */
 	struct runtime_range {
 		uint64_t start, end;
-		uint32_t data;
-		bool in_file;
+		uint32_t data; /* for the walker, of the runtime's own meaning */
+		bool in_file;  /* the range is in a mapped file; otherwise in anonymous memory */
 	} ranges[RUNTIME_RANGES_MAX];
 	unsigned int range_count;
 };
@@ -39,28 +51,29 @@ struct runtime_layout {
 struct runtime_process {
 	const struct runtime_ops *ops;
 	uint32_t tgid;
-	const void *image;     /* what recognise() made of the file */
+	const void *image;     /* what `recognise` returned for the file */
 	const char *path;      /* of the file, for messages */
-	uint64_t bias;	       /* address = virtual address in the file + bias */
-	struct memory *memory; /* with a fresh budget at each call */
-	/* Of the runtime: */
-	void *state;		      /* NULL at first */
-	struct runtime_layout layout; /* written by attach */
-	unsigned int
-	    refresh_ms; /* call attach again after about this, with the tick (1 s); 0: no need */
-	size_t cached_bytes;		     /* what forget() would give back, about */
-	char refusal[RUNTIME_REFUSAL_BYTES]; /* one line, when attach returns -ENOTSUP */
+	uint64_t bias;	       /* address in the process = virtual address in the file + bias */
+	struct memory *memory; /* the worker renews its budget before each call */
+	/* The runtime sets the fields below. */
+	void *state;		      /* NULL until the runtime sets it */
+	struct runtime_layout layout; /* set by `attach` */
+	/* In how many milliseconds `attach` is to be called again; 0: never. The worker checks this
+	 * once per second. */
+	unsigned int refresh_ms;
+	size_t cached_bytes;		/* roughly what `drop_cache` would free */
+	struct runtime_refusal refusal; /* set when attach returns -ENOTSUP */
 };
 
-/* A frame as people read it. Strings are in the `text` of struct runtime_frames, or constants. */
+/* A frame as it is shown. The strings are in `text` of struct runtime_frames, or are constants. */
 struct runtime_frame {
-	const char *function; /* as the language's people write it: Class.method, module.function */
-	const char *file;     /* "" if not known */
-	uint32_t line;	      /* 0 if not known */
-	uint32_t start_line;  /* of the function; 0 if not known */
+	const char *function; /* as the language writes it: Class.method, module.function */
+	const char *file;     /* "" if unknown */
+	uint32_t line;	      /* 0 if unknown */
+	uint32_t start_line;  /* of the function; 0 if unknown */
 };
 
-/* Innermost inlined function first. */
+/* The frames that one managed frame stands for, the innermost inlined function first. */
 struct runtime_frames {
 	unsigned int count;
 	struct runtime_frame frames[RUNTIME_INLINED_MAX];
@@ -68,40 +81,44 @@ struct runtime_frames {
 	char text[RUNTIME_TEXT_BYTES];
 };
 
-/* A copy of a string in frames->text, cut at a NUL or if there is no room; valid as long as that.
- * It need not be UTF-8, or printable: whoever passes it on sees to that. */
+/* Copies a string into frames->text, where it lives as long as `frames`. It ends at the first NUL
+ * and is cut if there is no room for it. It may hold any bytes: the worker escapes it before it is
+ * passed on. */
 const char *runtime_frames_keep(struct runtime_frames *frames, const char *text, size_t length);
 const char *runtime_frames_format(struct runtime_frames *frames, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/*
- * All of them may be called with any bytes in file and memory. None blocks.
- */
+/* The operations of a runtime. File and memory may hold any bytes. No operation may block. */
 struct runtime_ops {
-	/* Is this file this runtime? 0, and `*image` is all that its processes share (to be freed
-	 * by release); -ENOENT: it is not; -ENOTSUP: it is one, but none that is supported:
-	 * `refusal` says so in one line, with version and file. */
+	/*
+	 * Determines whether the file is this runtime. 0: it is, and `*image` holds what all its
+	 * processes share; the caller frees it with `release`. -ENOENT: it is not. -ENOTSUP: it is,
+	 * but it is not supported, and `refusal` says why in one line, with version and file.
+	 * -ENOMEM.
+	 */
 	int (*recognise)(const struct runtime_file *file, void **image,
-			 char refusal[RUNTIME_REFUSAL_BYTES]);
+			 struct runtime_refusal *refusal);
 	void (*release)(void *image);
 	/*
-	 * Find the runtime's state in the process, fill process->layout. 0; -EAGAIN: not there yet
-	 * (asked again, soon); -ENOTSUP: refused, see process->refusal; another errno: given up.
-	 * Called again after refresh_ms, for ranges come and go: then process->layout is what was
-	 * last published.
+	 * Finds the runtime's state in the process and fills in process->layout. 0; -EAGAIN: the
+	 * runtime is still starting, and the worker will call again soon; -ENOTSUP: the process is
+	 * not supported, process->refusal says why; any other error: the worker gives up.
+	 * If refresh_ms is set, it is called again, because ranges come and go. Then
+	 * process->layout holds what was published last.
 	 */
 	int (*attach)(struct runtime_process *process);
 	/*
-	 * Names for a frame that the walker noted, `words` of them (bh_frame_words). 0, with no
-	 * frame at all if it is none that people would want to see; -ESTALE: what the walker saw is
-	 * no longer in memory, or is something else by now; or what memory_read returns. Never a
-	 * guess.
+	 * Names a frame that the walker pushed, of bh_frame_words(words[0]) words. 0: the frames
+	 * are in `frames`, none if the frame is internal to the runtime and not to be shown.
+	 * -ESTALE: what the walker saw is no longer in memory, or another object is in its place.
+	 * Or an error of memory_read(). A name is never guessed.
 	 */
 	int (*symbolize)(struct runtime_process *process, const uint64_t *words,
 			 struct runtime_frames *frames);
-	/* Remember nothing of what was read to name frames: others need the memory. */
-	void (*forget)(struct runtime_process *process);
-	/* Free process->state. */
+	/* Drops everything that is cached to name frames, and sets cached_bytes to 0. The worker
+	 * calls it when its caches exceed their limit. */
+	void (*drop_cache)(struct runtime_process *process);
+	/* Frees process->state. */
 	void (*detach)(struct runtime_process *process);
 };
 

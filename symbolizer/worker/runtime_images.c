@@ -52,7 +52,7 @@ static int image_new(const struct runtime_file *file, int runtime, void *recogni
 }
 
 static int recognise(const struct runtime_file *file, uint32_t wanted, unsigned int *runtime,
-		     char refusal[RUNTIME_REFUSAL_BYTES], struct runtime_image **made)
+		     struct runtime_refusal *refusal, struct runtime_image **made)
 {
 	for (int i = 1; i < BH_RUNTIME_COUNT; i++) {
 		void *recognised = NULL;
@@ -69,7 +69,7 @@ static int recognise(const struct runtime_file *file, uint32_t wanted, unsigned 
 }
 
 int runtime_images_add(struct runtime_image **first, uint32_t module, int fd, const char *path,
-		       uint32_t wanted, unsigned int *runtime, char refusal[RUNTIME_REFUSAL_BYTES])
+		       uint32_t wanted, unsigned int *runtime, struct runtime_refusal *refusal)
 {
 	struct runtime_image *image = NULL;
 	struct runtime_file file;

@@ -32,7 +32,7 @@ struct runtime_image *runtime_images_find(struct runtime_image *first, uint32_t 
  * `*runtime`, but none that is supported, see `refusal`; -ENOMEM, or what reading the file gave.
  */
 int runtime_images_add(struct runtime_image **first, uint32_t module, int fd, const char *path,
-		       uint32_t wanted, unsigned int *runtime, char refusal[RUNTIME_REFUSAL_BYTES]);
+		       uint32_t wanted, unsigned int *runtime, struct runtime_refusal *refusal);
 
 /* One user less; the last one frees it. */
 void runtime_images_put(struct runtime_image **first, struct runtime_image *image);

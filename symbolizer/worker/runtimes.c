@@ -96,18 +96,18 @@ void runtimes_on_module(struct worker *worker, struct worker_module *module)
 {
 	struct runtimes *runtimes = worker->runtimes;
 	const struct msg_number watch = {.number = module->number};
-	char refusal[RUNTIME_REFUSAL_BYTES] = "";
+	struct runtime_refusal refusal = {0};
 	unsigned int runtime = 0;
 
 	if (!runtimes || module->fd < 0)
 		return;
 	int r = runtime_images_add(&runtimes->images, module->number, module->fd, module->path,
-				   runtimes->wanted, &runtime, refusal);
+				   runtimes->wanted, &runtime, &refusal);
 	if (r == 0)
 		peer_send(&worker->role.peers[ROLE_MANAGER], MESSAGE_WATCH, &watch, sizeof(watch),
 			  NULL, 0);
 	else if (r == -ENOTSUP)
-		runtime_figures_refuse(&runtimes->figures, runtime, refusal);
+		runtime_figures_refuse(&runtimes->figures, runtime, refusal.text);
 }
 
 int runtimes_init(struct worker *worker, int table_fd, uint32_t wanted)
@@ -412,7 +412,7 @@ static void attachment_refuse(struct runtimes *runtimes, struct attachment *a, i
 	a->due_ns = 0;
 	if (error != -ESRCH && !(unsupported && a->image->refused))
 		runtime_figures_refuse(&runtimes->figures, (unsigned int)a->image->runtime,
-				       unsupported ? a->process.refusal : NULL);
+				       unsupported ? a->process.refusal.text : NULL);
 	a->image->refused |= unsupported;
 	if (!unsupported)
 		log_debug("not attached: tgid=%u runtime=%s error=%s", a->process.tgid,
@@ -541,7 +541,7 @@ static void cache_trim(struct runtimes *runtimes)
 
 		if (!a)
 			return;
-		a->process.ops->forget(&a->process);
+		a->process.ops->drop_cache(&a->process);
 		attachment_count(runtimes, a);
 	}
 }

@@ -37,7 +37,7 @@ class Refused(lib.Case):
             at = list(versions_in(f.read(), found[0].path))
         self.assertTrue(at, "the file does not say its version")
         program = self.forge(found[0].path, "python3.99", at, FUTURE)
-        self.check([program], {}, program, "CPython 3.99 in .*: this version is not known; its frames stay native")
+        self.check([program], {}, program, "CPython 3.99 in .*: this version is not supported; its Python frames are not shown, its native stacks are complete")
 
     def test_free_threaded(self):
         """Not one, but it says so of itself."""
@@ -54,7 +54,7 @@ class Refused(lib.Case):
             command, env = [forged], {"PYTHONHOME": os.path.dirname(os.path.dirname(file))}
         else:
             command, env = [interpreter.path], {"LD_LIBRARY_PATH": self.directory}
-        self.check(command, env, forged, f"CPython 3.{interpreter.version[1]} in .*: a free-threaded build, which is not supported; its frames stay native")
+        self.check(command, env, forged, f"CPython 3.{interpreter.version[1]} in .*: free-threaded builds are not supported; its Python frames are not shown, its native stacks are complete")
 
     def described(self, path):
         """The file of an interpreter that has the description of itself: its library, or the program."""

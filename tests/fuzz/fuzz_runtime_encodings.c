@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What language runtimes keep compressed: CPython's line tables; HotSpot's line tables, scopes of inlined
- * methods, names and signatures. The first bytes say which, and where. */
+/* Fuzzes the decoders of the language runtimes: CPython's line tables; HotSpot's line tables, scopes
+ * of inlined methods, names and signatures. The first 4 bytes of the input are the position. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbolizer/runtime/cpython.h"
+#include "symbolizer/runtime/cpython_lines.h"
 #include "symbolizer/runtime/hotspot_encoding.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -21,10 +21,10 @@ static void fuzz_lines(const uint8_t *data, size_t size, uint32_t at)
 	struct hotspot_line line = {0};
 
 	for (int format = CPYTHON_LNOTAB; format <= CPYTHON_LOCATIONS; format++)
-		cpython_line((enum cpython_lines)format, data, size, 100, (int32_t)at);
+		cpython_line_find((enum cpython_line_format)format, data, size, 100, (int32_t)at);
 	for (int excluded = 0; excluded < 2; excluded++) {
 		struct hotspot_stream stream = {
-		    .bytes = data, .length = size, .excluded = excluded};
+		    .bytes = data, .length = size, .zero_excluded = excluded};
 		size_t count = 0;
 
 		while (hotspot_next_line(&stream, &line))

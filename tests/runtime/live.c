@@ -173,19 +173,19 @@ static void module_recognise(struct live *live, const char *path, const char *na
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct runtime_file file;
-	char refusal[RUNTIME_REFUSAL_BYTES] = "";
+	struct runtime_refusal refusal = {0};
 
 	if (fd < 0 || runtime_file_init(&file, fd, name) < 0)
 		return;
 	for (unsigned int i = 1; i < BH_RUNTIME_COUNT; i++) {
 		void *image = NULL;
-		const int r = scene_runtime_ops(i)->recognise(&file, &image, refusal);
+		const int r = scene_runtime_ops(i)->recognise(&file, &image, &refusal);
 
 		if (r == 0) {
 			runtime_add(live, i, fd, runtime_bias(&file.image, line), name);
 			scene_runtime_ops(i)->release(image);
 		} else if (r == -ENOTSUP) {
-			fprintf(stderr, "runtime_capture: %s\n", refusal);
+			fprintf(stderr, "runtime_capture: %s\n", refusal.text);
 		}
 		if (r != -ENOENT)
 			break;

@@ -94,12 +94,12 @@ static void text_add(struct scene_text *text, const char *format, ...)
 static int actor_recognise(struct actor *actor)
 {
 	struct runtime_file file;
-	char refusal[RUNTIME_REFUSAL_BYTES] = "";
+	struct runtime_refusal refusal = {0};
 	int r = runtime_file_init(&file, actor->from->file.fd, actor->from->path);
 
 	if (r < 0)
 		return r;
-	r = all_ops[actor->runtime]->recognise(&file, &actor->image, refusal);
+	r = all_ops[actor->runtime]->recognise(&file, &actor->image, &refusal);
 	runtime_file_fini(&file);
 	return r;
 }
@@ -183,7 +183,7 @@ static void scene_attach(struct scene *scene)
 		const int r = actor->runtime ? actor_attach(scene, actor) : -ENOENT;
 		if (r < 0)
 			text_add(scene->text, "%s is not attached: %s %s\n", actor->from->name,
-				 strerror(-r), actor->process.refusal);
+				 strerror(-r), actor->process.refusal.text);
 	}
 	scene_publish(scene);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows of HotSpot's own tables that matter, as JDK 8u504, 17.0.15 and 25.0.3 for x86-64 have them: type,
-   field, C++ type, and the offset, or -1 of a static one; sizes of types. */
+/*
+ * The rows of gHotSpotVMStructs and gHotSpotVMTypes that we use, as JDK 8u504, 17.0.15 and 25.0.3 for
+ * x86-64 have them. A row is: type, field, C++ type of the field, and its offset (-1: static).
+ */
 /* clang-format off */
 static const struct table_row rows_8[] = {
 	{"ConstantPool", "_pool_holder", "InstanceKlass*", 24},

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Line tables of CPython's code objects, and names out of a memory that may hold anything. */
+/* Tests the line tables of CPython's code objects, the names that are read from a process's memory,
+ * the ranges of JIT code, and the memory reader itself. A file stands for the process's memory. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -7,20 +8,19 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "symbolizer/runtime/cpython.h"
+#include "symbolizer/runtime/cpython_jit.h"
+#include "symbolizer/runtime/cpython_lines.h"
+#include "symbolizer/runtime/cpython_names.h"
 
 #define LINE(format, first, position, ...)                                                         \
-	cpython_line(format, (const uint8_t[]){__VA_ARGS__}, sizeof((uint8_t[]){__VA_ARGS__}), first, \
-		     position)
+	cpython_line_find(format, (const uint8_t[]){__VA_ARGS__},                                  \
+			  sizeof((uint8_t[]){__VA_ARGS__}), first, position)
 
-/* def f():            # 10
- *     a = 1           # 11, from 0 on
- *     b = 2           # 12, from 4 on
- *     for x in y:     # 20, from 8 on
- *     ...             # back to 11, from 12 on */
+/* A function that starts in line 10. Its code is in line 11 from offset 0 on, in line 12 from 4 on,
+ * in line 20 from 8 on, and in line 11 again from 12 on. */
 #define LNOTAB 0, 1, 4, 1, 4, 8, 4, (uint8_t)-9
 
-Test(cpython, lnotab)
+Test(cpython_lines, lnotab_line_holds_after_its_bytes)
 {
 	cr_assert_eq(LINE(CPYTHON_LNOTAB, 10, -1, LNOTAB), 10);
 	cr_assert_eq(LINE(CPYTHON_LNOTAB, 10, 0, LNOTAB), 11);
@@ -31,8 +31,9 @@ Test(cpython, lnotab)
 	cr_assert_eq(LINE(CPYTHON_LNOTAB, 10, 4000, LNOTAB), 11);
 }
 
-/* In 3.10 a pair is a range of bytes and the line of it; f_lasti counts instructions of two. */
-Test(cpython, linetable)
+/* In 3.10 a pair is a number of bytes and their line, and f_lasti counts instructions of 2 bytes.
+ */
+Test(cpython_lines, linetable_line_holds_for_its_bytes)
 {
 #define LINETABLE 4, 1, 4, (uint8_t)-128, 4, 1, 0, 8, 4, 0
 	cr_assert_eq(LINE(CPYTHON_LINETABLE, 10, 0, LINETABLE), 11);
@@ -42,26 +43,26 @@ Test(cpython, linetable)
 	cr_assert_eq(LINE(CPYTHON_LINETABLE, 10, 6, LINETABLE), 20);
 }
 
-/* Kinds 0 - 9 and 10 - 12 (short, one line), 13 (no columns), 14 (long), 15 (none); the low bits are
- * code units less one. */
-Test(cpython, locations)
+/* One entry of each kind: 0 - 9 (short), 10 - 12 (one line), 13 (no columns), 14 (long) and 15 (no
+ * line). The lowest bits of the first byte are the code units less 1. */
+Test(cpython_lines, locations_of_every_kind)
 {
 #define ENTRY(kind, units) (uint8_t)(0x80 | (kind) << 3 | ((units)-1))
 #define LOCATIONS                                                                                  \
-	ENTRY(0, 1), 0x11, ENTRY(11, 2), 4, 9, ENTRY(15, 1), ENTRY(13, 1), 3, ENTRY(14, 8), 0x54, 1, 0, \
-	    7, 3
+	ENTRY(0, 1), 0x11, ENTRY(11, 2), 4, 9, ENTRY(15, 1), ENTRY(13, 1), 3, ENTRY(14, 8), 0x54,  \
+	    1, 0, 7, 3
 	cr_assert_eq(LINE(CPYTHON_LOCATIONS, 10, -2, LOCATIONS), 10);
 	cr_assert_eq(LINE(CPYTHON_LOCATIONS, 10, 0, LOCATIONS), 10);
 	cr_assert_eq(LINE(CPYTHON_LOCATIONS, 10, 2, LOCATIONS), 11);
 	cr_assert_eq(LINE(CPYTHON_LOCATIONS, 10, 4, LOCATIONS), 11);
-	/* None, and the running line stays what it was. */
+	/* This code has no line, but the current line does not change. */
 	cr_assert_eq(LINE(CPYTHON_LOCATIONS, 10, 6, LOCATIONS), 0);
 	cr_assert_eq(LINE(CPYTHON_LOCATIONS, 10, 8, LOCATIONS), 10);
-	/* 0x54, 1: 20 + 64, which is +42. */
+	/* The varint 0x54, 1 is 20 + 64 = 84, which means +42 with the sign in the lowest bit. */
 	cr_assert_eq(LINE(CPYTHON_LOCATIONS, 10, 10, LOCATIONS), 52);
 }
 
-Test(cpython, any_table_has_an_end)
+Test(cpython_lines, random_tables_end)
 {
 	uint8_t table[512];
 
@@ -72,11 +73,12 @@ Test(cpython, any_table_has_an_end)
 		for (size_t i = 0; i < length; i++)
 			table[i] = (uint8_t)rand();
 		for (int format = CPYTHON_LNOTAB; format <= CPYTHON_LOCATIONS; format++)
-			cpython_line((enum cpython_lines)format, table, length, 1, rand() % 4096);
+			cpython_line_find((enum cpython_line_format)format, table, length, 1,
+					  rand() % 4096);
 	}
 }
 
-/* A process's memory: a file, of which addresses are offsets. */
+/* The process's memory is a file: an address is an offset in it. */
 static struct memory memory;
 static struct cpython_image image;
 static struct cpython_names *names;
@@ -100,8 +102,9 @@ static void put_word(uint64_t at, uint64_t value)
 	put(at, &value, sizeof(value));
 }
 
-/* A compact str of `width` bytes a character. */
-static void put_str(uint64_t at, const void *text, size_t characters, unsigned int width, bool ascii)
+/* A compact str with `width` bytes per character. */
+static void put_str(uint64_t at, const void *text, size_t characters, unsigned int width,
+		    bool ascii)
 {
 	put_word(at + 16, characters);
 	put_word(at + 24, 0x1234567 + characters);
@@ -164,7 +167,7 @@ static int find(uint32_t identity, struct runtime_frames *frames)
 
 TestSuite(cpython_names, .init = memory_init, .fini = memory_fini);
 
-Test(cpython_names, function_file_and_line)
+Test(cpython_names, a_frame_has_function_file_and_line)
 {
 	struct runtime_frames frames;
 
@@ -176,8 +179,9 @@ Test(cpython_names, function_file_and_line)
 	cr_assert_eq(frames.frames[0].start_line, 10);
 }
 
-/* What the walker saw is no more: no name, be the new object as good as it may. */
-Test(cpython_names, another_object_at_the_address_has_another_name)
+/* The object that the walker saw was replaced: its frame has no name, although the new object is
+ * valid. */
+Test(cpython_names, a_replaced_object_does_not_name_old_frames)
 {
 	struct runtime_frames frames;
 	const uint32_t before = identity_now();
@@ -189,7 +193,7 @@ Test(cpython_names, another_object_at_the_address_has_another_name)
 	cr_assert_str_eq(frames.frames[0].function, "L.method");
 }
 
-/* What is left of an object that was freed: its parts may be others' already. */
+/* A freed object keeps its fields, but the memory they point to may be reused. */
 Test(cpython_names, a_freed_object_has_no_name)
 {
 	struct runtime_frames frames;
@@ -201,13 +205,13 @@ Test(cpython_names, a_freed_object_has_no_name)
 	put_word(CODE, 1);
 	put_word(CODE + 8, NAME);
 	cr_assert_eq(find(identity_now(), &frames), -ESTALE);
-	/* A program's own copy of the type. */
+	/* The program has its own copy of PyCode_Type (a copy relocation). */
 	put_word(NAME + 24, NAME + 0x100);
 	put(NAME + 0x100, "code", 5);
 	cr_assert_eq(find(identity_now(), &frames), 0);
 }
 
-Test(cpython_names, frames_of_the_interpreter_are_not_shown)
+Test(cpython_names, internal_frames_are_not_shown)
 {
 	struct runtime_frames frames;
 
@@ -217,8 +221,7 @@ Test(cpython_names, frames_of_the_interpreter_are_not_shown)
 	cr_assert_eq(frames.count, 0);
 }
 
-/* ... but what was read in time stays known. */
-Test(cpython_names, what_was_read_is_remembered)
+Test(cpython_names, a_cached_object_keeps_its_name_after_it_is_gone)
 {
 	struct runtime_frames frames;
 	const uint32_t before = identity_now();
@@ -229,7 +232,7 @@ Test(cpython_names, what_was_read_is_remembered)
 	cr_assert_str_eq(frames.frames[0].function, "K.method");
 }
 
-Test(cpython_names, wide_strings)
+Test(cpython_names, strings_of_all_widths_become_utf8)
 {
 	struct runtime_frames frames;
 
@@ -241,10 +244,11 @@ Test(cpython_names, wide_strings)
 	cr_assert_str_eq(frames.frames[0].function, "n\xe4\xb8\xadm");
 	put_str(NAME, (const uint32_t[]){0x1f40d, 'a', 'b', 'c'}, 4, 4, false);
 	cr_assert_eq(find(identity_now(), &frames), 0);
-	cr_assert_str_eq(frames.frames[0].function, "\xf0\x9f\x90\x8d" "abc");
+	cr_assert_str_eq(frames.frames[0].function, "\xf0\x9f\x90\x8d"
+						    "abc");
 }
 
-Test(cpython_names, whatever_is_in_memory)
+Test(cpython_names, random_memory_is_survived)
 {
 	struct runtime_frames frames;
 	uint8_t page[4096];
@@ -257,7 +261,7 @@ Test(cpython_names, whatever_is_in_memory)
 				page[i] = (uint8_t)(rand() % 3 ? rand() : 0);
 			put(at, page, 160);
 		}
-		/* Sometimes pointers that lead somewhere, into each other. */
+		/* Sometimes pointers that lead to valid addresses. */
 		for (uint16_t offset = 112; offset <= 136 && rand() % 2; offset += 8)
 			put_word(CODE + offset, (uint64_t)(rand() % BYTES));
 		find((uint32_t)rand(), &frames);
@@ -268,29 +272,30 @@ Test(cpython_names, whatever_is_in_memory)
 		put_word(CODE, 1);
 		put_word(CODE + 8, TYPE);
 		if (pread(memory.fd, &unique, 8, (off_t)(word[15] + 24)) == 8)
-			find(cpython_identity(word[14], word[15], word[16], word[17], first, unique),
-			     &frames);
+			find(
+			    cpython_identity(word[14], word[15], word[16], word[17], first, unique),
+			    &frames);
 	}
 }
 
 /* ---- cpython_jit.c ---- */
 
 enum {
-	HEAD = 0x100, /* of the list of interpreters */
+	HEAD = 0x100, /* the head of the list of interpreters */
 	INTERPRETER = 0x200,
-	EXECUTORS = 0x80, /* in an interpreter */
+	EXECUTORS = 0x80, /* the offset of the list of executors in an interpreter */
 	EXECUTOR = 0x6000,
-	EXECUTOR_APART = 0x100,
+	EXECUTOR_STRIDE = 0x100,
 	PAGE = 0x1000,
 };
 
 static void put_executor(uint64_t number, uint64_t next, uint64_t previous, uint64_t code,
 			 uint64_t bytes)
 {
-	const uint64_t at = EXECUTOR + number * EXECUTOR_APART;
+	const uint64_t at = EXECUTOR + number * EXECUTOR_STRIDE;
 
-	put_word(at + 72, next == UINT64_MAX ? 0 : EXECUTOR + next * EXECUTOR_APART);
-	put_word(at + 80, previous == UINT64_MAX ? 0 : EXECUTOR + previous * EXECUTOR_APART);
+	put_word(at + 72, next == UINT64_MAX ? 0 : EXECUTOR + next * EXECUTOR_STRIDE);
+	put_word(at + 80, previous == UINT64_MAX ? 0 : EXECUTOR + previous * EXECUTOR_STRIDE);
 	put_word(at + 104, bytes);
 	put_word(at + 112, code);
 }
@@ -303,14 +308,15 @@ static void jit_ranges(struct runtime_layout *layout)
 	memory_allow(&memory, 20000, 2 << 20);
 	*layout = (struct runtime_layout){
 	    .ranges[0] = {.start = 0x400000, .end = 0x500000, .in_file = true}, .range_count = 1};
-	cpython_jit_ranges(&(struct runtime_process){.image = &image, .memory = &memory}, layout);
+	cpython_jit_add_ranges(&(struct runtime_process){.image = &image, .memory = &memory},
+			       layout);
 	cr_assert_eq(layout->ranges[0].start, 0x400000);
 	cr_assert_eq(layout->ranges[0].end, 0x500000);
 }
 
 TestSuite(cpython_jit, .init = memory_init, .fini = memory_fini);
 
-Test(cpython_jit, none)
+Test(cpython_jit, without_executors_there_are_no_ranges)
 {
 	struct runtime_layout layout;
 
@@ -318,8 +324,7 @@ Test(cpython_jit, none)
 	cr_assert_eq(layout.range_count, 1);
 }
 
-/* What lies together is one range, whatever the order in which it was made. */
-Test(cpython_jit, together)
+Test(cpython_jit, code_that_is_near_becomes_one_range_in_any_order)
 {
 	struct runtime_layout layout;
 
@@ -343,7 +348,7 @@ Test(cpython_jit, together)
 	cr_assert_neq(layout.ranges[1].start, layout.ranges[2].start);
 }
 
-Test(cpython_jit, what_is_to_be_freed)
+Test(cpython_jit, executors_that_wait_to_be_freed_count)
 {
 	struct runtime_layout layout;
 
@@ -357,8 +362,8 @@ Test(cpython_jit, what_is_to_be_freed)
 	cr_assert_eq(layout.range_count, 3);
 }
 
-/* Another version's structure at that offset, or a list that is changed while it is read. */
-Test(cpython_jit, not_that_list)
+/* Another version has another structure at that offset, or the list changes while it is read. */
+Test(cpython_jit, a_list_ends_at_the_first_inconsistent_executor)
 {
 	struct runtime_layout layout;
 
@@ -376,14 +381,14 @@ Test(cpython_jit, not_that_list)
 	put_executor(1, UINT64_MAX, 0, 0x8000000000000000, PAGE);
 	jit_ranges(&layout);
 	cr_assert_eq(layout.range_count, 2);
-	/* A circle. */
+	/* A list that is a circle ends. */
 	put_executor(0, 1, 1, 0x700000000000, PAGE);
 	put_executor(1, 0, 0, 0x600000000000, PAGE);
 	jit_ranges(&layout);
 	cr_assert_leq(layout.range_count, 3);
 }
 
-Test(cpython_jit, more_than_there_is_room_for)
+Test(cpython_jit, ranges_beyond_the_maximum_are_left_out)
 {
 	struct runtime_layout layout;
 
@@ -399,7 +404,7 @@ Test(cpython_jit, more_than_there_is_room_for)
 
 TestSuite(memory, .init = memory_init, .fini = memory_fini);
 
-Test(memory, a_budget_ends)
+Test(memory, reads_fail_when_the_budget_is_used_up)
 {
 	uint64_t value;
 
@@ -411,7 +416,7 @@ Test(memory, a_budget_ends)
 	cr_assert_eq(memory_read_u64(&memory, CODE, &value), -EDQUOT);
 }
 
-Test(memory, strings_are_cut)
+Test(memory, strings_are_cut_and_terminated)
 {
 	char text[8];
 
@@ -420,11 +425,11 @@ Test(memory, strings_are_cut)
 	cr_assert_str_eq(text, "a strin");
 	cr_assert_eq(memory_read_string(&memory, NAME + 6, text, sizeof(text)), 2);
 	cr_assert_str_eq(text, "ng");
-	/* The end of the file is that of the process. */
+	/* At the end of the file the process is gone, as with /proc/PID/mem. */
 	cr_assert_eq(memory_read_string(&memory, BYTES + 8, text, sizeof(text)), -ESRCH);
 }
 
-Test(memory, addresses_that_no_process_has)
+Test(memory, impossible_addresses_are_refused)
 {
 	uint64_t value;
 
@@ -432,8 +437,8 @@ Test(memory, addresses_that_no_process_has)
 	cr_assert_eq(memory_read_u64(&memory, INT64_MAX, &value), -EFAULT);
 }
 
-/* Strict mode: the same by another call. */
-Test(memory, of_a_process_by_its_pid)
+/* In strict mode process_vm_readv() is used. */
+Test(memory, reads_by_pid_have_the_same_errors)
 {
 	uint64_t mine = 0x1122334455667788, value = 0;
 	struct memory other = {.fd = -1, .pid = getpid()};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HotSpot's tables and names, out of a file that stands for a process's memory; and out of garbage.
- */
+/* Tests how HotSpot's tables, methods and compiled methods are read. A file stands for the
+ * process's memory; it is filled as three builds of the VM would fill it, or with random words. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 #include "bpf/runtime/hotspot.h"
 #include "symbolizer/runtime/hotspot_code.h"
 #include "symbolizer/runtime/hotspot_encoding.h"
-#include "symbolizer/runtime/hotspot_names.h"
+#include "symbolizer/runtime/hotspot_method.h"
 #include "symbolizer/runtime/hotspot_nmethod.h"
 #include "symbolizer/runtime/hotspot_vm.h"
 #include "symbolizer/runtime/runtime.h"
@@ -47,7 +48,7 @@ enum {
 	TYPES = 0x60000,
 };
 
-/* A process. */
+/* A process: its memory, and where the next string and the next static field go. */
 struct fixture {
 	struct memory memory;
 	struct hotspot_vm vm;
@@ -74,7 +75,7 @@ static uint64_t put_string(struct fixture *f, const char *text)
 	return at;
 }
 
-/* The field of a structure, as wide as this VM has it. */
+/* Writes a field with the size that this VM describes; of a static one if `address` is 0. */
 static void put_field(struct fixture *f, enum hotspot_field_name name, uint64_t address,
 		      uint64_t value)
 {
@@ -84,7 +85,7 @@ static void put_field(struct fixture *f, enum hotspot_field_name name, uint64_t 
 	put(f, address ? address + field->offset : field->address, &value, field->bytes);
 }
 
-/* The tables of `build`, but for the row `without`. */
+/* Writes the tables of `build`, without the row of the field `without`. */
 static void put_tables(struct fixture *f, const struct build *build, const char *without)
 {
 	uint64_t at = STRUCTS;
@@ -132,7 +133,7 @@ static void open_fixture(struct fixture *f)
 	cr_assert_eq(ftruncate(f->memory.fd, 1ll << 40), 0);
 }
 
-/* All is there, and the version is. */
+/* Writes complete tables and the version, and reads them. */
 static void make_vm(struct fixture *f, const struct build *build)
 {
 	open_fixture(f);
@@ -145,7 +146,7 @@ static void make_vm(struct fixture *f, const struct build *build)
 	cr_assert_eq(f->vm.version, build->version);
 }
 
-Test(hotspot, tables_of_three_versions)
+Test(hotspot_vm, tables_of_three_versions_are_read)
 {
 	for (int i = 0; i < BUILDS; i++) {
 		struct fixture f;
@@ -159,7 +160,7 @@ Test(hotspot, tables_of_three_versions)
 	}
 }
 
-Test(hotspot, what_is_not_described_is_named)
+Test(hotspot_vm, a_missing_field_is_named)
 {
 	static const char *const needed[] = {"_frame_size", "_constMethod", "_segmap"};
 
@@ -176,17 +177,22 @@ Test(hotspot, what_is_not_described_is_named)
 	}
 }
 
-/* ld.so may be at work on the tables. */
-Test(hotspot, what_is_missing_may_still_come)
+/* ld.so may be relocating the tables, so a missing field does not refuse the VM at once. */
+Test(hotspot, attach_waits_before_it_refuses)
 {
 	static const struct hotspot_image image = {.structs = STRUCTS_VARIABLE,
 						   .types = TYPES_VARIABLE};
+	char path[PATH_MAX];
 
+	/* So long a path is cut at its start; the rest of the message stays. */
+	memset(path, '/', sizeof(path) - 1);
+	memcpy(path + sizeof(path) - sizeof("lib/libjvm.so"), "lib/libjvm.so",
+	       sizeof("lib/libjvm.so"));
 	for (int complete = 0; complete < 2; complete++) {
 		struct fixture f;
 		struct runtime_process process = {.ops = &runtime_hotspot,
 						  .image = &image,
-						  .path = "/lib/libjvm.so",
+						  .path = path,
 						  .bias = BIAS,
 						  .memory = &f.memory};
 		int r = -EAGAIN, tries = 0;
@@ -202,14 +208,17 @@ Test(hotspot, what_is_missing_may_still_come)
 				put_tables(&f, &builds[1], NULL);
 		}
 		cr_expect_eq(tries >= 5, true);
-		cr_expect_eq(r == -ENOTSUP && strstr(process.refusal, "_frame_size"), !complete,
-			     "%d %s", r, process.refusal);
+		cr_expect_eq(r == -ENOTSUP && strstr(process.refusal.text, "_frame_size"),
+			     !complete, "%d %s", r, process.refusal.text);
+		cr_expect_eq(strstr(process.refusal.text, "lib/libjvm.so: ") &&
+				 strstr(process.refusal.text, "native stacks are complete"),
+			     !complete, "%s", process.refusal.text);
 		process.ops->detach(&process);
 		close(f.memory.fd);
 	}
 }
 
-Test(hotspot, tables_that_are_not_there)
+Test(hotspot_vm, tables_that_are_not_relocated_yet_are_retried)
 {
 	struct fixture f;
 
@@ -221,7 +230,7 @@ Test(hotspot, tables_that_are_not_there)
 	close(f.memory.fd);
 }
 
-/* A class with one method, at fixed places. */
+/* A class with one method, at fixed addresses. */
 enum {
 	METHOD = 0x100000,
 	CONST_METHOD = 0x101000,
@@ -229,16 +238,16 @@ enum {
 	CLASS = 0x104000,
 	LOADER = 0x105000,
 	METHODS = 0x106000,
-	OLD_CLASS = 0x106800, /* what there was before an agent replaced it */
+	OLD_CLASS = 0x106800, /* the scratch class after a redefinition */
 	NEW_METHODS = 0x106f00,
-	SYMBOLS = 0x107000, /* 0x100 each */
+	SYMBOLS = 0x107000, /* 0x100 bytes each */
 	NMETHOD = 0x110000,
 	DATA = 0x120000,
 };
 
-static uint64_t put_symbol(struct fixture *f, int number, const char *text)
+static uint64_t put_symbol(struct fixture *f, int index, const char *text)
 {
-	const uint64_t at = SYMBOLS + 0x100 * (uint64_t)number;
+	const uint64_t at = SYMBOLS + 0x100 * (uint64_t)index;
 	const bool shared = f->vm.fields[HOTSPOT_SYMBOL_LENGTH].other_name;
 
 	cr_assert(!shared);
@@ -255,7 +264,7 @@ static void put_constant(struct fixture *f, int index, uint64_t symbol)
 
 static void make_class(struct fixture *f)
 {
-	const bool excluded = f->vm.version >= HOTSPOT_EXCLUDED_SINCE;
+	const bool excluded = f->vm.version >= HOTSPOT_ZERO_EXCLUDED_SINCE;
 	const uint64_t code = f->vm.sizes[HOTSPOT_SIZEOF_CONST_METHOD];
 	uint8_t lines[16] = {0xff};
 	size_t n = 1;
@@ -298,7 +307,7 @@ static int get_method(struct fixture *f, struct hotspot_methods *methods, const 
 	return hotspot_method_get(methods, &f->vm, &f->memory, METHOD, wanted, method);
 }
 
-Test(hotspot, methods)
+Test(hotspot_method, a_method_has_name_file_and_lines)
 {
 	for (int i = 0; i < BUILDS; i++) {
 		struct hotspot_methods *methods = calloc(1, sizeof(*methods));
@@ -312,7 +321,7 @@ Test(hotspot, methods)
 		cr_expect_str_eq(m->file, "Cache.java");
 		cr_expect_eq(m->start_line, 40);
 		cr_expect_eq(hotspot_line_of(m->lines, m->line_count, 12), 43);
-		/* Another one comes to lie there: the old one is still known. */
+		/* Another method takes its place: the cached one is still found. */
 		const uint32_t identity = m->identity, other = identity + 1;
 		struct hotspot_method *again = NULL;
 
@@ -328,7 +337,7 @@ Test(hotspot, methods)
 	}
 }
 
-/* Ways in which a class is gone while its parts are still in memory. */
+/* States of a class that was unloaded while parts of it are still in memory. */
 static void lose_loader(struct fixture *f)
 {
 	put_field(f, HOTSPOT_LOADERS, 0, LOADER + 0x200);
@@ -361,7 +370,7 @@ static void lose_class(struct fixture *f)
 		lose_loader(f);
 }
 
-Test(hotspot, what_was_unloaded_has_no_name)
+Test(hotspot_liveness, an_unloaded_method_has_no_name)
 {
 	static void (*const ways[])(struct fixture *) = {lose_loader, lose_method, lose_pool,
 							 lose_symbol, lose_text,   lose_signature,
@@ -384,8 +393,8 @@ Test(hotspot, what_was_unloaded_has_no_name)
 	}
 }
 
-/* The class has other methods and constants by now; those that it had are another's, in the same
- * list. */
+/* An agent has redefined the class: it has new methods and constants, and the old ones belong to a
+ * scratch class in the same list. */
 static void replace_class(struct fixture *f)
 {
 	put_field(f, HOTSPOT_CLASS_CONSTANTS, CLASS, POOL + 0x800);
@@ -393,14 +402,14 @@ static void replace_class(struct fixture *f)
 	put_u64(f, NEW_METHODS, 0);
 	put_field(f, HOTSPOT_CLASS_CONSTANTS, OLD_CLASS, POOL);
 	put_field(f, HOTSPOT_CLASS_METHODS, OLD_CLASS, METHODS);
-	/* JDK 8 does not tell where the list begins. */
+	/* JDK 8 does not describe the head of the list. */
 	if (f->vm.fields[HOTSPOT_LOADER_CLASSES].known) {
 		put_field(f, HOTSPOT_CLASS_NEXT, OLD_CLASS, CLASS);
 		put_field(f, HOTSPOT_LOADER_CLASSES, LOADER, OLD_CLASS);
 	}
 }
 
-Test(hotspot, what_was_replaced_has_its_old_name)
+Test(hotspot_liveness, a_redefined_method_keeps_its_old_name)
 {
 	for (int i = 0; i < BUILDS; i++) {
 		struct hotspot_methods *methods = calloc(1, sizeof(*methods));
@@ -414,14 +423,14 @@ Test(hotspot, what_was_replaced_has_its_old_name)
 		cr_expect_eq(get_method(&f, methods, NULL, &m), listed ? 0 : -ESTALE, "%d", i);
 		if (m)
 			cr_expect_str_eq(m->name, "org.example.Cache$Shard.get(Object, int)");
-		const uint16_t number = 77;
-		/* It has another number by then, and had this one when it was seen. */
+		const uint16_t idnum = 77;
+		/* Its _method_idnum has changed since the walker saw it. */
 		const uint32_t identity = m ? m->identity : 0, other = identity + 1;
 		hotspot_method_put(m);
 		m = NULL;
 		hotspot_methods_fini(methods);
-		put(&f, CONST_METHOD + f.vm.fields[HOTSPOT_CM_SIGNATURE].offset + 2, &number,
-		    sizeof(number));
+		put(&f, CONST_METHOD + f.vm.fields[HOTSPOT_CM_SIGNATURE].offset + 2, &idnum,
+		    sizeof(idnum));
 		cr_expect_eq(get_method(&f, methods, &other, &m), -ESTALE);
 		cr_expect_eq(get_method(&f, methods, &identity, &m), listed ? 0 : -ESTALE);
 		hotspot_method_put(m);
@@ -435,14 +444,14 @@ Test(hotspot, what_was_replaced_has_its_old_name)
 	}
 }
 
-/* An nmethod with one method inlined into itself. */
+/* An nmethod whose method is inlined into itself. */
 static void make_nmethod(struct fixture *f, uint32_t compile_id)
 {
-	const bool excluded = f->vm.version >= HOTSPOT_EXCLUDED_SINCE;
-	const bool apart = f->vm.fields[HOTSPOT_IMMUTABLE_DATA].known;
-	const int32_t places[4][4] = {{-1, 0}, {0x20, 1}, {0x40, 0}, {0x7fffffff, 0}};
-	const uint64_t base = apart ? DATA : NMETHOD, metadata = 0x400, pcs = 0x600;
-	const uint64_t scopes = apart ? pcs + sizeof(places) : 0x500;
+	const bool excluded = f->vm.version >= HOTSPOT_ZERO_EXCLUDED_SINCE;
+	const bool separate = f->vm.fields[HOTSPOT_IMMUTABLE_DATA].known;
+	const int32_t descs[4][4] = {{-1, 0}, {0x20, 1}, {0x40, 0}, {0x7fffffff, 0}};
+	const uint64_t base = separate ? DATA : NMETHOD, metadata = 0x400, pcs = 0x600;
+	const uint64_t scopes = separate ? pcs + sizeof(descs) : 0x500;
 	uint8_t bytes[32] = {0};
 	size_t n = 1;
 
@@ -453,7 +462,7 @@ static void make_nmethod(struct fixture *f, uint32_t compile_id)
 	put_field(f, HOTSPOT_COMPILE_ID, NMETHOD, compile_id);
 	put_field(f, HOTSPOT_METHOD, NMETHOD, METHOD);
 	put_field(f, HOTSPOT_PCS_OFFSET, NMETHOD, pcs);
-	if (apart) {
+	if (separate) {
 		put_field(f, HOTSPOT_IMMUTABLE_DATA, NMETHOD, DATA);
 		put_field(f, HOTSPOT_SCOPES_OFFSET, NMETHOD, scopes);
 		put_field(f, HOTSPOT_IMMUTABLE_SIZE, NMETHOD, scopes + sizeof(bytes));
@@ -462,15 +471,15 @@ static void make_nmethod(struct fixture *f, uint32_t compile_id)
 		put_field(f, HOTSPOT_BLOB_MUTABLE_SIZE, NMETHOD, metadata + 32);
 	} else {
 		put_field(f, HOTSPOT_METADATA_OFFSET, NMETHOD, metadata);
-		put_field(f, HOTSPOT_DEPENDENCIES_OFFSET, NMETHOD, pcs + sizeof(places));
+		put_field(f, HOTSPOT_DEPENDENCIES_OFFSET, NMETHOD, pcs + sizeof(descs));
 		if (f->vm.fields[HOTSPOT_SCOPES_BEGIN].known)
 			put_field(f, HOTSPOT_SCOPES_BEGIN, NMETHOD, NMETHOD + scopes);
 		else
 			put_field(f, HOTSPOT_SCOPES_OFFSET, NMETHOD, scopes);
 	}
 	put_u64(f, base + metadata + 8, METHOD);
-	put(f, base + pcs, places, sizeof(places));
-	put(f, base + pcs + 2 * sizeof(places[0]) + 4, &inner, sizeof(inner));
+	put(f, base + pcs, descs, sizeof(descs));
+	put(f, base + pcs + 2 * sizeof(descs[0]) + 4, &inner, sizeof(inner));
 	put(f, base + scopes, bytes, sizeof(bytes));
 }
 
@@ -484,7 +493,7 @@ static int find_nmethod(struct fixture *f, struct hotspot_nmethods *nmethods,
 				    offset, found);
 }
 
-Test(hotspot, inlined_methods)
+Test(hotspot_nmethod, inlined_methods_are_found)
 {
 	for (int i = 0; i < BUILDS; i++) {
 		struct hotspot_methods *methods = calloc(1, sizeof(*methods));
@@ -501,7 +510,7 @@ Test(hotspot, inlined_methods)
 		cr_assert_eq(find_nmethod(&f, nmethods, methods, 7, 0x40, found), 2);
 		cr_expect(found[0].bci == 3 && found[1].bci == 11);
 		cr_expect_str_eq(found[1].method->name, "org.example.Cache$Shard.get(Object, int)");
-		/* It is gone, and what was looked at is still known. */
+		/* The nmethod is replaced: the cached one is still found. */
 		make_nmethod(&f, 9);
 		cr_expect_eq(find_nmethod(&f, nmethods, methods, 7, 0x40, found), 2);
 		hotspot_nmethods_fini(nmethods);
@@ -512,7 +521,7 @@ Test(hotspot, inlined_methods)
 	}
 }
 
-/* Words that are small numbers, or lead to each other. */
+/* Fills memory with small numbers, and with pointers into the same memory. */
 static void scribble(struct fixture *f, uint64_t from, size_t length)
 {
 	for (size_t i = 0; i < length; i += 8) {
@@ -523,7 +532,7 @@ static void scribble(struct fixture *f, uint64_t from, size_t length)
 	}
 }
 
-Test(hotspot, garbage)
+Test(hotspot, random_memory_is_survived)
 {
 	enum {
 		FROM = 0x200000,
@@ -538,7 +547,7 @@ Test(hotspot, garbage)
 		struct runtime_layout *layout = calloc(1, sizeof(*layout));
 		struct hotspot_method *m = NULL;
 		struct fixture f;
-		bool settled;
+		bool complete;
 
 		make_vm(&f, &builds[i % BUILDS]);
 		scribble(&f, FROM, BYTES);
@@ -561,7 +570,7 @@ Test(hotspot, garbage)
 				put_u64(&f, BIAS + STATICS + 16 * k,
 					FROM + (uint64_t)(rand() % BYTES & ~7));
 			memory_allow(&f.memory, 5000, 4 << 20);
-			hotspot_code_find(&f.vm, &f.memory, layout, &settled);
+			hotspot_code_find(&f.vm, &f.memory, layout, &complete);
 		}
 		hotspot_nmethods_fini(nmethods);
 		hotspot_methods_fini(methods);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HotSpot's encodings, and how compiled methods begin and end. */
+/* Tests the decoders of HotSpot's formats, and the walker's decoder of prologues and epilogues of
+ * compiled methods (bpf/runtime/hotspot_frame.h). */
 #include "symbolizer/runtime/hotspot_encoding.h"
 
 #include <criterion/criterion.h>
@@ -11,7 +12,7 @@
 
 #include "hotspot_write.h"
 
-Test(hotspot_encoding, unsigned5)
+Test(hotspot_encoding, numbers_are_decoded_and_cut_ones_fail)
 {
 	static const uint32_t values[] = {
 	    0, 1, 63, 64, 190, 191, 192, 12479, 12480, 0xffffff, 1 << 30, 0x7fffffff, 0xffffffff};
@@ -19,7 +20,7 @@ Test(hotspot_encoding, unsigned5)
 
 	for (int excluded = 0; excluded < 2; excluded++) {
 		for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
-			struct hotspot_stream s = {.bytes = bytes, .excluded = excluded};
+			struct hotspot_stream s = {.bytes = bytes, .zero_excluded = excluded};
 
 			s.length = write_unsigned5(bytes, values[i], excluded);
 			cr_expect_eq(hotspot_unsigned5(&s), values[i], "%u", values[i]);
@@ -32,9 +33,9 @@ Test(hotspot_encoding, unsigned5)
 	}
 }
 
-Test(hotspot_encoding, lines)
+Test(hotspot_encoding, line_is_that_of_the_greatest_index_up_to_it)
 {
-	/* (0, 10), (5, 12) short; (2, 1000) and back to (40, 11) by full entries */
+	/* Entries (0, 10), (5, 12), (2, 1000) and (40, 11): the second one in the short form. */
 	for (int excluded = 0; excluded < 2; excluded++) {
 		uint8_t bytes[64];
 		size_t n = 0;
@@ -50,7 +51,7 @@ Test(hotspot_encoding, lines)
 		n += write_unsigned5(bytes + n, 38 << 1, excluded);
 		n += write_unsigned5(bytes + n, 2 * 989 - 1, excluded);
 		bytes[n++] = 0;
-		struct hotspot_stream s = {.bytes = bytes, .length = n, .excluded = excluded};
+		struct hotspot_stream s = {.bytes = bytes, .length = n, .zero_excluded = excluded};
 		struct hotspot_line lines[8] = {{0}}, entry = {0};
 		size_t count = 0;
 
@@ -67,21 +68,21 @@ Test(hotspot_encoding, lines)
 	}
 }
 
-Test(hotspot_encoding, places)
+Test(hotspot_encoding, code_belongs_to_the_next_pc_desc)
 {
-	static const struct hotspot_place places[] = {
+	static const struct hotspot_pc_desc descs[] = {
 	    {-1, 0}, {0x20, 7}, {0x31, 9}, {0x50, 11}, {0x7fffffff, 0}};
 
-	cr_expect_eq(hotspot_find_place(places, 5, 0x31)->scope, 9, "a return address");
-	cr_expect_eq(hotspot_find_place(places, 5, 0x32)->scope, 11, "the next one");
-	cr_expect_eq(hotspot_find_place(places, 5, 0)->scope, 7);
-	cr_expect_eq(hotspot_find_place(places, 5, 0x51)->scope, 11, "the last one");
-	cr_expect_null(hotspot_find_place(places, 1, 5));
-	cr_expect_null(hotspot_find_place(places, 0, 5));
-	cr_expect_null(hotspot_find_place(NULL, 0, 5));
+	cr_expect_eq(hotspot_find_pc_desc(descs, 5, 0x31)->scope, 9, "a return address");
+	cr_expect_eq(hotspot_find_pc_desc(descs, 5, 0x32)->scope, 11, "the next one");
+	cr_expect_eq(hotspot_find_pc_desc(descs, 5, 0)->scope, 7);
+	cr_expect_eq(hotspot_find_pc_desc(descs, 5, 0x51)->scope, 11, "the last one");
+	cr_expect_null(hotspot_find_pc_desc(descs, 1, 5));
+	cr_expect_null(hotspot_find_pc_desc(descs, 0, 5));
+	cr_expect_null(hotspot_find_pc_desc(NULL, 0, 5));
 }
 
-Test(hotspot_encoding, scopes)
+Test(hotspot_encoding, scopes_are_followed_to_the_outermost)
 {
 	struct hotspot_scope scopes[HOTSPOT_SCOPES_MAX];
 	uint8_t bytes[4096] = {0};
@@ -103,7 +104,7 @@ Test(hotspot_encoding, scopes)
 		cr_expect_eq(hotspot_decode_scopes(bytes, n - 1, excluded, (uint32_t)inner, scopes),
 			     -EBADMSG);
 		cr_expect_eq(hotspot_decode_scopes(bytes, n, excluded, 5000, scopes), -EBADMSG);
-		/* In a circle, and forward. */
+		/* A caller at the same or a later offset is forged. */
 		write_scope(bytes + outer, (uint32_t)outer, 1, 3, excluded);
 		cr_expect_eq(hotspot_decode_scopes(bytes, n, excluded, (uint32_t)outer, scopes),
 			     -EBADMSG);
@@ -113,7 +114,7 @@ Test(hotspot_encoding, scopes)
 	}
 }
 
-Test(hotspot_encoding, deep_scopes_are_cut)
+Test(hotspot_encoding, the_outermost_of_too_many_scopes_are_left_out)
 {
 	struct hotspot_scope scopes[HOTSPOT_SCOPES_MAX];
 	uint8_t bytes[4096] = {0};
@@ -148,7 +149,7 @@ static void expect_class(const char *name, const char *expected)
 	cr_expect_str_eq(text, expected);
 }
 
-Test(hotspot_encoding, names)
+Test(hotspot_encoding, names_are_written_as_in_java_source)
 {
 	char text[8];
 
@@ -175,7 +176,7 @@ Test(hotspot_encoding, names)
 	cr_expect(hotspot_is_name("<init>", 6) && hotspot_is_name("gr\xc3\xb6\xc3\x9f"
 								  "e",
 								  7));
-	cr_expect(hotspot_is_name("a\xc0\x80", 3), "modified UTF-8 has its own zero");
+	cr_expect(hotspot_is_name("a\xc0\x80", 3), "U+0000 in modified UTF-8");
 	cr_expect(!hotspot_is_name("", 0) && !hotspot_is_name("a\0b", 3));
 	cr_expect(!hotspot_is_name("\x80"
 				   "a",
@@ -193,14 +194,14 @@ static int state_at(const char *bytes, size_t length, uint64_t offset)
 
 #define PROLOGUE(bytes, offset) state_at(bytes, sizeof(bytes) - 1, offset)
 
-Test(hotspot_encoding, prologues)
+Test(hotspot_encoding, prologues_of_all_forms_are_recognised)
 {
 	static const char
 	    usual[] = "\x89\x84\x24\x00\xc0\xfe\xff\x55\x48\x83\xec\x20\x90",
 	    wrapper[] = "\x89\x84\x24\x00\xc0\xfe\xff\x55\x48\x8b\xec\x48\x81\xec\x00\x01\x00\x00",
 	    leaf[] = "\x48\x83\xec\x18\x48\x89\x6c\x24\x10\x90",
 	    large[] = "\x48\x81\xec\x18\x01\x00\x00\x48\x89\xac\x24\x10\x01\x00\x00\x90",
-	    entered_no_more[] = "\xe9\x00\x00\x00\x00\xfe\xff\x55\x48\x83\xec\x20\x90";
+	    not_entrant[] = "\xe9\x00\x00\x00\x00\xfe\xff\x55\x48\x83\xec\x20\x90";
 
 	cr_expect_eq(PROLOGUE(usual, 7), HOTSPOT_NOT_BEGUN);
 	cr_expect_eq(PROLOGUE(usual, 8), HOTSPOT_PUSHED);
@@ -212,8 +213,8 @@ Test(hotspot_encoding, prologues)
 	cr_expect_eq(PROLOGUE(leaf, 9), HOTSPOT_COMPLETE);
 	cr_expect_eq(PROLOGUE(large, 7), HOTSPOT_SIZED);
 	cr_expect_eq(PROLOGUE(large, 15), HOTSPOT_COMPLETE);
-	cr_expect_eq(PROLOGUE(entered_no_more, 7), HOTSPOT_NOT_BEGUN);
-	cr_expect_eq(PROLOGUE(entered_no_more, 8), HOTSPOT_PUSHED);
+	cr_expect_eq(PROLOGUE(not_entrant, 7), HOTSPOT_NOT_BEGUN);
+	cr_expect_eq(PROLOGUE(not_entrant, 8), HOTSPOT_PUSHED);
 	cr_expect_eq(PROLOGUE("\xe8\x00\x00\x00\x00", 5), HOTSPOT_UNKNOWN);
 }
 
@@ -227,7 +228,7 @@ static int end_at(const char *bytes, size_t length)
 
 #define EPILOGUE(bytes) end_at(bytes, sizeof(bytes) - 1)
 
-Test(hotspot_encoding, epilogues)
+Test(hotspot_encoding, epilogues_of_all_versions_are_recognised)
 {
 	cr_expect_eq(EPILOGUE("\x48\x83\xc4\x20\x5d\xc3"), HOTSPOT_COMPLETE);
 	cr_expect_eq(EPILOGUE("\x5d\xc3"), HOTSPOT_PUSHED);
@@ -236,7 +237,7 @@ Test(hotspot_encoding, epilogues)
 	cr_expect_eq(EPILOGUE("\x4d\x8b\x97\x08\x01\x00\x00\x41\x85\x02\xc3"), HOTSPOT_NOT_BEGUN,
 		     "11");
 	cr_expect_eq(EPILOGUE("\x4d\x8b\x97\x08\x01\x00\x00\x41\x85\x02\x90"), HOTSPOT_COMPLETE,
-		     "a loop's poll");
+		     "a safepoint poll in a loop");
 	cr_expect_eq(EPILOGUE("\x41\x85\x02\xc3"), HOTSPOT_NOT_BEGUN);
 	cr_expect_eq(EPILOGUE("\x49\x3b\xa7\x48\x03\x00\x00\x0f\x87\x00\x00\x00\x00\xc3"),
 		     HOTSPOT_NOT_BEGUN, "17");
@@ -245,7 +246,7 @@ Test(hotspot_encoding, epilogues)
 		     HOTSPOT_NOT_BEGUN);
 }
 
-Test(hotspot_encoding, garbage_in_encodings)
+Test(hotspot_encoding, random_bytes_are_survived)
 {
 	struct hotspot_scope scopes[HOTSPOT_SCOPES_MAX];
 	uint8_t bytes[256];
@@ -254,7 +255,7 @@ Test(hotspot_encoding, garbage_in_encodings)
 	srand(2);
 	for (int i = 0; i < 200000; i++) {
 		const size_t length = (size_t)rand() % sizeof(bytes);
-		struct hotspot_stream s = {.bytes = bytes, .length = length, .excluded = i & 1};
+		struct hotspot_stream s = {.bytes = bytes, .length = length, .zero_excluded = i & 1};
 		struct hotspot_line entry = {0};
 
 		for (size_t j = 0; j < 16; j++)

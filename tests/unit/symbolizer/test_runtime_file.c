@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exported symbols, by either of the two hash tables. */
+/* Tests the lookup of exported symbols, in files that have only one of the two hash tables. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -42,12 +42,12 @@ static void look_up(const char *path, bool gnu)
 	close(fd);
 }
 
-Test(runtime_file, gnu_hash)
+Test(runtime_file, symbols_are_found_by_gnu_hash)
 {
 	look_up(FIXTURE_GNU, true);
 }
 
-Test(runtime_file, system_v_hash)
+Test(runtime_file, symbols_are_found_by_system_v_hash)
 {
 	look_up(FIXTURE_SYSV, false);
 }

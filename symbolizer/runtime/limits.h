@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The limits of this directory: how much of a runtime's file and memory is read, and how much of it
+ * is cached. All of it comes from the profiled process, which may forge every length and link a
+ * list into a circle. Each limit has its unit in its name or its comment, and the reason for its
+ * value. When one is reached, the reader stops there and uses what it has, unless the comment says
+ * otherwise.
+ *
+ * Limits of the interface (frames per managed frame, ranges per process) are in runtime.h. Budgets
+ * of reads and bytes per operation are set by the caller, with memory_allow().
+ */
+#ifndef SYMBOLIZER_RUNTIME_LIMITS_H
+#define SYMBOLIZER_RUNTIME_LIMITS_H
+
+/* ---- file.c: the ELF file of a runtime ---- */
+
+enum {
+	/* .symtab and .strtab, in bytes: 1.4 million symbols of 48 characters, which only the
+	 * largest programs have. A larger table is not read, so no local symbol is found. */
+	FILE_SYMBOLS_BYTES_MAX = 32 << 20,
+	FILE_STRINGS_BYTES_MAX = 64 << 20,
+	/* Symbols in one chain of a hash table. Linkers size the table for short chains, so a
+	 * longer one is forged. */
+	FILE_HASH_CHAIN_MAX = 256,
+	/* Bytes of a symbol name, with its NUL. All names that are looked up are shorter. */
+	FILE_SYMBOL_NAME_BYTES = 96,
+};
+
+/* ---- cpython*.c ---- */
+
+enum {
+	/* Interpreters of a process, and threads of an interpreter, that are examined to find where
+	 * threads keep their state. One thread is enough, unless it currently runs in another
+	 * interpreter; so this many are ample. */
+	CPYTHON_INTERPRETERS_MAX = 64,
+	CPYTHON_THREADS_MAX = 64,
+
+	/* Bytes of the evaluator function; 31,513 in 3.6.15 (pyenv), 55,644 in Debian's
+	 * 3.11.2. If it is larger, the file is refused. */
+	CPYTHON_EVALUATOR_BYTES_MAX = 512 << 10,
+	/* .eh_frame_hdr, 8 bytes per function: a million functions. */
+	CPYTHON_FRAME_HEADER_BYTES_MAX = 8 << 20,
+	/* Functions that are candidates for the split part of the evaluator: the split part itself,
+	 * and others that bytes which only look like a jump seem to lead to. Further ones are
+	 * ignored. */
+	CPYTHON_SPLIT_CANDIDATES_MAX = 32,
+
+	/* Interpreters whose JIT code is looked for, each time that the ranges are refreshed. */
+	CPYTHON_JIT_INTERPRETERS_MAX = 8,
+	/* Executors in one list, and bytes of code of one: far more than the short traces that 3.13
+	 * and 3.14 compile. A larger executor is taken for a torn read, which ends the list. */
+	CPYTHON_EXECUTORS_MAX = 8192,
+	CPYTHON_JIT_CODE_BYTES_MAX = 16 << 20,
+
+	/* The cache of code objects of one process: entries and bytes. When either is reached, the
+	 * whole cache is dropped and filled again from what is sampled. */
+	CPYTHON_CODES_MAX = 8192,
+	CPYTHON_CODES_BYTES_MAX = 4 << 20,
+	/* Characters of a function's or file's name. Of a longer one the end is kept. */
+	CPYTHON_NAME_CHARACTERS_MAX = 1024,
+	/* The line table of a function with tens of thousands of lines. A function with a larger
+	 * one is shown with its first line. */
+	CPYTHON_LINES_BYTES_MAX = 256 << 10,
+};
+
+/* ---- hotspot*.c ---- */
+
+enum {
+	/* Entries of gHotSpotVMStructs and of gHotSpotVMTypes. JDK 8 - 25 have up to 2,200 and 900.
+	 * A longer table is an error (-E2BIG). */
+	HOTSPOT_TABLE_ENTRIES_MAX = 8192,
+
+	/* Codelets of the interpreter (versions have about 300), and bytes of one. */
+	HOTSPOT_CODELETS_MAX = 2048,
+	HOTSPOT_CODELET_BYTES_MAX = 1 << 20,
+	/* Entries of CodeCache::_heaps. JDK 9 - 25 have 1 to 3; more refuses the VM. */
+	HOTSPOT_HEAPS_LISTED_MAX = 16,
+	/* Blobs that are examined at the start of one code heap, for the names by which blobs are
+	 * distinguished: the VM allocates its own blobs first. */
+	HOTSPOT_BLOBS_MAX = 2000,
+	/* Other blob names that are remembered so that each is read once. */
+	HOTSPOT_BLOB_NAMES_MAX = 512,
+
+	/* Tables of one compiled method, in bytes: PcDescs, scopes, metadata. The VM compiles no
+	 * method of more than 8,000 bytes of bytecode (HugeMethodLimit), so a larger table is
+	 * forged or torn. Its method is shown without the methods inlined into it. */
+	HOTSPOT_PC_DESCS_BYTES_MAX = 1 << 20,
+	HOTSPOT_SCOPES_BYTES_MAX = 2 << 20,
+	HOTSPOT_METADATA_BYTES_MAX = 256 << 10,
+	/* Bytes of one PcDesc; every version has 16. */
+	HOTSPOT_PC_DESC_BYTES_MAX = 64,
+	/* The cache of compiled methods of one process, in bytes. When it is reached, entries are
+	 * evicted one after the other. */
+	HOTSPOT_NMETHOD_CACHE_BYTES_MAX = 16 << 20,
+	/* When a compiled method is read, inlined methods of this many PcDescs are named at once,
+	 * because the VM may free the compiled method before their frames arrive. It stops when
+	 * fewer reads than HOTSPOT_EAGER_READS_LEFT are left in the budget. */
+	HOTSPOT_EAGER_PC_DESCS_MAX = 2048,
+	HOTSPOT_EAGER_READS_LEFT = 1024,
+
+	/* Bytes of one Symbol (class, method, signature, file). A longer one is cut. */
+	HOTSPOT_SYMBOL_BYTES = 1024,
+	/* Bytes of a ConstantPool before its entries, as the VM describes it: 80 in JDK 8, 72 in
+	 * JDK 17 and 25. If it has more, no method is named. */
+	HOTSPOT_POOL_BYTES_MAX = 256,
+	/* The compressed line table of one method in bytes, and its entries. A method has at most
+	 * 65,535 bytes of bytecode. */
+	HOTSPOT_LINE_BYTES_MAX = 64 << 10,
+	HOTSPOT_LINES_MAX = 16 << 10,
+
+	/* Entries of the list of class loaders, of a loader's list of classes, and of that list
+	 * when the old version of a redefined class is looked for. The newest are first, so what is
+	 * beyond the limit is old, and assumed to be alive. */
+	HOTSPOT_LOADERS_MAX = 1024,
+	HOTSPOT_CLASSES_MAX = 32,
+	HOTSPOT_OLD_CLASSES_MAX = 256,
+	/* Values of _method_idnum that are tried for a redefined method. */
+	HOTSPOT_METHOD_IDNUMS_MAX = 4096,
+	/* Methods of a class: the class file format counts them with 16 bits. */
+	HOTSPOT_CLASS_METHODS_MAX = 65535,
+};
+
+#endif
