@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The interface between the worker and a language runtime. For each RUNTIME of the table
- * bpf/runtimes.def, symbolizer/runtime/NAME.c defines `runtime_NAME`, a struct runtime_ops.
+ * common/runtimes.def, symbolizer/runtime/NAME.c defines `runtime_NAME`, a struct runtime_ops.
  * symbolizer/worker/runtimes.c calls the operations, provides access to the process's memory and
  * publishes the results to the kernel. docs/adding-a-runtime.md explains how to add a runtime.
  */
