@@ -33,10 +33,10 @@ const char *const titles[ROLES] = {
     [STRICT_OPENER] = "strict sym", [STRICT_WORKER] = "strict symw",
 };
 
-static int attempt_make(const struct attempt *a, const struct scene *scene)
+static int attempt_make(const struct attempt *a, const struct fixture *fixture)
 {
 	if (a->fn)
-		return a->fn(scene);
+		return a->fn(fixture);
 	return syscall(a->number, a->args[0], a->args[1], a->args[2], a->args[3], a->args[4],
 		       a->args[5]) < 0
 		   ? errno
@@ -44,7 +44,7 @@ static int attempt_make(const struct attempt *a, const struct scene *scene)
 }
 
 int attempt_become(const struct sandbox_policy *policy, attempt_allow_fn allow,
-		   const struct scene *scene)
+		   const struct fixture *fixture)
 {
 	struct sandbox sandbox;
 
@@ -55,14 +55,14 @@ int attempt_become(const struct sandbox_policy *policy, attempt_allow_fn allow,
 	if (!r)
 		r = sandbox_drop(policy, TEST_UID, TEST_UID);
 	if (!r && allow)
-		r = allow(&sandbox, scene);
+		r = allow(&sandbox, fixture);
 	if (!r)
 		r = sandbox_enter(&sandbox, policy);
 	return r;
 }
 
 int attempt_outcome(const struct attempt *a, const struct sandbox_policy *policy,
-		    attempt_allow_fn allow, const struct scene *scene)
+		    attempt_allow_fn allow, const struct fixture *fixture)
 {
 	int status;
 
@@ -70,10 +70,10 @@ int attempt_outcome(const struct attempt *a, const struct sandbox_policy *policy
 	pid_t child = fork();
 	if (child == 0) {
 		alarm(ATTEMPT_SECONDS);
-		dup2(a->stderr_is_file ? scene->regular : scene->null, STDERR_FILENO);
-		if (attempt_become(policy, allow, scene))
+		dup2(a->stderr_is_file ? fixture->regular : fixture->null, STDERR_FILENO);
+		if (attempt_become(policy, allow, fixture))
 			_exit(EXIT_NOT_SANDBOXED);
-		_exit(attempt_make(a, scene));
+		_exit(attempt_make(a, fixture));
 	}
 	if (child < 0 || waitpid(child, &status, 0) != child)
 		return BROKEN;
@@ -89,8 +89,8 @@ static const char *outcome_name(int outcome)
 		return "works";
 	case KILLED:
 		return "killed";
-	case HOLE:
-		return "HOLE";
+	case KNOWN_GAP:
+		return "KNOWN_GAP";
 	case SKIPPED:
 		return "skipped";
 	case BROKEN:
@@ -106,7 +106,7 @@ static bool is_expected(int expected, int outcome)
 {
 	if (expected == REFUSED)
 		return outcome == EACCES || outcome == EPERM || outcome == EXDEV;
-	return outcome == (expected == HOLE ? WORKS : expected);
+	return outcome == (expected == KNOWN_GAP ? WORKS : expected);
 }
 
 void attempt_judge(struct tally *tally, const char *title, const struct attempt *a, int expected,
@@ -116,15 +116,15 @@ void attempt_judge(struct tally *tally, const char *title, const struct attempt 
 
 	tally->cells++;
 	tally->failures += !good;
-	tally->holes += good && expected == HOLE;
-	const char *mark = !good ? "FAIL" : expected == HOLE ? "HOLE" : "ok";
-	if (!good || expected == HOLE || tally->verbose)
+	tally->gaps += good && expected == KNOWN_GAP;
+	const char *mark = !good ? "FAIL" : expected == KNOWN_GAP ? "KNOWN_GAP" : "ok";
+	if (!good || expected == KNOWN_GAP || tally->verbose)
 		printf("%-5s %-17s %-36s expected: %-8s is: %s\n", mark, title, a->name,
 		       outcome_name(expected), outcome_name(outcome));
 }
 
 void attempt_check_rows(struct tally *tally, const struct attempt *rows, size_t count,
-			const struct scene *scene)
+			const struct fixture *fixture)
 {
 	for (size_t i = 0; i < count; i++) {
 		for (unsigned int role = 0; role < ROLES; role++) {
@@ -133,7 +133,7 @@ void attempt_check_rows(struct tally *tally, const struct attempt *rows, size_t 
 			if (expected == SKIPPED || (SANITIZED && rows[i].not_sanitized))
 				continue;
 			attempt_judge(tally, titles[role], &rows[i], expected,
-				      attempt_outcome(&rows[i], policies[role], NULL, scene));
+				      attempt_outcome(&rows[i], policies[role], NULL, fixture));
 		}
 	}
 }

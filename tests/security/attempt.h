@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One attempt in a child that becomes nobody exactly as a role does, under that role's policy, and
- * what came of it: what the matrix (test_filters.c) and its neighbours are made of.
+ * One attempt: a child process drops its privileges exactly as a role does, enters the sandbox of
+ * that role's policy, makes the attempt, and reports the outcome. All tests of this directory
+ * consist of attempts.
  */
 #ifndef TESTS_SECURITY_ATTEMPT_H
 #define TESTS_SECURITY_ATTEMPT_H
@@ -31,7 +32,7 @@ enum {
 	ATTEMPT_SECONDS = 10
 };
 
-/* Columns of the matrix. */
+/* The columns of the matrix: the policies under which attempts are made. */
 enum {
 	LOADER,
 	MANAGER,
@@ -46,59 +47,60 @@ enum {
 };
 
 extern const struct sandbox_policy *const policies[ROLES];
-/* Two processes have the same name. */
+/* Distinguishes processes that have the same name, such as the two exporters. */
 extern const char *const titles[ROLES];
 
-/* What may come of an attempt: an errno that is not 0, or one of these. */
+/* The outcome of an attempt: an errno other than 0, or one of these. */
 enum {
 	WORKS = 0,
-	KILLED = -1, /* by SIGSYS */
-	HOLE = -2,   /* works, and should not: known, see what is printed. A failure once it is
-			closed. */
+	KILLED = -1,	/* by SIGSYS, the filter's signal */
+	KNOWN_GAP = -2, /* works although it should not; a documented gap. Fails once it is
+		      closed. */
 	SKIPPED = -3,
-	BROKEN = -4,	     /* the child did not even come to its attempt */
-	REFUSED = -5,	     /* EACCES, EPERM or EXDEV, as the kernel's version has it */
-	OTHER_SIGNAL = -100, /* less the signal: killed, but not by the filter */
+	BROKEN = -4,	     /* the child failed before it made its attempt */
+	REFUSED = -5,	     /* EACCES, EPERM or EXDEV, depending on the kernel */
+	OTHER_SIGNAL = -100, /* minus the signal's number: killed, but not by the filter */
 };
 
-/* What there is to attack; made by root before any child. */
-struct scene {
+/* The targets of attempts. Root creates them before any child is started. */
+struct fixture {
 	char dir[64], file[96], program[96], socket[96]; /* anyone may write there */
-	char spool[96];	   /* a directory in it, TEST_UID's, with the file "segment" */
-	char secret[96];   /* root's, mode 0400 */
-	char readable[96]; /* a file beside it, writable as far as its mode goes */
+	char spool[96];	   /* a directory in `dir` owned by TEST_UID, with the file "segment" */
+	char secret[96];   /* owned by root, mode 0400 */
+	char readable[96]; /* a file next to it that everybody may write */
 	int regular;	   /* an open file, read and write */
 	int pipe[2], sockets[2], epoll, inet, null, memory_file;
-	int event, map;	 /* -1: the kernel has none for us */
+	int event, map;	 /* -1: this kernel grants none */
 	int pidfd;	 /* of `victim` */
 	pid_t victim;	 /* a process of root that does nothing */
-	int identity[3]; /* its stat, cgroup and environ in /proc */
+	int identity[3]; /* stat, cgroup and environ of `victim` in /proc */
 	char *memory;	 /* a page, readable and writable */
-	int listener;	 /* on the loopback device, */
-	uint16_t port;	 /* there, in network order */
+	int listener;	 /* a TCP socket on the loopback device */
+	uint16_t port;	 /* its port, in network byte order */
 	bool ipv6;
-	int landlock; /* its version; 0: this kernel has none */
+	int landlock; /* version of Landlock; 0: this kernel has none */
 };
 
 struct attempt {
 	const char *name;
 	int expected[ROLES];
-	/* A raw system call, */
+	/* Either a raw system call, */
 	long number;
 	long args[6];
-	/* or something that takes more than one: 0 or an errno. */
-	int (*fn)(const struct scene *scene);
-	bool not_sanitized;  /* the sanitizers' run time may do it */
-	bool stderr_is_file; /* else it is /dev/null */
+	/* or a function for an attempt of several calls, which returns 0 or an errno. */
+	int (*fn)(const struct fixture *fixture);
+	bool not_sanitized;  /* the sanitizers' runtime library may do it */
+	bool stderr_is_file; /* otherwise it is /dev/null */
 };
 
 struct tally {
-	unsigned int cells, failures, holes;
+	unsigned int cells, failures, gaps;
 	bool verbose;
 };
 
-/* What may be opened all the same; as configure.c does it. 0 or a negative errno. */
-typedef int (*attempt_allow_fn)(struct sandbox *sandbox, const struct scene *scene);
+/* Allows a role what it may open in spite of its policy, as configure.c of the agent's exporter
+ * does. Returns 0 or a negative errno. */
+typedef int (*attempt_allow_fn)(struct sandbox *sandbox, const struct fixture *fixture);
 
 #define P(pointer) ((long)(uintptr_t)(pointer))
 #define CALL(nr, ...) .number = (nr), .args = {__VA_ARGS__}
@@ -108,41 +110,41 @@ typedef int (*attempt_allow_fn)(struct sandbox *sandbox, const struct scene *sce
 	}
 #define CHECK(rows) attempt_check_rows(tally, rows, sizeof(rows) / sizeof((rows)[0]), s)
 
-/* In an attempt of more than one call. */
+/* Ends an attempt of several calls with the errno of the one that failed. */
 #define NEED(condition)                                                                            \
 	do {                                                                                       \
 		if (!(condition))                                                                  \
 			return errno ? errno : EPROTO;                                             \
 	} while (0)
 
-/* As role_start and role_enter_sandbox do it. */
+/* Drops privileges and enters the sandbox, as role_start and role_enter_sandbox do. */
 int attempt_become(const struct sandbox_policy *policy, attempt_allow_fn allow,
-		   const struct scene *scene);
+		   const struct fixture *fixture);
 
-/* What came of an attempt under a policy. `allow` may be NULL. */
+/* Makes an attempt under a policy and returns its outcome. `allow` may be NULL. */
 int attempt_outcome(const struct attempt *a, const struct sandbox_policy *policy,
-		    attempt_allow_fn allow, const struct scene *scene);
+		    attempt_allow_fn allow, const struct fixture *fixture);
 
-/* Count it and print what is wrong. */
+/* Counts an outcome, and prints it if it is not the expected one. */
 void attempt_judge(struct tally *tally, const char *title, const struct attempt *a, int expected,
 		   int outcome);
 
-/* One cell a role. */
+/* Makes each attempt once per role. */
 void attempt_check_rows(struct tally *tally, const struct attempt *rows, size_t count,
-			const struct scene *scene);
+			const struct fixture *fixture);
 
-void scene_init(struct scene *s);
-void scene_fini(struct scene *s);
-/* A file of a process in /proc, to be read. Its fd or -1. */
-int scene_proc(pid_t pid, const char *name);
+void fixture_init(struct fixture *s);
+void fixture_fini(struct fixture *s);
+/* Opens /proc/PID/name for reading. Returns a descriptor or -1. */
+int fixture_open_proc(pid_t pid, const char *name);
 
-/* What the filters are there not to forbid. */
-void needs_try(struct tally *tally, const struct scene *s);
+/* Shows that every role can still do its work: what the filters must not forbid. */
+void needs_try(struct tally *tally, const struct fixture *s);
 
-/* Landlock alone, and its exceptions for the agent's exporter. */
-void landlock_try(struct tally *tally, const struct scene *s);
+/* Tries Landlock without the filter, and its exceptions for the agent's exporter. */
+void landlock_try(struct tally *tally, const struct fixture *s);
 
-/* What the kernel says of a sandboxed process. */
+/* Compares what /proc says of a sandboxed process with the design. */
 void status_check(struct tally *tally);
 
 #endif

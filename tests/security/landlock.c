@@ -12,7 +12,7 @@
 #include "common/cleanup.h"
 #include "tests/security/attempt.h"
 
-/* What opens and changes files, whatever its flags. */
+/* System calls that open and change files, with any flags. */
 static const struct sandbox_syscall more[] = {
     ALLOW(openat, "test"),  ALLOW(openat2, "test"),   ALLOW(unlinkat, "test"),
     ALLOW(mkdirat, "test"), ALLOW(renameat2, "test"), ALLOW(linkat, "test"),
@@ -23,7 +23,7 @@ enum {
 	SYSCALLS_MAX = 160
 };
 
-/* The policy without its filter's opinion of files. */
+/* A copy of the policy whose filter allows every file operation. */
 static struct sandbox_policy widen(const struct sandbox_policy *policy,
 				   struct sandbox_syscall all[SYSCALLS_MAX])
 {
@@ -36,7 +36,7 @@ static struct sandbox_policy widen(const struct sandbox_policy *policy,
 	return widened;
 }
 
-/* ---- No exceptions: every role that has Landlock. ---- */
+/* ---- Roles whose Landlock rules have no exception. ---- */
 
 static int try_openat2(const char *path, uint64_t flags)
 {
@@ -45,25 +45,25 @@ static int try_openat2(const char *path, uint64_t flags)
 	return syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how)) < 0 ? errno : 0;
 }
 
-static int try_openat2_read(const struct scene *scene)
+static int try_openat2_read(const struct fixture *fixture)
 {
-	(void)scene;
+	(void)fixture;
 	return try_openat2("/etc/passwd", O_RDONLY | O_CLOEXEC);
 }
 
-static int try_openat2_create(const struct scene *scene)
+static int try_openat2_create(const struct fixture *fixture)
 {
 	char path[128];
 
-	snprintf(path, sizeof(path), "%s/made", scene->dir);
+	snprintf(path, sizeof(path), "%s/made", fixture->dir);
 	return try_openat2(path, O_WRONLY | O_CREAT | O_EXCL);
 }
 
 /*
- * Landlock alone: the role's policy, its filter widened by what opens and changes files. What the
- * filter lets through must fail all the same.
+ * Tests Landlock on its own: the role's policy with a filter that also allows opening and changing
+ * files. What that filter lets through must still fail.
  */
-static void try_roles(struct tally *tally, const struct scene *s)
+static void try_roles(struct tally *tally, const struct fixture *s)
 {
 	char made[128];
 	snprintf(made, sizeof(made), "%s/directory", s->dir);
@@ -96,7 +96,7 @@ static void try_roles(struct tally *tally, const struct scene *s)
 	}
 }
 
-/* ---- The exceptions of the agent's exporter. ---- */
+/* ---- The exceptions for the agent's exporter. ---- */
 
 static int allow_one(struct sandbox *sandbox, const char *path, int flags, bool writable)
 {
@@ -105,16 +105,16 @@ static int allow_one(struct sandbox *sandbox, const char *path, int flags, bool 
 	return fd < 0 ? -errno : sandbox_allow_path(sandbox, fd, writable);
 }
 
-/* As configure.c does it: the spool's directory is open, other files are only named. */
-static int allow_spool(struct sandbox *sandbox, const struct scene *scene)
+/* Adds the exceptions as configure.c does: the spool's directory by descriptor, files by name. */
+static int allow_spool(struct sandbox *sandbox, const struct fixture *fixture)
 {
-	int r = allow_one(sandbox, scene->readable, O_PATH, false);
+	int r = allow_one(sandbox, fixture->readable, O_PATH, false);
 
-	return r ? r : allow_one(sandbox, scene->spool, O_RDONLY | O_DIRECTORY, true);
+	return r ? r : allow_one(sandbox, fixture->spool, O_RDONLY | O_DIRECTORY, true);
 }
 
-/* All that the spool does with a segment. */
-static int try_segment(const struct scene *s)
+/* Performs every operation that the spool performs on a segment. */
+static int try_segment(const struct fixture *s)
 {
 	const char *const name = "made";
 	char bytes[4];
@@ -136,8 +136,8 @@ static int try_segment(const struct scene *s)
 	return errno == ENOENT ? 0 : errno;
 }
 
-/* It holds sockets of Unix, and may call bind for those of the internet. */
-static int try_bind_unix(const struct scene *s)
+/* The exporter holds Unix sockets, and may call bind for internet sockets. */
+static int try_bind_unix(const struct fixture *s)
 {
 	struct sockaddr_un there = {.sun_family = AF_UNIX};
 
@@ -145,8 +145,8 @@ static int try_bind_unix(const struct scene *s)
 	return bind(s->sockets[0], (struct sockaddr *)&there, sizeof(there)) < 0 ? errno : 0;
 }
 
-/* A directory above, without access; names below that. */
-static int try_path_descriptor(const struct scene *s)
+/* Opens a directory above the spool without access rights, and uses names below it. */
+static int try_path_descriptor(const struct fixture *s)
 {
 	_cleanup_close_ int root = openat(AT_FDCWD, "/", O_PATH | O_CLOEXEC);
 
@@ -156,22 +156,22 @@ static int try_path_descriptor(const struct scene *s)
 	return 0;
 }
 
-static int try_memory_of_others(const struct scene *s)
+static int try_memory_of_others(const struct fixture *s)
 {
-	NEED(scene_proc(s->victim, "stat") >= 0);
+	NEED(fixture_open_proc(s->victim, "stat") >= 0);
 	return 0;
 }
 
 struct exception_row {
 	struct attempt attempt;
-	int filtered, alone; /* under the policy, and under Landlock without the filter */
+	int filtered, alone; /* expected under the policy, and under Landlock without the filter */
 };
 
 struct names {
 	char segment[160], above[160], up_and_beside[160], link[160], fresh[160], beside[160];
 };
 
-static void names_init(struct names *n, const struct scene *s)
+static void names_init(struct names *n, const struct fixture *s)
 {
 	snprintf(n->segment, sizeof(n->segment), "%s/segment", s->spool);
 	snprintf(n->above, sizeof(n->above), "%s/..", s->spool);
@@ -182,7 +182,7 @@ static void names_init(struct names *n, const struct scene *s)
 }
 
 static void judge_exceptions(struct tally *tally, const struct exception_row *rows, size_t count,
-			     const struct scene *s)
+			     const struct fixture *s)
 {
 	struct sandbox_syscall all[SYSCALLS_MAX];
 	const struct sandbox_policy widened = widen(policies[OTLP], all);
@@ -200,37 +200,37 @@ static void judge_exceptions(struct tally *tally, const struct exception_row *ro
 #define EXCEPTIONS(rows) judge_exceptions(tally, rows, sizeof(rows) / sizeof((rows)[0]), s)
 #define OPEN(path, ...) CALL(SYS_openat, AT_FDCWD, P(path), __VA_ARGS__)
 
-static void try_opens(struct tally *tally, const struct scene *s, const struct names *n)
+static void try_opens(struct tally *tally, const struct fixture *s, const struct names *n)
 {
-	/* Before its third version it knows of no cutting, and the filter is alone with it. */
+	/* Landlock controls truncation from version 3 on. Before, only the filter prevents it. */
 	const int cut = s->landlock >= 3 ? EACCES : WORKS;
 	/* clang-format off */
 	const struct exception_row rows[] = {
-		/* What is there to be used. */
+		/* What the exporter is meant to use. */
 		{{"spool: a segment's life",      .fn = try_segment},                    WORKS, WORKS},
 		{{"spool: read",                  OPEN(n->segment, O_RDONLY)},           WORKS, WORKS},
 		{{"spool: write",                 OPEN(n->segment, O_WRONLY)},           WORKS, WORKS},
 		{{"spool: O_TRUNC",               OPEN(n->segment, O_WRONLY | O_TRUNC)}, KILLED, WORKS},
 		{{"readable file: read",          OPEN(s->readable, O_RDONLY)},          WORKS, WORKS},
-		/* That file is only to be read, */
+		/* A file that it may only read. */
 		{{"readable file: write",         OPEN(s->readable, O_WRONLY)},          EACCES, EACCES},
 		{{"readable file: read and write", OPEN(s->readable, O_RDWR)},           EACCES, EACCES},
 		{{"readable file: cut by O_TRUNC", OPEN(s->readable, O_RDONLY | O_TRUNC)}, KILLED, cut},
 		{{"readable file: truncate",      CALL(SYS_truncate, P(s->readable), 0)}, KILLED, cut},
 		{{"readable file: unlink",        CALL(SYS_unlinkat, AT_FDCWD, P(s->readable))},
 			EACCES, EACCES},
-		/* and nothing else is there. */
+		/* Everything else. */
 		{{"/etc/passwd",                  OPEN("/etc/passwd", O_RDONLY)},        EACCES, EACCES},
 		{{"/proc/self/environ",           OPEN("/proc/self/environ", O_RDONLY)}, EACCES, EACCES},
 		{{"/proc/self/status",            OPEN("/proc/self/status", O_RDONLY)},  EACCES, EACCES},
 		{{"/proc/PID/stat of another",    .fn = try_memory_of_others},           EACCES, EACCES},
 		{{"/dev/null",                    OPEN("/dev/null", O_RDWR)},            EACCES, EACCES},
-		{{"beside: read",                 OPEN(s->file, O_RDONLY)},              EACCES, EACCES},
-		{{"beside: write",                OPEN(s->file, O_WRONLY)},              EACCES, EACCES},
-		{{"beside: create",               OPEN(n->beside, O_WRONLY | O_CREAT, 0600)}, EACCES, EACCES},
-		{{"beside: unlink",               CALL(SYS_unlinkat, AT_FDCWD, P(s->program))}, EACCES, EACCES},
-		{{"beside, by ..",                OPEN(n->up_and_beside, O_RDONLY)},     EACCES, EACCES},
-		{{"beside, by a symbolic link",   OPEN(n->link, O_RDONLY)},              EACCES, EACCES},
+		{{"sibling: read",                 OPEN(s->file, O_RDONLY)},              EACCES, EACCES},
+		{{"sibling: write",                OPEN(s->file, O_WRONLY)},              EACCES, EACCES},
+		{{"sibling: create",               OPEN(n->beside, O_WRONLY | O_CREAT, 0600)}, EACCES, EACCES},
+		{{"sibling: unlink",               CALL(SYS_unlinkat, AT_FDCWD, P(s->program))}, EACCES, EACCES},
+		{{"sibling, by ..",                OPEN(n->up_and_beside, O_RDONLY)},     EACCES, EACCES},
+		{{"sibling, by a symbolic link",   OPEN(n->link, O_RDONLY)},              EACCES, EACCES},
 		{{"directory above: list",        OPEN(n->above, O_RDONLY | O_DIRECTORY)}, EACCES, EACCES},
 		{{"directory above: O_TMPFILE",   OPEN(n->above, O_RDWR | O_TMPFILE, 0600)}, KILLED, EACCES},
 		{{"below / by O_PATH",            .fn = try_path_descriptor},            KILLED, EACCES},
@@ -240,7 +240,7 @@ static void try_opens(struct tally *tally, const struct scene *s, const struct n
 	EXCEPTIONS(rows);
 }
 
-static void try_makes(struct tally *tally, const struct scene *s, const struct names *n)
+static void try_makes(struct tally *tally, const struct fixture *s, const struct names *n)
 {
 #define MAKE(type) CALL(SYS_mknodat, AT_FDCWD, P(n->fresh), (type) | 0600, 0x0103 /* null */)
 #define MOVE(call, from, to) CALL(call, AT_FDCWD, P(from), AT_FDCWD, P(to))
@@ -259,7 +259,7 @@ static void try_makes(struct tally *tally, const struct scene *s, const struct n
 			KILLED, REFUSED},
 		{{"rename into the spool",        MOVE(SYS_renameat2, s->program, n->fresh)},
 			KILLED, REFUSED},
-		{{"rename, over what is beside",  MOVE(SYS_renameat2, n->segment, s->file)},
+		{{"rename, over a sibling",  MOVE(SYS_renameat2, n->segment, s->file)},
 			KILLED, REFUSED},
 		{{"link out of the spool",        MOVE(SYS_linkat, n->segment, n->beside)},
 			KILLED, REFUSED},
@@ -273,7 +273,7 @@ static void try_makes(struct tally *tally, const struct scene *s, const struct n
 	EXCEPTIONS(rows);
 }
 
-void landlock_try(struct tally *tally, const struct scene *s)
+void landlock_try(struct tally *tally, const struct fixture *s)
 {
 	struct names names;
 

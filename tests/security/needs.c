@@ -70,7 +70,7 @@ static int receive_fd(int from)
 
 struct loop_test {
 	struct loop loop;
-	const struct scene *scene;
+	const struct fixture *fixture;
 	int received, ticks;
 };
 
@@ -79,7 +79,7 @@ static void on_readable(void *context, uint32_t events)
 	struct loop_test *test = context;
 
 	(void)events;
-	test->received = receive_fd(test->scene->sockets[1]);
+	test->received = receive_fd(test->fixture->sockets[1]);
 }
 
 static void on_tick(void *context, uint32_t events)
@@ -96,7 +96,7 @@ static int compare_ints(const void *a, const void *b)
 	return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b);
 }
 
-/* Memory, small and large, grown, given back and executable never. */
+/* Allocates, grows and frees small and large memory; none of it is executable. */
 static int need_memory(void)
 {
 	char *small[100];
@@ -115,56 +115,56 @@ static int need_memory(void)
 	return 0;
 }
 
-/* The loop of common/loop.h over a socket pair, as in every role. */
-static int need_loop(const struct scene *scene)
+/* Runs the event loop of common/loop.h over a socket pair, as every role does. */
+static int need_loop(const struct fixture *fixture)
 {
 	static struct loop_test test = {.received = -1};
 	struct epoll_event event;
 
-	test.scene = scene;
-	test.loop = (struct loop){.epoll_fd = scene->epoll, .tick_ms = -1};
+	test.fixture = fixture;
+	test.loop = (struct loop){.epoll_fd = fixture->epoll, .tick_ms = -1};
 	loop_set_tick(&test.loop, 1, on_tick, &test);
-	int r = loop_add(&test.loop, scene->sockets[1], EPOLLIN, on_readable, &test);
+	int r = loop_add(&test.loop, fixture->sockets[1], EPOLLIN, on_readable, &test);
 	if (r)
 		return -r;
-	r = send_fd(scene->sockets[0], scene->pipe[0]);
+	r = send_fd(fixture->sockets[0], fixture->pipe[0]);
 	if (r)
 		return -r;
 	NEED(loop_run(&test.loop) == 42 && test.received >= 0);
 	NEED(close(test.received) == 0);
-	loop_remove(&test.loop, scene->sockets[1]);
-	NEED(epoll_wait(scene->epoll, &event, 1, 0) == 0);
+	loop_remove(&test.loop, fixture->sockets[1]);
+	NEED(epoll_wait(fixture->epoll, &event, 1, 0) == 0);
 	return 0;
 }
 
-static int try_loop(const struct scene *scene)
+static int try_loop(const struct fixture *fixture)
 {
-	struct pollfd p = {.fd = scene->sockets[1], .events = POLLIN};
+	struct pollfd p = {.fd = fixture->sockets[1], .events = POLLIN};
 	struct timespec now;
 	uint8_t random[8];
 
 	int r = need_memory();
 	if (!r)
-		r = need_loop(scene);
+		r = need_loop(fixture);
 	if (r)
 		return r;
 	NEED(poll(&p, 1, 1) == 0);
 	NEED(syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now) == 0);
 	NEED(syscall(SYS_getrandom, random, sizeof(random), 0) == sizeof(random));
-	NEED(fcntl(scene->pipe[0], F_DUPFD_CLOEXEC, 3) > 3);
+	NEED(fcntl(fixture->pipe[0], F_DUPFD_CLOEXEC, 3) > 3);
 #ifndef BULKHEAD_SANITIZE
-	/* Not _exit: with all that the C library does at the end. */
+	/* exit, not _exit, so that the C library's own work at the end is covered too. */
 	exit(0);
 #endif
 	return 0;
 }
 
-/* Up to the cap, and no further: an allocation fails, and that is all. */
-static int try_memory_cap(const struct scene *scene)
+/* Allocates up to the memory cap. The allocation beyond it fails, and nothing else happens. */
+static int try_memory_cap(const struct fixture *fixture)
 {
 	void *last = NULL;
 
-	(void)scene;
+	(void)fixture;
 	for (size_t bytes = 16 << 20; bytes >= 512; bytes /= 2) {
 		void **chunk;
 
@@ -185,58 +185,59 @@ static int try_memory_cap(const struct scene *scene)
 	return 0;
 }
 
-/* The first line that a process writes, and the second. */
-static int try_log(const struct scene *scene)
+/* Reads the first and the second line that a process writes. */
+static int try_log(const struct fixture *fixture)
 {
-	(void)scene;
+	(void)fixture;
 	log_error("a line, as roles write them");
 	log_error("and another");
 	return 0;
 }
 
-/* Another gets a file: reads it by position, and looks at its size. */
-static int try_read_received(const struct scene *scene)
+/* Reads a received file by position, and asks for its size. */
+static int try_read_received(const struct fixture *fixture)
 {
 	struct stat st;
 	char byte;
 
-	NEED(fstat(scene->regular, &st) == 0 && st.st_size == 4096);
-	NEED(pread(scene->regular, &byte, 1, 4095) == 1);
+	NEED(fstat(fixture->regular, &st) == 0 && st.st_size == 4096);
+	NEED(pread(fixture->regular, &byte, 1, 4095) == 1);
 	return 0;
 }
 
-/* Opened by another: who reads needs no right over the process, not even for its environment. */
-static int try_read_identity(const struct scene *scene)
+/* Reads files of /proc that another process opened. The reader needs no right over the profiled
+ * process, not even for its environment. */
+static int try_read_identity(const struct fixture *fixture)
 {
 	char text[512];
 
 	for (int i = 0; i < 3; i++)
-		NEED(pread(scene->identity[i], text, sizeof(text), 0) > 0);
-	NEED(pread(scene->identity[2], text, 1, 1) == 1);
+		NEED(pread(fixture->identity[i], text, sizeof(text), 0) > 0);
+	NEED(pread(fixture->identity[2], text, 1, 1) == 1);
 	return 0;
 }
 
-static int try_open_identity(const struct scene *scene)
+static int try_open_identity(const struct fixture *fixture)
 {
-	NEED(scene_proc(scene->victim, "stat") >= 0);
-	NEED(scene_proc(scene->victim, "cgroup") >= 0);
-	NEED(scene_proc(scene->victim, "environ") >= 0);
+	NEED(fixture_open_proc(fixture->victim, "stat") >= 0);
+	NEED(fixture_open_proc(fixture->victim, "cgroup") >= 0);
+	NEED(fixture_open_proc(fixture->victim, "environ") >= 0);
 	return 0;
 }
 
-/* As open_file_named does it: another's program, and below its root, no link followed. */
-static int try_open_named(const struct scene *scene)
+/* Opens another process's program below its root without following links, as open_file_named. */
+static int try_open_named(const struct fixture *fixture)
 {
 	char path[64];
 	struct stat st;
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)scene->victim);
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)fixture->victim);
 	_cleanup_close_ int exe = open(path, O_PATH | O_CLOEXEC);
 	NEED(exe >= 0 && fstat(exe, &st) == 0 && S_ISREG(st.st_mode));
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", exe);
 	_cleanup_close_ int program = open(path, O_RDONLY | O_CLOEXEC);
 	NEED(program >= 0);
-	snprintf(path, sizeof(path), "/proc/%d/root", (int)scene->victim);
+	snprintf(path, sizeof(path), "/proc/%d/root", (int)fixture->victim);
 	_cleanup_close_ int root = open(path, O_PATH | O_CLOEXEC);
 	NEED(root >= 0);
 	_cleanup_close_ int at = fcntl(root, F_DUPFD_CLOEXEC, 3);
@@ -246,31 +247,31 @@ static int try_open_named(const struct scene *scene)
 	return 0;
 }
 
-/* The memory of a process of another uid; and of none. */
-static int try_read_memory(const struct scene *scene)
+/* Reads the memory of a process of another uid, and of no process. */
+static int try_read_memory(const struct fixture *fixture)
 {
 	char page[64] = "";
-	const struct iovec local = {page, sizeof(page)}, remote = {scene->memory, sizeof(page)};
+	const struct iovec local = {page, sizeof(page)}, remote = {fixture->memory, sizeof(page)};
 
-	NEED(process_vm_readv(scene->victim, &local, 1, &remote, 1, 0) == sizeof(page));
+	NEED(process_vm_readv(fixture->victim, &local, 1, &remote, 1, 0) == sizeof(page));
 	NEED(process_vm_readv(1 << 22, &local, 1, &remote, 1, 0) < 0 && errno == ESRCH);
 	return 0;
 }
 
-static int try_read_stream(const struct scene *scene)
+static int try_read_stream(const struct fixture *fixture)
 {
 	char byte;
 
-	NEED(read(scene->regular, &byte, 1) == 1);
+	NEED(read(fixture->regular, &byte, 1) == 1);
 	return 0;
 }
 
-static int try_sort(const struct scene *scene)
+static int try_sort(const struct fixture *fixture)
 {
 	const size_t count = 1 << 18;
 	_cleanup_free_ int *numbers = calloc(count, sizeof(*numbers));
 
-	(void)scene;
+	(void)fixture;
 	NEED(numbers);
 	for (size_t i = 0; i < count; i++)
 		numbers[i] = (int)((i * 2654435761u) & 0xffffff);
@@ -279,9 +280,9 @@ static int try_sort(const struct scene *scene)
 	return 0;
 }
 
-static int try_stdio_output(const struct scene *scene)
+static int try_stdio_output(const struct fixture *fixture)
 {
-	FILE *out = fdopen(scene->regular, "w");
+	FILE *out = fdopen(fixture->regular, "w");
 
 	NEED(out);
 	for (int i = 0; i < 10000; i++)
@@ -290,8 +291,8 @@ static int try_stdio_output(const struct scene *scene)
 	return 0;
 }
 
-/* /proc as the opener reads it. */
-static int try_list_processes(const struct scene *scene)
+/* Reads /proc as the opener does. */
+static int try_list_processes(const struct fixture *fixture)
 {
 	char path[64];
 	struct statfs kind;
@@ -303,7 +304,7 @@ static int try_list_processes(const struct scene *scene)
 		count++;
 	rewinddir(proc);
 	NEED(count > 1 && readdir(proc));
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)scene->victim);
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)fixture->victim);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	NEED(fd >= 0 && fstatfs(fd, &kind) == 0);
 	FILE *maps = fdopen(fd, "r");
@@ -313,7 +314,7 @@ static int try_list_processes(const struct scene *scene)
 	return 0;
 }
 
-/* The cap counts the first thread too. */
+/* The limit of threads includes the first one. */
 static void *wait_for_end(void *context)
 {
 	pthread_mutex_t *end = context;
@@ -323,7 +324,7 @@ static void *wait_for_end(void *context)
 	return NULL;
 }
 
-static int try_threads(const struct scene *scene)
+static int try_threads(const struct fixture *fixture)
 {
 	static pthread_mutex_t end = PTHREAD_MUTEX_INITIALIZER;
 	static pthread_t threads[THREADS_TRIED];
@@ -331,7 +332,7 @@ static int try_threads(const struct scene *scene)
 	unsigned int count = 0;
 	int r = 0;
 
-	(void)scene;
+	(void)fixture;
 	NEED(pthread_attr_init(&attributes) == 0 &&
 	     pthread_attr_setstacksize(&attributes, THREAD_STACK_BYTES) == 0);
 	pthread_mutex_lock(&end);
@@ -344,7 +345,7 @@ static int try_threads(const struct scene *scene)
 		pthread_join(threads[i], NULL);
 	if (r != EAGAIN)
 		return r ? r : E2BIG;
-	/* Others of that uid count too: another run of this test, if any. */
+	/* Processes of other runs of this test count too, because they have the same uid. */
 	return count < policies[OTLP]->threads_max && count >= policies[OTLP]->threads_max / 2
 		   ? 0
 		   : ERANGE;
@@ -356,22 +357,22 @@ static void *execute(void *context)
 	return context;
 }
 
-/* The filter is every thread's, and ends all of them. */
-static int try_execve_in_thread(const struct scene *scene)
+/* The filter applies to every thread, and a violation ends all of them. */
+static int try_execve_in_thread(const struct fixture *fixture)
 {
 	pthread_t thread;
 
-	(void)scene;
+	(void)fixture;
 	NEED(pthread_create(&thread, NULL, execute, NULL) == 0);
 	pthread_join(thread, NULL);
 	return 0;
 }
 
-/* To who listens and never accepts: the kernel does so far. */
-static int try_loopback(const struct scene *scene)
+/* Connects to a socket that listens but never accepts: the kernel completes the connection. */
+static int try_loopback(const struct fixture *fixture)
 {
 	const struct sockaddr_in there = {.sin_family = AF_INET,
-					  .sin_port = scene->port,
+					  .sin_port = fixture->port,
 					  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	struct sockaddr_storage name;
 	socklen_t length = sizeof(name);
@@ -396,7 +397,7 @@ static int try_loopback(const struct scene *scene)
 	return 0;
 }
 
-void needs_try(struct tally *tally, const struct scene *s)
+void needs_try(struct tally *tally, const struct fixture *s)
 {
 	/* clang-format off */
 	const struct attempt rows[] = {
@@ -427,7 +428,7 @@ void needs_try(struct tally *tally, const struct scene *s)
 			  .fn = try_stdio_output},
 		{"list of processes",    {SKIPPED, SKIPPED, WORKS, SKIPPED, SKIPPED, SKIPPED, WORKS, SKIPPED},
 			.fn = try_list_processes},
-		/* Only who meets the network has threads. */
+		/* Only the agent's exporter has threads. */
 		{"threads up to the cap", {KILLED, KILLED, KILLED, KILLED, KILLED, WORKS, KILLED, KILLED},
 			.fn = try_threads, .not_sanitized = true},
 		{"execve in a thread",   EVERYWHERE(KILLED),

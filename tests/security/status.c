@@ -21,7 +21,7 @@ static uint64_t capability_mask(const cap_value_t *values)
 	return mask;
 }
 
-/* The line `key` of /proc/PID/file, blanks as one space. */
+/* Reads the line `key` of /proc/PID/file, with blanks reduced to one space. */
 static bool proc_line(pid_t pid, const char *file, const char *key, char *value, size_t size)
 {
 	char path[64];
@@ -85,7 +85,7 @@ static void check_process(struct tally *tally, pid_t pid, const struct sandbox_p
 	check_line(tally, pid, title, "limits", "Max core file size", "0 0 bytes");
 	check_line(tally, pid, title, "limits", "Max processes", threads);
 	check_line(tally, pid, title, "limits", "Max open files", files);
-	/* Not dumpable: its files in /proc are root's. */
+	/* A process that is not dumpable: its files in /proc belong to root. */
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
 	const bool good = stat(path, &st) == 0 && st.st_uid == 0;
 	tally->cells++;
@@ -94,7 +94,7 @@ static void check_process(struct tally *tally, pid_t pid, const struct sandbox_p
 		printf("FAIL  %-16s is dumpable\n", title);
 }
 
-/* The rows of design.md, section 1. */
+/* The capabilities of each role, as in the table of ARCHITECTURE.md, section 1. */
 static void check_capability_lists(struct tally *tally)
 {
 	const struct {

@@ -28,7 +28,7 @@ static int scene_file(const char *path)
 	return fd;
 }
 
-int scene_proc(pid_t pid, const char *name)
+int fixture_open_proc(pid_t pid, const char *name)
 {
 	char path[64];
 
@@ -48,8 +48,8 @@ static pid_t scene_victim(void)
 	return victim;
 }
 
-/* What the agent's exporter may open by name, and what lies beside it. */
-static void scene_spool(struct scene *s)
+/* Creates what the agent's exporter may open by name, and its siblings, which it may not open. */
+static void scene_spool(struct fixture *s)
 {
 	char path[128];
 
@@ -60,13 +60,13 @@ static void scene_spool(struct scene *s)
 		abort();
 	snprintf(path, sizeof(path), "%s/segment", s->spool);
 	close(scene_file(path));
-	/* A way out. */
+	/* A symbolic link that leads out of the spool. */
 	snprintf(path, sizeof(path), "%s/link", s->spool);
 	if (symlink("../file", path) < 0 || chown(s->spool, TEST_UID, TEST_UID) < 0)
 		abort();
 }
 
-static void scene_network(struct scene *s)
+static void scene_network(struct fixture *s)
 {
 	struct sockaddr_in here = {.sin_family = AF_INET,
 				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -84,7 +84,7 @@ static void scene_network(struct scene *s)
 		close(fd);
 }
 
-void scene_init(struct scene *s)
+void fixture_init(struct fixture *s)
 {
 	union bpf_attr map = {
 	    .map_type = BPF_MAP_TYPE_ARRAY, .key_size = 4, .value_size = 8, .max_entries = 1};
@@ -116,16 +116,16 @@ void scene_init(struct scene *s)
 		abort();
 	scene_spool(s);
 	scene_network(s);
-	s->memory_file = memfd_create("scene", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	s->memory_file = memfd_create("fixture", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	long version = syscall(SYS_landlock_create_ruleset, NULL, 0, 1);
 	s->landlock = version < 0 ? 0 : (int)version;
 	s->map = (int)syscall(SYS_bpf, BPF_MAP_CREATE, &map, sizeof(map));
 	s->event = (int)syscall(SYS_perf_event_open, &clock, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
 	s->victim = scene_victim();
 	s->pidfd = (int)syscall(SYS_pidfd_open, s->victim, 0);
-	s->identity[0] = scene_proc(s->victim, "stat");
-	s->identity[1] = scene_proc(s->victim, "cgroup");
-	s->identity[2] = scene_proc(s->victim, "environ");
+	s->identity[0] = fixture_open_proc(s->victim, "stat");
+	s->identity[1] = fixture_open_proc(s->victim, "cgroup");
+	s->identity[2] = fixture_open_proc(s->victim, "environ");
 	if (s->victim < 0 || s->pidfd < 0 || s->identity[0] < 0 || s->identity[1] < 0 ||
 	    s->identity[2] < 0)
 		abort();
@@ -137,14 +137,14 @@ static void scene_empty(const char *path)
 	struct dirent *entry;
 
 	while (dir && (entry = readdir(dir))) {
-		/* Directories stay: what is left must be known. */
+		/* Directories are removed by name below, so that nothing unexpected is deleted. */
 		unlinkat(dirfd(dir), entry->d_name, 0);
 	}
 	if (dir)
 		closedir(dir);
 }
 
-void scene_fini(struct scene *s)
+void fixture_fini(struct fixture *s)
 {
 	kill(s->victim, SIGKILL);
 	waitpid(s->victim, NULL, 0);
