@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""./dev bench: runs the benchmarks, prints a table, writes JSON. Methods: docs/performance.md."""
+"""./dev bench: runs the benchmarks, prints a table and writes JSON. docs/performance.md explains the methods."""
 import argparse
 import importlib
 import json
@@ -16,8 +16,8 @@ def arguments():
     parser = argparse.ArgumentParser(prog="./dev bench", description="Runs the benchmarks named, or all of them; docs/performance.md tells how each works.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
     parser.add_argument("--list", action="store_true", help="the names")
-    parser.add_argument("--short", action="store_true", help="small sizes, for the sake of function and not of the figures")
-    parser.add_argument("--json", metavar="FILE", help="where to write the results (bench.json beside the directory of the programs)")
+    parser.add_argument("--short", action="store_true", help="small sizes: shows that the benchmarks work, results mean nothing")
+    parser.add_argument("--json", metavar="FILE", help="where to write the results (bench.json next to the directory of the programs)")
     parser.add_argument("--bin", metavar="DIR", help="the built programs (build/release/bin)")
     parser.add_argument("--case", metavar="TEXT", help="only cases whose name contains this (kernel_time)")
     parser.add_argument("--windows", type=int, metavar="N", help="windows a case (kernel_time)")
@@ -31,7 +31,7 @@ def arguments():
 HEADER = f"{'benchmark':12} {'case':50} {'median':>10} {'minimum':>10} {'spread':>7} {'n':>4} {'unit':12} {'target':>9}"
 
 
-def figure(value):
+def format_value(value):
     if value is None:
         return "-"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
@@ -41,12 +41,12 @@ def row(r):
     verdict = "disturbed" if r.get("disturbed") else {True: "met", False: "MISSED", None: ""}[r.get("met")]
     target = f"{r.get('target', ''):>9} {verdict}"
     scatter = "-" if r["spread"] is None else f"{100 * r['spread']:.0f} %"
-    figures = f"{figure(r['median']):>10} {figure(r['minimum']):>10} {scatter:>7} {r['count']:>4}"
-    return f"{r['benchmark']:12} {r['case']:50} {figures} {r['unit']:12} {target}".rstrip()
+    numbers = f"{format_value(r['median']):>10} {format_value(r['minimum']):>10} {scatter:>7} {r['count']:>4}"
+    return f"{r['benchmark']:12} {r['case']:50} {numbers} {r['unit']:12} {target}".rstrip()
 
 
 def sane(r):
-    """Figures that can be true, whatever the machine; no time is judged."""
+    """Checks that results exist and are possible on any machine. No time is judged."""
     values = (r["median"], r["minimum"], r["spread"])
     return r["count"] > 0 and all(v is not None and math.isfinite(v) for v in values)
 
@@ -79,7 +79,7 @@ def main():
                 results.append(r)
                 print(row(r))
                 if not sane(r):
-                    faults.append(f"{name}: no sane figures: {r}")
+                    faults.append(f"{name}: impossible results: {r}")
         except (RuntimeError, OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
             faults.append(f"{name}: {type(error).__name__}: {error}")
         if len(results) == before:

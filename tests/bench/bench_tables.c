@@ -19,12 +19,12 @@
 enum {
 	ROUNDS_MIN = 15,
 	ROUNDS_MAX = 200,
-	ROUNDS_MS = 500, /* small files get as many rounds as fit */
+	ROUNDS_MS = 500, /* small files get as many rounds as fit in this time */
 	SLABS = 31
 };
 
 struct bench_speed {
-	double best, median; /* MB of .eh_frame a second */
+	double best, median; /* MB of .eh_frame per second */
 };
 
 struct bench_result {
@@ -71,7 +71,7 @@ static uint64_t eh_frame_bytes(const struct elf_source *source)
 	return bytes;
 }
 
-/* A slab of the kernel's has all its pages in place when the manager maps it. */
+/* The pages of a slab in the kernel exist before the manager maps it. */
 static int memory_init(struct unwind_memory *memory)
 {
 	int r = unwind_memory_init(memory, SLABS);
@@ -89,7 +89,7 @@ static uint64_t count_deltas(const struct unwind_memory *memory, const struct ta
 	uint64_t count = 0;
 
 	for (uint32_t i = 0; i < table->page_count; i++) {
-		/* Pages of one delta share it. */
+		/* Pages with the same single delta share it. */
 		if (!i || pages[i].offset != pages[i - 1].offset ||
 		    pages[i].slab != pages[i - 1].slab)
 			count += pages[i].count;
@@ -97,7 +97,7 @@ static uint64_t count_deltas(const struct unwind_memory *memory, const struct ta
 	return count;
 }
 
-/* Time on a CPU: others may be at work on this machine, and the files are in its memory. */
+/* CPU time, because other programs may be running. The files are in the page cache. */
 static uint64_t cpu_ns(void)
 {
 	struct timespec t;
@@ -106,7 +106,7 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
 }
 
-/* One build, and everything given back. */
+/* Builds one table and frees everything. */
 static int build(struct unwind_memory *memory, const struct elf_source *source,
 		 struct bench_result *result, uint64_t *draft_ns, uint64_t *place_ns)
 {
@@ -177,7 +177,7 @@ static uint64_t resident_peak(void)
 	return (uint64_t)usage.ru_maxrss << 10;
 }
 
-/* Beyond what the process has once it has built some other table. */
+/* The peak memory beyond that of a process that has built some other table. */
 static int measure_memory(const struct bench_file *file, struct bench_result *result)
 {
 	struct unwind_memory memory;
@@ -197,7 +197,7 @@ static int measure_memory(const struct bench_file *file, struct bench_result *re
 	return r;
 }
 
-/* In a process of its own, with the memory behaviour of a role. */
+/* Runs in a process of its own, with the allocator settings of a role. */
 static int in_child(int (*measure)(const struct bench_file *, struct bench_result *),
 		    const char *path, struct bench_result *result)
 {

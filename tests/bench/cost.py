@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CPU time a sample, by role, in steady state; and bytes a sample on its way."""
+"""CPU time per sample and role in steady state, and bytes per sample on its way."""
 import os
 import time
 
@@ -8,11 +8,11 @@ import measure
 
 NAME = "cost"
 OVERHEAD_TARGETS = {20: 0.1, 99: 0.5}  # % of all CPUs
-ROLES_TARGETS = {99: 2.5}  # us a sample
+ROLES_TARGETS = {99: 2.5}  # us per sample
 
 
 def steady_state(recording, count, seconds):
-    """Windows of (samples, BPF ns, wall ns, {process: CPU ns}), and the share of user time by role."""
+    """Windows of (samples, BPF ns, wall ns, {process: CPU ns}), and the share of user time per role."""
     program = measure.BpfProgram(recording.loader)
     pids = recording.roles | {"cli": recording.process.pid}
 

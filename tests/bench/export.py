@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`bulkhead run` in steady state beside a backend that answers: CPU time a sample by process, memory of the exporter, bytes a sample on the wire."""
+"""`bulkhead run` in steady state with a backend that answers: CPU time per sample and process, memory of the exporter, bytes per sample on the wire."""
 import json
 import os
 import subprocess
@@ -16,7 +16,7 @@ EXPORTER_MIB_MAX = 24
 
 
 class Agent:
-    """A running agent, and figures of it."""
+    """A running agent and its measurements."""
 
     def __init__(self, directory, hz, target):
         self.run_directory = os.path.join(directory, "run")

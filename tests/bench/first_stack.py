@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of a few milliseconds: which of their samples are complete, and for how long they ran without tables."""
+"""Programs that live for a few milliseconds: how many of their samples are complete, and how long they ran without unwind tables."""
 import contextlib
 import os
 import shlex
@@ -16,7 +16,7 @@ HZ = 997
 
 @contextlib.contextmanager
 def script(count, ms, new):
-    """A command that runs `short` so many times, one a CPU at a time. New: each is a file that nobody has run before."""
+    """A command that runs `short` this many times, one per CPU at a time. New: each run uses a file that was never run before."""
     program = os.path.join(lib.PROGRAMS, "short")
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         os.chmod(directory, 0o755)
@@ -26,7 +26,7 @@ def script(count, ms, new):
 
 
 def complete(sample):
-    """To its outermost frame, or where there is no user stack. (Whether it is right, tests/e2e/test_short_lived.py checks.)"""
+    """Whether a stack reaches its outermost frame, or there is no user stack. Whether it is right is checked by tests/e2e/test_short_lived.py."""
     return not any(frame.startswith(lib.CUT) for frame in sample.frames) or test_short_lived.complete(sample)
 
 
@@ -43,5 +43,5 @@ def run(options):
             case = f"{count} x {ms} ms, {'each a new file' if new else 'the same file'}"
             yield measure.result(NAME, f"{case}: complete", "%", [100 * whole / total] if total else [], at_least=99.5, samples=total,
                                  incomplete=[f"{s.count} x {lib.show(s.frames)}" for s in cut[:5]])
-            # Every sample that comes before the tables is deferred, one a tick.
+            # Every sample that is taken before the tables exist is deferred, one per tick.
             yield measure.result(NAME, f"{case}: without tables", "ms/process", 1e3 * stats["deferred"] / HZ / count, at_most=20, deferred=stats["deferred"])

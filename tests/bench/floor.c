@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_floor HZ [ticks]: runs floor.bpf.c on all CPUs and empties its ring ten times a second,
- * until stdin ends; with `ticks`, the clocks tick, but run no program. It says "ready", and in the
- * end what it read as one line of JSON. Its costs are read by others, from /proc/PID/fdinfo
- * (kernel_time.py).
+ * bench_floor HZ [ticks]: runs floor.bpf.c on all CPUs and empties its ring ten times per second
+ * until stdin is closed. With `ticks` the clocks tick but run no program. It prints "ready", and at
+ * its end one line of JSON with what it read. kernel_time.py reads its costs from
+ * /proc/PID/fdinfo.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -25,23 +25,23 @@ enum {
 	READ_EVERY_MS = 100
 };
 
-struct figures {
+struct counts {
 	unsigned long samples, user_frames, kernel_frames;
 };
 
 static int on_sample(void *context, void *data, size_t size)
 {
 	const struct floor_sample *s = data;
-	struct figures *figures = context;
+	struct counts *counts = context;
 
 	(void)size;
-	figures->samples++;
-	figures->user_frames += s->user_count;
-	figures->kernel_frames += s->kernel_count;
+	counts->samples++;
+	counts->user_frames += s->user_count;
+	counts->kernel_frames += s->kernel_count;
 	return 0;
 }
 
-/* As the loader opens its own (loader/events.c). */
+/* The same kind of event as in loader/events.c. */
 static void start_clock(int cpu, unsigned long frequency_hz, int program_or_none)
 {
 	struct perf_event_attr attr = {
@@ -66,7 +66,7 @@ int main(int argc, char **argv)
 {
 	const unsigned long frequency_hz = argc > 1 ? strtoul(argv[1], NULL, 10) : 0;
 	struct pollfd end = {.fd = STDIN_FILENO, .events = POLLIN};
-	struct figures figures = {0};
+	struct counts counts = {0};
 	struct floor_bpf *object;
 	struct ring_buffer *ring;
 
@@ -76,7 +76,7 @@ int main(int argc, char **argv)
 	object = floor_bpf__open_and_load();
 	if (!object)
 		err(1, "cannot load the BPF program");
-	ring = ring_buffer__new(bpf_map__fd(object->maps.floor_ring), on_sample, &figures, NULL);
+	ring = ring_buffer__new(bpf_map__fd(object->maps.floor_ring), on_sample, &counts, NULL);
 	if (!ring)
 		err(1, "ring");
 	for (int cpu = 0; cpu < libbpf_num_possible_cpus(); cpu++)
@@ -88,6 +88,6 @@ int main(int argc, char **argv)
 		ring_buffer__consume(ring);
 	ring_buffer__consume(ring);
 	printf("{\"samples\": %lu, \"user_frames\": %lu, \"kernel_frames\": %lu}\n",
-	       figures.samples, figures.user_frames, figures.kernel_frames);
+	       counts.samples, counts.user_frames, counts.kernel_frames);
 	return 0;
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time in the kernel a sample: run statistics of bulkhead_sample, and of the floor (floor.bpf.c) that runs beside it."""
+"""Time in the kernel per sample: run statistics of bulkhead_sample, and of the floor (floor.bpf.c) that runs at the same time."""
 import collections
 import math
 import os
@@ -25,26 +25,26 @@ CASES = [
     Case("native 34, 997 Hz, each stack new", 997, 34, {"flags": "v"}),
     Case("native 34, 99 Hz, no frame pointers", 99, 34, {"omit": True}),
     Case("system calls 34, 99 Hz", 99, 34, {"flags": "s"}, short=True),
-    Case("beside 10 processes, 99 Hz", 99, 34, crowd=10),
-    Case("beside 1000 processes, 99 Hz", 99, 34, crowd=1000),
+    Case("next to 10 processes, 99 Hz", 99, 34, crowd=10),
+    Case("next to 1000 processes, 99 Hz", 99, 34, crowd=1000),
     Case("10 modules, 99 Hz", 99, 34, modules=10),
     Case("300 modules, 99 Hz", 99, 34, modules=300, short=True),
     Case("10 modules, one stack, 99 Hz", 99, 34, {"flags": "f"}, modules=10),
     Case("300 modules, one stack, 99 Hz", 99, 34, {"flags": "f"}, modules=300),
 ]
-# What may grow with the machine, and from where.
-GROWTH = {"beside 1000 processes, 99 Hz": "beside 10 processes, 99 Hz", "300 modules, 99 Hz": "10 modules, 99 Hz",
+# Results that may grow with the machine, with the smaller case to compare with.
+GROWTH = {"next to 1000 processes, 99 Hz": "next to 10 processes, 99 Hz", "300 modules, 99 Hz": "10 modules, 99 Hz",
           "300 modules, one stack, 99 Hz": "10 modules, one stack, 99 Hz"}
 GROWTH_TARGET = 1.5
 FLOOR_FRAMES_MAX = 127
 
 
-# Where fewer of the samples are the workload's, another program had the CPU, and the figures are of its stacks.
+# If fewer of the samples are the workload's, another program had the CPU, and the results describe that program's stacks.
 LEAST_SHARE = 0.95
 
 
 def mean_frames(samples):
-    """Of the chain's samples; and the share of all samples that are the chain's or the crowd's."""
+    """Mean frames of the chain's samples, and the share of all samples that are the chain's or the crowd's."""
     chain = [s for s in samples if s.comm.startswith("chain")]
     count, total = sum(s.count for s in chain), sum(s.count for s in samples)
     crowd = sum(s.count for s in samples if s.comm == "crowd")
@@ -55,9 +55,9 @@ def mean_frames(samples):
 def measure_once(case, paths, count, seconds):
     """Windows of both programs in one recording, mean frames of each, and the share of the workload's samples."""
     with measure.chain(depth=case.depth, modules=paths, **case.options), measure.Recording(case.hz) as recording, \
-            measure.Child(os.path.join(lib.BIN, "bench_floor"), case.hz + 2) as floor:  # 2 Hz beside, so that the two ticks seldom fall together
+            measure.Child(os.path.join(lib.BIN, "bench_floor"), case.hz + 2) as floor:  # 2 Hz more, so that the two ticks seldom coincide
         programs = [measure.BpfProgram(recording.loader), measure.BpfProgram(floor.pid)]
-        measure.windows(programs, 1, 1)  # tables, caches
+        measure.windows(programs, 1, 1)  # until tables are built and caches are filled
         ours, floors = measure.windows(programs, count, seconds)
         recording.stop()
         read = floor.end()
@@ -65,8 +65,8 @@ def measure_once(case, paths, count, seconds):
 
 
 def measure_undisturbed(case, starts, count, seconds):
-    """So many recordings, and how many were thrown away for the share of the workload in them, at most as many again; what is missing then
-    is filled with the least disturbed of them. Whether a recording counts is never judged by its times."""
+    """The recordings of a case, and how many were discarded because the workload's share was too small. At most as many are repeated as there
+    are recordings; after that the least disturbed ones are used. A recording is never discarded for its times."""
     good, bad = [], []
     with measure.bpf_statistics(), measure.crowd(case.crowd), measure.modules(case.modules) as paths:
         while len(good) < starts and len(good) + len(bad) < 2 * starts:
@@ -78,7 +78,7 @@ def measure_undisturbed(case, starts, count, seconds):
 
 
 def run_case(case, starts, count, seconds):
-    # Started anew several times: where in memory (and in which sets of caches) maps and stacks come to lie makes a difference.
+    # Several recordings, because the place of maps and stacks in memory (and in the sets of caches) makes a difference.
     parts, thrown_away, disturbed = measure_undisturbed(case, starts, count, seconds)
     ours, floors = ([value for part in parts for value in part[i]] for i in (0, 1))
     frames, floor_frames = parts[-1][2][0], parts[-1][3]
@@ -86,9 +86,9 @@ def run_case(case, starts, count, seconds):
     about = {"shares_of_workload": [round(part[2][1], 3) for part in parts], "thrown_away": thrown_away}
     yield measure.result(NAME, case.name, "us/sample", ours, disturbed=disturbed, frames=round(frames, 1), medians_of_starts=medians[0], **about)
     if case.options.get("omit"):
-        return  # nothing that the floor could walk
+        return  # the floor cannot walk these stacks
     yield measure.result(NAME, case.name + ": floor", "us/sample", floors, disturbed=disturbed, frames=round(floor_frames, 1), medians_of_starts=medians[1])
-    # Beyond what bpf_get_stack can walk there is nothing to compare.
+    # bpf_get_stack cannot walk stacks this deep, so there is nothing to compare.
     if case.depth <= FLOOR_FRAMES_MAX:
         pairs = [o / f for part in parts for o, f in zip(*part[:2])]
         yield measure.result(NAME, case.name + ": ratio", "", pairs, at_most=case.target, median=statistics.median(ours) / statistics.median(floors),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samples lost while all CPUs are busy."""
+"""Samples that are lost while all CPUs are busy."""
 import time
 
 import measure

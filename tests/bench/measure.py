@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the benchmarks share: figures, programs to profile, recordings, and what the kernel knows of their costs."""
+"""What the benchmarks share: results, programs to profile, recordings, and the costs that the kernel reports."""
 import contextlib
 import ctypes
 import json
@@ -22,11 +22,11 @@ PROGRAMS = os.path.abspath(os.environ.get("BULKHEAD_BENCH_PROGRAMS") or os.path.
 CPUS = len(os.sched_getaffinity(0))
 
 
-# Figures
+# Results
 
 def result(benchmark, case, unit, values, at_most=None, at_least=None, median=None, minimum=None, disturbed=False, **detail):
-    """One line of the table and one object of the JSON. `values` are those of the windows or rounds, or one number; median and minimum replace theirs.
-    Disturbed: other programs had too much of the machine for a target to be judged."""
+    """One line of the table and one object of the JSON. `values` are the results of the windows or rounds, or one number; `median` and `minimum`
+    override theirs. Disturbed: other programs used too much of the machine to judge a target."""
     values = list(values) if isinstance(values, (list, tuple)) else [values]
     out = {"benchmark": benchmark, "case": case, "unit": unit, "median": None, "minimum": None, "spread": None, "count": len(values)}
     if values:
@@ -43,7 +43,7 @@ def result(benchmark, case, unit, values, at_most=None, at_least=None, median=No
 
 
 def spread(values):
-    """Interquartile range / median."""
+    """The spread: interquartile range / median."""
     middle = statistics.median(values)
     if len(values) < 2 or not middle:
         return 0.0
@@ -59,7 +59,7 @@ def machine():
 
 
 def commit():
-    """Of the tree, with a + when it was changed since; None outside of git."""
+    """The commit of the tree, with a + if files were changed since. None outside of git."""
     def git(*args):
         return subprocess.run(["git", "-c", "safe.directory=*", "-C", lib.SOURCE, *args], capture_output=True, text=True, check=True).stdout.strip()
     try:
@@ -75,7 +75,7 @@ def kernel():
 # Programs
 
 class Child:
-    """A program that says a line when it is ready, and ends when its stdin does."""
+    """A program that prints a line when it is ready, and ends when its stdin is closed."""
 
     def __init__(self, *command):
         self.command = [str(c) for c in command]
@@ -98,13 +98,13 @@ class Child:
         return line
 
     def ask(self):
-        """The answer to a line."""
+        """The program's answer to a line of input."""
         self.process.stdin.write(b"\n")
         self.process.stdin.flush()
         return json.loads(self._line())
 
     def end(self):
-        """What it says in the end."""
+        """What the program prints at its end."""
         out, _ = self.process.communicate(timeout=lib.PATIENCE)
         return json.loads(out) if out.strip() else None
 
@@ -129,13 +129,13 @@ def chain(threads=CPUS, depth=34, flags="", modules=(), omit=False):
 
 
 def crowd(count):
-    """programs/crowd.c: processes that mostly sleep."""
+    """programs/crowd.c: processes that sleep most of the time."""
     return Child(os.path.join(PROGRAMS, "crowd"), count) if count else contextlib.nullcontext()
 
 
 @contextlib.contextmanager
 def modules(count):
-    """Paths of so many shared objects (programs/hop.c) for chain(), each a file of its own."""
+    """Paths of this many shared objects (programs/hop.c) for chain(), each a file of its own."""
     directory = tempfile.mkdtemp(prefix="bench-")
     try:
         paths = []
@@ -150,7 +150,7 @@ def modules(count):
 # Recordings
 
 class Recording:
-    """`bulkhead record` at work: roles = {name: pid}; after stop(), stats and samples."""
+    """A running `bulkhead record`. roles is {name: pid}; stats and samples exist after stop()."""
 
     def __init__(self, hz, *args, outputs=("out.folded",), wait=True, command=()):
         self.directory = tempfile.mkdtemp(prefix="bench-")
@@ -176,7 +176,7 @@ class Recording:
         return self
 
     def find_roles(self):
-        """Waits until all are in their sandboxes."""
+        """Waits until all roles are in their sandboxes."""
         self.roles = until(self._sandboxed, "five sandboxed roles")
         self.loader = self.roles["loader"]
 
@@ -192,7 +192,7 @@ class Recording:
         return self.finish()
 
     def finish(self):
-        """Waits for its end: the command's."""
+        """Waits until the recorded command, and with it the recording, ends."""
         _, self.stderr = self.process.communicate(timeout=lib.PATIENCE)
         with open(self.path("stats.json"), encoding="utf-8") as f:
             self.stats = json.load(f)
@@ -223,7 +223,7 @@ def until(condition, what, seconds=lib.PATIENCE, every=0.01):
 # Costs
 
 def cpu_ns(pid):
-    """Of a process, to the nanosecond: its CPU clock (clock_getcpuclockid)."""
+    """CPU time of a process in ns, from its CPU clock (clock_getcpuclockid)."""
     return time.clock_gettime_ns(~pid << 3 | 2)
 
 
@@ -233,7 +233,7 @@ def user_system_ticks(pid):
 
 
 def memory(pid):
-    """Bytes of a process's RSS, PSS and private memory; and, apart, of BPF maps in its RSS and PSS, and the sizes of those mappings."""
+    """RSS, PSS and private memory of a process in bytes, and separately the RSS, PSS and sizes of its mappings of BPF maps."""
     total = dict.fromkeys(("rss", "pss", "private", "bpf_rss", "bpf_pss"), 0)
     sizes, in_bpf = [], False
     for line in lib.read(f"/proc/{pid}/smaps").splitlines():
@@ -257,7 +257,7 @@ def memory(pid):
 
 @contextlib.contextmanager
 def bpf_statistics():
-    """Run statistics are kept as long as this descriptor is open: unlike with kernel.bpf_stats_enabled nothing remains when we are killed."""
+    """The kernel keeps run statistics while this descriptor is open. Unlike kernel.bpf_stats_enabled, nothing remains switched on if this process is killed."""
     number = {"x86_64": 321, "aarch64": 280}[platform.machine()]
     enable_stats, run_time = 32, ctypes.create_string_buffer(128)
     fd = ctypes.CDLL(None, use_errno=True).syscall(ctypes.c_long(number), ctypes.c_long(enable_stats), run_time, ctypes.c_long(len(run_time)))
@@ -275,7 +275,7 @@ def fdinfo(pid, number):
 
 
 def fds(pid, kind):
-    """Numbers of the descriptors of that kind: bpf-prog, bpf-map."""
+    """The descriptors of a kind: bpf-prog or bpf-map."""
     found = []
     with contextlib.suppress(OSError):
         for number in os.listdir(f"/proc/{pid}/fd"):
@@ -286,7 +286,7 @@ def fds(pid, kind):
 
 
 class BpfProgram:
-    """The one program for perf events that a process holds: bulkhead_sample in the loader, floor_sample in bench_floor."""
+    """The perf event program that a process holds: bulkhead_sample in the loader, floor_sample in bench_floor."""
 
     PERF_EVENT = "7"  # BPF_PROG_TYPE_PERF_EVENT
 
@@ -298,18 +298,18 @@ class BpfProgram:
         self.number = found[0]
 
     def read(self):
-        """(ns in it, runs)"""
+        """(run time in ns, runs)"""
         info = fdinfo(self.pid, self.number)
         return int(info["run_time_ns"]), int(info["run_cnt"])
 
     @property
     def verified_instructions(self):
-        """5.16 and later"""
+        """Verified instructions; kernels before 5.16 do not report them."""
         return int(fdinfo(self.pid, self.number).get("verified_insns", 0))
 
 
 def windows(programs, count, seconds):
-    """Of each program, us a run in each of `count` windows."""
+    """us per run of each program in each of `count` windows."""
     out = [[] for _ in programs]
     before = [p.read() for p in programs]
     for _ in range(count):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resident memory of all roles and the memory of BPF maps, beside few and many processes, and after many have come and gone."""
+"""Resident memory of all roles and memory of BPF maps, with few and many processes on the machine, and after many have come and gone."""
 import contextlib
 import os
 import subprocess
@@ -12,11 +12,11 @@ NAME = "memory"
 HZ = 20
 MIB = 1 << 20
 SLAB_BYTES = 2 << 20  # BH_SLAB_BYTES
-ARRAY_HEADER_BYTES = 4096  # that the kernel adds to an array that can be mapped
+ARRAY_HEADER_BYTES = 4096  # the kernel adds this to an array that can be mapped
 
 
 def bpf_bytes(recording, manager_sizes):
-    """What the kernel has locked for maps and programs: each map that the loader holds, once, and the slabs, which only the manager still maps."""
+    """Memory that the kernel has locked for maps and programs: each map that the loader holds, once, and the slabs, which only the manager maps."""
     maps = {}
     for number in measure.fds(recording.loader, "bpf-map"):
         info = measure.fdinfo(recording.loader, number)

@@ -10,7 +10,7 @@ NAME = "overhead"
 
 
 def throughput(workload, seconds):
-    """Turns a second, and turns a second of the workload's own CPU time."""
+    """Turns per second, and turns per second of the workload's own CPU time."""
     begin = workload.ask()
     time.sleep(seconds)
     end = workload.ask()
@@ -19,7 +19,7 @@ def throughput(workload, seconds):
 
 
 def ratios(workload, burden, rounds, seconds, settle):
-    """Pairs of throughputs beside `burden`, relative to the mean of those before and after."""
+    """Pairs of throughputs with `burden` running, relative to the mean of those before and after."""
     out, without = [], throughput(workload, seconds)
     for _ in range(rounds):
         with burden() as running:
@@ -47,6 +47,6 @@ def run(options):
             time.sleep(0.5)
             for hz in (997,) if options.short else (20, 99, 997):
                 yield from results(f"{name}, {hz} Hz", ratios(workload, lambda: measure.Recording(hz), *size))
-            # The interrupts alone, which whoever samples has to pay.
+            # The interrupts alone, which every sampling profiler costs.
             ticks = ratios(workload, lambda: measure.Child(os.path.join(lib.BIN, "bench_floor"), 997, "ticks"), *size)
             yield from results(f"{name}, 997 Hz, ticks only", ticks)

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time in the kernel a sample of managed stacks of depth 20, beside native ones of 34 frames. All workloads are there in one recording and take turns, each process
-on a CPU of its own, so that what else the machine does meets all of them; a ratio is one of times of the same round. Nearly every managed stack is new, for it says
-where in the leaf's code the sample was: so beside native stacks that are always the same, and are only referred to, there are such that are always new, and go out in
-full."""
+"""Time in the kernel per sample of managed stacks of depth 20, compared with native stacks of 34 frames.
+
+All workloads are in one recording and take turns, each process on a CPU of its own, so that other load on the machine affects all of them. A ratio compares
+times of the same round. Nearly every managed stack is new, because it contains the place in the leaf's code. Therefore there are two native workloads: stacks
+that are always the same, of which only the id is sent, and stacks that are always new and sent in full.
+"""
 import collections
 import contextlib
 import glob
@@ -21,16 +23,16 @@ DEPTH = 20
 TARGET = 1.3
 LEAST_SHARE = 0.95
 MANY_CHAINS = 20
-STEADY_SECONDS = 2.6  # attached, and methods steady (bpf/runtime/known.h)
+STEADY_SECONDS = 2.6  # until runtimes are attached and the method cache trusts their methods (bpf/runtime/method_cache.h)
 SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
 NATIVE, FRESH = "native 34", "native 34, each stack new"
 
-# At the higher rate caches are warm. before: what a turn begins with, not measured.
+# At the higher rate caches are warm. before: seconds at the start of a turn that are not measured.
 Rate = collections.namedtuple("Rate", "hz rounds before seconds")
 
 
 class Programs:
-    """One of a program on each CPU, past its first line."""
+    """A program on each CPU, after it has printed its first line."""
 
     def __init__(self, *command):
         self.command = command
@@ -50,7 +52,7 @@ class Programs:
 
 
 def pythons():
-    """Each CPython, and the last one with many functions."""
+    """One workload per CPython, and one with many functions for the newest."""
     program = os.path.join(SOURCES, "chain20.py")
     paths = sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3.*")) + glob.glob("/usr/bin/python3.*"))
     paths = [path for path in paths if os.path.basename(path).removeprefix("python3.").isdigit()]
@@ -61,7 +63,7 @@ def pythons():
 
 
 def javas(directory):
-    """With each JDK: compiled code, of which nothing is inlined, and the interpreter."""
+    """Two workloads per JDK: compiled code without inlining, and interpreted code."""
     for javac in sorted(glob.glob("/usr/lib/jvm/*/bin/javac")):
         home = os.path.dirname(os.path.dirname(javac))
         if os.path.islink(home):
@@ -82,7 +84,7 @@ def signal_all(workload, number):
 
 
 def turn(workload, program, before, seconds):
-    """us a sample of the only one that runs."""
+    """us per sample of the one workload that runs."""
     signal_all(workload, signal.SIGCONT)
     time.sleep(before)
     (times,) = measure.windows([program], 1, seconds)
@@ -91,7 +93,7 @@ def turn(workload, program, before, seconds):
 
 
 def record(workloads, rate):
-    """({name: us a sample in each round}, the workloads' share of the samples, that of the managed stacks which are whole)"""
+    """({name: us per sample in each round}, the workloads' share of the samples, the share of complete managed stacks)"""
     times = {name: [] for name in workloads}
     with measure.Recording(rate.hz) as recording:
         program = measure.BpfProgram(recording.loader)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From exec of `bulkhead record` to the first sample, and what of it the kernel's verifier takes."""
+"""Time from the exec of `bulkhead record` to the first sample, and the kernel's verifier's part of it."""
 import os
 import re
 import subprocess
@@ -10,12 +10,12 @@ import lib
 import measure
 
 NAME = "start"
-HZ = 997  # with one busy CPU: a tick at most 1 ms after sampling began
+HZ = 997  # with one busy CPU a tick follows at most 1 ms after the start of sampling
 POLL_S = 0.0005
 
 
 def loader_of(cli):
-    """Before it has its sandbox and maybe before its exec, too: without a look at all of /proc."""
+    """The loader's pid, maybe before its exec and its sandbox, without reading all of /proc."""
     for pid in (lib.read(f"/proc/{cli}/task/{cli}/children") or "").split():
         if (lib.read(f"/proc/{pid}/cmdline") or "").partition("\0")[0].endswith("bulkhead-loader"):
             return int(pid)
@@ -30,7 +30,7 @@ def program_of(loader):
 
 
 def first_times():
-    """ms from the exec of `bulkhead record` to: the BPF programs loaded; their first run. And the CPU time of all roles when all are ready."""
+    """ms from the exec of `bulkhead record` until the BPF programs are loaded and until their first run; CPU time of all roles when all are ready."""
     with measure.Recording(HZ, wait=False) as recording:
         cli = recording.process.pid
         loader = measure.until(lambda: loader_of(cli), "a loader", every=POLL_S)
@@ -47,7 +47,7 @@ def first_times():
 
 
 def command_time():
-    """ms from the exec of `bulkhead record -- COMMAND` to COMMAND's first deed: it starts once its samples are taken."""
+    """ms from the exec of `bulkhead record -- COMMAND` to the first action of COMMAND, which is started once samples are taken."""
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         line = [lib.BULKHEAD, "record", "-F", str(HZ), "-o", os.path.join(directory, "out.folded"), "--", os.path.join(measure.PROGRAMS, "crowd"), "-n"]
         begin = time.monotonic_ns()
@@ -56,7 +56,7 @@ def command_time():
 
 
 def verifier_ms():
-    """What the kernel says it took to verify bulkhead_sample as a plain recording loads it; None where that program is not built."""
+    """ms that the kernel reports for verifying bulkhead_sample as a recording loads it. None if that program is not built."""
     path = os.path.join(lib.BIN, "stable_verifier_cost")
     if not os.path.exists(path):
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables from .eh_frame: what bench_tables says of libraries and programs that are installed here."""
+"""Building tables from .eh_frame: bench_tables for libraries and programs that are installed here."""
 import glob
 import json
 import os
@@ -28,10 +28,10 @@ def find(pattern):
 
 
 def build(path):
-    """(MB of .eh_frame a second, bytes of slab a delta, MiB of memory that building it takes): the best of a process's rounds."""
+    """(MB of .eh_frame per second, bytes of slab per delta, MiB of memory for building): the best of a process's rounds."""
     done = subprocess.run([os.path.join(lib.BIN, "bench_tables"), "--json", path], stdout=subprocess.PIPE, text=True, check=True)
-    figures = json.loads(done.stdout)[0]
-    return figures["mb_per_s"]["best"], figures["bytes_per_delta"], figures["peak_bytes"] / (1 << 20)
+    result = json.loads(done.stdout)[0]
+    return result["mb_per_s"]["best"], result["bytes_per_delta"], result["peak_bytes"] / (1 << 20)
 
 
 def run(options):

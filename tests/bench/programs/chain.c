@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The workload of the benchmarks: THREADS threads, one a CPU, each at the end of a chain of calls
- * that is DEPTH user frames long from its leaf to libc's start of the thread.
+ * The workload of the benchmarks: THREADS threads, one per CPU, each at the end of a chain of calls
+ * that is DEPTH user frames long, from its leaf to libc's start of the thread.
  *
  *   chain [-t THREADS] [-d DEPTH] [-s] [-f | -v] [-m OBJECT...]
  *
  *   -s  the leaf reads from /dev/zero instead of calculating
- *   -f  always the same chain; else each descent, some milliseconds after the last, goes through
- *       other functions near the leaf
- *   -v  each descent goes through other functions all along, so that hardly two stacks are alike
- *   -m  shared objects (hop.c) through which the chain leads, one frame each, from another one on
- *       with each descent; they replace the functions of this file. A last argument list.
+ *   -f  always the same chain. Without it each descent, some milliseconds after the last, passes
+ *       through other functions near the leaf.
+ *   -v  each descent passes through other functions all the way, so that hardly two stacks are alike
+ *   -m  shared objects (hop.c) through which the chain leads, one frame each. Each descent starts
+ *       with another one. They replace the functions of this file. Must be the last option.
  *
- * It says "ready" once all threads run, then answers each line on stdin with one of JSON,
- * {"turns": of all threads together, "ns": clock, "cpu_ns": their CPU time}, and ends with stdin:
- * so nobody is left behind. A turn is one pass of the leaf's loop: some hundred nanoseconds of
+ * It prints "ready" once all threads run, then answers each line on stdin with a line of JSON,
+ * {"turns": of all threads together, "ns": clock, "cpu_ns": their CPU time}. It ends when stdin is
+ * closed, so that no process is left over. A turn is one pass of the leaf's loop: some hundred nanoseconds of
  * arithmetic, or one read.
  */
 #include <dlfcn.h>

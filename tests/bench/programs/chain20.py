@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Twenty functions, each calling the next; the last one calculates. With a number, so many such chains in turn, 5 ms each."""
+"""Twenty functions, each calling the next; the last one calculates. With a number, this many such chains in turn, 5 ms each."""
 import sys
 import time
 

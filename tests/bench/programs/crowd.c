@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes, each a program of its own (exec) that mostly sleeps:
+ * Starts processes, each a program of its own (exec) that sleeps most of the time:
  *
- *   crowd COUNT      they live until stdin ends; each is awake for some 50 us about once a second
- *   crowd -c COUNT   they come and go, as many at a time as there are CPUs; each burns some 100 us
- *   crowd -n         none: says the time (CLOCK_MONOTONIC, ns)
+ *   crowd COUNT      they live until stdin is closed; each is awake for some 50 us about once per
+ *                    second
+ *   crowd -c COUNT   they start and end, as many at a time as there are CPUs; each runs for 100 us
+ *   crowd -n         none: prints the time (CLOCK_MONOTONIC, ns)
  *
- * It says "ready" when they run, or "done" when all have been, and a figure of JSON with the time.
+ * It prints "ready" when they run, or "done" when all have ended, and a JSON number with the time.
  */
 #include <err.h>
 #include <poll.h>

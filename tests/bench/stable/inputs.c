@@ -15,7 +15,7 @@ enum {
 	PLT_AT = 0x1000,
 	TEXT_AT = 0x2000,
 	PLT_ENTRY_BYTES = 16,
-	GOT_AT = 0x300000, /* beyond the file: nobody reads it */
+	GOT_AT = 0x300000, /* beyond the end of the file: never read */
 	NAMED_SECTIONS = 9,
 	REG_RBX = 3,
 	REG_RBP = 6,
@@ -25,7 +25,7 @@ enum {
 #define STACK_TOP 0x7ffd00000000ull
 #define KERNEL_TEXT 0xffffffff81000000ull
 
-/* A chunk of the file is written behind the last one. */
+/* Each chunk of the file is written after the previous one. */
 struct writer {
 	uint8_t *data;
 	size_t length;
@@ -235,7 +235,7 @@ static void place_functions(struct input_elf *elf)
 	elf->functions[0].shape = SHAPE_ENTRY;
 }
 
-/* jmp *GOT(%rip); the rest is never looked at. */
+/* jmp *GOT(%rip); the rest of the entry is never read. */
 static void put_plt(struct writer *w)
 {
 	w->length = PLT_AT;
@@ -271,7 +271,7 @@ static void put_imports(struct writer *symbols, struct writer *strings)
 	}
 }
 
-/* Not in the order of their addresses, as linkers leave them. */
+/* Symbols are not sorted by address, as in the output of linkers. */
 static void put_symbols(struct writer *symbols, struct writer *strings, const struct input_elf *elf)
 {
 	put_text(strings, "");
@@ -464,7 +464,7 @@ struct input_stack *input_stack_new(const struct input_elf *elf)
 	NEED(stack);
 	stack->start = STACK_TOP - INPUT_STACK_BYTES;
 	stack->registers.gpr[REG_RSP] = STACK_TOP;
-	stack->registers.gpr[15] = 1; /* not at a program's entry */
+	stack->registers.gpr[15] = 1; /* not at the entry point of a program */
 	for (uint32_t i = INPUT_WALK_FRAMES; i > 0; i--) {
 		const uint32_t number =
 		    i == INPUT_WALK_FRAMES ? 0 : 1 + input_random(i) % (INPUT_FUNCTIONS - 1);
@@ -472,7 +472,7 @@ struct input_stack *input_stack_new(const struct input_elf *elf)
 		if (i < INPUT_WALK_FRAMES)
 			push(stack, stack->registers.rip);
 		enter(stack, &elf->functions[number]);
-		/* Callers are known by the call, not by where it returns to. */
+		/* A caller's frame holds the address of the call, not that of the return. */
 		stack->frames[i - 1] = (uint64_t)INPUT_MODULE << BH_FRAME_OFFSET_BITS |
 				       (stack->registers.rip - (i > 1));
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the workloads work on: made here, of nothing but numbers, so the same on every machine. */
+/* The inputs of the workloads. They are computed, so they are the same on every machine. */
 #ifndef TESTS_BENCH_STABLE_INPUTS_H
 #define TESTS_BENCH_STABLE_INPUTS_H
 
@@ -10,8 +10,8 @@
 
 enum {
 	INPUT_FUNCTIONS = 4096,
-	INPUT_IMPORTS = 128, /* functions of others, each with an entry in .plt */
-	INPUT_MODULE = 5,    /* the file's number as a module */
+	INPUT_IMPORTS = 128, /* imported functions, each with an entry in .plt */
+	INPUT_MODULE = 5,    /* the module id of the file */
 	INPUT_WALK_FRAMES = 400,
 	INPUT_STACK_BYTES = 1 << 17,
 	INPUT_NAME_BYTES = 128,
@@ -35,8 +35,8 @@ struct input_elf {
 	uint32_t plt;
 };
 
-/* The memory and registers of a thread that is that deep in functions of the file, and what the
- * walker should say of it. */
+/* The memory and registers of a thread that is this deep in functions of the file, and the frames
+ * that the walker should find. */
 struct input_stack {
 	uint64_t start;
 	uint8_t bytes[INPUT_STACK_BYTES];
@@ -44,10 +44,10 @@ struct input_stack {
 	uint64_t frames[INPUT_WALK_FRAMES]; /* leaf first */
 };
 
-/* A number for a number, well mixed. */
+/* Maps a number to another one with well-mixed bits. */
 uint32_t input_random(uint32_t i);
 
-/* The name of function i as linked; all shapes of names come in turn. */
+/* The linker name of function i. All kinds of names occur in turn. */
 void input_name(uint32_t i, char name[INPUT_NAME_BYTES]);
 
 struct input_elf *input_elf_new(void);
@@ -55,7 +55,7 @@ struct input_stack *input_stack_new(const struct input_elf *elf);
 struct input_text input_kallsyms(uint32_t symbols);
 struct input_text input_proc_maps(uint32_t lines);
 
-/* Where kallsyms has symbol i. */
+/* The address of symbol i in kallsyms. */
 uint64_t input_kernel_address(uint32_t i);
 
 /* A descriptor of a file in memory. */

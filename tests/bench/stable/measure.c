@@ -13,7 +13,7 @@ static struct {
 	int64_t live, peak;
 } allocations;
 
-/* ---- The C library's allocator with a meter before it; the libraries' calls come here as well
+/* ---- The C library's allocator, counted. Calls of libraries are counted too.
  * ----
  */
 
@@ -70,7 +70,7 @@ void free(void *block)
 
 void measure_begin(void)
 {
-	/* Buffered output takes its memory now, not when it is first needed. */
+	/* Allocate the output buffer now, so that it does not count as the workload's. */
 	fflush(stdout);
 	allocations.on = !RUNNING_ON_VALGRIND;
 	CALLGRIND_START_INSTRUMENTATION;

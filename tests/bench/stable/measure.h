@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The measured part of a workload: callgrind counts its instructions, and outside of valgrind its
- * allocations are counted here. What comes before and after costs nothing.
+ * allocations are counted here. What happens before and after does not count.
  */
 #ifndef TESTS_BENCH_STABLE_MEASURE_H
 #define TESTS_BENCH_STABLE_MEASURE_H
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A workload that does not do what it should is no measure of anything. */
+/* Ends the program if a workload does not do what it should: its cost would mean nothing. */
 #define NEED(condition)                                                                            \
 	do {                                                                                       \
 		if (!(condition)) {                                                                \
@@ -19,11 +19,11 @@
 		}                                                                                  \
 	} while (0)
 
-/* Once a process; `items`: how many pieces of work it was. */
+/* Call once per process. `items` is the number of pieces of work. */
 void measure_begin(void);
 void measure_end(uint64_t items);
 
-/* A size that the workload knows, as one line for compare.py. */
+/* Prints a size as one line for compare.py. */
 void measure_figure(const char *name, double value, const char *unit);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the verifier has to do for each program, as object_load() loads it: for a plain recording,
- * and with every filter. One line each: figure, value, unit; and on stderr, for information, how
- * long it took. 77 if this process may not load programs.
+ * Measures the verifier's work for each program as object_load() loads it: for a plain recording,
+ * and with every filter. Prints one line per value (name, value, unit), and on stderr the time. The
+ * exit status is 77 if this process may not load programs.
  */
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -36,7 +36,7 @@ static void configure(struct bulkhead_bpf *o, bool filters)
 	bpf_map__set_max_entries(o->maps.counters, (uint32_t)libbpf_num_possible_cpus());
 }
 
-/* The number behind `label`, 0 if there is none. */
+/* The number after `label` in the log, 0 if there is none. */
 static unsigned long number_after(const char *log, const char *label)
 {
 	const char *at = strstr(log, label);
@@ -44,8 +44,8 @@ static unsigned long number_after(const char *log, const char *label)
 	return at ? strtoul(at + strlen(label), NULL, 10) : 0;
 }
 
-/* What the deepest chain of calls takes at most (the program, a turn, a walker), as kernels before
- * 6.13 count it: they refuse more than 512 bytes, newer ones do not. The log has "stack depth
+/* Stack bytes of the deepest chain of calls (program, batch, walker) as kernels before 6.13 count
+ * them: those refuse more than 512 bytes, newer ones do not. The log has "stack depth
  * A+B+...", the program's own and its functions'. */
 static unsigned long stack_bytes(const char *log)
 {

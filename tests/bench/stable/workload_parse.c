@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parsers, and the indexes that are made of what they find. */
+/* Workloads: parsers, and the indexes that are built from their results. */
 #include <string.h>
 #include <unistd.h>
 
@@ -87,7 +87,7 @@ void workload_symbols_index(void)
 		       "bytes/symbol");
 }
 
-/* Names of functions, and now and then of an entry of the procedure linkage table. */
+/* Names of functions, and sometimes of an entry of the procedure linkage table. */
 void workload_symbols_find(void)
 {
 	struct input_elf *elf = input_elf_new();

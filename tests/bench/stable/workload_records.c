@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A sample's way from the ring to a file: the worker's part, the exporter's, each sink. Stacks of
- * 30 frames; first come those in which every frame is new, then new stacks of known frames, then
- * known stacks.
+ * Workloads: the path of a sample from the ring to a file, through the worker, the exporter and each
+ * sink. Stacks have 30 frames. The phases are: stacks in which every frame is new, new stacks of
+ * frames that have ids, and stacks that have ids.
  */
 #include <stddef.h>
 #include <string.h>

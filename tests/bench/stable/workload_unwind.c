@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From call frame information to tables, and a walk by them. */
+/* Workloads: building tables from call frame information, and walking with them. */
 #include <string.h>
 
 #include "parse/cfi.h"

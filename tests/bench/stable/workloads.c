@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Without an argument: the names of all workloads, and what their figures are by. With a name: does
- * it, once. */
+/* Without an argument, prints the names of all workloads and the items that their costs are divided
+ * by. With a name, runs that workload once. */
 #include "tests/bench/stable/workloads.h"
 
 #include <stdio.h>

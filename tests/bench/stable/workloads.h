@@ -2,7 +2,7 @@
 #ifndef TESTS_BENCH_STABLE_WORKLOADS_H
 #define TESTS_BENCH_STABLE_WORKLOADS_H
 
-/* WORKLOAD(name, item): what is measured, and what its instructions are divided by. */
+/* WORKLOAD(name, item): a workload, and the item that its instructions are divided by. */
 #define WORKLOADS(X)                                                                               \
 	/* workload_parse.c */                                                                     \
 	X(elf_image, "file")                                                                       \
