@@ -63,7 +63,7 @@ static unsigned int deferred_walk(struct manager *manager, const struct bh_defer
 	for (unsigned int i = 0; i < manager->slabs.count; i++)
 		tables.slabs[i] = manager->slabs.slabs[i].data;
 	return walker_run(&tables, &record->registers, &stack, list->block.slab, list->block.offset,
-			  list->count, frames, count);
+			  (uint32_t)list->count, frames, count);
 }
 
 /* true if the stack went on its way. */

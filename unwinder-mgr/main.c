@@ -151,7 +151,8 @@ static void on_file(struct manager *manager, struct message *message)
 		fd = message->fds[0];
 		message->fds[0] = -1;
 	}
-	modules_on_file(manager, &answer, fd);
+	const struct modules_answer result = modules_on_file(manager, &answer, fd);
+	processes_apply_answer(manager, &result);
 }
 
 /* What runs already: the opener goes through /proc. */
@@ -168,7 +169,7 @@ static void on_watch(struct manager *manager, const struct message *message)
 	struct msg_number number;
 
 	memcpy(&number, message->payload, sizeof(number));
-	struct module *module = modules_by_number(&manager->modules, number.number);
+	struct module *module = modules_find(&manager->modules, number.number);
 	if (module)
 		processes_watch(manager, module);
 }

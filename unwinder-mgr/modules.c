@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* How this works: see modules.h. */
 #include "unwinder-mgr/modules.h"
 
 #include <errno.h>
@@ -16,9 +17,8 @@
 #include "unwinder-mgr/manager.h"
 
 enum {
-	MODULE_RETRY_MS = 100, /* a file that could not be had is asked for again by the next
-				  process that maps it */
-	VDSO_BYTES_MAX = 64 << 10,
+	VDSO_BYTES_MAX = 64 << 10, /* several times the size of any kernel's */
+	VDSO_PAGE_BYTES = 4096,
 };
 
 static struct module **bucket_by_key(struct modules *modules, const struct module_key *key)
@@ -38,15 +38,15 @@ static bool same_time(const struct timespec *a, const struct timespec *b)
 	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
-/* The identity of contents: a build id would be bytes that the file's author chose. */
+/* Returns whether both describe the same file with the same contents. A build id would not do: the
+ * author of a file chooses it. */
 static bool same_file(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
 	       same_time(&a->st_mtim, &b->st_mtim) && same_time(&a->st_ctim, &b->st_ctim);
 }
 
-/* The held file may have been written or unlinked meanwhile. An unlinked one cannot be mapped anew
- * by name, so only its times of change count. */
+/* Returns whether the module's file has been written to, or unlinked, since it was opened. */
 static bool module_is_stale(const struct module *module)
 {
 	struct stat now;
@@ -54,18 +54,20 @@ static bool module_is_stale(const struct module *module)
 	return module->fd >= 0 && (fstat(module->fd, &now) < 0 || !same_file(&now, &module->file));
 }
 
+/* Tells BPF the module's table and state. The state is written last, because a walker trusts the
+ * rest only if the state says so. */
 static void module_publish(struct modules *modules, const struct module *module)
 {
 	struct bh_module *slot = &modules->published[module->slot];
-	uint32_t state = module->state == MODULE_READY	   ? BH_MODULE_READY
-			 : module->state == MODULE_UNKNOWN ? BH_MODULE_FRAME_POINTERS
-							   : BH_MODULE_PENDING;
+	const uint32_t state = module->state == MODULE_READY	 ? BH_MODULE_READY
+			       : module->state == MODULE_UNKNOWN ? BH_MODULE_FRAME_POINTERS
+								 : BH_MODULE_PENDING;
 
 	slot->page_slab = module->table.pages.slab;
 	slot->page_offset = module->table.pages.offset;
 	slot->first_page = module->table.first_page;
 	slot->page_count = module->table.page_count;
-	__atomic_store_n(&slot->id, module->number, __ATOMIC_RELEASE);
+	__atomic_store_n(&slot->id, module->id, __ATOMIC_RELEASE);
 	__atomic_store_n(&slot->state, state, __ATOMIC_RELEASE);
 }
 
@@ -81,22 +83,24 @@ static void module_set_state(struct manager *manager, struct module *module,
 		modules->generation++;
 }
 
+/* Tells the worker the module's path, and hands it the file for the symbols. */
 static void module_announce(struct manager *manager, const struct module *module)
 {
-	struct msg_module message = {.number = module->number};
+	struct msg_module message = {.number = module->id};
 
 	memcpy(message.path, module->path, sizeof(message.path));
 	peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_MODULE, &message, sizeof(message),
 		  &module->fd, module->fd >= 0);
 }
 
-/* A slot nobody has, or whose last tenant has been gone for the grace period. 0: none. */
+/* Returns a slot that was never used, or whose last module was freed before the grace period; 0 if
+ * there is none. */
 static uint32_t modules_take_slot(struct modules *modules)
 {
 	const unsigned int first = modules->free_slot_first;
 
 	if (modules->free_slot_count &&
-	    clock_monotonic_ns() - modules->free_slots_ns[first] >= LIMIT_GRACE_MS * 1000000ull) {
+	    clock_monotonic_ns() - modules->free_slots_ns[first] >= LIMIT_GRACE_MS * NS_PER_MS) {
 		modules->free_slot_first = (first + 1) % MODULE_SLOTS;
 		modules->free_slot_count--;
 		return modules->free_slots[first];
@@ -104,8 +108,8 @@ static uint32_t modules_take_slot(struct modules *modules)
 	return modules->next_slot + 1 < MODULE_SLOTS ? ++modules->next_slot : 0;
 }
 
-/* The end of a long path tells more than its begin. What /proc/PID/maps appends to the name of an
- * unlinked file is not part of it. */
+/* Copies the path, or the end of a long one, which says more than its start. The kernel appends
+ * " (deleted)" to the name of an unlinked file in /proc/PID/maps. */
 static void module_set_path(struct module *module, const char *path)
 {
 	static const char deleted[] = " (deleted)";
@@ -124,7 +128,7 @@ static void module_set_path(struct module *module, const char *path)
 
 static struct module *module_new(struct modules *modules, const char *path)
 {
-	if (modules->count >= LIMIT_MODULES || modules->last_number >= BH_MODULE_ID_MAX)
+	if (modules->count >= LIMIT_MODULES || modules->last_id >= BH_MODULE_ID_MAX)
 		return NULL;
 	struct module *module = calloc(1, sizeof(*module));
 	uint32_t slot = module ? modules_take_slot(modules) : 0;
@@ -134,7 +138,7 @@ static struct module *module_new(struct modules *modules, const char *path)
 	}
 	module->fd = -1;
 	module->slot = slot;
-	module->number = ++modules->last_number;
+	module->id = ++modules->last_id;
 	module->next = modules->all;
 	modules->all = module;
 	modules->count++;
@@ -169,7 +173,7 @@ static void unlink_by_file(struct modules *modules, struct module *module)
 static void module_free(struct manager *manager, struct module *module, uint64_t now_ns)
 {
 	struct modules *modules = &manager->modules;
-	const struct msg_number number = {.number = module->number};
+	const struct msg_number number = {.number = module->id};
 
 	if (module->shared)
 		unlink_by_key(modules, module);
@@ -191,8 +195,9 @@ static void module_free(struct manager *manager, struct module *module, uint64_t
 	free(module);
 }
 
-static void module_ask(struct manager *manager, struct module *module, uint32_t tgid,
-		       uint64_t start, uint64_t end)
+/* Asks the opener for the file that process `tgid` maps at [start, end). */
+static void module_request(struct manager *manager, struct module *module, uint32_t tgid,
+			   uint64_t start, uint64_t end)
 {
 	const struct msg_open_file request = {
 	    .address_start = start,
@@ -201,49 +206,37 @@ static void module_ask(struct manager *manager, struct module *module, uint32_t 
 	    .device_major = module->key.device_major,
 	    .device_minor = module->key.device_minor,
 	    .tgid = tgid,
-	    .cookie = module->number,
+	    .cookie = module->id,
 	};
 
-	module->asked_for = tgid;
-	module->address_start = start;
-	module->address_end = end;
-	module->asked_ns = clock_monotonic_ns();
+	module->requested_for = tgid;
+	module->requested_ns = clock_monotonic_ns();
 	module_set_state(manager, module, MODULE_OPENING);
 	if (peer_send(&manager->role.peers[ROLE_OPENER], MESSAGE_OPEN_FILE, &request,
 		      sizeof(request), NULL, 0) < 0)
 		module_set_state(manager, module, MODULE_UNKNOWN);
 }
 
-static struct module *modules_find(struct modules *modules, const struct module_key *key)
+/* Returns the module that has this key, if its file is unchanged. The processes that map the old
+ * contents of a changed file keep its module, which can no longer be found. */
+static struct module *modules_find_by_key(struct modules *modules, const struct module_key *key)
 {
 	for (struct module *m = *bucket_by_key(modules, key); m; m = m->next_by_key) {
 		if (memcmp(&m->key, key, sizeof(*key)))
 			continue;
 		if (!module_is_stale(m))
 			return m;
-		/* Its users keep the old contents; whoever maps the file now gets a new module. */
 		unlink_by_key(modules, m);
 		return NULL;
 	}
 	return NULL;
 }
 
-void modules_use(struct module *module)
-{
-	module->users++;
-}
-
-void modules_put(struct module *module)
-{
-	if (!--module->users)
-		module->idle_since_ns = clock_monotonic_ns();
-}
-
 struct module *modules_get(struct manager *manager, const struct module_key *key, uint32_t tgid,
 			   uint64_t start, uint64_t end, const char *path)
 {
 	struct modules *modules = &manager->modules;
-	struct module *module = modules_find(modules, key);
+	struct module *module = modules_find_by_key(modules, key);
 
 	if (!module) {
 		module = module_new(modules, path);
@@ -253,27 +246,29 @@ struct module *modules_get(struct manager *manager, const struct module_key *key
 		module->shared = true;
 		module->next_by_key = *bucket_by_key(modules, key);
 		*bucket_by_key(modules, key) = module;
-		module_ask(manager, module, tgid, start, end);
+		module_request(manager, module, tgid, start, end);
 	} else if (module->state == MODULE_UNKNOWN && module->fd < 0 &&
-		   clock_monotonic_ns() - module->asked_ns > MODULE_RETRY_MS * 1000000ull) {
-		module_ask(manager, module, tgid, start, end);
+		   clock_monotonic_ns() - module->requested_ns >
+		       LIMIT_MODULE_RETRY_MS * NS_PER_MS) {
+		module_request(manager, module, tgid, start, end);
 	}
-	modules_use(module);
+	module_get(module);
 	return module;
 }
 
 struct module *modules_get_vdso(struct manager *manager)
 {
 	if (manager->modules.vdso)
-		modules_use(manager->modules.vdso);
+		module_get(manager->modules.vdso);
 	return manager->modules.vdso;
 }
 
-static int read_fd(void *context, uint64_t offset, void *buffer, size_t length)
+static int module_read(void *context, uint64_t offset, void *buffer, size_t length)
 {
 	return file_read_exactly(*(const int *)context, offset, buffer, length);
 }
 
+/* Places the module's rows, or lets it wait for a slab. */
 static void module_place(struct manager *manager, struct module *module)
 {
 	int r = table_place(&module->table, &module->builder, &manager->slabs);
@@ -283,26 +278,28 @@ static void module_place(struct manager *manager, struct module *module)
 		return;
 	}
 	if (r < 0)
-		log_debug("no table: module=%u error=%s", module->number, strerror(-r));
-	log_debug("table: module=%u bytes=%zu rows=%zu pages=%u rules=%zu", module->number,
+		log_debug(
+		    "cannot place an unwind table, frame pointers are used: module=%u error=%s",
+		    module->id, strerror(-r));
+	log_debug("unwind table: module=%u bytes=%zu rows=%zu pages=%u rules=%zu", module->id,
 		  module->table.bytes, module->builder.row_count, module->table.page_count,
 		  module->table.rule_count);
 	unwind_table_builder_fini(&module->builder, &manager->rules, clock_monotonic_ns());
 	module_set_state(manager, module, r < 0 ? MODULE_UNKNOWN : MODULE_READY);
 }
 
-/* The file is there: table and announcement. */
+/* Announces a module whose file has been opened, and builds and places its table. */
 static void module_build(struct manager *manager, struct module *module)
 {
 	const struct elf_source source = {
-	    .read = read_fd, .context = &module->fd, .size = (uint64_t)module->file.st_size};
+	    .read = module_read, .context = &module->fd, .size = (uint64_t)module->file.st_size};
 
 	module_announce(manager, module);
 	int r = unwind_table_build(&module->builder, &manager->rules, &source);
 	if (r < 0) {
 		char name[MSG_PATH_BYTES];
 
-		log_debug("no call frame information: module=%s error=%s",
+		log_debug("no unwind information, frame pointers are used: module=%s error=%s",
 			  log_escape(module->path, name, sizeof(name)), strerror(-r));
 		module_set_state(manager, module, MODULE_UNKNOWN);
 		return;
@@ -310,7 +307,7 @@ static void module_build(struct manager *manager, struct module *module)
 	module_place(manager, module);
 }
 
-static struct module *modules_find_file(struct modules *modules, const struct stat *file)
+static struct module *modules_find_by_file(struct modules *modules, const struct stat *file)
 {
 	for (struct module *m = *bucket_by_file(modules, file); m; m = m->next_by_file) {
 		if (same_file(&m->file, file))
@@ -319,32 +316,32 @@ static struct module *modules_find_file(struct modules *modules, const struct st
 	return NULL;
 }
 
-struct module *modules_by_number(struct modules *modules, uint32_t number)
+struct module *modules_find(struct modules *modules, uint32_t id)
 {
 	for (struct module *m = modules->all; m; m = m->next) {
-		if (m->number == number)
+		if (m->id == id)
 			return m;
 	}
 	return NULL;
 }
 
-/*
- * The kernel's numbers do not name this file: processes that have the same numbers in their maps
- * may see another file at their path, and one container must not decide what another's libc is. So
- * only the process that was asked for gets this module; the others ask for themselves.
- */
-static void module_stop_sharing(struct manager *manager, struct module *module)
+/* Adds the opened file to the module and builds its table. */
+static void module_take_file(struct manager *manager, struct module *module, int fd)
 {
-	if (!module->shared)
-		return;
-	unlink_by_key(&manager->modules, module);
-	processes_reask(manager, module, module->asked_for);
+	struct module **bucket = bucket_by_file(&manager->modules, &module->file);
+
+	module->fd = fd;
+	module->next_by_file = *bucket;
+	*bucket = module;
+	module_build(manager, module);
 }
 
-void modules_on_file(struct manager *manager, const struct msg_file *answer, int fd)
+struct modules_answer modules_on_file(struct manager *manager, const struct msg_file *answer,
+				      int fd)
 {
 	struct modules *modules = &manager->modules;
-	struct module *module = modules_by_number(modules, answer->cookie);
+	struct module *module = modules_find(modules, answer->cookie);
+	struct modules_answer result = {0};
 
 	if (!module || module->state != MODULE_OPENING || fd < 0 || fstat(fd, &module->file) < 0) {
 		if (fd >= 0)
@@ -353,22 +350,27 @@ void modules_on_file(struct manager *manager, const struct msg_file *answer, int
 			module_announce(manager, module);
 			module_set_state(manager, module, MODULE_UNKNOWN);
 		}
-		return;
+		return result;
 	}
-	if (!answer->same_file)
-		module_stop_sharing(manager, module);
-	struct module *known = modules_find_file(modules, &module->file);
-	if (known && known != module) {
+	result.module = module;
+	/* The numbers that the kernel reports do not identify this file. Other processes with the
+	 * same numbers may see another file at their path, and one container must not decide what
+	 * another container's C library is. */
+	result.unshared = !answer->same_file && module->shared;
+	result.duplicate = modules_find_by_file(modules, &module->file);
+	if (module->shared && (result.unshared || result.duplicate))
+		unlink_by_key(modules, module);
+	if (result.duplicate)
 		close(fd);
-		if (module->shared)
-			unlink_by_key(modules, module);
-		processes_replace_module(manager, module, known);
-		return;
-	}
-	module->fd = fd;
-	module->next_by_file = *bucket_by_file(modules, &module->file);
-	*bucket_by_file(modules, &module->file) = module;
-	module_build(manager, module);
+	else
+		module_take_file(manager, module, fd);
+	return result;
+}
+
+void modules_abandon(struct modules *modules, struct module *module)
+{
+	module->state = MODULE_UNKNOWN;
+	modules->generation++;
 }
 
 bool modules_pending(const struct modules *modules)
@@ -390,16 +392,15 @@ void modules_place_waiting(struct manager *manager)
 
 void modules_reclaim(struct manager *manager, uint64_t now_ns)
 {
-	/* Short of room, what is idle goes at once. */
+	/* Where modules or slabs are scarce, idle modules are freed at once. */
 	const bool crowded =
 	    manager->modules.count > LIMIT_MODULES * 3 / 4 || manager->slabs.exhausted;
-	const uint64_t patience_ns = (crowded ? LIMIT_GRACE_MS : LIMIT_MODULE_IDLE_MS) * 1000000ull;
+	const uint64_t idle_ns = (crowded ? LIMIT_GRACE_MS : LIMIT_MODULE_IDLE_MS) * NS_PER_MS;
 
 	for (struct module **link = &manager->modules.all; *link;) {
 		struct module *m = *link;
 
-		if (m->users || m->state == MODULE_OPENING ||
-		    now_ns < m->idle_since_ns + patience_ns) {
+		if (m->users || m->state == MODULE_OPENING || now_ns < m->idle_since_ns + idle_ns) {
 			link = &m->next;
 			continue;
 		}
@@ -411,17 +412,18 @@ void modules_reclaim(struct manager *manager, uint64_t now_ns)
 int modules_add_vdso(struct manager *manager)
 {
 	const uint8_t *image =
-	    (const uint8_t *)getauxval(AT_SYSINFO_EHDR); /* NOLINT: the kernel's own address */
+	    (const uint8_t *)getauxval(AT_SYSINFO_EHDR); /* NOLINT: an address from the kernel */
 
 	if (!image)
 		return 0;
 	_cleanup_close_ int fd = memfd_create("vdso", MFD_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	/* Its pages end before the next mapping: write(2) stops there instead of faulting. */
+	/* The image's size is not known. write(2) stops at the end of its pages, where reading
+	 * would fault. */
 	size_t done = 0;
 	while (done < VDSO_BYTES_MAX) {
-		ssize_t n = write(fd, image + done, 4096);
+		ssize_t n = write(fd, image + done, VDSO_PAGE_BYTES);
 
 		if (n <= 0)
 			break;
@@ -431,7 +433,7 @@ int modules_add_vdso(struct manager *manager)
 	if (!module || fstat(fd, &module->file) < 0)
 		return -ENOMEM;
 	module->fd = TAKE_FD(fd);
-	module->users = 1; /* never forgotten */
+	module->users = 1; /* so it is never freed */
 	manager->modules.vdso = module;
 	module_build(manager, module);
 	return 0;

@@ -1,10 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Modules: files that processes map executable, each parsed once. A module is found by what the
- * kernel says of a mapping (device, inode) without opening anything; that number cannot be recycled
- * while the manager holds the file open, and a change of its contents shows in the held file's
- * times and size. Where the kernel's numbers are not those of stat (overlayfs, btrfs), the file is
- * opened for each process and recognised by stat's.
+ * Modules: files that processes map executable. Each is opened and parsed once.
+ *
+ * How this works. The kernel reports a mapping's file by device and inode, the key. modules_get
+ * looks the key up without opening anything. If the key is new, the opener is asked to open the
+ * file (MODULE_OPENING). Its answer goes to modules_on_file, which has the unwind table built and
+ * placed (MODULE_READY), or finds that another module has the same file.
+ *
+ * The inode of an open file cannot be recycled, so a module keeps its file open. Somebody may still
+ * write to it: before a module is reused, its size and times are compared, and a changed file
+ * becomes a new module. Processes that mapped the old contents keep the old module.
+ *
+ * On overlayfs and btrfs the reported numbers are not those of stat(2), and two containers may have
+ * different files under the same numbers. Then the answer says so, and the module is only for the
+ * process that it was opened for; every other process has the file opened for itself, and equal
+ * files are recognised by stat(2).
+ *
+ * Example: 100 processes map libc.so.6, device 8:1, inode 77. The first makes module 5 in slot 3,
+ * with 1 user, and has it opened; the other 99 find it by its key. When the last one exits, module
+ * 5 keeps its table for LIMIT_MODULE_IDLE_MS, in case somebody maps the library again.
  */
 #ifndef UNWINDER_MGR_MODULES_H
 #define UNWINDER_MGR_MODULES_H
@@ -14,6 +28,7 @@
 #include <sys/stat.h>
 
 #include "bpf/shared.h"
+#include "common/clock.h"
 #include "ipc/messages.h"
 #include "unwinder-mgr/tables.h"
 
@@ -25,10 +40,10 @@ enum {
 };
 
 enum module_state {
-	MODULE_OPENING, /* the opener was asked */
-	MODULE_PLACING, /* drafted, waiting for a slab */
-	MODULE_READY,
-	MODULE_UNKNOWN, /* its file could not be had, or says nothing: frame pointers */
+	MODULE_OPENING, /* the opener was asked for the file */
+	MODULE_PLACING, /* the rows are built and wait for a slab */
+	MODULE_READY,	/* the walker uses its table */
+	MODULE_UNKNOWN, /* no file, or one without unwind information: frame pointers are used */
 };
 
 /* What the kernel reports of a mapping's file. */
@@ -40,61 +55,89 @@ struct module_key {
 struct module {
 	struct module *next_by_key, *next_by_file, *next;
 	struct module_key key;
-	uint32_t number, slot;
+	uint32_t id;   /* never reused */
+	uint32_t slot; /* index in the published table, reused after the grace period */
 	enum module_state state;
-	bool watched;	    /* the worker wants to know who maps it */
-	bool shared;	    /* found by key: the kernel's numbers are the file's own */
-	uint32_t asked_for; /* tgid on whose behalf the file was opened */
-	uint64_t address_start, address_end;
-	int fd; /* -1 if it could not be had */
+	bool watched;		/* the worker wants to be told who maps it */
+	bool shared;		/* other processes find it by its key */
+	uint32_t requested_for; /* the process through whose mapping the file was opened */
+	uint64_t requested_ns;
+	int fd; /* -1 if there is no file */
 	struct stat file;
 	unsigned int users; /* mappings */
-	uint64_t idle_since_ns, asked_ns;
+	uint64_t idle_since_ns;
 	struct unwind_table_builder builder;
 	struct table table;
 	char path[MSG_PATH_BYTES];
 };
 
 struct modules {
-	struct bh_module *published; /* MODULE_SLOTS, mapped */
+	struct bh_module *published; /* MODULE_SLOTS of them, mapped */
 	struct module *all;
 	struct module *by_key[MODULE_BUCKETS], *by_file[MODULE_BUCKETS];
-	uint32_t last_number, next_slot;
-	uint32_t free_slots[MODULE_SLOTS];
+	uint32_t last_id, next_slot;
+	uint32_t free_slots[MODULE_SLOTS]; /* a queue, oldest first */
 	uint64_t free_slots_ns[MODULE_SLOTS];
 	unsigned int free_slot_first, free_slot_count;
-	unsigned int count, placing; /* in all; whose tables wait for memory */
-	struct module *vdso;
+	unsigned int count;
+	unsigned int placing; /* how many wait for a slab */
 	unsigned int watched;
-	uint64_t generation; /* changes whenever a module becomes usable: deferred stacks may then
-				be walked */
+	struct module *vdso;
+	/* Grows whenever a module or a process becomes usable: then deferred stacks are tried. */
+	uint64_t generation;
 };
 
-/* A module for the vDSO of this kernel, from the manager's own (before the sandbox: it makes a file
- * of it for the worker). */
+/* What the opener's answer means for the processes that map the module. */
+struct modules_answer {
+	struct module *module;	  /* NULL: nothing to do */
+	bool unshared;		  /* other processes must have the file opened for themselves */
+	struct module *duplicate; /* unless NULL, this module has the same file and replaces it */
+};
+
+/* Makes a module of this kernel's vDSO, from this process's own. Called before the sandbox, since
+ * it makes a file of it for the worker. Returns 0 or a negative errno. */
 int modules_add_vdso(struct manager *manager);
 
-/* The module of a file mapping in `tgid`, asked for at the opener if it is new; one more user. NULL
- * if there are too many: frame pointers then. */
+/* Returns the module of a file mapping in process `tgid`, with one use more; a new module is
+ * requested from the opener. Returns NULL if there are too many modules, and frame pointers are
+ * used. */
 struct module *modules_get(struct manager *manager, const struct module_key *key, uint32_t tgid,
 			   uint64_t start, uint64_t end, const char *path);
+
+/* Returns the vDSO's module with one use more, or NULL if there is none. */
 struct module *modules_get_vdso(struct manager *manager);
-void modules_use(struct module *module);
-void modules_put(struct module *module);
 
-/* The module of that number, or NULL. */
-struct module *modules_by_number(struct modules *modules, uint32_t number);
+/* Adds one use. */
+static inline void module_get(struct module *module)
+{
+	module->users++;
+}
 
-/* Whether any file is still waited for. */
+/* Takes one use back. A module without uses is freed by modules_reclaim after some time. */
+static inline void module_put(struct module *module)
+{
+	if (!--module->users)
+		module->idle_since_ns = clock_monotonic_ns();
+}
+
+/* Returns the module with this id, or NULL. */
+struct module *modules_find(struct modules *modules, uint32_t id);
+
+/* Returns whether any module still waits for its file or for a slab. */
 bool modules_pending(const struct modules *modules);
 
-/* The opener's answer. `fd` is taken over. */
-void modules_on_file(struct manager *manager, const struct msg_file *answer, int fd);
+/* Handles the opener's answer; `fd` is taken over. The caller tells the processes what the result
+ * says (processes_apply_answer). */
+struct modules_answer modules_on_file(struct manager *manager, const struct msg_file *answer,
+				      int fd);
 
-/* Place drafts that waited for a slab. */
+/* Lets the walker use frame pointers in a module whose mappings all belong to another one now. */
+void modules_abandon(struct modules *modules, struct module *module);
+
+/* Places the rows that wait for a slab. */
 void modules_place_waiting(struct manager *manager);
 
-/* Forget modules that nobody has mapped for long. */
+/* Frees modules that no process has mapped for LIMIT_MODULE_IDLE_MS. */
 void modules_reclaim(struct manager *manager, uint64_t now_ns);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* How this works: see processes.h. */
 #include "unwinder-mgr/processes.h"
 
 #include <errno.h>
@@ -7,6 +8,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/sequence_lock.h"
 #include "parse/proc_maps.h"
 #include "unwinder-mgr/manager.h"
 
@@ -24,7 +26,7 @@ struct process *processes_find(struct processes *processes, uint32_t tgid)
 	return NULL;
 }
 
-static void process_mark(struct processes *processes, struct process *process)
+static void process_mark_dirty(struct processes *processes, struct process *process)
 {
 	if (process->dirty)
 		return;
@@ -33,146 +35,27 @@ static void process_mark(struct processes *processes, struct process *process)
 	processes->dirty = process;
 }
 
-static void list_put(struct manager *manager, struct mapping_list *list)
-{
-	if (!list || --list->users)
-		return;
-	for (unsigned int i = 0; i < list->count; i++) {
-		if (list->mappings[i].module)
-			modules_put(list->mappings[i].module);
-	}
-	slabs_retire(&manager->slabs, &list->block);
-	free(list->mappings);
-	free(list);
-}
-
-static struct mapping_list *list_new(void)
-{
-	struct mapping_list *list = calloc(1, sizeof(*list));
-
-	if (list)
-		list->users = 1;
-	return list;
-}
-
-/* A list that only this process has, ready to be changed; what is published of it is given up. */
+/* Returns a list that only this process uses and that is not published, so that it may be changed.
+ * NULL: out of memory. */
 static struct mapping_list *process_own_list(struct manager *manager, struct process *process)
 {
 	struct mapping_list *old = process->list;
 
 	if (old && old->users == 1) {
-		slabs_retire(&manager->slabs, &old->block);
-		old->block = (struct slab_block){0};
-		process_mark(&manager->processes, process);
+		mapping_list_withdraw(old, &manager->slabs);
+		process_mark_dirty(&manager->processes, process);
 		return old;
 	}
-	struct mapping_list *list = list_new();
+	struct mapping_list *list = mapping_list_copy(old);
 	if (!list)
 		return NULL;
-	if (old && old->count) {
-		list->mappings = malloc(old->count * sizeof(old->mappings[0]));
-		if (!list->mappings) {
-			free(list);
-			return NULL;
-		}
-		memcpy(list->mappings, old->mappings, old->count * sizeof(old->mappings[0]));
-		list->count = list->capacity = old->count;
-		for (unsigned int i = 0; i < list->count; i++) {
-			if (list->mappings[i].module)
-				modules_use(list->mappings[i].module);
-		}
-	}
-	list_put(manager, old);
+	mapping_list_put(old, &manager->slabs);
 	process->list = list;
-	process_mark(&manager->processes, process);
+	process_mark_dirty(&manager->processes, process);
 	return list;
 }
 
-static bool list_reserve(struct mapping_list *list, unsigned int more)
-{
-	if (list->count + more > PROCESS_MAPPINGS_MAX)
-		return false;
-	if (list->count + more <= list->capacity)
-		return true;
-	unsigned int capacity = list->capacity + list->capacity / 2 + 8;
-	struct mapping *grown = realloc(list->mappings, capacity * sizeof(*grown));
-	if (!grown)
-		return false;
-	list->mappings = grown;
-	list->capacity = capacity;
-	return true;
-}
-
-static void list_remove(struct mapping_list *list, unsigned int first, unsigned int count)
-{
-	for (unsigned int i = first; i < first + count; i++) {
-		if (list->mappings[i].module)
-			modules_put(list->mappings[i].module);
-	}
-	memmove(&list->mappings[first], &list->mappings[first + count],
-		(list->count - first - count) * sizeof(list->mappings[0]));
-	list->count -= count;
-}
-
-/* Cut [start, end) out: there is no record of munmap, but what is mapped later replaces what was
- * there. */
-static bool list_cut(struct mapping_list *list, uint64_t start, uint64_t end)
-{
-	unsigned int first = 0;
-
-	while (first < list->count && list->mappings[first].end <= start)
-		first++;
-	if (first == list->count || list->mappings[first].start >= end)
-		return true;
-	struct mapping *m = &list->mappings[first];
-	if (m->start < start && m->end > end) {
-		/* Split in two. */
-		if (!list_reserve(list, 1))
-			return false;
-		m = &list->mappings[first];
-		memmove(m + 1, m, (list->count - first) * sizeof(*m));
-		list->count++;
-		if (m->module)
-			modules_use(m->module);
-		m->end = start;
-		m[1].file_offset += end - m[1].start;
-		m[1].start = end;
-		return true;
-	}
-	if (m->start < start) {
-		m->end = start;
-		first++;
-	}
-	unsigned int last = first;
-	while (last < list->count && list->mappings[last].end <= end)
-		last++;
-	list_remove(list, first, last - first);
-	if (first < list->count && list->mappings[first].start < end) {
-		m = &list->mappings[first];
-		m->file_offset += end - m->start;
-		m->start = end;
-	}
-	return true;
-}
-
-/* Takes over the mapping's use of its module, also when there is no room. */
-static void list_insert(struct mapping_list *list, const struct mapping *mapping)
-{
-	unsigned int at = 0;
-
-	if (!list_cut(list, mapping->start, mapping->end) || !list_reserve(list, 1)) {
-		if (mapping->module)
-			modules_put(mapping->module);
-		return;
-	}
-	while (at < list->count && list->mappings[at].start < mapping->start)
-		at++;
-	memmove(&list->mappings[at + 1], &list->mappings[at],
-		(list->count - at) * sizeof(*mapping));
-	list->mappings[at] = *mapping;
-	list->count++;
-}
-
+/* Returns a free entry of the published table near the process's hash, or NULL. */
 static struct bh_process *process_take_slot(struct processes *processes, uint32_t tgid)
 {
 	const uint32_t home = bh_process_hash(tgid);
@@ -195,7 +78,7 @@ static struct process *process_new(struct processes *processes, uint32_t tgid)
 	if (!process)
 		return NULL;
 	process->tgid = tgid;
-	process->program = ++processes->programs;
+	process->exec_generation = ++processes->last_exec_generation;
 	process->next = *bucket;
 	*bucket = process;
 	processes->count++;
@@ -209,13 +92,14 @@ static struct process *process_ensure(struct processes *processes, uint32_t tgid
 	return process ? process : process_new(processes, tgid);
 }
 
-/* For the worker: which program this is. */
+/* Tells the worker which program a process executes: the first module of its list that is a file.
+ */
 static void process_announce(struct manager *manager, struct process *process)
 {
-	struct msg_process message = {.tgid = process->tgid, .program = process->program};
+	struct msg_process message = {.tgid = process->tgid, .program = process->exec_generation};
 
 	memcpy(message.comm, process->comm, sizeof(message.comm));
-	for (unsigned int i = 0; process->list && i < process->list->count; i++) {
+	for (size_t i = 0; process->list && i < process->list->count; i++) {
 		const struct module *module = process->list->mappings[i].module;
 
 		if (module && module->path[0] == '/') {
@@ -239,16 +123,16 @@ void processes_fork(struct manager *manager, uint32_t parent, uint32_t child)
 	struct mapping_list *list = from ? from->list : NULL;
 	if (list)
 		list->users++;
-	list_put(manager, to->list);
-	list_put(manager, to->previous);
+	mapping_list_put(to->list, &manager->slabs);
+	mapping_list_put(to->previous, &manager->slabs);
 	to->previous = NULL;
 	to->list = list;
 	to->exited_ns = to->rescanned_ns = 0;
-	to->program = ++processes->programs;
+	to->exec_generation = ++processes->last_exec_generation;
 	if (from)
 		memcpy(to->comm, from->comm, sizeof(to->comm));
 	to->announced = false;
-	process_mark(processes, to);
+	process_mark_dirty(processes, to);
 }
 
 static void copy_comm(char to[BH_COMM_BYTES], const char *from)
@@ -265,15 +149,15 @@ void processes_exec(struct manager *manager, uint32_t tgid, const char *comm, ui
 
 	if (!process)
 		return;
-	list_put(manager, process->previous);
+	mapping_list_put(process->previous, &manager->slabs);
 	process->previous = process->list;
 	process->exec_ns = time_ns;
-	process->program = ++manager->processes.programs;
-	process->list = list_new();
+	process->exec_generation = ++manager->processes.last_exec_generation;
+	process->list = mapping_list_new();
 	process->exited_ns = process->rescanned_ns = 0;
 	process->announced = false;
 	copy_comm(process->comm, comm);
-	process_mark(&manager->processes, process);
+	process_mark_dirty(&manager->processes, process);
 }
 
 void processes_exit(struct manager *manager, uint32_t tgid, uint64_t now_ns)
@@ -284,7 +168,8 @@ void processes_exit(struct manager *manager, uint32_t tgid, uint64_t now_ns)
 		process->exited_ns = now_ns;
 }
 
-/* Which module a mapping belongs to, with a use of it; NULL for memory without a file. */
+/* Returns the module of a mapping, with one use more, or NULL for memory without a file. The kernel
+ * reports such memory under names like "//anon" and "[heap]". */
 static struct module *find_module(struct manager *manager, uint32_t tgid,
 				  const struct mapping *mapping, const struct module_key *key,
 				  const char *path)
@@ -306,7 +191,7 @@ void processes_map(struct manager *manager, uint32_t tgid, const struct mapping 
 	if (!list || mapping->start >= mapping->end || mapping->end >> 62)
 		return;
 	added.module = find_module(manager, tgid, mapping, key, path);
-	list_insert(list, &added);
+	mapping_list_insert(list, &added);
 }
 
 struct maps_reader {
@@ -330,52 +215,30 @@ static void on_maps_line(void *context, const struct proc_mapping *line)
 				 .device_minor = line->device_minor,
 				 .inode = line->inode};
 	mapping.module = find_module(reader->manager, reader->process->tgid, &mapping, &key, path);
-	list_insert(reader->process->list, &mapping);
+	mapping_list_insert(reader->process->list, &mapping);
 }
 
 void processes_set_maps(struct manager *manager, uint32_t tgid, const char *maps, size_t length,
 			const char *comm)
 {
 	struct process *process = process_ensure(&manager->processes, tgid);
-	struct mapping_list *list = list_new();
+	struct mapping_list *list = mapping_list_new();
 
 	if (!process || !list) {
-		free(list);
+		mapping_list_put(list, &manager->slabs);
 		return;
 	}
-	/* The old list goes last, so that modules in both stay in use. */
+	/* The old list is freed last, so that modules in both lists stay in use. */
 	struct mapping_list *old = process->list;
 	process->list = list;
 	copy_comm(process->comm, comm);
 	struct maps_reader reader = {manager, process};
 	proc_maps_parse(maps, length, on_maps_line, &reader);
-	list_put(manager, old);
+	mapping_list_put(old, &manager->slabs);
 	process->announced = false;
 	process->exited_ns = 0;
-	process_mark(&manager->processes, process);
+	process_mark_dirty(&manager->processes, process);
 	manager->modules.generation++;
-}
-
-/* The list in the walker's form. 0; -EAGAIN when there is no room yet. */
-static int list_publish(struct manager *manager, struct mapping_list *list)
-{
-	if (list->block.bytes || !list->count)
-		return 0;
-	int r = slabs_alloc(&manager->slabs, list->count * sizeof(struct bh_mapping), &list->block);
-	if (r < 0)
-		return r;
-	struct bh_mapping *to = slabs_at(&manager->slabs, &list->block);
-	for (unsigned int i = 0; i < list->count; i++) {
-		const struct mapping *m = &list->mappings[i];
-
-		to[i] = (struct bh_mapping){.start = m->start, .end = m->end};
-		if (m->module) {
-			to[i].bias = m->start - m->file_offset;
-			to[i].slot = m->module->slot;
-			to[i].module_id = m->module->number;
-		}
-	}
-	return 0;
 }
 
 const struct mapping_list *processes_list_at(struct manager *manager, uint32_t tgid,
@@ -387,31 +250,29 @@ const struct mapping_list *processes_list_at(struct manager *manager, uint32_t t
 	if (process)
 		list = process->previous && time_ns < process->exec_ns ? process->previous
 								       : process->list;
-	return list && list->count && list_publish(manager, list) == 0 ? list : NULL;
+	return list && list->count && mapping_list_publish(list, &manager->slabs) == 0 ? list
+										       : NULL;
 }
 
-/* Walkers that read the slot meanwhile see the sequence change. Without a list the slot becomes
- * free. */
+/* Writes an entry of the published table; without a list the entry becomes free. A walker that
+ * reads it meanwhile sees the sequence change. */
 static void slot_write(struct bh_process *slot, uint32_t tgid, const struct mapping_list *list)
 {
-	const uint32_t odd = slot->sequence | 1;
-
-	__atomic_store_n(&slot->sequence, odd, __ATOMIC_RELEASE);
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	sequence_lock_begin(&slot->sequence);
 	slot->mapping_slab = list ? list->block.slab : 0;
 	slot->mapping_offset = list ? list->block.offset : 0;
-	slot->mapping_count = list ? list->count : 0;
+	slot->mapping_count = list ? (uint32_t)list->count : 0;
 	slot->tgid = list ? tgid : 0;
-	__atomic_store_n(&slot->sequence, odd + 1, __ATOMIC_RELEASE);
+	sequence_lock_end(&slot->sequence);
 }
 
 static int process_publish(struct manager *manager, struct process *process)
 {
 	struct mapping_list *list = process->list && process->list->count ? process->list : NULL;
-	int r = list ? list_publish(manager, list) : 0;
+	int r = list ? mapping_list_publish(list, &manager->slabs) : 0;
 
 	if (r < 0 || !list) {
-		/* What stands there is about to be reused. */
+		/* The published copy that the entry points to is about to be reused. */
 		if (process->slot)
 			slot_write(process->slot, 0, NULL);
 		process->slot = NULL;
@@ -419,27 +280,27 @@ static int process_publish(struct manager *manager, struct process *process)
 	}
 	if (!process->slot)
 		process->slot = process_take_slot(&manager->processes, process->tgid);
-	/* No slot: the neighbourhood is full, and its stacks are deferred, within limits. */
+	/* If all entries near its hash are taken, its stacks are deferred, within limits. */
 	if (process->slot)
 		slot_write(process->slot, process->tgid, list);
 	return 0;
 }
 
-/* For the worker: which of the modules that it watches are mapped, and where; only `only`, unless
- * that is NULL. */
-static void process_tell_watched(struct manager *manager, const struct process *process,
-				 const struct module *only)
+/* Reports to the worker where a process maps the modules that the worker watches, or only `only`
+ * unless that is NULL. */
+static void process_report_watched(struct manager *manager, const struct process *process,
+				   const struct module *only)
 {
 	const struct mapping_list *list = process->list;
 
-	for (unsigned int i = 0; list && manager->modules.watched && i < list->count; i++) {
+	for (size_t i = 0; list && manager->modules.watched && i < list->count; i++) {
 		const struct mapping *m = &list->mappings[i];
 
 		if (!m->module || !m->module->watched || (only && m->module != only))
 			continue;
 		const struct msg_mapped message = {.tgid = process->tgid,
-						   .module = m->module->number,
-						   .program = process->program,
+						   .module = m->module->id,
+						   .program = process->exec_generation,
 						   .start = m->start,
 						   .end = m->end,
 						   .file_offset = m->file_offset};
@@ -457,7 +318,7 @@ void processes_watch(struct manager *manager, struct module *module)
 	for (unsigned int i = 0; i < PROCESS_BUCKETS; i++) {
 		for (struct process *p = manager->processes.buckets[i]; p; p = p->next) {
 			if (!p->exited_ns)
-				process_tell_watched(manager, p, module);
+				process_report_watched(manager, p, module);
 		}
 	}
 }
@@ -478,7 +339,7 @@ void processes_publish(struct manager *manager)
 			if (!process->announced && process->list && process->list->count)
 				process_announce(manager, process);
 			if (!process->exited_ns)
-				process_tell_watched(manager, process, NULL);
+				process_report_watched(manager, process, NULL);
 		}
 		process = next;
 	}
@@ -491,60 +352,57 @@ void processes_publish(struct manager *manager)
 	}
 }
 
-static bool list_has(const struct mapping_list *list, const struct module *module)
-{
-	for (unsigned int i = 0; list && i < list->count; i++) {
-		if (list->mappings[i].module == module)
-			return true;
-	}
-	return false;
-}
-
-static void list_exchange(struct mapping_list *list, struct module *module, struct module *known)
-{
-	for (unsigned int i = 0; i < list->count; i++) {
-		if (list->mappings[i].module != module)
-			continue;
-		modules_use(known);
-		list->mappings[i].module = known;
-		modules_put(module);
-	}
-}
-
-void processes_replace_module(struct manager *manager, struct module *module, struct module *known)
+/* Lets the mappings of `module` belong to `other`, which has the same file. */
+static void processes_replace_module(struct manager *manager, struct module *module,
+				     struct module *other)
 {
 	for (unsigned int i = 0; i < PROCESS_BUCKETS; i++) {
 		for (struct process *p = manager->processes.buckets[i]; p; p = p->next) {
 			struct mapping_list *list =
-			    list_has(p->list, module) ? process_own_list(manager, p) : NULL;
+			    mapping_list_has(p->list, module) ? process_own_list(manager, p) : NULL;
 
 			if (list)
-				list_exchange(list, module, known);
+				mapping_list_replace(list, module, other);
 		}
 	}
-	manager->modules.generation++;
-	/* Nobody maps it now; what it was is forgotten with the next reclaim. */
-	module->state = MODULE_UNKNOWN;
+	modules_abandon(&manager->modules, module);
 }
 
-void processes_reask(struct manager *manager, struct module *module, uint32_t except)
+/* Has the module's file opened again for one process. */
+static void process_request_file(struct manager *manager, struct process *process,
+				 struct module *module)
+{
+	struct mapping_list *list = process_own_list(manager, process);
+
+	for (size_t i = 0; list && i < list->count; i++) {
+		struct mapping *m = &list->mappings[i];
+
+		if (m->module != module)
+			continue;
+		m->module = modules_get(manager, &module->key, process->tgid, m->start, m->end,
+					module->path);
+		module_put(module);
+	}
+}
+
+/* Has the module's file opened for every process that maps it, except the one for which it was
+ * opened already. */
+static void processes_unshare_module(struct manager *manager, struct module *module)
 {
 	for (unsigned int i = 0; i < PROCESS_BUCKETS; i++) {
 		for (struct process *p = manager->processes.buckets[i]; p; p = p->next) {
-			if (p->tgid == except || !list_has(p->list, module))
-				continue;
-			struct mapping_list *list = process_own_list(manager, p);
-			for (unsigned int j = 0; list && j < list->count; j++) {
-				struct mapping *m = &list->mappings[j];
-
-				if (m->module != module)
-					continue;
-				m->module = modules_get(manager, &module->key, p->tgid, m->start,
-							m->end, module->path);
-				modules_put(module);
-			}
+			if (p->tgid != module->requested_for && mapping_list_has(p->list, module))
+				process_request_file(manager, p, module);
 		}
 	}
+}
+
+void processes_apply_answer(struct manager *manager, const struct modules_answer *answer)
+{
+	if (answer->unshared)
+		processes_unshare_module(manager, answer->module);
+	if (answer->duplicate)
+		processes_replace_module(manager, answer->module, answer->duplicate);
 }
 
 void processes_rescan(struct manager *manager, uint32_t tgid, uint64_t now_ns)
@@ -552,8 +410,8 @@ void processes_rescan(struct manager *manager, uint32_t tgid, uint64_t now_ns)
 	struct process *process = process_ensure(&manager->processes, tgid);
 	const struct msg_number number = {.number = tgid};
 
-	if (!process || (process->rescanned_ns &&
-			 now_ns - process->rescanned_ns < LIMIT_RESCAN_MS * 1000000ull))
+	if (!process ||
+	    (process->rescanned_ns && now_ns - process->rescanned_ns < LIMIT_RESCAN_MS * NS_PER_MS))
 		return;
 	process->rescanned_ns = now_ns;
 	peer_send(&manager->role.peers[ROLE_OPENER], MESSAGE_OPEN_MAPS, &number, sizeof(number),
@@ -567,7 +425,7 @@ void processes_reclaim(struct manager *manager, uint64_t now_ns)
 			struct process *p = *link;
 
 			if (!p->exited_ns || p->dirty ||
-			    now_ns < p->exited_ns + LIMIT_EXIT_GRACE_MS * 1000000ull) {
+			    now_ns < p->exited_ns + LIMIT_EXIT_GRACE_MS * NS_PER_MS) {
 				link = &p->next;
 				continue;
 			}
@@ -577,8 +435,8 @@ void processes_reclaim(struct manager *manager, uint64_t now_ns)
 				  sizeof(number), NULL, 0);
 			if (p->slot)
 				slot_write(p->slot, 0, NULL);
-			list_put(manager, p->list);
-			list_put(manager, p->previous);
+			mapping_list_put(p->list, &manager->slabs);
+			mapping_list_put(p->previous, &manager->slabs);
 			manager->processes.count--;
 			free(p);
 		}

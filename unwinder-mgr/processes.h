@@ -1,7 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes and their executable mappings, kept as the kernel reports them and published in the
- * table that BPF reads. A fork shares its parent's list until one of them changes it.
+ * Processes and their executable mappings, as the kernel reports them, and their publication in the
+ * table by which BPF finds the mappings of a process.
+ *
+ * How this works. fork, exec, exit and mmap come from the sideband, and complete lists from
+ * /proc/PID/maps for processes that existed before, or of which something was missed. Each changes
+ * the process's mapping list and marks the process dirty. processes_publish then copies the lists
+ * of dirty processes into slabs and writes their entries in the table, under a sequence lock. A
+ * process whose list finds no room stays dirty until a slab has come.
+ *
+ * A process gets a new exec generation with each fork and exec, so that the worker does not
+ * confuse two programs with the same pid. After an exec the previous list is kept: stacks that were
+ * sampled before the exec may still be waiting (deferred.h), and are walked by it.
+ *
+ * Example: make (pid 100) forks 101, which executes gcc.
+ *
+ *	fork 100 -> 101   101 shares make's list: 2 users, no copy
+ *	exec 101          previous = make's list, list = empty; generation 8
+ *	mmap 101 gcc      list = {gcc}; dirty
+ *	publish           a slab holds {gcc}; the entry of 101 points to it; the worker is told
+ *	exit 101          kept for LIMIT_EXIT_GRACE_MS, for late samples
  */
 #ifndef UNWINDER_MGR_PROCESSES_H
 #define UNWINDER_MGR_PROCESSES_H
@@ -11,87 +29,77 @@
 
 #include "bpf/shared.h"
 #include "ipc/messages.h"
+#include "unwinder-mgr/mapping_list.h"
 #include "unwinder-mgr/modules.h"
-#include "unwinder-mgr/slabs.h"
 
 struct manager;
 
 enum {
 	PROCESS_BUCKETS = 4096,
-	PROCESS_MAPPINGS_MAX = (1 << BH_PROCESS_MAPPINGS_BITS) - 1
-};
-
-struct mapping {
-	uint64_t start, end, file_offset;
-	struct module *module; /* NULL: no file */
-};
-
-struct mapping_list {
-	unsigned int users;
-	unsigned int count, capacity;
-	struct slab_block block;  /* as published; bytes 0 if it is not */
-	struct mapping *mappings; /* sorted by start, not overlapping */
 };
 
 struct process {
 	struct process *next, *next_dirty;
 	uint32_t tgid;
-	uint32_t program; /* another with each exec and fork, of all processes */
+	uint32_t exec_generation; /* unique among all processes; new with each fork and exec */
 	struct mapping_list *list;
-	struct mapping_list
-	    *previous; /* until its exec: stacks sampled before may still be waiting */
+	struct mapping_list *previous; /* until exec_ns */
 	uint64_t exec_ns;
-	struct bh_process *slot; /* NULL if it has none */
-	bool dirty;		 /* what is published is not what is known */
-	bool announced;
-	uint64_t exited_ns, rescanned_ns;
+	struct bh_process *slot; /* its entry in the published table, NULL if it has none */
+	bool dirty;		 /* the entry is not up to date */
+	bool announced;		 /* the worker was told about this exec generation */
+	uint64_t exited_ns;	 /* 0 while it runs */
+	uint64_t rescanned_ns;	 /* when its maps were last requested */
 	char comm[BH_COMM_BYTES];
 };
 
 struct processes {
-	struct bh_process_table *table;
+	struct bh_process_table *table; /* mapped */
 	struct process *buckets[PROCESS_BUCKETS];
 	struct process *dirty;
 	unsigned int count;
-	uint32_t programs; /* so far */
+	uint32_t last_exec_generation;
 };
 
+/* Returns the process, or NULL. */
 struct process *processes_find(struct processes *processes, uint32_t tgid);
 
-/* A new process, a copy of its parent's where that is known. */
+/* Adds a process with the mappings of its parent, if the parent is known here. */
 void processes_fork(struct manager *manager, uint32_t parent, uint32_t child);
 
-/* All mappings are gone, others follow. */
+/* Drops all mappings of a process, since it executes another program whose mappings follow. */
 void processes_exec(struct manager *manager, uint32_t tgid, const char *comm, uint64_t time_ns);
+
+/* Marks a process as ended; processes_reclaim frees it later. */
 void processes_exit(struct manager *manager, uint32_t tgid, uint64_t now_ns);
 
-/* One executable mapping more; what it covers is no more. `path` as the kernel gives it. */
+/* Adds an executable mapping, in the place of whatever it covers. `path` is as the kernel reports
+ * it, and the module of `mapping` is not set. */
 void processes_map(struct manager *manager, uint32_t tgid, const struct mapping *mapping,
 		   const struct module_key *key, const char *path);
 
-/* Replace all that is known of a process by the text of its /proc/PID/maps. */
+/* Replaces the mappings of a process by the text of its /proc/PID/maps. */
 void processes_set_maps(struct manager *manager, uint32_t tgid, const char *maps, size_t length,
 			const char *comm);
 
-/* The mappings that a process had at a time, in a slab; NULL if they are not known. */
+/* Returns the mappings that a process had at a time, published in a slab, or NULL if they are not
+ * known or find no room. */
 const struct mapping_list *processes_list_at(struct manager *manager, uint32_t tgid,
 					     uint64_t time_ns);
 
-/* Make what changed visible to BPF. */
+/* Publishes what has changed, and tells the worker of new processes. */
 void processes_publish(struct manager *manager);
 
-/* In all processes, `module` becomes `known`. */
-void processes_replace_module(struct manager *manager, struct module *module, struct module *known);
+/* Changes the mappings of all processes as the opener's answer for a module requires. */
+void processes_apply_answer(struct manager *manager, const struct modules_answer *answer);
 
-/* Every process but `except` that maps `module` asks for the file anew. */
-void processes_reask(struct manager *manager, struct module *module, uint32_t except);
-
-/* Have the opener read /proc/TGID/maps again, not too often. */
+/* Requests /proc/TGID/maps from the opener, at most once in LIMIT_RESCAN_MS. */
 void processes_rescan(struct manager *manager, uint32_t tgid, uint64_t now_ns);
 
-/* The worker wants to know who maps `module`, now and from now on. */
+/* Reports to the worker who maps `module`, now and whenever it changes. */
 void processes_watch(struct manager *manager, struct module *module);
 
+/* Frees processes that ended LIMIT_EXIT_GRACE_MS ago. */
 void processes_reclaim(struct manager *manager, uint64_t now_ns);
 
 #endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The executable mappings of a process: sorted by address, without overlaps.
+ *
+ * How this works. A list has a use count, because a forked process shares its parent's list until
+ * one of them changes it. The kernel does not report munmap. So a new mapping cuts whatever it
+ * covers out of older ones, and a mapping that is really gone stays until something takes its
+ * place; nothing is sampled there meanwhile. A list is published by copying it into a slab, and
+ * that copy is retired as soon as the list changes.
+ *
+ * Example: the list is {0x1000 to 0x5000, module 1, file offset 0}. Module 2 is mapped from 0x2000
+ * to 0x3000. The list becomes
+ *
+ *	0x1000 to 0x2000  module 1, file offset 0
+ *	0x2000 to 0x3000  module 2, file offset 0
+ *	0x3000 to 0x5000  module 1, file offset 0x2000
+ */
+#ifndef UNWINDER_MGR_MAPPING_LIST_H
+#define UNWINDER_MGR_MAPPING_LIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bpf/shared.h"
+#include "unwinder-mgr/modules.h"
+#include "unwinder-mgr/slabs.h"
+
+enum {
+	/* The walker's search takes a fixed number of steps. Full: further mappings are ignored. */
+	PROCESS_MAPPINGS_MAX = (1 << BH_PROCESS_MAPPINGS_BITS) - 1
+};
+
+struct mapping {
+	uint64_t start, end, file_offset;
+	struct module *module; /* NULL: memory without a file. The list holds one use of it. */
+};
+
+struct mapping_list {
+	unsigned int users;
+	size_t count, capacity;
+	struct slab_block block; /* the published copy; 0 bytes if there is none */
+	struct mapping *mappings;
+};
+
+/* Returns an empty list with one user, or NULL. */
+struct mapping_list *mapping_list_new(void);
+
+/* Returns an unpublished copy with one user, or NULL. `list` may be NULL: the copy is empty. */
+struct mapping_list *mapping_list_copy(const struct mapping_list *list);
+
+/* Takes one user away. The last one frees the list, its modules' uses and its published copy.
+ * `list` may be NULL. */
+void mapping_list_put(struct mapping_list *list, struct slabs *slabs);
+
+/* Adds a mapping in the place of whatever it covers. Takes over the mapping's use of its module,
+ * also if there is no room and the mapping is dropped. */
+void mapping_list_insert(struct mapping_list *list, const struct mapping *mapping);
+
+/* Returns whether any mapping belongs to the module. */
+bool mapping_list_has(const struct mapping_list *list, const struct module *module);
+
+/* Lets the mappings of `module` belong to `other`. */
+void mapping_list_replace(struct mapping_list *list, struct module *module, struct module *other);
+
+/* Publishes the list in a slab, unless it is published or empty. Returns 0, or a negative errno of
+ * slabs_alloc; -EAGAIN means that there is no room yet. */
+int mapping_list_publish(struct mapping_list *list, struct slabs *slabs);
+
+/* Withdraws the published copy, before a change. */
+void mapping_list_withdraw(struct mapping_list *list, struct slabs *slabs);
+
+#endif
