@@ -49,7 +49,7 @@ def take(recording, options):
     return out
 
 
-def beside(count, options):
+def with_processes(count, options):
     with contextlib.ExitStack() as stack:
         stack.enter_context(measure.crowd(count))
         stack.enter_context(measure.chain())
@@ -70,5 +70,5 @@ def after(count, options):
 
 def run(options):
     for count in (10, 50) if options.short else (10, 50, 500, 2000):
-        yield from beside(count, options)
+        yield from with_processes(count, options)
     yield from after(2000 if options.short else 50000, options)
