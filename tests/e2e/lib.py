@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the end-to-end tests share: run a recording, read what it wrote, compare stacks.
+"""Shared by the end-to-end tests: running a recording, reading its outputs, comparing stacks.
 
 Environment (ctest sets it): BULKHEAD_BIN, the directory with the built binaries; BULKHEAD_SOURCE, the
 top of the tree; BULKHEAD_PROGRAMS, the directory with the built tests/e2e/programs.
@@ -26,7 +26,7 @@ SOURCE = os.environ.get("BULKHEAD_SOURCE") or os.path.dirname(os.path.dirname(os
 BIN = os.path.abspath(os.environ.get("BULKHEAD_BIN") or os.path.join(SOURCE, "build/release/bin"))
 PROGRAMS = os.path.abspath(os.environ.get("BULKHEAD_PROGRAMS") or os.path.join(SOURCE, "build/release/tests/e2e/programs"))
 BULKHEAD = os.path.join(BIN, "bulkhead")
-# For all recordings of a test: --strict-memory, say.
+# Options for every recording of a test, for example --strict-memory.
 RECORD_OPTIONS = os.environ.get("BULKHEAD_RECORD_OPTIONS", "").split()
 PATIENCE = int(os.environ.get("BULKHEAD_E2E_PATIENCE", "60"))  # seconds that anything may take beyond what it was asked to: only to end a hang
 
@@ -47,7 +47,7 @@ class Malformed(Exception):
 
 
 def parse_folded(text):
-    """`comm;outermost;...;leaf count`, one a line, to a list of Sample."""
+    """Lines of `comm;outermost;...;leaf count` as a list of Sample."""
     samples = []
     for number, line in enumerate(text.splitlines(), 1):
         stack, space, count = line.rpartition(" ")
@@ -61,7 +61,7 @@ def parse_folded(text):
 
 
 def user_frames(frames):
-    """Without the kernel's frames, which may only stand at the leaf's end."""
+    """The frames without those of the kernel, which may only be innermost."""
     kernel = 0
     while kernel < len(frames) and frames[kernel].endswith("_[k]"):
         kernel += 1
@@ -71,7 +71,7 @@ def user_frames(frames):
 
 
 def show(frames):
-    """Leaf first on one line, repetitions folded."""
+    """The frames on one line, leaf first, with repetitions counted."""
     out = []
     for frame in frames:
         if out and out[-1][0] == frame:
@@ -84,9 +84,9 @@ def show(frames):
 # Chains
 
 class Expectation:
-    """The line of JSON that a program prints (programs/chain.h)."""
+    """The chains that a program announces in a line of JSON (programs/chain.h)."""
 
-    # libc's inner functions have names only where its debug symbols are installed
+    # libc's internal functions have names only if its debug symbols are installed
     ENDS = {
         "@start": [{"re": r"(?!main$|_start$).+", "min": 2, "max": 2}, "_start"],
         "@musl_start": [{"re": r"(?!main$|_start$).+"}, "_start"],
@@ -111,7 +111,7 @@ class Expectation:
                 low = item.get("times", item.get("min", 1))
                 high = item.get("times", item.get("max", 1))
                 pattern += f"(?:{name}\n){{{low},{high}}}"
-        # without DOTALL an expression cannot run into the next frame; with MULTILINE $ is a frame's end
+        # without DOTALL an expression cannot match into the next frame; with MULTILINE $ is the end of a frame
         return re.compile(pattern, re.MULTILINE)
 
     def matches(self, sample):
@@ -123,7 +123,7 @@ class Expectation:
 
 
 def compare(samples, expectation, least_share=0.995, least_samples=300):
-    """A list of what is wrong with these samples, empty if nothing is."""
+    """The faults of these samples, as a list of texts."""
     total = sum(s.count for s in samples)
     faults = []
     if total < least_samples:
@@ -148,7 +148,7 @@ def compare(samples, expectation, least_share=0.995, least_samples=300):
 
 
 def unaccounted(stats, samples=None, lossless=False):
-    """A list of what is wrong with the numbers of one recording."""
+    """The faults in the account of one recording, as a list of texts."""
     faults = []
     try:
         taken, exported, lost = stats["taken"], stats["exported"], stats["lost"]
@@ -170,7 +170,7 @@ def unaccounted(stats, samples=None, lossless=False):
 # Programs
 
 class Program:
-    """A program that says its chain, burning CPU until the `with` ends."""
+    """A program that announces its call chain and uses CPU time until the `with` ends."""
 
     running = []  # those between __enter__ and __exit__
 
@@ -190,7 +190,7 @@ class Program:
         self.tids = said.get("tids", {})
         self.expectation = Expectation(said)
         self.pid = self.process.pid
-        time.sleep(0.2)  # from its line to the end of its chain
+        time.sleep(0.2)  # the program needs this time to reach the end of its chain
         Program.running.append(self)
         return self
 
@@ -213,7 +213,7 @@ class Program:
 
 
 class Burner(Program):
-    """Some CPU time for others to be seen beside."""
+    """A program that uses one CPU."""
 
     def __init__(self, seconds=120):
         super().__init__("recursion", 28, seconds=seconds)
@@ -274,7 +274,7 @@ class Case(unittest.TestCase):
         return self.skip(f"no {' or '.join(names)} on this machine")
 
     def start(self, *args, seconds=2, freq=997, outputs=("out.folded",), command=(), **popen):
-        """A running `bulkhead record`: Popen, with .recording to be completed by self.finish()."""
+        """Start `bulkhead record`. Returns its Popen; self.finish() completes its attribute `recording`."""
         # Expected stacks differ between the threads of a program, so a sample's comm is its thread's.
         line = [BULKHEAD, "record", "-F", str(freq), "--group-by", "thread", *RECORD_OPTIONS, *(["-d", str(seconds)] if seconds else []), *map(str, args)]
         for name in outputs:
@@ -373,7 +373,7 @@ class Case(unittest.TestCase):
 
 # Processes
 
-ROLES = {  # the names of their processes
+ROLES = {  # role: the name of its process
     "loader": "bulkhead-loader",
     "manager": "bulkhead-mgr",
     "opener": "bulkhead-sym",
@@ -384,7 +384,7 @@ EXECUTABLES = ("bulkhead-loader", "bulkhead-unwinder-mgr", "bulkhead-opener", "b
 
 
 def read(path):
-    """A file of /proc, or None when its process is gone."""
+    """The contents of a file in /proc, or None if its process has ended."""
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as f:
             return f.read()

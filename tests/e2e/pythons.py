@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CPython: which interpreters there are, their programs (python/*.py), and what a recording says of them.
+"""CPython: the interpreters of this machine, their programs (python/*.py), and how samples are compared with what the programs know.
 
 BULKHEAD_PYTHONS: more interpreters, separated by colons; "only:" in front: no others. BULKHEAD_PYTHON_BRIEF=1: the oldest and the newest only.
 """
@@ -23,28 +23,28 @@ import otlp_decode
 
 DIRECTORY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "python")
 VERSIONS = [(3, minor) for minor in range(6, 15)]
-UNNAMED = "[Python: "  # how a frame begins that could not be trusted
+UNNAMED = "[Python: "  # how the name of an untrusted frame starts
 EVALUATOR = re.compile(r"_PyEval_EvalFrameDefault($|\.)")
 STRICT = "--strict-memory" in lib.RECORD_OPTIONS
 BRIEF = os.environ.get("BULKHEAD_PYTHON_BRIEF") == "1"
 
 
 class Interpreter(collections.namedtuple("Interpreter", "path version symbols")):
-    """`symbols`: its static functions have names."""
+    """`symbols`: whether its static functions have names."""
 
     @property
     def name(self):
         return f"{self.version[0]}.{self.version[1]} {self.path}"
 
 
-Frame = collections.namedtuple("Frame", "python name file line")  # python: or native, kernel, a mark that the stack was cut
+Frame = collections.namedtuple("Frame", "python name file line")  # python: otherwise native, kernel, or the mark of a cut stack
 Sample = collections.namedtuple("Sample", "pid tid ns frames")  # ns: CLOCK_MONOTONIC; frames: leaf first
 
 
 # Interpreters
 
 def ask(path):
-    """Of an interpreter: its version, and whether its static functions have names. None if it is none."""
+    """The Interpreter at this path, or None if it is not a CPython 3."""
     program = "import sys; print('%d %d' % sys.version_info[:2], sys.implementation.name)"
     try:
         said = subprocess.run([path, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=lib.PATIENCE, check=True).stdout.split()
@@ -58,14 +58,14 @@ def ask(path):
 
 
 def mapped_files(path):
-    """Of an interpreter, with some modules that are files of their own."""
+    """The files that an interpreter maps, including some extension modules."""
     program = "import math, select, socket; print(open('/proc/self/maps').read())"
     maps = subprocess.run([path, "-c", program], stdout=subprocess.PIPE, timeout=lib.PATIENCE, check=True).stdout.decode()
     return {line.split(maxsplit=5)[5] for line in maps.splitlines() if " /" in line}
 
 
 def everyone_may_read(path):
-    """The strict mode opens no others."""
+    """Whether everybody may read a file. Strict mode opens no other files."""
     above = path
     while above != "/":
         above = os.path.dirname(above)
@@ -84,8 +84,8 @@ def link_or_copy(source, to):
 
 
 def readable(path):
-    """The interpreter, or if not everyone may read it (as those of pyenv, in somebody's home) the same with its library at a place where they may, until this
-    program ends."""
+    """The path of an interpreter that everybody may read. For one in a private directory, such as those of pyenv, a copy that lasts until this program
+    ends."""
     if all(map(everyone_may_read, mapped_files(path))):
         return path
     prefix, name = os.path.dirname(os.path.dirname(path)), os.path.basename(path)
@@ -98,7 +98,7 @@ def readable(path):
         os.chmod(directory, 0o755)
     with open(path, "rb") as f:
         program = f.read()
-    # where it looks for libpython
+    # the directory in which it looks for libpython
     old, new = os.fsencode(os.path.join(prefix, "lib")) + b"\0", b"$ORIGIN/../lib\0"
     program = program.replace(old, new.ljust(len(old), b"\0") if len(old) >= len(new) else old)
     path = os.path.join(to, "bin", name)
@@ -113,7 +113,7 @@ def readable(path):
 
 @functools.cache
 def interpreters():
-    """Each once, whatever its names, the oldest first. Says which versions there are not."""
+    """Each interpreter once, the oldest first. Prints the versions that are missing."""
     more = os.environ.get("BULKHEAD_PYTHONS", "")
     paths = more.removeprefix("only:").split(":")
     if not more.startswith("only:"):
@@ -133,7 +133,7 @@ def interpreters():
 
 
 class Running:
-    """A program of python/ in each interpreter, with a directory that all share; killed at the end of the `with`."""
+    """A program of python/ running in each interpreter, with a common directory. All are killed at the end of the `with`."""
 
     def __init__(self, name, *args, only=None, env=None):
         self.path = os.path.join(DIRECTORY, name)
@@ -155,7 +155,7 @@ class Running:
             pass
 
     def said(self):
-        """{pid: what a process wrote at its end}, of children too."""
+        """{pid: what the process wrote at its end}, including child processes."""
         found = {}
         for path in glob.glob(os.path.join(self.directory, "*.json")):
             with open(path, encoding="ascii") as f:
@@ -164,14 +164,14 @@ class Running:
         return found
 
     def interpreter_of(self, pid):
-        """Of a child, too."""
+        """The interpreter of a process or of a child process."""
         everyone = lib.processes()
         while pid not in self.processes:
             pid = everyone[pid][0]
         return self.processes[pid][0]
 
     def finished(self, processes=1):
-        """Whether all, so many of each interpreter, have written what they know; an error if one ended before."""
+        """Whether this many processes of each interpreter have written what they know. An error if one ended before."""
         here = {int(os.path.basename(path)[:-5]) for path in glob.glob(os.path.join(self.directory, "*.json"))}
         for pid, (i, process) in self.processes.items():
             if pid not in here and process.poll() is not None:
@@ -189,7 +189,7 @@ class Running:
 # Samples
 
 class Clocks:
-    """How far the real-time clock is ahead of the monotonic one, all the time: it is slewed."""
+    """Measures continuously how far the real-time clock is ahead of the monotonic one, because it is slewed."""
 
     def __enter__(self):
         self.known = []
@@ -217,7 +217,7 @@ class Clocks:
             self._read()
 
     def monotonic(self, unix_ns):
-        """And how wrong that may be is the largest step between two readings."""
+        """The offset at a time, and its possible error: the largest step between two readings."""
         ahead = self.known[-1][1]
         for at, offset in self.known:
             if unix_ns - offset < at:
@@ -230,7 +230,7 @@ class Clocks:
 
 
 def frames_of(location):
-    """A location's frames, the innermost inlined one first."""
+    """The frames of a location, the innermost inlined one first."""
     kind = location["frame_type"]
     if kind == "cpython":
         return [Frame("python", line["name"], line["filename"], line["line"]) for line in location["lines"]] or [Frame("python", "", "", 0)]
@@ -240,7 +240,7 @@ def frames_of(location):
 
 
 def samples_of(path, clocks):
-    """{pid: [Sample]} of an OTLP file."""
+    """Reads an OTLP file as {pid: [Sample]}."""
     with open(path, "rb") as f:
         data = f.read()
     found = collections.defaultdict(list)
@@ -263,15 +263,15 @@ def show(frames):
     return lib.show([f"{f.name} ({os.path.basename(f.file)}:{f.line})" if f.python == "python" else f.name for f in frames])
 
 
-# What is right
+# Which samples are right
 
 def plain_name(name, version):
     return name if version >= (3, 11) else name.rsplit(".", 1)[-1]
 
 
 def against_dump(expected, chain, version, path):
-    """What a program's author expects, against what its runtime said at that time: a list of (index in the chain, expression) of native frames,
-    or a string that says what differs. `expected` and `chain` without the leaf."""
+    """Compares the chain that a program's author expects with the one that its runtime reported, both without the leaf. Returns a list of (index in the
+    chain, expression) for native frames, or a text with the difference."""
     native = []
     at = 0
     for name, mark in expected:
@@ -294,9 +294,9 @@ FAULT_LINE = re.compile(r'  File "(.*)", line (\d+) in (.*)')
 
 
 def against_faulthandler(text, chain):
-    """faulthandler has 100 frames at most, names without their class, and escapes."""
+    """faulthandler prints at most 100 frames, names without their class, and escapes."""
     dumped = [(m[1], int(m[2]), m[3]) for m in map(FAULT_LINE.fullmatch, text.splitlines()) if m]
-    for (file, line, name), (known_name, known_file, known_line) in zip(dumped[3:], chain[1:]):  # behind fault_dump, begin and the leaf
+    for (file, line, name), (known_name, known_file, known_line) in zip(dumped[3:], chain[1:]):  # after fault_dump, the start and the leaf
         if (file, name) != tuple(ascii_of(t) for t in (known_file, known_name.rsplit(".", 1)[-1])) or line != known_line:
             return f"faulthandler says {name} {file}:{line}, sys._getframe {known_name} {known_file}:{known_line}"
     return None
@@ -308,8 +308,8 @@ def ascii_of(text):
 
 
 class Phase:
-    """A phase of python/chain.py, and which samples are right in it. `native`: between which Python frames what is expected; `plain`: between how many there is
-    nothing (from 3.11 on); `thread`: it does not begin in main; `inner`: it may go on in another interpreter."""
+    """A phase of python/chain.py and its right samples. `native`: the native frames expected between Python frames. `plain`: between this many Python frames
+    there is no native one (from 3.11 on). `thread`: the stack does not start in main. `inner`: it may continue in another interpreter."""
 
     def __init__(self, said, interpreter, native=(), plain=0, thread=False, inner=False):
         self.said = said
@@ -325,7 +325,7 @@ class Phase:
         return sample.tid == self.said["tid"] and max(self.start + error_ns, settled_ns) <= sample.ns <= self.end - error_ns
 
     def fault(self, frames):
-        """What is wrong with these frames, or None."""
+        """The fault of these frames, or None."""
         if frames not in self.verdicts:
             self.verdicts[frames] = self._python(frames) or self._native(frames)
         return self.verdicts[frames]
@@ -349,7 +349,7 @@ class Phase:
             return "cut"
         if not self.inner and any(EVALUATOR.match(f.name) for f in frames if f.python != "python"):
             return "an evaluator that is not replaced"
-        between, run = [], []  # run: the native frames from the leaf to the next Python frame, outwards
+        between, run = [], []  # run: the native frames between the leaf and the next Python frame
         for frame in frames:
             if frame.python == "python":
                 between.append(run)
@@ -371,12 +371,12 @@ class Phase:
             return None if len(names) >= 3 and re.fullmatch(r"clone3?|.*libc.*\+0x[0-9a-f]+|.*clone.*", names[-1]) else f"the thread begins with {names[-3:]}"
         if len(names) < 4 or not re.fullmatch(r"_start|python3[\w.]*\+0x[0-9a-f]+", names[-1]):
             return f"the process begins with {names[-4:]}"
-        # main may jump to the function that does it all
+        # the compiler may have turned the call in main into a jump
         return None if not self.interpreter.symbols or {"main", "Py_BytesMain", "_Py_UnixMain"} & set(names) else "no main"
 
 
 class KnownChains(Phase):
-    """realwork.py: one of many chains."""
+    """realwork.py: a sample must have one of many chains."""
 
     def __init__(self, said, interpreter):
         super().__init__(said["phases"][0], interpreter)
@@ -388,7 +388,7 @@ class KnownChains(Phase):
     def _python(self, frames):
         found = [(f.name, f.file, f.line) for f in frames if f.python == "python"]
         if found and found[0] in self.generators:
-            # called, to be made: no event tells of that
+            # called to create the generator: no event reports that
             return self._chain(found[1:]) and self._chain(found)
         return self._chain(found)
 
@@ -403,7 +403,7 @@ class KnownChains(Phase):
 
 
 def impossible(samples, lines):
-    """Frames that there cannot be, in files of which all functions and their lines are known: [text]."""
+    """Impossible frames, in files whose functions and lines are all recorded: [text]."""
     found = collections.Counter()
     for sample in samples:
         for frame in python_frames(sample):
@@ -413,7 +413,7 @@ def impossible(samples, lines):
 
 
 def judge(phase, samples, least_share=0.99, least_samples=40):
-    """(right, all, what is wrong with those that are not, list of faults: empty if there are enough right ones) of a phase."""
+    """(right samples, all samples, faults of the wrong ones, faults of the phase) of a phase. The last is empty if enough samples are right."""
     total, wrong = 0, collections.defaultdict(list)
     for sample in samples:
         total += 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Accounting: taken = exported + lost, to the sample, whatever happens."""
+"""Accounting: taken = exported + lost, exact to the sample, in every situation."""
 import contextlib
 import json
 import os
@@ -17,7 +17,7 @@ class Accounting(lib.Case):
             os.sched_setaffinity(two.pid, cpus[-1:])
             recording = self.record(freq=freq, seconds=5)
         self.assert_accounted(recording, lossless=True)
-        # Every CPU ticks at freq, and two of them have work at every tick: far fewer would mean that something was not taken at all.
+        # Two CPUs have work at every tick. Far fewer samples would mean that some were not even taken.
         taken = recording.stats["taken"]
         print(f"{freq} Hz: {json.dumps({k: recording.stats[k] for k in ('taken', 'exported', 'lost', 'incomplete', 'deferred')})}")
         self.assertGreater(taken, 0.8 * len(set(cpus)) * freq * 5, recording.describe())
@@ -34,7 +34,7 @@ class Accounting(lib.Case):
         self.busy(997)
 
     def test_worker_held_still(self):
-        """What the ring cannot hold is lost, under a name; nothing else is, and nothing twice."""
+        """What does not fit in the ring is lost under one reason. Nothing else is lost, and nothing is counted twice."""
         with lib.Burner(), lib.Burner():
             process = self.start(freq=997, seconds=9)
             worker = self.wait_until_recording(process)["worker"]
@@ -42,7 +42,7 @@ class Accounting(lib.Case):
             try:
                 time.sleep(5)
             finally:
-                with contextlib.suppress(ProcessLookupError):  # somebody may have replaced it
+                with contextlib.suppress(ProcessLookupError):  # it may have been replaced
                     os.kill(worker, signal.SIGCONT)
             recording = self.finish(process)
         print("worker held: " + json.dumps({k: recording.stats[k] for k in ("taken", "exported", "lost")}))
@@ -51,7 +51,7 @@ class Accounting(lib.Case):
         self.assertGreater(recording.stats["exported"], 0.5 * 997 * 4, recording.describe())
 
     def test_worker_held_still_until_the_ring_is_full(self):
-        """Stacks of 500 frames, each another, fill the ring within a second: the rest of the time is lost, to the sample, and no more than that."""
+        """Different stacks of 500 frames fill the ring within a second. Exactly the samples of the remaining time are lost."""
         with lib.Program("wander", 500), lib.Program("wander", 500):
             process = self.start(freq=997, seconds=9)
             worker = self.wait_until_recording(process)["worker"]
@@ -66,7 +66,7 @@ class Accounting(lib.Case):
             recording = self.finish(process)
         stats = recording.stats
         lost = stats["lost"]["ring_full"]
-        # It is made for four seconds of stacks of 40 frames.
+        # The ring is sized for four seconds of stacks of 40 frames.
         in_ring = min(4 * 997 * os.cpu_count() * (64 + 8 * 40), 32 << 20) // (64 + 8 + 8 * 505)
         print(f"worker held for {held:.1f} s: {lost} lost of {stats['taken']}; the ring holds {in_ring} or more")
         self.assert_accounted(recording)
@@ -74,7 +74,7 @@ class Accounting(lib.Case):
         self.assertLess(lost, held * 997 * os.cpu_count() - in_ring * 0.9, recording.describe())
 
     def test_repeated_stacks(self):
-        """A stack is sent once and then referred to: a tenth of the bytes, and every sample still has it, also when it is sent again."""
+        """A stack is sent once and then referred to, in a tenth of the bytes. Every sample still has its stack."""
         with lib.Program("recursion", 100) as program:
             recording = self.record("-p", str(program.pid), freq=997, seconds=20)
         self.assert_accounted(recording, lossless=True)
@@ -84,7 +84,7 @@ class Accounting(lib.Case):
         self.assertLess(bytes_a_sample, 100, recording.describe())
 
     def test_idle_is_not_sampled(self):
-        """A machine that does nothing yields next to no samples; a burner on one CPU yields one CPU's."""
+        """An idle machine yields hardly any samples; a program that uses one CPU yields those of one CPU."""
         with lib.Burner() as burner:
             os.sched_setaffinity(burner.pid, {min(os.sched_getaffinity(0))})
             recording = self.record(freq=199, seconds=3)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Filters: what was asked for is in the recording, and nothing else. Plus: what becomes of a command's status."""
+"""Filters: the recording contains what was asked for and nothing else. Also: the exit status of a recorded command."""
 import os
 import signal
 import subprocess
@@ -107,7 +107,7 @@ class Command(lib.Case):
         self.assertEqual(recording.stdout.splitlines()[:1], ["to stdout"], recording.describe())
 
     def test_its_identity_is_its_own(self):
-        """The command runs as the caller, not with what the profiler has dropped or taken on."""
+        """The command runs with the identity of the caller, not with what the profiler dropped or acquired."""
         script = "grep -E 'Uid|CapEff|NoNewPrivs|Seccomp:|SigBlk|SigIgn' /proc/self/status; ls -l /proc/self/fd | wc -l"
         outside = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL, start_new_session=True, restore_signals=True).stdout
         recording = self.record(seconds=None, command=["sh", "-c", script])
@@ -125,7 +125,7 @@ class Command(lib.Case):
         self.assertLess(total, 1.2 * 997, recording.describe())
 
     def test_duration_ends_before_the_command(self):
-        """-d limits the recording; the command is not left behind unnoticed: its own end or ours, but no hang."""
+        """-d limits the recording even if the command runs longer: there is no hang."""
         recording = self.record(seconds=2, status=None, command=["sleep", "6"])
         self.assert_accounted(recording)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A CPU goes offline and comes back while a recording runs: it is sampled again, and what starts on it then is known."""
+"""A CPU goes offline and online during a recording: it is sampled again, and programs that start on it have complete stacks."""
 
 import os
 import time
@@ -40,9 +40,9 @@ class Hotplug(lib.Case):
             self.skip(f"CPU {cpu} cannot be switched off: {error}")
         time.sleep(2)
         switch(path, True)
-        # The loader looks twice a second.
+        # The loader checks the CPUs twice per second.
         time.sleep(1.5)
-        # Bound to that CPU: each of its samples is one of the CPU that came back.
+        # The program is bound to that CPU, so each of its samples was taken after the CPU returned.
         with lib.Program("recursion", 28, wrapper=("taskset", "-c", str(cpu))) as program:
             time.sleep(4)
             os.kill(program.pid, 0)

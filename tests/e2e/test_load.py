@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recording at 997 Hz of the whole machine while all CPUs build C++: thousands of short processes, hundreds of them new each second.
-All samples accounted for, no loss without a reason, no role above 64 MiB, no growth once it runs. BULKHEAD_LOAD_SECONDS (60) is how long."""
+"""A recording of the whole machine at 997 Hz while all CPUs build C++: thousands of short processes, hundreds of new ones per second.
+All samples are accounted for, none is lost without a reason, no role exceeds 64 MiB or keeps growing. BULKHEAD_LOAD_SECONDS (60) is the duration."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ import lib
 
 SECONDS = int(os.environ.get("BULKHEAD_LOAD_SECONDS", "60"))
 MEMORY_MAX = 64 << 20
-# What the process-wide allocator and lazily faulted tables may still add in the second half.
+# Growth allowed in the second half, for the allocator and for tables whose pages are touched late.
 GROWTH_MAX = 6 << 20
 
 SOURCE = """
@@ -36,7 +36,7 @@ def resident(pid):
 
 
 class Build:
-    """Compiles small files without end, a compiler a CPU, and runs true and sh in between as makefiles do."""
+    """Compiles small files continuously, one compiler per CPU, and runs true and sh in between as makefiles do."""
 
     def __init__(self, directory):
         self.directory = directory
@@ -92,7 +92,7 @@ class Load(lib.Case):
             print(f"{role}: {half >> 10} KiB in the first half, {end >> 10} KiB in the end")
             if end > MEMORY_MAX:
                 faults.append(f"{role} has {end >> 20} MiB")
-            # The exporter keeps every distinct stack of a recording: it may grow with them.
+            # The exporter keeps every distinct stack of a recording, so it may grow with their number.
             if role != "exporter" and end - half > GROWTH_MAX:
                 faults.append(f"{role} grew from {half >> 10} to {end >> 10} KiB")
         self.assertGreater(stats["taken"], SECONDS * 997 * os.cpu_count() * 0.8)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Three languages in one stack: a Python program that starts a JVM in its own process, whose methods call it back (python/mixed.py)."""
+"""Three languages in one stack: a Python program starts a JVM in its own process, and Java methods call back into Python (python/mixed.py)."""
 import glob
 import os
 import re
@@ -18,7 +18,7 @@ JAVA_FRAMES = ["Mixed.run()", "Mixed.descend(int)", "Mixed.descend(int)", "Mixed
 
 
 def machines():
-    """libjvm.so and javac of each JDK here."""
+    """libjvm.so and javac of each JDK on this machine."""
     for javac in sorted(glob.glob("/usr/lib/jvm/*/bin/javac")):
         home = os.path.dirname(os.path.dirname(javac))
         library = os.path.join(home, "lib/server/libjvm.so")
@@ -27,7 +27,7 @@ def machines():
 
 
 def in_order(frames, wanted):
-    """Whether they are there, in this order, with others in between."""
+    """Whether the frames occur in this order, possibly with others in between."""
     rest = iter(reversed(frames))  # the outermost first
     return all(any(frame == name or frame.endswith("." + name) for frame in rest) for name in wanted)
 

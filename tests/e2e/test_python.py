@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CPython: of programs that know their chain, at least 99 % of the samples have exactly that chain, with files and lines, native frames in their places.
+"""CPython: at least 99 % of the samples of programs that know their chain have exactly that chain, with files, lines, and native frames in their places.
 
 All interpreters run at the same time, in one recording of the whole machine; a sample belongs to a phase by its process, thread and time.
 """
@@ -21,9 +21,9 @@ FREQ = 997
 class Recorded(lib.Case):
     """One recording for all tests of a class: PROGRAM in all interpreters."""
     PROGRAM = None
-    SECONDS = 1.2  # a phase
-    PROCESSES = 1  # of each interpreter
-    SETTLED_NS = 100000000  # after a phase's begin: code that is mapped for it is not known at once
+    SECONDS = 1.2  # per phase
+    PROCESSES = 1  # per interpreter
+    SETTLED_NS = 100000000  # not judged after the start of a phase: code that is mapped for it is not walked at once
 
     @classmethod
     def setUpClass(cls):
@@ -53,7 +53,7 @@ class Recorded(lib.Case):
 
     @staticmethod
     def more_of(directory):
-        """What a program's inner parts wrote."""
+        """What the inner parts of a program wrote."""
         found = []
         for path in glob.glob(os.path.join(directory, "*.json")):
             with open(path, encoding="ascii") as f:
@@ -69,7 +69,7 @@ class Recorded(lib.Case):
         self.assert_none(self.faults, self.recording)
 
     def check_phase(self, pid, interpreter, phase, expected, path, least_samples=40, **kwargs):
-        """The runtime's chain is the expected one, and the samples have that."""
+        """The chain that the runtime reported is the expected one, and the samples have it."""
         where = f"{interpreter.name} {phase['scenario']}"
         native = pythons.against_dump(expected, phase["chain"][1:], interpreter.version, path)
         if isinstance(native, str):
@@ -116,7 +116,7 @@ add_scenarios()
 
 
 class RealWork(Recorded):
-    """json and re under load. Which chains there are was seen by sys.setprofile; the innermost function may be at any of its lines."""
+    """json and re at work. sys.setprofile recorded the possible chains; the innermost function may be at any of its lines."""
     PROGRAM = "realwork.py"
     SECONDS = 8
 
@@ -132,7 +132,7 @@ class Children(Recorded):
     PROGRAM = "forks.py"
     SECONDS = 4
     PROCESSES = 5
-    SETTLED_NS = 1000000000  # many more processes than CPUs: whoever attaches to them has to wait, too
+    SETTLED_NS = 1000000000  # there are many more processes than CPUs, so attaching takes longer
 
     def check(self, scenario):
         for pid, interpreter in self.processes.items():
@@ -157,9 +157,9 @@ class Children(Recorded):
 
 
 class Subinterpreters(Recorded):
-    """The frames of the interpreter below need not be named: they belong to another thread state."""
+    """Frames of the outer interpreter need no names, because they belong to another thread state."""
     PROGRAM = "subinterpreters.py"
-    NOT_NAMED = ((3, 6),)  # nothing tells there which of a thread's states is the one that runs: no names, but no wrong ones either
+    NOT_NAMED = ((3, 6),)  # 3.6 does not say which state of a thread is running: no names, but no wrong ones either
 
     def test_inside(self):
         for pid, interpreter in self.processes.items():
@@ -183,10 +183,10 @@ class Subinterpreters(Recorded):
 
 
 class FromStart(lib.Case):
-    """Processes that begin while a recording runs."""
+    """Processes that start during a recording."""
 
     def test_time_to_the_first_name(self):
-        """Between the program's first bytecode and the first named sample; nothing before that is named wrong."""
+        """The time between the first bytecode of a program and its first sample with names. No sample before has wrong names."""
         faults = []
         ran = {}
         with pythons.Clocks() as clocks:
@@ -195,7 +195,7 @@ class FromStart(lib.Case):
             for interpreter in pythons.interpreters():
                 with pythons.Running("startup.py", 0.5, only=[interpreter]) as running:
                     self.wait_for("its end", running.finished)
-                    time.sleep(0.3)  # the process stays until what is known of it was asked for
+                    time.sleep(0.3)  # the process lives until the worker has read its memory
                     ran.update((pid, (interpreter, said)) for pid, said in running.said().items())
             process.send_signal(signal.SIGINT)
             recording = self.finish(process)
@@ -227,7 +227,7 @@ print(int(began * 1e9), int(time.monotonic() * 1e9))
     SHORT_LINES = {"<string>": {"spin": [2, 3, 4], "outer": [5, 6], "<module>": list(range(1, 9))}}
 
     def test_short_scripts(self):
-        """150 ms of python3 -c, again and again."""
+        """Many runs of python3 -c, 150 ms each."""
         ran, lock = {}, threading.Lock()
         todo = [i for i in pythons.interpreters() for _ in range(8)]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What pythons.py and test_python_churn.py let pass: on made-up samples, what is right passes, and everything that is wrong fails."""
+"""The checkers of pythons.py and test_python_churn.py accept right samples and reject wrong ones, shown with invented samples."""
 import unittest
 
 import pythons
@@ -38,15 +38,15 @@ class Phases(unittest.TestCase):
         for listed in (
             *(without(at) for at in (1, 2, 3, 4)),                # a Python frame is missing
             instead(2, ("f", 10), ("f", 10)),                     # one too many
-            instead(1, ("spin", 69)), instead(1, ("spin", 81)),   # not the leaf's lines
+            instead(1, ("spin", 69)), instead(1, ("spin", 81)),   # lines that the leaf does not have
             instead(2, ("f", 11)), instead(4, ("<module>", 0)),   # wrong lines
             instead(2, ("g", 10)), instead(4, ("main", 20)),      # wrong names
             instead(2, ("[Python: no longer in memory]", 0)),
-            instead(0, ("_PyEval_EvalFrameDefault", None)),       # an evaluator that nobody replaced
+            instead(0, ("_PyEval_EvalFrameDefault", None)),       # an evaluator frame that was not replaced
             instead(0, ("_PyEval_EvalFrameDefault.cold", None)),
             instead(3, ("f", 10), ("_PyEval_EvalFrameDefault", None)),
-            RIGHT[:5],                                            # nothing below
-            RIGHT[:-1],                                           # no start
+            RIGHT[:5],                                            # no caller
+            RIGHT[:-1],                                           # no _start
             RIGHT[:5] + RIGHT[7:],                                # no main
             BELOW, [],
         ):
@@ -66,7 +66,7 @@ class Phases(unittest.TestCase):
         self.assertTrue(self.phase(native=[(2, "map_next.*")]).fault(frames(*mixed)))
         self.assertTrue(self.phase(native=[(1, "sort.*")]).fault(frames(*mixed)))
         self.assertTrue(self.phase(plain=2).fault(frames(*mixed)))
-        # without symbols something has to be there
+        # without symbols some frame has to be there
         stripped = pythons.Interpreter("/python3.12", (3, 12), False)
         self.assertIsNone(self.phase(stripped, native=[(1, "sort.*")]).fault(frames(*mixed)))
         self.assertTrue(self.phase(stripped, native=[(0, "sort.*")]).fault(frames(*mixed)))
@@ -119,7 +119,7 @@ class Known(unittest.TestCase):
     def test_right(self):
         self.assertIsNone(self.fault(("g", 31), ("f", 10), ("<module>", 20)))
         self.assertIsNone(self.fault(("gen", 41), ("<module>", 20)))
-        self.assertIsNone(self.fault(("gen", 40), ("g", 31), ("f", 10), ("<module>", 20)))  # called, to be made
+        self.assertIsNone(self.fault(("gen", 40), ("g", 31), ("f", 10), ("<module>", 20)))  # called to create the generator
 
     def test_wrong(self):
         for listed in ([("g", 29), ("f", 10), ("<module>", 20)], [("g", 30), ("f", 11), ("<module>", 20)], [("g", 30), ("<module>", 20)], [("h", 30), ("f", 10), ("<module>", 20)],

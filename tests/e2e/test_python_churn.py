@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Never a wrong name: of functions that are made, called once and dropped, in the memory of those before, no sample shows one that did not run at that time.
-If they ran for seconds, the name of the one before may stay for a moment (bpf/runtime/known.h)."""
+"""Never a wrong name: functions are created, called once and dropped, in the memory of their predecessors. No sample shows one that did not run at that time.
+If a function ran for seconds, its name may remain for a moment (bpf/runtime/method_cache.h)."""
 import bisect
 import collections
 import os
@@ -11,12 +11,12 @@ import pythons
 
 SECONDS = int(os.environ.get("BULKHEAD_CHURN_SECONDS", "20"))
 FREQ = 997
-EACH, EACH_SECONDS = 3.2, 10  # a function's time to get steady, and of all together
+EACH, EACH_SECONDS = 3.2, 10  # how long a function runs until the method cache trusts it, and all together
 MOMENT_NS = 1000000000
 
 
 class Calls:
-    """What a process was doing when: churn.py."""
+    """What a process of churn.py was doing at which time."""
 
     def __init__(self, said):
         self.calls = sorted(tuple(call) for call in said["calls"])
@@ -25,7 +25,7 @@ class Calls:
         self.first, self.last = self.calls[0][0], self.calls[-1][1]
 
     def at(self, ns, error_ns):
-        """The calls that a sample of this time may be in: one, or two next to each other."""
+        """The calls in which a sample of this time may be: one, or two consecutive ones."""
         low = max(bisect.bisect_right(self.starts, ns - error_ns) - 1, 0)
         high = bisect.bisect_right(self.starts, ns + error_ns)
         return [call for call in self.calls[low:high] if call[0] - error_ns <= ns <= call[1] + error_ns]
@@ -39,13 +39,13 @@ class Calls:
         return [s for s in samples if self.first + error_ns <= s.ns <= self.last - error_ns]
 
     def since_before(self, sample, error_ns):
-        """Of a sample with a wrong name: for how many ns the function that it shows has not been running, if that is the one that ran before; else None."""
+        """For a sample that shows the previous function: for how many ns that function had not been running. None for any other sample."""
         at = bisect.bisect_right(self.starts, sample.ns + error_ns) - 1
         frame = self.frames(sample)[0]
         return sample.ns - self.calls[at][0] if at and (frame.name, frame.file) == self.calls[at - 1][2:4] else None
 
     def verdict(self, sample, error_ns):
-        """"right", "not named", or what is wrong. "between": no call of a made function."""
+        """"right", "not named", or the fault. "between": the sample is in no call of a created function."""
         found = self.frames(sample)
         if any(f.python == "cut" for f in sample.frames):
             return "cut"
@@ -63,13 +63,13 @@ class Calls:
             return "without its outermost frames" if names in (["churn", "main"], ["shape", "churn", "main"], ["shape", "churn"]) else said
         calls = self.at(sample.ns, error_ns)
         if not made:
-            # the rest of the loop, or at the call
+            # in the rest of the loop, or at the call
             return "between" if [name for name, _, _ in tail] in (["churn", "main", "<module>"], ["shape", "churn", "main", "<module>"]) else said
         frame = made[0]
         if frame.name.startswith(pythons.UNNAMED):
             return "not named"
         if made[-1].name == "<module>":
-            # of the next one's code: run before its call
+            # in the code that creates the next function
             after = self.calls[bisect.bisect_right(self.starts, sample.ns - error_ns):][:2]
             return "between" if any(frame.file == file for _, _, _, file, _ in after) else f"{said} before {after[:1]}"
         if tail != self.tail:
@@ -82,7 +82,7 @@ class Calls:
 
 class Churn(lib.Case):
     def churn(self, seconds, *args):
-        """Samples by process, what the programs say of themselves, their interpreters, how well times are known, the recording."""
+        """(samples by process, what the programs wrote, their interpreters, the error of times, the recording)"""
         with pythons.Clocks() as clocks, pythons.Running("churn.py", seconds, *args) as running:
             if not running.interpreters:
                 self.skip("no CPython on this machine")
@@ -114,7 +114,7 @@ class Churn(lib.Case):
             faults += [f"{interpreter.name}: {n} x {verdict}" for verdict, n in sorted(wrong.items(), key=lambda item: -item[1])[:5]]
             if figures["right"] + figures["not named"] + figures["between"] < 0.99 * len(inside):
                 faults.append(f"{interpreter.name}: less than 99 % of the stacks are complete")
-            # else the test would see nothing
+            # otherwise the test would prove nothing
             if figures["right"] < 20:
                 faults.append(f"{interpreter.name}: only {figures['right']} samples are named")
         print(f"  together {sum(all_of_them.values())} samples, {all_of_them['wrong']} wrong")

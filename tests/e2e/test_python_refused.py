@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A CPython of a version that nobody knows yet, and a free-threaded one: refused with one line, native stacks complete."""
+"""A CPython of an unknown version and a free-threaded one are refused with one log line, and their native stacks are complete."""
 import os
 import re
 import shutil
@@ -14,12 +14,12 @@ import pythons
 
 SPIN = "import time\nend = time.time() + 60\nwhile time.time() < end: pass\n"
 FUTURE = 0x03630000  # 3.99
-DESCRIPTION = re.compile(rb"xdebugpy..[\x0d-\x20]\x03\0{4}", re.DOTALL)  # _Py_DebugOffsets begins, 3.13 on, with the version; then:
+DESCRIPTION = re.compile(rb"xdebugpy..[\x0d-\x20]\x03\0{4}", re.DOTALL)  # from 3.13 on _Py_DebugOffsets starts with this cookie and the version
 FREE_THREADED = 16
 
 
 def versions_in(data, interpreter):
-    """Where the file says its version: Py_Version, and in _Py_DebugOffsets."""
+    """The places in the file that hold its version: Py_Version, and one in _Py_DebugOffsets."""
     release = subprocess.run([interpreter, "-c", "import sys; print(sys.hexversion)"], stdout=subprocess.PIPE, check=True, text=True).stdout
     word = struct.pack("<Q", int(release))
     at = data.find(word)
@@ -40,7 +40,7 @@ class Refused(lib.Case):
         self.check([program], {}, program, "CPython 3.99 in .*: this version is not supported; its Python frames are not shown, its native stacks are complete")
 
     def test_free_threaded(self):
-        """Not one, but it says so of itself."""
+        """An ordinary build whose description is changed to say that it is free-threaded."""
         for interpreter in pythons.interpreters():
             file = interpreter.version >= (3, 13) and self.described(interpreter.path)
             if file:
@@ -57,7 +57,7 @@ class Refused(lib.Case):
         self.check(command, env, forged, f"CPython 3.{interpreter.version[1]} in .*: free-threaded builds are not supported; its Python frames are not shown, its native stacks are complete")
 
     def described(self, path):
-        """The file of an interpreter that has the description of itself: its library, or the program."""
+        """The file of an interpreter that contains _Py_DebugOffsets: its library, or the program."""
         for file in [os.path.realpath(path), *(file for file in pythons.mapped_files(path) if "libpython" in file)]:
             with open(file, "rb") as f:
                 if DESCRIPTION.search(f.read()):

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Roles: what each process may do while recording, read from /proc, equals its row in the design."""
+"""Roles: what /proc says of each process during a recording equals its row in ARCHITECTURE.md, section 1."""
 import os
 import re
 
 import lib
 
 CAP = {"DAC_READ_SEARCH": 2, "SETPCAP": 8, "SYS_PTRACE": 19, "SYSLOG": 34, "PERFMON": 38, "BPF": 39, "CHECKPOINT_RESTORE": 40}
-# What a role holds while it records; everybody else in this table holds nothing.
+# Capabilities of a role while it records; roles that are not listed hold none.
 HOLDS = {"loader": {"BPF", "PERFMON"}, "opener": {"SYS_PTRACE", "DAC_READ_SEARCH", "CHECKPOINT_RESTORE"}, "manager": set(), "worker": set(), "exporter": set()}
-# Kinds of open file descriptors. Only the loader has programs; a regular file is one that was handed over, read-only but for the exporter's outputs.
+# Kinds of open descriptors. Only the loader has programs. Regular files are received from peers, read-only except for the exporter's outputs.
 COMMON = {"socket:unix", "null", "pipe", "eventpoll", "eventfd", "timerfd", "signalfd", "pidfd"}
 KINDS = {
     "loader": COMMON | {"bpf-map", "bpf-prog", "bpf_link", "perf_event", "btf", "file:r"},  # the list of online CPUs
@@ -24,7 +24,7 @@ def mask(names):
 
 
 def internet_inodes(pid):
-    """Sockets of every family but Unix in that process's network namespace."""
+    """Sockets of every family except Unix in the process's network namespace."""
     found = set()
     for table in ("tcp", "tcp6", "udp", "udp6", "udplite", "raw", "raw6", "packet", "netlink", "icmp", "icmp6"):
         for line in (lib.read(f"/proc/{pid}/net/{table}") or "").splitlines()[1:]:
@@ -36,7 +36,7 @@ def internet_inodes(pid):
 def kind_of(pid, fd, not_unix, inherited):
     target = os.readlink(f"/proc/{pid}/fd/{fd}")
     if int(fd) <= 2 and target in inherited:
-        return "null"  # its stderr is the CLI's
+        return "null"  # stderr is inherited from the CLI
     flags = int(re.search(r"^flags:\s*0?([0-7]+)", lib.read(f"/proc/{pid}/fdinfo/{fd}") or "flags: 0", re.M).group(1), 8)
     if target == "/dev/null":
         return "null"
@@ -58,7 +58,7 @@ def kind_of(pid, fd, not_unix, inherited):
 
 
 def faults_of(role, status, fds):
-    """What is wrong with one role, from the text of its status and the kinds of its descriptors."""
+    """The faults of one role, from the text of its status and the kinds of its descriptors."""
     faults = []
     uids, gids = (set(status[key].split()) for key in ("Uid", "Gid"))
     if len(uids) != 1 or "0" in uids or len(gids) != 1 or "0" in gids:
@@ -79,7 +79,7 @@ def faults_of(role, status, fds):
 
 
 class Checker(lib.unittest.TestCase):
-    """The checker must see what is wrong."""
+    """The checker reports each kind of fault."""
     GOOD = {"Uid": "61001\t61001\t61001\t61001", "Gid": "61001\t61001\t61001\t61001", "Groups": "", "CapInh": "0", "CapPrm": "c000000000",
             "CapEff": "c000000000", "CapBnd": "c000000000", "CapAmb": "0", "NoNewPrivs": "1", "Seccomp": "2"}
 
@@ -103,7 +103,7 @@ class Roles(lib.Case):
             try:
                 fds[fd] = kind_of(pid, fd, not_unix, inherited)
             except FileNotFoundError:
-                pass  # closed meanwhile
+                pass  # closed in the meantime
         return status, faults_of(role, status, fds)
 
     def test_while_recording(self):
@@ -112,7 +112,7 @@ class Roles(lib.Case):
             roles = self.wait_until_recording(process)
             inherited = {os.readlink(f"/proc/{process.pid}/fd/{n}") for n in (0, 1, 2)}
             faults, uids = [], {}
-            for _ in range(20):  # more than a glimpse: what is open changes as it works
+            for _ in range(20):  # repeatedly, because open descriptors change while a role works
                 for role, pid in roles.items():
                     status, found = self.look(role, pid, internet_inodes(pid), inherited)
                     faults += [f for f in found if f not in faults]

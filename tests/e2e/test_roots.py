@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Other roots: whatever a process sees at its paths, its own files name its frames."""
+"""Other roots: a process's frames are named by the files that it maps, not by what lies at the same paths elsewhere."""
 import os
 import shutil
 import subprocess
@@ -25,7 +25,7 @@ class Roots(lib.Case):
         self.assert_accounted(recording)
 
     def test_chroot(self):
-        """The same path exists outside, and holds another program."""
+        """The same path also exists outside and holds another program."""
         outside = os.path.join(self.directory, "place")
         root = os.path.join(self.directory, "root")
         copy_program(root + outside)
@@ -37,7 +37,7 @@ class Roots(lib.Case):
             os.makedirs(root + os.path.dirname(path), exist_ok=True)
             shutil.copy2(path, root + path)
         self.check(lib.Program("pingpong", 60, path=os.path.join(outside, "pingpong"), wrapper=["chroot", root],
-                               env={"LD_LIBRARY_PATH": outside}))  # without /proc ld.so does not know its $ORIGIN
+                               env={"LD_LIBRARY_PATH": outside}))  # without /proc ld.so cannot find out its $ORIGIN
 
     def namespaces(self, *flags):
         copy_program(os.path.join(self.directory, "files"))
@@ -48,14 +48,14 @@ class Roots(lib.Case):
         self.check(lib.Program("pingpong", 60, path=os.path.join(self.directory, "files"), wrapper=wrapper))
 
     def test_mount_and_pid_namespaces(self):
-        """Its files lie on a tmpfs that nobody else has."""
+        """The files are on a tmpfs of a private mount namespace."""
         self.namespaces()
 
     def test_user_namespace(self):
         self.namespaces("--user", "--map-root-user")
 
     def test_overlayfs(self):
-        """The device in maps is not the file's st_dev."""
+        """On this file system the device in maps differs from st_dev."""
         base = os.path.join(self.directory, "overlay")
         for name in ("lower", "upper", "work", "merged"):
             os.makedirs(os.path.join(base, name))
@@ -65,7 +65,7 @@ class Roots(lib.Case):
         if mounted.returncode:
             self.skip("no overlayfs on this machine: " + mounted.stderr.strip())
         self.addCleanup(subprocess.run, ["umount", "-l", f"{base}/merged"], check=False)
-        # one of the libraries lies in the upper layer
+        # one of the libraries is in the upper layer
         os.utime(f"{base}/merged/libping.so")
         self.check(lib.Program("pingpong", 60, path=f"{base}/merged/pingpong"))
 
@@ -79,7 +79,7 @@ class Roots(lib.Case):
         self.assert_stacks(recording, recording.samples, program.expectation)
 
     def test_replaced(self):
-        """As a package manager does it: renamed over. The old process keeps its names, the new one has new ones."""
+        """A file is replaced by rename, as package managers do. The old process keeps its names, the new one has the new names."""
         path = copy_program(os.path.join(self.directory, "files"))
         old = lib.Program("pingpong", 60, path=path)
         new = lib.Program("pingpong", 200, path=path)
@@ -96,7 +96,7 @@ class Roots(lib.Case):
         self.assert_stacks(recording, samples, both)
 
     def test_deleted_while_recording(self):
-        """Started and deleted within the recording: what was opened in time is enough."""
+        """A program is started and deleted during the recording: the descriptor that was opened in time is enough."""
         path = copy_program(os.path.join(self.directory, "files"))
         process = self.start(seconds=6)
         self.wait_until_recording(process)
@@ -111,7 +111,7 @@ class Roots(lib.Case):
         self.assertLess(unnamed, 0.05 * sum(s.count for s in samples), recording.describe())
 
     def test_deleted_at_once(self):
-        """Gone the moment it runs, as installers and compilers' helpers are."""
+        """A program deletes its own file when it starts, as installers do."""
         path = copy_program(os.path.join(self.directory, "files"))
         process = self.start(seconds=6)
         self.wait_until_recording(process)

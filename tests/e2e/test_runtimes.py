@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Language runtimes from the user's side: which ones, with which privileges, what is told of them, and what a managed frame is in each format."""
+"""Language runtimes as users see them: selection, privileges, counters, messages, and managed frames in each format."""
 import base64
 import contextlib
 import json
@@ -18,7 +18,7 @@ import lib
 import scripted_server as scripted
 
 SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs", "named_chain.py")
-CHAIN = {True: ["innermost", "Middle.step", "outermost", "<module>"], False: ["innermost", "step", "outermost", "<module>"]}  # by: names are qualified
+CHAIN = {True: ["innermost", "Middle.step", "outermost", "<module>"], False: ["innermost", "step", "outermost", "<module>"]}  # by whether names are qualified
 CAP = {"DAC_READ_SEARCH": 2, "SYS_PTRACE": 19, "CHECKPOINT_RESTORE": 40}
 
 
@@ -32,7 +32,7 @@ def runtimes():
 
 
 def python_frames(sample):
-    """From the leaf on, those that can only be the script's."""
+    """The frames from the leaf on that can only be those of the script."""
     return [f for f in lib.user_frames(sample.frames) if f in ("<module>", "innermost", "Middle.step", "step", "outermost")]
 
 
@@ -43,7 +43,7 @@ class RuntimeCase(lib.Case):
         return [self.PYTHON, SCRIPT, str(seconds), *more]
 
     def share_named(self, recording):
-        """Of the interpreter's samples, how many have the whole chain from <module> on, or lie outside of it."""
+        """How many samples of the interpreter have the whole chain from <module> on, or are outside of it."""
         samples = recording.samples
         chain = CHAIN[sys.version_info >= (3, 11)]
         whole = sum(s.count for s in samples if python_frames(s) in (chain, chain[1:], chain[2:]))
@@ -103,7 +103,7 @@ class Strict(RuntimeCase):
 
     def setUp(self):
         super().setUp()
-        # Whoever may read it: the opener has no right beyond that.
+        # Everybody may read it. The opener has no right beyond that.
         status = os.stat(self.PYTHON)
         if not status.st_mode & 0o004 or self.PYTHON.startswith("/root/"):
             self.skip(f"{self.PYTHON} is not for everyone to read")
@@ -133,7 +133,7 @@ class Strict(RuntimeCase):
         self.finish(process)
 
     def test_usual_mode_holds_memory_by_descriptor(self):
-        """What the test above looks for is there without --strict-memory."""
+        """Without --strict-memory the descriptors exist whose absence the test above shows."""
         with contextlib.ExitStack() as stack:
             python = stack.enter_context(subprocess.Popen(self.command(60)))
             stack.callback(python.kill)
@@ -144,7 +144,7 @@ class Strict(RuntimeCase):
             self.finish(process)
 
     def test_another_program_under_the_same_pid(self):
-        """exec: what Python had in memory is gone, and nobody takes the other program's for it."""
+        """exec replaces Python by another program, whose memory is not taken for Python's."""
         program = os.path.join(lib.PROGRAMS, "recursion")
         recording = self.record("--strict-memory", command=self.command(1, program, "2", "28"), seconds=None, status=128 + signal.SIGALRM)
         self.assert_accounted(recording)
@@ -159,7 +159,7 @@ class Strict(RuntimeCase):
         return sum(s.count for s in mine if python_frames(s) in (chain, chain[1:], chain[2:])) / max(1, sum(s.count for s in mine))
 
     def test_without_the_capabilities(self):
-        """What the mode is for: a container that does not have them."""
+        """Strict mode works in a container without these capabilities."""
         drop = "-dac_read_search,-checkpoint_restore"
         line = ["setpriv", "--bounding-set", drop, "--inh-caps", drop, lib.BULKHEAD, "record", "-F", "997", "-o", os.path.join(self.directory, "out.folded")]
         without = subprocess.run([*line, "--", "true"], capture_output=True, text=True, check=False, timeout=lib.PATIENCE)
@@ -171,7 +171,7 @@ class Strict(RuntimeCase):
 
 
 def symbol(path, name):
-    """Where in the file a symbol's bytes are (ELF64, little endian), by its dynamic symbols; None if it has none."""
+    """The offset in the file of a dynamic symbol (ELF64, little endian), or None."""
     with open(path, "rb") as f:
         data = f.read()
     phoff, = struct.unpack_from("<Q", data, 32)
@@ -195,10 +195,10 @@ def symbol(path, name):
 
 
 class Told(RuntimeCase):
-    """Figures, and the one line of a refusal."""
+    """Counters, and the one log line of a refusal."""
 
     def falsified(self):
-        """A Python of a version that nobody has seen."""
+        """A Python whose version is changed to one that does not exist."""
         at = symbol(self.PYTHON, b"Py_Version")
         if at is None:
             self.skip(f"{self.PYTHON} does not say its version in a dynamic symbol")
@@ -212,7 +212,7 @@ class Told(RuntimeCase):
     def test_a_refusal_is_said_once(self):
         python = self.falsified()
         with contextlib.ExitStack() as stack:
-            for _ in range(2):  # a file is refused, not each of its processes
+            for _ in range(2):  # the file is refused once, not each of its processes
                 process = stack.enter_context(subprocess.Popen([python, SCRIPT, "60"]))
                 stack.callback(process.kill)
             recording = self.record("-p", process.pid, seconds=2)
@@ -229,7 +229,7 @@ class Told(RuntimeCase):
     def test_nothing_is_said_when_nothing_is_wrong(self):
         with subprocess.Popen(self.command(60)) as python:
             self.addCleanup(python.kill)
-            time.sleep(1)  # what it imports comes and goes
+            time.sleep(1)  # until its imports have been mapped and unmapped
             recording = self.record("-p", python.pid)
             python.kill()
         if recording.stats["runtimes"]["cpython"]["refused"]:
@@ -238,7 +238,7 @@ class Told(RuntimeCase):
         self.assertNotIn("Python:", recording.stderr)
 
     def test_unnamed_frames_are_counted(self):
-        """A process that has ended when its samples are looked at: `python -c` with a stack of its own each time."""
+        """Processes that have ended when their samples are named: `python -c` with a new stack each time."""
         burst = "for i in range(40): __import__('subprocess').run([__import__('sys').executable, '-S', '-c', 'for i in range(300000): pass'])"
         recording = self.record(command=[self.PYTHON, "-c", burst], seconds=None)
         figures = recording.stats["runtimes"]["cpython"]
@@ -299,7 +299,7 @@ def leb128(data):
 
 
 class Formats(RuntimeCase):
-    """A managed frame's name, file and line, where a format has room for them."""
+    """Name, file and line of a managed frame in each format that has room for them."""
     OUTPUTS = ("out.folded", "out.txt", "out.html", "out.pb.gz", "out.speedscope.json", "out.otlp")
 
     @classmethod
@@ -313,7 +313,7 @@ class Formats(RuntimeCase):
             cls.lines = f.read().splitlines()
 
     def record_once(self):
-        """Nothing: setUpClass needs a case to call on."""
+        """An empty test, because setUpClass needs an instance."""
 
     def read(self, name):
         with open(self.recording.path(name), "rb") as f:
@@ -359,7 +359,7 @@ class Formats(RuntimeCase):
         self.check_lines(re.findall(rf" (\S+) {re.escape(SCRIPT)}:(\d+)", done.stdout))
 
     def check_lines(self, found):
-        """Each function was somewhere in its own text."""
+        """The lines of each function are within its own text."""
         begins = {"innermost": "def innermost", "Middle.step": "    def step", "step": "    def step", "outermost": "def outermost"}
         for function in self.chain[:3]:
             first = next(i for i, line in enumerate(self.lines, 1) if line.startswith(begins[function]))

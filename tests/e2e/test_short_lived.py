@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Short lives: processes that are gone before anybody could look at them have complete named user stacks."""
+"""Short lives: processes that end before any role could look at them have complete stacks with names."""
 import re
 import signal
 import subprocess
@@ -10,12 +10,12 @@ import lib
 
 CHAIN = lib.Expectation({"chains": [[{"re": r"\[?vdso.*|.*clock_gettime.*|libc\.so\.6.*", "min": 0, "max": 3},
                                      "short5", "short4", "short3", "short2", "short1", "main", "@start"]]})
-# Before main (ld.so's part ends in ld.so, whose functions have no names), in it, and on the way out.
+# Stacks before main (in ld.so, whose functions have no names), in main, and during exit.
 OUTSIDE = lib.Expectation({"chains": [
     [{"re": r"(?!main$|short\d).+", "min": 0, "max": 20}, {"re": r"_start|_dl_start_user|ld-linux.*"}],
     [{"re": r"(?!short\d).+", "min": 0, "max": 20}, "main", "@start"],
 ]})
-# Where a process has no user stack, or none that is its own: between two programs, and at its end.
+# Kernel functions in which a process has no user stack of its own: during exec and exit.
 NO_STACK = re.compile(r"(.*execve.*|.*bprm.*|begin_new_exec|load_elf_binary|do_exit|do_group_exit|make_task_dead|ret_from_fork.*|schedule_tail)_\[k\]")
 
 
@@ -27,7 +27,7 @@ def complete(sample):
 
 
 def run_lanes(count, ms):
-    """Two at a time, so that both CPUs are busy with them."""
+    """Runs two at a time, so that both CPUs are busy."""
     def lane():
         for _ in range(count // 2):
             subprocess.run([f"{lib.PROGRAMS}/short", str(ms)], check=True)
@@ -41,7 +41,7 @@ def run_lanes(count, ms):
 class ShortLived(lib.Case):
     def check(self, recording, what, least_share, least_samples):
         self.assert_accounted(recording)
-        samples = recording.of("short")  # by comm: from exec to exit
+        samples = recording.of("short")  # selected by comm, so from exec to exit
         total = sum(s.count for s in samples)
         good = sum(s.count for s in samples if complete(s))
         burning = [s for s in samples if any(f.startswith("short") for f in lib.user_frames(s.frames))]

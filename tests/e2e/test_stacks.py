@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Right stacks: of programs that know their chain, at least 99.5 % of the samples have exactly that chain."""
+"""Right stacks: at least 99.5 % of the samples of programs that know their call chain have exactly that chain."""
 import collections
 import unittest
 
@@ -29,7 +29,7 @@ class Stacks(lib.Case):
         self.check("recursion_nopie", 40)
 
     def test_recursion_stripped(self):
-        """Names out of .dynsym; _start is not among them."""
+        """A stripped program: names come from .dynsym, which does not contain _start."""
         with lib.Program("recursion_stripped", 40) as program:
             recording = self.record("-p", program.pid)
         chain = program.expectation.said["chains"][0][:-1]
@@ -64,8 +64,8 @@ class Stacks(lib.Case):
         self.check("musl_static")
 
     def test_musl_stripped(self):
-        """No symbol says where a function begins, and there is no name to compare: but how deep the chain is, and
-        that a thread's samples all begin in the same place."""
+        """Without symbols there are no names to compare, but the depth of the chain is, and that all samples of a
+        thread start in the same place."""
         with lib.Program("musl_stripped") as program:
             recording = self.record("-p", program.pid)
         nameless = r"musl_stripped\+0x[0-9a-f]+"
@@ -175,7 +175,7 @@ class Stacks(lib.Case):
         self.assert_stacks(recording, recording.of("vforks"), program.expectation)
 
     def test_started_by_the_recording(self):
-        """From the first sample: what is seen before main is not the chain, everything after it is."""
+        """Right from the first sample: frames before main are not the chain, everything after it is."""
         recording = self.record(seconds=None, status=None, command=[f"{lib.PROGRAMS}/recursion", "2", "200"])
         expectation = lib.Expectation({"chains": [["leaf", {"name": "descend", "times": 195}, "main", "@start"]]})
         in_main = [s for s in recording.of("recursion") if "main" in s.frames]
