@@ -44,8 +44,8 @@ EXCEPTIONS = [
     ("LICENSE", r".", "a licence"),
 ]
 
-C_LIKE = {".c", ".h", ".cc", ".def", ".js", ".css", ".S", ".fbs", ".in"}
-HASH_LIKE = {".py", ".sh", ".txt", ".cmake", ".yaml", ".conf", ".supp"}
+C_LIKE = {".c", ".h", ".cc", ".def", ".js", ".mjs", ".css", ".S", ".fbs", ".in"}
+HASH_LIKE = {".py", ".sh", ".txt", ".cmake", ".yaml", ".conf", ".supp", ".awk"}
 TEXT = {".md", ".html"}
 
 C_TOKEN = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`", re.DOTALL)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes a flame graph page of a known profile, for test_flamegraph.py:
+ * Writes the flame graph page of a fixed profile, for test_flamegraph.py:
  *
- *   make_profile small|hostile|empty FILE
+ *   make_profile small|small-by-pid|hostile|empty FILE
  *   make_profile large STACKS FILE
  */
 #include <errno.h>
@@ -29,28 +29,28 @@ static void must(int error, const char *what)
 
 static uint32_t string_of(struct profile *profile, const char *text)
 {
-	uint32_t number = 0;
+	uint32_t id = 0;
 
 	if (text)
-		must(profile_string(profile, text, strlen(text), &number), "string");
-	return number;
+		must(profile_string(profile, text, strlen(text), &id), "string");
+	return id;
 }
 
-/* A location with a name, or with an address if `name` is NULL. */
+/* Returns a location with a name. If `name` is NULL, the location only has its address. */
 static uint32_t frame_of(struct profile *profile, const char *kind, const char *module,
 			 const char *name, uint64_t address)
 {
 	struct profile_mapping mapping = {.filename = string_of(profile, module)};
 	struct profile_function function = {.name = string_of(profile, name)};
 	struct profile_location location = {.kind = string_of(profile, kind), .address = address};
-	uint32_t number;
+	uint32_t id;
 
 	if (module)
 		must(profile_mapping(profile, &mapping, &location.mapping), "mapping");
 	if (name)
 		must(profile_function(profile, &function, &location.function), "function");
-	must(profile_location(profile, &location, &number), "location");
-	return number;
+	must(profile_location(profile, &location, &id), "location");
+	return id;
 }
 
 static uint32_t thread_of(struct profile *profile, const char *comm, uint32_t tgid,
@@ -59,14 +59,14 @@ static uint32_t thread_of(struct profile *profile, const char *comm, uint32_t tg
 	struct profile_process process = {
 	    .tgid = tgid, .name = string_of(profile, comm), .path = string_of(profile, path)};
 	struct profile_thread thread = {.tid = tid, .name = string_of(profile, thread_name)};
-	uint32_t number;
+	uint32_t id;
 
 	must(profile_process(profile, &process, &thread.process), "process");
-	must(profile_thread(profile, &thread, &number), "thread");
-	return number;
+	must(profile_thread(profile, &thread, &id), "thread");
+	return id;
 }
 
-/* One stack: `count` samples of the given locations, leaf first, ended by 0. */
+/* Adds `count` samples of one stack. The locations start with the leaf and end with 0. */
 static void add(struct profile *profile, uint32_t thread, uint64_t count, ...)
 {
 	uint32_t locations[DEPTH_MAX], depth = 0, stack;
@@ -81,9 +81,15 @@ static void add(struct profile *profile, uint32_t thread, uint64_t count, ...)
 }
 
 /*
- * 1,000 samples. nginx (812): 400 in two threads; python3 (1040): 500, with recursion; kworker
- * (77): 80, all kernel; 20 in a process of another nginx (813). Of these: 230 run in the kernel, 10
- * were cut off, 10 have no name.
+ * 1,000 samples in five threads:
+ *
+ * - nginx (812): 400 in two threads;
+ * - nginx (813): 20, another process of the same name;
+ * - python3 (1040): 500, with recursion;
+ * - kworker (77): 80, all in the kernel.
+ *
+ * 230 of them run in the kernel, 10 have a stack that was cut off, and 10 have a frame without a
+ * name.
  */
 static void make_small(struct profile *profile)
 {
@@ -123,8 +129,10 @@ static void make_small(struct profile *profile)
 	add(profile, worker, 80, vfs, fork_, 0);
 }
 
-/* Names that would do harm if a page took them for anything but text. Where they show, they must
- * show like this. */
+/*
+ * Names that would do harm if a page interpreted them as anything but text. The page must show them
+ * as they are here, with escapes for what cannot be printed.
+ */
 static void make_hostile(struct profile *profile)
 {
 	static const char *const names[] = {
@@ -159,7 +167,8 @@ static uint64_t next_random(uint64_t *state)
 	return *state;
 }
 
-/* Small numbers are much more frequent than large ones, as callees are. */
+/* Returns an integer below `bound`. Small ones are much more frequent, as a few callees are in real
+ * programs. */
 static uint32_t next_skewed(uint64_t *state, uint32_t bound)
 {
 	double x = (double)(next_random(state) >> 11) * 0x1p-53;
@@ -170,7 +179,7 @@ static uint32_t next_skewed(uint64_t *state, uint32_t bound)
 #define FUNCTIONS 20000
 #define FUNCTIONS_OF_KIND 4000
 
-/* Functions of five kinds, FUNCTIONS_OF_KIND of each, the kernel's first. */
+/* Makes functions of five kinds, FUNCTIONS_OF_KIND of each. Those of the kernel come first. */
 static void make_frames(struct profile *profile, uint32_t *frames)
 {
 	static const char *const kinds[] = {"kernel", "native", "cpython", "jvm", "v8js"};
@@ -185,8 +194,8 @@ static void make_frames(struct profile *profile, uint32_t *frames)
 	}
 }
 
-/* One of the few callees of a function: mostly of its kind, sometimes of another, near the leaf
- * maybe of the kernel. */
+/* Returns one of the few callees of a function. Most are of its own kind, some of another one, and
+ * near the leaf some are of the kernel. */
 static uint32_t next_callee(uint64_t *state, uint32_t caller, uint32_t to_leaf)
 {
 	/* Most functions call one other; some call many. */
@@ -201,8 +210,8 @@ static uint32_t next_callee(uint64_t *state, uint32_t caller, uint32_t to_leaf)
 	return kind * FUNCTIONS_OF_KIND + hash % FUNCTIONS_OF_KIND;
 }
 
-/* `stacks` distinct stacks of 30 frames, which share their first frames as those of real programs
- * do, in 400 threads. */
+/* Makes `stacks` distinct stacks of 30 frames in 400 threads. Like those of real programs, they
+ * share the frames next to the root. */
 static void make_large(struct profile *profile, uint32_t stacks)
 {
 	const uint32_t depth = 30, threads = 400;
@@ -220,17 +229,16 @@ static void make_large(struct profile *profile, uint32_t stacks)
 		thread[i] = thread_of(profile, comm, 1000 + i / 8, comm, 5000 + i, NULL);
 	}
 	while (profile->stacks_count <= stacks) {
-		uint32_t of = next_skewed(&state, threads), number;
+		uint32_t of = next_skewed(&state, threads), id;
 
-		/* Leaf first. Each process begins somewhere else. */
+		/* The leaf comes first. Each process has another outermost function. */
 		functions[depth - 1] = FUNCTIONS_OF_KIND * (1 + of / 16 % 4) + of / 8;
 		for (uint32_t i = depth - 1; i-- > 0;)
 			functions[i] = next_callee(&state, functions[i + 1], i);
 		for (uint32_t i = 0; i < depth; i++)
 			path[i] = frames[functions[i]];
-		must(profile_stack(profile, path, depth, &number), "stack");
-		must(profile_add(profile, thread[of], number, 1 + next_skewed(&state, 20)),
-		     "sample");
+		must(profile_stack(profile, path, depth, &id), "stack");
+		must(profile_add(profile, thread[of], id, 1 + next_skewed(&state, 20)), "sample");
 	}
 }
 
@@ -247,17 +255,20 @@ int main(int argc, char **argv)
 	_cleanup_(profile_fini) struct profile profile = {0};
 	_cleanup_fclose_ FILE *out = NULL;
 	const char *what = argc > 1 ? argv[1] : "";
+	struct sink_options options = {.root = FOLDED_PROCESS_NAME};
 	double start;
 
 	if (argc < 3 || (argc < 4 && !strcmp(what, "large"))) {
-		fputs("usage: make_profile small|hostile|empty FILE | large STACKS FILE\n", stderr);
+		fputs("usage: make_profile small|small-by-pid|hostile|empty FILE | large STACKS "
+		      "FILE\n",
+		      stderr);
 		return 2;
 	}
 	must(profile_init(&profile, (size_t)1 << 30), "init");
 	profile.start_unix_ns = 1700000000ULL * 1000000000; /* 2023-11-14 22:13:20 UTC */
 	profile.duration_ns = 10ULL * 1000000000;
 	profile.period_ns = 10000000;
-	if (!strcmp(what, "small"))
+	if (!strcmp(what, "small") || !strcmp(what, "small-by-pid"))
 		make_small(&profile);
 	else if (!strcmp(what, "hostile"))
 		make_hostile(&profile);
@@ -266,8 +277,10 @@ int main(int argc, char **argv)
 
 	out = fopen(argv[argc - 1], "w");
 	must(out ? 0 : -errno, argv[argc - 1]);
+	if (!strcmp(what, "small-by-pid"))
+		options.root = FOLDED_PROCESS_NAME_PID;
 	start = seconds();
-	must(sink_html_write(&profile, &(struct sink_options){.root = FOLDED_PROCESS_NAME_PID}, out), "sink_html_write");
+	must(sink_html_write(&profile, &options, out), "sink_html_write");
 	printf("stacks %" PRIu32 ", samples %" PRIu64 ", written in %.3f s, %ld bytes\n",
 	       profile.stacks_count - 1, profile.sample_count, seconds() - start, ftell(out));
 	return 0;

@@ -306,6 +306,16 @@ class DefaultsTest(PageTest):
         self.wait_text("#matched", r"^Matched 49\.0 %")
 
 
+class GroupedByPidTest(PageTest):
+    """A recording with --group-by pid."""
+    profile = ("small-by-pid",)
+
+    def test_page_starts_with_that_grouping(self):
+        self.assertEqual(self.find("#group").get_attribute("value"), "pid")
+        self.assertIn("nginx (813)", self.tooltip(0.99, 1))
+        self.assertNotIn("#", self.browser.current_url)
+
+
 class RecursionTest(PageTest):
     """Consecutive calls of the same function as one box: fib is on the stack up to three times."""
 
@@ -340,6 +350,14 @@ class RecursionTest(PageTest):
         self.wait_text("#status", "^_PyEval_EvalFrameDefault, python3, 440 samples")
         self.press(Keys.ESCAPE)
         self.wait_text("#crumbs", "^all$")
+
+    def test_zoom_stays(self):
+        for depth in (1, 3):
+            self.at(0.05, depth).click().perform()
+        self.wait_text("#crumbs", "<module>$")
+        for _ in range(2):
+            self.press("r")
+            self.wait_text("#crumbs", r"^all\s*›\s*python3\s*›\s*_start\s*›\s*<module>$")
 
     def test_search_and_table_are_as_without(self):
         before = self.functions()

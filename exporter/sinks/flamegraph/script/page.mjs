@@ -13,7 +13,7 @@ import { listenToKeys } from './keys.mjs';
 import { buildFromLeaf } from './leaf_tree.mjs';
 import { showLegend } from './legend.mjs';
 import { Palette } from './palette.mjs';
-import { collapseRecursion } from './recursion.mjs';
+import { collapseRecursion, correspondingNode } from './recursion.mjs';
 import { buildFromRoot } from './root_tree.mjs';
 import { SearchBox } from './search_box.mjs';
 import { formatFragment, parseFragment } from './state.mjs';
@@ -44,7 +44,7 @@ export class Page {
 		const { state } = this;
 
 		this.showTheme();
-		this.rebuild();
+		this.rebuild(true);
 		state.wholeTotals = functionTotals(state.profile, buildForTotals(state), 0);
 		showLegend(this);
 		this.showTable();
@@ -77,7 +77,7 @@ export class Page {
 			this.graph.scrollToZoom();
 		}
 		if (has(TREE_OPTIONS))
-			this.rebuild();
+			this.rebuild(has(['group', 'direction']));
 		if (has(SEARCH_OPTIONS)) {
 			this.search.run();
 			this.table.update();
@@ -99,13 +99,16 @@ export class Page {
 
 	/* -------- what the options say */
 
-	rebuild() {
+	/* `all`: the tree has nothing in common with the one before, so the zoom ends. */
+	rebuild(all) {
 		const { state } = this;
 
 		measured('rebuild', () => {
-			state.tree = buildTree(state.profile, state.options);
+			const tree = buildTree(state.profile, state.options);
+
+			state.zoom = all ? 0 : correspondingNode(state.tree, tree, state.zoom);
+			state.tree = tree;
 			state.history = [];
-			state.zoom = 0;
 			state.selected = -1;
 			state.found = null;
 			this.tooltip.hide();

@@ -129,3 +129,23 @@ export function collapseRecursion(tree) {
 	collapsed.calls = calls;
 	return collapsed.finish();
 }
+
+/*
+ * Returns the node of `to` that corresponds to `node` of `from`, where one of the trees is the
+ * collapsed form of the other. If the callers of a box differ, this is the box with the same
+ * functions above its first call, or the innermost one of its callers that exists.
+ */
+export function correspondingNode(from, to, node) {
+	let found = 0;
+
+	for (const step of from.pathTo(node).slice(1)) {
+		const label = from.label[step];
+		const child = to.childWith(found, label);
+
+		if (child >= 0)
+			found = child;
+		else if (to.label[found] !== label)
+			return found;
+	}
+	return found;
+}

@@ -106,6 +106,14 @@ export class Tree {
 		return children;
 	}
 
+	/* Returns the child of a node with this label, or -1. */
+	childWith(node, label) {
+		const children = this.children.subarray(this.first[node], this.first[node + 1]);
+		const child = children.find((other) => this.label[other] === label);
+
+		return child === undefined ? -1 : child;
+	}
+
 	/* Returns the nodes from the root to `node`. */
 	pathTo(node) {
 		const path = [];

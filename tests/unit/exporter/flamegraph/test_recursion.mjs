@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 
 import { buildFromLeaf } from '../../../../exporter/sinks/flamegraph/script/leaf_tree.mjs';
-import { collapseRecursion } from '../../../../exporter/sinks/flamegraph/script/recursion.mjs';
+import { collapseRecursion, correspondingNode } from '../../../../exporter/sinks/flamegraph/script/recursion.mjs';
 import { buildFromRoot } from '../../../../exporter/sinks/flamegraph/script/root_tree.mjs';
 import { functionTotals } from '../../../../exporter/sinks/flamegraph/script/totals.mjs';
 import { profileOf, randomStacks, textOf } from './support.mjs';
@@ -67,4 +67,21 @@ test('totals of functions do not change', () => {
 	const tree = buildFromRoot(profile, 'none');
 
 	assert.deepEqual(functionTotals(profile, collapseRecursion(tree), 0), functionTotals(profile, tree, 0));
+});
+
+test('a box is found again in the collapsed tree, and the first call of it in the other one', () => {
+	const profile = profileOf(['main;fib;fib;fib;add 3', 'main;fib;print 2']);
+	const full = buildFromRoot(profile, 'none');
+	const short = collapseRecursion(full);
+	const names = (tree, node) => tree.pathTo(node).map((step) => tree.textOf(step, profile.labels.name)).join(';');
+	const nodeOf = (tree, name) => tree.label.lastIndexOf(profile.labels.name.indexOf(name));
+	const there = (name) => names(short, correspondingNode(full, short, nodeOf(full, name)));
+	const back = (name) => names(full, correspondingNode(short, full, nodeOf(short, name)));
+
+	assert.equal(there('add'), 'all;main;fib x3;add');
+	assert.equal(there('fib'), 'all;main;fib x3');
+	assert.equal(back('fib'), 'all;main;fib');
+	assert.equal(back('print'), 'all;main;fib;print');
+	assert.equal(back('add'), 'all;main;fib', 'add is not called by the first fib');
+	assert.equal(names(short, correspondingNode(full, short, 0)), 'all');
 });
