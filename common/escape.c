@@ -80,6 +80,16 @@ static bool escape_json_is_plain(uint32_t code_point, enum escape_json where)
 	       code_point != 0x2028 && code_point != 0x2029;
 }
 
+size_t escape_json_plain_length(const char *text, size_t left, enum escape_json where)
+{
+	size_t length = 0;
+
+	while (length < left && (uint8_t)text[length] < 0x80 &&
+	       escape_json_is_plain((uint8_t)text[length], where))
+		length++;
+	return length;
+}
+
 size_t escape_json_character(const char *text, size_t left, enum escape_json where,
 			     char out[ESCAPE_JSON_BYTES_MAX], size_t *used)
 {
@@ -113,6 +123,12 @@ void escape_write_json(FILE *out, const char *text, size_t length, enum escape_j
 
 	putc('"', out);
 	for (size_t at = 0; at < length;) {
+		const size_t plain = escape_json_plain_length(text + at, length - at, where);
+		if (plain) {
+			fwrite(text + at, 1, plain, out);
+			at += plain;
+			continue;
+		}
 		at += escape_json_character(text + at, length - at, where, escaped, &used);
 		fwrite(escaped, 1, used, out);
 	}

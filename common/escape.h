@@ -42,6 +42,10 @@ enum {
 	ESCAPE_JSON_BYTES_MAX = 6 /* "\uNNNN" */
 };
 
+/* Returns how many bytes at the beginning of `text` are ASCII and stand for themselves: they can be
+ * copied at once. 0 means that escape_json_character() is needed. */
+size_t escape_json_plain_length(const char *text, size_t left, enum escape_json where);
+
 /* Writes the character at `text` (`left` is not 0) as it stands inside a JSON string, and how many
  * bytes that are into `*used`. An invalid byte becomes U+FFFD. Returns how many bytes of the text
  * were taken. */

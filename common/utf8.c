@@ -86,6 +86,10 @@ bool utf8_is_valid(const char *text, size_t length, enum utf8_class allowed)
 			at += sizeof(uint64_t);
 			continue;
 		}
+		if (fast && (uint8_t)text[at] - 1u < 0x7f) { /* ASCII, but not NUL */
+			at++;
+			continue;
+		}
 		const size_t bytes = utf8_length(text + at, length - at, allowed);
 		if (!bytes)
 			return false;

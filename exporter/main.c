@@ -131,7 +131,7 @@ static void exporter_send_hot(struct exporter *exporter)
 {
 	struct msg_hot_function hot[EXPORTER_HOT_FUNCTIONS];
 	unsigned int count =
-	    hot_functions(&exporter->aggregate.profile, hot, EXPORTER_HOT_FUNCTIONS);
+	    top_functions_find(&exporter->aggregate.profile, hot, EXPORTER_HOT_FUNCTIONS);
 
 	for (unsigned int i = 0; i < count; i++)
 		peer_send(&exporter->role.peers[ROLE_CLI], MESSAGE_HOT_FUNCTION, &hot[i],

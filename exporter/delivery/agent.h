@@ -3,7 +3,7 @@
  * The agent's exporter: batches in, an interval's samples encoded every few seconds, requests into
  * the spool, from where the sender's thread takes them to the backend. It may be killed at any
  * moment: what it holds is also in the journal and the spool's memory, which are the CLI's, and its
- * figures are in the ledger.
+ * stats are in the stats.
  */
 #ifndef EXPORTER_DELIVERY_AGENT_H
 #define EXPORTER_DELIVERY_AGENT_H
@@ -36,20 +36,20 @@ struct otlp_exporter {
 	struct otlp_resource_attribute resource[AGENT_PAIRS_MAX];
 	size_t resource_count;
 
-	struct export_stats *ledger; /* shared */
+	struct export_stats *stats; /* shared */
 	struct counters counters;
 
 	struct journal journal;
 	struct aggregate aggregate;
 	uint64_t interval_start_unix_ns;
 	uint64_t report_due_ns; /* CLOCK_MONOTONIC */
-	bool forget_wanted;	/* the worker was asked to describe everything anew */
+	bool reset_requested;	/* the worker was asked to describe everything anew */
 
 	struct spool *spool;
 	uint64_t unspooled; /* samples that found no room in it */
 	struct transport *transport;
 	struct sender *sender;
-	struct export_stats base; /* the ledger as it was when this process began */
+	struct export_stats base; /* the stats as it was when this process began */
 	uint64_t started_unix_ns;
 	bool draining;
 	uint64_t drain_deadline_ns;
@@ -66,14 +66,14 @@ int configure_start(struct otlp_exporter *exporter);
 int interval_recover(struct otlp_exporter *exporter, uint64_t mark);
 int interval_on_batch(struct otlp_exporter *exporter, const uint8_t *data, size_t length);
 /* Encode what there is and put it into the spool. */
-void interval_settle(struct otlp_exporter *exporter);
+void interval_commit(struct otlp_exporter *exporter);
 /* Settle if it is time to. */
 void interval_tick(struct otlp_exporter *exporter, uint64_t now_ns);
 
-/* figures.c: bring the ledger up to date. */
-void figures_kernel(struct otlp_exporter *exporter);
-void figures_spool(struct otlp_exporter *exporter);
+/* stats.c: bring the stats up to date. */
+void stats_update_kernel(struct otlp_exporter *exporter);
+void stats_update_spool(struct otlp_exporter *exporter);
 /* Of the sender's thread. */
-void figures_on_sender(void *exporter, const struct sender_figures *figures);
+void stats_on_sender(void *exporter, const struct sender_stats *stats);
 
 #endif

@@ -80,17 +80,17 @@ static int take_message(struct otlp_exporter *e, struct message *message)
 	return r ? r : for_each_pair(&e->config.resource, add_attribute, e);
 }
 
-static int map_ledger(struct otlp_exporter *e)
+static int map_stats(struct otlp_exporter *e)
 {
-	void *at = mmap(NULL, sizeof(*e->ledger), PROT_READ | PROT_WRITE, MAP_SHARED,
+	void *at = mmap(NULL, sizeof(*e->stats), PROT_READ | PROT_WRITE, MAP_SHARED,
 			e->fds[MSG_OTLP_STATS], 0);
 
 	if (at == MAP_FAILED)
 		return -errno;
-	e->ledger = at;
-	e->ledger->starts++;
+	e->stats = at;
+	e->stats->starts++;
 	e->journal =
-	    (struct journal){.fd = e->fds[MSG_OTLP_JOURNAL], .bytes = &e->ledger->journal_bytes};
+	    (struct journal){.fd = e->fds[MSG_OTLP_JOURNAL], .bytes = &e->stats->journal_bytes};
 	return 0;
 }
 
@@ -148,7 +148,7 @@ int configure_receive(struct otlp_exporter *e)
 	/* It held headers. */
 	explicit_bzero(&buffer, sizeof(buffer));
 	if (!r)
-		r = map_ledger(e);
+		r = map_stats(e);
 	for (enum msg_otlp_fd i = MSG_OTLP_CA; i < MSG_OTLP_FD_COUNT && !r; i++)
 		r = read_pem(e, i);
 	if (!r)
@@ -178,20 +178,20 @@ static int start_spool(struct otlp_exporter *e, uint64_t *mark)
 
 /* What was delivered is what was put in, and neither waits nor was lost: also when the last
  * exporter ended between a delivery and its note of it. */
-static void settle_ledger(struct otlp_exporter *e)
+static void reconcile_stats(struct otlp_exporter *e)
 {
-	struct export_stats *ledger = e->ledger;
-	const uint64_t *lost = ledger->lost.lost;
+	struct export_stats *stats = e->stats;
+	const uint64_t *lost = stats->lost.lost;
 
-	figures_spool(e);
-	if (ledger->starts == 1)
-		ledger->spooled_at_start = ledger->waiting;
+	stats_update_spool(e);
+	if (stats->starts == 1)
+		stats->spooled_at_start = stats->waiting;
 	const uint64_t gone = lost[LOSS_SPOOL_FULL] + lost[LOSS_SPOOL_AGE] +
-			      lost[LOSS_SPOOL_DAMAGED] + lost[LOSS_REFUSED] + ledger->waiting;
-	const uint64_t put = ledger->put + ledger->spooled_at_start;
-	if (put > gone && put - gone > ledger->delivered)
-		ledger->delivered = put - gone;
-	e->base.delivered = ledger->delivered;
+			      lost[LOSS_SPOOL_DAMAGED] + lost[LOSS_REFUSED] + stats->waiting;
+	const uint64_t put = stats->put + stats->spooled_at_start;
+	if (put > gone && put - gone > stats->delivered)
+		stats->delivered = put - gone;
+	e->base.delivered = stats->delivered;
 }
 
 static int start_transport(struct otlp_exporter *e)
@@ -217,7 +217,7 @@ static int start_sender(struct otlp_exporter *e)
 	    .spool = e->spool,
 	    .transport = e->transport,
 	    .timeout_ns = e->config.timeout_ns,
-	    .changed = figures_on_sender,
+	    .changed = stats_on_sender,
 	    .context = e,
 	};
 
@@ -228,7 +228,7 @@ int configure_start(struct otlp_exporter *e)
 {
 	uint64_t mark = 0;
 
-	e->base = *e->ledger;
+	e->base = *e->stats;
 	int r = start_spool(e, &mark);
 	if (!r)
 		r = interval_recover(e, mark);
@@ -236,7 +236,7 @@ int configure_start(struct otlp_exporter *e)
 		log_error("cannot open the spool: error=%s", strerror(-r));
 		return STATUS_FAILED;
 	}
-	settle_ledger(e);
+	reconcile_stats(e);
 	r = start_transport(e);
 	if (r < 0) {
 		log_error("cannot use the endpoint or its certificates: target=%s error=%s",

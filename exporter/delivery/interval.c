@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From batches to requests. An interval's samples are settled when the spool has them. */
+/* From batches to requests. An interval's samples are committed when the spool has them. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -31,7 +31,7 @@ static uint64_t chance_of(uint64_t range)
 	return range ? (uint64_t)random() % range : 0;
 }
 
-static void interval_begin(struct otlp_exporter *e)
+static void interval_start(struct otlp_exporter *e)
 {
 	const uint64_t length = e->config.report_interval_ns;
 	const uint64_t jitter = length / 100 * INTERVAL_JITTER_PERCENT;
@@ -45,14 +45,14 @@ static int put_request(void *context, const struct otlp_request *request)
 	struct otlp_exporter *e = context;
 	int r =
 	    spool_put(e->spool, request->data, request->length, request->samples,
-		      e->ledger->received_sequence, request->last, clock_read_ns(CLOCK_REALTIME));
+		      e->stats->received_sequence, request->last, clock_read_ns(CLOCK_REALTIME));
 
 	if (r < 0) {
 		log_warning("a request found no room: samples=%llu error=%s",
 			    (unsigned long long)request->samples, strerror(-r));
 		e->unspooled += request->samples;
 	}
-	e->ledger->put += request->samples;
+	e->stats->put += request->samples;
 	return 0;
 }
 
@@ -64,7 +64,7 @@ static void interval_encode(struct otlp_exporter *e)
 	    .attribute_count = e->resource_count,
 	    .request_bytes_max = e->config.request_bytes_max,
 	};
-	const uint64_t put_before = e->ledger->put, lost = profile->sample_count;
+	const uint64_t put_before = e->stats->put, lost = profile->sample_count;
 	uint64_t too_large = 0;
 
 	profile->start_unix_ns = e->interval_start_unix_ns;
@@ -73,35 +73,35 @@ static void interval_encode(struct otlp_exporter *e)
 	if (r < 0) {
 		log_error("cannot encode an interval: samples=%llu error=%s",
 			  (unsigned long long)lost, strerror(-r));
-		too_large = lost - (e->ledger->put - put_before);
+		too_large = lost - (e->stats->put - put_before);
 	}
-	e->ledger->lost.lost[LOSS_TOO_LARGE] += too_large;
+	e->stats->lost.lost[LOSS_TOO_LARGE] += too_large;
 }
 
-void interval_settle(struct otlp_exporter *e)
+void interval_commit(struct otlp_exporter *e)
 {
 	if (e->aggregate.profile.sample_count) {
 		interval_encode(e);
 		profile_clear_samples(&e->aggregate.profile);
-		figures_spool(e);
+		stats_update_spool(e);
 		sender_wake(e->sender);
 	}
-	e->ledger->committed_sequence = e->ledger->received_sequence;
-	e->ledger->committed_samples = e->ledger->received;
-	e->ledger->interval_samples = 0;
-	interval_begin(e);
+	e->stats->committed_sequence = e->stats->received_sequence;
+	e->stats->committed_samples = e->stats->received;
+	e->stats->interval_samples = 0;
+	interval_start(e);
 }
 
 /* What the worker has described takes too much room here, or in the journal. */
 static void interval_bound(struct otlp_exporter *e)
 {
 	if (e->aggregate.profile.bytes <= LIMIT_DICTIONARY_BYTES &&
-	    e->ledger->journal_bytes <= LIMIT_JOURNAL_BYTES)
+	    e->stats->journal_bytes <= LIMIT_JOURNAL_BYTES)
 		return;
-	interval_settle(e);
-	if (!e->forget_wanted)
+	interval_commit(e);
+	if (!e->reset_requested)
 		peer_send(&e->role.peers[ROLE_WORKER], MESSAGE_FORGET, NULL, 0, NULL, 0);
-	e->forget_wanted = true;
+	e->reset_requested = true;
 }
 
 static uint64_t aggregate_seen(const struct aggregate *a)
@@ -109,18 +109,18 @@ static uint64_t aggregate_seen(const struct aggregate *a)
 	return a->exported + a->losses.lost[LOSS_PROFILE_FULL];
 }
 
-/* Take a batch into the profile; the ledger follows. */
+/* Take a batch into the profile; the stats follows. */
 static int interval_take(struct otlp_exporter *e, const uint8_t *data, size_t length)
 {
 	struct aggregate *a = &e->aggregate;
 	const uint64_t seen = aggregate_seen(a), full = a->losses.lost[LOSS_PROFILE_FULL];
 
 	int r = aggregate_batch(a, data, length);
-	e->ledger->received += aggregate_seen(a) - seen;
-	e->ledger->interval_samples = a->profile.sample_count;
-	e->ledger->lost.lost[LOSS_PROFILE_FULL] += a->losses.lost[LOSS_PROFILE_FULL] - full;
+	e->stats->received += aggregate_seen(a) - seen;
+	e->stats->interval_samples = a->profile.sample_count;
+	e->stats->lost.lost[LOSS_PROFILE_FULL] += a->losses.lost[LOSS_PROFILE_FULL] - full;
 	for (int i = 0; i < INCOMPLETE_COUNT; i++)
-		e->ledger->incomplete[i] = e->base.incomplete[i] + a->incomplete[i];
+		e->stats->incomplete[i] = e->base.incomplete[i] + a->incomplete[i];
 	return r;
 }
 
@@ -132,13 +132,13 @@ int interval_on_batch(struct otlp_exporter *e, const uint8_t *data, size_t lengt
 	int r = records_head(data, length, &sequence, &reset);
 	if (r < 0)
 		return r;
-	if (is_up_to(sequence, e->ledger->received_sequence))
+	if (is_up_to(sequence, e->stats->received_sequence))
 		return 0; /* sent again, since the worker could not know */
 	if (reset) {
-		interval_settle(e);
+		interval_commit(e);
 		journal_clear(&e->journal);
-		e->forget_wanted = false;
-		r = aggregate_begin_anew(&e->aggregate);
+		e->reset_requested = false;
+		r = aggregate_reset(&e->aggregate);
 		if (r < 0)
 			return r;
 	}
@@ -147,7 +147,7 @@ int interval_on_batch(struct otlp_exporter *e, const uint8_t *data, size_t lengt
 		log_warning("the journal has no room: if this process is killed, samples are lost: "
 			    "error=%s",
 			    strerror(-r));
-	e->ledger->received_sequence = sequence;
+	e->stats->received_sequence = sequence;
 	r = interval_take(e, data, length);
 	interval_bound(e);
 	return r;
@@ -155,8 +155,8 @@ int interval_on_batch(struct otlp_exporter *e, const uint8_t *data, size_t lengt
 
 struct recovery {
 	struct otlp_exporter *exporter;
-	uint64_t settled; /* up to here the samples are in the spool, or delivered */
-	uint64_t samples, unsettled;
+	uint64_t committed; /* up to here the samples are in the spool, or delivered */
+	uint64_t samples, uncommitted;
 };
 
 static int recover_batch(void *context, const uint8_t *data, size_t length)
@@ -171,47 +171,47 @@ static int recover_batch(void *context, const uint8_t *data, size_t length)
 	if (r < 0)
 		return r;
 	const uint64_t before = aggregate_seen(a);
-	a->definitions_only = is_up_to(sequence, recovery->settled);
+	a->definitions_only = is_up_to(sequence, recovery->committed);
 	r = aggregate_batch(a, data, length);
 	a->definitions_only = false;
 	const uint64_t samples = aggregate_seen(a) - before;
-	e->ledger->received_sequence = sequence;
-	if (!is_up_to(sequence, e->ledger->committed_sequence))
+	e->stats->received_sequence = sequence;
+	if (!is_up_to(sequence, e->stats->committed_sequence))
 		recovery->samples += samples;
-	if (!is_up_to(sequence, recovery->settled))
-		recovery->unsettled += samples;
+	if (!is_up_to(sequence, recovery->committed))
+		recovery->uncommitted += samples;
 	return r;
 }
 
 int interval_recover(struct otlp_exporter *e, uint64_t mark)
 {
-	struct export_stats *ledger = e->ledger;
-	struct recovery recovery = {.exporter = e, .settled = ledger->committed_sequence};
+	struct export_stats *stats = e->stats;
+	struct recovery recovery = {.exporter = e, .committed = stats->committed_sequence};
 
 	/* The interval may have been put into the spool without the ledger's having been told. */
-	if (is_same_worker(mark, ledger->received_sequence) && !is_up_to(mark, recovery.settled))
-		recovery.settled = mark;
-	interval_begin(e);
+	if (is_same_worker(mark, stats->received_sequence) && !is_up_to(mark, recovery.committed))
+		recovery.committed = mark;
+	interval_start(e);
 	int r = journal_replay(&e->journal, recover_batch, &recovery);
 	if (r < 0) {
 		log_error("the journal of the last exporter cannot be read: error=%s",
 			  strerror(-r));
 		journal_clear(&e->journal);
-		return aggregate_begin_anew(&e->aggregate);
+		return aggregate_reset(&e->aggregate);
 	}
-	ledger->received = ledger->committed_samples + recovery.samples;
-	ledger->put += recovery.samples - recovery.unsettled;
-	ledger->committed_samples += recovery.samples - recovery.unsettled;
-	ledger->committed_sequence = recovery.settled;
-	ledger->interval_samples = recovery.unsettled;
-	if (ledger->journal_bytes)
+	stats->received = stats->committed_samples + recovery.samples;
+	stats->put += recovery.samples - recovery.uncommitted;
+	stats->committed_samples += recovery.samples - recovery.uncommitted;
+	stats->committed_sequence = recovery.committed;
+	stats->interval_samples = recovery.uncommitted;
+	if (stats->journal_bytes)
 		log_info("took up what the last exporter left: samples=%llu",
-			 (unsigned long long)recovery.unsettled);
+			 (unsigned long long)recovery.uncommitted);
 	return 0;
 }
 
 void interval_tick(struct otlp_exporter *e, uint64_t now_ns)
 {
 	if (now_ns >= e->report_due_ns)
-		interval_settle(e);
+		interval_commit(e);
 }

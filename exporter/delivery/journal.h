@@ -2,7 +2,7 @@
 /*
  * The batches since everything was last described anew, in a memfd that outlives the process: what
  * an exporter that was killed knew, and had not put into the spool yet. Records of length, sequence
- * number and batch; how far it goes is in the ledger, written last.
+ * number and batch; how far it goes is in the stats, written last.
  */
 #ifndef EXPORTER_DELIVERY_JOURNAL_H
 #define EXPORTER_DELIVERY_JOURNAL_H
@@ -12,7 +12,7 @@
 
 struct journal {
 	int fd;
-	uint64_t *bytes; /* in the ledger */
+	uint64_t *bytes; /* in the stats */
 };
 
 /* 0 or a negative errno: it is as it was. */

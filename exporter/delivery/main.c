@@ -38,11 +38,11 @@ static void on_end(struct otlp_exporter *e, const struct message *message)
 
 	memcpy(&losses, message->payload, sizeof(losses));
 	/* Said again to whoever comes after an exporter that was killed meanwhile. */
-	for (int i = 0; i < LOSS_COUNT && !e->ledger->ended; i++)
-		e->ledger->lost.lost[i] += losses.lost[i];
-	e->ledger->ended = 1;
-	interval_settle(e);
-	figures_kernel(e);
+	for (int i = 0; i < LOSS_COUNT && !e->stats->ended; i++)
+		e->stats->lost.lost[i] += losses.lost[i];
+	e->stats->ended = 1;
+	interval_commit(e);
+	stats_update_kernel(e);
 	e->draining = true;
 	e->drain_deadline_ns = clock_monotonic_ns() + e->config.drain_timeout_ns;
 	loop_tick_within(&e->role.loop, 0);
@@ -54,16 +54,16 @@ static void agent_finish(struct otlp_exporter *e)
 	sender_stop(e->sender, AGENT_GRACE_MS * 1000000ull);
 	e->sender = NULL;
 	spool_keep(e->spool, clock_read_ns(CLOCK_REALTIME));
-	figures_spool(e);
+	stats_update_spool(e);
 }
 
 static bool agent_is_stale(const struct otlp_exporter *e, uint64_t now_unix_ns)
 {
-	const struct export_stats *ledger = e->ledger;
-	const uint64_t success = ledger->last_success_unix_ns;
+	const struct export_stats *stats = e->stats;
+	const uint64_t success = stats->last_success_unix_ns;
 	const uint64_t since = success > e->started_unix_ns ? success : e->started_unix_ns;
 
-	return ledger->last_failure_unix_ns > since &&
+	return stats->last_failure_unix_ns > since &&
 	       now_unix_ns > since + AGENT_RENEW_MS * 1000000ull;
 }
 
@@ -72,7 +72,7 @@ static void agent_tick_sampling(struct otlp_exporter *e, uint64_t now)
 	interval_tick(e, now);
 	if (agent_is_stale(e, clock_read_ns(CLOCK_REALTIME))) {
 		log_info("nothing gets through: beginning anew, with files as they are now");
-		interval_settle(e);
+		interval_commit(e);
 		agent_finish(e);
 		loop_stop(&e->role.loop, STATUS_DONE);
 	} else if (e->report_due_ns < now + AGENT_TICK_MS * 1000000ull) {
@@ -97,8 +97,8 @@ static void agent_on_tick(void *context, uint32_t events)
 	(void)events;
 	if (!e->sender)
 		return;
-	figures_kernel(e);
-	figures_spool(e);
+	stats_update_kernel(e);
+	stats_update_spool(e);
 	if (e->draining)
 		agent_tick_draining(e, clock_monotonic_ns());
 	else
@@ -136,8 +136,8 @@ static bool agent_on_gone(void *context, enum role_id other)
 	(void)other;
 	if (!e->sender)
 		return false;
-	interval_settle(e);
-	figures_kernel(e);
+	interval_commit(e);
+	stats_update_kernel(e);
 	agent_finish(e);
 	return false;
 }
@@ -146,11 +146,11 @@ static bool agent_on_gone(void *context, enum role_id other)
  * begin. */
 static int agent_resume(struct otlp_exporter *e)
 {
-	const struct msg_resume resume = {.sequence = e->ledger->received_sequence};
+	const struct msg_resume resume = {.sequence = e->stats->received_sequence};
 	struct peer *worker = &e->role.peers[ROLE_WORKER];
 
 	int r = peer_send(worker, MESSAGE_RESUME, &resume, sizeof(resume), NULL, 0);
-	if (!r && resume.sequence && !e->ledger->journal_bytes)
+	if (!r && resume.sequence && !e->stats->journal_bytes)
 		r = peer_send(worker, MESSAGE_FORGET, NULL, 0, NULL, 0);
 	return r;
 }

@@ -27,8 +27,8 @@ struct sender {
 	pthread_mutex_t lock; /* over what follows */
 	pthread_cond_t woken_or_stopped;
 	bool woken, stopped;
-	bool busy; /* a record is looked for, in flight, or not yet in the figures */
-	struct sender_figures figures;
+	bool busy; /* a record is looked for, in flight, or not yet in the stats */
+	struct sender_stats stats;
 };
 
 static uint64_t unix_now_ns(void)
@@ -101,13 +101,13 @@ static void wait_for_time(struct sender *s, uint64_t delay_ns)
 		}
 		wait_until(s, until_ns < s->expire_at_ns ? until_ns : s->expire_at_ns);
 	}
-	s->figures.next_attempt_unix_ns = 0;
+	s->stats.next_attempt_unix_ns = 0;
 	pthread_mutex_unlock(&s->lock);
 }
 
 /* --- a record --- */
 
-static void count(struct sender_figures *f, const struct spool_record *record,
+static void count(struct sender_stats *f, const struct spool_record *record,
 		  const struct transport_result *result, enum retry_verdict verdict,
 		  uint64_t delay_ns)
 {
@@ -150,11 +150,11 @@ static bool is_stopped(struct sender *s)
 }
 
 /* What follows from the result of a call. How long to wait. */
-static uint64_t settle(struct sender *s, const struct spool_record *record,
-		       const struct transport_result *result)
+static uint64_t finish_call(struct sender *s, const struct spool_record *record,
+			    const struct transport_result *result)
 {
 	const enum retry_verdict verdict = retry_judge(result);
-	struct sender_figures figures;
+	struct sender_stats stats;
 	uint64_t delay_ns = 0;
 
 	if (verdict == RETRY_LATER) {
@@ -168,11 +168,11 @@ static uint64_t settle(struct sender *s, const struct spool_record *record,
 		spool_done(s->config.spool, record->number);
 	}
 	pthread_mutex_lock(&s->lock);
-	count(&s->figures, record, result, verdict, delay_ns);
-	figures = s->figures;
+	count(&s->stats, record, result, verdict, delay_ns);
+	stats = s->stats;
 	pthread_mutex_unlock(&s->lock);
 	if (s->config.changed)
-		s->config.changed(s->config.context, &figures);
+		s->config.changed(s->config.context, &stats);
 	return delay_ns;
 }
 
@@ -195,7 +195,7 @@ static void send_first(struct sender *s)
 			       &result);
 		/* Not to be held while nothing is sent. */
 		free(TAKE_PTR(data));
-		delay_ns = settle(s, &record, &result);
+		delay_ns = finish_call(s, &record, &result);
 	} else {
 		delay_ns = NO_MEMORY_WAIT_NS;
 	}
@@ -276,19 +276,19 @@ void sender_wake(struct sender *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
-void sender_figures(struct sender *s, struct sender_figures *figures)
+void sender_stats(struct sender *s, struct sender_stats *stats)
 {
 	pthread_mutex_lock(&s->lock);
-	*figures = s->figures;
+	*stats = s->stats;
 	pthread_mutex_unlock(&s->lock);
 }
 
 bool sender_idle(struct sender *s)
 {
-	struct spool_figures waiting;
+	struct spool_stats waiting;
 
-	/* In this order: a record leaves the spool before its call is in the figures. */
-	spool_figures(s->config.spool, &waiting);
+	/* In this order: a record leaves the spool before its call is in the stats. */
+	spool_stats(s->config.spool, &waiting);
 	pthread_mutex_lock(&s->lock);
 	const bool busy = s->busy;
 	pthread_mutex_unlock(&s->lock);

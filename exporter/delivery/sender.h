@@ -19,7 +19,7 @@
 
 struct sender;
 
-struct sender_figures {
+struct sender_stats {
 	/* Samples and requests, each of them once. */
 	uint64_t delivered_samples, delivered_requests, delivered_bytes;
 	uint64_t refused_samples, refused_requests;   /* RETRY_REFUSED: dropped */
@@ -38,11 +38,11 @@ struct sender_config {
 	struct spool *spool;	     /* must outlive the sender */
 	struct transport *transport; /* likewise */
 	uint64_t timeout_ns;	     /* of one call */
-	/* Called by the sender's thread after each call, with the figures as they are then and no
+	/* Called by the sender's thread after each call, with the stats as they are then and no
 	 * lock held. By then the spool has forgotten the record, if it was delivered or refused.
 	 * To be short: the next call waits for it. The first time may be before sender_start
 	 * has returned. NULL: nobody wants to know. */
-	void (*changed)(void *context, const struct sender_figures *figures);
+	void (*changed)(void *context, const struct sender_stats *stats);
 	void *context;
 };
 
@@ -52,7 +52,7 @@ int sender_start(const struct sender_config *config, struct sender **sender);
 /* Something was put into the spool. */
 void sender_wake(struct sender *sender);
 
-void sender_figures(struct sender *sender, struct sender_figures *figures);
+void sender_stats(struct sender *sender, struct sender_stats *stats);
 
 /* Nothing is in flight and the spool is empty. */
 bool sender_idle(struct sender *sender);

@@ -73,7 +73,7 @@ static void front_pop(struct spool *s, const struct front *front)
 	if (front->on_disk)
 		spool_disk_pop(&s->disk, &front->scan);
 	else
-		spool_memory_forget(&s->memory, front->scan.offset, 1, front->scan.header.samples);
+		spool_memory_remove(&s->memory, front->scan.offset, 1, front->scan.header.samples);
 }
 
 static void expire(struct spool *s, uint64_t now_unix_ns)
@@ -116,7 +116,7 @@ static int keep_segment(struct spool *s)
 		return committed;
 	/* Whoever is killed here leaves them twice: spool_open forgets those of the memory. */
 	if (records)
-		spool_memory_forget(&s->memory, offset, records, samples);
+		spool_memory_remove(&s->memory, offset, records, samples);
 	return r < 0 ? r : 0;
 }
 
@@ -151,7 +151,7 @@ static bool drop_oldest(struct spool *s)
 	if (!spool_memory_front(&s->memory, &scan, &s->losses))
 		return false;
 	s->losses.full_samples += scan.header.samples;
-	spool_memory_forget(&s->memory, scan.offset, 1, scan.header.samples);
+	spool_memory_remove(&s->memory, scan.offset, 1, scan.header.samples);
 	return true;
 }
 
@@ -172,13 +172,13 @@ static int make_room(struct spool *s, uint64_t bytes, uint64_t now_unix_ns)
 }
 
 /* What a process that was killed in spool_keep had moved, but not yet forgotten. */
-static void forget_doubles(struct spool *s)
+static void remove_doubles(struct spool *s)
 {
 	struct spool_scan scan;
 
 	while (spool_memory_front(&s->memory, &scan, &s->losses) &&
 	       spool_disk_has(&s->disk, scan.number))
-		spool_memory_forget(&s->memory, scan.offset, 1, scan.header.samples);
+		spool_memory_remove(&s->memory, scan.offset, 1, scan.header.samples);
 }
 
 static int open_tiers(struct spool *s, uint64_t now_unix_ns)
@@ -198,7 +198,7 @@ static int open_tiers(struct spool *s, uint64_t now_unix_ns)
 	if (r)
 		return r;
 	s->failed_ns = s->disk.error ? now_unix_ns : 0;
-	forget_doubles(s);
+	remove_doubles(s);
 	if (!s->memory.number)
 		s->memory.number = number_of_clock(now_unix_ns);
 	if (s->memory.number < s->disk.number)
@@ -323,13 +323,13 @@ void spool_expire(struct spool *spool, uint64_t now_unix_ns)
 	}
 }
 
-void spool_figures(struct spool *spool, struct spool_figures *figures)
+void spool_stats(struct spool *spool, struct spool_stats *stats)
 {
 	LOCKED(spool);
 	_cleanup_(cleanup_front) struct front front = {0};
 	const bool any = front_find(spool, &front);
 
-	*figures = (struct spool_figures){
+	*stats = (struct spool_stats){
 	    .records = spool->memory.records,
 	    .samples = spool->memory.samples,
 	    .memory_samples = spool->memory.samples,
@@ -343,7 +343,7 @@ void spool_figures(struct spool *spool, struct spool_figures *figures)
 	    .disk_error = spool->disk.error,
 	};
 	for (size_t i = 0; i < spool->disk.count; i++) {
-		figures->records += spool->disk.segments[i].records;
-		figures->samples += spool->disk.segments[i].samples;
+		stats->records += spool->disk.segments[i].records;
+		stats->samples += spool->disk.segments[i].samples;
 	}
 }

@@ -38,7 +38,7 @@ struct spool_record {
 	uint32_t bytes;	       /* of its contents */
 };
 
-struct spool_figures {
+struct spool_stats {
 	uint64_t records, samples;	   /* waiting */
 	uint64_t memory_samples;	   /* of them, those that are not on disk */
 	uint64_t memory_bytes, disk_bytes; /* compressed, with headers */
@@ -74,12 +74,12 @@ int spool_first(struct spool *spool, uint64_t now_unix_ns, struct spool_record *
 void spool_done(struct spool *spool, uint64_t number);
 
 /* Move what is in memory to the directory, since it will stay for a while, and sync it. Without a
- * directory, or with one that cannot be written: nothing, and figures tell. 0 or negative errno. */
+ * directory, or with one that cannot be written: nothing, and stats tell. 0 or negative errno. */
 int spool_keep(struct spool *spool, uint64_t now_unix_ns);
 
 /* Drop what is too old; and see whether a directory that failed can be written again. */
 void spool_expire(struct spool *spool, uint64_t now_unix_ns);
 
-void spool_figures(struct spool *spool, struct spool_figures *figures);
+void spool_stats(struct spool *spool, struct spool_stats *stats);
 
 #endif

@@ -204,11 +204,11 @@ bool spool_memory_front(struct spool_memory *m, struct spool_scan *scan,
 	/* They were there when they were counted. */
 	losses->damaged_records += m->records;
 	losses->damaged_samples += m->samples;
-	spool_memory_forget(m, m->tail, m->records, m->samples);
+	spool_memory_remove(m, m->tail, m->records, m->samples);
 	return false;
 }
 
-void spool_memory_forget(struct spool_memory *m, uint64_t offset, uint64_t records,
+void spool_memory_remove(struct spool_memory *m, uint64_t offset, uint64_t records,
 			 uint64_t samples)
 {
 	m->records -= records < m->records ? records : m->records;

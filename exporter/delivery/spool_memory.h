@@ -55,7 +55,7 @@ bool spool_memory_front(struct spool_memory *memory, struct spool_scan *scan,
 			struct spool_losses *losses);
 
 /* Forget what is in front of `offset`: so many records and samples. */
-void spool_memory_forget(struct spool_memory *memory, uint64_t offset, uint64_t records,
+void spool_memory_remove(struct spool_memory *memory, uint64_t offset, uint64_t records,
 			 uint64_t samples);
 
 #endif

@@ -36,7 +36,7 @@ enum {
 	SPOOL_RECORD_BYTES_MIN = sizeof(struct spool_header) + SPOOL_FRAME_BYTES_MIN
 };
 
-/* What was lost since the spool was opened: spool_figures. */
+/* What was lost since the spool was opened: spool_stats. */
 struct spool_losses {
 	uint64_t full_samples, age_samples, damaged_samples, damaged_records;
 };

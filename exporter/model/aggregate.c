@@ -19,7 +19,7 @@ enum {
 /* Samples that waited for an exporter. */
 #define AGGREGATE_AGE_MAX_NS 3600000000000ull
 
-static int numbers_set(struct aggregate_numbers *n, uint32_t number, uint32_t value)
+static int ids_set(struct aggregate_ids *n, uint32_t number, uint32_t value)
 {
 	if (number >= AGGREGATE_NUMBERS_MAX)
 		return -ENOSPC;
@@ -38,12 +38,12 @@ static int numbers_set(struct aggregate_numbers *n, uint32_t number, uint32_t va
 	return 0;
 }
 
-static uint32_t numbers_get(const struct aggregate_numbers *n, uint32_t number)
+static uint32_t ids_get(const struct aggregate_ids *n, uint32_t number)
 {
 	return number < n->capacity ? n->numbers[number] : 0;
 }
 
-static void numbers_clear(struct aggregate_numbers *n)
+static void ids_clear(struct aggregate_ids *n)
 {
 	if (n->numbers)
 		memset(n->numbers, 0, n->capacity * sizeof(n->numbers[0]));
@@ -81,16 +81,15 @@ static int keep_going(int r)
 static int on_reset(void *context)
 {
 	struct aggregate *a = context;
-	struct aggregate_numbers *const all[] = {&a->modules, &a->functions, &a->frames,
-						 &a->stacks,  &a->processes, &a->threads,
-						 &a->reasons};
+	struct aggregate_ids *const all[] = {&a->modules,   &a->functions, &a->frames, &a->stacks,
+					     &a->processes, &a->threads,   &a->reasons};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-		numbers_clear(all[i]);
+		ids_clear(all[i]);
 	return 0;
 }
 
-int aggregate_begin_anew(struct aggregate *aggregate)
+int aggregate_reset(struct aggregate *aggregate)
 {
 	const uint64_t period_ns = aggregate->profile.period_ns;
 
@@ -118,7 +117,7 @@ static int on_module(void *context, const struct record_module *m)
 	if (!r)
 		r = profile_mapping(&a->profile, &mapping, &number);
 	if (!r)
-		r = numbers_set(&a->modules, m->number, number);
+		r = ids_set(&a->modules, m->number, number);
 	return keep_going(r);
 }
 
@@ -135,7 +134,7 @@ static int on_function(void *context, const struct record_function *f)
 	if (!r)
 		r = profile_function(&a->profile, &function, &number);
 	if (!r)
-		r = numbers_set(&a->functions, f->number, number);
+		r = ids_set(&a->functions, f->number, number);
 	return keep_going(r);
 }
 
@@ -143,8 +142,8 @@ static int on_frame(void *context, const struct record_frame *f)
 {
 	struct aggregate *a = context;
 	const struct profile_location location = {
-	    .mapping = f->module ? numbers_get(&a->modules, f->module) : 0,
-	    .function = f->function ? numbers_get(&a->functions, f->function) : 0,
+	    .mapping = f->module ? ids_get(&a->modules, f->module) : 0,
+	    .function = f->function ? ids_get(&a->functions, f->function) : 0,
 	    .kind = a->kinds[f->kind],
 	    .line = f->line,
 	    .address = f->address,
@@ -155,7 +154,7 @@ static int on_frame(void *context, const struct record_frame *f)
 		return 0;
 	int r = profile_location(&a->profile, &location, &number);
 	if (!r)
-		r = numbers_set(&a->frames, f->number, number);
+		r = ids_set(&a->frames, f->number, number);
 	a->frames_total++;
 	a->frames_named +=
 	    location.function && !a->profile.functions[location.function].name_is_generated;
@@ -170,16 +169,16 @@ static int on_stack(void *context, const struct record_stack *s)
 	if (s->count > AGGREGATE_FRAMES_MAX)
 		return 0;
 	for (uint32_t i = 0; i < s->count; i++) {
-		locations[i] = numbers_get(&a->frames, s->frames[i]);
+		locations[i] = ids_get(&a->frames, s->frames[i]);
 		if (!locations[i])
 			return 0;
 	}
 	int r = profile_stack(&a->profile, locations, s->count, &number);
 	/* One up, since 0 is "unknown" here and the empty stack there. */
 	if (!r)
-		r = numbers_set(&a->stacks, s->number, number + 1);
+		r = ids_set(&a->stacks, s->number, number + 1);
 	if (!r)
-		r = numbers_set(&a->reasons, s->number, s->reason);
+		r = ids_set(&a->reasons, s->number, s->reason);
 	return keep_going(r);
 }
 
@@ -204,14 +203,14 @@ static int on_process(void *context, const struct record_process *p)
 	if (!r)
 		r = profile_process(&a->profile, &process, &number);
 	if (!r)
-		r = numbers_set(&a->processes, p->number, number);
+		r = ids_set(&a->processes, p->number, number);
 	return keep_going(r);
 }
 
 static int on_thread(void *context, const struct record_thread *t)
 {
 	struct aggregate *a = context;
-	struct profile_thread thread = {.process = numbers_get(&a->processes, t->process),
+	struct profile_thread thread = {.process = ids_get(&a->processes, t->process),
 					.tid = t->tid};
 	uint32_t number;
 
@@ -221,7 +220,7 @@ static int on_thread(void *context, const struct record_thread *t)
 	if (!r)
 		r = profile_thread(&a->profile, &thread, &number);
 	if (!r)
-		r = numbers_set(&a->threads, t->number, number);
+		r = ids_set(&a->threads, t->number, number);
 	return keep_going(r);
 }
 
@@ -249,9 +248,9 @@ static int add_sample(struct aggregate *a, const struct record_sample *s, uint32
 static int on_sample(void *context, const struct record_sample *s)
 {
 	struct aggregate *a = context;
-	const uint32_t stack = numbers_get(&a->stacks, s->stack),
-		       thread = numbers_get(&a->threads, s->thread);
-	const uint32_t reason = numbers_get(&a->reasons, s->stack);
+	const uint32_t stack = ids_get(&a->stacks, s->stack),
+		       thread = ids_get(&a->threads, s->thread);
+	const uint32_t reason = ids_get(&a->reasons, s->stack);
 
 	if (!stack || !thread || add_sample(a, s, thread, stack - 1) < 0) {
 		a->losses.lost[LOSS_PROFILE_FULL]++;

@@ -11,7 +11,7 @@
 
 /* By the worker's number: the profile's. 0 is "unknown", which a worker that keeps its word never
  * refers to. */
-struct aggregate_numbers {
+struct aggregate_ids {
 	uint32_t *numbers;
 	size_t capacity;
 };
@@ -19,9 +19,9 @@ struct aggregate_numbers {
 struct aggregate {
 	struct profile profile;
 	size_t profile_bytes_max;
-	struct aggregate_numbers modules, functions, frames, stacks, processes, threads;
-	struct aggregate_numbers reasons; /* of stacks */
-	uint32_t kinds[256];		  /* frame kind: string */
+	struct aggregate_ids modules, functions, frames, stacks, processes, threads;
+	struct aggregate_ids reasons; /* of stacks */
+	uint32_t kinds[256];	      /* frame kind: string */
 	uint64_t exported;
 	uint64_t frames_total, frames_named;
 	uint64_t incomplete[16]; /* samples, by enum incomplete_reason */
@@ -36,7 +36,7 @@ struct aggregate {
 int aggregate_init(struct aggregate *aggregate, size_t profile_bytes_max);
 
 /* An empty profile, as at the start; what was counted stays. 0 or -ENOMEM. */
-int aggregate_begin_anew(struct aggregate *aggregate);
+int aggregate_reset(struct aggregate *aggregate);
 
 /* Take in a batch. Samples that cannot be had are counted in `losses`; a batch that is malformed as
  * a whole is -EBADMSG. */

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "exporter/model/text.h"
+#include "common/utf8.h"
 
 #define STRING_BYTES_MAX 4096
 #define INDEX_SLOTS_MIN 64
@@ -316,9 +316,9 @@ int profile_string(struct profile *profile, const char *text, size_t length, uin
 {
 	char clean[STRING_BYTES_MAX + 1];
 
-	if (length <= STRING_BYTES_MAX && text_is_clean(text, length))
+	if (length <= STRING_BYTES_MAX && utf8_is_valid(text, length, UTF8_TEXT))
 		return intern_clean(profile, text, length, number);
-	length = text_clean(clean, sizeof(clean), text, length);
+	length = utf8_copy(clean, sizeof(clean), text, length, UTF8_TEXT);
 	return intern_clean(profile, clean, length, number);
 }
 

@@ -6,21 +6,21 @@
 
 #include "common/cleanup.h"
 
-struct hot_count {
+struct function_count {
 	uint64_t self, total;
 	uint32_t seen_in;  /* sample last counted, one up */
 	uint32_t location; /* one that shows its name */
 };
 
 /* Frames without a name count together for their module. */
-static uint32_t hot_key(const struct profile *p, uint32_t location)
+static uint32_t function_key(const struct profile *p, uint32_t location)
 {
 	const struct profile_location *l = &p->locations[location];
 
 	return l->function ? l->function : p->functions_count + l->mapping;
 }
 
-static void hot_name(const struct profile *p, uint32_t location, char *name, size_t size)
+static void function_name(const struct profile *p, uint32_t location, char *name, size_t size)
 {
 	const struct profile_location *l = &p->locations[location];
 
@@ -33,10 +33,11 @@ static void hot_name(const struct profile *p, uint32_t location, char *name, siz
 	snprintf(name, size, "[%.200s]", base ? base + 1 : path);
 }
 
-unsigned int hot_functions(const struct profile *p, struct msg_hot_function *hot, unsigned int room)
+unsigned int top_functions_find(const struct profile *p, struct msg_hot_function *hot,
+				unsigned int room)
 {
 	const size_t keys = (size_t)p->functions_count + p->mappings_count;
-	_cleanup_free_ struct hot_count *counts = calloc(keys, sizeof(*counts));
+	_cleanup_free_ struct function_count *counts = calloc(keys, sizeof(*counts));
 	unsigned int found = 0;
 
 	for (uint32_t i = 0; counts && i < p->samples_count; i++) {
@@ -45,7 +46,7 @@ unsigned int hot_functions(const struct profile *p, struct msg_hot_function *hot
 
 		for (uint32_t j = 0; j < stack->count; j++) {
 			const uint32_t location = p->stack_locations[stack->first + j];
-			struct hot_count *count = &counts[hot_key(p, location)];
+			struct function_count *count = &counts[function_key(p, location)];
 
 			if (count->seen_in != i + 1)
 				count->total += sample->count;
@@ -56,14 +57,14 @@ unsigned int hot_functions(const struct profile *p, struct msg_hot_function *hot
 		}
 	}
 	while (counts && found < room) {
-		struct hot_count *most = &counts[0];
+		struct function_count *most = &counts[0];
 
 		for (size_t k = 0; k < keys; k++)
 			most = counts[k].self > most->self ? &counts[k] : most;
 		if (!most->self)
 			break;
 		hot[found] = (struct msg_hot_function){.self = most->self, .total = most->total};
-		hot_name(p, most->location, hot[found].name, sizeof(hot[found].name));
+		function_name(p, most->location, hot[found].name, sizeof(hot[found].name));
 		most->self = 0;
 		found++;
 	}

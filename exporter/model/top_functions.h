@@ -7,7 +7,7 @@
 
 /* The `room` functions with the most samples of their own, most first; how many were found. A
  * function that recurses counts once a sample in its total. */
-unsigned int hot_functions(const struct profile *profile, struct msg_hot_function *hot,
-			   unsigned int room);
+unsigned int top_functions_find(const struct profile *profile, struct msg_hot_function *hot,
+				unsigned int room);
 
 #endif

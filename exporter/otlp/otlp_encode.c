@@ -327,7 +327,7 @@ static int open_group(struct encoder *e, uint32_t process, uint32_t timed, uint3
 	return 0;
 }
 
-static void note_times(const struct profile *p, const struct piece *piece, struct group *g)
+static void widen_times(const struct profile *p, const struct piece *piece, struct group *g)
 {
 	uint32_t at = piece->first_time;
 
@@ -339,7 +339,7 @@ static void note_times(const struct profile *p, const struct piece *piece, struc
 	}
 }
 
-static void begin_message(struct encoder *e)
+static void start_message(struct encoder *e)
 {
 	otlp_dictionary_clear(&e->dictionary);
 	e->groups_count = 0;
@@ -377,7 +377,7 @@ static int add_piece(struct encoder *e, uint32_t index)
 	last = &e->groups[e->groups_count - 1];
 	last->end = index + 1;
 	last->sample_bytes += size.bytes;
-	note_times(e->profile, piece, last);
+	widen_times(e->profile, piece, last);
 	return 1;
 }
 
@@ -424,7 +424,7 @@ static int finish_request(struct encoder *e)
 		for (uint32_t j = e->groups[i].first; j < e->groups[i].end; j++)
 			e->pending.samples += e->pieces[j].count;
 	}
-	begin_message(e);
+	start_message(e);
 	return 0;
 }
 
@@ -446,7 +446,7 @@ static int cut_piece(struct encoder *e, uint32_t index, uint64_t *too_large)
 	uint64_t room = e->bytes_max - message_bytes(e);
 	uint64_t more =
 	    room > 2 * HEAD_BYTES_MAX ? (room - 2 * HEAD_BYTES_MAX) / sizeof(uint64_t) : 0;
-	begin_message(e);
+	start_message(e);
 	piece->count += more < rest.count - 1 ? more : rest.count - 1;
 	r = add_piece(e, index);
 	if (r > 0)

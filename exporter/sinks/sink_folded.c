@@ -12,8 +12,8 @@
 
 #include "common/cleanup.h"
 #include "exporter/model/folded_stacks.h"
-#include "exporter/model/text.h"
 #include "exporter/sinks/sink.h"
+#include "exporter/sinks/sink_stream.h"
 
 /* Frames are separated by ';' and stacks by line ends, so labels must contain neither. Other
  * control characters are replaced because they could drive a terminal. */
@@ -58,5 +58,5 @@ int sink_folded_write(const struct profile *profile, const struct sink_options *
 		       !folded_stacks_compare(&folded, first, folded.samples[i]));
 		write_line(&folded, first, count, out);
 	}
-	return text_stream_result(out);
+	return sink_stream_result(out);
 }

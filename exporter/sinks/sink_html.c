@@ -36,13 +36,16 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
+#include "common/escape.h"
 
 /* flamegraph/embed.S */
 extern const char flamegraph_html[], flamegraph_html_end[];
 extern const char flamegraph_css[], flamegraph_css_end[];
 extern const char flamegraph_js[], flamegraph_js_end[];
 
+#define BYTES_FIRST 80	   /* bytes of the first allocation */
 #define HTML_NAME_MAX 4352 /* a string of a profile (4,096) and "+0x..." */
 
 /* Bytes that grow. The first error stays and makes all later calls do nothing. */
@@ -80,16 +83,11 @@ static void bytes_append(struct html_bytes *bytes, const void *data, size_t size
 {
 	if (bytes->error || !size)
 		return;
-	if (bytes->capacity - bytes->size < size) {
-		size_t capacity = (bytes->capacity + size) * 2;
-		uint8_t *grown = realloc(bytes->data, capacity);
-
-		if (!grown) {
-			bytes->error = -ENOMEM;
-			return;
-		}
-		bytes->data = grown;
-		bytes->capacity = capacity;
+	int r = ARRAY_RESERVE(bytes->data, bytes->capacity, bytes->size + size, BYTES_FIRST,
+			      ARRAY_UNLIMITED);
+	if (r < 0) {
+		bytes->error = r;
+		return;
 	}
 	memcpy(bytes->data + bytes->size, data, size);
 	bytes->size += size;
@@ -111,53 +109,24 @@ static void bytes_fini(struct html_bytes *bytes)
 	free(bytes->data);
 }
 
-/* The UTF-8 sequence at `text`, which ends in NUL: its length and its code point, or 0 if it is not
- * valid (RFC 3629). */
-static size_t utf8_decode(const uint8_t *text, uint32_t *code)
-{
-	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-	size_t length = text[0] < 0x80	 ? 1
-			: text[0] < 0xc2 ? 0
-			: text[0] < 0xe0 ? 2
-			: text[0] < 0xf0 ? 3
-			: text[0] < 0xf5 ? 4
-					 : 0;
-	uint32_t value = length > 1 ? text[0] & (0x7fU >> length) : text[0];
-
-	for (size_t i = 1; i < length; i++) {
-		if ((text[i] & 0xc0) != 0x80)
-			return 0;
-		value = value << 6 | (text[i] & 0x3f);
-	}
-	if (!length || value < least[length] || value > 0x10ffff ||
-	    (value >= 0xd800 && value <= 0xdfff))
-		return 0;
-	*code = value;
-	return length;
-}
-
-/* As a JSON string that is also inert inside a <script> element: '<', '>' and '&' never appear as
- * such. Bytes that are not UTF-8 become U+FFFD. */
+/* Appends a text as a JSON string that is also inert inside a <script> element. */
 static void json_string(struct html_bytes *json, const char *text)
 {
-	const uint8_t *next = (const uint8_t *)text;
+	char escaped[ESCAPE_JSON_BYTES_MAX];
+	size_t length = strlen(text), used;
 
 	bytes_append(json, "\"", 1);
-	while (*next) {
-		uint32_t code = 0xfffd;
-		size_t length = utf8_decode(next, &code);
-		bool plain = length && code >= 0x20 && code != 0x7f && code != 0x2028 &&
-			     code != 0x2029 && (code >= 0x80 || !strchr("\"\\<>&'", (int)code));
-
+	for (size_t at = 0; at < length;) {
+		const size_t plain =
+		    escape_json_plain_length(text + at, length - at, ESCAPE_JSON_IN_HTML);
 		if (plain) {
-			bytes_append(json, next, length);
-		} else {
-			char escaped[8];
-			int written = snprintf(escaped, sizeof(escaped), "\\u%04" PRIx32, code);
-
-			bytes_append(json, escaped, (size_t)written);
+			bytes_append(json, text + at, plain);
+			at += plain;
+			continue;
 		}
-		next += length ? length : 1;
+		at += escape_json_character(text + at, length - at, ESCAPE_JSON_IN_HTML, escaped,
+					    &used);
+		bytes_append(json, escaped, used);
 	}
 	bytes_append(json, "\"", 1);
 }

@@ -10,7 +10,7 @@
 #include "common/cleanup.h"
 #include "exporter/otlp/proto_out.h"
 #include "exporter/sinks/sink.h"
-#include "exporter/model/text.h"
+#include "exporter/sinks/sink_stream.h"
 #include "pprof/profile.pb-c.h"
 
 #define GZIP_WINDOW_BITS (15 + 16) /* zlib: +16 asks for a gzip header */
@@ -239,7 +239,7 @@ static void write_sample(struct pprof *w, const struct profile_sample *s, uint64
 	Perftools__Profiles__Label *pointers[] = {&labels[0], &labels[1], &labels[2], &labels[3]};
 	int64_t values[] = {
 	    capped(count),
-	    capped(text_multiply(count, p->period_ns, INT64_MAX)),
+	    capped(sink_multiply(count, p->period_ns, INT64_MAX)),
 	};
 
 	for (uint32_t i = 0; i < stack->count; i++)
@@ -322,5 +322,5 @@ int sink_pprof_write(const struct profile *profile, const struct sink_options *o
 	write_functions(&w);
 	write_strings(&w);
 	compress_bytes(&w, (const uint8_t *)"", 0, Z_FINISH);
-	return w.error ? w.error : text_stream_result(out);
+	return w.error ? w.error : sink_stream_result(out);
 }

@@ -11,8 +11,9 @@
 #include <string.h>
 
 #include "common/cleanup.h"
+#include "common/escape.h"
 #include "exporter/sinks/sink.h"
-#include "exporter/model/text.h"
+#include "exporter/sinks/sink_stream.h"
 
 #define THREADS_MAX 500
 #define NAME_BYTES 4200
@@ -67,10 +68,12 @@ static void write_frames(struct speedscope *s)
 	for (uint32_t i = 1; i < f->functions_count; i++) {
 		uint32_t name = f->functions[i].name, file = f->functions[i].filename;
 		fputs(i > 1 ? ",\n{\"name\":" : "\n{\"name\":", s->out);
-		text_write_json(s->out, f->strings[name], profile_string_length(f, name));
+		escape_write_json(s->out, f->strings[name], profile_string_length(f, name),
+				  ESCAPE_JSON);
 		if (file) {
 			fputs(",\"file\":", s->out);
-			text_write_json(s->out, f->strings[file], profile_string_length(f, file));
+			escape_write_json(s->out, f->strings[file], profile_string_length(f, file),
+					  ESCAPE_JSON);
 		}
 		if (f->functions[i].start_line)
 			fprintf(s->out, ",\"line\":%" PRIu32, f->functions[i].start_line);
@@ -81,7 +84,7 @@ static void write_frames(struct speedscope *s)
 
 static uint64_t weight(const struct speedscope *s, uint64_t count)
 {
-	return s->profile->period_ns ? text_multiply(count, s->profile->period_ns, UINT64_MAX)
+	return s->profile->period_ns ? sink_multiply(count, s->profile->period_ns, UINT64_MAX)
 				     : count;
 }
 
@@ -89,7 +92,7 @@ static uint64_t weight(const struct speedscope *s, uint64_t count)
 static void write_profile_head(const struct speedscope *s, const char *name, uint64_t total)
 {
 	fputs("\n{\"type\":\"sampled\",\"name\":", s->out);
-	text_write_json(s->out, name, strlen(name));
+	escape_write_json(s->out, name, strlen(name), ESCAPE_JSON);
 	fprintf(s->out, ",\"unit\":\"%s\",\"startValue\":0,\"endValue\":%" PRIu64 ",\"samples\":[",
 		s->profile->period_ns ? "nanoseconds" : "none", total);
 }
@@ -258,5 +261,5 @@ int sink_speedscope_write(const struct profile *profile, const struct sink_optio
 	if (r < 0)
 		return r;
 	fputs("\n]}\n", out);
-	return text_stream_result(out);
+	return sink_stream_result(out);
 }

@@ -23,9 +23,11 @@
 #include <string.h>
 
 #include "common/cleanup.h"
+#include "common/escape.h"
+#include "common/utf8.h"
 #include "exporter/model/folded_stacks.h"
-#include "exporter/model/text.h"
 #include "exporter/sinks/sink.h"
+#include "exporter/sinks/sink_stream.h"
 
 #define PRUNE_DIVISOR 200 /* a subtree with less than 1/200 (0.5 %) of all samples is not shown */
 #define DEPTH_MAX 60 /* branchings; each takes two columns, so 60 are most of a wide terminal */
@@ -72,13 +74,13 @@ static void write_name(const struct tree *t, const char *name)
 	size_t length = strlen(name), cut = 0;
 
 	while (cut < length) {
-		size_t n = text_utf8_length(name + cut, length - cut);
+		size_t n = utf8_length(name + cut, length - cut, UTF8_ANY);
 		n = n ? n : 1;
 		if (cut + n > NAME_BYTES_MAX)
 			break;
 		cut += n;
 	}
-	text_write_terminal(t->out, name, cut);
+	escape_write_text(t->out, name, cut, ESCAPE_KEEP_PRINTABLE);
 	if (cut < length)
 		fputs("...", t->out);
 }
@@ -357,5 +359,5 @@ int sink_tree_write(const struct profile *profile, const struct sink_options *op
 	r = write_roots(&t, options->root);
 	if (r == 0)
 		r = write_top_functions(&t);
-	return r < 0 ? r : text_stream_result(out);
+	return r < 0 ? r : sink_stream_result(out);
 }

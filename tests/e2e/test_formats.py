@@ -329,7 +329,8 @@ class Formats(lib.Case):
             done = subprocess.run([lib.BULKHEAD, "record", "-F", "199", "-d", "1", "-p", str(burner.pid), "--format", "folded", "-o", "-"],
                                   capture_output=True, text=True, check=False, timeout=lib.PATIENCE)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertGreater(sum(s.count for s in lib.parse_folded(done.stdout)), 100)
+        # 199 samples if the program has a CPU for itself, fewer on a busy machine.
+        self.assertGreater(sum(s.count for s in lib.parse_folded(done.stdout)), 10)
 
 
 class Summary(lib.Case):

@@ -193,7 +193,7 @@ static void drain(struct spool *spool, uint64_t now, uint64_t token, uint64_t *g
 
 static void check(const struct world *w, int directory)
 {
-	struct spool_figures f;
+	struct spool_stats f;
 	uint64_t good = 0;
 	unsigned int later = 0;
 	int memory = w->files[FILE_MEMORY].fd;
@@ -205,13 +205,13 @@ static void check(const struct world *w, int directory)
 		if (i == 1 && spool_keep(spool, now_ns))
 			abort();
 	}
-	spool_figures(spool, &f);
+	spool_stats(spool, &f);
 	if (f.dropped_full_samples || f.dropped_age_samples || f.disk_error)
 		abort();
 	spool_close(spool);
 	spool = spool_start(memory, directory, now_ns + 1000000000);
 	drain(spool, now_ns + 1000000000, w->token, &good, &later);
-	spool_figures(spool, &f);
+	spool_stats(spool, &f);
 	if (later != LATER || f.records || f.samples || f.memory_bytes || f.disk_bytes)
 		abort();
 	if (!w->forged && good < w->count[1] + w->count[2])

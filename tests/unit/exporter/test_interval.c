@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Intervals of an exporter that is killed: its journal, ledger and spool are kept, all else is
+ * Intervals of an exporter that is killed: its journal, stats and spool are kept, all else is
  * forgotten. The spool is a list, the sender sleeps, and peer_send notes what the worker is told.
  */
 #include <criterion/criterion.h>
@@ -39,10 +39,10 @@ int spool_put(struct spool *spool, const uint8_t *data, size_t length, uint64_t 
 	return 0;
 }
 
-void spool_figures(struct spool *spool, struct spool_figures *figures)
+void spool_stats(struct spool *spool, struct spool_stats *stats)
 {
 	(void)spool;
-	*figures = (struct spool_figures){0};
+	*stats = (struct spool_stats){0};
 }
 
 void sender_wake(struct sender *sender)
@@ -72,7 +72,7 @@ static uint64_t put_samples(void)
 
 /* What outlives an exporter. */
 struct kept {
-	struct export_stats ledger;
+	struct export_stats stats;
 	int journal;
 };
 
@@ -80,11 +80,11 @@ static struct otlp_exporter *exporter_new(struct kept *kept, uint64_t mark)
 {
 	struct otlp_exporter *e = calloc(1, sizeof(*e));
 
-	e->ledger = &kept->ledger;
-	e->journal = (struct journal){.fd = kept->journal, .bytes = &kept->ledger.journal_bytes};
+	e->stats = &kept->stats;
+	e->journal = (struct journal){.fd = kept->journal, .bytes = &kept->stats.journal_bytes};
 	e->config.report_interval_ns = 5000000000u;
 	e->config.request_bytes_max = 1 << 20;
-	e->base = kept->ledger;
+	e->base = kept->stats;
 	cr_assert_eq(aggregate_init(&e->aggregate, LIMIT_INTERVAL_BYTES), 0);
 	e->aggregate.detailed = true;
 	e->aggregate.profile.period_ns = 50000000;
@@ -136,7 +136,7 @@ static struct kept kept_new(void)
 
 static void expect_balance(const struct kept *kept)
 {
-	const struct export_stats *l = &kept->ledger;
+	const struct export_stats *l = &kept->stats;
 
 	cr_expect_eq(l->received, l->committed_samples + l->interval_samples);
 	cr_expect_eq(l->put, l->committed_samples);
@@ -150,15 +150,15 @@ Test(interval, settles)
 
 	batch(e, RUN(7) + 1, true, 10);
 	batch(e, RUN(7) + 2, false, 5);
-	cr_expect_eq(kept.ledger.interval_samples, 15);
-	interval_settle(e);
+	cr_expect_eq(kept.stats.interval_samples, 15);
+	interval_commit(e);
 	cr_expect_eq(put_samples(), 15);
 	cr_expect_eq(seen.marks[0], RUN(7) + 2);
 	/* An interval without samples is no request. */
-	interval_settle(e);
+	interval_commit(e);
 	cr_expect_eq(seen.count, 1);
 	batch(e, RUN(7) + 3, false, 1);
-	interval_settle(e);
+	interval_commit(e);
 	cr_expect_eq(put_samples(), 16);
 	expect_balance(&kept);
 	exporter_kill(e);
@@ -170,37 +170,37 @@ Test(interval, a_killed_exporter_loses_nothing)
 	struct otlp_exporter *e = exporter_new(&kept, 0);
 
 	batch(e, RUN(7) + 1, true, 10);
-	interval_settle(e);
+	interval_commit(e);
 	batch(e, RUN(7) + 2, false, 5);
 	exporter_kill(e);
 	e = exporter_new(&kept, seen.marks[0]);
-	cr_expect_eq(kept.ledger.interval_samples, 5);
-	cr_expect_eq(kept.ledger.received_sequence, RUN(7) + 2);
+	cr_expect_eq(kept.stats.interval_samples, 5);
+	cr_expect_eq(kept.stats.received_sequence, RUN(7) + 2);
 	/* Sent again by a worker that cannot know: nothing. And what refers to old descriptions. */
 	batch(e, RUN(7) + 2, false, 5);
 	batch(e, RUN(7) + 3, false, 3);
-	interval_settle(e);
+	interval_commit(e);
 	cr_expect_eq(put_samples(), 18);
 	expect_balance(&kept);
 	exporter_kill(e);
 }
 
-/* The spool has the interval, the ledger does not know yet. */
+/* The spool has the interval, the stats does not know yet. */
 Test(interval, killed_between_spool_and_ledger)
 {
 	struct kept kept = kept_new();
 	struct otlp_exporter *e = exporter_new(&kept, 0);
 
 	batch(e, RUN(7) + 1, true, 10);
-	const struct export_stats before = kept.ledger;
-	interval_settle(e);
+	const struct export_stats before = kept.stats;
+	interval_commit(e);
 	const uint64_t mark = seen.marks[0];
-	kept.ledger = before;
+	kept.stats = before;
 	exporter_kill(e);
 	e = exporter_new(&kept, mark);
-	cr_expect_eq(kept.ledger.interval_samples, 0);
-	cr_expect_eq(kept.ledger.put, 10);
-	interval_settle(e);
+	cr_expect_eq(kept.stats.interval_samples, 0);
+	cr_expect_eq(kept.stats.put, 10);
+	interval_commit(e);
 	cr_expect_eq(put_samples(), 10);
 	expect_balance(&kept);
 	exporter_kill(e);
@@ -217,13 +217,13 @@ Test(interval, another_worker_begins_anew)
 	e = exporter_new(&kept, 0);
 	/* Its number may be smaller, or larger. */
 	batch(e, RUN(3) + 1, true, 4);
-	cr_expect_eq(put_samples(), 20, "what was there is settled first");
+	cr_expect_eq(put_samples(), 20, "what was there is committed first");
 	exporter_kill(e);
 	e = exporter_new(&kept, seen.marks[0]);
-	cr_expect_eq(kept.ledger.interval_samples, 4);
+	cr_expect_eq(kept.stats.interval_samples, 4);
 	batch(e, RUN(9) + 1, true, 2);
 	cr_expect_eq(put_samples(), 24);
-	interval_settle(e);
+	interval_commit(e);
 	cr_expect_eq(put_samples(), 26);
 	expect_balance(&kept);
 	exporter_kill(e);
@@ -244,9 +244,9 @@ Test(interval, asks_to_forget_when_it_is_too_much)
 	batch(e, RUN(7) + sequence++, false, 1000);
 	cr_expect_eq(seen.forgets, 1, "once");
 	batch(e, RUN(7) + sequence++, true, 1);
-	cr_expect_leq(kept.ledger.journal_bytes, 1000u);
-	interval_settle(e);
-	cr_expect_eq(put_samples(), kept.ledger.received);
+	cr_expect_leq(kept.stats.journal_bytes, 1000u);
+	interval_commit(e);
+	cr_expect_eq(put_samples(), kept.stats.received);
 	expect_balance(&kept);
 	exporter_kill(e);
 }
@@ -259,11 +259,11 @@ Test(interval, a_full_spool_is_a_loss)
 
 	batch(e, RUN(7) + 1, true, 10);
 	seen.result = -ENOSPC;
-	interval_settle(e);
+	interval_commit(e);
 	cr_expect_eq(e->unspooled, 10);
 	seen.result = 0;
 	batch(e, RUN(7) + 2, false, 3);
-	interval_settle(e);
+	interval_commit(e);
 	cr_expect_eq(put_samples(), 3);
 	expect_balance(&kept);
 	exporter_kill(e);
@@ -278,9 +278,9 @@ Test(interval, a_journal_that_makes_no_sense)
 	exporter_kill(e);
 	cr_assert_eq(pwrite(kept.journal, "forged forged forged forged", 27, 40), 27);
 	e = exporter_new(&kept, 0);
-	cr_expect_eq(kept.ledger.journal_bytes, 0);
+	cr_expect_eq(kept.stats.journal_bytes, 0);
 	batch(e, RUN(7) + 2, true, 3);
-	interval_settle(e);
+	interval_commit(e);
 	cr_expect_eq(put_samples(), 3);
 	exporter_kill(e);
 }

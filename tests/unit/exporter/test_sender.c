@@ -110,10 +110,10 @@ void spool_expire(struct spool *s, uint64_t now_unix_ns)
 	pthread_mutex_unlock(&s->lock);
 }
 
-void spool_figures(struct spool *s, struct spool_figures *figures)
+void spool_stats(struct spool *s, struct spool_stats *stats)
 {
 	pthread_mutex_lock(&s->lock);
-	*figures = (struct spool_figures){.records = s->end - s->first};
+	*stats = (struct spool_stats){.records = s->end - s->first};
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -169,25 +169,25 @@ struct scene {
 	unsigned int left_when_changed; /* in the spool */
 };
 
-static void on_changed(void *context, const struct sender_figures *figures)
+static void on_changed(void *context, const struct sender_stats *stats)
 {
 	struct scene *scene = context;
-	struct spool_figures waiting;
-	struct sender_figures same;
+	struct spool_stats waiting;
+	struct sender_stats same;
 
 	pthread_mutex_lock(&scene->lock);
 	struct sender *sender = scene->sender;
 	pthread_mutex_unlock(&scene->lock);
 	/* No lock of the sender's is held. It may be that it has not been returned yet. */
 	if (sender) {
-		sender_figures(sender, &same);
+		sender_stats(sender, &same);
 		sender_wake(sender);
 	}
-	spool_figures(&scene->spool, &waiting);
+	spool_stats(&scene->spool, &waiting);
 	pthread_mutex_lock(&scene->lock);
-	if (figures->next_attempt_unix_ns)
+	if (stats->next_attempt_unix_ns)
 		scene->delay_ns[scene->changes] =
-		    figures->next_attempt_unix_ns - figures->last_failure_unix_ns;
+		    stats->next_attempt_unix_ns - stats->last_failure_unix_ns;
 	scene->changes++;
 	scene->left_when_changed = (unsigned int)waiting.records;
 	pthread_mutex_unlock(&scene->lock);
@@ -266,7 +266,7 @@ static void wait_idle(struct scene *scene)
 Test(sender, delivers_what_was_there_and_what_comes, .timeout = 60)
 {
 	struct scene *scene = make();
-	struct sender_figures f;
+	struct sender_stats f;
 
 	for (int i = 0; i < 3; i++)
 		put(&scene->spool, 10);
@@ -277,7 +277,7 @@ Test(sender, delivers_what_was_there_and_what_comes, .timeout = 60)
 	cr_expect(!sender_idle(scene->sender));
 	sender_wake(scene->sender);
 	wait_idle(scene);
-	sender_figures(scene->sender, &f);
+	sender_stats(scene->sender, &f);
 	cr_expect_eq(f.delivered_samples, 35);
 	cr_expect_eq(f.delivered_requests, 4);
 	cr_expect_eq(f.delivered_bytes, 40);
@@ -296,7 +296,7 @@ Test(sender, delivers_what_was_there_and_what_comes, .timeout = 60)
 Test(sender, tries_again_and_keeps, .timeout = 60)
 {
 	struct scene *scene = make();
-	struct sender_figures f;
+	struct sender_stats f;
 
 	nth(scene, 0, 14);
 	snprintf(scene->transport.script[0].message, 10, "down");
@@ -305,7 +305,7 @@ Test(sender, tries_again_and_keeps, .timeout = 60)
 	wait_for_calls(scene, 1);
 	while (locked(&scene->lock, &scene->changes) < 1)
 		sleep_ms(1);
-	sender_figures(scene->sender, &f);
+	sender_stats(scene->sender, &f);
 	cr_expect_eq(f.failures, 1);
 	cr_expect_eq(f.last_code, 14);
 	cr_expect_str_eq(f.last_message, "down");
@@ -315,7 +315,7 @@ Test(sender, tries_again_and_keeps, .timeout = 60)
 	wait_idle(scene);
 	cr_expect_geq(scene->transport.at_ns[1] - scene->transport.at_ns[0], 1 * S);
 	cr_expect_eq(scene->transport.first_byte[1], 100);
-	sender_figures(scene->sender, &f);
+	sender_stats(scene->sender, &f);
 	cr_expect_eq(f.attempts, 2);
 	cr_expect_eq(f.delivered_samples, 10);
 	cr_expect_eq(f.next_attempt_unix_ns, 0);
@@ -383,7 +383,7 @@ Test(sender, waits_longer_each_time_and_forgets_it_after_success, .timeout = 60)
 Test(sender, drops_what_is_refused, .timeout = 60)
 {
 	struct scene *scene = make();
-	struct sender_figures f;
+	struct sender_stats f;
 
 	nth(scene, 0, 3);
 	nth(scene, 1, 8);
@@ -392,7 +392,7 @@ Test(sender, drops_what_is_refused, .timeout = 60)
 	put(&scene->spool, 40);
 	start(scene);
 	wait_idle(scene);
-	sender_figures(scene->sender, &f);
+	sender_stats(scene->sender, &f);
 	cr_expect_eq(f.refused_samples, 30);
 	cr_expect_eq(f.refused_requests, 2);
 	cr_expect_eq(f.delivered_samples, 40);
@@ -406,7 +406,7 @@ Test(sender, counts_partial_success, .timeout = 60)
 {
 	struct scene *scene = make();
 	struct transport_result *result = nth(scene, 0, 0);
-	struct sender_figures f;
+	struct sender_stats f;
 
 	result->partial = true;
 	result->rejected_profiles = UINT64_MAX;
@@ -416,7 +416,7 @@ Test(sender, counts_partial_success, .timeout = 60)
 	put(&scene->spool, 10);
 	start(scene);
 	wait_idle(scene);
-	sender_figures(scene->sender, &f);
+	sender_stats(scene->sender, &f);
 	cr_expect_eq(f.delivered_samples, 20);
 	cr_expect_eq(f.partial_requests, 2);
 	cr_expect_eq(f.rejected_profiles, UINT64_MAX);
@@ -538,7 +538,7 @@ Test(sender, expires_under_way, .timeout = 60)
 Test(sender, many_records_from_another_thread, .timeout = 60)
 {
 	struct scene *scene = make();
-	struct sender_figures f;
+	struct sender_stats f;
 
 	start(scene);
 	for (int i = 0; i < MOST; i++) {
@@ -548,7 +548,7 @@ Test(sender, many_records_from_another_thread, .timeout = 60)
 			sleep_ms(1);
 	}
 	wait_idle(scene);
-	sender_figures(scene->sender, &f);
+	sender_stats(scene->sender, &f);
 	cr_expect_eq(f.delivered_samples, MOST);
 	cr_expect_eq(calls(scene), MOST);
 	finish(scene);

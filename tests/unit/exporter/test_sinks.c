@@ -5,9 +5,9 @@
 #include <zlib.h>
 
 #include "common/cleanup.h"
-#include "exporter/model/text.h"
 #include "exporter/otlp/otlp_read.h"
 #include "exporter/sinks/sink.h"
+#include "exporter/sinks/sink_stream.h"
 #include "pprof/profile.pb-c.h"
 #include "random_profile.h"
 
@@ -531,44 +531,9 @@ Test(sinks, empty_profiles_and_full_disks)
 	}
 }
 
-/* Wherever the byte is that is not clean. */
-Test(sinks, clean_texts)
+Test(sinks, products_that_overflow_are_the_maximum)
 {
-	char text[40];
-
-	for (size_t length = 0; length < 40; length++) {
-		memset(text, 'a', sizeof(text));
-		cr_expect(text_is_clean(text, length));
-		for (size_t at = 0; at < length; at++) {
-			static const char others[] = {1, 0x7f, 0, (char)0x80, (char)0xff};
-			for (size_t i = 0; i < sizeof(others); i++) {
-				text[at] = others[i];
-				cr_expect_eq(text_is_clean(text, length), i < 2, "%zu of %zu", at,
-					     length);
-			}
-			if (at + 1 < length) {
-				memcpy(text + at, "\xc3\xa4", 2);
-				cr_expect(text_is_clean(text, length));
-				text[at + 1] = 'a';
-			}
-			text[at] = 'a';
-		}
-	}
-}
-
-Test(sinks, utf8)
-{
-	char out[8];
-
-	cr_expect_eq(text_utf8_length("\xf4\x8f\xbf\xbf", 4), 4);
-	cr_expect_eq(text_utf8_length("\xf4\x90\x80\x80", 4), 0);
-	cr_expect_eq(text_utf8_length("\xc0\x80", 2), 0);
-	cr_expect_eq(text_utf8_length("\xed\xa0\x80", 3), 0);
-	cr_expect_eq(text_utf8_length("\xe2\x82", 2), 0);
-	cr_expect_eq(text_utf8_length("\x80", 1), 0);
-	cr_expect_eq(text_utf8_length("", 0), 0);
-	cr_expect_eq(text_clean(out, sizeof(out), "a\xff\0b", 4), 7);
-	cr_expect_eq(text_clean(out, 4, "a\xff", 2), 1);
-	cr_expect_str_eq(out, "a");
-	cr_expect_eq(text_multiply(UINT64_MAX, 2, INT64_MAX), INT64_MAX);
+	cr_expect_eq(sink_multiply(3, 7, UINT64_MAX), 21);
+	cr_expect_eq(sink_multiply(3, 7, 20), 20);
+	cr_expect_eq(sink_multiply(UINT64_MAX, 2, INT64_MAX), INT64_MAX);
 }

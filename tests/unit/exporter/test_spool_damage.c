@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "tests/unit/exporter/spool_rig.h"
+#include "tests/unit/exporter/spool_harness.h"
 
 /* Offset of the record with this index in a segment's bytes. */
 static size_t record_at(const uint8_t *bytes, unsigned int index)
@@ -26,78 +26,78 @@ static size_t record_at(const uint8_t *bytes, unsigned int index)
 }
 
 /* The file as it is said, and nothing else that knows of it. */
-static void rig_damage(struct rig *rig, const char *path, const uint8_t *bytes, size_t length)
+static void harness_damage(struct harness *harness, const char *path, const uint8_t *bytes, size_t length)
 {
-	each_file(rig, remove_file);
+	each_file(harness, remove_file);
 	path_write(path, bytes, length);
-	rig_new_memory(rig);
-	rig_reopen(rig);
+	harness_new_memory(harness);
+	harness_reopen(harness);
 }
 
 /* Ten records, on disk and nowhere else. */
-static size_t ten_on_disk(struct rig *rig, size_t length, char path[128], uint8_t *bytes)
+static size_t ten_on_disk(struct harness *harness, size_t length, char path[128], uint8_t *bytes)
 {
-	rig_start(rig, true);
-	put_all(rig, 1, 10, length);
-	cr_assert_eq(spool_keep(rig->spool, rig->now), 0);
-	struct segments found = segments_of(rig);
+	harness_start(harness, true);
+	put_all(harness, 1, 10, length);
+	cr_assert_eq(spool_keep(harness->spool, harness->now), 0);
+	struct segments found = segments_of(harness);
 	cr_assert_eq(found.count, 1);
 	memcpy(path, found.paths[0], 128);
-	rig_new_memory(rig);
+	harness_new_memory(harness);
 	return path_read(path, bytes);
 }
 
 Test(spool, torn_tail)
 {
-	struct rig rig;
+	struct harness harness;
 	char path[128];
 	static uint8_t bytes[FILE_BYTES_MAX];
-	size_t length = ten_on_disk(&rig, 300, path, bytes);
+	size_t length = ten_on_disk(&harness, 300, path, bytes);
 	const size_t last = record_at(bytes, 9);
 
 	for (size_t cut = 1; cut <= length - last + 1; cut++) {
-		rig_damage(&rig, path, bytes, length - cut);
+		harness_damage(&harness, path, bytes, length - cut);
 		bool whole = length - cut == last;
 		uint64_t left = length - cut >= last ? 9 : 8;
-		expect_all(&rig, 1, left);
-		cr_expect_eq(take(&rig), 0);
-		cr_expect_eq(figures(&rig).damaged_records, whole ? 0 : 1);
+		expect_all(&harness, 1, left);
+		cr_expect_eq(take(&harness), 0);
+		cr_expect_eq(harness_stats(&harness).damaged_records, whole ? 0 : 1);
 		/* With its header, it is known what it stood for. */
 		uint64_t samples = left == 8 ? 9 : 10;
 		bool known = left == 8 || length - cut >= last + sizeof(struct spool_header);
-		cr_expect_eq(figures(&rig).damaged_samples, known ? samples : 0);
+		cr_expect_eq(harness_stats(&harness).damaged_samples, known ? samples : 0);
 	}
-	rig_end(&rig);
+	harness_end(&harness);
 }
 
 /* Power loss may also leave zeros where data was to be. */
 Test(spool, zeroed_tail)
 {
-	struct rig rig;
+	struct harness harness;
 	char path[128];
 	static uint8_t bytes[FILE_BYTES_MAX];
-	size_t length = ten_on_disk(&rig, 300, path, bytes);
+	size_t length = ten_on_disk(&harness, 300, path, bytes);
 	const size_t last = record_at(bytes, 9);
 
 	for (size_t from = last - 10; from < length; from += 7) {
 		static uint8_t torn[FILE_BYTES_MAX];
 		memcpy(torn, bytes, from);
 		memset(torn + from, 0, length - from);
-		rig_damage(&rig, path, torn, length);
-		expect_all(&rig, 1, from < last ? 8 : 9);
-		cr_expect_eq(take(&rig), 0);
-		cr_expect_geq(figures(&rig).damaged_records, 1);
+		harness_damage(&harness, path, torn, length);
+		expect_all(&harness, 1, from < last ? 8 : 9);
+		cr_expect_eq(take(&harness), 0);
+		cr_expect_geq(harness_stats(&harness).damaged_records, 1);
 	}
-	rig_end(&rig);
+	harness_end(&harness);
 }
 
 /* Which ids are left, as a bit set. */
-static uint32_t take_set(struct rig *rig)
+static uint32_t take_set(struct harness *harness)
 {
 	uint32_t set = 0;
 	uint64_t last = 0;
 
-	for (uint64_t id; (id = take(rig)); last = id) {
+	for (uint64_t id; (id = take(harness)); last = id) {
 		cr_assert_gt(id, last);
 		set |= 1u << id;
 	}
@@ -105,10 +105,10 @@ static uint32_t take_set(struct rig *rig)
 }
 
 /* The one is lost, and counted, or the bit had no meaning: a few of a zstd frame have none. */
-static bool lost_one(struct rig *rig, unsigned int index)
+static bool lost_one(struct harness *harness, unsigned int index)
 {
-	const uint32_t set = take_set(rig);
-	const struct spool_figures f = figures(rig);
+	const uint32_t set = take_set(harness);
+	const struct spool_stats f = harness_stats(harness);
 
 	if (set == 0x7fe) {
 		cr_expect_eq(f.damaged_records, 0);
@@ -122,81 +122,81 @@ static bool lost_one(struct rig *rig, unsigned int index)
 
 Test(spool, flipped_bits_on_disk_cost_one_record)
 {
-	struct rig rig;
+	struct harness harness;
 	char path[128];
 	static uint8_t bytes[FILE_BYTES_MAX];
-	size_t length = ten_on_disk(&rig, 200, path, bytes);
+	size_t length = ten_on_disk(&harness, 200, path, bytes);
 	unsigned int index = 0, harmless = 0;
 
 	for (size_t at = 0; at < length; at += at < 400 ? 1 : 3) {
 		while (index < 9 && at >= record_at(bytes, index + 1))
 			index++;
 		bytes[at] ^= (uint8_t)(1 << at % 8);
-		rig_damage(&rig, path, bytes, length);
+		harness_damage(&harness, path, bytes, length);
 		bytes[at] ^= (uint8_t)(1 << at % 8);
-		if (!lost_one(&rig, index))
+		if (!lost_one(&harness, index))
 			harmless++;
 	}
 	cr_expect_leq(harmless, SEGMENT_HEAD_BYTES + 30);
-	rig_end(&rig);
+	harness_end(&harness);
 }
 
 Test(spool, flipped_bits_in_memory_cost_one_record)
 {
-	struct rig rig;
+	struct harness harness;
 	static uint8_t bytes[FILE_BYTES_MAX];
 	const uint8_t *segment = bytes + 4096 - SEGMENT_HEAD_BYTES;
 	unsigned int index = 0, harmless = 0;
 
-	rig_start(&rig, false);
-	put_all(&rig, 1, 10, 200);
-	size_t length = file_read(rig.memory_fd, bytes);
+	harness_start(&harness, false);
+	put_all(&harness, 1, 10, 200);
+	size_t length = file_read(harness.memory_fd, bytes);
 	for (size_t at = 4096; at < length; at += at < 4500 ? 1 : 3) {
 		while (index < 9 && bytes + at >= segment + record_at(segment, index + 1))
 			index++;
 		bytes[at] ^= (uint8_t)(1 << at % 8);
-		file_write(rig.memory_fd, bytes, length);
+		file_write(harness.memory_fd, bytes, length);
 		bytes[at] ^= (uint8_t)(1 << at % 8);
-		rig_reopen(&rig);
-		cr_expect_eq(rig.mark, 10);
-		if (!lost_one(&rig, index))
+		harness_reopen(&harness);
+		cr_expect_eq(harness.mark, 10);
+		if (!lost_one(&harness, index))
 			harmless++;
 	}
 	cr_expect_leq(harmless, 30);
 	/* The state is there twice; at worst the last step is lost. */
 	for (size_t at = 0; at < 4096; at += at < 400 ? 1 : 97) {
 		bytes[at] ^= (uint8_t)(1 << at % 8);
-		file_write(rig.memory_fd, bytes, length);
+		file_write(harness.memory_fd, bytes, length);
 		bytes[at] ^= (uint8_t)(1 << at % 8);
-		rig_reopen(&rig);
-		uint32_t set = take_set(&rig);
+		harness_reopen(&harness);
+		uint32_t set = take_set(&harness);
 		cr_assert(set == 0x7fe || set == 0x3fe, "byte %zu", at);
 	}
-	rig_end(&rig);
+	harness_end(&harness);
 }
 
 /* A memory without any sense is begun anew. */
 Test(spool, garbage_in_the_memory)
 {
-	struct rig rig;
+	struct harness harness;
 	static uint8_t bytes[20000];
 
-	rig_start(&rig, false);
+	harness_start(&harness, false);
 	for (unsigned int round = 0; round < 50; round++) {
 		contents(round, sizeof(bytes), bytes);
-		file_write(rig.memory_fd, bytes, round * 400 + 1);
-		rig_reopen(&rig);
-		cr_expect_eq(rig.mark, 0);
-		expect_empty(&rig);
-		put_all(&rig, 1, 3, 1000);
-		rig_reopen(&rig);
-		expect_all(&rig, 1, 3);
+		file_write(harness.memory_fd, bytes, round * 400 + 1);
+		harness_reopen(&harness);
+		cr_expect_eq(harness.mark, 0);
+		expect_empty(&harness);
+		put_all(&harness, 1, 3, 1000);
+		harness_reopen(&harness);
+		expect_all(&harness, 1, 3);
 	}
-	rig_end(&rig);
+	harness_end(&harness);
 }
 
 /* The memory's state, as it would be published. */
-static void state_forge(const struct rig *rig, uint64_t tail, uint64_t number, uint64_t mark)
+static void state_forge(const struct harness *harness, uint64_t tail, uint64_t number, uint64_t mark)
 {
 	struct {
 		uint32_t magic, version;
@@ -205,7 +205,7 @@ static void state_forge(const struct rig *rig, uint64_t tail, uint64_t number, u
 	} state = {0x4d707342, 1, 1000000, 4096, tail, number, mark, 0, 0};
 
 	state.check = XXH32(&state, 48, 0);
-	cr_assert_eq(pwrite(rig->memory_fd, &state, sizeof(state), 0), (ssize_t)sizeof(state));
+	cr_assert_eq(pwrite(harness->memory_fd, &state, sizeof(state), 0), (ssize_t)sizeof(state));
 }
 
 /* As large as a file can be, and nothing in it: holes are not read. */
@@ -213,24 +213,24 @@ Test(spool, holes_without_end)
 {
 	const uint64_t far = 1ULL << 50;
 	char path[128];
-	struct rig rig;
+	struct harness harness;
 
-	rig_start(&rig, true);
-	cr_assert_eq(ftruncate(rig.memory_fd, (off_t)far), 0);
-	state_forge(&rig, far, 5, 9);
-	snprintf(path, sizeof(path), "%s/0000000000000100.spool", rig.directory);
+	harness_start(&harness, true);
+	cr_assert_eq(ftruncate(harness.memory_fd, (off_t)far), 0);
+	state_forge(&harness, far, 5, 9);
+	snprintf(path, sizeof(path), "%s/0000000000000100.spool", harness.directory);
 	path_write(path, (const uint8_t *)"x", 1);
 	cr_assert_eq(truncate(path, 1LL << 40), 0);
-	rig_reopen(&rig);
-	cr_expect_eq(rig.mark, 9);
-	cr_expect_eq(figures(&rig).records, 0);
-	cr_expect_eq(figures(&rig).damaged_records, 2);
-	put_all(&rig, 1, 3, 1000);
-	rig_reopen(&rig);
-	expect_all(&rig, 1, 3);
-	expect_empty(&rig);
-	cr_expect_eq(segments_of(&rig).count, 0);
-	rig_end(&rig);
+	harness_reopen(&harness);
+	cr_expect_eq(harness.mark, 9);
+	cr_expect_eq(harness_stats(&harness).records, 0);
+	cr_expect_eq(harness_stats(&harness).damaged_records, 2);
+	put_all(&harness, 1, 3, 1000);
+	harness_reopen(&harness);
+	expect_all(&harness, 1, 3);
+	expect_empty(&harness);
+	cr_expect_eq(segments_of(&harness).count, 0);
+	harness_end(&harness);
 }
 
 /* A record that was cut must not be completed by the one that is put behind it. */
@@ -238,45 +238,45 @@ Test(spool, tail_within_a_record)
 {
 	static uint8_t bytes[FILE_BYTES_MAX];
 	struct spool_record record;
-	struct rig rig;
+	struct harness harness;
 
-	rig_start(&rig, false);
-	put_all(&rig, 1, 3, 300);
-	cr_assert_eq(first(&rig, &record), 1);
-	size_t length = file_read(rig.memory_fd, bytes);
+	harness_start(&harness, false);
+	put_all(&harness, 1, 3, 300);
+	cr_assert_eq(first(&harness, &record), 1);
+	size_t length = file_read(harness.memory_fd, bytes);
 	for (size_t cut = 1; cut < 250; cut += 3) {
-		file_write(rig.memory_fd, bytes, length);
-		state_forge(&rig, length - cut, record.number + 2, 3);
-		rig_reopen(&rig);
-		cr_expect_eq(figures(&rig).damaged_records, 1);
-		put_all(&rig, 4, 5, 300);
-		rig_reopen(&rig);
-		expect_all(&rig, 1, 2);
-		expect_all(&rig, 4, 5);
-		expect_empty(&rig);
-		expect_nothing_lost(&rig);
+		file_write(harness.memory_fd, bytes, length);
+		state_forge(&harness, length - cut, record.number + 2, 3);
+		harness_reopen(&harness);
+		cr_expect_eq(harness_stats(&harness).damaged_records, 1);
+		put_all(&harness, 4, 5, 300);
+		harness_reopen(&harness);
+		expect_all(&harness, 1, 2);
+		expect_all(&harness, 4, 5);
+		expect_empty(&harness);
+		expect_nothing_lost(&harness);
 	}
-	rig_end(&rig);
+	harness_end(&harness);
 }
 
 /* As if it were forged: there was another configuration. */
 Test(spool, records_that_are_too_large_by_now)
 {
-	struct rig rig;
+	struct harness harness;
 
-	rig_start(&rig, true);
-	put_all(&rig, 1, 1, 1000);
-	put_all(&rig, 2, 2, 1001);
-	cr_assert_eq(spool_keep(rig.spool, rig.now), 0);
-	put_all(&rig, 3, 3, 1001);
-	put_all(&rig, 4, 4, 1000);
-	rig.config.record_bytes_max = 1000;
-	rig_reopen(&rig);
-	cr_expect_eq(take(&rig), 1);
-	cr_expect_eq(take(&rig), 4);
-	cr_expect_eq(figures(&rig).damaged_records, 2);
-	expect_empty(&rig);
-	rig_end(&rig);
+	harness_start(&harness, true);
+	put_all(&harness, 1, 1, 1000);
+	put_all(&harness, 2, 2, 1001);
+	cr_assert_eq(spool_keep(harness.spool, harness.now), 0);
+	put_all(&harness, 3, 3, 1001);
+	put_all(&harness, 4, 4, 1000);
+	harness.config.record_bytes_max = 1000;
+	harness_reopen(&harness);
+	cr_expect_eq(take(&harness), 1);
+	cr_expect_eq(take(&harness), 4);
+	cr_expect_eq(harness_stats(&harness).damaged_records, 2);
+	expect_empty(&harness);
+	harness_end(&harness);
 }
 
 /* A header that says something else, and vouches for it. */
@@ -307,9 +307,9 @@ Test(spool, forged_lengths)
 	    {RECORD_BYTES_MAX, RECORD_BYTES_MAX, 0x7de}, /* past the end */
 	};
 	static uint8_t bytes[FILE_BYTES_MAX], forged[FILE_BYTES_MAX];
-	struct rig rig;
+	struct harness harness;
 	char path[128];
-	size_t length = ten_on_disk(&rig, 300, path, bytes);
+	size_t length = ten_on_disk(&harness, 300, path, bytes);
 	const size_t at = record_at(bytes, 4);
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -319,21 +319,21 @@ Test(spool, forged_lengths)
 		header.raw_bytes = cases[i].raw ? cases[i].raw : header.raw_bytes;
 		header.z_bytes = cases[i].z ? cases[i].z : header.z_bytes;
 		forge(forged, at, &header);
-		rig_damage(&rig, path, forged, length);
-		cr_expect_eq(take_set(&rig), cases[i].expected, "case %zu", i);
-		cr_expect_geq(figures(&rig).damaged_records, 1);
+		harness_damage(&harness, path, forged, length);
+		cr_expect_eq(take_set(&harness), cases[i].expected, "case %zu", i);
+		cr_expect_geq(harness_stats(&harness).damaged_records, 1);
 	}
-	rig_end(&rig);
+	harness_end(&harness);
 }
 
 /* Whatever number a record claims, at most its segment suffers, and what is put later comes out. */
 Test(spool, forged_numbers_on_disk)
 {
 	static uint8_t bytes[FILE_BYTES_MAX], forged[FILE_BYTES_MAX];
-	struct rig rig;
+	struct harness harness;
 	char path[128], name[160];
 	struct spool_header header;
-	size_t length = ten_on_disk(&rig, 300, path, bytes);
+	size_t length = ten_on_disk(&harness, 300, path, bytes);
 	const size_t at = record_at(bytes, 4);
 
 	memcpy(&header, bytes + at, sizeof(header));
@@ -343,19 +343,19 @@ Test(spool, forged_numbers_on_disk)
 		memcpy(forged, bytes, length);
 		header.number = numbers[i];
 		forge(forged, at, &header);
-		rig_damage(&rig, path, forged, length);
-		put_all(&rig, 11, 12, 100);
-		cr_assert_eq(spool_keep(rig.spool, rig.now), 0);
-		put_all(&rig, 13, 13, 100);
-		rig_reopen(&rig);
+		harness_damage(&harness, path, forged, length);
+		put_all(&harness, 11, 12, 100);
+		cr_assert_eq(spool_keep(harness.spool, harness.now), 0);
+		put_all(&harness, 13, 13, 100);
+		harness_reopen(&harness);
 		/* One up is as good as the one whose place it takes. */
 		uint32_t expected = numbers[i] == own + 1 ? 0x3fbe : 0x3fde;
-		cr_expect_eq(take_set(&rig), expected, "case %zu", i);
+		cr_expect_eq(take_set(&harness), expected, "case %zu", i);
 	}
 	/* A whole segment with a name from far ahead. */
 	const uint64_t names[] = {1, 1ULL << 51, 1ULL << 52, 1ULL << 62, UINT64_MAX};
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		snprintf(name, sizeof(name), "%s/%016llx.spool", rig.directory,
+		snprintf(name, sizeof(name), "%s/%016llx.spool", harness.directory,
 			 (unsigned long long)names[i]);
 		memcpy(forged, bytes, length);
 		for (unsigned int k = 0; k < 10; k++) {
@@ -364,22 +364,22 @@ Test(spool, forged_numbers_on_disk)
 			forge(forged, record_at(bytes, k), &header);
 		}
 		path_write(name, forged, length);
-		rig_new_memory(&rig);
-		rig_reopen(&rig);
-		put_all(&rig, 11, 12, 100);
-		cr_assert_eq(spool_keep(rig.spool, rig.now), 0);
-		put_all(&rig, 13, 14, 100);
-		rig.now += second;
-		rig_reopen(&rig);
-		cr_expect_eq(take_set(&rig), names[i] < 1ULL << 62 ? 0x7ffe : 0x7800, "name %zu",
+		harness_new_memory(&harness);
+		harness_reopen(&harness);
+		put_all(&harness, 11, 12, 100);
+		cr_assert_eq(spool_keep(harness.spool, harness.now), 0);
+		put_all(&harness, 13, 14, 100);
+		harness.now += second;
+		harness_reopen(&harness);
+		cr_expect_eq(take_set(&harness), names[i] < 1ULL << 62 ? 0x7ffe : 0x7800, "name %zu",
 			     i);
 		unlink(name);
 	}
-	rig_end(&rig);
+	harness_end(&harness);
 }
 
 /* The format of the file "cursor" is private; its test is what it does. */
-static void cursor_forge(const struct rig *rig, uint64_t segment, uint64_t done)
+static void cursor_forge(const struct harness *harness, uint64_t segment, uint64_t done)
 {
 	struct {
 		uint32_t magic, version;
@@ -389,28 +389,28 @@ static void cursor_forge(const struct rig *rig, uint64_t segment, uint64_t done)
 	char path[128];
 
 	cursor.check = XXH32(&cursor, 24, 0);
-	snprintf(path, sizeof(path), "%s/cursor", rig->directory);
+	snprintf(path, sizeof(path), "%s/cursor", harness->directory);
 	path_write(path, (const uint8_t *)&cursor, sizeof(cursor));
 }
 
 Test(spool, cursor_lost_or_forged)
 {
 	static uint8_t bytes[FILE_BYTES_MAX];
-	struct rig rig;
+	struct harness harness;
 	char path[128], cursor[128];
 	struct spool_header header;
-	size_t length = ten_on_disk(&rig, 300, path, bytes);
+	size_t length = ten_on_disk(&harness, 300, path, bytes);
 
-	snprintf(cursor, sizeof(cursor), "%s/cursor", rig.directory);
+	snprintf(cursor, sizeof(cursor), "%s/cursor", harness.directory);
 	memcpy(&header, bytes + SEGMENT_HEAD_BYTES, sizeof(header));
 	const uint64_t own = header.number;
-	rig_reopen(&rig);
-	expect_all(&rig, 1, 4);
-	rig_reopen(&rig);
-	cr_expect_eq(first(&rig, &(struct spool_record){0}), 5);
+	harness_reopen(&harness);
+	expect_all(&harness, 1, 4);
+	harness_reopen(&harness);
+	cr_expect_eq(first(&harness, &(struct spool_record){0}), 5);
 	cr_assert_eq(unlink(cursor), 0);
-	rig_reopen(&rig);
-	cr_expect_eq(first(&rig, &(struct spool_record){0}), 1, "all of the segment comes again");
+	harness_reopen(&harness);
+	cr_expect_eq(first(&harness, &(struct spool_record){0}), 1, "all of the segment comes again");
 
 	const struct {
 		uint64_t segment, done;
@@ -423,16 +423,16 @@ Test(spool, cursor_lost_or_forged)
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		path_write(path, bytes, length);
-		cursor_forge(&rig, cases[i].segment, cases[i].done);
-		rig_new_memory(&rig);
-		rig_reopen(&rig);
-		put_all(&rig, 11, 12, 100);
-		cr_assert_eq(spool_keep(rig.spool, rig.now), 0);
-		rig.now += second;
-		rig_reopen(&rig);
-		cr_expect_eq(take_set(&rig), cases[i].expected | 0x1800, "case %zu", i);
+		cursor_forge(&harness, cases[i].segment, cases[i].done);
+		harness_new_memory(&harness);
+		harness_reopen(&harness);
+		put_all(&harness, 11, 12, 100);
+		cr_assert_eq(spool_keep(harness.spool, harness.now), 0);
+		harness.now += second;
+		harness_reopen(&harness);
+		cr_expect_eq(take_set(&harness), cases[i].expected | 0x1800, "case %zu", i);
 	}
-	rig_end(&rig);
+	harness_end(&harness);
 }
 
 /* What is not the spool's own is neither read nor removed. */
@@ -444,53 +444,53 @@ Test(spool, strangers_in_the_directory)
 					    "0000000000000000.spool",
 					    "00000000000000ff",
 					    "ff.spool"};
-	struct rig rig;
+	struct harness harness;
 	char path[128], target[128];
 
-	rig_start(&rig, true);
+	harness_start(&harness, true);
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-		snprintf(path, sizeof(path), "%s/%s", rig.directory, files[i]);
+		snprintf(path, sizeof(path), "%s/%s", harness.directory, files[i]);
 		path_write(path, (const uint8_t *)"x", 1);
 	}
-	snprintf(path, sizeof(path), "%s/00000000000000a1.spool", rig.directory);
+	snprintf(path, sizeof(path), "%s/00000000000000a1.spool", harness.directory);
 	cr_assert_eq(mkdir(path, 0700), 0);
-	snprintf(target, sizeof(target), "%s/README", rig.directory);
-	snprintf(path, sizeof(path), "%s/00000000000000a2.spool", rig.directory);
+	snprintf(target, sizeof(target), "%s/README", harness.directory);
+	snprintf(path, sizeof(path), "%s/00000000000000a2.spool", harness.directory);
 	cr_assert_eq(symlink(target, path), 0);
-	snprintf(path, sizeof(path), "%s/00000000000000a3.spool", rig.directory);
+	snprintf(path, sizeof(path), "%s/00000000000000a3.spool", harness.directory);
 	cr_assert_eq(mkfifo(path, 0600), 0);
 
-	rig_reopen(&rig);
-	put_all(&rig, 1, 2, 1000);
-	cr_assert_eq(spool_keep(rig.spool, rig.now), 0);
-	rig_reopen(&rig);
-	expect_all(&rig, 1, 2);
-	expect_empty(&rig);
-	expect_nothing_lost(&rig);
-	cr_expect_eq(segments_of(&rig).count, 5, "two files and three others");
+	harness_reopen(&harness);
+	put_all(&harness, 1, 2, 1000);
+	cr_assert_eq(spool_keep(harness.spool, harness.now), 0);
+	harness_reopen(&harness);
+	expect_all(&harness, 1, 2);
+	expect_empty(&harness);
+	expect_nothing_lost(&harness);
+	cr_expect_eq(segments_of(&harness).count, 5, "two files and three others");
 	cr_expect_eq(access(target, F_OK), 0);
-	rig_end(&rig);
+	harness_end(&harness);
 }
 
 Test(spool, a_segment_that_goes_away)
 {
-	struct rig rig;
+	struct harness harness;
 
-	rig_start(&rig, true);
-	put_all(&rig, 1, 5, 1000);
-	cr_assert_eq(spool_keep(rig.spool, rig.now), 0);
-	put_all(&rig, 6, 6, 1000);
-	cr_assert_eq(unlink(segments_of(&rig).paths[0]), 0);
-	cr_expect_eq(take(&rig), 6);
-	cr_expect_eq(figures(&rig).damaged_records, 5);
-	cr_expect_eq(figures(&rig).damaged_samples, 15);
-	put_all(&rig, 7, 7, 1000);
-	cr_assert_eq(spool_keep(rig.spool, rig.now), 0);
+	harness_start(&harness, true);
+	put_all(&harness, 1, 5, 1000);
+	cr_assert_eq(spool_keep(harness.spool, harness.now), 0);
+	put_all(&harness, 6, 6, 1000);
+	cr_assert_eq(unlink(segments_of(&harness).paths[0]), 0);
+	cr_expect_eq(take(&harness), 6);
+	cr_expect_eq(harness_stats(&harness).damaged_records, 5);
+	cr_expect_eq(harness_stats(&harness).damaged_samples, 15);
+	put_all(&harness, 7, 7, 1000);
+	cr_assert_eq(spool_keep(harness.spool, harness.now), 0);
 	/* Or is cut while it grows. */
-	cr_assert_eq(truncate(segments_of(&rig).paths[0], 20), 0);
-	put_all(&rig, 8, 8, 1000);
-	cr_assert_eq(spool_keep(rig.spool, rig.now), 0);
-	cr_expect_eq(take(&rig), 8);
-	expect_empty(&rig);
-	rig_end(&rig);
+	cr_assert_eq(truncate(segments_of(&harness).paths[0], 20), 0);
+	put_all(&harness, 8, 8, 1000);
+	cr_assert_eq(spool_keep(harness.spool, harness.now), 0);
+	cr_expect_eq(take(&harness), 8);
+	expect_empty(&harness);
+	harness_end(&harness);
 }

@@ -17,35 +17,35 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/unit/exporter/spool_rig.h"
+#include "tests/unit/exporter/spool_harness.h"
 
 /* Disks that fail. */
 
-static void expect_recovery(struct rig *rig, int error, void (*mend)(struct rig *))
+static void expect_recovery(struct harness *harness, int error, void (*mend)(struct harness *))
 {
-	put_all(rig, 1, 20, 100000);
-	cr_expect_eq(spool_keep(rig->spool, rig->now), -error);
-	cr_expect_eq(figures(rig).disk_error, error);
-	put_all(rig, 21, 21, 1000);
-	mend(rig);
+	put_all(harness, 1, 20, 100000);
+	cr_expect_eq(spool_keep(harness->spool, harness->now), -error);
+	cr_expect_eq(harness_stats(harness).disk_error, error);
+	put_all(harness, 21, 21, 1000);
+	mend(harness);
 	/* Not at once again. */
-	rig->now += second;
-	cr_expect_eq(spool_keep(rig->spool, rig->now), -error);
-	rig->now += 10 * second;
-	cr_expect_eq(spool_keep(rig->spool, rig->now), 0);
-	cr_expect_eq(figures(rig).disk_error, 0);
-	cr_expect_eq(figures(rig).memory_bytes, 0);
-	rig_reopen(rig);
-	expect_all(rig, 1, 21);
-	expect_empty(rig);
-	expect_nothing_lost(rig);
+	harness->now += second;
+	cr_expect_eq(spool_keep(harness->spool, harness->now), -error);
+	harness->now += 10 * second;
+	cr_expect_eq(spool_keep(harness->spool, harness->now), 0);
+	cr_expect_eq(harness_stats(harness).disk_error, 0);
+	cr_expect_eq(harness_stats(harness).memory_bytes, 0);
+	harness_reopen(harness);
+	expect_all(harness, 1, 21);
+	expect_empty(harness);
+	expect_nothing_lost(harness);
 }
 
-static void mend_size(struct rig *rig)
+static void mend_size(struct harness *harness)
 {
 	const struct rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
 
-	(void)rig;
+	(void)harness;
 	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &none), 0);
 }
 
@@ -53,83 +53,83 @@ static void mend_size(struct rig *rig)
 Test(spool, file_size_limit)
 {
 	const struct rlimit limit = {900000, RLIM_INFINITY};
-	struct rig rig;
+	struct harness harness;
 
 	signal(SIGXFSZ, SIG_IGN);
-	rig_start(&rig, true);
+	harness_start(&harness, true);
 	/* The memory is below that limit as well. */
-	put_all(&rig, 1, 10, 100000);
-	cr_assert_eq(spool_keep(rig.spool, rig.now), 0);
-	put_all(&rig, 11, 15, 100000);
+	put_all(&harness, 1, 10, 100000);
+	cr_assert_eq(spool_keep(harness.spool, harness.now), 0);
+	put_all(&harness, 11, 15, 100000);
 	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
-	cr_expect_eq(spool_keep(rig.spool, rig.now), -EFBIG);
-	cr_expect_eq(figures(&rig).disk_error, EFBIG);
+	cr_expect_eq(spool_keep(harness.spool, harness.now), -EFBIG);
+	cr_expect_eq(harness_stats(&harness).disk_error, EFBIG);
 	struct stat st;
-	cr_assert_eq(stat(segments_of(&rig).paths[0], &st), 0);
-	cr_expect_eq((uint64_t)st.st_size, figures(&rig).disk_bytes, "nothing torn is left");
-	cr_expect_eq(figures(&rig).records, 15);
-	rig_reopen(&rig);
-	cr_expect_eq(figures(&rig).records, 15);
-	mend_size(&rig);
-	put_all(&rig, 16, 16, 100000);
-	cr_expect_eq(spool_keep(rig.spool, rig.now), 0);
-	expect_all(&rig, 1, 16);
-	expect_empty(&rig);
-	expect_nothing_lost(&rig);
-	rig_end(&rig);
+	cr_assert_eq(stat(segments_of(&harness).paths[0], &st), 0);
+	cr_expect_eq((uint64_t)st.st_size, harness_stats(&harness).disk_bytes, "nothing torn is left");
+	cr_expect_eq(harness_stats(&harness).records, 15);
+	harness_reopen(&harness);
+	cr_expect_eq(harness_stats(&harness).records, 15);
+	mend_size(&harness);
+	put_all(&harness, 16, 16, 100000);
+	cr_expect_eq(spool_keep(harness.spool, harness.now), 0);
+	expect_all(&harness, 1, 16);
+	expect_empty(&harness);
+	expect_nothing_lost(&harness);
+	harness_end(&harness);
 }
 
-static void mend_tmpfs(struct rig *rig)
+static void mend_tmpfs(struct harness *harness)
 {
-	cr_assert_eq(mount("tmpfs", rig->directory, "tmpfs", MS_REMOUNT, "size=16m"), 0);
+	cr_assert_eq(mount("tmpfs", harness->directory, "tmpfs", MS_REMOUNT, "size=16m"), 0);
 }
 
 Test(spool, full_file_system)
 {
-	struct rig rig;
+	struct harness harness;
 
-	rig_start(&rig, true);
+	harness_start(&harness, true);
 	if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
-	    mount("tmpfs", rig.directory, "tmpfs", 0, "size=600k")) {
-		rig_end(&rig);
+	    mount("tmpfs", harness.directory, "tmpfs", 0, "size=600k")) {
+		harness_end(&harness);
 		cr_log_warn("full_file_system: SKIPPED, a tmpfs cannot be mounted here");
 		cr_skip_test("a tmpfs cannot be mounted here");
 	}
-	rig_reopen(&rig);
-	expect_recovery(&rig, ENOSPC, mend_tmpfs);
-	rig_reopen(&rig);
-	each_file(&rig, remove_file);
-	umount2(rig.directory, MNT_DETACH);
-	rig_end(&rig);
+	harness_reopen(&harness);
+	expect_recovery(&harness, ENOSPC, mend_tmpfs);
+	harness_reopen(&harness);
+	each_file(&harness, remove_file);
+	umount2(harness.directory, MNT_DETACH);
+	harness_end(&harness);
 }
 
 /* On a full file system and with a full memory, the oldest of the memory goes. */
 Test(spool, full_file_system_and_full_memory)
 {
-	struct rig rig;
+	struct harness harness;
 	uint64_t got = 0;
 
-	rig_start(&rig, true);
+	harness_start(&harness, true);
 	if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
-	    mount("tmpfs", rig.directory, "tmpfs", 0, "size=300k")) {
-		rig_end(&rig);
+	    mount("tmpfs", harness.directory, "tmpfs", 0, "size=300k")) {
+		harness_end(&harness);
 		cr_log_warn("full_file_system_and_full_memory: SKIPPED, no tmpfs");
 		cr_skip_test("a tmpfs cannot be mounted here");
 	}
-	rig.config.memory_bytes_max = 300000;
-	rig_reopen(&rig);
+	harness.config.memory_bytes_max = 300000;
+	harness_reopen(&harness);
 	for (uint64_t id = 1; id <= 60; id++) {
-		rig.now += second;
-		cr_assert_eq(put(&rig, id, 20000, true), 0);
-		cr_assert_leq(figures(&rig).memory_bytes, 300000);
+		harness.now += second;
+		cr_assert_eq(put(&harness, id, 20000, true), 0);
+		cr_assert_leq(harness_stats(&harness).memory_bytes, 300000);
 	}
-	cr_expect_eq(figures(&rig).disk_error, ENOSPC);
-	for (uint64_t id; (id = take(&rig));)
+	cr_expect_eq(harness_stats(&harness).disk_error, ENOSPC);
+	for (uint64_t id; (id = take(&harness));)
 		got += id;
-	cr_expect_eq(got + figures(&rig).dropped_full_samples, 1830);
-	cr_expect_eq(figures(&rig).damaged_records, 0);
-	umount2(rig.directory, MNT_DETACH);
-	rig_end(&rig);
+	cr_expect_eq(got + harness_stats(&harness).dropped_full_samples, 1830);
+	cr_expect_eq(harness_stats(&harness).damaged_records, 0);
+	umount2(harness.directory, MNT_DETACH);
+	harness_end(&harness);
 }
 
 /* In place of the C library's, for disks that take everything and keep nothing. */
@@ -141,88 +141,88 @@ int fdatasync(int fd)
 	return sync_error ? -1 : (int)syscall(SYS_fdatasync, fd);
 }
 
-static void mend_sync(struct rig *rig)
+static void mend_sync(struct harness *harness)
 {
-	(void)rig;
+	(void)harness;
 	sync_error = 0;
 }
 
 Test(spool, disk_that_cannot_sync)
 {
-	struct rig rig;
+	struct harness harness;
 
-	rig_start(&rig, true);
+	harness_start(&harness, true);
 	sync_error = EIO;
-	expect_recovery(&rig, EIO, mend_sync);
+	expect_recovery(&harness, EIO, mend_sync);
 	/* Nor a segment that has good records. */
-	put_all(&rig, 1, 2, 1000);
-	cr_assert_eq(spool_keep(rig.spool, rig.now), 0);
-	put_all(&rig, 3, 4, 1000);
+	put_all(&harness, 1, 2, 1000);
+	cr_assert_eq(spool_keep(harness.spool, harness.now), 0);
+	put_all(&harness, 3, 4, 1000);
 	sync_error = EIO;
-	cr_expect_eq(spool_keep(rig.spool, rig.now), -EIO);
+	cr_expect_eq(spool_keep(harness.spool, harness.now), -EIO);
 	struct stat st;
-	cr_assert_eq(stat(segments_of(&rig).paths[0], &st), 0);
-	cr_expect_eq((uint64_t)st.st_size, figures(&rig).disk_bytes);
-	cr_expect_eq(figures(&rig).records, 4);
+	cr_assert_eq(stat(segments_of(&harness).paths[0], &st), 0);
+	cr_expect_eq((uint64_t)st.st_size, harness_stats(&harness).disk_bytes);
+	cr_expect_eq(harness_stats(&harness).records, 4);
 	sync_error = 0;
-	rig_reopen(&rig);
-	cr_expect_eq(figures(&rig).records, 4);
-	cr_assert_eq(spool_keep(rig.spool, rig.now), 0);
-	expect_all(&rig, 1, 4);
-	expect_empty(&rig);
-	expect_nothing_lost(&rig);
-	rig_end(&rig);
+	harness_reopen(&harness);
+	cr_expect_eq(harness_stats(&harness).records, 4);
+	cr_assert_eq(spool_keep(harness.spool, harness.now), 0);
+	expect_all(&harness, 1, 4);
+	expect_empty(&harness);
+	expect_nothing_lost(&harness);
+	harness_end(&harness);
 }
 
-static void mend_mode(struct rig *rig)
+static void mend_mode(struct harness *harness)
 {
-	cr_assert_eq(chmod(rig->directory, 0700), 0);
+	cr_assert_eq(chmod(harness->directory, 0700), 0);
 }
 
 Test(spool, directory_without_permission)
 {
 	const uid_t uid = geteuid();
-	struct rig rig;
+	struct harness harness;
 	char cursor[128];
 
 	if (uid == 0)
 		cr_assert_eq(seteuid(65534), 0);
-	rig_start(&rig, true);
-	cr_assert_eq(chmod(rig.directory, 0500), 0);
-	snprintf(cursor, sizeof(cursor), "%s/cursor", rig.directory);
+	harness_start(&harness, true);
+	cr_assert_eq(chmod(harness.directory, 0500), 0);
+	snprintf(cursor, sizeof(cursor), "%s/cursor", harness.directory);
 	cr_assert_eq(unlink(cursor), -1);
-	rig_reopen(&rig);
-	cr_expect_eq(figures(&rig).disk_error, 0, "the cursor can be written");
-	expect_recovery(&rig, EACCES, mend_mode);
+	harness_reopen(&harness);
+	cr_expect_eq(harness_stats(&harness).disk_error, 0, "the cursor can be written");
+	expect_recovery(&harness, EACCES, mend_mode);
 	cr_assert_eq(unlink(cursor), 0);
-	cr_assert_eq(chmod(rig.directory, 0500), 0);
-	rig_reopen(&rig);
-	cr_expect_eq(figures(&rig).disk_error, EACCES, "known at once");
+	cr_assert_eq(chmod(harness.directory, 0500), 0);
+	harness_reopen(&harness);
+	cr_expect_eq(harness_stats(&harness).disk_error, EACCES, "known at once");
 	/* And found out by itself when it is over. */
-	mend_mode(&rig);
-	spool_expire(rig.spool, rig.now + second);
-	cr_expect_eq(figures(&rig).disk_error, EACCES);
-	spool_expire(rig.spool, rig.now + 10 * second);
-	cr_expect_eq(figures(&rig).disk_error, 0);
+	mend_mode(&harness);
+	spool_expire(harness.spool, harness.now + second);
+	cr_expect_eq(harness_stats(&harness).disk_error, EACCES);
+	spool_expire(harness.spool, harness.now + 10 * second);
+	cr_expect_eq(harness_stats(&harness).disk_error, 0);
 	/* A sanitizer that looks for leaks wants to be let in. */
 	cr_assert(seteuid(uid) == 0 && prctl(PR_SET_DUMPABLE, 1) == 0);
-	rig_end(&rig);
+	harness_end(&harness);
 }
 
 Test(spool, directory_that_was_removed)
 {
-	struct rig rig;
+	struct harness harness;
 
-	rig_start(&rig, true);
-	each_file(&rig, remove_file);
-	cr_assert_eq(rmdir(rig.directory), 0);
-	put_all(&rig, 1, 3, 1000);
-	cr_expect_eq(spool_keep(rig.spool, rig.now), -ENOENT);
-	cr_expect_eq(figures(&rig).disk_error, ENOENT);
-	expect_all(&rig, 1, 3);
-	expect_empty(&rig);
-	spool_close(rig.spool);
-	close(rig.memory_fd);
+	harness_start(&harness, true);
+	each_file(&harness, remove_file);
+	cr_assert_eq(rmdir(harness.directory), 0);
+	put_all(&harness, 1, 3, 1000);
+	cr_expect_eq(spool_keep(harness.spool, harness.now), -ENOENT);
+	cr_expect_eq(harness_stats(&harness).disk_error, ENOENT);
+	expect_all(&harness, 1, 3);
+	expect_empty(&harness);
+	spool_close(harness.spool);
+	close(harness.memory_fd);
 }
 
 /* Killed. */
@@ -231,34 +231,34 @@ Test(spool, directory_that_was_removed)
 Test(spool, killed_while_records_are_moved)
 {
 	static uint8_t memory[FILE_BYTES_MAX], segment[FILE_BYTES_MAX];
-	struct rig rig;
+	struct harness harness;
 
-	rig_start(&rig, true);
-	put_all(&rig, 1, 5, 300);
-	size_t memory_length = file_read(rig.memory_fd, memory);
-	cr_assert_eq(spool_keep(rig.spool, rig.now), 0);
+	harness_start(&harness, true);
+	put_all(&harness, 1, 5, 300);
+	size_t memory_length = file_read(harness.memory_fd, memory);
+	cr_assert_eq(spool_keep(harness.spool, harness.now), 0);
 	char path[128];
-	memcpy(path, segments_of(&rig).paths[0], sizeof(path));
+	memcpy(path, segments_of(&harness).paths[0], sizeof(path));
 	size_t length = path_read(path, segment);
 	for (size_t done = 0; done <= length; done += 11) {
-		each_file(&rig, remove_file);
+		each_file(&harness, remove_file);
 		if (done)
 			path_write(path, segment, done);
-		file_write(rig.memory_fd, memory, memory_length);
-		rig_reopen(&rig);
-		cr_expect_eq(figures(&rig).records, 5, "%zu of %zu bytes", done, length);
-		put_all(&rig, 6, 6, 300);
+		file_write(harness.memory_fd, memory, memory_length);
+		harness_reopen(&harness);
+		cr_expect_eq(harness_stats(&harness).records, 5, "%zu of %zu bytes", done, length);
+		put_all(&harness, 6, 6, 300);
 		if (done % 2)
-			cr_assert_eq(spool_keep(rig.spool, rig.now), 0);
-		expect_all(&rig, 1, 6);
-		expect_empty(&rig);
-		expect_nothing_lost(&rig);
+			cr_assert_eq(spool_keep(harness.spool, harness.now), 0);
+		expect_all(&harness, 1, 6);
+		expect_empty(&harness);
+		expect_nothing_lost(&harness);
 	}
-	rig_end(&rig);
+	harness_end(&harness);
 }
 
 /* What the parent knows of its children, who tell it before and after each thing they do. */
-struct ledger {
+struct progress {
 	uint64_t put_begun, put_ended;	 /* ids */
 	uint64_t done_begun, done_ended; /* likewise */
 	uint64_t keeps;
@@ -268,132 +268,132 @@ struct ledger {
 #define REQUIRE(condition)                                                                         \
 	do {                                                                                       \
 		if (!(condition)) {                                                                \
-			ledger->fault = __LINE__;                                                  \
+			progress->fault = __LINE__;                                                  \
 			_exit(1);                                                                  \
 		}                                                                                  \
 	} while (0)
 
-static void child_put(struct rig *rig, volatile struct ledger *ledger, uint64_t *next)
+static void child_put(struct harness *harness, volatile struct progress *progress, uint64_t *next)
 {
 	static uint8_t data[RECORD_BYTES_MAX];
 	const uint64_t last = *next + (uint64_t)(rand() % 3);
 
-	ledger->put_begun = last;
+	progress->put_begun = last;
 	for (; *next <= last; ++*next)
-		REQUIRE(!spool_put(rig->spool, data,
+		REQUIRE(!spool_put(harness->spool, data,
 				   contents(*next, 8 + (size_t)(rand() % 20000), data), *next, last,
-				   *next == last, rig->now));
-	ledger->put_ended = last;
+				   *next == last, harness->now));
+	progress->put_ended = last;
 }
 
 /* Strictly in order: the next one is the one after the last that was done, or, if the process was
  * killed in spool_done, perhaps that one again. */
-static void child_take(struct rig *rig, volatile struct ledger *ledger)
+static void child_take(struct harness *harness, volatile struct progress *progress)
 {
 	struct spool_record record;
 	uint8_t *data;
-	int r = spool_first(rig->spool, rig->now, &record, &data);
+	int r = spool_first(harness->spool, harness->now, &record, &data);
 
 	if (r == 0) {
-		REQUIRE(ledger->done_begun == ledger->put_ended ||
-			ledger->done_ended == ledger->put_ended);
+		REQUIRE(progress->done_begun == progress->put_ended ||
+			progress->done_ended == progress->put_ended);
 		return;
 	}
 	REQUIRE(r == 1);
 	uint64_t id = contents_id(data, record.bytes);
 	free(data);
 	REQUIRE(id && id == record.samples);
-	REQUIRE(id == ledger->done_ended + 1 ||
-		(id == ledger->done_begun + 1 && ledger->done_begun == ledger->done_ended + 1));
-	ledger->done_ended = id - 1;
+	REQUIRE(id == progress->done_ended + 1 ||
+		(id == progress->done_begun + 1 && progress->done_begun == progress->done_ended + 1));
+	progress->done_ended = id - 1;
 	if (rand() % 4 == 0)
 		return;
-	ledger->done_begun = id;
-	spool_done(rig->spool, record.number);
-	ledger->done_ended = id;
+	progress->done_begun = id;
+	spool_done(harness->spool, record.number);
+	progress->done_ended = id;
 }
 
-static void child_check(struct rig *rig, volatile struct ledger *ledger)
+static void child_check(struct harness *harness, volatile struct progress *progress)
 {
-	struct spool_figures f = figures(rig);
+	struct spool_stats f = harness_stats(harness);
 
-	REQUIRE(rig->mark == ledger->put_ended || rig->mark == ledger->put_begun);
-	REQUIRE(f.records == rig->mark - ledger->done_ended ||
-		f.records == rig->mark - ledger->done_begun);
+	REQUIRE(harness->mark == progress->put_ended || harness->mark == progress->put_begun);
+	REQUIRE(f.records == harness->mark - progress->done_ended ||
+		f.records == harness->mark - progress->done_begun);
 	REQUIRE(!f.damaged_records && !f.dropped_full_samples && !f.dropped_age_samples);
 	REQUIRE(!f.disk_error);
 }
 
-static void child_run(struct rig *rig, volatile struct ledger *ledger)
+static void child_run(struct harness *harness, volatile struct progress *progress)
 {
-	rig_open(rig);
-	child_check(rig, ledger);
-	ledger->put_ended = rig->mark;
-	uint64_t next = rig->mark + 1;
+	harness_open(harness);
+	child_check(harness, progress);
+	progress->put_ended = harness->mark;
+	uint64_t next = harness->mark + 1;
 	for (;;) {
-		const bool behind = ledger->put_ended - ledger->done_ended > 60;
+		const bool behind = progress->put_ended - progress->done_ended > 60;
 		switch (behind ? 4 + rand() % 8 : rand() % 8) {
 		case 0 ... 3:
-			child_put(rig, ledger, &next);
+			child_put(harness, progress, &next);
 			break;
 		case 4:
-			REQUIRE(spool_keep(rig->spool, rig->now) == 0);
-			ledger->keeps++;
+			REQUIRE(spool_keep(harness->spool, harness->now) == 0);
+			progress->keeps++;
 			break;
 		default:
-			child_take(rig, ledger);
+			child_take(harness, progress);
 		}
 	}
 }
 
-static void kill_rounds(struct rig *rig, unsigned int rounds)
+static void kill_rounds(struct harness *harness, unsigned int rounds)
 {
-	struct ledger *ledger =
-	    mmap(NULL, sizeof(*ledger), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct progress *progress =
+	    mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-	cr_assert_neq(ledger, MAP_FAILED);
-	spool_close(rig->spool);
+	cr_assert_neq(progress, MAP_FAILED);
+	spool_close(harness->spool);
 	for (unsigned int round = 0; round < rounds; round++) {
 		int status;
 		pid_t child = fork();
 		cr_assert_geq(child, 0);
 		if (child == 0) {
 			srand(round);
-			child_run(rig, ledger);
+			child_run(harness, progress);
 		}
 		usleep((useconds_t)(300 + rand() % 8000));
 		kill(child, SIGKILL);
 		cr_assert_eq(waitpid(child, &status, 0), child);
-		cr_assert_eq(ledger->fault, 0, "round %u, line %d", round, ledger->fault);
+		cr_assert_eq(progress->fault, 0, "round %u, line %d", round, progress->fault);
 		cr_assert(WIFSIGNALED(status));
 	}
-	rig_open(rig);
-	uint64_t id = first(rig, &(struct spool_record){0});
-	uint64_t from = id ? id : rig->mark + 1;
-	cr_assert(from == ledger->done_ended + 1 || from == ledger->done_begun + 1);
-	expect_all(rig, from, rig->mark);
-	expect_empty(rig);
-	expect_nothing_lost(rig);
-	cr_assert_gt(rig->mark, rounds, "the children came to something");
-	cr_assert(rig->directory[0] == 0 || ledger->keeps > rounds / 10);
-	munmap(ledger, sizeof(*ledger));
+	harness_open(harness);
+	uint64_t id = first(harness, &(struct spool_record){0});
+	uint64_t from = id ? id : harness->mark + 1;
+	cr_assert(from == progress->done_ended + 1 || from == progress->done_begun + 1);
+	expect_all(harness, from, harness->mark);
+	expect_empty(harness);
+	expect_nothing_lost(harness);
+	cr_assert_gt(harness->mark, rounds, "the children came to something");
+	cr_assert(harness->directory[0] == 0 || progress->keeps > rounds / 10);
+	munmap(progress, sizeof(*progress));
 }
 
 Test(spool, killed_at_any_moment)
 {
-	struct rig rig;
+	struct harness harness;
 
-	rig_start(&rig, true);
-	rig.config.memory_bytes_max = 200000;
-	kill_rounds(&rig, 300);
-	rig_end(&rig);
+	harness_start(&harness, true);
+	harness.config.memory_bytes_max = 200000;
+	kill_rounds(&harness, 300);
+	harness_end(&harness);
 }
 
 Test(spool, killed_at_any_moment_without_a_disk)
 {
-	struct rig rig;
+	struct harness harness;
 
-	rig_start(&rig, false);
-	kill_rounds(&rig, 200);
-	rig_end(&rig);
+	harness_start(&harness, false);
+	kill_rounds(&harness, 200);
+	harness_end(&harness);
 }

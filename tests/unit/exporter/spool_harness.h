@@ -16,7 +16,7 @@ static const uint64_t second = 1000000000;
 static const uint64_t start_ns = 1800000000ULL * 1000000000ULL;
 
 /* What an agent has: the memfd and the directory; and the spool of the exporter of the moment. */
-struct rig {
+struct harness {
 	int memory_fd;
 	char directory[64];
 	struct spool_config config;
@@ -25,12 +25,12 @@ struct rig {
 };
 
 /* With 4 MiB of memory, 64 MiB of disk (or none), a day; level 1. */
-void rig_start(struct rig *rig, bool disk);
-void rig_open(struct rig *rig);
+void harness_start(struct harness *harness, bool disk);
+void harness_open(struct harness *harness);
 /* Nothing is written when a spool is closed: it is the same as being killed. */
-void rig_reopen(struct rig *rig);
-void rig_new_memory(struct rig *rig);
-void rig_end(struct rig *rig);
+void harness_reopen(struct harness *harness);
+void harness_new_memory(struct harness *harness);
+void harness_end(struct harness *harness);
 
 /* Contents that tell their number, and are neither empty nor easy to compress. */
 size_t contents(uint64_t id, size_t length, uint8_t *data);
@@ -38,19 +38,19 @@ size_t contents(uint64_t id, size_t length, uint8_t *data);
 uint64_t contents_id(const uint8_t *data, size_t length);
 
 /* `id` samples, mark `id`. */
-int put(struct rig *rig, uint64_t id, size_t length, bool ends_group);
-void put_all(struct rig *rig, uint64_t from, uint64_t to, size_t length);
+int put(struct harness *harness, uint64_t id, size_t length, bool ends_group);
+void put_all(struct harness *harness, uint64_t from, uint64_t to, size_t length);
 /* The oldest one's id; 0 if there is none. */
-uint64_t first(struct rig *rig, struct spool_record *record);
+uint64_t first(struct harness *harness, struct spool_record *record);
 /* It too, and it is done. */
-uint64_t take(struct rig *rig);
+uint64_t take(struct harness *harness);
 
-struct spool_figures figures(const struct rig *rig);
-void expect_all(struct rig *rig, uint64_t from, uint64_t to);
-void expect_empty(struct rig *rig);
-void expect_nothing_lost(struct rig *rig);
+struct spool_stats harness_stats(const struct harness *harness);
+void expect_all(struct harness *harness, uint64_t from, uint64_t to);
+void expect_empty(struct harness *harness);
+void expect_nothing_lost(struct harness *harness);
 
-void each_file(const struct rig *rig, void (*visit)(int directory_fd, const char *name));
+void each_file(const struct harness *harness, void (*visit)(int directory_fd, const char *name));
 void remove_file(int directory_fd, const char *name);
 size_t file_read(int fd, uint8_t *bytes);
 void file_write(int fd, const uint8_t *bytes, size_t length);
@@ -63,6 +63,6 @@ struct segments {
 	char paths[64][128];
 };
 
-struct segments segments_of(const struct rig *rig);
+struct segments segments_of(const struct harness *harness);
 
 #endif

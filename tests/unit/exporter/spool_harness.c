@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/unit/exporter/spool_rig.h"
+#include "tests/unit/exporter/spool_harness.h"
 
 #include <criterion/criterion.h>
 #include <dirent.h>
@@ -11,49 +11,49 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-void rig_open(struct rig *rig)
+void harness_open(struct harness *harness)
 {
-	struct spool_config config = rig->config;
+	struct spool_config config = harness->config;
 
-	config.memory_fd = dup(rig->memory_fd);
+	config.memory_fd = dup(harness->memory_fd);
 	config.directory_fd =
-	    rig->directory[0] ? open(rig->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-	cr_assert_eq(spool_open(&config, rig->now, &rig->spool, &rig->mark), 0);
+	    harness->directory[0] ? open(harness->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	cr_assert_eq(spool_open(&config, harness->now, &harness->spool, &harness->mark), 0);
 }
 
-void rig_reopen(struct rig *rig)
+void harness_reopen(struct harness *harness)
 {
-	spool_close(rig->spool);
-	rig_open(rig);
+	spool_close(harness->spool);
+	harness_open(harness);
 }
 
-void rig_new_memory(struct rig *rig)
+void harness_new_memory(struct harness *harness)
 {
-	close(rig->memory_fd);
-	rig->memory_fd = memfd_create("spool", MFD_CLOEXEC);
-	cr_assert_geq(rig->memory_fd, 0);
+	close(harness->memory_fd);
+	harness->memory_fd = memfd_create("spool", MFD_CLOEXEC);
+	cr_assert_geq(harness->memory_fd, 0);
 }
 
-void rig_start(struct rig *rig, bool disk)
+void harness_start(struct harness *harness, bool disk)
 {
-	*rig = (struct rig){.memory_fd = memfd_create("spool", MFD_CLOEXEC),
+	*harness = (struct harness){.memory_fd = memfd_create("spool", MFD_CLOEXEC),
 			    .config = {.memory_bytes_max = 4 << 20,
 				       .disk_bytes_max = 64 << 20,
 				       .age_max_ns = 86400 * second,
 				       .record_bytes_max = RECORD_BYTES_MAX,
 				       .compression_level = 1},
 			    .now = start_ns};
-	cr_assert_geq(rig->memory_fd, 0);
+	cr_assert_geq(harness->memory_fd, 0);
 	if (disk) {
-		snprintf(rig->directory, sizeof(rig->directory), "/tmp/test-spool-XXXXXX");
-		cr_assert(mkdtemp(rig->directory));
+		snprintf(harness->directory, sizeof(harness->directory), "/tmp/test-spool-XXXXXX");
+		cr_assert(mkdtemp(harness->directory));
 	}
-	rig_open(rig);
+	harness_open(harness);
 }
 
-void each_file(const struct rig *rig, void (*visit)(int directory_fd, const char *name))
+void each_file(const struct harness *harness, void (*visit)(int directory_fd, const char *name))
 {
-	DIR *dir = opendir(rig->directory);
+	DIR *dir = opendir(harness->directory);
 	struct dirent *entry;
 
 	cr_assert(dir);
@@ -69,21 +69,21 @@ void remove_file(int directory_fd, const char *name)
 		unlinkat(directory_fd, name, AT_REMOVEDIR);
 }
 
-void rig_end(struct rig *rig)
+void harness_end(struct harness *harness)
 {
-	spool_close(rig->spool);
-	close(rig->memory_fd);
-	if (rig->directory[0]) {
-		each_file(rig, remove_file);
-		rmdir(rig->directory);
+	spool_close(harness->spool);
+	close(harness->memory_fd);
+	if (harness->directory[0]) {
+		each_file(harness, remove_file);
+		rmdir(harness->directory);
 	}
 }
 
-struct spool_figures figures(const struct rig *rig)
+struct spool_stats harness_stats(const struct harness *harness)
 {
-	struct spool_figures f;
+	struct spool_stats f;
 
-	spool_figures(rig->spool, &f);
+	spool_stats(harness->spool, &f);
 	return f;
 }
 
@@ -111,18 +111,18 @@ uint64_t contents_id(const uint8_t *data, size_t length)
 	return memcmp(data, expected, length) ? 0 : id;
 }
 
-int put(struct rig *rig, uint64_t id, size_t length, bool ends_group)
+int put(struct harness *harness, uint64_t id, size_t length, bool ends_group)
 {
 	static uint8_t data[RECORD_BYTES_MAX + 1];
 
-	return spool_put(rig->spool, data, contents(id, length, data), id, id, ends_group,
-			 rig->now);
+	return spool_put(harness->spool, data, contents(id, length, data), id, id, ends_group,
+			 harness->now);
 }
 
-uint64_t first(struct rig *rig, struct spool_record *record)
+uint64_t first(struct harness *harness, struct spool_record *record)
 {
 	uint8_t *data = NULL;
-	int r = spool_first(rig->spool, rig->now, record, &data);
+	int r = spool_first(harness->spool, harness->now, record, &data);
 
 	if (r != 1) {
 		cr_assert_eq(r, 0);
@@ -135,32 +135,32 @@ uint64_t first(struct rig *rig, struct spool_record *record)
 	return id;
 }
 
-uint64_t take(struct rig *rig)
+uint64_t take(struct harness *harness)
 {
 	struct spool_record record;
-	uint64_t id = first(rig, &record);
+	uint64_t id = first(harness, &record);
 
 	if (id)
-		spool_done(rig->spool, record.number);
+		spool_done(harness->spool, record.number);
 	return id;
 }
 
-void put_all(struct rig *rig, uint64_t from, uint64_t to, size_t length)
+void put_all(struct harness *harness, uint64_t from, uint64_t to, size_t length)
 {
 	for (uint64_t id = from; id <= to; id++)
-		cr_assert_eq(put(rig, id, length, true), 0);
+		cr_assert_eq(put(harness, id, length, true), 0);
 }
 
-void expect_all(struct rig *rig, uint64_t from, uint64_t to)
+void expect_all(struct harness *harness, uint64_t from, uint64_t to)
 {
 	for (uint64_t id = from; id <= to; id++)
-		cr_expect_eq(take(rig), id);
+		cr_expect_eq(take(harness), id);
 }
 
-void expect_empty(struct rig *rig)
+void expect_empty(struct harness *harness)
 {
-	cr_expect_eq(take(rig), 0);
-	struct spool_figures f = figures(rig);
+	cr_expect_eq(take(harness), 0);
+	struct spool_stats f = harness_stats(harness);
 	cr_expect_eq(f.records, 0);
 	cr_expect_eq(f.samples, 0);
 	cr_expect_eq(f.memory_bytes, 0);
@@ -168,9 +168,9 @@ void expect_empty(struct rig *rig)
 	cr_expect_eq(f.oldest_unix_ns, 0);
 }
 
-void expect_nothing_lost(struct rig *rig)
+void expect_nothing_lost(struct harness *harness)
 {
-	struct spool_figures f = figures(rig);
+	struct spool_stats f = harness_stats(harness);
 
 	cr_expect_eq(f.damaged_records, 0);
 	cr_expect_eq(f.damaged_samples, 0);
@@ -184,16 +184,16 @@ static int compare_paths(const void *a, const void *b)
 	return strcmp(a, b);
 }
 
-struct segments segments_of(const struct rig *rig)
+struct segments segments_of(const struct harness *harness)
 {
 	struct segments found = {0};
-	DIR *dir = opendir(rig->directory);
+	DIR *dir = opendir(harness->directory);
 	struct dirent *entry;
 
 	cr_assert(dir);
 	while ((entry = readdir(dir)) && found.count < 64)
 		if (strlen(entry->d_name) == 22 && !strcmp(entry->d_name + 16, ".spool"))
-			snprintf(found.paths[found.count++], 128, "%s/%.22s", rig->directory,
+			snprintf(found.paths[found.count++], 128, "%s/%.22s", harness->directory,
 				 entry->d_name);
 	closedir(dir);
 	qsort(found.paths, found.count, sizeof(found.paths[0]), compare_paths);
