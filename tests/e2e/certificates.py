@@ -13,7 +13,7 @@ SUBJECT_NAMES = {
 
 class Certificates:
     """Files NAME.pem and NAME.key in a directory: `ca` signs `server` (for localhost and its addresses), `other_name`
-    (for another host), `expired` and `client`; `other_ca` signs `stranger`, a client that `ca` does not know."""
+    (for another host), `expired` and `client`; `other_ca` signs `unknown`, a client that `ca` does not know."""
 
     def __init__(self, directory):
         self.directory = directory
@@ -21,7 +21,7 @@ class Certificates:
             self._authority(authority)
         for name in SUBJECT_NAMES:
             self._sign(name, "ca", SUBJECT_NAMES[name], past=name == "expired")
-        self._sign("stranger", "other_ca", "DNS:stranger.test")
+        self._sign("unknown", "other_ca", "DNS:unknown.test")
 
     def path(self, name):
         return os.path.join(self.directory, name)

@@ -412,7 +412,7 @@ def processes():
 
 
 def adopt_orphans():
-    """Make this test the parent of whatever its recordings leave behind, so that nothing escapes bulkhead_processes()."""
+    """Make this test the parent of every process that its recordings leave over, so that nothing escapes bulkhead_processes()."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl")

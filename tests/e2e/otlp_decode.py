@@ -363,7 +363,7 @@ class Checker:
 
 def faults(data, for_backend=True):
     """A list of what is wrong with the raw bytes of an ExportProfilesServiceRequest, empty if nothing is. A backend's receiver asks for more
-    than a file of ours has to have (for_backend=False): build ids only beside htlhash, and resources that need no dictionary."""
+    than a file of ours has to have (for_backend=False): build ids only together with htlhash, and resources that need no dictionary."""
     try:
         message = request(data)
     except lib.Malformed as error:

@@ -121,7 +121,7 @@ class Server:
         self.calls = []
         self.stopping = threading.Event()
         self._lock = threading.Condition()
-        # As many threads as calls that may hang, beside the next one.
+        # One thread for each call that may hang, and one for the next call.
         self._pool = futures.ThreadPoolExecutor(8)
         limit = -1 if request_bytes_max is None else request_bytes_max
         self._server = grpc.server(self._pool, options=[("grpc.max_receive_message_length", limit), ("grpc.max_send_message_length", -1),
@@ -153,7 +153,7 @@ class Server:
         return action(self, context)
 
     def wait(self, count, seconds=60):
-        """Until there have been so many calls."""
+        """Wait until there have been this many calls."""
         with self._lock:
             if not self._lock.wait_for(lambda: len(self.calls) >= count, seconds):
                 raise TimeoutError(f"{len(self.calls)} calls of {count}")

@@ -96,7 +96,7 @@ class WithCollector(lib.Case):
             self.assertEqual(account["lost"], 0)
             times = sorted(t for s in collector.profiles() for t in s["timestamps"])
             self.assertEqual(len(times), account["taken"])
-            # No hole, wherever it was away.
+            # No gap, even while the backend was away.
             self.assertLess(max(b - a for a, b in zip(times, times[1:])), 0.5e9)
 
 

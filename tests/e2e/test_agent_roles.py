@@ -26,7 +26,7 @@ Socket = collections.namedtuple("Socket", "table listens remote_port")
 
 
 def sockets_of(pid):
-    """{inode: Socket} of that process's network namespace, whoever holds them; without those of Unix that do not listen."""
+    """{inode: Socket} of the process's network namespace, held by any process, without Unix sockets that do not listen."""
     found = {}
     for table in ("tcp", "tcp6", "udp", "udp6", "udplite", "udplite6", "raw", "raw6", "icmp", "icmp6"):
         for line in (lib.read(f"/proc/{pid}/net/{table}") or "").splitlines()[1:]:
@@ -44,7 +44,7 @@ def sockets_of(pid):
 
 
 def refine(kind, target, spool, sockets):
-    """What test_roles says of a descriptor, told apart further where an exporter needs it. `target` is where it points."""
+    """The kind of a descriptor as in test_roles, in more detail where an exporter needs it. `target` is what it points to."""
     if match := re.fullmatch(r"socket:\[(\d+)\]", target):
         return "socket:" + sockets.get(match[1], Socket("unix", False, 0)).table
     if match := re.fullmatch(r"/memfd:bulkhead-(\w+)(?: \(deleted\))?", target):

@@ -187,7 +187,7 @@ class Reliable(lib.Case):
     def test_mutual_tls(self):
         made = self.certificates()
         collector = self.collector(tls={"certificate": made.certificate("server"), "key": made.key("server"), "client_ca": made.certificate("ca")})
-        for name in (None, "stranger"):
+        for name in (None, "unknown"):
             self.refused("UNAVAILABLE", self.client(collector, tls=self.tls_of(made, name)), message("other").SerializeToString())
         self.client(collector, tls=self.tls_of(made, "client")).send(message("known").SerializeToString())
         self.assertEqual(names(collector), ["known"])

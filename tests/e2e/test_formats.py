@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Formats: one recording in every format at once; whoever reads it sums up the same."""
+"""Formats: one recording in every format at once; each reader finds the same sums."""
 import base64
 import collections
 import gzip

@@ -142,7 +142,7 @@ class Redefinitions:
         return faults[0] if all(faults) else "not named" if any(frame.method.startswith("[") for frame in stack) else "right"
 
     def fault(self, at, stack):
-        """After the redefinition number `at`. Whoever was running goes on as the version that it was."""
+        """After redefinition number `at`. A method that was running continues as the version that it was."""
         (before, _, _), (now, _, _) = self.done[at - 1:at + 1]
         callee = None
         for frame in stack:

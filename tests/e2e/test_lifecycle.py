@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lifecycle: whoever dies, the others follow and nothing stays; Ctrl-C finishes; a pipe sees no progress line."""
+"""Lifecycle: when one role dies the others end and nothing is left; Ctrl-C completes the recording; a pipe gets no progress line."""
 import contextlib
 import glob
 import gzip

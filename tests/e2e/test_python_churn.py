@@ -107,16 +107,16 @@ class Churn(lib.Case):
             inside = calls.during(samples[pid], error_ns)
             verdicts = collections.Counter(calls.verdict(s, error_ns) for s in inside)
             wrong = {verdict: n for verdict, n in verdicts.items() if verdict.startswith("wrong")}
-            figures = collections.Counter({verdict: n for verdict, n in verdicts.items() if verdict not in wrong})
-            figures["wrong"] = sum(wrong.values())
-            all_of_them += figures
-            print(f"  {interpreter.name}: {len(calls.calls)} functions, {len(inside)} samples: " + ", ".join(f"{n} {v}" for v, n in sorted(figures.items())))
+            counts = collections.Counter({verdict: n for verdict, n in verdicts.items() if verdict not in wrong})
+            counts["wrong"] = sum(wrong.values())
+            all_of_them += counts
+            print(f"  {interpreter.name}: {len(calls.calls)} functions, {len(inside)} samples: " + ", ".join(f"{n} {v}" for v, n in sorted(counts.items())))
             faults += [f"{interpreter.name}: {n} x {verdict}" for verdict, n in sorted(wrong.items(), key=lambda item: -item[1])[:5]]
-            if figures["right"] + figures["not named"] + figures["between"] < 0.99 * len(inside):
+            if counts["right"] + counts["not named"] + counts["between"] < 0.99 * len(inside):
                 faults.append(f"{interpreter.name}: less than 99 % of the stacks are complete")
             # otherwise the test would prove nothing
-            if figures["right"] < 20:
-                faults.append(f"{interpreter.name}: only {figures['right']} samples are named")
+            if counts["right"] < 20:
+                faults.append(f"{interpreter.name}: only {counts['right']} samples are named")
         print(f"  together {sum(all_of_them.values())} samples, {all_of_them['wrong']} wrong")
         self.assert_none(faults, recording)
 

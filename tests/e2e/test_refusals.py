@@ -193,7 +193,7 @@ sys.exit(0 if fd >= 0 else 10 + (ctypes.get_errno() == 13))"""], check=False).re
         self.assert_said_once(self.run_bulkhead("record", "-F", "99", "-d", "1", "-o", "out.folded", wrapper=wrapper, real=True), 3, "BTF")
 
     def test_roles_are_missing(self):
-        """An installation with a hole: said, and nothing hangs."""
+        """An incomplete installation is reported, and nothing hangs."""
         for executable in lib.EXECUTABLES:
             if os.path.exists(os.path.join(self.bin, executable)):
                 os.unlink(os.path.join(self.bin, executable))

@@ -467,7 +467,7 @@ class TLS(Case):
         with self.server(client_ca=self.made().certificate("ca")) as server:
             self.expect(send(server.target, *self.trust(), *self.identity("client")), OK)
             # TLS 1.3: the client has its connection before the server says no.
-            for more in ([], self.identity("stranger")):
+            for more in ([], self.identity("unknown")):
                 self.expect(send(server.target, *self.trust(), *more), UNAVAILABLE, "no connection: ")
             self.assertEqual(len(server.calls), 1)
 

@@ -4,7 +4,7 @@
     python3 tests/e2e/gdb_truth/record_truth.py --stops 200 -o truth.jsonl -- xz -T2 -9 -c big.file
     python3 tests/e2e/gdb_truth/record_truth.py --stops 200 -o truth.jsonl -- clang -O2 -c big.c -o /dev/null
 
-The command is run anew until it has been stopped often enough. The output has one JSON object a line;
+The command is run again until it has been stopped often enough. The output has one JSON object per line;
 numbers of addresses are hexadecimal strings without 0x, bytes are hexadecimal. A reader goes through
 the lines in order and keeps the last "maps" and "vdso"; "kind" says what a line is:
 

@@ -50,8 +50,8 @@ extern volatile int chain_stop;
 	} while (0)
 
 /*
- * `program SECONDS [MORE]`: nobody is left behind, neither by a test that was killed nor by one that
- * forgot. Returns argv[2] as a number, or def.
+ * Reads the arguments `program SECONDS [MORE]`, and makes sure that the process ends after SECONDS
+ * or with its parent, whatever happens to the test. Returns argv[2] as a number, or def.
  */
 static inline long chain_start(int argc, char **argv, long def)
 {

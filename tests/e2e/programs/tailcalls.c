@@ -26,7 +26,7 @@ KEEP long ends_in_call(long n)
 	never_returns(n);
 }
 
-/* directly behind: what a careless lookup would name instead */
+/* directly after it: the name that a careless lookup would find */
 KEEP long innocent(long n)
 {
 	return n * 7;
