@@ -1,6 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the exporter gets from this process: files opened with the rights of the user who runs the
- * agent, memory that outlives an exporter, and settings. */
+/*
+ * What the exporter gets from the agent: files, memory and settings.
+ *
+ * How this works: the exporter talks to the network, so it has no access to the file system and may
+ * be killed at any time. The agent therefore opens for it, with its own rights, the spool directory
+ * and the files of certificates and keys, and creates three pieces of shared memory (memfd):
+ *
+ *   statistics  struct export_stats; the agent maps it too, and answers `bulkhead status` from it
+ *   journal     the batches of the current interval, which a new exporter reads again
+ *   spool       requests that wait, while spool.directory cannot be used or is not needed
+ *
+ * The agent keeps all descriptors and sends them to each exporter that it starts. So a new exporter
+ * goes on where the last one was. Certificates, key and headers are the exception: they are read
+ * again before each start, because short-lived ones are renewed in place.
+ *
+ * Example: an exporter is killed with 800 samples in the journal. The next one gets the same
+ * journal, finds the 800 samples, and asks the worker for the batches that follow.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +34,8 @@
 #include "common/exit_status.h"
 #include "common/log.h"
 
-/* Debian's and most others'; other distributions keep a link or a copy of theirs there. */
+/* Where distributions keep the certificates of the authorities that the system trusts: Debian and
+ * most others; Fedora; Alpine and the BSDs. */
 static const char *const system_ca[] = {
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -40,19 +57,19 @@ static int make_memory(const char *name, uint64_t size, unsigned int seals)
 static int open_memory(struct agent_export *export)
 {
 	const long page = sysconf(_SC_PAGESIZE);
-	/* Mapped here: who holds it too must not be able to cut it. */
-	export->fds[MSG_OTLP_STATS] = make_memory("bulkhead-ledger", sizeof(*export->ledger),
+	/* The agent maps it, so the exporter must not be able to truncate it: seals. */
+	export->fds[MSG_OTLP_STATS] = make_memory("bulkhead-stats", sizeof(*export->stats),
 						  F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 	export->fds[MSG_OTLP_JOURNAL] = make_memory("bulkhead-journal", 0, 0);
 	export->fds[MSG_OTLP_SPOOL_MEMORY] = make_memory("bulkhead-spool", (uint64_t)page, 0);
 	if (export->fds[MSG_OTLP_STATS] < 0 || export->fds[MSG_OTLP_JOURNAL] < 0 ||
 	    export->fds[MSG_OTLP_SPOOL_MEMORY] < 0)
 		return STATUS_FAILED;
-	void *at = mmap(NULL, sizeof(*export->ledger), PROT_READ | PROT_WRITE, MAP_SHARED,
+	void *at = mmap(NULL, sizeof(*export->stats), PROT_READ | PROT_WRITE, MAP_SHARED,
 			export->fds[MSG_OTLP_STATS], 0);
 	if (at == MAP_FAILED)
 		return STATUS_FAILED;
-	export->ledger = at;
+	export->stats = at;
 	return STATUS_DONE;
 }
 
@@ -70,8 +87,9 @@ static int make_directories(const char *path)
 	return mkdir(path, 0700) < 0 && errno != EEXIST ? -errno : 0;
 }
 
-/* The exporter's own, and nobody else's. Files in it that an exporter of another uid left are
- * handed over if they are plain and have no second name. */
+/* Makes `uid`, the exporter, the owner of the spool directory, which nobody else may enter. Files
+ * that an exporter with another uid left are handed over too. Only regular files with one link are:
+ * any other could be a trap that makes root change the owner of a foreign file. */
 static int hand_over_spool(int directory, uid_t uid)
 {
 	struct stat st;
@@ -94,7 +112,7 @@ static int hand_over_spool(int directory, uid_t uid)
 	return 0;
 }
 
-/* Without a directory that can be used the agent goes on in memory, and says so. */
+/* Without a usable directory the agent goes on with the spool in memory, and logs this. */
 static void open_spool(struct agent *agent)
 {
 	const char *path = agent->config.spool_directory;
@@ -107,13 +125,16 @@ static void open_spool(struct agent *agent)
 		r = -errno;
 	if (!r)
 		r = hand_over_spool(fd, roles_uid(ROLE_EXPORTER, true));
-	/* Also when it cannot be written: it may be later. */
+	/* A directory that cannot be written now is passed too: it may be writable later. */
 	if (fd >= 0) {
 		agent->export.fds[MSG_OTLP_SPOOL_DIRECTORY] = TAKE_FD(fd);
 		agent->export.config.has |= 1u << MSG_OTLP_SPOOL_DIRECTORY;
 	}
 	if (r < 0)
-		log_warning("the spool stays in memory: path=%s error=%s", path, strerror(-r));
+		log_warning(
+		    "cannot use spool.directory; samples that wait are kept in memory, and lost "
+		    "when the agent ends: path=%s error=%s",
+		    path, strerror(-r));
 }
 
 /* --- the backend --- */
@@ -124,8 +145,9 @@ static int open_file(struct agent_export *export, enum msg_otlp_fd which, const 
 		return STATUS_DONE;
 	export->fds[which] = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (export->fds[which] < 0) {
-		log_error("cannot read a certificate or key: path=%s error=%s", path,
-			  strerror(errno));
+		log_error("cannot read a certificate or key that export.ca_file, "
+			  "export.certificate_file or export.key_file names: path=%s error=%s",
+			  path, strerror(errno));
 		return STATUS_USAGE;
 	}
 	export->config.has |= 1u << which;
@@ -141,8 +163,8 @@ static int open_ca(struct agent *agent)
 			path = system_ca[i];
 	}
 	if (!path[0]) {
-		log_error("no certificates to check the backend's with: set export.ca_file, or "
-			  "install ca-certificates");
+		log_error("the system has no certificates to verify the backend with; set "
+			  "export.ca_file, or install ca-certificates");
 		return STATUS_USAGE;
 	}
 	return open_file(&agent->export, MSG_OTLP_CA, path);
@@ -190,7 +212,9 @@ static int add_pairs(struct msg_pairs *pairs, const struct key_values *list)
 	for (size_t i = 0; i < list->count && !r; i++)
 		r = add_pair(pairs, key_values_key(list, i), key_values_value(list, i));
 	if (r < 0)
-		log_error("too many headers or attributes: bytes=%d", MSG_PAIRS_BYTES);
+		log_error("export.headers and export.headers_file are longer than %d bytes "
+			  "together; shorten them",
+			  MSG_PAIRS_BYTES);
 	return r < 0 ? STATUS_USAGE : STATUS_DONE;
 }
 
@@ -203,7 +227,7 @@ static int set_headers(struct agent *agent)
 
 	const char *wrong = NULL;
 
-	/* A name in both has the value from settings or environment. */
+	/* The second source wins for a name that is in both. */
 	if (agent->config.headers_file[0])
 		wrong = key_values_read_headers(agent->config.headers_file, &headers, &line,
 						&exposed, reason);
@@ -211,16 +235,18 @@ static int set_headers(struct agent *agent)
 		wrong =
 		    key_values_parse(KEY_VALUES_HEADERS, agent->config.headers, &headers, reason);
 	if (wrong) {
-		log_error("headers: %s", wrong);
+		log_error("export.headers or export.headers_file: %s", wrong);
 		return STATUS_USAGE;
 	}
 	if (exposed)
-		log_warning("others may read the file of headers: path=%s",
-			    agent->config.headers_file);
+		log_warning(
+		    "headers are secret, and everyone may read export.headers_file; change its "
+		    "mode to 0600: path=%s",
+		    agent->config.headers_file);
 	return add_pairs(&agent->export.config.headers, &headers);
 }
 
-/* OpenTelemetry's name of the machine (semantic conventions, host.arch). */
+/* OpenTelemetry's name of the architecture (semantic conventions, host.arch). */
 static const char *host_arch(const char *machine)
 {
 	static const char *const names[][2] = {
@@ -233,7 +259,7 @@ static const char *host_arch(const char *machine)
 	return machine;
 }
 
-/* What is the same for all processes of this host. What the user says wins. */
+/* Attributes that are the same for all processes of this host. Configured values win. */
 static int set_resource(struct agent *agent)
 {
 	struct key_values attributes = {0};
@@ -244,7 +270,7 @@ static int set_resource(struct agent *agent)
 	const char *wrong = key_values_parse(
 	    KEY_VALUES_ATTRIBUTES, agent->config.resource_attributes, &attributes, reason);
 	if (wrong) {
-		log_error("resource attributes: %s", wrong);
+		log_error("identity.resource_attributes: %s", wrong);
 		return STATUS_USAGE;
 	}
 	uname(&name);
@@ -256,9 +282,9 @@ static int set_resource(struct agent *agent)
 	};
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
 		/* OTEL_SERVICE_NAME wins over a service.name among the attributes. */
-		const bool theirs = i > 0 && key_values_get(&attributes, own[i][0]);
+		const bool configured = i > 0 && key_values_get(&attributes, own[i][0]);
 
-		if (own[i][1][0] && !theirs && add_pair(pairs, own[i][0], own[i][1]) < 0)
+		if (own[i][1][0] && !configured && add_pair(pairs, own[i][0], own[i][1]) < 0)
 			return STATUS_USAGE;
 	}
 	for (size_t i = 0; i < attributes.count; i++) {
@@ -267,14 +293,16 @@ static int set_resource(struct agent *agent)
 		if (agent->config.service_name[0] && !strcmp(key, own[0][0]))
 			continue;
 		if (add_pair(pairs, key, key_values_value(&attributes, i)) < 0) {
-			log_error("too many resource attributes: bytes=%d", MSG_PAIRS_BYTES);
+			log_error(
+			    "identity.resource_attributes is longer than %d bytes; shorten it",
+			    MSG_PAIRS_BYTES);
 			return STATUS_USAGE;
 		}
 	}
 	return STATUS_DONE;
 }
 
-static void set_numbers(struct agent *agent)
+static void set_limits(struct agent *agent)
 {
 	const struct config *c = &agent->config;
 	struct msg_configure_otlp *m = &agent->export.config;
@@ -291,8 +319,7 @@ static void set_numbers(struct agent *agent)
 	m->gzip = c->gzip;
 }
 
-/* Certificates, key and headers, as they are now: who hands out short-lived ones renews the files.
- */
+/* Reads certificates, key and headers as they are now. */
 static int open_secrets(struct agent *agent)
 {
 	int status = open_endpoint(agent);
@@ -304,7 +331,7 @@ static int open_secrets(struct agent *agent)
 
 int agent_export_open(struct agent *agent)
 {
-	set_numbers(agent);
+	set_limits(agent);
 	int status = open_memory(&agent->export);
 	if (!status)
 		status = open_secrets(agent);
@@ -315,7 +342,7 @@ int agent_export_open(struct agent *agent)
 	return status;
 }
 
-void agent_export_renew(struct agent *agent)
+void agent_export_reload(struct agent *agent)
 {
 	struct agent_export *export = &agent->export;
 	const struct agent_export before = *export;
@@ -324,14 +351,14 @@ void agent_export_renew(struct agent *agent)
 	export->config.headers = (struct msg_pairs){0};
 	for (int i = MSG_OTLP_CA; i < MSG_OTLP_FD_COUNT; i++)
 		export->fds[i] = -1;
-	const bool renewed = !open_secrets(agent);
-	const struct agent_export *unused = renewed ? &before : export;
+	const bool reloaded = !open_secrets(agent);
+	const struct agent_export *unused = reloaded ? &before : export;
 	for (int i = MSG_OTLP_CA; i < MSG_OTLP_FD_COUNT; i++) {
 		if (unused->fds[i] >= 0)
 			close(unused->fds[i]);
 	}
-	/* What worked once may work again. */
-	if (!renewed)
+	/* The old ones worked before, and may work again. */
+	if (!reloaded)
 		*export = before;
 }
 
@@ -345,44 +372,44 @@ int agent_export_configure(struct agent *agent)
 		if (export->fds[i] >= 0)
 			fds[count++] = export->fds[i];
 	}
-	return peer_send(&agent->roles.peers[ROLE_EXPORTER], MESSAGE_CONFIGURE_OTLP,
+	return peer_send(&agent->supervisor.roles.peers[ROLE_EXPORTER], MESSAGE_CONFIGURE_OTLP,
 			 &export->config, sizeof(export->config), fds, count);
 }
 
 /* --- accounting --- */
 
-/* Reasons for which a sample is lost before the exporter has it. */
+/* Whether samples with this reason were lost before the exporter received them. */
 static bool lost_before_exporter(int reason)
 {
 	return reason < LOSS_PROFILE_FULL || reason == LOSS_ROLE_ENDED;
 }
 
-void agent_export_close_books(struct agent *agent, bool ended_early)
+void agent_export_reconcile_counters(struct agent *agent, bool ended_early)
 {
-	struct export_stats *ledger = agent->export.ledger;
-	const struct msg_losses *worker = &agent->role[ROLE_WORKER].status.losses;
-	uint64_t known = ledger->received;
+	struct export_stats *stats = agent->export.stats;
+	const struct msg_losses *worker = &agent->supervisor.role[ROLE_WORKER].status.losses;
+	uint64_t accounted = stats->received;
 
-	ledger->taken_before += ledger->taken;
-	ledger->taken = 0;
+	stats->taken_before += stats->taken;
+	stats->taken = 0;
 	for (int i = 0; i < LOSS_COUNT; i++) {
-		ledger->lost_before.lost[i] += ledger->lost_kernel.lost[i];
-		ledger->lost_kernel.lost[i] = 0;
+		stats->lost_before.lost[i] += stats->lost_kernel.lost[i];
+		stats->lost_kernel.lost[i] = 0;
 		if (ended_early)
-			ledger->lost.lost[i] += worker->lost[i];
+			stats->lost.lost[i] += worker->lost[i];
 		if (lost_before_exporter(i))
-			known += ledger->lost.lost[i] + ledger->lost_before.lost[i];
+			accounted += stats->lost.lost[i] + stats->lost_before.lost[i];
 	}
-	agent->role[ROLE_WORKER].status.losses = (struct msg_losses){0};
-	if (ledger->taken_before > known)
-		ledger->lost.lost[LOSS_ROLE_ENDED] += ledger->taken_before - known;
+	agent->supervisor.role[ROLE_WORKER].status.losses = (struct msg_losses){0};
+	if (stats->taken_before > accounted)
+		stats->lost.lost[LOSS_ROLE_ENDED] += stats->taken_before - accounted;
 }
 
 void agent_export_end(struct agent *agent)
 {
-	struct export_stats *ledger = agent->export.ledger;
+	struct export_stats *stats = agent->export.stats;
 
-	ledger->lost.lost[LOSS_NOT_KEPT] += ledger->waiting_in_memory;
-	ledger->waiting -= ledger->waiting_in_memory;
-	ledger->waiting_in_memory = 0;
+	stats->lost.lost[LOSS_NOT_KEPT] += stats->waiting_in_memory;
+	stats->waiting -= stats->waiting_in_memory;
+	stats->waiting_in_memory = 0;
 }

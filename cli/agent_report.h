@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the agent answers `bulkhead status` with: one struct, then the end of the connection.
- * Nothing is read from who asks. */
+/* The answer to `bulkhead status`: one struct, then the agent closes the connection. The agent
+ * reads nothing from the other end. */
 #ifndef CLI_AGENT_REPORT_H
 #define CLI_AGENT_REPORT_H
 
@@ -8,7 +8,7 @@
 
 #include "role/export_stats.h"
 
-#define AGENT_REPORT_MAGIC 0x31746b6862ull /* "bhkt1" */
+#define AGENT_REPORT_MAGIC 0x32746b6862ull /* "bhkt2" */
 
 struct agent_report_role {
 	uint32_t pid; /* 0: not running */
@@ -20,14 +20,14 @@ struct agent_report_role {
 struct agent_report {
 	uint64_t magic, bytes;
 	uint64_t now_unix_ns, started_unix_ns;
-	uint32_t phase; /* enum agent_phase */
+	uint32_t phase; /* enum supervisor_phase */
 	uint32_t ready, sampling;
 	uint32_t frequency_hz, probability_percent, reserved;
 	uint64_t map_bytes, bpf_run_ns, bpf_run_count, deferred;
-	struct msg_losses lost_worker; /* not in the ledger yet */
+	struct msg_losses lost_worker; /* not in `stats` yet */
 	struct msg_runtime runtimes[RUNTIME_ID_COUNT];
 	struct agent_report_role roles[ROLE_COUNT];
-	struct export_stats ledger;
+	struct export_stats stats;
 	char endpoint[MSG_TARGET_BYTES];
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agent tells how it is: to `bulkhead status`, and to the service manager. */
+/* The agent reports its state to `bulkhead status` and to the service manager. */
 #include <errno.h>
 #include <grp.h>
 #include <inttypes.h>
@@ -21,8 +21,8 @@
 
 enum {
 	STATUS_BACKLOG = 4,
-	NOTIFY_READY_MS = 5000, /* an idle machine has no sample to wait for */
-	NOTIFY_EVERY_MS = 5000,
+	NOTIFY_READY_MS = 5000, /* on an idle machine no first sample may come */
+	NOTIFY_INTERVAL_MS = 5000,
 };
 
 /* --- bulkhead status --- */
@@ -31,31 +31,31 @@ static void report_roles(struct agent *agent, struct agent_report *report)
 {
 	const uint64_t now = clock_monotonic_ns();
 
-	roles_measure(&agent->roles);
+	roles_measure(&agent->supervisor.roles);
 	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++) {
-		const struct role_child *child = &agent->roles.children[role];
+		const struct role_child *child = &agent->supervisor.roles.children[role];
 
 		report->roles[role] = (struct agent_report_role){
 		    .pid = (uint32_t)child->pid,
-		    .restarts = agent->role[role].restarts,
+		    .restarts = agent->supervisor.role[role].restarts,
 		    .rss_bytes = child->pid ? child->rss_bytes : 0,
 		    .pss_bytes = child->pid ? child->pss_bytes : 0,
-		    .heard_ns_ago = now - agent->role[role].heard_ns,
+		    .heard_ns_ago = now - agent->supervisor.role[role].heard_ns,
 		};
 	}
 }
 
 static void report_fill(struct agent *agent, struct agent_report *report)
 {
-	const struct msg_status *loader = &agent->role[ROLE_LOADER].status;
+	const struct msg_status *loader = &agent->supervisor.role[ROLE_LOADER].status;
 
 	*report = (struct agent_report){
 	    .magic = AGENT_REPORT_MAGIC,
 	    .bytes = sizeof(*report),
 	    .now_unix_ns = clock_read_ns(CLOCK_REALTIME),
 	    .started_unix_ns = agent->started_unix_ns,
-	    .phase = agent->phase,
-	    .ready = agent->phase == AGENT_RUNNING && agent->told_ready,
+	    .phase = agent->supervisor.phase,
+	    .ready = agent->supervisor.phase == SUPERVISOR_RUNNING && agent->reported_ready,
 	    .sampling = agent->sampling,
 	    .frequency_hz = (uint32_t)agent->config.frequency_hz,
 	    .probability_percent = (uint32_t)agent->config.probability_percent,
@@ -63,18 +63,19 @@ static void report_fill(struct agent *agent, struct agent_report *report)
 	    .bpf_run_ns = loader->bpf_run_ns,
 	    .bpf_run_count = loader->bpf_run_count,
 	    .deferred = loader->deferred,
-	    .lost_worker = agent->role[ROLE_WORKER].status.losses,
-	    .ledger = *agent->export.ledger,
+	    .lost_worker = agent->supervisor.role[ROLE_WORKER].status.losses,
+	    .stats = *agent->export.stats,
 	};
-	/* The last that was heard of a worker that has ended is not true of its processes. */
-	if (agent->role[ROLE_WORKER].ready && agent->roles.children[ROLE_WORKER].pid)
-		memcpy(report->runtimes, agent->role[ROLE_WORKER].status.runtimes,
+	/* The last status of a worker that has ended says nothing about the present processes. */
+	if (agent->supervisor.role[ROLE_WORKER].ready &&
+	    agent->supervisor.roles.children[ROLE_WORKER].pid)
+		memcpy(report->runtimes, agent->supervisor.role[ROLE_WORKER].status.runtimes,
 		       sizeof(report->runtimes));
 	memcpy(report->endpoint, agent->export.config.target, sizeof(report->endpoint));
 	report_roles(agent, report);
 }
 
-static void status_on_knock(void *context, uint32_t events)
+static void status_on_connection(void *context, uint32_t events)
 {
 	struct agent *agent = context;
 	static struct agent_report report;
@@ -85,9 +86,9 @@ static void status_on_knock(void *context, uint32_t events)
 	if (fd < 0)
 		return;
 	report_fill(agent, &report);
-	/* A buffer takes it whole, or whoever asks has done something odd. */
+	/* The socket buffer has room for the whole report. */
 	if (send(fd, &report, sizeof(report), MSG_NOSIGNAL) != (ssize_t)sizeof(report))
-		log_debug("an answer to `bulkhead status` was not taken");
+		log_debug("`bulkhead status` did not take the report");
 }
 
 static int status_group(const struct agent *agent, gid_t *gid)
@@ -99,7 +100,7 @@ static int status_group(const struct agent *agent, gid_t *gid)
 		return 0;
 	const struct group *group = getgrnam(name);
 	if (!group) {
-		log_error("status.group: no such group: %s", name);
+		log_error("the group that status.group names does not exist: group=%s", name);
 		return -ENOENT;
 	}
 	*gid = group->gr_gid;
@@ -119,7 +120,7 @@ int agent_status_open(struct agent *agent)
 	       strnlen(agent->status_path, sizeof(address.sun_path) - 1));
 	unlink(agent->status_path);
 	agent->status_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	/* Nobody's, until it is known whose. */
+	/* Nobody may connect until owner and mode are set. */
 	const mode_t mask = umask(0777);
 	const bool bound =
 	    agent->status_fd >= 0 &&
@@ -128,8 +129,9 @@ int agent_status_open(struct agent *agent)
 	if (!bound || chown(agent->status_path, 0, gid) < 0 ||
 	    chmod(agent->status_path, agent->config.status_group[0] ? 0660 : 0600) < 0 ||
 	    listen(agent->status_fd, STATUS_BACKLOG) < 0 ||
-	    loop_add(&agent->loop, agent->status_fd, EPOLLIN, status_on_knock, agent) < 0) {
-		log_error("cannot listen for `bulkhead status`: path=%s error=%s",
+	    loop_add(&agent->supervisor.loop, agent->status_fd, EPOLLIN, status_on_connection,
+		     agent) < 0) {
+		log_error("cannot open the socket for `bulkhead status`: path=%s error=%s",
 			  agent->status_path, strerror(errno));
 		return STATUS_FAILED;
 	}
@@ -147,8 +149,8 @@ void agent_status_close(struct agent *agent)
 
 /* --- the service manager --- */
 
-/* sd_notify(3): a datagram of lines to the socket that NOTIFY_SOCKET names; '@' begins an abstract
- * name. */
+/* Sends lines to the service manager as sd_notify(3) defines it: a datagram to the socket that
+ * NOTIFY_SOCKET names. A name that starts with '@' is an abstract one. */
 static void notify_send(const char *text)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
@@ -164,7 +166,7 @@ static void notify_send(const char *text)
 	if (fd >= 0 &&
 	    sendto(fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT, (struct sockaddr *)&address,
 		   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length)) < 0)
-		log_debug("the service manager does not listen: %s", strerror(errno));
+		log_debug("cannot notify the service manager: %s", strerror(errno));
 }
 
 void agent_notify_stopping(void)
@@ -172,30 +174,30 @@ void agent_notify_stopping(void)
 	notify_send("STOPPING=1");
 }
 
-/* Ready with the first sample that has come through. */
+/* The agent is ready when the first sample has arrived at the exporter. */
 static bool notify_is_ready(const struct agent *agent, uint64_t now_ns)
 {
-	return agent->phase == AGENT_RUNNING &&
-	       (agent->export.ledger->received || !agent->sampling ||
-		now_ns - agent->phase_since_ns > NOTIFY_READY_MS * 1000000ull);
+	return agent->supervisor.phase == SUPERVISOR_RUNNING &&
+	       (agent->export.stats->received || !agent->sampling ||
+		now_ns - agent->supervisor.phase_since_ns > NOTIFY_READY_MS * 1000000ull);
 }
 
 void agent_notify(struct agent *agent, uint64_t now_ns)
 {
-	const struct export_stats *ledger = agent->export.ledger;
+	const struct export_stats *stats = agent->export.stats;
 	char text[256];
 
-	if (!agent->told_ready && notify_is_ready(agent, now_ns)) {
-		agent->told_ready = true;
-		log_info("profiling: frequency=%u endpoint=%s",
+	if (!agent->reported_ready && notify_is_ready(agent, now_ns)) {
+		agent->reported_ready = true;
+		log_info("the agent is profiling: frequency=%u endpoint=%s",
 			 (unsigned int)agent->config.frequency_hz, agent->export.config.target);
 		notify_send("READY=1");
 	}
 	if (now_ns < agent->notify_due_ns)
 		return;
-	agent->notify_due_ns = now_ns + NOTIFY_EVERY_MS * 1000000ull;
+	agent->notify_due_ns = now_ns + NOTIFY_INTERVAL_MS * 1000000ull;
 	snprintf(text, sizeof(text),
 		 "STATUS=%" PRIu64 " samples delivered, %" PRIu64 " waiting\nWATCHDOG=1",
-		 ledger->delivered, ledger->waiting);
+		 stats->delivered, stats->waiting);
 	notify_send(text);
 }

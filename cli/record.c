@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A recording from the CLI's side: check, open outputs, start the roles, start and stop the
- * sampling, tell how it went. From the roles it takes fixed-size status records and nothing else.
+ * `bulkhead record`: checks the machine, opens the outputs, runs the roles under the supervisor
+ * with the policy that all end together, and reports how it went.
  */
 #include "cli/record.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "cli/command.h"
@@ -20,53 +15,31 @@
 #include "cli/options.h"
 #include "cli/outputs.h"
 #include "cli/preflight.h"
-#include "cli/roles.h"
-#include "cli/signals.h"
 #include "cli/summary.h"
-#include "common/cleanup.h"
+#include "cli/supervisor.h"
 #include "common/clock.h"
 #include "common/exit_status.h"
 #include "common/log.h"
 
 enum {
-	RECORD_TICK_MS = 1000,
-	RECORD_READY_MS = 60000, /* loading the programs under emulation takes its time */
-	RECORD_DRAIN_MS = 60000,
-};
-
-enum record_phase {
-	PHASE_STARTING,
-	PHASE_SAMPLING,
-	PHASE_STOPPING,
-	PHASE_DRAINING,
-	PHASE_DONE
+	/* Deferred stacks and symbols of a busy machine take seconds; a minute means that a role
+	 * is stuck. */
+	FINISH_TIMEOUT_S = 60,
+	PROGRESS_MS = 1000,
 };
 
 struct recording {
 	struct record_options options;
-	struct roles roles;
+	struct supervisor supervisor;
+	struct supervisor_policy policy;
 	struct command command;
-	struct loop loop;
-	struct recording_figures figures;
+	struct recording_stats stats;
 	struct few_samples few_samples;
-	struct message_buffer buffer;
-	enum record_phase phase;
-	uint64_t phase_since_ns, started_ns;
-	uint32_t ready; /* roles that are */
+	uint64_t started_ns;
 	bool terminal, interrupted;
-	int signal_fd;
 };
 
-static void record_set_phase(struct recording *r, enum record_phase phase)
-{
-	r->phase = phase;
-	r->phase_since_ns = clock_monotonic_ns();
-}
-
-static void record_fail(struct recording *r, int status)
-{
-	loop_stop(&r->loop, status);
-}
+/* --- configuration --- */
 
 static int configure_loader(struct recording *r)
 {
@@ -90,10 +63,8 @@ static int configure_loader(struct recording *r)
 		config.targets[0] = (uint32_t)r->command.pid;
 		config.follow_forks = 1;
 	}
-	return peer_send(&r->roles.peers[ROLE_LOADER], MESSAGE_CONFIGURE_LOADER, &config,
-			 sizeof(config), NULL, 0) < 0
-		   ? STATUS_FAILED
-		   : STATUS_DONE;
+	return peer_send(&r->supervisor.roles.peers[ROLE_LOADER], MESSAGE_CONFIGURE_LOADER, &config,
+			 sizeof(config), NULL, 0);
 }
 
 static int configure_exporter(struct recording *r)
@@ -108,13 +79,11 @@ static int configure_exporter(struct recording *r)
 		fds[i] = o->outputs[i].fd;
 		snprintf(config.formats[i], sizeof(config.formats[i]), "%s", o->outputs[i].format);
 	}
-	return peer_send(&r->roles.peers[ROLE_EXPORTER], MESSAGE_CONFIGURE_EXPORTER, &config,
-			 sizeof(config), fds, o->output_count) < 0
-		   ? STATUS_FAILED
-		   : STATUS_DONE;
+	return peer_send(&r->supervisor.roles.peers[ROLE_EXPORTER], MESSAGE_CONFIGURE_EXPORTER,
+			 &config, sizeof(config), fds, o->output_count);
 }
 
-/* Containers are of use only where the output can tell of them. */
+/* Containers are looked up only if an output can show them: otlp is the only such format. */
 static int configure_worker(struct recording *r)
 {
 	const struct record_options *o = &r->options;
@@ -122,273 +91,186 @@ static int configure_worker(struct recording *r)
 
 	for (unsigned int i = 0; i < o->output_count; i++)
 		config.want_identity |= !strcmp(o->outputs[i].format, "otlp");
-	return peer_send(&r->roles.peers[ROLE_WORKER], MESSAGE_CONFIGURE_WORKER, &config,
-			 sizeof(config), NULL, 0) < 0
-		   ? STATUS_FAILED
-		   : STATUS_DONE;
+	return peer_send(&r->supervisor.roles.peers[ROLE_WORKER], MESSAGE_CONFIGURE_WORKER, &config,
+			 sizeof(config), NULL, 0);
 }
 
-static void record_send(struct recording *r, enum role_id role, enum message_type type)
+/* --- what the supervisor asks for --- */
+
+static int on_configure(void *context, enum role_id role)
 {
-	peer_send(&r->roles.peers[role], type, NULL, 0, NULL, 0);
+	struct recording *r = context;
+
+	switch (role) {
+	case ROLE_LOADER:
+		return configure_loader(r);
+	case ROLE_WORKER:
+		return configure_worker(r);
+	case ROLE_EXPORTER:
+		return configure_exporter(r);
+	default:
+		return 0;
+	}
 }
 
-/* All roles are ready. */
-static void record_start_sampling(struct recording *r)
+static void on_ready(void *context)
 {
-	roles_remove_run_dir(&r->roles);
+	struct recording *r = context;
+
+	roles_remove_run_dir(&r->supervisor.roles);
 	outputs_truncate(&r->options);
 	few_samples_start(&r->few_samples, &r->options);
-	record_send(r, ROLE_EXPORTER, MESSAGE_START);
-	record_send(r, ROLE_LOADER, MESSAGE_START);
+	supervisor_send(&r->supervisor, ROLE_EXPORTER, MESSAGE_START);
+	supervisor_send(&r->supervisor, ROLE_LOADER, MESSAGE_START);
 	r->started_ns = clock_monotonic_ns();
-	record_set_phase(r, PHASE_SAMPLING);
-	loop_tick_within(&r->loop, 0);
 }
 
-static void record_stop_sampling(struct recording *r)
+static void stop_sampling(struct recording *r)
 {
-	if (r->phase != PHASE_SAMPLING)
+	if (r->supervisor.phase != SUPERVISOR_RUNNING)
 		return;
-	r->figures.duration_ns = clock_monotonic_ns() - r->started_ns;
-	record_send(r, ROLE_LOADER, MESSAGE_STOP);
-	record_send(r, ROLE_EXPORTER, MESSAGE_STOP);
-	record_set_phase(r, PHASE_STOPPING);
+	r->stats.duration_ns = clock_monotonic_ns() - r->started_ns;
+	supervisor_begin_stop(&r->supervisor);
+	supervisor_send(&r->supervisor, ROLE_EXPORTER, MESSAGE_STOP);
 }
 
-static void record_on_status(struct recording *r, enum role_id from,
-			     const struct msg_status *status)
+static void on_status(void *context, enum role_id from)
 {
-	r->figures.status[from] = *status;
-	if (r->phase == PHASE_STARTING && status->state >= ROLE_READY) {
-		r->ready |= ROLE_BIT(from);
-		if (r->ready == (ROLE_BIT(ROLE_COUNT) - 1u - ROLE_BIT(ROLE_CLI)))
-			record_start_sampling(r);
-	}
-	/* The command starts when its samples will be taken. */
-	if (from == ROLE_LOADER && status->state == ROLE_SAMPLING && r->command.gate > 0) {
+	struct recording *r = context;
+	const struct msg_status *status = &r->supervisor.role[from].status;
+
+	r->stats.status[from] = *status;
+	/* The command is executed when its samples will be taken, and not before. */
+	if (from == ROLE_LOADER && status->state == ROLE_SAMPLING && r->command.start_pipe > 0) {
 		command_start(&r->command);
 		command_abandon(&r->command);
 	}
-	if (r->phase == PHASE_STOPPING && from == ROLE_LOADER && status->state == ROLE_STOPPED) {
-		record_send(r, ROLE_MANAGER, MESSAGE_STOP);
-		record_send(r, ROLE_WORKER, MESSAGE_STOP);
-		record_set_phase(r, PHASE_DRAINING);
-	}
-	if (from == ROLE_EXPORTER && status->state == ROLE_DONE) {
-		record_set_phase(r, PHASE_DONE);
-		loop_stop(&r->loop, STATUS_DONE);
-	}
 }
 
-static void record_on_message(struct recording *r, enum role_id from, const struct message *message)
+static void on_message(void *context, enum role_id from, const struct message *message)
 {
-	struct msg_status status;
+	struct recording_stats *stats = &((struct recording *)context)->stats;
 
-	if (message->type == MESSAGE_STATUS) {
-		memcpy(&status, message->payload, sizeof(status));
-		record_on_status(r, from, &status);
-	} else if (message->type == MESSAGE_HOT_FUNCTION &&
-		   r->figures.hot_count < HOT_FUNCTIONS_MAX) {
-		memcpy(&r->figures.hot[r->figures.hot_count++], message->payload,
-		       sizeof(r->figures.hot[0]));
-	}
+	(void)from;
+	if (message->type == MESSAGE_HOT_FUNCTION && stats->top_function_count < TOP_FUNCTIONS_MAX)
+		memcpy(&stats->top_functions[stats->top_function_count++], message->payload,
+		       sizeof(stats->top_functions[0]));
 }
 
-/* A role that ended has mostly said why; only its being killed it cannot say. */
-static void record_reap(struct recording *r)
-{
-	enum role_id why;
-
-	if (r->phase == PHASE_DONE || roles_reap(&r->roles) == ROLE_COUNT)
-		return;
-	const enum record_phase phase = r->phase;
-	const int status = roles_why(&r->roles, &why);
-	const struct role_child *child = why < ROLE_COUNT ? &r->roles.children[why] : NULL;
-	if (child && WIFSIGNALED(child->wait_status))
-		log_error("a role was killed: role=%s signal=%d", role_names[why].process,
-			  WTERMSIG(child->wait_status));
-	else if (phase != PHASE_STARTING)
-		log_error("a role ended early: role=%s",
-			  why < ROLE_COUNT ? role_names[why].process : "unknown");
-	record_fail(r, status);
-}
-
-struct record_watch {
-	struct recording *recording;
-	enum role_id role;
-};
-
-static void record_on_peer(void *context, uint32_t events)
-{
-	struct record_watch *watch = context;
-	struct recording *r = watch->recording;
-	struct peer *peer = &r->roles.peers[watch->role];
-	struct message message;
-	int got;
-
-	if (events & EPOLLOUT)
-		peer_flush(peer);
-	while ((got = peer_receive(peer, &r->buffer, &message)) > 0)
-		record_on_message(r, watch->role, &message);
-	if (got < 0) {
-		/* The child's own end tells more; it follows at once. */
-		peer_close(peer);
-		if (got == -EPROTO) {
-			log_error("a role broke the protocol: role=%s",
-				  role_names[watch->role].process);
-			record_fail(r, STATUS_FAILED);
-		}
-	}
-}
-
-static void record_on_signal(void *context, uint32_t events)
+/* The first Ctrl-C ends the sampling; a second one, or one before the sampling, ends everything. */
+static void on_signal(void *context)
 {
 	struct recording *r = context;
-	struct signalfd_siginfo info;
 
-	(void)events;
-	while (read(r->signal_fd, &info, sizeof(info)) == sizeof(info)) {
-		if (info.ssi_signo == SIGCHLD)
-			continue;
-		if (r->interrupted || r->phase == PHASE_STARTING)
-			record_fail(r, STATUS_FAILED);
-		r->interrupted = true;
-		record_stop_sampling(r);
+	if (r->interrupted || r->supervisor.phase == SUPERVISOR_STARTING)
+		loop_stop(&r->supervisor.loop, STATUS_FAILED);
+	r->interrupted = true;
+	stop_sampling(r);
+}
+
+/* With -d, the end does not wait for the next regular tick. */
+static void check_duration(struct recording *r, uint64_t now_ns)
+{
+	const uint64_t wanted_ns = r->options.duration_ns;
+
+	if (r->supervisor.phase != SUPERVISOR_RUNNING)
+		return;
+	r->stats.duration_ns = now_ns - r->started_ns;
+	if (!wanted_ns)
+		return;
+	if (r->stats.duration_ns >= wanted_ns) {
+		stop_sampling(r);
+		return;
 	}
-	record_reap(r);
+	const uint64_t left_ms = (wanted_ns - r->stats.duration_ns) / 1000000 + 1;
+	if (left_ms < PROGRESS_MS)
+		loop_tick_within(&r->supervisor.loop, (int)left_ms);
+}
+
+static void on_wake(void *context, uint64_t now_ns)
+{
+	struct recording *r = context;
+
 	if (command_ended(&r->command))
-		record_stop_sampling(r);
+		stop_sampling(r);
+	check_duration(r, now_ns);
+	if (r->terminal && r->supervisor.phase >= SUPERVISOR_RUNNING)
+		summary_print_progress(&r->stats);
 }
 
-/* The end of a recording of a given length is not up to the tick. */
-static void record_tick_at_end(struct recording *r)
+/* --- the end --- */
+
+static int check_result(struct recording *r)
 {
-	const uint64_t left_ms = (r->options.duration_ns - r->figures.duration_ns) / 1000000 + 1;
-
-	if (left_ms < RECORD_TICK_MS)
-		loop_tick_within(&r->loop, (int)left_ms);
-}
-
-static void record_check_time(struct recording *r, uint64_t now)
-{
-	const uint64_t in_phase_ms = (now - r->phase_since_ns) / 1000000;
-
-	if (r->phase == PHASE_STARTING && in_phase_ms > RECORD_READY_MS) {
-		log_error("the roles did not become ready");
-		record_fail(r, STATUS_FAILED);
-	}
-	if ((r->phase == PHASE_STOPPING || r->phase == PHASE_DRAINING) &&
-	    in_phase_ms > RECORD_DRAIN_MS) {
-		log_error("the roles did not finish");
-		record_fail(r, STATUS_FAILED);
-	}
-	if (r->phase != PHASE_SAMPLING)
-		return;
-	r->figures.duration_ns = now - r->started_ns;
-	if (r->options.duration_ns && r->figures.duration_ns >= r->options.duration_ns)
-		record_stop_sampling(r);
-	else if (r->options.duration_ns)
-		record_tick_at_end(r);
-}
-
-static void record_on_tick(void *context, uint32_t events)
-{
-	struct recording *r = context;
-	const uint64_t now = clock_monotonic_ns();
-
-	(void)events;
-	record_reap(r);
-	record_check_time(r, now);
-	if (r->terminal && r->phase >= PHASE_SAMPLING)
-		summary_progress(&r->figures);
-}
-
-static int record_watch_all(struct recording *r, struct record_watch watches[ROLE_COUNT])
-{
-	int e = loop_add(&r->loop, r->signal_fd, EPOLLIN, record_on_signal, r);
-
-	for (int role = ROLE_CLI + 1; role < ROLE_COUNT && !e; role++) {
-		watches[role] = (struct record_watch){r, (enum role_id)role};
-		e = peer_watch(&r->roles.peers[role], &r->loop, record_on_peer, &watches[role]);
-	}
-	loop_set_tick(&r->loop, RECORD_TICK_MS, record_on_tick, r);
-	return e;
-}
-
-static int record_run(struct recording *r)
-{
-	struct record_watch watches[ROLE_COUNT];
-
-	r->signal_fd = signals_open();
-	int status = r->signal_fd < 0 ? STATUS_FAILED : STATUS_DONE;
-	if (!status && r->options.command && command_prepare(&r->command, r->options.command) < 0)
-		status = STATUS_FAILED;
-	if (!status)
-		status = roles_start(&r->roles, NULL, r->options.strict_memory);
-	if (!status)
-		status = configure_loader(r);
-	if (!status)
-		status = configure_worker(r);
-	if (!status)
-		status = configure_exporter(r);
-	if (!status && (loop_init(&r->loop) < 0 || record_watch_all(r, watches) < 0))
-		status = STATUS_FAILED;
-	if (status)
-		return status;
-	record_set_phase(r, PHASE_STARTING);
-	return loop_run(&r->loop);
-}
-
-/* What was not written, and what that means. */
-static int record_check_result(struct recording *r)
-{
-	const struct msg_status *exporter = &r->figures.status[ROLE_EXPORTER];
+	const struct msg_status *exporter = &r->stats.status[ROLE_EXPORTER];
 	struct msg_losses losses;
 
 	if (exporter->output_failed) {
 		const unsigned int i =
 		    exporter->failed_index < r->options.output_count ? exporter->failed_index : 0;
 
-		fprintf(stderr, "bulkhead: cannot write %s: %s\n", r->options.outputs[i].path,
-			strerror((int)exporter->output_failed));
+		fprintf(stderr,
+			"bulkhead: cannot write %s: %s; the file is missing or incomplete\n",
+			r->options.outputs[i].path, strerror((int)exporter->output_failed));
 		return STATUS_FAILED;
 	}
-	summary_losses(&r->figures, &losses);
+	summary_losses(&r->stats, &losses);
 	if (r->options.max_loss >= 0 &&
 	    (double)summary_total(&losses) >
-		r->options.max_loss * (double)r->figures.status[ROLE_LOADER].taken)
+		r->options.max_loss * (double)r->stats.status[ROLE_LOADER].taken)
 		return STATUS_LOSS;
 	return r->options.command ? r->command.status : STATUS_DONE;
 }
 
-static void record_explain_few_samples(const struct recording *r)
+static void explain_few_samples(const struct recording *r)
 {
-	const struct few_samples_facts facts =
-	    few_samples_collect(&r->few_samples, &r->options, r->figures.status[ROLE_LOADER].taken,
-				r->figures.duration_ns);
+	const struct few_samples_facts facts = few_samples_collect(
+	    &r->few_samples, &r->options, r->stats.status[ROLE_LOADER].taken, r->stats.duration_ns);
 	char text[FEW_SAMPLES_TEXT_BYTES];
 
 	if (few_samples_explain(&facts, text))
 		fprintf(stderr, "few samples: %s\n", text);
 }
 
-static int record_report(struct recording *r)
+static int report_result(struct recording *r)
 {
-	int status = record_check_result(r);
+	const int status = check_result(r);
 
-	summary_print(&r->options, &r->figures);
-	record_explain_few_samples(r);
+	summary_print(&r->options, &r->stats);
+	explain_few_samples(r);
 	if (r->options.stats_fd >= 0) {
-		int e = summary_write_stats(r->options.stats_fd, &r->figures, &r->roles);
+		int e = summary_write_stats(r->options.stats_fd, &r->stats, &r->supervisor.roles);
 
 		if (e < 0) {
-			fprintf(stderr, "bulkhead: cannot write %s: %s\n", r->options.stats_path,
-				strerror(-e));
+			fprintf(stderr,
+				"bulkhead: cannot write %s: %s; the statistics are incomplete\n",
+				r->options.stats_path, strerror(-e));
 			return STATUS_FAILED;
 		}
 	}
 	return status;
+}
+
+static int run(struct recording *r)
+{
+	r->policy = (struct supervisor_policy){
+	    .strict_memory = r->options.strict_memory,
+	    .finish_timeout_ns = FINISH_TIMEOUT_S * 1000000000ull,
+	    .configure = on_configure,
+	    .on_ready = on_ready,
+	    .on_status = on_status,
+	    .on_message = on_message,
+	    .on_signal = on_signal,
+	    .on_wake = on_wake,
+	};
+
+	/* on_end is SUPERVISOR_END_ALL, which is 0, for every role. */
+	int status = supervisor_init(&r->supervisor, &r->policy, r);
+	if (!status && r->options.command && command_prepare(&r->command, r->options.command) < 0)
+		status = STATUS_FAILED;
+	if (!status)
+		status = supervisor_start(&r->supervisor);
+	return status ? status : supervisor_run(&r->supervisor);
 }
 
 int record_main(int argc, char **argv)
@@ -406,18 +288,17 @@ int record_main(int argc, char **argv)
 		return status;
 	}
 	r.terminal = isatty(STDERR_FILENO);
-	for (int role = 0; role < ROLE_COUNT; role++)
-		r.roles.peers[role].fd = -1;
-	status = record_run(&r);
+	supervisor_clear(&r.supervisor);
+	status = run(&r);
 	if (r.terminal)
-		summary_progress_end();
-	const bool done = r.phase == PHASE_DONE;
+		summary_clear_progress();
+	const bool done = r.supervisor.phase == SUPERVISOR_DONE;
 	if (done)
-		roles_measure(&r.roles);
+		roles_measure(&r.supervisor.roles);
 	command_abandon(&r.command);
-	roles_stop(&r.roles);
+	supervisor_stop(&r.supervisor);
 	if (done)
-		return record_report(&r);
+		return report_result(&r);
 	outputs_remove_created(&r.options);
 	return status ? status : STATUS_FAILED;
 }

@@ -21,34 +21,30 @@
 #include "common/log.h"
 
 enum {
-	DYNAMIC_UID_FIRST = 61184, /* systemd's DynamicUser range, 61184 - 65519: no distribution
-				      gives these to anyone for good */
+	/* The range of systemd's DynamicUser= (systemd.exec(5)). No distribution assigns these uids
+	 * to users. */
+	DYNAMIC_UID_FIRST = 61184,
 	DYNAMIC_UID_LAST = 65519,
+	UIDS_PER_RUN = 8, /* at least ROLE_COUNT */
+	/* Roles have a second to end by themselves. */
 	STOP_POLLS = 100,
-	REMOVE_TRIES = 100,
 	STOP_POLL_NS = 10000000,
+	REMOVE_ATTEMPTS = 100,
+	CONNECT_POLL_MS = 50,
 };
 
-/* An agent's exporter is the only program that has a network. */
-#define AGENT_EXPORTER "bulkhead-exporter-otlp"
-
-static const char *const programs[ROLE_COUNT] = {
-    [ROLE_LOADER] = "bulkhead-loader",	   [ROLE_MANAGER] = "bulkhead-unwinder-mgr",
-    [ROLE_OPENER] = "bulkhead-opener",	   [ROLE_WORKER] = "bulkhead-symbolizer",
-    [ROLE_EXPORTER] = "bulkhead-exporter",
-};
-
-/* The user's if it exists, else one that nobody has, out of systemd's dynamic range. */
 uid_t roles_uid(enum role_id role, bool agent)
 {
-	const struct passwd *known = getpwnam(role_names[role].user);
-	/* Recordings are spread by pid: two at once do not share uids. The one agent of a host
-	 * keeps its own, for its spool's sake. */
-	const unsigned int index = (agent ? 0 : (unsigned int)getpid() * 8) + role;
+	const struct passwd *user = getpwnam(role_names[role].user);
+	/* The uids of a recording depend on its pid, so that two recordings do not share them.
+	 * Those of an agent are the same at each start, because its spool belongs to one of them.
+	 */
+	const unsigned int index = (agent ? 0 : (unsigned int)getpid() * UIDS_PER_RUN) + role;
 
-	if (known && known->pw_uid)
-		return known->pw_uid;
-	uid_t uid = DYNAMIC_UID_FIRST + index % (DYNAMIC_UID_LAST - DYNAMIC_UID_FIRST - 8);
+	if (user && user->pw_uid)
+		return user->pw_uid;
+	uid_t uid =
+	    DYNAMIC_UID_FIRST + index % (DYNAMIC_UID_LAST - DYNAMIC_UID_FIRST - UIDS_PER_RUN);
 	while (getpwuid(uid) && uid < DYNAMIC_UID_LAST)
 		uid++;
 	return uid;
@@ -64,12 +60,13 @@ void roles_program_path(const char *name, char *path, size_t size)
 	snprintf(path + used, size - used, "%s", name);
 }
 
-/* A role that is just starting may make its socket between the two steps: hence again. */
+/* A role that is just starting may create its socket between unlink() and rmdir(). Then the
+ * directory is not empty, and all is tried again. */
 static void run_dir_remove(const char *run_dir)
 {
 	char path[128];
 
-	for (int i = 0; i < REMOVE_TRIES; i++) {
+	for (int i = 0; i < REMOVE_ATTEMPTS; i++) {
 		for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++) {
 			snprintf(path, sizeof(path), "%s/%s/sock", run_dir,
 				 role_names[role].directory);
@@ -82,8 +79,8 @@ static void run_dir_remove(const char *run_dir)
 	}
 }
 
-/* A child that waits until nobody holds the other end of its pipe: also if we are killed on the
- * way, no file stays behind. */
+/* The guard is a child that waits until the other end of its pipe is closed, and then removes the
+ * run directory. The end is closed even if this process is killed, so no file is left. */
 static int roles_start_guard(struct roles *roles)
 {
 	int ends[2];
@@ -114,13 +111,14 @@ static int roles_make_run_dir(struct roles *roles, const char *agent_run_dir)
 	else
 		snprintf(roles->run_dir, sizeof(roles->run_dir), "/run/bulkhead-%d-%llx", getpid(),
 			 (unsigned long long)clock_monotonic_ns());
-	/* The guard first: it may find nothing to remove. */
+	/* The guard is started before there is anything to remove: it may find nothing. */
 	int r = roles_start_guard(roles);
 	if (r < 0)
 		return r;
 	if (agent_run_dir)
 		run_dir_remove(agent_run_dir);
-	/* Others may pass through, to a socket that turns strangers away, but not look around. */
+	/* Other users may reach a socket below, which refuses unexpected uids, but cannot list the
+	 * directory: mode 0711. */
 	if (mkdir(roles->run_dir, 0711) < 0 && !(agent_run_dir && errno == EEXIST))
 		return -errno;
 	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++) {
@@ -141,7 +139,7 @@ void roles_remove_run_dir(struct roles *roles)
 	roles->guard = 0;
 }
 
-/* In the child: nothing of the caller's but stderr. */
+/* Runs in the child. The role gets nothing of the caller's but stderr. */
 static void __attribute__((noreturn)) roles_exec(const char *program, char *const argv[])
 {
 	const int null = open("/dev/null", O_RDWR);
@@ -150,7 +148,7 @@ static void __attribute__((noreturn)) roles_exec(const char *program, char *cons
 	char *environment[] = {NULL, NULL};
 	sigset_t none;
 
-	/* The caller's environment is not the roles' business. */
+	/* The caller's environment may hold secrets; a role needs the log level only. */
 	if (log && (size_t)snprintf(level, sizeof(level), "BULKHEAD_LOG=%s", log) < sizeof(level))
 		environment[0] = level;
 	if (null >= 0) {
@@ -162,7 +160,8 @@ static void __attribute__((noreturn)) roles_exec(const char *program, char *cons
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	execve(program, argv, environment);
-	fprintf(stderr, "bulkhead: cannot start %s: %s\n", program, strerror(errno));
+	fprintf(stderr, "bulkhead: cannot start %s: %s; reinstall bulkhead\n", program,
+		strerror(errno));
 	_exit(STATUS_FAILED);
 }
 
@@ -174,7 +173,7 @@ static int roles_spawn(struct roles *roles, enum role_id role)
 	for (int i = 0; i < ROLE_COUNT; i++)
 		used += (size_t)snprintf(uids + used, sizeof(uids) - used, "%s%u", i ? "," : "",
 					 (unsigned int)roles->uids.uid[i]);
-	const char *name = roles->agent && role == ROLE_EXPORTER ? AGENT_EXPORTER : programs[role];
+	const char *name = roles->agent ? role_names[role].agent_program : role_names[role].program;
 	roles_program_path(name, program, sizeof(program));
 	char *argv[] = {(char *)(uintptr_t)name,
 			(char *)(uintptr_t) "--run-dir",
@@ -224,12 +223,13 @@ static bool roles_any_left(struct roles *roles)
 }
 
 /*
- * One role's end ends all, within moments; which of them had a reason of its own shows in how each
- * ended: killed, or with a status that says more than "failed".
+ * When one role ends, the others notice within moments that their peer is gone, and exit with
+ * STATUS_FAILED. So the role that began is one that was killed, or one whose exit status says more
+ * than STATUS_FAILED. If there is none, it is the first with STATUS_FAILED.
  */
-int roles_why(struct roles *roles, enum role_id *why)
+int roles_find_first_failure(struct roles *roles, enum role_id *first)
 {
-	enum role_id first = ROLE_COUNT;
+	enum role_id failed = ROLE_COUNT;
 
 	for (int role = 0; role < ROLE_COUNT; role++)
 		peer_close(&roles->peers[role]);
@@ -240,36 +240,38 @@ int roles_why(struct roles *roles, enum role_id *why)
 
 		if (child->pid || !child->started)
 			continue;
-		*why = (enum role_id)role;
+		*first = (enum role_id)role;
 		if (WIFSIGNALED(child->wait_status))
 			return STATUS_FAILED;
 		if (WEXITSTATUS(child->wait_status) > STATUS_FAILED)
 			return WEXITSTATUS(child->wait_status);
-		if (WEXITSTATUS(child->wait_status) && first == ROLE_COUNT)
-			first = (enum role_id)role;
+		if (WEXITSTATUS(child->wait_status) && failed == ROLE_COUNT)
+			failed = (enum role_id)role;
 	}
-	*why = first;
+	*first = failed;
 	return STATUS_FAILED;
 }
 
 static int roles_connect(struct roles *roles, enum role_id role)
 {
-	for (int waited_ms = 0; waited_ms < LIMIT_CONNECT_MS; waited_ms += 50) {
+	for (int waited_ms = 0; waited_ms < LIMIT_CONNECT_MS; waited_ms += CONNECT_POLL_MS) {
 		int r = peer_connect(&roles->peers[role], roles->run_dir, ROLE_CLI, role,
-				     &roles->uids, 50);
+				     &roles->uids, CONNECT_POLL_MS);
 
 		if (r == 0)
 			return STATUS_DONE;
-		enum role_id why;
+		enum role_id first;
 		if (roles_reap(roles) != ROLE_COUNT)
-			return roles_why(roles, &why);
+			return roles_find_first_failure(roles, &first);
 		if (r != -ETIMEDOUT) {
-			log_error("cannot reach a role: role=%s error=%s", role_names[role].process,
-				  strerror(-r));
+			log_error("cannot connect to a role; nothing is sampled: role=%s error=%s",
+				  role_names[role].process, strerror(-r));
 			return STATUS_FAILED;
 		}
 	}
-	log_error("a role did not start: role=%s", role_names[role].process);
+	log_error("a role did not open its socket within %d s; the machine may be overloaded: "
+		  "role=%s",
+		  LIMIT_CONNECT_MS / 1000, role_names[role].process);
 	return STATUS_FAILED;
 }
 
@@ -298,7 +300,8 @@ int roles_start(struct roles *roles, const char *agent_run_dir, bool strict_memo
 	for (int role = ROLE_CLI + 1; role < ROLE_COUNT && !r; role++)
 		r = roles_spawn(roles, (enum role_id)role);
 	if (r < 0) {
-		log_error("cannot start the roles: dir=%s error=%s", roles->run_dir, strerror(-r));
+		log_error("cannot start the roles; nothing is sampled: dir=%s error=%s",
+			  roles->run_dir, strerror(-r));
 		return STATUS_FAILED;
 	}
 	int status = STATUS_DONE;

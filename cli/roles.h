@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The roles as the CLI's children: their uids, their run directory, their processes. */
+/*
+ * The processes of the roles, which are children of the CLI: their uids, their run directory, their
+ * start and their end. What they do in between is the supervisor's business (supervisor.h).
+ */
 #ifndef CLI_ROLES_H
 #define CLI_ROLES_H
 
@@ -10,55 +13,60 @@
 #include "ipc/peer.h"
 
 struct role_child {
-	pid_t pid;     /* 0: not running */
+	pid_t pid;     /* 0: it does not run */
 	pid_t started; /* the same, kept after its end */
 	int wait_status;
 	struct rusage usage;
-	uint64_t rss_bytes, pss_bytes; /* when it was last looked at */
+	uint64_t rss_bytes, pss_bytes; /* at the last roles_measure() */
 };
 
 struct roles {
 	bool agent;
-	bool strict_memory; /* opener and worker under their strict policies */
+	bool strict_memory; /* the opener and the worker have their strict policies */
 	char run_dir[96];
-	pid_t guard; /* removes the run directory when we let go of it, or are no more */
-	int guard_fd;
+	pid_t guard;  /* removes the run directory when guard_fd is closed, or this process ends */
+	int guard_fd; /* a pipe */
 	struct peer_uids uids;
 	struct role_child children[ROLE_COUNT];
 	struct peer peers[ROLE_COUNT];
 };
 
-/* Start all roles and connect to each. 0, or an exit status: that of the role that failed, which
- * has said why. `agent_run_dir`: an agent's run directory, which stays; NULL: a recording, which
- * makes one of its own. `strict_memory`: nobody hands out descriptors of processes' memory, and
- * nobody may read files that their owners alone may. */
+/* Starts all roles and connects to each of them. `agent_run_dir`: the run directory of an agent,
+ * which stays; NULL: a recording, which gets a temporary one. `strict_memory`: no role hands out
+ * descriptors of processes' memory, and only files that everyone may read are read. Returns
+ * STATUS_DONE, or the exit status of the role that failed, which has logged the reason. */
 int roles_start(struct roles *roles, const char *agent_run_dir, bool strict_memory);
 
-/* Start one role of an agent again, after it has ended; and connect to it as soon as it listens. 0;
- * -EAGAIN: not yet; or another negative errno. */
+/* Starts one role of an agent again after it has ended. Returns 0 or a negative errno. */
 int roles_start_again(struct roles *roles, enum role_id role);
+
+/* Connects to a role that roles_start_again() has started. Returns 0; -EAGAIN if it does not listen
+ * yet; or another negative errno. */
 int roles_connect_again(struct roles *roles, enum role_id role);
 
-/* The uid that a role has. An agent's are the same at each start. */
+/* The uid of a role: that of its system user if the host has this user. Else it is a uid from the
+ * range that systemd keeps for services without a user of their own. */
 uid_t roles_uid(enum role_id role, bool agent);
 
-/* The sockets are connected: names are not needed any more, and nothing can be left behind. */
+/* Once all sockets are connected, their names are not needed. Removes the run directory now, so
+ * that nothing can be left in the file system. */
 void roles_remove_run_dir(struct roles *roles);
 
-/* Resident and proportional memory of each, now. */
+/* Reads the resident and proportional memory of each role. */
 void roles_measure(struct roles *roles);
 
-/* Collect children that ended. The role that did, or ROLE_COUNT. */
+/* Collects one role that ended. Returns ROLE_COUNT if none has. */
 enum role_id roles_reap(struct roles *roles);
 
-/* After a role ended: hang up, let the others follow, and find out which one began and with what
- * exit status. ROLE_COUNT if none had a reason. */
-int roles_why(struct roles *roles, enum role_id *why);
+/* After a role of a recording ended: disconnects, so that the others end too, and finds the role
+ * that failed first. `first` is ROLE_COUNT if none ended with a reason of its own. Returns the exit
+ * status to pass on. */
+int roles_find_first_failure(struct roles *roles, enum role_id *first);
 
-/* Hang up; whoever has not gone within a second is killed. */
+/* Disconnects, and kills roles that have not ended within a second. */
 void roles_stop(struct roles *roles);
 
-/* The program beside this one. */
+/* Writes the path of a program in the directory of this program. */
 void roles_program_path(const char *name, char *path, size_t size);
 
 #endif

@@ -137,8 +137,8 @@ int status_main(int argc, char **argv)
 	int r = fd < 0 ? fd : status_read(fd, &report);
 	if (r < 0)
 		return status_explain(r, options.run_directory);
-	/* Texts of other processes. */
-	report.ledger.last_message[sizeof(report.ledger.last_message) - 1] = 0;
+	/* Other processes wrote these texts: they may lack a NUL. */
+	report.stats.last_message[sizeof(report.stats.last_message) - 1] = 0;
 	report.endpoint[sizeof(report.endpoint) - 1] = 0;
 	if (!options.print)
 		return report.ready ? STATUS_DONE : STATUS_FAILED;

@@ -29,7 +29,7 @@ struct figures {
 
 static struct figures figures_of(const struct agent_report *report)
 {
-	const struct export_stats *l = &report->ledger;
+	const struct export_stats *l = &report->stats;
 	struct figures f = {.taken = l->taken_before + l->taken, .waiting = l->waiting};
 
 	for (int i = 0; i < LOSS_COUNT; i++) {
@@ -59,7 +59,7 @@ static double mib(uint64_t bytes)
 
 static void print_backend(const struct agent_report *report, FILE *out)
 {
-	const struct export_stats *l = &report->ledger;
+	const struct export_stats *l = &report->stats;
 	const uint64_t now = report->now_unix_ns;
 	char message[512];
 
@@ -91,7 +91,7 @@ static void print_backend(const struct agent_report *report, FILE *out)
 
 void status_print_text(const struct agent_report *report, FILE *out)
 {
-	const struct export_stats *l = &report->ledger;
+	const struct export_stats *l = &report->stats;
 	const struct figures f = figures_of(report);
 	const double up = seconds_since(report->now_unix_ns, report->started_unix_ns);
 
@@ -160,7 +160,7 @@ static void json_number(FILE *out, const char *key, uint64_t value)
 
 static void json_backend(const struct agent_report *report, FILE *out)
 {
-	const struct export_stats *l = &report->ledger;
+	const struct export_stats *l = &report->stats;
 
 	fprintf(
 	    out,
@@ -199,7 +199,7 @@ static void json_roles(const struct agent_report *report, FILE *out)
 
 void status_print_json(const struct agent_report *report, FILE *out)
 {
-	const struct export_stats *l = &report->ledger;
+	const struct export_stats *l = &report->stats;
 	const struct figures f = figures_of(report);
 
 	fprintf(out, "{\n  \"state\": \"%s\",\n  \"ready\": %s,\n  \"sampling\": %s,\n",
@@ -210,7 +210,7 @@ void status_print_json(const struct agent_report *report, FILE *out)
 	json_number(out, "frequency_hz", report->frequency_hz);
 	json_number(out, "probability_percent", report->probability_percent);
 	json_number(out, "taken", f.taken);
-	json_number(out, "carried", l->spooled_at_start);
+	json_number(out, "spooled_at_start", l->spooled_at_start);
 	json_number(out, "received", l->received);
 	json_number(out, "delivered", l->delivered);
 	json_number(out, "waiting", f.waiting);
@@ -260,7 +260,7 @@ static void metric_roles(const struct agent_report *report, FILE *out)
 
 void status_print_metrics(const struct agent_report *report, FILE *out)
 {
-	const struct export_stats *l = &report->ledger;
+	const struct export_stats *l = &report->stats;
 	const struct figures f = figures_of(report);
 
 	metric(out, "ready", "gauge", "Whether samples come through.", report->ready);

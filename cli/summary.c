@@ -22,15 +22,15 @@ uint64_t summary_total(const struct msg_losses *losses)
 	return total;
 }
 
-void summary_losses(const struct recording_figures *figures, struct msg_losses *losses)
+void summary_losses(const struct recording_stats *stats, struct msg_losses *losses)
 {
-	const struct msg_status *exporter = &figures->status[ROLE_EXPORTER];
-	const uint64_t taken = figures->status[ROLE_LOADER].taken;
+	const struct msg_status *exporter = &stats->status[ROLE_EXPORTER];
+	const uint64_t taken = stats->status[ROLE_LOADER].taken;
 
 	*losses = exporter->losses;
-	const uint64_t known = exporter->exported + summary_total(losses);
-	if (known < taken)
-		losses->lost[LOSS_ROLE_ENDED] += taken - known;
+	const uint64_t accounted = exporter->exported + summary_total(losses);
+	if (accounted < taken)
+		losses->lost[LOSS_ROLE_ENDED] += taken - accounted;
 }
 
 static double percent(uint64_t part, uint64_t whole)
@@ -38,7 +38,7 @@ static double percent(uint64_t part, uint64_t whole)
 	return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
-void summary_progress(const struct recording_figures *f)
+void summary_print_progress(const struct recording_stats *f)
 {
 	const struct msg_status *exporter = &f->status[ROLE_EXPORTER];
 	struct msg_losses losses = exporter->losses;
@@ -50,25 +50,27 @@ void summary_progress(const struct recording_figures *f)
 		exporter->processes, percent(exporter->frames_named, exporter->frames));
 }
 
-void summary_progress_end(void)
+void summary_clear_progress(void)
 {
 	fputs("\r\033[K", stderr);
 }
 
-static void print_hot(const struct recording_figures *f)
+static void print_top_functions(const struct recording_stats *f)
 {
 	const uint64_t samples = f->status[ROLE_EXPORTER].exported;
-	char name[sizeof(f->hot[0].name)];
+	char name[sizeof(f->top_functions[0].name)];
 
-	if (!f->hot_count)
+	if (!f->top_function_count)
 		return;
 	fprintf(stderr, "   self   total  function\n");
-	for (unsigned int i = 0; i < f->hot_count; i++) {
-		char text[sizeof(f->hot[i].name) + 1] = "";
+	for (unsigned int i = 0; i < f->top_function_count; i++) {
+		char text[sizeof(f->top_functions[i].name) + 1] = "";
 
-		memcpy(text, f->hot[i].name, sizeof(f->hot[i].name));
-		fprintf(stderr, "%5.1f %%  %5.1f %%  %s\n", percent(f->hot[i].self, samples),
-			percent(f->hot[i].total, samples), log_escape(text, name, sizeof(name)));
+		memcpy(text, f->top_functions[i].name, sizeof(f->top_functions[i].name));
+		fprintf(stderr, "%5.1f %%  %5.1f %%  %s\n",
+			percent(f->top_functions[i].self, samples),
+			percent(f->top_functions[i].total, samples),
+			log_escape(text, name, sizeof(name)));
 	}
 }
 
@@ -82,7 +84,7 @@ static void print_reasons(const char *what, const char *const *names, const uint
 	}
 }
 
-void summary_print(const struct record_options *options, const struct recording_figures *f)
+void summary_print(const struct record_options *options, const struct recording_stats *f)
 {
 	const struct msg_status *exporter = &f->status[ROLE_EXPORTER];
 	const uint64_t taken = f->status[ROLE_LOADER].taken;
@@ -99,7 +101,7 @@ void summary_print(const struct record_options *options, const struct recording_
 	print_reasons("stacks cut,", incomplete_reason_names, exporter->incomplete, 1,
 		      INCOMPLETE_COUNT, taken);
 	runtime_print_faults(f->status[ROLE_WORKER].runtimes, stderr);
-	print_hot(f);
+	print_top_functions(f);
 	for (unsigned int i = 0; i < options->output_count; i++) {
 		if (strcmp(options->outputs[i].path, "-"))
 			fprintf(stderr, "wrote %s (%s)\n", options->outputs[i].path,
@@ -139,16 +141,16 @@ static void write_roles(FILE *f, const struct roles *roles)
 	fprintf(f, "  },\n");
 }
 
-int summary_write_stats(int fd, const struct recording_figures *figures, const struct roles *roles)
+int summary_write_stats(int fd, const struct recording_stats *stats, const struct roles *roles)
 {
-	const struct msg_status *loader = &figures->status[ROLE_LOADER],
-				*exporter = &figures->status[ROLE_EXPORTER];
+	const struct msg_status *loader = &stats->status[ROLE_LOADER],
+				*exporter = &stats->status[ROLE_EXPORTER];
 	struct msg_losses losses;
 	FILE *f = fdopen(fd, "w");
 
 	if (!f)
 		return -errno;
-	summary_losses(figures, &losses);
+	summary_losses(stats, &losses);
 	fprintf(f, "{\n  \"taken\": %" PRIu64 ",\n  \"exported\": %" PRIu64 ",\n", loader->taken,
 		exporter->exported);
 	write_counts(f, "lost", loss_names, losses.lost, 0, LOSS_COUNT);
@@ -157,13 +159,13 @@ int summary_write_stats(int fd, const struct recording_figures *figures, const s
 	fprintf(f,
 		"  \"deferred\": %" PRIu64 ",\n  \"batch_bytes\": %" PRIu64
 		",\n  \"duration_ns\": %" PRIu64 ",\n",
-		loader->deferred, figures->status[ROLE_WORKER].batch_bytes, figures->duration_ns);
-	runtime_print_json(figures->status[ROLE_WORKER].runtimes, f);
+		loader->deferred, stats->status[ROLE_WORKER].batch_bytes, stats->duration_ns);
+	runtime_print_json(stats->status[ROLE_WORKER].runtimes, f);
 	write_roles(f, roles);
 	fprintf(f,
 		"  \"bpf\": {\"map_bytes\": %" PRIu64 ", \"ring_bytes\": %" PRIu64
 		", \"run_time_ns\": %" PRIu64 ", \"run_cnt\": %" PRIu64 "}\n}\n",
-		loader->map_bytes, figures->status[ROLE_WORKER].ring_bytes, loader->bpf_run_ns,
+		loader->map_bytes, stats->status[ROLE_WORKER].ring_bytes, loader->bpf_run_ns,
 		loader->bpf_run_count);
 	return fclose(f) == 0 ? 0 : -errno;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a person, or a script, is told of a recording. */
+/* What `bulkhead record` prints while it records and at its end, and the statistics file. */
 #ifndef CLI_SUMMARY_H
 #define CLI_SUMMARY_H
 
@@ -10,28 +10,32 @@
 #include "cli/roles.h"
 
 enum {
-	HOT_FUNCTIONS_MAX = 16
+	TOP_FUNCTIONS_MAX = 16
 };
 
-struct recording_figures {
+struct recording_stats {
 	struct msg_status status[ROLE_COUNT]; /* the last of each role */
-	struct msg_hot_function hot[HOT_FUNCTIONS_MAX];
-	unsigned int hot_count;
-	uint64_t duration_ns;
+	struct msg_hot_function top_functions[TOP_FUNCTIONS_MAX];
+	unsigned int top_function_count;
+	uint64_t duration_ns; /* of the sampling */
 };
 
-/* Samples lost, by reason; `taken` less what was exported and less all known losses is ROLE_ENDED.
- */
-void summary_losses(const struct recording_figures *figures, struct msg_losses *losses);
+/* Fills `losses` with the lost samples by reason. Samples that were taken and are neither exported
+ * nor reported as lost are LOSS_ROLE_ENDED. */
+void summary_losses(const struct recording_stats *stats, struct msg_losses *losses);
+
+/* The sum over all reasons. */
 uint64_t summary_total(const struct msg_losses *losses);
 
-/* One line that overwrites itself, on a terminal. */
-void summary_progress(const struct recording_figures *figures);
-void summary_progress_end(void);
+/* Prints one line that replaces the one before it; for a terminal. */
+void summary_print_progress(const struct recording_stats *stats);
+void summary_clear_progress(void);
 
-void summary_print(const struct record_options *options, const struct recording_figures *figures);
+/* Prints the summary of a recording to stderr. */
+void summary_print(const struct record_options *options, const struct recording_stats *stats);
 
-/* The statistics as one JSON object; see the README. 0 or a negative errno. */
-int summary_write_stats(int fd, const struct recording_figures *figures, const struct roles *roles);
+/* Writes the statistics as one JSON object (README.md) and closes `fd`. Returns 0 or a
+ * negative errno. */
+int summary_write_stats(int fd, const struct recording_stats *stats, const struct roles *roles);
 
 #endif

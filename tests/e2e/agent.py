@@ -78,7 +78,7 @@ class Agent:
             self.process.wait(seconds)
         self.case.assertEqual(self.process.poll(), status, self.said())
         account = {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", self.said().split("ended: ")[-1].splitlines()[0])}
-        self.case.assertEqual(account["taken"] + account["carried"], account["delivered"] + account["waiting"] + account["lost"], self.said())
+        self.case.assertEqual(account["taken"] + account["spooled_at_start"], account["delivered"] + account["waiting"] + account["lost"], self.said())
         return account
 
 

@@ -373,14 +373,19 @@ class Case(unittest.TestCase):
 
 # Processes
 
-ROLES = {  # role: the name of its process
-    "loader": "bulkhead-loader",
-    "manager": "bulkhead-mgr",
-    "opener": "bulkhead-sym",
-    "worker": "bulkhead-symw",
-    "exporter": "bulkhead-exp",
-}
-EXECUTABLES = ("bulkhead-loader", "bulkhead-unwinder-mgr", "bulkhead-opener", "bulkhead-symbolizer", "bulkhead-exporter", "bulkhead-exporter-otlp")
+def role_table():
+    """common/roles.def as {identifier: {column: value}}, without the CLI."""
+    columns = ("directory", "user", "process", "program", "agent_program")
+    with open(os.path.join(SOURCE, "common/roles.def"), encoding="utf-8") as f:
+        rows = re.findall(r'^ROLE\((\w+), (.*)\)$', f.read(), re.M)
+    table = {name: dict(zip(columns, re.findall(r'"([^"]*)"', values), strict=True)) for name, values in rows}
+    del table["CLI"]
+    return table
+
+
+ROLE_TABLE = role_table()
+ROLES = {name.lower(): role["process"] for name, role in ROLE_TABLE.items()}
+EXECUTABLES = tuple(dict.fromkeys(role[column] for role in ROLE_TABLE.values() for column in ("program", "agent_program")))
 
 
 def read(path):

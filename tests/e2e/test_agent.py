@@ -17,7 +17,7 @@ from agent import Agent
 
 EXPORTER_MIB_MAX = 24
 NOBODY = 65534
-COMMS = {"worker": "bulkhead-symw", "unwinder-mgr": "bulkhead-mgr", "opener": "bulkhead-sym", "loader": "bulkhead-loader"}
+COMMS = {role["directory"]: role["process"] for role in lib.ROLE_TABLE.values()}
 
 
 def samples_of(server):
@@ -298,7 +298,7 @@ class BadServers(AgentCase):
         with scripted.Listener(scripted.reset) as listener, lib.Burner(), self.agent(f"http://127.0.0.1:{listener.port}") as running:
             self.last_error(running)
             self.assertGreater(running.stop(status=5)["waiting"], 0)
-            self.assertIn("wait in the spool", running.said())
+            self.assertIn("waits in the spool", running.said())
 
     def test_bad_answers_do_not_block(self):
         """Refusals without end: what is refused goes, what comes is sampled."""
@@ -386,7 +386,7 @@ class Outages(AgentCase):
             waiting = running.stop(status=5)["waiting"]
         with scripted.Server(port=port) as server, self.agent(server) as running:
             status = self.wait_for_status(running, "what was left", lambda s: s["delivered"] >= waiting)
-            self.assertEqual(status["carried"], waiting)
+            self.assertEqual(status["spooled_at_start"], waiting)
             running.stop()
             self.assertGreaterEqual(sample_count(server), waiting)
 
@@ -513,7 +513,7 @@ class Kills(AgentCase):
             self.assertTrue(any(name.endswith(".spool") for name in os.listdir(running.spool)))
         with scripted.Server() as server, self.agent(server) as running:
             status = self.wait_for_status(running, "a delivery", lambda s: s["delivered"])
-            self.assertGreater(status["carried"], 50)
+            self.assertGreater(status["spooled_at_start"], 50)
             running.stop()
 
 

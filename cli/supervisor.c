@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/supervisor.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/signals.h"
+#include "common/clock.h"
+#include "common/exit_status.h"
+#include "common/log.h"
+
+enum {
+	TICK_MS = 1000,
+	CONNECT_POLL_MS = 10, /* while a role that is restarted alone comes up */
+	/* A loader that loads its programs under an emulated CPU takes about 20 s. */
+	READY_TIMEOUT_MS = 60000,
+	WATCHDOG_PINGS = 4, /* a silent role is asked this often per watchdog interval */
+};
+
+static void set_phase(struct supervisor *s, enum supervisor_phase phase)
+{
+	s->phase = phase;
+	s->phase_since_ns = clock_monotonic_ns();
+}
+
+static bool is_finishing(const struct supervisor *s)
+{
+	return s->phase == SUPERVISOR_STOPPING || s->phase == SUPERVISOR_DRAINING;
+}
+
+void supervisor_send(struct supervisor *s, enum role_id role, enum message_type type)
+{
+	peer_send(&s->roles.peers[role], type, NULL, 0, NULL, 0);
+}
+
+/* Its end is handled when it is reaped. A pid of 0 means that it has ended already. */
+static void kill_role(const struct supervisor *s, enum role_id role)
+{
+	const pid_t pid = s->roles.children[role].pid;
+
+	if (pid > 0)
+		kill(pid, SIGKILL);
+}
+
+/* --- starting --- */
+
+static void on_peer(void *context, uint32_t events);
+
+static int configure_role(struct supervisor *s, enum role_id role)
+{
+	int r = s->policy->configure(s->context, role);
+
+	if (r < 0)
+		return r;
+	s->watches[role] = (struct supervisor_watch){s, role};
+	s->role[role].heard_ns = clock_monotonic_ns();
+	s->role[role].ready = false;
+	return peer_watch(&s->roles.peers[role], &s->loop, on_peer, &s->watches[role]);
+}
+
+int supervisor_start(struct supervisor *s)
+{
+	const uint64_t now = clock_monotonic_ns();
+
+	backoff_start(&s->group, now);
+	for (int role = 0; role < ROLE_COUNT; role++) {
+		backoff_start(&s->role[role].backoff, now);
+		s->role[role].connecting = false;
+	}
+	if (s->policy->before_start)
+		s->policy->before_start(s->context, ROLE_COUNT);
+	int status = roles_start(&s->roles, s->policy->run_directory, s->policy->strict_memory);
+	for (int role = ROLE_CLI + 1; role < ROLE_COUNT && !status; role++) {
+		int r = configure_role(s, (enum role_id)role);
+
+		if (r < 0) {
+			log_error("cannot configure a role, nothing is sampled: role=%s error=%s",
+				  role_names[role].process, strerror(-r));
+			status = STATUS_FAILED;
+		}
+	}
+	if (!status)
+		set_phase(s, SUPERVISOR_STARTING);
+	return status;
+}
+
+static void restart_one(struct supervisor *s, enum role_id role)
+{
+	struct supervised_role *state = &s->role[role];
+
+	if (s->policy->before_start)
+		s->policy->before_start(s->context, role);
+	backoff_start(&state->backoff, clock_monotonic_ns());
+	state->restarts++;
+	if (roles_start_again(&s->roles, role) < 0) {
+		backoff_end(&state->backoff, clock_monotonic_ns(), false);
+		return;
+	}
+	state->connecting = true;
+	loop_tick_within(&s->loop, CONNECT_POLL_MS);
+}
+
+static void connect_one(struct supervisor *s, enum role_id role)
+{
+	int r = roles_connect_again(&s->roles, role);
+
+	if (r == -EAGAIN) {
+		loop_tick_within(&s->loop, CONNECT_POLL_MS);
+		return;
+	}
+	s->role[role].connecting = false;
+	if (!r)
+		r = configure_role(s, role);
+	if (r < 0)
+		log_error("cannot connect to a role that was restarted; it will be killed and "
+			  "restarted: role=%s error=%s",
+			  role_names[role].process, strerror(-r));
+	if (r < 0)
+		kill_role(s, role);
+}
+
+/* --- ends of roles --- */
+
+static void restart_all(struct supervisor *s)
+{
+	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++)
+		s->role[role].restarts++;
+	roles_stop(&s->roles);
+	backoff_end(&s->group, clock_monotonic_ns(), s->phase == SUPERVISOR_RUNNING);
+	if (s->policy->on_restart_all)
+		s->policy->on_restart_all(s->context);
+	if (is_finishing(s))
+		loop_stop(&s->loop, STATUS_EXPORT);
+	else
+		set_phase(s, SUPERVISOR_WAITING);
+	loop_tick_within(&s->loop, 0);
+}
+
+static void log_end(enum role_id role, int wait_status, const char *consequence)
+{
+	if (WIFSIGNALED(wait_status))
+		log_error("a role was killed; %s: role=%s signal=%d", consequence,
+			  role_names[role].process, WTERMSIG(wait_status));
+	else
+		log_error("a role ended unexpectedly; %s: role=%s status=%d", consequence,
+			  role_names[role].process, WEXITSTATUS(wait_status));
+}
+
+/* A role that fails while it starts logs the reason itself, unless it was killed. */
+static void end_all(struct supervisor *s)
+{
+	const bool starting = s->phase == SUPERVISOR_STARTING;
+	enum role_id first;
+	const int status = roles_find_first_failure(&s->roles, &first);
+
+	if (first < ROLE_COUNT) {
+		const int wait_status = s->roles.children[first].wait_status;
+
+		if (!starting || WIFSIGNALED(wait_status))
+			log_end(first, wait_status, "the recording is given up");
+	} else if (!starting) {
+		log_error("the roles ended without a reason; the recording is given up");
+	}
+	loop_stop(&s->loop, status);
+}
+
+static void on_end_restart_all(struct supervisor *s)
+{
+	enum role_id first;
+
+	roles_find_first_failure(&s->roles, &first);
+	if (first < ROLE_COUNT)
+		log_end(first, s->roles.children[first].wait_status, "all roles are restarted");
+	restart_all(s);
+}
+
+static void on_end_restart_one(struct supervisor *s, enum role_id role)
+{
+	struct supervised_role *state = &s->role[role];
+	const int wait_status = s->roles.children[role].wait_status;
+
+	if (WIFEXITED(wait_status) && !WEXITSTATUS(wait_status))
+		log_info("a role is restarted at its own request: role=%s",
+			 role_names[role].process);
+	else
+		log_end(role, wait_status, "it is restarted");
+	state->failed_starts = state->ready ? 0 : state->failed_starts + 1;
+	backoff_end(&state->backoff, clock_monotonic_ns(), state->ready);
+	state->ready = false;
+	state->connecting = false;
+	peer_close(&s->roles.peers[role]);
+	loop_tick_within(&s->loop, 0);
+}
+
+/* A failure that another start would only repeat: wrong usage, the kernel, or permissions. */
+static bool is_final(const struct supervisor *s, int wait_status)
+{
+	return !s->was_running && WIFEXITED(wait_status) &&
+	       WEXITSTATUS(wait_status) >= STATUS_USAGE &&
+	       WEXITSTATUS(wait_status) <= STATUS_NOT_PERMITTED;
+}
+
+static void on_end_of(struct supervisor *s, enum role_id role)
+{
+	const int wait_status = s->roles.children[role].wait_status;
+	const enum supervisor_on_end action = s->policy->on_end[role];
+
+	if (s->phase == SUPERVISOR_WAITING || s->phase == SUPERVISOR_DONE)
+		return;
+	if (action == SUPERVISOR_END_ALL)
+		end_all(s);
+	else if (is_final(s, wait_status))
+		loop_stop(&s->loop, WEXITSTATUS(wait_status));
+	else if (action == SUPERVISOR_RESTART_ONE)
+		on_end_restart_one(s, role);
+	else
+		on_end_restart_all(s);
+}
+
+static void reap(struct supervisor *s)
+{
+	enum role_id role;
+
+	while (!s->loop.stopped && (role = roles_reap(&s->roles)) != ROLE_COUNT)
+		on_end_of(s, role);
+}
+
+/* --- messages --- */
+
+static bool all_ready(const struct supervisor *s)
+{
+	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++) {
+		if (!s->role[role].ready)
+			return false;
+	}
+	return true;
+}
+
+static void start_running(struct supervisor *s)
+{
+	set_phase(s, SUPERVISOR_RUNNING);
+	for (int role = 0; role < ROLE_COUNT; role++)
+		s->role[role].heard_ns = s->phase_since_ns;
+	s->was_running = true;
+	if (s->policy->on_ready)
+		s->policy->on_ready(s->context);
+	loop_tick_within(&s->loop, 0);
+}
+
+static void on_status(struct supervisor *s, enum role_id from)
+{
+	const enum role_state state = (enum role_state)s->role[from].status.state;
+
+	s->role[from].ready |= state >= ROLE_READY;
+	if (s->phase == SUPERVISOR_STARTING && all_ready(s))
+		start_running(s);
+	if (s->phase == SUPERVISOR_STOPPING && from == ROLE_LOADER && state == ROLE_STOPPED) {
+		supervisor_send(s, ROLE_MANAGER, MESSAGE_STOP);
+		supervisor_send(s, ROLE_WORKER, MESSAGE_STOP);
+		set_phase(s, SUPERVISOR_DRAINING);
+	}
+	if (s->policy->on_status)
+		s->policy->on_status(s->context, from);
+	if (s->phase == SUPERVISOR_DRAINING && from == ROLE_EXPORTER && state == ROLE_DONE) {
+		set_phase(s, SUPERVISOR_DONE);
+		loop_stop(&s->loop, STATUS_DONE);
+	}
+}
+
+static void on_message(struct supervisor *s, enum role_id from, const struct message *message)
+{
+	struct supervised_role *role = &s->role[from];
+
+	role->heard_ns = clock_monotonic_ns();
+	if (message->type == MESSAGE_STATUS) {
+		memcpy(&role->status, message->payload, sizeof(role->status));
+		on_status(s, from);
+	} else if (s->policy->on_message) {
+		s->policy->on_message(s->context, from, message);
+	}
+}
+
+static void on_protocol_error(struct supervisor *s, enum role_id role)
+{
+	log_error("a role sent a message that the protocol does not allow, and is killed: role=%s",
+		  role_names[role].process);
+	if (s->policy->on_end[role] == SUPERVISOR_END_ALL)
+		loop_stop(&s->loop, STATUS_FAILED);
+	else
+		kill_role(s, role);
+}
+
+static void on_peer(void *context, uint32_t events)
+{
+	struct supervisor_watch *watch = context;
+	struct supervisor *s = watch->supervisor;
+	struct peer *peer = &s->roles.peers[watch->role];
+	struct message message;
+	int got;
+
+	if (events & EPOLLOUT)
+		peer_flush(peer);
+	while ((got = peer_receive(peer, &s->buffer, &message)) > 0)
+		on_message(s, watch->role, &message);
+	if (got == 0)
+		return;
+	if (got == -EPROTO)
+		on_protocol_error(s, watch->role);
+	/* If the role has ended, SIGCHLD follows at once, and its wait status says more. */
+	peer_close(peer);
+}
+
+/* --- time --- */
+
+/* A role that is silent is asked for a sign of life; one that stays silent is killed. Roles that
+ * start do not listen yet: READY_TIMEOUT_MS limits them. */
+static void check_watchdog(struct supervisor *s, uint64_t now)
+{
+	const uint64_t limit_ns = s->policy->watchdog_ns;
+
+	if (!limit_ns || now < s->ping_due_ns || s->phase == SUPERVISOR_STARTING ||
+	    s->phase == SUPERVISOR_WAITING)
+		return;
+	s->ping_due_ns = now + limit_ns / WATCHDOG_PINGS;
+	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++) {
+		const uint64_t silent_ns = now - s->role[role].heard_ns;
+
+		if (s->roles.peers[role].fd < 0 || !s->roles.children[role].pid)
+			continue;
+		if (silent_ns > limit_ns) {
+			log_error("a role did not answer within agent.watchdog, and is killed: "
+				  "role=%s silent_ms=%llu",
+				  role_names[role].process,
+				  (unsigned long long)(silent_ns / 1000000));
+			kill_role(s, (enum role_id)role);
+		} else if (silent_ns > limit_ns / WATCHDOG_PINGS) {
+			supervisor_send(s, (enum role_id)role, MESSAGE_PING);
+		}
+	}
+}
+
+static void log_not_ready(const struct supervisor *s)
+{
+	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++) {
+		if (!s->role[role].ready)
+			log_error("a role was not ready within %d s; the machine may be "
+				  "overloaded: role=%s",
+				  READY_TIMEOUT_MS / 1000, role_names[role].process);
+	}
+}
+
+static void check_phase(struct supervisor *s, uint64_t now)
+{
+	const uint64_t in_phase_ns = now - s->phase_since_ns;
+
+	if (s->phase == SUPERVISOR_STARTING && in_phase_ns > READY_TIMEOUT_MS * 1000000ull) {
+		log_not_ready(s);
+		if (s->policy->on_end[ROLE_LOADER] == SUPERVISOR_END_ALL)
+			loop_stop(&s->loop, STATUS_FAILED);
+		else
+			restart_all(s);
+	}
+	if (is_finishing(s) && in_phase_ns > s->policy->finish_timeout_ns) {
+		log_error("the roles did not finish within %llu s; what they still held is lost",
+			  (unsigned long long)(s->policy->finish_timeout_ns / 1000000000));
+		loop_stop(&s->loop, STATUS_FAILED);
+	}
+}
+
+static void tick_at(struct supervisor *s, uint64_t due_ns, uint64_t now)
+{
+	if (due_ns && due_ns < now + TICK_MS * 1000000ull)
+		loop_tick_within(&s->loop, due_ns > now ? (int)((due_ns - now) / 1000000) + 1 : 0);
+}
+
+/* Starts what is due. */
+static void check_restarts(struct supervisor *s, uint64_t now)
+{
+	if (s->phase == SUPERVISOR_WAITING) {
+		if (now >= s->group.due_ns && supervisor_start(s))
+			restart_all(s);
+		tick_at(s, s->group.due_ns, now);
+		return;
+	}
+	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++) {
+		struct supervised_role *state = &s->role[role];
+
+		if (state->connecting)
+			connect_one(s, (enum role_id)role);
+		else if (state->backoff.due_ns && now >= state->backoff.due_ns)
+			restart_one(s, (enum role_id)role);
+		tick_at(s, state->backoff.due_ns, now);
+	}
+}
+
+static void on_tick(void *context, uint32_t events)
+{
+	struct supervisor *s = context;
+	const uint64_t now = clock_monotonic_ns();
+
+	(void)events;
+	reap(s);
+	if (s->loop.stopped)
+		return;
+	check_phase(s, now);
+	check_watchdog(s, now);
+	check_restarts(s, now);
+	if (s->policy->on_wake)
+		s->policy->on_wake(s->context, now);
+}
+
+static void on_signal(void *context, uint32_t events)
+{
+	struct supervisor *s = context;
+	struct signalfd_siginfo info;
+
+	(void)events;
+	while (read(s->signal_fd, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo != SIGCHLD)
+			s->policy->on_signal(s->context);
+	}
+	reap(s);
+	if (!s->loop.stopped && s->policy->on_wake)
+		s->policy->on_wake(s->context, clock_monotonic_ns());
+}
+
+/* --- the whole --- */
+
+void supervisor_clear(struct supervisor *s)
+{
+	s->signal_fd = -1;
+	for (int role = 0; role < ROLE_COUNT; role++)
+		s->roles.peers[role].fd = -1;
+}
+
+int supervisor_init(struct supervisor *s, const struct supervisor_policy *policy, void *context)
+{
+	s->policy = policy;
+	s->context = context;
+	s->signal_fd = signals_open();
+	if (s->signal_fd < 0 || loop_init(&s->loop) < 0 ||
+	    loop_add(&s->loop, s->signal_fd, EPOLLIN, on_signal, s) < 0) {
+		log_error("cannot set up the main loop: error=%s", strerror(errno));
+		return STATUS_FAILED;
+	}
+	return STATUS_DONE;
+}
+
+int supervisor_run(struct supervisor *s)
+{
+	loop_set_tick(&s->loop, TICK_MS, on_tick, s);
+	return loop_run(&s->loop);
+}
+
+void supervisor_begin_stop(struct supervisor *s)
+{
+	supervisor_send(s, ROLE_LOADER, MESSAGE_STOP);
+	set_phase(s, SUPERVISOR_STOPPING);
+	/* Only an exporter can end the drain: one that waits for its restart is started at once. */
+	for (int role = 0; role < ROLE_COUNT; role++) {
+		if (s->role[role].backoff.due_ns)
+			s->role[role].backoff.due_ns = clock_monotonic_ns();
+	}
+	loop_tick_within(&s->loop, 0);
+}
+
+void supervisor_stop(struct supervisor *s)
+{
+	roles_stop(&s->roles);
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The supervisor: starts the roles, configures them, watches over them, restarts them, makes them
+ * finish, and ends them. `bulkhead record` and `bulkhead run` use it, each with its own policy.
+ *
+ * How this works: the supervisor goes through the phases of enum supervisor_phase.
+ *
+ *   STARTING  All roles are started and configured. Each reports ROLE_READY when it has entered
+ *             its sandbox. When all have, on_ready() is called, which starts the sampling.
+ *   RUNNING   Roles report statistics. If one ends, the policy says what follows: all end
+ *             (SUPERVISOR_END_ALL), it alone is restarted (SUPERVISOR_RESTART_ONE), or all are
+ *             restarted (SUPERVISOR_RESTART_ALL), which leads to WAITING.
+ *   WAITING   No role runs. After the back-off (backoff.h) all are started: STARTING.
+ *   STOPPING  supervisor_begin_stop() has told the loader to stop; no further samples are taken.
+ *   DRAINING  The loader has stopped. The manager and the worker pass on what they still hold, and
+ *             then end the stream of samples; the exporter writes or sends it.
+ *   DONE      The exporter has reported ROLE_DONE. The loop ends with STATUS_DONE.
+ *
+ * Example: an agent's exporter is killed while RUNNING. SIGCHLD makes the supervisor reap it. The
+ * policy says SUPERVISOR_RESTART_ONE, so after the back-off before_start(ROLE_EXPORTER) is called,
+ * the program is started, connected, and configured by configure(ROLE_EXPORTER). The other roles
+ * go on, and resend to the new exporter what the old one had not stored.
+ *
+ * The supervisor sees no samples: it receives status messages of a fixed size only.
+ */
+#ifndef CLI_SUPERVISOR_H
+#define CLI_SUPERVISOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cli/backoff.h"
+#include "cli/roles.h"
+#include "common/loop.h"
+#include "ipc/peer.h"
+
+enum supervisor_phase {
+	SUPERVISOR_STARTING,
+	SUPERVISOR_RUNNING,
+	SUPERVISOR_WAITING,
+	SUPERVISOR_STOPPING,
+	SUPERVISOR_DRAINING,
+	SUPERVISOR_DONE,
+};
+
+/* What follows when a role ends that should not have. */
+enum supervisor_on_end {
+	SUPERVISOR_END_ALL,
+	SUPERVISOR_RESTART_ONE, /* only for a role that the others accept again: the exporter */
+	SUPERVISOR_RESTART_ALL,
+};
+
+struct supervisor;
+
+/* What a user of the supervisor decides. Callbacks may be NULL except configure() and on_signal().
+ * Every callback may call loop_stop() with an exit status. */
+struct supervisor_policy {
+	const char *run_directory; /* of an agent, where it stays; NULL: a temporary one */
+	bool strict_memory;
+	enum supervisor_on_end on_end[ROLE_COUNT];
+	uint64_t watchdog_ns;	    /* a role that is silent for this long is killed; 0: never */
+	uint64_t finish_timeout_ns; /* for STOPPING and DRAINING */
+
+	/* Called before roles are started: before `role` alone, or before all (ROLE_COUNT). */
+	void (*before_start)(void *context, enum role_id role);
+	/* Sends a role that has just connected its configuration. Returns 0 or a negative errno. */
+	int (*configure)(void *context, enum role_id role);
+	/* All roles are ready: starts the sampling. */
+	void (*on_ready)(void *context);
+	/* A role has sent its status, which is in supervisor.role[from].status. */
+	void (*on_status)(void *context, enum role_id from);
+	/* A role has sent any other message. */
+	void (*on_message)(void *context, enum role_id from, const struct message *message);
+	/* All roles have ended and will be restarted. */
+	void (*on_restart_all)(void *context);
+	/* A signal asked this process to end. */
+	void (*on_signal)(void *context);
+	/* Called after each signal and at each tick, when ended roles have been reaped. */
+	void (*on_wake)(void *context, uint64_t now_ns);
+};
+
+struct supervised_role {
+	struct msg_status status; /* the last that it sent */
+	uint64_t heard_ns;	  /* when it last sent anything */
+	struct backoff backoff;
+	uint32_t restarts;
+	unsigned int failed_starts; /* in a row: it ended before it was ready */
+	bool ready;
+	bool connecting; /* restarted alone, and not connected yet */
+};
+
+struct supervisor_watch {
+	struct supervisor *supervisor;
+	enum role_id role;
+};
+
+struct supervisor {
+	const struct supervisor_policy *policy;
+	void *context; /* of the policy's callbacks */
+	struct roles roles;
+	struct supervised_role role[ROLE_COUNT];
+	struct supervisor_watch watches[ROLE_COUNT];
+	struct loop loop;
+	struct message_buffer buffer;
+	enum supervisor_phase phase;
+	uint64_t phase_since_ns, ping_due_ns;
+	struct backoff group; /* of all roles together */
+	bool was_running;     /* all roles have been ready at least once */
+	int signal_fd;
+};
+
+/* Makes `supervisor` safe for supervisor_stop() before anything else is called. */
+void supervisor_clear(struct supervisor *supervisor);
+
+/* Blocks the signals that supervisor_run() handles, and sets up the loop. Nothing is started yet.
+ * `policy` and `context` must outlive the supervisor. Returns STATUS_DONE or STATUS_FAILED. */
+int supervisor_init(struct supervisor *supervisor, const struct supervisor_policy *policy,
+		    void *context);
+
+/* Starts all roles, connects to them and configures them. Returns STATUS_DONE, or the exit status
+ * of the role that failed, which has logged the reason. */
+int supervisor_start(struct supervisor *supervisor);
+
+/* Runs until the phase is DONE or until loop_stop(). Returns the exit status. */
+int supervisor_run(struct supervisor *supervisor);
+
+/* Sends a message without a payload. A role that is gone is noticed by its end. */
+void supervisor_send(struct supervisor *supervisor, enum role_id role, enum message_type type);
+
+/* Ends the sampling and lets the roles finish. Only while RUNNING. */
+void supervisor_begin_stop(struct supervisor *supervisor);
+
+/* Ends all roles, by force if they do not end within a second. */
+void supervisor_stop(struct supervisor *supervisor);
+
+#endif
