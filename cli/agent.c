@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/config_load.h"
 #include "cli/preflight.h"
 #include "common/clock.h"
 #include "common/exit_status.h"

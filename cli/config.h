@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The agent's configuration: one typed table (config.def) from which parser, flags, --help,
- * --check, --dump and the commented sample come. Flags > environment > conf.d > file > built in.
- * What the table says of bounds holds for every value here.
- */
+/* The agent's configuration: the values of the options in config.def, within their bounds. Comments
+ * give the built-in value. */
 #ifndef CLI_CONFIG_H
 #define CLI_CONFIG_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 enum {
 	CONFIG_TEXT_BYTES = 512,
@@ -27,12 +22,12 @@ struct config {
 	uint64_t watchdog_ns;		       /* 10s; 0: none */
 	uint64_t drain_timeout_ns;	       /* 10s */
 	/* [export] */
-	char endpoint[CONFIG_TEXT_BYTES]; /* http://localhost:4317; as OTLP's specification says */
+	char endpoint[CONFIG_TEXT_BYTES]; /* http://localhost:4317 */
 	bool insecure;			  /* only for an endpoint without a scheme */
-	/* "name=value,...", percent-encoded, as in OTEL_EXPORTER_OTLP_HEADERS; secret: no flag, and
-	 * not shown */
+	/* "name=value,...", percent-encoded as in OTEL_EXPORTER_OTLP_HEADERS. Secret: it has no
+	 * flag and is never shown. */
 	char headers[CONFIG_LIST_BYTES];
-	char headers_file[CONFIG_TEXT_BYTES]; /* "name: value" a line */
+	char headers_file[CONFIG_TEXT_BYTES]; /* one "name: value" per line */
 	bool gzip;			      /* key `compression`: none or gzip */
 	char ca_file[CONFIG_TEXT_BYTES], certificate_file[CONFIG_TEXT_BYTES],
 	    key_file[CONFIG_TEXT_BYTES];
@@ -46,37 +41,18 @@ struct config {
 	uint64_t spool_compression_level;	 /* 1; 1 ... 19 */
 	/* [identity] */
 	bool process_service_name; /* false: OTEL_SERVICE_NAME of each process */
-	char environment_variables[CONFIG_TEXT_BYTES]; /* names by commas, no spaces; at most 8 */
-	/* OTEL_SERVICE_NAME; if it is not set, service.name of resource_attributes, if that is
-	 * there */
+	char environment_variables[CONFIG_TEXT_BYTES]; /* at most 8 names, separated by
+							* commas without spaces */
+	/* If it is not set, service.name of resource_attributes is used. */
 	char service_name[CONFIG_TEXT_BYTES];
-	/* OTEL_RESOURCE_ATTRIBUTES: for key_values_parse; its service.name, if any, is overruled by
-	 * the above */
+	/* For key_values_parse(). service_name overrides a service.name in it. */
 	char resource_attributes[CONFIG_LIST_BYTES];
 	/* [runtimes] */
-	uint64_t runtimes;  /* all; a set, as struct msg_maps has it */
+	uint64_t runtimes;  /* all; a set of 1 << enum bh_runtime */
 	bool strict_memory; /* false */
 	/* [status] */
-	char status_group[CONFIG_TEXT_BYTES]; /* who beside root may ask; empty: nobody */
-	/* OTEL_SDK_DISABLED */
-	bool disabled;
+	char status_group[CONFIG_TEXT_BYTES]; /* its members may ask, in addition to root */
+	bool disabled;			      /* OTEL_SDK_DISABLED: nothing is profiled */
 };
-
-/* What was set where. */
-enum config_origin_kind {
-	CONFIG_BUILT_IN,
-	CONFIG_FILE,
-	CONFIG_ENVIRONMENT,
-	CONFIG_FLAG
-};
-
-/* Read everything: the file (--config PATH, /etc/bulkhead/bulkhead.conf if it is there), its
- * conf.d/ (the directory beside the file; *.conf in the order of their names), the environment, the
- * flags. Faults are said on stderr, with file and line, all of them, not only the first; so are
- * warnings. No value of an option is ever in a message. `argv[0]` is the command ("run"). `config`
- * is written only with 0; the files it names are opened only by --check. 0; STATUS_USAGE or
- * STATUS_FAILED after messages; -1 if --help, --check, --dump or --sample did all there was to do,
- * on stdout. */
-int config_load(int argc, char **argv, char *const environment[], struct config *config);
 
 #endif

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The environment, by OpenTelemetry's "Environment Variable Specification": an empty variable is
- * one that is not set; a boolean is true only for "true"; numbers, enumerations and resource
- * attributes that are wrong are warned about and ignored. An endpoint, a file or headers that are
- * wrong are a fault nevertheless: going on would send profiles elsewhere, or nowhere.
+ * The environment follows OpenTelemetry's "Environment Variable Specification":
+ * - An empty variable counts as not set.
+ * - A boolean is true only for "true".
+ * - Wrong numbers, enumerations and resource attributes cause a warning and are ignored.
+ * Wrong endpoints, files and headers are faults nevertheless: going on would send the profiles to
+ * another place, or to none.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -12,11 +14,11 @@
 #include <string.h>
 #include <strings.h>
 
-#include "cli/config_load.h"
+#include "cli/config_environment.h"
 #include "cli/config_value.h"
 #include "cli/text_input.h"
 
-/* As getenv does. */
+/* As getenv(), in `environment`. */
 static const char *find(char *const environment[], const char *name)
 {
 	const size_t length = strlen(name);
@@ -33,18 +35,18 @@ static bool is_true(const char *text, const struct config_origin *origin)
 	if (!strcasecmp(text, "true"))
 		return true;
 	if (strcasecmp(text, "false"))
-		config_warn(origin, "only \"true\" is true here: taken as false");
+		config_warn(origin, "must be true or false; it counts as false");
 	return false;
 }
 
-/* Milliseconds; 0 stands for no limit, and the greatest one is near enough. */
+/* The text is a number of milliseconds. 0 means no limit; the greatest possible one is used. */
 static const char *set_timeout(const struct config_option *o, const char *text,
 			       struct config *config, char reason[static CONFIG_REASON_BYTES])
 {
 	char with_unit[32];
 
 	if (strspn(text, "0123456789") != strlen(text) || strlen(text) > 12) {
-		snprintf(reason, CONFIG_REASON_BYTES, "it must be a number of milliseconds");
+		snprintf(reason, CONFIG_REASON_BYTES, "must be a number of milliseconds");
 		return reason;
 	}
 	if (strspn(text, "0") == strlen(text)) {
@@ -55,8 +57,8 @@ static const char *set_timeout(const struct config_option *o, const char *text,
 	return config_value_set(o, with_unit, config, reason);
 }
 
-/* Whether the option is settled. */
-static bool apply(struct config_load *load, const struct config_option *o, const char *text,
+/* Returns true if the variable decides the option, so that the next variable is not looked at. */
+static bool apply(struct config_state *state, const struct config_option *o, const char *text,
 		  const struct config_origin *origin)
 {
 	char reason[CONFIG_REASON_BYTES];
@@ -64,28 +66,28 @@ static bool apply(struct config_load *load, const struct config_option *o, const
 
 	switch (o->type) {
 	case CONFIG_TYPE_BOOLEAN:
-		*config_value_boolean(o, &load->config) = is_true(text, origin);
+		*config_value_boolean(o, &state->config) = is_true(text, origin);
 		fault = NULL;
 		break;
 	case CONFIG_TYPE_DURATION:
-		fault = set_timeout(o, text, &load->config, reason);
+		fault = set_timeout(o, text, &state->config, reason);
 		break;
 	case CONFIG_TYPE_COMPRESSION:
 	case CONFIG_TYPE_ATTRIBUTES:
-		fault = config_value_set(o, text, &load->config, reason);
+		fault = config_value_set(o, text, &state->config, reason);
 		break;
 	default:
-		config_set(load, o, text, origin);
+		config_set(state, o, text, origin);
 		return true;
 	}
 	if (fault)
-		config_warn(origin, "%s: ignored", fault);
+		config_warn(origin, "%s; it is ignored", fault);
 	else
-		load->origins[o - config_options] = *origin;
+		state->origins[o - config_options] = *origin;
 	return !fault;
 }
 
-static void apply_variables(struct config_load *load, const struct config_option *o,
+static void apply_variables(struct config_state *state, const struct config_option *o,
 			    char *const environment[])
 {
 	for (size_t i = 0; i < sizeof(o->environment) / sizeof(o->environment[0]); i++) {
@@ -95,14 +97,14 @@ static void apply_variables(struct config_load *load, const struct config_option
 		char *copy = found ? strdup(found) : NULL;
 
 		if (found && !copy)
-			config_fault(load, &origin, "%s", strerror(ENOMEM));
-		/* Files from which variables are taken often end with a newline. */
+			config_fault(state, &origin, "%s", strerror(ENOMEM));
+		/* Variables that are filled from files often end with a newline. */
 		const char *text = copy ? text_input_trim(copy) : "";
-		const bool settled = *text && apply(load, o, text, &origin);
+		const bool decided = *text && apply(state, o, text, &origin);
 		if (copy)
 			explicit_bzero(copy, strlen(found));
 		free(copy);
-		if (settled)
+		if (decided)
 			return;
 	}
 }
@@ -119,19 +121,19 @@ static void check_protocol(char *const environment[])
 		if (!protocol)
 			continue;
 		if (strcasecmp(protocol, "grpc"))
-			config_warn(&origin, "only grpc is spoken: ignored");
+			config_warn(&origin, "only grpc is supported; it is ignored");
 		return;
 	}
 }
 
-void config_environment_apply(struct config_load *load, char *const environment[])
+void config_environment_apply(struct config_state *state, char *const environment[])
 {
 	static const char disabled_name[] = "OTEL_SDK_DISABLED";
 	const struct config_origin origin = {CONFIG_ENVIRONMENT, disabled_name, 0};
 	const char *disabled = find(environment, disabled_name);
 
 	for (size_t i = 0; i < CONFIG_OPTIONS; i++)
-		apply_variables(load, &config_options[i], environment);
+		apply_variables(state, &config_options[i], environment);
 	check_protocol(environment);
-	load->config.disabled = disabled && is_true(disabled, &origin);
+	state->config.disabled = disabled && is_true(disabled, &origin);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files: inih splits the lines. It would pass over in silence, or only with the number of the first
- * line, a good deal that is an error here (lines without a =, over-long lines, which it cuts in
- * two, continued lines, text behind a ]), and it does not tell a handler the line. So our reader
- * hands it one good line at a time, and knows which.
+ * How this works: the library inih splits lines into keys and values. It does not report the line
+ * number to a handler, and it accepts much that should be an error: lines without '=', text after
+ * ']', continued lines, and long lines, which it splits. Therefore read_line(), which inih calls
+ * for each line, checks the line first, hands inih only correct ones, and records the line number
+ * for take_value().
  */
 #include <dirent.h>
 #include <errno.h>
@@ -12,26 +13,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/config_load.h"
+#include "cli/config_file.h"
 #include "cli/text_input.h"
 #include "common/cleanup.h"
 
 enum {
-	SHOWN_BYTES = 48, /* of an unknown key */
+	SHOWN_BYTES = 48, /* of an unknown key in a message */
 	LINE_BYTES = CONFIG_LIST_BYTES + 128
 };
 
-/* Debian's build has its limit of 200 bytes a line as a variable; where there is no such thing,
- * longer lines are refused by the reader below. */
+/* Debian builds inih with its limit of 200 bytes per line as a variable. Where the variable is
+ * missing, read_line() refuses longer lines. */
 extern int ini_max_line __attribute__((weak));
 
 struct config_file {
-	struct config_load *load;
+	struct config_state *state;
 	struct text_input input;
-	struct config_origin origin;	    /* its path, and the line that inih looks at */
-	bool skipped;			    /* the section is unknown: so are its keys */
-	unsigned int lines[CONFIG_OPTIONS]; /* where each was given in this file, 0: not */
-	bool exposed;			    /* said that others may read a secret */
+	struct config_origin origin; /* path, and the line that inih parses */
+	bool skipped;		     /* the section is unknown, so its keys are not looked at */
+	unsigned int lines[CONFIG_OPTIONS]; /* of each option in this file; 0: not given */
+	bool exposed; /* the warning that others may read a secret was printed */
 };
 
 static bool is_section(const char *name)
@@ -43,14 +44,14 @@ static bool is_section(const char *name)
 	return false;
 }
 
-/* What does not look like a name is not shown: it may be a secret that lost its way. */
+/* A text that does not look like a name is not shown: it may be a misplaced secret. */
 static bool is_presentable(const char *name)
 {
 	return *name && strlen(name) < SHOWN_BYTES &&
 	       !name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_.-")];
 }
 
-static bool begin_section(struct config_file *file, const char *line)
+static bool start_section(struct config_file *file, const char *line)
 {
 	char name[SHOWN_BYTES] = "";
 	const char *end = strchr(line, ']');
@@ -58,7 +59,8 @@ static bool begin_section(struct config_file *file, const char *line)
 
 	file->skipped = true;
 	if (!end || end[1]) {
-		config_fault(file->load, &file->origin, "a section is [NAME], and nothing else");
+		config_fault(file->state, &file->origin,
+			     "a section must be [NAME] with nothing after it");
 		return false;
 	}
 	if (length < sizeof(name))
@@ -68,14 +70,15 @@ static bool begin_section(struct config_file *file, const char *line)
 		return true;
 	}
 	const char *meant = config_table_nearest_section(name);
-	config_fault(file->load, &file->origin, "unknown section%s%s%s%s%s%s",
+	config_fault(file->state, &file->origin, "unknown section%s%s%s%s%s%s",
 		     is_presentable(name) ? ": [" : "", is_presentable(name) ? name : "",
 		     is_presentable(name) ? "]" : "", meant ? "; did you mean [" : "",
 		     meant ? meant : "", meant ? "]?" : "");
 	return false;
 }
 
-/* A # or ; behind white space is the beginning of a comment to some, and of the value to others. */
+/* Whether # or ; follows white space: for some programs it starts a comment, for others it belongs
+ * to the value. It is refused, so that nobody has to guess. */
 static bool has_comment(const char *line)
 {
 	for (const char *c = strpbrk(line, "#;"); c; c = strpbrk(c + 1, "#;")) {
@@ -85,27 +88,27 @@ static bool has_comment(const char *line)
 	return false;
 }
 
-/* Whether inih is to see the line. */
+/* Whether inih should parse the line. */
 static bool accept_line(struct config_file *file, const char *line, size_t max)
 {
 	if (!*line || *line == '#' || *line == ';')
 		return false;
 	if (strlen(line) > max) {
-		config_fault(file->load, &file->origin, "the line is longer than %zu bytes", max);
+		config_fault(file->state, &file->origin, "the line is longer than %zu bytes", max);
 		return false;
 	}
 	if (*line == '[')
-		return begin_section(file, line);
+		return start_section(file, line);
 	if (*line == '=' || *line == ':') {
-		config_fault(file->load, &file->origin, "there is no key in the line");
+		config_fault(file->state, &file->origin, "the line has no key before the =");
 		return false;
 	}
 	if (!strchr(line, '=')) {
-		config_fault(file->load, &file->origin, "there is no = in the line");
+		config_fault(file->state, &file->origin, "the line has no =");
 		return false;
 	}
 	if (has_comment(line)) {
-		config_fault(file->load, &file->origin,
+		config_fault(file->state, &file->origin,
 			     "a comment must be on a line of its own (in a list, a space may be "
 			     "written as %%20)");
 		return false;
@@ -113,7 +116,7 @@ static bool accept_line(struct config_file *file, const char *line, size_t max)
 	return true;
 }
 
-/* inih's source of lines, after the manner of fgets. */
+/* Gives inih the next correct line, as fgets() would. */
 static char *read_line(char *buffer, int size, void *stream)
 {
 	struct config_file *file = stream;
@@ -122,10 +125,10 @@ static char *read_line(char *buffer, int size, void *stream)
 	while ((line = text_input_line(&file->input, &fault))) {
 		file->origin.line = file->input.line;
 		if (fault) {
-			config_fault(file->load, &file->origin, "there is %s in the line", fault);
+			config_fault(file->state, &file->origin, "the line has %s", fault);
 			continue;
 		}
-		/* A newline and a NUL are added. */
+		/* The buffer needs room for a newline and a NUL. */
 		if (!accept_line(file, line, (size_t)size - 2))
 			continue;
 		snprintf(buffer, (size_t)size, "%s\n", line);
@@ -142,15 +145,16 @@ static void refuse_key(struct config_file *file, const char *section, const char
 	if (meant)
 		snprintf(hint, sizeof(hint), "; did you mean %s?", meant->flag);
 	if (!*section)
-		config_fault(file->load, &file->origin, "a key without a [section] above it%s",
+		config_fault(file->state, &file->origin, "the key has no [section] above it%s",
 			     hint);
 	else if (is_presentable(key))
-		config_fault(file->load, &file->origin, "unknown key: %s.%s%s", section, key, hint);
+		config_fault(file->state, &file->origin, "unknown key: %s.%s%s", section, key,
+			     hint);
 	else
-		config_fault(file->load, &file->origin, "unknown key in [%s]%s", section, hint);
+		config_fault(file->state, &file->origin, "unknown key in [%s]%s", section, hint);
 }
 
-/* inih's handler: returns nonzero for success. */
+/* Handler for inih. It returns nonzero for success. */
 static int take_value(void *user, const char *section, const char *key, const char *value)
 {
 	struct config_file *file = user;
@@ -164,53 +168,55 @@ static int take_value(void *user, const char *section, const char *key, const ch
 	}
 	unsigned int *first = &file->lines[o - config_options];
 	if (*first) {
-		config_fault(file->load, &file->origin, "%s was given in line %u already", o->flag,
+		config_fault(file->state, &file->origin, "%s was already given in line %u", o->flag,
 			     *first);
 		return 1;
 	}
 	*first = file->origin.line;
 	if (o->traits & CONFIG_SECRET && *value && file->input.others_may_read && !file->exposed) {
 		file->exposed = true;
-		config_warn(&file->origin, "%s is secret, and everyone may read this file",
-			    o->flag);
+		config_warn(
+		    &file->origin,
+		    "%s is secret, and everyone may read this file; change its mode to 0600",
+		    o->flag);
 	}
-	config_set(file->load, o, value, &file->origin);
+	config_set(file->state, o, value, &file->origin);
 	return 1;
 }
 
-static int apply_file(struct config_load *load, const char *path, bool regular)
+static int apply_file(struct config_state *state, const char *path, bool regular)
 {
-	struct config_file file = {.load = load, .origin = {CONFIG_FILE, path, 0}};
+	struct config_file file = {.state = state, .origin = {CONFIG_FILE, path, 0}};
 
-	if (load->path_count == CONFIG_FILES_MAX) {
-		config_fault(load, &file.origin, "there are too many files");
+	if (state->path_count == CONFIG_FILES_MAX) {
+		config_fault(state, &file.origin, "not read: more than 256 configuration files");
 		return 0;
 	}
 	const int r = text_input_read(path, CONFIG_FILE_BYTES, regular, &file.input);
 	if (r)
 		return r;
-	load->paths[load->path_count] = strdup(path);
-	if (!load->paths[load->path_count]) {
+	state->paths[state->path_count] = strdup(path);
+	if (!state->paths[state->path_count]) {
 		text_input_fini(&file.input);
 		return -ENOMEM;
 	}
-	file.origin.name = load->paths[load->path_count++];
+	file.origin.name = state->paths[state->path_count++];
 	if (&ini_max_line)
 		ini_max_line = LINE_BYTES;
-	/* Its result is about what the reader has reported already. */
+	/* read_line() and take_value() have reported all faults, so the result is not needed. */
 	ini_parse_stream(read_line, &file, take_value, &file);
 	text_input_fini(&file.input);
 	return 0;
 }
 
-static void report(struct config_load *load, const char *path, int error)
+static void report_unreadable(struct config_state *state, const char *path, int error)
 {
 	const struct config_origin origin = {CONFIG_FILE, path, 0};
 
 	if (error == -EFBIG)
-		config_fault(load, &origin, "the file is longer than %d bytes", CONFIG_FILE_BYTES);
+		config_fault(state, &origin, "the file is longer than %d bytes", CONFIG_FILE_BYTES);
 	else
-		config_fault(load, &origin, "it cannot be read: %s", strerror(-error));
+		config_fault(state, &origin, "cannot be read: %s", strerror(-error));
 }
 
 static int is_fragment(const struct dirent *entry)
@@ -222,19 +228,19 @@ static int is_fragment(const struct dirent *entry)
 	       !strcmp(entry->d_name + length - (sizeof(suffix) - 1), suffix);
 }
 
-/* By bytes, whatever the locale. */
-static int compare(const struct dirent **a, const struct dirent **b)
+/* Compares names by their bytes, independently of the locale. */
+static int compare_names(const struct dirent **a, const struct dirent **b)
 {
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-static void apply_directory(struct config_load *load, const char *directory)
+static void apply_directory(struct config_state *state, const char *directory)
 {
 	struct dirent **entries = NULL;
-	const int count = scandir(directory, &entries, is_fragment, compare);
+	const int count = scandir(directory, &entries, is_fragment, compare_names);
 
 	if (count < 0 && errno != ENOENT && errno != ENOTDIR)
-		report(load, directory, -errno);
+		report_unreadable(state, directory, -errno);
 	for (int i = 0; i < count; i++) {
 		_cleanup_free_ char *path = NULL;
 		int r = -ENOMEM;
@@ -242,28 +248,28 @@ static void apply_directory(struct config_load *load, const char *directory)
 		if (asprintf(&path, "%s/%s", directory, entries[i]->d_name) < 0)
 			path = NULL;
 		else
-			r = apply_file(load, path, true);
-		/* Directories, FIFOs and the like are not for us. */
+			r = apply_file(state, path, true);
+		/* Entries that are not regular files are skipped. */
 		if (r && r != -ENOTSUP && r != -EISDIR)
-			report(load, path ? path : directory, r);
+			report_unreadable(state, path ? path : directory, r);
 		free(entries[i]);
 	}
 	free(entries);
 }
 
-void config_files_apply(struct config_load *load, const char *path, bool required)
+void config_files_apply(struct config_state *state, const char *path, bool required)
 {
 	_cleanup_free_ char *directory = NULL;
 	const char *slash = strrchr(path, '/');
 	const int length = slash ? (int)(slash - path) + 1 : 0;
-	const int r = apply_file(load, path, false);
+	const int r = apply_file(state, path, false);
 
 	if (r && (required || r != -ENOENT))
-		report(load, path, r);
+		report_unreadable(state, path, r);
 	if (asprintf(&directory, "%.*sconf.d", length, path) < 0) {
 		directory = NULL;
-		report(load, path, -ENOMEM);
+		report_unreadable(state, path, -ENOMEM);
 		return;
 	}
-	apply_directory(load, directory);
+	apply_directory(state, directory);
 }

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Not getopt_long: flags come from the table, and abbreviated ones would break when it grows. */
+/*
+ * getopt_long() is not used: it accepts abbreviated flags, which would become ambiguous when an
+ * option is added to the table.
+ */
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/config_load.h"
+#include "cli/config_flags.h"
 #include "common/log.h"
 
 enum {
 	NAME_BYTES = 64
 };
 
-/* `text` up to a =, behind which may be a secret, fit to be shown. */
-static const char *show(const char *text, char shown[static NAME_BYTES])
+/* Escapes `text` up to the first =. What follows it may be a secret. */
+static const char *escape_name(const char *text, char shown[static NAME_BYTES])
 {
 	char name[NAME_BYTES];
 
@@ -19,27 +22,27 @@ static const char *show(const char *text, char shown[static NAME_BYTES])
 	return log_escape(name, shown, NAME_BYTES);
 }
 
-static void refuse_unknown(struct config_load *load, const char *argument)
+static void refuse_unknown(struct config_state *state, const char *argument)
 {
 	char shown[NAME_BYTES], section[NAME_BYTES];
 	const struct config_option *meant;
 	char *key;
 
-	show(argument, shown);
+	escape_name(argument, shown);
 	snprintf(section, sizeof(section), "%s", shown + strspn(shown, "-"));
 	key = strchr(section, '.');
 	if (key)
 		*key++ = 0;
-	/* A flag without a section is a key to those who know the files. */
+	/* A flag without a section may be meant as a key. */
 	meant = config_table_nearest(section, key ? key : section);
 	if (meant && !(meant->traits & CONFIG_SECRET))
-		config_fault(load, NULL, "%s: unknown flag; did you mean --%s?", shown,
+		config_fault(state, NULL, "%s: unknown flag; did you mean --%s?", shown,
 			     meant->flag);
 	else
-		config_fault(load, NULL, "%s: unknown flag; see bulkhead run --help", shown);
+		config_fault(state, NULL, "%s: unknown flag; see bulkhead run --help", shown);
 }
 
-static bool set_mode(struct config_load *load, const char *flag)
+static bool set_mode(struct config_state *state, const char *flag)
 {
 	static const struct {
 		const char *flag;
@@ -51,8 +54,8 @@ static bool set_mode(struct config_load *load, const char *flag)
 
 	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
 		if (!strcmp(flag, modes[i].flag)) {
-			if (load->mode < modes[i].mode)
-				load->mode = modes[i].mode;
+			if (state->mode < modes[i].mode)
+				state->mode = modes[i].mode;
 			return true;
 		}
 	}
@@ -67,9 +70,9 @@ static const struct config_option *find(const char *argument, size_t length)
 	return length > 2 ? config_table_find_flag(argument + 2, length - 2) : NULL;
 }
 
-/* "-F20", "-F 20"; "--name=value", "--name value". Ends at what is unknown, since nobody knows
- * whether it has a value. */
-void config_flags_read(struct config_load *load, int argc, char **argv)
+/* Accepts "-F20", "-F 20", "--name=value" and "--name value". An unknown flag ends the parsing,
+ * since it is not known whether the next argument is its value. */
+void config_flags_read(struct config_state *state, int argc, char **argv)
 {
 	static const char file[] = "--config";
 
@@ -79,10 +82,10 @@ void config_flags_read(struct config_load *load, int argc, char **argv)
 		const bool is_file = length == strlen(file) && !strncmp(argument, file, length);
 		char shown[NAME_BYTES];
 
-		if (set_mode(load, argument))
+		if (set_mode(state, argument))
 			continue;
 		if (strncmp(argument, "--", 2) && strncmp(argument, "-F", 2)) {
-			refuse_unknown(load, argument);
+			refuse_unknown(state, argument);
 			return;
 		}
 		const struct config_option *o = is_file ? NULL : find(argument, length);
@@ -90,33 +93,33 @@ void config_flags_read(struct config_load *load, int argc, char **argv)
 					? (argument[2] ? argument + 2 : NULL)
 					: (argument[length] ? argument + length + 1 : NULL);
 		if (!o && !is_file) {
-			refuse_unknown(load, argument);
+			refuse_unknown(state, argument);
 			return;
 		}
 		if (!value && ++i < argc)
 			value = argv[i];
 		if (!value)
-			config_fault(load, NULL,
-				     "%s: its value is missing; see bulkhead run --help",
-				     show(argument, shown));
+			config_fault(state, NULL,
+				     "%s: the value is missing; see bulkhead run --help",
+				     escape_name(argument, shown));
 		else if (is_file)
-			load->file = value;
+			state->file = value;
 		else if (o->traits & CONFIG_SECRET)
-			config_fault(load, NULL,
-				     "--%s: it is secret, and everyone sees flags: set it in a "
+			config_fault(state, NULL,
+				     "--%s: is secret, and every user can see flags; set it in a "
 				     "file or in the environment, or use --export.headers_file",
 				     o->flag);
 		else
-			load->flag_values[o - config_options] = value;
+			state->flag_values[o - config_options] = value;
 	}
 }
 
-void config_flags_apply(struct config_load *load)
+void config_flags_apply(struct config_state *state)
 {
 	for (size_t i = 0; i < CONFIG_OPTIONS; i++) {
 		const struct config_origin origin = {CONFIG_FLAG, config_options[i].flag, 0};
 
-		if (load->flag_values[i])
-			config_set(load, &config_options[i], load->flag_values[i], &origin);
+		if (state->flag_values[i])
+			config_set(state, &config_options[i], state->flag_values[i], &origin);
 	}
 }

@@ -1,69 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state of config_load, shared by its sources: flags, environment, files. */
+/*
+ * Loads the agent's configuration.
+ *
+ * How this works: config.def is the table of all options. The parser, the flags, --help, --check,
+ * --dump and --sample are generated from it. Four sources are applied one after the other to one
+ * struct config_state, each over the one before: built-in values, the file and conf.d/, the
+ * environment, and the flags. For each option the state records the source of its value, so that
+ * --dump can show it and a fault can name it. At the end, checks that involve several options run.
+ *
+ *   config_load -> config_flags, config_file, config_environment, config_check, config_print
+ *               -> config_state -> config_value -> config_table -> config.def
+ *
+ * Example: /etc/bulkhead/bulkhead.conf says frequency = 30 in line 2, and the command line -F 49.
+ * The value is 49, and --dump prints "agent.frequency = 49 # flag --agent.frequency".
+ */
 #ifndef CLI_CONFIG_LOAD_H
 #define CLI_CONFIG_LOAD_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "cli/config.h"
-#include "cli/config_table.h"
 
-enum {
-	CONFIG_FILES_MAX = 256, /* with conf.d's */
-	CONFIG_FILE_BYTES = 1 << 20,
-	CONFIG_FAULTS_SHOWN = 50
-};
-
-#define CONFIG_DEFAULT_FILE "/etc/bulkhead/bulkhead.conf"
-
-enum config_mode {
-	CONFIG_RUN,
-	CONFIG_CHECK,
-	CONFIG_DUMP,
-	CONFIG_SAMPLE,
-	CONFIG_HELP, /* the greatest of what is asked for is done */
-};
-
-struct config_origin {
-	enum config_origin_kind kind;
-	const char *name;  /* path, variable, flag without the --; NULL if built in */
-	unsigned int line; /* of a file; 0: the file as a whole */
-};
-
-struct config_load {
-	struct config config;
-	struct config_origin origins[CONFIG_OPTIONS];
-	char *paths[CONFIG_FILES_MAX]; /* owned; origins point at them */
-	size_t path_count;
-	unsigned int faults;
-
-	/* From the flags. */
-	enum config_mode mode;
-	const char *file;			 /* NULL: the default */
-	const char *flag_values[CONFIG_OPTIONS]; /* NULL: not given */
-};
-
-/* One line on stderr: where, what is wrong. */
-void config_fault(struct config_load *load, const struct config_origin *origin, const char *format,
-		  ...) __attribute__((format(printf, 3, 4)));
-void config_warn(const struct config_origin *origin, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-/* Set an option and remember where it came from; a fault if the text is wrong. */
-void config_set(struct config_load *load, const struct config_option *option, const char *text,
-		const struct config_origin *origin);
-
-/* The sources; faults are counted in `load`. */
-void config_flags_read(struct config_load *load, int argc, char **argv);
-void config_flags_apply(struct config_load *load);
-void config_environment_apply(struct config_load *load, char *const environment[]);
-/* The file and its conf.d. `required`: it must exist. */
-void config_files_apply(struct config_load *load, const char *path, bool required);
-
-/* --help, --sample, --dump. */
-void config_print_help(FILE *out);
-void config_print_sample(FILE *out);
-void config_print_dump(const struct config_load *load, FILE *out);
+/* Reads the file (--config PATH; /etc/bulkhead/bulkhead.conf if it exists), the *.conf files of
+ * conf.d/ next to it in the order of their names, the environment, and the flags. All faults are
+ * reported on stderr with file and line, and so are warnings. No message shows the value of an
+ * option. `argv[0]` is the command ("run"). Files that options name are opened by --check only.
+ *
+ * Returns 0 and writes `config`; STATUS_USAGE or STATUS_FAILED after messages; or -1 if --help,
+ * --check, --dump or --sample did on stdout what was asked for. */
+int config_load(int argc, char **argv, char *const environment[], struct config *config);
 
 #endif

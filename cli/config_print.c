@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the table tells people. */
 #include <string.h>
 
-#include "cli/config_load.h"
+#include "cli/config_print.h"
 #include "cli/config_value.h"
 #include "cli/runtime_set.h"
 
@@ -20,25 +19,26 @@ static void print_section(size_t index, const char *format, FILE *out)
 
 void config_print_help(FILE *out)
 {
-	fputs("usage: bulkhead run [options]\n"
-	      "\n"
-	      "Profile the whole machine for good, and send profiles by OTLP/gRPC.\n"
-	      "\n"
-	      "  --config FILE   instead of " CONFIG_DEFAULT_FILE "; conf.d/*.conf\n"
-	      "                  beside it are read after it, in the order of their names\n"
-	      "  --check         say whether the configuration is valid, and do nothing else\n"
-	      "  --dump          print each value and where it comes from\n"
-	      "  --sample        print a configuration file with all options and their defaults\n"
-	      "\n"
-	      "Flags go before the environment (OpenTelemetry's OTEL_... variables), and that\n"
-	      "before the files.\n",
-	      out);
+	fputs(
+	    "usage: bulkhead run [options]\n"
+	    "\n"
+	    "Profile the whole machine continuously and send the profiles by OTLP/gRPC.\n"
+	    "\n"
+	    "  --config FILE   read FILE instead of " CONFIG_DEFAULT_FILE "; then conf.d/*.conf\n"
+	    "                  in the same directory, in the order of their names\n"
+	    "  --check         check the configuration and the files that it names, and end\n"
+	    "  --dump          print each value and where it comes from\n"
+	    "  --sample        print a configuration file with all options and their defaults\n"
+	    "\n"
+	    "Flags override the environment (OpenTelemetry's OTEL_... variables), which overrides\n"
+	    "the files. Each option below shows its default in parentheses.\n",
+	    out);
 	for (size_t i = 0; i < CONFIG_OPTIONS; i++) {
 		const struct config_option *o = &config_options[i];
 		int used;
 
 		print_section(i, "\n[%s]\n", out);
-		/* Secrets have no flag. */
+		/* Options that are secret have no flag. */
 		if (o->traits & CONFIG_SECRET)
 			continue;
 		used = fprintf(out, "  --%s %s", o->flag, config_value_placeholder(o));
@@ -48,7 +48,8 @@ void config_print_help(FILE *out)
 		fputc('\n', out);
 	}
 	fputs("\nExit status: 0 done, 1 failed, 2 wrong usage or configuration, 3 the kernel lacks "
-	      "something,\n4 not permitted, 5 export failed\n",
+	      "a\n"
+	      "required feature, 4 not permitted, 5 not everything was sent to the backend\n",
 	      out);
 }
 
@@ -64,11 +65,11 @@ static void print_variables(const struct config_option *o, FILE *out)
 
 void config_print_sample(FILE *out)
 {
-	fputs("# Configuration of bulkhead run. Values are the built-in ones; remove a # to change "
-	      "one.\n"
-	      "# A comment has a line of its own. Times: 500ms, 10s, 5m, 24h, 30d. Sizes: 64KiB, "
-	      "3.5MiB, 1GiB.\n",
-	      out);
+	fputs(
+	    "# Configuration of bulkhead run, with the built-in values. Remove a # to change one.\n"
+	    "# A comment needs a line of its own. Times: 500ms, 10s, 5m, 24h, 30d. Sizes: 64KiB, "
+	    "3.5MiB, 1GiB.\n",
+	    out);
 	for (size_t i = 0; i < CONFIG_OPTIONS; i++) {
 		const struct config_option *o = &config_options[i];
 
@@ -84,21 +85,21 @@ void config_print_sample(FILE *out)
 			fprintf(out, " (%s)", config_value_placeholder(o));
 		}
 		if (o->traits & CONFIG_SECRET)
-			fputs("; secret: this file must not be readable by others", out);
+			fputs("; secret: other users must not be able to read this file", out);
 		fputc('\n', out);
 		print_variables(o, out);
 		fprintf(out, "#%s =%s%s\n", o->key, *o->built_in ? " " : "", o->built_in);
 	}
 }
 
-void config_print_dump(const struct config_load *load, FILE *out)
+void config_print_dump(const struct config_state *state, FILE *out)
 {
 	for (size_t i = 0; i < CONFIG_OPTIONS; i++) {
 		const struct config_option *o = &config_options[i];
-		const struct config_origin *origin = &load->origins[i];
+		const struct config_origin *origin = &state->origins[i];
 
 		fprintf(out, "%s = ", o->flag);
-		config_value_print(o, &load->config, out);
+		config_value_print(o, &state->config, out);
 		switch (origin->kind) {
 		case CONFIG_BUILT_IN:
 			fputs(" # built in\n", out);
@@ -114,6 +115,6 @@ void config_print_dump(const struct config_load *load, FILE *out)
 			break;
 		}
 	}
-	if (load->config.disabled)
+	if (state->config.disabled)
 		fputs("# nothing is profiled: environment OTEL_SDK_DISABLED\n", out);
 }

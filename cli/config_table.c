@@ -61,8 +61,8 @@ const struct config_option *config_table_find_flag(const char *name, size_t leng
 	return NULL;
 }
 
-/* What people mix up: case, and what separates words. */
-static char fold(char c)
+/* Case and the separator of words do not count as differences. */
+static char normalize(char c)
 {
 	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : (char)(c == '-' ? '_' : c);
 }
@@ -74,7 +74,7 @@ static unsigned int min3(unsigned int a, unsigned int b, unsigned int c)
 	return ab < c ? ab : c;
 }
 
-/* Levenshtein's distance; FAR if a name is far too long. */
+/* Levenshtein's distance, computed row by row; FAR for names that are too long. */
 static unsigned int distance(const char *a, const char *b)
 {
 	const size_t n = strlen(b);
@@ -91,15 +91,15 @@ static unsigned int distance(const char *a, const char *b)
 			const unsigned int above = row[j];
 
 			row[j] = min3(above + 1, row[j - 1] + 1,
-				      diagonal + (fold(*a) != fold(b[j - 1])));
+				      diagonal + (normalize(*a) != normalize(b[j - 1])));
 			diagonal = above;
 		}
 	}
 	return row[n];
 }
 
-/* A third of the name may be wrong, and no more than three characters. */
-static bool near(unsigned int score, const char *name)
+/* At most a third of the name, and at most three characters, may differ. */
+static bool is_near(unsigned int score, const char *name)
 {
 	return score <= 3 && score * 3 <= strlen(name);
 }
@@ -112,17 +112,17 @@ const struct config_option *config_table_nearest(const char *section, const char
 	for (size_t i = 0; i < CONFIG_OPTIONS; i++) {
 		const struct config_option *o = &config_options[i];
 		const unsigned int in_section = distance(section, o->section);
-		const bool begun = strlen(key) >= 3 && !strncmp(key, o->key, strlen(key));
-		/* The right key in another section is nearer than most changes of the key. */
+		const bool is_prefix = strlen(key) >= 3 && !strncmp(key, o->key, strlen(key));
+		/* A matching key in another section is nearer than most other keys. */
 		const unsigned int score =
-		    (begun ? 0 : distance(key, o->key)) + (in_section ? 1 : 0);
+		    (is_prefix ? 0 : distance(key, o->key)) + (in_section ? 1 : 0);
 
 		if (score < best) {
 			best = score;
 			nearest = o;
 		}
 	}
-	return near(best, key) ? nearest : NULL;
+	return is_near(best, key) ? nearest : NULL;
 }
 
 const char *config_table_nearest_section(const char *section)
@@ -138,5 +138,5 @@ const char *config_table_nearest_section(const char *section)
 			nearest = config_options[i].section;
 		}
 	}
-	return near(best, section) ? nearest : NULL;
+	return is_near(best, section) ? nearest : NULL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of options (config.def), and how to find one. */
+/* The table of options, made from config.def, and searches in it. */
 #ifndef CLI_CONFIG_TABLE_H
 #define CLI_CONFIG_TABLE_H
 
@@ -9,11 +9,11 @@
 enum config_type {
 	CONFIG_TYPE_NUMBER,
 	CONFIG_TYPE_PERCENT,
-	CONFIG_TYPE_DURATION, /* kept in nanoseconds */
+	CONFIG_TYPE_DURATION, /* stored in nanoseconds */
 	CONFIG_TYPE_SIZE,     /* in bytes */
 	CONFIG_TYPE_BOOLEAN,
 	CONFIG_TYPE_COMPRESSION, /* none or gzip */
-	CONFIG_TYPE_RUNTIMES,	 /* a set of language runtimes; kept as struct msg_maps has it */
+	CONFIG_TYPE_RUNTIMES,	 /* stored as a set of 1 << enum bh_runtime */
 	CONFIG_TYPE_TEXT,
 	CONFIG_TYPE_FILE,
 	CONFIG_TYPE_DIRECTORY, /* an absolute path */
@@ -25,16 +25,16 @@ enum config_type {
 };
 
 enum config_traits {
-	CONFIG_SECRET = 1,   /* never shown, and no flag */
+	CONFIG_SECRET = 1,   /* never shown; has no flag */
 	CONFIG_OPTIONAL = 2, /* may be empty */
 	CONFIG_ZERO = 4,     /* 0 is allowed although it is below the minimum */
 };
 
 struct config_option {
 	const char *section, *key;
-	const char *flag; /* section.key: its flag without the -- */
+	const char *flag; /* "section.key": the flag without the -- */
 	enum config_type type;
-	size_t offset, size; /* in struct config */
+	size_t offset, size; /* of the member of struct config */
 	const char *built_in;
 	uint64_t min, max;
 	const char *environment[2]; /* NULL: none */
@@ -42,7 +42,7 @@ struct config_option {
 	const char *help;
 };
 
-/* Index of each option: OPTION_export_endpoint, ... */
+/* The index of each option in config_options: OPTION_export_endpoint, ... */
 enum config_index {
 #define CONFIG_OPTION(section, key, ...) OPTION_##section##_##key,
 #include "cli/config.def"
@@ -52,11 +52,11 @@ enum config_index {
 
 extern const struct config_option config_options[CONFIG_OPTIONS];
 
-/* NULL if there is none. */
+/* Both return NULL if there is no such option. */
 const struct config_option *config_table_find(const char *section, const char *key);
 const struct config_option *config_table_find_flag(const char *name, size_t length);
 
-/* What was probably meant; NULL if nothing is near. */
+/* For "did you mean": the option or section whose name differs least, NULL if all differ much. */
 const struct config_option *config_table_nearest(const char *section, const char *key);
 const char *config_table_nearest_section(const char *section);
 

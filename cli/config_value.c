@@ -11,8 +11,8 @@
 #include "cli/text_input.h"
 
 enum {
-	NAME_BYTES = 64, /* of an environment variable, with a NUL */
-	GROUP_BYTES = 33 /* as useradd has it */
+	NAME_BYTES = 64, /* of an environment variable, including the NUL */
+	GROUP_BYTES = 33 /* the limit of groupadd(8), including the NUL */
 };
 
 struct unit {
@@ -20,7 +20,8 @@ struct unit {
 	uint64_t value;
 };
 
-/* Largest first, for printing; the first of equals is printed. */
+/* Printing takes the first unit that divides the value, so the largest unit comes first, and of
+ * units with the same value the one to be printed. */
 static const struct unit durations[] = {
     {"d", 86400000000000}, {"h", 3600000000000}, {"m", 60000000000},
     {"s", 1000000000},	   {"ms", 1000000},	 {"", 1000000000},
@@ -50,8 +51,8 @@ char *config_value_text(const struct config_option *option, struct config *confi
 	return (char *)config + option->offset;
 }
 
-/* Digits, perhaps a fraction, perhaps a space, a unit; only whole results for units of one. Not
- * strtod: its decimal point depends on the locale. */
+/* Parses digits, an optional fraction, an optional space and a unit. A unit of value 1 allows no
+ * fraction. strtod() is not used, since its decimal point depends on the locale. */
 static bool parse_scaled(const char *text, const struct unit *units, size_t count, uint64_t *value)
 {
 	unsigned __int128 whole = 0, fraction = 0, scale = 1;
@@ -138,8 +139,8 @@ static const char *explain_number(const struct config_option *o, char *reason)
 	FILE *out = fmemopen(reason, CONFIG_REASON_BYTES, "w");
 
 	if (!out)
-		return explain(reason, "it must be %s", what[o->type]);
-	fprintf(out, "it must be %s: ", what[o->type]);
+		return explain(reason, "must be %s", what[o->type]);
+	fprintf(out, "must be %s: ", what[o->type]);
 	config_value_print_bounds(o, out);
 	fclose(out);
 	return reason;
@@ -152,7 +153,7 @@ static const char *set_number(const struct config_option *o, const char *text,
 	bool good;
 
 	if (o->type == CONFIG_TYPE_DURATION)
-		/* Nobody means less than milliseconds, and it is printed in them. */
+		/* Times are printed in milliseconds at the finest, so they must be multiples. */
 		good = parse_scaled(text, UNITS(durations), &value) && value % 1000000 == 0;
 	else if (o->type == CONFIG_TYPE_SIZE)
 		good = parse_scaled(text, UNITS(sizes), &value);
@@ -188,8 +189,8 @@ static const char *set_word(const struct config_option *o, const char *text, str
 		}
 	}
 	return explain(reason, o->type == CONFIG_TYPE_BOOLEAN
-				   ? "it must be true, yes, on or 1; or false, no, off or 0"
-				   : "it must be none or gzip");
+				   ? "must be true, yes, on or 1; or false, no, off or 0"
+				   : "must be none or gzip");
 }
 
 static const char *set_runtimes(const struct config_option *o, const char *text,
@@ -198,7 +199,8 @@ static const char *set_runtimes(const struct config_option *o, const char *text,
 	uint32_t set;
 
 	if (!runtime_set_parse(text, &set))
-		return explain(reason, "it must be all, none, or of these, by commas: %s",
+		return explain(reason,
+			       "must be all, none, or names of these separated by commas: %s",
 			       runtime_set_names());
 	*config_value_number(o, config) = set;
 	return NULL;
@@ -220,7 +222,8 @@ static bool is_group(const char *text)
 	return *text != '-' && strlen(text) < GROUP_BYTES && !text[strspn(text, letters)];
 }
 
-/* Names by commas into `list`, which is as long as `text`, without spaces and empty ones. */
+/* Copies the names in `text` to `list`, separated by commas, without spaces and empty names. `list`
+ * must be as long as `text`. */
 static const char *check_names(const struct config_option *o, const char *text, char *list,
 			       char *reason)
 {
@@ -234,13 +237,12 @@ static const char *check_names(const struct config_option *o, const char *text, 
 		const char *end = text + skipped + length;
 
 		if (length && (length >= NAME_BYTES || strchr("0123456789", text[skipped])))
-			return explain(reason, "name %u is not one of a variable", count + 1);
+			return explain(reason, "name %u is not the name of a variable", count + 1);
 		if (*end && !strchr(", \t", *end))
 			return explain(reason, "name %u has a character that is not allowed",
 				       count + 1);
 		if (length && ++count > o->max)
-			return explain(reason, "at most %u names are possible",
-				       (unsigned int)o->max);
+			return explain(reason, "has more than %u names", (unsigned int)o->max);
 		if (length && count > 1)
 			*list++ = ',';
 		memcpy(list, text + skipped, length);
@@ -265,9 +267,9 @@ static const char *check_text(const struct config_option *o, const char *text, c
 	case CONFIG_TYPE_ATTRIBUTES:
 		return check_pairs(KEY_VALUES_ATTRIBUTES, text, reason);
 	case CONFIG_TYPE_DIRECTORY:
-		return *text == '/' ? NULL : explain(reason, "it must be an absolute path");
+		return *text == '/' ? NULL : explain(reason, "must be an absolute path");
 	case CONFIG_TYPE_GROUP:
-		return is_group(text) ? NULL : explain(reason, "it is not the name of a group");
+		return is_group(text) ? NULL : explain(reason, "is not the name of a group");
 	default:
 		return NULL;
 	}
@@ -277,7 +279,7 @@ const char *config_value_set(const struct config_option *o, const char *text, st
 			     char reason[static CONFIG_REASON_BYTES])
 {
 	const size_t length = strlen(text);
-	/* For names the maximum is their number. */
+	/* For NAMES the maximum is their number, not their length. */
 	const size_t max = o->max && o->type != CONFIG_TYPE_NAMES ? o->max : o->size - 1;
 	char names[CONFIG_TEXT_BYTES];
 	const char *fault = NULL;
@@ -289,11 +291,11 @@ const char *config_value_set(const struct config_option *o, const char *text, st
 	if (o->type == CONFIG_TYPE_RUNTIMES)
 		return set_runtimes(o, text, config, reason);
 	if (!length && !(o->traits & CONFIG_OPTIONAL))
-		return explain(reason, "it must not be empty");
+		return explain(reason, "must not be empty");
 	if (length > max)
-		return explain(reason, "it is longer than %zu bytes", max);
+		return explain(reason, "is longer than %zu bytes", max);
 	if (!text_input_printable(text))
-		return explain(reason, "it is not UTF-8, or has control characters");
+		return explain(reason, "is not UTF-8, or has control characters");
 	if (o->type == CONFIG_TYPE_NAMES) {
 		fault = check_names(o, text, names, reason);
 		text = names;
@@ -307,7 +309,7 @@ const char *config_value_set(const struct config_option *o, const char *text, st
 
 void config_value_print(const struct config_option *o, const struct config *config, FILE *out)
 {
-	/* The accessors' users may write; this one does not. */
+	/* The accessors return pointers for writing; this function only reads. */
 	struct config *c = (struct config *)(uintptr_t)config;
 	const char *text;
 
@@ -332,7 +334,7 @@ void config_value_print(const struct config_option *o, const struct config *conf
 		if (o->traits & CONFIG_SECRET)
 			fputs(*text ? "(set)" : "(not set)", out);
 		else if (o->type == CONFIG_TYPE_ENDPOINT)
-			/* A query is no place for a key, but some put one there. */
+			/* The part after ? may hold a key, although it should not. */
 			fprintf(out, "%.*s", (int)strcspn(text, "?#"), text);
 		else
 			fputs(text, out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One option's value: from text into struct config, and back. */
+/* The value of one option: parsed from a text into struct config, and printed. */
 #ifndef CLI_CONFIG_VALUE_H
 #define CLI_CONFIG_VALUE_H
 
@@ -13,21 +13,21 @@ enum {
 	CONFIG_REASON_BYTES = 256
 };
 
-/* NULL; or what is wrong with it, without the text itself, written to `reason`: `config` is
- * untouched. */
+/* Sets an option from a text. Returns NULL; or `reason`, which then says what is wrong without
+ * quoting the text, and `config` is unchanged. */
 const char *config_value_set(const struct config_option *option, const char *text,
 			     struct config *config, char reason[static CONFIG_REASON_BYTES]);
 
-/* As it would be written in a file; a secret only as (set) or (not set). */
+/* Prints the value as in a file; a secret only as (set) or (not set). */
 void config_value_print(const struct config_option *option, const struct config *config, FILE *out);
 
-/* "1 ... 997", "1s ... 5m, or 0"; nothing for an option without bounds. */
+/* Prints "1 ... 997" or "1s ... 5m, or 0"; nothing for an option without bounds. */
 void config_value_print_bounds(const struct config_option *option, FILE *out);
 
-/* "TIME", "none|gzip": what stands for a value in --help. */
+/* Returns "TIME" or "none|gzip": the placeholder of the value in --help. */
 const char *config_value_placeholder(const struct config_option *option);
 
-/* The three kinds of member. */
+/* The member of `config` that holds the value; there are three kinds of members. */
 uint64_t *config_value_number(const struct config_option *option, struct config *config);
 bool *config_value_boolean(const struct config_option *option, struct config *config);
 char *config_value_text(const struct config_option *option, struct config *config);

@@ -9,12 +9,11 @@
 
 static const char *skip_scheme(const char **text, bool *tls)
 {
-	/* Of gRPC's own forms of a name, the one that means the same as none. */
+	/* gRPC's own prefix for names that are resolved by DNS, which is the default. */
 	static const char dns[] = "dns:///";
 
 	if (!strncasecmp(*text, "unix:", 5) || !strncasecmp(*text, "unix-abstract:", 14))
-		return "Unix sockets are not supported: it must be http://HOST:PORT or "
-		       "https://HOST:PORT";
+		return "Unix sockets are not supported; use http://HOST:PORT or https://HOST:PORT";
 	if (!strncasecmp(*text, "http://", 7)) {
 		*text += 7;
 		*tls = false;
@@ -26,10 +25,10 @@ static const char *skip_scheme(const char **text, bool *tls)
 	} else {
 		const char *colon = strchr(*text, ':');
 
-		/* Only before host and port: a path may hold anything. */
+		/* A scheme stands before the host; a path may contain :// too. */
 		if (colon && !strncmp(colon, "://", 3) &&
 		    (size_t)(colon - *text) == strcspn(*text, ":/?#"))
-			return "its scheme is neither http nor https";
+			return "the scheme must be http or https";
 	}
 	return NULL;
 }
@@ -40,10 +39,10 @@ static const char *parse_port(const char *text, uint16_t *port)
 	unsigned long value;
 
 	if (!digits || text[digits] || digits > 5)
-		return "its port is not a number from 1 to 65535";
+		return "the port must be a number from 1 to 65535";
 	value = strtoul(text, NULL, 10);
 	if (!value || value > UINT16_MAX)
-		return "its port is not a number from 1 to 65535";
+		return "the port must be a number from 1 to 65535";
 	*port = (uint16_t)value;
 	return NULL;
 }
@@ -56,20 +55,20 @@ static const char *check_name(const char *host)
 	struct in_addr address;
 
 	if (!*host)
-		return "it has no host";
+		return "the host is missing";
 	if (host[strspn(host, letters)])
-		return "a character of its host is not allowed";
+		return "the host has a character that is not allowed";
 	if (*host == '.' || *host == '-' || strstr(host, ".."))
-		return "its host is not a name";
+		return "the host is not a valid name";
 	for (const char *label = host; *label;) {
 		const size_t length = strcspn(label, ".");
 
 		if (length > 63)
-			return "a part of its host is longer than 63 characters";
+			return "a part of the host is longer than 63 characters";
 		label += length + (label[length] == '.');
 	}
 	if (!host[strspn(host, "0123456789.")] && inet_pton(AF_INET, host, &address) != 1)
-		return "its host is not an IPv4 address";
+		return "the host is not a valid IPv4 address";
 	return NULL;
 }
 
@@ -80,12 +79,12 @@ static const char *parse_bracketed(char *text, char **host, char **port)
 	char *end = strchr(text, ']');
 
 	if (!end)
-		return "its address has no ]";
+		return "the IPv6 address has no ]";
 	*end++ = 0;
 	if (inet_pton(AF_INET6, text + 1, &address) != 1)
-		return "its host is not an IPv6 address";
+		return "the host is not a valid IPv6 address";
 	if (*end && *end != ':')
-		return "behind its ] there is no :PORT";
+		return "the ] of the IPv6 address is not followed by :PORT";
 	*port = *end ? end + 1 : NULL;
 	*host = text + 1;
 	return NULL;
@@ -96,7 +95,7 @@ static const char *parse_name(char *text, char **host, char **port)
 	char *colon = strchr(text, ':');
 
 	if (colon && strchr(colon + 1, ':'))
-		return "an IPv6 address needs brackets: [::1]:4317";
+		return "an IPv6 address needs brackets, as in [::1]:4317";
 	if (colon)
 		*colon++ = 0;
 	*port = colon;
@@ -115,10 +114,10 @@ const char *endpoint_parse(const char *text, bool insecure, struct endpoint *end
 	const size_t length = strcspn(text, "/?#");
 	const bool bracketed = *text == '[';
 	if (memchr(text, '@', length))
-		return "a user name or password in it is not supported: use headers";
+		return "user names and passwords are not supported; use headers";
 	if (length >= sizeof(authority))
-		return "its host is too long";
-	/* A single slash at the end is customary. */
+		return "the host is too long";
+	/* A single slash at the end is usual, and not reported. */
 	e.path_ignored = text[length] && strcmp(text + length, "/");
 	memcpy(authority, text, length);
 	authority[length] = 0;
@@ -127,7 +126,7 @@ const char *endpoint_parse(const char *text, bool insecure, struct endpoint *end
 	if (!fault && port)
 		fault = parse_port(port, &e.port);
 	if (!fault && strlen(host) >= ENDPOINT_HOST_BYTES)
-		fault = "its host is too long";
+		fault = "the host is too long";
 	if (fault)
 		return fault;
 	snprintf(e.target, sizeof(e.target), bracketed ? "[%s]:%u" : "%s:%u", host, e.port);

@@ -40,7 +40,7 @@ void key_values_fini(struct key_values *list)
 	explicit_bzero(list, sizeof(*list));
 }
 
-/* Names that gRPC or HTTP/2 set themselves. */
+/* Names of headers that gRPC and HTTP/2 set themselves. */
 static bool is_reserved(const char *name)
 {
 	static const char *const reserved[] = {
@@ -63,14 +63,14 @@ static const char *check_header(char *name, const char *value)
 			*c = (char)(*c - 'A' + 'a');
 	}
 	if (name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_.-")])
-		return "a character of its name is not allowed in a header's";
+		return "the name has a character that is not allowed in headers";
 	if (is_reserved(name))
-		return "its name is one that gRPC sets itself";
+		return "the name is reserved: gRPC sets this header itself";
 	if (length >= 4 && !strcmp(name + length - 4, "-bin"))
 		return "binary headers (-bin) are not supported";
 	for (; *value; value++) {
 		if (*value < 0x20 || *value > 0x7e)
-			return "its value has a character that is not visible ASCII";
+			return "the value has a character that is not visible ASCII";
 	}
 	return NULL;
 }
@@ -78,7 +78,7 @@ static const char *check_header(char *name, const char *value)
 static const char *check_attribute(const char *name, const char *value)
 {
 	if (!text_input_printable(name) || !text_input_printable(value))
-		return "it is not UTF-8, or has control characters";
+		return "the text is not UTF-8, or has control characters";
 	return NULL;
 }
 
@@ -95,12 +95,12 @@ static bool append(struct key_values *list, const char *text, uint16_t *offset)
 	return true;
 }
 
-/* `name` is made lower case in place for a header. */
+/* Adds or replaces a pair. The name of a header is changed to lower case in place. */
 static const char *add(enum key_values_kind kind, char *name, const char *value,
 		       struct key_values *list)
 {
 	const size_t max = kind == KEY_VALUES_HEADERS ? KEY_VALUES_HEADERS_MAX : KEY_VALUES_MAX;
-	const char *fault = !*name			 ? "it has no name"
+	const char *fault = !*name			 ? "the name is missing"
 			    : kind == KEY_VALUES_HEADERS ? check_header(name, value)
 							 : check_attribute(name, value);
 
@@ -108,11 +108,11 @@ static const char *add(enum key_values_kind kind, char *name, const char *value,
 		return fault;
 	const size_t i = find(list, name);
 	if (i == max)
-		return "there are too many of them";
+		return "there are too many pairs";
 	if (i == list->count && !append(list, name, &list->keys[i]))
-		return "they are too long together";
+		return "the pairs are too long together";
 	if (!append(list, value, &list->values[i]))
-		return "they are too long together";
+		return "the pairs are too long together";
 	if (i == list->count)
 		list->count++;
 	return NULL;
@@ -126,7 +126,7 @@ static int hexadecimal(char c)
 	return found ? (int)(found - digits) : -1;
 }
 
-/* In place; false if there is a % without two digits, or a NUL. */
+/* Decodes %XX in place. Returns false for a % without two digits, and for %00. */
 static bool decode(char *text)
 {
 	char *out = text;
@@ -152,7 +152,7 @@ static const char *add_member(enum key_values_kind kind, char *member, struct ke
 	char *equals = strchr(member, '=');
 
 	if (!equals)
-		return "there is no = in it";
+		return "the = is missing";
 	*equals = 0;
 	char *name = text_input_trim(member), *value = text_input_trim(equals + 1);
 	if (!decode(name) || !decode(value))
@@ -170,7 +170,7 @@ const char *key_values_parse(enum key_values_kind kind, const char *text, struct
 	char *rest = copy;
 
 	if (length >= sizeof(copy)) {
-		snprintf(reason, KEY_VALUES_REASON_BYTES, "it is longer than %zu bytes",
+		snprintf(reason, KEY_VALUES_REASON_BYTES, "is longer than %zu bytes",
 			 sizeof(copy) - 1);
 		return reason;
 	}
@@ -195,12 +195,12 @@ static const char *add_line(char *line, struct key_values *list, const struct ke
 	const size_t count = list->count;
 
 	if (!colon)
-		return "there is no : in it";
+		return "the : is missing";
 	*colon = 0;
 	char *name = text_input_trim(line);
 	const char *fault = add(KEY_VALUES_HEADERS, name, text_input_trim(colon + 1), list);
 	if (!fault && list->count == count && find(before, name) == before->count)
-		return "its name was given before";
+		return "the name was given before";
 	return fault;
 }
 
@@ -215,7 +215,7 @@ const char *key_values_read_headers(const char *path, struct key_values *list, u
 	*line = 0;
 	const int r = text_input_read(path, KEY_VALUES_FILE_BYTES, false, &input);
 	if (r) {
-		snprintf(reason, KEY_VALUES_REASON_BYTES, "it cannot be read: %s", strerror(-r));
+		snprintf(reason, KEY_VALUES_REASON_BYTES, "cannot be read: %s", strerror(-r));
 		return reason;
 	}
 	*exposed = input.others_may_read;

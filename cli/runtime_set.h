@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sets of language runtimes (common/runtimes.def) as users write them: "all", "none" or names by
- * commas. */
+/* Sets of language runtimes (common/runtimes.def) as users write them: "all", "none", or names
+ * separated by commas. A set has the bits 1 << enum bh_runtime. */
 #ifndef CLI_RUNTIME_SET_H
 #define CLI_RUNTIME_SET_H
 
@@ -10,13 +10,14 @@
 
 #include "ipc/messages.h"
 
-/* false, and `*set` untouched, if a name is unknown or there is none. Case does not matter. */
+/* Parses `text`; case does not matter. Returns false and leaves `set` unchanged if a name is
+ * unknown or missing. */
 bool runtime_set_parse(const char *text, uint32_t *set);
 
-/* As it would be written: "all", "none", "cpython,hotspot". */
+/* Prints the set as users write it: "all", "none" or "cpython,hotspot". */
 void runtime_set_print(uint32_t set, FILE *out);
 
-/* All names: "cpython, hotspot". */
+/* Returns all names: "cpython, hotspot". */
 const char *runtime_set_names(void);
 
 #endif

@@ -12,7 +12,7 @@
 
 int text_input_read(const char *path, size_t max, bool regular, struct text_input *input)
 {
-	/* Opening a FIFO must not wait for its writer where only files are wanted. */
+	/* Opening a FIFO would wait for its writer, although only a regular file is accepted. */
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | (regular ? O_NONBLOCK : 0));
 	_cleanup_text_input_ struct text_input in = {0};
 	struct stat status;
@@ -91,11 +91,12 @@ char *text_input_line(struct text_input *input, const char **fault)
 	return text_input_trim(line);
 }
 
-/* Bytes of the character at `text`, 0 if it is none. */
+/* Returns the length of the UTF-8 character at `text` in bytes, 0 if it is not valid. */
 static size_t character_length(const unsigned char *text)
 {
 	const unsigned char c = text[0];
-	/* Bounds of the second byte exclude long forms, surrogates and what is beyond U+10FFFF. */
+	/* The bounds of the second byte exclude overlong forms, surrogates and code points beyond
+	 * U+10FFFF (RFC 3629, section 4). */
 	unsigned char low = 0x80, high = 0xbf;
 	size_t length;
 

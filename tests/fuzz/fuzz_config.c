@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "cli/config.h"
+#include "cli/config_load.h"
 #include "cli/config_table.h"
 #include "cli/config_value.h"
 #include "cli/endpoint.h"

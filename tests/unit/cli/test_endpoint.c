@@ -120,17 +120,17 @@ Test(endpoint, refused)
 	}
 }
 
-Test(endpoint, says_what_to_do)
+Test(endpoint, faults_say_what_to_write_instead)
 {
 	struct endpoint e;
 
 	cr_assert(strstr(endpoint_parse("http://user:secret@host", true, &e), "use headers"));
 	cr_assert(strstr(endpoint_parse("unix:///x", true, &e), "Unix sockets are not supported"));
 	cr_assert(strstr(endpoint_parse("::1", true, &e), "needs brackets"));
-	cr_assert(strstr(endpoint_parse("grpc://h", true, &e), "neither http nor https"));
+	cr_assert(strstr(endpoint_parse("grpc://h", true, &e), "must be http or https"));
 }
 
-Test(endpoint, lengths)
+Test(endpoint, hosts_are_limited_in_length)
 {
 	struct endpoint e;
 	char text[600];
@@ -151,7 +151,7 @@ Test(endpoint, lengths)
 	cr_assert_str_eq(e.target, text);
 	text[253] = 'a';
 	memcpy(text + 254, ":65535", 7);
-	cr_assert_str_eq(endpoint_parse(text, true, &e), "its host is too long");
+	cr_assert_str_eq(endpoint_parse(text, true, &e), "the host is too long");
 	memset(text, 'a', sizeof(text) - 1);
 	text[sizeof(text) - 1] = 0;
 	cr_assert_not_null(endpoint_parse(text, true, &e));

@@ -127,7 +127,7 @@ Test(key_values, refused)
 		cr_assert_not_null(fault, "'%s'", text);
 		cr_expect(!strstr(fault, "secret"), "%s", fault);
 	}
-	cr_assert_str_eq(headers("a=1,,b"), "pair 3: there is no = in it");
+	cr_assert_str_eq(headers("a=1,,b"), "pair 3: the = is missing");
 }
 
 Test(key_values, counts_and_sizes)

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Texts that are generated from the table of options: --help, --sample and --dump. */
+#ifndef CLI_CONFIG_PRINT_H
+#define CLI_CONFIG_PRINT_H
+
+#include <stdio.h>
+
+#include "cli/config_state.h"
+
+void config_print_help(FILE *out);
+
+/* A configuration file with all options, their defaults and their bounds. */
+void config_print_sample(FILE *out);
+
+/* Each value and where it came from. Secrets are only (set) or (not set). */
+void config_print_dump(const struct config_state *state, FILE *out);
+
+#endif
