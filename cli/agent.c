@@ -176,7 +176,7 @@ static void on_signal(void *context)
 
 	if (s->phase == SUPERVISOR_STOPPING || s->phase == SUPERVISOR_DRAINING) {
 		log_warning("a second signal asked the agent to end; it ends without sending the "
-			    "rest, which stays in the spool");
+			    "rest");
 		loop_stop(&s->loop, STATUS_EXPORT);
 		return;
 	}
