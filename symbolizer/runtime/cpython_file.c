@@ -311,8 +311,9 @@ static int read_debug_offsets(const struct runtime_file *file, struct cpython_im
 	return 0;
 }
 
-/* Checks that the file is a release build, by the size of its code objects: with Py_DEBUG or other
- * options the structures are larger. A file that does not state the size (0) is not checked. */
+/* Checks that the structures are those of a release build, by the size of code objects. They are
+ * larger with Py_TRACE_REFS, which Py_DEBUG implied before 3.8, and with other options. A file that
+ * does not state the size (0) is not checked. */
 static int check_build(const struct runtime_file *file, const struct cpython_image *image,
 		       struct runtime_refusal *refusal)
 {

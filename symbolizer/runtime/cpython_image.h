@@ -52,7 +52,7 @@ struct cpython_offsets {
 
 /* Everything that is found out from the file. Addresses are virtual addresses in the file. */
 struct cpython_image {
-	uint32_t version; /* PY_VERSION_HEX; the patch level is 0 where the file does not tell it */
+	uint32_t version; /* PY_VERSION_HEX; the patch level is 0 if the file does not state it */
 	struct cpython_offsets offsets;
 	enum cpython_line_format line_format;
 	uint64_t runtime;      /* _PyRuntime; 0 before 3.7 */

@@ -8,7 +8,7 @@
  * nmethod (compiled method), the interpreter, or a stub. Three things are found here:
  *
  * 1. The offsets of the fields that the walker reads in a CodeBlob. Some versions have pointers
- *    where others have offsets from the blob, in 2, 4 or 8 bytes: flags tell the walker which.
+ *    where others have offsets from the blob, in 2, 4 or 8 bytes: flags say which.
  * 2. The heaps, the interpreter's code, and in it the codelets by which methods are entered: there
  *    the interpreted frame is not complete.
  * 3. How nmethods are distinguished from other blobs. Newer versions have CodeBlob::_kind. Older
