@@ -1,8 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The entries of a section: CIEs and FDEs, their pointers and augmentations. Their programs are
- * cfi_program.c's. A CIE is run once and kept in a small cache; its FDEs begin with the state that
- * it ended in. Nothing is allocated per FDE.
+ * Parses the entries of .eh_frame and .debug_frame.
+ *
+ * How this works: a section is a sequence of entries, each with its length and an id. An entry is a
+ * CIE or an FDE. An FDE describes one function: its address range, and a program whose instructions
+ * say how the frame changes along the code. What many functions have in common is in a CIE, to
+ * which FDEs refer: alignment factors, the encoding of pointers, and a program that sets the state
+ * at the start of a function. cfi_program.c runs the programs.
+ *
+ * Entries are read in the order of the section, through a window (elf_window.h). A CIE is run when
+ * an FDE refers to it, and the state in which it ended is cached; the cache is small, since files
+ * have few CIEs. FDEs refer backwards in .eh_frame (by a distance) and anywhere in .debug_frame (by
+ * an offset), so a CIE is copied from wherever it is without moving the window.
+ *
+ * Example, bytes of .eh_frame at 0x2000:
+ *
+ *	0x00: 14 00 00 00  00 00 00 00  01 'zR' ...      length 20, id 0: a CIE. Its program says
+ *	                                                  CFA = rsp + 8, return address at CFA - 8
+ *	0x18: 18 00 00 00  1c 00 00 00  e0 ef ff ff ...  length 24; 0x1c - 0x1c = 0: an FDE with the
+ *	                                                  CIE at 0. Start 0x2020 - 0x1020 = 0x1000
+ *	0x34: 00 00 00 00                                 length 0: the end
+ *
+ * Nothing is allocated per FDE. A malformed entry is counted and skipped by its length. A section
+ * that ends inside an entry ends the parse.
  */
 #include "parse/cfi.h"
 
@@ -10,39 +30,41 @@
 #include <stdlib.h>
 
 #include "common/cleanup.h"
+#include "common/hash.h"
 #include "parse/cfi_program.h"
 
 enum {
-	AUGMENTATION_MAX = 16,	/* "zPLRSB" is as long as they get */
+	AUGMENTATION_MAX = 16,	/* bytes; the longest that compilers write is "zPLRSB" */
 	SELECTOR_BYTES_MAX = 8, /* segment selectors of .debug_frame version 4 */
-	/* A power of two; a collision only costs another run, which the budget covers. */
+	/* A power of two. A collision only costs another run of a CIE, which the budget covers. */
 	CIE_CACHE_SLOTS = 256,
-	CIE_BYTES_MAX = 1024, /* compilers write 20 to 40; read again whenever it is needed */
+	CIE_BYTES_MAX = 1024, /* compilers write 20 to 40 bytes; the rest of a longer one is cut */
 	/* Length, id, segment selector, two addresses and augmentation data of an FDE: 4 + 4 + 8 +
 	 * 16 + 9 bytes, rounded up. */
 	FDE_HEAD_BYTES = 64,
 	LENGTH_BYTES = 4,
-	LENGTH_BYTES_WIDE = 12, /* behind UINT32_MAX: 64 bits */
+	LENGTH_BYTES_WIDE = 12, /* UINT32_MAX, then a length of 64 bits */
 };
 
 enum cie_status {
-	CIE_NONE,
+	CIE_NONE, /* the slot is empty */
 	CIE_GOOD,
-	CIE_BAD
+	CIE_BAD /* it cannot be used, and neither can its FDEs */
 };
 
 struct cie_slot {
-	uint64_t offset; /* in the section: the cache's key */
+	uint64_t offset; /* in the section; the key of the cache */
 	enum cie_status status;
 	struct cfi_cie cie;
 };
 
-/* A length field, an id, and what is behind them. */
+/* A CIE or FDE: its id, and the bytes after it. */
 struct entry {
 	struct cursor body;
 	uint64_t id, id_offset;
 	bool is_cie;
-	uint64_t bytes; /* in all; if it is cut off, as many as must be seen to learn more */
+	/* The length in total. If the entry is cut off: the bytes that are needed to read on. */
+	uint64_t bytes;
 };
 
 struct parser {
@@ -58,8 +80,9 @@ struct parser {
 
 /* ---- Entries ---- */
 
-/* The entry at the cursor, whose base is at `base` of the section. 1 and an entry; 0: a terminator;
- * -EAGAIN: padding; -EBADMSG: too short to be one, the cursor is behind it; -ENODATA: cut off. */
+/* Reads the entry at the cursor, whose base is the offset `base` in the section. 1: an entry; 0: a
+ * terminator; -EAGAIN: padding; -EBADMSG: an entry without an id, which was skipped; -ENODATA: an
+ * entry that is cut off. */
 static inline __attribute__((always_inline)) int
 entry_read(const struct cfi_section *section, struct cursor *c, uint64_t base, struct entry *entry)
 {
@@ -72,7 +95,7 @@ entry_read(const struct cfi_section *section, struct cursor *c, uint64_t base, s
 	}
 	if (c->failed)
 		return -ENODATA;
-	/* A terminator; in .debug_frame only padding. */
+	/* A length of 0 ends .eh_frame; in .debug_frame it is padding. */
 	if (length == 0)
 		return section->debug_frame ? -EAGAIN : 0;
 
@@ -92,17 +115,17 @@ entry_read(const struct cfi_section *section, struct cursor *c, uint64_t base, s
 	return entry->body.failed ? -EBADMSG : 1;
 }
 
-/* Virtual address of the begin of an entry's body. */
+/* The virtual address of an entry's id, which is also the base of its cursor. */
 static inline uint64_t entry_vaddr(const struct cfi_section *section, const struct entry *entry)
 {
 	return section->vaddr + entry->id_offset;
 }
 
-/* An entry that is cut off, or nothing at all: the window moves. Returns as entry_read() does, 0
- * also at the end of the section, or -ENOMEM. */
-static __attribute__((noinline)) int entry_show(const struct cfi_section *section, uint64_t at,
-						struct cursor *c, uint64_t *base,
-						struct entry *entry)
+/* Moves the window until the entry at `at` is in it as a whole, and reads it. Returns what
+ * entry_read() returns, 0 also at the end of the section, or -ENOMEM. */
+static __attribute__((noinline)) int entry_read_moving(const struct cfi_section *section,
+						       uint64_t at, struct cursor *c,
+						       uint64_t *base, struct entry *entry)
 {
 	int rc = -ENODATA;
 
@@ -120,8 +143,8 @@ static __attribute__((noinline)) int entry_show(const struct cfi_section *sectio
 
 /* ---- CIEs ---- */
 
-/* The data that an augmentation string announces. What is not known is skipped, which needs the
- * 'z'. `vaddr` is that of the cursor's base. */
+/* Parses the data that the augmentation string announces. An unknown letter ends it; the rest is
+ * skipped by its length, which only 'z' provides. `vaddr` is the address of the cursor's base. */
 static bool cie_parse_augmentation(struct cfi_cie *cie, const char *string, struct cursor *c,
 				   uint64_t vaddr)
 {
@@ -145,7 +168,7 @@ static bool cie_parse_augmentation(struct cfi_cie *cie, const char *string, stru
 			cursor_u8(&data);
 			break;
 		case 'P':
-			/* Only its length matters, so that being indirect is no obstacle. */
+			/* The pointer is only skipped, so it may be an indirect one. */
 			personality.encoding = cursor_u8(&data) & (uint8_t)~PE_INDIRECT;
 			if (!cfi_read_pointer(&data, vaddr, &personality, &(uint64_t){0}, &ignored))
 				return false;
@@ -163,7 +186,7 @@ static bool cie_parse_augmentation(struct cfi_cie *cie, const char *string, stru
 	return !data.failed;
 }
 
-/* The fields of a CIE before its initial instructions. */
+/* Parses the fields of a CIE, up to its initial instructions. */
 static bool cie_parse_header(struct cfi_cie *cie, struct cursor *c, uint64_t vaddr)
 {
 	cie->pointers.address_bytes = sizeof(uint64_t);
@@ -185,7 +208,7 @@ static bool cie_parse_header(struct cfi_cie *cie, struct cursor *c, uint64_t vad
 	}
 	const uint8_t address_bytes = cie->pointers.address_bytes;
 	if (strcmp(augmentation, "eh") == 0)
-		cursor_skip(c, address_bytes); /* an exception table of old */
+		cursor_skip(c, address_bytes); /* the exception table of gcc 2 */
 	const uint64_t code_align = cfi_read_uleb(c);
 	cie->code_align = code_align < UINT32_MAX ? (uint32_t)code_align : UINT32_MAX;
 	cie->data_align = cfi_read_sleb(c);
@@ -215,7 +238,7 @@ static int cie_read(const struct cfi_section *section, uint64_t offset,
 	return 0;
 }
 
-/* Parse and run a CIE. -EBADMSG if it is none that can be used; other errors are not the CIE's. */
+/* Parses and runs a CIE. -EBADMSG: it cannot be used. Other errors end the parse. */
 static int cie_parse(struct parser *parser, uint64_t offset, struct cfi_cie *cie)
 {
 	const struct cfi_section *section = parser->section;
@@ -227,7 +250,7 @@ static int cie_parse(struct parser *parser, uint64_t offset, struct cfi_cie *cie
 
 	struct cfi_program *program = &parser->program;
 	const struct cfi_state blank = cfi_state_blank(cie->signal_frame);
-	int rc = cfi_shapes_shorten(&parser->shapes, &blank, &cie->initial);
+	int rc = cfi_shapes_intern(&parser->shapes, &blank, &cie->initial);
 	if (rc < 0)
 		return rc;
 	program->cie = cie;
@@ -238,10 +261,11 @@ static int cie_parse(struct parser *parser, uint64_t offset, struct cfi_cie *cie
 	return rc;
 }
 
-/* The CIE at an offset, from the cache or parsed now. One that is bad is remembered as such. */
+/* Finds the CIE at an offset in the cache, or parses it. A CIE that cannot be used is cached, too.
+ */
 static int cie_get(struct parser *parser, uint64_t offset, const struct cfi_cie **found)
 {
-	uint64_t hash = (offset * 0x9e3779b97f4a7c15ull) >> 32;
+	const uint64_t hash = hash_spread(offset) >> 32;
 	struct cie_slot *slot = &parser->cies[hash % CIE_CACHE_SLOTS];
 
 	if (slot->status == CIE_NONE || slot->offset != offset) {
@@ -260,8 +284,8 @@ static int cie_get(struct parser *parser, uint64_t offset, const struct cfi_cie 
 
 /* ---- FDEs ---- */
 
-/* An FDE's address range and the way to its instructions. 1: nothing is wrong, but there is no
- * code. */
+/* Reads an FDE's address range and skips to its instructions. 0; 1: it covers no code, because the
+ * linker has dropped its function; -EBADMSG. */
 static inline __attribute__((always_inline)) int
 fde_read_range(const struct cfi_cie *cie, struct cursor *c, uint64_t vaddr, struct cfi_fde *fde)
 {
@@ -270,8 +294,8 @@ fde_read_range(const struct cfi_cie *cie, struct cursor *c, uint64_t vaddr, stru
 
 	cursor_skip(c, cie->selector_bytes);
 	if (how->encoding == (PE_PCREL | PE_SDATA4)) {
-		/* What all but a few linkers write, spelled out: cfi_read_pointer() would say the
-		 * same. */
+		/* Nearly all linkers write this encoding. It gives what cfi_read_pointer() would
+		 * give, but faster. */
 		uint64_t base = vaddr + cursor_offset(c);
 		uint64_t value = (uint64_t)(int32_t)cursor_u32(c);
 
@@ -292,7 +316,7 @@ fde_read_range(const struct cfi_cie *cie, struct cursor *c, uint64_t vaddr, stru
 	return 0;
 }
 
-/* Count and hand over what the program left. */
+/* Delivers the rows that the program has made. */
 static int fde_deliver(struct parser *parser, struct cfi_fde *fde)
 {
 	const struct cfi_rows *rows = &parser->rows;
@@ -320,8 +344,8 @@ static inline int fde_find_cie(const struct cfi_section *section, const struct e
 	return 0;
 }
 
-/* One FDE, from its bytes to the sink. 0 also if it covers nothing that is wanted; -EBADMSG; other
- * errors are not the FDE's. */
+/* Parses one FDE and delivers its rows. 0, also if the sink does not want it; -EBADMSG: it is
+ * malformed. Other errors end the parse. */
 static int fde_parse(struct parser *parser, struct entry *entry)
 {
 	const struct cfi_section *section = parser->section;
@@ -350,19 +374,19 @@ static int fde_parse(struct parser *parser, struct entry *entry)
 	return rc < 0 ? rc : fde_deliver(parser, &fde);
 }
 
-/* All entries in turn; returns as cfi_parse() does. */
+/* Parses all entries. Returns what cfi_parse() returns. */
 static int section_parse(struct parser *parser)
 {
 	const struct cfi_section *section = parser->section;
 	struct cursor c = cursor_init(NULL, 0);
-	uint64_t base = 0; /* of the cursor, in the section */
+	uint64_t base = 0; /* the offset of the cursor's base in the section */
 	struct entry entry;
 
 	for (;;) {
 		const uint64_t at = base + cursor_offset(&c);
 		int rc = entry_read(section, &c, base, &entry);
 		if (rc == -ENODATA)
-			rc = entry_show(section, at, &c, &base, &entry);
+			rc = entry_read_moving(section, at, &c, &base, &entry);
 		if (rc == -EAGAIN || (rc == 1 && entry.is_cie))
 			continue;
 		if (rc == -ENODATA) {

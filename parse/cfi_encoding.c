@@ -2,7 +2,7 @@
 #include "parse/cfi_encoding.h"
 
 enum {
-	LEB_BYTES_MAX = 16, /* 64 bits take 10; padding beyond that is only there to waste time */
+	LEB_BYTES_MAX = 16, /* 64 bits need 10 bytes; longer padding would only waste time */
 };
 
 struct cfi_leb cfi_leb_long(const uint8_t *at, const uint8_t *end, bool is_signed)

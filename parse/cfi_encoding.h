@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How call frame information writes numbers and pointers: LEB128 (DWARF 5 section 7.6), encoded
- * pointers (LSB 5.0 10.5.1). Internal to cfi*.c. */
+/* Reads the numbers and pointers of call frame information: LEB128 (DWARF 5 section 7.6) and
+ * encoded pointers (LSB 5.0 section 10.5.1). Internal to cfi*.c. */
 #ifndef PARSE_CFI_ENCODING_H
 #define PARSE_CFI_ENCODING_H
 
@@ -9,6 +9,7 @@
 
 #include "common/cursor.h"
 
+/* DW_EH_PE_*: a format, and what the value is relative to. */
 enum {
 	PE_ABSPTR = 0x00,
 	PE_ULEB128 = 0x01,
@@ -31,22 +32,23 @@ enum {
 	PE_INDIRECT = 0x80,
 };
 
-/* How an entry writes its pointers, and what they may be relative to. */
+/* The encoding of an entry's pointers, and what they may be relative to. */
 struct cfi_pointers {
 	uint64_t text_vaddr, data_vaddr;
-	uint8_t encoding; /* PE_ */
+	uint8_t encoding; /* PE_* */
 	uint8_t address_bytes;
 };
 
 struct cfi_leb {
 	uint64_t value;
-	size_t length; /* 0: not a number */
+	size_t length; /* in bytes; 0: it is cut off or too long */
 };
 
+/* Reads a LEB128 number of any length. */
 struct cfi_leb cfi_leb_long(const uint8_t *at, const uint8_t *end, bool is_signed);
 
-/* The rest of a number of which one byte was read. The cursor itself is not passed on, so that one
- * in registers stays there; one that fails is at its end. */
+/* Reads a number of which the first byte was consumed already. The address of the cursor is not
+ * passed on, so that the compiler can keep it in registers. A cursor that fails is at its end. */
 static inline uint64_t cfi_read_leb_rest(struct cursor *c, bool is_signed)
 {
 	const struct cfi_leb leb = cfi_leb_long(c->at - 1, c->end, is_signed);
@@ -56,7 +58,7 @@ static inline uint64_t cfi_read_leb_rest(struct cursor *c, bool is_signed)
 	return leb.value;
 }
 
-/* Nearly all are one byte long. */
+/* Reads an unsigned number. Nearly all have one byte. */
 static inline uint64_t cfi_read_uleb(struct cursor *c)
 {
 	uint8_t byte = cursor_u8(c);
@@ -73,14 +75,16 @@ static inline int64_t cfi_read_sleb(struct cursor *c)
 	return (int64_t)cfi_read_leb_rest(c, true);
 }
 
-/* A number in one of the formats of a pointer encoding, extended to 64 bits. */
+/* Reads a number in one of the formats, extended to 64 bits. False if the format is unknown or the
+ * number is cut off. */
 bool cfi_read_format(struct cursor *c, unsigned int format, unsigned int address_bytes,
 		     uint64_t *value);
 
 /*
- * An encoded pointer. `vaddr` is the virtual address of the cursor's base; `function` the base of
- * funcrel, NULL where there is none. A null stays null whatever its base: that is how linkers leave
- * the FDEs of functions that they dropped.
+ * Reads an encoded pointer. `vaddr` is the virtual address of the cursor's base, `function` the
+ * base of funcrel or NULL. A null pointer stays null whatever its base is: linkers leave it in the
+ * FDEs of functions that they dropped. False if the encoding is not supported (an indirect pointer,
+ * for example) or the pointer is cut off.
  */
 bool cfi_read_pointer(struct cursor *c, uint64_t vaddr, const struct cfi_pointers *how,
 		      const uint64_t *function, uint64_t *pointer);

@@ -1,14 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Interprets CFA programs.
+ *
+ * How this works: a program is a sequence of instructions of two sorts. Some change the state: "the
+ * CFA is rsp + 16 now", "rbp is saved at CFA - 16". The others advance the location: "this holds
+ *for the next 4 bytes of code". Whenever the location advances, the state so far becomes a row,
+ *unless it has the same rule as the row before.
+ *
+ * The state is a handle of one word (cfi_shapes.c), so that a state is remembered, restored and
+ * compared by copying a word.
+ *
+ * Example: a function of 32 bytes with the CIE's initial state CFA = rsp + 8, and the program
+ *
+ *	41		advance_loc 1		row (0, rsp + 8)
+ *	0e 10		def_cfa_offset 16
+ *	86 02		offset rbp at CFA - 16
+ *	43		advance_loc 3		row (1, rsp + 16, rbp at CFA - 16)
+ *	0d 06		def_cfa_register rbp
+ *	5b		advance_loc 27		row (4, rbp + 16, rbp at CFA - 16)
+ *	0c 07 08	def_cfa rsp + 8
+ *	(end)					row (31, rsp + 8, rbp at CFA - 16)
+ *
+ * This is the hot path when a file is read for the first time: most of its time is spent here, in
+ * some millions of instructions. Hence the structure: what each instruction touches is in one
+ * structure whose address is never taken (struct machine), so that the compiler keeps it in
+ * registers; functions on that path are always inlined; the rest works on a copy.
+ */
 #include "parse/cfi_program.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 enum {
-	ROWS_INITIAL = 64,
+	ROWS_INITIAL = 64, /* more than nearly all functions have */
 };
 
-/* DWARF 5 section 7.24, LSB 5.0 10.6; the upper two bits of a byte select the first three. */
+/* DW_CFA_* (DWARF 5 section 7.24, LSB 5.0 section 10.6). The upper two bits of the byte select the
+ * first three; the lower six are their operand. */
 enum {
 	CFA_ADVANCE_LOC = 0x40,
 	CFA_OFFSET = 0x80,
@@ -39,30 +67,28 @@ enum {
 	CFA_VAL_OFFSET_SF = 0x15,
 	CFA_VAL_EXPRESSION = 0x16,
 	CFA_MIPS_ADVANCE_LOC8 = 0x1d,
-	CFA_GNU_WINDOW_SAVE = 0x2d, /* on arm64: the return address is signed from here on */
+	CFA_GNU_WINDOW_SAVE = 0x2d, /* on arm64: toggles whether the return address is signed */
 	CFA_GNU_ARGS_SIZE = 0x2e,
 	CFA_GNU_NEGATIVE_OFFSET_EXTENDED = 0x2f,
 };
 
-/*
- * What every instruction touches. program_run() has the only one that lives in registers: nothing
- * may take its address, so whatever is not inlined works on a copy.
- */
+/* What every instruction touches. That of cfi_program_run() is kept in registers: its address must
+ * not be taken, so functions that are not inlined work on a copy. */
 struct machine {
 	struct cursor code;
-	uint64_t at;	     /* from the function's begin */
-	uint64_t state;	     /* a brief */
+	uint64_t at;	     /* the location, in bytes from the start of the function */
+	uint64_t state;	     /* a handle */
 	uint64_t left;	     /* instructions */
-	struct cfi_row *row; /* the next one's place */
-	uint32_t last;	     /* rule of the last row; UINT32_MAX: there is none */
+	struct cfi_row *row; /* where the next row goes */
+	uint32_t last;	     /* the rule of the last row; UINT32_MAX: there is no row yet */
 };
 
-/* The program may stop early: what follows is behind the end of its FDE. */
+/* Returned when the location would leave the function: the rest of the program has no effect. */
 enum {
 	PROGRAM_DONE = 1
 };
 
-/* Field by field: a structure that is once copied as a whole lives in memory from then on. */
+/* Copies field by field: gcc keeps a structure that is copied as a whole in memory. */
 static inline void machine_copy(struct machine *to, const struct machine *from)
 {
 	to->code.base = from->code.base;
@@ -77,10 +103,8 @@ static inline void machine_copy(struct machine *to, const struct machine *from)
 
 /* ---- Operands ---- */
 
-/*
- * Where a step is known to have room, its first bytes are read without looking for the end each
- * time: the instruction and two more.
- */
+/* If a step has room, which means at least 3 bytes before the end of the program, its opcode and
+ * the 2 bytes after it are read without a check for the end. */
 enum {
 	ROOM_BYTES = 3
 };
@@ -97,7 +121,7 @@ static inline uint16_t read_u16(struct cursor *c, bool room)
 	return (uint16_t)(low | read_byte(c, room) << 8);
 }
 
-/* One byte nearly always, two for the CFA of a large frame. */
+/* Nearly always one byte; two for the CFA of a large frame. */
 static inline uint64_t read_uleb(struct cursor *c, bool room)
 {
 	const uint8_t byte = read_byte(c, room);
@@ -109,8 +133,8 @@ static inline uint64_t read_uleb(struct cursor *c, bool room)
 	return cfi_read_leb_rest(c, false);
 }
 
-/* An unsigned operand as what it is multiplied as; beyond the range no rule could hold the product
- * either. */
+/* Reads an unsigned operand that is to be multiplied. If it exceeds the range, no rule could hold
+ * the product, so it is replaced by the maximum. */
 static inline int64_t read_factor(struct cursor *c, bool room)
 {
 	uint64_t value = read_uleb(c, room);
@@ -118,7 +142,7 @@ static inline int64_t read_factor(struct cursor *c, bool room)
 	return value <= INT64_MAX ? (int64_t)value : INT64_MAX;
 }
 
-/* A factored offset; INT64_MAX, which no rule holds, if it is beyond all range. */
+/* Multiplies an operand by its alignment factor. INT64_MAX, which no rule can hold, on overflow. */
 static inline int64_t factored(int64_t factor, int64_t align)
 {
 	int64_t offset;
@@ -145,7 +169,7 @@ static inline void rows_limit(struct cfi_rows *rows, uint64_t budget)
 	rows->end = rows->rows + (rows->allocated < budget ? rows->allocated : (size_t)budget);
 }
 
-/* Room for one more row: more memory, or the news that the budget is spent. */
+/* Makes room for one more row. -E2BIG: the budget is used up; -ENOMEM. */
 static __attribute__((noinline)) int rows_grow(struct cfi_rows *rows, uint64_t budget,
 					       struct cfi_row **row)
 {
@@ -163,16 +187,16 @@ static __attribute__((noinline)) int rows_grow(struct cfi_rows *rows, uint64_t b
 	return 0;
 }
 
-/* What holds at the end of what was run so far becomes a row, unless the row before says so. */
+/* Adds a row for the current state, unless the last row has the same rule. */
 static inline __attribute__((always_inline)) int program_commit(struct cfi_program *p,
 								struct machine *m)
 {
-	uint32_t number;
+	uint32_t rule;
 
-	int rc = cfi_shapes_number(p->shapes, m->state, &number);
+	int rc = cfi_shapes_rule_id(p->shapes, m->state, &rule);
 	if (__builtin_expect(rc < 0, 0))
 		return rc;
-	if (number == m->last)
+	if (rule == m->last)
 		return 0;
 	if (__builtin_expect(m->row >= p->rows->end, 0)) {
 		struct cfi_row *row = m->row;
@@ -182,15 +206,15 @@ static inline __attribute__((always_inline)) int program_commit(struct cfi_progr
 			return rc;
 		m->row = row;
 	}
-	*m->row++ = (struct cfi_row){(uint32_t)m->at, number};
-	m->last = number;
+	*m->row++ = (struct cfi_row){(uint32_t)m->at, rule};
+	m->last = rule;
 	return 0;
 }
 
-/* ---- Instructions that move ---- */
+/* ---- Instructions that advance the location ---- */
 
-static inline __attribute__((always_inline)) int program_move(struct cfi_program *p,
-							      struct machine *m, uint64_t step)
+static inline __attribute__((always_inline)) int
+program_advance_bytes(struct cfi_program *p, struct machine *m, uint64_t step)
 {
 	if (step == 0)
 		return 0;
@@ -204,7 +228,7 @@ static inline __attribute__((always_inline)) int program_move(struct cfi_program
 static inline __attribute__((always_inline)) int program_advance(struct cfi_program *p,
 								 struct machine *m, uint32_t delta)
 {
-	return program_move(p, m, (uint64_t)delta * p->cie->code_align);
+	return program_advance_bytes(p, m, (uint64_t)delta * p->cie->code_align);
 }
 
 static int program_set_loc(struct cfi_program *p, struct machine *m)
@@ -214,22 +238,23 @@ static int program_set_loc(struct cfi_program *p, struct machine *m)
 	if (!cfi_read_pointer(&m->code, p->code_vaddr, &p->cie->pointers, &p->start, &to) ||
 	    to < p->start + m->at)
 		return -EBADMSG;
-	return program_move(p, m, to - p->start - m->at);
+	return program_advance_bytes(p, m, to - p->start - m->at);
 }
 
 /* ---- Instructions that change the state ---- */
 
-/* Of one whose operands were read, what it makes of a state. */
+/* An instruction that changes the state, with its operands. */
 struct change {
-	uint8_t op; /* CFA_OFFSET, CFA_RESTORE, CFA_DEF_CFA_REGISTER, _OFFSET */
+	uint8_t op; /* CFA_OFFSET, CFA_RESTORE, CFA_DEF_CFA_REGISTER or CFA_DEF_CFA_OFFSET */
 	uint64_t reg;
-	int64_t offset; /* no factor any more */
+	int64_t offset; /* multiplied already */
 };
 
+/* Applies a change without the caches. */
 static __attribute__((noinline)) int program_compute(struct cfi_program *p, struct machine *m,
 						     struct change change)
 {
-	struct cfi_state state = cfi_shapes_spell(p->shapes, m->state), initial;
+	struct cfi_state state = cfi_shapes_lookup(p->shapes, m->state), initial;
 	struct cfi_cfa cfa = cfi_state_get_cfa(&state);
 
 	switch (change.op) {
@@ -237,7 +262,7 @@ static __attribute__((noinline)) int program_compute(struct cfi_program *p, stru
 		cfi_state_put_save(&state, change.reg, CFI_SAVE_CFA, 0, change.offset);
 		break;
 	case CFA_RESTORE:
-		initial = cfi_shapes_spell(p->shapes, p->cie->initial);
+		initial = cfi_shapes_lookup(p->shapes, p->cie->initial);
 		cfi_state_restore(&state, change.reg, &initial);
 		break;
 	case CFA_DEF_CFA_REGISTER:
@@ -248,11 +273,11 @@ static __attribute__((noinline)) int program_compute(struct cfi_program *p, stru
 		cfa.offset = change.offset;
 		cfi_state_put_cfa(&state, cfa);
 	}
-	return cfi_shapes_shorten(p->shapes, &state, &m->state);
+	return cfi_shapes_intern(p->shapes, &state, &m->state);
 }
 
 static inline __attribute__((always_inline)) int
-program_change_anew(struct cfi_program *p, struct machine *m, struct change change)
+program_change_uncached(struct cfi_program *p, struct machine *m, struct change change)
 {
 	struct machine copy;
 
@@ -262,24 +287,25 @@ program_change_anew(struct cfi_program *p, struct machine *m, struct change chan
 	return rc;
 }
 
-/* A change that concerns the shape only, as long as the CFA is a register and an offset before and
- * after: so it is remembered. `what` and `operand` are all that it depends on beside the shape. */
+/* Applies a change that depends only on the shape, as long as the CFA is plain before and after it:
+ * then the resulting shape is cached. `what` (the opcode and register) and `operand` identify the
+ * change. */
 static inline __attribute__((always_inline)) int
 program_change_shape(struct cfi_program *p, struct machine *m, struct change change, uint8_t what,
 		     uint32_t operand)
 {
 	const uint64_t before = m->state;
 	const uint64_t key =
-	    (uint64_t)operand << 32 | (uint64_t)what << 24 | cfi_brief_shape(before);
+	    (uint64_t)operand << 32 | (uint64_t)what << 24 | cfi_handle_shape(before);
 	struct cfi_slot *slot = cfi_slot_of(p->shapes->changes, CFI_CHANGES_BITS, key);
 
 	if (__builtin_expect(slot->key == key, 1)) {
-		m->state = cfi_brief(slot->value, cfi_brief_cfa_offset(before));
+		m->state = cfi_handle(slot->value, cfi_handle_cfa_offset(before));
 		return 0;
 	}
-	int rc = program_change_anew(p, m, change);
-	if (rc == 0 && !cfi_brief_is_odd(before) && !cfi_brief_is_odd(m->state))
-		*slot = (struct cfi_slot){key, cfi_brief_shape(m->state)};
+	int rc = program_change_uncached(p, m, change);
+	if (rc == 0 && !cfi_handle_offset_in_table(before) && !cfi_handle_offset_in_table(m->state))
+		*slot = (struct cfi_slot){key, cfi_handle_shape(m->state)};
 	return rc;
 }
 
@@ -291,7 +317,7 @@ program_put_offset(struct cfi_program *p, struct machine *m, uint64_t reg, int64
 	if (!register_matters(reg))
 		return 0;
 	if (!fits_int32(offset))
-		return program_change_anew(p, m, change);
+		return program_change_uncached(p, m, change);
 	return program_change_shape(p, m, change, CFA_OFFSET | (uint8_t)reg, (uint32_t)offset);
 }
 
@@ -301,16 +327,17 @@ static inline __attribute__((always_inline)) int program_restore(struct cfi_prog
 	if (!register_matters(reg))
 		return 0;
 	return program_change_shape(p, m, (struct change){CFA_RESTORE, reg, 0},
-				    CFA_RESTORE | (uint8_t)reg, cfi_brief_shape(p->cie->initial));
+				    CFA_RESTORE | (uint8_t)reg, cfi_handle_shape(p->cie->initial));
 }
 
-/* A third of all instructions. */
+/* A third of all instructions are this one. */
 static inline __attribute__((always_inline)) int
 program_def_cfa_offset(struct cfi_program *p, struct machine *m, int64_t offset)
 {
-	if (__builtin_expect(cfi_brief_is_odd(m->state) || !fits_int32(offset), 0))
-		return program_change_anew(p, m, (struct change){CFA_DEF_CFA_OFFSET, 0, offset});
-	m->state = cfi_brief(cfi_brief_shape(m->state), (int32_t)offset);
+	if (__builtin_expect(cfi_handle_offset_in_table(m->state) || !fits_int32(offset), 0))
+		return program_change_uncached(p, m,
+					       (struct change){CFA_DEF_CFA_OFFSET, 0, offset});
+	m->state = cfi_handle(cfi_handle_shape(m->state), (int32_t)offset);
 	return 0;
 }
 
@@ -320,7 +347,7 @@ program_def_cfa_register(struct cfi_program *p, struct machine *m, uint64_t reg)
 	const struct change change = {CFA_DEF_CFA_REGISTER, reg, 0};
 
 	if (reg >= REGISTER_COUNT)
-		return program_change_anew(p, m, change);
+		return program_change_uncached(p, m, change);
 	return program_change_shape(p, m, change, CFA_DEF_CFA_REGISTER, (uint32_t)reg);
 }
 
@@ -332,12 +359,12 @@ program_def_cfa(struct cfi_program *p, struct machine *m, uint64_t reg, int64_t 
 	return rc == 0 ? program_def_cfa_register(p, m, reg) : rc;
 }
 
-/* ---- Instructions that compilers seldom write ---- */
+/* ---- Instructions that compilers rarely write ---- */
 
-/* Those that say where one register is. */
+/* The rare instructions that say where a register is saved. */
 static int program_run_save(struct cfi_program *p, uint8_t op, struct machine *m)
 {
-	struct cfi_state state = cfi_shapes_spell(p->shapes, m->state);
+	struct cfi_state state = cfi_shapes_lookup(p->shapes, m->state);
 	uint64_t reg = cfi_read_uleb(&m->code);
 
 	switch (op) {
@@ -369,15 +396,15 @@ static int program_run_save(struct cfi_program *p, uint8_t op, struct machine *m
 	default:
 		return -EBADMSG;
 	}
-	return cfi_shapes_shorten(p->shapes, &state, &m->state);
+	return cfi_shapes_intern(p->shapes, &state, &m->state);
 }
 
 static int program_run_cfa_expression(struct cfi_program *p, struct machine *m)
 {
-	struct cfi_state state = cfi_shapes_spell(p->shapes, m->state);
+	struct cfi_state state = cfi_shapes_lookup(p->shapes, m->state);
 
 	cfi_state_put_cfa_expression(&state, cursor_sub(&m->code, cfi_read_uleb(&m->code)));
-	return cfi_shapes_shorten(p->shapes, &state, &m->state);
+	return cfi_shapes_intern(p->shapes, &state, &m->state);
 }
 
 static __attribute__((noinline)) int program_run_rare(struct cfi_program *p, uint8_t op,
@@ -441,15 +468,15 @@ static inline int program_recall(struct cfi_program *p, struct machine *m)
 	return 0;
 }
 
-/* Entries are padded with them. A row of them counts as one. */
+/* Entries are padded with nops. Consecutive ones count as one instruction of the budget. */
 static inline void program_skip_nops(struct cursor *code)
 {
 	while (code->at < code->end && *code->at == CFA_NOP)
 		code->at++;
 }
 
-/* One instruction; `room`: with ROOM_BYTES. What compilers emit most is here, the rest in
- * program_run_rare(). A cursor that fails is at its end. */
+/* Runs one instruction. `room`: ROOM_BYTES are known to be there. The frequent instructions are
+ * here, the others in program_run_rare(). A cursor that fails is at its end. */
 static inline __attribute__((always_inline)) int program_step(struct cfi_program *p,
 							      struct machine *m, const bool room)
 {
@@ -457,8 +484,8 @@ static inline __attribute__((always_inline)) int program_step(struct cfi_program
 	const uint8_t op = read_byte(code, room);
 	uint64_t reg;
 
-	/* Two thirds of all are these; ahead of the jump table, where the branch predictor knows
-	 * them best. */
+	/* Two thirds of all instructions are these two. They are tested before the jump table,
+	 * because a branch is predicted better than an indirect jump. */
 	if (op == CFA_DEF_CFA_OFFSET)
 		return program_def_cfa_offset(p, m, read_factor(code, room));
 	if ((op & ~CFA_OPERAND_MASK) == CFA_ADVANCE_LOC)
@@ -509,8 +536,8 @@ int cfi_program_run(struct cfi_program *p, const struct cursor *code)
 
 	p->remembered_count = 0;
 	rows_limit(p->rows, p->left->rows);
-	/* An instruction has a byte at least: so if there are as many left as bytes, that is
-	 * enough. */
+	/* An instruction has at least one byte. So if the budget has as many instructions left as
+	 * the program has bytes, it need not be checked. */
 	if (bytes >= ROOM_BYTES && left >= bytes) {
 		const uint8_t *const last = code->end - ROOM_BYTES;
 
@@ -532,7 +559,7 @@ int cfi_program_run(struct cfi_program *p, const struct cursor *code)
 	if (rc >= 0 && m.code.failed)
 		return -EBADMSG;
 	if (!p->size)
-		return rc == PROGRAM_DONE ? -EBADMSG : rc; /* there is nowhere to advance to */
+		return rc == PROGRAM_DONE ? -EBADMSG : rc; /* a CIE's program must not advance */
 	if (rc >= 0)
 		rc = program_commit(p, &m);
 	p->rows->count = (size_t)(m.row - p->rows->rows);

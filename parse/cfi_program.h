@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The interpreter of CFA programs (DWARF 5 section 6.4.2), and the rows that they leave. Internal
- * to cfi*.c. */
+/* Interprets CFA programs (DWARF 5 section 6.4.2) and collects the rows that they make. Internal to
+ * cfi*.c. */
 #ifndef PARSE_CFI_PROGRAM_H
 #define PARSE_CFI_PROGRAM_H
 
@@ -8,46 +8,47 @@
 #include "parse/cfi_shapes.h"
 
 enum {
-	CFI_REMEMBERED_MAX = 16, /* compilers nest two or three deep */
+	CFI_REMEMBERED_MAX = 16, /* DW_CFA_remember_state; compilers nest it two or three deep */
 };
 
-/* What FDEs have of their CIE. */
+/* What FDEs use of their CIE. */
 struct cfi_cie {
-	uint32_t code_align; /* at most UINT32_MAX: no function has room for such a step */
+	uint32_t code_align; /* UINT32_MAX stands for all greater values */
 	int64_t data_align;
-	uint64_t initial; /* the state at its end, as a brief (cfi_shapes.h) */
+	uint64_t initial; /* the state at the end of its program, as a handle (cfi_shapes.h) */
 	struct cfi_pointers pointers;
 	uint8_t selector_bytes;
-	bool augmented; /* 'z': its FDEs have augmentation data */
+	bool augmented; /* by 'z': its FDEs have augmentation data */
 	bool signal_frame;
 };
 
-/* The rows of one FDE; the memory is used again for the next. */
+/* The rows of one FDE. The memory is reused for the next one. */
 struct cfi_rows {
 	struct cfi_row *rows;
 	size_t count, allocated;
-	struct cfi_row *end; /* no row from here on: the end of the memory, or of the budget */
+	struct cfi_row *end; /* no row may be written from here on: the end of the memory or of the
+				budget */
 };
 
 int cfi_rows_init(struct cfi_rows *rows);
 void cfi_rows_fini(struct cfi_rows *rows);
 
-/* One run: what is the same for all of it, and what is seldom touched. */
+/* One run of a program: what does not change, and what is rarely used. */
 struct cfi_program {
 	struct cfi_shapes *shapes;
 	struct cfi_rows *rows;
-	struct cfi_budget *left; /* of its rows nothing is taken yet */
+	struct cfi_budget *left; /* rows are subtracted by the caller, after the run */
 	const struct cfi_cie *cie;
-	uint64_t code_vaddr; /* of the code's base */
-	uint64_t start;	     /* of the function; 0 for a CIE's own program */
-	uint64_t size;	     /* of the function, at most UINT32_MAX; 0 for a CIE's */
-	uint64_t end_state;  /* out: the state at the end, as a brief */
+	uint64_t code_vaddr; /* the address of the base of the program's cursor */
+	uint64_t start;	     /* of the function; 0 for the program of a CIE */
+	uint64_t size;	     /* of the function, at most UINT32_MAX; 0 for the program of a CIE */
+	uint64_t end_state;  /* set by the run: the state at the end, as a handle */
 	unsigned int remembered_count;
-	uint64_t remembered[CFI_REMEMBERED_MAX]; /* briefs */
+	uint64_t remembered[CFI_REMEMBERED_MAX]; /* handles */
 };
 
-/* Run from the CIE's initial state on, a function's program into `rows`. 0, -EBADMSG, -E2BIG
- * (budget), -ENOMEM, or an error of the sink's. */
+/* Runs a program from the CIE's initial state on; the rows of a function go to `rows`. 0; -EBADMSG:
+ * it is malformed; -E2BIG: the budget is used up; -ENOMEM; or the sink's error. */
 int cfi_program_run(struct cfi_program *program, const struct cursor *code);
 
 #endif

@@ -1,9 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Changes the state of a CFA program.
+ *
+ * How this works: the state is a rule (cfi.h), in which the CFA and each of three registers have a
+ * kind, a register and an offset of 32 bits. Every instruction is reduced to one of these kinds.
+ * What does not fit becomes UNKNOWN, and only that: the row stays usable for what is known, and the
+ * walker stops at the frame if it needs the rest.
+ *
+ * DWARF expressions are not interpreted. Compilers and linkers write few of them, and each known
+ * form has a kind:
+ *	- breg7 8; breg16 0; lit15; and; lit11; ge; lit3; shl; plus	lazy PLT (CFI_CFA_PLT)
+ *	- bregN x; deref [; plus_uconst y]	a saved CFA, for example in code that aligns its
+ *stack, and in the signal trampoline (CFI_CFA_DEREF)
+ *	- bregN x, for a saved register	its address is register + x (CFI_SAVE_REGISTER)
+ *	- plus_uconst x, for a saved register	its address is CFA + x (CFI_SAVE_CFA)
+ *
+ * Example: gcc realigns the stack in main() and writes DW_CFA_def_cfa_expression {breg6 -8, deref}.
+ * The rule becomes {CFI_CFA_DEREF, register 6, offset -8}: the CFA is the word at rbp - 8.
+ */
 #include "parse/cfi_state.h"
 
 #include "parse/cfi_encoding.h"
 
-/* DWARF 5 section 7.7.1: the operations that the known expressions are made of. */
+/* The operations of the known expressions (DWARF 5 section 7.7.1). */
 enum {
 	OP_DEREF = 0x06,
 	OP_PLUS_UCONST = 0x23,
@@ -15,7 +34,7 @@ enum {
 
 struct cfi_state cfi_state_blank(bool signal_frame)
 {
-	return (struct cfi_state){.rule.signal_frame = signal_frame, .behind.reg = UINT64_MAX};
+	return (struct cfi_state){.rule.signal_frame = signal_frame, .plain_cfa.reg = UINT64_MAX};
 }
 
 /* ---- The CFA ---- */
@@ -37,7 +56,7 @@ bool cfi_state_cfa_is_plain(const struct cfi_state *state)
 struct cfi_cfa cfi_state_get_cfa(const struct cfi_state *state)
 {
 	if (!cfi_state_cfa_is_plain(state))
-		return state->behind;
+		return state->plain_cfa;
 	return (struct cfi_cfa){state->rule.cfa_register, state->rule.cfa_offset};
 }
 
@@ -46,10 +65,10 @@ void cfi_state_put_cfa(struct cfi_state *state, struct cfi_cfa cfa)
 	if (cfa.reg < REGISTER_COUNT && fits_int32(cfa.offset)) {
 		state_put_rule(state, CFI_CFA_REGISTER, (unsigned int)cfa.reg, (int32_t)cfa.offset,
 			       0);
-		state->behind = (struct cfi_cfa){0};
+		state->plain_cfa = (struct cfi_cfa){0};
 	} else {
 		state_put_rule(state, CFI_CFA_UNKNOWN, 0, 0, 0);
-		state->behind = cfa;
+		state->plain_cfa = cfa;
 	}
 }
 
@@ -101,9 +120,10 @@ void cfi_state_restore(struct cfi_state *state, uint64_t reg, const struct cfi_s
 		cfi_state_put_save(state, reg, rule->bx_kind, 0, rule->bx_offset);
 }
 
-/* ---- Expressions: the few forms that rules can hold ---- */
+/* ---- Expressions ---- */
 
-/* DW_OP_bregN x or DW_OP_bregx N x, of a register and offset that a rule can hold. */
+/* Reads DW_OP_bregN x or DW_OP_bregx N x. False if it is something else, or a rule cannot hold the
+ * register or the offset. */
 static bool expression_breg(struct cursor *c, unsigned int *reg, int32_t *offset)
 {
 	uint8_t op = cursor_u8(c);
@@ -124,9 +144,9 @@ static bool expression_breg(struct cursor *c, unsigned int *reg, int32_t *offset
 }
 
 /*
- * The expression that linkers write for lazy PLT sections, where each 16-byte slot has pushed one
- * more word from its Nth byte on: breg7 (rsp) 8; breg16 (rip) 0; lit15; and; litN; ge; lit3; shl;
- * plus.
+ * Recognises the expression of lazy PLT sections, whose slots of 16 bytes have pushed one more word
+ * from their Nth byte on: breg7 (rsp) 8; breg16 (rip) 0; lit15; and; litN; ge; lit3; shl; plus. GNU
+ * ld writes it (bfd/elf64-x86-64.c), with N = 11 for its classic PLT.
  */
 static bool expression_plt(const struct cursor *expression, int32_t *threshold)
 {
@@ -150,7 +170,7 @@ void cfi_state_put_cfa_expression(struct cfi_state *state, struct cursor express
 	int32_t offset, threshold;
 	unsigned int reg;
 
-	state->behind = cfi_state_get_cfa(state);
+	state->plain_cfa = cfi_state_get_cfa(state);
 	if (expression_plt(&expression, &threshold)) {
 		state_put_rule(state, CFI_CFA_PLT, 0, 8, threshold);
 		return;

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a CFA program computes, spelled out: the rule that holds where it has come to. Internal to
- * cfi*.c. */
+/* The state of a CFA program: the rule that holds at the current place, and what instructions need
+ * in addition. Internal to cfi*.c. */
 #ifndef PARSE_CFI_STATE_H
 #define PARSE_CFI_STATE_H
 
 #include "common/cursor.h"
 #include "parse/cfi.h"
 
+/* DWARF numbers of registers (x86-64 psABI, "DWARF Register Number Mapping"). */
 enum {
-	REGISTER_BX = 3,  /* rbx */
-	REGISTER_FP = 6,  /* rbp */
-	REGISTER_SP = 7,  /* rsp */
-	REGISTER_RA = 16, /* the return address */
-	REGISTER_COUNT = 16,
+	REGISTER_BX = 3,     /* rbx */
+	REGISTER_FP = 6,     /* rbp */
+	REGISTER_SP = 7,     /* rsp */
+	REGISTER_RA = 16,    /* the return address */
+	REGISTER_COUNT = 16, /* general registers, which can be the base of a CFA */
 };
 
-/* A CFA that is a register and an offset. */
+/* A CFA that is register + offset. */
 struct cfi_cfa {
 	uint64_t reg;
 	int64_t offset;
@@ -23,10 +24,10 @@ struct cfi_cfa {
 
 struct cfi_state {
 	struct cfi_rule rule;
-	/* What def_cfa and its kin set last, while the rule has none of that, else zero:
-	 * def_cfa_register after an expression goes back to the offset from before it (so do libgcc
-	 * and gdb). */
-	struct cfi_cfa behind;
+	/* The register and the offset that were set before the CFA became an expression; zero while
+	 * it is none. DW_CFA_def_cfa_register after an expression uses this offset again, as in
+	 * libgcc and gdb. */
+	struct cfi_cfa plain_cfa;
 };
 
 static inline bool fits_int32(int64_t value)
@@ -34,38 +35,41 @@ static inline bool fits_int32(int64_t value)
 	return value >= INT32_MIN && value <= INT32_MAX;
 }
 
-/* Whether there are rules for a saved register. */
+/* Is it one of the registers that rules describe? */
 static inline bool register_matters(uint64_t reg)
 {
 	return reg == REGISTER_FP || reg == REGISTER_RA || reg == REGISTER_BX;
 }
 
-/* Before any instruction: no CFA, rbp unchanged (the ABI says so), no return address. */
+/* The state before any instruction: no CFA; rbp and rbx unchanged, as the ABI requires; no return
+ * address. */
 struct cfi_state cfi_state_blank(bool signal_frame);
 
-/* Whether the CFA is a register and an offset, which is nearly always. */
+/* Is the CFA register + offset? It nearly always is. */
 bool cfi_state_cfa_is_plain(const struct cfi_state *state);
 
-/* What def_cfa and its kin set last, whatever the rule says; and set it, if a rule can hold it. */
+/* The register and the offset that were set last, even if the CFA is an expression now; and the
+ * opposite, which makes the CFA unknown if a rule cannot hold them. */
 struct cfi_cfa cfi_state_get_cfa(const struct cfi_state *state);
 void cfi_state_put_cfa(struct cfi_state *state, struct cfi_cfa cfa);
 
-/* DW_CFA_def_cfa_expression. Every form but the known ones makes the CFA unknown, never the FDE
- * bad. */
+/* DW_CFA_def_cfa_expression. An expression of an unknown form makes the CFA unknown, and never the
+ * FDE invalid. */
 void cfi_state_put_cfa_expression(struct cfi_state *state, struct cursor expression);
 
-/* The rule of a register, if it is one that matters: `kind` (enum cfi_save_kind) with the register
- * and the offset that go with it. */
+/* Sets how a register is saved, if it is one that rules describe: `kind` is an enum cfi_save_kind,
+ * `base` and `offset` are the register and the offset that belong to it. */
 void cfi_state_put_save(struct cfi_state *state, uint64_t reg, uint8_t kind, unsigned int base,
 			int64_t offset);
 
 /* DW_CFA_register: the value is in another general register. */
 void cfi_state_put_register(struct cfi_state *state, uint64_t reg, uint64_t in);
 
-/* DW_CFA_expression: where a register was saved; the CFA is on the stack when it begins. */
+/* DW_CFA_expression: computes the address at which a register was saved. The CFA is on the stack of
+ * the expression at its start. */
 void cfi_state_put_save_expression(struct cfi_state *state, uint64_t reg, struct cursor expression);
 
-/* What the CIE says of a register. */
+/* DW_CFA_restore: sets a register to what the CIE says, `initial` being the state at its end. */
 void cfi_state_restore(struct cfi_state *state, uint64_t reg, const struct cfi_state *initial);
 
 #endif

@@ -4,18 +4,19 @@
 #include <string.h>
 
 enum {
-	ID_HEX_DIGITS = 64, /* of OCI runtimes' ids */
-	TASK_HEX_DIGITS = 32,
-	TASK_DECIMALS_MAX = 20
+	ID_HEX_DIGITS = 64,    /* of the ids that OCI runtimes assign */
+	TASK_HEX_DIGITS = 32,  /* of a task on Fargate */
+	TASK_DECIMALS_MAX = 20 /* of a number of 64 bits */
 };
 
-/* Bytes within the text. */
+/* A part of the text. */
 struct span {
 	const char *at;
 	size_t length;
 };
 
-/* A path on its way down: two components above, and the innermost container so far. */
+/* The state while the components of a path are read: the two before, and the innermost container so
+ * far. */
 struct descent {
 	struct span parent, grandparent;
 	char id[CGROUP_CONTAINER_MAX + 1];
@@ -61,13 +62,13 @@ static bool is_decimal(char c)
 	return c >= '0' && c <= '9';
 }
 
-static bool may_stand_in_id(char c)
+static bool is_id_character(char c)
 {
 	return is_decimal(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
 	       c == '.' || c == ':' || c == '-';
 }
 
-/* Lower case only, as all of them write it. */
+/* The number of hex digits at the start. All runtimes write lower case. */
 static size_t hex_digits(struct span span)
 {
 	size_t n = 0;
@@ -77,10 +78,9 @@ static size_t hex_digits(struct span span)
 	return n;
 }
 
-/*
- * A name as systemd writes it in a unit's name, where \xNN stands for a byte (systemd.unit(5));
- * elsewhere there is no backslash. false if it is none that we would pass on.
- */
+/* Copies a name. systemd escapes bytes in the names of units as \xNN (systemd.unit(5)); other names
+ * have no backslash. False if it is too long, starts with a dot, or has other characters than an id
+ * may have. */
 static bool name_copy(struct span name, char id[CGROUP_CONTAINER_MAX + 1])
 {
 	char copy[CGROUP_CONTAINER_MAX + 1];
@@ -96,7 +96,7 @@ static bool name_copy(struct span name, char id[CGROUP_CONTAINER_MAX + 1])
 			c = (char)(hex_value(name.at[i + 2]) << 4 | hex_value(name.at[i + 3]));
 			i += 3;
 		}
-		if (!may_stand_in_id(c) || used == CGROUP_CONTAINER_MAX)
+		if (!is_id_character(c) || used == CGROUP_CONTAINER_MAX)
 			return false;
 		copy[used++] = c;
 	}
@@ -141,7 +141,7 @@ static bool task_id(struct span component, char *id)
 	return name_copy(component, id);
 }
 
-/* 8-4-4-4-12 hex digits; the last group of an application's instance in Garden has 4. */
+/* 8-4-4-4-12 hex digits. In Garden, the last group of an application's instance has 4. */
 static bool uuid_id(struct span component, char *id)
 {
 	static const size_t groups[] = {8, 4, 4, 4};
@@ -158,7 +158,7 @@ static bool uuid_id(struct span component, char *id)
 	return name_copy(component, id);
 }
 
-/* Garden sorts its containers into two groups by how much they use the CPU. */
+/* Garden divides its containers into two groups, "good" and "bad", by their use of the CPU. */
 static bool is_below_garden(const struct descent *d)
 {
 	return span_is(d->parent, "garden") ||
@@ -194,6 +194,7 @@ static bool nspawn_id(const struct descent *d, struct span component, char *id)
 	return false;
 }
 
+/* Reads the next component of a path. */
 static void descend(struct descent *d, struct span component)
 {
 	const bool may_be_uuid = is_below_garden(d) || span_starts(d->parent, "pod");
@@ -205,10 +206,10 @@ static void descend(struct descent *d, struct span component)
 	d->parent = component;
 }
 
-/* All components of a path. */
+/* Reads all components of a path. */
 static void descend_path(struct descent *d, struct span path)
 {
-	/* A cgroup that was removed while it still had a zombie. */
+	/* The kernel appends this if the cgroup was removed while it still had a zombie. */
 	path = span_before(path, " (deleted)");
 	while (path.length) {
 		const char *slash = memchr(path.at, '/', path.length);
@@ -220,7 +221,8 @@ static void descend_path(struct descent *d, struct span path)
 	}
 }
 
-/* The path of a line, and whether its hierarchy is the unified one. */
+/* Finds the path of a line, and whether its hierarchy is the unified one. False if the line is
+ * malformed. */
 static bool line_path(struct span line, struct span *path, bool *unified)
 {
 	const char *colon = memchr(line.at, ':', line.length);

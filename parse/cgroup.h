@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * /proc/PID/cgroup: which container a process is in. Lines "hierarchy:controllers:path"
- * (cgroups(7)), by the kernel; the names in the paths are given by container runtimes, and by
- * whoever else may make cgroups: what stands there is a claim, good for a label and for nothing
- * else. Read from within a cgroup namespace, a path outside of it begins with "/..", and a process
- * in the reader's own cgroup is at "/".
+ * Determines the container of a process from /proc/PID/cgroup, which has lines
+ * "hierarchy:controllers:path" (cgroups(7)). Pure.
+ *
+ * The paths are named by container runtimes, and by everybody else who may create cgroups. So an id
+ * is a claim that is good enough for a label, and must not be used for anything else. If the reader
+ * is in a cgroup namespace, a path outside of it starts with "/..", and a process in the reader's
+ * own cgroup has the path "/".
  */
 #ifndef PARSE_CGROUP_H
 #define PARSE_CGROUP_H
@@ -13,29 +15,29 @@
 #include <stddef.h>
 
 enum {
-	CGROUP_TEXT_MAX = 16 << 10, /* bytes of a file that are looked at: a line a hierarchy */
-	CGROUP_CONTAINER_MAX = 128  /* bytes of an id */
+	CGROUP_TEXT_MAX = 16 << 10, /* bytes of the text, which has one line per hierarchy */
+	CGROUP_CONTAINER_MAX = 128  /* bytes of an id; those of all known runtimes are shorter */
 };
 
 struct cgroup_container {
 	char id[CGROUP_CONTAINER_MAX + 1]; /* of [A-Za-z0-9_.:-]; "": in no container */
-	/* It was found in the unified hierarchy (v2), and the process is in no other (v1) but at
-	 * their roots: whoever is in the same cgroup of v2 is in the same container. On a host
-	 * whose runtimes use v1, all containers may share one cgroup of v2. */
+	/* The id was found in the unified hierarchy (v2), and in all others (v1) the process is at
+	 * the root. Then all processes in the same v2 cgroup are in this container. Otherwise that
+	 * cannot be concluded: where runtimes use v1, all containers may share one v2 cgroup. */
 	bool by_unified_alone;
 };
 
 /*
- * The container of the process with this text, or none. Where containers are nested, the innermost;
- * where hierarchies differ, the most deeply nested one. Known are
- *	Docker, containerd, CRI-O, Podman: 64 hex digits, alone or behind a prefix, as a scope or
- *		not; the monitors (conmon) are not in the container;
- *	ECS on Fargate: 32 hex digits, a dash and a decimal number;
- *	Kubernetes and Garden also: a UUID below a pod, or below "garden";
- *	LXC, LXD, Incus: the container's name; the monitor is not in the container;
- *	systemd-nspawn: the machine's name, for what is below its "payload". Virtual machines are
- *		registered under the same kind of scope, and are none.
- * Lines that are malformed, or whose end is missing, are skipped.
+ * Determines the container of the process with this text, or none. If containers are nested, it is
+ * the innermost one; if hierarchies disagree, the most deeply nested one. These are recognised:
+ *	- Docker, containerd, CRI-O, Podman: 64 hex digits, alone or after a prefix, with or without
+ *	  ".scope". Their monitors (conmon) are not in the container.
+ *	- ECS on Fargate: 32 hex digits, a dash, and a decimal number.
+ *	- Kubernetes and Garden also: a UUID below a pod, or below "garden".
+ *	- LXC, LXD, Incus: the container's name. Their monitor is not in the container.
+ *	- systemd-nspawn: the machine's name, for processes below its "payload". Virtual machines
+ *are registered with the same kind of scope, but are not containers. Lines that are malformed or
+ *cut off are skipped.
  */
 void cgroup_parse(const char *text, size_t length, struct cgroup_container *container);
 

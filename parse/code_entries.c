@@ -1,26 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Collects where functions start.
+ *
+ * How this works: two kinds of tables name functions. Symbol tables (.symtab, .dynsym) have symbols
+ * of the types STT_FUNC and STT_GNU_IFUNC. A stripped file has few of these, but a position-
+ * independent file has a relocation R_X86_64_RELATIVE for each pointer in its data (x86-64 psABI,
+ * section 4.4), with the address as its addend. If that is in an executable segment, it is almost
+ * certainly the start of a function: an entry of a table of callbacks, or a constructor. All
+ * addresses are sorted, so that code_flow.c can take those of one stretch of code.
+ *
+ * Example: musl's libc.so exports `qsort` at 0x4f310 and has a table with a pointer to its static
+ * function at 0x4ef20. The entries are {..., 0x4ef20, 0x4f310, ...}; the static function is found
+ * although it has no symbol. A pointer into the middle of a function (a label) would be wrong, but
+ * compilers make such tables with relative offsets, not with relocations.
+ */
 #include "parse/code_entries.h"
 
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
+#include "common/search.h"
 #include "parse/elf_symbols.h"
+
+enum {
+	ENTRIES_INITIAL = 512,
+};
 
 static int entries_add(struct code_entries *entries, uint64_t vaddr)
 {
-	if (entries->count == entries->capacity) {
-		const size_t capacity = entries->capacity ? entries->capacity * 2 : 512;
-		uint64_t *grown = realloc(entries->vaddrs, capacity * sizeof(*grown));
+	int r = ARRAY_RESERVE(entries->vaddrs, entries->capacity, entries->count + 1,
+			      ENTRIES_INITIAL, ARRAY_UNLIMITED);
 
-		if (!grown)
-			return -ENOMEM;
-		entries->vaddrs = grown;
-		entries->capacity = capacity;
-	}
-	entries->vaddrs[entries->count++] = vaddr;
-	return 0;
+	if (!r)
+		entries->vaddrs[entries->count++] = vaddr;
+	return r;
 }
 
 static int entries_on_symbol(void *context, const struct elf_symbol *symbol)
@@ -90,15 +106,5 @@ void code_entries_fini(struct code_entries *entries)
 
 size_t code_entries_before(const struct code_entries *entries, uint64_t vaddr)
 {
-	size_t low = 0, high = entries->count;
-
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-
-		if (entries->vaddrs[middle] < vaddr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return SEARCH_LOWER_BOUND(i, entries->count, entries->vaddrs[i] < vaddr);
 }

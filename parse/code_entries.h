@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where functions begin, as far as a file says: its symbols, and the pointers to code that its
- * relocations make (R_X86_64_RELATIVE, x86-64 psABI 4.4). Pure. */
+/* Collects where functions start, as far as a file says: in its symbols, and in relocations that
+ * make pointers to code. Pure. */
 #ifndef PARSE_CODE_ENTRIES_H
 #define PARSE_CODE_ENTRIES_H
 
@@ -10,16 +10,16 @@
 #include "parse/elf_image.h"
 
 struct code_entries {
-	uint64_t *vaddrs; /* ascending; one may be there twice */
+	uint64_t *vaddrs; /* ascending; may have duplicates */
 	size_t count, capacity;
 };
 
-/* Of tables that have no more than `cap` bytes. 0 or -ENOMEM; a table that cannot be read is none.
- */
+/* Reads all tables of at most `cap` bytes; larger ones and those that cannot be read are left out.
+ * 0 or -ENOMEM. */
 int code_entries_read(struct code_entries *entries, const struct elf_image *image, size_t cap);
 void code_entries_fini(struct code_entries *entries);
 
-/* The number of those before `vaddr`. */
+/* The number of entries before `vaddr`, which is the index of the first one at or after it. */
 size_t code_entries_before(const struct code_entries *entries, uint64_t vaddr);
 
 #endif

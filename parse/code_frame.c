@@ -1,11 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Follows the frame through instructions.
+ *
+ * How this works: a frame says how far rsp is below the CFA, whether rbp is a frame pointer and how
+ * far below the CFA it points, and where the caller's rbp and rbx are saved. At the entry of a
+ * function rsp is 8 below the CFA, because the call has pushed the return address. Each instruction
+ * changes this in a way that follows from its operands:
+ *
+ *	push, pop, pushf, popf		move rsp by 8; a push saves a register, a pop restores it
+ *	add, sub of a constant to rsp	move rsp
+ *	mov, lea between rsp and rbp	copy or set a distance
+ *	mov to or from [rsp/rbp + d]	saves or restores a register
+ *	leave				is mov %rbp,%rsp; pop %rbp
+ *	anything else			loses the distances of the registers that it writes
+ *
+ * A saved register is lost when rsp rises above its place. Only the first save counts, for later
+ * the register does not have the caller's value any more.
+ *
+ * Example (distances from the CFA, 0 means not saved):
+ *
+ *	instruction		sp	fp	fp_saved	rule
+ *	(entry)			8	lost	0		CFA = rsp + 8
+ *	push %rbp		16	lost	16		CFA = rsp + 16, rbp at CFA - 16
+ *	mov %rsp,%rbp		16	16	16		CFA = rbp + 16, rbp at CFA - 16
+ *	and $-32,%rsp		lost	16	16		CFA = rbp + 16, rbp at CFA - 16
+ *	leave			8	lost	0		CFA = rsp + 8
+ */
 #include "parse/code_frame.h"
+
+#include <string.h>
 
 enum {
 	WORD = 8,
+	/* DWARF numbers of registers. */
 	DWARF_RBP = 6,
 	DWARF_RSP = 7,
-	DISTANCE_MAX = 1 << 24, /* no frame is larger */
+	DISTANCE_MAX = 1 << 24, /* bytes; no frame is larger than the stack, 8 MiB by default */
 };
 
 struct code_frame code_frame_at_entry(enum code_frame_kind kind)
@@ -21,7 +51,7 @@ bool code_frame_equal(const struct code_frame *a, const struct code_frame *b)
 
 /* ---- Distances ---- */
 
-/* `distance` - `offset`, if both are known and a frame can be as large. */
+/* `distance` - `offset`; CODE_LOST if the distance is unknown or the result is out of range. */
 static int32_t distance_less(int32_t distance, int64_t offset)
 {
 	if (distance == CODE_LOST || offset > DISTANCE_MAX || offset < -DISTANCE_MAX)
@@ -30,10 +60,10 @@ static int32_t distance_less(int32_t distance, int64_t offset)
 	return result >= -DISTANCE_MAX && result <= DISTANCE_MAX ? (int32_t)result : CODE_LOST;
 }
 
-/* rsp is there now. What lies below it is not saved any more. */
+/* Sets the distance of rsp. What was saved below it is lost. */
 static void frame_move(struct code_frame *frame, int32_t sp)
 {
-	/* The return address is gone: what this is, is no function's frame. */
+	/* rsp is above the return address: this is not the frame of a function. */
 	if (sp != CODE_LOST && sp < WORD)
 		sp = CODE_LOST;
 	const bool shrinks = sp != CODE_LOST && (frame->sp == CODE_LOST || sp < frame->sp);
@@ -44,7 +74,8 @@ static void frame_move(struct code_frame *frame, int32_t sp)
 	frame->sp = sp;
 }
 
-/* Of the memory at [register + displacement], or CODE_LOST. */
+/* The distance of the memory operand [rsp or rbp + displacement]; CODE_LOST for any other operand.
+ */
 static int32_t frame_place(const struct code_frame *frame, const ZydisDecodedOperand *operand)
 {
 	if (operand->type != ZYDIS_OPERAND_TYPE_MEMORY ||
@@ -60,7 +91,7 @@ static int32_t frame_place(const struct code_frame *frame, const ZydisDecodedOpe
 
 /* ---- Registers ---- */
 
-/* An instruction with its operands. */
+/* An instruction with its operands decoded. */
 struct step {
 	const ZydisDecodedInstruction *head;
 	ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
@@ -71,7 +102,7 @@ static bool operand_is(const ZydisDecodedOperand *operand, ZydisRegister reg)
 	return operand->type == ZYDIS_OPERAND_TYPE_REGISTER && operand->reg.value == reg;
 }
 
-/* A register goes to the place: if it still is the caller's, that is where it is found. */
+/* A register is stored at `place`. If it still has the caller's value, it is saved there. */
 static void frame_save(struct code_frame *frame, const ZydisDecodedOperand *from, int32_t place)
 {
 	if (place == CODE_LOST || place <= WORD)
@@ -82,7 +113,7 @@ static void frame_save(struct code_frame *frame, const ZydisDecodedOperand *from
 		frame->bx_saved = place;
 }
 
-/* A register comes from the place: the caller's, if that is where it was saved. */
+/* A register is loaded from `place`. If it was saved there, it has the caller's value again. */
 static void frame_restore(struct code_frame *frame, const ZydisDecodedOperand *to, int32_t place)
 {
 	if (operand_is(to, ZYDIS_REGISTER_RBP)) {
@@ -103,7 +134,7 @@ static void frame_pop(struct code_frame *frame, const ZydisDecodedOperand *to)
 		   operand_is(to, ZYDIS_REGISTER_RSP) ? CODE_LOST : distance_less(place, WORD));
 }
 
-/* rsp or rbp gets a value that is `distance` below the CFA. */
+/* rsp or rbp is set to the CFA minus `distance`. False if `to` is neither. */
 static bool frame_assign(struct code_frame *frame, const ZydisDecodedOperand *to, int32_t distance)
 {
 	if (operand_is(to, ZYDIS_REGISTER_RSP))
@@ -115,7 +146,7 @@ static bool frame_assign(struct code_frame *frame, const ZydisDecodedOperand *to
 	return true;
 }
 
-/* Any other instruction: what it writes is not known any more. */
+/* Any other instruction: the registers that it writes have an unknown value. */
 static void frame_overwrite(struct code_frame *frame, const struct step *step)
 {
 	for (int i = 0; i < step->head->operand_count; i++) {
@@ -185,14 +216,15 @@ static void step_leave(struct code_frame *frame)
 	frame_pop(frame, &rbp);
 }
 
-/* By the lower three bits of its number: rbx, rsp, rbp, and three that do not matter. */
+/* Can a register be rbx, rsp or rbp, by the lower three bits of its number (3, 4, 5)? r11 - r13
+ * have the same bits, which only costs time. */
 static bool may_be_frame_register(unsigned int number)
 {
 	return number >= 3 && number <= 5;
 }
 
-/* Can it name rsp, rbp or rbx? Most cannot, by the fields of their ModRM byte (Intel SDM, volume 2,
- * 2.1.5). */
+/* Can the instruction refer to rsp, rbp or rbx? The ModRM byte of most excludes it (Intel SDM,
+ * volume 2, section 2.1.5), so their operands need not be decoded. */
 static bool may_touch_frame(const ZydisDecodedInstruction *head)
 {
 	if (!(head->attributes & ZYDIS_ATTRIB_HAS_MODRM) || head->mnemonic == ZYDIS_MNEMONIC_PUSH ||
@@ -205,7 +237,7 @@ static bool may_touch_frame(const ZydisDecodedInstruction *head)
 void code_frame_step(struct code_frame *frame, const ZydisDecoder *decoder,
 		     const struct code_instruction *instruction)
 {
-	struct step step; /* its operands are many, and written when they are decoded */
+	struct step step; /* not initialised: its operands are large and are decoded below */
 
 	step.head = &instruction->head;
 	if (!may_touch_frame(step.head) ||
@@ -240,13 +272,32 @@ void code_frame_step(struct code_frame *frame, const ZydisDecoder *decoder,
 	case ZYDIS_MNEMONIC_SUB:
 		step_add(frame, &step, -1);
 		break;
-	case ZYDIS_MNEMONIC_CALL: /* comes back with rsp as it was */
+	case ZYDIS_MNEMONIC_CALL: /* after the return rsp is as before */
 	case ZYDIS_MNEMONIC_SYSCALL:
 		break;
 	default:
 		frame_overwrite(frame, &step);
 		break;
 	}
+}
+
+/* ---- Code that is recognised by its bytes ---- */
+
+bool code_instruction_is_padding(const struct code_instruction *instruction)
+{
+	return instruction->head.mnemonic == ZYDIS_MNEMONIC_NOP ||
+	       instruction->head.mnemonic == ZYDIS_MNEMONIC_INT3;
+}
+
+/* It is `mov $15, %eax; syscall` (rt_sigreturn) in one of two encodings. gdb recognises it by the
+ * same bytes (amd64-linux-tdep.c). */
+bool code_is_sigreturn(const uint8_t *bytes, size_t left)
+{
+	static const uint8_t with_eax[] = {0xb8, 15, 0, 0, 0, 0x0f, 0x05};
+	static const uint8_t with_rax[] = {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05};
+
+	return (left >= sizeof(with_eax) && !memcmp(bytes, with_eax, sizeof(with_eax))) ||
+	       (left >= sizeof(with_rax) && !memcmp(bytes, with_rax, sizeof(with_rax)));
 }
 
 /* ---- Rules ---- */
@@ -269,8 +320,8 @@ struct cfi_rule code_frame_rule(const struct code_frame *frame)
 		rule.cfa_register = DWARF_RSP;
 		return rule;
 	}
-	/* A frame pointer, which points to where its caller's is, is to be believed more than the
-	 * sum of all that was done to rsp. */
+	/* A frame pointer that points to the caller's saved one is more reliable than the sum of
+	 * all changes to rsp. */
 	if (frame->fp != CODE_LOST && (frame->fp == frame->fp_saved || frame->sp == CODE_LOST)) {
 		rule.cfa_register = DWARF_RBP;
 		rule.cfa_offset = frame->fp;

@@ -1,52 +1,60 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a function's frame is while it runs, followed through its instructions: what each of them
- * does to rsp, rbp and rbx, and the rule that this makes. x86-64, decoded by Zydis. Pure.
+ * The frame of a function at one of its instructions, and what an instruction does to it. x86-64,
+ * decoded with Zydis. Pure. See code_frame.c for how this works.
  */
 #ifndef PARSE_CODE_FRAME_H
 #define PARSE_CODE_FRAME_H
 
 #include <Zydis/Zydis.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "parse/cfi.h"
 
 enum {
-	CODE_LOST = INT32_MIN, /* a distance that is not known */
+	CODE_LOST = INT32_MIN, /* a distance that is unknown */
 };
 
 enum code_frame_kind {
-	CODE_FRAME_CALLED,
-	CODE_FRAME_OUTERMOST, /* the program's first: there is no caller */
-	CODE_FRAME_SIGNAL,    /* the function that a signal handler returns into */
+	CODE_FRAME_CALLED,    /* an ordinary function */
+	CODE_FRAME_OUTERMOST, /* where the program is entered: there is no caller */
+	CODE_FRAME_SIGNAL,    /* the function to which a signal handler returns */
 };
 
-/* All distances are from the canonical frame address (rsp before the call) down, in bytes. */
+/* All distances are in bytes, from the CFA (rsp before the call) downwards. */
 struct code_frame {
 	int32_t sp; /* of rsp, or CODE_LOST */
-	int32_t fp; /* of rbp while that is a frame pointer, else CODE_LOST */
-	/* Of the place where the caller's rbp, rbx lie; 0 while they are still in the register. */
+	int32_t fp; /* of rbp while it is a frame pointer, otherwise CODE_LOST */
+	/* Of the places where the caller's rbp and rbx are saved; 0: still in the register. */
 	int32_t fp_saved, bx_saved;
 	uint32_t kind; /* enum code_frame_kind */
 };
 
-/* Decoded but for its operands, of which most do not matter. */
+/* An instruction, decoded without its operands, which matter for few instructions. */
 struct code_instruction {
 	ZydisDecodedInstruction head;
 	ZydisDecoderContext context;
 };
 
-/* At a function's first instruction. */
+/* The frame at the first instruction of a function. */
 struct code_frame code_frame_at_entry(enum code_frame_kind kind);
 
-/* The frame behind an instruction that does not go elsewhere, or where it goes. */
+/* Changes the frame as the instruction does. For a jump that is the frame at its target, for a call
+ * that after the return. */
 void code_frame_step(struct code_frame *frame, const ZydisDecoder *decoder,
 		     const struct code_instruction *instruction);
 
+/* nop or int3, with which compilers fill the gap before an aligned function. */
+bool code_instruction_is_padding(const struct code_instruction *instruction);
+
+/* Do the bytes start with the code to which the kernel lets a signal handler return? */
+bool code_is_sigreturn(const uint8_t *bytes, size_t left);
+
 bool code_frame_equal(const struct code_frame *a, const struct code_frame *b);
 
-/* As a rule; of what is lost, CFI_CFA_FRAME_POINTER. */
+/* The unwind rule of a frame; CFI_CFA_FRAME_POINTER if neither rsp nor rbp is known. */
 struct cfi_rule code_frame_rule(const struct code_frame *frame);
 
 #endif

@@ -1,41 +1,56 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads ELF files.
+ *
+ * How this works: the ELF header says where two tables are. The program headers list segments:
+ * which part of the file is mapped at which address (PT_LOAD), and where notes and .eh_frame_hdr
+ * are. The section headers list sections, with names in a string table of their own. Segments are
+ * required, because the kernel uses them; sections are optional, because a stripped file may lack
+ * them.
+ *
+ * All of it may be forged, so every offset and count is checked against the size of the file before
+ * anything is allocated, and each table has a limit. Counts that do not fit into 16 bits are in
+ * section header 0. Names are checked when they are read: an offset is valid if a NUL follows in
+ * the table, so that every name is a C string.
+ *
+ * Example: libfoo.so has the program header {PT_LOAD, offset 0x1000, vaddr 0x2000, file_size 0x500,
+ * executable}. The virtual address 0x2010 is file offset 0x1010, and code. The PT_NOTE segment has
+ * {name "GNU", type 3, 20 bytes}: the build id.
+ *
+ * A broken note or section costs only itself; a broken program header table makes the file invalid.
+ */
 #include "parse/elf_image.h"
 
 #include <elf.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
 #include "common/cleanup.h"
 #include "common/cursor.h"
+#include "parse/elf_decompress.h"
 
 enum {
-	/* Program headers looked at, of whatever type: a table of 65535 would be 3.6 MB for
-	 * nothing. */
+	/* Program headers of any type. A forged table of 65,535 would take 3.6 MB. */
 	PROGRAM_HEADERS_MAX = 512,
-	/* Real files have one or two note segments, of a few hundred bytes. */
+	/* Real files have one or two note segments with a few hundred bytes. */
 	NOTE_SEGMENTS_MAX = 16,
 	NOTE_BYTES_MAX = 64 * 1024,
-	/* DEFLATE cannot do better (258 bytes from two bits), so a header that claims more is
-	 * lying. */
-	INFLATE_RATIO_MAX = 1032,
-	/* Go's linker, ELF_NOTE_GOBUILDID_TAG. */
+	/* ELF_NOTE_GOBUILDID_TAG of Go's linker (cmd/link/internal/ld/elf.go). */
 	NOTE_GO_BUILD_ID = 4,
 };
 
-static const char go_note_name[4] = "Go"; /* padded */
+static const char go_note_name[4] = "Go"; /* padded to 4 bytes */
 
 /* What the ELF header says about the tables that follow. */
 struct header {
 	uint64_t phoff, shoff;
-	uint64_t phnum, shnum; /* after the extensions for large counts */
-	uint64_t names_index;  /* section of the sections' names; 0 if none */
+	uint64_t phnum, shnum; /* after extended numbering */
+	uint64_t names_index;  /* the section with the names of sections; 0 if none */
 	uint16_t phentsize, shentsize;
 };
 
-/* A section header as it stands in the file. */
+/* A section header as it is in the file. */
 struct raw_section {
 	uint32_t name;
 	struct elf_section section;
@@ -60,13 +75,13 @@ struct elf_source elf_source_from_buffer(struct elf_buffer *buffer)
 	return (struct elf_source){.read = buffer_read, .context = buffer, .size = buffer->length};
 }
 
-/* Is [offset, offset + size) within the file? */
+/* Is [offset, offset + size) in the file? */
 static bool source_has(const struct elf_source *source, uint64_t offset, uint64_t size)
 {
 	return offset <= source->size && size <= source->size - offset;
 }
 
-/* As many of `count` entries of `entry_size` bytes as the file has room for from `offset` on. */
+/* How many of `count` entries of `entry_size` bytes the file has from `offset` on. */
 static uint64_t source_fit(const struct elf_source *source, uint64_t offset, uint64_t count,
 			   uint64_t entry_size)
 {
@@ -76,7 +91,7 @@ static uint64_t source_fit(const struct elf_source *source, uint64_t offset, uin
 	return count < room ? count : room;
 }
 
-/* `size` bytes of the file in fresh memory, with one zero byte behind them. */
+/* Reads `size` bytes of the file into new memory, and adds a zero byte. */
 static int source_load(const struct elf_source *source, uint64_t offset, uint64_t size,
 		       uint8_t **data)
 {
@@ -111,7 +126,7 @@ static void raw_section_decode(struct cursor *c, struct raw_section *raw)
 	raw->section.entry_size = cursor_u64(c);
 }
 
-/* One section header, read for itself. */
+/* Reads a single section header. */
 static int raw_section_read(const struct elf_source *source, const struct header *header,
 			    uint64_t index, struct raw_section *raw)
 {
@@ -130,8 +145,7 @@ static int raw_section_read(const struct elf_source *source, const struct header
 	return 0;
 }
 
-/* Counts that do not fit the ELF header's 16 bits stand in section header 0 (gABI, "Extended
- * numbering"). */
+/* Reads counts that do not fit into 16 bits from section header 0 (gABI, "Extended numbering"). */
 static void header_extend(const struct elf_source *source, struct header *header)
 {
 	struct raw_section zero;
@@ -187,7 +201,8 @@ static int header_read(struct elf_image *image, struct header *header)
 	return 0;
 }
 
-/* Notes are padded to the segment's alignment, which is 4 for all but .note.gnu.property's. */
+/* Notes are padded to the alignment of their segment, which is 8 for .note.gnu.property and
+ * otherwise 4. */
 static uint64_t note_pad(uint64_t size, uint64_t align)
 {
 	return (size + align - 1) & ~(align - 1);
@@ -202,7 +217,7 @@ static void take_gnu_build_id(struct elf_image *image, const uint8_t *bytes, uin
 	memcpy(image->build_id, bytes, image->build_id_length);
 }
 
-/* A text. One that is too long or not printable would be no id of Go's linker. */
+/* Go's build id is a text. One that is too long or not printable was not made by Go's linker. */
 static void take_go_build_id(struct elf_image *image, const uint8_t *bytes, uint32_t size)
 {
 	if (image->go_build_id[0] || size >= sizeof(image->go_build_id))
@@ -214,7 +229,7 @@ static void take_go_build_id(struct elf_image *image, const uint8_t *bytes, uint
 	memcpy(image->go_build_id, bytes, size);
 }
 
-/* The build ids among some notes: the first of each kind. */
+/* Takes the first build id of each kind from some notes. */
 static void notes_take_build_ids(struct elf_image *image, const uint8_t *notes, size_t length,
 				 uint64_t align)
 {
@@ -247,7 +262,8 @@ static void notes_take_build_ids(struct elf_image *image, const uint8_t *notes, 
 	}
 }
 
-/* Notes that cannot be read are as good as none: a build id is a convenience, never an identity. */
+/* Scans notes for build ids. Notes that cannot be read are ignored: a build id serves to find debug
+ * information, and nothing relies on it as an identity. */
 static int notes_scan(struct elf_image *image, uint64_t offset, uint64_t size, uint64_t align)
 {
 	_cleanup_free_ uint8_t *notes = NULL;
@@ -263,7 +279,7 @@ static int notes_scan(struct elf_image *image, uint64_t offset, uint64_t size, u
 	return 0;
 }
 
-/* Notes that no segment has. */
+/* Scans a note section, for files in which no segment has the notes. */
 static int note_section_scan(struct elf_image *image, const char *name)
 {
 	const struct elf_section *note = elf_image_find_section(image, name);
@@ -273,8 +289,8 @@ static int note_section_scan(struct elf_image *image, const char *name)
 	return notes_scan(image, note->offset, note->size, 4);
 }
 
-/* Segments whose ends cannot be computed are left out, so that nobody after this needs to think of
- * overflow. */
+/* Adds a segment. One whose end overflows is left out, so that later computations cannot overflow.
+ */
 static void segment_add(struct elf_image *image, const struct elf_segment *segment)
 {
 	uint64_t end;
@@ -350,8 +366,8 @@ static int segments_read(struct elf_image *image, const struct header *header)
 	return 0;
 }
 
-/* The names' table; `*usable` is how many of its bytes can begin a name that ends within what was
- * read. */
+/* Reads the table of section names. A name may start at any of the first `*usable` bytes: it then
+ * ends with a NUL in the table. */
 static int names_read(struct elf_image *image, const struct header *header, uint64_t *usable)
 {
 	struct raw_section raw;
@@ -375,8 +391,9 @@ static int names_read(struct elf_image *image, const struct header *header, uint
 	return 0;
 }
 
-/* Section headers that are missing or broken leave the image without sections; only memory is an
- * error. */
+/* Reads the section headers. If they are missing or broken, the image has no sections. 0 or
+ * -ENOMEM.
+ */
 static int sections_read(struct elf_image *image, const struct header *header)
 {
 	_cleanup_free_ uint8_t *table = NULL;
@@ -450,67 +467,6 @@ const struct elf_section *elf_image_find_section(const struct elf_image *image, 
 	return NULL;
 }
 
-/* Inflate all of `from` into exactly `size` bytes, in pieces since zlib counts in unsigned int. */
-static int inflate_all(struct cursor *from, uint8_t *to, size_t size)
-{
-	z_stream stream = {0};
-	size_t written = 0;
-	int status = Z_OK;
-
-	if (inflateInit(&stream) != Z_OK)
-		return -ENOMEM;
-	while (status == Z_OK) {
-		size_t in = cursor_left(from) < UINT_MAX ? cursor_left(from) : UINT_MAX;
-		size_t out = size - written < UINT_MAX ? size - written : UINT_MAX;
-
-		stream.next_in = (Bytef *)from->at; /* zlib does not write there */
-		stream.avail_in = (uInt)in;
-		stream.next_out = to + written;
-		stream.avail_out = (uInt)out;
-		status = inflate(&stream, Z_NO_FLUSH);
-		size_t consumed = in - stream.avail_in;
-		size_t produced = out - stream.avail_out;
-		cursor_skip(from, consumed);
-		written += produced;
-		if (status == Z_OK && consumed == 0 && produced == 0)
-			status = Z_BUF_ERROR;
-	}
-	inflateEnd(&stream);
-	if (status == Z_MEM_ERROR)
-		return -ENOMEM;
-	return status == Z_STREAM_END && written == size ? 0 : -EBADMSG;
-}
-
-/* Undo SHF_COMPRESSED: an Elf64_Chdr, then a zlib stream. */
-static int section_inflate(const uint8_t *packed, size_t packed_length, size_t cap, uint8_t **data,
-			   size_t *length)
-{
-	struct cursor c = cursor_init(packed, packed_length);
-	uint32_t type = cursor_u32(&c);
-
-	cursor_skip(&c, sizeof(uint32_t)); /* ch_reserved */
-	uint64_t size = cursor_u64(&c);
-	cursor_skip(&c, sizeof(uint64_t)); /* ch_addralign */
-	if (c.failed || type != ELFCOMPRESS_ZLIB)
-		return -EBADMSG;
-	if (size == 0)
-		return -ENOENT;
-	if (size > cap)
-		return -EFBIG;
-	if (size / INFLATE_RATIO_MAX > cursor_left(&c))
-		return -EBADMSG;
-
-	_cleanup_free_ uint8_t *bytes = malloc((size_t)size);
-	if (!bytes)
-		return -ENOMEM;
-	int rc = inflate_all(&c, bytes, (size_t)size);
-	if (rc < 0)
-		return rc;
-	*data = TAKE_PTR(bytes);
-	*length = (size_t)size;
-	return 0;
-}
-
 int elf_image_read_section(const struct elf_image *image, const struct elf_section *section,
 			   size_t cap, uint8_t **data, size_t *length)
 {
@@ -524,13 +480,13 @@ int elf_image_read_section(const struct elf_image *image, const struct elf_secti
 	if (rc < 0)
 		return rc;
 	if (section->flags & SHF_COMPRESSED)
-		return section_inflate(bytes, (size_t)section->size, cap, data, length);
+		return elf_decompress(bytes, (size_t)section->size, cap, data, length);
 	*data = TAKE_PTR(bytes);
 	*length = (size_t)section->size;
 	return 0;
 }
 
-/* The segment whose file part has all of [vaddr, vaddr + size), size > 0. */
+/* The segment whose file part has [vaddr, vaddr + size); `size` is not 0. */
 static const struct elf_segment *segment_of_vaddr(const struct elf_image *image, uint64_t vaddr,
 						  uint64_t size)
 {

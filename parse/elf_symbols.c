@@ -11,7 +11,7 @@ bool elf_symbol_read(struct cursor *c, struct elf_symbol *symbol)
 	uint32_t name = cursor_u32(c);
 	uint8_t info = cursor_u8(c);
 
-	cursor_u8(c); /* st_other: visibility does not matter to a profiler */
+	cursor_u8(c); /* st_other: visibility does not matter here */
 	*symbol = (struct elf_symbol){
 	    .name = name,
 	    .type = ELF64_ST_TYPE(info),
@@ -55,7 +55,7 @@ bool elf_symbol_is_function(const struct elf_symbol *symbol, bool executable)
 	case STT_GNU_IFUNC:
 		return true;
 	case STT_NOTYPE:
-		/* An absolute number may look like an address of code. */
+		/* The value of an absolute symbol is a number, even if it looks like an address. */
 		return symbol->section != SHN_ABS && symbol->section != SHN_COMMON;
 	default:
 		return false;
@@ -92,7 +92,7 @@ bool elf_symbol_name_is_better(const char *a, const char *b)
 	size_t a_underscores = strspn(a, "_"), b_underscores = strspn(b, "_");
 	size_t a_length = strlen(a), b_length = strlen(b);
 
-	/* All mangled names begin with one. */
+	/* All mangled C++ and Rust names start with an underscore, too. */
 	if (a_underscores != b_underscores)
 		return a_underscores < b_underscores;
 	if (a_length != b_length)
@@ -112,7 +112,7 @@ static bool plt_decode_x86_64(struct cursor c, uint64_t vaddr, struct elf_plt_ta
 	opcode = cursor_u8(&c);
 	if (opcode == 0xf2) /* bnd */
 		opcode = cursor_u8(&c);
-	if (opcode == 0x68) { /* push number */
+	if (opcode == 0x68) { /* push index */
 		*target = (struct elf_plt_target){.index = cursor_u32(&c)};
 		return !c.failed;
 	}

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Symbol table entries (Elf64_Sym, 24 bytes each; gABI chapter 4, "Symbol Table") and the
- * relocations that name PLT slots (Elf64_Rela), decoded from raw bytes. Says which symbols are
- * functions and which of two at one address is better. Pure: no system call, no allocation, no
- * logging.
+ * Decodes symbols (Elf64_Sym; gABI chapter 4, "Symbol Table"), relocations (Elf64_Rela) and entries
+ * of procedure linkage tables (PLT). Decides which symbols are functions and which of two at one
+ * address names it better. Pure: no system call, no allocation, no logging.
  */
 #ifndef PARSE_ELF_SYMBOLS_H
 #define PARSE_ELF_SYMBOLS_H
@@ -33,46 +32,47 @@ struct elf_relocation {
 	uint32_t symbol, type;
 };
 
-/* The next entry; false, and `symbol` untouched, at the end (a cut last entry counts as the end).
- */
+/* Reads the next entry. False at the end, where the output is not changed; an entry that is cut off
+ * is the end. */
 bool elf_symbol_read(struct cursor *c, struct elf_symbol *symbol);
 bool elf_relocation_read(struct cursor *c, struct elf_relocation *relocation);
 
-/* Call `visit` for each whole entry in `data`; stops at the first nonzero return and returns it,
- * else 0. */
+/* Calls `visit` for each whole entry in `data`. Stops when it returns nonzero, and returns that,
+ * otherwise 0. */
 int elf_symbols_each(const void *data, size_t length,
 		     int (*visit)(void *context, const struct elf_symbol *symbol), void *context);
 
-/* Is it a defined function, or a label of hand-written assembly? `executable`: its address lies in
- * an executable section. Mapping symbols pass, for their name is not known here: see
- * elf_symbol_maybe_mapping(). */
+/* Is it a defined function, or a label in hand-written assembly? `executable`: its address is in an
+ * executable section. Mapping symbols count as functions here, because only their name
+ * distinguishes them: see elf_symbol_maybe_mapping(). */
 bool elf_symbol_is_function(const struct elf_symbol *symbol, bool executable);
 
-/* May it be a mapping symbol, so that its name has to be looked at? */
+/* Can it be a mapping symbol? Then elf_symbol_name_is_mapping() has to check its name. */
 bool elf_symbol_maybe_mapping(const struct elf_symbol *symbol);
 
-/* $x, $d, $a, $t, alone or followed by a dot (ELF for the Arm 64-bit Architecture, 5.5.5; RISC-V's
- * $x with an ISA string). */
+/* Is it the name of a mapping symbol, which marks where code or data starts? $x, $d, $a or $t,
+ * alone or followed by a dot (ELF for the Arm 64-bit Architecture, 5.5.5), and RISC-V's $x with an
+ * ISA string. */
 bool elf_symbol_name_is_mapping(const char *name);
 
-/* How good a name for its address: 0 to ELF_SYMBOL_RANK_MAX, more is better. Global over weak over
- * local, and within those functions over plain labels. Sizes (something over 0) are compared by the
- * caller, after the rank. */
+/* How well the symbol names its address: 0 to ELF_SYMBOL_RANK_MAX, greater is better. Global is
+ * better than weak, weak better than local, and of equal ones a function better than a label. If
+ * the ranks are equal, the caller prefers a symbol with a size. */
 unsigned int elf_symbol_rank(const struct elf_symbol *symbol);
 
-/* Of two names of one address and rank: is `a` the better one for people? Fewer leading
- * underscores, then the shorter one, then by bytes, so that the answer does not depend on the order
- * in the file. */
+/* Of two names with equal rank, is `a` better to read? Fewer leading underscores are better, then
+ * the shorter name, then the first in byte order, so that the order in the file does not matter. */
 bool elf_symbol_name_is_better(const char *a, const char *b);
 
-/* Which relocation an entry of a procedure linkage table jumps through. */
+/* The relocation through which a PLT entry jumps. */
 struct elf_plt_target {
-	uint64_t slot;	/* virtual address of the GOT slot (r_offset), or 0: */
-	uint32_t index; /* ... the number of the relocation in .rela.plt */
+	uint64_t slot;	/* the virtual address of its GOT slot (r_offset), or 0: `index` is valid */
+	uint32_t index; /* its index in .rela.plt */
 };
 
-/* Decode one PLT entry (x86-64 psABI 5.2, with or without endbr64 and bnd; AArch64, with or without
- * bti) that is loaded at `vaddr`. false: of no known form, as the first entry of the table is. */
+/* Decodes a PLT entry at the virtual address `vaddr`: x86-64 psABI 5.2, with or without endbr64 and
+ * bnd; AArch64, with or without bti. False if it has another form, as the first entry of a table.
+ */
 bool elf_plt_decode(uint16_t machine, const void *code, size_t length, uint64_t vaddr,
 		    struct elf_plt_target *target);
 

@@ -1,4 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads a range of a file through a moving buffer.
+ *
+ * How this works: a parser that goes through a section of several MB in order needs only a few
+ * bytes at a time. Allocating memory for all of it would cost more than reading it, because the
+ * kernel clears fresh pages. So a buffer of 64 KiB holds the part of the range from `at` on. A
+ * request for bytes that are in the buffer is answered from it; any other request moves the buffer
+ * to the requested offset and fills it. A request larger than the buffer enlarges it.
+ *
+ * Example: the range has 200,000 bytes. get(0, 4) reads 0 - 65,535. get(65,000, 400) is in the
+ * buffer. get(65,400, 400) is not: the buffer moves to 65,400 - 130,935. copy(10, 20) reads 20
+ * bytes from the file and leaves the buffer where it is.
+ *
+ * Every request is checked against the range. The file may shrink meanwhile; then the source
+ * reports it (-ENODATA).
+ */
 #include "parse/elf_window.h"
 
 #include <elf.h>
@@ -24,7 +40,7 @@ int elf_window_init_section(struct elf_window *window, const struct elf_image *i
 	elf_window_init(window, &image->source, section->offset, section->size);
 	if (!(section->flags & SHF_COMPRESSED))
 		return 0;
-	/* Seen as a whole: nothing is left to be read. */
+	/* The buffer holds all of the contents, so nothing will be read. */
 	int rc = elf_image_read_section(image, section, cap, &window->buffer, &window->allocated);
 	window->length = window->filled = window->allocated;
 	return rc;
@@ -40,7 +56,7 @@ static int window_reserve(struct elf_window *window, size_t bytes)
 {
 	if (bytes <= window->allocated)
 		return 0;
-	/* What it held is not needed any more. */
+	/* The contents are not needed any more, so they are not copied. */
 	free(window->buffer);
 	window->filled = window->allocated = 0;
 	window->buffer = malloc(bytes);
@@ -50,7 +66,7 @@ static int window_reserve(struct elf_window *window, size_t bytes)
 	return 0;
 }
 
-/* Whether the buffer has [at, at + need). */
+/* Does the buffer have [at, at + need)? */
 static bool window_has(const struct elf_window *window, uint64_t at, uint64_t need)
 {
 	return at >= window->at && at - window->at <= window->filled &&
@@ -66,7 +82,7 @@ static int window_read(const struct elf_window *window, uint64_t at, void *bytes
 	return window->source.read(window->source.context, from, bytes, length);
 }
 
-/* The buffer begins at `at` from now on, with `need` bytes, or as many more as a step has. */
+/* Moves the buffer to `at`, and reads `need` bytes or one step, whichever is more. */
 static int window_move(struct elf_window *window, uint64_t at, uint64_t need)
 {
 	const uint64_t left = window->length - at;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stretch of a file, seen through a small buffer that moves over it: what is read in order needs
- * no memory of its own size, and fresh memory costs more than reading does. Bytes come through an
- * elf_source, never by mmap.
+ * A range of a file, read through a small buffer that moves over it. Bytes come through an
+ * elf_source, never by mmap. See elf_window.c for how this works.
  */
 #ifndef PARSE_ELF_WINDOW_H
 #define PARSE_ELF_WINDOW_H
@@ -14,33 +13,36 @@
 #include "parse/elf_image.h"
 
 enum {
-	ELF_WINDOW_BYTES = 64 << 10, /* so that it stays in a second-level cache */
+	ELF_WINDOW_BYTES = 64 << 10, /* small enough to stay in a second-level cache */
 };
 
 struct elf_window {
 	struct elf_source source;
-	uint64_t offset, length; /* of the stretch, in the file */
-	uint64_t at;		 /* where in the stretch the buffer begins */
+	uint64_t offset, length; /* of the range, in the file */
+	uint64_t at;		 /* the offset in the range at which the buffer starts */
 	uint8_t *buffer;
 	size_t filled, allocated;
-	size_t step; /* bytes to read at a time; ELF_WINDOW_BYTES, or what a test wants */
+	size_t step; /* bytes per read: ELF_WINDOW_BYTES, unless a test sets another value */
 };
 
-/* Over `length` bytes of the source from `offset` on. Reads nothing. */
+/* Starts a window over `length` bytes of the source from `offset` on. Nothing is read yet. */
 void elf_window_init(struct elf_window *window, const struct elf_source *source, uint64_t offset,
 		     uint64_t length);
 
-/* Over a section's contents, SHF_COMPRESSED undone. Errors as elf_image_read_section()'s. */
+/* Starts a window over the contents of a section. A compressed one is decompressed as a whole now.
+ * Returns what elf_image_read_section() returns. */
 int elf_window_init_section(struct elf_window *window, const struct elf_image *image,
 			    const struct elf_section *section, size_t cap);
 void elf_window_fini(struct elf_window *window);
 
-/* A cursor at `at`, over `need` bytes or more of the stretch; it holds until the next call. 0;
- * -ENODATA: the stretch, or the file, has not so many; -ENOMEM; or what the source returned. */
+/* Provides a cursor over `need` bytes or more, from the offset `at` of the range on. It is valid
+ * until the next call. 0; -ENODATA: the range or the file ends before; -ENOMEM; or the source's
+ * error. */
 int elf_window_get(struct elf_window *window, uint64_t at, uint64_t need, struct cursor *c);
 
-/* A copy of bytes from anywhere, which leaves cursors as they are: as many of `room` as the stretch
- * has from `at` on. Their number, or a negative errno. */
+/* Copies up to `room` bytes from the offset `at` of the range, without moving the window, so that
+ * cursors stay valid. Returns their number, which is smaller at the end of the range, or an error.
+ */
 int elf_window_copy(const struct elf_window *window, uint64_t at, void *bytes, size_t room);
 
 #endif

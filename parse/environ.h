@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /proc/PID/environ: NUL-terminated "NAME=value", as the process was started, or whatever it wrote
- * there since (environ(7), proc_pid_environ(5)). */
+/* Finds variables in /proc/PID/environ (proc_pid_environ(5)): NUL-terminated strings "NAME=value".
+ * They are those with which the process was started, unless it has overwritten them since. Pure. */
 #ifndef PARSE_ENVIRON_H
 #define PARSE_ENVIRON_H
 
@@ -8,18 +8,19 @@
 #include <stddef.h>
 
 enum {
-	ENVIRON_VALUE_MAX = 256 /* bytes of a value that are passed on */
+	ENVIRON_VALUE_MAX = 256 /* bytes of a value; a longer one is cut */
 };
 
 struct environ_variable {
-	const char *name; /* wanted; not empty, without '=' */
+	const char *name; /* set by the caller; not empty, without '=' */
 	bool found;
-	/* UTF-8 without control characters: U+FFFD stands for what was none. Cut at a character. */
+	/* UTF-8 without control characters: U+FFFD replaces everything else. It is cut between
+	 * characters. */
 	char value[ENVIRON_VALUE_MAX + 1];
 };
 
-/* Look for each of `count` names; of several values, the first counts, as for getenv(3). What
- * follows the last NUL is not looked at: its end may be missing. */
+/* Finds each of `count` variables. If there are several values, the first one counts, as for
+ * getenv(3). What follows the last NUL is ignored, because it may be cut off. */
 void environ_find(const char *block, size_t length, struct environ_variable *variables,
 		  unsigned int count);
 

@@ -1,4 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Parses /proc/kallsyms.
+ *
+ * How this works: the text has several MB, and the reader passes it on in pieces of any size. A
+ * line that is in a piece as a whole is parsed where it is. A line that is cut is kept in a buffer
+ * until the next piece brings its end. Thus memory is constant, and nearly nothing is copied.
+ *
+ * Example: the pieces are "ffffffff81000000 T _st" and "ext\nffffffffc0201000 t init\t[ext4]\n".
+ * The first one has no newline, so its 22 bytes are kept. The second one starts with "ext\n": the
+ * kept line becomes "ffffffff81000000 T _stext" and is parsed. The last line is parsed in place:
+ * address 0xffffffffc0201000, type t, name "init", module "ext4".
+ *
+ * Modules may be built by anybody, so names can have any bytes. A line of another form, or one that
+ * is too long, is skipped and counted.
+ */
 #include "parse/kallsyms.h"
 
 #include <string.h>
@@ -14,8 +29,8 @@ static int hex_digit(char c)
 	return -1;
 }
 
-/* Up to the first blank or control character. Bytes above 0x7e are let through: escaping is for
- * whoever shows the name. */
+/* The length of a word, which ends at the first blank or control character. Bytes above 0x7f are
+ * accepted: the name is escaped where it is shown. */
 static size_t word_length(const char *at, const char *end)
 {
 	const char *p = at;
@@ -52,7 +67,7 @@ bool kallsyms_parse_line(const char *line, size_t length, struct kallsyms_symbol
 			return false;
 		parsed.address = parsed.address << 4 | (unsigned int)digit;
 	}
-	/* At least: blank, type, blank, one character of name. */
+	/* There must be a blank, the type, a blank, and at least one character of the name. */
 	if (at == line || end - at < 4 || at[0] != ' ' || at[2] != ' ')
 		return false;
 	parsed.type = at[1];
@@ -69,7 +84,7 @@ bool kallsyms_parse_line(const char *line, size_t length, struct kallsyms_symbol
 
 void kallsyms_init(struct kallsyms_parser *parser, kallsyms_visit_fn *visit, void *context)
 {
-	/* Not by an initializer: `line` need not be cleared. */
+	/* Field by field, because `line` need not be cleared. */
 	parser->visit = visit;
 	parser->context = context;
 	parser->lines = 0;
@@ -90,7 +105,7 @@ static int take_line(struct kallsyms_parser *parser, const char *line, size_t le
 	return parser->visit(parser->context, &symbol);
 }
 
-/* Add to the cut line. */
+/* Appends to the line that was cut. */
 static void keep(struct kallsyms_parser *parser, const char *data, size_t length)
 {
 	if (parser->too_long || length > sizeof(parser->line) - parser->length) {
@@ -101,7 +116,7 @@ static void keep(struct kallsyms_parser *parser, const char *data, size_t length
 	parser->length += length;
 }
 
-/* The cut line is whole now. */
+/* Parses the line that was cut, now that its end has arrived. */
 static int take_kept(struct kallsyms_parser *parser)
 {
 	size_t length = parser->length;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The text of /proc/kallsyms (proc(5)), one symbol a line: "ADDRESS TYPE NAME" or "ADDRESS TYPE
- * NAME\t[MODULE]", where the type is that of nm(1). Streaming: bytes come in pieces of any size.
- * Names of modules and of their symbols are chosen by whoever built them, so lines that do not fit
- * the form are skipped and counted. Pure.
+ * Parses /proc/kallsyms (proc_kallsyms(5)) as a stream. Lines are "ADDRESS TYPE NAME" or "ADDRESS
+ * TYPE NAME\t[MODULE]"; the type is a letter as in nm(1). Pure. See kallsyms.c for how this works.
  */
 #ifndef PARSE_KALLSYMS_H
 #define PARSE_KALLSYMS_H
@@ -13,10 +11,12 @@
 #include <stdint.h>
 
 enum {
-	KALLSYMS_LINE_MAX = 1024, /* bytes; the kernel's names end at 512, modules' at 56 */
+	/* Bytes of a line. Names have at most 511 bytes (KSYM_NAME_LEN), modules 55
+	 * (MODULE_NAME_LEN). A longer line is skipped. */
+	KALLSYMS_LINE_MAX = 1024,
 };
 
-/* The texts are not NUL-terminated, have at least one byte, and live only during the call. */
+/* The texts are not NUL-terminated, have at least one byte, and are valid during the call only. */
 struct kallsyms_symbol {
 	uint64_t address;
 	const char *name;
@@ -25,27 +25,28 @@ struct kallsyms_symbol {
 	char type;
 };
 
+/* Called for each symbol. A nonzero return stops the parser. */
 typedef int kallsyms_visit_fn(void *context, const struct kallsyms_symbol *symbol);
 
 struct kallsyms_parser {
 	kallsyms_visit_fn *visit;
 	void *context;
-	uint64_t lines, skipped; /* lines seen; of those, not understood */
-	size_t length;		 /* bytes of a line that the last piece cut, in `line` */
-	bool too_long;		 /* ... which does not fit: dropped up to its end */
+	uint64_t lines, skipped; /* all lines; those of another form, or too long */
+	size_t length;		 /* bytes in `line`: the start of a line that was cut */
+	bool too_long;		 /* that line does not fit, and is skipped up to its end */
 	char line[KALLSYMS_LINE_MAX];
 };
 
 void kallsyms_init(struct kallsyms_parser *parser, kallsyms_visit_fn *visit, void *context);
 
-/* Parse the next piece. Stops at the first nonzero return of `visit` and returns it (the parser is
- * then of no more use). */
+/* Parses the next piece. Returns 0, or the nonzero value of `visit`, after which the parser must
+ * not be used any more. */
 int kallsyms_feed(struct kallsyms_parser *parser, const char *data, size_t length);
 
-/* The text has ended: parse a last line that had no newline. */
+/* Parses the last line, if the text did not end with a newline. Returns as kallsyms_feed(). */
 int kallsyms_finish(struct kallsyms_parser *parser);
 
-/* One line, without its newline. false if it does not have the form. */
+/* Parses one line, without its newline. False if it has another form. */
 bool kallsyms_parse_line(const char *line, size_t length, struct kallsyms_symbol *symbol);
 
 #endif

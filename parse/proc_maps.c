@@ -4,10 +4,10 @@
 #include <string.h>
 
 enum {
-	STAT_STARTTIME = 22 /* the field's number in proc_pid_stat(5) */
+	STAT_STARTTIME = 22 /* the number of the field in proc_pid_stat(5), counted from 1 */
 };
 
-/* A number at *at, before `end`; false if there is no digit or it overflows. */
+/* Parses the number at *at. False if there is no digit or it overflows. */
 static bool parse_number(const char **at, const char *end, unsigned int base, uint64_t *value)
 {
 	uint64_t v = 0;
@@ -106,11 +106,11 @@ bool proc_stat_start(const char *text, size_t length, uint64_t *ticks)
 {
 	const char *at = memrchr(text, ')', length), *end = text + length;
 
-	/* Fields 3 to 21 stand between. */
+	/* The name is field 2; skip fields 3 to 21. */
 	for (int field = 2; at && field < STAT_STARTTIME; field++) {
 		at = memchr(at, ' ', (size_t)(end - at));
 		at = at ? at + 1 : NULL;
 	}
-	/* A digit may be missing at the end of the text. */
+	/* At the end of the text the number may be cut off. */
 	return at && parse_number(&at, end, 10, ticks) && at < end;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /proc/PID/maps and /proc/PID/stat: text by the kernel, with names chosen by whoever is profiled.
- * Formats: proc(5). */
+/* Parses /proc/PID/maps and /proc/PID/stat (proc_pid_maps(5), proc_pid_stat(5)). The kernel writes
+ * them, but the names in them are chosen by the profiled process. Pure. */
 #ifndef PARSE_PROC_MAPS_H
 #define PARSE_PROC_MAPS_H
 
@@ -13,21 +13,21 @@ struct proc_mapping {
 	uint32_t device_major, device_minor;
 	uint64_t inode;
 	bool executable;
-	const char *path; /* path_length bytes inside the text, "" for anonymous memory */
+	const char *path; /* path_length bytes of the text, not NUL-terminated; none if anonymous */
 	size_t path_length;
 };
 
 typedef void (*proc_mapping_fn)(void *context, const struct proc_mapping *mapping);
 
-/* Call `fn` for each well-formed line; others are skipped and counted in the return value. */
+/* Calls `fn` for each well-formed line. Returns the number of other lines, which are skipped. */
 unsigned int proc_maps_parse(const char *text, size_t length, proc_mapping_fn fn, void *context);
 
-/* The name in parentheses of /proc/PID/stat (which may itself contain parentheses), cut to `size`
- * with its NUL. false if there is none. */
+/* Copies the name of the process from /proc/PID/stat, cut at `size` - 1 bytes. It is in parentheses
+ * and may contain parentheses itself. False if there is none. */
 bool proc_stat_comm(const char *text, size_t length, char *comm, size_t size);
 
-/* When the process of /proc/PID/stat started: clock ticks (sysconf(_SC_CLK_TCK) a second) since
- * boot, suspended time included. false if it does not say. */
+/* When the process started, from /proc/PID/stat: clock ticks since boot, including time in suspend,
+ * sysconf(_SC_CLK_TCK) per second. False if the text is too short. */
 bool proc_stat_start(const char *text, size_t length, uint64_t *ticks);
 
 #endif

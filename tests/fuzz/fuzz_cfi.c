@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One byte of switches, then a section. Besides memory, it checks what cfi.h promises of every FDE
- * and its rules, and that small windows show the same. */
+/* Fuzzes the CFI parser. The input is one byte of options and a section. In addition to memory
+ * errors, it checks what cfi.h promises of every FDE and its rules, and that small windows give the
+ * same result. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,11 +17,11 @@ enum {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static struct cfi_told parse(struct cfi_section section, const struct elf_source *source,
+static struct cfi_delivered parse(struct cfi_section section, const struct elf_source *source,
 			     struct cfi_rules *rules, const struct cfi_budget *budget, size_t step)
 {
-	struct cfi_told told = {.rules = rules};
-	const struct cfi_sink sink = check_sink(&told);
+	struct cfi_delivered delivered = {.rules = rules};
+	const struct cfi_sink sink = check_sink(&delivered);
 	struct elf_window window;
 	struct cfi_stats stats;
 
@@ -30,9 +31,9 @@ static struct cfi_told parse(struct cfi_section section, const struct elf_source
 	section.window = &window;
 	cfi_parse(&section, budget, &sink, &stats);
 	elf_window_fini(&window);
-	check(told.fdes == stats.fdes && told.rows == stats.rows);
+	check(delivered.fdes == stats.fdes && delivered.rows == stats.rows);
 	check(stats.fdes + stats.bad_fdes <= budget->fdes && stats.rows <= budget->rows);
-	return told;
+	return delivered;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -54,9 +55,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		budget = (struct cfi_budget){5, 20, 50};
 	struct elf_buffer buffer = {data + 1, size - 1};
 	const struct elf_source source = elf_source_from_buffer(&buffer);
-	cfi_rules_forget(&rules);
-	const struct cfi_told whole = parse(section, &source, &rules, &budget, 0);
-	const struct cfi_told pieces = parse(section, &source, &rules, &budget, SMALL_WINDOW_BYTES);
+	cfi_rules_reset(&rules);
+	const struct cfi_delivered whole = parse(section, &source, &rules, &budget, 0);
+	const struct cfi_delivered pieces = parse(section, &source, &rules, &budget, SMALL_WINDOW_BYTES);
 	check(whole.fdes == pieces.fdes && whole.rows == pieces.rows && whole.sum == pieces.sum);
 	return 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text as /proc/PID/cgroup. Besides memory, it checks what cgroup.h promises. */
+/* Fuzzes the parser of /proc/PID/cgroup. In addition to memory errors, it checks what cgroup.h
+ * promises. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check(memchr(found.id, 0, sizeof(found.id)));
 	check(strspn(found.id, allowed) == strlen(found.id));
 	check(!found.by_unified_alone || found.id[0]);
-	/* A line more without a container changes no id. */
+	/* An additional line without a container does not change the id. */
 	char *longer = malloc(size + 6);
 	check(longer);
 	memcpy(longer, "7:x:/\n", 6);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One byte of switches, then code: of functions at every 64th byte or of none known. Besides
- * memory, it checks what cfi.h promises of what is told, and that it does not depend on what came
- * before. */
+/* Fuzzes the derivation of rows from machine code. The input is one byte of options and the code,
+ * with known functions at every 64th byte or none. In addition to memory errors, it checks what cfi.h
+ * promises of the rows, and that they do not depend on code that was parsed before. */
 #include "parse/code_flow.h"
 #include "tests/support/cfi_check.h"
 
@@ -35,14 +35,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	    .entry_count = data[0] & SWITCH_ENTRIES ? ENTRIES_MAX : 0,
 	    .outermost = data[0] & SWITCH_OUTERMOST ? VADDR : 0,
 	};
-	cfi_rules_forget(&rules);
-	struct cfi_told told = {.rules = &rules};
-	const struct cfi_sink sink = check_sink(&told);
+	cfi_rules_reset(&rules);
+	struct cfi_delivered delivered = {.rules = &rules};
+	const struct cfi_sink sink = check_sink(&delivered);
 	check(code_flow_new(&flow, &sink) == 0);
 	check(code_flow_parse(flow, &stretch) == 0);
-	const struct cfi_told once = told;
+	const struct cfi_delivered once = delivered;
 	check(code_flow_parse(flow, &stretch) == 0);
-	check(told.fdes == 2 * once.fdes && told.rows == 2 * once.rows);
+	check(delivered.fdes == 2 * once.fdes && delivered.rows == 2 * once.rows);
 	code_flow_free(flow);
 	return 0;
 }

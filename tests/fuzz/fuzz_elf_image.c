@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A whole file: read its headers, then everything that the headers lead to. */
+/* Fuzzes the ELF reader. The input is a file: its headers are read, and then everything that they
+ * refer to. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +20,7 @@ static void check(bool good)
 		abort();
 }
 
-/* Touch every byte, so that a length that is too large shows. */
+/* Reads every byte, so that a length that is too large is detected. */
 static void check_bytes(const uint8_t *bytes, size_t length)
 {
 	uint8_t sum = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes 0-1: the machine for the PLT decoder; the rest is read as symbols, as relocations and as
- * PLT entries. */
+/* Fuzzes the decoders of symbols, relocations and PLT entries. The first 2 bytes of the input are the
+ * machine for the PLT decoder; the rest is read as each of the three. */
 #include <elf.h>
 
 #include "parse/elf_symbols.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A block as /proc/PID/environ. Besides memory, it checks what environ.h promises. */
+/* Fuzzes the parser of /proc/PID/environ. In addition to memory errors, it checks what environ.h
+ * promises. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@ static void check(bool good)
 		abort();
 }
 
-/* The value of `name` as getenv would find it. */
+/* The value of `name` as getenv(3) would find it. */
 static const char *first_value(const char *block, size_t size, const char *name)
 {
 	const size_t n = strlen(name);
@@ -47,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check(memchr(v[i].value, 0, sizeof(v[i].value)));
 		for (const char *c = v[i].value; *c; c++)
 			check((uint8_t)*c >= 0x20 && *c != 0x7f);
-		/* Plain text comes as it is. */
+		/* Plain text is not changed. */
 		size_t plain = 0;
 		while (value && value[plain] >= 0x20 && value[plain] < 0x7f &&
 		       plain < ENVIRON_VALUE_MAX)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first byte is the size of the pieces in which the text comes; the result must not depend on
- * it. */
+/* Fuzzes the parser of /proc/kallsyms. The first byte of the input is the size of the pieces in which
+ * the text is passed on; the result must not depend on it. */
 #include "parse/kallsyms.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

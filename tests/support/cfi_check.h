@@ -7,8 +7,8 @@
 
 #include "tests/support/cfi_rules.h"
 
-/* One parse: what it told. */
-struct cfi_told {
+/* The results of one parse. */
+struct cfi_delivered {
 	struct cfi_rules *rules;
 	uint64_t fdes, rows, sum;
 };
@@ -53,36 +53,36 @@ static inline bool check_want(void *context, uint64_t start, uint64_t end)
 	return true;
 }
 
-static inline int check_number(void *context, const struct cfi_rule *rule, uint32_t *number)
+static inline int check_id(void *context, const struct cfi_rule *rule, uint32_t *id)
 {
-	struct cfi_told *told = context;
+	struct cfi_delivered *delivered = context;
 
 	check_rule(rule);
-	return cfi_rules_number(told->rules, rule, number);
+	return cfi_rules_id(delivered->rules, rule, id);
 }
 
 static inline int check_fde(void *context, const struct cfi_fde *fde)
 {
-	struct cfi_told *told = context;
+	struct cfi_delivered *delivered = context;
 
 	check(fde->start < fde->end && fde->end - fde->start <= UINT32_MAX);
 	check(fde->row_count > 0 && fde->rows[0].at == 0);
 	for (unsigned int i = 0; i < fde->row_count; i++) {
-		check(fde->rows[i].rule < told->rules->count);
+		check(fde->rows[i].rule < delivered->rules->count);
 		check(fde->rows[i].at < fde->end - fde->start);
 		check(!i || fde->rows[i - 1].at < fde->rows[i].at);
 		check(!i || fde->rows[i - 1].rule != fde->rows[i].rule);
-		told->sum = told->sum * 31 + fde->start + fde->rows[i].at + fde->rows[i].rule;
+		delivered->sum = delivered->sum * 31 + fde->start + fde->rows[i].at + fde->rows[i].rule;
 	}
-	told->fdes++;
-	told->rows += fde->row_count;
+	delivered->fdes++;
+	delivered->rows += fde->row_count;
 	return 0;
 }
 
-static inline struct cfi_sink check_sink(struct cfi_told *told)
+static inline struct cfi_sink check_sink(struct cfi_delivered *delivered)
 {
 	return (struct cfi_sink){
-	    .context = told, .want = check_want, .rule = check_number, .fde = check_fde};
+	    .context = delivered, .want = check_want, .rule = check_id, .fde = check_fde};
 }
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sink that keeps, for each byte of a stretch of code, the rule that it was told of last. */
+/* A sink that stores, for each byte of a stretch of code, the last rule that was delivered for it. */
 #ifndef TESTS_SUPPORT_CFI_PAINT_H
 #define TESTS_SUPPORT_CFI_PAINT_H
 
@@ -10,9 +10,9 @@
 struct cfi_paint {
 	struct cfi_rules rules;
 	uint64_t start, length; /* virtual addresses */
-	uint32_t *at;		/* number of the rule + 1 of each byte */
+	uint32_t *at;		/* per byte: the id of its rule + 1; 0: none */
 	unsigned int fdes;
-	uint64_t outside; /* bytes told of that are not in the stretch */
+	uint64_t outside; /* delivered bytes that are not in the stretch */
 };
 
 /* 0 or -ENOMEM. */
@@ -29,20 +29,20 @@ static inline void cfi_paint_fini(struct cfi_paint *paint)
 	free(paint->at);
 }
 
-/* The rule of an address; NULL if nothing was said of it, or it is not in the stretch. */
+/* The rule at an address; NULL if none was delivered, or the address is not in the stretch. */
 static inline const struct cfi_rule *cfi_paint_rule(const struct cfi_paint *paint, uint64_t vaddr)
 {
-	const uint32_t number =
+	const uint32_t id =
 	    vaddr - paint->start < paint->length ? paint->at[vaddr - paint->start] : 0;
 
-	return number ? &paint->rules.rules[number - 1] : NULL;
+	return id ? &paint->rules.rules[id - 1] : NULL;
 }
 
-static inline int cfi_paint_on_rule(void *context, const struct cfi_rule *rule, uint32_t *number)
+static inline int cfi_paint_on_rule(void *context, const struct cfi_rule *rule, uint32_t *id)
 {
 	struct cfi_paint *paint = context;
 
-	return cfi_rules_number(&paint->rules, rule, number);
+	return cfi_rules_id(&paint->rules, rule, id);
 }
 
 static inline int cfi_paint_on_fde(void *context, const struct cfi_fde *fde)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers for the rules that cfi_parse() finds, and the rules by their numbers; and a sink that
- * touches every row and no more. For tests and benchmarks. */
+/* Assigns ids to the rules that cfi_parse() finds, and stores the rules by id; and a sink that only
+ * reads every row. For tests and benchmarks. */
 #ifndef TESTS_SUPPORT_CFI_RULES_H
 #define TESTS_SUPPORT_CFI_RULES_H
 
@@ -16,7 +16,7 @@ enum {
 
 struct cfi_rules {
 	struct cfi_rule *rules; /* CFI_RULES_MAX */
-	uint32_t *slots;	/* 2 * CFI_RULES_MAX: numbers + 1, by hash */
+	uint32_t *slots;	/* 2 * CFI_RULES_MAX: ids + 1, by hash */
 	uint32_t count;
 };
 
@@ -35,16 +35,16 @@ static inline void cfi_rules_fini(struct cfi_rules *rules)
 	free(rules->slots);
 }
 
-/* Begin anew, with the same memory. */
-static inline void cfi_rules_forget(struct cfi_rules *rules)
+/* Removes all rules, and keeps the memory. */
+static inline void cfi_rules_reset(struct cfi_rules *rules)
 {
 	memset(rules->slots, 0, 2 * CFI_RULES_MAX * sizeof(*rules->slots));
 	rules->count = 0;
 }
 
-/* Its number, the same each time. 0, or -ENOSPC. */
-static inline int cfi_rules_number(struct cfi_rules *rules, const struct cfi_rule *rule,
-				   uint32_t *number)
+/* The id of a rule, the same each time. 0 or -ENOSPC. */
+static inline int cfi_rules_id(struct cfi_rules *rules, const struct cfi_rule *rule,
+				   uint32_t *id)
 {
 	uint32_t words[8], hash = 0;
 
@@ -61,7 +61,7 @@ static inline int cfi_rules_number(struct cfi_rules *rules, const struct cfi_rul
 			*slot = ++rules->count;
 		}
 		if (!memcmp(&rules->rules[*slot - 1], rule, sizeof(*rule))) {
-			*number = *slot - 1;
+			*id = *slot - 1;
 			return 0;
 		}
 	}
@@ -73,11 +73,11 @@ struct cfi_sum {
 	uint64_t sum;
 };
 
-static inline int cfi_sum_rule(void *context, const struct cfi_rule *rule, uint32_t *number)
+static inline int cfi_sum_rule(void *context, const struct cfi_rule *rule, uint32_t *id)
 {
 	struct cfi_sum *sum = context;
 
-	return cfi_rules_number(&sum->rules, rule, number);
+	return cfi_rules_id(&sum->rules, rule, id);
 }
 
 static inline int cfi_sum_rows(void *context, const struct cfi_fde *fde)

@@ -12,7 +12,7 @@
 #include "parse/elf_image.h"
 #include "tests/support/cfi_rules.h"
 
-/* ---- A section written by hand ---- */
+/* ---- Building a section ---- */
 
 enum {
 	VADDR = 0x10000,
@@ -38,17 +38,17 @@ static void put_int(struct bytes *b, uint64_t value, size_t size)
 	put(b, &value, size);
 }
 
-static size_t entry_begin(struct bytes *b)
+static size_t entry_start(struct bytes *b)
 {
 	put_int(b, 0, 4);
 	return b->length;
 }
 
-static void entry_end(struct bytes *b, size_t begin)
+static void entry_end(struct bytes *b, size_t at_body)
 {
-	uint32_t length = (uint32_t)(b->length - begin);
+	uint32_t length = (uint32_t)(b->length - at_body);
 
-	memcpy(b->data + begin - 4, &length, 4);
+	memcpy(b->data + at_body - 4, &length, 4);
 }
 
 struct code {
@@ -59,13 +59,14 @@ struct code {
 	((struct code){(const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__})})
 #define NONE ((struct code){NULL, 0})
 
-/* rsp + 8, return address at CFA - 8: how every CIE of x86-64 begins. */
+/* The program of every CIE on x86-64: CFA = rsp + 8, return address at CFA - 8. */
 #define USUAL CODE(0x0c, 7, 8, 0x90, 1)
 
-/* A CIE of version 1; returns its offset. `data` is the augmentation data with its length. */
+/* Appends a CIE of version 1 and returns its offset. `data` is the augmentation data with its length.
+ */
 static size_t put_cie(struct bytes *b, const char *augmentation, struct code data, struct code code)
 {
-	size_t begin = entry_begin(b);
+	size_t at_body = entry_start(b);
 
 	put_int(b, 0, 4);
 	put_int(b, 1, 1);
@@ -73,8 +74,8 @@ static size_t put_cie(struct bytes *b, const char *augmentation, struct code dat
 	put(b, (uint8_t[]){1, 0x78, 16}, 3);
 	put(b, data.bytes, data.length);
 	put(b, code.bytes, code.length);
-	entry_end(b, begin);
-	return begin - 4;
+	entry_end(b, at_body);
+	return at_body - 4;
 }
 
 static size_t put_usual_cie(struct bytes *b)
@@ -82,24 +83,24 @@ static size_t put_usual_cie(struct bytes *b)
 	return put_cie(b, "zR", CODE(1, 0x1b), USUAL);
 }
 
-static size_t fde_begin(struct bytes *b, size_t cie)
+static size_t fde_start(struct bytes *b, size_t cie)
 {
-	size_t begin = entry_begin(b);
+	size_t at_body = entry_start(b);
 
 	put_int(b, b->length - cie, 4);
-	return begin;
+	return at_body;
 }
 
-/* An FDE for pcrel sdata4 and 'z'. */
+/* Appends an FDE for a CIE with pcrel sdata4 and 'z'. */
 static void put_fde(struct bytes *b, size_t cie, uint64_t start, uint32_t size, struct code code)
 {
-	size_t begin = fde_begin(b, cie);
+	size_t at_body = fde_start(b, cie);
 
 	put_int(b, start - (VADDR + b->length), 4);
 	put_int(b, size, 4);
 	put_int(b, 0, 1);
 	put(b, code.bytes, code.length);
-	entry_end(b, begin);
+	entry_end(b, at_body);
 }
 
 enum {
@@ -110,7 +111,7 @@ enum {
 struct result {
 	int rc;
 	struct cfi_stats stats;
-	uint64_t unknown_rows; /* with a CFA of no known kind */
+	uint64_t unknown_rows; /* with CFI_CFA_UNKNOWN */
 	struct {
 		uint64_t start, end;
 		unsigned int row_count;
@@ -118,14 +119,14 @@ struct result {
 		struct cfi_rule rules[ROWS_MAX];
 	} fdes[FDES_MAX];
 	unsigned int count;
-	struct cfi_rules numbers;
+	struct cfi_rules rule_ids;
 };
 
-static int collect_rule(void *context, const struct cfi_rule *rule, uint32_t *number)
+static int collect_rule(void *context, const struct cfi_rule *rule, uint32_t *id)
 {
 	struct result *r = context;
 
-	return cfi_rules_number(&r->numbers, rule, number);
+	return cfi_rules_id(&r->rule_ids, rule, id);
 }
 
 static int collect(void *context, const struct cfi_fde *fde)
@@ -136,9 +137,9 @@ static int collect(void *context, const struct cfi_fde *fde)
 	cr_assert_gt(fde->row_count, 0);
 	cr_assert_eq(fde->rows[0].at, 0);
 	for (unsigned int i = 0; i < fde->row_count; i++) {
-		const struct cfi_rule *rule = &r->numbers.rules[fde->rows[i].rule];
+		const struct cfi_rule *rule = &r->rule_ids.rules[fde->rows[i].rule];
 
-		cr_assert_lt(fde->rows[i].rule, r->numbers.count);
+		cr_assert_lt(fde->rows[i].rule, r->rule_ids.count);
 		cr_assert_lt(fde->rows[i].at, fde->end - fde->start);
 		cr_assert(!i || fde->rows[i - 1].at < fde->rows[i].at);
 		cr_assert(!i || fde->rows[i - 1].rule != fde->rows[i].rule);
@@ -159,7 +160,7 @@ static int collect(void *context, const struct cfi_fde *fde)
 
 static const struct cfi_budget plenty = {1000000, 1000000, 10000000};
 
-/* A section's bytes in memory, and how many of them are seen at a time (0: as many as usual). */
+/* The bytes of a section in memory, and the size of the window over them (0: the usual one). */
 struct input {
 	struct elf_buffer buffer;
 	struct elf_source source;
@@ -177,7 +178,7 @@ static struct elf_window *input_window(struct input *input, const void *data, si
 	return &input->window;
 }
 
-/* `section` has all but the window. */
+/* Parses the bytes; all fields of `section` but the window are set. */
 static struct result parse_with(const struct bytes *b, struct cfi_section section,
 				const struct cfi_budget *budget, size_t step)
 {
@@ -185,11 +186,11 @@ static struct result parse_with(const struct bytes *b, struct cfi_section sectio
 	const struct cfi_sink sink = {.context = &r, .rule = collect_rule, .fde = collect};
 	struct input input;
 
-	cr_assert_eq(cfi_rules_init(&r.numbers), 0);
+	cr_assert_eq(cfi_rules_init(&r.rule_ids), 0);
 	section.window = input_window(&input, b->data, b->length, step);
 	r.rc = cfi_parse(&section, budget, &sink, &r.stats);
 	elf_window_fini(&input.window);
-	cfi_rules_fini(&r.numbers);
+	cfi_rules_fini(&r.rule_ids);
 	return r;
 }
 
@@ -206,7 +207,7 @@ static struct result parse_debug(const struct bytes *b)
 	return parse_with(b, (struct cfi_section){.debug_frame = true}, &plenty, 0);
 }
 
-/* One FDE with a program behind the usual CIE. */
+/* Parses one FDE with this program and the usual CIE. */
 static struct result run(struct code code)
 {
 	struct bytes b = {.length = 0};
@@ -217,7 +218,7 @@ static struct result run(struct code code)
 	return r;
 }
 
-/* The rule of the usual CIE, with what is different named; later initializers are meant to win. */
+/* The rule of the usual CIE, with the fields that differ. Later initialisers override it. */
 #pragma GCC diagnostic ignored "-Woverride-init"
 #define RULE(...)                                                                                  \
 	((struct cfi_rule){.cfa_kind = CFI_CFA_REGISTER,                                           \
@@ -241,7 +242,7 @@ static void check_row(const struct result *r, unsigned int i, uint64_t start, st
 		     got->ra_offset, got->signal_frame);
 }
 
-/* The program leaves one row, from the start of the function. */
+/* Checks that the program makes one row, at the start of the function. */
 #define CHECK_ONE(code, ...)                                                                       \
 	do {                                                                                       \
 		struct result r_ = run(code);                                                      \
@@ -249,7 +250,7 @@ static void check_row(const struct result *r, unsigned int i, uint64_t start, st
 		cr_assert_eq(r_.fdes[0].row_count, 1);                                             \
 	} while (0)
 
-/* The program makes its FDE bad, and only it. */
+/* Checks that the program makes its FDE invalid, and no other. */
 static void check_bad(struct code code)
 {
 	struct bytes b = {.length = 0};
@@ -266,7 +267,7 @@ static void check_bad(struct code code)
 	cr_assert_eq(r.fdes[0].start, CODE + CODE_SIZE);
 }
 
-Test(cfi, empty_section)
+Test(cfi, an_empty_section_has_no_fdes)
 {
 	struct bytes b = {.length = 0};
 	struct result r = parse(&b);
@@ -276,7 +277,7 @@ Test(cfi, empty_section)
 	cr_assert_not(r.stats.truncated);
 }
 
-Test(cfi, an_ordinary_function)
+Test(cfi, an_ordinary_function_has_its_rows)
 {
 	struct result r = run(CODE(0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6, 0x02, 0x50, 0x0c, 7, 8));
 
@@ -295,7 +296,7 @@ Test(cfi, an_ordinary_function)
 	cr_assert_eq(r.unknown_rows, 0);
 }
 
-Test(cfi, advances)
+Test(cfi, every_advance_instruction_moves_the_location)
 {
 	struct result r = run(CODE(0x41, 0x0e, 16,			      /* +1 */
 				   0x02, 0xff, 0x0e, 24,		      /* +255 */
@@ -316,18 +317,18 @@ Test(cfi, set_loc_is_encoded_like_the_fde)
 {
 	struct bytes b = {.length = 0};
 	size_t cie = put_usual_cie(&b);
-	size_t begin = fde_begin(&b, cie);
+	size_t at_body = fde_start(&b, cie);
 
 	put_int(&b, CODE - (VADDR + b.length), 4);
 	put_int(&b, CODE_SIZE, 4);
 	put(&b, (uint8_t[]){0, 0x01}, 2);
 	put_int(&b, CODE + 0x123 - (VADDR + b.length), 4);
 	put(&b, (uint8_t[]){0x0e, 16}, 2);
-	entry_end(&b, begin);
+	entry_end(&b, at_body);
 	struct result r = parse(&b);
 	check_row(&r, 1, CODE + 0x123, RULE(.cfa_offset = 16));
 
-	/* Back is no direction. */
+	/* The location cannot move backwards. */
 	size_t at = b.length - 6;
 	uint32_t back = (uint32_t)(CODE - 1 - (VADDR + at));
 	memcpy(b.data + at, &back, 4);
@@ -338,17 +339,17 @@ Test(cfi, set_loc_is_encoded_like_the_fde)
 Test(cfi, code_alignment_scales_advances)
 {
 	struct bytes b = {.length = 0};
-	size_t begin = entry_begin(&b);
+	size_t at_body = entry_start(&b);
 
 	put_int(&b, 0, 4);
 	put(&b, (uint8_t[]){1, 'z', 'R', 0, 4, 0x78, 16, 1, 0x1b, 0x0c, 7, 8, 0x90, 1}, 14);
-	entry_end(&b, begin);
-	put_fde(&b, begin - 4, CODE, CODE_SIZE, CODE(0x43, 0x0e, 16));
+	entry_end(&b, at_body);
+	put_fde(&b, at_body - 4, CODE, CODE_SIZE, CODE(0x43, 0x0e, 16));
 	struct result r = parse(&b);
 	check_row(&r, 1, CODE + 12, RULE(.cfa_offset = 16));
 }
 
-Test(cfi, equal_rows_are_merged)
+Test(cfi, equal_neighbouring_rows_are_merged)
 {
 	struct result r = run(CODE(0x41, 0x0e, 8, 0x41, 0x8c, 2, 0x41, 0x0e, 16, 0x0e, 8, 0x42));
 
@@ -375,7 +376,7 @@ Test(cfi, rows_end_with_the_function)
 	cr_assert_eq(r.fdes[0].row_count, 1);
 }
 
-Test(cfi, cfa_definitions)
+Test(cfi, every_cfa_instruction_sets_the_rule)
 {
 	CHECK_ONE(CODE(0x0c, 6, 16), .cfa_register = 6, .cfa_offset = 16);
 	CHECK_ONE(CODE(0x0d, 10), .cfa_register = 10);
@@ -387,7 +388,7 @@ Test(cfi, cfa_definitions)
 	CHECK_ONE(CODE(0x0e, 0xff, 0xff, 0xff, 0xff, 0x07), .cfa_offset = INT32_MAX);
 }
 
-Test(cfi, cfa_that_no_rule_can_hold)
+Test(cfi, a_cfa_that_no_rule_can_hold_is_unknown)
 {
 #define UNKNOWN_CFA .cfa_kind = CFI_CFA_UNKNOWN, .cfa_register = 0, .cfa_offset = 0
 	CHECK_ONE(CODE(0x0d, 16), UNKNOWN_CFA);
@@ -402,7 +403,7 @@ Test(cfi, cfa_that_no_rule_can_hold)
 	check_row(&r, 1, CODE + 1, RULE());
 }
 
-Test(cfi, saves)
+Test(cfi, every_save_instruction_sets_the_rule)
 {
 	CHECK_ONE(CODE(0x86, 2), .fp_kind = CFI_SAVE_CFA, .fp_offset = -16);
 	CHECK_ONE(CODE(0x86, 0x80, 0x01), .fp_kind = CFI_SAVE_CFA, .fp_offset = -1024);
@@ -437,7 +438,7 @@ Test(cfi, other_registers_are_parsed_and_ignored)
 		  .cfa_offset = 8);
 }
 
-Test(cfi, restore)
+Test(cfi, restore_takes_the_rule_of_the_cie)
 {
 	CHECK_ONE(CODE(0x86, 2, 0xc6), .fp_kind = CFI_SAVE_SAME);
 	CHECK_ONE(CODE(0x86, 2, 0x06, 6), .fp_kind = CFI_SAVE_SAME);
@@ -445,7 +446,7 @@ Test(cfi, restore)
 	CHECK_ONE(CODE(0x86, 2, 0x07, 16, 0xd0), .fp_kind = CFI_SAVE_CFA, .fp_offset = -16);
 }
 
-Test(cfi, remember_and_restore_state)
+Test(cfi, states_are_restored_in_reverse_order)
 {
 	struct result r = run(CODE(0x0e, 16, 0x86, 2, 0x0a, 0x41, 0x0c, 6, 8, 0xc6, 0x41, 0x0b));
 
@@ -462,7 +463,7 @@ Test(cfi, remember_and_restore_state)
 		       0x0a, 0x0a, 0x0a, 0x0a));
 }
 
-Test(cfi, cfa_expressions)
+Test(cfi, known_cfa_expressions_become_rules)
 {
 	CHECK_ONE(CODE(0x0f, 2, 0x76, 0x70), .cfa_register = 6, .cfa_offset = -16);
 	CHECK_ONE(CODE(0x0f, 3, 0x92, 12, 0x18), .cfa_register = 12, .cfa_offset = 24);
@@ -474,7 +475,7 @@ Test(cfi, cfa_expressions)
 		  .cfa_register = 7, .cfa_offset = 0, .cfa_add = 8);
 	CHECK_ONE(CODE(0x0f, 11, 0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22),
 		  .cfa_kind = CFI_CFA_PLT, .cfa_register = 0, .cfa_offset = 8, .cfa_add = 11);
-	/* The forms next to those. */
+	/* Similar forms are unknown. */
 	CHECK_ONE(CODE(0x0f, 0), UNKNOWN_CFA);
 	CHECK_ONE(CODE(0x0f, 1, 0x76), UNKNOWN_CFA);
 	CHECK_ONE(CODE(0x0f, 2, 0x80, 0), UNKNOWN_CFA);
@@ -490,12 +491,12 @@ Test(cfi, cfa_expressions)
 		  UNKNOWN_CFA);
 	CHECK_ONE(CODE(0x0f, 12, 0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22, 0x96),
 		  UNKNOWN_CFA);
-	/* An expression neither hides nor keeps what was set before it. */
+	/* After an expression, the offset from before it can be used again. */
 	CHECK_ONE(CODE(0x0e, 24, 0x0f, 3, 0x76, 0x78, 0x06, 0x0d, 6), .cfa_register = 6,
 		  .cfa_offset = 24);
 }
 
-Test(cfi, save_expressions)
+Test(cfi, known_save_expressions_become_rules)
 {
 	CHECK_ONE(CODE(0x10, 6, 2, 0x76, 0), .fp_kind = CFI_SAVE_REGISTER, .fp_register = 6);
 	CHECK_ONE(CODE(0x10, 6, 3, 0x77, 0x80, 0x01), .fp_kind = CFI_SAVE_REGISTER,
@@ -506,12 +507,12 @@ Test(cfi, save_expressions)
 	CHECK_ONE(CODE(0x10, 6, 3, 0x76, 0, 0x06), .fp_kind = CFI_SAVE_UNKNOWN);
 	CHECK_ONE(CODE(0x10, 6, 0), .fp_kind = CFI_SAVE_UNKNOWN);
 	CHECK_ONE(CODE(0x10, 6, 1, 0x23), .fp_kind = CFI_SAVE_UNKNOWN);
-	/* What a rule no longer uses is zero again. */
+	/* Fields that a rule does not use any more are zero again. */
 	CHECK_ONE(CODE(0x10, 6, 2, 0x77, 8, 0x08, 6), .fp_kind = CFI_SAVE_SAME);
 	CHECK_ONE(CODE(0x0f, 5, 0x77, 0, 0x06, 0x23, 8, 0x0e, 16), .cfa_offset = 16);
 }
 
-Test(cfi, malformed_programs)
+Test(cfi, a_malformed_program_costs_only_its_fde)
 {
 	check_bad(CODE(0x02));
 	check_bad(CODE(0x03, 1));
@@ -528,7 +529,7 @@ Test(cfi, malformed_programs)
 	check_bad(CODE(0x0f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01));
 	check_bad(CODE(0x17));
 	check_bad(CODE(0x3f));
-	/* Seventeen bytes of padding are sixteen too many. */
+	/* A number with 17 bytes of padding is too long. */
 	check_bad(CODE(0x0e, 0x88, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
 		       0x80, 0x80, 0x80, 0x80, 0));
 	CHECK_ONE(CODE(0x0e, 0x88, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0),
@@ -550,7 +551,7 @@ Test(cfi, terminator_ends_eh_frame)
 	cr_assert_not(r.stats.truncated);
 }
 
-Test(cfi, fdes_before_their_cie_and_of_several)
+Test(cfi, fdes_find_their_cie_anywhere)
 {
 	struct bytes b = {.length = 0};
 	size_t first = put_usual_cie(&b);
@@ -568,7 +569,7 @@ Test(cfi, fdes_before_their_cie_and_of_several)
 	cr_assert_eq(memcmp(&r.fdes[2].rules[0], &r.fdes[0].rules[0], sizeof(struct cfi_rule)), 0);
 }
 
-Test(cfi, default_rules)
+Test(cfi, registers_without_instructions_have_default_rules)
 {
 	struct bytes b = {.length = 0};
 	size_t cie = put_cie(&b, "zR", CODE(1, 0x1b), NONE);
@@ -579,19 +580,19 @@ Test(cfi, default_rules)
 	cr_assert_eq(r.unknown_rows, 1, "an offset without a register");
 }
 
-/* How many FDEs come out of a CIE with this augmentation, data and an FDE written for it. */
+/* The number of FDEs that are delivered for a CIE with this augmentation and data. */
 static struct result augmented(const char *augmentation, struct code data, struct code fde)
 {
 	struct bytes b = {.length = 0};
 	size_t cie = put_cie(&b, augmentation, data, USUAL);
-	size_t begin = fde_begin(&b, cie);
+	size_t at_body = fde_start(&b, cie);
 
 	put(&b, fde.bytes, fde.length);
-	entry_end(&b, begin);
+	entry_end(&b, at_body);
 	return parse(&b);
 }
 
-Test(cfi, augmentations)
+Test(cfi, known_augmentations_are_skipped_correctly)
 {
 	/* absptr start and range, then the augmentation data's length if there is a 'z' */
 #define ABSOLUTE 0, 0, 4, 0, 0, 0, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0
@@ -611,12 +612,12 @@ Test(cfi, augmentations)
 	check_row(&r, 0, CODE, RULE());
 	r = augmented("zR?", CODE(4, 0, 1, 2, 3), CODE(ABSOLUTE, 0));
 	check_row(&r, 0, CODE, RULE());
-	/* Data that goes on behind what the string announces. */
+	/* There may be more data than the string announces. */
 	r = augmented("zR", CODE(3, 0, 9, 9), CODE(ABSOLUTE, 2, 0x17, 0x17));
 	check_row(&r, 0, CODE, RULE());
 }
 
-Test(cfi, bad_augmentations)
+Test(cfi, a_bad_augmentation_makes_the_cie_unusable)
 {
 	static const struct {
 		const char *string;
@@ -629,7 +630,7 @@ Test(cfi, bad_augmentations)
 	    {"zP", {1, 0x1b}},
 	    {"zP", {2, 0x07}},
 	    {"zR", {100, 0x1b}},
-	    {"zR", {1, 0xff}}, /* no pointers at all */
+	    {"zR", {1, 0xff}}, /* DW_EH_PE_omit */
 	    {"zR", {1, 0x9b}},
 	    {"zR", {1, 0x70}},
 	    {"zR", {1, 0x40}},
@@ -647,26 +648,26 @@ Test(cfi, bad_augmentations)
 	}
 }
 
-Test(cfi, legacy_eh)
+Test(cfi, the_augmentation_of_gcc_2_is_read)
 {
 	struct bytes b = {.length = 0};
-	size_t begin = entry_begin(&b);
+	size_t at_body = entry_start(&b);
 
 	put_int(&b, 0, 4);
 	put(&b,
 	    (uint8_t[]){1, 'e', 'h', 0, 1, 2, 3, 4, 5, 6, 7, 8, 1, 0x78, 16, 0x0c, 7, 8, 0x90, 1},
 	    20);
-	entry_end(&b, begin);
-	size_t cie = begin - 4;
-	begin = fde_begin(&b, cie);
+	entry_end(&b, at_body);
+	size_t cie = at_body - 4;
+	at_body = fde_start(&b, cie);
 	put(&b, (uint8_t[]){ABSOLUTE}, 16);
-	entry_end(&b, begin);
+	entry_end(&b, at_body);
 	struct result r = parse(&b);
 	check_row(&r, 0, CODE, RULE());
 }
 
-/* Start and size in every encoding. */
-Test(cfi, pointer_encodings)
+/* The start and the size of a function in every encoding. */
+Test(cfi, every_pointer_encoding_is_decoded)
 {
 	static const struct {
 		uint8_t encoding, size;
@@ -690,7 +691,7 @@ Test(cfi, pointer_encodings)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct bytes b = {.length = 0};
 		size_t cie = put_cie(&b, "zR", CODE(1, cases[i].encoding), USUAL);
-		size_t begin = fde_begin(&b, cie);
+		size_t at_body = fde_start(&b, cie);
 		uint64_t start = cases[i].start;
 
 		if (start == 0)
@@ -700,14 +701,14 @@ Test(cfi, pointer_encodings)
 		put_int(&b, cases[i].raw, cases[i].size);
 		put_int(&b, 0x40, cases[i].size);
 		put_int(&b, 0, 1);
-		entry_end(&b, begin);
+		entry_end(&b, at_body);
 		struct result r = parse(&b);
 		check_row(&r, 0, start, RULE());
 		cr_assert_eq(r.fdes[0].end, start + 0x40);
 	}
 }
 
-Test(cfi, leb128_and_aligned_pointers)
+Test(cfi, pointers_in_leb128_and_aligned_are_decoded)
 {
 	struct result r = augmented("zR", CODE(1, 0x01), CODE(0x80, 0x80, 0x10, 0x80, 0x20, 0));
 	check_row(&r, 0, CODE, RULE());
@@ -719,46 +720,46 @@ Test(cfi, leb128_and_aligned_pointers)
 		struct bytes b = {.length = 0};
 		size_t cie = put_cie(&b, "zR", CODE(1, 0x50), USUAL);
 
-		/* An entry that is no CIE of use, only to move the FDE. */
-		size_t begin = entry_begin(&b);
+		/* An entry that only moves the FDE. */
+		size_t at_body = entry_start(&b);
 		put(&b, (uint8_t[12]){0}, 4 + shift);
-		entry_end(&b, begin);
-		begin = fde_begin(&b, cie);
+		entry_end(&b, at_body);
+		at_body = fde_start(&b, cie);
 		while ((VADDR + b.length) % 8 != 0)
 			put_int(&b, 0xee, 1);
 		put_int(&b, CODE, 8);
 		put_int(&b, 0x40, 8);
 		put_int(&b, 0, 1);
-		entry_end(&b, begin);
+		entry_end(&b, at_body);
 		r = parse(&b);
 		check_row(&r, 0, CODE, RULE());
 	}
 }
 
-Test(cfi, ranges)
+Test(cfi, empty_and_wrapping_ranges_are_left_out)
 {
 	struct bytes b = {.length = 0};
 	size_t cie = put_usual_cie(&b);
 
 	put_fde(&b, cie, VADDR + b.length + 8, 16,
-		NONE);				     /* the pointer is zero: dropped function */
-	put_fde(&b, cie, CODE, 0, NONE);	     /* nothing */
-	put_fde(&b, cie, CODE, (uint32_t)-16, NONE); /* below its start: wraps */
+		NONE);				     /* a null pointer: the function was dropped */
+	put_fde(&b, cie, CODE, 0, NONE);	     /* empty */
+	put_fde(&b, cie, CODE, (uint32_t)-16, NONE); /* its end overflows */
 	struct result r = parse(&b);
 	cr_assert_eq(r.rc, 0);
 	cr_assert_eq(r.stats.fdes, 0);
 	cr_assert_eq(r.stats.bad_fdes, 1);
 }
 
-Test(cfi, bad_cie_pointers)
+Test(cfi, an_fde_without_a_valid_cie_is_skipped)
 {
 	struct bytes b = {.length = 0};
 	size_t cie = put_usual_cie(&b);
 	size_t fde = b.length;
 
-	put_fde(&b, cie + 4, CODE, 16, NONE); /* into the middle of one */
+	put_fde(&b, cie + 4, CODE, 16, NONE); /* the middle of a CIE */
 	put_fde(&b, (size_t)-64, CODE, 16, NONE);
-	put_fde(&b, fde, CODE, 16, NONE); /* to an FDE */
+	put_fde(&b, fde, CODE, 16, NONE); /* an FDE */
 	put_fde(&b, cie, CODE, 16, NONE);
 	struct result r = parse(&b);
 	cr_assert_eq(r.rc, 0);
@@ -766,7 +767,7 @@ Test(cfi, bad_cie_pointers)
 	cr_assert_eq(r.stats.fdes, 1);
 }
 
-Test(cfi, bad_cies)
+Test(cfi, a_malformed_cie_makes_its_fdes_unusable)
 {
 	/* version, alignment of code and data, return address column, initial instructions */
 	static const uint8_t bad[][10] = {
@@ -778,16 +779,16 @@ Test(cfi, bad_cies)
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct bytes b = {.length = 0};
-		size_t begin = entry_begin(&b);
+		size_t at_body = entry_start(&b);
 
 		put_int(&b, 0, 4);
 		put(&b, bad[i], sizeof(bad[i]));
-		entry_end(&b, begin);
-		size_t cie = begin - 4;
+		entry_end(&b, at_body);
+		size_t cie = at_body - 4;
 		for (int n = 0; n < 2; n++) {
-			begin = fde_begin(&b, cie);
+			at_body = fde_start(&b, cie);
 			put(&b, (uint8_t[]){ABSOLUTE}, 16);
-			entry_end(&b, begin);
+			entry_end(&b, at_body);
 		}
 		struct result r = parse(&b);
 		cr_assert_eq(r.rc, 0);
@@ -796,7 +797,7 @@ Test(cfi, bad_cies)
 	}
 }
 
-Test(cfi, cut_sections)
+Test(cfi, a_section_that_is_cut_off_keeps_what_came_before)
 {
 	struct bytes b = {.length = 0};
 	size_t cie = put_usual_cie(&b);
@@ -812,7 +813,7 @@ Test(cfi, cut_sections)
 		cr_assert_eq(r.stats.fdes, 0);
 		cr_assert_eq(r.stats.truncated, length != cie_end, "%zu", length);
 	}
-	/* Lengths that go on for ever. */
+	/* Lengths beyond the end of the section, and beyond 64 bits. */
 	b.length = 0;
 	put_int(&b, 0xfffffff0, 4);
 	put_int(&b, 0, 4);
@@ -836,7 +837,7 @@ Test(cfi, an_entry_too_short_for_its_id_costs_only_itself)
 	cr_assert_eq(r.stats.fdes, 1);
 }
 
-Test(cfi, wide_lengths)
+Test(cfi, lengths_of_64_bits_are_read)
 {
 	struct bytes b = {.length = 0};
 
@@ -885,7 +886,7 @@ static void put_debug_fde(struct bytes *b, size_t cie, size_t address, size_t se
 	put(b, (uint8_t[]){0x0e, 16}, 2);
 }
 
-Test(cfi, debug_frame)
+Test(cfi, debug_frame_is_parsed_in_all_versions)
 {
 	static const struct {
 		uint8_t version, address, selector;
@@ -896,7 +897,7 @@ Test(cfi, debug_frame)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct bytes b = {.length = 0};
 
-		put_int(&b, 0, 4); /* padding, not an end */
+		put_int(&b, 0, 4); /* padding, not a terminator */
 		size_t cie = put_debug_cie(&b, cases[i].version, cases[i].address,
 					   cases[i].selector, cases[i].wide);
 		put_debug_fde(&b, cie, cases[i].address, cases[i].selector, cases[i].wide);
@@ -907,7 +908,7 @@ Test(cfi, debug_frame)
 	}
 }
 
-Test(cfi, debug_frame_cie_pointers)
+Test(cfi, debug_frame_refers_to_cies_by_offset)
 {
 	struct bytes b = {.length = 0};
 	size_t cie = put_debug_cie(&b, 3, 8, 0, false);
@@ -926,7 +927,7 @@ static struct result budgeted(const struct bytes *b, struct cfi_budget budget)
 	return parse_with(b, usual_section, &budget, 0);
 }
 
-Test(cfi, budgets)
+Test(cfi, each_budget_ends_the_parse)
 {
 	struct bytes b = {.length = 0};
 	size_t cie = put_usual_cie(&b); /* two instructions */
@@ -965,18 +966,18 @@ Test(cfi, a_cie_is_run_once)
 	cr_assert_eq(r.stats.fdes, 100);
 }
 
-Test(cfi, many_rows)
+Test(cfi, a_function_may_have_many_rows)
 {
 	struct bytes b = {.length = 0};
 	size_t cie = put_usual_cie(&b);
-	size_t begin = fde_begin(&b, cie);
+	size_t at_body = fde_start(&b, cie);
 
 	put_int(&b, CODE - (VADDR + b.length), 4);
 	put_int(&b, CODE_SIZE, 4);
 	put_int(&b, 0, 1);
 	for (unsigned int i = 0; i < 1000; i++)
 		put(&b, (uint8_t[]){0x41, 0x0e, (uint8_t)(16 + i % 2)}, 3);
-	entry_end(&b, begin);
+	entry_end(&b, at_body);
 	struct result r = parse(&b);
 	cr_assert_eq(r.rc, 0);
 	cr_assert_eq(r.fdes[0].row_count, 1001);
@@ -985,18 +986,18 @@ Test(cfi, many_rows)
 	cr_assert_eq(r.count, 0);
 }
 
-static int number_rule(void *context, const struct cfi_rule *rule, uint32_t *number)
+static int identify_rule(void *context, const struct cfi_rule *rule, uint32_t *id)
 {
 	(void)context;
-	*number = (uint32_t)rule->cfa_offset;
+	*id = (uint32_t)rule->cfa_offset;
 	return 0;
 }
 
-static int refuse_rule(void *context, const struct cfi_rule *rule, uint32_t *number)
+static int refuse_rule(void *context, const struct cfi_rule *rule, uint32_t *id)
 {
 	(void)context;
 	(void)rule;
-	(void)number;
+	(void)id;
 	return -ENOSPC;
 }
 
@@ -1032,7 +1033,7 @@ static struct cfi_section section_of_three(struct bytes *b, struct input *input)
 	return section;
 }
 
-Test(cfi, the_sink_can_end_it)
+Test(cfi, an_error_of_the_sink_ends_the_parse)
 {
 	struct bytes b = {.length = 0};
 	struct input input;
@@ -1040,7 +1041,7 @@ Test(cfi, the_sink_can_end_it)
 	struct cfi_stats stats;
 	int calls = 0;
 
-	struct cfi_sink sink = {.context = &calls, .rule = number_rule, .fde = refuse};
+	struct cfi_sink sink = {.context = &calls, .rule = identify_rule, .fde = refuse};
 	cr_assert_eq(cfi_parse(&section, &plenty, &sink, &stats), -ECANCELED);
 	cr_assert_eq(calls, 2);
 	sink.rule = refuse_rule;
@@ -1049,8 +1050,8 @@ Test(cfi, the_sink_can_end_it)
 	elf_window_fini(&input.window);
 }
 
-/* What nobody wants is not run: it costs no instructions and no rows. */
-Test(cfi, unwanted_fdes)
+/* The program of an FDE that the sink does not want is not run. */
+Test(cfi, unwanted_fdes_cost_nothing)
 {
 	struct bytes b = {.length = 0};
 	struct input input;
@@ -1059,7 +1060,7 @@ Test(cfi, unwanted_fdes)
 	int calls = 0;
 
 	const struct cfi_sink sink = {
-	    .context = &calls, .want = want_second, .rule = number_rule, .fde = count_calls};
+	    .context = &calls, .want = want_second, .rule = identify_rule, .fde = count_calls};
 	cr_assert_eq(cfi_parse(&section, &(struct cfi_budget){3, 2, 4}, &sink, &stats), 0);
 	cr_assert_eq(calls, 1);
 	cr_assert_eq(stats.fdes, 1);
@@ -1070,8 +1071,8 @@ Test(cfi, unwanted_fdes)
 
 /* ---- Caches and windows ---- */
 
-/* More shapes and rules than are remembered at a time, back and forth: each comes out as itself. */
-Test(cfi, more_rules_than_are_remembered)
+/* More shapes and rules than the caches hold are used in turn. */
+Test(cfi, more_rules_than_the_caches_hold_are_correct)
 {
 	struct bytes b = {.length = 0};
 	size_t cie = put_usual_cie(&b);
@@ -1085,7 +1086,7 @@ Test(cfi, more_rules_than_are_remembered)
 	struct result r = parse(&b);
 	cr_assert_eq(r.rc, 0);
 	cr_assert_eq(r.stats.bad_fdes, 0);
-	cr_assert_eq(r.stats.rows, 200 * 5 - 2, "where the offset is 16 already, one less");
+	cr_assert_eq(r.stats.rows, 200 * 5 - 2, "one row less where the offset is 16 already");
 	for (unsigned int i = 0; i < FDES_MAX; i++) {
 		const struct cfi_rule *rules = r.fdes[i].rules;
 		const unsigned int last = r.fdes[i].row_count - 1;
@@ -1099,19 +1100,19 @@ Test(cfi, more_rules_than_are_remembered)
 	}
 }
 
-/* DW_CFA_offset and DW_CFA_restore mean what their own CIE says. */
-Test(cfi, changes_of_two_cies)
+/* DW_CFA_offset and DW_CFA_restore depend on the CIE. */
+Test(cfi, cached_changes_are_not_mixed_between_cies)
 {
 	struct bytes b = {.length = 0};
-	size_t first = put_usual_cie(&b), begin = entry_begin(&b);
+	size_t first = put_usual_cie(&b), at_body = entry_start(&b);
 
 	/* Data alignment -4, rbp saved at CFA - 12 from the start. */
 	put_int(&b, 0, 4);
 	put(&b, (uint8_t[]){1, 'z', 'R', 0, 1, 0x7c, 16, 1, 0x1b}, 9);
 	put(&b, (uint8_t[]){0x0c, 7, 8, 0x90, 2, 0x86, 3}, 7);
-	entry_end(&b, begin);
+	entry_end(&b, at_body);
 	for (unsigned int i = 0; i < 4; i++)
-		put_fde(&b, i % 2 ? begin - 4 : first, CODE + 64 * i, 64,
+		put_fde(&b, i % 2 ? at_body - 4 : first, CODE + 64 * i, 64,
 			CODE(0x86, 4, 0x41, 0xc6));
 	struct result r = parse(&b);
 	cr_assert_eq(r.count, 4);
@@ -1125,8 +1126,7 @@ Test(cfi, changes_of_two_cies)
 	}
 }
 
-/* Each register as the CFA's is a change of its own. */
-Test(cfi, cfa_registers)
+Test(cfi, every_register_can_be_the_base_of_the_cfa)
 {
 	struct bytes b = {.length = 0};
 	size_t cie = put_usual_cie(&b);
@@ -1143,8 +1143,7 @@ Test(cfi, cfa_registers)
 	}
 }
 
-/* Wherever a window ends, in whatever field of whatever entry. */
-Test(cfi, windows_of_any_size)
+Test(cfi, windows_of_any_size_give_the_same_result)
 {
 	struct bytes b = {.length = 0};
 	size_t cie = put_usual_cie(&b);
@@ -1161,19 +1160,19 @@ Test(cfi, windows_of_any_size)
 			less.length -= cut;
 			struct result whole = parse_with(&less, usual_section, &plenty, 0);
 			struct result r = parse_with(&less, usual_section, &plenty, step);
-			memset(&whole.numbers, 0, sizeof(whole.numbers));
-			memset(&r.numbers, 0, sizeof(r.numbers));
+			memset(&whole.rule_ids, 0, sizeof(whole.rule_ids));
+			memset(&r.rule_ids, 0, sizeof(r.rule_ids));
 			cr_assert_eq(memcmp(&r, &whole, sizeof(r)), 0, "step %zu cut %zu", step,
 				     cut);
 		}
 	}
 }
 
-/* One FDE that saves rbp in so many places, all at one address. */
+/* Parses one FDE that saves rbp in `count` places, all at the same location. */
 static struct result many_shapes(uint32_t count, uint64_t instructions)
 {
 	struct bytes b = {.length = 0};
-	size_t cie = put_usual_cie(&b), begin = fde_begin(&b, cie);
+	size_t cie = put_usual_cie(&b), at_body = fde_start(&b, cie);
 	struct result r = {0};
 	const struct cfi_sink sink = {.context = &r, .rule = collect_rule, .fde = collect};
 	struct cfi_section section = usual_section;
@@ -1190,17 +1189,17 @@ static struct result many_shapes(uint32_t count, uint64_t instructions)
 
 		memcpy(data + b.length + 4 * i, code, 4);
 	}
-	const uint32_t length = (uint32_t)(b.length - begin + 4 * count);
-	memcpy(data + begin - 4, &length, 4);
-	cr_assert_eq(cfi_rules_init(&r.numbers), 0);
+	const uint32_t length = (uint32_t)(b.length - at_body + 4 * count);
+	memcpy(data + at_body - 4, &length, 4);
+	cr_assert_eq(cfi_rules_init(&r.rule_ids), 0);
 	section.window = input_window(&input, data, b.length + 4 * count, 0);
 	r.rc = cfi_parse(&section, &(struct cfi_budget){1, 100, instructions}, &sink, &r.stats);
 	elf_window_fini(&input.window);
-	cfi_rules_fini(&r.numbers);
+	cfi_rules_fini(&r.rule_ids);
 	return r;
 }
 
-Test(cfi, shapes_have_a_limit)
+Test(cfi, the_number_of_shapes_is_limited)
 {
 	struct result r = many_shapes(60000, UINT64_MAX);
 
@@ -1209,12 +1208,11 @@ Test(cfi, shapes_have_a_limit)
 	cr_assert_eq(r.rc, -E2BIG);
 	cr_assert(r.stats.truncated);
 	cr_assert_eq(r.count, 0);
-	/* Computing one takes long: it may not be all that a program does. */
+	/* Searching for shapes has a budget, too: a program cannot consist of nothing else. */
 	cr_assert_eq(many_shapes(60000, 60002).rc, -E2BIG);
 }
 
-/* Every byte of a good section changed to everything: the checks are in collect() and in the
- * sanitizer. */
+/* Every byte of a valid section is changed to every value. collect() and the sanitizers check. */
 Test(cfi, survives_every_changed_byte)
 {
 	struct bytes b = {.length = 0};
@@ -1236,13 +1234,13 @@ Test(cfi, survives_every_changed_byte)
 /* ---- Against libdw ---- */
 
 struct truth {
-	struct cfi_rules numbers;
+	struct cfi_rules rule_ids;
 	Dwarf_CFI *cfi;
 	unsigned long fdes, rows, unknown_rows, checked, skip;
 	const char *path;
 };
 
-/* One of libdw's locations as a rule: `deref` if it says where a register was saved. */
+/* Converts one of libdw's locations to a rule. `deref`: it is the place where a register is saved. */
 static void save_from_ops(const Dwarf_Op *ops, size_t count, const Dwarf_Op *memory, uint8_t *kind,
 			  uint8_t *reg, int32_t *offset)
 {
@@ -1340,7 +1338,7 @@ static void check_against(const struct truth *t, uint64_t address, struct cfi_ru
 	uint8_t unused;
 	cr_assert_eq(dwarf_frame_register(frame, 3, memory, &ops, &count), 0);
 	save_from_ops(ops, count, memory, &theirs.bx_kind, &unused, &theirs.bx_offset);
-	/* libdw's table of what the ABI preserves calls rbx number 0, so an rbx without a rule is "undefined" to it. */
+	/* libdw's table of what the ABI preserves gives rbx the number 0, so an rbx without a rule is "undefined" to it. */
 	if (theirs.bx_kind == CFI_SAVE_UNDEFINED && mine.bx_kind == CFI_SAVE_SAME)
 		theirs.bx_kind = CFI_SAVE_SAME;
 	if (theirs.bx_kind != CFI_SAVE_SAME && theirs.bx_kind != CFI_SAVE_CFA) {
@@ -1363,14 +1361,14 @@ static void check_against(const struct truth *t, uint64_t address, struct cfi_ru
 	free(frame);
 }
 
-/* Every `skip`th row at its first and last address, and every row that is out of the ordinary. */
+/* Compares every `skip`th row, and every unusual one, at its first and last address. */
 static int compare_fde(void *context, const struct cfi_fde *fde)
 {
 	struct truth *t = context;
 
 	t->fdes++;
 	for (unsigned int i = 0; i < fde->row_count; i++) {
-		const struct cfi_rule *rule = &t->numbers.rules[fde->rows[i].rule];
+		const struct cfi_rule *rule = &t->rule_ids.rules[fde->rows[i].rule];
 		uint64_t start = fde->start + fde->rows[i].at;
 		uint64_t end =
 		    i + 1 < fde->row_count ? fde->start + fde->rows[i + 1].at : fde->end;
@@ -1387,11 +1385,11 @@ static int compare_fde(void *context, const struct cfi_fde *fde)
 	return 0;
 }
 
-static int truth_rule(void *context, const struct cfi_rule *rule, uint32_t *number)
+static int truth_rule(void *context, const struct cfi_rule *rule, uint32_t *id)
 {
 	struct truth *t = context;
 
-	return cfi_rules_number(&t->numbers, rule, number);
+	return cfi_rules_id(&t->rule_ids, rule, id);
 }
 
 static int count_fde(void *context, const struct cfi_fde *fde)
@@ -1401,7 +1399,7 @@ static int count_fde(void *context, const struct cfi_fde *fde)
 	return 0;
 }
 
-/* FDEs as libdw walks them, in the section as it stands in the file. */
+/* Goes through the FDEs with libdw, in the section as it is in the file. */
 static unsigned long count_entries(Elf *elf, const uint8_t *bytes, size_t length)
 {
 	Elf_Data data = {.d_buf = (void *)bytes, .d_size = length, .d_type = ELF_T_BYTE};
@@ -1450,7 +1448,7 @@ static bool compare_file(const char *path)
 	struct elf_window window;
 	struct cfi_section section = {.window = &window, .vaddr = s->vaddr};
 	struct cfi_sink sink = {.context = &truth, .rule = truth_rule, .fde = count_fde};
-	cr_assert_eq(cfi_rules_init(&truth.numbers), 0);
+	cr_assert_eq(cfi_rules_init(&truth.rule_ids), 0);
 	cr_assert_eq(elf_window_init_section(&window, &image, s, 1 << 30), 0);
 	cr_assert_eq(cfi_parse(&section, &plenty, &sink, &stats), 0);
 	const unsigned long rows = stats.rows;
@@ -1468,7 +1466,7 @@ static bool compare_file(const char *path)
 		    truth.checked);
 	dwarf_cfi_end(truth.cfi);
 	elf_window_fini(&window);
-	cfi_rules_fini(&truth.numbers);
+	cfi_rules_fini(&truth.rule_ids);
 	elf_end(elf);
 	elf_image_fini(&image);
 	return true;

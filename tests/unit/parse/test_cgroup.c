@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Paths as runtimes make them, most of them seen in bug reports of container runtimes and agents.
+/* Tests with paths as container runtimes make them. Most are from bug reports of runtimes and agents.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #define TASK "cd189a933e5849daa93386466019ab50"
 #define POD "pod0125ec2f_b64a_4868_8f5b_94b56cbab864"
 
-/* From memory that ends right behind the text: to read on is to die. */
+/* Parses from memory that ends directly after the text, so that reading on is a crash. */
 static struct cgroup_container parse_bytes(const char *text, size_t length)
 {
 	struct cgroup_container found;
@@ -37,7 +37,7 @@ struct vector {
 	const char *path, *id;
 };
 
-/* The same in a line of v2 and in one of v1. */
+/* Checks a path in a line of v2 and in one of v1. */
 static void check(const struct vector *vectors, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -56,7 +56,7 @@ static void check(const struct vector *vectors, size_t count)
 
 #define CHECK(vectors) check(vectors, sizeof(vectors) / sizeof((vectors)[0]))
 
-Test(cgroup, docker_and_containerd)
+Test(cgroup, docker_and_containerd_are_recognised)
 {
 	static const struct vector vectors[] = {
 	    {"/docker/" HEX, HEX},
@@ -80,12 +80,12 @@ Test(cgroup, docker_and_containerd)
 	    {"/kubepods/besteffort/pode9b90526-f47d-11e8-b2a5-080027b9f4fb/"
 	     "15aa6e53-b09a-40c7-8558-c6c31e36c88a",
 	     "15aa6e53-b09a-40c7-8558-c6c31e36c88a"},
-	    /* What the container makes below its own. */
+	    /* A cgroup that the container has created below its own. */
 	    {"/docker/" HEX "/system.slice/cron.service", HEX},
 	    {"/docker/" HEX "/init.scope", HEX},
 	    {"/docker/" HEX " (deleted)", HEX},
 	    {"/system.slice/docker-" HEX ".scope (deleted)", HEX},
-	    /* Seen from a cgroup namespace. */
+	    /* As seen from a cgroup namespace. */
 	    {"/../../../kubepods-burstable.slice/kubepods-burstable-" POD
 	     ".slice/cri-containerd-" HEX ".scope",
 	     HEX},
@@ -95,7 +95,7 @@ Test(cgroup, docker_and_containerd)
 	CHECK(vectors);
 }
 
-Test(cgroup, crio_and_podman)
+Test(cgroup, crio_and_podman_are_recognised)
 {
 	static const struct vector vectors[] = {
 	    {"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-" POD ".slice/crio-" HEX
@@ -129,7 +129,7 @@ Test(cgroup, crio_and_podman)
 	CHECK(vectors);
 }
 
-Test(cgroup, ecs_and_garden)
+Test(cgroup, ecs_and_garden_are_recognised)
 {
 	static const struct vector vectors[] = {
 	    {"/ecs/35df2a4b-9ba7-4a87-9ae9-b2e6b4cb4e4a/" HEX, HEX},
@@ -152,14 +152,14 @@ Test(cgroup, ecs_and_garden)
 	    {"/garden/0d233f08-00c2-43d8-5b57", ""},
 	    {"/garden/0d233f08-00c2-43d8-5b57-", ""},
 	    {"/garden/0d233f0800c243d85b572c2af4f5bfc0", ""},
-	    /* Other things have such names too. */
+	    /* Other cgroups have similar names. */
 	    {"/system.slice/runit.service/" UUID, ""},
 	};
 
 	CHECK(vectors);
 }
 
-Test(cgroup, lxc_and_nspawn)
+Test(cgroup, lxc_and_nspawn_are_recognised)
 {
 	static const struct vector vectors[] = {
 	    {"/lxc/web", "web"},
@@ -194,7 +194,7 @@ Test(cgroup, lxc_and_nspawn)
 	CHECK(vectors);
 }
 
-Test(cgroup, no_container)
+Test(cgroup, other_paths_are_no_container)
 {
 	static const struct vector vectors[] = {
 	    {"/", ""},
@@ -208,7 +208,7 @@ Test(cgroup, no_container)
 	    {"/user.slice/user-1000.slice/session-3.scope", ""},
 	    {"/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-" POD ".slice", ""},
 	    {"/kubepods/besteffort/pod9a18ffb8-8513-11e7-b26e-7e29fbe2a5a3", ""},
-	    /* One digit less, one more, one that is none. */
+	    /* One digit less, one more, and one wrong digit. */
 	    {"/docker/403ccfe427f1dc7b6120dccb9ac58c2f8456950380d587a9f33ea7f00dd303d", ""},
 	    {"/docker/f" HEX, ""},
 	    {"/docker/G403ccfe427f1dc7b6120dccb9ac58c2f8456950380d587a9f33ea7f00dd303d", ""},
@@ -221,7 +221,7 @@ Test(cgroup, no_container)
 	CHECK(vectors);
 }
 
-Test(cgroup, innermost_wins)
+Test(cgroup, the_innermost_container_counts)
 {
 	static const struct vector vectors[] = {
 	    {"/docker/" OTHER "/docker/" HEX, HEX},
@@ -230,7 +230,7 @@ Test(cgroup, innermost_wins)
 	     ".scope/kubelet.slice/kubelet-kubepods.slice/cri-containerd-" HEX ".scope",
 	     HEX},
 	    {"/docker/" HEX "/system.slice/containerd.service", HEX},
-	    /* The monitor of an inner one is in the outer one. */
+	    /* The monitor of an inner container is in the outer one. */
 	    {"/docker/" HEX "/machine.slice/libpod-conmon-" OTHER ".scope", HEX},
 	    {"/lxc.payload.web/docker/" HEX, HEX},
 	    {"/lxc.payload.web/lxc.payload.inner", "inner"},
@@ -242,25 +242,25 @@ Test(cgroup, innermost_wins)
 	CHECK(vectors);
 }
 
-/* All lines of a host, as its runtime uses the hierarchies. */
-Test(cgroup, several_hierarchies)
+/* All lines of a process, for different uses of the hierarchies. */
+Test(cgroup, the_most_nested_hierarchy_counts)
 {
 	static const struct {
 		const char *text, *id;
 		bool by_unified_alone;
 	} files[] = {
-	    /* v1, and a v2 that the runtime does not use: all containers are in one cgroup of v2.
+	    /* v1, and a v2 that the runtime does not use: all containers share one v2 cgroup.
 	     */
 	    {"12:net_cls,net_prio:/docker/" HEX "\n10:rdma:/\n1:name=systemd:/docker/" HEX
 	     "\n0::/system.slice/containerd.service\n",
 	     HEX, false},
 	    {"13:freezer:/docker/" HEX "\n11:files:/\n", HEX, false},
 	    {"2:memory:/\n1:name=systemd:/system.slice/crio-" HEX ".scope\n", HEX, false},
-	    /* v2 alone, and with v1 hierarchies that nobody uses. */
+	    /* v2 alone, and with v1 hierarchies that are not used. */
 	    {"0::/system.slice/docker-" HEX ".scope\n", HEX, true},
 	    {"1:net_cls:/\n0::/docker/" HEX "\n", HEX, true},
 	    {"0::/docker/" HEX "\n1:net_cls:/\n", HEX, true},
-	    /* Both say the same; others of the same cgroup in v2 might be elsewhere in v1. */
+	    /* Both agree, but other processes in the v2 cgroup may be elsewhere in v1. */
 	    {"4:memory:/docker/" HEX "\n0::/docker/" HEX "\n", HEX, false},
 	    /* Nested by v1 only. */
 	    {"4:memory:/docker/" OTHER "/docker/" HEX "\n0::/docker/" OTHER "\n", HEX, false},
@@ -279,7 +279,7 @@ Test(cgroup, several_hierarchies)
 	}
 }
 
-Test(cgroup, malformed)
+Test(cgroup, malformed_lines_are_skipped)
 {
 	static const char *const texts[] = {
 	    "",
@@ -293,7 +293,7 @@ Test(cgroup, malformed)
 	    "0:/docker/" HEX "\n",
 	    "/docker/" HEX "\n",
 	    HEX "\n",
-	    /* Its end may be missing. */
+	    /* The line is cut off. */
 	    "0::/docker/" HEX,
 	    "0::/lxc/web",
 	};
@@ -304,7 +304,7 @@ Test(cgroup, malformed)
 		cr_expect_str_eq(found.id, "", "%s", texts[i]);
 		cr_expect_not(found.by_unified_alone);
 	}
-	/* Whatever else stands there: not everything is known. */
+	/* With a malformed line, the v2 cgroup does not prove the container. */
 	struct cgroup_container found = parse("0::/docker/" HEX "\nwhat\n");
 	cr_expect_str_eq(found.id, HEX);
 	cr_expect_not(found.by_unified_alone);
@@ -313,7 +313,7 @@ Test(cgroup, malformed)
 	cr_expect_not(found.by_unified_alone);
 }
 
-Test(cgroup, cut_anywhere)
+Test(cgroup, a_text_may_be_cut_anywhere)
 {
 	static const char text[] = "4:memory:/lxc/web\n0::/docker/" HEX "\n";
 
@@ -326,7 +326,7 @@ Test(cgroup, cut_anywhere)
 	}
 }
 
-Test(cgroup, long_names_and_texts)
+Test(cgroup, long_names_and_texts_are_bounded)
 {
 	enum {
 		LENGTH = CGROUP_TEXT_MAX + 1000
@@ -342,11 +342,11 @@ Test(cgroup, long_names_and_texts)
 	name[CGROUP_CONTAINER_MAX + 1] = 0;
 	snprintf(line, sizeof(line), "0::/lxc/%s\n", name);
 	cr_expect_str_eq(parse(line).id, "", "better none than another's");
-	/* Behind the bound. */
+	/* Beyond the limit. */
 	memset(text, '\n', LENGTH);
 	memcpy(text + CGROUP_TEXT_MAX - 2, "0::/docker/" HEX "\n", 11 + 64 + 1);
 	cr_expect_str_eq(parse_bytes(text, LENGTH).id, "");
-	/* One path, as deep as it gets. */
+	/* One path with as many components as fit. */
 	for (size_t i = 0; i < LENGTH; i++)
 		text[i] = "/lxc"[(i + 1) % 4];
 	memcpy(text, "0::", 3);

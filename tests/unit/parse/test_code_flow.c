@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The assembler below is the input: between the labels `NAME` and `NAME_end` lies a stretch, and at each label in it the
- * rule is known. */
+/*
+ * Tests the rows that are derived from machine code. The assembler below is the input: a stretch is
+ * between the labels NAME and NAME_end, and the rule at each label in it is known.
+ */
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -18,11 +20,11 @@ enum {
 	RSP = 7,
 };
 
-/* ---- What a stretch is told to be ---- */
+/* ---- Collecting the rows of a stretch ---- */
 
-static void parse(struct cfi_paint *told, const struct code_stretch *stretch)
+static void parse(struct cfi_paint *painted, const struct code_stretch *stretch)
 {
-	const struct cfi_sink sink = cfi_paint_sink(told);
+	const struct cfi_sink sink = cfi_paint_sink(painted);
 	struct code_flow *flow;
 
 	cr_assert_eq(code_flow_new(&flow, &sink), 0);
@@ -30,22 +32,22 @@ static void parse(struct cfi_paint *told, const struct code_stretch *stretch)
 	code_flow_free(flow);
 }
 
-static const struct cfi_rule *rule_before(const struct cfi_paint *told, const void *label, unsigned int bytes)
+static const struct cfi_rule *rule_before(const struct cfi_paint *painted, const void *label, unsigned int bytes)
 {
 	const uint64_t vaddr = (uint64_t)label - bytes;
 
-	cr_assert_lt(vaddr - told->start, told->length);
-	return cfi_paint_rule(told, vaddr);
+	cr_assert_lt(vaddr - painted->start, painted->length);
+	return cfi_paint_rule(painted, vaddr);
 }
 
-static const struct cfi_rule *rule_at(const struct cfi_paint *told, const void *label)
+static const struct cfi_rule *rule_at(const struct cfi_paint *painted, const void *label)
 {
-	return rule_before(told, label, 0);
+	return rule_before(painted, label, 0);
 }
 
-static void is_cfa(const struct cfi_paint *told, const void *label, int reg, int offset, const char *what)
+static void is_cfa(const struct cfi_paint *painted, const void *label, int reg, int offset, const char *what)
 {
-	const struct cfi_rule *rule = rule_at(told, label);
+	const struct cfi_rule *rule = rule_at(painted, label);
 
 	cr_assert_not_null(rule, "%s", what);
 	cr_expect_eq(rule->cfa_kind, CFI_CFA_REGISTER, "%s", what);
@@ -55,10 +57,10 @@ static void is_cfa(const struct cfi_paint *told, const void *label, int reg, int
 	cr_expect_eq(rule->ra_offset, -8, "%s", what);
 }
 
-/* 0: still in the register. */
-static void is_saved(const struct cfi_paint *told, const void *label, int fp, int bx, const char *what)
+/* `saved` is the distance below the CFA; 0: still in the register. */
+static void is_saved(const struct cfi_paint *painted, const void *label, int fp, int bx, const char *what)
 {
-	const struct cfi_rule *rule = rule_at(told, label);
+	const struct cfi_rule *rule = rule_at(painted, label);
 
 	cr_assert_not_null(rule, "%s", what);
 	cr_expect_eq(rule->fp_kind, fp ? CFI_SAVE_CFA : CFI_SAVE_SAME, "%s", what);
@@ -67,38 +69,38 @@ static void is_saved(const struct cfi_paint *told, const void *label, int fp, in
 	cr_expect_eq(rule->bx_offset, bx, "%s: rbx at %d", what, rule->bx_offset);
 }
 
-static void is_lost(const struct cfi_paint *told, const void *label, const char *what)
+static void is_lost(const struct cfi_paint *painted, const void *label, const char *what)
 {
-	const struct cfi_rule *rule = rule_at(told, label);
+	const struct cfi_rule *rule = rule_at(painted, label);
 
 	cr_assert_not_null(rule, "%s", what);
 	cr_expect_eq(rule->cfa_kind, CFI_CFA_FRAME_POINTER, "%s", what);
 }
 
-/* A stretch, and what it is told to be: `name` from label to label. */
-#define STRETCH(name, told)                                                                        \
+/* A stretch between two labels, and its rows. */
+#define STRETCH(name, painted)                                                                        \
 	extern const uint8_t name[], name##_end[];                                                 \
 	struct code_stretch stretch = {.bytes = name,                                              \
 				       .length = (size_t)(name##_end - name),                      \
 				       .vaddr = (uint64_t)name};                                   \
-	struct cfi_paint told;                                                                          \
-	cr_assert_eq(cfi_paint_init(&told, (uint64_t)name, stretch.length), 0)
+	struct cfi_paint painted;                                                                          \
+	cr_assert_eq(cfi_paint_init(&painted, (uint64_t)name, stretch.length), 0)
 
 #define LABEL(name) extern const uint8_t name[]
 #define CFA(label, reg, offset)                                                                    \
 	do {                                                                                       \
 		LABEL(label);                                                                      \
-		is_cfa(&told, label, reg, offset, #label);                                         \
+		is_cfa(&painted, label, reg, offset, #label);                                         \
 	} while (0)
 #define SAVED(label, fp, bx)                                                                       \
 	do {                                                                                       \
 		LABEL(label);                                                                      \
-		is_saved(&told, label, fp, bx, #label);                                            \
+		is_saved(&painted, label, fp, bx, #label);                                            \
 	} while (0)
 #define LOST(label)                                                                                \
 	do {                                                                                       \
 		LABEL(label);                                                                      \
-		is_lost(&told, label, #label);                                                     \
+		is_lost(&painted, label, #label);                                                     \
 	} while (0)
 
 /* ---- One function ---- */
@@ -107,7 +109,7 @@ __asm__(".pushsection .rodata\n"
 	"pushes: push %rbp\n"
 	"pushes_1: push %rbx\n"
 	"pushes_2: sub $0x28, %rsp\n"
-	"pushes_3: mov 8(%rsp), %rbx\n" /* not where rbx is */
+	"pushes_3: mov 8(%rsp), %rbx\n" /* rbx is not saved there */
 	"pushes_4: call *%rax\n"
 	"pushes_5: add $0x28, %rsp\n"
 	"pushes_6: pop %rbx\n"
@@ -116,11 +118,11 @@ __asm__(".pushsection .rodata\n"
 	"pushes_end:\n"
 	".popsection");
 
-Test(code_flow, what_is_pushed)
+Test(code_flow, pushes_and_pops_move_the_frame)
 {
-	STRETCH(pushes, told);
+	STRETCH(pushes, painted);
 
-	parse(&told, &stretch);
+	parse(&painted, &stretch);
 	CFA(pushes, RSP, 8);
 	SAVED(pushes, 0, 0);
 	CFA(pushes_1, RSP, 16);
@@ -134,8 +136,8 @@ Test(code_flow, what_is_pushed)
 	SAVED(pushes_7, -16, 0);
 	CFA(pushes_8, RSP, 8);
 	SAVED(pushes_8, 0, 0);
-	cr_expect_eq(told.fdes, 1);
-	cfi_paint_fini(&told);
+	cr_expect_eq(painted.fdes, 1);
+	cfi_paint_fini(&painted);
 }
 
 __asm__(".pushsection .rodata\n"
@@ -151,11 +153,11 @@ __asm__(".pushsection .rodata\n"
 	"pointer_end:\n"
 	".popsection");
 
-Test(code_flow, a_frame_pointer_is_believed)
+Test(code_flow, a_frame_pointer_is_preferred)
 {
-	STRETCH(pointer, told);
+	STRETCH(pointer, painted);
 
-	parse(&told, &stretch);
+	parse(&painted, &stretch);
 	CFA(pointer_1, RSP, 16);
 	CFA(pointer_2, RBP, 16);
 	CFA(pointer_4, RBP, 16);
@@ -164,19 +166,19 @@ Test(code_flow, a_frame_pointer_is_believed)
 	SAVED(pointer_7, -16, 0);
 	CFA(pointer_8, RSP, 8);
 	SAVED(pointer_8, 0, 0);
-	cfi_paint_fini(&told);
+	cfi_paint_fini(&painted);
 }
 
 __asm__(".pushsection .rodata\n"
 	"ordinary: push %rbp\n"
 	"push %rbx\n"
-	"lea 0x10(%rsp), %rbp\n"  /* rbp as any other register */
+	"lea 0x10(%rsp), %rbp\n"  /* rbp as an ordinary register */
 	"ordinary_1: sub $0x100, %rsp\n"
 	"ordinary_2: mov (%rdi), %rbp\n"
 	"ordinary_3: lea 0x100(%rsp), %rsp\n"
 	"pop %rbx\n"
 	"pop %rbp\n"
-	"ordinary_4: mov %rbx, -8(%rsp)\n" /* below rsp, as old compilers do */
+	"ordinary_4: mov %rbx, -8(%rsp)\n" /* below rsp, as old compilers write it */
 	"mov %rbp, -16(%rsp)\n"
 	"ordinary_5: sub $0x18, %rsp\n"
 	"ordinary_6: mov 0x10(%rsp), %rbx\n"
@@ -186,11 +188,11 @@ __asm__(".pushsection .rodata\n"
 	"ordinary_end:\n"
 	".popsection");
 
-Test(code_flow, registers_are_saved_and_come_back)
+Test(code_flow, registers_are_saved_and_restored)
 {
-	STRETCH(ordinary, told);
+	STRETCH(ordinary, painted);
 
-	parse(&told, &stretch);
+	parse(&painted, &stretch);
 	CFA(ordinary_1, RSP, 24);
 	CFA(ordinary_2, RSP, 24 + 0x100);
 	CFA(ordinary_3, RSP, 24 + 0x100);
@@ -201,7 +203,7 @@ Test(code_flow, registers_are_saved_and_come_back)
 	CFA(ordinary_6, RSP, 32);
 	SAVED(ordinary_6, -24, -16);
 	SAVED(ordinary_7, 0, 0);
-	cfi_paint_fini(&told);
+	cfi_paint_fini(&painted);
 }
 
 __asm__(".pushsection .rodata\n"
@@ -214,18 +216,18 @@ __asm__(".pushsection .rodata\n"
 	"branches_2: ret\n"
 	"branches_tail: push %rax\n"
 	"branches_3: notrack jmp *%rax\n"
-	"branches_case: mov $1, %eax\n" /* only through the table */
+	"branches_case: mov $1, %eax\n" /* reached only through the table */
 	"branches_4: pop %rcx\n"
 	"branches_5: pop %rbx\n"
 	"jmp branches_early\n"
 	"branches_end:\n"
 	".popsection");
 
-Test(code_flow, ways_through_a_function)
+Test(code_flow, all_paths_of_a_function_are_followed)
 {
-	STRETCH(branches, told);
+	STRETCH(branches, painted);
 
-	parse(&told, &stretch);
+	parse(&painted, &stretch);
 	CFA(branches_1, RSP, 24);
 	CFA(branches_early, RSP, 16);
 	CFA(branches_2, RSP, 8);
@@ -234,7 +236,7 @@ Test(code_flow, ways_through_a_function)
 	CFA(branches_case, RSP, 32);
 	SAVED(branches_case, 0, -24);
 	CFA(branches_5, RSP, 24);
-	cfi_paint_fini(&told);
+	cfi_paint_fini(&painted);
 }
 
 __asm__(".pushsection .rodata\n"
@@ -248,21 +250,21 @@ __asm__(".pushsection .rodata\n"
 	"grows_end:\n"
 	".popsection");
 
-Test(code_flow, a_stack_that_grows_in_a_loop_is_lost)
+Test(code_flow, a_stack_that_grows_in_a_loop_is_unknown)
 {
-	STRETCH(grows, told);
+	STRETCH(grows, painted);
 
-	parse(&told, &stretch);
+	parse(&painted, &stretch);
 	CFA(grows, RSP, 8);
 	LOST(grows_1);
-	cfi_paint_fini(&told);
+	cfi_paint_fini(&painted);
 }
 
 /* ---- Several functions ---- */
 
 __asm__(".pushsection .rodata\n"
 	"several: push %rbx\n"
-	"call several_dies\n" /* does not come back: what follows is another function */
+	"call several_dies\n" /* does not return: another function follows */
 	"several_next: push %rbp\n"
 	"several_1: call several_returns\n"
 	"several_2: pop %rbp\n"
@@ -275,7 +277,7 @@ __asm__(".pushsection .rodata\n"
 	"call several_ping\n"
 	"several_4: pop %rax\n"
 	"ret\n"
-	/* each returns because the other may */
+	/* Each of these returns if the other one does. */
 	"several_ping: test %eax, %eax\n"
 	"je several_pong\n"
 	"push %rdx\n"
@@ -291,11 +293,11 @@ __asm__(".pushsection .rodata\n"
 	"several_end:\n"
 	".popsection");
 
-Test(code_flow, functions_that_do_not_return)
+Test(code_flow, code_after_a_call_is_reached_if_the_function_returns)
 {
-	STRETCH(several, told);
+	STRETCH(several, painted);
 
-	parse(&told, &stretch);
+	parse(&painted, &stretch);
 	CFA(several_next, RSP, 8);
 	SAVED(several_next, 0, 0);
 	CFA(several_1, RSP, 16);
@@ -306,12 +308,12 @@ Test(code_flow, functions_that_do_not_return)
 	CFA(several_5, RSP, 16);
 	CFA(several_out, RSP, 16);
 	CFA(several_6, RSP, 8);
-	cfi_paint_fini(&told);
+	cfi_paint_fini(&painted);
 }
 
 __asm__(".pushsection .rodata\n"
 	"table: push %rbx\n"
-	"call *%rax\n"		   /* who knows */
+	"call *%rax\n"		   /* unknown target */
 	"lea table_label(%rip), %rdx\n"
 	"lea table_handler(%rip), %rcx\n"
 	"push %rdx\n"
@@ -327,19 +329,19 @@ __asm__(".pushsection .rodata\n"
 	"table_end:\n"
 	".popsection");
 
-Test(code_flow, functions_and_labels_that_are_mentioned)
+Test(code_flow, taken_addresses_are_functions_unless_labels)
 {
-	STRETCH(table, told);
+	STRETCH(table, painted);
 
-	parse(&told, &stretch);
+	parse(&painted, &stretch);
 	CFA(table_label, RSP, 24);
 	CFA(table_1, RSP, 24);
 	CFA(table_handler, RSP, 8);
 	CFA(table_2, RSP, 16);
-	cfi_paint_fini(&told);
+	cfi_paint_fini(&painted);
 }
 
-/* As musl has them. */
+/* The entry point and the signal trampoline as musl has them. */
 __asm__(".pushsection .rodata\n"
 	"special: xor %ebp, %ebp\n"
 	"mov %rsp, %rdi\n"
@@ -368,9 +370,9 @@ __asm__(".pushsection .rodata\n"
 	"special_end:\n"
 	".popsection");
 
-Test(code_flow, where_stacks_begin)
+Test(code_flow, the_entry_point_and_sigreturn_end_or_cross_stacks)
 {
-	STRETCH(special, told);
+	STRETCH(special, painted);
 
 	LABEL(special_restore);
 	LABEL(special_1);
@@ -378,17 +380,17 @@ Test(code_flow, where_stacks_begin)
 	stretch.outermost = (uint64_t)special;
 	stretch.entries = entries;
 	stretch.entry_count = 1;
-	parse(&told, &stretch);
-	cr_expect_eq(rule_at(&told, special)->ra_kind, CFI_SAVE_UNDEFINED);
-	cr_expect_eq(rule_before(&told, special_1, 1)->ra_kind, CFI_SAVE_UNDEFINED);
+	parse(&painted, &stretch);
+	cr_expect_eq(rule_at(&painted, special)->ra_kind, CFI_SAVE_UNDEFINED);
+	cr_expect_eq(rule_before(&painted, special_1, 1)->ra_kind, CFI_SAVE_UNDEFINED);
 	CFA(special_2, RSP, 16);
-	/* It is looked up one byte before its begin. */
-	cr_expect_eq(rule_before(&told, special_restore, 1)->signal_frame, 1);
-	cr_expect_eq(rule_at(&told, special_restore)->signal_frame, 1);
+	/* The rule is looked up one byte before its start. */
+	cr_expect_eq(rule_before(&painted, special_restore, 1)->signal_frame, 1);
+	cr_expect_eq(rule_at(&painted, special_restore)->signal_frame, 1);
 	CFA(special_clone, RSP, 8);
 	LOST(special_child);
 	CFA(special_parent, RSP, 8);
-	cfi_paint_fini(&told);
+	cfi_paint_fini(&painted);
 }
 
 __asm__(".pushsection .rodata\n"
@@ -401,24 +403,24 @@ __asm__(".pushsection .rodata\n"
 	"ret\n"
 	".skip 9, 0\n"
 	"padded_last: push %rax\n"
-	".byte 0x06\n" /* no instruction */
+	".byte 0x06\n" /* an invalid opcode */
 	"padded_end:\n"
 	".popsection");
 
-Test(code_flow, holes_and_what_is_no_code)
+Test(code_flow, padding_and_data_have_no_rows)
 {
-	STRETCH(padded, told);
+	STRETCH(padded, painted);
 
-	parse(&told, &stretch);
+	parse(&painted, &stretch);
 	LABEL(padded_next);
-	cr_expect_null(rule_before(&told, padded_next, 1));
+	cr_expect_null(rule_before(&painted, padded_next, 1));
 	CFA(padded_next, RSP, 8);
 	CFA(padded_last, RSP, 8);
-	cr_expect_eq(told.fdes, 2);
-	cfi_paint_fini(&told);
+	cr_expect_eq(painted.fdes, 2);
+	cfi_paint_fini(&painted);
 }
 
-/* ---- Against what compilers say ---- */
+/* ---- Comparison with the tables of compilers ---- */
 
 struct file {
 	uint8_t *data;
@@ -449,11 +451,11 @@ static void file_close(struct file *file)
 	munmap(file->data, file->length);
 }
 
-static void read_eh_frame(struct cfi_paint *told, const struct elf_image *image, uint64_t text_vaddr)
+static void read_eh_frame(struct cfi_paint *painted, const struct elf_image *image, uint64_t text_vaddr)
 {
 	const struct elf_section *section = elf_image_find_section(image, ".eh_frame");
 	const struct cfi_budget budget = {UINT64_MAX, UINT64_MAX, UINT64_MAX};
-	const struct cfi_sink sink = cfi_paint_sink(told);
+	const struct cfi_sink sink = cfi_paint_sink(painted);
 	struct elf_window window = {0};
 	struct cfi_stats stats;
 
@@ -469,7 +471,7 @@ static bool same_cfa(const struct cfi_rule *a, const struct cfi_rule *b)
 	return a->cfa_kind == b->cfa_kind && a->cfa_register == b->cfa_register && a->cfa_offset == b->cfa_offset;
 }
 
-/* The share of the bytes of .text that have a frame in both, for which it is the same one. */
+/* Of the bytes of .text that have a rule in both, the share for which it is the same. */
 static double share_of_same(const char *path)
 {
 	struct file file;
@@ -507,7 +509,7 @@ static double share_of_same(const char *path)
 	return (double)same / (double)both;
 }
 
-/* The rest is mostly where exceptions and cancelled threads land, to which no way leads. */
+/* The rest is mostly landing pads of exceptions and cancelled threads, which no path reaches. */
 Test(code_flow, agrees_with_the_tables_of_the_c_library)
 {
 	Dl_info info;

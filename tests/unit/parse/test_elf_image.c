@@ -18,7 +18,7 @@ enum {
 };
 
 /*
- * A small shared object, laid out by hand:
+ * The file under test is a small shared object with this layout:
  *   0x000 ELF header; 0x040 three program headers (load, note, eh_frame_hdr); 0x100 the note; 0x140
  * "text" of 64 bytes; 0x200 a compressed section; 0x300 names; 0x400 section headers.
  */
@@ -47,7 +47,7 @@ struct file {
 	struct {
 		Elf64_Nhdr other;
 		char other_name[4];
-		uint8_t other_bytes[4]; /* one used, three of padding */
+		uint8_t other_bytes[4]; /* one byte, three of padding */
 		Elf64_Nhdr note;
 		char name[4];
 		uint8_t id[20];
@@ -135,7 +135,7 @@ static int init_bytes(struct elf_image *image, struct elf_buffer *buffer)
 	return elf_image_init(image, &source);
 }
 
-/* The verdict over a file that is changed in one place. */
+/* Reads a file that was changed in one place. */
 static int verdict(const struct file *f)
 {
 	struct elf_buffer buffer = {f, sizeof(*f)};
@@ -147,7 +147,7 @@ static int verdict(const struct file *f)
 	return rc;
 }
 
-Test(elf_image, reads_a_good_file)
+Test(elf_image, a_valid_file_is_read)
 {
 	struct file f = file_make();
 	struct elf_buffer buffer = {&f, sizeof(f)};
@@ -176,7 +176,7 @@ Test(elf_image, reads_a_good_file)
 	elf_image_fini(&image);
 }
 
-Test(elf_image, refuses_other_files)
+Test(elf_image, other_files_are_refused)
 {
 	struct file f = file_make();
 
@@ -210,7 +210,7 @@ Test(elf_image, survives_every_length)
 	struct file f = file_make();
 
 	for (size_t length = 0; length < sizeof(f); length++) {
-		/* In a block of its own, so that the sanitizer sees a byte too far. */
+		/* In a block of its own, so that the sanitizer detects a read past its end. */
 		_cleanup_free_ uint8_t *copy = malloc(length ? length : 1);
 		struct elf_buffer buffer = {copy, length};
 		struct elf_image image;
@@ -277,7 +277,7 @@ Test(elf_image, broken_section_headers_leave_segments)
 	elf_image_fini(&image);
 }
 
-Test(elf_image, extended_numbering)
+Test(elf_image, counts_beyond_16_bits_are_read)
 {
 	struct elf_image image;
 	struct file f = file_make();
@@ -302,7 +302,7 @@ Test(elf_image, extended_numbering)
 	elf_image_fini(&image);
 }
 
-Test(elf_image, names_end_within_their_table)
+Test(elf_image, names_end_in_their_table)
 {
 	struct elf_image image;
 	struct file f = file_make();
@@ -317,7 +317,7 @@ Test(elf_image, names_end_within_their_table)
 	elf_image_fini(&image);
 }
 
-Test(elf_image, caps)
+Test(elf_image, limits_set_truncated)
 {
 	enum {
 		MANY = 600
@@ -343,7 +343,7 @@ Test(elf_image, caps)
 	elf_image_fini(&image);
 }
 
-Test(elf_image, build_id)
+Test(elf_image, the_gnu_build_id_is_found)
 {
 	struct elf_image image;
 	struct file f = file_make();
@@ -365,7 +365,7 @@ Test(elf_image, build_id)
 	cr_assert_eq(image.build_id_length, 0);
 	elf_image_fini(&image);
 
-	/* Longer than what is kept: 24 bytes, into the padding. */
+	/* Longer than what is stored: 24 bytes, which extend into the padding. */
 	f = file_make();
 	f.note.note.n_descsz = 24;
 	f.segments[1].p_filesz = 60;
@@ -373,7 +373,7 @@ Test(elf_image, build_id)
 	cr_assert_eq(image.build_id_length, 20);
 	elf_image_fini(&image);
 
-	/* No note segment, only the section. */
+	/* No segment has the note, only a section. */
 	f = file_make();
 	f.segments[1].p_type = PT_NULL;
 	memcpy(f.names + sizeof(names), ".note.gnu.build-id", 19);
@@ -388,7 +388,7 @@ Test(elf_image, build_id)
 	elf_image_fini(&image);
 }
 
-Test(elf_image, go_build_id)
+Test(elf_image, the_go_build_id_is_found)
 {
 	static const char id[] = "ab/cd-ef_gh/ij";
 	struct elf_image image;
@@ -399,7 +399,7 @@ Test(elf_image, go_build_id)
 	cr_assert_str_eq(image.go_build_id, "");
 	elf_image_fini(&image);
 
-	/* In the place of GNU's. */
+	/* Instead of the GNU build id. */
 	memcpy(f.note.name, "Go\0", 4);
 	f.note.note.n_type = 4;
 	f.note.note.n_descsz = sizeof(id) - 1;
@@ -420,7 +420,7 @@ Test(elf_image, go_build_id)
 	cr_assert_str_eq(image.go_build_id, "", "another type");
 	elf_image_fini(&image);
 
-	/* Longer than what is kept, though the bytes are there. */
+	/* Longer than what can be stored. */
 	f.note.note.n_type = 4;
 	f.note.note.n_descsz = ELF_IMAGE_GO_BUILD_ID_BYTES;
 	f.segments[1].p_filesz = 36 + ELF_IMAGE_GO_BUILD_ID_BYTES;
@@ -434,8 +434,8 @@ Test(elf_image, go_build_id)
 	elf_image_fini(&image);
 }
 
-/* Both ids, in one segment or with the other one only in a section. */
-Test(elf_image, both_build_ids)
+/* Both ids are in one segment, in two, or one of them only in a section. */
+Test(elf_image, both_build_ids_are_found)
 {
 	struct elf_image image;
 	struct file f = file_make();
@@ -449,7 +449,7 @@ Test(elf_image, both_build_ids)
 	cr_assert_eq(image.build_id_length, 20);
 	elf_image_fini(&image);
 
-	/* In two segments, GNU's first. */
+	/* In two segments, the GNU build id first. */
 	f.segments[1].p_offset += 20;
 	f.segments[1].p_filesz -= 20;
 	f.segments[2] = f.segments[1];
@@ -460,7 +460,7 @@ Test(elf_image, both_build_ids)
 	cr_assert_eq(image.build_id_length, 20);
 	elf_image_fini(&image);
 
-	/* A segment has only GNU's. */
+	/* The segment has only the GNU build id. */
 	f.segments[2].p_type = PT_NULL;
 	memcpy(f.names + sizeof(names), ".note.go.buildid", 17);
 	f.sections[SECTION_NAMES].sh_size = sizeof(names) + 17;
@@ -474,7 +474,7 @@ Test(elf_image, both_build_ids)
 	elf_image_fini(&image);
 }
 
-Test(elf_image, read_section)
+Test(elf_image, sections_are_read_within_the_cap)
 {
 	struct file f = file_make();
 	struct elf_buffer buffer = {&f, sizeof(f)};
@@ -520,7 +520,7 @@ static int read_packed(const struct file *f, size_t cap)
 		for (size_t i = 0; i < length; i++)
 			cr_assert_eq(data[i], 'x');
 	}
-	/* A window shows the same. */
+	/* A window has the same bytes. */
 	struct elf_window window;
 	struct cursor c;
 	cr_assert_eq(elf_window_init_section(&window, &image, &image.sections[SECTION_DEBUG], cap),
@@ -535,7 +535,7 @@ static int read_packed(const struct file *f, size_t cap)
 	return rc;
 }
 
-Test(elf_image, inflates)
+Test(elf_image, compressed_sections_are_decompressed)
 {
 	struct file f = file_make();
 
@@ -561,7 +561,7 @@ Test(elf_image, inflates)
 	cr_assert_eq(read_packed(&f, CAP), -EBADMSG, "cut header");
 }
 
-Test(elf_image, addresses)
+Test(elf_image, addresses_and_offsets_are_converted)
 {
 	struct file f = file_make();
 	struct elf_buffer buffer = {&f, sizeof(f)};
@@ -587,7 +587,7 @@ Test(elf_image, addresses)
 	elf_image_fini(&image);
 }
 
-Test(elf_image, read_vaddr)
+Test(elf_image, bytes_are_read_by_virtual_address)
 {
 	struct file f = file_make();
 	struct elf_buffer buffer = {&f, sizeof(f)};
@@ -612,7 +612,7 @@ static int failing_read(void *context, uint64_t offset, void *buffer, size_t len
 	return -EIO;
 }
 
-Test(elf_image, passes_on_what_the_source_says)
+Test(elf_image, errors_of_the_source_are_returned)
 {
 	struct elf_source source = {.read = failing_read, .size = 4096};
 	struct elf_image image;
@@ -627,7 +627,7 @@ static int fd_read(void *context, uint64_t offset, void *buffer, size_t length)
 	return n == (ssize_t)length ? 0 : -ENODATA;
 }
 
-/* This very program, as libelf sees it. */
+/* Compares this program with what libelf reads. */
 Test(elf_image, agrees_with_libelf)
 {
 	_cleanup_close_ int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);

@@ -27,7 +27,7 @@ static int visit_nth(void *context, const struct elf_symbol *symbol)
 	return ++seen[0].size == 3 ? -7 : 0;
 }
 
-Test(elf_symbols, fields)
+Test(elf_symbols, all_fields_are_decoded)
 {
 	struct elf_symbol seen[4] = {0};
 
@@ -45,7 +45,7 @@ Test(elf_symbols, fields)
 	cr_assert_eq(seen[3].bind, STB_WEAK);
 }
 
-Test(elf_symbols, cut_entry_is_the_end)
+Test(elf_symbols, an_entry_that_is_cut_off_is_the_end)
 {
 	struct elf_symbol seen[4] = {0};
 
@@ -55,7 +55,7 @@ Test(elf_symbols, cut_entry_is_the_end)
 	cr_assert_eq(seen[0].size, 2);
 }
 
-Test(elf_symbols, functions)
+Test(elf_symbols, functions_and_labels_are_recognised)
 {
 	struct elf_symbol s = {.name = 1, .section = 1, .type = STT_FUNC};
 
@@ -82,7 +82,7 @@ Test(elf_symbols, functions)
 	}
 }
 
-Test(elf_symbols, mapping_symbols)
+Test(elf_symbols, mapping_symbols_are_recognised_by_name)
 {
 	cr_assert(elf_symbol_name_is_mapping("$x"));
 	cr_assert(elf_symbol_name_is_mapping("$d.17"));
@@ -94,7 +94,7 @@ Test(elf_symbols, mapping_symbols)
 	cr_assert_not(elf_symbol_name_is_mapping("x"));
 }
 
-Test(elf_symbols, ranks)
+Test(elf_symbols, global_functions_rank_highest)
 {
 	struct elf_symbol global = {.bind = STB_GLOBAL, .type = STT_NOTYPE};
 	struct elf_symbol weak = {.bind = STB_WEAK, .type = STT_FUNC};
@@ -108,7 +108,7 @@ Test(elf_symbols, ranks)
 	cr_assert_leq(elf_symbol_rank(&global), ELF_SYMBOL_RANK_MAX);
 }
 
-Test(elf_symbols, better_names)
+Test(elf_symbols, shorter_names_without_underscores_are_better)
 {
 	cr_assert(elf_symbol_name_is_better("malloc_longer", "__libc_malloc"));
 	cr_assert(elf_symbol_name_is_better("_x", "__x"));
@@ -118,7 +118,7 @@ Test(elf_symbols, better_names)
 	cr_assert_not(elf_symbol_name_is_better("aa", "aa"));
 }
 
-Test(elf_symbols, plt_x86_64)
+Test(elf_symbols, plt_entries_of_x86_64_are_decoded)
 {
 	static const uint8_t jump[] = {0xff, 0x25, 0x10, 0, 0, 0, 0x68, 5, 0, 0, 0};
 	static const uint8_t ibt[] = {0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff,
@@ -140,7 +140,7 @@ Test(elf_symbols, plt_x86_64)
 	cr_assert_not(elf_plt_decode(EM_RISCV, jump, sizeof(jump), 0x1000, &target));
 }
 
-Test(elf_symbols, plt_aarch64)
+Test(elf_symbols, plt_entries_of_aarch64_are_decoded)
 {
 	/* adrp x16, .+0x10000 (from 0x400570); ldr x17, [x16, #0x18]; as objdump prints them */
 	static const uint8_t plain[] = {0x90, 0x00, 0x00, 0x90, 0x11, 0x0e, 0x40, 0xf9};

@@ -8,7 +8,7 @@
 #include "parse/elf_window.h"
 
 enum {
-	BEGIN = 100, /* of the stretch, in the file */
+	START = 100, /* of the range, in the file */
 	LENGTH = 300,
 	FILE_LENGTH = 450,
 };
@@ -44,12 +44,12 @@ static struct elf_window window_over(struct file *file, uint64_t offset, uint64_
 	return window;
 }
 
-Test(elf_window, any_piece_from_anywhere)
+Test(elf_window, any_bytes_can_be_requested)
 {
 	struct file file;
 
 	for (size_t step = 1; step < LENGTH + 10; step += 13) {
-		struct elf_window window = window_over(&file, BEGIN, LENGTH);
+		struct elf_window window = window_over(&file, START, LENGTH);
 		uint32_t random = 1;
 
 		window.step = step;
@@ -62,16 +62,16 @@ Test(elf_window, any_piece_from_anywhere)
 			cr_assert_eq(elf_window_get(&window, at, need, &c), 0);
 			cr_assert_geq(cursor_left(&c), need);
 			cr_assert_leq(at + cursor_left(&c), LENGTH);
-			cr_assert_eq(memcmp(c.at, file.bytes + BEGIN + at, cursor_left(&c)), 0);
+			cr_assert_eq(memcmp(c.at, file.bytes + START + at, cursor_left(&c)), 0);
 		}
 		elf_window_fini(&window);
 	}
 }
 
-Test(elf_window, in_order_it_reads_each_byte_once)
+Test(elf_window, bytes_in_order_are_read_once)
 {
 	struct file file;
-	struct elf_window window = window_over(&file, BEGIN, LENGTH);
+	struct elf_window window = window_over(&file, START, LENGTH);
 	struct cursor c;
 
 	window.step = 60;
@@ -81,10 +81,10 @@ Test(elf_window, in_order_it_reads_each_byte_once)
 	elf_window_fini(&window);
 }
 
-Test(elf_window, ends)
+Test(elf_window, requests_past_the_end_fail)
 {
 	struct file file;
-	struct elf_window window = window_over(&file, BEGIN, LENGTH);
+	struct elf_window window = window_over(&file, START, LENGTH);
 	struct cursor c;
 
 	cr_assert_eq(elf_window_get(&window, LENGTH - 4, 4, &c), 0);
@@ -95,7 +95,7 @@ Test(elf_window, ends)
 	cr_assert_eq(elf_window_get(&window, 0, UINT64_MAX, &c), -ENODATA);
 	elf_window_fini(&window);
 
-	/* A stretch that the file does not have, or not any more. */
+	/* A range that the file does not have, or no longer has. */
 	window = window_over(&file, FILE_LENGTH - 10, 20);
 	cr_assert_eq(elf_window_get(&window, 0, 4, &c), -ENODATA);
 	elf_window_fini(&window);
@@ -104,10 +104,10 @@ Test(elf_window, ends)
 	elf_window_fini(&window);
 }
 
-Test(elf_window, a_read_that_fails_leaves_nothing_behind)
+Test(elf_window, a_failed_read_empties_the_buffer)
 {
 	struct file file;
-	struct elf_window window = window_over(&file, BEGIN, LENGTH);
+	struct elf_window window = window_over(&file, START, LENGTH);
 	struct cursor c;
 
 	window.step = 50;
@@ -118,14 +118,14 @@ Test(elf_window, a_read_that_fails_leaves_nothing_behind)
 	cr_assert_eq(elf_window_get(&window, 40, 1, &c), -EIO);
 	file.error = 0;
 	cr_assert_eq(elf_window_get(&window, 40, 20, &c), 0);
-	cr_assert_eq(memcmp(c.at, file.bytes + BEGIN + 40, 20), 0);
+	cr_assert_eq(memcmp(c.at, file.bytes + START + 40, 20), 0);
 	elf_window_fini(&window);
 }
 
-Test(elf_window, copies)
+Test(elf_window, copies_leave_the_window_unchanged)
 {
 	struct file file;
-	struct elf_window window = window_over(&file, BEGIN, LENGTH);
+	struct elf_window window = window_over(&file, START, LENGTH);
 	uint8_t bytes[40];
 	struct cursor c;
 
@@ -134,32 +134,32 @@ Test(elf_window, copies)
 	cr_assert_eq(file.reads, 1);
 	cr_assert_eq(elf_window_copy(&window, 105, bytes, sizeof(bytes)), 40);
 	cr_assert_eq(file.reads, 1);
-	cr_assert_eq(memcmp(bytes, file.bytes + BEGIN + 105, 40), 0);
+	cr_assert_eq(memcmp(bytes, file.bytes + START + 105, 40), 0);
 	cr_assert_eq(elf_window_copy(&window, 130, bytes, sizeof(bytes)), 40);
-	cr_assert_eq(memcmp(bytes, file.bytes + BEGIN + 130, 40), 0);
+	cr_assert_eq(memcmp(bytes, file.bytes + START + 130, 40), 0);
 	cr_assert_eq(elf_window_copy(&window, LENGTH - 7, bytes, sizeof(bytes)), 7);
-	cr_assert_eq(memcmp(bytes, file.bytes + BEGIN + LENGTH - 7, 7), 0);
+	cr_assert_eq(memcmp(bytes, file.bytes + START + LENGTH - 7, 7), 0);
 	cr_assert_eq(elf_window_copy(&window, LENGTH + 1, bytes, sizeof(bytes)), -ENODATA);
-	/* The cursor is still good. */
-	cr_assert_eq(memcmp(c.at, file.bytes + BEGIN + 100, 50), 0);
+	/* The cursor is still valid. */
+	cr_assert_eq(memcmp(c.at, file.bytes + START + 100, 50), 0);
 	elf_window_fini(&window);
 }
 
-Test(elf_window, sections)
+Test(elf_window, compressed_sections_are_seen_decompressed)
 {
 	struct file file;
 	struct elf_window window = window_over(&file, 0, 0);
 	const struct elf_image image = {.source = window.source};
-	struct elf_section section = {.type = SHT_PROGBITS, .offset = BEGIN, .size = LENGTH};
+	struct elf_section section = {.type = SHT_PROGBITS, .offset = START, .size = LENGTH};
 	struct cursor c;
 
 	cr_assert_eq(elf_window_init_section(&window, &image, &section, LENGTH - 1), -EFBIG);
 	cr_assert_eq(elf_window_init_section(&window, &image, &section, LENGTH), 0);
 	cr_assert_eq(elf_window_get(&window, 0, LENGTH, &c), 0);
-	cr_assert_eq(memcmp(c.at, file.bytes + BEGIN, LENGTH), 0);
+	cr_assert_eq(memcmp(c.at, file.bytes + START, LENGTH), 0);
 	elf_window_fini(&window);
 	section.type = SHT_NOBITS;
 	cr_assert_eq(elf_window_init_section(&window, &image, &section, LENGTH), -ENOENT);
-	section = (struct elf_section){.type = SHT_PROGBITS, .offset = BEGIN};
+	section = (struct elf_section){.type = SHT_PROGBITS, .offset = START};
 	cr_assert_eq(elf_window_init_section(&window, &image, &section, LENGTH), -ENOENT);
 }

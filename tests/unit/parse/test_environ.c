@@ -8,7 +8,7 @@
 #define BLOCK(text) text, sizeof(text) - 1
 #define REPLACEMENT "\xef\xbf\xbd"
 
-/* From memory that ends right behind the block: to read on is to die. */
+/* Parses from memory that ends directly after the block, so that reading on is a crash. */
 static void find(const char *block, size_t length, struct environ_variable *variables,
 		 unsigned int count)
 {
@@ -30,7 +30,7 @@ static const char *find_one(const char *block, size_t length, const char *name)
 	return variable.found ? variable.value : NULL;
 }
 
-Test(environ, several_names)
+Test(environ, several_variables_are_found)
 {
 	struct environ_variable v[] = {{.name = "B"}, {.name = "A"}, {.name = "AB"}, {.name = "C"}};
 
@@ -40,13 +40,13 @@ Test(environ, several_names)
 	cr_assert_str_eq(v[1].value, "1");
 	cr_assert_str_eq(v[2].value, "2");
 	cr_assert_str_eq(v[3].value, "");
-	/* What an earlier call found is gone. */
+	/* The results of an earlier call are cleared. */
 	find(BLOCK("C=5\0"), v, 4);
 	cr_assert(!v[0].found && !v[1].found && !v[2].found && v[3].found);
 	cr_assert_str_eq(v[1].value, "");
 }
 
-Test(environ, names_are_whole)
+Test(environ, names_must_match_completely)
 {
 	cr_expect_null(find_one(BLOCK("XNAME=1\0NAMEX=2\0NAME\0name=3\0=NAME=4\0"), "NAME"));
 	cr_expect_str_eq(find_one(BLOCK("NAME=a=b\0"), "NAME"), "a=b");
@@ -54,14 +54,14 @@ Test(environ, names_are_whole)
 	cr_expect_str_eq(find_one(BLOCK("NAME==\0"), "NAME"), "=");
 }
 
-Test(environ, first_counts)
+Test(environ, the_first_value_counts)
 {
 	cr_expect_str_eq(find_one(BLOCK("N=1\0N=2\0"), "N"), "1");
 	cr_expect_str_eq(find_one(BLOCK("N=\0N=2\0"), "N"), "");
 }
 
-/* A value may be half of one: that of another name, or another service. */
-Test(environ, end_is_missing)
+/* A value that is cut off could be the valid value of something else. */
+Test(environ, an_entry_without_nul_is_ignored)
 {
 	cr_expect_null(find_one(BLOCK(""), "N"));
 	cr_expect_null(find_one(BLOCK("N=1"), "N"));
@@ -71,7 +71,7 @@ Test(environ, end_is_missing)
 	cr_expect_null(find_one(BLOCK("A=1\0N=2"), "N"));
 }
 
-Test(environ, text)
+Test(environ, invalid_text_is_replaced)
 {
 	static const struct {
 		const char *value, *expected;
@@ -80,7 +80,7 @@ Test(environ, text)
 	     "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x9a\x80"},
 	    {"a\nb\tc\x1b[2Jd\x7f",
 	     "a" REPLACEMENT "b" REPLACEMENT "c" REPLACEMENT "[2Jd" REPLACEMENT},
-	    /* Latin-1, a lone continuation, a lead at the end. */
+	    /* Latin-1, a single continuation byte, a first byte at the end. */
 	    {"caf\xe9", "caf" REPLACEMENT},
 	    {"\xa9x", REPLACEMENT "x"},
 	    {"x\xe2\x82", "x" REPLACEMENT REPLACEMENT},
@@ -92,11 +92,11 @@ Test(environ, text)
 	    {"\xed\xa0\x80", REPLACEMENT REPLACEMENT REPLACEMENT},
 	    {"\xf4\x90\x80\x80", REPLACEMENT REPLACEMENT REPLACEMENT REPLACEMENT},
 	    {"\xff\xfe", REPLACEMENT REPLACEMENT},
-	    /* The bounds of what there is. */
+	    /* The first and last valid characters of each length. */
 	    {"\xc2\xa0\xdf\xbf\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xf0\x90\x80\x80\xf4\x8f\xbf\xbf",
 	     "\xc2\xa0\xdf\xbf\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xf0\x90\x80\x80\xf4\x8f\xbf"
 	     "\xbf"},
-	    /* U+0085, a control of two bytes. */
+	    /* U+0085, a control character of two bytes. */
 	    {"a\xc2\x85z", "a" REPLACEMENT REPLACEMENT "z"},
 	};
 
@@ -124,7 +124,7 @@ Test(environ, long_values_are_cut_at_a_character)
 		length = strlen(find_one(block, sizeof(block), "N"));
 		cr_expect_eq(length, head + (ENVIRON_VALUE_MAX - head) / 3 * 3, "%zu", length);
 	}
-	/* What stands for others has to fit as well. */
+	/* The replacement character has to fit as well. */
 	memset(block + 2, 0xff, sizeof(block) - 3);
 	cr_expect_eq(strlen(find_one(block, sizeof(block), "N")), ENVIRON_VALUE_MAX / 3 * 3);
 	memset(block + 2, 'a', sizeof(block) - 3);

@@ -42,7 +42,7 @@ static const char expected[] = "ffffffff81000000|T|_stext|\n"
 			       "abcdef|w|\xc3\xa9t\xe9|m\n"
 			       "10|t|last|\n";
 
-Test(kallsyms, lines_and_odd_lines_cut_anywhere)
+Test(kallsyms, lines_may_be_cut_anywhere)
 {
 	for (size_t piece = 1; piece <= sizeof(text); piece++) {
 		struct log log = {0};
@@ -62,7 +62,7 @@ Test(kallsyms, lines_and_odd_lines_cut_anywhere)
 	}
 }
 
-Test(kallsyms, too_long_line_is_dropped_alone)
+Test(kallsyms, only_the_line_that_is_too_long_is_skipped)
 {
 	static char line[3 * KALLSYMS_LINE_MAX];
 	struct log log = {0};
@@ -85,7 +85,7 @@ Test(kallsyms, too_long_line_is_dropped_alone)
 	}
 }
 
-Test(kallsyms, visit_can_stop)
+Test(kallsyms, visit_can_stop_the_parser)
 {
 	struct log log = {.stop_after = 2};
 	struct kallsyms_parser parser;
@@ -95,7 +95,7 @@ Test(kallsyms, visit_can_stop)
 	cr_assert_eq(parser.lines, 2);
 }
 
-Test(kallsyms, nul_bytes)
+Test(kallsyms, nul_bytes_are_not_part_of_names)
 {
 	static const char nul[] = "10 t a\0b\n20 t \0\n30 t c\n";
 	struct log log = {0};

@@ -22,7 +22,7 @@ static void on_line(void *context, const struct proc_mapping *mapping)
 	lines->lines[lines->count++] = *mapping;
 }
 
-/* From memory that ends right behind the text, without a NUL: to read on is to die. */
+/* Parses from memory that ends directly after the text, so that reading on is a crash. */
 static struct lines parse_bytes(const char *text, size_t length)
 {
 	static struct lines lines;
@@ -35,7 +35,7 @@ static struct lines parse_bytes(const char *text, size_t length)
 		cr_assert_leq(lines.lines[i].path_length, length);
 		cr_assert(lines.lines[i].path >= copy && lines.lines[i].path + lines.lines[i].path_length <= copy + length);
 		cr_assert_lt(lines.lines[i].start, lines.lines[i].end);
-		/* Paths outlive the copy in the tests: as they stand in the literal. */
+		/* The tests use the path after the copy is freed: point into the literal. */
 		lines.lines[i].path = text + (lines.lines[i].path - copy);
 	}
 	free(copy);
@@ -53,7 +53,7 @@ static void expect_path(const struct proc_mapping *m, const char *path)
 	cr_assert_eq(memcmp(m->path, path, m->path_length), 0, "%.*s", (int)m->path_length, m->path);
 }
 
-Test(proc_maps, a_file)
+Test(proc_maps, a_line_of_a_file_is_parsed)
 {
 	struct lines lines = parse("7f5a1c000000-7f5a1c021000 r-xp 00026000 fe:01 10166445                   /usr/lib/libc.so.6\n");
 
@@ -69,7 +69,7 @@ Test(proc_maps, a_file)
 	expect_path(&lines.lines[0], "/usr/lib/libc.so.6");
 }
 
-Test(proc_maps, kinds_of_lines)
+Test(proc_maps, all_kinds_of_lines_are_parsed)
 {
 	struct lines lines = parse("00400000-00401000 r--p 00000000 00:1b 5 /a b\n"
 				   "7f0000000000-7f0000001000 rwxs 00000000 00:00 0 \n"
@@ -92,8 +92,8 @@ Test(proc_maps, kinds_of_lines)
 	cr_assert_eq(lines.lines[4].end, 0xffffffffff601000);
 }
 
-/* Each of these is no mapping; the one after it is. */
-Test(proc_maps, malformed_lines)
+/* Each of these lines is malformed; the line after it is valid. */
+Test(proc_maps, malformed_lines_are_skipped)
 {
 	static const char *const bad[] = {
 		"",
@@ -143,14 +143,14 @@ Test(proc_maps, malformed_lines)
 		cr_assert_eq(lines.count, 1, "'%s'", bad[i]);
 		cr_assert_eq(lines.skipped, 1, "'%s'", bad[i]);
 		cr_assert_eq(lines.lines[0].start, 0x500000);
-		/* And cut off there, at the end of the memory. */
+		/* The text ends there, at the end of the memory. */
 		lines = parse(bad[i]);
 		cr_assert_eq(lines.count, 0, "'%s'", bad[i]);
 	}
 }
 
-/* Cut anywhere: what is whole is delivered, what is left makes no harm. */
-Test(proc_maps, cut_anywhere)
+/* Whole lines are delivered, and the rest is skipped. */
+Test(proc_maps, a_text_may_be_cut_anywhere)
 {
 	static const char text[] = "400000-401000 r-xp 00001000 fe:00 12 /one\n600000-601000 r-xp 00002000 fe:00 34 /two\n";
 
@@ -165,8 +165,8 @@ Test(proc_maps, cut_anywhere)
 	}
 }
 
-/* Names are chosen by whoever is profiled. The kernel writes newlines as \012; anything else comes as it is. */
-Test(proc_maps, hostile_names)
+/* The profiled process chooses names. The kernel escapes only newlines, as \012. */
+Test(proc_maps, names_may_have_any_bytes)
 {
 	static const char text[] = "400000-401000 r-xp 0 00:00 7 /a\\012600000-601000 r-xp 0 00:00 7 /b\n"
 				   "500000-501000 r-xp 0 00:00 7 \xff\xfe\0mid\x1b[2J%s%n\n";
@@ -178,7 +178,7 @@ Test(proc_maps, hostile_names)
 	cr_assert_eq(memcmp(lines.lines[1].path, "\xff\xfe\0mid\x1b[2J%s%n", 14), 0);
 }
 
-Test(proc_maps, a_very_long_line)
+Test(proc_maps, a_very_long_line_is_parsed)
 {
 	enum { LENGTH = 1 << 20 };
 	char *text = malloc(LENGTH);
@@ -193,8 +193,8 @@ Test(proc_maps, a_very_long_line)
 	free(text);
 }
 
-/* Our own: the kernel's text, against what we know of ourselves. */
-Test(proc_maps, of_this_process)
+/* Compares the kernel's text with what this process knows about itself. */
+Test(proc_maps, the_maps_of_this_process_are_parsed)
 {
 	static char text[1 << 18];
 	FILE *file = fopen("/proc/self/maps", "re");
@@ -227,10 +227,10 @@ static void expect_comm(const char *text, size_t size, const char *wanted)
 		cr_assert_str_eq(comm, wanted);
 	else
 		cr_assert_eq(comm[0], 'x', "untouched on failure");
-	cr_assert_eq(comm[size], 'x', "written behind the end");
+	cr_assert_eq(comm[size], 'x', "written after the end");
 }
 
-Test(proc_maps, comm)
+Test(proc_maps, the_name_may_have_parentheses)
 {
 	expect_comm("42 (bash) S 1 42", 16, "bash");
 	expect_comm("42 () S 1 42", 16, "");
@@ -259,8 +259,7 @@ static uint64_t start_of(const char *text, size_t length)
 	return ticks;
 }
 
-/* The 22nd field, whatever the name. */
-Test(proc_maps, stat_start)
+Test(proc_maps, start_time_is_field_22)
 {
 	static const char rest[] = " S 1 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 123456 9 10\n";
 	static const char *const names[] = {"cat", "", "a b", ") S 1 2 (", "1 2 3 4 5 6 7 8 9 0", ":-)"};
@@ -270,7 +269,7 @@ Test(proc_maps, stat_start)
 		snprintf(text, sizeof(text), "42 (%s)%s", names[i], rest);
 		cr_expect_eq(start_of(text, strlen(text)), 123456, "%s", text);
 	}
-	/* Cut anywhere before its end, there is none: not a shorter number. */
+	/* If the text is cut before the end of the number, there is no result. */
 	const size_t end = (size_t)(strstr(text, "123456") - text) + 6;
 	for (size_t length = 0; length <= end; length++)
 		cr_expect_eq(start_of(text, length), UINT64_MAX, "%zu", length);
@@ -282,8 +281,7 @@ Test(proc_maps, stat_start)
 		cr_expect_eq(start_of(bad[i], strlen(bad[i])), UINT64_MAX, "%s", bad[i]);
 }
 
-/* The kernel's own. */
-Test(proc_maps, stat_start_of_this_process)
+Test(proc_maps, the_start_of_this_process_is_plausible)
 {
 	char text[1024];
 	FILE *f = fopen("/proc/self/stat", "re");

@@ -708,7 +708,7 @@ static int painting_on_rule(void *context, const struct cfi_rule *rule, uint32_t
 {
 	struct painting *painting = context;
 
-	return cfi_rules_number(&painting->rules, rule, number);
+	return cfi_rules_id(&painting->rules, rule, number);
 }
 
 static int painting_on_fde(void *context, const struct cfi_fde *fde)
