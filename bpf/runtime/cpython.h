@@ -1,80 +1,87 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause OR Apache-2.0 */
 /*
- * CPython 3.6 - 3.14: what walker and symbolizer share. Offsets are in bytes, in structures of
- * Include/cpython and Include/internal of the version in question; symbolizer/runtime/cpython.c has
- * their table.
+ * CPython 3.6 to 3.14: what the walker and the symbolizer share. All offsets are in bytes. They are
+ * offsets of fields in the structures of Include/cpython and Include/internal of the respective
+ * version; symbolizer/runtime/cpython.c has the table of them.
  */
 #ifndef BPF_RUNTIME_CPYTHON_H
 #define BPF_RUNTIME_CPYTHON_H
 
 #include "bpf/shared.h"
 
-/* How Python's frames belong to those of _PyEval_EvalFrameDefault on the C stack. */
+/* Which Python frames belong to one C frame of _PyEval_EvalFrameDefault, the evaluator. */
 enum cpython_shape {
-	CPYTHON_ONE_EACH, /* 3.6 - 3.10: one Python frame for each */
+	CPYTHON_ONE_EACH, /* 3.6 to 3.10: one Python frame */
 	CPYTHON_CFRAME,	  /* 3.11, 3.12: those of a _PyCFrame, which lies in the C frame */
-	CPYTHON_SHIM,	  /* 3.13 on: up to a frame without code, which lies in the C frame */
+	CPYTHON_SHIM, /* from 3.13: all up to a frame without code (shim), which lies in the C frame
+		       */
 };
 
 enum {
-	/* What is read of a code object: from here on, so many words. All fields of interest lie in
-	 * there, in every version. */
+	/* The part of a code object that is read: its first byte and its length in words. It
+	 * contains all fields of interest in each of the versions. */
 	CPYTHON_CODE_FIRST = 32,
 	CPYTHON_CODE_WORDS = 14,
 	CPYTHON_AFTERS = 4,
-	/* And of a PyThreadState, from its begin on. */
+	/* The length in words of the part that is read of a PyThreadState, from its start. */
 	CPYTHON_STATE_WORDS = 24,
-	CPYTHON_RANGE_JIT = 1, /* a range's data: code of the JIT compiler, not the evaluator's */
+	CPYTHON_RANGE_JIT = 1, /* data of a range: code of the JIT compiler, not the evaluator */
 };
 
 struct cpython_block {
 	uint32_t shape; /* enum cpython_shape */
-	/* The thread's PyThreadState *: at thread pointer + tls_first, or if tls_indirect, that is
-	 * a pointer and it is tls_second behind it. */
+	/* Where the thread's PyThreadState * is: at thread pointer + tls_first. If tls_indirect is
+	 * set, there is a pointer at that place, and the PyThreadState * is tls_second bytes after
+	 * the address that it points to. */
 	uint32_t tls_indirect, tls_first, tls_second;
-	/* Of a runtime that has it (3.7 - 3.11, else 0): where the PyThreadState * is that holds
-	 * the GIL; of several of one thread (subinterpreters) the one that runs. */
+	/* 3.7 to 3.11, otherwise 0: the address of the PyThreadState * that holds the GIL. If a
+	 * thread has several states (subinterpreters), that is the one that runs. */
 	uint64_t holder;
-	/* With subinterpreters a thread has a state in each that it has called into: the address of
-	 * the list's head, or 0 if it is not known. */
+	/* With subinterpreters a thread has a state in each interpreter that it has called. This is
+	 * the address of the head of the list of interpreters, or 0 if it is unknown. */
 	uint64_t interpreters;
 	uint32_t interpreter_next, interpreter_threads, thread_next;
-	uint32_t thread_id; /* in PyThreadState; a pthread_t, which is the thread pointer */
+	uint32_t thread_id; /* in PyThreadState: a pthread_t, which equals the thread pointer */
 	uint32_t top;	    /* in PyThreadState: the topmost frame, or the _PyCFrame */
 	uint32_t cframe_frame, cframe_previous;
-	uint32_t code, previous; /* in a frame */
-	uint32_t position;	 /* in a frame: f_lasti, prev_instr or instr_ptr */
-	uint32_t mark_word,
-	    mark_shift; /* in a frame: the word and the bit at which is_entry or owner begins */
-	uint32_t shim_owner; /* an owner from here on is no frame of a function; 0: is_entry */
-	uint64_t code_mask;  /* a tagged reference's address */
-	/* In the code object, as indexes of the words that are read. */
+	uint32_t code, previous;	/* in a frame */
+	uint32_t position;		/* in a frame: f_lasti, prev_instr or instr_ptr */
+	uint32_t mark_word, mark_shift; /* in a frame: the word, and the bit in it, where is_entry
+					   or owner begins */
+	uint32_t shim_owner; /* an owner of at least this value is not the frame of a function; 0:
+				the mark is is_entry */
+	uint64_t code_mask;  /* the bits of a tagged reference that are the address */
+	/* In the code object, as indexes into the words that are read. */
 	uint32_t file, name, qualified_name, lines;
-	uint32_t first_line;   /* in bytes from CPYTHON_CODE_FIRST, of 4 */
-	uint32_t version;      /* the same, of a number that no other has; 0: there is none */
+	uint32_t first_line; /* 4 bytes, at this offset from CPYTHON_CODE_FIRST */
+	uint32_t version; /* the same for a version number that no other code object has; 0: there
+			     is none */
 	uint32_t string_hash;  /* in a string */
-	uint32_t instructions; /* in the code object: where positions begin, if they are pointers;
-				  0: numbers */
-	/* 3.6 - 3.10: code of the evaluator, as offsets in it, in which its Python frame is not on
-	 * the chain: before it is put there, after it was taken off (two places at most). */
+	uint32_t instructions; /* in the code object: where the instructions begin, if positions are
+				* pointers to them; 0: positions are numbers */
+	/* 3.6 to 3.10: the parts of the evaluator in which its Python frame is not in the chain of
+	 * frames, as offsets from its start: before the frame is added (`before`), and after it was
+	 * removed, which happens at two places at most. */
 	uint64_t evaluator;
 	uint32_t before, after[CPYTHON_AFTERS], after_end[CPYTHON_AFTERS];
-	uint32_t frame_bytes; /* 3.11 on: of a frame, what the fields above lie in */
+	uint32_t frame_bytes; /* from 3.11: size of the part of a frame with the fields above */
 };
 _Static_assert(sizeof(struct cpython_block) <= BH_RUNTIME_BLOCK_BYTES, "fits");
 
 /*
- * A frame: the code object's address in the first word's payload, then identity << 32 | position.
- * The position is f_lasti, or bytes from the begin of the instructions, as a signed number.
+ * A managed frame of CPython has two words. The payload of the first is the address of the code
+ * object. The second is identity << 32 | position. The position is f_lasti, or the distance in
+ * bytes from the start of the instructions, as a signed number.
  */
 static inline uint64_t cpython_word(uint32_t identity, int32_t position)
 {
 	return (uint64_t)identity << 32 | (uint32_t)position;
 }
 
-/* What tells a code object from another that comes to lie at its address, where it has no version
- * (or that is 0, for all were used up): its parts' addresses, and what those cannot inherit, the
- * hash of its name. */
+/* Returns what distinguishes a code object from another one that is later placed at the same
+ * address. It is used where the code object has no version number, or that is 0 because all were
+ * used up. It hashes the addresses of its parts, and the hash of its name, which a successor cannot
+ * inherit. */
 static inline uint32_t cpython_identity(uint64_t file, uint64_t name, uint64_t qualified_name,
 					uint64_t lines, uint32_t first_line, uint64_t name_hash)
 {

@@ -1,9 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause OR Apache-2.0 */
 /*
- * HotSpot's frames. Compiled code has no unwind tables, but each CodeBlob says how large its frames
- * are, and rbp is saved in the word below the return address; rbp is the only register that a
- * callee saves. The interpreter's frames are found by rbp (src/hotspot/cpu/x86/frame_x86.hpp). What
- * was interrupted, and not called, may have half of a frame: then its instructions are looked at.
+ * The walker of HotSpot.
+ *
+ * How this works. Generated code of HotSpot has no unwind rules. There are four kinds of it:
+ *
+ * - Compiled methods (nmethods). The CodeBlob that describes the code says how large a frame is
+ *   (hotspot_blob.h). The return address is the last word of the frame, and below it rbp is saved,
+ *   the only register that a callee saves.
+ * - The interpreter. Its frames are linked by rbp, and have the Method and the position in the
+ *   bytecodes at fixed distances from it (src/hotspot/cpu/x86/frame_x86.hpp).
+ * - Stubs, which are code of the runtime itself. They are treated as compiled methods if their
+ * frame has a known size, and by rbp otherwise.
+ * - The call stub, through which the runtime calls a Java method. Beyond it the stack is native.
+ *
+ * In a method that was interrupted and has not called another one, the frame may be half built or
+ * half removed. Then its instructions are examined (hotspot_frame.h). The walker moves from frame
+ * to frame by itself (WALKER_MOVED), until it leaves the generated code.
+ *
+ * Example: pc is a return address in a compiled method whose CodeBlob says 6 words, and rsp is
+ * 0x7f00a000. The frame ends at 0x7f00a030. The return address is the word at 0x7f00a028, the
+ * caller's rbp the word at 0x7f00a020, and the caller's rsp is 0x7f00a030.
  */
 #include "bpf/runtime/walker.h"
 #include "bpf/runtime/hotspot.h"
@@ -11,14 +27,20 @@
 #include "bpf/runtime/hotspot_frame.h"
 
 enum {
-	FRAMES_A_CALL = 8,
-	INTERPRETED_FRAME_MAX = 1 << 20, /* bytes between rsp and rbp */
-	STUB_FRAME_MAX = 0x2000,
-	FRAME_SHIFT_MAX = 8, /* words that code may have pushed beyond its frame */
-	WORDS_FAIL = 0xffff,
+	/* Bytes between rsp and rbp in an interpreted frame. The interpreter's expression stack has
+	 * 65,535 words at most (max_stack of the class file format); the rest is for monitors. */
+	INTERPRETED_FRAME_MAX = 1 << 20,
+	STUB_FRAME_MAX = 0x2000, /* a frame of a stub that is linked by rbp is not larger */
+	/* Words that compiled code may have pushed in addition to its frame, among them arguments
+	 * of calls. async-profiler searches the return address in 7 words for the same reason
+	 * (StackFrame::callerLookupSlots() for x86-64). */
+	FRAME_SHIFT_MAX = 8,
+	FRAMES_PER_CALL = 8, /* of the walker, a constant bound for the verifier */
+	NO_WORDS = 0xffff,   /* no index into the window */
 };
 
-/* Of frame_x86.hpp, in words from nine below rbp on. */
+/* The layout of an interpreted frame (frame_x86.hpp: interpreter_frame_sender_sp_offset is -1, and
+ * interpreter_frame_method_offset -3), as word indexes from nine words below rbp on. */
 enum {
 	INTERPRETED_BELOW = 9,
 	INTERPRETED_METHOD = INTERPRETED_BELOW - 3,
@@ -38,33 +60,35 @@ static __always_inline int hotspot_is_interpreter(const struct hotspot_block *b,
 	return pc - b->interpreter_start < b->interpreter_end - b->interpreter_start;
 }
 
-/* `count` words (a constant) of the stack from `address` on: where in the window they are, or
- * WORDS_FAIL. */
+/* Returns the index in the window of the word at `address`, after which `count` words (a constant)
+ * are in the window. Returns NO_WORDS if they cannot be read. */
 static __always_inline uint64_t hotspot_stack(struct unwind_state *s, UNWIND_ENV env,
 					      uint64_t address, const unsigned int count)
 {
 	const uint64_t distance = address - s->window_start;
 
 	if (address & 7)
-		return WORDS_FAIL;
+		return NO_WORDS;
 	if (distance <= (STACK_WINDOW_WORDS - count) * 8)
 		return distance >> 3;
 	s->window_start = address;
 	if (env_read(env, s->window, sizeof(s->window), address)) {
-		/* Near the end of the stack's mapping: only what is needed. */
+		/* The window would reach beyond the end of the mapping: read what is needed. */
 		s->window_start = STACK_NO_WINDOW;
 		if (env_read(env, s->window, count * 8, address))
-			return WORDS_FAIL;
+			return NO_WORDS;
 	}
 	return 0;
 }
 
+/* Returns a word of the window. */
 static __always_inline uint64_t hotspot_word_at(const struct unwind_state *s, uint64_t index)
 {
 	return s->window[bits_mask(index, STACK_WINDOW_WORDS - 1)];
 }
 
-static __always_inline int hotspot_note(struct unwind_state *s, uint64_t payload, uint32_t identity,
+/* Pushes a managed frame (hotspot.h). Returns UNWIND_CONTINUE or BH_REASON_TOO_DEEP. */
+static __always_inline int hotspot_push(struct unwind_state *s, uint64_t payload, uint32_t identity,
 					uint32_t kind, uint64_t position)
 {
 	const uint64_t words[] = {hotspot_word(identity, kind, position)};
@@ -73,11 +97,11 @@ static __always_inline int hotspot_note(struct unwind_state *s, uint64_t payload
 	return end ? end : UNWIND_CONTINUE;
 }
 
-/* On to the caller. */
+/* Moves to the caller. Returns UNWIND_CONTINUE, or the reason that ends the stack. */
 static __always_inline int hotspot_leave(struct unwind_state *s, uint64_t pc, uint64_t sp,
 					 uint64_t fp)
 {
-	/* A return address may have been popped into a register; else the stack gets shorter. */
+	/* The stack gets shorter, except where a return address was popped into a register. */
 	if (sp < s->sp || (sp == s->sp && !s->registers_known))
 		return BH_REASON_BAD_CFA;
 	s->pc = pc;
@@ -88,14 +112,14 @@ static __always_inline int hotspot_leave(struct unwind_state *s, uint64_t pc, ui
 	return pc ? UNWIND_CONTINUE : BH_REASON_COMPLETE;
 }
 
-/* From a frame that ends at `cfa` to its caller; if there is no return address into code, it may
- * have pushed some words more. */
+/* Moves from a frame that ends at `cfa` to its caller. If there is no return address into generated
+ * code at its end, the frame may have pushed some words more: the next words are tried as well. */
 static __always_inline int hotspot_leave_sized(struct unwind_state *s, UNWIND_ENV env,
 					       const struct hotspot_block *b, uint64_t cfa)
 {
 	const uint64_t at = hotspot_stack(s, env, cfa - 16, 2 + FRAME_SHIFT_MAX);
 
-	if (at == WORDS_FAIL)
+	if (at == NO_WORDS)
 		return BH_REASON_READ_FAULT;
 	UNWIND_NO_UNROLL
 	for (uint64_t i = 0; i < FRAME_SHIFT_MAX; i++) {
@@ -107,23 +131,23 @@ static __always_inline int hotspot_leave_sized(struct unwind_state *s, UNWIND_EN
 	return BH_REASON_RUNTIME;
 }
 
-/* By rbp, which the frame has set up. */
+/* Moves to the caller by rbp, which the frame has set up. */
 static __always_inline int hotspot_leave_linked(struct unwind_state *s, UNWIND_ENV env)
 {
 	const uint64_t at = hotspot_stack(s, env, s->fp, 2);
 
-	if (at == WORDS_FAIL || s->fp < s->sp || s->fp - s->sp > INTERPRETED_FRAME_MAX)
+	if (at == NO_WORDS || s->fp < s->sp || s->fp - s->sp > INTERPRETED_FRAME_MAX)
 		return BH_REASON_RUNTIME;
 	return hotspot_leave(s, hotspot_word_at(s, at + 1), s->fp + 16, hotspot_word_at(s, at));
 }
 
-/* From interrupted code that has no frame, or sets one up as compilers do. */
+/* Moves from interrupted code that has no frame, or one that is linked by rbp, to the caller. */
 static __always_inline int hotspot_leave_stub(struct unwind_state *s, UNWIND_ENV env,
 					      const struct hotspot_block *b)
 {
 	uint64_t at = hotspot_stack(s, env, s->sp, 2);
 
-	if (at == WORDS_FAIL)
+	if (at == NO_WORDS)
 		return BH_REASON_READ_FAULT;
 	const uint64_t first = hotspot_word_at(s, at), second = hotspot_word_at(s, at + 1);
 
@@ -131,7 +155,7 @@ static __always_inline int hotspot_leave_stub(struct unwind_state *s, UNWIND_ENV
 		return hotspot_leave(s, first, s->sp + 8, s->fp);
 	if (s->fp - s->sp < STUB_FRAME_MAX) {
 		at = hotspot_stack(s, env, s->fp, 2);
-		if (at != WORDS_FAIL &&
+		if (at != NO_WORDS &&
 		    (hotspot_is_code(b, hotspot_word_at(s, at + 1)) || !hotspot_is_code(b, second)))
 			return hotspot_leave(s, hotspot_word_at(s, at + 1), s->fp + 16,
 					     hotspot_word_at(s, at));
@@ -141,28 +165,29 @@ static __always_inline int hotspot_leave_stub(struct unwind_state *s, UNWIND_ENV
 	return BH_REASON_RUNTIME;
 }
 
-/* Where the ConstMethod's bytecodes are and what identifies it, into memory. 0 if it is none. */
-static __always_inline int hotspot_look_at_method(struct unwind_state *s, UNWIND_ENV env,
-						  const struct hotspot_block *b, uint64_t method)
+/* Sets the fields of the state about `method`, from the cache or from memory. Returns 0 if it is no
+ * Method. */
+static __always_inline int hotspot_find_method(struct unwind_state *s, UNWIND_ENV env,
+					       const struct hotspot_block *b, uint64_t method)
 {
-	uint64_t *memory = s->runtime.memory[BH_RUNTIME_HOTSPOT];
+	struct hotspot_state *h = hotspot_state(s);
 	uint64_t *words = s->runtime.heap;
 	uint64_t const_method = 0;
 
-	/* Recursion: the same as of the frame before. */
-	if (method && memory[MEMORY_METHOD] == method)
+	/* In a recursion it is the method of the previous frame. */
+	if (method && h->method == method)
 		return 1;
-	memory[MEMORY_METHOD] = 0;
+	h->method = 0;
 	if (!method || (method & 7))
 		return 0;
 	struct method_cache *cache = env_method_cache(env);
-	struct method_cache_entry *known = method_cache_find(s, cache, method);
-	if (known && method_cache_is_trusted(s, known)) {
-		memory[MEMORY_METHOD] = method;
-		memory[MEMORY_CODES] = (uint64_t)known->facts[METHOD_CODES_HIGH] << 32 |
-				       known->facts[METHOD_CODES_LOW];
-		memory[MEMORY_IDENTITY] =
-		    (uint64_t)known->facts[METHOD_IDENTITY] << 32 | known->facts[METHOD_BYTES];
+	struct method_cache_entry *entry = method_cache_find(s, cache, method);
+	if (entry && method_cache_is_trusted(s, entry)) {
+		h->method = method;
+		h->bytecodes = (uint64_t)entry->facts[METHOD_CODES_HIGH] << 32 |
+			       entry->facts[METHOD_CODES_LOW];
+		h->method_identity = entry->facts[METHOD_IDENTITY];
+		h->bytecode_bytes = entry->facts[METHOD_BYTES];
 		return 1;
 	}
 	s->runtime.heap_bytes = 0;
@@ -171,41 +196,44 @@ static __always_inline int hotspot_look_at_method(struct unwind_state *s, UNWIND
 		return 0;
 	const uint64_t sizes = hotspot_sizes(words, b->code_size);
 	const uint32_t identity = hotspot_identity(const_method, words[1], sizes);
-	memory[MEMORY_METHOD] = method;
-	memory[MEMORY_CODES] = const_method + b->const_method_bytes;
-	memory[MEMORY_IDENTITY] = (uint64_t)identity << 32 | (sizes & 0xffff);
-	if (known)
-		method_cache_revalidate(s, known, known->facts[METHOD_IDENTITY] == identity);
+	h->method = method;
+	h->bytecodes = const_method + b->const_method_bytes;
+	h->method_identity = identity;
+	h->bytecode_bytes = sizes & 0xffff;
+	if (entry)
+		method_cache_revalidate(s, entry, entry->facts[METHOD_IDENTITY] == identity);
 	else
-		known = method_cache_insert(s, cache, method);
-	if (known) {
-		known->facts[METHOD_IDENTITY] = identity;
-		known->facts[METHOD_BYTES] = (uint32_t)(sizes & 0xffff);
-		known->facts[METHOD_CODES_LOW] = (uint32_t)memory[MEMORY_CODES];
-		known->facts[METHOD_CODES_HIGH] = (uint32_t)(memory[MEMORY_CODES] >> 32);
+		entry = method_cache_insert(s, cache, method);
+	if (entry) {
+		entry->facts[METHOD_IDENTITY] = identity;
+		entry->facts[METHOD_BYTES] = (uint32_t)(sizes & 0xffff);
+		entry->facts[METHOD_CODES_LOW] = (uint32_t)h->bytecodes;
+		entry->facts[METHOD_CODES_HIGH] = (uint32_t)(h->bytecodes >> 32);
 	}
 	return 1;
 }
 
-/* The method that was looked at, at bytecode `bcp`, or if that is in none, at `other`. */
-static __always_inline int hotspot_note_interpreted(struct unwind_state *s, uint64_t bcp,
+/* Pushes a frame of the method that was found last, at the bytecode `bcp`, or at `other` if that is
+ * not in the method. */
+static __always_inline int hotspot_push_interpreted(struct unwind_state *s, uint64_t bcp,
 						    uint64_t other)
 {
-	const uint64_t *memory = s->runtime.memory[BH_RUNTIME_HOTSPOT];
-	const uint64_t bytes = memory[MEMORY_IDENTITY] & 0xffff;
+	const struct hotspot_state *h = hotspot_state(s);
+	const uint64_t bytes = h->bytecode_bytes;
 	uint64_t bci = HOTSPOT_NO_BCI;
 
-	if (bcp - memory[MEMORY_CODES] < bytes)
-		bci = bcp - memory[MEMORY_CODES];
-	else if (other - memory[MEMORY_CODES] < bytes)
-		bci = other - memory[MEMORY_CODES];
-	return hotspot_note(s, memory[MEMORY_METHOD], memory[MEMORY_IDENTITY] >> 32,
-			    HOTSPOT_FRAME_INTERPRETED, bci);
+	if (bcp - h->bytecodes < bytes)
+		bci = bcp - h->bytecodes;
+	else if (other - h->bytecodes < bytes)
+		bci = other - h->bytecodes;
+	return hotspot_push(s, h->method, (uint32_t)h->method_identity, HOTSPOT_FRAME_INTERPRETED,
+			    bci);
 }
 
 /*
- * Interrupted where methods are entered: rbx is the Method, r13 the caller's stack pointer, and the
- * return address at rsp, for some instructions in rax, or beside rbp, as far as those are pushed.
+ * Walks a frame that was interrupted in the code by which interpreted methods are entered. rbx is
+ * the Method, and r13 the caller's stack pointer. The return address is at rsp, for some
+ * instructions in rax, or next to the saved rbp once that has been pushed.
  */
 static __always_inline int hotspot_entered(struct unwind_state *s, UNWIND_ENV env,
 					   const struct hotspot_block *b)
@@ -215,7 +243,7 @@ static __always_inline int hotspot_entered(struct unwind_state *s, UNWIND_ENV en
 	const int linked = s->fp - s->sp <= 16;
 	uint64_t at = hotspot_stack(s, env, s->sp, 5);
 
-	if (at == WORDS_FAIL || !hotspot_look_at_method(s, env, b, method))
+	if (at == NO_WORDS || !hotspot_find_method(s, env, b, method))
 		return BH_REASON_RUNTIME;
 	const uint64_t first = hotspot_word_at(s, at), second = hotspot_word_at(s, at + 1);
 
@@ -223,7 +251,8 @@ static __always_inline int hotspot_entered(struct unwind_state *s, UNWIND_ENV en
 	if (linked && hotspot_is_code(b, hotspot_word_at(s, at + 1))) {
 		pc = hotspot_word_at(s, at + 1);
 		fp = hotspot_word_at(s, at);
-		/* r13 has become the bytecodes' address: it is the first that was pushed. */
+		/* r13 is the address of the bytecodes by now. Its old value is the first word that
+		 * was pushed after rbp. */
 		if (s->fp - s->sp == 16)
 			sp = hotspot_word_at(s, at - 1);
 	} else if (hotspot_is_code(b, first)) {
@@ -235,18 +264,19 @@ static __always_inline int hotspot_entered(struct unwind_state *s, UNWIND_ENV en
 	} else {
 		return BH_REASON_RUNTIME;
 	}
-	const int end =
-	    hotspot_note_interpreted(s, s->runtime.memory[BH_RUNTIME_HOTSPOT][MEMORY_CODES], 0);
+	const int end = hotspot_push_interpreted(s, hotspot_state(s)->bytecodes, 0);
 	return end == UNWIND_CONTINUE ? hotspot_leave(s, pc, sp, fp) : end;
 }
 
+/* Returns whether s->pc was interrupted in the code by which interpreted methods are entered. */
 static __always_inline int hotspot_in_entry(const struct unwind_state *s,
 					    const struct hotspot_block *b)
 {
 	return s->registers_known && s->pc - b->entries_start < b->entries_end - b->entries_start;
 }
 
-/* Is the frame of what was interrupted where methods are entered not there yet? */
+/* Returns whether the interpreted frame at rbp is not that of the method that is being entered,
+ * because that has no frame yet. */
 static __always_inline int hotspot_is_entering(const struct unwind_state *s,
 					       const struct hotspot_block *b, uint64_t frame_method)
 {
@@ -258,78 +288,80 @@ static __always_inline int hotspot_is_entering(const struct unwind_state *s,
 }
 
 /*
- * Interrupted where methods are left, and rbp is their caller's already: the return address is at
- * rsp, or was popped into r13, and the caller's stack pointer is in rbx.
+ * Walks a frame that was interrupted in the code by which interpreted methods are left. rbp is that
+ * of the caller already. The return address is at rsp, or was popped into r13, and the caller's
+ * stack pointer is in rbx.
  */
 static __always_inline int hotspot_left(struct unwind_state *s, UNWIND_ENV env,
 					const struct hotspot_block *b)
 {
 	const uint64_t sp = s->gpr[BH_REG_RBX], pc = s->gpr[13];
-	const int end = hotspot_note(s, s->pc, 0, HOTSPOT_FRAME_INTERPRETER, 0);
+	const int end = hotspot_push(s, s->pc, 0, HOTSPOT_FRAME_INTERPRETER, 0);
 
 	if (end != UNWIND_CONTINUE)
 		return end;
 	const uint64_t at = hotspot_stack(s, env, s->sp, 1);
-	if (at != WORDS_FAIL && hotspot_is_code(b, hotspot_word_at(s, at)))
+	if (at != NO_WORDS && hotspot_is_code(b, hotspot_word_at(s, at)))
 		return hotspot_leave(s, hotspot_word_at(s, at), s->sp + 8, s->fp);
 	if (hotspot_is_code(b, pc) && sp - s->sp < INTERPRETED_FRAME_MAX)
 		return hotspot_leave(s, pc, sp, s->fp);
 	return BH_REASON_RUNTIME;
 }
 
-/* The interpreter's frame at rbp. */
+/* Walks the interpreted frame at rbp. */
 static __always_inline int hotspot_interpreted(struct unwind_state *s, UNWIND_ENV env,
 					       const struct hotspot_block *b)
 {
-	const uint64_t *memory = s->runtime.memory[BH_RUNTIME_HOTSPOT];
-	uint64_t at = WORDS_FAIL, method = 0;
+	const struct hotspot_state *h = hotspot_state(s);
+	uint64_t at = NO_WORDS, method = 0;
 
 	if (s->fp >= s->sp && s->fp - s->sp < INTERPRETED_FRAME_MAX)
 		at = hotspot_stack(s, env, s->fp - INTERPRETED_BELOW * 8, INTERPRETED_WORDS);
-	if (at != WORDS_FAIL)
+	if (at != NO_WORDS)
 		method = hotspot_word_at(s, at + INTERPRETED_METHOD);
 	if (hotspot_is_entering(s, b, method))
 		return hotspot_entered(s, env, b);
-	if (at == WORDS_FAIL || !hotspot_look_at_method(s, env, b, method))
+	if (at == NO_WORDS || !hotspot_find_method(s, env, b, method))
 		goto none;
 	const uint64_t bcp = hotspot_word_at(s, at + INTERPRETED_BELOW - (b->bcp_slot & 15));
-	const uint64_t bytes = memory[MEMORY_IDENTITY] & 0xffff;
-	/* A native method has no bytecodes, and a new frame does not say yet where it is. */
-	if (bytes && bcp - memory[MEMORY_CODES] >= bytes &&
+	const uint64_t bytes = h->bytecode_bytes;
+	/* A native method has no bytecodes, and a new frame does not contain its position yet. */
+	if (bytes && bcp - h->bytecodes >= bytes &&
 	    !(hotspot_in_entry(s, b) && method == s->gpr[BH_REG_RBX]))
 		goto none;
 	const uint64_t pc = hotspot_word_at(s, at + INTERPRETED_RETURN);
 	const uint64_t fp = hotspot_word_at(s, at + INTERPRETED_FP);
-	/* Not always above the return address: method handles' linkers take arguments off. */
+	/* The caller's stack pointer is not always right above the return address: linkers of
+	 * method handles remove arguments. */
 	const uint64_t sp = hotspot_word_at(s, at + INTERPRETED_SENDER_SP);
 
-	const int end = hotspot_note_interpreted(s, s->registers_known ? s->gpr[13] : bcp, bcp);
+	const int end = hotspot_push_interpreted(s, s->registers_known ? s->gpr[13] : bcp, bcp);
 	return end == UNWIND_CONTINUE ? hotspot_leave(s, pc, sp, fp) : end;
 
 none:
 	return s->registers_known ? hotspot_left(s, env, b) : BH_REASON_RUNTIME;
 }
 
-/* From an interrupted method to its caller. */
+/* Moves from an interrupted compiled method, described by `blob`, to its caller. */
 static __always_inline int hotspot_leave_top(struct unwind_state *s, UNWIND_ENV env,
 					     const struct hotspot_block *b)
 {
-	const uint64_t *blob = s->runtime.scratch;
-	const uint64_t frame_bytes = blob[BLOB_FRAME_BYTES];
+	const struct hotspot_blob *blob = &hotspot_state(s)->blob;
+	const uint64_t frame_bytes = blob->frame_bytes;
 	uint64_t *code = s->runtime.heap;
 	int frame = HOTSPOT_COMPLETE;
 
 	s->runtime.heap_bytes = 0;
-	if (s->pc - blob[BLOB_CODE] >= blob[BLOB_COMPLETE]) {
+	if (s->pc - blob->code >= blob->complete) {
 		if (!env_read(env, code, HOTSPOT_EPILOGUE_BYTES, s->pc))
 			frame = hotspot_epilogue(code);
-	} else if (s->pc <= blob[BLOB_ENTRY]) {
-		/* Above it, the receiver's class is looked at. */
+	} else if (s->pc <= blob->entry) {
+		/* Before the verified entry the class of the receiver is checked. */
 		frame = HOTSPOT_NOT_BEGUN;
 	} else {
 		frame = HOTSPOT_UNKNOWN;
-		if (!env_read(env, code, HOTSPOT_PROLOGUE_BYTES, blob[BLOB_ENTRY]))
-			frame = hotspot_prologue(code, s->pc - blob[BLOB_ENTRY]);
+		if (!env_read(env, code, HOTSPOT_PROLOGUE_BYTES, blob->entry))
+			frame = hotspot_prologue(code, s->pc - blob->entry);
 	}
 	if (frame == HOTSPOT_UNKNOWN || !frame_bytes)
 		return hotspot_leave_stub(s, env, b);
@@ -337,7 +369,7 @@ static __always_inline int hotspot_leave_top(struct unwind_state *s, UNWIND_ENV 
 		const uint64_t at = hotspot_stack(s, env, s->sp, 2);
 		const uint64_t first = hotspot_word_at(s, at), second = hotspot_word_at(s, at + 1);
 
-		if (at == WORDS_FAIL)
+		if (at == NO_WORDS)
 			return BH_REASON_READ_FAULT;
 		if (frame == HOTSPOT_NOT_BEGUN && hotspot_is_code(b, first))
 			return hotspot_leave(s, first, s->sp + 8, s->fp);
@@ -351,90 +383,92 @@ static __always_inline int hotspot_leave_top(struct unwind_state *s, UNWIND_ENV 
 	return end;
 }
 
-/* The lowest frame of a virtual thread's that is on the stack returns to where the next one is
- * fetched. rbp is of when they were put away; there is a ContinuationEntry at rsp, 64 bytes, in the
- * frame that runs the thread. */
+/* Walks the lowest frame of a virtual thread that is on the stack. It returns to a stub that
+ * fetches the next frame from the heap. rbp is a value of the time when the frames were put there.
+ * At rsp is a ContinuationEntry (64 bytes), in the frame that runs the virtual thread. */
 static __always_inline int hotspot_frozen(struct unwind_state *s, UNWIND_ENV env,
 					  const struct hotspot_block *b)
 {
-	const int end = hotspot_note(s, s->pc, 0, HOTSPOT_FRAME_FROZEN, 0);
+	const int end = hotspot_push(s, s->pc, 0, HOTSPOT_FRAME_FROZEN, 0);
 
 	return end == UNWIND_CONTINUE ? hotspot_leave_sized(s, env, b, s->sp + 64 + 16) : end;
 }
 
-/* A frame of code that is no method's. */
+/* Walks a frame of a stub, described by `blob`. */
 static __always_inline int hotspot_stub(struct unwind_state *s, UNWIND_ENV env,
 					const struct hotspot_block *b)
 {
-	const uint64_t *blob = s->runtime.scratch;
-	const uint64_t position = s->pc - blob[BLOB_CODE], cfa = s->sp + blob[BLOB_FRAME_BYTES];
-	int end = hotspot_note(s, s->runtime.scratch_address, blob[BLOB_IDENTITY],
-			       HOTSPOT_FRAME_STUB, position);
+	const struct hotspot_blob *blob = &hotspot_state(s)->blob;
+	const uint64_t position = s->pc - blob->code, cfa = s->sp + blob->frame_bytes;
+	int end = hotspot_push(s, blob->address, blob->identity, HOTSPOT_FRAME_STUB, position);
 
 	if (end != UNWIND_CONTINUE)
 		return end;
-	if (!blob[BLOB_FRAME_BYTES])
+	if (!blob->frame_bytes)
 		return s->registers_known ? hotspot_leave_stub(s, env, b)
 					  : hotspot_leave_linked(s, env);
 	const uint64_t at = hotspot_stack(s, env, cfa - 16, 2);
-	if (at == WORDS_FAIL)
+	if (at == NO_WORDS)
 		return BH_REASON_READ_FAULT;
 	const uint64_t pc = hotspot_word_at(s, at + 1), fp = hotspot_word_at(s, at);
 	if (hotspot_is_code(b, pc))
 		return hotspot_leave(s, pc, cfa, fp);
-	/* It has other frames on top while it replaces a compiled one by interpreted ones, and none
-	 * where it begins and ends. */
+	/* The deoptimization stub has other frames on top of its own while it replaces a compiled
+	 * frame by interpreted ones. At its start and its end it has none. */
 	if (hotspot_leave_stub(s, env, b) == UNWIND_CONTINUE)
 		return UNWIND_CONTINUE;
 	return hotspot_leave(s, pc, cfa, fp);
 }
 
-/* A frame of a method. */
+/* Walks a frame of a compiled method, described by `blob`. */
 static __always_inline int hotspot_compiled(struct unwind_state *s, UNWIND_ENV env,
 					    const struct hotspot_block *b)
 {
-	const uint64_t *blob = s->runtime.scratch;
+	const struct hotspot_blob *blob = &hotspot_state(s)->blob;
 	const int top = s->registers_known != 0;
-	uint64_t position = s->pc - blob[BLOB_CODE];
+	uint64_t position = s->pc - blob->code;
 
-	/* To be replaced by interpreted frames once it is returned to: its own place is in it. */
-	if (!top && (s->pc == blob[BLOB_DEOPT] || s->pc == blob[BLOB_DEOPT_METHOD_HANDLE])) {
-		const uint64_t at = hotspot_stack(s, env, s->sp + blob[BLOB_ORIGINAL_PC], 1);
+	/* A frame to be deoptimized returns to a handler, and its own return address is kept in the
+	 * frame. */
+	if (!top && (s->pc == blob->deopt || s->pc == blob->deopt_method_handle)) {
+		const uint64_t at = hotspot_stack(s, env, s->sp + blob->original_pc, 1);
 
-		if (at != WORDS_FAIL && hotspot_word_at(s, at) - blob[BLOB_CODE] < blob[BLOB_BYTES])
-			position = hotspot_word_at(s, at) - blob[BLOB_CODE];
+		if (at != NO_WORDS && hotspot_word_at(s, at) - blob->code < blob->bytes)
+			position = hotspot_word_at(s, at) - blob->code;
 	}
 	const int end =
-	    hotspot_note(s, s->runtime.scratch_address, blob[BLOB_IDENTITY],
+	    hotspot_push(s, blob->address, blob->identity,
 			 top ? HOTSPOT_FRAME_COMPILED_TOP : HOTSPOT_FRAME_COMPILED, position);
 	if (end != UNWIND_CONTINUE)
 		return end;
 	if (top)
 		return hotspot_leave_top(s, env, b);
-	return hotspot_leave_sized(s, env, b, s->sp + blob[BLOB_FRAME_BYTES]);
+	return hotspot_leave_sized(s, env, b, s->sp + blob->frame_bytes);
 }
 
-/* A frame of a compiled method of which everything is known. */
-static __always_inline int hotspot_note_known(struct unwind_state *s, uint64_t pc,
-					      const struct method_cache_entry *known)
+/* Pushes the frame of a compiled method from the cache. */
+static __always_inline int hotspot_push_cached(struct unwind_state *s, uint64_t pc,
+					       const struct method_cache_entry *entry)
 {
-	return hotspot_note(s, pc - known->facts[FRAME_DISTANCE], known->facts[FRAME_IDENTITY],
-			    HOTSPOT_FRAME_COMPILED, known->facts[FRAME_POSITION]);
+	return hotspot_push(s, pc - entry->facts[FRAME_DISTANCE], entry->facts[FRAME_IDENTITY],
+			    HOTSPOT_FRAME_COMPILED, entry->facts[FRAME_POSITION]);
 }
 
 /*
- * The common case: a caller that is steady, and its own caller, code as well, has its frame in the
- * window. 0: it is not that, and nothing was done.
+ * Walks one frame in the common case: a compiled method that has called another one, is trusted,
+ * and whose caller is generated code too, with its words in the window. Returns 0 if that is not
+ * so; then nothing has changed.
  */
-static __always_inline int hotspot_step_plain(struct unwind_state *s, const struct hotspot_block *b,
-					      struct method_cache *cache)
+static __always_inline int hotspot_step_cached(struct unwind_state *s,
+					       const struct hotspot_block *b,
+					       struct method_cache *cache)
 {
 	if (s->registers_known || hotspot_is_interpreter(b, s->pc))
 		return 0;
-	const struct method_cache_entry *known = method_cache_find(s, cache, s->pc);
-	if (!known || !method_cache_is_trusted(s, known))
+	const struct method_cache_entry *entry = method_cache_find(s, cache, s->pc);
+	if (!entry || !method_cache_is_trusted(s, entry))
 		return 0;
-	const uint64_t cfa = s->sp + known->facts[FRAME_BYTES];
+	const uint64_t cfa = s->sp + entry->facts[FRAME_BYTES];
 	const uint64_t distance = cfa - 16 - s->window_start, at = distance >> 3;
 
 	if ((distance & 7) || distance > (STACK_WINDOW_WORDS - 2) * 8)
@@ -442,11 +476,11 @@ static __always_inline int hotspot_step_plain(struct unwind_state *s, const stru
 	const uint64_t pc = hotspot_word_at(s, at + 1), fp = hotspot_word_at(s, at);
 
 	return cfa > s->sp && hotspot_is_code(b, pc) &&
-	       hotspot_note_known(s, s->pc, known) == UNWIND_CONTINUE &&
+	       hotspot_push_cached(s, s->pc, entry) == UNWIND_CONTINUE &&
 	       hotspot_leave(s, pc, cfa, fp) == UNWIND_CONTINUE;
 }
 
-/* One frame. */
+/* Walks one frame. Returns UNWIND_CONTINUE, or the reason that ends the stack. */
 static __always_inline int hotspot_step(struct unwind_state *s, UNWIND_ENV env,
 					const struct hotspot_block *b)
 {
@@ -455,7 +489,7 @@ static __always_inline int hotspot_step(struct unwind_state *s, UNWIND_ENV env,
 	if (hotspot_is_interpreter(b, pc))
 		return hotspot_interpreted(s, env, b);
 	if (!s->registers_known && pc == b->call_stub_return) {
-		const int end = hotspot_note(s, pc, 0, HOTSPOT_FRAME_CALL_STUB, 0);
+		const int end = hotspot_push(s, pc, 0, HOTSPOT_FRAME_CALL_STUB, 0);
 
 		return end == UNWIND_CONTINUE ? hotspot_leave_linked(s, env) : end;
 	}
@@ -463,47 +497,29 @@ static __always_inline int hotspot_step(struct unwind_state *s, UNWIND_ENV env,
 	    pc - b->continuation_start < b->continuation_end - b->continuation_start)
 		return hotspot_frozen(s, env, b);
 	struct method_cache *cache = env_method_cache(env);
-	struct method_cache_entry *known =
+	struct method_cache_entry *entry =
 	    s->registers_known ? NULL : method_cache_find(s, cache, pc);
 
-	if (known && hotspot_is_still(s, env, b, pc, known)) {
-		const uint64_t bytes = known->facts[FRAME_BYTES];
-		const int end = hotspot_note_known(s, pc, known);
+	if (entry && hotspot_is_unchanged(s, env, b, pc, entry)) {
+		const uint64_t bytes = entry->facts[FRAME_BYTES];
+		const int end = hotspot_push_cached(s, pc, entry);
 
 		return end == UNWIND_CONTINUE ? hotspot_leave_sized(s, env, b, s->sp + bytes) : end;
 	}
 	if (!s->registers_known || !hotspot_recall_top(s, env, b, pc)) {
 		if (!hotspot_find_blob(s, env, b, pc))
 			return BH_REASON_RUNTIME;
-		if (!s->runtime.scratch[BLOB_IS_NMETHOD])
+		if (!hotspot_state(s)->blob.is_nmethod)
 			return hotspot_stub(s, env, b);
 		if (s->registers_known)
-			hotspot_remember_top(s, env, b, pc);
+			hotspot_cache_top(s, env, b, pc);
 		else
-			hotspot_remember(s, cache, known, pc);
+			hotspot_cache_frame(s, cache, entry, pc);
 	}
 	return hotspot_compiled(s, env, b);
 }
 
-#ifdef __bpf__
-/* A global function, so that the verifier walks it once and not for each frame. */
-__noinline int walker_hotspot_step(__u32 unused)
-{
-	__u32 zero = 0;
-
-	GLOBAL_ARGUMENT(unused);
-	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
-	const struct bh_runtime_table *table = env_runtimes(0);
-
-	if (!cpu || !table)
-		return BH_REASON_BAD_TABLE;
-	const __u64 block = bits_mask(cpu->unwind.runtime.block, (1 << BH_RUNTIME_BLOCKS_BITS) - 1);
-	return hotspot_step(&cpu->unwind, 0, (const void *)&table->blocks[block]);
-}
-#define hotspot_step_once(s, env, b) walker_hotspot_step(0)
-#else
-#define hotspot_step_once hotspot_step
-#endif
+RUNTIME_PART(hotspot, step)
 
 static __always_inline int hotspot_walk(struct unwind_state *s, UNWIND_ENV env,
 					const struct hotspot_block *b)
@@ -511,10 +527,10 @@ static __always_inline int hotspot_walk(struct unwind_state *s, UNWIND_ENV env,
 	struct method_cache *cache = env_method_cache(env);
 
 	UNWIND_NO_UNROLL
-	for (int i = 0; i < FRAMES_A_CALL; i++) {
-		if (hotspot_step_plain(s, b, cache))
+	for (int i = 0; i < FRAMES_PER_CALL; i++) {
+		if (hotspot_step_cached(s, b, cache))
 			continue;
-		const int end = hotspot_step_once(s, env, b);
+		const int end = RUNTIME_CALL(hotspot, step, s, env, b);
 		if (end != UNWIND_CONTINUE || !hotspot_is_code(b, s->pc))
 			return end;
 	}

@@ -1,7 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause OR Apache-2.0 */
 /*
- * Which code of HotSpot's an address is in: heaps are looked up by segment, and the CodeBlob says
- * what it is (src/hotspot/share/memory/heap.cpp, code/codeBlob.hpp). Included by hotspot.bpf.c.
+ * Which piece of generated code of HotSpot an address is in. Included by hotspot.bpf.c.
+ *
+ * How this works. HotSpot keeps all generated code in up to three code heaps. A heap is divided
+ * into segments. A byte for each segment says how many segments to go back towards the start of its
+ * block: 0 at the start itself, and HOTSPOT_FREE_SEGMENT in a block that was never used
+ * (src/hotspot/share/memory/heap.cpp). At the start of a block is a HeapBlock, and after it the
+ * CodeBlob, which describes the code (src/hotspot/share/code/codeBlob.hpp). A CodeBlob is an
+ * nmethod (a compiled Java method) or a stub.
+ *
+ * Example, with segments of 128 bytes: pc is 0x7f0000012345 in a heap that starts at
+ * 0x7f0000000000. It is in the segment 0x246. The byte of that segment is 6, so the block may start
+ * at 0x240. Its byte is 0, so it does, and the HeapBlock is at 0x7f0000012000.
+ *
+ * Such a search takes several reads. So the result is kept in the method cache: for a caller by its
+ * return address, and for an interrupted method by the segment that it was interrupted in.
  */
 #ifndef BPF_RUNTIME_HOTSPOT_BLOB_H
 #define BPF_RUNTIME_HOTSPOT_BLOB_H
@@ -10,65 +23,72 @@
 #include "bpf/runtime/hotspot.h"
 
 enum {
-	/* A blob of n segments takes one hop for each 254 of them, and free ones that were joined
-	 * some more. */
-	HOPS_MAX = 16,
-	SEGMENTS_READ = 256, /* as fast as one, and mostly all that is needed */
+	/* The byte of a segment can count 254 segments at most, so a block of n segments takes one
+	 * hop for each 254 of them. Free blocks that were joined may take more. */
+	SEGMENT_HOPS_MAX = 16,
+	SEGMENTS_READ =
+	    256, /* bytes of the segment map in one read, which costs as much as one byte */
 };
 
-/* The blob that was looked up last, in s->runtime.scratch; it is ours if scratch_address is
- * memory[MEMORY_BLOB]. */
-enum {
-	BLOB_CODE,
-	BLOB_BYTES,
-	BLOB_IS_NMETHOD,
-	BLOB_FRAME_BYTES, /* 0: not known */
-	BLOB_IDENTITY,
-	BLOB_COMPLETE, /* bytes of code until the frame is complete */
-	BLOB_ENTRY,
-	BLOB_DEOPT,
-	BLOB_DEOPT_METHOD_HANDLE,
-	BLOB_ORIGINAL_PC,
+/* What the walker needs of a CodeBlob. */
+struct hotspot_blob {
+	uint64_t address;
+	uint64_t code, bytes; /* its code */
+	uint64_t is_nmethod;
+	uint64_t frame_bytes; /* 0: unknown */
+	uint64_t identity; /* compile id of an nmethod, low half of the name's address of others */
+	/* Only of an nmethod: */
+	uint64_t complete;		     /* bytes of code until the frame is complete */
+	uint64_t entry;			     /* the verified entry point */
+	uint64_t deopt, deopt_method_handle; /* return addresses of frames to be deoptimized */
+	uint64_t original_pc; /* where in a frame the original one of these is kept */
 };
 
-/* In memory[HOTSPOT]: the blob; the Method that was noted last, where its bytecodes are, and
- * identity << 32 | their length. */
-enum {
-	MEMORY_BLOB,
-	MEMORY_METHOD,
-	MEMORY_CODES,
-	MEMORY_IDENTITY,
+/* What the walker keeps from one frame to the next (RUNTIME_STATE). */
+struct hotspot_state {
+	/* These are zero at the start of a stack. */
+	uint64_t has_blob;   /* `blob` has all fields of the blob that was searched last */
+	uint64_t checked_pc; /* the return address whose cached frame was found unchanged last */
+	uint64_t method;     /* the Method that was read last; 0: none */
+	uint64_t bytecodes, bytecode_bytes, method_identity; /* of that Method */
+	uint64_t reserved[2];
+	/* These are not. */
+	struct hotspot_blob blob;
+	uint64_t wanted_pc, found_block; /* argument and result of find_block */
 };
+
+RUNTIME_STATE(hotspot, BH_RUNTIME_HOTSPOT)
 
 /*
- * What is known (known.h) of a compiled method's frame, by its return address: the code there is
- * the same as long as the compile id is. An nmethod that is on a stack is not freed, and no id is
- * used twice.
+ * Facts in the method cache about the frame of a compiled method, by its return address. The code
+ * at that address is the same as long as the nmethod has the same compile id: an nmethod that is on
+ * a stack is not freed, and no compile id is used twice.
  */
 enum hotspot_frame_fact {
 	FRAME_IDENTITY,
-	FRAME_POSITION, /* in the code */
-	FRAME_DISTANCE, /* from the blob */
+	FRAME_POSITION, /* of the return address in the code */
+	FRAME_DISTANCE, /* from the blob to the return address */
 	FRAME_BYTES,
 };
 
-/* Of the segment of the code cache in which a compiled method was interrupted, by the complement of
- * its address. */
+/* Facts about the nmethod in a segment of the code cache, for methods that were interrupted in it.
+ * The key is the complement of the address of the segment, which is no address of a method. */
 enum hotspot_segment_fact {
 	SEGMENT_IDENTITY,
-	SEGMENT_DISTANCE, /* from the blob */
-	SEGMENT_CODE,	  /* from the blob to the code; from there to the entry << 16 */
-	SEGMENT_FRAME,	  /* words of a frame; bytes of code until it is complete << 16 */
+	SEGMENT_DISTANCE, /* from the blob to the segment */
+	SEGMENT_CODE,	  /* distance from the blob to the code | from there to the entry << 16 */
+	SEGMENT_FRAME,	  /* words of a frame | bytes of code until it is complete << 16 */
 };
 
-/* And of a Method, by its address. */
+/* Facts about a Method, by its address. */
 enum hotspot_method_fact {
 	METHOD_IDENTITY,
-	METHOD_BYTES,	  /* of code */
-	METHOD_CODES_LOW, /* where it is */
+	METHOD_BYTES,	  /* length of the bytecodes */
+	METHOD_CODES_LOW, /* address of the bytecodes */
 	METHOD_CODES_HIGH,
 };
 
+/* Fields at `offset` of the blob that has been copied to the heap copy, from its HeapBlock on. */
 static __always_inline uint64_t hotspot_u64(const struct unwind_state *s, uint32_t offset)
 {
 	return s->runtime.heap[bits_mask(offset >> 3, HOTSPOT_BLOB_BYTES / 8 - 1)];
@@ -89,9 +109,9 @@ static __always_inline uint32_t hotspot_u8(const struct unwind_state *s, uint32_
 	return (uint8_t)(hotspot_u64(s, offset) >> (offset & 7) * 8);
 }
 
-/* How many segments to go back from `segment`; out of a copy of the SEGMENTS_READ bytes of the map
- * from *start on, which is moved if need be so that it ends there. HOTSPOT_FREE_SEGMENT if it
- * cannot be read. */
+/* Returns how many segments to go back from `segment`. Reads from a copy of SEGMENTS_READ bytes of
+ * the segment map, which begins at *start. If the segment is not in it, the copy is moved so that
+ * it ends with the segment. Returns HOTSPOT_FREE_SEGMENT if the map cannot be read. */
 static __always_inline uint32_t hotspot_back(struct unwind_state *s, UNWIND_ENV env,
 					     uint64_t segments, uint64_t segment, uint64_t *start)
 {
@@ -107,31 +127,33 @@ static __always_inline uint32_t hotspot_back(struct unwind_state *s, UNWIND_ENV 
 	return (uint8_t)(copy[at >> 3] >> (at & 7) * 8);
 }
 
-/* The block that argument[0] is in: its address into argument[1]. 0 if there is none. */
+/* Sets found_block to the address of the block that contains wanted_pc. Returns 0 if there is none.
+ */
 static __always_inline int hotspot_find_block(struct unwind_state *s, UNWIND_ENV env,
 					      const struct hotspot_block *b)
 {
-	const uint64_t pc = s->runtime.argument[0];
+	const uint64_t pc = hotspot_state(s)->wanted_pc;
 	const uint32_t shift = b->segment_shift & 31;
-	uint64_t start = 0, segments = 0;
+	uint64_t at = 0;
 
-	for (int i = 0; i < HOTSPOT_HEAPS_MAX; i++) {
-		if (pc - b->heaps[i].start < b->heaps[i].end - b->heaps[i].start) {
-			start = b->heaps[i].start;
-			segments = b->heaps[i].segments;
-		}
-	}
-	if (!segments)
+	/* The heap of pc, or the first one. An index costs the verifier less than two variables. */
+	for (uint64_t i = 1; i < HOTSPOT_HEAPS_MAX; i++)
+		at = pc - b->heaps[i].start < b->heaps[i].end - b->heaps[i].start ? i : at;
+	const struct hotspot_heap *heap = &b->heaps[bits_mask(at, HOTSPOT_HEAPS_MAX - 1)];
+	const uint64_t start = heap->start, segments = heap->segments;
+
+	/* A heap that is not there has no addresses. */
+	if (pc - start >= heap->end - start)
 		return 0;
 	uint64_t segment = (pc - start) >> shift, copied = segment + 1;
 
 	s->runtime.heap_bytes = 0;
 	UNWIND_NO_UNROLL
-	for (int i = 0; i < HOPS_MAX; i++) {
+	for (int i = 0; i < SEGMENT_HOPS_MAX; i++) {
 		const uint32_t back = hotspot_back(s, env, segments, segment, &copied);
 
 		if (!back) {
-			s->runtime.argument[1] = start + (segment << shift);
+			hotspot_state(s)->found_block = start + (segment << shift);
 			return 1;
 		}
 		if (back == HOTSPOT_FREE_SEGMENT || back > segment)
@@ -143,22 +165,46 @@ static __always_inline int hotspot_find_block(struct unwind_state *s, UNWIND_ENV
 
 RUNTIME_PART(hotspot, find_block)
 
-/* The blob that `pc` is in, into scratch. 0 if there is none. */
+/* Sets the fields of `blob` that only an nmethod has. The heap copy has its bytes. */
+static __always_inline void hotspot_read_nmethod(const struct unwind_state *s,
+						 const struct hotspot_block *b,
+						 struct hotspot_blob *blob)
+{
+	const int relative = b->flags & HOTSPOT_DEOPT_RELATIVE;
+
+	blob->identity = hotspot_u32(s, b->compile_id);
+	blob->complete = b->flags & HOTSPOT_FRAME_COMPLETE_SHORT
+			     ? hotspot_u16(s, b->frame_complete)
+			     : hotspot_u32(s, b->frame_complete);
+	blob->entry = b->flags & HOTSPOT_ENTRY_RELATIVE
+			  ? blob->code + hotspot_u16(s, b->verified_entry)
+			  : hotspot_u64(s, b->verified_entry);
+	blob->original_pc = hotspot_u32(s, b->original_pc);
+	blob->deopt = blob->deopt_method_handle = 0;
+	if (b->deopt != HOTSPOT_NO_FIELD)
+		blob->deopt =
+		    relative ? blob->address + hotspot_u32(s, b->deopt) : hotspot_u64(s, b->deopt);
+	if (b->deopt_method_handle != HOTSPOT_NO_FIELD)
+		blob->deopt_method_handle =
+		    relative ? blob->address + hotspot_u32(s, b->deopt_method_handle)
+			     : hotspot_u64(s, b->deopt_method_handle);
+}
+
+/* Sets `blob` to the blob that contains `pc`. Returns 0 if there is none. */
 static __always_inline int hotspot_find_blob(struct unwind_state *s, UNWIND_ENV env,
 					     const struct hotspot_block *b, uint64_t pc)
 {
 	struct unwind_runtime *r = &s->runtime;
-	uint64_t *memory = r->memory[BH_RUNTIME_HOTSPOT], *blob = r->scratch;
+	struct hotspot_state *h = hotspot_state(s);
+	struct hotspot_blob *blob = &h->blob;
 
-	if (memory[MEMORY_BLOB] && r->scratch_address == memory[MEMORY_BLOB] &&
-	    pc - blob[BLOB_CODE] < blob[BLOB_BYTES])
+	if (h->has_blob && pc - blob->code < blob->bytes)
 		return 1;
-	r->argument[0] = pc;
-	const uint64_t block = RUNTIME_CALL(hotspot, find_block, s, env, b) ? r->argument[1] : 0;
+	h->wanted_pc = pc;
+	const uint64_t block = RUNTIME_CALL(hotspot, find_block, s, env, b) ? h->found_block : 0;
 	const uint64_t bytes = bits_mask(b->blob_bytes, 2 * HOTSPOT_BLOB_BYTES - 1);
 
-	memory[MEMORY_BLOB] = 0;
-	r->scratch_address = 0;
+	h->has_blob = 0;
 	r->heap_bytes = 0;
 	if (!block || bytes > HOTSPOT_BLOB_BYTES || env_read(env, r->heap, bytes, block) ||
 	    hotspot_u8(s, b->heap_block_used) != 1)
@@ -174,143 +220,129 @@ static __always_inline int hotspot_find_blob(struct unwind_state *s, UNWIND_ENV 
 	if (pc - begin >= end - begin)
 		return 0;
 	if (b->kind != HOTSPOT_NO_FIELD)
-		blob[BLOB_IS_NMETHOD] = hotspot_u8(s, b->kind) == HOTSPOT_KIND_NMETHOD;
+		blob->is_nmethod = hotspot_u8(s, b->kind) == HOTSPOT_KIND_NMETHOD;
 	else
-		blob[BLOB_IS_NMETHOD] = name == b->nmethod_name || name == b->native_name;
+		blob->is_nmethod = name == b->nmethod_name || name == b->native_name;
 	const int32_t frame_words = (int32_t)hotspot_u32(s, b->frame_size);
-	blob[BLOB_FRAME_BYTES] = frame_words > 0 ? (uint64_t)frame_words * 8 : 0;
-	blob[BLOB_IDENTITY] = (uint32_t)name;
-	blob[BLOB_CODE] = begin;
-	blob[BLOB_BYTES] = end - begin;
-	r->scratch_address = address;
-	memory[MEMORY_BLOB] = address;
-	if (!blob[BLOB_IS_NMETHOD])
-		return 1;
-	blob[BLOB_IDENTITY] = hotspot_u32(s, b->compile_id);
-	blob[BLOB_COMPLETE] = b->flags & HOTSPOT_FRAME_COMPLETE_SHORT
-				  ? hotspot_u16(s, b->frame_complete)
-				  : hotspot_u32(s, b->frame_complete);
-	blob[BLOB_ENTRY] = b->flags & HOTSPOT_ENTRY_RELATIVE
-			       ? begin + hotspot_u16(s, b->verified_entry)
-			       : hotspot_u64(s, b->verified_entry);
-	blob[BLOB_ORIGINAL_PC] = hotspot_u32(s, b->original_pc);
-	blob[BLOB_DEOPT] = blob[BLOB_DEOPT_METHOD_HANDLE] = 0;
-	if (b->deopt != HOTSPOT_NO_FIELD)
-		blob[BLOB_DEOPT] = b->flags & HOTSPOT_DEOPT_RELATIVE
-				       ? address + hotspot_u32(s, b->deopt)
-				       : hotspot_u64(s, b->deopt);
-	if (b->deopt_method_handle != HOTSPOT_NO_FIELD)
-		blob[BLOB_DEOPT_METHOD_HANDLE] =
-		    b->flags & HOTSPOT_DEOPT_RELATIVE
-			? address + hotspot_u32(s, b->deopt_method_handle)
-			: hotspot_u64(s, b->deopt_method_handle);
+	blob->frame_bytes = frame_words > 0 ? (uint64_t)frame_words * 8 : 0;
+	blob->identity = (uint32_t)name;
+	blob->code = begin;
+	blob->bytes = end - begin;
+	blob->address = address;
+	h->has_blob = 1;
+	if (blob->is_nmethod)
+		hotspot_read_nmethod(s, b, blob);
 	return 1;
 }
 
-/* Where in memory is the compile id of the nmethod at `blob`, as part of a word? */
-static __always_inline uint64_t hotspot_number(const struct hotspot_block *b, uint64_t blob)
+/* Returns the address of the word that contains the compile id of the nmethod at `blob`. */
+static __always_inline uint64_t hotspot_compile_id_word(const struct hotspot_block *b,
+							uint64_t blob)
 {
 	return blob - b->heap_block_bytes + (b->compile_id & ~7u);
 }
 
-/* Is it still the nmethod of that compile id? */
-static __always_inline int hotspot_has_number(UNWIND_ENV env, const struct hotspot_block *b,
-					      uint64_t blob, uint32_t id)
+/* Returns whether the nmethod at `blob` still has that compile id. */
+static __always_inline int hotspot_has_compile_id(UNWIND_ENV env, const struct hotspot_block *b,
+						  uint64_t blob, uint32_t id)
 {
 	uint64_t word = 0;
 
-	return !env_read(env, &word, sizeof(word), hotspot_number(b, blob)) &&
+	return !env_read(env, &word, sizeof(word), hotspot_compile_id_word(b, blob)) &&
 	       (uint32_t)(word >> (b->compile_id & 4) * 8) == id;
 }
 
-/* Is the frame at return address `pc` what is known of it? Recursion: it was a moment ago. */
-static __always_inline int hotspot_is_still(struct unwind_state *s, UNWIND_ENV env,
-					    const struct hotspot_block *b, uint64_t pc,
-					    struct method_cache_entry *known)
+/* Returns whether the frame with the return address `pc` is the one that is cached. In a recursion
+ * it has just been checked. */
+static __always_inline int hotspot_is_unchanged(struct unwind_state *s, UNWIND_ENV env,
+						const struct hotspot_block *b, uint64_t pc,
+						struct method_cache_entry *entry)
 {
-	uint64_t *last = &s->runtime.memory[BH_RUNTIME_HOTSPOT][MEMORY_BLOB];
+	struct hotspot_state *h = hotspot_state(s);
 
-	if (*last == ~pc || method_cache_is_trusted(s, known))
+	if (h->checked_pc == pc || method_cache_is_trusted(s, entry))
 		return 1;
-	if (!hotspot_has_number(env, b, pc - known->facts[FRAME_DISTANCE],
-				known->facts[FRAME_IDENTITY]))
+	if (!hotspot_has_compile_id(env, b, pc - entry->facts[FRAME_DISTANCE],
+				    entry->facts[FRAME_IDENTITY]))
 		return 0;
-	method_cache_revalidate(s, known, 1);
-	*last = ~pc;
+	method_cache_revalidate(s, entry, 1);
+	h->checked_pc = pc;
 	return 1;
 }
 
-/* The frame that was looked up, of a method that was called from `pc`. */
-static __always_inline void hotspot_remember(struct unwind_state *s, struct method_cache *cache,
-					     struct method_cache_entry *known, uint64_t pc)
+/* Caches the frame of the method in `blob`, which called from `pc`. `entry` is the entry for that
+ * address, or NULL if there is none. */
+static __always_inline void hotspot_cache_frame(struct unwind_state *s, struct method_cache *cache,
+						struct method_cache_entry *entry, uint64_t pc)
 {
-	const uint64_t *blob = s->runtime.scratch;
+	const struct hotspot_blob *blob = &hotspot_state(s)->blob;
 
-	if (pc == blob[BLOB_DEOPT] || pc == blob[BLOB_DEOPT_METHOD_HANDLE])
+	if (pc == blob->deopt || pc == blob->deopt_method_handle)
 		return;
-	if (known)
-		method_cache_revalidate(s, known, 0);
+	if (entry)
+		method_cache_revalidate(s, entry, 0);
 	else
-		known = method_cache_insert(s, cache, pc);
-	if (!known)
+		entry = method_cache_insert(s, cache, pc);
+	if (!entry)
 		return;
-	known->facts[FRAME_IDENTITY] = (uint32_t)blob[BLOB_IDENTITY];
-	known->facts[FRAME_POSITION] = (uint32_t)(pc - blob[BLOB_CODE]);
-	known->facts[FRAME_DISTANCE] = (uint32_t)(pc - s->runtime.scratch_address);
-	known->facts[FRAME_BYTES] = (uint32_t)blob[BLOB_FRAME_BYTES];
+	entry->facts[FRAME_IDENTITY] = (uint32_t)blob->identity;
+	entry->facts[FRAME_POSITION] = (uint32_t)(pc - blob->code);
+	entry->facts[FRAME_DISTANCE] = (uint32_t)(pc - blob->address);
+	entry->facts[FRAME_BYTES] = (uint32_t)blob->frame_bytes;
 }
 
-/* What hotspot_leave_top() asks of the blob that was interrupted at `pc`, into scratch, if it is
- * known. Else 0. */
+/* Sets those fields of `blob` that hotspot_leave_top() needs from the cache, if the method that was
+ * interrupted at `pc` is cached. Otherwise returns 0. */
 static __always_inline int hotspot_recall_top(struct unwind_state *s, UNWIND_ENV env,
 					      const struct hotspot_block *b, uint64_t pc)
 {
 	const uint32_t shift = b->segment_shift & 31;
 	const uint64_t segment = pc >> shift << shift;
-	const struct method_cache_entry *known =
+	const struct method_cache_entry *entry =
 	    method_cache_find(s, env_method_cache(env), ~segment);
-	uint64_t *blob = s->runtime.scratch;
+	struct hotspot_blob *blob = &hotspot_state(s)->blob;
 
-	if (!known)
+	if (!entry)
 		return 0;
-	const uint64_t address = segment - known->facts[SEGMENT_DISTANCE];
-	if (!hotspot_has_number(env, b, address, known->facts[SEGMENT_IDENTITY]))
+	const uint64_t address = segment - entry->facts[SEGMENT_DISTANCE];
+	if (!hotspot_has_compile_id(env, b, address, entry->facts[SEGMENT_IDENTITY]))
 		return 0;
-	/* Not all of it: not to be found again. */
-	s->runtime.memory[BH_RUNTIME_HOTSPOT][MEMORY_BLOB] = 0;
-	s->runtime.scratch_address = address;
-	blob[BLOB_IDENTITY] = known->facts[SEGMENT_IDENTITY];
-	blob[BLOB_CODE] = address + (known->facts[SEGMENT_CODE] & 0xffff);
-	blob[BLOB_ENTRY] = blob[BLOB_CODE] + (known->facts[SEGMENT_CODE] >> 16);
-	blob[BLOB_FRAME_BYTES] = (uint64_t)(known->facts[SEGMENT_FRAME] & 0xffff) * 8;
-	blob[BLOB_COMPLETE] = known->facts[SEGMENT_FRAME] >> 16;
+	/* Fields are missing, so it must not be taken for a complete one. */
+	hotspot_state(s)->has_blob = 0;
+	blob->address = address;
+	blob->identity = entry->facts[SEGMENT_IDENTITY];
+	blob->code = address + (entry->facts[SEGMENT_CODE] & 0xffff);
+	blob->entry = blob->code + (entry->facts[SEGMENT_CODE] >> 16);
+	blob->frame_bytes = (uint64_t)(entry->facts[SEGMENT_FRAME] & 0xffff) * 8;
+	blob->complete = entry->facts[SEGMENT_FRAME] >> 16;
 	return 1;
 }
 
-/* The blob that was looked up and interrupted at `pc`, if the segment is nobody else's and its
- * numbers are small, as they mostly are. */
-static __always_inline void hotspot_remember_top(struct unwind_state *s, UNWIND_ENV env,
-						 const struct hotspot_block *b, uint64_t pc)
+/* Caches the method in `blob`, which was interrupted at `pc`, if the segment belongs to that method
+ * alone, and the values fit their 16 bits. Both mostly hold. */
+static __always_inline void hotspot_cache_top(struct unwind_state *s, UNWIND_ENV env,
+					      const struct hotspot_block *b, uint64_t pc)
 {
-	const uint64_t *blob = s->runtime.scratch, address = s->runtime.scratch_address;
+	const struct hotspot_blob *blob = &hotspot_state(s)->blob;
+	const uint64_t address = blob->address;
 	const uint32_t shift = b->segment_shift & 31;
-	const uint64_t segment = pc >> shift << shift, code = blob[BLOB_CODE] - address,
-		       entry = blob[BLOB_ENTRY] - blob[BLOB_CODE],
-		       words = blob[BLOB_FRAME_BYTES] >> 3, complete = blob[BLOB_COMPLETE];
+	const uint64_t segment = pc >> shift << shift, code = blob->code - address,
+		       entry_offset = blob->entry - blob->code, words = blob->frame_bytes >> 3,
+		       complete = blob->complete;
 	struct method_cache *cache = env_method_cache(env);
 
-	if (segment < address || segment + (1ull << shift) > blob[BLOB_CODE] + blob[BLOB_BYTES] ||
-	    (code | entry | words | complete) > 0xffff)
+	if (segment < address || segment + (1ull << shift) > blob->code + blob->bytes ||
+	    (code | entry_offset | words | complete) > 0xffff)
 		return;
-	struct method_cache_entry *known = method_cache_find(s, cache, ~segment);
-	if (!known)
-		known = method_cache_insert(s, cache, ~segment);
-	if (!known)
+	struct method_cache_entry *entry = method_cache_find(s, cache, ~segment);
+	if (!entry)
+		entry = method_cache_insert(s, cache, ~segment);
+	if (!entry)
 		return;
-	known->facts[SEGMENT_IDENTITY] = (uint32_t)blob[BLOB_IDENTITY];
-	known->facts[SEGMENT_DISTANCE] = (uint32_t)(segment - address);
-	known->facts[SEGMENT_CODE] = (uint32_t)(code | entry << 16);
-	known->facts[SEGMENT_FRAME] = (uint32_t)(words | complete << 16);
+	entry->facts[SEGMENT_IDENTITY] = (uint32_t)blob->identity;
+	entry->facts[SEGMENT_DISTANCE] = (uint32_t)(segment - address);
+	entry->facts[SEGMENT_CODE] = (uint32_t)(code | entry_offset << 16);
+	entry->facts[SEGMENT_FRAME] = (uint32_t)(words | complete << 16);
 }
 
 #endif

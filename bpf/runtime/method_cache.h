@@ -1,103 +1,100 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause OR Apache-2.0 */
 /*
- * What walkers know of methods, by address, of all processes: code objects, return addresses into
- * compiled code. Each read of a process's memory costs as much as the walk of two native frames,
- * and whether a method is still the one that was there needs one or two of them; a stack has
- * dozens.
+ * The method cache: what walkers have learned about methods, by address, for all processes.
  *
- * So a method that was found the same at checks VALIDATE_AGE apart counts as steady, and is looked
- * at again only after VALIDATE_INTERVAL: what took its place would have its name that long, on one
- * CPU. What comes and goes never gets steady, and is looked at each time, and so is a stack's
- * innermost managed frame, whatever it is.
+ * How this works. A walker needs an identity for each method it finds on a stack
+ * (bpf/runtime/NAME.h): the address alone may belong to another method by the time the worker reads
+ * its name. Reading the identity costs one or two reads of the process's memory. Each costs as much
+ * as the unwinding of two native frames, and a stack has dozens of methods. So the identity is kept
+ * in a ring cache (bpf/unwind/ring_cache.h), by the address of a code object, or by the return
+ * address into compiled code.
  *
- * Entries lie in the order in which stacks were first walked, as in struct rule_cache. Who includes
- * this defines METHOD_CACHE_BITS before, and behind it env_method_cache(env): the cache, or NULL.
+ * A method found unchanged at two checks VALIDATE_AGE apart is trusted for VALIDATE_INTERVAL. Worst
+ * case: for that long, one CPU reports a replaced method under the old name. A method that was
+ * replaced is not trusted again before it has been the same for VALIDATE_AGE, so what is
+ * short-lived is read each time. The innermost managed frame of a stack is never trusted.
+ *
+ * Example, with times in ms. At 1000 the walker finds no entry for the code object at 0x7f00a0,
+ * reads its identity, and inserts an entry with changed_at = 1000. It reads the identity again in
+ * each sample until 3048: that is VALIDATE_AGE later and the identity is the same, so trusted_until
+ * becomes 3304. Until then samples take the identity from the entry. The next sample reads it
+ * again. If it is another one, changed_at becomes the present time, and the entry is not trusted.
+ *
+ * Who includes this header defines METHOD_CACHE_BITS before, and env_method_cache(env) after it.
+ * That function returns the cache, or NULL if there is none.
  */
 #ifndef BPF_RUNTIME_METHOD_CACHE_H
 #define BPF_RUNTIME_METHOD_CACHE_H
 
 #include "bpf/shared.h"
+#include "bpf/unwind/ring_cache.h"
+#include "bpf/unwind/state.h"
 
 enum {
 	METHOD_CACHE_ENTRIES = 1 << METHOD_CACHE_BITS,
-	/* Times are in units of 2^20 ns, about a millisecond. */
+	/* Times are in units of 2^20 ns, which is about a millisecond. */
 	METHOD_CACHE_TIME_BITS = 20,
+	/* The worst case above is VALIDATE_INTERVAL. VALIDATE_AGE keeps it away from methods that
+	 * are made and dropped in a loop. tests/e2e/test_python_churn.py measures both. */
 	VALIDATE_AGE = 2048,
 	VALIDATE_INTERVAL = 256,
 };
 
 struct method_cache_entry {
-	uint64_t key;	   /* 0: empty */
-	uint32_t since;	   /* the last time it was learned or found to be another */
-	uint32_t until;	   /* the end of the time for which it is steady */
-	uint32_t facts[4]; /* the runtime's own */
+	uint64_t key;		/* address ^ s->runtime.method_key; 0: empty */
+	uint32_t changed_at;	/* when it was inserted, or last found to be another method */
+	uint32_t trusted_until; /* until when it need not be checked */
+	uint32_t facts[4];	/* what the walker of the runtime keeps */
 };
 BH_ASSERT_SIZE(struct method_cache_entry, 32);
 
-struct method_cache {
-	uint32_t added; /* in all; the next goes to this place, modulo METHOD_CACHE_ENTRIES */
-	/* Places of entries, by a hash of the key: of those that share a pair, the last two. */
-	uint16_t index[METHOD_CACHE_ENTRIES][2];
-	struct method_cache_entry entries[METHOD_CACHE_ENTRIES];
-};
+RING_CACHE_DEFINE(method_cache, METHOD_CACHE_BITS)
 
-static __always_inline uint16_t *method_cache_index(struct method_cache *cache, uint64_t key)
-{
-	return cache->index[(key * HASH_MULTIPLIER) >> (64 - METHOD_CACHE_BITS)];
-}
-
+/* Returns the time of the sample, in units of the cache. It wraps around after 52 days. */
 static __always_inline uint32_t method_cache_now(const struct unwind_state *s)
 {
 	return (uint32_t)(s->header.time_ns >> METHOD_CACHE_TIME_BITS);
 }
 
-/* What is known of `address` in the process of the sample, or NULL. Asked for again it is the same
- * entry, also if only the order leads there: who learned it anew would never find it steady, and
- * push others out. */
+/* Returns the entry of `address` in the process of the sample, or NULL. A second call for the same
+ * address returns the same entry, even if only the order of entries leads to it. Otherwise a walker
+ * would insert the method again each time, which evicts others, and it would never be trusted. */
 static __always_inline struct method_cache_entry *
 method_cache_find(struct unwind_state *s, struct method_cache *cache, uint64_t address)
 {
 	const uint64_t key = address ^ s->runtime.method_key;
-	uint64_t place = bits_mask(s->runtime.method_position + 1, METHOD_CACHE_ENTRIES - 1);
 
 	if (!cache)
 		return NULL;
-	if (cache->entries[place].key != key)
-		place = bits_mask(s->runtime.method_position, METHOD_CACHE_ENTRIES - 1);
-	if (cache->entries[place].key != key) {
-		const uint16_t *index = method_cache_index(cache, key);
-
-		place = bits_mask(index[0], METHOD_CACHE_ENTRIES - 1);
-		if (cache->entries[place].key != key)
-			place = bits_mask(index[1], METHOD_CACHE_ENTRIES - 1);
-		if (cache->entries[place].key != key)
-			return NULL;
-	}
-	s->runtime.method_position = place;
-	return &cache->entries[place];
+	const uint64_t position = method_cache_position(cache, s->runtime.method_position, key, 1);
+	if (cache->entries[position].key != key)
+		return NULL;
+	s->runtime.method_position = position;
+	return &cache->entries[position];
 }
 
-/* Need it not be looked at now? */
+/* Returns whether the entry can be used without a check now. */
 static __always_inline int method_cache_is_trusted(const struct unwind_state *s,
-						   const struct method_cache_entry *known)
+						   const struct method_cache_entry *entry)
 {
 	return s->runtime.managed_frames &&
-	       known->until - method_cache_now(s) - 1 < VALIDATE_INTERVAL;
+	       entry->trusted_until - method_cache_now(s) - 1 < VALIDATE_INTERVAL;
 }
 
-/* It was looked at: is it the `same` as what is known? */
+/* Records the result of a check: whether the method is the `same` as in the entry. */
 static __always_inline void method_cache_revalidate(const struct unwind_state *s,
-						    struct method_cache_entry *known, int same)
+						    struct method_cache_entry *entry, int same)
 {
 	const uint32_t now = method_cache_now(s);
 
 	if (!same)
-		known->since = now;
-	known->until = now - known->since >= VALIDATE_AGE ? now + VALIDATE_INTERVAL : now;
+		entry->changed_at = now;
+	entry->trusted_until =
+	    now - entry->changed_at >= VALIDATE_AGE ? now + VALIDATE_INTERVAL : now;
 }
 
-/* An entry for what is not known yet, in place of the oldest; NULL without a cache. Its facts are
- * to be written by the caller. */
+/* Inserts an entry for `address` in place of the oldest one, and returns it. The caller writes its
+ * facts. Returns NULL without a cache. */
 static __always_inline struct method_cache_entry *
 method_cache_insert(struct unwind_state *s, struct method_cache *cache, uint64_t address)
 {
@@ -105,14 +102,12 @@ method_cache_insert(struct unwind_state *s, struct method_cache *cache, uint64_t
 
 	if (!cache)
 		return NULL;
-	const uint64_t place = bits_mask(cache->added++, METHOD_CACHE_ENTRIES - 1);
-	struct method_cache_entry *known = &cache->entries[place];
+	const uint64_t position = method_cache_add(cache, key);
+	struct method_cache_entry *entry = &cache->entries[position];
 
-	known->key = key;
-	method_cache_revalidate(s, known, 0);
-	ring_index_insert(method_cache_index(cache, key), place);
-	s->runtime.method_position = place;
-	return known;
+	method_cache_revalidate(s, entry, 0);
+	s->runtime.method_position = position;
+	return entry;
 }
 
 #endif

@@ -1,38 +1,40 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause OR Apache-2.0 */
 /*
- * What a runtime's walker is written against; it is compiled for the kernel, and for tests in user
- * space, where whoever includes it has defined what bpf/unwind/step.h and
- * bpf/runtime/method_cache.h ask for, and env_thread_pointer(env).
+ * The interface of the walkers of language runtimes. A walker is compiled for the kernel, and for
+ * tests in user space. docs/adding-a-runtime.md explains how to write one.
  *
- * A walker is one function, NAME_walk(s, env, block), called when s->pc lies in one of the
- * runtime's ranges (s->runtime tells which). `block` is this runtime's in this process. It notes
- * the frames that it knows (push_managed) and
+ * A walker is one function, NAME_walk(s, env, block). It is called when s->pc lies in a range of
+ *the runtime; s->runtime has that range. `block` is the data that NAME.c of the symbolizer has
+ *published for the process. The walker pushes the managed frames that it finds (push_managed()),
+ *and says by its verdict (the table in bpf/unwind/state.h) how to continue:
  *
- * - sets s->runtime.verdict to WALKER_REPLACED: they stand for the native frame at s->pc, over
- *   which unwind tables lead (an interpreter's loop); what stands for its ranges' next native
- * frames may be noted with it (pending_push);
- * - or goes to the caller itself: sets s->pc, s->sp, s->fp and s->registers_known = 0 (compiled
- *   code);
- * - or sets it to WALKER_NOT_MINE: the native frame is noted as it is;
- * - or to WALKER_RESUME_IN_CALLER: the native frame is gone over, not noted, and the walker called
- * again, with s->runtime.resume set and the frame's bounds known. It then notes its frames and
- * returns s->runtime.result.
+ *	WALKER_REPLACED		an interpreter whose frames replace the native frame at s->pc. It
+ *may push frames for the next native frames as well (pending_push()). WALKER_RESUME_IN_CALLER	the
+ *same, if it needs the bounds of the native frame. It is called again with s->runtime.resume set,
+ *pushes its frames, and returns s->runtime.result.
+ *	WALKER_MOVED		compiled code without unwind rules. The walker itself has set s->pc,
+ *				s->sp and s->fp to those of the caller, and s->registers_known to 0.
+ *	WALKER_NOT_MINE		the walker knows nothing about the frame.
+ *	WALKER_CALL_AGAIN	there are more frames than one call may push.
  *
- * With WALKER_CALL_AGAIN it is called again before anything else is done. It returns
- * UNWIND_CONTINUE, or an enum bh_reason that ends the stack. It may be called many times in one
- * stack; s->runtime.memory[its number] is its own, zero before the first call.
+ * It returns UNWIND_CONTINUE, or an enum bh_reason that ends the stack. It may be called many times
+ * for one stack.
  *
- * In the kernel it is a global function, verified once; its stack is 256 bytes at most, its loops
- * have constant bounds.
+ * In the kernel a walker is a global function, which the verifier checks once. Its stack has 256
+ * bytes at most, and its loops have constant bounds.
  */
 #ifndef BPF_RUNTIME_WALKER_H
 #define BPF_RUNTIME_WALKER_H
 
 /*
- * RUNTIME_PART(NAME, PART) makes a part of a walker, `static __always_inline int NAME_PART(s, env,
- * block)`, a function that the verifier looks at once, however often RUNTIME_CALL(NAME, PART, s,
- * env, block) stands for it, in loops above all. What it is to work on goes through
- * s->runtime.argument.
+ * RUNTIME_WALKER(NAME) defines the function by which the unwinder calls NAME_walk().
+ *
+ * RUNTIME_PART(NAME, PART) makes `static __always_inline int NAME_PART(s, env, block)` a function
+ * that the verifier checks once. RUNTIME_CALL(NAME, PART, s, env, block) calls it. Without that,
+ * the verifier would check it again at each place and in each iteration of a loop. Such a function
+ * gets arguments and returns results through the state of its walker.
+ *
+ * Both compile to plain calls in user space.
  */
 #ifdef __bpf__
 
@@ -69,5 +71,19 @@
 #define RUNTIME_CALL(name, part, s, env, block) name##_##part(s, env, block)
 
 #endif
+
+/*
+ * RUNTIME_STATE(NAME, ID) defines NAME_state(s), which returns the struct NAME_state of the walk.
+ * That struct has been defined before, with members of type uint64_t, uint32_t or arrays of them.
+ * Its first WALKER_STATE_ZEROED_WORDS words are zero at the start of a stack, the others are not.
+ * All of it is kept from one call to the next.
+ */
+#define RUNTIME_STATE(name, id)                                                                    \
+	_Static_assert(sizeof(struct name##_state) <= WALKER_STATE_WORDS * sizeof(uint64_t),       \
+		       "the state of the walker fits");                                            \
+	static __always_inline struct name##_state *name##_state(const struct unwind_state *s)     \
+	{                                                                                          \
+		return (void *)s->runtime.walker_state[id];                                        \
+	}
 
 #endif

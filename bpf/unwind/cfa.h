@@ -1,18 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause OR Apache-2.0 */
-/* From a frame to its caller by a rule. */
+/*
+ * Unwinding of one native frame by its rule.
+ *
+ * The canonical frame address (CFA) is the value of rsp in the caller right after the frame has
+ * returned. A rule says how to compute it, and where rbp and rbx of the caller are saved. The
+ * return address is the word below the CFA.
+ *
+ * Example: a function begins with "push rbp; mov rbp, rsp; sub rsp, 32". After that its rule is
+ * CFA = rbp + 16, rbp saved at CFA - 16. With rbp = 0x7ffd1000 the CFA is 0x7ffd1010. The return
+ * address is the word at 0x7ffd1008, the caller's rbp the word at 0x7ffd1000, and the caller's rsp
+ * is the CFA.
+ */
 #ifndef BPF_UNWIND_CFA_H
 #define BPF_UNWIND_CFA_H
 
 #include "bpf/unwind/stack.h"
 
 /*
- * A signal frame: rsp is at the ucontext that the kernel pushed (struct ucontext of the x86-64 ABI:
- * uc_mcontext at 40, its registers r8 - r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip). All
- * registers of the interrupted frame are there.
+ * Unwinds a signal frame. In it rsp points to the ucontext that the kernel pushed (struct ucontext
+ * of the x86-64 Linux ABI). uc_mcontext begins at offset 40, with the registers r8 to r15, rdi,
+ * rsi, rbp, rbx, rdx, rax, rcx, rsp, rip. Thus all registers of the interrupted frame are known
+ * again.
  */
 static __always_inline int cfa_apply_signal_frame(struct unwind_state *s, UNWIND_ENV env)
 {
-	/* In the window, since BPF's stack is short; it is none of the stack any more. */
+	/* They are read into the window, because BPF's stack is short. After that the window no
+	 * longer holds a part of the stack. */
 	uint64_t *saved = s->window;
 
 	s->window_start = STACK_NO_WINDOW;
@@ -36,8 +49,9 @@ static __always_inline int cfa_apply_signal_frame(struct unwind_state *s, UNWIND
 	return s->pc ? UNWIND_CONTINUE : BH_REASON_COMPLETE;
 }
 
-/* The base of a CFA: rsp and rbp always, rbx where no caller's rule lost it, another register only
- * in a frame that was interrupted. */
+/* Sets *value to the register from which a CFA is computed. rsp and rbp are always known, rbx as
+ * long as no rule on the way lost it, another register only in a frame that was interrupted.
+ * Returns UNWIND_CONTINUE or BH_REASON_REGISTER_LOST. */
 static __always_inline int cfa_read_register(const struct unwind_state *s, uint32_t number,
 					     uint64_t *value)
 {
@@ -52,14 +66,17 @@ static __always_inline int cfa_read_register(const struct unwind_state *s, uint3
 	return UNWIND_CONTINUE;
 }
 
-/* The kernel starts a program with all registers but rsp zero (ELF_PLAT_INIT); its first
- * instructions, ld.so's, have no table. */
+/* Returns whether the process is at its first instructions. The kernel starts a program with all
+ * registers but rsp zero (ELF_PLAT_INIT in arch/x86/include/asm/elf.h). The first instructions of
+ * ld.so have no unwind rules. */
 static __always_inline int cfa_at_process_entry(const struct unwind_state *s)
 {
 	return s->registers_known &&
 	       !(s->gpr[BH_REG_RBX] | s->gpr[12] | s->gpr[13] | s->gpr[14] | s->gpr[15]);
 }
 
+/* Sets *cfa to the CFA of the frame by `rule`. Returns UNWIND_CONTINUE, or the reason that ends the
+ * stack. */
 static __always_inline int cfa_find(struct unwind_state *s, UNWIND_ENV env,
 				    const struct bh_rule *rule, uint64_t *cfa)
 {
@@ -75,7 +92,7 @@ static __always_inline int cfa_find(struct unwind_state *s, UNWIND_ENV env,
 		*cfa = s->fp + (int64_t)rule->cfa;
 		return UNWIND_CONTINUE;
 	case BH_RULE_FRAME_POINTER:
-		/* Zero ends a chain of frame pointers: whoever starts a thread pushes it. */
+		/* A frame pointer of zero ends the chain: code that starts a thread pushes it. */
 		*cfa = s->fp + 16;
 		if (!s->fp)
 			return s->frame_count > 1 || cfa_at_process_entry(s) ? BH_REASON_COMPLETE
@@ -103,7 +120,8 @@ static __always_inline int cfa_find(struct unwind_state *s, UNWIND_ENV env,
 	}
 }
 
-/* From a frame to its caller by `rule`. */
+/* Sets the registers to those of the caller by `rule`. Returns UNWIND_CONTINUE, or the reason that
+ * ends the stack. */
 static __always_inline int cfa_apply_rule(struct unwind_state *s, UNWIND_ENV env,
 					  const struct bh_rule *rule)
 {
@@ -112,8 +130,8 @@ static __always_inline int cfa_apply_rule(struct unwind_state *s, UNWIND_ENV env
 
 	if (end != UNWIND_CONTINUE)
 		return end;
-	/* Towards the caller the stack only gets shorter; where the return address was popped into
-	 * a register it may stay. */
+	/* Towards the caller the stack only gets shorter. Where the return address was popped into
+	 * a register, the stack pointer may stay the same. */
 	if (cfa <= s->sp && !(cfa == s->sp && rule->kind == BH_RULE_RA_REGISTER))
 		return BH_REASON_BAD_CFA;
 	if (rule->kind == BH_RULE_RA_REGISTER)
@@ -145,7 +163,7 @@ static __always_inline int cfa_apply_rule(struct unwind_state *s, UNWIND_ENV env
 	s->sp = cfa;
 	s->pc = ra;
 	s->registers_known = 0;
-	/* A return address of zero: the outermost frame of hand-made stacks. */
+	/* Code that makes a stack by hand marks its outermost frame by a return address of zero. */
 	return ra ? UNWIND_CONTINUE : BH_REASON_COMPLETE;
 }
 

@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause OR Apache-2.0 */
-/* What a walk needs of language runtimes: slots, ranges, copies of a heap. */
+/*
+ * What the unwinder and the walkers need from the table of language runtimes.
+ *
+ * The worker publishes a slot for each process that has a language runtime. The slot names sorted
+ * ranges of addresses: in them the walker of a runtime knows the frames better than unwind rules
+ * do. Two code filters contain all ranges that lie in mapped files. So the fast path over native
+ * frames needs two comparisons to know that a frame is in no range.
+ */
 #ifndef BPF_UNWIND_MANAGED_H
 #define BPF_UNWIND_MANAGED_H
 
 #include "bpf/unwind/state.h"
 
-/* Which ranges the process has. */
+/* Finds the slot of the process, and copies from it what the walk needs. A process without a slot,
+ * or whose slot is being written, has no ranges. */
 static __always_inline void managed_find_slot(struct unwind_state *s, UNWIND_ENV env, uint32_t tgid)
 {
 	const struct bh_runtime_table *table = env_runtimes(env);
@@ -34,13 +42,13 @@ static __always_inline void managed_find_slot(struct unwind_state *s, UNWIND_ENV
 		r->code_filters[1] = slot->code_filters[1];
 		r->heap_bytes = 0;
 		for (int j = 0; j < BH_RUNTIME_COUNT; j++)
-			for (int k = 0; k < WALKER_STATE_WORDS; k++)
-				r->memory[j][k] = 0;
+			for (int k = 0; k < WALKER_STATE_ZEROED_WORDS; k++)
+				r->walker_state[j][k] = 0;
 		return;
 	}
 }
 
-/* The worker wrote the slot while the stack was walked. */
+/* Returns whether the worker has written the slot since managed_find_slot(). */
 static __always_inline int managed_slot_changed(const struct unwind_state *s, UNWIND_ENV env)
 {
 	const struct bh_runtime_table *table = env_runtimes(env);
@@ -50,7 +58,7 @@ static __always_inline int managed_slot_changed(const struct unwind_state *s, UN
 	       *(const volatile uint32_t *)&table->slots[index].sequence != s->runtime.sequence;
 }
 
-/* Is `pc` in a runtime's range? Then that is in s->runtime. */
+/* Returns whether `pc` is in a range, and copies the range to s->runtime if it is. */
 static __always_inline int managed_find_range(struct unwind_state *s, UNWIND_ENV env, uint64_t pc)
 {
 	const struct bh_runtime_table *table = env_runtimes(env);
@@ -80,7 +88,8 @@ static __always_inline int managed_find_range(struct unwind_state *s, UNWIND_ENV
 	return 1;
 }
 
-/* May `pc` be in a range that is in a file? */
+/* Returns whether `pc` may be in a range of a mapped file. Without such a range it is certainly
+ * not. */
 static __always_inline int managed_in_code_filter(const struct unwind_state *s, uint64_t pc)
 {
 	const struct bh_runtime_code_filter *code_filters = s->runtime.code_filters;
@@ -90,10 +99,11 @@ static __always_inline int managed_in_code_filter(const struct unwind_state *s, 
 }
 
 /*
- * For a runtime's walker: a copy of the `bytes` at `address`, in memory near which it has read
- * before; managed_heap_word() has the words. The copy is moved so that it ends `above` bytes (a
- * constant, up to 2048, not less than `bytes`) behind the address: mostly there is more to come
- * below, as far as the page goes. UNWIND_CONTINUE or BH_REASON_READ_FAULT.
+ * For walkers: makes sure that the copy of the heap contains `bytes` bytes at `address`.
+ * managed_heap_word() returns words of the copy. If the bytes are not there yet, the copy is read
+ * again, such that it ends `above` bytes after the address. `above` is a constant, at least `bytes`
+ * and at most 2048. The rest of the copy lies below the address, but not below its page: what is
+ * needed next is mostly at lower addresses. Returns UNWIND_CONTINUE or BH_REASON_READ_FAULT.
  */
 static __always_inline int managed_copy_heap(struct unwind_state *s, UNWIND_ENV env,
 					     uint64_t address, uint64_t bytes, const uint64_t above)
@@ -108,7 +118,7 @@ static __always_inline int managed_copy_heap(struct unwind_state *s, UNWIND_ENV 
 	const uint64_t page = address & ~4095ull;
 	uint64_t below = sizeof(r->heap) - above;
 
-	/* What lies beyond may be nobody's, and a read that fails costs a microsecond. */
+	/* The page below may not be mapped, and a read that fails costs a microsecond. */
 	if (below > address - page)
 		below = address - page;
 	r->heap_start = address - below;
@@ -125,7 +135,7 @@ static __always_inline int managed_copy_heap(struct unwind_state *s, UNWIND_ENV 
 	return UNWIND_CONTINUE;
 }
 
-/* The word at `address`, which is in the copy and a multiple of 8. */
+/* Returns the word at `address`, a multiple of 8, which is in the copy. */
 static __always_inline uint64_t managed_heap_word(const struct unwind_state *s, uint64_t address)
 {
 	const uint8_t *heap = (const uint8_t *)s->runtime.heap;

@@ -1,92 +1,65 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause OR Apache-2.0 */
-/* The cache of rules, and the fast path over frames whose rules are in it. */
+/*
+ * The cache of unwind rules, and the fast path over frames whose rules are in it.
+ *
+ * How this works. A stack has dozens of native frames, and most of them were seen in an earlier
+ * stack. Searching the tables for each of them (tables.h) reads some ten places in memory, most of
+ * which are not in the processor's caches. Therefore the rule of each place in the code is kept in
+ * a ring cache (ring_cache.h), with the native frame (module id and offset) as its key. An id is
+ * never used for a second module, and the table of a module does not change once it is published.
+ * So an entry never becomes wrong.
+ *
+ * unwind_cached() unwinds up to UNWIND_CACHED_FRAMES frames in a row without a call and without a
+ * branch that depends on the kind of rule. It handles the common case: the mapping and the rule are
+ * cached, the rule is simple, and the words of the stack are in the window. At the first frame for
+ * which that is not so it stops, and unwind_step() (step.h) handles that frame.
+ *
+ * Example: at pc = 0x401c30, rsp = 0x7ffd0f00 the rule is CFA = rsp + 0x20, with rbp saved at
+ * CFA - 16. The CFA is 0x7ffd0f20. With the window from 0x7ffd0c00 the CFA is at word 0x64 of the
+ * window. The return address is word 0x63, the caller's rbp word 0x62. The frame is pushed, rsp
+ * becomes 0x7ffd0f20, pc the return address, and the loop goes on with the caller.
+ */
 #ifndef BPF_UNWIND_RULE_CACHE_H
 #define BPF_UNWIND_RULE_CACHE_H
 
 #include "bpf/unwind/managed.h"
 #include "bpf/unwind/push.h"
+#include "bpf/unwind/ring_cache.h"
 #include "bpf/unwind/tables.h"
-
-/*
- * Rules of places in the code, as they were found. A module's number is never used twice, and its
- * table does not change once it is there, so that an entry never becomes wrong. They are kept in
- * the order in which stacks were first walked: the rule of a frame's caller mostly lies behind the
- * frame's, so that it is looked for there first and a cold cache is read in a row, not at random.
- * The oldest entry goes first.
- */
 
 enum {
 	RULE_CACHE_ENTRIES = 1 << RULE_CACHE_BITS,
+	/* Frames in one call of unwind_cached(). A limit must be there for the verifier. */
+	UNWIND_CACHED_FRAMES = 16,
 };
 
 struct rule_cache_entry {
-	uint64_t frame; /* as in the record, of what has no file BH_FRAME_RAW; 0: empty */
+	uint64_t key; /* the native frame; BH_FRAME_RAW for all memory without a file */
 	struct bh_rule rule;
 };
 
-struct rule_cache {
-	uint32_t added; /* in all; the next goes to this place */
-	/* Places of entries, by a hash of the frame: of those that share a pair, the last two. Of
-	 * two frames that a recursion repeats neither pushes the other out. */
-	uint16_t index[RULE_CACHE_ENTRIES][2];
-	struct rule_cache_entry entries[RULE_CACHE_ENTRIES];
-};
+RING_CACHE_DEFINE(rule_cache, RULE_CACHE_BITS)
 
-static __always_inline uint64_t tables_native_frame(const struct unwind_state *s, uint64_t pc)
-{
-	return (uint64_t)s->last.module_id << BH_FRAME_OFFSET_BITS |
-	       ((pc - s->last.bias) & BH_FRAME_OFFSET_MASK);
-}
-
-static __always_inline uint16_t *rule_cache_index(struct rule_cache *cache, uint64_t frame)
-{
-	return cache->index[(frame * HASH_MULTIPLIER) >> (64 - RULE_CACHE_BITS)];
-}
-
-/* The last two places of an index's word, the newer first. */
-static __always_inline void ring_index_insert(uint16_t pair[2], uint64_t place)
-{
-	pair[1] = pair[0];
-	pair[0] = (uint16_t)place;
-}
-
-/* Where the frame's rule is, if it is anywhere: behind that of the frame before, or where the index
- * says. */
-static __always_inline uint64_t rule_cache_find(struct rule_cache *cache, uint64_t before,
-						uint64_t frame)
-{
-	const uint64_t behind = bits_mask(before + 1, RULE_CACHE_ENTRIES - 1);
-
-	if (cache->entries[behind].frame == frame)
-		return behind;
-	const uint16_t *index = rule_cache_index(cache, frame);
-	const uint64_t place = bits_mask(index[0], RULE_CACHE_ENTRIES - 1);
-
-	if (cache->entries[place].frame == frame)
-		return place;
-	return bits_mask(index[1], RULE_CACHE_ENTRIES - 1);
-}
-
-/* CFA from rsp or rbp, return address below it, rbp and rbx unchanged or saved there. */
+/* Returns whether the rule is simple: the CFA is computed from rsp or rbp, and rbp and rbx are
+ * unchanged or saved at an offset from the CFA. */
 static __always_inline int rule_cache_is_simple(const struct bh_rule *rule)
 {
 	_Static_assert(BH_RULE_SP == 2 && BH_RULE_FP == 3 && BH_FP_SAME == 0 && BH_FP_CFA == 1,
-		       "told apart by the lowest bit");
+		       "the lowest bit distinguishes them");
 	return (((rule->kind ^ BH_RULE_SP) | rule->fp_kind | rule->bx_kind) & ~1u) == 0;
 }
 
 /*
- * The common case, as long as it lasts, and at most UNWIND_CACHED_FRAMES: a caller whose mapping
- * and rule are remembered, the rule is a plain one, and the stack is in the window. What a rule
- * says is data here, not a branch that a processor that comes here 20 times a second would guess
- * wrong. Everything else, unwind_step does. A frame that managed ones stand for is not noted.
+ * Unwinds native frames as long as the common case lasts (see above). The kind of a rule selects
+ * values by masks and not by branches: a processor that comes here 20 times per second predicts
+ * these branches wrongly. A native frame that managed frames replace is unwound, but not pushed.
  */
 static __always_inline void unwind_cached(struct unwind_state *s, UNWIND_ENV env,
 					  struct rule_cache *cache)
 {
 	const uint64_t last = STACK_WINDOW_WORDS - 1;
 	uint64_t pc = s->pc - 1, sp = s->sp, fp = s->fp, bx = s->gpr[BH_REG_RBX];
-	uint64_t place = s->rule_position;
+	uint64_t position = s->rule_position;
 	uint32_t bx_known = s->bx_known;
 	struct unwind_runtime *r = &s->runtime;
 
@@ -95,16 +68,16 @@ static __always_inline void unwind_cached(struct unwind_state *s, UNWIND_ENV env
 	UNWIND_NO_UNROLL
 	for (int i = 0; i < UNWIND_CACHED_FRAMES; i++) {
 		if (managed_in_code_filter(s, pc) && !r->verdict &&
-		    (pc - r->pending_start >= r->pending_end - r->pending_start || !pending_pop(s)))
+		    (pc - r->pending.start >= r->pending.end - r->pending.start || !pending_pop(s)))
 			break;
 		if (!tables_recall_mapping(s, env, pc) || !s->last.module_id)
 			break;
 		const uint64_t frame = tables_native_frame(s, pc);
-		const uint64_t found = rule_cache_find(cache, place, frame);
+		const uint64_t found = rule_cache_position(cache, position, frame, 0);
 		const struct rule_cache_entry *entry = &cache->entries[found];
 		const struct bh_rule *rule = &entry->rule;
 
-		if (entry->frame != frame || !rule_cache_is_simple(rule) ||
+		if (entry->key != frame || !rule_cache_is_simple(rule) ||
 		    !push_has_room(s->frame_count))
 			break;
 		const uint64_t cfa = bits_choose(rule->kind, sp, fp) + (int64_t)rule->cfa;
@@ -127,20 +100,21 @@ static __always_inline void unwind_cached(struct unwind_state *s, UNWIND_ENV env
 		bx_known |= rule->bx_kind;
 		sp = cfa;
 		pc = ra - 1;
-		place = found;
+		position = found;
 	}
 	s->pc = pc + 1;
 	s->sp = sp;
 	s->fp = fp;
 	s->gpr[BH_REG_RBX] = bx;
 	s->bx_known = bx_known;
-	s->rule_position = place;
+	s->rule_position = position;
 }
 
-/* The frame's rule out of its module's table into the cache, at *place. */
+/* Searches the rule for `offset` in the module of s->last, adds it to the cache under `key`, and
+ * sets *position to its position. Returns UNWIND_CONTINUE, or the reason that ends the stack. */
 static __always_inline int rule_cache_fill(struct unwind_state *s, UNWIND_ENV env,
 					   struct rule_cache *cache, uint64_t offset, uint64_t key,
-					   uint64_t *place)
+					   uint64_t *position)
 {
 	const struct bh_module *module = env_module(env, s->last.slot);
 	uint32_t number = 0;
@@ -157,15 +131,14 @@ static __always_inline int rule_cache_fill(struct unwind_state *s, UNWIND_ENV en
 		if (end != UNWIND_CONTINUE)
 			return end;
 	} else if (s->last.module_id) {
-		key = 0; /* it may have a table one day: not to be found again */
+		/* The module may get a table later, so the rule must not be found again. */
+		key = 0;
 	}
 	const struct bh_rule *rule = env_rule(env, number);
 	if (!rule)
 		return BH_REASON_BAD_TABLE;
-	*place = bits_mask(cache->added++, RULE_CACHE_ENTRIES - 1);
-	cache->entries[*place].rule = *rule;
-	cache->entries[*place].frame = key;
-	ring_index_insert(rule_cache_index(cache, key), *place);
+	*position = rule_cache_add(cache, key);
+	cache->entries[*position].rule = *rule;
 	return UNWIND_CONTINUE;
 }
 

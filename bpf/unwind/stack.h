@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause OR Apache-2.0 */
-/* Words of the stack, through a window that is copied at once. */
+/*
+ * Words of the stack, read through a window.
+ *
+ * A read of the process's memory costs as much as the unwinding of two native frames. Therefore a
+ * read copies 2 KiB at once (the window), and the next frames find their words in it.
+ */
 #ifndef BPF_UNWIND_STACK_H
 #define BPF_UNWIND_STACK_H
 
 #include "bpf/unwind/state.h"
 
-/* A word of the stack, out of the window if it is there, else the window moves so that it begins at
- * `near` (the frame's stack pointer). */
+/* Sets *value to the word of the stack at `address`. If the word is not in the window, the window
+ * is moved to start at `near`, which is the frame's stack pointer, or at the address itself if that
+ * is too far away. Returns UNWIND_CONTINUE or BH_REASON_READ_FAULT. */
 static __always_inline int stack_read_word(struct unwind_state *s, UNWIND_ENV env, uint64_t near,
 					   uint64_t address, uint64_t *value)
 {
@@ -22,7 +28,7 @@ static __always_inline int stack_read_word(struct unwind_state *s, UNWIND_ENV en
 			return env_read(env, value, 8, address) ? BH_REASON_READ_FAULT
 								: UNWIND_CONTINUE;
 		if (env_read(env, s->window, sizeof(s->window), start)) {
-			/* Near the end of the stack's mapping: only what is needed. */
+			/* The window would reach beyond the end of the mapping: read one word. */
 			s->window_start = STACK_NO_WINDOW;
 			return env_read(env, value, 8, address) ? BH_REASON_READ_FAULT
 								: UNWIND_CONTINUE;

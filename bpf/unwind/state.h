@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause OR Apache-2.0 */
-/* The state of one stack walk. */
+/*
+ * The state of one stack walk. The kernel has one for each CPU, the manager and the tests one for
+ * each walk.
+ */
 #ifndef BPF_UNWIND_STATE_H
 #define BPF_UNWIND_STATE_H
 
@@ -7,113 +10,151 @@
 #include "bpf/unwind/bits.h"
 
 enum {
-	STACK_WINDOW_WORDS = 256, /* a power of two */
-	UNWIND_CACHED_FRAMES = 16,
-	HEAP_COPY_WORDS = 256, /* a power of two */
-	WALKER_STATE_WORDS = 8,
-	PENDING_FRAMES_MAX = 8, /* a power of two */
+	/* 2 KiB of stack. Each read of a process's memory costs 60 to 75 ns, of which the size is
+	 * the smaller part, so that one large copy is cheaper than a read for each frame. A power
+	 * of two. */
+	STACK_WINDOW_WORDS = 256,
+	/* 2 KiB of a runtime's heap, for the same reason. A power of two. */
+	HEAP_COPY_WORDS = 256,
+	/* Managed frames that a walker may push for native frames further out. A power of two. */
+	PENDING_FRAMES_MAX = 8,
+	/* Size of the state of one runtime's walker. The first words are zero at the start of each
+	 * stack. There are few of them because zeroing costs time in each sample. */
+	WALKER_STATE_WORDS = 32,
+	WALKER_STATE_ZEROED_WORDS = 8,
+
+	/* What a step returns if the stack has not ended. Otherwise it returns an enum bh_reason,
+	 * which is not negative. */
 	UNWIND_CONTINUE = -1,
-	UNWIND_CALL_WALKER = -2, /* s->runtime says which runtime's walker knows this frame */
+	UNWIND_CALL_WALKER = -2, /* call the walker of the runtime s->runtime.id, then continue */
 };
 
-/* What a runtime's walker did with the native frame it was called for. */
+/*
+ * A walker answers each call with a verdict in s->runtime.verdict. The verdict says what the
+ * unwinder does next. The table has all transitions; unwind_step() in step.h implements them.
+ *
+ *	verdict            native frame at s->pc        next call of the walker
+ *	----------------   --------------------------   -------------------------------------------
+ *	MOVED              the walker has set s->pc,    at the next frame in a range: AT_FRAME
+ *	                   s->sp and s->fp to those
+ *	                   of the caller
+ *	REPLACED           is unwound, not pushed       at the next frame in a range: AT_FRAME
+ *	NOT_MINE           is pushed and unwound        at the next frame in a range: AT_FRAME
+ *	RESUME_IN_CALLER   is unwound, not pushed       at once: IN_CALLER
+ *	CALL_AGAIN         is left as it is             at once: AT_FRAME if the call was AT_FRAME,
+ *	                                                IN_CALLER_AGAIN if it was one of the others
+ */
 enum walker_verdict {
 	WALKER_MOVED,
-	WALKER_REPLACED, /* its frames stand for the native one: go over that, do not note it */
-	WALKER_NOT_MINE, /* it knows nothing of it: a native frame like any other */
-	WALKER_RESUME_IN_CALLER, /* go over the native frame, and call again: s->runtime.resume */
-	WALKER_CALL_AGAIN,	 /* it has more frames than it takes in one call */
+	WALKER_REPLACED,
+	WALKER_NOT_MINE,
+	WALKER_RESUME_IN_CALLER,
+	WALKER_CALL_AGAIN,
 };
 
-/* Is the native frame that a walker is called for still at s->pc? */
+/* In which state a walker is called: s->runtime.resume. */
 enum walker_resume {
-	WALKER_AT_FRAME,
-	WALKER_IN_CALLER, /* WALKER_RESUME_IN_CALLER: it was from frame_start to frame_end */
-	WALKER_IN_CALLER_AGAIN,
+	WALKER_AT_FRAME,	/* s->pc is in the frame in question */
+	WALKER_IN_CALLER,	/* that frame has been unwound; frame_start, frame_end are valid */
+	WALKER_IN_CALLER_AGAIN, /* the same, and the walker has been called in that state before */
 };
 
-/* A point in the frames noted, to which one may go back. */
+/* Returns the state in which a walker is called again after WALKER_CALL_AGAIN. Without a branch,
+ * because the verifier would follow both sides of it in each step. */
+static __always_inline uint32_t walker_resume_again(uint32_t resume)
+{
+	_Static_assert(WALKER_AT_FRAME == 0 && WALKER_IN_CALLER == 1 && WALKER_IN_CALLER_AGAIN == 2,
+		       "an odd state becomes the next one");
+	return resume + (resume & 1);
+}
+
+/* A position in the list of frames, to which push_rewind() goes back. */
 struct frame_mark {
 	uint64_t sum;
 	uint32_t count;
 	uint32_t reserved;
 };
 
-/* A managed frame with one word behind its first. */
-struct pending_frame {
-	uint64_t frame, extra;
+/*
+ * Managed frames that were pushed before their native frames were reached (push.h). Each of them
+ * replaces the next native frame in a range of `block`. Most of these are in the range from `start`
+ * to `end`, which is checked without a search.
+ */
+struct pending_frames {
+	uint32_t next, count;
+	uint32_t runtime, block;
+	uint64_t start, end;
+	struct {
+		uint64_t frame, extra; /* the two words of a managed frame */
+	} frames[PENDING_FRAMES_MAX];
 };
 
-/* Of language runtimes, while a stack is walked. A runtime's walker may use heap and memory. */
+/* State of the language-runtime walkers during one stack walk. */
 struct unwind_runtime {
-	uint32_t first_range, range_count; /* of the process; 0: it has no runtime */
-	uint32_t managed_frames;	   /* in the stack */
-	uint32_t verdict;		   /* enum walker_verdict, of the frame at s->pc */
+	uint32_t first_range, range_count; /* of the process; no ranges: it has no runtime */
+	uint32_t managed_frames;	   /* managed frames in the stack so far */
+	uint32_t verdict;		   /* enum walker_verdict, about the frame at s->pc */
 	uint32_t resume;		   /* enum walker_resume */
-	uint32_t sequence, slot;
-	/* Of bpf/runtime/method_cache.h: what its keys are made with, another for each process and
-	 * state of its slot; where the entry is that was used last. */
+	uint32_t sequence, slot;	   /* of the process's slot, to detect a change */
+	/* For method_cache.h: the part of the key that identifies the process, and the position of
+	 * the entry that was used last. */
 	uint64_t method_key, method_position;
-	/* The range that s->pc is in, with UNWIND_CALL_WALKER. */
-	uint32_t id, block, data;
+	/* The range that contains s->pc, valid with UNWIND_CALL_WALKER. */
+	uint32_t id, block, data; /* the runtime's id, its block, its own data */
 	uint64_t range_start, range_end;
-	/* Behind the native frame: stack pointers in it and in its caller (all ones if there is
-	 * none), where its frames begin, and how the walk goes on: what the walker returns at last.
-	 */
+	/* Valid once the walk has left the native frame (WALKER_IN_CALLER): its stack bounds
+	 * (`frame_end` is all ones for the outermost frame), the position in the frame list where
+	 * its managed frames start, and the result that the walker finally returns. */
 	uint64_t frame_start, frame_end;
 	struct frame_mark mark;
 	int32_t result;
-	uint32_t scratch_identity;
-	uint64_t argument[2]; /* of a walker's parts */
-	uint64_t scratch_address;
-	uint64_t scratch[16];
 	struct bh_runtime_code_filter code_filters[BH_RUNTIME_CODE_FILTERS];
-	/* Frames noted ahead (pending_push): each stands for the next native frame in a range of
-	 * this block, most of which are in this range. */
-	uint32_t pending_next, pending_count, pending_runtime, pending_block;
-	uint64_t pending_start, pending_end;
-	struct pending_frame pending[PENDING_FRAMES_MAX];
-	/* What a walker keeps from one of its frames to the next; 0 at a stack's begin. */
-	uint64_t memory[BH_RUNTIME_COUNT][WALKER_STATE_WORDS];
-	/* A copy of memory from heap_start on, as the stack's window. */
+	struct pending_frames pending;
+	/* The state of each runtime's walker. Each walker has a struct of its own for it
+	 * (RUNTIME_STATE in bpf/runtime/walker.h). */
+	uint64_t walker_state[BH_RUNTIME_COUNT][WALKER_STATE_WORDS];
+	/* A copy of the process's memory from `heap_start` on. A walker that uses `heap` for
+	 * something else sets `heap_bytes` to 0. */
 	uint64_t heap_start, heap_bytes;
 	uint64_t heap[HEAP_COPY_WORDS];
 };
 
-/* No address is less than a window above it. */
+/* A window_start from which no address is less than a window away: there is no copy. */
 #define STACK_NO_WINDOW (~0ull >> 1)
 
 struct unwind_state {
 	uint64_t pc, sp, fp;
-	uint64_t gpr[16]; /* by DWARF number; only while registers_known, but rbx while bx_known */
-	uint32_t registers_known; /* the frame was interrupted, not called: all registers are those
-				     of the frame */
-	uint32_t bx_known; /* rbx is that of the frame: some hand-written code has its CFA there */
-	uint32_t mapping_slab, mapping_offset, mapping_count;
-	uint32_t frame_count;
-	/* Of the frames so far, each with all its words hashed with its place in the stack and a
-	 * secret: none depends on what came before, so that the multiplications overlap. */
+	/* By DWARF register number. All are valid while registers_known, rbx also while bx_known.
+	 * Some hand-written code computes its CFA from rbx. */
+	uint64_t gpr[16];
+	uint32_t registers_known; /* the frame was interrupted, it did not call another one */
+	uint32_t bx_known;
+	uint32_t mapping_slab, mapping_offset, mapping_count; /* of the process */
+	uint32_t frame_count;				      /* words in `frames` */
+	/* The sum of the hashes of all frames so far, and the secret that the hashes use. No hash
+	 * depends on an earlier one, so that the processor computes several at once. */
 	uint64_t stack_sum, stack_key;
-	uint64_t rule_position; /* in the cache, of the rule of the frame before */
-	struct bh_mapping last; /* the mapping of the frame before */
-	/* Where in a list of mappings that of a page was found, by a hash of the page: modules that
-	 * call each other need not search. Whether it is there is looked at. */
+	uint64_t rule_position; /* in the rule cache, of the rule of the previous frame */
+	struct bh_mapping last; /* mapping of the previous frame */
+	/* For a hash of a page: the index of its mapping in the list. Modules that call each other
+	 * are found without a search. A hint may be wrong, so the mapping is checked. */
 	uint16_t hints[1 << MAPPING_HINT_BITS];
 	uint64_t window_start;
 	uint64_t window[STACK_WINDOW_WORDS]; /* a copy of the stack from window_start on */
 	struct unwind_runtime runtime;
-	/* The record under construction: what goes into the ring is one piece from here on. */
+	/* The record under construction. From here on the bytes go into the ring as they are. */
 	struct bh_sample header;
 	uint64_t frames[BH_FRAMES_ROOM];
 };
 
-/* No frame yet. */
+/* Removes all frames from the list. */
 static __always_inline void unwind_clear_frames(struct unwind_state *s)
 {
 	s->frame_count = 0;
 	s->stack_sum = 0;
 }
 
+/* Prepares for a walk. The caller has set the registers and the mappings. */
 static __always_inline void unwind_start(struct unwind_state *s)
 {
 	unwind_clear_frames(s);
@@ -128,8 +169,8 @@ static __always_inline void unwind_start(struct unwind_state *s)
 	s->runtime.verdict = WALKER_MOVED;
 	s->runtime.resume = WALKER_AT_FRAME;
 	s->runtime.method_position = 0;
-	s->runtime.pending_next = 0;
-	s->runtime.pending_count = 0;
+	s->runtime.pending.next = 0;
+	s->runtime.pending.count = 0;
 	s->runtime.code_filters[0].bytes = 0;
 	s->runtime.code_filters[1].bytes = 0;
 }

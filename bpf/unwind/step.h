@@ -1,22 +1,49 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause OR Apache-2.0 */
 /*
- * The walker: one step from a frame to its caller. The same source runs in the kernel on live
- * stacks (sample.bpf.c) and in the manager on copied ones (deferred.c). Who includes it defines
- * before
+ * The unwinder: from a frame to its caller, until the stack ends. The same source runs in the
+ *kernel on live stacks (sample.bpf.c), in the manager on copied stacks (unwinder-mgr/walker.c), and
+ *in the tests on recorded memory.
  *
- *	env_slab(env, index)    the bytes of a slab, or NULL
- *	env_module(env, slot)   struct bh_module *, or NULL
- *	env_rule(env, number)   struct bh_rule *, or NULL
- *	env_runtimes(env)       struct bh_runtime_table *, or NULL
+ * How this works. Most code is compiled without frame pointers. So the return address is at a
+ * distance from rsp that changes with each push, and only the unwind rules of the module say where.
+ * The manager has compiled them into tables. A stack is unwound by repeating one step:
+ *
+ * 1. Find the mapping of pc, and in the tables of its module the rule for that place (tables.h,
+ *    rule_cache.h). For a caller the address is the return address - 1, because a call that never
+ *    returns may be the last instruction of its function.
+ * 2. Push the frame: module id and offset in the file (push.h).
+ * 3. Compute the CFA by the rule, read the return address and the saved registers, and continue at
+ *    the caller (cfa.h).
+ *
+ * The stack is complete at the outermost frame, which its rule marks. Any other end has a reason
+ * (enum bh_reason).
+ *
+ * Where a language runtime has published ranges (managed.h), a frame in them belongs to the walker
+ * of that runtime. A step then returns UNWIND_CALL_WALKER. The caller calls the walker, and the
+ * verdict of the walker says what happens to the native frame (the table in state.h).
+ *
+ * Example: a Python 3.12 program has called malloc. The native frames are malloc, list_append,
+ * _PyEval_EvalFrameDefault, PyEval_EvalCode, main, and the range of CPython is the third one.
+ *
+ *	unwind_cached() pushes malloc and list_append, and stops before a frame in a range
+ *	unwind_step() finds the range                   -> UNWIND_CALL_WALKER, AT_FRAME
+ *	the walker's verdict is RESUME_IN_CALLER
+ *	unwind_step() unwinds the frame, not pushing it -> UNWIND_CALL_WALKER, IN_CALLER
+ *	the walker pushes the two Python frames that this C frame runs, and returns UNWIND_CONTINUE
+ *	unwind_cached() pushes PyEval_EvalCode and main
+ *	unwind_step() finds the mark of the outermost frame    -> BH_REASON_COMPLETE
+ *
+ * Who includes this header defines before it:
+ *
+ *	UNWIND_ENV		the type of `env`, which is passed through to these functions:
+ *	env_slab(env, index)	the bytes of a slab, or NULL
+ *	env_module(env, slot)	struct bh_module *, or NULL
+ *	env_rule(env, number)	struct bh_rule *, or NULL
+ *	env_runtimes(env)	struct bh_runtime_table *, or NULL
  *	env_read(env, destination, bytes, address)
- *	                         0, or not 0 if the memory cannot be read
- *	RULE_CACHE_BITS          how many rules a walk_cache remembers
- *	MAPPING_HINT_BITS           for how many pages a unwind_state remembers where their mapping
- *is
- *
- * Searches are lower bounds without a branch but the end of the loop: with one that depends on what
- * was compared the verifier would follow each of 2^10 ways. `bits_below_or_equal` turns a
- * comparison into a mask, and every offset is masked to the slab, so no bound has to be proved.
+ *				returns 0, or another value if the memory cannot be read
+ *	RULE_CACHE_BITS		the rule cache has 2^RULE_CACHE_BITS entries
+ *	MAPPING_HINT_BITS	a state has 2^MAPPING_HINT_BITS hints to mappings
  */
 #ifndef BPF_UNWIND_STEP_H
 #define BPF_UNWIND_STEP_H
@@ -24,9 +51,9 @@
 #include "bpf/unwind/cfa.h"
 #include "bpf/unwind/rule_cache.h"
 
-/* The page at a fixed address that old programs call into; the kernel emulates its three functions,
- * each on a stack that has the return address on top and nothing else
- * (arch/x86/entry/vsyscall/vsyscall_64.c). */
+/* Unwinds a frame in the vsyscall page, a page at a fixed address that old programs call. The
+ * kernel emulates its three functions (arch/x86/entry/vsyscall/vsyscall_64.c). Each runs with the
+ * return address on top of the stack and nothing else. */
 static __always_inline int unwind_vsyscall_page(struct unwind_state *s, UNWIND_ENV env)
 {
 	uint64_t ra = 0;
@@ -42,10 +69,10 @@ static __always_inline int unwind_vsyscall_page(struct unwind_state *s, UNWIND_E
 	return UNWIND_CONTINUE;
 }
 
-/* Note the native frame at s->pc, if it is to be, and go to its caller. UNWIND_CONTINUE, or how the
- * stack ended. */
+/* Unwinds the native frame at `pc`, and pushes it if `push` is set. Returns UNWIND_CONTINUE, or the
+ * reason that ends the stack. */
 static __always_inline int unwind_native_frame(struct unwind_state *s, UNWIND_ENV env,
-					       struct rule_cache *cache, uint64_t pc, int note)
+					       struct rule_cache *cache, uint64_t pc, int push)
 {
 	int end;
 
@@ -60,19 +87,20 @@ static __always_inline int unwind_native_frame(struct unwind_state *s, UNWIND_EN
 		}
 	}
 	uint64_t frame = tables_native_frame(s, pc);
-	/* Memory without a file has one rule for all of it. */
+	/* All memory without a file has the same rule. */
 	uint64_t key = s->last.module_id ? frame : BH_FRAME_RAW;
-	uint64_t place = rule_cache_find(cache, s->rule_position, key);
+	uint64_t position = rule_cache_position(cache, s->rule_position, key, 0);
 
-	if (note)
+	if (push)
 		push_native(s, s->last.module_id ? frame : bh_frame_raw(pc));
-	if (cache->entries[place].frame != key) {
-		end = rule_cache_fill(s, env, cache, pc - s->last.bias, key, &place);
+	if (cache->entries[position].key != key) {
+		end = rule_cache_fill(s, env, cache, pc - s->last.bias, key, &position);
 		if (end != UNWIND_CONTINUE)
 			return end;
 	}
-	s->rule_position = place;
-	const struct bh_rule *rule = &cache->entries[bits_mask(place, RULE_CACHE_ENTRIES - 1)].rule;
+	s->rule_position = position;
+	const struct bh_rule *rule =
+	    &cache->entries[bits_mask(position, RULE_CACHE_ENTRIES - 1)].rule;
 	if (rule->kind == BH_RULE_END)
 		return BH_REASON_COMPLETE;
 	if (rule->kind == BH_RULE_SIGNAL)
@@ -80,31 +108,43 @@ static __always_inline int unwind_native_frame(struct unwind_state *s, UNWIND_EN
 	return cfa_apply_rule(s, env, rule);
 }
 
-/* One frame, of which a runtime's walker may have been asked before. */
+/* Returns whether a walker has to be called for the frame at `pc`. If a pending frame replaces it,
+ * that is pushed, and no walker is needed. */
+static __always_inline int unwind_needs_walker(struct unwind_state *s, UNWIND_ENV env, uint64_t pc)
+{
+	const struct unwind_runtime *r = &s->runtime;
+
+	return r->range_count && !r->verdict && managed_find_range(s, env, pc) &&
+	       (r->id != r->pending.runtime || r->block != r->pending.block || !pending_pop(s));
+}
+
+/* Unwinds one frame, or carries out the verdict of the walker about it. Returns UNWIND_CONTINUE,
+ * UNWIND_CALL_WALKER, or the reason that ends the stack. */
 static __always_inline int unwind_step(struct unwind_state *s, UNWIND_ENV env,
 				       struct rule_cache *cache)
 {
 	struct unwind_runtime *r = &s->runtime;
-	/* A return address may lie after its function's end. */
+	/* The return address may be the first byte after the function. */
 	const uint64_t pc = s->pc - !s->registers_known, sp = s->sp;
 
 	if (s->frame_count >= BH_USER_FRAMES_MAX)
 		return BH_REASON_TOO_DEEP;
 	if (r->verdict == WALKER_CALL_AGAIN) {
 		r->verdict = WALKER_MOVED;
+		r->resume = walker_resume_again(r->resume);
 		return UNWIND_CALL_WALKER;
 	}
 	r->resume = WALKER_AT_FRAME;
-	if (r->range_count && !r->verdict && managed_find_range(s, env, pc) &&
-	    (r->id != r->pending_runtime || r->block != r->pending_block || !pending_pop(s)))
+	if (unwind_needs_walker(s, env, pc))
 		return UNWIND_CALL_WALKER;
-	/* Read again, so that the verifier need not follow each of its values. */
-	const uint32_t passed = *(volatile const uint32_t *)&r->verdict;
+	/* A volatile read makes the verifier forget the value that it has tracked. Otherwise it
+	 * would follow the rest of the function once for each value. */
+	const uint32_t verdict = *(volatile const uint32_t *)&r->verdict;
 
 	r->verdict = WALKER_MOVED;
 	const int end = unwind_native_frame(s, env, cache, pc,
-					    passed == WALKER_MOVED || passed == WALKER_NOT_MINE);
-	if (passed != WALKER_RESUME_IN_CALLER)
+					    verdict == WALKER_MOVED || verdict == WALKER_NOT_MINE);
+	if (verdict != WALKER_RESUME_IN_CALLER)
 		return end;
 	r->resume = WALKER_IN_CALLER;
 	r->frame_start = sp;
@@ -115,8 +155,8 @@ static __always_inline int unwind_step(struct unwind_state *s, UNWIND_ENV env,
 	return UNWIND_CALL_WALKER;
 }
 
-/* From s->pc on as far as one call goes; again, until the answer is not UNWIND_CONTINUE. With
- * UNWIND_CALL_WALKER a runtime's walker is to be called in between. */
+/* Unwinds as many frames as one call may. The caller repeats it until the result is a reason. After
+ * UNWIND_CALL_WALKER it calls the walker of the runtime s->runtime.id in between. */
 static __always_inline int unwind_steps(struct unwind_state *s, UNWIND_ENV env,
 					struct rule_cache *cache)
 {

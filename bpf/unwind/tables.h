@@ -1,10 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause OR Apache-2.0 */
-/* Searches in the tables of the manager: mapping of an address, rule of an offset. */
+/*
+ * Searches in the tables that the manager writes.
+ *
+ * How this works. An address is looked up in two steps:
+ *
+ * 1. The process has a list of executable mappings, sorted by address, in a slab. A binary search
+ *    finds the mapping of the address (tables_find_mapping). The mapping names the module, and
+ * gives the offset in the module's file: address - bias.
+ * 2. The module has an index with one entry for each KiB of its file. The entry says where the
+ *    deltas of that page are. A binary search among them finds the last delta that starts at or
+ *    before the offset (tables_find_rule). Its rule number selects the unwind rule.
+ *
+ * Example: the mapping 0x7f0000401000 - 0x7f0000500000 of libexample.so has the bias
+ * 0x7f0000400000. The address 0x7f0000401c30 has the offset 0x1c30: page 7, 0x030 within the page.
+ * If page 7 has the deltas (0x000, rule 4), (0x021, rule 9), (0x0a8, rule 4), then rule 9 applies,
+ * because 0x021 <= 0x030 < 0x0a8.
+ *
+ * The manager may change a table while it is read. Therefore each offset is limited to its slab,
+ * and a wrong result is harmless: the caller compares sequence numbers at the end.
+ */
 #ifndef BPF_UNWIND_TABLES_H
 #define BPF_UNWIND_TABLES_H
 
 #include "bpf/unwind/state.h"
 
+/* Returns the mapping with this index in the list of the process. */
 static __always_inline const struct bh_mapping *
 tables_mapping_at(const struct unwind_state *s, const uint8_t *slab, uint64_t index)
 {
@@ -13,6 +33,7 @@ tables_mapping_at(const struct unwind_state *s, const uint8_t *slab, uint64_t in
 						      sizeof(struct bh_mapping)));
 }
 
+/* Returns the hint for the page of `pc`. See the field `hints`. */
 static __always_inline uint16_t *tables_mapping_hint(struct unwind_state *s, uint64_t pc)
 {
 	const uint64_t hash = (pc >> 12) * HASH_MULTIPLIER;
@@ -20,7 +41,8 @@ static __always_inline uint16_t *tables_mapping_hint(struct unwind_state *s, uin
 	return &s->hints[bits_mask(hash >> 32, (1 << MAPPING_HINT_BITS) - 1)];
 }
 
-/* The mapping of `pc` into s->last, without a search. Else 0. */
+/* Sets s->last to the mapping of `pc` and returns 1 if that needs no search: it is the mapping of
+ * the previous frame, or the hint leads to it. Otherwise returns 0. */
 static __always_inline int tables_recall_mapping(struct unwind_state *s, UNWIND_ENV env,
 						 uint64_t pc)
 {
@@ -37,7 +59,8 @@ static __always_inline int tables_recall_mapping(struct unwind_state *s, UNWIND_
 	return 1;
 }
 
-/* The mapping of `pc` into s->last. */
+/* Sets s->last to the mapping of `pc` by a search. Returns UNWIND_CONTINUE, or the reason that ends
+ * the stack. */
 static __always_inline int tables_find_mapping(struct unwind_state *s, UNWIND_ENV env, uint64_t pc)
 {
 	const uint8_t *slab = env_slab(env, s->mapping_slab);
@@ -60,8 +83,8 @@ static __always_inline int tables_find_mapping(struct unwind_state *s, UNWIND_EN
 	return UNWIND_CONTINUE;
 }
 
-/* The rule number for file offset `offset` of a module that is ready. 0 (frame pointers) outside of
- * its pages. */
+/* Sets *rule to the number of the rule for `offset` in the file of a module that is ready. That is
+ * 0 (use the frame pointer) for an offset outside the module's pages. */
 static __always_inline int tables_find_rule(const struct bh_module *module, UNWIND_ENV env,
 					    uint64_t offset, uint32_t *rule)
 {
@@ -96,6 +119,13 @@ static __always_inline int tables_find_rule(const struct bh_module *module, UNWI
 	    bits_slab_offset(first + base * sizeof(struct bh_delta), sizeof(struct bh_delta));
 	*rule = ((const struct bh_delta *)(slab + at))->rule;
 	return UNWIND_CONTINUE;
+}
+
+/* Returns the native frame word for `pc`, which is in the mapping s->last. */
+static __always_inline uint64_t tables_native_frame(const struct unwind_state *s, uint64_t pc)
+{
+	return (uint64_t)s->last.module_id << BH_FRAME_OFFSET_BITS |
+	       ((pc - s->last.bias) & BH_FRAME_OFFSET_MASK);
 }
 
 #endif

@@ -66,10 +66,10 @@ void user_walk_run(const struct user_walk *walk, const struct bh_registers *regi
 	for (unsigned int i = 0; i < RULE_CACHE_ENTRIES && i < scratch->cache.added; i++) {
 		const struct rule_cache_entry *entry = &scratch->cache.entries[i];
 
-		if (!entry->frame || entry->frame & BH_FRAME_RAW)
+		if (!entry->key || entry->key & BH_FRAME_RAW)
 			continue;
 		result->rules[result->rule_count++] =
-		    (struct user_walk_rule){.frame = entry->frame, .rule = entry->rule};
+		    (struct user_walk_rule){.frame = entry->key, .rule = entry->rule};
 	}
 	free(scratch);
 }

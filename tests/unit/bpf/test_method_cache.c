@@ -23,6 +23,7 @@ static void set_up(void)
 	state.header.time_ns = 1000ull << METHOD_CACHE_TIME_BITS;
 }
 
+/* Lets time pass, in units of the cache. */
 static void pass(uint64_t units)
 {
 	state.header.time_ns += units << METHOD_CACHE_TIME_BITS;
@@ -30,87 +31,83 @@ static void pass(uint64_t units)
 
 TestSuite(method_cache, .init = set_up);
 
-Test(method_cache, found_by_address_and_process)
+Test(method_cache, an_entry_is_found_by_address_and_process)
 {
 	cr_assert_null(method_cache_find(&state, &cache, ADDRESS));
-	struct method_cache_entry *known = method_cache_insert(&state, &cache, ADDRESS);
-	known->facts[0] = 7;
-	cr_assert_eq(method_cache_find(&state, &cache, ADDRESS), known);
+	struct method_cache_entry *entry = method_cache_insert(&state, &cache, ADDRESS);
+	entry->facts[0] = 7;
+	cr_assert_eq(method_cache_find(&state, &cache, ADDRESS), entry);
 	cr_assert_null(method_cache_find(&state, &cache, ADDRESS + 16));
 	state.runtime.method_key++;
 	cr_assert_null(method_cache_find(&state, &cache, ADDRESS));
 }
 
-/* Where there is no cache, nothing is known, and nothing can be learned. */
-Test(method_cache, no_cache)
+Test(method_cache, without_a_cache_nothing_is_found_or_inserted)
 {
 	cr_assert_null(method_cache_find(&state, NULL, ADDRESS));
 	cr_assert_null(method_cache_insert(&state, NULL, ADDRESS));
 }
 
-Test(method_cache, steady_after_a_while_and_not_for_long)
+Test(method_cache, trusted_after_validate_age_for_validate_interval)
 {
-	struct method_cache_entry *known = method_cache_insert(&state, &cache, ADDRESS);
+	struct method_cache_entry *entry = method_cache_insert(&state, &cache, ADDRESS);
 
-	cr_assert_not(method_cache_is_trusted(&state, known), "just learned");
+	cr_assert_not(method_cache_is_trusted(&state, entry), "just inserted");
 	pass(VALIDATE_AGE - 1);
-	cr_assert_not(method_cache_is_trusted(&state, known), "not looked at since");
-	method_cache_revalidate(&state, known, 1);
-	cr_assert_not(method_cache_is_trusted(&state, known), "a unit too early");
+	cr_assert_not(method_cache_is_trusted(&state, entry), "not checked since");
+	method_cache_revalidate(&state, entry, 1);
+	cr_assert_not(method_cache_is_trusted(&state, entry), "a unit too early");
 	pass(1);
-	method_cache_revalidate(&state, known, 1);
-	cr_assert(method_cache_is_trusted(&state, known));
+	method_cache_revalidate(&state, entry, 1);
+	cr_assert(method_cache_is_trusted(&state, entry));
 	pass(VALIDATE_INTERVAL - 1);
-	cr_assert(method_cache_is_trusted(&state, known));
+	cr_assert(method_cache_is_trusted(&state, entry));
 	pass(1);
-	cr_assert_not(method_cache_is_trusted(&state, known), "to be looked at again");
-	method_cache_revalidate(&state, known, 1);
-	cr_assert(method_cache_is_trusted(&state, known));
-	method_cache_revalidate(&state, known, 0);
-	cr_assert_not(method_cache_is_trusted(&state, known), "another one");
+	cr_assert_not(method_cache_is_trusted(&state, entry), "to be checked again");
+	method_cache_revalidate(&state, entry, 1);
+	cr_assert(method_cache_is_trusted(&state, entry));
+	method_cache_revalidate(&state, entry, 0);
+	cr_assert_not(method_cache_is_trusted(&state, entry), "another method");
 }
 
-/* The innermost managed frame is always looked at. */
-Test(method_cache, innermost)
+Test(method_cache, the_innermost_frame_is_never_trusted)
 {
-	struct method_cache_entry *known = method_cache_insert(&state, &cache, ADDRESS);
+	struct method_cache_entry *entry = method_cache_insert(&state, &cache, ADDRESS);
 
 	pass(VALIDATE_AGE);
-	method_cache_revalidate(&state, known, 1);
-	cr_assert(method_cache_is_trusted(&state, known));
+	method_cache_revalidate(&state, entry, 1);
+	cr_assert(method_cache_is_trusted(&state, entry));
 	state.runtime.managed_frames = 0;
-	cr_assert_not(method_cache_is_trusted(&state, known));
+	cr_assert_not(method_cache_is_trusted(&state, entry));
 }
 
-/* Times are 32 bits wide. */
-Test(method_cache, around_the_end_of_time)
+Test(method_cache, times_wrap_around_at_32_bits)
 {
 	state.header.time_ns = (uint64_t)(UINT32_MAX - 10) << METHOD_CACHE_TIME_BITS;
-	struct method_cache_entry *known = method_cache_insert(&state, &cache, ADDRESS);
+	struct method_cache_entry *entry = method_cache_insert(&state, &cache, ADDRESS);
 
 	pass(VALIDATE_AGE);
-	method_cache_revalidate(&state, known, 1);
-	cr_assert(method_cache_is_trusted(&state, known));
+	method_cache_revalidate(&state, entry, 1);
+	cr_assert(method_cache_is_trusted(&state, entry));
 	pass(VALIDATE_INTERVAL);
-	cr_assert_not(method_cache_is_trusted(&state, known));
+	cr_assert_not(method_cache_is_trusted(&state, entry));
 }
 
-/* The oldest goes first, and never is one taken for another. */
-Test(method_cache, more_than_there_is_room_for)
+Test(method_cache, the_oldest_entry_is_evicted_first_and_none_is_taken_for_another)
 {
 	for (uint64_t i = 0; i < 3 * METHOD_CACHE_ENTRIES; i++)
 		method_cache_insert(&state, &cache, ADDRESS + i * 16)->facts[0] = (uint32_t)i;
 	for (uint64_t i = 0; i < 3 * METHOD_CACHE_ENTRIES; i++) {
-		const struct method_cache_entry *known = method_cache_find(&state, &cache, ADDRESS + i * 16);
+		const struct method_cache_entry *entry =
+		    method_cache_find(&state, &cache, ADDRESS + i * 16);
 
-		cr_assert(!known || known->facts[0] == i);
-		cr_assert(!known || i >= 2 * METHOD_CACHE_ENTRIES);
+		cr_assert(!entry || entry->facts[0] == i);
+		cr_assert(!entry || i >= 2 * METHOD_CACHE_ENTRIES);
 	}
 	cr_assert(method_cache_find(&state, &cache, ADDRESS + (3 * METHOD_CACHE_ENTRIES - 1) * 16));
 }
 
-/* In the order in which they were learned they are found without the index. */
-Test(method_cache, in_order)
+Test(method_cache, entries_are_found_in_order_of_insertion_without_the_index)
 {
 	for (uint64_t i = 0; i < 4; i++)
 		method_cache_insert(&state, &cache, ADDRESS + i * 16)->facts[0] = (uint32_t)i;
@@ -121,15 +118,14 @@ Test(method_cache, in_order)
 	cr_assert_null(method_cache_find(&state, &cache, ADDRESS));
 }
 
-/* Of those that share a pair of the index two are found without the order. */
-Test(method_cache, two_in_a_pair)
+Test(method_cache, two_entries_with_the_same_hash_are_both_found)
 {
 	uint64_t other = ADDRESS;
 
 	do
 		other += 16;
-	while (method_cache_index(&cache, other ^ state.runtime.method_key) !=
-	       method_cache_index(&cache, ADDRESS ^ state.runtime.method_key));
+	while (method_cache_pair(&cache, other ^ state.runtime.method_key) !=
+	       method_cache_pair(&cache, ADDRESS ^ state.runtime.method_key));
 	method_cache_insert(&state, &cache, ADDRESS)->facts[0] = 1;
 	method_cache_insert(&state, &cache, other)->facts[0] = 2;
 	state.runtime.method_position = METHOD_CACHE_ENTRIES / 2;
@@ -138,8 +134,8 @@ Test(method_cache, two_in_a_pair)
 	cr_assert_eq(method_cache_find(&state, &cache, other)->facts[0], 2);
 }
 
-/* Learned twice: asked for again it is the entry that was found, not the newer one. */
-Test(method_cache, the_same_again)
+/* If an address was inserted twice, a second search finds the same entry, not the newer one. */
+Test(method_cache, a_second_search_finds_the_same_entry)
 {
 	struct method_cache_entry *older = method_cache_insert(&state, &cache, ADDRESS);
 
@@ -150,9 +146,9 @@ Test(method_cache, the_same_again)
 	cr_assert_eq(method_cache_find(&state, &cache, ADDRESS), older);
 }
 
-/* As walkers do it: what is not steady is asked for a second time, to note that it was looked at.
- * Nothing is learned twice, though only the order leads to the entries, and all get steady. */
-Test(method_cache, asked_for_again)
+/* A walker searches an entry that is not trusted a second time, to record the check. Nothing is
+ * inserted twice, although only the order leads to the entries, and all become trusted. */
+Test(method_cache, repeated_walks_insert_nothing_twice)
 {
 	enum {
 		METHODS = METHOD_CACHE_ENTRIES - 2
@@ -162,13 +158,14 @@ Test(method_cache, asked_for_again)
 		state.runtime.method_position = METHOD_CACHE_ENTRIES - 1;
 		for (uint64_t i = 0; i < METHODS; i++) {
 			const uint64_t address = ADDRESS + i * 16;
-			const struct method_cache_entry *known =
+			const struct method_cache_entry *entry =
 			    method_cache_find(&state, &cache, address);
 
-			if (known && method_cache_is_trusted(&state, known))
+			if (entry && method_cache_is_trusted(&state, entry))
 				continue;
-			struct method_cache_entry *again = method_cache_find(&state, &cache, address);
-			cr_assert_eq(again, known);
+			struct method_cache_entry *again =
+			    method_cache_find(&state, &cache, address);
+			cr_assert_eq(again, entry);
 			if (again)
 				method_cache_revalidate(&state, again, 1);
 			else

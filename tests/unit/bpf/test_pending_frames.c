@@ -5,7 +5,7 @@
 #define MAPPING_HINT_BITS 0
 #include "tests/unit/bpf/unwind_env.h"
 
-/* An interpreter in two ranges, another, and code that is in none. */
+/* An interpreter with two ranges, another interpreter, and code in no range. */
 enum {
 	LOOP = 0x401000,
 	LOOP_COLD = 0x500000,
@@ -22,18 +22,22 @@ enum {
 static struct unwind_state state;
 static struct rule_cache cache;
 static struct bh_runtime_table table;
-/* Frame pointers and return addresses, one pair a frame; and room for a whole window behind them. */
+/* A frame pointer and a return address for each frame, and room for a whole window after them. */
 static uint64_t stack[2 * FRAMES_MAX + STACK_WINDOW_WORDS];
-static const struct test_env env = {.runtimes = &table, .memory = stack, .start = STACK, .bytes = sizeof(stack)};
+static const struct test_env env = {
+    .runtimes = &table, .memory = stack, .start = STACK, .bytes = sizeof(stack)};
 
 static void add_range(uint64_t start, uint16_t block)
 {
 	struct bh_runtime_range *range = &table.ranges[state.runtime.range_count++];
 
-	*range = (struct bh_runtime_range){.start = start, .end = start + RANGE_BYTES, .runtime = BH_RUNTIME_CPYTHON, .block = block};
+	*range = (struct bh_runtime_range){.start = start,
+					   .end = start + RANGE_BYTES,
+					   .runtime = BH_RUNTIME_CPYTHON,
+					   .block = block};
 }
 
-/* The code at pc, called from callers[0], that from callers[1]. */
+/* Makes a stack with the code at pc, called from callers[0], which was called from callers[1]. */
 static void set_up(uint64_t pc, const uint64_t *callers, int count)
 {
 	memset(&state, 0, sizeof(state));
@@ -43,32 +47,36 @@ static void set_up(uint64_t pc, const uint64_t *callers, int count)
 	add_range(LOOP, BLOCK);
 	add_range(LOOP_COLD, BLOCK);
 	add_range(OTHER, OTHER_BLOCK);
-	state.runtime.code_filters[0] = (struct bh_runtime_code_filter){.start = LOOP, .bytes = HELPER - LOOP};
+	state.runtime.code_filters[0] =
+	    (struct bh_runtime_code_filter){.start = LOOP, .bytes = HELPER - LOOP};
 	for (int i = 0; i < count; i++) {
 		stack[2 * i] = STACK + 16 * (i + 1);
 		stack[2 * i + 1] = callers[i];
 	}
-	state.last = (struct bh_mapping){.start = 0x400000, .end = 0x800000, .module_id = TEST_MODULE, .slot = TEST_MODULE};
+	state.last = (struct bh_mapping){
+	    .start = 0x400000, .end = 0x800000, .module_id = TEST_MODULE, .slot = TEST_MODULE};
 	state.pc = pc;
 	state.sp = STACK;
 	state.fp = STACK;
 	state.registers_known = 0;
 }
 
-/* The rules of all those frames, as if they had been walked before. */
-static void remember(uint64_t pc, const uint64_t *callers, int count)
+/* Fills the cache with the rules of these frames, as if the stack had been walked before. */
+static void fill_cache(uint64_t pc, const uint64_t *callers, int count)
 {
 	for (int i = 0; i <= count; i++) {
 		const uint64_t frame = tables_native_frame(&state, (i ? callers[i - 1] : pc) - 1);
-		const uint32_t place = cache.added++;
 
-		cache.entries[place] = (struct rule_cache_entry){
-		    .frame = frame, .rule = {.kind = BH_RULE_FP, .cfa = 16, .fp_kind = BH_FP_CFA, .fp = -2, .bx_kind = BH_FP_SAME}};
-		ring_index_insert(rule_cache_index(&cache, frame), place);
+		cache.entries[rule_cache_add(&cache, frame)].rule =
+		    (struct bh_rule){.kind = BH_RULE_FP,
+				     .cfa = 16,
+				     .fp_kind = BH_FP_CFA,
+				     .fp = -2,
+				     .bx_kind = BH_FP_SAME};
 	}
 }
 
-static void note(uint64_t payload)
+static void push(uint64_t payload)
 {
 	const uint64_t word = payload + 1;
 
@@ -76,14 +84,14 @@ static void note(uint64_t payload)
 	state.runtime.verdict = WALKER_REPLACED;
 }
 
-static void note_ahead(uint64_t payload, int count)
+static void add_pending(uint64_t payload, int count)
 {
 	cr_assert(pending_begin(&state));
 	for (int i = 0; i < count; i++, payload += 100)
 		pending_push(&state, payload, payload + 1);
 }
 
-/* Until a walker is asked, or the stack ends. */
+/* Unwinds until a walker has to be called, or the stack ends. */
 static int walk(void)
 {
 	int end = UNWIND_CONTINUE;
@@ -95,23 +103,25 @@ static int walk(void)
 
 static void expect_managed(uint32_t at, uint64_t payload)
 {
-	cr_expect_eq(state.frames[at], bh_frame_managed(BH_RUNTIME_CPYTHON, payload, 1), "frame %u", at);
+	cr_expect_eq(state.frames[at], bh_frame_managed(BH_RUNTIME_CPYTHON, payload, 1), "frame %u",
+		     at);
 	cr_expect_eq(state.frames[at + 1], payload + 1, "frame %u", at);
 }
 
 Test(pending_frames, each_stands_for_one_native_frame)
 {
-	const uint64_t callers[] = {HELPER + 1, LOOP + 2, HELPER + 2, LOOP_COLD + 3, LOOP + 4, HELPER + 5};
+	const uint64_t callers[] = {HELPER + 1,	   LOOP + 2, HELPER + 2,
+				    LOOP_COLD + 3, LOOP + 4, HELPER + 5};
 
-	/* Rules that are looked up are unwind_step's, those remembered unwind_cached's. */
+	/* The first round uses unwind_step(), the second unwind_cached(). */
 	for (int round = 0; round < 2; round++) {
 		set_up(LOOP + 1, callers, 6);
 		if (round)
-			remember(LOOP + 1, callers, 6);
+			fill_cache(LOOP + 1, callers, 6);
 		cr_assert_eq(walk(), UNWIND_CALL_WALKER);
 		cr_assert_eq(state.frame_count, 0);
-		note(100);
-		note_ahead(200, 3);
+		push(100);
+		add_pending(200, 3);
 		cr_assert_eq(walk(), BH_REASON_COMPLETE);
 		cr_assert_eq(state.frame_count, 4 * 2 + 3, "%u", state.frame_count);
 		cr_assert_eq(state.runtime.managed_frames, 4);
@@ -123,80 +133,76 @@ Test(pending_frames, each_stands_for_one_native_frame)
 	}
 }
 
-/* The number of the stack is the same as if a walker had been called for each. */
-Test(pending_frames, same_sum)
+Test(pending_frames, the_stack_id_is_the_same_as_with_a_call_for_each_frame)
 {
 	const uint64_t callers[] = {LOOP + 2, LOOP + 3};
 
 	set_up(LOOP + 1, callers, 2);
 	for (uint64_t payload = 100; payload < 400; payload += 100) {
 		cr_assert_eq(walk(), UNWIND_CALL_WALKER);
-		note(payload);
+		push(payload);
 	}
 	cr_assert_eq(walk(), BH_REASON_COMPLETE);
 	const uint64_t sum = state.stack_sum;
 
 	set_up(LOOP + 1, callers, 2);
 	cr_assert_eq(walk(), UNWIND_CALL_WALKER);
-	note(100);
-	note_ahead(200, 2);
+	push(100);
+	add_pending(200, 2);
 	cr_assert_eq(walk(), BH_REASON_COMPLETE);
 	cr_assert_eq(state.stack_sum, sum);
 }
 
-/* Nothing is left: the walker is asked. */
-Test(pending_frames, used_up)
+Test(pending_frames, the_walker_is_called_when_no_frame_is_left)
 {
 	const uint64_t callers[] = {LOOP + 2, LOOP + 3};
 
 	set_up(LOOP + 1, callers, 2);
 	cr_assert_eq(walk(), UNWIND_CALL_WALKER);
-	note(100);
-	note_ahead(200, 1);
+	push(100);
+	add_pending(200, 1);
 	cr_assert_eq(walk(), UNWIND_CALL_WALKER);
 	cr_assert_eq(state.pc, LOOP + 3);
 	cr_assert_eq(state.frame_count, 4);
 }
 
-/* Another interpreter's frames are its own, and ours still wait behind them. */
-Test(pending_frames, another_block)
+Test(pending_frames, frames_of_another_block_do_not_use_them)
 {
 	const uint64_t callers[] = {OTHER + 2, LOOP_COLD + 3};
 
 	set_up(LOOP + 1, callers, 2);
 	cr_assert_eq(walk(), UNWIND_CALL_WALKER);
-	note(100);
-	note_ahead(200, 1);
+	push(100);
+	add_pending(200, 1);
 	cr_assert_eq(walk(), UNWIND_CALL_WALKER);
 	cr_assert_eq(state.runtime.block, OTHER_BLOCK);
-	note(500);
+	push(500);
 	cr_assert_eq(walk(), BH_REASON_COMPLETE);
 	cr_assert_eq(state.frame_count, 6);
 	expect_managed(2, 500);
 	expect_managed(4, 200);
 }
 
-/* Not while frames wait: theirs come first. */
-Test(pending_frames, one_block_at_a_time)
+Test(pending_frames, a_second_list_cannot_start_while_frames_are_pending)
 {
 	const uint64_t callers[] = {OTHER + 2, LOOP + 3};
 
 	set_up(LOOP + 1, callers, 2);
 	cr_assert_eq(walk(), UNWIND_CALL_WALKER);
-	note(100);
-	note_ahead(200, PENDING_FRAMES_MAX);
+	push(100);
+	add_pending(200, PENDING_FRAMES_MAX);
 	cr_assert_eq(walk(), UNWIND_CALL_WALKER);
 	cr_assert_eq(state.runtime.block, OTHER_BLOCK);
 	cr_assert_not(pending_begin(&state));
-	note(500);
+	push(500);
 	cr_assert_eq(walk(), BH_REASON_COMPLETE);
 	expect_managed(4, 200);
 	for (uint32_t i = 1; i < PENDING_FRAMES_MAX; i++)
-		cr_expect_eq(state.runtime.pending[i].extra, 200 + 100 * i + 1);
+		cr_expect_eq(state.runtime.pending.frames[i].extra, 200 + 100 * i + 1);
 }
 
-/* The stack has room for one word more, a frame has two: the walker is asked, and is told so. */
-Test(pending_frames, full_stack)
+/* There is room for one more word, but a frame has two. The walker is called and gets TOO_DEEP. */
+Test(pending_frames, no_frame_is_taken_without_room)
 {
 	const uint64_t callers[] = {LOOP + 2};
 	const uint64_t word = 0;
@@ -205,8 +211,8 @@ Test(pending_frames, full_stack)
 	cr_assert_eq(walk(), UNWIND_CALL_WALKER);
 	while (state.frame_count < BH_USER_FRAMES_MAX - 3)
 		push_native(&state, 1);
-	note(100);
-	note_ahead(200, 1);
+	push(100);
+	add_pending(200, 1);
 	cr_assert_eq(walk(), UNWIND_CALL_WALKER);
 	cr_assert_eq(state.frame_count, BH_USER_FRAMES_MAX - 1);
 	cr_assert_eq(push_managed(&state, BH_RUNTIME_CPYTHON, 200, 1, &word), BH_REASON_TOO_DEEP);

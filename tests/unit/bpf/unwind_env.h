@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What bpf/unwind/step.h asks for, where a test needs no unwind tables, and it. Who includes this defines the sizes of its caches before. An environment of NULL has no runtimes and no
- * memory. */
+/*
+ * The unwinder for unit tests: a process without unwind tables. Each module has the rule of frame
+ * pointers. A test defines the sizes of the caches (RULE_CACHE_BITS, MAPPING_HINT_BITS) before it
+ * includes this header. An environment of NULL has no runtimes and no memory.
+ */
 #ifndef TESTS_UNIT_BPF_UNWIND_ENV_H
 #define TESTS_UNIT_BPF_UNWIND_ENV_H
 
@@ -11,13 +14,13 @@
 #include "bpf/shared.h"
 
 enum {
-	TEST_MODULE = 1, /* its slot and its number */
+	TEST_MODULE = 1, /* slot and id of the only module with a file */
 };
 
 struct test_env {
 	const struct bh_runtime_table *runtimes;
 	const void *memory;
-	uint64_t start, bytes; /* of the memory */
+	uint64_t start, bytes; /* address and length of the memory */
 };
 
 #define UNWIND_ENV const struct test_env *
@@ -32,11 +35,11 @@ static const uint8_t *env_slab(UNWIND_ENV env, uint32_t index)
 	return NULL;
 }
 
-/* The rule is frame pointers, whatever the address. */
 static const struct bh_module *env_module(UNWIND_ENV env, uint32_t slot)
 {
 	static const struct bh_module without_file = {.state = BH_MODULE_FRAME_POINTERS};
-	static const struct bh_module of_file = {.state = BH_MODULE_FRAME_POINTERS, .id = TEST_MODULE};
+	static const struct bh_module of_file = {.state = BH_MODULE_FRAME_POINTERS,
+						 .id = TEST_MODULE};
 
 	(void)env;
 	return slot ? &of_file : &without_file;
@@ -58,7 +61,8 @@ static const struct bh_runtime_table *env_runtimes(UNWIND_ENV env)
 
 static int env_read(UNWIND_ENV env, void *to, size_t bytes, uint64_t address)
 {
-	if (!env || address < env->start || address - env->start > env->bytes || bytes > env->bytes - (address - env->start))
+	if (!env || address < env->start || address - env->start > env->bytes ||
+	    bytes > env->bytes - (address - env->start))
 		return -1;
 	memcpy(to, (const uint8_t *)env->memory + (address - env->start), bytes);
 	return 0;
