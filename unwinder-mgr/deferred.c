@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* How this works: see deferred.h. */
 #include "unwinder-mgr/deferred.h"
 
 #include <stddef.h>
@@ -22,12 +23,13 @@ static bool record_valid(const struct bh_deferred *record, size_t length)
 	       record->header.kernel_count <= BH_KERNEL_FRAMES_MAX;
 }
 
+/* Counts a sample that is lost. */
 static void deferred_lose(struct manager *manager, enum loss_reason reason)
 {
 	manager->losses.lost[reason]++;
 }
 
-/* The sample as the worker knows it. */
+/* Sends the sample to the worker, in the form that BPF gives it after a walk. */
 static void deferred_send(struct manager *manager, const struct bh_deferred *deferred,
 			  const uint64_t *frames, unsigned int count, unsigned int reason)
 {
@@ -43,8 +45,8 @@ static void deferred_send(struct manager *manager, const struct bh_deferred *def
 		deferred_lose(manager, LOSS_MANAGER_QUEUE);
 }
 
-/* Against the mappings of the time of the sample: the process may have executed another program
- * since. */
+/* Walks the stack by the mappings that the process had at the time of the sample. Returns how the
+ * walk ended, an enum bh_reason. */
 static unsigned int deferred_walk(struct manager *manager, const struct bh_deferred *record,
 				  uint64_t *frames, unsigned int *count)
 {
@@ -66,7 +68,8 @@ static unsigned int deferred_walk(struct manager *manager, const struct bh_defer
 			  (uint32_t)list->count, frames, count);
 }
 
-/* true if the stack went on its way. */
+/* Walks the stack and sends it, unless a later try may walk it further. Returns whether it was
+ * sent. */
 static bool deferred_try(struct manager *manager, const struct bh_deferred *record,
 			 bool last_chance)
 {
@@ -75,7 +78,8 @@ static bool deferred_try(struct manager *manager, const struct bh_deferred *reco
 	unsigned int reason = deferred_walk(manager, record, frames, &count);
 
 	if (bh_reason_is_temporary(reason) && !last_chance) {
-		/* The sideband may have missed it, or the process began before it was there. */
+		/* The process may have started before the sideband was open, or its records may
+		 * have been lost. */
 		if (reason == BH_REASON_NO_PROCESS || reason == BH_REASON_NO_MAPPING)
 			processes_rescan(manager, record->header.tgid, clock_monotonic_ns());
 		return false;
@@ -130,15 +134,15 @@ void deferred_process(struct manager *manager, bool finish)
 {
 	struct deferred *deferred = &manager->deferred;
 	const uint64_t now = clock_monotonic_ns();
-	const bool news = deferred->tried_generation != manager->modules.generation;
+	const bool new_tables = deferred->tried_generation != manager->modules.generation;
 
 	deferred->tried_generation = manager->modules.generation;
 	deferred->last = NULL;
 	for (struct deferred_stack **link = &deferred->first; *link;) {
 		struct deferred_stack *stack = *link;
-		const bool late = finish || now - stack->since_ns > LIMIT_DEFERRED_MS * 1000000ull;
+		const bool late = finish || now - stack->since_ns > LIMIT_DEFERRED_MS * NS_PER_MS;
 
-		if ((!news && !late) || !deferred_try(manager, &stack->record, late)) {
+		if ((!new_tables && !late) || !deferred_try(manager, &stack->record, late)) {
 			deferred->last = stack;
 			link = &stack->next;
 			continue;

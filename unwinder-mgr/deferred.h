@@ -1,8 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Deferred stacks: samples whose tables did not exist when they were taken. Their copies wait here
- * until they do, are walked by the walker's own source, and go on to the worker as if nothing had
- * been.
+ * Deferred stacks: samples whose unwind tables did not exist yet when they were taken.
+ *
+ * How this works. When the BPF program meets a process or a module without a table, it sends the
+ * registers and a copy of the user stack instead of frames. The manager tries to walk such a copy
+ * at once, with the source of the walker compiled for user space. If tables are still missing, the
+ * stack waits in a list, and is tried again whenever a module or a process has become usable
+ * (modules.generation). After LIMIT_DEFERRED_MS it is sent on as far as it can be walked. The
+ * worker receives the same record as if BPF had walked the stack.
+ *
+ * A process may execute another program while its stack waits. So the walk uses the mappings that
+ * the process had at the time of the sample (processes_list_at).
+ *
+ * Example: a compiler starts and is sampled 1 ms later. Its stack is deferred with the reason
+ * NO_PROCESS. The sideband reports its exec and its mappings, the opener opens cc1, and 20 ms later
+ * cc1's table is ready: the generation grows, and the stack is walked and sent.
  */
 #ifndef UNWINDER_MGR_DEFERRED_H
 #define UNWINDER_MGR_DEFERRED_H
@@ -20,21 +32,21 @@ struct deferred_stack {
 	struct deferred_stack *next;
 	uint64_t since_ns;
 	size_t bytes;
-	struct bh_deferred record; /* cut after what was copied */
+	struct bh_deferred record; /* allocated only as far as the stack was copied */
 };
 
 struct deferred {
 	struct bpf_ring ring;
 	struct deferred_stack *first, *last;
 	size_t bytes;
-	uint64_t tried_generation; /* of modules: nothing new since means nothing to try */
+	uint64_t tried_generation; /* modules.generation at the last try */
 };
 
-/* Take what is in the ring. */
+/* Takes the stacks out of the ring, and sends or keeps each of them. */
 void deferred_consume(struct manager *manager);
 
-/* Walk what can be walked by now; what has waited too long, or all of it with `finish`, goes on as
- * far as it can be walked. */
+/* Sends the stacks that can be walked by now. Those that have waited too long, or all of them with
+ * `finish`, are sent as far as they can be walked. */
 void deferred_process(struct manager *manager, bool finish);
 
 #endif

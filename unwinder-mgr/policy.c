@@ -10,7 +10,7 @@ static const cap_value_t none[] = {-1};
 
 static const struct sandbox_syscall syscalls[] = {
     POLICY_LOOP_SYSCALLS,
-    ALLOW(sysinfo, "qsort of glibc asks how much memory there is"),
+    ALLOW(sysinfo, "qsort of glibc asks for the size of memory"),
     ALLOW(pread64, "ELF files received, read and never mapped"),
     ALLOW(read, "/proc/PID/maps received"),
     ALLOW(newfstatat, "identity of files received"),
@@ -23,6 +23,6 @@ const struct sandbox_policy manager_policy = {
     .steady_capabilities = none,
     .syscalls = syscalls,
     .syscall_count = sizeof(syscalls) / sizeof(syscalls[0]),
-    .files_max = 8192,		   /* one a module, and the sideband's */
-    .memory_bytes_max = 512 << 20, /* a draft of the largest module, while it is being built */
+    .files_max = 8192,		   /* one per module, and the rings */
+    .memory_bytes_max = 512 << 20, /* building the table of the largest module */
 };

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* How this works: see sideband.h. */
 #include "unwinder-mgr/sideband.h"
 
 #include <errno.h>
@@ -9,15 +10,20 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "common/cursor.h"
 #include "unwinder-mgr/manager.h"
+#include "unwinder-mgr/sideband_record.h"
 
 enum {
 	PAGE = 4096,
 	RING_BYTES = SIDEBAND_PAGES * PAGE,
-	RING_MAPPED = RING_BYTES + PAGE,
-	TRAILER_BYTES =
-	    8, /* sample_id_all with PERF_SAMPLE_TIME alone: the time ends each record */
+	RING_MAPPED = RING_BYTES + PAGE, /* the first page holds head and tail */
+	/* Each record ends with its time: sample_id_all with PERF_SAMPLE_TIME alone. */
+	TRAILER_BYTES = 8,
+	/* Sizes of the first allocations: bytes and items. */
+	BATCH_FIRST = 64 << 10,
+	ENTRIES_FIRST = 256,
 };
 
 static void sideband_on_readable(void *context, uint32_t events)
@@ -71,31 +77,16 @@ int sideband_add(struct manager *manager, unsigned int cpu, int fd)
 	return epoll_ctl(sideband->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
+/* Makes room in the batch for one record of this many bytes, rounded up to a multiple of 8. */
 static bool batch_reserve(struct sideband *sideband, size_t bytes)
 {
-	if (sideband->batch_bytes + bytes > sideband->batch_capacity) {
-		size_t capacity =
-		    sideband->batch_capacity ? sideband->batch_capacity * 2 : 64 << 10;
-		while (capacity < sideband->batch_bytes + bytes)
-			capacity *= 2;
-		uint8_t *grown = realloc(sideband->batch, capacity);
-		if (!grown)
-			return false;
-		sideband->batch = grown;
-		sideband->batch_capacity = capacity;
-	}
-	if (sideband->record_count == sideband->record_capacity) {
-		size_t capacity = sideband->record_capacity ? sideband->record_capacity * 2 : 256;
-		struct sideband_record *grown =
-		    realloc(sideband->records, capacity * sizeof(*grown));
-		if (!grown)
-			return false;
-		sideband->records = grown;
-		sideband->record_capacity = capacity;
-	}
-	return true;
+	return ARRAY_RESERVE(sideband->batch, sideband->batch_capacity,
+			     sideband->batch_bytes + bytes, BATCH_FIRST, ARRAY_UNLIMITED) == 0 &&
+	       ARRAY_RESERVE(sideband->entries, sideband->entry_capacity, sideband->entry_count + 1,
+			     ENTRIES_FIRST, ARRAY_UNLIMITED) == 0;
 }
 
+/* Copies bytes out of a ring, whose end continues at its start. */
 static void ring_copy(const uint8_t *data, uint64_t position, void *to, size_t bytes)
 {
 	const size_t at = position % RING_BYTES;
@@ -105,7 +96,8 @@ static void ring_copy(const uint8_t *data, uint64_t position, void *to, size_t b
 	memcpy((uint8_t *)to + first, data, bytes - first);
 }
 
-/* All records of one ring into the batch. */
+/* Moves all records of one ring into the batch. A record that makes no sense ends it: the rest of
+ * the ring is skipped. */
 static void sideband_drain(struct sideband *sideband, uint8_t *ring)
 {
 	struct perf_event_mmap_page *page = (struct perf_event_mmap_page *)ring;
@@ -117,85 +109,81 @@ static void sideband_drain(struct sideband *sideband, uint8_t *ring)
 		ring_copy(ring + PAGE, tail, &header, sizeof(header));
 		if (header.size < sizeof(header) + TRAILER_BYTES || header.size > head - tail)
 			break;
-		if (!batch_reserve(sideband, header.size)) {
+		if (!batch_reserve(sideband, (header.size + 7u) & ~7u)) {
 			sideband->lost++;
 			break;
 		}
 		uint8_t *to = sideband->batch + sideband->batch_bytes;
 		ring_copy(ring + PAGE, tail, to, header.size);
-		struct sideband_record *record = &sideband->records[sideband->record_count++];
-		record->offset = sideband->batch_bytes;
-		memcpy(&record->time_ns, to + header.size - TRAILER_BYTES, sizeof(record->time_ns));
+		struct sideband_entry *entry = &sideband->entries[sideband->entry_count++];
+		entry->offset = sideband->batch_bytes;
+		memcpy(&entry->time_ns, to + header.size - TRAILER_BYTES, sizeof(entry->time_ns));
 		sideband->batch_bytes += (header.size + 7u) & ~7u;
 		tail += header.size;
 	}
 	__atomic_store_n(&page->data_tail, head, __ATOMIC_RELEASE);
 }
 
-static int record_compare(const void *a, const void *b)
+/* Orders by time. Records with the same time come from one CPU and keep its order. */
+static int entry_compare(const void *a, const void *b)
 {
-	const struct sideband_record *x = a, *y = b;
+	const struct sideband_entry *x = a, *y = b;
 
 	if (x->time_ns != y->time_ns)
 		return x->time_ns < y->time_ns ? -1 : 1;
 	return x->offset < y->offset ? -1 : 1;
 }
 
-static void on_mmap2(struct manager *manager, struct cursor *c)
+static void on_mmap(struct manager *manager, struct cursor *c)
 {
-	uint32_t tgid = cursor_u32(c);
-	cursor_skip(c, 4);
-	uint64_t start = cursor_u64(c), length = cursor_u64(c), file_offset = cursor_u64(c);
-	struct module_key key = {0};
-	key.device_major = cursor_u32(c);
-	key.device_minor = cursor_u32(c);
-	key.inode = cursor_u64(c);
-	cursor_skip(c, 8); /* generation: an inode that is held open is not recycled */
-	uint32_t protection = cursor_u32(c);
-	cursor_skip(c, 4);
-	const char *path = cursor_string(c);
-	if (!path || !(protection & PROT_EXEC) || start + length < start)
+	struct sideband_mmap record;
+
+	if (!sideband_mmap_read(c, &record) || !(record.protection & PROT_EXEC) ||
+	    record.start + record.length < record.start)
 		return;
-	const struct mapping mapping = {
-	    .start = start, .end = start + length, .file_offset = file_offset};
-	processes_map(manager, tgid, &mapping, &key, path);
+	const struct mapping mapping = {.start = record.start,
+					.end = record.start + record.length,
+					.file_offset = record.file_offset};
+	const struct module_key key = {.device_major = record.device_major,
+				       .device_minor = record.device_minor,
+				       .inode = record.inode};
+	processes_map(manager, record.tgid, &mapping, &key, record.path);
 }
 
 static void on_comm(struct manager *manager, struct cursor *c, uint16_t misc, uint64_t time_ns)
 {
-	uint32_t tgid = cursor_u32(c);
-	cursor_skip(c, 4);
-	const char *comm = cursor_string(c);
+	struct sideband_comm record;
 
-	if (comm && (misc & PERF_RECORD_MISC_COMM_EXEC))
-		processes_exec(manager, tgid, comm, time_ns);
+	if (sideband_comm_read(c, &record) && (misc & PERF_RECORD_MISC_COMM_EXEC))
+		processes_exec(manager, record.tgid, record.comm, time_ns);
 }
 
+/* Threads come and go in records of the same types; only processes matter. */
 static void on_task(struct manager *manager, struct cursor *c, bool is_exit, uint64_t time_ns)
 {
-	uint32_t pid = cursor_u32(c), parent = cursor_u32(c), tid = cursor_u32(c);
+	struct sideband_task record;
 
-	if (c->failed)
+	if (!sideband_task_read(c, &record))
 		return;
-	if (is_exit && pid == tid)
-		processes_exit(manager, pid, time_ns);
-	if (!is_exit && pid != parent)
-		processes_fork(manager, parent, pid);
+	if (is_exit && record.tgid == record.tid)
+		processes_exit(manager, record.tgid, time_ns);
+	if (!is_exit && record.tgid != record.parent_tgid)
+		processes_fork(manager, record.parent_tgid, record.tgid);
 }
 
+/* Kernel text that came or went, such as a BPF program: the worker names it. */
 static void on_ksymbol(struct manager *manager, struct cursor *c)
 {
 	struct msg_kernel_text message = {0};
-	message.address = cursor_u64(c);
-	message.length = cursor_u32(c);
-	uint16_t type = cursor_u16(c), flags = cursor_u16(c);
-	const char *name = cursor_string(c);
+	struct sideband_ksymbol record;
 
-	if (!name)
+	if (!sideband_ksymbol_read(c, &record))
 		return;
-	message.bpf = type == PERF_RECORD_KSYMBOL_TYPE_BPF;
-	message.unregistered = (flags & PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER) != 0;
-	memcpy(message.name, name, strnlen(name, sizeof(message.name) - 1));
+	message.address = record.address;
+	message.length = record.length;
+	message.bpf = record.type == PERF_RECORD_KSYMBOL_TYPE_BPF;
+	message.unregistered = (record.flags & PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER) != 0;
+	memcpy(message.name, record.name, strnlen(record.name, sizeof(message.name) - 1));
 	peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_KERNEL_TEXT, &message, sizeof(message),
 		  NULL, 0);
 }
@@ -209,7 +197,7 @@ static void sideband_dispatch(struct manager *manager, const uint8_t *record, ui
 	    cursor_init(record + sizeof(header), header.size - sizeof(header) - TRAILER_BYTES);
 	switch (header.type) {
 	case PERF_RECORD_MMAP2:
-		on_mmap2(manager, &c);
+		on_mmap(manager, &c);
 		break;
 	case PERF_RECORD_COMM:
 		on_comm(manager, &c, header.misc, time_ns);
@@ -222,7 +210,7 @@ static void sideband_dispatch(struct manager *manager, const uint8_t *record, ui
 		on_ksymbol(manager, &c);
 		break;
 	case PERF_RECORD_LOST:
-		/* What happened is unknown: look at everything again. */
+		/* Any process may have changed, so all of /proc is scanned again. */
 		manager->sideband.lost++;
 		manager->scan_wanted = true;
 		break;
@@ -231,8 +219,8 @@ static void sideband_dispatch(struct manager *manager, const uint8_t *record, ui
 	}
 }
 
-/* Which rings have news does not matter, but their wake-ups have to be taken before the rings are
- * read. */
+/* Consumes the rings' events. Which rings they are does not matter, since all are emptied; but a
+ * record that arrives while they are read must cause a new event, so the old ones go first. */
 static void sideband_take_wakeups(const struct sideband *sideband)
 {
 	struct epoll_event events[64];
@@ -247,16 +235,16 @@ void sideband_process(struct manager *manager)
 
 	sideband_take_wakeups(sideband);
 	sideband->batch_bytes = 0;
-	sideband->record_count = 0;
+	sideband->entry_count = 0;
 	for (unsigned int cpu = 0; cpu < SIDEBAND_CPUS_MAX; cpu++) {
 		if (sideband->rings[cpu])
 			sideband_drain(sideband, sideband->rings[cpu]);
 	}
-	if (sideband->record_count)
-		qsort(sideband->records, sideband->record_count, sizeof(sideband->records[0]),
-		      record_compare);
-	for (size_t i = 0; i < sideband->record_count; i++)
-		sideband_dispatch(manager, sideband->batch + sideband->records[i].offset,
-				  sideband->records[i].time_ns);
+	if (sideband->entry_count)
+		qsort(sideband->entries, sideband->entry_count, sizeof(sideband->entries[0]),
+		      entry_compare);
+	for (size_t i = 0; i < sideband->entry_count; i++)
+		sideband_dispatch(manager, sideband->batch + sideband->entries[i].offset,
+				  sideband->entries[i].time_ns);
 	processes_publish(manager);
 }

@@ -1,12 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The perf sideband: one ring a CPU with what the kernel tells of processes. Records of all rings
- * are put in the order of their times before they are acted upon, since a process may have moved
- * between CPUs. Format: perf_event_open(2), linux/perf_event.h.
+ * The sideband: what the kernel reports of processes and of its own text, through one perf ring per
+ * CPU. Format: perf_event_open(2) and linux/perf_event.h.
  *
- * The first record after a quiet time wakes the manager at once; what follows waits for
- * SIDEBAND_PAUSE_MS, so that a thousand processes a second do not wake it a thousand times. A
- * process that is sampled meanwhile has a deferred stack, and that wakes it.
+ * How this works. A process may move between CPUs, so its records lie in several rings. Therefore
+ * all rings are emptied into one batch, the batch is sorted by time, and only then is each record
+ * acted upon.
+ *
+ * A machine may start a thousand processes per second, and the manager should not wake for each of
+ * them. The first record after a quiet time wakes it at once. It then stops listening and empties
+ * the rings after SIDEBAND_PAUSE_MS. If one of the new processes is sampled in the meantime, its
+ * stack is deferred, and that wakes the manager as well.
+ *
+ * Example: pid 101 is forked on CPU 0 and moves to CPU 1.
+ *
+ *	ring 0: {t=10 fork 101}                 batch, sorted: fork 101, exec 101, mmap 101
+ *	ring 1: {t=12 exec 101} {t=13 mmap 101}
  */
 #ifndef UNWINDER_MGR_SIDEBAND_H
 #define UNWINDER_MGR_SIDEBAND_H
@@ -20,14 +29,17 @@
 struct manager;
 
 enum {
+	/* Pages of one ring: 256 KiB, some 2,000 records. Full: the kernel counts the records that
+	 * it drops, and all of /proc is scanned again. */
 	SIDEBAND_PAGES = 64,
 	SIDEBAND_PAUSE_MS = 20,
 	SIDEBAND_CPUS_MAX = 1024
 };
 
-struct sideband_record {
+/* Where a record is in the batch. */
+struct sideband_entry {
 	uint64_t time_ns;
-	size_t offset; /* in the batch */
+	size_t offset;
 };
 
 struct sideband {
@@ -35,24 +47,24 @@ struct sideband {
 	bool listening;
 	uint8_t *rings[SIDEBAND_CPUS_MAX]; /* by CPU */
 	int fds[SIDEBAND_CPUS_MAX];
-	uint8_t *batch; /* records of one turn */
+	uint8_t *batch;
 	size_t batch_bytes, batch_capacity;
-	struct sideband_record *records;
-	size_t record_count, record_capacity;
-	uint64_t lost;
+	struct sideband_entry *entries;
+	size_t entry_count, entry_capacity;
+	uint64_t lost; /* how often records were lost */
 };
 
-/* Before the sandbox. 0 or a negative errno. */
+/* Prepares the sideband, before the sandbox. Returns 0 or a negative errno. */
 int sideband_init(struct manager *manager);
 
-/* Whether records wake the manager. */
+/* Sets whether records wake the manager. */
 void sideband_listen(struct manager *manager, bool on);
 
-/* Map a CPU's ring; `fd` is taken over. An older ring of this CPU is given up. 0 or a negative
- * errno. */
+/* Maps a CPU's ring and takes over `fd`. An older ring of this CPU is emptied and closed. Returns 0
+ * or a negative errno, and then `fd` stays the caller's. */
 int sideband_add(struct manager *manager, unsigned int cpu, int fd);
 
-/* Act on all that the rings hold by now. */
+/* Acts on all records that the rings hold, and publishes what has changed. */
 void sideband_process(struct manager *manager);
 
 #endif
