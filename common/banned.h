@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions that nobody here may call, forced into every C file by the build. Each has a bounded or
- * checked counterpart: strtoull or the cursor for numbers, snprintf for text, memcpy with a known
- * length for bytes.
+ * Functions of the C library that must not be used. The build includes this file in every C file.
+ * Use a bounded or checked function instead: strtoull or the cursor for numbers, snprintf for text,
+ * and memcpy with a checked length for bytes.
  */
 #ifndef COMMON_BANNED_H
 #define COMMON_BANNED_H
@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* glibc makes these macros (the second for clang with _FORTIFY_SOURCE), and poisoning a macro is a
- * warning of its own. */
+/* glibc defines these two as macros (sprintf for clang with _FORTIFY_SOURCE), and poisoning a macro
+ * causes a warning. */
 #undef alloca
 #undef sprintf
 

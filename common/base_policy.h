@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The system calls that any role's event loop makes; each role's table starts with these. */
+/* The system calls that the event loop of every role makes. Each role's policy starts with them. */
 #ifndef COMMON_BASE_POLICY_H
 #define COMMON_BASE_POLICY_H
 
@@ -7,22 +7,22 @@
 
 #include "common/sandbox.h"
 
-/* Any descriptor below 8192 but 0, 1 and 2: write may go to 2, and nothing else may take its place.
- */
+/* Allows to close descriptors with this bit set. Together the bits below allow 3 to 8191. 0, 1 and
+ * 2 must stay open: log lines go to 2, and no other file may take its place. */
 #define CLOSE_IF_BIT(n)                                                                            \
 	ALLOW_IF(close, SCMP_A0_32(SCMP_CMP_MASKED_EQ, 1u << (n), 1u << (n)),                      \
 		 "descriptors received")
 
 #define POLICY_LOOP_SYSCALLS                                                                       \
 	ALLOW(epoll_wait, "event loop"), ALLOW(epoll_ctl, "event loop"),                           \
-	    ALLOW(poll, "waiting for a peer"), ALLOW(recvmsg, "messages"),                         \
+	    ALLOW(poll, "wait for a peer"), ALLOW(recvmsg, "messages"),                            \
 	    ALLOW(sendmsg, "messages"),                                                            \
 	    ALLOW_IF(fcntl, SCMP_A1_32(SCMP_CMP_EQ, F_DUPFD_CLOEXEC),                              \
-		     "descriptors that wait in a queue"),                                          \
+		     "descriptors queued for a peer"),                                             \
 	    CLOSE_IF_BIT(2), CLOSE_IF_BIT(3), CLOSE_IF_BIT(4), CLOSE_IF_BIT(5), CLOSE_IF_BIT(6),   \
 	    CLOSE_IF_BIT(7), CLOSE_IF_BIT(8), CLOSE_IF_BIT(9), CLOSE_IF_BIT(10), CLOSE_IF_BIT(11), \
 	    CLOSE_IF_BIT(12), ALLOW_IF(close, SCMP_A0_32(SCMP_CMP_EQ, 3), "descriptors received"), \
-	    ALLOW(clock_gettime, "time, where the vDSO has none"),                                 \
+	    ALLOW(clock_gettime, "time, where the vDSO has no clock"),                             \
 	    ALLOW(restart_syscall, "after SIGSTOP"),                                               \
 	    ALLOW_IF(write, SCMP_A0_32(SCMP_CMP_EQ, 2), "log lines"), ALLOW(brk, "memory"),        \
 	    ALLOW_IF(mmap, SCMP_A2_32(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0),                           \
@@ -30,15 +30,14 @@
 	    ALLOW(munmap, "memory"), ALLOW(mremap, "memory"), ALLOW(madvise, "memory given back"), \
 	    ALLOW(futex, "locks of the C library"),                                                \
 	    ALLOW(getrandom, "the C library's allocator, hash seeds"),                             \
-	    ALLOW(rt_sigreturn, "signal handlers"), ALLOW(exit_group, "the end"),                  \
-	    ALLOW(exit, "the end")
+	    ALLOW(rt_sigreturn, "signal handlers"), ALLOW(exit_group, "exit"), ALLOW(exit, "exit")
 
-/* Of a role that an agent's exporter connects to again after it was restarted: its uid is asked for
- * before anything is read. The size of the buffer of such a connection. */
+/* For roles to which an agent's exporter connects again after a restart. They check its uid before
+ * they read anything. */
 #define POLICY_LISTENER_SYSCALLS                                                                   \
-	ALLOW(accept4, "an exporter that was started again"),                                      \
+	ALLOW(accept4, "a restarted exporter connects"),                                           \
 	    ALLOW_IF_BOTH(getsockopt, SCMP_A1_32(SCMP_CMP_EQ, SOL_SOCKET),                         \
-			  SCMP_A2_32(SCMP_CMP_EQ, SO_PEERCRED), "whether it is one"),              \
+			  SCMP_A2_32(SCMP_CMP_EQ, SO_PEERCRED), "uid of the peer"),                \
 	    ALLOW_IF_BOTH(setsockopt, SCMP_A1_32(SCMP_CMP_EQ, SOL_SOCKET),                         \
 			  SCMP_A2_32(SCMP_CMP_EQ, SO_SNDBUF), "buffer of its connection")
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owning locals that release themselves, after the manner of systemd and bpfilter. */
+/* Local variables that own something and release it at the end of their scope, as in systemd and
+ * bpfilter. A variable for a descriptor starts at -1, one for a pointer at NULL. */
 #ifndef COMMON_CLEANUP_H
 #define COMMON_CLEANUP_H
 
@@ -37,7 +38,8 @@ static inline void cleanup_closedir(DIR **d)
 #define _cleanup_closedir_ _cleanup_(cleanup_closedir)
 #define _cleanup_fclose_ _cleanup_(cleanup_fclose)
 
-/* Hand an owning local on: the local is emptied, so its cleanup does nothing. */
+/* Passes ownership on: the value of the variable, which becomes empty, so that its cleanup does
+ * nothing. */
 #define TAKE_PTR(p)                                                                                \
 	({                                                                                         \
 		__typeof__(p) _taken = (p);                                                        \

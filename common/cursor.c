@@ -33,14 +33,14 @@ int64_t cursor_sleb128(struct cursor *c)
 		if (c->failed)
 			return 0;
 		if (shift >= 64) {
-			/* Padding may only repeat the sign. */
+			/* Bytes beyond the 64th bit may only repeat the sign. */
 			uint8_t sign = (int64_t)value < 0 ? 0x7f : 0;
 			if ((byte & 0x7f) != sign) {
 				c->failed = true;
 				return 0;
 			}
 		} else {
-			/* Of the tenth byte only one bit has room; the rest must repeat it. */
+			/* Only one bit of the tenth byte fits; the others must repeat it. */
 			if (shift == 63 && (byte & 0x7f) != 0 && (byte & 0x7f) != 0x7f) {
 				c->failed = true;
 				return 0;

@@ -1,8 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parsers turn raw bytes into integers with a cursor. It runs over a buffer that it does not own.
- * The first read past the end sets `failed`, which stays set; every later read returns 0 without
- * moving. So callers read a whole structure and check once. All integers are little-endian.
+ * Bounded reading of binary data. Parsers turn raw bytes into integers with a cursor.
+ *
+ * How this works. A cursor moves over a buffer that it does not own. The first read beyond the end
+ * sets `failed`. From then on every read returns zero and does not move. So a caller reads a whole
+ * structure and checks once, instead of after each field. All integers are little-endian.
+ *
+ * Each read must be a statement or a declarator of its own: C does not order two reads in one
+ * initialiser list or argument list (tests/lint/evaluation_order.py finds them).
+ *
+ * Example: 5 bytes, 01 00 00 00 ff.
+ *
+ *	uint32_t version = cursor_u32(&c);   1
+ *	uint16_t flags = cursor_u16(&c);     0, and c.failed is set: one byte is not enough
+ *	uint8_t last = cursor_u8(&c);        0: a failed cursor stays failed
  */
 #ifndef COMMON_CURSOR_H
 #define COMMON_CURSOR_H
@@ -21,25 +32,26 @@ struct cursor {
 
 static inline struct cursor cursor_init(const void *data, size_t length)
 {
-	/* No buffer is an empty one: arithmetic on NULL is undefined, be it with zero. */
+	/* Without a buffer the cursor is empty. Arithmetic on NULL is undefined, even with zero. */
 	const uint8_t *p = data ? data : (const void *)"";
 
 	return (struct cursor){.base = p, .at = p, .end = p + (data ? length : 0)};
 }
 
+/* Returns the number of bytes that remain; 0 if the cursor failed. */
 static inline size_t cursor_left(const struct cursor *c)
 {
 	return c->failed ? 0 : (size_t)(c->end - c->at);
 }
 
-/* Bytes consumed so far. */
+/* Returns the number of bytes from the start to the current position. */
 static inline size_t cursor_offset(const struct cursor *c)
 {
 	return (size_t)(c->at - c->base);
 }
 
-/* A pointer to the next `length` bytes, which are consumed; NULL (and failed) if there are fewer.
- */
+/* Consumes the next `length` bytes and returns a pointer to them, or NULL (and fails) if there are
+ * fewer. */
 static inline const uint8_t *cursor_take(struct cursor *c, uint64_t length)
 {
 	if (c->failed || length > (uint64_t)(c->end - c->at)) {
@@ -56,7 +68,7 @@ static inline void cursor_skip(struct cursor *c, uint64_t length)
 	cursor_take(c, length);
 }
 
-/* Move to `offset` bytes from the start; failed if that is past the end. */
+/* Moves to `offset` bytes from the start. Fails if that is beyond the end. */
 static inline void cursor_seek(struct cursor *c, uint64_t offset)
 {
 	if (c->failed || offset > (uint64_t)(c->end - c->base)) {
@@ -66,7 +78,8 @@ static inline void cursor_seek(struct cursor *c, uint64_t offset)
 	c->at = c->base + offset;
 }
 
-/* The next `length` bytes as a cursor of their own; an empty failed one if there are fewer. */
+/* Consumes the next `length` bytes and returns a cursor over them, which has failed if there are
+ * fewer. */
 static inline struct cursor cursor_sub(struct cursor *c, uint64_t length)
 {
 	const uint8_t *p = cursor_take(c, length);
@@ -90,13 +103,13 @@ CURSOR_DEFINE_READ(32)
 CURSOR_DEFINE_READ(64)
 #undef CURSOR_DEFINE_READ
 
-/* ULEB128 (DWARF 5, 7.6); more than 64 bits of value is a failure. */
+/* Reads an unsigned LEB128 number (DWARF 5, 7.6). Fails if its value exceeds 64 bits. */
 uint64_t cursor_uleb128(struct cursor *c);
 
-/* SLEB128 (DWARF 5, 7.6); more than 64 bits of value is a failure. */
+/* Reads a signed LEB128 number (DWARF 5, 7.6). Fails if its value exceeds 64 bits. */
 int64_t cursor_sleb128(struct cursor *c);
 
-/* The next NUL-terminated string, its terminator consumed; NULL (and failed) if there is no NUL. */
+/* Consumes the next string with its NUL and returns it, or NULL (and fails) if there is no NUL. */
 const char *cursor_string(struct cursor *c);
 
 #endif

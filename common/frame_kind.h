@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The kinds of frames, and the names that OTLP has for them. */
 #ifndef COMMON_FRAME_KIND_H
 #define COMMON_FRAME_KIND_H
 

@@ -11,7 +11,7 @@
 #include "common/escape.h"
 #include "common/time_units.h"
 
-/* The only mutable file-scope state of the project beside stop flags. */
+/* Apart from the stop flags, the only mutable variables at file scope in the project. */
 static const char *log_role = "bulkhead";
 static enum log_level log_threshold = LOG_WARNING;
 
@@ -52,7 +52,7 @@ void log_write(enum log_level level, const char *format, ...)
 	if (level > log_threshold)
 		return;
 	clock_gettime(CLOCK_REALTIME, &now);
-	/* Not gmtime_r: it reads /etc/localtime, which no sandboxed role may. */
+	/* gmtime_r would read /etc/localtime, which no sandboxed role may open. */
 	const int second = (int)(now.tv_sec % 86400);
 	int used = snprintf(line, sizeof(line), "%02d:%02d:%02d.%03ldZ %s %s: ", second / 3600,
 			    second / 60 % 60, second % 60, now.tv_nsec / (long)NS_PER_MS,
@@ -64,7 +64,7 @@ void log_write(enum log_level level, const char *format, ...)
 	if (length > sizeof(line) - 2)
 		length = sizeof(line) - 2;
 	line[length] = '\n';
-	/* One write, so that the lines of several roles do not mix. */
+	/* A single write keeps the lines of several roles apart. */
 	if (write(STDERR_FILENO, line, length + 1) < 0)
 		return;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages to stderr, one line each: time, level, role, message with key=value pairs. What comes
- * from a profiled process goes through log_escape first.
+ * Log messages on stderr, one line each: time, level, role, and a message with key=value pairs.
+ * Text from a profiled process or a peer must go through log_escape first.
  */
 #ifndef COMMON_LOG_H
 #define COMMON_LOG_H
@@ -15,10 +15,11 @@ enum log_level {
 	LOG_DEBUG = 7
 };
 
-/* Name of this role in each line, and the level from BULKHEAD_LOG (error, warning, info, debug;
- * warning if unset). */
+/* Sets the name of this role in each line, and takes the level from the environment variable
+ * BULKHEAD_LOG: error, warning, info or debug. The default is warning. */
 void log_init(const char *role);
 
+/* Writes one line, cut at 1 KiB. The macros below are shorter. */
 void log_write(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #define log_error(...) log_write(LOG_ERROR, __VA_ARGS__)
@@ -26,8 +27,8 @@ void log_write(enum log_level level, const char *format, ...) __attribute__((for
 #define log_info(...) log_write(LOG_INFO, __VA_ARGS__)
 #define log_debug(...) log_write(LOG_DEBUG, __VA_ARGS__)
 
-/* `text` with control characters and bytes that are not ASCII escaped, cut to `size`; returns
- * `buffer`. */
+/* Copies `text` to `buffer`, with everything but printable ASCII as \xNN, cut to `size` bytes with
+ * the NUL. Returns `buffer`. */
 const char *log_escape(const char *text, char *buffer, size_t size);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* How this works: see loop.h. */
 #include "common/loop.h"
 
 #include <errno.h>
@@ -61,8 +62,8 @@ int loop_modify(struct loop *loop, int fd, uint32_t events)
 	return epoll_ctl(loop->epoll_fd, EPOLL_CTL_MOD, fd, &event) < 0 ? -errno : 0;
 }
 
-/* The source is kept, without a function, until the turn ends: an event for it may already have
- * been fetched. */
+/* The source is kept without a function until the turn ends, because an event for it may already
+ * have been fetched. */
 void loop_remove(struct loop *loop, int fd)
 {
 	struct loop_source *source = loop_find(loop, fd);
@@ -84,13 +85,13 @@ void loop_set_tick(struct loop *loop, int ms, loop_fn fn, void *context)
 
 void loop_tick_within(struct loop *loop, int ms)
 {
-	const uint64_t at_ns = clock_monotonic_ns() + (uint64_t)ms * 1000000u;
+	const uint64_t at_ns = clock_monotonic_ns() + (uint64_t)ms * NS_PER_MS;
 
 	if (loop->next_tick_ns > at_ns)
 		loop->next_tick_ns = at_ns;
 }
 
-/* Free what was removed, when no fetched event can name it any more. */
+/* Frees the removed sources, at the end of a turn, when no fetched event refers to them. */
 static void loop_sweep(struct loop *loop)
 {
 	unsigned int kept = 0;
@@ -111,7 +112,7 @@ static int loop_wait(const struct loop *loop, struct epoll_event *events, int ro
 	if (loop->tick) {
 		const uint64_t now = clock_monotonic_ns(), at = loop->next_tick_ns;
 
-		timeout = at <= now ? 0 : (int)((at - now + 999999) / 1000000);
+		timeout = at <= now ? 0 : (int)ns_to_ms_round_up(at - now);
 	}
 	int n = epoll_wait(loop->epoll_fd, events, room, timeout);
 
@@ -136,8 +137,8 @@ int loop_run(struct loop *loop)
 		loop_sweep(loop);
 		uint64_t now = clock_monotonic_ns();
 		if (loop->tick && !loop->stopped && now >= loop->next_tick_ns) {
-			/* Before the call, which may want the next one earlier. */
-			loop->next_tick_ns = now + (uint64_t)loop->tick_ms * 1000000u;
+			/* Set before the call, which may ask for an earlier tick. */
+			loop->next_tick_ns = now + (uint64_t)loop->tick_ms * NS_PER_MS;
 			loop->tick(loop->tick_context, 0);
 		}
 	}

@@ -1,5 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The event loop of every role: file descriptors and one periodic tick, over epoll. */
+/*
+ * The event loop of every role: file descriptors and one periodic tick, on top of epoll.
+ *
+ * How this works. loop_run waits for events of its sources and calls their functions; one turn
+ * handles all events that were fetched together. A function may remove any source, also one whose
+ * event was fetched in the same turn and is still to come. So a removed source only loses its
+ * function, and is freed when the turn has ended.
+ *
+ * The tick is for work that no descriptor announces. A wake-up costs tens of microseconds, so a
+ * role ticks slowly, and asks for an early tick when it knows that there will be work.
+ *
+ * Example: the tick is 1000 ms, and the last one was at t = 0. At t = 400 a message leaves a stack
+ * to be retried, and its handler calls loop_tick_within(10). The next tick is at 410, and the one
+ * after that at 1410.
+ */
 #ifndef COMMON_LOOP_H
 #define COMMON_LOOP_H
 
@@ -7,10 +21,10 @@
 #include <stdint.h>
 
 enum {
-	LOOP_SOURCES_MAX = 1100
+	LOOP_SOURCES_MAX = 1100 /* more than the worker's LIMIT_RUNTIME_PROCESSES, and its peers */
 };
 
-/* `events` are EPOLLIN, EPOLLOUT, EPOLLHUP, ... */
+/* Called with the events that occurred: EPOLLIN, EPOLLOUT, EPOLLHUP, ... */
 typedef void (*loop_fn)(void *context, uint32_t events);
 
 struct loop_source {
@@ -25,29 +39,34 @@ struct loop {
 	unsigned int source_count;
 	loop_fn tick;
 	void *tick_context;
-	int tick_ms; /* -1: none */
+	int tick_ms; /* -1 if there is no tick */
 	uint64_t next_tick_ns;
 	bool stopped;
-	int status; /* exit status, for whoever stopped the loop */
+	int status; /* what loop_run returns */
 };
 
+/* Returns 0 or a negative errno. */
 int loop_init(struct loop *loop);
 void loop_fini(struct loop *loop);
 
-/* Watch `fd` (borrowed) for `events`. 0, -ENOSPC or what epoll_ctl gave. */
+/* Calls `fn` for `events` of `fd`, which is borrowed. Returns 0, -ENOSPC if there are too many
+ * sources, -ENOMEM, or the negative errno of epoll_ctl. */
 int loop_add(struct loop *loop, int fd, uint32_t events, loop_fn fn, void *context);
+/* Changes the events of a source. Returns 0, -ENOENT, or the negative errno of epoll_ctl. */
 int loop_modify(struct loop *loop, int fd, uint32_t events);
+/* Removes a source. Its function is not called any more, not even for events already fetched. */
 void loop_remove(struct loop *loop, int fd);
 
-/* Call `fn` about every `ms` milliseconds, and after each wake-up not more often than that. */
+/* Calls `fn` about every `ms` milliseconds; the first time at once. */
 void loop_set_tick(struct loop *loop, int ms, loop_fn fn, void *context);
 
-/* The next tick comes in `ms` milliseconds, unless it would have come earlier. A wake-up costs tens
- * of microseconds: a role ticks slowly and asks for an early tick when there is something to do. */
+/* Lets the next tick come within `ms` milliseconds. */
 void loop_tick_within(struct loop *loop, int ms);
 
-/* Until loop_stop. Returns its status, or a negative errno. */
+/* Handles events until loop_stop. Returns the status given there, or a negative errno. */
 int loop_run(struct loop *loop);
+
+/* Ends loop_run after the function that calls this. */
 void loop_stop(struct loop *loop, int status);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* How this works: see sandbox.h. */
 #include "common/sandbox.h"
 
 #include <errno.h>
@@ -18,7 +19,7 @@
 #include "common/log.h"
 
 #ifdef BULKHEAD_SANITIZE
-/* The search for leaks at the end of a process wants ptrace, which no filter has. */
+/* LeakSanitizer would need ptrace at the end of the process, which no filter allows. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -26,13 +27,13 @@ const char *__asan_default_options(void)
 }
 #endif
 
-/* The first 13 rights are those of every Landlock (Linux 5.13); this one came with its third
- * version (6.2), and its name with newer headers. */
+/* The first 13 rights exist in every version of Landlock (Linux 5.13). This one came with version 3
+ * (Linux 6.2), and Debian 12's headers do not define it. */
 #ifndef LANDLOCK_ACCESS_FS_TRUNCATE
 #define LANDLOCK_ACCESS_FS_TRUNCATE (1ull << 14)
 #endif
 
-/* What the sanitizers' run time needs beside the role's own calls. Never in a release. */
+/* Calls that the sanitizers' runtime needs in addition. A release has none of them. */
 static const struct sandbox_syscall sanitizer_syscalls[] = {
 #ifdef BULKHEAD_SANITIZE
     ALLOW(mmap, "shadow memory"),
@@ -67,7 +68,7 @@ static int sandbox_fill_filter(scmp_filter_ctx filter, const struct sandbox_poli
 	for (size_t i = 0; i < policy->syscall_count && !r; i++)
 		r = sandbox_add_rule(filter, &policy->syscalls[i]);
 	for (size_t i = 0; sanitizer_syscalls[i].number != -1 && !r; i++) {
-		/* May repeat a rule of the role. */
+		/* The role's policy may have the same rule. */
 		r = sandbox_add_rule(filter, &sanitizer_syscalls[i]);
 		if (r == -EEXIST)
 			r = 0;
@@ -75,6 +76,7 @@ static int sandbox_fill_filter(scmp_filter_ctx filter, const struct sandbox_poli
 	return r;
 }
 
+/* Lets libseccomp write the filter to memory, to be installed later. */
 static int sandbox_export(scmp_filter_ctx filter, struct sandbox *sandbox)
 {
 	_cleanup_close_ int fd = memfd_create("filter", MFD_CLOEXEC);
@@ -113,7 +115,8 @@ int sandbox_prepare(struct sandbox *sandbox, const struct sandbox_policy *policy
 	return r;
 }
 
-/* Exactly these capabilities, permitted and effective; none inheritable or ambient. */
+/* Sets the permitted and effective capabilities to exactly these, and none inheritable or ambient.
+ */
 static int sandbox_set_capabilities(const cap_value_t *values)
 {
 	cap_t caps = cap_init();
@@ -152,6 +155,7 @@ static bool sandbox_capabilities_equal(const cap_value_t *values)
 	return equal;
 }
 
+/* Sets the resource limits of the policy. */
 static int sandbox_limit(const struct sandbox_policy *policy)
 {
 	const struct {
@@ -175,7 +179,7 @@ static int sandbox_limit(const struct sandbox_policy *policy)
 			continue;
 		if (getrlimit(resource, &limit) < 0)
 			return -errno;
-		/* Never up: whoever started us without root may have set less. */
+		/* A limit is never raised: the user may have set a lower one. */
 		if (limits[i].value < limit.rlim_max)
 			limit.rlim_max = limits[i].value;
 		limit.rlim_cur = limit.rlim_max;
@@ -196,7 +200,7 @@ static int sandbox_change_ids(uid_t uid, gid_t gid)
 	return 0;
 }
 
-/* Nothing of what was given up can be had back. */
+/* Checks that ids and capabilities are as intended, and that no call gives root back. */
 static int sandbox_prove_drop(const struct sandbox_policy *policy, uid_t uid, gid_t gid)
 {
 	uid_t r, e, s;
@@ -222,12 +226,12 @@ int sandbox_drop(const struct sandbox_policy *policy, uid_t uid, gid_t gid)
 	int r = 0;
 
 	if (root) {
-		/* The loader's maps on kernels before 5.11, the manager's rings: accounted against
-		 * this limit. */
+		/* The manager's rings count against this limit, and so do the loader's maps on
+		 * kernels before 5.11. */
 		const struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
 
 		setrlimit(RLIMIT_MEMLOCK, &unlimited);
-		/* The kernel's own default would be too little. */
+		/* The default of 1,024 is too low for the manager. */
 		const struct rlimit files = {policy->files_max, policy->files_max};
 
 		setrlimit(RLIMIT_NOFILE, &files);
@@ -259,7 +263,7 @@ int sandbox_allow_path(struct sandbox *sandbox, int fd, bool writable)
 	return 0;
 }
 
-/* The rights that this kernel's Landlock takes away. 0 or a negative errno. */
+/* Finds out which rights this kernel's Landlock can restrict. Returns 0 or a negative errno. */
 static int sandbox_landlock_rights(uint64_t *rights)
 {
 	long version =
@@ -268,7 +272,7 @@ static int sandbox_landlock_rights(uint64_t *rights)
 	if (version < 0)
 		return -errno;
 	*rights = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1;
-	/* Without it, a file that may be read can be cut by O_RDONLY | O_TRUNC. */
+	/* Without this right, a file that may only be read could be cut by O_RDONLY | O_TRUNC. */
 	if (version >= 3)
 		*rights |= LANDLOCK_ACCESS_FS_TRUNCATE;
 	return 0;
@@ -296,8 +300,8 @@ static int sandbox_landlock_path(int ruleset, uint64_t rights, int fd, bool writ
 		   : 0;
 }
 
-/* No file can be opened, made or removed by name but those allowed, whatever the filter lets
- * through. Kernels without Landlock have the filter alone. */
+/* Forbids to open, create or remove any file by name except the allowed paths, whatever the filter
+ * permits. On a kernel without Landlock only the filter protects. */
 static int sandbox_landlock(const struct sandbox *sandbox)
 {
 	struct landlock_ruleset_attr attr = {0};

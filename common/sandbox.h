@@ -1,8 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a role becomes nobody: a policy (const, one a role, in <role>/policy.c), the drop of uid and
- * capabilities with its proof, and the sandbox itself. Order: sandbox_prepare, sandbox_drop,
- * (connect to peers), sandbox_enter, first foreign byte.
+ * How a role gives up its privileges.
+ *
+ * How this works. Each role has one constant policy, in policy.c of its directory, which names the
+ * system calls, capabilities and resource limits that the role needs, each with the reason. A role
+ * goes through these steps, in this order:
+ *
+ *	sandbox_prepare     compile the policy's system calls to a seccomp filter
+ *	sandbox_drop        become the role's user, with the start capabilities only, and prove it
+ *	(open and connect)  whatever the role needs from outside
+ *	sandbox_allow_path  name the few files that it may still open by name
+ *	sandbox_enter       keep the steady capabilities, enter Landlock and the filter, and prove
+ *it (run)               only now is the first byte read that a profiled process or peer controls
+ *
+ * A system call that the filter does not allow ends the process. The filter is compiled first,
+ * because compiling it needs calls that it does not allow.
+ *
+ * Example: the manager's policy has no capabilities, and allows pread64 "ELF files received, read
+ * and never mapped". It may not open anything: the opener sends it open files. If a forged ELF file
+ * took control of the manager, its first open(2) would end it.
  */
 #ifndef COMMON_SANDBOX_H
 #define COMMON_SANDBOX_H
@@ -18,9 +34,9 @@ enum {
 	SANDBOX_CONDITIONS_MAX = 2
 };
 
-/* One system call that the role may make, with at most one condition on each of two arguments;
- * several lines are alternatives. With an errno, one that fails instead of ending the process: for
- * what libraries try, and can do without. */
+/* One system call that the role may make, with conditions on up to two different arguments. Several
+ * lines for one call are alternatives. A call with `refused_errno` fails with it instead of ending
+ * the process; this is for calls that a library tries but does not need. */
 struct sandbox_syscall {
 	int number;
 	int refused_errno;
@@ -38,7 +54,7 @@ struct sandbox_syscall {
 		.number = SCMP_SYS(name), .condition_count = 1, .conditions = {cmp},               \
 		.reason = (why)                                                                    \
 	}
-/* Both must hold, of two different arguments. */
+/* Both conditions must hold; they are on different arguments. */
 #define ALLOW_IF_BOTH(name, cmp, cmp2, why)                                                        \
 	{                                                                                          \
 		.number = SCMP_SYS(name), .condition_count = 2, .conditions = {cmp, cmp2},         \
@@ -58,19 +74,19 @@ struct sandbox_syscall {
 
 struct sandbox_policy {
 	const char *name; /* of the process */
-	/* Capabilities while starting and once sandboxed, each list ended by -1. */
+	/* The capabilities during the start and inside the sandbox; -1 ends each list. */
 	const cap_value_t *start_capabilities, *steady_capabilities;
 	const struct sandbox_syscall *syscalls;
 	size_t syscall_count;
 	unsigned int files_max;	   /* RLIMIT_NOFILE */
-	uint64_t memory_bytes_max; /* RLIMIT_DATA; 0: no limit */
+	uint64_t memory_bytes_max; /* RLIMIT_DATA; 0 means no limit */
 	unsigned int threads_max;  /* RLIMIT_NPROC, which counts all threads of the uid */
-	uint64_t
-	    thread_stack_bytes; /* RLIMIT_STACK, from which new threads have theirs; 0: as is */
-	bool no_landlock;	/* Landlock would take away what the role exists for; say why in the
-				   policy */
-	/* The policy instead, where no descriptor of a process's memory may be passed on
-	 * (--strict-memory); NULL: no difference. */
+	/* RLIMIT_STACK, which sizes the stacks of new threads; 0 leaves it as it is. */
+	uint64_t thread_stack_bytes;
+	/* Set if Landlock would take away what the role exists for. The policy says why. */
+	bool no_landlock;
+	/* The policy to use instead with --strict-memory, where no descriptor of a process's memory
+	 * may be passed on; NULL if there is no difference. */
 	const struct sandbox_policy *strict;
 };
 
@@ -78,8 +94,7 @@ enum {
 	SANDBOX_PATHS_MAX = 16
 };
 
-/* A compiled filter, ready to be installed by a process that can open nothing any more, and the
- * exceptions from that. */
+/* A compiled filter, and the paths that a process under it may still open. */
 struct sandbox {
 	void *program; /* struct sock_filter[] */
 	size_t program_bytes;
@@ -90,21 +105,24 @@ struct sandbox {
 	unsigned int path_count;
 };
 
-/* Compile the policy's filter. 0 or a negative errno. */
+/* Compiles the policy's filter. Returns 0 or a negative errno. */
 int sandbox_prepare(struct sandbox *sandbox, const struct sandbox_policy *policy);
 
-/* What lies at and below `fd` (O_PATH is enough; the sandbox's from now on) may be opened by name
- * after sandbox_enter() as far as filter and file modes allow: to be read, or also written, made
- * and removed. 0 or -ENOSPC. */
+/* Lets the file or directory tree at `fd` be opened by name after sandbox_enter: to be read or, if
+ * `writable`, also to be written, created and removed. The filter and file modes still apply. An
+ * O_PATH descriptor is enough; the sandbox owns it from now on. Returns 0 or -ENOSPC. */
 int sandbox_allow_path(struct sandbox *sandbox, int fd, bool writable);
 
-/* Become `uid`/`gid` with the policy's start capabilities only, no_new_privs and the rlimits, and
- * prove it: every way back is tried and must fail. Without root (report) only the capabilities go.
- * 0 or a negative errno; the caller must exit on failure. */
+/* Becomes `uid` and `gid`, keeps only the policy's start capabilities, and sets no_new_privs and
+ * the resource limits. Then proves it: every way back is tried and must fail. A process without
+ * root
+ * (`bulkhead report`) keeps its ids. Returns 0 or a negative errno, after which the caller must
+ * exit. */
 int sandbox_drop(const struct sandbox_policy *policy, uid_t uid, gid_t gid);
 
-/* Keep the steady capabilities only, restrict the file system by Landlock where the kernel has it,
- * install the filter (default: kill the process), and prove both. Frees the sandbox. */
+/* Keeps only the steady capabilities, restricts the file system by Landlock where the kernel has
+ * it, and installs the filter, which ends the process for any other call. Frees the sandbox.
+ * Returns 0 or a negative errno, after which the caller must exit. */
 int sandbox_enter(struct sandbox *sandbox, const struct sandbox_policy *policy);
 
 #endif
