@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The list of CPUs that are online. */
 #ifndef LOADER_CPUS_H
 #define LOADER_CPUS_H
 
@@ -6,15 +7,15 @@
 #include <stddef.h>
 
 enum {
-	CPUS_MAX = 1024
+	CPUS_MAX = 1024 /* as many as the manager has sideband rings */
 };
 
 struct cpu_set {
 	bool online[CPUS_MAX];
 };
 
-/* "0-3,5\n" as in /sys/devices/system/cpu/online. 0 or -EINVAL; CPUs beyond CPUS_MAX are left out.
- */
+/* Parses a list such as "0-3,5\n", the format of /sys/devices/system/cpu/online. CPUs from CPUS_MAX
+ * on are left out. Returns 0 or -EINVAL. */
 int cpus_parse(const char *text, struct cpu_set *set);
 
 #endif

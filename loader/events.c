@@ -1,6 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two perf events a CPU: the clock that runs the sampling program, and the sideband that tells the
- * manager of processes. */
+/*
+ * The perf events: two on each CPU that is online.
+ *
+ * How this works. The sampling event is a clock that interrupts its CPU `frequency_hz` times per
+ * second and runs the BPF program. The sideband event has a ring into which the kernel writes what
+ * happens to processes and to kernel text; the manager maps that ring and reads it. CPUs may come
+ * and go while a recording runs. So the list of online CPUs is compared once per second with the
+ * events that are open: a new CPU gets both events, and those of a CPU that went are closed.
+ *
+ * Example: CPUs 0 and 1 are online, and 1 goes offline and returns.
+ *
+ *	start   open sideband 0, sampling 0, sideband 1, sampling 1; the rings go to the manager
+ *	t=5 s   list "0": close both events of CPU 1
+ *	t=9 s   list "0-1": open both again; the manager replaces its ring of CPU 1
+ */
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <string.h>
@@ -20,6 +33,7 @@ static int event_open(const struct perf_event_attr *attr, int cpu)
 	return fd < 0 ? -errno : fd;
 }
 
+/* Opens a CPU's sampling event, disabled. Returns the descriptor or a negative errno. */
 static int event_open_sampling(const struct loader *loader, int cpu)
 {
 	const struct perf_event_attr attr = {
@@ -29,7 +43,7 @@ static int event_open_sampling(const struct loader *loader, int cpu)
 	    .freq = 1,
 	    .sample_freq = loader->config.frequency_hz,
 	    .disabled = 1,
-	    .exclude_idle = 1, /* the idle task is not worth a run of the program */
+	    .exclude_idle = 1, /* samples of the idle task would be discarded */
 	};
 	int fd = event_open(&attr, cpu);
 
@@ -44,8 +58,9 @@ static int event_open_sampling(const struct loader *loader, int cpu)
 	return fd;
 }
 
-/* Exec, fork, exit, executable mappings and kernel text, as they happen; the watermark makes the
- * reader wake at the first record. */
+/* Opens a CPU's sideband event: exec, fork, exit, executable mappings and kernel text. The
+ * watermark of one byte wakes the reader at the first record. Returns the descriptor or a negative
+ * errno. */
 static int event_open_sideband(int cpu)
 {
 	const struct perf_event_attr attr = {
@@ -70,27 +85,31 @@ static int event_open_sideband(int cpu)
 	return event_open(&attr, cpu);
 }
 
+/* Explains why the events cannot be opened. Returns the exit status. */
 static int events_failed(const struct loader *loader, int cpu, int error)
 {
 	switch (error) {
 	case -EACCES:
 	case -EPERM:
-		log_error(
-		    "perf_event_open was refused: cpu=%d error=%s; kernel.perf_event_paranoid "
-		    "above 2 (Debian's 3) wants CAP_SYS_ADMIN: sysctl kernel.perf_event_paranoid=2",
-		    cpu, strerror(-error));
+		log_error("the kernel refused a perf event: cpu=%d error=%s; with "
+			  "kernel.perf_event_paranoid "
+			  "above 2 (Debian sets 3) CAP_PERFMON is not enough: run sysctl "
+			  "kernel.perf_event_paranoid=2",
+			  cpu, strerror(-error));
 		return STATUS_NOT_PERMITTED;
 	case -EINVAL:
-		log_error("the kernel does not sample at this rate: frequency_hz=%u; see "
-			  "kernel.perf_event_max_sample_rate",
-			  loader->config.frequency_hz);
+		log_error(
+		    "the kernel does not sample at this rate: frequency_hz=%u; choose a lower "
+		    "one, or raise kernel.perf_event_max_sample_rate",
+		    loader->config.frequency_hz);
 		return STATUS_FAILED;
 	case -ENOSYS:
 	case -ENOENT:
-		log_error("the kernel has no perf events (CONFIG_PERF_EVENTS)");
+		log_error(
+		    "the kernel has no perf events; it must be built with CONFIG_PERF_EVENTS");
 		return STATUS_KERNEL;
 	default:
-		log_error("perf_event_open failed: cpu=%d error=%s", cpu, strerror(-error));
+		log_error("cannot open a perf event: cpu=%d error=%s", cpu, strerror(-error));
 		return STATUS_FAILED;
 	}
 }
@@ -145,7 +164,7 @@ int events_follow_cpus(struct loader *loader)
 			continue;
 		int r = events_open_cpu(loader, cpu);
 		if (r == -ENODEV || r == -ENXIO) {
-			/* Gone again between the list and the call. */
+			/* The CPU went offline after the list was read. */
 			events_close_cpu(loader, cpu);
 			continue;
 		}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The loader's state: the BPF object, the events that run its program, and the maps on their way to
- * whoever uses them. Everything in the kernel is made here, and nothing else happens here.
+ * The loader: the only role that creates objects in the kernel. It loads the BPF programs, opens
+ * the perf events that run them, and sends each role the maps that it needs. Afterwards it only
+ * adds slabs and follows CPUs that come and go.
  */
 #ifndef LOADER_LOADER_H
 #define LOADER_LOADER_H
@@ -21,36 +22,37 @@ struct loader {
 	struct bulkhead_bpf *object;
 	int kallsyms_fd, online_fd;
 	int possible_cpus;
-	int sample_fds[CPUS_MAX],
-	    sideband_fds[CPUS_MAX];	    /* one event each a CPU, -1 if it is offline */
-	const struct bh_counters *counters; /* possible_cpus of them, mapped read-only */
+	int sample_fds[CPUS_MAX], sideband_fds[CPUS_MAX]; /* by CPU; -1 if it is offline */
+	const struct bh_counters *counters; /* one per possible CPU, mapped read-only */
 	unsigned int slab_count;
 	bool sampling;
 };
 
-/* Open the object, set its constants from the configuration, load it, make the first slabs. 0, or
- * an exit status after a message. */
+/* Loads the BPF object with the constants and map sizes that follow from the configuration. Returns
+ * 0, or an exit status after a message. */
 int object_load(struct loader *loader);
 
-/* One more slab, its descriptor to the manager; without one if the limit is reached. 0 or negative
- * errno of the send. */
+/* Creates a slab and sends its descriptor to the manager, or a message without one if there can be
+ * no more. Returns 0 or the negative errno of the send. */
 int object_add_slab(struct loader *loader);
 
-/* Hand each role its maps. 0 or negative errno. */
+/* Sends each role its maps. Returns 0 or a negative errno. */
 int object_send_maps(struct loader *loader);
 
-/* The exporter's alone, also again when another one has come. */
+/* Sends only the exporter's maps, as after the restart of an agent's exporter. */
 int object_send_exporter_maps(struct loader *loader);
 
-/* Fill in what the loader knows: counters, run time, bytes of maps. */
+/* Adds the BPF counters, the run time of the sampling program and the size of all maps. */
 void object_status(const struct loader *loader, struct msg_status *status);
 
+/* Returns the descriptor of the sampling program, which stays the object's. */
 int object_sample_program_fd(const struct loader *loader);
 
-/* Open both events on each CPU that is online and has none, close those of CPUs that went. Sideband
- * rings go to the manager. 0, or an exit status after a message. */
+/* Opens both events on each CPU that came online, and closes those of CPUs that went offline. The
+ * manager gets the sideband rings. Returns 0, or an exit status after a message. */
 int events_follow_cpus(struct loader *loader);
 
+/* Starts or stops sampling on all CPUs. */
 void events_enable(struct loader *loader, bool on);
 
 #endif

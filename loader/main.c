@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loader: loads and attaches, hands out what it made, and from then on makes one more slab when
- * it is asked. */
+/* The loader loads and attaches the BPF programs and sends the other roles what they need of them.
+ * Inside its sandbox it can still add slabs and perf events. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -68,19 +68,20 @@ static void loader_on_tick(void *context, uint32_t events)
 	}
 }
 
-/* Where a file is missing, the kernel lacks what the recording needs, or a container hides it. */
+/* Opens the two files that are read later. If one is missing, the kernel was built without it, or a
+ * container hides it. */
 static int loader_open_files(struct loader *loader)
 {
 	loader->online_fd = open("/sys/devices/system/cpu/online", O_RDONLY | O_CLOEXEC);
 	if (loader->online_fd < 0) {
 		log_error(
-		    "cannot read the list of CPUs: path=/sys/devices/system/cpu/online error=%s",
+		    "cannot open the list of CPUs: path=/sys/devices/system/cpu/online error=%s",
 		    strerror(errno));
 		return STATUS_KERNEL;
 	}
 	loader->kallsyms_fd = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
 	if (loader->kallsyms_fd < 0) {
-		log_error("cannot read kernel symbols: path=/proc/kallsyms error=%s",
+		log_error("cannot open the kernel symbols: path=/proc/kallsyms error=%s",
 			  strerror(errno));
 		return STATUS_NOT_PERMITTED;
 	}

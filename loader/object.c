@@ -1,4 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The BPF object: programs and maps.
+ *
+ * How this works. The compiled object is part of the loader (bulkhead.skel.h). Before it is loaded,
+ * the configuration becomes constants of its read-only data, so that the verifier removes what this
+ * recording does not use, and the maps get the sizes that this machine needs. Slabs are maps of
+ * their own inside a map of maps: two are made at the start, and more when the manager asks. Each
+ * role then gets the descriptors of just the maps that it uses.
+ *
+ * Example: `record -F 99 --no-kernel` on 4 CPUs. want_kernel = 0 removes the kernel stacks from the
+ * program. The ring `samples` must hold 4 s of samples: 4 CPUs x 99 Hz x 4 s x about 400 bytes =
+ * 634 KB, rounded up to 1 MiB.
+ */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -12,15 +25,19 @@
 #include "common/cleanup.h"
 #include "common/exit_status.h"
 #include "common/log.h"
+#include "common/time_units.h"
 #include "loader/loader.h"
 
 enum {
+	/* The tables of a desktop fill about one slab, so a second one is there before the first
+	 * request. */
 	SLABS_AT_START = 2,
-	WAKEUP_BYTES = 256 << 10, /* in the ring `samples`, of all CPUs together */
+	/* The worker is woken when the ring `samples` holds this much from all CPUs together. */
+	WAKEUP_BYTES = 256 << 10,
 };
 
-/* What libbpf says, the verifier's log among it, which is one text of many lines and tells the
- * cause at its end. */
+/* Logs libbpf's messages, line by line. The verifier's log is one message of many lines, and the
+ * cause of a failure is at its end. */
 static int object_print(enum libbpf_print_level level, const char *format, va_list args)
 {
 	_cleanup_free_ char *text = NULL;
@@ -37,13 +54,13 @@ static int object_print(enum libbpf_print_level level, const char *format, va_li
 	return 0;
 }
 
-/* The ring that holds `ms` milliseconds of records of so many bytes, all CPUs busy; a power of two
- * within bounds. */
+/* Returns the size of a ring that holds `ms` milliseconds of records of `record_bytes` bytes while
+ * all CPUs are busy: a power of two from `least` to `most`. */
 static uint32_t ring_bytes(const struct loader *loader, uint64_t record_bytes, uint64_t ms,
 			   uint32_t least, uint32_t most)
 {
 	const uint64_t wanted = (uint64_t)loader->possible_cpus * loader->config.frequency_hz *
-				record_bytes * ms / 1000;
+				record_bytes * ms / MS_PER_S;
 	uint32_t bytes = least;
 
 	while (bytes < most && bytes < wanted)
@@ -51,11 +68,12 @@ static uint32_t ring_bytes(const struct loader *loader, uint64_t record_bytes, u
 	return bytes;
 }
 
-/* The worker may be held up for some seconds even if no stack is like another; the manager, while
- * it builds a large table. */
+/* The worker may be delayed for 4 s although every stack is different, and the manager for 0.5 s
+ * while it builds a large table. */
 static void object_size_rings(struct loader *loader)
 {
 	enum {
+		/* A stack of 40 frames; the median of real programs is below that. */
 		STACK_BYTES = sizeof(struct bh_sample) + 40 * sizeof(uint64_t)
 	};
 	const struct bulkhead_bpf *o = loader->object;
@@ -66,7 +84,7 @@ static void object_size_rings(struct loader *loader)
 							      500, 512 << 10, 8 << 20));
 }
 
-/* Without user frames there are none of a runtime. */
+/* Returns the wanted runtimes; without user frames there are none. */
 static uint32_t object_runtimes(const struct loader *loader)
 {
 	return loader->config.want_user ? loader->config.runtimes & BH_RUNTIMES_ALL : 0;
@@ -95,26 +113,27 @@ static void object_configure(struct loader *loader)
 	if (object_runtimes(loader))
 		bpf_map__set_max_entries(o->maps.method_caches, (uint32_t)loader->possible_cpus);
 	object_size_rings(loader);
-	/* Preallocated, so no larger than this filter can make it. */
+	/* The map is preallocated, so it is only as large as this filter can need. */
 	if (c->target_count)
 		bpf_map__set_max_entries(o->maps.pid_filter,
 					 c->follow_forks ? BH_PID_FILTER_MAX : c->target_count);
 }
 
+/* Sets the key of the stack hash, so that a program cannot provoke collisions. */
 static bool object_make_key(struct loader *loader)
 {
 	uint64_t key;
 
 	if (getrandom(&key, sizeof(key), 0) != (ssize_t)sizeof(key)) {
-		log_error("the kernel gives no random bytes: %s", strerror(errno));
+		log_error("cannot get random bytes: %s", strerror(errno));
 		return false;
 	}
 	loader->object->rodata->stack_key = key | 1;
 	return true;
 }
 
-/* Under lockdown=confidentiality the verifier knows no helper that reads kernel memory: EINVAL, as
- * from a kernel that is too old. */
+/* Returns whether the kernel is locked down against reading its memory. Its verifier then rejects
+ * the helpers that do so with EINVAL, as a kernel does that is too old to have them. */
 static bool object_is_locked_down(void)
 {
 	char text[128] = "";
@@ -123,34 +142,38 @@ static bool object_is_locked_down(void)
 	return fd >= 0 && read(fd, text, sizeof(text) - 1) > 0 && strstr(text, "[confidentiality]");
 }
 
+/* Explains why the object cannot be loaded. Returns the exit status. */
 static int object_load_failed(int error)
 {
 	if (error == -EINVAL && object_is_locked_down()) {
-		log_error("lockdown=confidentiality lets no BPF program read kernel memory, which "
-			  "the sampling program does; boot with lockdown=integrity or none");
+		log_error("lockdown=confidentiality forbids BPF programs to read kernel memory, "
+			  "which the sampling program must; boot with lockdown=integrity or none");
 		return STATUS_NOT_PERMITTED;
 	}
 	switch (error) {
 	case -EPERM:
 	case -EACCES:
 		log_error("the kernel refused the BPF programs: %s; CAP_BPF and CAP_PERFMON are "
-			  "needed, and neither lockdown=confidentiality nor an LSM may forbid them",
+			  "required, and no LSM may forbid them",
 			  strerror(-error));
 		return STATUS_NOT_PERMITTED;
 	case -ESRCH:
 	case -ENOENT:
-		log_error("the kernel has no BTF (/sys/kernel/btf/vmlinux, CONFIG_DEBUG_INFO_BTF), "
-			  "or lacks a structure: %s",
-			  strerror(-error));
+		log_error(
+		    "the kernel lacks BTF (/sys/kernel/btf/vmlinux), or a structure in it: %s; "
+		    "it must be built with CONFIG_DEBUG_INFO_BTF",
+		    strerror(-error));
 		return STATUS_KERNEL;
 	default:
-		log_error("the kernel cannot load the BPF programs: %s; 5.10 with BTF is the least "
-			  "(BULKHEAD_LOG=debug tells more)",
-			  strerror(-error));
+		log_error(
+		    "the kernel cannot load the BPF programs: %s; Linux 5.10 or later with BTF "
+		    "is required (BULKHEAD_LOG=debug shows the verifier's log)",
+		    strerror(-error));
 		return STATUS_KERNEL;
 	}
 }
 
+/* Creates a slab and adds it to the map of slabs. Returns its descriptor or a negative errno. */
 static int object_make_slab(struct loader *loader)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
@@ -175,7 +198,8 @@ int object_add_slab(struct loader *loader)
 	_cleanup_close_ int fd = object_make_slab(loader);
 
 	if (fd < 0)
-		log_debug("no more slabs: count=%u error=%s", loader->slab_count, strerror(-fd));
+		log_debug("cannot create another slab: count=%u error=%s", loader->slab_count,
+			  strerror(-fd));
 	return peer_send(&loader->role.peers[ROLE_MANAGER], MESSAGE_SLAB, &number, sizeof(number),
 			 &fd, fd >= 0);
 }
@@ -186,7 +210,8 @@ _Static_assert(sizeof(struct msg_counters) == sizeof(struct bh_counters) &&
 		   (int)MSG_COUNTER_LOST_RING_FULL == (int)BH_COUNTER_LOST_RING_FULL,
 	       "EXPORTER_MAPS describes the BPF map `counters`");
 
-/* From here on nobody writes it from user space, and whoever has it can map it for reading only. */
+/* Maps the counters. Freezing the map forbids writes from user space, so that every other role can
+ * only map it for reading as well. */
 static int object_map_counters(struct loader *loader)
 {
 	int fd = bpf_map__fd(loader->object->maps.counters);
@@ -201,6 +226,7 @@ static int object_map_counters(struct loader *loader)
 	return 0;
 }
 
+/* Writes the process filter, and attaches the programs that follow forks. */
 static int object_fill(struct loader *loader)
 {
 	const uint8_t one = 1;
@@ -228,7 +254,7 @@ int object_load(struct loader *loader)
 	loader->object = bulkhead_bpf__open();
 	if (!loader->object)
 		return object_load_failed(-errno);
-	/* Attached to an event a CPU, by events.c. */
+	/* events.c attaches it to one event per CPU. */
 	bpf_program__set_autoattach(loader->object->progs.bulkhead_sample, false);
 	object_configure(loader);
 	if (!object_make_key(loader))

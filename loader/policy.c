@@ -8,9 +8,9 @@
 
 #include "common/base_policy.h"
 
-/* SYSLOG: kernel addresses in /proc/kallsyms, decided when it is opened. */
+/* CAP_SYSLOG: the kernel decides when /proc/kallsyms is opened whether it shows addresses. */
 static const cap_value_t start_capabilities[] = {CAP_BPF, CAP_PERFMON, CAP_SYSLOG, -1};
-/* BPF: one more slab. PERFMON: events on a CPU that comes online. */
+/* CAP_BPF creates slabs, CAP_PERFMON opens events on a CPU that comes online. */
 static const cap_value_t steady_capabilities[] = {CAP_BPF, CAP_PERFMON, -1};
 
 #define ALLOW_BPF(command, why) ALLOW_IF(bpf, SCMP_A0_32(SCMP_CMP_EQ, command), why)
@@ -19,13 +19,13 @@ static const cap_value_t steady_capabilities[] = {CAP_BPF, CAP_PERFMON, -1};
 static const struct sandbox_syscall syscalls[] = {
     POLICY_LOOP_SYSCALLS,
     POLICY_LISTENER_SYSCALLS,
-    ALLOW_BPF(BPF_MAP_CREATE, "one more slab"),
-    ALLOW_BPF(BPF_MAP_UPDATE_ELEM, "the slab's place"),
-    ALLOW_BPF(BPF_OBJ_GET_INFO_BY_FD, "run time of the program"),
-    ALLOW(perf_event_open, "a CPU came online"),
-    ALLOW_IOCTL(PERF_EVENT_IOC_SET_BPF, "a CPU came online"),
-    ALLOW_IOCTL(PERF_EVENT_IOC_ENABLE, "start of the recording"),
-    ALLOW_IOCTL(PERF_EVENT_IOC_DISABLE, "its end"),
+    ALLOW_BPF(BPF_MAP_CREATE, "add a slab"),
+    ALLOW_BPF(BPF_MAP_UPDATE_ELEM, "put the slab into its map"),
+    ALLOW_BPF(BPF_OBJ_GET_INFO_BY_FD, "run time of the sampling program"),
+    ALLOW(perf_event_open, "events of a CPU that came online"),
+    ALLOW_IOCTL(PERF_EVENT_IOC_SET_BPF, "events of a CPU that came online"),
+    ALLOW_IOCTL(PERF_EVENT_IOC_ENABLE, "start sampling"),
+    ALLOW_IOCTL(PERF_EVENT_IOC_DISABLE, "stop sampling"),
     ALLOW(pread64, "list of online CPUs"),
 };
 
@@ -35,5 +35,5 @@ const struct sandbox_policy loader_policy = {
     .steady_capabilities = steady_capabilities,
     .syscalls = syscalls,
     .syscall_count = sizeof(syscalls) / sizeof(syscalls[0]),
-    .files_max = 4096, /* two events a CPU */
+    .files_max = 4096, /* two events per CPU */
 };
