@@ -40,8 +40,8 @@ enum {
 	LIMIT_BATCH_BYTES = 60000,
 	/* Batches that the worker keeps for an exporter that may be killed before it has read them:
 	 * bytes, and ms; while there is no exporter, twice as many bytes wait. */
-	LIMIT_WINDOW_BYTES = 2 << 20,
-	LIMIT_WINDOW_MS = 10000,
+	LIMIT_RESEND_BYTES = 2 << 20,
+	LIMIT_RESEND_MS = 10000,
 	/* What an agent's exporter knows by number between two intervals, bytes, and its journal,
 	 * which is memory as well: beyond, all is described anew. */
 	LIMIT_DICTIONARY_BYTES = 3 << 20,

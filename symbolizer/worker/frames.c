@@ -25,13 +25,13 @@ static int define_function(struct worker *worker, uint32_t module, uint64_t star
 	XXH128_hash_t key = XXH3_128bits_withSeed(name, strlen(name), module);
 
 	key.high64 ^= start * 0x9e3779b97f4a7c15u;
-	if (table_get(&worker->numbers.functions, key, number))
+	if (id_map_get(&worker->numbers.functions, key, number))
 		return 0;
 	*number = ++worker->numbers.next_function;
 	records_add_function(worker->batch,
 			     &(struct record_function){
 				 .number = *number, .name = name, .name_is_generated = generated});
-	return table_put(&worker->numbers.functions, key, *number);
+	return id_map_put(&worker->numbers.functions, key, *number);
 }
 
 static int function_number(struct worker *worker, uint32_t module, uint64_t start, const char *name,
@@ -57,7 +57,7 @@ static int unnamed_function_number(struct worker *worker, const struct worker_mo
 static int define_module(struct worker *worker, XXH128_hash_t key, const char *path,
 			 const struct symbols_ids *ids, uint32_t *number)
 {
-	if (table_get(&worker->numbers.modules, key, number))
+	if (id_map_get(&worker->numbers.modules, key, number))
 		return 0;
 	*number = ++worker->numbers.next_module;
 	records_add_module(worker->batch,
@@ -66,7 +66,7 @@ static int define_module(struct worker *worker, XXH128_hash_t key, const char *p
 						   .gnu_build_id = ids ? ids->gnu_build_id : "",
 						   .htlhash = ids ? ids->htlhash : "",
 						   .go_build_id = ids ? ids->go_build_id : ""});
-	return table_put(&worker->numbers.modules, key, *number);
+	return id_map_put(&worker->numbers.modules, key, *number);
 }
 
 /* The kernel's own text is "vmlinux"; its modules and BPF programs are known by name. */
@@ -136,7 +136,7 @@ int frames_number(struct worker *worker, uint64_t frame, uint32_t *number)
 	struct record_frame record = {0};
 	int r;
 
-	if (table_get(&worker->numbers.frames, key, number))
+	if (id_map_get(&worker->numbers.frames, key, number))
 		return 0;
 	samples_make_room(worker);
 	if (frame_is_kernel(frame))
@@ -149,7 +149,7 @@ int frames_number(struct worker *worker, uint64_t frame, uint32_t *number)
 		return r;
 	*number = record.number = ++worker->numbers.next_frame;
 	records_add_frame(worker->batch, &record);
-	return table_put(&worker->numbers.frames, key, *number);
+	return id_map_put(&worker->numbers.frames, key, *number);
 }
 
 enum {
@@ -173,7 +173,7 @@ static int managed_function_number(struct worker *worker, const struct runtime_f
 	    XXH3_128bits_withSeed(frame->function, strlen(frame->function), seed | 1ull << 63);
 	char name[MANAGED_TEXT_MAX], file[MANAGED_TEXT_MAX];
 
-	if (table_get(&worker->numbers.functions, key, number))
+	if (id_map_get(&worker->numbers.functions, key, number))
 		return 0;
 	symbol_name_escape(frame->function, strlen(frame->function), name, sizeof(name));
 	symbol_name_escape(frame->file, strlen(frame->file), file, sizeof(file));
@@ -182,7 +182,7 @@ static int managed_function_number(struct worker *worker, const struct runtime_f
 	    worker->batch,
 	    &(struct record_function){
 		.number = *number, .name = name, .file = file, .start_line = frame->start_line});
-	return table_put(&worker->numbers.functions, key, *number);
+	return id_map_put(&worker->numbers.functions, key, *number);
 }
 
 int frames_number_managed(struct worker *worker, struct managed_process *process,
@@ -197,7 +197,7 @@ int frames_number_managed(struct worker *worker, struct managed_process *process
 	struct runtime_frames names;
 	uint32_t value;
 
-	if (table_get(&worker->numbers.frames, key, &value)) {
+	if (id_map_get(&worker->numbers.frames, key, &value)) {
 		*number = value & ((1u << COUNT_SHIFT) - 1);
 		*count = value >> COUNT_SHIFT;
 		return 0;
@@ -217,7 +217,7 @@ int frames_number_managed(struct worker *worker, struct managed_process *process
 		record.number = ++worker->numbers.next_frame;
 		records_add_frame(worker->batch, &record);
 	}
-	return table_put(&worker->numbers.frames, key, *number | *count << COUNT_SHIFT);
+	return id_map_put(&worker->numbers.frames, key, *number | *count << COUNT_SHIFT);
 }
 
 int frames_abort_marker(struct worker *worker, unsigned int reason, uint32_t *number)
@@ -226,7 +226,7 @@ int frames_abort_marker(struct worker *worker, unsigned int reason, uint32_t *nu
 	struct record_frame record = {.kind = FRAME_KIND_ABORT};
 	char name[64];
 
-	if (table_get(&worker->numbers.frames, key, number))
+	if (id_map_get(&worker->numbers.frames, key, number))
 		return 0;
 	snprintf(name, sizeof(name), "[stack cut: %s]",
 		 reason < BH_REASON_COUNT ? incomplete_reason_names[reason] : "unknown");
@@ -235,5 +235,5 @@ int frames_abort_marker(struct worker *worker, unsigned int reason, uint32_t *nu
 		return r;
 	*number = record.number = ++worker->numbers.next_frame;
 	records_add_frame(worker->batch, &record);
-	return table_put(&worker->numbers.frames, key, *number);
+	return id_map_put(&worker->numbers.frames, key, *number);
 }

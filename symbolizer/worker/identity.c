@@ -179,7 +179,7 @@ static void process_settle(struct worker *worker, unsigned int index)
 	struct identity_process *process = identity->processes[index];
 
 	/* If there is no memory, it is met as a new one by its next sample. */
-	table_put(&worker->numbers.processes, process->key, process->number);
+	id_map_put(&worker->numbers.processes, process->key, process->number);
 	free(process);
 	identity->process_count--;
 	memmove(&identity->processes[index], &identity->processes[index + 1],

@@ -59,7 +59,7 @@ static bool worker_consume(struct worker *worker)
 	const void *record;
 	size_t length;
 
-	if (!worker->ring.data || window_full(&worker->window))
+	if (!worker->ring.data || resend_buffer_full(&worker->window))
 		return false;
 	for (int i = 0; i < WORKER_TURN_RECORDS; i++) {
 		if (!bpf_ring_peek(&worker->ring, &record, &length)) {
@@ -95,7 +95,7 @@ static void worker_send_status(struct worker *worker, enum role_state state)
 	    .losses = worker->losses,
 	};
 
-	runtimes_figures(worker, status.runtimes);
+	runtimes_stats(worker, status.runtimes);
 	role_send_status(&worker->role, &status);
 }
 
@@ -227,7 +227,8 @@ static void on_resume(struct worker *worker, const struct message *message)
 	struct msg_resume resume;
 
 	memcpy(&resume, message->payload, sizeof(resume));
-	if (!window_resume(&worker->window, &worker->role.peers[ROLE_EXPORTER], resume.sequence)) {
+	if (!resend_buffer_resume(&worker->window, &worker->role.peers[ROLE_EXPORTER],
+				  resume.sequence)) {
 		log_warning("an exporter came that does not know what was sent before: all is "
 			    "described anew");
 		samples_begin_anew(worker);
@@ -243,7 +244,7 @@ static bool worker_on_gone(void *context, enum role_id other)
 
 	if (!worker->role.agent || other != ROLE_EXPORTER)
 		return false;
-	window_shut(&worker->window);
+	resend_buffer_shut(&worker->window);
 	return true;
 }
 
@@ -337,7 +338,7 @@ int main(int argc, char **argv)
 	worker.role.on_gone = worker_on_gone;
 	/* The exporter may have known the worker before this one. */
 	worker.reset_wanted = true;
-	if (!worker.batch || window_init(&worker.window, worker.role.agent) < 0 ||
+	if (!worker.batch || resend_buffer_init(&worker.window, worker.role.agent) < 0 ||
 	    role_watch_peers(&worker.role, worker_on_message, &worker) < 0)
 		return STATUS_FAILED;
 	loop_set_tick(&worker.role.loop, WORKER_TICK_MS, worker_on_tick, &worker);

@@ -12,7 +12,7 @@
 #include "common/limits.h"
 #include "common/log.h"
 #include "common/runtimes.h"
-#include "symbolizer/worker/runtime_figures.h"
+#include "symbolizer/worker/runtime_stats.h"
 #include "symbolizer/worker/runtime_images.h"
 #include "symbolizer/worker/runtime_slots.h"
 #include "symbolizer/worker/worker.h"
@@ -70,13 +70,13 @@ struct runtimes {
 	unsigned int process_count;
 	uint64_t incarnations;
 	uint32_t wanted; /* a set: what is looked for */
-	struct runtime_figures figures;
+	struct runtime_stats figures;
 	size_t cached_bytes; /* what all of them remember */
 	/* Of one process, while it is published. */
 	struct runtime_slot_range ranges[PROCESS_RUNTIMES_MAX * RUNTIME_RANGES_MAX];
 };
 
-void runtimes_figures(const struct worker *worker, struct msg_runtime figures[BH_RUNTIME_COUNT])
+void runtimes_stats(const struct worker *worker, struct msg_runtime figures[BH_RUNTIME_COUNT])
 {
 	const struct runtimes *runtimes = worker->runtimes;
 
@@ -107,7 +107,7 @@ void runtimes_on_module(struct worker *worker, struct worker_module *module)
 		peer_send(&worker->role.peers[ROLE_MANAGER], MESSAGE_WATCH, &watch, sizeof(watch),
 			  NULL, 0);
 	else if (r == -ENOTSUP)
-		runtime_figures_refuse(&runtimes->figures, runtime, refusal.text);
+		runtime_stats_refuse(&runtimes->figures, runtime, refusal.text);
 }
 
 int runtimes_init(struct worker *worker, int table_fd, uint32_t wanted)
@@ -339,8 +339,8 @@ static void process_refuse(struct runtimes *runtimes, const struct managed_proce
 			   int error)
 {
 	for (unsigned int i = 0; i < process->count && error != ENOENT && error != ESRCH; i++)
-		runtime_figures_refuse(&runtimes->figures,
-				       (unsigned int)process->attachments[i]->image->runtime, NULL);
+		runtime_stats_refuse(&runtimes->figures,
+				     (unsigned int)process->attachments[i]->image->runtime, NULL);
 }
 
 void runtimes_on_memory(struct worker *worker, struct message *message)
@@ -411,7 +411,7 @@ static void attachment_refuse(struct runtimes *runtimes, struct attachment *a, i
 	a->state = ATTACHMENT_REFUSED;
 	a->due_ns = 0;
 	if (error != -ESRCH && !(unsupported && a->image->refused))
-		runtime_figures_refuse(&runtimes->figures, (unsigned int)a->image->runtime,
+		runtime_stats_refuse(&runtimes->figures, (unsigned int)a->image->runtime,
 				       unsupported ? a->process.refusal.text : NULL);
 	a->image->refused |= unsupported;
 	if (!unsupported)
@@ -586,7 +586,7 @@ void runtimes_symbolize(struct worker *worker, struct managed_process *process,
 		cache_trim(worker->runtimes);
 	}
 	if (worker->runtimes && (r < 0 || frames->count))
-		runtime_figures_frame(&worker->runtimes->figures, runtime, r == 0);
+		runtime_stats_frame(&worker->runtimes->figures, runtime, r == 0);
 	if (r == 0)
 		return;
 	frames->used = 0;

@@ -37,7 +37,7 @@ void runtimes_on_process_gone(struct worker *worker, uint32_t tgid);
 void runtimes_tick(struct worker *worker);
 
 /* What is told of them, by enum bh_runtime. */
-void runtimes_figures(const struct worker *worker, struct msg_runtime figures[BH_RUNTIME_COUNT]);
+void runtimes_stats(const struct worker *worker, struct msg_runtime figures[BH_RUNTIME_COUNT]);
 
 /* NULL: it has no runtime. */
 struct managed_process *runtimes_process(struct worker *worker, uint32_t tgid);

@@ -126,7 +126,7 @@ static int process_number(struct worker *worker, const struct bh_sample *header,
 	} id = {header->process_start_ns, header->tgid, process ? process->version : 0};
 	const XXH128_hash_t key = XXH3_128bits(&id, sizeof(id));
 
-	if (table_get(&worker->numbers.processes, key, number))
+	if (id_map_get(&worker->numbers.processes, key, number))
 		return 0;
 	struct record_process record = {
 	    .tgid = header->tgid,
@@ -140,7 +140,7 @@ static int process_number(struct worker *worker, const struct bh_sample *header,
 		return identity_number(worker, header, key, &record, number);
 	record.number = *number = ++worker->numbers.next_process;
 	records_add_process(worker->batch, &record);
-	return table_put(&worker->numbers.processes, key, *number);
+	return id_map_put(&worker->numbers.processes, key, *number);
 }
 
 static int thread_number(struct worker *worker, const struct bh_sample *header, uint32_t *number)
@@ -155,14 +155,14 @@ static int thread_number(struct worker *worker, const struct bh_sample *header, 
 	if (r < 0)
 		return r;
 	const XXH128_hash_t key = XXH3_128bits(&id, sizeof(id));
-	if (table_get(&worker->numbers.threads, key, number))
+	if (id_map_get(&worker->numbers.threads, key, number))
 		return 0;
 	*number = ++worker->numbers.next_thread;
 	records_add_thread(worker->batch, &(struct record_thread){.number = *number,
 								  .process = id.process,
 								  .tid = id.tid,
 								  .comm = id.comm});
-	return table_put(&worker->numbers.threads, key, *number);
+	return id_map_put(&worker->numbers.threads, key, *number);
 }
 
 /* The numbers of a stack's frames; managed ones may stand for several each. */
@@ -241,13 +241,13 @@ static int stack_number(struct worker *worker, const struct bh_sample *header,
 
 		key = XXH3_128bits(id, sizeof(id));
 	}
-	if (table_get(&worker->numbers.stacks, key, number))
+	if (id_map_get(&worker->numbers.stacks, key, number))
 		return 0;
 	int r = stack_define(worker, header, frames, worker->numbers.next_stack + 1);
 	if (r < 0)
 		return r;
 	*number = ++worker->numbers.next_stack;
-	return table_put(&worker->numbers.stacks, key, *number);
+	return id_map_put(&worker->numbers.stacks, key, *number);
 }
 
 static XXH128_hash_t known_key(const struct bh_sample *header)
@@ -261,34 +261,34 @@ static int known_put(struct known_stacks *known, const struct bh_sample *header,
 
 	if (header->time_ns - known->since_ns > KNOWN_PERIOD_NS &&
 	    header->time_ns > known->since_ns) {
-		table_fini(&known->before);
+		id_map_fini(&known->before);
 		known->before = known->now;
-		known->now = (struct table){0};
+		known->now = (struct id_map){0};
 		known->since_ns = header->time_ns;
 	}
 	/* Two CPUs may have sent it at once. */
-	if (table_get(&known->now, known_key(header), &old))
+	if (id_map_get(&known->now, known_key(header), &old))
 		return 0;
-	return table_put(&known->now, known_key(header), number);
+	return id_map_put(&known->now, known_key(header), number);
 }
 
 static bool known_get(const struct known_stacks *known, const struct bh_sample *header,
 		      uint32_t *number)
 {
-	return table_get(&known->now, known_key(header), number) ||
-	       table_get(&known->before, known_key(header), number);
+	return id_map_get(&known->now, known_key(header), number) ||
+	       id_map_get(&known->before, known_key(header), number);
 }
 
 static void samples_forget(struct worker *worker)
 {
-	table_fini(&worker->known.now);
-	table_fini(&worker->known.before);
-	table_fini(&worker->numbers.modules);
-	table_fini(&worker->numbers.functions);
-	table_fini(&worker->numbers.frames);
-	table_fini(&worker->numbers.stacks);
-	table_fini(&worker->numbers.processes);
-	table_fini(&worker->numbers.threads);
+	id_map_fini(&worker->known.now);
+	id_map_fini(&worker->known.before);
+	id_map_fini(&worker->numbers.modules);
+	id_map_fini(&worker->numbers.functions);
+	id_map_fini(&worker->numbers.frames);
+	id_map_fini(&worker->numbers.stacks);
+	id_map_fini(&worker->numbers.processes);
+	id_map_fini(&worker->numbers.threads);
 	worker->numbers = (struct numbers){0};
 	worker->beginnings++;
 	identity_forget(worker);
@@ -405,8 +405,8 @@ void samples_flush(struct worker *worker)
 					     worker->reset_wanted, &length);
 	worker->reset_wanted = false;
 	worker->batch_bytes += length;
-	int r = window_send(&worker->window, &worker->role.peers[ROLE_EXPORTER], data, length,
-			    clock_monotonic_ns());
+	int r = resend_buffer_send(&worker->window, &worker->role.peers[ROLE_EXPORTER], data,
+				   length, clock_monotonic_ns());
 	if (r < 0) {
 		/* Its definitions are lost with it: the exporter has to begin anew. */
 		log_warning("a batch was lost: samples=%zu error=%s", samples, strerror(-r));

@@ -16,8 +16,8 @@
 #include "role/role.h"
 #include "symbolizer/worker/kernel_symbols.h"
 #include "symbolizer/worker/symbols.h"
-#include "symbolizer/worker/table.h"
-#include "symbolizer/worker/window.h"
+#include "symbolizer/worker/id_map.h"
+#include "symbolizer/worker/resend_buffer.h"
 
 enum {
 	WORKER_MODULE_BUCKETS = 1024,
@@ -51,12 +51,12 @@ struct carried_stack;
 /* Stacks that the kernel side may refer to: by their numbers there, ours. Those of the last period,
  * and of the one before: longer than the kernel side remembers, in the time of the records. */
 struct known_stacks {
-	struct table now, before;
+	struct id_map now, before;
 	uint64_t since_ns;
 };
 
 struct numbers {
-	struct table modules, functions, frames, stacks, processes, threads;
+	struct id_map modules, functions, frames, stacks, processes, threads;
 	uint32_t next_module, next_function, next_frame, next_stack, next_process, next_thread;
 };
 
@@ -83,7 +83,7 @@ struct worker {
 	uint64_t beginnings; /* how often all numbers were forgotten */
 	bool reset_wanted;   /* the next batch tells the exporter to forget all numbers */
 	struct records *batch;
-	struct window window;
+	struct resend_buffer window;
 	uint64_t batch_bytes; /* sent to the exporter, in all */
 	struct msg_losses losses;
 	uint64_t waiting_since_ns; /* the record at the ring's head names a module that was not

@@ -75,7 +75,7 @@ static struct worker *worker_new(void)
 
 	NEED(worker);
 	worker->batch = records_new();
-	NEED(worker->batch && !window_init(&worker->window, false));
+	NEED(worker->batch && !resend_buffer_init(&worker->window, false));
 	NEED(!kernel_symbols_new(input_file(kallsyms.text, kallsyms.length), &worker->kernel));
 	NEED(!modules_add(worker, &module, input_file(elf->data, elf->length)));
 	return worker;

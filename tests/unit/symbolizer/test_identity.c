@@ -163,7 +163,7 @@ static struct worker *worker_new(unsigned int variable_count, bool want_service)
 		snprintf(configuration.variables[i], sizeof(configuration.variables[i]), "%s",
 			 names[i]);
 	worker->batch = records_new();
-	cr_assert_eq(window_init(&worker->window, false), 0);
+	cr_assert_eq(resend_buffer_init(&worker->window, false), 0);
 	cr_assert_eq(identity_configure(worker, &configuration), 0);
 	cr_assert(worker->identity);
 	return worker;
@@ -258,7 +258,7 @@ Test(identity, not_wanted)
 	const struct msg_configure_worker nothing = {.want_service_name = 1, .variable_count = 99};
 
 	worker->batch = records_new();
-	cr_assert_eq(window_init(&worker->window, false), 0);
+	cr_assert_eq(resend_buffer_init(&worker->window, false), 0);
 	cr_assert_eq(identity_configure(worker, &nothing), 0);
 	cr_assert_null(worker->identity);
 	add(worker, TGID, 7);

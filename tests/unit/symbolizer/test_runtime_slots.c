@@ -64,9 +64,9 @@ TestSuite(runtime_slots, .init = setup, .fini = teardown);
 
 Test(runtime_slots, ranges_are_sorted_and_do_not_overlap)
 {
-	struct runtime_slot_range ranges[] = {range(0x9000, 0xa000, false), range(0x1000, 0x2000, true),
-					      range(0x1800, 0x1900, true), range(0x5000, 0x5000, true),
-					      range(0x4000, 0x5000, true)};
+	struct runtime_slot_range ranges[] = {
+	    range(0x9000, 0xa000, false), range(0x1000, 0x2000, true), range(0x1800, 0x1900, true),
+	    range(0x5000, 0x5000, true), range(0x4000, 0x5000, true)};
 
 	cr_assert_eq(publish(42, ranges, 5), 0);
 	const struct bh_runtime_slot *slot = look_up(42);
@@ -86,7 +86,8 @@ Test(runtime_slots, ranges_are_sorted_and_do_not_overlap)
 
 Test(runtime_slots, texts_are_apart_at_the_widest_gap)
 {
-	struct runtime_slot_range ranges[] = {range(0x1000, 0x2000, true), range(0x3000, 0x4000, true),
+	struct runtime_slot_range ranges[] = {range(0x1000, 0x2000, true),
+					      range(0x3000, 0x4000, true),
 					      range(0x900000, 0x901000, true)};
 
 	cr_assert_eq(publish(1, ranges, 3), 0);
@@ -104,9 +105,9 @@ Test(runtime_slots, blocks_are_written_while_the_sequence_is_odd)
 
 	cr_assert_eq(publish(5, ranges, 1), 0);
 	const uint32_t sequence = look_up(5)->sequence;
-	cr_assert_eq(runtime_slots_publish(&slots, 5, ranges, 1, fill_block,
-					   (void *)(uintptr_t)look_up(5)),
-		     0);
+	cr_assert_eq(
+	    runtime_slots_publish(&slots, 5, ranges, 1, fill_block, (void *)(uintptr_t)look_up(5)),
+	    0);
 	cr_assert_eq(look_up(5)->sequence, sequence + 2);
 	cr_assert_eq(slots.table->blocks[0].words[0], 7);
 }
@@ -114,7 +115,10 @@ Test(runtime_slots, blocks_are_written_while_the_sequence_is_odd)
 /* Thousands of processes come and go: what was given back is found again, others are not lost. */
 Test(runtime_slots, nothing_leaks_and_nobody_is_lost)
 {
-	enum { ALIVE = 300, ROUNDS = 20000 };
+	enum {
+		ALIVE = 300,
+		ROUNDS = 20000
+	};
 	uint32_t alive[ALIVE] = {0};
 	struct runtime_slot_range ranges[40];
 	unsigned int without = 0;

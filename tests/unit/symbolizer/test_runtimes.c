@@ -141,7 +141,7 @@ Test(runtimes, strict)
 	cr_expect(would_be_read());
 	cr_expect_neq(runtimes_incarnation(runtimes_process(&worker, said.tgid)), first);
 	cr_expect_eq(sent[MESSAGE_OPEN_MEMORY], 0);
-	runtimes_figures(&worker, figures);
+	runtimes_stats(&worker, figures);
 	cr_expect_eq(figures[BH_RUNTIME_CPYTHON].unnamed, 1);
 	cr_expect_eq(figures[BH_RUNTIME_CPYTHON].named, 0);
 	cr_expect_eq(figures[BH_RUNTIME_CPYTHON].attached, 0);

@@ -109,7 +109,7 @@ static struct worker *worker_new(void)
 
 	worker->batch = records_new();
 	worker->control = &control;
-	cr_assert_eq(window_init(&worker->window, false), 0);
+	cr_assert_eq(resend_buffer_init(&worker->window, false), 0);
 	return worker;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "symbolizer/worker/runtime_figures.h"
+#include "symbolizer/worker/runtime_stats.h"
 
 #include "common/log.h"
 
@@ -9,7 +9,7 @@ enum {
 	LINE_BYTES = 640
 };
 
-void runtime_figures_refuse(struct runtime_figures *figures, unsigned int runtime, const char *line)
+void runtime_stats_refuse(struct runtime_stats *figures, unsigned int runtime, const char *line)
 {
 	char text[LINE_BYTES];
 
@@ -22,7 +22,7 @@ void runtime_figures_refuse(struct runtime_figures *figures, unsigned int runtim
 		log_warning("%s", log_escape(line, text, sizeof(text)));
 }
 
-void runtime_figures_frame(struct runtime_figures *figures, unsigned int runtime, bool named)
+void runtime_stats_frame(struct runtime_stats *figures, unsigned int runtime, bool named)
 {
 	if (runtime == BH_RUNTIME_NONE || runtime >= BH_RUNTIME_COUNT)
 		return;

@@ -7,10 +7,10 @@
 
 #include "common/log.h"
 #include "ipc/peer.h"
-#include "symbolizer/worker/runtime_figures.h"
+#include "symbolizer/worker/runtime_stats.h"
 
 static int said;
-static struct runtime_figures figures;
+static struct runtime_stats figures;
 
 /* Another part of the library sends messages. */
 int peer_send(struct peer *peer, enum message_type type, const void *payload, size_t length,
@@ -51,40 +51,39 @@ static unsigned int lines(const char *text)
 	return count;
 }
 
-TestSuite(runtime_figures, .init = listen_to_log);
+TestSuite(runtime_stats, .init = listen_to_log);
 
-Test(runtime_figures, frames)
+Test(runtime_stats, frames)
 {
-	runtime_figures_frame(&figures, BH_RUNTIME_CPYTHON, true);
-	runtime_figures_frame(&figures, BH_RUNTIME_CPYTHON, true);
-	runtime_figures_frame(&figures, BH_RUNTIME_CPYTHON, false);
+	runtime_stats_frame(&figures, BH_RUNTIME_CPYTHON, true);
+	runtime_stats_frame(&figures, BH_RUNTIME_CPYTHON, true);
+	runtime_stats_frame(&figures, BH_RUNTIME_CPYTHON, false);
 	/* A number out of a record. */
-	runtime_figures_frame(&figures, BH_RUNTIME_NONE, true);
-	runtime_figures_frame(&figures, BH_RUNTIME_COUNT, true);
-	runtime_figures_frame(&figures, BH_MANAGED_RUNTIME_MASK, true);
+	runtime_stats_frame(&figures, BH_RUNTIME_NONE, true);
+	runtime_stats_frame(&figures, BH_RUNTIME_COUNT, true);
+	runtime_stats_frame(&figures, BH_MANAGED_RUNTIME_MASK, true);
 	cr_expect_eq(figures.by_runtime[BH_RUNTIME_CPYTHON].named, 2);
 	cr_expect_eq(figures.by_runtime[BH_RUNTIME_CPYTHON].unnamed, 1);
 	cr_expect_eq(figures.by_runtime[BH_RUNTIME_NONE].named, 0);
 	cr_expect_eq(figures.by_runtime[BH_RUNTIME_HOTSPOT].named, 0);
 }
 
-Test(runtime_figures, refusals_stay_on_one_line)
+Test(runtime_stats, refusals_stay_on_one_line)
 {
-	runtime_figures_refuse(&figures, BH_RUNTIME_CPYTHON,
-			       "CPython in /tmp/a\nb\033[2J: refused");
+	runtime_stats_refuse(&figures, BH_RUNTIME_CPYTHON, "CPython in /tmp/a\nb\033[2J: refused");
 	const char *text = heard();
 
 	cr_expect_eq(lines(text), 1);
 	cr_expect_not_null(strstr(text, "warning test: CPython in /tmp/a\\x0ab\\x1b[2J: refused"));
-	runtime_figures_refuse(&figures, BH_RUNTIME_CPYTHON, NULL);
+	runtime_stats_refuse(&figures, BH_RUNTIME_CPYTHON, NULL);
 	cr_expect_str_empty(heard());
 	cr_expect_eq(figures.by_runtime[BH_RUNTIME_CPYTHON].refused, 2);
 }
 
-Test(runtime_figures, a_thousand_refusals_are_counted_not_said)
+Test(runtime_stats, a_thousand_refusals_are_counted_not_said)
 {
 	for (int i = 0; i < 1000; i++)
-		runtime_figures_refuse(&figures, BH_RUNTIME_HOTSPOT, "no");
+		runtime_stats_refuse(&figures, BH_RUNTIME_HOTSPOT, "no");
 	const char *text = heard();
 
 	cr_expect_eq(lines(text), 65);
