@@ -35,7 +35,7 @@ enum {
 	/* Stacks that come between the word to the kernel side and the forgetting: 10 ms of
 	 * samples, and what one that lies about times adds. Full: their samples are lost and
 	 * counted. */
-	LIMIT_WORKER_CARRIED = 8192,
+	LIMIT_WORKER_RETAINED = 8192,
 	/* A batch of records to the exporter, bytes: below the socket's buffer. */
 	LIMIT_BATCH_BYTES = 60000,
 	/* Batches that the worker keeps for an exporter that may be killed before it has read them:

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a frame as sampled to a numbered record with a name. */
+#include "symbolizer/worker/frames.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,76 +9,88 @@
 #include "common/frame_kind.h"
 #include "common/incomplete_reasons.h"
 #include "common/limits.h"
+#include "symbolizer/worker/identity.h"
 #include "symbolizer/worker/runtimes.h"
 #include "symbolizer/worker/symbol_name.h"
 #include "symbolizer/worker/worker.h"
 
-static bool frame_is_kernel(uint64_t frame)
+enum {
+	MANAGED_TEXT_MAX = 2048, /* bytes of a name or a path as they are passed on */
+	/* A managed frame's entry in ids.frames has its first id in the lower bits and the number
+	 * of its ids above them. */
+	COUNT_SHIFT = 27,
+};
+_Static_assert(LIMIT_WORKER_FRAMES < (1ll << COUNT_SHIFT) / RUNTIME_INLINED_MAX / 2, "ids fit");
+_Static_assert(RUNTIME_INLINED_MAX < 1 << (32 - COUNT_SHIFT), "counts fit");
+_Static_assert(FRAME_KIND_ABORT + BH_RUNTIME_COUNT == FRAME_KIND_COUNT, "kinds of runtimes follow");
+
+/* --- modules and functions --- */
+
+/* The id of a module. It is not the manager's: the exporter wants dense ids. `ids` may be NULL. */
+static int module_get_id(struct worker *worker, XXH128_hash_t key, const char *path,
+			 const struct symbols_ids *ids, uint32_t *id)
 {
-	return frame >> 48 == 0xffff;
+	if (id_map_get(&worker->ids.modules, key, id))
+		return 0;
+	*id = ++worker->ids.module;
+	records_add_module(worker->batch.records,
+			   &(struct record_module){.number = *id,
+						   .path = path,
+						   .gnu_build_id = ids ? ids->gnu_build_id : "",
+						   .htlhash = ids ? ids->htlhash : "",
+						   .go_build_id = ids ? ids->go_build_id : ""});
+	return id_map_put(&worker->ids.modules, key, *id);
 }
 
-/* The number of the function that starts at `start` of `module`, defined if it is new. `generated`:
- * it has no symbol, and the name was made from its address. */
-static int define_function(struct worker *worker, uint32_t module, uint64_t start, const char *name,
-			   bool generated, uint32_t *number)
+/* The id of the function that starts at `start` of a module. `generated`: it has no symbol, and the
+ * name was made from its address. */
+static int function_define(struct worker *worker, uint32_t module, uint64_t start, const char *name,
+			   bool generated, uint32_t *id)
 {
 	XXH128_hash_t key = XXH3_128bits_withSeed(name, strlen(name), module);
 
+	/* Several functions of a module may have one name: the start distinguishes them. It is
+	 * spread over all bits by the golden ratio. */
 	key.high64 ^= start * 0x9e3779b97f4a7c15u;
-	if (id_map_get(&worker->numbers.functions, key, number))
+	if (id_map_get(&worker->ids.functions, key, id))
 		return 0;
-	*number = ++worker->numbers.next_function;
-	records_add_function(worker->batch,
-			     &(struct record_function){
-				 .number = *number, .name = name, .name_is_generated = generated});
-	return id_map_put(&worker->numbers.functions, key, *number);
+	*id = ++worker->ids.function;
+	records_add_function(
+	    worker->batch.records,
+	    &(struct record_function){.number = *id, .name = name, .name_is_generated = generated});
+	return id_map_put(&worker->ids.functions, key, *id);
 }
 
-static int function_number(struct worker *worker, uint32_t module, uint64_t start, const char *name,
-			   uint32_t *number)
+static int function_get_id(struct worker *worker, uint32_t module, uint64_t start, const char *name,
+			   uint32_t *id)
 {
-	return define_function(worker, module, start, name, false, number);
+	return function_define(worker, module, start, name, false, id);
 }
 
-/* Define the function without a symbol that starts at `start` (as linked) of a module:
+/* The id of the function without a symbol that starts at `start` (as linked) of a module:
  * "cc1+0xb1f000". All its frames share it, so that a flame graph is not split by instruction. */
-static int unnamed_function_number(struct worker *worker, const struct worker_module *module,
-				   uint32_t module_number, uint64_t start, uint32_t *number)
+static int nameless_function_get_id(struct worker *worker, const struct module *module,
+				    uint32_t module_id, uint64_t start, uint32_t *id)
 {
 	const char *slash = strrchr(module->path, '/');
 	const char *file = slash && slash[1] ? slash + 1 : module->path;
 	char name[sizeof(module->path) + sizeof("+0x") + 2 * sizeof(start)];
 
 	snprintf(name, sizeof(name), "%s+0x%" PRIx64, file, start);
-	return define_function(worker, module_number, start, name, true, number);
+	return function_define(worker, module_id, start, name, true, id);
 }
 
-/* A module is known to the exporter by a number of ours, dense, whatever the manager's is. */
-static int define_module(struct worker *worker, XXH128_hash_t key, const char *path,
-			 const struct symbols_ids *ids, uint32_t *number)
+/* --- kernel and native frames --- */
+
+static bool frame_is_kernel(uint64_t frame)
 {
-	if (id_map_get(&worker->numbers.modules, key, number))
-		return 0;
-	*number = ++worker->numbers.next_module;
-	records_add_module(worker->batch,
-			   &(struct record_module){.number = *number,
-						   .path = path,
-						   .gnu_build_id = ids ? ids->gnu_build_id : "",
-						   .htlhash = ids ? ids->htlhash : "",
-						   .go_build_id = ids ? ids->go_build_id : ""});
-	return id_map_put(&worker->numbers.modules, key, *number);
+	return frame >> 48 == 0xffff;
 }
 
-/* The kernel's own text is "vmlinux"; its modules and BPF programs are known by name. */
-static int kernel_module_number(struct worker *worker, const char *name, uint32_t *number)
-{
-	return define_module(worker, XXH3_128bits_withSeed(name, strlen(name), FRAME_KIND_KERNEL),
-			     name, NULL, number);
-}
-
-/* Kernel frames are known by name alone: addresses of the kernel do not leave the host. */
-static int describe_kernel(struct worker *worker, uint64_t address, struct record_frame *record)
+/* Kernel frames have a name only: addresses of the kernel do not leave the host, because they would
+ * reveal where it is in memory. The kernel itself is the module "vmlinux"; loadable modules and BPF
+ * programs are modules of their own. */
+static int kernel_describe(struct worker *worker, uint64_t address, struct record_frame *record)
 {
 	struct kernel_symbol symbol;
 
@@ -87,153 +100,150 @@ static int describe_kernel(struct worker *worker, uint64_t address, struct recor
 		snprintf(symbol.module, sizeof(symbol.module), "vmlinux");
 		symbol.start = 0;
 	}
-	int r = kernel_module_number(worker, symbol.module, &record->module);
+	const XXH128_hash_t key =
+	    XXH3_128bits_withSeed(symbol.module, strlen(symbol.module), FRAME_KIND_KERNEL);
+	int r = module_get_id(worker, key, symbol.module, NULL, &record->module);
 	if (!r)
-		r = function_number(worker, record->module, symbol.start, symbol.name,
+		r = function_get_id(worker, record->module, symbol.start, symbol.name,
 				    &record->function);
 	return r;
 }
 
-static int describe_native(struct worker *worker, uint64_t frame, struct record_frame *record)
+/* A frame in a file: the name of its symbol; else the start of its function; else only module and
+ * address. */
+static int native_describe(struct worker *worker, uint64_t frame, struct record_frame *record)
 {
 	const uint32_t number = (uint32_t)(frame >> BH_FRAME_OFFSET_BITS);
 	const uint64_t offset = frame & BH_FRAME_OFFSET_MASK;
-	struct worker_module *module = modules_find(worker, number);
-	static const char unknown[] = "[unknown module]";
+	struct module *module = modules_find(&worker->modules, number);
 	struct symbol symbol;
 
 	record->kind = FRAME_KIND_NATIVE;
 	record->address = offset;
-	const struct symbols *symbols = module ? modules_symbols(worker, module) : NULL;
-	int r = define_module(worker, XXH3_128bits(&number, sizeof(number)),
-			      module ? module->path : unknown, module ? &module->ids : NULL,
-			      &record->module);
+	const struct symbols *symbols = module ? modules_symbols(&worker->modules, module) : NULL;
+	int r = module_get_id(worker, XXH3_128bits(&number, sizeof(number)),
+			      module ? module->path : "[unknown module]",
+			      module ? &module->ids : NULL, &record->module);
 	if (r < 0 || !symbols)
 		return r;
 	symbols_offset_to_vaddr(symbols, offset, &record->address);
 	if (symbols_find(symbols, offset, &symbol))
-		return function_number(worker, record->module, symbol.start_vaddr, symbol.name,
+		return function_get_id(worker, record->module, symbol.start_vaddr, symbol.name,
 				       &record->function);
-	if (modules_function_start(worker, module, offset, &symbol.start_vaddr))
-		return unnamed_function_number(worker, module, record->module, symbol.start_vaddr,
-					       &record->function);
+	if (modules_find_start(&worker->modules, module, offset, &symbol.start_vaddr))
+		return nameless_function_get_id(worker, module, record->module, symbol.start_vaddr,
+						&record->function);
 	return 0;
 }
 
-static int describe_raw(struct worker *worker, uint64_t frame, struct record_frame *record)
+/* A frame in memory that belongs to no file: the vsyscall page, or code that was generated. */
+static int raw_describe(struct worker *worker, uint64_t frame, struct record_frame *record)
 {
 	const bool vsyscall =
 	    (frame & BH_ADDRESS_MASK) >> 12 == (BH_VSYSCALL_PAGE & (BH_ADDRESS_MASK >> 12));
 
 	record->kind = FRAME_KIND_NATIVE;
-	return function_number(worker, 0, vsyscall, vsyscall ? "[vsyscall]" : "[anonymous code]",
+	return function_get_id(worker, 0, vsyscall, vsyscall ? "[vsyscall]" : "[anonymous code]",
 			       &record->function);
 }
 
-int frames_number(struct worker *worker, uint64_t frame, uint32_t *number)
+int frames_get_id(struct worker *worker, uint64_t frame, uint32_t *id)
 {
 	const XXH128_hash_t key = XXH3_128bits(&frame, sizeof(frame));
 	struct record_frame record = {0};
 	int r;
 
-	if (id_map_get(&worker->numbers.frames, key, number))
+	if (id_map_get(&worker->ids.frames, key, id))
 		return 0;
-	samples_make_room(worker);
+	batch_close_if_full(&worker->batch, identity_bytes(worker));
 	if (frame_is_kernel(frame))
-		r = describe_kernel(worker, frame, &record);
+		r = kernel_describe(worker, frame, &record);
 	else if (frame & BH_FRAME_RAW)
-		r = describe_raw(worker, frame, &record);
+		r = raw_describe(worker, frame, &record);
 	else
-		r = describe_native(worker, frame, &record);
+		r = native_describe(worker, frame, &record);
 	if (r < 0)
 		return r;
-	*number = record.number = ++worker->numbers.next_frame;
-	records_add_frame(worker->batch, &record);
-	return id_map_put(&worker->numbers.frames, key, *number);
+	*id = record.number = ++worker->ids.frame;
+	records_add_frame(worker->batch.records, &record);
+	return id_map_put(&worker->ids.frames, key, *id);
 }
 
-enum {
-	/* In a table's value: how many numbers it stands for, above the first. */
-	COUNT_SHIFT = 27,
-};
-_Static_assert(LIMIT_WORKER_FRAMES < (1ll << COUNT_SHIFT) / RUNTIME_INLINED_MAX / 2, "numbers fit");
-_Static_assert(RUNTIME_INLINED_MAX < 1 << (32 - COUNT_SHIFT), "counts fit");
-_Static_assert(FRAME_KIND_ABORT + BH_RUNTIME_COUNT == FRAME_KIND_COUNT, "kinds of runtimes follow");
+/* --- managed frames --- */
 
-enum {
-	MANAGED_TEXT_MAX = 2048, /* bytes of a name or a path as they are passed on */
-};
-
-static int managed_function_number(struct worker *worker, const struct runtime_frame *frame,
-				   unsigned int runtime, uint32_t *number)
+static int managed_function_get_id(struct worker *worker, const struct runtime_frame *frame,
+				   unsigned int runtime, uint32_t *id)
 {
 	const XXH64_hash_t seed = XXH3_64bits_withSeed(frame->file, strlen(frame->file),
 						       runtime | (uint64_t)frame->start_line << 32);
+	/* The highest bit of a native function's seed, its module's id, is 0. */
 	const XXH128_hash_t key =
 	    XXH3_128bits_withSeed(frame->function, strlen(frame->function), seed | 1ull << 63);
 	char name[MANAGED_TEXT_MAX], file[MANAGED_TEXT_MAX];
 
-	if (id_map_get(&worker->numbers.functions, key, number))
+	if (id_map_get(&worker->ids.functions, key, id))
 		return 0;
 	symbol_name_escape(frame->function, strlen(frame->function), name, sizeof(name));
 	symbol_name_escape(frame->file, strlen(frame->file), file, sizeof(file));
-	*number = ++worker->numbers.next_function;
+	*id = ++worker->ids.function;
 	records_add_function(
-	    worker->batch,
+	    worker->batch.records,
 	    &(struct record_function){
-		.number = *number, .name = name, .file = file, .start_line = frame->start_line});
-	return id_map_put(&worker->numbers.functions, key, *number);
+		.number = *id, .name = name, .file = file, .start_line = frame->start_line});
+	return id_map_put(&worker->ids.functions, key, *id);
 }
 
-int frames_number_managed(struct worker *worker, struct managed_process *process,
-			  const uint64_t *words, uint32_t *number, uint32_t *count)
+int frames_get_managed_ids(struct worker *worker, struct managed_process *process,
+			   const uint64_t *words, uint32_t *first, uint32_t *count)
 {
-	/* Not as a seed: for inputs as short as this, another seed and other words may have the
-	 * same hash. */
-	uint64_t id[2 + BH_MANAGED_EXTRA_MAX] = {runtimes_incarnation(process)};
-	memcpy(&id[1], words, bh_frame_words(words[0]) * sizeof(words[0]));
-	const XXH128_hash_t key = XXH3_128bits(id, sizeof(id));
+	/* The generation is hashed with the words rather than used as a seed: for inputs this
+	 * short, two different pairs of seed and words may have the same hash. */
+	uint64_t identity[2 + BH_MANAGED_EXTRA_MAX] = {runtimes_exec_generation(process)};
+	memcpy(&identity[1], words, bh_frame_words(words[0]) * sizeof(words[0]));
+	const XXH128_hash_t key = XXH3_128bits(identity, sizeof(identity));
 	const unsigned int runtime = bh_frame_runtime(words[0]);
 	struct runtime_frames names;
 	uint32_t value;
 
-	if (id_map_get(&worker->numbers.frames, key, &value)) {
-		*number = value & ((1u << COUNT_SHIFT) - 1);
+	if (id_map_get(&worker->ids.frames, key, &value)) {
+		*first = value & ((1u << COUNT_SHIFT) - 1);
 		*count = value >> COUNT_SHIFT;
 		return 0;
 	}
-	samples_make_room(worker);
+	batch_close_if_full(&worker->batch, identity_bytes(worker));
 	runtimes_symbolize(worker, process, words, &names);
-	*number = worker->numbers.next_frame + 1;
+	*first = worker->ids.frame + 1;
 	*count = names.count;
 	for (unsigned int i = 0; i < names.count; i++) {
 		struct record_frame record = {.kind = (uint8_t)(FRAME_KIND_ABORT + runtime),
 					      .line = names.frames[i].line};
 		int r =
-		    managed_function_number(worker, &names.frames[i], runtime, &record.function);
+		    managed_function_get_id(worker, &names.frames[i], runtime, &record.function);
 
 		if (r < 0)
 			return r;
-		record.number = ++worker->numbers.next_frame;
-		records_add_frame(worker->batch, &record);
+		record.number = ++worker->ids.frame;
+		records_add_frame(worker->batch.records, &record);
 	}
-	return id_map_put(&worker->numbers.frames, key, *number | *count << COUNT_SHIFT);
+	return id_map_put(&worker->ids.frames, key, *first | *count << COUNT_SHIFT);
 }
 
-int frames_abort_marker(struct worker *worker, unsigned int reason, uint32_t *number)
+/* --- the end of an incomplete stack --- */
+
+int frames_get_abort_id(struct worker *worker, unsigned int reason, uint32_t *id)
 {
 	const XXH128_hash_t key = XXH3_128bits_withSeed(&reason, sizeof(reason), FRAME_KIND_ABORT);
 	struct record_frame record = {.kind = FRAME_KIND_ABORT};
 	char name[64];
 
-	if (id_map_get(&worker->numbers.frames, key, number))
+	if (id_map_get(&worker->ids.frames, key, id))
 		return 0;
 	snprintf(name, sizeof(name), "[stack cut: %s]",
-		 reason < BH_REASON_COUNT ? incomplete_reason_names[reason] : "unknown");
-	int r = function_number(worker, 0, reason, name, &record.function);
+		 reason < INCOMPLETE_COUNT ? incomplete_reason_names[reason] : "unknown");
+	int r = function_get_id(worker, 0, reason, name, &record.function);
 	if (r < 0)
 		return r;
-	*number = record.number = ++worker->numbers.next_frame;
-	records_add_frame(worker->batch, &record);
-	return id_map_put(&worker->numbers.frames, key, *number);
+	*id = record.number = ++worker->ids.frame;
+	records_add_frame(worker->batch.records, &record);
+	return id_map_put(&worker->ids.frames, key, *id);
 }

@@ -5,62 +5,62 @@
 #include <stdlib.h>
 #include <string.h>
 
-void id_map_fini(struct id_map *table)
+void id_map_fini(struct id_map *map)
 {
-	free(table->entries);
-	*table = (struct id_map){0};
+	free(map->entries);
+	*map = (struct id_map){0};
 }
 
-static struct id_map_entry *id_map_find(const struct id_map *table, XXH128_hash_t key)
+static struct id_map_entry *id_map_find(const struct id_map *map, XXH128_hash_t key)
 {
-	size_t at = key.low64 & (table->capacity - 1);
+	size_t at = key.low64 & (map->capacity - 1);
 
-	while (table->entries[at].used &&
-	       (table->entries[at].low != key.low64 || table->entries[at].high != key.high64))
-		at = (at + 1) & (table->capacity - 1);
-	return &table->entries[at];
+	while (map->entries[at].used &&
+	       (map->entries[at].low != key.low64 || map->entries[at].high != key.high64))
+		at = (at + 1) & (map->capacity - 1);
+	return &map->entries[at];
 }
 
-bool id_map_get(const struct id_map *table, XXH128_hash_t key, uint32_t *value)
+bool id_map_get(const struct id_map *map, XXH128_hash_t key, uint32_t *value)
 {
-	if (!table->capacity)
+	if (!map->capacity)
 		return false;
-	const struct id_map_entry *entry = id_map_find(table, key);
+	const struct id_map_entry *entry = id_map_find(map, key);
 	if (entry->used)
 		*value = entry->value;
 	return entry->used;
 }
 
-static int id_map_grow(struct id_map *table)
+static int id_map_grow(struct id_map *map)
 {
-	struct id_map grown = {.capacity = table->capacity ? table->capacity * 2 : 1024,
-			       .count = table->count};
+	struct id_map grown = {.capacity = map->capacity ? map->capacity * 2 : 1024,
+			       .count = map->count};
 
 	grown.entries = calloc(grown.capacity, sizeof(grown.entries[0]));
 	if (!grown.entries)
 		return -ENOMEM;
-	for (size_t i = 0; i < table->capacity; i++) {
-		const struct id_map_entry *e = &table->entries[i];
+	for (size_t i = 0; i < map->capacity; i++) {
+		const struct id_map_entry *e = &map->entries[i];
 
 		if (e->used)
 			*id_map_find(&grown, (XXH128_hash_t){.low64 = e->low, .high64 = e->high}) =
 			    *e;
 	}
-	free(table->entries);
-	*table = grown;
+	free(map->entries);
+	*map = grown;
 	return 0;
 }
 
-int id_map_put(struct id_map *table, XXH128_hash_t key, uint32_t value)
+int id_map_put(struct id_map *map, XXH128_hash_t key, uint32_t value)
 {
-	if (table->count * 4 >= table->capacity * 3) {
-		int r = id_map_grow(table);
+	if (map->count * 4 >= map->capacity * 3) {
+		int r = id_map_grow(map);
 
 		if (r < 0)
 			return r;
 	}
-	*id_map_find(table, key) =
+	*id_map_find(map, key) =
 	    (struct id_map_entry){.low = key.low64, .high = key.high64, .value = value, .used = 1};
-	table->count++;
+	map->count++;
 	return 0;
 }

@@ -37,11 +37,11 @@ struct identity_process {
 	uint64_t start_ns;
 	uint64_t cgroup_id; /* of its first sample */
 	uint64_t asked_ns, answered_ns;
-	uint32_t tgid, number, cookie;
+	uint32_t tgid, id, cookie;
 	enum process_state state;
 	bool found;	/* the answer was of this very process, alive */
 	bool described; /* to the exporter, under this number */
-	bool renumber;	/* what came after that is news: with the next sample */
+	bool new_id;	/* what came after that is news: with the next sample */
 	bool confirm;	/* the next sample tells whether cgroup and container belong together */
 	char comm[BH_COMM_BYTES];
 	char path[MSG_PATH_BYTES];
@@ -166,31 +166,31 @@ size_t identity_bytes(const struct worker *worker)
 	       (DESCRIPTION_BYTES + identity->name_count * (size_t)VARIABLE_BYTES);
 }
 
-static bool is_settled(const struct identity_process *process)
+static bool is_complete(const struct identity_process *process)
 {
-	return process->described && process->state == PROCESS_KNOWN && !process->renumber &&
+	return process->described && process->state == PROCESS_KNOWN && !process->new_id &&
 	       !process->confirm;
 }
 
 /* From now on its number is found without us. */
-static void process_settle(struct worker *worker, unsigned int index)
+static void process_commit(struct worker *worker, unsigned int index)
 {
 	struct identity *identity = worker->identity;
 	struct identity_process *process = identity->processes[index];
 
 	/* If there is no memory, it is met as a new one by its next sample. */
-	id_map_put(&worker->numbers.processes, process->key, process->number);
+	id_map_put(&worker->ids.processes, process->key, process->id);
 	free(process);
 	identity->process_count--;
 	memmove(&identity->processes[index], &identity->processes[index + 1],
 		(identity->process_count - index) * sizeof(identity->processes[0]));
 }
 
-static void settle_all(struct worker *worker)
+static void commit_all(struct worker *worker)
 {
 	for (unsigned int i = worker->identity->process_count; i--;) {
-		if (is_settled(worker->identity->processes[i]))
-			process_settle(worker, i);
+		if (is_complete(worker->identity->processes[i]))
+			process_commit(worker, i);
 	}
 }
 
@@ -203,7 +203,7 @@ static bool make_room(struct worker *worker)
 		return true;
 	for (unsigned int i = 0; i < identity->process_count; i++) {
 		if (identity->processes[i]->described) {
-			process_settle(worker, i);
+			process_commit(worker, i);
 			return true;
 		}
 	}
@@ -225,7 +225,7 @@ static int process_add(struct worker *worker, const struct bh_sample *header, XX
 	process->start_ns = record->start_ns;
 	process->tgid = record->tgid;
 	process->cgroup_id = header->cgroup_id;
-	process->number = ++worker->numbers.next_process;
+	process->id = ++worker->ids.process;
 	snprintf(process->comm, sizeof(process->comm), "%s", record->comm);
 	snprintf(process->path, sizeof(process->path), "%s", record->path);
 	identity->processes[identity->process_count++] = process;
@@ -296,8 +296,8 @@ static void process_confirm(struct identity *identity, struct identity_process *
 		containers_put(&identity->containers, header->cgroup_id, process->container);
 }
 
-int identity_number(struct worker *worker, const struct bh_sample *header, XXH128_hash_t key,
-		    const struct record_process *record, uint32_t *number)
+int identity_get_id(struct worker *worker, const struct bh_sample *header, XXH128_hash_t key,
+		    const struct record_process *record, uint32_t *id)
 {
 	struct identity *identity = worker->identity;
 	struct identity_process *process = process_find(identity, key);
@@ -310,14 +310,14 @@ int identity_number(struct worker *worker, const struct bh_sample *header, XXH12
 	}
 	process_ask(worker, process);
 	process_confirm(identity, process, header);
-	if (process->renumber) {
-		process->renumber = process->described = false;
-		process->number = ++worker->numbers.next_process;
+	if (process->new_id) {
+		process->new_id = process->described = false;
+		process->id = ++worker->ids.process;
 		identity->undescribed++;
 	}
-	*number = process->number;
-	if (is_settled(process))
-		settle_all(worker);
+	*id = process->id;
+	if (is_complete(process))
+		commit_all(worker);
 	return 0;
 }
 
@@ -344,7 +344,7 @@ static void process_take(struct identity *identity, struct identity_process *pro
 		process->values_found |= 1u << i;
 		memcpy(process->values[i], found->variables[i].value, sizeof(process->values[i]));
 	}
-	process->renumber = process->described && (container_is_news || process->values_found);
+	process->new_id = process->described && (container_is_news || process->values_found);
 }
 
 static struct identity_process *answered_process(const struct identity *identity,
@@ -383,8 +383,8 @@ void identity_on_answer(struct worker *worker, const struct message *message)
 	process->answered_ns = clock_monotonic_ns(); /* later than what was read */
 	if (!r)
 		process_take(identity, process, &found);
-	if (is_settled(process))
-		settle_all(worker);
+	if (is_complete(process))
+		commit_all(worker);
 	if (worker->batch_held && !identity_must_wait(worker))
 		loop_tick_within(&worker->role.loop, 0);
 }
@@ -394,7 +394,7 @@ static void process_describe(struct worker *worker, struct identity_process *pro
 	const struct identity *identity = worker->identity;
 	struct record_variable variables[RECORD_VARIABLES_MAX];
 	const bool named = identity->want_service_name;
-	struct record_process record = {.number = process->number,
+	struct record_process record = {.number = process->id,
 					.tgid = process->tgid,
 					.start_ns = process->start_ns,
 					.comm = process->comm,
@@ -408,7 +408,7 @@ static void process_describe(struct worker *worker, struct identity_process *pro
 			variables[record.variable_count++] =
 			    (struct record_variable){identity->names[i], process->values[i]};
 	}
-	records_add_process(worker->batch, &record);
+	records_add_process(worker->batch.records, &record);
 	process->described = true;
 }
 
@@ -427,10 +427,10 @@ void identity_describe(struct worker *worker)
 		process_describe(worker, process);
 	}
 	identity->undescribed = 0;
-	settle_all(worker);
+	commit_all(worker);
 }
 
-void identity_forget(struct worker *worker)
+void identity_reset(struct worker *worker)
 {
 	struct identity *identity = worker->identity;
 

@@ -29,13 +29,13 @@ int identity_configure(struct worker *worker, const struct msg_configure_worker 
 void identity_free(struct worker *worker);
 
 /*
- * The number of a process that has none in worker->numbers: `key` is its place there, `record` what
- * is known of it but number and identity. It is described by a later identity_describe; then, or
- * when there is nothing more to come, the number goes there. 0, or -ENOBUFS: samples_full() was
- * true.
+ * The number of a process that has none in worker->ids.processes: `key` is its place there,
+ * `record` what is known of it but number and identity. It is described by a later
+ * identity_describe; then, or when there is nothing more to come, the number goes there. 0, or
+ * -ENOBUFS: samples_full() was true.
  */
-int identity_number(struct worker *worker, const struct bh_sample *header, XXH128_hash_t key,
-		    const struct record_process *record, uint32_t *number);
+int identity_get_id(struct worker *worker, const struct bh_sample *header, XXH128_hash_t key,
+		    const struct record_process *record, uint32_t *id);
 
 /* An answer to OPEN_IDENTITY; the descriptors stay the message's. What was not asked is ignored. */
 void identity_on_answer(struct worker *worker, const struct message *message);
@@ -50,6 +50,6 @@ size_t identity_bytes(const struct worker *worker);
 void identity_describe(struct worker *worker);
 
 /* All numbers were forgotten: so are the processes. Containers stay known. */
-void identity_forget(struct worker *worker);
+void identity_reset(struct worker *worker);
 
 #endif

@@ -14,6 +14,8 @@
 #include "symbolizer/worker/identity.h"
 #include "symbolizer/worker/policy.h"
 #include "symbolizer/worker/runtimes.h"
+#include "symbolizer/worker/sample_check.h"
+#include "symbolizer/worker/samples.h"
 #include "symbolizer/worker/worker.h"
 
 enum {
@@ -32,7 +34,7 @@ _Static_assert(sizeof(struct bh_sample) == MSG_SAMPLE_BYTES_LEAST &&
 static bool worker_must_wait(struct worker *worker, const struct bh_sample *header,
 			     const uint64_t *frames)
 {
-	if (worker->manager_drained || samples_resolvable(worker, header, frames)) {
+	if (worker->manager_drained || sample_modules_announced(&worker->modules, header, frames)) {
 		worker->waiting_since_ns = 0;
 		return false;
 	}
@@ -59,24 +61,26 @@ static bool worker_consume(struct worker *worker)
 	const void *record;
 	size_t length;
 
-	if (!worker->ring.data || resend_buffer_full(&worker->window))
+	if (!worker->ring.data || resend_buffer_is_full(&worker->batch.resend))
 		return false;
 	for (int i = 0; i < WORKER_TURN_RECORDS; i++) {
 		if (!bpf_ring_peek(&worker->ring, &record, &length)) {
-			samples_forget_when_due(worker, now);
+			stack_ids_reset_when_due(worker, now);
 			return true;
 		}
 		const struct bh_sample *header = record;
 		const uint64_t *frames = (const uint64_t *)(header + 1);
-		if (!samples_valid(record, length)) {
+		if (!sample_is_valid(record, length)) {
 			worker->losses.lost[LOSS_BAD_RECORD]++;
 		} else {
 			if (worker_must_wait(worker, header, frames)) {
 				loop_tick_within(&worker->role.loop, WORKER_BUSY_MS);
 				return false;
 			}
-			samples_forget_when_due(worker, header->time_ns);
-			if (worker->identity && samples_full(worker) && worker_hold(worker))
+			stack_ids_reset_when_due(worker, header->time_ns);
+			if (worker->identity &&
+			    batch_is_full(&worker->batch, identity_bytes(worker)) &&
+			    worker_hold(worker))
 				return false;
 			samples_add(worker, header, frames);
 		}
@@ -91,7 +95,7 @@ static void worker_send_status(struct worker *worker, enum role_state state)
 	struct msg_status status = {
 	    .state = state,
 	    .ring_bytes = worker->ring.consumed_bytes,
-	    .batch_bytes = worker->batch_bytes,
+	    .batch_bytes = worker->batch.sent_bytes,
 	    .losses = worker->losses,
 	};
 
@@ -109,7 +113,7 @@ static void worker_send_end(struct worker *worker)
 
 static void worker_end(struct worker *worker)
 {
-	samples_flush(worker);
+	batch_flush(&worker->batch);
 	worker->ended = true;
 	worker_send_end(worker);
 	worker_send_status(worker, ROLE_STOPPED);
@@ -127,7 +131,7 @@ static void worker_on_tick(void *context, uint32_t events)
 		worker->ring_emptied = worker_consume(worker);
 	if (worker_hold(worker))
 		return;
-	samples_flush(worker);
+	batch_flush(&worker->batch);
 	if (held && (!worker->ring_emptied || worker->stopping))
 		loop_tick_within(&worker->role.loop, 0);
 	else if (worker->stopping && worker->manager_drained && worker->ring_emptied &&
@@ -178,11 +182,11 @@ static void on_module(struct worker *worker, struct message *message)
 	int fd = message->fd_count ? message->fds[0] : -1;
 
 	memcpy(&module, message->payload, sizeof(module));
-	if (modules_add(worker, &module, fd) < 0)
+	if (modules_add(&worker->modules, &module, fd) < 0)
 		return;
 	if (fd >= 0)
 		message->fds[0] = -1;
-	runtimes_on_module(worker, modules_find(worker, module.number));
+	runtimes_on_module(worker, modules_find(&worker->modules, module.number));
 }
 
 static void on_kernel_text(struct worker *worker, const struct message *message)
@@ -205,7 +209,7 @@ static void on_deferred_sample(struct worker *worker, const struct message *mess
 	/* Payloads are aligned. */
 	const struct bh_sample *header = message->payload;
 
-	if (samples_valid(message->payload, message->length))
+	if (sample_is_valid(message->payload, message->length))
 		samples_add(worker, header, (const uint64_t *)(header + 1));
 	else
 		worker->losses.lost[LOSS_BAD_RECORD]++;
@@ -227,11 +231,10 @@ static void on_resume(struct worker *worker, const struct message *message)
 	struct msg_resume resume;
 
 	memcpy(&resume, message->payload, sizeof(resume));
-	if (!resend_buffer_resume(&worker->window, &worker->role.peers[ROLE_EXPORTER],
+	if (!resend_buffer_resume(&worker->batch.resend, &worker->role.peers[ROLE_EXPORTER],
 				  resume.sequence)) {
-		log_warning("an exporter came that does not know what was sent before: all is "
-			    "described anew");
-		samples_begin_anew(worker);
+		log_warning("new exporter connected: resending all definitions");
+		stack_ids_reset(worker);
 	}
 	if (worker->ended)
 		worker_send_end(worker);
@@ -244,7 +247,7 @@ static bool worker_on_gone(void *context, enum role_id other)
 
 	if (!worker->role.agent || other != ROLE_EXPORTER)
 		return false;
-	resend_buffer_shut(&worker->window);
+	resend_buffer_disconnect(&worker->batch.resend);
 	return true;
 }
 
@@ -263,17 +266,17 @@ static int worker_dispatch(struct worker *worker, struct message *message)
 		return 0;
 	case MESSAGE_MODULE_GONE:
 		memcpy(&number, message->payload, sizeof(number));
-		modules_remove(worker, number.number);
+		modules_remove(&worker->modules, number.number);
 		runtimes_on_module_gone(worker, number.number);
 		return 0;
 	case MESSAGE_PROCESS:
 		memcpy(&process, message->payload, sizeof(process));
-		samples_on_process(worker, &process);
+		processes_announce(&worker->processes, &process);
 		runtimes_on_process(worker, &process);
 		return 0;
 	case MESSAGE_PROCESS_GONE:
 		memcpy(&number, message->payload, sizeof(number));
-		samples_on_process_gone(worker, number.number);
+		processes_remove(&worker->processes, number.number);
 		runtimes_on_process_gone(worker, number.number);
 		return 0;
 	case MESSAGE_MAPPED:
@@ -302,7 +305,7 @@ static int worker_dispatch(struct worker *worker, struct message *message)
 		on_resume(worker, message);
 		return 0;
 	case MESSAGE_FORGET:
-		samples_forget_soon(worker);
+		stack_ids_request_reset(worker);
 		return 0;
 	case MESSAGE_STOP:
 		worker->stopping = true;
@@ -334,11 +337,8 @@ int main(int argc, char **argv)
 		status = role_enter_sandbox(&worker.role);
 	if (status)
 		return status;
-	worker.batch = records_new();
 	worker.role.on_gone = worker_on_gone;
-	/* The exporter may have known the worker before this one. */
-	worker.reset_wanted = true;
-	if (!worker.batch || resend_buffer_init(&worker.window, worker.role.agent) < 0 ||
+	if (worker_init(&worker, worker.role.agent) < 0 ||
 	    role_watch_peers(&worker.role, worker_on_message, &worker) < 0)
 		return STATUS_FAILED;
 	loop_set_tick(&worker.role.loop, WORKER_TICK_MS, worker_on_tick, &worker);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "symbolizer/worker/modules.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,36 +8,40 @@
 
 #include "common/limits.h"
 #include "common/log.h"
-#include "symbolizer/worker/worker.h"
 
-static struct worker_module **module_bucket(struct worker *worker, uint32_t number)
+/* The link to the module of this id; it points to NULL if there is none. */
+static struct module **modules_link(struct modules *modules, uint32_t id)
 {
-	return &worker->modules[number % WORKER_MODULE_BUCKETS];
+	struct module **link = &modules->buckets[id % MODULES_BUCKETS];
+
+	while (*link && (*link)->id != id)
+		link = &(*link)->next;
+	return link;
 }
 
-struct worker_module *modules_find(struct worker *worker, uint32_t number)
+struct module *modules_find(const struct modules *modules, uint32_t id)
 {
-	for (struct worker_module *m = *module_bucket(worker, number); m; m = m->next) {
-		if (m->number == number)
-			return m;
-	}
-	return NULL;
+	struct module *module = modules->buckets[id % MODULES_BUCKETS];
+
+	while (module && module->id != id)
+		module = module->next;
+	return module;
 }
 
-int modules_add(struct worker *worker, const struct msg_module *message, int fd)
+int modules_add(struct modules *modules, const struct msg_module *message, int fd)
 {
-	struct worker_module *module = modules_find(worker, message->number);
+	struct module **link = modules_link(modules, message->number);
+	struct module *module = *link;
 
 	if (!module) {
 		module = calloc(1, sizeof(*module));
 		if (!module)
 			return -ENOMEM;
-		module->number = message->number;
+		module->id = message->number;
 		module->fd = -1;
-		module->next = *module_bucket(worker, message->number);
-		*module_bucket(worker, message->number) = module;
+		*link = module;
 	}
-	/* Announced again: its file could be had after all. */
+	/* A second announcement brings the file that could not be opened at the first one. */
 	if (fd >= 0) {
 		if (module->fd >= 0)
 			close(module->fd);
@@ -47,38 +53,44 @@ int modules_add(struct worker *worker, const struct msg_module *message, int fd)
 	return 0;
 }
 
-static void module_drop_symbols(struct worker *worker, struct worker_module *module)
+static void modules_drop_symbols(struct modules *modules, struct module *module)
 {
 	if (!module->symbols)
 		return;
-	worker->symbol_bytes -= symbols_bytes(module->symbols);
+	modules->symbols_bytes -= symbols_bytes(module->symbols);
 	symbols_free(module->symbols);
 	module->symbols = NULL;
 }
 
-void modules_remove(struct worker *worker, uint32_t number)
+void modules_remove(struct modules *modules, uint32_t id)
 {
-	for (struct worker_module **link = module_bucket(worker, number); *link;
-	     link = &(*link)->next) {
-		struct worker_module *module = *link;
+	struct module **link = modules_link(modules, id);
+	struct module *module = *link;
 
-		if (module->number != number)
-			continue;
-		*link = module->next;
-		module_drop_symbols(worker, module);
-		if (module->fd >= 0)
-			close(module->fd);
-		free(module);
+	if (!module)
 		return;
+	*link = module->next;
+	modules_drop_symbols(modules, module);
+	if (module->fd >= 0)
+		close(module->fd);
+	free(module);
+}
+
+void modules_fini(struct modules *modules)
+{
+	for (unsigned int i = 0; i < MODULES_BUCKETS; i++) {
+		while (modules->buckets[i])
+			modules_remove(modules, modules->buckets[i]->id);
 	}
 }
 
-static struct worker_module *modules_least_used(struct worker *worker)
+/* The module with symbols that was not used for the longest time. */
+static struct module *modules_least_used(const struct modules *modules)
 {
-	struct worker_module *least = NULL;
+	struct module *least = NULL;
 
-	for (int i = 0; i < WORKER_MODULE_BUCKETS; i++) {
-		for (struct worker_module *m = worker->modules[i]; m; m = m->next) {
+	for (unsigned int i = 0; i < MODULES_BUCKETS; i++) {
+		for (struct module *m = modules->buckets[i]; m; m = m->next) {
 			if (m->symbols && (!least || m->used < least->used))
 				least = m;
 		}
@@ -86,42 +98,43 @@ static struct worker_module *modules_least_used(struct worker *worker)
 	return least;
 }
 
-/* Evict symbols of other modules until all fit into the limit again. */
-static void modules_evict(struct worker *worker, const struct worker_module *keep)
+/* Evict symbols of modules other than `keep` until all fit into the limit. */
+static void modules_evict(struct modules *modules, const struct module *keep)
 {
-	while (worker->symbol_bytes > LIMIT_SYMBOLS_BYTES) {
-		struct worker_module *least = modules_least_used(worker);
+	while (modules->symbols_bytes > LIMIT_SYMBOLS_BYTES) {
+		struct module *least = modules_least_used(modules);
 
 		if (least == keep)
 			break;
-		module_drop_symbols(worker, least);
+		modules_drop_symbols(modules, least);
 	}
 }
 
-const struct symbols *modules_symbols(struct worker *worker, struct worker_module *module)
+struct symbols *modules_symbols(struct modules *modules, struct module *module)
 {
-	module->used = ++worker->clock;
+	module->used = ++modules->clock;
 	if (module->symbols || module->no_symbols || module->fd < 0)
 		return module->symbols;
 	int r = symbols_new(module->fd, LIMIT_SYMBOLS_BYTES, &module->symbols);
 	if (r < 0) {
-		log_debug("no symbols: module=%u error=%s", module->number, strerror(-r));
+		log_debug("cannot read symbols: module=%u error=%s", module->id, strerror(-r));
 		module->no_symbols = true;
 		return NULL;
 	}
 	module->ids = *symbols_get_ids(module->symbols);
-	worker->symbol_bytes += symbols_bytes(module->symbols);
-	modules_evict(worker, module);
+	modules->symbols_bytes += symbols_bytes(module->symbols);
+	modules_evict(modules, module);
 	return module->symbols;
 }
 
-bool modules_function_start(struct worker *worker, struct worker_module *module, uint64_t offset,
-			    uint64_t *start_vaddr)
+bool modules_find_start(struct modules *modules, struct module *module, uint64_t file_offset,
+			uint64_t *start_vaddr)
 {
 	const size_t before = symbols_bytes(module->symbols);
-	const bool found = symbols_find_start(module->symbols, offset, start_vaddr);
+	const bool found = symbols_find_start(module->symbols, file_offset, start_vaddr);
 
-	worker->symbol_bytes += symbols_bytes(module->symbols) - before;
-	modules_evict(worker, module);
+	/* An index of functions may have been built. */
+	modules->symbols_bytes += symbols_bytes(module->symbols) - before;
+	modules_evict(modules, module);
 	return found;
 }

@@ -9,7 +9,7 @@
 #include "common/limits.h"
 
 enum {
-	WINDOW_RUN_BITS = 32
+	WORKER_BITS = 32 /* of a sequence number: the upper half identifies the worker */
 };
 
 struct resend_batch {
@@ -19,95 +19,101 @@ struct resend_batch {
 	uint8_t data[];
 };
 
-int resend_buffer_init(struct resend_buffer *window, bool keeps)
+int resend_buffer_init(struct resend_buffer *buffer, bool keep)
 {
-	uint32_t run;
+	uint32_t worker;
 
-	if (getrandom(&run, sizeof(run), 0) != (ssize_t)sizeof(run))
+	if (getrandom(&worker, sizeof(worker), 0) != (ssize_t)sizeof(worker))
 		return -EIO;
-	*window = (struct resend_buffer){
-	    .run = (uint64_t)run << WINDOW_RUN_BITS, .keeps = keeps, .open = !keeps};
-	window->sequence = window->run;
+	*buffer = (struct resend_buffer){
+	    .first_sequence = (uint64_t)worker << WORKER_BITS, .keep = keep, .connected = !keep};
+	buffer->sequence = buffer->first_sequence;
 	return 0;
 }
 
-static void resend_buffer_drop_first(struct resend_buffer *window)
+static void resend_buffer_drop_first(struct resend_buffer *buffer)
 {
-	struct resend_batch *batch = window->first;
+	struct resend_batch *batch = buffer->first;
 
-	window->first = batch->next;
-	if (!window->first)
-		window->last = NULL;
-	window->bytes -= batch->length;
+	buffer->first = batch->next;
+	if (!buffer->first)
+		buffer->last = NULL;
+	buffer->bytes -= batch->length;
 	free(batch);
 }
 
-/* What an exporter that reads has long since read. */
-static void resend_buffer_trim(struct resend_buffer *window, uint64_t now_ns)
+void resend_buffer_fini(struct resend_buffer *buffer)
 {
-	while (window->first && (window->bytes > LIMIT_RESEND_BYTES ||
-				 now_ns - window->first->sent_ns > LIMIT_RESEND_MS * 1000000ull))
-		resend_buffer_drop_first(window);
+	while (buffer->first)
+		resend_buffer_drop_first(buffer);
 }
 
-static int resend_buffer_keep(struct resend_buffer *window, const uint8_t *data, size_t length,
+/* Drop the batches that an exporter must have read by now. */
+static void resend_buffer_trim(struct resend_buffer *buffer, uint64_t now_ns)
+{
+	while (buffer->first && (buffer->bytes > LIMIT_RESEND_BYTES ||
+				 now_ns - buffer->first->sent_ns > LIMIT_RESEND_MS * 1000000ull))
+		resend_buffer_drop_first(buffer);
+}
+
+static int resend_buffer_keep(struct resend_buffer *buffer, const uint8_t *data, size_t length,
 			      uint64_t now_ns)
 {
-	if (!window->open && window->bytes + length > 2ull * LIMIT_RESEND_BYTES)
+	if (!buffer->connected && buffer->bytes + length > 2ull * LIMIT_RESEND_BYTES)
 		return -ENOBUFS;
 	struct resend_batch *batch = malloc(sizeof(*batch) + length);
 	if (!batch)
 		return -ENOMEM;
 	*batch = (struct resend_batch){
-	    .sequence = window->sequence + 1, .sent_ns = now_ns, .length = length};
+	    .sequence = buffer->sequence + 1, .sent_ns = now_ns, .length = length};
 	memcpy(batch->data, data, length);
-	if (window->last)
-		window->last->next = batch;
+	if (buffer->last)
+		buffer->last->next = batch;
 	else
-		window->first = batch;
-	window->last = batch;
-	window->bytes += length;
+		buffer->first = batch;
+	buffer->last = batch;
+	buffer->bytes += length;
 	return 0;
 }
 
-int resend_buffer_send(struct resend_buffer *window, struct peer *exporter, const uint8_t *data,
+int resend_buffer_send(struct resend_buffer *buffer, struct peer *exporter, const uint8_t *data,
 		       size_t length, uint64_t now_ns)
 {
 	int r = 0;
 
-	if (window->open)
+	if (buffer->connected)
 		r = peer_send(exporter, MESSAGE_BATCH, data, length, NULL, 0);
-	if (window->keeps && (!r || r == -EPIPE)) {
-		r = resend_buffer_keep(window, data, length, now_ns);
-		if (window->open)
-			resend_buffer_trim(window, now_ns);
+	if (buffer->keep && (!r || r == -EPIPE)) {
+		r = resend_buffer_keep(buffer, data, length, now_ns);
+		if (buffer->connected)
+			resend_buffer_trim(buffer, now_ns);
 	}
-	window->sequence++;
+	buffer->sequence++;
 	return r;
 }
 
-bool resend_buffer_resume(struct resend_buffer *window, struct peer *exporter, uint64_t sequence)
+bool resend_buffer_resume(struct resend_buffer *buffer, struct peer *exporter, uint64_t sequence)
 {
-	const uint64_t after =
-	    sequence >> WINDOW_RUN_BITS == window->run >> WINDOW_RUN_BITS ? sequence : window->run;
-	const bool whole = window->first
-			       ? window->first->sequence <= after + 1 && after <= window->sequence
-			       : after == window->sequence;
+	const bool is_ours = sequence >> WORKER_BITS == buffer->first_sequence >> WORKER_BITS;
+	const uint64_t after = is_ours ? sequence : buffer->first_sequence;
+	const bool complete =
+	    buffer->first ? buffer->first->sequence <= after + 1 && after <= buffer->sequence
+			  : after == buffer->sequence;
 
-	while (window->first && (!whole || window->first->sequence <= after))
-		resend_buffer_drop_first(window);
-	window->open = true;
-	for (const struct resend_batch *b = window->first; b; b = b->next)
+	while (buffer->first && (!complete || buffer->first->sequence <= after))
+		resend_buffer_drop_first(buffer);
+	buffer->connected = true;
+	for (const struct resend_batch *b = buffer->first; b; b = b->next)
 		peer_send(exporter, MESSAGE_BATCH, b->data, b->length, NULL, 0);
-	return whole;
+	return complete;
 }
 
-void resend_buffer_shut(struct resend_buffer *window)
+void resend_buffer_disconnect(struct resend_buffer *buffer)
 {
-	window->open = false;
+	buffer->connected = false;
 }
 
-bool resend_buffer_full(const struct resend_buffer *window)
+bool resend_buffer_is_full(const struct resend_buffer *buffer)
 {
-	return !window->open && window->bytes > LIMIT_RESEND_BYTES;
+	return !buffer->connected && buffer->bytes > LIMIT_RESEND_BYTES;
 }

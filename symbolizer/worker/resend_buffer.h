@@ -1,7 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Batches on their way to an agent's exporter, which may be killed with some of them unread: the
- * last ones are kept, and a new exporter says where to go on. While there is none they wait here.
+ * Batches on their way to the exporter of an agent, which may be killed before it has read them.
+ *
+ * How this works:
+ * - Each batch has a sequence number. The upper 32 bits identify this worker: they are random, so
+ *   that an exporter does not mistake the batches of a restarted worker for a continuation.
+ * - A batch that was sent is kept as well, until LIMIT_RESEND_MS have passed or the buffer is
+ * larger than LIMIT_RESEND_BYTES. An exporter that reads at all has read it by then.
+ * - A new exporter says which batch it has read last (resend_buffer_resume()). If the buffer still
+ *   has all that follow, they are sent again. Otherwise the exporter lacks definitions and
+ *   everything has to be defined again.
+ * - Without an exporter, batches are only kept: up to twice LIMIT_RESEND_BYTES, then they are lost.
+ *   Once LIMIT_RESEND_BYTES are kept, no more samples should be taken from the ring.
+ * - The exporter of a recording is not restarted, so nothing is kept there.
+ *
+ * Example: batches 1 to 5 were sent, 1 and 2 are more than 10 seconds old and were dropped. A new
+ * exporter that has read up to 3 is sent 4 and 5. One that has read up to 1 lacks 2: everything is
+ * defined again.
  */
 #ifndef SYMBOLIZER_WORKER_RESEND_BUFFER_H
 #define SYMBOLIZER_WORKER_RESEND_BUFFER_H
@@ -15,30 +30,32 @@
 struct resend_batch;
 
 struct resend_buffer {
-	struct resend_batch *first, *last;
-	size_t bytes;
-	uint64_t run;	   /* upper half of all sequence numbers: no other worker has it */
-	uint64_t sequence; /* of the last batch */
-	bool keeps;	   /* an agent's; a recording's exporter does not come back */
-	bool open;	   /* batches go out as they come */
+	struct resend_batch *first, *last; /* oldest first */
+	size_t bytes;			   /* in the batches that are kept */
+	uint64_t first_sequence;	   /* random upper half, lower half 0 */
+	uint64_t sequence;		   /* of the last batch */
+	bool keep;			   /* batches are kept after they were sent */
+	bool connected;			   /* there is an exporter: batches are sent at once */
 };
 
-/* 0, or a negative errno of getrandom(2). */
-int resend_buffer_init(struct resend_buffer *window, bool keeps);
+/* `keep` is true in an agent, whose exporter may be restarted. The buffer then waits for the first
+ * exporter. Returns 0, or a negative errno of getrandom(2). */
+int resend_buffer_init(struct resend_buffer *buffer, bool keep);
+void resend_buffer_fini(struct resend_buffer *buffer);
 
-/* Send a batch, which has the number window->sequence + 1, or keep it until it can be. 0; or a
- * negative errno: it is lost. */
-int resend_buffer_send(struct resend_buffer *window, struct peer *exporter, const uint8_t *data,
+/* Send a batch, which must have the sequence number buffer->sequence + 1, or keep it until there is
+ * an exporter. Returns 0, or a negative errno if the batch is lost. */
+int resend_buffer_send(struct resend_buffer *buffer, struct peer *exporter, const uint8_t *data,
 		       size_t length, uint64_t now_ns);
 
-/* A new exporter has all up to `sequence`: send it the rest. false: that is not here any more, and
- * nothing is; the numbers have to begin anew. */
-bool resend_buffer_resume(struct resend_buffer *window, struct peer *exporter, uint64_t sequence);
+/* A new exporter has read everything up to `sequence`: send it the rest. Returns false if some of
+ * the rest is no longer here. Nothing is kept then, and everything has to be defined again. */
+bool resend_buffer_resume(struct resend_buffer *buffer, struct peer *exporter, uint64_t sequence);
 
-/* The exporter is gone. */
-void resend_buffer_shut(struct resend_buffer *window);
+/* The exporter has disconnected. */
+void resend_buffer_disconnect(struct resend_buffer *buffer);
 
-/* It has been gone for so long that no more should be taken out of the ring. */
-bool resend_buffer_full(const struct resend_buffer *window);
+/* There has been no exporter for so long that no more samples should be taken from the ring. */
+bool resend_buffer_is_full(const struct resend_buffer *buffer);
 
 #endif

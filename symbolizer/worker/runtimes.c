@@ -44,7 +44,7 @@ struct attachment {
 	struct runtime_image *image;
 	int block;
 	uint64_t due_ns; /* when to attach, or to look again; 0: never */
-	uint64_t used;	 /* when a frame was looked for, by worker->clock */
+	uint64_t used;	 /* when a frame was looked for, by runtimes->clock */
 	size_t counted;	 /* of process.cached_bytes, in runtimes->cached_bytes */
 	struct runtime_process process;
 };
@@ -52,7 +52,7 @@ struct attachment {
 struct managed_process {
 	struct managed_process *next;
 	uint32_t tgid, program;
-	uint64_t incarnation;
+	uint64_t exec_generation;
 	uint64_t since_ns;
 	bool memory_asked;
 	bool memory_gone;	  /* found when it was to be read */
@@ -68,9 +68,10 @@ struct runtimes {
 	struct runtime_image *images;
 	struct managed_process *buckets[PROCESS_BUCKETS];
 	unsigned int process_count;
-	uint64_t incarnations;
+	uint64_t exec_generations;
 	uint32_t wanted; /* a set: what is looked for */
 	struct runtime_stats figures;
+	uint64_t clock;	     /* counts uses of attachments */
 	size_t cached_bytes; /* what all of them remember */
 	/* Of one process, while it is published. */
 	struct runtime_slot_range ranges[PROCESS_RUNTIMES_MAX * RUNTIME_RANGES_MAX];
@@ -92,16 +93,16 @@ void runtimes_stats(const struct worker *worker, struct msg_runtime figures[BH_R
 	}
 }
 
-void runtimes_on_module(struct worker *worker, struct worker_module *module)
+void runtimes_on_module(struct worker *worker, struct module *module)
 {
 	struct runtimes *runtimes = worker->runtimes;
-	const struct msg_number watch = {.number = module->number};
+	const struct msg_number watch = {.number = module->id};
 	struct runtime_refusal refusal = {0};
 	unsigned int runtime = 0;
 
 	if (!runtimes || module->fd < 0)
 		return;
-	int r = runtime_images_add(&runtimes->images, module->number, module->fd, module->path,
+	int r = runtime_images_add(&runtimes->images, module->id, module->fd, module->path,
 				   runtimes->wanted, &runtime, &refusal);
 	if (r == 0)
 		peer_send(&worker->role.peers[ROLE_MANAGER], MESSAGE_WATCH, &watch, sizeof(watch),
@@ -126,8 +127,8 @@ int runtimes_init(struct worker *worker, int table_fd, uint32_t wanted)
 	runtimes->wanted = wanted;
 	worker->runtimes = runtimes;
 	/* The manager may have been faster than the loader. */
-	for (int i = 0; i < WORKER_MODULE_BUCKETS; i++) {
-		for (struct worker_module *m = worker->modules[i]; m; m = m->next)
+	for (int i = 0; i < MODULES_BUCKETS; i++) {
+		for (struct module *m = worker->modules.buckets[i]; m; m = m->next)
 			runtimes_on_module(worker, m);
 	}
 	return 0;
@@ -158,9 +159,9 @@ struct managed_process *runtimes_process(struct worker *worker, uint32_t tgid)
 	return worker->runtimes ? *process_link(worker->runtimes, tgid) : NULL;
 }
 
-uint64_t runtimes_incarnation(const struct managed_process *process)
+uint64_t runtimes_exec_generation(const struct managed_process *process)
 {
-	return process ? process->incarnation : 0;
+	return process ? process->exec_generation : 0;
 }
 
 /* It holds nothing any more but its number. */
@@ -236,7 +237,7 @@ static void process_begin(struct runtimes *runtimes, struct managed_process *pro
 			  uint32_t program)
 {
 	process->program = program;
-	process->incarnation = ++runtimes->incarnations;
+	process->exec_generation = ++runtimes->exec_generations;
 	process->since_ns = clock_monotonic_ns();
 }
 
@@ -412,7 +413,7 @@ static void attachment_refuse(struct runtimes *runtimes, struct attachment *a, i
 	a->due_ns = 0;
 	if (error != -ESRCH && !(unsupported && a->image->refused))
 		runtime_stats_refuse(&runtimes->figures, (unsigned int)a->image->runtime,
-				       unsupported ? a->process.refusal.text : NULL);
+				     unsupported ? a->process.refusal.text : NULL);
 	a->image->refused |= unsupported;
 	if (!unsupported)
 		log_debug("not attached: tgid=%u runtime=%s error=%s", a->process.tgid,
@@ -581,7 +582,7 @@ void runtimes_symbolize(struct worker *worker, struct managed_process *process,
 	if (a && process->readable) {
 		memory_allow(&process->memory, FRAME_READS, FRAME_BYTES);
 		r = a->process.ops->symbolize(&a->process, words, frames);
-		a->used = ++worker->clock;
+		a->used = ++worker->runtimes->clock;
 		attachment_count(worker->runtimes, a);
 		cache_trim(worker->runtimes);
 	}

@@ -15,7 +15,7 @@
 #include "symbolizer/runtime/runtime.h"
 
 struct worker;
-struct worker_module;
+struct module;
 struct managed_process;
 
 /* The table of the kernel side; the descriptor stays the caller's. `wanted`: a set, the others are
@@ -24,7 +24,7 @@ int runtimes_init(struct worker *worker, int table_fd, uint32_t wanted);
 void runtimes_free(struct worker *worker);
 
 /* Is it a runtime? Then the manager is asked who maps it. */
-void runtimes_on_module(struct worker *worker, struct worker_module *module);
+void runtimes_on_module(struct worker *worker, struct module *module);
 void runtimes_on_module_gone(struct worker *worker, uint32_t module);
 void runtimes_on_mapped(struct worker *worker, const struct msg_mapped *mapped);
 /* May keep the descriptor: it is then -1 in the message. */
@@ -42,7 +42,7 @@ void runtimes_stats(const struct worker *worker, struct msg_runtime figures[BH_R
 /* NULL: it has no runtime. */
 struct managed_process *runtimes_process(struct worker *worker, uint32_t tgid);
 /* Another for each program that a process executes, never used again. */
-uint64_t runtimes_incarnation(const struct managed_process *process);
+uint64_t runtimes_exec_generation(const struct managed_process *process);
 
 /* Names for a managed frame, never none: one that cannot be named says why. `words` are as the
  * walker noted them. */

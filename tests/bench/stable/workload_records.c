@@ -10,6 +10,8 @@
 #include "exporter/model/aggregate.h"
 #include "exporter/otlp/otlp_read.h"
 #include "exporter/sinks/sink.h"
+#include "symbolizer/worker/sample_check.h"
+#include "symbolizer/worker/samples.h"
 #include "symbolizer/worker/worker.h"
 #include "tests/bench/stable/inputs.h"
 #include "tests/bench/stable/measure.h"
@@ -74,10 +76,9 @@ static struct worker *worker_new(void)
 	struct worker *worker = calloc(1, sizeof(*worker));
 
 	NEED(worker);
-	worker->batch = records_new();
-	NEED(worker->batch && !resend_buffer_init(&worker->window, false));
+	NEED(!worker_init(worker, false));
 	NEED(!kernel_symbols_new(input_file(kallsyms.text, kallsyms.length), &worker->kernel));
-	NEED(!modules_add(worker, &module, input_file(elf->data, elf->length)));
+	NEED(!modules_add(&worker->modules, &module, input_file(elf->data, elf->length)));
 	return worker;
 }
 
@@ -126,10 +127,10 @@ static void send_samples(struct worker *worker, enum phase phase,
 {
 	outbox.phase = phase;
 	for (uint32_t i = 0; i < phase_samples[phase]; i++) {
-		NEED(samples_valid(&records[i], sizeof(records[i])));
+		NEED(sample_is_valid(&records[i], sizeof(records[i])));
 		samples_add(worker, &records[i].header, records[i].frames);
 	}
-	samples_flush(worker);
+	batch_flush(&worker->batch);
 }
 
 static struct bh_sample_record *records_room(void)

@@ -16,6 +16,7 @@
 #include "symbolizer/worker/containers.h"
 #include "symbolizer/worker/identity.h"
 #include "symbolizer/worker/identity_read.h"
+#include "symbolizer/worker/samples.h"
 #include "symbolizer/worker/worker.h"
 
 #define HEX "2403ccfe427f1dc7b6120dccb9ac58c2f8456950380d587a9f33ea7f00dd303d"
@@ -162,8 +163,7 @@ static struct worker *worker_new(unsigned int variable_count, bool want_service)
 	for (unsigned int i = 0; i < variable_count; i++)
 		snprintf(configuration.variables[i], sizeof(configuration.variables[i]), "%s",
 			 names[i]);
-	worker->batch = records_new();
-	cr_assert_eq(resend_buffer_init(&worker->window, false), 0);
+	cr_assert_eq(worker_init(worker, false), 0);
 	cr_assert_eq(identity_configure(worker, &configuration), 0);
 	cr_assert(worker->identity);
 	return worker;
@@ -171,13 +171,7 @@ static struct worker *worker_new(unsigned int variable_count, bool want_service)
 
 static void worker_free(struct worker *worker)
 {
-	samples_begin_anew(worker);
-	identity_free(worker);
-	for (unsigned int i = 0; i < WORKER_PROCESS_BUCKETS; i++) {
-		while (worker->processes[i])
-			samples_on_process_gone(worker, worker->processes[i]->said.tgid);
-	}
-	records_free(worker->batch);
+	worker_fini(worker);
 	free(worker);
 }
 
@@ -257,13 +251,12 @@ Test(identity, not_wanted)
 	struct worker *worker = calloc(1, sizeof(*worker));
 	const struct msg_configure_worker nothing = {.want_service_name = 1, .variable_count = 99};
 
-	worker->batch = records_new();
-	cr_assert_eq(resend_buffer_init(&worker->window, false), 0);
+	cr_assert_eq(worker_init(worker, false), 0);
 	cr_assert_eq(identity_configure(worker, &nothing), 0);
 	cr_assert_null(worker->identity);
 	add(worker, TGID, 7);
 	cr_assert_not(identity_must_wait(worker));
-	samples_flush(worker);
+	batch_flush(&worker->batch);
 	cr_assert_eq(sent.request_count, 0);
 	cr_assert_eq(sent.process_count, 1);
 	cr_assert_eq(sent.samples, 1);
@@ -305,10 +298,10 @@ Test(identity, answer_in_time)
 	cr_assert(identity_must_wait(worker));
 	answer(worker, 0, "0::/docker/" HEX "\n");
 	cr_assert_not(identity_must_wait(worker));
-	samples_flush(worker);
+	batch_flush(&worker->batch);
 	add(worker, TGID, 7);
 	add(worker, TGID, 7);
-	samples_flush(worker);
+	batch_flush(&worker->batch);
 	cr_assert_eq(sent.request_count, 1);
 	cr_assert_eq(sent.process_count, 1);
 	cr_assert_eq(sent.processes[0].tgid, TGID);
@@ -326,7 +319,7 @@ Test(identity, environment)
 	add(worker, TGID, 7);
 	cr_assert_eq(sent.requests[0].want_environment, 1);
 	answer_with(worker, &sent.requests[0], START_TICKS, "0::/\n", block, sizeof(block) - 1);
-	samples_flush(worker);
+	batch_flush(&worker->batch);
 	cr_assert_eq(sent.process_count, 1);
 	cr_assert_str_eq(sent.processes[0].container, "");
 	cr_assert_str_eq(sent.processes[0].service, "shop");
@@ -338,7 +331,7 @@ Test(identity, environment)
 	/* It cannot be read: the rest is known all the same. */
 	add(worker, TGID + 1, 7);
 	answer(worker, 1, "0::/docker/" HEX "\n");
-	samples_flush(worker);
+	batch_flush(&worker->batch);
 	cr_assert_str_eq(last_container(), HEX);
 	cr_assert_eq(sent.processes[1].variable_count, 0);
 	cr_assert_str_eq(sent.processes[1].service, "");
@@ -358,7 +351,7 @@ Test(identity, long_environment)
 	memcpy(block + LIMIT_ENVIRON_BYTES, "TWO=2", 6);
 	add(worker, TGID, 7);
 	answer_with(worker, &sent.requests[0], START_TICKS, "0::/\n", block, length);
-	samples_flush(worker);
+	batch_flush(&worker->batch);
 	cr_assert_eq(sent.processes[0].variable_count, 1);
 	cr_assert_eq(strlen(sent.processes[0].values[0]), ENVIRON_VALUE_MAX);
 	free(block);
@@ -371,23 +364,23 @@ Test(identity, late_answer)
 	struct worker *worker = worker_new(0, false);
 
 	add(worker, TGID, 7);
-	samples_flush(worker);
+	batch_flush(&worker->batch);
 	cr_assert_str_eq(last_container(), "");
 	cr_assert_not(identity_must_wait(worker), "it is described");
 	add(worker, TGID, 7);
 	cr_assert_not(identity_must_wait(worker));
 	answer(worker, 0, "0::/docker/" HEX "\n");
-	samples_flush(worker);
+	batch_flush(&worker->batch);
 	cr_assert_eq(sent.process_count, 1);
 	cr_assert_eq(sent.last_process, sent.processes[0].number);
 	add(worker, TGID, 7);
-	samples_flush(worker);
+	batch_flush(&worker->batch);
 	cr_assert_eq(sent.process_count, 2);
 	cr_assert_str_eq(last_container(), HEX);
 	cr_assert_neq(sent.processes[1].number, sent.processes[0].number);
 	cr_assert_eq(sent.last_process, sent.processes[1].number);
 	add(worker, TGID, 7);
-	samples_flush(worker);
+	batch_flush(&worker->batch);
 	cr_assert_eq(sent.process_count, 2);
 	cr_assert_eq(sent.last_process, sent.processes[1].number);
 	cr_assert_eq(sent.request_count, 1);
@@ -400,10 +393,10 @@ Test(identity, late_answer_without_news)
 	struct worker *worker = worker_new(0, false);
 
 	add(worker, TGID, 7);
-	samples_flush(worker);
+	batch_flush(&worker->batch);
 	answer(worker, 0, "0::/system.slice/ssh.service\n");
 	add(worker, TGID, 7);
-	samples_flush(worker);
+	batch_flush(&worker->batch);
 	cr_assert_eq(sent.process_count, 1);
 	cr_assert_eq(sent.request_count, 1);
 	worker_free(worker);
@@ -419,7 +412,7 @@ Test(identity, another_process)
 		answer_with(worker, &sent.requests[i + 1], (uint64_t)(START_TICKS + i),
 			    "0::/docker/" HEX "\n", "ONE=1\0OTEL_SERVICE_NAME=x\0", 27);
 	}
-	samples_flush(worker);
+	batch_flush(&worker->batch);
 	cr_assert_eq(sent.process_count, 3);
 	for (int i = 0; i < 3; i++) {
 		cr_assert_str_eq(sent.processes[i].container, i == 1 ? HEX : "");
@@ -449,10 +442,10 @@ Test(identity, answers_that_nobody_asked_for)
 	answer(worker, 1, "0::/docker/" HEX "\n");
 	answer(worker, 0, "0::/lxc/web\n");
 	answer(worker, 0, "0::/docker/" OTHER "\n");
-	samples_flush(worker);
+	batch_flush(&worker->batch);
 	answer(worker, 0, "0::/docker/" OTHER "\n");
 	add(worker, TGID, 7);
-	samples_flush(worker);
+	batch_flush(&worker->batch);
 	cr_assert_eq(sent.process_count, 2);
 	cr_assert_str_eq(sent.processes[0].container, "web");
 	cr_assert_str_eq(sent.processes[1].container, HEX);
@@ -473,7 +466,7 @@ Test(identity, a_batch_is_not_held_for_long)
 	/* A new one does not prolong it. */
 	add(worker, TGID + 1, 7);
 	cr_assert_not(identity_must_wait(worker));
-	samples_flush(worker);
+	batch_flush(&worker->batch);
 	cr_assert_eq(sent.process_count, 2);
 	worker_free(worker);
 }
@@ -504,7 +497,7 @@ Test(identity, opener_is_gone)
 		add(worker, TGID + i, 7);
 		cr_assert_not(identity_must_wait(worker));
 	}
-	samples_flush(worker);
+	batch_flush(&worker->batch);
 	cr_assert_eq(sent.process_count, 3 * LIMIT_IDENTITY_PROCESSES);
 	cr_assert_eq(sent.samples, 3 * LIMIT_IDENTITY_PROCESSES);
 	cr_assert_eq(worker->losses.lost[LOSS_BAD_RECORD], 0);
@@ -514,7 +507,7 @@ Test(identity, opener_is_gone)
 	cr_assert_eq(sent.request_count, 1);
 	answer(worker, 0, "0::/docker/" HEX "\n");
 	add(worker, 3 * LIMIT_IDENTITY_PROCESSES, 7);
-	samples_flush(worker);
+	batch_flush(&worker->batch);
 	cr_assert_str_eq(last_container(), HEX);
 	worker_free(worker);
 }
@@ -526,7 +519,7 @@ Test(identity, requests_are_bounded)
 
 	for (uint32_t i = 0; i < 1000; i++)
 		add(worker, TGID + i, 7);
-	samples_flush(worker);
+	batch_flush(&worker->batch);
 	cr_assert_eq(sent.request_count, LIMIT_IDENTITY_REQUESTS);
 	cr_assert_eq(sent.process_count, 1000);
 	cr_assert_eq(sent.samples, 1000);
@@ -537,7 +530,7 @@ Test(identity, requests_are_bounded)
 	cr_assert_eq(sent.request_count, LIMIT_IDENTITY_REQUESTS + 1);
 	answer(worker, LIMIT_IDENTITY_REQUESTS, "0::/docker/" HEX "\n");
 	add(worker, TGID + 999, 7);
-	samples_flush(worker);
+	batch_flush(&worker->batch);
 	cr_assert_str_eq(last_container(), HEX);
 	worker_free(worker);
 }
@@ -561,27 +554,27 @@ Test(identity, batches_are_bounded)
 		struct msg_process said = {.tgid = TGID + i, .comm = "fifteen letters"};
 
 		memset(said.path, 'p', sizeof(said.path) - 1);
-		samples_on_process(worker, &said);
+		processes_announce(&worker->processes, &said);
 		add(worker, TGID + i, 7);
 		if (i % 3)
 			answer_with(worker, &sent.requests[sent.request_count - 1], START_TICKS,
 				    "0::/docker/" HEX "\n", block, length);
 	}
-	samples_flush(worker);
+	batch_flush(&worker->batch);
 	cr_assert_eq(sent.samples, 500);
 	cr_assert_leq(sent.longest, LIMIT_BATCH_BYTES, "%zu", sent.longest);
 	/* What is counted for a description is enough for the longest. */
 	add(worker, 9999, 7);
-	const size_t reserved = identity_bytes(worker), empty = records_bytes(worker->batch);
+	const size_t reserved = identity_bytes(worker), empty = records_bytes(worker->batch.records);
 	struct msg_process said = {.tgid = 9998, .comm = "fifteen letters"};
 	memset(said.path, 'p', sizeof(said.path) - 1);
-	samples_on_process(worker, &said);
-	samples_flush(worker);
+	processes_announce(&worker->processes, &said);
+	batch_flush(&worker->batch);
 	add(worker, 9998, 7);
 	answer_with(worker, &sent.requests[sent.request_count - 1], START_TICKS,
 		    "0::/docker/" HEX "\n", block, length);
 	identity_describe(worker);
-	cr_assert_leq(records_bytes(worker->batch), empty + reserved);
+	cr_assert_leq(records_bytes(worker->batch.records), empty + reserved);
 	cr_assert_eq(identity_bytes(worker), 0);
 	worker_free(worker);
 }
@@ -592,16 +585,16 @@ Test(identity, another_program)
 	struct worker *worker = worker_new(0, false);
 	struct msg_process said = {.tgid = TGID, .comm = "first"};
 
-	samples_on_process(worker, &said);
+	processes_announce(&worker->processes, &said);
 	add(worker, TGID, 7);
 	answer(worker, 0, "0::/\n");
-	samples_flush(worker);
+	batch_flush(&worker->batch);
 	memcpy(said.comm, "second", 7);
-	samples_on_process(worker, &said);
+	processes_announce(&worker->processes, &said);
 	add(worker, TGID, 7);
 	cr_assert_eq(sent.request_count, 2);
 	answer(worker, 1, "0::/docker/" HEX "\n");
-	samples_flush(worker);
+	batch_flush(&worker->batch);
 	cr_assert_eq(sent.process_count, 2);
 	cr_assert_str_eq(sent.processes[0].comm, "first");
 	cr_assert_str_eq(sent.processes[0].container, "");
@@ -618,14 +611,14 @@ Test(identity, numbers_are_forgotten)
 	add(worker, TGID, 7);
 	add(worker, TGID + 1, 7);
 	sent.exporter_answer = -ENOBUFS;
-	samples_flush(worker);
+	batch_flush(&worker->batch);
 	sent.exporter_answer = 0;
 	cr_assert_eq(identity_bytes(worker), 0);
 	answer(worker, 0, "0::/docker/" OTHER "\n");
 	add(worker, TGID, 7);
 	cr_assert_eq(sent.request_count, 3);
 	answer(worker, 2, "0::/docker/" HEX "\n");
-	samples_flush(worker);
+	batch_flush(&worker->batch);
 	cr_assert_eq(sent.process_count, 1);
 	cr_assert_str_eq(last_container(), HEX);
 	worker_free(worker);
@@ -638,7 +631,7 @@ static const char *container_of_the_dead(struct worker *worker, uint64_t cgroup_
 
 	add(worker, ++tgid, cgroup_id);
 	answer(worker, sent.request_count - 1, NULL);
-	samples_flush(worker);
+	batch_flush(&worker->batch);
 	cr_assert_eq(sent.processes[sent.process_count - 1].tgid, tgid);
 	return last_container();
 }
@@ -648,9 +641,9 @@ static void live(struct worker *worker, uint32_t tgid, uint64_t cgroup_before, c
 {
 	add(worker, tgid, cgroup_before);
 	answer(worker, sent.request_count - 1, text);
-	samples_flush(worker);
+	batch_flush(&worker->batch);
 	add(worker, tgid, cgroup_after);
-	samples_flush(worker);
+	batch_flush(&worker->batch);
 }
 
 Test(identity, cgroups_are_learned)
@@ -662,21 +655,21 @@ Test(identity, cgroups_are_learned)
 	cr_assert_str_eq(container_of_the_dead(worker, 7), HEX);
 	cr_assert_str_eq(container_of_the_dead(worker, 8), "");
 	/* Also when the numbers are forgotten. */
-	samples_begin_anew(worker);
+	stack_ids_reset(worker);
 	cr_assert_str_eq(container_of_the_dead(worker, 7), HEX);
 	/* Who is late has it from there, too, and then there is no news. */
 	const unsigned int described = sent.process_count;
 	add(worker, TGID + 1, 7);
-	samples_flush(worker);
+	batch_flush(&worker->batch);
 	cr_assert_str_eq(last_container(), HEX);
 	answer(worker, sent.request_count - 1, "0::/docker/" HEX "\n");
 	add(worker, TGID + 1, 7);
-	samples_flush(worker);
+	batch_flush(&worker->batch);
 	cr_assert_eq(sent.process_count, described + 1);
 	/* But what the file says counts. */
 	add(worker, TGID + 2, 7);
 	answer(worker, sent.request_count - 1, "0::/system.slice\n");
-	samples_flush(worker);
+	batch_flush(&worker->batch);
 	cr_assert_str_eq(last_container(), "");
 	worker_free(worker);
 }
@@ -702,15 +695,15 @@ Test(identity, cgroups_are_not_learned)
 	const struct bh_sample before = sample_of(TGID + 4, 4);
 	answer(worker, sent.request_count - 1, "0::/docker/" HEX "\n");
 	add_sample(worker, &before);
-	samples_flush(worker);
+	batch_flush(&worker->batch);
 	cr_assert_str_eq(container_of_the_dead(worker, 4), "");
 	/* Of another process. */
 	add(worker, TGID + 5, 5);
 	answer_with(worker, &sent.requests[sent.request_count - 1], START_TICKS + 1,
 		    "0::/docker/" HEX "\n", NULL, 0);
-	samples_flush(worker);
+	batch_flush(&worker->batch);
 	add(worker, TGID + 5, 5);
-	samples_flush(worker);
+	batch_flush(&worker->batch);
 	cr_assert_str_eq(container_of_the_dead(worker, 5), "");
 	worker_free(worker);
 }
@@ -760,7 +753,7 @@ static void answer_ticks(struct worker *worker, struct msg_identity *answer,
 		answer->cookie = sent.requests[i].cookie;
 		identity_on_answer(worker, message);
 	}
-	samples_flush(worker);
+	batch_flush(&worker->batch);
 }
 
 /* The kernel's own files: of a live process, then of the same descriptors when it is gone. */
@@ -802,7 +795,7 @@ Test(identity, real_process)
 	cr_assert_eq(known, 1, "one of them is its tick");
 	kill(child, SIGKILL);
 	cr_assert_eq(waitpid(child, NULL, 0), child);
-	samples_begin_anew(worker);
+	stack_ids_reset(worker);
 	sent.process_count = sent.request_count = 0;
 	answer_ticks(worker, &answer, &message, before);
 	cr_assert_eq(sent.process_count, 20);

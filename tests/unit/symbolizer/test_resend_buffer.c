@@ -30,10 +30,10 @@ int peer_send(struct peer *peer, enum message_type type, const void *payload, si
 	return 0;
 }
 
-static void send_text(struct resend_buffer *window, const char *letters, uint64_t now_ns)
+static void send_text(struct resend_buffer *buffer, const char *letters, uint64_t now_ns)
 {
 	for (; *letters; letters++)
-		cr_assert_eq(resend_buffer_send(window, NULL, (const uint8_t *)letters, 1, now_ns),
+		cr_assert_eq(resend_buffer_send(buffer, NULL, (const uint8_t *)letters, 1, now_ns),
 			     0);
 }
 
@@ -44,114 +44,114 @@ static void expect_sent(const char *letters)
 	sent.count = 0;
 }
 
-static struct resend_buffer window_of_agent(void)
+static struct resend_buffer buffer_of_agent(void)
 {
-	struct resend_buffer window;
+	struct resend_buffer buffer;
 
 	sent.result = 0;
 	sent.count = 0;
-	cr_assert_eq(resend_buffer_init(&window, true), 0);
-	return window;
+	cr_assert_eq(resend_buffer_init(&buffer, true), 0);
+	return buffer;
 }
 
-Test(window, recording_keeps_nothing)
+Test(resend_buffer, recording_keeps_nothing)
 {
-	struct resend_buffer window;
+	struct resend_buffer buffer;
 
-	cr_assert_eq(resend_buffer_init(&window, false), 0);
-	send_text(&window, "abc", 0);
+	cr_assert_eq(resend_buffer_init(&buffer, false), 0);
+	send_text(&buffer, "abc", 0);
 	expect_sent("abc");
-	cr_expect_eq(window.bytes, 0);
+	cr_expect_eq(buffer.bytes, 0);
 	sent.result = -EPIPE;
-	cr_expect_eq(resend_buffer_send(&window, NULL, (const uint8_t *)"d", 1, 0), -EPIPE);
+	cr_expect_eq(resend_buffer_send(&buffer, NULL, (const uint8_t *)"d", 1, 0), -EPIPE);
 }
 
-Test(window, waits_for_the_first_exporter)
+Test(resend_buffer, waits_for_the_first_exporter)
 {
-	struct resend_buffer window = window_of_agent();
+	struct resend_buffer buffer = buffer_of_agent();
 
-	send_text(&window, "ab", 0);
+	send_text(&buffer, "ab", 0);
 	expect_sent("");
-	cr_expect(resend_buffer_resume(&window, NULL, 0));
+	cr_expect(resend_buffer_resume(&buffer, NULL, 0));
 	expect_sent("ab");
-	send_text(&window, "c", 0);
+	send_text(&buffer, "c", 0);
 	expect_sent("c");
 }
 
-Test(window, another_exporter_gets_what_the_first_did_not_have)
+Test(resend_buffer, another_exporter_gets_what_the_first_did_not_have)
 {
-	struct resend_buffer window = window_of_agent();
+	struct resend_buffer buffer = buffer_of_agent();
 
-	cr_expect(resend_buffer_resume(&window, NULL, 0));
-	send_text(&window, "abcd", 0);
+	cr_expect(resend_buffer_resume(&buffer, NULL, 0));
+	send_text(&buffer, "abcd", 0);
 	expect_sent("abcd");
-	resend_buffer_shut(&window);
-	send_text(&window, "e", 0);
+	resend_buffer_disconnect(&buffer);
+	send_text(&buffer, "e", 0);
 	expect_sent("");
-	cr_expect(resend_buffer_resume(&window, NULL, window.run + 2));
+	cr_expect(resend_buffer_resume(&buffer, NULL, buffer.first_sequence + 2));
 	expect_sent("cde");
 	/* And had it all, nothing. */
-	resend_buffer_shut(&window);
-	cr_expect(resend_buffer_resume(&window, NULL, window.run + 5));
+	resend_buffer_disconnect(&buffer);
+	cr_expect(resend_buffer_resume(&buffer, NULL, buffer.first_sequence + 5));
 	expect_sent("");
 }
 
-Test(window, keeps_what_the_dying_exporter_did_not_take)
+Test(resend_buffer, keeps_what_the_dying_exporter_did_not_take)
 {
-	struct resend_buffer window = window_of_agent();
+	struct resend_buffer buffer = buffer_of_agent();
 
-	cr_expect(resend_buffer_resume(&window, NULL, 0));
+	cr_expect(resend_buffer_resume(&buffer, NULL, 0));
 	sent.result = -EPIPE;
-	send_text(&window, "a", 0);
+	send_text(&buffer, "a", 0);
 	sent.result = 0;
-	resend_buffer_shut(&window);
-	cr_expect(resend_buffer_resume(&window, NULL, 0));
+	resend_buffer_disconnect(&buffer);
+	cr_expect(resend_buffer_resume(&buffer, NULL, 0));
 	expect_sent("a");
 }
 
-Test(window, tells_when_it_cannot_go_on)
+Test(resend_buffer, tells_when_it_cannot_go_on)
 {
-	struct resend_buffer window = window_of_agent();
+	struct resend_buffer buffer = buffer_of_agent();
 
-	cr_expect(resend_buffer_resume(&window, NULL, 0));
-	send_text(&window, "a", 0);
-	send_text(&window, "b", (LIMIT_RESEND_MS + 1) * 1000000ull);
+	cr_expect(resend_buffer_resume(&buffer, NULL, 0));
+	send_text(&buffer, "a", 0);
+	send_text(&buffer, "b", (LIMIT_RESEND_MS + 1) * 1000000ull);
 	sent.count = 0;
-	resend_buffer_shut(&window);
+	resend_buffer_disconnect(&buffer);
 	/* It lost its journal: `a` is not here any more. */
-	cr_expect(!resend_buffer_resume(&window, NULL, 0));
+	cr_expect(!resend_buffer_resume(&buffer, NULL, 0));
 	expect_sent("");
-	cr_expect_eq(window.bytes, 0);
-	send_text(&window, "c", 0);
+	cr_expect_eq(buffer.bytes, 0);
+	send_text(&buffer, "c", 0);
 	expect_sent("c");
 	/* What was never sent, nobody can have. */
-	cr_expect(!resend_buffer_resume(&window, NULL, window.run + 9));
+	cr_expect(!resend_buffer_resume(&buffer, NULL, buffer.first_sequence + 9));
 	/* Another worker's. */
-	cr_expect(!resend_buffer_resume(&window, NULL, (window.run ^ 1ull << 40) + 2));
+	cr_expect(!resend_buffer_resume(&buffer, NULL, (buffer.first_sequence ^ 1ull << 40) + 2));
 }
 
-Test(window, is_bounded)
+Test(resend_buffer, is_bounded)
 {
-	struct resend_buffer window = window_of_agent();
+	struct resend_buffer buffer = buffer_of_agent();
 	static uint8_t batch[LIMIT_BATCH_BYTES];
 	int r = 0;
 	size_t kept = 0;
 
 	while (!r) {
-		r = resend_buffer_send(&window, NULL, batch, sizeof(batch), 0);
+		r = resend_buffer_send(&buffer, NULL, batch, sizeof(batch), 0);
 		kept += !r;
 		cr_assert_lt(kept, 1000u);
 	}
 	cr_expect_eq(r, -ENOBUFS);
-	cr_expect(resend_buffer_full(&window));
-	cr_expect_leq(window.bytes, 2u * LIMIT_RESEND_BYTES);
+	cr_expect(resend_buffer_is_full(&buffer));
+	cr_expect_leq(buffer.bytes, 2u * LIMIT_RESEND_BYTES);
 	/* What follows the lost one begins anew. */
-	cr_expect(resend_buffer_resume(&window, NULL, 0));
+	cr_expect(resend_buffer_resume(&buffer, NULL, 0));
 	cr_expect_eq(sent.count, kept);
-	cr_expect(!resend_buffer_full(&window));
+	cr_expect(!resend_buffer_is_full(&buffer));
 	/* With an exporter that takes all, only the last ones stay. */
 	for (int i = 0; i < 200; i++)
-		cr_assert_eq(resend_buffer_send(&window, NULL, batch, sizeof(batch), 0), 0);
-	cr_expect_leq(window.bytes, (size_t)LIMIT_RESEND_BYTES);
-	cr_expect_gt(window.bytes, (size_t)LIMIT_RESEND_BYTES - 2 * sizeof(batch));
+		cr_assert_eq(resend_buffer_send(&buffer, NULL, batch, sizeof(batch), 0), 0);
+	cr_expect_leq(buffer.bytes, (size_t)LIMIT_RESEND_BYTES);
+	cr_expect_gt(buffer.bytes, (size_t)LIMIT_RESEND_BYTES - 2 * sizeof(batch));
 }

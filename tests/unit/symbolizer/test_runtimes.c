@@ -38,7 +38,7 @@ static void begin(void)
 
 TestSuite(runtimes, .init = begin);
 
-static struct worker_module *add_module(void)
+static struct module *add_module(void)
 {
 	struct msg_module message = {.number = MODULE};
 	const int fd = open(python, O_RDONLY | O_CLOEXEC);
@@ -46,8 +46,8 @@ static struct worker_module *add_module(void)
 	if (fd < 0)
 		cr_skip_test("no %s", python);
 	cr_assert_gt(readlink(python, message.path, sizeof(message.path) - 1), 0);
-	cr_assert_eq(modules_add(&worker, &message, fd), 0);
-	return modules_find(&worker, MODULE);
+	cr_assert_eq(modules_add(&worker.modules, &message, fd), 0);
+	return modules_find(&worker.modules, MODULE);
 }
 
 static bool is_attached_to(uint32_t tgid)
@@ -127,7 +127,7 @@ Test(runtimes, strict)
 	map(1);
 	map(1);
 	cr_expect_eq(sent[MESSAGE_OPEN_MEMORY], 0);
-	const uint64_t first = runtimes_incarnation(runtimes_process(&worker, said.tgid));
+	const uint64_t first = runtimes_exec_generation(runtimes_process(&worker, said.tgid));
 	runtimes_on_process(&worker, &said);
 	cr_expect(would_be_read());
 	said.program = 2;
@@ -139,7 +139,7 @@ Test(runtimes, strict)
 	cr_expect_str_eq(frames.frames[0].function, "[Python: process ended]");
 	map(2);
 	cr_expect(would_be_read());
-	cr_expect_neq(runtimes_incarnation(runtimes_process(&worker, said.tgid)), first);
+	cr_expect_neq(runtimes_exec_generation(runtimes_process(&worker, said.tgid)), first);
 	cr_expect_eq(sent[MESSAGE_OPEN_MEMORY], 0);
 	runtimes_stats(&worker, figures);
 	cr_expect_eq(figures[BH_RUNTIME_CPYTHON].unnamed, 1);

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stacks that the kernel side sends once and then refers to. */
+/* Samples whose stacks the kernel side sends once and then refers to, up to the batches that the
+ * exporter would receive. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/limits.h"
+#include "symbolizer/worker/sample_check.h"
+#include "symbolizer/worker/samples.h"
 #include "symbolizer/worker/worker.h"
 
-/* In the place of ipc/peer.c's: what the exporter would have got. */
+/* What the exporter received. peer_send() below replaces the one of ipc/peer.c. */
 static struct {
 	int answer; /* of peer_send */
-	unsigned int batches, resets, stacks, samples;
+	unsigned int batches, resets, frames, stacks, samples;
 	uint32_t last_stack;
 	bool defined[LIMIT_WORKER_STACKS + 8];
 } sent;
@@ -55,10 +58,11 @@ static int ignore_function(void *context, const struct record_function *function
 	return 0;
 }
 
-static int ignore_frame(void *context, const struct record_frame *frame)
+static int on_frame(void *context, const struct record_frame *frame)
 {
 	(void)context;
 	(void)frame;
+	sent.frames++;
 	return 0;
 }
 
@@ -83,7 +87,7 @@ int peer_send(struct peer *peer, enum message_type type, const void *payload, si
 	    .reset = on_reset,
 	    .module = ignore_module,
 	    .function = ignore_function,
-	    .frame = ignore_frame,
+	    .frame = on_frame,
 	    .stack = on_stack,
 	    .process = ignore_process,
 	    .thread = ignore_thread,
@@ -107,16 +111,14 @@ static struct worker *worker_new(void)
 {
 	struct worker *worker = calloc(1, sizeof(*worker));
 
-	worker->batch = records_new();
+	cr_assert_eq(worker_init(worker, false), 0);
 	worker->control = &control;
-	cr_assert_eq(resend_buffer_init(&worker->window, false), 0);
 	return worker;
 }
 
 static void worker_free(struct worker *worker)
 {
-	samples_begin_anew(worker);
-	records_free(worker->batch);
+	worker_fini(worker);
 	free(worker);
 }
 
@@ -126,7 +128,7 @@ enum {
 
 #define SECOND_NS 1000000000ull
 
-/* With its one frame, or without any. */
+/* A sample with one frame, or (frame 0) one that refers to the stack. */
 static void add(struct worker *worker, uint64_t time_ns, uint32_t tgid, uint64_t stack,
 		uint64_t frame)
 {
@@ -138,135 +140,226 @@ static void add(struct worker *worker, uint64_t time_ns, uint32_t tgid, uint64_t
 					 .user_count = frame ? 1 : 0,
 					 .comm = "test"};
 
-	cr_assert_eq(samples_refers(&header), !frame);
+	cr_assert_eq(sample_is_reference(&header), !frame);
 	samples_add(worker, &header, &raw);
 }
 
-static uint64_t forgotten(const struct worker *worker)
+static void flush(struct worker *worker)
+{
+	batch_flush(&worker->batch);
+}
+
+/* Samples that were lost because their stack was not remembered. */
+static uint64_t lost_references(const struct worker *worker)
 {
 	return worker->losses.lost[LOSS_STACK_FORGOTTEN];
 }
 
-Test(samples, repeated_stack)
+Test(samples, a_repeated_stack_is_defined_once)
 {
 	struct worker *worker = worker_new();
 
 	add(worker, 1, TGID, 700, 0x1000);
 	add(worker, 2, TGID, 701, 0x2000);
 	add(worker, 3, TGID, 700, 0);
-	samples_flush(worker);
+	flush(worker);
 	cr_assert_eq(sent.samples, 3);
 	cr_assert_eq(sent.stacks, 2);
 	cr_assert_eq(sent.last_stack, 1);
-	cr_assert_eq(forgotten(worker), 0);
+	cr_assert_eq(sent.resets, 1, "the first batch resets the exporter");
+	cr_assert_eq(lost_references(worker), 0);
 	worker_free(worker);
 }
 
-/* The number belongs to one process, whoever else may find it out. */
-Test(samples, stack_of_another)
+/* Another process that finds out the kernel side's id of a stack gains nothing. */
+Test(samples, a_stack_can_only_be_referred_to_by_its_process)
 {
 	struct worker *worker = worker_new();
 
 	add(worker, 1, TGID, 700, 0x1000);
 	add(worker, 2, TGID + 1, 700, 0);
 	add(worker, 2, TGID, 702, 0);
-	samples_flush(worker);
+	flush(worker);
 	cr_assert_eq(sent.samples, 1);
-	cr_assert_eq(forgotten(worker), 2);
+	cr_assert_eq(lost_references(worker), 2);
 	worker_free(worker);
 }
 
-Test(samples, known_for_as_long_as_the_kernel_refers_to_it)
+Test(samples, a_stack_is_remembered_for_as_long_as_the_kernel_side_refers_to_it)
 {
 	const uint64_t longest = ((uint64_t)BH_DEDUP_EPOCHS << BH_DEDUP_EPOCH_BITS);
 	struct worker *worker = worker_new();
 
-	for (uint64_t begin = SECOND_NS; begin < 200 * SECOND_NS; begin += 7 * SECOND_NS) {
-		add(worker, begin, TGID, begin, 0x1000);
-		/* Others come in between, and the periods change with them. */
-		for (uint64_t at = begin; at < begin + longest; at += 3 * SECOND_NS)
+	for (uint64_t start = SECOND_NS; start < 200 * SECOND_NS; start += 7 * SECOND_NS) {
+		add(worker, start, TGID, start, 0x1000);
+		/* Other stacks come in between, and start new periods. */
+		for (uint64_t at = start; at < start + longest; at += 3 * SECOND_NS)
 			add(worker, at, TGID, at + 5, 0x2000);
-		add(worker, begin + longest, TGID, begin, 0);
+		add(worker, start + longest, TGID, start, 0);
 	}
-	cr_assert_eq(forgotten(worker), 0);
+	cr_assert_eq(lost_references(worker), 0);
 	add(worker, 900 * SECOND_NS, TGID, 3, 0x1000);
 	add(worker, 990 * SECOND_NS, TGID, 4, 0x1000);
 	add(worker, 991 * SECOND_NS, TGID, SECOND_NS, 0);
-	cr_assert_eq(forgotten(worker), 1, "memory is given back");
+	cr_assert_eq(lost_references(worker), 1, "its memory was freed");
 	worker_free(worker);
 }
 
-/* The definitions went with the batch: everything anew. */
-Test(samples, lost_batch)
+/* The definitions are lost with the batch, so everything has to be defined again. */
+Test(samples, a_lost_batch_resets_all_ids)
 {
 	struct worker *worker = worker_new();
 	const uint32_t generation = control.generation;
 
 	add(worker, 1, TGID, 700, 0x1000);
 	sent.answer = -ENOBUFS;
-	samples_flush(worker);
+	flush(worker);
 	sent.answer = 0;
 	cr_assert_eq(worker->losses.lost[LOSS_EXPORTER_QUEUE], 1);
 	cr_assert_eq(control.generation, generation + 1);
 	add(worker, 2, TGID, 700, 0);
-	cr_assert_eq(forgotten(worker), 1);
+	cr_assert_eq(lost_references(worker), 1);
 	add(worker, 3, TGID, 800, 0x1000);
 	add(worker, 4, TGID, 800, 0);
-	samples_flush(worker);
+	flush(worker);
 	cr_assert_eq(sent.resets, 1);
 	cr_assert_eq(sent.samples, 2);
 	worker_free(worker);
 }
 
-/* What the kernel side sends once it was told, but before the worker forgets, will be referred to.
+/* A module with a long path in each of its frames' definitions: its id is `module`. */
+static void add_module(struct worker *worker, uint32_t module)
+{
+	struct msg_module message = {.number = module};
+
+	memset(message.path, 'p', sizeof(message.path) - 1);
+	cr_assert_eq(modules_add(&worker->modules, &message, -1), 0);
+}
+
+enum {
+	DEEP_FRAMES = 600
+};
+
+/* A stack of DEEP_FRAMES frames, each in a module of its own. */
+static void add_deep(struct worker *worker, uint64_t stack)
+{
+	const struct bh_sample header = {.stack_id = stack,
+					 .time_ns = 1,
+					 .tgid = TGID,
+					 .tid = TGID,
+					 .user_count = DEEP_FRAMES,
+					 .comm = "test"};
+	uint64_t frames[DEEP_FRAMES];
+
+	for (uint32_t i = 0; i < DEEP_FRAMES; i++) {
+		if (!modules_find(&worker->modules, i + 1))
+			add_module(worker, i + 1);
+		frames[i] = (uint64_t)(i + 1) << BH_FRAME_OFFSET_BITS | 0x1000;
+	}
+	samples_add(worker, &header, frames);
+}
+
+/* Its definitions need more room than one batch has. Nothing is sent before the stack is complete.
  */
-Test(samples, sent_between_word_and_forgetting)
+Test(samples, a_deep_stack_of_new_names_is_sent_in_several_batches_after_it_is_defined)
 {
 	struct worker *worker = worker_new();
 
 	add(worker, 1, TGID, 700, 0x1000);
-	samples_forget_soon(worker);
-	const uint64_t told = worker->revoked_ns;
-	add(worker, told + 1, TGID, 800, 0x2000);
-	add(worker, told + 2, TGID, 800, 0);
-	samples_forget_when_due(worker, worker->forget_at_ns);
+	add_deep(worker, 701);
+	cr_assert_eq(sent.batches, 0);
+	flush(worker);
+	cr_assert_gt(sent.batches, 1);
+	cr_assert_eq(sent.resets, 1, "only the first one");
+	cr_assert_eq(sent.frames, 1 + DEEP_FRAMES);
+	cr_assert_eq(sent.stacks, 2);
+	cr_assert_eq(sent.samples, 2);
+	add(worker, 2, TGID, 701, 0);
+	flush(worker);
 	cr_assert_eq(sent.samples, 3);
-	cr_assert_eq(worker->carried_count, 0);
-	const uint64_t later = told + SECOND_NS;
+	cr_assert_eq(lost_references(worker), 0);
+	worker_free(worker);
+}
+
+Test(samples, a_deep_stack_whose_batches_cannot_be_sent_is_lost_as_a_whole)
+{
+	struct worker *worker = worker_new();
+
+	add(worker, 1, TGID, 700, 0x1000);
+	add_deep(worker, 701);
+	sent.answer = -ENOBUFS;
+	flush(worker);
+	sent.answer = 0;
+	cr_assert_eq(worker->losses.lost[LOSS_EXPORTER_QUEUE], 2);
+	add_deep(worker, 702);
+	flush(worker);
+	cr_assert_eq(sent.resets, 1);
+	cr_assert_eq(sent.frames, DEEP_FRAMES);
+	cr_assert_eq(sent.samples, 1);
+	worker_free(worker);
+}
+
+/* The next sample finds the closed batches and sends them before it gets its ids. */
+Test(samples, closed_batches_are_sent_before_the_next_stack)
+{
+	struct worker *worker = worker_new();
+
+	add_deep(worker, 701);
+	cr_assert_eq(sent.batches, 0);
+	add(worker, 2, TGID, 702, 0x3000);
+	cr_assert_gt(sent.batches, 1);
+	cr_assert_eq(sent.samples, 1);
+	worker_free(worker);
+}
+
+/* The kernel side refers to what it sends after the request but before the reset. */
+Test(samples, stacks_between_request_and_reset_are_defined_again)
+{
+	struct worker *worker = worker_new();
+
+	add(worker, 1, TGID, 700, 0x1000);
+	stack_ids_request_reset(worker);
+	const uint64_t requested_ns = worker->stack_ids.requested_ns;
+	add(worker, requested_ns + 1, TGID, 800, 0x2000);
+	add(worker, requested_ns + 2, TGID, 800, 0);
+	stack_ids_reset_when_due(worker, worker->stack_ids.reset_at_ns);
+	cr_assert_eq(sent.samples, 3);
+	cr_assert_eq(worker->stack_ids.retained_count, 0);
+	const uint64_t later = requested_ns + SECOND_NS;
 	add(worker, later, TGID, 800, 0);
-	cr_assert_eq(forgotten(worker), 0);
+	cr_assert_eq(lost_references(worker), 0);
 	/* The kernel side would not refer to this one. */
 	add(worker, later, TGID, 700, 0);
-	cr_assert_eq(forgotten(worker), 1);
-	samples_flush(worker);
-	cr_assert_eq(sent.resets, 1);
+	cr_assert_eq(lost_references(worker), 1);
+	flush(worker);
+	cr_assert_eq(sent.resets, 2);
 	cr_assert_eq(sent.samples, 4);
 	worker_free(worker);
 }
 
-/* The kernel side is told first; what it sent before is still understood. */
-Test(samples, numbers_are_full)
+/* The kernel side is told first; references that it sent before are still understood. */
+Test(samples, too_many_ids_are_reset_after_the_kernel_side_was_told)
 {
 	struct worker *worker = worker_new();
 	const uint32_t generation = control.generation;
 
 	for (uint64_t i = 1; i <= LIMIT_WORKER_STACKS; i++)
 		add(worker, 1, TGID, i, 0x1000 + i);
-	samples_forget_when_due(worker, UINT64_MAX);
-	cr_assert_eq(control.generation, generation, "not yet");
+	stack_ids_reset_when_due(worker, UINT64_MAX);
+	cr_assert_eq(control.generation, generation, "not yet too many");
 	add(worker, 1, TGID, LIMIT_WORKER_STACKS + 1, 0x100);
-	samples_forget_when_due(worker, 1);
+	stack_ids_reset_when_due(worker, 1);
 	cr_assert_eq(control.generation, generation + 1);
-	samples_forget_when_due(worker, worker->forget_at_ns - 1);
+	stack_ids_reset_when_due(worker, worker->stack_ids.reset_at_ns - 1);
 	add(worker, 2, TGID, 500, 0);
-	cr_assert_eq(forgotten(worker), 0, "it was on its way");
-	samples_forget_when_due(worker, worker->forget_at_ns);
+	cr_assert_eq(lost_references(worker), 0, "it was on its way");
+	stack_ids_reset_when_due(worker, worker->stack_ids.reset_at_ns);
 	cr_assert_eq(control.generation, generation + 1);
 	add(worker, 3, TGID, 2, 0x1002);
 	add(worker, 3, TGID, 2, 0);
-	samples_flush(worker);
-	cr_assert_eq(forgotten(worker), 0);
-	cr_assert_eq(sent.resets, 1);
+	flush(worker);
+	cr_assert_eq(lost_references(worker), 0);
+	cr_assert_eq(sent.resets, 2);
 	cr_assert_eq(sent.samples, LIMIT_WORKER_STACKS + 4);
 	worker_free(worker);
 }

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The batch of records that is being collected for the exporter, and its way there.
+ *
+ * How this works:
+ * - Definitions (modules, functions, frames, stacks, processes, threads) and samples are added to
+ *   one FlatBuffers builder. Everything is defined once, under an id, and referred to by that id in
+ *   the same batch or in later ones.
+ * - A batch that cannot be sent therefore invalidates all ids: the exporter would not know what
+ *   later batches refer to. The owner then resets its ids, and the next batch tells the exporter to
+ *   drop its own (`reset`).
+ * - So a batch must never be sent while the ids of a stack are being assigned: a reset at that
+ * point would leave a stack that refers to ids without a meaning. Sending only happens in
+ * batch_flush() and batch_reserve(), which is called once per stack, before its first id is
+ * assigned.
+ * - A deep stack of long new names can need more room than a batch has (600 names of 1 KiB). Then
+ *   batch_close_if_full() closes the batch and opens another. Closed batches wait and are sent in
+ *   order by the next flush.
+ *
+ * Example: a batch holds 29 KiB, half of it is 30,000 bytes. batch_reserve() finds room and a stack
+ * of 100 new frames of 600 bytes comes: after about 50 frames batch_close_if_full() closes the
+ * batch, the other frames and the stack are in a second one. The batch_reserve() of the next stack
+ * sends both.
+ */
+#ifndef SYMBOLIZER_WORKER_BATCH_H
+#define SYMBOLIZER_WORKER_BATCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "records/records.h"
+#include "symbolizer/worker/resend_buffer.h"
+
+struct closed_batch;
+
+/* What the owner has to do; `context` is that of batch_init(). */
+struct batch_hooks {
+	/* Add what has to be in the batch that is about to be closed. */
+	void (*before_close)(void *context);
+	/* `samples` samples were lost because a batch could not be sent: all ids must be reset. */
+	void (*on_lost)(void *context, size_t samples);
+};
+
+struct batch {
+	struct records *records;		   /* definitions and samples so far */
+	struct closed_batch *closed, *closed_last; /* oldest first */
+	size_t closed_bytes;
+	struct resend_buffer resend;
+	struct peer *exporter;
+	const struct batch_hooks *hooks;
+	void *context;
+	uint64_t sent_bytes;  /* in all batches so far */
+	bool reset;	      /* the next batch tells the exporter to drop all ids */
+	int error;	      /* a batch could not be closed, which the next flush reports */
+	size_t error_samples; /* that are lost with it */
+};
+
+/* An empty batch whose first one resets the exporter: it may have ids of an earlier worker. `keep`:
+ * keep sent batches for an exporter that is restarted. `exporter` and `hooks` must outlive the
+ * batch. Returns 0, -ENOMEM, or a negative errno of getrandom(2). */
+int batch_init(struct batch *batch, bool keep, struct peer *exporter,
+	       const struct batch_hooks *hooks, void *context);
+/* Drop everything that was not sent. */
+void batch_fini(struct batch *batch);
+
+/* true if less than half of the batch is left, counting `pending_bytes` that before_close will
+ * add. */
+bool batch_is_full(const struct batch *batch, size_t pending_bytes);
+
+/* Make room for one more stack: send what was collected if the batch is full. */
+void batch_reserve(struct batch *batch, size_t pending_bytes);
+
+/* Close the batch if it is full, without sending it. Called between two frames of a stack. */
+void batch_close_if_full(struct batch *batch, size_t pending_bytes);
+
+/* Send everything that was collected. */
+void batch_flush(struct batch *batch);
+
+/* Drop everything that was collected, and tell the exporter to drop all ids with the next batch.
+ * Returns the number of samples that are lost with it. */
+size_t batch_discard(struct batch *batch);
+
+#endif

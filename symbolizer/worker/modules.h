@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The modules (files that processes map) that the manager announced, and their symbols.
+ *
+ * The symbols of a module are read when its first frame is to be named. All symbols together take
+ * at most LIMIT_SYMBOLS_BYTES; beyond that, those of the least recently used module are evicted and
+ * read again when they are needed.
+ */
+#ifndef SYMBOLIZER_WORKER_MODULES_H
+#define SYMBOLIZER_WORKER_MODULES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ipc/messages.h"
+#include "symbolizer/worker/symbols.h"
+
+enum {
+	MODULES_BUCKETS = 1024 /* a host maps some hundred to some thousand files */
+};
+
+struct module {
+	struct module *next;
+	uint32_t id;		 /* the manager's */
+	int fd;			 /* -1: the file could not be opened */
+	struct symbols *symbols; /* NULL: not read yet, or evicted */
+	struct symbols_ids ids;	 /* read with the symbols */
+	bool no_symbols;	 /* reading them failed, which is not tried again */
+	uint64_t used;		 /* when the symbols were last used, by modules->clock */
+	char path[MSG_PATH_BYTES];
+};
+
+struct modules {
+	struct module *buckets[MODULES_BUCKETS];
+	size_t symbols_bytes; /* of all modules */
+	uint64_t clock;	      /* counts uses of symbols */
+};
+
+/* NULL if the module was not announced, or was removed. */
+struct module *modules_find(const struct modules *modules, uint32_t id);
+
+/* Add a module, or give one that could not be opened before its file. Takes ownership of `fd` (-1:
+ * there is none) on success. 0 or -ENOMEM. */
+int modules_add(struct modules *modules, const struct msg_module *message, int fd);
+void modules_remove(struct modules *modules, uint32_t id);
+void modules_fini(struct modules *modules);
+
+/* The symbols of a module, read now if they are not in memory. Valid until the next call for any
+ * module. NULL if the module has none. */
+struct symbols *modules_symbols(struct modules *modules, struct module *module);
+
+/* As symbols_find_start(), for a module whose symbols are in memory. */
+bool modules_find_start(struct modules *modules, struct module *module, uint64_t file_offset,
+			uint64_t *start_vaddr);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The processes that the manager announced, by tgid. A sample only has the ids of its process;
+ * names and paths come from here. */
+#ifndef SYMBOLIZER_WORKER_PROCESSES_H
+#define SYMBOLIZER_WORKER_PROCESSES_H
+
+#include <stdint.h>
+
+#include "ipc/messages.h"
+
+enum {
+	PROCESSES_BUCKETS = 1024 /* some hundred processes run on a host at a time */
+};
+
+struct announced_process {
+	struct announced_process *next;
+	struct msg_process message; /* the last one; its texts end with a NUL */
+	uint32_t version; /* counts changes: an exec makes another process of the same tgid */
+};
+
+struct processes {
+	struct announced_process *buckets[PROCESSES_BUCKETS];
+};
+
+/* NULL if the manager did not announce the process, or it is gone. Valid until it is removed. */
+const struct announced_process *processes_find(const struct processes *processes, uint32_t tgid);
+
+/* Add a process, or replace what was announced before. If there is no memory for a new process, it
+ * stays unknown. */
+void processes_announce(struct processes *processes, const struct msg_process *message);
+void processes_remove(struct processes *processes, uint32_t tgid);
+void processes_fini(struct processes *processes);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbolizer/worker/sample_check.h"
+
+bool sample_is_valid(const void *record, size_t length)
+{
+	const struct bh_sample *header = record;
+
+	if (length < sizeof(*header) || header->user_count > BH_USER_FRAMES_MAX ||
+	    header->kernel_count > BH_KERNEL_FRAMES_MAX || header->reason >= BH_REASON_COUNT ||
+	    length < sizeof(*header) +
+			 ((size_t)header->user_count + header->kernel_count) * sizeof(uint64_t))
+		return false;
+	if (!(header->flags & BH_SAMPLE_MANAGED))
+		return true;
+	const uint64_t *frames = (const uint64_t *)(header + 1);
+	unsigned int words = 0;
+	while (words < header->user_count)
+		words += bh_frame_words(frames[words]);
+	return words == header->user_count;
+}
+
+bool sample_is_reference(const struct bh_sample *header)
+{
+	return header->stack_id && !header->user_count && !header->kernel_count;
+}
+
+/* The number of words of a user frame. Only stacks with managed frames have frames of several. */
+static unsigned int sample_frame_words(const struct bh_sample *header, uint64_t frame)
+{
+	return header->flags & BH_SAMPLE_MANAGED ? bh_frame_words(frame) : 1;
+}
+
+bool sample_modules_announced(const struct modules *modules, const struct bh_sample *header,
+			      const uint64_t *frames)
+{
+	for (unsigned int i = 0; i < header->user_count;
+	     i += sample_frame_words(header, frames[i])) {
+		if (!(frames[i] & BH_FRAME_RAW) &&
+		    !modules_find(modules, (uint32_t)(frames[i] >> BH_FRAME_OFFSET_BITS)))
+			return false;
+	}
+	return true;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checks of a sample record (struct bh_sample and its frames) before it is used. */
+#ifndef SYMBOLIZER_WORKER_SAMPLE_CHECK_H
+#define SYMBOLIZER_WORKER_SAMPLE_CHECK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bpf/shared.h"
+#include "symbolizer/worker/modules.h"
+
+/* Do the counts and the reason in the header fit the `length` bytes of the record, and do the
+ * managed frames among its words end with the last word? `record` is aligned to 8 bytes. */
+bool sample_is_valid(const void *record, size_t length);
+
+/* Does the record refer to a stack that was sent before, instead of having frames? */
+bool sample_is_reference(const struct bh_sample *header);
+
+/* Were all modules that the frames name announced? */
+bool sample_modules_announced(const struct modules *modules, const struct bh_sample *header,
+			      const uint64_t *frames);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a record of the ring to a sample in the batch. */
+#ifndef SYMBOLIZER_WORKER_SAMPLES_H
+#define SYMBOLIZER_WORKER_SAMPLES_H
+
+#include <stdint.h>
+
+#include "bpf/shared.h"
+
+struct worker;
+
+/* Add a sample to the batch, with all definitions that the exporter lacks. The record must have
+ * passed sample_is_valid(). May send the batch before. A sample that cannot be added is counted as
+ * lost. */
+void samples_add(struct worker *worker, const struct bh_sample *header, const uint64_t *frames);
+
+#endif

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbolizer/worker/stack_ids.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/limits.h"
+#include "common/log.h"
+#include "symbolizer/runtime/runtime.h"
+#include "symbolizer/worker/frames.h"
+#include "symbolizer/worker/identity.h"
+#include "symbolizer/worker/runtimes.h"
+#include "symbolizer/worker/sample_check.h"
+#include "symbolizer/worker/worker.h"
+
+enum {
+	/* A BPF program that read the old generation has ended after this: it runs for some
+	 * microseconds, with interrupts disabled. */
+	RESET_DELAY_NS = 10000000,
+	/* A BPF program reads the time of its record up to this long before the generation. */
+	RECORD_TIME_SLACK_NS = 1000000,
+};
+
+struct retained_stack {
+	struct retained_stack *next;
+	struct bh_sample header;
+	uint64_t frames[];
+};
+
+/* The kernel side refers to a stack for BH_DEDUP_EPOCHS epochs at most. One more is needed because
+ * a period starts anywhere within an epoch. */
+#define PERIOD_NS ((BH_DEDUP_EPOCHS + 1ull) << BH_DEDUP_EPOCH_BITS)
+
+/* --- definition of a stack --- */
+
+/* The ids of a stack's frames. Managed frames may stand for several each. */
+struct frame_ids {
+	uint32_t ids[BH_FRAMES_ROOM + RUNTIME_INLINED_MAX + 1];
+	uint32_t count;
+};
+
+/* Add the user frames of a stack with managed frames. Frames that do not fit are left out: inlined
+ * functions may make a deep stack deeper. */
+static int stack_add_managed(struct worker *worker, const struct bh_sample *header,
+			     const uint64_t *frames, struct frame_ids *to)
+{
+	struct managed_process *process = runtimes_process(worker, header->tgid);
+	int r = 0;
+
+	for (unsigned int i = 0; i < header->user_count && !r; i += bh_frame_words(frames[i])) {
+		uint32_t first, count = 1;
+
+		if (bh_frame_is_managed(frames[i]))
+			r = frames_get_managed_ids(worker, process, &frames[i], &first, &count);
+		else
+			r = frames_get_id(worker, frames[i], &first);
+		for (uint32_t j = 0; !r && j < count && to->count < BH_FRAMES_ROOM; j++)
+			to->ids[to->count++] = first + j;
+	}
+	return r;
+}
+
+/* Define a stack, leaf first: kernel frames, user frames, and the reason as the outermost frame if
+ * the user stack is incomplete. */
+static int stack_define(struct worker *worker, const struct bh_sample *header,
+			const uint64_t *frames, uint32_t id)
+{
+	struct frame_ids stack; /* large: only what is used is written */
+	int r = 0;
+
+	stack.count = 0;
+	for (unsigned int i = 0; i < header->kernel_count && !r; i++)
+		r = frames_get_id(worker, frames[header->user_count + i],
+				  &stack.ids[stack.count++]);
+	if (!r && header->flags & BH_SAMPLE_MANAGED)
+		r = stack_add_managed(worker, header, frames, &stack);
+	else
+		for (unsigned int i = 0; i < header->user_count && !r; i++)
+			r = frames_get_id(worker, frames[i], &stack.ids[stack.count++]);
+	if (!r && header->reason != BH_REASON_COMPLETE)
+		r = frames_get_abort_id(worker, header->reason, &stack.ids[stack.count++]);
+	if (r < 0)
+		return r;
+	records_add_stack(worker->batch.records, &(struct record_stack){.number = id,
+									.reason = header->reason,
+									.frames = stack.ids,
+									.count = stack.count});
+	return 0;
+}
+
+/* The key of a stack's contents. */
+static XXH128_hash_t stack_key(struct worker *worker, const struct bh_sample *header,
+			       const uint64_t *frames)
+{
+	const size_t bytes =
+	    ((size_t)header->user_count + header->kernel_count) * sizeof(frames[0]);
+	/* Two stacks may have the same words and differ in which of them are kernel frames. */
+	const uint64_t seed = (uint64_t)header->user_count << 16 | header->reason;
+	const XXH128_hash_t key = XXH3_128bits_withSeed(frames, bytes, seed);
+
+	if (!(header->flags & BH_SAMPLE_MANAGED))
+		return key;
+	/* What the words of managed frames mean depends on the program that the process runs. */
+	const uint64_t managed[] = {
+	    key.low64, key.high64,
+	    runtimes_exec_generation(runtimes_process(worker, header->tgid))};
+	return XXH3_128bits(managed, sizeof(managed));
+}
+
+/* The id of a stack that came with its frames. */
+static int stack_get_id(struct worker *worker, const struct bh_sample *header,
+			const uint64_t *frames, uint32_t *id)
+{
+	const XXH128_hash_t key = stack_key(worker, header, frames);
+
+	if (id_map_get(&worker->ids.stacks, key, id))
+		return 0;
+	int r = stack_define(worker, header, frames, worker->ids.stack + 1);
+	if (r < 0)
+		return r;
+	*id = ++worker->ids.stack;
+	return id_map_put(&worker->ids.stacks, key, *id);
+}
+
+/* --- ids of the kernel side --- */
+
+static XXH128_hash_t kernel_key(const struct bh_sample *header)
+{
+	return (XXH128_hash_t){.low64 = header->stack_id, .high64 = header->tgid};
+}
+
+/* Remember which stack the kernel side means by its id. */
+static int kernel_id_put(struct stack_ids *ids, const struct bh_sample *header, uint32_t id)
+{
+	uint32_t old;
+
+	if (header->time_ns - ids->current_since_ns > PERIOD_NS &&
+	    header->time_ns > ids->current_since_ns) {
+		id_map_fini(&ids->previous);
+		ids->previous = ids->current;
+		ids->current = (struct id_map){0};
+		ids->current_since_ns = header->time_ns;
+	}
+	/* Two CPUs may have sent the same stack at the same time. */
+	if (id_map_get(&ids->current, kernel_key(header), &old))
+		return 0;
+	return id_map_put(&ids->current, kernel_key(header), id);
+}
+
+static bool kernel_id_get(const struct stack_ids *ids, const struct bh_sample *header, uint32_t *id)
+{
+	return id_map_get(&ids->current, kernel_key(header), id) ||
+	       id_map_get(&ids->previous, kernel_key(header), id);
+}
+
+/* --- stacks between the request and the reset --- */
+
+/* Keep a stack that the kernel side may refer to after the reset. If there is no room or memory,
+ * its later samples are lost and counted. */
+static void retain(struct stack_ids *ids, const struct bh_sample *header, const uint64_t *frames)
+{
+	const size_t bytes =
+	    ((size_t)header->user_count + header->kernel_count) * sizeof(frames[0]);
+
+	if (!header->stack_id || header->time_ns + RECORD_TIME_SLACK_NS < ids->requested_ns ||
+	    ids->retained_count == LIMIT_WORKER_RETAINED)
+		return;
+	struct retained_stack *stack = malloc(sizeof(*stack) + bytes);
+	if (!stack)
+		return;
+	stack->header = *header;
+	memcpy(stack->frames, frames, bytes);
+	stack->next = ids->retained;
+	ids->retained = stack;
+	ids->retained_count++;
+}
+
+static int define_and_remember(struct worker *worker, const struct bh_sample *header,
+			       const uint64_t *frames, uint32_t *id)
+{
+	int r = stack_get_id(worker, header, frames, id);
+
+	if (!r && header->stack_id)
+		r = kernel_id_put(&worker->stack_ids, header, *id);
+	return r;
+}
+
+/* Free the retained stacks, after defining them again if that is wanted. */
+static void release_retained(struct worker *worker, bool define)
+{
+	struct stack_ids *ids = &worker->stack_ids;
+
+	while (ids->retained) {
+		struct retained_stack *stack = ids->retained;
+		uint32_t id;
+
+		/* Sending a batch may fail, which resets all ids and releases the rest. */
+		ids->retained = stack->next;
+		if (define)
+			batch_reserve(&worker->batch, identity_bytes(worker));
+		if (define && define_and_remember(worker, &stack->header, stack->frames, &id) < 0)
+			log_debug("cannot define a retained stack");
+		free(stack);
+	}
+	ids->retained_count = 0;
+}
+
+/* --- interface --- */
+
+int stack_ids_get(struct worker *worker, const struct bh_sample *header, const uint64_t *frames,
+		  uint32_t *id)
+{
+	if (sample_is_reference(header))
+		return kernel_id_get(&worker->stack_ids, header, id) ? 0 : -ENOENT;
+	int r = define_and_remember(worker, header, frames, id);
+	if (worker->stack_ids.reset_at_ns)
+		retain(&worker->stack_ids, header, frames);
+	return r;
+}
+
+/* Tell the kernel side to refer to no stack that it sent until now. */
+static void revoke_kernel_ids(struct worker *worker)
+{
+	worker->stack_ids.requested_ns = clock_monotonic_ns();
+	if (worker->control)
+		__atomic_fetch_add(&worker->control->generation, 1, __ATOMIC_RELAXED);
+}
+
+static void drop_ids(struct worker *worker)
+{
+	struct ids *ids = &worker->ids;
+
+	id_map_fini(&worker->stack_ids.current);
+	id_map_fini(&worker->stack_ids.previous);
+	id_map_fini(&ids->modules);
+	id_map_fini(&ids->functions);
+	id_map_fini(&ids->frames);
+	id_map_fini(&ids->stacks);
+	id_map_fini(&ids->processes);
+	id_map_fini(&ids->threads);
+	*ids = (struct ids){0};
+	identity_reset(worker);
+	worker->batch.reset = true;
+	worker->stack_ids.reset_at_ns = 0;
+}
+
+void stack_ids_request_reset(struct worker *worker)
+{
+	if (worker->stack_ids.reset_at_ns)
+		return;
+	revoke_kernel_ids(worker);
+	worker->stack_ids.reset_at_ns = worker->stack_ids.requested_ns + RESET_DELAY_NS;
+}
+
+void stack_ids_reset(struct worker *worker)
+{
+	worker->losses.lost[LOSS_EXPORTER_QUEUE] += batch_discard(&worker->batch);
+	revoke_kernel_ids(worker);
+	drop_ids(worker);
+	release_retained(worker, false);
+}
+
+static bool too_many_ids(const struct ids *ids)
+{
+	return ids->frames.count > LIMIT_WORKER_FRAMES || ids->stacks.count > LIMIT_WORKER_STACKS ||
+	       ids->threads.count > LIMIT_WORKER_STACKS;
+}
+
+void stack_ids_reset_when_due(struct worker *worker, uint64_t time_ns)
+{
+	const uint64_t reset_at_ns = worker->stack_ids.reset_at_ns;
+
+	if (reset_at_ns && time_ns >= reset_at_ns) {
+		/* A batch has either old ids or new ones. */
+		batch_flush(&worker->batch);
+		drop_ids(worker);
+		release_retained(worker, true);
+	} else if (too_many_ids(&worker->ids)) {
+		stack_ids_request_reset(worker);
+	}
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbolizer/worker/worker.h"
+
+#include "symbolizer/worker/identity.h"
+#include "symbolizer/worker/runtimes.h"
+
+static void worker_before_close(void *context)
+{
+	identity_describe(context);
+}
+
+static void worker_on_lost(void *context, size_t samples)
+{
+	struct worker *worker = context;
+
+	worker->losses.lost[LOSS_EXPORTER_QUEUE] += samples;
+	stack_ids_reset(worker);
+}
+
+int worker_init(struct worker *worker, bool keep_batches)
+{
+	static const struct batch_hooks hooks = {.before_close = worker_before_close,
+						 .on_lost = worker_on_lost};
+
+	return batch_init(&worker->batch, keep_batches, &worker->role.peers[ROLE_EXPORTER], &hooks,
+			  worker);
+}
+
+void worker_fini(struct worker *worker)
+{
+	stack_ids_reset(worker);
+	batch_fini(&worker->batch);
+	identity_free(worker);
+	runtimes_free(worker);
+	modules_fini(&worker->modules);
+	processes_fini(&worker->processes);
+}
