@@ -155,19 +155,8 @@ size_t batch_discard(struct batch *batch)
 	return lost;
 }
 
-bool batch_is_full(const struct batch *batch, size_t pending_bytes)
+void batch_close_if_full(struct batch *batch)
 {
-	return records_bytes(batch->records) + pending_bytes > LIMIT_BATCH_BYTES / 2;
-}
-
-void batch_reserve(struct batch *batch, size_t pending_bytes)
-{
-	if (batch->closed || batch->error || batch_is_full(batch, pending_bytes))
-		batch_flush(batch);
-}
-
-void batch_close_if_full(struct batch *batch, size_t pending_bytes)
-{
-	if (batch_is_full(batch, pending_bytes))
+	if (batch_is_full(batch))
 		batch_close(batch);
 }

@@ -29,6 +29,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/limits.h"
 #include "records/records.h"
 #include "symbolizer/worker/resend_buffer.h"
 
@@ -46,6 +47,7 @@ struct batch {
 	struct records *records;		   /* definitions and samples so far */
 	struct closed_batch *closed, *closed_last; /* oldest first */
 	size_t closed_bytes;
+	size_t pending_bytes; /* that before_close will add to the records, at most */
 	struct resend_buffer resend;
 	struct peer *exporter;
 	const struct batch_hooks *hooks;
@@ -64,18 +66,24 @@ int batch_init(struct batch *batch, bool keep, struct peer *exporter,
 /* Drop everything that was not sent. */
 void batch_fini(struct batch *batch);
 
-/* true if less than half of the batch is left, counting `pending_bytes` that before_close will
- * add. */
-bool batch_is_full(const struct batch *batch, size_t pending_bytes);
-
-/* Make room for one more stack: send what was collected if the batch is full. */
-void batch_reserve(struct batch *batch, size_t pending_bytes);
-
-/* Close the batch if it is full, without sending it. Called between two frames of a stack. */
-void batch_close_if_full(struct batch *batch, size_t pending_bytes);
-
 /* Send everything that was collected. */
 void batch_flush(struct batch *batch);
+
+/* Is less than half of the batch left? */
+static inline bool batch_is_full(const struct batch *batch)
+{
+	return records_bytes(batch->records) + batch->pending_bytes > LIMIT_BATCH_BYTES / 2;
+}
+
+/* Make room for one more stack: send what was collected if the batch is full. */
+static inline void batch_reserve(struct batch *batch)
+{
+	if (batch->closed || batch->error || batch_is_full(batch))
+		batch_flush(batch);
+}
+
+/* Close the batch if it is full, without sending it. Called between two frames of a stack. */
+void batch_close_if_full(struct batch *batch);
 
 /* Drop everything that was collected, and tell the exporter to drop all ids with the next batch.
  * Returns the number of samples that are lost with it. */

@@ -9,7 +9,6 @@
 #include "common/frame_kind.h"
 #include "common/incomplete_reasons.h"
 #include "common/limits.h"
-#include "symbolizer/worker/identity.h"
 #include "symbolizer/worker/runtimes.h"
 #include "symbolizer/worker/symbol_name.h"
 #include "symbolizer/worker/worker.h"
@@ -155,7 +154,7 @@ int frames_get_id(struct worker *worker, uint64_t frame, uint32_t *id)
 
 	if (id_map_get(&worker->ids.frames, key, id))
 		return 0;
-	batch_close_if_full(&worker->batch, identity_bytes(worker));
+	batch_close_if_full(&worker->batch);
 	if (frame_is_kernel(frame))
 		r = kernel_describe(worker, frame, &record);
 	else if (frame & BH_FRAME_RAW)
@@ -210,7 +209,7 @@ int frames_get_managed_ids(struct worker *worker, struct managed_process *proces
 		*count = value >> COUNT_SHIFT;
 		return 0;
 	}
-	batch_close_if_full(&worker->batch, identity_bytes(worker));
+	batch_close_if_full(&worker->batch);
 	runtimes_symbolize(worker, process, words, &names);
 	*first = worker->ids.frame + 1;
 	*count = names.count;

@@ -156,14 +156,14 @@ bool identity_must_wait(const struct worker *worker)
 	       clock_monotonic_ns() - oldest_ns < LIMIT_IDENTITY_HOLD_MS * 1000000ull;
 }
 
-size_t identity_bytes(const struct worker *worker)
+/* What the descriptions of undescribed processes will add to the batch, at most. */
+static void update_pending_bytes(struct worker *worker)
 {
 	const struct identity *identity = worker->identity;
 
-	if (!identity)
-		return 0;
-	return identity->undescribed *
-	       (DESCRIPTION_BYTES + identity->name_count * (size_t)VARIABLE_BYTES);
+	worker->batch.pending_bytes =
+	    identity->undescribed *
+	    (DESCRIPTION_BYTES + identity->name_count * (size_t)VARIABLE_BYTES);
 }
 
 static bool is_complete(const struct identity_process *process)
@@ -230,6 +230,7 @@ static int process_add(struct worker *worker, const struct bh_sample *header, XX
 	snprintf(process->path, sizeof(process->path), "%s", record->path);
 	identity->processes[identity->process_count++] = process;
 	identity->undescribed++;
+	update_pending_bytes(worker);
 	*added = process;
 	return 0;
 }
@@ -314,6 +315,7 @@ int identity_get_id(struct worker *worker, const struct bh_sample *header, XXH12
 		process->new_id = process->described = false;
 		process->id = ++worker->ids.process;
 		identity->undescribed++;
+		update_pending_bytes(worker);
 	}
 	*id = process->id;
 	if (is_complete(process))
@@ -427,6 +429,7 @@ void identity_describe(struct worker *worker)
 		process_describe(worker, process);
 	}
 	identity->undescribed = 0;
+	update_pending_bytes(worker);
 	commit_all(worker);
 }
 
@@ -439,4 +442,5 @@ void identity_reset(struct worker *worker)
 	for (unsigned int i = 0; i < identity->process_count; i++)
 		free(identity->processes[i]);
 	identity->process_count = identity->undescribed = 0;
+	update_pending_bytes(worker);
 }

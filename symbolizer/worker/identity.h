@@ -43,9 +43,6 @@ void identity_on_answer(struct worker *worker, const struct message *message);
 /* The batch has processes whose answer is on its way and still worth the wait. */
 bool identity_must_wait(const struct worker *worker);
 
-/* Bytes that descriptions will add to the batch, at most. */
-size_t identity_bytes(const struct worker *worker);
-
 /* Describe what was numbered, to the batch that is about to go out. */
 void identity_describe(struct worker *worker);
 

@@ -78,8 +78,7 @@ static bool worker_consume(struct worker *worker)
 				return false;
 			}
 			stack_ids_reset_when_due(worker, header->time_ns);
-			if (worker->identity &&
-			    batch_is_full(&worker->batch, identity_bytes(worker)) &&
+			if (worker->identity && batch_is_full(&worker->batch) &&
 			    worker_hold(worker))
 				return false;
 			samples_add(worker, header, frames);

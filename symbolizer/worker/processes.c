@@ -14,15 +14,6 @@ static struct announced_process **processes_link(struct processes *processes, ui
 	return link;
 }
 
-const struct announced_process *processes_find(const struct processes *processes, uint32_t tgid)
-{
-	const struct announced_process *process = processes->buckets[tgid % PROCESSES_BUCKETS];
-
-	while (process && process->message.tgid != tgid)
-		process = process->next;
-	return process;
-}
-
 void processes_announce(struct processes *processes, const struct msg_process *message)
 {
 	struct announced_process **link = processes_link(processes, message->tgid);

@@ -4,6 +4,7 @@
 #ifndef SYMBOLIZER_WORKER_PROCESSES_H
 #define SYMBOLIZER_WORKER_PROCESSES_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "ipc/messages.h"
@@ -23,7 +24,15 @@ struct processes {
 };
 
 /* NULL if the manager did not announce the process, or it is gone. Valid until it is removed. */
-const struct announced_process *processes_find(const struct processes *processes, uint32_t tgid);
+static inline const struct announced_process *processes_find(const struct processes *processes,
+							     uint32_t tgid)
+{
+	const struct announced_process *process = processes->buckets[tgid % PROCESSES_BUCKETS];
+
+	while (process && process->message.tgid != tgid)
+		process = process->next;
+	return process;
+}
 
 /* Add a process, or replace what was announced before. If there is no memory for a new process, it
  * stays unknown. */

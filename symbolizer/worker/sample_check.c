@@ -19,11 +19,6 @@ bool sample_is_valid(const void *record, size_t length)
 	return words == header->user_count;
 }
 
-bool sample_is_reference(const struct bh_sample *header)
-{
-	return header->stack_id && !header->user_count && !header->kernel_count;
-}
-
 /* The number of words of a user frame. Only stacks with managed frames have frames of several. */
 static unsigned int sample_frame_words(const struct bh_sample *header, uint64_t frame)
 {

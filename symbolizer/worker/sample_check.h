@@ -15,7 +15,10 @@
 bool sample_is_valid(const void *record, size_t length);
 
 /* Does the record refer to a stack that was sent before, instead of having frames? */
-bool sample_is_reference(const struct bh_sample *header);
+static inline bool sample_is_reference(const struct bh_sample *header)
+{
+	return header->stack_id && !header->user_count && !header->kernel_count;
+}
 
 /* Were all modules that the frames name announced? */
 bool sample_modules_announced(const struct modules *modules, const struct bh_sample *header,

@@ -63,7 +63,7 @@ void samples_add(struct worker *worker, const struct bh_sample *header, const ui
 {
 	struct record_sample sample = {.time_ns = header->time_ns, .cpu = header->cpu};
 
-	batch_reserve(&worker->batch, identity_bytes(worker));
+	batch_reserve(&worker->batch);
 	int r = stack_ids_get(worker, header, frames, &sample.stack);
 	if (r == -ENOENT) {
 		worker->losses.lost[LOSS_STACK_FORGOTTEN]++;

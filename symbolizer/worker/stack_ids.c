@@ -90,6 +90,16 @@ static int stack_define(struct worker *worker, const struct bh_sample *header,
 	return 0;
 }
 
+/* What the words of managed frames mean depends on the program that the process runs. */
+__attribute__((noinline)) static XXH128_hash_t managed_key(struct worker *worker, uint32_t tgid,
+							   XXH128_hash_t key)
+{
+	const uint64_t managed[] = {key.low64, key.high64,
+				    runtimes_exec_generation(runtimes_process(worker, tgid))};
+
+	return XXH3_128bits(managed, sizeof(managed));
+}
+
 /* The key of a stack's contents. */
 static XXH128_hash_t stack_key(struct worker *worker, const struct bh_sample *header,
 			       const uint64_t *frames)
@@ -100,13 +110,7 @@ static XXH128_hash_t stack_key(struct worker *worker, const struct bh_sample *he
 	const uint64_t seed = (uint64_t)header->user_count << 16 | header->reason;
 	const XXH128_hash_t key = XXH3_128bits_withSeed(frames, bytes, seed);
 
-	if (!(header->flags & BH_SAMPLE_MANAGED))
-		return key;
-	/* What the words of managed frames mean depends on the program that the process runs. */
-	const uint64_t managed[] = {
-	    key.low64, key.high64,
-	    runtimes_exec_generation(runtimes_process(worker, header->tgid))};
-	return XXH3_128bits(managed, sizeof(managed));
+	return header->flags & BH_SAMPLE_MANAGED ? managed_key(worker, header->tgid, key) : key;
 }
 
 /* The id of a stack that came with its frames. */
@@ -177,13 +181,18 @@ static void retain(struct stack_ids *ids, const struct bh_sample *header, const 
 	ids->retained_count++;
 }
 
-static int define_and_remember(struct worker *worker, const struct bh_sample *header,
-			       const uint64_t *frames, uint32_t *id)
-{
-	int r = stack_get_id(worker, header, frames, id);
+/* --- interface --- */
 
+int stack_ids_get(struct worker *worker, const struct bh_sample *header, const uint64_t *frames,
+		  uint32_t *id)
+{
+	if (sample_is_reference(header))
+		return kernel_id_get(&worker->stack_ids, header, id) ? 0 : -ENOENT;
+	int r = stack_get_id(worker, header, frames, id);
 	if (!r && header->stack_id)
 		r = kernel_id_put(&worker->stack_ids, header, *id);
+	if (worker->stack_ids.reset_at_ns)
+		retain(&worker->stack_ids, header, frames);
 	return r;
 }
 
@@ -199,25 +208,12 @@ static void release_retained(struct worker *worker, bool define)
 		/* Sending a batch may fail, which resets all ids and releases the rest. */
 		ids->retained = stack->next;
 		if (define)
-			batch_reserve(&worker->batch, identity_bytes(worker));
-		if (define && define_and_remember(worker, &stack->header, stack->frames, &id) < 0)
+			batch_reserve(&worker->batch);
+		if (define && stack_ids_get(worker, &stack->header, stack->frames, &id) < 0)
 			log_debug("cannot define a retained stack");
 		free(stack);
 	}
 	ids->retained_count = 0;
-}
-
-/* --- interface --- */
-
-int stack_ids_get(struct worker *worker, const struct bh_sample *header, const uint64_t *frames,
-		  uint32_t *id)
-{
-	if (sample_is_reference(header))
-		return kernel_id_get(&worker->stack_ids, header, id) ? 0 : -ENOENT;
-	int r = define_and_remember(worker, header, frames, id);
-	if (worker->stack_ids.reset_at_ns)
-		retain(&worker->stack_ids, header, frames);
-	return r;
 }
 
 /* Tell the kernel side to refer to no stack that it sent until now. */

@@ -565,7 +565,8 @@ Test(identity, batches_are_bounded)
 	cr_assert_leq(sent.longest, LIMIT_BATCH_BYTES, "%zu", sent.longest);
 	/* What is counted for a description is enough for the longest. */
 	add(worker, 9999, 7);
-	const size_t reserved = identity_bytes(worker), empty = records_bytes(worker->batch.records);
+	const size_t reserved = worker->batch.pending_bytes,
+		     empty = records_bytes(worker->batch.records);
 	struct msg_process said = {.tgid = 9998, .comm = "fifteen letters"};
 	memset(said.path, 'p', sizeof(said.path) - 1);
 	processes_announce(&worker->processes, &said);
@@ -575,7 +576,7 @@ Test(identity, batches_are_bounded)
 		    "0::/docker/" HEX "\n", block, length);
 	identity_describe(worker);
 	cr_assert_leq(records_bytes(worker->batch.records), empty + reserved);
-	cr_assert_eq(identity_bytes(worker), 0);
+	cr_assert_eq(worker->batch.pending_bytes, 0);
 	worker_free(worker);
 }
 
@@ -613,7 +614,7 @@ Test(identity, numbers_are_forgotten)
 	sent.exporter_answer = -ENOBUFS;
 	batch_flush(&worker->batch);
 	sent.exporter_answer = 0;
-	cr_assert_eq(identity_bytes(worker), 0);
+	cr_assert_eq(worker->batch.pending_bytes, 0);
 	answer(worker, 0, "0::/docker/" OTHER "\n");
 	add(worker, TGID, 7);
 	cr_assert_eq(sent.request_count, 3);
