@@ -513,6 +513,14 @@ class LargeTest(PageTest):
         time.sleep(0.3)
         self.assertRegex(self.tooltip(0.4, 0), r"^all\n")
 
+    def test_root_stays_in_sight_when_the_graph_grows(self):
+        self.find("#divider").send_keys(*[Keys.ARROW_DOWN] * 3)
+        time.sleep(0.3)
+        self.assertRegex(self.tooltip(0.5, 0), r"^all\n")
+        self.press("f")  # without the table
+        time.sleep(0.3)
+        self.assertRegex(self.tooltip(0.5, 0), r"^all\n")
+
     def test_scroll_to_what_is_selected(self):
         below = "const s = document.getElementById('scroll'); return s.scrollHeight - s.clientHeight - s.scrollTop"
         self.find("#canvas").click()

@@ -22,6 +22,7 @@ export class Graph {
 		this.width = 0;
 		this.height = 0;
 		this.contentHeight = 0;
+		this.fromBottom = 0; /* pixels of content below the visible part, when it was last painted */
 		this.queued = false;
 		this.painter = new Painter(state, this, byId('canvas'));
 		this.pane.addEventListener('scroll', () => this.repaint());
@@ -36,8 +37,6 @@ export class Graph {
 	}
 
 	resize() {
-		/* In a flame graph the distance from the bottom stays, because rows count from there. */
-		const fromBottom = this.contentHeight - this.height - this.pane.scrollTop;
 		const { state } = this;
 
 		this.width = this.pane.clientWidth;
@@ -47,8 +46,12 @@ export class Graph {
 		this.rows = layOut(state.tree, state.zoom, this.width, state.profile.labels.name);
 		this.contentHeight = Math.max(this.height, this.rows.length * ROW + 1);
 		byId('spacer').style.height = `${this.contentHeight}px`;
+		/*
+		 * In a flame graph the distance from the bottom stays, because rows count from there. The
+		 * pane's own position is of no use here: the browser has changed it if the pane has grown.
+		 */
 		if (!state.options.icicle)
-			this.pane.scrollTop = this.contentHeight - this.height - fromBottom;
+			this.pane.scrollTop = this.contentHeight - this.height - this.fromBottom;
 		this.painter.resetMatches();
 		this.painter.resize();
 		this.paint();
@@ -123,8 +126,10 @@ export class Graph {
 	}
 
 	paint() {
-		if (this.state.tree && this.rows.length)
-			this.painter.paint();
+		if (!this.state.tree || !this.rows.length)
+			return;
+		this.fromBottom = this.contentHeight - this.height - this.pane.scrollTop;
+		this.painter.paint();
 	}
 
 	/* Paints before the browser's next frame, once for any number of calls. */
