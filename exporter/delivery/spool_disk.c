@@ -12,7 +12,9 @@
 #include <xxhash.h>
 #include <zstd.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
+#include "common/search.h"
 
 /* At the head of a segment. Records are found without it; it tells a later format from this. */
 struct segment_head {
@@ -140,15 +142,8 @@ static void cursor_read(struct spool_disk *disk, struct cursor_file *cursor)
 /* A zeroed one at the end. */
 static struct spool_segment *segment_add(struct spool_disk *disk)
 {
-	if (disk->count == disk->capacity) {
-		size_t capacity = disk->capacity ? 2 * disk->capacity : 16;
-		struct spool_segment *grown =
-		    realloc(disk->segments, capacity * sizeof(*disk->segments));
-		if (!grown)
-			return NULL;
-		disk->segments = grown;
-		disk->capacity = capacity;
-	}
+	if (ARRAY_RESERVE(disk->segments, disk->capacity, disk->count + 1, 16, ARRAY_UNLIMITED) < 0)
+		return NULL;
 	struct spool_segment *segment = &disk->segments[disk->count++];
 	*segment = (struct spool_segment){0};
 	return segment;
@@ -339,16 +334,9 @@ void spool_disk_close(struct spool_disk *disk)
 
 bool spool_disk_has(const struct spool_disk *disk, uint64_t number)
 {
-	size_t low = 0, high = disk->count;
+	size_t at = SEARCH_LOWER_BOUND(i, disk->count, disk->segments[i].last < number);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (disk->segments[middle].last < number)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < disk->count && disk->segments[low].first <= number;
+	return at < disk->count && disk->segments[at].first <= number;
 }
 
 bool spool_disk_front(struct spool_disk *disk, struct spool_scan *scan, struct spool_losses *losses)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/clock.h"
 #include "common/frame_kind.h"
 #include "common/incomplete_reasons.h"
@@ -24,15 +25,12 @@ static int ids_set(struct aggregate_ids *n, uint32_t number, uint32_t value)
 	if (number >= AGGREGATE_NUMBERS_MAX)
 		return -ENOSPC;
 	if (number >= n->capacity) {
-		size_t capacity = n->capacity ? n->capacity : 1024;
-		while (capacity <= number)
-			capacity *= 2;
-		uint32_t *grown = realloc(n->numbers, capacity * sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		memset(grown + n->capacity, 0, (capacity - n->capacity) * sizeof(*grown));
-		n->numbers = grown;
-		n->capacity = capacity;
+		const size_t before = n->capacity;
+		int r = ARRAY_RESERVE(n->numbers, n->capacity, (size_t)number + 1, 1024,
+				      AGGREGATE_NUMBERS_MAX);
+		if (r < 0)
+			return r;
+		memset(n->numbers + before, 0, (n->capacity - before) * sizeof(*n->numbers));
 	}
 	n->numbers[number] = value;
 	return 0;

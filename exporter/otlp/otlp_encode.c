@@ -13,17 +13,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "exporter/otlp/otlp_dictionary.h"
 #include "exporter/otlp/otlp_names.h"
+#include "exporter/otlp/otlp_limits.h"
 #include "exporter/otlp/otlp_resource.h"
 
 enum {
 	MESSAGE_BYTES_MAX = INT_MAX, /* that of protobuf */
 	HEAD_BYTES_MAX = 6,	     /* tag and length, of fields in such a message */
 	PROFILE_HEAD_BYTES_MAX = 64, /* two types, time, duration and period */
-	ATTRIBUTES_MAX = 3,	     /* of a sample */
-	TIMES_AT_ONCE = 64,
 };
 
 /* What a Profile counts. One of a process holds one type; the next one (off_cpu) is another struct
@@ -64,7 +64,8 @@ struct encoder {
 	struct piece *pieces; /* all, in order */
 	uint32_t pieces_count;
 	struct group *groups; /* of the message in the making, those of one process side by side */
-	uint32_t groups_count, groups_capacity;
+	uint32_t groups_count;
+	size_t groups_capacity;
 	uint64_t groups_bytes; /* what they take at most */
 	uint64_t bytes_max;
 	/* The request before: it is emitted when it is known whether it is the last one. */
@@ -122,7 +123,7 @@ static int encoder_init(struct encoder *e)
 static void put_times(const struct encoder *e, const struct piece *piece, struct proto_out *out)
 {
 	uint32_t at = piece->first_time;
-	uint64_t little[TIMES_AT_ONCE];
+	uint64_t little[OTLP_TIMES_AT_ONCE];
 
 	if (!out->put) {
 		out->bytes += piece->count * sizeof(*little);
@@ -130,7 +131,7 @@ static void put_times(const struct encoder *e, const struct piece *piece, struct
 	}
 	for (uint64_t left = piece->count; left;) {
 		size_t count = 0;
-		for (; left && count < TIMES_AT_ONCE; left--) {
+		for (; left && count < OTLP_TIMES_AT_ONCE; left--) {
 			const struct profile_time *time = &e->profile->times[at - 1];
 			little[count++] = htole64(time->unix_ns);
 			at = time->next;
@@ -146,7 +147,7 @@ static void put_sample(struct encoder *e, const struct piece *piece, struct prot
 	struct otlp_dictionary *d = &e->dictionary;
 	const uint64_t times_bytes = piece->count * sizeof(uint64_t);
 	struct proto_small sample = {.length = 0};
-	uint64_t attributes[ATTRIBUTES_MAX];
+	uint64_t attributes[OTLP_SAMPLE_ATTRIBUTES_MAX];
 	size_t count = 0;
 
 	proto_small_number(&sample, OTLP_SAMPLE_STACK, otlp_use_stack(d, from->stack));
@@ -251,10 +252,15 @@ static void put_scope(struct encoder *e, uint32_t first, uint32_t end, struct pr
 /* The fields of the ResourceProfiles around it. */
 static void put_resource(struct encoder *e, uint32_t first, uint32_t end, struct proto_out *out)
 {
+	const struct otlp_resource_options options = {
+	    .attributes = e->options->attributes,
+	    .attribute_count = e->options->attribute_count,
+	    .for_backend = e->for_backend,
+	};
 	struct proto_out scope = proto_out_init(NULL, NULL);
 
 	put_scope(e, first, end, &scope);
-	otlp_resource_put(e->profile, e->groups[first].process, e->options, e->for_backend, out);
+	otlp_resource_put(e->profile, e->groups[first].process, &options, out);
 	proto_out_head(out, OTLP_RESOURCE_SCOPE_PROFILES, scope.bytes);
 	if (out->put)
 		put_scope(e, first, end, out);
@@ -301,14 +307,10 @@ static int open_group(struct encoder *e, uint32_t process, uint32_t timed, uint3
 	    !e->groups_count || e->groups[e->groups_count - 1].process != process;
 	struct proto_out empty = proto_out_init(NULL, NULL);
 
-	if (e->groups_count == e->groups_capacity) {
-		uint32_t capacity = e->groups_capacity ? e->groups_capacity * 2 : 16;
-		void *grown = reallocarray(e->groups, capacity, sizeof(*e->groups));
-		if (!grown)
-			return -ENOMEM;
-		e->groups = grown;
-		e->groups_capacity = capacity;
-	}
+	int r =
+	    ARRAY_RESERVE(e->groups, e->groups_capacity, e->groups_count + 1, 16, ARRAY_UNLIMITED);
+	if (r < 0)
+		return r;
 	uint32_t number = e->groups_count++;
 	e->groups[number] = (struct group){.type = &cpu_samples,
 					   .process = process,

@@ -12,15 +12,10 @@
 #include <stdint.h>
 
 #include "exporter/model/profile.h"
-
-/* Both UTF-8. */
-struct otlp_resource_attribute {
-	const char *key, *value;
-};
+#include "exporter/otlp/otlp_resource.h"
 
 struct otlp_encode_options {
-	/* Of every resource, beside those of the process; a key that the process has itself is left
-	 * out, and so is one that came before. */
+	/* Attributes that every resource gets: see struct otlp_resource_options. */
 	const struct otlp_resource_attribute *attributes;
 	size_t attribute_count;
 	size_t request_bytes_max; /* INT_MAX at the most, as protobuf has it */

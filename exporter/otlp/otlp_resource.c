@@ -74,10 +74,10 @@ static void add_variables(struct own *own, const struct profile *p,
 
 	for (size_t i = 0; i < PROFILE_VARIABLES_MAX; i++) {
 		uint32_t name = process->variables[i].name, value = process->variables[i].value;
-		bool known = !name;
+		bool repeated = !name;
 		for (size_t j = first; j < own->count; j++)
-			known |= own->list[j].tail == p->strings[name];
-		if (known)
+			repeated |= own->list[j].tail == p->strings[name];
+		if (repeated)
 			continue;
 		add_text(own, OTLP_PROCESS_VARIABLE, p->strings[value],
 			 profile_string_length(p, value));
@@ -114,7 +114,7 @@ static void put_attribute(const struct attribute *attribute, struct proto_out *o
 	otlp_put_value(out, attribute->text, attribute->length, attribute->number);
 }
 
-static bool came_before(const struct otlp_encode_options *options, size_t index)
+static bool came_before(const struct otlp_resource_options *options, size_t index)
 {
 	for (size_t i = 0; i < index; i++) {
 		if (!strcmp(options->attributes[i].key, options->attributes[index].key))
@@ -123,7 +123,7 @@ static bool came_before(const struct otlp_encode_options *options, size_t index)
 	return false;
 }
 
-static void put_attributes(const struct own *own, const struct otlp_encode_options *options,
+static void put_attributes(const struct own *own, const struct otlp_resource_options *options,
 			   struct proto_out *out)
 {
 	for (size_t i = 0; i < own->count; i++)
@@ -140,13 +140,12 @@ static void put_attributes(const struct own *own, const struct otlp_encode_optio
 }
 
 void otlp_resource_put(const struct profile *profile, uint32_t process,
-		       const struct otlp_encode_options *options, bool for_backend,
-		       struct proto_out *out)
+		       const struct otlp_resource_options *options, struct proto_out *out)
 {
 	struct proto_out size = proto_out_init(NULL, NULL);
 	struct own own;
 
-	find_own(&own, profile, process, for_backend);
+	find_own(&own, profile, process, options->for_backend);
 	put_attributes(&own, options, &size);
 	proto_out_head(out, OTLP_RESOURCE_RESOURCE, size.bytes);
 	put_attributes(&own, options, out);
