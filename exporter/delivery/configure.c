@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the CLI's one message to a spool, a connection and a sender. */
+/* Turns the CLI's configuration message into a spool, a connection and a sender. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -14,23 +14,20 @@
 #include "common/log.h"
 #include "exporter/delivery/agent.h"
 
-enum {
-	ANSWER_BYTES_MAX = 4 << 20 /* OTLP's specification, "OTLP/gRPC" */
-};
-
-/* What names are resolved by, and how many CPUs there are: read whenever the library wants to. */
+/* Files that the C library, c-ares and gRPC open to resolve names and to count CPUs. Landlock
+ * allows these and no others. */
 static const char *const reachable[] = {
     "/etc/hosts",
     "/etc/resolv.conf",
     "/etc/host.conf",
     "/etc/nsswitch.conf",
     "/etc/gai.conf",
-    "/dev/urandom", /* numbers of the questions to name servers */
+    "/dev/urandom", /* random ids of DNS queries */
     "/sys/devices/system/cpu/possible",
     "/sys/devices/system/cpu/online",
 };
 
-/* Names and values, each ended by a NUL, as `fn` wants them. */
+/* Calls `fn` for each name and its value; each text ends with NUL. */
 static int for_each_pair(const struct msg_pairs *pairs,
 			 void (*fn)(struct otlp_exporter *, const char *, const char *),
 			 struct otlp_exporter *e)
@@ -43,7 +40,7 @@ static int for_each_pair(const struct msg_pairs *pairs,
 	while (at < end) {
 		const char *name = at, *value = at + strlen(at) + 1;
 
-		if (value >= end || count++ == AGENT_PAIRS_MAX)
+		if (value >= end || count++ == DELIVERY_PAIRS_MAX)
 			return -EPROTO;
 		fn(e, name, value);
 		at = value + strlen(value) + 1;
@@ -123,7 +120,7 @@ static int allow_files(struct otlp_exporter *e)
 	for (size_t i = 0; i < sizeof(reachable) / sizeof(reachable[0]) && !r; i++) {
 		int fd = open(reachable[i], O_PATH | O_CLOEXEC);
 
-		/* Not every system has every one. */
+		/* A file that this system does not have is not needed. */
 		if (fd >= 0)
 			r = sandbox_allow_path(&e->role.sandbox, fd, false);
 	}
@@ -145,7 +142,7 @@ int configure_receive(struct otlp_exporter *e)
 		return STATUS_FAILED;
 	r = take_message(e, &message);
 	message_close(&message);
-	/* It held headers. */
+	/* The message contains headers, which may be credentials. */
 	explicit_bzero(&buffer, sizeof(buffer));
 	if (!r)
 		r = map_stats(e);
@@ -154,7 +151,8 @@ int configure_receive(struct otlp_exporter *e)
 	if (!r)
 		r = allow_files(e);
 	if (r < 0) {
-		log_error("cannot take over the configuration: %s", strerror(-r));
+		log_error("cannot use the configuration that the agent sent: error=%s",
+			  strerror(-r));
 		return STATUS_FAILED;
 	}
 	return STATUS_DONE;
@@ -176,8 +174,9 @@ static int start_spool(struct otlp_exporter *e, uint64_t *mark)
 	return spool_open(&config, clock_read_ns(CLOCK_REALTIME), &e->spool, mark);
 }
 
-/* What was delivered is what was put in, and neither waits nor was lost: also when the last
- * exporter ended between a delivery and its note of it. */
+/* Corrects the number of delivered samples after an exporter was killed between a delivery and its
+ * count. What was put into the spool is delivered, lost, or still waiting, so delivered = put -
+ * lost - waiting. */
 static void reconcile_stats(struct otlp_exporter *e)
 {
 	struct export_stats *stats = e->stats;
@@ -205,7 +204,7 @@ static int start_transport(struct otlp_exporter *e)
 	    .gzip = e->config.gzip,
 	    .headers = e->headers,
 	    .header_count = e->header_count,
-	    .answer_bytes_max = ANSWER_BYTES_MAX,
+	    .answer_bytes_max = DELIVERY_ANSWER_BYTES_MAX,
 	};
 
 	return transport_open(&config, &e->transport);

@@ -1,5 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From batches to requests. An interval's samples are committed when the spool has them. */
+/*
+ * How this works. Batches of the worker are aggregated into one profile until the report interval
+ * is over. Then the interval is committed: the samples are encoded into requests, the requests are
+ * put into the spool as one group, and the sequence number of the last batch is stored. Definitions
+ * stay, since the next interval refers to most of them.
+ *
+ * A killed exporter loses nothing, because each batch is first appended to the journal. Its
+ * successor replays the journal: definitions of all batches, samples only of those that were not
+ * committed.
+ *
+ * Example: the worker sends the batches 7, 8 and 9 with 10 samples each. After 8 the interval is
+ * committed: 20 samples are in the spool, and committed_sequence is 8. The exporter is killed
+ * after 9. The next one reads committed_sequence = 8, replays 7 and 8 for their definitions and 9
+ * with its samples, and asks the worker to continue after 9. If the exporter was killed between the
+ * spool's write and that of committed_sequence, the group's mark in the spool says 8, and the mark
+ * counts.
+ *
+ * Sequence numbers: the upper half identifies the worker, the lower half counts its batches.
+ */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -10,11 +28,12 @@
 #include "records/records.h"
 
 enum {
-	/* Of the report interval, either way: not all hosts of a fleet at once. */
+	/* Percent of the report interval by which it is shortened or extended at random, so that
+	 * the hosts of a fleet do not report at the same time. */
 	INTERVAL_JITTER_PERCENT = 20,
 };
 
-/* Of two batches of one worker; those of another are none of either's business. */
+/* Only batches of the same worker can be ordered. */
 static bool is_same_worker(uint64_t a, uint64_t b)
 {
 	return a >> 32 == b >> 32;
@@ -25,7 +44,7 @@ static bool is_up_to(uint64_t sequence, uint64_t last)
 	return is_same_worker(sequence, last) && sequence <= last;
 }
 
-/* A random share of `range`. */
+/* A random number from 0 to `range` - 1. */
 static uint64_t chance_of(uint64_t range)
 {
 	return range ? (uint64_t)random() % range : 0;
@@ -48,7 +67,8 @@ static int put_request(void *context, const struct otlp_request *request)
 		      e->stats->received_sequence, request->last, clock_read_ns(CLOCK_REALTIME));
 
 	if (r < 0) {
-		log_warning("a request found no room: samples=%llu error=%s",
+		log_warning("the spool has no room for a request, its samples are lost: "
+			    "samples=%llu error=%s",
 			    (unsigned long long)request->samples, strerror(-r));
 		e->unspooled += request->samples;
 	}
@@ -71,7 +91,8 @@ static void interval_encode(struct otlp_exporter *e)
 	profile->duration_ns = clock_read_ns(CLOCK_REALTIME) - e->interval_start_unix_ns;
 	int r = otlp_encode(profile, &options, put_request, e, &too_large);
 	if (r < 0) {
-		log_error("cannot encode an interval: samples=%llu error=%s",
+		log_error("cannot encode an interval, its samples are lost: "
+			  "samples=%llu error=%s",
 			  (unsigned long long)lost, strerror(-r));
 		too_large = lost - (e->stats->put - put_before);
 	}
@@ -92,7 +113,8 @@ void interval_commit(struct otlp_exporter *e)
 	interval_start(e);
 }
 
-/* What the worker has described takes too much room here, or in the journal. */
+/* Starts again with empty definitions when they, or the journal, take too much memory: the worker
+ * sends all definitions again. */
 static void interval_bound(struct otlp_exporter *e)
 {
 	if (e->aggregate.profile.bytes <= LIMIT_DICTIONARY_BYTES &&
@@ -109,7 +131,7 @@ static uint64_t aggregate_seen(const struct aggregate *a)
 	return a->exported + a->losses.lost[LOSS_PROFILE_FULL];
 }
 
-/* Take a batch into the profile; the stats follows. */
+/* Aggregates a batch and updates the statistics. */
 static int interval_take(struct otlp_exporter *e, const uint8_t *data, size_t length)
 {
 	struct aggregate *a = &e->aggregate;
@@ -133,7 +155,8 @@ int interval_on_batch(struct otlp_exporter *e, const uint8_t *data, size_t lengt
 	if (r < 0)
 		return r;
 	if (is_up_to(sequence, e->stats->received_sequence))
-		return 0; /* sent again, since the worker could not know */
+		return 0; /* the worker sent it again because it could not know that it had arrived
+			   */
 	if (reset) {
 		interval_commit(e);
 		journal_clear(&e->journal);
@@ -144,7 +167,8 @@ int interval_on_batch(struct otlp_exporter *e, const uint8_t *data, size_t lengt
 	}
 	r = journal_append(&e->journal, data, length);
 	if (r < 0)
-		log_warning("the journal has no room: if this process is killed, samples are lost: "
+		log_warning("cannot write the journal: samples of this interval are lost if the "
+			    "exporter is killed: "
 			    "error=%s",
 			    strerror(-r));
 	e->stats->received_sequence = sequence;
@@ -155,7 +179,7 @@ int interval_on_batch(struct otlp_exporter *e, const uint8_t *data, size_t lengt
 
 struct recovery {
 	struct otlp_exporter *exporter;
-	uint64_t committed; /* up to here the samples are in the spool, or delivered */
+	uint64_t committed; /* samples up to this batch are in the spool or delivered */
 	uint64_t samples, uncommitted;
 };
 
@@ -188,13 +212,15 @@ int interval_recover(struct otlp_exporter *e, uint64_t mark)
 	struct export_stats *stats = e->stats;
 	struct recovery recovery = {.exporter = e, .committed = stats->committed_sequence};
 
-	/* The interval may have been put into the spool without the ledger's having been told. */
+	/* The last exporter may have been killed after it put the interval into the spool and
+	 * before it stored the sequence number. */
 	if (is_same_worker(mark, stats->received_sequence) && !is_up_to(mark, recovery.committed))
 		recovery.committed = mark;
 	interval_start(e);
 	int r = journal_replay(&e->journal, recover_batch, &recovery);
 	if (r < 0) {
-		log_error("the journal of the last exporter cannot be read: error=%s",
+		log_error("cannot read the journal of the last exporter, its interval is lost: "
+			  "error=%s",
 			  strerror(-r));
 		journal_clear(&e->journal);
 		return aggregate_reset(&e->aggregate);
@@ -205,7 +231,7 @@ int interval_recover(struct otlp_exporter *e, uint64_t mark)
 	stats->committed_sequence = recovery.committed;
 	stats->interval_samples = recovery.uncommitted;
 	if (stats->journal_bytes)
-		log_info("took up what the last exporter left: samples=%llu",
+		log_info("recovered the interval of the last exporter: samples=%llu",
 			 (unsigned long long)recovery.uncommitted);
 	return 0;
 }

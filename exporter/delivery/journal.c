@@ -8,11 +8,11 @@
 #include "common/cleanup.h"
 #include "common/limits.h"
 
-/* Batches are aligned to 8 bytes, as the library's verifier wants them. */
 enum {
-	JOURNAL_BATCH_MAX = LIMIT_BATCH_BYTES + 4096
+	JOURNAL_BATCH_MAX = LIMIT_BATCH_BYTES + 4096 /* bytes: the maximum of MESSAGE_BATCH */
 };
 
+/* Bytes of a record: the length, the batch, and the padding to a multiple of 8. */
 static uint64_t journal_record_bytes(uint64_t length)
 {
 	return sizeof(uint64_t) + ((length + 7) & ~7ull);
@@ -43,12 +43,12 @@ int journal_append(struct journal *journal, const uint8_t *data, size_t length)
 void journal_clear(struct journal *journal)
 {
 	__atomic_store_n(journal->bytes, 0, __ATOMIC_RELEASE);
-	/* What stays is overwritten. */
+	/* If the memory is not given back, the next batches overwrite it. */
 	if (ftruncate(journal->fd, 0) < 0)
 		return;
 }
 
-/* All of the bytes, those behind the end as zeros. */
+/* Reads exactly `length` bytes. */
 static int journal_read(int fd, void *data, size_t length, uint64_t at)
 {
 	ssize_t n = pread(fd, data, length, (off_t)at);

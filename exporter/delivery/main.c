@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agent's exporter: verified records in, OTLP requests out. */
+/* The agent's exporter: takes verified batches from the worker and sends OTLP requests to a
+ * backend. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -10,17 +11,8 @@
 #include "common/exit_status.h"
 #include "common/log.h"
 #include "exporter/delivery/agent.h"
+#include "exporter/delivery/delivery_limits.h"
 #include "exporter/delivery/policy.h"
-
-enum {
-	AGENT_TICK_MS = 1000,
-	AGENT_DRAIN_TICK_MS = 20,
-	AGENT_GRACE_MS = 500, /* for the call under way: half of what the CLI waits for us */
-	AGENT_THREAD_STACK_BYTES = 512 << 10,
-	/* Nothing got through for so long: perhaps with certificates, headers or resolver files
-	 * that were renewed meanwhile. This process cannot see new files; the next one can. */
-	AGENT_RENEW_MS = 300000,
-};
 
 static int on_maps(struct otlp_exporter *e, const struct message *message)
 {
@@ -31,13 +23,13 @@ static int on_maps(struct otlp_exporter *e, const struct message *message)
 	return r;
 }
 
-/* All that was sampled is here: the rest of the time is the sender's. */
+/* The worker has sent its last batch. From now on only the sender has work to do. */
 static void on_end(struct otlp_exporter *e, const struct message *message)
 {
 	struct msg_losses losses;
 
 	memcpy(&losses, message->payload, sizeof(losses));
-	/* Said again to whoever comes after an exporter that was killed meanwhile. */
+	/* The worker reports its losses again to an exporter that replaces a killed one. */
 	for (int i = 0; i < LOSS_COUNT && !e->stats->ended; i++)
 		e->stats->lost.lost[i] += losses.lost[i];
 	e->stats->ended = 1;
@@ -48,10 +40,10 @@ static void on_end(struct otlp_exporter *e, const struct message *message)
 	loop_tick_within(&e->role.loop, 0);
 }
 
-/* Whatever is not delivered by now stays for the next agent. */
+/* Stops the sender. What is not delivered stays in the spool for the next agent. */
 static void agent_finish(struct otlp_exporter *e)
 {
-	sender_stop(e->sender, AGENT_GRACE_MS * 1000000ull);
+	sender_stop(e->sender, DELIVERY_GRACE_MS * NS_PER_MS);
 	e->sender = NULL;
 	spool_keep(e->spool, clock_read_ns(CLOCK_REALTIME));
 	stats_update_spool(e);
@@ -64,26 +56,27 @@ static bool agent_is_stale(const struct otlp_exporter *e, uint64_t now_unix_ns)
 	const uint64_t since = success > e->started_unix_ns ? success : e->started_unix_ns;
 
 	return stats->last_failure_unix_ns > since &&
-	       now_unix_ns > since + AGENT_RENEW_MS * 1000000ull;
+	       now_unix_ns > since + DELIVERY_RESTART_MS * NS_PER_MS;
 }
 
 static void agent_tick_sampling(struct otlp_exporter *e, uint64_t now)
 {
 	interval_tick(e, now);
 	if (agent_is_stale(e, clock_read_ns(CLOCK_REALTIME))) {
-		log_info("nothing gets through: beginning anew, with files as they are now");
+		log_info("no successful export for 5 minutes: restarting to reload certificates "
+			 "and headers");
 		interval_commit(e);
 		agent_finish(e);
 		loop_stop(&e->role.loop, STATUS_DONE);
-	} else if (e->report_due_ns < now + AGENT_TICK_MS * 1000000ull) {
-		loop_tick_within(&e->role.loop, (int)((e->report_due_ns - now) / 1000000) + 1);
+	} else if (e->report_due_ns < now + DELIVERY_TICK_MS * NS_PER_MS) {
+		loop_tick_within(&e->role.loop, (int)((e->report_due_ns - now) / NS_PER_MS) + 1);
 	}
 }
 
 static void agent_tick_draining(struct otlp_exporter *e, uint64_t now)
 {
 	if (!sender_idle(e->sender) && now < e->drain_deadline_ns) {
-		loop_tick_within(&e->role.loop, AGENT_DRAIN_TICK_MS);
+		loop_tick_within(&e->role.loop, DELIVERY_DRAIN_TICK_MS);
 		return;
 	}
 	agent_finish(e);
@@ -128,7 +121,7 @@ static int agent_on_message(void *context, enum role_id from, struct message *me
 	return r;
 }
 
-/* Nothing more will come: put away what is here. */
+/* A peer has ended, so no more batches will arrive: commit what is here. */
 static bool agent_on_gone(void *context, enum role_id other)
 {
 	struct otlp_exporter *e = context;
@@ -142,8 +135,8 @@ static bool agent_on_gone(void *context, enum role_id other)
 	return false;
 }
 
-/* Where the worker is to go on; and if there is nothing that later batches could refer to, from the
- * begin. */
+/* Tells the worker after which batch to continue. Without a journal there are no definitions that
+ * later batches could refer to, so the worker is asked to send all of them. */
 static int agent_resume(struct otlp_exporter *e)
 {
 	const struct msg_resume resume = {.sequence = e->stats->received_sequence};
@@ -155,13 +148,13 @@ static int agent_resume(struct otlp_exporter *e)
 	return r;
 }
 
-/* The library's threads are many on a large machine, and none of them is deep. */
+/* gRPC starts many threads on a large machine, and none of them needs a large stack. */
 static void agent_size_threads(void)
 {
 	pthread_attr_t attributes;
 
 	pthread_attr_init(&attributes);
-	pthread_attr_setstacksize(&attributes, AGENT_THREAD_STACK_BYTES);
+	pthread_attr_setstacksize(&attributes, DELIVERY_THREAD_STACK_BYTES);
 	pthread_setattr_default_np(&attributes);
 	pthread_attr_destroy(&attributes);
 }
@@ -170,7 +163,7 @@ static void agent_seed(void)
 {
 	unsigned int seed = 0;
 
-	/* Only for jitter. */
+	/* The random numbers are only used for jitter. */
 	if (getrandom(&seed, sizeof(seed), 0) == (ssize_t)sizeof(seed))
 		srandom(seed);
 }
@@ -204,6 +197,6 @@ int main(int argc, char **argv)
 	e.role.on_gone = agent_on_gone;
 	if (role_watch_peers(&e.role, agent_on_message, &e) < 0 || agent_resume(&e) < 0)
 		return STATUS_FAILED;
-	loop_set_tick(&e.role.loop, AGENT_TICK_MS, agent_on_tick, &e);
+	loop_set_tick(&e.role.loop, DELIVERY_TICK_MS, agent_on_tick, &e);
 	return loop_run(&e.role.loop);
 }

@@ -16,19 +16,19 @@
 
 static const cap_value_t none[] = {-1};
 
-/* A thread shares all this, and has no namespace of its own. */
+/* The flags of a thread: it shares all of this and has no namespace of its own. */
 #define THREAD_FLAGS (CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD)
 #define NAMESPACE_FLAGS                                                                            \
 	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |             \
 	 CLONE_NEWPID | CLONE_NEWNET)
 
-/* TCP, UDP and no other protocol: the kernel has more, and loads them when it is asked. */
+/* Sockets of TCP and UDP only: the kernel has more protocols, and loads their modules on demand. */
 #define ALLOW_SOCKET(family, protocol)                                                             \
 	ALLOW_IF_BOTH(socket, SCMP_A0_32(SCMP_CMP_EQ, family), SCMP_A2_32(SCMP_CMP_EQ, protocol),  \
 		      "the backend, name servers")
 
-/* Options as the library sets them, and their like: none that attaches a program, hooks a protocol
- * into a connection or joins a group. */
+/* Socket options that the library sets, and similar ones; none that attaches a program, installs a
+ * protocol handler or joins a group. */
 #define ALLOW_OPTIONS_BELOW(level, option, why)                                                    \
 	ALLOW_IF_BOTH(setsockopt, SCMP_A1_32(SCMP_CMP_EQ, level), SCMP_A2_32(SCMP_CMP_LT, option), \
 		      why)
@@ -36,8 +36,8 @@ static const cap_value_t none[] = {-1};
 	ALLOW_IF_BOTH(setsockopt, SCMP_A1_32(SCMP_CMP_EQ, level), SCMP_A2_32(SCMP_CMP_EQ, option), \
 		      why)
 
-/* In one of the three modes of access (the fourth, 3, is neither), and nothing cut, without a name
- * or without access. */
+/* Opening with one of the three access modes (3 is none of them), without truncation, O_PATH and
+ * O_TMPFILE. */
 #define ALLOW_OPEN(mode)                                                                           \
 	ALLOW_IF(openat,                                                                           \
 		 SCMP_A2_32(SCMP_CMP_MASKED_EQ,                                                    \
@@ -46,20 +46,18 @@ static const cap_value_t none[] = {-1};
 
 #define ALLOW_FCNTL(command, why) ALLOW_IF(fcntl, SCMP_A1_32(SCMP_CMP_EQ, command), why)
 
-/*
- * The one role with a network, and so the one that holds nothing of value but the samples: no map
- * but the read-only counters, no memory and no file of others. gRPC C core wants threads, sockets
- * and a few files; what it may open is left to Landlock (configure.c names the files), since no
- * filter sees a path. Where the kernel has no Landlock (before 5.13) the modes of the files decide
- * for this uid.
- */
+/* This is the only role with a network, so it holds nothing of value except the samples: no map but
+ * the read-only counters, and no memory or file of other processes. gRPC's C core needs threads,
+ * sockets and a few files. Landlock decides which files it may open (configure.c lists them),
+ * because a system call filter cannot see a path. Where the kernel has no Landlock (before 5.13),
+ * the files' modes decide for this uid. */
 static const struct sandbox_syscall syscalls[] = {
     POLICY_LOOP_SYSCALLS,
     ALLOW(sysinfo, "qsort of glibc asks how much memory there is"),
     /* Threads. */
     ALLOW_IF(clone, SCMP_A0(SCMP_CMP_MASKED_EQ, THREAD_FLAGS | NAMESPACE_FLAGS, THREAD_FLAGS),
 	     "threads of gRPC and the sender, never a process"),
-    REFUSE(clone3, ENOSYS, "its flags are out of a filter's sight; the C library then uses clone"),
+    REFUSE(clone3, ENOSYS, "a filter cannot see its flags; the C library then uses clone"),
     ALLOW(set_robust_list, "a thread's start"),
     ALLOW(rseq, "a thread's start"),
     ALLOW(rt_sigprocmask, "a thread's start"),
@@ -119,7 +117,7 @@ static const struct sandbox_syscall syscalls[] = {
     ALLOW(read, "sockets, resolver files"),
     ALLOW(write, "sockets"),
     ALLOW(writev, "sockets"),
-    /* Files: the spool's, and what Landlock lets through. */
+    /* Files: those of the spool, and those that Landlock allows. */
     ALLOW_OPEN(O_RDONLY),
     ALLOW_OPEN(O_WRONLY),
     ALLOW_OPEN(O_RDWR),
@@ -133,7 +131,7 @@ static const struct sandbox_syscall syscalls[] = {
     ALLOW_IF(fallocate, SCMP_A1_32(SCMP_CMP_EQ, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE),
 	     "memory of the spool given back"),
     ALLOW(fdatasync, "spool"),
-    ALLOW_IF(unlinkat, SCMP_A2_32(SCMP_CMP_EQ, 0), "segments of the spool that are done with"),
+    ALLOW_IF(unlinkat, SCMP_A2_32(SCMP_CMP_EQ, 0), "deletion of delivered segments of the spool"),
     ALLOW(getdents64, "segments of the spool"),
 };
 
@@ -144,6 +142,7 @@ const struct sandbox_policy otlp_exporter_policy = {
     .syscalls = syscalls,
     .syscall_count = sizeof(syscalls) / sizeof(syscalls[0]),
     .files_max = 256,
-    .memory_bytes_max = 512 << 20, /* mostly stacks of threads, never touched */
-    .threads_max = 128, /* gRPC: 37 on 64 CPUs; they are never more than twice 32 and a few */
+    .memory_bytes_max = 512 << 20, /* mostly stacks of threads, which are never touched */
+    .threads_max =
+	128, /* gRPC starts 37 threads on 64 CPUs, and never more than twice 32 and a few */
 };

@@ -7,8 +7,8 @@
 #define DELAY_MOST_NS (60 * NS_PER_S)
 #define RETRY_INFO_MOST_NS (3600 * NS_PER_S)
 
-/* https://grpc.github.io/grpc/core/md_doc_statuscodes.html; the numbers are part of the protocol,
- * and this file is to need no library. */
+/* The codes of https://grpc.github.io/grpc/core/md_doc_statuscodes.html. They are part of the
+ * protocol, and are repeated here so that this file needs no library. */
 enum code {
 	CODE_OK,
 	CODE_CANCELLED,
@@ -39,15 +39,15 @@ enum retry_verdict retry_judge(const struct transport_result *result)
 	case CODE_DEADLINE_EXCEEDED:
 	case CODE_ABORTED:
 	case CODE_OUT_OF_RANGE:
-	/* Whatever keeps the library from a connection is UNAVAILABLE as well, be it a name that
-	 * does not resolve, a refused port or a certificate that is not believed: all of that may
-	 * be mended while the data waits. */
+	/* The library reports every failed connection as UNAVAILABLE, also for a name that does not
+	 * resolve, a refused port or an untrusted certificate. All of these may be repaired while
+	 * the data waits. */
 	case CODE_UNAVAILABLE:
 	case CODE_DATA_LOSS:
 		return RETRY_LATER;
 	case CODE_RESOURCE_EXHAUSTED:
-		/* Only the server knows whether it is short of something or the request is too
-		 * large for good; it says the former with RetryInfo. */
+		/* The server says with RetryInfo that it is short of resources for a while. Without
+		 * it the request is too large and will never be accepted. */
 		return result->retry_delay_ns >= 0 ? RETRY_LATER : RETRY_REFUSED;
 	default:
 		return RETRY_REFUSED;
@@ -56,8 +56,8 @@ enum retry_verdict retry_judge(const struct transport_result *result)
 
 uint64_t retry_delay_ns(const struct transport_result *result, unsigned int attempt, double chance)
 {
-	/* Between a half and the whole of 2, 4, 8, ... s, so that agents that failed together do
-	 * not come back together. */
+	/* The delay lies between half of 2, 4, 8, ... s and the whole of it, so that agents that
+	 * failed at the same time do not all try again at the same time. */
 	const unsigned int doublings = attempt < 1 ? 1 : attempt < 6 ? attempt : 6;
 	uint64_t most = DELAY_LEAST_NS << doublings;
 	uint64_t asked = 0;

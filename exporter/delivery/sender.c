@@ -10,24 +10,23 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/hash.h"
+#include "exporter/delivery/delivery_limits.h"
 #include "exporter/delivery/retry.h"
-
-#define EXPIRE_EVERY_NS (60 * NS_PER_S)
-#define NO_MEMORY_WAIT_NS NS_PER_S
 
 struct sender {
 	struct sender_config config;
 	pthread_t thread;
 
-	/* The thread's own. */
+	/* Used by the sender's thread only. */
 	uint64_t random;
 	unsigned int failures_in_row;
 	uint64_t expire_at_ns; /* monotonic */
 
-	pthread_mutex_t lock; /* over what follows */
+	pthread_mutex_t lock; /* protects the fields below */
 	pthread_cond_t woken_or_stopped;
 	bool woken, stopped;
-	bool busy; /* a record is looked for, in flight, or not yet in the stats */
+	bool busy; /* a record is being looked up, is in flight, or is not in the statistics yet */
 	struct sender_stats stats;
 };
 
@@ -36,10 +35,11 @@ static uint64_t unix_now_ns(void)
 	return clock_read_ns(CLOCK_REALTIME);
 }
 
-/* In [0, 1): splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators). */
+/* A random number in [0, 1): splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
+ * Generators). */
 static double draw(struct sender *s)
 {
-	uint64_t z = s->random += 0x9e3779b97f4a7c15u;
+	uint64_t z = s->random += HASH_GOLDEN_RATIO;
 
 	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
 	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
@@ -56,10 +56,10 @@ static void expire(struct sender *s)
 	if (now_ns < s->expire_at_ns)
 		return;
 	spool_expire(s->config.spool, unix_now_ns());
-	s->expire_at_ns = now_ns + EXPIRE_EVERY_NS;
+	s->expire_at_ns = now_ns + (SENDER_EXPIRE_EVERY_MS * NS_PER_MS);
 }
 
-/* Until `until_ns`, or there is something else to do. Locked. */
+/* Waits until `until_ns` or until it is woken. The lock is held. */
 static void wait_until(struct sender *s, uint64_t until_ns)
 {
 	const struct timespec until = {(time_t)(until_ns / NS_PER_S), (long)(until_ns % NS_PER_S)};
@@ -67,7 +67,8 @@ static void wait_until(struct sender *s, uint64_t until_ns)
 	pthread_cond_timedwait(&s->woken_or_stopped, &s->lock, &until);
 }
 
-/* Until something was put into the spool since the thread last began to look there. */
+/* Waits until a record is put into the spool. A record that was put there since the thread last
+ * looked also counts. */
 static void wait_for_record(struct sender *s)
 {
 	pthread_mutex_lock(&s->lock);
@@ -84,7 +85,7 @@ static void wait_for_record(struct sender *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* That long, whatever is put into the spool meanwhile. */
+/* Waits for the whole delay, even if a record is put into the spool meanwhile. */
 static void wait_for_time(struct sender *s, uint64_t delay_ns)
 {
 	const uint64_t until_ns = clock_monotonic_ns() + delay_ns;
@@ -149,7 +150,7 @@ static bool is_stopped(struct sender *s)
 	return stopped;
 }
 
-/* What follows from the result of a call. How long to wait. */
+/* Draws the consequences of a call. Returns how long to wait before the next one. */
 static uint64_t finish_call(struct sender *s, const struct spool_record *record,
 			    const struct transport_result *result)
 {
@@ -158,7 +159,7 @@ static uint64_t finish_call(struct sender *s, const struct spool_record *record,
 	uint64_t delay_ns = 0;
 
 	if (verdict == RETRY_LATER) {
-		/* That it was cancelled for us to stop says nothing about the backend. */
+		/* A call that was cancelled because we stop says nothing about the backend. */
 		if (is_stopped(s))
 			return 0;
 		delay_ns = retry_delay_ns(result, ++s->failures_in_row, draw(s));
@@ -176,8 +177,8 @@ static uint64_t finish_call(struct sender *s, const struct spool_record *record,
 	return delay_ns;
 }
 
-/* The oldest record's turn. The spool is asked each time: what waited may have become too old, or
- * had to make room. */
+/* Sends the oldest record. The spool is asked for it before each attempt, because a record that
+ * waited may have expired or may have been dropped for lack of room. */
 static void send_first(struct sender *s)
 {
 	_cleanup_free_ uint8_t *data = NULL;
@@ -193,11 +194,11 @@ static void send_first(struct sender *s)
 	if (got > 0) {
 		transport_send(s->config.transport, data, record.bytes, s->config.timeout_ns,
 			       &result);
-		/* Not to be held while nothing is sent. */
+		/* The request is not kept in memory during the delay. */
 		free(TAKE_PTR(data));
 		delay_ns = finish_call(s, &record, &result);
 	} else {
-		delay_ns = NO_MEMORY_WAIT_NS;
+		delay_ns = SENDER_NO_MEMORY_WAIT_MS * NS_PER_MS;
 	}
 	if (delay_ns)
 		wait_for_time(s, delay_ns);
@@ -221,7 +222,7 @@ static void *run(void *context)
 	}
 }
 
-/* --- from outside --- */
+/* --- functions for other threads --- */
 
 static void free_sender(struct sender **sender)
 {
@@ -232,7 +233,7 @@ static void free_sender(struct sender **sender)
 	free(*sender);
 }
 
-/* Signals are for the role's own thread, which sleeps until one comes. */
+/* Blocks all signals in the thread: they are for the role's own thread. */
 static int start_thread(struct sender *s)
 {
 	sigset_t all, before;
@@ -253,7 +254,7 @@ int sender_start(const struct sender_config *config, struct sender **sender)
 		return -ENOMEM;
 	s->config = *config;
 	s->busy = true;
-	s->expire_at_ns = clock_monotonic_ns() + EXPIRE_EVERY_NS;
+	s->expire_at_ns = clock_monotonic_ns() + (SENDER_EXPIRE_EVERY_MS * NS_PER_MS);
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_condattr_init(&attributes);
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -287,7 +288,7 @@ bool sender_idle(struct sender *s)
 {
 	struct spool_stats waiting;
 
-	/* In this order: a record leaves the spool before its call is in the stats. */
+	/* The order matters: a record leaves the spool before its call is counted. */
 	spool_stats(s->config.spool, &waiting);
 	pthread_mutex_lock(&s->lock);
 	const bool busy = s->busy;

@@ -8,26 +8,31 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/time_units.h"
+#include "exporter/delivery/delivery_limits.h"
 #include "exporter/delivery/spool_disk.h"
 #include "exporter/delivery/spool_memory.h"
 
-/* A directory that failed is tried again after this long. */
-static const uint64_t retry_ns = 5000000000;
-
 /*
- * Numbers follow the clock when nothing else is known (one for each 1024 ns), so that a new memory
- * does not give again what an unreadable directory holds. What claims to be further ahead of the
- * clock than this is forged: it would soon leave no numbers.
+ * How this works: record numbers. Numbers ascend over all processes that use the spool, so that a
+ * copy that was moved to the disk can be recognised in memory. When nothing else is known, the next
+ * number is taken from the clock, one for each 1024 ns: then a new memory does not assign numbers
+ * again that a directory, which cannot be read now, already contains. A number that is further
+ * ahead of the clock than NUMBER_AHEAD_MAX is forged, and is ignored: it would soon leave no
+ * numbers to assign.
+ *
+ * Example: at 2026-01-01 the clock gives number 1.7e18 / 1024 = 1.66e15. The spool then assigns
+ * 1.66e15 + 1, + 2, ... for a few requests per minute, so the clock stays ahead.
  */
-static const uint64_t number_ahead = 1ULL << 52;
+#define NUMBER_AHEAD_MAX (1ULL << 52) /* 146 years of 1024 ns */
 
 struct spool {
 	pthread_mutex_t mutex;
 	struct spool_config config;
-	struct spool_memory memory; /* newer records than the disk's */
+	struct spool_memory memory; /* its records are newer than those of the disk */
 	struct spool_disk disk;
 	struct spool_losses losses;
-	uint64_t failed_ns; /* when the directory failed last; 0: it did not */
+	uint64_t failed_ns; /* when the directory failed last; 0: it works */
 };
 
 static void cleanup_unlock(pthread_mutex_t **mutex)
@@ -49,11 +54,10 @@ static bool too_old(const struct spool *s, uint64_t time_unix_ns, uint64_t now_u
 	return now_unix_ns > time_unix_ns && now_unix_ns - time_unix_ns > s->config.age_max_ns;
 }
 
-/* A step along the records of both tiers: the oldest is the first of the disk, else of the memory.
- */
+/* The oldest record of both tiers: the first of the disk, or of the memory if the disk is empty. */
 struct front {
 	struct spool_scan scan;
-	bool on_disk; /* the scan's fd is to be closed */
+	bool on_disk; /* the scan's descriptor has to be closed */
 };
 
 static void cleanup_front(struct front *front)
@@ -90,7 +94,7 @@ static void expire(struct spool *s, uint64_t now_unix_ns)
 	}
 }
 
-/* Move as many records as one segment takes. 0 or negative errno. */
+/* Moves as many records from memory to disk as one segment takes. Returns 0 or a negative errno. */
 static int keep_segment(struct spool *s)
 {
 	struct spool_scan scan;
@@ -114,17 +118,18 @@ static int keep_segment(struct spool *s)
 	int committed = spool_disk_commit(&s->disk, &writer);
 	if (committed)
 		return committed;
-	/* Whoever is killed here leaves them twice: spool_open forgets those of the memory. */
+	/* A process that is killed here leaves these records in both tiers. spool_open() then
+	 * removes them from memory. */
 	if (records)
 		spool_memory_remove(&s->memory, offset, records, samples);
 	return r < 0 ? r : 0;
 }
 
-/* It has failed a short time ago. */
+/* Returns whether the directory failed a short time ago. */
 static bool disk_rests(const struct spool *s, uint64_t now_unix_ns)
 {
 	return s->disk.error && s->failed_ns && now_unix_ns >= s->failed_ns &&
-	       now_unix_ns - s->failed_ns < retry_ns;
+	       now_unix_ns - s->failed_ns < SPOOL_DISK_RETRY_MS * NS_PER_MS;
 }
 
 static int keep(struct spool *s, uint64_t now_unix_ns)
@@ -155,7 +160,8 @@ static bool drop_oldest(struct spool *s)
 	return true;
 }
 
-/* Have room for one more record in memory: by moving what is there, else by dropping the oldest. */
+/* Makes room for one more record in memory, by moving records to disk or else by dropping the
+ * oldest. */
 static int make_room(struct spool *s, uint64_t bytes, uint64_t now_unix_ns)
 {
 	const uint64_t most = s->config.memory_bytes_max;
@@ -171,7 +177,7 @@ static int make_room(struct spool *s, uint64_t bytes, uint64_t now_unix_ns)
 	return 0;
 }
 
-/* What a process that was killed in spool_keep had moved, but not yet forgotten. */
+/* Removes records from memory that a process moved to disk before it was killed. */
 static void remove_doubles(struct spool *s)
 {
 	struct spool_scan scan;
@@ -183,7 +189,7 @@ static void remove_doubles(struct spool *s)
 
 static int open_tiers(struct spool *s, uint64_t now_unix_ns)
 {
-	const uint64_t number_max = number_of_clock(now_unix_ns) + number_ahead;
+	const uint64_t number_max = number_of_clock(now_unix_ns) + NUMBER_AHEAD_MAX;
 	struct spool_range in_memory = {0};
 	struct spool_scan scan;
 
@@ -218,7 +224,7 @@ int spool_open(const struct spool_config *config, uint64_t now_unix_ns, struct s
 		return -ENOMEM;
 	}
 	s->config = *config;
-	/* Lengths have 32 bits. */
+	/* Lengths are stored in 32 bits. */
 	if (s->config.record_bytes_max > INT32_MAX)
 		s->config.record_bytes_max = INT32_MAX;
 	s->memory.fd = config->memory_fd;
@@ -263,7 +269,7 @@ int spool_put(struct spool *spool, const uint8_t *data, size_t length, uint64_t 
 	r = make_room(spool, spool_record_bytes(&header), now_unix_ns);
 	if (r)
 		return r;
-	/* The machine's memory may be less than the spool may have. */
+	/* The machine may have less memory than the spool is allowed to use. */
 	do {
 		r = spool_memory_append(&spool->memory, &header, record, ends_group);
 	} while (r == -ENOSPC && drop_oldest(spool));

@@ -1,15 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests on their way to the backend: a queue of records that outlives the process that filled
- * it. New records go into memory (a memfd that the agent holds, so that an exporter killed at any
- * moment finds them again); what cannot be delivered soon is moved to segment files in a directory.
- * Oldest first out, bounded in bytes and age; what is dropped is counted by sample.
+ * How this works. The spool is a queue of records, each one request, that outlives the process that
+ * filled it. New records go to memory (a memfd that the CLI keeps, so that the successor of a
+ * killed exporter finds them). What cannot be delivered soon is moved to segment files in a
+ * directory. The oldest record leaves first. Bytes and age are bounded, and what is dropped is
+ * counted in samples.
  *
- * A record is a header (magic, lengths, number, time, samples, mark, crc of itself) and one zstd
- * frame with its own checksum. A torn or forged one costs itself: reading goes on at the next
- * header that holds. Lengths are checked before anything is allocated.
+ * A record is a header and one zstd frame with a checksum. The header has its own checksum, so that
+ * a torn or forged record costs only itself: reading continues at the next valid header. Lengths
+ * are checked before memory is allocated for them.
  *
- * All functions may be called from two threads (the role's and the sender's).
+ * Example, with a memory tier that holds three records and a backend that is down:
+ *
+ *   put 1, 2, 3     memory: 1 2 3     directory: -
+ *   put 4           memory: 4         directory: 1 2 3 (one segment; memory was full)
+ *   sending fails   memory: -         directory: 1 2 3 4 (spool_keep)
+ *   put 5           memory: 5         directory: 1 2 3 4
+ *   1 delivered     memory: 5         directory: 2 3 4
+ *
+ * Files: spool.c (both tiers, the order of records), spool_memory.c, spool_disk.c, spool_record.c
+ * (the format). All functions may be called by two threads: the role's and the sender's.
  */
 #ifndef EXPORTER_DELIVERY_SPOOL_H
 #define EXPORTER_DELIVERY_SPOOL_H
@@ -21,65 +31,70 @@
 struct spool;
 
 struct spool_config {
-	int memory_fd;	  /* of at least one page; the spool's from now on */
-	int directory_fd; /* -1: none, memory only; the spool's from now on */
-	uint64_t
-	    memory_bytes_max; /* records beyond go to the directory, or the oldest are dropped */
+	int memory_fd;		   /* at least one page long; the spool owns it from now on */
+	int directory_fd;	   /* -1: there is only memory; the spool owns it from now on */
+	uint64_t memory_bytes_max; /* beyond this, records go to the directory, or the oldest are
+				      dropped */
 	uint64_t disk_bytes_max;
 	uint64_t age_max_ns;
-	size_t record_bytes_max; /* of a record's contents, uncompressed */
-	int compression_level;	 /* of zstd: 1 ... 19 */
+	size_t record_bytes_max; /* of a record's contents before compression */
+	int compression_level;	 /* of zstd: 1 to 19 */
 };
 
 struct spool_record {
-	uint64_t number;       /* ascending, never used twice */
-	uint64_t time_unix_ns; /* when it was put in */
-	uint64_t samples;      /* it stands for */
+	uint64_t number;       /* ascending, and never used twice */
+	uint64_t time_unix_ns; /* when it was put into the spool */
+	uint64_t samples;      /* of its request */
 	uint32_t bytes;	       /* of its contents */
 };
 
 struct spool_stats {
-	uint64_t records, samples;	   /* waiting */
-	uint64_t memory_samples;	   /* of them, those that are not on disk */
-	uint64_t memory_bytes, disk_bytes; /* compressed, with headers */
-	uint64_t oldest_unix_ns;	   /* 0: nothing waits */
-	/* Since the spool was opened. Samples of a record whose header was damaged are unknown. */
+	uint64_t records, samples;	   /* in the spool */
+	uint64_t memory_samples;	   /* the part of them that is not on disk */
+	uint64_t memory_bytes, disk_bytes; /* as stored: compressed, with headers */
+	uint64_t oldest_unix_ns;	   /* 0: the spool is empty */
+	/* Since the spool was opened. How many samples a record had is unknown if its header was
+	 * damaged. */
 	uint64_t dropped_full_samples, dropped_age_samples, damaged_samples, damaged_records;
-	int disk_error; /* errno that made it stay in memory; 0: the directory is in use, or there
-			   is none */
+	int disk_error; /* errno of the directory's last failure, because of which records stay in
+			   memory; 0: the directory works, or there is none */
 };
 
-/* Take up what an earlier process left. `mark`: of the last record that was ever put in (as far as
- * the memory tells), 0 if there was none. 0; -ENOMEM; another errno: the memory cannot be used. The
- * fds are closed on failure too. A fault of the directory is no failure but disk_error. */
+/* Opens the spool with what an earlier process left in it. `mark` is that of the last record that
+ * was ever put in, as far as the memory tells, or 0. Returns 0, -ENOMEM, or another negative errno
+ * if the memory cannot be used. The descriptors are closed on failure, too. A fault of the
+ * directory is not a failure; the statistics report it. */
 int spool_open(const struct spool_config *config, uint64_t now_unix_ns, struct spool **spool,
 	       uint64_t *mark);
+/* Frees the spool; its records stay where they are. `spool` may be NULL. */
 void spool_close(struct spool *spool);
 
-/* Compress and put in. Records of one group become visible together with the one that ends it, or,
- * if the process ends before, not at all. `mark` belongs to the group: the writer's own position.
- * 0; -ENOMEM; -EFBIG: over record_bytes_max; -ENOSPC: it found no room even after dropping (the
- * caller counts it). On failure the group is as it was: still open, if it had begun. A group must
- * fit into memory_bytes_max. May wait for the disk, when the memory is full. */
+/* Compresses data and puts it into the spool. The records of a group become visible together, with
+ * the record that ends the group; if the process ends before, none of them does. `mark` is the
+ * writer's own position and belongs to the group. Returns 0; -ENOMEM; -EFBIG if `length` exceeds
+ * record_bytes_max; or -ENOSPC if there is no room even after dropping records, which the caller
+ * counts. After a failure the group is unchanged, and still open if it was. A group must fit into
+ * memory_bytes_max. The call may wait for the disk if the memory is full. */
 int spool_put(struct spool *spool, const uint8_t *data, size_t length, uint64_t samples,
 	      uint64_t mark, bool ends_group, uint64_t now_unix_ns);
 
-/* The oldest record, uncompressed, in memory that the caller frees. Records too old, or damaged,
- * are dropped on the way. 1; 0 if there is none; -ENOMEM. */
+/* Finds the oldest record and decompresses it into memory that the caller frees. Expired and
+ * damaged records before it are dropped. Returns 1, 0 if the spool is empty, or -ENOMEM. */
 int spool_first(struct spool *spool, uint64_t now_unix_ns, struct spool_record *record,
 		uint8_t **data);
 
-/* The record with this number is done with, delivered or given up: forget it, for good. Nothing if
- * it is no longer the first. */
+/* Removes the record with this number, which was delivered or refused. Does nothing if it is no
+ * longer the oldest. */
 void spool_done(struct spool *spool, uint64_t number);
 
-/* Move what is in memory to the directory, since it will stay for a while, and sync it. Without a
- * directory, or with one that cannot be written: nothing, and stats tell. 0 or negative errno. */
+/* Moves what is in memory to the directory and syncs it, because it will stay for a while. Does
+ * nothing without a directory. Returns 0 or a negative errno, which the statistics report, too. */
 int spool_keep(struct spool *spool, uint64_t now_unix_ns);
 
-/* Drop what is too old; and see whether a directory that failed can be written again. */
+/* Drops expired records, and tries a directory that failed. */
 void spool_expire(struct spool *spool, uint64_t now_unix_ns);
 
+/* Copies the current statistics. */
 void spool_stats(struct spool *spool, struct spool_stats *stats);
 
 #endif

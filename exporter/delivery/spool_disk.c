@@ -16,19 +16,20 @@
 #include "common/cleanup.h"
 #include "common/search.h"
 
-/* At the head of a segment. Records are found without it; it tells a later format from this. */
+/* The head of a segment. Records are found without it; it distinguishes later formats from this
+ * one. */
 struct segment_head {
 	uint32_t magic, version;
-	uint32_t check; /* XXH32 of all before it */
+	uint32_t check; /* XXH32 of the bytes before it */
 	uint32_t reserved;
 };
 _Static_assert(sizeof(struct segment_head) == 16, "a format");
 
 struct cursor_file {
 	uint32_t magic, version;
-	uint64_t segment; /* its first number; 0: there was none */
+	uint64_t segment; /* number of the segment's first record; 0: there was none */
 	uint64_t done;
-	uint32_t check; /* XXH32 of all before it */
+	uint32_t check; /* XXH32 of the bytes before it */
 	uint32_t reserved;
 };
 _Static_assert(sizeof(struct cursor_file) == 32, "a format");
@@ -39,7 +40,8 @@ enum {
 	DISK_VERSION = 1,
 	SEGMENT_BYTES_MIN = 1 << 20,
 	SEGMENT_BYTES_MAX = 16 << 20,
-	/* Each costs 72 bytes of memory. More than that are left for the next start. */
+	/* Each segment takes 72 bytes of memory, so this many take 1.1 MiB. More than that are left
+	 * in the directory for the next start. */
 	SEGMENTS_MAX = 16384,
 	NAME_DIGITS = 16,
 	NAME_BYTES = 32,
@@ -65,7 +67,7 @@ static void segment_name(uint64_t first, char name[NAME_BYTES])
 	snprintf(name, NAME_BYTES, "%016llx%s", (unsigned long long)first, name_suffix);
 }
 
-/* 0: it is no segment's. */
+/* The number in a segment's name, or 0 if the name is not that of a segment. */
 static uint64_t segment_number(const char *name)
 {
 	uint64_t number = 0;
@@ -82,7 +84,7 @@ static uint64_t segment_number(const char *name)
 	return strcmp(name + NAME_DIGITS, name_suffix) ? 0 : number;
 }
 
-/* A regular file of the directory. Its fd or negative errno. */
+/* Opens a regular file of the directory. Returns its descriptor or a negative errno. */
 static int file_open(int directory_fd, const char *name, int flags, uint64_t *size)
 {
 	struct stat st;
@@ -126,7 +128,7 @@ static void cursor_write(struct spool_disk *disk, uint64_t segment, uint64_t don
 		disk->error = -r;
 }
 
-/* `cursor` is left as it is if there is none to believe. */
+/* Reads the cursor file. `cursor` is unchanged if the file does not exist or is not valid. */
 static void cursor_read(struct spool_disk *disk, struct cursor_file *cursor)
 {
 	struct cursor_file file;
@@ -139,7 +141,7 @@ static void cursor_read(struct spool_disk *disk, struct cursor_file *cursor)
 		*cursor = file;
 }
 
-/* A zeroed one at the end. */
+/* Appends a zeroed segment to the list. Returns NULL if there is no memory. */
 static struct spool_segment *segment_add(struct spool_disk *disk)
 {
 	if (ARRAY_RESERVE(disk->segments, disk->capacity, disk->count + 1, 16, ARRAY_UNLIMITED) < 0)
@@ -160,7 +162,7 @@ void spool_disk_drop(struct spool_disk *disk, uint64_t *samples)
 	memmove(disk->segments, disk->segments + 1, disk->count * sizeof(*disk->segments));
 }
 
-/* What is found in a segment of this name, from `offset` on. */
+/* A scan over the records of a segment that are not done. */
 static struct spool_scan segment_scan(const struct spool_disk *disk,
 				      const struct spool_segment *segment, int fd)
 {
@@ -172,7 +174,8 @@ static struct spool_scan segment_scan(const struct spool_disk *disk,
 				   .record_bytes_max = disk->record_bytes_max};
 }
 
-/* The numbers that a segment's records may have follow from its name and size. */
+/* Sets the range of numbers that a segment's records may have. It follows from the segment's name
+ * and size. */
 static void segment_bounds(const struct spool_disk *disk, struct spool_segment *segment,
 			   uint64_t size)
 {
@@ -186,7 +189,8 @@ static void segment_bounds(const struct spool_disk *disk, struct spool_segment *
 	segment->last = segment->first + segment->size / SPOOL_RECORD_BYTES_MIN;
 }
 
-/* Count what waits in a segment that was found. 0; negative errno: leave the file alone. */
+/* Counts the records that wait in a segment. Returns 0, or a negative errno if the file must be
+ * left alone. */
 static int segment_count(struct spool_disk *disk, struct spool_segment *segment,
 			 const struct cursor_file *cursor, struct spool_range in_memory,
 			 struct spool_losses *losses)
@@ -228,7 +232,7 @@ static int segment_count(struct spool_disk *disk, struct spool_segment *segment,
 		losses->damaged_records++;
 		losses->damaged_samples += scan.torn_samples;
 	}
-	/* Once is enough to find that out. */
+	/* The torn end is cut off, so that it is found only once. */
 	if (r == 0 && scan.skipped && ftruncate(fd, (off_t)sound) == 0)
 		segment->size = sound;
 	return 0;
@@ -241,7 +245,7 @@ static int segment_compare(const void *a, const void *b)
 	return (x->first > y->first) - (x->first < y->first);
 }
 
-/* Names of segments, sorted. 0 or -ENOMEM. */
+/* Lists the segments of the directory, sorted by number. Returns 0 or -ENOMEM. */
 static int disk_list(struct spool_disk *disk)
 {
 	_cleanup_close_ int fd = fcntl(disk->fd, F_DUPFD_CLOEXEC, 0);
@@ -311,7 +315,7 @@ int spool_disk_open(struct spool_disk *disk, struct spool_range in_memory,
 	disk->count = kept;
 	while (disk->bytes > disk->bytes_max)
 		spool_disk_drop(disk, &losses->full_samples);
-	/* Better known now than when the backend is away. */
+	/* Tests the directory now, while its failure can still be reported in time. */
 	if (!disk->error)
 		spool_disk_probe(disk);
 	return 0;
@@ -358,7 +362,7 @@ bool spool_disk_front(struct spool_disk *disk, struct spool_scan *scan, struct s
 			}
 			close(fd);
 		}
-		/* They were there when they were counted. */
+		/* These records existed when they were counted, so they are damaged now. */
 		losses->damaged_records += segment->records;
 		spool_disk_drop(disk, &losses->damaged_samples);
 	}
@@ -379,7 +383,7 @@ void spool_disk_pop(struct spool_disk *disk, const struct spool_scan *scan)
 		spool_disk_drop(disk, &left);
 }
 
-/* Room for one more segment, so that commit cannot fail for want of memory. */
+/* Reserves memory for one more segment, so that the commit cannot fail for lack of it. */
 static int segment_reserve(struct spool_disk *disk)
 {
 	if (!segment_add(disk))
@@ -388,8 +392,8 @@ static int segment_reserve(struct spool_disk *disk)
 	return 0;
 }
 
-/* The segment that was written last, if it can take the record. */
-static bool begin_again(struct spool_disk *disk, const struct spool_header *header,
+/* Opens the segment that was written last if it can take the record. */
+static bool reopen_last(struct spool_disk *disk, const struct spool_header *header,
 			struct spool_writer *writer)
 {
 	uint64_t size;
@@ -417,7 +421,7 @@ int spool_disk_begin(struct spool_disk *disk, const struct spool_header *header,
 	struct segment_head head = {.magic = SEGMENT_MAGIC, .version = DISK_VERSION};
 	uint64_t size;
 
-	if (begin_again(disk, header, writer))
+	if (reopen_last(disk, header, writer))
 		return 0;
 	int r = segment_reserve(disk);
 	if (r)
@@ -444,7 +448,7 @@ int spool_disk_begin(struct spool_disk *disk, const struct spool_header *header,
 	return r;
 }
 
-/* The record at `offset` of `from`, sealed anew for its place at `at`. */
+/* Copies the record at `offset` of `from` and seals it for its new place `at`. */
 static int record_copy(int to, uint64_t at, int from, uint64_t offset,
 		       const struct spool_header *header)
 {
@@ -483,7 +487,7 @@ int spool_disk_append(struct spool_disk *disk, struct spool_writer *writer, int 
 		return -ENOSPC;
 	int r = record_copy(writer->fd, segment->size, fd, offset, header);
 	if (r) {
-		/* What is torn would be skipped; but it would hold room on a full disk. */
+		/* A torn record would be skipped, but it would occupy room on a full disk. */
 		if (ftruncate(writer->fd, (off_t)segment->size))
 			segment->grows = false;
 		return r;
@@ -515,7 +519,8 @@ int spool_disk_commit(struct spool_disk *disk, struct spool_writer *writer)
 	}
 	if (writer->fresh) {
 		disk->segments[disk->count++] = writer->segment;
-		/* The name; not every file system can. */
+		/* Syncs the file's name. Not every file system supports that, so failure is
+		 * ignored. */
 		fdatasync(disk->fd);
 		if (disk->count == 1)
 			cursor_write(disk, writer->segment.first, writer->segment.done);

@@ -8,11 +8,11 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-/* The state as it is in the file. */
+/* The state as it is stored in the file. */
 struct memory_state {
 	uint32_t magic, version;
 	uint64_t sequence, head, tail, number, mark;
-	uint32_t check; /* XXH32 of all before it */
+	uint32_t check; /* XXH32 of the bytes before it */
 	uint32_t reserved;
 };
 _Static_assert(sizeof(struct memory_state) == 56, "a format");
@@ -33,7 +33,7 @@ static uint64_t page_start(uint64_t offset)
 	return offset & ~(uint64_t)(SPOOL_MEMORY_START - 1);
 }
 
-/* Publish the state with this head, tail, number and mark. */
+/* Publishes the state with this head, tail, number and mark. */
 static int state_write(struct spool_memory *m, uint64_t head, uint64_t tail, uint64_t number,
 		       uint64_t mark)
 {
@@ -69,7 +69,8 @@ static bool state_read(int fd, unsigned int slot, uint64_t file_bytes, uint64_t 
 	       state->number <= number_max;
 }
 
-/* Take the newer of the two states. Sequences wrap, so that a forged one is passed as well. */
+/* Takes the newer of the two copies. Sequence numbers are compared modulo 2^64, so that a forged
+ * one is overtaken as well. */
 static bool state_find(struct spool_memory *m, uint64_t file_bytes, uint64_t number_max)
 {
 	struct memory_state states[2];
@@ -89,9 +90,9 @@ static bool state_find(struct spool_memory *m, uint64_t file_bytes, uint64_t num
 	return true;
 }
 
-/* Move the head on, and give back what is behind it. An empty file begins anew, the state first:
- * bytes behind the tail do no harm. What cannot be published is delivered again by the next
- * process. */
+/* Moves the head forward and gives the memory before it back. If the file becomes empty it starts
+ * again at the beginning: first the state, then the truncation, since bytes after the tail do no
+ * harm. If the state cannot be published, the next process delivers these records again. */
 static void head_move(struct spool_memory *m, uint64_t head)
 {
 	const uint64_t from = page_start(m->head);
@@ -99,7 +100,7 @@ static void head_move(struct spool_memory *m, uint64_t head)
 	if (head == m->end &&
 	    !state_write(m, SPOOL_MEMORY_START, SPOOL_MEMORY_START, m->published, m->mark)) {
 		m->end = SPOOL_MEMORY_START;
-		/* Should it fail, the next records are written over what is there. */
+		/* If the truncation fails, the next records overwrite what is there. */
 		if (ftruncate(m->fd, SPOOL_MEMORY_START) == 0)
 			return;
 	} else if (state_write(m, head, m->tail, m->published, m->mark)) {
@@ -110,8 +111,8 @@ static void head_move(struct spool_memory *m, uint64_t head)
 			  (off_t)(page_start(head) - from));
 }
 
-/* Count what is there. What comes behind the last record is damage, and cut off: a torn header must
- * not be completed by the next record. */
+/* Counts the records. Damage after the last valid record is cut off, so that the next record cannot
+ * complete a torn header. */
 static void memory_count(struct spool_memory *m, struct spool_losses *losses)
 {
 	struct spool_scan scan;
@@ -149,11 +150,11 @@ int spool_memory_open(struct spool_memory *m, int fd, size_t record_bytes_max, u
 	}
 	m->number = m->published;
 	memory_count(m, losses);
-	/* What is behind the head may not have been given back. */
+	/* The memory before the head may not have been given back. */
 	const uint64_t head = m->records ? m->head : m->end;
 	m->head = SPOOL_MEMORY_START;
 	head_move(m, head);
-	/* A group that was never ended goes as well, after no state speaks of more. */
+	/* A group that was never ended is cut off, too, now that no state includes it. */
 	return ftruncate(fd, (off_t)m->end) ? -errno : 0;
 }
 
@@ -201,7 +202,7 @@ bool spool_memory_front(struct spool_memory *m, struct spool_scan *scan,
 	spool_memory_scan(m, scan);
 	if (spool_scan_next(scan) == 1)
 		return true;
-	/* They were there when they were counted. */
+	/* These records existed when they were counted, so they are damaged now. */
 	losses->damaged_records += m->records;
 	losses->damaged_samples += m->samples;
 	spool_memory_remove(m, m->tail, m->records, m->samples);
@@ -213,6 +214,6 @@ void spool_memory_remove(struct spool_memory *m, uint64_t offset, uint64_t recor
 {
 	m->records -= records < m->records ? records : m->records;
 	m->samples -= samples < m->samples ? samples : m->samples;
-	/* Without records only damage can be left. */
+	/* Without records there can only be damage before the tail. */
 	head_move(m, m->records ? offset : m->tail);
 }

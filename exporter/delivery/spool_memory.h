@@ -1,12 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The spool's first tier: records in a memfd, which outlives the process that wrote it. A private
- * part of spool.h; not locked.
+ * How this works. The spool's first tier: records in a memfd, which survives the process that wrote
+ * it. Private to the spool; the caller holds the lock.
  *
- * The file's first page holds the state twice; the copy with the greater sequence counts, and the
- * next state is written over the other one. So a state is published at once or not at all, wherever
- * the process is killed. Records are appended behind the state's tail, where nobody looks, before a
- * state with the new tail is published. What is behind the head is given back as a hole.
+ * The first page of the file contains the state twice. The copy with the larger sequence number is
+ * valid, and the next state is written over the other copy. A state is therefore published as a
+ * whole or not at all, wherever the process is killed. Records are appended after the tail of the
+ * published state, where no reader looks, before a state with the new tail is published. The pages
+ * before the head are given back to the system.
+ *
+ * Example: two groups, of the records 1 and of 2 and 3.
+ *
+ *   state A: head 4096, tail 4096        empty
+ *   record 1 is written at 4096, then
+ *   state B: head 4096, tail 4300        1 is visible
+ *   2 and 3 are written at 4300 and 4500; killed here, only 1 is visible
+ *   state A: head 4096, tail 4700        1, 2, 3 are visible
+ *   1 is delivered
+ *   state B: head 4300, tail 4700        2, 3 are visible
  */
 #ifndef EXPORTER_DELIVERY_SPOOL_MEMORY_H
 #define EXPORTER_DELIVERY_SPOOL_MEMORY_H
@@ -19,42 +30,43 @@ enum {
 
 struct spool_memory {
 	int fd;
-	unsigned int slot; /* of the state that counts */
+	unsigned int slot; /* 0 or 1: the copy of the state that is valid */
 	uint64_t sequence;
-	uint64_t head, tail; /* of what is published */
-	uint64_t end;	     /* the tail, and the group that is being put */
-	uint64_t number;     /* the last that was given, the group's included */
-	uint64_t published;  /* the last that was published */
+	uint64_t head, tail; /* of the published records */
+	uint64_t end;	     /* the tail plus the group that is being written */
+	uint64_t number;    /* the last number that was assigned, that of the open group included */
+	uint64_t published; /* the last number that was published */
 	uint64_t mark;
 	uint64_t records, samples; /* published */
 	uint64_t group_records, group_samples;
 	size_t record_bytes_max;
 };
 
-/* Take up what is there, or begin anew. Numbers above `number_max` are not believed. 0 or negative
- * errno: the file cannot be used. */
+/* Takes over what is in the file, or makes it empty if it is not valid. Numbers above `number_max`
+ * are forged. Returns 0, or a negative errno if the file cannot be used. */
 int spool_memory_open(struct spool_memory *memory, int fd, size_t record_bytes_max,
 		      uint64_t number_max, struct spool_losses *losses);
 
-/* Bytes in use, the group that is being put included. */
+/* Bytes in use, those of the open group included. */
 static inline uint64_t spool_memory_bytes(const struct spool_memory *memory)
 {
 	return memory->end - memory->head;
 }
 
-/* `record` has room for the header in front of its frame; of the header lengths, time, samples and
- * mark are set. 0 or negative errno: nothing has changed. */
+/* Appends a record. `record` has room for the header before its frame; the header's lengths, time,
+ * samples and mark are set. Returns 0, or a negative errno and nothing has changed. */
 int spool_memory_append(struct spool_memory *memory, struct spool_header *header, uint8_t *record,
 			bool ends_group);
 
-/* A scan whose next step gives the oldest published record. */
+/* Prepares a scan whose first step finds the oldest published record. */
 void spool_memory_scan(const struct spool_memory *memory, struct spool_scan *scan);
 
-/* The oldest published record: `scan` is that step. What is damaged before it is dropped. */
+/* Finds the oldest published record: `scan` has made that step. Damaged records before it are
+ * dropped and counted. Returns false if there is none. */
 bool spool_memory_front(struct spool_memory *memory, struct spool_scan *scan,
 			struct spool_losses *losses);
 
-/* Forget what is in front of `offset`: so many records and samples. */
+/* Removes everything before `offset`, which is this many records and samples. */
 void spool_memory_remove(struct spool_memory *memory, uint64_t offset, uint64_t records,
 			 uint64_t samples);
 

@@ -12,7 +12,8 @@
 #include "common/cleanup.h"
 
 enum {
-	/* Level 1's own; at higher levels zstd's tables shrink with it (5 MiB at the most). */
+	/* 2^19 bytes is the window of zstd's level 1. At higher levels zstd's tables shrink with
+	 * it, to 5 MiB at most. */
 	RECORD_WINDOW_LOG = 19,
 	SCAN_WINDOW_BYTES = 4096
 };
@@ -82,7 +83,7 @@ int spool_record_pack(const uint8_t *data, size_t length, int level, struct spoo
 	    ZSTD_isError(ZSTD_CCtx_setParameter(cctx, ZSTD_c_checksumFlag, 1)) ||
 	    ZSTD_isError(ZSTD_CCtx_setParameter(cctx, ZSTD_c_windowLog, RECORD_WINDOW_LOG)))
 		return -ENOMEM;
-	/* With all that room nothing but memory can be missing. */
+	/* The output has enough room, so the only possible error is lack of memory. */
 	size_t bytes = ZSTD_compress2(cctx, packed + sizeof(*header), room, data, length);
 	if (ZSTD_isError(bytes))
 		return -ENOMEM;
@@ -92,8 +93,9 @@ int spool_record_pack(const uint8_t *data, size_t length, int level, struct spoo
 	return 0;
 }
 
-/* One frame in today's format, no less and no more. The library would also take several, ones to
- * skip, and those of its first years; a checksum that is missing would leave four bytes over. */
+/* Returns whether this is exactly one frame of the current format. The library would also accept
+ * several frames, skippable frames and those of its first versions. A frame without a checksum
+ * would leave four bytes over. */
 static bool frame_is_one(const uint8_t *frame, size_t length)
 {
 	uint32_t magic;
@@ -123,8 +125,9 @@ int spool_record_unpack(int fd, uint64_t offset, const struct spool_header *head
 	return 0;
 }
 
-/* All but the number and the end: is this what spool_record_seal made for this place? */
-static bool header_holds(const struct spool_header *h, uint64_t offset, size_t record_bytes_max)
+/* Returns whether spool_record_seal() made this header for this place. The number and the end of
+ * the record are not checked here. */
+static bool header_is_valid(const struct spool_header *h, uint64_t offset, size_t record_bytes_max)
 {
 	return h->magic == SPOOL_RECORD_MAGIC && !h->reserved && !(h->flags & ~SPOOL_ENDS_GROUP) &&
 	       h->raw_bytes <= record_bytes_max && h->z_bytes >= SPOOL_FRAME_BYTES_MIN &&
@@ -134,7 +137,7 @@ static bool header_holds(const struct spool_header *h, uint64_t offset, size_t r
 
 static bool scan_accepts(struct spool_scan *s, const struct spool_header *h)
 {
-	if (!header_holds(h, s->offset, s->record_bytes_max) || h->number <= s->number ||
+	if (!header_is_valid(h, s->offset, s->record_bytes_max) || h->number <= s->number ||
 	    h->number > s->number_max)
 		return false;
 	if (spool_record_bytes(h) > s->end - s->offset) {
@@ -150,12 +153,13 @@ struct scan_window {
 	uint8_t bytes[SCAN_WINDOW_BYTES];
 };
 
-/* Have a header's length of bytes at the scan's offset. 1; 0: there are not as many. */
+/* Reads so that the bytes of a header at the scan's offset are in the window. Returns 1, 0 if fewer
+ * bytes are left, or a negative errno. */
 static int scan_fill(struct spool_scan *s, struct scan_window *w)
 {
 	if (s->offset - w->base + sizeof(s->header) <= w->length)
 		return 1;
-	/* A forged end may be far off; what is no data need not be read. */
+	/* A forged end may be far away, and holes of the file need not be read. */
 	if (s->skipped) {
 		off_t data = lseek(s->fd, (off_t)s->offset, SEEK_DATA);
 		if (data < 0 && errno == ENXIO)

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The spool's format, the same in memory and on disk: a header that vouches for itself and for its
- * place, then one zstd frame with its own checksum. Everything that is read may be torn or forged.
- * A private part of spool.h.
- */
+/* The spool's format, the same in memory and on disk: a header with a checksum that also covers its
+ * place in the file, followed by one zstd frame with its own checksum. Everything that is read may
+ * be torn or forged. Private to the spool. */
 #ifndef EXPORTER_DELIVERY_SPOOL_RECORD_H
 #define EXPORTER_DELIVERY_SPOOL_RECORD_H
 
@@ -13,20 +11,21 @@
 
 enum {
 	SPOOL_RECORD_MAGIC = 0x52707342, /* "BspR" */
-	/* In `flags`. */
+	/* The only bit of `flags`: the record is the last of its group. */
 	SPOOL_ENDS_GROUP = 1,
-	/* Of a frame: magic, header, one block's header. */
+	/* The shortest zstd frame: magic number, header, header of one block. */
 	SPOOL_FRAME_BYTES_MIN = 8
 };
 
 struct spool_header {
 	uint32_t magic;
-	uint32_t raw_bytes; /* uncompressed */
-	uint32_t z_bytes;   /* of the frame that follows */
+	uint32_t raw_bytes; /* length before compression */
+	uint32_t z_bytes;   /* length of the frame that follows */
 	uint32_t flags;
 	uint64_t number, time_unix_ns, samples, mark;
-	/* XXH32 of all before it, seeded with the offset in the file: what looks like a header
-	 * inside of a frame (function names may be chosen by anyone) is none. */
+	/* XXH32 of the bytes before it, seeded with the header's offset in the file. A frame may
+	 * contain bytes that look like a header, since anyone can choose function names; those have
+	 * the wrong offset. */
 	uint32_t check;
 	uint32_t reserved; /* 0 */
 };
@@ -36,48 +35,52 @@ enum {
 	SPOOL_RECORD_BYTES_MIN = sizeof(struct spool_header) + SPOOL_FRAME_BYTES_MIN
 };
 
-/* What was lost since the spool was opened: spool_stats. */
+/* What was lost since the spool was opened: see struct spool_stats. */
 struct spool_losses {
 	uint64_t full_samples, age_samples, damaged_samples, damaged_records;
 };
 
-/* pread and pwrite until it is all done. Bytes read (fewer only at the end of the file) or negative
- * errno; 0 or negative errno. */
+/* pread() and pwrite() until everything is done. spool_read() returns the bytes read, which are
+ * fewer only at the end of the file, or a negative errno; spool_write() returns 0 or a negative
+ * errno. */
 int64_t spool_read(int fd, void *buffer, size_t length, uint64_t offset);
 int spool_write(int fd, const void *buffer, size_t length, uint64_t offset);
 
-/* Fill in magic and check, for a record that will be at `offset`. */
+/* Sets the magic number and checksum of a header for the place `offset`. */
 void spool_record_seal(struct spool_header *header, uint64_t offset);
 
+/* Bytes of a record: its header and its frame. */
 static inline uint64_t spool_record_bytes(const struct spool_header *header)
 {
 	return sizeof(*header) + (uint64_t)header->z_bytes;
 }
 
-/* Compress. `record` is freed by the caller: room for the header, then the frame; the header's
- * lengths are set. 0 or -ENOMEM. */
+/* Compresses data into a record that the caller frees: room for the header, then the frame. Sets
+ * the lengths in the header. Returns 0 or -ENOMEM. */
 int spool_record_pack(const uint8_t *data, size_t length, int level, struct spool_header *header,
 		      uint8_t **record);
 
-/* The contents of the record whose header is at `offset`, in memory that the caller frees. 0;
- * -ENOMEM; -EBADMSG: the frame cannot be read, or is not what the header says. */
+/* Reads and decompresses the record whose header is at `offset`, into memory that the caller frees.
+ * Returns 0, -ENOMEM, or -EBADMSG if the frame cannot be read or does not match the header. */
 int spool_record_unpack(int fd, uint64_t offset, const struct spool_header *header, uint8_t **data);
 
 /* A walk over the records of a file. */
 struct spool_scan {
 	int fd;
-	uint64_t offset, end;	     /* where to go on, moved; where it ends, below 2^63 */
-	uint64_t number, number_max; /* believed are those above the one and up to the other */
+	uint64_t offset, end; /* where the next step starts, and where the scan ends; below 2^63 */
+	uint64_t number,
+	    number_max; /* only numbers above the first and up to the second are valid */
 	size_t record_bytes_max;
-	/* Of the last step. */
+	/* Results of the last step. */
 	struct spool_header header;
 	uint64_t at;
-	bool skipped;	       /* bytes that were no record, before it or up to the end */
-	uint64_t torn_samples; /* of a header among them that holds but for its record's end */
+	bool skipped; /* there were bytes that are not a record, before it or up to the end */
+	uint64_t torn_samples; /* samples of a valid header among them whose record is cut off at
+				  the end */
 };
 
-/* The next header that holds. Bytes that are none are skipped one by one, holes at once. 1; 0:
- * there is none; negative errno of reading. */
+/* Finds the next valid header. Bytes that are not a header are skipped one by one, holes of the
+ * file at once. Returns 1, 0 if there is none, or a negative errno of reading. */
 int spool_scan_next(struct spool_scan *scan);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Into the ledger: what kernel side, spool and sender tell. */
+/* Copies what the kernel side, the spool and the sender report into the shared statistics. */
 #include <string.h>
 
 #include "exporter/delivery/agent.h"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The wire: one unary call, ProfilesService/Export, over gRPC. Three functions, so that another
- * implementation could stand in its place; only the sender's thread calls transport_send. The
- * retrying is not here (retry.h).
- */
+/* Sends requests: one unary gRPC call, ProfilesService/Export. The interface is small so that tests
+ * can replace it. Only the sender's thread calls transport_send(). Retrying is the sender's task
+ * (retry.h). */
 #ifndef EXPORTER_DELIVERY_TRANSPORT_H
 #define EXPORTER_DELIVERY_TRANSPORT_H
 
@@ -17,45 +15,48 @@ enum {
 };
 
 struct transport_header {
-	const char *name, *value; /* as gRPC metadata: a lower-case name */
+	const char *name, *value; /* gRPC metadata: the name is in lower case */
 };
 
 struct transport_config {
-	const char *target; /* host:port, an IPv6 address in brackets */
+	const char *target; /* host:port; an IPv6 address is in brackets */
 	bool tls;
-	/* PEM; NULL: none. `ca` must be there with TLS: the library would look for one in the file
-	 * system. */
+	/* PEM; NULL: none. With TLS `ca` must not be NULL, because the library would otherwise
+	 * search the file system for one. */
 	const char *ca, *certificate, *key;
 	bool gzip;
 	const struct transport_header *headers;
 	size_t header_count;
-	size_t answer_bytes_max; /* 4 MiB, as OTLP's specification says */
+	size_t answer_bytes_max; /* a larger answer counts as refused */
 };
 
-/* What became of one call. */
+/* The outcome of one call. */
 struct transport_result {
-	int code;		/* gRPC's status code: 0 is OK */
-	int64_t retry_delay_ns; /* google.rpc.RetryInfo in the status' details; -1: none */
-	/* Of the answer's partial_success. */
-	bool partial; /* it was populated */
+	int code;		/* gRPC's status code; 0 is OK */
+	int64_t retry_delay_ns; /* google.rpc.RetryInfo in the details of the status; -1: there is
+				   none */
+	/* From partial_success of the answer: */
+	bool partial; /* it says something */
 	uint64_t rejected_profiles;
-	char message[TRANSPORT_MESSAGE_BYTES]; /* the server's, or the library's: made printable,
+	char message[TRANSPORT_MESSAGE_BYTES]; /* of the server or the library; made printable, and
 						  cut */
 };
 
 struct transport;
 
-/* 0; -EINVAL: the target, a header or a certificate is unusable; -ENOMEM. Starts threads. */
+/* Opens a transport, which starts threads. It connects with the first call. Returns 0, -EINVAL if
+ * the target, a header or a certificate cannot be used, or -ENOMEM. */
 int transport_open(const struct transport_config *config, struct transport **transport);
 
-/* Blocks until there is an answer, the deadline has passed, or transport_cancel is called. Memory
- * for the answer is bounded, whatever the server sends. */
+/* Sends one request and blocks until there is an answer, `deadline_ns` nanoseconds have passed, or
+ * transport_cancel() is called. Memory for the answer is bounded, whatever the server sends. */
 void transport_send(struct transport *transport, const uint8_t *request, size_t length,
 		    uint64_t deadline_ns, struct transport_result *result);
 
-/* From another thread: end the call under way (CANCELLED) and every later one at once. */
+/* Called by another thread: ends the call in progress (CANCELLED), and every later call at once. */
 void transport_cancel(struct transport *transport);
 
+/* Closes the connection and frees the transport. No call may be in progress. */
 void transport_close(struct transport *transport);
 
 #endif

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * transport.h over gRPC's C core.
+ * How this works. transport.h with gRPC's C core.
  *
- * The library makes threads of its own, but reads and writes only while a thread waits for its
- * completion queue; that is the caller of transport_send.
+ * The library has threads of its own, but reads and writes only while a thread waits for its
+ * completion queue. That thread is the caller of transport_send().
  *
- * A channel lives as long as it works: after a call that found no connection, or got no answer over
- * the one there was, it is destroyed, and the next call makes another one. So each attempt resolves
- * the name and connects, whatever delays the library would insert between its own attempts; nothing
- * goes on between two attempts; and a connection that died without a word is not used twice.
+ * A channel lives as long as it works. After a call that found no connection, or got no answer, the
+ * channel is destroyed and the next call creates another one. Each attempt therefore resolves the
+ * name and connects again, whatever delays the library would insert between its own attempts;
+ * nothing happens between two attempts; and a connection that died silently is not used twice.
+ *
+ * Example: the backend restarts. The call in progress fails with UNAVAILABLE, and the channel is
+ * destroyed. The sender waits 1 to 2 s and calls again: a new channel resolves the name, finds the
+ * backend's new address and sends the request.
  */
 #include "exporter/delivery/transport.h"
 
@@ -28,14 +32,15 @@
 #include <string.h>
 
 #include "common/cleanup.h"
+#include "common/time_units.h"
 #include "exporter/otlp/otlp_answer.h"
 #include "exporter/delivery/transport_log.h"
 #include "exporter/delivery/transport_pem.h"
 
 #define METHOD "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
 
-/* The library puts a whole message together before anybody may look at its length, so what it holds
- * is bounded as such. Requests under way are partly counted too (TLS). */
+/* The library assembles a whole message before its length can be checked, so the memory it may hold
+ * is bounded. Requests in progress are partly counted as well (with TLS). */
 #define QUOTA_BYTES (32u << 20)
 #define HOST_BYTES_MAX 255
 #define METADATA_BYTES_MAX (16 << 10)
@@ -45,7 +50,7 @@
 #define CONNECT_MS_MOST 20000u
 
 struct transport {
-	char *target; /* as the library's URI */
+	char *target; /* as a URI of the library */
 	bool gzip;
 	size_t answer_bytes_max;
 	grpc_metadata headers[TRANSPORT_HEADERS_MAX];
@@ -53,9 +58,9 @@ struct transport {
 	grpc_channel_credentials *credentials;
 	grpc_completion_queue *queue;
 	grpc_resource_quota *quota;
-	grpc_channel *channel; /* NULL: the next call makes one */
-	pthread_mutex_t lock;  /* over what follows */
-	grpc_call *call;       /* under way */
+	grpc_channel *channel; /* NULL: the next call creates one */
+	pthread_mutex_t lock;  /* protects the fields below */
+	grpc_call *call;       /* in progress, or NULL */
 	bool cancelled;
 };
 
@@ -72,8 +77,9 @@ static bool is_port(const char *text)
 	return !errno && !*end && port >= 1 && port <= 65535;
 }
 
-/* host:port to a URI for the library's DNS resolver, which takes addresses too. Else a host called
- * "unix" or "dns" would be taken for a scheme. To be freed. 0, -EINVAL or -ENOMEM. */
+/* Converts host:port to a URI for the library's DNS resolver, which also accepts addresses. Without
+ * it, a host named "unix" or "dns" would be taken for a scheme. The caller frees `uri`. Returns 0,
+ * -EINVAL or -ENOMEM. */
 static int target_uri(const char *target, char **uri)
 {
 	static const char host_characters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -93,7 +99,7 @@ static int target_uri(const char *target, char **uri)
 	return 0;
 }
 
-/* Names that HTTP/2, gRPC or the library give a meaning, and set themselves. */
+/* Names that HTTP/2, gRPC or the library define and set themselves. */
 static bool is_reserved(const char *name)
 {
 	static const char *const names[] = {"te", "content-type", "user-agent", "host",
@@ -151,8 +157,8 @@ static int make_credentials(struct transport *t, const struct transport_config *
 	return t->credentials ? 0 : -ENOMEM;
 }
 
-/* With all signals blocked, so that threads the library makes here are sent none: they are meant
- * for the thread that waits for them. */
+/* Initialises the library with all signals blocked, so that its threads get none: signals are for
+ * the thread that waits for them. */
 static void init_library(void)
 {
 	sigset_t all, before;
@@ -231,8 +237,8 @@ static grpc_arg integer(const char *key, int value)
 
 static void make_channel(struct transport *t, uint64_t deadline_ns)
 {
-	/* Of several addresses each is to get its turn before the call is over. */
-	const uint64_t third_ms = deadline_ns / 1000000 / 3;
+	/* If the name has several addresses, each gets its turn before the call's deadline. */
+	const uint64_t third_ms = deadline_ns / NS_PER_MS / 3;
 	const unsigned int connect_ms = third_ms < CONNECT_MS_LEAST  ? CONNECT_MS_LEAST
 					: third_ms > CONNECT_MS_MOST ? CONNECT_MS_MOST
 								     : (unsigned int)third_ms;
@@ -243,21 +249,21 @@ static void make_channel(struct transport *t, uint64_t deadline_ns)
 	    {.type = GRPC_ARG_POINTER,
 	     .key = (char *)GRPC_ARG_RESOURCE_QUOTA,
 	     .value.pointer = {t->quota, grpc_resource_quota_arg_vtable()}},
-	    /* Compared here: what the library says about it is, word for word, what a server of
-	     * the same library says about a request. */
+	    /* Checked in read_answer() instead: the library's message about it is the same that a
+	       server of this library sends about a request that is too large. */
 	    integer(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, -1),
-	    /* Unpacked here, with a bound, which the library would not know. */
+	    /* Decompressed in read_answer() instead, where the size is bounded. */
 	    integer(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0),
 	    integer(GRPC_ARG_MAX_METADATA_SIZE, METADATA_BYTES_MAX),
-	    integer(GRPC_ARG_HTTP2_BDP_PROBE, 0), /* answers are short */
+	    integer(GRPC_ARG_HTTP2_BDP_PROBE, 0), /* not needed for short answers */
 	    integer(GRPC_ARG_ENABLE_RETRIES, 0),
 	    integer(GRPC_ARG_ENABLE_HTTP_PROXY, 0),
 	    integer(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1),
 	    integer(GRPC_ARG_ENABLE_CHANNELZ, 0),
-	    /* With the global one a new channel would find the connection of the one before it,
-	     * and the delay before that tries again. */
+	    /* With the global pool a new channel would find the connection of the destroyed one,
+	       and the delay before that tries again. */
 	    integer(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1),
-	    /* The least time between two attempts is also the time that each gets. */
+	    /* The minimum time between two attempts is also the time that each attempt gets. */
 	    integer(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, (int)connect_ms),
 	    integer(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, (int)CONNECT_MS_LEAST),
 	    integer(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, (int)CONNECT_MS_MOST),
@@ -274,9 +280,8 @@ static grpc_connectivity_state channel_state(const struct transport *t)
 	return grpc_channel_check_connectivity_state(t->channel, 0);
 }
 
-/* Let the library see what came in since the last call: the end of a connection that the server, or
- * something on the way to it, closed meanwhile. The call then makes a new one, and does not fail.
- */
+/* Lets the library process what arrived since the last call, such as the end of a connection that
+ * the server has closed. The call then opens a new connection instead of failing. */
 static void read_events(struct transport *t)
 {
 	grpc_completion_queue_next(t->queue, gpr_time_0(GPR_CLOCK_MONOTONIC), NULL);
@@ -302,13 +307,13 @@ static void fini_exchange(struct exchange *e)
 	grpc_slice_unref(e->details);
 }
 
-static void say(struct transport_result *result, const char *message)
+static void set_message(struct transport_result *result, const char *message)
 {
 	otlp_answer_print((const uint8_t *)message, strlen(message), result->message,
 			  sizeof(result->message));
 }
 
-/* False: there is no call, since it was cancelled before. */
+/* Starts a call. Returns false if it was cancelled before. */
 static bool begin_call(struct transport *t, uint64_t deadline_ns)
 {
 	const gpr_timespec deadline = gpr_time_add(
@@ -335,7 +340,7 @@ static void end_call(struct transport *t)
 	grpc_call_unref(call);
 }
 
-/* Until all of the call is over. */
+/* Runs the call until it is over. Returns 0, or -EIO if the library refuses it. */
 static int run_call(struct transport *t, struct exchange *e)
 {
 	const grpc_op ops[] = {
@@ -359,15 +364,16 @@ static int run_call(struct transport *t, struct exchange *e)
 	return 0;
 }
 
-/* --- what became of it --- */
+/* --- the outcome --- */
 
 static void read_answer_bytes(const uint8_t *data, size_t length, struct transport_result *result)
 {
 	struct otlp_answer answer;
 
-	/* The status says that it was taken, and to send it again would double it. */
+	/* The status says that the backend accepted the request, and sending it again would
+	 * duplicate the samples. */
 	if (otlp_answer_read(data, length, &answer)) {
-		say(result, "taken, but with an answer that is none");
+		set_message(result, "accepted, but the answer is malformed");
 		return;
 	}
 	result->partial = answer.partial;
@@ -380,7 +386,7 @@ static void read_answer_bytes(const uint8_t *data, size_t length, struct transpo
 static void refuse_answer(struct transport_result *result)
 {
 	result->code = GRPC_STATUS_RESOURCE_EXHAUSTED;
-	say(result, TOO_LARGE);
+	set_message(result, TOO_LARGE);
 }
 
 static void read_answer(struct transport *t, grpc_byte_buffer *buffer,
@@ -396,7 +402,7 @@ static void read_answer(struct transport *t, grpc_byte_buffer *buffer,
 		return;
 	}
 	if (!buffer || !grpc_byte_buffer_reader_init(&reader, buffer)) {
-		say(result, "taken, but without an answer");
+		set_message(result, "accepted, but without an answer");
 		return;
 	}
 	const grpc_slice slice = grpc_byte_buffer_reader_readall(&reader);
@@ -409,7 +415,7 @@ static void read_answer(struct transport *t, grpc_byte_buffer *buffer,
 	else if (r == -EFBIG)
 		refuse_answer(result);
 	else
-		say(result, "taken, but with an answer that cannot be unpacked");
+		set_message(result, "accepted, but the answer cannot be decompressed");
 	grpc_slice_unref(slice);
 	grpc_byte_buffer_reader_destroy(&reader);
 }
@@ -434,13 +440,13 @@ static size_t strspn_upper(const uint8_t *text, size_t length)
 	return n;
 }
 
-/* What the library itself says in fixed words, in better ones. */
-static const char *own_words(const struct exchange *e, bool connected)
+/* Returns a clearer text for the messages that the library itself produces, or NULL. */
+static const char *clearer_text(const struct exchange *e, bool connected)
 {
 	if (e->status == GRPC_STATUS_DEADLINE_EXCEEDED &&
 	    !grpc_slice_str_cmp(e->details, "Deadline Exceeded"))
-		return connected ? "no answer within the time given"
-				 : "no connection within the time given";
+		return connected ? "no answer before the timeout"
+				 : "no connection before the timeout";
 	if (e->status == GRPC_STATUS_RESOURCE_EXHAUSTED &&
 	    !grpc_slice_str_cmp(e->details, "Buffers full"))
 		return TOO_LARGE;
@@ -452,18 +458,18 @@ static const char *own_words(const struct exchange *e, bool connected)
 static void read_details(const struct exchange *e, bool connected, struct transport_result *result)
 {
 	static const char none[] = "failed to connect to all addresses; last error: ";
-	const char *words = own_words(e, connected);
+	const char *words = clearer_text(e, connected);
 	const uint8_t *text = GRPC_SLICE_START_PTR(e->details);
 	size_t length = GRPC_SLICE_LENGTH(e->details), used = 0;
 
 	if (words) {
-		say(result, words);
+		set_message(result, words);
 		return;
 	}
 	if (length >= sizeof(none) && !memcmp(text, none, sizeof(none) - 1)) {
 		text += sizeof(none) - 1;
 		length -= sizeof(none) - 1;
-		/* Which of the library's codes this error within the error has says nothing. */
+		/* The library's code of this inner error says nothing to a user. */
 		const size_t code = strspn_upper(text, length);
 		if (length - code > 2 && text[code] == ':') {
 			text += code + 2;
@@ -475,8 +481,9 @@ static void read_details(const struct exchange *e, bool connected, struct transp
 	otlp_answer_print(text, length, result->message + used, sizeof(result->message) - used);
 }
 
-/* A channel that did not work is of no use. Nor is one over which more came than allowed: the
- * library may take the rest of that for the beginning of the next answer. */
+/* Returns whether the channel can be used again. A channel that failed cannot. Neither can one over
+ * which more than allowed was received: the library may take the rest for the beginning of the next
+ * answer. */
 static bool channel_is_good(const struct transport *t, const struct transport_result *result)
 {
 	switch (result->code) {
@@ -501,7 +508,7 @@ static void exchange(struct transport *t, struct exchange *e, struct transport_r
 {
 	if (run_call(t, e)) {
 		result->code = GRPC_STATUS_INTERNAL;
-		say(result, "the gRPC library did not take the call");
+		set_message(result, "the gRPC library refused the call");
 		return;
 	}
 	result->code = e->status;
@@ -516,7 +523,7 @@ static void exchange(struct transport *t, struct exchange *e, struct transport_r
 void transport_send(struct transport *t, const uint8_t *request, size_t length,
 		    uint64_t deadline_ns, struct transport_result *result)
 {
-	/* A copy: the library may hold it for longer than the call lasts. */
+	/* The library may keep the data longer than the call lasts, so it gets a copy. */
 	grpc_slice slice = grpc_slice_from_copied_buffer((const char *)request, length);
 	struct exchange e = {.request = grpc_raw_byte_buffer_create(&slice, 1),
 			     .details = grpc_empty_slice()};
@@ -534,7 +541,7 @@ void transport_send(struct transport *t, const uint8_t *request, size_t length,
 		end_call(t);
 		keep_channel(t, result);
 	} else {
-		say(result, CANCELLED);
+		set_message(result, CANCELLED);
 	}
 	fini_exchange(&e);
 }

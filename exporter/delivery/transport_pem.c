@@ -24,7 +24,8 @@ static void free_key(EVP_PKEY **key)
 	EVP_PKEY_free(*key);
 }
 
-/* The library's queue of errors is the thread's: nothing is to be left in it for others. */
+/* OpenSSL's error queue belongs to the thread. It is emptied, so that no later caller finds these
+ * errors. */
 static int result(bool good)
 {
 	ERR_clear_error();
@@ -41,7 +42,8 @@ int transport_pem_check_certificates(const char *pem)
 		X509_free(certificate);
 		count++;
 	}
-	/* The end is an error as well: no line that begins another one. */
+	/* The end of the text is reported as an error, too: there is no further line that starts a
+	 * certificate. */
 	return result(count && ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE);
 }
 
@@ -52,7 +54,7 @@ int transport_pem_check_key(const char *certificate, const char *key)
 	_cleanup_(free_certificate) X509 *x509 = NULL;
 	_cleanup_(free_key) EVP_PKEY *pkey = NULL;
 
-	/* An empty password, given: else the terminal would be asked for one. */
+	/* An explicit empty password: without it OpenSSL asks on the terminal. */
 	if (certificate_bio && key_bio) {
 		x509 = PEM_read_bio_X509(certificate_bio, NULL, NULL, (void *)"");
 		pkey = PEM_read_bio_PrivateKey(key_bio, NULL, NULL, (void *)"");

@@ -282,7 +282,7 @@ class BadServers(AgentCase):
 
     def test_never_answering(self):
         with scripted.Server([scripted.never()]) as server, lib.Burner(), self.agent(server, {"export.timeout": "1s"}) as running:
-            self.assertIn("no answer within the time", self.last_error(running)["last_error"])
+            self.assertIn("no answer before the timeout", self.last_error(running)["last_error"])
             status = self.wait_for_status(running, "a delivery", lambda s: s["delivered"])
             self.assertEqual(sum(status["lost"].values()), 0)
             running.stop()

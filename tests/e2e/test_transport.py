@@ -111,7 +111,7 @@ class Answers(Case):
 
     def test_answer_that_is_none(self):
         with Server([ok(b"\x0a\xff")]) as server:
-            self.expect(send(server.target), OK, "taken, but with an answer that is none")
+            self.expect(send(server.target), OK, "accepted, but the answer is malformed")
 
     def test_long_message_is_cut(self):
         with Server([partial(1, "x" * 1000), refuse("INVALID_ARGUMENT", message="y" * 1000)]) as server, Drive(server.target) as drive:
@@ -257,7 +257,7 @@ class Time(Case):
     def test_never_answers(self):
         with Server([never()]) as server, Drive(server.target, "--deadline-ms", 700) as drive:
             result = drive.send()
-            self.expect(result, DEADLINE_EXCEEDED, "no answer within the time given")
+            self.expect(result, DEADLINE_EXCEEDED, "no answer before the timeout")
             self.assertGreaterEqual(result["elapsed_ns"], 0.7 * SECOND)
             self.expect(drive.send(), OK)
             # Nor is the connection used again that gave no answer.
@@ -275,7 +275,7 @@ class Time(Case):
             result = send(listener.target, "--deadline-ms", 4500)
             self.expect(result, UNAVAILABLE, "no connection: ", "timed out before receiving SETTINGS frame")
             self.assertGreaterEqual(result["elapsed_ns"], 1.5 * SECOND)
-            self.expect(send(listener.target, "--deadline-ms", 500), DEADLINE_EXCEEDED, "no connection within the time given")
+            self.expect(send(listener.target, "--deadline-ms", 500), DEADLINE_EXCEEDED, "no connection before the timeout")
 
     def test_second_address(self):
         try:
@@ -369,7 +369,7 @@ class Connections(Case):
         """The listener that never spoke is gone by the next attempt, and a server has its port."""
         with Listener(scripted_server.be_silent) as listener:
             drive = Drive(listener.target, "--deadline-ms", 800)  # less than an attempt to connect may take
-            self.expect(drive.send(), DEADLINE_EXCEEDED, "no connection within the time given")
+            self.expect(drive.send(), DEADLINE_EXCEEDED, "no connection before the timeout")
         with drive, Server(port=listener.port):
             self.expect(drive.send(), OK)
 
@@ -514,7 +514,7 @@ class TLS(Case):
                     self.expect(result, RESOURCE_EXHAUSTED, "the answer is larger than allowed")
                 Bounds.bounded(self, result)
             with Drive(server.target, "--deadline-ms", 1000, *self.trust()) as drive:
-                self.expect(drive.send(), DEADLINE_EXCEEDED, "no answer within the time given")
+                self.expect(drive.send(), DEADLINE_EXCEEDED, "no answer before the timeout")
 
     def test_large_request(self):
         with self.server() as server:
