@@ -16,9 +16,9 @@ static const char hex_digits[] = "0123456789abcdef";
 /* Bytes of the character that may be copied, or 0 if the byte must be escaped. */
 static size_t escape_kept_length(const char *text, size_t left, enum escape_keep keep)
 {
-	if (keep == ESCAPE_KEEP_PRINTABLE)
-		return utf8_length(text, left, UTF8_PRINTABLE);
-	return text[0] >= 0x20 && text[0] < 0x7f;
+	if (text[0] >= 0x20 && text[0] < 0x7f)
+		return 1; /* nearly every byte */
+	return keep == ESCAPE_KEEP_PRINTABLE ? utf8_length(text, left, UTF8_PRINTABLE) : 0;
 }
 
 static void escape_hex(char byte, char out[HEX_BYTES])
@@ -40,7 +40,9 @@ size_t escape_text(char *out, size_t size, const char *text, size_t length, enum
 
 		if (used + bytes >= size)
 			break;
-		if (kept)
+		if (kept == 1)
+			out[used] = text[at];
+		else if (kept)
 			memcpy(out + used, text + at, kept);
 		else
 			escape_hex(text[at], out + used);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/escape.h"
 #include "common/frame_kind.h"
 #include "common/incomplete_reasons.h"
 #include "common/limits.h"
@@ -182,8 +183,10 @@ static int managed_function_get_id(struct worker *worker, const struct runtime_f
 
 	if (id_map_get(&worker->ids.functions, key, id))
 		return 0;
-	symbol_name_escape(frame->function, strlen(frame->function), name, sizeof(name));
-	symbol_name_escape(frame->file, strlen(frame->file), file, sizeof(file));
+	escape_text(name, sizeof(name), frame->function, strlen(frame->function),
+		    ESCAPE_KEEP_PRINTABLE, NULL);
+	escape_text(file, sizeof(file), frame->file, strlen(frame->file), ESCAPE_KEEP_PRINTABLE,
+		    NULL);
 	*id = ++worker->ids.function;
 	records_add_function(
 	    worker->batch.records,

@@ -5,30 +5,12 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "common/file_read.h"
 #include "parse/proc_maps.h"
 
 enum {
 	STAT_BYTES = 1024 /* 52 numbers and a name */
 };
-
-/* The file's begin, as much as there is room for. Its length, or a negative errno. */
-static ssize_t read_begin(int fd, char *bytes, size_t size)
-{
-	size_t length = 0;
-
-	while (length < size) {
-		const ssize_t n = pread(fd, bytes + length, size - length, (off_t)length);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
-		length += (size_t)n;
-	}
-	return (ssize_t)length;
-}
 
 /*
  * A descriptor in /proc/PID belongs to one process for ever, and gives an error once it is gone. So
@@ -38,7 +20,7 @@ static bool is_process(int stat_fd, uint64_t start_ticks)
 {
 	char stat[STAT_BYTES];
 	uint64_t ticks;
-	const ssize_t n = read_begin(stat_fd, stat, sizeof(stat));
+	const ssize_t n = file_read_fully_at(stat_fd, 0, stat, sizeof(stat));
 
 	return n > 0 && proc_stat_start(stat, (size_t)n, &ticks) && ticks == start_ticks;
 }
@@ -53,14 +35,14 @@ int identity_read(const int *fds, unsigned int fd_count, uint64_t start_ticks,
 	found->container = (struct cgroup_container){0};
 	if (fd_count < 2 || !is_process(fds[0], start_ticks))
 		return -ESRCH;
-	n = read_begin(fds[1], buffer->bytes, CGROUP_TEXT_MAX);
+	n = file_read_fully_at(fds[1], 0, buffer->bytes, CGROUP_TEXT_MAX);
 	if (n < 0)
 		return -ESRCH;
 	cgroup_parse(buffer->bytes, (size_t)n, &found->container);
 	if (fd_count < 3 || !variable_count)
 		return 0;
 	/* Nothing in it: a kernel thread, or the program was exchanged since. */
-	n = read_begin(fds[2], buffer->bytes, buffer->size);
+	n = file_read_fully_at(fds[2], 0, buffer->bytes, buffer->size);
 	if (n > 0)
 		environ_find(buffer->bytes, (size_t)n, found->variables, variable_count);
 	return 0;

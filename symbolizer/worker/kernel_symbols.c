@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/escape.h"
 #include "parse/kallsyms.h"
 #include "symbolizer/worker/symbol_name.h"
 
@@ -123,7 +124,7 @@ static int intern_module(struct reading *reading, const char *name, size_t lengt
 	char printable[MODULE_NAME_MAX];
 	int r;
 
-	symbol_name_escape(name, length, printable, sizeof(printable));
+	escape_text(printable, sizeof(printable), name, length, ESCAPE_KEEP_PRINTABLE, NULL);
 	/* Symbols of a module stand together. */
 	if (strcmp(symbols->modules[reading->last_module], printable) == 0) {
 		*number = reading->last_module;

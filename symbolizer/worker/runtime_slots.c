@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/sequence_lock.h"
+
 enum {
 	SLOT_TOMBSTONE = UINT32_MAX /* no tgid: a search goes on behind it */
 };
@@ -75,21 +77,6 @@ static uint32_t ranges_take(struct runtime_slots *slots, uint32_t count)
 		}
 	}
 	return RUNTIME_RANGES;
-}
-
-/* Walkers that read the slot from here on, or did a moment ago, do not trust what they find. */
-static uint32_t slot_begin(struct bh_runtime_slot *slot)
-{
-	const uint32_t odd = slot->sequence | 1;
-
-	__atomic_store_n(&slot->sequence, odd, __ATOMIC_RELEASE);
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	return odd;
-}
-
-static void slot_end(struct bh_runtime_slot *slot, uint32_t odd)
-{
-	__atomic_store_n(&slot->sequence, odd + 1, __ATOMIC_RELEASE);
 }
 
 static int range_compare(const void *a, const void *b)
@@ -179,7 +166,7 @@ int runtime_slots_publish(struct runtime_slots *slots, uint32_t tgid,
 
 	if (!slot)
 		return -ENOSPC;
-	const uint32_t odd = slot_begin(slot);
+	sequence_lock_begin(&slot->sequence);
 	slot_clear(slots, slot);
 	count = ranges_sort(ranges, count);
 	const uint32_t first = count && count <= RUNTIME_PROCESS_RANGES_MAX
@@ -187,7 +174,7 @@ int runtime_slots_publish(struct runtime_slots *slots, uint32_t tgid,
 				   : RUNTIME_RANGES;
 	if (first == RUNTIME_RANGES) {
 		slot_free(slots, slot);
-		slot_end(slot, odd);
+		sequence_lock_end(&slot->sequence);
 		return count ? -ENOSPC : 0;
 	}
 	for (size_t i = 0; i < count; i++)
@@ -197,7 +184,7 @@ int runtime_slots_publish(struct runtime_slots *slots, uint32_t tgid,
 	slot->range_count = (uint32_t)count;
 	slot_set_texts(slot, ranges, count);
 	slot->tgid = tgid;
-	slot_end(slot, odd);
+	sequence_lock_end(&slot->sequence);
 	return 0;
 }
 
@@ -207,8 +194,8 @@ void runtime_slots_remove(struct runtime_slots *slots, uint32_t tgid)
 
 	if (!slot)
 		return;
-	const uint32_t odd = slot_begin(slot);
+	sequence_lock_begin(&slot->sequence);
 	slot_clear(slots, slot);
 	slot_free(slots, slot);
-	slot_end(slot, odd);
+	sequence_lock_end(&slot->sequence);
 }

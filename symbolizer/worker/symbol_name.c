@@ -10,6 +10,7 @@
 #include <libiberty/demangle.h>
 
 #include "common/cleanup.h"
+#include "common/escape.h"
 
 enum {
 	/* A component tree shares its parts, so what it prints, or walks through in silence, can be
@@ -24,74 +25,6 @@ enum {
 	 * silence. */
 	RUST_BINDER_DIGITS_MAX = 4,
 };
-
-static bool is_continuation(unsigned char byte)
-{
-	return (byte & 0xc0) == 0x80;
-}
-
-/* Bytes of the UTF-8 character at `s`, or 0 if it is none or is one that must not reach a terminal.
- */
-static size_t printable_length(const unsigned char *s, size_t left)
-{
-	uint32_t code;
-	size_t length;
-
-	if (s[0] < 0x80)
-		return s[0] >= 0x20 && s[0] != 0x7f;
-	if (s[0] >= 0xc2 && s[0] <= 0xdf && left >= 2) {
-		length = 2;
-		code = s[0] & 0x1f;
-	} else if (s[0] >= 0xe0 && s[0] <= 0xef && left >= 3) {
-		length = 3;
-		code = s[0] & 0x0f;
-	} else if (s[0] >= 0xf0 && s[0] <= 0xf4 && left >= 4) {
-		length = 4;
-		code = s[0] & 0x07;
-	} else {
-		return 0;
-	}
-	for (size_t i = 1; i < length; i++) {
-		if (!is_continuation(s[i]))
-			return 0;
-		code = code << 6 | (s[i] & 0x3f);
-	}
-	if (code < 0xa0 || (length == 3 && code < 0x800) || (code >= 0xd800 && code <= 0xdfff) ||
-	    (length == 4 && code < 0x10000) || code > 0x10ffff)
-		return 0;
-	/* Line and paragraph separators, direction marks and overrides, byte order mark. */
-	if ((code >= 0x200b && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) ||
-	    (code >= 0x2060 && code <= 0x206f) || code == 0xfeff)
-		return 0;
-	return length;
-}
-
-size_t symbol_name_escape(const char *raw, size_t raw_length, char *name, size_t size)
-{
-	static const char hex[] = "0123456789abcdef";
-	const unsigned char *s = (const unsigned char *)raw;
-	size_t out = 0;
-
-	for (size_t i = 0; i < raw_length;) {
-		size_t length = printable_length(s + i, raw_length - i);
-
-		if (size - out <= (length ? length : 4))
-			break;
-		if (length) {
-			memcpy(name + out, s + i, length);
-			out += length;
-			i += length;
-		} else {
-			const char escaped[4] = {'\\', 'x', hex[s[i] >> 4], hex[s[i] & 15]};
-
-			memcpy(name + out, escaped, sizeof(escaped));
-			out += sizeof(escaped);
-			i++;
-		}
-	}
-	name[out] = '\0';
-	return out;
-}
 
 struct output {
 	char *text;
@@ -298,21 +231,23 @@ size_t symbol_name_format(const char *raw, char *name, size_t size)
 
 	if (raw_length < 4 || raw_length >= sizeof(mangled) || raw[0] != '_' ||
 	    (raw[1] != 'Z' && raw[1] != 'R'))
-		return symbol_name_escape(raw, raw_length, name, size);
+		return escape_text(name, size, raw, raw_length, ESCAPE_KEEP_PRINTABLE, NULL);
 
 	memcpy(mangled, raw, raw_length + 1);
 	suffix = split_suffix(mangled);
 	if (strlen(mangled) < 4)
-		return symbol_name_escape(raw, raw_length, name, size);
+		return escape_text(name, size, raw, raw_length, ESCAPE_KEEP_PRINTABLE, NULL);
 	if (!demangle_rust(mangled, &output)) {
 		output.length = 0;
 		if (!demangle_cplusplus(mangled, &output))
-			return symbol_name_escape(raw, raw_length, name, size);
+			return escape_text(name, size, raw, raw_length, ESCAPE_KEEP_PRINTABLE,
+					   NULL);
 	}
-	length = symbol_name_escape(text, output.length, name, size);
+	length = escape_text(name, size, text, output.length, ESCAPE_KEEP_PRINTABLE, NULL);
 	if (suffix[0] && size - length > 2) {
 		name[length++] = '.';
-		length += symbol_name_escape(suffix, strlen(suffix), name + length, size - length);
+		length += escape_text(name + length, size - length, suffix, strlen(suffix),
+				      ESCAPE_KEEP_PRINTABLE, NULL);
 	}
 	return length;
 }

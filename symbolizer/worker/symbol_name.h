@@ -18,8 +18,4 @@ enum {
  * without hashes. */
 size_t symbol_name_format(const char *raw, char *name, size_t size);
 
-/* The same without demangling: control characters, direction overrides and bytes that are not
- * UTF-8 become \xNN. */
-size_t symbol_name_escape(const char *raw, size_t raw_length, char *name, size_t size);
-
 #endif
