@@ -18,7 +18,7 @@ Test(cursor, integers_are_little_endian)
 	cr_assert_not(c.failed);
 }
 
-Test(cursor, first_read_past_the_end_sticks)
+Test(cursor, every_read_after_a_failure_returns_zero)
 {
 	struct cursor c = CURSOR_OF(0xff, 0xff, 0xff);
 
@@ -33,7 +33,7 @@ Test(cursor, first_read_past_the_end_sticks)
 	cr_assert_eq(cursor_sleb128(&c), 0);
 }
 
-Test(cursor, empty_buffer)
+Test(cursor, empty_buffer_fails_at_the_first_read)
 {
 	struct cursor c = cursor_init(NULL, 0);
 
@@ -52,7 +52,7 @@ Test(cursor, take_refuses_lengths_that_would_wrap)
 	cr_assert(c.failed);
 }
 
-Test(cursor, seek)
+Test(cursor, seek_moves_within_the_buffer_only)
 {
 	struct cursor c = CURSOR_OF(1, 2, 3, 4);
 
@@ -83,7 +83,7 @@ Test(cursor, sub_is_bounded_by_its_parent_and_by_itself)
 	cr_assert_eq(cursor_left(&sub), 0);
 }
 
-Test(cursor, uleb128)
+Test(cursor, uleb128_reads_the_numbers_of_the_specification)
 {
 	struct cursor c = CURSOR_OF(0x00, 0x7f, 0x80, 0x01, 0xe5, 0x8e, 0x26, 0x80, 0x80, 0x00);
 
@@ -96,7 +96,7 @@ Test(cursor, uleb128)
 	cr_assert_eq(cursor_left(&c), 0);
 }
 
-Test(cursor, uleb128_limits)
+Test(cursor, uleb128_refuses_more_than_64_bits)
 {
 	struct cursor most =
 	    CURSOR_OF(0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x81, 0x80, 0x00);
@@ -115,7 +115,7 @@ Test(cursor, uleb128_limits)
 	cr_assert(cut.failed);
 }
 
-Test(cursor, sleb128)
+Test(cursor, sleb128_reads_the_numbers_of_the_specification)
 {
 	struct cursor c =
 	    CURSOR_OF(0x00, 0x02, 0x7e, 0xff, 0x00, 0x81, 0x7f, 0x80, 0x7f, 0xc0, 0xbb, 0x78);
@@ -131,7 +131,7 @@ Test(cursor, sleb128)
 	cr_assert_eq(cursor_left(&c), 0);
 }
 
-Test(cursor, sleb128_limits)
+Test(cursor, sleb128_reads_the_extreme_values)
 {
 	struct cursor least =
 	    CURSOR_OF(0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0xff, 0xff, 0x7f);
@@ -150,8 +150,8 @@ Test(cursor, sleb128_limits)
 	cr_assert(cut.failed);
 }
 
-/* DWARF 5 section 7.6: what does not fit is not a number, and must not be cut to one. */
-Test(cursor, sleb128_of_more_than_64_bits)
+/* DWARF 5, section 7.6. A number that does not fit must not be cut to one that does. */
+Test(cursor, sleb128_refuses_more_than_64_bits)
 {
 	struct cursor positive =
 	    CURSOR_OF(0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x02);
@@ -164,7 +164,7 @@ Test(cursor, sleb128_of_more_than_64_bits)
 	cr_assert(negative.failed, "below -2^63");
 }
 
-Test(cursor, string)
+Test(cursor, string_needs_its_nul)
 {
 	struct cursor c = CURSOR_OF('a', 'b', 0, 0, 'c');
 

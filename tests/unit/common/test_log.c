@@ -20,13 +20,13 @@ static void expect_escaped(const char *text, size_t size, const char *expected)
 		cr_assert_eq(buffer[i], '#', "byte %zu is beyond the buffer", i);
 }
 
-Test(log, plain_text_stays)
+Test(log, escape_leaves_plain_text)
 {
 	expect_escaped("", 16, "");
 	expect_escaped("/usr/bin/x y~!", 64, "/usr/bin/x y~!");
 }
 
-Test(log, control_characters_and_other_bytes)
+Test(log, escape_replaces_everything_but_printable_ascii)
 {
 	expect_escaped("a\nb\rc\td", 64, "a\\x0ab\\x0dc\\x09d");
 	expect_escaped("\x1b[31m", 64, "\\x1b[31m");
@@ -45,8 +45,7 @@ Test(log, every_byte_comes_out_printable)
 	}
 }
 
-/* Nothing is written beyond the buffer, and no escape is cut in two. */
-Test(log, cut_to_the_buffer)
+Test(log, escape_is_cut_at_the_buffer_but_not_inside_an_escape)
 {
 	char text[400];
 
@@ -68,7 +67,7 @@ Test(log, cut_to_the_buffer)
 	}
 }
 
-Test(log, no_room_at_all)
+Test(log, escape_without_room_writes_nothing)
 {
 	char byte = '#';
 
@@ -76,7 +75,7 @@ Test(log, no_room_at_all)
 	cr_assert_eq(byte, '#');
 }
 
-/* What comes out of stderr. */
+/* A pipe in the place of stderr. */
 static int captured[2];
 
 static void capture(void)
@@ -117,7 +116,7 @@ Test(log, a_line_has_time_level_and_role)
 		  "%s", text);
 }
 
-Test(log, levels)
+Test(log, only_lines_up_to_the_level_are_written)
 {
 	static const struct {
 		const char *wanted;
@@ -149,7 +148,7 @@ Test(log, levels)
 	}
 }
 
-Test(log, unknown_level_is_the_default)
+Test(log, unknown_level_means_the_default)
 {
 	char text[4096];
 
@@ -162,7 +161,7 @@ Test(log, unknown_level_is_the_default)
 	cr_assert_gt(take(text, sizeof(text)), 0);
 }
 
-Test(log, long_lines_are_cut_and_end)
+Test(log, long_line_is_cut_and_ends_with_a_newline)
 {
 	static char message[5000];
 	char text[8192];

@@ -60,7 +60,7 @@ static void stop(void *context, uint32_t events)
 	loop_stop(&s->test->loop, 42);
 }
 
-Test(loop, dispatch_and_stop, .timeout = 10)
+Test(loop, readable_source_is_called_and_stop_ends_the_loop, .timeout = 10)
 {
 	struct test *t = test_new(1, stop);
 
@@ -100,7 +100,7 @@ static void remove_others(void *context, uint32_t events)
 		loop_stop(&t->loop, 0);
 }
 
-Test(loop, removed_during_dispatch, .timeout = 10)
+Test(loop, source_removed_in_the_same_turn_is_not_called, .timeout = 10)
 {
 	struct test *t = test_new(20, remove_others);
 	unsigned int calls = 0;
@@ -131,7 +131,7 @@ static void remove_itself(void *context, uint32_t events)
 	loop_remove(&s->test->loop, s->fd);
 }
 
-Test(loop, a_source_removes_itself, .timeout = 10)
+Test(loop, source_may_remove_itself, .timeout = 10)
 {
 	struct test *t = test_new(5, remove_itself);
 
@@ -162,7 +162,7 @@ static void replace_next(void *context, uint32_t events)
 	loop_remove(&t->loop, s->fd);
 }
 
-Test(loop, descriptor_number_used_again, .timeout = 10)
+Test(loop, reused_descriptor_does_not_get_the_old_sources_event, .timeout = 10)
 {
 	struct test *t = test_new(2, replace_next);
 
@@ -186,7 +186,7 @@ static void add_one_more(void *context, uint32_t events)
 	cr_assert_eq(loop_add(&t->loop, more->fd, EPOLLIN, stop, more), 0);
 }
 
-Test(loop, added_during_dispatch, .timeout = 10)
+Test(loop, source_may_add_another, .timeout = 10)
 {
 	struct test *t = test_new(1, add_one_more);
 
@@ -195,7 +195,7 @@ Test(loop, added_during_dispatch, .timeout = 10)
 	test_free(t);
 }
 
-Test(loop, modify, .timeout = 10)
+Test(loop, modified_source_gets_the_new_events, .timeout = 10)
 {
 	struct test *t = test_new(1, stop);
 
@@ -209,7 +209,7 @@ Test(loop, modify, .timeout = 10)
 	test_free(t);
 }
 
-Test(loop, what_cannot_be_watched)
+Test(loop, descriptors_that_epoll_cannot_watch_are_refused)
 {
 	struct test *t = test_new(1, stop);
 
@@ -222,7 +222,7 @@ Test(loop, what_cannot_be_watched)
 	test_free(t);
 }
 
-Test(loop, tick_comes_at_its_time, .timeout = 10)
+Test(loop, tick_comes_at_its_interval, .timeout = 10)
 {
 	struct test *t = test_new(0, NULL);
 	const uint64_t period_ns = 5000000;
@@ -249,8 +249,8 @@ static void tick_early_once(void *context, uint32_t events)
 	tick_to_the_end(context, events);
 }
 
-/* Once early, asked for from within a tick; asked for late, when it would have come anyway. */
-Test(loop, tick_within, .timeout = 10)
+/* One tick is requested early, from within a tick; another is requested later than it comes anyway. */
+Test(loop, early_tick_comes_in_time_and_a_late_request_changes_nothing, .timeout = 10)
 {
 	struct test *t = test_new(0, NULL);
 
@@ -270,7 +270,7 @@ static void count_only(void *context, uint32_t events)
 	((struct source *)context)->calls++;
 }
 
-Test(loop, tick_of_a_busy_loop, .timeout = 10)
+Test(loop, tick_comes_although_a_source_is_always_readable, .timeout = 10)
 {
 	struct test *t = test_new(3, count_only);
 

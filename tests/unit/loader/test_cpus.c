@@ -24,7 +24,7 @@ static void expect(const char *text, unsigned int count, const unsigned int *cpu
 #define EXPECT(text, ...)                                                                                                     \
 	expect(text, sizeof((const unsigned int[]){__VA_ARGS__}) / sizeof(unsigned int), (const unsigned int[]){__VA_ARGS__})
 
-Test(cpus, lists)
+Test(cpus, lists_of_numbers_and_ranges_are_parsed)
 {
 	EXPECT("0\n", 0);
 	EXPECT("0", 0);
@@ -37,7 +37,7 @@ Test(cpus, lists)
 	expect("", 0, NULL);
 }
 
-Test(cpus, beyond_the_last_one)
+Test(cpus, cpus_beyond_the_maximum_are_left_out)
 {
 	EXPECT("1022-1025\n", 1022, 1023);
 	EXPECT("1024,5\n", 5);
@@ -48,7 +48,7 @@ Test(cpus, beyond_the_last_one)
 	EXPECT("5,99999999999999999999998-99999999999999999999999\n", 5);
 }
 
-Test(cpus, malformed)
+Test(cpus, malformed_lists_are_refused)
 {
 	static const char *const bad[] = {"x", "0-", "0-x", "-", ",", "0,,1", "3-1", "0,x\n", "0-1-2\n", "0x1\n"};
 
@@ -61,7 +61,7 @@ Test(cpus, malformed)
 	}
 }
 
-Test(cpus, of_this_machine)
+Test(cpus, list_of_this_machine_has_every_online_cpu)
 {
 	char text[4096] = "";
 	struct cpu_set set;

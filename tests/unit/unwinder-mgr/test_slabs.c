@@ -33,14 +33,14 @@ static struct slab_block alloc(struct slabs *slabs, size_t bytes)
 	return block;
 }
 
-/* All that was retired so far is free afterwards. */
+/* Frees everything that was retired so far. */
 static void reclaim_all(struct slabs *slabs)
 {
 	slabs_reclaim(slabs, clock_monotonic_ns() + GRACE_NS);
 	cr_assert_eq(slabs->retired_count, 0);
 }
 
-Test(slabs, blocks_are_apart_and_writable)
+Test(slabs, blocks_do_not_overlap_and_are_writable)
 {
 	struct unwind_memory memory = memory_with(1);
 	struct slab_block blocks[100];
@@ -58,7 +58,7 @@ Test(slabs, blocks_are_apart_and_writable)
 	unwind_memory_fini(&memory);
 }
 
-Test(slabs, sizes_at_the_edges)
+Test(slabs, smallest_and_largest_sizes_are_allocated)
 {
 	struct unwind_memory memory = memory_with(2);
 	struct slab_block block = {.slab = 77};
@@ -78,7 +78,7 @@ Test(slabs, sizes_at_the_edges)
 	unwind_memory_fini(&memory);
 }
 
-Test(slabs, exhausted)
+Test(slabs, allocation_fails_when_all_is_used_and_works_after_a_free)
 {
 	struct unwind_memory memory = memory_with(1);
 	struct slab_block whole = alloc(&memory.slabs, BH_SLAB_BYTES), block;
@@ -94,7 +94,7 @@ Test(slabs, exhausted)
 	unwind_memory_fini(&memory);
 }
 
-Test(slabs, grace_period)
+Test(slabs, retired_block_is_reused_only_after_the_grace_period)
 {
 	struct unwind_memory memory = memory_with(1);
 	struct slab_block first = alloc(&memory.slabs, BH_SLAB_BYTES / 2), second = alloc(&memory.slabs, BH_SLAB_BYTES / 2), block;
@@ -119,8 +119,8 @@ Test(slabs, grace_period)
 	unwind_memory_fini(&memory);
 }
 
-/* A tick takes the time first and retires blocks later: what is younger than "now" is not old. */
-Test(slabs, retired_after_the_tick_began)
+/* A tick reads the clock first and retires blocks later, so a block may be younger than "now". */
+Test(slabs, block_retired_after_the_ticks_time_is_not_freed_early)
 {
 	struct unwind_memory memory = memory_with(1);
 	struct slab_block block = alloc(&memory.slabs, 64);
@@ -133,8 +133,8 @@ Test(slabs, retired_after_the_tick_began)
 	unwind_memory_fini(&memory);
 }
 
-/* Three neighbours freed in each order: one extent again. */
-Test(slabs, neighbours_merge)
+/* Three neighbours are freed in each of the six orders. */
+Test(slabs, freed_neighbours_join_to_one_extent)
 {
 	static const unsigned int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
 
@@ -161,7 +161,7 @@ Test(slabs, neighbours_merge)
 	}
 }
 
-Test(slabs, shrink)
+Test(slabs, shrinking_frees_the_end_of_a_block)
 {
 	struct unwind_memory memory = memory_with(1);
 	struct slab_block block = alloc(&memory.slabs, 64 << 10), next = alloc(&memory.slabs, 64);
@@ -185,7 +185,7 @@ Test(slabs, shrink)
 	unwind_memory_fini(&memory);
 }
 
-Test(slabs, what_the_loader_sends)
+Test(slabs, unexpected_slabs_of_the_loader_are_refused)
 {
 	struct unwind_memory memory = memory_with(1);
 	_cleanup_close_ int fd = memfd_create("slab", MFD_CLOEXEC);
@@ -208,8 +208,8 @@ Test(slabs, what_the_loader_sends)
 	unwind_memory_fini(&memory);
 }
 
-/* One request, before it is too late, and no second before the answer. */
-Test(slabs, asks_for_one)
+/* There is one request while some memory is left, and no second one before the answer. */
+Test(slabs, next_slab_is_requested_early_and_once)
 {
 	struct unwind_memory memory = memory_with(1);
 	struct peer loader = {.self = ROLE_MANAGER, .other = ROLE_LOADER};
@@ -396,7 +396,7 @@ static void stress_run(struct stress *s)
 	}
 }
 
-Test(slabs, like_a_map_of_bits)
+Test(slabs, random_allocations_agree_with_a_bitmap)
 {
 	struct unwind_memory memory = memory_with(SLABS);
 	struct stress *s = calloc(1, sizeof(*s));

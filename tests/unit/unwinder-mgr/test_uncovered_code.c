@@ -88,7 +88,7 @@ static struct cfi_paint read_uncovered(const struct file *file, const struct unw
 	return told;
 }
 
-/* At an offset in the text; 0: there is no rule. */
+/* Returns the CFA offset at an offset of the text, or 0 if there is no rule. */
 static int cfa_at(const struct cfi_paint *told, size_t offset)
 {
 	const struct cfi_rule *rule = cfi_paint_rule(told, TEXT + SHIFT + offset);
@@ -96,7 +96,7 @@ static int cfa_at(const struct cfi_paint *told, size_t offset)
 	return rule ? rule->cfa_offset : 0;
 }
 
-/* Each function that lies in [from, to) of the text has its rows. */
+/* Checks that each function in [from, to) of the text has its rows. */
 static void check_functions(const struct cfi_paint *told, size_t from, size_t to)
 {
 	for (size_t i = from; i < to; i += FUNCTION_BYTES) {
@@ -107,7 +107,7 @@ static void check_functions(const struct cfi_paint *told, size_t from, size_t to
 	}
 }
 
-Test(uncovered_code, a_file_without_tables)
+Test(uncovered_code, all_functions_of_a_file_without_tables_are_described)
 {
 	struct unwind_ranges ranges = {0};
 	struct file file;
@@ -119,7 +119,7 @@ Test(uncovered_code, a_file_without_tables)
 	file_free(&file);
 }
 
-Test(uncovered_code, only_what_no_table_covers)
+Test(uncovered_code, code_that_a_range_covers_is_left_alone)
 {
 	struct unwind_range items[] = {{.start = TEXT + 160, .end = TEXT + 320}, {.start = TEXT + 328, .end = TEXT + 400}};
 	const struct unwind_ranges ranges = {.items = items, .count = 2};
@@ -135,7 +135,7 @@ Test(uncovered_code, only_what_no_table_covers)
 	file_free(&file);
 }
 
-Test(uncovered_code, more_than_one_piece)
+Test(uncovered_code, code_larger_than_a_piece_is_described_completely)
 {
 	const size_t bytes = 2 * LIMIT_CODE_PIECE_BYTES + 320;
 	struct unwind_ranges ranges = {0};
@@ -148,7 +148,7 @@ Test(uncovered_code, more_than_one_piece)
 	file_free(&file);
 }
 
-Test(uncovered_code, nothing_if_it_is_more_than_the_limit)
+Test(uncovered_code, more_code_than_the_limit_is_not_analysed)
 {
 	const size_t bytes = LIMIT_CODE_BYTES + FUNCTION_BYTES;
 	struct unwind_ranges ranges = {0};
@@ -161,7 +161,7 @@ Test(uncovered_code, nothing_if_it_is_more_than_the_limit)
 	file_free(&file);
 }
 
-Test(uncovered_code, nothing_of_a_go_program)
+Test(uncovered_code, go_programs_are_left_alone)
 {
 	struct unwind_ranges ranges = {0};
 	struct file file;
@@ -173,8 +173,8 @@ Test(uncovered_code, nothing_of_a_go_program)
 	file_free(&file);
 }
 
-/* Sections that say they lie where the file has nothing, or where there are no addresses. */
-Test(uncovered_code, sections_that_cannot_be)
+/* The sections claim to lie outside of the file or of the address space. */
+Test(uncovered_code, forged_sections_are_ignored)
 {
 	static const struct {
 		uint64_t offset, size, vaddr;
