@@ -213,11 +213,19 @@ static int lock_run_directory(struct agent *agent)
 	return STATUS_FAILED;
 }
 
+/* An agent prints no summary: it does not read the functions with the most samples. */
+#define AGENT_HANDLERS(HANDLER, REFUSED)                                                           \
+	HANDLER(STATUS, supervisor_on_status)                                                      \
+	HANDLER(PONG, supervisor_on_pong)                                                          \
+	REFUSED(HOT_FUNCTION)
+MESSAGE_HANDLERS(agent_handlers, CLI, AGENT_HANDLERS);
+
 static void set_policy(struct agent *agent)
 {
 	struct supervisor_policy *policy = &agent->policy;
 
 	*policy = (struct supervisor_policy){
+	    .handlers = &agent_handlers,
 	    .run_directory = agent->config.run_directory,
 	    .strict_memory = agent->config.strict_memory,
 	    .watchdog_ns = agent->config.watchdog_ns,

@@ -147,15 +147,23 @@ static void on_status(void *context, enum role_id from)
 	}
 }
 
-static void on_message(void *context, enum role_id from, const struct message *message)
+static int on_top_function(void *context, const struct msg_hot_function *function)
 {
-	struct recording_stats *stats = &((struct recording *)context)->stats;
+	struct supervisor_watch *watch = context;
+	struct recording *r = watch->supervisor->context;
+	struct recording_stats *stats = &r->stats;
 
-	(void)from;
-	if (message->type == MESSAGE_HOT_FUNCTION && stats->top_function_count < TOP_FUNCTIONS_MAX)
-		memcpy(&stats->top_functions[stats->top_function_count++], message->payload,
-		       sizeof(stats->top_functions[0]));
+	if (stats->top_function_count < TOP_FUNCTIONS_MAX)
+		stats->top_functions[stats->top_function_count++] = *function;
+	return 0;
 }
+
+/* A recording has no watchdog: it sends no PING. */
+#define RECORD_HANDLERS(HANDLER, REFUSED)                                                          \
+	HANDLER(STATUS, supervisor_on_status)                                                      \
+	HANDLER(HOT_FUNCTION, on_top_function)                                                     \
+	REFUSED(PONG)
+MESSAGE_HANDLERS(record_handlers, CLI, RECORD_HANDLERS);
 
 /* The first Ctrl-C ends the sampling; a second one, or one before the sampling, ends everything. */
 static void on_signal(void *context)
@@ -259,7 +267,7 @@ static int run(struct recording *r)
 	    .configure = on_configure,
 	    .on_ready = on_ready,
 	    .on_status = on_status,
-	    .on_message = on_message,
+	    .handlers = &record_handlers,
 	    .on_signal = on_signal,
 	    .on_wake = on_wake,
 	};

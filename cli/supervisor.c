@@ -24,7 +24,14 @@ enum {
 
 static void set_phase(struct supervisor *s, enum supervisor_phase phase)
 {
+	static const enum role_state states[] = {
+	    [SUPERVISOR_STARTING] = ROLE_STARTING, [SUPERVISOR_RUNNING] = ROLE_SAMPLING,
+	    [SUPERVISOR_WAITING] = ROLE_STARTING,  [SUPERVISOR_STOPPING] = ROLE_STOPPING,
+	    [SUPERVISOR_DRAINING] = ROLE_STOPPING, [SUPERVISOR_DONE] = ROLE_DONE,
+	};
+
 	s->phase = phase;
+	s->state = states[phase];
 	s->phase_since_ns = clock_monotonic_ns();
 }
 
@@ -272,23 +279,29 @@ static void on_status(struct supervisor *s, enum role_id from)
 	}
 }
 
-static void on_message(struct supervisor *s, enum role_id from, const struct message *message)
+int supervisor_on_status(void *context, const struct msg_status *status)
 {
-	struct supervised_role *role = &s->role[from];
+	struct supervisor_watch *watch = context;
 
-	role->heard_ns = clock_monotonic_ns();
-	if (message->type == MESSAGE_STATUS) {
-		memcpy(&role->status, message->payload, sizeof(role->status));
-		on_status(s, from);
-	} else if (s->policy->on_message) {
-		s->policy->on_message(s->context, from, message);
-	}
+	watch->supervisor->role[watch->role].status = *status;
+	on_status(watch->supervisor, watch->role);
+	return 0;
 }
 
-static void on_protocol_error(struct supervisor *s, enum role_id role)
+/* on_peer() has recorded the time, which is what PING asked for. */
+int supervisor_on_pong(void *context)
 {
-	log_error("a role sent a message that the protocol does not allow, and is killed: role=%s",
-		  role_names[role].process);
+	(void)context;
+	return 0;
+}
+
+static void on_protocol_error(struct supervisor *s, enum role_id role,
+			      const struct message *message)
+{
+	log_error("a role sent a message that the protocol does not allow, and is killed: role=%s "
+		  "message=%s: %s",
+		  role_names[role].process, message_name(message->type),
+		  message_verdict_texts[message->verdict]);
 	if (s->policy->on_end[role] == SUPERVISOR_END_ALL)
 		loop_stop(&s->loop, STATUS_FAILED);
 	else
@@ -305,12 +318,16 @@ static void on_peer(void *context, uint32_t events)
 
 	if (events & EPOLLOUT)
 		peer_flush(peer);
-	while ((got = peer_receive(peer, &s->buffer, &message)) > 0)
-		on_message(s, watch->role, &message);
+	while ((got = peer_receive(peer, s->state, &s->buffer, &message)) > 0) {
+		s->role[watch->role].heard_ns = clock_monotonic_ns();
+		got = handlers_call(s->policy->handlers, watch, &message);
+		if (got < 0)
+			break;
+	}
 	if (got == 0)
 		return;
 	if (got == -EPROTO)
-		on_protocol_error(s, watch->role);
+		on_protocol_error(s, watch->role, &message);
 	/* If the role has ended, SIGCHLD follows at once, and its wait status says more. */
 	peer_close(peer);
 }

@@ -33,6 +33,7 @@
 #include "cli/roles.h"
 #include "common/loop.h"
 #include "ipc/peer.h"
+#include "role/handlers.h"
 
 enum supervisor_phase {
 	SUPERVISOR_STARTING,
@@ -55,6 +56,8 @@ struct supervisor;
 /* What a user of the supervisor decides. Callbacks may be NULL except configure() and on_signal().
  * Every callback may call loop_stop() with an exit status. */
 struct supervisor_policy {
+	/* The handlers of messages from the roles. Their context is a struct supervisor_watch. */
+	const struct message_handlers *handlers;
 	const char *run_directory; /* of an agent, where it stays; NULL: a temporary one */
 	bool strict_memory;
 	enum supervisor_on_end on_end[ROLE_COUNT];
@@ -69,8 +72,6 @@ struct supervisor_policy {
 	void (*on_ready)(void *context);
 	/* A role has sent its status, which is in supervisor.role[from].status. */
 	void (*on_status)(void *context, enum role_id from);
-	/* A role has sent any other message. */
-	void (*on_message)(void *context, enum role_id from, const struct message *message);
 	/* All roles have ended and will be restarted. */
 	void (*on_restart_all)(void *context);
 	/* A signal asked this process to end. */
@@ -103,11 +104,16 @@ struct supervisor {
 	struct loop loop;
 	struct message_buffer buffer;
 	enum supervisor_phase phase;
+	enum role_state state; /* of this process as a receiver (messages.def), from the phase */
 	uint64_t phase_since_ns, ping_due_ns;
 	struct backoff group; /* of all roles together */
 	bool was_running;     /* all roles have been ready at least once */
 	int signal_fd;
 };
+
+/* The handlers of STATUS and PONG, for the policy's table. */
+int supervisor_on_status(void *watch, const struct msg_status *status);
+int supervisor_on_pong(void *watch);
 
 /* Makes `supervisor` safe for supervisor_stop() before anything else is called. */
 void supervisor_clear(struct supervisor *supervisor);

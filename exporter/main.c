@@ -30,15 +30,14 @@ struct exporter {
 	struct aggregate aggregate;
 	struct sink_options sink_options;
 	uint64_t started_ns;
-	bool ended;
+	bool ended; /* the worker has sent END */
 	uint32_t outputs_written, output_failed, failed_index;
 };
 
-static void exporter_send_status(struct exporter *exporter, enum role_state state)
+static void exporter_send_status(struct exporter *exporter)
 {
 	const struct aggregate *a = &exporter->aggregate;
 	struct msg_status status = {
-	    .state = state,
 	    .exported = a->exported,
 	    .processes = a->profile.processes_count - 1,
 	    .frames = a->frames_total,
@@ -72,32 +71,6 @@ static bool set_grouping(struct sink_options *options, uint32_t group_by)
 	default:
 		return false;
 	}
-}
-
-static int on_configure(struct exporter *exporter, struct message *message)
-{
-	memcpy(&exporter->config, message->payload, sizeof(exporter->config));
-	if (exporter->config.output_count > LIMIT_OUTPUTS ||
-	    exporter->config.output_count != message->fd_count ||
-	    !set_grouping(&exporter->sink_options, exporter->config.group_by))
-		return -EPROTO;
-	for (uint32_t i = 0; i < exporter->config.output_count; i++) {
-		exporter->outputs[i] = message->fds[i];
-		exporter->config.formats[i][sizeof(exporter->config.formats[i]) - 1] = 0;
-		exporter->aggregate.detailed |= !strcmp(exporter->config.formats[i], "otlp");
-	}
-	message->fd_count = 0;
-	exporter->aggregate.profile.period_ns = exporter->config.period_ns;
-	return 0;
-}
-
-static int on_maps(struct exporter *exporter, const struct message *message)
-{
-	int r = counters_map(&exporter->counters, message);
-
-	if (!r)
-		exporter_send_status(exporter, ROLE_READY);
-	return r;
 }
 
 static int write_output(struct exporter *exporter, uint32_t index)
@@ -138,70 +111,117 @@ static void exporter_send_hot(struct exporter *exporter)
 			  sizeof(hot[i]), NULL, 0);
 }
 
-static void on_end(struct exporter *exporter, const struct message *message)
+/* The worker has sent its last batch, and the CLI has said how long the recording was: the two come
+ * over different sockets, in any order. */
+static void exporter_finish(struct exporter *exporter)
 {
-	struct msg_losses losses;
-
-	if (exporter->ended)
+	if (!exporter->ended || exporter->role.state != ROLE_STOPPING)
 		return;
-	exporter->ended = true;
-	memcpy(&losses, message->payload, sizeof(losses));
-	for (int i = 0; i < LOSS_COUNT; i++)
-		exporter->aggregate.losses.lost[i] += losses.lost[i];
 	exporter_write(exporter);
 	exporter_send_hot(exporter);
-	exporter_send_status(exporter, ROLE_DONE);
+	exporter->role.state = ROLE_DONE;
+	exporter_send_status(exporter);
 }
 
-static void on_start(struct exporter *exporter)
+/* ---- Messages. ---- */
+
+/* The configuration comes from the CLI and the counters from the loader, in any order. */
+static void exporter_check_ready(struct exporter *exporter)
 {
-	exporter->started_ns = clock_monotonic_ns();
-	exporter->aggregate.profile.start_unix_ns = clock_read_ns(CLOCK_REALTIME);
+	if (exporter->role.state != ROLE_CONFIGURED || !exporter->counters.by_cpu)
+		return;
+	exporter->role.state = ROLE_READY;
+	exporter_send_status(exporter);
 }
 
-static void on_stop(struct exporter *exporter)
+static int exporter_on_configure(void *context, const struct msg_configure_exporter *config,
+				 struct message *message)
 {
-	exporter->aggregate.profile.duration_ns = clock_monotonic_ns() - exporter->started_ns;
-}
+	struct exporter *exporter = context;
 
-static int exporter_dispatch(struct exporter *exporter, struct message *message)
-{
-	switch (message->type) {
-	case MESSAGE_CONFIGURE_EXPORTER:
-		return on_configure(exporter, message);
-	case MESSAGE_EXPORTER_MAPS:
-		return on_maps(exporter, message);
-	case MESSAGE_START:
-		on_start(exporter);
-		return 0;
-	case MESSAGE_STOP:
-		on_stop(exporter);
-		return 0;
-	case MESSAGE_BATCH:
-		return aggregate_batch(&exporter->aggregate, message->payload, message->length);
-	case MESSAGE_END:
-		on_end(exporter, message);
-		return 0;
-	default:
-		return 0;
+	exporter->config = *config;
+	if (exporter->config.output_count > LIMIT_OUTPUTS ||
+	    exporter->config.output_count != message->fd_count ||
+	    !set_grouping(&exporter->sink_options, exporter->config.group_by))
+		return -EPROTO;
+	for (uint32_t i = 0; i < exporter->config.output_count; i++) {
+		exporter->outputs[i] = message->fds[i];
+		exporter->config.formats[i][sizeof(exporter->config.formats[i]) - 1] = 0;
+		exporter->aggregate.detailed |= !strcmp(exporter->config.formats[i], "otlp");
 	}
+	message->fd_count = 0;
+	exporter->aggregate.profile.period_ns = exporter->config.period_ns;
+	exporter->role.state = ROLE_CONFIGURED;
+	exporter_check_ready(exporter);
+	return 0;
 }
 
-static int exporter_on_message(void *context, enum role_id from, struct message *message)
+static int exporter_on_maps(void *context, const struct msg_maps *maps, struct message *message)
 {
-	(void)from;
-	int r = exporter_dispatch(context, message);
-	message_close(message);
+	struct exporter *exporter = context;
+	int r = counters_map(&exporter->counters, maps, message->fds[0]);
+
+	if (!r)
+		exporter_check_ready(exporter);
 	return r;
 }
+
+static int exporter_on_start(void *context)
+{
+	struct exporter *exporter = context;
+
+	exporter->started_ns = clock_monotonic_ns();
+	exporter->aggregate.profile.start_unix_ns = clock_read_ns(CLOCK_REALTIME);
+	exporter->role.state = ROLE_SAMPLING;
+	return 0;
+}
+
+static int exporter_on_stop(void *context)
+{
+	struct exporter *exporter = context;
+
+	exporter->aggregate.profile.duration_ns = clock_monotonic_ns() - exporter->started_ns;
+	exporter->role.state = ROLE_STOPPING;
+	exporter_finish(exporter);
+	return 0;
+}
+
+static int exporter_on_batch(void *context, const void *payload, size_t length)
+{
+	struct exporter *exporter = context;
+
+	return aggregate_batch(&exporter->aggregate, payload, length);
+}
+
+static int exporter_on_end(void *context, const struct msg_losses *losses)
+{
+	struct exporter *exporter = context;
+
+	for (int i = 0; i < LOSS_COUNT; i++)
+		exporter->aggregate.losses.lost[i] += losses->lost[i];
+	exporter->ended = true;
+	exporter_finish(exporter);
+	return 0;
+}
+
+/* The agent's exporter (exporter/delivery/main.c) is the program for the messages refused here. */
+#define EXPORTER_HANDLERS(HANDLER, REFUSED)                                                        \
+	HANDLER(CONFIGURE_EXPORTER, exporter_on_configure)                                         \
+	REFUSED(CONFIGURE_OTLP)                                                                    \
+	HANDLER(EXPORTER_MAPS, exporter_on_maps)                                                   \
+	HANDLER(START, exporter_on_start)                                                          \
+	HANDLER(STOP, exporter_on_stop)                                                            \
+	HANDLER(BATCH, exporter_on_batch)                                                          \
+	HANDLER(END, exporter_on_end)
+MESSAGE_HANDLERS(exporter_handlers, EXPORTER, EXPORTER_HANDLERS);
 
 static void exporter_on_tick(void *context, uint32_t events)
 {
 	struct exporter *exporter = context;
 
 	(void)events;
-	if (!exporter->ended && exporter->counters.by_cpu)
-		exporter_send_status(exporter, ROLE_SAMPLING);
+	if (exporter->role.state >= ROLE_READY && exporter->role.state < ROLE_DONE)
+		exporter_send_status(exporter);
 }
 
 int main(int argc, char **argv)
@@ -218,8 +238,10 @@ int main(int argc, char **argv)
 		status = role_enter_sandbox(&exporter.role);
 	if (status)
 		return status;
+	exporter.role.handlers = &exporter_handlers;
+	exporter.role.context = &exporter;
 	if (aggregate_init(&exporter.aggregate, LIMIT_PROFILE_BYTES) < 0 ||
-	    role_watch_peers(&exporter.role, exporter_on_message, &exporter) < 0)
+	    role_watch_peers(&exporter.role) < 0)
 		return STATUS_FAILED;
 	loop_set_tick(&exporter.role.loop, EXPORTER_TICK_MS, exporter_on_tick, &exporter);
 	return loop_run(&exporter.role.loop);

@@ -15,11 +15,11 @@
 
 enum message_type {
 	MESSAGE_NONE,
-#define MESSAGE(name, from, to, least, most, fds_least, fds_most) MESSAGE_##name,
+#define MESSAGE(name, sender, payload) MESSAGE_##name,
 #include "ipc/messages.def"
-#undef MESSAGE
 	MESSAGE_TYPE_COUNT
 };
+_Static_assert(MESSAGE_TYPE_COUNT <= 64, "a set of types is one word");
 
 struct msg_header {
 	uint32_t type;
@@ -27,11 +27,12 @@ struct msg_header {
 };
 _Static_assert(sizeof(struct msg_header) == 8, "wire");
 
-struct msg_number {
-	uint32_t number;
+/* The id of a module, a process, a slab or a CPU: the message says of which. */
+struct msg_id {
+	uint32_t id;
 	uint32_t reserved;
 };
-_Static_assert(sizeof(struct msg_number) == 8, "wire");
+_Static_assert(sizeof(struct msg_id) == 8, "wire");
 
 enum {
 	MSG_FILTER_TARGETS_MAX = 64,
@@ -122,12 +123,17 @@ struct msg_losses {
 };
 _Static_assert(sizeof(struct msg_losses) == 128 && LOSS_COUNT <= 16, "wire");
 
+/* The life of a role, in this order; not every role has every state. A role reports its state in
+ * STATUS, and messages.def says in which states it accepts which messages. */
 enum role_state {
-	ROLE_STARTING,
-	ROLE_READY,
-	ROLE_SAMPLING,
-	ROLE_STOPPED,
-	ROLE_DONE
+	ROLE_STARTING,	 /* waits for its configuration or its BPF maps */
+	ROLE_CONFIGURED, /* has them, and prepares */
+	ROLE_READY,	 /* can work; a role that no START is sent to works from here on */
+	ROLE_SAMPLING,	 /* after START */
+	ROLE_STOPPING,	 /* after STOP: passes on what it holds */
+	ROLE_STOPPED,	 /* has passed on everything; the loader: paused */
+	ROLE_DONE,	 /* the exporter has written or sent everything */
+	ROLE_STATE_COUNT
 };
 
 /* Of one language runtime, since the worker started. */

@@ -24,26 +24,6 @@ enum {
 	PEER_SOCKET_BYTES = 4 << 20
 };
 
-static const struct {
-	const char *name;
-	uint32_t from, to;
-	uint32_t least, most;
-	unsigned int fds_least, fds_most;
-} message_rules[MESSAGE_TYPE_COUNT] = {
-#define TO(role) ROLE_BIT(ROLE_##role)
-#define FROM_CLI ROLE_BIT(ROLE_CLI)
-#define FROM_LOADER ROLE_BIT(ROLE_LOADER)
-#define FROM_MANAGER ROLE_BIT(ROLE_MANAGER)
-#define FROM_OPENER ROLE_BIT(ROLE_OPENER)
-#define FROM_WORKER ROLE_BIT(ROLE_WORKER)
-#define FROM_EXPORTER ROLE_BIT(ROLE_EXPORTER)
-#define FROM_ANY_ROLE (~ROLE_BIT(ROLE_CLI))
-#define MESSAGE(name, from, to, least, most, fds_least, fds_most)                                  \
-	[MESSAGE_##name] = {#name, FROM_##from, to, least, most, fds_least, fds_most},
-#include "ipc/messages.def"
-#undef MESSAGE
-};
-
 /* One packet that waits, with descriptors of its own. */
 struct peer_packet {
 	struct peer_packet *next;
@@ -52,18 +32,6 @@ struct peer_packet {
 	int fds[MESSAGE_FDS_MAX];
 	uint8_t bytes[];
 };
-
-/* The one check of the protocol, for both directions. */
-static bool message_allowed(uint32_t type, enum role_id from, enum role_id to, size_t length,
-			    unsigned int fd_count)
-{
-	if (type == MESSAGE_NONE || type >= MESSAGE_TYPE_COUNT)
-		return false;
-	return (message_rules[type].from & ROLE_BIT(from)) &&
-	       (message_rules[type].to & ROLE_BIT(to)) && length >= message_rules[type].least &&
-	       length <= message_rules[type].most && fd_count >= message_rules[type].fds_least &&
-	       fd_count <= message_rules[type].fds_most;
-}
 
 int peer_uids_parse(const char *text, struct peer_uids *uids)
 {
@@ -335,7 +303,13 @@ int peer_send(struct peer *peer, enum message_type type, const void *payload, si
 
 	if (peer->fd < 0 || peer->broken)
 		return -EPIPE;
-	if (!message_allowed(type, peer->self, peer->other, length, fd_count))
+	const struct message_envelope envelope = {.type = type,
+						  .from = peer->self,
+						  .to = peer->other,
+						  .states = MESSAGE_ANY_STATE,
+						  .length = length,
+						  .fd_count = fd_count};
+	if (message_check(&envelope) != MESSAGE_ALLOWED)
 		return -EINVAL;
 	memcpy(packet.bytes, &header, sizeof(header));
 	if (length)
@@ -377,7 +351,37 @@ static void message_take_fds(struct message *message, struct msghdr *header)
 	}
 }
 
-int peer_receive(struct peer *peer, struct message_buffer *buffer, struct message *message)
+/* Check a packet of `length` bytes, whose descriptors are in `message` already. */
+static enum message_verdict peer_check(struct peer *peer, enum role_state state,
+				       const uint8_t *bytes, size_t length, bool truncated,
+				       struct message *message)
+{
+	struct msg_header head = {0};
+
+	if (length < sizeof(head) || truncated)
+		return MESSAGE_WRONG_LENGTH;
+	memcpy(&head, bytes, sizeof(head));
+	message->type = (enum message_type)head.type;
+	if (head.length != length - sizeof(head))
+		return MESSAGE_WRONG_LENGTH;
+	const struct message_envelope envelope = {.type = head.type,
+						  .from = peer->other,
+						  .to = peer->self,
+						  .states = MESSAGE_STATE_BIT(state),
+						  .length = head.length,
+						  .fd_count = message->fd_count,
+						  .received = peer->received};
+	const enum message_verdict verdict = message_check(&envelope);
+	if (verdict != MESSAGE_ALLOWED)
+		return verdict;
+	peer->received |= 1ull << head.type;
+	message->length = head.length;
+	message->payload = bytes + sizeof(head);
+	return MESSAGE_ALLOWED;
+}
+
+int peer_receive(struct peer *peer, enum role_state state, struct message_buffer *buffer,
+		 struct message *message)
 {
 	union {
 		struct cmsghdr align;
@@ -388,7 +392,6 @@ int peer_receive(struct peer *peer, struct message_buffer *buffer, struct messag
 				.msg_iovlen = 1,
 				.msg_control = control.bytes,
 				.msg_controllen = sizeof(control.bytes)};
-	struct msg_header head;
 
 	*message = (struct message){0};
 	if (peer->fd < 0)
@@ -401,28 +404,21 @@ int peer_receive(struct peer *peer, struct message_buffer *buffer, struct messag
 		message_close(message);
 		return -EPIPE;
 	}
-	if ((size_t)n < sizeof(head) || (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
-		goto refuse;
-	memcpy(&head, buffer->bytes, sizeof(head));
-	if (head.length != (size_t)n - sizeof(head) ||
-	    !message_allowed(head.type, peer->other, peer->self, head.length, message->fd_count))
-		goto refuse;
-	message->type = (enum message_type)head.type;
-	message->length = head.length;
-	message->payload = buffer->bytes + sizeof(head);
-	return 1;
-refuse:
+	message->verdict = peer_check(peer, state, buffer->bytes, (size_t)n,
+				      header.msg_flags & (MSG_TRUNC | MSG_CTRUNC), message);
+	if (message->verdict == MESSAGE_ALLOWED)
+		return 1;
 	message_close(message);
 	return -EPROTO;
 }
 
-int peer_receive_wait(struct peer *peer, struct message_buffer *buffer, struct message *message,
-		      int timeout_ms)
+int peer_receive_wait(struct peer *peer, enum role_state state, struct message_buffer *buffer,
+		      struct message *message, int timeout_ms)
 {
 	const uint64_t deadline = clock_monotonic_ns() + (uint64_t)timeout_ms * 1000000u;
 
 	for (;;) {
-		int r = peer_receive(peer, buffer, message);
+		int r = peer_receive(peer, state, buffer, message);
 
 		if (r)
 			return r;

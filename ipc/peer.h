@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "common/loop.h"
+#include "ipc/message_check.h"
 #include "ipc/messages.h"
 
 /* Which uid each role has in this run: how a peer is recognised. */
@@ -32,6 +33,7 @@ struct peer {
 	struct peer_packet *first, *last; /* queued */
 	size_t queued_bytes;
 	unsigned int queued_fds;
+	uint64_t received; /* types of messages received on this connection: bit 1 << type */
 	bool broken;
 };
 
@@ -42,6 +44,7 @@ struct peer {
 
 struct message {
 	enum message_type type;
+	enum message_verdict verdict; /* of a message that was refused: why */
 	uint32_t length;
 	const void *payload; /* 8-byte aligned, in the buffer given */
 	int fds[MESSAGE_FDS_MAX];
@@ -86,14 +89,21 @@ int peer_send(struct peer *peer, enum message_type type, const void *payload, si
  */
 bool peer_flush(struct peer *peer);
 
-/* The next message, without waiting. 1; 0 if there is none; -EPIPE if the peer is gone; -EPROTO if
- * it said what it may not: the caller must give it up. The descriptors are the caller's:
- * message_close those that it does not take. */
-int peer_receive(struct peer *peer, struct message_buffer *buffer, struct message *message);
+/*
+ * Receive the next message, without waiting. `state` is the state of this process, which the
+ * protocol allows or refuses messages by.
+ *
+ * 1: `message` is allowed; its descriptors belong to the caller, who calls message_close() for
+ * those that it does not keep. 0: there is no message. -EPIPE: the peer is gone. -EPROTO: the
+ * protocol does not allow the message; its type and verdict say why, and the caller must close the
+ * peer.
+ */
+int peer_receive(struct peer *peer, enum role_state state, struct message_buffer *buffer,
+		 struct message *message);
 
 /* As peer_receive, but waits up to `timeout_ms`; -ETIMEDOUT. */
-int peer_receive_wait(struct peer *peer, struct message_buffer *buffer, struct message *message,
-		      int timeout_ms);
+int peer_receive_wait(struct peer *peer, enum role_state state, struct message_buffer *buffer,
+		      struct message *message, int timeout_ms);
 
 void message_close(struct message *message);
 void peer_close(struct peer *peer);

@@ -116,14 +116,14 @@ static int events_failed(const struct loader *loader, int cpu, int error)
 
 static int events_open_cpu(struct loader *loader, int cpu)
 {
-	struct msg_number number = {.number = (uint32_t)cpu};
+	struct msg_id id = {.id = (uint32_t)cpu};
 	int fd = event_open_sideband(cpu);
 
 	if (fd < 0)
 		return fd;
 	loader->sideband_fds[cpu] = fd;
-	int r = peer_send(&loader->role.peers[ROLE_MANAGER], MESSAGE_SIDEBAND, &number,
-			  sizeof(number), &fd, 1);
+	int r =
+	    peer_send(&loader->role.peers[ROLE_MANAGER], MESSAGE_SIDEBAND, &id, sizeof(id), &fd, 1);
 	if (r < 0)
 		return r;
 	fd = event_open_sampling(loader, cpu);

@@ -15,34 +15,60 @@ enum {
 	LOADER_TICK_MS = 1000
 };
 
-static void loader_send_status(struct loader *loader, enum role_state state)
+static void loader_send_status(struct loader *loader)
 {
-	struct msg_status status = {.state = state};
+	struct msg_status status = {0};
 
 	object_status(loader, &status);
 	role_send_status(&loader->role, &status);
 }
 
-static int loader_on_message(void *context, enum role_id from, struct message *message)
+/* ---- Messages. ---- */
+
+static int loader_on_configure(void *context, const struct msg_configure_loader *config)
 {
 	struct loader *loader = context;
 
-	(void)from;
-	switch (message->type) {
-	case MESSAGE_START:
-		events_enable(loader, true);
-		loader_send_status(loader, ROLE_SAMPLING);
-		return 0;
-	case MESSAGE_STOP:
-		events_enable(loader, false);
-		loader_send_status(loader, ROLE_STOPPED);
-		return 0;
-	case MESSAGE_SLAB_REQUEST:
-		return object_add_slab(loader);
-	default:
-		return 0;
-	}
+	if (config->target_count > MSG_FILTER_TARGETS_MAX || !config->frequency_hz)
+		return -EPROTO;
+	loader->config = *config;
+	loader->role.state = ROLE_CONFIGURED;
+	return 0;
 }
+
+static int loader_on_start(void *context)
+{
+	struct loader *loader = context;
+
+	events_enable(loader, true);
+	loader->role.state = ROLE_SAMPLING;
+	loader_send_status(loader);
+	return 0;
+}
+
+static int loader_on_stop(void *context)
+{
+	struct loader *loader = context;
+
+	events_enable(loader, false);
+	loader->role.state = ROLE_STOPPED;
+	loader_send_status(loader);
+	return 0;
+}
+
+static int loader_on_slab_request(void *context)
+{
+	return object_add_slab(context);
+}
+
+#define LOADER_HANDLERS(HANDLER, REFUSED)                                                          \
+	HANDLER(CONFIGURE_LOADER, loader_on_configure)                                             \
+	HANDLER(START, loader_on_start)                                                            \
+	HANDLER(STOP, loader_on_stop)                                                              \
+	HANDLER(SLAB_REQUEST, loader_on_slab_request)
+MESSAGE_HANDLERS(loader_handlers, LOADER, LOADER_HANDLERS);
+
+/* ---- Other events. ---- */
 
 static bool loader_on_gone(void *context, enum role_id other)
 {
@@ -64,7 +90,7 @@ static void loader_on_tick(void *context, uint32_t events)
 	(void)events;
 	if (loader->sampling) {
 		events_follow_cpus(loader);
-		loader_send_status(loader, ROLE_SAMPLING);
+		loader_send_status(loader);
 	}
 }
 
@@ -88,21 +114,6 @@ static int loader_open_files(struct loader *loader)
 	return STATUS_DONE;
 }
 
-static int loader_configure(struct loader *loader)
-{
-	static struct message_buffer buffer;
-	struct message message;
-	int r =
-	    peer_receive_wait(&loader->role.peers[ROLE_CLI], &buffer, &message, LIMIT_CONNECT_MS);
-
-	if (r < 0 || message.type != MESSAGE_CONFIGURE_LOADER)
-		return STATUS_FAILED;
-	memcpy(&loader->config, message.payload, sizeof(loader->config));
-	if (loader->config.target_count > MSG_FILTER_TARGETS_MAX || !loader->config.frequency_hz)
-		return STATUS_FAILED;
-	return STATUS_DONE;
-}
-
 int main(int argc, char **argv)
 {
 	static struct loader loader;
@@ -114,8 +125,10 @@ int main(int argc, char **argv)
 		status = role_meet(&loader.role, 0,
 				   ROLE_BIT(ROLE_CLI) | ROLE_BIT(ROLE_MANAGER) |
 				       ROLE_BIT(ROLE_WORKER) | ROLE_BIT(ROLE_EXPORTER));
+	loader.role.handlers = &loader_handlers;
+	loader.role.context = &loader;
 	if (!status)
-		status = loader_configure(&loader);
+		status = role_receive(&loader.role, ROLE_CLI);
 	if (!status)
 		status = loader_open_files(&loader);
 	if (!status)
@@ -131,9 +144,10 @@ int main(int argc, char **argv)
 	close(loader.kallsyms_fd);
 	loader.role.on_gone = loader_on_gone;
 	loader.role.on_return = loader_on_return;
-	if (role_watch_peers(&loader.role, loader_on_message, &loader) < 0)
+	if (role_watch_peers(&loader.role) < 0)
 		return STATUS_FAILED;
 	loop_set_tick(&loader.role.loop, LOADER_TICK_MS, loader_on_tick, &loader);
-	loader_send_status(&loader, ROLE_READY);
+	loader.role.state = ROLE_READY;
+	loader_send_status(&loader);
 	return loop_run(&loader.role.loop);
 }

@@ -194,14 +194,14 @@ static int object_make_slab(struct loader *loader)
 
 int object_add_slab(struct loader *loader)
 {
-	struct msg_number number = {.number = loader->slab_count};
+	struct msg_id id = {.id = loader->slab_count};
 	_cleanup_close_ int fd = object_make_slab(loader);
 
 	if (fd < 0)
 		log_debug("cannot create another slab: count=%u error=%s", loader->slab_count,
 			  strerror(-fd));
-	return peer_send(&loader->role.peers[ROLE_MANAGER], MESSAGE_SLAB, &number, sizeof(number),
-			 &fd, fd >= 0);
+	return peer_send(&loader->role.peers[ROLE_MANAGER], MESSAGE_SLAB, &id, sizeof(id), &fd,
+			 fd >= 0);
 }
 
 /* The exporter maps the counters by the protocol's description, without bpf/shared.h. */

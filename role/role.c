@@ -1,4 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How this works: a role is started with more rights than it keeps, and gives them up in steps, so
+ * that it never reads a byte of another process while it could still do harm.
+ *
+ * 1. role_start: close inherited descriptors, compile the system call filter (which needs memory
+ * and files), change to the role's own uid and keep only the capabilities of its policy.
+ * 2. role_meet: listen on <run_dir>/<role>/sock, connect to the roles that were started before, and
+ *    accept the others. A peer is recognised by its uid, which the kernel reports.
+ * 3. role_receive: some roles need their configuration before the sandbox, because it contains
+ *    descriptors to prepare or maps to load. It comes from the CLI or the loader, which are
+ * trusted.
+ * 4. role_enter_sandbox: Landlock and seccomp. From here on untrusted bytes may be read.
+ * 5. role_watch_peers and loop_run: each message is checked against messages.def, with the state of
+ *    this role (role->state), and is then given to its handler. When a peer ends, the role ends:
+ *    in a recording all roles end together.
+ *
+ * Example: in an agent, the exporter may end and be restarted alone. The loader and the worker keep
+ * their listening sockets for that; their on_gone() returns true for the exporter, and on_return()
+ * is called when the new exporter has connected.
+ */
 #include "role/role.h"
 
 #include <errno.h>
@@ -15,21 +35,21 @@
 #include "common/exit_status.h"
 #include "common/log.h"
 
-/* Messages of one peer handled before another gets its turn. */
 enum {
-	ROLE_MESSAGES_A_TURN = 256,
-	ROLE_MMAP_THRESHOLD = 128 << 10
+	/* Messages of one peer that are handled before the other peers get their turn: a flood from
+	 * one must not delay the others for more than some milliseconds. */
+	ROLE_MESSAGES_PER_TURN = 256,
+	/* Blocks of this size and above are mappings of their own (the C library's default). */
+	ROLE_MMAP_THRESHOLD_BYTES = 128 << 10
 };
 
 struct role_watch {
 	struct role *role;
 	enum role_id other;
-	role_message_fn fn;
-	void *context;
 	struct message_buffer *buffer;
 };
 
-/* One set of watches a process; freed by its exit. */
+/* The watches of all peers. A process has one set, which its exit frees. */
 struct role_watches {
 	struct role_watch by_role[ROLE_COUNT];
 	struct message_buffer buffer;
@@ -66,11 +86,12 @@ static int role_parse_arguments(struct role *role, int argc, char **argv)
 
 void role_tune_memory(void)
 {
-	/* Large blocks come and go (sections of files, rows of a draft): each a mapping of its own,
-	 * given back at once. Left to itself the C library raises this threshold with the first one
-	 * freed, and the heap keeps the holes. */
-	mallopt(M_MMAP_THRESHOLD, ROLE_MMAP_THRESHOLD);
-	mallopt(M_TRIM_THRESHOLD, ROLE_MMAP_THRESHOLD);
+	/* Large blocks are short-lived (sections of files, rows of a table under construction). As
+	 * mappings of their own they are returned to the kernel at once. Without a fixed threshold
+	 * the C library would raise it with the first large block that is freed, and keep the later
+	 * ones as gaps in its heap. */
+	mallopt(M_MMAP_THRESHOLD, ROLE_MMAP_THRESHOLD_BYTES);
+	mallopt(M_TRIM_THRESHOLD, ROLE_MMAP_THRESHOLD_BYTES);
 	mallopt(M_ARENA_MAX, 1);
 }
 
@@ -80,36 +101,90 @@ int role_start(struct role *role, enum role_id self, const struct sandbox_policy
 	*role = (struct role){.self = self, .policy = policy, .listener = -1};
 	for (int i = 0; i < ROLE_COUNT; i++)
 		role->peers[i].fd = -1;
-	/* Whatever the parent left open is not ours. Kernels before 5.9 do not know the call; the
-	 * CLI opens all with O_CLOEXEC. */
+	/* Descriptors that the parent left open are not for this role. Kernels before 5.9 do not
+	 * have the call; there, only O_CLOEXEC in the CLI protects. */
 	syscall(SYS_close_range, 3u, ~0u, 0u);
 	prctl(PR_SET_NAME, policy->name);
 	log_init(policy->name);
 	role_tune_memory();
-	/* The terminal's Ctrl-C, and what a service manager sends to all processes of a service, is
-	 * for the CLI; it tells the roles, which end with it in any case. */
+	/* A terminal sends Ctrl-C to all processes, and a service manager sends SIGTERM to all
+	 * processes of a service. Only the CLI reacts; the roles end when it tells them to, or when
+	 * it ends. */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
 	if (role_parse_arguments(role, argc, argv) < 0) {
-		log_error("this program is started by `bulkhead`: --run-dir DIR --uids LIST");
+		log_error(
+		    "this program is a part of Bulkhead and is started by `bulkhead record` or "
+		    "`bulkhead run`; run one of these instead");
 		return STATUS_USAGE;
 	}
 	if (role->strict_memory && policy->strict)
 		role->policy = policy = policy->strict;
 	int r = sandbox_prepare(&role->sandbox, policy);
 	if (r < 0) {
-		log_error("cannot compile the system call filter: %s", strerror(-r));
+		log_error("cannot compile the system call filter: error=%s", strerror(-r));
 		return STATUS_FAILED;
 	}
 	r = sandbox_drop(policy, role->uids.uid[self], (gid_t)role->uids.uid[self]);
 	if (r < 0) {
-		log_error("cannot drop privileges: %s", strerror(-r));
+		log_error("cannot drop privileges: error=%s; run `bulkhead` as root", strerror(-r));
 		return STATUS_NOT_PERMITTED;
 	}
 	r = loop_init(&role->loop);
 	return r < 0 ? STATUS_FAILED : STATUS_DONE;
+}
+
+static void role_log_connect_error(enum role_id other, int error)
+{
+	const char *name = role_names[other].process;
+
+	if (error == -EACCES)
+		log_error(
+		    "cannot connect to a role: role=%s; a process with an unexpected uid listens "
+		    "in its place",
+		    name);
+	else if (error == -ETIMEDOUT)
+		log_error(
+		    "timed out after %d s waiting for %s to listen: it failed to start (see its "
+		    "messages), or this machine is too busy (try again)",
+		    LIMIT_CONNECT_MS / 1000, name);
+	else
+		log_error("cannot connect to a role: role=%s error=%s", name, strerror(-error));
+}
+
+/* Name the first of the roles that did not connect: without it, there is no recording. */
+static void role_log_accept_error(const struct role *role, uint32_t expected, int error)
+{
+	if (error != -ETIMEDOUT) {
+		log_error("cannot accept the connections of other roles: error=%s",
+			  strerror(-error));
+		return;
+	}
+	for (int other = 0; other < ROLE_COUNT; other++) {
+		if (!(expected & ROLE_BIT(other)) || role->peers[other].fd >= 0)
+			continue;
+		log_error("timed out after %d s waiting for %s to connect: it failed to start (see "
+			  "its messages), or this machine is too busy (try again)",
+			  LIMIT_CONNECT_MS / 1000, role_names[other].process);
+		return;
+	}
+}
+
+static int role_connect_all(struct role *role, uint32_t connect)
+{
+	for (int other = 0; other < ROLE_COUNT; other++) {
+		if (!(connect & ROLE_BIT(other)))
+			continue;
+		int r = peer_connect(&role->peers[other], role->run_dir, role->self,
+				     (enum role_id)other, &role->uids, LIMIT_CONNECT_MS);
+		if (r < 0 && r != -EPIPE)
+			role_log_connect_error((enum role_id)other, r);
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }
 
 int role_meet(struct role *role, uint32_t connect, uint32_t accept)
@@ -117,24 +192,16 @@ int role_meet(struct role *role, uint32_t connect, uint32_t accept)
 	int listener = peer_listen(role->run_dir, role->self);
 
 	if (listener < 0) {
-		log_error("cannot listen: dir=%s error=%s", role->run_dir, strerror(-listener));
+		log_error("cannot listen in the run directory: dir=%s error=%s", role->run_dir,
+			  strerror(-listener));
 		return STATUS_FAILED;
 	}
-	int r = 0;
-	for (int other = 0; other < ROLE_COUNT && !r; other++) {
-		if (!(connect & ROLE_BIT(other)))
-			continue;
-		r = peer_connect(&role->peers[other], role->run_dir, role->self,
-				 (enum role_id)other, &role->uids, LIMIT_CONNECT_MS);
-		if (r < 0 && r != -EPIPE)
-			log_error("cannot reach a peer: role=%s error=%s",
-				  role_names[other].process, strerror(-r));
-	}
+	int r = role_connect_all(role, connect);
 	if (!r) {
 		r = peer_accept_all(listener, role->self, accept, &role->uids, role->peers,
 				    LIMIT_CONNECT_MS);
 		if (r < 0 && r != -EPIPE)
-			log_error("a peer did not come: error=%s", strerror(-r));
+			role_log_accept_error(role, accept, r);
 	}
 	if (role->agent && (accept & ROLE_BIT(ROLE_EXPORTER)))
 		role->listener = listener;
@@ -143,54 +210,95 @@ int role_meet(struct role *role, uint32_t connect, uint32_t accept)
 	return r < 0 ? STATUS_FAILED : STATUS_DONE;
 }
 
+/* `r`: from peer_receive() or from a handler, a negative errno other than -EPIPE. */
+static void role_log_failure(enum role_id other, const struct message *message, int r)
+{
+	const char *name = role_names[other].process;
+
+	if (r == -EPROTO)
+		log_error("a role broke the protocol: role=%s message=%s: %s", name,
+			  message_name(message->type), message_verdict_texts[message->verdict]);
+	else
+		log_error("cannot handle a message: role=%s message=%s error=%s", name,
+			  message_name(message->type), strerror(-r));
+}
+
+int role_receive(struct role *role, enum role_id other)
+{
+	/* Outside the stack: it is large. What was received in it may be secret, like the headers
+	 * of a request with a token: it is erased. */
+	static struct message_buffer buffer;
+	struct message message;
+	int r = peer_receive_wait(&role->peers[other], role->state, &buffer, &message,
+				  LIMIT_CONNECT_MS);
+
+	if (r > 0)
+		r = handlers_call(role->handlers, role->context, &message);
+	explicit_bzero(&buffer, sizeof(buffer));
+	if (r == -ETIMEDOUT)
+		log_error("timed out after %d s waiting for the configuration: role=%s",
+			  LIMIT_CONNECT_MS / 1000, role_names[other].process);
+	else if (r < 0 && r != -EPIPE)
+		role_log_failure(other, &message, r);
+	return r < 0 ? STATUS_FAILED : STATUS_DONE;
+}
+
 int role_enter_sandbox(struct role *role)
 {
 	int r = sandbox_enter(&role->sandbox, role->policy);
 
 	if (r < 0) {
-		log_error("cannot enter the sandbox: %s", strerror(-r));
+		log_error("cannot enter the sandbox: error=%s", strerror(-r));
 		return STATUS_NOT_PERMITTED;
 	}
 	return STATUS_DONE;
 }
 
-/* Why a peer is heard no more: `r` of peer_receive or of the handler. */
-static void role_give_up(struct role_watch *watch, int r)
+/* End the connection to a peer because of `r`, and the role with it unless it can continue. */
+static void role_give_up(struct role_watch *watch, const struct message *message, int r)
 {
 	struct role *role = watch->role;
-	const char *name = role_names[watch->other].process;
 
-	if (r == -EPROTO)
-		log_error("a peer broke the protocol: role=%s", name);
-	else if (r != -EPIPE)
-		log_error("giving up: peer=%s error=%s", name, strerror(-r));
+	if (r != -EPIPE)
+		role_log_failure(watch->other, message, r);
 	peer_close(&role->peers[watch->other]);
-	if (role->on_gone && role->on_gone(watch->context, watch->other))
+	if (role->on_gone && role->on_gone(role->context, watch->other))
 		return;
 	loop_stop(&role->loop, r == -EPIPE ? STATUS_DONE : STATUS_FAILED);
+}
+
+static int role_handle(struct role *role, struct peer *peer, struct message *message)
+{
+	/* The answer to PING proves that this loop runs. If it cannot be sent, the CLI asks again.
+	 */
+	if (message->type == MESSAGE_PING) {
+		peer_send(peer, MESSAGE_PONG, NULL, 0, NULL, 0);
+		return 0;
+	}
+	int r = handlers_call(role->handlers, role->context, message);
+	if (role->after_message)
+		role->after_message(role->context);
+	return r;
 }
 
 static void role_on_peer(void *context, uint32_t events)
 {
 	struct role_watch *watch = context;
-	struct peer *peer = &watch->role->peers[watch->other];
+	struct role *role = watch->role;
+	struct peer *peer = &role->peers[watch->other];
 
 	if (events & EPOLLOUT)
 		peer_flush(peer);
-	for (int i = 0; i < ROLE_MESSAGES_A_TURN; i++) {
+	for (int i = 0; i < ROLE_MESSAGES_PER_TURN; i++) {
 		struct message message;
-		int r = peer_receive(peer, watch->buffer, &message);
+		int r = peer_receive(peer, role->state, watch->buffer, &message);
 
 		if (r == 0)
 			return;
-		if (r > 0 && message.type == MESSAGE_PING) {
-			peer_send(peer, MESSAGE_PONG, NULL, 0, NULL, 0);
-			continue;
-		}
 		if (r > 0)
-			r = watch->fn(watch->context, watch->other, &message);
+			r = role_handle(role, peer, &message);
 		if (r < 0) {
-			role_give_up(watch, r);
+			role_give_up(watch, &message, r);
 			return;
 		}
 	}
@@ -202,13 +310,14 @@ static int role_watch_peer(struct role_watch *watch)
 			  watch);
 }
 
-static void role_on_knock(void *context, uint32_t events)
+/* An agent's exporter that was restarted connects again. */
+static void role_on_connection(void *context, uint32_t events)
 {
 	struct role_watch *watch = context;
 	struct role *role = watch->role;
 
 	(void)events;
-	/* The one that it follows may have ended without our having looked. */
+	/* The end of its predecessor may not have been noticed yet. */
 	if (role->peers[watch->other].fd >= 0)
 		role_on_peer(watch, EPOLLIN);
 	if (peer_accept_one(role->listener, role->self, ROLE_BIT(watch->other), &role->uids,
@@ -219,10 +328,10 @@ static void role_on_knock(void *context, uint32_t events)
 		return;
 	}
 	if (role->on_return)
-		role->on_return(watch->context, watch->other);
+		role->on_return(role->context, watch->other);
 }
 
-int role_watch_peers(struct role *role, role_message_fn fn, void *context)
+int role_watch_peers(struct role *role)
 {
 	struct role_watches *watches = calloc(1, sizeof(*watches));
 	int r = 0;
@@ -230,22 +339,22 @@ int role_watch_peers(struct role *role, role_message_fn fn, void *context)
 	if (!watches)
 		return -ENOMEM;
 	for (int other = 0; other < ROLE_COUNT; other++)
-		watches->by_role[other] = (struct role_watch){.role = role,
-							      .other = (enum role_id)other,
-							      .fn = fn,
-							      .context = context,
-							      .buffer = &watches->buffer};
+		watches->by_role[other] = (struct role_watch){
+		    .role = role, .other = (enum role_id)other, .buffer = &watches->buffer};
 	for (int other = 0; other < ROLE_COUNT && !r; other++) {
 		if (role->peers[other].fd >= 0)
 			r = role_watch_peer(&watches->by_role[other]);
 	}
 	if (!r && role->listener >= 0)
-		r = loop_add(&role->loop, role->listener, EPOLLIN, role_on_knock,
+		r = loop_add(&role->loop, role->listener, EPOLLIN, role_on_connection,
 			     &watches->by_role[ROLE_EXPORTER]);
 	return r;
 }
 
 void role_send_status(struct role *role, const struct msg_status *status)
 {
-	peer_send(&role->peers[ROLE_CLI], MESSAGE_STATUS, status, sizeof(*status), NULL, 0);
+	struct msg_status sent = *status;
+
+	sent.state = role->state;
+	peer_send(&role->peers[ROLE_CLI], MESSAGE_STATUS, &sent, sizeof(sent), NULL, 0);
 }

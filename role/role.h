@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What every role's main does in the same order, whatever started it: close stray descriptors,
- *compile the filter, drop, listen, meet its peers. What differs stays in the role's main.c.
+ * The common part of every role (process) of Bulkhead: start-up, connections, sandbox, and the
+ * dispatch of messages. What differs stays in the role's main.c and in its table of handlers.
+ *
+ * The CLI starts each role as
  *
  *	bulkhead-ROLE --run-dir DIR --uids 0,61184,61185,61186,61187,61188 [--agent]
  *		      [--strict-memory]
  *
- * In a recording all roles end together. In an agent the exporter may end and come back: who
- *accepts it goes on listening.
+ * and the role's main() calls, in this order: role_start, role_meet, role_receive for a
+ *configuration that it needs before the sandbox, role_enter_sandbox, role_watch_peers, loop_run.
  */
 #ifndef ROLE_ROLE_H
 #define ROLE_ROLE_H
@@ -15,47 +17,68 @@
 #include "common/loop.h"
 #include "common/sandbox.h"
 #include "ipc/peer.h"
+#include "role/handlers.h"
 
 struct role {
 	enum role_id self;
+	enum role_state state; /* reported in STATUS; decides which messages are accepted */
 	const struct sandbox_policy *policy;
 	struct sandbox sandbox;
 	const char *run_dir;
 	struct peer_uids uids;
 	struct peer peers[ROLE_COUNT]; /* by role; fd -1 where there is none */
 	struct loop loop;
-	bool agent;
+	bool agent;	    /* part of an agent (--agent), not of a recording */
 	bool strict_memory; /* the policy is policy->strict, where there is one */
-	int listener;	    /* in an agent, for those that may come back; -1 */
-	/* A peer is gone. NULL, or false: so the role ends. */
+	int listener;	    /* of roles that an agent's exporter reconnects to; otherwise -1 */
+
+	/* Set by the role before role_receive() and role_watch_peers(). */
+	const struct message_handlers *handlers;
+	void *context; /* the first argument of handlers and of the functions below */
+	/* Called after each message that was handled in the main loop. May be NULL. */
+	void (*after_message)(void *context);
+	/* Called when the connection to a peer has ended. True: the role continues without it.
+	 * False, or NULL: the role ends. */
 	bool (*on_gone)(void *context, enum role_id other);
-	/* The exporter of an agent is there again. */
+	/* Called when an agent's exporter has reconnected. May be NULL. */
 	void (*on_return)(void *context, enum role_id other);
 };
 
-/* How the C library keeps memory in every role; role_start() calls it. */
+/* Set how the C library keeps memory in every role; role_start() calls it. */
 void role_tune_memory(void);
 
-/* Up to the drop: 0, or an exit status after a message. */
+/*
+ * Close stray descriptors, parse the arguments, compile the system call filter and drop privileges.
+ * 0, or an exit status after a log message.
+ */
 int role_start(struct role *role, enum role_id self, const struct sandbox_policy *policy, int argc,
 	       char **argv);
 
-/* Connect to the roles in `connect`, accept those in `accept`. 0, or an exit status after a
- * message. */
+/*
+ * Listen, connect to the roles in `connect` (ROLE_BIT of each), and accept those in `accept`. 0, or
+ * an exit status after a log message; without a message if the CLI has ended.
+ */
 int role_meet(struct role *role, uint32_t connect, uint32_t accept);
 
-/* Sandbox: after this, foreign bytes may be read. 0, or an exit status after a message. */
+/*
+ * Before the main loop: wait up to LIMIT_CONNECT_MS for one message of the role `other`, and handle
+ * it. 0, or an exit status after a log message; without a message if the peer has ended.
+ */
+int role_receive(struct role *role, enum role_id other);
+
+/* Enter the sandbox. Only after this may untrusted bytes be read. 0, or an exit status after a log
+ * message. */
 int role_enter_sandbox(struct role *role);
 
-/* A handler for messages; returns 0 or a negative errno, which ends the role. It owns the
- * descriptors. */
-typedef int (*role_message_fn)(void *context, enum role_id from, struct message *message);
+/*
+ * Handle the messages of all peers in role->loop from now on. If the connection to a peer ends, or
+ * if a peer breaks the protocol, the role ends unless on_gone() says otherwise. 0 or a negative
+ * errno.
+ */
+int role_watch_peers(struct role *role);
 
-/* Watch all peers; each message goes to `fn`. The end of any peer ends the role, unless on_gone()
- * says otherwise. */
-int role_watch_peers(struct role *role, role_message_fn fn, void *context);
-
-/* Tell the CLI. Losing a status is no loss. */
+/* Send a STATUS with role->state to the CLI. The caller's status->state is ignored. A status that
+ * cannot be sent is dropped: a newer one will follow. */
 void role_send_status(struct role *role, const struct msg_status *status);
 
 #endif

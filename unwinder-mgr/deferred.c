@@ -117,7 +117,7 @@ void deferred_consume(struct manager *manager)
 	const void *data;
 	size_t length;
 
-	if (!manager->maps_mapped)
+	if (manager->role.state == ROLE_STARTING)
 		return;
 	while (bpf_ring_peek(&manager->deferred.ring, &data, &length)) {
 		const struct bh_deferred *record = data;

@@ -45,11 +45,12 @@ static void on_deferred_readable(void *context, uint32_t events)
 	loop_tick_within(&manager->role.loop, MANAGER_BUSY_MS);
 }
 
-static int on_maps_of_bpf(struct manager *manager, struct message *message)
-{
-	struct msg_maps maps;
+/* ---- Messages. ---- */
 
-	memcpy(&maps, message->payload, sizeof(maps));
+static int manager_on_maps(void *context, const struct msg_maps *maps, struct message *message)
+{
+	struct manager *manager = context;
+
 	manager->processes.table = map_writable(message->fds[0], sizeof(struct bh_process_table));
 	manager->modules.published =
 	    map_writable(message->fds[1], MODULE_SLOTS * sizeof(struct bh_module));
@@ -59,36 +60,33 @@ static int on_maps_of_bpf(struct manager *manager, struct message *message)
 	rules_init(&manager->rules, rules);
 	/* Slot 0: memory without a file. */
 	manager->modules.published[0] = (struct bh_module){.state = BH_MODULE_FRAME_POINTERS};
-	int r = bpf_ring_init(&manager->deferred.ring, message->fds[3], maps.ring_bytes);
+	int r = bpf_ring_init(&manager->deferred.ring, message->fds[3], maps->ring_bytes);
 	if (r < 0)
 		return r;
 	message->fds[3] = -1;
-	manager->maps_mapped = true;
+	manager->role.state = ROLE_CONFIGURED;
 	return loop_add(&manager->role.loop, manager->deferred.ring.fd, EPOLLIN,
 			on_deferred_readable, manager);
 }
 
-static int on_slab(struct manager *manager, struct message *message)
+static int manager_on_slab(void *context, const struct msg_id *slab, struct message *message)
 {
-	struct msg_number number;
+	struct manager *manager = context;
+	int r = slabs_add(&manager->slabs, slab->id, message->fd_count ? message->fds[0] : -1);
 
-	memcpy(&number, message->payload, sizeof(number));
-	int r = slabs_add(&manager->slabs, number.number, message->fd_count ? message->fds[0] : -1);
 	modules_place_waiting(manager);
 	processes_publish(manager);
 	return r == -ENOMEM ? 0 : r;
 }
 
-static int on_sideband(struct manager *manager, struct message *message)
+static int manager_on_sideband(void *context, const struct msg_id *cpu, struct message *message)
 {
-	struct msg_number number;
+	int r = sideband_add(context, cpu->id, message->fds[0]);
 
-	memcpy(&number, message->payload, sizeof(number));
-	int r = sideband_add(manager, number.number, message->fds[0]);
 	if (r < 0)
 		log_error(
 		    "cannot map a sideband ring: cpu=%u error=%s; see kernel.perf_event_mlock_kb",
-		    number.number, strerror(-r));
+		    cpu->id, strerror(-r));
 	else
 		message->fds[0] = -1;
 	return r;
@@ -120,16 +118,16 @@ static char *read_text(int fd, size_t cap, size_t *length)
 	return NULL;
 }
 
-static void on_process_maps(struct manager *manager, const struct message *message)
+static int manager_on_process_maps(void *context, const struct msg_maps_of *answer,
+				   struct message *message)
 {
-	struct msg_maps_of answer;
+	struct manager *manager = context;
 	char comm[BH_COMM_BYTES] = "";
 	char stat[512];
 	size_t length;
 
-	memcpy(&answer, message->payload, sizeof(answer));
 	if (message->fd_count != 2)
-		return;
+		return 0;
 	/* The text is as of now: first what happened before. */
 	sideband_process(manager);
 	ssize_t n = read(message->fds[1], stat, sizeof(stat));
@@ -138,22 +136,72 @@ static void on_process_maps(struct manager *manager, const struct message *messa
 	_cleanup_free_ char *text = read_text(message->fds[0], LIMIT_MAPS_BYTES, &length);
 	/* Empty for kernel threads and for processes that have just ended. */
 	if (text && length)
-		processes_set_maps(manager, answer.tgid, text, length, comm);
+		processes_set_maps(manager, answer->tgid, text, length, comm);
+	return 0;
 }
 
-static void on_file(struct manager *manager, struct message *message)
+static int manager_on_file(void *context, const struct msg_file *answer, struct message *message)
 {
-	struct msg_file answer;
+	struct manager *manager = context;
 	int fd = -1;
 
-	memcpy(&answer, message->payload, sizeof(answer));
 	if (message->fd_count) {
 		fd = message->fds[0];
 		message->fds[0] = -1;
 	}
-	const struct modules_answer result = modules_on_file(manager, &answer, fd);
+	const struct modules_answer result = modules_on_file(manager, answer, fd);
+
 	processes_apply_answer(manager, &result);
+	return 0;
 }
+
+static int manager_on_scan_done(void *context)
+{
+	struct manager *manager = context;
+
+	manager->scanning = false;
+	return 0;
+}
+
+static int manager_on_watch(void *context, const struct msg_id *watched)
+{
+	struct manager *manager = context;
+	struct module *module = modules_find(&manager->modules, watched->id);
+
+	if (module)
+		processes_watch(manager, module);
+	return 0;
+}
+
+static int manager_on_stop(void *context)
+{
+	struct manager *manager = context;
+
+	manager->role.state = ROLE_STOPPING;
+	manager->drain_deadline_ns = clock_monotonic_ns() + MANAGER_DRAIN_MS * 1000000ull;
+	return 0;
+}
+
+#define MANAGER_HANDLERS(HANDLER, REFUSED)                                                         \
+	HANDLER(MANAGER_MAPS, manager_on_maps)                                                     \
+	HANDLER(SLAB, manager_on_slab)                                                             \
+	HANDLER(SIDEBAND, manager_on_sideband)                                                     \
+	HANDLER(MAPS, manager_on_process_maps)                                                     \
+	HANDLER(FILE, manager_on_file)                                                             \
+	HANDLER(SCAN_DONE, manager_on_scan_done)                                                   \
+	HANDLER(WATCH, manager_on_watch)                                                           \
+	HANDLER(STOP, manager_on_stop)
+MESSAGE_HANDLERS(manager_handlers, MANAGER, MANAGER_HANDLERS);
+
+static void manager_after_message(void *context)
+{
+	struct manager *manager = context;
+
+	processes_publish(manager);
+	loop_tick_within(&manager->role.loop, MANAGER_BUSY_MS);
+}
+
+/* ---- Work. ---- */
 
 /* What runs already: the opener goes through /proc. */
 static int manager_scan(struct manager *manager)
@@ -164,80 +212,20 @@ static int manager_scan(struct manager *manager)
 	return peer_send(&manager->role.peers[ROLE_OPENER], MESSAGE_SCAN, NULL, 0, NULL, 0);
 }
 
-static void on_watch(struct manager *manager, const struct message *message)
-{
-	struct msg_number number;
-
-	memcpy(&number, message->payload, sizeof(number));
-	struct module *module = modules_find(&manager->modules, number.number);
-	if (module)
-		processes_watch(manager, module);
-}
-
-static void on_stop(struct manager *manager)
-{
-	manager->draining = true;
-	manager->drain_deadline_ns = clock_monotonic_ns() + MANAGER_DRAIN_MS * 1000000ull;
-}
-
-static int manager_dispatch(struct manager *manager, struct message *message)
-{
-	switch (message->type) {
-	case MESSAGE_MANAGER_MAPS:
-		return on_maps_of_bpf(manager, message);
-	case MESSAGE_SLAB:
-		return on_slab(manager, message);
-	case MESSAGE_SIDEBAND:
-		return on_sideband(manager, message);
-	case MESSAGE_MAPS:
-		on_process_maps(manager, message);
-		return 0;
-	case MESSAGE_FILE:
-		on_file(manager, message);
-		return 0;
-	case MESSAGE_WATCH:
-		on_watch(manager, message);
-		return 0;
-	case MESSAGE_SCAN_DONE:
-		manager->scanning = false;
-		return 0;
-	case MESSAGE_STOP:
-		on_stop(manager);
-		return 0;
-	default:
-		return 0;
-	}
-}
-
-static int manager_on_message(void *context, enum role_id from, struct message *message)
-{
-	struct manager *manager = context;
-
-	(void)from;
-	int r = manager_dispatch(manager, message);
-	message_close(message);
-	if (manager->maps_mapped)
-		processes_publish(manager);
-	loop_tick_within(&manager->role.loop, MANAGER_BUSY_MS);
-	return r;
-}
-
 static void manager_check_ready(struct manager *manager, uint64_t now)
 {
 	const bool settled = !manager->scanning && !modules_pending(&manager->modules);
 
-	if (manager->ready ||
+	if (manager->role.state != ROLE_CONFIGURED ||
 	    (!settled && now - manager->started_ns < MANAGER_READY_MS * 1000000ull))
 		return;
-	manager->ready = true;
-	role_send_status(&manager->role, &(struct msg_status){.state = ROLE_READY});
+	manager->role.state = ROLE_READY;
+	role_send_status(&manager->role, &(struct msg_status){0});
 }
 
 /* Everything that was sampled is on its way to the worker. */
 static void manager_finish(struct manager *manager)
 {
-	struct msg_status status = {.state = ROLE_STOPPED};
-
 	deferred_process(manager, true);
 	log_debug("at the end: processes=%u modules=%u rules=%u slabs=%u free_bytes=%llu "
 		  "sideband_lost=%llu",
@@ -246,14 +234,15 @@ static void manager_finish(struct manager *manager)
 		  (unsigned long long)manager->sideband.lost);
 	peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_DRAINED, &manager->losses,
 		  sizeof(manager->losses), NULL, 0);
-	manager->draining = false;
-	role_send_status(&manager->role, &status);
+	manager->role.state = ROLE_STOPPED;
+	role_send_status(&manager->role, &(struct msg_status){0});
 }
 
 /* When there will be something to do that no message and no record tells of. */
 static int manager_next_tick_ms(const struct manager *manager, uint64_t now)
 {
-	if (!manager->ready || manager->draining || manager->scan_wanted || manager->deferred.first)
+	if (manager->role.state == ROLE_CONFIGURED || manager->role.state == ROLE_STOPPING ||
+	    manager->scan_wanted || manager->deferred.first)
 		return MANAGER_BUSY_MS;
 	const uint64_t free_ns = slabs_next_free_ns(&manager->slabs);
 	if (free_ns <= now)
@@ -278,8 +267,6 @@ static void manager_on_tick(void *context, uint32_t events)
 	const uint64_t now = clock_monotonic_ns();
 
 	(void)events;
-	if (!manager->maps_mapped)
-		return;
 	sideband_process(manager);
 	sideband_listen(manager, true);
 	deferred_consume(manager);
@@ -291,30 +278,28 @@ static void manager_on_tick(void *context, uint32_t events)
 	manager_check_ready(manager, now);
 	if (manager->scan_wanted && now - manager->scanned_ns > MANAGER_SCAN_MS * 1000000ull)
 		manager_scan(manager);
-	if (manager->draining && (!manager->deferred.first || now >= manager->drain_deadline_ns))
+	if (manager->role.state == ROLE_STOPPING &&
+	    (!manager->deferred.first || now >= manager->drain_deadline_ns))
 		manager_finish(manager);
 	loop_tick_within(&manager->role.loop, manager_next_tick_ms(manager, now));
 }
 
-/* The first messages bring the maps; the vDSO's module needs them, and a call (memfd_create) that
- * the filter does not have. */
+/* Receive the maps and the first slab before the sandbox: the module of the vDSO needs them, and a
+ * system call (memfd_create) that the filter does not allow. An exit status. */
 static int manager_receive_maps(struct manager *manager)
 {
-	static struct message_buffer buffer;
+	int status = STATUS_DONE;
 
-	while (!manager->maps_mapped || manager->slabs.count == 0) {
-		struct message message;
-		int r = peer_receive_wait(&manager->role.peers[ROLE_LOADER], &buffer, &message,
-					  LIMIT_CONNECT_MS);
-
-		if (r < 0)
-			return r;
-		r = manager_dispatch(manager, &message);
-		message_close(&message);
-		if (r < 0)
-			return r;
+	while (!status && (manager->role.state == ROLE_STARTING || manager->slabs.count == 0))
+		status = role_receive(&manager->role, ROLE_LOADER);
+	if (status)
+		return status;
+	int r = modules_add_vdso(manager);
+	if (r < 0) {
+		log_error("cannot read the vDSO: error=%s", strerror(-r));
+		return STATUS_FAILED;
 	}
-	return modules_add_vdso(manager);
+	return STATUS_DONE;
 }
 
 int main(int argc, char **argv)
@@ -332,18 +317,21 @@ int main(int argc, char **argv)
 	if (status)
 		return status;
 	manager->slabs.loader = &manager->role.peers[ROLE_LOADER];
+	manager->role.handlers = &manager_handlers;
+	manager->role.context = manager;
+	manager->role.after_message = manager_after_message;
 	int r = sideband_init(manager);
-	if (!r)
-		r = manager_receive_maps(manager);
 	if (r < 0) {
-		if (r != -EPIPE)
-			log_error("cannot take over the maps: %s", strerror(-r));
+		log_error("cannot prepare the sideband: error=%s", strerror(-r));
 		return STATUS_FAILED;
 	}
+	status = manager_receive_maps(manager);
+	if (status)
+		return status;
 	status = role_enter_sandbox(&manager->role);
 	if (status)
 		return status;
-	if (role_watch_peers(&manager->role, manager_on_message, manager) < 0)
+	if (role_watch_peers(&manager->role) < 0)
 		return STATUS_FAILED;
 	loop_set_tick(&manager->role.loop, MANAGER_TICK_MS, manager_on_tick, manager);
 	manager->started_ns = clock_monotonic_ns();

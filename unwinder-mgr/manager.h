@@ -30,7 +30,7 @@ struct manager {
 	struct sideband sideband;
 	struct deferred deferred;
 	struct msg_losses losses;
-	bool maps_mapped, scanning, scan_wanted, ready, draining;
+	bool scanning, scan_wanted;
 	uint64_t started_ns, scanned_ns, reclaimed_ns, drain_deadline_ns;
 };
 

@@ -173,7 +173,7 @@ static void unlink_by_file(struct modules *modules, struct module *module)
 static void module_free(struct manager *manager, struct module *module, uint64_t now_ns)
 {
 	struct modules *modules = &manager->modules;
-	const struct msg_number number = {.number = module->id};
+	const struct msg_id id = {.id = module->id};
 
 	if (module->shared)
 		unlink_by_key(modules, module);
@@ -181,8 +181,7 @@ static void module_free(struct manager *manager, struct module *module, uint64_t
 		unlink_by_file(modules, module);
 		close(module->fd);
 	}
-	peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_MODULE_GONE, &number, sizeof(number),
-		  NULL, 0);
+	peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_MODULE_GONE, &id, sizeof(id), NULL, 0);
 	unwind_table_builder_fini(&module->builder, &manager->rules, now_ns);
 	table_retire(&module->table, &manager->slabs, &manager->rules, now_ns);
 	const unsigned int last =

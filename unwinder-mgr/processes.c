@@ -408,14 +408,13 @@ void processes_apply_answer(struct manager *manager, const struct modules_answer
 void processes_rescan(struct manager *manager, uint32_t tgid, uint64_t now_ns)
 {
 	struct process *process = process_ensure(&manager->processes, tgid);
-	const struct msg_number number = {.number = tgid};
+	const struct msg_id id = {.id = tgid};
 
 	if (!process ||
 	    (process->rescanned_ns && now_ns - process->rescanned_ns < LIMIT_RESCAN_MS * NS_PER_MS))
 		return;
 	process->rescanned_ns = now_ns;
-	peer_send(&manager->role.peers[ROLE_OPENER], MESSAGE_OPEN_MAPS, &number, sizeof(number),
-		  NULL, 0);
+	peer_send(&manager->role.peers[ROLE_OPENER], MESSAGE_OPEN_MAPS, &id, sizeof(id), NULL, 0);
 }
 
 void processes_reclaim(struct manager *manager, uint64_t now_ns)
@@ -430,9 +429,9 @@ void processes_reclaim(struct manager *manager, uint64_t now_ns)
 				continue;
 			}
 			*link = p->next;
-			const struct msg_number number = {.number = p->tgid};
-			peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_PROCESS_GONE, &number,
-				  sizeof(number), NULL, 0);
+			const struct msg_id id = {.id = p->tgid};
+			peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_PROCESS_GONE, &id,
+				  sizeof(id), NULL, 0);
 			if (p->slot)
 				slot_write(p->slot, 0, NULL);
 			mapping_list_put(p->list, &manager->slabs);

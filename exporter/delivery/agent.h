@@ -52,11 +52,13 @@ struct otlp_exporter {
 	struct export_stats
 	    base; /* the statistics when this process started: counters are added to them */
 	uint64_t started_unix_ns;
-	bool draining;
 	uint64_t drain_deadline_ns;
 };
 
-/* configure.c. Takes the configuration from the CLI before the sandbox is entered: reads
+/* configure.c: the handler of CONFIGURE_OTLP. */
+int configure_on_message(void *context, const struct msg_configure_otlp *config,
+			 struct message *message);
+/* Takes the configuration from the CLI before the sandbox is entered: reads
  * certificates and opens the files that may be needed later. Returns STATUS_DONE, or another exit
  * status after a message. */
 int configure_receive(struct otlp_exporter *exporter);

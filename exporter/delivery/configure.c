@@ -59,11 +59,13 @@ static void add_attribute(struct otlp_exporter *e, const char *key, const char *
 	e->resource[e->resource_count++] = (struct otlp_resource_attribute){key, value};
 }
 
-static int take_message(struct otlp_exporter *e, struct message *message)
+int configure_on_message(void *context, const struct msg_configure_otlp *config,
+			 struct message *message)
 {
+	struct otlp_exporter *e = context;
 	unsigned int next = 0;
 
-	memcpy(&e->config, message->payload, sizeof(e->config));
+	e->config = *config;
 	e->config.target[sizeof(e->config.target) - 1] = 0;
 	for (unsigned int i = 0; i < MSG_OTLP_FD_COUNT; i++) {
 		if (i >= MSG_OTLP_SPOOL_DIRECTORY && !(e->config.has & 1u << i))
@@ -74,7 +76,11 @@ static int take_message(struct otlp_exporter *e, struct message *message)
 	}
 	message->fd_count = 0;
 	int r = for_each_pair(&e->config.headers, add_header, e);
-	return r ? r : for_each_pair(&e->config.resource, add_attribute, e);
+	if (!r)
+		r = for_each_pair(&e->config.resource, add_attribute, e);
+	if (!r)
+		e->role.state = ROLE_CONFIGURED;
+	return r;
 }
 
 static int map_stats(struct otlp_exporter *e)
@@ -134,18 +140,11 @@ static int allow_files(struct otlp_exporter *e)
 
 int configure_receive(struct otlp_exporter *e)
 {
-	static struct message_buffer buffer;
-	struct message message;
+	const int status = role_receive(&e->role, ROLE_CLI);
 
-	int r = peer_receive_wait(&e->role.peers[ROLE_CLI], &buffer, &message, LIMIT_CONNECT_MS);
-	if (r < 0 || message.type != MESSAGE_CONFIGURE_OTLP)
-		return STATUS_FAILED;
-	r = take_message(e, &message);
-	message_close(&message);
-	/* The message contains headers, which may be credentials. */
-	explicit_bzero(&buffer, sizeof(buffer));
-	if (!r)
-		r = map_stats(e);
+	if (status)
+		return status;
+	int r = map_stats(e);
 	for (enum msg_otlp_fd i = MSG_OTLP_CA; i < MSG_OTLP_FD_COUNT && !r; i++)
 		r = read_pem(e, i);
 	if (!r)

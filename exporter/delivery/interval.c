@@ -122,7 +122,7 @@ static void interval_bound(struct otlp_exporter *e)
 		return;
 	interval_commit(e);
 	if (!e->reset_requested)
-		peer_send(&e->role.peers[ROLE_WORKER], MESSAGE_FORGET, NULL, 0, NULL, 0);
+		peer_send(&e->role.peers[ROLE_WORKER], MESSAGE_RESET_REQUEST, NULL, 0, NULL, 0);
 	e->reset_requested = true;
 }
 

@@ -14,32 +14,6 @@
 #include "exporter/delivery/delivery_limits.h"
 #include "exporter/delivery/policy.h"
 
-static int on_maps(struct otlp_exporter *e, const struct message *message)
-{
-	int r = counters_map(&e->counters, message);
-
-	if (!r)
-		role_send_status(&e->role, &(struct msg_status){.state = ROLE_READY});
-	return r;
-}
-
-/* The worker has sent its last batch. From now on only the sender has work to do. */
-static void on_end(struct otlp_exporter *e, const struct message *message)
-{
-	struct msg_losses losses;
-
-	memcpy(&losses, message->payload, sizeof(losses));
-	/* The worker reports its losses again to an exporter that replaces a killed one. */
-	for (int i = 0; i < LOSS_COUNT && !e->stats->ended; i++)
-		e->stats->lost.lost[i] += losses.lost[i];
-	e->stats->ended = 1;
-	interval_commit(e);
-	stats_update_kernel(e);
-	e->draining = true;
-	e->drain_deadline_ns = clock_monotonic_ns() + e->config.drain_timeout_ns;
-	loop_tick_within(&e->role.loop, 0);
-}
-
 /* Stops the sender. What is not delivered stays in the spool for the next agent. */
 static void agent_finish(struct otlp_exporter *e)
 {
@@ -80,7 +54,8 @@ static void agent_tick_draining(struct otlp_exporter *e, uint64_t now)
 		return;
 	}
 	agent_finish(e);
-	role_send_status(&e->role, &(struct msg_status){.state = ROLE_DONE});
+	e->role.state = ROLE_DONE;
+	role_send_status(&e->role, &(struct msg_status){0});
 }
 
 static void agent_on_tick(void *context, uint32_t events)
@@ -92,34 +67,60 @@ static void agent_on_tick(void *context, uint32_t events)
 		return;
 	stats_update_kernel(e);
 	stats_update_spool(e);
-	if (e->draining)
+	if (e->role.state == ROLE_STOPPING)
 		agent_tick_draining(e, clock_monotonic_ns());
 	else
 		agent_tick_sampling(e, clock_monotonic_ns());
 }
 
-static int agent_dispatch(struct otlp_exporter *e, const struct message *message)
+/* ---- Messages. ---- */
+
+static int agent_on_maps(void *context, const struct msg_maps *maps, struct message *message)
 {
-	switch (message->type) {
-	case MESSAGE_EXPORTER_MAPS:
-		return on_maps(e, message);
-	case MESSAGE_BATCH:
-		return interval_on_batch(e, message->payload, message->length);
-	case MESSAGE_END:
-		on_end(e, message);
-		return 0;
-	default:
-		return 0;
-	}
+	struct otlp_exporter *e = context;
+	int r = counters_map(&e->counters, maps, message->fds[0]);
+
+	if (r < 0)
+		return r;
+	/* END may have come first, if this exporter was started while the agent stops. */
+	if (e->role.state == ROLE_CONFIGURED)
+		e->role.state = ROLE_READY;
+	role_send_status(&e->role, &(struct msg_status){0});
+	return 0;
 }
 
-static int agent_on_message(void *context, enum role_id from, struct message *message)
+static int agent_on_batch(void *context, const void *payload, size_t length)
 {
-	(void)from;
-	int r = agent_dispatch(context, message);
-	message_close(message);
-	return r;
+	return interval_on_batch(context, payload, length);
 }
+
+/* The worker has sent its last batch. From now on only the sender has work to do. */
+static int agent_on_end(void *context, const struct msg_losses *losses)
+{
+	struct otlp_exporter *e = context;
+
+	/* The worker repeats END to the next exporter if one was killed after it. */
+	for (int i = 0; i < LOSS_COUNT && !e->stats->ended; i++)
+		e->stats->lost.lost[i] += losses->lost[i];
+	e->stats->ended = 1;
+	interval_commit(e);
+	stats_update_kernel(e);
+	e->role.state = ROLE_STOPPING;
+	e->drain_deadline_ns = clock_monotonic_ns() + e->config.drain_timeout_ns;
+	loop_tick_within(&e->role.loop, 0);
+	return 0;
+}
+
+/* The exporter of recordings (exporter/main.c) is the program for the messages refused here. */
+#define AGENT_EXPORTER_HANDLERS(HANDLER, REFUSED)                                                  \
+	HANDLER(CONFIGURE_OTLP, configure_on_message)                                              \
+	REFUSED(CONFIGURE_EXPORTER)                                                                \
+	HANDLER(EXPORTER_MAPS, agent_on_maps)                                                      \
+	REFUSED(START)                                                                             \
+	REFUSED(STOP)                                                                              \
+	HANDLER(BATCH, agent_on_batch)                                                             \
+	HANDLER(END, agent_on_end)
+MESSAGE_HANDLERS(agent_exporter_handlers, EXPORTER, AGENT_EXPORTER_HANDLERS);
 
 /* A peer has ended, so no more batches will arrive: commit what is here. */
 static bool agent_on_gone(void *context, enum role_id other)
@@ -144,7 +145,7 @@ static int agent_resume(struct otlp_exporter *e)
 
 	int r = peer_send(worker, MESSAGE_RESUME, &resume, sizeof(resume), NULL, 0);
 	if (!r && resume.sequence && !e->stats->journal_bytes)
-		r = peer_send(worker, MESSAGE_FORGET, NULL, 0, NULL, 0);
+		r = peer_send(worker, MESSAGE_RESET_REQUEST, NULL, 0, NULL, 0);
 	return r;
 }
 
@@ -178,6 +179,8 @@ int main(int argc, char **argv)
 	if (!status)
 		status = role_meet(&e.role, ROLE_BIT(ROLE_LOADER) | ROLE_BIT(ROLE_WORKER),
 				   ROLE_BIT(ROLE_CLI));
+	e.role.handlers = &agent_exporter_handlers;
+	e.role.context = &e;
 	if (!status)
 		status = configure_receive(&e);
 	if (!status)
@@ -195,7 +198,7 @@ int main(int argc, char **argv)
 		return status;
 	e.started_unix_ns = clock_read_ns(CLOCK_REALTIME);
 	e.role.on_gone = agent_on_gone;
-	if (role_watch_peers(&e.role, agent_on_message, &e) < 0 || agent_resume(&e) < 0)
+	if (role_watch_peers(&e.role) < 0 || agent_resume(&e) < 0)
 		return STATUS_FAILED;
 	loop_set_tick(&e.role.loop, DELIVERY_TICK_MS, agent_on_tick, &e);
 	return loop_run(&e.role.loop);

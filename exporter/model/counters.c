@@ -2,19 +2,15 @@
 #include "exporter/model/counters.h"
 
 #include <errno.h>
-#include <string.h>
 #include <sys/mman.h>
 
-int counters_map(struct counters *counters, const struct message *message)
+int counters_map(struct counters *counters, const struct msg_maps *maps, int fd)
 {
-	struct msg_maps maps;
-
-	memcpy(&maps, message->payload, sizeof(maps));
-	void *at = mmap(NULL, maps.cpu_count * sizeof(struct msg_counters), PROT_READ, MAP_SHARED,
-			message->fds[0], 0);
+	void *at =
+	    mmap(NULL, maps->cpu_count * sizeof(struct msg_counters), PROT_READ, MAP_SHARED, fd, 0);
 	if (at == MAP_FAILED)
 		return -errno;
-	*counters = (struct counters){.by_cpu = at, .cpu_count = maps.cpu_count};
+	*counters = (struct counters){.by_cpu = at, .cpu_count = maps->cpu_count};
 	return 0;
 }
 

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "ipc/peer.h"
+#include "ipc/messages.h"
 
 struct counters {
 	const struct msg_counters *by_cpu; /* NULL: not there yet */
@@ -13,7 +13,7 @@ struct counters {
 };
 
 /* Map those of an EXPORTER_MAPS. 0 or a negative errno. */
-int counters_map(struct counters *counters, const struct message *message);
+int counters_map(struct counters *counters, const struct msg_maps *maps, int fd);
 
 /* Sum over all CPUs. */
 uint64_t counters_sum(const struct counters *counters, enum msg_counter which);

@@ -123,38 +123,49 @@ static int opener_send_memory(struct opener *opener, uint32_t tgid)
 	return r == -ENOBUFS ? 0 : r;
 }
 
-static int opener_on_message(void *context, enum role_id from, struct message *message)
+/* ---- Messages. ---- */
+
+static int opener_on_configure(void *context, const struct msg_configure_opener *config)
 {
 	struct opener *opener = context;
-	struct msg_configure_opener configuration;
-	struct msg_open_identity identity;
-	struct msg_open_file request;
-	struct msg_number number;
 
-	(void)from;
-	switch (message->type) {
-	case MESSAGE_SCAN:
-		return opener_scan(opener);
-	case MESSAGE_OPEN_MAPS:
-		memcpy(&number, message->payload, sizeof(number));
-		return opener_send_maps(opener, number.number);
-	case MESSAGE_OPEN_FILE:
-		memcpy(&request, message->payload, sizeof(request));
-		return opener_open(opener, &request);
-	case MESSAGE_CONFIGURE_OPENER:
-		memcpy(&configuration, message->payload, sizeof(configuration));
-		opener->environment_allowed = configuration.allow_environment;
-		return 0;
-	case MESSAGE_OPEN_MEMORY:
-		memcpy(&number, message->payload, sizeof(number));
-		return opener_send_memory(opener, number.number);
-	case MESSAGE_OPEN_IDENTITY:
-		memcpy(&identity, message->payload, sizeof(identity));
-		return opener_send_identity(opener, &identity);
-	default:
-		return 0;
-	}
+	opener->environment_allowed = config->allow_environment;
+	return 0;
 }
+
+static int opener_on_scan(void *context)
+{
+	return opener_scan(context);
+}
+
+static int opener_on_open_maps(void *context, const struct msg_id *process)
+{
+	return opener_send_maps(context, process->id);
+}
+
+static int opener_on_open_file(void *context, const struct msg_open_file *request)
+{
+	return opener_open(context, request);
+}
+
+static int opener_on_open_identity(void *context, const struct msg_open_identity *request)
+{
+	return opener_send_identity(context, request);
+}
+
+static int opener_on_open_memory(void *context, const struct msg_id *process)
+{
+	return opener_send_memory(context, process->id);
+}
+
+#define OPENER_HANDLERS(HANDLER, REFUSED)                                                          \
+	HANDLER(CONFIGURE_OPENER, opener_on_configure)                                             \
+	HANDLER(SCAN, opener_on_scan)                                                              \
+	HANDLER(OPEN_MAPS, opener_on_open_maps)                                                    \
+	HANDLER(OPEN_FILE, opener_on_open_file)                                                    \
+	HANDLER(OPEN_IDENTITY, opener_on_open_identity)                                            \
+	HANDLER(OPEN_MEMORY, opener_on_open_memory)
+MESSAGE_HANDLERS(opener_handlers, OPENER, OPENER_HANDLERS);
 
 int main(int argc, char **argv)
 {
@@ -175,8 +186,11 @@ int main(int argc, char **argv)
 	status = role_enter_sandbox(&opener.role);
 	if (status)
 		return status;
-	if (role_watch_peers(&opener.role, opener_on_message, &opener) < 0)
+	opener.role.handlers = &opener_handlers;
+	opener.role.context = &opener;
+	if (role_watch_peers(&opener.role) < 0)
 		return STATUS_FAILED;
-	role_send_status(&opener.role, &(struct msg_status){.state = ROLE_READY});
+	opener.role.state = ROLE_READY;
+	role_send_status(&opener.role, &(struct msg_status){0});
 	return loop_run(&opener.role.loop);
 }

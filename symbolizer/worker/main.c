@@ -89,10 +89,9 @@ static bool worker_consume(struct worker *worker)
 	return false;
 }
 
-static void worker_send_status(struct worker *worker, enum role_state state)
+static void worker_send_status(struct worker *worker)
 {
 	struct msg_status status = {
-	    .state = state,
 	    .ring_bytes = worker->ring.consumed_bytes,
 	    .batch_bytes = worker->batch.sent_bytes,
 	    .losses = worker->losses,
@@ -113,9 +112,9 @@ static void worker_send_end(struct worker *worker)
 static void worker_end(struct worker *worker)
 {
 	batch_flush(&worker->batch);
-	worker->ended = true;
+	worker->role.state = ROLE_STOPPED;
 	worker_send_end(worker);
-	worker_send_status(worker, ROLE_STOPPED);
+	worker_send_status(worker);
 }
 
 static void worker_on_tick(void *context, uint32_t events)
@@ -131,13 +130,14 @@ static void worker_on_tick(void *context, uint32_t events)
 	if (worker_hold(worker))
 		return;
 	batch_flush(&worker->batch);
-	if (held && (!worker->ring_emptied || worker->stopping))
+	const bool stopping = worker->role.state >= ROLE_STOPPING;
+	if (held && (!worker->ring_emptied || stopping))
 		loop_tick_within(&worker->role.loop, 0);
-	else if (worker->stopping && worker->manager_drained && worker->ring_emptied &&
-		 !worker->ended)
+	else if (worker->role.state == ROLE_STOPPING && worker->manager_drained &&
+		 worker->ring_emptied)
 		worker_end(worker);
-	else if (!worker->ended)
-		worker_send_status(worker, ROLE_SAMPLING);
+	else if (worker->role.state != ROLE_STOPPED)
+		worker_send_status(worker);
 }
 
 static void worker_on_ring(void *context, uint32_t events)
@@ -148,12 +148,13 @@ static void worker_on_ring(void *context, uint32_t events)
 	worker->ring_emptied = worker_consume(worker);
 }
 
-static int on_maps(struct worker *worker, struct message *message)
-{
-	struct msg_maps maps;
+/* ---- Messages. ---- */
 
-	memcpy(&maps, message->payload, sizeof(maps));
-	int r = bpf_ring_init(&worker->ring, message->fds[0], maps.ring_bytes);
+static int worker_on_maps(void *context, const struct msg_maps *maps, struct message *message)
+{
+	struct worker *worker = context;
+	int r = bpf_ring_init(&worker->ring, message->fds[0], maps->ring_bytes);
+
 	if (r < 0)
 		return r;
 	message->fds[0] = -1;
@@ -162,7 +163,7 @@ static int on_maps(struct worker *worker, struct message *message)
 	if (control == MAP_FAILED)
 		return -errno;
 	worker->control = control;
-	r = runtimes_init(worker, message->fds[3], maps.runtimes);
+	r = runtimes_init(worker, message->fds[3], maps->runtimes);
 	if (r < 0)
 		return r;
 	r = kernel_symbols_new(message->fds[1], &worker->kernel);
@@ -170,75 +171,167 @@ static int on_maps(struct worker *worker, struct message *message)
 		log_warning("kernel frames will have no names: error=%s", strerror(-r));
 	r = loop_add(&worker->role.loop, worker->ring.fd, EPOLLIN | EPOLLET, worker_on_ring,
 		     worker);
-	if (!r)
-		worker_send_status(worker, ROLE_READY);
-	return r;
+	if (r < 0)
+		return r;
+	worker->role.state = ROLE_READY;
+	worker_send_status(worker);
+	return 0;
 }
 
-static void on_module(struct worker *worker, struct message *message)
+static int worker_on_configure(void *context, const struct msg_configure_worker *config)
 {
-	struct msg_module module;
+	return identity_configure(context, config);
+}
+
+static int worker_on_stop(void *context)
+{
+	struct worker *worker = context;
+
+	worker->role.state = ROLE_STOPPING;
+	loop_tick_within(&worker->role.loop, 0);
+	return 0;
+}
+
+static int worker_on_module(void *context, const struct msg_module *module, struct message *message)
+{
+	struct worker *worker = context;
 	int fd = message->fd_count ? message->fds[0] : -1;
 
-	memcpy(&module, message->payload, sizeof(module));
-	if (modules_add(&worker->modules, &module, fd) < 0)
-		return;
+	if (modules_add(&worker->modules, module, fd) < 0)
+		return 0;
 	if (fd >= 0)
 		message->fds[0] = -1;
-	runtimes_on_module(worker, modules_find(&worker->modules, module.number));
+	runtimes_on_module(worker, modules_find(&worker->modules, module->number));
+	return 0;
 }
 
-static void on_kernel_text(struct worker *worker, const struct message *message)
+static int worker_on_module_gone(void *context, const struct msg_id *module)
 {
-	struct msg_kernel_text text;
+	struct worker *worker = context;
 
-	memcpy(&text, message->payload, sizeof(text));
-	text.name[sizeof(text.name) - 1] = 0;
+	modules_remove(&worker->modules, module->id);
+	runtimes_on_module_gone(worker, module->id);
+	return 0;
+}
+
+static int worker_on_process(void *context, const struct msg_process *process)
+{
+	struct worker *worker = context;
+
+	processes_announce(&worker->processes, process);
+	runtimes_on_process(worker, process);
+	return 0;
+}
+
+static int worker_on_process_gone(void *context, const struct msg_id *process)
+{
+	struct worker *worker = context;
+
+	processes_remove(&worker->processes, process->id);
+	runtimes_on_process_gone(worker, process->id);
+	return 0;
+}
+
+static int worker_on_mapped(void *context, const struct msg_mapped *mapped)
+{
+	runtimes_on_mapped(context, mapped);
+	return 0;
+}
+
+static int worker_on_memory(void *context, const struct msg_memory *memory, struct message *message)
+{
+	(void)memory;
+	runtimes_on_memory(context, message);
+	return 0;
+}
+
+static int worker_on_identity(void *context, const struct msg_identity *identity,
+			      struct message *message)
+{
+	(void)identity;
+	identity_on_answer(context, message);
+	return 0;
+}
+
+static int worker_on_kernel_text(void *context, const struct msg_kernel_text *text)
+{
+	struct worker *worker = context;
+	char name[sizeof(text->name) + 1];
+
 	if (!worker->kernel)
-		return;
-	if (text.unregistered)
-		kernel_symbols_unregister(worker->kernel, text.address);
+		return 0;
+	memcpy(name, text->name, sizeof(text->name));
+	name[sizeof(text->name) - 1] = 0;
+	if (text->unregistered)
+		kernel_symbols_unregister(worker->kernel, text->address);
 	else
-		kernel_symbols_register(worker->kernel, text.address, text.length, text.name,
-					text.bpf);
+		kernel_symbols_register(worker->kernel, text->address, text->length, name,
+					text->bpf);
+	return 0;
 }
 
-static void on_deferred_sample(struct worker *worker, const struct message *message)
+static int worker_on_deferred_sample(void *context, const void *payload, size_t length)
 {
-	/* Payloads are aligned. */
-	const struct bh_sample *header = message->payload;
+	struct worker *worker = context;
+	const struct bh_sample *header = payload;
 
-	if (sample_is_valid(message->payload, message->length))
+	if (sample_is_valid(payload, length))
 		samples_add(worker, header, (const uint64_t *)(header + 1));
 	else
 		worker->losses.lost[LOSS_BAD_RECORD]++;
+	return 0;
 }
 
-static void on_drained(struct worker *worker, const struct message *message)
+static int worker_on_drained(void *context, const struct msg_losses *losses)
 {
-	struct msg_losses losses;
+	struct worker *worker = context;
 
-	memcpy(&losses, message->payload, sizeof(losses));
 	for (int i = 0; i < LOSS_COUNT; i++)
-		worker->losses.lost[i] += losses.lost[i];
+		worker->losses.lost[i] += losses->lost[i];
 	worker->manager_drained = true;
 	loop_tick_within(&worker->role.loop, 0);
+	return 0;
 }
 
-static void on_resume(struct worker *worker, const struct message *message)
+static int worker_on_resume(void *context, const struct msg_resume *resume)
 {
-	struct msg_resume resume;
+	struct worker *worker = context;
 
-	memcpy(&resume, message->payload, sizeof(resume));
 	if (!resend_buffer_resume(&worker->batch.resend, &worker->role.peers[ROLE_EXPORTER],
-				  resume.sequence)) {
-		log_warning("new exporter connected: resending all definitions");
+				  resume->sequence)) {
+		log_warning("a new exporter connected that lacks earlier batches: resending all "
+			    "definitions");
 		stack_ids_reset(worker);
 	}
-	if (worker->ended)
+	if (worker->role.state == ROLE_STOPPED)
 		worker_send_end(worker);
 	loop_tick_within(&worker->role.loop, 0);
+	return 0;
 }
+
+static int worker_on_reset_request(void *context)
+{
+	stack_ids_request_reset(context);
+	return 0;
+}
+
+#define WORKER_HANDLERS(HANDLER, REFUSED)                                                          \
+	HANDLER(CONFIGURE_WORKER, worker_on_configure)                                             \
+	HANDLER(STOP, worker_on_stop)                                                              \
+	HANDLER(WORKER_MAPS, worker_on_maps)                                                       \
+	HANDLER(MODULE, worker_on_module)                                                          \
+	HANDLER(MODULE_GONE, worker_on_module_gone)                                                \
+	HANDLER(PROCESS, worker_on_process)                                                        \
+	HANDLER(PROCESS_GONE, worker_on_process_gone)                                              \
+	HANDLER(MAPPED, worker_on_mapped)                                                          \
+	HANDLER(KERNEL_TEXT, worker_on_kernel_text)                                                \
+	HANDLER(DEFERRED_SAMPLE, worker_on_deferred_sample)                                        \
+	HANDLER(DRAINED, worker_on_drained)                                                        \
+	HANDLER(IDENTITY, worker_on_identity)                                                      \
+	HANDLER(MEMORY, worker_on_memory)                                                          \
+	HANDLER(RESUME, worker_on_resume)                                                          \
+	HANDLER(RESET_REQUEST, worker_on_reset_request)
+MESSAGE_HANDLERS(worker_handlers, WORKER, WORKER_HANDLERS);
 
 static bool worker_on_gone(void *context, enum role_id other)
 {
@@ -248,79 +341,6 @@ static bool worker_on_gone(void *context, enum role_id other)
 		return false;
 	resend_buffer_disconnect(&worker->batch.resend);
 	return true;
-}
-
-static int worker_dispatch(struct worker *worker, struct message *message)
-{
-	struct msg_configure_worker configuration;
-	struct msg_number number;
-	struct msg_process process;
-	struct msg_mapped mapped;
-
-	switch (message->type) {
-	case MESSAGE_WORKER_MAPS:
-		return on_maps(worker, message);
-	case MESSAGE_MODULE:
-		on_module(worker, message);
-		return 0;
-	case MESSAGE_MODULE_GONE:
-		memcpy(&number, message->payload, sizeof(number));
-		modules_remove(&worker->modules, number.number);
-		runtimes_on_module_gone(worker, number.number);
-		return 0;
-	case MESSAGE_PROCESS:
-		memcpy(&process, message->payload, sizeof(process));
-		processes_announce(&worker->processes, &process);
-		runtimes_on_process(worker, &process);
-		return 0;
-	case MESSAGE_PROCESS_GONE:
-		memcpy(&number, message->payload, sizeof(number));
-		processes_remove(&worker->processes, number.number);
-		runtimes_on_process_gone(worker, number.number);
-		return 0;
-	case MESSAGE_MAPPED:
-		memcpy(&mapped, message->payload, sizeof(mapped));
-		runtimes_on_mapped(worker, &mapped);
-		return 0;
-	case MESSAGE_MEMORY:
-		runtimes_on_memory(worker, message);
-		return 0;
-	case MESSAGE_KERNEL_TEXT:
-		on_kernel_text(worker, message);
-		return 0;
-	case MESSAGE_DEFERRED_SAMPLE:
-		on_deferred_sample(worker, message);
-		return 0;
-	case MESSAGE_CONFIGURE_WORKER:
-		memcpy(&configuration, message->payload, sizeof(configuration));
-		return identity_configure(worker, &configuration);
-	case MESSAGE_IDENTITY:
-		identity_on_answer(worker, message);
-		return 0;
-	case MESSAGE_DRAINED:
-		on_drained(worker, message);
-		return 0;
-	case MESSAGE_RESUME:
-		on_resume(worker, message);
-		return 0;
-	case MESSAGE_FORGET:
-		stack_ids_request_reset(worker);
-		return 0;
-	case MESSAGE_STOP:
-		worker->stopping = true;
-		loop_tick_within(&worker->role.loop, 0);
-		return 0;
-	default:
-		return 0;
-	}
-}
-
-static int worker_on_message(void *context, enum role_id from, struct message *message)
-{
-	(void)from;
-	int r = worker_dispatch(context, message);
-	message_close(message);
-	return r;
 }
 
 int main(int argc, char **argv)
@@ -336,9 +356,10 @@ int main(int argc, char **argv)
 		status = role_enter_sandbox(&worker.role);
 	if (status)
 		return status;
+	worker.role.handlers = &worker_handlers;
+	worker.role.context = &worker;
 	worker.role.on_gone = worker_on_gone;
-	if (worker_init(&worker, worker.role.agent) < 0 ||
-	    role_watch_peers(&worker.role, worker_on_message, &worker) < 0)
+	if (worker_init(&worker, worker.role.agent) < 0 || role_watch_peers(&worker.role) < 0)
 		return STATUS_FAILED;
 	loop_set_tick(&worker.role.loop, WORKER_TICK_MS, worker_on_tick, &worker);
 	return loop_run(&worker.role.loop);

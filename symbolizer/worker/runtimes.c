@@ -96,7 +96,7 @@ void runtimes_stats(const struct worker *worker, struct msg_runtime figures[BH_R
 void runtimes_on_module(struct worker *worker, struct module *module)
 {
 	struct runtimes *runtimes = worker->runtimes;
-	const struct msg_number watch = {.number = module->id};
+	const struct msg_id watch = {.id = module->id};
 	struct runtime_refusal refusal = {0};
 	unsigned int runtime = 0;
 
@@ -293,7 +293,7 @@ static void attachment_add(struct managed_process *process, struct runtime_image
 
 static void process_ask_memory(struct worker *worker, struct managed_process *process)
 {
-	const struct msg_number number = {.number = process->tgid};
+	const struct msg_id id = {.id = process->tgid};
 
 	if (process->readable || process->memory_asked)
 		return;
@@ -303,7 +303,7 @@ static void process_ask_memory(struct worker *worker, struct managed_process *pr
 		return;
 	}
 	process->memory_asked = peer_send(&worker->role.peers[ROLE_OPENER], MESSAGE_OPEN_MEMORY,
-					  &number, sizeof(number), NULL, 0) == 0;
+					  &id, sizeof(id), NULL, 0) == 0;
 }
 
 /* What was opened is the memory of the program before: it was opened while the process executed

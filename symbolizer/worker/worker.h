@@ -39,7 +39,7 @@ struct worker {
 	struct msg_losses losses;
 	uint64_t waiting_since_ns; /* the record at the ring's head names a module that was not
 				      announced yet; 0: it does not */
-	bool manager_drained, stopping, ended;
+	bool manager_drained;
 	struct runtimes *runtimes; /* NULL: the kernel side's table is not there */
 	struct identity *identity; /* NULL: the identity of processes is not asked for */
 	bool batch_held;	   /* the batch waits for the identity of processes in it */

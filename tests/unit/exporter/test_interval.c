@@ -56,7 +56,7 @@ int peer_send(struct peer *peer, enum message_type type, const void *payload, si
 	(void)peer;
 	(void)payload;
 	(void)fds;
-	cr_expect(type == MESSAGE_FORGET && length == 0 && fd_count == 0);
+	cr_expect(type == MESSAGE_RESET_REQUEST && length == 0 && fd_count == 0);
 	seen.forgets++;
 	return 0;
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The protocol, tried from both ends. What may be said is generated from messages.def; so is what
- * may not. */
+/* Peers: sending and queueing, the end of a connection, and who is accepted at the other end. The
+ * check of messages has its own tests in test_message_check.c. */
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -19,294 +18,18 @@
 #include <unistd.h>
 
 #include "ipc/peer.h"
-
-struct rule {
-	const char *name;
-	uint32_t from, to, least, most;
-	unsigned int fds_least, fds_most;
-};
-
-static const struct rule rules[MESSAGE_TYPE_COUNT] = {
-#define TO(role) ROLE_BIT(ROLE_##role)
-#define FROM_CLI ROLE_BIT(ROLE_CLI)
-#define FROM_LOADER ROLE_BIT(ROLE_LOADER)
-#define FROM_MANAGER ROLE_BIT(ROLE_MANAGER)
-#define FROM_OPENER ROLE_BIT(ROLE_OPENER)
-#define FROM_WORKER ROLE_BIT(ROLE_WORKER)
-#define FROM_EXPORTER ROLE_BIT(ROLE_EXPORTER)
-#define FROM_ANY_ROLE (((1u << ROLE_COUNT) - 1) & ~ROLE_BIT(ROLE_CLI))
-#define MESSAGE(name, from, to, least, most, fds_least, fds_most)                                  \
-	[MESSAGE_##name] = {#name, FROM_##from, to, least, most, fds_least, fds_most},
-#include "ipc/messages.def"
-#undef MESSAGE
-};
-
-enum {
-	FDS_TOO_MANY = MESSAGE_FDS_MAX + 4
-};
-
-/* Both ends: what a hostile peer writes to, and what the role reads from. */
-struct link {
-	int raw;
-	struct peer peer;
-	struct message_buffer buffer;
-};
-
-static unsigned int count_fds(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	unsigned int count = 0;
-
-	cr_assert(dir);
-	while (readdir(dir))
-		count++;
-	closedir(dir);
-	return count;
-}
-
-static struct link *link_new(enum role_id from, enum role_id to)
-{
-	struct link *l = calloc(1, sizeof(*l));
-	int pair[2];
-
-	cr_assert(l &&
-		  socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) == 0);
-	l->raw = pair[0];
-	l->peer = (struct peer){.fd = pair[1], .self = to, .other = from};
-	return l;
-}
-
-static void link_free(struct link *l)
-{
-	if (l->raw >= 0)
-		close(l->raw);
-	peer_close(&l->peer);
-	free(l);
-}
-
-/* `bytes` as they are, with `fd_count` descriptors. */
-static void raw_send(int fd, const void *bytes, size_t length, unsigned int fd_count)
-{
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int) * FDS_TOO_MANY)];
-	} control = {0};
-	struct iovec part = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = length};
-	struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
-
-	if (fd_count) {
-		header.msg_control = control.bytes;
-		header.msg_controllen = CMSG_SPACE(sizeof(int) * fd_count);
-		struct cmsghdr *c = CMSG_FIRSTHDR(&header);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int) * fd_count);
-		for (unsigned int i = 0; i < fd_count; i++)
-			memcpy(CMSG_DATA(c) + i * sizeof(int), &fd, sizeof(fd));
-	}
-	cr_assert_eq(sendmsg(fd, &header, MSG_NOSIGNAL), (ssize_t)length, "%s", strerror(errno));
-}
-
-/* One packet: what peer_receive says of it; whatever it says, no descriptor may be left over. */
-static int say(enum role_id from, enum role_id to, uint32_t type, uint32_t header_length, size_t length,
-	       unsigned int fd_count)
-{
-	static uint8_t bytes[sizeof(struct msg_header) + MESSAGE_BYTES_MAX + 64];
-	const struct msg_header header = {.type = type, .length = header_length};
-	const unsigned int before = count_fds();
-	struct link *l = link_new(from, to);
-	struct message message;
-
-	memcpy(bytes, &header, sizeof(header));
-	raw_send(l->raw, bytes, sizeof(header) + length, fd_count);
-	int r = peer_receive(&l->peer, &l->buffer, &message);
-	if (r == 1) {
-		cr_assert_eq(message.type, type);
-		cr_assert_eq(message.length, length);
-		cr_assert_eq(message.fd_count, fd_count);
-		cr_assert_eq((uintptr_t)message.payload % 8, 0);
-		for (unsigned int i = 0; i < fd_count; i++)
-			cr_assert_eq(fcntl(message.fds[i], F_GETFD), FD_CLOEXEC);
-		message_close(&message);
-	}
-	cr_assert_eq(message.fd_count, 0);
-	link_free(l);
-	cr_assert_eq(count_fds(), before, "descriptors left over: %s, length %zu, %u descriptors",
-		     type < MESSAGE_TYPE_COUNT ? rules[type].name : "unknown", length, fd_count);
-	return r;
-}
-
-static int say_well(enum role_id from, enum role_id to, uint32_t type, size_t length,
-		    unsigned int fd_count)
-{
-	return say(from, to, type, (uint32_t)length, length, fd_count);
-}
-
-/* Calls `fn` for each message, each sender and each receiver that it has. */
-static void each_route(void (*fn)(uint32_t type, const struct rule *rule, enum role_id from,
-				  enum role_id to))
-{
-	for (uint32_t type = 1; type < MESSAGE_TYPE_COUNT; type++) {
-		for (int from = 0; from < ROLE_COUNT; from++) {
-			for (int to = 0; to < ROLE_COUNT; to++) {
-				if ((rules[type].from & ROLE_BIT(from)) &&
-				    (rules[type].to & ROLE_BIT(to)))
-					fn(type, &rules[type], (enum role_id)from, (enum role_id)to);
-			}
-		}
-	}
-}
-
-static void bounds_pass(uint32_t type, const struct rule *r, enum role_id from, enum role_id to)
-{
-	cr_expect_eq(say_well(from, to, type, r->least, r->fds_least), 1, "%s least", r->name);
-	cr_expect_eq(say_well(from, to, type, r->most, r->fds_most), 1, "%s most", r->name);
-}
-
-Test(peer, bounds_of_each_message_pass)
-{
-	each_route(bounds_pass);
-}
-
-static void beyond_bounds(uint32_t type, const struct rule *r, enum role_id from, enum role_id to)
-{
-	if (r->least)
-		cr_expect_eq(say_well(from, to, type, r->least - 1, r->fds_least), -EPROTO,
-			     "%s shorter", r->name);
-	cr_expect_eq(say_well(from, to, type, r->most + 1, r->fds_least), -EPROTO, "%s longer",
-		     r->name);
-	cr_expect_eq(say_well(from, to, type, r->most + 1, r->fds_most), -EPROTO,
-		     "%s longer, with descriptors", r->name);
-	if (r->fds_least)
-		cr_expect_eq(say_well(from, to, type, r->least, r->fds_least - 1), -EPROTO,
-			     "%s one fd fewer", r->name);
-	cr_expect_eq(say_well(from, to, type, r->least, r->fds_most + 1), -EPROTO, "%s one fd more",
-		     r->name);
-	cr_expect_eq(say_well(from, to, type, r->least, FDS_TOO_MANY), -EPROTO, "%s many fds",
-		     r->name);
-}
-
-Test(peer, beyond_the_bounds_nothing_passes)
-{
-	each_route(beyond_bounds);
-}
-
-static void bad_header(uint32_t type, const struct rule *r, enum role_id from, enum role_id to)
-{
-	cr_expect_eq(say(from, to, type, r->least + 1, r->least, r->fds_least), -EPROTO,
-		     "%s says more than it has", r->name);
-	cr_expect_eq(say(from, to, type, r->least, r->least + 1, r->fds_least), -EPROTO,
-		     "%s has more than it says", r->name);
-	cr_expect_eq(say(from, to, type, UINT32_MAX, r->least, r->fds_least), -EPROTO,
-		     "%s says far more", r->name);
-	cr_expect_eq(say(from, to, type, (uint32_t)-8, r->least, r->fds_least), -EPROTO, "%s wraps",
-		     r->name);
-	cr_expect_eq(say(from, to, type | 0x10000, r->least, r->least, r->fds_least), -EPROTO,
-		     "%s, high bit", r->name);
-}
-
-Test(peer, header_that_does_not_fit_the_packet)
-{
-	each_route(bad_header);
-}
-
-/* Who may say what to whom, all of it. */
-Test(peer, only_the_table_s_routes)
-{
-	unsigned int allowed = 0;
-
-	for (uint32_t type = 1; type < MESSAGE_TYPE_COUNT; type++) {
-		const struct rule *r = &rules[type];
-
-		for (int from = 0; from < ROLE_COUNT; from++) {
-			for (int to = 0; to < ROLE_COUNT; to++) {
-				const bool may =
-				    (r->from & ROLE_BIT(from)) && (r->to & ROLE_BIT(to));
-
-				allowed += may;
-				cr_expect_eq(say_well((enum role_id)from, (enum role_id)to, type,
-						      r->least, r->fds_least),
-					     may ? 1 : -EPROTO, "%s from %s to %s", r->name,
-					     role_names[from].process, role_names[to].process);
-			}
-		}
-	}
-	cr_assert_gt(allowed, MESSAGE_TYPE_COUNT - 2);
-}
-
-Test(peer, unknown_types)
-{
-	const uint32_t types[] = {MESSAGE_NONE, MESSAGE_TYPE_COUNT, MESSAGE_TYPE_COUNT + 1,
-				  0x7fffffff,	0x80000000,	    UINT32_MAX};
-
-	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-		cr_expect_eq(say_well(ROLE_CLI, ROLE_LOADER, types[i], 0, 0), -EPROTO);
-		cr_expect_eq(say_well(ROLE_CLI, ROLE_LOADER, types[i], 8, 3), -EPROTO);
-	}
-}
-
-/* Less than a header, with descriptors and without. */
-Test(peer, truncated_headers)
-{
-	const struct msg_header header = {.type = MESSAGE_START, .length = 0};
-
-	for (size_t length = 1; length < sizeof(header); length++) {
-		for (unsigned int fds = 0; fds <= FDS_TOO_MANY; fds += FDS_TOO_MANY / 2) {
-			const unsigned int before = count_fds();
-			struct link *l = link_new(ROLE_CLI, ROLE_LOADER);
-			struct message message;
-
-			raw_send(l->raw, &header, length, fds);
-			cr_expect_eq(peer_receive(&l->peer, &l->buffer, &message), -EPROTO);
-			link_free(l);
-			cr_expect_eq(count_fds(), before, "%zu bytes, %u descriptors", length, fds);
-		}
-	}
-}
-
-/* The same as a peer that is gone, as far as a reader can tell; what came with it must not stay. */
-Test(peer, empty_packet)
-{
-	for (unsigned int fds = 0; fds <= FDS_TOO_MANY; fds += FDS_TOO_MANY / 2) {
-		const unsigned int before = count_fds();
-		struct link *l = link_new(ROLE_CLI, ROLE_LOADER);
-		struct message message;
-
-		raw_send(l->raw, "", 0, fds);
-		int r = peer_receive(&l->peer, &l->buffer, &message);
-		cr_expect(r == -EPROTO || r == -EPIPE, "%d", r);
-		link_free(l);
-		cr_expect_eq(count_fds(), before, "%u descriptors of an empty packet left over",
-			     fds);
-	}
-}
-
-Test(peer, larger_than_any_message)
-{
-	static uint8_t bytes[MESSAGE_BYTES_MAX + 4096];
-	const struct msg_header header = {.type = MESSAGE_BATCH,
-					  .length = sizeof(bytes) - sizeof(header)};
-	const unsigned int before = count_fds();
-	struct link *l = link_new(ROLE_WORKER, ROLE_EXPORTER);
-	struct message message;
-
-	memcpy(bytes, &header, sizeof(header));
-	raw_send(l->raw, bytes, sizeof(bytes), 2);
-	cr_assert_eq(peer_receive(&l->peer, &l->buffer, &message), -EPROTO);
-	link_free(l);
-	cr_assert_eq(count_fds(), before);
-}
+#include "tests/unit/ipc/raw_link.h"
 
 Test(peer, nothing_there_and_peer_gone)
 {
 	struct link *l = link_new(ROLE_CLI, ROLE_LOADER);
 	struct message message;
 
-	cr_assert_eq(peer_receive(&l->peer, &l->buffer, &message), 0);
-	cr_assert_eq(peer_receive_wait(&l->peer, &l->buffer, &message, 5), -ETIMEDOUT);
+	cr_assert_eq(peer_receive(&l->peer, ROLE_READY, &l->buffer, &message), 0);
+	cr_assert_eq(peer_receive_wait(&l->peer, ROLE_READY, &l->buffer, &message, 5), -ETIMEDOUT);
 	close(l->raw);
 	l->raw = -1;
-	cr_assert_eq(peer_receive(&l->peer, &l->buffer, &message), -EPIPE);
+	cr_assert_eq(peer_receive(&l->peer, ROLE_READY, &l->buffer, &message), -EPIPE);
 	cr_assert_eq(peer_send(&l->peer, MESSAGE_STATUS, &(struct msg_status){0},
 			       sizeof(struct msg_status), NULL, 0),
 		     -EPIPE);
@@ -323,7 +46,7 @@ Test(peer, no_connection_at_all)
 	struct message_buffer *buffer = malloc(sizeof(*buffer));
 	struct message message;
 
-	cr_assert_eq(peer_receive(&none, buffer, &message), -EPIPE);
+	cr_assert_eq(peer_receive(&none, ROLE_READY, buffer, &message), -EPIPE);
 	cr_assert_eq(peer_send(&none, MESSAGE_START, NULL, 0, NULL, 0), -EPIPE);
 	cr_assert(peer_flush(&none));
 	peer_close(&none);
@@ -365,8 +88,8 @@ static void sender_free(struct sender *s)
 static int send_number(struct sender *s, enum message_type type, uint32_t number, const int *fds,
 		       unsigned int fd_count)
 {
-	return peer_send(&s->from, type, &(struct msg_number){.number = number},
-			 sizeof(struct msg_number), fds, fd_count);
+	return peer_send(&s->from, type, &(struct msg_id){.id = number},
+			 sizeof(struct msg_id), fds, fd_count);
 }
 
 /* All that is in the socket, in order. */
@@ -374,12 +97,12 @@ static void receive_numbers(struct sender *s)
 {
 	struct message message;
 
-	while (peer_receive(&s->to, &s->buffer, &message) == 1) {
-		struct msg_number number;
+	while (peer_receive(&s->to, ROLE_READY, &s->buffer, &message) == 1) {
+		struct msg_id id;
 
-		cr_assert_eq(message.length, sizeof(number));
-		memcpy(&number, message.payload, sizeof(number));
-		cr_assert_eq(number.number, s->next, "%u instead of %u", number.number, s->next);
+		cr_assert_eq(message.length, sizeof(id));
+		memcpy(&id, message.payload, sizeof(id));
+		cr_assert_eq(id.id, s->next, "%u instead of %u", id.id, s->next);
 		s->next++;
 		cr_assert_eq(message.fd_count, message.type == MESSAGE_SIDEBAND ? 1 : 0);
 		message_close(&message);
@@ -405,7 +128,7 @@ Test(peer, sender_is_held_to_the_table)
 	cr_assert_eq(peer_send(&s->from, MESSAGE_SIDEBAND, bytes, 8, NULL, 0), -EINVAL);
 	cr_assert_eq(peer_send(&s->from, MESSAGE_NONE, NULL, 0, NULL, 0), -EINVAL);
 	cr_assert_eq(peer_send(&s->from, MESSAGE_TYPE_COUNT, NULL, 0, NULL, 0), -EINVAL);
-	cr_assert_eq(peer_receive(&s->to, &s->buffer, &message), 0, "nothing was sent");
+	cr_assert_eq(peer_receive(&s->to, ROLE_READY, &s->buffer, &message), 0, "nothing was sent");
 	sender_free(s);
 }
 
@@ -478,7 +201,7 @@ Test(peer, queue_of_bytes_is_bounded)
 	cr_assert_leq(s->from.queued_bytes, LIMIT_QUEUE_BYTES);
 	cr_assert_gt(s->from.queued_bytes, LIMIT_QUEUE_BYTES - 2 * sizeof(batch));
 	for (;;) {
-		while ((r = peer_receive(&s->to, &s->buffer, &message)) == 1) {
+		while ((r = peer_receive(&s->to, ROLE_READY, &s->buffer, &message)) == 1) {
 			cr_assert_eq(memcmp(message.payload, &received, sizeof(received)), 0);
 			received++;
 		}
@@ -632,7 +355,7 @@ static pid_t visitor(uid_t uid)
 		    peer_connect(&peer, run_dir, ROLE_MANAGER, ROLE_LOADER,
 				 &(struct peer_uids){.uid = {[ROLE_LOADER] = 0}}, 2000) < 0)
 			_exit(2);
-		_exit(peer_receive_wait(&peer, buffer, &message, 5000) == 1 ? 0 : 1);
+		_exit(peer_receive_wait(&peer, ROLE_READY, buffer, &message, 5000) == 1 ? 0 : 1);
 	}
 	return child;
 }
@@ -711,7 +434,7 @@ Test(peer, the_one_expected_gets_in_once, .init = run_dir_init, .fini = run_dir_
 	cr_assert_eq(ends(again), 1);
 	cr_assert_eq(peers[ROLE_MANAGER].fd, first);
 	cr_assert_eq(
-	    peer_send(&peers[ROLE_MANAGER], MESSAGE_SLAB, &(struct msg_number){1, 0}, 8, NULL, 0),
+	    peer_send(&peers[ROLE_MANAGER], MESSAGE_SLAB, &(struct msg_id){1, 0}, 8, NULL, 0),
 	    0);
 	cr_assert_eq(ends(manager), 0);
 	peer_close(&peers[ROLE_MANAGER]);
