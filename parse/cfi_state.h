@@ -5,7 +5,7 @@
 #define PARSE_CFI_STATE_H
 
 #include "common/cursor.h"
-#include "parse/cfi.h"
+#include "parse/cfi_types.h"
 
 /* DWARF numbers of registers (x86-64 psABI, "DWARF Register Number Mapping"). */
 enum {

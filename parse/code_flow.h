@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "parse/cfi.h"
+#include "parse/cfi_types.h"
 
 /* A piece of code without gaps. */
 struct code_stretch {

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "parse/cfi.h"
+#include "parse/cfi_types.h"
 
 enum {
 	CODE_LOST = INT32_MIN, /* a distance that is unknown */

@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "parse/cfi.h"
+#include "parse/cfi_types.h"
 #include "parse/code_frame.h"
 
 enum {

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "parse/cfi.h"
+#include "parse/cfi_types.h"
 
 /* All zeros but for the sink is empty. The memory is reused for the next FDE. */
 struct code_rows {
