@@ -29,6 +29,7 @@
 
 #include "common/cleanup.h"
 #include "common/cursor.h"
+#include "common/search.h"
 #include "symbolizer/runtime/limits.h"
 
 enum {
@@ -109,17 +110,9 @@ static uint64_t header_fde(const struct frame_header *h, uint32_t index)
 /* The index of the last function that starts at or before `vaddr`; h->count if there is none. */
 static uint32_t header_find(const struct frame_header *h, uint64_t vaddr)
 {
-	uint32_t low = 0, high = h->count;
+	const size_t above = SEARCH_LOWER_BOUND(i, h->count, header_start(h, (uint32_t)i) <= vaddr);
 
-	while (low < high) {
-		const uint32_t middle = low + (high - low) / 2;
-
-		if (header_start(h, middle) <= vaddr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low ? low - 1 : h->count;
+	return above ? (uint32_t)above - 1 : h->count;
 }
 
 /* The length of a function in bytes, from its FDE: length, CIE pointer, start and range. The FDE's

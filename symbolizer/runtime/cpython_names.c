@@ -26,12 +26,13 @@
 
 #include "common/cleanup.h"
 #include "common/cursor.h"
+#include "common/utf8.h"
 #include "symbolizer/runtime/cpython_lines.h"
 #include "symbolizer/runtime/limits.h"
 
 enum {
 	BUCKETS = 1024, /* 8 entries per chain when the cache is full */
-	NAME_BYTES = CPYTHON_NAME_CHARACTERS_MAX * 4, /* as UTF-8 */
+	NAME_BYTES = CPYTHON_NAME_CHARACTERS_MAX * UTF8_BYTES_MAX,
 
 	/* Offsets in objects of release builds on 64-bit machines, the same in 3.6 - 3.14
 	 * (Include/object.h, Include/cpython/unicodeobject.h, Include/cpython/bytesobject.h). The
@@ -49,6 +50,8 @@ enum {
 	STR_KIND_MASK = 7,
 	STR_COMPACT = 1 << 5,
 	STR_ASCII = 1 << 6,
+
+	CODE_POINT_MASK = (1 << 21) - 1, /* the range of utf8_encode(); memory may hold more */
 };
 
 /* A code object as it was read while it had this identity. */
@@ -163,30 +166,6 @@ static int read_identity(const struct cpython_image *image, uint64_t bias, struc
 	return 0;
 }
 
-static size_t utf8_put(char *to, uint32_t c)
-{
-	if (c < 0x80) {
-		to[0] = (char)c;
-		return 1;
-	}
-	if (c < 0x800) {
-		to[0] = (char)(0xc0 | c >> 6);
-		to[1] = (char)(0x80 | (c & 0x3f));
-		return 2;
-	}
-	if (c < 0x10000) {
-		to[0] = (char)(0xe0 | c >> 12);
-		to[1] = (char)(0x80 | (c >> 6 & 0x3f));
-		to[2] = (char)(0x80 | (c & 0x3f));
-		return 3;
-	}
-	to[0] = (char)(0xf0 | (c >> 18 & 7));
-	to[1] = (char)(0x80 | (c >> 12 & 0x3f));
-	to[2] = (char)(0x80 | (c >> 6 & 0x3f));
-	to[3] = (char)(0x80 | (c & 0x3f));
-	return 4;
-}
-
 /*
  * Reads a str as UTF-8 (PEP 393: one, two or four bytes per character). Only compact strings are
  * read: names of functions and files are compact. `text` has room for NAME_BYTES. Of a longer
@@ -220,7 +199,7 @@ static ssize_t read_str(const struct cpython_offsets *o, struct memory *memory, 
 					   : width == 2 ? cursor_u16(&c)
 							: cursor_u32(&c);
 
-		used += utf8_put(text + used, character);
+		used += utf8_encode(character & CODE_POINT_MASK, text + used);
 	}
 	return (ssize_t)used;
 }

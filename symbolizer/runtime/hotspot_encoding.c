@@ -23,6 +23,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/search.h"
+
 enum {
 	UNSIGNED5_BYTES = 5,
 	UNSIGNED5_BITS = 6,	   /* lg_H: bits per byte that is not the last one */
@@ -95,24 +97,16 @@ uint32_t hotspot_line_of(const struct hotspot_line *lines, size_t count, uint32_
 const struct hotspot_pc_desc *hotspot_find_pc_desc(const struct hotspot_pc_desc *descs,
 						   size_t count, uint32_t code_offset)
 {
-	size_t low = 0, high = count;
+	size_t at = SEARCH_LOWER_BOUND(
+	    i, count, descs[i].code_offset < 0 || (uint32_t)descs[i].code_offset < code_offset);
 
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-
-		if (descs[middle].code_offset < 0 ||
-		    (uint32_t)descs[middle].code_offset < code_offset)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	/* After the last one that has a scope: take that one. */
-	if (low == count || descs[low].scope <= 0) {
-		if (low == 0)
+	if (at == count || descs[at].scope <= 0) {
+		if (at == 0)
 			return NULL;
-		low--;
+		at--;
 	}
-	return descs[low].scope > 0 && descs[low].code_offset >= 0 ? &descs[low] : NULL;
+	return descs[at].scope > 0 && descs[at].code_offset >= 0 ? &descs[at] : NULL;
 }
 
 int hotspot_decode_scopes(const uint8_t *bytes, size_t length, bool zero_excluded, uint32_t scope,

@@ -29,6 +29,7 @@
 
 #include "bpf/runtime/hotspot.h"
 #include "common/cleanup.h"
+#include "common/hash.h"
 #include "symbolizer/runtime/limits.h"
 
 enum {
@@ -275,7 +276,7 @@ void hotspot_method_put(struct hotspot_method *method)
 
 static struct hotspot_method **slot_of(struct hotspot_methods *methods, uint64_t address)
 {
-	return &methods->slots[(address * 0x9e3779b97f4a7c15ull >> 32) % HOTSPOT_METHOD_SLOTS];
+	return &methods->slots[(hash_spread(address) >> 32) % HOTSPOT_METHOD_SLOTS];
 }
 
 static void slot_empty(struct hotspot_methods *methods, struct hotspot_method **slot)

@@ -30,6 +30,7 @@
 
 #include "bpf/runtime/hotspot.h"
 #include "common/cleanup.h"
+#include "common/hash.h"
 #include "symbolizer/runtime/limits.h"
 
 enum {
@@ -298,7 +299,7 @@ static int nmethod_load(const struct context *c, uint64_t address, uint32_t comp
 static struct hotspot_nmethod **slot_of(struct hotspot_nmethods *nmethods, uint64_t address,
 					uint32_t compile_id)
 {
-	const uint64_t hash = (address ^ (uint64_t)compile_id << 40) * 0x9e3779b97f4a7c15ull;
+	const uint64_t hash = hash_spread(address ^ (uint64_t)compile_id << 40);
 
 	return &nmethods->slots[(hash >> 32) % HOTSPOT_NMETHOD_SLOTS];
 }
