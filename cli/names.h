@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of the reasons for lost samples, as users meet them. */
+/* Names of the reasons for lost samples, as they are printed. */
 #ifndef CLI_NAMES_H
 #define CLI_NAMES_H
 

@@ -18,12 +18,23 @@
 #include "common/cleanup.h"
 #include "common/exit_status.h"
 
+/*
+ * How this works: each check looks for one thing that would make the start fail later in a role,
+ * where it would be harder to explain. The order is: privileges, kernel, filters, because without
+ * privileges the later checks cannot tell what is missing. The first failed check prints one line
+ * with what is missing and what to do.
+ *
+ * Example: Debian sets kernel.perf_event_paranoid to 3, which refuses perf events to a process that
+ * has CAP_PERFMON but not CAP_SYS_ADMIN. The loader will have CAP_PERFMON alone. So a child process
+ * drops all other capabilities and opens a perf event; if this fails, the setting is named.
+ */
 static int refuse(int status, const char *what, const char *remedy)
 {
 	fprintf(stderr, "bulkhead: %s; %s\n", what, remedy);
 	return status;
 }
 
+/* Whether the capability is needed with --strict-memory too. */
 static bool is_needed_strictly(cap_value_t value)
 {
 	return value != CAP_DAC_READ_SEARCH && value != CAP_CHECKPOINT_RESTORE;
@@ -39,9 +50,10 @@ static int check_capabilities(bool strict_memory)
 	    {CAP_PERFMON, "CAP_PERFMON is missing"},
 	    {CAP_SYSLOG, "CAP_SYSLOG is missing"},
 	    {CAP_SYS_PTRACE, "CAP_SYS_PTRACE is missing"},
-	    {CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH is missing (--strict-memory does without)"},
+	    {CAP_DAC_READ_SEARCH,
+	     "CAP_DAC_READ_SEARCH is missing (--strict-memory does without it)"},
 	    {CAP_CHECKPOINT_RESTORE,
-	     "CAP_CHECKPOINT_RESTORE is missing (--strict-memory does without)"},
+	     "CAP_CHECKPOINT_RESTORE is missing (--strict-memory does without it)"},
 	    {CAP_SETUID, "CAP_SETUID is missing"},
 	    {CAP_SETGID, "CAP_SETGID is missing"},
 	    {CAP_SETPCAP, "CAP_SETPCAP is missing"},
@@ -49,8 +61,7 @@ static int check_capabilities(bool strict_memory)
 	};
 
 	if (geteuid() != 0)
-		return refuse(STATUS_NOT_PERMITTED, "profiling is started by root",
-			      "run it with sudo");
+		return refuse(STATUS_NOT_PERMITTED, "only root can profile", "run it with sudo");
 	cap_t caps = cap_get_proc();
 	int status = STATUS_DONE;
 	for (size_t i = 0; caps && !status && i < sizeof(needed) / sizeof(needed[0]); i++) {
@@ -61,15 +72,15 @@ static int check_capabilities(bool strict_memory)
 		cap_get_flag(caps, needed[i].value, CAP_EFFECTIVE, &has);
 		if (has != CAP_SET)
 			status = refuse(STATUS_NOT_PERMITTED, needed[i].what,
-					"give it to the container or service that runs bulkhead");
+					"grant it to the container or service that runs bulkhead");
 	}
 	if (caps)
 		cap_free(caps);
 	return status;
 }
 
-/* In a child: with CAP_PERFMON alone, as the loader will have it, may a CPU be sampled? 0 or errno.
- */
+/* Runs in a child: tries to sample a CPU with CAP_PERFMON alone, as the loader will have it.
+ * Returns 0 or an errno. */
 static int try_perf_event(void)
 {
 	const cap_value_t perfmon = CAP_PERFMON;
@@ -99,13 +110,14 @@ static int check_perf_events(void)
 	switch (WEXITSTATUS(status)) {
 	case EACCES:
 	case EPERM:
-		return refuse(STATUS_NOT_PERMITTED, "perf events are refused to CAP_PERFMON",
-			      "kernel.perf_event_paranoid is above 2, or an LSM forbids it: sysctl "
-			      "kernel.perf_event_paranoid=2");
+		return refuse(STATUS_NOT_PERMITTED,
+			      "the kernel refuses perf events to a process with CAP_PERFMON",
+			      "kernel.perf_event_paranoid is above 2, or a security module forbids "
+			      "them: run sysctl kernel.perf_event_paranoid=2");
 	case ENOSYS:
 	case ENOENT:
 		return refuse(STATUS_KERNEL, "the kernel has no perf events",
-			      "it has to be built with CONFIG_PERF_EVENTS");
+			      "use a kernel that is built with CONFIG_PERF_EVENTS");
 	default:
 		return STATUS_DONE;
 	}
@@ -115,12 +127,12 @@ static int check_kernel(void)
 {
 	if (access("/sys/kernel/btf/vmlinux", R_OK) < 0)
 		return refuse(STATUS_KERNEL, "the kernel has no BTF (/sys/kernel/btf/vmlinux)",
-			      "use one with CONFIG_DEBUG_INFO_BTF=y, 5.10 or later");
+			      "use Linux 5.10 or later, built with CONFIG_DEBUG_INFO_BTF=y");
 	return check_perf_events();
 }
 
-/* Where cgroup v2 is mounted: the fifth field of the line with that type in /proc/self/mountinfo
- * (proc(5)). */
+/* Finds where cgroup v2 is mounted: the fifth field of the line with this type in
+ * /proc/self/mountinfo (proc(5)). */
 static int find_cgroup_mount(char *mount, size_t size)
 {
 	_cleanup_fclose_ FILE *f = fopen("/proc/self/mountinfo", "re");
@@ -140,7 +152,8 @@ static int find_cgroup_mount(char *mount, size_t size)
 	return -ENOENT;
 }
 
-/* A cgroup (v2) by path, absolute below its mount or relative to it: its id and depth. */
+/* Finds the id and the depth of a cgroup (version 2). Its path may be absolute, relative to the
+ * mount, or start with a slash that stands for the mount. */
 static int find_cgroup(struct record_options *o)
 {
 	const char *path = o->cgroup;
@@ -149,13 +162,15 @@ static int find_cgroup(struct record_options *o)
 
 	if (find_cgroup_mount(mount, sizeof(mount)) < 0)
 		return refuse(STATUS_KERNEL, "no cgroup v2 hierarchy is mounted",
-			      "mount one, or filter by -p or --comm");
+			      "mount one, or select processes by -p or --comm");
 	const bool below = !strncmp(path, mount, strlen(mount));
 	snprintf(full, sizeof(full), "%s%s%s", below ? "" : mount,
 		 below || path[0] == '/' ? "" : "/", path);
 	if (!realpath(full, real) || stat(real, &st) < 0 || !S_ISDIR(st.st_mode) ||
 	    strncmp(real, mount, strlen(mount)) != 0) {
-		fprintf(stderr, "bulkhead: no such cgroup: %s; see systemd-cgls\n", full);
+		fprintf(stderr,
+			"bulkhead: the cgroup %s does not exist; systemd-cgls lists cgroups\n",
+			full);
 		return STATUS_FAILED;
 	}
 	o->cgroup_id = st.st_ino;
@@ -173,13 +188,16 @@ static int check_filters(struct record_options *o)
 
 	for (unsigned int i = 0; i < o->pid_count; i++) {
 		if (kill((pid_t)o->pids[i], 0) < 0 && errno == ESRCH) {
-			fprintf(stderr, "bulkhead: no such process: %u; see ps -e\n", o->pids[i]);
+			fprintf(stderr,
+				"bulkhead: process %u does not exist; ps -e lists processes\n",
+				o->pids[i]);
 			return STATUS_FAILED;
 		}
 	}
 	snprintf(path, sizeof(path), "/proc/%u/comm", o->tid);
 	if (o->tid && access(path, F_OK) < 0) {
-		fprintf(stderr, "bulkhead: no such thread: %u; see ps -eL\n", o->tid);
+		fprintf(stderr, "bulkhead: thread %u does not exist; ps -eL lists threads\n",
+			o->tid);
 		return STATUS_FAILED;
 	}
 	return o->cgroup ? find_cgroup(o) : STATUS_DONE;

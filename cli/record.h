@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The commands `bulkhead record` and `bulkhead report`. */
 #ifndef CLI_RECORD_H
 #define CLI_RECORD_H
 
-/* `bulkhead record`: returns an exit status. */
+/* Both return an exit status. `argv[0]` is the name of the command. */
 int record_main(int argc, char **argv);
-
-/* `bulkhead report`: likewise. */
 int report_main(int argc, char **argv);
 
 #endif

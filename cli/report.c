@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `bulkhead report`: a recording converted by the exporter, in its sandbox, since the recording may
- * have come from anyone. This process opens files and starts it.
+ * `bulkhead report`: converts a recording. A recording may come from anyone, so it is parsed by the
+ * exporter in its sandbox. This process only opens the files and starts the exporter.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -100,7 +100,8 @@ report_exec(int in, int out, const char *format, enum group_by group_by)
 	dup2(out, STDOUT_FILENO);
 	execl(program, "bulkhead-exporter", "--convert", format, uid,
 	      output_group_by_name(group_by), (char *)NULL);
-	fprintf(stderr, "bulkhead: cannot start %s: %s\n", program, strerror(errno));
+	fprintf(stderr, "bulkhead: cannot start %s: %s; reinstall bulkhead\n", program,
+		strerror(errno));
 	_exit(STATUS_FAILED);
 }
 
@@ -109,14 +110,16 @@ static int report_convert(const struct report_options *o, const struct output *o
 	int in = open(o->input, O_RDONLY | O_CLOEXEC), wait_status;
 
 	if (in < 0) {
-		fprintf(stderr, "bulkhead: cannot read %s: %s\n", o->input, strerror(errno));
+		fprintf(stderr, "bulkhead: cannot read the recording %s: %s\n", o->input,
+			strerror(errno));
 		return STATUS_FAILED;
 	}
 	int out = strcmp(output->path, "-")
 		      ? open(output->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)
 		      : fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
 	if (out < 0) {
-		fprintf(stderr, "bulkhead: cannot write %s: %s\n", output->path, strerror(errno));
+		fprintf(stderr, "bulkhead: cannot write %s: %s; name another file with -o\n",
+			output->path, strerror(errno));
 		close(in);
 		return STATUS_FAILED;
 	}
@@ -128,7 +131,8 @@ static int report_convert(const struct report_options *o, const struct output *o
 	if (pid < 0 || waitpid(pid, &wait_status, 0) < 0)
 		return STATUS_FAILED;
 	if (WIFSIGNALED(wait_status))
-		fprintf(stderr, "bulkhead: the converter was killed: signal=%d\n",
+		fprintf(stderr,
+			"bulkhead: the converter was killed; the output is incomplete: signal=%d\n",
 			WTERMSIG(wait_status));
 	return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : STATUS_FAILED;
 }

@@ -12,33 +12,34 @@ static bool has_faults(const struct msg_runtime *f)
 	return f->refused || f->unnamed;
 }
 
-/* "12 of 34120 frames not named, 1 refused" */
+/* Prints "12 of 34120 frames have no name, 1 refused (see the log)". */
 static void print_faults(const struct msg_runtime *f, FILE *out)
 {
 	if (f->unnamed)
-		fprintf(out, "%" PRIu64 " of %" PRIu64 " frames not named", f->unnamed,
+		fprintf(out, "%" PRIu64 " of %" PRIu64 " frames have no name", f->unnamed,
 			f->named + f->unnamed);
 	if (f->refused)
-		fprintf(out, "%s%" PRIu64 " refused", f->unnamed ? ", " : "", f->refused);
+		fprintf(out, "%s%" PRIu64 " refused (see the log)", f->unnamed ? ", " : "",
+			f->refused);
 }
 
-void runtime_print_faults(const struct msg_runtime figures[RUNTIME_ID_COUNT], FILE *out)
+void runtime_print_faults(const struct msg_runtime stats[RUNTIME_ID_COUNT], FILE *out)
 {
 	for (int i = 1; i < RUNTIME_ID_COUNT; i++) {
-		if (!has_faults(&figures[i]))
+		if (!has_faults(&stats[i]))
 			continue;
 		fprintf(out, "%s: ", runtime_titles[i]);
-		print_faults(&figures[i], out);
+		print_faults(&stats[i], out);
 		fputc('\n', out);
 	}
 }
 
-void runtime_print_status(const struct msg_runtime figures[RUNTIME_ID_COUNT], FILE *out)
+void runtime_print_status(const struct msg_runtime stats[RUNTIME_ID_COUNT], FILE *out)
 {
 	const char *before = "runtimes";
 
 	for (int i = 1; i < RUNTIME_ID_COUNT; i++) {
-		const struct msg_runtime *f = &figures[i];
+		const struct msg_runtime *f = &stats[i];
 
 		if (!f->attached && !f->named && !has_faults(f))
 			continue;
@@ -52,31 +53,31 @@ void runtime_print_status(const struct msg_runtime figures[RUNTIME_ID_COUNT], FI
 	}
 }
 
-void runtime_print_json(const struct msg_runtime figures[RUNTIME_ID_COUNT], FILE *out)
+void runtime_print_json(const struct msg_runtime stats[RUNTIME_ID_COUNT], FILE *out)
 {
 	fputs("  \"runtimes\": {", out);
 	for (int i = 1; i < RUNTIME_ID_COUNT; i++)
 		fprintf(out,
 			"%s\"%s\": {\"attached\": %" PRIu64 ", \"refused\": %" PRIu64
 			", \"named\": %" PRIu64 ", \"unnamed\": %" PRIu64 "}",
-			i > 1 ? ", " : "", runtime_names[i], figures[i].attached,
-			figures[i].refused, figures[i].named, figures[i].unnamed);
+			i > 1 ? ", " : "", runtime_names[i], stats[i].attached, stats[i].refused,
+			stats[i].named, stats[i].unnamed);
 	fputs("},\n", out);
 }
 
-void runtime_print_metrics(const struct msg_runtime figures[RUNTIME_ID_COUNT], FILE *out)
+void runtime_print_metrics(const struct msg_runtime stats[RUNTIME_ID_COUNT], FILE *out)
 {
 	static const struct {
 		const char *name, *type, *help;
 		size_t offset;
 	} metrics[] = {
-	    {"processes", "gauge", "Processes attached to.",
+	    {"processes", "gauge", "Processes of this runtime whose frames get names.",
 	     offsetof(struct msg_runtime, attached)},
-	    {"refused_total", "counter", "Files and processes that were refused.",
+	    {"refused_total", "counter", "Files and processes whose runtime is not supported.",
 	     offsetof(struct msg_runtime, refused)},
-	    {"frames_named_total", "counter", "Frames looked up that have a name.",
+	    {"frames_named_total", "counter", "Distinct frames with a name.",
 	     offsetof(struct msg_runtime, named)},
-	    {"frames_unnamed_total", "counter", "Frames looked up that have none.",
+	    {"frames_unnamed_total", "counter", "Distinct frames without a name.",
 	     offsetof(struct msg_runtime, unnamed)},
 	};
 
@@ -86,6 +87,6 @@ void runtime_print_metrics(const struct msg_runtime figures[RUNTIME_ID_COUNT], F
 		for (int i = 1; i < RUNTIME_ID_COUNT; i++)
 			fprintf(out, "bulkhead_runtime_%s{runtime=\"%s\"} %" PRIu64 "\n",
 				metrics[m].name, runtime_names[i],
-				*(const uint64_t *)((const char *)&figures[i] + metrics[m].offset));
+				*(const uint64_t *)((const char *)&stats[i] + metrics[m].offset));
 	}
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the worker says of language runtimes (struct msg_runtime), for people, scripts and
- * Prometheus. Figures are by enum runtime_id. */
+/* Prints the statistics of language runtimes (struct msg_runtime) as text, JSON and metrics.
+ * Arrays are indexed by
+ * enum runtime_id. */
 #ifndef CLI_RUNTIME_PRINT_H
 #define CLI_RUNTIME_PRINT_H
 
@@ -8,16 +9,18 @@
 
 #include "ipc/messages.h"
 
-/* At the end of a recording: a line for each runtime of which something was refused or has no name.
+/* For the summary of a recording: one line per runtime with refusals or with frames without a name.
  */
-void runtime_print_faults(const struct msg_runtime figures[RUNTIME_ID_COUNT], FILE *out);
+void runtime_print_faults(const struct msg_runtime stats[RUNTIME_ID_COUNT], FILE *out);
 
-/* Of an agent: a line for each runtime that was met, the first behind "runtimes". */
-void runtime_print_status(const struct msg_runtime figures[RUNTIME_ID_COUNT], FILE *out);
+/* For `bulkhead status`: one line per runtime that was found. The first line starts with
+ * "runtimes". */
+void runtime_print_status(const struct msg_runtime stats[RUNTIME_ID_COUNT], FILE *out);
 
-/* The member "runtimes" of a JSON object, and a comma. */
-void runtime_print_json(const struct msg_runtime figures[RUNTIME_ID_COUNT], FILE *out);
+/* The member "runtimes" of a JSON object, followed by a comma. */
+void runtime_print_json(const struct msg_runtime stats[RUNTIME_ID_COUNT], FILE *out);
 
-void runtime_print_metrics(const struct msg_runtime figures[RUNTIME_ID_COUNT], FILE *out);
+/* Metrics in the text format of Prometheus. */
+void runtime_print_metrics(const struct msg_runtime stats[RUNTIME_ID_COUNT], FILE *out);
 
 #endif

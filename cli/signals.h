@@ -2,8 +2,8 @@
 #ifndef CLI_SIGNALS_H
 #define CLI_SIGNALS_H
 
-/* Block the signals that ask a command to end, and SIGCHLD, and read them from a descriptor instead
- * (signalfd(2), not blocking); ignore SIGPIPE. The descriptor, or a negative errno. */
+/* Blocks SIGCHLD and the signals that ask a process to end, so that they are read from the returned
+ * descriptor (signalfd(2), non-blocking). Ignores SIGPIPE. Returns a negative errno on failure. */
 int signals_open(void);
 
 #endif

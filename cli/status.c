@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `bulkhead status`: asks the running agent, and shows the answer to people, scripts or Prometheus.
+/* `bulkhead status`: asks the running agent for a report, and prints it as text, JSON or metrics.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -24,7 +24,8 @@ enum {
 
 struct status_options {
 	const char *run_directory;
-	void (*print)(const struct agent_report *report, FILE *out); /* NULL: --ready */
+	void (*print)(const struct agent_report *report,
+		      FILE *out); /* NULL: --ready, which prints nothing */
 };
 
 static int status_usage(const char *what)
@@ -79,7 +80,7 @@ static int status_connect(const char *run_directory)
 	return TAKE_FD(fd);
 }
 
-/* Whole, and of this version. */
+/* Reads a complete report of this version. */
 static int status_read(int fd, struct agent_report *report)
 {
 	size_t used = 0;
@@ -103,20 +104,26 @@ static int status_explain(int error, const char *run_directory)
 	case -ENOENT:
 	case -ECONNREFUSED:
 		fprintf(stderr,
-			"bulkhead: no agent is running in %s; start one with bulkhead run\n",
+			"bulkhead: no agent is running with run directory %s; start one with "
+			"bulkhead run, "
+			"or use --run-directory\n",
 			run_directory);
 		return STATUS_FAILED;
 	case -EACCES:
 	case -EPERM:
-		fprintf(stderr,
-			"bulkhead: only root and the group of status.group may ask the agent; run "
-			"it with sudo\n");
+		fprintf(
+		    stderr,
+		    "bulkhead: only root and the members of status.group may ask the agent; run "
+		    "it with sudo\n");
 		return STATUS_NOT_PERMITTED;
 	case -EPROTO:
-		fprintf(stderr, "bulkhead: the agent is of another version; restart it\n");
+		fprintf(stderr, "bulkhead: the running agent has another version than this "
+				"program; restart the "
+				"agent\n");
 		return STATUS_FAILED;
 	default:
-		fprintf(stderr, "bulkhead: cannot ask the agent: %s\n", strerror(-error));
+		fprintf(stderr, "bulkhead: the agent did not answer: %s; see its log\n",
+			strerror(-error));
 		return STATUS_FAILED;
 	}
 }

@@ -20,17 +20,18 @@ static const char *phase_name(const struct agent_report *report)
 		   : "unknown";
 }
 
-/* Figures that all three forms have. */
-struct figures {
+/* Totals that all three formats show. `in_flight`: samples that were taken and are neither
+ * delivered nor lost nor in the spool: in the ring, in the worker or in the current interval. */
+struct totals {
 	uint64_t taken, waiting, in_flight, lost_total;
 	uint64_t lost[LOSS_COUNT];
 	uint64_t rss_bytes;
 };
 
-static struct figures figures_of(const struct agent_report *report)
+static struct totals totals_of(const struct agent_report *report)
 {
 	const struct export_stats *l = &report->stats;
-	struct figures f = {.taken = l->taken_before + l->taken, .waiting = l->waiting};
+	struct totals f = {.taken = l->taken_before + l->taken, .waiting = l->waiting};
 
 	for (int i = 0; i < LOSS_COUNT; i++) {
 		f.lost[i] = l->lost.lost[i] + l->lost_before.lost[i] + l->lost_kernel.lost[i] +
@@ -39,9 +40,9 @@ static struct figures figures_of(const struct agent_report *report)
 	}
 	for (int role = 0; role < ROLE_COUNT; role++)
 		f.rss_bytes += report->roles[role].rss_bytes;
-	const uint64_t known = l->delivered + f.lost_total + f.waiting;
+	const uint64_t accounted = l->delivered + f.lost_total + f.waiting;
 	const uint64_t all = f.taken + l->spooled_at_start;
-	f.in_flight = all > known ? all - known : 0;
+	f.in_flight = all > accounted ? all - accounted : 0;
 	return f;
 }
 
@@ -55,7 +56,7 @@ static double mib(uint64_t bytes)
 	return (double)bytes / (1 << 20);
 }
 
-/* --- people --- */
+/* --- text --- */
 
 static void print_backend(const struct agent_report *report, FILE *out)
 {
@@ -85,14 +86,14 @@ static void print_backend(const struct agent_report *report, FILE *out)
 		l->waiting, l->waiting_records, mib(l->spool_memory_bytes),
 		mib(l->spool_disk_bytes));
 	if (l->spool_error)
-		fprintf(out, "          the disk cannot be used: %s\n",
+		fprintf(out, "          the directory cannot be used, samples wait in memory: %s\n",
 			strerror((int)l->spool_error));
 }
 
 void status_print_text(const struct agent_report *report, FILE *out)
 {
 	const struct export_stats *l = &report->stats;
-	const struct figures f = figures_of(report);
+	const struct totals f = totals_of(report);
 	const double up = seconds_since(report->now_unix_ns, report->started_unix_ns);
 
 	fprintf(out, "agent     %s%s for %.0f s at %u Hz", phase_name(report),
@@ -128,7 +129,7 @@ void status_print_text(const struct agent_report *report, FILE *out)
 	}
 }
 
-/* --- scripts --- */
+/* --- JSON --- */
 
 static void json_counts(FILE *out, const char *key, const char *const *names,
 			const uint64_t *counts, int first, int count)
@@ -200,7 +201,7 @@ static void json_roles(const struct agent_report *report, FILE *out)
 void status_print_json(const struct agent_report *report, FILE *out)
 {
 	const struct export_stats *l = &report->stats;
-	const struct figures f = figures_of(report);
+	const struct totals f = totals_of(report);
 
 	fprintf(out, "{\n  \"state\": \"%s\",\n  \"ready\": %s,\n  \"sampling\": %s,\n",
 		phase_name(report), report->ready ? "true" : "false",
@@ -228,7 +229,7 @@ void status_print_json(const struct agent_report *report, FILE *out)
 	fprintf(out, "}\n");
 }
 
-/* --- Prometheus --- */
+/* --- metrics --- */
 
 static void metric(FILE *out, const char *name, const char *type, const char *help, uint64_t value)
 {
@@ -251,7 +252,7 @@ static void metric_roles(const struct agent_report *report, FILE *out)
 	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++)
 		fprintf(out, "bulkhead_role_resident_bytes{role=\"%s\"} %" PRIu64 "\n",
 			role_names[role].directory, report->roles[role].rss_bytes);
-	fprintf(out, "# HELP bulkhead_role_restarts_total Times that a role was started again.\n"
+	fprintf(out, "# HELP bulkhead_role_restarts_total Restarts of a role.\n"
 		     "# TYPE bulkhead_role_restarts_total counter\n");
 	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++)
 		fprintf(out, "bulkhead_role_restarts_total{role=\"%s\"} %u\n",
@@ -261,42 +262,46 @@ static void metric_roles(const struct agent_report *report, FILE *out)
 void status_print_metrics(const struct agent_report *report, FILE *out)
 {
 	const struct export_stats *l = &report->stats;
-	const struct figures f = figures_of(report);
+	const struct totals f = totals_of(report);
 
-	metric(out, "ready", "gauge", "Whether samples come through.", report->ready);
-	metric(out, "sampling", "gauge", "Whether this host samples now (probability).",
+	metric(out, "ready", "gauge", "1 if samples arrive at the exporter.", report->ready);
+	metric(out, "sampling", "gauge", "1 if this host samples now (agent.probability).",
 	       report->sampling);
-	metric(out, "start_time_seconds", "gauge", "When the agent was started.",
+	metric(out, "start_time_seconds", "gauge", "Unix time when the agent was started.",
 	       report->started_unix_ns / 1000000000u);
 	metric(out, "samples_taken_total", "counter", "Samples taken by the kernel.", f.taken);
-	metric(out, "samples_delivered_total", "counter", "Samples that the backend has taken.",
+	metric(out, "samples_delivered_total", "counter", "Samples that the backend accepted.",
 	       l->delivered);
-	metric(out, "samples_waiting", "gauge", "Samples in the spool.", f.waiting);
-	metric_counts(out, "samples_lost_total", "Samples lost.", loss_names, f.lost, 0,
+	metric(out, "samples_waiting", "gauge", "Samples that wait in the spool.", f.waiting);
+	metric_counts(out, "samples_lost_total", "Samples lost, by reason.", loss_names, f.lost, 0,
 		      LOSS_COUNT);
-	metric_counts(out, "stacks_incomplete_total", "Samples whose stack was cut.",
-		      incomplete_reason_names, l->incomplete, 1, INCOMPLETE_COUNT);
-	metric(out, "export_requests_total", "counter", "Requests that the backend has taken.",
+	metric_counts(out, "stacks_incomplete_total",
+		      "Samples with an incomplete stack, by reason.", incomplete_reason_names,
+		      l->incomplete, 1, INCOMPLETE_COUNT);
+	metric(out, "export_requests_total", "counter", "Requests that the backend accepted.",
 	       l->delivered_requests);
-	metric(out, "export_bytes_total", "counter", "Bytes of these requests.",
+	metric(out, "export_bytes_total", "counter", "Bytes of the accepted requests.",
 	       l->delivered_bytes);
-	metric(out, "export_failures_total", "counter", "Calls that failed and were to be retried.",
+	metric(out, "export_failures_total", "counter", "Requests that failed and are retried.",
 	       l->failures);
-	metric(out, "export_requests_refused_total", "counter", "Requests given up.",
-	       l->refused_requests);
-	metric(out, "export_requests_partial_total", "counter", "Requests taken in part.",
-	       l->partial_requests);
+	metric(out, "export_requests_refused_total", "counter",
+	       "Requests that the backend will never accept, dropped.", l->refused_requests);
+	metric(out, "export_requests_partial_total", "counter",
+	       "Requests that the backend accepted in part.", l->partial_requests);
 	metric(out, "export_profiles_rejected_total", "counter",
-	       "Profiles rejected within requests taken in part.", l->rejected_profiles);
-	metric(out, "export_last_success_seconds", "gauge", "When the last request was taken.",
+	       "Profiles that the backend rejected in these requests.", l->rejected_profiles);
+	metric(out, "export_last_success_seconds", "gauge",
+	       "Unix time when the backend last accepted a request.",
 	       l->last_success_unix_ns / 1000000000u);
-	metric(out, "spool_records", "gauge", "Requests in the spool.", l->waiting_records);
-	metric(out, "spool_memory_bytes", "gauge", "Bytes of them in memory.",
+	metric(out, "spool_records", "gauge", "Requests that wait in the spool.",
+	       l->waiting_records);
+	metric(out, "spool_memory_bytes", "gauge", "Bytes of waiting requests in memory.",
 	       l->spool_memory_bytes);
-	metric(out, "spool_disk_bytes", "gauge", "Bytes of them on disk.", l->spool_disk_bytes);
-	metric(out, "spool_damaged_records_total", "counter", "Records torn or forged.",
-	       l->damaged_records);
-	metric(out, "bpf_map_bytes", "gauge", "Memory of BPF maps.", report->map_bytes);
+	metric(out, "spool_disk_bytes", "gauge", "Bytes of waiting requests on disk.",
+	       l->spool_disk_bytes);
+	metric(out, "spool_damaged_records_total", "counter",
+	       "Records of the spool that were damaged, dropped.", l->damaged_records);
+	metric(out, "bpf_map_bytes", "gauge", "Bytes of BPF maps.", report->map_bytes);
 	runtime_print_metrics(report->runtimes, out);
 	metric_roles(report, out);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agent's answer in three forms. */
+/* Prints the agent's report as text, as JSON, or as metrics. */
 #ifndef CLI_STATUS_PRINT_H
 #define CLI_STATUS_PRINT_H
 
@@ -9,7 +9,7 @@
 
 void status_print_text(const struct agent_report *report, FILE *out);
 void status_print_json(const struct agent_report *report, FILE *out);
-/* Prometheus' text format, version 0.0.4. */
+/* The text format of Prometheus, version 0.0.4. */
 void status_print_metrics(const struct agent_report *report, FILE *out);
 
 #endif

@@ -12,7 +12,7 @@ from agent import Agent
 
 THREADS_MAX = 128  # exporter/delivery/policy.c
 # What others may hold is as in a recording. The exporter: its peers and connections, the spool, three pieces of memory, the library's own loop.
-KINDS = {**test_roles.KINDS, "exporter": {"socket:unix", "socket:tcp", "socket:udp", "null", "eventpoll", "eventfd", "pipe", "memfd:ledger", "memfd:journal", "memfd:spool",
+KINDS = {**test_roles.KINDS, "exporter": {"socket:unix", "socket:tcp", "socket:udp", "null", "eventpoll", "eventfd", "pipe", "memfd:stats", "memfd:journal", "memfd:spool",
                                           "spool", "reachable"}}
 # exporter/delivery/configure.c: open for a moment, whenever a name is looked up.
 REACHABLE = {"/etc/hosts", "/etc/resolv.conf", "/etc/host.conf", "/etc/nsswitch.conf", "/etc/gai.conf", "/dev/urandom",
@@ -113,7 +113,7 @@ class Checker(lib.unittest.TestCase):
     def test_kinds(self):
         sockets = {"5": Socket("tcp", False, 4317), "6": Socket("netlink", False, 0)}
         for kind, target, expected in (("null", "/dev/null", "null"), ("socket:unix", "socket:[4]", "socket:unix"), ("socket:not unix", "socket:[5]", "socket:tcp"),
-                                       ("socket:not unix", "socket:[6]", "socket:netlink"), ("memfd", "/memfd:bulkhead-ledger (deleted)", "memfd:ledger"),
+                                       ("socket:not unix", "socket:[6]", "socket:netlink"), ("memfd", "/memfd:bulkhead-stats (deleted)", "memfd:stats"),
                                        ("memfd", "/memfd:filter (deleted)", "memfd"), ("dir", "/s/spool", "spool"), ("file:w", "/s/spool/0 (deleted)", "spool"),
                                        ("file:w", "/s/spool2", "file:w"), ("dir", "/s", "dir"), ("file:r", "/etc/hosts", "reachable"), ("file:w", "/etc/hosts", "file:w"),
                                        ("file:r", "/etc/passwd", "file:r"), ("bpf-map", "anon_inode:bpf-map", "bpf-map"), ("proc", "/proc/1/environ", "proc")):
@@ -205,7 +205,7 @@ class AgentRoles(lib.Case):
             server.wait(1)
             most = self.look_often(running, server.port)
             self.assertGreater(most["socket:tcp"], 0)
-            self.assertEqual((most["memfd:ledger"], most["memfd:journal"], most["memfd:spool"]), (1, 1, 1))
+            self.assertEqual((most["memfd:stats"], most["memfd:journal"], most["memfd:spool"]), (1, 1, 1))
             roles = self.roles(running)
             uids = {role: lib.proc_status(pid)["Uid"].split()[0] for role, pid in roles.items()}
             print(f"uids: {uids}")

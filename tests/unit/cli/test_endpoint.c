@@ -6,7 +6,7 @@
 
 #define COUNT(x) (sizeof(x) / sizeof((x)[0]))
 
-Test(endpoint, forms)
+Test(endpoint, scheme_host_and_port_are_parsed)
 {
 	static const struct {
 		const char *text;
@@ -54,7 +54,7 @@ Test(endpoint, forms)
 	}
 }
 
-Test(endpoint, refused)
+Test(endpoint, wrong_endpoints_are_refused)
 {
 	static const char *const bad[] = {
 	    "",

@@ -38,7 +38,7 @@ static const char *attributes(const char *text)
 		cr_expect_str_eq(_found, (value));                                                 \
 	} while (0)
 
-Test(key_values, lists)
+Test(key_values, lists_of_headers_are_parsed)
 {
 	cr_assert_null(headers(""));
 	cr_assert_eq(list.count, 0);
@@ -61,7 +61,7 @@ Test(key_values, lists)
 	EXPECT_VALUE("a", "1+2");
 }
 
-Test(key_values, last_one_wins)
+Test(key_values, the_last_value_of_a_name_counts)
 {
 	cr_assert_null(headers("a=1,b=2,A=3"));
 	cr_assert_eq(list.count, 2);
@@ -71,7 +71,7 @@ Test(key_values, last_one_wins)
 	EXPECT_VALUE("b", "4");
 }
 
-Test(key_values, attributes)
+Test(key_values, attributes_may_be_utf8)
 {
 	cr_assert_null(
 	    attributes("service.name=my%20shop,Deployment.Environment=pr\xc3\xb6%64,k%3D=%2C"));
@@ -82,7 +82,7 @@ Test(key_values, attributes)
 	EXPECT_VALUE("name", "\xe2\x82\xac");
 }
 
-Test(key_values, refused)
+Test(key_values, wrong_pairs_are_refused_by_position)
 {
 	static const char *const headers_only[] = {
 	    "s\xc3\xb6=secret",	   "a=secret\xc3\xb6", "a b=secret",   "a:=secret",
@@ -130,7 +130,7 @@ Test(key_values, refused)
 	cr_assert_str_eq(headers("a=1,,b"), "pair 3: the = is missing");
 }
 
-Test(key_values, counts_and_sizes)
+Test(key_values, count_and_size_are_limited)
 {
 	char text[KEY_VALUES_BYTES + 16];
 	size_t used = 0;
@@ -159,7 +159,7 @@ Test(key_values, counts_and_sizes)
 	cr_assert_not_null(attributes(text));
 }
 
-Test(key_values, wiped)
+Test(key_values, secrets_are_wiped)
 {
 	cr_assert_null(headers("a=secret"));
 	key_values_fini(&list);
@@ -192,7 +192,7 @@ static const char *read_file(const char *text, size_t length)
 
 #define READ(text) read_file(text, sizeof(text) - 1)
 
-Test(headers_file, forms)
+Test(headers_file, spaces_and_comments_are_skipped)
 {
 	cr_assert_null(READ(""));
 	cr_assert_eq(list.count, 0);
@@ -205,7 +205,7 @@ Test(headers_file, forms)
 	cr_assert_not(exposed);
 }
 
-Test(headers_file, refused)
+Test(headers_file, wrong_pairs_are_refused_by_position)
 {
 	static const struct {
 		const char *text;
@@ -235,7 +235,7 @@ Test(headers_file, refused)
 	}
 }
 
-Test(headers_file, counts_and_sizes)
+Test(headers_file, count_and_size_are_limited)
 {
 	static char text[KEY_VALUES_FILE_BYTES + 1];
 	size_t used = 0;
@@ -250,7 +250,7 @@ Test(headers_file, counts_and_sizes)
 	cr_assert_eq(line, 0);
 }
 
-Test(headers_file, adds_to_a_list)
+Test(headers_file, a_file_adds_to_a_list)
 {
 	cr_assert_null(READ("a: 1\nb: 2\n"));
 	cr_assert_null(key_values_read_headers(path, &list, &line, &exposed, reason));
@@ -259,7 +259,7 @@ Test(headers_file, adds_to_a_list)
 	EXPECT_VALUE("b", "3");
 }
 
-Test(headers_file, exposed)
+Test(headers_file, files_that_others_may_read_are_reported)
 {
 	cr_assert_null(READ("a: 1\n"));
 	cr_assert_eq(chmod(path, 0640), 0);
@@ -270,7 +270,7 @@ Test(headers_file, exposed)
 	cr_assert(exposed);
 }
 
-Test(headers_file, absent)
+Test(headers_file, a_missing_file_is_reported)
 {
 	cr_assert_not_null(
 	    key_values_read_headers("/nonexistent/file", &list, &line, &exposed, reason));

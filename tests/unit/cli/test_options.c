@@ -64,7 +64,7 @@ static int parse(struct record_options *o, ...)
 		cr_expect(something_said(), "nothing was said of " #__VA_ARGS__);                  \
 	} while (0)
 
-Test(options, runtimes)
+Test(options, runtimes_are_a_set_of_names)
 {
 	struct record_options o;
 
@@ -87,7 +87,7 @@ Test(options, runtimes)
 	REFUSED("--strict-memory=yes");
 }
 
-Test(options, defaults)
+Test(options, defaults_of_all_options)
 {
 	struct record_options o;
 
@@ -112,7 +112,7 @@ Test(options, defaults)
 	cr_assert_eq(o.outputs[0].fd, -1);
 }
 
-Test(options, everything_at_once)
+Test(options, all_options_can_be_combined)
 {
 	struct record_options o;
 
@@ -133,7 +133,7 @@ Test(options, everything_at_once)
 	cr_assert_float_eq(o.max_loss, 0.01, 1e-12);
 }
 
-Test(options, durations)
+Test(options, durations_need_a_known_unit)
 {
 	static const struct {
 		const char *text;
@@ -158,7 +158,7 @@ Test(options, durations)
 	}
 }
 
-Test(options, frequencies)
+Test(options, frequencies_are_1_to_10000_hz)
 {
 	static const char *const bad[] = {
 	    "", "0", "-1", "+5", " 5", "10001", "99.5", "99hz", "18446744073709551617", "x"};
@@ -175,7 +175,7 @@ Test(options, frequencies)
 	}
 }
 
-Test(options, process_ids)
+Test(options, process_ids_are_checked)
 {
 	static const char *const bad[] = {"",  ",",   "1,",	 ",1",		 "1,,2",
 					  "0", "1,0", "-1",	 "1 2",		 "1;2",
@@ -194,7 +194,7 @@ Test(options, process_ids)
 	REFUSED("-t", "");
 }
 
-Test(options, as_many_process_ids_as_there_is_room_for)
+Test(options, at_most_64_process_ids)
 {
 	struct record_options o;
 	char list[16 * (MSG_FILTER_TARGETS_MAX + 1)] = "";
@@ -243,7 +243,7 @@ Test(options, without_an_output_there_is_one_without_a_path)
 	cr_assert_eq(o.output_count, 1);
 }
 
-Test(options, outputs)
+Test(options, at_most_8_outputs_each_with_a_format)
 {
 	struct record_options o;
 
@@ -259,7 +259,7 @@ Test(options, outputs)
 		     STATUS_USAGE);
 }
 
-Test(options, thread_names)
+Test(options, thread_names_have_at_most_15_bytes)
 {
 	struct record_options o;
 
@@ -268,7 +268,7 @@ Test(options, thread_names)
 	REFUSED("--comm", "sixteen-letters.");
 }
 
-Test(options, losses)
+Test(options, max_loss_is_a_share_or_a_percentage)
 {
 	static const struct {
 		const char *text;
@@ -290,7 +290,7 @@ Test(options, losses)
 	}
 }
 
-Test(options, commands)
+Test(options, what_follows_the_dashes_is_the_command)
 {
 	struct record_options o;
 
@@ -325,7 +325,7 @@ Test(options, processes_are_grouped_by_name_unless_pid_is_asked_for)
 	REFUSED("--group-by", "comm");
 }
 
-Test(options, what_excludes_each_other)
+Test(options, user_and_kernel_exclude_each_other)
 {
 	struct record_options o;
 
@@ -335,7 +335,7 @@ Test(options, what_excludes_each_other)
 	cr_assert(o.kernel_only);
 }
 
-Test(options, unknown_and_incomplete)
+Test(options, unknown_and_incomplete_options_are_refused)
 {
 	struct record_options o;
 
@@ -348,7 +348,7 @@ Test(options, unknown_and_incomplete)
 	cr_assert_eq(PARSE(&o, "-o"), STATUS_USAGE);
 }
 
-Test(options, help)
+Test(options, help_ends_the_parsing)
 {
 	struct record_options o;
 

@@ -5,7 +5,7 @@
 
 #include "cli/runtime_print.h"
 
-static struct msg_runtime figures[RUNTIME_ID_COUNT];
+static struct msg_runtime stats[RUNTIME_ID_COUNT];
 
 static const char *print(void (*fn)(const struct msg_runtime *, FILE *))
 {
@@ -14,45 +14,47 @@ static const char *print(void (*fn)(const struct msg_runtime *, FILE *))
 
 	text[0] = 0;
 	cr_assert_not_null(out);
-	fn(figures, out);
+	fn(stats, out);
 	fclose(out);
 	return text;
 }
 
-Test(runtime_print, faults_only)
+Test(runtime_print, summary_shows_only_runtimes_with_faults)
 {
-	figures[RUNTIME_ID_CPYTHON] = (struct msg_runtime){.attached = 3, .named = 34108};
+	stats[RUNTIME_ID_CPYTHON] = (struct msg_runtime){.attached = 3, .named = 34108};
 	cr_expect_str_empty(print(runtime_print_faults));
-	figures[RUNTIME_ID_CPYTHON].unnamed = 12;
-	cr_expect_str_eq(print(runtime_print_faults), "Python: 12 of 34120 frames not named\n");
-	figures[RUNTIME_ID_CPYTHON].refused = 1;
-	figures[RUNTIME_ID_HOTSPOT].refused = 2;
+	stats[RUNTIME_ID_CPYTHON].unnamed = 12;
+	cr_expect_str_eq(print(runtime_print_faults), "Python: 12 of 34120 frames have no name\n");
+	stats[RUNTIME_ID_CPYTHON].refused = 1;
+	stats[RUNTIME_ID_HOTSPOT].refused = 2;
 	cr_expect_str_eq(print(runtime_print_faults),
-			 "Python: 12 of 34120 frames not named, 1 refused\nJava: 2 refused\n");
+			 "Python: 12 of 34120 frames have no name, 1 refused (see the log)\nJava: "
+			 "2 refused (see the log)\n");
 }
 
-Test(runtime_print, status)
+Test(runtime_print, status_shows_runtimes_that_were_found)
 {
 	cr_expect_str_empty(print(runtime_print_status));
-	figures[RUNTIME_ID_HOTSPOT].attached = 2;
+	stats[RUNTIME_ID_HOTSPOT].attached = 2;
 	cr_expect_str_eq(print(runtime_print_status), "runtimes  Java: 2 processes\n");
-	figures[RUNTIME_ID_CPYTHON] = (struct msg_runtime){.named = 1, .unnamed = 1, .refused = 5};
-	cr_expect_str_eq(print(runtime_print_status),
-			 "runtimes  Python: 0 processes, 1 of 2 frames not named, 5 refused\n"
-			 "          Java: 2 processes\n");
+	stats[RUNTIME_ID_CPYTHON] = (struct msg_runtime){.named = 1, .unnamed = 1, .refused = 5};
+	cr_expect_str_eq(
+	    print(runtime_print_status),
+	    "runtimes  Python: 0 processes, 1 of 2 frames have no name, 5 refused (see the log)\n"
+	    "          Java: 2 processes\n");
 }
 
-Test(runtime_print, json)
+Test(runtime_print, json_lists_every_runtime)
 {
-	figures[RUNTIME_ID_CPYTHON] = (struct msg_runtime){1, 2, 3, 4};
+	stats[RUNTIME_ID_CPYTHON] = (struct msg_runtime){1, 2, 3, 4};
 	cr_expect_not_null(strstr(print(runtime_print_json),
 				  "\"cpython\": {\"attached\": 1, \"refused\": 2, \"named\": 3, "
 				  "\"unnamed\": 4}, \"hotspot\": {\"attached\": 0"));
 }
 
-Test(runtime_print, metrics)
+Test(runtime_print, metrics_list_every_runtime)
 {
-	figures[RUNTIME_ID_HOTSPOT] = (struct msg_runtime){1, 2, 3, UINT64_MAX};
+	stats[RUNTIME_ID_HOTSPOT] = (struct msg_runtime){1, 2, 3, UINT64_MAX};
 	const char *text = print(runtime_print_metrics);
 
 	cr_expect_not_null(strstr(text, "# TYPE bulkhead_runtime_processes gauge\n"
