@@ -48,7 +48,7 @@ class Refusals(lib.Case):
     def test_the_trap_works(self):
         """Without this no other test here could tell that no role was started."""
         self.run_bulkhead("record", "-d", "1", "-o", "out.folded")
-        self.assertTrue(os.path.exists(self.marker), "bulkhead did not start the role beside it")
+        self.assertTrue(os.path.exists(self.marker), "bulkhead did not start the role next to it")
 
     # wrong usage: 2
 
