@@ -194,6 +194,8 @@ class Recording:
     def finish(self):
         """Waits until the recorded command, and with it the recording, ends."""
         _, self.stderr = self.process.communicate(timeout=lib.PATIENCE)
+        if self.process.returncode:
+            raise RuntimeError(f"{' '.join(self.command)} ended with {self.process.returncode}: {self.stderr.decode()[-500:]}")
         with open(self.path("stats.json"), encoding="utf-8") as f:
             self.stats = json.load(f)
         return self.stats
