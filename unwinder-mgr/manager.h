@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The manager's state. What it knows comes from three places: the sideband (what happens), the
- * opener (maps and files), the ring `deferred` (stacks that could not wait). What it makes of it
- * goes to two: the tables that BPF reads, and the worker.
+ * The manager's state.
+ *
+ * Its input comes from three sources: the sideband (what processes do), the opener (their maps and
+ * files), and the ring `deferred` (stacks whose tables came too late). Its output goes to two: the
+ * tables that BPF reads, and the worker, which hears of processes, modules and deferred samples.
  */
 #ifndef UNWINDER_MGR_MANAGER_H
 #define UNWINDER_MGR_MANAGER_H

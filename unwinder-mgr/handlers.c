@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One handler for each message to the manager. ipc/messages.def says who sends it and when. */
+#include "unwinder-mgr/handlers.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+
+#include "common/cleanup.h"
+#include "common/file_read.h"
+#include "common/log.h"
+#include "parse/proc_maps.h"
+#include "unwinder-mgr/manager.h"
+#include "unwinder-mgr/work.h"
+
+enum {
+	/* The start of /proc/PID/stat, which has the name as its second field. */
+	STAT_BYTES = 512,
+	/* Most processes have fewer mappings than fit into this. */
+	MAPS_FIRST_BYTES = 16 << 10,
+};
+
+static void *map_writable(int fd, size_t bytes)
+{
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	return at == MAP_FAILED ? NULL : at;
+}
+
+static void on_deferred_readable(void *context, uint32_t events)
+{
+	struct manager *manager = context;
+
+	(void)events;
+	/* The processes come first: a stack may belong to one that the sideband has yet to report.
+	 */
+	sideband_process(manager);
+	deferred_consume(manager);
+	loop_tick_within(&manager->role.loop, WORK_SOON_MS);
+}
+
+static int manager_on_maps(void *context, const struct msg_maps *maps, struct message *message)
+{
+	struct manager *manager = context;
+
+	manager->processes.table = map_writable(message->fds[0], sizeof(struct bh_process_table));
+	manager->modules.published =
+	    map_writable(message->fds[1], MODULE_SLOTS * sizeof(struct bh_module));
+	struct bh_rule *rules = map_writable(message->fds[2], RULES_MAX * sizeof(struct bh_rule));
+	if (!manager->processes.table || !manager->modules.published || !rules)
+		return -ENOMEM;
+	rules_init(&manager->rules, rules);
+	/* Slot 0 is for memory without a file. */
+	manager->modules.published[0] = (struct bh_module){.state = BH_MODULE_FRAME_POINTERS};
+	int r = bpf_ring_init(&manager->deferred.ring, message->fds[3], maps->ring_bytes);
+	if (r < 0)
+		return r;
+	message->fds[3] = -1;
+	manager->role.state = ROLE_CONFIGURED;
+	return loop_add(&manager->role.loop, manager->deferred.ring.fd, EPOLLIN,
+			on_deferred_readable, manager);
+}
+
+static int manager_on_slab(void *context, const struct msg_id *slab, struct message *message)
+{
+	struct manager *manager = context;
+	int r = slabs_add(&manager->slabs, slab->id, message->fd_count ? message->fds[0] : -1);
+
+	modules_place_waiting(manager);
+	processes_publish(manager);
+	/* Without memory for the slab, the manager continues with those that it has. */
+	return r == -ENOMEM ? 0 : r;
+}
+
+static int manager_on_sideband(void *context, const struct msg_id *cpu, struct message *message)
+{
+	int r = sideband_add(context, cpu->id, message->fds[0]);
+
+	if (r < 0)
+		log_error("cannot map a sideband ring: cpu=%u error=%s; raise "
+			  "kernel.perf_event_mlock_kb",
+			  cpu->id, strerror(-r));
+	else
+		message->fds[0] = -1;
+	return r;
+}
+
+static int manager_on_process_maps(void *context, const struct msg_maps_of *answer,
+				   struct message *message)
+{
+	struct manager *manager = context;
+	_cleanup_free_ uint8_t *maps = NULL;
+	char comm[BH_COMM_BYTES] = "", stat[STAT_BYTES];
+	size_t length = 0;
+
+	if (message->fd_count != 2)
+		return 0;
+	/* The file shows the present, so events of the past are handled before it is read. */
+	sideband_process(manager);
+	const ssize_t n = file_read_fully(message->fds[1], stat, sizeof(stat));
+	if (n > 0)
+		proc_stat_comm(stat, (size_t)n, comm, sizeof(comm));
+	/* A longer file is used up to the limit. It is empty for kernel threads and for processes
+	 * that have just ended. */
+	if (file_read_all(message->fds[0], MAPS_FIRST_BYTES, LIMIT_MAPS_BYTES, &maps, &length) >=
+		0 &&
+	    length)
+		processes_set_maps(manager, answer->tgid, (const char *)maps, length, comm);
+	return 0;
+}
+
+static int manager_on_file(void *context, const struct msg_file *answer, struct message *message)
+{
+	struct manager *manager = context;
+	int fd = -1;
+
+	if (message->fd_count) {
+		fd = message->fds[0];
+		message->fds[0] = -1;
+	}
+	const struct modules_answer result = modules_on_file(manager, answer, fd);
+	processes_apply_answer(manager, &result);
+	return 0;
+}
+
+static int manager_on_scan_done(void *context)
+{
+	struct manager *manager = context;
+
+	manager->scanning = false;
+	return 0;
+}
+
+static int manager_on_watch(void *context, const struct msg_id *watched)
+{
+	struct manager *manager = context;
+	struct module *module = modules_find(&manager->modules, watched->id);
+
+	if (module)
+		processes_watch(manager, module);
+	return 0;
+}
+
+static int manager_on_stop(void *context)
+{
+	work_stop(context);
+	return 0;
+}
+
+#define MANAGER_HANDLERS(HANDLER, REFUSED)                                                         \
+	HANDLER(MANAGER_MAPS, manager_on_maps)                                                     \
+	HANDLER(SLAB, manager_on_slab)                                                             \
+	HANDLER(SIDEBAND, manager_on_sideband)                                                     \
+	HANDLER(MAPS, manager_on_process_maps)                                                     \
+	HANDLER(FILE, manager_on_file)                                                             \
+	HANDLER(SCAN_DONE, manager_on_scan_done)                                                   \
+	HANDLER(WATCH, manager_on_watch)                                                           \
+	HANDLER(STOP, manager_on_stop)
+MESSAGE_HANDLERS(manager_handlers, MANAGER, MANAGER_HANDLERS);
+
+static void manager_after_message(void *context)
+{
+	struct manager *manager = context;
+
+	processes_publish(manager);
+	loop_tick_within(&manager->role.loop, WORK_SOON_MS);
+}
+
+void manager_set_handlers(struct manager *manager)
+{
+	manager->role.handlers = &manager_handlers;
+	manager->role.context = manager;
+	manager->role.after_message = manager_after_message;
+}

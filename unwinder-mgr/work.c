@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How this works: see work.h. */
+#include "unwinder-mgr/work.h"
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "unwinder-mgr/manager.h"
+
+enum {
+	TICK_MS = 1000,
+	/* Processes and modules are searched for unused ones at most this often, since that visits
+	 * all of them. */
+	RECLAIM_MS = 250,
+	/* Deferred stacks are still walked for this long after STOP. */
+	DRAIN_MS = 1000,
+	/* The programs that run when a recording starts should have their tables by then. Others
+	 * have their first stacks deferred. */
+	READY_MS = 250,
+};
+
+/* Lets the opener report every process that runs. */
+static int work_scan(struct manager *manager)
+{
+	manager->scan_wanted = false;
+	manager->scanning = true;
+	manager->scanned_ns = clock_monotonic_ns();
+	return peer_send(&manager->role.peers[ROLE_OPENER], MESSAGE_SCAN, NULL, 0, NULL, 0);
+}
+
+static void work_check_ready(struct manager *manager, uint64_t now)
+{
+	const bool done = !manager->scanning && !modules_pending(&manager->modules);
+
+	if (manager->role.state != ROLE_CONFIGURED ||
+	    (!done && now - manager->started_ns < READY_MS * NS_PER_MS))
+		return;
+	manager->role.state = ROLE_READY;
+	role_send_status(&manager->role, &(struct msg_status){0});
+}
+
+void work_stop(struct manager *manager)
+{
+	manager->role.state = ROLE_STOPPING;
+	manager->drain_deadline_ns = clock_monotonic_ns() + DRAIN_MS * NS_PER_MS;
+}
+
+/* Sends every stack that still waits, and tells the worker and the CLI that there will be no more.
+ */
+static void work_finish(struct manager *manager)
+{
+	deferred_process(manager, true);
+	log_debug("at the end: processes=%u modules=%u rules=%u slabs=%u free_bytes=%llu "
+		  "sideband_lost=%llu",
+		  manager->processes.count, manager->modules.count, manager->rules.used,
+		  manager->slabs.count, (unsigned long long)manager->slabs.free_bytes,
+		  (unsigned long long)manager->sideband.lost);
+	peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_DRAINED, &manager->losses,
+		  sizeof(manager->losses), NULL, 0);
+	manager->role.state = ROLE_STOPPED;
+	role_send_status(&manager->role, &(struct msg_status){0});
+}
+
+/* Returns in how many milliseconds there may be something to do. */
+static int work_next_tick_ms(const struct manager *manager, uint64_t now)
+{
+	const uint64_t free_ns = slabs_next_free_ns(&manager->slabs);
+
+	if (manager->role.state == ROLE_CONFIGURED || manager->role.state == ROLE_STOPPING ||
+	    manager->scan_wanted || manager->deferred.first || free_ns <= now)
+		return WORK_SOON_MS;
+	if (free_ns - now < TICK_MS * NS_PER_MS)
+		return (int)((free_ns - now) / NS_PER_MS) + 1;
+	return TICK_MS;
+}
+
+static void work_reclaim(struct manager *manager, uint64_t now)
+{
+	if (now - manager->reclaimed_ns < RECLAIM_MS * NS_PER_MS)
+		return;
+	manager->reclaimed_ns = now;
+	processes_reclaim(manager, now);
+	modules_reclaim(manager, now);
+}
+
+static void work_on_tick(void *context, uint32_t events)
+{
+	struct manager *manager = context;
+	const uint64_t now = clock_monotonic_ns();
+
+	(void)events;
+	sideband_process(manager);
+	sideband_listen(manager, true);
+	deferred_consume(manager);
+	deferred_process(manager, false);
+	slabs_reclaim(&manager->slabs, now);
+	modules_place_waiting(manager);
+	work_reclaim(manager, now);
+	processes_publish(manager);
+	work_check_ready(manager, now);
+	if (manager->scan_wanted && now - manager->scanned_ns > LIMIT_SCAN_MS * NS_PER_MS)
+		work_scan(manager);
+	if (manager->role.state == ROLE_STOPPING &&
+	    (!manager->deferred.first || now >= manager->drain_deadline_ns))
+		work_finish(manager);
+	loop_tick_within(&manager->role.loop, work_next_tick_ms(manager, now));
+}
+
+int work_start(struct manager *manager)
+{
+	loop_set_tick(&manager->role.loop, TICK_MS, work_on_tick, manager);
+	manager->started_ns = clock_monotonic_ns();
+	return work_scan(manager);
+}

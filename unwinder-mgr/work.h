@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The manager's periodic work, which no message and no record announces: it retries what waits,
+ * frees what is unused, reports that it is ready, and ends the recording.
+ *
+ * How this works. The loop's tick does all of this in a fixed order. It normally comes once per
+ * second. While something waits that may soon be possible (a deferred stack, a table without a
+ * slab, the end), it comes every WORK_SOON_MS.
+ *
+ * The life of the manager, as role.state:
+ *
+ *	ROLE_CONFIGURED  it has its maps and scans the processes that already run
+ *	ROLE_READY       the scan and the tables it needs are done, or READY_MS have passed
+ *	ROLE_STOPPING    STOP has come: deferred stacks are still walked, for DRAIN_MS at most
+ *	ROLE_STOPPED     every sample has been sent to the worker
+ */
+#ifndef UNWINDER_MGR_WORK_H
+#define UNWINDER_MGR_WORK_H
+
+struct manager;
+
+enum {
+	WORK_SOON_MS = 10 /* until the next tick, when there is something to do */
+};
+
+/* Starts the first scan and the tick. Returns 0 or a negative errno. */
+int work_start(struct manager *manager);
+
+/* Starts the end: the manager stops as soon as no stack waits any more. */
+void work_stop(struct manager *manager);
+
+#endif
