@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Tests the ELF reader with a small file that is changed in one place, and with this program. */
 #include <criterion/criterion.h>
 #include <elf.h>
 #include <errno.h>
@@ -10,133 +11,16 @@
 #include <zlib.h>
 
 #include "common/cleanup.h"
-#include "parse/elf_image.h"
 #include "parse/elf_window.h"
+
+#include "elf_fixture.h"
 
 enum {
 	CAP = 1 << 20
 };
 
-/*
- * The file under test is a small shared object with this layout:
- *   0x000 ELF header; 0x040 three program headers (load, note, eh_frame_hdr); 0x100 the note; 0x140
- * "text" of 64 bytes; 0x200 a compressed section; 0x300 names; 0x400 section headers.
- */
-static const char names[] = "\0.text\0.bss\0.debug_str\0.shstrtab";
-enum {
-	NAME_TEXT = 1,
-	NAME_BSS = 7,
-	NAME_DEBUG = 12,
-	NAME_NAMES = 23
-};
-enum {
-	SECTION_TEXT = 1,
-	SECTION_BSS,
-	SECTION_DEBUG,
-	SECTION_NAMES,
-	SECTIONS
-};
-enum {
-	INFLATED = 3000
-};
-
-struct file {
-	Elf64_Ehdr header;
-	Elf64_Phdr segments[3];
-	uint8_t pad[0x100 - 0x40 - 3 * 0x38];
-	struct {
-		Elf64_Nhdr other;
-		char other_name[4];
-		uint8_t other_bytes[4]; /* one byte, three of padding */
-		Elf64_Nhdr note;
-		char name[4];
-		uint8_t id[20];
-		uint8_t pad[0x40 - 56];
-	} note;
-	uint8_t text[0x40];
-	uint8_t pad2[0x80];
-	Elf64_Chdr packed;
-	uint8_t stream[0x100 - sizeof(Elf64_Chdr)];
-	char names[0x100];
-	Elf64_Shdr sections[SECTIONS];
-};
-
-static void file_pack(struct file *f)
-{
-	uint8_t plain[INFLATED];
-	uLongf length = sizeof(f->stream);
-
-	memset(plain, 'x', sizeof(plain));
-	cr_assert_eq(compress(f->stream, &length, plain, sizeof(plain)), Z_OK);
-	f->packed =
-	    (Elf64_Chdr){.ch_type = ELFCOMPRESS_ZLIB, .ch_size = INFLATED, .ch_addralign = 1};
-	f->sections[SECTION_DEBUG] = (Elf64_Shdr){.sh_name = NAME_DEBUG,
-						  .sh_type = SHT_PROGBITS,
-						  .sh_flags = SHF_COMPRESSED,
-						  .sh_offset = offsetof(struct file, packed),
-						  .sh_size = sizeof(f->packed) + length};
-}
-
-static struct file file_make(void)
-{
-	struct file f = {
-	    .header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
-		       .e_type = ET_DYN,
-		       .e_machine = EM_X86_64,
-		       .e_version = EV_CURRENT,
-		       .e_entry = 0x1140,
-		       .e_phoff = offsetof(struct file, segments),
-		       .e_shoff = offsetof(struct file, sections),
-		       .e_ehsize = sizeof(Elf64_Ehdr),
-		       .e_phentsize = sizeof(Elf64_Phdr),
-		       .e_phnum = 3,
-		       .e_shentsize = sizeof(Elf64_Shdr),
-		       .e_shnum = SECTIONS,
-		       .e_shstrndx = SECTION_NAMES},
-	    .segments = {{.p_type = PT_LOAD,
-			  .p_flags = PF_R | PF_X,
-			  .p_offset = 0x100,
-			  .p_vaddr = 0x1100,
-			  .p_filesz = 0x80,
-			  .p_memsz = 0x200},
-			 {.p_type = PT_NOTE,
-			  .p_offset = offsetof(struct file, note),
-			  .p_filesz = 56,
-			  .p_align = 4},
-			 {.p_type = PT_GNU_EH_FRAME, .p_vaddr = 0x1150, .p_filesz = 0x10}},
-	    .note = {.other = {4, 1, 77},
-		     .other_name = "Abc",
-		     .note = {4, 20, NT_GNU_BUILD_ID},
-		     .name = "GNU",
-		     .id = {1, 2, 3, [19] = 20}},
-	    .text = {0xc3, 0xcc},
-	};
-	memcpy(f.names, names, sizeof(names));
-	f.sections[SECTION_TEXT] = (Elf64_Shdr){.sh_name = NAME_TEXT,
-						.sh_type = SHT_PROGBITS,
-						.sh_flags = SHF_ALLOC | SHF_EXECINSTR,
-						.sh_addr = 0x1140,
-						.sh_offset = offsetof(struct file, text),
-						.sh_size = sizeof(f.text)};
-	f.sections[SECTION_BSS] =
-	    (Elf64_Shdr){.sh_name = NAME_BSS, .sh_type = SHT_NOBITS, .sh_size = 0x1000};
-	f.sections[SECTION_NAMES] = (Elf64_Shdr){.sh_name = NAME_NAMES,
-						 .sh_type = SHT_STRTAB,
-						 .sh_offset = offsetof(struct file, names),
-						 .sh_size = sizeof(names)};
-	file_pack(&f);
-	return f;
-}
-
-static int init_bytes(struct elf_image *image, struct elf_buffer *buffer)
-{
-	struct elf_source source = elf_source_from_buffer(buffer);
-
-	return elf_image_init(image, &source);
-}
-
 /* Reads a file that was changed in one place. */
-static int verdict(const struct file *f)
+static int init_changed(const struct file *f)
 {
 	struct elf_buffer buffer = {f, sizeof(*f)};
 	struct elf_image image;
@@ -181,28 +65,28 @@ Test(elf_image, other_files_are_refused)
 	struct file f = file_make();
 
 	f.header.e_ident[1] = 'e';
-	cr_assert_eq(verdict(&f), -ENOEXEC, "magic");
+	cr_assert_eq(init_changed(&f), -ENOEXEC, "magic");
 	f = file_make();
 	f.header.e_ident[EI_CLASS] = ELFCLASS32;
-	cr_assert_eq(verdict(&f), -ENOEXEC, "32 bits");
+	cr_assert_eq(init_changed(&f), -ENOEXEC, "32 bits");
 	f = file_make();
 	f.header.e_ident[EI_DATA] = ELFDATA2MSB;
-	cr_assert_eq(verdict(&f), -ENOEXEC, "big-endian");
+	cr_assert_eq(init_changed(&f), -ENOEXEC, "big-endian");
 	f = file_make();
 	f.header.e_machine = EM_RISCV;
-	cr_assert_eq(verdict(&f), -ENOEXEC, "machine");
+	cr_assert_eq(init_changed(&f), -ENOEXEC, "machine");
 	f.header.e_machine = EM_AARCH64;
-	cr_assert_eq(verdict(&f), 0, "arm64");
+	cr_assert_eq(init_changed(&f), 0, "arm64");
 	f.header.e_type = ET_CORE;
-	cr_assert_eq(verdict(&f), -ENOEXEC, "type");
+	cr_assert_eq(init_changed(&f), -ENOEXEC, "type");
 	f = file_make();
 	f.header.e_phoff = sizeof(f) - sizeof(Elf64_Phdr);
-	cr_assert_eq(verdict(&f), -ENOEXEC, "program headers beyond the end");
+	cr_assert_eq(init_changed(&f), -ENOEXEC, "program headers beyond the end");
 	f.header.e_phoff = UINT64_MAX - 8;
-	cr_assert_eq(verdict(&f), -ENOEXEC, "program headers that wrap");
+	cr_assert_eq(init_changed(&f), -ENOEXEC, "program headers that wrap");
 	f = file_make();
 	f.header.e_phentsize = 55;
-	cr_assert_eq(verdict(&f), -ENOEXEC, "program headers of an unknown size");
+	cr_assert_eq(init_changed(&f), -ENOEXEC, "program headers of an unknown size");
 }
 
 Test(elf_image, survives_every_length)
@@ -340,137 +224,6 @@ Test(elf_image, limits_set_truncated)
 	cr_assert_eq(image.segment_count, ELF_IMAGE_SEGMENTS_MAX);
 	cr_assert_eq(image.section_count, ELF_IMAGE_SECTIONS_MAX);
 	cr_assert(image.truncated);
-	elf_image_fini(&image);
-}
-
-Test(elf_image, the_gnu_build_id_is_found)
-{
-	struct elf_image image;
-	struct file f = file_make();
-	struct elf_buffer buffer = {&f, sizeof(f)};
-
-	f.note.note.n_descsz = 8;
-	cr_assert_eq(init_bytes(&image, &buffer), 0);
-	cr_assert_eq(image.build_id_length, 8);
-	elf_image_fini(&image);
-
-	f.note.note.n_descsz = 0xfffffff0;
-	cr_assert_eq(init_bytes(&image, &buffer), 0);
-	cr_assert_eq(image.build_id_length, 0, "longer than its segment");
-	elf_image_fini(&image);
-
-	f = file_make();
-	f.note.other.n_namesz = 0xffffffff;
-	cr_assert_eq(init_bytes(&image, &buffer), 0);
-	cr_assert_eq(image.build_id_length, 0);
-	elf_image_fini(&image);
-
-	/* Longer than what is stored: 24 bytes, which extend into the padding. */
-	f = file_make();
-	f.note.note.n_descsz = 24;
-	f.segments[1].p_filesz = 60;
-	cr_assert_eq(init_bytes(&image, &buffer), 0);
-	cr_assert_eq(image.build_id_length, 20);
-	elf_image_fini(&image);
-
-	/* No segment has the note, only a section. */
-	f = file_make();
-	f.segments[1].p_type = PT_NULL;
-	memcpy(f.names + sizeof(names), ".note.gnu.build-id", 19);
-	f.sections[SECTION_NAMES].sh_size = sizeof(names) + 19;
-	f.sections[SECTION_BSS] = (Elf64_Shdr){.sh_name = sizeof(names),
-					       .sh_type = SHT_NOTE,
-					       .sh_offset = offsetof(struct file, note),
-					       .sh_size = 56};
-	cr_assert_eq(init_bytes(&image, &buffer), 0);
-	cr_assert_eq(image.build_id_length, 20);
-	cr_assert_eq(image.build_id[19], 20);
-	elf_image_fini(&image);
-}
-
-Test(elf_image, the_go_build_id_is_found)
-{
-	static const char id[] = "ab/cd-ef_gh/ij";
-	struct elf_image image;
-	struct file f = file_make();
-	struct elf_buffer buffer = {&f, sizeof(f)};
-
-	cr_assert_eq(init_bytes(&image, &buffer), 0);
-	cr_assert_str_eq(image.go_build_id, "");
-	elf_image_fini(&image);
-
-	/* Instead of the GNU build id. */
-	memcpy(f.note.name, "Go\0", 4);
-	f.note.note.n_type = 4;
-	f.note.note.n_descsz = sizeof(id) - 1;
-	memcpy(f.note.id, id, sizeof(id));
-	cr_assert_eq(init_bytes(&image, &buffer), 0);
-	cr_assert_str_eq(image.go_build_id, id);
-	cr_assert_eq(image.build_id_length, 0);
-	elf_image_fini(&image);
-
-	f.note.id[3] = '\n';
-	cr_assert_eq(init_bytes(&image, &buffer), 0);
-	cr_assert_str_eq(image.go_build_id, "", "not printable");
-	elf_image_fini(&image);
-
-	f.note.id[3] = 'c';
-	f.note.note.n_type = 3;
-	cr_assert_eq(init_bytes(&image, &buffer), 0);
-	cr_assert_str_eq(image.go_build_id, "", "another type");
-	elf_image_fini(&image);
-
-	/* Longer than what can be stored. */
-	f.note.note.n_type = 4;
-	f.note.note.n_descsz = ELF_IMAGE_GO_BUILD_ID_BYTES;
-	f.segments[1].p_filesz = 36 + ELF_IMAGE_GO_BUILD_ID_BYTES;
-	memset(f.note.id, 'x', offsetof(struct file, packed) - offsetof(struct file, note.id));
-	cr_assert_eq(init_bytes(&image, &buffer), 0);
-	cr_assert_str_eq(image.go_build_id, "", "too long");
-	elf_image_fini(&image);
-	f.note.note.n_descsz--;
-	cr_assert_eq(init_bytes(&image, &buffer), 0);
-	cr_assert_eq(strlen(image.go_build_id), ELF_IMAGE_GO_BUILD_ID_BYTES - 1);
-	elf_image_fini(&image);
-}
-
-/* Both ids are in one segment, in two, or one of them only in a section. */
-Test(elf_image, both_build_ids_are_found)
-{
-	struct elf_image image;
-	struct file f = file_make();
-	struct elf_buffer buffer = {&f, sizeof(f)};
-
-	f.note.other = (Elf64_Nhdr){4, 1, 4};
-	memcpy(f.note.other_name, "Go\0", 4);
-	f.note.other_bytes[0] = 'i';
-	cr_assert_eq(init_bytes(&image, &buffer), 0);
-	cr_assert_str_eq(image.go_build_id, "i");
-	cr_assert_eq(image.build_id_length, 20);
-	elf_image_fini(&image);
-
-	/* In two segments, the GNU build id first. */
-	f.segments[1].p_offset += 20;
-	f.segments[1].p_filesz -= 20;
-	f.segments[2] = f.segments[1];
-	f.segments[2].p_offset = offsetof(struct file, note);
-	f.segments[2].p_filesz = 20;
-	cr_assert_eq(init_bytes(&image, &buffer), 0);
-	cr_assert_str_eq(image.go_build_id, "i");
-	cr_assert_eq(image.build_id_length, 20);
-	elf_image_fini(&image);
-
-	/* The segment has only the GNU build id. */
-	f.segments[2].p_type = PT_NULL;
-	memcpy(f.names + sizeof(names), ".note.go.buildid", 17);
-	f.sections[SECTION_NAMES].sh_size = sizeof(names) + 17;
-	f.sections[SECTION_BSS] = (Elf64_Shdr){.sh_name = sizeof(names),
-					       .sh_type = SHT_NOTE,
-					       .sh_offset = offsetof(struct file, note),
-					       .sh_size = 20};
-	cr_assert_eq(init_bytes(&image, &buffer), 0);
-	cr_assert_str_eq(image.go_build_id, "i");
-	cr_assert_eq(image.build_id_length, 20);
 	elf_image_fini(&image);
 }
 
