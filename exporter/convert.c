@@ -82,7 +82,7 @@ int convert_main(int argc, char **argv)
 	size_t length = 0;
 
 	log_init("bulkhead");
-	/* A reader that has seen enough. */
+	/* A reader such as head may close the pipe early, which is no error. */
 	signal(SIGPIPE, SIG_IGN);
 	if (!sink || !parse_grouping(argv[4], &options))
 		return STATUS_USAGE;
@@ -98,7 +98,8 @@ int convert_main(int argc, char **argv)
 		r = otlp_read(data, length, &profile);
 	if (r < 0) {
 		log_error("cannot read the recording: %s",
-			  r == -EBADMSG ? "it is not an OTLP profile, or damaged" : strerror(-r));
+			  r == -EBADMSG ? "it is not an OTLP profile, or it is damaged"
+					: strerror(-r));
 		return STATUS_FAILED;
 	}
 	r = sink->write(&profile, &options, stdout);

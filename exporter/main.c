@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The exporter: verified records in, a profile out, in as many formats as there are outputs. */
+/* The exporter of a recording: takes verified batches from the worker, and writes the profile in as
+ * many formats as there are outputs. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,7 @@
 
 enum {
 	EXPORTER_TICK_MS = 1000,
-	EXPORTER_HOT_FUNCTIONS = 10
+	EXPORTER_TOP_FUNCTIONS = 10
 };
 
 struct exporter {
@@ -100,11 +101,11 @@ static void exporter_write(struct exporter *exporter)
 	}
 }
 
-static void exporter_send_hot(struct exporter *exporter)
+static void exporter_send_top_functions(struct exporter *exporter)
 {
-	struct msg_hot_function hot[EXPORTER_HOT_FUNCTIONS];
+	struct msg_hot_function hot[EXPORTER_TOP_FUNCTIONS];
 	unsigned int count =
-	    top_functions_find(&exporter->aggregate.profile, hot, EXPORTER_HOT_FUNCTIONS);
+	    top_functions_find(&exporter->aggregate.profile, hot, EXPORTER_TOP_FUNCTIONS);
 
 	for (unsigned int i = 0; i < count; i++)
 		peer_send(&exporter->role.peers[ROLE_CLI], MESSAGE_HOT_FUNCTION, &hot[i],
@@ -118,7 +119,7 @@ static void exporter_finish(struct exporter *exporter)
 	if (!exporter->ended || exporter->role.state != ROLE_STOPPING)
 		return;
 	exporter_write(exporter);
-	exporter_send_hot(exporter);
+	exporter_send_top_functions(exporter);
 	exporter->role.state = ROLE_DONE;
 	exporter_send_status(exporter);
 }

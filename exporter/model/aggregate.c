@@ -12,39 +12,39 @@
 #include "records/records.h"
 
 enum {
-	/* The worker numbers densely and begins anew before this: see LIMIT_WORKER_FRAMES. */
-	AGGREGATE_NUMBERS_MAX = 1 << 20,
+	/* The worker assigns ids from 1 on without gaps, and starts again before it reaches this:
+	 * see LIMIT_WORKER_FRAMES. */
+	AGGREGATE_IDS_MAX = 1 << 20,
 	AGGREGATE_FRAMES_MAX = 2048
 };
 
-/* Samples that waited for an exporter. */
+/* Samples may have waited for an exporter, but not longer than this. */
 #define AGGREGATE_AGE_MAX_NS 3600000000000ull
 
-static int ids_set(struct aggregate_ids *n, uint32_t number, uint32_t value)
+static int ids_set(struct aggregate_ids *n, uint32_t id, uint32_t value)
 {
-	if (number >= AGGREGATE_NUMBERS_MAX)
+	if (id >= AGGREGATE_IDS_MAX)
 		return -ENOSPC;
-	if (number >= n->capacity) {
+	if (id >= n->capacity) {
 		const size_t before = n->capacity;
-		int r = ARRAY_RESERVE(n->numbers, n->capacity, (size_t)number + 1, 1024,
-				      AGGREGATE_NUMBERS_MAX);
+		int r = ARRAY_RESERVE(n->ids, n->capacity, (size_t)id + 1, 1024, AGGREGATE_IDS_MAX);
 		if (r < 0)
 			return r;
-		memset(n->numbers + before, 0, (n->capacity - before) * sizeof(*n->numbers));
+		memset(n->ids + before, 0, (n->capacity - before) * sizeof(*n->ids));
 	}
-	n->numbers[number] = value;
+	n->ids[id] = value;
 	return 0;
 }
 
-static uint32_t ids_get(const struct aggregate_ids *n, uint32_t number)
+static uint32_t ids_get(const struct aggregate_ids *n, uint32_t id)
 {
-	return number < n->capacity ? n->numbers[number] : 0;
+	return id < n->capacity ? n->ids[id] : 0;
 }
 
 static void ids_clear(struct aggregate_ids *n)
 {
-	if (n->numbers)
-		memset(n->numbers, 0, n->capacity * sizeof(n->numbers[0]));
+	if (n->ids)
+		memset(n->ids, 0, n->capacity * sizeof(n->ids[0]));
 }
 
 static int profile_begin(struct aggregate *aggregate)
@@ -63,13 +63,13 @@ int aggregate_init(struct aggregate *aggregate, size_t profile_bytes_max)
 	return profile_begin(aggregate);
 }
 
-static int intern_text(struct aggregate *a, const char *text, uint32_t *number)
+static int intern_text(struct aggregate *a, const char *text, uint32_t *id)
 {
-	*number = 0;
-	return text[0] ? profile_string(&a->profile, text, strlen(text), number) : 0;
+	*id = 0;
+	return text[0] ? profile_string(&a->profile, text, strlen(text), id) : 0;
 }
 
-/* A definition that finds no room leaves its number unknown; samples that need it are then counted
+/* A definition for which there is no room leaves its id unknown. Samples that need it are counted
  * as lost. */
 static int keep_going(int r)
 {
@@ -102,10 +102,11 @@ static int on_module(void *context, const struct record_module *m)
 {
 	struct aggregate *a = context;
 	struct profile_mapping mapping = {0};
-	uint32_t number;
+	uint32_t id;
 
 	int r = intern_text(a, m->path, &mapping.filename);
-	/* Requests do not say other ids without it, so mappings must not differ in them alone. */
+	/* Requests contain the other ids only together with this one, so two mappings must not
+	 * differ in those alone. */
 	if (!r)
 		r = intern_text(a, m->htlhash, &mapping.htlhash);
 	if (!r && mapping.htlhash)
@@ -113,9 +114,9 @@ static int on_module(void *context, const struct record_module *m)
 	if (!r && mapping.htlhash)
 		r = intern_text(a, m->go_build_id, &mapping.go_build_id);
 	if (!r)
-		r = profile_mapping(&a->profile, &mapping, &number);
+		r = profile_mapping(&a->profile, &mapping, &id);
 	if (!r)
-		r = ids_set(&a->modules, m->number, number);
+		r = ids_set(&a->modules, m->number, id);
 	return keep_going(r);
 }
 
@@ -124,15 +125,15 @@ static int on_function(void *context, const struct record_function *f)
 	struct aggregate *a = context;
 	struct profile_function function = {.start_line = f->start_line & PROFILE_LINE_MAX,
 					    .name_is_generated = f->name_is_generated};
-	uint32_t number;
+	uint32_t id;
 
 	int r = intern_text(a, f->name, &function.name);
 	if (!r && f->file[0])
 		r = intern_text(a, f->file, &function.filename);
 	if (!r)
-		r = profile_function(&a->profile, &function, &number);
+		r = profile_function(&a->profile, &function, &id);
 	if (!r)
-		r = ids_set(&a->functions, f->number, number);
+		r = ids_set(&a->functions, f->number, id);
 	return keep_going(r);
 }
 
@@ -146,13 +147,13 @@ static int on_frame(void *context, const struct record_frame *f)
 	    .line = f->line,
 	    .address = f->address,
 	};
-	uint32_t number;
+	uint32_t id;
 
 	if (!location.kind)
 		return 0;
-	int r = profile_location(&a->profile, &location, &number);
+	int r = profile_location(&a->profile, &location, &id);
 	if (!r)
-		r = ids_set(&a->frames, f->number, number);
+		r = ids_set(&a->frames, f->number, id);
 	a->frames_total++;
 	a->frames_named +=
 	    location.function && !a->profile.functions[location.function].name_is_generated;
@@ -162,7 +163,7 @@ static int on_frame(void *context, const struct record_frame *f)
 static int on_stack(void *context, const struct record_stack *s)
 {
 	struct aggregate *a = context;
-	uint32_t locations[AGGREGATE_FRAMES_MAX], number;
+	uint32_t locations[AGGREGATE_FRAMES_MAX], id;
 
 	if (s->count > AGGREGATE_FRAMES_MAX)
 		return 0;
@@ -171,10 +172,10 @@ static int on_stack(void *context, const struct record_stack *s)
 		if (!locations[i])
 			return 0;
 	}
-	int r = profile_stack(&a->profile, locations, s->count, &number);
-	/* One up, since 0 is "unknown" here and the empty stack there. */
+	int r = profile_stack(&a->profile, locations, s->count, &id);
+	/* Stored plus one: 0 is "unknown" here, but the empty stack in the profile. */
 	if (!r)
-		r = ids_set(&a->stacks, s->number, number + 1);
+		r = ids_set(&a->stacks, s->number, id + 1);
 	if (!r)
 		r = ids_set(&a->reasons, s->number, s->reason);
 	return keep_going(r);
@@ -184,7 +185,7 @@ static int on_process(void *context, const struct record_process *p)
 {
 	struct aggregate *a = context;
 	struct profile_process process = {.tgid = p->tgid, .start = p->start_ns};
-	uint32_t number;
+	uint32_t id;
 
 	int r = intern_text(a, p->comm, &process.name);
 	if (!r)
@@ -199,9 +200,9 @@ static int on_process(void *context, const struct record_process *p)
 			r = intern_text(a, p->variables[i].value, &process.variables[i].value);
 	}
 	if (!r)
-		r = profile_process(&a->profile, &process, &number);
+		r = profile_process(&a->profile, &process, &id);
 	if (!r)
-		r = ids_set(&a->processes, p->number, number);
+		r = ids_set(&a->processes, p->number, id);
 	return keep_going(r);
 }
 
@@ -210,19 +211,19 @@ static int on_thread(void *context, const struct record_thread *t)
 	struct aggregate *a = context;
 	struct profile_thread thread = {.process = ids_get(&a->processes, t->process),
 					.tid = t->tid};
-	uint32_t number;
+	uint32_t id;
 
 	if (!thread.process)
 		return 0;
 	int r = intern_text(a, t->comm, &thread.name);
 	if (!r)
-		r = profile_thread(&a->profile, &thread, &number);
+		r = profile_thread(&a->profile, &thread, &id);
 	if (!r)
-		r = ids_set(&a->threads, t->number, number);
+		r = ids_set(&a->threads, t->number, id);
 	return keep_going(r);
 }
 
-/* A worker that lies about times does not stretch an interval beyond reason. */
+/* Bounds the time: a worker that lies about it must not stretch the interval. */
 static uint64_t real_time_ns(const struct aggregate *a, uint64_t time_ns)
 {
 	if (time_ns > a->now_ns)
@@ -260,7 +261,8 @@ static int on_sample(void *context, const struct record_sample *s)
 	return 0;
 }
 
-/* The realtime clock may be set and is slewed: how far it is ahead is asked anew for each batch. */
+/* The realtime clock can be set and adjusted, so its difference to the monotonic clock is measured
+ * for each batch. */
 static void set_clock(struct aggregate *a)
 {
 	const uint64_t before = clock_monotonic_ns();

@@ -1,5 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the worker's batches to a profile: its numbers become the profile's. */
+/*
+ * How this works. Builds a profile from the worker's batches. The worker describes each module,
+ * function, frame, stack, process and thread once, with an id that it has assigned, and then refers
+ * to these ids. The profile assigns ids of its own, because equal entries are stored once. For each
+ * kind of entry one array maps the worker's id to the profile's id.
+ *
+ * Example: the worker sends function 3 "main", frame 5 (function 3), stack 2 (frame 5), thread 1,
+ * and a sample of stack 2 in thread 1. The profile already has "main" as function 9, so
+ * functions[3] = 9. The frame becomes location 12, frames[5] = 12, and so on. The sample is counted
+ * for the profile's stack stacks[2] - 1: for stacks the stored value is one larger, since 0 means
+ * "unknown" and the profile's stack 0 is the empty stack.
+ *
+ * When the worker starts again with its ids (on_reset), the arrays are cleared; the profile stays.
+ */
 #ifndef EXPORTER_MODEL_AGGREGATE_H
 #define EXPORTER_MODEL_AGGREGATE_H
 
@@ -9,10 +22,10 @@
 #include "exporter/model/profile.h"
 #include "ipc/messages.h"
 
-/* By the worker's number: the profile's. 0 is "unknown", which a worker that keeps its word never
- * refers to. */
+/* By the worker's id: the profile's id. 0 is unknown, and a correct worker never refers to an
+ * unknown id. */
 struct aggregate_ids {
-	uint32_t *numbers;
+	uint32_t *ids;
 	size_t capacity;
 };
 
@@ -20,26 +33,26 @@ struct aggregate {
 	struct profile profile;
 	size_t profile_bytes_max;
 	struct aggregate_ids modules, functions, frames, stacks, processes, threads;
-	struct aggregate_ids reasons; /* of stacks */
-	uint32_t kinds[256];	      /* frame kind: string */
+	struct aggregate_ids reasons; /* of stacks: why they are cut */
+	uint32_t kinds[256];	      /* by frame kind: the string with its name */
 	uint64_t exported;
 	uint64_t frames_total, frames_named;
-	uint64_t incomplete[16]; /* samples, by enum incomplete_reason */
+	uint64_t incomplete[16]; /* samples with a cut stack, by enum incomplete_reason */
 	struct msg_losses losses;
-	bool detailed; /* keep CPU and time of each sample, which OTLP can tell */
-	/* For `detailed`: CLOCK_MONOTONIC, and what it lacks to real time. */
+	bool detailed; /* keep the CPU and time of each sample, which OTLP contains */
+	/* For `detailed`: the current CLOCK_MONOTONIC, and its difference to real time. */
 	uint64_t now_ns, clock_offset_ns;
-	bool definitions_only; /* samples are counted as exported, and not added to the profile */
+	bool definitions_only; /* samples are counted as exported, but not added to the profile */
 };
 
-/* With a profile of at most so many bytes. 0 or -ENOMEM. */
+/* Initialises with an empty profile of at most this many bytes. Returns 0 or -ENOMEM. */
 int aggregate_init(struct aggregate *aggregate, size_t profile_bytes_max);
 
-/* An empty profile, as at the start; what was counted stays. 0 or -ENOMEM. */
+/* Empties the profile and drops all ids; the counters stay. Returns 0 or -ENOMEM. */
 int aggregate_reset(struct aggregate *aggregate);
 
-/* Take in a batch. Samples that cannot be had are counted in `losses`; a batch that is malformed as
- * a whole is -EBADMSG. */
+/* Adds a batch. Samples for which there is no room are counted in `losses`. Returns 0, or -EBADMSG
+ * if the batch as a whole is malformed. */
 int aggregate_batch(struct aggregate *aggregate, const uint8_t *data, size_t length);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernel side has counted: the one map that an exporter has, and can only read. */
+/* The counters of the kernel side: the only BPF map that an exporter has, and it can only read it.
+ */
 #ifndef EXPORTER_MODEL_COUNTERS_H
 #define EXPORTER_MODEL_COUNTERS_H
 
@@ -8,14 +9,14 @@
 #include "ipc/messages.h"
 
 struct counters {
-	const struct msg_counters *by_cpu; /* NULL: not there yet */
+	const struct msg_counters *by_cpu; /* NULL: not mapped yet */
 	uint32_t cpu_count;
 };
 
-/* Map those of an EXPORTER_MAPS. 0 or a negative errno. */
+/* Maps the counters that an EXPORTER_MAPS message brings. Returns 0 or a negative errno. */
 int counters_map(struct counters *counters, const struct msg_maps *maps, int fd);
 
-/* Sum over all CPUs. */
+/* Returns the sum of a counter over all CPUs. */
 uint64_t counters_sum(const struct counters *counters, enum msg_counter which);
 
 #endif

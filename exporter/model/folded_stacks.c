@@ -74,11 +74,11 @@ static int compare_strings(const void *a, const void *b, void *strings)
 }
 
 static int intern_label(struct folded_stacks *folded, const struct folded_options *options,
-			char *label, size_t length, uint32_t *number)
+			char *label, size_t length, uint32_t *id)
 {
 	if (options->clean)
 		options->clean(label, length);
-	return profile_string(&folded->names, label, length, number);
+	return profile_string(&folded->names, label, length, id);
 }
 
 static int intern_location(struct folded_stacks *folded, uint32_t location,

@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Interning. Each table has an open-addressing index whose slots hold a number plus one and the
- * hash of the entry, so that growing an index never has to touch the entries. An insertion is made
- * in two steps: prepare() looks the contents up and reserves room for one entry more, commit()
- * cannot fail.
+ * How this works. Interning. Each table has an open-addressing hash index. A slot contains an id
+ * plus one and the hash of the entry, so growing an index never touches the entries. An insertion
+ * has two steps: prepare() looks the contents up and reserves room for one more entry; commit(),
+ * which cannot fail, makes the entry visible. In between the caller fills the entry in at the end
+ * of its table.
+ *
+ * Example: profile_string("main"). prepare() hashes the bytes to 0x...2a and looks at slot 0x2a &
+ * mask. The slot contains the id of another string with the same hash, so its bytes are compared,
+ * and the next slot is looked at: it is free. The caller appends a copy of "main", commit() writes
+ * its id plus one to the free slot. The next profile_string("main") ends at that slot and returns
+ * the id.
  */
 #include "exporter/model/profile.h"
 
@@ -20,12 +27,11 @@
 #define STRING_BYTES_MAX 4096
 #define INDEX_SLOTS_MIN 64
 #define TABLE_ENTRIES_MIN 16
-/* Numbers are int32 in OTLP. */
+/* Indexes are int32 in OTLP. */
 #define TABLE_ENTRIES_MAX INT32_MAX
-/* What makes a sample's entry: see struct profile_sample. */
+/* The part of a sample that identifies its entry: see struct profile_sample. */
 #define SAMPLE_KEY_BYTES offsetof(struct profile_sample, first_time)
-/* What malloc needs for itself with each string, so that many short strings are not held for free.
- */
+/* What malloc() needs for each string in addition, so that many short strings are accounted for. */
 #define ALLOCATION_BYTES 16
 
 enum table {
@@ -42,7 +48,7 @@ enum table {
 
 struct slot {
 	uint32_t hash;
-	uint32_t number_plus_one; /* 0: free */
+	uint32_t id_plus_one; /* 0: free */
 };
 
 struct profile_index {
@@ -58,7 +64,7 @@ _Static_assert(sizeof(struct profile_location) == 24 && sizeof(struct profile_pr
 		   SAMPLE_KEY_BYTES == 16,
 	       "compared as bytes: no padding");
 
-/* The bytes that make an entry what it is. */
+/* The bytes that identify an entry. */
 struct contents {
 	const void *data;
 	size_t length;
@@ -96,7 +102,7 @@ static struct contents entry_contents(const struct profile *p, enum table table,
 		return (struct contents){&p->processes[n], sizeof(p->processes[n])};
 	case TABLE_THREADS:
 		return (struct contents){&p->threads[n], sizeof(p->threads[n])};
-	case TABLE_SAMPLES: /* not the count */
+	case TABLE_SAMPLES: /* without the count */
 		return (struct contents){&p->samples[n], SAMPLE_KEY_BYTES};
 	case TABLES:
 		break;
@@ -109,7 +115,8 @@ static bool bytes_fit(const struct profile *profile, size_t bytes)
 	return profile->bytes <= profile->bytes_max && bytes <= profile->bytes_max - profile->bytes;
 }
 
-/* Room for `extra` entries more in a table; *items and *capacity change only on success. */
+/* Reserves room for `extra` more entries in a table; *items and *capacity change only on success.
+ * The growth is not that of common/array.h, because it counts the bytes of the profile. */
 static int table_reserve(struct profile *profile, void **items, uint32_t count, uint32_t *capacity,
 			 uint32_t extra, size_t entry_bytes)
 {
@@ -164,14 +171,14 @@ static int reserve_entry(struct profile *profile, enum table table)
 	return -EINVAL;
 }
 
-static void index_insert(struct profile_index *index, uint32_t hash, uint32_t number)
+static void index_insert(struct profile_index *index, uint32_t hash, uint32_t id)
 {
 	uint32_t mask = index->slots_count - 1;
 	uint32_t at = hash & mask;
 
-	while (index->slots[at].number_plus_one)
+	while (index->slots[at].id_plus_one)
 		at = (at + 1) & mask;
-	index->slots[at] = (struct slot){hash, number + 1};
+	index->slots[at] = (struct slot){hash, id + 1};
 	index->used++;
 }
 
@@ -180,7 +187,8 @@ static size_t index_bytes(uint32_t slots_count)
 	return sizeof(struct profile_index) + slots_count * sizeof(struct slot);
 }
 
-/* Room for one slot more, with a quarter of the slots left free so that runs stay short. */
+/* Reserves one more slot. A quarter of the slots stays free, so that the runs of occupied slots
+ * stay short. */
 static int index_reserve(struct profile *profile, struct profile_index **slot)
 {
 	struct profile_index *old = *slot;
@@ -198,12 +206,12 @@ static int index_reserve(struct profile *profile, struct profile_index **slot)
 	if (!index)
 		return -ENOMEM;
 	index->slots_count = slots_count;
-	/* Names come from targets: a seed that they cannot know keeps them from aiming at one slot.
-	 */
+	/* Names come from profiled processes. They cannot know the seed, so they cannot aim at one
+	 * slot. */
 	index->seed = old ? old->seed : (uintptr_t)index;
 	for (uint32_t i = 0; old && i < old->slots_count; i++) {
-		if (old->slots[i].number_plus_one)
-			index_insert(index, old->slots[i].hash, old->slots[i].number_plus_one - 1);
+		if (old->slots[i].id_plus_one)
+			index_insert(index, old->slots[i].hash, old->slots[i].id_plus_one - 1);
 	}
 	free(old);
 	*slot = index;
@@ -219,33 +227,32 @@ static uint32_t hash_contents(const struct profile_index *index, struct contents
 	return (uint32_t)(hash ^ hash >> 32);
 }
 
-/* Whether there is an entry with these contents. The index must be there. */
+/* Finds the entry with these contents. The index must exist. */
 static bool find(const struct profile *profile, enum table table, struct contents contents,
-		 uint32_t hash, uint32_t *number)
+		 uint32_t hash, uint32_t *id)
 {
 	const struct profile_index *index = profile->indexes[table];
 	uint32_t mask = index->slots_count - 1;
 
-	for (uint32_t at = hash & mask; index->slots[at].number_plus_one; at = (at + 1) & mask) {
+	for (uint32_t at = hash & mask; index->slots[at].id_plus_one; at = (at + 1) & mask) {
 		if (index->slots[at].hash != hash)
 			continue;
-		uint32_t candidate = index->slots[at].number_plus_one - 1;
+		uint32_t candidate = index->slots[at].id_plus_one - 1;
 		struct contents have = entry_contents(profile, table, candidate);
 		if (have.length == contents.length &&
 		    (!have.length || !memcmp(have.data, contents.data, have.length))) {
-			*number = candidate;
+			*id = candidate;
 			return true;
 		}
 	}
 	return false;
 }
 
-/*
- * Look up: 1 and *number if there is an entry with these contents. Otherwise 0, and there is room
- * for commit(), which is to be called after the entry has been filled in at the end of its table.
- */
+/* Looks the contents up. Returns 1 and sets `id` if there is such an entry. Otherwise returns
+ * 0, and there is room for commit(), which is called after the entry was filled in at the end of
+ * its table; or a negative errno. */
 static int prepare(struct profile *profile, enum table table, struct contents contents,
-		   uint32_t *number, uint32_t *hash)
+		   uint32_t *id, uint32_t *hash)
 {
 	struct profile_index **slot = &profile->indexes[table];
 	int r;
@@ -256,7 +263,7 @@ static int prepare(struct profile *profile, enum table table, struct contents co
 			return r;
 	}
 	uint32_t wanted = hash_contents(*slot, contents);
-	if (find(profile, table, contents, wanted, number))
+	if (find(profile, table, contents, wanted, id))
 		return 1;
 	r = index_reserve(profile, slot);
 	if (r < 0)
@@ -269,29 +276,29 @@ static int prepare(struct profile *profile, enum table table, struct contents co
 }
 
 static void commit(struct profile *profile, enum table table, uint32_t hash, uint32_t *count,
-		   uint32_t *number)
+		   uint32_t *id)
 {
 	index_insert(profile->indexes[table], hash, *count);
-	*number = (*count)++;
+	*id = (*count)++;
 }
 
-#define INTERN(profile, table, name, entry, number)                                                \
+#define INTERN(profile, table, name, entry, id)                                                    \
 	({                                                                                         \
 		uint32_t _hash;                                                                    \
-		int _r = prepare(profile, table, (struct contents){entry, sizeof(*(entry))},       \
-				 number, &_hash);                                                  \
+		int _r = prepare(profile, table, (struct contents){entry, sizeof(*(entry))}, id,   \
+				 &_hash);                                                          \
 		if (_r == 0) {                                                                     \
 			(profile)->name[(profile)->name##_count] = *(entry);                       \
-			commit(profile, table, _hash, &(profile)->name##_count, number);           \
+			commit(profile, table, _hash, &(profile)->name##_count, id);               \
 		}                                                                                  \
 		_r < 0 ? _r : 0;                                                                   \
 	})
 
-static int intern_clean(struct profile *profile, const char *text, size_t length, uint32_t *number)
+static int intern_clean(struct profile *profile, const char *text, size_t length, uint32_t *id)
 {
 	uint32_t hash;
 
-	int r = prepare(profile, TABLE_STRINGS, (struct contents){text, length}, number, &hash);
+	int r = prepare(profile, TABLE_STRINGS, (struct contents){text, length}, id, &hash);
 	if (r)
 		return r < 0 ? r : 0;
 
@@ -308,52 +315,49 @@ static int intern_clean(struct profile *profile, const char *text, size_t length
 	copy[sizeof(prefix) + length] = '\0';
 	profile->bytes += bytes + ALLOCATION_BYTES;
 	profile->strings[profile->strings_count] = copy + sizeof(prefix);
-	commit(profile, TABLE_STRINGS, hash, &profile->strings_count, number);
+	commit(profile, TABLE_STRINGS, hash, &profile->strings_count, id);
 	return 0;
 }
 
-int profile_string(struct profile *profile, const char *text, size_t length, uint32_t *number)
+int profile_string(struct profile *profile, const char *text, size_t length, uint32_t *id)
 {
 	char clean[STRING_BYTES_MAX + 1];
 
 	if (length <= STRING_BYTES_MAX && utf8_is_valid(text, length, UTF8_TEXT))
-		return intern_clean(profile, text, length, number);
+		return intern_clean(profile, text, length, id);
 	length = utf8_copy(clean, sizeof(clean), text, length, UTF8_TEXT);
-	return intern_clean(profile, clean, length, number);
+	return intern_clean(profile, clean, length, id);
 }
 
 uint32_t profile_find_string(const struct profile *profile, const char *text)
 {
 	struct contents contents = {text, strlen(text)};
-	uint32_t hash = hash_contents(profile->indexes[TABLE_STRINGS], contents), number;
+	uint32_t hash = hash_contents(profile->indexes[TABLE_STRINGS], contents), id;
 
-	return find(profile, TABLE_STRINGS, contents, hash, &number) ? number : 0;
+	return find(profile, TABLE_STRINGS, contents, hash, &id) ? id : 0;
 }
 
-int profile_mapping(struct profile *profile, const struct profile_mapping *mapping,
-		    uint32_t *number)
+int profile_mapping(struct profile *profile, const struct profile_mapping *mapping, uint32_t *id)
 {
 	uint32_t strings = profile->strings_count;
 
 	if (mapping->filename >= strings || mapping->gnu_build_id >= strings ||
 	    mapping->htlhash >= strings || mapping->go_build_id >= strings)
 		return -EINVAL;
-	return INTERN(profile, TABLE_MAPPINGS, mappings, mapping, number);
+	return INTERN(profile, TABLE_MAPPINGS, mappings, mapping, id);
 }
 
-int profile_function(struct profile *profile, const struct profile_function *function,
-		     uint32_t *number)
+int profile_function(struct profile *profile, const struct profile_function *function, uint32_t *id)
 {
 	uint32_t strings = profile->strings_count;
 
 	if (function->name >= strings || function->system_name >= strings ||
 	    function->filename >= strings)
 		return -EINVAL;
-	return INTERN(profile, TABLE_FUNCTIONS, functions, function, number);
+	return INTERN(profile, TABLE_FUNCTIONS, functions, function, id);
 }
 
-int profile_location(struct profile *profile, const struct profile_location *location,
-		     uint32_t *number)
+int profile_location(struct profile *profile, const struct profile_location *location, uint32_t *id)
 {
 	static const struct profile_location none;
 
@@ -363,11 +367,10 @@ int profile_location(struct profile *profile, const struct profile_location *loc
 		return -EINVAL;
 	if (!location->kind && memcmp(location, &none, sizeof(none)) != 0)
 		return -EINVAL;
-	return INTERN(profile, TABLE_LOCATIONS, locations, location, number);
+	return INTERN(profile, TABLE_LOCATIONS, locations, location, id);
 }
 
-int profile_stack(struct profile *profile, const uint32_t *locations, uint32_t count,
-		  uint32_t *number)
+int profile_stack(struct profile *profile, const uint32_t *locations, uint32_t count, uint32_t *id)
 {
 	uint32_t hash;
 
@@ -376,7 +379,7 @@ int profile_stack(struct profile *profile, const uint32_t *locations, uint32_t c
 			return -EINVAL;
 	}
 	struct contents contents = {locations, count * sizeof(*locations)};
-	int r = prepare(profile, TABLE_STACKS, contents, number, &hash);
+	int r = prepare(profile, TABLE_STACKS, contents, id, &hash);
 	if (r)
 		return r < 0 ? r : 0;
 	r = RESERVE(profile, stack_locations, count);
@@ -390,12 +393,11 @@ int profile_stack(struct profile *profile, const uint32_t *locations, uint32_t c
 	    .count = count,
 	};
 	profile->stack_locations_count += count;
-	commit(profile, TABLE_STACKS, hash, &profile->stacks_count, number);
+	commit(profile, TABLE_STACKS, hash, &profile->stacks_count, id);
 	return 0;
 }
 
-int profile_process(struct profile *profile, const struct profile_process *process,
-		    uint32_t *number)
+int profile_process(struct profile *profile, const struct profile_process *process, uint32_t *id)
 {
 	const uint32_t strings = profile->strings_count;
 
@@ -406,19 +408,19 @@ int profile_process(struct profile *profile, const struct profile_process *proce
 		if (process->variables[i].name >= strings || process->variables[i].value >= strings)
 			return -EINVAL;
 	}
-	return INTERN(profile, TABLE_PROCESSES, processes, process, number);
+	return INTERN(profile, TABLE_PROCESSES, processes, process, id);
 }
 
-int profile_thread(struct profile *profile, const struct profile_thread *thread, uint32_t *number)
+int profile_thread(struct profile *profile, const struct profile_thread *thread, uint32_t *id)
 {
 	if (thread->process >= profile->processes_count || thread->name >= profile->strings_count)
 		return -EINVAL;
-	return INTERN(profile, TABLE_THREADS, threads, thread, number);
+	return INTERN(profile, TABLE_THREADS, threads, thread, id);
 }
 
-/* The entry of these samples, made if there is none, and counted up. */
+/* Finds or creates the entry of these samples and adds `count` to it. */
 static int sample_add(struct profile *profile, struct profile_sample key, uint64_t count,
-		      uint32_t *number)
+		      uint32_t *id)
 {
 	uint32_t hash;
 
@@ -426,15 +428,15 @@ static int sample_add(struct profile *profile, struct profile_sample key, uint64
 		return -EINVAL;
 	if (count > INT64_MAX - profile->sample_count)
 		return -EOVERFLOW;
-	int r = prepare(profile, TABLE_SAMPLES, (struct contents){&key, SAMPLE_KEY_BYTES}, number,
-			&hash);
+	int r =
+	    prepare(profile, TABLE_SAMPLES, (struct contents){&key, SAMPLE_KEY_BYTES}, id, &hash);
 	if (r < 0)
 		return r;
 	if (r == 0) {
 		profile->samples[profile->samples_count] = key;
-		commit(profile, TABLE_SAMPLES, hash, &profile->samples_count, number);
+		commit(profile, TABLE_SAMPLES, hash, &profile->samples_count, id);
 	}
-	profile->samples[*number].count += count;
+	profile->samples[*id].count += count;
 	profile->sample_count += count;
 	return 0;
 }
@@ -448,12 +450,12 @@ int profile_add_on(struct profile *profile, uint32_t thread, uint32_t stack, uin
 		   uint64_t count)
 {
 	const struct profile_sample key = {.thread = thread, .stack = stack, .cpu = cpu};
-	uint32_t number;
+	uint32_t id;
 
 	if (!count)
 		return thread < profile->threads_count && stack < profile->stacks_count ? 0
 											: -EINVAL;
-	return sample_add(profile, key, count, &number);
+	return sample_add(profile, key, count, &id);
 }
 
 int profile_add_at(struct profile *profile, uint32_t thread, uint32_t stack, uint32_t cpu,
@@ -461,14 +463,14 @@ int profile_add_at(struct profile *profile, uint32_t thread, uint32_t stack, uin
 {
 	const struct profile_sample key = {
 	    .thread = thread, .stack = stack, .cpu = cpu, .timed = 1};
-	uint32_t number;
+	uint32_t id;
 
 	int r = RESERVE(profile, times, 1);
 	if (!r)
-		r = sample_add(profile, key, 1, &number);
+		r = sample_add(profile, key, 1, &id);
 	if (r < 0)
 		return r;
-	struct profile_sample *sample = &profile->samples[number];
+	struct profile_sample *sample = &profile->samples[id];
 	profile->times[profile->times_count++] = (struct profile_time){.unix_ns = unix_ns};
 	if (sample->last_time)
 		profile->times[sample->last_time - 1].next = profile->times_count;
@@ -492,27 +494,27 @@ void profile_clear_samples(struct profile *profile)
 
 static int intern_nones(struct profile *profile)
 {
-	uint32_t number;
+	uint32_t id;
 
-	int r = profile_string(profile, "", 0, &number);
+	int r = profile_string(profile, "", 0, &id);
 	if (r == 0)
-		r = profile_mapping(profile, &(struct profile_mapping){0}, &number);
+		r = profile_mapping(profile, &(struct profile_mapping){0}, &id);
 	if (r == 0)
-		r = profile_function(profile, &(struct profile_function){0}, &number);
+		r = profile_function(profile, &(struct profile_function){0}, &id);
 	if (r == 0)
-		r = profile_location(profile, &(struct profile_location){0}, &number);
+		r = profile_location(profile, &(struct profile_location){0}, &id);
 	if (r == 0)
-		r = profile_stack(profile, NULL, 0, &number);
+		r = profile_stack(profile, NULL, 0, &id);
 	if (r == 0)
-		r = profile_process(profile, &(struct profile_process){0}, &number);
+		r = profile_process(profile, &(struct profile_process){0}, &id);
 	if (r == 0)
-		r = profile_thread(profile, &(struct profile_thread){0}, &number);
+		r = profile_thread(profile, &(struct profile_thread){0}, &id);
 	return r;
 }
 
 int profile_init(struct profile *profile, size_t bytes_max)
 {
-	/* The "none" entries are there whatever the cap. */
+	/* The "none" entries exist whatever the cap is. */
 	struct profile fresh = {.bytes_max = SIZE_MAX};
 
 	int r = intern_nones(&fresh);

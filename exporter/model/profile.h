@@ -1,8 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A profile in memory: what the exporter aggregates samples into and what every sink writes. Tables
- * of things that arrive once and are referred to by number, as in the OTLP dictionary: index 0 of
- * each table is its "none". Nothing but samples is ever removed.
+ * How this works. A profile in memory: the exporter aggregates samples into it, and every sink
+ * writes it. It consists of tables whose entries refer to each other by index, as in the OTLP
+ * dictionary. Entry 0 of each table is its "none". Equal entries are stored once (interning), so an
+ * id can be compared instead of contents. Only samples are ever removed.
+ *
+ * Example: two samples of main -> read in thread 7 of process 5.
+ *
+ *   strings    1 "main"  2 "read"  3 "/bin/app"  4 "native"  5 "app"
+ *   mappings   1 {filename 3}
+ *   functions  1 {name 1}   2 {name 2}
+ *   locations  1 {mapping 1, function 1, kind 4, address 0x10}   2 {mapping 1, function 2, ...}
+ *   stacks     1 {locations 2, 1: the leaf comes first}
+ *   processes  1 {tgid 5, name 5}
+ *   threads    1 {process 1, tid 7}
+ *   samples    0 {thread 1, stack 1, count 2}
  */
 #ifndef EXPORTER_MODEL_PROFILE_H
 #define EXPORTER_MODEL_PROFILE_H
@@ -12,11 +24,11 @@
 #include <stdint.h>
 
 struct profile_mapping {
-	uint32_t filename; /* string: base path of the module, "vmlinux" or a kernel module's name
+	uint32_t filename; /* string: path of the module; "vmlinux" or the name of a kernel module
 			      for the kernel */
 	uint32_t gnu_build_id; /* string, hex; 0 if none */
 	uint32_t htlhash;      /* string, hex; 0 if none */
-	uint32_t go_build_id;  /* string, as it is; 0 if none */
+	uint32_t go_build_id;  /* string, unchanged; 0 if none */
 };
 
 struct profile_function {
@@ -33,66 +45,69 @@ enum {
 	PROFILE_LINE_MAX = 0x7fffffff, /* of profile_function.start_line */
 };
 
-/* One frame. A location without a function is shown as "mapping+0xaddress". */
+/* One frame. A location without a function is shown as "module+0xaddress". */
 struct profile_location {
-	uint32_t mapping;  /* 0 if none (JIT code without a name) */
+	uint32_t mapping;  /* 0 if none, as for generated code without a name */
 	uint32_t function; /* 0 if it has no name */
-	uint32_t kind;	   /* string: OTLP's profile.frame.type: "kernel", "native", "abort-marker",
-			      "cpython", ...; never 0, but for location 0 */
+	uint32_t kind;	   /* string: OTLP's profile.frame.type, such as "kernel", "native",
+			      "abort-marker" or "cpython"; 0 only in location 0 */
 	uint32_t line;	   /* 0 if unknown */
-	uint64_t address;  /* in the file, as linked; for frames without a mapping the address as
-			      sampled */
+	uint64_t address;  /* address in the file, as linked; for frames without a mapping, the
+			      address as sampled */
 };
 
 struct profile_stack {
 	uint32_t first; /* index into stack_locations */
-	uint32_t count; /* frames, leaf first: kernel frames come first */
+	uint32_t
+	    count; /* number of frames, the leaf first; kernel frames come before user frames */
 };
 
 enum {
 	PROFILE_VARIABLES_MAX = 8
 };
 
-/* An environment variable of a process: strings. */
+/* An environment variable of a process; both are strings. */
 struct profile_variable {
 	uint32_t name, value;
 };
 
 struct profile_process {
-	uint64_t start; /* tells two processes of one tgid apart: any number that differs */
+	uint64_t start; /* distinguishes processes that had the same tgid: any number that differs
+			   between them */
 	uint32_t tgid;
 	uint32_t name;	       /* string: comm of the process */
 	uint32_t path;	       /* string: executable's path, 0 if unknown */
 	uint32_t container_id; /* string, 0 if none */
-	uint32_t service_name; /* string: its own; 0 if unknown or not asked for */
+	uint32_t service_name; /* string: the process's own; 0 if unknown or not wanted */
 	uint32_t reserved;     /* 0 */
-	struct profile_variable variables[PROFILE_VARIABLES_MAX]; /* those it has; the rest 0 */
+	struct profile_variable
+	    variables[PROFILE_VARIABLES_MAX]; /* the variables that it has; the rest is 0 */
 };
 
 struct profile_thread {
 	uint32_t process;
 	uint32_t tid;
-	uint32_t name; /* string: comm of the thread at sampling */
+	uint32_t name; /* string: comm of the thread when it was sampled */
 };
 
 enum {
 	PROFILE_CPU_UNKNOWN = 0xffffffff
 };
 
-/* Samples are merged: one entry a {thread, stack, cpu, timed}. */
+/* Samples are merged: there is one entry for each {thread, stack, cpu, timed}. */
 struct profile_sample {
 	uint32_t thread;
 	uint32_t stack;
 	uint32_t cpu;			/* or PROFILE_CPU_UNKNOWN */
-	uint32_t timed;			/* 1: each of its samples has a time; 0: none has */
-	uint32_t first_time, last_time; /* in `times`, plus one; 0 if it is not timed */
+	uint32_t timed;			/* 1: each of its samples has a time; 0: none of them has */
+	uint32_t first_time, last_time; /* indexes in `times` plus one; 0 if it is not timed */
 	uint64_t count;
 };
 
-/* When a sample was taken; those of one entry are a list, in the order in which they came. */
+/* The time of a sample. The times of one entry are a list, in the order of arrival. */
 struct profile_time {
 	uint64_t unix_ns;
-	uint32_t next; /* plus one; 0 ends the list */
+	uint32_t next; /* index plus one; 0 ends the list */
 	uint32_t reserved;
 };
 
@@ -100,7 +115,7 @@ struct profile_time {
 	type *name;                                                                                \
 	uint32_t name##_count, name##_capacity
 
-struct profile_index; /* a hash from contents to number; private to profile.c */
+struct profile_index; /* a hash from contents to index, private to profile.c */
 
 struct profile {
 	PROFILE_TABLE(char *, strings);
@@ -115,59 +130,58 @@ struct profile {
 	PROFILE_TABLE(struct profile_time, times);     /* a pool, no "none" */
 	struct profile_index *indexes[8];
 	uint64_t start_unix_ns, duration_ns;
-	uint64_t period_ns;    /* between two samples of one CPU: 1e9 / Hz */
+	uint64_t period_ns;    /* time between two samples of one CPU: 1e9 / frequency */
 	uint64_t sample_count; /* sum over samples[].count */
 	size_t bytes,
-	    bytes_max; /* memory held, and the cap above which interning returns -ENOSPC */
+	    bytes_max; /* memory in use, and the cap above which interning returns -ENOSPC */
 };
 
-/* A profile with only the "none" entries. 0 or -ENOMEM. */
+/* Initialises a profile with only the "none" entries. Returns 0 or -ENOMEM. */
 int profile_init(struct profile *profile, size_t bytes_max);
 void profile_fini(struct profile *profile);
 
-/* Intern: the number of the entry with these contents, made if there is none. 0; -ENOMEM or
- * -ENOSPC, and the profile is as it was. References inside (strings, mappings, ...) must exist, and
- * a location must have a kind: -EINVAL.
+/*
+ * Interning: these functions find the entry with these contents or create it, and set its id. They
+ * return 0; -ENOMEM or -ENOSPC, and the profile is unchanged; or -EINVAL if a reference inside
+ * (string, mapping, ...) does not exist or a location has no kind.
  *
- * Strings of a profile are UTF-8 without NULs and of at most 4,096 bytes, whatever is interned:
- * what is not becomes U+FFFD (text_clean()), and what is longer is cut. */
-int profile_string(struct profile *profile, const char *text, size_t length, uint32_t *number);
-int profile_mapping(struct profile *profile, const struct profile_mapping *mapping,
-		    uint32_t *number);
+ * Strings of a profile are UTF-8 without NUL, of at most 4,096 bytes. Other bytes become U+FFFD
+ * (utf8_copy()), and a longer text is cut.
+ */
+int profile_string(struct profile *profile, const char *text, size_t length, uint32_t *id);
+int profile_mapping(struct profile *profile, const struct profile_mapping *mapping, uint32_t *id);
 int profile_function(struct profile *profile, const struct profile_function *function,
-		     uint32_t *number);
+		     uint32_t *id);
 int profile_location(struct profile *profile, const struct profile_location *location,
-		     uint32_t *number);
-int profile_stack(struct profile *profile, const uint32_t *locations, uint32_t count,
-		  uint32_t *number);
-int profile_process(struct profile *profile, const struct profile_process *process,
-		    uint32_t *number);
-int profile_thread(struct profile *profile, const struct profile_thread *thread, uint32_t *number);
+		     uint32_t *id);
+int profile_stack(struct profile *profile, const uint32_t *locations, uint32_t count, uint32_t *id);
+int profile_process(struct profile *profile, const struct profile_process *process, uint32_t *id);
+int profile_thread(struct profile *profile, const struct profile_thread *thread, uint32_t *id);
 
-/* Add `count` samples of a stack in a thread, on an unknown CPU at unknown times. As above, and
- * -EOVERFLOW if sample_count would pass INT64_MAX. */
+/* Adds `count` samples of a stack in a thread, on an unknown CPU and at unknown times. Returns the
+ * same errors, and -EOVERFLOW if sample_count would exceed INT64_MAX. */
 int profile_add(struct profile *profile, uint32_t thread, uint32_t stack, uint64_t count);
 
-/* The same on a CPU that is known. As above. */
+/* The same on a known CPU. */
 int profile_add_on(struct profile *profile, uint32_t thread, uint32_t stack, uint32_t cpu,
 		   uint64_t count);
 
-/* Add one sample with all that is known of it. As above. */
+/* Adds one sample with its CPU and time. Returns the same. */
 int profile_add_at(struct profile *profile, uint32_t thread, uint32_t stack, uint32_t cpu,
 		   uint64_t unix_ns);
 
-/* Forget the samples, keep what they referred to (the next interval has mostly the same) and the
- * memory that they took. */
+/* Removes all samples. The other tables stay, because the next interval refers to most of them, and
+ * so does the memory. */
 void profile_clear_samples(struct profile *profile);
 
-/* The number of a string that must be clean, or 0 if the profile does not have it. */
+/* Returns the id of a string, which must be clean, or 0 if the profile does not have it. */
 uint32_t profile_find_string(const struct profile *profile, const char *text);
 
-/* Length of a string in bytes, without the NUL that follows it. */
+/* Returns the length of a string in bytes. A NUL follows it. */
 size_t profile_string_length(const struct profile *profile, uint32_t string);
 
-/* What to print for a location: its function's name, else "module+0xaddress" (base name of the
- * mapping), else "0xaddress". */
+/* Writes the name of a location to print: its function's name, else "module+0xaddress" with the
+ * module's base name, else "0xaddress". */
 void profile_location_name(const struct profile *profile, uint32_t location, char *buffer,
 			   size_t size);
 

@@ -8,11 +8,11 @@
 
 struct function_count {
 	uint64_t self, total;
-	uint32_t seen_in;  /* sample last counted, one up */
-	uint32_t location; /* one that shows its name */
+	uint32_t seen_in;  /* the last sample that was counted, plus one */
+	uint32_t location; /* one of its locations, for the name */
 };
 
-/* Frames without a name count together for their module. */
+/* Frames without a function count together for their module. */
 static uint32_t function_key(const struct profile *p, uint32_t location)
 {
 	const struct profile_location *l = &p->locations[location];

@@ -5,8 +5,8 @@
 #include "exporter/model/profile.h"
 #include "ipc/messages.h"
 
-/* The `room` functions with the most samples of their own, most first; how many were found. A
- * function that recurses counts once a sample in its total. */
+/* Finds the functions with the most samples of their own, the largest number first, and returns how
+ * many there are, at most `room`. A recursive function counts once per sample in its total. */
 unsigned int top_functions_find(const struct profile *profile, struct msg_hot_function *hot,
 				unsigned int room);
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ExportProfilesServiceResponse { partial_success = 1 { rejected_profiles = 1, error_message = 2 }}
- * google.rpc.Status { details = 3 (repeated) google.protobuf.Any { type_url = 1, value = 2 }}
- * google.rpc.RetryInfo { retry_delay = 1 google.protobuf.Duration { seconds = 1, nanos = 2 }}
+ * The messages, with the numbers of their fields:
  *
- * As protobuf has it, the last of several values of a field counts, and a submessage that comes
+ *   ExportProfilesServiceResponse { partial_success = 1 { rejected_profiles = 1, error_message = 2
+ * } } google.rpc.Status { details = 3 (repeated) google.protobuf.Any { type_url = 1, value = 2 } }
+ *   google.rpc.RetryInfo { retry_delay = 1 google.protobuf.Duration { seconds = 1, nanos = 2 } }
+ *
+ * As in protobuf, the last of several values of a field counts, and a submessage that occurs
  * several times is merged.
  */
 #include "exporter/otlp/otlp_answer.h"
@@ -27,7 +29,7 @@ static int read_partial(struct cursor at, struct otlp_answer *answer)
 
 	while ((got = proto_next(&at, &field)) > 0) {
 		if (proto_is(&field, 1, PROTO_VARINT)) {
-			/* An int64: fewer than none is none. */
+			/* The field is an int64; a negative number counts as 0. */
 			answer->rejected_profiles =
 			    field.value > (uint64_t)INT64_MAX ? 0 : field.value;
 		} else if (proto_is(&field, 2, PROTO_BYTES)) {
@@ -88,7 +90,7 @@ static int64_t duration_ns(struct duration duration)
 	return ns < 0 ? 0 : ns;
 }
 
-/* The delay of a RetryInfo, zero if it has none; or -EBADMSG. */
+/* Returns the delay of a RetryInfo, 0 if it has none, or -EBADMSG. */
 static int64_t read_retry_info(struct cursor at)
 {
 	struct duration duration = {0};
@@ -102,7 +104,7 @@ static int64_t read_retry_info(struct cursor at)
 	return got < 0 ? got : duration_ns(duration);
 }
 
-/* A type's URL is anything, a slash, and the full name. */
+/* Returns whether a type URL, which is any prefix, a slash and the full name, names RetryInfo. */
 static bool is_retry_info(struct cursor url)
 {
 	static const char name[] = "google.rpc.RetryInfo";
@@ -113,7 +115,7 @@ static bool is_retry_info(struct cursor url)
 	return left == length || url.end[-(ptrdiff_t)length - 1] == '/';
 }
 
-/* The delay of a detail, or -1 if it is something else or cannot be read. */
+/* Returns the delay of a detail, or -1 if it is another message or malformed. */
 static int64_t read_detail(struct cursor at)
 {
 	struct cursor url = cursor_init(NULL, 0), value = url;
@@ -164,12 +166,13 @@ int otlp_answer_inflate(const uint8_t *data, size_t length, size_t bytes_max, ui
 
 	if (length > UINT_MAX || bytes_max >= UINT_MAX)
 		return -EFBIG;
-	/* 32: gzip or zlib, as its header says. */
+	/* 15: the largest window; 32: gzip or zlib, whichever the header says */
 	if (inflateInit2(&stream, 15 + 32) != Z_OK)
 		return -ENOMEM;
 	stream.next_in = (uint8_t *)data;
 	stream.avail_in = (unsigned int)length;
-	/* Mostly it is a few bytes. One more than may be, to see that there is more. */
+	/* Most answers have a few bytes. One byte more than allowed is read, to see that there is
+	 * more. */
 	while (r == Z_OK && stream.total_out <= bytes_max) {
 		size = size ? size * 4 : 4096;
 		if (size > bytes_max + 1)
@@ -183,7 +186,7 @@ int otlp_answer_inflate(const uint8_t *data, size_t length, size_t bytes_max, ui
 		stream.avail_out = (unsigned int)(size - stream.total_out);
 		r = inflate(&stream, Z_NO_FLUSH);
 		if (r == Z_OK && stream.avail_out)
-			return -EBADMSG; /* it ends too early */
+			return -EBADMSG; /* the stream is cut off */
 	}
 	if (stream.total_out > bytes_max)
 		return -EFBIG;
@@ -198,7 +201,7 @@ const char *otlp_answer_print(const uint8_t *text, size_t length, char *out, siz
 {
 	static const char cut[] = "...";
 	size_t used = 0;
-	/* Where to cut, if it has to be: the last place that leaves room for the mark. */
+	/* Where to cut, if necessary: the last place that leaves room for the dots. */
 	size_t mark = 0;
 
 	if (!size)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What a backend answers, from its bytes: ExportProfilesServiceResponse, and google.rpc.Status with
- * its RetryInfo. Pure; the bytes may be hostile.
- */
+/* Parses the answers of a backend: ExportProfilesServiceResponse, and google.rpc.Status with its
+ * RetryInfo. The functions are pure, and the bytes may be hostile. */
 #ifndef EXPORTER_OTLP_OTLP_ANSWER_H
 #define EXPORTER_OTLP_OTLP_ANSWER_H
 
@@ -11,28 +9,28 @@
 #include <stdint.h>
 
 struct otlp_answer {
-	bool partial; /* partial_success says something: rejected profiles, or a message */
+	bool partial; /* partial_success is not empty: rejected profiles, or a message */
 	uint64_t rejected_profiles;
-	const uint8_t *message; /* within the answer; NULL: none */
+	const uint8_t *message; /* inside the answer; NULL: there is none */
 	size_t message_length;
 };
 
-/* ExportProfilesServiceResponse. 0, or -EBADMSG: no such message. */
+/* Parses an ExportProfilesServiceResponse. Returns 0, or -EBADMSG if it is malformed. */
 int otlp_answer_read(const uint8_t *data, size_t length, struct otlp_answer *answer);
 
-/* The longest retry_delay of a google.rpc.RetryInfo among the details of a google.rpc.Status; a
- * negative one counts as zero, one beyond INT64_MAX as that. -1: there is none, or this is no such
- * message. */
+/* Returns the longest retry_delay of the google.rpc.RetryInfo messages among the details of a
+ * google.rpc.Status, in nanoseconds. A negative delay counts as 0, and one above INT64_MAX as
+ * INT64_MAX. Returns -1 if there is none or the message is malformed. */
 int64_t otlp_status_retry_delay_ns(const uint8_t *data, size_t length);
 
-/* What a compressed answer (gzip or zlib) unpacks to, up to `bytes_max` of it, whatever it says. In
- * memory that the caller frees, never NULL after success. 0; -EFBIG: there is more; -EBADMSG: it
- * is damaged; -ENOMEM. */
+/* Decompresses an answer (gzip or zlib) of at most `bytes_max` bytes into memory that the caller
+ * frees; it is never NULL after success. Returns 0, -EFBIG if it is longer, -EBADMSG if it is
+ * damaged, or -ENOMEM. */
 int otlp_answer_inflate(const uint8_t *data, size_t length, size_t bytes_max, uint8_t **out,
 			size_t *out_length);
 
-/* `text` with what is not printable ASCII escaped, cut to `size`, an end with "..." if so; returns
- * `out`. */
+/* Copies `text` with everything escaped that is not printable ASCII. If it does not fit into `size`
+ * it is cut and ends with "...". Returns `out`. */
 const char *otlp_answer_print(const uint8_t *text, size_t length, char *out, size_t size);
 
 #endif

@@ -10,7 +10,7 @@
 
 enum {
 	ENTRIES_MIN = 64,
-	SLOTS_PER_ENTRY = 2, /* of the capacity: at most half of the slots are used */
+	SLOTS_PER_ENTRY = 2, /* so that at most half of the slots are occupied */
 	ENTRIES_MAX = INT32_MAX / SLOTS_PER_ENTRY,
 };
 
@@ -39,7 +39,7 @@ static uint32_t use(struct otlp_dictionary *d, enum otlp_table table, struct otl
 
 /* --- a table: entries in order, and a hash to find them --- */
 
-/* Values may be what a file says (ids of threads): the multiplier is one that it cannot know. */
+/* Values may come from a file (thread ids), so the multiplier is one that the file cannot know. */
 static uint32_t *find_slot(const struct otlp_entries *t, struct otlp_entry entry)
 {
 	const uint64_t hash = ((uint64_t)entry.word << 32 | entry.value) * t->multiplier;
@@ -53,7 +53,8 @@ static uint32_t *find_slot(const struct otlp_entries *t, struct otlp_entry entry
 	}
 }
 
-/* In the order in which they came, which is what lets take_back() simply free the last slots. */
+/* Fills the slots in the order of arrival. take_back() relies on it: the last entries can be
+ * removed by freeing their slots. */
 static void fill_slots(struct otlp_entries *t)
 {
 	memset(t->slots, 0, t->slots_count * sizeof(*t->slots));
@@ -158,7 +159,7 @@ static void put_location(struct otlp_dictionary *d, uint32_t number, struct prot
 	proto_small_number(&line, OTLP_LINE_LINE, from->line);
 	if (line.length)
 		proto_small_message(&location, OTLP_LOCATION_LINES, &line);
-	/* Locations other than "none" have a kind: see profile_location(). */
+	/* Every location except "none" has a kind: see profile_location(). */
 	attributes[count++] = otlp_use_attribute(d, OTLP_WORD_FRAME_TYPE, from->kind);
 	if (function->name_is_generated && !d->for_backend)
 		attributes[count++] =
@@ -257,7 +258,7 @@ static void put_stack(struct otlp_dictionary *d, uint32_t number, struct proto_o
 	proto_out_packed(out, OTLP_STACK_LOCATIONS, d->indices, from->count);
 }
 
-/* The entry as a field of the dictionary. Numbers what it refers to, unless they have a number. */
+/* Writes the entry as a field of the dictionary. Whatever it refers to gets an index. */
 static void put_entry(struct otlp_dictionary *d, enum otlp_table table, struct otlp_entry entry,
 		      struct proto_out *out)
 {
@@ -313,7 +314,8 @@ static uint32_t use(struct otlp_dictionary *d, enum otlp_table table, struct otl
 
 /* --- the whole --- */
 
-/* Entry 0: a link of zeros rather than of nothing, as newer wording has it. */
+/* Entry 0 of the links contains zeros instead of being empty, as the current text of the
+ * specification says. */
 static void put_none(enum otlp_table table, struct proto_out *out)
 {
 	proto_out_bytes(out, table_fields[table], "", 0);

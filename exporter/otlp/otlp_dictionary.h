@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The dictionary of one OTLP message: entry 0 in every table, nothing twice, and nothing that was
- * not asked for. Entries of a profile get their numbers in the order of their first use, so that
- * the encoded size is known at any moment and the last uses can be taken back. Work and memory go
- * by what is used, not by what the profile holds.
+ * How this works. The dictionary of one OTLP message: each table has an entry 0 that means "none",
+ * no entry occurs twice, and every entry is used. An entry of the profile gets its index when it is
+ * first used, together with everything it refers to. The encoded size is therefore known at any
+ * time, and the last uses can be taken back. Work and memory depend on what is used, not on the
+ * size of the profile.
+ *
+ * Example: otlp_use_stack(9) for a stack of one location 4, which has function 2 named "main":
+ * the location table gets 4 as index 1, the function table 2 as index 1, the string table "main" as
+ * index 1, and the stack table 9 as index 1, which is returned. A second otlp_use_stack(9) returns
+ * 1 and adds nothing.
  */
 #ifndef EXPORTER_OTLP_OTLP_DICTIONARY_H
 #define EXPORTER_OTLP_OTLP_DICTIONARY_H
@@ -21,7 +27,7 @@ enum otlp_table {
 	OTLP_TABLES
 };
 
-/* Strings of the dictionary that are ours: types, units, and the keys of attributes. */
+/* Strings that the encoder itself needs: types, units, and the keys of attributes. */
 enum otlp_word {
 	OTLP_WORD_NONE,
 	OTLP_WORD_SAMPLES,
@@ -39,32 +45,32 @@ enum otlp_word {
 	OTLP_WORDS
 };
 
-/* What an entry is made of: a number in the profile. Of strings, `word` and 0 for one of ours; of
- * attributes, `word` is the key and the value a string or the number itself. */
+/* What an entry stands for: an id in the profile. A string entry has either a `word`, or an id. An
+ * attribute's `word` is its key, and `value` is a string or the number itself. */
 struct otlp_entry {
 	uint32_t word, value;
 };
 
 struct otlp_entries {
-	struct otlp_entry *entries; /* the first has number 1 */
+	struct otlp_entry *entries; /* the first one has index 1 */
 	uint32_t count, capacity;
-	uint32_t *slots; /* a hash from entry to number; 0: free */
+	uint32_t *slots; /* a hash from entry to index; 0: free */
 	uint32_t slots_count;
-	uint64_t multiplier; /* of the hash */
-	uint64_t bytes;	     /* encoded, the "none" entry included */
+	uint64_t multiplier; /* multiplier of the hash */
+	uint64_t bytes;	     /* encoded size, with the "none" entry */
 };
 
 struct otlp_dictionary {
 	const struct profile *profile;
 	bool for_backend;
 	struct otlp_entries tables[OTLP_TABLES];
-	struct otlp_entry words[OTLP_WORDS]; /* those that the profile has are its strings */
+	struct otlp_entry words[OTLP_WORDS]; /* words that the profile contains are its strings */
 	uint32_t *indices;		     /* of the stack that is being encoded */
 	uint32_t indices_capacity;
-	int error; /* the first one; all numbers are 0 from then on */
+	int error; /* the first error; all indexes are 0 from then on */
 };
 
-/* What there was at some moment. */
+/* The size of the dictionary at some moment. */
 struct otlp_mark {
 	struct {
 		uint32_t count;
@@ -72,29 +78,32 @@ struct otlp_mark {
 	} tables[OTLP_TABLES];
 };
 
-/* `for_backend`: mappings without htlhash have no other build ids either, which some backends would
- * refuse. */
+/* Initialises an empty dictionary. `for_backend`: mappings without htlhash get no other build id
+ * either, because some backends refuse those. */
 void otlp_dictionary_init(struct otlp_dictionary *dictionary, const struct profile *profile,
 			  bool for_backend);
 void otlp_dictionary_fini(struct otlp_dictionary *dictionary);
 
-/* The number of a word, a stack, or an attribute: found or made, with all that it refers to. */
+/* Return the index of a word, a stack or an attribute. It is created if necessary, with all that it
+ * refers to. */
 uint32_t otlp_use_word(struct otlp_dictionary *dictionary, enum otlp_word word);
 uint32_t otlp_use_stack(struct otlp_dictionary *dictionary, uint32_t stack);
-/* The key says whether `value` is a string of the profile or the value itself. */
+/* The key decides whether `value` is a string of the profile or the value itself. */
 uint32_t otlp_use_attribute(struct otlp_dictionary *dictionary, enum otlp_word key, uint32_t value);
 
+/* Remembers the present size, for otlp_dictionary_return(). */
 struct otlp_mark otlp_dictionary_mark(const struct otlp_dictionary *dictionary);
-/* Forget what was made since. */
+/* Removes the entries that were created since the mark. */
 void otlp_dictionary_return(struct otlp_dictionary *dictionary, const struct otlp_mark *mark);
+/* Removes all entries except the "none" ones. */
 void otlp_dictionary_clear(struct otlp_dictionary *dictionary);
 
-/* The fields of the ProfilesDictionary, and their bytes. */
+/* Writes the fields of the ProfilesDictionary; returns their size. */
 void otlp_dictionary_put(struct otlp_dictionary *dictionary, struct proto_out *out);
 uint64_t otlp_dictionary_bytes(const struct otlp_dictionary *dictionary);
 
-/* An AnyValue as field 2 of a KeyValue or a KeyValueAndUnit: `text`, or `number` if that is NULL. A
- * value is written even if it is 0 or "". */
+/* Writes an AnyValue as field 2 of a KeyValue or a KeyValueAndUnit: `text`, or `number` if `text`
+ * is NULL. It is written even if it is 0 or "". The second function returns its size. */
 void otlp_put_value(struct proto_out *out, const char *text, size_t length, uint64_t number);
 uint64_t otlp_value_bytes(const char *text, size_t length, uint64_t number);
 

@@ -1,9 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One ResourceProfiles a process, then the dictionary. Samples are taken one by one: each numbers
- * what it needs in the dictionary, which tells how many bytes the message has by now; a sample with
- * which it would be too long is taken back and begins the next one. Only then is anything written,
- * all lengths being known.
+ * How this works. A message consists of one ResourceProfiles for each process and then the
+ * dictionary. protobuf writes the length of a message before its contents, so all sizes must be
+ * known first.
+ *
+ * Samples are added one by one. Adding a sample makes dictionary entries for what it refers to, and
+ * the dictionary knows its encoded size at any time. If the message becomes too long, the sample's
+ * entries are taken back, the message is finished without it, and the sample starts the next
+ * message. Only then bytes are written: the functions put_*() run twice, first with an output that
+ * only counts.
+ *
+ * Example: at most 1,000 bytes per request, and samples A, B, C of one process. A: the dictionary
+ * takes 600 bytes and the resource 100. B needs 200 more, 900 in all. C would need 150 more: its
+ * entries are taken back, the request with A and B is finished, and C starts the next request with
+ * an empty dictionary. A request is emitted only when it is known whether another one follows,
+ * because the last one says so.
+ *
+ * A sample with many times that fits no request alone is cut: as many times as fit become a
+ * request.
  */
 #include "exporter/otlp/otlp_encode.h"
 
@@ -21,13 +35,14 @@
 #include "exporter/otlp/otlp_resource.h"
 
 enum {
-	MESSAGE_BYTES_MAX = INT_MAX, /* that of protobuf */
-	HEAD_BYTES_MAX = 6,	     /* tag and length, of fields in such a message */
-	PROFILE_HEAD_BYTES_MAX = 64, /* two types, time, duration and period */
+	MESSAGE_BYTES_MAX = INT_MAX, /* the maximum of protobuf */
+	HEAD_BYTES_MAX = 6,	     /* tag and length of a field in such a message */
+	PROFILE_HEAD_BYTES_MAX = 64, /* two types, time, duration and period, at their longest */
 };
 
-/* What a Profile counts. One of a process holds one type; the next one (off_cpu) is another struct
- * sample_type, and a further part of what pieces are ordered by and groups differ in. */
+/* What a Profile counts. All profiles of a process have the same type today. A further type
+ * (off-CPU time) would be another struct sample_type, by which pieces are also ordered and groups
+ * are distinguished. */
 struct sample_type {
 	enum otlp_word type, unit;
 	enum otlp_word period_type, period_unit;
@@ -43,16 +58,16 @@ static const struct sample_type cpu_samples = {
 /* A sample of the profile, or as many of its times as fit. */
 struct piece {
 	uint32_t sample;
-	uint32_t first_time; /* as in the sample */
+	uint32_t first_time; /* index plus one, as in the sample */
 	uint64_t count;
 };
 
-/* A Profile in the making: pieces[first] to pieces[end], of one process and one shape. */
+/* A Profile of the message: pieces[first] to pieces[end - 1], of one process and one shape. */
 struct group {
 	const struct sample_type *type;
 	uint32_t process, timed;
 	uint32_t first, end;
-	uint64_t sample_bytes; /* of the field `samples`, all of them */
+	uint64_t sample_bytes; /* bytes of all its `samples` fields */
 	uint64_t oldest_ns, newest_ns;
 };
 
@@ -61,14 +76,14 @@ struct encoder {
 	const struct otlp_encode_options *options;
 	bool for_backend;
 	struct otlp_dictionary dictionary;
-	struct piece *pieces; /* all, in order */
+	struct piece *pieces; /* all pieces, in order */
 	uint32_t pieces_count;
-	struct group *groups; /* of the message in the making, those of one process side by side */
+	struct group *groups; /* of the message; those of one process are neighbours */
 	uint32_t groups_count;
 	size_t groups_capacity;
-	uint64_t groups_bytes; /* what they take at most */
+	uint64_t groups_bytes; /* their size at most */
 	uint64_t bytes_max;
-	/* The request before: it is emitted when it is known whether it is the last one. */
+	/* The previous request. It is emitted when it is known whether it is the last one. */
 	uint8_t *request;
 	struct otlp_request pending;
 	int (*emit)(void *context, const struct otlp_request *request);
@@ -88,7 +103,7 @@ static uint32_t piece_process(const struct profile *p, const struct piece *piece
 	return p->threads[p->samples[piece->sample].thread].process;
 }
 
-/* By process, then those without times, as they came. */
+/* Orders by process, then pieces without times first, then by arrival. */
 static int compare_pieces(const void *a, const void *b, void *profile)
 {
 	const struct profile *p = profile;
@@ -170,8 +185,7 @@ static void put_sample(struct encoder *e, const struct piece *piece, struct prot
 	put_times(e, piece, out);
 }
 
-/* The profile's time, widened so that each time of the group is at or after the start and before
- * the end. */
+/* The profile's time, widened so that each time of the group is in it. */
 static void group_time(const struct encoder *e, const struct group *g, uint64_t *start,
 		       uint64_t *duration)
 {
@@ -196,7 +210,7 @@ static struct proto_small value_type(struct otlp_dictionary *d, enum otlp_word t
 	return value;
 }
 
-/* A Profile's fields but for its samples. */
+/* The fields of a Profile except its samples. */
 static struct proto_small profile_head(struct encoder *e, const struct group *g)
 {
 	const struct sample_type *type = g->type;
@@ -234,7 +248,8 @@ static void put_text(struct proto_out *out, uint32_t field, const char *text)
 	proto_out_bytes(out, field, text, strlen(text));
 }
 
-/* The fields of the ScopeProfiles of groups[first] to groups[end], which may be none. */
+/* Writes the fields of a ScopeProfiles with groups[first] to groups[end - 1], of which there may be
+ * none. */
 static void put_scope(struct encoder *e, uint32_t first, uint32_t end, struct proto_out *out)
 {
 	static const char name[] = "bulkhead", version[] = BULKHEAD_VERSION;
@@ -249,7 +264,7 @@ static void put_scope(struct encoder *e, uint32_t first, uint32_t end, struct pr
 	put_text(out, OTLP_SCOPE_SCHEMA_URL, OTLP_SCHEMA_URL);
 }
 
-/* The fields of the ResourceProfiles around it. */
+/* Writes the fields of the ResourceProfiles around it. */
 static void put_resource(struct encoder *e, uint32_t first, uint32_t end, struct proto_out *out)
 {
 	const struct otlp_resource_options options = {
@@ -294,8 +309,8 @@ static void put_message(struct encoder *e, struct proto_out *out)
 
 /* --- filling --- */
 
-/* What the message takes at most: a little more than it will, since times and lengths of what is
- * still growing are taken for the longest. */
+/* The message's size at most. It will be a little smaller, because times, and lengths that are not
+ * known yet, are assumed to be the longest. */
 static uint64_t message_bytes(const struct encoder *e)
 {
 	return e->groups_bytes + HEAD_BYTES_MAX + otlp_dictionary_bytes(&e->dictionary);
@@ -319,11 +334,11 @@ static int open_group(struct encoder *e, uint32_t process, uint32_t timed, uint3
 					   .end = first,
 					   .oldest_ns = UINT64_MAX};
 	if (next_process) {
-		/* An empty ScopeProfiles. */
+		/* Measured with an empty ScopeProfiles. */
 		put_resource(e, number, number, &empty);
 		e->groups_bytes += 2 * HEAD_BYTES_MAX + empty.bytes;
 	}
-	/* The words of its head, which are to be in the dictionary. */
+	/* Called for the words in it, which must be in the dictionary. */
 	profile_head(e, &e->groups[number]);
 	e->groups_bytes += HEAD_BYTES_MAX + PROFILE_HEAD_BYTES_MAX;
 	return 0;
@@ -348,8 +363,8 @@ static void start_message(struct encoder *e)
 	e->groups_bytes = 0;
 }
 
-/* Take pieces[index] into the message. 1; 0 if it would be too long then, and it is as it was; or a
- * negative errno. */
+/* Adds pieces[index] to the message. Returns 1; 0 if the message would be too long, and it is
+ * unchanged; or a negative errno. */
 static int add_piece(struct encoder *e, uint32_t index)
 {
 	const struct piece *piece = &e->pieces[index];
@@ -404,7 +419,7 @@ static void put_buffer(void *context, const uint8_t *data, size_t length)
 	*at += length;
 }
 
-/* Write the message, if there is anything in it, and begin another one. */
+/* Writes the message, if it contains anything, and starts another one. */
 static int finish_request(struct encoder *e)
 {
 	struct proto_out size = proto_out_init(NULL, NULL);
@@ -430,8 +445,8 @@ static int finish_request(struct encoder *e)
 	return 0;
 }
 
-/* A sample that does not fit a message of its own: as many of its times as do become one, and the
- * piece is what remains. */
+/* Handles a sample that fits no message: as many of its times as fit become one message, and the
+ * piece becomes the rest. */
 static int cut_piece(struct encoder *e, uint32_t index, uint64_t *too_large)
 {
 	struct piece *piece = &e->pieces[index], rest = *piece;
@@ -444,7 +459,7 @@ static int cut_piece(struct encoder *e, uint32_t index, uint64_t *too_large)
 		piece->count = 0;
 		return r;
 	}
-	/* Longer lengths of the sample and of its times are allowed for. */
+	/* The lengths of the sample and of its times may take more bytes than now. */
 	uint64_t room = e->bytes_max - message_bytes(e);
 	uint64_t more =
 	    room > 2 * HEAD_BYTES_MAX ? (room - 2 * HEAD_BYTES_MAX) / sizeof(uint64_t) : 0;
@@ -506,8 +521,7 @@ int otlp_encode_file(const struct profile *profile,
 	struct proto_out file = proto_out_init(put, context);
 
 	int r = encoder_init(&e);
-	/* Times and period are in profiles, so that there is one even when there is nothing to say.
-	 */
+	/* Time and period are fields of a Profile, so one is written even without samples. */
 	if (r == 0 && !e.pieces_count)
 		r = open_group(&e, 0, 0, 0);
 	for (uint32_t i = 0; i < e.pieces_count && r >= 0; i++) {

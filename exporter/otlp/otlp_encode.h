@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A profile as OTLP messages (ExportProfilesServiceRequest, which is ProfilesData): the file of a
- * recording, and the requests to a backend. The same encoder; requests are split by size, and leave
- * out what only a recording that is read again has a use for.
+ * Encodes a profile as OTLP messages (ExportProfilesServiceRequest, which has the same fields as
+ * ProfilesData): the file of a recording, or the requests to a backend. Requests are split by size,
+ * and leave out the attributes that only a recording needs.
  */
 #ifndef EXPORTER_OTLP_OTLP_ENCODE_H
 #define EXPORTER_OTLP_OTLP_ENCODE_H
@@ -18,28 +18,30 @@ struct otlp_encode_options {
 	/* Attributes that every resource gets: see struct otlp_resource_options. */
 	const struct otlp_resource_attribute *attributes;
 	size_t attribute_count;
-	size_t request_bytes_max; /* INT_MAX at the most, as protobuf has it */
+	size_t request_bytes_max; /* at most INT_MAX, the maximum of protobuf */
 };
 
 struct otlp_request {
-	const uint8_t *data; /* the encoder's, during the call */
+	const uint8_t *data; /* belongs to the encoder, and is valid during the call */
 	size_t length;
-	uint64_t samples; /* sum of their counts */
+	uint64_t samples; /* that the request contains */
 	bool last;
 };
 
-/* Encode all samples of the profile, in as few requests of at most request_bytes_max as it takes:
- * each is filled in the order of the processes, and has a dictionary of its own that holds what it
- * needs and nothing else. `emit` is called for each and returns 0 or a negative errno, which ends
- * it. *too_large: samples that no request of that size can hold, left out. The same profile gives
- * the same requests. Nothing is emitted if there are no samples. 0 or negative errno. */
+/* Encodes all samples of the profile in as few requests of at most request_bytes_max bytes as
+ * possible. The samples are in the order of the processes. Each request has a dictionary of its own
+ * that contains exactly what it refers to. `emit` is called for each request, and returns 0 or a
+ * negative errno, which ends the encoding. *too_large is the number of samples that fit no request
+ * and are left out. The same profile gives the same requests, and a profile without samples gives
+ * none. Returns 0 or a negative errno. */
 int otlp_encode(const struct profile *profile, const struct otlp_encode_options *options,
 		int (*emit)(void *context, const struct otlp_request *request), void *context,
 		uint64_t *too_large);
 
-/* The file of a recording: one message, passed on piece by piece; without samples it still says
- * time and period. Additional attributes of its resources tell processes of one pid apart and keep
- * the kernel's name of a process. 0; -EFBIG, nothing was put: over 2 GiB; -ENOMEM. */
+/* Encodes the file of a recording: one message, passed on in pieces. Without samples it still
+ * contains the time and the period. Additional attributes of its resources distinguish processes
+ * that had the same pid, and keep the kernel's name of a process. Returns 0; -EFBIG if it exceeds 2
+ * GiB, and nothing was put; or -ENOMEM. */
 int otlp_encode_file(const struct profile *profile,
 		     void (*put)(void *context, const uint8_t *data, size_t length), void *context);
 

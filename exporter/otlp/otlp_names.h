@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OTLP profiles: the generated types under names that fit a line, and the strings that mean
- * something. */
+/* Names of OTLP profiles: short forms of the generated types, the numbers of fields, and the
+ * strings that have a meaning. */
 #ifndef EXPORTER_OTLP_OTLP_NAMES_H
 #define EXPORTER_OTLP_OTLP_NAMES_H
 
 #include "opentelemetry/proto/profiles/v1development/profiles.pb-c.h"
 
-/* OTLP_TYPE(Sample), OTLP_CALL(sample, init)(&sample), and the same for the messages of common and
- * resource. */
+/* OTLP_TYPE(Sample) and OTLP_CALL(sample, init)(&sample) name a type and a function; the others do
+ * the same for the messages of common and resource. */
 #define OTLP_TYPE(message) Opentelemetry__Proto__Profiles__V1development__##message
 #define OTLP_CALL(message, call) opentelemetry__proto__profiles__v1development__##message##__##call
 #define OTLP_COMMON_TYPE(message) Opentelemetry__Proto__Common__V1__##message
@@ -16,7 +16,7 @@
 #define OTLP_RESOURCE_CALL(message, call) opentelemetry__proto__resource__v1__##message##__##call
 #define OTLP_VALUE_CASE(name) OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_##name
 
-/* Numbers of the fields that are written, or walked rather than unpacked. */
+/* Numbers of the fields that are written, or that are walked instead of unpacked. */
 enum {
 	OTLP_DATA_RESOURCE_PROFILES = 1,
 	OTLP_DATA_DICTIONARY = 2,
@@ -63,7 +63,7 @@ enum {
 	OTLP_STACK_LOCATIONS = 1,
 	OTLP_LINK_TRACE_ID = 1,
 	OTLP_LINK_SPAN_ID = 2,
-	OTLP_KEY = 1, /* a text or, in the dictionary, a number of one */
+	OTLP_KEY = 1, /* a text, or an index of one in the dictionary */
 	OTLP_KEY_VALUE = 2,
 	OTLP_VALUE_STRING = 1,
 	OTLP_VALUE_INT = 3,
@@ -71,21 +71,21 @@ enum {
 
 #define OTLP_SCHEMA_URL "https://opentelemetry.io/schemas/1.37.0"
 
-/* Attributes, in resources and in the dictionary. */
+/* Keys of attributes, in resources and in the dictionary. */
 #define OTLP_SERVICE_NAME "service.name"
 #define OTLP_CONTAINER_ID "container.id"
 #define OTLP_PROCESS_PID "process.pid"
 #define OTLP_PROCESS_NAME "process.executable.name"
 #define OTLP_PROCESS_PATH "process.executable.path"
-#define OTLP_PROCESS_VARIABLE "process.environment_variable." /* and its name */
-/* Not of the semantic conventions, and only in files: what tells two processes of one pid apart,
- * and the kernel's name of the process, where it is not that of the executable. */
+#define OTLP_PROCESS_VARIABLE "process.environment_variable." /* followed by its name */
+/* Not from the semantic conventions, and only in files: what distinguishes two processes of one
+ * pid, and the kernel's name of a process if it is not the executable's name. */
 #define OTLP_PROCESS_START "process.start_key"
 #define OTLP_PROCESS_COMM "process.comm"
 #define OTLP_FRAME_TYPE "profile.frame.type"
 #define OTLP_NATIVE "native" /* a frame type */
-/* Not of the semantic conventions, and only in files: what the function of a location without a
- * symbol is called, "module+0xSTART". */
+/* Not from the semantic conventions, and only in files: the name of the function of a location
+ * without a symbol, "module+0xSTART". */
 #define OTLP_GENERATED_NAME "bulkhead.function.generated_name"
 #define OTLP_GNU_BUILD_ID "process.executable.build_id.gnu"
 #define OTLP_GO_BUILD_ID "process.executable.build_id.go"

@@ -52,8 +52,6 @@ static enum key find_key(struct text key, struct text *variable)
 	return KEY_PROCESS_VARIABLE;
 }
 
-/* A key by number or, where `inline_key` is not empty, as it is. Values of other kinds than needed
- * are left at 0. The name of a variable is part of the key. */
 int reader_read_attribute(struct reader *r, const char *inline_key, int32_t key_strindex,
 			  const OTLP_COMMON_TYPE(AnyValue) * value, struct attribute *attribute)
 {
@@ -61,7 +59,7 @@ int reader_read_attribute(struct reader *r, const char *inline_key, int32_t key_
 	int result = 0;
 
 	if (!reader_has(key_strindex, r->strings_count)) {
-		/* Resources may come without any dictionary. */
+		/* Resources with inline keys need no dictionary. */
 		if (key_strindex || !inline_key || !*inline_key)
 			return -EBADMSG;
 	}
@@ -134,7 +132,7 @@ static int read_function(struct reader *r, struct cursor bytes, void *context)
 	(void)context;
 	if (!m)
 		return -EBADMSG;
-	/* A line that is none is not worth a file. */
+	/* A line number that is out of range is ignored. */
 	if (m->start_line > 0 && m->start_line <= PROFILE_LINE_MAX)
 		function.start_line = (uint32_t)m->start_line & PROFILE_LINE_MAX;
 	int result = intern_text(r, m->name_strindex, &function.name);
@@ -176,7 +174,8 @@ static int read_mapping(struct reader *r, struct cursor bytes, void *context)
 	return result < 0 ? result : READER_APPEND(r, mappings, id);
 }
 
-/* A frame without a type is native. One of which nothing is said is "none". */
+/* Interns a location. A frame without a type is native, and a location without any contents is
+ * "none". */
 static int intern_location(struct reader *r, struct profile_location location, uint32_t *id)
 {
 	if (!location.kind &&
@@ -189,7 +188,7 @@ static int intern_location(struct reader *r, struct profile_location location, u
 	return profile_location(r->profile, &location, id);
 }
 
-/* Without lines there is still one frame. */
+/* Reads the lines of a location. Without lines the location is still one frame. */
 static int read_lines(struct reader *r, const OTLP_TYPE(Location) * m,
 		      struct profile_location *location, struct span *span)
 {

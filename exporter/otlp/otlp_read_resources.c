@@ -14,7 +14,7 @@ struct profile_head {
 
 struct process_facts {
 	struct profile_process process;
-	uint32_t executable; /* its name */
+	uint32_t executable; /* base name of the executable */
 	bool has_comm;
 };
 
@@ -25,7 +25,7 @@ static bool text_is(const struct reader *r, int32_t strindex, const char *wanted
 	       !memcmp(r->strings[strindex].at, wanted, strlen(wanted));
 }
 
-/* How many samples a Sample stands for, and whether each has a time of its own. */
+/* Finds how many samples a Sample stands for, and whether each has a time. */
 static int count_sample(const OTLP_TYPE(Sample) * m, uint64_t *count, bool *timed)
 {
 	uint64_t sum = 0;
@@ -71,7 +71,7 @@ static int read_sample(struct reader *r, struct cursor bytes, void *context)
 
 	if (!m || !reader_has(m->stack_index, r->stacks_count))
 		return -EBADMSG;
-	/* Link 0 is "none", and is there even if the table is not. */
+	/* Link 0 means "none", and exists even without a table. */
 	if (m->link_index < 0 || (m->link_index && (uint32_t)m->link_index >= r->links_count))
 		return -EBADMSG;
 	for (size_t i = 0; i < m->n_attribute_indices; i++) {
@@ -130,7 +130,7 @@ static int read_profile_numbers(struct cursor bytes, struct profile_head *head)
 	return got;
 }
 
-/* Widen the profile's time by that of a part. */
+/* Widens the profile's time by that of a part. */
 static void add_times(struct profile *profile, const struct profile_head *head)
 {
 	uint64_t start = profile->start_unix_ns, end;
@@ -173,7 +173,7 @@ static int read_scope(struct reader *r, struct cursor bytes, void *context)
 	return reader_for_each(r, bytes, OTLP_SCOPE_PROFILES, read_profile, context);
 }
 
-/* As many as there is room for. */
+/* Adds an environment variable if there is room for it. */
 static int add_variable(struct reader *r, struct profile_process *process,
 			const struct attribute *attribute)
 {
@@ -249,7 +249,8 @@ int reader_read_resource_profiles(struct reader *r, struct cursor bytes, void *c
 	int result = reader_for_each(r, bytes, OTLP_RESOURCE_RESOURCE, read_resource, &facts);
 	if (result < 0)
 		return result;
-	/* The kernel's name is that of the executable unless the file says otherwise. */
+	/* The kernel's name of the process is that of the executable, unless the file says
+	 * otherwise. */
 	if (!facts.has_comm)
 		facts.process.name = facts.executable;
 	result = profile_process(r->profile, &facts.process, &id);

@@ -10,15 +10,15 @@ enum {
 	OWN_MAX = 7 + PROFILE_VARIABLES_MAX
 };
 
-/* The key is `key` and `tail`, one after the other. */
+/* The key is `key` followed by `tail`. */
 struct attribute {
 	const char *key, *tail;
-	const char *text; /* or NULL and a number */
+	const char *text; /* or NULL, and the value is a number */
 	size_t length;
 	uint64_t number;
 };
 
-/* Those of the process itself. */
+/* The attributes of the process itself. */
 struct own {
 	struct attribute list[OWN_MAX];
 	size_t count;
@@ -41,7 +41,8 @@ static void add_string(struct own *own, const struct profile *p, const char *key
 		add_text(own, key, p->strings[string], profile_string_length(p, string));
 }
 
-/* The executable's base name where the path is known, else what the kernel calls the process. */
+/* Adds the name: the executable's base name if its path is known, else what the kernel calls the
+ * process. */
 static void add_name(struct own *own, const struct profile *p,
 		     const struct profile_process *process, bool for_backend)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fields of a protobuf message from anyone, one after the other, over the cursor. */
+/* Walks the fields of a protobuf message from an untrusted source, one after the other, with the
+ * cursor. */
 #ifndef EXPORTER_OTLP_PROTO_IN_H
 #define EXPORTER_OTLP_PROTO_IN_H
 
@@ -19,12 +20,12 @@ enum {
 struct proto_field {
 	uint32_t number;
 	uint32_t wire_type;
-	uint64_t value;	     /* of a varint or a fixed number */
+	uint64_t value;	     /* of a varint or a fixed-width number */
 	struct cursor bytes; /* of a length-delimited field */
 };
 
-/* 1 and the next field, 0 at the end, or -EBADMSG. Groups (3, 4) have been gone for long and are a
- * fault. */
+/* Finds the next field. Returns 1, 0 at the end, or -EBADMSG. Groups (wire types 3 and 4) are
+ * obsolete and count as malformed. */
 static inline int proto_next(struct cursor *at, struct proto_field *field)
 {
 	if (at->failed)
@@ -55,8 +56,8 @@ static inline int proto_next(struct cursor *at, struct proto_field *field)
 	return at->failed ? -EBADMSG : 1;
 }
 
-/* Whether this is field `number` of that wire type. Schemas only grow: a known number with another
- * type is another schema, and passed over as an unknown field is. */
+/* Returns whether this is field `number` with this wire type. A known number with another type
+ * comes from another schema, and is ignored like an unknown field. */
 static inline bool proto_is(const struct proto_field *field, uint32_t number, uint32_t wire_type)
 {
 	return field->number == number && field->wire_type == wire_type;

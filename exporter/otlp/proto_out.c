@@ -10,13 +10,13 @@ enum {
 	WIRE_LENGTH_DELIMITED
 };
 
-/* Values of a packed field that are put together before they are passed on. */
+/* Values of a packed field that are collected before they are passed on. */
 #define PACKED_AT_ONCE 64
 #define VARINT_BYTES_MAX 10
 
 static void append(ProtobufCBuffer *buffer, size_t length, const uint8_t *data)
 {
-	struct proto_out *out = (struct proto_out *)buffer; /* its first member */
+	struct proto_out *out = (struct proto_out *)buffer; /* `base` is the first member */
 
 	out->bytes += length;
 	if (out->put && length)
@@ -45,7 +45,7 @@ static size_t tag(uint8_t *at, uint32_t field, unsigned int wire)
 
 uint64_t proto_varint_bytes(uint64_t value)
 {
-	/* Seven bits a byte; 0 takes one as well. */
+	/* A byte holds seven bits, and 0 takes one byte as well. */
 	return (uint64_t)(63 - __builtin_clzll(value | 1)) / 7 + 1;
 }
 

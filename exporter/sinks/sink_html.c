@@ -1,31 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A profile as one HTML file with an interactive flame graph. The page (flamegraph/flamegraph.*) is
- * embedded in the program; here the profile becomes the JSON object that its script reads:
+ * How this works. Writes a profile as one HTML file with an interactive flame graph. The page
+ * (flamegraph/) is embedded in the program. The profile becomes the JSON object that its script
+ * reads:
  *
  * - version, start_unix_ms, duration_ns, period_ns, sample_count: numbers
  *
  * - group_by: "name", "pid" or "thread": how the page first combines the samples of processes
  *
- * - strings: texts, 0 is ""
+ * - strings: texts; 0 is ""
  *
- * - frames: {name, kind, module, source file} each. What the graph merges by. The most used come
- *   first, which makes their numbers short.
+ * - frames: {name, kind, module, source file} of each frame. Locations that agree in these are one
+ *   frame of the graph. The most used frames come first, which makes their numbers short.
  *
- * - processes: {tgid, name, path} each, 0 is "none"
+ * - processes: {tgid, name, path} of each; 0 is "none"
  *
- * - threads: {process, tid, name} each, 0 is "none"
+ * - threads: {process, tid, name} of each; 0 is "none"
  *
- * - samples: {frames shared with the stack before, count of further frames, these frames, thread,
- *   samples} each, root first and in the order of their stacks: the reader meets a prefix tree in
- *   preorder and needs no hash to build it.
+ * - samples: {frames shared with the previous stack, number of further frames, these frames,
+ * thread, samples} of each, the root first and in the order of their stacks. The reader meets a
+ * prefix tree in preorder and needs no hash to build it.
  *
  * The last four are streams of LEB128 numbers, deflated, in base64.
  *
- * Every text in a profile was chosen by some process on the machine, so it may be an attack on who
- * opens the file. It appears only inside JSON, where whatever HTML could take as markup is written
- * as \u escapes; the page shows it as text only; and the page's content security policy names the
- * hashes of its one style and its one script, so that nothing else can run or load.
+ * Example: 3 samples of main -> read and 2 of main -> write in thread 1, with the frames main=0,
+ * read=1 and write=2, are the numbers 0 2 0 1 1 3 and then 1 1 2 1 2: share nothing, two frames 0
+ * and 1, thread 1, three samples; share one frame, one further frame 2, thread 1, two samples.
+ *
+ * Every text in a profile was chosen by some process on the machine, so it may attack whoever opens
+ * the file. Texts appear only inside JSON, where every character that HTML could take as markup is
+ * written as a \u escape. The page shows them as text only. Its content security policy contains
+ * the hashes of its one style and its one script, so that nothing else can run or be loaded.
  */
 #include "exporter/sinks/sink.h"
 
@@ -46,17 +51,17 @@ extern const char flamegraph_css[], flamegraph_css_end[];
 extern const char flamegraph_js[], flamegraph_js_end[];
 
 #define BYTES_FIRST 80	   /* bytes of the first allocation */
-#define HTML_NAME_MAX 4352 /* a string of a profile (4,096) and "+0x..." */
+#define HTML_NAME_MAX 4352 /* a string of a profile (4,096 bytes) and "+0x..." */
 
-/* Bytes that grow. The first error stays and makes all later calls do nothing. */
+/* A growing buffer. The first error stays, and all later calls do nothing. */
 struct html_bytes {
 	uint8_t *data;
 	size_t size, capacity;
 	int error;
 };
 
-/* What makes a frame of the graph: locations that differ only in address or line are one, if they
- * have a name. */
+/* What identifies a frame of the graph. Locations with a name that differ only in address or line
+ * are one frame. */
 struct html_key {
 	uint32_t name, source, module, kind;
 	uint64_t address; /* 0 for locations with a name */
@@ -64,17 +69,17 @@ struct html_key {
 };
 
 struct html_frame {
-	uint32_t location; /* any of its locations */
-	uint32_t number;   /* in the page */
+	uint32_t location; /* one of its locations */
+	uint32_t number;   /* its number in the page */
 	uint64_t uses;
 };
 
 struct html_page {
 	const struct profile *profile;
 	const struct sink_options *options;
-	uint32_t *
-	    string_numbers; /* by string of the profile: number in the page, 0 if it has none yet */
-	uint32_t *frame_numbers; /* by location: number in the page */
+	uint32_t *string_numbers; /* by string of the profile: its number in the page, 0 if it has
+				     none yet */
+	uint32_t *frame_numbers;  /* by location: the number of its frame in the page */
 	uint32_t strings_count;
 	struct html_bytes strings, frames, processes, threads, samples;
 };
@@ -131,7 +136,7 @@ static void json_string(struct html_bytes *json, const char *text)
 	bytes_append(json, "\"", 1);
 }
 
-/* Number in the page of a text that the profile does not have as a string. */
+/* Adds a text that is not a string of the profile, and returns its number in the page. */
 static uint32_t page_text(struct html_page *page, const char *text)
 {
 	bytes_append(&page->strings, ",", page->strings_count ? 1 : 0);
@@ -204,8 +209,8 @@ static int frame_compare(const void *left, const void *right)
 	return order ? order : COMPARE(a->location, b->location);
 }
 
-/* Finds what each location is merged with. `frames` is filled with one entry a frame,
- * page->frame_numbers with indexes in it. */
+/* Finds which locations are one frame. `frames` gets one entry for each frame, and
+ * page->frame_numbers contains indexes into it. */
 static int page_merge_locations(struct html_page *page, struct html_frame *frames, uint32_t *count)
 {
 	const struct profile *profile = page->profile;
@@ -242,7 +247,7 @@ static void page_write_frame(struct html_page *page, uint32_t number)
 		     page_string(page, profile->functions[location->function].filename));
 }
 
-/* Numbers the frames, the most used first, and leaves out those that no stack uses. */
+/* Assigns numbers to the frames, the most used first, and leaves out those that no stack uses. */
 static int page_frames(struct html_page *page)
 {
 	const struct profile *profile = page->profile;
@@ -280,7 +285,7 @@ static uint32_t stack_frame(const struct html_page *page, const struct profile_s
 	return page->frame_numbers[page->profile->stack_locations[index]];
 }
 
-/* How many frames two stacks have in common, from the root. */
+/* Returns how many frames two stacks have in common, from the root. */
 static uint32_t stack_shared(const struct html_page *page, const struct profile_stack *a,
 			     const struct profile_stack *b)
 {
@@ -328,7 +333,7 @@ static int page_samples(struct html_page *page)
 		uint32_t shared = stack_shared(page, previous, stack);
 		uint64_t count = samples[i].count;
 
-		/* What differs only in CPU and times. */
+		/* Entries that differ only in CPU and times are one. */
 		for (; i + 1 < profile->samples_count &&
 		       !sample_compare(&samples[i], &samples[i + 1], page);
 		     i++)
@@ -427,12 +432,12 @@ static int put_base64(FILE *out, const uint8_t *data, size_t size)
 	return error;
 }
 
-/* ,"NAME":"deflated, in base64" */
+/* Writes ,"NAME":"..." with the bytes deflated and in base64. */
 static int put_stream(FILE *out, const char *name, const struct html_bytes *bytes)
 {
 	uLongf size = compressBound(bytes->size);
 	_cleanup_free_ uint8_t *deflated = malloc(size);
-	/* zlib wants an address even for no bytes. */
+	/* zlib needs a pointer even if there are no bytes. */
 	const uint8_t *data = bytes->data ? bytes->data : (const uint8_t *)"";
 	int error;
 
@@ -498,7 +503,7 @@ static int put_hash(FILE *out, const char *directive, const char *text, const ch
 	return error ? error : put_text(out, "'; ");
 }
 
-/* Nothing is loaded from anywhere, and only this very style and script count. */
+/* Nothing is loaded from elsewhere, and only this style and this script are valid. */
 static int put_policy(const struct html_page *page, FILE *out)
 {
 	int error = put_text(out, "default-src 'none'; ");
@@ -523,8 +528,8 @@ static const struct html_part {
     {"@@SCRIPT@@", put_script},
 };
 
-/* The template with each marker replaced by its part. The markers come in the order of the table.
- */
+/* Writes the template with each marker replaced by its part. The markers occur in the order of the
+ * table. */
 static int put_page(const struct html_page *page, FILE *out)
 {
 	const char *next = flamegraph_html;

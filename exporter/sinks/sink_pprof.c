@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gzip'd protobuf of `go tool pprof` (schemas/pprof/profile.proto), written and compressed as
- * it goes. */
+/*
+ * How this works. Writes the gzipped protobuf of `go tool pprof` (schemas/pprof/profile.proto),
+ * which is compressed while it is written, so that memory holds no second copy. Tables of the
+ * profile become tables of the same order here, so that ids need no map: an id of pprof must not be
+ * 0, so locations get their index plus one, while mappings, functions and strings keep theirs.
+ *
+ * Example: location 4 of the profile, in mapping 2 with function 7, becomes Location { id: 5,
+ * mapping_id: 2, address, line { function_id: 7 } }. Strings that the profile does not contain,
+ * such as "nanoseconds", follow its strings.
+ */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -13,9 +21,9 @@
 #include "exporter/sinks/sink_stream.h"
 #include "pprof/profile.pb-c.h"
 
-#define GZIP_WINDOW_BITS (15 + 16) /* zlib: +16 asks for a gzip header */
+#define GZIP_WINDOW_BITS (15 + 16) /* 15: the largest window; +16: with a gzip header */
 
-/* Strings that no profile has: they follow those of the profile. */
+/* Strings that follow those of the profile. */
 enum extra {
 	EXTRA_SAMPLES,
 	EXTRA_COUNT,
@@ -41,7 +49,7 @@ static const char *const extras[EXTRAS] = {
     [EXTRA_KERNEL] = "[kernel.kallsyms]",
 };
 
-/* What there is to say about a mapping, from the locations in it. */
+/* What is known about a mapping from the locations in it. */
 struct mapping_facts {
 	uint64_t address_max;
 	bool is_kernel;
@@ -57,7 +65,7 @@ struct pprof {
 	struct mapping_facts *mappings;
 };
 
-/* Compress and write; all of what is left if `flush` is Z_FINISH. */
+/* Compresses and writes; everything that is left if `flush` is Z_FINISH. */
 static void compress_bytes(struct pprof *w, const uint8_t *data, size_t length, int flush)
 {
 	uint8_t buffer[16384];
@@ -71,8 +79,8 @@ static void compress_bytes(struct pprof *w, const uint8_t *data, size_t length, 
 		if (r == Z_STREAM_ERROR)
 			w->error = -EIO;
 		size_t length_out = sizeof(buffer) - w->deflate.avail_out;
-		/* Too large for the stream's buffer, so it is now or never that errno can be had.
-		 */
+		/* The data is larger than the stream's buffer, so a write error is reported now or
+		 * never. */
 		errno = 0;
 		if (fwrite(buffer, 1, length_out, w->file) != length_out)
 			w->error = errno ? -errno : -EIO;
@@ -134,8 +142,8 @@ static int find_mapping_facts(struct pprof *w)
 	return 0;
 }
 
-/* Mapping 0 is "none" here and not allowed there; kernel frames without a mapping get one with the
- * number after all. */
+/* Mapping 0 means "none" in the profile and is not allowed in pprof. Kernel frames without a
+ * mapping get one, with the id after all others. */
 static uint64_t mapping_id(const struct pprof *w, const struct profile_location *location)
 {
 	if (location->mapping)
@@ -155,7 +163,7 @@ static void write_mapping(struct pprof *w, uint32_t number)
 	m.memory_limit = facts->address_max < UINT64_MAX ? facts->address_max + 1 : UINT64_MAX;
 	m.filename = facts->is_kernel ? extra(w, EXTRA_KERNEL) : mapping->filename;
 	m.build_id = mapping->gnu_build_id ? mapping->gnu_build_id : mapping->htlhash;
-	/* Unset, pprof would look for symbols in files of this name on its own host. */
+	/* If these are unset, pprof looks for symbols in files of this name on its own host. */
 	m.has_functions = facts->has_functions;
 	m.has_filenames = facts->has_filenames;
 	m.has_line_numbers = facts->has_lines;
@@ -170,7 +178,7 @@ static void write_mappings(struct pprof *w)
 		write_mapping(w, 0);
 }
 
-/* Ids must not be 0, and location 0 may be in a stack: ids are numbers plus one. */
+/* An id must not be 0, and location 0 may occur in a stack: ids are the index plus one. */
 static void write_locations(struct pprof *w)
 {
 	const struct profile *p = w->profile;
@@ -226,7 +234,7 @@ static void set_label(Perftools__Profiles__Label *label, int64_t key, int64_t st
 	label->num = num;
 }
 
-/* `count` samples of the stack and thread of `s`. */
+/* Writes `count` samples of the stack and thread of `s`. */
 static void write_sample(struct pprof *w, const struct profile_sample *s, uint64_t count,
 			 uint64_t *location_ids)
 {
@@ -268,7 +276,7 @@ static int compare_samples(const void *a, const void *b, void *profile)
 	return (x->stack > y->stack) - (x->stack < y->stack);
 }
 
-/* One for each thread and stack: CPUs and times are not for this format. */
+/* Writes one sample for each thread and stack. The format has no CPUs and times. */
 static int write_samples(struct pprof *w)
 {
 	const struct profile *p = w->profile;

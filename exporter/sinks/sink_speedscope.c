@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * JSON of https://www.speedscope.app/file-format-schema.json, type "sampled": first one profile of
- * everything, then one a thread, or one a process where there are more threads than a menu can
- * show. A sample is a merged stack and its weight is the time it stands for, so the time axis is no
- * history.
- */
+/* Writes JSON of https://www.speedscope.app/file-format-schema.json, type "sampled": first one
+ * profile of everything, then one for each thread, or one for each process if there are more
+ * threads than a menu can show. A sample is a merged stack, and its weight is the time it stands
+ * for, so the time axis shows no history. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,17 +13,18 @@
 #include "exporter/sinks/sink.h"
 #include "exporter/sinks/sink_stream.h"
 
-#define THREADS_MAX 500
-#define NAME_BYTES 4200
+#define THREADS_MAX 500 /* entries that a menu can show */
+#define NAME_BYTES 4200 /* a string of a profile, 4,096 bytes, and a pid or an address */
 
 struct speedscope {
 	const struct profile *profile;
 	FILE *out;
 	struct profile
-	    frames; /* its functions are the frames: a name, a file and where it begins there */
-	uint32_t *location_frames; /* by location: number of that function, less one in the file */
-	uint32_t *groups;	   /* by thread: thread or process number */
-	uint32_t *order;	   /* samples by group */
+	    frames; /* its functions are the frames: a name, a file and the function's first line */
+	uint32_t *location_frames; /* by location: the index of that function, which is one less in
+				      the file */
+	uint32_t *groups;	   /* by thread: its thread or process */
+	uint32_t *order;	   /* samples, ordered by group */
 	bool by_process;
 };
 
@@ -52,7 +51,8 @@ static int intern_frame(struct speedscope *s, uint32_t location)
 	if (r == 0)
 		r = profile_string(&s->frames, p->strings[file], profile_string_length(p, file),
 				   &frame.filename);
-	/* A name of "" (only from foreign files) would be the entry that stands for none. */
+	/* An empty name, which only a foreign file can contain, would be the entry that means
+	 * "none". */
 	if (r == 0 && !frame.name)
 		r = profile_string(&s->frames, "[unknown]", 9, &frame.name);
 	if (r == 0)
@@ -88,7 +88,7 @@ static uint64_t weight(const struct speedscope *s, uint64_t count)
 				     : count;
 }
 
-/* What comes before the samples of a profile, whose weights add up to `total`. */
+/* Writes what precedes the samples of a profile, whose weights add up to `total`. */
 static void write_profile_head(const struct speedscope *s, const char *name, uint64_t total)
 {
 	fputs("\n{\"type\":\"sampled\",\"name\":", s->out);
@@ -161,7 +161,7 @@ static void group_name(const struct speedscope *s, uint32_t thread, char *buffer
 			 p->strings[t->name], t->tid);
 }
 
-/* Samples of one stack, from order[*at] on, which is left behind them. */
+/* Adds up the samples of one stack, from order[*at] on; `at` is then after them. */
 static uint64_t take_stack(const struct speedscope *s, uint32_t *at, uint32_t end)
 {
 	const struct profile_sample *samples = s->profile->samples;
@@ -173,7 +173,7 @@ static uint64_t take_stack(const struct speedscope *s, uint32_t *at, uint32_t en
 	return weight(s, count);
 }
 
-/* One thread's or process's samples: order[first] up to order[end]. */
+/* Writes the samples of one thread or process: order[first] to order[end - 1]. */
 static void write_group(const struct speedscope *s, uint32_t first, uint32_t end)
 {
 	const struct profile *p = s->profile;
@@ -195,7 +195,7 @@ static void write_group(const struct speedscope *s, uint32_t first, uint32_t end
 	fputs("]}", s->out);
 }
 
-/* By group, then by stack. */
+/* Orders by group, then by stack. */
 static int compare_groups(const void *a, const void *b, void *speedscope)
 {
 	const struct speedscope *s = speedscope;

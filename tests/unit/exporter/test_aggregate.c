@@ -75,13 +75,13 @@ static void fixture_free(struct fixture *f)
 	struct aggregate *a = &f->aggregate;
 
 	check(f);
-	free(a->modules.numbers);
-	free(a->functions.numbers);
-	free(a->frames.numbers);
-	free(a->stacks.numbers);
-	free(a->processes.numbers);
-	free(a->threads.numbers);
-	free(a->reasons.numbers);
+	free(a->modules.ids);
+	free(a->functions.ids);
+	free(a->frames.ids);
+	free(a->stacks.ids);
+	free(a->processes.ids);
+	free(a->threads.ids);
+	free(a->reasons.ids);
 	profile_fini(&a->profile);
 	records_free(f->records);
 	free(f);
