@@ -1,7 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Who may include whom (ARCHITECTURE.md): common <- parse, ipc <- roles; no role another's headers; whoever is privileged or writes the outputs no
-parser. Prints each include that goes the wrong way; exit status 1 if there is one."""
+"""Checks which file includes which.
+
+1. Layering (ARCHITECTURE.md): a file may include, directly or through other headers and .def files, only the directories that LAYERS allows its own.
+2. No cycles: neither among headers, nor among modules. A module is x.c together with x.h. It depends on the modules whose functions it calls, that is,
+   whose headers it includes (also indirectly) and of whose functions, as declared there, it mentions one. A header that contains the state of a whole
+   role is therefore no dependency, but the functions that it declares are: they belong to the source file that defines them.
+
+Prints each fault, and exits with status 1 if there is one. `includes.py TOP` checks the tree TOP.
+"""
 
 import pathlib
 import re
@@ -9,8 +16,8 @@ import sys
 
 SHARED = "bpf/shared.h"
 TABLES = ["common/runtimes.def", "common/incomplete_reasons.def"]
-# Directory: what its sources may include, beside its own headers and the system's.
-MAY = {
+# Directory: the directories and files that its sources may include, in addition to its own and the system's. The innermost directory counts.
+LAYERS = {
     "common": [],
     "parse": ["common/"],
     "ipc": ["common/"],
@@ -29,30 +36,152 @@ MAY = {
     "exporter/delivery": ["common/", "ipc/", "role/", "records/", "exporter/model/", "exporter/otlp/"],
     "cli": ["common/", "ipc/", "role/"],
 }
+SOURCES = (".c", ".cc", ".cpp")
+HEADERS = (".h", ".def")
+# Cycles of modules that are still to be removed. A line that no longer names a cycle is a fault, so that the list can only shrink.
+OPEN_CYCLES = ["exporter/otlp/otlp_read exporter/otlp/otlp_read_dictionary"]
 
 
-def rules_of(path):
-    """The innermost directory of MAY that contains the file."""
-    return next((str(parent) for parent in path.parents if str(parent) in MAY), None)
+class Tree:
+    """The files below a directory, and what each includes of the others."""
+
+    def __init__(self, top):
+        self.top = top
+        tops = {directory.split("/")[0] for directory in LAYERS}
+        self.files = sorted(str(path.relative_to(top)) for directory in tops for path in (top / directory).rglob("*")
+                            if path.suffix in SOURCES + HEADERS)
+        known = set(self.files)
+        # Generated headers are not in the tree.
+        self.includes = {name: {found: line for found, line in self.included(name) if found in known} for name in self.files}
+
+    def included(self, name):
+        for line, text in enumerate((self.top / name).read_text(encoding="utf-8").splitlines(), 1):
+            found = re.match(r'\s*#\s*include\s+"([^"]+)"', text)
+            if found:
+                yield found[1], line
+
+    def reach(self, name):
+        """{file: the chain of includes from `name` to it}, for all that is included directly or indirectly."""
+        chains, waiting = {}, [(name, ())]
+        while waiting:
+            current, chain = waiting.pop(0)
+            for found in self.includes[current]:
+                if found not in chains:
+                    chains[found] = chain + (found,)
+                    waiting.append((found, chains[found]))
+        return chains
 
 
-def faults(top):
-    for directory, allowed in MAY.items():
-        for path in sorted((top / directory).rglob("*")):
-            if path.suffix not in (".c", ".h", ".cc") or rules_of(path.relative_to(top)) != directory:
+def layer_of(name):
+    """The innermost directory of LAYERS that contains the file."""
+    return next((str(parent) for parent in pathlib.PurePath(name).parents if str(parent) in LAYERS), None)
+
+
+def layer_faults(tree):
+    for name in tree.files:
+        layer = layer_of(name)
+        if layer is None:
+            continue
+        allowed = tuple([layer + "/", *LAYERS[layer]])
+        for found, chain in tree.reach(name).items():
+            if found.startswith(allowed):
                 continue
-            for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-                found = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
-                # Generated headers have no directory of ours.
-                if not found or "/" not in found[1] or found[1].split("/")[0] not in {d.split("/")[0] for d in MAY}:
-                    continue
-                if not any(found[1].startswith(prefix) for prefix in [directory + "/", *allowed]):
-                    yield f"{path.relative_to(top)}:{number}: {directory} may not include {found[1]}"
+            if len(chain) == 1:
+                yield f"{name}:{tree.includes[name][found]}: {layer} may not include {found}"
+            elif found not in TABLES:
+                yield f"{name}: {layer} may not include {found}, which it does through {' -> '.join(chain[:-1])}"
+
+
+def module_of(name):
+    return str(pathlib.PurePath(name).with_suffix(""))
+
+
+def without_comments(text):
+    return re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.S)
+
+
+def declared(text):
+    """The names of the functions that a header declares: a declaration begins at the start of a line, and is no macro and no static function."""
+    return set(re.findall(r"^(?!static|#|typedef)[a-z][\w ]*?[ *](\w+)\(", without_comments(text), re.M))
+
+
+def cycles(edges):
+    """The strongly connected components of more than one node, or of one that depends on itself, each as a sorted list (Tarjan's algorithm)."""
+    index, low, stack, found = {}, {}, [], []
+
+    def visit(node):
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for other in edges.get(node, ()):
+            if other not in index:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in stack:
+                low[node] = min(low[node], index[other])
+        if low[node] == index[node]:
+            component = []
+            while not component or component[-1] != node:
+                component.append(stack.pop())
+            if len(component) > 1 or node in edges.get(node, ()):
+                found.append(sorted(component))
+
+    sys.setrecursionlimit(10000)
+    for node in sorted(edges):
+        if node not in index:
+            visit(node)
+    return found
+
+
+def defined(text):
+    """The names of the functions that a source file defines for others."""
+    return set(re.findall(r"^(?!static|#|typedef)[a-z][\w ]*?[ *\n](\w+)\([^;{]*\)\s*\{", without_comments(text), re.M))
+
+
+def module_edges(tree):
+    """{module: the modules that it calls}. A function belongs to the source file next to its header that defines it."""
+    texts = {name: (tree.top / name).read_text(encoding="utf-8") for name in tree.files}
+    definers = {}
+    for name in tree.files:
+        if name.endswith(SOURCES):
+            for function in defined(texts[name]):
+                definers.setdefault((str(pathlib.PurePath(name).parent), function), module_of(name))
+    functions = {}  # of each header: {name: module}
+    for name in tree.files:
+        if name.endswith(".h"):
+            parent = str(pathlib.PurePath(name).parent)
+            functions[name] = {function: definers.get((parent, function), module_of(name)) for function in declared(texts[name])}
+    edges = {}
+    for name in tree.files:
+        # Headers declare functions; what calls them are source files and inline functions of the BPF side, which include no other module.
+        if not name.endswith(SOURCES):
+            continue
+        own = edges.setdefault(module_of(name), set())
+        words = set(re.findall(r"\w+", without_comments(texts[name])))
+        for found in tree.reach(name):
+            own |= {module for function, module in functions.get(found, {}).items() if function in words and module != module_of(name)}
+    return edges
+
+
+def cycle_faults(tree, still_open):
+    for cycle in cycles({name: set(found) for name, found in tree.includes.items()}):
+        yield f"headers include each other: {' '.join(cycle)}"
+    found = [" ".join(cycle) for cycle in cycles(module_edges(tree))]
+    for cycle in found:
+        if cycle not in still_open:
+            yield f"modules depend on each other: {cycle}"
+    for cycle in still_open:
+        if cycle not in found:
+            yield f"no longer a cycle, remove it from OPEN_CYCLES: {cycle}"
+
+
+def faults(top, still_open=()):
+    tree = Tree(pathlib.Path(top))
+    return [*layer_faults(tree), *cycle_faults(tree, still_open)]
 
 
 def main():
-    found = list(faults(pathlib.Path(sys.argv[1])))
-    print("\n".join(found) or "every include goes the right way")
+    found = faults(sys.argv[1], OPEN_CYCLES)
+    print("\n".join(found) or "every include follows the layering, and nothing depends on itself")
     return 1 if found else 0
 
 
