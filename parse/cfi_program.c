@@ -4,8 +4,8 @@
  *
  * How this works: a program is a sequence of instructions of two sorts. Some change the state: "the
  * CFA is rsp + 16 now", "rbp is saved at CFA - 16". The others advance the location: "this holds
- *for the next 4 bytes of code". Whenever the location advances, the state so far becomes a row,
- *unless it has the same rule as the row before.
+ * for the next 4 bytes of code". Whenever the location advances, the state so far becomes a row,
+ * unless it has the same rule as the row before.
  *
  * The state is a handle of one word (cfi_shapes.c), so that a state is remembered, restored and
  * compared by copying a word.

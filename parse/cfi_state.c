@@ -9,11 +9,11 @@
  *
  * DWARF expressions are not interpreted. Compilers and linkers write few of them, and each known
  * form has a kind:
- *	- breg7 8; breg16 0; lit15; and; lit11; ge; lit3; shl; plus	lazy PLT (CFI_CFA_PLT)
- *	- bregN x; deref [; plus_uconst y]	a saved CFA, for example in code that aligns its
- *stack, and in the signal trampoline (CFI_CFA_DEREF)
- *	- bregN x, for a saved register	its address is register + x (CFI_SAVE_REGISTER)
- *	- plus_uconst x, for a saved register	its address is CFA + x (CFI_SAVE_CFA)
+ *	- CFI_CFA_PLT: breg7 8; breg16 0; lit15; and; lit11; ge; lit3; shl; plus, in lazy PLTs;
+ *	- CFI_CFA_DEREF: bregN x; deref [; plus_uconst y], where the CFA is saved in memory: in
+ *	  code that aligns its stack, and in the signal trampoline;
+ *	- CFI_SAVE_REGISTER: bregN x, for a register that is saved at register + x;
+ *	- CFI_SAVE_CFA: plus_uconst x, for a register that is saved at CFA + x.
  *
  * Example: gcc realigns the stack in main() and writes DW_CFA_def_cfa_expression {breg6 -8, deref}.
  * The rule becomes {CFI_CFA_DEREF, register 6, offset -8}: the CFA is the word at rbp - 8.

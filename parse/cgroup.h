@@ -36,8 +36,9 @@ struct cgroup_container {
  *	- Kubernetes and Garden also: a UUID below a pod, or below "garden".
  *	- LXC, LXD, Incus: the container's name. Their monitor is not in the container.
  *	- systemd-nspawn: the machine's name, for processes below its "payload". Virtual machines
- *are registered with the same kind of scope, but are not containers. Lines that are malformed or
- *cut off are skipped.
+ *	  are registered with the same kind of scope, but are not containers.
+ *
+ * Lines that are malformed or cut off are skipped.
  */
 void cgroup_parse(const char *text, size_t length, struct cgroup_container *container);
 

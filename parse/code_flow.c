@@ -40,8 +40,8 @@
  *	36: ret            the function at 20 returns: 6 is pushed to `proven`
  *
  * The rows are (0, rsp + 8), (1, rsp + 16), (7, rsp + 8), (24, rsp + 32), (36, rsp + 8). If the
- *function at 20 never returned, 6 would be reached by nothing, and would be taken for the entry of
- *another function.
+ * function at 20 never returned, 6 would be reached by nothing, and would be taken for the entry of
+ * another function.
  *
  * Every byte is followed once and every waiter is woken once, so the work is linear in the length
  * of the code.

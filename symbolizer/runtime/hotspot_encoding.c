@@ -4,15 +4,15 @@
  *
  * How this works:
  *	- UNSIGNED5 (utilities/unsigned5.hpp) writes a number in 1 to 5 bytes, 6 bits in each, the
- *	  lowest first. A byte below 192 is the last one. Bytes are added, not masked, so that a
- *last byte carries log2(192) bits.
+ *	  lowest first. A byte below 192 is the last one. Bytes are added, not masked, so
+ *	  that the last byte carries log2(192) bits.
  *	- A line table is a sequence of differences. A byte other than 0 and 255 is a small one: 5
  *	  bits of bytecode index, 3 bits of line. 255 is followed by two signed UNSIGNED5 numbers. 0
  *	  ends the table.
  *	- The scopes of a compiled method are a byte stream with a scope at many offsets: the offset
  *	  of the caller's scope (0: none), the method's index in the metadata, and the bytecode
- *index plus 1. A caller is always written before what is inlined into it, so offsets decrease along
- *	  the chain, and a chain that does not is forged.
+ *	  index plus 1. A caller is always written before what is inlined into it, so offsets
+ *	  decrease along the chain. A chain in which they do not is forged.
  *
  * Example (JDK 17): the scope at offset 20 is 04 02 0a: its caller's scope is at 4, it is method 2
  * of the metadata, and bytecode 9. At offset 4 is 00 01 15: no caller, method 1, bytecode 20. So

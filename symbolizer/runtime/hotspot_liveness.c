@@ -18,8 +18,8 @@
  *	- Classes of the boot loader, the last one of the list, are never unloaded. Methods that the
  *	  VM itself generates belong to it and are in no class's list, so nothing more is checked.
  *	- An agent may redefine a class (JVMTI RedefineClasses). The VM then gives the old methods
- *to a scratch class, which is in the loader's list too, as long as they may be running. The old
- *	  ConstantPool identifies it: the scratch class has exchanged it with the new one
+ *	  to a scratch class, which is in the loader's list too, as long as they may be running.
+ *	  The old ConstantPool identifies it: the scratch class has exchanged it with the new one
  *	  (VM_RedefineClasses::redefine_single_class).
  *
  * Example: the frame's Method belongs to class K of loader L. L is the second entry of the list of

@@ -19,7 +19,7 @@ enum {
 	CAP = 1 << 20
 };
 
-/* Reads a file that was changed in one place. */
+/* Reads the file after one change to it. */
 static int init_changed(const struct file *f)
 {
 	struct elf_buffer buffer = {f, sizeof(*f)};
