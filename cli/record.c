@@ -170,6 +170,11 @@ static void on_signal(void *context)
 {
 	struct recording *r = context;
 
+	if (r->supervisor.phase == SUPERVISOR_STARTING)
+		fprintf(stderr, "bulkhead: interrupted before sampling started; nothing was "
+				"recorded\n");
+	else if (r->interrupted)
+		fprintf(stderr, "bulkhead: interrupted twice; the outputs are missing\n");
 	if (r->interrupted || r->supervisor.phase == SUPERVISOR_STARTING)
 		loop_stop(&r->supervisor.loop, STATUS_FAILED);
 	r->interrupted = true;

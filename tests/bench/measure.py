@@ -313,6 +313,7 @@ class BpfProgram:
 def windows(programs, count, seconds):
     """us per run of each program in each of `count` windows."""
     out = [[] for _ in programs]
+    until(lambda: all(p.read()[1] for p in programs), "the first run of each program")
     before = [p.read() for p in programs]
     for _ in range(count):
         time.sleep(seconds)

@@ -175,6 +175,15 @@ class Interrupt(Left):
         """As a terminal sends it: to everybody in the foreground."""
         self.interrupt(signal.SIGINT, os.killpg)
 
+    def test_ctrl_c_before_sampling_says_that_nothing_was_recorded(self):
+        process = self.start(seconds=60, freq=199)
+        self.wait_for("a run directory", self.run_directories)
+        os.kill(process.pid, signal.SIGINT)
+        recording = self.finish(process, status=1)
+        self.assertIn(lib.INTERRUPTED, recording.stderr)
+        self.assertFalse(os.path.exists(recording.path("out.folded")))
+        self.assert_nothing_left()
+
     def test_sigint_to_the_cli_alone(self):
         self.interrupt(signal.SIGINT, os.kill)
 
