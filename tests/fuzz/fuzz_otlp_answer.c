@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a backend answers: the same bytes as a response, as a status, as a compressed answer, and as
- * a text. */
+/* Answers of a backend: the same bytes as a response, as a status, as a compressed answer and as a text. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The transport by hand: opens one as the arguments say, sends some bytes as often as asked, and
- * prints what became of each call as a line of JSON. With --step each call waits for a line on
- * standard input. Made for test_transport.py.
+ * Drives the transport for test_transport.py: opens one as the arguments say, sends bytes as often as
+ * asked, and prints the outcome of each call as a line of JSON. With --step each call waits for a line
+ * on standard input.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -18,7 +18,7 @@
 
 const char *__lsan_default_suppressions(void);
 
-/* c-ares 1.18 (Debian 12) forgets ten bytes each time it is asked for "localhost". */
+/* c-ares 1.18 (Debian 12) leaks ten bytes for each lookup of "localhost". */
 const char *__lsan_default_suppressions(void)
 {
 	return "leak:libcares.so";

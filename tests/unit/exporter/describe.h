@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Everything that a profile says about each sample as text, sorted: what must be the same after a
- * round trip, whatever the numbers. */
+/* All facts that a profile contains about each sample, as sorted text. A round trip must not change it, whatever ids are assigned. */
 #ifndef TESTS_DESCRIBE_H
 #define TESTS_DESCRIBE_H
 
@@ -60,7 +59,7 @@ static inline void describe_sample(const struct profile *p, const struct profile
 		describe_location(p, p->stack_locations[k->first + i], for_backend, out);
 }
 
-/* `for_backend`: without what requests leave out. To be freed. */
+/* `for_backend`: without what requests leave out. The caller frees the text. */
 static inline char *describe(const struct profile *p, bool for_backend)
 {
 	_cleanup_free_ char **lines = calloc(p->samples_count + 1, sizeof(*lines));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Profiles for tests: the same for the same seed. */
+/* Random profiles for tests; the same seed gives the same profile. */
 #ifndef TESTS_RANDOM_PROFILE_H
 #define TESTS_RANDOM_PROFILE_H
 
@@ -9,7 +9,7 @@
 
 struct random_size {
 	uint32_t names, locations, threads, samples;
-	bool nasty; /* names with bytes that formats trip over */
+	bool nasty; /* names with bytes that are special in a format */
 	bool timed; /* most samples have times and CPUs */
 };
 
@@ -36,7 +36,7 @@ static inline int random_string(struct profile *p, const char *stem, uint32_t i,
 	return profile_string(p, text, (size_t)length, number);
 }
 
-/* Fills an initialised profile; 0 or what interning returned. */
+/* Fills an initialised profile. Returns 0 or the error of interning. */
 static inline int random_profile(struct profile *p, uint64_t seed, const struct random_size *size)
 {
 	static const char *const kinds[] = {"native", "kernel", "cpython", "abort-marker"};
@@ -54,7 +54,7 @@ static inline int random_profile(struct profile *p, uint64_t seed, const struct 
 		uint32_t kind = random_next(&state) % 4, name = random_next(&state) % size->names;
 		r |= random_string(p, kind == 1 ? "vmlinux" : "/usr/lib/lib",
 				   kind == 1 ? 0 : name % 7, size->nasty, &m.filename);
-		/* A file has the ids that it has: two mappings do not differ in them alone. */
+		/* A file has one set of ids, so two mappings do not differ in ids alone. */
 		if (kind != 1)
 			r |= random_string(p, "0123abcd", name % 7, false, &m.gnu_build_id);
 		if (kind != 1 && name % 7 % 2)
@@ -65,7 +65,7 @@ static inline int random_profile(struct profile *p, uint64_t seed, const struct 
 		r |= random_string(p, "function", name, size->nasty, &f.name);
 		if (name % 5 == 0)
 			r |= random_string(p, "file.c", name, false, &f.filename);
-		/* A function begins where it does. */
+		/* A function has one start line. */
 		f.start_line = name % 5 == 0 ? name & PROFILE_LINE_MAX : 0;
 		/* A name that was made from an address stands for a frame without debug
 		 * information. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For the tests of the spool: what an agent has around it, and records that tell who they are. */
-#ifndef TESTS_SPOOL_RIG_H
-#define TESTS_SPOOL_RIG_H
+/* What the tests of the spool share: what an agent has around a spool, and records whose contents identify them. */
+#ifndef TESTS_SPOOL_HARNESS_H
+#define TESTS_SPOOL_HARNESS_H
 
 #include "exporter/delivery/spool.h"
 #include "exporter/delivery/spool_record.h"
@@ -15,7 +15,7 @@ enum {
 static const uint64_t second = 1000000000;
 static const uint64_t start_ns = 1800000000ULL * 1000000000ULL;
 
-/* What an agent has: the memfd and the directory; and the spool of the exporter of the moment. */
+/* What an agent has: the memfd and the directory, and the spool of the current exporter. */
 struct harness {
 	int memory_fd;
 	char directory[64];
@@ -24,25 +24,25 @@ struct harness {
 	uint64_t now, mark;
 };
 
-/* With 4 MiB of memory, 64 MiB of disk (or none), a day; level 1. */
+/* Starts with 4 MiB of memory, 64 MiB of disk (or none), an age of one day, and compression level 1. */
 void harness_start(struct harness *harness, bool disk);
 void harness_open(struct harness *harness);
-/* Nothing is written when a spool is closed: it is the same as being killed. */
+/* Closing a spool writes nothing, so this is the same as a kill. */
 void harness_reopen(struct harness *harness);
 void harness_new_memory(struct harness *harness);
 void harness_end(struct harness *harness);
 
-/* Contents that tell their number, and are neither empty nor easy to compress. */
+/* Writes contents that contain the id, are not empty and do not compress well. */
 size_t contents(uint64_t id, size_t length, uint8_t *data);
-/* 0: they are not what was put. */
+/* Returns the id, or 0 if the contents are not what was put. */
 uint64_t contents_id(const uint8_t *data, size_t length);
 
-/* `id` samples, mark `id`. */
+/* Puts a record of `id` samples with mark `id`. */
 int put(struct harness *harness, uint64_t id, size_t length, bool ends_group);
 void put_all(struct harness *harness, uint64_t from, uint64_t to, size_t length);
-/* The oldest one's id; 0 if there is none. */
+/* Returns the id of the oldest record; 0 if there is none. */
 uint64_t first(struct harness *harness, struct spool_record *record);
-/* It too, and it is done. */
+/* Returns the same, and marks the record as done. */
 uint64_t take(struct harness *harness);
 
 struct spool_stats harness_stats(const struct harness *harness);

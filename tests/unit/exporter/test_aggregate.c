@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches of a worker that does not keep its word: whatever they say, each sample is exported once
- * or lost once. */
+/* Batches of an incorrect worker: whatever they contain, each sample is either exported once or lost once. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +9,7 @@
 #include "exporter/model/aggregate.h"
 #include "records/records.h"
 
-/* Sizes of aggregate.c: numbers from there on, and stacks longer than that, are not taken. */
+/* Limits of aggregate.c: ids from the first on, and stacks longer than the second, are refused. */
 enum {
 	NUMBERS_MAX = 1 << 20,
 	FRAMES_MAX = 2048
@@ -40,7 +39,7 @@ static uint64_t lost(const struct fixture *f)
 	return sum;
 }
 
-/* What must hold after any batch. */
+/* Checks the invariants that hold after any batch. */
 static void check(const struct fixture *f)
 {
 	const struct profile *p = &f->aggregate.profile;
@@ -117,7 +116,7 @@ static void add_samples(struct fixture *f, uint32_t stack, uint32_t thread, unsi
 		records_add_sample(f->records, &(struct record_sample){i, stack, thread, 0});
 }
 
-/* Frame 1, stack 1 of it, thread 1. */
+/* Defines frame 1, stack 1 with it, and thread 1. */
 static void add_sound(struct fixture *f)
 {
 	records_add_module(f->records, &(struct record_module){1, "/bin/x", "00", "11", "go"});
@@ -141,7 +140,7 @@ Test(aggregate, a_generated_name_does_not_count_as_a_symbol)
 	fixture_free(f);
 }
 
-Test(aggregate, sound_batches)
+Test(aggregate, valid_batches_are_exported)
 {
 	struct fixture *f = fixture_new();
 
@@ -163,8 +162,8 @@ Test(aggregate, sound_batches)
 	fixture_free(f);
 }
 
-/* See OTLP: a mapping without htlhash has no attributes in a request. */
-Test(aggregate, modules_without_htlhash_have_no_ids)
+/* In OTLP, a mapping without htlhash has no attributes in a request. */
+Test(aggregate, modules_without_htlhash_get_no_build_ids)
 {
 	struct fixture *f = fixture_new();
 	const struct profile *p = &f->aggregate.profile;
@@ -177,7 +176,7 @@ Test(aggregate, modules_without_htlhash_have_no_ids)
 	fixture_free(f);
 }
 
-Test(aggregate, same_batch_twice_is_other_samples)
+Test(aggregate, the_same_batch_twice_counts_its_samples_twice)
 {
 	struct fixture *f = fixture_new();
 
@@ -191,7 +190,7 @@ Test(aggregate, same_batch_twice_is_other_samples)
 	fixture_free(f);
 }
 
-Test(aggregate, unknown_numbers_are_losses)
+Test(aggregate, samples_with_unknown_ids_are_lost)
 {
 	static const uint32_t strange[] = {
 	    0, 2, 1023, 1024, 65536, NUMBERS_MAX - 1, NUMBERS_MAX, 0x7fffffff, UINT32_MAX};
@@ -209,7 +208,7 @@ Test(aggregate, unknown_numbers_are_losses)
 	fixture_free(f);
 }
 
-Test(aggregate, huge_numbers_are_not_taken)
+Test(aggregate, ids_above_the_limit_are_refused)
 {
 	static const uint32_t huge[] = {NUMBERS_MAX, NUMBERS_MAX + 1, 0x7fffffff, 0x80000000,
 					UINT32_MAX};
@@ -235,7 +234,7 @@ Test(aggregate, huge_numbers_are_not_taken)
 	fixture_free(f);
 }
 
-Test(aggregate, largest_numbers_are_taken)
+Test(aggregate, the_largest_valid_ids_are_accepted)
 {
 	const uint32_t largest = NUMBERS_MAX - 1;
 	struct fixture *f = fixture_new();
@@ -252,7 +251,7 @@ Test(aggregate, largest_numbers_are_taken)
 	fixture_free(f);
 }
 
-Test(aggregate, long_stacks)
+Test(aggregate, stacks_above_the_limit_are_lost)
 {
 	static uint32_t frames[5000];
 	struct fixture *f = fixture_new();
@@ -271,7 +270,7 @@ Test(aggregate, long_stacks)
 	fixture_free(f);
 }
 
-Test(aggregate, empty_stack)
+Test(aggregate, the_empty_stack_is_a_stack)
 {
 	struct fixture *f = fixture_new();
 
@@ -284,7 +283,7 @@ Test(aggregate, empty_stack)
 	fixture_free(f);
 }
 
-Test(aggregate, invalid_kinds_and_reasons)
+Test(aggregate, invalid_kinds_and_reasons_are_ignored)
 {
 	struct fixture *f = fixture_new();
 
@@ -294,7 +293,7 @@ Test(aggregate, invalid_kinds_and_reasons)
 		add_stack(f, 10 + kind, (uint8_t)kind, &(const uint32_t){10 + kind}, 1);
 		add_samples(f, 10 + kind, 1, 1);
 	}
-	/* A reason that does not exist, of a stack that does. */
+	/* A reason that does not exist, for a stack that does. */
 	add_stack(f, 2, 255, &(const uint32_t){1}, 1);
 	add_samples(f, 2, 1, 1);
 	cr_assert_eq(deliver(f, false), 0);
@@ -302,8 +301,8 @@ Test(aggregate, invalid_kinds_and_reasons)
 	fixture_free(f);
 }
 
-/* Frames without what they refer to are kept: only their names are missing. */
-Test(aggregate, frames_of_unknown_modules_and_functions)
+/* Frames with unknown parts are kept: only their names are missing. */
+Test(aggregate, frames_of_unknown_modules_and_functions_are_kept)
 {
 	struct fixture *f = fixture_new();
 
@@ -318,7 +317,7 @@ Test(aggregate, frames_of_unknown_modules_and_functions)
 	fixture_free(f);
 }
 
-Test(aggregate, stacks_and_threads_of_what_is_unknown)
+Test(aggregate, stacks_and_threads_with_unknown_parts_are_lost)
 {
 	struct fixture *f = fixture_new();
 
@@ -332,7 +331,7 @@ Test(aggregate, stacks_and_threads_of_what_is_unknown)
 	fixture_free(f);
 }
 
-Test(aggregate, reset_forgets_numbers_not_samples)
+Test(aggregate, a_reset_drops_ids_and_keeps_samples)
 {
 	struct fixture *f = fixture_new();
 
@@ -352,7 +351,7 @@ Test(aggregate, reset_forgets_numbers_not_samples)
 	fixture_free(f);
 }
 
-Test(aggregate, numbers_defined_anew)
+Test(aggregate, an_id_can_be_defined_again)
 {
 	struct fixture *f = fixture_new();
 
@@ -368,8 +367,8 @@ Test(aggregate, numbers_defined_anew)
 	fixture_free(f);
 }
 
-/* The profile's cap: from there on samples of what is new are lost, the others are not. */
-Test(aggregate, full_profile)
+/* Once the profile is full, samples of new stacks are lost and others are not. */
+Test(aggregate, a_full_profile_loses_only_samples_of_new_stacks)
 {
 	struct fixture *f = fixture_new();
 
@@ -397,7 +396,7 @@ Test(aggregate, full_profile)
 	fixture_free(f);
 }
 
-Test(aggregate, malformed_batches)
+Test(aggregate, malformed_batches_are_refused)
 {
 	struct fixture *f = fixture_new();
 	static const _Alignas(8) uint8_t zeros[64], ones[64] = {[0 ... 63] = 0xff};
@@ -409,8 +408,8 @@ Test(aggregate, malformed_batches)
 	fixture_free(f);
 }
 
-/* Numbers at random, most of them wrong, many batches. */
-Test(aggregate, random_worker)
+/* Many batches with random ids, most of them wrong. */
+Test(aggregate, a_random_worker_breaks_no_invariant)
 {
 	struct fixture *f = fixture_new();
 	unsigned int state = 1;

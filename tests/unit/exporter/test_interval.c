@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Intervals of an exporter that is killed: its journal, stats and spool are kept, all else is
- * forgotten. The spool is a list, the sender sleeps, and peer_send notes what the worker is told.
+ * Intervals of an exporter that is killed: its journal, statistics and spool survive, and everything
+ * else is lost. The spool is a list, the sender does nothing, and peer_send() records the messages to
+ * the worker.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -20,7 +21,7 @@ enum {
 static struct {
 	uint64_t samples[PUT_MAX], marks[PUT_MAX];
 	unsigned int count;
-	unsigned int forgets;
+	unsigned int reset_requests;
 	int result;
 } seen;
 
@@ -57,7 +58,7 @@ int peer_send(struct peer *peer, enum message_type type, const void *payload, si
 	(void)payload;
 	(void)fds;
 	cr_expect(type == MESSAGE_RESET_REQUEST && length == 0 && fd_count == 0);
-	seen.forgets++;
+	seen.reset_requests++;
 	return 0;
 }
 
@@ -70,7 +71,7 @@ static uint64_t put_samples(void)
 	return sum;
 }
 
-/* What outlives an exporter. */
+/* What survives an exporter. */
 struct kept {
 	struct export_stats stats;
 	int journal;
@@ -92,7 +93,7 @@ static struct otlp_exporter *exporter_new(struct kept *kept, uint64_t mark)
 	return e;
 }
 
-/* SIGKILL. */
+/* Kills the exporter. */
 static void exporter_kill(struct otlp_exporter *e)
 {
 	profile_fini(&e->aggregate.profile);
@@ -101,7 +102,7 @@ static void exporter_kill(struct otlp_exporter *e)
 
 #define RUN(n) ((uint64_t)(n) << 32)
 
-/* A batch with so many samples; the first of a worker describes everything. */
+/* A batch with this many samples. The first batch of a worker contains all definitions. */
 static void batch(struct otlp_exporter *e, uint64_t sequence, bool first, unsigned int samples)
 {
 	struct records *records = records_new();
@@ -143,7 +144,7 @@ static void expect_balance(const struct kept *kept)
 	cr_expect_eq(l->lost.lost[LOSS_PROFILE_FULL], 0);
 }
 
-Test(interval, settles)
+Test(interval, commit_moves_samples_to_the_spool)
 {
 	struct kept kept = kept_new();
 	struct otlp_exporter *e = exporter_new(&kept, 0);
@@ -154,7 +155,7 @@ Test(interval, settles)
 	interval_commit(e);
 	cr_expect_eq(put_samples(), 15);
 	cr_expect_eq(seen.marks[0], RUN(7) + 2);
-	/* An interval without samples is no request. */
+	/* An interval without samples gives no request. */
 	interval_commit(e);
 	cr_expect_eq(seen.count, 1);
 	batch(e, RUN(7) + 3, false, 1);
@@ -176,7 +177,7 @@ Test(interval, a_killed_exporter_loses_nothing)
 	e = exporter_new(&kept, seen.marks[0]);
 	cr_expect_eq(kept.stats.interval_samples, 5);
 	cr_expect_eq(kept.stats.received_sequence, RUN(7) + 2);
-	/* Sent again by a worker that cannot know: nothing. And what refers to old descriptions. */
+	/* A batch that the worker sends again has no effect, and later batches may refer to old definitions. */
 	batch(e, RUN(7) + 2, false, 5);
 	batch(e, RUN(7) + 3, false, 3);
 	interval_commit(e);
@@ -185,8 +186,8 @@ Test(interval, a_killed_exporter_loses_nothing)
 	exporter_kill(e);
 }
 
-/* The spool has the interval, the stats does not know yet. */
-Test(interval, killed_between_spool_and_ledger)
+/* The spool has the interval, but the statistics do not say so yet. */
+Test(interval, killed_between_the_spool_and_the_statistics)
 {
 	struct kept kept = kept_new();
 	struct otlp_exporter *e = exporter_new(&kept, 0);
@@ -206,7 +207,7 @@ Test(interval, killed_between_spool_and_ledger)
 	exporter_kill(e);
 }
 
-Test(interval, another_worker_begins_anew)
+Test(interval, another_worker_starts_with_empty_definitions)
 {
 	struct kept kept = kept_new();
 	struct otlp_exporter *e = exporter_new(&kept, 0);
@@ -215,7 +216,7 @@ Test(interval, another_worker_begins_anew)
 	batch(e, RUN(7) + 9, false, 10);
 	exporter_kill(e);
 	e = exporter_new(&kept, 0);
-	/* Its number may be smaller, or larger. */
+	/* The other worker's sequence number may be smaller or larger. */
 	batch(e, RUN(3) + 1, true, 4);
 	cr_expect_eq(put_samples(), 20, "what was there is committed first");
 	exporter_kill(e);
@@ -229,20 +230,20 @@ Test(interval, another_worker_begins_anew)
 	exporter_kill(e);
 }
 
-Test(interval, asks_to_forget_when_it_is_too_much)
+Test(interval, asks_for_a_reset_when_definitions_take_too_much)
 {
 	struct kept kept = kept_new();
 	struct otlp_exporter *e = exporter_new(&kept, 0);
 	unsigned int sequence = 1;
 
 	batch(e, RUN(7) + sequence++, true, 1);
-	while (!seen.forgets) {
+	while (!seen.reset_requests) {
 		batch(e, RUN(7) + sequence++, false, 1000);
 		cr_assert_lt(sequence, 10000u);
 	}
 	cr_expect_leq(e->aggregate.profile.bytes, 2u * LIMIT_DICTIONARY_BYTES);
 	batch(e, RUN(7) + sequence++, false, 1000);
-	cr_expect_eq(seen.forgets, 1, "once");
+	cr_expect_eq(seen.reset_requests, 1, "once");
 	batch(e, RUN(7) + sequence++, true, 1);
 	cr_expect_leq(kept.stats.journal_bytes, 1000u);
 	interval_commit(e);
@@ -251,8 +252,8 @@ Test(interval, asks_to_forget_when_it_is_too_much)
 	exporter_kill(e);
 }
 
-/* Nothing can be kept in a spool that refuses: it is counted, and the next interval is another. */
-Test(interval, a_full_spool_is_a_loss)
+/* A spool that refuses everything: the loss is counted, and the next interval starts. */
+Test(interval, samples_are_lost_if_the_spool_is_full)
 {
 	struct kept kept = kept_new();
 	struct otlp_exporter *e = exporter_new(&kept, 0);
@@ -269,7 +270,7 @@ Test(interval, a_full_spool_is_a_loss)
 	exporter_kill(e);
 }
 
-Test(interval, a_journal_that_makes_no_sense)
+Test(interval, a_damaged_journal_is_discarded)
 {
 	struct kept kept = kept_new();
 	struct otlp_exporter *e = exporter_new(&kept, 0);

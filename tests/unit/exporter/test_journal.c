@@ -37,7 +37,7 @@ static void append(struct journal *journal, size_t length)
 	free(data);
 }
 
-Test(journal, gives_back_what_was_put_in)
+Test(journal, replays_what_was_appended)
 {
 	uint64_t bytes = 0;
 	struct journal journal = {.fd = memfd_create("journal", MFD_CLOEXEC), .bytes = &bytes};
@@ -49,7 +49,7 @@ Test(journal, gives_back_what_was_put_in)
 	append(&journal, 64000);
 	cr_assert_eq(journal_replay(&journal, look, &seen), 0);
 	cr_expect_eq(seen.count, 430);
-	/* A handler ends it. */
+	/* An error of the handler ends the replay. */
 	seen = (struct seen){.result = -EBADMSG};
 	cr_expect_eq(journal_replay(&journal, look, &seen), -EBADMSG);
 	cr_expect_eq(seen.count, 1);
@@ -61,8 +61,8 @@ Test(journal, gives_back_what_was_put_in)
 	close(journal.fd);
 }
 
-/* Killed between the bytes and the word about them. */
-Test(journal, ignores_what_was_not_finished)
+/* Killed after the record was written and before its length was. */
+Test(journal, ignores_an_unfinished_record)
 {
 	uint64_t bytes = 0;
 	struct journal journal = {.fd = memfd_create("journal", MFD_CLOEXEC), .bytes = &bytes};
@@ -81,7 +81,7 @@ Test(journal, ignores_what_was_not_finished)
 	close(journal.fd);
 }
 
-Test(journal, refuses_what_is_none)
+Test(journal, refuses_contents_that_are_no_journal)
 {
 	uint64_t bytes = 1000, length = UINT64_MAX;
 	struct journal journal = {.fd = memfd_create("journal", MFD_CLOEXEC), .bytes = &bytes};

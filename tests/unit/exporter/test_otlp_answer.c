@@ -73,7 +73,7 @@ static int parse(struct bytes b, struct otlp_answer *answer)
 	return r;
 }
 
-Test(otlp_answer, nothing_is_success)
+Test(otlp_answer, an_empty_answer_is_success)
 {
 	struct otlp_answer answer = {.partial = true};
 
@@ -85,7 +85,7 @@ Test(otlp_answer, nothing_is_success)
 	cr_expect(!answer.partial && !answer.message);
 }
 
-Test(otlp_answer, partial_success)
+Test(otlp_answer, partial_success_is_parsed)
 {
 	struct bytes b = response(42, "too old");
 	struct otlp_answer answer;
@@ -102,7 +102,7 @@ Test(otlp_answer, partial_success)
 	cr_expect(!answer.partial && !answer.rejected_profiles);
 }
 
-Test(otlp_answer, merged_as_protobuf_does)
+Test(otlp_answer, repeated_fields_are_merged_as_in_protobuf)
 {
 	struct bytes b = response(42, "first");
 	struct otlp_answer answer;
@@ -113,7 +113,7 @@ Test(otlp_answer, merged_as_protobuf_does)
 	cr_expect_eq(answer.message_length, 5);
 }
 
-Test(otlp_answer, unknown_fields_are_passed_over)
+Test(otlp_answer, unknown_fields_are_ignored)
 {
 	struct bytes b = put_number(empty, 9, 1);
 	struct otlp_answer answer;
@@ -131,7 +131,7 @@ Test(otlp_answer, unknown_fields_are_passed_over)
 	cr_expect_eq(answer.rejected_profiles, 2);
 }
 
-Test(otlp_answer, every_cut_is_noticed)
+Test(otlp_answer, every_truncated_answer_is_refused)
 {
 	struct bytes b = put_number(response(300, "message"), 7, 12345);
 	struct otlp_answer answer;
@@ -190,7 +190,7 @@ static int64_t delay_of(int64_t seconds, int32_t nanos)
 	return delay(status(any(retry_info_url, retry_info(seconds, nanos))));
 }
 
-Test(otlp_answer, retry_delay)
+Test(otlp_answer, the_retry_delay_is_parsed)
 {
 	cr_expect_eq(delay_of(0, 0), 0);
 	cr_expect_eq(delay_of(1, 234000000), 1234000000);
@@ -209,7 +209,7 @@ Test(otlp_answer, retry_delay)
 	cr_expect_eq(delay(status(any("google.rpc.RetryInfo", retry_info(2, 0)))), 2000000000);
 }
 
-Test(otlp_answer, no_retry_delay)
+Test(otlp_answer, a_status_without_retry_info_has_no_delay)
 {
 	cr_expect_eq(otlp_status_retry_delay_ns(NULL, 0), -1);
 	cr_expect_eq(delay(put_number(empty, 1, 8)), -1);
@@ -223,7 +223,7 @@ Test(otlp_answer, no_retry_delay)
 	cr_expect_eq(delay(status(any(retry_info_url, text("\x0a\x02\x08\xff")))), -1);
 }
 
-Test(otlp_answer, longest_of_several_details)
+Test(otlp_answer, the_longest_of_several_delays_counts)
 {
 	struct bytes b = status(any("x/google.rpc.Help", text("\xff\xff")));
 
@@ -270,7 +270,7 @@ static void check_inflate(size_t length, size_t most, int window_bits, int expec
 		cr_assert(out && out_length == length && !memcmp(out, data, length));
 }
 
-Test(otlp_answer, inflates)
+Test(otlp_answer, compressed_answers_are_decompressed)
 {
 	static const size_t lengths[] = {0, 1, 4095, 4096, 4097, 16384, 100000};
 
@@ -286,7 +286,7 @@ Test(otlp_answer, inflates)
 	}
 }
 
-Test(otlp_answer, inflates_nothing_damaged)
+Test(otlp_answer, damaged_compressed_answers_are_refused)
 {
 	_cleanup_free_ uint8_t *packed = NULL;
 	static const uint8_t data[10000] = {1, 2, 3};
@@ -315,7 +315,7 @@ static const char *print(const char *s, size_t length, size_t size)
 	return out;
 }
 
-Test(otlp_answer, prints)
+Test(otlp_answer, messages_are_escaped_and_cut)
 {
 	cr_expect_str_eq(print("", 0, 10), "");
 	cr_expect_str_eq(print("plain text", 10, 11), "plain text");

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests to a backend; what the dictionary in each must be like is looked at by check_outputs.py.
- */
+/* Requests to a backend. check_outputs.py checks the dictionary of each. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <malloc.h>
@@ -25,7 +24,7 @@ enum {
 
 static struct profile p;
 
-/* What was emitted. */
+/* The requests that were emitted. */
 static struct {
 	struct request {
 		uint8_t *data;
@@ -38,7 +37,7 @@ static struct {
 	uint64_t too_large, samples;
 } got;
 
-static void forget(void)
+static void drop_requests(void)
 {
 	for (size_t i = 0; i < got.count; i++) {
 		free(got.list[i].data);
@@ -57,7 +56,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-	forget();
+	drop_requests();
 	profile_fini(&p);
 }
 
@@ -80,12 +79,12 @@ static int take(void *context, const struct otlp_request *request)
 	return got.count == got.stop_after ? -EPIPE : 0;
 }
 
-/* Encode p, and what must hold of any requests. */
+/* Encodes p and checks what holds for any requests. */
 static void encode_with(const struct otlp_encode_options *options)
 {
 	size_t stop_after = got.stop_after;
 
-	forget();
+	drop_requests();
 	got.stop_after = stop_after;
 	cr_assert_eq(otlp_encode(&p, options, take, &got, &got.too_large), 0);
 	cr_expect_eq(got.samples + got.too_large, p.sample_count);
@@ -102,7 +101,7 @@ static void encode(size_t request_bytes_max)
 	encode_with(&(struct otlp_encode_options){.request_bytes_max = request_bytes_max});
 }
 
-/* All requests read into one profile say what p says. */
+/* All requests, read into one profile, contain what p contains. */
 static void expect_all_is_there(void)
 {
 	struct profile back;
@@ -141,7 +140,7 @@ Test(otlp_encode, every_sample_is_in_one_request)
 	}
 }
 
-Test(otlp_encode, the_same_requests_again)
+Test(otlp_encode, the_same_profile_gives_the_same_requests)
 {
 	const struct random_size size = {50, 200, 40, 600, true, true};
 	struct request first[REQUESTS_MAX];
@@ -161,7 +160,7 @@ Test(otlp_encode, the_same_requests_again)
 	}
 }
 
-Test(otlp_encode, nothing_of_nothing)
+Test(otlp_encode, a_profile_without_samples_gives_no_request)
 {
 	encode(SIZE_MAX);
 	cr_expect_eq(got.count, 0);
@@ -173,7 +172,7 @@ Test(otlp_encode, nothing_of_nothing)
 	cr_expect_eq(got.count, 0);
 }
 
-Test(otlp_encode, a_failure_of_emit_ends_it)
+Test(otlp_encode, a_failure_of_emit_ends_the_encoding)
 {
 	const struct random_size size = {50, 200, 40, 600, false, true};
 	const struct otlp_encode_options options = {.request_bytes_max = 10000};
@@ -229,7 +228,7 @@ static const message_profile *profile_at(size_t resource, size_t profile)
 	return m->resource_profiles[resource]->scope_profiles[0]->profiles[profile];
 }
 
-Test(otlp_encode, samples_too_large_are_left_out)
+Test(otlp_encode, samples_that_fit_no_request_are_counted)
 {
 	/* In the order of threads, which is that of processes: at the ends and between. */
 	static const uint32_t depths[] = {3000, 1, 3000, 3000, 2, 3000};
@@ -253,7 +252,7 @@ Test(otlp_encode, samples_too_large_are_left_out)
 	cr_expect_eq(got.count, 0);
 }
 
-Test(otlp_encode, many_times_are_split)
+Test(otlp_encode, a_sample_with_many_times_is_split)
 {
 	enum {
 		TIMES = 10000
@@ -293,8 +292,8 @@ Test(otlp_encode, many_times_are_split)
 	cr_expect_eq(got.too_large, TIMES + 2);
 }
 
-/* The time of a profile must hold all its times, the last moment not included. */
-Test(otlp_encode, time_is_widened)
+/* The time of a profile contains all its times; its end is exclusive. */
+Test(otlp_encode, the_time_of_a_profile_contains_its_samples)
 {
 	static const struct {
 		uint64_t times[3], start, duration;
@@ -326,8 +325,8 @@ Test(otlp_encode, time_is_widened)
 	cr_expect_eq(profile_at(1, 0)->duration_nano, 100);
 }
 
-/* Those with times and those without are profiles of their own. */
-Test(otlp_encode, one_shape_a_profile)
+/* Samples with times and samples without are in different profiles. */
+Test(otlp_encode, a_profile_has_samples_of_one_shape)
 {
 	uint32_t t = thread_of(&(struct profile_process){.tgid = 1}, 1, "t");
 
@@ -373,7 +372,7 @@ static const message_value *attribute(const int32_t *indices, size_t count, cons
 
 #define ATTRIBUTE(m, key) attribute((m)->attribute_indices, (m)->n_attribute_indices, key)
 
-Test(otlp_encode, attributes_of_samples)
+Test(otlp_encode, samples_have_thread_and_cpu_attributes)
 {
 	uint32_t t = thread_of(&(struct profile_process){.tgid = 1}, 0, "name");
 	const message_value *value;
@@ -398,8 +397,8 @@ Test(otlp_encode, attributes_of_samples)
 	cr_expect_null(ATTRIBUTE(unknown, "cpu.logical_number"));
 }
 
-/* Build ids only together with the one that all backends know. */
-Test(otlp_encode, attributes_of_mappings)
+/* Build ids are only written together with the one that all backends know. */
+Test(otlp_encode, mappings_have_build_ids_only_with_htlhash)
 {
 	const struct profile_mapping mappings[] = {
 	    {string("vmlinux"), string("aa"), 0, 0},
@@ -430,8 +429,8 @@ Test(otlp_encode, attributes_of_mappings)
 	cr_expect_eq(d->mapping_table[3]->n_attribute_indices, 1);
 }
 
-/* Names of a target that are those of the format. */
-Test(otlp_encode, strings_are_there_once)
+/* Names of a process that are also strings of the format. */
+Test(otlp_encode, each_string_occurs_once)
 {
 	static const char *const names[] = {"samples",
 					    "count",
@@ -481,7 +480,7 @@ static const char *resource_text(size_t resource)
 	return text;
 }
 
-Test(otlp_encode, resources)
+Test(otlp_encode, resources_have_the_attributes_of_their_process)
 {
 	static const struct otlp_resource_attribute attributes[] = {
 	    {"host.name", "h"},
@@ -517,8 +516,8 @@ Test(otlp_encode, resources)
 	    "host.name=\"h\" process.environment_variable.AB=\"y\" empty=\"\" ");
 }
 
-/* Processes that differ only in what a request does not say stay apart. */
-Test(otlp_encode, processes_of_one_pid)
+/* Processes that differ only in what a request omits stay apart. */
+Test(otlp_encode, processes_of_one_pid_stay_apart)
 {
 	for (uint32_t i = 0; i < 3; i++) {
 		uint32_t t = thread_of(&(struct profile_process){.tgid = 1, .start = i}, 1, "t");
@@ -540,8 +539,8 @@ static int note_memory(void *context, const struct otlp_request *request)
 	return 0;
 }
 
-/* An agent's profile knows all that it ever saw; what an interval costs goes by its samples. */
-Test(otlp_encode, memory_goes_by_what_is_used)
+/* An agent's profile contains everything it has ever seen; the cost of an interval depends on its samples. */
+Test(otlp_encode, memory_depends_on_what_is_used)
 {
 	const struct otlp_encode_options options = {.request_bytes_max = SIZE_MAX};
 	uint64_t too_large;

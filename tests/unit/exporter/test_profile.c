@@ -27,7 +27,7 @@ static uint32_t string(const char *text)
 	return number;
 }
 
-Test(profile, number_0_is_none_everywhere)
+Test(profile, id_0_is_none_in_every_table)
 {
 	uint32_t n = 9;
 
@@ -46,7 +46,7 @@ Test(profile, number_0_is_none_everywhere)
 	cr_expect_eq(p.samples_count, 0);
 }
 
-Test(profile, equal_contents_have_one_number)
+Test(profile, equal_contents_have_one_id)
 {
 	uint32_t a = string("a"), b = string("b");
 
@@ -75,7 +75,7 @@ Test(profile, strings_are_utf8)
 	cr_expect_eq(profile_find_string(&p, "x\xc3\xa4"), 0);
 }
 
-Test(profile, strings_are_cut)
+Test(profile, long_strings_are_cut_at_a_character)
 {
 	static char text[5000];
 	uint32_t a, b;
@@ -95,7 +95,7 @@ Test(profile, strings_are_cut)
 	cr_expect_eq(profile_string_length(&p, a), 4095);
 }
 
-Test(profile, processes_differ_by_everything)
+Test(profile, processes_differ_in_any_field)
 {
 	const struct profile_process one = {.start = 9, .tgid = 7};
 	struct profile_process others[] = {one, one, one, one, one, one, one, one};
@@ -138,7 +138,7 @@ Test(profile, references_must_exist)
 	cr_expect_eq(n, 77);
 }
 
-Test(profile, samples_merge)
+Test(profile, equal_samples_are_merged)
 {
 	uint32_t stack, zero = 0;
 
@@ -166,7 +166,7 @@ static const char *times(uint32_t sample)
 	return text;
 }
 
-Test(profile, samples_with_times)
+Test(profile, samples_with_times_keep_their_order)
 {
 	uint32_t stack, zero = 0;
 
@@ -261,7 +261,7 @@ Test(profile, the_cap_holds_and_changes_nothing)
 	profile_fini(&small);
 }
 
-Test(profile, location_names)
+Test(profile, locations_are_named_by_function_module_or_address)
 {
 	struct profile_location l = {.kind = string("native"), .address = 0xabc};
 	struct profile_mapping m = {.filename = string("/usr/lib/libfoo.so")};

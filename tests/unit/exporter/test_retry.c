@@ -12,7 +12,7 @@ static struct transport_result result_of(int code, int64_t retry_delay_ns)
 }
 
 /* OTLP 1.11, "Failures": all of gRPC's codes. */
-Test(retry, judges_every_code)
+Test(retry, every_code_has_its_verdict)
 {
 	static const struct {
 		const char *name;
@@ -68,7 +68,7 @@ Test(retry, foreign_codes_are_refused)
 	}
 }
 
-Test(retry, waits_longer_each_time)
+Test(retry, the_delay_grows_with_each_failure)
 {
 	static const uint64_t most[] = {2 * S, 2 * S, 4 * S, 8 * S, 16 * S, 32 * S, 60 * S, 60 * S};
 	struct transport_result result = result_of(14, -1);
@@ -94,7 +94,7 @@ Test(retry, chance_out_of_range_is_harmless)
 	}
 }
 
-Test(retry, never_less_than_the_server_asked_for)
+Test(retry, the_delay_is_never_below_the_servers)
 {
 	struct transport_result result = result_of(14, 0);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sender between a spool that is a list and a transport that follows a script. */
+/* The sender, with a spool that is a list and a transport that follows a script. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
@@ -24,7 +24,7 @@ enum {
 
 static _Atomic int64_t monotonic_offset_ns;
 
-/* Instead of the C library's: the monotonic clock can be put forward and back. */
+/* Replaces the C library's function, so that tests can change the monotonic clock. */
 int clock_gettime(clockid_t clock, struct timespec *t)
 {
 	if (syscall(SYS_clock_gettime, clock, t))
@@ -178,7 +178,7 @@ static void on_changed(void *context, const struct sender_stats *stats)
 	pthread_mutex_lock(&scene->lock);
 	struct sender *sender = scene->sender;
 	pthread_mutex_unlock(&scene->lock);
-	/* No lock of the sender's is held. It may be that it has not been returned yet. */
+	/* The sender holds no lock here. sender_start() may not have returned yet. */
 	if (sender) {
 		sender_stats(sender, &same);
 		sender_wake(sender);
@@ -248,7 +248,7 @@ static unsigned int locked(pthread_mutex_t *lock, const unsigned int *value)
 	return n;
 }
 
-/* The test's own time limit ends a hang. */
+/* The time limit of the test ends a hang. */
 static void wait_for_calls(struct scene *scene, unsigned int count)
 {
 	while (calls(scene) < count)
@@ -263,7 +263,7 @@ static void wait_idle(struct scene *scene)
 
 /* --- tests --- */
 
-Test(sender, delivers_what_was_there_and_what_comes, .timeout = 60)
+Test(sender, delivers_old_and_new_records, .timeout = 60)
 {
 	struct scene *scene = make();
 	struct sender_stats f;
@@ -293,7 +293,7 @@ Test(sender, delivers_what_was_there_and_what_comes, .timeout = 60)
 	finish(scene);
 }
 
-Test(sender, tries_again_and_keeps, .timeout = 60)
+Test(sender, retries_and_moves_records_to_disk, .timeout = 60)
 {
 	struct scene *scene = make();
 	struct sender_stats f;
@@ -319,14 +319,14 @@ Test(sender, tries_again_and_keeps, .timeout = 60)
 	cr_expect_eq(f.attempts, 2);
 	cr_expect_eq(f.delivered_samples, 10);
 	cr_expect_eq(f.next_attempt_unix_ns, 0);
-	/* What went wrong last stays to be seen. */
+	/* The last error stays visible. */
 	cr_expect_str_eq(f.last_message, "down");
 	cr_expect_eq(scene->spool.keeps, 1);
 	finish(scene);
 }
 
 /* The server's delay is longer than the sender's own could be. */
-Test(sender, waits_as_long_as_asked, .timeout = 60)
+Test(sender, waits_as_long_as_the_server_asks, .timeout = 60)
 {
 	struct scene *scene = make();
 
@@ -339,7 +339,7 @@ Test(sender, waits_as_long_as_asked, .timeout = 60)
 	finish(scene);
 }
 
-Test(sender, new_records_do_not_cut_the_waiting_short, .timeout = 60)
+Test(sender, new_records_do_not_shorten_the_delay, .timeout = 60)
 {
 	struct scene *scene = make();
 
@@ -356,7 +356,7 @@ Test(sender, new_records_do_not_cut_the_waiting_short, .timeout = 60)
 	finish(scene);
 }
 
-Test(sender, waits_longer_each_time_and_forgets_it_after_success, .timeout = 60)
+Test(sender, the_delay_grows_and_is_reset_by_success, .timeout = 60)
 {
 	struct scene *scene = make();
 	const uint64_t *at = scene->transport.at_ns;
@@ -380,7 +380,7 @@ Test(sender, waits_longer_each_time_and_forgets_it_after_success, .timeout = 60)
 	finish(scene);
 }
 
-Test(sender, drops_what_is_refused, .timeout = 60)
+Test(sender, drops_refused_records, .timeout = 60)
 {
 	struct scene *scene = make();
 	struct sender_stats f;
@@ -426,8 +426,8 @@ Test(sender, counts_partial_success, .timeout = 60)
 	finish(scene);
 }
 
-/* The spool dropped the record while it was waiting for its time, or under way. */
-Test(sender, asks_the_spool_each_time, .timeout = 60)
+/* The spool dropped the record during the delay or during the call. */
+Test(sender, asks_the_spool_before_each_attempt, .timeout = 60)
 {
 	struct scene *scene = make();
 
@@ -443,7 +443,7 @@ Test(sender, asks_the_spool_each_time, .timeout = 60)
 	finish(scene);
 }
 
-Test(sender, stops_a_call_and_leaves_its_record, .timeout = 60)
+Test(sender, stop_cancels_a_call_and_keeps_its_record, .timeout = 60)
 {
 	struct scene *scene = make();
 
@@ -459,7 +459,7 @@ Test(sender, stops_a_call_and_leaves_its_record, .timeout = 60)
 	free(scene);
 }
 
-Test(sender, stops_while_it_waits, .timeout = 60)
+Test(sender, stop_ends_a_delay, .timeout = 60)
 {
 	for (int i = 0; i < 20; i++) {
 		struct scene *scene = make();
@@ -475,7 +475,7 @@ Test(sender, stops_while_it_waits, .timeout = 60)
 	}
 }
 
-Test(sender, survives_a_lack_of_memory, .timeout = 60)
+Test(sender, continues_after_a_lack_of_memory, .timeout = 60)
 {
 	struct scene *scene = make();
 
@@ -487,7 +487,7 @@ Test(sender, survives_a_lack_of_memory, .timeout = 60)
 	finish(scene);
 }
 
-/* A minute passes by the clock; nobody wakes it. */
+/* A minute passes on the clock, and nobody wakes the sender. */
 static void check_expires(bool failing)
 {
 	struct scene *scene = make();
@@ -510,18 +510,18 @@ static void check_expires(bool failing)
 	finish(scene);
 }
 
-Test(sender, expires_while_nothing_waits, .timeout = 60)
+Test(sender, expires_records_while_idle, .timeout = 60)
 {
 	check_expires(false);
 }
 
-Test(sender, expires_while_it_waits_for_its_time, .timeout = 60)
+Test(sender, expires_records_during_a_delay, .timeout = 60)
 {
 	check_expires(true);
 }
 
-/* While deliveries go on without a pause. */
-Test(sender, expires_under_way, .timeout = 60)
+/* Deliveries continue without a pause. */
+Test(sender, expires_records_during_deliveries, .timeout = 60)
 {
 	struct scene *scene = make();
 
@@ -535,7 +535,7 @@ Test(sender, expires_under_way, .timeout = 60)
 	finish(scene);
 }
 
-Test(sender, many_records_from_another_thread, .timeout = 60)
+Test(sender, delivers_many_records_of_another_thread, .timeout = 60)
 {
 	struct scene *scene = make();
 	struct sender_stats f;

@@ -100,7 +100,7 @@ static void add(uint32_t thread_number, uint64_t count, const uint32_t *frames, 
 #define ADD(thread, count, ...)                                                                    \
 	add(thread, count, (uint32_t[]){__VA_ARGS__}, sizeof((uint32_t[]){__VA_ARGS__}) / 4)
 
-Test(sinks, all_are_found)
+Test(sinks, every_format_is_found_by_name)
 {
 	static const char *const names[] = {"html",	  "folded", "pprof",
 					    "speedscope", "otlp",   "tree"};
@@ -113,7 +113,7 @@ Test(sinks, all_are_found)
 	cr_expect_null(sink_find(""));
 }
 
-Test(sinks, folded_text)
+Test(sinks, folded_escapes_separators_and_merges_stacks)
 {
 	size_t length;
 	uint32_t main = frame("native", "/bin/app", "main", 1);
@@ -189,7 +189,7 @@ Test(sinks, html_starts_with_the_grouping_that_was_asked_for)
 	}
 }
 
-/* Builds the profile anew: a stack of two frames of one function, at these addresses. */
+/* Replaces the profile by two stacks of one function, at these addresses. */
 static void one_function_at(uint64_t first, uint64_t second)
 {
 	teardown();
@@ -248,7 +248,7 @@ Test(sinks, pprof_and_otlp_keep_the_address_of_each_location)
 	profile_fini(&back);
 }
 
-Test(sinks, folded_stack_without_frames)
+Test(sinks, folded_writes_a_stack_without_frames)
 {
 	size_t length;
 
@@ -295,7 +295,7 @@ Test(sinks, speedscope_groups_many_threads_by_process)
 	cr_expect_eq(profiles, 4);
 }
 
-Test(sinks, tree_text)
+Test(sinks, tree_prunes_and_escapes)
 {
 	size_t length;
 	uint32_t main = frame("native", "app", "main", 1),
@@ -435,7 +435,7 @@ static uint64_t speedscope_sum(void)
 	return sum;
 }
 
-Test(sinks, all_have_the_same_sum)
+Test(sinks, all_formats_have_the_same_sum)
 {
 	for (uint64_t seed = 0; seed < 20; seed++) {
 		const struct random_size size = {50, 200, 40, 2000, seed & 1, false};
@@ -453,8 +453,8 @@ Test(sinks, all_have_the_same_sum)
 	}
 }
 
-/* Entries that differ only in what a format cannot say are one in it. */
-Test(sinks, cpus_and_times_change_nothing)
+/* Entries that differ only in what a format does not contain are merged in it. */
+Test(sinks, formats_without_cpus_and_times_merge_them)
 {
 	static const char *const names[] = {"html", "folded", "pprof", "speedscope", "tree"};
 	const struct random_size size = {50, 200, 600, 800, true, false};
@@ -485,7 +485,7 @@ Test(sinks, cpus_and_times_change_nothing)
 	}
 }
 
-/* Whether there are as many threads as to be grouped by process or not. */
+/* This holds with few threads, and with so many that they are grouped by process. */
 Test(sinks, speedscope_merges_within_a_group)
 {
 	size_t length;
@@ -501,7 +501,7 @@ Test(sinks, speedscope_merges_within_a_group)
 	}
 }
 
-Test(sinks, twice_the_same_bytes)
+Test(sinks, the_same_profile_gives_the_same_bytes)
 {
 	static const char *const names[] = {"folded", "pprof", "speedscope", "otlp", "tree"};
 	const struct random_size size = {50, 200, 40, 500, true, false};
@@ -515,7 +515,7 @@ Test(sinks, twice_the_same_bytes)
 	}
 }
 
-Test(sinks, empty_profiles_and_full_disks)
+Test(sinks, empty_profiles_are_written_and_full_disks_reported)
 {
 	static const char *const names[] = {"folded", "pprof", "speedscope", "otlp", "tree"};
 	const struct random_size size = {50, 200, 40, 3000, false, false};

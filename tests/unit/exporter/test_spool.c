@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The spool in good health: order, marks, groups, caps, an outage of minutes and one of days. Time
- * is an argument, so nothing here waits for it. */
+/* The spool without faults: order, marks, groups, limits, and outages of minutes and days. Time is an argument, so no test waits. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
@@ -12,7 +11,7 @@
 
 /* Order, stats, marks. */
 
-Test(spool, order_and_marks_in_memory)
+Test(spool, records_keep_order_and_marks_in_memory)
 {
 	struct harness harness;
 
@@ -63,7 +62,7 @@ Test(spool, numbers_are_never_used_twice)
 	harness_end(&harness);
 }
 
-Test(spool, done_is_for_the_first_only)
+Test(spool, only_the_oldest_record_can_be_done)
 {
 	struct harness harness;
 	struct spool_record record;
@@ -83,7 +82,7 @@ Test(spool, done_is_for_the_first_only)
 	harness_end(&harness);
 }
 
-Test(spool, disk_first_then_memory)
+Test(spool, records_on_disk_come_before_those_in_memory)
 {
 	struct harness harness;
 
@@ -112,8 +111,8 @@ Test(spool, disk_first_then_memory)
 	harness_end(&harness);
 }
 
-/* The agent ends, its memory with it. */
-Test(spool, the_disk_outlives_the_memory)
+/* The agent ends, and with it the memory. */
+Test(spool, records_on_disk_survive_the_memory)
 {
 	struct harness harness;
 
@@ -132,7 +131,7 @@ Test(spool, the_disk_outlives_the_memory)
 	harness_end(&harness);
 }
 
-Test(spool, groups_are_seen_whole_or_not)
+Test(spool, groups_are_visible_as_a_whole_or_not_at_all)
 {
 	struct harness harness;
 
@@ -162,7 +161,7 @@ Test(spool, groups_are_seen_whole_or_not)
 	harness_end(&harness);
 }
 
-Test(spool, sizes_at_their_limits)
+Test(spool, sizes_at_their_limits_are_accepted)
 {
 	struct harness harness;
 	struct spool_record record;
@@ -190,7 +189,7 @@ static uint64_t memory_blocks(const struct harness *harness)
 	return (uint64_t)st.st_blocks * 512;
 }
 
-Test(spool, memory_is_given_back)
+Test(spool, memory_of_delivered_records_is_given_back)
 {
 	struct harness harness;
 
@@ -247,7 +246,7 @@ Test(spool, full_memory_without_a_disk_drops_the_oldest)
 	harness_end(&harness);
 }
 
-Test(spool, a_group_larger_than_the_memory)
+Test(spool, a_group_larger_than_the_memory_is_refused)
 {
 	struct harness harness;
 
@@ -301,7 +300,7 @@ Test(spool, full_directory_drops_the_oldest_segments)
 	harness_end(&harness);
 }
 
-Test(spool, directories_without_any_room)
+Test(spool, a_directory_without_room_is_reported)
 {
 	const uint64_t caps[] = {0, 1, 100, 5000};
 
@@ -319,8 +318,8 @@ Test(spool, directories_without_any_room)
 	}
 }
 
-/* Ten minutes without a backend, a request each 5 seconds, restarts in between: all of it comes. */
-Test(spool, an_outage_of_ten_minutes)
+/* An outage of ten minutes, with a request every 5 seconds and restarts: nothing is lost. */
+Test(spool, an_outage_of_ten_minutes_loses_nothing)
 {
 	struct harness harness;
 	uint64_t id = 0;
@@ -342,8 +341,8 @@ Test(spool, an_outage_of_ten_minutes)
 	harness_end(&harness);
 }
 
-/* Two days of it: what is older than one day goes, no more and no less. */
-Test(spool, an_outage_of_two_days)
+/* An outage of two days: exactly the records older than one day are dropped. */
+Test(spool, an_outage_of_two_days_loses_only_expired_records)
 {
 	struct harness harness;
 	uint64_t last = 0;
@@ -368,7 +367,7 @@ Test(spool, an_outage_of_two_days)
 	harness_end(&harness);
 }
 
-Test(spool, old_records_are_dropped_when_met)
+Test(spool, expired_records_are_dropped_when_they_are_read)
 {
 	struct harness harness;
 
@@ -383,7 +382,7 @@ Test(spool, old_records_are_dropped_when_met)
 	cr_expect_eq(take(&harness), 4);
 	cr_expect_eq(harness_stats(&harness).dropped_age_samples, 6);
 	expect_empty(&harness);
-	/* A clock that is put back makes nothing old. */
+	/* A clock that is set back expires nothing. */
 	put_all(&harness, 5, 5, 1000);
 	harness.now = start_ns - 3600 * second;
 	cr_expect_eq(take(&harness), 5);
@@ -413,7 +412,7 @@ static void *thread_put(void *context)
 	return harness;
 }
 
-Test(spool, two_threads)
+Test(spool, two_threads_can_use_it)
 {
 	struct harness harness;
 	pthread_t thread;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The spool among files that power loss has torn, or that someone has damaged or forged. */
+/* The spool with files that a power loss has torn, or that someone has damaged or forged. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -47,7 +47,7 @@ static size_t ten_on_disk(struct harness *harness, size_t length, char path[128]
 	return path_read(path, bytes);
 }
 
-Test(spool, torn_tail)
+Test(spool, a_torn_record_costs_only_itself)
 {
 	struct harness harness;
 	char path[128];
@@ -70,8 +70,8 @@ Test(spool, torn_tail)
 	harness_end(&harness);
 }
 
-/* Power loss may also leave zeros where data was to be. */
-Test(spool, zeroed_tail)
+/* A power loss may also leave zeros where data was written. */
+Test(spool, a_zeroed_tail_costs_only_the_last_record)
 {
 	struct harness harness;
 	char path[128];
@@ -175,8 +175,8 @@ Test(spool, flipped_bits_in_memory_cost_one_record)
 	harness_end(&harness);
 }
 
-/* A memory without any sense is begun anew. */
-Test(spool, garbage_in_the_memory)
+/* A memory with invalid contents is emptied. */
+Test(spool, garbage_in_the_memory_is_discarded)
 {
 	struct harness harness;
 	static uint8_t bytes[20000];
@@ -208,8 +208,8 @@ static void state_forge(const struct harness *harness, uint64_t tail, uint64_t n
 	cr_assert_eq(pwrite(harness->memory_fd, &state, sizeof(state), 0), (ssize_t)sizeof(state));
 }
 
-/* As large as a file can be, and nothing in it: holes are not read. */
-Test(spool, holes_without_end)
+/* A file of the maximum size that contains nothing: holes are not read. */
+Test(spool, holes_are_skipped_without_reading_them)
 {
 	const uint64_t far = 1ULL << 50;
 	char path[128];
@@ -233,8 +233,8 @@ Test(spool, holes_without_end)
 	harness_end(&harness);
 }
 
-/* A record that was cut must not be completed by the one that is put behind it. */
-Test(spool, tail_within_a_record)
+/* The next record must not complete a record that was cut off. */
+Test(spool, a_cut_record_is_not_completed_by_the_next)
 {
 	static uint8_t bytes[FILE_BYTES_MAX];
 	struct spool_record record;
@@ -260,7 +260,7 @@ Test(spool, tail_within_a_record)
 }
 
 /* As if it were forged: there was another configuration. */
-Test(spool, records_that_are_too_large_by_now)
+Test(spool, records_above_a_lowered_limit_are_dropped)
 {
 	struct harness harness;
 
@@ -279,7 +279,7 @@ Test(spool, records_that_are_too_large_by_now)
 	harness_end(&harness);
 }
 
-/* A header that says something else, and vouches for it. */
+/* A forged header with a valid checksum. */
 static void forge(uint8_t *bytes, size_t at, const struct spool_header *header)
 {
 	struct spool_header sealed = *header;
@@ -288,7 +288,7 @@ static void forge(uint8_t *bytes, size_t at, const struct spool_header *header)
 	memcpy(bytes + at, &sealed, sizeof(sealed));
 }
 
-Test(spool, forged_lengths)
+Test(spool, forged_lengths_are_refused)
 {
 	static const struct {
 		uint32_t raw, z; /* 0: as it is */
@@ -326,8 +326,8 @@ Test(spool, forged_lengths)
 	harness_end(&harness);
 }
 
-/* Whatever number a record claims, at most its segment suffers, and what is put later comes out. */
-Test(spool, forged_numbers_on_disk)
+/* Whatever number a record claims, at most its own segment is damaged, and later records are delivered. */
+Test(spool, forged_numbers_cost_at_most_their_segment)
 {
 	static uint8_t bytes[FILE_BYTES_MAX], forged[FILE_BYTES_MAX];
 	struct harness harness;
@@ -393,7 +393,7 @@ static void cursor_forge(const struct harness *harness, uint64_t segment, uint64
 	path_write(path, (const uint8_t *)&cursor, sizeof(cursor));
 }
 
-Test(spool, cursor_lost_or_forged)
+Test(spool, a_lost_or_forged_cursor_loses_no_record)
 {
 	static uint8_t bytes[FILE_BYTES_MAX];
 	struct harness harness;
@@ -435,8 +435,8 @@ Test(spool, cursor_lost_or_forged)
 	harness_end(&harness);
 }
 
-/* What is not the spool's own is neither read nor removed. */
-Test(spool, strangers_in_the_directory)
+/* Files that are not the spool's are neither read nor deleted. */
+Test(spool, other_files_in_the_directory_are_left_alone)
 {
 	static const char *const files[] = {"README",
 					    "00000000000000ff.spool.bak",
@@ -472,7 +472,7 @@ Test(spool, strangers_in_the_directory)
 	harness_end(&harness);
 }
 
-Test(spool, a_segment_that_goes_away)
+Test(spool, a_deleted_segment_costs_only_itself)
 {
 	struct harness harness;
 

@@ -50,7 +50,7 @@ static void mend_size(struct harness *harness)
 }
 
 /* The eleventh record is torn, in a segment that has good ones. */
-Test(spool, file_size_limit)
+Test(spool, a_file_size_limit_keeps_records_in_memory)
 {
 	const struct rlimit limit = {900000, RLIM_INFINITY};
 	struct harness harness;
@@ -84,7 +84,7 @@ static void mend_tmpfs(struct harness *harness)
 	cr_assert_eq(mount("tmpfs", harness->directory, "tmpfs", MS_REMOUNT, "size=16m"), 0);
 }
 
-Test(spool, full_file_system)
+Test(spool, a_full_file_system_keeps_records_in_memory)
 {
 	struct harness harness;
 
@@ -104,7 +104,7 @@ Test(spool, full_file_system)
 }
 
 /* On a full file system and with a full memory, the oldest of the memory goes. */
-Test(spool, full_file_system_and_full_memory)
+Test(spool, a_full_file_system_and_memory_drop_the_oldest)
 {
 	struct harness harness;
 	uint64_t got = 0;
@@ -147,7 +147,7 @@ static void mend_sync(struct harness *harness)
 	sync_error = 0;
 }
 
-Test(spool, disk_that_cannot_sync)
+Test(spool, a_disk_that_cannot_sync_keeps_records_in_memory)
 {
 	struct harness harness;
 
@@ -179,7 +179,7 @@ static void mend_mode(struct harness *harness)
 	cr_assert_eq(chmod(harness->directory, 0700), 0);
 }
 
-Test(spool, directory_without_permission)
+Test(spool, a_directory_without_permission_is_tried_again)
 {
 	const uid_t uid = geteuid();
 	struct harness harness;
@@ -209,7 +209,7 @@ Test(spool, directory_without_permission)
 	harness_end(&harness);
 }
 
-Test(spool, directory_that_was_removed)
+Test(spool, a_removed_directory_is_reported)
 {
 	struct harness harness;
 
@@ -225,10 +225,10 @@ Test(spool, directory_that_was_removed)
 	close(harness.memory_fd);
 }
 
-/* Killed. */
+/* Processes that are killed. */
 
-/* The moment after records were moved and before the memory forgets them, and all before that. */
-Test(spool, killed_while_records_are_moved)
+/* Killed after records were moved to disk and before they are removed from memory, and at every step before. */
+Test(spool, killed_while_moving_records_loses_none)
 {
 	static uint8_t memory[FILE_BYTES_MAX], segment[FILE_BYTES_MAX];
 	struct harness harness;
@@ -257,7 +257,7 @@ Test(spool, killed_while_records_are_moved)
 	harness_end(&harness);
 }
 
-/* What the parent knows of its children, who tell it before and after each thing they do. */
+/* Progress that children report to their parent, before and after each step. */
 struct progress {
 	uint64_t put_begun, put_ended;	 /* ids */
 	uint64_t done_begun, done_ended; /* likewise */
@@ -286,8 +286,7 @@ static void child_put(struct harness *harness, volatile struct progress *progres
 	progress->put_ended = last;
 }
 
-/* Strictly in order: the next one is the one after the last that was done, or, if the process was
- * killed in spool_done, perhaps that one again. */
+/* Records leave strictly in order. Only a process that was killed in spool_done() may deliver a record twice. */
 static void child_take(struct harness *harness, volatile struct progress *progress)
 {
 	struct spool_record record;
@@ -379,7 +378,7 @@ static void kill_rounds(struct harness *harness, unsigned int rounds)
 	munmap(progress, sizeof(*progress));
 }
 
-Test(spool, killed_at_any_moment)
+Test(spool, killed_at_any_moment_loses_none)
 {
 	struct harness harness;
 
@@ -389,7 +388,7 @@ Test(spool, killed_at_any_moment)
 	harness_end(&harness);
 }
 
-Test(spool, killed_at_any_moment_without_a_disk)
+Test(spool, killed_at_any_moment_without_a_disk_loses_none)
 {
 	struct harness harness;
 

@@ -94,7 +94,7 @@ int main(int argc, char **argv)
 	printf("%" PRIu64 " %" PRIu64 "\n", profile.sample_count, profile.period_ns);
 	fprintf(stderr, "profile: %zu KiB, rss %ld KiB\n", profile.bytes >> 10, peak_kib());
 	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
-		/* With a fifth argument only that format, so that peaks can be told apart. */
+		/* With a fifth argument only that format is written, so that its peak can be measured. */
 		if (argc > 5 && strcmp(argv[5], formats[i]))
 			continue;
 		if (write_one(&profile, argv[1], formats[i]))

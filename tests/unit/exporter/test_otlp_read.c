@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Files of other writers, and forged ones: each test changes parts of a small valid file. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
@@ -9,136 +10,6 @@
 #include "exporter/sinks/sink.h"
 #include "describe.h"
 #include "random_profile.h"
-
-/* --- round trip --- */
-
-static uint8_t *encode(const struct profile *p, size_t *length)
-{
-	char *data = NULL;
-	FILE *out = open_memstream(&data, length);
-
-	cr_assert_eq(sink_otlp_write(p, &(struct sink_options){0}, out), 0);
-	fclose(out);
-	return (uint8_t *)data;
-}
-
-static void expect_round_trip(const struct profile *p)
-{
-	struct profile back;
-	size_t length;
-	_cleanup_free_ uint8_t *data = encode(p, &length);
-
-	cr_assert_eq(profile_init(&back, SIZE_MAX), 0);
-	cr_assert_eq(otlp_read(data, length, &back), 0);
-	_cleanup_free_ char *a = describe(p, false), *b = describe(&back, false);
-	cr_expect(!strcmp(a, b));
-	/* And writing what was read gives as many bytes: the same tables, in another order at most.
-	 */
-	size_t again_length;
-	free(encode(&back, &again_length));
-	cr_expect_eq(again_length > length ? again_length - length : length - again_length < 64, 1);
-	profile_fini(&back);
-}
-
-Test(otlp, round_trip)
-{
-	for (uint64_t seed = 0; seed < 12; seed++) {
-		const struct random_size size = {50, 200, 40, 2000, seed % 4 > 1, seed % 2};
-		struct profile p;
-
-		cr_assert_eq(profile_init(&p, SIZE_MAX), 0);
-		cr_assert_eq(random_profile(&p, seed, &size), 0);
-		expect_round_trip(&p);
-		profile_fini(&p);
-	}
-}
-
-Test(otlp, round_trip_of_corner_cases)
-{
-	static const char *const words[] = {"samples", "thread.name", "count",
-					    "process.executable.build_id.htlhash"};
-	struct profile_process one = {.tgid = 7, .start = 1},
-			       two = {.tgid = 7, .start = UINT64_MAX}, three = {.tgid = 8},
-			       four = {.tgid = 9};
-	struct profile_thread t = {0};
-	struct profile p;
-	uint32_t thread, stack, frame, n;
-
-	cr_assert_eq(profile_init(&p, SIZE_MAX), 0);
-	p.period_ns = 1;
-	expect_round_trip(&p);
-	cr_assert_eq(profile_add(&p, 0, 0, 1), 0);
-	frame = 0;
-	cr_assert_eq(profile_stack(&p, &frame, 1, &stack), 0);
-	cr_assert_eq(profile_add(&p, 0, stack, 2), 0);
-	/* Functions named like the dictionary's own strings. */
-	for (size_t i = 0; i < 4; i++) {
-		struct profile_function f = {0};
-		struct profile_location l = {.address = UINT64_MAX - i, .line = UINT32_MAX};
-		cr_assert_eq(profile_string(&p, i ? words[i - 1] : "native",
-					    i ? strlen(words[i - 1]) : 6, &l.kind),
-			     0);
-		cr_assert_eq(profile_string(&p, words[i], strlen(words[i]), &f.name), 0);
-		cr_assert_eq(profile_function(&p, &f, &l.function), 0);
-		cr_assert_eq(profile_location(&p, &l, &frame), 0);
-		cr_assert_eq(profile_stack(&p, &frame, 1, &stack), 0);
-		cr_assert_eq(profile_add(&p, 0, stack, 1000000000000ULL), 0);
-	}
-	cr_assert_eq(profile_process(&p, &one, &t.process), 0);
-	cr_assert_eq(profile_thread(&p, &t, &thread), 0);
-	cr_assert_eq(profile_add(&p, thread, stack, 5), 0);
-	cr_assert_eq(profile_process(&p, &two, &t.process), 0);
-	t.tid = UINT32_MAX;
-	cr_assert_eq(profile_thread(&p, &t, &thread), 0);
-	cr_assert_eq(profile_add(&p, thread, stack, 6), 0);
-	/* Names: the kernel's own, the executable's, and one of them without the other. */
-	cr_assert_eq(profile_string(&p, "comm", 4, &three.name), 0);
-	cr_assert_eq(profile_string(&p, "/a/path", 7, &three.path), 0);
-	four.path = three.path;
-	for (int i = 0; i < 2; i++) {
-		cr_assert_eq(profile_process(&p, i ? &four : &three, &t.process), 0);
-		cr_assert_eq(profile_thread(&p, &t, &thread), 0);
-		cr_assert_eq(profile_add_at(&p, thread, stack, 0, i ? UINT64_MAX : 0), 0);
-		cr_assert_eq(profile_add_on(&p, thread, stack, 0, 3), 0);
-	}
-	/* The two times are in the time of the whole, which is taken from the parts. */
-	p.start_unix_ns = 0;
-	p.duration_ns = UINT64_MAX;
-	/* Orphans must not come along. */
-	cr_assert_eq(profile_string(&p, "nobody uses this", 16, &n), 0);
-	size_t length;
-	_cleanup_free_ uint8_t *data = encode(&p, &length);
-	cr_expect_null(memmem(data, length, "nobody", 6));
-	expect_round_trip(&p);
-	profile_fini(&p);
-}
-
-Test(otlp, several_files_add_up)
-{
-	const struct random_size size = {20, 50, 8, 100, false, false};
-	struct profile p, sum;
-	size_t length;
-
-	cr_assert_eq(profile_init(&p, SIZE_MAX), 0);
-	cr_assert_eq(profile_init(&sum, SIZE_MAX), 0);
-	cr_assert_eq(random_profile(&p, 1, &size), 0);
-	p.start_unix_ns = 1000;
-	p.duration_ns = 10;
-	_cleanup_free_ uint8_t *a = encode(&p, &length);
-	cr_assert_eq(otlp_read(a, length, &sum), 0);
-	p.start_unix_ns = 995;
-	p.duration_ns = 7;
-	_cleanup_free_ uint8_t *b = encode(&p, &length);
-	cr_assert_eq(otlp_read(b, length, &sum), 0);
-	cr_expect_eq(sum.sample_count, 2 * p.sample_count);
-	cr_expect_eq(sum.samples_count, p.samples_count);
-	cr_expect_eq(sum.start_unix_ns, 995);
-	cr_expect_eq(sum.duration_ns, 15);
-	profile_fini(&p);
-	profile_fini(&sum);
-}
-
-/* --- files of others, and forged ones: a valid small file whose parts each test changes --- */
 
 #define LOCATIONS 64
 
@@ -321,9 +192,9 @@ static void fini(void)
 	profile_fini(&got);
 }
 
-TestSuite(otlp_foreign, .init = build, .fini = fini);
+TestSuite(otlp_read, .init = build, .fini = fini);
 
-Test(otlp_foreign, is_read)
+Test(otlp_read, a_file_of_another_writer_is_read)
 {
 	cr_assert_eq(read_file(), 0);
 	cr_expect_eq(got.sample_count, 14);
@@ -340,7 +211,7 @@ Test(otlp_foreign, is_read)
 	cr_expect_str_eq(got.strings[got.functions[l->function].name], "main");
 }
 
-Test(otlp_foreign, timestamps_count_one_each)
+Test(otlp_read, timestamps_count_one_each)
 {
 	f.sample.n_values = 0;
 	f.sample.n_timestamps_unix_nano = 3;
@@ -355,7 +226,7 @@ Test(otlp_foreign, timestamps_count_one_each)
 	cr_expect_eq(read_file(), -EBADMSG);
 }
 
-Test(otlp_foreign, times_are_kept_where_each_is_one_sample)
+Test(otlp_read, times_are_kept_where_each_is_one_sample)
 {
 	f.sample.n_values = 0;
 	f.sample.n_timestamps_unix_nano = 2;
@@ -378,7 +249,7 @@ Test(otlp_foreign, times_are_kept_where_each_is_one_sample)
 }
 
 /* A file may hold more times than a profile may. */
-Test(otlp_foreign, times_are_within_the_cap)
+Test(otlp_read, more_times_than_the_cap_are_refused)
 {
 	static uint64_t times[100000];
 	static uint8_t buffer[2 << 20]; /* two resources have them */
@@ -394,7 +265,7 @@ Test(otlp_foreign, times_are_within_the_cap)
 	profile_fini(&small);
 }
 
-Test(otlp_foreign, a_frame_without_a_type_is_native)
+Test(otlp_read, a_frame_without_a_type_is_native)
 {
 	f.locations[1].n_attribute_indices = 0;
 	cr_assert_eq(read_file(), 0);
@@ -409,7 +280,7 @@ Test(otlp_foreign, a_frame_without_a_type_is_native)
 	cr_assert_eq(read_file(), 0);
 }
 
-Test(otlp_foreign, more_variables_than_there_is_room_for)
+Test(otlp_read, variables_beyond_the_maximum_are_ignored)
 {
 	OTLP_COMMON_TYPE(KeyValue) variables[PROFILE_VARIABLES_MAX + 2];
 	OTLP_COMMON_TYPE(KeyValue) * list[PROFILE_VARIABLES_MAX + 2];
@@ -432,7 +303,7 @@ Test(otlp_foreign, more_variables_than_there_is_room_for)
 	cr_expect_str_eq(got.strings[q->variables[7].name], "V7");
 }
 
-Test(otlp_foreign, other_sample_types_are_skipped)
+Test(otlp_read, other_sample_types_are_skipped)
 {
 	f.sample_type.type_strindex = 10;
 	cr_assert_eq(read_file(), 0);
@@ -443,7 +314,7 @@ Test(otlp_foreign, other_sample_types_are_skipped)
 }
 
 /* Each reference in turn out of range, on both sides. */
-Test(otlp_foreign, forged_numbers)
+Test(otlp_read, indexes_out_of_range_are_refused)
 {
 	/* And how long the table is that it points into. */
 	const struct {
@@ -481,7 +352,7 @@ Test(otlp_foreign, forged_numbers)
 	}
 }
 
-Test(otlp_foreign, forged_counts)
+Test(otlp_read, forged_counts_are_refused)
 {
 	f.values[0] = -1;
 	cr_expect_eq(read_file(), -EBADMSG);
@@ -493,7 +364,7 @@ Test(otlp_foreign, forged_counts)
 	cr_assert_eq(read_file(), 0);
 }
 
-Test(otlp_foreign, no_dictionary)
+Test(otlp_read, a_file_without_a_dictionary_has_no_samples)
 {
 	f.data.dictionary = NULL;
 	f.sample.stack_index = f.sample.link_index = 0;
@@ -505,7 +376,7 @@ Test(otlp_foreign, no_dictionary)
 	cr_expect_eq(got.sample_count, 0);
 }
 
-Test(otlp_foreign, the_cap_of_the_profile_holds)
+Test(otlp_read, the_cap_of_the_profile_holds)
 {
 	uint8_t buffer[8192];
 	struct profile small;
@@ -517,7 +388,7 @@ Test(otlp_foreign, the_cap_of_the_profile_holds)
 	profile_fini(&small);
 }
 
-Test(otlp_foreign, cut_anywhere_and_every_byte_changed)
+Test(otlp_read, cut_anywhere_and_every_byte_changed)
 {
 	uint8_t buffer[8192];
 	size_t length = OTLP_CALL(profiles_data, pack)(&f.data, buffer);
@@ -563,7 +434,7 @@ static int read_bytes(const void *bytes, size_t length)
 
 #define READ(bytes) read_bytes(bytes, sizeof(bytes) - 1)
 
-Test(otlp_foreign, malformed)
+Test(otlp_read, malformed_messages_are_refused)
 {
 	cr_expect_eq(READ("\x0a\xff\xff\xff\xff\x0f"), -EBADMSG);		      /* 4 GiB */
 	cr_expect_eq(READ("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), -EBADMSG); /* 2^64 - 1 */
@@ -583,7 +454,7 @@ Test(otlp_foreign, malformed)
 }
 
 /* AnyValue could nest without end; a decoder that recursed would run out of stack. */
-Test(otlp_foreign, nested_values)
+Test(otlp_read, deeply_nested_values_are_refused)
 {
 	enum {
 		DEPTH = 100000,
@@ -620,7 +491,7 @@ Test(otlp_foreign, nested_values)
 }
 
 /* A few bytes that would stand for very many frames. */
-Test(otlp_foreign, inlining_cannot_blow_up)
+Test(otlp_read, inlined_functions_cannot_multiply_memory)
 {
 	enum {
 		LINES = 256,
