@@ -184,7 +184,7 @@ Test(hotspot, attach_waits_before_it_refuses)
 						   .types = TYPES_VARIABLE};
 	char path[PATH_MAX];
 
-	/* So long a path is cut at its start; the rest of the message stays. */
+	/* The start of a long path is cut off; the rest of the message stays complete. */
 	memset(path, '/', sizeof(path) - 1);
 	memcpy(path + sizeof(path) - sizeof("lib/libjvm.so"), "lib/libjvm.so",
 	       sizeof("lib/libjvm.so"));
