@@ -15,15 +15,15 @@
 #define MESSAGE_ANY_STATE ((1u << ROLE_STATE_COUNT) - 1u)
 
 struct message_rule {
-	const char *name;
-	uint32_t senders; /* ROLE_BIT of each */
+	char name[20];
 	struct {
 		uint32_t bytes_least, bytes_most; /* of the payload */
-		uint32_t fds_least, fds_most;
+		uint8_t fds_least, fds_most;
 	} sizes;
+	uint8_t senders; /* ROLE_BIT of each */
 	struct {
-		uint32_t states; /* in which this role accepts the message; 0: never */
-		bool once;	 /* on one connection */
+		uint8_t states; /* in which this role accepts the message; 0: never */
+		bool once;	/* on one connection */
 	} receivers[ROLE_COUNT];
 };
 

@@ -44,18 +44,19 @@ enum {
 	MSG_SAMPLE_BYTES_MOST = 64 + 8 * 2176,
 };
 
-/* What to sample. Zero switches a filter off. */
+/* What to sample. A filter that is zero is off. */
 struct msg_configure_loader {
 	uint64_t cgroup_id;
 	uint32_t cgroup_level;
 	uint32_t frequency_hz;
 	uint32_t tid;
 	uint32_t want_kernel, want_user;
-	uint32_t follow_forks; /* targets grow by what they start */
+	uint32_t follow_forks; /* children of the targets become targets */
 	uint32_t target_count;
 	uint32_t targets[MSG_FILTER_TARGETS_MAX];
 	char comm[MSG_COMM_BYTES];
-	uint32_t runtimes; /* a set: whose frames are wanted */
+	uint32_t
+	    runtimes; /* set of language runtimes whose frames are wanted (common/runtimes.h) */
 };
 _Static_assert(sizeof(struct msg_configure_loader) == 312, "wire");
 
@@ -84,34 +85,33 @@ struct msg_configure_opener {
 };
 _Static_assert(sizeof(struct msg_configure_opener) == 8, "wire");
 
-/* What is to be found out of the processes that are sampled. Without this message: nothing. */
+/* What the worker finds out about the processes that are sampled. Without this message: nothing. */
 struct msg_configure_worker {
-	uint32_t want_identity;	    /* the container's id, and what follows; 0: nothing at all */
-	uint32_t want_service_name; /* OTEL_SERVICE_NAME of its environment */
+	uint32_t want_identity; /* 0: nothing; otherwise the container's id and the fields below */
+	uint32_t want_service_name; /* OTEL_SERVICE_NAME of the process's environment */
 	uint32_t variable_count;
 	uint32_t reserved;
-	/* Of its environment; none is read unless it is named here, or the service's name wanted.
-	 */
+	/* Names of environment variables. The environment of a process is read only if one is named
+	 * here, or if the service name is wanted. */
 	char variables[LIMIT_IDENTITY_VARIABLES][64];
 };
 _Static_assert(sizeof(struct msg_configure_worker) == 528, "wire");
 
-/* Losses of samples after the kernel took them, and stacks' ends, by reason. */
+/* Why samples were lost after the kernel side took them. The names are part of the interface. */
 #define LOSS_REASONS(X)                                                                            \
-	X(RING_FULL, "ring_full") /* the kernel found the ring full: the worker was behind */      \
-	X(MANAGER_QUEUE, "manager_queue") /* a deferred stack that could not be passed on */       \
-	X(BAD_RECORD, "bad_record")	  /* a record that was not what it should be */            \
-	X(STACK_FORGOTTEN,                                                                         \
-	  "stack_forgotten")		    /* a record referred to a stack that was forgotten */  \
-	X(EXPORTER_QUEUE, "exporter_queue") /* the exporter was behind */                          \
-	X(PROFILE_FULL, "profile_full")	    /* the profile has reached its cap */                  \
-	X(ROLE_ENDED, "role_ended")	  /* a role ended before it had passed on what it held */  \
-	X(TOO_LARGE, "too_large")	  /* no request may be as large as its stack is */         \
-	X(SPOOL_FULL, "spool_full")	  /* the oldest, for there was no room for all */          \
-	X(SPOOL_AGE, "spool_age")	  /* older than the backend would want them */             \
-	X(SPOOL_DAMAGED, "spool_damaged") /* a record of the spool was torn or forged */           \
-	X(REFUSED, "refused")		  /* the backend will never take them */                   \
-	X(NOT_KEPT, "not_kept")		  /* the agent ended while they were in its memory alone */
+	X(RING_FULL, "ring_full")	  /* the worker did not empty the ring in time */          \
+	X(MANAGER_QUEUE, "manager_queue") /* the worker did not take a deferred stack in time */   \
+	X(BAD_RECORD, "bad_record")	  /* a sample record was malformed */                      \
+	X(STACK_FORGOTTEN, "stack_forgotten") /* a record referred to a stack that was dropped */  \
+	X(EXPORTER_QUEUE, "exporter_queue")   /* the exporter did not take a batch in time */      \
+	X(PROFILE_FULL, "profile_full")	      /* the profile has reached its limit */              \
+	X(ROLE_ENDED, "role_ended")	      /* a role ended with samples in its memory */        \
+	X(TOO_LARGE, "too_large")	      /* the stack does not fit into any request */        \
+	X(SPOOL_FULL, "spool_full")	  /* dropped, oldest first, to make room in the spool */   \
+	X(SPOOL_AGE, "spool_age")	  /* older in the spool than the backend accepts */        \
+	X(SPOOL_DAMAGED, "spool_damaged") /* a file of the spool was incomplete or changed */      \
+	X(REFUSED, "refused")		  /* the backend refused them permanently */               \
+	X(NOT_KEPT, "not_kept")		  /* the agent ended, and there was no spool on disk */
 
 #define LOSS_ENUM(name, text) LOSS_##name,
 enum loss_reason {
@@ -136,19 +136,19 @@ enum role_state {
 	ROLE_STATE_COUNT
 };
 
-/* Of one language runtime, since the worker started. */
+/* Statistics of one language runtime since the worker started. */
 struct msg_runtime {
-	uint64_t attached; /* processes, now */
-	/* Files of a version that is not supported, and processes that could not be attached to
-	 * although theirs is. */
+	uint64_t attached; /* processes that are attached at present */
+	/* Files of an unsupported version, and processes that could not be attached although their
+	 * version is supported. */
 	uint64_t refused;
-	/* Frames that differ, when they were looked up: with a name, and without. */
+	/* Distinct frames that were looked up: with a name, and without one. */
 	uint64_t named, unnamed;
 };
 _Static_assert(sizeof(struct msg_runtime) == 32, "wire");
 
-/* What a role says of itself, now and then and whenever its state changes. Fields that are not its
- * own are zero. */
+/* What a role reports about itself, every second and whenever its state changes. Fields of other
+ * roles are zero. */
 struct msg_status {
 	uint32_t state;		  /* enum role_state */
 	uint32_t outputs_written; /* exporter */
@@ -161,22 +161,22 @@ struct msg_status {
 	uint64_t exported, processes, frames, frames_named, stacks;
 	struct msg_losses losses;
 	uint64_t incomplete[16]; /* by enum incomplete_reason */
-	uint32_t output_failed;	 /* errno of the first that failed, 0 if none */
+	uint32_t output_failed;	 /* errno of the first output that could not be written; 0: none */
 	uint32_t failed_index;
 };
 _Static_assert(sizeof(struct msg_status) == 8 + 12 * 8 + 16 * 32 + 128 + 128 + 8 &&
 		   INCOMPLETE_COUNT <= 16 && RUNTIME_ID_COUNT <= 16,
 	       "wire");
 
-/* Descriptors of CONFIGURE_OTLP: the first three always, of the others those whose bit is set in
- * `has`, in this order. */
+/* The descriptors of CONFIGURE_OTLP, in this order. The first three are always there; each of the
+ * others is there if its bit is set in `has`. */
 enum msg_otlp_fd {
-	MSG_OTLP_STATS,	  /* struct export_stats, shared and sealed in its size */
+	MSG_OTLP_STATS,	  /* memfd: struct export_stats, shared; its size is sealed */
 	MSG_OTLP_JOURNAL, /* memfd: batches of the interval, for the next exporter if this one ends
 			   */
 	MSG_OTLP_SPOOL_MEMORY, /* memfd: requests, likewise */
 	MSG_OTLP_SPOOL_DIRECTORY,
-	MSG_OTLP_CA, /* PEM, as the next two */
+	MSG_OTLP_CA, /* PEM, like the next two */
 	MSG_OTLP_CERTIFICATE,
 	MSG_OTLP_KEY,
 	MSG_OTLP_FD_COUNT,
@@ -189,7 +189,7 @@ enum {
 	MSG_PAIRS_BYTES = 8192
 };
 
-/* Names and values, each ended by a NUL. */
+/* Names and values in turn, each terminated by NUL. */
 struct msg_pairs {
 	uint32_t bytes;
 	uint32_t reserved;
@@ -212,7 +212,7 @@ struct msg_configure_otlp {
 _Static_assert(sizeof(struct msg_configure_otlp) == 8 * 8 + 16 + 304 + 2 * 8200, "wire");
 
 struct msg_resume {
-	uint64_t sequence; /* of the last batch that is in the exporter's journal; 0: none */
+	uint64_t sequence; /* number of the last batch in the exporter's journal; 0: none */
 };
 _Static_assert(sizeof(struct msg_resume) == 8, "wire");
 
@@ -222,12 +222,12 @@ struct msg_hot_function {
 };
 _Static_assert(sizeof(struct msg_hot_function) == 256, "wire");
 
-/* The descriptors' order: manager: processes, modules, rules, deferred ring; worker: samples ring,
- * kallsyms, worker_control, runtimes; exporter: counters. */
+/* The order of the descriptors. Manager: processes, modules, rules, deferred ring; worker: samples
+ * ring, kallsyms, worker_control, runtimes; exporter: counters. */
 struct msg_maps {
 	uint32_t ring_bytes;
 	uint32_t cpu_count; /* slots in `counters` */
-	uint32_t runtimes;  /* a set: those that the kernel side knows the frames of */
+	uint32_t runtimes;  /* set of language runtimes whose frames the kernel side walks */
 	uint32_t reserved;
 };
 _Static_assert(sizeof(struct msg_maps) == 16, "wire");
@@ -243,7 +243,9 @@ struct msg_counters {
 };
 _Static_assert(sizeof(struct msg_counters) == 128, "wire");
 
-/* The file mapped at `address` in process `tgid`. `cookie` comes back with the answer. */
+/* A request for the file that process `tgid` maps at the address range. The answer repeats
+ * `cookie`.
+ */
 struct msg_open_file {
 	uint64_t address_start, address_end;
 	uint64_t inode;
@@ -253,24 +255,25 @@ struct msg_open_file {
 };
 _Static_assert(sizeof(struct msg_open_file) == 40, "wire");
 
-/* An answer to OPEN_FILE: without a descriptor, `error` says why. */
+/* The answer to OPEN_FILE. If it has no descriptor, `error` is the errno. */
 struct msg_file {
 	uint32_t cookie;
 	uint32_t error;
 	uint32_t
-	    same_file; /* device and inode are those that the kernel reported for the mapping */
+	    same_file; /* device and inode equal those that the kernel reported for the mapping */
 	uint32_t reserved;
 };
 _Static_assert(sizeof(struct msg_file) == 16, "wire");
 
-/* /proc/TGID/maps and /proc/TGID/stat; no descriptors if there is no such process (any more). */
+/* The answer to OPEN_MAPS, and one for each process after SCAN: the descriptors of /proc/TGID/maps
+ * and /proc/TGID/stat. Without descriptors the process has ended, and `error` is the errno. */
 struct msg_maps_of {
 	uint32_t tgid;
 	uint32_t error;
 };
 _Static_assert(sizeof(struct msg_maps_of) == 8, "wire");
 
-/* `cookie` comes back with the answer. */
+/* The answer repeats `cookie`. */
 struct msg_open_identity {
 	uint32_t tgid;
 	uint32_t want_environment;
@@ -279,9 +282,10 @@ struct msg_open_identity {
 };
 _Static_assert(sizeof(struct msg_open_identity) == 16, "wire");
 
-/* /proc/TGID/stat, /proc/TGID/cgroup, and /proc/TGID/environ if it was wanted, is allowed and can
- * be had; no descriptors but an error if there is no such process (any more). stat is opened first:
- * if its process is alive when all have been opened, they are all of that one process. */
+/* The answer to OPEN_IDENTITY: the descriptors of /proc/TGID/stat, /proc/TGID/cgroup and, if it is
+ * wanted, allowed and readable, /proc/TGID/environ. Without descriptors the process has ended, and
+ * `error` is the errno. stat is opened first: if its process is still alive when all files are
+ * open, all of them belong to that one process. */
 struct msg_identity {
 	uint32_t tgid;
 	uint32_t error;
@@ -297,24 +301,25 @@ enum {
 struct msg_module {
 	uint32_t number;
 	uint32_t reserved;
-	char path[MSG_PATH_BYTES]; /* as the process sees it, its end if it is long; for show, never
-				      to be opened */
+	char path[MSG_PATH_BYTES]; /* as the process sees it, or the end of a longer one; only to be
+				      shown, never to be opened */
 };
 _Static_assert(sizeof(struct msg_module) == 264, "wire");
 
-/* A module that the worker watches is mapped in a process. Sent for each such mapping, again when
- * anything about the process's mappings changes. */
+/* A process maps a module that the worker watches. Sent for each such mapping, and again when the
+ * mappings of the process change. */
 struct msg_mapped {
 	uint32_t tgid;
 	uint32_t module;
-	uint32_t program; /* of those that the process has executed, which */
+	uint32_t program; /* counts the programs that the process has executed */
 	uint32_t reserved;
 	uint64_t start, end;
 	uint64_t file_offset;
 };
 _Static_assert(sizeof(struct msg_mapped) == 40, "wire");
 
-/* /proc/TGID/mem, read-only; no descriptor but an error if it cannot be had. */
+/* The answer to OPEN_MEMORY: the descriptor of /proc/TGID/mem, read-only. Without it, `error` is
+ * the errno. */
 struct msg_memory {
 	uint32_t tgid;
 	uint32_t error;

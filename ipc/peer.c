@@ -1,4 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How this works: roles are connected by SOCK_SEQPACKET sockets, which keep the boundaries of
+ * packets, so that one packet is one message: struct msg_header, then the payload, with the
+ * descriptors next to it (SCM_RIGHTS).
+ *
+ * Connecting: each role listens on <run_dir>/<role>/sock. Any process may connect to it; the kernel
+ * reports its uid, and a connection is kept only if a role that is expected has this uid and is not
+ * connected yet. The connecting side checks the uid of the listening process in the same way. If
+ * the CLI ends while roles still wait for each other, it removes the run directory; they see that
+ * and end.
+ *
+ * Sending never blocks: what the socket does not take is queued, with duplicates of its
+ * descriptors, and the loop sends it when the socket has room again. While there is a queue, new
+ * messages go behind it, so that the order is kept. A full queue is reported to the sender
+ * (-ENOBUFS).
+ *
+ * Example: the manager announces 5,000 modules while the worker is busy. The first 100 or so fit
+ * into the socket, the others wait in the queue of peers[ROLE_WORKER]; each time the worker has
+ * read some, epoll reports EPOLLOUT and peer_flush() sends more.
+ */
 #include "ipc/peer.h"
 
 #include <errno.h>
@@ -19,12 +39,13 @@
 #include "common/log.h"
 
 enum {
-	PEER_BACKLOG = 8,
-	PEER_LOOK_MS = 50,
-	PEER_SOCKET_BYTES = 4 << 20
+	PEER_BACKLOG = 8, /* connections that wait to be accepted: more than there are roles */
+	PEER_RUN_DIR_CHECK_MS = 50, /* how often a waiting role looks whether the CLI has ended */
+	PEER_CONNECT_RETRY_NS = 2000000,
+	PEER_SOCKET_BYTES = 4 << 20 /* a burst of some seconds of module announcements */
 };
 
-/* One packet that waits, with descriptors of its own. */
+/* A queued packet. Its descriptors are duplicates, which belong to it. */
 struct peer_packet {
 	struct peer_packet *next;
 	size_t length;
@@ -71,9 +92,10 @@ int peer_listen(const char *run_dir, enum role_id self)
 	int r = peer_address(run_dir, self, &address);
 	if (r < 0)
 		return r;
-	/* Anyone may knock; who gets in is decided by uid. */
+	/* Any process may connect; its uid decides whether it is accepted. */
 	mode_t mask = umask(0);
-	/* Of an exporter that ended before this one. The directory is the role's own. */
+	/* The socket of an exporter that ended before this one. The directory belongs to the role.
+	 */
 	unlink(address.sun_path);
 	r = bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
 	umask(mask);
@@ -99,7 +121,7 @@ static void peer_init(struct peer *peer, int fd, enum role_id self, enum role_id
 {
 	const int bytes = PEER_SOCKET_BYTES;
 
-	/* Capped by net.core.wmem_max; what does not fit waits in the queue. */
+	/* net.core.wmem_max may limit this; what the socket does not take is queued. */
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 	*peer = (struct peer){.fd = fd, .self = self, .other = other};
 }
@@ -129,14 +151,14 @@ int peer_connect(struct peer *peer, const char *run_dir, enum role_id self, enum
 			peer_init(peer, TAKE_FD(fd), self, other);
 			return 0;
 		}
-		/* Not there yet; anything else will not mend itself. */
+		/* These errors mean that the role does not listen yet. Others are final. */
 		if (errno != ENOENT && errno != ECONNREFUSED && errno != EAGAIN)
 			return -errno;
 		if (access(run_dir, F_OK) < 0)
 			return -EPIPE;
 		if (clock_monotonic_ns() > deadline)
 			return -ETIMEDOUT;
-		nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+		nanosleep(&(struct timespec){.tv_nsec = PEER_CONNECT_RETRY_NS}, NULL);
 	}
 }
 
@@ -157,12 +179,16 @@ int peer_accept_one(int listen_fd, enum role_id self, uint32_t expected,
 		peer_init(&peers[role], TAKE_FD(fd), self, (enum role_id)role);
 		return 1;
 	}
-	log_warning("turned a stranger away: uid=%u", (unsigned int)uid);
+	log_warning("closed the connection of an unexpected peer: uid=%u; another user of this "
+		    "machine, or a second process of a role, tried to connect",
+		    (unsigned int)uid);
 	return 0;
 }
 
-/* Whoever made the run directory has ended and removed it: nobody will come any more. */
-static bool peer_nobody_left(int listen_fd)
+/* The CLI created the run directory and removes it when it ends: then no role will connect any
+ * more.
+ */
+static bool run_dir_removed(int listen_fd)
 {
 	struct sockaddr_un address;
 	socklen_t length = sizeof(address);
@@ -187,11 +213,11 @@ int peer_accept_all(int listen_fd, enum role_id self, uint32_t expected,
 		uint64_t now = clock_monotonic_ns();
 		if (now >= deadline)
 			return -ETIMEDOUT;
-		if (peer_nobody_left(listen_fd))
+		if (run_dir_removed(listen_fd))
 			return -EPIPE;
 		struct pollfd p = {.fd = listen_fd, .events = POLLIN};
 		uint64_t wait_ms = (deadline - now) / 1000000 + 1;
-		poll(&p, 1, wait_ms < PEER_LOOK_MS ? (int)wait_ms : PEER_LOOK_MS);
+		poll(&p, 1, wait_ms < PEER_RUN_DIR_CHECK_MS ? (int)wait_ms : PEER_RUN_DIR_CHECK_MS);
 		int r = peer_accept_one(listen_fd, self, expected, uids, peers);
 		if (r < 0)
 			return r;
@@ -204,7 +230,7 @@ int peer_watch(struct peer *peer, struct loop *loop, loop_fn fn, void *context)
 	return loop_add(loop, peer->fd, EPOLLIN | (peer->first ? EPOLLOUT : 0), fn, context);
 }
 
-/* One packet into the socket, now. 0, -EAGAIN, -EPIPE. */
+/* Write one packet to the socket. 0, -EAGAIN if it has no room, -EMSGSIZE or -EPIPE. */
 static int peer_transmit(struct peer *peer, const void *bytes, size_t length, const int *fds,
 			 unsigned int fd_count)
 {
@@ -226,7 +252,8 @@ static int peer_transmit(struct peer *peer, const void *bytes, size_t length, co
 	}
 	if (sendmsg(peer->fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 		return 0;
-	/* ETOOMANYREFS: descriptors in flight reached the limit; they leave when the peer reads. */
+	/* ETOOMANYREFS: too many descriptors are on their way; the peer takes them when it reads.
+	 */
 	if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM || errno == EINTR ||
 	    errno == ETOOMANYREFS)
 		return -EAGAIN;
@@ -251,7 +278,7 @@ bool peer_flush(struct peer *peer)
 		if (peer_transmit(peer, packet->bytes, packet->length, packet->fds,
 				  packet->fd_count) == -EAGAIN)
 			return false;
-		/* Sent, or the peer is gone and nothing ever will be. */
+		/* The packet was sent, or the peer is gone and nothing can be sent any more. */
 		peer->first = packet->next;
 		if (!peer->first)
 			peer->last = NULL;

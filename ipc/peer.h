@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Peers: who is at the other end of a socket, known by its uid (SO_PEERCRED), and what it may say,
- * known from messages.def. Every packet is checked in one place (peer_receive) before a handler
- * sees it.
+ * Peers: connections between the roles. The kernel reports the uid of the process at the other end
+ * (SO_PEERCRED), which says which role it is; messages.def says what that role may send. Every
+ * packet is checked by message_check() before it is sent, and before a handler sees it.
  */
 #ifndef IPC_PEER_H
 #define IPC_PEER_H
@@ -16,12 +16,12 @@
 #include "ipc/message_check.h"
 #include "ipc/messages.h"
 
-/* Which uid each role has in this run: how a peer is recognised. */
+/* The uid that each role has in this run. A peer is recognised by it. */
 struct peer_uids {
 	uid_t uid[ROLE_COUNT];
 };
 
-/* "0,61184,61185,..." in the order of roles.def. 0 or -EINVAL. */
+/* Parse "0,61184,61185,...", the uids in the order of roles.def. 0 or -EINVAL. */
 int peer_uids_parse(const char *text, struct peer_uids *uids);
 
 struct peer_packet;
@@ -29,8 +29,8 @@ struct peer_packet;
 struct peer {
 	int fd; /* -1: not connected */
 	enum role_id self, other;
-	struct loop *loop;		  /* once watched */
-	struct peer_packet *first, *last; /* queued */
+	struct loop *loop;		  /* after peer_watch(); otherwise NULL */
+	struct peer_packet *first, *last; /* packets that wait */
 	size_t queued_bytes;
 	unsigned int queued_fds;
 	uint64_t received; /* types of messages received on this connection: bit 1 << type */
@@ -55,38 +55,42 @@ struct message_buffer {
 	_Alignas(8) uint8_t bytes[MESSAGE_BYTES_MAX];
 };
 
-/* The listening socket of a role, <run_dir>/<role>/sock; made by the role itself, under its own
- * uid. fd or negative errno. */
+/* Create the listening socket of a role, <run_dir>/<role>/sock. The role itself calls this, under
+ * its own uid. The descriptor, which is the caller's, or a negative errno. */
 int peer_listen(const char *run_dir, enum role_id self);
 
-/* Connect to another role, waiting up to `timeout_ms` for it to appear, and check that its uid is
- * the one expected. 0, -EACCES for a stranger, -ETIMEDOUT, -EPIPE if the run directory is gone. */
+/* Connect to another role, waiting up to `timeout_ms` for it to listen, and check its uid. 0;
+ * -EACCES if the process that listens has an unexpected uid; -ETIMEDOUT; -EPIPE if the run
+ * directory was removed, because the CLI has ended; or another negative errno. */
 int peer_connect(struct peer *peer, const char *run_dir, enum role_id self, enum role_id other,
 		 const struct peer_uids *uids, int timeout_ms);
 
-/* Accept peers until each role in `expected` (ROLE_BIT) is there, at most `timeout_ms`; strangers
- * are turned away. peers[] is by role. 0, -ETIMEDOUT, -EPIPE if our own socket's name is gone. */
+/* Accept peers until each role in `expected` (ROLE_BIT of each) is connected, for at most
+ * `timeout_ms`. Connections of unexpected peers are closed. peers[] is by role. 0; -ETIMEDOUT;
+ * -EPIPE if the run directory was removed, because the CLI has ended; or another negative errno. */
 int peer_accept_all(int listen_fd, enum role_id self, uint32_t expected,
 		    const struct peer_uids *uids, struct peer peers[ROLE_COUNT], int timeout_ms);
 
-/* Accept one peer that has knocked, if it is one of `expected` that is not there. 1; 0 if it was
- * none; or a negative errno. */
+/* Accept one connection, if it comes from a role in `expected` that is not connected yet. 1: the
+ * peer is in peers[]. 0: there was no connection, or it was closed as unexpected. Or a negative
+ * errno. */
 int peer_accept_one(int listen_fd, enum role_id self, uint32_t expected,
 		    const struct peer_uids *uids, struct peer peers[ROLE_COUNT]);
 
-/* Once the loop runs: `fn` is called when there is something to read or the peer is gone. Queued
- * packets leave by themselves. */
+/* From now on `fn` is called by the loop when the peer has sent something, can take queued packets
+ * (EPOLLOUT: call peer_flush), or is gone. 0 or a negative errno. */
 int peer_watch(struct peer *peer, struct loop *loop, loop_fn fn, void *context);
 
-/* Send, or queue if the socket is full. The descriptors stay the caller's. 0; -ENOBUFS if the queue
- * is full (nothing was sent); -EPIPE if the peer is gone; -EINVAL if the table does not allow it;
- * -EMSGSIZE: net.core.wmem_max is too small.
+/*
+ * Send a message, or queue it if the socket is full. The descriptors stay the caller's.
+ *
+ * 0; -ENOBUFS if the queue is full, and nothing was sent; -EPIPE if the peer is gone; -EINVAL if
+ * messages.def does not allow it; -EMSGSIZE if net.core.wmem_max is too small for the message.
  */
 int peer_send(struct peer *peer, enum message_type type, const void *payload, size_t length,
 	      const int *fds, unsigned int fd_count);
 
-/* Send what is queued as far as the socket takes it. Called by the loop; true if nothing is left.
- */
+/* Send queued packets until the socket is full. True if none is left. */
 bool peer_flush(struct peer *peer);
 
 /*
@@ -101,11 +105,14 @@ bool peer_flush(struct peer *peer);
 int peer_receive(struct peer *peer, enum role_state state, struct message_buffer *buffer,
 		 struct message *message);
 
-/* As peer_receive, but waits up to `timeout_ms`; -ETIMEDOUT. */
+/* The same as peer_receive(), but wait up to `timeout_ms` for a message; then -ETIMEDOUT. */
 int peer_receive_wait(struct peer *peer, enum role_state state, struct message_buffer *buffer,
 		      struct message *message, int timeout_ms);
 
+/* Close the descriptors of a message that nobody has taken. */
 void message_close(struct message *message);
+
+/* Close the connection and drop what is queued. May be called again. */
 void peer_close(struct peer *peer);
 
 #endif

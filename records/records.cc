@@ -1,6 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one C++ file: Debian's FlatBuffers has a header-only C++ runtime. No exceptions leave it,
- * none are compiled in. */
+/*
+ * This is the only C++ file, because FlatBuffers has a C++ runtime and no C one in Debian. It is
+ * compiled without exceptions and RTTI.
+ *
+ * How this works: a FlatBuffer is built from the inside out. While records are added, their strings
+ * and tables go into the builder at once, and their offsets are collected in vectors, one for each
+ * kind of record; frames and samples are structs of fixed size and are collected as they are.
+ * records_finish() writes the vectors and the root table, Batch.
+ *
+ * Reading is verified first: the library's verifier checks that every offset and length stays
+ * inside the buffer and that strings are NUL-terminated. It does not check the alignment of vectors
+ * of structs, so `verified` does. After that, accessors cannot leave the buffer.
+ *
+ * Example: records_add_module() with the path "/usr/bin/ls" writes the string, then a table Module
+ * that refers to it, and keeps the table's offset in `modules`. In the finished batch,
+ * Batch.modules[0].path is that string.
+ */
 #include "records/records.h"
 
 #include <cerrno>
@@ -25,7 +40,7 @@ struct records {
 	bool finished = false;
 };
 
-/* A finished batch stays readable until the next record. */
+/* The bytes of a finished batch stay valid until the next record is added. */
 static void records_reopen(struct records *r)
 {
 	if (!r->finished)
@@ -44,7 +59,7 @@ void records_free(struct records *r)
 	delete r;
 }
 
-/* A text that is not there takes no room. */
+/* An empty string is left out, which the reader sees as "". */
 static Offset<flatbuffers::String> text_offset(struct records *r, const char *s)
 {
 	return s && s[0] ? r->builder.CreateString(s) : Offset<flatbuffers::String>();
@@ -222,7 +237,7 @@ static record_process process_of(const fb::Process *p, struct record_variable *v
 	return record;
 }
 
-/* The library's verifier does not look at the alignment of vectors of structs. */
+/* The library's verifier does not check the alignment of vectors of structs. */
 template <typename Struct> static bool aligned(const flatbuffers::Vector<const Struct *> *vector)
 {
 	return !vector || !vector->size() ||

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches of records between worker and exporter: FlatBuffers (schemas/records.fbs) behind a C
- * interface. */
+/*
+ * Batches of records, which the worker sends to the exporter. A batch is a FlatBuffer of
+ * schemas/records.fbs; this is its C interface, for both ends.
+ *
+ * The worker assigns an id to each module, function, frame, stack, process and thread, and defines
+ * it once, before it is used. Ids are valid in all later batches, until a batch says `reset`.
+ */
 #ifndef RECORDS_RECORDS_H
 #define RECORDS_RECORDS_H
 
@@ -14,14 +19,15 @@ extern "C" {
 
 struct record_module {
 	uint32_t number;
-	const char *path, *gnu_build_id, *htlhash, *go_build_id; /* "" for ids that it lacks */
+	const char *path;
+	const char *gnu_build_id, *htlhash, *go_build_id; /* "" if the module has no such id */
 };
 
 struct record_function {
 	uint32_t number;
 	const char *name;
-	const char *file;    /* of the source; NULL or "" if not known */
-	uint32_t start_line; /* where it begins there; 0 if not known */
+	const char *file;    /* source file; NULL or "" if unknown */
+	uint32_t start_line; /* first line of the function there; 0 if unknown */
 	/* The file has no symbol for the function: the name is "module+0xSTART". */
 	bool name_is_generated;
 };
@@ -29,19 +35,19 @@ struct record_function {
 struct record_frame {
 	uint64_t address;
 	uint32_t number, module, function;
-	uint32_t line; /* of the source; 0 if not known */
-	uint8_t kind;
+	uint32_t line; /* in the source file; 0 if unknown */
+	uint8_t kind;  /* enum frame_kind */
 };
 
 struct record_stack {
 	uint32_t number;
-	uint8_t reason;
-	const uint32_t *frames;
+	uint8_t reason;		/* enum incomplete_reason */
+	const uint32_t *frames; /* ids of the frames, leaf first */
 	uint32_t count;
 };
 
 enum {
-	RECORD_VARIABLES_MAX = 8
+	RECORD_VARIABLES_MAX = 8 /* environment variables of a process: LIMIT_IDENTITY_VARIABLES */
 };
 
 struct record_variable {
@@ -53,7 +59,7 @@ struct record_process {
 	uint64_t start_ns;
 	const char *comm, *path;
 	const char *container_id, *service_name; /* "" if there is none */
-	/* Of the environment variables that were asked for, those that it has. */
+	/* The environment variables that the CLI asked for and that the process has. */
 	const struct record_variable *variables;
 	uint32_t variable_count;
 };
@@ -69,7 +75,8 @@ struct record_sample {
 	uint32_t cpu;
 };
 
-/* A batch under construction. */
+/* A batch under construction. records_new() returns NULL if there is no memory. Each records_add
+ * function copies what it is given. */
 struct records;
 
 struct records *records_new(void);
@@ -82,17 +89,19 @@ void records_add_process(struct records *records, const struct record_process *p
 void records_add_thread(struct records *records, const struct record_thread *thread);
 void records_add_sample(struct records *records, const struct record_sample *sample);
 
-/* Bytes that the batch will have, roughly and not less (0: it is empty); and samples in it. */
+/* An upper bound of the bytes that the batch will have, close to the real size. 0: it is empty. */
 size_t records_bytes(const struct records *records);
+/* Samples in the batch. */
 size_t records_samples(const struct records *records);
 
-/* The finished batch, valid until the next call on `records`, which is empty afterwards. `sequence`
- * and `reset`: see the schema. */
+/* Finish the batch. The bytes are valid until the next call on `records`, which is empty
+ * afterwards. `sequence` is the number of the batch, `reset` makes the exporter drop all ids (see
+ * the schema). */
 const uint8_t *records_finish(struct records *records, uint64_t sequence, bool reset,
 			      size_t *length);
 
-/* Callbacks in the order of the schema; each returns 0 or a negative errno, which ends the visit.
- */
+/* One function for each kind of record, called in the order of the schema. Each returns 0, or a
+ * negative errno that ends the visit. */
 struct records_visitor {
 	int (*reset)(void *context);
 	int (*module)(void *context, const struct record_module *module);
@@ -104,12 +113,14 @@ struct records_visitor {
 	int (*sample)(void *context, const struct record_sample *sample);
 };
 
-/* Verify a batch, and tell which it is. -EBADMSG if it is malformed. */
+/* Verify a batch, and read its sequence number and whether it resets all ids. 0, or -EBADMSG if it
+ * is malformed. */
 int records_head(const uint8_t *data, size_t length, uint64_t *sequence, bool *reset);
 
-/* Verify a batch (by the library's verifier) and visit its records. -EBADMSG if it is malformed:
- * nothing was visited. Strings are NUL-terminated; missing ones are "". `data` must be aligned to 8
- * bytes. */
+/* Verify a batch completely, then visit its records. 0, the error of a visitor, or -EBADMSG if the
+ * batch is malformed, in which case nothing was visited. Strings are NUL-terminated; missing ones
+ * are
+ * "". `data` must be aligned to 8 bytes. Ids are not checked: they may be undefined. */
 int records_visit(const uint8_t *data, size_t length, const struct records_visitor *visitor,
 		  void *context);
 

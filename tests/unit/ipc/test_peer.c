@@ -109,7 +109,7 @@ static void receive_numbers(struct sender *s)
 	}
 }
 
-Test(peer, sender_is_held_to_the_table)
+Test(peer, messages_that_the_table_does_not_allow_are_not_sent)
 {
 	struct sender *s = sender_new(ROLE_LOADER, ROLE_MANAGER, 16384);
 	const int fds[MESSAGE_FDS_MAX] = {0};
@@ -214,7 +214,7 @@ Test(peer, queue_of_bytes_is_bounded)
 	sender_free(s);
 }
 
-Test(peer, end_of_a_peer_empties_the_queue)
+Test(peer, the_queue_is_dropped_when_the_peer_ends)
 {
 	const unsigned int before = count_fds();
 	struct sender *s = sender_new(ROLE_LOADER, ROLE_MANAGER, 16384);
@@ -232,7 +232,7 @@ Test(peer, end_of_a_peer_empties_the_queue)
 	cr_assert_eq(count_fds(), before);
 }
 
-Test(peer, close_with_a_queue_leaves_nothing)
+Test(peer, closing_a_peer_closes_queued_descriptors)
 {
 	const unsigned int before = count_fds();
 	struct sender *s = sender_new(ROLE_LOADER, ROLE_MANAGER, 16384);
@@ -296,7 +296,7 @@ Test(peer, loop_sends_what_is_queued, .timeout = 20)
 enum {
 	UID_MANAGER = 61192,
 	UID_WORKER = 61194,
-	UID_STRANGER = 61199
+	UID_UNEXPECTED = 61199
 };
 
 static const struct peer_uids test_uids = {
@@ -375,26 +375,26 @@ static int no_peers(struct peer peers[ROLE_COUNT])
 	return peer_listen(run_dir, ROLE_LOADER);
 }
 
-Test(peer, strangers_are_turned_away, .init = run_dir_init, .fini = run_dir_fini, .timeout = 30)
+Test(peer, connections_of_unexpected_peers_are_closed, .init = run_dir_init, .fini = run_dir_fini, .timeout = 30)
 {
 	struct peer peers[ROLE_COUNT];
 	const int listener = no_peers(peers);
 
 	cr_assert_geq(listener, 0);
 	cr_redirect_stderr();
-	pid_t stranger = visitor(UID_STRANGER);
+	pid_t unexpected = visitor(UID_UNEXPECTED);
 	pid_t not_expected = visitor(UID_WORKER);
 	cr_assert_eq(
 	    peer_accept_all(listener, ROLE_LOADER, ROLE_BIT(ROLE_MANAGER), &test_uids, peers, 200),
 	    -ETIMEDOUT);
-	cr_assert_eq(ends(stranger), 1);
+	cr_assert_eq(ends(unexpected), 1);
 	cr_assert_eq(ends(not_expected), 1);
 	for (int role = 0; role < ROLE_COUNT; role++)
 		cr_assert_eq(peers[role].fd, -1);
 	close(listener);
 }
 
-Test(peer, nobody_waits_in_a_directory_that_is_gone, .init = run_dir_init, .fini = run_dir_fini,
+Test(peer, waiting_ends_when_the_run_directory_is_removed, .init = run_dir_init, .fini = run_dir_fini,
      .timeout = 30)
 {
 	struct peer peers[ROLE_COUNT];
@@ -411,7 +411,7 @@ Test(peer, nobody_waits_in_a_directory_that_is_gone, .init = run_dir_init, .fini
 	close(listener);
 }
 
-Test(peer, the_one_expected_gets_in_once, .init = run_dir_init, .fini = run_dir_fini, .timeout = 30)
+Test(peer, an_expected_peer_is_accepted_once, .init = run_dir_init, .fini = run_dir_fini, .timeout = 30)
 {
 	struct peer peers[ROLE_COUNT];
 	const int listener = no_peers(peers);
@@ -441,8 +441,8 @@ Test(peer, the_one_expected_gets_in_once, .init = run_dir_init, .fini = run_dir_
 	close(listener);
 }
 
-/* Whoever listens in a role's place under another uid is not talked to. */
-Test(peer, impostor_is_not_talked_to, .init = run_dir_init, .fini = run_dir_fini, .timeout = 30)
+/* A process that listens in the place of a role under another uid gets no connection. */
+Test(peer, a_listener_with_an_unexpected_uid_is_refused, .init = run_dir_init, .fini = run_dir_fini, .timeout = 30)
 {
 	int ready[2];
 	char byte;
@@ -451,7 +451,7 @@ Test(peer, impostor_is_not_talked_to, .init = run_dir_init, .fini = run_dir_fini
 	pid_t impostor = fork();
 	if (impostor == 0) {
 		alarm(10);
-		if (setgid(UID_STRANGER) || setuid(UID_STRANGER) ||
+		if (setgid(UID_UNEXPECTED) || setuid(UID_UNEXPECTED) ||
 		    peer_listen(run_dir, ROLE_LOADER) < 0)
 			_exit(2);
 		if (write(ready[1], "x", 1) == 1)
