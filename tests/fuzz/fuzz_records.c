@@ -148,13 +148,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (batch)
 			feed(&a, batch, length, &sent);
 	}
-	free(a.modules.numbers);
-	free(a.functions.numbers);
-	free(a.frames.numbers);
-	free(a.stacks.numbers);
-	free(a.processes.numbers);
-	free(a.threads.numbers);
-	free(a.reasons.numbers);
+	free(a.modules.ids);
+	free(a.functions.ids);
+	free(a.frames.ids);
+	free(a.stacks.ids);
+	free(a.processes.ids);
+	free(a.threads.ids);
+	free(a.reasons.ids);
 	profile_fini(&a.profile);
 	return 0;
 }
