@@ -106,36 +106,43 @@ def interrupt(asked):
                 time.sleep(0.01)
 
 
-def inside(args):
-    import gdb
+class Recorder:
+    """What runs inside of gdb: starts the command, stops it, and writes each stop."""
 
-    for setting in ("pagination off", "confirm off", "backtrace past-main on", "backtrace limit 2048", "print thread-events off",
-                    "debuginfod enabled off", "breakpoint pending off", "print inferior-events off"):
-        gdb.execute("set " + setting)
-    gdb.execute("handle all nostop noprint pass", to_string=True)
-    gdb.execute("handle SIGINT stop print nopass", to_string=True)
-    gdb.execute("set args " + " ".join(shlex.quote(a) for a in args["command"][1:]) + f" > {shlex.quote(args['stdout'])} 2>/dev/null </dev/null")
-    dice = random.Random(args["seed"])
-    out = open(args["output"], "w", encoding="ascii")
-    types = {getattr(gdb, name): name[:-6].lower() for name in dir(gdb) if name.endswith("_FRAME")}
-    reasons = {getattr(gdb, name): name[13:].lower() for name in dir(gdb) if name.startswith("FRAME_UNWIND_") and isinstance(getattr(gdb, name), int)}
-    state = {"maps": None, "stop": 0}
+    def __init__(self, gdb, args):
+        self.gdb, self.args = gdb, args
+        self.dice = random.Random(args["seed"])
+        self.maps, self.stops, self.pid = None, 0, None
+        self.types = {getattr(gdb, name): name[:-6].lower() for name in dir(gdb) if name.endswith("_FRAME")}
+        self.reasons = {getattr(gdb, name): name[13:].lower() for name in dir(gdb) if name.startswith("FRAME_UNWIND_") and isinstance(getattr(gdb, name), int)}
+        self.out = open(args["output"], "w", encoding="ascii")
 
-    def put(**line):
-        out.write(json.dumps(line) + "\n")
+    def configure(self):
+        for setting in ("pagination off", "confirm off", "backtrace past-main on", "backtrace limit 2048", "print thread-events off",
+                        "debuginfod enabled off", "breakpoint pending off", "print inferior-events off"):
+            self.gdb.execute("set " + setting)
+        self.gdb.execute("handle all nostop noprint pass", to_string=True)
+        self.gdb.execute("handle SIGINT stop print nopass", to_string=True)
+        words = " ".join(shlex.quote(a) for a in self.args["command"][1:])
+        self.gdb.execute(f"set args {words} > {shlex.quote(self.args['stdout'])} 2>/dev/null </dev/null")
 
-    def mappings(inferior):
+    def put(self, **line):
+        self.out.write(json.dumps(line) + "\n")
+
+    def mappings(self, inferior):
+        """The text of /proc/PID/maps, which is also written if it has changed."""
         with open(f"/proc/{inferior.pid}/maps", encoding="utf-8", errors="replace") as f:
             text = f.read()
-        if text != state["maps"]:
-            state["maps"] = text
-            put(kind="maps", pid=inferior.pid, text=text)
+        if text != self.maps:
+            self.maps = text
+            self.put(kind="maps", pid=inferior.pid, text=text)
             for line in text.splitlines():
                 if line.endswith("[vdso]"):
                     start, end = (int(x, 16) for x in line.split()[0].split("-"))
-                    put(kind="vdso", start=f"{start:x}", bytes=inferior.read_memory(start, end - start).tobytes().hex())
+                    self.put(kind="vdso", start=f"{start:x}", bytes=inferior.read_memory(start, end - start).tobytes().hex())
         return text
 
+    @staticmethod
     def memory(inferior, start, maps):
         for line in maps.splitlines():
             low, high = (int(x, 16) for x in line.split()[0].split("-"))
@@ -143,57 +150,71 @@ def inside(args):
                 return inferior.read_memory(start, min(high - start, RED_ZONE + STACK)).tobytes()
         return b""
 
-    def dump(inferior):
-        maps = mappings(inferior)
+    def backtrace(self):
+        """The frames of the selected thread: pcs, cfas, types, names, and why gdb went no further."""
+        frame = last = self.gdb.newest_frame()
+        found = {"pcs": [], "cfas": [], "types": [], "names": []}
+        while frame is not None and frame.is_valid():
+            kind = self.types.get(frame.type(), "normal")
+            if kind not in ("inline", "tailcall"):
+                older = frame.older()
+                while older is not None and self.types.get(older.type()) in ("inline", "tailcall"):
+                    older = older.older()
+                found["pcs"].append(f"{frame.pc():x}")
+                found["types"].append(kind)
+                found["names"].append(frame.name())
+                found["cfas"].append(f"{int(older.read_register('rsp')) & (1 << 64) - 1:x}" if older is not None else None)
+            last = frame
+            # ld.so's _start does not describe its caller, and gdb takes what it finds for one.
+            frame = frame.older() if found["names"][-1:] != ["_start"] else None
+        reason = last.unwind_stop_reason()
+        return {**found, "end": self.reasons.get(reason, str(reason))}
+
+    def dump(self, inferior):
+        maps = self.mappings(inferior)
         for thread in sorted(inferior.threads(), key=lambda t: t.num):
             thread.switch()
-            frame = gdb.newest_frame()
-            registers = {name: int(frame.read_register(name)) & (1 << 64) - 1 for name in REGISTERS}
-            pcs, cfas, kinds, names = [], [], [], []
-            last = frame
-            while frame is not None and frame.is_valid():
-                kind = types.get(frame.type(), "normal")
-                if kind not in ("inline", "tailcall"):
-                    pcs.append(f"{frame.pc():x}")
-                    kinds.append(kind)
-                    names.append(frame.name())
-                    older = frame.older()
-                    while older is not None and types.get(older.type()) in ("inline", "tailcall"):
-                        older = older.older()
-                    cfas.append(f"{int(older.read_register('rsp')) & (1 << 64) - 1:x}" if older is not None else None)
-                last = frame
-                # ld.so's _start says nothing about its caller, and gdb believes that it has one
-                frame = frame.older() if names[-1:] != ["_start"] else None
+            registers = {name: int(self.gdb.newest_frame().read_register(name)) & (1 << 64) - 1 for name in REGISTERS}
             start = registers["rsp"] - RED_ZONE
-            put(kind="thread", stop=state["stop"], pid=inferior.pid, tid=thread.ptid[1], name=thread.name,
-                regs={name: f"{value:x}" for name, value in registers.items()}, stack=f"{start:x}",
-                bytes=memory(inferior, start, maps).hex(), pcs=pcs, cfas=cfas, types=kinds, names=names,
-                end=reasons.get(last.unwind_stop_reason(), str(last.unwind_stop_reason())))
+            self.put(kind="thread", stop=self.stops, pid=inferior.pid, tid=thread.ptid[1], name=thread.name,
+                     regs={name: f"{value:x}" for name, value in registers.items()}, stack=f"{start:x}",
+                     bytes=self.memory(inferior, start, maps).hex(), **self.backtrace())
 
-    def soon(delay):
-        """Python in gdb stands still while the program runs: somebody outside has to interrupt it."""
-        os.write(args["ask"], json.dumps([delay, state["pid"] or 0, os.path.basename(args["command"][0])[:15], os.getpid()]).encode() + b"\n")
+    def request_interrupt(self, delay):
+        """Python in gdb does not run while the program runs, so the process outside has to interrupt the program."""
+        request = [delay, self.pid or 0, os.path.basename(self.args["command"][0])[:15], os.getpid()]
+        os.write(self.args["ask"], json.dumps(request).encode() + b"\n")
 
-    put(kind="head", version=1, command=args["command"], gdb=gdb.VERSION, seed=args["seed"])
-    runs = 0
-    while state["stop"] < args["stops"] and runs < args["stops"] * 2:
-        runs += 1
-        state["pid"] = None
-        soon(dice.uniform(0.02, args["longest"]))
-        gdb.execute("run", to_string=True)
-        while state["stop"] < args["stops"]:
-            inferior = gdb.selected_inferior()
+    def run_once(self):
+        """Run the command to its end, or until there are enough stops."""
+        self.pid = None
+        self.request_interrupt(self.dice.uniform(0.02, self.args["longest"]))
+        self.gdb.execute("run", to_string=True)
+        while self.stops < self.args["stops"]:
+            inferior = self.gdb.selected_inferior()
             if not inferior.pid:
                 break
-            state["pid"] = inferior.pid
+            self.pid = inferior.pid
             try:
-                dump(inferior)
-                state["stop"] += 1
-            except gdb.MemoryError as error:
+                self.dump(inferior)
+                self.stops += 1
+            except self.gdb.MemoryError as error:
                 print("skipped a stop:", error)
-            soon(dice.uniform(0.002, args["longest"]))
-            gdb.execute("continue", to_string=True)
-    out.close()
+            self.request_interrupt(self.dice.uniform(0.002, self.args["longest"]))
+            self.gdb.execute("continue", to_string=True)
+
+
+def inside(args):
+    import gdb
+
+    recorder = Recorder(gdb, args)
+    recorder.configure()
+    recorder.put(kind="head", version=1, command=args["command"], gdb=gdb.VERSION, seed=args["seed"])
+    for _ in range(args["stops"] * 2):
+        if recorder.stops >= args["stops"]:
+            break
+        recorder.run_once()
+    recorder.out.close()
     gdb.execute("kill", to_string=True)
 
 
