@@ -1,8 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Function names of one ELF file: a compact, sorted index of .symtab (or, where there is none,
- * .dynsym) that keeps no strings; a name is read from the file when it is asked for, and demangled
- * (C++, Rust; libiberty, within bounds).
+ * Function names of one ELF file.
+ *
+ * How this works:
+ * - When a module's first frame is named, an index of its functions is built from .symtab or, where
+ *   there is none, from .dynsym: 12 bytes for each function, sorted by address, without the names
+ *   (symbol_table.c).
+ * - A lookup is a binary search in the index. The name is read from the file at that moment and
+ *   demangled (symbol_name.c); the worker keeps the result under the frame's id, so each name is
+ *   read once.
+ * - Entries of procedure linkage tables get the name of the function that they jump to
+ *   (symbol_plt.c).
+ * - Where there is no symbol, the unwind tables say where the function starts
+ *   (parse/function_ranges.h).
+ *
+ * Example: /bin/x has a function `_ZN1a1bEv` at 0x1200 with 0x40 bytes, in a segment that is loaded
+ * from file offset 0x200 to 0x1200. symbols_find() of offset 0x210 gives "a::b", start 0x1200.
+ * symbols_find() of offset 0x250 gives nothing; symbols_find_start() may give 0x1240.
  */
 #ifndef SYMBOLIZER_WORKER_SYMBOLS_H
 #define SYMBOLIZER_WORKER_SYMBOLS_H

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of symbols.h share: symbols.c (life and lookup), symbol_table.c (building the
+ * index) and symbol_plt.c (names of procedure linkage tables). */
+#ifndef SYMBOLIZER_WORKER_SYMBOLS_PRIVATE_H
+#define SYMBOLIZER_WORKER_SYMBOLS_PRIVATE_H
+
+#include "parse/elf_image.h"
+#include "parse/elf_symbols.h"
+#include "parse/function_ranges.h"
+#include "symbolizer/worker/symbol_file.h"
+#include "symbolizer/worker/symbols.h"
+
+/* A function in the index, 12 bytes. Its size is capped at 29 bits. The rank (elf_symbol_rank()) is
+ * only used while the index is built. */
+struct symbol_entry {
+	uint32_t start; /* from `base` */
+	uint32_t size : 29;
+	uint32_t rank : 3;
+	uint32_t name; /* offset in the string table */
+};
+_Static_assert(sizeof(struct symbol_entry) == 12, "the index is meant to be compact");
+
+struct symbol_segment {
+	uint64_t offset, vaddr, file_size;
+};
+
+/* An executable section. */
+struct symbol_region {
+	uint64_t vaddr, size;
+	uint32_t entry_size; /* of a procedure linkage table */
+	bool plt;
+};
+
+struct symbols {
+	int fd;
+	uint16_t machine; /* EM_* */
+	struct symbols_ids ids;
+	uint64_t base; /* lowest address of code */
+	struct extent strings;
+	struct extent dynamic_symbols, dynamic_strings, plt_relocations, dynamic_relocations;
+	struct symbol_segment *segments;
+	struct symbol_region *regions; /* sorted by address */
+	struct symbol_entry *entries;  /* sorted by start, one for each address */
+	uint32_t segment_count, region_count, entry_count;
+	struct function_ranges ranges; /* functions by the unwind tables, once they are needed */
+	bool ranges_ready;
+	size_t cap_bytes;
+};
+
+/* symbol_table.c */
+
+/* Build the index from the headers and the symbol table of the file. 0, -EFBIG or -ENOMEM. */
+int symbol_table_build(struct symbols *symbols, const struct elf_image *image, size_t cap_bytes);
+
+/* Memory of everything but the entries and the ranges, bytes. */
+size_t symbol_table_fixed_bytes(const struct symbols *symbols);
+
+/* symbols.c */
+
+/* The executable section that contains an address, or NULL. */
+const struct symbol_region *symbols_find_region(const struct symbols *symbols, uint64_t vaddr);
+
+/* The entry of the function that contains an address, or NULL. */
+const struct symbol_entry *symbols_find_entry(const struct symbols *symbols, uint64_t vaddr);
+
+/* Read a name at `offset` of a string table, demangled, with `suffix` appended. false if there is
+ * none. */
+bool symbols_read_name(int fd, struct extent strings, uint32_t offset, const char *suffix,
+		       struct symbol *symbol);
+bool symbols_read_entry(const struct symbols *symbols, const struct symbol_entry *entry,
+			const char *suffix, struct symbol *symbol);
+
+/* symbol_plt.c */
+
+/* How far `vaddr` is into its entry of a procedure linkage table. */
+uint64_t symbol_plt_into_entry(const struct symbols *symbols, const struct symbol_region *region,
+			       uint64_t vaddr);
+
+/* The name of the function that an entry of a procedure linkage table jumps to, with "@plt". */
+bool symbol_plt_find(const struct symbols *symbols, const struct symbol_region *region,
+		     uint64_t file_offset, uint64_t vaddr, struct symbol *symbol);
+
+#endif
