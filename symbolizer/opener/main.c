@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The opener: the one process that may look into others. It opens and passes on; what is in the
- * files it never reads.
+ * The opener is the only process that may access other processes. It opens files for the manager
+ * and the worker and sends them the descriptors. It does not read what is in the files, except for
+ * lines of /proc that the kernel writes.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -22,7 +23,7 @@ struct opener {
 	bool environment_allowed;
 };
 
-/* Send to the manager; waits while it is behind, since this process has nothing else to do. */
+/* Send to the manager. If the queue is full, wait: this process has nothing else to do. */
 static int opener_send(struct opener *opener, enum message_type type, const void *payload,
 		       size_t length, const int *fds, unsigned int fd_count)
 {
@@ -84,13 +85,13 @@ static int opener_open(struct opener *opener, const struct msg_open_file *reques
 	return opener_send(opener, MESSAGE_FILE, &answer, sizeof(answer), &fd, 1);
 }
 
-/* To the worker. If it is behind by so much that there is no room, it does without, and asks again:
- * the manager must not wait for that. */
+/* Send the files of a process in /proc to the worker. If its queue is full, the answer is dropped
+ * and the worker asks again: the manager must not wait because of a slow worker. */
 static int opener_send_identity(struct opener *opener, const struct msg_open_identity *request)
 {
 	struct msg_identity answer = {.tgid = request->tgid, .cookie = request->cookie};
 	struct peer *worker = &opener->role.peers[ROLE_WORKER];
-	/* The order counts: see ipc/messages.h. */
+	/* The order matters: see struct msg_identity. */
 	_cleanup_close_ int stat = open_file_proc(request->tgid, "stat");
 	_cleanup_close_ int cgroup = open_file_proc(request->tgid, "cgroup");
 	_cleanup_close_ int environment = request->want_environment && opener->environment_allowed
@@ -107,12 +108,12 @@ static int opener_send_identity(struct opener *opener, const struct msg_open_ide
 	return r == -ENOBUFS ? 0 : r;
 }
 
-/* To the worker, which parses what it reads there; the descriptor lets it read and nothing else,
- * and only as long as the process runs this program. */
+/* Send a descriptor of a process's memory to the worker. It allows reading only, and only while the
+ * process runs the program that it runs now. */
 static int opener_send_memory(struct opener *opener, uint32_t tgid)
 {
 	struct msg_memory answer = {.tgid = tgid};
-	/* The strict worker does not ask. */
+	/* With --strict-memory the worker does not ask, and nobody may have it. */
 	_cleanup_close_ int memory =
 	    opener->role.strict_memory ? -EPERM : open_file_proc(tgid, "mem");
 

@@ -23,9 +23,9 @@ int open_file_proc(unsigned int tgid, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-/* File systems on which a read may wait for somebody else for ever: not touched further. Magic
- * numbers of linux/magic.h and of the file systems' own sources (FUSE 0x65735546, CIFS 0xff534d42,
- * SMB2 0xfe534d42, Ceph 0x00c36400). */
+/* false for file systems on which a read may wait forever for another machine or process. The magic
+ * numbers are from linux/magic.h and from the sources of FUSE (0x65735546), CIFS (0xff534d42), SMB2
+ * (0xfe534d42) and Ceph (0x00c36400). */
 static bool file_system_is_local(int fd)
 {
 	static const unsigned long remote[] = {NFS_SUPER_MAGIC, 0x65735546ul,	 0xff534d42ul,
@@ -42,8 +42,8 @@ static bool file_system_is_local(int fd)
 	return true;
 }
 
-/* On these, the device and inode of a mapping are not those that stat gives: layers below,
- * subvolumes. */
+/* Does the file system report other device and inode numbers for a mapping than for the file?
+ * Overlayfs does because of its layers, btrfs because of its subvolumes. */
 static bool file_system_hides_identity(int fd)
 {
 	struct statfs fs;
@@ -52,7 +52,7 @@ static bool file_system_hides_identity(int fd)
 	       (fs.f_type == OVERLAYFS_SUPER_MAGIC || fs.f_type == BTRFS_SUPER_MAGIC);
 }
 
-/* 0 if `fd` is a regular file and, as far as that can be told, the one requested. */
+/* Check that `fd` is a regular file and, where the numbers are reliable, the one requested. */
 static int check_identity(int fd, const struct msg_open_file *request, bool *same_file)
 {
 	struct stat st;
@@ -73,10 +73,10 @@ static int check_identity(int fd, const struct msg_open_file *request, bool *sam
 }
 
 /*
- * The mapping as it is now, by its begin: permissions that changed may have split it since it was
- * reported. The text is the kernel's own, "start-end perms offset major:minor inode path"
- * (fs/proc/task_mmu.c), and nothing behind the inode is looked at but, by some, the path: `*path`
- * is where spaces and it begin.
+ * Does a line of /proc/PID/maps describe the mapping that contains the requested address? Changed
+ * permissions may have split the mapping since it was reported. The kernel writes the line:
+ * "start-end perms offset major:minor inode path" (fs/proc/task_mmu.c). `*path` is set to the
+ * spaces before the path.
  */
 static bool maps_line_matches(char *line, const struct msg_open_file *request, uint64_t *start,
 			      uint64_t *end, char **path)
@@ -95,7 +95,7 @@ static bool maps_line_matches(char *line, const struct msg_open_file *request, u
 	return at && strtoull(at, path, 10) == request->inode;
 }
 
-/* `name`, unless NULL: its path, to be freed. */
+/* Find the mapping as it is now. `name`, unless NULL, receives its path, which the caller frees. */
 static int find_mapping(const struct msg_open_file *request, uint64_t *start, uint64_t *end,
 			char **name)
 {
@@ -123,20 +123,20 @@ static int find_mapping(const struct msg_open_file *request, uint64_t *start, ui
 	return -ENOENT;
 }
 
-/* What is mapped there, whatever its name is by now, in whatever root. */
+/* Open the file that is mapped at an address, under any name and in any root. */
 static int open_mapping(uint32_t tgid, uint64_t start, uint64_t end)
 {
 	char path[96];
 
 	snprintf(path, sizeof(path), "/proc/%u/map_files/%llx-%llx", tgid,
 		 (unsigned long long)start, (unsigned long long)end);
-	/* First without opening it: the open itself may hang on FUSE. */
+	/* O_PATH does not open the file itself, which may hang on FUSE. */
 	_cleanup_close_ int path_fd = open(path, O_PATH | O_CLOEXEC);
 	if (path_fd < 0)
 		return -errno;
 	if (!file_system_is_local(path_fd))
 		return -EOPNOTSUPP;
-	/* O_NONBLOCK: nothing that is not a regular file must hold us. */
+	/* O_NONBLOCK: opening a FIFO or a device must not block. */
 	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
@@ -160,7 +160,7 @@ int open_file_mapped(const struct msg_open_file *request, bool *same_file)
 	return r < 0 ? r : TAKE_FD(fd);
 }
 
-/* A regular file on a local file system, given without having been opened. */
+/* Open for reading what is open with O_PATH, if it is a regular file on a local file system. */
 static int open_again(int path_fd)
 {
 	char path[64];
@@ -177,8 +177,8 @@ static int open_again(int path_fd)
 	return fd < 0 ? -errno : fd;
 }
 
-/* One directory after the other: a symbolic link there may lead anywhere, and a lookup on a file
- * system that is not local may never return. `path` is taken apart. */
+/* Open a path below `root` directory by directory. A symbolic link could lead anywhere, and a
+ * lookup on a file system that is not local may never return. `path` is modified. */
 static int walk_path(int root, char *path)
 {
 	_cleanup_close_ int at = fcntl(root, F_DUPFD_CLOEXEC, 3);
@@ -186,7 +186,7 @@ static int walk_path(int root, char *path)
 
 	for (char *name = strtok_r(path, "/", &saved); name && at >= 0;
 	     name = strtok_r(NULL, "/", &saved)) {
-		/* The kernel writes none of these. */
+		/* The kernel resolves these before it writes a path. */
 		if (!strcmp(name, "..") || !strcmp(name, "."))
 			return -EINVAL;
 		if (!file_system_is_local(at))
@@ -210,7 +210,7 @@ static int open_checked(int fd, const struct msg_open_file *request, bool *same_
 	return r < 0 ? r : TAKE_FD(checked);
 }
 
-/* The program itself needs no directory. */
+/* Open the program of a process. Its directories need not be accessible. */
 static int open_program(const struct msg_open_file *request, bool *same_file)
 {
 	char path[64];
@@ -220,7 +220,7 @@ static int open_program(const struct msg_open_file *request, bool *same_file)
 	if (path_fd < 0)
 		return -errno;
 	_cleanup_close_ int fd = open_checked(open_again(path_fd), request, same_file);
-	/* Where numbers do not tell, the name has to. */
+	/* Where the numbers are not reliable, the file is opened by its name instead. */
 	return fd >= 0 && !*same_file ? -ESTALE : TAKE_FD(fd);
 }
 
@@ -253,7 +253,7 @@ int open_file_named(const struct msg_open_file *request, bool *same_file)
 	fd = open_below(root, name, request, same_file);
 	if (fd != -ENOENT)
 		return fd;
-	/* In another root on the same mounts, names are those from ours. */
+	/* If the process has another root on the same mounts, paths are relative to our root. */
 	fd = open_below("/", name, request, same_file);
 	if (fd >= 0 && !*same_file) {
 		close(fd);

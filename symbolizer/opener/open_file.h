@@ -1,4 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Opens files of other processes, read-only.
+ *
+ * How this works:
+ * - Usual mode: /proc/PID/map_files/START-END is a link to the very file that is mapped. Opening it
+ *   works for files that were deleted or replaced, and in any root or mount namespace.
+ * - Strict mode, without the capability for map_files: the program is /proc/PID/exe; libraries are
+ *   opened by their name in /proc/PID/maps, below /proc/PID/root. A process could replace a
+ * directory on the way by a symbolic link to a file of others. So the path is walked directory by
+ * directory, no link is followed, and device and inode must be those of the mapping.
+ * - Before a file is opened for reading, it is opened with O_PATH to check its file system: on one
+ *   that is not local (NFS, FUSE), a read may hang forever.
+ * - Afterwards device, inode and type are checked. Overlayfs and btrfs report other numbers for a
+ *   mapping than for the file; then the answer says that the identity is not certain.
+ *
+ * Example: process 42 maps libssl.so.3, which an upgrade has replaced. In the usual mode the old
+ * file is opened. In the strict mode the file of that name has another inode: -ESTALE, and the
+ * frames of the library are shown as module and offset.
+ */
 #ifndef SYMBOLIZER_OPENER_OPEN_FILE_H
 #define SYMBOLIZER_OPENER_OPEN_FILE_H
 
@@ -7,23 +26,20 @@
 #include "ipc/messages.h"
 
 /*
- * Open the file that process `tgid` has mapped at an address, read-only, through
- * /proc/PID/map_files: the very file, also when it was deleted or replaced since, and whatever root
- * or mount namespace the process lives in. Only regular files on local file systems. fd, and
+ * Open the file that a process has mapped at an address, through /proc/PID/map_files. Only regular
+ * files on local file systems are opened. Returns a descriptor, which the caller closes, and
  * whether device and inode are those requested; or a negative errno: -ESTALE if another file is
- * mapped there now, -EOPNOTSUPP for file systems that can hang whoever touches them.
+ * mapped there now, -EOPNOTSUPP for file systems on which access may hang.
  */
 int open_file_mapped(const struct msg_open_file *request, bool *same_file);
 
 /*
- * The same without CAP_DAC_READ_SEARCH, which map_files takes: by /proc/PID/exe, or by the name
- * that the mapping has in /proc/PID/maps, from the process's root on (or ours), no link followed.
- * What is not reachable so (deleted, replaced, in a directory that not everyone may enter) cannot
- * be had: -ENOENT or -EACCES.
+ * The same without CAP_DAC_READ_SEARCH, by /proc/PID/exe or by name. Also -ENOENT or -EACCES for a
+ * file that was deleted, or is in a directory that not everyone may enter.
  */
 int open_file_named(const struct msg_open_file *request, bool *same_file);
 
-/* /proc/TGID/<name>, read-only. fd or negative errno. */
+/* Open /proc/TGID/NAME. Returns a descriptor or a negative errno. */
 int open_file_proc(unsigned int tgid, const char *name);
 
 #endif

@@ -8,20 +8,20 @@
 
 /*
  * SYS_PTRACE: /proc/PID/maps, map_files and environ of other uids (stat and cgroup need nothing).
- * DAC_READ_SEARCH: files that their owners alone may read, environ among them. CHECKPOINT_RESTORE:
- * to open a link in map_files. Without it a library that was replaced by an upgrade could not be
- * read while old processes go on running it, and paths would have to be resolved in foreign roots
- * (openat2, whose flags no filter can see); with it this process can do nothing to others that
- * SYS_PTRACE does not allow already.
+ * DAC_READ_SEARCH: files that only their owners may read, environ among them.
+ * CHECKPOINT_RESTORE: opening a link in map_files. Without it, a library that an upgrade has
+ * replaced could not be read while old processes use it, and paths would have to be resolved in
+ * other roots (openat2, whose flags a seccomp filter cannot check). It allows this process nothing
+ * that SYS_PTRACE does not allow already.
  */
 static const cap_value_t capabilities[] = {CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH,
 					   CAP_CHECKPOINT_RESTORE, -1};
 
 /*
- * Without DAC_READ_SEARCH: nothing that only its owner may read, be it a file, /proc/PID/mem or
- * /proc/PID/environ. /proc/PID/map_files is such a directory too, so CHECKPOINT_RESTORE would be of
- * no use here, and files are found by their names in the process's root (open_file.c).
  * SYS_PTRACE: /proc/PID/maps, exe and root of other uids.
+ * Without DAC_READ_SEARCH, nothing can be opened that only its owner may read: neither files nor
+ * /proc/PID/mem or environ. /proc/PID/map_files is such a directory too, so CHECKPOINT_RESTORE
+ * would be useless. Files are found by their names in the process's root (open_file.c).
  */
 static const cap_value_t strict_capabilities[] = {CAP_SYS_PTRACE, -1};
 
@@ -38,7 +38,7 @@ static const struct sandbox_syscall syscalls[] = {
     ALLOW(fstatfs, "kind of file system"),
     ALLOW(getdents64, "list of processes"),
     ALLOW(read, "lines of /proc/PID/maps"),
-    ALLOW(lseek, "list of processes, from its begin again"),
+    ALLOW(lseek, "list of processes, from its start again"),
     ALLOW_IF(fcntl, SCMP_A1_32(SCMP_CMP_EQ, F_GETFL), "fdopen"),
 };
 
@@ -47,7 +47,7 @@ enum {
 	MEMORY_BYTES_MAX = 64 << 20,
 };
 
-/* The system calls are the same: which files they reach is up to the capabilities. */
+/* The system calls are those of the usual mode. The capabilities decide which files they reach. */
 const struct sandbox_policy opener_strict_policy = {
     .name = "bulkhead-sym",
     .start_capabilities = strict_capabilities,
@@ -56,7 +56,7 @@ const struct sandbox_policy opener_strict_policy = {
     .syscall_count = sizeof(syscalls) / sizeof(syscalls[0]),
     .files_max = FILES_MAX,
     .memory_bytes_max = MEMORY_BYTES_MAX,
-    .no_landlock = true, /* as below */
+    .no_landlock = true, /* see opener_policy */
 };
 
 const struct sandbox_policy opener_policy = {
@@ -67,6 +67,6 @@ const struct sandbox_policy opener_policy = {
     .syscall_count = sizeof(syscalls) / sizeof(syscalls[0]),
     .files_max = FILES_MAX,
     .memory_bytes_max = MEMORY_BYTES_MAX,
-    .no_landlock = true, /* a process under Landlock may not look into those outside of it */
+    .no_landlock = true, /* a process under Landlock may not access processes outside of it */
     .strict = &opener_strict_policy,
 };

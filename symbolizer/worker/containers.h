@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which container a cgroup belongs to, by the cgroup's id: for processes that are gone before
- * anyone can look. Ids of cgroups are not reused while the host runs. */
+/* Which container a cgroup belongs to, by the id of the cgroup. This gives a container to processes
+ * that have ended before the opener could look. The kernel does not reuse ids of cgroups. */
 #ifndef SYMBOLIZER_WORKER_CONTAINERS_H
 #define SYMBOLIZER_WORKER_CONTAINERS_H
 
@@ -18,11 +18,11 @@ struct containers {
 	uint64_t clock; /* of uses */
 };
 
-/* The container's id, valid until the next containers_put; "" if it is not known. */
+/* The container's id, valid until the next containers_put(); "" if none is recorded. */
 const char *containers_find(struct containers *containers, uint64_t cgroup_id);
 
-/* `id` is cut to CGROUP_CONTAINER_MAX bytes. The least recently used is forgotten if there is no
- * room. */
+/* Record the container of a cgroup. `id` is cut to CGROUP_CONTAINER_MAX bytes. If there is no room,
+ * the least recently used entry is evicted. */
 void containers_put(struct containers *containers, uint64_t cgroup_id, const char *id);
 
 #endif

@@ -14,13 +14,14 @@
 #include "symbolizer/worker/worker.h"
 
 enum {
-	/* A process in a batch, beside its identity: a path and a comm; 4 bytes of length, a NUL
-	 * and padding a text, tables' fields. */
+	/* The description of a process in a batch without its variables: path, comm, container,
+	 * and for each text 4 bytes of length, a NUL and padding, and the fields of the table. */
 	DESCRIPTION_BYTES = MSG_PATH_BYTES + BH_COMM_BYTES + CGROUP_CONTAINER_MAX + 128,
 	VARIABLE_BYTES = IDENTITY_NAME_BYTES + ENVIRON_VALUE_MAX + 48
 };
 
-/* A batch is full long before; so there is always one that was described, and can go. */
+/* A batch is full before this many processes wait for their description. So there is always one
+ * that was described and can be evicted. */
 _Static_assert(LIMIT_IDENTITY_PROCESSES *DESCRIPTION_BYTES > 2 * LIMIT_BATCH_BYTES, "room");
 _Static_assert(LIMIT_IDENTITY_REQUESTS <= LIMIT_IDENTITY_PROCESSES, "bounds");
 _Static_assert((int)LIMIT_IDENTITY_VARIABLES == (int)RECORD_VARIABLES_MAX, "one name");
@@ -28,10 +29,10 @@ _Static_assert((int)LIMIT_IDENTITY_VARIABLES == (int)RECORD_VARIABLES_MAX, "one 
 enum process_state {
 	PROCESS_UNASKED,
 	PROCESS_ASKED,
-	PROCESS_KNOWN /* answered: there is nothing more to come */
+	PROCESS_ANSWERED /* there is nothing more to come */
 };
 
-/* A process between its first sample and the time when nothing more is to be said of it. */
+/* A process between its first sample and the time when its description is complete. */
 struct identity_process {
 	XXH128_hash_t key;
 	uint64_t start_ns;
@@ -39,7 +40,7 @@ struct identity_process {
 	uint64_t asked_ns, answered_ns;
 	uint32_t tgid, id, cookie;
 	enum process_state state;
-	bool found;	/* the answer was of this very process, alive */
+	bool found;	/* the answer was about this process, which was alive */
 	bool described; /* to the exporter, under this number */
 	bool new_id;	/* what came after that is news: with the next sample */
 	bool confirm;	/* the next sample tells whether cgroup and container belong together */
@@ -51,7 +52,8 @@ struct identity_process {
 };
 
 struct identity {
-	/* Of environment variables; the first is that of the service's name, if it is wanted. */
+	/* Names of environment variables. The first is that of the service name, if it is wanted.
+	 */
 	char names[IDENTITY_NAMES_MAX][IDENTITY_NAME_BYTES];
 	unsigned int name_count;
 	bool want_service_name;
@@ -67,7 +69,7 @@ struct identity {
 	struct identity_buffer buffer;
 };
 
-/* `name` ends with a NUL, or is too long for one. */
+/* Add the name of a variable. false if it is empty, not terminated, or has a '='. */
 static bool name_add(struct identity *identity, const char *name)
 {
 	const size_t length = strnlen(name, IDENTITY_NAME_BYTES);
@@ -168,17 +170,17 @@ static void update_pending_bytes(struct worker *worker)
 
 static bool is_complete(const struct identity_process *process)
 {
-	return process->described && process->state == PROCESS_KNOWN && !process->new_id &&
+	return process->described && process->state == PROCESS_ANSWERED && !process->new_id &&
 	       !process->confirm;
 }
 
-/* From now on its number is found without us. */
+/* The description is complete: from now on the id is found in worker->ids.processes. */
 static void process_commit(struct worker *worker, unsigned int index)
 {
 	struct identity *identity = worker->identity;
 	struct identity_process *process = identity->processes[index];
 
-	/* If there is no memory, it is met as a new one by its next sample. */
+	/* Without memory for the entry, its next sample makes it a new process. */
 	id_map_put(&worker->ids.processes, process->key, process->id);
 	free(process);
 	identity->process_count--;
@@ -194,7 +196,7 @@ static void commit_all(struct worker *worker)
 	}
 }
 
-/* Room for one more: the oldest keeps what is known of it. */
+/* Make room for one more process: the oldest described one keeps the description that it has. */
 static bool make_room(struct worker *worker)
 {
 	struct identity *identity = worker->identity;
@@ -250,7 +252,7 @@ static bool is_asked(const struct identity_process *process, uint64_t now_ns)
 	       now_ns - process->asked_ns < LIMIT_IDENTITY_ANSWER_MS * 1000000ull;
 }
 
-/* The opener may drop answers. It has none left when it has been silent for that long. */
+/* The opener may drop answers. If it was silent for this long, no answer is left to come. */
 static bool may_ask(struct identity *identity, uint64_t now_ns)
 {
 	if (now_ns - identity->heard_ns >= LIMIT_IDENTITY_ANSWER_MS * 1000000ull)
@@ -258,13 +260,13 @@ static bool may_ask(struct identity *identity, uint64_t now_ns)
 	return identity->requests < LIMIT_IDENTITY_REQUESTS;
 }
 
-/* If it was not asked yet, or in vain, and may be now. */
+/* Ask the opener about a process, if that was not done yet or without an answer. */
 static void process_ask(struct worker *worker, struct identity_process *process)
 {
 	struct identity *identity = worker->identity;
 	const uint64_t now = clock_monotonic_ns();
 
-	if (process->state == PROCESS_KNOWN || is_asked(process, now) || !may_ask(identity, now))
+	if (process->state == PROCESS_ANSWERED || is_asked(process, now) || !may_ask(identity, now))
 		return;
 	const struct msg_open_identity request = {.tgid = process->tgid,
 						  .want_environment = identity->name_count > 0,
@@ -273,7 +275,7 @@ static void process_ask(struct worker *worker, struct identity_process *process)
 	if (peer_send(&worker->role.peers[ROLE_OPENER], MESSAGE_OPEN_IDENTITY, &request,
 		      sizeof(request), NULL, 0) < 0)
 		return;
-	/* The silence begins with the first that waits. */
+	/* The opener is silent since the first request that waits for an answer. */
 	if (!identity->requests++)
 		identity->heard_ns = now;
 	process->state = PROCESS_ASKED;
@@ -282,10 +284,10 @@ static void process_ask(struct worker *worker, struct identity_process *process)
 }
 
 /*
- * The process was in this cgroup when it was first sampled, then its file named the container, and
- * now it is in this cgroup still: they belong together. Without the second look, a process on its
- * way into a container would make the whole cgroup that it comes from (that of the runtime) part of
- * the container.
+ * Record which container a cgroup belongs to, once that is certain: the process was in this cgroup
+ * at its first sample, then its file named the container, and it is still in this cgroup now.
+ * Without the second look, a process that is just moving into a container would make the whole
+ * cgroup that it comes from (that of the container runtime) part of the container.
  */
 static void process_confirm(struct identity *identity, struct identity_process *process,
 			    const struct bh_sample *header)
@@ -323,7 +325,7 @@ int identity_get_id(struct worker *worker, const struct bh_sample *header, XXH12
 	return 0;
 }
 
-/* Where nobody could look, or not yet, the cgroup may tell. */
+/* Without an answer, the container may follow from the cgroup. */
 static void process_guess(struct identity *identity, struct identity_process *process)
 {
 	if (!process->found)
@@ -381,8 +383,8 @@ void identity_on_answer(struct worker *worker, const struct message *message)
 	int r =
 	    identity_read(message->fds, message->fd_count, process->start_ns / identity->tick_ns,
 			  &identity->buffer, &found, identity->name_count);
-	process->state = PROCESS_KNOWN;
-	process->answered_ns = clock_monotonic_ns(); /* later than what was read */
+	process->state = PROCESS_ANSWERED;
+	process->answered_ns = clock_monotonic_ns(); /* after the files were read */
 	if (!r)
 		process_take(identity, process, &found);
 	if (is_complete(process))

@@ -1,10 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whose samples these are: container, service, chosen environment variables. A process that is met
- * for the first time is numbered at once; the opener is asked for its files in /proc, once; and
- * when the batch goes out in which it was met, the process is described with what has come. A batch
- * is held back for that by LIMIT_IDENTITY_HOLD_MS at most. An answer that is later still gives the
- * process a new number, from its next sample on.
+ * The identity of processes: container, service name, and chosen environment variables.
+ *
+ * How this works:
+ * - A process that is seen for the first time gets an id at once. The opener is asked, once, for
+ * its files in /proc (stat, cgroup, and environ if that is configured).
+ * - The process is described to the exporter when the batch with its first sample is closed, with
+ *   what has come until then. A batch is held for that, by LIMIT_IDENTITY_HOLD_MS at most.
+ * - An answer that comes later gives the process a new id from its next sample on, and a new
+ *   description.
+ * - A process that has ended before the opener could look gets the container of its cgroup, if that
+ *   is recorded from other processes (containers.h).
+ *
+ * Example: the first sample of process 42 comes; it gets the id 7 and the opener is asked. The
+ * answer comes 1 ms later: container "abc". The batch is sent after 200 ms with process 7,
+ * container "abc". Had the answer come after that, process 7 would have no container, and the next
+ * sample of 42 would be of a process 8 with container "abc".
  *
  * Without a configuration none of this happens; all functions may be called all the same.
  */
@@ -23,30 +34,32 @@
 
 struct worker;
 
-/* What the CLI wants to know; it says so once. 0, -ENOMEM, or -EPROTO: not well-formed, or said
- * before. */
+/* Start asking for what the CLI configured. 0; -ENOMEM; or -EPROTO if the configuration is
+ * malformed or the second one. */
 int identity_configure(struct worker *worker, const struct msg_configure_worker *configuration);
 void identity_free(struct worker *worker);
 
 /*
- * The number of a process that has none in worker->ids.processes: `key` is its place there,
- * `record` what is known of it but number and identity. It is described by a later
- * identity_describe; then, or when there is nothing more to come, the number goes there. 0, or
- * -ENOBUFS: samples_full() was true.
+ * The id of a process that has none in worker->ids.processes, where `key` is its place. `record` is
+ * its description without id and identity. A later identity_describe() describes it; when nothing
+ * more can be found out, the id is stored in worker->ids.processes. 0; -ENOMEM; or -ENOBUFS if
+ * too many processes wait for their description, which cannot happen after batch_reserve().
  */
 int identity_get_id(struct worker *worker, const struct bh_sample *header, XXH128_hash_t key,
 		    const struct record_process *record, uint32_t *id);
 
-/* An answer to OPEN_IDENTITY; the descriptors stay the message's. What was not asked is ignored. */
+/* Handle an answer to OPEN_IDENTITY, whose descriptors stay the message's. An answer without a
+ * request is ignored. */
 void identity_on_answer(struct worker *worker, const struct message *message);
 
-/* The batch has processes whose answer is on its way and still worth the wait. */
+/* Does the batch have processes whose answer may still come in time? */
 bool identity_must_wait(const struct worker *worker);
 
-/* Describe what was numbered, to the batch that is about to go out. */
+/* Describe the processes that have ids but no description, in the batch that is about to be
+ * closed. */
 void identity_describe(struct worker *worker);
 
-/* All numbers were forgotten: so are the processes. Containers stay known. */
+/* All ids were reset: drop the processes. Containers stay recorded. */
 void identity_reset(struct worker *worker);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What /proc says of a process, through descriptors that the opener sent. */
+/* Reads container and environment variables of a process from files in /proc, through descriptors
+ * that the opener sent. */
 #ifndef SYMBOLIZER_WORKER_IDENTITY_READ_H
 #define SYMBOLIZER_WORKER_IDENTITY_READ_H
 
@@ -10,11 +11,11 @@
 #include "parse/environ.h"
 
 enum {
-	IDENTITY_NAMES_MAX = LIMIT_IDENTITY_VARIABLES + 1, /* the service's is one more */
+	IDENTITY_NAMES_MAX = LIMIT_IDENTITY_VARIABLES + 1, /* and that of the service name */
 	IDENTITY_NAME_BYTES = 64
 };
 
-/* Into what files are read: one for all. */
+/* The buffer into which all files are read, one after the other. */
 struct identity_buffer {
 	char *bytes;
 	size_t size; /* at least CGROUP_TEXT_MAX */

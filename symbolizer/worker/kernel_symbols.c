@@ -17,8 +17,8 @@ enum {
 	MODULES_MAX = 8192,
 	MODULE_NAME_MAX = 64,
 	RANGES_MAX = 4096,
-	/* Nobody says where the text of a module, or of a BPF program that was there before us,
-	 * ends. */
+	/* Where the text of a module, or of a BPF program that was loaded before the recording,
+	 * ends is not recorded anywhere. */
 	REACH_MAX_BYTES = 1024 * 1024,
 	RELATIVE_BITS = 47,
 	NAME_GONE = 0,	 /* offset in the pool of "": the text was unregistered */
@@ -36,7 +36,7 @@ struct entry {
 static_assert(sizeof(struct entry) == 12, "the table is meant to be compact");
 static_assert(MODULES_MAX <= 1 << 14, "module numbers have 14 bits");
 
-/* Text that came after kallsyms was read. */
+/* Text that was registered after kallsyms was read. */
 struct range {
 	uint64_t start;
 	uint64_t sequence; /* order of registration */
@@ -125,7 +125,7 @@ static int intern_module(struct reading *reading, const char *name, size_t lengt
 	int r;
 
 	escape_text(printable, sizeof(printable), name, length, ESCAPE_KEEP_PRINTABLE, NULL);
-	/* Symbols of a module stand together. */
+	/* The symbols of a module follow each other. */
 	if (strcmp(symbols->modules[reading->last_module], printable) == 0) {
 		*number = reading->last_module;
 		return 0;
@@ -167,7 +167,7 @@ static int visit_symbol(void *context, const struct kallsyms_symbol *symbol)
 	reading->any_address = true;
 	if (!symbol->module && symbol->name_length == 6 && memcmp(symbol->name, "_etext", 6) == 0)
 		symbols->core_end = symbol->address;
-	/* What is used only at boot follows _etext. */
+	/* Code that is only used at boot follows _etext. */
 	if (!symbol->module && symbols->core_end && symbol->address >= symbols->core_end)
 		return 0;
 	/* Text, modules and JITs lie within one half (2^47 bytes) of the address space. */
@@ -284,7 +284,7 @@ static void cleanup_kernel_symbols(struct kernel_symbols **symbols)
 	kernel_symbols_free(*symbols);
 }
 
-/* The first bytes of the pool and the first module have a meaning. */
+/* Start the tables with their reserved entries: the empty name and the core kernel. */
 static int start_tables(struct kernel_symbols *symbols)
 {
 	int r = grow((void **)&symbols->pool, 0, &symbols->pool_capacity, 1, 1, POOL_BYTES_MAX);
@@ -349,7 +349,7 @@ size_t kernel_symbols_bytes(const struct kernel_symbols *symbols)
 	return bytes;
 }
 
-/* --- ranges that come and go --- */
+/* --- ranges that are registered and unregistered --- */
 
 /* Ranges that start at or below `address`. */
 static uint32_t ranges_up_to(const struct kernel_symbols *symbols, uint64_t address)
@@ -377,7 +377,7 @@ static void range_remove(struct kernel_symbols *symbols, uint32_t index)
 		(symbols->range_count - index) * sizeof(ranges[0]));
 }
 
-/* Text cannot overlap: what does has gone without our hearing of it (a record was lost). */
+/* Text cannot overlap. A range that does was unregistered, and that record was lost. */
 static void ranges_remove_overlapping(struct kernel_symbols *symbols, uint64_t start,
 				      uint32_t length)
 {
@@ -434,7 +434,7 @@ int kernel_symbols_register(struct kernel_symbols *symbols, uint64_t address, ui
 	return 0;
 }
 
-/* --- asking --- */
+/* --- lookup --- */
 
 /* Entries that start at or below `address`. */
 static uint32_t entries_up_to(const struct kernel_symbols *symbols, uint64_t address)
@@ -460,7 +460,7 @@ void kernel_symbols_unregister(struct kernel_symbols *symbols, uint64_t address)
 
 	if (index > 0 && symbols->ranges[index - 1].start == address)
 		range_remove(symbols, index - 1);
-	/* It may have been there before us. The core kernel's text stays. */
+	/* It may have been registered before kallsyms was read. The core kernel's text stays. */
 	index = entries_up_to(symbols, address);
 	if (index > 0 && symbols->base + entry_relative(&symbols->entries[index - 1]) == address &&
 	    symbols->entries[index - 1].module != MODULE_CORE)

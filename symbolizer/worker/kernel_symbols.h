@@ -1,8 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernel text symbols, modules and BPF programs included, from /proc/kallsyms (opened by the loader
- * with CAP_SYSLOG, read here once) and from the KSYMBOL records of the perf sideband afterwards.
- * Compact: about 12 bytes a symbol beside its name.
+ * Names of kernel functions, including those of loadable modules and BPF programs.
+ *
+ * How this works:
+ * - /proc/kallsyms is read once. The loader has opened it with CAP_SYSLOG, without which all
+ *   addresses are zero. Symbols take 12 bytes each, sorted by address; names are in a pool, where a
+ *   name that ends the one before it shares its bytes (__pfx_schedule, schedule).
+ * - Text that is registered or unregistered later (KSYMBOL records of the perf sideband) is kept in
+ * a second table, which is searched first.
+ * - A lookup finds the last symbol at or below the address. The end of a module's or a BPF
+ * program's text is not in kallsyms, so a symbol there reaches 1 MiB at most.
+ *
+ * Example: 0xffffffff81000100 is between schedule (...0080) and io_schedule (...0200): "schedule"
+ * in "vmlinux". A BPF program that is loaded at 0xffffffffc0001000 with 200 bytes is found from
+ * there on as soon as its record came, and no longer once it was unregistered.
  */
 #ifndef SYMBOLIZER_WORKER_KERNEL_SYMBOLS_H
 #define SYMBOLIZER_WORKER_KERNEL_SYMBOLS_H
@@ -25,13 +36,13 @@ int kernel_symbols_new(int kallsyms_fd, struct kernel_symbols **symbols);
 void kernel_symbols_free(struct kernel_symbols *symbols);
 size_t kernel_symbols_bytes(const struct kernel_symbols *symbols);
 
-/* A text range was registered (name as in PERF_RECORD_KSYMBOL) or unregistered. Bounded: beyond
- * 4,096 live ranges the oldest is forgotten. Names are made printable. */
+/* A range of text was registered (name as in PERF_RECORD_KSYMBOL) or unregistered. Beyond 4,096
+ * ranges the oldest is evicted. Names are made printable. 0 or -ENOMEM. */
 int kernel_symbols_register(struct kernel_symbols *symbols, uint64_t address, uint32_t length,
 			    const char *name, bool is_bpf);
 void kernel_symbols_unregister(struct kernel_symbols *symbols, uint64_t address);
 
-/* The symbol at or below `address`; false if it lies in no known text. */
+/* The last symbol at or below `address`. false if no text is recorded there. */
 bool kernel_symbols_find(const struct kernel_symbols *symbols, uint64_t address,
 			 struct kernel_symbol *symbol);
 

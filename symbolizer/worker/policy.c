@@ -9,13 +9,13 @@
 static const cap_value_t none[] = {-1};
 
 /*
- * SYS_PTRACE: process_vm_readv of other uids' processes; the kernel asks at each read. Whatever
- * else the capability is good for does not pass the filter: no ptrace, no open (of /proc/PID/mem,
- * say), no process_vm_writev, no pidfd_getfd, no kcmp.
+ * SYS_PTRACE: process_vm_readv of processes of other uids, which the kernel checks at each read.
+ * The filter blocks what else the capability allows: no ptrace, no open (of /proc/PID/mem, for
+ * example), no process_vm_writev, no pidfd_getfd, no kcmp.
  */
 static const cap_value_t strict_capabilities[] = {CAP_SYS_PTRACE, -1};
 
-/* pread64: for /proc/PID/environ and mem the kernel asks who opens them, not who reads them. */
+/* pread64: for /proc/PID/environ and mem the kernel checks who opens them, not who reads them. */
 #define WORKER_SYSCALLS                                                                            \
 	POLICY_LOOP_SYSCALLS, ALLOW(sysinfo, "qsort of glibc asks how much memory there is"),      \
 	    POLICY_LISTENER_SYSCALLS,                                                              \
@@ -32,7 +32,7 @@ static const struct sandbox_syscall strict_syscalls[] = {
 };
 
 enum {
-	FILES_MAX = 8192, /* one a module */
+	FILES_MAX = 8192, /* one per module, and one per process with a language runtime */
 	MEMORY_BYTES_MAX = 256 << 20,
 };
 
@@ -44,7 +44,7 @@ const struct sandbox_policy worker_strict_policy = {
     .syscall_count = sizeof(strict_syscalls) / sizeof(strict_syscalls[0]),
     .files_max = FILES_MAX,
     .memory_bytes_max = MEMORY_BYTES_MAX,
-    .no_landlock = true, /* a process under Landlock may not look into those outside of it */
+    .no_landlock = true, /* a process under Landlock may not access processes outside of it */
 };
 
 const struct sandbox_policy worker_policy = {

@@ -5,7 +5,7 @@
 #include "common/sandbox.h"
 
 extern const struct sandbox_policy worker_policy;
-/* With --strict-memory. */
+/* The policy with --strict-memory. */
 extern const struct sandbox_policy worker_strict_policy;
 
 #endif

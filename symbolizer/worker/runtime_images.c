@@ -94,7 +94,7 @@ bool runtime_image_bias(const struct runtime_image *image, uint64_t start, uint6
 {
 	for (unsigned int i = 0; i < image->segment_count; i++) {
 		const struct elf_segment *s = &image->segments[i];
-		/* Mappings begin at pages, segments anywhere. */
+		/* Mappings start at pages, segments anywhere. */
 		const uint64_t skipped = s->offset & 4095;
 
 		if (!s->executable || file_offset + 4095 < s->offset ||

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that are a language runtime, and what was found out of each, for all processes that map it.
- */
+/* The files that were recognised as a language runtime, with what was read from each. It is shared
+ * by all processes that map the file. */
 #ifndef SYMBOLIZER_WORKER_RUNTIME_IMAGES_H
 #define SYMBOLIZER_WORKER_RUNTIME_IMAGES_H
 
@@ -12,7 +12,7 @@
 
 struct runtime_image {
 	struct runtime_image *next;
-	unsigned int users; /* the module, and processes */
+	unsigned int users; /* references: of the module, and of attached processes */
 	uint32_t module;    /* 0: gone */
 	int runtime;	    /* enum bh_runtime */
 	const struct runtime_ops *ops;
@@ -20,10 +20,10 @@ struct runtime_image {
 	struct elf_segment segments[ELF_IMAGE_SEGMENTS_MAX];
 	unsigned int segment_count;
 	char path[MSG_PATH_BYTES];
-	bool refused; /* in some process, and said so */
+	bool refused; /* for some process, which was logged */
 };
 
-/* Of a module that is not gone, or NULL. */
+/* The image of a module, or NULL. A module that was removed is not found. */
 struct runtime_image *runtime_images_find(struct runtime_image *first, uint32_t module);
 
 /*
@@ -34,7 +34,7 @@ struct runtime_image *runtime_images_find(struct runtime_image *first, uint32_t 
 int runtime_images_add(struct runtime_image **first, uint32_t module, int fd, const char *path,
 		       uint32_t wanted, unsigned int *runtime, struct runtime_refusal *refusal);
 
-/* One user less; the last one frees it. */
+/* Drop one reference. The last one frees the image. */
 void runtime_images_put(struct runtime_image **first, struct runtime_image *image);
 
 /* Where the file's virtual address 0 is in a process that has mapped it from `file_offset` on at

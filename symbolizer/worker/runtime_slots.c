@@ -8,7 +8,7 @@
 #include "common/sequence_lock.h"
 
 enum {
-	SLOT_TOMBSTONE = UINT32_MAX /* no tgid: a search goes on behind it */
+	SLOT_TOMBSTONE = UINT32_MAX /* in place of a tgid: a search continues after it */
 };
 
 int runtime_slots_take_block(struct runtime_slots *slots)
@@ -64,7 +64,7 @@ static void ranges_mark(struct runtime_slots *slots, uint32_t first, uint32_t co
 		slots->range_used[i] = used;
 }
 
-/* The first place with room for `count` ranges, or RUNTIME_RANGES. */
+/* Take the first `count` adjacent free ranges. Returns the first one, or RUNTIME_RANGES. */
 static uint32_t ranges_take(struct runtime_slots *slots, uint32_t count)
 {
 	for (uint32_t first = 0, run = 0; first + run < RUNTIME_RANGES;) {
@@ -86,7 +86,7 @@ static int range_compare(const void *a, const void *b)
 	return (x->range.start > y->range.start) - (x->range.start < y->range.start);
 }
 
-/* Sorted, without what is empty or overlaps. */
+/* Sort the ranges and drop those that are empty or overlap the one before. */
 static size_t ranges_sort(struct runtime_slot_range *ranges, size_t count)
 {
 	size_t kept = 0;
@@ -104,7 +104,7 @@ static size_t ranges_sort(struct runtime_slot_range *ranges, size_t count)
 	return kept;
 }
 
-/* Two intervals that have all ranges in files, as small as they can be: apart at the widest gap. */
+/* Set the two smallest intervals that contain all ranges in files: split at the widest gap. */
 static void slot_set_texts(struct bh_runtime_slot *slot, const struct runtime_slot_range *ranges,
 			   size_t count)
 {
@@ -143,7 +143,8 @@ static void slot_clear(struct runtime_slots *slots, struct bh_runtime_slot *slot
 	memset(slot->code_filters, 0, sizeof(slot->code_filters));
 }
 
-/* A search ends at a slot that was always free: those behind which there is one become so again. */
+/* Free a slot. A search ends at a slot that was never used, so tombstones before such a slot are
+ * not needed and become free as well. */
 static void slot_free(struct runtime_slots *slots, struct bh_runtime_slot *slot)
 {
 	uint32_t index = (uint32_t)(slot - slots->table->slots);

@@ -1,6 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table that tells the kernel side of processes with a language runtime (struct
- * bh_runtime_table), written in place; this role is its only writer. */
+/*
+ * The table from which the kernel side learns about processes with a language runtime (struct
+ * bh_runtime_table in bpf/shared.h). It is shared memory: the worker is the only writer, BPF
+ * programs read it at any time.
+ *
+ * How this works:
+ * - A process has one slot, found by hashing its tgid (at most BH_RUNTIME_PROBES steps), with its
+ *   ranges of code. A range names a runtime and a block with that runtime's data.
+ * - A slot has a sequence number, which is odd while it is being written. A walker that sees an odd
+ *   number, or another number after reading, uses nothing of what it read.
+ * - The slot of a process that has ended becomes a tombstone if a search may have to continue after
+ *   it; otherwise it is free again.
+ * - A slot also has two intervals that contain all ranges of the process that are in files. An
+ *   address outside of both, in a file, needs no search.
+ *
+ * Example: process 42 hashes to slot 7, which is taken by process 99; 42 gets slot 8. When 99 ends,
+ * slot 7 becomes a tombstone, because a search for 42 passes it. When 42 ends too and slot 9 was
+ * always free, 8 and 7 become free.
+ */
 #ifndef SYMBOLIZER_WORKER_RUNTIME_SLOTS_H
 #define SYMBOLIZER_WORKER_RUNTIME_SLOTS_H
 
@@ -19,7 +36,7 @@ enum {
 };
 
 struct runtime_slots {
-	struct bh_runtime_table *table; /* NULL: not there yet */
+	struct bh_runtime_table *table; /* NULL: not received yet */
 	bool block_used[RUNTIME_BLOCKS];
 	bool range_used[RUNTIME_RANGES];
 };
@@ -29,14 +46,14 @@ struct runtime_slot_range {
 	bool in_file;
 };
 
-/* A free block, zeroed; RUNTIME_NO_BLOCK if there is none. */
+/* Take a free block, which is zeroed. RUNTIME_NO_BLOCK if there is none. */
 int runtime_slots_take_block(struct runtime_slots *slots);
 void runtime_slots_give_block(struct runtime_slots *slots, int block);
 
 /*
- * What is known of a process, in place of what was. `ranges` are sorted here; one that overlaps the
- * one before is left out. `fill` writes the blocks, while no walker trusts the slot. 0; -ENOSPC: no
- * room, and the process has no slot now.
+ * Publish the ranges of a process, replacing what was published before. `ranges` are sorted here;
+ * one that overlaps the range before it is left out. `fill` writes the blocks while no walker uses
+ * the slot. 0; or -ENOSPC if there is no room, and the process has no slot now.
  */
 int runtime_slots_publish(struct runtime_slots *slots, uint32_t tgid,
 			  struct runtime_slot_range *ranges, size_t count,

@@ -4,7 +4,7 @@
 #include "common/log.h"
 
 enum {
-	/* In the life of a worker: whoever writes files could write many that are refused. */
+	/* Per worker: a user could create many files that are refused. */
 	LINES_MAX = 64,
 	LINE_BYTES = 640
 };
@@ -17,7 +17,7 @@ void runtime_stats_refuse(struct runtime_stats *figures, unsigned int runtime, c
 	if (!line || figures->lines > LINES_MAX)
 		return;
 	if (figures->lines++ == LINES_MAX)
-		log_warning("more runtimes were refused: no more lines about that");
+		log_warning("too many refused runtimes: further ones are counted but not logged");
 	else
 		log_warning("%s", log_escape(line, text, sizeof(text)));
 }

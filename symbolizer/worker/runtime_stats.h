@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is told of language runtimes: figures for the CLI, and a line for what was refused. */
+/* Statistics of language runtimes for the CLI, and a log line for each runtime that was refused. */
 #ifndef SYMBOLIZER_WORKER_RUNTIME_STATS_H
 #define SYMBOLIZER_WORKER_RUNTIME_STATS_H
 
@@ -13,11 +13,11 @@ struct runtime_stats {
 	unsigned int lines;				 /* logged */
 };
 
-/* One more refusal; with a line to be logged (it may hold anything), unless NULL or too many were.
- */
+/* Count a refusal and log `line`, unless it is NULL or too many were logged. It may contain any
+ * bytes. */
 void runtime_stats_refuse(struct runtime_stats *figures, unsigned int runtime, const char *line);
 
-/* One more frame was looked up. `runtime` may be any number. */
+/* Count a frame that was named or could not be named. `runtime` may be any number. */
 void runtime_stats_frame(struct runtime_stats *figures, unsigned int runtime, bool named);
 
 #endif

@@ -20,13 +20,15 @@
 enum {
 	PROCESS_BUCKETS = 256,
 	PROCESS_RUNTIMES_MAX = 4,
-	/* A runtime that is not there yet: looked for this often, less often as time goes by. */
+	/* A process whose runtime is not initialised yet is tried again this often: every 5 ms in
+	 * the first 20 ms, every 20 ms in the first 5 s, then once per second. */
 	ATTACH_FIRST_MS = 5,
 	ATTACH_SOON_MS = 20,
 	ATTACH_LATER_MS = 1000,
 	ATTACH_SOON_FOR_MS = 5000,
 	MEMORY_LOSSES_MAX = 5,
-	/* Of one attach and of one frame's names. */
+	/* Reads of one attach and of the names of one frame: a forged process must not keep the
+	 * worker busy. */
 	ATTACH_READS = 65536,
 	ATTACH_BYTES = 64 << 20,
 	FRAME_READS = 2048,
@@ -57,7 +59,7 @@ struct managed_process {
 	bool memory_asked;
 	bool memory_gone;	  /* found when it was to be read */
 	unsigned int memory_lost; /* how often */
-	bool readable; /* `memory` is there, and is that of this program as far as we know */
+	bool readable; /* `memory` can be read, and no exec of the process was reported since */
 	struct memory memory;
 	unsigned int count;
 	struct attachment *attachments[PROCESS_RUNTIMES_MAX];
@@ -72,8 +74,8 @@ struct runtimes {
 	uint32_t wanted; /* a set: what is looked for */
 	struct runtime_stats figures;
 	uint64_t clock;	     /* counts uses of attachments */
-	size_t cached_bytes; /* what all of them remember */
-	/* Of one process, while it is published. */
+	size_t cached_bytes; /* in the caches of all attachments */
+	/* Scratch space for the ranges of the process that is being published. */
 	struct runtime_slot_range ranges[PROCESS_RUNTIMES_MAX * RUNTIME_RANGES_MAX];
 };
 
@@ -126,7 +128,7 @@ int runtimes_init(struct worker *worker, int table_fd, uint32_t wanted)
 	runtimes->slots.table = table;
 	runtimes->wanted = wanted;
 	worker->runtimes = runtimes;
-	/* The manager may have been faster than the loader. */
+	/* Modules may have been announced before the table came. */
 	for (int i = 0; i < MODULES_BUCKETS; i++) {
 		for (struct module *m = worker->modules.buckets[i]; m; m = m->next)
 			runtimes_on_module(worker, m);
@@ -164,7 +166,7 @@ uint64_t runtimes_exec_generation(const struct managed_process *process)
 	return process ? process->exec_generation : 0;
 }
 
-/* It holds nothing any more but its number. */
+/* Detach from everything in a process and close its memory. */
 static void process_empty(struct runtimes *runtimes, struct managed_process *process)
 {
 	runtime_slots_remove(&runtimes->slots, process->tgid);
@@ -195,8 +197,9 @@ static void process_delete(struct runtimes *runtimes, struct managed_process **l
 	free(process);
 }
 
-/* Who holds a descriptor of a program's memory reads nothing with it when that program has ended;
- * process_vm_readv reads whatever runs under that pid. */
+/* A descriptor of a program's memory reads nothing once that program has ended.
+ * process_vm_readv(2), however, would read the memory of the program that runs under that pid now.
+ */
 void runtimes_on_process(struct worker *worker, const struct msg_process *said)
 {
 	struct managed_process *process = runtimes_process(worker, said->tgid);
@@ -250,7 +253,7 @@ static struct managed_process *process_ensure(struct runtimes *runtimes,
 	if (process && process->program == mapped->program)
 		return process;
 	if (process) {
-		/* Another program: none of it is what it was. */
+		/* The process has executed another program. */
 		process_empty(runtimes, process);
 	} else if (runtimes->process_count < LIMIT_RUNTIME_PROCESSES) {
 		process = calloc(1, sizeof(*process));
@@ -306,15 +309,15 @@ static void process_ask_memory(struct worker *worker, struct managed_process *pr
 					  &id, sizeof(id), NULL, 0) == 0;
 }
 
-/* What was opened is the memory of the program before: it was opened while the process executed
- * this one. */
+/* The descriptor is of the memory of the previous program: it was opened while the process was
+ * executing this one. */
 static void process_lose_memory(struct worker *worker, struct managed_process *process)
 {
 	if (process->memory.fd >= 0)
 		close(process->memory.fd);
 	process->memory.fd = -1;
 	process->readable = false;
-	/* By its pid there is nothing else to be read. */
+	/* With --strict-memory there is nothing that could be opened again. */
 	if (!worker->role.strict_memory && process->memory_lost++ < MEMORY_LOSSES_MAX)
 		process_ask_memory(worker, process);
 }
@@ -335,7 +338,7 @@ void runtimes_on_mapped(struct worker *worker, const struct msg_mapped *mapped)
 	process_ask_memory(worker, process);
 }
 
-/* Its memory cannot be had. That it has ended is no refusal. */
+/* Count refusals because the memory cannot be read, unless the process has just ended. */
 static void process_refuse(struct runtimes *runtimes, const struct managed_process *process,
 			   int error)
 {
@@ -376,7 +379,7 @@ static void process_fill(void *context, struct bh_runtime_table *table)
 	}
 }
 
-/* The ranges of all runtimes in the process. */
+/* Publish the ranges of all runtimes that are attached in the process. */
 static void process_publish(struct runtimes *runtimes, struct managed_process *process)
 {
 	size_t count = 0;
@@ -404,7 +407,8 @@ static void process_publish(struct runtimes *runtimes, struct managed_process *p
 		log_debug("no room for a runtime: tgid=%u ranges=%zu", process->tgid, count);
 }
 
-/* Once a file: what one process of it cannot have, the others cannot either. */
+/* Count a refusal. A file that is not supported is logged and counted once, not for each process.
+ */
 static void attachment_refuse(struct runtimes *runtimes, struct attachment *a, int error)
 {
 	const bool unsupported = error == -ENOTSUP;
@@ -429,7 +433,7 @@ static uint64_t attach_pause_ns(const struct managed_process *process, uint64_t 
 							      : ATTACH_LATER_MS);
 }
 
-/* true if the kernel side is to be told. */
+/* Attach or refresh. Returns true if the kernel side has to be updated. */
 static bool attachment_try(struct runtimes *runtimes, struct managed_process *process,
 			   struct attachment *a, uint64_t now)
 {
@@ -458,12 +462,12 @@ static bool attachment_try(struct runtimes *runtimes, struct managed_process *pr
 			  runtime_titles[a->image->runtime], a->process.layout.range_count,
 			  (unsigned long long)(now - process->since_ns) / 1000000u);
 	a->state = ATTACHMENT_PUBLISHED;
-	/* Not later because the tick came a little early. */
+	/* A little early, so that the tick of that time is not missed. */
 	a->due_ns = a->process.refresh_ms ? now + a->process.refresh_ms * 900000ull : 0;
 	return changed;
 }
 
-/* When to come back, or UINT64_MAX. */
+/* Attach and refresh where that is due. Returns when the next attach is due, or UINT64_MAX. */
 static uint64_t process_tick(struct worker *worker, struct managed_process *process, uint64_t now)
 {
 	struct runtimes *runtimes = worker->runtimes;
@@ -477,7 +481,7 @@ static uint64_t process_tick(struct worker *worker, struct managed_process *proc
 
 		if (a->due_ns && a->due_ns <= now)
 			changed |= attachment_try(runtimes, process, a, now);
-		/* What is there already is looked at again when there is a tick anyway. */
+		/* A refresh waits for a tick that comes for another reason. */
 		if (a->due_ns && a->due_ns < next && a->state != ATTACHMENT_PUBLISHED)
 			next = a->due_ns;
 	}
@@ -534,7 +538,7 @@ static struct attachment *least_used(struct runtimes *runtimes)
 	return least;
 }
 
-/* Names of all processes share their memory, whichever of them would like more. */
+/* The caches of all processes share one limit: drop those used least recently. */
 static void cache_trim(struct runtimes *runtimes)
 {
 	while (runtimes->cached_bytes > LIMIT_RUNTIME_CACHE_BYTES) {
@@ -547,7 +551,7 @@ static void cache_trim(struct runtimes *runtimes)
 	}
 }
 
-static const char *why_not(int error)
+static const char *error_reason(int error)
 {
 	switch (error) {
 	case -ESRCH:
@@ -596,6 +600,6 @@ void runtimes_symbolize(struct worker *worker, struct managed_process *process,
 	    .function = runtime_frames_format(
 		frames, "[%s: %s]",
 		runtime > 0 && runtime < BH_RUNTIME_COUNT ? runtime_titles[runtime] : "unknown",
-		why_not(r)),
+		error_reason(r)),
 	    .file = ""};
 }

@@ -1,8 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Language runtimes: which modules are one (the manager then tells who maps them), their memory (by
- * the opener's descriptors), when to attach and to look again, what the kernel side is told, and
- * names for managed frames. What is peculiar to a runtime is in symbolizer/runtime/.
+ * Language runtimes in the worker: everything that is common to all of them. What is specific to
+ * one is in symbolizer/runtime/ (struct runtime_ops).
+ *
+ * How this works:
+ * - When a module is announced, its file is checked: is it an interpreter or virtual machine that a
+ *   runtime recognises (runtime_images.h)? Then the manager is asked which processes map it.
+ * - For each such process the opener is asked for a descriptor of its memory. With --strict-memory
+ *   the worker reads memory by pid instead.
+ * - The runtime is then attached to the process: it reads the addresses that the kernel side needs.
+ *   A process that is just starting is not ready yet (-EAGAIN), so attaching is tried every 5 ms at
+ *   first, and once per second later.
+ * - What attaching found is published to the kernel side (runtime_slots.h), whose walkers then put
+ *   managed frames into stacks. runtimes_symbolize() names them by reading the process's memory.
+ * - An exec makes everything about a process invalid. Each program that a process executes has an
+ *   exec generation of its own, and ids of managed frames depend on it.
+ *
+ * Example: python3.11 starts as process 42. The module is recognised as CPython; the manager
+ * reports that 42 maps it; the opener sends a descriptor; the first attach finds no interpreter
+ * state yet, the second one does. Its slot is published. From then on a sample of 42 has frames
+ * such as {CPython, code object 0x7f..}, which are named "main (app.py:12)".
  */
 #ifndef SYMBOLIZER_WORKER_RUNTIMES_H
 #define SYMBOLIZER_WORKER_RUNTIMES_H
@@ -18,34 +35,34 @@ struct worker;
 struct module;
 struct managed_process;
 
-/* The table of the kernel side; the descriptor stays the caller's. `wanted`: a set, the others are
- * not even looked for. 0 or negative errno. */
+/* Start with the kernel side's table, whose descriptor stays the caller's. `wanted` is a set of
+ * enum bh_runtime: others are not looked for. 0 or a negative errno. */
 int runtimes_init(struct worker *worker, int table_fd, uint32_t wanted);
 void runtimes_free(struct worker *worker);
 
-/* Is it a runtime? Then the manager is asked who maps it. */
+/* Check whether the module is a runtime. If so, ask the manager which processes map it. */
 void runtimes_on_module(struct worker *worker, struct module *module);
 void runtimes_on_module_gone(struct worker *worker, uint32_t module);
 void runtimes_on_mapped(struct worker *worker, const struct msg_mapped *mapped);
-/* May keep the descriptor: it is then -1 in the message. */
+/* May take the descriptor, which is then -1 in the message. */
 void runtimes_on_memory(struct worker *worker, struct message *message);
-/* Which program a process runs: what the one before had in memory is gone. */
+/* A process runs another program: the memory of the one before no longer exists. */
 void runtimes_on_process(struct worker *worker, const struct msg_process *process);
 void runtimes_on_process_gone(struct worker *worker, uint32_t tgid);
 
-/* Attach and look again where it is time; asks for the next tick itself. */
+/* Attach to processes, and refresh what was attached, where that is due. Requests the next tick. */
 void runtimes_tick(struct worker *worker);
 
-/* What is told of them, by enum bh_runtime. */
+/* Statistics by enum bh_runtime. */
 void runtimes_stats(const struct worker *worker, struct msg_runtime figures[BH_RUNTIME_COUNT]);
 
-/* NULL: it has no runtime. */
+/* NULL if the process has no runtime. */
 struct managed_process *runtimes_process(struct worker *worker, uint32_t tgid);
-/* Another for each program that a process executes, never used again. */
+/* The exec generation: a number of its own for each program that a process executes, 0 for NULL. */
 uint64_t runtimes_exec_generation(const struct managed_process *process);
 
-/* Names for a managed frame, never none: one that cannot be named says why. `words` are as the
- * walker noted them. */
+/* Name a managed frame, whose `words` are as the walker pushed them. If that is not possible, there
+ * is one name that gives the reason. */
 void runtimes_symbolize(struct worker *worker, struct managed_process *process,
 			const uint64_t *words, struct runtime_frames *frames);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file as symbols.c sees it: bytes that somebody may truncate or change at any moment, so they
- * are asked for when they are needed, never mapped, and may be missing.
+ * Reading names and hashes from a file that its owner may truncate or change at any moment. So it
+ * is never mapped, and any read may fail.
  */
 #ifndef SYMBOLIZER_WORKER_SYMBOL_FILE_H
 #define SYMBOLIZER_WORKER_SYMBOL_FILE_H
@@ -14,13 +14,13 @@ enum {
 	SYMBOL_FILE_HASH_BYTES = 16,
 };
 
-/* A piece of the file that some section described. */
+/* A part of the file, as a section header describes it. */
 struct extent {
 	uint64_t offset, size;
 };
 
-/* Neighbours in a symbol table tend to be neighbours in its string table, so one window serves many
- * names. */
+/* Reads names from a string table. Neighbours in a symbol table tend to be neighbours in its string
+ * table, so one buffer serves many names. */
 struct name_reader {
 	int fd;
 	struct extent strings;
@@ -35,7 +35,7 @@ void name_reader_init(struct name_reader *reader, int fd, struct extent strings)
  */
 const char *name_reader_get(struct name_reader *reader, uint64_t offset);
 
-/* `text` has room for two characters a byte and a NUL. */
+/* `text` has room for two characters per byte and a NUL. */
 void symbol_file_to_hex(const uint8_t *bytes, size_t length, char *text);
 
 /* OpenTelemetry's process.executable.build_id.htlhash: hash of head, tail and length, in hex.

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbolizer/worker/handlers.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+
+#include "common/log.h"
+#include "symbolizer/worker/identity.h"
+#include "symbolizer/worker/runtimes.h"
+#include "symbolizer/worker/sample_check.h"
+#include "symbolizer/worker/samples.h"
+#include "symbolizer/worker/turn.h"
+#include "symbolizer/worker/worker.h"
+
+/* The protocol gives the size of a record without bpf/shared.h. */
+_Static_assert(sizeof(struct bh_sample) == MSG_SAMPLE_BYTES_LEAST &&
+		   sizeof(struct bh_sample_record) == MSG_SAMPLE_BYTES_MOST,
+	       "DEFERRED_SAMPLE carries a struct bh_sample_record");
+
+static int worker_on_maps(void *context, const struct msg_maps *maps, struct message *message)
+{
+	struct worker *worker = context;
+	int r = bpf_ring_init(&worker->ring, message->fds[0], maps->ring_bytes);
+
+	if (r < 0)
+		return r;
+	message->fds[0] = -1;
+	void *control = mmap(NULL, sizeof(struct bh_worker_control), PROT_READ | PROT_WRITE,
+			     MAP_SHARED, message->fds[2], 0);
+	if (control == MAP_FAILED)
+		return -errno;
+	worker->control = control;
+	r = runtimes_init(worker, message->fds[3], maps->runtimes);
+	if (r < 0)
+		return r;
+	r = kernel_symbols_new(message->fds[1], &worker->kernel);
+	if (r < 0)
+		log_warning(
+		    "cannot read kernel symbols, kernel frames stay without names: error=%s",
+		    strerror(-r));
+	r = loop_add(&worker->role.loop, worker->ring.fd, EPOLLIN | EPOLLET, turn_on_ring, worker);
+	if (r < 0)
+		return r;
+	worker->role.state = ROLE_READY;
+	turn_send_status(worker);
+	return 0;
+}
+
+static int worker_on_configure(void *context, const struct msg_configure_worker *config)
+{
+	return identity_configure(context, config);
+}
+
+static int worker_on_stop(void *context)
+{
+	struct worker *worker = context;
+
+	worker->role.state = ROLE_STOPPING;
+	loop_tick_within(&worker->role.loop, 0);
+	return 0;
+}
+
+static int worker_on_module(void *context, const struct msg_module *module, struct message *message)
+{
+	struct worker *worker = context;
+	int fd = message->fd_count ? message->fds[0] : -1;
+
+	if (modules_add(&worker->modules, module, fd) < 0)
+		return 0;
+	if (fd >= 0)
+		message->fds[0] = -1;
+	runtimes_on_module(worker, modules_find(&worker->modules, module->number));
+	return 0;
+}
+
+static int worker_on_module_gone(void *context, const struct msg_id *module)
+{
+	struct worker *worker = context;
+
+	modules_remove(&worker->modules, module->id);
+	runtimes_on_module_gone(worker, module->id);
+	return 0;
+}
+
+static int worker_on_process(void *context, const struct msg_process *process)
+{
+	struct worker *worker = context;
+
+	processes_announce(&worker->processes, process);
+	runtimes_on_process(worker, process);
+	return 0;
+}
+
+static int worker_on_process_gone(void *context, const struct msg_id *process)
+{
+	struct worker *worker = context;
+
+	processes_remove(&worker->processes, process->id);
+	runtimes_on_process_gone(worker, process->id);
+	return 0;
+}
+
+static int worker_on_mapped(void *context, const struct msg_mapped *mapped)
+{
+	runtimes_on_mapped(context, mapped);
+	return 0;
+}
+
+static int worker_on_memory(void *context, const struct msg_memory *memory, struct message *message)
+{
+	(void)memory;
+	runtimes_on_memory(context, message);
+	return 0;
+}
+
+static int worker_on_identity(void *context, const struct msg_identity *identity,
+			      struct message *message)
+{
+	(void)identity;
+	identity_on_answer(context, message);
+	return 0;
+}
+
+static int worker_on_kernel_text(void *context, const struct msg_kernel_text *text)
+{
+	struct worker *worker = context;
+	char name[sizeof(text->name) + 1];
+
+	if (!worker->kernel)
+		return 0;
+	memcpy(name, text->name, sizeof(text->name));
+	name[sizeof(text->name) - 1] = 0;
+	if (text->unregistered)
+		kernel_symbols_unregister(worker->kernel, text->address);
+	else
+		kernel_symbols_register(worker->kernel, text->address, text->length, name,
+					text->bpf);
+	return 0;
+}
+
+static int worker_on_deferred_sample(void *context, const void *payload, size_t length)
+{
+	struct worker *worker = context;
+	const struct bh_sample *header = payload;
+
+	if (sample_is_valid(payload, length))
+		samples_add(worker, header, (const uint64_t *)(header + 1));
+	else
+		worker->losses.lost[LOSS_BAD_RECORD]++;
+	return 0;
+}
+
+static int worker_on_drained(void *context, const struct msg_losses *losses)
+{
+	struct worker *worker = context;
+
+	for (int i = 0; i < LOSS_COUNT; i++)
+		worker->losses.lost[i] += losses->lost[i];
+	worker->manager_drained = true;
+	loop_tick_within(&worker->role.loop, 0);
+	return 0;
+}
+
+static int worker_on_resume(void *context, const struct msg_resume *resume)
+{
+	struct worker *worker = context;
+
+	if (!resend_buffer_resume(&worker->batch.resend, &worker->role.peers[ROLE_EXPORTER],
+				  resume->sequence)) {
+		log_warning("a new exporter connected that lacks earlier batches: resending all "
+			    "definitions");
+		stack_ids_reset(worker);
+	}
+	if (worker->role.state == ROLE_STOPPED)
+		turn_send_end(worker);
+	loop_tick_within(&worker->role.loop, 0);
+	return 0;
+}
+
+static int worker_on_reset_request(void *context)
+{
+	stack_ids_request_reset(context);
+	return 0;
+}
+
+#define WORKER_HANDLERS(HANDLER, REFUSED)                                                          \
+	HANDLER(CONFIGURE_WORKER, worker_on_configure)                                             \
+	HANDLER(STOP, worker_on_stop)                                                              \
+	HANDLER(WORKER_MAPS, worker_on_maps)                                                       \
+	HANDLER(MODULE, worker_on_module)                                                          \
+	HANDLER(MODULE_GONE, worker_on_module_gone)                                                \
+	HANDLER(PROCESS, worker_on_process)                                                        \
+	HANDLER(PROCESS_GONE, worker_on_process_gone)                                              \
+	HANDLER(MAPPED, worker_on_mapped)                                                          \
+	HANDLER(KERNEL_TEXT, worker_on_kernel_text)                                                \
+	HANDLER(DEFERRED_SAMPLE, worker_on_deferred_sample)                                        \
+	HANDLER(DRAINED, worker_on_drained)                                                        \
+	HANDLER(IDENTITY, worker_on_identity)                                                      \
+	HANDLER(MEMORY, worker_on_memory)                                                          \
+	HANDLER(RESUME, worker_on_resume)                                                          \
+	HANDLER(RESET_REQUEST, worker_on_reset_request)
+MESSAGE_HANDLERS(worker_handlers, WORKER, WORKER_HANDLERS);
+
+void worker_set_handlers(struct worker *worker)
+{
+	worker->role.handlers = &worker_handlers;
+	worker->role.context = worker;
+}

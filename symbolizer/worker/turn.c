@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbolizer/worker/turn.h"
+
+#include "common/clock.h"
+#include "common/limits.h"
+#include "symbolizer/worker/identity.h"
+#include "symbolizer/worker/runtimes.h"
+#include "symbolizer/worker/sample_check.h"
+#include "symbolizer/worker/samples.h"
+#include "symbolizer/worker/worker.h"
+
+enum {
+	TURN_RETRY_MS = 20,  /* while a record waits for the announcement of a module */
+	TURN_RECORDS = 4096, /* taken from the ring before messages are handled again: some 10 ms */
+	/* A record waits this long for the announcement of a module. The manager needs
+	 * milliseconds, unless the machine is overloaded. */
+	ANNOUNCEMENT_TIMEOUT_MS = 2000,
+};
+
+/* A sample may name a module whose announcement is still on its way. It then waits in the ring. */
+static bool turn_must_wait(struct worker *worker, const struct bh_sample *header,
+			   const uint64_t *frames)
+{
+	if (worker->manager_drained || sample_modules_announced(&worker->modules, header, frames)) {
+		worker->waiting_since_ns = 0;
+		return false;
+	}
+	const uint64_t now = clock_monotonic_ns();
+	if (!worker->waiting_since_ns)
+		worker->waiting_since_ns = now;
+	return now - worker->waiting_since_ns < ANNOUNCEMENT_TIMEOUT_MS * 1000000ull;
+}
+
+/* Hold the batch for a moment if the opener is still looking up processes in it. A tick follows
+ * after that moment, or with the last answer. */
+static bool turn_hold_batch(struct worker *worker)
+{
+	worker->batch_held = identity_must_wait(worker);
+	if (worker->batch_held)
+		loop_tick_within(&worker->role.loop, LIMIT_IDENTITY_HOLD_MS);
+	return worker->batch_held;
+}
+
+/* Handle the record at the head of the ring. Returns false if it has to stay there for now. */
+static bool turn_handle_record(struct worker *worker, const void *record, size_t length)
+{
+	const struct bh_sample *header = record;
+	const uint64_t *frames = (const uint64_t *)(header + 1);
+
+	if (!sample_is_valid(record, length)) {
+		worker->losses.lost[LOSS_BAD_RECORD]++;
+		return true;
+	}
+	if (turn_must_wait(worker, header, frames)) {
+		loop_tick_within(&worker->role.loop, TURN_RETRY_MS);
+		return false;
+	}
+	stack_ids_reset_when_due(worker, header->time_ns);
+	if (worker->identity && batch_is_full(&worker->batch) && turn_hold_batch(worker))
+		return false;
+	samples_add(worker, header, frames);
+	return true;
+}
+
+/* Take records from the ring. Returns true if the ring is empty; otherwise another turn follows
+ * soon. */
+static bool turn_consume(struct worker *worker)
+{
+	const uint64_t now = clock_monotonic_ns();
+	const void *record;
+	size_t length;
+
+	if (!worker->ring.data || resend_buffer_is_full(&worker->batch.resend))
+		return false;
+	for (int i = 0; i < TURN_RECORDS; i++) {
+		if (!bpf_ring_peek(&worker->ring, &record, &length)) {
+			stack_ids_reset_when_due(worker, now);
+			return true;
+		}
+		if (!turn_handle_record(worker, record, length))
+			return false;
+		bpf_ring_next(&worker->ring);
+	}
+	loop_tick_within(&worker->role.loop, 0);
+	return false;
+}
+
+void turn_send_status(struct worker *worker)
+{
+	struct msg_status status = {
+	    .ring_bytes = worker->ring.consumed_bytes,
+	    .batch_bytes = worker->batch.sent_bytes,
+	    .losses = worker->losses,
+	};
+
+	runtimes_stats(worker, status.runtimes);
+	role_send_status(&worker->role, &status);
+}
+
+void turn_send_end(struct worker *worker)
+{
+	peer_send(&worker->role.peers[ROLE_EXPORTER], MESSAGE_END, &worker->losses,
+		  sizeof(worker->losses), NULL, 0);
+}
+
+/* The recording was stopped, the manager has sent everything, and the ring is empty. */
+static void turn_end(struct worker *worker)
+{
+	batch_flush(&worker->batch);
+	worker->role.state = ROLE_STOPPED;
+	turn_send_end(worker);
+	turn_send_status(worker);
+}
+
+void turn_on_tick(void *context, uint32_t events)
+{
+	struct worker *worker = context;
+	const bool held = worker->batch_held;
+
+	(void)events;
+	runtimes_tick(worker);
+	/* A held batch is sent before more samples are taken: new processes among them would hold
+	 * it again. */
+	if (!held)
+		worker->ring_emptied = turn_consume(worker);
+	if (turn_hold_batch(worker))
+		return;
+	batch_flush(&worker->batch);
+	const enum role_state state = worker->role.state;
+	if (held && (!worker->ring_emptied || state >= ROLE_STOPPING))
+		loop_tick_within(&worker->role.loop, 0);
+	else if (state == ROLE_STOPPING && worker->manager_drained && worker->ring_emptied)
+		turn_end(worker);
+	else if (state != ROLE_STOPPED)
+		turn_send_status(worker);
+}
+
+void turn_on_ring(void *context, uint32_t events)
+{
+	struct worker *worker = context;
+
+	(void)events;
+	worker->ring_emptied = turn_consume(worker);
+}
