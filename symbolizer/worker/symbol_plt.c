@@ -67,9 +67,9 @@ static bool relocation_to_symbol(const struct symbols *symbols,
 	 * of its resolver. */
 	if (relocation->symbol == 0) {
 		const struct symbol_entry *entry =
-		    symbols_find_entry(symbols, (uint64_t)relocation->addend);
+		    symbol_table_find_entry(symbols, (uint64_t)relocation->addend);
 
-		return entry && symbols_read_entry(symbols, entry, "@plt", symbol);
+		return entry && symbol_table_read_entry(symbols, entry, "@plt", symbol);
 	}
 	if (at >= symbols->dynamic_symbols.size ||
 	    file_read_exactly(symbols->fd, symbols->dynamic_symbols.offset + at, bytes,
@@ -77,8 +77,8 @@ static bool relocation_to_symbol(const struct symbols *symbols,
 		return false;
 	struct cursor c = cursor_init(bytes, sizeof(bytes));
 	return elf_symbol_read(&c, &target) &&
-	       symbols_read_name(symbols->fd, symbols->dynamic_strings, target.name, "@plt",
-				 symbol);
+	       symbol_table_read_name(symbols->fd, symbols->dynamic_strings, target.name, "@plt",
+				      symbol);
 }
 
 uint64_t symbol_plt_into_entry(const struct symbols *symbols, const struct symbol_region *region,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Building the index of symbols.h from the headers and the symbol table of an ELF file.
+ * The index of functions behind symbols.h: built from the headers and the symbol table of an ELF
+ * file, then searched by address.
  *
  * How this works:
  * - The symbol table is read twice in chunks of 48 KiB: first to count the functions in it, so that
@@ -22,6 +23,7 @@
 
 #include "common/cleanup.h"
 #include "common/file_read.h"
+#include "symbolizer/worker/symbol_name.h"
 #include "symbolizer/worker/symbols_private.h"
 
 enum {
@@ -35,6 +37,12 @@ enum {
 	REGIONS_MAX = 128, /* executable sections: programs have five to ten */
 	PLT_ENTRY_BYTES = 16,
 	SORT_SMALL = 24, /* below this many entries, insertion is faster than radix sort */
+	/* How far the last label of a section reaches if it has no size: musl's memset has 196
+	 * bytes, and functions without a name may follow. */
+	LAST_LABEL_BYTES = 256,
+	/* How many symbols before an address are checked for one that is long enough to contain
+	 * it: functions are nested at most two or three deep. */
+	ENCLOSING_DEPTH_MAX = 16,
 };
 
 _Static_assert(sizeof(((struct symbols_ids *)0)->go_build_id) == ELF_IMAGE_GO_BUILD_ID_BYTES,
@@ -150,7 +158,8 @@ struct build {
 
 static bool is_wanted(struct build *build, const struct elf_symbol *symbol)
 {
-	const struct symbol_region *region = symbols_find_region(build->symbols, symbol->value);
+	const struct symbol_region *region =
+	    symbol_table_find_region(build->symbols, symbol->value);
 
 	if (!elf_symbol_is_function(symbol, region != NULL) ||
 	    symbol->name >= build->names.strings.size ||
@@ -415,4 +424,92 @@ int symbol_table_build(struct symbols *symbols, const struct elf_image *image, s
 		r = index_section(build, image, SHT_DYNSYM, cap_bytes);
 	}
 	return r;
+}
+
+/* --- lookup --- */
+
+const struct symbol_region *symbol_table_find_region(const struct symbols *symbols, uint64_t vaddr)
+{
+	uint32_t low = 0, high = symbols->region_count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (symbols->regions[middle].vaddr <= vaddr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == 0 || vaddr - symbols->regions[low - 1].vaddr >= symbols->regions[low - 1].size)
+		return NULL;
+	return &symbols->regions[low - 1];
+}
+
+/* The number of entries that start at or below `start`. */
+static uint32_t entries_up_to(const struct symbols *symbols, uint32_t start)
+{
+	uint32_t low = 0, high = symbols->entry_count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (symbols->entries[middle].start <= start)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+const struct symbol_entry *symbol_table_find_entry(const struct symbols *symbols, uint64_t vaddr)
+{
+	const struct symbol_region *region = symbol_table_find_region(symbols, vaddr);
+	uint32_t start, count;
+
+	if (!region || vaddr - symbols->base > UINT32_MAX)
+		return NULL;
+	start = (uint32_t)(vaddr - symbols->base);
+	count = entries_up_to(symbols, start);
+	const bool followed =
+	    count < symbols->entry_count &&
+	    symbols->base + symbols->entries[count].start - region->vaddr < region->size;
+	for (unsigned int depth = 0; depth < ENCLOSING_DEPTH_MAX && count > 0; depth++) {
+		const struct symbol_entry *entry = &symbols->entries[--count];
+
+		if (start - entry->start < entry->size)
+			return entry;
+		/* A symbol without a size ends where the next one starts. Where the last one of a
+		 * section ends is not recorded, and functions without a name may follow it. */
+		if (entry->size == 0 && depth == 0 &&
+		    symbols->base + entry->start >= region->vaddr &&
+		    (followed || start - entry->start < LAST_LABEL_BYTES))
+			return entry;
+	}
+	return NULL;
+}
+
+bool symbol_table_read_name(int fd, struct extent strings, uint32_t offset, const char *suffix,
+			    struct symbol *symbol)
+{
+	struct name_reader reader;
+	const char *raw;
+	size_t length;
+
+	name_reader_init(&reader, fd, strings);
+	raw = name_reader_get(&reader, offset);
+	if (!raw)
+		return false;
+	length = symbol_name_format(raw, symbol->name, sizeof(symbol->name) - strlen(suffix));
+	memcpy(symbol->name + length, suffix, strlen(suffix) + 1);
+	return true;
+}
+
+bool symbol_table_read_entry(const struct symbols *symbols, const struct symbol_entry *entry,
+			     const char *suffix, struct symbol *symbol)
+{
+	if (!symbol_table_read_name(symbols->fd, symbols->strings, entry->name, suffix, symbol))
+		return false;
+	symbol->start_vaddr = symbols->base + entry->start;
+	symbol->size = entry->size;
+	return true;
 }

@@ -9,17 +9,7 @@
 
 #include "common/cleanup.h"
 #include "common/file_read.h"
-#include "symbolizer/worker/symbol_name.h"
 #include "symbolizer/worker/symbols_private.h"
-
-enum {
-	/* How far the last label of a section reaches if it has no size: musl's memset has 196
-	 * bytes, and functions without a name may follow. */
-	LAST_LABEL_BYTES = 256,
-	/* How many symbols before an address are checked for one that is long enough to contain
-	 * it: functions are nested at most two or three deep. */
-	ENCLOSING_DEPTH_MAX = 16,
-};
 
 static int source_read(void *context, uint64_t offset, void *buffer, size_t length)
 {
@@ -100,92 +90,6 @@ bool symbols_offset_to_vaddr(const struct symbols *symbols, uint64_t file_offset
 	return false;
 }
 
-const struct symbol_region *symbols_find_region(const struct symbols *symbols, uint64_t vaddr)
-{
-	uint32_t low = 0, high = symbols->region_count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (symbols->regions[middle].vaddr <= vaddr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == 0 || vaddr - symbols->regions[low - 1].vaddr >= symbols->regions[low - 1].size)
-		return NULL;
-	return &symbols->regions[low - 1];
-}
-
-/* The number of entries that start at or below `start`. */
-static uint32_t entries_up_to(const struct symbols *symbols, uint32_t start)
-{
-	uint32_t low = 0, high = symbols->entry_count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (symbols->entries[middle].start <= start)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-const struct symbol_entry *symbols_find_entry(const struct symbols *symbols, uint64_t vaddr)
-{
-	const struct symbol_region *region = symbols_find_region(symbols, vaddr);
-	uint32_t start, count;
-
-	if (!region || vaddr - symbols->base > UINT32_MAX)
-		return NULL;
-	start = (uint32_t)(vaddr - symbols->base);
-	count = entries_up_to(symbols, start);
-	const bool followed =
-	    count < symbols->entry_count &&
-	    symbols->base + symbols->entries[count].start - region->vaddr < region->size;
-	for (unsigned int depth = 0; depth < ENCLOSING_DEPTH_MAX && count > 0; depth++) {
-		const struct symbol_entry *entry = &symbols->entries[--count];
-
-		if (start - entry->start < entry->size)
-			return entry;
-		/* A symbol without a size ends where the next one starts. Where the last one of a
-		 * section ends is not recorded, and functions without a name may follow it. */
-		if (entry->size == 0 && depth == 0 &&
-		    symbols->base + entry->start >= region->vaddr &&
-		    (followed || start - entry->start < LAST_LABEL_BYTES))
-			return entry;
-	}
-	return NULL;
-}
-
-bool symbols_read_name(int fd, struct extent strings, uint32_t offset, const char *suffix,
-		       struct symbol *symbol)
-{
-	struct name_reader reader;
-	const char *raw;
-	size_t length;
-
-	name_reader_init(&reader, fd, strings);
-	raw = name_reader_get(&reader, offset);
-	if (!raw)
-		return false;
-	length = symbol_name_format(raw, symbol->name, sizeof(symbol->name) - strlen(suffix));
-	memcpy(symbol->name + length, suffix, strlen(suffix) + 1);
-	return true;
-}
-
-bool symbols_read_entry(const struct symbols *symbols, const struct symbol_entry *entry,
-			const char *suffix, struct symbol *symbol)
-{
-	if (!symbols_read_name(symbols->fd, symbols->strings, entry->name, suffix, symbol))
-		return false;
-	symbol->start_vaddr = symbols->base + entry->start;
-	symbol->size = entry->size;
-	return true;
-}
-
 bool symbols_find(const struct symbols *symbols, uint64_t file_offset, struct symbol *symbol)
 {
 	const struct symbol_region *region;
@@ -196,10 +100,10 @@ bool symbols_find(const struct symbols *symbols, uint64_t file_offset, struct sy
 
 	if (!symbols_offset_to_vaddr(symbols, file_offset, &vaddr))
 		return false;
-	region = symbols_find_region(symbols, vaddr);
-	entry = symbols_find_entry(symbols, vaddr);
+	region = symbol_table_find_region(symbols, vaddr);
+	entry = symbol_table_find_entry(symbols, vaddr);
 	if (entry)
-		ok = symbols_read_entry(symbols, entry, "", &found);
+		ok = symbol_table_read_entry(symbols, entry, "", &found);
 	else
 		ok = region && region->plt &&
 		     symbol_plt_find(symbols, region, file_offset, vaddr, &found);
@@ -237,7 +141,7 @@ bool symbols_find_start(struct symbols *symbols, uint64_t file_offset, uint64_t 
 	if (!symbols_offset_to_vaddr(symbols, file_offset, &vaddr))
 		return false;
 	/* One FDE covers the whole of a procedure linkage table. */
-	const struct symbol_region *region = symbols_find_region(symbols, vaddr);
+	const struct symbol_region *region = symbol_table_find_region(symbols, vaddr);
 	if (region && region->plt) {
 		*start_vaddr = vaddr - symbol_plt_into_entry(symbols, region, vaddr);
 		return true;

@@ -55,20 +55,18 @@ int symbol_table_build(struct symbols *symbols, const struct elf_image *image, s
 /* Memory of everything but the entries and the ranges, bytes. */
 size_t symbol_table_fixed_bytes(const struct symbols *symbols);
 
-/* symbols.c */
-
 /* The executable section that contains an address, or NULL. */
-const struct symbol_region *symbols_find_region(const struct symbols *symbols, uint64_t vaddr);
+const struct symbol_region *symbol_table_find_region(const struct symbols *symbols, uint64_t vaddr);
 
 /* The entry of the function that contains an address, or NULL. */
-const struct symbol_entry *symbols_find_entry(const struct symbols *symbols, uint64_t vaddr);
+const struct symbol_entry *symbol_table_find_entry(const struct symbols *symbols, uint64_t vaddr);
 
 /* Read a name at `offset` of a string table, demangled, with `suffix` appended. false if there is
  * none. */
-bool symbols_read_name(int fd, struct extent strings, uint32_t offset, const char *suffix,
-		       struct symbol *symbol);
-bool symbols_read_entry(const struct symbols *symbols, const struct symbol_entry *entry,
-			const char *suffix, struct symbol *symbol);
+bool symbol_table_read_name(int fd, struct extent strings, uint32_t offset, const char *suffix,
+			    struct symbol *symbol);
+bool symbol_table_read_entry(const struct symbols *symbols, const struct symbol_entry *entry,
+			     const char *suffix, struct symbol *symbol);
 
 /* symbol_plt.c */
 
