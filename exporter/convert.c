@@ -9,8 +9,8 @@
 
 #include "common/cleanup.h"
 #include "common/exit_status.h"
-#include "common/limits.h"
 #include "common/log.h"
+#include "exporter/limits.h"
 #include "exporter/otlp/otlp_read.h"
 #include "exporter/policy.h"
 #include "exporter/sinks/sink.h"

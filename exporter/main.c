@@ -12,6 +12,7 @@
 #include "common/log.h"
 #include "exporter/model/aggregate.h"
 #include "exporter/convert.h"
+#include "exporter/limits.h"
 #include "exporter/model/counters.h"
 #include "exporter/model/top_functions.h"
 #include "exporter/policy.h"

@@ -13,6 +13,7 @@
 #include "common/exit_status.h"
 #include "common/log.h"
 #include "exporter/delivery/agent.h"
+#include "exporter/delivery/delivery_limits.h"
 
 /* Files that the C library, c-ares and gRPC open to resolve names and to count CPUs. Landlock
  * allows these and no others. */

@@ -29,6 +29,17 @@ enum {
 	SENDER_NO_MEMORY_WAIT_MS = 1000,
 	/* A spool directory that failed is tried again after this long, ms. */
 	SPOOL_DISK_RETRY_MS = 5000,
+	/* What the exporter keeps described from one interval to the next, bytes. Full: everything
+	 * is reset and described again. */
+	LIMIT_DICTIONARY_BYTES = 3 << 20,
+	/* The journal, bytes; it is memory as well. Full: as above. */
+	LIMIT_JOURNAL_BYTES = 6 << 20,
+	/* What the exporter may hold until that reset, bytes. Full: samples are lost and counted.
+	 */
+	LIMIT_INTERVAL_BYTES = 16 << 20,
+	/* A file with certificates or a key, bytes; the bundle of a distribution has 230 KiB. More:
+	 * the configuration is refused. */
+	LIMIT_PEM_BYTES = 4 << 20,
 };
 
 #endif

@@ -25,6 +25,7 @@
 #include "common/incomplete_reasons.h"
 #include "common/log.h"
 #include "exporter/delivery/agent.h"
+#include "exporter/delivery/delivery_limits.h"
 #include "records/records.h"
 
 enum {

@@ -29,7 +29,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/limits.h"
+#include "symbolizer/worker/limits.h"
 #include "records/records.h"
 #include "symbolizer/worker/resend_buffer.h"
 

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "common/limits.h"
+#include "symbolizer/worker/limits.h"
 #include "parse/cgroup.h"
 
 struct containers {

@@ -9,7 +9,7 @@
 #include "common/escape.h"
 #include "common/frame_kind.h"
 #include "common/incomplete_reasons.h"
-#include "common/limits.h"
+#include "symbolizer/worker/limits.h"
 #include "symbolizer/worker/runtimes.h"
 #include "symbolizer/worker/symbol_name.h"
 #include "symbolizer/worker/worker.h"

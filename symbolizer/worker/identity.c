@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/limits.h"
+#include "symbolizer/worker/limits.h"
 #include "symbolizer/worker/containers.h"
 #include "symbolizer/worker/identity_read.h"
 #include "symbolizer/worker/worker.h"

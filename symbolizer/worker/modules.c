@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/limits.h"
+#include "symbolizer/worker/limits.h"
 #include "common/log.h"
 
 /* The link to the module of this id; it points to NULL if there is none. */

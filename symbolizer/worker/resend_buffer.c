@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "common/limits.h"
+#include "symbolizer/worker/limits.h"
 
 enum {
 	WORKER_BITS = 32 /* of a sequence number: the upper half identifies the worker */

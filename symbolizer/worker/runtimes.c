@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/limits.h"
+#include "symbolizer/worker/limits.h"
 #include "common/log.h"
 #include "common/runtimes.h"
 #include "symbolizer/worker/runtime_stats.h"

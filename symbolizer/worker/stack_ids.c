@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "common/limits.h"
+#include "symbolizer/worker/limits.h"
 #include "common/log.h"
 #include "symbolizer/runtime/runtime.h"
 #include "symbolizer/worker/frames.h"

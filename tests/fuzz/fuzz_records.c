@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/cursor.h"
+#include "exporter/limits.h"
 #include "exporter/model/aggregate.h"
 #include "records/records.h"
 

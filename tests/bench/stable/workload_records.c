@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "exporter/limits.h"
 #include "exporter/model/aggregate.h"
 #include "exporter/otlp/otlp_read.h"
 #include "exporter/sinks/sink.h"

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/frame_kind.h"
+#include "exporter/limits.h"
 #include "exporter/model/aggregate.h"
 #include "records/records.h"
 

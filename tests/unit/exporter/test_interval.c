@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "exporter/delivery/agent.h"
+#include "exporter/delivery/delivery_limits.h"
 #include "records/records.h"
 
 enum {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/limits.h"
+#include "symbolizer/worker/limits.h"
 
 #define SECOND_NS 1000000000ull
 

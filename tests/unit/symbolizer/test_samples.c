@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/limits.h"
+#include "symbolizer/worker/limits.h"
 #include "symbolizer/worker/sample_check.h"
 #include "symbolizer/worker/samples.h"
 #include "symbolizer/worker/worker.h"

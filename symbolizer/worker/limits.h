@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The worker's caps on memory, time and counts. Each says its unit, its reason, and what happens
+ * when it is reached. Caps on what is read from a language runtime are in symbolizer/runtime. */
+#ifndef SYMBOLIZER_WORKER_LIMITS_H
+#define SYMBOLIZER_WORKER_LIMITS_H
+
+#include "common/limits.h"
+
+enum {
+	/* Bytes of all symbol indexes. Full: the least recently used one is evicted. */
+	LIMIT_SYMBOLS_BYTES = 20 << 20,
+	/* Bytes that runtimes cache for all processes: names, line tables, compiled methods. Full:
+	 * what the processes have that were named longest ago is evicted. */
+	LIMIT_RUNTIME_CACHE_BYTES = 48 << 20,
+	/* Processes with a language runtime, each with a descriptor of its memory. Full: the
+	 * runtime of a further process is not attached, and its frames stay native. */
+	LIMIT_RUNTIME_PROCESSES = 1024,
+	/* Distinct stacks to which ids are assigned. Full: all ids are reset, and everything is
+	 * described again. */
+	LIMIT_WORKER_STACKS = 1 << 17,
+	/* Stacks that arrive after a reset was requested and before BPF has performed it: 10 ms of
+	 * samples, and some more from a process that lies about times. Full: their samples are lost
+	 * and counted. */
+	LIMIT_WORKER_RETAINED = 8192,
+	/* Bytes of batches that are kept for an exporter that may be killed before it has read
+	 * them. While there is no exporter, twice as many bytes may wait. */
+	LIMIT_RESEND_BYTES = 2 << 20,
+	/* ms. A batch is kept this long for that purpose. */
+	LIMIT_RESEND_MS = 10000,
+
+	/* Bytes of /proc/PID/environ that are read: Kubernetes adds about 500 for each service of
+	 * the namespace. A variable beyond this counts as absent. */
+	LIMIT_ENVIRON_BYTES = 128 << 10,
+	/* Processes whose identity is not final: it was requested, or the next sample must confirm
+	 * it. Full: the oldest of them keeps what was found so far. */
+	LIMIT_IDENTITY_PROCESSES = 256,
+	/* Requests that the opener has not answered, with three descriptors each. This keeps it
+	 * below its RLIMIT_NOFILE. Full: a process is asked about at one of its next samples. */
+	LIMIT_IDENTITY_REQUESTS = 128,
+	/* ms. A batch is held back this long for an answer, which mostly takes less than 1 ms. */
+	LIMIT_IDENTITY_HOLD_MS = 100,
+	/* ms. A request without an answer counts as lost after this. The next sample repeats it. */
+	LIMIT_IDENTITY_ANSWER_MS = 5000,
+	/* Cgroups whose container is cached: a kubelet runs 110 pods of a few containers. Full: the
+	 * least recently used one is evicted. */
+	LIMIT_CONTAINERS = 512,
+};
+
+#endif
