@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a spool may find when it is opened: a memfd, two segments and a cursor, made from pieces of
- * the input (a kind and a file, a length in two bytes, the bytes). A piece is garbage, a record
- * with that contents, or a header (or state, or cursor) that says anything at all and vouches for
- * it. Whatever is there, what is put later comes out; and where nothing was forged, so do the
- * good records among the garbage.
+ * Files that a spool may find when it is opened: a memfd, two segments and a cursor, built from pieces
+ * of the input. A piece has a kind and a file, a length in two bytes, and its bytes. It is garbage, a
+ * record with these contents, or a forged header, state or cursor with a valid checksum. Whatever is
+ * there, records that are put later are delivered; and if nothing was forged, so are the valid records
+ * among the garbage.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +35,7 @@ enum {
 
 static const uint64_t now_ns = 1800000000ULL * 1000000000ULL;
 
-/* Of memory states and cursors alike: `words` 64-bit words, then the check. */
+/* A memory state or a cursor: `words` 64-bit words, then the checksum. */
 struct sealed {
 	uint32_t magic, version;
 	uint64_t words[5];
@@ -49,8 +49,8 @@ struct file {
 struct world {
 	struct file files[FILES];
 	bool forged;
-	uint64_t count[FILES]; /* good records */
-	uint64_t token;	       /* samples of what is put later: nobody can have foreseen them */
+	uint64_t count[FILES]; /* valid records */
+	uint64_t token;	       /* samples of the records that are put later, a number that the input cannot know */
 };
 
 static void file_append(struct file *file, const void *bytes, size_t length)
@@ -87,7 +87,7 @@ static void piece_header(struct file *file, const uint8_t *bytes, size_t length)
 	file_append(file, bytes + own, length - own);
 }
 
-/* A memory state in the slot that the first byte says, or a cursor. */
+/* Writes a memory state into the slot that the first byte selects, or a cursor. */
 static void piece_sealed(struct file *file, unsigned int target, const uint8_t *bytes,
 			 size_t length)
 {
@@ -169,7 +169,7 @@ static struct spool *spool_start(int memory, int directory, uint64_t now)
 	return spool;
 }
 
-/* Take all. How many of the segments' records were good, and how many of the later ones came. */
+/* Takes all records, and counts the valid ones of the segments and the later ones. */
 static void drain(struct spool *spool, uint64_t now, uint64_t token, uint64_t *good,
 		  unsigned int *later)
 {
@@ -233,7 +233,7 @@ static void world_start(struct world *w, int directory, uint64_t second_name)
 		    .fd = file_create(directory, name), .size = SEGMENT_START, .number = number};
 	}
 	w->files[FILE_CURSOR].fd = file_create(directory, "cursor");
-	/* Far names are not believed, and near ones share the first one's numbers. */
+	/* Segment names with numbers too far ahead are ignored, and near ones share the numbers of the first. */
 	w->forged = second_name <= 256 + 65536 || second_name > 1ULL << 50;
 }
 

@@ -63,7 +63,7 @@ static char *read_text(const char *path)
 	return read_file(path, &length);
 }
 
-/* Not compressible by much, so that --gzip shows what it costs: a counter, mixed. */
+/* The data does not compress well, so that the cost of --gzip is visible: a mixed counter. */
 static char *make_bytes(size_t length)
 {
 	char *data = malloc(length + 8);
@@ -79,7 +79,7 @@ static char *make_bytes(size_t length)
 	return data;
 }
 
-/* From /proc/self/status, in its unit. */
+/* Reads a value of /proc/self/status, in its unit. */
 static unsigned long status_number(const char *name)
 {
 	_cleanup_fclose_ FILE *in = fopen("/proc/self/status", "re");
@@ -210,7 +210,7 @@ int main(int argc, char **argv)
 	d.config.headers = d.headers;
 	data = d.file ? read_file(d.file, &d.bytes) : make_bytes(d.bytes);
 	int r = transport_open(&d.config, &d.transport);
-	/* It keeps nothing of what it was given. */
+	/* The transport keeps nothing of its configuration. */
 	free((char *)d.config.ca);
 	free((char *)d.config.certificate);
 	free((char *)d.config.key);

@@ -62,7 +62,7 @@ static struct bytes response(int64_t rejected, const char *message)
 
 static int parse(struct bytes b, struct otlp_answer *answer)
 {
-	/* A copy that ends where it ends, for the sanitizer to see. */
+	/* A copy without anything after it, so that the sanitizer sees an overrun. */
 	_cleanup_free_ uint8_t *copy = malloc(b.length ? b.length : 1);
 
 	memcpy(copy, b.at, b.length);
@@ -95,7 +95,7 @@ Test(otlp_answer, partial_success_is_parsed)
 	cr_expect_eq(answer.rejected_profiles, 42);
 	cr_assert_eq(answer.message_length, 7);
 	cr_expect_eq(memcmp(answer.message, "too old", 7), 0);
-	/* A warning without a rejection is one as well. */
+	/* A warning without a rejection is a partial success, too. */
 	cr_assert_eq(parse(response(0, "hm"), &answer), 0);
 	cr_expect(answer.partial && !answer.rejected_profiles);
 	cr_assert_eq(parse(response(-5, ""), &answer), 0);
@@ -125,7 +125,7 @@ Test(otlp_answer, unknown_fields_are_ignored)
 		"\x5d"
 		"1234",
 		14);
-	b = put_number(b, 1, 3); /* a number where a message is known */
+	b = put_number(b, 1, 3); /* a number where a message is expected */
 	b = put_bytes(b, 1, put_number(put_number(empty, 1, 2), 5, 5));
 	cr_assert_eq(parse(b, &answer), 0);
 	cr_expect_eq(answer.rejected_profiles, 2);
@@ -203,7 +203,7 @@ Test(otlp_answer, the_retry_delay_is_parsed)
 	cr_expect_eq(delay_of(9223372036, 999999999), INT64_MAX);
 	cr_expect_eq(delay_of(INT64_MAX, 999999999), INT64_MAX);
 	cr_expect_eq(delay_of(INT64_MIN, INT32_MIN), 0);
-	/* Without a duration, or without a value at all: it may be tried again. */
+	/* A RetryInfo without a duration, or without any value, allows a retry. */
 	cr_expect_eq(delay(status(any(retry_info_url, empty))), 0);
 	cr_expect_eq(delay(status(put_bytes(empty, 1, text(retry_info_url)))), 0);
 	cr_expect_eq(delay(status(any("google.rpc.RetryInfo", retry_info(2, 0)))), 2000000000);
@@ -218,7 +218,7 @@ Test(otlp_answer, a_status_without_retry_info_has_no_delay)
 	cr_expect_eq(delay(status(any("x/google.rpc.RetryInfo2", retry_info(1, 0)))), -1);
 	cr_expect_eq(delay(status(any("x/not.google.rpc.RetryInfo", retry_info(1, 0)))), -1);
 	cr_expect_eq(delay(status(any("RetryInfo", retry_info(1, 0)))), -1);
-	/* A damaged one is none. */
+	/* A damaged detail counts as none. */
 	cr_expect_eq(delay(status(any(retry_info_url, text("\x0a\x7f")))), -1);
 	cr_expect_eq(delay(status(any(retry_info_url, text("\x0a\x02\x08\xff")))), -1);
 }
@@ -232,7 +232,7 @@ Test(otlp_answer, the_longest_of_several_delays_counts)
 	b = put_bytes(b, 3, any(retry_info_url, text("\x0a\x7f")));
 	b = put_bytes(b, 3, text("\xff"));
 	cr_expect_eq(delay(b), 3000000000);
-	/* But what comes after a fault of the status itself is not to be had. */
+	/* What follows a fault of the status itself is not read. */
 	cr_expect_eq(delay(put(b, "\x1a", 1)), -1);
 	cr_expect_eq(delay(put(b, "\x0b", 1)), -1);
 }

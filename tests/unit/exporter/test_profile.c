@@ -85,7 +85,7 @@ Test(profile, long_strings_are_cut_at_a_character)
 	cr_assert_eq(profile_string(&p, text, 4096, &b), 0);
 	cr_expect_eq(a, b);
 	cr_expect_eq(strlen(p.strings[a]), 4096);
-	/* Not within a character, and not by what cleaning adds. */
+	/* A name is not cut within a character, nor because of what cleaning adds. */
 	memset(text, 'x', 4095);
 	memcpy(text + 4095, "\xc3\xa4", 2);
 	cr_assert_eq(profile_string(&p, text, 5000, &a), 0);
@@ -154,7 +154,7 @@ Test(profile, equal_samples_are_merged)
 	cr_expect_eq(p.sample_count, 6);
 }
 
-/* The times of an entry, as a text. */
+/* The times of an entry as text. */
 static const char *times(uint32_t sample)
 {
 	static char text[256];
@@ -176,7 +176,7 @@ Test(profile, samples_with_times_keep_their_order)
 	cr_assert_eq(profile_add_at(&p, 0, stack, 3, 90), 0);
 	cr_assert_eq(profile_add_at(&p, 0, stack, 4, 103), 0);
 	cr_assert_eq(profile_add_at(&p, 0, stack, 3, 104), 0);
-	/* Without times they are other samples, even on the same CPU. */
+	/* Samples without times are another entry, even on the same CPU. */
 	cr_assert_eq(profile_add_on(&p, 0, stack, 3, 7), 0);
 	cr_assert_eq(profile_add(&p, 0, stack, 5), 0);
 	cr_assert_eq(profile_add_at(&p, 0, stack, PROFILE_CPU_UNKNOWN, 105), 0);

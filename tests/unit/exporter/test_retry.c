@@ -11,7 +11,7 @@ static struct transport_result result_of(int code, int64_t retry_delay_ns)
 	return (struct transport_result){.code = code, .retry_delay_ns = retry_delay_ns};
 }
 
-/* OTLP 1.11, "Failures": all of gRPC's codes. */
+/* All of gRPC's codes, as in OTLP 1.11, "Failures". */
 Test(retry, every_code_has_its_verdict)
 {
 	static const struct {
@@ -55,7 +55,7 @@ Test(retry, partial_success_is_delivered)
 	cr_expect_eq(retry_judge(&result), RETRY_DELIVERED);
 }
 
-/* A server may send any number. */
+/* A server may send any delay. */
 Test(retry, foreign_codes_are_refused)
 {
 	static const int codes[] = {-1, 17, 1000, INT32_MAX, INT32_MIN};
@@ -100,7 +100,7 @@ Test(retry, the_delay_is_never_below_the_servers)
 
 	result.retry_delay_ns = 12345678901;
 	cr_expect_eq(retry_delay_ns(&result, 1, 0), 12345678901);
-	/* Its own delay is longer by then. */
+	/* The delay of the back-off is longer by then. */
 	cr_expect_eq(retry_delay_ns(&result, 6, 0), 30 * S);
 	result.retry_delay_ns = 0;
 	cr_expect_eq(retry_delay_ns(&result, 1, 0), S);
