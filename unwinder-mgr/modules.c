@@ -418,7 +418,7 @@ int modules_add_vdso(struct manager *manager)
 	_cleanup_close_ int fd = memfd_create("vdso", MFD_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	/* The image's size is not known. write(2) stops at the end of its pages, where reading
+	/* The size of the image is unknown. write(2) stops at the end of its pages, where reading
 	 * would fault. */
 	size_t done = 0;
 	while (done < VDSO_BYTES_MAX) {

@@ -58,7 +58,7 @@ struct module {
 	uint32_t id;   /* never reused */
 	uint32_t slot; /* index in the published table, reused after the grace period */
 	enum module_state state;
-	bool watched;		/* the worker wants to be told who maps it */
+	bool watched;		/* each mapping of it is reported to the worker */
 	bool shared;		/* other processes find it by its key */
 	uint32_t requested_for; /* the process through whose mapping the file was opened */
 	uint64_t requested_ns;
@@ -126,8 +126,8 @@ struct module *modules_find(struct modules *modules, uint32_t id);
 /* Returns whether any module still waits for its file or for a slab. */
 bool modules_pending(const struct modules *modules);
 
-/* Handles the opener's answer; `fd` is taken over. The caller tells the processes what the result
- * says (processes_apply_answer). */
+/* Handles the opener's answer; `fd` is taken over. The caller applies the result to the
+ * processes (processes_apply_answer). */
 struct modules_answer modules_on_file(struct manager *manager, const struct msg_file *answer,
 				      int fd);
 

@@ -18,7 +18,7 @@
  *	fork 100 -> 101   101 shares make's list: 2 users, no copy
  *	exec 101          previous = make's list, list = empty; generation 8
  *	mmap 101 gcc      list = {gcc}; dirty
- *	publish           a slab holds {gcc}; the entry of 101 points to it; the worker is told
+ *	publish           a slab holds {gcc}; the entry of 101 points to it; the worker gets PROCESS
  *	exit 101          kept for LIMIT_EXIT_GRACE_MS, for late samples
  */
 #ifndef UNWINDER_MGR_PROCESSES_H
@@ -47,7 +47,7 @@ struct process {
 	uint64_t exec_ns;
 	struct bh_process *slot; /* its entry in the published table, NULL if it has none */
 	bool dirty;		 /* the entry is not up to date */
-	bool announced;		 /* the worker was told about this exec generation */
+	bool announced;		 /* PROCESS was sent for this exec generation */
 	uint64_t exited_ns;	 /* 0 while it runs */
 	uint64_t rescanned_ns;	 /* when its maps were last requested */
 	char comm[BH_COMM_BYTES];
@@ -64,7 +64,7 @@ struct processes {
 /* Returns the process, or NULL. */
 struct process *processes_find(struct processes *processes, uint32_t tgid);
 
-/* Adds a process with the mappings of its parent, if the parent is known here. */
+/* Adds a process with the mappings of its parent, if that is recorded here. */
 void processes_fork(struct manager *manager, uint32_t parent, uint32_t child);
 
 /* Drops all mappings of a process, since it executes another program whose mappings follow. */
@@ -83,11 +83,11 @@ void processes_set_maps(struct manager *manager, uint32_t tgid, const char *maps
 			const char *comm);
 
 /* Returns the mappings that a process had at a time, published in a slab, or NULL if they are not
- * known or find no room. */
+ * recorded or find no room. */
 const struct mapping_list *processes_list_at(struct manager *manager, uint32_t tgid,
 					     uint64_t time_ns);
 
-/* Publishes what has changed, and tells the worker of new processes. */
+/* Publishes what has changed, and reports new processes to the worker. */
 void processes_publish(struct manager *manager);
 
 /* Changes the mappings of all processes as the opener's answer for a module requires. */
