@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the walkers stand on in the kernel: bpf/unwind/step.h over maps and the current task's
+/* The environment of the unwinder and the walkers in the kernel: maps, and the current task's
  * memory. */
 #ifndef BPF_ENV_H
 #define BPF_ENV_H
@@ -12,8 +12,8 @@
 #include "bpf/kernel.h"
 #include "bpf/maps.h"
 
-/* The verifier wants a global function to have an argument, and that callers pass it, which the
- * compiler would not if nobody looked at it. */
+/* The verifier requires that a global function has an argument and that callers pass it. The
+ * compiler would drop an argument that the function does not use. */
 #define GLOBAL_ARGUMENT(argument) asm volatile("" : : "r"(argument))
 
 #define UNWIND_ENV int
@@ -50,7 +50,7 @@ static __always_inline const struct bh_runtime_table *env_runtimes(int env)
 	return bpf_map_lookup_elem(&runtimes, &zero);
 }
 
-/* The thread's FS base: where its thread-local storage is. */
+/* Returns the FS base of the thread: the address of its thread-local storage. */
 static __always_inline __u64 env_thread_pointer(int env)
 {
 	(void)env;
@@ -66,13 +66,16 @@ static __always_inline __u64 env_thread_pointer(int env)
 #include "bpf/unwind/step.h"
 #include "bpf/runtime/method_cache.h"
 
-/* What a CPU keeps between samples, in three maps: a value of a per-CPU map has at most 32 KiB.
- * method_caches is an array for that reason, with a place for each CPU. */
+/* What a CPU keeps between samples. It is in three maps, because a value of a per-CPU map has at
+ * most 32 KiB (PCPU_MIN_UNIT_SIZE). method_caches is larger, so it is an array with an entry for
+ * each CPU. */
 struct cpu_state {
 	struct unwind_state unwind;
-	struct pt_regs regs;	 /* of the user; not on the stack, which has 512 bytes */
-	__u32 unannounced_bytes; /* in the ring, since the worker was woken */
+	struct pt_regs regs;	 /* user registers; the stack of 512 bytes has no room for them */
+	__u32 unannounced_bytes; /* written to the ring since the worker was last woken */
 };
+
+_Static_assert(sizeof(struct cpu_state) <= 32768, "a value of a per-CPU map");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -90,7 +93,8 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1); /* one a possible CPU, set by the loader if there are runtimes */
+	__uint(max_entries,
+	       1); /* one for each possible CPU, set by the loader if there are runtimes */
 	__type(key, __u32);
 	__type(value, struct method_cache);
 } method_caches SEC(".maps") __weak;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Kernel structures, by hand: only the fields in use, relocated by CO-RE when the object is loaded.
- */
+/* Kernel structures, written by hand, with only the fields in use. CO-RE relocates them when the
+ * object is loaded. */
 #ifndef BPF_KERNEL_H
 #define BPF_KERNEL_H
 

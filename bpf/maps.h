@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * All maps. Declared in a header because the object is linked from several sources; weak, so that
- * the linker merges equal definitions of one name. Sizes that depend on the host (counters) are set
- * by the loader.
+ * All maps. They are declared in a header because the object is linked from several sources, and
+ * weak so that the linker merges equal definitions. The loader sets the sizes that depend on the
+ * host.
  */
 #ifndef BPF_MAPS_H
 #define BPF_MAPS_H
@@ -11,7 +11,7 @@
 #include <bpf/bpf_helpers.h>
 #include "bpf/shared.h"
 
-/* The shape of a slab; the loader makes as many as the manager asks for. */
+/* The type of a slab. The loader makes as many as the manager asks for. */
 struct slab_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -53,7 +53,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1); /* one a possible CPU, set by the loader */
+	__uint(max_entries, 1); /* one for each possible CPU, set by the loader */
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, __u32);
 	__type(value, struct bh_counters);
@@ -77,8 +77,8 @@ struct {
 	__type(value, struct bh_runtime_table);
 } runtimes SEC(".maps") __weak;
 
-/* Stacks that were sent, by the low bits of their numbers: the other bits, and the epoch in place
- * of the lowest 16. One word, so that CPUs need no lock. */
+/* The stacks that were sent, by the low bits of their ids (sample/submit.h). An entry is the id,
+ * with the epoch in place of its lowest 16 bits. It is one word, so that CPUs need no lock. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1 << BH_DEDUP_BITS);
@@ -86,7 +86,7 @@ struct {
 	__type(value, __u64);
 } stack_dedup SEC(".maps") __weak;
 
-/* The sizes of the rings depend on the host and the frequency; the loader sets them. */
+/* The loader sets the sizes of the rings. They depend on the host and the frequency. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);
@@ -97,9 +97,9 @@ struct {
 	__uint(max_entries, 4096);
 } deferred SEC(".maps") __weak;
 
-/* Processes that a filter selects, by tgid; grows by fork (pid_filter.bpf.c). */
+/* The tgids that the filter by process selects. pid_filter.bpf.c adds those that they fork. */
 struct {
-	/* Preallocated: before 6.1 no perf_event program may use another. */
+	/* It is preallocated, because before 6.1 a perf_event program may not use any other. */
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1); /* as many as the filter may need, set by the loader */
 	__type(key, __u32);

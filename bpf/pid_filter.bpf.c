@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Keeps `pid_filter` to a process and all that it starts: loaded only for a filter by command. */
+/* Keeps the map pid_filter equal to the selected processes and all that they start. It is loaded
+ * only if forks are to be followed. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
@@ -17,8 +18,8 @@ int BPF_PROG(bulkhead_fork, struct task_struct *parent, struct task_struct *chil
 	return 0;
 }
 
-/* The leader's last word; threads that outlive it are rare, and their samples then go uncounted by
- * the filter. */
+/* Called when a task is freed. A process leaves the filter with its leader. Threads that outlive
+ * their leader are rare; the filter then no longer selects them. */
 SEC("tp_btf/sched_process_free")
 int BPF_PROG(bulkhead_free, struct task_struct *task)
 {

@@ -31,7 +31,7 @@ static const struct bh_rule *env_rule(const struct walker_env *env, uint32_t num
 	return number < 1u << BH_RULES_BITS ? &env->tables->rules[number] : NULL;
 }
 
-/* A copy of a stack has nothing of what a runtime's walker would read. */
+/* There are no runtimes: a copy of a stack does not contain what their walkers would read. */
 static const struct bh_runtime_table *env_runtimes(const struct walker_env *env)
 {
 	(void)env;
@@ -72,7 +72,7 @@ unsigned int walker_run(const struct walker_tables *tables, const struct bh_regi
 	unwind_start(&state);
 	while (end == UNWIND_CONTINUE)
 		end = unwind_steps(&state, &env, &cache);
-	/* What cannot be read of a copy lies behind its end. */
+	/* What cannot be read is beyond the end of the copy. */
 	if (end == BH_REASON_READ_FAULT)
 		end = BH_REASON_COPY_SHORT;
 	*count = state.frame_count;

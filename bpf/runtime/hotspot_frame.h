@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause OR Apache-2.0 */
 /*
- * How much of its frame a compiled method has where it was interrupted, by its instructions. C1, C2
- * and the wrappers of native methods begin and end in few ways (MacroAssembler::verified_entry and
- * C1_MacroAssembler::build_frame, their epilogues in x86_64.ad and c1_LIRAssembler_x86.cpp).
+ * How much of its frame a compiled method has at the place where it was interrupted, by its
+ * instructions.
+ *
+ * C1, C2 and the wrappers of native methods build and remove frames in few ways
+ * (MacroAssembler::verified_entry and C1_MacroAssembler::build_frame; the epilogues in x86_64.ad
+ * and c1_LIRAssembler_x86.cpp).
+ *
+ * Example: a method begins with "mov [rsp - 0x14000], eax" (7 bytes), "push rbp" (1 byte),
+ * "sub rsp, 0x20" (4 bytes). Interrupted up to offset 7 it has no frame. At offset 8 rbp is pushed.
+ * At offset 12 the frame is complete.
  */
 #ifndef BPF_RUNTIME_HOTSPOT_FRAME_H
 #define BPF_RUNTIME_HOTSPOT_FRAME_H
@@ -11,9 +18,9 @@
 
 enum hotspot_frame_state {
 	HOTSPOT_COMPLETE,
-	HOTSPOT_NOT_BEGUN, /* or gone: the return address is at rsp */
-	HOTSPOT_PUSHED,	   /* rbp is at rsp, the return address above it */
-	HOTSPOT_SIZED,	   /* it has its size, and rbp is not saved yet */
+	HOTSPOT_NOT_BEGUN, /* or removed: the return address is at rsp */
+	HOTSPOT_PUSHED,	   /* rbp is at rsp, and the return address above it */
+	HOTSPOT_SIZED,	   /* rsp has been moved, and rbp is not saved yet */
 	HOTSPOT_UNKNOWN,
 };
 
@@ -23,7 +30,7 @@ enum {
 	HOTSPOT_BANG_BYTES = 7, /* mov [rsp - N], eax */
 };
 
-/* 8 bytes at byte `at` (a constant) of code. */
+/* Returns 8 bytes of the code at byte `at` (a constant). */
 static inline __attribute__((always_inline)) uint64_t hotspot_code_at(const uint64_t *code,
 								      unsigned int at)
 {
@@ -32,14 +39,15 @@ static inline __attribute__((always_inline)) uint64_t hotspot_code_at(const uint
 	return at & 7 ? words[0] >> (at & 7) * 8 | words[1] << (64 - (at & 7) * 8) : words[0];
 }
 
-/* Interrupted `offset` (not 0) bytes behind the verified entry, where `code` is. */
+/* Returns the state of a frame that was interrupted `offset` bytes (not 0) after the verified
+ * entry. `code` is the code at the entry. */
 static inline __attribute__((always_inline)) int hotspot_prologue(const uint64_t *code,
 								  uint64_t offset)
 {
 	uint64_t first = hotspot_code_at(code, 0), next = hotspot_code_at(code, 8), end = 1;
 
-	/* mov [rsp - N], eax: is the stack large enough? Or the jmp that comes there once the
-	 * method is not to be entered any more, of 5 bytes. */
+	/* mov [rsp - N], eax: the check of the stack's size. Or a jmp of 5 bytes, which replaces it
+	 * once the method is not to be entered any more. */
 	if ((first & 0xffffff) == 0x248489 || (first & 0xff) == 0xe9) {
 		if (offset <= HOTSPOT_BANG_BYTES)
 			return HOTSPOT_NOT_BEGUN;
@@ -68,8 +76,8 @@ static inline __attribute__((always_inline)) int hotspot_prologue(const uint64_t
 	return offset < end ? HOTSPOT_SIZED : HOTSPOT_COMPLETE;
 }
 
-/* Interrupted at `code`, the frame having been complete. Between its end and the return there is
- * the poll of the safepoint, in three forms. */
+/* Returns the state of a frame that was complete before, and was interrupted at `code`. Between the
+ * end of the frame and the return is the poll of the safepoint, in three forms. */
 static inline __attribute__((always_inline)) int hotspot_epilogue(const uint64_t *code)
 {
 	const uint64_t first = hotspot_code_at(code, 0), next = hotspot_code_at(code, 8),

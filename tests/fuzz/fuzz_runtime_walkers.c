@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "common/cursor.h"
-#include "tests/runtime/user_walk.h"
+#include "tests/runtime/walk_in_process.h"
 
 enum {
 	TGID = 1,
@@ -38,7 +38,7 @@ struct world {
 	struct bh_module modules[1 << BH_MODULES_BITS];
 	struct bh_rule rules[1 << BH_RULES_BITS];
 	struct bh_runtime_table runtimes;
-	struct user_walk_result result;
+	struct walk_in_process_result result;
 	uint8_t image[IMAGE_BYTES]; /* once more at the heap, once more at the stack */
 	size_t image_bytes;
 	uint64_t reads;
@@ -155,7 +155,7 @@ static void take_memory(struct cursor *c, struct world *w)
 	}
 }
 
-static void check_frames(const struct user_walk_result *result)
+static void check_frames(const struct walk_in_process_result *result)
 {
 	for (unsigned int i = 0; i < result->count;) {
 		const uint64_t frame = result->frames[i];
@@ -186,7 +186,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	w->reads = 0;
 	const struct walker_tables tables = {
 	    .slabs = {w->slab}, .modules = w->modules, .rules = w->rules};
-	const struct user_walk walk = {.tables = &tables,
+	const struct walk_in_process walk = {.tables = &tables,
 				       .runtimes = &w->runtimes,
 				       .tgid = TGID,
 				       .mapping_offset = MAPPINGS_AT,
@@ -194,8 +194,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				       .thread_pointer = thread_pointer,
 				       .read = world_read,
 				       .context = w};
-	user_walk_run(&walk, &registers, &w->result);
-	check(w->result.reason < BH_REASON_COUNT && w->result.steps <= USER_WALK_STEPS_MAX);
+	walk_in_process_run(&walk, &registers, &w->result);
+	check(w->result.reason < BH_REASON_COUNT && w->result.steps <= WALK_IN_PROCESS_STEPS_MAX);
 	check(w->result.count <= BH_USER_FRAMES_MAX);
 	check(w->reads <= (uint64_t)READS_A_STEP * (w->result.steps + 1));
 	check_frames(&w->result);

@@ -74,7 +74,7 @@ static bool has_texts(const struct options *options, const char *stack)
 }
 
 static int write_case(const struct options *options, struct live *live,
-		      const struct user_walk_result *result, const char *stack)
+		      const struct walk_in_process_result *result, const char *stack)
 {
 	char path[1024];
 
@@ -93,16 +93,16 @@ static int write_case(const struct options *options, struct live *live,
 /* 1: a case was written; 0: this is not what is wanted; or a negative errno. */
 static int capture_thread(const struct options *options, struct live *live, pid_t tid, bool last)
 {
-	struct user_walk_result *result = calloc(1, sizeof(*result));
-	struct foreign foreign = {.memory = &live->file->memory, .live_fd = live->memory_fd};
-	struct scene_tables tables;
-	struct scene_text text = {0};
+	struct walk_in_process_result *result = calloc(1, sizeof(*result));
+	struct other_process other = {.memory = &live->file->memory, .live_fd = live->memory_fd};
+	struct fixture_tables tables;
+	struct fixture_text text = {0};
 	int r = result ? live_begin_thread(live, tid) : -ENOMEM;
 
 	if (r == 0) {
 		live_tables(live, &tables);
-		scene_run(live->file, &foreign, &tables, result, &text);
-		r = foreign.error;
+		fixture_run(live->file, &other, &tables, result, &text);
+		r = other.error;
 	}
 	if (r == 0 && has_texts(options, text.data))
 		r = write_case(options, live, result, text.data) < 0 ? -EIO : 1;

@@ -51,7 +51,7 @@ void case_free(struct case_file *file)
 	if (!file)
 		return;
 	for (int i = 0; i < CASE_RUNTIMES_MAX; i++)
-		foreign_file_fini(&file->runtimes[i].file);
+		other_process_file_fini(&file->runtimes[i].file);
 	recording_fini(&file->memory);
 	free(file);
 }
@@ -140,7 +140,7 @@ static void out_recording(struct out *out, const struct recording *recording)
 
 static void out_file(struct out *out, const struct case_runtime *runtime)
 {
-	const struct foreign_file *file = &runtime->file;
+	const struct other_process_file *file = &runtime->file;
 
 	out_u32(out, FILE_MAGIC);
 	out_u32(out, CASE_VERSION);
@@ -148,7 +148,7 @@ static void out_file(struct out *out, const struct case_runtime *runtime)
 	out_u64(out, runtime->hash);
 	out_u32(out, file->symbol_count);
 	for (unsigned int i = 0; i < file->symbol_count; i++) {
-		const struct foreign_symbol *s = &file->symbols[i];
+		const struct other_process_symbol *s = &file->symbols[i];
 
 		out_name(out, s->name);
 		out_u8(out, s->found);
@@ -274,20 +274,20 @@ static void in_recording(struct cursor *c, struct recording *recording)
 
 static bool in_file(struct cursor *c, struct case_runtime *runtime)
 {
-	struct foreign_file *file = &runtime->file;
+	struct other_process_file *file = &runtime->file;
 
 	if (cursor_u32(c) != FILE_MAGIC || cursor_u32(c) != CASE_VERSION ||
 	    cursor_u64(c) != file->size || cursor_u64(c) != runtime->hash)
 		return false;
-	const uint32_t count = in_count(c, FOREIGN_SYMBOLS_MAX, 18);
+	const uint32_t count = in_count(c, OTHER_PROCESS_SYMBOLS_MAX, 18);
 	for (uint32_t i = 0; i < count; i++) {
-		struct foreign_symbol s;
+		struct other_process_symbol s;
 
 		in_name(c, s.name);
 		s.found = cursor_u8(c) != 0;
 		s.vaddr = cursor_u64(c);
 		s.size = cursor_u64(c);
-		if (!foreign_file_symbol(file, s.name) && file->symbol_count < FOREIGN_SYMBOLS_MAX)
+		if (!other_process_file_symbol(file, s.name) && file->symbol_count < OTHER_PROCESS_SYMBOLS_MAX)
 			file->symbols[file->symbol_count++] = s;
 	}
 	in_recording(c, &file->bytes);
@@ -428,7 +428,7 @@ int case_read(struct case_file *file, const char *path)
 		r = file_read(runtime, beside);
 		if (r < 0)
 			return r;
-		runtime->file.fd = foreign_file_stand_in(runtime->file.size);
+		runtime->file.fd = other_process_file_stand_in(runtime->file.size);
 		if (runtime->file.fd < 0)
 			return runtime->file.fd;
 	}

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "bpf/shared.h"
-#include "tests/runtime/foreign.h"
+#include "tests/runtime/other_process.h"
 
 enum {
 	CASE_NAME_BYTES = 96,
@@ -46,7 +46,7 @@ struct case_runtime {
 	char path[CASE_NAME_BYTES]; /* as of a module */
 	uint64_t bias;
 	uint64_t hash; /* of the whole file */
-	struct foreign_file file;
+	struct other_process_file file;
 };
 
 struct case_file {

@@ -159,7 +159,7 @@ static void runtime_add(struct live *live, unsigned int runtime, int fd, uint64_
 	if (file->runtime_count == CASE_RUNTIMES_MAX || size < 0)
 		return;
 	struct case_runtime *added = &file->runtimes[file->runtime_count++];
-	snprintf(added->name, sizeof(added->name), "%s", scene_runtime_name(runtime));
+	snprintf(added->name, sizeof(added->name), "%s", fixture_runtime_name(runtime));
 	snprintf(added->path, sizeof(added->path), "%s", name);
 	added->bias = bias;
 	added->hash = file_hash(fd);
@@ -179,11 +179,11 @@ static void module_recognise(struct live *live, const char *path, const char *na
 		return;
 	for (unsigned int i = 1; i < BH_RUNTIME_COUNT; i++) {
 		void *image = NULL;
-		const int r = scene_runtime_ops(i)->recognise(&file, &image, &refusal);
+		const int r = fixture_runtime_ops(i)->recognise(&file, &image, &refusal);
 
 		if (r == 0) {
 			runtime_add(live, i, fd, runtime_bias(&file.image, line), name);
-			scene_runtime_ops(i)->release(image);
+			fixture_runtime_ops(i)->release(image);
 		} else if (r == -ENOTSUP) {
 			fprintf(stderr, "runtime_capture: %s\n", refusal.text);
 		}
@@ -290,9 +290,9 @@ int live_look(struct live *live)
 	return 0;
 }
 
-void live_tables(const struct live *live, struct scene_tables *tables)
+void live_tables(const struct live *live, struct fixture_tables *tables)
 {
-	*tables = (struct scene_tables){.tables = unwind_memory_tables(&live->unwind),
+	*tables = (struct fixture_tables){.tables = unwind_memory_tables(&live->unwind),
 					.mapping_slab = live->mappings.slab,
 					.mapping_offset = live->mappings.offset,
 					.mapping_count = live->mapping_count};
@@ -329,7 +329,7 @@ int live_begin_thread(struct live *live, pid_t tid)
 }
 
 /* Does the stack, or a rule that was used for it, have the module? */
-static bool module_is_needed(const struct user_walk_result *result, uint32_t module)
+static bool module_is_needed(const struct walk_in_process_result *result, uint32_t module)
 {
 	for (unsigned int i = 0; i < result->rule_count; i++) {
 		if (result->rules[i].frame >> BH_FRAME_OFFSET_BITS == module)
@@ -342,7 +342,7 @@ static bool module_is_needed(const struct user_walk_result *result, uint32_t mod
 	return false;
 }
 
-void live_finish_thread(struct live *live, const struct user_walk_result *result)
+void live_finish_thread(struct live *live, const struct walk_in_process_result *result)
 {
 	struct case_file *file = live->file;
 	unsigned int kept = 0;

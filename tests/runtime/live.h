@@ -6,7 +6,7 @@
 
 #include <sys/types.h>
 
-#include "tests/runtime/scene.h"
+#include "tests/runtime/fixture.h"
 #include "tests/support/unwind_memory.h"
 
 enum {
@@ -46,8 +46,8 @@ int live_look(struct live *live);
 int live_begin_thread(struct live *live, pid_t tid);
 
 /* Of what is mapped only what the walk needed, and its rules, into the case. */
-void live_finish_thread(struct live *live, const struct user_walk_result *result);
+void live_finish_thread(struct live *live, const struct walk_in_process_result *result);
 
-void live_tables(const struct live *live, struct scene_tables *tables);
+void live_tables(const struct live *live, struct fixture_tables *tables);
 
 #endif

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "common/cleanup.h"
-#include "tests/runtime/scene.h"
+#include "tests/runtime/fixture.h"
 
 enum {
 	FAIL_EVERY_MAX = 24,
@@ -25,9 +25,9 @@ enum {
 struct test {
 	const char *path;
 	struct case_file *file;
-	struct scene_tables tables;
-	struct scene_memory *memory;
-	struct user_walk_result *result;
+	struct fixture_tables tables;
+	struct fixture_memory *memory;
+	struct walk_in_process_result *result;
 };
 
 static char *file_text(const char *path)
@@ -76,14 +76,14 @@ static void print_difference(const char *expected, const char *found)
 
 static int test_expected(struct test *test)
 {
-	struct foreign foreign = {.memory = &test->file->memory, .live_fd = -1};
-	struct scene_text text = {0};
+	struct other_process other = {.memory = &test->file->memory, .live_fd = -1};
+	struct fixture_text text = {0};
 	char path[1024];
 
 	snprintf(path, sizeof(path), "%.*s.expected", (int)(strlen(test->path) - strlen(".case")),
 		 test->path);
 	_cleanup_free_ char *expected = file_text(path);
-	scene_run(test->file, &foreign, &test->tables, test->result, &text);
+	fixture_run(test->file, &other, &test->tables, test->result, &text);
 	_cleanup_free_ char *found = text.data;
 	if (!expected) {
 		printf("%s: cannot be read; it would be\n%s", path, found);
@@ -94,27 +94,27 @@ static int test_expected(struct test *test)
 		printf("%s: not as expected (-), but (+)\n", test->path);
 		print_difference(expected, found);
 	}
-	if (foreign.outside) {
+	if (other.outside) {
 		printf("%s: %" PRIu64
 		       " reads outside of the recording, the first of %s at %#" PRIx64 ", %" PRIu64
 		       " bytes; see tests/runtime/README.md\n",
-		       test->path, foreign.outside, foreign.outside_of, foreign.outside_address,
-		       foreign.outside_length);
+		       test->path, other.outside, other.outside_of, other.outside_address,
+		       other.outside_length);
 		failed = 1;
 	}
 	return failed;
 }
 
 /* Any stack is right, if it is one. */
-static int test_hostile(struct test *test, const struct foreign_faults *faults)
+static int test_hostile(struct test *test, const struct other_process_faults *faults)
 {
-	struct foreign foreign = {.memory = &test->file->memory, .live_fd = -1, .faults = *faults};
-	struct scene_text text = {0};
-	struct user_walk_result *result = test->result;
+	struct other_process other = {.memory = &test->file->memory, .live_fd = -1, .faults = *faults};
+	struct fixture_text text = {0};
+	struct walk_in_process_result *result = test->result;
 
-	scene_run(test->file, &foreign, &test->tables, result, &text);
+	fixture_run(test->file, &other, &test->tables, result, &text);
 	_cleanup_free_ char *found = text.data;
-	if (result->reason < BH_REASON_COUNT && result->steps <= USER_WALK_STEPS_MAX &&
+	if (result->reason < BH_REASON_COUNT && result->steps <= WALK_IN_PROCESS_STEPS_MAX &&
 	    result->count <= BH_USER_FRAMES_MAX && !strstr(found, "a frame without its words"))
 		return 0;
 	printf("%s: fail_every=%" PRIu64 " random=%" PRIu64 " late=%d: reason %u after %u steps, "
@@ -125,7 +125,7 @@ static int test_hostile(struct test *test, const struct foreign_faults *faults)
 }
 
 /* What fails while a runtime attaches mostly ends there: so once with that, once without. */
-static int test_hostile_twice(struct test *test, struct foreign_faults faults)
+static int test_hostile_twice(struct test *test, struct other_process_faults faults)
 {
 	int failures = test_hostile(test, &faults);
 
@@ -138,9 +138,9 @@ static int test_hostile_all(struct test *test)
 	int failures = 0;
 
 	for (uint64_t i = 1; i <= FAIL_EVERY_MAX; i++)
-		failures += test_hostile_twice(test, (struct foreign_faults){.fail_every = i});
+		failures += test_hostile_twice(test, (struct other_process_faults){.fail_every = i});
 	for (uint64_t i = 1; i <= FLIP_SEEDS; i++) {
-		struct foreign_faults faults = {.flip_one_in = 1 + i * i,
+		struct other_process_faults faults = {.flip_one_in = 1 + i * i,
 						.random = i * 0x9e3779b97f4a7c15ull};
 
 		failures += test_hostile_twice(test, faults);
@@ -158,7 +158,7 @@ static int test_case(struct test *test)
 		abort();
 	int r = case_read(test->file, test->path);
 	if (r == 0)
-		r = scene_tables_make(test->file, &test->tables, &test->memory);
+		r = fixture_tables_make(test->file, &test->tables, &test->memory);
 	if (r < 0) {
 		printf("%s: %s\n", test->path, strerror(-r));
 		return 1;
@@ -167,7 +167,7 @@ static int test_case(struct test *test)
 	const unsigned int words = test->result->count;
 	failures += test_hostile_all(test);
 	printf("%s: %s, words=%u\n", test->path, failures ? "FAILED" : "ok", words);
-	scene_tables_free(test->memory);
+	fixture_tables_free(test->memory);
 	return failures;
 }
 

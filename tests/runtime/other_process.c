@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/runtime/foreign.h"
+#include "tests/runtime/other_process.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "symbolizer/runtime/file.h"
 
 /* The wrapped functions have nothing else to know it by. */
-static struct foreign *current;
+static struct other_process *current;
 
 ssize_t __real_pread(int fd, void *buffer, size_t length, off_t offset);
 ssize_t __wrap_pread(int fd, void *buffer, size_t length, off_t offset);
@@ -23,9 +23,9 @@ int __real_runtime_file_local(const struct runtime_file *file, const char *name,
 int __wrap_runtime_file_local(const struct runtime_file *file, const char *name,
 			      struct runtime_symbol *symbol);
 
-void foreign_use(struct foreign *foreign)
+void other_process_use(struct other_process *other)
 {
-	current = foreign;
+	current = other;
 }
 
 /* xorshift64* (Vigna 2016). */
@@ -37,16 +37,16 @@ static uint64_t random_next(uint64_t *state)
 	return *state * 0x2545f4914f6cdd1dull;
 }
 
-static bool fault_fails(struct foreign *foreign)
+static bool fault_fails(struct other_process *other)
 {
-	foreign->reads++;
-	return foreign->faults.fail_every && foreign->reads % foreign->faults.fail_every == 0;
+	other->reads++;
+	return other->faults.fail_every && other->reads % other->faults.fail_every == 0;
 }
 
 /* A pointer into what is there already makes more trouble than noise does. */
-static void fault_flip(struct foreign *foreign, uint8_t *bytes, size_t length)
+static void fault_flip(struct other_process *other, uint8_t *bytes, size_t length)
 {
-	struct foreign_faults *faults = &foreign->faults;
+	struct other_process_faults *faults = &other->faults;
 
 	if (!faults->flip_one_in || !length || random_next(&faults->random) % faults->flip_one_in)
 		return;
@@ -70,34 +70,34 @@ static void fault_flip(struct foreign *foreign, uint8_t *bytes, size_t length)
 	}
 }
 
-static void outside(struct foreign *foreign, const char *of, uint64_t address, uint64_t length)
+static void outside(struct other_process *other, const char *of, uint64_t address, uint64_t length)
 {
-	if (foreign->outside++)
+	if (other->outside++)
 		return;
-	foreign->outside_of = of;
-	foreign->outside_address = address;
-	foreign->outside_length = length;
+	other->outside_of = of;
+	other->outside_address = address;
+	other->outside_length = length;
 }
 
-static int recorded_read(struct foreign *foreign, const struct recording *recording, const char *of,
+static int recorded_read(struct other_process *other, const struct recording *recording, const char *of,
 			 uint64_t address, void *to, size_t length)
 {
-	if (fault_fails(foreign))
+	if (fault_fails(other))
 		return -EFAULT;
 	int r = recording_get(recording, address, to, length);
-	if (r < 0 && foreign->faults.anywhere) {
-		recording_get_some(recording, address, to, length, foreign->faults.anywhere);
+	if (r < 0 && other->faults.anywhere) {
+		recording_get_some(recording, address, to, length, other->faults.anywhere);
 		r = 0;
 	}
 	if (r == -ENODATA)
-		outside(foreign, of, address, length);
+		outside(other, of, address, length);
 	if (r < 0)
 		return -EFAULT;
-	fault_flip(foreign, to, length);
+	fault_flip(other, to, length);
 	return 0;
 }
 
-static int live_read(struct foreign *foreign, struct recording *recording, int fd, uint64_t address,
+static int live_read(struct other_process *other, struct recording *recording, int fd, uint64_t address,
 		     void *to, size_t length)
 {
 	size_t done = 0;
@@ -115,28 +115,28 @@ static int live_read(struct foreign *foreign, struct recording *recording, int f
 	const int r = done == length ? recording_put(recording, address, to, length)
 				     : recording_put_failure(recording, address, length);
 	if (r < 0)
-		foreign->error = r;
+		other->error = r;
 	return done == length ? 0 : -EFAULT;
 }
 
-int foreign_read(struct foreign *foreign, uint64_t address, void *to, size_t length)
+int other_process_read(struct other_process *other, uint64_t address, void *to, size_t length)
 {
-	if (foreign->live_fd >= 0)
-		return live_read(foreign, foreign->memory, foreign->live_fd, address, to, length);
-	return recorded_read(foreign, foreign->memory, "memory", address, to, length);
+	if (other->live_fd >= 0)
+		return live_read(other, other->memory, other->live_fd, address, to, length);
+	return recorded_read(other, other->memory, "memory", address, to, length);
 }
 
-int foreign_read_around(void *context, uint64_t address, void *to, size_t length)
+int other_process_read_around(void *context, uint64_t address, void *to, size_t length)
 {
-	struct foreign *foreign = context;
+	struct other_process *other = context;
 
-	if (foreign->live_fd >= 0 ||
-	    recording_get(foreign->memory, address, to, length) != -ENODATA ||
-	    !recording_get_some(foreign->memory, address, to, length, 0))
-		return foreign_read(foreign, address, to, length);
-	if (fault_fails(foreign))
+	if (other->live_fd >= 0 ||
+	    recording_get(other->memory, address, to, length) != -ENODATA ||
+	    !recording_get_some(other->memory, address, to, length, 0))
+		return other_process_read(other, address, to, length);
+	if (fault_fails(other))
 		return -EFAULT;
-	fault_flip(foreign, to, length);
+	fault_flip(other, to, length);
 	return 0;
 }
 
@@ -149,7 +149,7 @@ ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *local, unsigned l
 	(void)local_count;
 	(void)remote_count;
 	(void)flags;
-	if (!current || foreign_read(current, (uint64_t)(uintptr_t)remote->iov_base,
+	if (!current || other_process_read(current, (uint64_t)(uintptr_t)remote->iov_base,
 				     local->iov_base, local->iov_len) < 0) {
 		errno = EFAULT;
 		return -1;
@@ -160,7 +160,7 @@ ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *local, unsigned l
 /* file.c's. */
 ssize_t __wrap_pread(int fd, void *buffer, size_t length, off_t offset)
 {
-	struct foreign_file *file = current ? current->file : NULL;
+	struct other_process_file *file = current ? current->file : NULL;
 	int r;
 
 	if (!file || fd != file->fd)
@@ -173,7 +173,7 @@ ssize_t __wrap_pread(int fd, void *buffer, size_t length, off_t offset)
 	return r < 0 ? -1 : (ssize_t)length;
 }
 
-const struct foreign_symbol *foreign_file_symbol(const struct foreign_file *file, const char *name)
+const struct other_process_symbol *other_process_file_symbol(const struct other_process_file *file, const char *name)
 {
 	for (unsigned int i = 0; i < file->symbol_count; i++) {
 		if (!strcmp(file->symbols[i].name, name))
@@ -185,36 +185,36 @@ const struct foreign_symbol *foreign_file_symbol(const struct foreign_file *file
 int __wrap_runtime_file_local(const struct runtime_file *file, const char *name,
 			      struct runtime_symbol *symbol)
 {
-	struct foreign *foreign = current;
+	struct other_process *other = current;
 
-	if (!foreign || !foreign->file)
+	if (!other || !other->file)
 		return __real_runtime_file_local(file, name, symbol);
-	struct foreign_file *from = foreign->file;
-	const struct foreign_symbol *known = foreign_file_symbol(from, name);
-	if (!known && foreign->live_fd >= 0 && from->symbol_count < FOREIGN_SYMBOLS_MAX) {
-		struct foreign_symbol *s = &from->symbols[from->symbol_count++];
+	struct other_process_file *from = other->file;
+	const struct other_process_symbol *known = other_process_file_symbol(from, name);
+	if (!known && other->live_fd >= 0 && from->symbol_count < OTHER_PROCESS_SYMBOLS_MAX) {
+		struct other_process_symbol *s = &from->symbols[from->symbol_count++];
 		struct runtime_symbol found = {0};
 
 		/* Without its reads of .symtab being recorded. */
-		foreign_use(NULL);
+		other_process_use(NULL);
 		s->found = __real_runtime_file_local(file, name, &found) == 0;
-		foreign_use(foreign);
+		other_process_use(other);
 		snprintf(s->name, sizeof(s->name), "%s", name);
 		s->vaddr = found.vaddr;
 		s->size = found.size;
 		known = s;
 	}
 	if (!known) {
-		outside(foreign, "symbols of the file", 0, 0);
+		outside(other, "symbols of the file", 0, 0);
 		return -ENOENT;
 	}
-	if (!known->found || fault_fails(foreign))
+	if (!known->found || fault_fails(other))
 		return -ENOENT;
 	*symbol = (struct runtime_symbol){.vaddr = known->vaddr, .size = known->size};
 	return 0;
 }
 
-int foreign_file_stand_in(uint64_t size)
+int other_process_file_stand_in(uint64_t size)
 {
 	const int fd = memfd_create("recorded", MFD_CLOEXEC);
 
@@ -225,7 +225,7 @@ int foreign_file_stand_in(uint64_t size)
 	return fd < 0 ? -errno : fd;
 }
 
-void foreign_file_fini(struct foreign_file *file)
+void other_process_file_fini(struct other_process_file *file)
 {
 	if (file->fd >= 0)
 		close(file->fd);

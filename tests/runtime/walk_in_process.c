@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/runtime/user_walk_env.h"
+#include "tests/runtime/walk_in_process_env.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@ struct scratch {
 	struct rule_cache cache;
 };
 
-static int call_walker(struct unwind_state *s, const struct user_walk *walk)
+static int call_walker(struct unwind_state *s, const struct walk_in_process *walk)
 {
 	const uint32_t at = s->runtime.block & ((1 << BH_RUNTIME_BLOCKS_BITS) - 1);
 	const struct bh_runtime_block *block = &walk->runtimes->blocks[at];
@@ -17,7 +17,7 @@ static int call_walker(struct unwind_state *s, const struct user_walk *walk)
 	switch (s->runtime.id) {
 #define RUNTIME(id, name, frame_type, title)                                      \
 	case BH_RUNTIME_##id:                                                                      \
-		return user_walk_##name(s, walk, block);
+		return walk_in_process_##name(s, walk, block);
 #include "common/runtimes.def"
 #undef RUNTIME
 	default:
@@ -26,7 +26,7 @@ static int call_walker(struct unwind_state *s, const struct user_walk *walk)
 }
 
 /* As unwind_user_stack() and unwind_batch() of bpf/sample.bpf.c. */
-static unsigned int unwind_stack(const struct user_walk *walk, struct scratch *scratch,
+static unsigned int unwind_stack(const struct walk_in_process *walk, struct scratch *scratch,
 			       unsigned int *steps)
 {
 	struct unwind_state *s = &scratch->state;
@@ -34,7 +34,7 @@ static unsigned int unwind_stack(const struct user_walk *walk, struct scratch *s
 
 	unwind_start(s);
 	managed_find_slot(s, walk, walk->tgid);
-	for (*steps = 0; *steps < USER_WALK_STEPS_MAX && end == UNWIND_CONTINUE; ++*steps) {
+	for (*steps = 0; *steps < WALK_IN_PROCESS_STEPS_MAX && end == UNWIND_CONTINUE; ++*steps) {
 		end = unwind_steps(s, walk, &scratch->cache);
 		if (end == UNWIND_CALL_WALKER)
 			end = call_walker(s, walk);
@@ -44,8 +44,8 @@ static unsigned int unwind_stack(const struct user_walk *walk, struct scratch *s
 	return end == UNWIND_CONTINUE ? BH_REASON_TOO_DEEP : (unsigned int)end;
 }
 
-void user_walk_run(const struct user_walk *walk, const struct bh_registers *registers,
-		   struct user_walk_result *result)
+void walk_in_process_run(const struct walk_in_process *walk, const struct bh_registers *registers,
+		   struct walk_in_process_result *result)
 {
 	struct scratch *scratch = calloc(1, sizeof(*scratch));
 
@@ -69,7 +69,7 @@ void user_walk_run(const struct user_walk *walk, const struct bh_registers *regi
 		if (!entry->key || entry->key & BH_FRAME_RAW)
 			continue;
 		result->rules[result->rule_count++] =
-		    (struct user_walk_rule){.frame = entry->key, .rule = entry->rule};
+		    (struct walk_in_process_rule){.frame = entry->key, .rule = entry->rule};
 	}
 	free(scratch);
 }

@@ -3,8 +3,8 @@
  * The walkers in user space: bpf/unwind/step.h and every bpf/runtime/NAME.bpf.c over any memory that a
  * function can read, by the steps that bpf/sample.bpf.c makes in the kernel.
  */
-#ifndef TESTS_RUNTIME_USER_WALK_H
-#define TESTS_RUNTIME_USER_WALK_H
+#ifndef TESTS_RUNTIME_WALK_IN_PROCESS_H
+#define TESTS_RUNTIME_WALK_IN_PROCESS_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -13,14 +13,14 @@
 #include "unwinder-mgr/walker.h"
 
 /* How many rules are remembered: more than a stack of a case has. */
-#define USER_WALK_CACHE_BITS 12
+#define WALK_IN_PROCESS_CACHE_BITS 12
 
 enum {
-	USER_WALK_RULES_MAX = 1 << USER_WALK_CACHE_BITS,
-	USER_WALK_STEPS_MAX = BH_UNWIND_BATCHES * BH_UNWIND_BATCH_STEPS,
+	WALK_IN_PROCESS_RULES_MAX = 1 << WALK_IN_PROCESS_CACHE_BITS,
+	WALK_IN_PROCESS_STEPS_MAX = BH_UNWIND_BATCHES * BH_UNWIND_BATCH_STEPS,
 };
 
-struct user_walk {
+struct walk_in_process {
 	const struct walker_tables *tables;
 	const struct bh_runtime_table *runtimes; /* may be NULL */
 	uint32_t tgid;
@@ -31,7 +31,7 @@ struct user_walk {
 	void *context;
 };
 
-struct user_walk_result {
+struct walk_in_process_result {
 	unsigned int reason; /* enum bh_reason */
 	unsigned int steps;
 	unsigned int count;
@@ -39,13 +39,13 @@ struct user_walk_result {
 	/* The rules that were used, each once: module number and offset as in a native frame. Not
 	 * those of modules without a table, for which there is one rule. */
 	unsigned int rule_count;
-	struct user_walk_rule {
+	struct walk_in_process_rule {
 		uint64_t frame;
 		struct bh_rule rule;
-	} rules[USER_WALK_RULES_MAX];
+	} rules[WALK_IN_PROCESS_RULES_MAX];
 };
 
-void user_walk_run(const struct user_walk *walk, const struct bh_registers *registers,
-		   struct user_walk_result *result);
+void walk_in_process_run(const struct walk_in_process *walk, const struct bh_registers *registers,
+		   struct walk_in_process_result *result);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/runtime/scene.h"
+#include "tests/runtime/fixture.h"
 
 enum {
 	RULE_FRAME_POINTER, /* rule 0 always is this */
@@ -18,7 +18,7 @@ enum {
 	PAGE_BYTES = 1 << BH_PAGE_BITS,
 };
 
-struct scene_memory {
+struct fixture_memory {
 	uint8_t *slabs[BH_SLABS_MAX];
 	uint32_t slab, used; /* the next free byte */
 	struct bh_module modules[1 << BH_MODULES_BITS];
@@ -31,7 +31,7 @@ struct place {
 	void *data;
 };
 
-static int place_take(struct scene_memory *memory, size_t bytes, struct place *place)
+static int place_take(struct fixture_memory *memory, size_t bytes, struct place *place)
 {
 	if (bytes > BH_SLAB_BYTES)
 		return -EFBIG;
@@ -66,8 +66,8 @@ static int mapping_compare(const void *a, const void *b)
 	return (x->start > y->start) - (x->start < y->start);
 }
 
-static int mappings_make(const struct case_file *file, struct scene_memory *memory,
-			 struct scene_tables *tables)
+static int mappings_make(const struct case_file *file, struct fixture_memory *memory,
+			 struct fixture_tables *tables)
 {
 	struct place place;
 	int r = place_take(memory, CASE_MAPPINGS_MAX * sizeof(struct bh_mapping), &place);
@@ -92,7 +92,7 @@ static int mappings_make(const struct case_file *file, struct scene_memory *memo
 }
 
 /* The rules sorted[first] on that are in the page, as its deltas. */
-static int page_make(struct scene_memory *memory, struct bh_page *page, uint64_t page_number,
+static int page_make(struct fixture_memory *memory, struct bh_page *page, uint64_t page_number,
 		     unsigned int first, unsigned int end)
 {
 	struct place place;
@@ -143,7 +143,7 @@ static void module_pages(const struct case_file *file, uint32_t number, uint64_t
 	*count = high > low ? ((high - 1) >> BH_PAGE_BITS) - *first + 1 : 0;
 }
 
-static int module_make(const struct case_file *file, struct scene_memory *memory, uint32_t number,
+static int module_make(const struct case_file *file, struct fixture_memory *memory, uint32_t number,
 		       const struct place *nothing)
 {
 	struct bh_module *module = &memory->modules[number];
@@ -187,8 +187,8 @@ static int module_make(const struct case_file *file, struct scene_memory *memory
 	return 0;
 }
 
-static int memory_fill(const struct case_file *file, struct scene_tables *tables,
-		       struct scene_memory *memory)
+static int memory_fill(const struct case_file *file, struct fixture_tables *tables,
+		       struct fixture_memory *memory)
 {
 	struct place nothing;
 	int r = mappings_make(file, memory, tables);
@@ -213,14 +213,14 @@ static int memory_fill(const struct case_file *file, struct scene_tables *tables
 	return 0;
 }
 
-int scene_tables_make(const struct case_file *file, struct scene_tables *tables,
-		      struct scene_memory **memory)
+int fixture_tables_make(const struct case_file *file, struct fixture_tables *tables,
+		      struct fixture_memory **memory)
 {
-	struct scene_memory *made = calloc(1, sizeof(*made));
+	struct fixture_memory *made = calloc(1, sizeof(*made));
 	int r = made ? memory_fill(file, tables, made) : -ENOMEM;
 
 	if (r < 0) {
-		scene_tables_free(made);
+		fixture_tables_free(made);
 		return r;
 	}
 	tables->tables = (struct walker_tables){.modules = made->modules, .rules = made->rules};
@@ -230,7 +230,7 @@ int scene_tables_make(const struct case_file *file, struct scene_tables *tables,
 	return 0;
 }
 
-void scene_tables_free(struct scene_memory *memory)
+void fixture_tables_free(struct fixture_memory *memory)
 {
 	for (int i = 0; memory && i < BH_SLABS_MAX; i++)
 		free(memory->slabs[i]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/runtime/scene.h"
+#include "tests/runtime/fixture.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -44,10 +44,10 @@ struct actor {
 	int block;
 };
 
-struct scene {
+struct fixture {
 	struct case_file *file;
-	struct foreign *foreign;
-	struct scene_text *text;
+	struct other_process *other;
+	struct fixture_text *text;
 	struct bh_runtime_table runtimes;
 	struct runtime_slots slots;
 	struct runtime_slot_range ranges[CASE_RUNTIMES_MAX * RUNTIME_RANGES_MAX];
@@ -55,20 +55,20 @@ struct scene {
 	struct runtime_frames frames;
 };
 
-const struct runtime_ops *scene_runtime_ops(unsigned int runtime)
+const struct runtime_ops *fixture_runtime_ops(unsigned int runtime)
 {
 	return runtime < BH_RUNTIME_COUNT ? all_ops[runtime] : NULL;
 }
 
-const char *scene_runtime_name(unsigned int runtime)
+const char *fixture_runtime_name(unsigned int runtime)
 {
 	return runtime < BH_RUNTIME_COUNT && all_names[runtime] ? all_names[runtime] : "";
 }
 
-static void text_add(struct scene_text *text, const char *format, ...)
+static void text_add(struct fixture_text *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-static void text_add(struct scene_text *text, const char *format, ...)
+static void text_add(struct fixture_text *text, const char *format, ...)
 {
 	char line[4096];
 	va_list args;
@@ -104,19 +104,19 @@ static int actor_recognise(struct actor *actor)
 	return r;
 }
 
-static int actor_attach(struct scene *scene, struct actor *actor)
+static int actor_attach(struct fixture *fixture, struct actor *actor)
 {
-	struct foreign *foreign = scene->foreign;
+	struct other_process *other = fixture->other;
 	int r;
 
-	foreign->file = &actor->from->file;
+	other->file = &actor->from->file;
 	r = actor_recognise(actor);
-	foreign->file = NULL;
+	other->file = NULL;
 	if (r < 0)
 		return r;
-	actor->memory = (struct memory){.fd = -1, .pid = (pid_t)scene->file->tgid};
+	actor->memory = (struct memory){.fd = -1, .pid = (pid_t)fixture->file->tgid};
 	actor->process = (struct runtime_process){.ops = all_ops[actor->runtime],
-						  .tgid = scene->file->tgid,
+						  .tgid = fixture->file->tgid,
 						  .image = actor->image,
 						  .path = actor->from->path,
 						  .bias = actor->from->bias,
@@ -132,32 +132,32 @@ static int actor_attach(struct scene *scene, struct actor *actor)
 
 static void blocks_fill(void *context, struct bh_runtime_table *table)
 {
-	const struct scene *scene = context;
+	const struct fixture *fixture = context;
 
-	for (unsigned int i = 0; i < scene->file->runtime_count; i++) {
-		const struct actor *actor = &scene->actors[i];
+	for (unsigned int i = 0; i < fixture->file->runtime_count; i++) {
+		const struct actor *actor = &fixture->actors[i];
 
 		if (actor->attached)
 			table->blocks[actor->block] = actor->process.layout.block;
 	}
 }
 
-static void scene_publish(struct scene *scene)
+static void fixture_publish(struct fixture *fixture)
 {
 	size_t count = 0;
 
-	scene->slots.table = &scene->runtimes;
-	for (unsigned int i = 0; i < scene->file->runtime_count; i++) {
-		struct actor *actor = &scene->actors[i];
+	fixture->slots.table = &fixture->runtimes;
+	for (unsigned int i = 0; i < fixture->file->runtime_count; i++) {
+		struct actor *actor = &fixture->actors[i];
 		const struct runtime_layout *layout = &actor->process.layout;
 
 		if (!actor->attached)
 			continue;
-		actor->block = runtime_slots_take_block(&scene->slots);
+		actor->block = runtime_slots_take_block(&fixture->slots);
 		for (unsigned int j = 0; j < layout->range_count && j < RUNTIME_RANGES_MAX; j++) {
 			const struct runtime_range *from = &layout->ranges[j];
 
-			scene->ranges[count++] = (struct runtime_slot_range){
+			fixture->ranges[count++] = (struct runtime_slot_range){
 			    .range = {.start = from->start,
 				      .end = from->end,
 				      .runtime = (uint16_t)actor->runtime,
@@ -166,32 +166,32 @@ static void scene_publish(struct scene *scene)
 			    .in_file = from->in_file};
 		}
 	}
-	runtime_slots_publish(&scene->slots, scene->file->tgid, scene->ranges, count, blocks_fill,
-			      scene);
+	runtime_slots_publish(&fixture->slots, fixture->file->tgid, fixture->ranges, count, blocks_fill,
+			      fixture);
 }
 
-static void scene_attach(struct scene *scene)
+static void fixture_attach(struct fixture *fixture)
 {
-	for (unsigned int i = 0; i < scene->file->runtime_count; i++) {
-		struct actor *actor = &scene->actors[i];
+	for (unsigned int i = 0; i < fixture->file->runtime_count; i++) {
+		struct actor *actor = &fixture->actors[i];
 
-		actor->from = &scene->file->runtimes[i];
+		actor->from = &fixture->file->runtimes[i];
 		for (unsigned int j = 1; j < BH_RUNTIME_COUNT; j++) {
 			if (!strcmp(all_names[j], actor->from->name))
 				actor->runtime = j;
 		}
-		const int r = actor->runtime ? actor_attach(scene, actor) : -ENOENT;
+		const int r = actor->runtime ? actor_attach(fixture, actor) : -ENOENT;
 		if (r < 0)
-			text_add(scene->text, "%s is not attached: %s %s\n", actor->from->name,
+			text_add(fixture->text, "%s is not attached: %s %s\n", actor->from->name,
 				 strerror(-r), actor->process.refusal.text);
 	}
-	scene_publish(scene);
+	fixture_publish(fixture);
 }
 
-static void scene_detach(struct scene *scene)
+static void fixture_detach(struct fixture *fixture)
 {
-	for (unsigned int i = 0; i < scene->file->runtime_count; i++) {
-		struct actor *actor = &scene->actors[i];
+	for (unsigned int i = 0; i < fixture->file->runtime_count; i++) {
+		struct actor *actor = &fixture->actors[i];
 
 		if (actor->process.ops)
 			actor->process.ops->detach(&actor->process);
@@ -202,95 +202,95 @@ static void scene_detach(struct scene *scene)
 
 /* ---- Text ---- */
 
-static void text_managed(struct scene *scene, const uint64_t *words)
+static void text_managed(struct fixture *fixture, const uint64_t *words)
 {
 	const unsigned int runtime = bh_frame_runtime(words[0]);
-	struct runtime_frames *frames = &scene->frames;
+	struct runtime_frames *frames = &fixture->frames;
 	struct actor *actor = NULL;
 	int r = -ESRCH;
 
 	frames->count = 0;
 	frames->used = 0;
-	for (unsigned int i = 0; i < scene->file->runtime_count && !actor; i++) {
-		if (scene->actors[i].attached && scene->actors[i].runtime == runtime)
-			actor = &scene->actors[i];
+	for (unsigned int i = 0; i < fixture->file->runtime_count && !actor; i++) {
+		if (fixture->actors[i].attached && fixture->actors[i].runtime == runtime)
+			actor = &fixture->actors[i];
 	}
 	if (actor) {
 		memory_allow(&actor->memory, FRAME_READS, FRAME_BYTES);
 		r = actor->process.ops->symbolize(&actor->process, words, frames);
 	}
 	if (r < 0 || !frames->count)
-		text_add(scene->text, "%s [%s]\n", scene_runtime_name(runtime), strerror(-r));
+		text_add(fixture->text, "%s [%s]\n", fixture_runtime_name(runtime), strerror(-r));
 	for (unsigned int i = 0; r == 0 && i < frames->count && i < RUNTIME_INLINED_MAX; i++) {
 		const struct runtime_frame *f = &frames->frames[i];
 
-		text_add(scene->text, "%s %s %s:%u (%u)%s\n", scene_runtime_name(runtime),
+		text_add(fixture->text, "%s %s %s:%u (%u)%s\n", fixture_runtime_name(runtime),
 			 f->function, f->file, f->line, f->start_line,
 			 i + 1 < frames->count ? " inlined" : "");
 	}
 }
 
-static void text_native(struct scene *scene, uint64_t frame)
+static void text_native(struct fixture *fixture, uint64_t frame)
 {
 	const uint64_t number = frame >> BH_FRAME_OFFSET_BITS;
 
 	if (frame & BH_FRAME_RAW)
-		text_add(scene->text, "memory %#llx\n",
+		text_add(fixture->text, "memory %#llx\n",
 			 (unsigned long long)(frame & BH_ADDRESS_MASK));
 	else
-		text_add(scene->text, "native %s+%#llx\n",
-			 number < scene->file->module_count ? scene->file->modules[number].name
+		text_add(fixture->text, "native %s+%#llx\n",
+			 number < fixture->file->module_count ? fixture->file->modules[number].name
 							    : "?",
 			 (unsigned long long)(frame & BH_FRAME_OFFSET_MASK));
 }
 
-static void scene_print(struct scene *scene, const struct user_walk_result *result)
+static void fixture_print(struct fixture *fixture, const struct walk_in_process_result *result)
 {
 	for (unsigned int i = 0; i < result->count;) {
 		const unsigned int words = bh_frame_words(result->frames[i]);
 
 		if (words > result->count - i) {
-			text_add(scene->text, "a frame without its words\n");
+			text_add(fixture->text, "a frame without its words\n");
 			break;
 		}
 		if (bh_frame_is_managed(result->frames[i]))
-			text_managed(scene, &result->frames[i]);
+			text_managed(fixture, &result->frames[i]);
 		else
-			text_native(scene, result->frames[i]);
+			text_native(fixture, result->frames[i]);
 		i += words;
 	}
-	text_add(scene->text, "end %s\n",
+	text_add(fixture->text, "end %s\n",
 		 result->reason < BH_REASON_COUNT ? incomplete_reason_names[result->reason] : "?");
 }
 
-void scene_run(struct case_file *file, struct foreign *foreign, const struct scene_tables *tables,
-	       struct user_walk_result *result, struct scene_text *text)
+void fixture_run(struct case_file *file, struct other_process *other, const struct fixture_tables *tables,
+	       struct walk_in_process_result *result, struct fixture_text *text)
 {
-	struct scene *scene = calloc(1, sizeof(*scene));
+	struct fixture *fixture = calloc(1, sizeof(*fixture));
 
-	if (!scene)
+	if (!fixture)
 		abort();
-	scene->file = file;
-	scene->foreign = foreign;
-	scene->text = text;
-	foreign_use(foreign);
-	const struct foreign_faults faults = foreign->faults;
+	fixture->file = file;
+	fixture->other = other;
+	fixture->text = text;
+	other_process_use(other);
+	const struct other_process_faults faults = other->faults;
 	if (faults.late)
-		foreign->faults = (struct foreign_faults){0};
-	scene_attach(scene);
-	foreign->faults = faults;
-	const struct user_walk walk = {.tables = &tables->tables,
-				       .runtimes = &scene->runtimes,
+		other->faults = (struct other_process_faults){0};
+	fixture_attach(fixture);
+	other->faults = faults;
+	const struct walk_in_process walk = {.tables = &tables->tables,
+				       .runtimes = &fixture->runtimes,
 				       .tgid = file->tgid,
 				       .mapping_slab = tables->mapping_slab,
 				       .mapping_offset = tables->mapping_offset,
 				       .mapping_count = tables->mapping_count,
 				       .thread_pointer = file->thread_pointer,
-				       .read = foreign_read_around,
-				       .context = foreign};
-	user_walk_run(&walk, &file->registers, result);
-	scene_print(scene, result);
-	scene_detach(scene);
-	foreign_use(NULL);
-	free(scene);
+				       .read = other_process_read_around,
+				       .context = other};
+	walk_in_process_run(&walk, &file->registers, result);
+	fixture_print(fixture, result);
+	fixture_detach(fixture);
+	other_process_use(NULL);
+	free(fixture);
 }

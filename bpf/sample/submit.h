@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Sending of samples to the worker, and the stack ids by which a stack is sent only once.
+ *
+ * How this works. The id of a stack is a hash of its frames and its process, with a secret. The map
+ * stack_dedup remembers the ids that were sent, and when: one word for each value of the low bits
+ * of the id. If a stack was sent less than BH_DEDUP_EPOCHS epochs ago, only the header with the id
+ * is sent again. The epoch replaces the lowest 16 bits of the id in that word. They are implied by
+ * the index, except for two bits.
+ *
+ * Example: the id is 0x1234567890abcdef and the epoch 0x0007. The index is the low 14 bits, 0x0def.
+ * If the word there is 0x1234567890ab0005, the frames were sent two epochs ago, and are not sent
+ * again. After eight epochs they are, and the word becomes 0x1234567890ab0007.
+ */
+#ifndef BPF_SAMPLE_SUBMIT_H
+#define BPF_SAMPLE_SUBMIT_H
+
+#include "bpf/sample/count.h"
+
+enum {
+	/* New managed stacks wait this long at most: names are read from the memory of a process
+	 * that may be about to end. */
+	NOTIFY_INTERVAL_NS = 100000000,
+};
+
+/* Wake the worker when a CPU has written this many bytes to the ring since it last did. */
+const volatile __u32 wakeup_bytes = 256 << 10;
+/* A secret, odd number. Without it a process could choose its frames such that two stacks get the
+ * same id. */
+const volatile __u64 stack_key = 1;
+
+/* When any CPU last woke the worker because of new managed stacks. */
+static volatile __u64 last_fast_notify_ns;
+
+/* Returns the secret with which stack ids are made. It changes with the generation of the worker,
+ * so that a new worker gets each stack again. */
+static __always_inline __u64 generation_key(void)
+{
+	__u32 zero = 0;
+	const struct bh_worker_control *control = bpf_map_lookup_elem(&worker_control, &zero);
+	__u64 generation = control ? *(volatile __u32 *)&control->generation : 0;
+
+	return stack_key + (generation << 32);
+}
+
+/* Returns the id of the stack in s->frames. It is never 0. The sum starts with a value that depends
+ * on the process. */
+static __always_inline __u64 make_stack_id(const struct unwind_state *s)
+{
+	const struct bh_sample *h = &s->header;
+	__u64 sum = ((__u64)h->tgid << 32 | (__u32)h->user_count << 16 | h->reason) ^ s->stack_key;
+	__u32 first = h->user_count & (2 * BH_USER_FRAMES_MAX - 1), count = h->kernel_count;
+
+	sum = sum * stack_key;
+	sum ^= sum >> 32;
+	sum += s->stack_sum;
+	for (__u32 i = 0; i < BH_KERNEL_FRAMES_MAX && i < count; i++) {
+		__u64 at = bits_mask(first + i, 2 * BH_USER_FRAMES_MAX - 1);
+
+		if (at >= BH_FRAMES_ROOM)
+			break;
+		sum += push_hash_frame(s, s->frames[at], at);
+	}
+	sum *= stack_key;
+	sum ^= sum >> 32;
+	return sum ? sum : 1;
+}
+
+/* Returns whether to wake the worker now because of a new managed stack. When the worker reads the
+ * names of its frames, the memory of the process may be gone or contain other things. So the worker
+ * is woken, but not more often than each NOTIFY_INTERVAL_NS. */
+static __always_inline bool notify_fast(const struct cpu_state *cpu)
+{
+	const __u64 now = cpu->unwind.header.time_ns;
+
+	/* The difference is signed, because another CPU may have written a later time. */
+	if (!cpu->unwind.runtime.managed_frames ||
+	    (__s64)(now - last_fast_notify_ns) < NOTIFY_INTERVAL_NS)
+		return false;
+	last_fast_notify_ns = now;
+	return true;
+}
+
+/* Writes the record to the ring. Returns false if the ring is full. */
+static __always_inline bool output(struct cpu_state *cpu, __u64 size, bool is_new)
+{
+	__u64 flags = BPF_RB_NO_WAKEUP;
+
+	cpu->unannounced_bytes += size;
+	if (cpu->unannounced_bytes >= wakeup_bytes || (is_new && notify_fast(cpu))) {
+		cpu->unannounced_bytes = 0;
+		flags = BPF_RB_FORCE_WAKEUP;
+	}
+	if (!bpf_ringbuf_output(&samples, &cpu->unwind.header, size, flags))
+		return true;
+	count(BH_COUNTER_LOST_RING_FULL);
+	return false;
+}
+
+/* Sends the record: with its frames, or without them if they were sent a moment ago. */
+static __always_inline void submit(struct cpu_state *cpu)
+{
+	struct bh_sample *h = &cpu->unwind.header;
+	__u64 frames = (__u64)h->user_count + h->kernel_count;
+	__u64 size = sizeof(*h) + frames * 8;
+
+	if (size > sizeof(*h) + sizeof(cpu->unwind.frames))
+		size = sizeof(*h) + sizeof(cpu->unwind.frames);
+	h->stack_id = make_stack_id(&cpu->unwind);
+	__u32 index = h->stack_id & ((1 << BH_DEDUP_BITS) - 1);
+	__u64 *slot = bpf_map_lookup_elem(&stack_dedup, &index);
+	__u64 epoch = h->time_ns >> BH_DEDUP_EPOCH_BITS & 0xffff;
+	__u64 entry = (h->stack_id & ~0xffffull) | epoch;
+
+	if (!slot)
+		return;
+	__u64 last = *(volatile __u64 *)slot;
+	bool was_sent = (entry ^ last) >> 16 == 0 && (__u16)(entry - last) < BH_DEDUP_EPOCHS;
+	if (frames && was_sent) {
+		h->user_count = 0;
+		h->kernel_count = 0;
+		output(cpu, sizeof(*h), false);
+	} else if (output(cpu, size, true)) {
+		*(volatile __u64 *)slot = entry;
+	}
+}
+
+#endif
