@@ -5,13 +5,11 @@
  * How this works. For each tick of a CPU's clock, bulkhead_sample() runs once, in NMI or interrupt
  * context, and makes one record:
  *
- * 1. It drops ticks of the idle task, and of threads that the filters do not select
- * (sample/filter.h).
+ * 1. It drops ticks of the idle task, and of threads that are not selected (sample/filter.h).
  * 2. It describes the task and loads its user registers (sample/task.h).
- * 3. It unwinds the user stack (unwind/step.h), calling the walkers of language runtimes in
- * between.
- * 4. If the process, a mapping or a table is not known yet, it sends a copy of the stack to the
- * manager (sample/defer.h), and is done.
+ * 3. It unwinds the user stack (unwind/step.h), calling walkers of language runtimes in between.
+ * 4. If the process, a mapping or a table is not published yet, it sends a copy of the stack to
+ *    the manager (sample/defer.h), and is done.
  * 5. Otherwise it adds the kernel stack, and sends the record to the worker (sample/submit.h).
  *
  * Example: a thread of a Python program is interrupted in a system call. The user registers are

@@ -4,18 +4,18 @@
  * tests in user space. docs/adding-a-runtime.md explains how to write one.
  *
  * A walker is one function, NAME_walk(s, env, block). It is called when s->pc lies in a range of
- *the runtime; s->runtime has that range. `block` is the data that NAME.c of the symbolizer has
- *published for the process. The walker pushes the managed frames that it finds (push_managed()),
- *and says by its verdict (the table in bpf/unwind/state.h) how to continue:
+ * the runtime; s->runtime has that range. `block` is the data that NAME.c of the symbolizer has
+ * published for the process. The walker pushes the managed frames that it finds (push_managed()),
+ * and says by its verdict how to continue. The table in bpf/unwind/state.h has all transitions.
  *
- *	WALKER_REPLACED		an interpreter whose frames replace the native frame at s->pc. It
- *may push frames for the next native frames as well (pending_push()). WALKER_RESUME_IN_CALLER	the
- *same, if it needs the bounds of the native frame. It is called again with s->runtime.resume set,
- *pushes its frames, and returns s->runtime.result.
- *	WALKER_MOVED		compiled code without unwind rules. The walker itself has set s->pc,
- *				s->sp and s->fp to those of the caller, and s->registers_known to 0.
- *	WALKER_NOT_MINE		the walker knows nothing about the frame.
- *	WALKER_CALL_AGAIN	there are more frames than one call may push.
+ * - WALKER_REPLACED: an interpreter, whose frames replace the native frame at s->pc. The walker may
+ *   push frames for the next native frames as well (pending_push()).
+ * - WALKER_RESUME_IN_CALLER: the same, if the walker needs the bounds of the native frame. It is
+ *   called again with s->runtime.resume set, pushes its frames, and returns s->runtime.result.
+ * - WALKER_MOVED: compiled code without unwind rules. The walker itself has set s->pc, s->sp and
+ *   s->fp to those of the caller, and s->registers_known to 0.
+ * - WALKER_NOT_MINE: the walker knows nothing about the frame.
+ * - WALKER_CALL_AGAIN: there are more frames than one call may push.
  *
  * It returns UNWIND_CONTINUE, or an enum bh_reason that ends the stack. It may be called many times
  * for one stack.

@@ -10,7 +10,7 @@
  *
  * Example: the id is 0x1234567890abcdef and the epoch 0x0007. The index is the low 14 bits, 0x0def.
  * If the word there is 0x1234567890ab0005, the frames were sent two epochs ago, and are not sent
- * again. After eight epochs they are, and the word becomes 0x1234567890ab0007.
+ * again. At epoch 0x000d they are, and the word becomes 0x1234567890ab000d.
  */
 #ifndef BPF_SAMPLE_SUBMIT_H
 #define BPF_SAMPLE_SUBMIT_H

@@ -28,12 +28,12 @@
  * RING_CACHE_DEFINE(NAME, BITS) defines struct NAME with 2^BITS entries of type struct NAME_entry,
  * which has been defined before and has a member `uint64_t key`. It defines three functions:
  *
- * NAME_pair(cache, key)	the pair of positions in the index for the key
- * NAME_position(cache, last, key, also_last)
- *	Returns the position of the entry with the key, if there is one. Otherwise the position of
- *	another entry: the caller compares the key. `last` is the position of the entry that was
- *used last. `also_last`, a constant, says whether that entry itself may be asked for again.
- * NAME_add(cache, key)		replaces the oldest entry by one with the key; returns its position
+ * - NAME_pair(cache, key) returns the pair of positions in the index for the key.
+ * - NAME_position(cache, last, key, also_last) returns the position of the entry with the key, if
+ *   there is one, and otherwise that of another entry: the caller compares the key. `last` is the
+ *   position of the entry that was used last. `also_last`, a constant, says whether that entry
+ *   itself may be asked for again.
+ * - NAME_add(cache, key) replaces the oldest entry by one with the key, and returns its position.
  */
 #define RING_CACHE_DEFINE(name, bits)                                                              \
 	struct name {                                                                              \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause OR Apache-2.0 */
 /*
  * The unwinder: from a frame to its caller, until the stack ends. The same source runs in the
- *kernel on live stacks (sample.bpf.c), in the manager on copied stacks (unwinder-mgr/walker.c), and
- *in the tests on recorded memory.
+ * kernel on live stacks (sample.bpf.c), in the manager on copied stacks (unwinder-mgr/walker.c),
+ * and in the tests on recorded memory.
  *
  * How this works. Most code is compiled without frame pointers. So the return address is at a
  * distance from rsp that changes with each push, and only the unwind rules of the module say where.

@@ -5,8 +5,8 @@
 #include <linux/types.h>
 
 enum {
-	FLOOR_FRAMES_MAX =
-	    127, /* kernel.perf_event_max_stack's default, which caps bpf_get_stack */
+	/* The default of kernel.perf_event_max_stack, which limits bpf_get_stack(). */
+	FLOOR_FRAMES_MAX = 127,
 	FLOOR_RING_BYTES = 4 << 20,
 };
 

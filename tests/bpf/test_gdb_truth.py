@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real multi-threaded programs out of Debian, stopped 200 times in gdb: does our walker find gdb's frames?
+"""Stops real multi-threaded programs of Debian 200 times in gdb, and compares our stacks with those of gdb.
 
-record_truth.py writes down registers, stacks and what gdb made of them; walk_truth builds tables from the
-same files and walks the same bytes. Every difference is printed. By hand:
+record_truth.py records registers, stacks and what gdb found. unwind_truth builds tables from the same
+files and unwinds the same bytes. Every difference is printed. To run it manually:
 
     BULKHEAD_BIN=build/release/bin python3 tests/bpf/test_gdb_truth.py
 
-Differences that are known, all of them in code that no table describes: the functions of crtstuff.c and
-crti.S (__do_global_dtors_aux, _init, _fini) and ld.so's first one. We follow their instructions, gdb guesses
-from them, and sometimes invents a frame that is no code at all, beyond the outermost one above all. They are
-printed and counted ("undescribed"), but on their own.
+Some differences are expected. All of them are in code that no table describes: the functions of crtstuff.c
+and crti.S (__do_global_dtors_aux, _init, _fini) and the first one of ld.so. We follow their instructions. gdb
+guesses, and sometimes invents a frame that is not code, above all beyond the outermost frame. Such
+differences are printed, and counted separately ("undescribed").
 
-A recorded stack has at most 64 KiB; where a program used more ("cut"), our frames have to be the first of gdb's.
+A recorded stack has at most 64 KiB. If a program used more ("cut"), our frames must be the first of gdb's.
 """
 import collections
 import json
@@ -54,7 +54,7 @@ int main(int argc, char **argv)
 
 
 def describe(difference):
-    """A difference on a few lines, for whoever has to explain it."""
+    """Returns a description of a difference, in a few lines."""
     lines = ["{class}: stop {stop}, thread {tid} ({name}): {same} frames equal, gdb has {gdb_frames} ({gdb_end}), we {our_frames} ({reason})".format(**difference)]
     for key, text in (("from", "the last equal"), ("gdb", "gdb's next"), ("ours", "our next")):
         if key in difference:
@@ -64,7 +64,7 @@ def describe(difference):
 
 
 def undescribed(difference):
-    """Did they part in code that no table describes, or where gdb goes on from the outermost frame to no code?"""
+    """Returns whether the difference is in code without a table, or gdb continues beyond the outermost frame."""
     rule = difference.get("from", difference.get("ours", {})).get("rule", "none")
     invented = rule != "none" and rule["kind"] == "end" and difference.get("gdb", {}).get("at", "").startswith("nowhere:")
     return difference["class"] != "cut" and (rule == "none" or rule["kind"] == "frame_pointer" or invented)
@@ -72,9 +72,9 @@ def undescribed(difference):
 
 class Truth(unittest.TestCase):
     def setUp(self):
-        for tool in ("gdb", "xz", "clang++", os.path.join(BIN, "walk_truth")):
+        for tool in ("gdb", "xz", "clang++", os.path.join(BIN, "unwind_truth")):
             if not shutil.which(tool):
-                self.skipTest(f"{tool} is not there")
+                self.skipTest(f"{tool} is not installed")
         directory = tempfile.TemporaryDirectory(prefix="gdb-truth-")
         self.addCleanup(directory.cleanup)
         self.directory = directory.name
@@ -86,7 +86,7 @@ class Truth(unittest.TestCase):
         recorded = subprocess.run([sys.executable, "-B", RECORD, "--stops", str(stops), "--longest", str(longest), "-o", self.path("truth"), "--", *command],
                                   cwd=self.directory, capture_output=True, text=True, check=False)
         self.assertEqual(recorded.returncode, 0, recorded.stdout + recorded.stderr)
-        walked = subprocess.run([os.path.join(BIN, "walk_truth"), self.path("truth")], capture_output=True, text=True, check=False)
+        walked = subprocess.run([os.path.join(BIN, "unwind_truth"), self.path("truth")], capture_output=True, text=True, check=False)
         self.assertEqual(walked.returncode, 0, walked.stderr)
         *differences, total = map(json.loads, walked.stdout.splitlines())
         total["undescribed"] = sum(map(undescribed, differences))
@@ -97,7 +97,7 @@ class Truth(unittest.TestCase):
         self.assertEqual(total["class"], "sum")
         self.assertEqual(total["stops"], stops)
         self.assertEqual(total["equal"] + total["cut"] + total["different"], total["threads"])
-        # Not equal because nothing is there: some depth, and most stacks whole.
+        # The comparison must not succeed because the stacks are empty: they have some depth, and most are complete.
         self.assertGreater(total["frames"], 5 * total["threads"])
         self.assertLess(total["cut"], total["threads"] / 5)
         return collections.Counter({key: total[key] for key in ("stops", "threads", "equal", "cut", "different", "undescribed")})
@@ -125,7 +125,7 @@ class Truth(unittest.TestCase):
         total = collections.Counter()
         for run in (self.xz, self.clang, self.gdb):
             total += run()
-        print("in all", dict(total), flush=True)
+        print("total", dict(total), flush=True)
         self.assertEqual(total["stops"], 200)
         whole = total["threads"] - total["cut"]
         self.assertGreaterEqual(total["equal"], EQUAL * (whole - total["undescribed"]))

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The runtimes' walkers: registers, memory, ranges and blocks out of the input; a block may be
- * inconsistent, as it is while the worker writes it, and memory is the profiled process's. A walk
- * must end, within its steps and its frames, having read no more than its steps can.
+ * Fuzzes the walkers of the language runtimes. Registers, memory, ranges and blocks come from the
+ * input. A block may be inconsistent, as it is while the worker writes it. Memory belongs to the
+ * profiled process. The walk must end within its steps and its frames, and must not read more than
+ * its steps can.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 
 enum {
 	TGID = 1,
-	MODULE = 1, /* slot and number of the one module */
+	MODULE = 1, /* slot and id of the only module */
 	MAPPINGS_AT = 0,
 	PAGES_AT = 0x1000,
 	DELTAS_AT = 0x2000,
@@ -25,8 +26,8 @@ enum {
 	RANGES_MAX = 4,
 	BLOCKS = 2,
 	IMAGE_BYTES = 1 << 15,
-	/* A walker's call reads some KiB. */
-	READS_A_STEP = 256,
+	/* One call of a walker reads some KiB. */
+	READS_PER_STEP = 256,
 };
 #define HEAP 0x7f0000000000ull
 #define STACK 0x7ffc00000000ull
@@ -39,7 +40,7 @@ struct world {
 	struct bh_rule rules[1 << BH_RULES_BITS];
 	struct bh_runtime_table runtimes;
 	struct walk_in_process_result result;
-	uint8_t image[IMAGE_BYTES]; /* once more at the heap, once more at the stack */
+	uint8_t image[IMAGE_BYTES]; /* mapped at the heap and at the stack */
 	size_t image_bytes;
 	uint64_t reads;
 };
@@ -50,7 +51,8 @@ static void check(bool good)
 		abort();
 }
 
-/* Most words of memory that matter are pointers to what is there: the top byte says to what. */
+/* Makes an address of a word. Most words of memory that matter are pointers, so the top byte
+ * selects to what it points. */
 static uint64_t as_address(uint64_t word)
 {
 	const uint8_t how = (uint8_t)(word >> 56);
@@ -187,17 +189,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const struct walker_tables tables = {
 	    .slabs = {w->slab}, .modules = w->modules, .rules = w->rules};
 	const struct walk_in_process walk = {.tables = &tables,
-				       .runtimes = &w->runtimes,
-				       .tgid = TGID,
-				       .mapping_offset = MAPPINGS_AT,
-				       .mapping_count = 2,
-				       .thread_pointer = thread_pointer,
-				       .read = world_read,
-				       .context = w};
+					     .runtimes = &w->runtimes,
+					     .tgid = TGID,
+					     .mapping_offset = MAPPINGS_AT,
+					     .mapping_count = 2,
+					     .thread_pointer = thread_pointer,
+					     .read = world_read,
+					     .context = w};
 	walk_in_process_run(&walk, &registers, &w->result);
 	check(w->result.reason < BH_REASON_COUNT && w->result.steps <= WALK_IN_PROCESS_STEPS_MAX);
 	check(w->result.count <= BH_USER_FRAMES_MAX);
-	check(w->reads <= (uint64_t)READS_A_STEP * (w->result.steps + 1));
+	check(w->reads <= (uint64_t)READS_PER_STEP * (w->result.steps + 1));
 	check_frames(&w->result);
 	return 0;
 }

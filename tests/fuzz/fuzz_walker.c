@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tables, registers and a stack out of the input, inconsistent as they may be while the manager writes them. The walker must end, stay in its slabs
- * and its stack, and say nothing that is no frame.
+ * Fuzzes the unwinder. Tables, registers and a stack come from the input. They may be inconsistent,
+ * as they are while the manager writes them. The walk must end, must not leave the slabs and the
+ * stack, and must only push frames that are well-formed.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +36,7 @@ static void check(bool good)
 		abort();
 }
 
-/* Mostly near the text or the stack, or else anything. */
+/* Returns an address: mostly in the text or the stack, sometimes any value. */
 static uint64_t take_address(struct cursor *c)
 {
 	const uint8_t how = cursor_u8(c);
@@ -60,12 +61,14 @@ static void take_tables(struct cursor *c, struct world *w, uint32_t mapping_coun
 		mappings[i].end = mappings[i].start + cursor_u16(c);
 		mappings[i].bias = slot & 0x80 ? cursor_u64(c) : TEXT;
 		mappings[i].slot = slot & 0x40 ? cursor_u32(c) : slot % MODULES;
-		mappings[i].module_id = slot & 0x20 ? cursor_u32(c) & BH_MODULE_ID_MAX : slot % MODULES;
+		mappings[i].module_id =
+		    slot & 0x20 ? cursor_u32(c) & BH_MODULE_ID_MAX : slot % MODULES;
 	}
 	for (uint32_t i = 0; i < MODULES; i++) {
 		const uint8_t state = cursor_u8(c);
 
-		w->modules[i] = (struct bh_module){.state = state % 4, .id = i, .page_offset = PAGES_AT, .page_count = PAGES};
+		w->modules[i] = (struct bh_module){
+		    .state = state % 4, .id = i, .page_offset = PAGES_AT, .page_count = PAGES};
 		if (state & 0x80)
 			w->modules[i].page_slab = cursor_u32(c);
 		if (state & 0x40)
@@ -78,7 +81,8 @@ static void take_tables(struct cursor *c, struct world *w, uint32_t mapping_coun
 	for (uint32_t i = 0; i < PAGES; i++) {
 		const uint8_t how = cursor_u8(c);
 
-		pages[i] = (struct bh_page){.offset = DELTAS_AT + (how & 0x3f) * 4, .count = 1 + (how >> 6) * 4};
+		pages[i] = (struct bh_page){.offset = DELTAS_AT + (how & 0x3f) * 4,
+					    .count = 1 + (how >> 6) * 4};
 		if (how == 0x80) {
 			pages[i].offset = cursor_u32(c);
 			pages[i].slab = cursor_u16(c);
@@ -127,16 +131,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		registers.gpr[i] = take_address(&c);
 	take_tables(&c, w, mapping_count);
 	take_rules(&c, w);
-	/* What is left is the stack, in memory that ends where it ends. */
+	/* The rest of the input is the stack. It is copied to memory of that size, so that ASan
+	 * finds a read beyond its end. */
 	const size_t length = cursor_left(&c);
 	uint8_t *stack = malloc(length ? length : 1);
 	if (length)
 		memcpy(stack, cursor_take(&c, length), length);
 	const struct walker_stack copy = {.start = STACK, .bytes = stack, .length = length};
-	const struct walker_tables tables = {.slabs = {w->slab}, .modules = w->modules, .rules = w->rules};
+	const struct walker_tables tables = {
+	    .slabs = {w->slab}, .modules = w->modules, .rules = w->rules};
 	frames[BH_USER_FRAMES_MAX] = 0x5555;
-	unsigned int reason = walker_run(&tables, &registers, &copy, head & 0x80 ? head : 0, head & 0x40 ? 0xfffffff0u : 0, mapping_count,
-					 frames, &count);
+	unsigned int reason =
+	    walker_run(&tables, &registers, &copy, head & 0x80 ? head : 0,
+		       head & 0x40 ? 0xfffffff0u : 0, mapping_count, frames, &count);
 	check(reason < BH_REASON_COUNT && reason != BH_REASON_READ_FAULT);
 	check(count <= BH_USER_FRAMES_MAX && frames[BH_USER_FRAMES_MAX] == 0x5555);
 	for (unsigned int i = 0; i < count; i++)

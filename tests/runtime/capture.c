@@ -2,10 +2,10 @@
 /*
  * runtime_capture --pid PID [--tid TID] [--wait-for TEXT]... [--seconds N] --out FILE.case
  *
- * Makes a case of a live thread: stops the process, walks the thread's stack and names its frames,
- * and writes all that was read for it, with the stack beside it (FILE.expected). With --wait-for,
- * tries again until some line of the stack has the TEXT, all of them if there are several; without
- * --tid, it takes the first thread of which that is so. Run as root, through
+ * Records a case of a live thread. It stops the process, walks the thread's stack, names its
+ * frames, and writes all that was read for that, with the text of the stack next to it
+ * (FILE.expected). With --wait-for it repeats that until each TEXT is part of a line of the stack.
+ * Without --tid it takes the first thread for which that is so. It is run as root by
  * tests/runtime/add_case.sh.
  */
 #include <errno.h>
@@ -90,7 +90,7 @@ static int write_case(const struct options *options, struct live *live,
 	return 0;
 }
 
-/* 1: a case was written; 0: this is not what is wanted; or a negative errno. */
+/* Returns 1 if a case was written, 0 if the stack is not the wanted one, or a negative errno. */
 static int capture_thread(const struct options *options, struct live *live, pid_t tid, bool last)
 {
 	struct walk_in_process_result *result = calloc(1, sizeof(*result));
@@ -115,7 +115,7 @@ static int capture_thread(const struct options *options, struct live *live, pid_
 
 static int capture_some(const struct options *options, struct live *live, bool last)
 {
-	int r = live_look(live);
+	int r = live_refresh(live);
 
 	for (unsigned int i = 0; r == 0 && i < live->thread_count; i++) {
 		const pid_t tid = live->threads[i];

@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Little-endian, without padding. A list is a count (u32) and its items; a name is a length (u8)
- *and characters. magic, version, tgid: u32; 16 registers by DWARF number, rip, thread pointer: u64
+ * The file format of a case. All numbers are little-endian, without padding. A list is a count
+ * (u32) and its items. A name is a length (u8) and characters.
+ *
+ * A case:
+ *	magic, version, tgid: u32; 16 registers by DWARF number, rip, thread pointer: u64
  *	modules from 1 on: name, has_table u8
  *	mappings: start, end, bias u64, module u32
  *	rules: frame u64, struct bh_rule
  *	runtimes: name, path, bias, size, hash u64
  *	recording (of memory)
- * A runtime's file:
+ *
+ * The file of a runtime:
  *	magic, version: u32; size, hash u64
  *	symbols: name, found u8, vaddr, size u64
  *	recording (of the file)
- * A recording is two lists: failures: address u64, length u32; pieces: from the end of the one
- * before u64, length u32, bytes.
+ *
+ * A recording is two lists. Failures: address u64, length u32. Pieces: distance from the end of the
+ * previous piece u64, length u32, bytes.
  */
 #include "tests/runtime/case_file.h"
 
@@ -62,7 +67,7 @@ struct out {
 	uint8_t *data;
 	size_t used, room;
 	bool failed;
-	uint64_t last; /* of a recording's pieces: where the one before ended */
+	uint64_t last; /* end of the previous piece of a recording */
 	uint32_t pieces;
 };
 
@@ -225,7 +230,7 @@ static int out_write(const struct out *out, const char *path)
 
 /* ---- Reading ---- */
 
-/* Of a list of items of at least `bytes` bytes, at most `max` of them. */
+/* Reads the count of a list whose items have at least `bytes` bytes. It may be `max` at most. */
 static uint32_t in_count(struct cursor *c, uint32_t max, size_t bytes)
 {
 	const uint32_t count = cursor_u32(c);
@@ -287,7 +292,8 @@ static bool in_file(struct cursor *c, struct case_runtime *runtime)
 		s.found = cursor_u8(c) != 0;
 		s.vaddr = cursor_u64(c);
 		s.size = cursor_u64(c);
-		if (!other_process_file_symbol(file, s.name) && file->symbol_count < OTHER_PROCESS_SYMBOLS_MAX)
+		if (!other_process_file_symbol(file, s.name) &&
+		    file->symbol_count < OTHER_PROCESS_SYMBOLS_MAX)
 			file->symbols[file->symbol_count++] = s;
 	}
 	in_recording(c, &file->bytes);
@@ -365,7 +371,7 @@ static int read_all(const char *path, uint8_t *data, size_t room, size_t *length
 	return -EFBIG;
 }
 
-/* Inflated, in memory that the caller frees. */
+/* Reads and decompresses a file. The caller frees the memory. */
 static int in_read(const char *path, uint8_t **data, size_t *size)
 {
 	_cleanup_free_ uint8_t *packed = malloc(COMPRESSED_MAX);
@@ -387,7 +393,7 @@ static int in_read(const char *path, uint8_t **data, size_t *size)
 	return 0;
 }
 
-/* Beside the case, by the file's name and contents. */
+/* Makes the path of the file of a runtime, next to the case, from its name and its hash. */
 static void file_path(const struct case_runtime *runtime, const char *path, char out[PATH_BYTES])
 {
 	const char *slash = strrchr(path, '/'), *name = strrchr(runtime->path, '/');
@@ -396,7 +402,7 @@ static void file_path(const struct case_runtime *runtime, const char *path, char
 		 name ? name + 1 : runtime->path, (unsigned int)runtime->hash);
 }
 
-/* What is known of a runtime's file, in addition to what it has. */
+/* Adds to `file` what other cases have recorded of it. */
 static int file_read(struct case_runtime *runtime, const char *path)
 {
 	_cleanup_free_ uint8_t *data = NULL;

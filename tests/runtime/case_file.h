@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A case: a thread with managed frames as it was once, and all that walkers and symbolizer read of
- * it: NAME.case. What they read of a runtime's file, which is more and the same for all that run
- * it, is beside it, once: FILE-HASH.file. Both are one zstd frame; what is in it, case_file.c says.
- * They are the tree's own, but read as if they were not.
+ * A case (NAME.case): a thread with managed frames at one moment, and all memory that walkers and
+ * symbolizer read for it. What they read of a runtime's file is larger, and the same for all
+ * processes that run it. So it is in a second file next to the case, once: FILE-HASH.file. Both are
+ * one zstd frame; case_file.c describes the contents. They belong to the source tree, but are read
+ * as untrusted data.
  */
 #ifndef TESTS_RUNTIME_CASE_FILE_H
 #define TESTS_RUNTIME_CASE_FILE_H
@@ -20,14 +21,13 @@ enum {
 	CASE_MAPPINGS_MAX = (1 << BH_PROCESS_MAPPINGS_BITS) - 1,
 	CASE_RULES_MAX = 4096,
 	CASE_RUNTIMES_MAX = 4,
-	CASE_BYTES_MAX = 64 << 20, /* inflated */
+	CASE_BYTES_MAX = 64 << 20, /* after decompression */
 };
 
-/* The same number is slot and number of the module in the walker's tables; 0 is memory without a
+/* The index of a module is its slot and its id in the tables of the unwinder. 0 is memory without a
  * file. */
 struct case_module {
-	char
-	    name[CASE_NAME_BYTES]; /* without directories: where a case was captured is no matter */
+	char name[CASE_NAME_BYTES]; /* without directories, which differ between machines */
 	bool has_table;
 };
 
@@ -37,13 +37,13 @@ struct case_mapping {
 };
 
 struct case_rule {
-	uint64_t frame; /* module number and offset, as in a native frame */
+	uint64_t frame; /* module id and offset, as in a native frame */
 	struct bh_rule rule;
 };
 
 struct case_runtime {
 	char name[CASE_NAME_BYTES]; /* of common/runtimes.def */
-	char path[CASE_NAME_BYTES]; /* as of a module */
+	char path[CASE_NAME_BYTES]; /* without directories */
 	uint64_t bias;
 	uint64_t hash; /* of the whole file */
 	struct other_process_file file;
@@ -54,7 +54,7 @@ struct case_file {
 	struct bh_registers registers;
 	uint64_t thread_pointer;
 	struct case_module modules[CASE_MODULES_MAX];
-	unsigned int module_count; /* with 0 */
+	unsigned int module_count; /* includes the index 0 */
 	struct case_mapping mappings[CASE_MAPPINGS_MAX];
 	unsigned int mapping_count;
 	struct case_rule rules[CASE_RULES_MAX];
@@ -64,14 +64,16 @@ struct case_file {
 	struct recording memory;
 };
 
-/* Empty; NULL if there is no memory. */
+/* Returns an empty case, or NULL without memory. case_free() frees it. */
 struct case_file *case_new(void);
 void case_free(struct case_file *file);
 
-/* 0 or a negative errno; -EBADMSG: this is no case. */
+/* Reads a case and the files of its runtimes. Returns 0 or a negative errno; -EBADMSG means that it
+ * is no case. */
 int case_read(struct case_file *file, const char *path);
 
-/* With what was read of the runtimes' files, added to what other cases know of them. */
+/* Writes a case. What was read of the files of the runtimes is added to what other cases have
+ * recorded. */
 int case_write(struct case_file *file, const char *path);
 
 #endif

@@ -14,7 +14,7 @@
 
 enum {
 	ATTACH_TRIES = 4,
-	/* As symbolizer/worker/runtimes.c has them. */
+	/* The budgets of symbolizer/worker/runtimes.c. */
 	ATTACH_READS = 65536,
 	ATTACH_BYTES = 64 << 20,
 	FRAME_READS = 2048,
@@ -33,7 +33,7 @@ static const char *const all_names[BH_RUNTIME_COUNT] = {
 #undef RUNTIME
 };
 
-/* A runtime in the process, as struct attachment of the worker. */
+/* A runtime in the process, like struct attachment of the worker. */
 struct actor {
 	unsigned int runtime; /* 0: there is none */
 	struct case_runtime *from;
@@ -89,7 +89,7 @@ static void text_add(struct fixture_text *text, const char *format, ...)
 	text->used += length;
 }
 
-/* ---- Attaching, as the worker does it ---- */
+/* ---- Attaching, like the worker ---- */
 
 static int actor_recognise(struct actor *actor)
 {
@@ -166,8 +166,8 @@ static void fixture_publish(struct fixture *fixture)
 			    .in_file = from->in_file};
 		}
 	}
-	runtime_slots_publish(&fixture->slots, fixture->file->tgid, fixture->ranges, count, blocks_fill,
-			      fixture);
+	runtime_slots_publish(&fixture->slots, fixture->file->tgid, fixture->ranges, count,
+			      blocks_fill, fixture);
 }
 
 static void fixture_attach(struct fixture *fixture)
@@ -240,7 +240,7 @@ static void text_native(struct fixture *fixture, uint64_t frame)
 	else
 		text_add(fixture->text, "native %s+%#llx\n",
 			 number < fixture->file->module_count ? fixture->file->modules[number].name
-							    : "?",
+							      : "?",
 			 (unsigned long long)(frame & BH_FRAME_OFFSET_MASK));
 }
 
@@ -263,8 +263,9 @@ static void fixture_print(struct fixture *fixture, const struct walk_in_process_
 		 result->reason < BH_REASON_COUNT ? incomplete_reason_names[result->reason] : "?");
 }
 
-void fixture_run(struct case_file *file, struct other_process *other, const struct fixture_tables *tables,
-	       struct walk_in_process_result *result, struct fixture_text *text)
+void fixture_run(struct case_file *file, struct other_process *other,
+		 const struct fixture_tables *tables, struct walk_in_process_result *result,
+		 struct fixture_text *text)
 {
 	struct fixture *fixture = calloc(1, sizeof(*fixture));
 
@@ -280,14 +281,14 @@ void fixture_run(struct case_file *file, struct other_process *other, const stru
 	fixture_attach(fixture);
 	other->faults = faults;
 	const struct walk_in_process walk = {.tables = &tables->tables,
-				       .runtimes = &fixture->runtimes,
-				       .tgid = file->tgid,
-				       .mapping_slab = tables->mapping_slab,
-				       .mapping_offset = tables->mapping_offset,
-				       .mapping_count = tables->mapping_count,
-				       .thread_pointer = file->thread_pointer,
-				       .read = other_process_read_around,
-				       .context = other};
+					     .runtimes = &fixture->runtimes,
+					     .tgid = file->tgid,
+					     .mapping_slab = tables->mapping_slab,
+					     .mapping_offset = tables->mapping_offset,
+					     .mapping_count = tables->mapping_count,
+					     .thread_pointer = file->thread_pointer,
+					     .read = other_process_read_around,
+					     .context = other};
 	walk_in_process_run(&walk, &file->registers, result);
 	fixture_print(fixture, result);
 	fixture_detach(fixture);

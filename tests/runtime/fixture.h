@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one way from a thread to the text of its stack, over a live process and over a case: the
- * runtimes attach, the walkers walk, the symbolizers name. */
+/* The fixture that capture and replay share, from a thread to the text of its stack: the runtimes
+ * attach, the walkers walk, and the symbolizers name the frames. */
 #ifndef TESTS_RUNTIME_FIXTURE_H
 #define TESTS_RUNTIME_FIXTURE_H
 
@@ -15,27 +15,28 @@ struct fixture_tables {
 };
 
 struct fixture_text {
-	char *data; /* lines, NUL-terminated; to be freed */
+	char *data; /* lines, NUL-terminated; the caller frees it */
 	size_t used, room;
 };
 
 /*
- * The stack of a case's thread: its frames into `result`, into `text` a line for each, leaf first,
- * then how it ended. Native frames are named by the case's modules. The memory is that of
- * `other`, the runtimes' files are those of the case.
+ * Walks the stack of the thread of a case. Writes its frames to `result`, and to `text` a line for
+ * each of them, leaf first, and how the walk ended. Native frames are named by the modules of the
+ * case. The memory is read from `other`, and the files of the runtimes are those of the case.
  */
-void fixture_run(struct case_file *file, struct other_process *other, const struct fixture_tables *tables,
-	       struct walk_in_process_result *result, struct fixture_text *text);
+void fixture_run(struct case_file *file, struct other_process *other,
+		 const struct fixture_tables *tables, struct walk_in_process_result *result,
+		 struct fixture_text *text);
 
-/* The runtimes, by enum bh_runtime; [0] is NULL. */
+/* The runtimes by enum bh_runtime. NULL for 0. */
 const struct runtime_ops *fixture_runtime_ops(unsigned int runtime);
 const char *fixture_runtime_name(unsigned int runtime);
 
-/* Tables out of a case's rules, in which every other place of the code has none; 0 or a negative
- * errno. */
+/* Builds unwind tables from the rules of a case. All other places in the code have no rule. Returns
+ * 0 or a negative errno. */
 struct fixture_memory;
 int fixture_tables_make(const struct case_file *file, struct fixture_tables *tables,
-		      struct fixture_memory **memory);
+			struct fixture_memory **memory);
 void fixture_tables_free(struct fixture_memory *memory);
 
 #endif

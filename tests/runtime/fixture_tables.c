@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rules of a case as the tables that a walker searches. Only the places that were asked for
- * have one; everywhere else in a module's mappings it is UNKNOWN, so that a walk that goes another
- * way ends.
+ * Unwind tables that are made from the rules of a case. Only those places in the code have a rule
+ * at which the recorded walk needed one. At all others the rule is UNKNOWN, so that a walk that
+ * differs from the recorded one ends there.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "tests/runtime/fixture.h"
 
 enum {
-	RULE_FRAME_POINTER, /* rule 0 always is this */
+	RULE_FRAME_POINTER, /* rule 0 is always this one */
 	RULE_NOT_RECORDED,
 	RULE_FIRST,
 	PAGES_MAX = 1 << 17, /* half a slab */
@@ -23,7 +23,7 @@ struct fixture_memory {
 	uint32_t slab, used; /* the next free byte */
 	struct bh_module modules[1 << BH_MODULES_BITS];
 	struct bh_rule rules[1 << BH_RULES_BITS];
-	struct case_rule sorted[CASE_RULES_MAX]; /* as rules[RULE_FIRST] on */
+	struct case_rule sorted[CASE_RULES_MAX]; /* in the table from RULE_FIRST on */
 };
 
 struct place {
@@ -91,7 +91,7 @@ static int mappings_make(const struct case_file *file, struct fixture_memory *me
 	return 0;
 }
 
-/* The rules sorted[first] on that are in the page, as its deltas. */
+/* Makes the deltas of a page from the rules sorted[first] and following that are in it. */
 static int page_make(struct fixture_memory *memory, struct bh_page *page, uint64_t page_number,
 		     unsigned int first, unsigned int end)
 {
@@ -101,14 +101,14 @@ static int page_make(struct fixture_memory *memory, struct bh_page *page, uint64
 	if (r < 0)
 		return r;
 	struct bh_delta *deltas = place.data;
-	uint64_t next = page_number << BH_PAGE_BITS; /* all before has its delta */
+	uint64_t next = page_number << BH_PAGE_BITS; /* up to here there are deltas */
 	const uint64_t last = next + PAGE_BYTES;
 	uint16_t count = 0;
 	for (unsigned int i = first; i < end; i++) {
 		const uint64_t offset = memory->sorted[i].frame & BH_FRAME_OFFSET_MASK;
 
 		if (offset < next && i > first)
-			continue; /* the same once more */
+			continue; /* the same place again */
 		if (offset > next)
 			deltas[count++] = (struct bh_delta){
 			    .low = (uint16_t)(next & (PAGE_BYTES - 1)), .rule = RULE_NOT_RECORDED};
@@ -124,7 +124,7 @@ static int page_make(struct fixture_memory *memory, struct bh_page *page, uint64
 	return 0;
 }
 
-/* Which pages of its file a module's mappings have. */
+/* Sets the range of pages of its file that the mappings of a module contain. */
 static void module_pages(const struct case_file *file, uint32_t number, uint64_t *first,
 			 uint64_t *count)
 {
@@ -214,7 +214,7 @@ static int memory_fill(const struct case_file *file, struct fixture_tables *tabl
 }
 
 int fixture_tables_make(const struct case_file *file, struct fixture_tables *tables,
-		      struct fixture_memory **memory)
+			struct fixture_memory **memory)
 {
 	struct fixture_memory *made = calloc(1, sizeof(*made));
 	int r = made ? memory_fill(file, tables, made) : -ENOMEM;

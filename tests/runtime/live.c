@@ -60,14 +60,14 @@ static void thread_stop(struct live *live, pid_t tid)
 	int status;
 
 	if (live->thread_count == LIVE_THREADS_MAX || ptrace(PTRACE_SEIZE, tid, NULL, NULL) < 0)
-		return; /* it may just have ended */
+		return; /* the thread may have ended meanwhile */
 	if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) < 0 || waitpid(tid, &status, __WALL) < 0 ||
 	    !WIFSTOPPED(status))
 		return;
 	live->threads[live->thread_count++] = tid;
 }
 
-/* Until there are none but those that are stopped: they cannot start others. */
+/* Stops threads until there are no others. Stopped threads cannot start new ones. */
 int live_stop(struct live *live)
 {
 	char path[64];
@@ -87,7 +87,7 @@ int live_stop(struct live *live)
 				thread_stop(live, tid);
 		}
 	} while (live->thread_count > before);
-	/* Anew, for it may have executed another program. */
+	/* Opened again, because the process may have executed another program. */
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)live->pid);
 	live->memory_fd = open(path, O_RDONLY | O_CLOEXEC);
 	return !live->thread_count ? -ESRCH : live->memory_fd < 0 ? -errno : 0;
@@ -119,7 +119,8 @@ static void module_build(struct live *live, unsigned int number, const struct el
 		unwind_memory_publish(&live->unwind, number, number, &module->table);
 }
 
-/* Where the file's virtual address 0 is, of a mapping of it; as symbolizer/worker/runtimes.c. */
+/* Returns the address of the virtual address 0 of a file, from one of its mappings, as
+ * symbolizer/worker/runtimes.c does. */
 static uint64_t runtime_bias(const struct elf_image *image, const struct proc_mapping *line)
 {
 	for (unsigned int i = 0; i < image->segment_count; i++) {
@@ -167,7 +168,7 @@ static void runtime_add(struct live *live, unsigned int runtime, int fd, uint64_
 	added->file.size = (uint64_t)size;
 }
 
-/* Is the file a runtime? */
+/* Adds the file to the case if it is a runtime. */
 static void module_recognise(struct live *live, const char *path, const char *name,
 			     const struct proc_mapping *line)
 {
@@ -193,7 +194,7 @@ static void module_recognise(struct live *live, const char *path, const char *na
 	runtime_file_fini(&file);
 }
 
-/* The vdso is a file that only the process's memory has. */
+/* The vdso is a file that exists only in the memory of the process. */
 static void vdso_build(struct live *live, unsigned int number, const struct proc_mapping *line)
 {
 	const size_t length = (size_t)(line->end - line->start);
@@ -206,7 +207,8 @@ static void vdso_build(struct live *live, unsigned int number, const struct proc
 	module_build(live, number, &source);
 }
 
-/* The number of the module with that path, made now if it is new; 0 if it is no file. */
+/* Returns the index of the module with that path, and adds it if it is new. Returns 0 if it is no
+ * file. */
 static unsigned int module_of(struct live *live, const char *path, const struct proc_mapping *line)
 {
 	struct case_file *file = live->file;
@@ -266,7 +268,7 @@ static void on_mapping(void *context, const struct proc_mapping *line)
 	file->mapping_count = live->mapping_count;
 }
 
-int live_look(struct live *live)
+int live_refresh(struct live *live)
 {
 	char path[64];
 	size_t length = 0;
@@ -293,9 +295,9 @@ int live_look(struct live *live)
 void live_tables(const struct live *live, struct fixture_tables *tables)
 {
 	*tables = (struct fixture_tables){.tables = unwind_memory_tables(&live->unwind),
-					.mapping_slab = live->mappings.slab,
-					.mapping_offset = live->mappings.offset,
-					.mapping_count = live->mapping_count};
+					  .mapping_slab = live->mappings.slab,
+					  .mapping_offset = live->mappings.offset,
+					  .mapping_count = live->mapping_count};
 }
 
 /* ---- One thread ---- */
@@ -328,7 +330,7 @@ int live_begin_thread(struct live *live, pid_t tid)
 	return thread_registers(live, tid);
 }
 
-/* Does the stack, or a rule that was used for it, have the module? */
+/* Returns whether a frame of the stack or a rule that was used for it is in the module. */
 static bool module_is_needed(const struct walk_in_process_result *result, uint32_t module)
 {
 	for (unsigned int i = 0; i < result->rule_count; i++) {

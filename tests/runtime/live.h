@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A live process, held still: its threads, its mappings with unwind tables, its runtimes. Root's.
- */
+/* A live process that is stopped: its threads, its mappings with unwind tables, and its runtimes.
+ * It needs root. */
 #ifndef TESTS_RUNTIME_LIVE_H
 #define TESTS_RUNTIME_LIVE_H
 
@@ -22,30 +22,31 @@ struct live_module {
 struct live {
 	pid_t pid;
 	int memory_fd;
-	pid_t threads[LIVE_THREADS_MAX]; /* stopped, by us */
+	pid_t threads[LIVE_THREADS_MAX]; /* those that live_stop() has stopped */
 	unsigned int thread_count;
 	struct unwind_memory unwind;
 	struct slab_block mappings;
 	unsigned int mapping_count;
-	struct live_module modules[CASE_MODULES_MAX]; /* as in the case */
+	struct live_module modules[CASE_MODULES_MAX]; /* with the same indexes as in the case */
 	struct case_file *file;
 };
 
-/* Of `pid`, into `file`. 0 or a negative errno. */
+/* Prepares to record the process `pid` into `file`. Returns 0 or a negative errno. */
 int live_init(struct live *live, pid_t pid, struct case_file *file);
 void live_fini(struct live *live);
 
-/* Stop all threads, and let them go on. 0 or a negative errno. */
+/* Stops all threads, and continues them. Returns 0 or a negative errno. */
 int live_stop(struct live *live);
 void live_go_on(struct live *live);
 
-/* While it is stopped: mappings, tables of new files, runtimes. 0 or a negative errno. */
-int live_look(struct live *live);
+/* Reads the mappings, builds tables of new files, and finds the runtimes. The process must be
+ * stopped. Returns 0 or a negative errno. */
+int live_refresh(struct live *live);
 
-/* The case of one thread: registers, empty recordings. */
+/* Starts the recording of one thread: sets the registers, and empties the recordings. */
 int live_begin_thread(struct live *live, pid_t tid);
 
-/* Of what is mapped only what the walk needed, and its rules, into the case. */
+/* Ends it: keeps only those mappings that the walk has used, and adds the rules. */
 void live_finish_thread(struct live *live, const struct walk_in_process_result *result);
 
 void live_tables(const struct live *live, struct fixture_tables *tables);

@@ -10,7 +10,7 @@
 
 #include "symbolizer/runtime/file.h"
 
-/* The wrapped functions have nothing else to know it by. */
+/* A global, because the wrapped functions have no argument for it. */
 static struct other_process *current;
 
 ssize_t __real_pread(int fd, void *buffer, size_t length, off_t offset);
@@ -28,7 +28,7 @@ void other_process_use(struct other_process *other)
 	current = other;
 }
 
-/* xorshift64* (Vigna 2016). */
+/* Returns the next number of the generator xorshift64* (Vigna, 2016). */
 static uint64_t random_next(uint64_t *state)
 {
 	*state ^= *state >> 12;
@@ -43,7 +43,7 @@ static bool fault_fails(struct other_process *other)
 	return other->faults.fail_every && other->reads % other->faults.fail_every == 0;
 }
 
-/* A pointer into what is there already makes more trouble than noise does. */
+/* Changes some bytes. A pointer into recorded memory causes more trouble than random bytes do. */
 static void fault_flip(struct other_process *other, uint8_t *bytes, size_t length)
 {
 	struct other_process_faults *faults = &other->faults;
@@ -79,8 +79,8 @@ static void outside(struct other_process *other, const char *of, uint64_t addres
 	other->outside_length = length;
 }
 
-static int recorded_read(struct other_process *other, const struct recording *recording, const char *of,
-			 uint64_t address, void *to, size_t length)
+static int recorded_read(struct other_process *other, const struct recording *recording,
+			 const char *of, uint64_t address, void *to, size_t length)
 {
 	if (fault_fails(other))
 		return -EFAULT;
@@ -97,8 +97,8 @@ static int recorded_read(struct other_process *other, const struct recording *re
 	return 0;
 }
 
-static int live_read(struct other_process *other, struct recording *recording, int fd, uint64_t address,
-		     void *to, size_t length)
+static int live_read(struct other_process *other, struct recording *recording, int fd,
+		     uint64_t address, void *to, size_t length)
 {
 	size_t done = 0;
 
@@ -130,8 +130,7 @@ int other_process_read_around(void *context, uint64_t address, void *to, size_t 
 {
 	struct other_process *other = context;
 
-	if (other->live_fd >= 0 ||
-	    recording_get(other->memory, address, to, length) != -ENODATA ||
+	if (other->live_fd >= 0 || recording_get(other->memory, address, to, length) != -ENODATA ||
 	    !recording_get_some(other->memory, address, to, length, 0))
 		return other_process_read(other, address, to, length);
 	if (fault_fails(other))
@@ -140,7 +139,7 @@ int other_process_read_around(void *context, uint64_t address, void *to, size_t 
 	return 0;
 }
 
-/* memory.c's one way to memory, in strict mode. */
+/* memory.c reads memory only through process_vm_readv() in strict mode. */
 ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *local, unsigned long local_count,
 				const struct iovec *remote, unsigned long remote_count,
 				unsigned long flags)
@@ -150,14 +149,14 @@ ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *local, unsigned l
 	(void)remote_count;
 	(void)flags;
 	if (!current || other_process_read(current, (uint64_t)(uintptr_t)remote->iov_base,
-				     local->iov_base, local->iov_len) < 0) {
+					   local->iov_base, local->iov_len) < 0) {
 		errno = EFAULT;
 		return -1;
 	}
 	return (ssize_t)local->iov_len;
 }
 
-/* file.c's. */
+/* file.c reads files only through pread(). */
 ssize_t __wrap_pread(int fd, void *buffer, size_t length, off_t offset)
 {
 	struct other_process_file *file = current ? current->file : NULL;
@@ -173,7 +172,8 @@ ssize_t __wrap_pread(int fd, void *buffer, size_t length, off_t offset)
 	return r < 0 ? -1 : (ssize_t)length;
 }
 
-const struct other_process_symbol *other_process_file_symbol(const struct other_process_file *file, const char *name)
+const struct other_process_symbol *other_process_file_symbol(const struct other_process_file *file,
+							     const char *name)
 {
 	for (unsigned int i = 0; i < file->symbol_count; i++) {
 		if (!strcmp(file->symbols[i].name, name))
@@ -195,7 +195,7 @@ int __wrap_runtime_file_local(const struct runtime_file *file, const char *name,
 		struct other_process_symbol *s = &from->symbols[from->symbol_count++];
 		struct runtime_symbol found = {0};
 
-		/* Without its reads of .symtab being recorded. */
+		/* Its reads of .symtab must not be recorded. */
 		other_process_use(NULL);
 		s->found = __real_runtime_file_local(file, name, &found) == 0;
 		other_process_use(other);

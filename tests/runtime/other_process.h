@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is other to the code under test: the memory of a process, the file of its runtime. Either
- * live, and what is read of it is recorded; or recorded. Walkers read through other_process_read;
- * symbolizer/runtime comes here because the linker wraps the functions that it reads with (--wrap,
- * in CMakeLists.txt), so that all of its own code is tested.
+ * The process that is observed: its memory, and the file of its runtime. Either both are live, and
+ * what is read of them is recorded; or both are recorded. Walkers read through
+ * other_process_read(). The reads of symbolizer/runtime get here because the linker wraps the
+ * functions it reads with (--wrap, in CMakeLists.txt). So all of its own code is tested.
  */
 #ifndef TESTS_RUNTIME_OTHER_PROCESS_H
 #define TESTS_RUNTIME_OTHER_PROCESS_H
@@ -19,9 +19,10 @@ enum {
 	OTHER_PROCESS_SYMBOLS_MAX = 256
 };
 
-/* A runtime's file. Of .symtab, which may have megabytes, only what was looked up. */
+/* The file of a runtime. Of .symtab, which may have megabytes, there are only the symbols that were
+ * searched. */
 struct other_process_file {
-	int fd;	       /* the file; or if it is recorded, an empty one of its size */
+	int fd;	       /* the file; if it is recorded, an empty file of its size */
 	uint64_t size; /* bytes */
 	struct recording bytes;
 	struct other_process_symbol {
@@ -32,46 +33,51 @@ struct other_process_file {
 	unsigned int symbol_count;
 };
 
-/* Hostile memory: what is done to recorded bytes. */
+/* Hostile memory: how recorded bytes are changed. */
 struct other_process_faults {
-	uint64_t fail_every; /* this one of so many reads fails; 0: none */
+	uint64_t fail_every; /* one of this many reads fails; 0: none */
 	uint64_t
-	    flip_one_in; /* of so many reads one has a bit, a byte or a word changed; 0: none */
-	uint64_t random; /* the generator's state */
-	/* What was not recorded can be read, and is what lies elsewhere; a salt. */
+	    flip_one_in; /* in one of this many reads bits, bytes or words are changed; 0: none */
+	uint64_t random; /* the state of the generator */
+	/* Not 0: memory that was not recorded can be read, and has the contents of another place.
+	 * The value selects the place. */
 	uint64_t anywhere;
-	bool late; /* nothing of that until the runtimes are attached */
+	bool late; /* only after the runtimes are attached */
 };
 
 struct other_process {
 	struct recording *memory;
-	int live_fd;		   /* /proc/PID/mem; -1: the memory is recorded */
-	struct other_process_file *file; /* of the runtime that is called next */
+	int live_fd;			 /* /proc/PID/mem; -1: the memory is recorded */
+	struct other_process_file *file; /* of the runtime that is called next; NULL: none */
 	struct other_process_faults faults;
 	uint64_t reads;
-	/* Recorded memory was read where nothing was recorded: how often, and where first. */
+	/* Reads outside the recording: how many, and the first one. */
 	uint64_t outside;
 	uint64_t outside_address, outside_length;
 	const char *outside_of; /* "memory", "file", or the symbol's name */
 	int error;		/* why recording failed */
 };
 
-/* What the wrapped functions read from now on; NULL: what they would. */
+/* Sets the process that the wrapped functions read. With NULL they read what they normally would.
+ */
 void other_process_use(struct other_process *other);
 
-/* 0, or -EFAULT. */
+/* Reads memory of the process. Returns 0 or -EFAULT. */
 int other_process_read(struct other_process *other, uint64_t address, void *to, size_t length);
 
 /*
- * The same for struct walk_in_process: `context` is struct other_process *. A walker copies what lies around a
- * word, and how much is a matter of speed: it is enough if some of that was recorded. It must not
- * use the rest, which is no address and no frame.
+ * The same for struct walk_in_process; `context` is the struct other_process. A walker copies what
+ * is around a word, and the size of the copy is only a matter of speed. So the read succeeds if a
+ * part of it was recorded. The walker must not use the rest, from which neither an address nor a
+ * frame can be made.
  */
 int other_process_read_around(void *context, uint64_t address, void *to, size_t length);
 
-/* A file of that size, for a recorded file's fd. An fd, or a negative errno. */
+/* Creates an empty file of that size, for the fd of a recorded file. Returns the fd or a negative
+ * errno. */
 int other_process_file_stand_in(uint64_t size);
-const struct other_process_symbol *other_process_file_symbol(const struct other_process_file *file, const char *name);
+const struct other_process_symbol *other_process_file_symbol(const struct other_process_file *file,
+							     const char *name);
 void other_process_file_fini(struct other_process_file *file);
 
 #endif

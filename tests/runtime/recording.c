@@ -14,7 +14,7 @@ void recording_fini(struct recording *recording)
 	*recording = (struct recording){0};
 }
 
-/* Where the page is, or belongs. */
+/* Returns the position of the page, or that where it would be inserted. */
 static size_t page_place(const struct recording *recording, uint64_t number)
 {
 	size_t low = 0, high = recording->page_count;
@@ -108,7 +108,7 @@ int recording_put_failure(struct recording *recording, uint64_t address, size_t 
 	return 0;
 }
 
-/* How many bytes from one that is there are, at least: 64 or 1. */
+/* Returns how many bytes follow a recorded one at least, with it: 64 or 1. */
 static size_t piece_at(const struct recording_page *page, size_t at, size_t length)
 {
 	return at % 64 == 0 && length >= 64 && page->there[at / 64] == UINT64_MAX ? 64 : 1;
@@ -140,7 +140,7 @@ int recording_get(const struct recording *recording, uint64_t address, void *to,
 	return 0;
 }
 
-/* Some page of the recording, by a hash. */
+/* Returns a page of the recording, selected by a hash. */
 static const struct recording_page *page_any(const struct recording *recording, uint64_t number,
 					     uint64_t salt)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * runtime_replay FILE.case...: walkers and symbolizers over recorded memory. Each case gives the
- * stack that stands beside it (FILE.expected), reading nothing that was not recorded; and again and
- * again with reads that fail and bytes that are others, where any stack is right that comes to an
- * end.
+ * runtime_replay FILE.case...: runs walkers and symbolizers over recorded memory. Each case must
+ * give the stack in the file next to it (FILE.expected), without a read that was not recorded. Then
+ * each case is repeated with failing reads and changed bytes. In these runs any stack is accepted
+ * if the walk ends.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,8 +18,8 @@ enum {
 	FAIL_EVERY_MAX = 24,
 	FLIP_SEEDS = 32,
 	EXPECTED_BYTES_MAX = 1 << 20,
-	DIFFERENCE_BYTES = 300, /* that are shown before a difference */
-	DIFFERENCE_LINES = 8,	/* and of it */
+	DIFFERENCE_BYTES = 300, /* shown before a difference */
+	DIFFERENCE_LINES = 8,	/* shown of a difference */
 };
 
 struct test {
@@ -51,7 +51,7 @@ static void print_line(const char *mark, const char **text)
 	*text += length + ((*text)[length] == '\n');
 }
 
-/* Both texts from shortly before they differ. */
+/* Prints both texts from shortly before the place where they differ. */
 static void print_difference(const char *expected, const char *found)
 {
 	size_t same = 0, shown;
@@ -105,10 +105,12 @@ static int test_expected(struct test *test)
 	return failed;
 }
 
-/* Any stack is right, if it is one. */
+/* Returns the number of failures of a run with changed memory. Any well-formed stack is accepted.
+ */
 static int test_hostile(struct test *test, const struct other_process_faults *faults)
 {
-	struct other_process other = {.memory = &test->file->memory, .live_fd = -1, .faults = *faults};
+	struct other_process other = {
+	    .memory = &test->file->memory, .live_fd = -1, .faults = *faults};
 	struct fixture_text text = {0};
 	struct walk_in_process_result *result = test->result;
 
@@ -124,7 +126,8 @@ static int test_hostile(struct test *test, const struct other_process_faults *fa
 	return 1;
 }
 
-/* What fails while a runtime attaches mostly ends there: so once with that, once without. */
+/* A run mostly ends with a fault during attach. So there is a second run with faults only after it.
+ */
 static int test_hostile_twice(struct test *test, struct other_process_faults faults)
 {
 	int failures = test_hostile(test, &faults);
@@ -138,10 +141,11 @@ static int test_hostile_all(struct test *test)
 	int failures = 0;
 
 	for (uint64_t i = 1; i <= FAIL_EVERY_MAX; i++)
-		failures += test_hostile_twice(test, (struct other_process_faults){.fail_every = i});
+		failures +=
+		    test_hostile_twice(test, (struct other_process_faults){.fail_every = i});
 	for (uint64_t i = 1; i <= FLIP_SEEDS; i++) {
 		struct other_process_faults faults = {.flip_one_in = 1 + i * i,
-						.random = i * 0x9e3779b97f4a7c15ull};
+						      .random = i * 0x9e3779b97f4a7c15ull};
 
 		failures += test_hostile_twice(test, faults);
 		faults.anywhere = i;
@@ -175,7 +179,7 @@ int main(int argc, char **argv)
 {
 	int failures = 0;
 
-	/* What a crash's reader wants to know is which case it was. */
+	/* Printed first, so that after a crash it is clear which case it was. */
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (int i = 1; i < argc; i++) {
 		struct test test = {

@@ -15,7 +15,7 @@ static int call_walker(struct unwind_state *s, const struct walk_in_process *wal
 	const struct bh_runtime_block *block = &walk->runtimes->blocks[at];
 
 	switch (s->runtime.id) {
-#define RUNTIME(id, name, frame_type, title)                                      \
+#define RUNTIME(id, name, frame_type, title)                                                       \
 	case BH_RUNTIME_##id:                                                                      \
 		return walk_in_process_##name(s, walk, block);
 #include "common/runtimes.def"
@@ -25,9 +25,9 @@ static int call_walker(struct unwind_state *s, const struct walk_in_process *wal
 	}
 }
 
-/* As unwind_user_stack() and unwind_batch() of bpf/sample.bpf.c. */
+/* Does what unwind_user_stack() and unwind_batch() of bpf/sample.bpf.c do. Returns the reason. */
 static unsigned int unwind_stack(const struct walk_in_process *walk, struct scratch *scratch,
-			       unsigned int *steps)
+				 unsigned int *steps)
 {
 	struct unwind_state *s = &scratch->state;
 	int end = UNWIND_CONTINUE;
@@ -45,7 +45,7 @@ static unsigned int unwind_stack(const struct walk_in_process *walk, struct scra
 }
 
 void walk_in_process_run(const struct walk_in_process *walk, const struct bh_registers *registers,
-		   struct walk_in_process_result *result)
+			 struct walk_in_process_result *result)
 {
 	struct scratch *scratch = calloc(1, sizeof(*scratch));
 

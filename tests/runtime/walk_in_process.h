@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The walkers in user space: bpf/unwind/step.h and every bpf/runtime/NAME.bpf.c over any memory that a
- * function can read, by the steps that bpf/sample.bpf.c makes in the kernel.
+ * The unwinder and the walkers in user space: bpf/unwind/step.h and each bpf/runtime/NAME.bpf.c,
+ * over memory that a function reads. The steps are those of bpf/sample.bpf.c.
  */
 #ifndef TESTS_RUNTIME_WALK_IN_PROCESS_H
 #define TESTS_RUNTIME_WALK_IN_PROCESS_H
@@ -12,7 +12,8 @@
 #include "bpf/shared.h"
 #include "unwinder-mgr/walker.h"
 
-/* How many rules are remembered: more than a stack of a case has. */
+/* The rule cache keeps all rules of a walk: it has more entries than the stack of a case has
+ * frames. */
 #define WALK_IN_PROCESS_CACHE_BITS 12
 
 enum {
@@ -26,7 +27,7 @@ struct walk_in_process {
 	uint32_t tgid;
 	uint32_t mapping_slab, mapping_offset, mapping_count;
 	uint64_t thread_pointer;
-	/* 0, or not 0 if not all of it can be read. */
+	/* Returns 0, or another value if not all of the memory can be read. */
 	int (*read)(void *context, uint64_t address, void *to, size_t bytes);
 	void *context;
 };
@@ -36,8 +37,8 @@ struct walk_in_process_result {
 	unsigned int steps;
 	unsigned int count;
 	uint64_t frames[BH_USER_FRAMES_MAX];
-	/* The rules that were used, each once: module number and offset as in a native frame. Not
-	 * those of modules without a table, for which there is one rule. */
+	/* The rules that were used, each once, by module id and offset as in a native frame. Rules
+	 * of modules without a table are not here, because all their places have the same one. */
 	unsigned int rule_count;
 	struct walk_in_process_rule {
 		uint64_t frame;
@@ -46,6 +47,6 @@ struct walk_in_process_result {
 };
 
 void walk_in_process_run(const struct walk_in_process *walk, const struct bh_registers *registers,
-		   struct walk_in_process_result *result);
+			 struct walk_in_process_result *result);
 
 #endif

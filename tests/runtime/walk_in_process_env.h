@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What bpf/unwind/step.h and the runtimes' walkers ask for, in user space. */
+/* The environment of the unwinder and the walkers in user space. */
 #ifndef TESTS_RUNTIME_WALK_IN_PROCESS_ENV_H
 #define TESTS_RUNTIME_WALK_IN_PROCESS_ENV_H
 
@@ -40,7 +40,8 @@ static inline uint64_t env_thread_pointer(const struct walk_in_process *walk)
 	return walk->thread_pointer;
 }
 
-static inline int env_read(const struct walk_in_process *walk, void *to, size_t bytes, uint64_t address)
+static inline int env_read(const struct walk_in_process *walk, void *to, size_t bytes,
+			   uint64_t address)
 {
 	return walk->read(walk->context, address, to, bytes);
 }
@@ -48,7 +49,7 @@ static inline int env_read(const struct walk_in_process *walk, void *to, size_t 
 #include "bpf/unwind/step.h"
 #include "bpf/runtime/method_cache.h"
 
-/* Empty each time: each frame is looked at. */
+/* Returns an empty cache each time, so that each method is read. */
 static inline struct method_cache *env_method_cache(const struct walk_in_process *walk)
 {
 	static struct method_cache cache;
@@ -58,10 +59,10 @@ static inline struct method_cache *env_method_cache(const struct walk_in_process
 	return &cache;
 }
 
-/* Of tests/runtime/walker.c.in, one for each runtime. */
-#define RUNTIME(id, name, frame_type, title)                                      \
-	int walk_in_process_##name(struct unwind_state *s, const struct walk_in_process *walk,                   \
-			     const struct bh_runtime_block *block);
+/* These are defined by the files made of tests/runtime/walker.c.in. */
+#define RUNTIME(id, name, frame_type, title)                                                       \
+	int walk_in_process_##name(struct unwind_state *s, const struct walk_in_process *walk,     \
+				   const struct bh_runtime_block *block);
 #include "common/runtimes.def"
 #undef RUNTIME
 

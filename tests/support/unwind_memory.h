@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the manager has mapped from the kernel, out of this process's own memory: slabs, rules,
- * modules. For tests and benchmarks. */
+/* The memory that the manager shares with the kernel (slabs, rules, modules), in ordinary memory of
+ * this process. For tests and benchmarks. */
 #ifndef TESTS_SUPPORT_UNWIND_MEMORY_H
 #define TESTS_SUPPORT_UNWIND_MEMORY_H
 
@@ -22,7 +22,7 @@ struct unwind_memory {
 	struct bh_module *modules;
 };
 
-/* One more slab, as the loader would send it. 0 or a negative errno. */
+/* Adds a slab, as if the loader had sent it. Returns 0 or a negative errno. */
 static inline int unwind_memory_add_slab(struct unwind_memory *memory)
 {
 	_cleanup_close_ int fd = memfd_create("slab", MFD_CLOEXEC);
@@ -32,7 +32,7 @@ static inline int unwind_memory_add_slab(struct unwind_memory *memory)
 	return slabs_add(&memory->slabs, memory->slabs.count, fd);
 }
 
-/* With so many slabs; there will be no more. 0 or a negative errno. */
+/* Creates the memory with this many slabs. There will be no more. Returns 0 or a negative errno. */
 static inline int unwind_memory_init(struct unwind_memory *memory, unsigned int slab_count)
 {
 	int r = 0;
@@ -84,7 +84,7 @@ static inline void unwind_memory_publish(struct unwind_memory *memory, uint32_t 
 	};
 }
 
-/* A file as an elf_source: the whole of it in memory. */
+/* A file that has been read into memory, as an elf_source. */
 struct unwind_file {
 	uint8_t *data;
 	struct elf_buffer buffer;
@@ -118,7 +118,7 @@ static inline int unwind_file_read(struct unwind_file *file, const char *path)
 	return 0;
 }
 
-/* Only once `file` has its final address. */
+/* Returns the source. `file` must not be moved after that. */
 static inline const struct elf_source *unwind_file_source(struct unwind_file *file)
 {
 	file->source = elf_source_from_buffer(&file->buffer);

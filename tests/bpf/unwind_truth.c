@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Our walker against gdb: walk_truth FILE, where FILE is what tests/e2e/gdb_truth/record_truth.py
- * wrote. Tables are built from the mapped files as the manager builds them, and each recorded stack
- * is walked and compared frame for frame. On standard output: one JSON object for each difference,
- * and one with the sums.
+ * Compares the unwinder with gdb: unwind_truth FILE, where FILE was written by
+ * tests/e2e/gdb_truth/record_truth.py. It builds tables from the mapped files as the manager does,
+ * unwinds each recorded stack, and compares it with gdb's frame by frame. It prints a JSON object
+ * for each difference, and one with the sums.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -29,8 +29,7 @@ struct truth_module {
 
 struct truth {
 	struct unwind_memory memory;
-	struct truth_module
-	    modules[MODULES_MAX]; /* by slot and number; 0 is memory without a file */
+	struct truth_module modules[MODULES_MAX]; /* by slot, which is also the id; 0: no file */
 	unsigned int module_count;
 	struct slab_block mappings;
 	unsigned int mapping_count;
@@ -43,7 +42,7 @@ struct truth {
 
 struct thread {
 	json_t *json;
-	uint64_t expected[FRAMES_MAX]; /* gdb's frames as ours would be: addresses in the call */
+	uint64_t expected[FRAMES_MAX]; /* frames of gdb, as addresses in the call */
 	unsigned int expected_count;
 	uint64_t ours[BH_USER_FRAMES_MAX];
 	unsigned int count;
@@ -52,7 +51,7 @@ struct thread {
 
 static void fail(const char *what)
 {
-	fprintf(stderr, "walk_truth: %s\n", what);
+	fprintf(stderr, "unwind_truth: %s\n", what);
 	exit(2);
 }
 
@@ -110,7 +109,7 @@ static void module_build(struct truth *truth, unsigned int number, const struct 
 		unwind_memory_publish(&truth->memory, number, number, &module->table);
 }
 
-/* The number of the module with that path, built now if it is new. */
+/* Returns the index of the module with that path, and builds its table if it is new. */
 static unsigned int module_of(struct truth *truth, const char *path)
 {
 	struct unwind_file file;
@@ -128,7 +127,7 @@ static unsigned int module_of(struct truth *truth, const char *path)
 	truth->memory.modules[number] =
 	    (struct bh_module){.state = BH_MODULE_FRAME_POINTERS, .id = number};
 	if (path[0] != '/')
-		return number; /* its bytes come with the next line */
+		return number; /* its contents follow in the next line of the file */
 	if (unwind_file_read(&file, path) < 0) {
 		fprintf(stderr, "%s: cannot be read\n", path);
 		return number;
@@ -194,8 +193,8 @@ static const struct bh_mapping *mapping_of(const struct truth *truth, uint64_t a
 	return NULL;
 }
 
-/* A frame back to the address it was made of: a file may be mapped in pieces, but each offset of
- * code only once. */
+/* Returns the address from which a frame was made. A file may be mapped in pieces, but each offset
+ * of code is mapped once. */
 static uint64_t frame_address(const struct truth *truth, uint64_t frame)
 {
 	const struct bh_mapping *mappings = slabs_at(&truth->memory.slabs, &truth->mappings);
@@ -231,7 +230,8 @@ static const char *string_at(const struct thread *thread, const char *list, size
 	return text ? text : "";
 }
 
-/* gdb's view: return addresses, but what called a handler was interrupted. */
+/* Sets the expected frames: the return addresses - 1, but the frame below a signal handler was
+ * interrupted. */
 static void thread_expect(struct truth *truth, struct thread *thread)
 {
 	const json_t *pcs = json_object_get(thread->json, "pcs");
@@ -266,7 +266,8 @@ static void thread_walk(struct truth *truth, struct thread *thread)
 		thread->ours[i] = frame_address(truth, frames[i]);
 }
 
-/* Of the row that holds at a place, found by going through all deltas of its page. */
+/* Describes the rule at a place. It is found without a binary search, through all deltas of the
+ * page. */
 static json_t *rule_at(const struct truth *truth, const struct bh_mapping *mapping,
 		       uint64_t address)
 {
@@ -315,11 +316,12 @@ static void report(const struct truth *truth, const struct thread *thread, const
 	json_t *json = json_pack(
 	    "{s:s, s:O, s:O, s:O, s:s, s:s, s:i, s:i, s:i}", "class", class, "stop",
 	    json_object_get(thread->json, "stop"), "tid", json_object_get(thread->json, "tid"),
-	    "gdb_end", json_object_get(thread->json, "end"), "reason", incomplete_reason_names[thread->reason],
-	    "name", json_string_value(json_object_get(thread->json, "name")), "same", same,
-	    "gdb_frames", thread->expected_count, "our_frames", thread->count);
+	    "gdb_end", json_object_get(thread->json, "end"), "reason",
+	    incomplete_reason_names[thread->reason], "name",
+	    json_string_value(json_object_get(thread->json, "name")), "same", same, "gdb_frames",
+	    thread->expected_count, "our_frames", thread->count);
 
-	/* The last frame that is equal, from which the two went on differently. */
+	/* The last equal frame, after which the two differ. */
 	if (same) {
 		json_t *from = place(truth, thread->expected[same - 1]);
 
@@ -404,7 +406,7 @@ int main(int argc, char **argv)
 	size_t room = 0;
 
 	if (!file || !truth) {
-		fprintf(stderr, "usage: walk_truth FILE\n");
+		fprintf(stderr, "usage: unwind_truth FILE\n");
 		return 2;
 	}
 	if (unwind_memory_init(&truth->memory, SLABS) < 0 ||
