@@ -158,4 +158,16 @@ static inline struct world *world_of_leaf(struct bh_rule rule)
 		world_free(w);                                                                     \
 	} while (0)
 
+static inline void put_ucontext(struct world *w, uint64_t at, const uint64_t gpr[16], uint64_t rip)
+{
+	static const uint8_t order[] = {8,	    9,		10,	    11,
+					12,	    13,		14,	    15,
+					BH_REG_RDI, BH_REG_RSI, BH_REG_RBP, BH_REG_RBX,
+					BH_REG_RDX, BH_REG_RAX, BH_REG_RCX, BH_REG_RSP};
+
+	for (unsigned int i = 0; i < 16; i++)
+		put_word(w, at + 40 + i * 8, gpr[order[i]]);
+	put_word(w, at + 40 + 128, rip);
+}
+
 #endif
