@@ -184,14 +184,12 @@ int bulkhead_sample(struct bpf_perf_event_data *ctx)
 		int end = load_registers(ctx, cpu, user_mode);
 
 		if (end == UNWIND_CONTINUE) {
-			__u64 sp = s->sp, fp = s->fp, pc = s->pc;
-
 			end = unwind_user_stack(s, id >> 32);
 			if (end != BH_REASON_COMPLETE && task.is_executing) {
 				unwind_clear_frames(s);
 				end = BH_REASON_COMPLETE;
 			}
-			if (bh_reason_is_temporary(end) && defer(s, ctx, sp, fp, pc))
+			if (bh_reason_is_temporary(end) && defer(cpu, ctx))
 				return 0;
 		}
 		s->header.reason = end;

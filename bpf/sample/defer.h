@@ -8,6 +8,7 @@
 
 #include "bpf/sample/count.h"
 #include "bpf/sample/kernel_stack.h"
+#include "bpf/sample/task.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -61,9 +62,10 @@ static __always_inline __u32 copy_stack(struct bh_deferred *d, __u64 sp)
 /* Sends the registers and a copy of the stack to the manager, which unwinds it when it has the
  * tables. Returns false if that is not possible. Then the sample is submitted with an incomplete
  * stack. */
-static __noinline bool defer(struct unwind_state *s, struct bpf_perf_event_data *ctx, __u64 sp,
-			     __u64 fp, __u64 pc)
+static __noinline bool defer(struct cpu_state *cpu, struct bpf_perf_event_data *ctx)
 {
+	const struct unwind_state *s = &cpu->unwind;
+	const __u64 sp = cpu->regs.rsp;
 	__u32 zero = 0;
 	struct bh_deferred *d = bpf_map_lookup_elem(&deferred_scratch, &zero);
 
@@ -76,10 +78,9 @@ static __noinline bool defer(struct unwind_state *s, struct bpf_perf_event_data 
 	d->header = s->header;
 	d->header.stack_id = 0;
 	d->header.user_count = 0;
-	__builtin_memcpy(d->registers.gpr, s->gpr, sizeof(s->gpr));
-	d->registers.gpr[BH_REG_RSP] = sp;
-	d->registers.gpr[BH_REG_RBP] = fp;
-	d->registers.rip = pc;
+	/* Not those in `s`: unwinding has changed them to registers of a caller. */
+	copy_registers(d->registers.gpr, &cpu->regs);
+	d->registers.rip = cpu->regs.rip;
 	d->reserved = 0;
 	d->header.kernel_count = 0;
 	if (want_kernel)

@@ -41,6 +41,27 @@ static __always_inline void describe_task(struct sampled_task *out)
 	}
 }
 
+/* Copies the registers to `gpr`, by their DWARF register numbers. */
+static __always_inline void copy_registers(uint64_t gpr[16], const struct pt_regs *regs)
+{
+	gpr[0] = regs->rax;
+	gpr[1] = regs->rdx;
+	gpr[2] = regs->rcx;
+	gpr[3] = regs->rbx;
+	gpr[4] = regs->rsi;
+	gpr[5] = regs->rdi;
+	gpr[6] = regs->rbp;
+	gpr[7] = regs->rsp;
+	gpr[8] = regs->r8;
+	gpr[9] = regs->r9;
+	gpr[10] = regs->r10;
+	gpr[11] = regs->r11;
+	gpr[12] = regs->r12;
+	gpr[13] = regs->r13;
+	gpr[14] = regs->r14;
+	gpr[15] = regs->r15;
+}
+
 /* Loads the user registers of the current task: those of the tick if it interrupted user mode, and
  * otherwise those that the kernel saved at its entry. Returns UNWIND_CONTINUE, or the reason why
  * there is no stack. */
@@ -66,22 +87,9 @@ static __always_inline int load_registers(struct bpf_perf_event_data *ctx, struc
 		if (bpf_probe_read_kernel(&cpu->regs, sizeof(cpu->regs), at))
 			return BH_REASON_READ_FAULT;
 	}
-	s->gpr[0] = regs->rax;
-	s->gpr[1] = regs->rdx;
-	s->gpr[2] = regs->rcx;
-	s->gpr[3] = regs->rbx;
-	s->gpr[4] = regs->rsi;
-	s->gpr[5] = regs->rdi;
-	s->gpr[6] = s->fp = regs->rbp;
-	s->gpr[7] = s->sp = regs->rsp;
-	s->gpr[8] = regs->r8;
-	s->gpr[9] = regs->r9;
-	s->gpr[10] = regs->r10;
-	s->gpr[11] = regs->r11;
-	s->gpr[12] = regs->r12;
-	s->gpr[13] = regs->r13;
-	s->gpr[14] = regs->r14;
-	s->gpr[15] = regs->r15;
+	copy_registers(s->gpr, regs);
+	s->fp = regs->rbp;
+	s->sp = regs->rsp;
 	s->pc = regs->rip;
 	return regs->cs == X86_USER_CODE_SEGMENT ? UNWIND_CONTINUE : BH_REASON_COMPAT;
 }
