@@ -14,8 +14,8 @@ struct text_input {
 	bool others_may_read; /* the mode has o+r */
 };
 
-/* Reads a file. `regular`: only a regular file or a link to one, -ENOTSUP for anything else;
- * otherwise a pipe is accepted too. Returns 0; -EFBIG for more than `max` bytes; -EISDIR; or
+/* Reads the text of a file. `regular`: only a regular file or a link to one, -ENOTSUP for anything
+ * else; otherwise a pipe is accepted too. Returns 0; -EFBIG for more than `max` bytes; -EISDIR; or
  * another negative errno. The caller owns `input`: text_input_fini() frees and wipes it. */
 int text_input_read(const char *path, size_t max, bool regular, struct text_input *input);
 void text_input_fini(struct text_input *input);

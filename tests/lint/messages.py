@@ -8,7 +8,7 @@
     messages.py --self-test
 
 How this works: the calls in CALLS print messages. Of each such call the string literals of the text argument are joined; each
-conversion (%s) becomes "...". An argument `a ? "x" : "y"` has two messages. In the files of RETURNED, functions return the
+conversion (%s) becomes "...", and several of them in a row too. An argument `a ? "x" : "y"` has two messages. In the files of RETURNED, functions return the
 reasons of faults as string literals. The script `dev` prints with `say`. A text without a space or without letters is no
 message: it is a path, or only passes another message on ("%s: %s").
 
@@ -88,7 +88,7 @@ def text_of(expression):
     text = "".join(LITERAL.findall(expression))
     for old, new in ((r"\n", " "), (r"\r", ""), (r"\t", " "), (r"\033[K", ""), (r"\"", '"'), ("%%", "%\0")):
         text = text.replace(old, new)
-    text = CONVERSION.sub("...", text).replace("%\0", "%").replace("|", "/")
+    text = re.sub(r"(\.\.\.)+", "...", CONVERSION.sub("...", text)).replace("%\0", "%").replace("|", "/")
     text = " ".join(text.split())
     plain = re.sub(r"^bulkhead( \w+)?:", "", text)
     return text if " " in plain.strip() and re.search(r"[A-Za-z]{2}", plain) else ""
@@ -117,7 +117,8 @@ def messages_of_c(name, source):
 def messages_of_shell(source):
     for found in re.finditer(r'^[^#\n]*?\bsay "((?:[^"\\]|\\.)*)"', source, re.M):
         text = re.sub(r"\$\{[^}]*\}|\$\([^)]*\)|\$[\w*@#]+", "...", found[1])
-        yield found.start(), " ".join(text.replace("|", "/").replace('\\"', '"').split())
+        text = " ".join(text.replace("|", "/").replace('\\"', '"').split())
+        yield found.start(), text if re.search(r"[A-Za-z]{2}", text) else ""
 
 
 def messages(top):

@@ -30,65 +30,61 @@ Test(config_file, spaces_comments_and_line_ends_are_accepted)
 }
 
 /* One fault each, at that line. */
+static const struct {
+	const char *text;
+	unsigned int line;
+	const char *message;
+} wrong_files[] = {
+    {"[agent]\nfreqency = 1\n", 2, "unknown key: agent.freqency; did you mean agent.frequency?"},
+    {"[agent]\n\n# x\nmax_bytes = 1\n", 4, "did you mean spool.max_bytes?"},
+    {"[agent]\nwhatever_it_is = 1\n", 2, "unknown key: agent.whatever_it_is\n"},
+    {"[agent]\nFrequency = 30\n", 2, "unknown key in [agent]; did you mean agent.frequency?"},
+    {"frequency = 1\n", 1, "the key has no [section] above it; did you mean agent.frequency?"},
+    {"[exporter]\nendpoint = x\nfoo = bar\n", 1,
+     "unknown section: [exporter]; did you mean [export]?"},
+    {"[hunter2 ]\nendpoint = x\n", 1, "unknown section\n"},
+    {"[]\nendpoint = x\n", 1, "unknown section\n"},
+    {"[agent\nfrequency = 1000\n", 1, "a section must be [NAME]"},
+    {"[agent] # x\nfrequency = 1000\n", 1, "a section must be [NAME]"},
+    {"[agent]]\nfrequency = 1000\n", 1, "a section must be [NAME]"},
+    {"[agent]\nfrequency\n", 2, "the line has no ="},
+    {"[agent]\nfrequency: 30\n", 2, "the line has no ="},
+    {"[agent]\nhunter2", 2, "the line has no ="},
+    {"[agent]\n= hunter2\n", 2, "the line has no key"},
+    {"[agent]\nfrequency = 30 # often\n", 2, "a comment must be on a line of its own"},
+    {"[agent]\nfrequency = 30 ; often\n", 2, "a comment must be on a line of its own"},
+    {"[agent]\nfrequency = ; 30\n", 2, "a comment must be on a line of its own"},
+    {"[agent]\nfrequency = 1\nwatchdog = 3s\nfrequency = 2\n", 4,
+     "agent.frequency was already given in line 2"},
+    {"[agent]\nfrequency = 1\n[export]\n[agent]\nfrequency = 1\n", 5,
+     "agent.frequency was already given in line 2"},
+    {"[agent]\nfrequency = 0\n", 2, "agent.frequency: must be a whole number"},
+    {"[agent]\nfrequency =\n", 2, "agent.frequency: must be a whole number"},
+    {"[agent]\nfrequency = 30\n  40 =\n", 3, "unknown key: agent.40\n"},
+    {"[export]\nheaders = authorization=hunter2,\n  aHVudGVyMg=\n", 3, "unknown key in [export]\n"},
+    {"[export]\nheaders = authorization=hunter2%\n", 2, "export.headers: pair 1: "},
+    {"[export]\nendpoint = http://x:hunter2@h\n", 2, "export.endpoint: "},
+    {"[export]\nkey_file = /k\n", 2, "export.key_file needs"},
+    {"[export]\ncertificate_file = /k\n", 2, "export.certificate_file needs"},
+    {"[export]\nmax_request_bytes = 9MiB\n", 2, "spool.memory_max_bytes must not be less than"},
+    {"[spool]\nmemory_max_bytes = 2MiB\n", 2, "spool.memory_max_bytes must not be less than"},
+    {"[spool]\nmax_bytes = 2MiB\n", 2, "spool.max_bytes must not be less than"},
+    {"[agent]\nfrequency = 3\x01\n", 2, "the line has a control character"},
+    {"[agent]\nfrequency = 3\rwatchdog = 2s\n", 2, "the line has a control character"},
+};
+
 Test(config_file, each_fault_is_reported_with_its_line)
 {
-	static const struct {
-		const char *text;
-		unsigned int line;
-		const char *message;
-	} bad[] = {
-	    {"[agent]\nfreqency = 1\n", 2,
-	     "unknown key: agent.freqency; did you mean agent.frequency?"},
-	    {"[agent]\n\n# x\nmax_bytes = 1\n", 4, "did you mean spool.max_bytes?"},
-	    {"[agent]\nwhatever_it_is = 1\n", 2, "unknown key: agent.whatever_it_is\n"},
-	    {"[agent]\nFrequency = 30\n", 2,
-	     "unknown key in [agent]; did you mean agent.frequency?"},
-	    {"frequency = 1\n", 1,
-	     "the key has no [section] above it; did you mean agent.frequency?"},
-	    {"[exporter]\nendpoint = x\nfoo = bar\n", 1,
-	     "unknown section: [exporter]; did you mean [export]?"},
-	    {"[hunter2 ]\nendpoint = x\n", 1, "unknown section\n"},
-	    {"[]\nendpoint = x\n", 1, "unknown section\n"},
-	    {"[agent\nfrequency = 1000\n", 1, "a section must be [NAME]"},
-	    {"[agent] # x\nfrequency = 1000\n", 1, "a section must be [NAME]"},
-	    {"[agent]]\nfrequency = 1000\n", 1, "a section must be [NAME]"},
-	    {"[agent]\nfrequency\n", 2, "the line has no ="},
-	    {"[agent]\nfrequency: 30\n", 2, "the line has no ="},
-	    {"[agent]\nhunter2", 2, "the line has no ="},
-	    {"[agent]\n= hunter2\n", 2, "the line has no key"},
-	    {"[agent]\nfrequency = 30 # often\n", 2, "a comment must be on a line of its own"},
-	    {"[agent]\nfrequency = 30 ; often\n", 2, "a comment must be on a line of its own"},
-	    {"[agent]\nfrequency = ; 30\n", 2, "a comment must be on a line of its own"},
-	    {"[agent]\nfrequency = 1\nwatchdog = 3s\nfrequency = 2\n", 4,
-	     "agent.frequency was already given in line 2"},
-	    {"[agent]\nfrequency = 1\n[export]\n[agent]\nfrequency = 1\n", 5,
-	     "agent.frequency was already given in line 2"},
-	    {"[agent]\nfrequency = 0\n", 2, "agent.frequency: must be a whole number"},
-	    {"[agent]\nfrequency =\n", 2, "agent.frequency: must be a whole number"},
-	    {"[agent]\nfrequency = 30\n  40 =\n", 3, "unknown key: agent.40\n"},
-	    {"[export]\nheaders = authorization=hunter2,\n  aHVudGVyMg=\n", 3,
-	     "unknown key in [export]\n"},
-	    {"[export]\nheaders = authorization=hunter2%\n", 2, "export.headers: pair 1: "},
-	    {"[export]\nendpoint = http://x:hunter2@h\n", 2, "export.endpoint: "},
-	    {"[export]\nkey_file = /k\n", 2, "export.key_file needs"},
-	    {"[export]\ncertificate_file = /k\n", 2, "export.certificate_file needs"},
-	    {"[export]\nmax_request_bytes = 9MiB\n", 2,
-	     "spool.memory_max_bytes must not be less than"},
-	    {"[spool]\nmemory_max_bytes = 2MiB\n", 2,
-	     "spool.memory_max_bytes must not be less than"},
-	    {"[spool]\nmax_bytes = 2MiB\n", 2, "spool.max_bytes must not be less than"},
-	    {"[agent]\nfrequency = 3\x01\n", 2, "the line has a control character"},
-	    {"[agent]\nfrequency = 3\rwatchdog = 2s\n", 2, "the line has a control character"},
-	};
 	char where[32];
 
-	for (size_t i = 0; i < COUNT(bad); i++) {
+	for (size_t i = 0; i < COUNT(wrong_files); i++) {
 		memset(&config, 0x55, sizeof(config));
-		cr_expect_eq(LOAD_FILE(bad[i].text), STATUS_USAGE, "%s", bad[i].text);
-		snprintf(where, sizeof(where), MAIN_FILE ":%u: ", bad[i].line);
-		cr_expect(!strncmp(messages, where, strlen(where)), "%s: %s", bad[i].text,
+		cr_expect_eq(LOAD_FILE(wrong_files[i].text), STATUS_USAGE, "%s",
+			     wrong_files[i].text);
+		snprintf(where, sizeof(where), MAIN_FILE ":%u: ", wrong_files[i].line);
+		cr_expect(!strncmp(messages, where, strlen(where)), "%s: %s", wrong_files[i].text,
 			  messages);
-		EXPECT_MESSAGE(bad[i].message);
+		EXPECT_MESSAGE(wrong_files[i].message);
 		EXPECT_NO_MESSAGE("hunter2");
 		EXPECT_NO_MESSAGE("aHVud");
 		cr_expect_eq(lines_of(messages), 1, "%s", messages);

@@ -108,79 +108,83 @@ Test(config_table, values_at_and_beyond_each_bound)
 	}
 }
 
+static const struct {
+	const char *flag, *text;
+	uint64_t value;
+} right_numbers[] = {
+    {"spool.max_age", "60", 60000000000},
+    {"spool.max_age", "60s", 60000000000},
+    {"spool.max_age", "60000ms", 60000000000},
+    {"spool.max_age", "1.5m", 90000000000},
+    {"spool.max_age", "2 h", 7200000000000},
+    {"spool.max_age", "30d", 2592000000000000},
+    {"export.timeout", "0.25", 250000000},
+    {"export.timeout", "500ms", 500000000},
+    {"spool.max_bytes", "1048576", 1048576},
+    {"spool.max_bytes", "1024KiB", 1048576},
+    {"spool.max_bytes", "1024K", 1048576},
+    {"spool.max_bytes", "1 MiB", 1048576},
+    {"spool.max_bytes", "1.5M", 1572864},
+    {"spool.max_bytes", "2GiB", 2147483648},
+    {"spool.max_bytes", "2G", 2147483648},
+    {"spool.max_bytes", "1TiB", 1099511627776},
+    {"agent.probability", "25%", 25},
+    {"agent.probability", "25", 25},
+    {"agent.frequency", "007", 7},
+};
+
+static const struct {
+	const char *flag, *text;
+} wrong_numbers[] = {
+    {"agent.frequency", ""},
+    {"agent.frequency", "-1"},
+    {"agent.frequency", "+5"},
+    {"agent.frequency", " 5"},
+    {"agent.frequency", "0x10"},
+    {"agent.frequency", "20Hz"},
+    {"agent.frequency", "20.5"},
+    {"agent.frequency", "20.0"},
+    {"agent.frequency", "1e2"},
+    {"agent.frequency", "18446744073709551636"},
+    {"agent.frequency", "20 "},
+    {"agent.frequency", "2,0"},
+    {"agent.probability", "12.5%"},
+    {"agent.probability", "101%"},
+    {"agent.probability", "%"},
+    {"export.timeout", "s"},
+    {"export.timeout", "1sec"},
+    {"export.timeout", "1h30m"},
+    {"export.timeout", "-1s"},
+    {"export.timeout", "1.s"},
+    {"export.timeout", ".5s"},
+    {"export.timeout", "1.0000001s"},
+    {"export.timeout", "1.0000000001"},
+    {"export.timeout", "1  s"},
+    {"export.timeout", "1S"},
+    {"export.timeout", "nan"},
+    {"export.timeout", "999999999999999999d"},
+    {"spool.max_bytes", "2MB"},
+    {"spool.max_bytes", "2mib"},
+    {"spool.max_bytes", "2000000.5"},
+    {"spool.max_bytes", "999999999999999999TiB"},
+    {"spool.max_bytes", "16777216TiB"},
+};
+
 Test(config_table, numbers_need_a_unit_of_their_type)
 {
-	static const struct {
-		const char *flag, *text;
-		uint64_t value;
-	} good[] = {
-	    {"spool.max_age", "60", 60000000000},
-	    {"spool.max_age", "60s", 60000000000},
-	    {"spool.max_age", "60000ms", 60000000000},
-	    {"spool.max_age", "1.5m", 90000000000},
-	    {"spool.max_age", "2 h", 7200000000000},
-	    {"spool.max_age", "30d", 2592000000000000},
-	    {"export.timeout", "0.25", 250000000},
-	    {"export.timeout", "500ms", 500000000},
-	    {"spool.max_bytes", "1048576", 1048576},
-	    {"spool.max_bytes", "1024KiB", 1048576},
-	    {"spool.max_bytes", "1024K", 1048576},
-	    {"spool.max_bytes", "1 MiB", 1048576},
-	    {"spool.max_bytes", "1.5M", 1572864},
-	    {"spool.max_bytes", "2GiB", 2147483648},
-	    {"spool.max_bytes", "2G", 2147483648},
-	    {"spool.max_bytes", "1TiB", 1099511627776},
-	    {"agent.probability", "25%", 25},
-	    {"agent.probability", "25", 25},
-	    {"agent.frequency", "007", 7},
-	};
-	static const struct {
-		const char *flag, *text;
-	} bad[] = {
-	    {"agent.frequency", ""},
-	    {"agent.frequency", "-1"},
-	    {"agent.frequency", "+5"},
-	    {"agent.frequency", " 5"},
-	    {"agent.frequency", "0x10"},
-	    {"agent.frequency", "20Hz"},
-	    {"agent.frequency", "20.5"},
-	    {"agent.frequency", "20.0"},
-	    {"agent.frequency", "1e2"},
-	    {"agent.frequency", "18446744073709551636"},
-	    {"agent.frequency", "20 "},
-	    {"agent.frequency", "2,0"},
-	    {"agent.probability", "12.5%"},
-	    {"agent.probability", "101%"},
-	    {"agent.probability", "%"},
-	    {"export.timeout", "s"},
-	    {"export.timeout", "1sec"},
-	    {"export.timeout", "1h30m"},
-	    {"export.timeout", "-1s"},
-	    {"export.timeout", "1.s"},
-	    {"export.timeout", ".5s"},
-	    {"export.timeout", "1.0000001s"},
-	    {"export.timeout", "1.0000000001"},
-	    {"export.timeout", "1  s"},
-	    {"export.timeout", "1S"},
-	    {"export.timeout", "nan"},
-	    {"export.timeout", "999999999999999999d"},
-	    {"spool.max_bytes", "2MB"},
-	    {"spool.max_bytes", "2mib"},
-	    {"spool.max_bytes", "2000000.5"},
-	    {"spool.max_bytes", "999999999999999999TiB"},
-	    {"spool.max_bytes", "16777216TiB"},
-	};
 
-	for (size_t i = 0; i < COUNT(good); i++) {
+	for (size_t i = 0; i < COUNT(right_numbers); i++) {
 		const struct config_option *o =
-		    config_table_find_flag(good[i].flag, strlen(good[i].flag));
+		    config_table_find_flag(right_numbers[i].flag, strlen(right_numbers[i].flag));
 
-		cr_assert_null(set(good[i].flag, good[i].text), "%s", good[i].text);
-		cr_expect_eq(*config_value_number(o, &config), good[i].value, "%s", good[i].text);
+		cr_assert_null(set(right_numbers[i].flag, right_numbers[i].text), "%s",
+			       right_numbers[i].text);
+		cr_expect_eq(*config_value_number(o, &config), right_numbers[i].value, "%s",
+			     right_numbers[i].text);
 	}
-	for (size_t i = 0; i < COUNT(bad); i++)
-		cr_expect_not_null(set(bad[i].flag, bad[i].text), "%s '%s'", bad[i].flag,
-				   bad[i].text);
+	for (size_t i = 0; i < COUNT(wrong_numbers); i++)
+		cr_expect_not_null(set(wrong_numbers[i].flag, wrong_numbers[i].text), "%s '%s'",
+				   wrong_numbers[i].flag, wrong_numbers[i].text);
 	cr_assert_str_eq(set("agent.watchdog", "1ms"),
 			 "must be a time with ms, s, m, h or d: 1s ... 5m, or 0");
 	cr_assert_str_eq(set("export.max_request_bytes", "x"),
