@@ -17,6 +17,7 @@
 #include "tests/bench/stable/inputs.h"
 #include "tests/bench/stable/measure.h"
 #include "tests/bench/stable/workloads.h"
+#include "tests/support/fake_peer.h"
 
 enum {
 	USER_FRAMES = 24,
@@ -52,20 +53,19 @@ static struct outbox {
 } outbox;
 
 /* In the place of ipc/peer.c's: the exporter is no process here. */
-int peer_send(struct peer *peer, enum message_type type, const void *payload, size_t length,
-	      const int *fds, unsigned int fd_count)
+static int on_send(enum message_type type, const void *payload, size_t length)
 {
 	const enum phase phase = outbox.phase;
 	void *copy = malloc(length);
 
-	(void)peer;
-	(void)fds;
-	NEED(copy && type == MESSAGE_BATCH && !fd_count && outbox.count[phase] < BATCHES_MAX);
+	NEED(copy && type == MESSAGE_BATCH && outbox.count[phase] < BATCHES_MAX);
 	outbox.batches[phase][outbox.count[phase]].data = memcpy(copy, payload, length);
 	outbox.batches[phase][outbox.count[phase]++].length = length;
 	outbox.bytes[phase] += length;
 	return 0;
 }
+
+FAKE_PEER(on_send);
 
 /* ---- The worker ---- */
 

@@ -14,6 +14,7 @@
 #include "exporter/delivery/agent.h"
 #include "exporter/delivery/delivery_limits.h"
 #include "records/records.h"
+#include "tests/support/fake_peer.h"
 
 enum {
 	PUT_MAX = 64
@@ -52,16 +53,15 @@ void sender_wake(struct sender *sender)
 	(void)sender;
 }
 
-int peer_send(struct peer *peer, enum message_type type, const void *payload, size_t length,
-	      const int *fds, unsigned int fd_count)
+static int on_send(enum message_type type, const void *payload, size_t length)
 {
-	(void)peer;
 	(void)payload;
-	(void)fds;
-	cr_expect(type == MESSAGE_RESET_REQUEST && length == 0 && fd_count == 0);
+	cr_expect(type == MESSAGE_RESET_REQUEST && length == 0);
 	seen.reset_requests++;
 	return 0;
 }
+
+FAKE_PEER(on_send);
 
 static uint64_t put_samples(void)
 {

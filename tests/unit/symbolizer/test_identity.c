@@ -18,6 +18,7 @@
 #include "symbolizer/worker/identity_read.h"
 #include "symbolizer/worker/samples.h"
 #include "symbolizer/worker/worker.h"
+#include "tests/support/fake_peer.h"
 
 #define HEX "2403ccfe427f1dc7b6120dccb9ac58c2f8456950380d587a9f33ea7f00dd303d"
 #define OTHER "ee4b20e90ac7f42a10bd004d05646b13d8ab5e2c5e7cbc01abf8006bac016459"
@@ -116,8 +117,7 @@ IGNORE(frame)
 IGNORE(stack)
 
 /* In the place of ipc/peer.c's. */
-int peer_send(struct peer *peer, enum message_type type, const void *payload, size_t length,
-	      const int *fds, unsigned int fd_count)
+static int on_send(enum message_type type, const void *payload, size_t length)
 {
 	static const struct records_visitor visitor = {
 	    .reset = on_reset,
@@ -130,9 +130,6 @@ int peer_send(struct peer *peer, enum message_type type, const void *payload, si
 	    .sample = on_sample,
 	};
 
-	(void)fds;
-	(void)peer;
-	cr_assert_eq(fd_count, 0);
 	if (type == MESSAGE_OPEN_IDENTITY) {
 		if (sent.opener_answer)
 			return sent.opener_answer;
@@ -150,6 +147,8 @@ int peer_send(struct peer *peer, enum message_type type, const void *payload, si
 	cr_assert_eq(records_visit(payload, length, &visitor, NULL), 0);
 	return 0;
 }
+
+FAKE_PEER(on_send);
 
 static struct worker *worker_new(unsigned int variable_count, bool want_service)
 {

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "symbolizer/worker/limits.h"
+#include "common/limits.h"
+#include "tests/support/fake_peer.h"
 
 #define SECOND_NS 1000000000ull
 
@@ -17,18 +19,17 @@ static struct {
 	size_t count;
 } sent;
 
-int peer_send(struct peer *peer, enum message_type type, const void *payload, size_t length,
-	      const int *fds, unsigned int fd_count)
+static int on_send(enum message_type type, const void *payload, size_t length)
 {
-	(void)peer;
-	(void)fds;
 	cr_assert_eq(type, MESSAGE_BATCH);
-	cr_assert(length > 0 && fd_count == 0);
+	cr_assert(length > 0);
 	if (sent.result < 0)
 		return sent.result;
 	sent.text[sent.count++] = *(const char *)payload;
 	return 0;
 }
+
+FAKE_PEER(on_send);
 
 static void send_text(struct resend_buffer *buffer, const char *letters, uint64_t now_ns)
 {

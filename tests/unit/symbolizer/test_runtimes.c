@@ -9,6 +9,7 @@
 
 #include "symbolizer/worker/runtimes.h"
 #include "symbolizer/worker/worker.h"
+#include "tests/support/fake_peer.h"
 
 enum {
 	MODULE = 7
@@ -19,15 +20,8 @@ static const char python[] = "/usr/bin/python3";
 
 static struct worker worker;
 static int table = -1;
-static unsigned int sent[MESSAGE_TYPE_COUNT];
 
-int peer_send(struct peer *peer, enum message_type type, const void *payload, size_t length,
-	      const int *fds, unsigned int fd_count)
-{
-	(void)peer, (void)payload, (void)length, (void)fds, (void)fd_count;
-	sent[type]++;
-	return 0;
-}
+FAKE_PEER(NULL);
 
 static void begin(void)
 {
@@ -72,25 +66,25 @@ Test(runtimes, the_loader_may_come_first)
 {
 	cr_assert_eq(runtimes_init(&worker, table, BH_RUNTIMES_ALL), 0);
 	runtimes_on_module(&worker, add_module());
-	cr_expect_eq(sent[MESSAGE_WATCH], 1);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_WATCH], 1);
 }
 
 Test(runtimes, the_manager_may_come_first)
 {
 	runtimes_on_module(&worker, add_module());
-	cr_expect_eq(sent[MESSAGE_WATCH], 0);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_WATCH], 0);
 	cr_assert_eq(runtimes_init(&worker, table, BH_RUNTIMES_ALL), 0);
-	cr_expect_eq(sent[MESSAGE_WATCH], 1);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_WATCH], 1);
 }
 
 Test(runtimes, only_what_is_wanted)
 {
 	cr_assert_eq(runtimes_init(&worker, table, 1u << BH_RUNTIME_HOTSPOT), 0);
 	runtimes_on_module(&worker, add_module());
-	cr_expect_eq(sent[MESSAGE_WATCH], 0);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_WATCH], 0);
 	map(1);
 	cr_expect_not(is_attached_to((uint32_t)getpid()));
-	cr_expect_eq(sent[MESSAGE_OPEN_MEMORY], 0);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MEMORY], 0);
 }
 
 Test(runtimes, memory_is_asked_for)
@@ -100,7 +94,7 @@ Test(runtimes, memory_is_asked_for)
 	map(1);
 	cr_expect(is_attached_to((uint32_t)getpid()));
 	map(1);
-	cr_expect_eq(sent[MESSAGE_OPEN_MEMORY], 1);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MEMORY], 1);
 }
 
 /* What Linux gives without a descriptor is read only as long as the program is known to be the
@@ -126,7 +120,7 @@ Test(runtimes, strict)
 	runtimes_on_module(&worker, add_module());
 	map(1);
 	map(1);
-	cr_expect_eq(sent[MESSAGE_OPEN_MEMORY], 0);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MEMORY], 0);
 	const uint64_t first = runtimes_exec_generation(runtimes_process(&worker, said.tgid));
 	runtimes_on_process(&worker, &said);
 	cr_expect(would_be_read());
@@ -140,7 +134,7 @@ Test(runtimes, strict)
 	map(2);
 	cr_expect(would_be_read());
 	cr_expect_neq(runtimes_exec_generation(runtimes_process(&worker, said.tgid)), first);
-	cr_expect_eq(sent[MESSAGE_OPEN_MEMORY], 0);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MEMORY], 0);
 	runtimes_stats(&worker, figures);
 	cr_expect_eq(figures[BH_RUNTIME_CPYTHON].unnamed, 1);
 	cr_expect_eq(figures[BH_RUNTIME_CPYTHON].named, 0);
