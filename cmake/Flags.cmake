@@ -3,7 +3,7 @@ add_library(bulkhead_flags INTERFACE)
 target_include_directories(bulkhead_flags INTERFACE ${CMAKE_SOURCE_DIR})
 target_compile_definitions(bulkhead_flags INTERFACE _GNU_SOURCE BULKHEAD_VERSION="${PROJECT_VERSION}")
 target_compile_options(bulkhead_flags INTERFACE
-	-Wall -Wextra -Wshadow -fno-strict-aliasing -fno-common
+	-Wall -Wextra -Wshadow -fno-strict-aliasing -fno-common -ffunction-sections -fdata-sections
 	$<$<COMPILE_LANGUAGE:C>:-Wconversion -Wno-sign-conversion -Wstrict-prototypes -Wmissing-prototypes -Wvla
 	-include ${CMAKE_SOURCE_DIR}/common/banned.h>)
 if(BULKHEAD_WERROR)

@@ -66,9 +66,10 @@ static void expect_refused(const struct packet *p, enum message_verdict expected
 		     message_verdict_texts[expected]);
 }
 
+/* The lowest state of a set; the first state of all if the set is empty, as for no receiver. */
 static enum role_state first_state(uint32_t states)
 {
-	return (enum role_state)__builtin_ctz(states);
+	return (enum role_state)(states ? __builtin_ctz(states) : 0);
 }
 
 /* The smallest packet of the type that is allowed from this sender to this receiver. */
