@@ -9,23 +9,23 @@ enum {
 	LINE_BYTES = 640
 };
 
-void runtime_stats_refuse(struct runtime_stats *figures, unsigned int runtime, const char *line)
+void runtime_stats_refuse(struct runtime_stats *stats, unsigned int runtime, const char *line)
 {
 	char text[LINE_BYTES];
 
-	figures->by_runtime[runtime].refused++;
-	if (!line || figures->lines > LINES_MAX)
+	stats->by_runtime[runtime].refused++;
+	if (!line || stats->lines > LINES_MAX)
 		return;
-	if (figures->lines++ == LINES_MAX)
+	if (stats->lines++ == LINES_MAX)
 		log_warning("too many refused runtimes: further ones are counted but not logged");
 	else
 		log_warning("%s", log_escape(line, text, sizeof(text)));
 }
 
-void runtime_stats_frame(struct runtime_stats *figures, unsigned int runtime, bool named)
+void runtime_stats_frame(struct runtime_stats *stats, unsigned int runtime, bool named)
 {
 	if (runtime == BH_RUNTIME_NONE || runtime >= BH_RUNTIME_COUNT)
 		return;
-	figures->by_runtime[runtime].named += named;
-	figures->by_runtime[runtime].unnamed += !named;
+	stats->by_runtime[runtime].named += named;
+	stats->by_runtime[runtime].unnamed += !named;
 }

@@ -15,9 +15,9 @@ struct runtime_stats {
 
 /* Count a refusal and log `line`, unless it is NULL or too many were logged. It may contain any
  * bytes. */
-void runtime_stats_refuse(struct runtime_stats *figures, unsigned int runtime, const char *line);
+void runtime_stats_refuse(struct runtime_stats *stats, unsigned int runtime, const char *line);
 
 /* Count a frame that was named or could not be named. `runtime` may be any number. */
-void runtime_stats_frame(struct runtime_stats *figures, unsigned int runtime, bool named);
+void runtime_stats_frame(struct runtime_stats *stats, unsigned int runtime, bool named);
 
 #endif

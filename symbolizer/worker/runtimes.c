@@ -9,46 +9,26 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "symbolizer/worker/limits.h"
 #include "common/log.h"
 #include "common/runtimes.h"
-#include "symbolizer/worker/runtime_stats.h"
+#include "common/time_units.h"
+#include "symbolizer/worker/limits.h"
+#include "symbolizer/worker/runtime_attachment.h"
 #include "symbolizer/worker/runtime_images.h"
 #include "symbolizer/worker/runtime_slots.h"
+#include "symbolizer/worker/runtime_stats.h"
 #include "symbolizer/worker/worker.h"
 
 enum {
 	PROCESS_BUCKETS = 256,
 	PROCESS_RUNTIMES_MAX = 4,
-	/* A process whose runtime is not initialised yet is tried again this often: every 5 ms in
-	 * the first 20 ms, every 20 ms in the first 5 s, then once per second. */
-	ATTACH_FIRST_MS = 5,
-	ATTACH_SOON_MS = 20,
-	ATTACH_LATER_MS = 1000,
-	ATTACH_SOON_FOR_MS = 5000,
+	/* The opener is asked again this often for the memory of a process. Each of its answers may
+	 * be too late, if the process executes programs in quick succession. */
 	MEMORY_LOSSES_MAX = 5,
-	/* Reads of one attach and of the names of one frame: a forged process must not keep the
-	 * worker busy. */
-	ATTACH_READS = 65536,
-	ATTACH_BYTES = 64 << 20,
+	/* Limits on reading the names of one frame: a forged process must not keep the worker busy.
+	 */
 	FRAME_READS = 2048,
 	FRAME_BYTES = 4 << 20,
-};
-
-enum attachment_state {
-	ATTACHMENT_WANTED,
-	ATTACHMENT_PUBLISHED,
-	ATTACHMENT_REFUSED
-};
-
-struct attachment {
-	enum attachment_state state;
-	struct runtime_image *image;
-	int block;
-	uint64_t due_ns; /* when to attach, or to look again; 0: never */
-	uint64_t used;	 /* when a frame was looked for, by runtimes->clock */
-	size_t counted;	 /* of process.cached_bytes, in runtimes->cached_bytes */
-	struct runtime_process process;
 };
 
 struct managed_process {
@@ -57,12 +37,11 @@ struct managed_process {
 	uint64_t exec_generation;
 	uint64_t since_ns;
 	bool memory_asked;
-	bool memory_gone;	  /* found when it was to be read */
 	unsigned int memory_lost; /* how often */
 	bool readable; /* `memory` can be read, and no exec of the process was reported since */
 	struct memory memory;
 	unsigned int count;
-	struct attachment *attachments[PROCESS_RUNTIMES_MAX];
+	struct runtime_attachment *attachments[PROCESS_RUNTIMES_MAX];
 };
 
 struct runtimes {
@@ -72,25 +51,25 @@ struct runtimes {
 	unsigned int process_count;
 	uint64_t exec_generations;
 	uint32_t wanted; /* a set: what is looked for */
-	struct runtime_stats figures;
+	struct runtime_stats stats;
 	uint64_t clock;	     /* counts uses of attachments */
 	size_t cached_bytes; /* in the caches of all attachments */
 	/* Scratch space for the ranges of the process that is being published. */
 	struct runtime_slot_range ranges[PROCESS_RUNTIMES_MAX * RUNTIME_RANGES_MAX];
 };
 
-void runtimes_stats(const struct worker *worker, struct msg_runtime figures[BH_RUNTIME_COUNT])
+void runtimes_stats(const struct worker *worker, struct msg_runtime stats[BH_RUNTIME_COUNT])
 {
 	const struct runtimes *runtimes = worker->runtimes;
 
 	if (!runtimes)
 		return;
-	memcpy(figures, runtimes->figures.by_runtime, sizeof(runtimes->figures.by_runtime));
+	memcpy(stats, runtimes->stats.by_runtime, sizeof(runtimes->stats.by_runtime));
 	for (int i = 0; i < PROCESS_BUCKETS; i++) {
 		for (const struct managed_process *p = runtimes->buckets[i]; p; p = p->next) {
 			for (unsigned int j = 0; j < p->count; j++)
-				figures[p->attachments[j]->image->runtime].attached +=
-				    p->attachments[j]->state == ATTACHMENT_PUBLISHED;
+				stats[p->attachments[j]->image->runtime].attached +=
+				    p->attachments[j]->state == RUNTIME_ATTACHMENT_PUBLISHED;
 		}
 	}
 }
@@ -110,7 +89,7 @@ void runtimes_on_module(struct worker *worker, struct module *module)
 		peer_send(&worker->role.peers[ROLE_MANAGER], MESSAGE_WATCH, &watch, sizeof(watch),
 			  NULL, 0);
 	else if (r == -ENOTSUP)
-		runtime_stats_refuse(&runtimes->figures, runtime, refusal.text);
+		runtime_stats_refuse(&runtimes->stats, runtime, refusal.text);
 }
 
 int runtimes_init(struct worker *worker, int table_fd, uint32_t wanted)
@@ -171,13 +150,10 @@ static void process_empty(struct runtimes *runtimes, struct managed_process *pro
 {
 	runtime_slots_remove(&runtimes->slots, process->tgid);
 	for (unsigned int i = 0; i < process->count; i++) {
-		struct attachment *a = process->attachments[i];
+		struct runtime_attachment *a = process->attachments[i];
 
 		runtimes->cached_bytes -= a->counted;
-		a->process.ops->detach(&a->process);
-		runtime_slots_give_block(&runtimes->slots, a->block);
-		runtime_images_put(&runtimes->images, a->image);
-		free(a);
+		runtime_attachment_free(a, &runtimes->slots, &runtimes->images);
 	}
 	if (process->memory.fd >= 0)
 		close(process->memory.fd);
@@ -278,19 +254,12 @@ static void attachment_add(struct managed_process *process, struct runtime_image
 		if (process->attachments[i]->image == image)
 			return;
 	}
-	struct attachment *a = process->count < PROCESS_RUNTIMES_MAX ? calloc(1, sizeof(*a)) : NULL;
+	if (process->count == PROCESS_RUNTIMES_MAX)
+		return;
+	struct runtime_attachment *a =
+	    runtime_attachment_new(image, bias, process->tgid, &process->memory);
 	if (!a)
 		return;
-	image->users++;
-	a->image = image;
-	a->block = RUNTIME_NO_BLOCK;
-	a->due_ns = clock_monotonic_ns();
-	a->process = (struct runtime_process){.ops = image->ops,
-					      .tgid = process->tgid,
-					      .image = image->recognised,
-					      .path = image->path,
-					      .bias = bias,
-					      .memory = &process->memory};
 	process->attachments[process->count++] = a;
 }
 
@@ -343,7 +312,7 @@ static void process_refuse(struct runtimes *runtimes, const struct managed_proce
 			   int error)
 {
 	for (unsigned int i = 0; i < process->count && error != ENOENT && error != ESRCH; i++)
-		runtime_stats_refuse(&runtimes->figures,
+		runtime_stats_refuse(&runtimes->stats,
 				     (unsigned int)process->attachments[i]->image->runtime, NULL);
 }
 
@@ -372,9 +341,9 @@ static void process_fill(void *context, struct bh_runtime_table *table)
 	const struct managed_process *process = context;
 
 	for (unsigned int i = 0; i < process->count; i++) {
-		const struct attachment *a = process->attachments[i];
+		const struct runtime_attachment *a = process->attachments[i];
 
-		if (a->state == ATTACHMENT_PUBLISHED)
+		if (a->state == RUNTIME_ATTACHMENT_PUBLISHED)
 			table->blocks[a->block] = a->process.layout.block;
 	}
 }
@@ -385,10 +354,10 @@ static void process_publish(struct runtimes *runtimes, struct managed_process *p
 	size_t count = 0;
 
 	for (unsigned int i = 0; i < process->count; i++) {
-		const struct attachment *a = process->attachments[i];
+		const struct runtime_attachment *a = process->attachments[i];
 		const struct runtime_layout *layout = &a->process.layout;
 
-		if (a->state != ATTACHMENT_PUBLISHED)
+		if (a->state != RUNTIME_ATTACHMENT_PUBLISHED)
 			continue;
 		for (unsigned int j = 0; j < layout->range_count && j < RUNTIME_RANGES_MAX; j++) {
 			const struct runtime_range *from = &layout->ranges[j];
@@ -407,88 +376,32 @@ static void process_publish(struct runtimes *runtimes, struct managed_process *p
 		log_debug("no room for a runtime: tgid=%u ranges=%zu", process->tgid, count);
 }
 
-/* Count a refusal. A file that is not supported is logged and counted once, not for each process.
- */
-static void attachment_refuse(struct runtimes *runtimes, struct attachment *a, int error)
-{
-	const bool unsupported = error == -ENOTSUP;
-
-	a->state = ATTACHMENT_REFUSED;
-	a->due_ns = 0;
-	if (error != -ESRCH && !(unsupported && a->image->refused))
-		runtime_stats_refuse(&runtimes->figures, (unsigned int)a->image->runtime,
-				     unsupported ? a->process.refusal.text : NULL);
-	a->image->refused |= unsupported;
-	if (!unsupported)
-		log_debug("not attached: tgid=%u runtime=%s error=%s", a->process.tgid,
-			  runtime_titles[a->image->runtime], strerror(-error));
-}
-
-static uint64_t attach_pause_ns(const struct managed_process *process, uint64_t now)
-{
-	const uint64_t waited_ms = (now - process->since_ns) / 1000000u;
-
-	return 1000000ull * (waited_ms < ATTACH_SOON_MS	      ? ATTACH_FIRST_MS
-			     : waited_ms < ATTACH_SOON_FOR_MS ? ATTACH_SOON_MS
-							      : ATTACH_LATER_MS);
-}
-
-/* Attach or refresh. Returns true if the kernel side has to be updated. */
-static bool attachment_try(struct runtimes *runtimes, struct managed_process *process,
-			   struct attachment *a, uint64_t now)
-{
-	const struct runtime_layout before = a->process.layout;
-
-	memory_allow(&process->memory, ATTACH_READS, ATTACH_BYTES);
-	int r = a->process.ops->attach(&a->process);
-	bool changed = r == 0 && (a->state != ATTACHMENT_PUBLISHED ||
-				  memcmp(&before, &a->process.layout, sizeof(before)) != 0);
-	if (r == 0 && a->block == RUNTIME_NO_BLOCK)
-		a->block = runtime_slots_take_block(&runtimes->slots);
-	if (r == 0 && a->block == RUNTIME_NO_BLOCK)
-		r = -ENOSPC;
-	if (r == -ESRCH)
-		process->memory_gone = true;
-	if (r == -EAGAIN || r == -ESRCH || (r < 0 && a->state == ATTACHMENT_PUBLISHED)) {
-		a->due_ns = now + attach_pause_ns(process, now);
-		return false;
-	}
-	if (r < 0) {
-		attachment_refuse(runtimes, a, r);
-		return false;
-	}
-	if (a->state != ATTACHMENT_PUBLISHED)
-		log_debug("attached: tgid=%u runtime=%s ranges=%u after_ms=%llu", process->tgid,
-			  runtime_titles[a->image->runtime], a->process.layout.range_count,
-			  (unsigned long long)(now - process->since_ns) / 1000000u);
-	a->state = ATTACHMENT_PUBLISHED;
-	/* A little early, so that the tick of that time is not missed. */
-	a->due_ns = a->process.refresh_ms ? now + a->process.refresh_ms * 900000ull : 0;
-	return changed;
-}
-
 /* Attach and refresh where that is due. Returns when the next attach is due, or UINT64_MAX. */
 static uint64_t process_tick(struct worker *worker, struct managed_process *process, uint64_t now)
 {
 	struct runtimes *runtimes = worker->runtimes;
 	uint64_t next = UINT64_MAX;
-	bool changed = false;
+	bool changed = false, memory_gone = false;
 
 	if (!process->readable)
 		return next;
 	for (unsigned int i = 0; i < process->count; i++) {
-		struct attachment *a = process->attachments[i];
+		struct runtime_attachment *a = process->attachments[i];
 
-		if (a->due_ns && a->due_ns <= now)
-			changed |= attachment_try(runtimes, process, a, now);
+		if (a->due_ns && a->due_ns <= now) {
+			const enum runtime_attachment_result result = runtime_attachment_try(
+			    a, &runtimes->slots, &runtimes->stats, process->since_ns, now);
+
+			changed |= result == RUNTIME_ATTACHMENT_CHANGED;
+			memory_gone |= result == RUNTIME_ATTACHMENT_MEMORY_GONE;
+		}
 		/* A refresh waits for a tick that comes for another reason. */
-		if (a->due_ns && a->due_ns < next && a->state != ATTACHMENT_PUBLISHED)
+		if (a->due_ns && a->due_ns < next && a->state != RUNTIME_ATTACHMENT_PUBLISHED)
 			next = a->due_ns;
 	}
 	if (changed)
 		process_publish(runtimes, process);
-	if (process->memory_gone) {
-		process->memory_gone = false;
+	if (memory_gone) {
 		process_lose_memory(worker, process);
 		return UINT64_MAX;
 	}
@@ -511,24 +424,24 @@ void runtimes_tick(struct worker *worker)
 	}
 	if (next != UINT64_MAX)
 		loop_tick_within(&worker->role.loop,
-				 next > now ? (int)((next - now + 999999u) / 1000000u) : 1);
+				 next > now ? (int)ns_to_ms_round_up(next - now) : 1);
 }
 
-static void attachment_count(struct runtimes *runtimes, struct attachment *a)
+static void attachment_count(struct runtimes *runtimes, struct runtime_attachment *a)
 {
 	runtimes->cached_bytes -= a->counted;
 	a->counted = a->process.cached_bytes;
 	runtimes->cached_bytes += a->counted;
 }
 
-static struct attachment *least_used(struct runtimes *runtimes)
+static struct runtime_attachment *least_used(struct runtimes *runtimes)
 {
-	struct attachment *least = NULL;
+	struct runtime_attachment *least = NULL;
 
 	for (int i = 0; i < PROCESS_BUCKETS; i++) {
 		for (struct managed_process *p = runtimes->buckets[i]; p; p = p->next) {
 			for (unsigned int j = 0; j < p->count; j++) {
-				struct attachment *a = p->attachments[j];
+				struct runtime_attachment *a = p->attachments[j];
 
 				if (a->counted && (!least || a->used < least->used))
 					least = a;
@@ -542,7 +455,7 @@ static struct attachment *least_used(struct runtimes *runtimes)
 static void cache_trim(struct runtimes *runtimes)
 {
 	while (runtimes->cached_bytes > LIMIT_RUNTIME_CACHE_BYTES) {
-		struct attachment *a = least_used(runtimes);
+		struct runtime_attachment *a = least_used(runtimes);
 
 		if (!a)
 			return;
@@ -564,11 +477,12 @@ static const char *error_reason(int error)
 	}
 }
 
-static struct attachment *process_attachment(struct managed_process *process, unsigned int runtime)
+static struct runtime_attachment *process_attachment(struct managed_process *process,
+						     unsigned int runtime)
 {
 	for (unsigned int i = 0; process && i < process->count; i++) {
 		if (process->attachments[i]->image->runtime == (int)runtime &&
-		    process->attachments[i]->state == ATTACHMENT_PUBLISHED)
+		    process->attachments[i]->state == RUNTIME_ATTACHMENT_PUBLISHED)
 			return process->attachments[i];
 	}
 	return NULL;
@@ -578,7 +492,7 @@ void runtimes_symbolize(struct worker *worker, struct managed_process *process,
 			const uint64_t *words, struct runtime_frames *frames)
 {
 	const unsigned int runtime = bh_frame_runtime(words[0]);
-	struct attachment *a = process_attachment(process, runtime);
+	struct runtime_attachment *a = process_attachment(process, runtime);
 	int r = -ESRCH;
 
 	frames->count = 0;
@@ -591,7 +505,7 @@ void runtimes_symbolize(struct worker *worker, struct managed_process *process,
 		cache_trim(worker->runtimes);
 	}
 	if (worker->runtimes && (r < 0 || frames->count))
-		runtime_stats_frame(&worker->runtimes->figures, runtime, r == 0);
+		runtime_stats_frame(&worker->runtimes->stats, runtime, r == 0);
 	if (r == 0)
 		return;
 	frames->used = 0;

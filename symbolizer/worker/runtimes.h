@@ -54,7 +54,7 @@ void runtimes_on_process_gone(struct worker *worker, uint32_t tgid);
 void runtimes_tick(struct worker *worker);
 
 /* Statistics by enum bh_runtime. */
-void runtimes_stats(const struct worker *worker, struct msg_runtime figures[BH_RUNTIME_COUNT]);
+void runtimes_stats(const struct worker *worker, struct msg_runtime stats[BH_RUNTIME_COUNT]);
 
 /* NULL if the process has no runtime. */
 struct managed_process *runtimes_process(struct worker *worker, uint32_t tgid);

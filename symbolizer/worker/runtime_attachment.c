@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbolizer/worker/runtime_attachment.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/runtimes.h"
+#include "common/time_units.h"
+
+enum {
+	/* A process whose runtime is not initialised yet is tried again every 5 ms in the first
+	 * 20 ms, every 20 ms in the first 5 s, then once per second. */
+	ATTACH_FIRST_MS = 5,
+	ATTACH_SOON_MS = 20,
+	ATTACH_LATER_MS = 1000,
+	ATTACH_SOON_FOR_MS = 5000,
+	/* Limits on the reads of one attempt: a forged process must not keep the worker busy. */
+	ATTACH_READS = 65536,
+	ATTACH_BYTES = 64 << 20,
+};
+
+struct runtime_attachment *runtime_attachment_new(struct runtime_image *image, uint64_t bias,
+						  uint32_t tgid, struct memory *memory)
+{
+	struct runtime_attachment *a = calloc(1, sizeof(*a));
+
+	if (!a)
+		return NULL;
+	image->users++;
+	a->image = image;
+	a->block = RUNTIME_NO_BLOCK;
+	a->due_ns = clock_monotonic_ns();
+	a->process = (struct runtime_process){.ops = image->ops,
+					      .tgid = tgid,
+					      .image = image->recognised,
+					      .path = image->path,
+					      .bias = bias,
+					      .memory = memory};
+	return a;
+}
+
+void runtime_attachment_free(struct runtime_attachment *a, struct runtime_slots *slots,
+			     struct runtime_image **images)
+{
+	a->process.ops->detach(&a->process);
+	runtime_slots_give_block(slots, a->block);
+	runtime_images_put(images, a->image);
+	free(a);
+}
+
+/* Count a refusal. A file that is not supported is logged and counted once, not for each process.
+ */
+static void attachment_refuse(struct runtime_attachment *a, struct runtime_stats *stats, int error)
+{
+	const bool unsupported = error == -ENOTSUP;
+
+	a->state = RUNTIME_ATTACHMENT_REFUSED;
+	a->due_ns = 0;
+	if (error != -ESRCH && !(unsupported && a->image->refused))
+		runtime_stats_refuse(stats, (unsigned int)a->image->runtime,
+				     unsupported ? a->process.refusal.text : NULL);
+	a->image->refused |= unsupported;
+	if (!unsupported)
+		log_debug("not attached: tgid=%u runtime=%s error=%s", a->process.tgid,
+			  runtime_titles[a->image->runtime], strerror(-error));
+}
+
+static uint64_t attach_pause_ns(uint64_t waited_ns)
+{
+	const uint64_t waited_ms = waited_ns / NS_PER_MS;
+
+	return NS_PER_MS * (waited_ms < ATTACH_SOON_MS	     ? ATTACH_FIRST_MS
+			    : waited_ms < ATTACH_SOON_FOR_MS ? ATTACH_SOON_MS
+							     : ATTACH_LATER_MS);
+}
+
+enum runtime_attachment_result runtime_attachment_try(struct runtime_attachment *a,
+						      struct runtime_slots *slots,
+						      struct runtime_stats *stats,
+						      uint64_t since_ns, uint64_t now_ns)
+{
+	const struct runtime_layout before = a->process.layout;
+	const bool was_published = a->state == RUNTIME_ATTACHMENT_PUBLISHED;
+
+	memory_allow(a->process.memory, ATTACH_READS, ATTACH_BYTES);
+	int r = a->process.ops->attach(&a->process);
+	if (r == 0 && a->block == RUNTIME_NO_BLOCK)
+		a->block = runtime_slots_take_block(slots);
+	if (r == 0 && a->block == RUNTIME_NO_BLOCK)
+		r = -ENOSPC;
+	if (r == -EAGAIN || r == -ESRCH || (r < 0 && was_published)) {
+		a->due_ns = now_ns + attach_pause_ns(now_ns - since_ns);
+		return r == -ESRCH ? RUNTIME_ATTACHMENT_MEMORY_GONE : RUNTIME_ATTACHMENT_UNCHANGED;
+	}
+	if (r < 0) {
+		attachment_refuse(a, stats, r);
+		return RUNTIME_ATTACHMENT_UNCHANGED;
+	}
+	if (!was_published)
+		log_debug("attached: tgid=%u runtime=%s ranges=%u after_ms=%llu", a->process.tgid,
+			  runtime_titles[a->image->runtime], a->process.layout.range_count,
+			  (unsigned long long)((now_ns - since_ns) / NS_PER_MS));
+	a->state = RUNTIME_ATTACHMENT_PUBLISHED;
+	/* A tenth early, so that the tick that comes at the time of the refresh is not missed. */
+	a->due_ns = a->process.refresh_ms ? now_ns + a->process.refresh_ms * 9 * NS_PER_MS / 10 : 0;
+	return was_published && memcmp(&before, &a->process.layout, sizeof(before)) == 0
+		   ? RUNTIME_ATTACHMENT_UNCHANGED
+		   : RUNTIME_ATTACHMENT_CHANGED;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One language runtime in one process: when the worker attaches to it, and what came of it.
+ *
+ * How this works:
+ * - A new attachment is WANTED and due at once.
+ * - Each attempt lets the runtime read what it needs from the process's memory. The reads of one
+ *   attempt are bounded.
+ * - An attempt succeeds, and the attachment is PUBLISHED: it has a block of the kernel side's
+ * table. Some runtimes are then due again after `refresh_ms`, to find code that was added
+ * meanwhile.
+ * - Or the process is not ready yet, and the attempt is repeated later.
+ * - Or the runtime refuses, and the attachment is REFUSED: it is never due again.
+ *
+ * Example: python3.11 was executed 3 ms ago. The first attempt finds no interpreter state
+ * (-EAGAIN), so the attachment stays WANTED and is due 5 ms later. The second attempt succeeds: the
+ * result is RUNTIME_ATTACHMENT_CHANGED, and the caller publishes the ranges of the process.
+ */
+#ifndef SYMBOLIZER_WORKER_RUNTIME_ATTACHMENT_H
+#define SYMBOLIZER_WORKER_RUNTIME_ATTACHMENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "symbolizer/runtime/runtime.h"
+#include "symbolizer/worker/runtime_images.h"
+#include "symbolizer/worker/runtime_slots.h"
+#include "symbolizer/worker/runtime_stats.h"
+
+enum runtime_attachment_state {
+	RUNTIME_ATTACHMENT_WANTED,
+	RUNTIME_ATTACHMENT_PUBLISHED,
+	RUNTIME_ATTACHMENT_REFUSED
+};
+
+enum runtime_attachment_result {
+	RUNTIME_ATTACHMENT_UNCHANGED,  /* there is nothing to do */
+	RUNTIME_ATTACHMENT_CHANGED,    /* the ranges of the process have to be published */
+	RUNTIME_ATTACHMENT_MEMORY_GONE /* the memory that was read no longer exists */
+};
+
+struct runtime_attachment {
+	enum runtime_attachment_state state;
+	struct runtime_image *image;
+	int block;	 /* in the kernel side's table, or RUNTIME_NO_BLOCK */
+	uint64_t due_ns; /* time of the next attempt or refresh; 0: never */
+	uint64_t used;	 /* time of the last symbolized frame, by runtimes->clock */
+	size_t counted;	 /* the part of process.cached_bytes in runtimes->cached_bytes */
+	struct runtime_process process;
+};
+
+/* The runtime of `image` in a process, loaded at `bias`. `memory` must outlive the attachment.
+ * Returns NULL if there is no memory. */
+struct runtime_attachment *runtime_attachment_new(struct runtime_image *image, uint64_t bias,
+						  uint32_t tgid, struct memory *memory);
+
+/* Detach, and give the block and the reference to the image back. */
+void runtime_attachment_free(struct runtime_attachment *attachment, struct runtime_slots *slots,
+			     struct runtime_image **images);
+
+/* Attach, or refresh what was attached. `since_ns` is the time when the process was first seen with
+ * its current program, and `now_ns` the present (both CLOCK_MONOTONIC). Refusals are counted in
+ * `stats`. */
+enum runtime_attachment_result runtime_attachment_try(struct runtime_attachment *attachment,
+						      struct runtime_slots *slots,
+						      struct runtime_stats *stats,
+						      uint64_t since_ns, uint64_t now_ns);
+
+#endif
