@@ -232,7 +232,7 @@ struct msg_maps {
 };
 _Static_assert(sizeof(struct msg_maps) == 16, "wire");
 
-/* The memory behind the descriptor of EXPORTER_MAPS: one of these for each possible CPU. The
+/* The memory of the descriptor in EXPORTER_MAPS: one of these for each possible CPU. The
  * loader, which creates it as a BPF map, asserts that the map has this layout. */
 enum msg_counter {
 	MSG_COUNTER_TAKEN,	    /* samples that passed the filters */

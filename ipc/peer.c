@@ -12,7 +12,7 @@
  *
  * Sending never blocks: what the socket does not take is queued, with duplicates of its
  * descriptors, and the loop sends it when the socket has room again. While there is a queue, new
- * messages go behind it, so that the order is kept. A full queue is reported to the sender
+ * messages are appended to it, so that the order is kept. A full queue is reported to the sender
  * (-ENOBUFS).
  *
  * Example: the manager announces 5,000 modules while the worker is busy. The first 100 or so fit

@@ -44,11 +44,11 @@ struct unwind_table_builder {
 	uint64_t bad_fdes; /* descriptions that were skipped because they are malformed */
 };
 
-/* Reads a file's .eh_frame (found by its section, or without section headers through the program
- * header of .eh_frame_hdr), its .debug_frame and its uncovered code. Returns 0; -ENODATA if none of
- * them describes anything, in which case frame pointers are used; -ENOSPC if the rule table is
- * full; -ENOMEM; or -ENOEXEC if the file is no ELF file. On failure the builder is empty; otherwise
- * the caller frees it with unwind_table_builder_fini. */
+/* Reads the .eh_frame of a file (found by its section, or without section headers through the
+ * program header of .eh_frame_hdr), its .debug_frame and its uncovered code. Returns 0; -ENODATA if
+ * none of them describes anything, in which case frame pointers are used; -ENOSPC if the rule table
+ * is full; -ENOMEM; or -ENOEXEC if the file is no ELF file. On failure the builder is empty;
+ * otherwise the caller frees it with unwind_table_builder_fini. */
 int unwind_table_build(struct unwind_table_builder *builder, struct rules *rules,
 		       const struct elf_source *source);
 

@@ -137,7 +137,7 @@ static __always_inline int unwind_step(struct unwind_state *s, UNWIND_ENV env,
 	r->resume = WALKER_AT_FRAME;
 	if (unwind_needs_walker(s, env, pc))
 		return UNWIND_CALL_WALKER;
-	/* A volatile read makes the verifier forget the value that it has tracked. Otherwise it
+	/* A volatile read makes the verifier drop the value that it has tracked. Otherwise it
 	 * would follow the rest of the function once for each value. */
 	const uint32_t verdict = *(volatile const uint32_t *)&r->verdict;
 

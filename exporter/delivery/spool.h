@@ -53,8 +53,8 @@ struct spool_stats {
 	uint64_t memory_samples;	   /* the part of them that is not on disk */
 	uint64_t memory_bytes, disk_bytes; /* as stored: compressed, with headers */
 	uint64_t oldest_unix_ns;	   /* 0: the spool is empty */
-	/* Since the spool was opened. How many samples a record had is unknown if its header was
-	 * damaged. */
+	/* Since the spool was opened. The number of samples in a record is unknown if its header
+	 * was damaged. */
 	uint64_t dropped_full_samples, dropped_age_samples, damaged_samples, damaged_records;
 	int disk_error; /* errno of the directory's last failure, because of which records stay in
 			   memory; 0: the directory works, or there is none */

@@ -159,7 +159,7 @@ static int scan_fill(struct spool_scan *s, struct scan_window *w)
 {
 	if (s->offset - w->base + sizeof(s->header) <= w->length)
 		return 1;
-	/* A forged end may be far away, and holes of the file need not be read. */
+	/* A forged end may be far away, and the sparse parts of the file need not be read. */
 	if (s->skipped) {
 		off_t data = lseek(s->fd, (off_t)s->offset, SEEK_DATA);
 		if (data < 0 && errno == ENXIO)

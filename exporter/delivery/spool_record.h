@@ -79,8 +79,8 @@ struct spool_scan {
 				  the end */
 };
 
-/* Finds the next valid header. Bytes that are not a header are skipped one by one, holes of the
- * file at once. Returns 1, 0 if there is none, or a negative errno of reading. */
+/* Finds the next valid header. Bytes that are not a header are skipped one by one, sparse
+ * parts of the file at once. Returns 1, 0 if there is none, or a negative errno of reading. */
 int spool_scan_next(struct spool_scan *scan);
 
 #endif

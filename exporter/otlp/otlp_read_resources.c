@@ -25,7 +25,7 @@ static bool text_is(const struct reader *r, int32_t strindex, const char *wanted
 	       !memcmp(r->strings[strindex].at, wanted, strlen(wanted));
 }
 
-/* Finds how many samples a Sample stands for, and whether each has a time. */
+/* Finds the number of samples for which a Sample stands, and whether each has a time. */
 static int count_sample(const OTLP_TYPE(Sample) * m, uint64_t *count, bool *timed)
 {
 	uint64_t sum = 0;

@@ -27,10 +27,11 @@
  * read=1 and write=2, are the numbers 0 2 0 1 1 3 and then 1 1 2 1 2: share nothing, two frames 0
  * and 1, thread 1, three samples; share one frame, one further frame 2, thread 1, two samples.
  *
- * Every text in a profile was chosen by some process on the machine, so it may attack whoever opens
- * the file. Texts appear only inside JSON, where every character that HTML could take as markup is
- * written as a \u escape. The page shows them as text only. Its content security policy contains
- * the hashes of its one style and its one script, so that nothing else can run or be loaded.
+ * Every text in a profile was chosen by some process on the machine, so it may attack the
+ * reader of the file. Texts appear only inside JSON, where every character that HTML could take as
+ * markup is written as a \u escape. The page shows them as text only. Its content security policy
+ * contains the hashes of its one style and its one script, so that nothing else can run or be
+ * loaded.
  */
 #include "exporter/sinks/sink.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Batches of a worker that has been taken over, as the exporter reads them: one after the other,
- * each behind its length (2 bytes, little endian). Whatever they say, each sample is exported once
+ * each after its length (2 bytes, little endian). Whatever they say, each sample is exported once
  * or lost once, and the profile is sound.
  */
 #include <errno.h>

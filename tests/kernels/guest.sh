@@ -1,7 +1,8 @@
 #!/bin/busybox sh
 # shellcheck shell=dash
 # SPDX-License-Identifier: Apache-2.0
-# What run.sh starts as init in the guest: records beside two programs that know their chains, says all on the console, in sections, and ends the machine.
+# The init process that run.sh starts in the guest. It records while two programs that know their chains run, prints everything on the console in sections, and ends
+# the machine.
 /bin/busybox mount -t devtmpfs none /dev
 exec </dev/null >/dev/console 2>&1
 /bin/busybox --install -s /bin

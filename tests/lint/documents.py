@@ -25,7 +25,7 @@ OTHERS = [
 
 def tree(top):
     listed = subprocess.run(["git", "-C", str(top), "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True, check=False).stdout.splitlines()
-    names = [name for name in listed if (top / name).exists()] or [str(p.relative_to(top)) for p in top.rglob("*") if p.is_file()]
+    names = [name for name in listed if (top / name).exists()] or [str(path.relative_to(top)) for path in top.rglob("*") if path.is_file()]
     return names, {"/".join(name.split("/")[:depth]) + "/" for name in names for depth in range(1, name.count("/") + 1)}
 
 

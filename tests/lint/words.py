@@ -42,6 +42,8 @@ EXCEPTIONS = [
     ("schemas/opentelemetry/", r".", "OpenTelemetry's own text"),
     ("schemas/pprof/", r".", "pprof's own text"),
     ("LICENSE", r".", "a licence"),
+    ("unwinder-mgr/rule_compile.c", r"psABI, figure", "a figure of a specification"),
+    ("docs/style.md", r"^\| ", "the table of replaced words"),
 ]
 
 C_LIKE = {".c", ".h", ".cc", ".def", ".js", ".mjs", ".css", ".S", ".fbs", ".in"}

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Make all cases of CPython anew, of the versions in a directory as pyenv has them, and of the system's own:
+# Record all cases of CPython again: the versions in a directory laid out like that of pyenv, and the system's own:
 #   add_all.sh [~/.pyenv/versions [VERSION...]]
-# After a change of what walker or symbolizer read, say.
+# Needed after a change of what the walker or the symbolizer reads.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 versions=${1:-$HOME/.pyenv/versions}

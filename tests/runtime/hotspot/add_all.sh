@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Make all cases of HotSpot anew, with the JDKs in some directories:
+# Record all cases of HotSpot again, with the JDKs in these directories:
 #   add_all.sh /usr/lib/jvm/java-17-openjdk-amd64...
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)

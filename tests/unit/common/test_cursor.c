@@ -76,7 +76,7 @@ Test(cursor, sub_is_bounded_by_its_parent_and_by_itself)
 	cr_assert_eq(cursor_u16(&sub), 0x0201);
 	cr_assert_eq(cursor_u8(&sub), 0);
 	cr_assert(sub.failed);
-	cr_assert_eq(cursor_u8(&c), 3, "the parent is behind the part, whatever became of it");
+	cr_assert_eq(cursor_u8(&c), 3, "the parent continues after the part, even if the part failed");
 	sub = cursor_sub(&c, 2);
 	cr_assert(sub.failed);
 	cr_assert(c.failed);

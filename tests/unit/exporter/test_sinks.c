@@ -485,7 +485,7 @@ Test(sinks, formats_without_cpus_and_times_merge_them)
 	}
 }
 
-/* This holds with few threads, and with so many that they are grouped by process. */
+/* This holds with few threads, and with enough threads that they are grouped by process. */
 Test(sinks, speedscope_merges_within_a_group)
 {
 	size_t length;

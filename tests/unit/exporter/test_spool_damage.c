@@ -208,8 +208,8 @@ static void state_forge(const struct harness *harness, uint64_t tail, uint64_t n
 	cr_assert_eq(pwrite(harness->memory_fd, &state, sizeof(state), 0), (ssize_t)sizeof(state));
 }
 
-/* A file of the maximum size that contains nothing: holes are not read. */
-Test(spool, holes_are_skipped_without_reading_them)
+/* A file of the maximum size that contains nothing: its sparse parts are not read. */
+Test(spool, sparse_parts_are_skipped_without_reading_them)
 {
 	const uint64_t far = 1ULL << 50;
 	char path[128];

@@ -253,7 +253,7 @@ Test(tables, functions_outside_of_the_text_are_ignored)
 
 	put_function(eh_frame(file), 0x100, 0x80, &row, 1, false);		  /* a segment without code */
 	put_function(eh_frame(file), TEXT - 1, 0x80, &row, 1, false);		  /* begins before it */
-	put_function(eh_frame(file), TEXT + 0xfff, 2, &row, 1, false);		  /* ends behind it */
+	put_function(eh_frame(file), TEXT + 0xfff, 2, &row, 1, false);		  /* ends after it */
 	put_function(eh_frame(file), TEXT + 0x10, 0x7fffffff, &row, 1, false);
 	put_function(eh_frame(file), TEXT + 0x10, UINT32_MAX, &row, 1, false);	  /* sdata4: -1 */
 	put_function(eh_frame(file), TEXT + 0x1000, 1, &row, 1, false);
