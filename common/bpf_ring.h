@@ -20,8 +20,8 @@ struct bpf_ring {
 	uint64_t consumed_bytes;
 };
 
-/* Maps the ring of the descriptor `fd`, which is taken over on success. `bytes` is its size, a power of two. 0
- * or a negative errno. */
+/* Maps the ring of the descriptor `fd`, which is taken over on success. `bytes` is its size, a
+ * power of two. 0 or a negative errno. */
 int bpf_ring_init(struct bpf_ring *ring, int fd, size_t bytes);
 void bpf_ring_fini(struct bpf_ring *ring);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The first half of otlp_read: the tables of the dictionary. */
+#include "exporter/otlp/otlp_read_dictionary.h"
+
 #include <limits.h>
 #include <string.h>
-
-#include "exporter/otlp/otlp_reader.h"
 
 static int intern_text(struct reader *r, int32_t strindex, uint32_t *id)
 {

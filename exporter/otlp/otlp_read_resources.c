@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The second half of otlp_read: processes and their samples. */
+#include "exporter/otlp/otlp_read_resources.h"
+
 #include <limits.h>
 #include <string.h>
 
-#include "exporter/otlp/otlp_reader.h"
+#include "exporter/otlp/otlp_read_dictionary.h"
 #include "exporter/otlp/proto_in.h"
 
 struct profile_head {

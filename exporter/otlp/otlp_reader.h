@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of otlp_read share. Private to otlp_read*.c. */
+/* The state of reading one OTLP file, and walking and unpacking its messages. Private to
+ * otlp_read*.c. */
 #ifndef EXPORTER_OTLP_OTLP_READER_H
 #define EXPORTER_OTLP_OTLP_READER_H
 
@@ -80,6 +81,11 @@ struct reader {
 	uint64_t sample_count;		       /* that the first pass has found */
 };
 
+/* Returns a reader of a file that adds to `profile`, or NULL without memory. It borrows both. */
+struct reader *reader_new(const uint8_t *data, size_t length, struct profile *profile);
+
+void reader_free(struct reader **reader);
+
 /* Handles one length-delimited field. Returns 0, or a negative errno that ends the walk. */
 typedef int reader_fn(struct reader *reader, struct cursor bytes, void *context);
 
@@ -121,24 +127,5 @@ static inline void reader_free_message(void *message)
 }
 
 #define _cleanup_message_ _cleanup_(reader_free_message)
-
-/* otlp_read_dictionary.c */
-
-/* Reads all tables of all dictionaries in the file. Returns 0 or a negative errno. */
-int reader_read_dictionary(struct reader *reader);
-
-/* Understands an attribute: its key is `inline_key` if that is not empty, else the string
- * `key_strindex`. A value of another type than the key has is read as 0. */
-int reader_read_attribute(struct reader *reader, const char *inline_key, int32_t key_strindex,
-			  const OTLP_COMMON_TYPE(AnyValue) * value, struct attribute *attribute);
-
-/* The attribute with this index, or NULL if the file has none. */
-const struct attribute *reader_find_attribute(const struct reader *reader, int32_t index);
-
-/* otlp_read_resources.c */
-
-/* Reads one ResourceProfiles with all of its samples. On the first pass samples are only checked
- * and counted. */
-reader_fn reader_read_resource_profiles;
 
 #endif

@@ -39,7 +39,7 @@ LAYERS = {
 SOURCES = (".c", ".cc", ".cpp")
 HEADERS = (".h", ".def")
 # Cycles of modules that are still to be removed. A line that no longer names a cycle is a fault, so that the list can only shrink.
-OPEN_CYCLES = ["exporter/otlp/otlp_read exporter/otlp/otlp_read_dictionary"]
+OPEN_CYCLES = []
 
 
 class Tree:
