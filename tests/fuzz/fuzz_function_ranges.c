@@ -15,9 +15,10 @@ enum {
 static void find_all(const struct function_ranges *ranges, const struct elf_source *source,
 		     const struct elf_segment *segment)
 {
-	for (uint64_t at = 0; at < segment->memory_size;
-	     at += segment->memory_size / LOOKUPS_PER_SEGMENT + 1) {
-		const uint64_t vaddr = segment->vaddr + at;
+	/* A forged segment may have 2^64 - 1 bytes, so a sum of steps would wrap. */
+	for (uint64_t i = 0; i < LOOKUPS_PER_SEGMENT; i++) {
+		const uint64_t vaddr =
+		    segment->vaddr + segment->memory_size / LOOKUPS_PER_SEGMENT * i;
 		struct function_range range;
 
 		if (function_ranges_find(ranges, source, vaddr, &range) &&
