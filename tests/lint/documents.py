@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Documents: lines of at most 100 columns, and no name of a file that does not exist.
+"""Documents: lines of at most 100 columns, and no name of a file or of a struct that does not exist.
 
     documents.py TOP
 
@@ -52,8 +52,18 @@ def mentioned(line):
             yield target
 
 
+def structs_of(top, names):
+    """The structs and enums that the sources define."""
+    found = set()
+    for name in names:
+        if name.endswith((".c", ".h")):
+            found.update(re.findall(r"^(?:struct|enum) (\w+)", (top / name).read_text(encoding="utf-8"), re.MULTILINE))
+    return found
+
+
 def faults(top):
     names, directories = tree(top)
+    structs = structs_of(top, names)
     for page in sorted(name for name in names if name.endswith(".md")):
         fenced = False
         for number, line in enumerate((top / page).read_text(encoding="utf-8").splitlines(), 1):
@@ -63,6 +73,9 @@ def faults(top):
                 continue
             if len(line) > COLUMNS and not line.lstrip().startswith(("|", "![", "http")):
                 yield f"{page}:{number}: {len(line)} columns"
+            for struct in re.findall(r"`(?:struct|enum) (\w+)`", line):
+                if struct not in structs and "NAME" not in struct:
+                    yield f"{page}:{number}: there is no struct or enum {struct}"
             for word in mentioned(line):
                 if word.startswith(("/", "../", "-")) or not FILE.match(word) or any(re.match(expression, word) for expression, _ in OTHERS):
                     continue

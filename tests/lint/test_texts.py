@@ -64,7 +64,7 @@ class Sizes(LintCase):
 
 class Documents(LintCase):
     def documents(self, text):
-        return self.faults(documents.faults, {"docs/a.md": text, "cli/main.c": ""})
+        return self.faults(documents.faults, {"docs/a.md": text, "cli/main.c": "struct here {\n\tint a;\n};\n"})
 
     def test_a_wide_line(self):
         self.assertEqual(self.documents("word " * 21), ["docs/a.md:1: 105 columns"])
@@ -74,6 +74,10 @@ class Documents(LintCase):
         self.assertEqual(self.documents("See `cli/main.c`, `main.c`, `cli/` and `*.c`.\n"), [])
         self.assertEqual(self.documents("See `cli/gone.c`.\n"), ["docs/a.md:1: cli/gone.c does not exist"])
         self.assertEqual(self.documents("See [it](b.md).\n"), ["docs/a.md:1: b.md does not exist"])
+
+    def test_a_struct_that_does_not_exist(self):
+        self.assertEqual(self.documents("A `struct here`.\n"), [])
+        self.assertEqual(self.documents("A `struct gone`.\n"), ["docs/a.md:1: there is no struct or enum gone"])
 
 
 if __name__ == "__main__":
