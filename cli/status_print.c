@@ -1,4 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How this works: all three formats show the same totals, which totals_of() computes from the
+ * report. Each sample is counted once:
+ *
+ *     taken + spooled_at_start = delivered + waiting + in flight + lost
+ *
+ * All but "in flight" are counters, so it is the rest: samples in the ring, in the worker, or in
+ * the current report interval. The counters come from different processes at slightly different
+ * times, so the rest may be negative for a moment; it is then shown as 0.
+ *
+ * Example: 100 samples taken, none spooled at the start, 60 delivered, 10 in the spool, 5 lost:
+ * 25 are in flight.
+ *
+ * Texts of the exporter and of the backend (endpoint, last error) are not trusted: the text format
+ * escapes what could drive a terminal, and JSON escapes them as JSON strings.
+ */
 #include "cli/status_print.h"
 
 #include <inttypes.h>
@@ -7,6 +23,7 @@
 #include "cli/agent.h"
 #include "cli/names.h"
 #include "cli/runtime_print.h"
+#include "common/escape.h"
 #include "common/incomplete_reasons.h"
 #include "common/log.h"
 
@@ -20,8 +37,7 @@ static const char *phase_name(const struct agent_report *report)
 		   : "unknown";
 }
 
-/* Totals that all three formats show. `in_flight`: samples that were taken and are neither
- * delivered nor lost nor in the spool: in the ring, in the worker or in the current interval. */
+/* Totals that all three formats show. `lost` has the losses of all roles, by reason. */
 struct totals {
 	uint64_t taken, waiting, in_flight, lost_total;
 	uint64_t lost[LOSS_COUNT];
@@ -142,16 +158,7 @@ static void json_counts(FILE *out, const char *key, const char *const *names,
 
 static void json_text(FILE *out, const char *text)
 {
-	fputc('"', out);
-	for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-		if (*p == '"' || *p == '\\')
-			fprintf(out, "\\%c", *p);
-		else if (*p < 0x20 || *p >= 0x7f)
-			fprintf(out, "\\u%04x", *p);
-		else
-			fputc(*p, out);
-	}
-	fputc('"', out);
+	escape_write_json(out, text, strlen(text), ESCAPE_JSON);
 }
 
 static void json_number(FILE *out, const char *key, uint64_t value)
@@ -163,14 +170,16 @@ static void json_backend(const struct agent_report *report, FILE *out)
 {
 	const struct export_stats *l = &report->stats;
 
+	fprintf(out, "  \"backend\": {\"endpoint\": ");
+	json_text(out, report->endpoint);
 	fprintf(
 	    out,
-	    "  \"backend\": {\"endpoint\": \"%s\", \"requests\": %" PRIu64 ", \"bytes\": %" PRIu64
-	    ", \"attempts\": %" PRIu64 ", \"failures\": %" PRIu64 ", \"refused_requests\": %" PRIu64
+	    ", \"requests\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"attempts\": %" PRIu64
+	    ", \"failures\": %" PRIu64 ", \"refused_requests\": %" PRIu64
 	    ", \"partial_requests\": %" PRIu64 ", \"rejected_profiles\": %" PRIu64
 	    ", \"last_success_unix_ns\": %" PRIu64 ", \"last_failure_unix_ns\": %" PRIu64
 	    ", \"next_attempt_unix_ns\": %" PRIu64 ", \"last_code\": %" PRIu64 ", \"last_error\": ",
-	    report->endpoint, l->delivered_requests, l->delivered_bytes, l->attempts, l->failures,
+	    l->delivered_requests, l->delivered_bytes, l->attempts, l->failures,
 	    l->refused_requests, l->partial_requests, l->rejected_profiles, l->last_success_unix_ns,
 	    l->last_failure_unix_ns, l->next_attempt_unix_ns, l->last_code);
 	json_text(out, l->last_message);

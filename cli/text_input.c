@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/utf8.h"
 
 int text_input_read(const char *path, size_t max, bool regular, struct text_input *input)
 {
@@ -91,47 +92,7 @@ char *text_input_line(struct text_input *input, const char **fault)
 	return text_input_trim(line);
 }
 
-/* Returns the length of the UTF-8 character at `text` in bytes, 0 if it is not valid. */
-static size_t character_length(const unsigned char *text)
-{
-	const unsigned char c = text[0];
-	/* The bounds of the second byte exclude overlong forms, surrogates and code points beyond
-	 * U+10FFFF (RFC 3629, section 4). */
-	unsigned char low = 0x80, high = 0xbf;
-	size_t length;
-
-	if (c < 0x80)
-		return c >= 0x20 && c != 0x7f;
-	if (c < 0xc2 || c > 0xf4)
-		return 0;
-	length = c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
-	if (c == 0xe0)
-		low = 0xa0;
-	else if (c == 0xed)
-		high = 0x9f;
-	else if (c == 0xf0)
-		low = 0x90;
-	else if (c == 0xf4)
-		high = 0x8f;
-	if (text[1] < low || text[1] > high)
-		return 0;
-	for (size_t i = 2; i < length; i++) {
-		if ((text[i] & 0xc0) != 0x80)
-			return 0;
-	}
-	return length;
-}
-
 bool text_input_printable(const char *text)
 {
-	const unsigned char *p = (const unsigned char *)text;
-
-	while (*p) {
-		const size_t length = character_length(p);
-
-		if (!length)
-			return false;
-		p += length;
-	}
-	return true;
+	return utf8_is_valid(text, strlen(text), UTF8_NO_CONTROLS);
 }
