@@ -1,4 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How this works: an endpoint is parsed from left to right.
+ *
+ * 1. The scheme decides about TLS. Without one, the option export.insecure does. "dns:///" is
+ *    gRPC's own prefix, and has no effect.
+ * 2. What follows up to the first of "/?#" is HOST:PORT. The rest is ignored, and reported, because
+ *    OTLP/gRPC has no path.
+ * 3. The host is an IPv6 address in brackets, an IPv4 address or a name. The port may be missing.
+ *
+ * Each function returns NULL, or the reason of a fault as a literal. The reasons never contain the
+ * endpoint, since a wrong one may contain a password.
+ *
+ * Example: "https://[::1]/v1" becomes the target "[::1]:4317" with TLS and an ignored path.
+ */
 #include "cli/endpoint.h"
 
 #include <arpa/inet.h>
@@ -25,7 +39,7 @@ static const char *skip_scheme(const char **text, bool *tls)
 	} else {
 		const char *colon = strchr(*text, ':');
 
-		/* A scheme stands before the host; a path may contain :// too. */
+		/* Only "://" before the host ends a scheme: a path may contain it too. */
 		if (colon && !strncmp(colon, "://", 3) &&
 		    (size_t)(colon - *text) == strcspn(*text, ":/?#"))
 			return "the scheme must be http or https";
@@ -72,7 +86,7 @@ static const char *check_name(const char *host)
 	return NULL;
 }
 
-/* "[::1]:4317" and "[::1]". */
+/* Splits "[::1]:4317" or "[::1]" into host and port. */
 static const char *parse_bracketed(char *text, char **host, char **port)
 {
 	struct in6_addr address;
