@@ -195,7 +195,7 @@ static int lock_run_directory(struct agent *agent)
 	char path[CONFIG_TEXT_BYTES + 16];
 
 	if (mkdir(agent->config.run_directory, 0711) < 0 && errno != EEXIST) {
-		log_error("cannot create agent.run_directory: path=%s error=%s",
+		log_error("cannot create agent.run_directory; nothing is sampled: path=%s error=%s",
 			  agent->config.run_directory, strerror(errno));
 		return STATUS_FAILED;
 	}
@@ -208,8 +208,8 @@ static int lock_run_directory(struct agent *agent)
 			  "path=%s",
 			  path);
 	else
-		log_error("cannot lock agent.run_directory: path=%s error=%s", path,
-			  strerror(errno));
+		log_error("cannot lock agent.run_directory; nothing is sampled: path=%s error=%s",
+			  path, strerror(errno));
 	return STATUS_FAILED;
 }
 
@@ -292,8 +292,8 @@ static int finish(struct agent *agent, int status)
 			    "start: samples=%llu path=%s",
 			    (unsigned long long)stats->waiting, agent->config.spool_directory);
 	if (stats->lost.lost[LOSS_NOT_KEPT])
-		log_error("samples are lost: they were in memory alone when the agent ended; set "
-			  "spool.directory to keep them: samples=%llu",
+		log_error("samples that waited in memory are lost, because the agent ended; set "
+			  "spool.directory to keep such samples: samples=%llu",
 			  (unsigned long long)stats->lost.lost[LOSS_NOT_KEPT]);
 	if (!status && (stats->waiting || stats->lost.lost[LOSS_NOT_KEPT]))
 		status = STATUS_EXPORT;

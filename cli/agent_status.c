@@ -1,5 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agent reports its state to `bulkhead status` and to the service manager. */
+/*
+ * The agent reports its state to `bulkhead status` and to the service manager.
+ *
+ * How this works: `bulkhead status` connects to the socket <run directory>/status. The agent sends
+ * one struct agent_report and closes the connection. It reads nothing from the other end, so a
+ * client can neither block nor attack it. The mode of the socket decides who may connect: root, and
+ * the members of status.group. The report has three sources: the supervisor (phase, restarts), the
+ * last STATUS message of each role, and the page of statistics that the exporter writes.
+ *
+ * The service manager gets the messages of sd_notify(3): READY=1 once, then STATUS and WATCHDOG
+ * every 5 s, and STOPPING=1 at the end. READY=1 means that samples arrive at the exporter, not only
+ * that the roles were started.
+ *
+ * Example: on an idle machine no sample arrives. 5 s after all roles are ready the agent sends
+ * READY=1 nevertheless, because otherwise the service manager would kill it after its start
+ * timeout.
+ */
 #include <errno.h>
 #include <grp.h>
 #include <inttypes.h>
@@ -21,7 +37,10 @@
 
 enum {
 	STATUS_BACKLOG = 4,
-	NOTIFY_READY_MS = 5000, /* on an idle machine no first sample may come */
+	/* On an idle machine the first sample may take very long: after this time none is needed.
+	 */
+	NOTIFY_READY_MS = 5000,
+	/* A watchdog of the service manager (WatchdogSec=) must be at least twice as long. */
 	NOTIFY_INTERVAL_MS = 5000,
 };
 
@@ -66,7 +85,7 @@ static void report_fill(struct agent *agent, struct agent_report *report)
 	    .lost_worker = agent->supervisor.role[ROLE_WORKER].status.losses,
 	    .stats = *agent->export.stats,
 	};
-	/* The last status of a worker that has ended says nothing about the present processes. */
+	/* The last STATUS of a worker that has ended does not describe the present processes. */
 	if (agent->supervisor.role[ROLE_WORKER].ready &&
 	    agent->supervisor.roles.children[ROLE_WORKER].pid)
 		memcpy(report->runtimes, agent->supervisor.role[ROLE_WORKER].status.runtimes,
@@ -131,7 +150,8 @@ int agent_status_open(struct agent *agent)
 	    listen(agent->status_fd, STATUS_BACKLOG) < 0 ||
 	    loop_add(&agent->supervisor.loop, agent->status_fd, EPOLLIN, status_on_connection,
 		     agent) < 0) {
-		log_error("cannot open the socket for `bulkhead status`: path=%s error=%s",
+		log_error("cannot open the socket for `bulkhead status`; nothing is sampled: "
+			  "path=%s error=%s",
 			  agent->status_path, strerror(errno));
 		return STATUS_FAILED;
 	}

@@ -18,7 +18,8 @@
 
 enum {
 	FREQUENCY_MAX_HZ = 10000,
-	FREQUENCY_DEFAULT_HZ = 99, /* not 100: it must not run in step with timers of 100 Hz */
+	/* Not 100: samples would coincide with timers of 100 Hz. */
+	FREQUENCY_DEFAULT_HZ = 99,
 };
 
 static int usage_error(const char *what, const char *value)
@@ -79,13 +80,14 @@ static int parse_output(struct record_options *o, const char *path, const char *
 {
 	if (o->output_count == LIMIT_OUTPUTS)
 		return usage_error("-o, --output: at most 8 outputs are possible", path);
-	/* An output that has no format yet gets that of a --format that comes later. */
+	/* If the format is still NULL, complete_outputs() sets it from a later --format. */
 	o->outputs[o->output_count++] = (struct output){
 	    .path = path, .format = format ? format : output_format_from_path(path), .fd = -1};
 	return 0;
 }
 
-/* `format`: of the last --format, NULL without one. */
+/* Sets the formats that are missing. `format` is that of the last --format, or NULL. Returns an
+ * exit status. */
 static int complete_outputs(struct record_options *o, const char *format)
 {
 	if (!o->output_count)
@@ -96,7 +98,7 @@ static int complete_outputs(struct record_options *o, const char *format)
 			o->outputs[i].format = format;
 		if (!o->outputs[i].format)
 			return usage_error(
-			    "cannot infer the format from the file name; use --format before -o",
+			    "cannot infer the format from the file name; add --format",
 			    o->outputs[i].path);
 	}
 	return 0;
@@ -273,7 +275,9 @@ int options_parse_record(int argc, char **argv, struct record_options *o)
 		return r;
 	if (optind < argc) {
 		if (strcmp(argv[optind - 1], "--"))
-			return usage_error("not an option; a command comes after --", argv[optind]);
+			return usage_error(
+			    "unexpected argument; to profile a command, put -- before it",
+			    argv[optind]);
 		o->command = argv + optind;
 	}
 	r = complete_outputs(o, format);

@@ -174,7 +174,8 @@ static void on_signal(void *context)
 		fprintf(stderr, "bulkhead: interrupted before sampling started; nothing was "
 				"recorded\n");
 	else if (r->interrupted)
-		fprintf(stderr, "bulkhead: interrupted twice; the outputs are missing\n");
+		fprintf(stderr,
+			"bulkhead: interrupted twice; the outputs are empty or incomplete\n");
 	if (r->interrupted || r->supervisor.phase == SUPERVISOR_STARTING)
 		loop_stop(&r->supervisor.loop, STATUS_FAILED);
 	r->interrupted = true;
@@ -230,8 +231,12 @@ static int check_result(struct recording *r)
 	summary_losses(&r->stats, &losses);
 	if (r->options.max_loss >= 0 &&
 	    (double)summary_total(&losses) >
-		r->options.max_loss * (double)r->stats.status[ROLE_LOADER].taken)
+		r->options.max_loss * (double)r->stats.status[ROLE_LOADER].taken) {
+		fprintf(stderr,
+			"bulkhead: more samples were lost than --max-loss allows; the reasons "
+			"follow\n");
 		return STATUS_LOSS;
+	}
 	return r->options.command ? r->command.status : STATUS_DONE;
 }
 

@@ -38,7 +38,7 @@ static int report_add_output(struct report_options *o, const char *path, const c
 		format = strcmp(path, "-") ? output_format_from_path(path) : "tree";
 	if (!format)
 		return report_usage(
-		    "cannot infer the format from the file name; use --format before -o");
+		    "cannot infer the format from the file name; add --format before -o");
 	if (o->output_count == LIMIT_OUTPUTS)
 		return report_usage("-o, --output: at most 8 outputs are possible");
 	o->outputs[o->output_count++] = (struct output){.path = path, .format = format, .fd = -1};
@@ -110,8 +110,9 @@ static int report_convert(const struct report_options *o, const struct output *o
 	int in = open(o->input, O_RDONLY | O_CLOEXEC), wait_status;
 
 	if (in < 0) {
-		fprintf(stderr, "bulkhead: cannot read the recording %s: %s\n", o->input,
-			strerror(errno));
+		fprintf(stderr,
+			"bulkhead: cannot read the recording %s: %s; nothing is converted\n",
+			o->input, strerror(errno));
 		return STATUS_FAILED;
 	}
 	int out = strcmp(output->path, "-")
@@ -128,8 +129,11 @@ static int report_convert(const struct report_options *o, const struct output *o
 		report_exec(in, out, output->format, o->group_by);
 	close(in);
 	close(out);
-	if (pid < 0 || waitpid(pid, &wait_status, 0) < 0)
+	if (pid < 0 || waitpid(pid, &wait_status, 0) < 0) {
+		fprintf(stderr, "bulkhead: cannot start the converter: %s; nothing is converted\n",
+			strerror(errno));
 		return STATUS_FAILED;
+	}
 	if (WIFSIGNALED(wait_status))
 		fprintf(stderr,
 			"bulkhead: the converter was killed; the output is incomplete: signal=%d\n",

@@ -269,8 +269,8 @@ static int roles_connect(struct roles *roles, enum role_id role)
 			return STATUS_FAILED;
 		}
 	}
-	log_error("a role did not open its socket within %d s; the machine may be overloaded: "
-		  "role=%s",
+	log_error("a role did not open its socket within %d s, so nothing is sampled; the machine "
+		  "may be overloaded: role=%s",
 		  LIMIT_CONNECT_MS / 1000, role_names[role].process);
 	return STATUS_FAILED;
 }

@@ -59,7 +59,8 @@ static int status_parse(int argc, char **argv, struct status_options *o)
 		else
 			return status_usage("unknown option, or an option without its value");
 	}
-	return optind == argc ? STATUS_DONE : status_usage("it takes no arguments");
+	return optind == argc ? STATUS_DONE
+			      : status_usage("unexpected argument; only options are possible");
 }
 
 static int status_connect(const char *run_directory)

@@ -86,7 +86,7 @@ int supervisor_start(struct supervisor *s)
 		int r = configure_role(s, (enum role_id)role);
 
 		if (r < 0) {
-			log_error("cannot configure a role, nothing is sampled: role=%s error=%s",
+			log_error("cannot configure a role; nothing is sampled: role=%s error=%s",
 				  role_names[role].process, strerror(-r));
 			status = STATUS_FAILED;
 		}
@@ -171,7 +171,7 @@ static void end_all(struct supervisor *s)
 		if (!starting || WIFSIGNALED(wait_status))
 			log_end(first, wait_status, "the recording is given up");
 	} else if (!starting) {
-		log_error("the roles ended without a reason; the recording is given up");
+		log_error("a role ended too early with exit status 0; the recording is given up");
 	}
 	loop_stop(&s->loop, status);
 }
@@ -350,7 +350,8 @@ static void check_watchdog(struct supervisor *s, uint64_t now)
 		if (s->roles.peers[role].fd < 0 || !s->roles.children[role].pid)
 			continue;
 		if (silent_ns > limit_ns) {
-			log_error("a role did not answer within agent.watchdog, and is killed: "
+			log_error("a role did not answer within agent.watchdog; it is killed and "
+				  "restarted: "
 				  "role=%s silent_ms=%llu",
 				  role_names[role].process,
 				  (unsigned long long)(silent_ns / 1000000));
@@ -365,8 +366,8 @@ static void log_not_ready(const struct supervisor *s)
 {
 	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++) {
 		if (!s->role[role].ready)
-			log_error("a role was not ready within %d s; the machine may be "
-				  "overloaded: role=%s",
+			log_error("a role was not ready within %d s, so the start failed; the "
+				  "machine may be overloaded: role=%s",
 				  READY_TIMEOUT_MS / 1000, role_names[role].process);
 	}
 }
@@ -462,7 +463,8 @@ int supervisor_init(struct supervisor *s, const struct supervisor_policy *policy
 	s->signal_fd = signals_open();
 	if (s->signal_fd < 0 || loop_init(&s->loop) < 0 ||
 	    loop_add(&s->loop, s->signal_fd, EPOLLIN, on_signal, s) < 0) {
-		log_error("cannot set up the main loop: error=%s", strerror(errno));
+		log_error("cannot set up the main loop; nothing is sampled: error=%s",
+			  strerror(errno));
 		return STATUS_FAILED;
 	}
 	return STATUS_DONE;

@@ -88,7 +88,8 @@ int convert_main(int argc, char **argv)
 		return STATUS_USAGE;
 	int r = convert_sandbox(argv[3]);
 	if (r < 0) {
-		log_error("cannot enter the sandbox: %s", strerror(-r));
+		log_error("cannot enter the sandbox, so nothing is converted: error=%s",
+			  strerror(-r));
 		return STATUS_NOT_PERMITTED;
 	}
 	r = read_all(&data, &length);
@@ -97,7 +98,7 @@ int convert_main(int argc, char **argv)
 	if (!r)
 		r = otlp_read(data, length, &profile);
 	if (r < 0) {
-		log_error("cannot read the recording: %s",
+		log_error("cannot read the recording, so nothing is converted: %s",
 			  r == -EBADMSG ? "it is not an OTLP profile, or it is damaged"
 					: strerror(-r));
 		return STATUS_FAILED;
@@ -106,7 +107,8 @@ int convert_main(int argc, char **argv)
 	if (!r && fflush(stdout) != 0)
 		r = -errno;
 	if (r < 0 && r != -EPIPE) {
-		log_error("cannot write the output: %s", strerror(-r));
+		log_error("cannot write the output, which is incomplete now: error=%s",
+			  strerror(-r));
 		return STATUS_FAILED;
 	}
 	return STATUS_DONE;

@@ -179,8 +179,8 @@ int peer_accept_one(int listen_fd, enum role_id self, uint32_t expected,
 		peer_init(&peers[role], TAKE_FD(fd), self, (enum role_id)role);
 		return 1;
 	}
-	log_warning("closed the connection of an unexpected peer: uid=%u; another user of this "
-		    "machine, or a second process of a role, tried to connect",
+	log_warning("refused a connection from a process that is not an expected role; profiling "
+		    "is not affected: uid=%u",
 		    (unsigned int)uid);
 	return 0;
 }

@@ -109,7 +109,8 @@ static int events_failed(const struct loader *loader, int cpu, int error)
 		    "the kernel has no perf events; it must be built with CONFIG_PERF_EVENTS");
 		return STATUS_KERNEL;
 	default:
-		log_error("cannot open a perf event: cpu=%d error=%s", cpu, strerror(-error));
+		log_error("cannot open a perf event, so this CPU is not sampled: cpu=%d error=%s",
+			  cpu, strerror(-error));
 		return STATUS_FAILED;
 	}
 }

@@ -100,14 +100,15 @@ static int loader_open_files(struct loader *loader)
 {
 	loader->online_fd = open("/sys/devices/system/cpu/online", O_RDONLY | O_CLOEXEC);
 	if (loader->online_fd < 0) {
-		log_error(
-		    "cannot open the list of CPUs: path=/sys/devices/system/cpu/online error=%s",
-		    strerror(errno));
+		log_error("cannot open the list of CPUs, so nothing is sampled: "
+			  "path=/sys/devices/system/cpu/online error=%s",
+			  strerror(errno));
 		return STATUS_KERNEL;
 	}
 	loader->kallsyms_fd = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
 	if (loader->kallsyms_fd < 0) {
-		log_error("cannot open the kernel symbols: path=/proc/kallsyms error=%s",
+		log_error("cannot open the kernel symbols, so nothing is sampled: "
+			  "path=/proc/kallsyms error=%s",
 			  strerror(errno));
 		return STATUS_NOT_PERMITTED;
 	}

@@ -125,7 +125,8 @@ static bool object_make_key(struct loader *loader)
 	uint64_t key;
 
 	if (getrandom(&key, sizeof(key), 0) != (ssize_t)sizeof(key)) {
-		log_error("cannot get random bytes: %s", strerror(errno));
+		log_error("cannot get random bytes, so nothing is sampled: error=%s",
+			  strerror(errno));
 		return false;
 	}
 	loader->object->rodata->stack_key = key | 1;

@@ -124,7 +124,8 @@ int role_start(struct role *role, enum role_id self, const struct sandbox_policy
 		role->policy = policy = policy->strict;
 	int r = sandbox_prepare(&role->sandbox, policy);
 	if (r < 0) {
-		log_error("cannot compile the system call filter: error=%s", strerror(-r));
+		log_error("cannot compile the system call filter, so this role ends: error=%s",
+			  strerror(-r));
 		return STATUS_FAILED;
 	}
 	r = sandbox_drop(policy, role->uids.uid[self], (gid_t)role->uids.uid[self]);
@@ -141,25 +142,28 @@ static void role_log_connect_error(enum role_id other, int error)
 	const char *name = role_names[other].process;
 
 	if (error == -EACCES)
-		log_error(
-		    "cannot connect to a role: role=%s; a process with an unexpected uid listens "
-		    "in its place",
-		    name);
+		log_error("the socket of another role belongs to a process with an unexpected uid, "
+			  "so this "
+			  "role ends; check who can write to the run directory: role=%s",
+			  name);
 	else if (error == -ETIMEDOUT)
 		log_error(
 		    "timed out after %d s waiting for %s to listen: it failed to start (see its "
 		    "messages), or this machine is too busy (try again)",
 		    LIMIT_CONNECT_MS / 1000, name);
 	else
-		log_error("cannot connect to a role: role=%s error=%s", name, strerror(-error));
+		log_error("cannot connect to another role, so this role ends; see the messages of "
+			  "that role: role=%s error=%s",
+			  name, strerror(-error));
 }
 
 /* Name the first of the roles that did not connect: without it, there is no recording. */
 static void role_log_accept_error(const struct role *role, uint32_t expected, int error)
 {
 	if (error != -ETIMEDOUT) {
-		log_error("cannot accept the connections of other roles: error=%s",
-			  strerror(-error));
+		log_error(
+		    "cannot accept the connections of other roles, so this role ends: error=%s",
+		    strerror(-error));
 		return;
 	}
 	for (int other = 0; other < ROLE_COUNT; other++) {
@@ -192,8 +196,9 @@ int role_meet(struct role *role, uint32_t connect, uint32_t accept)
 	int listener = peer_listen(role->run_dir, role->self);
 
 	if (listener < 0) {
-		log_error("cannot listen in the run directory: dir=%s error=%s", role->run_dir,
-			  strerror(-listener));
+		log_error("cannot create the socket of this role in the run directory, so the role "
+			  "ends: dir=%s error=%s",
+			  role->run_dir, strerror(-listener));
 		return STATUS_FAILED;
 	}
 	int r = role_connect_all(role, connect);
@@ -216,11 +221,14 @@ static void role_log_failure(enum role_id other, const struct message *message, 
 	const char *name = role_names[other].process;
 
 	if (r == -EPROTO)
-		log_error("a role broke the protocol: role=%s message=%s: %s", name,
-			  message_name(message->type), message_verdict_texts[message->verdict]);
+		log_error("another role sent a message that the protocol does not allow; closed "
+			  "the connection to it: role=%s message=%s: %s",
+			  name, message_name(message->type),
+			  message_verdict_texts[message->verdict]);
 	else
-		log_error("cannot handle a message: role=%s message=%s error=%s", name,
-			  message_name(message->type), strerror(-r));
+		log_error("cannot handle a message; closed the connection to the role that sent "
+			  "it: role=%s message=%s error=%s",
+			  name, message_name(message->type), strerror(-r));
 }
 
 int role_receive(struct role *role, enum role_id other)
@@ -236,7 +244,8 @@ int role_receive(struct role *role, enum role_id other)
 		r = handlers_call(role->handlers, role->context, &message);
 	explicit_bzero(&buffer, sizeof(buffer));
 	if (r == -ETIMEDOUT)
-		log_error("timed out after %d s waiting for the configuration: role=%s",
+		log_error("timed out after %d s waiting for the configuration, so this role ends; "
+			  "the machine may be overloaded: role=%s",
 			  LIMIT_CONNECT_MS / 1000, role_names[other].process);
 	else if (r < 0 && r != -EPIPE)
 		role_log_failure(other, &message, r);
@@ -248,7 +257,7 @@ int role_enter_sandbox(struct role *role)
 	int r = sandbox_enter(&role->sandbox, role->policy);
 
 	if (r < 0) {
-		log_error("cannot enter the sandbox: error=%s", strerror(-r));
+		log_error("cannot enter the sandbox, so this role ends: error=%s", strerror(-r));
 		return STATUS_NOT_PERMITTED;
 	}
 	return STATUS_DONE;

@@ -78,9 +78,10 @@ static int manager_on_sideband(void *context, const struct msg_id *cpu, struct m
 	int r = sideband_add(context, cpu->id, message->fds[0]);
 
 	if (r < 0)
-		log_error("cannot map a sideband ring: cpu=%u error=%s; raise "
-			  "kernel.perf_event_mlock_kb",
-			  cpu->id, strerror(-r));
+		log_error(
+		    "cannot map the ring of a CPU for events about processes and mappings, so "
+		    "nothing is sampled; raise kernel.perf_event_mlock_kb: cpu=%u error=%s",
+		    cpu->id, strerror(-r));
 	else
 		message->fds[0] = -1;
 	return r;

@@ -23,7 +23,7 @@ static int manager_receive_maps(struct manager *manager)
 		return status;
 	int r = modules_add_vdso(manager);
 	if (r < 0) {
-		log_error("cannot read the vDSO: error=%s", strerror(-r));
+		log_error("cannot read the vDSO, so nothing is sampled: error=%s", strerror(-r));
 		return STATUS_FAILED;
 	}
 	return STATUS_DONE;
@@ -36,7 +36,9 @@ static int manager_prepare(struct manager *manager)
 	manager_set_handlers(manager);
 	int r = sideband_init(manager);
 	if (r < 0) {
-		log_error("cannot prepare the sideband: error=%s", strerror(-r));
+		log_error("cannot prepare to receive events about processes and mappings, so "
+			  "nothing is sampled: error=%s",
+			  strerror(-r));
 		return STATUS_FAILED;
 	}
 	return manager_receive_maps(manager);

@@ -151,7 +151,8 @@ int configure_receive(struct otlp_exporter *e)
 	if (!r)
 		r = allow_files(e);
 	if (r < 0) {
-		log_error("cannot use the configuration that the agent sent: error=%s",
+		log_error("cannot use the configuration that the agent sent, so the exporter ends: "
+			  "error=%s",
 			  strerror(-r));
 		return STATUS_FAILED;
 	}
@@ -232,13 +233,14 @@ int configure_start(struct otlp_exporter *e)
 	if (!r)
 		r = interval_recover(e, mark);
 	if (r < 0) {
-		log_error("cannot open the spool: error=%s", strerror(-r));
+		log_error("cannot open the spool, so the exporter ends: error=%s", strerror(-r));
 		return STATUS_FAILED;
 	}
 	reconcile_stats(e);
 	r = start_transport(e);
 	if (r < 0) {
-		log_error("cannot use the endpoint or its certificates: target=%s error=%s",
+		log_error("cannot use export.endpoint or its certificates, so the exporter ends: "
+			  "target=%s error=%s",
 			  e->config.target, strerror(-r));
 		return STATUS_USAGE;
 	}

@@ -92,7 +92,7 @@ static void interval_encode(struct otlp_exporter *e)
 	profile->duration_ns = clock_read_ns(CLOCK_REALTIME) - e->interval_start_unix_ns;
 	int r = otlp_encode(profile, &options, put_request, e, &too_large);
 	if (r < 0) {
-		log_error("cannot encode an interval, its samples are lost: "
+		log_error("cannot encode a report interval, its samples are lost: "
 			  "samples=%llu error=%s",
 			  (unsigned long long)lost, strerror(-r));
 		too_large = lost - (e->stats->put - put_before);
@@ -168,9 +168,8 @@ int interval_on_batch(struct otlp_exporter *e, const uint8_t *data, size_t lengt
 	}
 	r = journal_append(&e->journal, data, length);
 	if (r < 0)
-		log_warning("cannot write the journal: samples of this interval are lost if the "
-			    "exporter is killed: "
-			    "error=%s",
+		log_warning("cannot write the journal, so the samples of this interval are lost if "
+			    "the exporter is killed: error=%s",
 			    strerror(-r));
 	e->stats->received_sequence = sequence;
 	r = interval_take(e, data, length);
@@ -220,8 +219,8 @@ int interval_recover(struct otlp_exporter *e, uint64_t mark)
 	interval_start(e);
 	int r = journal_replay(&e->journal, recover_batch, &recovery);
 	if (r < 0) {
-		log_error("cannot read the journal of the last exporter, its interval is lost: "
-			  "error=%s",
+		log_error("cannot read the journal of the previous exporter; its samples that are "
+			  "not in the spool yet are lost: error=%s",
 			  strerror(-r));
 		journal_clear(&e->journal);
 		return aggregate_reset(&e->aggregate);
@@ -232,7 +231,8 @@ int interval_recover(struct otlp_exporter *e, uint64_t mark)
 	stats->committed_sequence = recovery.committed;
 	stats->interval_samples = recovery.uncommitted;
 	if (stats->journal_bytes)
-		log_info("recovered the interval of the last exporter: samples=%llu",
+		log_info("recovered the samples of the previous exporter that were not in the "
+			 "spool yet: samples=%llu",
 			 (unsigned long long)recovery.uncommitted);
 	return 0;
 }

@@ -177,7 +177,7 @@ int main(int argc, char **argv)
 		return status;
 	opener.proc = opendir("/proc");
 	if (!opener.proc) {
-		log_error("cannot open /proc: %s", strerror(errno));
+		log_error("cannot open /proc, so nothing is sampled: error=%s", strerror(errno));
 		return STATUS_FAILED;
 	}
 	status = role_meet(&opener.role, 0,

@@ -132,8 +132,9 @@ void batch_flush(struct batch *batch)
 	if (error >= 0)
 		return;
 	lost += samples;
-	log_warning("batch lost, resending all definitions: samples=%zu error=%s", lost,
-		    strerror(-error));
+	log_warning(
+	    "cannot send a batch to the exporter, its samples are lost: samples=%zu error=%s", lost,
+	    strerror(-error));
 	batch->hooks->on_lost(batch->context, lost);
 }
 

@@ -38,7 +38,7 @@ static int worker_on_maps(void *context, const struct msg_maps *maps, struct mes
 	r = kernel_symbols_new(message->fds[1], &worker->kernel);
 	if (r < 0)
 		log_warning(
-		    "cannot read kernel symbols, kernel frames stay without names: error=%s",
+		    "cannot read the kernel symbols, so kernel frames have no names: error=%s",
 		    strerror(-r));
 	r = loop_add(&worker->role.loop, worker->ring.fd, EPOLLIN | EPOLLET, turn_on_ring, worker);
 	if (r < 0)
@@ -169,8 +169,8 @@ static int worker_on_resume(void *context, const struct msg_resume *resume)
 
 	if (!resend_buffer_resume(&worker->batch.resend, &worker->role.peers[ROLE_EXPORTER],
 				  resume->sequence)) {
-		log_warning("a new exporter connected that lacks earlier batches: resending all "
-			    "definitions");
+		log_info("a restarted exporter connected and lacks earlier batches; resending all "
+			 "definitions");
 		stack_ids_reset(worker);
 	}
 	if (worker->role.state == ROLE_STOPPED)

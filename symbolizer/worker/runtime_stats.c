@@ -17,7 +17,8 @@ void runtime_stats_refuse(struct runtime_stats *stats, unsigned int runtime, con
 	if (!line || stats->lines > LINES_MAX)
 		return;
 	if (stats->lines++ == LINES_MAX)
-		log_warning("too many refused runtimes: further ones are counted but not logged");
+		log_warning("many language runtimes are not supported; further ones are counted "
+			    "but not logged");
 	else
 		log_warning("%s", log_escape(line, text, sizeof(text)));
 }

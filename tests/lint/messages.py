@@ -8,9 +8,10 @@
     messages.py --self-test
 
 How this works: the calls in CALLS print messages. Of each such call the string literals of the text argument are joined; each
-conversion (%s) becomes "...", and several of them in a row too. An argument `a ? "x" : "y"` has two messages. In the files of RETURNED, functions return the
-reasons of faults as string literals. The script `dev` prints with `say`. A text without a space or without letters is no
-message: it is a path, or only passes another message on ("%s: %s").
+conversion (%s) becomes "...", and several of them in a row too. An argument `a ? "x" : "y"` has two messages. A macro of the
+same file that stands for a literal is replaced by it. In the files of RETURNED, functions return the reasons of faults as string
+literals. TABLES and NAMES are tables of texts and of single words. The script `dev` prints with `say`, `printf` and `stage`.
+A text without a space or without letters is no message: it is a path, or only passes another message on ("%s: %s").
 
 Example: log_error("cannot open the spool: error=%s", ...) in exporter/ must have a row that starts with
 "| cannot open the spool: error=... |".
@@ -28,7 +29,7 @@ CALLS = {
     "fprintf": [1], "fputs": [0],
     "config_fault": [2], "config_warn": [1], "explain": [1],
     "usage_error": [0], "report_usage": [0], "status_usage": [0], "refuse": [],
-    "snprintf": [],
+    "snprintf": [], "log_end": [2],
 }
 # What a call prints in one file or directory only: (path prefix, call): arguments.
 IN_FILE = {
@@ -44,7 +45,16 @@ IN_FILE = {
 RETURNED = ["cli/endpoint.c", "cli/key_values.c"]
 RETURNED_EXPRESSION = re.compile(r'(?:return|:|\?)\s*((?:"(?:[^"\\]|\\.)*"\s*)+)[;:\s]')
 # Tables of texts: (file, expression of a row).
-TABLES = [("cli/preflight.c", re.compile(r'\{CAP_\w+,\s*((?:"(?:[^"\\]|\\.)*"\s*)+)\}'))]
+TABLES = [
+    ("cli/preflight.c", re.compile(r'\{CAP_\w+,\s*((?:"(?:[^"\\]|\\.)*"\s*)+)\}')),
+    ("ipc/message_check.c", re.compile(r'\[MESSAGE_\w+\] = ("[^"]*")')),
+]
+# Tables of reasons, which are single words in the summary and in statistics: (file, expression of a row).
+NAMES = [
+    ("ipc/messages.h", re.compile(r'^\s*X\([A-Z_]+, "(\w+)"\)', re.M)),
+    ("common/incomplete_reasons.def", re.compile(r'^INCOMPLETE_REASON\(\w+, "(\w+)"\)', re.M)),
+]
+MACRO = re.compile(r'^#define (\w+) ("(?:[^"\\]|\\.)*")$', re.M)
 
 LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"', re.S)
 CONVERSION = re.compile(r"%[-+#0]*(?:\*|\d+)?(?:\.(?:\*|\d+))?(?:hh|h|ll|l|z|j|t)?[diouxXeEfgGcsp]")
@@ -82,6 +92,11 @@ def alternatives(expression):
     return [expression[a + 1:b] for a, b in zip(cuts, cuts[1:] + [len(expression)])]
 
 
+def expand(expression, macros):
+    """The expression with the literals that its macros stand for."""
+    return re.sub(r'"(?:[^"\\]|\\.)*"|\b\w+\b', lambda m: macros.get(m[0], m[0]), expression)
+
+
 def text_of(expression):
     """The message of joined literals, "" if there is none."""
     expression = re.sub(r"\bPRI[udxi]64\b", '"llu"', expression)
@@ -96,6 +111,7 @@ def text_of(expression):
 
 def messages_of_c(name, source):
     """(offset, message) of each message."""
+    macros = dict(MACRO.findall(source))
     source = LITERAL_OR_COMMENT.sub(lambda m: m[0] if m[0][0] == '"' else re.sub(r"[^\n]", " ", m[0]), source)
     for found in re.finditer(r"\b(" + "|".join(CALLS) + r")\s*(\()", source):
         indexes = next((value for (prefix, call), value in IN_FILE.items() if call == found[1] and name.startswith(prefix)), CALLS[found[1]])
@@ -104,7 +120,7 @@ def messages_of_c(name, source):
             continue
         for index in indexes:
             for expression in alternatives(given[index]) if index < len(given) else []:
-                yield found.start(), text_of(expression)
+                yield found.start(), text_of(expand(expression, macros))
     if name in RETURNED:
         for found in RETURNED_EXPRESSION.finditer(source):
             if " " in found[1].strip('" \n\t'):
@@ -115,10 +131,11 @@ def messages_of_c(name, source):
 
 
 def messages_of_shell(source):
-    for found in re.finditer(r'^[^#\n]*?\bsay "((?:[^"\\]|\\.)*)"', source, re.M):
-        text = re.sub(r"\$\{[^}]*\}|\$\([^)]*\)|\$[\w*@#]+", "...", found[1])
-        text = " ".join(text.replace("|", "/").replace('\\"', '"').split())
-        yield found.start(), text if re.search(r"[A-Za-z]{2}", text) else ""
+    for found in re.finditer(r"""^[^#\n]*?\b(?:say|printf|stage \w+) ("(?:[^"\\]|\\.)*"|'[^']*')""", source, re.M):
+        text = re.sub(r"\$\{[^}]*\}|\$\([^)]*\)|\$[\w*@#]+", "...", found[1][1:-1].replace('\\"', "'"))
+        text = text_of(f'"{text}"').replace("'", '"')
+        text = text.removeprefix("dev: ")
+        yield found.start(), text if re.search("[a-z]{2}", text) else ""
 
 
 def messages(top):
@@ -131,6 +148,10 @@ def messages(top):
         for offset, text in messages_of_shell(source) if name == "dev" else messages_of_c(name, source):
             if text:
                 found.setdefault(text, f"{name}:{source.count(chr(10), 0, offset) + 1}")
+    for name, row in NAMES:
+        source = (top / name).read_text(encoding="utf-8")
+        for match in row.finditer(source):
+            found.setdefault(match[1], f"{name}:{source.count(chr(10), 0, match.start()) + 1}")
     return found
 
 
@@ -168,9 +189,12 @@ def self_test():
 	fprintf(stderr, "%s: %s\\n", a, b);
 	fprintf(out, "not a message");
 	snprintf(reason, 8, "not a message");
+#define END "the end"
+	log_info("it is " END);
+	log_end(role, status, "a consequence");
 '''
     found = [text for _, text in messages_of_c("cli/x.c", source) if text]
-    assert found == ['cannot open ..., "x": error=...', "first, ... of them", "the second"], found
+    assert found == ['cannot open ..., "x": error=...', "first, ... of them", "the second", "it is the end", "a consequence"], found
     assert [text for _, text in messages_of_c("cli/endpoint.c", 'return "the host is missing";')] == ["the host is missing"]
     shell = [text for _, text in messages_of_shell('# say "no"\n\tsay "the ${a[*]} build of $preset failed"\n')]
     assert shell == ["the ... build of ... failed"], shell
