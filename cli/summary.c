@@ -38,16 +38,17 @@ static double percent(uint64_t part, uint64_t whole)
 	return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
-void summary_print_progress(const struct recording_stats *f)
+void summary_print_progress(const struct recording_stats *stats)
 {
-	const struct msg_status *exporter = &f->status[ROLE_EXPORTER];
+	const struct msg_status *exporter = &stats->status[ROLE_EXPORTER];
 	struct msg_losses losses = exporter->losses;
 
 	fprintf(stderr,
 		"\r\033[K%.1f s  %" PRIu64 " samples  %" PRIu64 " lost  %" PRIu64
 		" processes  %.0f %% of frames named",
-		(double)f->duration_ns / 1e9, f->status[ROLE_LOADER].taken, summary_total(&losses),
-		exporter->processes, percent(exporter->frames_named, exporter->frames));
+		(double)stats->duration_ns / 1e9, stats->status[ROLE_LOADER].taken,
+		summary_total(&losses), exporter->processes,
+		percent(exporter->frames_named, exporter->frames));
 }
 
 void summary_clear_progress(void)
@@ -55,25 +56,28 @@ void summary_clear_progress(void)
 	fputs("\r\033[K", stderr);
 }
 
-static void print_top_functions(const struct recording_stats *f)
+/* Prints the functions with the most samples, with their shares of all samples. */
+static void print_top_functions(const struct recording_stats *stats)
 {
-	const uint64_t samples = f->status[ROLE_EXPORTER].exported;
-	char name[sizeof(f->top_functions[0].name)];
+	const uint64_t samples = stats->status[ROLE_EXPORTER].exported;
+	char name[sizeof(stats->top_functions[0].name)];
 
-	if (!f->top_function_count)
+	if (!stats->top_function_count)
 		return;
 	fprintf(stderr, "   self   total  function\n");
-	for (unsigned int i = 0; i < f->top_function_count; i++) {
-		char text[sizeof(f->top_functions[i].name) + 1] = "";
+	for (unsigned int i = 0; i < stats->top_function_count; i++) {
+		char text[sizeof(stats->top_functions[i].name) + 1] = "";
 
-		memcpy(text, f->top_functions[i].name, sizeof(f->top_functions[i].name));
+		memcpy(text, stats->top_functions[i].name, sizeof(stats->top_functions[i].name));
 		fprintf(stderr, "%5.1f %%  %5.1f %%  %s\n",
-			percent(f->top_functions[i].self, samples),
-			percent(f->top_functions[i].total, samples),
+			percent(stats->top_functions[i].self, samples),
+			percent(stats->top_functions[i].total, samples),
 			log_escape(text, name, sizeof(name)));
 	}
 }
 
+/* Prints one line for each count that is not 0: `what`, the name, the count and its share of
+ * `whole`. */
 static void print_reasons(const char *what, const char *const *names, const uint64_t *counts,
 			  int first, int count, uint64_t whole)
 {
@@ -84,24 +88,24 @@ static void print_reasons(const char *what, const char *const *names, const uint
 	}
 }
 
-void summary_print(const struct record_options *options, const struct recording_stats *f)
+void summary_print(const struct record_options *options, const struct recording_stats *stats)
 {
-	const struct msg_status *exporter = &f->status[ROLE_EXPORTER];
-	const uint64_t taken = f->status[ROLE_LOADER].taken;
+	const struct msg_status *exporter = &stats->status[ROLE_EXPORTER];
+	const uint64_t taken = stats->status[ROLE_LOADER].taken;
 	struct msg_losses losses;
 
-	summary_losses(f, &losses);
+	summary_losses(stats, &losses);
 	fprintf(stderr,
 		"recorded %.1f s at %u Hz: %" PRIu64 " samples, %" PRIu64 " lost, %" PRIu64
 		" processes, %" PRIu64 " distinct stacks, %.1f %% of frames named\n",
-		(double)f->duration_ns / 1e9, options->frequency_hz, taken, summary_total(&losses),
-		exporter->processes, exporter->stacks,
+		(double)stats->duration_ns / 1e9, options->frequency_hz, taken,
+		summary_total(&losses), exporter->processes, exporter->stacks,
 		percent(exporter->frames_named, exporter->frames));
 	print_reasons("lost,", loss_names, losses.lost, 0, LOSS_COUNT, taken);
 	print_reasons("stacks cut,", incomplete_reason_names, exporter->incomplete, 1,
 		      INCOMPLETE_COUNT, taken);
-	runtime_print_faults(f->status[ROLE_WORKER].runtimes, stderr);
-	print_top_functions(f);
+	runtime_print_faults(stats->status[ROLE_WORKER].runtimes, stderr);
+	print_top_functions(stats);
 	for (unsigned int i = 0; i < options->output_count; i++) {
 		if (strcmp(options->outputs[i].path, "-"))
 			fprintf(stderr, "wrote %s (%s)\n", options->outputs[i].path,
