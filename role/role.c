@@ -95,6 +95,11 @@ void role_tune_memory(void)
 	mallopt(M_ARENA_MAX, 1);
 }
 
+static void role_log_loop_error(int error)
+{
+	log_error("cannot set up the main loop, so this role ends: error=%s", strerror(-error));
+}
+
 int role_start(struct role *role, enum role_id self, const struct sandbox_policy *policy, int argc,
 	       char **argv)
 {
@@ -134,6 +139,8 @@ int role_start(struct role *role, enum role_id self, const struct sandbox_policy
 		return STATUS_NOT_PERMITTED;
 	}
 	r = loop_init(&role->loop);
+	if (r < 0)
+		role_log_loop_error(r);
 	return r < 0 ? STATUS_FAILED : STATUS_DONE;
 }
 
@@ -340,7 +347,7 @@ static void role_on_connection(void *context, uint32_t events)
 		role->on_return(role->context, watch->other);
 }
 
-int role_watch_peers(struct role *role)
+static int role_watch_all(struct role *role)
 {
 	struct role_watches *watches = calloc(1, sizeof(*watches));
 	int r = 0;
@@ -357,6 +364,15 @@ int role_watch_peers(struct role *role)
 	if (!r && role->listener >= 0)
 		r = loop_add(&role->loop, role->listener, EPOLLIN, role_on_connection,
 			     &watches->by_role[ROLE_EXPORTER]);
+	return r;
+}
+
+int role_watch_peers(struct role *role)
+{
+	int r = role_watch_all(role);
+
+	if (r < 0)
+		role_log_loop_error(r);
 	return r;
 }
 
