@@ -217,7 +217,7 @@ static int lock_run_directory(struct agent *agent)
 #define AGENT_HANDLERS(HANDLER, REFUSED)                                                           \
 	HANDLER(STATUS, supervisor_on_status)                                                      \
 	HANDLER(PONG, supervisor_on_pong)                                                          \
-	REFUSED(HOT_FUNCTION)
+	REFUSED(TOP_FUNCTION)
 MESSAGE_HANDLERS(agent_handlers, CLI, AGENT_HANDLERS);
 
 static void set_policy(struct agent *agent)

@@ -147,7 +147,7 @@ static void on_status(void *context, enum role_id from)
 	}
 }
 
-static int on_top_function(void *context, const struct msg_hot_function *function)
+static int on_top_function(void *context, const struct msg_top_function *function)
 {
 	struct supervisor_watch *watch = context;
 	struct recording *r = watch->supervisor->context;
@@ -161,7 +161,7 @@ static int on_top_function(void *context, const struct msg_hot_function *functio
 /* A recording has no watchdog: it sends no PING. */
 #define RECORD_HANDLERS(HANDLER, REFUSED)                                                          \
 	HANDLER(STATUS, supervisor_on_status)                                                      \
-	HANDLER(HOT_FUNCTION, on_top_function)                                                     \
+	HANDLER(TOP_FUNCTION, on_top_function)                                                     \
 	REFUSED(PONG)
 MESSAGE_HANDLERS(record_handlers, CLI, RECORD_HANDLERS);
 

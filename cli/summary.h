@@ -15,7 +15,7 @@ enum {
 
 struct recording_stats {
 	struct msg_status status[ROLE_COUNT]; /* the last of each role */
-	struct msg_hot_function top_functions[TOP_FUNCTIONS_MAX];
+	struct msg_top_function top_functions[TOP_FUNCTIONS_MAX];
 	unsigned int top_function_count;
 	uint64_t duration_ns; /* of the sampling */
 };

@@ -104,13 +104,13 @@ static void exporter_write(struct exporter *exporter)
 
 static void exporter_send_top_functions(struct exporter *exporter)
 {
-	struct msg_hot_function hot[EXPORTER_TOP_FUNCTIONS];
+	struct msg_top_function top[EXPORTER_TOP_FUNCTIONS];
 	unsigned int count =
-	    top_functions_find(&exporter->aggregate.profile, hot, EXPORTER_TOP_FUNCTIONS);
+	    top_functions_find(&exporter->aggregate.profile, top, EXPORTER_TOP_FUNCTIONS);
 
 	for (unsigned int i = 0; i < count; i++)
-		peer_send(&exporter->role.peers[ROLE_CLI], MESSAGE_HOT_FUNCTION, &hot[i],
-			  sizeof(hot[i]), NULL, 0);
+		peer_send(&exporter->role.peers[ROLE_CLI], MESSAGE_TOP_FUNCTION, &top[i],
+			  sizeof(top[i]), NULL, 0);
 }
 
 /* The worker has sent its last batch, and the CLI has said how long the recording was: the two come

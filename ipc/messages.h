@@ -216,11 +216,11 @@ struct msg_resume {
 };
 _Static_assert(sizeof(struct msg_resume) == 8, "wire");
 
-struct msg_hot_function {
+struct msg_top_function {
 	uint64_t self, total;
 	char name[240];
 };
-_Static_assert(sizeof(struct msg_hot_function) == 256, "wire");
+_Static_assert(sizeof(struct msg_top_function) == 256, "wire");
 
 /* The order of the descriptors. Manager: processes, modules, rules, deferred ring; worker: samples
  * ring, kallsyms, worker_control, runtimes; exporter: counters. */

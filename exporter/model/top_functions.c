@@ -33,7 +33,7 @@ static void function_name(const struct profile *p, uint32_t location, char *name
 	snprintf(name, size, "[%.200s]", base ? base + 1 : path);
 }
 
-unsigned int top_functions_find(const struct profile *p, struct msg_hot_function *hot,
+unsigned int top_functions_find(const struct profile *p, struct msg_top_function *top,
 				unsigned int room)
 {
 	const size_t keys = (size_t)p->functions_count + p->mappings_count;
@@ -63,8 +63,8 @@ unsigned int top_functions_find(const struct profile *p, struct msg_hot_function
 			most = counts[k].self > most->self ? &counts[k] : most;
 		if (!most->self)
 			break;
-		hot[found] = (struct msg_hot_function){.self = most->self, .total = most->total};
-		function_name(p, most->location, hot[found].name, sizeof(hot[found].name));
+		top[found] = (struct msg_top_function){.self = most->self, .total = most->total};
+		function_name(p, most->location, top[found].name, sizeof(top[found].name));
 		most->self = 0;
 		found++;
 	}

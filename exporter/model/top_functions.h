@@ -7,7 +7,7 @@
 
 /* Finds the functions with the most samples of their own, the largest number first, and returns how
  * many there are, at most `room`. A recursive function counts once per sample in its total. */
-unsigned int top_functions_find(const struct profile *profile, struct msg_hot_function *hot,
+unsigned int top_functions_find(const struct profile *profile, struct msg_top_function *top,
 				unsigned int room);
 
 #endif
