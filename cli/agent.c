@@ -213,10 +213,11 @@ static int lock_run_directory(struct agent *agent)
 	return STATUS_FAILED;
 }
 
-/* An agent prints no summary: it does not read the functions with the most samples. */
+/* An agent prints no summary: it does not read the lists for it. */
 #define AGENT_HANDLERS(HANDLER, REFUSED)                                                           \
 	HANDLER(STATUS, supervisor_on_status)                                                      \
 	HANDLER(PONG, supervisor_on_pong)                                                          \
+	REFUSED(TOP_PROCESS)                                                                       \
 	REFUSED(TOP_FUNCTION)
 MESSAGE_HANDLERS(agent_handlers, CLI, AGENT_HANDLERS);
 

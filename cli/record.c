@@ -147,6 +147,17 @@ static void on_status(void *context, enum role_id from)
 	}
 }
 
+static int on_top_process(void *context, const struct msg_top_process *process)
+{
+	struct supervisor_watch *watch = context;
+	struct recording *r = watch->supervisor->context;
+	struct recording_stats *stats = &r->stats;
+
+	if (stats->top_process_count < TOP_PROCESSES_MAX)
+		stats->top_processes[stats->top_process_count++] = *process;
+	return 0;
+}
+
 static int on_top_function(void *context, const struct msg_top_function *function)
 {
 	struct supervisor_watch *watch = context;
@@ -161,6 +172,7 @@ static int on_top_function(void *context, const struct msg_top_function *functio
 /* A recording has no watchdog: it sends no PING. */
 #define RECORD_HANDLERS(HANDLER, REFUSED)                                                          \
 	HANDLER(STATUS, supervisor_on_status)                                                      \
+	HANDLER(TOP_PROCESS, on_top_process)                                                       \
 	HANDLER(TOP_FUNCTION, on_top_function)                                                     \
 	REFUSED(PONG)
 MESSAGE_HANDLERS(record_handlers, CLI, RECORD_HANDLERS);

@@ -10,6 +10,7 @@
 #include "cli/names.h"
 #include "cli/runtime_print.h"
 #include "common/cleanup.h"
+#include "common/escape.h"
 #include "common/incomplete_reasons.h"
 #include "common/log.h"
 
@@ -54,6 +55,38 @@ void summary_print_progress(const struct recording_stats *stats)
 void summary_clear_progress(void)
 {
 	fputs("\r\033[K", stderr);
+}
+
+/* Prints one line of the list of processes; `share` is in percent. */
+static void print_top_process(const struct msg_top_process *process, enum group_by group_by,
+			      double share)
+{
+	const unsigned int members = process->members;
+	char name[4 * sizeof(process->name) + 1]; /* an escape has four bytes */
+
+	escape_text(name, sizeof(name), process->name,
+		    strnlen(process->name, sizeof(process->name)), ESCAPE_KEEP_PRINTABLE, NULL);
+	if (group_by == GROUP_BY_PID)
+		fprintf(stderr, "%5.1f %%  %s (pid %u)\n", share, name, process->id);
+	else if (group_by == GROUP_BY_THREAD)
+		fprintf(stderr, "%5.1f %%  %s (%u thread%s)\n", share, name, members,
+			members == 1 ? "" : "s");
+	else
+		fprintf(stderr, "%5.1f %%  %s (%u process%s)\n", share, name, members,
+			members == 1 ? "" : "es");
+}
+
+/* Prints the processes or threads with the most samples, with their shares of all samples. */
+static void print_top_processes(const struct recording_stats *stats, enum group_by group_by)
+{
+	const uint64_t samples = stats->status[ROLE_EXPORTER].exported;
+
+	if (!stats->top_process_count)
+		return;
+	fputs(group_by == GROUP_BY_THREAD ? "  total  thread\n" : "  total  process\n", stderr);
+	for (unsigned int i = 0; i < stats->top_process_count; i++)
+		print_top_process(&stats->top_processes[i], group_by,
+				  percent(stats->top_processes[i].samples, samples));
 }
 
 /* Prints the functions with the most samples, with their shares of all samples. */
@@ -105,6 +138,7 @@ void summary_print(const struct record_options *options, const struct recording_
 	print_reasons("stacks cut,", incomplete_reason_names, exporter->incomplete, 1,
 		      INCOMPLETE_COUNT, taken);
 	runtime_print_faults(stats->status[ROLE_WORKER].runtimes, stderr);
+	print_top_processes(stats, options->group_by);
 	print_top_functions(stats);
 	for (unsigned int i = 0; i < options->output_count; i++) {
 		if (strcmp(options->outputs[i].path, "-"))

@@ -10,11 +10,14 @@
 #include "cli/roles.h"
 
 enum {
+	TOP_PROCESSES_MAX = 16,
 	TOP_FUNCTIONS_MAX = 16
 };
 
 struct recording_stats {
 	struct msg_status status[ROLE_COUNT]; /* the last of each role */
+	struct msg_top_process top_processes[TOP_PROCESSES_MAX];
+	unsigned int top_process_count;
 	struct msg_top_function top_functions[TOP_FUNCTIONS_MAX];
 	unsigned int top_function_count;
 	uint64_t duration_ns; /* of the sampling */

@@ -15,13 +15,16 @@
 #include "exporter/limits.h"
 #include "exporter/model/counters.h"
 #include "exporter/model/top_functions.h"
+#include "exporter/model/top_processes.h"
 #include "exporter/policy.h"
 #include "exporter/sinks/sink.h"
 #include "role/role.h"
 
 enum {
 	EXPORTER_TICK_MS = 1000,
-	EXPORTER_TOP_FUNCTIONS = 10
+	/* Lengths of the lists in the summary: what fits on a screen. */
+	EXPORTER_TOP_FUNCTIONS = 10,
+	EXPORTER_TOP_PROCESSES = 5
 };
 
 struct exporter {
@@ -113,6 +116,17 @@ static void exporter_send_top_functions(struct exporter *exporter)
 			  sizeof(top[i]), NULL, 0);
 }
 
+static void exporter_send_top_processes(struct exporter *exporter)
+{
+	struct msg_top_process top[EXPORTER_TOP_PROCESSES];
+	unsigned int count = top_processes_find(
+	    &exporter->aggregate.profile, exporter->sink_options.root, top, EXPORTER_TOP_PROCESSES);
+
+	for (unsigned int i = 0; i < count; i++)
+		peer_send(&exporter->role.peers[ROLE_CLI], MESSAGE_TOP_PROCESS, &top[i],
+			  sizeof(top[i]), NULL, 0);
+}
+
 /* The worker has sent its last batch, and the CLI has said how long the recording was: the two come
  * over different sockets, in any order. */
 static void exporter_finish(struct exporter *exporter)
@@ -120,6 +134,7 @@ static void exporter_finish(struct exporter *exporter)
 	if (!exporter->ended || exporter->role.state != ROLE_STOPPING)
 		return;
 	exporter_write(exporter);
+	exporter_send_top_processes(exporter);
 	exporter_send_top_functions(exporter);
 	exporter->role.state = ROLE_DONE;
 	exporter_send_status(exporter);

@@ -216,6 +216,16 @@ struct msg_resume {
 };
 _Static_assert(sizeof(struct msg_resume) == 8, "wire");
 
+/* Processes or threads with the most samples, in the grouping of msg_configure_exporter. The name
+ * comes from the profiled processes: a comm, whose invalid bytes have become three bytes each. */
+struct msg_top_process {
+	uint64_t samples;
+	uint32_t members; /* how many processes or threads the name stands for */
+	uint32_t id;	  /* GROUP_BY_PID: the pid */
+	char name[3 * MSG_COMM_BYTES];
+};
+_Static_assert(sizeof(struct msg_top_process) == 64, "wire");
+
 struct msg_top_function {
 	uint64_t self, total;
 	char name[240];

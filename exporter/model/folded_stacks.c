@@ -12,7 +12,6 @@
 #define LABEL_BYTES_MAX 4096 /* as long as a string of a profile may be */
 #define KERNEL_SUFFIX "_[k]"
 #define PID_BYTES_MAX 16 /* " (4294967295)" and its NUL */
-#define NO_NAME "[unknown]"
 /* A name that is cut within a character grows by up to this many bytes when it is interned: each of
  * up to three bytes of that character becomes U+FFFD, which takes three bytes. */
 #define CUT_BYTES 6
@@ -109,8 +108,8 @@ static int intern_thread(struct folded_stacks *folded, uint32_t thread,
 
 	memcpy(label, p->strings[name], length + 1);
 	if (!length) {
-		memcpy(label, NO_NAME, sizeof(NO_NAME));
-		length = strlen(NO_NAME);
+		memcpy(label, FOLDED_NO_NAME, sizeof(FOLDED_NO_NAME));
+		length = strlen(FOLDED_NO_NAME);
 	}
 	if (options->root == FOLDED_PROCESS_NAME_PID)
 		length += (size_t)snprintf(label + length, sizeof(label) - length, " (%" PRIu32 ")",

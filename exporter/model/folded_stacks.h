@@ -29,6 +29,9 @@
 
 #include "exporter/model/profile.h"
 
+/* The root of a process or thread whose name is empty. */
+#define FOLDED_NO_NAME "[unknown]"
+
 /* What the root of a sample's stack is. */
 enum folded_root {
 	FOLDED_PROCESS_NAME,	 /* processes of one name are one root */

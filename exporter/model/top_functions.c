@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include "common/cleanup.h"
+#include "exporter/model/largest.h"
 
 struct function_count {
-	uint64_t self, total;
+	uint64_t total;
 	uint32_t seen_in;  /* the last sample that was counted, plus one */
 	uint32_t location; /* one of its locations, for the name */
 };
@@ -36,37 +37,36 @@ static void function_name(const struct profile *p, uint32_t location, char *name
 unsigned int top_functions_find(const struct profile *p, struct msg_top_function *top,
 				unsigned int room)
 {
-	const size_t keys = (size_t)p->functions_count + p->mappings_count;
+	const uint32_t keys = p->functions_count + p->mappings_count;
 	_cleanup_free_ struct function_count *counts = calloc(keys, sizeof(*counts));
-	unsigned int found = 0;
+	_cleanup_free_ uint64_t *self = calloc(keys, sizeof(*self));
+	_cleanup_free_ uint32_t *largest = calloc(room, sizeof(*largest));
 
-	for (uint32_t i = 0; counts && i < p->samples_count; i++) {
+	if (!counts || !self || !largest)
+		return 0;
+	for (uint32_t i = 0; i < p->samples_count; i++) {
 		const struct profile_sample *sample = &p->samples[i];
 		const struct profile_stack *stack = &p->stacks[sample->stack];
 
 		for (uint32_t j = 0; j < stack->count; j++) {
 			const uint32_t location = p->stack_locations[stack->first + j];
-			struct function_count *count = &counts[function_key(p, location)];
+			const uint32_t key = function_key(p, location);
+			struct function_count *count = &counts[key];
 
 			if (count->seen_in != i + 1)
 				count->total += sample->count;
 			if (j == 0)
-				count->self += sample->count;
+				self[key] += sample->count;
 			count->seen_in = i + 1;
 			count->location = location;
 		}
 	}
-	while (counts && found < room) {
-		struct function_count *most = &counts[0];
+	const unsigned int found = largest_find(self, keys, largest, room);
+	for (unsigned int i = 0; i < found; i++) {
+		const struct function_count *count = &counts[largest[i]];
 
-		for (size_t k = 0; k < keys; k++)
-			most = counts[k].self > most->self ? &counts[k] : most;
-		if (!most->self)
-			break;
-		top[found] = (struct msg_top_function){.self = most->self, .total = most->total};
-		function_name(p, most->location, top[found].name, sizeof(top[found].name));
-		most->self = 0;
-		found++;
+		top[i] = (struct msg_top_function){.self = self[largest[i]], .total = count->total};
+		function_name(p, count->location, top[i].name, sizeof(top[i].name));
 	}
 	return found;
 }

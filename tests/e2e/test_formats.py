@@ -349,6 +349,17 @@ class Summary(lib.Case):
         self.assertGreater(os.path.getsize(os.path.join(self.directory, name)), 10000)
         self.assertNotIn("few samples", done.stderr)
 
+    def test_processes_of_one_name_are_one_line_unless_grouped_by_pid(self):
+        with lib.Burner() as one, lib.Burner() as two:
+            self.assertEqual(one.comm, two.comm)
+            by_name, by_pid = (self.run_record("-d", "1", "-p", f"{one.pid},{two.pid}", "--group-by", group_by, "-o", f"{group_by}.folded") for group_by in ("name", "pid"))
+        for done in by_name, by_pid:
+            self.assertEqual(done.returncode, 0, done.stderr)
+        lines = [line for line in by_name.stderr.splitlines() if line.split("%")[-1].startswith(f"  {one.comm} (")]
+        self.assertEqual(lines, [f"100.0 %  {one.comm} (2 processes)"], by_name.stderr)
+        pids = re.findall(rf"^ *[0-9.]+ %  {one.comm} \(pid (\d+)\)$", by_pid.stderr, re.MULTILINE)
+        self.assertEqual(sorted(map(int, pids)), sorted([one.pid, two.pid]), by_pid.stderr)
+
     def test_a_sleeping_process_is_the_reason_for_few_samples(self):
         sleeper = subprocess.Popen(["sleep", "60"])
         self.addCleanup(sleeper.wait)
