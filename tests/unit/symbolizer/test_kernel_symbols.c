@@ -58,7 +58,7 @@ static const char text[] = "ffffffff81000000 T _text\n"
 			   "ffffffffc0200020 d data\t[ext4]\n"
 			   "ffffffffc0500000 t bpf_prog_old\t[bpf]\n";
 
-Test(kernel_symbols, fixture)
+Test(kernel_symbols, an_address_belongs_to_the_last_symbol_before_it)
 {
 	struct kernel_symbols *symbols = read_text(text);
 
@@ -84,7 +84,7 @@ Test(kernel_symbols, fixture)
 	kernel_symbols_free(NULL);
 }
 
-Test(kernel_symbols, hidden_addresses)
+Test(kernel_symbols, hidden_addresses_are_refused)
 {
 	_cleanup_close_ int fd = memfd_create("kallsyms", MFD_CLOEXEC);
 	struct kernel_symbols *symbols = NULL;
@@ -99,7 +99,7 @@ Test(kernel_symbols, hidden_addresses)
 	kernel_symbols_free(symbols);
 }
 
-Test(kernel_symbols, registered_ranges)
+Test(kernel_symbols, registered_text_is_found_until_it_is_unregistered)
 {
 	struct kernel_symbols *symbols = read_text(text);
 
@@ -111,7 +111,7 @@ Test(kernel_symbols, registered_ranges)
 	check(symbols, 0xffffffffd06000ff, "bpf_prog_1\\x0a", "bpf");
 	check(symbols, 0xffffffffd060010f, "kprobe_insn", "vmlinux");
 	check_none(symbols, 0xffffffffd0600110);
-	/* Whatever overlaps is gone. */
+	/* Ranges that overlap a new one are dropped. */
 	cr_assert_eq(kernel_symbols_register(symbols, 0xffffffffd06000f0, 0x18, "bpf_prog_2", true),
 		     0);
 	check_none(symbols, 0xffffffffd0600000);
@@ -121,13 +121,13 @@ Test(kernel_symbols, registered_ranges)
 	check(symbols, 0xffffffffd0600100, "bpf_prog_2", "bpf");
 	kernel_symbols_unregister(symbols, 0xffffffffd06000f0);
 	check_none(symbols, 0xffffffffd0600100);
-	/* Also what kallsyms told, but not the kernel itself. */
+	/* Text that kallsyms listed can be unregistered too, but not text of the core kernel. */
 	check(symbols, 0xffffffffc0500010, "bpf_prog_old", "bpf");
 	kernel_symbols_unregister(symbols, 0xffffffffc0500000);
 	check_none(symbols, 0xffffffffc0500010);
 	kernel_symbols_unregister(symbols, 0xffffffff81000110);
 	check(symbols, 0xffffffff81000111, "schedule", "vmlinux");
-	/* ... and it may come again. */
+	/* Other text may be registered at the same address. */
 	cr_assert_eq(
 	    kernel_symbols_register(symbols, 0xffffffffc0500000, 0x20, "bpf_prog_new", true), 0);
 	check(symbols, 0xffffffffc0500010, "bpf_prog_new", "bpf");
@@ -136,12 +136,12 @@ Test(kernel_symbols, registered_ranges)
 	kernel_symbols_free(symbols);
 }
 
-Test(kernel_symbols, ranges_are_bounded)
+Test(kernel_symbols, the_oldest_range_is_evicted)
 {
 	struct kernel_symbols *symbols = read_text("");
 	size_t full;
 
-	/* Backwards, so that the oldest is not the first. */
+	/* Register from high to low addresses, so that the oldest range is not the first one. */
 	for (uint64_t i = 0; i < 4096; i++)
 		kernel_symbols_register(symbols, 0x10000000 - i * 64, 64, "bpf_prog", true);
 	full = kernel_symbols_bytes(symbols);
@@ -151,17 +151,16 @@ Test(kernel_symbols, ranges_are_bounded)
 	check(symbols, 0x10000000 - 64, "bpf_prog", "bpf");
 	check(symbols, 0x20000000, "bpf_prog", "bpf");
 	cr_assert_eq(kernel_symbols_bytes(symbols), full);
-	/* One that covers all. */
+	/* One range replaces all those that it covers. */
 	kernel_symbols_register(symbols, 0x1000, 0x7fffffff, "giant", true);
 	check(symbols, 0x10000000 - 64, "giant", "bpf");
 	cr_assert_lt(kernel_symbols_bytes(symbols), full);
 	kernel_symbols_free(symbols);
 }
 
-/* Every text symbol of the running kernel, read a second time with getline and strtoull: the found
- * one must start where the last line at or below starts, and its name must be one of that address.
- */
-Test(kernel_symbols, this_machine)
+/* /proc/kallsyms is read a second time, with getline() and strtoull(). For each text symbol a
+ * lookup must find its address, with one of the names of that address. */
+Test(kernel_symbols, every_symbol_of_the_running_kernel_is_found)
 {
 	_cleanup_fclose_ FILE *file = fopen("/proc/kallsyms", "re");
 	_cleanup_free_ char *line = NULL;
@@ -195,7 +194,7 @@ Test(kernel_symbols, this_machine)
 			continue;
 		cr_assert(kernel_symbols_find(symbols, address, &found), "%s", name);
 		cr_assert_eq(found.start, address, "%s: %s", name, found.name);
-		/* Each address has one name in the index; count the lines which gave it. */
+		/* Each address has one name in the index. Count the lines that have this name. */
 		if (strncmp(found.name, name, sizeof(found.name) - 1) == 0 ||
 		    strncmp(name, "_R", 2) == 0)
 			named++;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches that outlive the exporter that should have read them. peer_send is the test's own. */
+/* Batches that outlive the exporter that should have read them. peer_send() is the test's own. */
 #include "symbolizer/worker/resend_buffer.h"
 
 #include <criterion/criterion.h>
@@ -65,9 +65,10 @@ Test(resend_buffer, recording_keeps_nothing)
 	cr_expect_eq(buffer.bytes, 0);
 	sent.result = -EPIPE;
 	cr_expect_eq(resend_buffer_send(&buffer, NULL, (const uint8_t *)"d", 1, 0), -EPIPE);
+	resend_buffer_fini(&buffer);
 }
 
-Test(resend_buffer, waits_for_the_first_exporter)
+Test(resend_buffer, batches_wait_for_the_first_exporter)
 {
 	struct resend_buffer buffer = buffer_of_agent();
 
@@ -77,9 +78,10 @@ Test(resend_buffer, waits_for_the_first_exporter)
 	expect_sent("ab");
 	send_text(&buffer, "c", 0);
 	expect_sent("c");
+	resend_buffer_fini(&buffer);
 }
 
-Test(resend_buffer, another_exporter_gets_what_the_first_did_not_have)
+Test(resend_buffer, a_new_exporter_gets_what_the_previous_one_did_not_read)
 {
 	struct resend_buffer buffer = buffer_of_agent();
 
@@ -91,13 +93,14 @@ Test(resend_buffer, another_exporter_gets_what_the_first_did_not_have)
 	expect_sent("");
 	cr_expect(resend_buffer_resume(&buffer, NULL, buffer.first_sequence + 2));
 	expect_sent("cde");
-	/* And had it all, nothing. */
+	/* An exporter that has read everything gets nothing. */
 	resend_buffer_disconnect(&buffer);
 	cr_expect(resend_buffer_resume(&buffer, NULL, buffer.first_sequence + 5));
 	expect_sent("");
+	resend_buffer_fini(&buffer);
 }
 
-Test(resend_buffer, keeps_what_the_dying_exporter_did_not_take)
+Test(resend_buffer, batches_that_could_not_be_sent_are_kept)
 {
 	struct resend_buffer buffer = buffer_of_agent();
 
@@ -108,9 +111,10 @@ Test(resend_buffer, keeps_what_the_dying_exporter_did_not_take)
 	resend_buffer_disconnect(&buffer);
 	cr_expect(resend_buffer_resume(&buffer, NULL, 0));
 	expect_sent("a");
+	resend_buffer_fini(&buffer);
 }
 
-Test(resend_buffer, tells_when_it_cannot_go_on)
+Test(resend_buffer, resume_fails_if_batches_are_missing)
 {
 	struct resend_buffer buffer = buffer_of_agent();
 
@@ -119,19 +123,20 @@ Test(resend_buffer, tells_when_it_cannot_go_on)
 	send_text(&buffer, "b", (LIMIT_RESEND_MS + 1) * 1000000ull);
 	sent.count = 0;
 	resend_buffer_disconnect(&buffer);
-	/* It lost its journal: `a` is not here any more. */
+	/* This exporter has read nothing, and `a` is too old to be kept. */
 	cr_expect(!resend_buffer_resume(&buffer, NULL, 0));
 	expect_sent("");
 	cr_expect_eq(buffer.bytes, 0);
 	send_text(&buffer, "c", 0);
 	expect_sent("c");
-	/* What was never sent, nobody can have. */
+	/* The exporter claims to have read batches that were never sent. */
 	cr_expect(!resend_buffer_resume(&buffer, NULL, buffer.first_sequence + 9));
-	/* Another worker's. */
+	/* The exporter has read batches of another worker. */
 	cr_expect(!resend_buffer_resume(&buffer, NULL, (buffer.first_sequence ^ 1ull << 40) + 2));
+	resend_buffer_fini(&buffer);
 }
 
-Test(resend_buffer, is_bounded)
+Test(resend_buffer, the_buffer_is_bounded_with_and_without_an_exporter)
 {
 	struct resend_buffer buffer = buffer_of_agent();
 	static uint8_t batch[LIMIT_BATCH_BYTES];
@@ -146,13 +151,14 @@ Test(resend_buffer, is_bounded)
 	cr_expect_eq(r, -ENOBUFS);
 	cr_expect(resend_buffer_is_full(&buffer));
 	cr_expect_leq(buffer.bytes, 2u * LIMIT_RESEND_BYTES);
-	/* What follows the lost one begins anew. */
+	/* A new exporter gets every batch before the lost one. */
 	cr_expect(resend_buffer_resume(&buffer, NULL, 0));
 	cr_expect_eq(sent.count, kept);
 	cr_expect(!resend_buffer_is_full(&buffer));
-	/* With an exporter that takes all, only the last ones stay. */
+	/* With an exporter that reads everything, only the last batches are kept. */
 	for (int i = 0; i < 200; i++)
 		cr_assert_eq(resend_buffer_send(&buffer, NULL, batch, sizeof(batch), 0), 0);
 	cr_expect_leq(buffer.bytes, (size_t)LIMIT_RESEND_BYTES);
 	cr_expect_gt(buffer.bytes, (size_t)LIMIT_RESEND_BYTES - 2 * sizeof(batch));
+	resend_buffer_fini(&buffer);
 }

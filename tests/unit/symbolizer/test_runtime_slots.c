@@ -19,7 +19,7 @@ static void teardown(void)
 	free(slots.table);
 }
 
-/* As the kernel side looks: the slot of a process, or NULL. */
+/* The slot of a process, or NULL, searched as the kernel side does. */
 static const struct bh_runtime_slot *look_up(uint32_t tgid)
 {
 	for (uint32_t i = 0; i < BH_RUNTIME_PROBES; i++) {
@@ -44,7 +44,7 @@ static void fill_block(void *context, struct bh_runtime_table *table)
 {
 	const struct bh_runtime_slot *slot = context;
 
-	/* While blocks are written nobody trusts the slot. */
+	/* The odd sequence tells walkers not to use the slot while blocks are written. */
 	cr_assert(slot->sequence & 1);
 	table->blocks[0].words[0] = 7;
 }
@@ -77,14 +77,14 @@ Test(runtime_slots, ranges_are_sorted_and_do_not_overlap)
 	cr_assert_eq(r[0].start, 0x1000);
 	cr_assert_eq(r[1].start, 0x4000);
 	cr_assert_eq(r[2].start, 0x9000);
-	/* Of those in files, the two intervals that have them. */
+	/* The code filters are the two intervals that contain the ranges in files. */
 	cr_assert_eq(slot->code_filters[0].start, 0x1000);
 	cr_assert_eq(slot->code_filters[0].bytes, 0x1000);
 	cr_assert_eq(slot->code_filters[1].start, 0x4000);
 	cr_assert_eq(slot->code_filters[1].bytes, 0x1000);
 }
 
-Test(runtime_slots, texts_are_apart_at_the_widest_gap)
+Test(runtime_slots, code_filters_are_split_at_the_widest_gap)
 {
 	struct runtime_slot_range ranges[] = {range(0x1000, 0x2000, true),
 					      range(0x3000, 0x4000, true),
@@ -112,8 +112,9 @@ Test(runtime_slots, blocks_are_written_while_the_sequence_is_odd)
 	cr_assert_eq(slots.table->blocks[0].words[0], 7);
 }
 
-/* Thousands of processes come and go: what was given back is found again, others are not lost. */
-Test(runtime_slots, nothing_leaks_and_nobody_is_lost)
+/* Thousands of processes start and end. No slot or range may leak, and the slots of live processes
+ * must still be found. */
+Test(runtime_slots, removed_slots_are_reused_and_others_are_kept)
 {
 	enum {
 		ALIVE = 300,
@@ -164,7 +165,7 @@ Test(runtime_slots, too_many_ranges_are_refused)
 	free(ranges);
 }
 
-Test(runtime_slots, blocks_are_given_once)
+Test(runtime_slots, a_block_is_taken_once_and_reused_empty)
 {
 	for (int i = 0; i < RUNTIME_BLOCKS; i++)
 		cr_assert_eq(runtime_slots_take_block(&slots), i);

@@ -11,7 +11,7 @@
 #include "tests/support/fake_peer.h"
 
 static int said;
-static struct runtime_stats figures;
+static struct runtime_stats stats;
 
 /* Another part of the library sends messages. */
 FAKE_PEER(NULL);
@@ -49,38 +49,38 @@ TestSuite(runtime_stats, .init = listen_to_log);
 
 Test(runtime_stats, frames)
 {
-	runtime_stats_frame(&figures, BH_RUNTIME_CPYTHON, true);
-	runtime_stats_frame(&figures, BH_RUNTIME_CPYTHON, true);
-	runtime_stats_frame(&figures, BH_RUNTIME_CPYTHON, false);
+	runtime_stats_frame(&stats, BH_RUNTIME_CPYTHON, true);
+	runtime_stats_frame(&stats, BH_RUNTIME_CPYTHON, true);
+	runtime_stats_frame(&stats, BH_RUNTIME_CPYTHON, false);
 	/* A number out of a record. */
-	runtime_stats_frame(&figures, BH_RUNTIME_NONE, true);
-	runtime_stats_frame(&figures, BH_RUNTIME_COUNT, true);
-	runtime_stats_frame(&figures, BH_MANAGED_RUNTIME_MASK, true);
-	cr_expect_eq(figures.by_runtime[BH_RUNTIME_CPYTHON].named, 2);
-	cr_expect_eq(figures.by_runtime[BH_RUNTIME_CPYTHON].unnamed, 1);
-	cr_expect_eq(figures.by_runtime[BH_RUNTIME_NONE].named, 0);
-	cr_expect_eq(figures.by_runtime[BH_RUNTIME_HOTSPOT].named, 0);
+	runtime_stats_frame(&stats, BH_RUNTIME_NONE, true);
+	runtime_stats_frame(&stats, BH_RUNTIME_COUNT, true);
+	runtime_stats_frame(&stats, BH_MANAGED_RUNTIME_MASK, true);
+	cr_expect_eq(stats.by_runtime[BH_RUNTIME_CPYTHON].named, 2);
+	cr_expect_eq(stats.by_runtime[BH_RUNTIME_CPYTHON].unnamed, 1);
+	cr_expect_eq(stats.by_runtime[BH_RUNTIME_NONE].named, 0);
+	cr_expect_eq(stats.by_runtime[BH_RUNTIME_HOTSPOT].named, 0);
 }
 
 Test(runtime_stats, refusals_stay_on_one_line)
 {
-	runtime_stats_refuse(&figures, BH_RUNTIME_CPYTHON, "CPython in /tmp/a\nb\033[2J: refused");
+	runtime_stats_refuse(&stats, BH_RUNTIME_CPYTHON, "CPython in /tmp/a\nb\033[2J: refused");
 	const char *text = heard();
 
 	cr_expect_eq(lines(text), 1);
 	cr_expect_not_null(strstr(text, "warning test: CPython in /tmp/a\\x0ab\\x1b[2J: refused"));
-	runtime_stats_refuse(&figures, BH_RUNTIME_CPYTHON, NULL);
+	runtime_stats_refuse(&stats, BH_RUNTIME_CPYTHON, NULL);
 	cr_expect_str_empty(heard());
-	cr_expect_eq(figures.by_runtime[BH_RUNTIME_CPYTHON].refused, 2);
+	cr_expect_eq(stats.by_runtime[BH_RUNTIME_CPYTHON].refused, 2);
 }
 
 Test(runtime_stats, a_thousand_refusals_are_counted_not_said)
 {
 	for (int i = 0; i < 1000; i++)
-		runtime_stats_refuse(&figures, BH_RUNTIME_HOTSPOT, "no");
+		runtime_stats_refuse(&stats, BH_RUNTIME_HOTSPOT, "no");
 	const char *text = heard();
 
 	cr_expect_eq(lines(text), 65);
 	cr_expect_not_null(strstr(text, "further ones are counted"));
-	cr_expect_eq(figures.by_runtime[BH_RUNTIME_HOTSPOT].refused, 1000);
+	cr_expect_eq(stats.by_runtime[BH_RUNTIME_HOTSPOT].refused, 1000);
 }

@@ -15,7 +15,7 @@ enum {
 	MODULE = 7
 };
 
-/* The one Python that is certainly there where the tests run: theirs. */
+/* The tests themselves need this Python, so it is installed wherever they run. */
 static const char python[] = "/usr/bin/python3";
 
 static struct worker worker;
@@ -23,14 +23,14 @@ static int table = -1;
 
 FAKE_PEER(NULL);
 
-static void begin(void)
+static void setup(void)
 {
 	table = memfd_create("runtimes", MFD_CLOEXEC);
 	cr_assert_eq(ftruncate(table, sizeof(struct bh_runtime_table)), 0);
 	cr_assert_eq(loop_init(&worker.role.loop), 0);
 }
 
-TestSuite(runtimes, .init = begin);
+TestSuite(runtimes, .init = setup);
 
 static struct module *add_module(void)
 {
@@ -49,7 +49,7 @@ static bool is_attached_to(uint32_t tgid)
 	return runtimes_process(&worker, tgid) != NULL;
 }
 
-/* Wherever in the file its text is. */
+/* Report mappings of the whole file, because the offset of its text is not known. */
 static void map(uint32_t program)
 {
 	struct msg_mapped mapped = {.tgid = (uint32_t)getpid(),
@@ -62,14 +62,14 @@ static void map(uint32_t program)
 		runtimes_on_mapped(&worker, &mapped);
 }
 
-Test(runtimes, the_loader_may_come_first)
+Test(runtimes, modules_announced_after_the_table_are_watched)
 {
 	cr_assert_eq(runtimes_init(&worker, table, BH_RUNTIMES_ALL), 0);
 	runtimes_on_module(&worker, add_module());
 	cr_expect_eq(fake_peer.attempts[MESSAGE_WATCH], 1);
 }
 
-Test(runtimes, the_manager_may_come_first)
+Test(runtimes, modules_announced_before_the_table_are_watched)
 {
 	runtimes_on_module(&worker, add_module());
 	cr_expect_eq(fake_peer.attempts[MESSAGE_WATCH], 0);
@@ -77,7 +77,7 @@ Test(runtimes, the_manager_may_come_first)
 	cr_expect_eq(fake_peer.attempts[MESSAGE_WATCH], 1);
 }
 
-Test(runtimes, only_what_is_wanted)
+Test(runtimes, unwanted_runtimes_are_not_attached)
 {
 	cr_assert_eq(runtimes_init(&worker, table, 1u << BH_RUNTIME_HOTSPOT), 0);
 	runtimes_on_module(&worker, add_module());
@@ -87,7 +87,7 @@ Test(runtimes, only_what_is_wanted)
 	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MEMORY], 0);
 }
 
-Test(runtimes, memory_is_asked_for)
+Test(runtimes, memory_is_requested_once_per_process)
 {
 	cr_assert_eq(runtimes_init(&worker, table, 1u << BH_RUNTIME_CPYTHON), 0);
 	runtimes_on_module(&worker, add_module());
@@ -97,22 +97,20 @@ Test(runtimes, memory_is_asked_for)
 	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MEMORY], 1);
 }
 
-/* What Linux gives without a descriptor is read only as long as the program is known to be the
- * same.
- */
+/* Without a descriptor, memory may be read only until an exec of the process is reported. */
 static bool would_be_read(void)
 {
 	worker.role.loop.next_tick_ns = UINT64_MAX;
 	runtimes_tick(&worker);
-	/* Nothing is there to attach to: it is looked for again. */
+	/* The attach fails because nothing is mapped there, so another one is scheduled. */
 	return worker.role.loop.next_tick_ns != UINT64_MAX;
 }
 
-Test(runtimes, strict)
+Test(runtimes, strict_memory_is_read_while_the_program_stays_the_same)
 {
 	const uint64_t word[] = {bh_frame_managed(BH_RUNTIME_CPYTHON, 0x1000, 0), 0, 0, 0};
 	struct msg_process said = {.tgid = (uint32_t)getpid(), .program = 1};
-	struct msg_runtime figures[BH_RUNTIME_COUNT] = {0};
+	struct msg_runtime stats[BH_RUNTIME_COUNT] = {0};
 	static struct runtime_frames frames;
 
 	worker.role.strict_memory = true;
@@ -127,7 +125,7 @@ Test(runtimes, strict)
 	said.program = 2;
 	runtimes_on_process(&worker, &said);
 	cr_expect_not(would_be_read());
-	/* It has no runtime's frames any more: whatever is asked, the answer is that it ended. */
+	/* Frames of the previous program can no longer be named. */
 	runtimes_symbolize(&worker, runtimes_process(&worker, said.tgid), word, &frames);
 	cr_expect_eq(frames.count, 1);
 	cr_expect_str_eq(frames.frames[0].function, "[Python: process ended]");
@@ -135,9 +133,9 @@ Test(runtimes, strict)
 	cr_expect(would_be_read());
 	cr_expect_neq(runtimes_exec_generation(runtimes_process(&worker, said.tgid)), first);
 	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MEMORY], 0);
-	runtimes_stats(&worker, figures);
-	cr_expect_eq(figures[BH_RUNTIME_CPYTHON].unnamed, 1);
-	cr_expect_eq(figures[BH_RUNTIME_CPYTHON].named, 0);
-	cr_expect_eq(figures[BH_RUNTIME_CPYTHON].attached, 0);
+	runtimes_stats(&worker, stats);
+	cr_expect_eq(stats[BH_RUNTIME_CPYTHON].unnamed, 1);
+	cr_expect_eq(stats[BH_RUNTIME_CPYTHON].named, 0);
+	cr_expect_eq(stats[BH_RUNTIME_CPYTHON].attached, 0);
 	runtimes_free(&worker);
 }

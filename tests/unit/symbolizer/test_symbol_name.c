@@ -14,7 +14,7 @@ static void check(const char *raw, const char *expected)
 	cr_assert_eq(length, strlen(expected));
 }
 
-Test(symbol_name, plain)
+Test(symbol_name, unmangled_names_are_kept)
 {
 	check("main", "main");
 	check("", "");
@@ -25,7 +25,7 @@ Test(symbol_name, plain)
 	check("main.main.func1", "main.main.func1");
 }
 
-Test(symbol_name, cplusplus)
+Test(symbol_name, cplusplus_names_lose_their_parameters)
 {
 	check("_ZNSt6vectorIiSaIiEE9push_backERKi",
 	      "std::vector<int, std::allocator<int> >::push_back");
@@ -39,7 +39,7 @@ Test(symbol_name, cplusplus)
 	check("_ZN3foo3barEv.llvm.1234567890", "foo::bar");
 }
 
-Test(symbol_name, rust)
+Test(symbol_name, rust_names_lose_their_hash)
 {
 	check("_ZN4core3fmt9Formatter9write_fmt17h0123456789abcdefE",
 	      "core::fmt::Formatter::write_fmt");
@@ -53,12 +53,12 @@ Test(symbol_name, rust)
 	      "<alloc::string::String as core::fmt::Write>::write_str.cold");
 	check("_RNvNtCs1234_7mycrate3foo3bar", "mycrate::foo::bar");
 	check("_RINvNtC3std3mem8align_ofjE", "std::mem::align_of::<usize>");
-	/* RFC 2603's own example of Punycode. */
+	/* The example of Punycode in RFC 2603. */
 	check("_RNqCs4fqI2P2rA04_11utf8_identsu30____7hkackfecea1cbdathfdh9hlq6y",
 	      "utf8_idents::საჭმელად_გემრიელი_სადილი");
 }
 
-Test(symbol_name, printable)
+Test(symbol_name, control_characters_and_invalid_utf8_are_escaped)
 {
 	check("a\x01"
 	      "b\x7f"
@@ -76,7 +76,7 @@ Test(symbol_name, printable)
 	check("_Z3f\x01ov", "f\\x01o");
 }
 
-Test(symbol_name, cut_at_whole_characters)
+Test(symbol_name, long_names_are_cut_at_whole_characters)
 {
 	char name[8];
 
@@ -98,7 +98,7 @@ static double milliseconds(void)
 	return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-static void check_soon(const char *raw)
+static void check_duration(const char *raw)
 {
 	char name[1024];
 	double before = milliseconds();
@@ -107,8 +107,8 @@ static void check_soon(const char *raw)
 	cr_assert_lt(milliseconds() - before, 1000, "%s", raw);
 }
 
-/* A pair of a pair of ... a pointer, where the second of each pair is a reference to the first:
- * 2^32 names. */
+/* The name of a type of 32 nested pairs, in which the second of each pair refers back to the first:
+ * printed in full it has 2^32 parts. */
 static void check_doubling(const char *begin, const char *end)
 {
 	static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -122,26 +122,26 @@ static void check_doubling(const char *begin, const char *end)
 		length +=
 		    (size_t)snprintf(raw + length, sizeof(raw) - length, "S%c_E", digits[i + 1]);
 	snprintf(raw + length, sizeof(raw) - length, "%s", end);
-	check_soon(raw);
+	check_duration(raw);
 }
 
-Test(symbol_name, exponential_cplusplus)
+Test(symbol_name, exponential_cplusplus_names_take_less_than_a_second)
 {
 	check_doubling("_Z1fI", "Evv");
-	/* Silent, for libiberty looks for a parameter pack in it. */
+	/* Here libiberty prints nothing while it searches the whole tree for a parameter pack. */
 	check_doubling("_Z1fIDp", "Evv");
 }
 
-Test(symbol_name, endless_rust)
+Test(symbol_name, huge_rust_binders_take_less_than_a_second)
 {
-	check_soon("_RNvXC1aFGzzzzzzzzz_EuE1b");
-	check_soon("_RNvMIC1aFGzzzzzzzzz_EuEu3foo");
-	check_soon("_RNvXIC1aFGzzzzzzzz_EuEuC1b1c");
-	check_soon("_RNvMNtIC1aDGzzzzzzzz_C1bEL_E1cu3foo");
-	check_soon("_RINvC1a1bTTTTTTTTTTTTTuuEB8_EB7_EB6_EB5_EE");
+	check_duration("_RNvXC1aFGzzzzzzzzz_EuE1b");
+	check_duration("_RNvMIC1aFGzzzzzzzzz_EuEu3foo");
+	check_duration("_RNvXIC1aFGzzzzzzzz_EuEuC1b1c");
+	check_duration("_RNvMNtIC1aDGzzzzzzzz_C1bEL_E1cu3foo");
+	check_duration("_RINvC1a1bTTTTTTTTTTTTTuuEB8_EB7_EB6_EB5_EE");
 }
 
-Test(symbol_name, deep_recursion)
+Test(symbol_name, deep_recursion_takes_less_than_a_second)
 {
 	char raw[1024];
 	static const char *const starts[] = {"_Z1fI", "_ZN", "_R", "_RINvC1a1b", "_Z", "_ZZ"};
@@ -156,7 +156,7 @@ Test(symbol_name, deep_recursion)
 			while (length < sizeof(raw) - 10)
 				length += (size_t)snprintf(raw + length, sizeof(raw) - length, "%s",
 							   repeats[j]);
-			check_soon(raw);
+			check_duration(raw);
 		}
 	}
 }
