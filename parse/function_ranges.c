@@ -8,6 +8,7 @@
 
 #include "common/cleanup.h"
 #include "common/limits.h"
+#include "common/search.h"
 #include "parse/cfi.h"
 #include "parse/cfi_encoding.h"
 
@@ -16,8 +17,8 @@ enum {
 	PAIR_BYTES = 8,
 	PAIRS_PER_READ = 2048, /* 16 KiB, on the stack */
 	ENTRIES_MIN = 256,
-	/* Only the programs of CIEs are run, about five instructions each; a large program has some
-	 * thousand CIEs. */
+	/* Instructions. Only the programs of CIEs are executed, with about five instructions each.
+	 * A large file has some thousand CIEs. */
 	INSTRUCTIONS_MAX = 1000000,
 };
 
@@ -267,7 +268,8 @@ size_t function_ranges_bytes(const struct function_ranges *ranges)
 	return ranges->entry_count * sizeof(ranges->entries[0]);
 }
 
-/* Find the last pair of the table that starts at or below `vaddr`, and read its FDE. */
+/* Find the last pair of the table that starts at or below `vaddr`, and read its FDE. This is a loop
+ * of its own because reading a pair may fail. */
 static bool table_find(const struct function_ranges *ranges, const struct elf_source *source,
 		       uint64_t vaddr, struct function_range *range)
 {
@@ -302,20 +304,13 @@ static bool table_find(const struct function_ranges *ranges, const struct elf_so
 static bool index_find(const struct function_ranges *ranges, uint64_t vaddr,
 		       struct function_range *range)
 {
-	uint32_t low = 0, high = ranges->entry_count;
+	const size_t count = SEARCH_LOWER_BOUND(i, ranges->entry_count,
+						ranges->base + ranges->entries[i].start <= vaddr);
 
-	while (low < high) {
-		const uint32_t middle = low + (high - low) / 2;
-
-		if (ranges->base + ranges->entries[middle].start <= vaddr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == 0)
+	if (count == 0)
 		return false;
-	range->start = ranges->base + ranges->entries[low - 1].start;
-	range->end = range->start + ranges->entries[low - 1].bytes;
+	range->start = ranges->base + ranges->entries[count - 1].start;
+	range->end = range->start + ranges->entries[count - 1].bytes;
 	return true;
 }
 

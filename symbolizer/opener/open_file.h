@@ -5,10 +5,10 @@
  * How this works:
  * - Usual mode: /proc/PID/map_files/START-END is a link to the very file that is mapped. Opening it
  *   works for files that were deleted or replaced, and in any root or mount namespace.
- * - Strict mode, without the capability for map_files: the program is /proc/PID/exe; libraries are
- *   opened by their name in /proc/PID/maps, below /proc/PID/root. A process could replace a
- * directory on the way by a symbolic link to a file of others. So the path is walked directory by
- * directory, no link is followed, and device and inode must be those of the mapping.
+ * - Strict mode, without the capability for map_files: the program is /proc/PID/exe, and libraries
+ *   are opened by their name in /proc/PID/maps, below /proc/PID/root. A process could replace a
+ *   directory of that path by a symbolic link to files of other users. So the path is walked one
+ *   directory at a time, no link is followed, and device and inode must be those of the mapping.
  * - Before a file is opened for reading, it is opened with O_PATH to check its file system: on one
  *   that is not local (NFS, FUSE), a read may hang forever.
  * - Afterwards device, inode and type are checked. Overlayfs and btrfs report other numbers for a

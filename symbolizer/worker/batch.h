@@ -10,9 +10,9 @@
  *   later batches refer to. The owner then resets its ids, and the next batch tells the exporter to
  *   drop its own (`reset`).
  * - So a batch must never be sent while the ids of a stack are being assigned: a reset at that
- * point would leave a stack that refers to ids without a meaning. Sending only happens in
- * batch_flush() and batch_reserve(), which is called once per stack, before its first id is
- * assigned.
+ *   point would leave a stack that refers to ids without a meaning. Sending only happens in
+ *   batch_flush() and batch_reserve(), which is called once per stack, before its first id is
+ *   assigned.
  * - A deep stack of long new names can need more room than a batch has (600 names of 1 KiB). Then
  *   batch_close_if_full() closes the batch and opens another. Closed batches wait and are sent in
  *   order by the next flush.

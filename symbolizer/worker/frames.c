@@ -8,6 +8,7 @@
 
 #include "common/escape.h"
 #include "common/frame_kind.h"
+#include "common/hash.h"
 #include "common/incomplete_reasons.h"
 #include "symbolizer/worker/limits.h"
 #include "symbolizer/worker/runtimes.h"
@@ -50,8 +51,8 @@ static int function_define(struct worker *worker, uint32_t module, uint64_t star
 	XXH128_hash_t key = XXH3_128bits_withSeed(name, strlen(name), module);
 
 	/* Several functions of a module may have one name: the start distinguishes them. It is
-	 * spread over all bits by the golden ratio. */
-	key.high64 ^= start * 0x9e3779b97f4a7c15u;
+	 * spread over all bits of the key. */
+	key.high64 ^= hash_spread(start);
 	if (id_map_get(&worker->ids.functions, key, id))
 		return 0;
 	*id = ++worker->ids.function;

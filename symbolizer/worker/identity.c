@@ -8,9 +8,10 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "symbolizer/worker/limits.h"
+#include "common/time_units.h"
 #include "symbolizer/worker/containers.h"
 #include "symbolizer/worker/identity_read.h"
+#include "symbolizer/worker/limits.h"
 #include "symbolizer/worker/worker.h"
 
 enum {
@@ -20,8 +21,8 @@ enum {
 	VARIABLE_BYTES = IDENTITY_NAME_BYTES + ENVIRON_VALUE_MAX + 48
 };
 
-/* A batch is full before this many processes wait for their description. So there is always one
- * that was described and can be evicted. */
+/* A batch is full before LIMIT_IDENTITY_PROCESSES processes wait for their description. So there is
+ * always a process that was described and can be evicted. */
 _Static_assert(LIMIT_IDENTITY_PROCESSES *DESCRIPTION_BYTES > 2 * LIMIT_BATCH_BYTES, "room");
 _Static_assert(LIMIT_IDENTITY_REQUESTS <= LIMIT_IDENTITY_PROCESSES, "bounds");
 _Static_assert((int)LIMIT_IDENTITY_VARIABLES == (int)RECORD_VARIABLES_MAX, "one name");
@@ -41,13 +42,13 @@ struct identity_process {
 	uint32_t tgid, id, cookie;
 	enum process_state state;
 	bool found;	/* the answer was about this process, which was alive */
-	bool described; /* to the exporter, under this number */
-	bool new_id;	/* what came after that is news: with the next sample */
-	bool confirm;	/* the next sample tells whether cgroup and container belong together */
+	bool described; /* to the exporter, under this id */
+	bool new_id;  /* the answer came later and adds something: the next sample gets a new id */
+	bool confirm; /* the next sample shows whether cgroup and container belong together */
 	char comm[BH_COMM_BYTES];
 	char path[MSG_PATH_BYTES];
 	char container[CGROUP_CONTAINER_MAX + 1];
-	uint32_t values_found; /* a bit a name */
+	uint32_t values_found; /* one bit per name */
 	char values[][ENVIRON_VALUE_MAX + 1];
 };
 
@@ -59,12 +60,12 @@ struct identity {
 	bool want_service_name;
 	uint64_t tick_ns; /* of /proc/PID/stat */
 	uint32_t cookie;
-	unsigned int requests; /* without an answer, also those for whom it is too late */
-	uint64_t heard_ns;     /* of the opener, the last time */
-	/* In the order in which they were met. */
+	unsigned int requests; /* without an answer, also those of processes given up */
+	uint64_t heard_ns;     /* when the opener last answered */
+	/* In the order of their first samples. */
 	struct identity_process *processes[LIMIT_IDENTITY_PROCESSES];
 	unsigned int process_count;
-	unsigned int undescribed; /* of them */
+	unsigned int undescribed; /* how many of them the exporter does not have */
 	struct containers containers;
 	struct identity_buffer buffer;
 };
@@ -115,7 +116,7 @@ int identity_configure(struct worker *worker, const struct msg_configure_worker 
 	struct identity *identity = calloc(1, sizeof(*identity));
 	if (!identity)
 		return -ENOMEM;
-	identity->tick_ns = 1000000000u / (uint64_t)(ticks > 0 ? ticks : 100);
+	identity->tick_ns = NS_PER_S / (uint64_t)(ticks > 0 ? ticks : 100);
 	if (!names_init(identity, configuration)) {
 		identity_delete(identity);
 		return -EPROTO;
@@ -155,10 +156,10 @@ bool identity_must_wait(const struct worker *worker)
 			oldest_ns = process->asked_ns;
 	}
 	return oldest_ns != UINT64_MAX &&
-	       clock_monotonic_ns() - oldest_ns < LIMIT_IDENTITY_HOLD_MS * 1000000ull;
+	       clock_monotonic_ns() - oldest_ns < LIMIT_IDENTITY_HOLD_MS * NS_PER_MS;
 }
 
-/* What the descriptions of undescribed processes will add to the batch, at most. */
+/* Reserve what the descriptions of undescribed processes add to the batch at most. */
 static void update_pending_bytes(struct worker *worker)
 {
 	const struct identity *identity = worker->identity;
@@ -249,13 +250,14 @@ static struct identity_process *process_find(const struct identity *identity, XX
 static bool is_asked(const struct identity_process *process, uint64_t now_ns)
 {
 	return process->state == PROCESS_ASKED &&
-	       now_ns - process->asked_ns < LIMIT_IDENTITY_ANSWER_MS * 1000000ull;
+	       now_ns - process->asked_ns < LIMIT_IDENTITY_ANSWER_MS * NS_PER_MS;
 }
 
-/* The opener may drop answers. If it was silent for this long, no answer is left to come. */
+/* The opener may drop answers. If it was silent for LIMIT_IDENTITY_ANSWER_MS, all requests without
+ * an answer count as lost. */
 static bool may_ask(struct identity *identity, uint64_t now_ns)
 {
-	if (now_ns - identity->heard_ns >= LIMIT_IDENTITY_ANSWER_MS * 1000000ull)
+	if (now_ns - identity->heard_ns >= LIMIT_IDENTITY_ANSWER_MS * NS_PER_MS)
 		identity->requests = 0;
 	return identity->requests < LIMIT_IDENTITY_REQUESTS;
 }
@@ -275,7 +277,7 @@ static void process_ask(struct worker *worker, struct identity_process *process)
 	if (peer_send(&worker->role.peers[ROLE_OPENER], MESSAGE_OPEN_IDENTITY, &request,
 		      sizeof(request), NULL, 0) < 0)
 		return;
-	/* The opener is silent since the first request that waits for an answer. */
+	/* The time without an answer starts at the first request that waits for one. */
 	if (!identity->requests++)
 		identity->heard_ns = now;
 	process->state = PROCESS_ASKED;
@@ -337,10 +339,10 @@ static void process_take(struct identity *identity, struct identity_process *pro
 			 const struct identity_found *found)
 {
 	const bool container_is_news = strcmp(process->container, found->container.id) != 0;
-	const char *known = containers_find(&identity->containers, process->cgroup_id);
+	const char *cached = containers_find(&identity->containers, process->cgroup_id);
 
 	process->found = true;
-	process->confirm = found->container.by_unified_alone && strcmp(known, found->container.id);
+	process->confirm = found->container.by_unified_alone && strcmp(cached, found->container.id);
 	memcpy(process->container, found->container.id, sizeof(process->container));
 	for (unsigned int i = 0; i < identity->name_count; i++) {
 		if (!found->variables[i].found)

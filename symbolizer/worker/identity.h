@@ -3,10 +3,11 @@
  * The identity of processes: container, service name, and chosen environment variables.
  *
  * How this works:
- * - A process that is seen for the first time gets an id at once. The opener is asked, once, for
- * its files in /proc (stat, cgroup, and environ if that is configured).
+ * - A process that is seen for the first time gets an id at once. The opener is asked once for its
+ *   files in /proc: stat, cgroup, and environ if that is configured.
  * - The process is described to the exporter when the batch with its first sample is closed, with
- *   what has come until then. A batch is held for that, by LIMIT_IDENTITY_HOLD_MS at most.
+ *   what was found by then. The batch is held back for the answer, for LIMIT_IDENTITY_HOLD_MS at
+ *   most.
  * - An answer that comes later gives the process a new id from its next sample on, and a new
  *   description.
  * - A process that has ended before the opener could look gets the container of its cgroup, if that
@@ -17,7 +18,7 @@
  * container "abc". Had the answer come after that, process 7 would have no container, and the next
  * sample of 42 would be of a process 8 with container "abc".
  *
- * Without a configuration none of this happens; all functions may be called all the same.
+ * Without a configuration nothing is asked for. All functions may be called nevertheless.
  */
 #ifndef SYMBOLIZER_WORKER_IDENTITY_H
 #define SYMBOLIZER_WORKER_IDENTITY_H

@@ -9,12 +9,13 @@
 #include "parse/proc_maps.h"
 
 enum {
-	STAT_BYTES = 1024 /* 52 numbers and a name */
+	STAT_BYTES = 1024 /* one line with 52 numbers and a name of 15 bytes, see proc(5) */
 };
 
 /*
- * A descriptor in /proc/PID belongs to one process for ever, and gives an error once it is gone. So
- * if this one, opened first, tells the right start now, the others are of the same process.
+ * A descriptor of a file in /proc/PID always belongs to one process, and reading fails once that
+ * process has ended. `stat` was opened first: if it has the right start time now, the descriptors
+ * that were opened after it belong to the same process.
  */
 static bool is_process(int stat_fd, uint64_t start_ticks)
 {
@@ -41,7 +42,8 @@ int identity_read(const int *fds, unsigned int fd_count, uint64_t start_ticks,
 	cgroup_parse(buffer->bytes, (size_t)n, &found->container);
 	if (fd_count < 3 || !variable_count)
 		return 0;
-	/* Nothing in it: a kernel thread, or the program was exchanged since. */
+	/* The file is empty for a kernel thread, and after the process has executed another
+	 * program. */
 	n = file_read_fully_at(fds[2], 0, buffer->bytes, buffer->size);
 	if (n > 0)
 		environ_find(buffer->bytes, (size_t)n, found->variables, variable_count);

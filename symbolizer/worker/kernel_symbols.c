@@ -3,22 +3,25 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <unistd.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/escape.h"
+#include "common/file_read.h"
+#include "common/search.h"
 #include "parse/kallsyms.h"
 #include "symbolizer/worker/symbol_name.h"
 
 enum {
 	READ_BYTES = 64 * 1024,
+	FIRST_CAPACITY = 64,	       /* items of a table at first */
 	SYMBOLS_MAX = 4 * 1000 * 1000, /* 20 times what a distribution's kernel has */
 	POOL_BYTES_MAX = 128 * 1024 * 1024,
 	MODULES_MAX = 8192,
 	MODULE_NAME_MAX = 64,
 	RANGES_MAX = 4096,
-	/* Where the text of a module, or of a BPF program that was loaded before the recording,
-	 * ends is not recorded anywhere. */
+	/* A symbol of a module, or of a BPF program that was loaded before the recording, covers at
+	 * most this much: where its text ends is not in kallsyms. */
 	REACH_MAX_BYTES = 1024 * 1024,
 	RELATIVE_BITS = 47,
 	NAME_GONE = 0,	 /* offset in the pool of "": the text was unregistered */
@@ -34,7 +37,7 @@ struct entry {
 	uint16_t global : 1;
 };
 static_assert(sizeof(struct entry) == 12, "the table is meant to be compact");
-static_assert(MODULES_MAX <= 1 << 14, "module numbers have 14 bits");
+static_assert(MODULES_MAX <= 1 << 14, "ids of modules have 14 bits");
 
 /* Text that was registered after kallsyms was read. */
 struct range {
@@ -49,12 +52,12 @@ struct kernel_symbols {
 	uint64_t base;	       /* all entries are relative to it */
 	uint64_t core_end;     /* _etext, or 0 if unknown */
 	struct entry *entries; /* sorted by address, one each */
-	char *pool;	       /* names, each NUL-terminated; some begin within another */
+	char *pool;	       /* names, each NUL-terminated; some start within another */
 	char (*modules)[MODULE_NAME_MAX];
 	struct range *ranges; /* sorted by address, apart from each other */
 	uint64_t next_sequence;
-	uint32_t entry_count, entry_capacity, pool_length, pool_capacity;
-	uint32_t module_count, module_capacity, range_count;
+	uint32_t entry_count, pool_length, module_count, range_count;
+	size_t entry_capacity, pool_capacity, module_capacity;
 };
 
 /* --- reading --- */
@@ -68,29 +71,8 @@ struct reading {
 	uint64_t previous;
 };
 
-/* Room for `more` elements of `size` bytes beyond `used`, doubling up to `max` elements. */
-static int grow(void **array, uint32_t used, uint32_t *capacity, uint32_t more, size_t size,
-		uint32_t max)
-{
-	uint32_t wanted = *capacity;
-	void *grown;
-
-	if (more <= *capacity - used)
-		return 0;
-	if (more > max - used)
-		return -ENOSPC;
-	while (wanted - used < more)
-		wanted = wanted > max / 2 ? max : (wanted ? wanted * 2 : 64);
-	grown = realloc(*array, wanted * size);
-	if (!grown)
-		return -ENOMEM;
-	*array = grown;
-	*capacity = wanted;
-	return 0;
-}
-
-/* Half of a kernel's symbols are __pfx_NAME, __cfi_NAME or the like and precede NAME, so a name
- * that ends the last one shares its bytes. */
+/* The offset of a name in the pool. Half of a kernel's symbols are __pfx_NAME, __cfi_NAME or the
+ * like and precede NAME. So a name that is the end of the name before shares its bytes. */
 static int intern_name(struct reading *reading, const char *name, size_t length, uint32_t *offset)
 {
 	struct kernel_symbols *symbols = reading->symbols;
@@ -105,8 +87,8 @@ static int intern_name(struct reading *reading, const char *name, size_t length,
 			return 0;
 		}
 	}
-	r = grow((void **)&symbols->pool, symbols->pool_length, &symbols->pool_capacity, size, 1,
-		 POOL_BYTES_MAX);
+	r = ARRAY_RESERVE(symbols->pool, symbols->pool_capacity, symbols->pool_length + size,
+			  FIRST_CAPACITY, POOL_BYTES_MAX);
 	if (r)
 		return r;
 	*offset = symbols->pool_length;
@@ -118,7 +100,7 @@ static int intern_name(struct reading *reading, const char *name, size_t length,
 	return 0;
 }
 
-static int intern_module(struct reading *reading, const char *name, size_t length, uint32_t *number)
+static int intern_module(struct reading *reading, const char *name, size_t length, uint32_t *id)
 {
 	struct kernel_symbols *symbols = reading->symbols;
 	char printable[MODULE_NAME_MAX];
@@ -127,22 +109,22 @@ static int intern_module(struct reading *reading, const char *name, size_t lengt
 	escape_text(printable, sizeof(printable), name, length, ESCAPE_KEEP_PRINTABLE, NULL);
 	/* The symbols of a module follow each other. */
 	if (strcmp(symbols->modules[reading->last_module], printable) == 0) {
-		*number = reading->last_module;
+		*id = reading->last_module;
 		return 0;
 	}
-	for (*number = 0; *number < symbols->module_count; ++*number) {
-		if (strcmp(symbols->modules[*number], printable) == 0) {
-			reading->last_module = *number;
+	for (*id = 0; *id < symbols->module_count; ++*id) {
+		if (strcmp(symbols->modules[*id], printable) == 0) {
+			reading->last_module = *id;
 			return 0;
 		}
 	}
-	r = grow((void **)&symbols->modules, symbols->module_count, &symbols->module_capacity, 1,
-		 MODULE_NAME_MAX, MODULES_MAX);
+	r = ARRAY_RESERVE(symbols->modules, symbols->module_capacity, symbols->module_count + 1,
+			  FIRST_CAPACITY, MODULES_MAX);
 	if (r)
 		return r;
 	memcpy(symbols->modules[symbols->module_count], printable, sizeof(printable));
 	reading->last_module = symbols->module_count;
-	*number = symbols->module_count++;
+	*id = symbols->module_count++;
 	return 0;
 }
 
@@ -181,10 +163,11 @@ static int visit_symbol(void *context, const struct kallsyms_symbol *symbol)
 	if (r == 0)
 		r = intern_name(reading, symbol->name, symbol->name_length, &name);
 	if (r == 0)
-		r = grow((void **)&symbols->entries, symbols->entry_count, &symbols->entry_capacity,
-			 1, sizeof(struct entry), SYMBOLS_MAX);
+		r = ARRAY_RESERVE(symbols->entries, symbols->entry_capacity,
+				  symbols->entry_count + 1, FIRST_CAPACITY, SYMBOLS_MAX);
+	/* A symbol beyond a limit is left out. */
 	if (r)
-		return r == -ENOSPC ? 0 : r;
+		return r == -E2BIG ? 0 : r;
 	reading->sorted = reading->sorted && symbol->address >= reading->previous;
 	reading->previous = symbol->address;
 	symbols->entries[symbols->entry_count++] = (struct entry){
@@ -210,9 +193,9 @@ static int compare_entries(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Of two names of one address. The linker script's marks (_text, __irqentry_text_start) are global,
- * the functions that they stand in front of often are not: underscores tell more than the binding.
- */
+/* Is `a` the better one of two names of one address? The marks of the linker script (_text,
+ * __irqentry_text_start) are global, while the functions that start there often are not. So leading
+ * underscores count before the binding. */
 static bool is_better(const struct kernel_symbols *symbols, const struct entry *a,
 		      const struct entry *b)
 {
@@ -245,7 +228,7 @@ static void finish_entries(struct kernel_symbols *symbols, bool sorted)
 	}
 	symbols->entry_count = kept + 1;
 
-	/* If giving back fails, the memory is still good. */
+	/* Shrink the tables. If that fails, they stay as they are. */
 	entries = realloc(symbols->entries, symbols->entry_count * sizeof(*entries));
 	if (entries)
 		symbols->entries = entries;
@@ -259,21 +242,19 @@ static void finish_entries(struct kernel_symbols *symbols, bool sorted)
 static int read_all(int fd, struct kallsyms_parser *parser)
 {
 	_cleanup_free_ char *buffer = malloc(READ_BYTES);
-	off_t offset = 0;
+	uint64_t offset = 0;
 	int r = 0;
 
 	if (!buffer)
 		return -ENOMEM;
 	while (r == 0) {
-		ssize_t n = pread(fd, buffer, READ_BYTES, offset);
+		const ssize_t n = file_read_fully_at(fd, offset, buffer, READ_BYTES);
 
-		if (n < 0 && errno == EINTR)
-			continue;
 		if (n < 0)
-			return -errno;
+			return (int)n;
 		if (n == 0)
 			return kallsyms_finish(parser);
-		offset += n;
+		offset += (uint64_t)n;
 		r = kallsyms_feed(parser, buffer, (size_t)n);
 	}
 	return r;
@@ -287,11 +268,12 @@ static void cleanup_kernel_symbols(struct kernel_symbols **symbols)
 /* Start the tables with their reserved entries: the empty name and the core kernel. */
 static int start_tables(struct kernel_symbols *symbols)
 {
-	int r = grow((void **)&symbols->pool, 0, &symbols->pool_capacity, 1, 1, POOL_BYTES_MAX);
+	int r =
+	    ARRAY_RESERVE(symbols->pool, symbols->pool_capacity, 1, FIRST_CAPACITY, POOL_BYTES_MAX);
 
 	if (r == 0)
-		r = grow((void **)&symbols->modules, 0, &symbols->module_capacity, 1,
-			 MODULE_NAME_MAX, MODULES_MAX);
+		r = ARRAY_RESERVE(symbols->modules, symbols->module_capacity, 1, FIRST_CAPACITY,
+				  MODULES_MAX);
 	if (r)
 		return r;
 	symbols->pool[NAME_GONE] = '\0';
@@ -351,20 +333,11 @@ size_t kernel_symbols_bytes(const struct kernel_symbols *symbols)
 
 /* --- ranges that are registered and unregistered --- */
 
-/* Ranges that start at or below `address`. */
+/* The number of ranges that start at or below `address`. */
 static uint32_t ranges_up_to(const struct kernel_symbols *symbols, uint64_t address)
 {
-	uint32_t low = 0, high = symbols->range_count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (symbols->ranges[middle].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return (uint32_t)SEARCH_LOWER_BOUND(i, symbols->range_count,
+					    symbols->ranges[i].start <= address);
 }
 
 static void range_remove(struct kernel_symbols *symbols, uint32_t index)
@@ -377,7 +350,8 @@ static void range_remove(struct kernel_symbols *symbols, uint32_t index)
 		(symbols->range_count - index) * sizeof(ranges[0]));
 }
 
-/* Text cannot overlap. A range that does was unregistered, and that record was lost. */
+/* Remove the ranges that overlap new text. They were unregistered, and the record of that was lost:
+ * two texts cannot be at one address. */
 static void ranges_remove_overlapping(struct kernel_symbols *symbols, uint64_t start,
 				      uint32_t length)
 {
@@ -436,22 +410,14 @@ int kernel_symbols_register(struct kernel_symbols *symbols, uint64_t address, ui
 
 /* --- lookup --- */
 
-/* Entries that start at or below `address`. */
+/* The number of entries that start at or below `address`. */
 static uint32_t entries_up_to(const struct kernel_symbols *symbols, uint64_t address)
 {
-	uint32_t low = 0, high = symbols->entry_count;
-
 	if (address < symbols->base)
 		return 0;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (entry_relative(&symbols->entries[middle]) <= address - symbols->base)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return (uint32_t)SEARCH_LOWER_BOUND(i, symbols->entry_count,
+					    entry_relative(&symbols->entries[i]) <=
+						address - symbols->base);
 }
 
 void kernel_symbols_unregister(struct kernel_symbols *symbols, uint64_t address)
@@ -460,7 +426,8 @@ void kernel_symbols_unregister(struct kernel_symbols *symbols, uint64_t address)
 
 	if (index > 0 && symbols->ranges[index - 1].start == address)
 		range_remove(symbols, index - 1);
-	/* It may have been registered before kallsyms was read. The core kernel's text stays. */
+	/* The text may have been registered before kallsyms was read, and then has an entry. Text
+	 * of the core kernel is never removed. */
 	index = entries_up_to(symbols, address);
 	if (index > 0 && symbols->base + entry_relative(&symbols->entries[index - 1]) == address &&
 	    symbols->entries[index - 1].module != MODULE_CORE)

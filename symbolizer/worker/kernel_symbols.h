@@ -7,13 +7,13 @@
  *   addresses are zero. Symbols take 12 bytes each, sorted by address; names are in a pool, where a
  *   name that ends the one before it shares its bytes (__pfx_schedule, schedule).
  * - Text that is registered or unregistered later (KSYMBOL records of the perf sideband) is kept in
- * a second table, which is searched first.
- * - A lookup finds the last symbol at or below the address. The end of a module's or a BPF
- * program's text is not in kallsyms, so a symbol there reaches 1 MiB at most.
+ *   a second table, which is searched first.
+ * - A lookup finds the last symbol at or below the address. Where the text of a module or of a BPF
+ *   program ends is not in kallsyms, so a symbol there covers at most 1 MiB.
  *
  * Example: 0xffffffff81000100 is between schedule (...0080) and io_schedule (...0200): "schedule"
- * in "vmlinux". A BPF program that is loaded at 0xffffffffc0001000 with 200 bytes is found from
- * there on as soon as its record came, and no longer once it was unregistered.
+ * in "vmlinux". A BPF program is loaded at 0xffffffffc0001000 with 200 bytes: addresses in these
+ * 200 bytes have its name from the record of its registration to the record of its removal.
  */
 #ifndef SYMBOLIZER_WORKER_KERNEL_SYMBOLS_H
 #define SYMBOLIZER_WORKER_KERNEL_SYMBOLS_H
@@ -31,13 +31,16 @@ struct kernel_symbol {
 };
 
 /* Read all of `kallsyms_fd` (from offset 0, by pread). 0; -EPERM if all addresses read as zero;
- * -ENOMEM; or what reading gave. */
+ * -ENOMEM; or a negative errno of pread(2). The caller frees `*symbols`. */
 int kernel_symbols_new(int kallsyms_fd, struct kernel_symbols **symbols);
 void kernel_symbols_free(struct kernel_symbols *symbols);
+
+/* Memory that the tables and names hold, bytes. */
 size_t kernel_symbols_bytes(const struct kernel_symbols *symbols);
 
 /* A range of text was registered (name as in PERF_RECORD_KSYMBOL) or unregistered. Beyond 4,096
- * ranges the oldest is evicted. Names are made printable. 0 or -ENOMEM. */
+ * ranges the oldest is evicted. Names are made printable. 0; -ENOMEM; or -EINVAL if the range is
+ * empty or exceeds the address space. */
 int kernel_symbols_register(struct kernel_symbols *symbols, uint64_t address, uint32_t length,
 			    const char *name, bool is_bpf);
 void kernel_symbols_unregister(struct kernel_symbols *symbols, uint64_t address);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "common/time_units.h"
 #include "symbolizer/worker/limits.h"
 
 enum {
@@ -52,7 +53,7 @@ void resend_buffer_fini(struct resend_buffer *buffer)
 static void resend_buffer_trim(struct resend_buffer *buffer, uint64_t now_ns)
 {
 	while (buffer->first && (buffer->bytes > LIMIT_RESEND_BYTES ||
-				 now_ns - buffer->first->sent_ns > LIMIT_RESEND_MS * 1000000ull))
+				 now_ns - buffer->first->sent_ns > LIMIT_RESEND_MS * NS_PER_MS))
 		resend_buffer_drop_first(buffer);
 }
 

@@ -6,7 +6,7 @@
  * - Each batch has a sequence number. The upper 32 bits identify this worker: they are random, so
  *   that an exporter does not mistake the batches of a restarted worker for a continuation.
  * - A batch that was sent is kept as well, until LIMIT_RESEND_MS have passed or the buffer is
- * larger than LIMIT_RESEND_BYTES. An exporter that reads at all has read it by then.
+ *   larger than LIMIT_RESEND_BYTES. An exporter that reads at all has read it by then.
  * - A new exporter says which batch it has read last (resend_buffer_resume()). If the buffer still
  *   has all that follow, they are sent again. Otherwise the exporter lacks definitions and
  *   everything has to be defined again.
@@ -55,7 +55,8 @@ bool resend_buffer_resume(struct resend_buffer *buffer, struct peer *exporter, u
 /* The exporter has disconnected. */
 void resend_buffer_disconnect(struct resend_buffer *buffer);
 
-/* There has been no exporter for so long that no more samples should be taken from the ring. */
+/* Is there no exporter, and are LIMIT_RESEND_BYTES exceeded? Then no more samples should be taken
+ * from the ring. */
 bool resend_buffer_is_full(const struct resend_buffer *buffer);
 
 #endif

@@ -6,11 +6,10 @@
  * - A new attachment is WANTED and due at once.
  * - Each attempt lets the runtime read what it needs from the process's memory. The reads of one
  *   attempt are bounded.
- * - An attempt succeeds, and the attachment is PUBLISHED: it has a block of the kernel side's
- * table. Some runtimes are then due again after `refresh_ms`, to find code that was added
- * meanwhile.
- * - Or the process is not ready yet, and the attempt is repeated later.
- * - Or the runtime refuses, and the attachment is REFUSED: it is never due again.
+ * - If an attempt succeeds, the attachment is PUBLISHED: it has a block of the kernel side's table.
+ *   Some runtimes are then due again after `refresh_ms`, to find code that was added meanwhile.
+ * - If the process is not ready yet, the attempt is repeated later.
+ * - If the runtime cannot be used, the attachment is REFUSED: it is never due again.
  *
  * Example: python3.11 was executed 3 ms ago. The first attempt finds no interpreter state
  * (-EAGAIN), so the attachment stays WANTED and is due 5 ms later. The second attempt succeeds: the

@@ -6,11 +6,12 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "symbolizer/worker/limits.h"
 #include "common/log.h"
+#include "common/time_units.h"
 #include "symbolizer/runtime/runtime.h"
 #include "symbolizer/worker/frames.h"
 #include "symbolizer/worker/identity.h"
+#include "symbolizer/worker/limits.h"
 #include "symbolizer/worker/runtimes.h"
 #include "symbolizer/worker/sample_check.h"
 #include "symbolizer/worker/worker.h"
@@ -18,9 +19,9 @@
 enum {
 	/* A BPF program that read the old generation has ended after this: it runs for some
 	 * microseconds, with interrupts disabled. */
-	RESET_DELAY_NS = 10000000,
+	RESET_DELAY_NS = 10 * NS_PER_MS,
 	/* A BPF program reads the time of its record up to this long before the generation. */
-	RECORD_TIME_SLACK_NS = 1000000,
+	RECORD_TIME_SLACK_NS = NS_PER_MS,
 };
 
 struct retained_stack {

@@ -7,13 +7,13 @@
  *   later only that id. The worker remembers which of its ids that is, per tgid, for longer than
  *   the kernel side refers to it: in two maps, of the current period and of the one before.
  * - When there are too many ids, all are reset: every map is emptied, ids start again from 1, and
- * the next batch tells the exporter to drop its ids too. The kernel side must not refer to stacks
- * from before, so the reset has two steps. stack_ids_request_reset() increments a generation that
- * the kernel side reads, which makes it send the frames of each stack again. The reset itself
- * follows once all records made in the 10 ms after that were consumed, when no BPF program still
- * runs that read the old generation.
+ *   the next batch tells the exporter to drop its ids too. The kernel side must not refer to stacks
+ *   from before, so the reset has two steps. stack_ids_request_reset() increments a generation that
+ *   the kernel side reads, which makes it send the frames of each stack again. The reset itself
+ *   follows once all records made in the 10 ms after that were consumed, when no BPF program still
+ *   runs that read the old generation.
  * - Stacks that come between the two steps are retained with their frames: the kernel side will
- * refer to them after the reset, so they are defined again then.
+ *   refer to them after the reset, so they are defined again then.
  * - If a batch is lost, the exporter lacks definitions, and both steps happen at once
  *   (stack_ids_reset()). Samples that refer to a stack from before are lost and counted
  *   (LOSS_STACK_FORGOTTEN).

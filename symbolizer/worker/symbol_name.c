@@ -5,24 +5,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The demangler needs nothing of libiberty.h, whose macros name functions that banned.h forbids. */
+/* demangle.h includes libiberty.h without needing it. The macros there name functions that banned.h
+ * forbids, so it is left out by its include guard. */
 #define LIBIBERTY_H
 #include <libiberty/demangle.h>
 
 #include "common/cleanup.h"
 #include "common/escape.h"
+#include "common/hash.h"
 
 enum {
-	/* A component tree shares its parts, so what it prints, or walks through in silence, can be
-	 * exponential in the length of the mangled name. Real names stay below a tenth of this; as
-	 * many steps take about 10 ms. */
+	/* Steps for printing a tree. Components are shared, so the number of steps can be
+	 * exponential in the length of the mangled name. Real names stay below a tenth of this
+	 * limit, and this many steps take about 10 ms. */
 	TREE_COST_MAX = 1 << 20,
-	/* libiberty makes at most two components a byte of the name; twice that leaves room. */
-	TREE_SLOTS_A_BYTE = 4,
+	/* libiberty makes at most two components per byte of the name. With twice as many slots the
+	 * hash table stays half empty. */
+	TREE_SLOTS_PER_BYTE = 4,
 	TREE_SLOT_BITS_MIN = 6,
 	TREE_SLOT_BITS_MAX = 12,
-	/* Digits (base 62) of a Rust binder's count of lifetimes; libiberty counts up to it in
-	 * silence. */
+	/* Digits (base 62) in the count of lifetimes of a Rust binder. libiberty counts up to that
+	 * number without printing anything, so nothing would stop it. */
 	RUST_BINDER_DIGITS_MAX = 4,
 };
 
@@ -41,9 +44,10 @@ static bool is_ascii(const char *data, size_t length)
 	return true;
 }
 
-/* The only way to stop libiberty is to leave it. The C++ printer and the Rust demangler keep no
- * memory of their own while they print, with one exception: a decoded Punycode identifier, which
- * always has bytes above 0x7f, is freed after the call. */
+/* Append to the output, and leave libiberty by longjmp() once the buffer is full: it cannot be
+ * stopped otherwise. Nothing leaks, because the C++ printer and the Rust demangler hold no memory
+ * while they print. The exception is a decoded Punycode identifier, which is freed after this call.
+ * It always has a byte above 0x7f, so such text never triggers the longjmp(). */
 static void output_append(const char *data, size_t length, void *context)
 {
 	struct output *output = context;
@@ -66,12 +70,12 @@ struct tree_cost {
 	} slots[];
 };
 
-/* With room for the components of a name of so many bytes. */
+/* A cache with room for the components of a name of `length` bytes. NULL if there is no memory. */
 static struct tree_cost *tree_cost_new(size_t length)
 {
 	unsigned int bits = TREE_SLOT_BITS_MIN;
 
-	while (bits < TREE_SLOT_BITS_MAX && 1u << bits < length * TREE_SLOTS_A_BYTE)
+	while (bits < TREE_SLOT_BITS_MAX && 1u << bits < length * TREE_SLOTS_PER_BYTE)
 		bits++;
 	struct tree_cost *memo = calloc(1, sizeof(*memo) + (sizeof(memo->slots[0]) << bits));
 	if (memo)
@@ -117,21 +121,20 @@ static void component_children(const struct demangle_component *dc,
 	}
 }
 
-/* How many components one meets who walks the tree from `dc` without remembering where he has been;
- * at most TREE_COST_MAX. */
+/* The number of components that a walk of the tree from `dc` visits, where a shared component
+ * counts each time. At most TREE_COST_MAX. */
 static uint32_t tree_cost(struct tree_cost *memo, const struct demangle_component *dc)
 {
 	const struct demangle_component *children[2];
 	uint32_t cost = 1;
 	const size_t slots = (size_t)1 << memo->slot_bits;
-	size_t slot =
-	    (size_t)(((uintptr_t)dc >> 3) * 0x9e3779b97f4a7c15u >> (64 - memo->slot_bits));
+	size_t slot = hash_bucket((uintptr_t)dc >> 3, memo->slot_bits);
 
 	if (!dc)
 		return 0;
 	while (memo->slots[slot].component && memo->slots[slot].component != dc)
 		slot = (slot + 1) % slots;
-	if (memo->slots[slot].component) /* a ring, if not yet computed */
+	if (memo->slots[slot].component) /* without a cost yet, it is its own descendant */
 		return memo->slots[slot].cost ? memo->slots[slot].cost : TREE_COST_MAX;
 	if (++memo->used >= slots)
 		return TREE_COST_MAX;
@@ -146,7 +149,7 @@ static uint32_t tree_cost(struct tree_cost *memo, const struct demangle_componen
 	return cost;
 }
 
-/* By itself, for locals of a function that calls setjmp() may be lost. */
+/* A function of its own, because setjmp() makes the values of changed local variables undefined. */
 static bool print_tree(struct demangle_component *tree, struct output *output)
 {
 	if (setjmp(output->full))
@@ -171,7 +174,8 @@ static bool demangle_cplusplus(const char *raw, struct output *output)
 	return print_tree(tree, output);
 }
 
-/* Has it a function type or a trait object ("F" or "D") with a binder ("G") of a huge count? */
+/* Does the name have a function type or a trait object ("F" or "D") whose binder ("G") has a huge
+ * count of lifetimes? */
 static bool rust_binder_is_huge(const char *raw)
 {
 	for (const char *p = raw; (p = strchr(p, 'G')); p++) {
@@ -202,8 +206,8 @@ static bool demangle_rust(const char *raw, struct output *output)
 	return rust_demangle_callback(raw, DMGL_NO_OPTS, output_append, output) != 0;
 }
 
-/* The compiler's name for a copy of a function (".cold", ".isra.0") stays; LLVM's ".llvm.HASH"
- * changes with every build. */
+/* Split off the suffix of a copy of a function (".cold", ".isra.0"). Returns it without the dot, or
+ * "". LLVM's suffix ".llvm.HASH" is dropped, because it changes with every build. */
 static const char *split_suffix(char *raw)
 {
 	char *llvm = strstr(raw, ".llvm.");
@@ -211,7 +215,7 @@ static const char *split_suffix(char *raw)
 
 	if (llvm)
 		*llvm = '\0';
-	/* Rust's older mangling has dots within the name, in front of its hash. */
+	/* Rust's older mangling has dots within the name, before its hash. */
 	for (char *hash; raw[1] == 'Z' && (hash = strstr(from, "17h"));)
 		from = hash + 3;
 	dot = strchr(from, '.');

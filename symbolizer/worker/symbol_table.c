@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The index of functions behind symbols.h: built from the headers and the symbol table of an ELF
- * file, then searched by address.
+ * The index of the functions of an ELF file, which symbols.h uses: it is built from the headers and
+ * the symbol table of the file, then searched by address.
  *
  * How this works:
  * - The symbol table is read twice in chunks of 48 KiB: first to count the functions in it, so that
- *   the index is allocated once, then to store them. .symtab is used; .dynsym only if there is
- * none, or it has no functions.
- * - The entries are sorted by address with an in-place radix sort. The order of symbols in a file
- * is chosen by whoever made the file: this sort has no worst case in time, and needs no memory.
+ *   the index is allocated once, then to store them. .symtab is used; .dynsym is used only if there
+ *   is no .symtab, or it has no functions.
+ * - The entries are sorted by address with an in-place radix sort. A hostile file may have its
+ *   symbols in any order: the time of this sort does not depend on the order, and it needs no
+ *   memory.
  * - Of several symbols at one address, the best one is kept: by rank (binding and type), then one
- *   with a size, then by name. Labels without a size inside of a function with one are dropped.
+ *   with a size, then by name. Labels without a size inside of a function with a size are dropped.
  *
  * Example: local `f` and global `g` at 0x100 with 0x40 bytes, and a label `loop` without size at
  * 0x130. The index has one entry, `g` at 0x100 with 0x40 bytes.
@@ -23,6 +24,7 @@
 
 #include "common/cleanup.h"
 #include "common/file_read.h"
+#include "common/search.h"
 #include "symbolizer/worker/symbol_name.h"
 #include "symbolizer/worker/symbols_private.h"
 
@@ -32,7 +34,7 @@ enum {
 	 * 3 million. */
 	TABLE_BYTES_MAX = 256 * 1024 * 1024,
 	/* Names that may be compared to choose among symbols of one address. Each comparison reads
-	 * two names from the file; the C library needs some hundred. */
+	 * two names from the file. The symbols of the C library need some hundred comparisons. */
 	NAME_COMPARISONS_MAX = 256 * 1024,
 	REGIONS_MAX = 128, /* executable sections: programs have five to ten */
 	PLT_ENTRY_BYTES = 16,
@@ -430,35 +432,20 @@ int symbol_table_build(struct symbols *symbols, const struct elf_image *image, s
 
 const struct symbol_region *symbol_table_find_region(const struct symbols *symbols, uint64_t vaddr)
 {
-	uint32_t low = 0, high = symbols->region_count;
+	const size_t count =
+	    SEARCH_LOWER_BOUND(i, symbols->region_count, symbols->regions[i].vaddr <= vaddr);
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (symbols->regions[middle].vaddr <= vaddr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == 0 || vaddr - symbols->regions[low - 1].vaddr >= symbols->regions[low - 1].size)
+	if (count == 0 ||
+	    vaddr - symbols->regions[count - 1].vaddr >= symbols->regions[count - 1].size)
 		return NULL;
-	return &symbols->regions[low - 1];
+	return &symbols->regions[count - 1];
 }
 
 /* The number of entries that start at or below `start`. */
 static uint32_t entries_up_to(const struct symbols *symbols, uint32_t start)
 {
-	uint32_t low = 0, high = symbols->entry_count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (symbols->entries[middle].start <= start)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return (uint32_t)SEARCH_LOWER_BOUND(i, symbols->entry_count,
+					    symbols->entries[i].start <= start);
 }
 
 const struct symbol_entry *symbol_table_find_entry(const struct symbols *symbols, uint64_t vaddr)

@@ -35,20 +35,20 @@ struct symbol {
 	char name[SYMBOL_NAME_MAX]; /* demangled, printable: control characters and invalid UTF-8
 				       escaped */
 	uint64_t start_vaddr;	    /* of the function, as linked */
-	uint64_t size;		    /* bytes, 0 if the file does not say */
+	uint64_t size;		    /* bytes, 0 if the file does not have it */
 };
 
 struct symbols_ids {
 	char gnu_build_id[41]; /* hex, "" if none */
 	char htlhash[33]; /* hex of 16 bytes of SHA-256(first 4096 ++ last 4096 ++ be64 length), see
 			     OTLP profiles */
-	char go_build_id[96]; /* as `go tool buildid` says, "" if none */
+	char go_build_id[96]; /* as printed by `go tool buildid`, "" if none */
 };
 
-/* Index the file behind `fd` (borrowed: it must stay open as long as the index lives), spending at
- * most `cap_bytes` of memory on the index. A file that is no ELF or has no symbols gives an empty
- * index, not an error. 0, or -ENOMEM, -EFBIG (more symbols than the cap holds: the caller may go on
- * with module+offset), -EIO. */
+/* Index the file of `fd`, which is borrowed and must stay open as long as the index lives. The
+ * index takes at most `cap_bytes` of memory. A file that is not ELF or has no symbols gives an
+ * empty index, not an error. Returns 0; -ENOMEM; -EIO; or -EFBIG if the file has more symbols than
+ * fit, and the caller can only show module and offset. The caller frees `*symbols`. */
 int symbols_new(int fd, size_t cap_bytes, struct symbols **symbols);
 void symbols_free(struct symbols *symbols);
 

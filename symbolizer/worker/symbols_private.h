@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of symbols.h share: symbols.c (life and lookup), symbol_table.c (building the
+/* What the files of symbols.h share: symbols.c (creation and lookup), symbol_table.c (building the
  * index) and symbol_plt.c (names of procedure linkage tables). */
 #ifndef SYMBOLIZER_WORKER_SYMBOLS_PRIVATE_H
 #define SYMBOLIZER_WORKER_SYMBOLS_PRIVATE_H

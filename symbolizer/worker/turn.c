@@ -2,6 +2,7 @@
 #include "symbolizer/worker/turn.h"
 
 #include "common/clock.h"
+#include "common/time_units.h"
 #include "common/limits.h"
 #include "symbolizer/worker/identity.h"
 #include "symbolizer/worker/runtimes.h"
@@ -28,7 +29,7 @@ static bool turn_must_wait(struct worker *worker, const struct bh_sample *header
 	const uint64_t now = clock_monotonic_ns();
 	if (!worker->waiting_since_ns)
 		worker->waiting_since_ns = now;
-	return now - worker->waiting_since_ns < ANNOUNCEMENT_TIMEOUT_MS * 1000000ull;
+	return now - worker->waiting_since_ns < ANNOUNCEMENT_TIMEOUT_MS * NS_PER_MS;
 }
 
 /* Hold the batch for a moment if the opener is still looking up processes in it. A tick follows
