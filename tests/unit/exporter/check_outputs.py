@@ -170,6 +170,35 @@ def otlp_attributes(tables, is_request):
                 assert "process.executable.build_id.htlhash" in attributes, attributes
 
 
+def otlp_resource(resource, is_request):
+    """Each attribute of a resource has an inline key, which occurs once."""
+    names_seen = []
+    for number, attribute in fields(resource):
+        keys = {n for n, _ in fields(attribute)}
+        assert number == 1 and keys == {1, 2}, keys
+        names_seen += [v for n, v in fields(attribute) if n == 1]
+    assert len(set(names_seen)) == len(names_seen), names_seen
+    assert (b"process.start_key" in names_seen) <= (not is_request)
+    assert (b"host.name" in names_seen) == is_request
+
+
+def otlp_use_tables(tables, use_fields):
+    """Pass what the entries of the dictionary refer to on to `use_fields`."""
+    for message in tables["mapping"]:
+        use_fields(message, {4: "string", 5: "attribute"})
+    for message in tables["function"]:
+        use_fields(message, {1: "string", 2: "string", 3: "string"})
+    for message in tables["attribute"]:
+        use_fields(message, {1: "string", 3: "string"})
+    for message in tables["stack"]:
+        use_fields(message, {1: "location"})
+    for message in tables["location"]:
+        use_fields(message, {1: "mapping", 4: "attribute"})
+        for number, line in fields(message):
+            if number == 3:
+                use_fields(line, {1: "function"})
+
+
 def otlp_dictionary(path, times_seen, is_request=False):
     """Entry 0 everywhere, nothing twice, no orphans, keys inline in resources."""
     names = {1: "mapping", 2: "location", 3: "function", 4: "link", 5: "string", 6: "attribute", 7: "stack"}
@@ -199,33 +228,14 @@ def otlp_dictionary(path, times_seen, is_request=False):
                 for index in packed(value):
                     use(kinds[number], index)
 
-    for message in tables["mapping"]:
-        use_fields(message, {4: "string", 5: "attribute"})
-    for message in tables["function"]:
-        use_fields(message, {1: "string", 2: "string", 3: "string"})
-    for message in tables["attribute"]:
-        use_fields(message, {1: "string", 3: "string"})
-    for message in tables["stack"]:
-        use_fields(message, {1: "location"})
-    for message in tables["location"]:
-        use_fields(message, {1: "mapping", 4: "attribute"})
-        for number, line in fields(message):
-            if number == 3:
-                use_fields(line, {1: "function"})
+    otlp_use_tables(tables, use_fields)
     processes = set()
     for resource_profiles in (v for n, v in top if n == 1):
         resource = [v for n, v in fields(resource_profiles) if n == 1]
         assert len(resource) == 1
         assert resource[0] not in processes, "a process twice"
         processes.add(resource[0])
-        names_seen = []
-        for number, attribute in fields(resource[0]):
-            keys = {n for n, _ in fields(attribute)}
-            assert number == 1 and keys == {1, 2}, keys
-            names_seen += [v for n, v in fields(attribute) if n == 1]
-        assert len(set(names_seen)) == len(names_seen), names_seen
-        assert (b"process.start_key" in names_seen) <= (not is_request)
-        assert (b"host.name" in names_seen) == is_request
+        otlp_resource(resource[0], is_request)
         for scope in (v for n, v in fields(resource_profiles) if n == 2):
             for profile in (v for n, v in fields(scope) if n == 2):
                 otlp_profile(profile, times_seen)

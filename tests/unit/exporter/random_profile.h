@@ -36,22 +36,18 @@ static inline int random_string(struct profile *p, const char *stem, uint32_t i,
 	return profile_string(p, text, (size_t)length, number);
 }
 
-/* Fills an initialised profile. Returns 0 or the error of interning. */
-static inline int random_profile(struct profile *p, uint64_t seed, const struct random_size *size)
+static inline int random_locations(struct profile *p, uint64_t *state,
+				   const struct random_size *size)
 {
 	static const char *const kinds[] = {"native", "kernel", "cpython", "abort-marker"};
-	uint64_t state = seed;
-	uint32_t n, frames[64];
+	uint32_t n;
 	int r = 0;
 
-	p->period_ns = 1000000000 / 99;
-	p->start_unix_ns = 1700000000000000000 + seed;
-	p->duration_ns = 10000000000;
 	for (uint32_t i = 0; i < size->locations && r == 0; i++) {
 		struct profile_mapping m = {0};
 		struct profile_function f = {0};
-		struct profile_location l = {.address = random_next(&state), .line = i % 3};
-		uint32_t kind = random_next(&state) % 4, name = random_next(&state) % size->names;
+		struct profile_location l = {.address = random_next(state), .line = i % 3};
+		uint32_t kind = random_next(state) % 4, name = random_next(state) % size->names;
 		r |= random_string(p, kind == 1 ? "vmlinux" : "/usr/lib/lib",
 				   kind == 1 ? 0 : name % 7, size->nasty, &m.filename);
 		/* A file has one set of ids, so two mappings do not differ in ids alone. */
@@ -70,11 +66,19 @@ static inline int random_profile(struct profile *p, uint64_t seed, const struct 
 		/* A name that was made from an address stands for a frame without debug
 		 * information. */
 		f.name_is_generated = name % 5 == 1 && l.line == 0;
-		if (random_next(&state) % 8)
+		if (random_next(state) % 8)
 			r |= profile_function(p, &f, &l.function);
 		r |= profile_string(p, kinds[kind], strlen(kinds[kind]), &l.kind);
 		r |= profile_location(p, &l, &n);
 	}
+	return r;
+}
+
+static inline int random_threads(struct profile *p, const struct random_size *size)
+{
+	uint32_t n;
+	int r = 0;
+
 	for (uint32_t i = 0; i < size->threads && r == 0; i++) {
 		struct profile_process process = {.tgid = 100 + i / 4, .start = i / 8};
 		struct profile_thread t = {.tid = 100 + i};
@@ -94,25 +98,46 @@ static inline int random_profile(struct profile *p, uint64_t seed, const struct 
 		r |= random_string(p, "worker", i % 9, size->nasty, &t.name);
 		r |= profile_thread(p, &t, &n);
 	}
+	return r;
+}
+
+static inline int random_samples(struct profile *p, uint64_t *state, const struct random_size *size)
+{
+	uint32_t frames[64];
+	int r = 0;
+
 	for (uint32_t i = 0; i < size->samples && r == 0; i++) {
-		uint32_t depth = random_next(&state) % 40, stack, thread, count, cpu;
+		uint32_t depth = random_next(state) % 40, stack, thread, count, cpu;
 		for (uint32_t j = 0; j < depth; j++)
-			frames[j] = random_next(&state) % p->locations_count;
+			frames[j] = random_next(state) % p->locations_count;
 		r |= profile_stack(p, frames, depth, &stack);
-		thread = random_next(&state) % p->threads_count;
-		count = 1 + random_next(&state) % 50;
+		thread = random_next(state) % p->threads_count;
+		count = 1 + random_next(state) % 50;
 		if (!size->timed || i % 16 == 0) {
 			r |= profile_add(p, thread, stack, count);
 			continue;
 		}
 		for (; count && r == 0; count--) {
-			cpu = random_next(&state) % 5;
-			r |=
-			    profile_add_at(p, thread, stack, cpu < 4 ? cpu : PROFILE_CPU_UNKNOWN,
-					   p->start_unix_ns + random_next(&state) % p->duration_ns);
+			cpu = random_next(state) % 5;
+			r |= profile_add_at(p, thread, stack, cpu < 4 ? cpu : PROFILE_CPU_UNKNOWN,
+					    p->start_unix_ns + random_next(state) % p->duration_ns);
 		}
 	}
 	return r;
+}
+
+/* Fills an initialised profile. Returns 0 or the error of interning. */
+static inline int random_profile(struct profile *p, uint64_t seed, const struct random_size *size)
+{
+	uint64_t state = seed;
+
+	p->period_ns = 1000000000 / 99;
+	p->start_unix_ns = 1700000000000000000 + seed;
+	p->duration_ns = 10000000000;
+	int r = random_locations(p, &state, size);
+	if (r == 0)
+		r = random_threads(p, size);
+	return r ? r : random_samples(p, &state, size);
 }
 
 #endif
