@@ -76,11 +76,27 @@ static int keep_going(int r)
 	return r == -ENOSPC || r == -ENOMEM || r == -EINVAL ? 0 : r;
 }
 
+/* Every table of ids of an aggregate. */
+#define AGGREGATE_TABLES(a)                                                                        \
+	{                                                                                          \
+		&(a)->modules, &(a)->functions, &(a)->frames, &(a)->stacks, &(a)->processes,       \
+		    &(a)->threads, &(a)->reasons                                                   \
+	}
+
+void aggregate_fini(struct aggregate *aggregate)
+{
+	struct aggregate_ids *const all[] = AGGREGATE_TABLES(aggregate);
+
+	profile_fini(&aggregate->profile);
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		free(all[i]->ids);
+		*all[i] = (struct aggregate_ids){0};
+	}
+}
+
 static int on_reset(void *context)
 {
-	struct aggregate *a = context;
-	struct aggregate_ids *const all[] = {&a->modules,   &a->functions, &a->frames, &a->stacks,
-					     &a->processes, &a->threads,   &a->reasons};
+	struct aggregate_ids *const all[] = AGGREGATE_TABLES((struct aggregate *)context);
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		ids_clear(all[i]);

@@ -48,6 +48,9 @@ struct aggregate {
 /* Initialises with an empty profile of at most this many bytes. Returns 0 or -ENOMEM. */
 int aggregate_init(struct aggregate *aggregate, size_t profile_bytes_max);
 
+/* Frees the profile and the tables of ids. */
+void aggregate_fini(struct aggregate *aggregate);
+
 /* Empties the profile and drops all ids; the counters stay. Returns 0 or -ENOMEM. */
 int aggregate_reset(struct aggregate *aggregate);
 

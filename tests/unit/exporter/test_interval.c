@@ -97,7 +97,7 @@ static struct otlp_exporter *exporter_new(struct kept *kept, uint64_t mark)
 /* Kills the exporter. */
 static void exporter_kill(struct otlp_exporter *e)
 {
-	profile_fini(&e->aggregate.profile);
+	aggregate_fini(&e->aggregate);
 	free(e);
 }
 
