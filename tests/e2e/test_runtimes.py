@@ -65,10 +65,10 @@ class Which(RuntimeCase):
     def test_all_by_default(self):
         recording = self.record(command=self.command(), seconds=None)
         self.assert_named(recording)
-        figures = recording.stats["runtimes"]
-        self.assertEqual(set(figures), {name for name, *_ in runtimes()})
-        self.assertGreaterEqual(figures["cpython"]["attached"], 1)
-        self.assertGreaterEqual(figures["cpython"]["named"], 4)
+        counters = recording.stats["runtimes"]
+        self.assertEqual(set(counters), {name for name, *_ in runtimes()})
+        self.assertGreaterEqual(counters["cpython"]["attached"], 1)
+        self.assertGreaterEqual(counters["cpython"]["named"], 4)
 
     def test_by_name(self):
         self.assert_named(self.record("--runtimes", "hotspot,cpython", command=self.command(), seconds=None))
@@ -76,8 +76,8 @@ class Which(RuntimeCase):
     def test_none(self):
         recording = self.record("--runtimes", "none", command=self.command(), seconds=None)
         self.assert_not_named(recording)
-        for figures in recording.stats["runtimes"].values():
-            self.assertEqual(figures, {"attached": 0, "refused": 0, "named": 0, "unnamed": 0})
+        for counters in recording.stats["runtimes"].values():
+            self.assertEqual(counters, {"attached": 0, "refused": 0, "named": 0, "unnamed": 0})
 
     def test_another(self):
         recording = self.record("--runtimes=hotspot", command=self.command(), seconds=None)
@@ -222,7 +222,7 @@ class Told(RuntimeCase):
         self.assertIn(python, lines[0])
         self.assert_not_named(recording)
         self.assertEqual(recording.stats["runtimes"]["cpython"]["refused"], 1)
-        self.assertRegex(recording.stderr, re.compile("^Python: .*1 refused$", re.M))
+        self.assertRegex(recording.stderr, re.compile(r"^Python: .*1 refused \(see the log\)$", re.M))
         # Native stacks of that process stay complete.
         self.assertEqual([s for s in recording.samples if any(f.startswith(lib.CUT) for f in s.frames)], [])
 
@@ -241,13 +241,13 @@ class Told(RuntimeCase):
         """Processes that have ended when their samples are named: `python -c` with a new stack each time."""
         burst = "for i in range(40): __import__('subprocess').run([__import__('sys').executable, '-S', '-c', 'for i in range(300000): pass'])"
         recording = self.record(command=[self.PYTHON, "-c", burst], seconds=None)
-        figures = recording.stats["runtimes"]["cpython"]
+        counters = recording.stats["runtimes"]["cpython"]
         unnamed = {f for s in recording.samples for f in s.frames if f.startswith("[Python: ")}
-        self.assertEqual(bool(figures["unnamed"]), bool(unnamed), recording.describe())
-        said = re.search(r"^Python: (\d+) of (\d+) frames not named", recording.stderr, re.M)
-        self.assertEqual(bool(figures["unnamed"]), bool(said), recording.stderr)
+        self.assertEqual(bool(counters["unnamed"]), bool(unnamed), recording.describe())
+        said = re.search(r"^Python: (\d+) of (\d+) frames have no name", recording.stderr, re.M)
+        self.assertEqual(bool(counters["unnamed"]), bool(said), recording.stderr)
         if said:
-            self.assertEqual((int(said[1]), int(said[2])), (figures["unnamed"], figures["unnamed"] + figures["named"]))
+            self.assertEqual((int(said[1]), int(said[2])), (counters["unnamed"], counters["unnamed"] + counters["named"]))
 
     def test_status(self):
         python = self.falsified()
@@ -261,8 +261,8 @@ class Told(RuntimeCase):
 
             def named():
                 seen.update(running.status() or {})
-                figures = seen.get("runtimes", {}).get("cpython", {})
-                return figures.get("attached") and figures.get("refused") and figures.get("named", 0) >= 4
+                counters = seen.get("runtimes", {}).get("cpython", {})
+                return counters.get("attached") and counters.get("refused") and counters.get("named", 0) >= 4
             self.wait_for("names", named)
             values = agent.metrics(running.ask("--metrics").stdout)
             for name, *_ in runtimes():
@@ -271,7 +271,7 @@ class Told(RuntimeCase):
             self.assertGreaterEqual(values['bulkhead_runtime_processes{runtime="cpython"}'], 1)
             self.assertGreaterEqual(values['bulkhead_runtime_refused_total{runtime="cpython"}'], 1)
             self.assertGreaterEqual(values['bulkhead_runtime_frames_named_total{runtime="cpython"}'], 4)
-            self.assertRegex(running.ask().stdout, re.compile(r"^runtimes  Python: [1-9]\d* processes.* [1-9]\d* refused$", re.M))
+            self.assertRegex(running.ask().stdout, re.compile(r"^runtimes  Python: [1-9]\d* processes.* [1-9]\d* refused \(see the log\)$", re.M))
             self.assertEqual(running.said().count("CPython 3.99 in"), 1, running.said())
             running.stop()
 
