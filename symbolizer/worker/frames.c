@@ -122,8 +122,9 @@ static int native_describe(struct worker *worker, uint64_t frame, struct record_
 	record->kind = FRAME_KIND_NATIVE;
 	record->address = offset;
 	const struct symbols *symbols = module ? modules_symbols(&worker->modules, module) : NULL;
-	int r = module_get_id(worker, XXH3_128bits(&number, sizeof(number)),
-			      module ? module->path : "[unknown module]",
+	const XXH128_hash_t key = XXH3_128bits_withSeed(
+	    &number, sizeof(number), modules_definition(&worker->modules, number));
+	int r = module_get_id(worker, key, module ? module->path : "[unknown module]",
 			      module ? &module->ids : NULL, &record->module);
 	if (r < 0 || !symbols)
 		return r;
@@ -148,9 +149,20 @@ static int raw_describe(struct worker *worker, uint64_t frame, struct record_fra
 			       &record->function);
 }
 
+/* The key of a frame's id. A frame whose module has got its file since is defined again. */
+static XXH128_hash_t frame_key(const struct worker *worker, uint64_t frame)
+{
+	XXH128_hash_t key = XXH3_128bits(&frame, sizeof(frame));
+
+	if (worker->modules.late_files && !(frame & BH_FRAME_RAW))
+		key.high64 ^=
+		    modules_definition(&worker->modules, (uint32_t)(frame >> BH_FRAME_OFFSET_BITS));
+	return key;
+}
+
 int frames_get_id(struct worker *worker, uint64_t frame, uint32_t *id)
 {
-	const XXH128_hash_t key = XXH3_128bits(&frame, sizeof(frame));
+	const XXH128_hash_t key = frame_key(worker, frame);
 	struct record_frame record = {0};
 	int r;
 

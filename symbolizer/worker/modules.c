@@ -32,6 +32,7 @@ int modules_add(struct modules *modules, const struct msg_module *message, int f
 {
 	struct module **link = modules_link(modules, message->number);
 	struct module *module = *link;
+	const bool announced = module != NULL;
 
 	if (!module) {
 		module = calloc(1, sizeof(*module));
@@ -41,16 +42,26 @@ int modules_add(struct modules *modules, const struct msg_module *message, int f
 		module->fd = -1;
 		*link = module;
 	}
-	/* A second announcement brings the file that could not be opened at the first one. */
+	/* A second announcement brings the file that could not be opened at the first one, because
+	 * the process that mapped it had already ended. */
 	if (fd >= 0) {
 		if (module->fd >= 0)
 			close(module->fd);
+		else if (announced)
+			module->late_file = modules->late_files = true;
 		module->fd = fd;
 		module->no_symbols = false;
 	}
 	memcpy(module->path, message->path, sizeof(module->path));
 	module->path[sizeof(module->path) - 1] = 0;
 	return 0;
+}
+
+uint64_t modules_definition(const struct modules *modules, uint32_t id)
+{
+	const struct module *module = modules->late_files ? modules_find(modules, id) : NULL;
+
+	return module && module->late_file;
 }
 
 static void modules_drop_symbols(struct modules *modules, struct module *module)

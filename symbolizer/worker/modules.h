@@ -27,6 +27,7 @@ struct module {
 	struct symbols *symbols; /* NULL: not read yet, or evicted */
 	struct symbols_ids ids;	 /* read with the symbols */
 	bool no_symbols;	 /* reading them failed, which is not tried again */
+	bool late_file;		 /* the first announcement came without the file */
 	uint64_t used;		 /* when the symbols were last used, by modules->clock */
 	char path[MSG_PATH_BYTES];
 };
@@ -35,6 +36,7 @@ struct modules {
 	struct module *buckets[MODULES_BUCKETS];
 	size_t symbols_bytes; /* of all modules */
 	uint64_t clock;	      /* counts uses of symbols */
+	bool late_files;      /* some module has a late file */
 };
 
 /* NULL if the module was not announced, or was removed. */
@@ -45,6 +47,10 @@ struct module *modules_find(const struct modules *modules, uint32_t id);
 int modules_add(struct modules *modules, const struct msg_module *message, int fd);
 void modules_remove(struct modules *modules, uint32_t id);
 void modules_fini(struct modules *modules);
+
+/* What distinguishes the definition of a module, and of its frames, from an earlier one that was
+ * made while its file could not be opened: frames that were defined then have no names. 0 or 1. */
+uint64_t modules_definition(const struct modules *modules, uint32_t id);
 
 /* The symbols of a module, read now if they are not in memory. Valid until the next call for any
  * module. NULL if the module has none. */

@@ -3,6 +3,7 @@
  * exporter would receive. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -171,6 +172,30 @@ Test(samples, a_repeated_stack_is_defined_once)
 }
 
 /* Another process that finds out the kernel side's id of a stack gains nothing. */
+/* Short processes may have ended before their file could be opened. The next one brings it. */
+Test(samples, frames_are_defined_again_when_the_file_of_their_module_comes_late)
+{
+	struct worker *worker = worker_new();
+	const struct msg_module module = {.number = 7, .path = "/bin/program"};
+	struct {
+		struct bh_sample header;
+		uint64_t frames[2];
+	} sample = {.header = {.time_ns = SECOND_NS, .tgid = TGID, .tid = TGID, .user_count = 1},
+		    .frames = {7ull << BH_FRAME_OFFSET_BITS | 0x1000,
+			       7ull << BH_FRAME_OFFSET_BITS | 0x1100}};
+
+	cr_assert_eq(modules_add(&worker->modules, &module, -1), 0);
+	samples_add(worker, &sample.header, sample.frames);
+	batch_flush(&worker->batch);
+	cr_assert_eq(sent.frames, 1);
+	cr_assert_eq(modules_add(&worker->modules, &module, open("/proc/self/exe", O_RDONLY)), 0);
+	sample.header.user_count = 2;
+	samples_add(worker, &sample.header, sample.frames);
+	batch_flush(&worker->batch);
+	cr_assert_eq(sent.frames, 3);
+	worker_free(worker);
+}
+
 Test(samples, a_stack_can_only_be_referred_to_by_its_process)
 {
 	struct worker *worker = worker_new();
