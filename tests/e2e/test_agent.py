@@ -422,7 +422,7 @@ class Outages(AgentCase):
             account = running.stop(status=5)
             self.assertEqual(account["waiting"], 0)
             self.assertGreater(account["lost"], 100)
-            self.assertIn("memory alone", running.said())
+            self.assertIn("waited in memory are lost", running.said())
 
     def test_bounded(self):
         """The oldest goes first, and is counted."""
