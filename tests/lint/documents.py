@@ -10,8 +10,9 @@ a directory or one of our suffixes; `NAME` and `*` in it stand for anything. A b
 import fnmatch
 import pathlib
 import re
-import subprocess
 import sys
+
+import source_tree
 
 COLUMNS = 100
 SUFFIX = r"\.(?:bpf\.c|c|h|cc|def|fbs|py|js|mjs|css|sh|md|yaml|json|png|txt)"
@@ -24,8 +25,7 @@ OTHERS = [
 
 
 def tree(top):
-    listed = subprocess.run(["git", "-C", str(top), "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True, check=False).stdout.splitlines()
-    names = [name for name in listed if (top / name).exists()] or [str(path.relative_to(top)) for path in top.rglob("*") if path.is_file()]
+    names = source_tree.files(top)
     return names, {"/".join(name.split("/")[:depth]) + "/" for name in names for depth in range(1, name.count("/") + 1)}
 
 

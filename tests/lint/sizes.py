@@ -9,8 +9,9 @@ Prints each that is too long, and each exception that is not needed any more; ex
 import ast
 import pathlib
 import re
-import subprocess
 import sys
+
+import source_tree
 
 FILE_LINES = 600
 FUNCTION_LINES = 60
@@ -23,13 +24,6 @@ EXCEPTIONS = {
         "processes.c:matrix_try_processes", "processes.c:matrix_try_privileges", "network.c:matrix_try_sockets",
         "network.c:matrix_try_socket_options", "kernel.c:matrix_try_bpf", "files.c:matrix_try_files", "files.c:matrix_try_descriptors")},
 }
-
-
-def files(top):
-    listed = subprocess.run(["git", "-C", str(top), "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True, check=False)
-    if listed.returncode == 0:
-        return sorted(name for name in set(listed.stdout.splitlines()) if (top / name).is_file())
-    return sorted(str(path.relative_to(top)) for path in top.rglob("*") if path.is_file())
 
 
 def functions_of_c(lines):
@@ -56,7 +50,7 @@ def functions_of_python(text):
 
 def sizes(top):
     """(what, lines, the most) of each file and each function."""
-    for name in files(top):
+    for name in source_tree.files(top):
         path = top / name
         if path.suffix not in SUFFIXES:
             continue

@@ -10,8 +10,9 @@ and `<!-- lint words: on -->` do not count.
 """
 import pathlib
 import re
-import subprocess
 import sys
+
+import source_tree
 
 # What is searched: (expression, what to write).
 WORDS = [
@@ -54,13 +55,6 @@ C_TOKEN = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n
 HASH_TOKEN = re.compile(r'"""(?:.*?)"""|#[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
 
 
-def files(top):
-    listed = subprocess.run(["git", "-C", str(top), "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True, check=False)
-    if listed.returncode == 0:
-        return sorted(set(listed.stdout.splitlines()))
-    return sorted(str(path.relative_to(top)) for path in top.rglob("*") if path.is_file())
-
-
 def pieces(path, text):
     """(line number, text) of what a reader reads: comments and strings of a source, all of a document."""
     if path.suffix in TEXT:
@@ -82,14 +76,14 @@ def pieces(path, text):
 
 
 def faults(top, prefixes):
-    for name in files(top):
+    for name in source_tree.files(top):
         path = pathlib.Path(name)
         known = path.suffix in C_LIKE | HASH_LIKE | TEXT or name in ("dev", ".ci/run")
         if not known or "/corpus/" in name or "/cases/" in name or (prefixes and not name.startswith(tuple(prefixes))):
             continue
         try:
             text = (top / name).read_text(encoding="utf-8")
-        except (UnicodeDecodeError, FileNotFoundError):
+        except UnicodeDecodeError:
             continue
         for number, line in pieces(path, text):
             if any(name.startswith(prefix) and re.search(expression, line) for prefix, expression, _ in EXCEPTIONS):

@@ -168,17 +168,17 @@ struct exception_row {
 };
 
 struct names {
-	char segment[160], above[160], up_and_beside[160], link[160], fresh[160], beside[160];
+	char segment[160], above[160], up_and_sibling[160], link[160], fresh[160], sibling[160];
 };
 
 static void names_init(struct names *n, const struct fixture *s)
 {
 	snprintf(n->segment, sizeof(n->segment), "%s/segment", s->spool);
 	snprintf(n->above, sizeof(n->above), "%s/..", s->spool);
-	snprintf(n->up_and_beside, sizeof(n->up_and_beside), "%s/../file", s->spool);
+	snprintf(n->up_and_sibling, sizeof(n->up_and_sibling), "%s/../file", s->spool);
 	snprintf(n->link, sizeof(n->link), "%s/link", s->spool);
 	snprintf(n->fresh, sizeof(n->fresh), "%s/fresh", s->spool);
-	snprintf(n->beside, sizeof(n->beside), "%s/fresh", s->dir);
+	snprintf(n->sibling, sizeof(n->sibling), "%s/fresh", s->dir);
 }
 
 static void judge_exceptions(struct tally *tally, const struct exception_row *rows, size_t count,
@@ -227,9 +227,9 @@ static void try_opens(struct tally *tally, const struct fixture *s, const struct
 		{{"/dev/null",                    OPEN("/dev/null", O_RDWR)},            EACCES, EACCES},
 		{{"sibling: read",                 OPEN(s->file, O_RDONLY)},              EACCES, EACCES},
 		{{"sibling: write",                OPEN(s->file, O_WRONLY)},              EACCES, EACCES},
-		{{"sibling: create",               OPEN(n->beside, O_WRONLY | O_CREAT, 0600)}, EACCES, EACCES},
+		{{"sibling: create",               OPEN(n->sibling, O_WRONLY | O_CREAT, 0600)}, EACCES, EACCES},
 		{{"sibling: unlink",               CALL(SYS_unlinkat, AT_FDCWD, P(s->program))}, EACCES, EACCES},
-		{{"sibling, by ..",                OPEN(n->up_and_beside, O_RDONLY)},     EACCES, EACCES},
+		{{"sibling, by ..",                OPEN(n->up_and_sibling, O_RDONLY)},     EACCES, EACCES},
 		{{"sibling, by a symbolic link",   OPEN(n->link, O_RDONLY)},              EACCES, EACCES},
 		{{"directory above: list",        OPEN(n->above, O_RDONLY | O_DIRECTORY)}, EACCES, EACCES},
 		{{"directory above: O_TMPFILE",   OPEN(n->above, O_RDWR | O_TMPFILE, 0600)}, KILLED, EACCES},
@@ -255,13 +255,13 @@ static void try_makes(struct tally *tally, const struct fixture *s, const struct
 		{{"spool: make a device",         MAKE(S_IFCHR)},  KILLED, REFUSED},
 		{{"spool: make a disk",           MAKE(S_IFBLK)},  KILLED, REFUSED},
 		{{"spool: bind a Unix socket",    .fn = try_bind_unix}, EACCES, EACCES},
-		{{"rename out of the spool",      MOVE(SYS_renameat2, n->segment, n->beside)},
+		{{"rename out of the spool",      MOVE(SYS_renameat2, n->segment, n->sibling)},
 			KILLED, REFUSED},
 		{{"rename into the spool",        MOVE(SYS_renameat2, s->program, n->fresh)},
 			KILLED, REFUSED},
 		{{"rename, over a sibling",  MOVE(SYS_renameat2, n->segment, s->file)},
 			KILLED, REFUSED},
-		{{"link out of the spool",        MOVE(SYS_linkat, n->segment, n->beside)},
+		{{"link out of the spool",        MOVE(SYS_linkat, n->segment, n->sibling)},
 			KILLED, REFUSED},
 		{{"link into the spool",          MOVE(SYS_linkat, s->program, n->fresh)},
 			KILLED, REFUSED},
