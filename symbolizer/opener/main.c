@@ -2,171 +2,18 @@
 /*
  * The opener is the only process that may access other processes. It opens files for the manager
  * and the worker and sends them the descriptors. It does not read what is in the files, except for
- * lines of /proc that the kernel writes.
+ * lines of /proc that the kernel writes. Messages are in handlers.c, the checks of what may be
+ * opened are in open_file.c.
  */
 #include <dirent.h>
 #include <errno.h>
-#include <poll.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "common/cleanup.h"
 #include "common/exit_status.h"
 #include "common/log.h"
-#include "role/role.h"
-#include "symbolizer/opener/open_file.h"
+#include "symbolizer/opener/handlers.h"
+#include "symbolizer/opener/opener.h"
 #include "symbolizer/opener/policy.h"
-
-struct opener {
-	struct role role;
-	DIR *proc; /* opened before the sandbox */
-	bool environment_allowed;
-};
-
-/* Send to the manager. If the queue is full, wait: this process has nothing else to do. */
-static int opener_send(struct opener *opener, enum message_type type, const void *payload,
-		       size_t length, const int *fds, unsigned int fd_count)
-{
-	struct peer *manager = &opener->role.peers[ROLE_MANAGER];
-
-	for (;;) {
-		int r = peer_send(manager, type, payload, length, fds, fd_count);
-
-		if (r != -ENOBUFS)
-			return r;
-		struct pollfd p = {.fd = manager->fd, .events = POLLOUT};
-		poll(&p, 1, 1000);
-		peer_flush(manager);
-	}
-}
-
-static int opener_send_maps(struct opener *opener, uint32_t tgid)
-{
-	struct msg_maps_of answer = {.tgid = tgid};
-	_cleanup_close_ int maps = open_file_proc(tgid, "maps");
-	_cleanup_close_ int stat = open_file_proc(tgid, "stat");
-	const int fds[2] = {maps, stat};
-
-	if (maps < 0 || stat < 0) {
-		answer.error = (uint32_t)(maps < 0 ? -maps : -stat);
-		return opener_send(opener, MESSAGE_MAPS, &answer, sizeof(answer), NULL, 0);
-	}
-	return opener_send(opener, MESSAGE_MAPS, &answer, sizeof(answer), fds, 2);
-}
-
-static int opener_scan(struct opener *opener)
-{
-	rewinddir(opener->proc);
-	for (struct dirent *entry; (entry = readdir(opener->proc));) {
-		char *end;
-		unsigned long tgid = strtoul(entry->d_name, &end, 10);
-
-		if (*end || end == entry->d_name || tgid == 0 || tgid > UINT32_MAX)
-			continue;
-		int r = opener_send_maps(opener, (uint32_t)tgid);
-		if (r < 0)
-			return r;
-	}
-	return opener_send(opener, MESSAGE_SCAN_DONE, NULL, 0, NULL, 0);
-}
-
-static int opener_open(struct opener *opener, const struct msg_open_file *request)
-{
-	struct msg_file answer = {.cookie = request->cookie};
-	bool same_file = false;
-	_cleanup_close_ int fd = opener->role.strict_memory ? open_file_named(request, &same_file)
-							    : open_file_mapped(request, &same_file);
-
-	if (fd < 0) {
-		answer.error = (uint32_t)-fd;
-		return opener_send(opener, MESSAGE_FILE, &answer, sizeof(answer), NULL, 0);
-	}
-	answer.same_file = same_file;
-	return opener_send(opener, MESSAGE_FILE, &answer, sizeof(answer), &fd, 1);
-}
-
-/* Send the files of a process in /proc to the worker. If its queue is full, the answer is dropped
- * and the worker asks again: the manager must not wait because of a slow worker. */
-static int opener_send_identity(struct opener *opener, const struct msg_open_identity *request)
-{
-	struct msg_identity answer = {.tgid = request->tgid, .cookie = request->cookie};
-	struct peer *worker = &opener->role.peers[ROLE_WORKER];
-	/* The order matters: see struct msg_identity. */
-	_cleanup_close_ int stat = open_file_proc(request->tgid, "stat");
-	_cleanup_close_ int cgroup = open_file_proc(request->tgid, "cgroup");
-	_cleanup_close_ int environment = request->want_environment && opener->environment_allowed
-					      ? open_file_proc(request->tgid, "environ")
-					      : -1;
-	const int fds[3] = {stat, cgroup, environment};
-	unsigned int fd_count = environment >= 0 ? 3 : 2;
-
-	if (stat < 0 || cgroup < 0) {
-		answer.error = (uint32_t)(stat < 0 ? -stat : -cgroup);
-		fd_count = 0;
-	}
-	int r = peer_send(worker, MESSAGE_IDENTITY, &answer, sizeof(answer), fds, fd_count);
-	return r == -ENOBUFS ? 0 : r;
-}
-
-/* Send a descriptor of a process's memory to the worker. It allows reading only, and only while the
- * process runs the program that it runs now. */
-static int opener_send_memory(struct opener *opener, uint32_t tgid)
-{
-	struct msg_memory answer = {.tgid = tgid};
-	/* With --strict-memory the worker does not ask, and nobody may have it. */
-	_cleanup_close_ int memory =
-	    opener->role.strict_memory ? -EPERM : open_file_proc(tgid, "mem");
-
-	if (memory < 0)
-		answer.error = (uint32_t)-memory;
-	int r = peer_send(&opener->role.peers[ROLE_WORKER], MESSAGE_MEMORY, &answer, sizeof(answer),
-			  &memory, memory >= 0);
-	return r == -ENOBUFS ? 0 : r;
-}
-
-/* ---- Messages. ---- */
-
-static int opener_on_configure(void *context, const struct msg_configure_opener *config)
-{
-	struct opener *opener = context;
-
-	opener->environment_allowed = config->allow_environment;
-	return 0;
-}
-
-static int opener_on_scan(void *context)
-{
-	return opener_scan(context);
-}
-
-static int opener_on_open_maps(void *context, const struct msg_id *process)
-{
-	return opener_send_maps(context, process->id);
-}
-
-static int opener_on_open_file(void *context, const struct msg_open_file *request)
-{
-	return opener_open(context, request);
-}
-
-static int opener_on_open_identity(void *context, const struct msg_open_identity *request)
-{
-	return opener_send_identity(context, request);
-}
-
-static int opener_on_open_memory(void *context, const struct msg_id *process)
-{
-	return opener_send_memory(context, process->id);
-}
-
-#define OPENER_HANDLERS(HANDLER, REFUSED)                                                          \
-	HANDLER(CONFIGURE_OPENER, opener_on_configure)                                             \
-	HANDLER(SCAN, opener_on_scan)                                                              \
-	HANDLER(OPEN_MAPS, opener_on_open_maps)                                                    \
-	HANDLER(OPEN_FILE, opener_on_open_file)                                                    \
-	HANDLER(OPEN_IDENTITY, opener_on_open_identity)                                            \
-	HANDLER(OPEN_MEMORY, opener_on_open_memory)
-MESSAGE_HANDLERS(opener_handlers, OPENER, OPENER_HANDLERS);
 
 int main(int argc, char **argv)
 {
@@ -187,8 +34,7 @@ int main(int argc, char **argv)
 	status = role_enter_sandbox(&opener.role);
 	if (status)
 		return status;
-	opener.role.handlers = &opener_handlers;
-	opener.role.context = &opener;
+	opener_set_handlers(&opener);
 	if (role_watch_peers(&opener.role) < 0)
 		return STATUS_FAILED;
 	opener.role.state = ROLE_READY;
