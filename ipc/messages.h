@@ -309,7 +309,7 @@ enum {
 };
 
 struct msg_module {
-	uint32_t number;
+	uint32_t id;
 	uint32_t reserved;
 	char path[MSG_PATH_BYTES]; /* as the process sees it, or the end of a longer one; only to be
 				      shown, never to be opened */

@@ -25,7 +25,7 @@
 
 #include "records_generated.h"
 
-namespace fb = bulkhead::ipc;
+namespace fb = bulkhead::records;
 using flatbuffers::Offset;
 
 struct records {
@@ -73,7 +73,7 @@ void records_add_module(struct records *r, const struct record_module *m)
 	auto htlhash = r->builder.CreateString(m->htlhash);
 	auto go_build_id = text_offset(r, m->go_build_id);
 	r->modules.push_back(
-	    fb::CreateModule(r->builder, m->number, path, build_id, htlhash, go_build_id));
+	    fb::CreateModule(r->builder, m->id, path, build_id, htlhash, go_build_id));
 }
 
 void records_add_function(struct records *r, const struct record_function *f)
@@ -81,21 +81,21 @@ void records_add_function(struct records *r, const struct record_function *f)
 	records_reopen(r);
 	auto name = r->builder.CreateString(f->name);
 	auto file = text_offset(r, f->file);
-	r->functions.push_back(fb::CreateFunction(r->builder, f->number, name, file, f->start_line,
-						  f->name_is_generated));
+	r->functions.push_back(
+	    fb::CreateFunction(r->builder, f->id, name, file, f->start_line, f->name_is_generated));
 }
 
 void records_add_frame(struct records *r, const struct record_frame *f)
 {
 	records_reopen(r);
-	r->frames.emplace_back(f->address, f->number, f->module, f->function, f->line, f->kind);
+	r->frames.emplace_back(f->address, f->id, f->module, f->function, f->line, f->kind);
 }
 
 void records_add_stack(struct records *r, const struct record_stack *s)
 {
 	records_reopen(r);
 	auto frames = r->builder.CreateVector(s->frames, s->count);
-	r->stacks.push_back(fb::CreateStack(r->builder, s->number, s->reason, frames));
+	r->stacks.push_back(fb::CreateStack(r->builder, s->id, s->reason, frames));
 }
 
 void records_add_process(struct records *r, const struct record_process *p)
@@ -112,7 +112,7 @@ void records_add_process(struct records *r, const struct record_process *p)
 		list.push_back(fb::CreateVariable(r->builder, name, value));
 	}
 	auto variables = list.empty() ? 0 : r->builder.CreateVector(list);
-	r->processes.push_back(fb::CreateProcess(r->builder, p->number, p->tgid, p->start_ns, comm,
+	r->processes.push_back(fb::CreateProcess(r->builder, p->id, p->tgid, p->start_ns, comm,
 						 path, container_id, service_name, variables));
 }
 
@@ -120,7 +120,7 @@ void records_add_thread(struct records *r, const struct record_thread *t)
 {
 	records_reopen(r);
 	auto comm = r->builder.CreateString(t->comm);
-	r->threads.push_back(fb::CreateThread(r->builder, t->number, t->process, t->tid, comm));
+	r->threads.push_back(fb::CreateThread(r->builder, t->id, t->process, t->tid, comm));
 }
 
 void records_add_sample(struct records *r, const struct record_sample *s)
@@ -189,27 +189,26 @@ template <typename Vector, typename Fn> static int each(const Vector *vector, Fn
 static int visit_definitions(const fb::Batch *batch, const struct records_visitor *v, void *context)
 {
 	int r = each(batch->modules(), [&](const fb::Module *m) {
-		const record_module record = {m->number(), text(m->path()), text(m->gnu_build_id()),
+		const record_module record = {m->id(), text(m->path()), text(m->gnu_build_id()),
 					      text(m->htlhash()), text(m->go_build_id())};
 		return v->module(context, &record);
 	});
 	if (!r)
 		r = each(batch->functions(), [&](const fb::Function *f) {
-			const record_function record = {f->number(), text(f->name()),
-							text(f->file()), f->start_line(),
-							f->name_is_generated()};
+			const record_function record = {f->id(), text(f->name()), text(f->file()),
+							f->start_line(), f->name_is_generated()};
 			return v->function(context, &record);
 		});
 	if (!r)
 		r = each(batch->frames(), [&](const fb::Frame *f) {
-			const record_frame record = {f->address(),  f->number(), f->module_(),
-						     f->function(), f->line(),	 f->kind()};
+			const record_frame record = {f->address(),  f->id(),   f->module_(),
+						     f->function(), f->line(), f->kind()};
 			return v->frame(context, &record);
 		});
 	if (!r)
 		r = each(batch->stacks(), [&](const fb::Stack *s) {
 			const auto *frames = s->frames();
-			const record_stack record = {s->number(), s->reason(),
+			const record_stack record = {s->id(), s->reason(),
 						     frames ? frames->data() : nullptr,
 						     frames ? frames->size() : 0};
 			return v->stack(context, &record);
@@ -219,7 +218,7 @@ static int visit_definitions(const fb::Batch *batch, const struct records_visito
 
 static record_process process_of(const fb::Process *p, struct record_variable *variables)
 {
-	record_process record = {p->number(),
+	record_process record = {p->id(),
 				 p->tgid(),
 				 p->start_ns(),
 				 text(p->comm()),
@@ -283,7 +282,7 @@ int records_visit(const uint8_t *data, size_t length, const struct records_visit
 		});
 	if (!r)
 		r = each(batch->threads(), [&](const fb::Thread *t) {
-			const record_thread record = {t->number(), t->process(), t->tid(),
+			const record_thread record = {t->id(), t->process(), t->tid(),
 						      text(t->comm())};
 			return v->thread(context, &record);
 		});

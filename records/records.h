@@ -18,13 +18,13 @@ extern "C" {
 #endif
 
 struct record_module {
-	uint32_t number;
+	uint32_t id;
 	const char *path;
 	const char *gnu_build_id, *htlhash, *go_build_id; /* "" if the module has no such id */
 };
 
 struct record_function {
-	uint32_t number;
+	uint32_t id;
 	const char *name;
 	const char *file;    /* source file; NULL or "" if unknown */
 	uint32_t start_line; /* first line of the function there; 0 if unknown */
@@ -34,13 +34,13 @@ struct record_function {
 
 struct record_frame {
 	uint64_t address;
-	uint32_t number, module, function;
+	uint32_t id, module, function;
 	uint32_t line; /* in the source file; 0 if unknown */
 	uint8_t kind;  /* enum frame_kind */
 };
 
 struct record_stack {
-	uint32_t number;
+	uint32_t id;
 	uint8_t reason;		/* enum incomplete_reason */
 	const uint32_t *frames; /* ids of the frames, leaf first */
 	uint32_t count;
@@ -55,7 +55,7 @@ struct record_variable {
 };
 
 struct record_process {
-	uint32_t number, tgid;
+	uint32_t id, tgid;
 	uint64_t start_ns;
 	const char *comm, *path;
 	const char *container_id, *service_name; /* "" if there is none */
@@ -65,7 +65,7 @@ struct record_process {
 };
 
 struct record_thread {
-	uint32_t number, process, tid;
+	uint32_t id, process, tid;
 	const char *comm;
 };
 

@@ -86,7 +86,7 @@ static void module_set_state(struct manager *manager, struct module *module,
 /* Tells the worker the module's path, and hands it the file for the symbols. */
 static void module_announce(struct manager *manager, const struct module *module)
 {
-	struct msg_module message = {.number = module->id};
+	struct msg_module message = {.id = module->id};
 
 	memcpy(message.path, module->path, sizeof(message.path));
 	peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_MODULE, &message, sizeof(message),

@@ -132,7 +132,7 @@ static int on_module(void *context, const struct record_module *m)
 	if (!r)
 		r = profile_mapping(&a->profile, &mapping, &id);
 	if (!r)
-		r = ids_set(&a->modules, m->number, id);
+		r = ids_set(&a->modules, m->id, id);
 	return keep_going(r);
 }
 
@@ -149,7 +149,7 @@ static int on_function(void *context, const struct record_function *f)
 	if (!r)
 		r = profile_function(&a->profile, &function, &id);
 	if (!r)
-		r = ids_set(&a->functions, f->number, id);
+		r = ids_set(&a->functions, f->id, id);
 	return keep_going(r);
 }
 
@@ -169,7 +169,7 @@ static int on_frame(void *context, const struct record_frame *f)
 		return 0;
 	int r = profile_location(&a->profile, &location, &id);
 	if (!r)
-		r = ids_set(&a->frames, f->number, id);
+		r = ids_set(&a->frames, f->id, id);
 	a->frames_total++;
 	a->frames_named +=
 	    location.function && !a->profile.functions[location.function].name_is_generated;
@@ -191,9 +191,9 @@ static int on_stack(void *context, const struct record_stack *s)
 	int r = profile_stack(&a->profile, locations, s->count, &id);
 	/* Stored plus one: 0 is "unknown" here, but the empty stack in the profile. */
 	if (!r)
-		r = ids_set(&a->stacks, s->number, id + 1);
+		r = ids_set(&a->stacks, s->id, id + 1);
 	if (!r)
-		r = ids_set(&a->reasons, s->number, s->reason);
+		r = ids_set(&a->reasons, s->id, s->reason);
 	return keep_going(r);
 }
 
@@ -218,7 +218,7 @@ static int on_process(void *context, const struct record_process *p)
 	if (!r)
 		r = profile_process(&a->profile, &process, &id);
 	if (!r)
-		r = ids_set(&a->processes, p->number, id);
+		r = ids_set(&a->processes, p->id, id);
 	return keep_going(r);
 }
 
@@ -235,7 +235,7 @@ static int on_thread(void *context, const struct record_thread *t)
 	if (!r)
 		r = profile_thread(&a->profile, &thread, &id);
 	if (!r)
-		r = ids_set(&a->threads, t->number, id);
+		r = ids_set(&a->threads, t->id, id);
 	return keep_going(r);
 }
 

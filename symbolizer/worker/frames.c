@@ -35,7 +35,7 @@ static int module_get_id(struct worker *worker, XXH128_hash_t key, const char *p
 		return 0;
 	*id = ++worker->ids.module;
 	records_add_module(worker->batch.records,
-			   &(struct record_module){.number = *id,
+			   &(struct record_module){.id = *id,
 						   .path = path,
 						   .gnu_build_id = ids ? ids->gnu_build_id : "",
 						   .htlhash = ids ? ids->htlhash : "",
@@ -58,7 +58,7 @@ static int function_define(struct worker *worker, uint32_t module, uint64_t star
 	*id = ++worker->ids.function;
 	records_add_function(
 	    worker->batch.records,
-	    &(struct record_function){.number = *id, .name = name, .name_is_generated = generated});
+	    &(struct record_function){.id = *id, .name = name, .name_is_generated = generated});
 	return id_map_put(&worker->ids.functions, key, *id);
 }
 
@@ -114,16 +114,16 @@ static int kernel_describe(struct worker *worker, uint64_t address, struct recor
  * address. */
 static int native_describe(struct worker *worker, uint64_t frame, struct record_frame *record)
 {
-	const uint32_t number = (uint32_t)(frame >> BH_FRAME_OFFSET_BITS);
+	const uint32_t module_id = (uint32_t)(frame >> BH_FRAME_OFFSET_BITS);
 	const uint64_t offset = frame & BH_FRAME_OFFSET_MASK;
-	struct module *module = modules_find(&worker->modules, number);
+	struct module *module = modules_find(&worker->modules, module_id);
 	struct symbol symbol;
 
 	record->kind = FRAME_KIND_NATIVE;
 	record->address = offset;
 	const struct symbols *symbols = module ? modules_symbols(&worker->modules, module) : NULL;
 	const XXH128_hash_t key = XXH3_128bits_withSeed(
-	    &number, sizeof(number), modules_definition(&worker->modules, number));
+	    &module_id, sizeof(module_id), modules_definition(&worker->modules, module_id));
 	int r = module_get_id(worker, key, module ? module->path : "[unknown module]",
 			      module ? &module->ids : NULL, &record->module);
 	if (r < 0 || !symbols)
@@ -177,7 +177,7 @@ int frames_get_id(struct worker *worker, uint64_t frame, uint32_t *id)
 		r = native_describe(worker, frame, &record);
 	if (r < 0)
 		return r;
-	*id = record.number = ++worker->ids.frame;
+	*id = record.id = ++worker->ids.frame;
 	records_add_frame(worker->batch.records, &record);
 	return id_map_put(&worker->ids.frames, key, *id);
 }
@@ -204,7 +204,7 @@ static int managed_function_get_id(struct worker *worker, const struct runtime_f
 	records_add_function(
 	    worker->batch.records,
 	    &(struct record_function){
-		.number = *id, .name = name, .file = file, .start_line = frame->start_line});
+		.id = *id, .name = name, .file = file, .start_line = frame->start_line});
 	return id_map_put(&worker->ids.functions, key, *id);
 }
 
@@ -237,7 +237,7 @@ int frames_get_managed_ids(struct worker *worker, struct managed_process *proces
 
 		if (r < 0)
 			return r;
-		record.number = ++worker->ids.frame;
+		record.id = ++worker->ids.frame;
 		records_add_frame(worker->batch.records, &record);
 	}
 	return id_map_put(&worker->ids.frames, key, *first | *count << COUNT_SHIFT);
@@ -258,7 +258,7 @@ int frames_get_abort_id(struct worker *worker, unsigned int reason, uint32_t *id
 	int r = function_get_id(worker, 0, reason, name, &record.function);
 	if (r < 0)
 		return r;
-	*id = record.number = ++worker->ids.frame;
+	*id = record.id = ++worker->ids.frame;
 	records_add_frame(worker->batch.records, &record);
 	return id_map_put(&worker->ids.frames, key, *id);
 }

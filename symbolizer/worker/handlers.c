@@ -71,7 +71,7 @@ static int worker_on_module(void *context, const struct msg_module *module, stru
 		return 0;
 	if (fd >= 0)
 		message->fds[0] = -1;
-	runtimes_on_module(worker, modules_find(&worker->modules, module->number));
+	runtimes_on_module(worker, modules_find(&worker->modules, module->id));
 	return 0;
 }
 

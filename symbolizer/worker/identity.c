@@ -400,7 +400,7 @@ static void process_describe(struct worker *worker, struct identity_process *pro
 	const struct identity *identity = worker->identity;
 	struct record_variable variables[RECORD_VARIABLES_MAX];
 	const bool named = identity->want_service_name;
-	struct record_process record = {.number = process->id,
+	struct record_process record = {.id = process->id,
 					.tgid = process->tgid,
 					.start_ns = process->start_ns,
 					.comm = process->comm,

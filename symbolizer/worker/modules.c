@@ -30,7 +30,7 @@ struct module *modules_find(const struct modules *modules, uint32_t id)
 
 int modules_add(struct modules *modules, const struct msg_module *message, int fd)
 {
-	struct module **link = modules_link(modules, message->number);
+	struct module **link = modules_link(modules, message->id);
 	struct module *module = *link;
 	const bool announced = module != NULL;
 
@@ -38,7 +38,7 @@ int modules_add(struct modules *modules, const struct msg_module *message, int f
 		module = calloc(1, sizeof(*module));
 		if (!module)
 			return -ENOMEM;
-		module->id = message->number;
+		module->id = message->id;
 		module->fd = -1;
 		*link = module;
 	}

@@ -31,7 +31,7 @@ static int process_get_id(struct worker *worker, const struct bh_sample *header,
 	};
 	if (worker->identity)
 		return identity_get_id(worker, header, key, &record, id);
-	record.number = *id = ++worker->ids.process;
+	record.id = *id = ++worker->ids.process;
 	records_add_process(worker->batch.records, &record);
 	return id_map_put(&worker->ids.processes, key, *id);
 }
@@ -52,7 +52,7 @@ static int thread_get_id(struct worker *worker, const struct bh_sample *header, 
 		return 0;
 	*id = ++worker->ids.thread;
 	records_add_thread(worker->batch.records,
-			   &(struct record_thread){.number = *id,
+			   &(struct record_thread){.id = *id,
 						   .process = identity.process,
 						   .tid = identity.tid,
 						   .comm = identity.comm});

@@ -84,7 +84,7 @@ static int stack_define(struct worker *worker, const struct bh_sample *header,
 		r = frames_get_abort_id(worker, header->reason, &stack.ids[stack.count++]);
 	if (r < 0)
 		return r;
-	records_add_stack(worker->batch.records, &(struct record_stack){.number = id,
+	records_add_stack(worker->batch.records, &(struct record_stack){.id = id,
 									.reason = header->reason,
 									.frames = stack.ids,
 									.count = stack.count});

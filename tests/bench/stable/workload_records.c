@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Workloads: the path of a sample from the ring to a file, through the worker, the exporter and each
- * sink. Stacks have 30 frames. The phases are: stacks in which every frame is new, new stacks of
- * frames that have ids, and stacks that have ids.
+ * Workloads: the path of a sample from the ring to a file, through the worker, the exporter and
+ * each sink. Stacks have 30 frames. The phases are: stacks in which every frame is new, new stacks
+ * of frames that have ids, and stacks that have ids.
  */
 #include <stddef.h>
 #include <string.h>
@@ -73,7 +73,7 @@ static struct worker *worker_new(void)
 {
 	const struct input_elf *elf = input_elf_new();
 	const struct input_text kallsyms = input_kallsyms(KERNEL_SYMBOLS);
-	const struct msg_module module = {.number = INPUT_MODULE, .path = "/usr/bin/example"};
+	const struct msg_module module = {.id = INPUT_MODULE, .path = "/usr/bin/example"};
 	struct worker *worker = calloc(1, sizeof(*worker));
 
 	NEED(worker);

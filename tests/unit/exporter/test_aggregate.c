@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches of an incorrect worker: whatever they contain, each sample is either exported once or lost once. */
+/* Batches of an incorrect worker: whatever they contain, each sample is either exported once or
+ * lost once. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 
 /* Limits of aggregate.c: ids from the first on, and stacks longer than the second, are refused. */
 enum {
-	NUMBERS_MAX = 1 << 20,
+	IDS_MAX = 1 << 20,
 	FRAMES_MAX = 2048
 };
 
@@ -87,28 +88,26 @@ static void fixture_free(struct fixture *f)
 	free(f);
 }
 
-static void add_frame(struct fixture *f, uint32_t number, uint32_t module, uint32_t function,
+static void add_frame(struct fixture *f, uint32_t id, uint32_t module, uint32_t function,
 		      uint8_t kind)
 {
-	records_add_frame(f->records, &(struct record_frame){.address = number,
-							     .number = number,
-							     .module = module,
-							     .function = function,
-							     .kind = kind});
+	records_add_frame(
+	    f->records,
+	    &(struct record_frame){
+		.address = id, .id = id, .module = module, .function = function, .kind = kind});
 }
 
-static void add_stack(struct fixture *f, uint32_t number, uint8_t reason, const uint32_t *frames,
+static void add_stack(struct fixture *f, uint32_t id, uint8_t reason, const uint32_t *frames,
 		      uint32_t count)
 {
-	records_add_stack(f->records, &(struct record_stack){number, reason, frames, count});
+	records_add_stack(f->records, &(struct record_stack){id, reason, frames, count});
 }
 
-static void add_thread(struct fixture *f, uint32_t number, uint32_t process)
+static void add_thread(struct fixture *f, uint32_t id, uint32_t process)
 {
 	records_add_process(f->records, &(struct record_process){process, 100 + process, 5, "comm",
 								 "/bin/x", "", "", NULL, 0});
-	records_add_thread(f->records,
-			   &(struct record_thread){number, process, 200 + number, "thread"});
+	records_add_thread(f->records, &(struct record_thread){id, process, 200 + id, "thread"});
 }
 
 static void add_samples(struct fixture *f, uint32_t stack, uint32_t thread, unsigned int count)
@@ -193,8 +192,8 @@ Test(aggregate, the_same_batch_twice_counts_its_samples_twice)
 
 Test(aggregate, samples_with_unknown_ids_are_lost)
 {
-	static const uint32_t strange[] = {
-	    0, 2, 1023, 1024, 65536, NUMBERS_MAX - 1, NUMBERS_MAX, 0x7fffffff, UINT32_MAX};
+	static const uint32_t strange[] = {0,		2,	 1023,	     1024,	65536,
+					   IDS_MAX - 1, IDS_MAX, 0x7fffffff, UINT32_MAX};
 	struct fixture *f = fixture_new();
 
 	add_sound(f);
@@ -211,8 +210,7 @@ Test(aggregate, samples_with_unknown_ids_are_lost)
 
 Test(aggregate, ids_above_the_limit_are_refused)
 {
-	static const uint32_t huge[] = {NUMBERS_MAX, NUMBERS_MAX + 1, 0x7fffffff, 0x80000000,
-					UINT32_MAX};
+	static const uint32_t huge[] = {IDS_MAX, IDS_MAX + 1, 0x7fffffff, 0x80000000, UINT32_MAX};
 	struct fixture *f = fixture_new();
 
 	add_sound(f);
@@ -230,14 +228,13 @@ Test(aggregate, ids_above_the_limit_are_refused)
 	}
 	cr_assert_eq(deliver(f, false), 0);
 	cr_assert_eq(f->aggregate.exported, 0);
-	cr_assert_leq(f->aggregate.stacks.capacity, 1024,
-		      "no memory for numbers that are not taken");
+	cr_assert_leq(f->aggregate.stacks.capacity, 1024, "no memory for ids that are not used");
 	fixture_free(f);
 }
 
 Test(aggregate, the_largest_valid_ids_are_accepted)
 {
-	const uint32_t largest = NUMBERS_MAX - 1;
+	const uint32_t largest = IDS_MAX - 1;
 	struct fixture *f = fixture_new();
 
 	records_add_module(f->records, &(struct record_module){largest, "m", "", "", ""});
@@ -248,7 +245,7 @@ Test(aggregate, the_largest_valid_ids_are_accepted)
 	add_samples(f, largest, largest, 3);
 	cr_assert_eq(deliver(f, false), 0);
 	cr_assert_eq(f->aggregate.exported, 3);
-	cr_assert_eq(f->aggregate.stacks.capacity, NUMBERS_MAX);
+	cr_assert_eq(f->aggregate.stacks.capacity, IDS_MAX);
 	fixture_free(f);
 }
 

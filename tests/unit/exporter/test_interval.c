@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Intervals of an exporter that is killed: its journal, statistics and spool survive, and everything
- * else is lost. The spool is a list, the sender does nothing, and peer_send() records the messages to
- * the worker.
+ * Intervals of an exporter that is killed: its journal, statistics and spool survive, and
+ * everything else is lost. The spool is a list, the sender does nothing, and peer_send() records
+ * the messages to the worker.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -112,9 +112,9 @@ static void batch(struct otlp_exporter *e, uint64_t sequence, bool first, unsign
 
 	if (first) {
 		records_add_function(records, &(struct record_function){1, "work", "", 0, false});
-		records_add_frame(records, &(struct record_frame){.number = 1, .function = 1});
+		records_add_frame(records, &(struct record_frame){.id = 1, .function = 1});
 		records_add_stack(records, &(struct record_stack){1, 0, &frame, 1});
-		records_add_process(records, &(struct record_process){.number = 1,
+		records_add_process(records, &(struct record_process){.id = 1,
 								      .tgid = 42,
 								      .comm = "c",
 								      .path = "/c",
@@ -178,7 +178,8 @@ Test(interval, a_killed_exporter_loses_nothing)
 	e = exporter_new(&kept, seen.marks[0]);
 	cr_expect_eq(kept.stats.interval_samples, 5);
 	cr_expect_eq(kept.stats.received_sequence, RUN(7) + 2);
-	/* A batch that the worker sends again has no effect, and later batches may refer to old definitions. */
+	/* A batch that the worker sends again has no effect, and later batches may refer to old
+	 * definitions. */
 	batch(e, RUN(7) + 2, false, 5);
 	batch(e, RUN(7) + 3, false, 3);
 	interval_commit(e);

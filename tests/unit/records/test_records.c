@@ -41,19 +41,19 @@ static int on_reset(void *t)
 
 static int on_module(void *t, const struct record_module *m)
 {
-	return note(t, "module %u %s %s %s %s\n", m->number, m->path, m->gnu_build_id, m->htlhash,
+	return note(t, "module %u %s %s %s %s\n", m->id, m->path, m->gnu_build_id, m->htlhash,
 		    m->go_build_id);
 }
 
 static int on_function(void *t, const struct record_function *f)
 {
-	return note(t, "function %u %s %u%s\n", f->number, f->name, f->start_line,
+	return note(t, "function %u %s %u%s\n", f->id, f->name, f->start_line,
 		    f->name_is_generated ? " generated" : "");
 }
 
 static int on_frame(void *t, const struct record_frame *f)
 {
-	return note(t, "frame %u 0x%" PRIx64 " %u %u %u\n", f->number, f->address, f->module,
+	return note(t, "frame %u 0x%" PRIx64 " %u %u %u\n", f->id, f->address, f->module,
 		    f->function, f->kind);
 }
 
@@ -63,18 +63,18 @@ static int on_stack(void *t, const struct record_stack *s)
 
 	for (uint32_t i = 0; i < s->count; i++)
 		sum += s->frames[i];
-	return note(t, "stack %u %u %u %" PRIu64 "\n", s->number, s->reason, s->count, sum);
+	return note(t, "stack %u %u %u %" PRIu64 "\n", s->id, s->reason, s->count, sum);
 }
 
 static int on_process(void *t, const struct record_process *p)
 {
-	return note(t, "process %u %u %" PRIu64 " %s %s\n", p->number, p->tgid, p->start_ns,
-		    p->comm, p->path);
+	return note(t, "process %u %u %" PRIu64 " %s %s\n", p->id, p->tgid, p->start_ns, p->comm,
+		    p->path);
 }
 
 static int on_thread(void *t, const struct record_thread *h)
 {
-	return note(t, "thread %u %u %u %s\n", h->number, h->process, h->tid, h->comm);
+	return note(t, "thread %u %u %u %s\n", h->id, h->process, h->tid, h->comm);
 }
 
 static int on_sample(void *t, const struct record_sample *s)
@@ -212,7 +212,7 @@ Test(records, estimate_is_never_less)
 			records_add_function(r, &(struct record_function){i, name, "", 0, false});
 			records_add_module(r, &(struct record_module){i, name, "", name, name});
 			records_add_stack(r, &(struct record_stack){i, 0, frames, i * seed % 700});
-			records_add_frame(r, &(struct record_frame){.number = i});
+			records_add_frame(r, &(struct record_frame){.id = i});
 			records_add_thread(r, &(struct record_thread){i, 0, 0, name});
 			if (i % 3)
 				records_add_sample(r, &(struct record_sample){0});

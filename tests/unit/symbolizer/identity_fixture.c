@@ -26,9 +26,8 @@ static int on_process(void *context, const struct record_process *process)
 	(void)context;
 	cr_assert_lt(sent.process_count, PROCESSES_MAX);
 	__typeof__(sent.processes[0]) *p = &sent.processes[sent.process_count++];
-	*p = (__typeof__(*p)){.id = process->number,
-			      .tgid = process->tgid,
-			      .variable_count = process->variable_count};
+	*p = (__typeof__(*p)){
+	    .id = process->id, .tgid = process->tgid, .variable_count = process->variable_count};
 	snprintf(p->container, sizeof(p->container), "%s", process->container_id);
 	snprintf(p->service, sizeof(p->service), "%s", process->service_name);
 	snprintf(p->comm, sizeof(p->comm), "%s", process->comm);
@@ -53,8 +52,8 @@ static int on_thread(void *context, const struct record_thread *thread)
 {
 	(void)context;
 	cr_assert(is_described(thread->process), "%u", thread->process);
-	cr_assert_lt(thread->number, PROCESSES_MAX);
-	sent.thread_process[thread->number] = thread->process;
+	cr_assert_lt(thread->id, PROCESSES_MAX);
+	sent.thread_process[thread->id] = thread->process;
 	return 0;
 }
 

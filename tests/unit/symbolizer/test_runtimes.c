@@ -34,7 +34,7 @@ TestSuite(runtimes, .init = setup);
 
 static struct module *add_module(void)
 {
-	struct msg_module message = {.number = MODULE};
+	struct msg_module message = {.id = MODULE};
 	const int fd = open(python, O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0)

@@ -32,7 +32,7 @@ static int on_reset(void *context)
 static int on_stack(void *context, const struct record_stack *stack)
 {
 	(void)context;
-	sent.defined[stack->number] = true;
+	sent.defined[stack->id] = true;
 	sent.stacks++;
 	return 0;
 }
@@ -176,7 +176,7 @@ Test(samples, a_repeated_stack_is_defined_once)
 Test(samples, frames_are_defined_again_when_the_file_of_their_module_comes_late)
 {
 	struct worker *worker = worker_new();
-	const struct msg_module module = {.number = 7, .path = "/bin/program"};
+	const struct msg_module module = {.id = 7, .path = "/bin/program"};
 	struct {
 		struct bh_sample header;
 		uint64_t frames[2];
@@ -254,7 +254,7 @@ Test(samples, a_lost_batch_resets_all_ids)
 /* A module with a long path in each of its frames' definitions: its id is `module`. */
 static void add_module(struct worker *worker, uint32_t module)
 {
-	struct msg_module message = {.number = module};
+	struct msg_module message = {.id = module};
 
 	memset(message.path, 'p', sizeof(message.path) - 1);
 	cr_assert_eq(modules_add(&worker->modules, &message, -1), 0);
