@@ -183,7 +183,7 @@ judge_agent() {
 		return 0
 	fi
 	sed -n 's/^stderr: .*\(ended: \|error \)/    \1/p; s/^answer: \( *bulkhead-exp\)/    \1/p; s/^killed: /    &/p' "$DIR/section"
-	read -r taken waiting < <(sed -n 's/.*ended: taken=\([0-9]*\) carried=0 delivered=0 waiting=\([0-9]*\) lost=0$/\1 \2/p' "$DIR/section")
+	read -r taken waiting < <(sed -n 's/.*ended: taken=\([0-9]*\) spooled_at_start=0 delivered=0 waiting=\([0-9]*\) lost=0$/\1 \2/p' "$DIR/section")
 	! grep -q '^killed: ' "$DIR/section" && [[ $status == 5 ]] && ((taken >= 100 && taken == waiting))
 }
 
