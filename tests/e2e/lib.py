@@ -170,10 +170,46 @@ def unaccounted(stats, samples=None, lossless=False):
 
 # Programs
 
-class Program:
-    """A program that announces its call chain and uses CPU time until the `with` ends."""
+class Busy:
+    """Something that a test expects samples of. Case.record waits for the CPU time of everything in `running`."""
 
     running = []  # those between __enter__ and __exit__
+
+    def __enter__(self):
+        Busy.running.append(self)
+        return self
+
+    def __exit__(self, *_):
+        if self in Busy.running:
+            Busy.running.remove(self)
+
+    def cpu_seconds(self):
+        """The CPU time that it has used so far."""
+        raise NotImplementedError
+
+
+def cpu_seconds_of(stat):
+    """User and system time in the text of a file `stat` in /proc; 0 if its process or thread has ended (None)."""
+    fields = (stat or "").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if len(fields) > 12 else 0
+
+
+class Process(Busy):
+    """A process that the test started: all its threads, or those with one of these names."""
+
+    def __init__(self, pid, *comms):
+        self.pid = pid
+        self.comms = comms
+
+    def cpu_seconds(self):
+        if not self.comms:
+            return cpu_seconds_of(read(f"/proc/{self.pid}/stat"))
+        threads = glob.glob(f"/proc/{self.pid}/task/*")
+        return sum(cpu_seconds_of(read(f"{thread}/stat")) for thread in threads if (read(f"{thread}/comm") or "").strip() in self.comms)
+
+
+class Program(Busy):
+    """A program that announces its call chain and uses CPU time until the `with` ends."""
 
     def __init__(self, name, *args, env=None, path=None, wrapper=(), comm=None, seconds=120):
         self.command = [*wrapper, path or os.path.join(PROGRAMS, name), str(seconds), *map(str, args)]
@@ -192,21 +228,15 @@ class Program:
         self.expectation = Expectation(said)
         self.pid = self.process.pid
         time.sleep(0.2)  # the program needs this time to reach the end of its chain
-        Program.running.append(self)
-        return self
+        return super().__enter__()
 
     def cpu_seconds(self):
-        """CPU time of its processes and threads so far."""
-        ticks = 0
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            fields = (read(f"/proc/{pid}/stat") or "").rpartition(")")[2].split()
-            if len(fields) > 12 and int(fields[2]) == self.pid:  # its process group
-                ticks += int(fields[11]) + int(fields[12])
-        return ticks / os.sysconf("SC_CLK_TCK")
+        """CPU time of the processes of its process group."""
+        stats = (read(f"/proc/{pid}/stat") or "" for pid in filter(str.isdigit, os.listdir("/proc")))
+        return sum(cpu_seconds_of(stat) for stat in stats if stat.rpartition(")")[2].split()[2:3] == [str(self.pid)])
 
     def __exit__(self, *_):
-        if self in Program.running:
-            Program.running.remove(self)
+        super().__exit__()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.stdout.close()
@@ -316,11 +346,11 @@ class Case(unittest.TestCase):
         return recording
 
     def record(self, *args, status=0, seconds=2, **kwargs):
-        """A recording of `seconds`, or of as long as the running programs need to get that much CPU time.
+        """A recording of `seconds`, or of as long as everything in Busy.running needs to get that much CPU time.
 
         On an idle machine both are the same. On a loaded one a test gets as many samples as it asks for, only later.
         """
-        if not Program.running or not seconds:
+        if not Busy.running or not seconds:
             return self.finish(self.start(*args, seconds=seconds, **kwargs), status)
         while True:
             process = self.start(*args, seconds=seconds * STRETCH, **kwargs)
@@ -336,15 +366,19 @@ class Case(unittest.TestCase):
         return recording
 
     def give_cpu_time(self, seconds, recording):
-        """Wait until the recording samples, and then until each running program has had CPU time for `seconds`."""
+        """Wait until the recording samples, and then until everything in Busy.running has had CPU time for `seconds`."""
         self.wait_for("sampling to begin", lambda: recording.poll() is not None or sampling(recording.pid))
-        before = [(program, program.cpu_seconds()) for program in Program.running]
+        before = [(busy, busy.cpu_seconds()) for busy in Busy.running]
         end = time.monotonic() + seconds
         patience = time.monotonic() + seconds * STRETCH
         while recording.poll() is None and time.monotonic() < patience:
-            if time.monotonic() >= end and all(program.cpu_seconds() - cpu >= 0.95 * seconds for program, cpu in before):
+            if time.monotonic() >= end and all(busy.cpu_seconds() - cpu >= 0.95 * seconds for busy, cpu in before):
                 return
             time.sleep(0.02)
+
+    def wait_for_cpu_time(self, busy, seconds):
+        """Wait until `busy` has used this much CPU time since its start."""
+        self.wait_for(f"{seconds} s of CPU time", lambda: busy.cpu_seconds() >= seconds, seconds * STRETCH + PATIENCE)
 
     def wait_until_recording(self, process):
         """{role: pid}, once all of them are sandboxed and a second has passed."""

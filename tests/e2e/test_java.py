@@ -12,7 +12,6 @@ import os
 import re
 import shutil
 import subprocess
-import time
 import zipfile
 
 import lib
@@ -29,6 +28,7 @@ BRIEF = os.environ.get("BULKHEAD_JAVA_BRIEF") == "1"
 if BRIEF:
     MODES, MODES_SINCE = MODES[:2], {}
 LEAST_SHARE = 0.99
+WARM_UP_SECONDS = 3  # of CPU time: until the VM has compiled what is called often
 BEFORE_MAX = 0.15  # of samples that were taken before the VM was looked at
 
 WORK = "KnownChain.work(long)"
@@ -260,18 +260,21 @@ class Java(lib.Case):
             process.stdout.close()
 
     @contextlib.contextmanager
-    def program(self, home, options, parts, library, classes):
+    def program(self, home, options, parts, library, classes, threads=("chain",)):
+        """It has compiled what is called often. Recordings wait for the CPU time of the threads of these names."""
         rounds = 500_000 if INTERPRETED[0] in options else 10_000_000
         command = [os.path.join(home, "bin/java"), *options, "-Xss4m", "-Xmx128m", "-cp", classes]
         if library:
             command += [f"-Dlibrary={library}"]
-        with self.started([*command, "KnownChain", "120", str(rounds), *parts], "started") as process:
-            time.sleep(3)  # until what is called often is compiled
-            yield process
+        seconds = str(WARM_UP_SECONDS * lib.STRETCH + 4 * lib.STRETCH + lib.PATIENCE)
+        with self.started([*command, "KnownChain", seconds, str(rounds), *parts], "started") as process:
+            with lib.Process(process.pid, *threads) as chain:
+                self.wait_for_cpu_time(chain, WARM_UP_SECONDS)
+                yield process
 
     def samples_of(self, home, options, parts, library, classes, threads):
         """Those of the threads of these names, without what was taken before the VM was looked at."""
-        with self.program(home, options, parts, library, classes) as process:
+        with self.program(home, options, parts, library, classes, threads) as process:
             recording = self.record("-p", process.pid, seconds=3, freq=499)
         samples = recording.of(*threads)
         before = [s for s in samples if any(frame.startswith("[anonymous") for frame in s.frames)]
@@ -331,7 +334,7 @@ class Java(lib.Case):
     def check_dump(self, home):
         classes = os.path.join(self.directory, "classes")
         self.compile(home, classes, "Dumped.java")
-        with self.started([os.path.join(home, "bin/java"), *APART, "-Xmx128m", "-cp", classes, "Dumped", "120"], *DUMPED) as process:
+        with self.started([os.path.join(home, "bin/java"), *APART, "-Xmx128m", "-cp", classes, "Dumped", "120"], *DUMPED) as process, lib.Process(process.pid):
             recording = self.record("-p", process.pid, seconds=2, freq=997, outputs=("out.folded", "out.otlp"))
             said = subprocess.run([os.path.join(home, "bin/jstack"), str(process.pid)], capture_output=True, text=True, timeout=lib.PATIENCE, check=True).stdout
         dumped, stacks, faults = dumped_stacks(said), java_stacks(recording.path("out.otlp")), []
@@ -377,7 +380,7 @@ class Java(lib.Case):
             jar.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\nPremain-Class: Redefined\nCan-Redefine-Classes: true\n")
         rounds = "200000" if INTERPRETED[0] in options else "2000000"
         command = [os.path.join(home, "bin/java"), f"-javaagent:{agent}", *options, "Redefined", "120", rounds, *files]
-        with pythons.Clocks() as clocks, self.started(command, "started") as process:
+        with pythons.Clocks() as clocks, self.started(command, "started") as process, lib.Process(process.pid, "chain"):
             recording = self.record("-p", process.pid, seconds=4, freq=997, outputs=("out.folded", "out.otlp"))
             process.kill()
             redefinitions = Redefinitions(process.stdout.read(), versions)

@@ -46,7 +46,8 @@ class Mixed(lib.Case):
         program = subprocess.Popen([sys.executable, os.path.join(HERE, "python/mixed.py"), library, classes], stdout=subprocess.PIPE, text=True)
         try:
             self.assertEqual(program.stdout.readline(), "ready\n")
-            recording = self.record("-p", str(program.pid), seconds=4, freq=199, outputs=("out.folded", "out.html"))
+            with lib.Process(program.pid):
+                recording = self.record("-p", str(program.pid), seconds=4, freq=199, outputs=("out.folded", "out.html"))
         finally:
             program.send_signal(signal.SIGKILL)
             program.wait()

@@ -67,7 +67,8 @@ class Refused(lib.Case):
     def check(self, command, env, file, expected):
         process = subprocess.Popen([*command, "-c", SPIN], env={**os.environ, **env})
         try:
-            recording = self.record("-p", str(process.pid), seconds=2, freq=199)
+            with lib.Process(process.pid):
+                recording = self.record("-p", str(process.pid), seconds=2, freq=199)
         finally:
             process.kill()
             process.wait()

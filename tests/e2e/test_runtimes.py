@@ -10,7 +10,6 @@ import signal
 import struct
 import subprocess
 import sys
-import time
 import zlib
 
 import agent
@@ -215,6 +214,7 @@ class Told(RuntimeCase):
             for _ in range(2):  # the file is refused once, not each of its processes
                 process = stack.enter_context(subprocess.Popen([python, SCRIPT, "60"]))
                 stack.callback(process.kill)
+            stack.enter_context(lib.Process(process.pid))
             recording = self.record("-p", process.pid, seconds=2)
         lines = [line for line in recording.stderr.splitlines() if "CPython 3.99" in line]
         self.assertEqual(len(lines), 1, recording.stderr)
@@ -227,9 +227,9 @@ class Told(RuntimeCase):
         self.assertEqual([s for s in recording.samples if any(f.startswith(lib.CUT) for f in s.frames)], [])
 
     def test_nothing_is_said_when_nothing_is_wrong(self):
-        with subprocess.Popen(self.command(60)) as python:
+        with subprocess.Popen(self.command(60)) as python, lib.Process(python.pid) as busy:
             self.addCleanup(python.kill)
-            time.sleep(1)  # until its imports have been mapped and unmapped
+            self.wait_for_cpu_time(busy, 1)  # until its imports have been mapped and unmapped
             recording = self.record("-p", python.pid)
             python.kill()
         if recording.stats["runtimes"]["cpython"]["refused"]:

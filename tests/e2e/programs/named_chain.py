@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Burns CPU at the end of a chain that is known: named_chain.py SECONDS [PROGRAM ARGUMENT...], executed afterwards."""
+"""Uses CPU time at the end of a known chain: named_chain.py SECONDS [PROGRAM ARGUMENT...].
+
+The seconds are CPU time, so that a loaded machine takes as many samples as an idle one. The
+program, if there is one, is executed afterwards.
+"""
 import os
 import sys
 import time
@@ -18,9 +22,9 @@ class Middle:
 
 
 def outermost(seconds):
-    end = time.monotonic() + seconds
+    end = time.process_time() + seconds
     middle = Middle()
-    while time.monotonic() < end:
+    while time.process_time() < end:
         middle.step()
 
 
