@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One handler for each message to the loader, and the handlers of its other events.
+ * ipc/messages.def says who sends a message and when. */
+#include "loader/handlers.h"
+
+#include <errno.h>
+
+#include "loader/loader.h"
+
+enum {
+	LOADER_TICK_MS = 1000
+};
+
+static void loader_send_status(struct loader *loader)
+{
+	struct msg_status status = {0};
+
+	object_status(loader, &status);
+	role_send_status(&loader->role, &status);
+}
+
+static int loader_on_configure(void *context, const struct msg_configure_loader *config)
+{
+	struct loader *loader = context;
+
+	if (config->target_count > MSG_FILTER_TARGETS_MAX || !config->frequency_hz)
+		return -EPROTO;
+	loader->config = *config;
+	loader->role.state = ROLE_CONFIGURED;
+	return 0;
+}
+
+static int loader_on_start(void *context)
+{
+	struct loader *loader = context;
+
+	events_enable(loader, true);
+	loader->role.state = ROLE_SAMPLING;
+	loader_send_status(loader);
+	return 0;
+}
+
+static int loader_on_stop(void *context)
+{
+	struct loader *loader = context;
+
+	events_enable(loader, false);
+	loader->role.state = ROLE_STOPPED;
+	loader_send_status(loader);
+	return 0;
+}
+
+static int loader_on_slab_request(void *context)
+{
+	return object_add_slab(context);
+}
+
+#define LOADER_HANDLERS(HANDLER, REFUSED)                                                          \
+	HANDLER(CONFIGURE_LOADER, loader_on_configure)                                             \
+	HANDLER(START, loader_on_start)                                                            \
+	HANDLER(STOP, loader_on_stop)                                                              \
+	HANDLER(SLAB_REQUEST, loader_on_slab_request)
+MESSAGE_HANDLERS(loader_handlers, LOADER, LOADER_HANDLERS);
+
+/* ---- Other events. ---- */
+
+static bool loader_on_gone(void *context, enum role_id other)
+{
+	struct loader *loader = context;
+
+	return loader->role.agent && other == ROLE_EXPORTER;
+}
+
+static void loader_on_return(void *context, enum role_id other)
+{
+	(void)other;
+	object_send_exporter_maps(context);
+}
+
+static void loader_on_tick(void *context, uint32_t events)
+{
+	struct loader *loader = context;
+
+	(void)events;
+	if (loader->sampling) {
+		events_follow_cpus(loader);
+		loader_send_status(loader);
+	}
+}
+
+void loader_set_handlers(struct loader *loader)
+{
+	loader->role.handlers = &loader_handlers;
+	loader->role.context = loader;
+	loader->role.on_gone = loader_on_gone;
+	loader->role.on_return = loader_on_return;
+}
+
+void loader_start_ticks(struct loader *loader)
+{
+	loop_set_tick(&loader->role.loop, LOADER_TICK_MS, loader_on_tick, loader);
+	loader_send_status(loader);
+}
