@@ -6,7 +6,9 @@
  * second and runs the BPF program. The sideband event has a ring into which the kernel writes what
  * happens to processes and to kernel text; the manager maps that ring and reads it. CPUs may come
  * and go while a recording runs. So the list of online CPUs is compared once per second with the
- * events that are open: a new CPU gets both events, and those of a CPU that went are closed.
+ * events that are open: a new CPU gets both events, and those of a CPU that went are closed. If the
+ * kernel refuses an event, the role ends at its start; later only that CPU is not sampled, and the
+ * attempt is repeated each second.
  *
  * Example: CPUs 0 and 1 are online, and 1 goes offline and returns.
  *
@@ -85,7 +87,7 @@ static int event_open_sideband(int cpu)
 	return event_open(&attr, cpu);
 }
 
-/* Explains why the events cannot be opened. Returns the exit status. */
+/* Logs why the events of a CPU cannot be opened. Returns the exit status. */
 static int events_failed(const struct loader *loader, int cpu, int error)
 {
 	switch (error) {
@@ -115,7 +117,16 @@ static int events_failed(const struct loader *loader, int cpu, int error)
 	}
 }
 
-static int events_open_cpu(struct loader *loader, int cpu)
+static void events_close_cpu(struct loader *loader, int cpu)
+{
+	if (loader->sample_fds[cpu] >= 0)
+		close(loader->sample_fds[cpu]);
+	if (loader->sideband_fds[cpu] >= 0)
+		close(loader->sideband_fds[cpu]);
+	loader->sample_fds[cpu] = loader->sideband_fds[cpu] = -1;
+}
+
+static int events_try_open_cpu(struct loader *loader, int cpu)
 {
 	struct msg_id id = {.id = (uint32_t)cpu};
 	int fd = event_open_sideband(cpu);
@@ -136,43 +147,81 @@ static int events_open_cpu(struct loader *loader, int cpu)
 	return 0;
 }
 
-static void events_close_cpu(struct loader *loader, int cpu)
+/* Opens both events of a CPU, or none. Returns 0, also for a CPU that went offline after the list
+ * was read, or a negative errno. */
+static int events_open_cpu(struct loader *loader, int cpu)
 {
-	if (loader->sample_fds[cpu] >= 0)
-		close(loader->sample_fds[cpu]);
-	if (loader->sideband_fds[cpu] >= 0)
-		close(loader->sideband_fds[cpu]);
-	loader->sample_fds[cpu] = loader->sideband_fds[cpu] = -1;
+	const int r = events_try_open_cpu(loader, cpu);
+
+	if (r < 0)
+		events_close_cpu(loader, cpu);
+	return r == -ENODEV || r == -ENXIO ? 0 : r;
 }
 
-int events_follow_cpus(struct loader *loader)
+/* Reads the list of CPUs that are online. Returns 0 or a negative errno. */
+static int events_read_online(const struct loader *loader, struct cpu_set *online)
 {
 	char text[4096];
-	struct cpu_set set;
-	ssize_t n = pread(loader->online_fd, text, sizeof(text) - 1, 0);
+	const ssize_t n = pread(loader->online_fd, text, sizeof(text) - 1, 0);
 
-	if (n <= 0)
-		return STATUS_FAILED;
+	if (n < 0)
+		return -errno;
 	text[n] = 0;
-	if (cpus_parse(text, &set) < 0)
-		return STATUS_FAILED;
-	for (int cpu = 0; cpu < CPUS_MAX; cpu++) {
-		const bool open = loader->sample_fds[cpu] >= 0;
+	return n ? cpus_parse(text, online) : -EINVAL;
+}
 
-		if (open && !set.online[cpu])
-			events_close_cpu(loader, cpu);
-		if (open || !set.online[cpu])
-			continue;
-		int r = events_open_cpu(loader, cpu);
-		if (r == -ENODEV || r == -ENXIO) {
-			/* The CPU went offline after the list was read. */
-			events_close_cpu(loader, cpu);
-			continue;
-		}
+int events_open(struct loader *loader)
+{
+	struct cpu_set set;
+	int r = events_read_online(loader, &set);
+
+	if (r < 0) {
+		log_error("cannot read the list of CPUs, so nothing is sampled: "
+			  "path=/sys/devices/system/cpu/online error=%s",
+			  strerror(-r));
+		return STATUS_FAILED;
+	}
+	for (int cpu = 0; cpu < CPUS_MAX; cpu++) {
+		r = set.online[cpu] ? events_open_cpu(loader, cpu) : 0;
 		if (r < 0)
 			return events_failed(loader, cpu, r);
 	}
 	return STATUS_DONE;
+}
+
+/* Opens the events of a CPU that came online. The attempt is repeated each second, so an error is
+ * logged only if it is not the one that was logged last. */
+static void events_follow_cpu(struct loader *loader, int cpu)
+{
+	const int r = events_open_cpu(loader, cpu);
+
+	if (r < 0 && r != loader->cpu_errors[cpu])
+		events_failed(loader, cpu, r);
+	loader->cpu_errors[cpu] = r;
+}
+
+void events_follow_cpus(struct loader *loader)
+{
+	struct cpu_set set;
+	const int r = events_read_online(loader, &set);
+
+	if (r < 0 && r != loader->online_error)
+		log_warning("cannot read the list of CPUs, so a CPU that comes online is not "
+			    "sampled: path=/sys/devices/system/cpu/online error=%s",
+			    strerror(-r));
+	loader->online_error = r;
+	if (r < 0)
+		return;
+	for (int cpu = 0; cpu < CPUS_MAX; cpu++) {
+		const bool open = loader->sample_fds[cpu] >= 0;
+
+		if (!set.online[cpu]) {
+			events_close_cpu(loader, cpu);
+			loader->cpu_errors[cpu] = 0;
+		} else if (!open) {
+			events_follow_cpu(loader, cpu);
+		}
+	}
 }
 
 void events_enable(struct loader *loader, bool on)

@@ -23,6 +23,9 @@ struct loader {
 	int kallsyms_fd, online_fd;
 	int possible_cpus;
 	int sample_fds[CPUS_MAX], sideband_fds[CPUS_MAX]; /* by CPU; -1 if it is offline */
+	/* The negative errno of the last attempt to open the events of a CPU, and to read the list
+	 * of CPUs; 0 if it succeeded. Each is logged when it changes. */
+	int cpu_errors[CPUS_MAX], online_error;
 	const struct bh_counters *counters; /* one per possible CPU, mapped read-only */
 	unsigned int slab_count;
 	bool sampling;
@@ -36,7 +39,8 @@ int object_load(struct loader *loader);
  * no more. Returns 0 or the negative errno of the send. */
 int object_add_slab(struct loader *loader);
 
-/* Sends each role its maps. Returns 0 or a negative errno. */
+/* Sends each role its maps. Returns 0, or an exit status after a message; without a message if a
+ * role has ended. */
 int object_send_maps(struct loader *loader);
 
 /* Sends only the exporter's maps, as after the restart of an agent's exporter. */
@@ -48,9 +52,14 @@ void object_status(const struct loader *loader, struct msg_status *status);
 /* Returns the descriptor of the sampling program, which stays the object's. */
 int object_sample_program_fd(const struct loader *loader);
 
-/* Opens both events on each CPU that came online, and closes those of CPUs that went offline. The
- * manager gets the sideband rings. Returns 0, or an exit status after a message. */
-int events_follow_cpus(struct loader *loader);
+/* Opens both events on each CPU that is online, and sends the sideband rings to the manager.
+ * Returns 0, or an exit status after a message. */
+int events_open(struct loader *loader);
+
+/* The same for each CPU that came online since, and closes the events of CPUs that went offline. A
+ * CPU whose events cannot be opened is left out and tried again by the next call; the reason is
+ * logged once, and again if it changes. */
+void events_follow_cpus(struct loader *loader);
 
 /* Starts or stops sampling on all CPUs. */
 void events_enable(struct loader *loader, bool on);

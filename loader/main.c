@@ -53,9 +53,9 @@ int main(int argc, char **argv)
 	if (!status)
 		status = object_load(&loader);
 	if (!status)
-		status = object_send_maps(&loader) < 0 ? STATUS_FAILED : STATUS_DONE;
+		status = object_send_maps(&loader);
 	if (!status)
-		status = events_follow_cpus(&loader);
+		status = events_open(&loader);
 	if (!status)
 		status = role_enter_sandbox(&loader.role);
 	if (status)

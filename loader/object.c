@@ -250,8 +250,12 @@ int object_load(struct loader *loader)
 {
 	libbpf_set_print(object_print);
 	loader->possible_cpus = libbpf_num_possible_cpus();
-	if (loader->possible_cpus <= 0)
+	if (loader->possible_cpus <= 0) {
+		log_error("cannot find out how many CPUs there may be, so nothing is sampled: "
+			  "path=/sys/devices/system/cpu/possible error=%s",
+			  strerror(-loader->possible_cpus));
 		return STATUS_KERNEL;
+	}
 	loader->object = bulkhead_bpf__open();
 	if (!loader->object)
 		return object_load_failed(-errno);
@@ -301,7 +305,11 @@ int object_send_maps(struct loader *loader)
 	if (!r)
 		r = peer_send(&peers[ROLE_WORKER], MESSAGE_WORKER_MAPS, &maps, sizeof(maps),
 			      worker_fds, 4);
-	return r;
+	if (r < 0 && r != -EPIPE)
+		log_error("cannot send the BPF maps to another role, so nothing is sampled: "
+			  "error=%s",
+			  strerror(-r));
+	return r < 0 ? STATUS_FAILED : STATUS_DONE;
 }
 
 int object_sample_program_fd(const struct loader *loader)
