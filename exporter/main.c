@@ -1,245 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The exporter of a recording: takes verified batches from the worker, and writes the profile in as
- * many formats as there are outputs. */
-#include <errno.h>
-#include <stdlib.h>
+/* The exporter of a recording takes verified batches from the worker, and writes the profile in as
+ * many formats as there are outputs. Messages are in handlers.c, the outputs are written in
+ * result.c. `bulkhead report` runs the same program as a converter (convert.c). */
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "common/clock.h"
 #include "common/exit_status.h"
-#include "common/log.h"
-#include "exporter/model/aggregate.h"
 #include "exporter/convert.h"
+#include "exporter/exporter.h"
+#include "exporter/handlers.h"
 #include "exporter/limits.h"
-#include "exporter/model/counters.h"
-#include "exporter/model/top_functions.h"
-#include "exporter/model/top_processes.h"
 #include "exporter/policy.h"
-#include "exporter/sinks/sink.h"
-#include "role/role.h"
-
-enum {
-	EXPORTER_TICK_MS = 1000,
-	/* Lengths of the lists in the summary: what fits on a screen. */
-	EXPORTER_TOP_FUNCTIONS = 10,
-	EXPORTER_TOP_PROCESSES = 5
-};
-
-struct exporter {
-	struct role role;
-	struct msg_configure_exporter config;
-	int outputs[LIMIT_OUTPUTS];
-	struct counters counters;
-	struct aggregate aggregate;
-	struct sink_options sink_options;
-	uint64_t started_ns;
-	bool ended; /* the worker has sent END */
-	uint32_t outputs_written, output_failed, failed_index;
-};
-
-static void exporter_send_status(struct exporter *exporter)
-{
-	const struct aggregate *a = &exporter->aggregate;
-	struct msg_status status = {
-	    .exported = a->exported,
-	    .processes = a->profile.processes_count - 1,
-	    .frames = a->frames_total,
-	    .frames_named = a->frames_named,
-	    .stacks = a->profile.stacks_count - 1,
-	    .losses = a->losses,
-	    .outputs_written = exporter->outputs_written,
-	    .output_failed = exporter->output_failed,
-	    .failed_index = exporter->failed_index,
-	};
-
-	status.losses.lost[LOSS_RING_FULL] =
-	    counters_sum(&exporter->counters, MSG_COUNTER_LOST_RING_FULL);
-	memcpy(status.incomplete, a->incomplete, sizeof(status.incomplete));
-	role_send_status(&exporter->role, &status);
-}
-
-/* Sets the grouping that the CLI asked for; false if there is no such grouping. */
-static bool set_grouping(struct sink_options *options, uint32_t group_by)
-{
-	switch (group_by) {
-	case GROUP_BY_NAME:
-		options->root = FOLDED_PROCESS_NAME;
-		return true;
-	case GROUP_BY_PID:
-		options->root = FOLDED_PROCESS_NAME_PID;
-		return true;
-	case GROUP_BY_THREAD:
-		options->root = FOLDED_THREAD_NAME;
-		return true;
-	default:
-		return false;
-	}
-}
-
-static int write_output(struct exporter *exporter, uint32_t index)
-{
-	const struct sink *sink = sink_find(exporter->config.formats[index]);
-	FILE *out = sink ? fdopen(exporter->outputs[index], "w") : NULL;
-
-	if (!out)
-		return sink ? -errno : -EINVAL;
-	int r = sink->write(&exporter->aggregate.profile, &exporter->sink_options, out);
-	if (fclose(out) != 0 && !r)
-		r = -errno;
-	return r;
-}
-
-static void exporter_write(struct exporter *exporter)
-{
-	for (uint32_t i = 0; i < exporter->config.output_count; i++) {
-		int r = write_output(exporter, i);
-
-		if (!r) {
-			exporter->outputs_written++;
-		} else if (!exporter->output_failed) {
-			exporter->output_failed = (uint32_t)-r;
-			exporter->failed_index = i;
-		}
-	}
-}
-
-static void exporter_send_top_functions(struct exporter *exporter)
-{
-	struct msg_top_function top[EXPORTER_TOP_FUNCTIONS];
-	unsigned int count =
-	    top_functions_find(&exporter->aggregate.profile, top, EXPORTER_TOP_FUNCTIONS);
-
-	for (unsigned int i = 0; i < count; i++)
-		peer_send(&exporter->role.peers[ROLE_CLI], MESSAGE_TOP_FUNCTION, &top[i],
-			  sizeof(top[i]), NULL, 0);
-}
-
-static void exporter_send_top_processes(struct exporter *exporter)
-{
-	struct msg_top_process top[EXPORTER_TOP_PROCESSES];
-	unsigned int count = top_processes_find(
-	    &exporter->aggregate.profile, exporter->sink_options.root, top, EXPORTER_TOP_PROCESSES);
-
-	for (unsigned int i = 0; i < count; i++)
-		peer_send(&exporter->role.peers[ROLE_CLI], MESSAGE_TOP_PROCESS, &top[i],
-			  sizeof(top[i]), NULL, 0);
-}
-
-/* The worker has sent its last batch, and the CLI has said how long the recording was: the two come
- * over different sockets, in any order. */
-static void exporter_finish(struct exporter *exporter)
-{
-	if (!exporter->ended || exporter->role.state != ROLE_STOPPING)
-		return;
-	exporter_write(exporter);
-	exporter_send_top_processes(exporter);
-	exporter_send_top_functions(exporter);
-	exporter->role.state = ROLE_DONE;
-	exporter_send_status(exporter);
-}
-
-/* ---- Messages. ---- */
-
-/* The configuration comes from the CLI and the counters from the loader, in any order. */
-static void exporter_check_ready(struct exporter *exporter)
-{
-	if (exporter->role.state != ROLE_CONFIGURED || !exporter->counters.by_cpu)
-		return;
-	exporter->role.state = ROLE_READY;
-	exporter_send_status(exporter);
-}
-
-static int exporter_on_configure(void *context, const struct msg_configure_exporter *config,
-				 struct message *message)
-{
-	struct exporter *exporter = context;
-
-	exporter->config = *config;
-	if (exporter->config.output_count > LIMIT_OUTPUTS ||
-	    exporter->config.output_count != message->fd_count ||
-	    !set_grouping(&exporter->sink_options, exporter->config.group_by))
-		return -EPROTO;
-	for (uint32_t i = 0; i < exporter->config.output_count; i++) {
-		exporter->outputs[i] = message->fds[i];
-		exporter->config.formats[i][sizeof(exporter->config.formats[i]) - 1] = 0;
-		exporter->aggregate.detailed |= !strcmp(exporter->config.formats[i], "otlp");
-	}
-	message->fd_count = 0;
-	exporter->aggregate.profile.period_ns = exporter->config.period_ns;
-	exporter->role.state = ROLE_CONFIGURED;
-	exporter_check_ready(exporter);
-	return 0;
-}
-
-static int exporter_on_maps(void *context, const struct msg_maps *maps, struct message *message)
-{
-	struct exporter *exporter = context;
-	int r = counters_map(&exporter->counters, maps, message->fds[0]);
-
-	if (!r)
-		exporter_check_ready(exporter);
-	return r;
-}
-
-static int exporter_on_start(void *context)
-{
-	struct exporter *exporter = context;
-
-	exporter->started_ns = clock_monotonic_ns();
-	exporter->aggregate.profile.start_unix_ns = clock_read_ns(CLOCK_REALTIME);
-	exporter->role.state = ROLE_SAMPLING;
-	return 0;
-}
-
-static int exporter_on_stop(void *context)
-{
-	struct exporter *exporter = context;
-
-	exporter->aggregate.profile.duration_ns = clock_monotonic_ns() - exporter->started_ns;
-	exporter->role.state = ROLE_STOPPING;
-	exporter_finish(exporter);
-	return 0;
-}
-
-static int exporter_on_batch(void *context, const void *payload, size_t length)
-{
-	struct exporter *exporter = context;
-
-	return aggregate_batch(&exporter->aggregate, payload, length);
-}
-
-static int exporter_on_end(void *context, const struct msg_losses *losses)
-{
-	struct exporter *exporter = context;
-
-	for (int i = 0; i < LOSS_COUNT; i++)
-		exporter->aggregate.losses.lost[i] += losses->lost[i];
-	exporter->ended = true;
-	exporter_finish(exporter);
-	return 0;
-}
-
-/* The agent's exporter (exporter/delivery/main.c) is the program for the messages refused here. */
-#define EXPORTER_HANDLERS(HANDLER, REFUSED)                                                        \
-	HANDLER(CONFIGURE_EXPORTER, exporter_on_configure)                                         \
-	REFUSED(CONFIGURE_OTLP)                                                                    \
-	HANDLER(EXPORTER_MAPS, exporter_on_maps)                                                   \
-	HANDLER(START, exporter_on_start)                                                          \
-	HANDLER(STOP, exporter_on_stop)                                                            \
-	HANDLER(BATCH, exporter_on_batch)                                                          \
-	HANDLER(END, exporter_on_end)
-MESSAGE_HANDLERS(exporter_handlers, EXPORTER, EXPORTER_HANDLERS);
-
-static void exporter_on_tick(void *context, uint32_t events)
-{
-	struct exporter *exporter = context;
-
-	(void)events;
-	if (exporter->role.state >= ROLE_READY && exporter->role.state < ROLE_DONE)
-		exporter_send_status(exporter);
-}
 
 int main(int argc, char **argv)
 {
@@ -255,11 +25,10 @@ int main(int argc, char **argv)
 		status = role_enter_sandbox(&exporter.role);
 	if (status)
 		return status;
-	exporter.role.handlers = &exporter_handlers;
-	exporter.role.context = &exporter;
+	exporter_set_handlers(&exporter);
 	if (aggregate_init(&exporter.aggregate, LIMIT_PROFILE_BYTES) < 0 ||
 	    role_watch_peers(&exporter.role) < 0)
 		return STATUS_FAILED;
-	loop_set_tick(&exporter.role.loop, EXPORTER_TICK_MS, exporter_on_tick, &exporter);
+	exporter_start_ticks(&exporter);
 	return loop_run(&exporter.role.loop);
 }

@@ -1,140 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agent's exporter: takes verified batches from the worker and sends OTLP requests to a
- * backend. */
-#include <errno.h>
+/* The agent's exporter takes verified batches from the worker and sends OTLP requests to a backend.
+ * Messages and other events are in handlers.c; agent.h says how the parts depend on each other. */
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 
 #include "common/clock.h"
 #include "common/exit_status.h"
-#include "common/log.h"
 #include "exporter/delivery/agent.h"
 #include "exporter/delivery/delivery_limits.h"
+#include "exporter/delivery/handlers.h"
 #include "exporter/delivery/policy.h"
-
-/* Stops the sender. What is not delivered stays in the spool for the next agent. */
-static void agent_finish(struct otlp_exporter *e)
-{
-	sender_stop(e->sender, DELIVERY_GRACE_MS * NS_PER_MS);
-	e->sender = NULL;
-	spool_keep(e->spool, clock_read_ns(CLOCK_REALTIME));
-	stats_update_spool(e);
-}
-
-static bool agent_is_stale(const struct otlp_exporter *e, uint64_t now_unix_ns)
-{
-	const struct export_stats *stats = e->stats;
-	const uint64_t success = stats->last_success_unix_ns;
-	const uint64_t since = success > e->started_unix_ns ? success : e->started_unix_ns;
-
-	return stats->last_failure_unix_ns > since &&
-	       now_unix_ns > since + DELIVERY_RESTART_MS * NS_PER_MS;
-}
-
-static void agent_tick_sampling(struct otlp_exporter *e, uint64_t now)
-{
-	interval_tick(e, now);
-	if (agent_is_stale(e, clock_read_ns(CLOCK_REALTIME))) {
-		log_info("no successful export for 5 minutes: restarting to reload certificates "
-			 "and headers");
-		interval_commit(e);
-		agent_finish(e);
-		loop_stop(&e->role.loop, STATUS_DONE);
-	} else if (e->report_due_ns < now + DELIVERY_TICK_MS * NS_PER_MS) {
-		loop_tick_within(&e->role.loop, (int)((e->report_due_ns - now) / NS_PER_MS) + 1);
-	}
-}
-
-static void agent_tick_draining(struct otlp_exporter *e, uint64_t now)
-{
-	if (!sender_idle(e->sender) && now < e->drain_deadline_ns) {
-		loop_tick_within(&e->role.loop, DELIVERY_DRAIN_TICK_MS);
-		return;
-	}
-	agent_finish(e);
-	e->role.state = ROLE_DONE;
-	role_send_status(&e->role, &(struct msg_status){0});
-}
-
-static void agent_on_tick(void *context, uint32_t events)
-{
-	struct otlp_exporter *e = context;
-
-	(void)events;
-	if (!e->sender)
-		return;
-	stats_update_kernel(e);
-	stats_update_spool(e);
-	if (e->role.state == ROLE_STOPPING)
-		agent_tick_draining(e, clock_monotonic_ns());
-	else
-		agent_tick_sampling(e, clock_monotonic_ns());
-}
-
-/* ---- Messages. ---- */
-
-static int agent_on_maps(void *context, const struct msg_maps *maps, struct message *message)
-{
-	struct otlp_exporter *e = context;
-	int r = counters_map(&e->counters, maps, message->fds[0]);
-
-	if (r < 0)
-		return r;
-	/* END may have come first, if this exporter was started while the agent stops. */
-	if (e->role.state == ROLE_CONFIGURED)
-		e->role.state = ROLE_READY;
-	role_send_status(&e->role, &(struct msg_status){0});
-	return 0;
-}
-
-static int agent_on_batch(void *context, const void *payload, size_t length)
-{
-	return interval_on_batch(context, payload, length);
-}
-
-/* The worker has sent its last batch. From now on only the sender has work to do. */
-static int agent_on_end(void *context, const struct msg_losses *losses)
-{
-	struct otlp_exporter *e = context;
-
-	/* The worker repeats END to the next exporter if one was killed after it. */
-	for (int i = 0; i < LOSS_COUNT && !e->stats->ended; i++)
-		e->stats->lost.lost[i] += losses->lost[i];
-	e->stats->ended = 1;
-	interval_commit(e);
-	stats_update_kernel(e);
-	e->role.state = ROLE_STOPPING;
-	e->drain_deadline_ns = clock_monotonic_ns() + e->config.drain_timeout_ns;
-	loop_tick_within(&e->role.loop, 0);
-	return 0;
-}
-
-/* The exporter of recordings (exporter/main.c) is the program for the messages refused here. */
-#define AGENT_EXPORTER_HANDLERS(HANDLER, REFUSED)                                                  \
-	HANDLER(CONFIGURE_OTLP, configure_on_message)                                              \
-	REFUSED(CONFIGURE_EXPORTER)                                                                \
-	HANDLER(EXPORTER_MAPS, agent_on_maps)                                                      \
-	REFUSED(START)                                                                             \
-	REFUSED(STOP)                                                                              \
-	HANDLER(BATCH, agent_on_batch)                                                             \
-	HANDLER(END, agent_on_end)
-MESSAGE_HANDLERS(agent_exporter_handlers, EXPORTER, AGENT_EXPORTER_HANDLERS);
-
-/* A peer has ended, so no more batches will arrive: commit what is here. */
-static bool agent_on_gone(void *context, enum role_id other)
-{
-	struct otlp_exporter *e = context;
-
-	(void)other;
-	if (!e->sender)
-		return false;
-	interval_commit(e);
-	stats_update_kernel(e);
-	agent_finish(e);
-	return false;
-}
 
 /* Tells the worker after which batch to continue. Without a journal there are no definitions that
  * later batches could refer to, so the worker is asked to send all of them. */
@@ -179,8 +55,7 @@ int main(int argc, char **argv)
 	if (!status)
 		status = role_meet(&e.role, ROLE_BIT(ROLE_LOADER) | ROLE_BIT(ROLE_WORKER),
 				   ROLE_BIT(ROLE_CLI));
-	e.role.handlers = &agent_exporter_handlers;
-	e.role.context = &e;
+	agent_set_handlers(&e);
 	if (!status)
 		status = configure_receive(&e);
 	if (!status)
@@ -197,9 +72,8 @@ int main(int argc, char **argv)
 	if (status)
 		return status;
 	e.started_unix_ns = clock_read_ns(CLOCK_REALTIME);
-	e.role.on_gone = agent_on_gone;
 	if (role_watch_peers(&e.role) < 0 || agent_resume(&e) < 0)
 		return STATUS_FAILED;
-	loop_set_tick(&e.role.loop, DELIVERY_TICK_MS, agent_on_tick, &e);
+	agent_start_ticks(&e);
 	return loop_run(&e.role.loop);
 }
