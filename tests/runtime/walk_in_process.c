@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/runtime/walk_in_process_env.h"
+#include "tests/runtime/walk_in_process_private.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The environment of the unwinder and the walkers in user space. */
-#ifndef TESTS_RUNTIME_WALK_IN_PROCESS_ENV_H
-#define TESTS_RUNTIME_WALK_IN_PROCESS_ENV_H
+#ifndef TESTS_RUNTIME_WALK_IN_PROCESS_PRIVATE_H
+#define TESTS_RUNTIME_WALK_IN_PROCESS_PRIVATE_H
 
 #include <string.h>
 
