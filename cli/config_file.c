@@ -70,10 +70,14 @@ static bool start_section(struct config_file *file, const char *line)
 		return true;
 	}
 	const char *meant = config_table_nearest_section(name);
-	config_fault(file->state, &file->origin, "unknown section%s%s%s%s%s%s",
-		     is_presentable(name) ? ": [" : "", is_presentable(name) ? name : "",
-		     is_presentable(name) ? "]" : "", meant ? "; did you mean [" : "",
-		     meant ? meant : "", meant ? "]?" : "");
+	char hint[SHOWN_BYTES * 2] = "";
+
+	if (meant)
+		snprintf(hint, sizeof(hint), "; did you mean [%s]?", meant);
+	if (is_presentable(name))
+		config_fault(file->state, &file->origin, "unknown section: [%s]%s", name, hint);
+	else
+		config_fault(file->state, &file->origin, "unknown section%s", hint);
 	return false;
 }
 

@@ -91,8 +91,10 @@ static int status_read(int fd, struct agent_report *report)
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EPROTO;
+		if (n < 0)
+			return errno == EAGAIN ? -ETIMEDOUT : -errno;
+		if (n == 0)
+			return -EPROTO;
 		used += (size_t)n;
 	}
 	return report->magic == AGENT_REPORT_MAGIC && report->bytes == sizeof(*report) ? 0

@@ -5,13 +5,15 @@
     messages.py TOP               compare the table with the sources; exit status 1 if they differ
     messages.py --list TOP        print all messages of the sources, and where they are
     messages.py --rows TOP        print rows for the messages that the table lacks, with "?" to be filled in
-    messages.py --self-test
 
-How this works: the calls in CALLS print messages. Of each such call the string literals of the text argument are joined; each
-conversion (%s) becomes "...", and several of them in a row too. An argument `a ? "x" : "y"` has two messages. A macro of the
-same file that stands for a literal is replaced by it. In the files of RETURNED, functions return the reasons of faults as string
-literals. TABLES and NAMES are tables of texts and of single words. The script `dev` prints with `say`, `printf` and `stage`.
-A text without a space or without letters is no message: it is a path, or only passes another message on ("%s: %s").
+How this works: every text that a program prints for people is a message, whichever function prints it (PRINTERS, CALLS) and whichever stream it goes to.
+What is printed for other purposes is listed in REPORTS, by file and function: formats that programs read, help texts and the outputs of a recording.
+
+Of each call the string literals of the text argument are joined; each conversion (%s) becomes "...", and several of them in a row too. An argument
+`a ? "x" : "y"` has two messages. A macro of the same file that stands for a literal is replaced by it. A text without a space or without letters is no
+message: it is a path, or it passes on what another function has written ("%s: %s"). The lint cannot see what is passed on, so PASSED_ON lists each function
+that does so, with the place where those texts are seen: CALLS; RETURNED, files whose functions return reasons as string literals; or TABLES and NAMES, tables
+of texts and of single words. The script `dev` prints with `say`, `printf` and `stage`.
 
 Example: log_error("cannot open the spool: error=%s", ...) in exporter/ must have a row that starts with
 "| cannot open the spool: error=... |".
@@ -23,10 +25,48 @@ import sys
 TABLE = "docs/messages.md"
 DIRECTORIES = ["cli", "common", "exporter", "ipc", "loader", "parse", "records", "role", "symbolizer", "unwinder-mgr"]
 
-# Call: arguments that are texts, counted from 0. An empty list: only in the files of IN_FILE.
+# Functions of the C library that print: (index of the text, index of the stream, or the name of the stream). A single character is no text.
+PRINTERS = {
+    "fprintf": (1, 0), "vfprintf": (1, 0), "dprintf": (1, 0), "vdprintf": (1, 0), "fputs": (0, 1), "fputs_unlocked": (0, 1), "fwrite": (0, 3),
+    "printf": (0, "stdout"), "vprintf": (0, "stdout"), "puts": (0, "stdout"), "perror": (0, "stderr"), "psignal": (1, "stderr"),
+    "err": (1, "stderr"), "errx": (1, "stderr"), "warn": (0, "stderr"), "warnx": (0, "stderr"), "error": (2, "stderr"), "write": (1, 0),
+}
+# write() prints only to these.
+TERMINAL = {"0", "1", "2", "STDOUT_FILENO", "STDERR_FILENO"}
+# Functions whose output is no message: (file or directory, expression of the function's name, what it prints).
+REPORTS = [
+    ("cli/config_print.c", r"config_print_(help|sample|dump)|print_", "help, a configuration file, and the values of all options"),
+    ("cli/config_value.c", r"(config_value_)?print_|config_value_print", "values in that output, and bounds in a message"),
+    ("cli/help.c", r"help_print_", "help"),
+    ("cli/runtime_print.c", r"runtime_print_(json|metrics)", "formats that programs read"),
+    ("cli/runtime_set.c", r"runtime_set_print", "the value of an option"),
+    ("cli/status_print.c", r"json_|metric|status_print_(json|metrics)", "formats that programs read"),
+    ("cli/summary.c", r"write_|summary_write_stats", "the statistics file, a format that programs read"),
+    ("common/escape.c", r"escape_", "a string in one of these formats"),
+    ("exporter/sinks/sink", r"", "the outputs of a recording"),
+    ("exporter/sinks/flamegraph/script/table.mjs", r"", "the text of a button"),
+]
+# Functions that print texts of others: {(file, function): what they are, and where this lint sees them}.
+PASSED_ON = {
+    ("cli/config_check.c", "check_headers"): "reasons of cli/key_values.c, in RETURNED",
+    ("cli/config_environment.c", "apply_variables"): "a system error",
+    ("cli/config_state.c", "print_line"): "texts of config_fault() and config_warn(), in CALLS",
+    ("cli/config_state.c", "config_set"): "reasons of cli/config_value.c: explain() in CALLS",
+    ("cli/config_value.c", "check_text"): "reasons of cli/endpoint.c, in RETURNED",
+    ("cli/main.c", "main"): "the version",
+    ("cli/preflight.c", "refuse"): "its arguments, in IN_FILE",
+    ("cli/preflight.c", "check_capabilities"): "names of capabilities, in TABLES",
+    ("cli/runtime_print.c", "runtime_print_faults"): "the names of language runtimes",
+    ("cli/summary.c", "print_top_functions"): "the names of functions",
+    ("cli/summary.c", "print_reasons"): "reasons, in NAMES",
+    ("common/log.c", "log_write"): "texts of log_error() and so on, in CALLS",
+    ("symbolizer/worker/runtime_stats.c", "runtime_stats_refuse"): "refusals of symbolizer/runtime/, in IN_FILE",
+}
+
+# Functions of ours that print their arguments, or that write texts which others print: the arguments that are texts, counted from 0. An empty list: only in
+# the files of IN_FILE.
 CALLS = {
     "log_error": [0], "log_warning": [0], "log_info": [0],
-    "fprintf": [1], "fputs": [0],
     "config_fault": [2], "config_warn": [1], "explain": [1],
     "usage_error": [0], "report_usage": [0], "status_usage": [0], "refuse": [],
     "snprintf": [], "log_end": [2],
@@ -37,16 +77,18 @@ IN_FILE = {
     ("cli/few_samples.c", "snprintf"): [2],
     ("cli/key_values.c", "snprintf"): [2],
     ("cli/config_environment.c", "snprintf"): [2],
+    ("cli/config_file.c", "snprintf"): [2],
     ("symbolizer/runtime/cpython_file.c", "refuse"): [3],
     ("symbolizer/runtime/cpython_file.c", "snprintf"): [2],
     ("symbolizer/runtime/hotspot.c", "snprintf"): [2],
 }
 # Files whose functions return reasons as literals, or keep them in tables: each literal with a space is a message.
-RETURNED = ["cli/endpoint.c", "cli/key_values.c"]
-RETURNED_EXPRESSION = re.compile(r'(?:return|:|\?)\s*((?:"(?:[^"\\]|\\.)*"\s*)+)[;:\s]')
+RETURNED = ["cli/endpoint.c", "cli/key_values.c", "cli/text_input.c", "exporter/delivery/transport_grpc.c"]
+RETURNED_EXPRESSION = re.compile(r'(?:return|:|\?|fault =)\s*((?:"(?:[^"\\]|\\.)*"\s*)+)(?=[;:])')
 # Tables of texts: (file, expression of a row).
 TABLES = [
     ("cli/preflight.c", re.compile(r'\{CAP_\w+,\s*((?:"(?:[^"\\]|\\.)*"\s*)+)\}')),
+    ("cli/config_value.c", re.compile(r'\[CONFIG_TYPE_\w+\] = ("[^"]* [^"]*")')),
     ("ipc/message_check.c", re.compile(r'\[MESSAGE_\w+\] = ("[^"]*")')),
 ]
 # Tables of reasons, which are single words in the summary and in statistics: (file, expression of a row).
@@ -109,18 +151,48 @@ def text_of(expression):
     return text if " " in plain.strip() and re.search(r"[A-Za-z]{2}", plain) else ""
 
 
-def messages_of_c(name, source):
-    """(offset, message) of each message."""
+def function_at(source, offset):
+    """The name of the function whose body contains the offset; "" outside of functions."""
+    start = source.rfind("\n{", 0, offset)
+    if start < 0 or source.rfind("\n}", 0, offset) > start:
+        return ""
+    head = source[max(source.rfind(end, 0, start) for end in ("\n}", ";\n", "\n\n", "\n#")) + 1:start]
+    return next((name for name in re.findall(r"(\w+)\s*\((?!\()", head) if name != "__attribute__"), "")
+
+
+def texts_of_call(name, call, given):
+    """The arguments of a call in file `name` that may be messages: those that are texts, and literals with a space among the values."""
+    if call not in PRINTERS:
+        indexes = next((value for (prefix, other), value in IN_FILE.items() if call == other and name.startswith(prefix)), CALLS[call])
+    else:
+        index, stream = PRINTERS[call]
+        stream = stream if isinstance(stream, str) else given[stream].strip() if stream < len(given) else ""
+        indexes = [] if call == "write" and stream not in TERMINAL else [index]
+    texts = [given[index] for index in indexes if index < len(given)]
+    values = [literal[0] for value in given[indexes[-1] + 1:] for literal in LITERAL.finditer(value)] if indexes else []
+    return texts + [value for value in values if text_of(value)]
+
+
+def is_report(name, function):
+    return any(name.startswith(file) and re.match(expression, function) for file, expression, _ in REPORTS)
+
+
+def calls_of_c(name, source):
+    """(offset, call, function, expression of the text) of each call that prints in a function."""
     macros = dict(MACRO.findall(source))
     source = LITERAL_OR_COMMENT.sub(lambda m: m[0] if m[0][0] == '"' else re.sub(r"[^\n]", " ", m[0]), source)
-    for found in re.finditer(r"\b(" + "|".join(CALLS) + r")\s*(\()", source):
-        indexes = next((value for (prefix, call), value in IN_FILE.items() if call == found[1] and name.startswith(prefix)), CALLS[found[1]])
-        given = arguments(source, found.start(2))
-        if found[1] in ("fprintf", "fputs") and "stderr" not in [argument.strip() for argument in given]:
-            continue
-        for index in indexes:
-            for expression in alternatives(given[index]) if index < len(given) else []:
-                yield found.start(), text_of(expand(expression, macros))
+    for found in re.finditer(r"(?<![\w>.])(" + "|".join([*CALLS, *PRINTERS]) + r")\s*(\()", source):
+        function = function_at(source, found.start())
+        for expression in texts_of_call(name, found[1], arguments(source, found.start(2))) if function else []:
+            for alternative in alternatives(expression):
+                yield found.start(), found[1], function, expand(alternative, macros)
+
+
+def messages_of_c(name, source):
+    """(offset, message) of each message."""
+    for offset, _, function, expression in calls_of_c(name, source):
+        if not is_report(name, function):
+            yield offset, text_of(expression)
     if name in RETURNED:
         for found in RETURNED_EXPRESSION.finditer(source):
             if " " in found[1].strip('" \n\t'):
@@ -128,6 +200,26 @@ def messages_of_c(name, source):
     for file, row in TABLES:
         for found in row.finditer(source) if name == file else []:
             yield found.start(), text_of(found[1])
+
+
+def is_layout(expression):
+    """Whether it is spaces, punctuation or a control sequence in quotes, without a value."""
+    return not LITERAL.sub("", expression).strip() and not CONVERSION.search(expression) and not text_of(expression)
+
+
+def unseen_of_c(name, source):
+    """(offset, function, call) of each call that prints what it was given, as functions of PASSED_ON do."""
+    for offset, call, function, expression in calls_of_c(name, source):
+        if call != "snprintf" and not is_report(name, function) and not text_of(expression) and not is_layout(expression):
+            yield offset, function, call
+
+
+def messages_of_script(name, source):
+    """Messages of the page that shows a flame graph. Words on its buttons and in its menus are none."""
+    literal = r"""(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`(?:\\.|[^`\\])*`)"""
+    for found in re.finditer(r"(?:\bshowMessage\(|\bnew Error\(|\btextContent = )(" + literal + r"(?:\s*\+\s*" + literal + ")*)", source):
+        text = "".join(part[1:-1] for part in re.findall(literal, found[1]))
+        yield found.start(), "" if is_report(name, "") else text_of('"' + re.sub(r"\$\{[^}]*\}", "%s", text).replace('"', r"\"") + '"')
 
 
 def messages_of_shell(source):
@@ -138,21 +230,49 @@ def messages_of_shell(source):
         yield found.start(), text if re.search("[a-z]{2}", text) else ""
 
 
+def sources(top):
+    """(name, text) of each file that prints."""
+    paths = sorted(path for directory in DIRECTORIES for path in (top / directory).rglob("*") if path.suffix in (".c", ".h", ".cc", ".mjs"))
+    for path in [*paths, top / "dev"]:
+        yield str(path.relative_to(top)), path.read_text(encoding="utf-8")
+
+
+def line_of(source, offset):
+    return source.count("\n", 0, offset) + 1
+
+
 def messages(top):
     """{message: where it is first}"""
     found = {}
-    paths = sorted(path for directory in DIRECTORIES for path in (top / directory).rglob("*.c*") if path.suffix in (".c", ".cc"))
-    for path in [*paths, top / "dev"]:
-        name = str(path.relative_to(top))
-        source = path.read_text(encoding="utf-8")
-        for offset, text in messages_of_shell(source) if name == "dev" else messages_of_c(name, source):
+    for name, source in sources(top):
+        texts = messages_of_shell(source) if name == "dev" else messages_of_script(name, source) if name.endswith(".mjs") else messages_of_c(name, source)
+        for offset, text in texts:
             if text:
-                found.setdefault(text, f"{name}:{source.count(chr(10), 0, offset) + 1}")
+                found.setdefault(text, f"{name}:{line_of(source, offset)}")
     for name, row in NAMES:
         source = (top / name).read_text(encoding="utf-8")
         for match in row.finditer(source):
-            found.setdefault(match[1], f"{name}:{source.count(chr(10), 0, match.start()) + 1}")
+            found.setdefault(match[1], f"{name}:{line_of(source, match.start())}")
     return found
+
+
+def exception_faults(top):
+    """Calls whose texts nothing sees, and exceptions that are not needed."""
+    reports, passed_on = set(), set()
+    for name, source in sources(top):
+        if name == "dev":
+            continue
+        printed = [(name, "")] if name.endswith(".mjs") else [(name, function) for _, _, function, _ in calls_of_c(name, source)]
+        reports |= {row for row in REPORTS for file, function in printed if file.startswith(row[0]) and re.match(row[1], function)}
+        for offset, function, call in unseen_of_c(name, source):
+            passed_on.add((name, function))
+            if (name, function) not in PASSED_ON:
+                yield f"{name}:{line_of(source, offset)}: {call}() in {function}() prints a text that this lint cannot see; use a literal, or add it to PASSED_ON"
+    for row in REPORTS:
+        if row not in reports:
+            yield f"REPORTS: prints nothing: {row[0]} {row[1]}"
+    for name, function in sorted(set(PASSED_ON) - passed_on):
+        yield f"PASSED_ON: passes nothing on: {name} {function}()"
 
 
 def rows(text):
@@ -180,36 +300,7 @@ def faults(listed, found):
         yield f"{TABLE}: listed twice: {text}"
 
 
-def self_test():
-    source = '''
-	/* log_error("a comment"); */
-	log_error("cannot open %s, \\"x\\": "
-		  "error=%-5d", a, "not this");
-	log_warning(x ? "first, %" PRIu64 " of them" : "the second", f(1, ','));
-	fprintf(stderr, "%s: %s\\n", a, b);
-	fprintf(out, "not a message");
-	snprintf(reason, 8, "not a message");
-#define END "the end"
-	log_info("it is " END);
-	log_end(role, status, "a consequence");
-'''
-    found = [text for _, text in messages_of_c("cli/x.c", source) if text]
-    assert found == ['cannot open ..., "x": error=...', "first, ... of them", "the second", "it is the end", "a consequence"], found
-    assert [text for _, text in messages_of_c("cli/endpoint.c", 'return "the host is missing";')] == ["the host is missing"]
-    shell = [text for _, text in messages_of_shell('# say "no"\n\tsay "the ${a[*]} build of $preset failed"\n')]
-    assert shell == ["the ... build of ... failed"], shell
-    listed = rows("| message | cause | remedy |\n|---|---|---|\n| `second` | c | r |\n| `gone` | c | r |\n| `third` | ? | r |\n| `third` | c | r |\n")
-    lines = list(faults(listed, {"second": "a.c:1", "third": "a.c:2", "fourth one": "a.c:3"}))
-    assert len(lines) == 4, lines
-    for part in ("a.c:3: not in", "no program prints this: gone", "missing: third", "twice: third"):
-        assert any(part in line for line in lines), (part, lines)
-    assert not list(faults([("second", "c", "r")], {"second": "a.c:1"}))
-
-
 def main():
-    if sys.argv[1:] == ["--self-test"]:
-        self_test()
-        return 0
     top = pathlib.Path(sys.argv[-1])
     found = messages(top)
     if "--list" in sys.argv:
@@ -220,7 +311,7 @@ def main():
         known = {row[0] for row in listed}
         print("\n".join(f"| `{text}` | ? | ? |" for text in found if text not in known))
         return 0
-    wrong = list(faults(listed, found))
+    wrong = [*faults(listed, found), *exception_faults(top)]
     print("\n".join(wrong) or f"{TABLE} lists every message")
     if wrong:
         print(f"tests/lint/messages.py --rows TOP prints rows to add to {TABLE}")
