@@ -11,8 +11,11 @@ enum {
 	 * recycled while its file is open. Full: frame pointers are used for further modules. */
 	LIMIT_MODULES = 4096,
 	/* ms. A file that could not be opened is requested again, at most this often, when another
-	 * process maps it. */
+	 * process maps it. For the processes that map it already, it is requested again after this
+	 * pause, which doubles with each failure. */
 	LIMIT_MODULE_RETRY_MS = 100,
+	/* How often the pause doubles: up to 51 s. */
+	LIMIT_MODULE_RETRY_DOUBLINGS = 9,
 	/* ms. A module that no process maps keeps its table for this long, since compilers and
 	 * shells start again soon. */
 	LIMIT_MODULE_IDLE_MS = 60000,

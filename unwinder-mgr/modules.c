@@ -194,9 +194,38 @@ static void module_free(struct manager *manager, struct module *module, uint64_t
 	free(module);
 }
 
-/* Asks the opener for the file that process `tgid` maps at [start, end). */
-static void module_request(struct manager *manager, struct module *module, uint32_t tgid,
-			   uint64_t start, uint64_t end)
+bool module_is_due(const struct module *module, uint64_t now_ns)
+{
+	unsigned int doublings = module->failures ? module->failures - 1 : 0;
+
+	if (module->state != MODULE_UNKNOWN || module->fd >= 0)
+		return false;
+	if (doublings > LIMIT_MODULE_RETRY_DOUBLINGS)
+		doublings = LIMIT_MODULE_RETRY_DOUBLINGS;
+	return now_ns - module->requested_ns >= (LIMIT_MODULE_RETRY_MS * NS_PER_MS) << doublings;
+}
+
+bool modules_any_due(const struct modules *modules, uint64_t now_ns)
+{
+	for (const struct module *m = modules->all; m; m = m->next) {
+		if (module_is_due(m, now_ns))
+			return true;
+	}
+	return false;
+}
+
+void modules_postpone_due(struct modules *modules, uint64_t now_ns)
+{
+	for (struct module *m = modules->all; m; m = m->next) {
+		if (!module_is_due(m, now_ns))
+			continue;
+		m->requested_ns = now_ns;
+		m->failures++;
+	}
+}
+
+void module_request(struct manager *manager, struct module *module, uint32_t tgid, uint64_t start,
+		    uint64_t end)
 {
 	const struct msg_open_file request = {
 	    .address_start = start,
@@ -346,6 +375,7 @@ struct modules_answer modules_on_file(struct manager *manager, const struct msg_
 		if (fd >= 0)
 			close(fd);
 		if (module && module->state == MODULE_OPENING) {
+			module->failures++;
 			module_announce(manager, module);
 			module_set_state(manager, module, MODULE_UNKNOWN);
 		}

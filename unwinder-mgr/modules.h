@@ -11,6 +11,10 @@
  * write to it: before a module is reused, its size and times are compared, and a changed file
  * becomes a new module. Processes that mapped the old contents keep the old module.
  *
+ * The opener may fail: the process that mapped the file has ended or executes another program, or
+ * descriptors are short. Then frame pointers are used (MODULE_UNKNOWN), and the file is requested
+ * again for a process that still maps it, with growing pauses (processes_request_missing).
+ *
  * On overlayfs and btrfs the reported numbers are not those of stat(2), and two containers may have
  * different files under the same numbers. Then the answer says so, and the module is only for the
  * process that it was opened for; every other process has the file opened for itself, and equal
@@ -62,7 +66,8 @@ struct module {
 	bool shared;		/* other processes find it by its key */
 	uint32_t requested_for; /* the process through whose mapping the file was opened */
 	uint64_t requested_ns;
-	int fd; /* -1 if there is no file */
+	unsigned int failures; /* how often the file could not be opened */
+	int fd;		       /* -1 if there is no file */
 	struct stat file;
 	unsigned int users; /* mappings */
 	uint64_t idle_since_ns;
@@ -103,6 +108,19 @@ int modules_add_vdso(struct manager *manager);
  * used. */
 struct module *modules_get(struct manager *manager, const struct module_key *key, uint32_t tgid,
 			   uint64_t start, uint64_t end, const char *path);
+
+/* Returns whether the module's file could not be opened, and it is time to request it again. */
+bool module_is_due(const struct module *module, uint64_t now_ns);
+
+/* Returns whether module_is_due() for any module. */
+bool modules_any_due(const struct modules *modules, uint64_t now_ns);
+
+/* Asks the opener for the module's file, which process `tgid` maps at [start, end). */
+void module_request(struct manager *manager, struct module *module, uint32_t tgid, uint64_t start,
+		    uint64_t end);
+
+/* Lets the modules that are due wait for their next turn: no process maps them. */
+void modules_postpone_due(struct modules *modules, uint64_t now_ns);
 
 /* Returns the vDSO's module with one use more, or NULL if there is none. */
 struct module *modules_get_vdso(struct manager *manager);

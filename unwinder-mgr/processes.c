@@ -96,7 +96,8 @@ static struct process *process_ensure(struct processes *processes, uint32_t tgid
  */
 static void process_announce(struct manager *manager, struct process *process)
 {
-	struct msg_process message = {.tgid = process->tgid, .program = process->exec_generation};
+	struct msg_process message = {.tgid = process->tgid,
+				      .program = process->exec_generation};
 
 	memcpy(message.comm, process->comm, sizeof(message.comm));
 	for (size_t i = 0; process->list && i < process->list->count; i++) {
@@ -403,6 +404,38 @@ void processes_apply_answer(struct manager *manager, const struct modules_answer
 		processes_unshare_module(manager, answer->module);
 	if (answer->duplicate)
 		processes_replace_module(manager, answer->module, answer->duplicate);
+}
+
+/* Has the opener asked for every module that is due and that this process maps; not for those that
+ * were last opened through this process, unless `again`. */
+static void process_request_missing(struct manager *manager, const struct process *process,
+				    bool again, uint64_t now_ns)
+{
+	const struct mapping_list *list = process->list;
+
+	for (size_t i = 0; list && i < list->count; i++) {
+		const struct mapping *m = &list->mappings[i];
+
+		if (m->module && module_is_due(m->module, now_ns) &&
+		    (again || m->module->requested_for != process->tgid))
+			module_request(manager, m->module, process->tgid, m->start, m->end);
+	}
+}
+
+void processes_request_missing(struct manager *manager, uint64_t now_ns)
+{
+	/* The process that was tried last is tried again only if there is no other. */
+	for (int again = 0; again <= 1; again++) {
+		if (!modules_any_due(&manager->modules, now_ns))
+			return;
+		for (unsigned int i = 0; i < PROCESS_BUCKETS; i++) {
+			for (struct process *p = manager->processes.buckets[i]; p; p = p->next) {
+				if (!p->exited_ns)
+					process_request_missing(manager, p, again, now_ns);
+			}
+		}
+	}
+	modules_postpone_due(&manager->modules, now_ns);
 }
 
 void processes_rescan(struct manager *manager, uint32_t tgid, uint64_t now_ns)

@@ -93,6 +93,10 @@ void processes_publish(struct manager *manager);
 /* Changes the mappings of all processes as the opener's answer for a module requires. */
 void processes_apply_answer(struct manager *manager, const struct modules_answer *answer);
 
+/* Requests files that could not be opened again, each for a running process that maps it, when that
+ * is due (module_is_due). */
+void processes_request_missing(struct manager *manager, uint64_t now_ns);
+
 /* Requests /proc/TGID/maps from the opener, at most once in LIMIT_RESCAN_MS. */
 void processes_rescan(struct manager *manager, uint32_t tgid, uint64_t now_ns);
 

@@ -81,6 +81,7 @@ static void work_reclaim(struct manager *manager, uint64_t now)
 	manager->reclaimed_ns = now;
 	processes_reclaim(manager, now);
 	modules_reclaim(manager, now);
+	processes_request_missing(manager, now);
 }
 
 static void work_on_tick(void *context, uint32_t events)

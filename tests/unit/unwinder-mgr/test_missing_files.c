@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files that the opener could not open are requested again, for a process that is still there. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/time_units.h"
+#include "tests/support/fake_peer.h"
+#include "unwinder-mgr/manager.h"
+
+static struct manager manager;
+static struct msg_open_file last; /* the last request to the opener */
+
+static int keep_request(enum message_type type, const void *payload, size_t length)
+{
+	if (type == MESSAGE_OPEN_FILE && length == sizeof(last))
+		memcpy(&last, payload, length);
+	return 0;
+}
+
+FAKE_PEER(keep_request);
+
+static void fail(void)
+{
+	const struct msg_file answer = {.cookie = last.cookie, .error = ENOENT};
+
+	modules_on_file(&manager, &answer, -1);
+}
+
+static void setup(void)
+{
+	manager.processes.table = calloc(1, sizeof(*manager.processes.table));
+	manager.modules.published = calloc(MODULE_SLOTS, sizeof(*manager.modules.published));
+	cr_assert(manager.processes.table && manager.modules.published);
+}
+
+static void teardown(void)
+{
+	if (manager.modules.all && manager.modules.all->state == MODULE_OPENING)
+		fail(); /* a module that waits for its file is not freed */
+	for (uint32_t tgid = 100; tgid <= 300; tgid += 100)
+		processes_exit(&manager, tgid, 1);
+	for (unsigned int i = 0; i < PROCESS_BUCKETS; i++) {
+		for (struct process *p = manager.processes.buckets[i]; p; p = p->next)
+			p->dirty = false;
+	}
+	processes_reclaim(&manager, UINT64_MAX);
+	modules_reclaim(&manager, UINT64_MAX);
+	free(manager.modules.published);
+	free(manager.processes.table);
+}
+
+TestSuite(missing_files, .init = setup, .fini = teardown);
+
+static void map(uint32_t tgid)
+{
+	const struct mapping mapping = {.start = 0x1000 * tgid, .end = 0x1000 * tgid + 0x1000};
+	const struct module_key key = {.device_major = 8, .device_minor = 1, .inode = 77};
+
+	processes_map(&manager, tgid, &mapping, &key, "/usr/lib/libanswer.so");
+}
+
+static uint64_t requested_ns(void)
+{
+	return manager.modules.all->requested_ns;
+}
+
+static unsigned int requests(void)
+{
+	return fake_peer.attempts[MESSAGE_OPEN_FILE];
+}
+
+Test(missing_files, a_file_is_requested_again_for_the_process_that_maps_it)
+{
+	map(100);
+	cr_assert_eq(requests(), 1);
+	/* There is no second request while the first one is not answered. */
+	processes_request_missing(&manager, UINT64_MAX);
+	cr_expect_eq(requests(), 1);
+	fail();
+	processes_request_missing(&manager, requested_ns() + LIMIT_MODULE_RETRY_MS * NS_PER_MS - 1);
+	cr_expect_eq(requests(), 1);
+	processes_request_missing(&manager, requested_ns() + LIMIT_MODULE_RETRY_MS * NS_PER_MS);
+	cr_expect_eq(requests(), 2);
+	cr_expect_eq(last.tgid, 100);
+	cr_expect_eq(last.address_start, 0x1000 * 100);
+	cr_expect_eq(last.inode, 77);
+}
+
+Test(missing_files, another_process_is_preferred_to_the_one_that_failed)
+{
+	map(100);
+	map(200);
+	cr_assert_eq(last.tgid, 100);
+	fail();
+	processes_request_missing(&manager, requested_ns() + NS_PER_S);
+	cr_expect_eq(last.tgid, 200);
+	fail();
+	processes_request_missing(&manager, requested_ns() + NS_PER_S);
+	cr_expect_eq(last.tgid, 100);
+}
+
+Test(missing_files, processes_that_have_ended_are_not_asked)
+{
+	map(100);
+	map(200);
+	processes_exit(&manager, 200, 1);
+	fail();
+	processes_request_missing(&manager, requested_ns() + NS_PER_S);
+	cr_expect_eq(requests(), 2);
+	cr_expect_eq(last.tgid, 100);
+}
+
+Test(missing_files, the_pause_grows_with_each_failure_up_to_a_limit)
+{
+	uint64_t pause_ns = LIMIT_MODULE_RETRY_MS * NS_PER_MS;
+
+	map(100);
+	for (unsigned int i = 1; i <= LIMIT_MODULE_RETRY_DOUBLINGS + 3; i++) {
+		cr_assert_eq(requests(), i);
+		fail();
+		processes_request_missing(&manager, requested_ns() + pause_ns - 1);
+		cr_assert_eq(requests(), i);
+		processes_request_missing(&manager, requested_ns() + pause_ns);
+		if (i <= LIMIT_MODULE_RETRY_DOUBLINGS)
+			pause_ns *= 2;
+	}
+}
+
+Test(missing_files, a_file_that_no_process_maps_is_not_searched_for_each_time)
+{
+	map(100);
+	fail();
+	processes_exit(&manager, 100, 1);
+	const uint64_t now_ns = requested_ns() + NS_PER_S;
+	processes_request_missing(&manager, now_ns);
+	cr_expect_eq(requests(), 1);
+	cr_expect_not(modules_any_due(&manager.modules, now_ns));
+}
