@@ -321,24 +321,35 @@ _Static_assert(sizeof(struct msg_module) == 264, "wire");
 struct msg_mapped {
 	uint32_t tgid;
 	uint32_t module;
-	uint32_t program; /* counts the programs that the process has executed */
+	uint32_t exec_generation; /* no two programs that any process executes have the same */
 	uint32_t reserved;
 	uint64_t start, end;
 	uint64_t file_offset;
 };
 _Static_assert(sizeof(struct msg_mapped) == 40, "wire");
 
+/* The answer repeats `exec_generation`: a descriptor that was opened while the process executed
+ * another program is of that program's memory, which may exist for long. A child of vfork(2), for
+ * example, has its parent's memory until it executes a program. */
+struct msg_open_memory {
+	uint32_t tgid;
+	uint32_t exec_generation; /* as in struct msg_mapped */
+};
+_Static_assert(sizeof(struct msg_open_memory) == 8, "wire");
+
 /* The answer to OPEN_MEMORY: the descriptor of /proc/TGID/mem, read-only. Without it, `error` is
- * the errno. */
+ * the errno; ENOBUFS means that too many descriptors wait for the worker, which may ask again. */
 struct msg_memory {
 	uint32_t tgid;
+	uint32_t exec_generation;
 	uint32_t error;
+	uint32_t reserved;
 };
-_Static_assert(sizeof(struct msg_memory) == 8, "wire");
+_Static_assert(sizeof(struct msg_memory) == 16, "wire");
 
 struct msg_process {
 	uint32_t tgid;
-	uint32_t program; /* as in struct msg_mapped */
+	uint32_t exec_generation; /* as in struct msg_mapped */
 	char comm[MSG_COMM_BYTES];
 	char path[MSG_PATH_BYTES];
 };

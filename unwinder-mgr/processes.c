@@ -97,7 +97,7 @@ static struct process *process_ensure(struct processes *processes, uint32_t tgid
 static void process_announce(struct manager *manager, struct process *process)
 {
 	struct msg_process message = {.tgid = process->tgid,
-				      .program = process->exec_generation};
+				      .exec_generation = process->exec_generation};
 
 	memcpy(message.comm, process->comm, sizeof(message.comm));
 	for (size_t i = 0; process->list && i < process->list->count; i++) {
@@ -301,7 +301,7 @@ static void process_report_watched(struct manager *manager, const struct process
 			continue;
 		const struct msg_mapped message = {.tgid = process->tgid,
 						   .module = m->module->id,
-						   .program = process->exec_generation,
+						   .exec_generation = process->exec_generation,
 						   .start = m->start,
 						   .end = m->end,
 						   .file_offset = m->file_offset};

@@ -114,20 +114,25 @@ static int opener_on_open_identity(void *context, const struct msg_open_identity
 	return r == -ENOBUFS ? 0 : r;
 }
 
-/* Sends a descriptor of a process's memory to the worker. It allows reading only, and only while
- * the process runs the program that it runs now. */
-static int opener_on_open_memory(void *context, const struct msg_id *process)
+/* Sends a descriptor of a process's memory to the worker. It allows reading only, and only the
+ * memory that the process has now, not that of a program which it executes later. */
+static int opener_on_open_memory(void *context, const struct msg_open_memory *request)
 {
 	struct opener *opener = context;
-	struct msg_memory answer = {.tgid = process->id};
+	struct peer *worker = &opener->role.peers[ROLE_WORKER];
+	struct msg_memory answer = {.tgid = request->tgid,
+				    .exec_generation = request->exec_generation};
 	/* With --strict-memory the worker does not ask, and nobody may have it. */
 	_cleanup_close_ int memory =
-	    opener->role.strict_memory ? -EPERM : open_file_proc(process->id, "mem");
+	    opener->role.strict_memory ? -EPERM : open_file_proc(request->tgid, "mem");
 
 	if (memory < 0)
 		answer.error = (uint32_t)-memory;
-	int r = peer_send(&opener->role.peers[ROLE_WORKER], MESSAGE_MEMORY, &answer, sizeof(answer),
-			  &memory, memory >= 0);
+	int r = peer_send(worker, MESSAGE_MEMORY, &answer, sizeof(answer), &memory, memory >= 0);
+	if (r == -ENOBUFS) {
+		answer.error = ENOBUFS;
+		r = peer_send(worker, MESSAGE_MEMORY, &answer, sizeof(answer), NULL, 0);
+	}
 	return r == -ENOBUFS ? 0 : r;
 }
 

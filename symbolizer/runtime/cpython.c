@@ -225,7 +225,7 @@ static int cpython_attach(struct runtime_process *process)
 
 	int r = find_states(process, &block);
 	if (r < 0)
-		return r == -EFAULT || r == -EDQUOT ? -EAGAIN : r;
+		return r == -EDQUOT ? -EAGAIN : r;
 	if (!process->state)
 		process->state = cpython_names_new();
 	if (!process->state)

@@ -91,7 +91,8 @@ enum runtime_attachment_result runtime_attachment_try(struct runtime_attachment 
 		a->block = runtime_slots_take_block(slots);
 	if (r == 0 && a->block == RUNTIME_NO_BLOCK)
 		r = -ENOSPC;
-	if (r == -EAGAIN || r == -ESRCH || (r < 0 && was_published)) {
+	/* -EFAULT: the file's data is not mapped yet, because its code is mapped first. */
+	if (r == -EAGAIN || r == -EFAULT || r == -ESRCH || (r < 0 && was_published)) {
 		a->due_ns = now_ns + attach_pause_ns(now_ns - since_ns);
 		return r == -ESRCH ? RUNTIME_ATTACHMENT_MEMORY_GONE : RUNTIME_ATTACHMENT_UNCHANGED;
 	}

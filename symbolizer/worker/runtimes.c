@@ -25,6 +25,8 @@ enum {
 	/* The opener is asked again this often for the memory of a process. Each of its answers may
 	 * be too late, if the process executes programs in quick succession. */
 	MEMORY_LOSSES_MAX = 5,
+	/* The pause before the opener is asked again if its answer found no room. */
+	MEMORY_PAUSE_MS = 20,
 	/* Limits on reading the names of one frame: a forged process must not keep the worker busy.
 	 */
 	FRAME_READS = 2048,
@@ -33,10 +35,11 @@ enum {
 
 struct managed_process {
 	struct managed_process *next;
-	uint32_t tgid, program;
-	uint64_t exec_generation;
+	uint32_t tgid;
+	uint32_t exec_generation; /* of the program to which everything else belongs */
 	uint64_t since_ns;
 	bool memory_asked;
+	uint64_t memory_due_ns; /* when to ask again, because the answer found no room; 0: never */
 	unsigned int memory_lost; /* how often */
 	bool readable; /* `memory` can be read, and no exec of the process was reported since */
 	struct memory memory;
@@ -49,7 +52,6 @@ struct runtimes {
 	struct runtime_image *images;
 	struct managed_process *buckets[PROCESS_BUCKETS];
 	unsigned int process_count;
-	uint64_t exec_generations;
 	uint32_t wanted; /* a set: what is looked for */
 	struct runtime_stats stats;
 	uint64_t clock;	     /* counts uses of attachments */
@@ -140,7 +142,7 @@ struct managed_process *runtimes_process(struct worker *worker, uint32_t tgid)
 	return worker->runtimes ? *process_link(worker->runtimes, tgid) : NULL;
 }
 
-uint64_t runtimes_exec_generation(const struct managed_process *process)
+uint32_t runtimes_exec_generation(const struct managed_process *process)
 {
 	return process ? process->exec_generation : 0;
 }
@@ -160,6 +162,7 @@ static void process_empty(struct runtimes *runtimes, struct managed_process *pro
 	process->memory.fd = -1;
 	process->memory_asked = process->readable = false;
 	process->memory_lost = 0;
+	process->memory_due_ns = 0;
 	process->count = 0;
 }
 
@@ -180,7 +183,7 @@ void runtimes_on_process(struct worker *worker, const struct msg_process *said)
 {
 	struct managed_process *process = runtimes_process(worker, said->tgid);
 
-	if (process && process->memory.fd < 0 && process->program != said->program)
+	if (process && process->memory.fd < 0 && process->exec_generation != said->exec_generation)
 		process->readable = false;
 }
 
@@ -212,21 +215,13 @@ void runtimes_free(struct worker *worker)
 	worker->runtimes = NULL;
 }
 
-static void process_begin(struct runtimes *runtimes, struct managed_process *process,
-			  uint32_t program)
-{
-	process->program = program;
-	process->exec_generation = ++runtimes->exec_generations;
-	process->since_ns = clock_monotonic_ns();
-}
-
 static struct managed_process *process_ensure(struct runtimes *runtimes,
 					      const struct msg_mapped *mapped)
 {
 	struct managed_process **link = process_link(runtimes, mapped->tgid);
 	struct managed_process *process = *link;
 
-	if (process && process->program == mapped->program)
+	if (process && process->exec_generation == mapped->exec_generation)
 		return process;
 	if (process) {
 		/* The process has executed another program. */
@@ -243,7 +238,8 @@ static struct managed_process *process_ensure(struct runtimes *runtimes,
 	} else {
 		return NULL;
 	}
-	process_begin(runtimes, process, mapped->program);
+	process->exec_generation = mapped->exec_generation;
+	process->since_ns = clock_monotonic_ns();
 	return process;
 }
 
@@ -265,17 +261,19 @@ static void attachment_add(struct managed_process *process, struct runtime_image
 
 static void process_ask_memory(struct worker *worker, struct managed_process *process)
 {
-	const struct msg_id id = {.id = process->tgid};
+	const struct msg_open_memory request = {.tgid = process->tgid,
+						.exec_generation = process->exec_generation};
 
 	if (process->readable || process->memory_asked)
 		return;
+	process->memory_due_ns = 0;
 	if (worker->role.strict_memory) {
 		process->readable = true;
 		runtimes_tick(worker);
 		return;
 	}
 	process->memory_asked = peer_send(&worker->role.peers[ROLE_OPENER], MESSAGE_OPEN_MEMORY,
-					  &id, sizeof(id), NULL, 0) == 0;
+					  &request, sizeof(request), NULL, 0) == 0;
 }
 
 /* The descriptor is of the memory of the previous program: it was opened while the process was
@@ -322,9 +320,15 @@ void runtimes_on_memory(struct worker *worker, struct message *message)
 
 	memcpy(&answer, message->payload, sizeof(answer));
 	struct managed_process *process = runtimes_process(worker, answer.tgid);
-	if (!process || !process->memory_asked)
+	if (!process || !process->memory_asked ||
+	    process->exec_generation != answer.exec_generation)
 		return;
 	process->memory_asked = false;
+	if (!message->fd_count && answer.error == ENOBUFS) {
+		process->memory_due_ns = clock_monotonic_ns() + MEMORY_PAUSE_MS * NS_PER_MS;
+		loop_tick_within(&worker->role.loop, MEMORY_PAUSE_MS);
+		return;
+	}
 	if (!message->fd_count) {
 		process_refuse(worker->runtimes, process, (int)answer.error);
 		log_debug("no memory: tgid=%u error=%s", answer.tgid, strerror((int)answer.error));
@@ -383,8 +387,10 @@ static uint64_t process_tick(struct worker *worker, struct managed_process *proc
 	uint64_t next = UINT64_MAX;
 	bool changed = false, memory_gone = false;
 
+	if (process->memory_due_ns && process->memory_due_ns <= now)
+		process_ask_memory(worker, process);
 	if (!process->readable)
-		return next;
+		return process->memory_due_ns ? process->memory_due_ns : next;
 	for (unsigned int i = 0; i < process->count; i++) {
 		struct runtime_attachment *a = process->attachments[i];
 

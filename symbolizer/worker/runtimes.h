@@ -58,8 +58,8 @@ void runtimes_stats(const struct worker *worker, struct msg_runtime stats[BH_RUN
 
 /* NULL if the process has no runtime. */
 struct managed_process *runtimes_process(struct worker *worker, uint32_t tgid);
-/* The exec generation: a number of its own for each program that a process executes, 0 for NULL. */
-uint64_t runtimes_exec_generation(const struct managed_process *process);
+/* The exec generation of what is known about the process (struct msg_mapped), 0 for NULL. */
+uint32_t runtimes_exec_generation(const struct managed_process *process);
 
 /* Name a managed frame, whose `words` are as the walker pushed them. If that is not possible, there
  * is one name that gives the reason. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -50,11 +51,11 @@ static bool is_attached_to(uint32_t tgid)
 }
 
 /* Report mappings of the whole file, because the offset of its text is not known. */
-static void map(uint32_t program)
+static void map(uint32_t exec_generation)
 {
 	struct msg_mapped mapped = {.tgid = (uint32_t)getpid(),
 				    .module = MODULE,
-				    .program = program,
+				    .exec_generation = exec_generation,
 				    .start = 1 << 30,
 				    .end = (1 << 30) + (1 << 20)};
 
@@ -109,7 +110,7 @@ static bool would_be_read(void)
 Test(runtimes, strict_memory_is_read_while_the_program_stays_the_same)
 {
 	const uint64_t word[] = {bh_frame_managed(BH_RUNTIME_CPYTHON, 0x1000, 0), 0, 0, 0};
-	struct msg_process said = {.tgid = (uint32_t)getpid(), .program = 1};
+	struct msg_process said = {.tgid = (uint32_t)getpid(), .exec_generation = 1};
 	struct msg_runtime stats[BH_RUNTIME_COUNT] = {0};
 	static struct runtime_frames frames;
 
@@ -122,7 +123,7 @@ Test(runtimes, strict_memory_is_read_while_the_program_stays_the_same)
 	const uint64_t first = runtimes_exec_generation(runtimes_process(&worker, said.tgid));
 	runtimes_on_process(&worker, &said);
 	cr_expect(would_be_read());
-	said.program = 2;
+	said.exec_generation = 2;
 	runtimes_on_process(&worker, &said);
 	cr_expect_not(would_be_read());
 	/* Frames of the previous program can no longer be named. */
@@ -137,5 +138,60 @@ Test(runtimes, strict_memory_is_read_while_the_program_stays_the_same)
 	cr_expect_eq(stats[BH_RUNTIME_CPYTHON].unnamed, 1);
 	cr_expect_eq(stats[BH_RUNTIME_CPYTHON].named, 0);
 	cr_expect_eq(stats[BH_RUNTIME_CPYTHON].attached, 0);
+	runtimes_free(&worker);
+}
+
+/* Answers OPEN_MEMORY with this process's own memory, or with an error. Returns whether the
+ * descriptor was taken. */
+static bool answer_memory(uint32_t exec_generation, int error)
+{
+	const struct msg_memory answer = {.tgid = (uint32_t)getpid(),
+					  .exec_generation = exec_generation,
+					  .error = (uint32_t)error};
+	const int fd = error ? -1 : open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+	struct message message = {.type = MESSAGE_MEMORY,
+				  .length = sizeof(answer),
+				  .payload = &answer,
+				  .fds = {fd},
+				  .fd_count = !error};
+
+	runtimes_on_memory(&worker, &message);
+	const bool taken = !error && message.fds[0] < 0;
+	if (!error && !taken)
+		close(fd);
+	return taken;
+}
+
+static void begin(void)
+{
+	cr_assert_eq(runtimes_init(&worker, table, 1u << BH_RUNTIME_CPYTHON), 0);
+	runtimes_on_module(&worker, add_module());
+	map(1);
+}
+
+/* A child of vfork(2) has its parent's memory, until it executes a program. If the opener opens it
+ * before that, the descriptor stays readable, and it is not the memory of the new program. */
+Test(runtimes, memory_that_was_opened_before_an_exec_is_not_used)
+{
+	begin();
+	map(2);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MEMORY], 2);
+	cr_expect_not(answer_memory(1, 0));
+	cr_expect_not(would_be_read());
+	cr_expect(answer_memory(2, 0));
+	cr_expect(would_be_read());
+	runtimes_free(&worker);
+}
+
+Test(runtimes, memory_is_requested_again_if_the_answer_found_no_room)
+{
+	begin();
+	cr_expect_not(answer_memory(1, ENOBUFS));
+	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MEMORY], 1);
+	usleep(30 * 1000);
+	runtimes_tick(&worker);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MEMORY], 2);
+	cr_expect(answer_memory(1, 0));
+	cr_expect(would_be_read());
 	runtimes_free(&worker);
 }
