@@ -102,7 +102,7 @@ _Static_assert(sizeof(struct msg_configure_worker) == 528, "wire");
 	X(RING_FULL, "ring_full")	  /* the worker did not empty the ring in time */          \
 	X(MANAGER_QUEUE, "manager_queue") /* the worker did not take a deferred stack in time */   \
 	X(BAD_RECORD, "bad_record")	  /* a sample record was malformed */                      \
-	X(STACK_FORGOTTEN, "stack_forgotten") /* a record referred to a stack that was dropped */  \
+	X(STACK_UNDEFINED, "stack_undefined") /* its stack's definition was dropped */             \
 	X(EXPORTER_QUEUE, "exporter_queue")   /* the exporter did not take a batch in time */      \
 	X(PROFILE_FULL, "profile_full")	      /* the profile has reached its limit */              \
 	X(ROLE_ENDED, "role_ended")	      /* a role ended with samples in its memory */        \

@@ -7,7 +7,7 @@
  * independent file has a relocation R_X86_64_RELATIVE for each pointer in its data (x86-64 psABI,
  * section 4.4), with the address as its addend. If that is in an executable segment, it is almost
  * certainly the start of a function: an entry of a table of callbacks, or a constructor. All
- * addresses are sorted, so that code_flow.c can take those of one stretch of code.
+ * addresses are sorted, so that code_flow.c can take those of one region of code.
  *
  * Example: musl's libc.so exports `qsort` at 0x4f310 and has a table with a pointer to its static
  * function at 0x4ef20. The entries are {..., 0x4ef20, 0x4f310, ...}; the static function is found

@@ -92,7 +92,7 @@ struct code_waiter {
 };
 
 struct code_flow {
-	const struct code_stretch *stretch;
+	const struct code_region *region;
 	ZydisDecoder decoder; /* decodes everything but operands */
 	ZydisDecoder scanner; /* decodes only lengths and opcodes */
 	uint16_t *map;	      /* MAP_*, per byte */
@@ -161,8 +161,8 @@ static int flow_returns(struct code_flow *flow, uint32_t function)
 static int flow_await(struct code_flow *flow, uint32_t function, struct code_work work)
 {
 	if (flow->map[function] & MAP_RETURNS)
-		return work.at < flow->stretch->length ? code_worklist_push(&flow->proven, work)
-						       : flow_returns(flow, work.owner);
+		return work.at < flow->region->length ? code_worklist_push(&flow->proven, work)
+						      : flow_returns(flow, work.owner);
 	int r = ARRAY_RESERVE(flow->waiters, flow->waiter_capacity, flow->waiter_count + 1,
 			      WAITERS_INITIAL, ARRAY_UNLIMITED);
 
@@ -176,7 +176,7 @@ static int flow_await(struct code_flow *flow, uint32_t function, struct code_wor
 /* The path of `owner` ends in code of another function: it returns if that does. */
 static int flow_await_tail(struct code_flow *flow, uint32_t function, uint32_t owner)
 {
-	const struct code_work end = {(uint32_t)flow->stretch->length, CODE_FRAME_ID_LOST, owner};
+	const struct code_work end = {(uint32_t)flow->region->length, CODE_FRAME_ID_LOST, owner};
 
 	return function == owner ? 0 : flow_await(flow, function, end);
 }
@@ -200,10 +200,10 @@ static int flow_wake_waiters(struct code_flow *flow, uint32_t function)
 
 static bool flow_decode(const struct code_flow *flow, uint32_t at, struct code_instruction *out)
 {
-	const struct code_stretch *stretch = flow->stretch;
+	const struct code_region *region = flow->region;
 
 	return ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(
-	    &flow->decoder, &out->context, stretch->bytes + at, stretch->length - at, &out->head));
+	    &flow->decoder, &out->context, region->bytes + at, region->length - at, &out->head));
 }
 
 static bool is_relative(const struct code_instruction *instruction)
@@ -211,7 +211,7 @@ static bool is_relative(const struct code_instruction *instruction)
 	return instruction->head.raw.imm[0].is_relative;
 }
 
-/* The target of a relative jump or call; false if it is outside of the stretch. */
+/* The target of a relative jump or call; false if it is outside of the region. */
 static bool flow_find_target(const struct code_flow *flow, uint32_t at,
 			     const struct code_instruction *instruction, uint32_t *target)
 {
@@ -219,7 +219,7 @@ static bool flow_find_target(const struct code_flow *flow, uint32_t at,
 	    at + instruction->head.length + (uint64_t)instruction->head.raw.imm[0].value.s;
 
 	*target = (uint32_t)found;
-	return is_relative(instruction) && found < flow->stretch->length;
+	return is_relative(instruction) && found < flow->region->length;
 }
 
 /* Is it a backward jump to where rsp was different? Then the loop takes more stack with each round
@@ -271,7 +271,7 @@ static int flow_call(struct code_flow *flow, uint32_t at, uint32_t owner,
 	uint32_t target;
 	int r;
 
-	if (after.at >= flow->stretch->length)
+	if (after.at >= flow->region->length)
 		return 0;
 	/* A call of the next instruction only pushes rip. */
 	if (!flow_find_target(flow, at, instruction, &target) || target == after.at)
@@ -326,7 +326,7 @@ static int flow_follow(struct code_flow *flow, struct code_work work)
 	if (flow_has(flow, at))
 		return flow_await_tail(flow, flow->owners[at], work.owner);
 	if (work.frame == CODE_FRAME_ID_CALLED &&
-	    code_is_sigreturn(flow->stretch->bytes + at, flow->stretch->length - at)) {
+	    code_is_sigreturn(flow->region->bytes + at, flow->region->length - at)) {
 		frame.kind = CODE_FRAME_SIGNAL;
 		/* Its address is a return address without a call, and rules are looked up one byte
 		 * before a return address. */
@@ -341,7 +341,7 @@ static int flow_follow(struct code_flow *flow, struct code_work work)
 			  code_frame_table_intern(&flow->frames, &frame), work.owner);
 		r = flow_step(flow, at, work.owner, &instruction, &frame);
 		at += instruction.head.length;
-		if (r <= 0 || at >= flow->stretch->length)
+		if (r <= 0 || at >= flow->region->length)
 			break;
 		if (flow_has(flow, at) || (flow->map[at] & MAP_ENTRY))
 			return flow_continue(flow, at, &frame, work.owner);
@@ -352,10 +352,10 @@ static int flow_follow(struct code_flow *flow, struct code_work work)
 /* Is `at` a multiple of the alignment of functions, and is there padding before it? */
 static bool flow_is_aligned(const struct code_flow *flow, uint32_t at)
 {
-	const struct code_stretch *stretch = flow->stretch;
+	const struct code_region *region = flow->region;
 	struct code_instruction instruction;
 
-	if ((stretch->vaddr + at) % ALIGNMENT)
+	if ((region->vaddr + at) % ALIGNMENT)
 		return false;
 	for (uint32_t length = 1; length < ALIGNMENT && length <= at; length++) {
 		if (flow_decode(flow, at - length, &instruction) &&
@@ -408,7 +408,7 @@ static int flow_scan_instruction(struct code_flow *flow, uint32_t at,
 	if (head->opcode == OPCODE_CALL) {
 		const uint64_t to = next + (uint64_t)head->raw.imm[0].value.s;
 
-		return to < flow->stretch->length
+		return to < flow->region->length
 			   ? flow_add_entry(flow, (uint32_t)to, CODE_FRAME_ID_CALLED)
 			   : 0;
 	}
@@ -417,8 +417,8 @@ static int flow_scan_instruction(struct code_flow *flow, uint32_t at,
 		const uint64_t to = next + (uint64_t)head->raw.disp.value;
 		const struct code_work work = {(uint32_t)to, CODE_FRAME_ID_CALLED, at};
 
-		return to < flow->stretch->length ? code_worklist_push(&flow->address_taken, work)
-						  : 0;
+		return to < flow->region->length ? code_worklist_push(&flow->address_taken, work)
+						 : 0;
 	}
 	return 0;
 }
@@ -427,19 +427,19 @@ static int flow_scan_instruction(struct code_flow *flow, uint32_t at,
  * whose address is taken. Then assigns each byte to the nearest entry before it. */
 static int flow_scan(struct code_flow *flow)
 {
-	const struct code_stretch *stretch = flow->stretch;
+	const struct code_region *region = flow->region;
 	ZydisDecodedInstruction head;
 	uint32_t entry = 0;
 	int r = 0;
 
-	for (uint32_t at = 0; at < stretch->length && !r; at++) {
+	for (uint32_t at = 0; at < region->length && !r; at++) {
 		if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(
-			&flow->scanner, NULL, stretch->bytes + at, stretch->length - at, &head)))
+			&flow->scanner, NULL, region->bytes + at, region->length - at, &head)))
 			continue;
 		r = flow_scan_instruction(flow, at, &head);
 		at += head.length - 1u;
 	}
-	for (uint32_t at = 0; at < stretch->length; at++) {
+	for (uint32_t at = 0; at < region->length; at++) {
 		if (flow->map[at] & MAP_ENTRY)
 			entry = at;
 		flow->owners[at] = entry;
@@ -451,16 +451,16 @@ static int flow_scan(struct code_flow *flow)
 static int flow_follow_entries(struct code_flow *flow)
 {
 	const struct code_frame outermost = code_frame_at_entry(CODE_FRAME_OUTERMOST);
-	const struct code_stretch *stretch = flow->stretch;
+	const struct code_region *region = flow->region;
 	int r = 0;
 
-	if (stretch->outermost - stretch->vaddr < stretch->length)
-		r = flow_add_entry(flow, (uint32_t)(stretch->outermost - stretch->vaddr),
+	if (region->outermost - region->vaddr < region->length)
+		r = flow_add_entry(flow, (uint32_t)(region->outermost - region->vaddr),
 				   code_frame_table_intern(&flow->frames, &outermost));
-	for (size_t i = 0; i < stretch->entry_count && !r; i++) {
-		const uint64_t at = stretch->entries[i] - stretch->vaddr;
+	for (size_t i = 0; i < region->entry_count && !r; i++) {
+		const uint64_t at = region->entries[i] - region->vaddr;
 
-		if (at < stretch->length)
+		if (at < region->length)
 			r = flow_add_entry(flow, (uint32_t)at, CODE_FRAME_ID_CALLED);
 	}
 	if (!r)
@@ -472,16 +472,16 @@ static int flow_follow_entries(struct code_flow *flow)
  * the jump; elsewhere a function that only pointers lead to. */
 static int flow_follow_rest(struct code_flow *flow)
 {
-	const struct code_stretch *stretch = flow->stretch;
+	const struct code_region *region = flow->region;
 	struct code_instruction instruction;
 	uint32_t frame = CODE_FRAME_ID_CALLED, owner = 0;
 
-	for (uint32_t at = 0; at < stretch->length; at++) {
+	for (uint32_t at = 0; at < region->length; at++) {
 		if (flow->map[at] & MAP_ENTRY)
 			frame = CODE_FRAME_ID_CALLED;
 		if (!flow_has(flow, at)) {
 			/* Zeros are padding: no compiler starts with `add %al, (%rax)`. */
-			if (!stretch->bytes[at] || !flow_decode(flow, at, &instruction))
+			if (!region->bytes[at] || !flow_decode(flow, at, &instruction))
 				continue;
 			if (code_instruction_is_padding(&instruction)) {
 				at += instruction.head.length - 1u;
@@ -508,8 +508,8 @@ static int flow_follow_rest(struct code_flow *flow)
 /* Turns the map into rows. */
 static int flow_deliver_all(struct code_flow *flow)
 {
-	const uint32_t length = (uint32_t)flow->stretch->length;
-	const uint64_t vaddr = flow->stretch->vaddr;
+	const uint32_t length = (uint32_t)flow->region->length;
+	const uint64_t vaddr = flow->region->vaddr;
 	uint32_t start = 0, end = 0;
 	int r = 0;
 
@@ -563,15 +563,15 @@ void code_flow_free(struct code_flow *flow)
 	free(flow);
 }
 
-int code_flow_parse(struct code_flow *flow, const struct code_stretch *stretch)
+int code_flow_parse(struct code_flow *flow, const struct code_region *region)
 {
-	_cleanup_free_ uint16_t *map = calloc(stretch->length, sizeof(*map));
-	_cleanup_free_ uint32_t *owners = calloc(stretch->length, sizeof(*owners));
-	_cleanup_free_ uint32_t *waiting = calloc(stretch->length, sizeof(*waiting));
+	_cleanup_free_ uint16_t *map = calloc(region->length, sizeof(*map));
+	_cleanup_free_ uint32_t *owners = calloc(region->length, sizeof(*owners));
+	_cleanup_free_ uint32_t *waiting = calloc(region->length, sizeof(*waiting));
 
 	if (!map || !owners || !waiting)
 		return -ENOMEM;
-	flow->stretch = stretch;
+	flow->region = region;
 	flow->map = map;
 	flow->owners = owners;
 	flow->waiting = waiting;

@@ -12,25 +12,25 @@
 
 #include "parse/cfi_types.h"
 
-/* A piece of code without gaps. */
-struct code_stretch {
+/* A contiguous region of machine code: a gap in the unwind tables of a file, or a part of it. */
+struct code_region {
 	const uint8_t *bytes;
 	size_t length;
 	uint64_t vaddr; /* the virtual address of the first byte */
 	/* Virtual addresses where functions are known to start, in ascending order. Those outside
-	 * of the stretch are ignored. */
+	 * of the region are ignored. */
 	const uint64_t *entries;
 	size_t entry_count;
 	uint64_t outermost; /* where the program is entered: the function there has no caller */
 };
 
-/* For the stretches of one file. The results go to the sink, as with cfi_parse(). 0 or -ENOMEM. */
+/* For the regions of one file. The results go to the sink, as with cfi_parse(). 0 or -ENOMEM. */
 struct code_flow;
 int code_flow_new(struct code_flow **flow, const struct cfi_sink *sink);
 void code_flow_free(struct code_flow *flow);
 
-/* Parses a stretch of less than 4 GiB. Code without a gap of 16 bytes is delivered as one FDE,
- * although it may be several functions. 0; the sink's error; or -ENOMEM. */
-int code_flow_parse(struct code_flow *flow, const struct code_stretch *stretch);
+/* Parses a region of less than 4 GiB. Functions are delivered as one FDE until 16 bytes in a row are
+ * not code. 0; the sink's error; or -ENOMEM. */
+int code_flow_parse(struct code_flow *flow, const struct code_region *region);
 
 #endif

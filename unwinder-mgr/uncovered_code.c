@@ -25,7 +25,7 @@ struct uncovered_code {
 	uint64_t largest; /* gap, in bytes */
 	uint64_t found;	  /* bytes in all gaps that are larger than padding */
 	uint64_t cost;	  /* bytes to analyse; each padding counts as ALIGNMENT_MAX */
-	uint8_t *bytes;	  /* of one piece */
+	uint8_t *bytes;	  /* of one region */
 };
 
 /* Called for the gap from `start` to `end`, file offsets within the section. */
@@ -91,13 +91,13 @@ static int gap_count(struct uncovered_code *code, const struct elf_section *sect
 
 /* Analyses a gap, or a part of it that starts and ends at a function. Bytes that cannot be read are
  * not described. */
-static int gap_parse_piece(struct uncovered_code *code, const struct elf_section *section,
-			   uint64_t start, uint64_t end)
+static int gap_parse_region(struct uncovered_code *code, const struct elf_section *section,
+			    uint64_t start, uint64_t end)
 {
 	const uint64_t vaddr = section->vaddr + (start - section->offset);
 	const size_t first = code_entries_before(&code->entries, vaddr);
 	const size_t last = code_entries_before(&code->entries, vaddr + (end - start));
-	const struct code_stretch stretch = {
+	const struct code_region region = {
 	    .bytes = code->bytes,
 	    .length = end - start,
 	    .vaddr = vaddr,
@@ -109,18 +109,19 @@ static int gap_parse_piece(struct uncovered_code *code, const struct elf_section
 
 	if (source->read(source->context, start, code->bytes, end - start))
 		return 0;
-	return code_flow_parse(code->flow, &stretch);
+	return code_flow_parse(code->flow, &region);
 }
 
-/* Returns where a piece that starts at `start` ends: before the last function that does not fit. */
-static uint64_t piece_end(const struct uncovered_code *code, const struct elf_section *section,
-			  uint64_t start, uint64_t end)
+/* Returns where a region that starts at `start` ends: before the last function that does not fit.
+ */
+static uint64_t region_end(const struct uncovered_code *code, const struct elf_section *section,
+			   uint64_t start, uint64_t end)
 {
 	const uint64_t to_vaddr = section->vaddr - section->offset;
 
-	if (end - start <= LIMIT_CODE_PIECE_BYTES)
+	if (end - start <= LIMIT_CODE_REGION_BYTES)
 		return end;
-	end = start + LIMIT_CODE_PIECE_BYTES;
+	end = start + LIMIT_CODE_REGION_BYTES;
 	const size_t before = code_entries_before(&code->entries, end + to_vaddr + 1);
 	const uint64_t last = before ? code->entries.vaddrs[before - 1] - to_vaddr : 0;
 	return last > start && last < end ? last : end;
@@ -132,8 +133,8 @@ static int gap_parse(struct uncovered_code *code, const struct elf_section *sect
 	int r = 0;
 
 	for (uint64_t next; start < end && !r; start = next) {
-		next = piece_end(code, section, start, end);
-		r = gap_parse_piece(code, section, start, next);
+		next = region_end(code, section, start, end);
+		r = gap_parse_region(code, section, start, next);
 	}
 	return r;
 }
@@ -164,6 +165,6 @@ int uncovered_code_read(const struct elf_image *image, const struct unwind_range
 	if (r < 0)
 		return r;
 	code.bytes =
-	    malloc(code.largest < LIMIT_CODE_PIECE_BYTES ? code.largest : LIMIT_CODE_PIECE_BYTES);
+	    malloc(code.largest < LIMIT_CODE_REGION_BYTES ? code.largest : LIMIT_CODE_REGION_BYTES);
 	return code.bytes ? visit_gaps(&code, gap_parse) : -ENOMEM;
 }

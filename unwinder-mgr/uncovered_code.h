@@ -6,7 +6,7 @@
  * How this works. The executable sections of a file are compared with the ranges that are already
  * described. What lies between two ranges is a gap. Gaps are first counted and then analysed by
  * parse/code_flow.h, which follows the instructions of each function and derives its rows. Large
- * gaps are analysed in pieces that start and end at a function, so that the memory needed stays
+ * gaps are analysed in regions that start and end at a function, so that the memory needed stays
  * small. Functions are found by symbols and relocations where there is more than start-up code.
  *
  * Example: .text is 0x1000 to 0x5000, and the ranges are 0x1000 to 0x2000 and 0x2008 to 0x4000.

@@ -66,7 +66,7 @@ void samples_add(struct worker *worker, const struct bh_sample *header, const ui
 	batch_reserve(&worker->batch);
 	int r = stack_ids_get(worker, header, frames, &sample.stack);
 	if (r == -ENOENT) {
-		worker->losses.lost[LOSS_STACK_FORGOTTEN]++;
+		worker->losses.lost[LOSS_STACK_UNDEFINED]++;
 		return;
 	}
 	if (!r)

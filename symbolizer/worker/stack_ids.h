@@ -15,8 +15,8 @@
  * - Stacks that come between the two steps are retained with their frames: the kernel side will
  *   refer to them after the reset, so they are defined again then.
  * - If a batch is lost, the exporter lacks definitions, and both steps happen at once
- *   (stack_ids_reset()). Samples that refer to a stack from before are lost and counted
- *   (LOSS_STACK_FORGOTTEN).
+ *   (stack_ids_reset()). Samples that refer to a stack from before the reset are lost and counted
+ *   (LOSS_STACK_UNDEFINED).
  *
  * Example: the kernel side sends stack 700 with frames: the worker defines it as its stack 1. Later
  * records with stack 700 and no frames become samples of stack 1. A reset is requested; stack 701

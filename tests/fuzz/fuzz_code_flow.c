@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check(cfi_rules_init(&rules) == 0);
 	for (unsigned int i = 0; i < ENTRIES_MAX; i++)
 		entries[i] = VADDR + (uint64_t)i * ENTRY_BYTES;
-	const struct code_stretch stretch = {
+	const struct code_region region = {
 	    .bytes = data + 1,
 	    .length = size - 1,
 	    .vaddr = VADDR,
@@ -39,9 +39,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct cfi_delivered delivered = {.rules = &rules};
 	const struct cfi_sink sink = check_sink(&delivered);
 	check(code_flow_new(&flow, &sink) == 0);
-	check(code_flow_parse(flow, &stretch) == 0);
+	check(code_flow_parse(flow, &region) == 0);
 	const struct cfi_delivered once = delivered;
-	check(code_flow_parse(flow, &stretch) == 0);
+	check(code_flow_parse(flow, &region) == 0);
 	check(delivered.fdes == 2 * once.fdes && delivered.rows == 2 * once.rows);
 	code_flow_free(flow);
 	return 0;

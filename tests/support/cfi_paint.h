@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sink that stores, for each byte of a stretch of code, the last rule that was delivered for it. */
+/* A sink that stores, for each byte of a region of code, the last rule that was delivered for it. */
 #ifndef TESTS_SUPPORT_CFI_PAINT_H
 #define TESTS_SUPPORT_CFI_PAINT_H
 
@@ -12,7 +12,7 @@ struct cfi_paint {
 	uint64_t start, length; /* virtual addresses */
 	uint32_t *at;		/* per byte: the id of its rule + 1; 0: none */
 	unsigned int fdes;
-	uint64_t outside; /* delivered bytes that are not in the stretch */
+	uint64_t outside; /* delivered bytes that are not in the region */
 };
 
 /* 0 or -ENOMEM. */
@@ -29,7 +29,7 @@ static inline void cfi_paint_fini(struct cfi_paint *paint)
 	free(paint->at);
 }
 
-/* The rule at an address; NULL if none was delivered, or the address is not in the stretch. */
+/* The rule at an address; NULL if none was delivered, or the address is not in the region. */
 static inline const struct cfi_rule *cfi_paint_rule(const struct cfi_paint *paint, uint64_t vaddr)
 {
 	const uint32_t id =

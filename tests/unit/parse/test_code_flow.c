@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tests the rows that are derived from machine code. The assembler below is the input: a stretch is
+ * Tests the rows that are derived from machine code. The assembler below is the input: a region is
  * between the labels NAME and NAME_end, and the rule at each label in it is known.
  */
 #include <criterion/criterion.h>
@@ -20,15 +20,15 @@ enum {
 	RSP = 7,
 };
 
-/* ---- Collecting the rows of a stretch ---- */
+/* ---- Collecting the rows of a region ---- */
 
-static void parse(struct cfi_paint *painted, const struct code_stretch *stretch)
+static void parse(struct cfi_paint *painted, const struct code_region *region)
 {
 	const struct cfi_sink sink = cfi_paint_sink(painted);
 	struct code_flow *flow;
 
 	cr_assert_eq(code_flow_new(&flow, &sink), 0);
-	cr_assert_eq(code_flow_parse(flow, stretch), 0);
+	cr_assert_eq(code_flow_parse(flow, region), 0);
 	code_flow_free(flow);
 }
 
@@ -77,14 +77,14 @@ static void is_lost(const struct cfi_paint *painted, const void *label, const ch
 	cr_expect_eq(rule->cfa_kind, CFI_CFA_FRAME_POINTER, "%s", what);
 }
 
-/* A stretch between two labels, and its rows. */
+/* A region between two labels, and its rows. */
 #define STRETCH(name, painted)                                                                        \
 	extern const uint8_t name[], name##_end[];                                                 \
-	struct code_stretch stretch = {.bytes = name,                                              \
+	struct code_region region = {.bytes = name,                                              \
 				       .length = (size_t)(name##_end - name),                      \
 				       .vaddr = (uint64_t)name};                                   \
 	struct cfi_paint painted;                                                                          \
-	cr_assert_eq(cfi_paint_init(&painted, (uint64_t)name, stretch.length), 0)
+	cr_assert_eq(cfi_paint_init(&painted, (uint64_t)name, region.length), 0)
 
 #define LABEL(name) extern const uint8_t name[]
 #define CFA(label, reg, offset)                                                                    \
@@ -122,7 +122,7 @@ Test(code_flow, pushes_and_pops_move_the_frame)
 {
 	STRETCH(pushes, painted);
 
-	parse(&painted, &stretch);
+	parse(&painted, &region);
 	CFA(pushes, RSP, 8);
 	SAVED(pushes, 0, 0);
 	CFA(pushes_1, RSP, 16);
@@ -157,7 +157,7 @@ Test(code_flow, a_frame_pointer_is_preferred)
 {
 	STRETCH(pointer, painted);
 
-	parse(&painted, &stretch);
+	parse(&painted, &region);
 	CFA(pointer_1, RSP, 16);
 	CFA(pointer_2, RBP, 16);
 	CFA(pointer_4, RBP, 16);
@@ -192,7 +192,7 @@ Test(code_flow, registers_are_saved_and_restored)
 {
 	STRETCH(ordinary, painted);
 
-	parse(&painted, &stretch);
+	parse(&painted, &region);
 	CFA(ordinary_1, RSP, 24);
 	CFA(ordinary_2, RSP, 24 + 0x100);
 	CFA(ordinary_3, RSP, 24 + 0x100);
@@ -227,7 +227,7 @@ Test(code_flow, all_paths_of_a_function_are_followed)
 {
 	STRETCH(branches, painted);
 
-	parse(&painted, &stretch);
+	parse(&painted, &region);
 	CFA(branches_1, RSP, 24);
 	CFA(branches_early, RSP, 16);
 	CFA(branches_2, RSP, 8);
@@ -254,7 +254,7 @@ Test(code_flow, a_stack_that_grows_in_a_loop_is_unknown)
 {
 	STRETCH(grows, painted);
 
-	parse(&painted, &stretch);
+	parse(&painted, &region);
 	CFA(grows, RSP, 8);
 	LOST(grows_1);
 	cfi_paint_fini(&painted);
@@ -297,7 +297,7 @@ Test(code_flow, code_after_a_call_is_reached_if_the_function_returns)
 {
 	STRETCH(several, painted);
 
-	parse(&painted, &stretch);
+	parse(&painted, &region);
 	CFA(several_next, RSP, 8);
 	SAVED(several_next, 0, 0);
 	CFA(several_1, RSP, 16);
@@ -333,7 +333,7 @@ Test(code_flow, taken_addresses_are_functions_unless_labels)
 {
 	STRETCH(table, painted);
 
-	parse(&painted, &stretch);
+	parse(&painted, &region);
 	CFA(table_label, RSP, 24);
 	CFA(table_1, RSP, 24);
 	CFA(table_handler, RSP, 8);
@@ -377,10 +377,10 @@ Test(code_flow, the_entry_point_and_sigreturn_end_or_cross_stacks)
 	LABEL(special_restore);
 	LABEL(special_1);
 	const uint64_t entries[] = {(uint64_t)special_restore};
-	stretch.outermost = (uint64_t)special;
-	stretch.entries = entries;
-	stretch.entry_count = 1;
-	parse(&painted, &stretch);
+	region.outermost = (uint64_t)special;
+	region.entries = entries;
+	region.entry_count = 1;
+	parse(&painted, &region);
 	cr_expect_eq(rule_at(&painted, special)->ra_kind, CFI_SAVE_UNDEFINED);
 	cr_expect_eq(rule_before(&painted, special_1, 1)->ra_kind, CFI_SAVE_UNDEFINED);
 	CFA(special_2, RSP, 16);
@@ -411,7 +411,7 @@ Test(code_flow, padding_and_data_have_no_rows)
 {
 	STRETCH(padded, painted);
 
-	parse(&painted, &stretch);
+	parse(&painted, &region);
 	LABEL(padded_next);
 	cr_expect_null(rule_before(&painted, padded_next, 1));
 	CFA(padded_next, RSP, 8);
@@ -486,13 +486,13 @@ static double share_of_same(const char *path)
 	cr_assert_eq(cfi_paint_init(&by_code, text->vaddr, text->size), 0);
 	read_eh_frame(&by_tables, &file.image, text->vaddr);
 	cr_assert_eq(code_entries_read(&entries, &file.image, 1 << 30), 0);
-	const struct code_stretch stretch = {.bytes = file.data + text->offset,
+	const struct code_region region = {.bytes = file.data + text->offset,
 					     .length = text->size,
 					     .vaddr = text->vaddr,
 					     .entries = entries.vaddrs,
 					     .entry_count = entries.count,
 					     .outermost = file.image.entry};
-	parse(&by_code, &stretch);
+	parse(&by_code, &region);
 	for (uint64_t vaddr = text->vaddr; vaddr < text->vaddr + text->size; vaddr++) {
 		const struct cfi_rule *said = cfi_paint_rule(&by_tables, vaddr), *found = cfi_paint_rule(&by_code, vaddr);
 

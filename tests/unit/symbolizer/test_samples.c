@@ -149,10 +149,10 @@ static void flush(struct worker *worker)
 	batch_flush(&worker->batch);
 }
 
-/* Samples that were lost because their stack was not remembered. */
+/* Samples that were lost because the worker had no definition of their stack. */
 static uint64_t lost_references(const struct worker *worker)
 {
-	return worker->losses.lost[LOSS_STACK_FORGOTTEN];
+	return worker->losses.lost[LOSS_STACK_UNDEFINED];
 }
 
 Test(samples, a_repeated_stack_is_defined_once)

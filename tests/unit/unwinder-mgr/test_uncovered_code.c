@@ -135,9 +135,9 @@ Test(uncovered_code, code_that_a_range_covers_is_left_alone)
 	file_free(&file);
 }
 
-Test(uncovered_code, code_larger_than_a_piece_is_described_completely)
+Test(uncovered_code, code_larger_than_a_region_is_described_completely)
 {
-	const size_t bytes = 2 * LIMIT_CODE_PIECE_BYTES + 320;
+	const size_t bytes = 2 * LIMIT_CODE_REGION_BYTES + 320;
 	struct unwind_ranges ranges = {0};
 	struct file file;
 
