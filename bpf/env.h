@@ -36,10 +36,10 @@ static __always_inline const struct bh_module *env_module(int env, __u32 slot)
 	return bpf_map_lookup_elem(&modules, &slot);
 }
 
-static __always_inline const struct bh_rule *env_rule(int env, __u32 number)
+static __always_inline const struct bh_rule *env_rule(int env, __u32 id)
 {
 	(void)env;
-	return bpf_map_lookup_elem(&rules, &number);
+	return bpf_map_lookup_elem(&rules, &id);
 }
 
 static __always_inline const struct bh_runtime_table *env_runtimes(int env)

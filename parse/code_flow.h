@@ -29,8 +29,8 @@ struct code_flow;
 int code_flow_new(struct code_flow **flow, const struct cfi_sink *sink);
 void code_flow_free(struct code_flow *flow);
 
-/* Parses a region of less than 4 GiB. Functions are delivered as one FDE until 16 bytes in a row are
- * not code. 0; the sink's error; or -ENOMEM. */
+/* Parses a region of less than 4 GiB. Functions are delivered as one FDE until 16 bytes in a row
+ * are not code. 0; the sink's error; or -ENOMEM. */
 int code_flow_parse(struct code_flow *flow, const struct code_region *region);
 
 #endif

@@ -164,11 +164,11 @@ static bool index_want(void *context, uint64_t start, uint64_t end)
 	return false;
 }
 
-static int index_rule(void *context, const struct cfi_rule *rule, uint32_t *number)
+static int index_rule(void *context, const struct cfi_rule *rule, uint32_t *id)
 {
 	(void)context;
 	(void)rule;
-	*number = 0;
+	*id = 0;
 	return 0;
 }
 

@@ -32,8 +32,8 @@ enum {
 	 * a second at most. More: no code is analysed. Programs of that size without descriptions,
 	 * such as Bun and Deno, are built with frame pointers. */
 	LIMIT_CODE_BYTES = 4 << 20,
-	/* Bytes of a code region, which is analysed as a whole. The analysis needs ten times as much memory
-	 * for some milliseconds. */
+	/* Bytes of a code region, which is analysed as a whole. The analysis needs ten times as
+	 * much memory for some milliseconds. */
 	LIMIT_CODE_REGION_BYTES = 512 << 10,
 	/* Bytes of uncovered code up to which the module's symbols and relocations are not searched
 	 * for functions. The start-up files of a compiler have less. */

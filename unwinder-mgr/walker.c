@@ -26,9 +26,9 @@ static const struct bh_module *env_module(const struct walker_env *env, uint32_t
 	return slot < 1u << BH_MODULES_BITS ? &env->tables->modules[slot] : NULL;
 }
 
-static const struct bh_rule *env_rule(const struct walker_env *env, uint32_t number)
+static const struct bh_rule *env_rule(const struct walker_env *env, uint32_t id)
 {
-	return number < 1u << BH_RULES_BITS ? &env->tables->rules[number] : NULL;
+	return id < 1u << BH_RULES_BITS ? &env->tables->rules[id] : NULL;
 }
 
 /* There are no runtimes: a copy of a stack does not contain what their walkers would read. */

@@ -117,7 +117,7 @@ static __always_inline int rule_cache_fill(struct unwind_state *s, UNWIND_ENV en
 					   uint64_t *position)
 {
 	const struct bh_module *module = env_module(env, s->last.slot);
-	uint32_t number = 0;
+	uint32_t id = 0;
 
 	if (!module)
 		return BH_REASON_BAD_TABLE;
@@ -126,7 +126,7 @@ static __always_inline int rule_cache_fill(struct unwind_state *s, UNWIND_ENV en
 	if (module->state == BH_MODULE_PENDING)
 		return BH_REASON_NO_TABLE;
 	if (module->state == BH_MODULE_READY) {
-		int end = tables_find_rule(module, env, offset, &number);
+		int end = tables_find_rule(module, env, offset, &id);
 
 		if (end != UNWIND_CONTINUE)
 			return end;
@@ -134,7 +134,7 @@ static __always_inline int rule_cache_fill(struct unwind_state *s, UNWIND_ENV en
 		/* The module may get a table later, so the rule must not be found again. */
 		key = 0;
 	}
-	const struct bh_rule *rule = env_rule(env, number);
+	const struct bh_rule *rule = env_rule(env, id);
 	if (!rule)
 		return BH_REASON_BAD_TABLE;
 	*position = rule_cache_add(cache, key);

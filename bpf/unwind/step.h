@@ -38,7 +38,7 @@
  *	UNWIND_ENV		the type of `env`, which is passed through to these functions:
  *	env_slab(env, index)	the bytes of a slab, or NULL
  *	env_module(env, slot)	struct bh_module *, or NULL
- *	env_rule(env, number)	struct bh_rule *, or NULL
+ *	env_rule(env, id)	struct bh_rule *, or NULL
  *	env_runtimes(env)	struct bh_runtime_table *, or NULL
  *	env_read(env, destination, bytes, address)
  *				returns 0, or another value if the memory cannot be read

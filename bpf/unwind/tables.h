@@ -9,7 +9,7 @@
  * gives the offset in the module's file: address - bias.
  * 2. The module has an index with one entry for each KiB of its file. The entry says where the
  *    deltas of that page are. A binary search among them finds the last delta that starts at or
- *    before the offset (tables_find_rule). Its rule number selects the unwind rule.
+ *    before the offset (tables_find_rule). Its rule id selects the unwind rule.
  *
  * Example: the mapping 0x7f0000401000 - 0x7f0000500000 of libexample.so has the bias
  * 0x7f0000400000. The address 0x7f0000401c30 has the offset 0x1c30: page 7, 0x030 within the page.
@@ -83,7 +83,7 @@ static __always_inline int tables_find_mapping(struct unwind_state *s, UNWIND_EN
 	return UNWIND_CONTINUE;
 }
 
-/* Sets *rule to the number of the rule for `offset` in the file of a module that is ready. That is
+/* Sets *rule to the id of the rule for `offset` in the file of a module that is ready. That is
  * 0 (use the frame pointer) for an offset outside the module's pages. */
 static __always_inline int tables_find_rule(const struct bh_module *module, UNWIND_ENV env,
 					    uint64_t offset, uint32_t *rule)

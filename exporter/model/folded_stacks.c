@@ -145,10 +145,10 @@ static int rank_labels(struct folded_stacks *folded)
 }
 
 /* Finds where the frames of a stack start if equal neighbours are one. */
-static void merge_calls(struct folded_stacks *folded, uint32_t number)
+static void merge_calls(struct folded_stacks *folded, uint32_t id)
 {
 	const struct profile *p = folded->profile;
-	const struct profile_stack *stack = &p->stacks[number];
+	const struct profile_stack *stack = &p->stacks[id];
 	uint32_t before = 0, depth = 0;
 
 	for (uint32_t position = 0; position < stack->count; position++) {
@@ -159,7 +159,7 @@ static void merge_calls(struct folded_stacks *folded, uint32_t number)
 			folded->starts[stack->first + depth++] = position;
 		before = label;
 	}
-	folded->depths[number] = depth;
+	folded->depths[id] = depth;
 }
 
 uint32_t folded_stacks_calls(const struct folded_stacks *folded, uint32_t sample, uint32_t depth)

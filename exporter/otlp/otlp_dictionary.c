@@ -46,9 +46,9 @@ static uint32_t *find_slot(const struct otlp_entries *t, struct otlp_entry entry
 	uint32_t mask = t->slots_count - 1, at = (uint32_t)(hash >> 32);
 
 	for (;; at++) {
-		uint32_t number = t->slots[at & mask];
-		if (!number || (t->entries[number - 1].word == entry.word &&
-				t->entries[number - 1].value == entry.value))
+		uint32_t id = t->slots[at & mask];
+		if (!id || (t->entries[id - 1].word == entry.word &&
+			    t->entries[id - 1].value == entry.value))
 			return &t->slots[at & mask];
 	}
 }
@@ -95,14 +95,14 @@ static void take_back(struct otlp_entries *t, uint32_t count, uint64_t bytes)
 
 /* --- the entries --- */
 
-static uint32_t use_numbered(struct otlp_dictionary *d, enum otlp_table table, uint32_t number)
+static uint32_t use_id(struct otlp_dictionary *d, enum otlp_table table, uint32_t id)
 {
-	return number ? use(d, table, (struct otlp_entry){OTLP_WORD_NONE, number}) : 0;
+	return id ? use(d, table, (struct otlp_entry){OTLP_WORD_NONE, id}) : 0;
 }
 
 static uint32_t use_string(struct otlp_dictionary *d, uint32_t string)
 {
-	return use_numbered(d, OTLP_STRINGS, string);
+	return use_id(d, OTLP_STRINGS, string);
 }
 
 uint32_t otlp_use_word(struct otlp_dictionary *d, enum otlp_word word)
@@ -117,12 +117,12 @@ uint32_t otlp_use_attribute(struct otlp_dictionary *d, enum otlp_word key, uint3
 
 uint32_t otlp_use_stack(struct otlp_dictionary *d, uint32_t stack)
 {
-	return use_numbered(d, OTLP_STACKS, stack);
+	return use_id(d, OTLP_STACKS, stack);
 }
 
-static void put_mapping(struct otlp_dictionary *d, uint32_t number, struct proto_out *out)
+static void put_mapping(struct otlp_dictionary *d, uint32_t id, struct proto_out *out)
 {
-	const struct profile_mapping *from = &d->profile->mappings[number];
+	const struct profile_mapping *from = &d->profile->mappings[id];
 	struct proto_small mapping = {.length = 0};
 	uint64_t ids[3];
 	size_t count = 0;
@@ -142,20 +142,20 @@ static void put_mapping(struct otlp_dictionary *d, uint32_t number, struct proto
 	proto_out_small(out, OTLP_TABLE_MAPPINGS, &mapping);
 }
 
-static void put_location(struct otlp_dictionary *d, uint32_t number, struct proto_out *out)
+static void put_location(struct otlp_dictionary *d, uint32_t id, struct proto_out *out)
 {
-	const struct profile_location *from = &d->profile->locations[number];
+	const struct profile_location *from = &d->profile->locations[id];
 	const struct profile_function *function = &d->profile->functions[from->function];
 	struct proto_small location = {.length = 0}, line = {.length = 0};
 	uint64_t attributes[2];
 	size_t count = 0;
 
 	proto_small_number(&location, OTLP_LOCATION_MAPPING,
-			   use_numbered(d, OTLP_MAPPINGS, from->mapping));
+			   use_id(d, OTLP_MAPPINGS, from->mapping));
 	proto_small_number(&location, OTLP_LOCATION_ADDRESS, from->address);
-	proto_small_number(
-	    &line, OTLP_LINE_FUNCTION,
-	    function->name_is_generated ? 0 : use_numbered(d, OTLP_FUNCTIONS, from->function));
+	proto_small_number(&line, OTLP_LINE_FUNCTION,
+			   function->name_is_generated ? 0
+						       : use_id(d, OTLP_FUNCTIONS, from->function));
 	proto_small_number(&line, OTLP_LINE_LINE, from->line);
 	if (line.length)
 		proto_small_message(&location, OTLP_LOCATION_LINES, &line);
@@ -168,9 +168,9 @@ static void put_location(struct otlp_dictionary *d, uint32_t number, struct prot
 	proto_out_small(out, OTLP_TABLE_LOCATIONS, &location);
 }
 
-static void put_function(struct otlp_dictionary *d, uint32_t number, struct proto_out *out)
+static void put_function(struct otlp_dictionary *d, uint32_t id, struct proto_out *out)
 {
-	const struct profile_function *from = &d->profile->functions[number];
+	const struct profile_function *from = &d->profile->functions[id];
 	struct proto_small function = {.length = 0};
 
 	proto_small_number(&function, OTLP_FUNCTION_NAME, use_string(d, from->name));
@@ -241,16 +241,16 @@ static bool reserve_indices(struct otlp_dictionary *d, uint32_t count)
 	return true;
 }
 
-static void put_stack(struct otlp_dictionary *d, uint32_t number, struct proto_out *out)
+static void put_stack(struct otlp_dictionary *d, uint32_t id, struct proto_out *out)
 {
-	const struct profile_stack *from = &d->profile->stacks[number];
+	const struct profile_stack *from = &d->profile->stacks[id];
 	uint64_t bytes = 0;
 
 	if (!reserve_indices(d, from->count))
 		return;
 	for (uint32_t i = 0; i < from->count; i++) {
 		d->indices[i] =
-		    use_numbered(d, OTLP_LOCATIONS, d->profile->stack_locations[from->first + i]);
+		    use_id(d, OTLP_LOCATIONS, d->profile->stack_locations[from->first + i]);
 		bytes += proto_varint_bytes(d->indices[i]);
 	}
 	proto_out_head(out, OTLP_TABLE_STACKS,
@@ -308,8 +308,8 @@ static uint32_t use(struct otlp_dictionary *d, enum otlp_table table, struct otl
 
 	if (d->error)
 		return 0;
-	uint32_t number = t->count ? *find_slot(t, entry) : 0;
-	return number ? number : make(d, table, entry);
+	uint32_t id = t->count ? *find_slot(t, entry) : 0;
+	return id ? id : make(d, table, entry);
 }
 
 /* --- the whole --- */

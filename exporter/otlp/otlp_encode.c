@@ -326,20 +326,20 @@ static int open_group(struct encoder *e, uint32_t process, uint32_t timed, uint3
 	    ARRAY_RESERVE(e->groups, e->groups_capacity, e->groups_count + 1, 16, ARRAY_UNLIMITED);
 	if (r < 0)
 		return r;
-	uint32_t number = e->groups_count++;
-	e->groups[number] = (struct group){.type = &cpu_samples,
-					   .process = process,
-					   .timed = timed,
-					   .first = first,
-					   .end = first,
-					   .oldest_ns = UINT64_MAX};
+	uint32_t index = e->groups_count++;
+	e->groups[index] = (struct group){.type = &cpu_samples,
+					  .process = process,
+					  .timed = timed,
+					  .first = first,
+					  .end = first,
+					  .oldest_ns = UINT64_MAX};
 	if (next_process) {
 		/* Measured with an empty ScopeProfiles. */
-		put_resource(e, number, number, &empty);
+		put_resource(e, index, index, &empty);
 		e->groups_bytes += 2 * HEAD_BYTES_MAX + empty.bytes;
 	}
 	/* Called for the words in it, which must be in the dictionary. */
-	profile_head(e, &e->groups[number]);
+	profile_head(e, &e->groups[index]);
 	e->groups_bytes += HEAD_BYTES_MAX + PROFILE_HEAD_BYTES_MAX;
 	return 0;
 }

@@ -86,18 +86,18 @@ static void add_variables(struct own *own, const struct profile *p,
 	}
 }
 
-static void find_own(struct own *own, const struct profile *p, uint32_t number, bool for_backend)
+static void find_own(struct own *own, const struct profile *p, uint32_t id, bool for_backend)
 {
-	const struct profile_process *process = &p->processes[number];
+	const struct profile_process *process = &p->processes[id];
 
 	own->count = 0;
 	add_string(own, p, OTLP_SERVICE_NAME, process->service_name);
 	add_string(own, p, OTLP_CONTAINER_ID, process->container_id);
-	if (number)
+	if (id)
 		add_number(own, OTLP_PROCESS_PID, process->tgid);
 	add_name(own, p, process, for_backend);
 	add_string(own, p, OTLP_PROCESS_PATH, process->path);
-	if (number && !for_backend)
+	if (id && !for_backend)
 		add_number(own, OTLP_PROCESS_START, process->start);
 	add_variables(own, p, process);
 }

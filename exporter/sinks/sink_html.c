@@ -11,7 +11,7 @@
  * - strings: texts; 0 is ""
  *
  * - frames: {name, kind, module, source file} of each frame. Locations that agree in these are one
- *   frame of the graph. The most used frames come first, which makes their numbers short.
+ *   frame of the graph. The most used frames come first, which makes their ids short.
  *
  * - processes: {tgid, name, path} of each; 0 is "none"
  *
@@ -71,16 +71,16 @@ struct html_key {
 
 struct html_frame {
 	uint32_t location; /* one of its locations */
-	uint32_t number;   /* its number in the page */
+	uint32_t id;	   /* its id in the page */
 	uint64_t uses;
 };
 
 struct html_page {
 	const struct profile *profile;
 	const struct sink_options *options;
-	uint32_t *string_numbers; /* by string of the profile: its number in the page, 0 if it has
+	uint32_t *string_ids; /* by string of the profile: its id in the page, 0 if it has
 				     none yet */
-	uint32_t *frame_numbers;  /* by location: the number of its frame in the page */
+	uint32_t *frame_ids;  /* by location: the id of its frame in the page */
 	uint32_t strings_count;
 	struct html_bytes strings, frames, processes, threads, samples;
 };
@@ -137,7 +137,7 @@ static void json_string(struct html_bytes *json, const char *text)
 	bytes_append(json, "\"", 1);
 }
 
-/* Adds a text that is not a string of the profile, and returns its number in the page. */
+/* Adds a text that is not a string of the profile, and returns its id in the page. */
 static uint32_t page_text(struct html_page *page, const char *text)
 {
 	bytes_append(&page->strings, ",", page->strings_count ? 1 : 0);
@@ -147,9 +147,9 @@ static uint32_t page_text(struct html_page *page, const char *text)
 
 static uint32_t page_string(struct html_page *page, uint32_t string)
 {
-	if (string && !page->string_numbers[string])
-		page->string_numbers[string] = page_text(page, page->profile->strings[string]);
-	return string ? page->string_numbers[string] : 0;
+	if (string && !page->string_ids[string])
+		page->string_ids[string] = page_text(page, page->profile->strings[string]);
+	return string ? page->string_ids[string] : 0;
 }
 
 static bool kind_is(const struct profile *profile, const struct profile_location *location,
@@ -158,9 +158,9 @@ static bool kind_is(const struct profile *profile, const struct profile_location
 	return location->kind && !strcmp(profile->strings[location->kind], kind);
 }
 
-static uint32_t page_frame_name(struct html_page *page, uint32_t number)
+static uint32_t page_frame_name(struct html_page *page, uint32_t id)
 {
-	const struct profile_location *location = &page->profile->locations[number];
+	const struct profile_location *location = &page->profile->locations[id];
 	const struct profile_function *function = &page->profile->functions[location->function];
 	char name[HTML_NAME_MAX];
 
@@ -168,14 +168,14 @@ static uint32_t page_frame_name(struct html_page *page, uint32_t number)
 		return page_string(page, function->name);
 	if (kind_is(page->profile, location, "abort-marker"))
 		return page_text(page, "[stack cut off]");
-	profile_location_name(page->profile, number, name, sizeof(name));
+	profile_location_name(page->profile, id, name, sizeof(name));
 	return page_text(page, name);
 }
 
-static struct html_key page_key(const struct html_page *page, uint32_t number)
+static struct html_key page_key(const struct html_page *page, uint32_t id)
 {
 	const struct profile *profile = page->profile;
-	const struct profile_location *location = &profile->locations[number];
+	const struct profile_location *location = &profile->locations[id];
 	const struct profile_function *function = &profile->functions[location->function];
 	bool named = location->function && function->name;
 
@@ -185,7 +185,7 @@ static struct html_key page_key(const struct html_page *page, uint32_t number)
 	    .module = profile->mappings[location->mapping].filename,
 	    .kind = location->kind,
 	    .address = named || kind_is(profile, location, "abort-marker") ? 0 : location->address,
-	    .location = number,
+	    .location = id,
 	};
 }
 
@@ -211,7 +211,7 @@ static int frame_compare(const void *left, const void *right)
 }
 
 /* Finds which locations are one frame. `frames` gets one entry for each frame, and
- * page->frame_numbers contains indexes into it. */
+ * page->frame_ids contains indexes into it. */
 static int page_merge_locations(struct html_page *page, struct html_frame *frames, uint32_t *count)
 {
 	const struct profile *profile = page->profile;
@@ -227,20 +227,20 @@ static int page_merge_locations(struct html_page *page, struct html_frame *frame
 	for (uint32_t i = 0; i < profile->locations_count; i++) {
 		if (!i || key_compare(&keys[i - 1], &keys[i])) {
 			frames[*count].location = keys[i].location;
-			frames[*count].number = *count;
+			frames[*count].id = *count;
 			(*count)++;
 		}
-		page->frame_numbers[keys[i].location] = *count - 1;
+		page->frame_ids[keys[i].location] = *count - 1;
 	}
 	return 0;
 }
 
-static void page_write_frame(struct html_page *page, uint32_t number)
+static void page_write_frame(struct html_page *page, uint32_t id)
 {
 	const struct profile *profile = page->profile;
-	const struct profile_location *location = &profile->locations[number];
+	const struct profile_location *location = &profile->locations[id];
 
-	bytes_number(&page->frames, page_frame_name(page, number));
+	bytes_number(&page->frames, page_frame_name(page, id));
 	bytes_number(&page->frames, page_string(page, location->kind));
 	bytes_number(&page->frames,
 		     page_string(page, profile->mappings[location->mapping].filename));
@@ -248,32 +248,32 @@ static void page_write_frame(struct html_page *page, uint32_t number)
 		     page_string(page, profile->functions[location->function].filename));
 }
 
-/* Assigns numbers to the frames, the most used first, and leaves out those that no stack uses. */
+/* Assigns ids to the frames, the most used first, and leaves out those that no stack uses. */
 static int page_frames(struct html_page *page)
 {
 	const struct profile *profile = page->profile;
 	uint32_t count = 0;
 	_cleanup_free_ struct html_frame *frames =
 	    calloc(profile->locations_count, sizeof(*frames));
-	_cleanup_free_ uint32_t *renumbered = calloc(profile->locations_count, sizeof(*renumbered));
+	_cleanup_free_ uint32_t *new_ids = calloc(profile->locations_count, sizeof(*new_ids));
 	int error;
 
-	if (!frames || !renumbered)
+	if (!frames || !new_ids)
 		return -ENOMEM;
 	error = page_merge_locations(page, frames, &count);
 	if (error)
 		return error;
 
 	for (uint32_t i = 0; i < profile->stack_locations_count; i++)
-		frames[page->frame_numbers[profile->stack_locations[i]]].uses++;
+		frames[page->frame_ids[profile->stack_locations[i]]].uses++;
 	qsort(frames, count, sizeof(*frames), frame_compare);
 	for (uint32_t i = 0; i < count; i++) {
-		renumbered[frames[i].number] = i;
+		new_ids[frames[i].id] = i;
 		if (frames[i].uses)
 			page_write_frame(page, frames[i].location);
 	}
 	for (uint32_t i = 0; i < profile->locations_count; i++)
-		page->frame_numbers[i] = renumbered[page->frame_numbers[i]];
+		page->frame_ids[i] = new_ids[page->frame_ids[i]];
 	return 0;
 }
 
@@ -283,7 +283,7 @@ static uint32_t stack_frame(const struct html_page *page, const struct profile_s
 {
 	uint32_t index = stack->first + stack->count - 1 - depth;
 
-	return page->frame_numbers[page->profile->stack_locations[index]];
+	return page->frame_ids[page->profile->stack_locations[index]];
 }
 
 /* Returns how many frames two stacks have in common, from the root. */
@@ -368,8 +368,8 @@ static void page_threads(struct html_page *page)
 
 static void page_fini(struct html_page *page)
 {
-	free(page->string_numbers);
-	free(page->frame_numbers);
+	free(page->string_ids);
+	free(page->frame_ids);
 	bytes_fini(&page->strings);
 	bytes_fini(&page->frames);
 	bytes_fini(&page->processes);
@@ -382,9 +382,9 @@ static int page_init(struct html_page *page)
 	const struct profile *profile = page->profile;
 	int error;
 
-	page->string_numbers = calloc(profile->strings_count, sizeof(uint32_t));
-	page->frame_numbers = calloc(profile->locations_count, sizeof(uint32_t));
-	if (!page->string_numbers || !page->frame_numbers)
+	page->string_ids = calloc(profile->strings_count, sizeof(uint32_t));
+	page->frame_ids = calloc(profile->locations_count, sizeof(uint32_t));
+	if (!page->string_ids || !page->frame_ids)
 		return -ENOMEM;
 	page_text(page, "");
 	error = page_frames(page);

@@ -152,13 +152,13 @@ static uint64_t mapping_id(const struct pprof *w, const struct profile_location 
 	return kernel ? w->profile->mappings_count : 0;
 }
 
-static void write_mapping(struct pprof *w, uint32_t number)
+static void write_mapping(struct pprof *w, uint32_t id)
 {
-	const struct profile_mapping *mapping = &w->profile->mappings[number];
-	const struct mapping_facts *facts = &w->mappings[number];
+	const struct profile_mapping *mapping = &w->profile->mappings[id];
+	const struct mapping_facts *facts = &w->mappings[id];
 	Perftools__Profiles__Mapping m = PERFTOOLS__PROFILES__MAPPING__INIT;
 
-	m.id = number ? number : w->profile->mappings_count;
+	m.id = id ? id : w->profile->mappings_count;
 	/* Addresses are those in the file, so each mapping starts at 0. */
 	m.memory_limit = facts->address_max < UINT64_MAX ? facts->address_max + 1 : UINT64_MAX;
 	m.filename = facts->is_kernel ? extra(w, EXTRA_KERNEL) : mapping->filename;

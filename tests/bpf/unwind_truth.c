@@ -91,9 +91,9 @@ static uint8_t *hex_bytes(const char *text, size_t *length)
 
 /* ---- Tables ---- */
 
-static void module_build(struct truth *truth, unsigned int number, const struct elf_source *source)
+static void module_build(struct truth *truth, unsigned int id, const struct elf_source *source)
 {
-	struct truth_module *module = &truth->modules[number];
+	struct truth_module *module = &truth->modules[id];
 	struct unwind_table_builder builder;
 	int r = unwind_table_build(&builder, truth->memory.rules, source);
 
@@ -103,10 +103,10 @@ static void module_build(struct truth *truth, unsigned int number, const struct 
 	module->ready = r == 0;
 	if (r)
 		fprintf(stderr, "%s: no table: %s\n", module->path, strerror(-r));
-	truth->memory.modules[number] =
-	    (struct bh_module){.state = BH_MODULE_FRAME_POINTERS, .id = number};
+	truth->memory.modules[id] =
+	    (struct bh_module){.state = BH_MODULE_FRAME_POINTERS, .id = id};
 	if (!r)
-		unwind_memory_publish(&truth->memory, number, number, &module->table);
+		unwind_memory_publish(&truth->memory, id, id, &module->table);
 }
 
 /* Returns the index of the module with that path, and builds its table if it is new. */
@@ -122,19 +122,19 @@ static unsigned int module_of(struct truth *truth, const char *path)
 	}
 	if (truth->module_count + 1 >= MODULES_MAX)
 		fail("too many files");
-	const unsigned int number = ++truth->module_count;
-	snprintf(truth->modules[number].path, sizeof(truth->modules[number].path), "%s", path);
-	truth->memory.modules[number] =
-	    (struct bh_module){.state = BH_MODULE_FRAME_POINTERS, .id = number};
+	const unsigned int id = ++truth->module_count;
+	snprintf(truth->modules[id].path, sizeof(truth->modules[id].path), "%s", path);
+	truth->memory.modules[id] =
+	    (struct bh_module){.state = BH_MODULE_FRAME_POINTERS, .id = id};
 	if (path[0] != '/')
-		return number; /* its contents follow in the next line of the file */
+		return id; /* its contents follow in the next line of the file */
 	if (unwind_file_read(&file, path) < 0) {
 		fprintf(stderr, "%s: cannot be read\n", path);
-		return number;
+		return id;
 	}
-	module_build(truth, number, unwind_file_source(&file));
+	module_build(truth, id, unwind_file_source(&file));
 	free(file.data);
-	return number;
+	return id;
 }
 
 static void on_mapping(void *context, const struct proc_mapping *line)
@@ -146,13 +146,13 @@ static void on_mapping(void *context, const struct proc_mapping *line)
 	if (!line->executable || line->end >> 62 || truth->mapping_count == MAPPINGS_MAX)
 		return;
 	snprintf(path, sizeof(path), "%.*s", (int)line->path_length, line->path);
-	const unsigned int number = module_of(truth, path);
+	const unsigned int id = module_of(truth, path);
 	mappings[truth->mapping_count++] = (struct bh_mapping){
 	    .start = line->start,
 	    .end = line->end,
-	    .bias = number ? line->start - line->file_offset : 0,
-	    .slot = number,
-	    .module_id = number,
+	    .bias = id ? line->start - line->file_offset : 0,
+	    .slot = id,
+	    .module_id = id,
 	};
 }
 
@@ -169,14 +169,14 @@ static void on_maps(struct truth *truth, const json_t *json)
 static void on_vdso(struct truth *truth, const json_t *json)
 {
 	struct unwind_file file = {0};
-	const unsigned int number = module_of(truth, "[vdso]");
+	const unsigned int id = module_of(truth, "[vdso]");
 
-	if (truth->modules[number].ready)
+	if (truth->modules[id].ready)
 		return;
 	file.data =
 	    hex_bytes(json_string_value(json_object_get(json, "bytes")), &file.buffer.length);
 	file.buffer.data = file.data;
-	module_build(truth, number, unwind_file_source(&file));
+	module_build(truth, id, unwind_file_source(&file));
 	free(file.data);
 }
 

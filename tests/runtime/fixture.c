@@ -232,14 +232,14 @@ static void text_managed(struct fixture *fixture, const uint64_t *words)
 
 static void text_native(struct fixture *fixture, uint64_t frame)
 {
-	const uint64_t number = frame >> BH_FRAME_OFFSET_BITS;
+	const uint64_t module = frame >> BH_FRAME_OFFSET_BITS;
 
 	if (frame & BH_FRAME_RAW)
 		text_add(fixture->text, "memory %#llx\n",
 			 (unsigned long long)(frame & BH_ADDRESS_MASK));
 	else
 		text_add(fixture->text, "native %s+%#llx\n",
-			 number < fixture->file->module_count ? fixture->file->modules[number].name
+			 module < fixture->file->module_count ? fixture->file->modules[module].name
 							      : "?",
 			 (unsigned long long)(frame & BH_FRAME_OFFSET_MASK));
 }

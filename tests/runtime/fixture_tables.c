@@ -125,7 +125,7 @@ static int page_make(struct fixture_memory *memory, struct bh_page *page, uint64
 }
 
 /* Sets the range of pages of its file that the mappings of a module contain. */
-static void module_pages(const struct case_file *file, uint32_t number, uint64_t *first,
+static void module_pages(const struct case_file *file, uint32_t id, uint64_t *first,
 			 uint64_t *count)
 {
 	uint64_t low = UINT64_MAX, high = 0;
@@ -134,7 +134,7 @@ static void module_pages(const struct case_file *file, uint32_t number, uint64_t
 		const struct case_mapping *m = &file->mappings[i];
 		const uint64_t begin = m->start - m->bias, end = m->end - m->bias;
 
-		if (m->module != number || m->end <= m->start)
+		if (m->module != id || m->end <= m->start)
 			continue;
 		low = begin < low ? begin : low;
 		high = end > high ? end : high;
@@ -143,31 +143,31 @@ static void module_pages(const struct case_file *file, uint32_t number, uint64_t
 	*count = high > low ? ((high - 1) >> BH_PAGE_BITS) - *first + 1 : 0;
 }
 
-static int module_make(const struct case_file *file, struct fixture_memory *memory, uint32_t number,
+static int module_make(const struct case_file *file, struct fixture_memory *memory, uint32_t id,
 		       const struct place *nothing)
 {
-	struct bh_module *module = &memory->modules[number];
+	struct bh_module *module = &memory->modules[id];
 	uint64_t first, count;
 	struct place place;
 	unsigned int rule = 0;
 
-	*module = (struct bh_module){.state = BH_MODULE_FRAME_POINTERS, .id = number};
-	module_pages(file, number, &first, &count);
-	if (!file->modules[number].has_table || !count)
+	*module = (struct bh_module){.state = BH_MODULE_FRAME_POINTERS, .id = id};
+	module_pages(file, id, &first, &count);
+	if (!file->modules[id].has_table || !count)
 		return 0;
 	if (count > PAGES_MAX || first > UINT32_MAX)
 		return -EFBIG;
 	int r = place_take(memory, count * sizeof(struct bh_page), &place);
 	if (r < 0)
 		return r;
-	while (rule < file->rule_count && memory->sorted[rule].frame < (uint64_t)number
+	while (rule < file->rule_count && memory->sorted[rule].frame < (uint64_t)id
 									   << BH_FRAME_OFFSET_BITS)
 		rule++;
 	for (uint64_t i = 0; i < count; i++) {
 		struct bh_page *page = (struct bh_page *)place.data + i;
 		const unsigned int begin = rule;
 		const uint64_t end =
-		    ((uint64_t)number << BH_FRAME_OFFSET_BITS) + ((first + i + 1) << BH_PAGE_BITS);
+		    ((uint64_t)id << BH_FRAME_OFFSET_BITS) + ((first + i + 1) << BH_PAGE_BITS);
 
 		while (rule < file->rule_count && memory->sorted[rule].frame < end)
 			rule++;
@@ -179,7 +179,7 @@ static int module_make(const struct case_file *file, struct fixture_memory *memo
 			return r;
 	}
 	*module = (struct bh_module){.state = BH_MODULE_READY,
-				     .id = number,
+				     .id = id,
 				     .page_slab = place.slab,
 				     .page_offset = place.offset,
 				     .first_page = (uint32_t)first,

@@ -105,18 +105,18 @@ void live_go_on(struct live *live)
 
 /* ---- Files ---- */
 
-static void module_build(struct live *live, unsigned int number, const struct elf_source *source)
+static void module_build(struct live *live, unsigned int id, const struct elf_source *source)
 {
-	struct live_module *module = &live->modules[number];
+	struct live_module *module = &live->modules[id];
 	struct unwind_table_builder builder;
 	int r = unwind_table_build(&builder, live->unwind.rules, source);
 
 	if (!r)
 		r = table_place(&module->table, &builder, &live->unwind.slabs);
 	unwind_table_builder_fini(&builder, live->unwind.rules, 0);
-	live->file->modules[number].has_table = r == 0;
+	live->file->modules[id].has_table = r == 0;
 	if (!r)
-		unwind_memory_publish(&live->unwind, number, number, &module->table);
+		unwind_memory_publish(&live->unwind, id, id, &module->table);
 }
 
 /* Returns the address of the virtual address 0 of a file, from one of its mappings, as
@@ -195,7 +195,7 @@ static void module_recognise(struct live *live, const char *path, const char *na
 }
 
 /* The vdso is a file that exists only in the memory of the process. */
-static void vdso_build(struct live *live, unsigned int number, const struct proc_mapping *line)
+static void vdso_build(struct live *live, unsigned int id, const struct proc_mapping *line)
 {
 	const size_t length = (size_t)(line->end - line->start);
 	_cleanup_free_ uint8_t *data = malloc(length);
@@ -204,7 +204,7 @@ static void vdso_build(struct live *live, unsigned int number, const struct proc
 	if (!data || pread(live->memory_fd, data, length, (off_t)line->start) != (ssize_t)length)
 		return;
 	const struct elf_source source = elf_source_from_buffer(&buffer);
-	module_build(live, number, &source);
+	module_build(live, id, &source);
 }
 
 /* Returns the index of the module with that path, and adds it if it is new. Returns 0 if it is no
@@ -223,25 +223,25 @@ static unsigned int module_of(struct live *live, const char *path, const struct 
 	}
 	if (file->module_count == CASE_MODULES_MAX)
 		return 0;
-	const unsigned int number = file->module_count++;
-	struct case_module *module = &file->modules[number];
-	snprintf(live->modules[number].path, sizeof(live->modules[number].path), "%s", path);
+	const unsigned int id = file->module_count++;
+	struct case_module *module = &file->modules[id];
+	snprintf(live->modules[id].path, sizeof(live->modules[id].path), "%s", path);
 	const char *slash = strrchr(path, '/');
 	snprintf(module->name, sizeof(module->name), "%.*s", (int)sizeof(module->name) - 1,
 		 slash ? slash + 1 : path);
-	live->unwind.modules[number] =
-	    (struct bh_module){.state = BH_MODULE_FRAME_POINTERS, .id = number};
+	live->unwind.modules[id] =
+	    (struct bh_module){.state = BH_MODULE_FRAME_POINTERS, .id = id};
 	if (!slash) {
-		vdso_build(live, number, line);
-		return number;
+		vdso_build(live, id, line);
+		return id;
 	}
 	snprintf(root, sizeof(root), "/proc/%d/root%s", (int)live->pid, path);
 	if (unwind_file_read(&unwind, root) == 0) {
-		module_build(live, number, unwind_file_source(&unwind));
+		module_build(live, id, unwind_file_source(&unwind));
 		free(unwind.data);
 		module_recognise(live, root, module->name, line);
 	}
-	return number;
+	return id;
 }
 
 static void on_mapping(void *context, const struct proc_mapping *line)
@@ -254,16 +254,16 @@ static void on_mapping(void *context, const struct proc_mapping *line)
 	if (!line->executable || line->end >> 62 || live->mapping_count == CASE_MAPPINGS_MAX)
 		return;
 	snprintf(path, sizeof(path), "%.*s", (int)line->path_length, line->path);
-	const unsigned int number = module_of(live, path, line);
+	const unsigned int id = module_of(live, path, line);
 	const struct case_mapping mapping = {.start = line->start,
 					     .end = line->end,
-					     .bias = number ? line->start - line->file_offset : 0,
-					     .module = number};
+					     .bias = id ? line->start - line->file_offset : 0,
+					     .module = id};
 	mappings[live->mapping_count] = (struct bh_mapping){.start = mapping.start,
 							    .end = mapping.end,
 							    .bias = mapping.bias,
-							    .slot = number,
-							    .module_id = number};
+							    .slot = id,
+							    .module_id = id};
 	file->mappings[live->mapping_count++] = mapping;
 	file->mapping_count = live->mapping_count;
 }

@@ -25,9 +25,9 @@ static inline const struct bh_module *env_module(const struct walk_in_process *w
 	return slot < 1u << BH_MODULES_BITS ? &walk->tables->modules[slot] : NULL;
 }
 
-static inline const struct bh_rule *env_rule(const struct walk_in_process *walk, uint32_t number)
+static inline const struct bh_rule *env_rule(const struct walk_in_process *walk, uint32_t id)
 {
-	return number < 1u << BH_RULES_BITS ? &walk->tables->rules[number] : NULL;
+	return id < 1u << BH_RULES_BITS ? &walk->tables->rules[id] : NULL;
 }
 
 static inline const struct bh_runtime_table *env_runtimes(const struct walk_in_process *walk)

@@ -72,11 +72,11 @@ static inline struct walker_tables unwind_memory_tables(const struct unwind_memo
 }
 
 static inline void unwind_memory_publish(struct unwind_memory *memory, uint32_t slot,
-					 uint32_t number, const struct table *table)
+					 uint32_t id, const struct table *table)
 {
 	memory->modules[slot] = (struct bh_module){
 	    .state = BH_MODULE_READY,
-	    .id = number,
+	    .id = id,
 	    .page_slab = table->pages.slab,
 	    .page_offset = table->pages.offset,
 	    .first_page = table->first_page,

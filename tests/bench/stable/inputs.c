@@ -277,17 +277,17 @@ static void put_symbols(struct writer *symbols, struct writer *strings, const st
 	put_text(strings, "");
 	put(symbols, &(Elf64_Sym){0}, sizeof(Elf64_Sym));
 	for (uint32_t i = 0; i < INPUT_FUNCTIONS; i++) {
-		const uint32_t number = i * 1021 % INPUT_FUNCTIONS;
-		const struct input_function *f = &elf->functions[number];
+		const uint32_t index = i * 1021 % INPUT_FUNCTIONS;
+		const struct input_function *f = &elf->functions[index];
 		const Elf64_Sym symbol = {
 		    .st_name = (uint32_t)strings->length,
-		    .st_info = ELF64_ST_INFO(number % 3 ? STB_GLOBAL : STB_LOCAL, STT_FUNC),
+		    .st_info = ELF64_ST_INFO(index % 3 ? STB_GLOBAL : STB_LOCAL, STT_FUNC),
 		    .st_shndx = 2,
 		    .st_value = f->start,
 		    .st_size = f->size};
 		char name[INPUT_NAME_BYTES];
 
-		input_name(number, name);
+		input_name(index, name);
 		put(symbols, &symbol, sizeof(symbol));
 		put_text(strings, name);
 	}
@@ -466,12 +466,12 @@ struct input_stack *input_stack_new(const struct input_elf *elf)
 	stack->registers.gpr[REG_RSP] = STACK_TOP;
 	stack->registers.gpr[15] = 1; /* not at the entry point of a program */
 	for (uint32_t i = INPUT_WALK_FRAMES; i > 0; i--) {
-		const uint32_t number =
+		const uint32_t index =
 		    i == INPUT_WALK_FRAMES ? 0 : 1 + input_random(i) % (INPUT_FUNCTIONS - 1);
 
 		if (i < INPUT_WALK_FRAMES)
 			push(stack, stack->registers.rip);
-		enter(stack, &elf->functions[number]);
+		enter(stack, &elf->functions[index]);
 		/* A caller's frame holds the address of the call, not that of the return. */
 		stack->frames[i - 1] = (uint64_t)INPUT_MODULE << BH_FRAME_OFFSET_BITS |
 				       (stack->registers.rip - (i > 1));

@@ -83,25 +83,25 @@ static struct worker *worker_new(void)
 	return worker;
 }
 
-/* Frame `depth` of stack `number`. */
-static uint64_t user_frame(enum phase phase, uint32_t number, uint32_t depth)
+/* Frame `depth` of stack `stack`. */
+static uint64_t user_frame(enum phase phase, uint32_t stack, uint32_t depth)
 {
-	uint32_t at = number * USER_FRAMES + depth;
+	uint32_t at = stack * USER_FRAMES + depth;
 
 	if (phase != PHASE_NEW_NAMES)
 		at = input_random(at + 100000) % (NAMED_SAMPLES * USER_FRAMES);
 	return (uint64_t)INPUT_MODULE << BH_FRAME_OFFSET_BITS | (0x2010 + 256u * at);
 }
 
-static uint64_t kernel_frame(uint32_t number, uint32_t depth)
+static uint64_t kernel_frame(uint32_t stack, uint32_t depth)
 {
-	return input_kernel_address(input_random(number % NAMED_SAMPLES + 1000 * depth) %
+	return input_kernel_address(input_random(stack % NAMED_SAMPLES + 1000 * depth) %
 				    (KERNEL_SYMBOLS / 4 * 3));
 }
 
 static void make_sample(enum phase phase, uint32_t i, struct bh_sample_record *record)
 {
-	const uint32_t number = phase == PHASE_KNOWN_STACKS ? input_random(i) % NEW_SAMPLES : i;
+	const uint32_t stack = phase == PHASE_KNOWN_STACKS ? input_random(i) % NEW_SAMPLES : i;
 	const uint32_t task = input_random(i) % TASKS;
 
 	record->header = (struct bh_sample){.time_ns = 1000000ull * i,
@@ -112,9 +112,9 @@ static void make_sample(enum phase phase, uint32_t i, struct bh_sample_record *r
 					    .user_count = USER_FRAMES,
 					    .comm = "example"};
 	for (uint32_t depth = 0; depth < USER_FRAMES; depth++)
-		record->frames[depth] = user_frame(phase, number, depth);
+		record->frames[depth] = user_frame(phase, stack, depth);
 	for (uint32_t depth = 0; depth < KERNEL_FRAMES; depth++)
-		record->frames[USER_FRAMES + depth] = kernel_frame(number, depth);
+		record->frames[USER_FRAMES + depth] = kernel_frame(stack, depth);
 }
 
 static void make_samples(enum phase phase, struct bh_sample_record *records)

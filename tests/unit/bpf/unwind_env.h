@@ -45,12 +45,12 @@ static const struct bh_module *env_module(UNWIND_ENV env, uint32_t slot)
 	return slot ? &of_file : &without_file;
 }
 
-static const struct bh_rule *env_rule(UNWIND_ENV env, uint32_t number)
+static const struct bh_rule *env_rule(UNWIND_ENV env, uint32_t id)
 {
 	static const struct bh_rule rule;
 
 	(void)env;
-	(void)number;
+	(void)id;
 	return &rule;
 }
 

@@ -20,7 +20,7 @@ static inline uint32_t random_next(uint64_t *state)
 }
 
 static inline int random_string(struct profile *p, const char *stem, uint32_t i, bool nasty,
-				uint32_t *number)
+				uint32_t *id)
 {
 	static const char *const tails[] = {
 	    "",		"with space 12", "semi;colon",	     "line\nbreak", "quote\"back\\slash",
@@ -33,7 +33,7 @@ static inline int random_string(struct profile *p, const char *stem, uint32_t i,
 
 	if (nasty && tail == 13)
 		text[1] = '\0';
-	return profile_string(p, text, (size_t)length, number);
+	return profile_string(p, text, (size_t)length, id);
 }
 
 static inline int random_locations(struct profile *p, uint64_t *state,

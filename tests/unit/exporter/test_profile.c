@@ -21,10 +21,10 @@ TestSuite(profile, .init = setup, .fini = teardown);
 
 static uint32_t string(const char *text)
 {
-	uint32_t number = 12345;
+	uint32_t id = 12345;
 
-	cr_assert_eq(profile_string(&p, text, strlen(text), &number), 0);
-	return number;
+	cr_assert_eq(profile_string(&p, text, strlen(text), &id), 0);
+	return id;
 }
 
 Test(profile, id_0_is_none_in_every_table)
@@ -99,7 +99,7 @@ Test(profile, processes_differ_in_any_field)
 {
 	const struct profile_process one = {.start = 9, .tgid = 7};
 	struct profile_process others[] = {one, one, one, one, one, one, one, one};
-	uint32_t numbers[8], n, x = string("x");
+	uint32_t ids[8], n, x = string("x");
 
 	others[0].start = 10;
 	others[1].tgid = 8;
@@ -108,12 +108,12 @@ Test(profile, processes_differ_in_any_field)
 	others[7].variables[PROFILE_VARIABLES_MAX - 1].value = x;
 	cr_assert_eq(profile_process(&p, &one, &n), 0);
 	for (int i = 0; i < 8; i++) {
-		cr_assert_eq(profile_process(&p, &others[i], &numbers[i]), 0);
-		cr_expect_eq(numbers[i], n + 1 + i);
+		cr_assert_eq(profile_process(&p, &others[i], &ids[i]), 0);
+		cr_expect_eq(ids[i], n + 1 + i);
 	}
 	for (int i = 0; i < 8; i++) {
 		cr_assert_eq(profile_process(&p, &others[i], &n), 0);
-		cr_expect_eq(n, numbers[i]);
+		cr_expect_eq(n, ids[i]);
 	}
 }
 

@@ -27,9 +27,9 @@ static const struct bh_module *env_module(const struct walker_tables *tables, ui
 	return &tables->modules[slot];
 }
 
-static const struct bh_rule *env_rule(const struct walker_tables *tables, uint32_t number)
+static const struct bh_rule *env_rule(const struct walker_tables *tables, uint32_t id)
 {
-	return &tables->rules[number];
+	return &tables->rules[id];
 }
 
 static const struct bh_runtime_table *env_runtimes(const struct walker_tables *tables)

@@ -104,7 +104,7 @@ Test(rules, id_is_not_reused_within_the_grace_period)
 	const struct bh_rule old = rules->table[a];
 
 	rules_put(rules, a, clock_monotonic_ns());
-	/* A walker may still read it: neither another rule nor the same one gets its number. */
+	/* A walker may still read it: neither another rule nor the same one gets its id. */
 	cr_assert_neq(get(rules, 2), a);
 	const uint16_t again = get(rules, 1);
 	cr_assert_neq(again, a);

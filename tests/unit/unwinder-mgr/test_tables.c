@@ -396,10 +396,10 @@ Test(tables, full_rule_table_fails_and_recovers)
 	struct manual_elf *file = manual_elf_new(0x1000);
 	struct unwind_memory memory = memory_with(1);
 	struct unwind_table_builder builder;
-	uint16_t number;
+	uint16_t id;
 
 	for (int32_t i = 1; i < RULES_MAX - 2; i++)
-		cr_assert_eq(rules_get(memory.rules, &(struct bh_rule){.kind = BH_RULE_FP, .cfa = i}, &number), 0);
+		cr_assert_eq(rules_get(memory.rules, &(struct bh_rule){.kind = BH_RULE_FP, .cfa = i}, &id), 0);
 	FUNCTION(eh_frame(file), 0x100, 0x80, {0, 8}, {1, 16}, {9, 80}, {0x70, 8});
 	const struct elf_source source = manual_elf_finish(file);
 	cr_assert_eq(unwind_table_build(&builder, memory.rules, &source), -ENOSPC);

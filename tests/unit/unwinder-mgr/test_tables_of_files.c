@@ -20,11 +20,11 @@ struct painting {
 	uint64_t overlaps;
 };
 
-static int painting_on_rule(void *context, const struct cfi_rule *rule, uint32_t *number)
+static int painting_on_rule(void *context, const struct cfi_rule *rule, uint32_t *id)
 {
 	struct painting *painting = context;
 
-	return cfi_rules_id(&painting->rules, rule, number);
+	return cfi_rules_id(&painting->rules, rule, id);
 }
 
 static int painting_on_fde(void *context, const struct cfi_fde *fde)
@@ -106,21 +106,21 @@ static void painting_compare(const struct painting *painting, const struct unwin
 	uint64_t described = 0;
 
 	for (uint64_t offset = 0; offset < painting->size; offset++) {
-		const uint32_t kind = painting->kinds[offset], number = find_rule(memory, offset);
+		const uint32_t kind = painting->kinds[offset], rule = find_rule(memory, offset);
 
 		if (kind == BY_CODE)
 			continue;
 		described += kind != 0;
-		if (!kind || !number) {
-			cr_assert_eq(kind, number, "%s+%#lx: rule %u", path, offset, number);
+		if (!kind || !rule) {
+			cr_assert_eq(kind, rule, "%s+%#lx: rule %u", path, offset, rule);
 			continue;
 		}
 		if (!agreed[kind]) {
-			cr_assert(rule_means(&memory->rules->table[number], &painting->rules.rules[kind - 1]), "%s+%#lx: rule %u kind %u", path, offset,
-				  number, memory->rules->table[number].kind);
-			agreed[kind] = (uint16_t)number;
+			cr_assert(rule_means(&memory->rules->table[rule], &painting->rules.rules[kind - 1]), "%s+%#lx: rule %u kind %u", path, offset,
+				  rule, memory->rules->table[rule].kind);
+			agreed[kind] = (uint16_t)rule;
 		}
-		cr_assert_eq(number, agreed[kind], "%s+%#lx: rule %u, not %u", path, offset, number, agreed[kind]);
+		cr_assert_eq(rule, agreed[kind], "%s+%#lx: rule %u, not %u", path, offset, rule, agreed[kind]);
 	}
 	cr_assert_gt(described, 1000, "%s: %lu bytes described", path, described);
 	free(agreed);
