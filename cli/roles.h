@@ -2,6 +2,19 @@
 /*
  * The processes of the roles, which are children of the CLI: their uids, their run directory, their
  * start and their end. What they do in between is the supervisor's business (supervisor.h).
+ *
+ * How this works. Each role gets a uid of its own: that of the user of its name if there is one,
+ * otherwise one of the range for dynamic users, chosen by the CLI's pid so that two recordings do
+ * not share uids. The run directory has one subdirectory per role, which belongs to its uid; there
+ * the role listens on a socket. All roles are started at once, with the run directory and the uids
+ * as arguments, and each waits until those that it talks to listen and connect. Last, the CLI
+ * connects to each of them.
+ *
+ * A guard, a process that only waits for the end of a pipe, removes the run directory if the CLI is
+ * killed. Without the directory, roles that still wait for each other end.
+ *
+ * Example: `bulkhead record` with pid 4711 starts the worker with uid 61184 + 4711 * 8 + its place
+ * in roles.def (modulo the range), and /run/bulkhead-4711-TIME as its run directory.
  */
 #ifndef CLI_ROLES_H
 #define CLI_ROLES_H

@@ -1,8 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * HotSpot (JDK 8 and later): recognises libjvm.so, attaches to a process, and names the frames that
- * the walker (bpf/runtime/hotspot.bpf.c) pushes. hotspot_vm.c reads the tables in which the VM
- * describes itself, hotspot_code.c finds the code, hotspot_nmethod.c and hotspot_method.c name it.
+ * the walker (bpf/runtime/hotspot.bpf.c) pushes.
+ *
+ * How this works. libjvm.so exports gHotSpotVMStructs and its relatives: tables in which the VM
+ * describes its own fields and types for debuggers. A file that exports them is HotSpot. To attach,
+ * hotspot_vm.c reads these tables from the process, and hotspot_code.c finds the code heaps and how
+ * interpreted and compiled code is recognised in them; this fills the block that the walker reads.
+ * While the VM starts, the tables are incomplete, so that attaching is repeated.
+ *
+ * The walker pushes words: the method and bytecode index of an interpreted frame, the nmethod and
+ * pc of a compiled one, or the blob of a stub. hotspot_nmethod.c finds the methods that are inlined
+ * at a pc, leaf first, and hotspot_method.c reads class, name and line of a method. Before a name
+ * is used, it is checked that the object was not freed since the sample (hotspot_liveness.c).
+ *
+ * Example: a sample in compiled code of Main.run with List.add inlined is one frame of the stack,
+ * {nmethod 0x7f10a400, pc + 0x94}. It becomes two named frames: the method add, and Main.run, which
+ * called it.
  */
 #include "bpf/runtime/hotspot.h"
 

@@ -1,6 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a frame as it was sampled to the id of a frame with a name. All functions define what is new
- * in the batch, and return 0 or -ENOMEM. */
+/*
+ * From a frame as it was sampled to the id of a frame with a name.
+ *
+ * How this works. The exporter knows modules, functions and frames by dense ids, which the worker
+ * assigns. For each kind there is a map from a 128-bit key to the id. A frame that was seen before
+ * costs one lookup. A new one is described from the outermost part to the innermost: first its
+ * module gets an id, then its function, then the frame itself. What is new is defined in the batch,
+ * before any stack that refers to it.
+ *
+ * The keys make sure that two things never share an id: a function's key contains the address where
+ * it starts, because a file may have several functions of one name; a managed frame's key contains
+ * the exec generation of its process, because the same words mean something else after an exec; the
+ * key of a frame whose module had no file yet changes when the file comes, so that the frame is
+ * defined again, with a name.
+ *
+ * Example: libc.so.6 (module 5 of the manager) was sampled at offset 0x29d92.
+ *
+ *	key of the frame              not in the map
+ *	module "/usr/lib/libc.so.6"   in the map: id 2
+ *	symbol at 0x29d10             __libc_start_call_main, not in the map: id 31, defined
+ *	frame 107                     {module 2, function 31, address 0x29d92}, defined
+ *
+ * All functions return 0 or -ENOMEM.
+ */
 #ifndef SYMBOLIZER_WORKER_FRAMES_H
 #define SYMBOLIZER_WORKER_FRAMES_H
 
