@@ -304,8 +304,11 @@ class Case(unittest.TestCase):
                 return shutil.which(name)
         return self.skip(f"no {' or '.join(names)} on this machine")
 
-    def start(self, *args, seconds=2, freq=997, outputs=("out.folded",), command=(), **popen):
-        """Start `bulkhead record`. Returns its Popen; self.finish() completes its attribute `recording`."""
+    def start(self, *args, seconds=2, freq=997, outputs=("out.folded",), command=(), debug=False, **popen):
+        """Start `bulkhead record`. Returns its Popen; self.finish() completes its attribute `recording`.
+
+        With `debug`, its log has debug messages, and can be read in the file log.txt while it runs.
+        """
         # Expected stacks differ between the threads of a program, so a sample's comm is its thread's.
         line = [BULKHEAD, "record", "-F", str(freq), "--group-by", "thread", *RECORD_OPTIONS, *(["-d", str(seconds)] if seconds else []), *map(str, args)]
         for name in outputs:
@@ -317,6 +320,9 @@ class Case(unittest.TestCase):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(os.path.join(self.directory, name))
         popen = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "start_new_session": True, **popen}
+        if debug:
+            popen["env"] = {**popen.get("env", os.environ), "BULKHEAD_LOG": "debug"}
+            popen["stderr"] = self.enterContext(open(os.path.join(self.directory, "log.txt"), "wb"))
         process = subprocess.Popen(line, **popen)
         process.recording = Recording(line, self.directory)
         process.patience = (seconds or 0) + PATIENCE
@@ -340,6 +346,9 @@ class Case(unittest.TestCase):
         except subprocess.TimeoutExpired:
             self.fail(f"still running after {process.patience} s: {' '.join(recording.command)}")
         recording.stdout, recording.stderr = ((x or b"").decode(errors="replace") for x in (out, err))
+        if err is None and os.path.exists(recording.path("log.txt")):
+            lines = read(recording.path("log.txt")).splitlines(keepends=True)
+            recording.stderr = "".join(line for line in lines if " debug " not in line)
         recording.status = process.returncode
         if status is not None:
             self.assertEqual(recording.status, status, recording.describe())
@@ -391,6 +400,11 @@ class Case(unittest.TestCase):
         roles = self.wait_for("five sandboxed roles", ready)
         time.sleep(1)
         return roles
+
+    def wait_until_attached(self, process, pids):
+        """Wait until the language runtimes of these processes are attached, in a recording with `debug`."""
+        log = process.recording.path("log.txt")
+        self.wait_for(f"runtimes of {pids} attached", lambda: set(map(str, pids)) <= set(re.findall(r" attached: tgid=(\d+)", read(log))))
 
     def assert_none(self, faults, recording):
         if faults:

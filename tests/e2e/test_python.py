@@ -39,8 +39,9 @@ class Recorded(lib.Case):
 
     def record_once(self):
         with pythons.Running(self.PROGRAM, self.SECONDS) as running:
-            process = self.start(seconds=None, freq=FREQ, outputs=("out.folded", "out.otlp"))
+            process = self.start(seconds=None, freq=FREQ, outputs=("out.folded", "out.otlp"), debug=True)
             self.wait_until_recording(process)
+            self.wait_until_attached(process, running.processes)
             running.go()
             self.wait_for("what the programs know", lambda: running.finished(self.PROCESSES), seconds=lib.PATIENCE + 120)
             process.send_signal(signal.SIGINT)

@@ -86,8 +86,9 @@ class Churn(lib.Case):
         with pythons.Clocks() as clocks, pythons.Running("churn.py", seconds, *args) as running:
             if not running.interpreters:
                 self.skip("no CPython on this machine")
-            process = self.start(seconds=None, freq=FREQ, outputs=("out.folded", "out.otlp"))
+            process = self.start(seconds=None, freq=FREQ, outputs=("out.folded", "out.otlp"), debug=True)
             self.wait_until_recording(process)
+            self.wait_until_attached(process, running.processes)
             running.go()
             self.wait_for("what the programs know", running.finished, seconds=lib.PATIENCE + seconds)
             process.send_signal(signal.SIGINT)

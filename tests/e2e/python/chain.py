@@ -24,6 +24,7 @@ QUALIFIED = sys.version_info >= (3, 11)
 monotonic = time.monotonic
 
 phases = []
+kept = []  # the code objects of the chains: a worker that is late on a loaded machine still finds their names
 patience = [1.0]  # seconds that a phase takes
 
 
@@ -39,6 +40,7 @@ def chain_of(frame):
     """The runtime's own view: [name, file, line], leaf first."""
     found = []
     while frame is not None:
+        kept.append(frame.f_code)
         found.append([name_of(frame.f_code), frame.f_code.co_filename, frame.f_lineno])
         frame = frame.f_back
     return found
