@@ -83,14 +83,22 @@ static void module_set_state(struct manager *manager, struct module *module,
 		modules->generation++;
 }
 
-/* Tells the worker the module's path, and hands it the file for the symbols. */
-static void module_announce(struct manager *manager, const struct module *module)
+static void module_set_unannounced(struct modules *modules, struct module *module, bool unannounced)
+{
+	modules->unannounced += unannounced - module->unannounced;
+	module->unannounced = unannounced;
+}
+
+/* Tells the worker the module's path, and hands it the file for the symbols. If too many files
+ * already wait for the worker, this is tried again later. */
+static void module_announce(struct manager *manager, struct module *module)
 {
 	struct msg_module message = {.id = module->id};
 
 	memcpy(message.path, module->path, sizeof(message.path));
-	peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_MODULE, &message, sizeof(message),
-		  &module->fd, module->fd >= 0);
+	int r = peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_MODULE, &message,
+			  sizeof(message), &module->fd, module->fd >= 0);
+	module_set_unannounced(&manager->modules, module, r == -ENOBUFS);
 }
 
 /* Returns a slot that was never used, or whose last module was freed before the grace period; 0 if
@@ -191,6 +199,7 @@ static void module_free(struct manager *manager, struct module *module, uint64_t
 	modules->count--;
 	modules->watched -= module->watched;
 	modules->placing -= module->state == MODULE_PLACING;
+	module_set_unannounced(modules, module, false);
 	free(module);
 }
 
@@ -416,6 +425,15 @@ void modules_place_waiting(struct manager *manager)
 	for (struct module *m = manager->modules.all; m && manager->modules.placing; m = m->next) {
 		if (m->state == MODULE_PLACING)
 			module_place(manager, m);
+	}
+}
+
+void modules_announce_waiting(struct manager *manager)
+{
+	for (struct module *m = manager->modules.all; m && manager->modules.unannounced;
+	     m = m->next) {
+		if (m->unannounced)
+			module_announce(manager, m);
 	}
 }
 

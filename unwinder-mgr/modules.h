@@ -63,6 +63,7 @@ struct module {
 	uint32_t slot; /* index in the published table, reused after the grace period */
 	enum module_state state;
 	bool watched;		/* each mapping of it is reported to the worker */
+	bool unannounced;	/* the worker could not take the announcement yet */
 	bool shared;		/* other processes find it by its key */
 	uint32_t requested_for; /* the process through whose mapping the file was opened */
 	uint64_t requested_ns;
@@ -86,6 +87,7 @@ struct modules {
 	unsigned int free_slot_first, free_slot_count;
 	unsigned int count;
 	unsigned int placing; /* how many wait for a slab */
+	unsigned int unannounced;
 	unsigned int watched;
 	struct module *vdso;
 	/* Grows whenever a module or a process becomes usable: then deferred stacks are tried. */
@@ -154,6 +156,9 @@ void modules_abandon(struct modules *modules, struct module *module);
 
 /* Places the rows that wait for a slab. */
 void modules_place_waiting(struct manager *manager);
+
+/* Announces the modules that the worker could not take before. */
+void modules_announce_waiting(struct manager *manager);
 
 /* Frees modules that no process has mapped for LIMIT_MODULE_IDLE_MS. */
 void modules_reclaim(struct manager *manager, uint64_t now_ns);

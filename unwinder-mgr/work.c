@@ -67,7 +67,8 @@ static int work_next_tick_ms(const struct manager *manager, uint64_t now)
 	const uint64_t free_ns = slabs_next_free_ns(&manager->slabs);
 
 	if (manager->role.state == ROLE_CONFIGURED || manager->role.state == ROLE_STOPPING ||
-	    manager->scan_wanted || manager->deferred.first || free_ns <= now)
+	    manager->scan_wanted || manager->modules.unannounced || manager->deferred.first ||
+	    free_ns <= now)
 		return WORK_SOON_MS;
 	if (free_ns - now < TICK_MS * NS_PER_MS)
 		return (int)((free_ns - now) / NS_PER_MS) + 1;
@@ -96,6 +97,7 @@ static void work_on_tick(void *context, uint32_t events)
 	deferred_process(manager, false);
 	slabs_reclaim(&manager->slabs, now);
 	modules_place_waiting(manager);
+	modules_announce_waiting(manager);
 	work_reclaim(manager, now);
 	processes_publish(manager);
 	work_check_ready(manager, now);

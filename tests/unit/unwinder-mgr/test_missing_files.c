@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that the opener could not open are requested again, for a process that is still there. */
+/* Files that the opener could not open are requested again, for a process that is still there; and
+ * modules are announced again that the worker could not take. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -10,15 +11,16 @@
 
 static struct manager manager;
 static struct msg_open_file last; /* the last request to the opener */
+static bool worker_is_full;
 
-static int keep_request(enum message_type type, const void *payload, size_t length)
+static int on_send(enum message_type type, const void *payload, size_t length)
 {
 	if (type == MESSAGE_OPEN_FILE && length == sizeof(last))
 		memcpy(&last, payload, length);
-	return 0;
+	return worker_is_full && type == MESSAGE_MODULE ? -ENOBUFS : 0;
 }
 
-FAKE_PEER(keep_request);
+FAKE_PEER(on_send);
 
 static void fail(void)
 {
@@ -136,4 +138,19 @@ Test(missing_files, a_file_that_no_process_maps_is_not_searched_for_each_time)
 	processes_request_missing(&manager, now_ns);
 	cr_expect_eq(requests(), 1);
 	cr_expect_not(modules_any_due(&manager.modules, now_ns));
+}
+
+Test(missing_files, a_module_is_announced_again_if_the_worker_could_not_take_it)
+{
+	map(100);
+	worker_is_full = true;
+	fail();
+	cr_expect_eq(fake_peer.attempts[MESSAGE_MODULE], 1);
+	modules_announce_waiting(&manager);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_MODULE], 2);
+	worker_is_full = false;
+	modules_announce_waiting(&manager);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_MODULE], 3);
+	modules_announce_waiting(&manager);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_MODULE], 3);
 }
