@@ -45,6 +45,11 @@ function(bulkhead_unit_test name)
 		ENVIRONMENT ASAN_OPTIONS=allocator_may_return_null=1)
 endfunction()
 
+# bulkhead_failing_memory(NAME): the unit test NAME uses tests/support/failing_memory.h.
+function(bulkhead_failing_memory name)
+	target_link_options(unit_${name} PRIVATE -Wl,--wrap=malloc,--wrap=calloc)
+endfunction()
+
 # bulkhead_fuzzer(NAME SOURCES... LIBS...): a libFuzzer program; ctest runs it for FUZZ_SECONDS over its
 # corpus tests/fuzz/corpus/NAME.
 set(FUZZ_SECONDS 60 CACHE STRING "seconds that ctest gives each fuzzer")

@@ -97,14 +97,17 @@ struct msg_configure_worker {
 };
 _Static_assert(sizeof(struct msg_configure_worker) == 528, "wire");
 
-/* Why samples were lost after the kernel side took them. The names are part of the interface. */
+/* Why samples were lost after the kernel side took them. The names are part of the interface. The
+ * reasons before PROFILE_FULL, and ROLE_ENDED, are those of samples that no exporter received. */
 #define LOSS_REASONS(X)                                                                            \
 	X(RING_FULL, "ring_full")	  /* the worker did not empty the ring in time */          \
 	X(MANAGER_QUEUE, "manager_queue") /* the worker did not take a deferred stack in time */   \
 	X(BAD_RECORD, "bad_record")	  /* a sample record was malformed */                      \
 	X(STACK_UNDEFINED, "stack_undefined") /* its stack's definition was dropped */             \
 	X(EXPORTER_QUEUE, "exporter_queue")   /* the exporter did not take a batch in time */      \
+	X(WORKER_MEMORY, "worker_memory")     /* the worker could not allocate memory */           \
 	X(PROFILE_FULL, "profile_full")	      /* the profile has reached its limit */              \
+	X(EXPORTER_MEMORY, "exporter_memory") /* the exporter could not allocate memory */         \
 	X(ROLE_ENDED, "role_ended")	      /* a role ended with samples in its memory */        \
 	X(TOO_LARGE, "too_large")	      /* the stack does not fit into any request */        \
 	X(SPOOL_FULL, "spool_full")	  /* dropped, oldest first, to make room in the spool */   \

@@ -67,14 +67,24 @@ static int put_request(void *context, const struct otlp_request *request)
 	    spool_put(e->spool, request->data, request->length, request->samples,
 		      e->stats->received_sequence, request->last, clock_read_ns(CLOCK_REALTIME));
 
-	if (r < 0) {
+	if (r < 0)
 		log_warning("the spool has no room for a request, its samples are lost: "
 			    "samples=%llu error=%s",
 			    (unsigned long long)request->samples, strerror(-r));
-		e->unspooled += request->samples;
+	if (r == -ENOMEM) {
+		e->stats->lost.lost[LOSS_EXPORTER_MEMORY] += request->samples;
+		return 0;
 	}
+	if (r < 0)
+		e->unspooled += request->samples;
 	e->stats->put += request->samples;
 	return 0;
+}
+
+/* Samples that put_request() has taken from intervals. */
+static uint64_t encoded_samples(const struct otlp_exporter *e)
+{
+	return e->stats->put + e->stats->lost.lost[LOSS_EXPORTER_MEMORY];
 }
 
 static void interval_encode(struct otlp_exporter *e)
@@ -85,17 +95,20 @@ static void interval_encode(struct otlp_exporter *e)
 	    .attribute_count = e->resource_count,
 	    .request_bytes_max = e->config.request_bytes_max,
 	};
-	const uint64_t put_before = e->stats->put, lost = profile->sample_count;
+	const uint64_t before = encoded_samples(e);
 	uint64_t too_large = 0;
 
 	profile->start_unix_ns = e->interval_start_unix_ns;
 	profile->duration_ns = clock_read_ns(CLOCK_REALTIME) - e->interval_start_unix_ns;
 	int r = otlp_encode(profile, &options, put_request, e, &too_large);
 	if (r < 0) {
+		const uint64_t lost = profile->sample_count - (encoded_samples(e) - before);
+
 		log_error("cannot encode a report interval, its samples are lost: "
 			  "samples=%llu error=%s",
 			  (unsigned long long)lost, strerror(-r));
-		too_large = lost - (e->stats->put - put_before);
+		e->stats->lost.lost[r == -ENOMEM ? LOSS_EXPORTER_MEMORY : LOSS_TOO_LARGE] += lost;
+		return;
 	}
 	e->stats->lost.lost[LOSS_TOO_LARGE] += too_large;
 }
@@ -127,21 +140,18 @@ static void interval_bound(struct otlp_exporter *e)
 	e->reset_requested = true;
 }
 
-static uint64_t aggregate_seen(const struct aggregate *a)
-{
-	return a->exported + a->losses.lost[LOSS_PROFILE_FULL];
-}
-
 /* Aggregates a batch and updates the statistics. */
 static int interval_take(struct otlp_exporter *e, const uint8_t *data, size_t length)
 {
 	struct aggregate *a = &e->aggregate;
-	const uint64_t seen = aggregate_seen(a), full = a->losses.lost[LOSS_PROFILE_FULL];
+	const uint64_t seen = aggregate_samples(a);
+	const struct msg_losses before = a->losses;
 
 	int r = aggregate_batch(a, data, length);
-	e->stats->received += aggregate_seen(a) - seen;
+	e->stats->received += aggregate_samples(a) - seen;
 	e->stats->interval_samples = a->profile.sample_count;
-	e->stats->lost.lost[LOSS_PROFILE_FULL] += a->losses.lost[LOSS_PROFILE_FULL] - full;
+	for (int i = 0; i < LOSS_COUNT; i++)
+		e->stats->lost.lost[i] += a->losses.lost[i] - before.lost[i];
 	for (int i = 0; i < INCOMPLETE_COUNT; i++)
 		e->stats->incomplete[i] = e->base.incomplete[i] + a->incomplete[i];
 	return r;
@@ -194,11 +204,11 @@ static int recover_batch(void *context, const uint8_t *data, size_t length)
 	int r = records_head(data, length, &sequence, &reset);
 	if (r < 0)
 		return r;
-	const uint64_t before = aggregate_seen(a);
+	const uint64_t before = aggregate_samples(a);
 	a->definitions_only = is_up_to(sequence, recovery->committed);
 	r = aggregate_batch(a, data, length);
 	a->definitions_only = false;
-	const uint64_t samples = aggregate_seen(a) - before;
+	const uint64_t samples = aggregate_samples(a) - before;
 	e->stats->received_sequence = sequence;
 	if (!is_up_to(sequence, e->stats->committed_sequence))
 		recovery->samples += samples;

@@ -59,7 +59,8 @@ static int profile_begin(struct aggregate *aggregate)
 
 int aggregate_init(struct aggregate *aggregate, size_t profile_bytes_max)
 {
-	*aggregate = (struct aggregate){.profile_bytes_max = profile_bytes_max};
+	*aggregate = (struct aggregate){.profile_bytes_max = profile_bytes_max,
+					.missing = LOSS_PROFILE_FULL};
 	return profile_begin(aggregate);
 }
 
@@ -69,11 +70,19 @@ static int intern_text(struct aggregate *a, const char *text, uint32_t *id)
 	return text[0] ? profile_string(&a->profile, text, strlen(text), id) : 0;
 }
 
-/* A definition for which there is no room leaves its id unknown. Samples that need it are counted
- * as lost. */
-static int keep_going(int r)
+static enum loss_reason loss_of(int error)
 {
-	return r == -ENOSPC || r == -ENOMEM || r == -EINVAL ? 0 : r;
+	return error == -ENOMEM ? LOSS_EXPORTER_MEMORY : LOSS_PROFILE_FULL;
+}
+
+/* A definition for which there is no room leaves its id unknown. Samples that need it are counted
+ * as lost, with the reason of the last definition that failed. */
+static int keep_going(struct aggregate *a, int r)
+{
+	if (r != -ENOSPC && r != -ENOMEM && r != -EINVAL)
+		return r;
+	a->missing = loss_of(r);
+	return 0;
 }
 
 /* Every table of ids of an aggregate. */
@@ -96,10 +105,12 @@ void aggregate_fini(struct aggregate *aggregate)
 
 static int on_reset(void *context)
 {
-	struct aggregate_ids *const all[] = AGGREGATE_TABLES((struct aggregate *)context);
+	struct aggregate *a = context;
+	struct aggregate_ids *const all[] = AGGREGATE_TABLES(a);
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		ids_clear(all[i]);
+	a->missing = LOSS_PROFILE_FULL;
 	return 0;
 }
 
@@ -133,7 +144,7 @@ static int on_module(void *context, const struct record_module *m)
 		r = profile_mapping(&a->profile, &mapping, &id);
 	if (!r)
 		r = ids_set(&a->modules, m->id, id);
-	return keep_going(r);
+	return keep_going(a, r);
 }
 
 static int on_function(void *context, const struct record_function *f)
@@ -150,7 +161,7 @@ static int on_function(void *context, const struct record_function *f)
 		r = profile_function(&a->profile, &function, &id);
 	if (!r)
 		r = ids_set(&a->functions, f->id, id);
-	return keep_going(r);
+	return keep_going(a, r);
 }
 
 static int on_frame(void *context, const struct record_frame *f)
@@ -173,7 +184,7 @@ static int on_frame(void *context, const struct record_frame *f)
 	a->frames_total++;
 	a->frames_named +=
 	    location.function && !a->profile.functions[location.function].name_is_generated;
-	return keep_going(r);
+	return keep_going(a, r);
 }
 
 static int on_stack(void *context, const struct record_stack *s)
@@ -194,7 +205,7 @@ static int on_stack(void *context, const struct record_stack *s)
 		r = ids_set(&a->stacks, s->id, id + 1);
 	if (!r)
 		r = ids_set(&a->reasons, s->id, s->reason);
-	return keep_going(r);
+	return keep_going(a, r);
 }
 
 static int on_process(void *context, const struct record_process *p)
@@ -219,7 +230,7 @@ static int on_process(void *context, const struct record_process *p)
 		r = profile_process(&a->profile, &process, &id);
 	if (!r)
 		r = ids_set(&a->processes, p->id, id);
-	return keep_going(r);
+	return keep_going(a, r);
 }
 
 static int on_thread(void *context, const struct record_thread *t)
@@ -236,7 +247,7 @@ static int on_thread(void *context, const struct record_thread *t)
 		r = profile_thread(&a->profile, &thread, &id);
 	if (!r)
 		r = ids_set(&a->threads, t->id, id);
-	return keep_going(r);
+	return keep_going(a, r);
 }
 
 /* Bounds the time: a worker that lies about it must not stretch the interval. */
@@ -267,8 +278,13 @@ static int on_sample(void *context, const struct record_sample *s)
 		       thread = ids_get(&a->threads, s->thread);
 	const uint32_t reason = ids_get(&a->reasons, s->stack);
 
-	if (!stack || !thread || add_sample(a, s, thread, stack - 1) < 0) {
-		a->losses.lost[LOSS_PROFILE_FULL]++;
+	if (!stack || !thread) {
+		a->losses.lost[a->missing]++;
+		return 0;
+	}
+	int r = add_sample(a, s, thread, stack - 1);
+	if (r < 0) {
+		a->losses.lost[loss_of(r)]++;
 		return 0;
 	}
 	a->exported++;
@@ -304,4 +320,10 @@ int aggregate_batch(struct aggregate *aggregate, const uint8_t *data, size_t len
 	if (aggregate->detailed)
 		set_clock(aggregate);
 	return records_visit(data, length, &visitor, aggregate);
+}
+
+uint64_t aggregate_samples(const struct aggregate *aggregate)
+{
+	return aggregate->exported + aggregate->losses.lost[LOSS_PROFILE_FULL] +
+	       aggregate->losses.lost[LOSS_EXPORTER_MEMORY];
 }

@@ -38,7 +38,10 @@ struct aggregate {
 	uint64_t exported;
 	uint64_t frames_total, frames_named;
 	uint64_t incomplete[16]; /* samples with a cut stack, by enum incomplete_reason */
+	/* Samples without room: LOSS_PROFILE_FULL and LOSS_EXPORTER_MEMORY. */
 	struct msg_losses losses;
+	/* The reason for which samples are lost whose definitions are missing. */
+	enum loss_reason missing;
 	bool detailed; /* keep the CPU and time of each sample, which OTLP contains */
 	/* For `detailed`: the current CLOCK_MONOTONIC, and its difference to real time. */
 	uint64_t now_ns, clock_offset_ns;
@@ -57,5 +60,8 @@ int aggregate_reset(struct aggregate *aggregate);
 /* Adds a batch. Samples for which there is no room are counted in `losses`. Returns 0, or -EBADMSG
  * if the batch as a whole is malformed. */
 int aggregate_batch(struct aggregate *aggregate, const uint8_t *data, size_t length);
+
+/* Returns how many samples were added so far: those that were exported and those that were lost. */
+uint64_t aggregate_samples(const struct aggregate *aggregate);
 
 #endif

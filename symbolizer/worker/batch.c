@@ -78,10 +78,11 @@ static void batch_close(struct batch *batch)
 	const uint8_t *data = batch_finish(batch, &length);
 	if (!data)
 		return;
-	if (batch->closed_bytes + length <= CLOSED_BYTES_MAX)
+	const bool fits = batch->closed_bytes + length <= CLOSED_BYTES_MAX;
+	if (fits)
 		closed = malloc(sizeof(*closed) + length);
 	if (!closed) {
-		batch->error = -ENOMEM;
+		batch->error = fits ? -ENOMEM : -EMSGSIZE;
 		batch->error_samples += samples;
 		return;
 	}
@@ -135,7 +136,7 @@ void batch_flush(struct batch *batch)
 	log_warning(
 	    "cannot send a batch to the exporter, its samples are lost: samples=%zu error=%s", lost,
 	    strerror(-error));
-	batch->hooks->on_lost(batch->context, lost);
+	batch->hooks->on_lost(batch->context, lost, error);
 }
 
 size_t batch_discard(struct batch *batch)

@@ -39,8 +39,9 @@ struct closed_batch;
 struct batch_hooks {
 	/* Add what has to be in the batch that is about to be closed. */
 	void (*before_close)(void *context);
-	/* `samples` samples were lost because a batch could not be sent: all ids must be reset. */
-	void (*on_lost)(void *context, size_t samples);
+	/* `samples` samples were lost because a batch could not be sent: all ids must be reset.
+	 * `error` is a negative errno: -ENOMEM, or one of peer_send(). */
+	void (*on_lost)(void *context, size_t samples, int error);
 };
 
 struct batch {

@@ -72,7 +72,7 @@ void samples_add(struct worker *worker, const struct bh_sample *header, const ui
 	if (!r)
 		r = thread_get_id(worker, header, &sample.thread);
 	if (r < 0) {
-		worker->losses.lost[LOSS_BAD_RECORD]++;
+		worker->losses.lost[r == -ENOMEM ? LOSS_WORKER_MEMORY : LOSS_BAD_RECORD]++;
 		return;
 	}
 	records_add_sample(worker->batch.records, &sample);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbolizer/worker/worker.h"
 
+#include <errno.h>
+
 #include "symbolizer/worker/identity.h"
 #include "symbolizer/worker/runtimes.h"
 
@@ -9,11 +11,11 @@ static void worker_before_close(void *context)
 	identity_describe(context);
 }
 
-static void worker_on_lost(void *context, size_t samples)
+static void worker_on_lost(void *context, size_t samples, int error)
 {
 	struct worker *worker = context;
 
-	worker->losses.lost[LOSS_EXPORTER_QUEUE] += samples;
+	worker->losses.lost[error == -ENOMEM ? LOSS_WORKER_MEMORY : LOSS_EXPORTER_QUEUE] += samples;
 	stack_ids_reset(worker);
 }
 

@@ -10,6 +10,9 @@
 #include "exporter/limits.h"
 #include "exporter/model/aggregate.h"
 #include "records/records.h"
+#include "tests/support/failing_memory.h"
+
+FAILING_MEMORY;
 
 /* Limits of aggregate.c: ids from the first on, and stacks longer than the second, are refused. */
 enum {
@@ -73,17 +76,8 @@ static int deliver(struct fixture *f, bool reset)
 
 static void fixture_free(struct fixture *f)
 {
-	struct aggregate *a = &f->aggregate;
-
 	check(f);
-	free(a->modules.ids);
-	free(a->functions.ids);
-	free(a->frames.ids);
-	free(a->stacks.ids);
-	free(a->processes.ids);
-	free(a->threads.ids);
-	free(a->reasons.ids);
-	profile_fini(&a->profile);
+	aggregate_fini(&f->aggregate);
 	records_free(f->records);
 	free(f);
 }
@@ -391,6 +385,30 @@ Test(aggregate, a_full_profile_loses_only_samples_of_new_stacks)
 	cr_assert_eq(deliver(f, false), 0);
 	cr_assert_eq(f->aggregate.exported, before + 5);
 	cr_assert_leq(f->aggregate.profile.bytes, f->aggregate.profile.bytes_max);
+	fixture_free(f);
+}
+
+Test(aggregate, samples_lost_for_want_of_memory_have_a_reason_of_their_own)
+{
+	struct fixture *f = fixture_new();
+
+	add_sound(f);
+	cr_assert_eq(deliver(f, false), 0);
+	/* The name of another thread needs memory. */
+	records_add_thread(f->records, &(struct record_thread){2, 1, 202, "another"});
+	add_samples(f, 1, 2, 3);
+	failing_memory.malloc = true;
+	cr_assert_eq(deliver(f, false), 0);
+	failing_memory.malloc = false;
+	cr_assert_eq(f->aggregate.losses.lost[LOSS_EXPORTER_MEMORY], 3);
+	cr_assert_eq(f->aggregate.losses.lost[LOSS_PROFILE_FULL], 0);
+	/* An id that was never defined has nothing to do with memory. */
+	add_sound(f);
+	cr_assert_eq(deliver(f, true), 0);
+	add_samples(f, 77, 1, 2);
+	cr_assert_eq(deliver(f, false), 0);
+	cr_assert_eq(f->aggregate.losses.lost[LOSS_EXPORTER_MEMORY], 3);
+	cr_assert_eq(f->aggregate.losses.lost[LOSS_PROFILE_FULL], 2);
 	fixture_free(f);
 }
 

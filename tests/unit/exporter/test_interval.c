@@ -14,6 +14,7 @@
 #include "exporter/delivery/agent.h"
 #include "exporter/delivery/delivery_limits.h"
 #include "records/records.h"
+#include "tests/support/failing_memory.h"
 #include "tests/support/fake_peer.h"
 
 enum {
@@ -62,6 +63,7 @@ static int on_send(enum message_type type, const void *payload, size_t length)
 }
 
 FAKE_PEER(on_send);
+FAILING_MEMORY;
 
 static uint64_t put_samples(void)
 {
@@ -163,6 +165,43 @@ Test(interval, commit_moves_samples_to_the_spool)
 	interval_commit(e);
 	cr_expect_eq(put_samples(), 16);
 	expect_balance(&kept);
+	exporter_kill(e);
+}
+
+Test(interval, request_without_memory_for_the_spool_is_lost_with_that_reason)
+{
+	struct kept kept = kept_new();
+	struct otlp_exporter *e = exporter_new(&kept, 0);
+
+	batch(e, RUN(7) + 1, true, 10);
+	seen.result = -ENOMEM;
+	interval_commit(e);
+	cr_expect_eq(kept.stats.lost.lost[LOSS_EXPORTER_MEMORY], 10);
+	cr_expect_eq(e->unspooled, 0);
+	cr_expect_eq(kept.stats.put, 0, "it never was in the spool");
+	batch(e, RUN(7) + 2, false, 4);
+	seen.result = -ENOSPC;
+	interval_commit(e);
+	cr_expect_eq(kept.stats.lost.lost[LOSS_EXPORTER_MEMORY], 10);
+	cr_expect_eq(e->unspooled, 4);
+	cr_expect_eq(kept.stats.put, 4);
+	exporter_kill(e);
+}
+
+Test(interval, interval_without_memory_to_encode_it_is_lost_with_that_reason)
+{
+	struct kept kept = kept_new();
+	struct otlp_exporter *e = exporter_new(&kept, 0);
+
+	batch(e, RUN(7) + 1, true, 10);
+	failing_memory.calloc = true;
+	interval_commit(e);
+	failing_memory.calloc = false;
+	cr_expect_eq(kept.stats.lost.lost[LOSS_EXPORTER_MEMORY], 10);
+	cr_expect_eq(kept.stats.lost.lost[LOSS_TOO_LARGE], 0);
+	batch(e, RUN(7) + 2, false, 4);
+	interval_commit(e);
+	cr_expect_eq(put_samples(), 4);
 	exporter_kill(e);
 }
 

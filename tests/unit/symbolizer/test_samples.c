@@ -11,6 +11,7 @@
 #include "symbolizer/worker/sample_check.h"
 #include "symbolizer/worker/samples.h"
 #include "symbolizer/worker/worker.h"
+#include "tests/support/failing_memory.h"
 #include "tests/support/fake_peer.h"
 
 /* What the exporter received. peer_send() below replaces the one of ipc/peer.c. */
@@ -104,6 +105,7 @@ static int on_send(enum message_type type, const void *payload, size_t length)
 }
 
 FAKE_PEER(on_send);
+FAILING_MEMORY;
 
 static struct bh_worker_control control;
 
@@ -320,6 +322,34 @@ Test(samples, a_deep_stack_whose_batches_cannot_be_sent_is_lost_as_a_whole)
 	cr_assert_eq(sent.resets, 1);
 	cr_assert_eq(sent.frames, DEEP_FRAMES);
 	cr_assert_eq(sent.samples, 1);
+	worker_free(worker);
+}
+
+Test(samples, sample_without_memory_is_lost_with_that_reason)
+{
+	struct worker *worker = worker_new();
+
+	failing_memory.calloc = true;
+	add(worker, 1, TGID, 700, 0x1000);
+	failing_memory.calloc = false;
+	cr_assert_eq(worker->losses.lost[LOSS_WORKER_MEMORY], 1);
+	cr_assert_eq(worker->losses.lost[LOSS_BAD_RECORD], 0);
+	add(worker, 2, TGID, 700, 0x1000);
+	flush(worker);
+	cr_assert_eq(sent.samples, 1);
+	worker_free(worker);
+}
+
+Test(samples, batch_without_memory_is_lost_with_that_reason)
+{
+	struct worker *worker = worker_new();
+
+	failing_memory.malloc = true;
+	add_deep(worker, 701);
+	flush(worker);
+	failing_memory.malloc = false;
+	cr_assert_eq(worker->losses.lost[LOSS_WORKER_MEMORY], 1);
+	cr_assert_eq(worker->losses.lost[LOSS_EXPORTER_QUEUE], 0);
 	worker_free(worker);
 }
 
