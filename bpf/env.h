@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The environment of the unwinder and the walkers in the kernel: maps, and the current task's
- * memory. */
+/* The environment of the unwinder and the walkers in the kernel: maps, and
+ * the current task's memory. */
 #ifndef BPF_ENV_H
 #define BPF_ENV_H
 

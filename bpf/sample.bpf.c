@@ -82,9 +82,9 @@ __noinline int unwind_batch(__u32 unused)
 	return end;
 }
 
-/* Sets the mappings in `s` from the entry of the process in the table, and *found and *sequence to
- * that entry and its sequence number. Returns UNWIND_CONTINUE, or the reason that ends the stack.
- */
+/* Sets the mappings in `s` from the entry of the process in the table, and *found and
+ * *sequence to that entry and its sequence number. Returns UNWIND_CONTINUE, or the
+ * reason that ends the stack. */
 static __always_inline int find_process(struct unwind_state *s, __u32 tgid,
 					struct bh_process **found, __u32 *sequence)
 {
@@ -135,8 +135,8 @@ static __always_inline int unwind_user_stack(struct unwind_state *s, __u32 tgid)
 	return end == UNWIND_CONTINUE ? BH_REASON_TOO_DEEP : end;
 }
 
-/* Sets all fields of the header but the name of the thread, which the filters have needed before.
- */
+/* Sets all fields of the header but the name of the thread, which the
+ * filters have needed before. */
 static __always_inline void fill_header(struct bh_sample *h, const struct sampled_task *task,
 					__u64 id)
 {

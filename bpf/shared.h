@@ -283,8 +283,8 @@ struct bh_runtime_range {
 };
 BH_ASSERT_SIZE(struct bh_runtime_range, 24);
 
-/* An interval that contains ranges in mapped files. The fast path over native frames checks only
- * these. */
+/* An interval that contains ranges in mapped files. The fast path over native
+ * frames checks only these. */
 struct bh_runtime_code_filter {
 	uint64_t start, bytes;
 };

@@ -45,8 +45,8 @@ static int configure_loader(struct agent *agent)
 	return send_to(agent, ROLE_LOADER, MESSAGE_CONFIGURE_LOADER, &config, sizeof(config));
 }
 
-/* Adds the names in identity.environment_variables. The configuration has checked their number and
- * lengths. */
+/* Adds the names in identity.environment_variables. The configuration has checked
+ * their number and lengths. */
 static void add_variables(const char *names, struct msg_configure_worker *config)
 {
 	while (*names && config->variable_count < LIMIT_IDENTITY_VARIABLES) {

@@ -57,8 +57,8 @@ void agent_export_reconcile_counters(struct agent *agent, bool ended_early);
 /* The agent ends: counts the samples that are in memory alone as LOSS_NOT_KEPT. */
 void agent_export_end(struct agent *agent);
 
-/* Opens the socket for `bulkhead status`. Returns STATUS_DONE, or another exit status after a
- * message. */
+/* Opens the socket for `bulkhead status`. Returns STATUS_DONE, or another
+ * exit status after a message. */
 int agent_status_open(struct agent *agent);
 void agent_status_close(struct agent *agent);
 

@@ -37,8 +37,8 @@
 
 enum {
 	STATUS_BACKLOG = 4,
-	/* On an idle machine the first sample may take very long: after this time none is needed.
-	 */
+	/* On an idle machine the first sample may take very long: after
+	 * this time none is needed. */
 	NOTIFY_READY_MS = 5000,
 	/* A watchdog of the service manager (WatchdogSec=) must be at least twice as long. */
 	NOTIFY_INTERVAL_MS = 5000,

@@ -36,9 +36,9 @@ enum {
 uid_t roles_uid(enum role_id role, bool agent)
 {
 	const struct passwd *user = getpwnam(role_names[role].user);
-	/* The uids of a recording depend on its pid, so that two recordings do not share them.
-	 * Those of an agent are the same at each start, because its spool belongs to one of them.
-	 */
+	/* The uids of a recording depend on its pid, so that two recordings do not
+	 * share them. Those of an agent are the same at each start, because its
+	 * spool belongs to one of them. */
 	const unsigned int index = (agent ? 0 : (unsigned int)getpid() * UIDS_PER_RUN) + role;
 
 	if (user && user->pw_uid)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints the statistics of language runtimes (struct msg_runtime) as text, JSON and metrics.
- * Arrays are indexed by
- * enum runtime_id. */
+/* Prints the statistics of language runtimes (struct msg_runtime) as text, JSON and metrics. Arrays
+ * are indexed by enum runtime_id. */
 #ifndef CLI_RUNTIME_PRINT_H
 #define CLI_RUNTIME_PRINT_H
 
@@ -9,8 +8,8 @@
 
 #include "ipc/messages.h"
 
-/* For the summary of a recording: one line per runtime with refusals or with frames without a name.
- */
+/* For the summary of a recording: one line per runtime with refusals or
+ * with frames without a name. */
 void runtime_print_faults(const struct msg_runtime stats[RUNTIME_ID_COUNT], FILE *out);
 
 /* For `bulkhead status`: one line per runtime that was found. The first line starts with

@@ -21,10 +21,10 @@ enum escape_keep {
 	ESCAPE_KEEP_PRINTABLE, /* valid UTF-8 of class UTF8_PRINTABLE */
 };
 
-/* Copies `text` into `out` with escapes. The copy has at most `size` - 1 bytes, is cut at a whole
- * character or escape, and ends with NUL; nothing is written if `size` is 0. Returns its length.
- * `*taken`, unless NULL, is how many bytes of the text went in: fewer than `length` if it was cut.
- */
+/* Copies `text` into `out` with escapes. The copy has at most `size` - 1 bytes, is cut at
+ * a whole character or escape, and ends with NUL; nothing is written if `size` is 0.
+ * Returns its length. `*taken`, unless NULL, is how many bytes of the text went in: fewer
+ * than `length` if it was cut. */
 size_t escape_text(char *out, size_t size, const char *text, size_t length, enum escape_keep keep,
 		   size_t *taken);
 

@@ -145,8 +145,8 @@ static int exporter_on_end(void *context, const struct msg_losses *losses)
 	return 0;
 }
 
-/* The agent's exporter (exporter/delivery/handlers.c) is the program for the messages refused here.
- */
+/* The agent's exporter (exporter/delivery/handlers.c) is the program for
+ * the messages refused here. */
 #define EXPORTER_HANDLERS(HANDLER, REFUSED)                                                        \
 	HANDLER(CONFIGURE_EXPORTER, exporter_on_configure)                                         \
 	REFUSED(CONFIGURE_OTLP)                                                                    \

@@ -37,9 +37,9 @@ _Static_assert(sizeof(struct msg_id) == 8, "wire");
 enum {
 	MSG_FILTER_TARGETS_MAX = 64,
 	MSG_COMM_BYTES = 16, /* the kernel's TASK_COMM_LEN */
-	/* DEFERRED_SAMPLE carries a sample record of the kernel side, without and with all the
-	 * frames that it may have. The manager and the worker, which read it, assert these sizes.
-	 */
+	/* DEFERRED_SAMPLE carries a sample record of the kernel side, without and
+	 * with all the frames that it may have. The manager and the worker, which
+	 * read it, assert these sizes. */
 	MSG_SAMPLE_BYTES_LEAST = 64,
 	MSG_SAMPLE_BYTES_MOST = 64 + 8 * 2176,
 };
@@ -174,9 +174,8 @@ _Static_assert(sizeof(struct msg_status) == 8 + 12 * 8 + 16 * 32 + 128 + 128 + 8
 /* The descriptors of CONFIGURE_OTLP, in this order. The first three are always there; each of the
  * others is there if its bit is set in `has`. */
 enum msg_otlp_fd {
-	MSG_OTLP_STATS,	  /* memfd: struct export_stats, shared; its size is sealed */
-	MSG_OTLP_JOURNAL, /* memfd: batches of the interval, for the next exporter if this one ends
-			   */
+	MSG_OTLP_STATS,	       /* memfd: struct export_stats, shared; its size is sealed */
+	MSG_OTLP_JOURNAL,      /* memfd: batches of the interval, for the next exporter */
 	MSG_OTLP_SPOOL_MEMORY, /* memfd: requests, likewise */
 	MSG_OTLP_SPOOL_DIRECTORY,
 	MSG_OTLP_CA, /* PEM, like the next two */
@@ -256,9 +255,8 @@ struct msg_counters {
 };
 _Static_assert(sizeof(struct msg_counters) == 128, "wire");
 
-/* A request for the file that process `tgid` maps at the address range. The answer repeats
- * `cookie`.
- */
+/* A request for the file that process `tgid` maps at the address range. The
+ * answer repeats `cookie`. */
 struct msg_open_file {
 	uint64_t address_start, address_end;
 	uint64_t inode;

@@ -94,8 +94,8 @@ int peer_listen(const char *run_dir, enum role_id self)
 		return r;
 	/* Any process may connect; its uid decides whether it is accepted. */
 	mode_t mask = umask(0);
-	/* The socket of an exporter that ended before this one. The directory belongs to the role.
-	 */
+	/* The socket of an exporter that ended before this one. The
+	 * directory belongs to the role. */
 	unlink(address.sun_path);
 	r = bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
 	umask(mask);
@@ -185,9 +185,8 @@ int peer_accept_one(int listen_fd, enum role_id self, uint32_t expected,
 	return 0;
 }
 
-/* The CLI created the run directory and removes it when it ends: then no role will connect any
- * more.
- */
+/* The CLI created the run directory and removes it when it ends: then no
+ * role will connect any more. */
 static bool run_dir_removed(int listen_fd)
 {
 	struct sockaddr_un address;
@@ -252,8 +251,8 @@ static int peer_transmit(struct peer *peer, const void *bytes, size_t length, co
 	}
 	if (sendmsg(peer->fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 		return 0;
-	/* ETOOMANYREFS: too many descriptors are on their way; the peer takes them when it reads.
-	 */
+	/* ETOOMANYREFS: too many descriptors are on their way; the peer
+	 * takes them when it reads. */
 	if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM || errno == EINTR ||
 	    errno == ETOOMANYREFS)
 		return -EAGAIN;

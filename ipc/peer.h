@@ -71,9 +71,9 @@ int peer_connect(struct peer *peer, const char *run_dir, enum role_id self, enum
 int peer_accept_all(int listen_fd, enum role_id self, uint32_t expected,
 		    const struct peer_uids *uids, struct peer peers[ROLE_COUNT], int timeout_ms);
 
-/* Accept one connection, if it comes from a role in `expected` that is not connected yet. 1: the
- * peer is in peers[]. 0: there was no connection, or it was closed as unexpected. Or a negative
- * errno. */
+/* Accept one connection, if it comes from a role in `expected` that is not connected
+ * yet. 1: the peer is in peers[]. 0: there was no connection, or it was closed as
+ * unexpected. Or a negative errno. */
 int peer_accept_one(int listen_fd, enum role_id self, uint32_t expected,
 		    const struct peer_uids *uids, struct peer peers[ROLE_COUNT]);
 

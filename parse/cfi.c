@@ -261,8 +261,8 @@ static int cie_parse(struct parser *parser, uint64_t offset, struct cfi_cie *cie
 	return rc;
 }
 
-/* Finds the CIE at an offset in the cache, or parses it. A CIE that cannot be used is cached, too.
- */
+/* Finds the CIE at an offset in the cache, or parses it. A CIE that
+ * cannot be used is cached, too. */
 static int cie_get(struct parser *parser, uint64_t offset, const struct cfi_cie **found)
 {
 	const uint64_t hash = hash_spread(offset) >> 32;

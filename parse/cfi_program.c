@@ -287,9 +287,9 @@ program_change_uncached(struct cfi_program *p, struct machine *m, struct change 
 	return rc;
 }
 
-/* Applies a change that depends only on the shape, as long as the CFA is plain before and after it:
- * then the resulting shape is cached. `what` (the opcode and register) and `operand` identify the
- * change. */
+/* Applies a change that depends only on the shape, as long as the CFA is plain before and
+ * after it: then the resulting shape is cached. `what` (the opcode and register) and
+ * `operand` identify the change. */
 static inline __attribute__((always_inline)) int
 program_change_shape(struct cfi_program *p, struct machine *m, struct change change, uint8_t what,
 		     uint32_t operand)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Interprets CFA programs (DWARF 5 section 6.4.2) and collects the rows that they make. Internal to
- * cfi*.c. */
+/* Interprets CFA programs (DWARF 5 section 6.4.2) and collects the rows that they
+ * make. Internal to cfi*.c. */
 #ifndef PARSE_CFI_PROGRAM_H
 #define PARSE_CFI_PROGRAM_H
 
@@ -26,8 +26,7 @@ struct cfi_cie {
 struct cfi_rows {
 	struct cfi_row *rows;
 	size_t count, allocated;
-	struct cfi_row *end; /* no row may be written from here on: the end of the memory or of the
-				budget */
+	struct cfi_row *end; /* the end of the memory or of the budget: write no row from here on */
 };
 
 int cfi_rows_init(struct cfi_rows *rows);

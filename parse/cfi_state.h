@@ -41,8 +41,8 @@ static inline bool register_matters(uint64_t reg)
 	return reg == REGISTER_FP || reg == REGISTER_RA || reg == REGISTER_BX;
 }
 
-/* The state before any instruction: no CFA; rbp and rbx unchanged, as the ABI requires; no return
- * address. */
+/* The state before any instruction: no CFA; rbp and rbx unchanged, as the ABI
+ * requires; no return address. */
 struct cfi_state cfi_state_blank(bool signal_frame);
 
 /* Is the CFA register + offset? It nearly always is. */

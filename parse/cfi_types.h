@@ -15,8 +15,8 @@ enum cfi_cfa_kind {
 			     DW_OP_plus_uconst y] */
 	CFI_CFA_PLT, /* rsp + 8 + ((rip & 15) >= threshold ? 8 : 0), as linkers write it for lazy
 			PLTs: cfa_add is the threshold, cfa_offset the constant 8 */
-	CFI_CFA_FRAME_POINTER, /* nothing is known, but rbp may be a frame pointer. Only code_flow.h
-				  makes it */
+	/* The CFA is unknown, but rbp may be a frame pointer. Only code_flow.h makes it. */
+	CFI_CFA_FRAME_POINTER,
 };
 
 /* How a saved register (frame pointer, return address) is found. */

@@ -15,8 +15,8 @@ struct span {
 	size_t length;
 };
 
-/* The state while the components of a path are read: the two before, and the innermost container so
- * far. */
+/* The state while the components of a path are read: the two before, and the
+ * innermost container so far. */
 struct descent {
 	struct span parent, grandparent;
 	char id[CGROUP_CONTAINER_MAX + 1];

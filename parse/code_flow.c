@@ -67,8 +67,8 @@ enum {
 	MAP_INSIDE = 1,
 	MAP_FRAME = 2,
 	MAP_MASK = 0x1fff,
-	/* Flags in addition: a function starts there; it returns to its caller; an indirect jump.
-	 */
+	/* Flags in addition: a function starts there; it returns to its
+	 * caller; an indirect jump. */
 	MAP_ENTRY = 0x8000,
 	MAP_RETURNS = 0x4000,
 	MAP_SWITCH = 0x2000,
@@ -156,8 +156,8 @@ static int flow_returns(struct code_flow *flow, uint32_t function)
 	return code_worklist_push(&flow->returning, (struct code_work){function, 0, function});
 }
 
-/* Follows the code after a call of `function` (or a jump to it), now or when it turns out to
- * return. */
+/* Follows the code after a call of `function` (or a jump to it), now or
+ * when it turns out to return. */
 static int flow_await(struct code_flow *flow, uint32_t function, struct code_work work)
 {
 	if (flow->map[function] & MAP_RETURNS)

@@ -74,8 +74,8 @@ static void frame_move(struct code_frame *frame, int32_t sp)
 	frame->sp = sp;
 }
 
-/* The distance of the memory operand [rsp or rbp + displacement]; CODE_LOST for any other operand.
- */
+/* The distance of the memory operand [rsp or rbp + displacement];
+ * CODE_LOST for any other operand. */
 static int32_t frame_place(const struct code_frame *frame, const ZydisDecodedOperand *operand)
 {
 	if (operand->type != ZYDIS_OPERAND_TYPE_MEMORY ||

@@ -289,8 +289,8 @@ static int note_section_scan(struct elf_image *image, const char *name)
 	return notes_scan(image, note->offset, note->size, 4);
 }
 
-/* Adds a segment. One whose end overflows is left out, so that later computations cannot overflow.
- */
+/* Adds a segment. One whose end overflows is left out, so that later
+ * computations cannot overflow. */
 static void segment_add(struct elf_image *image, const struct elf_segment *segment)
 {
 	uint64_t end;
@@ -391,9 +391,8 @@ static int names_read(struct elf_image *image, const struct header *header, uint
 	return 0;
 }
 
-/* Reads the section headers. If they are missing or broken, the image has no sections. 0 or
- * -ENOMEM.
- */
+/* Reads the section headers. If they are missing or broken, the image has
+ * no sections. 0 or -ENOMEM. */
 static int sections_read(struct elf_image *image, const struct header *header)
 {
 	_cleanup_free_ uint8_t *table = NULL;

@@ -70,9 +70,9 @@ struct elf_plt_target {
 	uint32_t index; /* its index in .rela.plt */
 };
 
-/* Decodes a PLT entry at the virtual address `vaddr`: x86-64 psABI 5.2, with or without endbr64 and
- * bnd; AArch64, with or without bti. False if it has another form, as the first entry of a table.
- */
+/* Decodes a PLT entry at the virtual address `vaddr`: x86-64 psABI 5.2, with or
+ * without endbr64 and bnd; AArch64, with or without bti. False if it has another form,
+ * as the first entry of a table. */
 bool elf_plt_decode(uint16_t machine, const void *code, size_t length, uint64_t vaddr,
 		    struct elf_plt_target *target);
 

@@ -89,14 +89,15 @@ void records_add_process(struct records *records, const struct record_process *p
 void records_add_thread(struct records *records, const struct record_thread *thread);
 void records_add_sample(struct records *records, const struct record_sample *sample);
 
-/* An upper bound of the bytes that the batch will have, close to the real size. 0: it is empty. */
+/* Returns an upper bound of the bytes that the batch will have, close to the real size, or 0 if the
+ * batch is empty. */
 size_t records_bytes(const struct records *records);
 /* Samples in the batch. */
 size_t records_samples(const struct records *records);
 
-/* Finish the batch. The bytes are valid until the next call on `records`, which is empty
- * afterwards. `sequence` is the number of the batch, `reset` makes the exporter drop all ids (see
- * the schema). */
+/* Finishes the batch and returns its bytes, which are valid until the next call on `records`.
+ * `records` is empty afterwards. `sequence` is the sequence number of the batch. `reset` makes the
+ * exporter drop all ids (see the schema). */
 const uint8_t *records_finish(struct records *records, uint64_t sequence, bool reset,
 			      size_t *length);
 
@@ -113,14 +114,13 @@ struct records_visitor {
 	int (*sample)(void *context, const struct record_sample *sample);
 };
 
-/* Verify a batch, and read its sequence number and whether it resets all ids. 0, or -EBADMSG if it
- * is malformed. */
+/* Verifies a batch, and reads its sequence number and whether it resets all ids. Returns 0, or
+ * -EBADMSG if the batch is malformed. */
 int records_head(const uint8_t *data, size_t length, uint64_t *sequence, bool *reset);
 
-/* Verify a batch completely, then visit its records. 0, the error of a visitor, or -EBADMSG if the
- * batch is malformed, in which case nothing was visited. Strings are NUL-terminated; missing ones
- * are
- * "". `data` must be aligned to 8 bytes. Ids are not checked: they may be undefined. */
+/* Verifies a batch completely, then visits its records. Returns 0, the error of a visitor, or
+ * -EBADMSG if the batch is malformed; then nothing was visited. Strings are NUL-terminated, and a
+ * missing one is "". `data` must be aligned to 8 bytes. Ids are not checked. */
 int records_visit(const uint8_t *data, size_t length, const struct records_visitor *visitor,
 		  void *context);
 

@@ -112,9 +112,9 @@ int role_start(struct role *role, enum role_id self, const struct sandbox_policy
 	prctl(PR_SET_NAME, policy->name);
 	log_init(policy->name);
 	role_tune_memory();
-	/* A terminal sends Ctrl-C to all processes, and a service manager sends SIGTERM to all
-	 * processes of a service. Only the CLI reacts; the roles end when it tells them to, or when
-	 * it ends. */
+	/* A terminal sends Ctrl-C to all processes, and a service manager sends SIGTERM to
+	 * all processes of a service. Only the CLI reacts; the roles end when it tells
+	 * them to, or when it ends. */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
@@ -285,8 +285,8 @@ static void role_give_up(struct role_watch *watch, const struct message *message
 
 static int role_handle(struct role *role, struct peer *peer, struct message *message)
 {
-	/* The answer to PING proves that this loop runs. If it cannot be sent, the CLI asks again.
-	 */
+	/* The answer to PING proves that this loop runs. If it cannot be
+	 * sent, the CLI asks again. */
 	if (message->type == MESSAGE_PING) {
 		peer_send(peer, MESSAGE_PONG, NULL, 0, NULL, 0);
 		return 0;

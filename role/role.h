@@ -66,8 +66,8 @@ int role_meet(struct role *role, uint32_t connect, uint32_t accept);
  */
 int role_receive(struct role *role, enum role_id other);
 
-/* Enter the sandbox. Only after this may untrusted bytes be read. 0, or an exit status after a log
- * message. */
+/* Enter the sandbox. Only after this may untrusted bytes be read. 0, or an exit
+ * status after a log message. */
 int role_enter_sandbox(struct role *role);
 
 /*

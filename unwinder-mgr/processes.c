@@ -92,8 +92,8 @@ static struct process *process_ensure(struct processes *processes, uint32_t tgid
 	return process ? process : process_new(processes, tgid);
 }
 
-/* Tells the worker which program a process executes: the first module of its list that is a file.
- */
+/* Tells the worker which program a process executes: the first module of
+ * its list that is a file. */
 static void process_announce(struct manager *manager, struct process *process)
 {
 	struct msg_process message = {.tgid = process->tgid,

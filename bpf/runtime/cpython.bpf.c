@@ -261,8 +261,8 @@ static __always_inline int cpython_describe(struct unwind_state *s, UNWIND_ENV e
 	return 0;
 }
 
-/* 3.6 to 3.10: returns whether the evaluator was interrupted where its frame is not in the chain.
- */
+/* 3.6 to 3.10: returns whether the evaluator was interrupted where its
+ * frame is not in the chain. */
 static __always_inline int cpython_has_no_frame(const struct unwind_state *s,
 						const struct cpython_block *b)
 {

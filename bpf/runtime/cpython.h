@@ -13,8 +13,8 @@
 enum cpython_shape {
 	CPYTHON_ONE_EACH, /* 3.6 to 3.10: one Python frame */
 	CPYTHON_CFRAME,	  /* 3.11, 3.12: those of a _PyCFrame, which lies in the C frame */
-	CPYTHON_SHIM, /* from 3.13: all up to a frame without code (shim), which lies in the C frame
-		       */
+	/* From 3.13: all up to a frame without code (shim), which lies in the C frame. */
+	CPYTHON_SHIM,
 };
 
 enum {
@@ -54,8 +54,8 @@ struct cpython_block {
 	/* In the code object, as indexes into the words that are read. */
 	uint32_t file, name, qualified_name, lines;
 	uint32_t first_line; /* 4 bytes, at this offset from CPYTHON_CODE_FIRST */
-	uint32_t version; /* the same for a version number that no other code object has; 0: there
-			     is none */
+	/* The same for a version number that no other code object has; 0: there is none. */
+	uint32_t version;
 	uint32_t string_hash;  /* in a string */
 	uint32_t instructions; /* in the code object: where the instructions begin, if positions are
 				* pointers to them; 0: positions are numbers */
@@ -79,9 +79,9 @@ static inline uint64_t cpython_word(uint32_t identity, int32_t position)
 }
 
 /* Returns what distinguishes a code object from another one that is later placed at the same
- * address. It is used where the code object has no version number, or that is 0 because all were
- * used up. It hashes the addresses of its parts, and the hash of its name, which a successor cannot
- * inherit. */
+ * address. It is used where the code object has no version number, or that is 0 because all
+ * were used up. It hashes the addresses of its parts, and the hash of its name, which a
+ * successor cannot inherit. */
 static inline uint32_t cpython_identity(uint64_t file, uint64_t name, uint64_t qualified_name,
 					uint64_t lines, uint32_t first_line, uint64_t name_hash)
 {

@@ -165,8 +165,8 @@ static __always_inline int hotspot_leave_stub(struct unwind_state *s, UNWIND_ENV
 	return BH_REASON_RUNTIME;
 }
 
-/* Sets the fields of the state about `method`, from the cache or from memory. Returns 0 if it is no
- * Method. */
+/* Sets the fields of the state about `method`, from the cache or from memory.
+ * Returns 0 if it is no Method. */
 static __always_inline int hotspot_find_method(struct unwind_state *s, UNWIND_ENV env,
 					       const struct hotspot_block *b, uint64_t method)
 {
@@ -428,8 +428,8 @@ static __always_inline int hotspot_compiled(struct unwind_state *s, UNWIND_ENV e
 	const int top = s->registers_known != 0;
 	uint64_t position = s->pc - blob->code;
 
-	/* A frame to be deoptimized returns to a handler, and its own return address is kept in the
-	 * frame. */
+	/* A frame to be deoptimized returns to a handler, and its own return
+	 * address is kept in the frame. */
 	if (!top && (s->pc == blob->deopt || s->pc == blob->deopt_method_handle)) {
 		const uint64_t at = hotspot_stack(s, env, s->sp + blob->original_pc, 1);
 

@@ -127,8 +127,8 @@ static __always_inline uint32_t hotspot_back(struct unwind_state *s, UNWIND_ENV 
 	return (uint8_t)(copy[at >> 3] >> (at & 7) * 8);
 }
 
-/* Sets found_block to the address of the block that contains wanted_pc. Returns 0 if there is none.
- */
+/* Sets found_block to the address of the block that contains wanted_pc.
+ * Returns 0 if there is none. */
 static __always_inline int hotspot_find_block(struct unwind_state *s, UNWIND_ENV env,
 					      const struct hotspot_block *b)
 {

@@ -24,8 +24,8 @@ struct {
 	__type(value, struct bh_deferred);
 } deferred_scratch SEC(".maps");
 
-/* Returns whether the process may have one more stack deferred in this second. A second is 2^30 ns
- * here. */
+/* Returns whether the process may have one more stack deferred in this second.
+ * A second is 2^30 ns here. */
 static __always_inline bool defer_allowed(__u32 tgid, __u64 now)
 {
 	__u64 second = now >> 30, fresh = second << 32 | 1;
@@ -59,9 +59,9 @@ static __always_inline __u32 copy_stack(struct bh_deferred *d, __u64 sp)
 	return copied;
 }
 
-/* Sends the registers and a copy of the stack to the manager, which unwinds it when it has the
- * tables. Returns false if that is not possible. Then the sample is submitted with an incomplete
- * stack. */
+/* Sends the registers and a copy of the stack to the manager, which unwinds it when it
+ * has the tables. Returns false if that is not possible. Then the sample is submitted
+ * with an incomplete stack. */
 static __noinline bool defer(struct cpu_state *cpu, struct bpf_perf_event_data *ctx)
 {
 	const struct unwind_state *s = &cpu->unwind;

@@ -25,8 +25,8 @@ enum {
 
 /* Wake the worker when a CPU has written this many bytes to the ring since it last did. */
 const volatile __u32 wakeup_bytes = 256 << 10;
-/* A secret, odd number. Without it a process could choose its frames such that two stacks get the
- * same id. */
+/* A secret, odd number. Without it a process could choose its frames such that
+ * two stacks get the same id. */
 const volatile __u64 stack_key = 1;
 
 /* When any CPU last woke the worker because of new managed stacks. */

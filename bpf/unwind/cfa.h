@@ -75,8 +75,8 @@ static __always_inline int cfa_at_process_entry(const struct unwind_state *s)
 	       !(s->gpr[BH_REG_RBX] | s->gpr[12] | s->gpr[13] | s->gpr[14] | s->gpr[15]);
 }
 
-/* Sets *cfa to the CFA of the frame by `rule`. Returns UNWIND_CONTINUE, or the reason that ends the
- * stack. */
+/* Sets *cfa to the CFA of the frame by `rule`. Returns UNWIND_CONTINUE, or the
+ * reason that ends the stack. */
 static __always_inline int cfa_find(struct unwind_state *s, UNWIND_ENV env,
 				    const struct bh_rule *rule, uint64_t *cfa)
 {

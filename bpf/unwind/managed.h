@@ -88,8 +88,8 @@ static __always_inline int managed_find_range(struct unwind_state *s, UNWIND_ENV
 	return 1;
 }
 
-/* Returns whether `pc` may be in a range of a mapped file. Without such a range it is certainly
- * not. */
+/* Returns whether `pc` may be in a range of a mapped file. Without such a
+ * range it is certainly not. */
 static __always_inline int managed_in_code_filter(const struct unwind_state *s, uint64_t pc)
 {
 	const struct bh_runtime_code_filter *code_filters = s->runtime.code_filters;

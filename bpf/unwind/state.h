@@ -10,9 +10,9 @@
 #include "bpf/unwind/bits.h"
 
 enum {
-	/* 2 KiB of stack. Each read of a process's memory costs 60 to 75 ns, of which the size is
-	 * the smaller part, so that one large copy is cheaper than a read for each frame. A power
-	 * of two. */
+	/* 2 KiB of stack. Each read of a process's memory costs 60 to 75 ns, of which the
+	 * size is the smaller part, so that one large copy is cheaper than a read for
+	 * each frame. A power of two. */
 	STACK_WINDOW_WORDS = 256,
 	/* 2 KiB of a runtime's heap, for the same reason. A power of two. */
 	HEAP_COPY_WORDS = 256,

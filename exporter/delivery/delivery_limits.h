@@ -34,8 +34,8 @@ enum {
 	LIMIT_DICTIONARY_BYTES = 3 << 20,
 	/* The journal, bytes; it is memory as well. Full: as above. */
 	LIMIT_JOURNAL_BYTES = 6 << 20,
-	/* What the exporter may hold until that reset, bytes. Full: samples are lost and counted.
-	 */
+	/* What the exporter may hold until that reset, bytes. Full:
+	 * samples are lost and counted. */
 	LIMIT_INTERVAL_BYTES = 16 << 20,
 	/* A file with certificates or a key, bytes; the bundle of a distribution has 230 KiB. More:
 	 * the configuration is refused. */

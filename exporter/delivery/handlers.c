@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One handler for each message to an agent's exporter, and the handlers of its other events. The
- * handler of its configuration is in configure.c. ipc/messages.def says who sends a message and
- * when. */
+/* One handler for each message to an agent's exporter, and the handlers of its other
+ * events. The handler of its configuration is in configure.c. ipc/messages.def says who
+ * sends a message and when. */
 #include "exporter/delivery/handlers.h"
 
 #include "common/clock.h"

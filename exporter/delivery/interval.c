@@ -166,8 +166,7 @@ int interval_on_batch(struct otlp_exporter *e, const uint8_t *data, size_t lengt
 	if (r < 0)
 		return r;
 	if (is_up_to(sequence, e->stats->received_sequence))
-		return 0; /* the worker sent it again because it could not know that it had arrived
-			   */
+		return 0; /* sent again: the worker could not know that it had arrived */
 	if (reset) {
 		interval_commit(e);
 		journal_clear(&e->journal);

@@ -160,8 +160,8 @@ static bool drop_oldest(struct spool *s)
 	return true;
 }
 
-/* Makes room for one more record in memory, by moving records to disk or else by dropping the
- * oldest. */
+/* Makes room for one more record in memory, by moving records to disk or
+ * else by dropping the oldest. */
 static int make_room(struct spool *s, uint64_t bytes, uint64_t now_unix_ns)
 {
 	const uint64_t most = s->config.memory_bytes_max;

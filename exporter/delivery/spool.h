@@ -31,10 +31,10 @@
 struct spool;
 
 struct spool_config {
-	int memory_fd;		   /* at least one page long; the spool owns it from now on */
-	int directory_fd;	   /* -1: there is only memory; the spool owns it from now on */
-	uint64_t memory_bytes_max; /* beyond this, records go to the directory, or the oldest are
-				      dropped */
+	int memory_fd;	  /* at least one page long; the spool owns it from now on */
+	int directory_fd; /* -1: there is only memory; the spool owns it from now on */
+	uint64_t
+	    memory_bytes_max; /* more: records go to the directory, or the oldest are dropped */
 	uint64_t disk_bytes_max;
 	uint64_t age_max_ns;
 	size_t record_bytes_max; /* of a record's contents before compression */

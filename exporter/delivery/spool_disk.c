@@ -16,8 +16,8 @@
 #include "common/cleanup.h"
 #include "common/search.h"
 
-/* The head of a segment. Records are found without it; it distinguishes later formats from this
- * one. */
+/* The head of a segment. Records are found without it; it distinguishes
+ * later formats from this one. */
 struct segment_head {
 	uint32_t magic, version;
 	uint32_t check; /* XXH32 of the bytes before it */
@@ -519,8 +519,8 @@ int spool_disk_commit(struct spool_disk *disk, struct spool_writer *writer)
 	}
 	if (writer->fresh) {
 		disk->segments[disk->count++] = writer->segment;
-		/* Syncs the file's name. Not every file system supports that, so failure is
-		 * ignored. */
+		/* Syncs the file's name. Not every file system supports
+		 * that, so failure is ignored. */
 		fdatasync(disk->fd);
 		if (disk->count == 1)
 			cursor_write(disk, writer->segment.first, writer->segment.done);

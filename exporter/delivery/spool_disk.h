@@ -46,8 +46,8 @@ struct spool_disk {
 	int error;
 };
 
-/* Numbers of the records in memory: a torn copy of one of them on disk is not a loss. 0, 0: none.
- */
+/* Numbers of the records in memory: a torn copy of one of them on disk
+ * is not a loss. 0, 0: none. */
 struct spool_range {
 	uint64_t first, last;
 };
@@ -93,8 +93,8 @@ int spool_disk_begin(struct spool_disk *disk, const struct spool_header *header,
 int spool_disk_append(struct spool_disk *disk, struct spool_writer *writer, int fd, uint64_t offset,
 		      const struct spool_header *header, struct spool_losses *losses);
 
-/* Syncs and closes the segment. Returns 0, or a negative errno and nothing that was appended
- * exists. */
+/* Syncs and closes the segment. Returns 0, or a negative errno and nothing
+ * that was appended exists. */
 int spool_disk_commit(struct spool_disk *disk, struct spool_writer *writer);
 
 #endif

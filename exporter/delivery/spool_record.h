@@ -40,9 +40,9 @@ struct spool_losses {
 	uint64_t full_samples, age_samples, damaged_samples, damaged_records;
 };
 
-/* pread() and pwrite() until everything is done. spool_read() returns the bytes read, which are
- * fewer only at the end of the file, or a negative errno; spool_write() returns 0 or a negative
- * errno. */
+/* pread() and pwrite() until everything is done. spool_read() returns the bytes read,
+ * which are fewer only at the end of the file, or a negative errno; spool_write()
+ * returns 0 or a negative errno. */
 int64_t spool_read(int fd, void *buffer, size_t length, uint64_t offset);
 int spool_write(int fd, const void *buffer, size_t length, uint64_t offset);
 
@@ -75,8 +75,8 @@ struct spool_scan {
 	struct spool_header header;
 	uint64_t at;
 	bool skipped; /* there were bytes that are not a record, before it or up to the end */
-	uint64_t torn_samples; /* samples of a valid header among them whose record is cut off at
-				  the end */
+	/* Samples of a valid header among these bytes, if its record is cut off at the end. */
+	uint64_t torn_samples;
 };
 
 /* Finds the next valid header. Bytes that are not a header are skipped one by one, sparse

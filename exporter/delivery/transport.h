@@ -33,13 +33,12 @@ struct transport_config {
 /* The outcome of one call. */
 struct transport_result {
 	int code;		/* gRPC's status code; 0 is OK */
-	int64_t retry_delay_ns; /* google.rpc.RetryInfo in the details of the status; -1: there is
-				   none */
+	int64_t retry_delay_ns; /* google.rpc.RetryInfo of the status's details; -1: none */
 	/* From partial_success of the answer: */
 	bool partial; /* it says something */
 	uint64_t rejected_profiles;
-	char message[TRANSPORT_MESSAGE_BYTES]; /* of the server or the library; made printable, and
-						  cut */
+	/* Text of the server or the library, made printable and cut. */
+	char message[TRANSPORT_MESSAGE_BYTES];
 };
 
 struct transport;

@@ -481,9 +481,9 @@ static void read_details(const struct exchange *e, bool connected, struct transp
 	otlp_answer_print(text, length, result->message + used, sizeof(result->message) - used);
 }
 
-/* Returns whether the channel can be used again. A channel that failed cannot. Neither can one over
- * which more than allowed was received: the library may take the rest for the beginning of the next
- * answer. */
+/* Returns whether the channel can be used again. A channel that failed cannot. Neither can
+ * one over which more than allowed was received: the library may take the rest for the
+ * beginning of the next answer. */
 static bool channel_is_good(const struct transport *t, const struct transport_result *result)
 {
 	switch (result->code) {

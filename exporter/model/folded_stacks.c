@@ -117,8 +117,8 @@ static int intern_thread(struct folded_stacks *folded, uint32_t thread,
 	return intern_label(folded, options, label, length, &folded->thread_labels[thread]);
 }
 
-/* Replaces the labels' string ids, which are in the order of arrival, by ranks in the order of the
- * text. */
+/* Replaces the labels' string ids, which are in the order of arrival, by ranks
+ * in the order of the text. */
 static int rank_labels(struct folded_stacks *folded)
 {
 	const struct profile *p = folded->profile;

@@ -206,8 +206,8 @@ static int index_reserve(struct profile *profile, struct profile_index **slot)
 	if (!index)
 		return -ENOMEM;
 	index->slots_count = slots_count;
-	/* Names come from profiled processes. They cannot know the seed, so they cannot aim at one
-	 * slot. */
+	/* Names come from profiled processes. They cannot know the seed, so
+	 * they cannot aim at one slot. */
 	index->seed = old ? old->seed : (uintptr_t)index;
 	for (uint32_t i = 0; old && i < old->slots_count; i++) {
 		if (old->slots[i].id_plus_one)

@@ -171,8 +171,8 @@ int otlp_answer_inflate(const uint8_t *data, size_t length, size_t bytes_max, ui
 		return -ENOMEM;
 	stream.next_in = (uint8_t *)data;
 	stream.avail_in = (unsigned int)length;
-	/* Most answers have a few bytes. One byte more than allowed is read, to see that there is
-	 * more. */
+	/* Most answers have a few bytes. One byte more than allowed is read,
+	 * to see that there is more. */
 	while (r == Z_OK && stream.total_out <= bytes_max) {
 		size = size ? size * 4 : 4096;
 		if (size > bytes_max + 1)

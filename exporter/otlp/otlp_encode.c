@@ -248,8 +248,8 @@ static void put_text(struct proto_out *out, uint32_t field, const char *text)
 	proto_out_bytes(out, field, text, strlen(text));
 }
 
-/* Writes the fields of a ScopeProfiles with groups[first] to groups[end - 1], of which there may be
- * none. */
+/* Writes the fields of a ScopeProfiles with groups[first] to groups[end - 1], of
+ * which there may be none. */
 static void put_scope(struct encoder *e, uint32_t first, uint32_t end, struct proto_out *out)
 {
 	static const char name[] = "bulkhead", version[] = BULKHEAD_VERSION;

@@ -106,9 +106,9 @@ static inline bool reader_has(int32_t index, size_t count)
 	return index >= 0 && (size_t)index < count;
 }
 
-/* Calls `fn` for each length-delimited field with this number, in the order of the file. Returns 0,
- * -EBADMSG if the message is malformed or the field has another wire type, or what `fn` returned.
- */
+/* Calls `fn` for each length-delimited field with this number, in the order of the
+ * file. Returns 0, -EBADMSG if the message is malformed or the field has another wire
+ * type, or what `fn` returned. */
 int reader_for_each(struct reader *reader, struct cursor message, uint32_t number, reader_fn *fn,
 		    void *context);
 

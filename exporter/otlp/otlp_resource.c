@@ -41,8 +41,8 @@ static void add_string(struct own *own, const struct profile *p, const char *key
 		add_text(own, key, p->strings[string], profile_string_length(p, string));
 }
 
-/* Adds the name: the executable's base name if its path is known, else what the kernel calls the
- * process. */
+/* Adds the name: the executable's base name if its path is known, else what the
+ * kernel calls the process. */
 static void add_name(struct own *own, const struct profile *p,
 		     const struct profile_process *process, bool for_backend)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Walks the fields of a protobuf message from an untrusted source, one after the other, with the
- * cursor. */
+/* Walks the fields of a protobuf message from an untrusted source, one after
+ * the other, with the cursor. */
 #ifndef EXPORTER_OTLP_PROTO_IN_H
 #define EXPORTER_OTLP_PROTO_IN_H
 

@@ -78,8 +78,7 @@ struct html_frame {
 struct html_page {
 	const struct profile *profile;
 	const struct sink_options *options;
-	uint32_t *string_ids; /* by string of the profile: its id in the page, 0 if it has
-				     none yet */
+	uint32_t *string_ids; /* by string of the profile: its id in the page; 0: none yet */
 	uint32_t *frame_ids;  /* by location: the id of its frame in the page */
 	uint32_t strings_count;
 	struct html_bytes strings, frames, processes, threads, samples;
@@ -529,8 +528,8 @@ static const struct html_part {
     {"@@SCRIPT@@", put_script},
 };
 
-/* Writes the template with each marker replaced by its part. The markers occur in the order of the
- * table. */
+/* Writes the template with each marker replaced by its part. The markers occur
+ * in the order of the table. */
 static int put_page(const struct html_page *page, FILE *out)
 {
 	const char *next = flamegraph_html;

@@ -79,8 +79,8 @@ static void compress_bytes(struct pprof *w, const uint8_t *data, size_t length, 
 		if (r == Z_STREAM_ERROR)
 			w->error = -EIO;
 		size_t length_out = sizeof(buffer) - w->deflate.avail_out;
-		/* The data is larger than the stream's buffer, so a write error is reported now or
-		 * never. */
+		/* The data is larger than the stream's buffer, so a write error
+		 * is reported now or never. */
 		errno = 0;
 		if (fwrite(buffer, 1, length_out, w->file) != length_out)
 			w->error = errno ? -errno : -EIO;

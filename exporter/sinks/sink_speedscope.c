@@ -21,8 +21,7 @@ struct speedscope {
 	FILE *out;
 	struct profile
 	    frames; /* its functions are the frames: a name, a file and the function's first line */
-	uint32_t *location_frames; /* by location: the index of that function, which is one less in
-				      the file */
+	uint32_t *location_frames; /* by location: the index of that function (file: one less) */
 	uint32_t *groups;	   /* by thread: its thread or process */
 	uint32_t *order;	   /* samples, ordered by group */
 	bool by_process;
@@ -51,8 +50,8 @@ static int intern_frame(struct speedscope *s, uint32_t location)
 	if (r == 0)
 		r = profile_string(&s->frames, p->strings[file], profile_string_length(p, file),
 				   &frame.filename);
-	/* An empty name, which only a foreign file can contain, would be the entry that means
-	 * "none". */
+	/* An empty name, which only a foreign file can contain, would be the
+	 * entry that means "none". */
 	if (r == 0 && !frame.name)
 		r = profile_string(&s->frames, "[unknown]", 9, &frame.name);
 	if (r == 0)

@@ -133,9 +133,9 @@ static struct child find_child(const struct tree *t, uint32_t first, uint32_t en
 	return child;
 }
 
-/* Finds the children of a node: of the samples from `first` to `end`, which agree in everything
- * above `depth` (-1: the roots). Samples whose stack ends above `depth` sort first and belong to no
- * child. */
+/* Finds the children of a node: of the samples from `first` to `end`, which agree in
+ * everything above `depth` (-1: the roots). Samples whose stack ends above `depth` sort
+ * first and belong to no child. */
 static void find_children(const struct tree *t, uint32_t first, uint32_t end, int64_t depth,
 			  struct children *children)
 {

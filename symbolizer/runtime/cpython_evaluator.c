@@ -33,8 +33,8 @@
 #include "symbolizer/runtime/limits.h"
 
 enum {
-	/* The split part must be the target of this many jumps: two that agree by chance do
-	 * occur. */
+	/* The split part must be the target of this many jumps: two that
+	 * agree by chance do occur. */
 	SPLIT_TARGETS_MIN = 3,
 	/* Alpine's function is a stub that only jumps to its split part. Then one jump is enough,
 	 * if the function is small and the part is large. */

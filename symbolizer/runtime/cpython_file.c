@@ -377,10 +377,9 @@ static int describe(const struct runtime_file *file, struct cpython_image *image
 	return 0;
 }
 
-/* Can the file be CPython? A program without dynamic symbols (statically linked) has the symbol
- * only in .symtab, which is expensive to read: it is read only if the file's name starts with
- * "python".
- */
+/* Can the file be CPython? A program without dynamic symbols (statically linked) has
+ * the symbol only in .symtab, which is expensive to read: it is read only if the file's
+ * name starts with "python". */
 static bool may_be(const struct runtime_file *file)
 {
 	const char *name = strrchr(file->path, '/');

@@ -136,8 +136,8 @@ uint32_t cpython_line_find(enum cpython_line_format format, const uint8_t *table
 	case CPYTHON_LNOTAB:
 		return line_lnotab(&c, first_line, position);
 	case CPYTHON_LINETABLE:
-		/* In 3.10 f_lasti counts instructions, not bytes (Include/cpython/frameobject.h).
-		 */
+		/* In 3.10 f_lasti counts instructions, not bytes
+		 * (Include/cpython/frameobject.h). */
 		return line_linetable(&c, first_line, (int64_t)position * CODE_UNIT_BYTES);
 	default:
 		return line_locations(&c, first_line, position);

@@ -72,8 +72,8 @@ static bool name_is(const struct runtime_file *file, const struct elf_section *s
 	       !memcmp(text, name, length);
 }
 
-/* The hash function of .gnu.hash: Bernstein's, h * 33 + c from 5381 on, as in binutils and glibc.
- */
+/* The hash function of .gnu.hash: Bernstein's, h * 33 + c from 5381 on,
+ * as in binutils and glibc. */
 static uint32_t gnu_hash(const char *name)
 {
 	uint32_t hash = 5381;

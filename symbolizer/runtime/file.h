@@ -27,8 +27,8 @@ struct runtime_symbol {
 int runtime_file_init(struct runtime_file *file, int fd, const char *path);
 void runtime_file_fini(struct runtime_file *file);
 
-/* Finds a defined dynamic symbol through .gnu.hash or .hash, with a few small reads. 0 or -ENOENT.
- */
+/* Finds a defined dynamic symbol through .gnu.hash or .hash, with a few
+ * small reads. 0 or -ENOENT. */
 int runtime_file_exported(const struct runtime_file *file, const char *name,
 			  struct runtime_symbol *symbol);
 

@@ -337,8 +337,8 @@ static int nmethod_get(struct hotspot_nmethods *nmethods, const struct context *
 	return 0;
 }
 
-/* Finds the methods of the scopes. If one of them was not read yet, all of them that are missing
- * are. */
+/* Finds the methods of the scopes. If one of them was not read yet, all of
+ * them that are missing are. */
 static int resolve(const struct context *c, struct hotspot_nmethod *n,
 		   const struct hotspot_scope *scopes, int count, struct hotspot_inlined *found)
 {

@@ -14,8 +14,8 @@
 #include "symbolizer/runtime/file.h"
 #include "symbolizer/runtime/memory.h"
 
-/* X(identifier, type, field, needed): the fields that we use. A VM that lacks a needed one is
- * refused. */
+/* X(identifier, type, field, needed): the fields that we use. A VM that lacks
+ * a needed one is refused. */
 #define HOTSPOT_FIELDS(X)                                                                          \
 	X(VERSION, "JDK_Version", "_current", false)                                               \
 	X(VERSION_NEWER, "Abstract_VM_Version", "_vm_major_version", false)                        \

@@ -40,9 +40,9 @@ enum {
 	CPYTHON_EVALUATOR_BYTES_MAX = 512 << 10,
 	/* .eh_frame_hdr, 8 bytes per function: a million functions. */
 	CPYTHON_FRAME_HEADER_BYTES_MAX = 8 << 20,
-	/* Functions that are candidates for the split part of the evaluator: the split part itself,
-	 * and others that bytes which only look like a jump seem to lead to. Further ones are
-	 * ignored. */
+	/* Functions that are candidates for the split part of the evaluator: the split part
+	 * itself, and others that bytes which only look like a jump seem to lead to.
+	 * Further ones are ignored. */
 	CPYTHON_SPLIT_CANDIDATES_MAX = 32,
 
 	/* Interpreters whose JIT code is looked for, each time that the ranges are refreshed. */

@@ -110,8 +110,8 @@ static int kernel_describe(struct worker *worker, uint64_t address, struct recor
 	return r;
 }
 
-/* A frame in a file: the name of its symbol; else the start of its function; else only module and
- * address. */
+/* A frame in a file: the name of its symbol; else the start of its function; else
+ * only module and address. */
 static int native_describe(struct worker *worker, uint64_t frame, struct record_frame *record)
 {
 	const uint32_t module_id = (uint32_t)(frame >> BH_FRAME_OFFSET_BITS);

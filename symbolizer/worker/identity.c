@@ -53,8 +53,8 @@ struct identity_process {
 };
 
 struct identity {
-	/* Names of environment variables. The first is that of the service name, if it is wanted.
-	 */
+	/* Names of environment variables. The first is that of the
+	 * service name, if it is wanted. */
 	char names[IDENTITY_NAMES_MAX][IDENTITY_NAME_BYTES];
 	unsigned int name_count;
 	bool want_service_name;

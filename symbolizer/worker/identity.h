@@ -56,8 +56,8 @@ void identity_on_answer(struct worker *worker, const struct message *message);
 /* Does the batch have processes whose answer may still come in time? */
 bool identity_must_wait(const struct worker *worker);
 
-/* Describe the processes that have ids but no description, in the batch that is about to be
- * closed. */
+/* Describe the processes that have ids but no description, in the batch
+ * that is about to be closed. */
 void identity_describe(struct worker *worker);
 
 /* All ids were reset: drop the processes. Containers stay recorded. */

@@ -57,9 +57,9 @@ struct runtime_attachment *runtime_attachment_new(struct runtime_image *image, u
 void runtime_attachment_free(struct runtime_attachment *attachment, struct runtime_slots *slots,
 			     struct runtime_image **images);
 
-/* Attach, or refresh what was attached. `since_ns` is the time when the process was first seen with
- * its current program, and `now_ns` the present (both CLOCK_MONOTONIC). Refusals are counted in
- * `stats`. */
+/* Attach, or refresh what was attached. `since_ns` is the time when the process was first
+ * seen with its current program, and `now_ns` the present (both CLOCK_MONOTONIC).
+ * Refusals are counted in `stats`. */
 enum runtime_attachment_result runtime_attachment_try(struct runtime_attachment *attachment,
 						      struct runtime_slots *slots,
 						      struct runtime_stats *stats,

@@ -13,8 +13,8 @@ struct runtime_stats {
 	unsigned int lines;				 /* logged */
 };
 
-/* Count a refusal and log `line`, unless it is NULL or too many were logged. It may contain any
- * bytes. */
+/* Count a refusal and log `line`, unless it is NULL or too many were logged.
+ * It may contain any bytes. */
 void runtime_stats_refuse(struct runtime_stats *stats, unsigned int runtime, const char *line);
 
 /* Count a frame that was named or could not be named. `runtime` may be any number. */

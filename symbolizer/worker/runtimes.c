@@ -27,8 +27,8 @@ enum {
 	MEMORY_LOSSES_MAX = 5,
 	/* The pause before the opener is asked again if its answer found no room. */
 	MEMORY_PAUSE_MS = 20,
-	/* Limits on reading the names of one frame: a forged process must not keep the worker busy.
-	 */
+	/* Limits on reading the names of one frame: a forged process must
+	 * not keep the worker busy. */
 	FRAME_READS = 2048,
 	FRAME_BYTES = 4 << 20,
 };
@@ -176,9 +176,9 @@ static void process_delete(struct runtimes *runtimes, struct managed_process **l
 	free(process);
 }
 
-/* A descriptor of a program's memory reads nothing once that program has ended.
- * process_vm_readv(2), however, would read the memory of the program that runs under that pid now.
- */
+/* A descriptor of a program's memory reads nothing once that program has
+ * ended. process_vm_readv(2), however, would read the memory of the program
+ * that runs under that pid now. */
 void runtimes_on_process(struct worker *worker, const struct msg_process *said)
 {
 	struct managed_process *process = runtimes_process(worker, said->tgid);

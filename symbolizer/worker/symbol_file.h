@@ -31,8 +31,8 @@ struct name_reader {
 
 void name_reader_init(struct name_reader *reader, int fd, struct extent strings);
 
-/* The string at `offset` of the table, until the next call; NULL if there is none or it is empty.
- */
+/* The string at `offset` of the table, until the next call; NULL if
+ * there is none or it is empty. */
 const char *name_reader_get(struct name_reader *reader, uint64_t offset);
 
 /* `text` has room for two characters per byte and a NUL. */

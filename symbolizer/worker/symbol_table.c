@@ -202,8 +202,8 @@ static int visit_store(void *context, const struct elf_symbol *symbol)
 	return 0;
 }
 
-/* Pass each symbol of the table to `visit`. Symbols that a truncated file no longer has are left
- * out. */
+/* Pass each symbol of the table to `visit`. Symbols that a truncated file no
+ * longer has are left out. */
 static int read_table(struct build *build, struct extent table,
 		      int (*visit)(void *context, const struct elf_symbol *symbol))
 {

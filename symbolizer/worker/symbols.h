@@ -32,10 +32,10 @@ enum {
 };
 
 struct symbol {
-	char name[SYMBOL_NAME_MAX]; /* demangled, printable: control characters and invalid UTF-8
-				       escaped */
-	uint64_t start_vaddr;	    /* of the function, as linked */
-	uint64_t size;		    /* bytes, 0 if the file does not have it */
+	/* Demangled and printable: control characters and invalid UTF-8 are escaped. */
+	char name[SYMBOL_NAME_MAX];
+	uint64_t start_vaddr; /* of the function, as linked */
+	uint64_t size;	      /* bytes, 0 if the file does not have it */
 };
 
 struct symbols_ids {

@@ -61,8 +61,8 @@ const struct symbol_region *symbol_table_find_region(const struct symbols *symbo
 /* The entry of the function that contains an address, or NULL. */
 const struct symbol_entry *symbol_table_find_entry(const struct symbols *symbols, uint64_t vaddr);
 
-/* Read a name at `offset` of a string table, demangled, with `suffix` appended. false if there is
- * none. */
+/* Read a name at `offset` of a string table, demangled, with `suffix`
+ * appended. false if there is none. */
 bool symbol_table_read_name(int fd, struct extent strings, uint32_t offset, const char *suffix,
 			    struct symbol *symbol);
 bool symbol_table_read_entry(const struct symbols *symbols, const struct symbol_entry *entry,

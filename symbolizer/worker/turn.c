@@ -63,8 +63,8 @@ static bool turn_handle_record(struct worker *worker, const void *record, size_t
 	return true;
 }
 
-/* Take records from the ring. Returns true if the ring is empty; otherwise another turn follows
- * soon. */
+/* Take records from the ring. Returns true if the ring is empty; otherwise
+ * another turn follows soon. */
 static bool turn_consume(struct worker *worker)
 {
 	const uint64_t now = clock_monotonic_ns();

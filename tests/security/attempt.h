@@ -54,8 +54,8 @@ extern const char *const titles[ROLES];
 enum {
 	WORKS = 0,
 	KILLED = -1,	/* by SIGSYS, the filter's signal */
-	KNOWN_GAP = -2, /* works although it should not; a documented gap. Fails once it is
-		      closed. */
+	/* Works although it should not: a documented gap. The test fails once the gap is closed. */
+	KNOWN_GAP = -2,
 	SKIPPED = -3,
 	BROKEN = -4,	     /* the child failed before it made its attempt */
 	REFUSED = -5,	     /* EACCES, EPERM or EXDEV, depending on the kernel */

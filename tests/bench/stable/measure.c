@@ -13,9 +13,7 @@ static struct {
 	int64_t live, peak;
 } allocations;
 
-/* ---- The C library's allocator, counted. Calls of libraries are counted too.
- * ----
- */
+/* ---- The C library's allocator, counted. Calls of libraries are counted too. ---- */
 
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);

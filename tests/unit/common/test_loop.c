@@ -262,8 +262,8 @@ Test(loop, early_tick_comes_in_time_and_a_late_request_changes_nothing, .timeout
 	test_free(t);
 }
 
-/* An event that never ends wakes the loop all the time: ticks come neither more often for it nor
- * never. */
+/* An event that never ends wakes the loop all the time: ticks come neither
+ * more often for it nor never. */
 static void count_only(void *context, uint32_t events)
 {
 	(void)events;

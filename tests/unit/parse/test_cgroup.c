@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests with paths as container runtimes make them. Most are from bug reports of runtimes and agents.
- */
+/* Tests with paths as container runtimes make them. Most are from bug
+ * reports of runtimes and agents. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -249,8 +249,7 @@ Test(cgroup, the_most_nested_hierarchy_counts)
 		const char *text, *id;
 		bool by_unified_alone;
 	} files[] = {
-	    /* v1, and a v2 that the runtime does not use: all containers share one v2 cgroup.
-	     */
+	    /* v1, and a v2 that the runtime does not use: all containers share one v2 cgroup. */
 	    {"12:net_cls,net_prio:/docker/" HEX "\n10:rdma:/\n1:name=systemd:/docker/" HEX
 	     "\n0::/system.slice/containerd.service\n",
 	     HEX, false},

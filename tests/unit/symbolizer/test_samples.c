@@ -285,8 +285,8 @@ static void add_deep(struct worker *worker, uint64_t stack)
 	samples_add(worker, &header, frames);
 }
 
-/* Its definitions need more room than one batch has. Nothing is sent before the stack is complete.
- */
+/* Its definitions need more room than one batch has. Nothing is sent
+ * before the stack is complete. */
 Test(samples, a_deep_stack_of_new_names_is_sent_in_several_batches_after_it_is_defined)
 {
 	struct worker *worker = worker_new();

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The index of functions of files that the test makes: duplicates, limits, damaged and forged
- * files.
- */
+/* The index of functions of files that the test makes: duplicates, limits,
+ * damaged and forged files. */
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>

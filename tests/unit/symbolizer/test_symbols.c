@@ -108,8 +108,8 @@ static bool is_name_of(const char *name, const char *raw)
 		return false;
 	dot = strchr(raw, '.');
 	length = strlen(name) - (dot ? strlen(dot) : 0);
-	/* The name is at the start or after the return type, and ends at the parameters or at the
-	 * end. */
+	/* The name is at the start or after the return type, and ends at the
+	 * parameters or at the end. */
 	for (at = full; (at = memmem(at, strlen(at), name, length)); at++) {
 		if ((at == full || at[-1] == ' ') && (at[length] == '\0' || at[length] == '('))
 			return true;
