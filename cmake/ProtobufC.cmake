@@ -1,9 +1,5 @@
 # bulkhead_protobuf_c(TARGET PROTO...): a static library of protobuf-c code for .proto files, named from schemas/ on, and
-# the include directory that their headers are found in ("opentelemetry/proto/.../profiles.pb-c.h"). Needs only protoc-c
-# and libprotobuf-c, so fuzzing builds can use it as well.
-find_program(PROTOC_C protoc-c REQUIRED)
-pkg_check_modules(PROTOBUF_C REQUIRED IMPORTED_TARGET libprotobuf-c)
-
+# the include directory that their headers are found in ("opentelemetry/proto/.../profiles.pb-c.h").
 function(bulkhead_protobuf_c target)
 	set(out ${CMAKE_CURRENT_BINARY_DIR}/${target})
 	set(protos ${ARGN})
