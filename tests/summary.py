@@ -4,7 +4,8 @@
 
     summary.py JUNIT_FILE...
 
-Each file is what one run of ctest wrote. A file that is missing is a stage that did not build, which counts as a failure.
+Each file is what one run of ctest wrote. A file that is missing is a stage that did not build, or whose ctest ended early; this counts as a failure, as does
+a file that cannot be read or has no test. A test that could not be started is a failure too: only tests that asked for it are skipped.
 The exit status is 0 only if nothing failed and at least one test passed.
 """
 import collections
@@ -17,23 +18,33 @@ SLOWEST = 12
 Result = collections.namedtuple("Result", "stage name seconds outcome skipped")
 
 
+def result_of(stage, case):
+    """The result of one test. `skipped` lists the reasons that the test printed for parts it left out."""
+    output = case.findtext("system-out") or ""
+    reasons = re.findall(r"^SKIP (.+)$", output, re.MULTILINE)
+    not_run = case.find("skipped")
+    if case.get("status") == "run" and case.find("failure") is None and not_run is None:
+        outcome = "passed"
+    elif case.get("status") == "disabled" or not_run is not None and not_run.get("message", "").startswith("SKIP_"):
+        # The message names the property of the test that made ctest skip it: SKIP_RETURN_CODE or SKIP_REGULAR_EXPRESSION.
+        outcome = "skipped"
+        reasons = reasons or ["no reason printed"]
+    else:
+        outcome = "failed"
+    return Result(stage, case.get("name"), float(case.get("time") or 0), outcome, reasons)
+
+
 def results(path):
-    """The tests of one stage. `skipped` lists the reasons that the test printed for parts it left out."""
+    """The tests of one stage."""
     stage = os.path.basename(os.path.dirname(path))
-    if not os.path.exists(path):
-        yield Result(stage, "the build", 0.0, "failed", [])
-        return
-    for case in xml.etree.ElementTree.parse(path).getroot().iter("testcase"):
-        output = case.findtext("system-out") or ""
-        reasons = re.findall(r"^SKIP (.+)$", output, re.MULTILINE)
-        if case.find("failure") is not None or case.get("status") == "fail":
-            outcome = "failed"
-        elif case.find("skipped") is not None or case.get("status") != "run":
-            outcome = "skipped"
-            reasons = reasons or ["no reason printed"]
-        else:
-            outcome = "passed"
-        yield Result(stage, case.get("name"), float(case.get("time") or 0), outcome, reasons)
+    fault = "has no test"
+    try:
+        found = [result_of(stage, case) for case in xml.etree.ElementTree.parse(path).getroot().iter("testcase")]
+    except FileNotFoundError:
+        found, fault = [], "did not build, or ctest ended early"
+    except (OSError, ValueError, xml.etree.ElementTree.ParseError) as error:
+        found, fault = [], f"has results that cannot be read ({error})"
+    return found or [Result(stage, f"the stage {fault}", 0.0, "failed", [])]
 
 
 def main():

@@ -22,8 +22,9 @@ import pathlib
 import re
 import sys
 
+import source_tree
+
 TABLE = "docs/messages.md"
-DIRECTORIES = ["cli", "common", "exporter", "ipc", "loader", "parse", "records", "role", "symbolizer", "unwinder-mgr"]
 
 # Functions of the C library that print: (index of the text, index of the stream, or the name of the stream). A single character is no text.
 PRINTERS = {
@@ -232,9 +233,8 @@ def messages_of_shell(source):
 
 def sources(top):
     """(name, text) of each file that prints."""
-    paths = sorted(path for directory in DIRECTORIES for path in (top / directory).rglob("*") if path.suffix in (".c", ".h", ".cc", ".mjs"))
-    for path in [*paths, top / "dev"]:
-        yield str(path.relative_to(top)), path.read_text(encoding="utf-8")
+    for name in [*source_tree.sources(top, ".c", ".h", ".cc", ".mjs"), "dev"]:
+        yield name, (top / name).read_text(encoding="utf-8")
 
 
 def line_of(source, offset):

@@ -9,3 +9,13 @@ def files(top):
     if listed.returncode == 0:
         return sorted(name for name in set(listed.stdout.splitlines()) if (top / name).is_file())
     return sorted(str(path.relative_to(top)) for path in top.rglob("*") if path.is_file())
+
+
+def files_with(top, *suffixes):
+    """The same, of files with one of these suffixes."""
+    return [name for name in files(top) if name.endswith(suffixes)]
+
+
+def sources(top, *suffixes):
+    """The same, without the tests."""
+    return [name for name in files_with(top, *suffixes) if not name.startswith("tests/")]

@@ -45,6 +45,9 @@ class IncludesCase(unittest.TestCase):
         found = self.faults({"exporter/otlp/a.c": '#include "exporter/sinks/b.h"\n', "exporter/sinks/b.h": ""})
         self.assertEqual(found, ["exporter/otlp/a.c:1: exporter/otlp may not include exporter/sinks/b.h"])
 
+    def test_directory_without_a_layer(self):
+        self.assertEqual(self.faults({"new/a.c": "", "symbolizer/b.c": ""}), ["new/a.c: its directory has no layer", "symbolizer/b.c: its directory has no layer"])
+
     def test_headers_that_include_each_other(self):
         found = self.faults({"cli/a.h": '#include "cli/b.h"\n', "cli/b.h": '#include "cli/a.h"\n'})
         self.assertIn("headers include each other: cli/a.h cli/b.h", found)

@@ -62,6 +62,16 @@ class Sizes(LintCase):
         self.assertTrue(any("exception" in fault for fault in self.faults(sizes.faults, {"a.c": ""})))
 
 
+class Exceptions(LintCase):
+    def test_a_word_where_it_is_right(self):
+        self.assertEqual(self.faults(lambda top: words.faults(top, []), {"tests/lint/a.py": "# behind\n"}), [])
+
+    def test_an_exception_of_words_without_need_is_reported(self):
+        found = self.faults(words.unneeded_exceptions, {"tests/lint/a.py": "# behind\n"})
+        self.assertEqual(len(found), len(words.EXCEPTIONS) - 1)
+        self.assertFalse(any("tests/lint" in fault for fault in found))
+
+
 class Documents(LintCase):
     def documents(self, text):
         return self.faults(documents.faults, {"docs/a.md": text, "cli/main.c": "struct here {\n\tint a;\n};\n"})

@@ -40,11 +40,7 @@ WORDS = [
 # Places where such a word is right: (path prefix, expression of the line, reason).
 EXCEPTIONS = [
     ("tests/lint/", r".", "the lints name the words they look for"),
-    ("schemas/opentelemetry/", r".", "OpenTelemetry's own text"),
-    ("schemas/pprof/", r".", "pprof's own text"),
-    ("LICENSE", r".", "a licence"),
     ("unwinder-mgr/rule_compile.c", r"psABI, figure", "a figure of a specification"),
-    ("docs/style.md", r"^\| ", "the table of replaced words"),
 ]
 
 C_LIKE = {".c", ".h", ".cc", ".def", ".js", ".mjs", ".css", ".S", ".fbs", ".in"}
@@ -75,7 +71,8 @@ def pieces(path, text):
             yield number, line
 
 
-def faults(top, prefixes):
+def places(top, prefixes):
+    """(row of EXCEPTIONS or None, fault) of each place with such a word."""
     for name in source_tree.files(top):
         path = pathlib.Path(name)
         known = path.suffix in C_LIKE | HASH_LIKE | TEXT or name in ("dev", ".ci/run")
@@ -86,16 +83,25 @@ def faults(top, prefixes):
         except UnicodeDecodeError:
             continue
         for number, line in pieces(path, text):
-            if any(name.startswith(prefix) and re.search(expression, line) for prefix, expression, _ in EXCEPTIONS):
-                continue
+            exception = next((row for row in EXCEPTIONS if name.startswith(row[0]) and re.search(row[1], line)), None)
             for expression, instead in WORDS:
                 found = re.search(expression, line, re.IGNORECASE)
                 if found:
-                    yield f"{name}:{number}: \"{found[0]}\" ({instead}): {line.strip()}"
+                    yield exception, f"{name}:{number}: \"{found[0]}\" ({instead}): {line.strip()}"
+
+
+def faults(top, prefixes):
+    return [fault for exception, fault in places(top, prefixes) if not exception]
+
+
+def unneeded_exceptions(top):
+    needed = {exception for exception, _ in places(top, [])}
+    return [f"EXCEPTIONS: is not needed: {prefix} {expression}" for prefix, expression, reason in EXCEPTIONS if (prefix, expression, reason) not in needed]
 
 
 def main():
-    found = list(faults(pathlib.Path(sys.argv[1]), sys.argv[2:]))
+    top = pathlib.Path(sys.argv[1])
+    found = faults(top, sys.argv[2:]) + (unneeded_exceptions(top) if not sys.argv[2:] else [])
     print("\n".join(found) or "no word that docs/style.md replaces")
     return 1 if found else 0
 
