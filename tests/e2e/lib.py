@@ -188,10 +188,13 @@ class Busy:
         raise NotImplementedError
 
 
-def cpu_seconds_of(stat):
-    """User and system time in the text of a file `stat` in /proc; 0 if its process or thread has ended (None)."""
+def cpu_seconds_of(stat, children=False):
+    """User and system time in the text of a file `stat` in /proc; 0 if its process or thread has ended (None).
+
+    With `children`, also that of its children that have ended and were waited for.
+    """
     fields = (stat or "").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if len(fields) > 12 else 0
+    return sum(map(int, fields[11:15 if children else 13])) / os.sysconf("SC_CLK_TCK")
 
 
 class Process(Busy):
@@ -231,9 +234,9 @@ class Program(Busy):
         return super().__enter__()
 
     def cpu_seconds(self):
-        """CPU time of the processes of its process group."""
+        """CPU time of the processes of its process group, and of those that have ended."""
         stats = (read(f"/proc/{pid}/stat") or "" for pid in filter(str.isdigit, os.listdir("/proc")))
-        return sum(cpu_seconds_of(stat) for stat in stats if stat.rpartition(")")[2].split()[2:3] == [str(self.pid)])
+        return sum(cpu_seconds_of(stat, children=True) for stat in stats if stat.rpartition(")")[2].split()[2:3] == [str(self.pid)])
 
     def __exit__(self, *_):
         super().__exit__()

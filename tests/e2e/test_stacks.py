@@ -5,6 +5,8 @@ import unittest
 
 import lib
 
+CHILD_MS = 30  # that each child of vforks runs, thus at most as many samples, at 997 Hz
+
 
 class Stacks(lib.Case):
     def check(self, name, *args, least_share=0.995, **kwargs):
@@ -170,9 +172,12 @@ class Stacks(lib.Case):
         self.assert_stacks(recording, recording.of("vforks"), program.expectation)
 
     def test_vfork_again_and_again(self):
-        with lib.Program("vforks", 30) as program:
+        with lib.Program("vforks", CHILD_MS) as program:
             recording = self.record()
-        self.assert_stacks(recording, recording.of("vforks"), program.expectation)
+        # The child that runs while the recording starts may end before its mappings can be read.
+        start = [s for s in recording.of("vforks") if lib.user_frames(s.frames)[-1:] == ("[stack cut: process_unknown]",)]
+        self.assertLess(sum(s.count for s in start), 2 * CHILD_MS, recording.describe())
+        self.assert_stacks(recording, [s for s in recording.of("vforks") if s not in start], program.expectation)
 
     def test_started_by_the_recording(self):
         """Right from the first sample: frames before main are not the chain, everything after it is."""
