@@ -196,15 +196,21 @@ class Identity(AgentCase):
         return [s["resource"] for s in samples_of(server) if s["resource"].get("process.pid") == pid]
 
     def resources_inside(self, server, pid):
-        """Of the program; the shell that starts it may be sampled before it has gone into the cgroup."""
-        return [r for r in self.resources(server, pid) if r.get("process.executable.name") == "recursion"]
+        """Of the program, in the order of time. What starts it may be sampled before: this test, or a shell outside of the cgroup."""
+        mine = [s for s in samples_of(server) if s["resource"].get("process.pid") == pid]
+        mine.sort(key=lambda s: max(s["timestamps"]))
+        return [s["resource"] for s in mine if s["resource"].get("process.executable.name") == "recursion"]
 
     def test_container(self):
         with scripted.Server() as server, self.agent(server) as running, \
                 lib.Program("recursion", 28, wrapper=self.in_container(), env={"OTEL_SERVICE_NAME": "shop"}) as inside, lib.Burner() as outside:
-            self.wait_for("both", lambda: self.resources_inside(server, inside.pid) and self.resources(server, outside.pid))
+            def containers():
+                return [r.get("container.id") for r in self.resources_inside(server, inside.pid)]
+            self.wait_for("both", lambda: self.CONTAINER in containers() and self.resources(server, outside.pid))
             running.stop()
-            self.assertEqual({r.get("container.id") for r in self.resources_inside(server, inside.pid)}, {self.CONTAINER})
+            # On a loaded machine the first samples are sent before the container is known (LIMIT_IDENTITY_HOLD_MS).
+            self.assertLessEqual(set(containers()), {self.CONTAINER, None})
+            self.assertEqual(containers()[-1], self.CONTAINER)
             self.assertEqual({r.get("container.id") for r in self.resources(server, outside.pid)}, {None})
             # Nobody has asked for environments.
             for sample in samples_of(server):
@@ -216,12 +222,15 @@ class Identity(AgentCase):
         with scripted.Server() as server, self.agent(server, options, environment=environment) as running, \
                 lib.Program("recursion", 28, env={"OTEL_SERVICE_NAME": "shop", "COLOR": "bl\u00fce", "SECRET": "x"}) as named, \
                 lib.Program("recursion", 28, env={"OTEL_SERVICE_NAME": ""}) as other:
-            self.wait_for("both", lambda: self.resources(server, named.pid) and self.resources(server, other.pid))
+            def names():
+                return [r["service.name"] for r in self.resources_inside(server, named.pid)]
+            self.wait_for("both", lambda: "shop" in names() and self.resources_inside(server, other.pid))
             running.stop()
-            for resource in self.resources(server, named.pid):
-                self.assertEqual(resource["service.name"], "shop")
-                self.assertEqual(resource["process.environment_variable.COLOR"], "bl\u00fce")
-                self.assertEqual([k for k in resource if k.startswith("process.environment_variable.")], ["process.environment_variable.COLOR"])
+            self.assertEqual(names()[-1], "shop")
+            for resource in self.resources_inside(server, named.pid):
+                variables = {k: v for k, v in resource.items() if k.startswith("process.environment_variable.")}
+                # On a loaded machine the first samples are sent before the environment is read (LIMIT_IDENTITY_HOLD_MS).
+                self.assertIn((resource["service.name"], variables), [("shop", {"process.environment_variable.COLOR": "bl\u00fce"}), ("of the host", {})])
             for resource in self.resources(server, other.pid):
                 self.assertEqual(resource["service.name"], "of the host")
             self.assertNotIn("shop", running.said())
