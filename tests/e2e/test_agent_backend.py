@@ -24,7 +24,9 @@ class WithCollector(lib.Case):
     def test_what_was_sampled_arrives(self):
         with backend.Collector(self.directory) as collector, lib.Program("recursion", 200) as deep, lib.Program("threads") as threads, \
                 Agent(self, f"http://{collector.target}") as running:
-            self.wait_for("two seconds of samples", lambda: running.status()["delivered"] > 400)
+            before = {program: program.cpu_seconds() for program in (deep, threads)}
+            self.wait_for("two seconds of samples of each",
+                          lambda: running.status()["delivered"] > 400 and all(p.cpu_seconds() > cpu + 2 for p, cpu in before.items()))
             account = running.stop()
             samples = collector.profiles()
             self.assertEqual(sum(map(otlp_decode.count, samples)), account["taken"])
