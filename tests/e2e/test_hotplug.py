@@ -2,12 +2,14 @@
 """A CPU goes offline and online during a recording: it is sampled again, and programs that start on it have complete stacks."""
 
 import os
+import signal
 import time
 import unittest
 
 import lib
 
 FREQUENCY = 199
+CPU_SECONDS = 4  # that the program uses on the CPU that has returned
 
 
 def cpu_file():
@@ -31,11 +33,12 @@ class Hotplug(lib.Case):
             self.skip("no CPU here can be switched off")
         cpu, path = found
         self.addCleanup(switch, path, True)
-        process = self.start(seconds=12, freq=FREQUENCY)
+        process = self.start(seconds=None, freq=FREQUENCY)
         self.wait_until_recording(process)
         try:
             switch(path, False)
         except OSError as error:
+            process.send_signal(signal.SIGINT)
             self.finish(process)
             self.skip(f"CPU {cpu} cannot be switched off: {error}")
         time.sleep(2)
@@ -44,11 +47,11 @@ class Hotplug(lib.Case):
         time.sleep(1.5)
         # The program is bound to that CPU, so each of its samples was taken after the CPU returned.
         with lib.Program("recursion", 28, wrapper=("taskset", "-c", str(cpu))) as program:
-            time.sleep(4)
-            os.kill(program.pid, 0)
+            self.wait_for_cpu_time(program, CPU_SECONDS)
+        process.send_signal(signal.SIGINT)
         recording = self.finish(process)
         samples = recording.of("recursion")
-        self.assertGreater(sum(s.count for s in samples), FREQUENCY * 4 * 0.5, recording.describe())
+        self.assertGreater(sum(s.count for s in samples), FREQUENCY * CPU_SECONDS * 0.5, recording.describe())
         self.assert_stacks(recording, samples, program.expectation)
         stats = recording.stats
         self.assertEqual(stats["taken"], stats["exported"] + sum(stats["lost"].values()))

@@ -2,12 +2,13 @@
 """Other roots: a process's frames are named by the files that it maps, not by what lies at the same paths elsewhere."""
 import os
 import shutil
+import signal
 import subprocess
-import time
 
 import lib
 
 FILES = ("pingpong", "libping.so", "libpong.so")
+CPU_SECONDS = 1.5  # that a program uses during its recording
 
 
 def copy_program(directory):
@@ -98,12 +99,13 @@ class Roots(lib.Case):
     def test_deleted_while_recording(self):
         """A program is started and deleted during the recording: the descriptor that was opened in time is enough."""
         path = copy_program(os.path.join(self.directory, "files"))
-        process = self.start(seconds=6)
+        process = self.start(seconds=None)
         self.wait_until_recording(process)
         with lib.Program("pingpong", 60, path=path) as program:
             for name in FILES:
                 os.unlink(os.path.join(os.path.dirname(path), name))
-            time.sleep(1.5)
+            self.wait_for_cpu_time(program, CPU_SECONDS)
+        process.send_signal(signal.SIGINT)
         recording = self.finish(process)
         samples = [s for s in recording.of("pingpong") if "main" in s.frames]
         self.assert_stacks(recording, samples, program.expectation)
@@ -113,11 +115,12 @@ class Roots(lib.Case):
     def test_deleted_at_once(self):
         """A program deletes its own file when it starts, as installers do."""
         path = copy_program(os.path.join(self.directory, "files"))
-        process = self.start(seconds=6)
+        process = self.start(seconds=None)
         self.wait_until_recording(process)
         wrapper = ["sh", "-c", 'exec 3<"$0/pingpong"; (sleep 0.1; rm -f "$0"/*) & exec "$0/pingpong" "$@"']
         with lib.Program("pingpong", 60, path=os.path.dirname(path), wrapper=wrapper) as program:
-            time.sleep(1.5)
+            self.wait_for_cpu_time(program, CPU_SECONDS)
+        process.send_signal(signal.SIGINT)
         recording = self.finish(process)
         self.assert_stacks(recording, [s for s in recording.of("pingpong") if "main" in s.frames], program.expectation)
 
