@@ -67,12 +67,29 @@ struct entry {
 	uint64_t bytes;
 };
 
+struct parser;
+
+/* What to do with the programs. This is a table, so that a role that only needs address ranges is
+ * not linked with cfi_program.c. */
+struct program_runner {
+	/* Run the initial instructions of a CIE, the body of `entry`. NULL: they are not needed. */
+	int (*run_cie)(struct parser *parser, struct cfi_cie *cie, const struct entry *entry);
+	/* Receives an FDE with its address range; the body of `entry` is its instructions. */
+	int (*run_fde)(struct parser *parser, const struct cfi_cie *cie, const struct entry *entry,
+		       struct cfi_fde *fde);
+};
+
 struct parser {
 	const struct cfi_section *section;
-	const struct cfi_sink *sink;
+	const struct program_runner *runner;
 	struct cfi_budget left;
 	struct cfi_stats *stats;
 	struct cie_slot cies[CIE_CACHE_SLOTS];
+	/* For cfi_visit_ranges(). */
+	cfi_visit_range *visit;
+	void *visit_context;
+	/* For cfi_parse(). */
+	const struct cfi_sink *sink;
 	struct cfi_shapes shapes;
 	struct cfi_rows rows;
 	struct cfi_program program;
@@ -241,24 +258,12 @@ static int cie_read(const struct cfi_section *section, uint64_t offset,
 /* Parses and runs a CIE. -EBADMSG: it cannot be used. Other errors end the parse. */
 static int cie_parse(struct parser *parser, uint64_t offset, struct cfi_cie *cie)
 {
-	const struct cfi_section *section = parser->section;
 	uint8_t bytes[CIE_BYTES_MAX];
 	struct entry entry;
 
-	if (cie_read(section, offset, bytes, cie, &entry) < 0)
+	if (cie_read(parser->section, offset, bytes, cie, &entry) < 0)
 		return -EBADMSG;
-
-	struct cfi_program *program = &parser->program;
-	const struct cfi_state blank = cfi_state_blank(cie->signal_frame);
-	int rc = cfi_shapes_intern(&parser->shapes, &blank, &cie->initial);
-	if (rc < 0)
-		return rc;
-	program->cie = cie;
-	program->code_vaddr = entry_vaddr(section, &entry);
-	program->start = program->size = 0;
-	rc = cfi_program_run(program, &entry.body);
-	cie->initial = program->end_state;
-	return rc;
+	return parser->runner->run_cie ? parser->runner->run_cie(parser, cie, &entry) : 0;
 }
 
 /* Finds the CIE at an offset in the cache, or parses it. A CIE that
@@ -316,19 +321,6 @@ fde_read_range(const struct cfi_cie *cie, struct cursor *c, uint64_t vaddr, stru
 	return 0;
 }
 
-/* Delivers the rows that the program has made. */
-static int fde_deliver(struct parser *parser, struct cfi_fde *fde)
-{
-	const struct cfi_rows *rows = &parser->rows;
-
-	parser->left.rows -= rows->count;
-	parser->stats->fdes++;
-	parser->stats->rows += rows->count;
-	fde->rows = rows->rows;
-	fde->row_count = (unsigned int)rows->count;
-	return parser->sink->fde(parser->sink->context, fde);
-}
-
 /* Find the offset of the CIE that an FDE refers to. In .eh_frame the id counts backwards from its
  * own position. Returns 0, or -EBADMSG if the CIE would lie before the section. */
 static inline int fde_find_cie(const struct cfi_section *section, const struct entry *entry,
@@ -344,13 +336,11 @@ static inline int fde_find_cie(const struct cfi_section *section, const struct e
 	return 0;
 }
 
-/* Parses one FDE and delivers its rows. 0, also if the sink does not want it; -EBADMSG: it is
- * malformed. Other errors end the parse. */
+/* Parses one FDE. 0, also if it covers no code; -EBADMSG: it is malformed. Other errors end the
+ * parse. */
 static int fde_parse(struct parser *parser, struct entry *entry)
 {
 	const struct cfi_section *section = parser->section;
-	const struct cfi_sink *sink = parser->sink;
-	struct cfi_program *program = &parser->program;
 	const struct cfi_cie *cie;
 	struct cfi_fde fde;
 	uint64_t offset;
@@ -360,19 +350,13 @@ static int fde_parse(struct parser *parser, struct entry *entry)
 		rc = cie_get(parser, offset, &cie);
 	if (rc < 0)
 		return rc;
-	const uint64_t vaddr = entry_vaddr(section, entry);
-	rc = fde_read_range(cie, &entry->body, vaddr, &fde);
+	rc = fde_read_range(cie, &entry->body, entry_vaddr(section, entry), &fde);
 	if (rc != 0)
 		return rc < 0 ? rc : 0;
-	if (sink->want && !sink->want(sink->context, fde.start, fde.end))
-		return 0;
-	program->cie = cie;
-	program->code_vaddr = vaddr;
-	program->start = fde.start;
-	program->size = fde.end - fde.start;
-	rc = cfi_program_run(program, &entry->body);
-	return rc < 0 ? rc : fde_deliver(parser, &fde);
+	return parser->runner->run_fde(parser, cie, entry, &fde);
 }
+
+/* ---- A section ---- */
 
 /* Parses all entries. Returns what cfi_parse() returns. */
 static int section_parse(struct parser *parser)
@@ -407,6 +391,55 @@ static int section_parse(struct parser *parser)
 	}
 }
 
+/* ---- Rows ---- */
+
+static int rows_run_cie(struct parser *parser, struct cfi_cie *cie, const struct entry *entry)
+{
+	struct cfi_program *program = &parser->program;
+	const struct cfi_state blank = cfi_state_blank(cie->signal_frame);
+	int rc = cfi_shapes_intern(&parser->shapes, &blank, &cie->initial);
+
+	if (rc < 0)
+		return rc;
+	program->cie = cie;
+	program->code_vaddr = entry_vaddr(parser->section, entry);
+	program->start = program->size = 0;
+	rc = cfi_program_run(program, &entry->body);
+	cie->initial = program->end_state;
+	return rc;
+}
+
+/* Delivers the rows that the program has made. */
+static int rows_deliver(struct parser *parser, struct cfi_fde *fde)
+{
+	const struct cfi_rows *rows = &parser->rows;
+
+	parser->left.rows -= rows->count;
+	parser->stats->fdes++;
+	parser->stats->rows += rows->count;
+	fde->rows = rows->rows;
+	fde->row_count = (unsigned int)rows->count;
+	return parser->sink->fde(parser->sink->context, fde);
+}
+
+static int rows_run_fde(struct parser *parser, const struct cfi_cie *cie, const struct entry *entry,
+			struct cfi_fde *fde)
+{
+	const struct cfi_sink *sink = parser->sink;
+	struct cfi_program *program = &parser->program;
+
+	if (sink->want && !sink->want(sink->context, fde->start, fde->end))
+		return 0;
+	program->cie = cie;
+	program->code_vaddr = entry_vaddr(parser->section, entry);
+	program->start = fde->start;
+	program->size = fde->end - fde->start;
+	int rc = cfi_program_run(program, &entry->body);
+	return rc < 0 ? rc : rows_deliver(parser, fde);
+}
+
+static const struct program_runner rows_runner = {.run_cie = rows_run_cie, .run_fde = rows_run_fde};
+
 int cfi_parse(const struct cfi_section *section, const struct cfi_budget *budget,
 	      const struct cfi_sink *sink, struct cfi_stats *stats)
 {
@@ -416,6 +449,7 @@ int cfi_parse(const struct cfi_section *section, const struct cfi_budget *budget
 	if (!parser)
 		return -ENOMEM;
 	parser->section = section;
+	parser->runner = &rows_runner;
 	parser->sink = sink;
 	parser->stats = stats;
 	parser->left = *budget;
@@ -432,6 +466,35 @@ int cfi_parse(const struct cfi_section *section, const struct cfi_budget *budget
 	cfi_shapes_fini(&parser->shapes);
 	cfi_rows_fini(&parser->rows);
 	return rc;
+}
+
+/* ---- Address ranges ---- */
+
+static int ranges_run_fde(struct parser *parser, const struct cfi_cie *cie,
+			  const struct entry *entry, struct cfi_fde *fde)
+{
+	(void)cie;
+	(void)entry;
+	return parser->visit(parser->visit_context, fde->start, fde->end);
+}
+
+static const struct program_runner ranges_runner = {.run_fde = ranges_run_fde};
+
+int cfi_visit_ranges(const struct cfi_section *section, uint64_t fdes_max, cfi_visit_range *visit,
+		     void *context)
+{
+	_cleanup_free_ struct parser *parser = calloc(1, sizeof(*parser));
+	struct cfi_stats stats = {0};
+
+	if (!parser)
+		return -ENOMEM;
+	parser->section = section;
+	parser->runner = &ranges_runner;
+	parser->stats = &stats;
+	parser->left.fdes = fdes_max;
+	parser->visit = visit;
+	parser->visit_context = context;
+	return section_parse(parser);
 }
 
 int cfi_read_range(const struct cfi_section *section, uint64_t offset, uint64_t *start,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/limits.h"
 #include "common/search.h"
@@ -17,9 +18,6 @@ enum {
 	PAIR_BYTES = 8,
 	PAIRS_PER_READ = 2048, /* 16 KiB, on the stack */
 	ENTRIES_MIN = 256,
-	/* Instructions. Only the programs of CIEs are executed, with about five instructions each.
-	 * A large file has some thousand CIEs. */
-	INSTRUCTIONS_MAX = 1000000,
 };
 
 /* A function: 8 bytes. */
@@ -124,58 +122,24 @@ struct index_build {
 	struct function_ranges *ranges;
 	size_t capacity, capacity_max;
 	bool unsorted;
-	int error;
 };
 
-static bool index_grow(struct index_build *build)
-{
-	size_t capacity = build->capacity ? build->capacity * 2 : ENTRIES_MIN;
-
-	if (capacity > build->capacity_max)
-		capacity = build->capacity_max;
-	if (capacity <= build->capacity)
-		return false;
-	struct function_ranges_entry *entries =
-	    reallocarray(build->ranges->entries, capacity, sizeof(*entries));
-	if (!entries) {
-		build->error = -ENOMEM;
-		return false;
-	}
-	build->ranges->entries = entries;
-	build->capacity = capacity;
-	return true;
-}
-
-/* cfi_parse() asks whether it should run the program of an FDE. The index only needs the range. */
-static bool index_want(void *context, uint64_t start, uint64_t end)
+static int index_add(void *context, uint64_t start, uint64_t end)
 {
 	struct index_build *build = context;
 	struct function_ranges *ranges = build->ranges;
 
 	if (start < ranges->base || start - ranges->base > UINT32_MAX)
-		return false;
-	if (ranges->entry_count == build->capacity && !index_grow(build))
-		return false;
+		return 0;
+	int r = ARRAY_RESERVE(ranges->entries, build->capacity, ranges->entry_count + 1,
+			      ENTRIES_MIN, build->capacity_max);
+	if (r < 0)
+		return r;
 	const struct function_ranges_entry entry = {.start = (uint32_t)(start - ranges->base),
 						    .bytes = (uint32_t)(end - start)};
 	build->unsorted |=
 	    ranges->entry_count && ranges->entries[ranges->entry_count - 1].start > entry.start;
 	ranges->entries[ranges->entry_count++] = entry;
-	return false;
-}
-
-static int index_rule(void *context, const struct cfi_rule *rule, uint32_t *id)
-{
-	(void)context;
-	(void)rule;
-	*id = 0;
-	return 0;
-}
-
-static int index_fde(void *context, const struct cfi_fde *fde)
-{
-	(void)context;
-	(void)fde;
 	return 0;
 }
 
@@ -212,17 +176,11 @@ static int index_build(struct function_ranges *ranges, const struct elf_source *
 {
 	struct index_build build = {
 	    .ranges = ranges, .capacity_max = cap_bytes / sizeof(struct function_ranges_entry)};
-	const struct cfi_budget budget = {.fdes = build.capacity_max,
-					  .instructions = INSTRUCTIONS_MAX};
-	const struct cfi_sink sink = {
-	    .context = &build, .want = index_want, .rule = index_rule, .fde = index_fde};
 	_cleanup_(elf_window_fini) struct elf_window window;
 	struct cfi_section section;
-	struct cfi_stats stats;
 
 	section_init(ranges, source, &window, &section);
-	int r = cfi_parse(&section, &budget, &sink, &stats);
-	if (r == -ENOMEM || build.error)
+	if (cfi_visit_ranges(&section, build.capacity_max, index_add, &build) == -ENOMEM)
 		return -ENOMEM;
 	if (build.unsorted)
 		qsort(ranges->entries, ranges->entry_count, sizeof(ranges->entries[0]),

@@ -256,6 +256,18 @@ Test(function_ranges, builds_an_index_if_the_header_is_missing_or_broken)
 	check_index(&file);
 }
 
+Test(function_ranges, index_needs_no_program_of_a_cie_or_fde)
+{
+	struct file file;
+
+	file_make(&file);
+	file.header.e_phnum = 1;
+	/* No instruction has this opcode, so a program that begins with it cannot be run. */
+	file.cie.padding[0] = 0x3f;
+	file.fdes[1].padding[0] = 0x3f;
+	check_index(&file);
+}
+
 Test(function_ranges, sorts_an_index_of_fdes_in_any_order)
 {
 	struct file file;
