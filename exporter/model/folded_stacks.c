@@ -7,16 +7,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
 
 #define LABEL_BYTES_MAX 4096 /* as long as a string of a profile may be */
 #define KERNEL_SUFFIX "_[k]"
+/* First capacities: about 1 KiB each. Few stacks have consecutive calls, most of them one run. */
+#define MERGED_MIN 96
+#define RUNS_MIN 128
 #define PID_BYTES_MAX 16 /* " (4294967295)" and its NUL */
 /* A name that is cut within a character grows by up to this many bytes when it is interned: each of
  * up to three bytes of that character becomes U+FFFD, which takes three bytes. */
 #define CUT_BYTES 6
 
-/* Compares stacks whose calls are not merged. */
+/* Compares stacks of which each frame is one call. */
 static int compare_stacks(const struct folded_stacks *folded, const struct profile_stack *a,
 			  const struct profile_stack *b)
 {
@@ -55,9 +59,10 @@ int folded_stacks_compare(const struct folded_stacks *folded, uint32_t a, uint32
 		return root_a < root_b ? -1 : 1;
 	if (samples[a].stack == samples[b].stack)
 		return 0;
-	return folded->starts ? compare_merged(folded, a, b)
-			      : compare_stacks(folded, folded_stacks_stack(folded, a),
-					       folded_stacks_stack(folded, b));
+	if (folded_stacks_merged(folded, a) || folded_stacks_merged(folded, b))
+		return compare_merged(folded, a, b);
+	return compare_stacks(folded, folded_stacks_stack(folded, a),
+			      folded_stacks_stack(folded, b));
 }
 
 static int compare_samples(const void *a, const void *b, void *folded)
@@ -144,47 +149,80 @@ static int rank_labels(struct folded_stacks *folded)
 	return 0;
 }
 
-/* Finds where the frames of a stack start if equal neighbours are one. */
-static void merge_calls(struct folded_stacks *folded, uint32_t id)
+/* Whether the call at `i`, counted from the leaf, and its caller are one function. */
+static bool is_consecutive(const struct folded_stacks *folded, const struct profile_stack *stack,
+			   uint32_t i)
 {
-	const struct profile *p = folded->profile;
-	const struct profile_stack *stack = &p->stacks[id];
-	uint32_t before = 0, depth = 0;
+	const uint32_t *locations = &folded->profile->stack_locations[stack->first];
 
-	for (uint32_t position = 0; position < stack->count; position++) {
-		uint32_t leaf_first = stack->first + stack->count - 1 - position;
-		uint32_t label = folded->location_labels[p->stack_locations[leaf_first]];
-
-		if (!depth || label != before)
-			folded->starts[stack->first + depth++] = position;
-		before = label;
-	}
-	folded->depths[id] = depth;
+	return folded->location_labels[locations[i]] == folded->location_labels[locations[i + 1]];
 }
 
-uint32_t folded_stacks_calls(const struct folded_stacks *folded, uint32_t sample, uint32_t depth)
+static bool has_consecutive_calls(const struct folded_stacks *folded,
+				  const struct profile_stack *stack)
 {
-	const struct profile_stack *stack = folded_stacks_stack(folded, sample);
-	const uint32_t *starts = folded->starts + stack->first;
+	for (uint32_t i = 0; i + 1 < stack->count; i++)
+		if (is_consecutive(folded, stack, i))
+			return true;
+	return false;
+}
 
-	if (!folded->starts)
-		return 1;
-	uint32_t end =
-	    depth + 1 < folded_stacks_depth(folded, sample) ? starts[depth + 1] : stack->count;
-	return end - starts[depth];
+/* The entries while they are made. */
+struct merge {
+	struct folded_stacks *folded;
+	size_t merged_count, merged_capacity, run_count, run_capacity;
+};
+
+/* Adds the entry of a stack that has consecutive calls. */
+static int merge_calls(struct merge *merge, const struct profile_stack *stack)
+{
+	struct folded_stacks *f = merge->folded;
+	struct folded_merged merged = {.depth = 1, .run_first = (uint32_t)merge->run_count};
+	uint32_t swallowed = 0;
+
+	for (uint32_t position = 1; position < stack->count; position++) {
+		if (!is_consecutive(f, stack, stack->count - 1 - position)) {
+			merged.depth++;
+			continue;
+		}
+		const uint32_t frame = merged.depth - 1;
+		const uint32_t end = merged.run_first + merged.run_count;
+		if (!merged.run_count || f->runs[end - 1].frame != frame) {
+			int r = ARRAY_RESERVE(f->runs, merge->run_capacity, (size_t)end + 1,
+					      RUNS_MIN, UINT32_MAX);
+			if (r < 0)
+				return r;
+			f->runs[end].frame = frame;
+			merged.run_count++;
+		}
+		f->runs[merged.run_first + merged.run_count - 1].swallowed = ++swallowed;
+	}
+	int r = ARRAY_RESERVE(f->merged, merge->merged_capacity, merge->merged_count + 1,
+			      MERGED_MIN, UINT32_MAX);
+	if (r < 0)
+		return r;
+	merge->run_count += merged.run_count;
+	f->merged[merge->merged_count++] = merged;
+	return 0;
 }
 
 static int merge_all_calls(struct folded_stacks *folded)
 {
 	const struct profile *p = folded->profile;
+	struct merge merge = {.folded = folded};
 
-	/* One more than needed: calloc() of nothing may return NULL. */
-	folded->starts = calloc(p->stack_locations_count + 1ULL, sizeof(*folded->starts));
-	folded->depths = calloc(p->stacks_count, sizeof(*folded->depths));
-	if (!folded->starts || !folded->depths)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < p->stacks_count; i++)
-		merge_calls(folded, i);
+	for (uint32_t i = 0; i < p->stacks_count; i++) {
+		if (!has_consecutive_calls(folded, &p->stacks[i]))
+			continue;
+		if (!folded->merged_at)
+			folded->merged_at = calloc(p->stacks_count, sizeof(*folded->merged_at));
+		if (!folded->merged_at)
+			return -ENOMEM;
+		int r = merge_calls(&merge, &p->stacks[i]);
+		if (r < 0)
+			return r;
+		folded->merged_at[i] = (uint32_t)merge.merged_count;
+	}
 	return 0;
 }
 
@@ -237,8 +275,9 @@ void folded_stacks_fini(struct folded_stacks *folded)
 	free(folded->labels);
 	free(folded->location_labels);
 	free(folded->thread_labels);
-	free(folded->starts);
-	free(folded->depths);
+	free(folded->merged);
+	free(folded->runs);
+	free(folded->merged_at);
 	free(folded->samples);
 	memset(folded, 0, sizeof(*folded));
 }

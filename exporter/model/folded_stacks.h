@@ -19,10 +19,14 @@
  *
  * The folded file writes "app;main;write 5" for the last two.
  *
- * With `merge_calls`, consecutive calls of one function are one frame. `starts` then holds the
- * position, counted from the outermost, of each frame's first call. For main -> rec -> rec -> rec
- * -> read, which has the positions 0 to 4, it is 0, 1, 4: three frames, of which the second one
- * stands for 4 - 1 calls.
+ * With `merge_calls`, consecutive calls of one function are one frame. Few stacks contain such
+ * calls, so only these have an entry in `merged`. It lists the frames that stand for more than one
+ * call, as runs. A position counts the calls from the outermost; the position of a frame is its
+ * depth plus the calls that the runs before it have swallowed.
+ *
+ * Example: main -> rec -> rec -> rec -> read has the positions 0 to 4, and three frames. Its only
+ * run is {.frame = 1, .swallowed = 2}: rec stands for 1 + 2 calls, and read, the frame at depth 2,
+ * is at position 2 + 2.
  */
 #ifndef EXPORTER_MODEL_FOLDED_STACKS_H
 #define EXPORTER_MODEL_FOLDED_STACKS_H
@@ -47,6 +51,18 @@ struct folded_options {
 	void (*clean)(char *label, size_t length);
 };
 
+/* A frame that stands for consecutive calls. */
+struct folded_run {
+	uint32_t frame;	    /* its depth */
+	uint32_t swallowed; /* calls without a frame of their own, up to and including this run */
+};
+
+/* A stack with such frames. */
+struct folded_merged {
+	uint32_t depth;		       /* number of its frames */
+	uint32_t run_first, run_count; /* in folded_stacks.runs, in the order of their frames */
+};
+
 struct folded_stacks {
 	const struct profile *profile;
 	struct profile names; /* only its strings are used */
@@ -54,9 +70,11 @@ struct folded_stacks {
 	uint32_t labels_count;
 	uint32_t *location_labels; /* by location: rank */
 	uint32_t *thread_labels;   /* by thread: rank of its root */
-	/* Only with merge_calls: the positions at which frames start; those of stack s begin at
-	 * profile->stacks[s].first. And by stack: the number of its frames. */
-	uint32_t *starts, *depths;
+	/* Only with merge_calls, and only if a stack has consecutive calls. merged_at is by stack:
+	 * the index of its entry plus one; 0: each of its frames is one call. */
+	uint32_t *merged_at;
+	struct folded_merged *merged;
+	struct folded_run *runs;
 	uint32_t *samples; /* indexes of the profile's samples, sorted */
 };
 
@@ -73,11 +91,37 @@ static inline const struct profile_stack *folded_stacks_stack(const struct folde
 	return &folded->profile->stacks[folded->profile->samples[sample].stack];
 }
 
+/* The entry of a sample's stack; NULL if each of its frames is one call. */
+static inline const struct folded_merged *folded_stacks_merged(const struct folded_stacks *folded,
+							       uint32_t sample)
+{
+	const uint32_t at =
+	    folded->merged_at ? folded->merged_at[folded->profile->samples[sample].stack] : 0;
+
+	return at ? &folded->merged[at - 1] : NULL;
+}
+
 /* Number of frames of a sample's stack. */
 static inline uint32_t folded_stacks_depth(const struct folded_stacks *folded, uint32_t sample)
 {
-	return folded->depths ? folded->depths[folded->profile->samples[sample].stack]
-			      : folded_stacks_stack(folded, sample)->count;
+	const struct folded_merged *merged = folded_stacks_merged(folded, sample);
+
+	return merged ? merged->depth : folded_stacks_stack(folded, sample)->count;
+}
+
+/* The position of the first call of the frame at `depth`. */
+static inline uint32_t folded_stacks_position(const struct folded_stacks *folded, uint32_t sample,
+					      uint32_t depth)
+{
+	const struct folded_merged *merged = folded_stacks_merged(folded, sample);
+	uint32_t swallowed = 0;
+
+	if (!merged)
+		return depth;
+	const struct folded_run *run = &folded->runs[merged->run_first];
+	for (uint32_t i = 0; i < merged->run_count && run[i].frame < depth; i++)
+		swallowed = run[i].swallowed;
+	return depth + swallowed;
 }
 
 /* The rank of the frame at `depth` from the outermost; it must be below folded_stacks_depth(). */
@@ -85,14 +129,19 @@ static inline uint32_t folded_stacks_frame(const struct folded_stacks *folded, u
 					   uint32_t depth)
 {
 	const struct profile_stack *stack = folded_stacks_stack(folded, sample);
-	uint32_t position = folded->starts ? folded->starts[stack->first + depth] : depth;
+	uint32_t position = folded_stacks_position(folded, sample, depth);
 	uint32_t leaf_first = stack->first + stack->count - 1 - position;
 
 	return folded->location_labels[folded->profile->stack_locations[leaf_first]];
 }
 
 /* How many consecutive calls that frame stands for. */
-uint32_t folded_stacks_calls(const struct folded_stacks *folded, uint32_t sample, uint32_t depth);
+static inline uint32_t folded_stacks_calls(const struct folded_stacks *folded, uint32_t sample,
+					   uint32_t depth)
+{
+	return folded_stacks_position(folded, sample, depth + 1) -
+	       folded_stacks_position(folded, sample, depth);
+}
 
 /* The rank of a sample's root. */
 static inline uint32_t folded_stacks_root(const struct folded_stacks *folded, uint32_t sample)

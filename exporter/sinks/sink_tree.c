@@ -26,6 +26,7 @@
 #include "common/escape.h"
 #include "common/utf8.h"
 #include "exporter/model/folded_stacks.h"
+#include "exporter/model/largest.h"
 #include "exporter/sinks/sink.h"
 #include "exporter/sinks/sink_stream.h"
 
@@ -37,9 +38,8 @@
 
 /* A subtree. */
 struct child {
-	uint32_t first, end;	       /* range in folded.samples */
-	uint32_t calls_min, calls_max; /* consecutive calls that its frame stands for; 0: a root */
-	uint64_t total;		       /* samples */
+	uint32_t first, end; /* range in folded.samples */
+	uint64_t total;	     /* samples */
 };
 
 /* The subtrees below one node. At most PRUNE_DIVISOR can have 1/PRUNE_DIVISOR of the samples. */
@@ -120,16 +120,11 @@ static uint32_t label_at(const struct folded_stacks *f, uint32_t at, int64_t dep
 static struct child find_child(const struct tree *t, uint32_t first, uint32_t end, int64_t depth)
 {
 	const struct folded_stacks *f = &t->folded;
-	struct child child = {.first = first, .end = first, .calls_min = UINT32_MAX};
+	struct child child = {.first = first, .end = first};
 	const uint32_t label = label_at(f, first, depth);
 
-	for (; child.end < end && label_at(f, child.end, depth) == label; child.end++) {
-		uint32_t calls =
-		    depth < 0 ? 0 : folded_stacks_calls(f, f->samples[child.end], (uint32_t)depth);
-		child.calls_min = calls < child.calls_min ? calls : child.calls_min;
-		child.calls_max = calls > child.calls_max ? calls : child.calls_max;
+	for (; child.end < end && label_at(f, child.end, depth) == label; child.end++)
 		child.total += sample_count(t, child.end);
-	}
 	return child;
 }
 
@@ -164,14 +159,19 @@ static void write_node(const struct tree *t, const char *branch, uint64_t total,
 static void write_function(const struct tree *t, const char *branch, const struct child *child,
 			   uint32_t depth)
 {
-	const uint32_t sample = t->folded.samples[child->first];
+	const struct folded_stacks *f = &t->folded;
+	uint32_t least = UINT32_MAX, most = 0;
 
-	write_node(t, branch, child->total,
-		   t->folded.labels[folded_stacks_frame(&t->folded, sample, depth)]);
-	if (child->calls_min < child->calls_max)
-		fprintf(t->out, " x%" PRIu32 "-%" PRIu32, child->calls_min, child->calls_max);
-	else if (child->calls_max > 1)
-		fprintf(t->out, " x%" PRIu32, child->calls_max);
+	for (uint32_t i = child->first; i < child->end; i++) {
+		uint32_t calls = folded_stacks_calls(f, f->samples[i], depth);
+		least = calls < least ? calls : least;
+		most = calls > most ? calls : most;
+	}
+	write_node(t, branch, child->total, f->labels[label_at(f, child->first, depth)]);
+	if (least < most)
+		fprintf(t->out, " x%" PRIu32 "-%" PRIu32, least, most);
+	else if (most > 1)
+		fprintf(t->out, " x%" PRIu32, most);
 	putc('\n', t->out);
 }
 
@@ -277,16 +277,6 @@ static int write_roots(struct tree *t, enum folded_root kind)
 	return r;
 }
 
-static int compare_self(const void *a, const void *b, void *self)
-{
-	const uint64_t *s = self;
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	if (s[x] != s[y])
-		return s[x] > s[y] ? -1 : 1;
-	return (x > y) - (x < y);
-}
-
 /* Counts, for each label, the samples of which it is the leaf (`self`) and those that it appears in
  * (`total`). */
 static int count_labels(const struct tree *t, uint64_t *self, uint64_t *total)
@@ -299,15 +289,17 @@ static int count_labels(const struct tree *t, uint64_t *self, uint64_t *total)
 	if (!last)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < p->samples_count; i++) {
-		uint32_t depth = folded_stacks_depth(&t->folded, i);
-		for (uint32_t d = 0; d < depth; d++) {
-			uint32_t label = folded_stacks_frame(&t->folded, i, d);
+		const struct profile_stack *stack = folded_stacks_stack(&t->folded, i);
+		const uint32_t *locations = &p->stack_locations[stack->first]; /* leaf first */
+
+		for (uint32_t j = 0; j < stack->count; j++) {
+			uint32_t label = t->folded.location_labels[locations[j]];
 			if (last[label] != i + 1)
 				total[label] += p->samples[i].count;
 			last[label] = i + 1;
 		}
-		if (depth)
-			self[folded_stacks_frame(&t->folded, i, depth - 1)] += p->samples[i].count;
+		if (stack->count)
+			self[t->folded.location_labels[locations[0]]] += p->samples[i].count;
 	}
 	return 0;
 }
@@ -317,21 +309,21 @@ static int write_top_functions(const struct tree *t)
 	uint32_t count = t->folded.labels_count;
 	_cleanup_free_ uint64_t *self = calloc(count, sizeof(*self));
 	_cleanup_free_ uint64_t *total = calloc(count, sizeof(*total));
-	_cleanup_free_ uint32_t *order = calloc(count, sizeof(*order));
+	uint32_t largest[TOP_FUNCTIONS_MAX];
 
-	if (!self || !total || !order)
+	if (!self || !total)
 		return -ENOMEM;
 	int r = count_labels(t, self, total);
 	if (r < 0)
 		return r;
-	for (uint32_t i = 0; i < count; i++)
-		order[i] = i;
-	qsort_r(order, count, sizeof(*order), compare_self, self);
+	const unsigned int found = largest_find(self, count, largest, TOP_FUNCTIONS_MAX);
 	fputs("\nhottest functions\n   self      samples    total  function\n", t->out);
-	for (uint32_t i = 0; i < count && i < TOP_FUNCTIONS_MAX && self[order[i]]; i++) {
-		fprintf(t->out, "%6.2f%% %12" PRIu64 "  %6.2f%%  ", percent(t, self[order[i]]),
-			self[order[i]], percent(t, total[order[i]]));
-		write_name(t, t->folded.labels[order[i]]);
+	for (unsigned int i = 0; i < found; i++) {
+		const uint32_t label = largest[i];
+
+		fprintf(t->out, "%6.2f%% %12" PRIu64 "  %6.2f%%  ", percent(t, self[label]),
+			self[label], percent(t, total[label]));
+		write_name(t, t->folded.labels[label]);
 		putc('\n', t->out);
 	}
 	return 0;

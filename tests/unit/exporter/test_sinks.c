@@ -364,6 +364,22 @@ Test(sinks, tree_shows_the_range_if_the_number_of_consecutive_calls_differs)
 			   "%s", text);
 }
 
+Test(sinks, tree_shows_several_recursive_functions_of_one_stack)
+{
+	size_t length;
+	uint32_t a = frame("native", "app", "a", 1), b = frame("native", "app", "b", 2);
+	uint32_t c = frame("native", "app", "c", 3), app = thread(10, 10, "app", "app");
+
+	ADD(app, 1, c, c, b, a, a, a);
+	ADD(app, 2, c, c, b, a, a, a, a);
+	ADD(app, 4, c, b, a);
+	_cleanup_free_ char *text = render("tree", &length);
+	cr_expect_not_null(strstr(text, "100.00%          7    a x1-4\n"
+					"100.00%          7    b\n"
+					"100.00%          7    c x1-2\n\n"),
+			   "%s", text);
+}
+
 Test(sinks, tree_groups_by_process_name_unless_pid_is_asked_for)
 {
 	size_t length;
