@@ -160,14 +160,14 @@ static XXH128_hash_t frame_key(const struct worker *worker, uint64_t frame)
 	return key;
 }
 
-int frames_get_id(struct worker *worker, uint64_t frame, uint32_t *id)
+/* Describe a frame in the batch, with the next id. It is kept out of frames_get_id(), whose usual
+ * case, a frame that has an id, needs no room for a record. */
+__attribute__((noinline)) static int frame_define(struct worker *worker, uint64_t frame,
+						  XXH128_hash_t key, uint32_t *id)
 {
-	const XXH128_hash_t key = frame_key(worker, frame);
 	struct record_frame record = {0};
 	int r;
 
-	if (id_map_get(&worker->ids.frames, key, id))
-		return 0;
 	batch_close_if_full(&worker->batch);
 	if (frame_is_kernel(frame))
 		r = kernel_describe(worker, frame, &record);
@@ -180,6 +180,13 @@ int frames_get_id(struct worker *worker, uint64_t frame, uint32_t *id)
 	*id = record.id = ++worker->ids.frame;
 	records_add_frame(worker->batch.records, &record);
 	return id_map_put(&worker->ids.frames, key, *id);
+}
+
+int frames_get_id(struct worker *worker, uint64_t frame, uint32_t *id)
+{
+	const XXH128_hash_t key = frame_key(worker, frame);
+
+	return id_map_get(&worker->ids.frames, key, id) ? 0 : frame_define(worker, frame, key, id);
 }
 
 /* --- managed frames --- */
