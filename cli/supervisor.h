@@ -57,7 +57,7 @@ struct supervisor;
  * Every callback may call loop_stop() with an exit status. */
 struct supervisor_policy {
 	/* The handlers of messages from the roles. Their context is a struct supervisor_watch. */
-	const struct message_handlers *handlers;
+	message_handlers *handlers;
 	const char *run_directory; /* of an agent, where it stays; NULL: a temporary one */
 	bool strict_memory;
 	enum supervisor_on_end on_end[ROLE_COUNT];
@@ -111,7 +111,7 @@ struct supervisor {
 	int signal_fd;
 };
 
-/* The handlers of STATUS and PONG, for the policy's table. */
+/* The handlers of STATUS and PONG, for the policy's list. */
 int supervisor_on_status(void *watch, const struct msg_status *status);
 int supervisor_on_pong(void *watch);
 

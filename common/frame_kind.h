@@ -10,10 +10,6 @@ enum frame_kind {
 	FRAME_KIND_COUNT
 };
 
-static const char *const frame_kind_names[FRAME_KIND_COUNT] __attribute__((unused)) = {
-#define FRAME_KIND(id, name) name,
-#include "common/frame_kinds.def"
-#undef FRAME_KIND
-};
+extern const char *const frame_kind_names[FRAME_KIND_COUNT];
 
 #endif

@@ -13,11 +13,6 @@ enum incomplete_reason {
 	INCOMPLETE_COUNT
 };
 
-static const char *const incomplete_reason_names[INCOMPLETE_COUNT] __attribute__((unused)) = {
-    "complete",
-#define INCOMPLETE_REASON(id, name) name,
-#include "common/incomplete_reasons.def"
-#undef INCOMPLETE_REASON
-};
+extern const char *const incomplete_reason_names[INCOMPLETE_COUNT];
 
 #endif

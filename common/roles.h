@@ -13,18 +13,15 @@ enum role_id {
 /* The bit of a role in a set of roles. */
 #define ROLE_BIT(role) (1u << (role))
 
+/* The names are arrays: a table of pointers is larger, since each pointer is relocated at start. */
 struct role_names {
-	const char *directory; /* of its socket, in the run directory */
-	const char *user;      /* its system user, where the host has it */
-	const char *process;   /* the name of its process (comm) */
-	const char *program, *agent_program;
+	char directory[16]; /* of its socket, in the run directory */
+	char user[16];	    /* its system user, where the host has it */
+	char process[16];   /* the name of its process (comm) */
+	char program[24];
+	char agent_program[24]; /* its program in an agent */
 };
 
-static const struct role_names role_names[ROLE_COUNT] __attribute__((unused)) = {
-#define ROLE(id, directory, user, process, program, agent_program)                                 \
-	{directory, user, process, program, agent_program},
-#include "common/roles.def"
-#undef ROLE
-};
+extern const struct role_names role_names[ROLE_COUNT];
 
 #endif

@@ -17,16 +17,7 @@ enum runtime_id {
 #define RUNTIME_SET_ALL ((1u << RUNTIME_ID_COUNT) - 2u)
 _Static_assert(RUNTIME_ID_COUNT <= 32, "a set of runtimes is one word");
 
-static const char *const runtime_names[RUNTIME_ID_COUNT] __attribute__((unused)) = {
-#define RUNTIME(id, name, frame_type, title) [RUNTIME_ID_##id] = #name,
-#include "common/runtimes.def"
-#undef RUNTIME
-};
-
-static const char *const runtime_titles[RUNTIME_ID_COUNT] __attribute__((unused)) = {
-#define RUNTIME(id, name, frame_type, title) [RUNTIME_ID_##id] = title,
-#include "common/runtimes.def"
-#undef RUNTIME
-};
+extern const char *const runtime_names[RUNTIME_ID_COUNT];
+extern const char *const runtime_titles[RUNTIME_ID_COUNT];
 
 #endif

@@ -22,10 +22,11 @@ struct message_rule {
 	} sizes;
 	uint8_t senders; /* ROLE_BIT of each */
 	struct {
-		uint8_t states; /* in which this role accepts the message; 0: never */
-		bool once;	/* on one connection */
+		uint8_t states : 7; /* in which this role accepts the message; 0: never */
+		uint8_t once : 1;   /* on one connection */
 	} receivers[ROLE_COUNT];
 };
+_Static_assert(ROLE_STATE_COUNT <= 7, "a set of states fits");
 
 extern const struct message_rule message_rules[MESSAGE_TYPE_COUNT];
 

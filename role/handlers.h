@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tables of message handlers. Each program has one constant table, next to its handlers:
+ * Lists of message handlers. Each program has one list, next to its handlers, which becomes a
+ * function that calls them:
  *
  *	#define LOADER_HANDLERS(HANDLER, REFUSE)          \
  *		HANDLER(START, loader_on_start)           \
@@ -10,7 +11,7 @@
  *
  * The build fails if a message that the loader may receive (messages.def) has no line, if a line
  * names another message, or if the type of a handler does not match the payload. REFUSE(name) is
- *for a role of which there are two programs: the message is for the other one.
+ * for a role of which there are two programs: the message is for the other one.
  *
  * The type of a handler follows from the payload in messages.def:
  *	EMPTY		int fn(void *context)
@@ -34,11 +35,23 @@
 	(void *context, const type *payload, struct message *message)
 #define HANDLER_BYTES(least, most) (void *context, const void *payload, size_t length)
 
-/* One member for each message, called as in messages.def. NULL: the program refuses the message. */
-struct message_handlers {
-#define MESSAGE(name, sender, payload) int(*name) HANDLER_##payload;
+#define CALL_EMPTY (context)
+#define CALL_STRUCT(type) (context, message->payload)
+#define CALL_STRUCT_FDS(type, least, most) (context, message->payload, message)
+#define CALL_BYTES(least, most) (context, message->payload, message->length)
+
+/* For each message: call its handler `fn` as messages.def says. */
+#define MESSAGE(name, sender, payload)                                                             \
+	static inline int handler_call_##name(int(*fn) HANDLER_##payload, void *context,           \
+					      struct message *message)                             \
+	{                                                                                          \
+		(void)message;                                                                     \
+		return fn CALL_##payload;                                                          \
+	}
 #include "ipc/messages.def"
-};
+
+/* Calls the handler of a message. Returns what it returned; -EPROTO if the program refuses it. */
+typedef int message_handlers(void *context, struct message *message);
 
 /* The sets of messages (bit 1 << type of each) that the roles may receive, without PING, which
  * role.c answers for all of them. */
@@ -73,22 +86,33 @@ enum message_set {
 	    ,
 };
 
-/* What the lines of a list become in the table, and in the check that the list is complete. */
-#define HANDLER_IN_TABLE(id, fn) .id = fn,
-#define REFUSED_IN_TABLE(id)
+/* What the lines of a list become in the function, and in the check that the list is complete. */
+#define HANDLER_IN_SWITCH(id, fn)                                                                  \
+	case MESSAGE_##id:                                                                         \
+		return handler_call_##id(fn, context, message);
+#define REFUSED_IN_SWITCH(id)
 #define HANDLER_IN_CHECK(id, fn) | 1ull << MESSAGE_##id
 #define REFUSED_IN_CHECK(id) | 1ull << MESSAGE_##id
 
-/* Define the constant `table` of a program that has the role `role` from its list of handlers. */
-#define MESSAGE_HANDLERS(table, role, list)                                                        \
-	static const struct message_handlers table = {list(HANDLER_IN_TABLE, REFUSED_IN_TABLE)};   \
+/* Define the function `handlers` of a program that has the role `role` from its list. */
+#define MESSAGE_HANDLERS(handlers, role, list)                                                     \
+	static int handlers(void *context, struct message *message)                                \
+	{                                                                                          \
+		switch (message->type) {                                                           \
+			list(HANDLER_IN_SWITCH, REFUSED_IN_SWITCH) default                         \
+			    : return handlers_refuse(message);                                     \
+		}                                                                                  \
+	}                                                                                          \
 	_Static_assert((0ull list(HANDLER_IN_CHECK, REFUSED_IN_CHECK)) == MESSAGES_TO_##role,      \
 		       #list " needs a line for each message to the role " #role)
+
+/* For messages without a handler: set the reason for the log, and return -EPROTO. */
+int handlers_refuse(struct message *message);
 
 /*
  * Call the handler of a message that peer_receive() has allowed, and close the descriptors that it
  * did not keep. Returns what the handler returned; -EPROTO if the program refuses the message.
  */
-int handlers_call(const struct message_handlers *handlers, void *context, struct message *message);
+int handlers_call(message_handlers *handlers, void *context, struct message *message);
 
 #endif

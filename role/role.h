@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The common part of every role (process) of Bulkhead: start-up, connections, sandbox, and the
- * dispatch of messages. What differs stays in the role's main.c and in its table of handlers.
+ * dispatch of messages. What differs stays in the role's main.c and in its list of handlers.
  *
  * The CLI starts each role as
  *
@@ -33,7 +33,7 @@ struct role {
 	int listener;	    /* of roles that an agent's exporter reconnects to; otherwise -1 */
 
 	/* Set by the role before role_receive() and role_watch_peers(). */
-	const struct message_handlers *handlers;
+	message_handlers *handlers;
 	void *context; /* the first argument of handlers and of the functions below */
 	/* Called after each message that was handled in the main loop. May be NULL. */
 	void (*after_message)(void *context);

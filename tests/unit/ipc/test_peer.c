@@ -312,7 +312,7 @@ static char run_dir[64];
 
 static void run_dir_init(void)
 {
-	char path[128];
+	char path[1024];
 
 	if (geteuid() != 0)
 		cr_skip_test("other uids need root");
@@ -326,7 +326,7 @@ static void run_dir_init(void)
 
 static void run_dir_fini(void)
 {
-	char path[128];
+	char path[1024];
 
 	if (!run_dir[0])
 		return;

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/runtimes.h"
+
+const char *const runtime_names[RUNTIME_ID_COUNT] = {
+#define RUNTIME(id, name, frame_type, title) [RUNTIME_ID_##id] = #name,
+#include "common/runtimes.def"
+#undef RUNTIME
+};
+
+const char *const runtime_titles[RUNTIME_ID_COUNT] = {
+#define RUNTIME(id, name, frame_type, title) [RUNTIME_ID_##id] = title,
+#include "common/runtimes.def"
+#undef RUNTIME
+};
