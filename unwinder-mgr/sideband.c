@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/array.h"
+#include "common/clock.h"
 #include "common/cursor.h"
 #include "unwinder-mgr/manager.h"
 #include "unwinder-mgr/sideband_record.h"
@@ -96,32 +97,38 @@ static void ring_copy(const uint8_t *data, uint64_t position, void *to, size_t b
 	memcpy((uint8_t *)to + first, data, bytes - first);
 }
 
-/* Moves all records of one ring into the batch. A record that makes no sense ends it: the rest of
- * the ring is skipped. */
-static void sideband_drain(struct sideband *sideband, uint8_t *ring)
+/* Moves the records of one ring up to a time into the batch. Later ones stay in the ring. A record
+ * that makes no sense ends it: the rest of the ring is skipped. */
+static void sideband_drain(struct sideband *sideband, uint8_t *ring, uint64_t until_ns)
 {
 	struct perf_event_mmap_page *page = (struct perf_event_mmap_page *)ring;
 	const uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
 	uint64_t tail = page->data_tail;
 	struct perf_event_header header;
+	uint64_t time_ns;
 
 	while (head - tail >= sizeof(header)) {
 		ring_copy(ring + PAGE, tail, &header, sizeof(header));
-		if (header.size < sizeof(header) + TRAILER_BYTES || header.size > head - tail)
+		if (header.size < sizeof(header) + TRAILER_BYTES || header.size > head - tail) {
+			tail = head;
+			break;
+		}
+		ring_copy(ring + PAGE, tail + header.size - TRAILER_BYTES, &time_ns,
+			  sizeof(time_ns));
+		if (time_ns > until_ns)
 			break;
 		if (!batch_reserve(sideband, (header.size + 7u) & ~7u)) {
 			sideband->lost++;
+			tail = head;
 			break;
 		}
-		uint8_t *to = sideband->batch + sideband->batch_bytes;
-		ring_copy(ring + PAGE, tail, to, header.size);
-		struct sideband_entry *entry = &sideband->entries[sideband->entry_count++];
-		entry->offset = sideband->batch_bytes;
-		memcpy(&entry->time_ns, to + header.size - TRAILER_BYTES, sizeof(entry->time_ns));
+		ring_copy(ring + PAGE, tail, sideband->batch + sideband->batch_bytes, header.size);
+		sideband->entries[sideband->entry_count++] =
+		    (struct sideband_entry){.offset = sideband->batch_bytes, .time_ns = time_ns};
 		sideband->batch_bytes += (header.size + 7u) & ~7u;
 		tail += header.size;
 	}
-	__atomic_store_n(&page->data_tail, head, __ATOMIC_RELEASE);
+	__atomic_store_n(&page->data_tail, tail, __ATOMIC_RELEASE);
 }
 
 /* Orders by time. Records with the same time come from one CPU and keep its order. */
@@ -234,11 +241,17 @@ void sideband_process(struct manager *manager)
 	struct sideband *sideband = &manager->sideband;
 
 	sideband_take_wakeups(sideband);
+	/* One ring after the other is read, and this process may be interrupted in between. A fork
+	 * that the kernel reports in a ring after it was read must not be dispatched after the exec
+	 * of the child, which is in a ring that is read later: the child would get its parent's
+	 * mappings. So what comes after this moment is left for the next call. Its wakeup comes
+	 * after those taken above. */
+	const uint64_t until_ns = clock_monotonic_ns();
 	sideband->batch_bytes = 0;
 	sideband->entry_count = 0;
 	for (unsigned int cpu = 0; cpu < SIDEBAND_CPUS_MAX; cpu++) {
 		if (sideband->rings[cpu])
-			sideband_drain(sideband, sideband->rings[cpu]);
+			sideband_drain(sideband, sideband->rings[cpu], until_ns);
 	}
 	if (sideband->entry_count)
 		qsort(sideband->entries, sideband->entry_count, sizeof(sideband->entries[0]),

@@ -5,7 +5,8 @@
  *
  * How this works. A process may move between CPUs, so its records lie in several rings. Therefore
  * all rings are emptied into one batch, the batch is sorted by time, and only then is each record
- * acted upon.
+ * acted upon. Records later than the start of such a round wait for the next one, so that no round
+ * has a record without those of other CPUs that came before it.
  *
  * A machine may start a thousand processes per second, and the manager should not wake for each of
  * them. The first record after a quiet time wakes it at once. It then stops listening and empties
@@ -64,7 +65,7 @@ void sideband_listen(struct manager *manager, bool on);
  * or a negative errno, and then `fd` stays the caller's. */
 int sideband_add(struct manager *manager, unsigned int cpu, int fd);
 
-/* Acts on all records that the rings hold, and publishes what has changed. */
+/* Acts on all records up to the time of the call, and publishes what has changed. */
 void sideband_process(struct manager *manager);
 
 #endif

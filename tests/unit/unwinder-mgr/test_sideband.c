@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Records of several CPUs take effect in the order in which they happened. */
+#include <criterion/criterion.h>
+#include <linux/perf_event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/time_units.h"
+#include "tests/support/fake_peer.h"
+#include "unwinder-mgr/manager.h"
+
+enum {
+	PAGE = 4096,
+	RING_MAPPED = (1 + SIDEBAND_PAGES) * PAGE,
+	LATER_MS = 50
+};
+
+static struct manager manager;
+
+FAKE_PEER(NULL);
+
+static void setup(void)
+{
+	manager.processes.table = calloc(1, sizeof(*manager.processes.table));
+	manager.modules.published = calloc(MODULE_SLOTS, sizeof(*manager.modules.published));
+	manager.sideband.epoll_fd = epoll_create1(0);
+	for (int cpu = 0; cpu < 2; cpu++)
+		manager.sideband.rings[cpu] = calloc(1, RING_MAPPED);
+	cr_assert(manager.processes.table && manager.modules.published &&
+		  manager.sideband.rings[0] && manager.sideband.rings[1] &&
+		  manager.sideband.epoll_fd >= 0);
+}
+
+static void teardown(void)
+{
+	processes_exit(&manager, 100, 1);
+	processes_exit(&manager, 101, 1);
+	for (unsigned int i = 0; i < PROCESS_BUCKETS; i++) {
+		for (struct process *p = manager.processes.buckets[i]; p; p = p->next)
+			p->dirty = false;
+	}
+	processes_reclaim(&manager, UINT64_MAX);
+	for (int cpu = 0; cpu < 2; cpu++)
+		free(manager.sideband.rings[cpu]);
+	free(manager.sideband.batch);
+	free(manager.sideband.entries);
+	close(manager.sideband.epoll_fd);
+	free(manager.modules.published);
+	free(manager.processes.table);
+}
+
+TestSuite(sideband, .init = setup, .fini = teardown);
+
+/* Appends a record, as the kernel does: header, body, time. */
+static void report(int cpu, uint32_t type, uint16_t misc, const void *body, size_t bytes,
+		   uint64_t time_ns)
+{
+	struct perf_event_mmap_page *page = (void *)manager.sideband.rings[cpu];
+	uint8_t *to = manager.sideband.rings[cpu] + PAGE + page->data_head;
+	const struct perf_event_header header = {
+	    .type = type,
+	    .misc = misc,
+	    .size = (uint16_t)(sizeof(header) + bytes + sizeof(time_ns))};
+
+	memcpy(to, &header, sizeof(header));
+	memcpy(to + sizeof(header), body, bytes);
+	memcpy(to + sizeof(header) + bytes, &time_ns, sizeof(time_ns));
+	page->data_head += header.size;
+}
+
+static void report_fork(int cpu, uint32_t parent, uint32_t child, uint64_t time_ns)
+{
+	const uint32_t body[] = {child,	 parent, child,
+				 parent, 0,	 0}; /* pid, ppid, tid, ptid, time */
+
+	report(cpu, PERF_RECORD_FORK, 0, body, sizeof(body), time_ns);
+}
+
+static void report_exec(int cpu, uint32_t tgid, const char *comm, uint64_t time_ns)
+{
+	struct {
+		uint32_t tgid, tid;
+		char comm[8];
+	} body = {tgid, tgid, ""};
+
+	memcpy(body.comm, comm, strlen(comm));
+	report(cpu, PERF_RECORD_COMM, PERF_RECORD_MISC_COMM_EXEC, &body, sizeof(body), time_ns);
+}
+
+static const char *name_of(uint32_t tgid)
+{
+	const struct process *process = processes_find(&manager.processes, tgid);
+
+	return process ? process->comm : "(no process)";
+}
+
+Test(sideband, rings_of_several_cpus_are_one_sequence)
+{
+	const uint64_t now = clock_monotonic_ns();
+
+	report_exec(0, 100, "make", now - 2);
+	report_exec(0, 101, "gcc", now);
+	report_fork(1, 100, 101, now - 1);
+	sideband_process(&manager);
+	cr_expect_str_eq(name_of(101), "gcc");
+}
+
+/* The exec of CPU 1 comes after the ring of CPU 0 was read, and the fork that precedes it as well.
+ */
+Test(sideband, an_exec_is_not_undone_by_a_fork_that_another_ring_reports_later)
+{
+	const uint64_t later = clock_monotonic_ns() + LATER_MS * NS_PER_MS;
+
+	report_exec(0, 100, "make", 1);
+	report_exec(1, 101, "gcc", later);
+	sideband_process(&manager);
+	report_fork(0, 100, 101, later - 1);
+	nanosleep(&(struct timespec){.tv_nsec = (LATER_MS + 1) * NS_PER_MS}, NULL);
+	sideband_process(&manager);
+	cr_expect_str_eq(name_of(101), "gcc");
+	/* Nothing is left in the rings. */
+	for (int cpu = 0; cpu < 2; cpu++) {
+		const struct perf_event_mmap_page *page = (void *)manager.sideband.rings[cpu];
+
+		cr_expect_eq(page->data_tail, page->data_head);
+	}
+}
