@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`bulkhead run` under test: start it with a configuration of its own, ask it, end it."""
+"""Helpers for tests of `bulkhead run`: they start an agent with a configuration of its own, query its status, and end it."""
 import contextlib
 import json
 import os
@@ -11,7 +11,7 @@ import time
 import lib
 
 class Agent:
-    """A running agent. `options` are flags ({"agent.frequency": 99}); all that it writes lies in `directory`."""
+    """A running agent. `options` are flags ({"agent.frequency": 99}); all files that it writes are in `directory`."""
 
     def __init__(self, case, endpoint, options=None, environment=None):
         self.case = case
@@ -22,7 +22,7 @@ class Agent:
         flags = {"agent.frequency": 99, "agent.report_interval": "1s", "agent.run_directory": self.run_directory, "spool.directory": self.spool, "export.endpoint": endpoint}
         flags.update(options or {})
         self.command = [lib.BULKHEAD, "run", *(f"--{key}={value}" for key, value in flags.items() if value is not None)]
-        # The roles are nobody: they have to get at their sockets.
+        # The roles run as unprivileged users and must be able to reach their sockets.
         os.chmod(self.directory, 0o755)
         clean = {key: value for key, value in os.environ.items() if not key.startswith("OTEL_")}
         self.environment = {**clean, **(environment or {})}
@@ -56,7 +56,7 @@ class Agent:
         return self.ask("--ready").returncode == 0
 
     def status(self):
-        """The answer in JSON; None while there is none."""
+        """The report of `bulkhead status --json`, or None while the agent does not answer."""
         done = self.ask("--json")
         return json.loads(done.stdout) if done.returncode == 0 else None
 
@@ -65,14 +65,14 @@ class Agent:
         return status["roles"][role]["pid"] if status else 0
 
     def kill(self, role):
-        """SIGKILL to one role; waits until another has taken its place."""
+        """Kills one role with SIGKILL, and waits until the supervisor has started it again."""
         before = self.pid(role)
         self.case.assertTrue(before, self.said())
         os.kill(before, signal.SIGKILL)
         self.case.wait_for(f"another {role}", lambda: self.pid(role) not in (0, before))
 
     def stop(self, status=0, seconds=lib.PATIENCE):
-        """SIGTERM, and all that it takes: the last account, in which every sample has its place."""
+        """Ends the agent with SIGTERM. Returns the account that it logs at its end, which must cover every sample."""
         self.process.send_signal(signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(seconds)
@@ -87,7 +87,7 @@ def lost(status):
 
 
 def metrics(text):
-    """Prometheus' text format: {name{labels}: value}; raises on a line that is neither comment nor sample."""
+    """Parses Prometheus' text format: {name{labels}: value}. Raises on a line that is neither a comment nor a sample."""
     values = {}
     for line in text.splitlines():
         if line.startswith("#"):
@@ -100,7 +100,7 @@ def metrics(text):
 
 
 def busy(case, seconds):
-    """Both CPUs at work for as long as the test may take; the processes end with the context."""
+    """Keeps two CPUs busy until the context ends."""
     stack = contextlib.ExitStack()
     for _ in range(os.cpu_count()):
         stack.enter_context(lib.Burner(seconds))

@@ -6,7 +6,8 @@
         collector.stop()
         collector.profiles()
 
-By hand: /usr/bin/python3 -B tests/e2e/backend.py DIRECTORY [--port 4317]    until Ctrl-C, then what has come as a folded file
+To run it manually: /usr/bin/python3 -B tests/e2e/backend.py DIRECTORY [--port 4317]
+It runs until Ctrl-C, and then writes what it received as a folded file.
 """
 import argparse
 import contextlib
@@ -28,13 +29,13 @@ import otlp_decode
 
 METHOD = "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
 READY = "Everything is ready"
-RECEIVE_MIB = 4  # what a collector takes at most unless it is told otherwise
+RECEIVE_MIB = 4  # the default limit of a collector for one request
 
 
 # The binary
 
 def not_run(reason):
-    """End this test file: skipped, but where everything has to be there, failed."""
+    """Ends this test file as skipped, or as failed where every requirement must be installed."""
     failed = os.environ.get("CI") == "true"
     print(f"{'*' * 78}\n*** NOT RUN: {os.path.basename(sys.argv[0])}, all that needs a real backend.\n*** {reason}\n{'*' * 78}", flush=True)
     sys.exit(1 if failed else 77)
@@ -42,7 +43,7 @@ def not_run(reason):
 
 @functools.cache
 def binary():
-    """The path of the collector, built if it has not been; does not return where that is impossible."""
+    """Returns the path of the collector, and builds it first if necessary. If that is impossible, the test file ends here."""
     try:
         importlib.import_module("google.protobuf")
         importlib.import_module("grpc")
@@ -69,8 +70,8 @@ def main():
 # The collector
 
 def free_port():
-    """Outside the range of ephemeral ports: there a client that tries again and again on this host while the port is closed would one day
-    get that very port for its own end, and be connected with itself."""
+    """Returns a free port outside of the range of ephemeral ports. In that range, a client that retries on this host while the port is closed
+    would at some point get this port for its own end, and connect to itself."""
     ephemeral = int(lib.read("/proc/sys/net/ipv4/ip_local_port_range").split()[0])
     while True:
         port = random.randrange(10000, max(ephemeral, 11000))
@@ -79,17 +80,17 @@ def free_port():
 
 
 class Collector:
-    """Starts with the `with`, ends with it. Each start (start, restart) is a generation with a file of its own: what came is written there
-    before it is acknowledged, so that kill() cannot lose it.
+    """A collector that runs inside of a `with` block. Each start (start, restart) is a generation with a file of its own. A request is written
+    to it before it is acknowledged, so that kill() cannot lose it.
 
-    tls: {"certificate": path, "key": path} for TLS, with "client_ca": path too for mutual TLS. receive_mib: what a request may have.
-    debug: log every profile that comes."""
+    tls: {"certificate": path, "key": path} for TLS, with "client_ca": path too for mutual TLS. receive_mib: the limit of a request.
+    debug: log every profile that is received."""
 
     def __init__(self, directory, host="127.0.0.1", port=None, tls=None, receive_mib=RECEIVE_MIB, debug=False):
         self.directory = tempfile.mkdtemp(prefix="collector-", dir=directory)
         self.host, self.port, self.tls, self.receive_mib, self.debug = host, port or free_port(), tls, receive_mib, debug
         self.generation = 0
-        self.killed = set()  # generations whose file may have a torn end
+        self.killed = set()  # generations whose file may be cut off at the end
         self.process = None
 
     def __enter__(self):
@@ -102,7 +103,7 @@ class Collector:
 
     @property
     def target(self):
-        """host:port, as clients want it."""
+        """host:port, as clients expect it."""
         return f"{'[' + self.host + ']' if ':' in self.host else self.host}:{self.port}"
 
     @property
@@ -118,7 +119,7 @@ class Collector:
             grpc["tls"] = {"cert_file": self.tls["certificate"], "key_file": self.tls["key"]}
             if "client_ca" in self.tls:
                 grpc["tls"]["client_ca_file"] = self.tls["client_ca"]
-        # Without "rotation" the exporter writes through a buffer of its own that it empties once a second, and acknowledges before that.
+        # Without "rotation" the exporter acknowledges a request while it is still in a buffer, which is written once per second.
         exporters = {"file": {"path": self.path("proto"), "format": "proto", "rotation": {"max_megabytes": 1 << 20}}}
         if self.debug:
             exporters["debug"] = {"verbosity": "detailed", "use_internal_logger": False}
@@ -129,11 +130,11 @@ class Collector:
         return lib.read(self.path("log")) or ""
 
     def start(self):
-        """Start a generation, and wait until it is ready."""
+        """Starts a generation, and waits until it is ready."""
         assert not self.running
         self.generation += 1
         with open(self.path("yaml"), "w", encoding="utf-8") as f:
-            json.dump(self.config(), f, indent=1)  # which is YAML
+            json.dump(self.config(), f, indent=1)  # JSON is valid YAML
         with open(self.path("log"), "wb") as log:
             self.process = subprocess.Popen([binary(), "--config", self.path("yaml"), "--feature-gates=+service.profilesSupport"],
                                             stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
@@ -145,8 +146,8 @@ class Collector:
             time.sleep(0.01)
 
     def stop(self):
-        """End it in good order: what it has begun to receive is answered. Takes five seconds while a client keeps a connection that it does not
-        look at, as those do that have no call under way."""
+        """Ends the collector in an orderly way: it answers requests that it is receiving. This takes five seconds if a client keeps a connection that it does not
+        read, as a client without a pending call does."""
         self.process.terminate()
         try:
             status = self.process.wait(lib.PATIENCE)
@@ -157,39 +158,39 @@ class Collector:
             raise RuntimeError(f"the collector ended with status {status}:\n{self.log()[-3000:]}")
 
     def kill(self):
-        """kill -9, if it runs."""
+        """Kills the collector with SIGKILL if it runs."""
         if self.running:
             self.killed.add(self.generation)
             self.process.kill()
             self.process.wait()
 
     def restart(self, kill=False):
-        """The next generation, on the same port."""
+        """Starts the next generation, on the same port."""
         if self.running:
             (self.kill if kill else self.stop)()
         self.start()
 
-    # What has come
+    # Received requests
 
     def _records_of(self, generation):
         try:
             with open(self.path("proto", generation), "rb") as f:
                 data = f.read()
-        except FileNotFoundError:  # nothing has come
+        except FileNotFoundError:  # nothing was received
             return
         at = 0
         while at < len(data):
             length = struct.unpack_from(">I", data, at)[0] if at + 4 <= len(data) else len(data)
             if at + 4 + length > len(data):
                 if generation in self.killed or (generation == self.generation and self.running):
-                    return  # died, or is still, in the middle of it
+                    return  # the collector was killed while it wrote this record, or is still writing it
                 raise lib.Malformed(f"generation {generation}: {len(data) - at} bytes at the end are no record")
             yield data[at + 4:at + 4 + length]
             at += 4 + length
 
     def records(self, unique=True):
-        """All that came so far, a message each, as the collector has encoded it. A request whose acknowledgement was lost comes again: such
-        copies are left out unless they are asked for."""
+        """All requests received so far, as the collector has encoded them. A request whose acknowledgement was lost is sent again: such
+        copies are left out unless `copies` is set."""
         records = [record for generation in range(1, self.generation + 1) for record in self._records_of(generation)]
         return list(dict.fromkeys(records)) if unique else records
 
@@ -198,15 +199,15 @@ class Collector:
         return [otlp_decode.request(record) for record in self.records(unique)]
 
     def profiles(self, unique=True):
-        """All samples that came so far: otlp_decode.decode()."""
+        """All samples received so far, as otlp_decode.decode() returns them."""
         return [sample for request in self.requests(unique) for sample in otlp_decode.decode(request)]
 
 
 class Chaos:
-    """Kills a collector and starts it again, at random moments, in a thread of its own; when the `with` ends it runs. BULKHEAD_SEED repeats
-    what was done, as far as the machine's pace allows.
+    """Kills and restarts a collector at random moments, in a thread of its own. The collector runs when the `with` block ends.
+    BULKHEAD_SEED repeats a sequence, as far as the speed of the machine allows.
 
-    seconds: for how long; wait() blocks until then. up, down: the bounds of how long it runs and does not."""
+    seconds: the duration; wait() blocks until its end. up, down: bounds of the times for which the collector runs and does not run."""
 
     def __init__(self, collector, seconds, up=(0.05, 2.0), down=(0.0, 2.0), seed=None):
         self.collector, self.seconds, self.up, self.down = collector, seconds, up, down
@@ -259,7 +260,7 @@ class Refused(Exception):
 
 
 class Client:
-    """Sends bytes as they are. tls: {"ca": path}, and "certificate" and "key" for mutual TLS."""
+    """A client that sends bytes unchanged. tls: {"ca": path}, and "certificate" and "key" for mutual TLS."""
 
     def __init__(self, target, tls=None):
         import grpc
@@ -284,7 +285,7 @@ class Client:
         self._channel.close()
 
     def send(self, data, seconds=lib.PATIENCE, wait=False):
-        """The ExportProfilesServiceResponse; raises Refused. wait: until there is a server, rather than to fail at once."""
+        """Sends a request and returns the ExportProfilesServiceResponse. Raises Refused. wait: wait for a server instead of failing at once."""
         try:
             return otlp_decode.response(self._export(data, timeout=seconds, wait_for_ready=wait))
         except self._grpc.RpcError as error:

@@ -49,6 +49,6 @@ class Certificates:
             file.write(f"subjectAltName={subject_names}\nbasicConstraints=CA:FALSE\n")
         self._openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={name}",
                       "-keyout", name + ".key", "-out", name + ".csr")
-        # x509 -req can only begin now; a certificate that has ended is one of minus one day.
+        # The validity of a certificate of `x509 -req` starts now, so an expired certificate has a duration of minus one day.
         self._openssl("x509", "-req", "-in", name + ".csr", "-CA", authority + ".pem", "-CAkey", authority + ".key", "-CAcreateserial",
                       "-days", "-1" if past else "2", "-extfile", name + ".ext", "-out", name + ".pem")

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OTLP profiles read without any of Bulkhead's code: classes that protoc makes of schemas/ when they are needed, Debian's python3-protobuf,
-and what the specification says a message must be like.
+"""Reads and checks OTLP profiles independently of Bulkhead's code: with classes that protoc generates from schemas/ on demand, with
+Debian's python3-protobuf, and with the rules of the specification.
 
-By hand: /usr/bin/python3 -B tests/e2e/otlp_decode.py FILE.otlp [--backend]    the faults, then some samples
+To run it manually: /usr/bin/python3 -B tests/e2e/otlp_decode.py FILE.otlp [--backend]
+It prints the faults and then some samples.
 """
 import argparse
 import collections
@@ -24,7 +25,7 @@ FRAME_TYPE = "profile.frame.type"
 # Only in files: the name of a function without a symbol, made from its module and the address of its start.
 GENERATED_NAME = "bulkhead.function.generated_name"
 BUILD_ID = "process.executable.build_id."  # and gnu, go, htlhash
-# profile.frame.type of the semantic conventions that every known backend takes; others make some of them refuse all of a request
+# Values of profile.frame.type that every tested backend accepts. With another value, some of them refuse the whole request.
 FRAME_TYPES = {"native", "kernel", "jvm", "perl", "cpython", "php", "phpjit", "ruby", "dotnet", "v8js", "beam", "go", "abort-marker"}
 
 
@@ -48,7 +49,7 @@ def schema():
 
 
 def unknown_fields(message, path=""):
-    """Where there are fields that the schema does not know."""
+    """The places of fields that the schema does not have."""
     whole = type(message)()
     whole.CopyFrom(message)
     whole.DiscardUnknownFields()
@@ -85,7 +86,7 @@ def response(data):
 # Samples
 
 class Decoder:
-    """Samples of one message as plain Python. Entry 0 of a table is None where something refers to it."""
+    """The samples of one message as plain Python objects. A reference to entry 0 of a table becomes None."""
 
     def __init__(self, message):
         self.message = message
@@ -121,7 +122,7 @@ class Decoder:
                 "filename": self.strings[function.filename_strindex], "line": line.line, "column": line.column}
 
     def frame(self, index):
-        """The location of this number; the same object each time."""
+        """The location with this index; the same object each time."""
         if index not in self._frames:
             location = self.dictionary.location_table[index]
             mapping = self.dictionary.mapping_table[location.mapping_index]
@@ -158,11 +159,11 @@ def decode(message):
 
 
 def count(sample):
-    """How often it was seen: timestamps without values count one each."""
+    """How many samples the entry stands for: timestamps without values count one each."""
     return sum(sample["values"]) if sample["values"] else len(sample["timestamps"])
 
 
-# As a folded file has it
+# The same as in a folded file
 
 def folded_text(text):
     return "".join("?" if c < " " or c == "\x7f" else ":" if c == ";" else c for c in text)
@@ -211,13 +212,13 @@ def differences(got, expected):
             *(f"  {got[key]} instead of {expected[key]} x {key[0]}: {lib.show(key[1])}" for key in wrong[:5])]
 
 
-# What a message must be like
+# The rules for a message
 
 TABLES = ("mapping_table", "location_table", "function_table", "link_table", "string_table", "attribute_table", "stack_table")
 
 
 class Checker:
-    """Walks from the profiles to all that they refer to."""
+    """Checks a message, from its profiles to everything that they refer to."""
 
     def __init__(self, message, for_backend):
         self.message = message
@@ -230,7 +231,7 @@ class Checker:
         self.faults[text] += 1
 
     def use(self, table, index, where):
-        """Whether this entry exists and was not met before."""
+        """Whether this entry exists and was not visited before."""
         entries = getattr(self.dictionary, table)
         if not 0 <= index < len(entries):
             self.fault(f"{where} refers to {table}[{index}] of {len(entries)}")
@@ -362,8 +363,8 @@ class Checker:
 
 
 def faults(data, for_backend=True):
-    """A list of what is wrong with the raw bytes of an ExportProfilesServiceRequest, empty if nothing is. A backend's receiver asks for more
-    than a file of ours has to have (for_backend=False): build ids only together with htlhash, and resources that need no dictionary."""
+    """Returns the faults in the raw bytes of an ExportProfilesServiceRequest. A backend requires more than a file that we write
+    (for_backend=False): build ids only together with htlhash, and resources that need no dictionary."""
     try:
         message = request(data)
     except lib.Malformed as error:

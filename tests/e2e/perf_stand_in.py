@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Linux perf in bulkhead's place: an independent judge of the test programs and of the checkers.
+"""Runs Linux perf in bulkhead's place, to check the test programs and the checkers independently.
 
 It understands the part of `bulkhead record` that test_stacks.py uses, samples with `perf record
---call-graph dwarf` and unwinds with perf's own unwinder. Not a test by itself; by hand:
+--call-graph dwarf` and unwinds with perf's own unwinder. It is not a test by itself. To run it manually:
 
     mkdir /tmp/stand-in && cp tests/e2e/perf_stand_in.py /tmp/stand-in/bulkhead
     BULKHEAD_BIN=/tmp/stand-in BULKHEAD_PROGRAMS=... python3 tests/e2e/test_stacks.py

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A backend that does what a script says, call by call, and remembers what it was sent. Needs python3-grpcio; no generated code.
+"""A backend that handles each call as a script says, and stores the requests. It needs python3-grpcio, but no generated code.
 
     with Server([refuse("UNAVAILABLE", retry_ms=300), ok()]) as server:
         ... send to server.target ...
         server.calls[0].request
 
-An action is what is done with one call; after the last of a script, all calls are `then` (ok).
-By hand: /usr/bin/python3 tests/e2e/scripted_server.py --port 4317 'refuse("UNAVAILABLE", 300)' 'ok()'
+An action handles one call. After the last action of the script, all calls are handled by `then` (ok).
+To run it manually: /usr/bin/python3 tests/e2e/scripted_server.py --port 4317 'refuse("UNAVAILABLE", 300)' 'ok()'
 """
 import argparse
 import collections
@@ -18,7 +18,7 @@ import threading
 import time
 from concurrent import futures
 
-os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # read when it is imported
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # the library reads it when it is imported
 
 import grpc  # pylint: disable=wrong-import-position
 
@@ -29,7 +29,7 @@ NEVER = 3600
 Call = collections.namedtuple("Call", "time metadata request peer")  # time: of the monotonic clock, in seconds
 
 
-# Messages, by hand
+# Encoders of messages
 
 def varint(number):
     number &= (1 << 64) - 1
@@ -85,7 +85,7 @@ def refuse(code, retry_ms=None, message="no", details=None):
 
 
 def after(seconds, action=None):
-    """Do it later; when the server stops, at once."""
+    """Delays an action. When the server stops, the delay ends at once."""
     def act(server, context):
         server.stopping.wait(seconds)
         return (action or ok())(server, context)
@@ -97,14 +97,14 @@ def never():
 
 
 def large(mebibytes):
-    """An answer that is well formed and that large: an error message of spaces."""
+    """A well-formed answer of this size: an error message of spaces."""
     def act(_server, _context):
         return response(1, " " * (mebibytes << 20))
     return act
 
 
 def bomb(mebibytes):
-    """The same, compressed to a thousandth."""
+    """The same answer, compressed to a thousandth of its size."""
     def act(server, context):
         context.set_compression(grpc.Compression.Gzip)
         return large(mebibytes)(server, context)
@@ -113,7 +113,7 @@ def bomb(mebibytes):
 
 class Server:
     """Listens on a free port (or `port`) of `address`. `certificate` and `key` are files, as is `client_ca`, which makes it
-    demand a certificate of the client. Other servers of this class may have the port before and after, not meanwhile."""
+    demand a certificate of the client. Other servers of this class may use the port before and after this one."""
 
     def __init__(self, script=(), then=None, port=0, address="127.0.0.1", certificate=None, key=None, client_ca=None, request_bytes_max=None):
         self.script = collections.deque(script)
@@ -153,7 +153,7 @@ class Server:
         return action(self, context)
 
     def wait(self, count, seconds=60):
-        """Wait until there have been this many calls."""
+        """Waits until there were this many calls."""
         with self._lock:
             if not self._lock.wait_for(lambda: len(self.calls) >= count, seconds):
                 raise TimeoutError(f"{len(self.calls)} calls of {count}")
@@ -170,7 +170,7 @@ class Server:
 
 
 class Listener:
-    """TCP without gRPC: accepts, and then `act(connection)`; what is still open is closed at the end."""
+    """A TCP server without gRPC: it accepts a connection and calls `act(connection)`. Connections that are still open are closed at the end."""
 
     def __init__(self, act, address="127.0.0.1", port=0):
         self._act = act
@@ -202,16 +202,16 @@ class Listener:
 
 
 def be_silent(_connection):
-    """Never a byte."""
+    """Never sends a byte."""
 
 
 def hang_up(connection):
-    """FIN; to close it with bytes unread would be a reset."""
+    """Closes the connection with a FIN. It reads all bytes first, because closing with unread bytes would send a reset."""
     connection.shutdown(socket.SHUT_WR)
 
 
 def reset(connection):
-    """RST instead of FIN, once the client has said something."""
+    """Resets the connection after the client has sent something."""
     connection.settimeout(10)
     with contextlib.suppress(OSError):
         connection.recv(1)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gdb as the judge of tests/e2e/programs: do they have the chains that they claim? By hand:
+"""Checks with gdb that the programs in tests/e2e/programs have the call chains that they announce. To run it manually:
 
     BULKHEAD_PROGRAMS=build/release/tests/e2e/programs python3 tests/e2e/gdb_truth/check_programs.py [NAME ARG...]
 
 Unlike perf, gdb reads memory below the stack pointer, where the compiler's tables say that registers
-are still to be found after they were popped. gdb knows no frame pointers without tables (jit), does
-not follow a vfork, and has no table for the vsyscall page.
+are still stored after they were popped. gdb does not use frame pointers where there are no tables
+(jit), does not follow a vfork, and has no table for the vsyscall page.
 """
 import json
 import os
@@ -57,7 +57,7 @@ def check(name, *args, stops=60):
         for stop, maps in truth(f"{directory}/truth"):
             frames = tuple(name_of(int(pc, 16), n, maps) for pc, n in zip(stop["pcs"], stop["names"]))
             if expectation.threads and stop["name"] not in expectation.threads or stop["stop"] < 5:
-                waiting += 1  # a thread that waits, or the way to the end of the chain
+                waiting += 1  # a thread that waits, or one that has not reached the end of its chain
                 continue
             samples.append(lib.Sample(stop["name"], frames, 1))
     return lib.compare(samples, expectation, 0.995, stops // 2)

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stops a real program again and again in gdb and writes down what a walker needs, and what gdb made of it.
+"""Stops a real program repeatedly in gdb, and records what a walker needs together with the stack that gdb found.
 
     python3 tests/e2e/gdb_truth/record_truth.py --stops 200 -o truth.jsonl -- xz -T2 -9 -c big.file
     python3 tests/e2e/gdb_truth/record_truth.py --stops 200 -o truth.jsonl -- clang -O2 -c big.c -o /dev/null
 
 The command is run again until it has been stopped often enough. The output has one JSON object per line;
-numbers of addresses are hexadecimal strings without 0x, bytes are hexadecimal. A reader goes through
+addresses are hexadecimal strings without 0x, bytes are hexadecimal. A reader goes through
 the lines in order and keeps the last "maps" and "vdso"; "kind" says what a line is:
 
 {"kind": "head", "version": 1, "command": [...], "gdb": "12.1", "seed": N}
 {"kind": "maps", "pid": N, "text": "..."}        /proc/PID/maps; written when it has changed
-{"kind": "vdso", "start": "7ff..", "bytes": ".."} the pages of [vdso], which is in no file; after "maps"
+{"kind": "vdso", "start": "7ff..", "bytes": ".."} the pages of [vdso], which is not in a file; after "maps"
 {"kind": "thread", "stop": N, "pid": N, "tid": N, "name": "comm",
  "regs": {"rip": "..", "rsp": "..", "rbp": "..", "rax": .. r8 .. r15, "eflags": ".."},
  "stack": "7ff..",                               address of the first byte in "bytes": rsp - 256
@@ -107,7 +107,7 @@ def interrupt(asked):
 
 
 class Recorder:
-    """What runs inside of gdb: starts the command, stops it, and writes each stop."""
+    """The part that runs inside of gdb: it starts the command, stops it, and writes each stop."""
 
     def __init__(self, gdb, args):
         self.gdb, self.args = gdb, args
@@ -151,7 +151,7 @@ class Recorder:
         return b""
 
     def backtrace(self):
-        """The frames of the selected thread: pcs, cfas, types, names, and why gdb went no further."""
+        """The frames of the selected thread: pcs, cfas, types, names, and the reason why gdb stopped unwinding."""
         frame = last = self.gdb.newest_frame()
         found = {"pcs": [], "cfas": [], "types": [], "names": []}
         while frame is not None and frame.is_valid():
@@ -165,7 +165,7 @@ class Recorder:
                 found["names"].append(frame.name())
                 found["cfas"].append(f"{int(older.read_register('rsp')) & (1 << 64) - 1:x}" if older is not None else None)
             last = frame
-            # ld.so's _start does not describe its caller, and gdb takes what it finds for one.
+            # ld.so's _start does not describe its caller, and gdb takes the bytes that it finds for one.
             frame = frame.older() if found["names"][-1:] != ["_start"] else None
         reason = last.unwind_stop_reason()
         return {**found, "end": self.reasons.get(reason, str(reason))}
@@ -186,7 +186,7 @@ class Recorder:
         os.write(self.args["ask"], json.dumps(request).encode() + b"\n")
 
     def run_once(self):
-        """Run the command to its end, or until there are enough stops."""
+        """Runs the command to its end, or until there are enough stops."""
         self.pid = None
         self.request_interrupt(self.dice.uniform(0.02, self.args["longest"]))
         self.gdb.execute("run", to_string=True)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* KnownChain.callBack(): from Java to here and back. */
+/* The native method KnownChain.callBack(), which calls back into Java. */
 #include <jni.h>
 
 JNIEXPORT jlong JNICALL Java_KnownChain_callBack(JNIEnv *env, jclass class, jlong n)

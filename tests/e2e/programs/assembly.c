@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* assembly SECONDS LEAF: hand-written frames (hand.S) between C ones; LEAF 0..4 picks where it burns. */
+/* assembly SECONDS LEAF: frames written in assembly (hand.S) between frames of C. LEAF (0 to 4) selects the one that uses CPU time. */
 #include "chain.h"
 
 CHAIN_GLOBALS;

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every program here knows its own call chain: it says it as one line of JSON on stdout, then burns
- * CPU at the end of it until it is killed. tests/e2e/lib.py (Expectation) reads the line:
+ * Every program here announces its own call chain as one line of JSON on stdout, and then uses CPU
+ * time at the end of the chain until it is killed. tests/e2e/lib.py (Expectation) reads the line:
  *
  *   {"chains": [CHAIN, ...], "threads": {COMM: [CHAIN, ...]}, "need": {REGEX: SHARE}}
  *
- * A sample is right when all its user frames, leaf first, match one CHAIN from end to end. Each entry
- * of a CHAIN is
+ * A sample is right if all its user frames, leaf first, match one CHAIN completely. Each entry of a
+ * CHAIN is
  *   "name"                                  one frame of exactly that name
- *   {"name": "name", "times": N}            N of them
+ *   {"name": "name", "times": N}            N frames of that name
  *   {"re": "regex", "min": A, "max": B}     A to B frames whose whole name matches (1 and 1 if left out)
  *   "@start"                                the two frames of libc and "_start"
- *   "@thread"                               the two frames of libc in which a thread begins
- *   "@musl_start", "@musl_thread"           the same of musl, which has one before main
- * "threads" replaces "chains" for samples with that comm. "need" is the least share of samples with a
- * frame that matches: a test of exceptions in which nothing was thrown must not pass.
+ *   "@thread"                               the two frames of libc in which a thread starts
+ *   "@musl_start", "@musl_thread"           the same for musl, which has one frame before main
+ * "threads" replaces "chains" for samples with that comm. "need" is the least share of samples that
+ * must have a matching frame: a test of exceptions must not pass if no exception was thrown.
  */
 #ifndef CHAIN_H
 #define CHAIN_H
@@ -60,7 +60,7 @@ static inline long chain_start(int argc, char **argv, long def)
 	return argc > 2 ? strtol(argv[2], NULL, 10) : def;
 }
 
-/* JSON with ' for ", for the sake of the reader. */
+/* Prints a line of JSON. In `format`, ' stands for ", which makes it easier to read. */
 __attribute__((format(printf, 1, 2))) static inline void chain_say(const char *format, ...)
 {
 	static char line[65536];
@@ -76,7 +76,7 @@ __attribute__((format(printf, 1, 2))) static inline void chain_say(const char *f
 	fflush(stdout);
 }
 
-/* Of programs that are linked with more than one C library. */
+/* The start of a chain. A program that is linked with another C library defines its own. */
 #ifndef CHAIN_START
 #define CHAIN_START "'@start'"
 #endif

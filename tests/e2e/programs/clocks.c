@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* clocks SECONDS MODE: 0: clock_gettime in the vDSO; 1: time() in the vsyscall page. */
+/* clocks SECONDS MODE: calls a clock function. MODE 0: clock_gettime() in the vDSO; 1: time() in the vsyscall page. */
 #include <time.h>
 
 #include "chain.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* frames SECONDS N: frames of every shape: alloca, variable arrays, realigned (with and without a DRAP), huge. */
+/* frames SECONDS N: a chain with frames of every shape: alloca, variable arrays, realigned (with and without a DRAP), huge. */
 #include "chain.h"
 
 CHAIN_GLOBALS;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jit SECONDS LEAF: code in anonymous memory, for which there is no table, with frame pointers as JIT
- * compilers keep them; 0: it has called back into C, which uses rbp as it likes; 1: burns there.
+ * jit SECONDS LEAF: runs code in anonymous memory, which no table describes and which has frame
+ * pointers, as JIT compilers make it. LEAF 0: the code calls back into C, which uses rbp for other
+ * values. LEAF 1: the time is spent in the code itself.
  */
 #include <sys/mman.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * musl SECONDS: time in a C library without unwind tables, which calls back, is a leaf, and starts
- * threads. What of it is on the stack, only its code tells.
+ * musl SECONDS: spends its time in a C library without unwind tables: as a leaf, in a function that
+ * calls back, and in threads. Its frames can only be unwound by the analysis of its code.
  */
 #include <pthread.h>
 

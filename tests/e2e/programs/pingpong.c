@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pingpong SECONDS DEPTH: mutual recursion between two shared libraries. */
+/* pingpong SECONDS DEPTH: two shared libraries that call each other recursively. */
 #include "chain.h"
 
 CHAIN_GLOBALS;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plt SECONDS: nothing but short calls through .plt, so that many samples fall on the stubs and on the
- * few instructions around them. With LD_BIND_NOT=1 every call goes through ld.so's resolver, whose
+ * plt SECONDS: makes only short calls through .plt, so that many samples are taken in the stubs and in
+ * the few instructions around them. With LD_BIND_NOT=1 every call goes through ld.so's resolver, whose
  * trampoline keeps its CFA in rbx.
  */
 #include "chain.h"

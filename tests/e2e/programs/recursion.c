@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* recursion SECONDS FRAMES: a stack of exactly FRAMES frames, `_start` and libc's two among them. */
+/* recursion SECONDS FRAMES: a stack of exactly FRAMES frames, including `_start` and two of libc. */
 #include "chain.h"
 
 CHAIN_GLOBALS;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* short MS: burns MS milliseconds of CPU at the end of a chain of five functions, and is gone. */
+/* short MS: uses MS milliseconds of CPU time at the end of a chain of five functions, and exits. */
 #include <time.h>
 
 #include "chain.h"

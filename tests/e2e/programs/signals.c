@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * signals SECONDS MODE: a handler that burns.
- * 0: the signal comes at any instruction of the interrupted leaf.
- * 1: it comes at the very first instruction of a function, whose address must not be taken for a
- *    return address (address - 1 lies in another function).
- * 2: as 0, the handler on a stack of its own.
- * 3: a second signal inside the handler of the first.
+ * signals SECONDS MODE: uses CPU time in a signal handler. MODE selects where the signal arrives:
+ * 0: at any instruction of the interrupted leaf.
+ * 1: at the first instruction of a function. Its address must not be taken for a return address:
+ *    address - 1 is in another function.
+ * 2: as 0, but the handler runs on an alternate stack.
+ * 3: as 0, and a second signal arrives inside the handler of the first.
  */
 #include <sys/time.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * steps SECONDS: eight functions that do next to nothing but call the next, each with another prologue
- * and epilogue. A sample may fall on any instruction of any of them; as every name occurs once, a frame
- * too many or too few shows.
+ * steps SECONDS: eight functions that do little more than call the next one, each with another prologue
+ * and epilogue. A sample may be taken at any instruction of any of them. Every name occurs once, so a
+ * test notices each frame too many or too few.
  */
 #include "chain.h"
 
@@ -51,7 +51,7 @@ KEEP long step3(long n)
 {
 	if (n & 1)
 		return n;
-	/* the compiler moves the frame into this branch */
+	/* The compiler sets up the frame only in this branch. */
 	return step4(n) + step4(n + 2);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* syscalls SECONDS: mostly in the kernel, always below the same chain. */
+/* syscalls SECONDS: spends most of its time in system calls, always called by the same chain. */
 #include <fcntl.h>
 
 #include "chain.h"

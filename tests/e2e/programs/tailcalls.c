@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tailcalls SECONDS: built with -foptimize-sibling-calls. replaced_* have jumped on and are not there
- * any more. The frames of ends_in_call have a return address one past their function's last byte.
+ * tailcalls SECONDS: built with -foptimize-sibling-calls. The functions replaced_* end in a jump, so
+ * they are not on the stack. The frames of ends_in_call have a return address one byte after the end
+ * of their function.
  */
 #include "chain.h"
 
@@ -26,7 +27,7 @@ KEEP long ends_in_call(long n)
 	never_returns(n);
 }
 
-/* directly after it: the name that a careless lookup would find */
+/* The function directly after it. A lookup of the return address itself would find this name. */
 KEEP long innocent(long n)
 {
 	return n * 7;

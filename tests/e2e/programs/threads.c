@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* threads SECONDS N: N threads, each with a name and a chain of its own; the first one waits. */
+/* threads SECONDS N: N threads, each with its own name and chain. The first thread only waits. */
 #include <pthread.h>
 
 #include "chain.h"

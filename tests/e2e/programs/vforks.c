@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vforks SECONDS MS: children by vfork(2), which live in the parent's memory and on its stack, burn MS
- * milliseconds each, one after the other; 0: one child that burns until the end.
+ * vforks SECONDS MS: starts children with vfork(2), one after the other. Each runs in the memory and on
+ * the stack of its parent, and uses MS milliseconds of CPU time. MS 0: one child that runs until the
+ * end.
  */
 #include <sys/wait.h>
 #include <time.h>
@@ -54,7 +55,7 @@ KEEP long vforker(void)
 int main(int argc, char **argv)
 {
 	burn_ms = chain_start(argc, argv, 0);
-	/* without children to burn, what is left is vfork, waitpid and clock_gettime */
+	/* Between the children, the parent calls vfork, waitpid and clock_gettime. */
 	chain_say("{'chains': [['child_leaf', {'name': 'child_work', 'times': 5}, 'vforker', 'main', '@start'],"
 		  "[{'re': '.*clock_gettime.*|\\\\[?vdso.*', 'min': 1, 'max': 3}, 'child_leaf', {'name': 'child_work', 'times': 5}, 'vforker', 'main', '@start'],"
 		  "[{'re': '(__GI_)?(__)?(libc_)?(vfork|waitpid|wait4|_exit)|libc.so.6.*', 'min': 0, 'max': 2}, 'vforker', 'main', '@start']],"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wander SECONDS FRAMES: a stack of exactly FRAMES frames that is another one every few microseconds. */
+/* wander SECONDS FRAMES: a stack of exactly FRAMES frames that changes every few microseconds. */
 #include "chain.h"
 
 CHAIN_GLOBALS;

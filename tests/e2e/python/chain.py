@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the programs of this directory share: they know the chain in which they burn CPU, and say it in a file when they are done.
+"""Shared by the programs of this directory: each knows the chain in which it uses CPU time, and writes it to a file at its end.
 
-For every CPython from 3.6 on. A line that a chain passes through ends in a comment "# @mark". A chain is written leaf first:
-    (qualified name, mark)     this function, at that line; no mark: at whatever line the runtime says
+Works with every CPython from 3.6 on. A line that a chain passes through ends in a comment "# @mark". A chain is written leaf first:
+    (qualified name, mark)     this function, at that line; no mark: at the line that the runtime reports
     ("*", text)                one function or more, in files whose name contains the text
     ("!", expression)          native frames, one of which has such a name
-A phase is a time in which one thread did nothing but what its chain says.
+A phase is a time in which one thread only executed its chain.
 """
 import dis
 import inspect
@@ -37,7 +37,7 @@ def thread_id():
 
 
 def chain_of(frame):
-    """The runtime's own view: [name, file, line], leaf first."""
+    """The stack that the runtime itself reports: [name, file, line], leaf first."""
     found = []
     while frame is not None:
         kept.append(frame.f_code)
@@ -47,7 +47,7 @@ def chain_of(frame):
 
 
 def fault_dump():
-    """What faulthandler says of this thread."""
+    """The stack of this thread that faulthandler prints."""
     if not faulthandler:
         return ""
     with tempfile.TemporaryFile() as f:
@@ -109,7 +109,7 @@ def lines_of(code, lines, generators):
 
 
 def lines():
-    """lines: {file: {function: [lines]}}; generators: [name, file, first line]; of the code of all modules that are files."""
+    """Describes the code of all modules that are files. lines: {file: {function: [lines]}}; generators: [name, file, first line]."""
     lines, generators = {}, []
     for module in list(sys.modules.values()):
         path = getattr(module, "__file__", None)
@@ -120,7 +120,7 @@ def lines():
 
 
 def write(directory, name=None, **said):
-    """What there is to say, to DIRECTORY/PID.json."""
+    """Writes what the process knows to DIRECTORY/PID.json."""
     path = os.path.join(directory, "%s.json" % (name or os.getpid()))
     with open(path + ".tmp", "w", encoding="ascii") as f:
         json.dump(dict(said, pid=os.getpid(), phases=phases), f)

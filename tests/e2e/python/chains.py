@@ -80,7 +80,7 @@ def generators():
     generator.send(None)  # @generators
 
 
-# Functions without a name
+# Functions without a name of their own
 
 @scenario([("lambdas.<locals>.<lambda>", "lambda_1"), ("lambdas.<locals>.<lambda>.<locals>.<lambda>", "lambda_2"),
            ("lambdas.<locals>.<lambda>", "lambda_3"), ("lambdas", "lambdas")], plain=True)
@@ -97,7 +97,7 @@ def comprehension_leaf(_):
 
 
 def inlined(name, mark):
-    """Comprehensions but generator expressions are part of their function from 3.12 on."""
+    """From 3.12 on, comprehensions are part of their function; generator expressions are not."""
     return (name, mark) if VERSION < (3, 12) else None
 
 
@@ -121,7 +121,7 @@ def in_dict(_):
     return {x: comprehension_leaf(x) for x in range(1)}  # @in_dict
 
 
-# Decorators: what a function is called in its code, not what functools.wraps makes of it
+# Decorators: the name in the function's code counts, not the one that functools.wraps sets
 
 def traced(function):
     @functools.wraps(function)
@@ -293,7 +293,7 @@ def coroutines():
     loop.close()
 
 
-# Code that was made
+# Code compiled from strings
 
 @scenario([("made", None), ("<module>", None), ("<module>", None), ("made_code", "made_code")])
 def made_code():
@@ -303,7 +303,7 @@ def made_code():
 
 @scenario([("na\u00efve", None), ("\u540d\u524d", None), ("\U00020000", None), ("letters", "letters")], plain=True)
 def letters():
-    """One, two and four bytes a character."""
+    """Names with one, two and four bytes per character."""
     namespace = {"spin": spin}
     for source in ("def na\u00efve():\n    spin('letters')\n", "def \u540d\u524d():\n    na\u00efve()\n", "def \U00020000():\n\n    \u540d\u524d()\n"):
         exec(compile(source, "<\u00fc \u2192 \U0001f40d>" if "spin" in source else "<" + source[4:6] + ">", "exec"), namespace)
@@ -312,7 +312,7 @@ def letters():
 
 @scenario([("far", None), ("far_away", "far_away")], plain=True)
 def far_away():
-    """A long function, far down, with gaps, and lines that go back."""
+    """A long function at a high line number, with gaps and with lines in descending order."""
     source = ("\n" * 70000 + "def far(spin):\n" + "    x = 1\n" * 20000 + "\n" * 300 + "    return (\n" + "\n" * 150 + "        x,\n" + "\n" * 130
               + "        spin(\n            'far_away'\n        ),\n        x)\n")
     namespace = {}
@@ -357,7 +357,7 @@ def signals():
         pass
 
 
-# Threads: each has a chain of its own
+# Threads: each has its own chain
 
 def in_thread(depth):
     return in_thread(depth - 1) if depth else spin("threads")  # @in_thread
@@ -380,7 +380,7 @@ def main():
         run()  # @main
     chain.write(directory, expected=EXPECTED,
                 ends=[["main", __file__, MARKS["main"]], ["<module>", __file__, MARKS["module"]]])
-    time.sleep(60)  # still there when the last of its frames are looked up
+    time.sleep(60)  # the process still exists when its last frames are looked up
 
 
 main()  # @module

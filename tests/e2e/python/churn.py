@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that come and go: churn.py DIRECTORY SECONDS [EACH]. Each is compiled, called once, in which it spins, and dropped, so that the next one comes
-to lie where it was. Eight in a row differ in everything, then in the line alone, in the name, in the file, and in the qualified name alone. In the second
-half some hundred stay for a while. With EACH, each lets another function spin, for that many seconds, and none stays. Writes DIRECTORY/PID.json: when which
-of them was called."""
+"""Creates and drops functions continuously: churn.py DIRECTORY SECONDS [EACH]. Each function is compiled, called once, spins during the call, and is dropped, so
+that the next one is stored at the same address. Eight functions in a row differ in everything, then only in the line, the name, the file, or the qualified name.
+In the second half, about a hundred functions are kept for a while. With EACH, each function calls another one that spins for that many seconds, and none is kept.
+Writes DIRECTORY/PID.json, which says when each function was called."""
 import collections
 import os
 import sys
@@ -26,7 +26,7 @@ def shape(i, source=SOURCE):
                         ("outer_%06d" % i, "<same>", 2))[kind]
     if kind < 4:
         return "\n" * (line - 1) + source.format(name, name), name, file, line
-    # nothing but the qualified name differs
+    # only the qualified name differs
     return NESTED.format(name, name), name + ".<locals>.same" if chain.QUALIFIED else "same", file, line
 
 
@@ -45,7 +45,7 @@ def churn(seconds, each):
         exec(compile(source, file, "exec"), namespace)
         function = namespace.pop("made")
         namespace.pop(source.split()[1].split("(")[0])
-        # most are short, some live as long as a name takes to be looked up
+        # most calls are short; some last as long as the lookup of a name
         duration = each or (0.3 if i % 101 == 100 else 0.001 + i % 3 * 0.001)
         start = monotonic()
         function(start + duration)  # @churn

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Children: forks.py DIRECTORY SECONDS. Each of them, and their parent, writes DIRECTORY/PID.json."""
+"""Starts child processes in several ways: forks.py DIRECTORY SECONDS. Each child and the parent write DIRECTORY/PID.json."""
 import multiprocessing
 import os
 import sys

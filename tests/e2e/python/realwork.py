@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The standard library at work: realwork.py DIRECTORY SECONDS. The same work is first done under sys.setprofile, which sees every chain that there is
-with the lines of its calls; so the chains of the phase that follows, in which nobody looks, are known. Writes DIRECTORY/PID.json at the end."""
+"""Uses the standard library: realwork.py DIRECTORY SECONDS. The same work is done twice, first under sys.setprofile, which records every chain with the lines
+of its calls. So all possible chains of the second phase, which runs without it, are known. Writes DIRECTORY/PID.json at the end."""
 import json
 import os
 import re
@@ -56,7 +56,7 @@ def work():
 
 
 def on_event(frame, event, _):
-    """A function begins or goes on: its callers are where they call it."""
+    """Called when a function starts or continues. Its callers are at the lines of their calls."""
     if event != "call":
         return
     code = frame.f_code
@@ -88,7 +88,7 @@ def main():
         units(profiled, seconds if not profiled and known else 0.1)  # @units
     end = chain.monotonic()
     here = chain.chain_of(sys._getframe())
-    # where the work itself is done, without a call
+    # the code that works without a call
     known.add((("units", __file__, 0), ("main", __file__, MARKS["units"]), *(tuple(frame) for frame in here[1:])))
     chain.phases.append({"scenario": "realwork", "tid": chain.thread_id(), "start": int(start * 1e9), "end": int(end * 1e9)})
     numbers = {}

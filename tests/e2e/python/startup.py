@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When it began, and then a chain: startup.py DIRECTORY SECONDS. Writes DIRECTORY/PID.json at the end."""
+"""Records the time of its start, and then spins in a chain: startup.py DIRECTORY SECONDS. Writes DIRECTORY/PID.json at the end."""
 import time
 began = time.monotonic()
 import sys

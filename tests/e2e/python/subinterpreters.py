@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A chain in a subinterpreter: subinterpreters.py DIRECTORY SECONDS. Writes DIRECTORY/PID.json."""
+"""Spins in a chain in a subinterpreter: subinterpreters.py DIRECTORY SECONDS. Writes DIRECTORY/PID.json."""
 import os
 import sys
 import time
@@ -24,7 +24,7 @@ chain.write({directory!r}, "inner")
 
 
 def run(source):
-    """In a new interpreter, on this thread. False if this version has no way to."""
+    """Runs the source in a new interpreter, in this thread. Returns False if this version cannot do that."""
     try:
         import _interpreters
     except ImportError:
