@@ -64,7 +64,7 @@ def describe(difference):
 
 
 def undescribed(difference):
-    """Returns whether the difference is in code without a table, or gdb continues beyond the outermost frame."""
+    """Returns whether the difference is in code without a table, or is a frame that gdb added beyond the outermost one."""
     rule = difference.get("from", difference.get("ours", {})).get("rule", "none")
     invented = rule != "none" and rule["kind"] == "end" and difference.get("gdb", {}).get("at", "").startswith("nowhere:")
     return difference["class"] != "cut" and (rule == "none" or rule["kind"] == "frame_pointer" or invented)

@@ -230,8 +230,8 @@ static const char *string_at(const struct thread *thread, const char *list, size
 	return text ? text : "";
 }
 
-/* Sets the expected frames: the return addresses - 1, but the frame below a signal handler was
- * interrupted. */
+/* Sets the expected frames: the return addresses - 1. The frame that a signal handler interrupted keeps
+ * its address. */
 static void thread_expect(struct truth *truth, struct thread *thread)
 {
 	const json_t *pcs = json_object_get(thread->json, "pcs");

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`bulkhead run` against a scripted backend: what it sends, how it takes bad servers, outages, kills and full disks, and what it says of itself."""
+"""`bulkhead run` with a scripted backend: what it sends, how it handles bad servers, outages, kills and full disks, and what `status` reports."""
 import contextlib
 import os
 import shutil
@@ -33,7 +33,7 @@ class AgentCase(lib.Case):
         return Agent(self, f"http://{server.target}" if hasattr(server, "target") else server, options, **more)
 
     def wait_for_status(self, running, what, condition):
-        """The first answer for which condition(status) holds."""
+        """The first report for which condition(status) holds."""
         seen = {}
 
         def holds():
@@ -48,9 +48,9 @@ class AgentCase(lib.Case):
 
 
 class Sends(AgentCase):
-    """The good case."""
+    """The backend accepts every request."""
 
-    def test_what_arrives(self):
+    def test_requests_have_samples_with_their_attributes(self):
         with scripted.Server() as server, lib.Program("recursion", 28) as program, self.agent(server) as running:
             def mine():
                 return [s for s in samples_of(server) if s["resource"].get("process.pid") == program.pid]
@@ -79,7 +79,7 @@ class Sends(AgentCase):
             times = [t for s in mine() for t in s["timestamps"]]
             self.assertEqual(len(times), len(set(times)))
             self.assertLess(abs(max(times) / 1e9 - time.time()), lib.PATIENCE)
-            # One thread that does nothing else: a sample each period.
+            # This thread is always running, so there is one sample per period.
             gaps = sorted(b - a for a, b in zip(sorted(times), sorted(times)[1:]))
             self.assertAlmostEqual(gaps[len(gaps) // 10] * 99 / 1e9, 1, delta=0.2)
 
@@ -90,7 +90,7 @@ class Sends(AgentCase):
             self.assertEqual((account["waiting"], account["lost"]), (0, 0))
             self.assertEqual(sample_count(server), account["taken"])
 
-    def test_answers(self):
+    def test_status_is_text_or_metrics_and_only_for_root(self):
         with scripted.Server() as server, self.agent(server) as running:
             status = self.wait_for_status(running, "a delivery", lambda s: s["delivered"] > 0)
             self.assertGreater(status["roles"]["worker"]["rss_bytes"], 1 << 20)
@@ -196,7 +196,7 @@ class Identity(AgentCase):
         return [s["resource"] for s in samples_of(server) if s["resource"].get("process.pid") == pid]
 
     def resources_inside(self, server, pid):
-        """Of the program, in the order of time. What starts it may be sampled before: this test, or a shell outside of the cgroup."""
+        """The resources of the program, in the order of time. The process that starts it is left out, because it may be sampled outside of the cgroup."""
         mine = [s for s in samples_of(server) if s["resource"].get("process.pid") == pid]
         mine.sort(key=lambda s: max(s["timestamps"]))
         return [s["resource"] for s in mine if s["resource"].get("process.executable.name") == "recursion"]
@@ -212,7 +212,7 @@ class Identity(AgentCase):
             self.assertLessEqual(set(containers()), {self.CONTAINER, None})
             self.assertEqual(containers()[-1], self.CONTAINER)
             self.assertEqual({r.get("container.id") for r in self.resources(server, outside.pid)}, {None})
-            # Nobody has asked for environments.
+            # No configuration option asks for environment variables.
             for sample in samples_of(server):
                 self.assertNotIn("service.name", sample["resource"])
 
@@ -235,8 +235,8 @@ class Identity(AgentCase):
                 self.assertEqual(resource["service.name"], "of the host")
             self.assertNotIn("shop", running.said())
 
-    def test_short_lives(self):
-        """Processes that are gone when one could ask: those of a cgroup that is known have its container."""
+    def test_short_processes_have_the_container_of_their_cgroup(self):
+        """Processes that end before the opener can ask for their identity: if their cgroup was seen before, they have its container."""
         wrapper = self.in_container()
         script = "i=0; while [ $i -lt 400 ]; do /bin/sh -c 'j=0; while [ $j -lt 20000 ]; do j=$((j+1)); done'; i=$((i+1)); done"
         with scripted.Server() as server, self.agent(server) as running, lib.Program("recursion", 28, wrapper=wrapper):
@@ -250,17 +250,17 @@ class Identity(AgentCase):
                 if sample["resource"].get("process.executable.name") in ("sh", "dash"):
                     counts[sample["resource"].get("container.id") == self.CONTAINER] += otlp_decode.count(sample)
             print(f"short lives in a container: {counts[True]} samples with its id, {counts[False]} without", flush=True)
-            # On a busy machine more of them are gone before the first one is asked about.
+            # On a busy machine more of them end before the first answer.
         self.assertGreater(counts[True], 0.5 * sum(counts.values()))
 
 
 class BadServers(AgentCase):
-    """Each has its outcome, its counter, and its line in the status."""
+    """Each kind of bad answer has its outcome, its counter, and its line in the status."""
 
     def last_error(self, running, condition=lambda s: s["backend"]["failures"] > 0):
         return self.wait_for_status(running, "a failure", condition)["backend"]
 
-    def test_refused_for_good(self):
+    def test_permanently_refused(self):
         with scripted.Server([scripted.refuse("INVALID_ARGUMENT", message="no such tenant")]) as server, lib.Burner(), self.agent(server) as running:
             status = self.wait_for_status(running, "a refusal", lambda s: s["lost"]["refused"] and s["delivered"])
             self.assertEqual(status["backend"]["refused_requests"], 1)
@@ -310,7 +310,7 @@ class BadServers(AgentCase):
             self.assertIn("waits in the spool", running.said())
 
     def test_bad_answers_do_not_block(self):
-        """Refusals without end: what is refused goes, what comes is sampled."""
+        """The backend refuses every request. The refused samples are dropped, and new ones are still taken and sent."""
         with scripted.Server(then=scripted.refuse("UNIMPLEMENTED")) as server, lib.Burner(), self.agent(server) as running:
             status = self.wait_for_status(running, "four refusals", lambda s: s["backend"]["refused_requests"] >= 4)
             self.assertEqual(status["delivered"], 0)
@@ -323,7 +323,7 @@ class BadServers(AgentCase):
         made = certificates.Certificates(directory)
         ca = {"export.ca_file": made.certificate("ca")}
         client = {**ca, "export.certificate_file": made.certificate("client"), "export.key_file": made.key("client")}
-        # The key and the rest are root's alone: the exporter gets them from the CLI.
+        # Only root can read the key and the other files: the exporter gets them from the CLI.
         for name in os.listdir(directory):
             os.chmod(os.path.join(directory, name), 0o600)
         os.chmod(directory, 0o700)
@@ -383,7 +383,7 @@ class Outages(AgentCase):
                 self.assertEqual(sum(status["lost"].values()), 0)
                 running.stop()
                 self.assertGreaterEqual(sample_count(server), status["delivered"])
-                # What waited comes with the times at which it was taken, not with that of its delivery.
+                # Samples that waited have the times at which they were taken, not the time of their delivery.
                 times = [t for s in samples_of(server) for t in s["timestamps"]]
                 self.assertGreaterEqual(sum(t < back for t in times), waiting)
 
@@ -400,7 +400,7 @@ class Outages(AgentCase):
             self.assertGreaterEqual(sample_count(server), waiting)
 
     def test_a_spool_that_cannot_be_written(self):
-        """Memory has to do, and the status says so; once there is room again it moves to the disk."""
+        """While the disk is full, records stay in memory, and the status says so. When there is room again, they are moved to the disk."""
         port = self.closed_port()
         spool = os.path.join(self.directory, "spool")
         os.mkdir(spool)
@@ -419,7 +419,7 @@ class Outages(AgentCase):
                 self.assertGreaterEqual(sample_count(server), status["delivered"])
 
     def test_memory_alone(self):
-        """Without a directory an outage is survived as long as the agent; what it cannot hand to the next is said to be lost."""
+        """Without a spool directory, samples survive an outage only while the agent runs. Those that wait at its end are reported as lost."""
         port = self.closed_port()
         with lib.Burner(), self.agent(f"http://127.0.0.1:{port}", {"spool.directory": "", "agent.drain_timeout": "0"}) as running:
             status = self.wait_for_status(running, "samples in memory", lambda s: s["waiting"] > 100)
@@ -433,8 +433,8 @@ class Outages(AgentCase):
             self.assertGreater(account["lost"], 100)
             self.assertIn("waited in memory are lost", running.said())
 
-    def test_bounded(self):
-        """The oldest goes first, and is counted."""
+    def test_spool_is_bounded(self):
+        """The oldest records are dropped first, and their samples are counted."""
         port = self.closed_port()
         options = {"agent.frequency": 997, "spool.max_bytes": "4MiB", "spool.memory_max_bytes": "4MiB", "export.max_request_bytes": "128KiB"}
         with lib.Program("wander", seconds=120) if os.path.exists(os.path.join(lib.PROGRAMS, "wander")) else lib.Burner(), \
@@ -444,7 +444,7 @@ class Outages(AgentCase):
             running.stop(status=5)
 
     def test_memory_while_the_backend_is_away(self):
-        """By hand for ten minutes: BULKHEAD_AWAY_SECONDS=600."""
+        """BULKHEAD_AWAY_SECONDS=600 lets the backend be away for ten minutes."""
         directory = os.path.join(self.directory, "tls")
         os.mkdir(directory)
         made = certificates.Certificates(directory)
@@ -482,7 +482,7 @@ class Kills(AgentCase):
             self.assertEqual(running.stop()["lost"], 0)
             samples = samples_of(server)
             times = [(s["attributes"]["cpu.logical_number"], t) for s in samples for t in s["timestamps"]]
-            # At most the request that was in flight comes twice, each time.
+            # After each kill, at most the request that was in flight is sent twice.
             largest = max(sum(otlp_decode.count(s) for s in otlp_decode.decode(otlp_decode.request(c.request))) for c in server.calls)
             self.assertLessEqual(len(times) - len(set(times)), 5 * largest)
 
@@ -513,7 +513,7 @@ class Kills(AgentCase):
             self.assertIn("silent", running.said())
 
     def test_the_agent_itself(self):
-        """kill -9 of the CLI: all go, nothing but the spool is left, and that is sent by the next."""
+        """SIGKILL of the CLI ends all roles. Only the spool is left, and the next agent sends it."""
         with scripted.Server(then=scripted.refuse("UNAVAILABLE")) as server, lib.Burner(), self.agent(server) as running:
             self.wait_for_status(running, "something in the spool", lambda s: s["waiting"] > 50)
             running.process.kill()

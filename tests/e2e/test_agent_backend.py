@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`bulkhead run` with a real backend, the OpenTelemetry Collector: what it has written is what was sampled, through kills, outages and TLS."""
+"""`bulkhead run` with a real backend, the OpenTelemetry Collector: it receives all samples, also with TLS and in spite of kills and outages."""
 import collections
 import os
 import random
@@ -58,7 +58,7 @@ class WithCollector(lib.Case):
                 self.assertEqual(sum(map(otlp_decode.count, collector.profiles())), account["taken"])
 
     def test_nothing_is_lost(self):
-        """The collector dies and comes back all the time, the exporter is killed ten times, both CPUs are busy at 99 Hz."""
+        """No sample is lost while the collector is killed and restarted repeatedly, the exporter is killed ten times, and both CPUs are busy at 99 Hz."""
         kills = []
         with backend.Collector(self.directory) as collector, agent.busy(self, CHAOS_SECONDS + 300), \
                 Agent(self, f"http://{collector.target}", {"agent.report_interval": "5s", "agent.drain_timeout": "5m"}) as running:
@@ -71,7 +71,7 @@ class WithCollector(lib.Case):
                         running.kill("exporter")
                         kills.append(time.monotonic())
             self.assertEqual(len(kills), CHAOS_KILLS)
-            # The backend is there now: with the end of the agent all is delivered.
+            # The backend runs now, so the agent delivers everything before it ends.
             account = running.stop(seconds=lib.PATIENCE + 300)
             seen = collections.Counter((s["attributes"].get("cpu.logical_number"), s["attributes"].get("thread.id"), t)
                                        for s in collector.profiles(unique=False) for t in s["timestamps"])
@@ -81,7 +81,7 @@ class WithCollector(lib.Case):
             self.assertEqual(account["waiting"], 0)
             self.assertEqual(arrived, account["taken"] - account["lost"])
             self.assertGreaterEqual(arrived, DELIVERED_LEAST * account["taken"])
-            # The collector's own deaths make calls fail that it had taken: each of those comes again as well.
+            # A collector that is killed may have stored a request without acknowledging it. Each of those is sent again, too.
             self.assertLessEqual(twice, (len(kills) + chaos.kills) * largest)
 
     def test_away_for_a_while(self):
@@ -98,7 +98,7 @@ class WithCollector(lib.Case):
             self.assertEqual(account["lost"], 0)
             times = sorted(t for s in collector.profiles() for t in s["timestamps"])
             self.assertEqual(len(times), account["taken"])
-            # No gap, even while the backend was away.
+            # There is no gap in time, not even while the backend was away.
             self.assertLess(max(b - a for a, b in zip(times, times[1:])), 0.5e9)
 
 

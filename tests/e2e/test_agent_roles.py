@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Roles of a running agent: what each may do, read from /proc; first of all the exporter, which has threads and a network."""
+"""Roles of a running agent: checks in /proc what each may do. The exporter needs most of the checks, because it has threads and a network."""
 import collections
 import os
 import re
@@ -11,14 +11,14 @@ import test_roles
 from agent import Agent
 
 THREADS_MAX = 128  # exporter/delivery/policy.c
-# What others may hold is as in a recording. The exporter: its peers and connections, the spool, three pieces of memory, the library's own loop.
+# Other roles hold the same as in a recording. The exporter holds its peers and connections, the spool, three memfds, and the gRPC library's own loop.
 KINDS = {**test_roles.KINDS, "exporter": {"socket:unix", "socket:tcp", "socket:udp", "null", "eventpoll", "eventfd", "pipe", "memfd:stats", "memfd:journal", "memfd:spool",
                                           "spool", "reachable"}}
-# exporter/delivery/configure.c: open for a moment, whenever a name is looked up.
+# exporter/delivery/configure.c allows these files, which are open for a moment whenever a name is looked up.
 REACHABLE = {"/etc/hosts", "/etc/resolv.conf", "/etc/host.conf", "/etc/nsswitch.conf", "/etc/gai.conf", "/dev/urandom",
              "/sys/devices/system/cpu/possible", "/sys/devices/system/cpu/online"}
 STATUS_UNDELIVERED = 5  # common/exit_status.h
-LISTENERS = {"loader", "worker"}  # for an exporter that was started again
+LISTENERS = {"loader", "worker"}  # for connections of an exporter that was restarted
 TCP_LISTEN = 0x0A
 UNIX_ACCEPTS = 0x10000  # net/unix: __SO_ACCEPTCON
 
@@ -56,7 +56,7 @@ def refine(kind, target, spool, sockets):
 
 
 def thread_faults(role, leader, threads):
-    """{tid: status} of one role: all as its first thread, and only the exporter has more than that."""
+    """The faults in {tid: status} of one role. All threads must be like the first one, and only the exporter may have more than one."""
     faults = []
     for tid, status in threads.items():
         for key in ("Uid", "Gid", "CapEff", "CapPrm", "CapInh", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp", "Seccomp_filters"):
@@ -72,7 +72,7 @@ def thread_faults(role, leader, threads):
 
 
 def socket_faults(role, held, sockets, backend_port):
-    """What is wrong with the sockets whose inodes it holds."""
+    """The faults of the sockets that a role holds, found by their inodes."""
     faults = []
     mine = [sockets[inode] for inode in held if inode in sockets]
     faults += [f"{role}: listens on {s.table}" for s in mine if s.listens and (s.table != "unix" or role not in LISTENERS)]
@@ -82,7 +82,7 @@ def socket_faults(role, held, sockets, backend_port):
 
 
 def mapping_faults(role, maps):
-    """From the text of /proc/PID/maps: nothing writable and executable; of a BPF map the exporter has one copy, to be read."""
+    """The faults in the text of /proc/PID/maps: no memory may be writable and executable; the exporter may map one BPF map, only for reading."""
     faults = []
     for line in maps.splitlines():
         fields = line.split(None, 5)
@@ -95,7 +95,7 @@ def mapping_faults(role, maps):
 
 
 def limit_faults(role, limits):
-    """From the text of /proc/PID/limits."""
+    """The faults in the text of /proc/PID/limits."""
     wanted = {"Max core file size": ("0", "0"), "Max processes": ("0", "0")}
     if role == "exporter":
         wanted |= {"Max processes": (str(THREADS_MAX),) * 2, "Max open files": ("256", "256")}
@@ -107,7 +107,7 @@ def limit_faults(role, limits):
 
 
 class Checker(lib.unittest.TestCase):
-    """The checkers must see what is wrong."""
+    """The checkers report each kind of fault."""
     THREAD = {**test_roles.Checker.GOOD, "Name": "event_engine", "Seccomp_filters": "1"}
 
     def test_kinds(self):
@@ -159,7 +159,7 @@ class AgentRoles(lib.Case):
         return self.wait_for("five sandboxed roles", ready)
 
     def look(self, role, pid, running, backend_port, inherited):
-        """What is wrong with one role now, and {fd: kind}."""
+        """The present faults of one role, and {fd: kind}."""
         sockets = sockets_of(pid)
         not_unix = {inode for inode, s in sockets.items() if s.table != "unix"}
         status = lib.proc_status(pid)
@@ -186,7 +186,7 @@ class AgentRoles(lib.Case):
         return faults, kinds
 
     def look_often(self, running, backend_port):
-        """What is open changes as they work. Prints what the exporter had; returns {kind: the most at a time}."""
+        """Checks repeatedly, because open descriptors change while roles work. Prints those of the exporter; returns {kind: most at the same time}."""
         roles = self.roles(running)
         inherited = {os.readlink(f"/proc/{running.process.pid}/fd/{n}") for n in (0, 1, 2)}
         faults, most = [], collections.Counter()
@@ -214,7 +214,7 @@ class AgentRoles(lib.Case):
             self.assertEqual(os.stat(running.spool).st_mode & 0o777, 0o700)
             others = {pid: p for pid, p in lib.bulkhead_processes().items() if pid not in roles.values() and os.path.basename(p[2]) != "bulkhead"}
             self.assertEqual(others, {})
-            # The one that comes after it has no more than it had.
+            # The exporter that replaces it holds no more than the first one.
             running.kill("exporter")
             self.wait_for("the agent to be ready again", running.ready)
             server.wait(len(server.calls) + 1)
@@ -222,7 +222,7 @@ class AgentRoles(lib.Case):
             running.stop()
 
     def test_while_nobody_answers(self):
-        """Requests go to the disk, and a name is looked up again and again."""
+        """While the backend does not answer, requests go to the disk, and its name is looked up repeatedly."""
         with scripted.Server() as server:
             port = server.port
         with lib.Burner(), Agent(self, f"http://localhost:{port}", {"agent.drain_timeout": "1s"}) as running:
@@ -232,7 +232,7 @@ class AgentRoles(lib.Case):
             running.stop(STATUS_UNDELIVERED)
 
     def test_secrets_stay_where_they_are_needed(self):
-        """Headers come in a message: not by environment or arguments, which others can read."""
+        """Headers reach the exporter in a message, not in the environment or in arguments, which others can read."""
         environment = {"OTEL_EXPORTER_OTLP_HEADERS": "x-tenant=e2e-secret", "E2E_SECRET": "e2e-secret", "GRPC_TRACE": "all", "LD_E2E": "x"}
         with scripted.Server() as server, lib.Burner(), Agent(self, f"http://{server.target}", environment=environment) as running:
             server.wait(1)
@@ -246,7 +246,7 @@ class AgentRoles(lib.Case):
             running.stop()
 
     def test_an_exporter_that_breaks_its_rules_is_replaced(self):
-        """SIGSYS is what the filter sends: it ends that exporter and nobody else."""
+        """SIGSYS, which the filter sends, ends only the exporter, which is then replaced."""
         with scripted.Server() as server, lib.Burner(), Agent(self, f"http://{server.target}") as running:
             server.wait(1)
             before = self.roles(running)

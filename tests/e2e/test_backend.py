@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recording and a real backend: what an OpenTelemetry Collector makes of it is what the recording says. And that the collector can be relied on
-in tests: what it has acknowledged is in its files, whatever becomes of it."""
+"""A recording sent to a real backend, an OpenTelemetry Collector, arrives unchanged. Also: tests can rely on the collector, because each request
+that it has acknowledged is in its files, even if it is killed."""
 import random
 
 import backend
@@ -9,7 +9,7 @@ import otlp_decode
 
 
 class Recorded(lib.Case):
-    """One recording of everything on this machine, sent as it is."""
+    """One recording of the whole machine, sent unchanged."""
 
     @classmethod
     def setUpClass(cls):
@@ -23,12 +23,12 @@ class Recorded(lib.Case):
         cls.samples = otlp_decode.decode(otlp_decode.request(cls.data))
 
     def record_once(self):
-        """Nothing: setUpClass needs a case to call on."""
+        """An empty test, because setUpClass needs an instance."""
 
-    def test_the_file_keeps_the_rules(self):
+    def test_the_file_follows_the_specification(self):
         self.assert_none(otlp_decode.faults(self.data, for_backend=False), self.recording)
 
-    def test_the_file_says_what_the_folded_one_says(self):
+    def test_the_file_has_the_samples_of_the_folded_one(self):
         self.assert_none(otlp_decode.differences(otlp_decode.folded(self.samples), self.recording.samples), self.recording)
         self.assertEqual(sum(map(otlp_decode.count, self.samples)), self.recording.stats["exported"])
 
@@ -71,7 +71,7 @@ class Recorded(lib.Case):
 
 
 def message(text):
-    """A request with one sample, of a thread of that name."""
+    """Returns a request with one sample of a thread with this name."""
     made = otlp_decode.schema().ExportProfilesServiceRequest()
     made.dictionary.string_table.extend(["", "samples", "count", "thread.name"])
     for table in otlp_decode.TABLES:
@@ -135,7 +135,7 @@ class Reliable(lib.Case):
         self.client(wide).send(big)
         self.assertEqual(names(wide), ["big"])
 
-    def test_nothing_is_no_error(self):
+    def test_an_empty_request_is_accepted(self):
         collector = self.collector()
         empty = message("none")
         del empty.resource_profiles[:]
@@ -143,7 +143,7 @@ class Reliable(lib.Case):
         collector.stop()
         self.assertEqual(collector.records(), [])
 
-    def test_not_a_message(self):
+    def test_bytes_that_are_no_message_are_refused(self):
         collector = self.collector()
         self.refused("INTERNAL", self.client(collector), b"\xff" * 100)
         self.assertEqual(collector.records(), [])
@@ -155,7 +155,7 @@ class Reliable(lib.Case):
         with backend.Chaos(collector, 10, up=(0.05, 0.5), down=(0.0, 0.3)) as chaos:
             while chaos.running:
                 made = message(f"number {len(sent)}")
-                if len(sent) % 2:  # small ones to be lost in a buffer, large ones to be torn
+                if len(sent) % 2:  # small requests could be lost in a buffer, large ones could be cut off
                     made.dictionary.string_table.append("x" * random.Random(len(sent)).randrange(1 << 18))
                 while True:
                     try:

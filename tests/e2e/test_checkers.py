@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The checkers themselves, on made-up recordings: what is right passes, and everything that is wrong fails."""
+"""The checkers of lib.py accept right recordings and reject each kind of fault, shown with invented recordings."""
 import unittest
 
 import lib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Filters: the recording contains what was asked for and nothing else. Also: the exit status of a recorded command."""
+"""Filters: the recording contains only what was selected. Also: the exit status of a recorded command."""
 import os
 import signal
 import subprocess
@@ -102,18 +102,18 @@ class Command(lib.Case):
         self.assertIn("/nonexistent/program", recording.stderr)
         self.assertEqual(lib.bulkhead_processes(), {})
 
-    def test_its_output_is_its_own(self):
+    def test_output_of_the_command_is_not_changed(self):
         recording = self.record(seconds=None, command=["sh", "-c", "echo to stdout"])
         self.assertEqual(recording.stdout.splitlines()[:1], ["to stdout"], recording.describe())
 
-    def test_its_identity_is_its_own(self):
+    def test_command_runs_with_the_identity_of_the_caller(self):
         """The command runs with the identity of the caller, not with what the profiler dropped or acquired."""
         script = "grep -E 'Uid|CapEff|NoNewPrivs|Seccomp:|SigBlk|SigIgn' /proc/self/status; ls -l /proc/self/fd | wc -l"
         outside = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL, start_new_session=True, restore_signals=True).stdout
         recording = self.record(seconds=None, command=["sh", "-c", script])
         self.assertTrue(recording.stdout.startswith(outside), f"outside:\n{outside}inside:\n{recording.describe()}")
 
-    def test_children_are_profiled_and_nobody_else(self):
+    def test_only_the_command_and_its_children_are_profiled(self):
         script = f"cd {lib.PROGRAMS}; ./short 500 & (./short 500; :) & wait; :"
         with lib.Burner() as burner:
             recording = self.record(seconds=None, command=["sh", "-c", script])

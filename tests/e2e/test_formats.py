@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Formats: one recording in every format at once; each reader finds the same sums."""
+"""Formats: one recording is written in every format at once, and each reader finds the same sums."""
 import base64
 import collections
 import gzip
@@ -83,7 +83,7 @@ def pprof_samples(data):
 
 
 class References(html.parser.HTMLParser):
-    """Whatever a browser would fetch, and the text of the scripts."""
+    """Collects everything that a browser would fetch, and the text of the scripts."""
     FETCHING = {"src", "href", "srcset", "action", "data", "poster", "background"}
 
     def __init__(self, text):
@@ -117,7 +117,7 @@ class Formats(lib.Case):
             cls.recording = cls.shared.record(freq=FREQ, seconds=3, outputs=cls.OUTPUTS)
 
     def record_once(self):
-        """Nothing: setUpClass needs a case to call on."""
+        """An empty test, because setUpClass needs an instance."""
 
     def bytes_of(self, name):
         with open(self.recording.path(name), "rb") as f:
@@ -201,7 +201,7 @@ class Formats(lib.Case):
     def test_html(self):
         text = self.bytes_of("out.html").decode()
         self.assertEqual(References(text).outside, [])
-        # schema names and the like may be in it as text; what fetches may not
+        # URLs may occur as text, such as the names of schemas; nothing may fetch them
         for fetching in (r"\bfetch\s*\(", r"XMLHttpRequest", r"WebSocket\s*\(", r"\bimport\s*\(", r"@import", r"url\(\s*['\"]?(?!data:|#)"):
             self.assertIsNone(re.search(fetching, text), fetching)
         data = json.loads(re.search(r'<script type="application/json" id="profile">(.*?)</script>', text, re.S).group(1))
@@ -256,7 +256,7 @@ class Formats(lib.Case):
         self.assertEqual(done.returncode, 0, done.stderr)
         rows = re.findall(r"^ *(\d+) +[\d.]+% +[\d.]+% +(\d+) +[\d.]+% +(.*)$", done.stdout, re.M)
         self.assertTrue(rows, done.stdout[:2000])
-        # a sample without any frame is no row
+        # a sample without a frame has no row
         framed = sum(s.count for s in self.recording.samples if s.frames)
         self.assertEqual(sum(int(flat) for flat, _, _ in rows), framed)
         flat = {name.strip(): int(n) for n, _, name in rows}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lifecycle: when one role dies the others end and nothing is left; Ctrl-C completes the recording; a pipe gets no progress line."""
+"""Lifecycle: if one role dies, the others end and nothing is left; Ctrl-C completes the recording; no progress line is written to a pipe."""
 import contextlib
 import glob
 import gzip
@@ -13,7 +13,7 @@ import time
 
 import lib
 
-FOLLOW_SECONDS = 3  # the design says one second; a busy machine has two processors for everybody
+FOLLOW_SECONDS = 3  # roles end within one second on an idle machine; this leaves time for a busy one
 SHARED_PLACES = ("/run", "/tmp", "/var/tmp", "/dev/shm")
 
 
@@ -36,7 +36,7 @@ def files_of(uids, since):
 
 
 def program_exists(number):
-    """Whether the kernel still has the BPF program of this id. True where bpftool is missing and nobody can tell."""
+    """Whether the kernel still has the BPF program with this id. True if bpftool is missing, because then it is not known."""
     for tool in ("/usr/sbin/bpftool", "/sbin/bpftool", "/usr/bin/bpftool"):
         if os.path.exists(tool):
             return subprocess.run([tool, "prog", "show", "id", str(number)], capture_output=True, check=False).returncode == 0
@@ -44,9 +44,9 @@ def program_exists(number):
 
 
 class Left(lib.Case):
-    """Knows what its recordings create, and asks whether it is gone: processes, BPF programs, the run directory, files.
+    """Checks that everything which its recordings created is gone: processes, BPF programs, the run directory, files.
 
-    Nothing else on the machine is looked at: other recordings, mounts and files may come and go meanwhile.
+    It looks at nothing else on the machine: other recordings, mounts and files may appear and disappear at the same time.
     """
 
     def setUp(self):
@@ -138,7 +138,7 @@ class Death(Left):
             self.assert_nothing_left()
 
     def test_cli_killed_with_a_command(self):
-        """The command is the user's: whether it goes on is for the shell's rules, but no role does."""
+        """The command belongs to the user and may continue to run, but every role ends."""
         process = self.start(seconds=None, freq=199, command=["sleep", "30"])
         roles = self.wait_until_recording(process)
         os.kill(process.pid, signal.SIGKILL)
@@ -172,7 +172,7 @@ class Interrupt(Left):
         self.assertLess(recording.stats["duration_ns"], 30e9)
 
     def test_ctrl_c(self):
-        """As a terminal sends it: to everybody in the foreground."""
+        """SIGINT is sent to the whole foreground process group, as a terminal does."""
         self.interrupt(signal.SIGINT, os.killpg)
 
     def test_ctrl_c_before_sampling_says_that_nothing_was_recorded(self):
@@ -201,14 +201,14 @@ class Interrupt(Left):
         self.record(seconds=1)
         self.assert_nothing_left()
 
-    def test_again_and_again(self):
+    def test_repeated_recordings(self):
         for _ in range(3):
             self.record(seconds=1, freq=99)
         self.assert_nothing_left()
 
 
 class Progress(lib.Case):
-    def test_quiet_in_a_pipe(self):
+    def test_no_progress_line_in_a_pipe(self):
         with lib.Burner() as burner:
             recording = self.record("-p", burner.pid, seconds=3, freq=99)
         for text in (recording.stdout, recording.stderr):
@@ -216,7 +216,7 @@ class Progress(lib.Case):
             self.assertNotIn("\x1b", text)
         self.assertIn("leaf", recording.stdout + recording.stderr, "no summary")
 
-    def test_alive_on_a_terminal(self):
+    def test_progress_line_on_a_terminal(self):
         with lib.Burner() as burner:
             ours, theirs = pty.openpty()
             process = self.start("-p", burner.pid, seconds=3, freq=99, stdout=theirs, stderr=theirs)
@@ -233,7 +233,7 @@ class Progress(lib.Case):
                 seen += chunk
             self.finish(process)
             os.close(ours)
-        # a terminal turns \n into \r\n: a bare \r or an escape is what moves back
+        # a terminal turns \n into \r\n, so only a \r without \n or an escape moves the cursor back
         updates = seen.replace(b"\r\n", b"\n").count(b"\r") + seen.count(b"\x1b[")
         self.assertGreaterEqual(updates, 2, seen[-500:])
 

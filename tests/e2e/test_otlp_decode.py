@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The independent decoder and its checks, on made-up messages: what is right passes, and everything that is wrong is named."""
+"""The decoder and the checks of otlp_decode.py accept right messages and name each kind of fault, shown with invented messages."""
 import unittest
 
 import lib
@@ -9,7 +9,7 @@ BEGIN, SECOND = 1_700_000_000_000_000_000, 1_000_000_000
 
 
 class Message:
-    """A right message; tests spoil it."""
+    """A right message, which tests change to a wrong one."""
 
     def __init__(self):
         self.message = otlp_decode.schema().ExportProfilesServiceRequest()
@@ -88,7 +88,7 @@ class Decoding(unittest.TestCase):
         self.assertEqual([otlp_decode.count(s) for s in samples], [2, 1, 1])
 
     def test_references(self):
-        """As the collector writes them: keys and values of resources by number."""
+        """The keys and values of resources are indexes, as the collector writes them."""
         message = Message()
         message.message.resource_profiles[0].resource.attributes[0].key = ""
         message.message.resource_profiles[0].resource.attributes[0].key_strindex = message.string("process.pid")

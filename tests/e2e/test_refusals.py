@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Refusals: one clear line with the remedy and the right exit status, before any work is done."""
+"""Refusals: before any work is done, one line names the cause and the remedy, and the exit status is the documented one."""
 import os
 import re
 import shutil
@@ -9,7 +9,7 @@ import subprocess
 import lib
 
 UNPRIVILEGED = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
-# Debian's own and upstream's ways of saying "too high"
+# the values that count as too high in Debian's kernels and in upstream's
 PARANOID = "/proc/sys/kernel/perf_event_paranoid"
 
 
@@ -20,7 +20,7 @@ class Refusals(lib.Case):
         self.marker = os.path.join(self.directory, "a role was started")
         self.bin = os.path.join(self.directory, "bin")
         os.mkdir(self.bin)
-        # The real CLI among roles that only leave a trace. Its own file, not a link, or it would find the real ones.
+        # A copy of the real CLI next to roles that only record that they were started. With a link it would find the real roles.
         shutil.copy2(lib.BULKHEAD, self.bin)
         for executable in lib.EXECUTABLES:
             path = os.path.join(self.bin, executable)
@@ -45,8 +45,8 @@ class Refusals(lib.Case):
             self.assertFalse(os.path.exists(os.path.join(self.directory, name)), f"{name} was written")
         self.assertEqual(lib.bulkhead_processes(self.bin), {})
 
-    def test_the_trap_works(self):
-        """Without this no other test here could tell that no role was started."""
+    def test_start_of_a_role_is_noticed(self):
+        """The replaced roles record that they were started. The other tests rely on this."""
         self.run_bulkhead("record", "-d", "1", "-o", "out.folded")
         self.assertTrue(os.path.exists(self.marker), "bulkhead did not start the role next to it")
 
@@ -104,8 +104,8 @@ class Refusals(lib.Case):
         self.assert_refused(self.run_bulkhead("record", "-d", "1", "-o", "out.folded", "-G", "/no/such/group"), 1, "group")
 
     def test_output_that_fills_up(self):
-        """/dev/full takes no byte: said at the end, but said."""
-        with lib.Burner():  # of an idle machine there is nothing to write
+        """Writing to /dev/full fails, which is reported at the end of the recording."""
+        with lib.Burner():  # on an idle machine there might be no sample to write
             done = self.run_bulkhead("record", "-F", "99", "-d", "1", "--format", "folded", "-o", "/dev/full", real=True)
         self.assertIn(done.returncode, (1, 5), done.stderr)
         self.assertRegex(done.stderr, re.compile("/dev/full|no space|write", re.I))
@@ -156,7 +156,7 @@ class Refusals(lib.Case):
         self.assert_said_once(self.without("setuid"), 4, "CAP_SETUID|root")
 
     def test_perf_event_paranoid(self):
-        """Where a value above 2 exists (Debian's kernels), it asks for SYS_ADMIN even of who has PERFMON."""
+        """In kernels that have a value above 2 (Debian's), CAP_SYS_ADMIN is needed even with CAP_PERFMON."""
         before = lib.read(PARANOID)
         try:
             try:
@@ -185,7 +185,7 @@ sys.exit(0 if fd >= 0 else 10 + (ctypes.get_errno() == 13))"""], check=False).re
     # the kernel lacks a feature: 3
 
     def test_no_btf(self):
-        """/sys/kernel/btf hidden, and whatever file libbpf would look for in its place."""
+        """/sys/kernel/btf and every file that libbpf would read instead are hidden."""
         script = 'mount -t tmpfs none /sys/kernel/btf && { [ ! -d /boot ] || mount -t tmpfs none /boot; } && { [ ! -d /lib/modules ] || mount -t tmpfs none /lib/modules; } && exec "$@"'
         wrapper = ["unshare", "--mount", "sh", "-c", script, "sh"]
         if subprocess.run([*wrapper, "true"], capture_output=True, check=False).returncode:
@@ -202,7 +202,7 @@ sys.exit(0 if fd >= 0 else 10 + (ctypes.get_errno() == 13))"""], check=False).re
         self.assertRegex(done.stderr, r"bulkhead-(loader|opener|symbolizer|exporter|unwinder-mgr)")
 
     def test_target_ends_while_recorded(self):
-        """Not a refusal: the recording ends, or goes on to its end, and is written."""
+        """This is not refused: the recording is written, whether it ends with the target or later."""
         program = lib.Burner(seconds=2)
         with program:
             process = self.start("-p", program.pid, seconds=5, freq=99)
@@ -211,7 +211,7 @@ sys.exit(0 if fd >= 0 else 10 + (ctypes.get_errno() == 13))"""], check=False).re
         self.assertTrue(recording.samples)
 
     def test_signals_while_starting(self):
-        """Ctrl-C in the first moments is no crash."""
+        """Ctrl-C while the roles start ends the recording without a crash."""
         for delay in (0.02, 0.1, 0.3):
             process = self.start(seconds=20, freq=99)
             with self.subTest(delay):

@@ -193,7 +193,7 @@ def symbol(path, name):
     return None
 
 
-class Told(RuntimeCase):
+class Reported(RuntimeCase):
     """Counters, and the one log line of a refusal."""
 
     def falsified(self):
@@ -208,7 +208,7 @@ class Told(RuntimeCase):
             f.write(struct.pack("<I", 0x036300f0))
         return path
 
-    def test_a_refusal_is_said_once(self):
+    def test_a_refusal_is_logged_once(self):
         python = self.falsified()
         with contextlib.ExitStack() as stack:
             for _ in range(2):  # the file is refused once, not each of its processes
@@ -226,7 +226,7 @@ class Told(RuntimeCase):
         # Native stacks of that process stay complete.
         self.assertEqual([s for s in recording.samples if any(f.startswith(lib.CUT) for f in s.frames)], [])
 
-    def test_nothing_is_said_when_nothing_is_wrong(self):
+    def test_nothing_is_logged_without_a_refusal(self):
         with subprocess.Popen(self.command(60)) as python, lib.Process(python.pid) as busy:
             self.addCleanup(python.kill)
             self.wait_for_cpu_time(busy, 1)  # until its imports have been mapped and unmapped

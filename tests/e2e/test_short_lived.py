@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Short lives: processes that end before any role could look at them have complete stacks with names."""
+"""Short processes, which end before a role can read their files, have complete stacks with names."""
 import re
 import signal
 import subprocess

@@ -15,7 +15,7 @@ class Stacks(lib.Case):
         self.assert_stacks(recording, recording.samples, program.expectation, least_share)
         self.assert_accounted(recording)
 
-    def test_never_the_same_stack(self):
+    def test_stacks_that_change_all_the_time(self):
         self.check("wander", 70)
 
     def test_recursion_28(self):
@@ -171,7 +171,7 @@ class Stacks(lib.Case):
             recording = self.record()
         self.assert_stacks(recording, recording.of("vforks"), program.expectation)
 
-    def test_vfork_again_and_again(self):
+    def test_vfork_repeatedly(self):
         with lib.Program("vforks", CHILD_MS) as program:
             recording = self.record()
         # The child that runs while the recording starts may end before its mappings can be read.
@@ -180,7 +180,7 @@ class Stacks(lib.Case):
         self.assert_stacks(recording, [s for s in recording.of("vforks") if s not in start], program.expectation)
 
     def test_started_by_the_recording(self):
-        """Right from the first sample: frames before main are not the chain, everything after it is."""
+        """A command of `record` is sampled from its first instruction: after main was called, every sample has the chain."""
         recording = self.record(seconds=None, status=None, command=[f"{lib.PROGRAMS}/recursion", "2", "200"])
         expectation = lib.Expectation({"chains": [["leaf", {"name": "descend", "times": 195}, "main", "@start"]]})
         in_main = [s for s in recording.of("recursion") if "main" in s.frames]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The transport against servers that are good, bad and gone, by tests/transport/drive.c. Needs neither root nor a profiler."""
+"""The transport with working, faulty and missing servers. tests/transport/drive.c calls it. Needs neither root nor a profiler."""
 import contextlib
 import json
 import os
@@ -28,7 +28,7 @@ def free_port():
 
 
 class Drive:
-    """The driver, a call a step."""
+    """The program of drive.c, which makes one call per step."""
 
     def __init__(self, target, *arguments, environment=None):
         self.process = subprocess.Popen([DRIVE, "--target", target, "--step", "--count", "1000000", *map(str, arguments)], text=True,
@@ -53,7 +53,7 @@ class Drive:
         return self
 
     def __exit__(self, kind, *_):
-        # The end of its input is the end of the driver.
+        # The driver ends at the end of its input.
         try:
             self.process.stdin.close()
             self.errors = self.process.stderr.read()
@@ -109,7 +109,7 @@ class Answers(Case):
             self.expect(drive.send(), OK, partial_success=True, rejected=5)
             self.expect(drive.send(), OK)
 
-    def test_answer_that_is_none(self):
+    def test_malformed_answer(self):
         with Server([ok(b"\x0a\xff")]) as server:
             self.expect(send(server.target), OK, "accepted, but the answer is malformed")
 
@@ -146,7 +146,7 @@ class Answers(Case):
             self.assertEqual(len(server.calls), 1)
 
     def test_gzip(self):
-        """What is sent over TCP is smaller; the server gets the same."""
+        """With gzip, fewer bytes are sent over TCP, and the server gets the same request."""
         with Server() as server, Relay(server.port) as relay, tempfile.NamedTemporaryFile() as file:
             body = b"all the same " * 20000
             file.write(body)
@@ -180,7 +180,7 @@ class Answers(Case):
 
 
 class Relay:
-    """Between client and server, to see what goes over the wire; counts what the client sends."""
+    """A relay between client and server that counts the bytes which the client sends."""
 
     def __init__(self, port):
         self._port = port
@@ -214,7 +214,7 @@ class Relay:
 
 
 class Bounds(Case):
-    """Whatever the server sends, memory is bounded: 40 MiB for all that the library holds, and what it takes anyway."""
+    """Memory is bounded for every answer: the library may hold 40 MiB in addition to the memory that it needs without a call."""
 
     def bounded(self, result):
         if not SANITIZED:
@@ -229,7 +229,7 @@ class Bounds(Case):
             self.bounded(result)
             self.expect(drive.send(), OK)
 
-    def test_bomb(self):
+    def test_decompression_bomb(self):
         with Server([bomb(3), bomb(300)]) as server, Drive(server.target, "--deadline-ms", 60000) as drive:
             self.expect(drive.send(), OK, "...", partial_success=True, rejected=1)
             result = drive.send()
@@ -244,7 +244,7 @@ class Bounds(Case):
                 self.expect(drive.send(), RESOURCE_EXHAUSTED, "the answer is larger than allowed")
 
     def test_large_details(self):
-        """And what is left of them is not taken for the next answer."""
+        """Large details of an error are cut, and the rest is not taken for the next answer."""
         script = [refuse("UNAVAILABLE", details=b"x" * 100000), refuse("UNAVAILABLE", message="z" * 100000), ok()] * 20
         with Server(script) as server, Drive(server.target) as drive:
             for _ in range(20):
@@ -260,7 +260,7 @@ class Time(Case):
             self.expect(result, DEADLINE_EXCEEDED, "no answer before the timeout")
             self.assertGreaterEqual(result["elapsed_ns"], 0.7 * SECOND)
             self.expect(drive.send(), OK)
-            # Nor is the connection used again that gave no answer.
+            # The connection that gave no answer is not used again.
             self.assertEqual(len({call.peer for call in server.calls}), 2)
 
     def test_answers_late(self):
@@ -321,7 +321,7 @@ class Connections(Case):
     def test_names_that_are_schemes(self):
         for name in ("unix", "dns", "ipv4", "ipv6", "xds"):
             result = send(f"{name}:1", "--deadline-ms", 2000)
-            if result["code"] != DEADLINE_EXCEEDED:  # there may be a name server that never answers
+            if result["code"] != DEADLINE_EXCEEDED:  # a name server may never answer
                 self.expect(result, UNAVAILABLE, f"DNS resolution failed for {name}:1")
 
     def test_listeners_that_are_no_servers(self):
@@ -351,13 +351,13 @@ class Connections(Case):
             self.expect(send(server.target), OK)
 
     def test_server_goes_and_comes_back(self):
-        """Each attempt while it is gone really is one, and the first one after it is back is delivered; a restart between
-        two calls is no failure."""
+        """Each call while the server is gone makes an attempt to connect. The first call after its return succeeds, and a
+        restart between two calls is no failure."""
         with Server() as server:
             drive = Drive(server.target)
             self.expect(drive.send(), OK)
         with drive:
-            for _ in range(12):  # long enough in a row for any delay of the library's own
+            for _ in range(12):  # more calls in a row than any back-off of the library could last
                 self.expect(drive.send(), UNAVAILABLE, "Connection refused")
             for _ in range(3):
                 with Server(port=server.port) as again:
@@ -366,9 +366,9 @@ class Connections(Case):
                     self.assertEqual(len(again.calls), 2)
 
     def test_comes_back_under_way(self):
-        """The listener that never spoke is gone by the next attempt, and a server has its port."""
+        """A listener that never answered is replaced by a server on its port before the next attempt."""
         with Listener(scripted_server.be_silent) as listener:
-            drive = Drive(listener.target, "--deadline-ms", 800)  # less than an attempt to connect may take
+            drive = Drive(listener.target, "--deadline-ms", 800)  # shorter than the time limit of one attempt to connect
             self.expect(drive.send(), DEADLINE_EXCEEDED, "no connection before the timeout")
         with drive, Server(port=listener.port):
             self.expect(drive.send(), OK)
@@ -379,8 +379,8 @@ class Connections(Case):
             with Drive(server.target, environment={"http_proxy": proxy, "https_proxy": proxy, "grpc_proxy": proxy}) as drive:
                 self.expect(drive.send(), OK)
 
-    def test_nothing_piles_up(self):
-        """Channels that failed are gone: threads, memory, descriptors."""
+    def test_failed_channels_leave_nothing(self):
+        """Channels that failed are freed with their threads, memory and descriptors."""
         with Drive(f"127.0.0.1:{free_port()}") as drive:
             def descriptors():
                 return len(os.listdir(f"/proc/{drive.process.pid}/fd"))
@@ -395,7 +395,7 @@ class Connections(Case):
                 self.assertLess(result["rss_kib"], 40 * 1024)
 
     def test_log(self):
-        """The library's messages go into the log at level debug, and nowhere else."""
+        """The library's messages appear only in the log, at level debug."""
         with Listener(scripted_server.speak_http1) as listener, tempfile.TemporaryDirectory() as directory:
             with open(os.path.join(directory, "ca.pem"), "w", encoding="ascii") as file:
                 file.write(TLS.made().read("ca.pem").decode())
@@ -466,7 +466,7 @@ class TLS(Case):
     def test_client_certificate(self):
         with self.server(client_ca=self.made().certificate("ca")) as server:
             self.expect(send(server.target, *self.trust(), *self.identity("client")), OK)
-            # TLS 1.3: the client has its connection before the server says no.
+            # TLS 1.3: the client's handshake is complete before the server refuses the certificate.
             for more in ([], self.identity("unknown")):
                 self.expect(send(server.target, *self.trust(), *more), UNAVAILABLE, "no connection: ")
             self.assertEqual(len(server.calls), 1)
@@ -504,7 +504,7 @@ class TLS(Case):
             self.expect(send(listener.target, "--deadline-ms", 3000, *self.trust()), UNAVAILABLE, "no connection: ")
 
     def test_bad_answers(self):
-        """As without TLS: limits, retry information, deadlines."""
+        """Limits, retry information and deadlines work as without TLS."""
         with self.server("server", partial(2, "odd"), refuse("UNAVAILABLE", 55), large(5), large(100), never()) as server:
             with Drive(server.target, "--deadline-ms", 10000, *self.trust()) as drive:
                 self.expect(drive.send(), OK, "odd", partial_success=True, rejected=2)
@@ -529,7 +529,7 @@ class TLS(Case):
             self.expect(drive.send(), UNAVAILABLE, "Connection refused")
             with self.server("expired", port=server.port):
                 self.expect(drive.send(), UNAVAILABLE, "certificate verify failed")
-            # A certificate that is mended is believed at the next attempt.
+            # After the certificate was corrected, the next attempt succeeds.
             with self.server(port=server.port):
                 self.expect(drive.send(), OK)
 

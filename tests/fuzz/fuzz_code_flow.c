@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes the derivation of rows from machine code. The input is one byte of options and the code,
- * with known functions at every 64th byte or none. In addition to memory errors, it checks what cfi.h
+ * with function entries at every 64th byte or none. In addition to memory errors, it checks what cfi.h
  * promises of the rows, and that they do not depend on code that was parsed before. */
 #include "parse/code_flow.h"
 #include "tests/support/cfi_check.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A configuration file; a file of headers; an endpoint; pairs: by the first byte. What is accepted
- * keeps what the headers promise. */
+/* Fuzzes the parsers of a configuration file, a file of headers, an endpoint, and key-value pairs. The
+ * first byte of the input selects the parser. An accepted value must satisfy the parser's header. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -108,7 +108,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char path[64];
 
 	if (!nowhere) {
-		/* libFuzzer and the sanitizers have their own way to descriptor 2. */
+		/* libFuzzer and the sanitizers write to descriptor 2 without stderr. */
 		nowhere = fopen("/dev/null", "w");
 		check(nowhere != NULL);
 		stderr = nowhere;

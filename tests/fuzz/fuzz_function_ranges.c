@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A whole ELF file: its unwind tables are indexed, then addresses all over its segments are looked
- * up. Checks that the index stays below its cap and that a range covers the address asked for. */
+/* Fuzzes the index of function ranges. The input is an ELF file: its unwind tables are indexed, then
+ * addresses in all its segments are looked up. Checks that the index stays below its cap and that the
+ * range found contains the address. */
 #include <stdlib.h>
 
 #include "parse/function_ranges.h"

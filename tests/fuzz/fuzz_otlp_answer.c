@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers of a backend: the same bytes as a response, as a status, as a compressed answer and as a text. */
+/* Fuzzes the decoders of a backend's answers. The input is read as a response, as a status, as a
+ * compressed answer and as a text. */
 #include <stdlib.h>
 #include <string.h>
 

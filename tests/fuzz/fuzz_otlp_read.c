@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A .otlp file from an untrusted source. A file that is read must give a valid profile: its sum is that
- * of its samples, and it can be written and read again with the same sum, as a file and as requests.
+ * Fuzzes the reader of .otlp files. A file that is accepted must give a valid profile: its sum is that of
+ * its samples, and it can be written and read again with the same sum, as a file and as requests.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Batches of a worker that has been taken over, as the exporter reads them: one after the other,
- * each after its length (2 bytes, little endian). Whatever they say, each sample is exported once
- * or lost once, and the profile is sound.
+ * Fuzzes the exporter's reader of batches, which a compromised worker may have made. The input is a
+ * sequence of batches, each after its length (2 bytes, little endian). For any input, each sample is
+ * exported once or lost once, and the profile is valid.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,19 +16,19 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 const char *__asan_default_options(void);
 
-/* Tables by number may take 224 MiB; of those of earlier runs, few are to be kept for inspection,
- * or the limit on memory is met. */
+/* Tables by id may take 224 MiB. ASan keeps little of the freed memory of earlier inputs, so that
+ * libFuzzer's limit of memory is not reached. */
 const char *__asan_default_options(void)
 {
 	return "quarantine_size_mb=8";
 }
 
-/* Far below the real one, so that a full profile is met as well. */
+/* Far below the real limit, so that inputs also fill the profile. */
 enum {
 	PROFILE_BYTES_MAX = 1 << 20
 };
 
-/* What is visited, counted by another visitor; every byte that it is shown is read. */
+/* Counts of the records, made by a visitor of its own, which reads every byte of each record. */
 struct census {
 	uint64_t samples, visits, sum;
 };
@@ -112,7 +112,7 @@ static void check(const struct aggregate *a, uint64_t sent)
 		abort();
 }
 
-/* A copy of its own, that ends where the batch ends. */
+/* Delivers a copy that ends where the batch ends, so that ASan finds a read beyond its end. */
 static void feed(struct aggregate *a, const uint8_t *data, size_t length, uint64_t *sent)
 {
 	struct census census = {0};

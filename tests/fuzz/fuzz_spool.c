@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files that a spool may find when it is opened: a memfd, two segments and a cursor, built from pieces
- * of the input. A piece has a kind and a file, a length in two bytes, and its bytes. It is garbage, a
- * record with these contents, or a forged header, state or cursor with a valid checksum. Whatever is
- * there, records that are put later are delivered; and if nothing was forged, so are the valid records
- * among the garbage.
+ * Fuzzes a spool that is opened on damaged or forged files: a memfd, two segments and a cursor. They are
+ * built from the pieces of the input. A piece has a kind and a file, a length in two bytes, and its
+ * bytes. It is garbage, a record with these contents, or a forged header, state or cursor with a valid
+ * checksum. For any input, records that are put later are delivered. If nothing was forged, the valid
+ * records among the garbage are delivered, too.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -50,7 +50,7 @@ struct world {
 	struct file files[FILES];
 	bool forged;
 	uint64_t count[FILES]; /* valid records */
-	uint64_t token;	       /* samples of the records that are put later, a number that the input cannot know */
+	uint64_t token;	       /* identifies the records that are put later: a count of samples that the input cannot contain */
 };
 
 static void file_append(struct file *file, const void *bytes, size_t length)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One symbol's name. Whatever it is, the result comes soon (the fuzzer's own time limit), is
- * bounded and printable. */
+/* Fuzzes the conversion of a symbol's name. For any name, the result is bounded and printable, and is
+ * ready within the fuzzer's time limit. */
 #include "symbolizer/worker/symbol_name.h"
 
 #include <stdint.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A whole ELF file, in a memfd. After the index is made, the last third of the file is cut off. */
+/* Fuzzes the lookup of symbols. The input is an ELF file, in a memfd. After the index was made, the last
+ * third of the file is cut off. */
 #include <stdlib.h>
 #include <sys/mman.h>
 

@@ -16,7 +16,7 @@ static int try_openat2_read(const struct fixture *fixture)
 	return syscall(SYS_openat2, AT_FDCWD, "/etc/passwd", &how, sizeof(how)) < 0 ? errno : 0;
 }
 
-/* Writes to a pipe as descriptor 2: the filter allows write for this number, whatever it is. */
+/* Writes to a pipe that is descriptor 2: the filter allows write for this descriptor, whatever it refers to. */
 static int try_write_as_stderr(const struct fixture *fixture)
 {
 	close(2);
@@ -53,7 +53,7 @@ void matrix_try_files(struct tally *tally, const struct fixture *s)
 			CALL(SYS_openat, AT_FDCWD, P(s->file), O_WRONLY)},
 		{"openat O_RDWR",                    ONLY_OTLP(by_name),
 			CALL(SYS_openat, AT_FDCWD, P(s->file), O_RDWR)},
-		/* What only its owner may read, even if the owner is root: */
+		/* Files that only their owner may read, even if the owner is root. */
 		{"openat of another's /proc/PID/mem",
 			{KILLED, KILLED, WORKS, KILLED, KILLED, EACCES, EACCES, KILLED},
 			CALL(SYS_openat, AT_FDCWD, P(memory), O_RDONLY)},
@@ -66,7 +66,7 @@ void matrix_try_files(struct tally *tally, const struct fixture *s)
 		{"openat of root's file, mode 0400",
 			{KILLED, KILLED, WORKS, KILLED, KILLED, EACCES, EACCES, KILLED},
 			CALL(SYS_openat, AT_FDCWD, P(s->secret), O_RDONLY)},
-		/* and what requires CAP_SYS_PTRACE. */
+		/* A file that requires CAP_SYS_PTRACE. */
 		{"openat of another's /proc/PID/maps",
 			{KILLED, KILLED, WORKS, KILLED, KILLED, EACCES, WORKS, KILLED},
 			CALL(SYS_openat, AT_FDCWD, P(maps), O_RDONLY)},

@@ -41,8 +41,8 @@ void matrix_try_sockets(struct tally *tally, const struct fixture *s)
 			CALL(SYS_socket, AF_AX25, SOCK_DGRAM)},
 		{"socket(AF_X25)",                   EVERYWHERE(KILLED),
 			CALL(SYS_socket, AF_X25, SOCK_SEQPACKET)},
-		/* The kernel reads 32 bits. The filter does so where it asks for equality; where it
-		 * asks for less or more, it reads all, and what is more is refused. */
+		/* The kernel reads 32 bits of the argument. So does the filter where it compares for equality. Where it
+		 * compares for less or greater, it reads 64 bits, and refuses a value above 32 bits. */
 		{"socket, family with bits above 32", ONLY_OTLP(EAFNOSUPPORT),
 			CALL(SYS_socket, 1l << 32 | AF_INET, SOCK_STREAM)},
 		{"socket(IPPROTO_TCP)",              ONLY_OTLP(WORKS),

@@ -94,7 +94,7 @@ static void check_process(struct tally *tally, pid_t pid, const struct sandbox_p
 		printf("FAIL  %-16s is dumpable\n", title);
 }
 
-/* The capabilities of each role, as in the table of ARCHITECTURE.md, section 1. */
+/* Checks the capabilities of each role against the table in section 1 of ARCHITECTURE.md. */
 static void check_capability_lists(struct tally *tally)
 {
 	const struct {

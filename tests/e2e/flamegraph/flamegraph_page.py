@@ -66,7 +66,7 @@ class PageTest(unittest.TestCase):
         self.size(1200, 800)
         self.load()
 
-    # ---- what a user does
+    # ---- Actions of a user
 
     def load(self, fragment=None):
         # Without another page in between, a new fragment would not load the page again.
@@ -139,7 +139,7 @@ class PageTest(unittest.TestCase):
         return self.browser.execute_script(
             "return performance.getEntriesByName(arguments[0]).map(e => e.duration)[0]", measure)
 
-    # ---- what holds for every page
+    # ---- Checks for every page
 
     def tearDown(self):
         problems = [entry for entry in self.browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]

@@ -5,7 +5,7 @@
 #define MAPPING_HINT_BITS 0
 #include "tests/unit/bpf/unwind_env.h"
 
-/* An interpreter with two ranges, another interpreter, and code in no range. */
+/* Addresses: an interpreter with two ranges, another interpreter, and code outside of all ranges. */
 enum {
 	LOOP = 0x401000,
 	LOOP_COLD = 0x500000,

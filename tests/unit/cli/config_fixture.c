@@ -10,7 +10,7 @@ enum {
 };
 
 static char directory[] = "/tmp/bulkhead-config-XXXXXX";
-static int streams[2]; /* memfds in the place of stdout and stderr */
+static int streams[2]; /* memfds that replace stdout and stderr */
 
 char *no_environment[] = {NULL};
 char output[OUTPUT_BYTES], messages[OUTPUT_BYTES];

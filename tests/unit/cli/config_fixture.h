@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loads configurations in a temporary directory, and keeps what is printed. */
+/* Loads configurations in a temporary directory, and stores what is printed. */
 #ifndef TESTS_UNIT_CLI_CONFIG_FIXTURE_H
 #define TESTS_UNIT_CLI_CONFIG_FIXTURE_H
 

@@ -21,7 +21,7 @@ static void waits(bool was_ready, uint64_t lives_ms, unsigned int count, uint64_
 	}
 }
 
-Test(backoff, what_never_became_ready_waits_longer_each_time)
+Test(backoff, a_role_that_never_became_ready_waits_longer_each_time)
 {
 	static const uint64_t expected[] = {0,	  200,	 400,	800,   1600, 3200,
 					    6400, 12800, 25600, 30000, 30000};
@@ -31,7 +31,7 @@ Test(backoff, what_never_became_ready_waits_longer_each_time)
 	cr_assert_arr_eq(got, expected, sizeof(expected));
 }
 
-Test(backoff, what_had_become_ready_waits_at_most_1500_ms)
+Test(backoff, a_role_that_had_become_ready_waits_at_most_1500_ms)
 {
 	static const uint64_t expected[] = {0, 200, 400, 800, 1500, 1500};
 	uint64_t got[6];
@@ -40,7 +40,7 @@ Test(backoff, what_had_become_ready_waits_at_most_1500_ms)
 	cr_assert_arr_eq(got, expected, sizeof(expected));
 }
 
-Test(backoff, what_ran_steadily_starts_again_at_once)
+Test(backoff, a_role_that_ran_steadily_starts_again_at_once)
 {
 	static const uint64_t expected[] = {0, 0, 0};
 	uint64_t got[3];

@@ -66,7 +66,7 @@ Test(config_check, check_opens_the_files_that_options_name)
 {
 	write_file(MAIN_FILE, "[export]\nendpoint = https://h\nca_file = ca\ncertificate_file = c\n"
 			      "key_file = k\nheaders_file = h\n");
-	/* Only --check looks at them. */
+	/* Only --check opens the files. */
 	cr_assert_eq(load(no_environment, NULL), 0);
 	cr_assert_eq(LOAD("--check"), STATUS_USAGE);
 	EXPECT_MESSAGE(MAIN_FILE ":3: export.ca_file: cannot be read: No such file");
@@ -114,7 +114,7 @@ Test(config_check, sample_is_a_valid_configuration_of_the_defaults)
 	cr_assert_eq(LOAD("--check"), -1, "%s", messages);
 	cr_assert_eq(LOAD("--dump"), -1);
 	memcpy(dump, output, sizeof(dump));
-	/* The same with every # before a key taken away; all that changes is where it is from. */
+	/* The sample with every # before a key removed: only the source of each value changes. */
 	cr_assert_eq(LOAD("--sample"), -1);
 	for (const char *line = output; *line;) {
 		const size_t length = strcspn(line, "\n") + 1;

@@ -29,7 +29,7 @@ Test(config_file, spaces_comments_and_line_ends_are_accepted)
 	cr_assert_str_empty(config.spool_directory);
 }
 
-/* One fault each, at that line. */
+/* Texts with one fault each, and the line of the fault. */
 static const struct {
 	const char *text;
 	unsigned int line;
@@ -108,7 +108,7 @@ Test(config_file, long_lines_are_never_split)
 	static char text[CONFIG_LIST_BYTES + 1024];
 	const size_t start = sizeof(head) - 1;
 
-	/* Longer than the 200 bytes at which inih would cut: exactly what the member holds. */
+	/* A value of exactly the length that the member holds. inih would cut it at 200 bytes. */
 	memset(text, 'x', sizeof(text));
 	memcpy(text, head, start);
 	write_bytes(MAIN_FILE, text, start - 2 + CONFIG_LIST_BYTES - 1);
@@ -118,14 +118,14 @@ Test(config_file, long_lines_are_never_split)
 	write_bytes(MAIN_FILE, text, start - 2 + CONFIG_LIST_BYTES);
 	cr_assert_eq(LOAD("--check"), STATUS_USAGE);
 	EXPECT_MESSAGE(MAIN_FILE ":3: identity.resource_attributes: is longer than 8191 bytes");
-	/* Longer than any line may be: nothing of it is taken for a line of its own. */
+	/* A line above the maximum length: no part of it is taken for a line of its own. */
 	memcpy(text + sizeof(text) - 14, "=\n[agent]\nx=1\n", 14);
 	write_bytes(MAIN_FILE, text, sizeof(text));
 	cr_assert_eq(LOAD("--check"), STATUS_USAGE);
 	EXPECT_MESSAGE(MAIN_FILE ":3: the line is longer than");
 	EXPECT_MESSAGE(MAIN_FILE ":5: unknown key: agent.x\n");
 	cr_assert_eq(lines_of(messages), 2, "%s", messages);
-	/* A comment may be as long as it likes. */
+	/* A comment may have any length. */
 	text[0] = '#';
 	memset(text + 1, 'x', sizeof(text) - 2);
 	text[sizeof(text) - 1] = '\n';
@@ -144,7 +144,7 @@ Test(config_file, files_and_messages_are_limited)
 	write_bytes(MAIN_FILE, text, CONFIG_FILE_BYTES + 1);
 	cr_assert_eq(LOAD("--check"), STATUS_USAGE);
 	EXPECT_MESSAGE(MAIN_FILE ": the file is longer than");
-	/* As many faults as there can be: not all of them are said. */
+	/* The largest possible number of faults: not all of them are printed. */
 	for (size_t i = 0; i < CONFIG_FILE_BYTES; i += 2)
 		memcpy(text + i, "x\n", 2);
 	write_bytes(MAIN_FILE, text, CONFIG_FILE_BYTES);
@@ -196,14 +196,14 @@ Test(config_file, fragments_apply_in_the_order_of_their_names)
 	write_file("conf.d/9.conf", "[agent]\nfrequency = 9\n");
 	write_file("conf.d/B.conf", "[agent]\nwatchdog = 3s\n");
 	write_file("conf.d/a.conf", "[agent]\nwatchdog = 4s\n");
-	/* None of these counts. */
+	/* None of these files is read. */
 	write_file("conf.d/99.conf.rpmsave", "wrong");
 	write_file("conf.d/99.conf~", "wrong");
 	write_file("conf.d/.99.conf", "wrong");
 	write_file("conf.d/.conf", "wrong");
 	write_file("conf.d/README", "wrong");
 	write_file("target", "[spool]\ncompression_level = 7\n");
-	/* As Kubernetes mounts them. */
+	/* A symbolic link, as Kubernetes mounts files. */
 	cr_assert_eq(symlink("../target", "conf.d/70.conf"), 0);
 	cr_assert_eq(load(no_environment, NULL), 0, "%s", messages);
 	cr_assert_str_empty(messages);
@@ -226,7 +226,7 @@ Test(config_file, only_the_default_file_may_be_missing)
 	argv[2] = ".";
 	cr_assert_eq(load_with(no_environment, 4, argv), STATUS_USAGE);
 	EXPECT_MESSAGE(".: cannot be read: Is a directory\n");
-	/* The default file may be missing, and conf.d count all the same. */
+	/* The default file may be missing. The files in conf.d are read nevertheless. */
 	struct config_state *l = calloc(1, sizeof(*l));
 	cr_assert_not_null(l);
 	cr_assert_eq(mkdir("conf.d", 0700), 0);

@@ -113,7 +113,7 @@ static void precedence_of(const struct config_option *o, enum source highest)
 	for (enum source s = SOURCE_FILE; s <= highest; s++) {
 		sample_value(o, s, text[s], shown, sizeof(shown));
 		if (s <= SOURCE_SECOND) {
-			/* A key needs a certificate and the other way round. */
+			/* A key needs a certificate, and a certificate needs a key. */
 			snprintf(content, sizeof(content), "%s[%s]\n%s = %s\n",
 				 s != SOURCE_FILE	       ? ""
 				 : !strcmp(o->key, "key_file") ? "[export]\ncertificate_file = /c\n"
@@ -139,7 +139,7 @@ static void precedence_of(const struct config_option *o, enum source highest)
 				 shown, name);
 		}
 	}
-	/* Lower sources left from a run before are overwritten, higher ones are not there. */
+	/* Values of lower sources from an earlier run are overwritten. There are no higher sources. */
 	cr_assert_eq(
 	    load(environment, "--dump", argument, argument ? text[SOURCE_FLAG] : NULL, NULL), -1,
 	    "%s: %s", o->flag, messages);
@@ -235,7 +235,7 @@ Test(config_sources, empty_variables_count_as_not_set)
 	cr_assert_str_empty(messages);
 	cr_assert_str_eq(config.endpoint, "https://file");
 	cr_assert(config.insecure);
-	/* The profiles' own is empty: the generic one counts. */
+	/* The variable for profiles is empty, so the generic one is used. */
 	cr_assert_eq(LOAD_VARIABLES("OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT=",
 				    "OTEL_EXPORTER_OTLP_ENDPOINT=https://generic\n"),
 		     0);
@@ -255,7 +255,7 @@ Test(config_sources, boolean_variables_are_true_only_for_true)
 	};
 	char insecure[64], disabled[64];
 
-	/* Whatever is not true is false, over the file. */
+	/* Every value but "true" is false, and overrides the file. */
 	write_file(MAIN_FILE, "[export]\ninsecure = true\n");
 	for (size_t i = 0; i < COUNT(tries); i++) {
 		snprintf(insecure, sizeof(insecure), "OTEL_EXPORTER_OTLP_INSECURE=%s",
@@ -288,10 +288,10 @@ Test(config_sources, timeout_variables_are_milliseconds)
 	cr_assert_eq(LOAD_VARIABLES("OTEL_EXPORTER_OTLP_TIMEOUT=2500"), 0);
 	cr_assert_eq(config.timeout_ns, 2500000000);
 	cr_assert_str_empty(messages);
-	/* No limit: the greatest. */
+	/* 0 means no limit: the greatest value is used. */
 	cr_assert_eq(LOAD_VARIABLES("OTEL_EXPORTER_OTLP_TIMEOUT=0"), 0);
 	cr_assert_eq(config.timeout_ns, 300000000000);
-	/* What is ignored is as if it were not set: the generic one counts. */
+	/* An ignored variable counts as not set, so the generic one is used. */
 	cr_assert_eq(LOAD_VARIABLES("OTEL_EXPORTER_OTLP_PROFILES_TIMEOUT=x",
 				    "OTEL_EXPORTER_OTLP_TIMEOUT=3000"),
 		     0);
@@ -327,7 +327,7 @@ Test(config_sources, service_name_comes_from_the_attributes_if_it_is_not_set)
 	write_file(MAIN_FILE, "[identity]\nservice_name = c\n");
 	cr_assert_eq(LOAD_VARIABLES("OTEL_RESOURCE_ATTRIBUTES=service.name=a"), 0);
 	cr_assert_str_eq(config.service_name, "c");
-	/* The whole variable is given up. */
+	/* The whole variable is ignored. */
 	cr_assert_eq(LOAD_VARIABLES("OTEL_RESOURCE_ATTRIBUTES=x=y,service.name"), 0);
 	cr_assert_str_empty(config.resource_attributes);
 	EXPECT_MESSAGE(

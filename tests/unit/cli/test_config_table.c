@@ -236,7 +236,7 @@ Test(config_table, runtimes_are_a_set_of_names)
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		reason = set("runtimes.enabled", bad[i]);
 		cr_expect_not_null(reason, "'%s'", bad[i]);
-		/* What there is, not what was written. */
+		/* The message lists the names that exist, and does not repeat the wrong one. */
 		cr_expect(!reason ||
 			  (strstr(reason, "cpython, hotspot") && !strstr(reason, "cpythonx")));
 	}
@@ -283,7 +283,7 @@ Test(config_table, texts_are_checked_and_limited_in_length)
 	cr_expect_null(set("identity.environment_variables", "A,B,C,D,E,F,G,H"));
 	cr_expect_null(set("identity.environment_variables", ""));
 	cr_expect_str_empty(config.environment_variables);
-	/* As long as they may be, and one byte longer. */
+	/* Texts of the maximum length, and one byte longer. */
 	for (size_t i = 0; i < CONFIG_OPTIONS; i++) {
 		const struct config_option *o = &config_options[i];
 		const size_t max = o->max ? o->max : o->size - 1;
@@ -313,7 +313,7 @@ static char *read_page(void)
 	return page;
 }
 
-/* Whether `text` begins with section and dot; the length of the whole name. */
+/* Returns the length of the option's name if `text` starts with a section and a dot, else 0. */
 static size_t name_length(const char *text)
 {
 	for (size_t i = 0; i < CONFIG_OPTIONS; i++) {
@@ -341,7 +341,7 @@ Test(config_table, configuration_page_lists_exactly_the_options)
 		const struct config_option *o = &config_options[i];
 		char row[256];
 
-		/* A row of its table: name and default. */
+		/* The row of the option in the table of the page: name and default. */
 		snprintf(row, sizeof(row), "| `%s` | %s%s%s |", o->flag, *o->built_in ? "`" : "",
 			 o->built_in, *o->built_in ? "`" : "");
 		cr_expect(strstr(page, row), "no row %s", row);

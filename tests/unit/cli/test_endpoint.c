@@ -121,7 +121,7 @@ Test(endpoint, wrong_endpoints_are_refused)
 	}
 }
 
-Test(endpoint, faults_say_what_to_write_instead)
+Test(endpoint, messages_name_the_supported_form)
 {
 	struct endpoint e;
 

@@ -6,7 +6,7 @@
 
 #include "cli/few_samples.h"
 
-/* 10 s at 99 Hz on 2 CPUs. */
+/* Returns the facts of a recording of 10 s at 99 Hz on 2 CPUs. */
 static struct few_samples_facts facts_of(enum few_samples_scope scope, uint64_t taken)
 {
 	return (struct few_samples_facts){
@@ -82,7 +82,7 @@ Test(few_samples, thread_name_that_nobody_has)
 	EXPLAINS(&f, "no thread of this name ran");
 }
 
-/* With every scope and state the line is whole and ends with what to do. */
+/* For every scope and state the line is complete, and ends with what to do. */
 Test(few_samples, every_reason_fits)
 {
 	for (int scope = 0; scope <= FEW_SAMPLES_OF_COMMAND; scope++) {
@@ -97,7 +97,7 @@ Test(few_samples, every_reason_fits)
 	}
 }
 
-/* Burns CPU time in this process until `ns` of it have been used. */
+/* Uses CPU time in this process until it has used `ns` of it. */
 static void burn(uint64_t ns)
 {
 	struct timespec now;

@@ -52,11 +52,11 @@ Test(key_values, lists_of_headers_are_parsed)
 	EXPECT_VALUE("x-scope-orgid", "t=1=");
 	EXPECT_VALUE("e", "");
 	cr_assert_null(key_values_get(&list, "Authorization"));
-	/* As many SDKs have it: not encoded. */
+	/* Values that are not encoded, as many SDKs write them. */
 	cr_assert_null(headers("authorization=Basic dXNlcjpwYXNz==,cookie=a;b"));
 	EXPECT_VALUE("authorization", "Basic dXNlcjpwYXNz==");
 	EXPECT_VALUE("cookie", "a;b");
-	/* A plus sign is one. */
+	/* A plus sign does not stand for a space. */
 	cr_assert_null(headers("a=1+2"));
 	EXPECT_VALUE("a", "1+2");
 }
@@ -140,7 +140,7 @@ Test(key_values, count_and_size_are_limited)
 		cr_expect_eq(!headers(text), i < KEY_VALUES_HEADERS_MAX, "%u", i);
 		cr_expect_eq(!attributes(text), i < KEY_VALUES_MAX, "%u", i);
 	}
-	/* Full: another value for a name that is there is still possible. */
+	/* The list is full: another value for one of its names is still possible. */
 	*strrchr(text, 'k') = 0;
 	memcpy(text + strlen(text), "k3=w", 5);
 	cr_assert_null(attributes(text));

@@ -14,7 +14,7 @@ enum {
 	ARGUMENTS_MAX = 160
 };
 
-/* What is said on stderr is for people; here only that something was said. */
+/* A file that replaces stderr: the tests only check whether something was printed. */
 static int said;
 
 static void quiet(void)
@@ -41,7 +41,7 @@ TestSuite(options, .init = quiet);
 /* Arguments end with NULL. */
 static int parse(struct record_options *o, ...)
 {
-	/* Kept: the options point into it. */
+	/* Static, because the options point into it. */
 	static char *arguments[ARGUMENTS_MAX];
 	int count = 0;
 	va_list args;
@@ -290,7 +290,7 @@ Test(options, max_loss_is_a_share_or_a_percentage)
 	}
 }
 
-Test(options, what_follows_the_dashes_is_the_command)
+Test(options, arguments_after_two_dashes_are_the_command)
 {
 	struct record_options o;
 

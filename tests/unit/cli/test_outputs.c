@@ -40,7 +40,7 @@ Test(outputs, default_name_stays_in_the_directory_whatever_the_host_is_called)
 	cr_expect_lt(strlen(name_of(longest, "speedscope", 100)), OUTPUTS_NAME_BYTES - 1);
 }
 
-/* In a new, empty directory. */
+/* Creates an empty directory and makes it the current one. */
 static void enter_directory(void)
 {
 	char directory[] = "/tmp/outputs-XXXXXX";

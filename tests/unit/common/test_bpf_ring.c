@@ -17,7 +17,7 @@ enum {
 	HEADER = BPF_RINGBUF_HDR_SZ
 };
 
-/* The kernel's side. */
+/* The side of the ring that the kernel writes. */
 struct producer {
 	uint8_t *map; /* consumer's page, producer's page, data twice */
 	int fd;
@@ -43,7 +43,8 @@ static uint64_t *producer_position(const struct producer *p)
 	return (uint64_t *)(p->map + PAGE);
 }
 
-/* In the kernel the second copy is the first, mapped again. */
+/* Writes bytes at a position, to both copies of the data. In the kernel, the second copy is the first
+ * one, mapped again. */
 static void put_bytes(const struct producer *p, uint64_t position, const void *bytes, size_t length)
 {
 	for (size_t i = 0; i < length; i++) {
@@ -54,7 +55,7 @@ static void put_bytes(const struct producer *p, uint64_t position, const void *b
 	}
 }
 
-/* A record of `length` bytes `fill`; returns where its head is. */
+/* Adds a record of `length` bytes with the value `fill`. Returns the position of its header. */
 static uint64_t put(const struct producer *p, uint32_t length, uint8_t fill, uint32_t flags)
 {
 	const uint64_t position = *producer_position(p);
@@ -164,7 +165,7 @@ Test(bpf_ring, unfinished_record_stops)
 	bpf_ring_fini(&ring);
 }
 
-/* Every alignment of the end: none of the records may be torn. */
+/* Records cross the end of the ring at every alignment. Each must be read completely. */
 Test(bpf_ring, records_across_the_end)
 {
 	struct producer p = producer_new();
@@ -193,7 +194,7 @@ Test(bpf_ring, record_as_large_as_the_ring)
 	bpf_ring_fini(&ring);
 }
 
-Test(bpf_ring, longer_than_the_ring_is_none)
+Test(bpf_ring, record_longer_than_the_ring_is_refused)
 {
 	struct producer p = producer_new();
 	struct bpf_ring ring = ring_of(&p);

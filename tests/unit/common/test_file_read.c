@@ -11,7 +11,7 @@
 #include "common/cleanup.h"
 #include "common/file_read.h"
 
-/* A file with the bytes 0, 1, 2, ... 250, 0, ..., its position at the start. */
+/* Makes a file with the bytes 0, 1, 2, ... 250, 0, ..., whose position is at the start. */
 static int file_of(size_t length)
 {
 	int fd = memfd_create("file", MFD_CLOEXEC);

@@ -75,7 +75,7 @@ Test(log, escape_without_room_writes_nothing)
 	cr_assert_eq(byte, '#');
 }
 
-/* A pipe in the place of stderr. */
+/* A pipe that replaces stderr. */
 static int captured[2];
 
 static void capture(void)
@@ -126,7 +126,7 @@ Test(log, only_lines_up_to_the_level_are_written)
 	char text[4096];
 
 	capture();
-	/* The level stays once it is set: from few lines to many. */
+	/* The level is kept once it is set, so the cases go from few lines to many. */
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		if (cases[i].wanted)
 			setenv("BULKHEAD_LOG", cases[i].wanted, 1);

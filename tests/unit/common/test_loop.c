@@ -84,7 +84,7 @@ Test(loop, nothing_is_called_after_stop, .timeout = 10)
 	test_free(t);
 }
 
-/* The first that is called removes all others, whose events have been fetched already. */
+/* The source that is called first removes all others, whose events were fetched already. */
 static void remove_others(void *context, uint32_t events)
 {
 	struct source *s = context;
@@ -143,8 +143,8 @@ Test(loop, source_may_remove_itself, .timeout = 10)
 	test_free(t);
 }
 
-/* Closed and opened again under the same number while an event of the old one waits: the new one is
- * not called for it. */
+/* A descriptor is closed, and another file gets the same descriptor number, while an event of the old
+ * file is pending. The source of the new file must not be called for it. */
 static void replace_next(void *context, uint32_t events)
 {
 	struct source *s = context;
@@ -222,7 +222,7 @@ Test(loop, descriptors_that_epoll_cannot_watch_are_refused)
 	test_free(t);
 }
 
-Test(loop, tick_comes_at_its_interval, .timeout = 10)
+Test(loop, tick_is_called_at_its_interval, .timeout = 10)
 {
 	struct test *t = test_new(0, NULL);
 	const uint64_t period_ns = 5000000;
@@ -249,7 +249,8 @@ static void tick_early_once(void *context, uint32_t events)
 	tick_to_the_end(context, events);
 }
 
-/* One tick is requested early, from within a tick; another is requested later than it comes anyway. */
+/* One tick is requested early, from within a tick. Another is requested for a time after the next
+ * regular tick. */
 Test(loop, early_tick_comes_in_time_and_a_late_request_changes_nothing, .timeout = 10)
 {
 	struct test *t = test_new(0, NULL);
@@ -262,8 +263,8 @@ Test(loop, early_tick_comes_in_time_and_a_late_request_changes_nothing, .timeout
 	test_free(t);
 }
 
-/* An event that never ends wakes the loop all the time: ticks come neither
- * more often for it nor never. */
+/* A source that is always readable wakes the loop all the time. This must change neither the number
+ * of ticks nor their times. */
 static void count_only(void *context, uint32_t events)
 {
 	(void)events;

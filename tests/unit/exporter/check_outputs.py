@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""check_outputs.py WRITE_OUTPUTS SCHEMAS: the formats agree with each other, as read by programs that are not ours."""
+"""check_outputs.py WRITE_OUTPUTS SCHEMAS: checks with independent programs that all output formats have the same contents."""
 import collections
 import gzip
 import json
@@ -14,7 +14,7 @@ import tempfile
 OTLP = "opentelemetry/proto/profiles/v1development/profiles.proto"
 SERVICE = "opentelemetry/proto/collector/profiles/v1development/profiles_service.proto"
 REQUEST_BYTES_MAX = 50000  # of write_outputs.c
-# Of the types of frames that all backends know, those that a random profile has.
+# The types of frames that a random profile has. All backends accept them.
 FRAME_TYPES = {"native", "kernel", "cpython", "abort-marker"}
 
 
@@ -106,12 +106,12 @@ def pprof(path, period):
 
 
 def pprof_by_go(path, count, stackless):
-    """go tool pprof must read it and see the same total; the one of Go 1.19 leaves out samples without a stack."""
+    """go tool pprof must find the same total in the file. Go 1.19 leaves out samples without a stack."""
     go = shutil.which("go") or shutil.which("go", path="/usr/local/go/bin")
     if not go:
         print("NOT CHECKED: there is no go, so go tool pprof has not read the pprof file", flush=True)
         return
-    # The go cache stays where it is: go builds its pprof on first use, which takes most of a minute.
+    # The cache of go is not replaced: go builds its pprof on first use, which takes most of a minute.
     env = dict(os.environ, PPROF_TMPDIR=os.path.dirname(path), GOTOOLCHAIN="local")
     command = [go, "tool", "pprof", "-symbolize=none", "-sample_index=samples"]
     raw = subprocess.run(command + ["-raw", path], env=env, capture_output=True, timeout=300, check=True).stdout
@@ -141,7 +141,7 @@ def text_of(value):
 
 
 def otlp_profile(profile, times_seen):
-    """One shape; times within those of the profile."""
+    """All samples of a profile have the same shape, and their times are within those of the profile."""
     head = {n: v for n, v in fields(profile) if n != 2}
     start, end = head.get(3, 0), head.get(3, 0) + head.get(4, 0)
     shapes = set()
@@ -200,7 +200,7 @@ def otlp_use_tables(tables, use_fields):
 
 
 def otlp_dictionary(path, times_seen, is_request=False):
-    """Entry 0 everywhere, nothing twice, no orphans, keys inline in resources."""
+    """Each table has an entry 0, no entry twice and no unused entry; the keys of resources are inline."""
     names = {1: "mapping", 2: "location", 3: "function", 4: "link", 5: "string", 6: "attribute", 7: "stack"}
     with open(path, "rb") as f:
         top = list(fields(f.read()))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of the spool share: what an agent has around a spool, and records whose contents identify them. */
+/* Shared by the tests of the spool: the environment of a spool in an agent, and records whose contents identify them. */
 #ifndef TESTS_SPOOL_HARNESS_H
 #define TESTS_SPOOL_HARNESS_H
 
@@ -15,7 +15,7 @@ enum {
 static const uint64_t second = 1000000000;
 static const uint64_t start_ns = 1800000000ULL * 1000000000ULL;
 
-/* What an agent has: the memfd and the directory, and the spool of the current exporter. */
+/* The memfd and the directory of an agent, and the spool of its current exporter. */
 struct harness {
 	int memory_fd;
 	char directory[64];

@@ -74,7 +74,7 @@ static uint64_t put_samples(void)
 	return sum;
 }
 
-/* What survives an exporter. */
+/* The files and memory that survive an exporter. */
 struct kept {
 	struct export_stats stats;
 	int journal;

@@ -8,7 +8,7 @@
 #include "common/cleanup.h"
 #include "exporter/otlp/otlp_answer.h"
 
-/* --- messages by hand --- */
+/* --- encoding of messages --- */
 
 struct bytes {
 	uint8_t at[512];

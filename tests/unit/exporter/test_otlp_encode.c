@@ -132,8 +132,8 @@ Test(otlp_encode, every_sample_is_in_one_request)
 			cr_expect(sizes[i] < 3500000 || got.count == 1);
 			cr_expect(sizes[i] > 20000 || got.count > 1);
 			expect_all_is_there();
-			/* Each is as full as it may be: with the next sample, of at most 7 KiB with
-			 * all that it needs, it would not be. */
+			/* Each request but the last is full: there is no room for another sample, which
+			 * takes at most 7 KiB with all its definitions. */
 			for (size_t j = 0; j + 1 < got.count; j++)
 				cr_expect_gt(got.list[j].length + 7168, sizes[i]);
 		}
@@ -317,7 +317,7 @@ Test(otlp_encode, the_time_of_a_profile_contains_its_samples)
 		cr_expect_eq(profile_at(0, 0)->time_unix_nano, cases[i].start, "case %zu", i);
 		cr_expect_eq(profile_at(0, 0)->duration_nano, cases[i].duration, "case %zu", i);
 	}
-	/* Not those of other processes. */
+	/* The times of other processes do not count. */
 	uint32_t t = thread_of(&(struct profile_process){.tgid = 1}, 1, "t");
 	cr_assert_eq(profile_add_at(&p, t, 0, 0, 1001), 0);
 	encode(SIZE_MAX);
@@ -539,7 +539,7 @@ static int note_memory(void *context, const struct otlp_request *request)
 	return 0;
 }
 
-/* An agent's profile contains everything it has ever seen; the cost of an interval depends on its samples. */
+/* An agent's profile keeps the definitions of earlier intervals. The cost of an interval must only depend on its own samples. */
 Test(otlp_encode, memory_depends_on_what_is_used)
 {
 	const struct otlp_encode_options options = {.request_bytes_max = SIZE_MAX};

@@ -274,7 +274,7 @@ Test(otlp_read, a_frame_without_a_type_is_native)
 	for (uint32_t i = 0; i < 2; i++)
 		cr_expect_str_eq(got.strings[got.locations[got.stack_locations[k->first + i]].kind],
 				 "native");
-	/* Location 0 that says something after all. */
+	/* Location 0 with contents. */
 	f.locations[0].address = 5;
 	f.stack_locations[0] = 0;
 	cr_assert_eq(read_file(), 0);
@@ -313,7 +313,7 @@ Test(otlp_read, other_sample_types_are_skipped)
 	cr_expect_eq(got.sample_count, 0);
 }
 
-/* Each reference in turn out of range, on both sides. */
+/* Each reference in turn is out of range, below and above. */
 Test(otlp_read, indexes_out_of_range_are_refused)
 {
 	/* And how long the table is that it points into. */
@@ -490,7 +490,7 @@ Test(otlp_read, deeply_nested_values_are_refused)
 	cr_expect_eq(read_bytes(buffer + at, length), 0);
 }
 
-/* A few bytes that would stand for very many frames. */
+/* A few bytes of the file would stand for very many frames. */
 Test(otlp_read, inlined_functions_cannot_multiply_memory)
 {
 	enum {

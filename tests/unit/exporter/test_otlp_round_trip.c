@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is encoded as a file and read again is the same profile. */
+/* Tests that a profile which is written as a file and read again is the same. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
@@ -103,7 +103,7 @@ Test(otlp_round_trip, corner_cases)
 	/* The two times are in the time of the whole, which is taken from the parts. */
 	p.start_unix_ns = 0;
 	p.duration_ns = UINT64_MAX;
-	/* Orphans must not come along. */
+	/* Entries that no sample uses must not be written. */
 	cr_assert_eq(profile_string(&p, "nobody uses this", 16, &n), 0);
 	size_t length;
 	_cleanup_free_ uint8_t *data = encode(&p, &length);

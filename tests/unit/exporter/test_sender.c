@@ -157,7 +157,7 @@ void transport_cancel(struct transport *t)
 	pthread_mutex_unlock(&t->lock);
 }
 
-/* --- the two with a sender --- */
+/* --- a sender with this spool and this transport --- */
 
 struct scene {
 	struct spool spool;

@@ -25,7 +25,7 @@ static size_t record_at(const uint8_t *bytes, unsigned int index)
 	return at;
 }
 
-/* The file as it is said, and nothing else that knows of it. */
+/* Replaces the files of the spool by one with these bytes, and opens it again with empty memory. */
 static void harness_damage(struct harness *harness, const char *path, const uint8_t *bytes, size_t length)
 {
 	each_file(harness, remove_file);
@@ -34,7 +34,7 @@ static void harness_damage(struct harness *harness, const char *path, const uint
 	harness_reopen(harness);
 }
 
-/* Ten records, on disk and nowhere else. */
+/* Puts ten records, which are only on disk. */
 static size_t ten_on_disk(struct harness *harness, size_t length, char path[128], uint8_t *bytes)
 {
 	harness_start(harness, true);
@@ -62,7 +62,7 @@ Test(spool, a_torn_record_costs_only_itself)
 		expect_all(&harness, 1, left);
 		cr_expect_eq(take(&harness), 0);
 		cr_expect_eq(harness_stats(&harness).damaged_records, whole ? 0 : 1);
-		/* With its header, it is known what it stood for. */
+		/* If the header is complete, the number of lost samples is known. */
 		uint64_t samples = left == 8 ? 9 : 10;
 		bool known = left == 8 || length - cut >= last + sizeof(struct spool_header);
 		cr_expect_eq(harness_stats(&harness).damaged_samples, known ? samples : 0);
@@ -91,7 +91,7 @@ Test(spool, a_zeroed_tail_costs_only_the_last_record)
 	harness_end(&harness);
 }
 
-/* Which ids are left, as a bit set. */
+/* Takes all records, and returns the set of their ids as bits. */
 static uint32_t take_set(struct harness *harness)
 {
 	uint32_t set = 0;
@@ -104,7 +104,7 @@ static uint32_t take_set(struct harness *harness)
 	return set;
 }
 
-/* The one is lost, and counted, or the bit had no meaning: a few of a zstd frame have none. */
+/* Returns whether only this record is lost, and is counted. A few bits of a zstd frame have no meaning: then none is lost. */
 static bool lost_one(struct harness *harness, unsigned int index)
 {
 	const uint32_t set = take_set(harness);
@@ -163,7 +163,7 @@ Test(spool, flipped_bits_in_memory_cost_one_record)
 			harmless++;
 	}
 	cr_expect_leq(harmless, 30);
-	/* The state is there twice; at worst the last step is lost. */
+	/* The state is stored twice, so at worst the last step is lost. */
 	for (size_t at = 0; at < 4096; at += at < 400 ? 1 : 97) {
 		bytes[at] ^= (uint8_t)(1 << at % 8);
 		file_write(harness.memory_fd, bytes, length);
@@ -259,7 +259,7 @@ Test(spool, a_cut_record_is_not_completed_by_the_next)
 	harness_end(&harness);
 }
 
-/* As if it were forged: there was another configuration. */
+/* A record above the limit is treated as forged. It may come from an earlier configuration. */
 Test(spool, records_above_a_lowered_limit_are_dropped)
 {
 	struct harness harness;
@@ -326,7 +326,7 @@ Test(spool, forged_lengths_are_refused)
 	harness_end(&harness);
 }
 
-/* Whatever number a record claims, at most its own segment is damaged, and later records are delivered. */
+/* For any number in a record, at most its own segment is damaged, and later records are delivered. */
 Test(spool, forged_numbers_cost_at_most_their_segment)
 {
 	static uint8_t bytes[FILE_BYTES_MAX], forged[FILE_BYTES_MAX];
@@ -348,7 +348,7 @@ Test(spool, forged_numbers_cost_at_most_their_segment)
 		cr_assert_eq(spool_keep(harness.spool, harness.now), 0);
 		put_all(&harness, 13, 13, 100);
 		harness_reopen(&harness);
-		/* One up is as good as the one whose place it takes. */
+		/* The next number is valid. The record then replaces the one that has this number. */
 		uint32_t expected = numbers[i] == own + 1 ? 0x3fbe : 0x3fde;
 		cr_expect_eq(take_set(&harness), expected, "case %zu", i);
 	}
@@ -378,7 +378,7 @@ Test(spool, forged_numbers_cost_at_most_their_segment)
 	harness_end(&harness);
 }
 
-/* The format of the file "cursor" is private; its test is what it does. */
+/* Writes a file "cursor" with a valid checksum. Its format is private to spool_disk.c. */
 static void cursor_forge(const struct harness *harness, uint64_t segment, uint64_t done)
 {
 	struct {

@@ -28,7 +28,7 @@ static void expect_recovery(struct harness *harness, int error, void (*mend)(str
 	cr_expect_eq(harness_stats(harness).disk_error, error);
 	put_all(harness, 21, 21, 1000);
 	mend(harness);
-	/* Not at once again. */
+	/* The next attempt is not made at once. */
 	harness->now += second;
 	cr_expect_eq(spool_keep(harness->spool, harness->now), -error);
 	harness->now += 10 * second;
@@ -132,7 +132,7 @@ Test(spool, a_full_file_system_and_memory_drop_the_oldest)
 	harness_end(&harness);
 }
 
-/* In place of the C library's, for disks that take everything and keep nothing. */
+/* Replaces the C library's function, to simulate disks that accept all data but cannot sync it. */
 static int sync_error;
 
 int fdatasync(int fd)
@@ -154,7 +154,7 @@ Test(spool, a_disk_that_cannot_sync_keeps_records_in_memory)
 	harness_start(&harness, true);
 	sync_error = EIO;
 	expect_recovery(&harness, EIO, mend_sync);
-	/* Nor a segment that has good records. */
+	/* The same with a segment that has good records. */
 	put_all(&harness, 1, 2, 1000);
 	cr_assert_eq(spool_keep(harness.spool, harness.now), 0);
 	put_all(&harness, 3, 4, 1000);
@@ -198,13 +198,13 @@ Test(spool, a_directory_without_permission_is_tried_again)
 	cr_assert_eq(chmod(harness.directory, 0500), 0);
 	harness_reopen(&harness);
 	cr_expect_eq(harness_stats(&harness).disk_error, EACCES, "known at once");
-	/* And found out by itself when it is over. */
+	/* The spool notices by itself that the directory can be written again. */
 	mend_mode(&harness);
 	spool_expire(harness.spool, harness.now + second);
 	cr_expect_eq(harness_stats(&harness).disk_error, EACCES);
 	spool_expire(harness.spool, harness.now + 10 * second);
 	cr_expect_eq(harness_stats(&harness).disk_error, 0);
-	/* A sanitizer that looks for leaks wants to be let in. */
+	/* LeakSanitizer must be able to trace this process. */
 	cr_assert(seteuid(uid) == 0 && prctl(PR_SET_DUMPABLE, 1) == 0);
 	harness_end(&harness);
 }
@@ -373,7 +373,7 @@ static void kill_rounds(struct harness *harness, unsigned int rounds)
 	expect_all(harness, from, harness->mark);
 	expect_empty(harness);
 	expect_nothing_lost(harness);
-	cr_assert_gt(harness->mark, rounds, "the children came to something");
+	   cr_assert_gt(harness->mark, rounds, "the children made progress");
 	cr_assert(harness->directory[0] == 0 || progress->keeps > rounds / 10);
 	munmap(progress, sizeof(*progress));
 }

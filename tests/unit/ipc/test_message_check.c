@@ -21,7 +21,7 @@ struct packet {
 	unsigned int fd_count;
 };
 
-/* Send the packet, and receive it. Whatever the verdict, no descriptor may be left open. */
+/* Sends the packet and receives it. For any verdict, no descriptor may be left open. */
 static int receive(const struct packet *p, enum message_verdict *verdict)
 {
 	static uint8_t bytes[sizeof(struct msg_header) + MESSAGE_BYTES_MAX + 64];
@@ -150,7 +150,7 @@ static void check_fds(const struct packet *p, const struct message_rule *rule)
 	const struct packet many = with_fds(*p, RAW_FDS_MAX);
 	enum message_verdict verdict;
 
-	/* One more than the receiver has room for is cut off by the kernel, and refused for its length. */
+	/* The kernel cuts off a descriptor for which the receiver has no room, and the packet is refused. */
 	cr_expect_eq(receive(&more, &verdict), -EPROTO, "%s with one descriptor too many", rule->name);
 	cr_expect_eq(receive(&many, &verdict), -EPROTO, "%s with %d descriptors", rule->name, RAW_FDS_MAX);
 	if (!rule->sizes.fds_least)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Peers: sending and queueing, the end of a connection, and who is accepted at the other end. The
+/* Tests of peers: sending and queueing, the end of a connection, and the check of the peer's uid. The
  * check of messages has its own tests in test_message_check.c. */
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>
@@ -20,7 +20,7 @@
 #include "ipc/peer.h"
 #include "tests/unit/ipc/raw_link.h"
 
-Test(peer, nothing_there_and_peer_gone)
+Test(peer, an_empty_socket_and_a_closed_connection_are_distinguished)
 {
 	struct link *l = link_new(ROLE_CLI, ROLE_LOADER);
 	struct message message;
@@ -92,7 +92,7 @@ static int send_number(struct sender *s, enum message_type type, uint32_t number
 			 sizeof(struct msg_id), fds, fd_count);
 }
 
-/* All that is in the socket, in order. */
+/* Receives all messages in the socket, and checks their order. */
 static void receive_numbers(struct sender *s)
 {
 	struct message message;
@@ -139,7 +139,7 @@ Test(peer, queue_keeps_the_order)
 
 	for (uint32_t i = 0; i < count; i++) {
 		cr_assert_eq(send_number(s, MESSAGE_SLAB, i, NULL, 0), 0);
-		/* A socket with room again must not let the next one overtake those that wait. */
+		/* When the socket has room again, the next message must not overtake those in the queue. */
 		if (i == count / 2)
 			receive_numbers(s);
 	}
@@ -291,7 +291,7 @@ Test(peer, loop_sends_what_is_queued, .timeout = 20)
 	free(d);
 }
 
-/* ---- Who is at the other end. ---- */
+/* ---- The uid at the other end. ---- */
 
 enum {
 	UID_MANAGER = 61192,
@@ -339,8 +339,8 @@ static void run_dir_fini(void)
 	rmdir(run_dir);
 }
 
-/* A process with `uid` that connects to the loader, and exits with 1 once it is turned away, 0 once
- * it is told something. */
+/* Starts a process with `uid` that connects to the loader. It exits with 1 when its connection is
+ * closed, and with 0 when it receives a message. */
 static pid_t visitor(uid_t uid)
 {
 	pid_t child = fork();

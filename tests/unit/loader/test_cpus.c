@@ -6,7 +6,7 @@
 
 #include "loader/cpus.h"
 
-/* Exactly these. */
+/* Checks that the list contains exactly these CPUs. */
 static void expect(const char *text, unsigned int count, const unsigned int *cpus)
 {
 	struct cpu_set set;
@@ -42,7 +42,7 @@ Test(cpus, cpus_beyond_the_maximum_are_left_out)
 	EXPECT("1022-1025\n", 1022, 1023);
 	EXPECT("1024,5\n", 5);
 	EXPECT("5,4000000000-4000000001\n", 5);
-	/* No counting up to there. */
+	/* The parser must not count up to the end of the range. */
 	EXPECT("1023-18446744073709551615\n", 1023);
 	EXPECT("5,99999999999999999999999\n", 5);
 	EXPECT("5,99999999999999999999998-99999999999999999999999\n", 5);

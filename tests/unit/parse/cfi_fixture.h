@@ -32,7 +32,7 @@ struct code {
 	((struct code){(const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__})})
 #define NONE ((struct code){NULL, 0})
 
-/* The program of every CIE on x86-64: CFA = rsp + 8, return address at CFA - 8. */
+/* The program that nearly every CIE on x86-64 has: CFA = rsp + 8, return address at CFA - 8. */
 #define USUAL CODE(0x0c, 7, 8, 0x90, 1)
 
 enum {

@@ -78,7 +78,7 @@ static void is_lost(const struct cfi_paint *painted, const void *label, const ch
 }
 
 /* A region between two labels, and its rows. */
-#define STRETCH(name, painted)                                                                        \
+#define REGION(name, painted)                                                                        \
 	extern const uint8_t name[], name##_end[];                                                 \
 	struct code_region region = {.bytes = name,                                              \
 				       .length = (size_t)(name##_end - name),                      \
@@ -120,7 +120,7 @@ __asm__(".pushsection .rodata\n"
 
 Test(code_flow, pushes_and_pops_move_the_frame)
 {
-	STRETCH(pushes, painted);
+	REGION(pushes, painted);
 
 	parse(&painted, &region);
 	CFA(pushes, RSP, 8);
@@ -155,7 +155,7 @@ __asm__(".pushsection .rodata\n"
 
 Test(code_flow, a_frame_pointer_is_preferred)
 {
-	STRETCH(pointer, painted);
+	REGION(pointer, painted);
 
 	parse(&painted, &region);
 	CFA(pointer_1, RSP, 16);
@@ -190,7 +190,7 @@ __asm__(".pushsection .rodata\n"
 
 Test(code_flow, registers_are_saved_and_restored)
 {
-	STRETCH(ordinary, painted);
+	REGION(ordinary, painted);
 
 	parse(&painted, &region);
 	CFA(ordinary_1, RSP, 24);
@@ -225,7 +225,7 @@ __asm__(".pushsection .rodata\n"
 
 Test(code_flow, all_paths_of_a_function_are_followed)
 {
-	STRETCH(branches, painted);
+	REGION(branches, painted);
 
 	parse(&painted, &region);
 	CFA(branches_1, RSP, 24);
@@ -252,7 +252,7 @@ __asm__(".pushsection .rodata\n"
 
 Test(code_flow, a_stack_that_grows_in_a_loop_is_unknown)
 {
-	STRETCH(grows, painted);
+	REGION(grows, painted);
 
 	parse(&painted, &region);
 	CFA(grows, RSP, 8);
@@ -295,7 +295,7 @@ __asm__(".pushsection .rodata\n"
 
 Test(code_flow, code_after_a_call_is_reached_if_the_function_returns)
 {
-	STRETCH(several, painted);
+	REGION(several, painted);
 
 	parse(&painted, &region);
 	CFA(several_next, RSP, 8);
@@ -331,7 +331,7 @@ __asm__(".pushsection .rodata\n"
 
 Test(code_flow, taken_addresses_are_functions_unless_labels)
 {
-	STRETCH(table, painted);
+	REGION(table, painted);
 
 	parse(&painted, &region);
 	CFA(table_label, RSP, 24);
@@ -372,7 +372,7 @@ __asm__(".pushsection .rodata\n"
 
 Test(code_flow, the_entry_point_and_sigreturn_end_or_cross_stacks)
 {
-	STRETCH(special, painted);
+	REGION(special, painted);
 
 	LABEL(special_restore);
 	LABEL(special_1);
@@ -409,7 +409,7 @@ __asm__(".pushsection .rodata\n"
 
 Test(code_flow, padding_and_data_have_no_rows)
 {
-	STRETCH(padded, painted);
+	REGION(padded, painted);
 
 	parse(&painted, &region);
 	LABEL(padded_next);

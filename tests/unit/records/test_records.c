@@ -9,7 +9,7 @@
 
 #include "records/records.h"
 
-/* What was visited, as text; and when to stop. */
+/* The visited records as text, and the visit that returns an error. */
 struct transcript {
 	char text[8192];
 	size_t used;
@@ -98,7 +98,7 @@ static const char expected[] = "module 1 /usr/bin/x 00ff 1234 go/id\n"
 			       "sample 1000 5 8\n"
 			       "sample 2000 6 8\n";
 
-/* One of each, added in another order than that in which they are visited. */
+/* Adds one record of each kind, in another order than that in which they are visited. */
 static void fill(struct records *r)
 {
 	const uint32_t frames[] = {10, 20, 30};
@@ -146,7 +146,7 @@ Test(records, round_trip)
 	records_free(r);
 }
 
-Test(records, used_again_and_again)
+Test(records, can_be_used_repeatedly)
 {
 	struct records *r = records_new();
 	size_t length, first = 0;
@@ -261,7 +261,7 @@ Test(records, cut_batches)
 	records_free(r);
 }
 
-/* Whatever a byte says, it is refused or visited, and nothing else is read. */
+/* With any byte changed, the batch is refused or visited, and nothing outside of it is read. */
 Test(records, forged_bytes)
 {
 	static const uint8_t values[] = {0, 1, 4, 0x7f, 0x80, 0xfc, 0xff};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches that outlive the exporter that should have read them. peer_send() is the test's own. */
+/* Batches that are kept because their exporter ended before it read them. This file replaces
+ * peer_send(). */
 #include "symbolizer/worker/resend_buffer.h"
 
 #include <criterion/criterion.h>

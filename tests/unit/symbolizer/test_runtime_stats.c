@@ -13,7 +13,7 @@
 static int said;
 static struct runtime_stats stats;
 
-/* Another part of the library sends messages. */
+/* The library that is tested also contains functions that send messages. */
 FAKE_PEER(NULL);
 
 static void listen_to_log(void)
@@ -52,7 +52,7 @@ Test(runtime_stats, frames)
 	runtime_stats_frame(&stats, BH_RUNTIME_CPYTHON, true);
 	runtime_stats_frame(&stats, BH_RUNTIME_CPYTHON, true);
 	runtime_stats_frame(&stats, BH_RUNTIME_CPYTHON, false);
-	/* A number out of a record. */
+	/* An invalid runtime, which a forged record may contain. */
 	runtime_stats_frame(&stats, BH_RUNTIME_NONE, true);
 	runtime_stats_frame(&stats, BH_RUNTIME_COUNT, true);
 	runtime_stats_frame(&stats, BH_MANAGED_RUNTIME_MASK, true);
@@ -74,7 +74,7 @@ Test(runtime_stats, refusals_stay_on_one_line)
 	cr_expect_eq(stats.by_runtime[BH_RUNTIME_CPYTHON].refused, 2);
 }
 
-Test(runtime_stats, a_thousand_refusals_are_counted_not_said)
+Test(runtime_stats, a_thousand_refusals_are_counted_but_not_all_logged)
 {
 	for (int i = 0; i < 1000; i++)
 		runtime_stats_refuse(&stats, BH_RUNTIME_HOTSPOT, "no");

@@ -173,8 +173,8 @@ Test(samples, a_repeated_stack_is_defined_once)
 	worker_free(worker);
 }
 
-/* Another process that finds out the kernel side's id of a stack gains nothing. */
-/* Short processes may have ended before their file could be opened. The next one brings it. */
+/* Short processes may have ended before their file could be opened. A later process with the same
+ * module makes the file available. */
 Test(samples, frames_are_defined_again_when_the_file_of_their_module_comes_late)
 {
 	struct worker *worker = worker_new();
@@ -198,6 +198,7 @@ Test(samples, frames_are_defined_again_when_the_file_of_their_module_comes_late)
 	worker_free(worker);
 }
 
+/* Another process that finds out the kernel side's id of a stack gains nothing. */
 Test(samples, a_stack_can_only_be_referred_to_by_its_process)
 {
 	struct worker *worker = worker_new();
@@ -211,7 +212,7 @@ Test(samples, a_stack_can_only_be_referred_to_by_its_process)
 	worker_free(worker);
 }
 
-Test(samples, a_stack_is_remembered_for_as_long_as_the_kernel_side_refers_to_it)
+Test(samples, a_stack_is_kept_for_as_long_as_the_kernel_side_refers_to_it)
 {
 	const uint64_t longest = ((uint64_t)BH_DEDUP_EPOCHS << BH_DEDUP_EPOCH_BITS);
 	struct worker *worker = worker_new();

@@ -15,7 +15,7 @@
 #include "common/cleanup.h"
 #include "tests/unit/symbolizer/symbols_fixture.h"
 
-/* --- the truth according to libelf --- */
+/* --- the functions that libelf finds --- */
 
 struct truth {
 	GElf_Sym *functions; /* those of one table with a size */

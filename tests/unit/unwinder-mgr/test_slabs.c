@@ -108,7 +108,7 @@ Test(slabs, retired_block_is_reused_only_after_the_grace_period)
 	cr_assert_eq(slabs_alloc(&memory.slabs, 1, &block), -ENOSPC, "a walker may be in it");
 	slabs_reclaim(&memory.slabs, after + GRACE_NS);
 	cr_assert_eq(alloc(&memory.slabs, first.bytes).offset, first.offset);
-	/* The older one does not take the younger along. */
+	/* Only the older block is freed, not the younger one. */
 	slabs_retire(&memory.slabs, &second);
 	memory.slabs.retired[0].at_ns -= GRACE_NS;
 	slabs_retire(&memory.slabs, &first);
@@ -241,7 +241,7 @@ Test(slabs, next_slab_is_requested_early_and_once)
 	unwind_memory_fini(&memory);
 }
 
-/* ---- Against a map of bits ---- */
+/* ---- Comparison with a bitmap ---- */
 
 struct model {
 	uint8_t used[SLABS][UNITS];
@@ -271,7 +271,7 @@ static bool model_fits(const struct model *model, uint32_t units)
 	return false;
 }
 
-/* The free lists say what the bits say: sorted, merged, complete. */
+/* Checks that the free lists agree with the bitmap, and are sorted, merged and complete. */
 static void model_check(const struct model *model, const struct slabs *slabs)
 {
 	cr_assert_eq(slabs->free_bytes, model->free_units * SLAB_ALIGN);
@@ -377,7 +377,7 @@ static void stress_reclaim(struct stress *s)
 static void stress_run(struct stress *s)
 {
 	for (unsigned int step = 0; step < STEPS; step++) {
-		/* Tides: now it fills up, now it empties. */
+		/* Phases in which the memory fills up alternate with phases in which it empties. */
 		const bool fill = (step / 3000) % 2 == 0;
 		const uint32_t what = dice(&s->seed, 100);
 

@@ -120,7 +120,7 @@ Test(walker_ends, an_inconsistent_table_ends_the_stack)
 	world_free(w);
 }
 
-/* A return address of zero ends stacks that are made by hand. */
+/* Programs that set up a stack themselves end it with a return address of zero. */
 Test(walker_ends, a_return_address_of_zero_completes_the_stack)
 {
 	struct world *w = world_of_leaf(SP_RULE(32));
