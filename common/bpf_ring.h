@@ -1,8 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Consumer of a BPF ring buffer by mmap alone: no bpf(2). Layout (kernel/bpf/ringbuf.c): one page
- * with the consumer's position, writable; one with the producer's; then the data, mapped twice in a
- * row so that records never wrap.
+ * Consumer of a BPF ring buffer. It only needs mmap, and no bpf(2), which sandboxed roles may not
+ * call.
+ *
+ * How this works (kernel/bpf/ringbuf.c). The mapping has one writable page with the consumer's
+ * position, one page with the producer's position, and then the data twice in a row, so that a
+ * record at the end of the ring is contiguous in memory. Positions count bytes and never wrap. A
+ * record has a header of 8 bytes, whose top bits say that it is still being written, or that it was
+ * discarded, and takes a multiple of 8 bytes.
+ *
+ * Example: the ring has 4096 bytes and the consumer's position is 4088. The header of the next
+ * record is at byte 4088 of the data, and its contents are at byte 4096, in the second copy. After
+ * a record of 16 bytes the position is 4112.
  */
 #ifndef COMMON_BPF_RING_H
 #define COMMON_BPF_RING_H
@@ -21,15 +30,15 @@ struct bpf_ring {
 };
 
 /* Maps the ring of the descriptor `fd`, which is taken over on success. `bytes` is its size, a
- * power of two. 0 or a negative errno. */
+ * power of two. Returns 0 or a negative errno. */
 int bpf_ring_init(struct bpf_ring *ring, int fd, size_t bytes);
 void bpf_ring_fini(struct bpf_ring *ring);
 
-/* The next record, which stays in the ring until bpf_ring_next: false if there is none. A record
- * that is longer than the ring is none. */
+/* Finds the next record, which stays in the ring until bpf_ring_next(). Returns false if there is
+ * none, or if the record claims to be longer than the ring. */
 bool bpf_ring_peek(struct bpf_ring *ring, const void **record, size_t *length);
 
-/* Give back the record that was peeked at. */
+/* Returns the room of the record that bpf_ring_peek() has found to the producer. */
 void bpf_ring_next(struct bpf_ring *ring);
 
 #endif

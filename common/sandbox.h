@@ -10,8 +10,8 @@
  *	sandbox_drop        become the role's user, with the start capabilities only, and prove it
  *	(open and connect)  whatever the role needs from outside
  *	sandbox_allow_path  name the few files that it may still open by name
- *	sandbox_enter       keep the steady capabilities, enter Landlock and the filter, and prove
- *it (run)               only now is the first byte read that a profiled process or peer controls
+ *	sandbox_enter       keep the steady capabilities, enter Landlock and the filter, prove both
+ *	(run)               only now is the first byte read that a profiled process or peer controls
  *
  * A system call that the filter does not allow ends the process. The filter is compiled first,
  * because compiling it needs calls that it does not allow.

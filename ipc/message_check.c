@@ -2,8 +2,8 @@
 /*
  * How this works: messages.def is expanded twice into one table. A MESSAGE line fills in the name,
  * the sender and the sizes; the RECEIVER lines after it fill in one cell for each role that may
- * receive the message. A role without a RECEIVER line has the empty set of states, and so accepts
- *the message never.
+ * receive the message. A role without a RECEIVER line has the empty set of states, so it never
+ * accepts the message.
  *
  * Example: the lines
  *	MESSAGE(START, CLI, EMPTY)

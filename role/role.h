@@ -9,7 +9,7 @@
  *		      [--strict-memory]
  *
  * and the role's main() calls, in this order: role_start, role_meet, role_receive for a
- *configuration that it needs before the sandbox, role_enter_sandbox, role_watch_peers, loop_run.
+ * configuration that it needs before the sandbox, role_enter_sandbox, role_watch_peers, loop_run.
  */
 #ifndef ROLE_ROLE_H
 #define ROLE_ROLE_H

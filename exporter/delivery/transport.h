@@ -35,7 +35,7 @@ struct transport_result {
 	int code;		/* gRPC's status code; 0 is OK */
 	int64_t retry_delay_ns; /* google.rpc.RetryInfo of the status's details; -1: none */
 	/* From partial_success of the answer: */
-	bool partial; /* it says something */
+	bool partial; /* it has a message, or rejected profiles */
 	uint64_t rejected_profiles;
 	/* Text of the server or the library, made printable and cut. */
 	char message[TRANSPORT_MESSAGE_BYTES];

@@ -2,9 +2,12 @@
 /*
  * The messages, with the numbers of their fields:
  *
- *   ExportProfilesServiceResponse { partial_success = 1 { rejected_profiles = 1, error_message = 2
- * } } google.rpc.Status { details = 3 (repeated) google.protobuf.Any { type_url = 1, value = 2 } }
- *   google.rpc.RetryInfo { retry_delay = 1 google.protobuf.Duration { seconds = 1, nanos = 2 } }
+ *	ExportProfilesServiceResponse
+ *		partial_success = 1 { rejected_profiles = 1, error_message = 2 }
+ *	google.rpc.Status
+ *		details = 3 (repeated), google.protobuf.Any { type_url = 1, value = 2 }
+ *	google.rpc.RetryInfo
+ *		retry_delay = 1, google.protobuf.Duration { seconds = 1, nanos = 2 }
  *
  * As in protobuf, the last of several values of a field counts, and a submessage that occurs
  * several times is merged.

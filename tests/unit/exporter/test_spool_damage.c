@@ -378,7 +378,7 @@ Test(spool, forged_numbers_cost_at_most_their_segment)
 	harness_end(&harness);
 }
 
-/* Writes a file "cursor" with a valid checksum. Its format is private to spool_disk.c. */
+/* Makes a cursor file with a valid checksum. Its format is private to spool_disk.c. */
 static void cursor_forge(const struct harness *harness, uint64_t segment, uint64_t done)
 {
 	struct {

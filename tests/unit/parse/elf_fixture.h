@@ -14,8 +14,14 @@
 
 /*
  * The file under test is a small shared object with this layout:
- *   0x000 ELF header; 0x040 three program headers (load, note, eh_frame_hdr); 0x100 the note; 0x140
- * "text" of 64 bytes; 0x200 a compressed section; 0x300 names; 0x400 section headers.
+ *
+ *	0x000  ELF header
+ *	0x040  three program headers (load, note, eh_frame_hdr)
+ *	0x100  the note
+ *	0x140  "text" of 64 bytes
+ *	0x200  a compressed section
+ *	0x300  names
+ *	0x400  section headers
  */
 enum {
 	NAME_TEXT = 1,

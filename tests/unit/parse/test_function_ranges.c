@@ -7,9 +7,13 @@
 #include "parse/function_ranges.h"
 
 /*
- * A file with three functions, laid out by hand, all in one segment that is loaded at BASE.
- * Addresses of code are BASE + CODE + an offset: first  0x000..0x180 (gap   0x180..0x200) second
- * 0x200..0x240 third  0x240..0x300
+ * A file with three functions, all in one segment that is loaded at BASE. Addresses of code are
+ * BASE + CODE + an offset:
+ *
+ *	first   0x000 to 0x180
+ *	gap     0x180 to 0x200
+ *	second  0x200 to 0x240
+ *	third   0x240 to 0x300
  */
 #define BASE 0x400000ull
 #define CODE 0x1000
