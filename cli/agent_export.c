@@ -35,7 +35,7 @@
 #include "common/log.h"
 
 /* Where distributions keep the certificates of the authorities that the system trusts: Debian and
- * most others; Fedora; Alpine and the BSDs. */
+ * most others; Fedora; Alpine. */
 static const char *const system_ca[] = {
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",

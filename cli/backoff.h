@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long to wait before something that ended is started again.
+ * Computes how long to wait before a role, or all roles, are started again.
  *
- * How this works: what had run for more than BACKOFF_STEADY_MS is started again at once. Each
- * further failure doubles the wait, from BACKOFF_FIRST_MS up to a maximum. The maximum is short for
- * what had become ready, since waiting then costs samples, and long for what never became ready,
- * since it would probably fail again.
+ * How this works: a role that had run for more than BACKOFF_STEADY_MS is started again at once.
+ * Each further failure doubles the wait, from BACKOFF_FIRST_MS up to a maximum. The maximum is
+ * short for a role that had become ready, since waiting then costs samples, and long for one that
+ * never became ready, since it would probably fail again.
  *
  * Example: a role that ends as soon as it is ready waits 0, 200, 400, 800, 1500, 1500, ... ms. One
  * that never becomes ready waits 0, 200, 400, ..., 25600, 30000, 30000, ... ms.
@@ -31,10 +31,10 @@ struct backoff {
 	unsigned int failures; /* in a row */
 };
 
-/* It is being started. */
+/* Says that the role is being started. */
 void backoff_start(struct backoff *backoff, uint64_t now_ns);
 
-/* It ended: sets `due_ns`. `was_ready`: it had become ready before. */
+/* Says that the role ended, and sets `due_ns`. `was_ready`: it had become ready before. */
 void backoff_end(struct backoff *backoff, uint64_t now_ns, bool was_ready);
 
 #endif

@@ -48,7 +48,7 @@ struct config {
 	/* For key_values_parse(). service_name overrides a service.name in it. */
 	char resource_attributes[CONFIG_LIST_BYTES];
 	/* [runtimes] */
-	uint64_t runtimes;  /* all; a set of 1 << enum bh_runtime */
+	uint64_t runtimes;  /* all; a set of 1 << enum runtime_id */
 	bool strict_memory; /* false */
 	/* [status] */
 	char status_group[CONFIG_TEXT_BYTES]; /* its members may ask, in addition to root */

@@ -13,7 +13,7 @@ enum config_type {
 	CONFIG_TYPE_SIZE,     /* in bytes */
 	CONFIG_TYPE_BOOLEAN,
 	CONFIG_TYPE_COMPRESSION, /* none or gzip */
-	CONFIG_TYPE_RUNTIMES,	 /* stored as a set of 1 << enum bh_runtime */
+	CONFIG_TYPE_RUNTIMES,	 /* stored as a set of 1 << enum runtime_id */
 	CONFIG_TYPE_TEXT,
 	CONFIG_TYPE_FILE,
 	CONFIG_TYPE_DIRECTORY, /* an absolute path */

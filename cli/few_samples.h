@@ -9,8 +9,8 @@
  * taken, the difference says which of the possible reasons is true.
  *
  * Example: `bulkhead record -p 812 -d 10` takes 2 samples. Process 812 still exists and used 0.02 s
- * of CPU time in these 10 s. The explanation is: "process 812 used 0.02 s of CPU time in 10.0 s and
- * waited for the rest; only running code is sampled".
+ * of CPU time in these 10 s. The explanation starts with "the selected process used 0.02 s of CPU
+ * time in 10.0 s and waited for the rest".
  */
 #ifndef CLI_FEW_SAMPLES_H
 #define CLI_FEW_SAMPLES_H

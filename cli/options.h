@@ -33,7 +33,7 @@ struct record_options {
 	uint32_t cgroup_level;
 	char cgroup_path[OPTIONS_CGROUP_PATH_BYTES]; /* absolute; empty if it is longer */
 	bool user_only, kernel_only;
-	uint32_t runtimes; /* set of 1 << enum bh_runtime: those whose frames get names */
+	uint32_t runtimes; /* set of 1 << enum runtime_id: those whose frames get names */
 	enum group_by group_by;
 	bool strict_memory;
 	struct output outputs[LIMIT_OUTPUTS];

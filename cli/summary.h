@@ -37,7 +37,7 @@ void summary_clear_progress(void);
 /* Prints the summary of a recording to stderr. */
 void summary_print(const struct record_options *options, const struct recording_stats *stats);
 
-/* Writes the statistics as one JSON object (README.md) and closes `fd`. Returns 0 or a
+/* Writes the statistics as one JSON object (docs/statistics.md) and closes `fd`. Returns 0 or a
  * negative errno. */
 int summary_write_stats(int fd, const struct recording_stats *stats, const struct roles *roles);
 

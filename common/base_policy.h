@@ -7,7 +7,7 @@
 
 #include "common/sandbox.h"
 
-/* Allows to close descriptors with this bit set. Together the bits below allow 3 to 8191. 0, 1 and
+/* Allows closing descriptors with this bit set. Together the bits below allow 3 to 8191. 0, 1 and
  * 2 must stay open: log lines go to 2, and no other file may take its place. */
 #define CLOSE_IF_BIT(n)                                                                            \
 	ALLOW_IF(close, SCMP_A0_32(SCMP_CMP_MASKED_EQ, 1u << (n), 1u << (n)),                      \

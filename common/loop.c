@@ -62,8 +62,8 @@ int loop_modify(struct loop *loop, int fd, uint32_t events)
 	return epoll_ctl(loop->epoll_fd, EPOLL_CTL_MOD, fd, &event) < 0 ? -errno : 0;
 }
 
-/* The source is kept without a function until the turn ends, because an event for it may already
- * have been fetched. */
+/* Keeps the source without a function until the turn ends, because an event for it may already have
+ * been fetched. */
 void loop_remove(struct loop *loop, int fd)
 {
 	struct loop_source *source = loop_find(loop, fd);

@@ -2,21 +2,22 @@
 /*
  * A module's unwind table in the form that the walker reads: pages and deltas in slabs.
  *
- * How this works. The page index has one entry (struct bh_page) for each 4 KiB of the file from the
+ * How this works. The page index has one entry (struct bh_page) for each KiB of the file from the
  * first to the last described byte. An entry says where the deltas of its page are and how many.
  * A delta (struct bh_delta) says from which byte of the page on which rule applies. The first
  * delta of a page has offset 0, so the walker finds the rule of an address by one binary search in
- * one page. Pages on which the same single rule applies share one delta.
+ * one page. A page with a single delta shares that of the last such page, if the rules are equal.
  *
  * The pages are filled from the builder's ranges in one pass, directly in the slab. Deltas go to
  * blocks of 128 KiB, and what a block does not need is given back. After a range, where nothing is
  * described, rule 0 (frame pointers) applies, except in a gap too small to matter.
  *
- * Example: pages of 4 KiB, the rows {0x1000, rule 5} {0x1004, rule 6} up to 0x1800, and a range of
- * rule 5 from 0x3000 to 0x4000:
+ * Example: the rows {0x1000, rule 5} {0x1004, rule 6} up to 0x1600, and a range of rule 5 that is
+ * 0x2000 to 0x2400:
  *
- *	page 1: {0, 5} {4, 6} {0x800, 0}    page 2: {0, 0}
- *	page 3: {0, 5}                      page 4: {0, 0}, the same delta as page 2
+ *	page 4: {0, 5} {4, 6}    page 5: {0, 6} {0x200, 0}
+ *	page 6: {0, 0}           page 7: {0, 0}, the same delta as page 6
+ *	page 8: {0, 5}           page 9: {0, 0}
  */
 #ifndef UNWINDER_MGR_TABLES_H
 #define UNWINDER_MGR_TABLES_H

@@ -312,7 +312,7 @@ static uint32_t use(struct otlp_dictionary *d, enum otlp_table table, struct otl
 	return id ? id : make(d, table, entry);
 }
 
-/* --- the whole --- */
+/* --- the dictionary --- */
 
 /* Entry 0 of the links contains zeros instead of being empty, as the current text of the
  * specification says. */

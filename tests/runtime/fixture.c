@@ -14,7 +14,7 @@
 
 enum {
 	ATTACH_TRIES = 4,
-	/* The budgets of symbolizer/worker/runtimes.c. */
+	/* The budgets of symbolizer/worker/runtime_attachment.c and runtimes.c. */
 	ATTACH_READS = 65536,
 	ATTACH_BYTES = 64 << 20,
 	FRAME_READS = 2048,

@@ -120,7 +120,7 @@ static void module_build(struct live *live, unsigned int id, const struct elf_so
 }
 
 /* Returns the address of the virtual address 0 of a file, from one of its mappings, as
- * symbolizer/worker/runtimes.c does. */
+ * symbolizer/worker/runtime_images.c does. */
 static uint64_t runtime_bias(const struct elf_image *image, const struct proc_mapping *line)
 {
 	for (unsigned int i = 0; i < image->segment_count; i++) {
