@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`bulkhead run` with a scripted backend: what it sends, how it handles bad servers, outages, kills and full disks, and what `status` reports."""
+import collections
 import contextlib
 import os
 import shutil
@@ -79,9 +80,13 @@ class Sends(AgentCase):
             times = [t for s in mine() for t in s["timestamps"]]
             self.assertEqual(len(times), len(set(times)))
             self.assertLess(abs(max(times) / 1e9 - time.time()), lib.PATIENCE)
-            # This thread is always running, so there is one sample per period.
-            gaps = sorted(b - a for a, b in zip(sorted(times), sorted(times)[1:]))
-            self.assertAlmostEqual(gaps[len(gaps) // 10] * 99 / 1e9, 1, delta=0.2)
+            # A CPU is sampled once in each period. On a loaded machine, other programs run in most of them.
+            by_cpu = collections.defaultdict(list)
+            for sample in mine():
+                by_cpu[sample["attributes"]["cpu.logical_number"]] += sample["timestamps"]
+            periods = [(b - a) * 99 / 1e9 for at in map(sorted, by_cpu.values()) for a, b in zip(at, at[1:])]
+            whole = sum(abs(n - round(n)) <= 0.2 and n > 0.5 for n in periods)
+            self.assertGreater(whole, 0.9 * len(periods), sorted(periods))
 
     def test_everything_is_accounted_for(self):
         with scripted.Server() as server, agent.busy(self, 60), self.agent(server) as running:
