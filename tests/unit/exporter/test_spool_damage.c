@@ -209,7 +209,7 @@ static void state_forge(const struct harness *harness, uint64_t tail, uint64_t n
 }
 
 /* A file of the maximum size that contains nothing: its sparse parts are not read. */
-Test(spool, sparse_parts_are_skipped_without_reading_them)
+Test(spool, sparse_parts_are_skipped_without_reading_them, .timeout = 30)
 {
 	const uint64_t far = 1ULL << 50;
 	char path[128];

@@ -190,7 +190,7 @@ Test(symbol_table, an_index_beyond_the_cap_is_refused)
 }
 
 /* The header claims a table of 16 EiB. The file is sparse, with 64 GiB. */
-Test(symbol_table, an_oversized_table_is_refused_without_reading_it)
+Test(symbol_table, an_oversized_table_is_refused_without_reading_it, .timeout = 30)
 {
 	struct symbols *symbols = NULL;
 	struct made made;

@@ -13,6 +13,7 @@ enum {
 	SHIFT = 0x400000, /* virtual address - file offset */
 	HEADERS = 0x200,
 	NAMES = 0x400,
+	SYMBOLS = 0x600,
 	FUNCTION_BYTES = 16,
 };
 
@@ -26,8 +27,14 @@ struct file {
 /* push %rbx; call *%rax; pop %rbx; ret */
 static const uint8_t function[] = {0x53, 0xff, 0xd0, 0x5b, 0xc3};
 
-static void file_new(struct file *file, size_t text_bytes, const char *more_section)
+/* `symbol`: the offset in the text of a function that the file has a symbol for; 0: it has no symbols. */
+static void file_new(struct file *file, size_t text_bytes, const char *more_section, size_t symbol)
 {
+	const Elf64_Sym symbols[] = {{0},
+				     {.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
+				      .st_shndx = 1,
+				      .st_value = TEXT + SHIFT + symbol,
+				      .st_size = FUNCTION_BYTES}};
 	static const char names[] = "\0.text\0.shstrtab\0.gopclntab";
 	const Elf64_Ehdr header = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
 				   .e_type = ET_EXEC,
@@ -39,7 +46,7 @@ static void file_new(struct file *file, size_t text_bytes, const char *more_sect
 				   .e_phentsize = sizeof(Elf64_Phdr),
 				   .e_phnum = 1,
 				   .e_shentsize = sizeof(Elf64_Shdr),
-				   .e_shnum = more_section ? 4 : 3,
+				   .e_shnum = symbol ? 5 : more_section ? 4 : 3,
 				   .e_shstrndx = 2};
 	const Elf64_Phdr segment = {.p_type = PT_LOAD,
 				    .p_flags = PF_R | PF_X,
@@ -55,7 +62,13 @@ static void file_new(struct file *file, size_t text_bytes, const char *more_sect
 					.sh_offset = TEXT,
 					.sh_size = text_bytes},
 				       {.sh_name = 7, .sh_type = SHT_STRTAB, .sh_offset = NAMES, .sh_size = sizeof(names)},
-				       {.sh_name = 17, .sh_type = SHT_PROGBITS}};
+				       {.sh_name = more_section ? 17 : 0, .sh_type = SHT_PROGBITS},
+				       {.sh_type = SHT_SYMTAB,
+					.sh_link = 2,
+					.sh_info = 1,
+					.sh_offset = SYMBOLS,
+					.sh_size = sizeof(symbols),
+					.sh_entsize = sizeof(symbols[0])}};
 
 	file->length = TEXT + text_bytes;
 	file->data = calloc(1, file->length);
@@ -63,6 +76,7 @@ static void file_new(struct file *file, size_t text_bytes, const char *more_sect
 	memcpy(file->data + sizeof(header), &segment, sizeof(segment));
 	memcpy(file->data + HEADERS, sections, sizeof(sections));
 	memcpy(file->data + NAMES, names, sizeof(names));
+	memcpy(file->data + SYMBOLS, symbols, sizeof(symbols));
 	memset(file->data + TEXT, 0x90, text_bytes);
 	for (size_t i = 0; i + FUNCTION_BYTES <= text_bytes; i += FUNCTION_BYTES)
 		memcpy(file->data + TEXT + i, function, sizeof(function));
@@ -112,7 +126,7 @@ Test(uncovered_code, all_functions_of_a_file_without_tables_are_described)
 	struct unwind_ranges ranges = {0};
 	struct file file;
 
-	file_new(&file, 1600, NULL);
+	file_new(&file, 1600, NULL, 0);
 	struct cfi_paint told = read_uncovered(&file, &ranges, 1600);
 	check_functions(&told, 0, 1600);
 	cfi_paint_fini(&told);
@@ -125,7 +139,7 @@ Test(uncovered_code, code_that_a_range_covers_is_left_alone)
 	const struct unwind_ranges ranges = {.items = items, .count = 2};
 	struct file file;
 
-	file_new(&file, 800, NULL);
+	file_new(&file, 800, NULL, 0);
 	struct cfi_paint told = read_uncovered(&file, &ranges, 800);
 	check_functions(&told, 0, 160);
 	for (size_t i = 160; i < 400; i++)
@@ -141,9 +155,26 @@ Test(uncovered_code, code_larger_than_a_region_is_described_completely)
 	struct unwind_ranges ranges = {0};
 	struct file file;
 
-	file_new(&file, bytes, NULL);
+	file_new(&file, bytes, NULL, 0);
 	struct cfi_paint told = read_uncovered(&file, &ranges, bytes);
 	check_functions(&told, 0, bytes);
+	cfi_paint_fini(&told);
+	file_free(&file);
+}
+
+/* The first function is not aligned, so that the first region would end after two bytes of a function. */
+Test(uncovered_code, regions_do_not_divide_functions)
+{
+	const size_t bytes = 2 * LIMIT_CODE_REGION_BYTES;
+	struct unwind_range items[] = {{.start = TEXT, .end = TEXT + 2}};
+	const struct unwind_ranges ranges = {.items = items, .count = 1};
+	struct file file;
+
+	file_new(&file, bytes, NULL, LIMIT_CODE_REGION_BYTES);
+	memset(file.data + TEXT, 0x90, FUNCTION_BYTES);
+	memcpy(file.data + TEXT + 2, function, sizeof(function));
+	struct cfi_paint told = read_uncovered(&file, &ranges, bytes);
+	check_functions(&told, FUNCTION_BYTES, bytes);
 	cfi_paint_fini(&told);
 	file_free(&file);
 }
@@ -154,7 +185,7 @@ Test(uncovered_code, more_code_than_the_limit_is_not_analysed)
 	struct unwind_ranges ranges = {0};
 	struct file file;
 
-	file_new(&file, bytes, NULL);
+	file_new(&file, bytes, NULL, 0);
 	struct cfi_paint told = read_uncovered(&file, &ranges, bytes);
 	cr_expect_eq(told.fdes, 0);
 	cfi_paint_fini(&told);
@@ -166,7 +197,7 @@ Test(uncovered_code, go_programs_are_left_alone)
 	struct unwind_ranges ranges = {0};
 	struct file file;
 
-	file_new(&file, 1600, ".gopclntab");
+	file_new(&file, 1600, ".gopclntab", 0);
 	struct cfi_paint told = read_uncovered(&file, &ranges, 1600);
 	cr_expect_eq(told.fdes, 0);
 	cfi_paint_fini(&told);
@@ -188,7 +219,7 @@ Test(uncovered_code, forged_sections_are_ignored)
 	for (size_t i = 0; i < sizeof(forged) / sizeof(forged[0]); i++) {
 		struct file file;
 
-		file_new(&file, 1600, NULL);
+		file_new(&file, 1600, NULL, 0);
 		for (unsigned int j = 0; j < file.image.section_count; j++) {
 			struct elf_section *section = &file.image.sections[j];
 
