@@ -336,8 +336,8 @@ static inline int fde_find_cie(const struct cfi_section *section, const struct e
 	return 0;
 }
 
-/* Parses one FDE. 0, also if it covers no code; -EBADMSG: it is malformed. Other errors end the
- * parse. */
+/* Parses one FDE. 0, also if it covers no code; -EBADMSG: it is malformed.
+ * Other errors end the parse. */
 static int fde_parse(struct parser *parser, struct entry *entry)
 {
 	const struct cfi_section *section = parser->section;

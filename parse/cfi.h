@@ -36,8 +36,8 @@ struct cfi_stats {
 int cfi_parse(const struct cfi_section *section, const struct cfi_budget *budget,
 	      const struct cfi_sink *sink, struct cfi_stats *stats);
 
-/* Receives the address range of an FDE. 0, or a negative errno, but not -EBADMSG, that ends the
- * visit. */
+/* Receives the address range of an FDE. 0, or a negative errno, but not
+ * -EBADMSG, that ends the visit. */
 typedef int cfi_visit_range(void *context, uint64_t start, uint64_t end);
 
 /* Visit the address ranges of a section's FDEs, at most `fdes_max`, in the order of the section. No

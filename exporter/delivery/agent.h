@@ -58,9 +58,9 @@ struct otlp_exporter {
 /* configure.c: the handler of CONFIGURE_OTLP. */
 int configure_on_message(void *context, const struct msg_configure_otlp *config,
 			 struct message *message);
-/* Takes the configuration from the CLI before the sandbox is entered: reads certificates and opens
- * the files that may be needed later. Returns STATUS_DONE, or another exit status after a message.
- */
+/* Takes the configuration from the CLI before the sandbox is entered: reads
+ * certificates and opens the files that may be needed later. Returns STATUS_DONE, or
+ * another exit status after a message. */
 int configure_receive(struct otlp_exporter *exporter);
 /* Inside the sandbox: opens the spool, the transport and the sender. Returns the same. */
 int configure_start(struct otlp_exporter *exporter);

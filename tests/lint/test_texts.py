@@ -43,6 +43,13 @@ class Words(LintCase):
         self.assertEqual(self.words("docs/a.md", "<!-- lint words: off -->\nanew\n<!-- lint words: on -->\nfine\n"), [])
 
 
+    def test_torn_comments(self):
+        for text in ("/* One\n *two. */\n", "/* One.\n */\n", "\tint a; /* one\n\t\t*/\n"):
+            self.assertEqual(len(self.words("a/b.c", text)), 1, text)
+        for text in ("/*\n * One.\n */\n", "/* One\n * two. */\n", "int a = b\n\t*c;\n", "/** One. */\n"):
+            self.assertEqual(self.words("a/b.c", text), [], text)
+
+
 class Sizes(LintCase):
     def sizes(self, name, text):
         # The tree's own exceptions are reported as not needed in a tree without these files.

@@ -4,6 +4,8 @@
 
     words.py TOP [PATH_PREFIX...]
 
+It also finds comments of C that a formatter has torn: lines without a space after the asterisk, and ends on a line of their own.
+
 Prints each place as FILE:LINE: WORD: the line; exit status 1 if there is one. In sources only comments and string literals
 count, so that a name of a library or of the kernel may be what it is. In a document, lines between `<!-- lint words: off -->`
 and `<!-- lint words: on -->` do not count.
@@ -71,6 +73,22 @@ def pieces(path, text):
             yield number, line
 
 
+def torn(path, text):
+    """(line number, line) of the places where a formatter has torn a comment of C."""
+    if path.suffix not in C_LIKE:
+        return
+    for found in C_TOKEN.finditer(text):
+        first = text.count("\n", 0, found.start()) + 1
+        lines = found[0].splitlines()
+        if not found[0].startswith("/*") or len(lines) < 2:
+            continue
+        for number, line in enumerate(lines[1:], first + 1):
+            if re.match(r"\s*\*[^\s*/]", line):
+                yield number, line
+        if lines[-1].strip() == "*/" and lines[0].strip() not in ("/*", "/**"):
+            yield first + len(lines) - 1, lines[-1]
+
+
 def places(top, prefixes):
     """(row of EXCEPTIONS or None, fault) of each place with such a word."""
     for name in source_tree.files(top):
@@ -82,6 +100,8 @@ def places(top, prefixes):
             text = (top / name).read_text(encoding="utf-8")
         except UnicodeDecodeError:
             continue
+        for number, line in torn(path, text):
+            yield None, f"{name}:{number}: a comment was torn: {line.strip()}"
         for number, line in pieces(path, text):
             exception = next((row for row in EXCEPTIONS if name.startswith(row[0]) and re.search(row[1], line)), None)
             for expression, instead in WORDS:
