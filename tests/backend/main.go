@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The OpenTelemetry Collector with just what the end-to-end tests need of it: OTLP in, files out.
+// An OpenTelemetry Collector with only the parts that the end-to-end tests need: it receives OTLP and writes files.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// The usual telemetry of its own brings a seventh of all packages (clients of clouds and clusters); a log will do.
+// The Collector's own telemetry would need a seventh of all packages (clients of clouds and clusters), and a log is enough here.
 func newLogger(_ context.Context, set telemetry.LoggerSettings, _ component.Config) (*zap.Logger, component.ShutdownFunc, error) {
 	config := zap.NewProductionConfig()
 	config.Encoding = "console"

@@ -86,8 +86,8 @@ class Load(lib.Case):
         faults = []
         if stats["taken"] != stats["exported"] + lost:
             faults.append(f"taken {stats['taken']} is not exported {stats['exported']} + lost {lost}")
-        for role, figures in memory.items():
-            values = [v for _, v in figures if v]
+        for role, series in memory.items():
+            values = [v for _, v in series if v]
             half, end = max(values[:len(values) // 2 + 1]), max(values)
             print(f"{role}: {half >> 10} KiB in the first half, {end >> 10} KiB in the end")
             if end > MEMORY_MAX:

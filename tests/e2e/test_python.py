@@ -254,15 +254,15 @@ print(int(began * 1e9), int(time.monotonic() * 1e9))
             process.send_signal(signal.SIGINT)
             recording = self.finish(process)
         samples = pythons.samples_of(recording.path("out.otlp"), clocks)
-        faults, figures = [], {}
+        faults, counts = [], {}
         for pid, (interpreter, began, ended) in ran.items():
             inside = [s for s in samples[pid] if began <= s.ns <= ended]
             named = [s for s in inside if any(f.file == "<string>" for f in pythons.python_frames(s))]
             right = [s for s in named if [f.name for f in pythons.python_frames(s)] == ["spin", "outer", "<module>"]]
-            figures.setdefault(interpreter, []).append((len(inside), len(named), len(right)))
+            counts.setdefault(interpreter, []).append((len(inside), len(named), len(right)))
             faults += [f"{interpreter.name}: {fault}" for fault in pythons.impossible(samples[pid], self.SHORT_LINES)]
         print()
-        for interpreter, numbers in figures.items():
+        for interpreter, numbers in counts.items():
             total, named, right = map(sum, zip(*numbers))
             print(f"  {interpreter.name}: {named} of {total} samples in the script are named, {right} with the whole chain; "
                   f"of {len(numbers)} scripts {sum(n[1] == 0 for n in numbers)} not at all")

@@ -12,10 +12,10 @@ mount -t sysfs none /sys
 mount -t securityfs none /sys/kernel/security
 mount -t tmpfs none /run
 mount -t tmpfs none /tmp
-# The kernel's own lines would fall into ours.
+# The kernel's messages would be mixed with our lines.
 echo 1 >/proc/sys/kernel/printk
 
-# What the verifier had to do, as the loader's own descriptors tell it (5.16 and later): the sampling program's is the most.
+# The instructions that the verifier processed, from the loader's descriptors (5.16 and later). The sampling program has the most.
 verified() {
 	tries=0
 	while [ "$tries" -lt 30 ]; do
@@ -51,7 +51,7 @@ record() {
 	[ ! -e /tmp/x.folded ] || cat /tmp/x.folded
 }
 
-# The agent without a backend: all that it samples has to be in the spool at its end.
+# The agent without a backend: all its samples must be in the spool at its end.
 agent() {
 	echo "=== agent"
 	{

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Old and new kernels: boots Debian's kernels in qemu and records there. Run by hand, on Debian, as any user; see docs/kernels.md.
+# Tests old and new kernels: boots Debian's kernels in qemu and records there. Run it manually, on Debian, as any user; see docs/kernels.md.
 #
 #   tests/kernels/run.sh [-a KERNEL_ARGUMENTS] [-e VARIABLE=VALUE] SUITE[:PACKAGE]...
 #   tests/kernels/run.sh bullseye-security bookworm trixie trixie-backports sid
@@ -18,9 +18,12 @@
 # Needs: qemu-system-x86 seabios busybox-static cpio debian-archive-keyring. The guest's root is an initramfs of busybox, the binaries and the
 # libraries they are linked with; all it does is in guest.sh. The mirror is the first Debian one of the host's apt sources.
 #
-# A kernel passes if a recording refused with status 4 and one line at kernel.perf_event_paranoid=3 works at 2, for the whole machine and for a
-# command; if it loses no sample; if an agent without a backend has every sample in its spool at the end; and if 99 % of the stacks of two programs that know their own are complete. Under arguments that forbid
-# recordings (lockdown), a refusal with status 4 and one line passes as well.
+# A kernel passes if all of this holds:
+# - At kernel.perf_event_paranoid=3 a recording is refused with status 4 and one line. At 2 it works, for the whole machine and for a command.
+# - No sample is lost.
+# - An agent without a backend has every sample in its spool at the end.
+# - 99 % of the stacks of two programs that know their own stack are complete.
+# Under arguments that forbid recordings (lockdown), a refusal with status 4 and one line passes as well.
 set -euo pipefail
 
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -37,7 +40,7 @@ fail() {
 	exit 1
 }
 
-# Where SUITE is, by the host's own apt sources: the archive and its security updates are apart.
+# The URL of SUITE's archive, from the host's apt sources. Security updates are in another archive.
 mirror() {
 	local want='' uri
 
@@ -49,7 +52,7 @@ mirror() {
 	echo "$uri"
 }
 
-# apt with lists of its own: apt_of SUITE TOOL ARGUMENTS...
+# Runs apt with package lists of its own: apt_of SUITE TOOL ARGUMENTS...
 apt_of() {
 	local root=$DIR/apt/$1 tool=$2
 
@@ -96,7 +99,7 @@ get_kernel() {
 	find "$root" -name 'vmlinuz*' -print -quit
 }
 
-# All that the binaries are linked with, the dynamic linker among it, under the paths it has here.
+# Copies all libraries that the binaries are linked with, and the dynamic linker, under the same paths as here.
 libraries() {
 	ldd "$@" | grep -o '/[^ ]*' | grep -v ':$' | sort -u
 }
@@ -123,8 +126,8 @@ boot() {
 		-kernel "$1" -initrd "$DIR/initramfs" -append "console=ttyS0 panic=-1 quiet $arguments $environment" </dev/null | tr -d '\r'
 }
 
-# Samples of the two known programs, one in user mode and one in the kernel, and how many of them reach from _start to the leaf. A start that was
-# recorded is no chain that is known: recursion counts once it is in its leaf.
+# Prints the samples of the two programs, one in user mode and one in the kernel, and how many of them reach from _start to the leaf. Samples of the
+# start of a program are left out, because its chain is not complete then: recursion counts from when it is in its leaf.
 complete_share() {
 	awk '
 		/^recursion;.*;leaf[; ]|^syscalls;/ {
@@ -145,7 +148,7 @@ section() {
 	sed -n "/^=== $2\$/,/^=== /{/^=== /d;p}" "$1"
 }
 
-# What a console says, in a few lines; 0 if the kernel passed.
+# Summarises a console in a few lines. Returns 0 if the kernel passed.
 judge() {
 	local console=$1 name faults=0 status complete all
 
@@ -172,7 +175,7 @@ judge() {
 	return $faults
 }
 
-# It ends with 5, since nothing could be sent, and every sample waits.
+# The agent ends with status 5, because nothing could be sent, and every sample is in the spool.
 judge_agent() {
 	local taken waiting
 

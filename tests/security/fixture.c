@@ -19,7 +19,7 @@
 
 #include "tests/security/attempt.h"
 
-static int scene_file(const char *path)
+static int fixture_add_file(const char *path)
 {
 	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 
@@ -36,7 +36,7 @@ int fixture_open_proc(pid_t pid, const char *name)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-static pid_t scene_victim(void)
+static pid_t fixture_add_victim(void)
 {
 	pid_t victim = fork();
 
@@ -49,24 +49,24 @@ static pid_t scene_victim(void)
 }
 
 /* Creates what the agent's exporter may open by name, and its siblings, which it may not open. */
-static void scene_spool(struct fixture *s)
+static void fixture_add_spool(struct fixture *s)
 {
 	char path[128];
 
 	snprintf(s->spool, sizeof(s->spool), "%s/spool", s->dir);
 	snprintf(s->readable, sizeof(s->readable), "%s/readable", s->dir);
-	close(scene_file(s->readable));
+	close(fixture_add_file(s->readable));
 	if (mkdir(s->spool, 0700) < 0)
 		abort();
 	snprintf(path, sizeof(path), "%s/segment", s->spool);
-	close(scene_file(path));
+	close(fixture_add_file(path));
 	/* A symbolic link that leads out of the spool. */
 	snprintf(path, sizeof(path), "%s/link", s->spool);
 	if (symlink("../file", path) < 0 || chown(s->spool, TEST_UID, TEST_UID) < 0)
 		abort();
 }
 
-static void scene_network(struct fixture *s)
+static void fixture_add_network(struct fixture *s)
 {
 	struct sockaddr_in here = {.sin_family = AF_INET,
 				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -100,10 +100,10 @@ void fixture_init(struct fixture *s)
 	snprintf(s->file, sizeof(s->file), "%s/file", s->dir);
 	snprintf(s->program, sizeof(s->program), "%s/other", s->dir);
 	snprintf(s->socket, sizeof(s->socket), "%s/socket", s->dir);
-	s->regular = scene_file(s->file);
-	close(scene_file(s->program));
+	s->regular = fixture_add_file(s->file);
+	close(fixture_add_file(s->program));
 	snprintf(s->secret, sizeof(s->secret), "%s/secret", s->dir);
-	close(scene_file(s->secret));
+	close(fixture_add_file(s->secret));
 	if (chmod(s->secret, 0400) < 0)
 		abort();
 	s->null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -114,14 +114,14 @@ void fixture_init(struct fixture *s)
 	    s->memory == MAP_FAILED ||
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, s->sockets) < 0)
 		abort();
-	scene_spool(s);
-	scene_network(s);
+	fixture_add_spool(s);
+	fixture_add_network(s);
 	s->memory_file = memfd_create("fixture", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	long version = syscall(SYS_landlock_create_ruleset, NULL, 0, 1);
 	s->landlock = version < 0 ? 0 : (int)version;
 	s->map = (int)syscall(SYS_bpf, BPF_MAP_CREATE, &map, sizeof(map));
 	s->event = (int)syscall(SYS_perf_event_open, &clock, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
-	s->victim = scene_victim();
+	s->victim = fixture_add_victim();
 	s->pidfd = (int)syscall(SYS_pidfd_open, s->victim, 0);
 	s->identity[0] = fixture_open_proc(s->victim, "stat");
 	s->identity[1] = fixture_open_proc(s->victim, "cgroup");
@@ -131,7 +131,7 @@ void fixture_init(struct fixture *s)
 		abort();
 }
 
-static void scene_empty(const char *path)
+static void fixture_empty(const char *path)
 {
 	DIR *dir = opendir(path);
 	struct dirent *entry;
@@ -148,8 +148,8 @@ void fixture_fini(struct fixture *s)
 {
 	kill(s->victim, SIGKILL);
 	waitpid(s->victim, NULL, 0);
-	scene_empty(s->spool);
+	fixture_empty(s->spool);
 	rmdir(s->spool);
-	scene_empty(s->dir);
+	fixture_empty(s->dir);
 	rmdir(s->dir);
 }

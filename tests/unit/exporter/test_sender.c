@@ -159,7 +159,7 @@ void transport_cancel(struct transport *t)
 
 /* --- a sender with this spool and this transport --- */
 
-struct scene {
+struct fixture {
 	struct spool spool;
 	struct transport transport;
 	struct sender *sender;
@@ -171,72 +171,72 @@ struct scene {
 
 static void on_changed(void *context, const struct sender_stats *stats)
 {
-	struct scene *scene = context;
+	struct fixture *fixture = context;
 	struct spool_stats waiting;
 	struct sender_stats same;
 
-	pthread_mutex_lock(&scene->lock);
-	struct sender *sender = scene->sender;
-	pthread_mutex_unlock(&scene->lock);
+	pthread_mutex_lock(&fixture->lock);
+	struct sender *sender = fixture->sender;
+	pthread_mutex_unlock(&fixture->lock);
 	/* The sender holds no lock here. sender_start() may not have returned yet. */
 	if (sender) {
 		sender_stats(sender, &same);
 		sender_wake(sender);
 	}
-	spool_stats(&scene->spool, &waiting);
-	pthread_mutex_lock(&scene->lock);
+	spool_stats(&fixture->spool, &waiting);
+	pthread_mutex_lock(&fixture->lock);
 	if (stats->next_attempt_unix_ns)
-		scene->delay_ns[scene->changes] =
+		fixture->delay_ns[fixture->changes] =
 		    stats->next_attempt_unix_ns - stats->last_failure_unix_ns;
-	scene->changes++;
-	scene->left_when_changed = (unsigned int)waiting.records;
-	pthread_mutex_unlock(&scene->lock);
+	fixture->changes++;
+	fixture->left_when_changed = (unsigned int)waiting.records;
+	pthread_mutex_unlock(&fixture->lock);
 }
 
-static struct scene *make(void)
+static struct fixture *make(void)
 {
-	struct scene *scene = calloc(1, sizeof(*scene));
+	struct fixture *fixture = calloc(1, sizeof(*fixture));
 
-	pthread_mutex_init(&scene->lock, NULL);
-	pthread_mutex_init(&scene->spool.lock, NULL);
-	pthread_mutex_init(&scene->transport.lock, NULL);
-	pthread_cond_init(&scene->transport.changed, NULL);
+	pthread_mutex_init(&fixture->lock, NULL);
+	pthread_mutex_init(&fixture->spool.lock, NULL);
+	pthread_mutex_init(&fixture->transport.lock, NULL);
+	pthread_cond_init(&fixture->transport.changed, NULL);
 	for (int i = 0; i < MOST; i++)
-		scene->transport.script[i].retry_delay_ns = -1;
-	return scene;
+		fixture->transport.script[i].retry_delay_ns = -1;
+	return fixture;
 }
 
-static void start(struct scene *scene)
+static void start(struct fixture *fixture)
 {
 	struct sender_config config = {
-	    &scene->spool, &scene->transport, 7 * S, on_changed, scene,
+	    &fixture->spool, &fixture->transport, 7 * S, on_changed, fixture,
 	};
 
 	struct sender *sender;
 
 	cr_assert_eq(sender_start(&config, &sender), 0);
-	pthread_mutex_lock(&scene->lock);
-	scene->sender = sender;
-	pthread_mutex_unlock(&scene->lock);
+	pthread_mutex_lock(&fixture->lock);
+	fixture->sender = sender;
+	pthread_mutex_unlock(&fixture->lock);
 }
 
-static void finish(struct scene *scene)
+static void finish(struct fixture *fixture)
 {
-	sender_stop(scene->sender, 0);
-	free(scene);
+	sender_stop(fixture->sender, 0);
+	free(fixture);
 }
 
-static struct transport_result *nth(struct scene *scene, int n, int code)
+static struct transport_result *nth(struct fixture *fixture, int n, int code)
 {
-	scene->transport.script[n].code = code;
-	return &scene->transport.script[n];
+	fixture->transport.script[n].code = code;
+	return &fixture->transport.script[n];
 }
 
-static unsigned int calls(struct scene *scene)
+static unsigned int calls(struct fixture *fixture)
 {
-	pthread_mutex_lock(&scene->transport.lock);
-	unsigned int n = scene->transport.calls;
-	pthread_mutex_unlock(&scene->transport.lock);
+	pthread_mutex_lock(&fixture->transport.lock);
+	unsigned int n = fixture->transport.calls;
+	pthread_mutex_unlock(&fixture->transport.lock);
 	return n;
 }
 
@@ -249,15 +249,15 @@ static unsigned int locked(pthread_mutex_t *lock, const unsigned int *value)
 }
 
 /* The time limit of the test ends a hang. */
-static void wait_for_calls(struct scene *scene, unsigned int count)
+static void wait_for_calls(struct fixture *fixture, unsigned int count)
 {
-	while (calls(scene) < count)
+	while (calls(fixture) < count)
 		sleep_ms(1);
 }
 
-static void wait_idle(struct scene *scene)
+static void wait_idle(struct fixture *fixture)
 {
-	while (!sender_idle(scene->sender))
+	while (!sender_idle(fixture->sender))
 		sleep_ms(1);
 }
 
@@ -265,19 +265,19 @@ static void wait_idle(struct scene *scene)
 
 Test(sender, delivers_old_and_new_records, .timeout = 60)
 {
-	struct scene *scene = make();
+	struct fixture *fixture = make();
 	struct sender_stats f;
 
 	for (int i = 0; i < 3; i++)
-		put(&scene->spool, 10);
-	start(scene);
-	wait_idle(scene);
-	cr_expect_eq(calls(scene), 3);
-	put(&scene->spool, 5);
-	cr_expect(!sender_idle(scene->sender));
-	sender_wake(scene->sender);
-	wait_idle(scene);
-	sender_stats(scene->sender, &f);
+		put(&fixture->spool, 10);
+	start(fixture);
+	wait_idle(fixture);
+	cr_expect_eq(calls(fixture), 3);
+	put(&fixture->spool, 5);
+	cr_expect(!sender_idle(fixture->sender));
+	sender_wake(fixture->sender);
+	wait_idle(fixture);
+	sender_stats(fixture->sender, &f);
 	cr_expect_eq(f.delivered_samples, 35);
 	cr_expect_eq(f.delivered_requests, 4);
 	cr_expect_eq(f.delivered_bytes, 40);
@@ -285,229 +285,229 @@ Test(sender, delivers_old_and_new_records, .timeout = 60)
 	cr_expect(!f.failures && !f.refused_samples && !f.partial_requests && !f.last_message[0] &&
 		  !f.last_failure_unix_ns && !f.next_attempt_unix_ns);
 	cr_expect_gt(f.last_success_unix_ns, 1600000000 * S);
-	cr_expect_eq(scene->spool.keeps, 0);
-	cr_expect_eq(scene->changes, 4);
-	cr_expect_eq(scene->left_when_changed, 0);
+	cr_expect_eq(fixture->spool.keeps, 0);
+	cr_expect_eq(fixture->changes, 4);
+	cr_expect_eq(fixture->left_when_changed, 0);
 	for (int i = 0; i < 4; i++)
-		cr_expect_eq(scene->transport.first_byte[i], 100 + i);
-	finish(scene);
+		cr_expect_eq(fixture->transport.first_byte[i], 100 + i);
+	finish(fixture);
 }
 
 Test(sender, retries_and_moves_records_to_disk, .timeout = 60)
 {
-	struct scene *scene = make();
+	struct fixture *fixture = make();
 	struct sender_stats f;
 
-	nth(scene, 0, 14);
-	snprintf(scene->transport.script[0].message, 10, "down");
-	put(&scene->spool, 10);
-	start(scene);
-	wait_for_calls(scene, 1);
-	while (locked(&scene->lock, &scene->changes) < 1)
+	nth(fixture, 0, 14);
+	snprintf(fixture->transport.script[0].message, 10, "down");
+	put(&fixture->spool, 10);
+	start(fixture);
+	wait_for_calls(fixture, 1);
+	while (locked(&fixture->lock, &fixture->changes) < 1)
 		sleep_ms(1);
-	sender_stats(scene->sender, &f);
+	sender_stats(fixture->sender, &f);
 	cr_expect_eq(f.failures, 1);
 	cr_expect_eq(f.last_code, 14);
 	cr_expect_str_eq(f.last_message, "down");
 	cr_expect_gt(f.next_attempt_unix_ns, f.last_failure_unix_ns);
-	cr_expect(!sender_idle(scene->sender));
-	cr_expect_eq(locked(&scene->spool.lock, &scene->spool.keeps), 1);
-	wait_idle(scene);
-	cr_expect_geq(scene->transport.at_ns[1] - scene->transport.at_ns[0], 1 * S);
-	cr_expect_eq(scene->transport.first_byte[1], 100);
-	sender_stats(scene->sender, &f);
+	cr_expect(!sender_idle(fixture->sender));
+	cr_expect_eq(locked(&fixture->spool.lock, &fixture->spool.keeps), 1);
+	wait_idle(fixture);
+	cr_expect_geq(fixture->transport.at_ns[1] - fixture->transport.at_ns[0], 1 * S);
+	cr_expect_eq(fixture->transport.first_byte[1], 100);
+	sender_stats(fixture->sender, &f);
 	cr_expect_eq(f.attempts, 2);
 	cr_expect_eq(f.delivered_samples, 10);
 	cr_expect_eq(f.next_attempt_unix_ns, 0);
 	/* The last error stays visible. */
 	cr_expect_str_eq(f.last_message, "down");
-	cr_expect_eq(scene->spool.keeps, 1);
-	finish(scene);
+	cr_expect_eq(fixture->spool.keeps, 1);
+	finish(fixture);
 }
 
 /* The server's delay is longer than the sender's own could be. */
 Test(sender, waits_as_long_as_the_server_asks, .timeout = 60)
 {
-	struct scene *scene = make();
+	struct fixture *fixture = make();
 
-	nth(scene, 0, 8)->retry_delay_ns = 2345 * (int64_t)MS;
-	put(&scene->spool, 1);
-	start(scene);
-	wait_for_calls(scene, 2);
-	cr_expect_geq(scene->transport.at_ns[1] - scene->transport.at_ns[0], 2345 * MS);
-	wait_idle(scene);
-	finish(scene);
+	nth(fixture, 0, 8)->retry_delay_ns = 2345 * (int64_t)MS;
+	put(&fixture->spool, 1);
+	start(fixture);
+	wait_for_calls(fixture, 2);
+	cr_expect_geq(fixture->transport.at_ns[1] - fixture->transport.at_ns[0], 2345 * MS);
+	wait_idle(fixture);
+	finish(fixture);
 }
 
 Test(sender, new_records_do_not_shorten_the_delay, .timeout = 60)
 {
-	struct scene *scene = make();
+	struct fixture *fixture = make();
 
-	nth(scene, 0, 14);
-	put(&scene->spool, 1);
-	start(scene);
-	wait_for_calls(scene, 1);
-	while (calls(scene) < 2) {
-		sender_wake(scene->sender);
+	nth(fixture, 0, 14);
+	put(&fixture->spool, 1);
+	start(fixture);
+	wait_for_calls(fixture, 1);
+	while (calls(fixture) < 2) {
+		sender_wake(fixture->sender);
 		sleep_ms(5);
 	}
-	cr_expect_geq(scene->transport.at_ns[1] - scene->transport.at_ns[0], 1 * S);
-	wait_idle(scene);
-	finish(scene);
+	cr_expect_geq(fixture->transport.at_ns[1] - fixture->transport.at_ns[0], 1 * S);
+	wait_idle(fixture);
+	finish(fixture);
 }
 
 Test(sender, the_delay_grows_and_is_reset_by_success, .timeout = 60)
 {
-	struct scene *scene = make();
-	const uint64_t *at = scene->transport.at_ns;
+	struct fixture *fixture = make();
+	const uint64_t *at = fixture->transport.at_ns;
 
-	nth(scene, 0, 14);
-	nth(scene, 1, 14);
-	nth(scene, 3, 14);
-	put(&scene->spool, 1);
-	put(&scene->spool, 1);
-	start(scene);
-	wait_idle(scene);
-	cr_expect_eq(calls(scene), 5);
+	nth(fixture, 0, 14);
+	nth(fixture, 1, 14);
+	nth(fixture, 3, 14);
+	put(&fixture->spool, 1);
+	put(&fixture->spool, 1);
+	start(fixture);
+	wait_idle(fixture);
+	cr_expect_eq(calls(fixture), 5);
 	cr_expect_geq(at[1] - at[0], 1 * S);
 	cr_expect_geq(at[2] - at[1], 2 * S);
 	cr_expect_geq(at[4] - at[3], 1 * S);
-	cr_expect(scene->delay_ns[0] >= 1 * S && scene->delay_ns[0] <= 2 * S);
-	cr_expect(scene->delay_ns[1] >= 2 * S && scene->delay_ns[1] <= 4 * S);
-	cr_expect(scene->delay_ns[3] >= 1 * S && scene->delay_ns[3] <= 2 * S);
-	cr_expect(!scene->delay_ns[2] && !scene->delay_ns[4]);
-	cr_expect_eq(scene->spool.keeps, 3);
-	finish(scene);
+	cr_expect(fixture->delay_ns[0] >= 1 * S && fixture->delay_ns[0] <= 2 * S);
+	cr_expect(fixture->delay_ns[1] >= 2 * S && fixture->delay_ns[1] <= 4 * S);
+	cr_expect(fixture->delay_ns[3] >= 1 * S && fixture->delay_ns[3] <= 2 * S);
+	cr_expect(!fixture->delay_ns[2] && !fixture->delay_ns[4]);
+	cr_expect_eq(fixture->spool.keeps, 3);
+	finish(fixture);
 }
 
 Test(sender, drops_refused_records, .timeout = 60)
 {
-	struct scene *scene = make();
+	struct fixture *fixture = make();
 	struct sender_stats f;
 
-	nth(scene, 0, 3);
-	nth(scene, 1, 8);
-	put(&scene->spool, 10);
-	put(&scene->spool, 20);
-	put(&scene->spool, 40);
-	start(scene);
-	wait_idle(scene);
-	sender_stats(scene->sender, &f);
+	nth(fixture, 0, 3);
+	nth(fixture, 1, 8);
+	put(&fixture->spool, 10);
+	put(&fixture->spool, 20);
+	put(&fixture->spool, 40);
+	start(fixture);
+	wait_idle(fixture);
+	sender_stats(fixture->sender, &f);
 	cr_expect_eq(f.refused_samples, 30);
 	cr_expect_eq(f.refused_requests, 2);
 	cr_expect_eq(f.delivered_samples, 40);
 	cr_expect_eq(f.failures, 0);
 	cr_expect_eq(f.last_code, 8);
-	cr_expect_eq(scene->spool.keeps, 0);
-	finish(scene);
+	cr_expect_eq(fixture->spool.keeps, 0);
+	finish(fixture);
 }
 
 Test(sender, counts_partial_success, .timeout = 60)
 {
-	struct scene *scene = make();
-	struct transport_result *result = nth(scene, 0, 0);
+	struct fixture *fixture = make();
+	struct transport_result *result = nth(fixture, 0, 0);
 	struct sender_stats f;
 
 	result->partial = true;
 	result->rejected_profiles = UINT64_MAX;
 	snprintf(result->message, sizeof(result->message), "some were odd");
-	*nth(scene, 1, 0) = *result;
-	put(&scene->spool, 10);
-	put(&scene->spool, 10);
-	start(scene);
-	wait_idle(scene);
-	sender_stats(scene->sender, &f);
+	*nth(fixture, 1, 0) = *result;
+	put(&fixture->spool, 10);
+	put(&fixture->spool, 10);
+	start(fixture);
+	wait_idle(fixture);
+	sender_stats(fixture->sender, &f);
 	cr_expect_eq(f.delivered_samples, 20);
 	cr_expect_eq(f.partial_requests, 2);
 	cr_expect_eq(f.rejected_profiles, UINT64_MAX);
 	cr_expect_eq(f.last_code, 0);
 	cr_expect_str_eq(f.last_message, "some were odd");
 	cr_expect_gt(f.last_failure_unix_ns, 0);
-	finish(scene);
+	finish(fixture);
 }
 
 /* The spool dropped the record during the delay or during the call. */
 Test(sender, asks_the_spool_before_each_attempt, .timeout = 60)
 {
-	struct scene *scene = make();
+	struct fixture *fixture = make();
 
-	nth(scene, 0, 14);
-	put(&scene->spool, 10);
-	put(&scene->spool, 20);
-	start(scene);
-	wait_for_calls(scene, 1);
-	spool_done(&scene->spool, 100);
-	wait_idle(scene);
-	cr_expect_eq(calls(scene), 2);
-	cr_expect_eq(scene->transport.first_byte[1], 101);
-	finish(scene);
+	nth(fixture, 0, 14);
+	put(&fixture->spool, 10);
+	put(&fixture->spool, 20);
+	start(fixture);
+	wait_for_calls(fixture, 1);
+	spool_done(&fixture->spool, 100);
+	wait_idle(fixture);
+	cr_expect_eq(calls(fixture), 2);
+	cr_expect_eq(fixture->transport.first_byte[1], 101);
+	finish(fixture);
 }
 
 Test(sender, stop_cancels_a_call_and_keeps_its_record, .timeout = 60)
 {
-	struct scene *scene = make();
+	struct fixture *fixture = make();
 
-	scene->transport.hang = true;
-	put(&scene->spool, 10);
-	start(scene);
-	wait_for_calls(scene, 1);
-	cr_expect(!sender_idle(scene->sender));
-	sender_stop(scene->sender, 0);
-	cr_expect_eq(scene->spool.first, 0);
-	cr_expect_eq(scene->spool.keeps, 0);
-	cr_expect_eq(scene->changes, 0);
-	free(scene);
+	fixture->transport.hang = true;
+	put(&fixture->spool, 10);
+	start(fixture);
+	wait_for_calls(fixture, 1);
+	cr_expect(!sender_idle(fixture->sender));
+	sender_stop(fixture->sender, 0);
+	cr_expect_eq(fixture->spool.first, 0);
+	cr_expect_eq(fixture->spool.keeps, 0);
+	cr_expect_eq(fixture->changes, 0);
+	free(fixture);
 }
 
 Test(sender, stop_ends_a_delay, .timeout = 60)
 {
 	for (int i = 0; i < 20; i++) {
-		struct scene *scene = make();
+		struct fixture *fixture = make();
 
 		if (i % 2) {
-			nth(scene, 0, 14)->retry_delay_ns = 3600 * (int64_t)S;
-			put(&scene->spool, 10);
+			nth(fixture, 0, 14)->retry_delay_ns = 3600 * (int64_t)S;
+			put(&fixture->spool, 10);
 		}
-		start(scene);
+		start(fixture);
 		if (i > 10)
 			sleep_ms(5);
-		finish(scene);
+		finish(fixture);
 	}
 }
 
 Test(sender, continues_after_a_lack_of_memory, .timeout = 60)
 {
-	struct scene *scene = make();
+	struct fixture *fixture = make();
 
-	scene->spool.no_memory = true;
-	put(&scene->spool, 10);
-	start(scene);
-	wait_idle(scene);
-	cr_expect_eq(calls(scene), 1);
-	finish(scene);
+	fixture->spool.no_memory = true;
+	put(&fixture->spool, 10);
+	start(fixture);
+	wait_idle(fixture);
+	cr_expect_eq(calls(fixture), 1);
+	finish(fixture);
 }
 
 /* A minute passes on the clock, and nobody wakes the sender. */
 static void check_expires(bool failing)
 {
-	struct scene *scene = make();
+	struct fixture *fixture = make();
 
 	if (failing) {
-		nth(scene, 0, 14)->retry_delay_ns = 3600 * (int64_t)S;
-		put(&scene->spool, 1);
+		nth(fixture, 0, 14)->retry_delay_ns = 3600 * (int64_t)S;
+		put(&fixture->spool, 1);
 	}
 	monotonic_offset_ns = -59 * (int64_t)S;
-	start(scene);
-	while (failing ? !locked(&scene->lock, &scene->changes) : !sender_idle(scene->sender))
+	start(fixture);
+	while (failing ? !locked(&fixture->lock, &fixture->changes) : !sender_idle(fixture->sender))
 		sleep_ms(1);
-	cr_expect_eq(locked(&scene->spool.lock, &scene->spool.expires), 0);
+	cr_expect_eq(locked(&fixture->spool.lock, &fixture->spool.expires), 0);
 	monotonic_offset_ns = 0;
-	while (!locked(&scene->spool.lock, &scene->spool.expires))
+	while (!locked(&fixture->spool.lock, &fixture->spool.expires))
 		sleep_ms(1);
 	sleep_ms(20);
-	cr_expect_eq(locked(&scene->spool.lock, &scene->spool.expires), 1);
-	cr_expect_eq(calls(scene), failing ? 1 : 0);
-	finish(scene);
+	cr_expect_eq(locked(&fixture->spool.lock, &fixture->spool.expires), 1);
+	cr_expect_eq(calls(fixture), failing ? 1 : 0);
+	finish(fixture);
 }
 
 Test(sender, expires_records_while_idle, .timeout = 60)
@@ -523,33 +523,33 @@ Test(sender, expires_records_during_a_delay, .timeout = 60)
 /* Deliveries continue without a pause. */
 Test(sender, expires_records_during_deliveries, .timeout = 60)
 {
-	struct scene *scene = make();
+	struct fixture *fixture = make();
 
-	start(scene);
-	wait_idle(scene);
+	start(fixture);
+	wait_idle(fixture);
 	monotonic_offset_ns = 61 * (int64_t)S;
-	put(&scene->spool, 1);
-	sender_wake(scene->sender);
-	wait_idle(scene);
-	cr_expect_eq(locked(&scene->spool.lock, &scene->spool.expires), 1);
-	finish(scene);
+	put(&fixture->spool, 1);
+	sender_wake(fixture->sender);
+	wait_idle(fixture);
+	cr_expect_eq(locked(&fixture->spool.lock, &fixture->spool.expires), 1);
+	finish(fixture);
 }
 
 Test(sender, delivers_many_records_of_another_thread, .timeout = 60)
 {
-	struct scene *scene = make();
+	struct fixture *fixture = make();
 	struct sender_stats f;
 
-	start(scene);
+	start(fixture);
 	for (int i = 0; i < MOST; i++) {
-		put(&scene->spool, 1);
-		sender_wake(scene->sender);
+		put(&fixture->spool, 1);
+		sender_wake(fixture->sender);
 		if (i % 8 == 0)
 			sleep_ms(1);
 	}
-	wait_idle(scene);
-	sender_stats(scene->sender, &f);
+	wait_idle(fixture);
+	sender_stats(fixture->sender, &f);
 	cr_expect_eq(f.delivered_samples, MOST);
-	cr_expect_eq(calls(scene), MOST);
-	finish(scene);
+	cr_expect_eq(calls(fixture), MOST);
+	finish(fixture);
 }
