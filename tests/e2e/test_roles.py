@@ -2,6 +2,7 @@
 """Roles: what /proc says of each process during a recording equals its row in ARCHITECTURE.md, section 1."""
 import os
 import re
+import signal
 
 import lib
 
@@ -108,7 +109,7 @@ class Roles(lib.Case):
 
     def test_while_recording(self):
         with lib.Program("pingpong", 60):
-            process = self.start(seconds=6, freq=199)
+            process = self.start(seconds=None, freq=199)
             roles = self.wait_until_recording(process)
             inherited = {os.readlink(f"/proc/{process.pid}/fd/{n}") for n in (0, 1, 2)}
             faults, uids = [], {}
@@ -125,6 +126,7 @@ class Roles(lib.Case):
             for pid, (_, comm, executable) in lib.bulkhead_processes().items():
                 if pid != process.pid and pid not in roles.values() and os.path.basename(executable) != "bulkhead":
                     faults.append(f"another process: {pid} {comm} {executable}, CapEff {(lib.proc_status(pid) or {}).get('CapEff')}")
+            process.send_signal(signal.SIGINT)
             recording = self.finish(process)
         print("uids: " + str(uids))
         if len(set(uids.values())) != len(uids):
@@ -133,17 +135,19 @@ class Roles(lib.Case):
 
     def test_nobody_can_reach_into_a_role(self):
         """Not dumpable: another process of the same uid cannot read its memory or trace it."""
-        process = self.start(seconds=4, freq=49)
+        process = self.start(seconds=None, freq=49)
         for role, pid in self.wait_until_recording(process).items():
             with self.subTest(role):
                 self.assertEqual(os.stat(f"/proc/{pid}/mem").st_uid, 0, "its /proc files belong to its uid: it is dumpable")
+        process.send_signal(signal.SIGINT)
         self.finish(process)
 
     def test_environment_is_not_handed_down(self):
-        process = self.start(seconds=4, freq=49, env={**os.environ, "E2E_SECRET": "do not pass on", "LD_E2E": "x"})
+        process = self.start(seconds=None, freq=49, env={**os.environ, "E2E_SECRET": "do not pass on", "LD_E2E": "x"})
         for role, pid in self.wait_until_recording(process).items():
             with self.subTest(role):
                 self.assertNotIn("E2E_SECRET", lib.read(f"/proc/{pid}/environ") or "")
+        process.send_signal(signal.SIGINT)
         self.finish(process)
 
 
