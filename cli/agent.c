@@ -20,8 +20,8 @@
 enum {
 	/* For stopping and draining, in addition to what the exporter may spend on sending. */
 	AGENT_FINISH_MS = 10000,
-	/* Exporters that end before they are ready, in a row, until the data that the last one left
-	 * is taken for the reason, and dropped. */
+	/* Exporters that are killed before they are ready, in a row, until the data that the last
+	 * one left is taken for the reason, and dropped. */
 	MAX_FAILED_STARTS = 3,
 };
 
@@ -102,8 +102,9 @@ static int on_configure(void *context, enum role_id role)
 	}
 }
 
-/* An exporter starts with the journal of the one before it. If exporters end again and again before
- * they are ready, the journal is probably the reason. */
+/* An exporter starts with the journal of the one before it. If exporters crash or hang again and
+ * again before they are ready, the journal is probably the reason. One that ends by itself has
+ * logged another reason, such as a certificate that it cannot use, and the journal is kept. */
 static void drop_journal_that_fails(struct agent *agent)
 {
 	struct supervised_role *exporter = &agent->supervisor.role[ROLE_EXPORTER];
@@ -111,8 +112,8 @@ static void drop_journal_that_fails(struct agent *agent)
 
 	if (exporter->failed_starts < MAX_FAILED_STARTS || !stats->journal_bytes)
 		return;
-	log_error("%d exporters in a row ended before they were ready; dropping the samples that "
-		  "were not sent yet: samples=%llu",
+	log_error("%d exporters in a row were killed before they were ready; dropping the samples "
+		  "that were not sent yet: samples=%llu",
 		  MAX_FAILED_STARTS, (unsigned long long)stats->interval_samples);
 	stats->journal_bytes = 0;
 	exporter->failed_starts = 0;

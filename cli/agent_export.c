@@ -357,9 +357,11 @@ void agent_export_reload(struct agent *agent)
 		if (unused->fds[i] >= 0)
 			close(unused->fds[i]);
 	}
-	/* The old ones worked before, and may work again. */
-	if (!reloaded)
-		*export = before;
+	if (reloaded)
+		return;
+	log_warning("the next exporter gets the certificates, key and headers of the last one, "
+		    "because the present ones cannot be read");
+	*export = before;
 }
 
 int agent_export_configure(struct agent *agent)

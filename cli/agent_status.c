@@ -74,7 +74,8 @@ static void report_fill(struct agent *agent, struct agent_report *report)
 	    .now_unix_ns = clock_read_ns(CLOCK_REALTIME),
 	    .started_unix_ns = agent->started_unix_ns,
 	    .phase = agent->supervisor.phase,
-	    .ready = agent->supervisor.phase == SUPERVISOR_RUNNING && agent->reported_ready,
+	    .ready = agent->supervisor.phase == SUPERVISOR_RUNNING && agent->reported_ready &&
+		     agent->supervisor.role[ROLE_EXPORTER].ready,
 	    .sampling = agent->sampling,
 	    .frequency_hz = (uint32_t)agent->config.frequency_hz,
 	    .probability_percent = (uint32_t)agent->config.probability_percent,

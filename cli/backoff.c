@@ -16,7 +16,7 @@ void backoff_end(struct backoff *backoff, uint64_t now_ns, bool was_ready)
 	const uint64_t max_ms = was_ready ? BACKOFF_MAX_READY_MS : BACKOFF_MAX_MS;
 	uint64_t wait_ms = 0;
 
-	if (now_ns - backoff->started_ns > BACKOFF_STEADY_MS * 1000000ull)
+	if (was_ready && now_ns - backoff->started_ns > BACKOFF_STEADY_MS * 1000000ull)
 		backoff->failures = 0;
 	if (backoff->failures) {
 		const unsigned int doublings = backoff->failures - 1;

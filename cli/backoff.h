@@ -2,10 +2,10 @@
 /*
  * Computes how long to wait before a role, or all roles, are started again.
  *
- * How this works: a role that had run for more than BACKOFF_STEADY_MS is started again at once.
- * Each further failure doubles the wait, from BACKOFF_FIRST_MS up to a maximum. The maximum is
- * short for a role that had become ready, since waiting then costs samples, and long for one that
- * never became ready, since it would probably fail again.
+ * How this works: a role that had become ready and ran for more than BACKOFF_STEADY_MS is started
+ * again at once. Each further failure doubles the wait, from BACKOFF_FIRST_MS up to a maximum. The
+ * maximum is short for a role that had become ready, since waiting then costs samples, and long for
+ * one that never became ready, since it would probably fail again.
  *
  * Example: a role that ends as soon as it is ready waits 0, 200, 400, 800, 1500, 1500, ... ms. One
  * that never becomes ready waits 0, 200, 400, ..., 25600, 30000, 30000, ... ms.

@@ -104,7 +104,10 @@ static void restart_one(struct supervisor *s, enum role_id role)
 		s->policy->before_start(s->context, role);
 	backoff_start(&state->backoff, clock_monotonic_ns());
 	state->restarts++;
-	if (roles_start_again(&s->roles, role) < 0) {
+	int r = roles_start_again(&s->roles, role);
+	if (r < 0) {
+		log_error("cannot start a role again; it is tried again later: role=%s error=%s",
+			  role_names[role].process, strerror(-r));
 		backoff_end(&state->backoff, clock_monotonic_ns(), false);
 		return;
 	}
@@ -112,14 +115,17 @@ static void restart_one(struct supervisor *s, enum role_id role)
 	loop_tick_within(&s->loop, CONNECT_POLL_MS);
 }
 
-static void connect_one(struct supervisor *s, enum role_id role)
+static void connect_one(struct supervisor *s, enum role_id role, uint64_t now)
 {
+	const uint64_t waited_ns = now - s->role[role].backoff.started_ns;
 	int r = roles_connect_again(&s->roles, role);
 
-	if (r == -EAGAIN) {
+	if (r == -EAGAIN && waited_ns < LIMIT_CONNECT_MS * NS_PER_MS) {
 		loop_tick_within(&s->loop, CONNECT_POLL_MS);
 		return;
 	}
+	if (r == -EAGAIN)
+		r = -ETIMEDOUT;
 	s->role[role].connecting = false;
 	if (!r)
 		r = configure_role(s, role);
@@ -196,7 +202,11 @@ static void on_end_restart_one(struct supervisor *s, enum role_id role)
 			 role_names[role].process);
 	else
 		log_end(role, wait_status, "it is restarted");
-	state->failed_starts = state->ready ? 0 : state->failed_starts + 1;
+	/* heard_ns is set when a role is configured, and since then. */
+	if (state->ready)
+		state->failed_starts = 0;
+	else if (WIFSIGNALED(wait_status) && state->heard_ns >= state->backoff.started_ns)
+		state->failed_starts++;
 	backoff_end(&state->backoff, clock_monotonic_ns(), state->ready);
 	state->ready = false;
 	state->connecting = false;
@@ -335,7 +345,7 @@ static void on_peer(void *context, uint32_t events)
 /* --- time --- */
 
 /* A role that is silent is asked for a sign of life; one that stays silent is killed. Roles that
- * start do not listen yet: READY_TIMEOUT_MS limits them. */
+ * start do not listen yet: LIMIT_CONNECT_MS and READY_TIMEOUT_MS limit them. */
 static void check_watchdog(struct supervisor *s, uint64_t now)
 {
 	const uint64_t limit_ns = s->policy->watchdog_ns;
@@ -370,6 +380,21 @@ static void log_not_ready(const struct supervisor *s)
 				  "machine may be overloaded: role=%s",
 				  READY_TIMEOUT_MS / 1000, role_names[role].process);
 	}
+}
+
+/* A role that was restarted alone and is connected, but hangs before it is ready, is killed. */
+static void check_restarted(const struct supervisor *s, enum role_id role, uint64_t now)
+{
+	const struct supervised_role *state = &s->role[role];
+
+	if (s->phase == SUPERVISOR_STARTING || state->ready || state->connecting ||
+	    !s->roles.children[role].pid ||
+	    now - state->backoff.started_ns < READY_TIMEOUT_MS * NS_PER_MS)
+		return;
+	log_error("a role that was restarted was not ready within %d s; it is killed and "
+		  "restarted: role=%s",
+		  READY_TIMEOUT_MS / 1000, role_names[role].process);
+	kill_role(s, role);
 }
 
 static void check_phase(struct supervisor *s, uint64_t now)
@@ -409,9 +434,10 @@ static void check_restarts(struct supervisor *s, uint64_t now)
 		struct supervised_role *state = &s->role[role];
 
 		if (state->connecting)
-			connect_one(s, (enum role_id)role);
+			connect_one(s, (enum role_id)role, now);
 		else if (state->backoff.due_ns && now >= state->backoff.due_ns)
 			restart_one(s, (enum role_id)role);
+		check_restarted(s, (enum role_id)role, now);
 		tick_at(s, state->backoff.due_ns, now);
 	}
 }

@@ -85,7 +85,9 @@ struct supervised_role {
 	uint64_t heard_ns;	  /* when it last sent anything */
 	struct backoff backoff;
 	uint32_t restarts;
-	unsigned int failed_starts; /* in a row: it ended before it was ready */
+	/* Starts in a row after which it was killed although it had its configuration, and before
+	 * it was ready. */
+	unsigned int failed_starts;
 	bool ready;
 	bool connecting; /* restarted alone, and not connected yet */
 };

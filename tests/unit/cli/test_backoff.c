@@ -45,6 +45,15 @@ Test(backoff, a_role_that_ran_steadily_starts_again_at_once)
 	static const uint64_t expected[] = {0, 0, 0};
 	uint64_t got[3];
 
-	waits(false, BACKOFF_STEADY_MS + 1, 3, got);
+	waits(true, BACKOFF_STEADY_MS + 1, 3, got);
+	cr_assert_arr_eq(got, expected, sizeof(expected));
+}
+
+Test(backoff, what_hangs_before_it_is_ready_waits_longer_each_time)
+{
+	static const uint64_t expected[] = {0, 200, 400, 800};
+	uint64_t got[4];
+
+	waits(false, BACKOFF_STEADY_MS + 1, 4, got);
 	cr_assert_arr_eq(got, expected, sizeof(expected));
 }
