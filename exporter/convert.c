@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/exit_status.h"
 #include "common/log.h"
@@ -31,12 +32,20 @@ static int convert_sandbox(const char *uid)
 	return r;
 }
 
+enum {
+	READ_FIRST_BYTES = 1 << 20 /* most recordings are smaller */
+};
+
 static int read_all(uint8_t **data, size_t *length)
 {
-	size_t capacity = 1 << 20, used = 0;
-	_cleanup_free_ uint8_t *buffer = malloc(capacity);
+	size_t capacity = 0, used = 0;
+	_cleanup_free_ uint8_t *buffer = NULL;
 
-	while (buffer) {
+	for (;;) {
+		int r =
+		    ARRAY_RESERVE(buffer, capacity, used + 1, READ_FIRST_BYTES, LIMIT_REPORT_BYTES);
+		if (r < 0)
+			return r == -E2BIG ? -EFBIG : r;
 		ssize_t n = read(STDIN_FILENO, buffer + used, capacity - used);
 
 		if (n < 0 && errno != EINTR)
@@ -47,17 +56,7 @@ static int read_all(uint8_t **data, size_t *length)
 			return 0;
 		}
 		used += n > 0 ? (size_t)n : 0;
-		if (used < capacity)
-			continue;
-		if (capacity >= LIMIT_REPORT_BYTES)
-			return -EFBIG;
-		capacity *= 2;
-		uint8_t *grown = realloc(buffer, capacity);
-		if (!grown)
-			return -ENOMEM;
-		buffer = grown;
 	}
-	return -ENOMEM;
 }
 
 static bool parse_grouping(const char *text, struct sink_options *options)

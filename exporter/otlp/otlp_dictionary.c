@@ -6,6 +6,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "common/array.h"
 #include "exporter/otlp/otlp_names.h"
 
 enum {
@@ -229,16 +230,11 @@ static void put_attribute(struct otlp_dictionary *d, struct otlp_entry entry, st
 
 static bool reserve_indices(struct otlp_dictionary *d, uint32_t count)
 {
-	if (count <= d->indices_capacity)
-		return true;
-	void *grown = reallocarray(d->indices, count, sizeof(*d->indices));
-	if (!grown) {
-		d->error = -ENOMEM;
-		return false;
-	}
-	d->indices = grown;
-	d->indices_capacity = count;
-	return true;
+	const int r = ARRAY_RESERVE(d->indices, d->indices_capacity, count, count, ARRAY_UNLIMITED);
+
+	if (r < 0)
+		d->error = r;
+	return r == 0;
 }
 
 static void put_stack(struct otlp_dictionary *d, uint32_t id, struct proto_out *out)

@@ -66,7 +66,7 @@ struct otlp_dictionary {
 	struct otlp_entries tables[OTLP_TABLES];
 	struct otlp_entry words[OTLP_WORDS]; /* words that the profile contains are its strings */
 	uint32_t *indices;		     /* of the stack that is being encoded */
-	uint32_t indices_capacity;
+	size_t indices_capacity;
 	int error; /* the first error; all indexes are 0 from then on */
 };
 
