@@ -69,8 +69,9 @@ struct entry {
 
 struct parser;
 
-/* What to do with the programs. This is a table, so that a role that only needs address ranges is
- * not linked with cfi_program.c. */
+/* What to do with the programs. Functions that take a runner are inlined, so that its calls are
+ * direct, and that a role that only needs address ranges is not linked with cfi_program.c. */
+#define inline_for_runner inline __attribute__((always_inline))
 struct program_runner {
 	/* Run the initial instructions of a CIE, the body of `entry`. NULL: they are not needed. */
 	int (*run_cie)(struct parser *parser, struct cfi_cie *cie, const struct entry *entry);
@@ -81,7 +82,6 @@ struct program_runner {
 
 struct parser {
 	const struct cfi_section *section;
-	const struct program_runner *runner;
 	struct cfi_budget left;
 	struct cfi_stats *stats;
 	struct cie_slot cies[CIE_CACHE_SLOTS];
@@ -256,26 +256,28 @@ static int cie_read(const struct cfi_section *section, uint64_t offset,
 }
 
 /* Parses and runs a CIE. -EBADMSG: it cannot be used. Other errors end the parse. */
-static int cie_parse(struct parser *parser, uint64_t offset, struct cfi_cie *cie)
+static inline_for_runner int cie_parse(struct parser *parser, const struct program_runner *runner,
+				       uint64_t offset, struct cfi_cie *cie)
 {
 	uint8_t bytes[CIE_BYTES_MAX];
 	struct entry entry;
 
 	if (cie_read(parser->section, offset, bytes, cie, &entry) < 0)
 		return -EBADMSG;
-	return parser->runner->run_cie ? parser->runner->run_cie(parser, cie, &entry) : 0;
+	return runner->run_cie ? runner->run_cie(parser, cie, &entry) : 0;
 }
 
 /* Finds the CIE at an offset in the cache, or parses it. A CIE that
  * cannot be used is cached, too. */
-static int cie_get(struct parser *parser, uint64_t offset, const struct cfi_cie **found)
+static inline_for_runner int cie_get(struct parser *parser, const struct program_runner *runner,
+				     uint64_t offset, const struct cfi_cie **found)
 {
 	const uint64_t hash = hash_spread(offset) >> 32;
 	struct cie_slot *slot = &parser->cies[hash % CIE_CACHE_SLOTS];
 
 	if (slot->status == CIE_NONE || slot->offset != offset) {
 		slot->status = CIE_NONE;
-		int rc = cie_parse(parser, offset, &slot->cie);
+		int rc = cie_parse(parser, runner, offset, &slot->cie);
 		if (rc < 0 && rc != -EBADMSG)
 			return rc;
 		slot->offset = offset;
@@ -338,7 +340,8 @@ static inline int fde_find_cie(const struct cfi_section *section, const struct e
 
 /* Parses one FDE. 0, also if it covers no code; -EBADMSG: it is malformed.
  * Other errors end the parse. */
-static int fde_parse(struct parser *parser, struct entry *entry)
+static inline_for_runner int fde_parse(struct parser *parser, const struct program_runner *runner,
+				       struct entry *entry)
 {
 	const struct cfi_section *section = parser->section;
 	const struct cfi_cie *cie;
@@ -347,19 +350,20 @@ static int fde_parse(struct parser *parser, struct entry *entry)
 
 	int rc = fde_find_cie(section, entry, &offset);
 	if (rc == 0)
-		rc = cie_get(parser, offset, &cie);
+		rc = cie_get(parser, runner, offset, &cie);
 	if (rc < 0)
 		return rc;
 	rc = fde_read_range(cie, &entry->body, entry_vaddr(section, entry), &fde);
 	if (rc != 0)
 		return rc < 0 ? rc : 0;
-	return parser->runner->run_fde(parser, cie, entry, &fde);
+	return runner->run_fde(parser, cie, entry, &fde);
 }
 
 /* ---- A section ---- */
 
 /* Parses all entries. Returns what cfi_parse() returns. */
-static int section_parse(struct parser *parser)
+static inline_for_runner int section_parse(struct parser *parser,
+					   const struct program_runner *runner)
 {
 	const struct cfi_section *section = parser->section;
 	struct cursor c = cursor_init(NULL, 0);
@@ -383,7 +387,7 @@ static int section_parse(struct parser *parser)
 			return -E2BIG;
 		parser->left.fdes--;
 		if (rc == 1)
-			rc = fde_parse(parser, &entry);
+			rc = fde_parse(parser, runner, &entry);
 		if (rc == -EBADMSG)
 			parser->stats->bad_fdes++;
 		else if (rc < 0)
@@ -449,7 +453,6 @@ int cfi_parse(const struct cfi_section *section, const struct cfi_budget *budget
 	if (!parser)
 		return -ENOMEM;
 	parser->section = section;
-	parser->runner = &rows_runner;
 	parser->sink = sink;
 	parser->stats = stats;
 	parser->left = *budget;
@@ -460,7 +463,7 @@ int cfi_parse(const struct cfi_section *section, const struct cfi_budget *budget
 	if (rc == 0)
 		rc = cfi_rows_init(&parser->rows);
 	if (rc == 0)
-		rc = section_parse(parser);
+		rc = section_parse(parser, &rows_runner);
 	if (rc == -E2BIG)
 		stats->truncated = true;
 	cfi_shapes_fini(&parser->shapes);
@@ -489,12 +492,11 @@ int cfi_visit_ranges(const struct cfi_section *section, uint64_t fdes_max, cfi_v
 	if (!parser)
 		return -ENOMEM;
 	parser->section = section;
-	parser->runner = &ranges_runner;
 	parser->stats = &stats;
 	parser->left.fdes = fdes_max;
 	parser->visit = visit;
 	parser->visit_context = context;
-	return section_parse(parser);
+	return section_parse(parser, &ranges_runner);
 }
 
 int cfi_read_range(const struct cfi_section *section, uint64_t offset, uint64_t *start,
