@@ -10,6 +10,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BENCHMARKS = ("kernel_time", "start", "first_stack", "tables", "cost", "memory", "overhead", "loss", "export", "runtimes")
+COMPARE_BUILDS = ("kernel_time", "cost")  # understand --against
 
 
 def arguments():
@@ -21,10 +22,18 @@ def arguments():
     parser.add_argument("--bin", metavar="DIR", help="the built programs (build/release/bin)")
     parser.add_argument("--case", metavar="TEXT", help="only cases whose name contains this (kernel_time)")
     parser.add_argument("--windows", type=int, metavar="N", help="windows a case (kernel_time)")
+    parser.add_argument("--against", metavar="DIR", help="compare with the programs of another build, at the same time (kernel_time, cost)")
     options = parser.parse_args()
+    if options.against:
+        options.against = os.path.abspath(options.against)
+        options.names = options.names or list(COMPARE_BUILDS)
+        if not os.access(os.path.join(options.against, "bulkhead"), os.X_OK):
+            parser.error(f"--against: {options.against} has no program bulkhead")
     for name in options.names:
         if name not in BENCHMARKS:
             parser.error(f"no benchmark is called {name}; there are {', '.join(BENCHMARKS)}")
+        if options.against and name not in COMPARE_BUILDS:
+            parser.error(f"{name} cannot compare builds; {' and '.join(COMPARE_BUILDS)} can")
     return options
 
 

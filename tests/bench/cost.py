@@ -56,7 +56,34 @@ def run_rate(hz, what, flags, options):
     yield measure.result(NAME, f"{what}: OTLP file", "bytes/sample", otlp_bytes / exported, samples=exported)
 
 
+def compare_builds(hz, what, flags, options):
+    """The ratio of this build's CPU time per sample to that of another build."""
+    turns, seconds, settle = (1, 1, 1) if options.short else (4, 15, 5)
+    pairs = {}
+
+    def now(recordings, programs):
+        return [(program.read()[1], {name: measure.cpu_ns(pid) for name, pid in recording.roles.items()})
+                for recording, program in zip(recordings, programs)]
+    with measure.bpf_statistics(), measure.chain(flags=flags):
+        for turn in range(turns):
+            with measure.two_builds(hz, options.against, turn, outputs=("out.folded", "out.otlp")) as recordings:
+                programs = [measure.BpfProgram(recording.loader) for recording in recordings]
+                time.sleep(settle)
+                before = now(recordings, programs)
+                time.sleep(seconds)
+                costs = []
+                for (samples, cpu), (samples_before, cpu_before) in zip(now(recordings, programs), before):
+                    used = {name: cpu[name] - cpu_before[name] for name in lib.ROLES}
+                    costs.append({name: ns / max(1, samples - samples_before) / 1e3 for name, ns in (used | {"all roles": sum(used.values())}).items()})
+                for name in (*lib.ROLES, "all roles"):
+                    pairs.setdefault(name, []).append([cost[name] for cost in costs])
+    for name, values in pairs.items():
+        if any(map(all, values)):  # the opener may have had nothing to do
+            yield measure.ratio_to_other_build(NAME, f"{what}: {name}", values, "us/sample")
+
+
 def run(options):
+    measure_case = compare_builds if options.against else run_rate
     for hz in (99, 997) if options.short else (20, 99, 997):
-        yield from run_rate(hz, f"{hz} Hz", "", options)
-    yield from run_rate(99, "99 Hz, each stack new", "v", options)
+        yield from measure_case(hz, f"{hz} Hz", "", options)
+    yield from measure_case(99, "99 Hz, each stack new", "v", options)

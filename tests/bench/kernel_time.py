@@ -96,11 +96,26 @@ def run_case(case, starts, count, seconds):
                              note="of the medians, and of the minima; spread: of the ratios of each window")
 
 
+def compare_builds(case, against, starts, count, seconds):
+    """The ratio of this build's time per sample to that of another build."""
+    pairs = []
+    with measure.bpf_statistics(), measure.crowd(case.crowd), measure.modules(case.modules) as paths:
+        for turn in range(starts):
+            with measure.chain(depth=case.depth, modules=paths, **case.options), measure.two_builds(case.hz, against, turn) as recordings:
+                programs = [measure.BpfProgram(recording.loader) for recording in recordings]
+                measure.windows(programs, 1, 1)  # until tables are built and caches are filled
+                pairs.append([statistics.median(values) for values in measure.windows(programs, count, seconds)])
+    return measure.ratio_to_other_build(NAME, case.name, pairs, "us/sample")
+
+
 def run(options):
     starts, count, seconds = (1, 3, 0.5) if options.short else (4, math.ceil((options.windows or 20) / 4), 1)
     done = {}
     for case in CASES:
         if options.short and not case.short or options.case and options.case not in case.name:
+            continue
+        if options.against:
+            yield compare_builds(case, options.against, starts, count, seconds)
             continue
         for result in run_case(case, starts, count, seconds):
             done[result["case"]] = result

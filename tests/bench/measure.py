@@ -150,13 +150,13 @@ def modules(count):
 # Recordings
 
 class Recording:
-    """A running `bulkhead record`. roles is {name: pid}; stats and samples exist after stop()."""
+    """A running `bulkhead record` of the build in the directory `build`. roles is {name: pid}; stats and samples exist after stop()."""
 
-    def __init__(self, hz, *args, outputs=("out.folded",), wait=True, command=()):
+    def __init__(self, hz, *args, outputs=("out.folded",), wait=True, command=(), build=lib.BIN):
         self.directory = tempfile.mkdtemp(prefix="bench-")
         self.outputs = outputs
         self.wait = wait
-        self.command = [lib.BULKHEAD, "record", "-F", str(hz), *map(str, args), "--stats", self.path("stats.json")]
+        self.command = [os.path.join(build, "bulkhead"), "record", "-F", str(hz), *map(str, args), "--stats", self.path("stats.json")]
         for name in outputs:
             self.command += ["-o", self.path(name)]
         self.command += ["--", *command] if command else []
@@ -211,6 +211,26 @@ class Recording:
         if self.process.stderr:
             self.process.stderr.close()
         shutil.rmtree(self.directory, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def two_builds(hz, against, turn, **options):
+    """A recording of this build and one of the build in `against`, of the same workload at the same time. One of them samples at 3 Hz more, so that
+    the two ticks seldom coincide. Which one does, and which one starts first, changes with the turn; four turns have each combination once."""
+    builds = [lib.BIN, against] if turn % 2 else [against, lib.BIN]
+    rates = [hz + 3, hz] if turn % 4 < 2 else [hz, hz + 3]
+    with contextlib.ExitStack() as stack:
+        recordings = [stack.enter_context(Recording(rate, build=build, **options)) for build, rate in zip(builds, rates)]
+        yield recordings if turn % 2 else recordings[::-1]
+        for recording in recordings:
+            recording.stop()
+
+
+def ratio_to_other_build(benchmark, case, pairs, unit):
+    """One line for the results of this build and of the other one in each turn; each ratio is of results of the same turn."""
+    pairs = [pair for pair in pairs if all(pair)]
+    ours, others = ([round(pair[i], 3) for pair in pairs] for i in (0, 1))
+    return result(benchmark, f"{case}: ratio to other build", "x", [o / other for o, other in pairs], ours=ours, others=others, unit_of_both=unit)
 
 
 def until(condition, what, seconds=lib.PATIENCE, every=0.01):
