@@ -92,6 +92,14 @@ static struct process *process_ensure(struct processes *processes, uint32_t tgid
 	return process ? process : process_new(processes, tgid);
 }
 
+static void process_wait_for(struct processes *processes, struct process *process, uint32_t tgid,
+			     uint32_t generation)
+{
+	processes->waiting += (tgid != 0) - (process->waits_for != 0);
+	process->waits_for = tgid;
+	process->waits_for_generation = generation;
+}
+
 /* Tells the worker which program a process executes: the first module of
  * its list that is a file. */
 static void process_announce(struct manager *manager, struct process *process)
@@ -116,12 +124,12 @@ static void process_announce(struct manager *manager, struct process *process)
 void processes_fork(struct manager *manager, uint32_t parent, uint32_t child)
 {
 	struct processes *processes = &manager->processes;
-	struct process *from = processes_find(processes, parent);
+	struct process *from = process_ensure(processes, parent);
 	struct process *to = process_ensure(processes, child);
 
-	if (!to)
+	if (!from || !to)
 		return;
-	struct mapping_list *list = from ? from->list : NULL;
+	struct mapping_list *list = from->list;
 	if (list)
 		list->users++;
 	mapping_list_put(to->list, &manager->slabs);
@@ -130,8 +138,13 @@ void processes_fork(struct manager *manager, uint32_t parent, uint32_t child)
 	to->list = list;
 	to->exited_ns = to->rescanned_ns = 0;
 	to->exec_generation = ++processes->last_exec_generation;
-	if (from)
-		memcpy(to->comm, from->comm, sizeof(to->comm));
+	memcpy(to->comm, from->comm, sizeof(to->comm));
+	if (list || to == from)
+		process_wait_for(processes, to, 0, 0);
+	else if (from->waits_for)
+		process_wait_for(processes, to, from->waits_for, from->waits_for_generation);
+	else
+		process_wait_for(processes, to, parent, from->exec_generation);
 	to->announced = false;
 	process_mark_dirty(processes, to);
 }
@@ -155,6 +168,7 @@ void processes_exec(struct manager *manager, uint32_t tgid, const char *comm, ui
 	process->exec_ns = time_ns;
 	process->exec_generation = ++manager->processes.last_exec_generation;
 	process->list = mapping_list_new();
+	process_wait_for(&manager->processes, process, 0, 0);
 	process->exited_ns = process->rescanned_ns = 0;
 	process->announced = false;
 	copy_comm(process->comm, comm);
@@ -219,6 +233,26 @@ static void on_maps_line(void *context, const struct proc_mapping *line)
 	mapping_list_insert(reader->process->list, &mapping);
 }
 
+/* Lets the children that were forked before the process's maps were read share its list. */
+static void process_share_list(struct manager *manager, struct process *process)
+{
+	struct processes *processes = &manager->processes;
+
+	for (unsigned int i = 0; i < PROCESS_BUCKETS && processes->waiting; i++) {
+		for (struct process *p = processes->buckets[i]; p; p = p->next) {
+			if (p->waits_for != process->tgid)
+				continue;
+			if (!p->list && p->waits_for_generation == process->exec_generation) {
+				p->list = process->list;
+				p->list->users++;
+				memcpy(p->comm, process->comm, sizeof(p->comm));
+				process_mark_dirty(processes, p);
+			}
+			process_wait_for(processes, p, 0, 0);
+		}
+	}
+}
+
 void processes_set_maps(struct manager *manager, uint32_t tgid, const char *maps, size_t length,
 			const char *comm)
 {
@@ -236,6 +270,8 @@ void processes_set_maps(struct manager *manager, uint32_t tgid, const char *maps
 	struct maps_reader reader = {manager, process};
 	proc_maps_parse(maps, length, on_maps_line, &reader);
 	mapping_list_put(old, &manager->slabs);
+	process_wait_for(&manager->processes, process, 0, 0);
+	process_share_list(manager, process);
 	process->announced = false;
 	process->exited_ns = 0;
 	process_mark_dirty(&manager->processes, process);
@@ -469,6 +505,7 @@ void processes_reclaim(struct manager *manager, uint64_t now_ns)
 				slot_write(p->slot, 0, NULL);
 			mapping_list_put(p->list, &manager->slabs);
 			mapping_list_put(p->previous, &manager->slabs);
+			process_wait_for(&manager->processes, p, 0, 0);
 			manager->processes.count--;
 			free(p);
 		}

@@ -9,6 +9,9 @@
  * of dirty processes into slabs and writes their entries in the table, under a sequence lock. A
  * process whose list finds no room stays dirty until a slab has come.
  *
+ * When a recording starts, a process may fork before its maps have been read. Its children then
+ * wait for its list (waits_for): most of them end before their own maps could be read.
+ *
  * A process gets a new exec generation with each fork and exec, so that the worker does not
  * confuse two programs with the same pid. After an exec the previous list is kept: stacks that were
  * sampled before the exec may still be waiting (deferred.h), and are walked by it.
@@ -45,6 +48,9 @@ struct process {
 	struct mapping_list *list;
 	struct mapping_list *previous; /* until exec_ns */
 	uint64_t exec_ns;
+	/* The process whose list this one will share, because it was forked before that one's maps
+	 * were read, and that one's exec generation at that time; 0: none. */
+	uint32_t waits_for, waits_for_generation;
 	struct bh_process *slot; /* its entry in the published table, NULL if it has none */
 	bool dirty;		 /* the entry is not up to date */
 	bool announced;		 /* PROCESS was sent for this exec generation */
@@ -58,6 +64,7 @@ struct processes {
 	struct process *buckets[PROCESS_BUCKETS];
 	struct process *dirty;
 	unsigned int count;
+	unsigned int waiting; /* how many have waits_for */
 	uint32_t last_exec_generation;
 };
 

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which mappings the children of a process get whose maps are not read yet. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/fake_peer.h"
+#include "unwinder-mgr/manager.h"
+
+enum {
+	PARENT = 100,
+	CHILD = 101,
+	GRANDCHILD = 102
+};
+
+/* Anonymous memory, so that no file is requested. */
+static const char maps[] = "00400000-00401000 r-xp 00000000 00:00 0 \n"
+			   "00500000-00501000 r-xp 00000000 00:00 0 \n";
+
+static struct manager manager;
+
+FAKE_PEER(NULL);
+
+static void setup(void)
+{
+	manager.processes.table = calloc(1, sizeof(*manager.processes.table));
+	manager.modules.published = calloc(MODULE_SLOTS, sizeof(*manager.modules.published));
+	cr_assert(manager.processes.table && manager.modules.published);
+}
+
+static void teardown(void)
+{
+	for (uint32_t tgid = PARENT; tgid <= GRANDCHILD; tgid++) {
+		struct process *process = processes_find(&manager.processes, tgid);
+
+		if (process)
+			process->dirty = false;
+		processes_exit(&manager, tgid, 1);
+	}
+	processes_reclaim(&manager, UINT64_MAX);
+	cr_expect_eq(manager.processes.waiting, 0);
+	free(manager.modules.published);
+	free(manager.processes.table);
+}
+
+TestSuite(processes, .init = setup, .fini = teardown);
+
+static void read_maps(uint32_t tgid)
+{
+	processes_set_maps(&manager, tgid, maps, strlen(maps), "parent");
+}
+
+static size_t mappings_of(uint32_t tgid)
+{
+	const struct process *process = processes_find(&manager.processes, tgid);
+
+	return process && process->list ? process->list->count : 0;
+}
+
+Test(processes, a_child_shares_the_list_of_its_parent)
+{
+	read_maps(PARENT);
+	processes_fork(&manager, PARENT, CHILD);
+	cr_expect_eq(mappings_of(CHILD), 2);
+	cr_expect_eq(manager.processes.waiting, 0);
+}
+
+Test(processes, descendants_get_the_list_as_soon_as_the_maps_are_read)
+{
+	processes_fork(&manager, PARENT, CHILD);
+	processes_fork(&manager, CHILD, GRANDCHILD);
+	cr_expect_eq(mappings_of(GRANDCHILD), 0);
+	/* A process that has ended still has stacks that wait. */
+	processes_exit(&manager, CHILD, 1);
+	read_maps(PARENT);
+	cr_expect_eq(mappings_of(CHILD), 2);
+	cr_expect_eq(mappings_of(GRANDCHILD), 2);
+	cr_expect_str_eq(processes_find(&manager.processes, GRANDCHILD)->comm, "parent");
+	cr_expect_neq(processes_find(&manager.processes, CHILD)->exited_ns, 0);
+}
+
+Test(processes, a_child_does_not_get_the_list_of_a_program_that_its_parent_executed_later)
+{
+	processes_fork(&manager, PARENT, CHILD);
+	processes_exec(&manager, PARENT, "other", 1);
+	read_maps(PARENT);
+	cr_expect_eq(mappings_of(PARENT), 2);
+	cr_expect_eq(mappings_of(CHILD), 0);
+}
+
+Test(processes, a_child_that_executes_a_program_waits_no_longer)
+{
+	processes_fork(&manager, PARENT, CHILD);
+	processes_exec(&manager, CHILD, "child", 1);
+	cr_expect_eq(manager.processes.waiting, 0);
+	read_maps(PARENT);
+	cr_expect_eq(mappings_of(CHILD), 0);
+	cr_expect_str_eq(processes_find(&manager.processes, CHILD)->comm, "child");
+}
