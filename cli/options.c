@@ -209,7 +209,7 @@ static int parse_option(int option, const char *value, struct record_options *o,
 	case OPTION_RUNTIMES:
 		return parse_runtimes(o, value);
 	case OPTION_GROUP_BY:
-		return output_group_by_parse(value, &o->group_by)
+		return group_by_parse(value, &o->group_by)
 			   ? 0
 			   : usage_error("--group-by: must be name, pid or thread", value);
 	case OPTION_STRICT_MEMORY:

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "common/group_by.h"
 #include "common/limits.h"
 #include "ipc/messages.h"
 

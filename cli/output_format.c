@@ -20,12 +20,6 @@ static const struct {
     {".otlp", "otlp"},
 };
 
-static const char *const group_by_names[] = {
-    [GROUP_BY_NAME] = "name",
-    [GROUP_BY_PID] = "pid",
-    [GROUP_BY_THREAD] = "thread",
-};
-
 const char *output_format_from_path(const char *path)
 {
 	const size_t length = strlen(path);
@@ -51,20 +45,4 @@ const char *output_format_extension(const char *format)
 			return extensions[i].extension;
 	}
 	return NULL;
-}
-
-const char *output_group_by_name(enum group_by group_by)
-{
-	return group_by_names[group_by];
-}
-
-bool output_group_by_parse(const char *text, enum group_by *group_by)
-{
-	for (size_t i = 0; i < sizeof(group_by_names) / sizeof(group_by_names[0]); i++) {
-		if (!strcmp(text, group_by_names[i])) {
-			*group_by = (enum group_by)i;
-			return true;
-		}
-	}
-	return false;
 }

@@ -67,7 +67,7 @@ static int report_parse(int argc, char **argv, struct report_options *o)
 		else if (c == 'f')
 			status = report_usage(
 			    "--format: must be html, folded, pprof, speedscope, otlp or tree");
-		else if (c == 'g' && !output_group_by_parse(optarg, &o->group_by))
+		else if (c == 'g' && !group_by_parse(optarg, &o->group_by))
 			status = report_usage("--group-by: must be name, pid or thread");
 		else if (c == 'g')
 			continue;
@@ -98,8 +98,8 @@ report_exec(int in, int out, const char *format, enum group_by group_by)
 	roles_program_path("bulkhead-exporter", program, sizeof(program));
 	dup2(in, STDIN_FILENO);
 	dup2(out, STDOUT_FILENO);
-	execl(program, "bulkhead-exporter", "--convert", format, uid,
-	      output_group_by_name(group_by), (char *)NULL);
+	execl(program, "bulkhead-exporter", "--convert", format, uid, group_by_names[group_by],
+	      (char *)NULL);
 	fprintf(stderr, "bulkhead: cannot start %s: %s; reinstall bulkhead\n", program,
 		strerror(errno));
 	_exit(STATUS_FAILED);

@@ -59,19 +59,6 @@ static int read_all(uint8_t **data, size_t *length)
 	}
 }
 
-static bool parse_grouping(const char *text, struct sink_options *options)
-{
-	if (!strcmp(text, "name"))
-		options->root = FOLDED_PROCESS_NAME;
-	else if (!strcmp(text, "pid"))
-		options->root = FOLDED_PROCESS_NAME_PID;
-	else if (!strcmp(text, "thread"))
-		options->root = FOLDED_THREAD_NAME;
-	else
-		return false;
-	return true;
-}
-
 int convert_main(int argc, char **argv)
 {
 	const struct sink *sink = argc == 5 ? sink_find(argv[2]) : NULL;
@@ -83,7 +70,7 @@ int convert_main(int argc, char **argv)
 	log_init("bulkhead");
 	/* A reader such as head may close the pipe early, which is no error. */
 	signal(SIGPIPE, SIG_IGN);
-	if (!sink || !parse_grouping(argv[4], &options))
+	if (!sink || !group_by_parse(argv[4], &options.group_by))
 		return STATUS_USAGE;
 	int r = convert_sandbox(argv[3]);
 	if (r < 0) {

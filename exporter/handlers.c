@@ -36,24 +36,6 @@ static void exporter_send_status(struct exporter *exporter)
 	role_send_status(&exporter->role, &status);
 }
 
-/* Sets the grouping that the CLI asked for; false if there is no such grouping. */
-static bool set_grouping(struct sink_options *options, uint32_t group_by)
-{
-	switch (group_by) {
-	case GROUP_BY_NAME:
-		options->root = FOLDED_PROCESS_NAME;
-		return true;
-	case GROUP_BY_PID:
-		options->root = FOLDED_PROCESS_NAME_PID;
-		return true;
-	case GROUP_BY_THREAD:
-		options->root = FOLDED_THREAD_NAME;
-		return true;
-	default:
-		return false;
-	}
-}
-
 /* The worker has sent its last batch, and the CLI has said how long the recording was: the two come
  * over different sockets, in any order. */
 static void exporter_finish(struct exporter *exporter)
@@ -83,7 +65,7 @@ static int exporter_on_configure(void *context, const struct msg_configure_expor
 	exporter->config = *config;
 	if (exporter->config.output_count > LIMIT_OUTPUTS ||
 	    exporter->config.output_count != message->fd_count ||
-	    !set_grouping(&exporter->sink_options, exporter->config.group_by))
+	    exporter->config.group_by >= GROUP_BY_COUNT)
 		return -EPROTO;
 	for (uint32_t i = 0; i < exporter->config.output_count; i++) {
 		exporter->outputs[i] = message->fds[i];
@@ -91,6 +73,7 @@ static int exporter_on_configure(void *context, const struct msg_configure_expor
 		exporter->aggregate.detailed |= !strcmp(exporter->config.formats[i], "otlp");
 	}
 	message->fd_count = 0;
+	exporter->sink_options.group_by = (enum group_by)config->group_by;
 	exporter->aggregate.profile.period_ns = exporter->config.period_ns;
 	exporter->role.state = ROLE_CONFIGURED;
 	exporter_check_ready(exporter);

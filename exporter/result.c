@@ -55,8 +55,9 @@ static void result_send_top_functions(struct exporter *exporter)
 static void result_send_top_processes(struct exporter *exporter)
 {
 	struct msg_top_process top[RESULT_TOP_PROCESSES];
-	unsigned int count = top_processes_find(
-	    &exporter->aggregate.profile, exporter->sink_options.root, top, RESULT_TOP_PROCESSES);
+	unsigned int count =
+	    top_processes_find(&exporter->aggregate.profile, exporter->sink_options.group_by, top,
+			       RESULT_TOP_PROCESSES);
 
 	for (unsigned int i = 0; i < count; i++)
 		peer_send(&exporter->role.peers[ROLE_CLI], MESSAGE_TOP_PROCESS, &top[i],

@@ -60,14 +60,6 @@ struct msg_configure_loader {
 };
 _Static_assert(sizeof(struct msg_configure_loader) == 312, "wire");
 
-/* How the summary, html, folded and tree combine processes. Processes of one name are one entry by
- * default: a build with 105 compiler processes is one tower. */
-enum group_by {
-	GROUP_BY_NAME,
-	GROUP_BY_PID,
-	GROUP_BY_THREAD, /* by the thread's name, as perf script has it */
-};
-
 /* The message carries one descriptor per output, in the order of `formats`. */
 struct msg_configure_exporter {
 	uint64_t period_ns;

@@ -107,7 +107,7 @@ static int intern_thread(struct folded_stacks *folded, uint32_t thread,
 	const struct profile *p = folded->profile;
 	const struct profile_thread *t = &p->threads[thread];
 	const struct profile_process *process = &p->processes[t->process];
-	uint32_t name = options->root == FOLDED_THREAD_NAME ? t->name : process->name;
+	uint32_t name = options->group_by == GROUP_BY_THREAD ? t->name : process->name;
 	char label[LABEL_BYTES_MAX + PID_BYTES_MAX];
 	size_t length = profile_string_length(p, name);
 
@@ -116,7 +116,7 @@ static int intern_thread(struct folded_stacks *folded, uint32_t thread,
 		memcpy(label, FOLDED_NO_NAME, sizeof(FOLDED_NO_NAME));
 		length = strlen(FOLDED_NO_NAME);
 	}
-	if (options->root == FOLDED_PROCESS_NAME_PID)
+	if (options->group_by == GROUP_BY_PID)
 		length += (size_t)snprintf(label + length, sizeof(label) - length, " (%" PRIu32 ")",
 					   process->tgid);
 	return intern_label(folded, options, label, length, &folded->thread_labels[thread]);

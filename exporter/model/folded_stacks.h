@@ -31,20 +31,14 @@
 #ifndef EXPORTER_MODEL_FOLDED_STACKS_H
 #define EXPORTER_MODEL_FOLDED_STACKS_H
 
+#include "common/group_by.h"
 #include "exporter/model/profile.h"
 
 /* The root of a process or thread whose name is empty. */
 #define FOLDED_NO_NAME "[unknown]"
 
-/* What the root of a sample's stack is. */
-enum folded_root {
-	FOLDED_PROCESS_NAME,	 /* processes of one name are one root */
-	FOLDED_PROCESS_NAME_PID, /* "name (pid)" */
-	FOLDED_THREAD_NAME,
-};
-
 struct folded_options {
-	enum folded_root root;
+	enum group_by group_by;
 	bool merge_calls; /* consecutive calls of one function are one frame */
 	/* Replaces bytes of a label that the output cannot contain; it must not change the length.
 	 * NULL: labels stay as they are. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/cleanup.h"
+#include "exporter/model/folded_stacks.h"
 #include "exporter/model/largest.h"
 
 /* First the samples of one thread, later those of one entry of the list. */
@@ -24,12 +25,12 @@ static int compare_groups(const void *a, const void *b)
 	return r ? r : (x->id > y->id) - (x->id < y->id);
 }
 
-static void count_threads(const struct profile *p, enum folded_root root, struct group *groups)
+static void count_threads(const struct profile *p, enum group_by group_by, struct group *groups)
 {
 	for (uint32_t i = 0; i < p->threads_count; i++) {
 		const struct profile_thread *thread = &p->threads[i];
 		const struct profile_process *process = &p->processes[thread->process];
-		const bool by_thread = root == FOLDED_THREAD_NAME;
+		const bool by_thread = group_by == GROUP_BY_THREAD;
 		const char *name = p->strings[by_thread ? thread->name : process->name];
 
 		groups[i].name = *name ? name : FOLDED_NO_NAME;
@@ -62,7 +63,7 @@ static uint32_t merge_groups(struct group *groups, uint32_t count, bool by_id)
 	return merged;
 }
 
-unsigned int top_processes_find(const struct profile *p, enum folded_root root,
+unsigned int top_processes_find(const struct profile *p, enum group_by group_by,
 				struct msg_top_process *top, unsigned int room)
 {
 	_cleanup_free_ struct group *groups = calloc(p->threads_count, sizeof(*groups));
@@ -71,10 +72,9 @@ unsigned int top_processes_find(const struct profile *p, enum folded_root root,
 
 	if (!groups || !samples || !largest)
 		return 0;
-	count_threads(p, root, groups);
+	count_threads(p, group_by, groups);
 	qsort(groups, p->threads_count, sizeof(*groups), compare_groups);
-	const uint32_t count =
-	    merge_groups(groups, p->threads_count, root == FOLDED_PROCESS_NAME_PID);
+	const uint32_t count = merge_groups(groups, p->threads_count, group_by == GROUP_BY_PID);
 	for (uint32_t i = 0; i < count; i++)
 		samples[i] = groups[i].samples;
 	const unsigned int found = largest_find(samples, count, largest, room);

@@ -5,13 +5,13 @@
 
 #include <stdio.h>
 
-#include "exporter/model/folded_stacks.h"
+#include "common/group_by.h"
 #include "exporter/model/profile.h"
 
 struct sink_options {
 	/* How html, folded and tree combine the samples of processes. The other formats keep the
 	 * process of each sample and ignore this. */
-	enum folded_root root;
+	enum group_by group_by;
 };
 
 struct sink {

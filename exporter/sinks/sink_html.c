@@ -452,11 +452,6 @@ static int put_stream(FILE *out, const char *name, const struct html_bytes *byte
 
 static int put_data(const struct html_page *page, FILE *out)
 {
-	static const char *const group_by[] = {
-	    [FOLDED_PROCESS_NAME] = "name",
-	    [FOLDED_PROCESS_NAME_PID] = "pid",
-	    [FOLDED_THREAD_NAME] = "thread",
-	};
 	const struct profile *profile = page->profile;
 	char head[256];
 	int error;
@@ -466,7 +461,7 @@ static int put_data(const struct html_page *page, FILE *out)
 		 ",\"period_ns\":%" PRIu64 ",\"sample_count\":%" PRIu64
 		 ",\"group_by\":\"%s\",\n\"strings\":[",
 		 profile->start_unix_ns / 1000000, profile->duration_ns, profile->period_ns,
-		 profile->sample_count, group_by[page->options->root]);
+		 profile->sample_count, group_by_names[page->options->group_by]);
 	error = put_text(out, head);
 	error = error ? error : put(out, page->strings.data, page->strings.size);
 	error = error ? error : put_text(out, "]");

@@ -249,7 +249,7 @@ static void write_processes(const struct tree *t, const struct child *root, uint
 		fprintf(t->out, " (%" PRIu32 " processes)", processes);
 }
 
-static int write_roots(struct tree *t, enum folded_root kind)
+static int write_roots(struct tree *t, enum group_by group_by)
 {
 	const struct profile *p = t->profile;
 	_cleanup_free_ struct children *roots = malloc(sizeof(*roots));
@@ -264,7 +264,7 @@ static int write_roots(struct tree *t, enum folded_root kind)
 		const uint32_t label = label_at(&t->folded, root->first, -1);
 		putc('\n', t->out);
 		write_node(t, "", root->total, t->folded.labels[label]);
-		if (kind == FOLDED_PROCESS_NAME)
+		if (group_by == GROUP_BY_NAME)
 			write_processes(t, root, seen);
 		putc('\n', t->out);
 		indent(t, "  ");
@@ -336,7 +336,7 @@ static void tree_fini(struct tree *t)
 
 int sink_tree_write(const struct profile *profile, const struct sink_options *options, FILE *out)
 {
-	const struct folded_options folded = {.root = options->root, .merge_calls = true};
+	const struct folded_options folded = {.group_by = options->group_by, .merge_calls = true};
 	_cleanup_(tree_fini) struct tree t = {.profile = profile, .out = out};
 
 	int r = folded_stacks_init(&t.folded, profile, &folded);
@@ -348,7 +348,7 @@ int sink_tree_write(const struct profile *profile, const struct sink_options *op
 	if (profile->period_ns)
 		fprintf(out, ", %.0f per second per CPU", 1e9 / (double)profile->period_ns);
 	putc('\n', out);
-	r = write_roots(&t, options->root);
+	r = write_roots(&t, options->group_by);
 	if (r == 0)
 		r = write_top_functions(&t);
 	return r < 0 ? r : sink_stream_result(out);

@@ -255,7 +255,7 @@ int main(int argc, char **argv)
 	_cleanup_(profile_fini) struct profile profile = {0};
 	_cleanup_fclose_ FILE *out = NULL;
 	const char *what = argc > 1 ? argv[1] : "";
-	struct sink_options options = {.root = FOLDED_PROCESS_NAME};
+	struct sink_options options = {.group_by = GROUP_BY_NAME};
 	double start;
 
 	if (argc < 3 || (argc < 4 && !strcmp(what, "large"))) {
@@ -278,7 +278,7 @@ int main(int argc, char **argv)
 	out = fopen(argv[argc - 1], "w");
 	must(out ? 0 : -errno, argv[argc - 1]);
 	if (!strcmp(what, "small-by-pid"))
-		options.root = FOLDED_PROCESS_NAME_PID;
+		options.group_by = GROUP_BY_PID;
 	start = seconds();
 	must(sink_html_write(&profile, &options, out), "sink_html_write");
 	printf("stacks %" PRIu32 ", samples %" PRIu64 ", written in %.3f s, %ld bytes\n",

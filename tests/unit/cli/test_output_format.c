@@ -59,16 +59,3 @@ Test(output_format, a_format_has_an_extension_that_selects_it)
 	}
 	cr_expect_null(output_format_extension("svg"));
 }
-
-Test(output_format, grouping_is_by_name_or_by_pid)
-{
-	enum group_by group_by = GROUP_BY_NAME;
-
-	cr_assert(output_group_by_parse("pid", &group_by));
-	cr_assert_eq(group_by, GROUP_BY_PID);
-	cr_assert_not(output_group_by_parse("", &group_by));
-	cr_assert_not(output_group_by_parse("comm", &group_by));
-	cr_assert_eq(group_by, GROUP_BY_PID, "what is refused changes nothing");
-	cr_assert_str_eq(output_group_by_name(GROUP_BY_NAME), "name");
-	cr_assert_str_eq(output_group_by_name(GROUP_BY_PID), "pid");
-}

@@ -16,7 +16,7 @@ static struct sink_options options;
 
 static void setup(void)
 {
-	options = (struct sink_options){.root = FOLDED_PROCESS_NAME};
+	options = (struct sink_options){.group_by = GROUP_BY_NAME};
 	cr_assert_eq(profile_init(&p, 64 << 20), 0);
 }
 
@@ -122,7 +122,7 @@ Test(sinks, folded_escapes_separators_and_merges_stacks)
 	uint32_t sys = frame("kernel", "vmlinux", "do_sys", 3);
 	uint32_t t1 = thread(1, 1, "app", "w;1"), t2 = thread(1, 2, "app", "w;1");
 
-	options.root = FOLDED_THREAD_NAME;
+	options.group_by = GROUP_BY_THREAD;
 	ADD(t1, 2, sys, none, main);
 	ADD(t2, 3, sys, none, main);
 	ADD(t2, 1, main);
@@ -155,9 +155,9 @@ Test(sinks, frames_with_a_generated_name_are_one_function)
 Test(sinks, folded_groups_by_process_name_unless_pid_or_thread_is_asked_for)
 {
 	static const char *const expected[] = {
-	    [FOLDED_PROCESS_NAME] = "cc1;main 6\nmake;main 8\n",
-	    [FOLDED_PROCESS_NAME_PID] = "cc1 (10);main 3\ncc1 (11);main 3\nmake (12);main 8\n",
-	    [FOLDED_THREAD_NAME] = "cc1;main 4\ncc1-io;main 2\nmake;main 8\n",
+	    [GROUP_BY_NAME] = "cc1;main 6\nmake;main 8\n",
+	    [GROUP_BY_PID] = "cc1 (10);main 3\ncc1 (11);main 3\nmake (12);main 8\n",
+	    [GROUP_BY_THREAD] = "cc1;main 4\ncc1-io;main 2\nmake;main 8\n",
 	};
 	uint32_t main = frame("native", "cc1", "main", 1);
 
@@ -167,7 +167,7 @@ Test(sinks, folded_groups_by_process_name_unless_pid_or_thread_is_asked_for)
 	ADD(thread(12, 12, "make", "make"), 8, main);
 	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
 		size_t length;
-		options.root = (enum folded_root)i;
+		options.group_by = (enum group_by)i;
 		_cleanup_free_ char *text = render("folded", &length);
 		cr_expect_str_eq(text, expected[i]);
 	}
@@ -176,14 +176,14 @@ Test(sinks, folded_groups_by_process_name_unless_pid_or_thread_is_asked_for)
 Test(sinks, html_starts_with_the_grouping_that_was_asked_for)
 {
 	static const char *const expected[] = {
-	    [FOLDED_PROCESS_NAME] = "\"group_by\":\"name\"",
-	    [FOLDED_PROCESS_NAME_PID] = "\"group_by\":\"pid\"",
-	    [FOLDED_THREAD_NAME] = "\"group_by\":\"thread\"",
+	    [GROUP_BY_NAME] = "\"group_by\":\"name\"",
+	    [GROUP_BY_PID] = "\"group_by\":\"pid\"",
+	    [GROUP_BY_THREAD] = "\"group_by\":\"thread\"",
 	};
 
 	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
 		size_t length;
-		options.root = (enum folded_root)i;
+		options.group_by = (enum group_by)i;
 		_cleanup_free_ char *text = render("html", &length);
 		cr_expect_not_null(strstr(text, expected[i]), "%s", expected[i]);
 	}
@@ -389,7 +389,7 @@ Test(sinks, tree_groups_by_process_name_unless_pid_is_asked_for)
 	ADD(thread(11, 11, "cc1", "cc1"), 3, main);
 	_cleanup_free_ char *by_name = render("tree", &length);
 	cr_expect_not_null(strstr(by_name, "100.00%          4  cc1 (2 processes)\n"), "%s", by_name);
-	options.root = FOLDED_PROCESS_NAME_PID;
+	options.group_by = GROUP_BY_PID;
 	_cleanup_free_ char *by_pid = render("tree", &length);
 	cr_expect_not_null(strstr(by_pid, " 75.00%          3  cc1 (11)\n"), "%s", by_pid);
 	cr_expect_not_null(strstr(by_pid, " 25.00%          1  cc1 (10)\n"), "%s", by_pid);

@@ -55,7 +55,7 @@ static void check(unsigned int at, const char *name, uint32_t members, uint64_t 
 
 Test(top_processes, an_empty_profile_has_none)
 {
-	cr_expect_eq(top_processes_find(&p, FOLDED_PROCESS_NAME, top, 5), 0);
+	cr_expect_eq(top_processes_find(&p, GROUP_BY_NAME, top, 5), 0);
 }
 
 Test(top_processes, processes_of_one_name_are_one_entry)
@@ -63,7 +63,7 @@ Test(top_processes, processes_of_one_name_are_one_entry)
 	add("cc1plus", 10, 30);
 	add("make", 12, 40);
 	add("cc1plus", 11, 20);
-	cr_assert_eq(top_processes_find(&p, FOLDED_PROCESS_NAME, top, 5), 2);
+	cr_assert_eq(top_processes_find(&p, GROUP_BY_NAME, top, 5), 2);
 	check(0, "cc1plus", 2, 50);
 	check(1, "make", 1, 40);
 }
@@ -72,7 +72,7 @@ Test(top_processes, by_pid_each_process_is_an_entry)
 {
 	add("cc1plus", 10, 20);
 	add("cc1plus", 11, 30);
-	cr_assert_eq(top_processes_find(&p, FOLDED_PROCESS_NAME_PID, top, 5), 2);
+	cr_assert_eq(top_processes_find(&p, GROUP_BY_PID, top, 5), 2);
 	check(0, "cc1plus", 1, 30);
 	cr_expect_eq(top[0].id, 11);
 	check(1, "cc1plus", 1, 20);
@@ -84,12 +84,12 @@ Test(top_processes, threads_of_a_process_are_one_member)
 	add_at("app", 10, 1, "main", 10, 1);
 	add_at("app", 10, 1, "io", 11, 2);
 	add_at("app", 20, 1, "io", 21, 4);
-	cr_assert_eq(top_processes_find(&p, FOLDED_PROCESS_NAME, top, 5), 1);
+	cr_assert_eq(top_processes_find(&p, GROUP_BY_NAME, top, 5), 1);
 	check(0, "app", 2, 7);
-	cr_assert_eq(top_processes_find(&p, FOLDED_PROCESS_NAME_PID, top, 5), 2);
+	cr_assert_eq(top_processes_find(&p, GROUP_BY_PID, top, 5), 2);
 	check(0, "app", 1, 4);
 	check(1, "app", 1, 3);
-	cr_assert_eq(top_processes_find(&p, FOLDED_THREAD_NAME, top, 5), 2);
+	cr_assert_eq(top_processes_find(&p, GROUP_BY_THREAD, top, 5), 2);
 	check(0, "io", 2, 6);
 	check(1, "main", 1, 1);
 }
@@ -99,10 +99,10 @@ Test(top_processes, one_name_with_one_pid_is_one_process)
 	add_at("sh", 10, 1, "sh", 10, 5);
 	add_at("sh", 10, 2, "sh", 10, 6);
 	add_at("ls", 10, 3, "ls", 10, 1);
-	cr_assert_eq(top_processes_find(&p, FOLDED_PROCESS_NAME_PID, top, 5), 2);
+	cr_assert_eq(top_processes_find(&p, GROUP_BY_PID, top, 5), 2);
 	check(0, "sh", 1, 11);
 	check(1, "ls", 1, 1);
-	cr_assert_eq(top_processes_find(&p, FOLDED_PROCESS_NAME, top, 5), 2);
+	cr_assert_eq(top_processes_find(&p, GROUP_BY_NAME, top, 5), 2);
 	check(0, "sh", 1, 11);
 }
 
@@ -111,7 +111,7 @@ Test(top_processes, a_process_without_samples_is_not_a_member)
 	add("app", 10, 3);
 	add("app", 11, 0);
 	add("idle", 12, 0);
-	cr_assert_eq(top_processes_find(&p, FOLDED_PROCESS_NAME, top, 5), 1);
+	cr_assert_eq(top_processes_find(&p, GROUP_BY_NAME, top, 5), 1);
 	check(0, "app", 1, 3);
 }
 
@@ -121,7 +121,7 @@ Test(top_processes, equally_many_samples_are_in_the_order_of_names_and_pids)
 	add("c", 5, 10);
 	add("a", 9, 10);
 	add("b", 6, 10);
-	cr_assert_eq(top_processes_find(&p, FOLDED_PROCESS_NAME_PID, top, 5), 4);
+	cr_assert_eq(top_processes_find(&p, GROUP_BY_PID, top, 5), 4);
 	check(0, "a", 1, 10);
 	check(1, "b", 1, 10);
 	cr_expect_eq(top[1].id, 6);
@@ -140,9 +140,9 @@ Test(top_processes, only_the_largest_fit_and_nothing_beyond_is_written)
 		add(name, 100 + i, i * 7 % 10); /* 7 4 1 8 5 2 9 6 3 */
 	}
 	top[3] = untouched;
-	cr_assert_eq(top_processes_find(&p, FOLDED_PROCESS_NAME, top, 3), 3);
+	cr_assert_eq(top_processes_find(&p, GROUP_BY_NAME, top, 3), 3);
 	cr_expect_eq(memcmp(&top[3], &untouched, sizeof(untouched)), 0);
-	cr_assert_eq(top_processes_find(&p, FOLDED_PROCESS_NAME, top, 5), 5);
+	cr_assert_eq(top_processes_find(&p, GROUP_BY_NAME, top, 5), 5);
 	check(0, "app7", 1, 9);
 	check(1, "app4", 1, 8);
 	check(2, "app1", 1, 7);
@@ -158,7 +158,7 @@ Test(top_processes, a_comm_of_invalid_bytes_fits_whole)
 	for (int i = 0; i < 15; i++)
 		memcpy(expected + strlen(expected), "\xef\xbf\xbd", 4);
 	add("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 10, 3);
-	cr_assert_eq(top_processes_find(&p, FOLDED_PROCESS_NAME, top, 5), 1);
+	cr_assert_eq(top_processes_find(&p, GROUP_BY_NAME, top, 5), 1);
 	check(0, expected, 1, 3);
 }
 
@@ -170,7 +170,7 @@ Test(top_processes, names_that_are_too_long_or_empty_or_control_a_terminal)
 	add(longest, 10, 3);
 	add("\033[2J", 11, 2);
 	add("", 12, 1);
-	cr_assert_eq(top_processes_find(&p, FOLDED_PROCESS_NAME, top, 5), 3);
+	cr_assert_eq(top_processes_find(&p, GROUP_BY_NAME, top, 5), 3);
 	cr_expect_eq(strlen(top[0].name), sizeof(top[0].name) - 1, "it is cut and ends with NUL");
 	check(1, "\033[2J", 1, 2); /* the CLI escapes it */
 	check(2, "[unknown]", 1, 1);

@@ -38,7 +38,7 @@ static int write_one(const struct profile *profile, const char *directory, const
 	if (!out)
 		return -errno;
 	long before = peak_kib();
-	int r = sink_find(format)->write(profile, &(struct sink_options){.root = FOLDED_THREAD_NAME}, out);
+	int r = sink_find(format)->write(profile, &(struct sink_options){.group_by = GROUP_BY_THREAD}, out);
 	fprintf(stderr, "%s: %d, peak rss +%ld KiB\n", format, r, peak_kib() - before);
 	return r;
 }
