@@ -203,15 +203,23 @@ static void module_free(struct manager *manager, struct module *module, uint64_t
 	free(module);
 }
 
+/* Returns whether the module's file could not be opened, and the last request for it was at least
+ * LIMIT_MODULE_RETRY_MS ago, doubled as often as `doublings` says. */
+static bool module_may_retry(const struct module *module, uint64_t now_ns, unsigned int doublings)
+{
+	const uint64_t pause_ns = (LIMIT_MODULE_RETRY_MS * NS_PER_MS) << doublings;
+
+	return module->state == MODULE_UNKNOWN && module->fd < 0 &&
+	       now_ns - module->requested_ns >= pause_ns;
+}
+
 bool module_is_due(const struct module *module, uint64_t now_ns)
 {
-	unsigned int doublings = module->failures ? module->failures - 1 : 0;
+	const unsigned int doublings = module->failures ? module->failures - 1 : 0;
 
-	if (module->state != MODULE_UNKNOWN || module->fd >= 0)
-		return false;
-	if (doublings > LIMIT_MODULE_RETRY_DOUBLINGS)
-		doublings = LIMIT_MODULE_RETRY_DOUBLINGS;
-	return now_ns - module->requested_ns >= (LIMIT_MODULE_RETRY_MS * NS_PER_MS) << doublings;
+	return module_may_retry(
+	    module, now_ns,
+	    doublings < LIMIT_MODULE_RETRY_DOUBLINGS ? doublings : LIMIT_MODULE_RETRY_DOUBLINGS);
 }
 
 bool modules_any_due(const struct modules *modules, uint64_t now_ns)
@@ -284,9 +292,7 @@ struct module *modules_get(struct manager *manager, const struct module_key *key
 		module->next_by_key = *bucket_by_key(modules, key);
 		*bucket_by_key(modules, key) = module;
 		module_request(manager, module, tgid, start, end);
-	} else if (module->state == MODULE_UNKNOWN && module->fd < 0 &&
-		   clock_monotonic_ns() - module->requested_ns >
-		       LIMIT_MODULE_RETRY_MS * NS_PER_MS) {
+	} else if (module_may_retry(module, clock_monotonic_ns(), 0)) {
 		module_request(manager, module, tgid, start, end);
 	}
 	module_get(module);

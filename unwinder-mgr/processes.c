@@ -139,7 +139,7 @@ void processes_fork(struct manager *manager, uint32_t parent, uint32_t child)
 	to->exited_ns = to->rescanned_ns = 0;
 	to->exec_generation = ++processes->last_exec_generation;
 	memcpy(to->comm, from->comm, sizeof(to->comm));
-	if (list || to == from)
+	if (list)
 		process_wait_for(processes, to, 0, 0);
 	else if (from->waits_for)
 		process_wait_for(processes, to, from->waits_for, from->waits_for_generation);
