@@ -3,13 +3,11 @@
  * modules are announced again that the worker could not take. */
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <stdlib.h>
 
 #include "common/time_units.h"
 #include "tests/support/fake_peer.h"
-#include "unwinder-mgr/manager.h"
+#include "tests/unit/unwinder-mgr/manager_fixture.h"
 
-static struct manager manager;
 static struct msg_open_file last; /* the last request to the opener */
 static bool worker_is_full;
 
@@ -29,30 +27,14 @@ static void fail(void)
 	modules_on_file(&manager, &answer, -1);
 }
 
-static void setup(void)
-{
-	manager.processes.table = calloc(1, sizeof(*manager.processes.table));
-	manager.modules.published = calloc(MODULE_SLOTS, sizeof(*manager.modules.published));
-	cr_assert(manager.processes.table && manager.modules.published);
-}
-
 static void teardown(void)
 {
 	if (manager.modules.all && manager.modules.all->state == MODULE_OPENING)
 		fail(); /* a module that waits for its file is not freed */
-	for (uint32_t tgid = 100; tgid <= 300; tgid += 100)
-		processes_exit(&manager, tgid, 1);
-	for (unsigned int i = 0; i < PROCESS_BUCKETS; i++) {
-		for (struct process *p = manager.processes.buckets[i]; p; p = p->next)
-			p->dirty = false;
-	}
-	processes_reclaim(&manager, UINT64_MAX);
-	modules_reclaim(&manager, UINT64_MAX);
-	free(manager.modules.published);
-	free(manager.processes.table);
+	manager_teardown();
 }
 
-TestSuite(missing_files, .init = setup, .fini = teardown);
+TestSuite(missing_files, .init = manager_setup, .fini = teardown);
 
 static void map(uint32_t tgid)
 {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which mappings the children of a process get whose maps are not read yet. */
 #include <criterion/criterion.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/support/fake_peer.h"
-#include "unwinder-mgr/manager.h"
+#include "tests/unit/unwinder-mgr/manager_fixture.h"
 
 enum {
 	PARENT = 100,
@@ -17,33 +16,9 @@ enum {
 static const char maps[] = "00400000-00401000 r-xp 00000000 00:00 0 \n"
 			   "00500000-00501000 r-xp 00000000 00:00 0 \n";
 
-static struct manager manager;
-
 FAKE_PEER(NULL);
 
-static void setup(void)
-{
-	manager.processes.table = calloc(1, sizeof(*manager.processes.table));
-	manager.modules.published = calloc(MODULE_SLOTS, sizeof(*manager.modules.published));
-	cr_assert(manager.processes.table && manager.modules.published);
-}
-
-static void teardown(void)
-{
-	for (uint32_t tgid = PARENT; tgid <= GRANDCHILD; tgid++) {
-		struct process *process = processes_find(&manager.processes, tgid);
-
-		if (process)
-			process->dirty = false;
-		processes_exit(&manager, tgid, 1);
-	}
-	processes_reclaim(&manager, UINT64_MAX);
-	cr_expect_eq(manager.processes.waiting, 0);
-	free(manager.modules.published);
-	free(manager.processes.table);
-}
-
-TestSuite(processes, .init = setup, .fini = teardown);
+TestSuite(processes, .init = manager_setup, .fini = manager_teardown);
 
 static void read_maps(uint32_t tgid)
 {

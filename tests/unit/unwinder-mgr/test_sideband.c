@@ -11,7 +11,7 @@
 #include "common/clock.h"
 #include "common/time_units.h"
 #include "tests/support/fake_peer.h"
-#include "unwinder-mgr/manager.h"
+#include "tests/unit/unwinder-mgr/manager_fixture.h"
 
 enum {
 	PAGE = 4096,
@@ -19,38 +19,26 @@ enum {
 	LATER_MS = 50
 };
 
-static struct manager manager;
-
 FAKE_PEER(NULL);
 
 static void setup(void)
 {
-	manager.processes.table = calloc(1, sizeof(*manager.processes.table));
-	manager.modules.published = calloc(MODULE_SLOTS, sizeof(*manager.modules.published));
+	manager_setup();
 	manager.sideband.epoll_fd = epoll_create1(0);
 	for (int cpu = 0; cpu < 2; cpu++)
 		manager.sideband.rings[cpu] = calloc(1, RING_MAPPED);
-	cr_assert(manager.processes.table && manager.modules.published &&
-		  manager.sideband.rings[0] && manager.sideband.rings[1] &&
+	cr_assert(manager.sideband.rings[0] && manager.sideband.rings[1] &&
 		  manager.sideband.epoll_fd >= 0);
 }
 
 static void teardown(void)
 {
-	processes_exit(&manager, 100, 1);
-	processes_exit(&manager, 101, 1);
-	for (unsigned int i = 0; i < PROCESS_BUCKETS; i++) {
-		for (struct process *p = manager.processes.buckets[i]; p; p = p->next)
-			p->dirty = false;
-	}
-	processes_reclaim(&manager, UINT64_MAX);
 	for (int cpu = 0; cpu < 2; cpu++)
 		free(manager.sideband.rings[cpu]);
 	free(manager.sideband.batch);
 	free(manager.sideband.entries);
 	close(manager.sideband.epoll_fd);
-	free(manager.modules.published);
-	free(manager.processes.table);
+	manager_teardown();
 }
 
 TestSuite(sideband, .init = setup, .fini = teardown);

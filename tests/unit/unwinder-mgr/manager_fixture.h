@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A manager whose table of processes and whose module slots are ordinary memory, for tests of what it
+ * knows of processes and files. Its peers are fakes (tests/support/fake_peer.h). */
+#ifndef TESTS_UNIT_UNWINDER_MGR_MANAGER_FIXTURE_H
+#define TESTS_UNIT_UNWINDER_MGR_MANAGER_FIXTURE_H
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "unwinder-mgr/manager.h"
+
+static struct manager manager;
+
+static void manager_setup(void)
+{
+	manager.processes.table = calloc(1, sizeof(*manager.processes.table));
+	manager.modules.published = calloc(MODULE_SLOTS, sizeof(*manager.modules.published));
+	cr_assert(manager.processes.table && manager.modules.published);
+}
+
+/* Ends all processes, and with them their modules, so that a leak is found. A module that waits for
+ * the answer of the opener keeps its memory: the test answers first. */
+static void manager_teardown(void)
+{
+	for (unsigned int i = 0; i < PROCESS_BUCKETS; i++) {
+		for (struct process *p = manager.processes.buckets[i]; p; p = p->next) {
+			p->dirty = false;
+			processes_exit(&manager, p->tgid, 1);
+		}
+	}
+	processes_reclaim(&manager, UINT64_MAX);
+	cr_expect_eq(manager.processes.waiting, 0);
+	modules_reclaim(&manager, UINT64_MAX);
+	free(manager.modules.published);
+	free(manager.processes.table);
+}
+
+#endif
