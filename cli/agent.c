@@ -16,6 +16,7 @@
 #include "common/clock.h"
 #include "common/exit_status.h"
 #include "common/log.h"
+#include "ipc/losses.h"
 
 enum {
 	/* For stopping and draining, in addition to what the exporter may spend on sending. */
@@ -266,10 +267,8 @@ static int start(struct agent *agent)
 /* Where all samples are: taken + spooled_at_start = delivered + waiting + lost. */
 static void log_account(const struct export_stats *stats)
 {
-	uint64_t lost = 0;
+	const uint64_t lost = losses_total(&stats->lost) + losses_total(&stats->lost_before);
 
-	for (int i = 0; i < LOSS_COUNT; i++)
-		lost += stats->lost.lost[i] + stats->lost_before.lost[i];
 	log_info("the agent ended: taken=%llu spooled_at_start=%llu delivered=%llu waiting=%llu "
 		 "lost=%llu",
 		 (unsigned long long)stats->taken_before,

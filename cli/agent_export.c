@@ -33,6 +33,7 @@
 #include "common/cleanup.h"
 #include "common/exit_status.h"
 #include "common/log.h"
+#include "ipc/losses.h"
 
 /* Where distributions keep the certificates of the authorities that the system trusts: Debian and
  * most others; Fedora; Alpine. */
@@ -394,11 +395,11 @@ void agent_export_reconcile_counters(struct agent *agent, bool ended_early)
 
 	stats->taken_before += stats->taken;
 	stats->taken = 0;
+	losses_add(&stats->lost_before, &stats->lost_kernel);
+	stats->lost_kernel = (struct msg_losses){0};
+	if (ended_early)
+		losses_add(&stats->lost, worker);
 	for (int i = 0; i < LOSS_COUNT; i++) {
-		stats->lost_before.lost[i] += stats->lost_kernel.lost[i];
-		stats->lost_kernel.lost[i] = 0;
-		if (ended_early)
-			stats->lost.lost[i] += worker->lost[i];
 		if (lost_before_exporter(i))
 			accounted += stats->lost.lost[i] + stats->lost_before.lost[i];
 	}

@@ -20,6 +20,7 @@
 #include "common/clock.h"
 #include "common/exit_status.h"
 #include "common/log.h"
+#include "ipc/losses.h"
 
 enum {
 	/* Deferred stacks and symbols of a busy machine take seconds; a minute means that a role
@@ -242,7 +243,7 @@ static int check_result(struct recording *r)
 	}
 	summary_losses(&r->stats, &losses);
 	if (r->options.max_loss >= 0 &&
-	    (double)summary_total(&losses) >
+	    (double)losses_total(&losses) >
 		r->options.max_loss * (double)r->stats.status[ROLE_LOADER].taken) {
 		fprintf(stderr,
 			"bulkhead: more samples were lost than --max-loss allows; the reasons "

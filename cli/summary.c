@@ -13,15 +13,7 @@
 #include "common/escape.h"
 #include "common/incomplete_reasons.h"
 #include "common/log.h"
-
-uint64_t summary_total(const struct msg_losses *losses)
-{
-	uint64_t total = 0;
-
-	for (int i = 0; i < LOSS_COUNT; i++)
-		total += losses->lost[i];
-	return total;
-}
+#include "ipc/losses.h"
 
 void summary_losses(const struct recording_stats *stats, struct msg_losses *losses)
 {
@@ -29,7 +21,7 @@ void summary_losses(const struct recording_stats *stats, struct msg_losses *loss
 	const uint64_t taken = stats->status[ROLE_LOADER].taken;
 
 	*losses = exporter->losses;
-	const uint64_t accounted = exporter->exported + summary_total(losses);
+	const uint64_t accounted = exporter->exported + losses_total(losses);
 	if (accounted < taken)
 		losses->lost[LOSS_ROLE_ENDED] += taken - accounted;
 }
@@ -48,7 +40,7 @@ void summary_print_progress(const struct recording_stats *stats)
 		"\r\033[K%.1f s  %" PRIu64 " samples  %" PRIu64 " lost  %" PRIu64
 		" processes  %.0f %% of frames named",
 		(double)stats->duration_ns / 1e9, stats->status[ROLE_LOADER].taken,
-		summary_total(&losses), exporter->processes,
+		losses_total(&losses), exporter->processes,
 		percent(exporter->frames_named, exporter->frames));
 }
 
@@ -132,7 +124,7 @@ void summary_print(const struct record_options *options, const struct recording_
 		"recorded %.1f s at %u Hz: %" PRIu64 " samples, %" PRIu64 " lost, %" PRIu64
 		" processes, %" PRIu64 " distinct stacks, %.1f %% of frames named\n",
 		(double)stats->duration_ns / 1e9, options->frequency_hz, taken,
-		summary_total(&losses), exporter->processes, exporter->stacks,
+		losses_total(&losses), exporter->processes, exporter->stacks,
 		percent(exporter->frames_named, exporter->frames));
 	print_reasons("lost,", loss_names, losses.lost, 0, LOSS_COUNT, taken);
 	print_reasons("stacks cut,", incomplete_reason_names, exporter->incomplete, 1,

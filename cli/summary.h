@@ -27,9 +27,6 @@ struct recording_stats {
  * nor reported as lost are LOSS_ROLE_ENDED. */
 void summary_losses(const struct recording_stats *stats, struct msg_losses *losses);
 
-/* The sum over all reasons. */
-uint64_t summary_total(const struct msg_losses *losses);
-
 /* Prints one line that replaces the one before it; for a terminal. */
 void summary_print_progress(const struct recording_stats *stats);
 void summary_clear_progress(void);

@@ -10,6 +10,7 @@
 #include "common/clock.h"
 #include "exporter/exporter.h"
 #include "exporter/result.h"
+#include "ipc/losses.h"
 
 enum {
 	EXPORTER_TICK_MS = 1000
@@ -121,8 +122,7 @@ static int exporter_on_end(void *context, const struct msg_losses *losses)
 {
 	struct exporter *exporter = context;
 
-	for (int i = 0; i < LOSS_COUNT; i++)
-		exporter->aggregate.losses.lost[i] += losses->lost[i];
+	losses_add(&exporter->aggregate.losses, losses);
 	exporter->ended = true;
 	exporter_finish(exporter);
 	return 0;

@@ -9,6 +9,7 @@
 #include "common/log.h"
 #include "exporter/delivery/agent.h"
 #include "exporter/delivery/delivery_limits.h"
+#include "ipc/losses.h"
 
 /* Stops the sender. What is not delivered stays in the spool for the next agent. */
 static void agent_finish(struct otlp_exporter *e)
@@ -94,8 +95,8 @@ static int agent_on_end(void *context, const struct msg_losses *losses)
 	struct otlp_exporter *e = context;
 
 	/* The worker repeats END to the next exporter if one was killed after it. */
-	for (int i = 0; i < LOSS_COUNT && !e->stats->ended; i++)
-		e->stats->lost.lost[i] += losses->lost[i];
+	if (!e->stats->ended)
+		losses_add(&e->stats->lost, losses);
 	e->stats->ended = 1;
 	interval_commit(e);
 	stats_update_kernel(e);

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "common/log.h"
+#include "ipc/losses.h"
 #include "symbolizer/worker/identity.h"
 #include "symbolizer/worker/runtimes.h"
 #include "symbolizer/worker/sample_check.h"
@@ -156,8 +157,7 @@ static int worker_on_drained(void *context, const struct msg_losses *losses)
 {
 	struct worker *worker = context;
 
-	for (int i = 0; i < LOSS_COUNT; i++)
-		worker->losses.lost[i] += losses->lost[i];
+	losses_add(&worker->losses, losses);
 	worker->manager_drained = true;
 	loop_tick_within(&worker->role.loop, 0);
 	return 0;

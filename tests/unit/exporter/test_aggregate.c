@@ -9,6 +9,7 @@
 #include "common/frame_kind.h"
 #include "exporter/limits.h"
 #include "exporter/model/aggregate.h"
+#include "ipc/losses.h"
 #include "records/records.h"
 #include "tests/support/failing_memory.h"
 
@@ -37,11 +38,7 @@ static struct fixture *fixture_new(void)
 
 static uint64_t lost(const struct fixture *f)
 {
-	uint64_t sum = 0;
-
-	for (int i = 0; i < LOSS_COUNT; i++)
-		sum += f->aggregate.losses.lost[i];
-	return sum;
+	return losses_total(&f->aggregate.losses);
 }
 
 /* Checks the invariants that hold after any batch. */
