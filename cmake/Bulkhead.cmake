@@ -4,6 +4,14 @@ function(bulkhead_library name)
 	target_link_libraries(${name} PUBLIC bulkhead_flags)
 endfunction()
 
+# bulkhead_small(NAME...): compiles these libraries for size, because they run at start-up, once a second or for the user,
+# and not for each sample.
+function(bulkhead_small)
+	foreach(name IN LISTS ARGN)
+		target_compile_options(${name} PRIVATE $<$<CONFIG:RelWithDebInfo>:-Os>)
+	endforeach()
+endfunction()
+
 # bulkhead_executable(NAME SOURCES...): a program without the functions that it does not call. Unit tests must not be linked in this way:
 # nothing refers to Criterion's tests, so the linker would drop all of them.
 function(bulkhead_executable name)
