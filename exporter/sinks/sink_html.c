@@ -51,7 +51,7 @@ extern const char flamegraph_html[], flamegraph_html_end[];
 extern const char flamegraph_css[], flamegraph_css_end[];
 extern const char flamegraph_js[], flamegraph_js_end[];
 
-#define BYTES_FIRST 80	   /* bytes of the first allocation */
+#define BYTES_FIRST 72	   /* bytes of the first allocation */
 #define HTML_NAME_MAX 4352 /* a string of a profile (4,096 bytes) and "+0x..." */
 
 /* A growing buffer. The first error stays, and all later calls do nothing. */
@@ -112,6 +112,7 @@ static void bytes_number(struct html_bytes *bytes, uint64_t number)
 static void bytes_fini(struct html_bytes *bytes)
 {
 	free(bytes->data);
+	*bytes = (struct html_bytes){0};
 }
 
 /* Appends a text as a JSON string that is also inert inside a <script> element. */
@@ -432,8 +433,8 @@ static int put_base64(FILE *out, const uint8_t *data, size_t size)
 	return error;
 }
 
-/* Writes ,"NAME":"..." with the bytes deflated and in base64. */
-static int put_stream(FILE *out, const char *name, const struct html_bytes *bytes)
+/* Writes ,"NAME":"..." with the bytes deflated and in base64, and frees the bytes. */
+static int put_stream(FILE *out, const char *name, struct html_bytes *bytes)
 {
 	uLongf size = compressBound(bytes->size);
 	_cleanup_free_ uint8_t *deflated = malloc(size);
@@ -443,6 +444,7 @@ static int put_stream(FILE *out, const char *name, const struct html_bytes *byte
 
 	if (!deflated || compress2(deflated, &size, data, bytes->size, 7) != Z_OK)
 		return -ENOMEM;
+	bytes_fini(bytes);
 	error = put_text(out, ",\n\"");
 	error = error ? error : put_text(out, name);
 	error = error ? error : put_text(out, "\":\"");
@@ -450,7 +452,8 @@ static int put_stream(FILE *out, const char *name, const struct html_bytes *byte
 	return error ? error : put_text(out, "\"");
 }
 
-static int put_data(const struct html_page *page, FILE *out)
+/* Frees what it has written, so that not all parts of the page are in memory at once. */
+static int put_data(struct html_page *page, FILE *out)
 {
 	const struct profile *profile = page->profile;
 	char head[256];
@@ -464,6 +467,7 @@ static int put_data(const struct html_page *page, FILE *out)
 		 profile->sample_count, group_by_names[page->options->group_by]);
 	error = put_text(out, head);
 	error = error ? error : put(out, page->strings.data, page->strings.size);
+	bytes_fini(&page->strings);
 	error = error ? error : put_text(out, "]");
 	error = error ? error : put_stream(out, "frames", &page->frames);
 	error = error ? error : put_stream(out, "processes", &page->processes);
@@ -472,13 +476,13 @@ static int put_data(const struct html_page *page, FILE *out)
 	return error ? error : put_text(out, "}");
 }
 
-static int put_style(const struct html_page *page, FILE *out)
+static int put_style(struct html_page *page, FILE *out)
 {
 	(void)page;
 	return put(out, flamegraph_css, (size_t)(flamegraph_css_end - flamegraph_css));
 }
 
-static int put_script(const struct html_page *page, FILE *out)
+static int put_script(struct html_page *page, FILE *out)
 {
 	(void)page;
 	return put(out, flamegraph_js, (size_t)(flamegraph_js_end - flamegraph_js));
@@ -499,7 +503,7 @@ static int put_hash(FILE *out, const char *directive, const char *text, const ch
 }
 
 /* Nothing is loaded from elsewhere, and only this style and this script are valid. */
-static int put_policy(const struct html_page *page, FILE *out)
+static int put_policy(struct html_page *page, FILE *out)
 {
 	int error = put_text(out, "default-src 'none'; ");
 
@@ -515,7 +519,7 @@ static int put_policy(const struct html_page *page, FILE *out)
 
 static const struct html_part {
 	const char *marker;
-	int (*write)(const struct html_page *page, FILE *out);
+	int (*write)(struct html_page *page, FILE *out);
 } html_parts[] = {
     {"@@CSP@@", put_policy},
     {"@@STYLE@@", put_style},
@@ -525,7 +529,7 @@ static const struct html_part {
 
 /* Writes the template with each marker replaced by its part. The markers occur
  * in the order of the table. */
-static int put_page(const struct html_page *page, FILE *out)
+static int put_page(struct html_page *page, FILE *out)
 {
 	const char *next = flamegraph_html;
 	int error = 0;

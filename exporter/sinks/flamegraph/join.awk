@@ -12,8 +12,9 @@
 # - An import is on one line and has the form: import { a, b } from './module.mjs';
 # - No two modules declare the same name at their top level.
 #
-# Comments that take whole lines and empty lines are left out, so that they need no bytes in every
-# recording.
+# Comments at the end of a line or on lines of their own, empty lines and indentation are left out, so that they need no
+# bytes in every recording. So a string cannot go on over the end of a line: breaking this rule is an
+# error, too.
 
 function fail(text) {
 	printf "%s:%d: %s\n", FILENAME, FNR, text > "/dev/stderr"
@@ -71,7 +72,13 @@ kind == "script" && /^export / {
 
 kind == "script" && /^(const|let|function|class|async function) / { declare($0) }
 
-{ print > output }
+{
+	if (gsub(/`/, "`") % 2)
+		fail("a template string must end on its line")
+	sub(/^[ \t]+/, "")
+	sub(/[ \t]+\/\*[^*]*\*\/$/, "")
+	print > output
+}
 
 END {
 	if (!failed && kind == "script")
