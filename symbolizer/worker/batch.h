@@ -9,18 +9,17 @@
  * - A batch that cannot be sent therefore invalidates all ids: the exporter would not know what
  *   later batches refer to. The owner then resets its ids, and the next batch tells the exporter to
  *   drop its own (`reset`).
- * - So a batch must never be sent while the ids of a stack are being assigned: a reset at that
- *   point would leave a stack that refers to ids without a meaning. Sending only happens in
- *   batch_flush() and batch_reserve(), which is called once per stack, before its first id is
- *   assigned.
+ * - The ids must never be reset while those of a stack are being assigned: it would refer to ids
+ *   without a meaning. They are only reset in batch_flush() and batch_reserve(), which is called
+ * once per stack, before its first id is assigned.
  * - A deep stack of long new names can need more room than a batch has (600 names of 1 KiB). Then
- *   batch_close_if_full() closes the batch and opens another. Closed batches wait and are sent in
- *   order by the next flush.
+ *   batch_send_if_full() sends what there is. If that fails, everything after it is dropped as
+ * well, until the next flush reports the error.
  *
  * Example: a batch holds 29 KiB, half of it is 30,000 bytes. batch_reserve() finds room and a stack
- * of 100 new frames of 600 bytes comes: after about 50 frames batch_close_if_full() closes the
- * batch, the other frames and the stack are in a second one. The batch_reserve() of the next stack
- * sends both.
+ * of 100 new frames of 600 bytes comes: after about 50 frames batch_send_if_full() sends the batch;
+ * the other frames and the stack are in a second one. If the first could not be sent, the
+ * batch_reserve() of the next stack drops the second and resets all ids.
  */
 #ifndef SYMBOLIZER_WORKER_BATCH_H
 #define SYMBOLIZER_WORKER_BATCH_H
@@ -33,29 +32,25 @@
 #include "records/records.h"
 #include "symbolizer/worker/resend_buffer.h"
 
-struct closed_batch;
-
 /* What the owner has to do; `context` is that of batch_init(). */
 struct batch_hooks {
-	/* Add what has to be in the batch that is about to be closed. */
-	void (*before_close)(void *context);
+	/* Add what has to be in the batch that is about to be sent. */
+	void (*before_send)(void *context);
 	/* `samples` samples were lost because a batch could not be sent: all ids must be reset.
 	 * `error` is a negative errno: -ENOMEM, or one of peer_send(). */
 	void (*on_lost)(void *context, size_t samples, int error);
 };
 
 struct batch {
-	struct records *records;		   /* definitions and samples so far */
-	struct closed_batch *closed, *closed_last; /* oldest first */
-	size_t closed_bytes;
-	size_t pending_bytes; /* that before_close will add to the records, at most */
+	struct records *records; /* definitions and samples so far */
+	size_t pending_bytes;	 /* that before_send will add to the records, at most */
 	struct resend_buffer resend;
 	struct peer *exporter;
 	const struct batch_hooks *hooks;
 	void *context;
 	uint64_t sent_bytes;  /* in all batches so far */
 	bool reset;	      /* the next batch tells the exporter to drop all ids */
-	int error;	      /* a batch could not be closed, which the next flush reports */
+	int error;	      /* a batch could not be sent, which the next flush reports */
 	size_t error_samples; /* that are lost with it */
 };
 
@@ -79,12 +74,12 @@ static inline bool batch_is_full(const struct batch *batch)
 /* Make room for one more stack: send what was collected if the batch is full. */
 static inline void batch_reserve(struct batch *batch)
 {
-	if (batch->closed || batch->error || batch_is_full(batch))
+	if (batch->error || batch_is_full(batch))
 		batch_flush(batch);
 }
 
-/* Close the batch if it is full, without sending it. Called between two frames of a stack. */
-void batch_close_if_full(struct batch *batch);
+/* Send the batch if it is full, without resetting ids. Called between two frames of a stack. */
+void batch_send_if_full(struct batch *batch);
 
 /* Drop everything that was collected, and tell the exporter to drop all ids with the next batch.
  * Returns the number of samples that are lost with it. */

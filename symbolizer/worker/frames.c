@@ -168,7 +168,7 @@ __attribute__((noinline)) static int frame_define(struct worker *worker, uint64_
 	struct record_frame record = {0};
 	int r;
 
-	batch_close_if_full(&worker->batch);
+	batch_send_if_full(&worker->batch);
 	if (frame_is_kernel(frame))
 		r = kernel_describe(worker, frame, &record);
 	else if (frame & BH_FRAME_RAW)
@@ -232,7 +232,7 @@ int frames_get_managed_ids(struct worker *worker, struct managed_process *proces
 		*count = value >> COUNT_SHIFT;
 		return 0;
 	}
-	batch_close_if_full(&worker->batch);
+	batch_send_if_full(&worker->batch);
 	runtimes_symbolize(worker, process, words, &names);
 	*first = worker->ids.frame + 1;
 	*count = names.count;

@@ -6,7 +6,7 @@
 #include "symbolizer/worker/identity.h"
 #include "symbolizer/worker/runtimes.h"
 
-static void worker_before_close(void *context)
+static void worker_before_send(void *context)
 {
 	identity_describe(context);
 }
@@ -21,7 +21,7 @@ static void worker_on_lost(void *context, size_t samples, int error)
 
 int worker_init(struct worker *worker, bool keep_batches)
 {
-	static const struct batch_hooks hooks = {.before_close = worker_before_close,
+	static const struct batch_hooks hooks = {.before_send = worker_before_send,
 						 .on_lost = worker_on_lost};
 
 	return batch_init(&worker->batch, keep_batches, &worker->role.peers[ROLE_EXPORTER], &hooks,
