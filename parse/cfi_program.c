@@ -78,7 +78,6 @@ struct machine {
 	struct cursor code;
 	uint64_t at;	     /* the location, in bytes from the start of the function */
 	uint64_t state;	     /* a handle */
-	uint64_t left;	     /* instructions */
 	struct cfi_row *row; /* where the next row goes */
 	uint32_t last;	     /* the rule of the last row; UINT32_MAX: there is no row yet */
 };
