@@ -30,7 +30,7 @@ _Static_assert(ROLE_STATE_COUNT <= 7, "a set of states fits");
 
 extern const struct message_rule message_rules[MESSAGE_TYPE_COUNT];
 
-/* What is known of a packet before anybody looks into it. */
+/* All of a packet but the contents of its payload. */
 struct message_envelope {
 	uint32_t type;
 	enum role_id from, to;
@@ -55,10 +55,10 @@ enum message_verdict {
 /* For log messages. That of MESSAGE_ALLOWED is for messages that a handler refused. */
 extern const char *const message_verdict_texts[MESSAGE_VERDICT_COUNT];
 
-/* Whether the protocol allows the packet, or the first reason why it does not. */
+/* Returns MESSAGE_ALLOWED, or the first reason why the protocol does not allow the packet. */
 enum message_verdict message_check(const struct message_envelope *envelope);
 
-/* The name of a message in log messages; "undefined" if there is no such message. */
+/* Returns the name of a message in log messages; "undefined" if there is no such message. */
 const char *message_name(uint32_t type);
 
 #endif

@@ -37,9 +37,9 @@ _Static_assert(sizeof(struct msg_id) == 8, "wire");
 enum {
 	MSG_FILTER_TARGETS_MAX = 64,
 	MSG_COMM_BYTES = 16, /* the kernel's TASK_COMM_LEN */
-	/* DEFERRED_SAMPLE carries a sample record of the kernel side, without and
-	 * with all the frames that it may have. The manager and the worker, which
-	 * read it, assert these sizes. */
+	/* DEFERRED_SAMPLE carries a sample record of the kernel side, without and with all the
+	 * frames that it may have. The manager and the worker, which read it, assert these
+	 * sizes. */
 	MSG_SAMPLE_BYTES_LEAST = 64,
 	MSG_SAMPLE_BYTES_MOST = 64 + 8 * 2176,
 };
@@ -69,15 +69,16 @@ struct msg_configure_exporter {
 };
 _Static_assert(sizeof(struct msg_configure_exporter) == 144, "wire");
 
-/* What the opener may hand out, whatever the worker asks for: environments only if the CLI has it
- * read some. Without this message: none. */
+/* Limits what the opener hands out, whatever the worker requests. Without this message it opens no
+ * environment. */
 struct msg_configure_opener {
 	uint32_t allow_environment;
 	uint32_t reserved;
 };
 _Static_assert(sizeof(struct msg_configure_opener) == 8, "wire");
 
-/* What the worker finds out about the processes that are sampled. Without this message: nothing. */
+/* What the worker finds out about the processes that are sampled. Without this message it finds out
+ * nothing. */
 struct msg_configure_worker {
 	uint32_t want_identity; /* 0: nothing; otherwise the container's id and the fields below */
 	uint32_t want_service_name; /* OTEL_SERVICE_NAME of the process's environment */
@@ -137,7 +138,7 @@ struct msg_runtime {
 	/* Files of an unsupported version, and processes that could not be attached although their
 	 * version is supported. */
 	uint64_t refused;
-	/* Distinct frames that were looked up: with a name, and without one. */
+	/* Distinct frames that were looked up, with and without a name. */
 	uint64_t named, unnamed;
 };
 _Static_assert(sizeof(struct msg_runtime) == 32, "wire");
@@ -167,8 +168,8 @@ _Static_assert(sizeof(struct msg_status) == 8 + 12 * 8 + 16 * 32 + 128 + 128 + 8
  * others is there if its bit is set in `has`. */
 enum msg_otlp_fd {
 	MSG_OTLP_STATS,	       /* memfd: struct export_stats, shared; its size is sealed */
-	MSG_OTLP_JOURNAL,      /* memfd: batches of the interval, for the next exporter */
-	MSG_OTLP_SPOOL_MEMORY, /* memfd: requests, likewise */
+	MSG_OTLP_JOURNAL,      /* memfd: the worker's batches since its last reset */
+	MSG_OTLP_SPOOL_MEMORY, /* memfd: encoded requests that wait for the backend */
 	MSG_OTLP_SPOOL_DIRECTORY,
 	MSG_OTLP_CA, /* PEM, like the next two */
 	MSG_OTLP_CERTIFICATE,
@@ -247,8 +248,8 @@ struct msg_counters {
 };
 _Static_assert(sizeof(struct msg_counters) == 128, "wire");
 
-/* A request for the file that process `tgid` maps at the address range. The
- * answer repeats `cookie`. */
+/* A request for the file that process `tgid` maps at the address range. The answer repeats
+ * `cookie`. */
 struct msg_open_file {
 	uint64_t address_start, address_end;
 	uint64_t inode;

@@ -94,8 +94,7 @@ int peer_listen(const char *run_dir, enum role_id self)
 		return r;
 	/* Any process may connect; its uid decides whether it is accepted. */
 	mode_t mask = umask(0);
-	/* The socket of an exporter that ended before this one. The
-	 * directory belongs to the role. */
+	/* An exporter that ended may have left its socket. The directory belongs to the role. */
 	unlink(address.sun_path);
 	r = bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
 	umask(mask);
@@ -185,8 +184,8 @@ int peer_accept_one(int listen_fd, enum role_id self, uint32_t expected,
 	return 0;
 }
 
-/* The CLI created the run directory and removes it when it ends: then no
- * role will connect any more. */
+/* Returns whether the CLI has removed the run directory, which it does when it ends. Then no role
+ * connects any more. */
 static bool run_dir_removed(int listen_fd)
 {
 	struct sockaddr_un address;
@@ -229,7 +228,7 @@ int peer_watch(struct peer *peer, struct loop *loop, loop_fn fn, void *context)
 	return loop_add(loop, peer->fd, EPOLLIN | (peer->first ? EPOLLOUT : 0), fn, context);
 }
 
-/* Write one packet to the socket. 0, -EAGAIN if it has no room, -EMSGSIZE or -EPIPE. */
+/* Writes one packet to the socket. Returns 0, -EAGAIN if it has no room, -EMSGSIZE or -EPIPE. */
 static int peer_transmit(struct peer *peer, const void *bytes, size_t length, const int *fds,
 			 unsigned int fd_count)
 {
@@ -251,8 +250,8 @@ static int peer_transmit(struct peer *peer, const void *bytes, size_t length, co
 	}
 	if (sendmsg(peer->fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 		return 0;
-	/* ETOOMANYREFS: too many descriptors are on their way; the peer
-	 * takes them when it reads. */
+	/* ETOOMANYREFS: too many descriptors wait in sockets. There are fewer when the peer has
+	 * read. */
 	if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM || errno == EINTR ||
 	    errno == ETOOMANYREFS)
 		return -EAGAIN;
@@ -377,7 +376,7 @@ static void message_take_fds(struct message *message, struct msghdr *header)
 	}
 }
 
-/* Check a packet of `length` bytes, whose descriptors are in `message` already. */
+/* Checks a packet of `length` bytes, whose descriptors are in `message` already. */
 static enum message_verdict peer_check(struct peer *peer, enum role_state state,
 				       const uint8_t *bytes, size_t length, bool truncated,
 				       struct message *message)

@@ -21,7 +21,7 @@ struct peer_uids {
 	uid_t uid[ROLE_COUNT];
 };
 
-/* Parse "0,61184,61185,...", the uids in the order of roles.def. 0 or -EINVAL. */
+/* Parses "0,61184,61185,...", the uids in the order of roles.def. Returns 0 or -EINVAL. */
 int peer_uids_parse(const char *text, struct peer_uids *uids);
 
 struct peer_packet;
@@ -55,64 +55,67 @@ struct message_buffer {
 	_Alignas(8) uint8_t bytes[MESSAGE_BYTES_MAX];
 };
 
-/* Create the listening socket of a role, <run_dir>/<role>/sock. The role itself calls this, under
- * its own uid. The descriptor, which is the caller's, or a negative errno. */
+/* Creates the listening socket of a role, <run_dir>/<role>/sock. The role itself calls this, under
+ * its own uid. Returns the descriptor, which is the caller's, or a negative errno. */
 int peer_listen(const char *run_dir, enum role_id self);
 
-/* Connect to another role, waiting up to `timeout_ms` for it to listen, and check its uid. 0;
- * -EACCES if the process that listens has an unexpected uid; -ETIMEDOUT; -EPIPE if the run
- * directory was removed, because the CLI has ended; or another negative errno. */
+/* Connects to another role, waiting up to `timeout_ms` for it to listen, and checks its uid.
+ * Returns 0; -EACCES if the process that listens has an unexpected uid; -ETIMEDOUT; -EPIPE if the
+ * run directory was removed, because the CLI has ended; or another negative errno. */
 int peer_connect(struct peer *peer, const char *run_dir, enum role_id self, enum role_id other,
 		 const struct peer_uids *uids, int timeout_ms);
 
-/* Accept peers until each role in `expected` (ROLE_BIT of each) is connected, for at most
- * `timeout_ms`. Connections of unexpected peers are closed. peers[] is by role. 0; -ETIMEDOUT;
- * -EPIPE if the run directory was removed, because the CLI has ended; or another negative errno. */
+/* Accepts peers until each role in `expected` (ROLE_BIT of each) is connected, for at most
+ * `timeout_ms`. Connections of unexpected peers are closed. peers[] is by role. Returns 0;
+ * -ETIMEDOUT; -EPIPE if the run directory was removed, because the CLI has ended; or another
+ * negative errno. */
 int peer_accept_all(int listen_fd, enum role_id self, uint32_t expected,
 		    const struct peer_uids *uids, struct peer peers[ROLE_COUNT], int timeout_ms);
 
-/* Accept one connection, if it comes from a role in `expected` that is not connected
- * yet. 1: the peer is in peers[]. 0: there was no connection, or it was closed as
- * unexpected. Or a negative errno. */
+/* Accepts one connection, if it comes from a role in `expected` that is not connected yet. Returns
+ * 1: the peer is in peers[]; 0: there was no connection, or it was closed as unexpected; or a
+ * negative errno. */
 int peer_accept_one(int listen_fd, enum role_id self, uint32_t expected,
 		    const struct peer_uids *uids, struct peer peers[ROLE_COUNT]);
 
-/* From now on `fn` is called by the loop when the peer has sent something, can take queued packets
- * (EPOLLOUT: call peer_flush), or is gone. 0 or a negative errno. */
+/* Has the loop call `fn` from now on when the peer has sent something, when it can take queued
+ * packets (EPOLLOUT: call peer_flush), and when it is gone. Returns 0 or a negative errno. */
 int peer_watch(struct peer *peer, struct loop *loop, loop_fn fn, void *context);
 
 /*
- * Send a message, or queue it if the socket is full. The descriptors stay the caller's.
+ * Sends a message, or queues it if the socket is full. The descriptors stay the caller's.
  *
- * 0; -ENOBUFS if the queue is full, and nothing was sent; -EPIPE if the peer is gone; -EINVAL if
- * messages.def does not allow it; -EMSGSIZE if net.core.wmem_max is too small for the message.
+ * Returns 0; -ENOBUFS if the queue is full, and nothing was sent; -EPIPE if the peer is gone;
+ * -EINVAL if messages.def does not allow it; -EMSGSIZE if net.core.wmem_max is too small for the
+ * message.
  */
 int peer_send(struct peer *peer, enum message_type type, const void *payload, size_t length,
 	      const int *fds, unsigned int fd_count);
 
-/* Send queued packets until the socket is full. True if none is left. */
+/* Sends queued packets until the socket is full. Returns true if none is left. */
 bool peer_flush(struct peer *peer);
 
 /*
- * Receive the next message, without waiting. `state` is the state of this process, which the
- * protocol allows or refuses messages by.
+ * Receives the next message, without waiting. `state` is the state of this role; the protocol
+ * allows each message in some states only.
  *
- * 1: `message` is allowed; its descriptors belong to the caller, who calls message_close() for
- * those that it does not keep. 0: there is no message. -EPIPE: the peer is gone. -EPROTO: the
- * protocol does not allow the message; its type and verdict say why, and the caller must close the
- * peer.
+ * Returns 1: `message` is allowed, and its descriptors belong to the caller, who calls
+ * message_close() for those that it does not keep; 0: there is no message; -EPIPE: the peer is
+ * gone; -EPROTO: the protocol does not allow the message, whose type and verdict say why, and the
+ * caller must close the peer.
  */
 int peer_receive(struct peer *peer, enum role_state state, struct message_buffer *buffer,
 		 struct message *message);
 
-/* The same as peer_receive(), but wait up to `timeout_ms` for a message; then -ETIMEDOUT. */
+/* Does the same as peer_receive(), but waits up to `timeout_ms` for a message. Returns -ETIMEDOUT
+ * if none came. */
 int peer_receive_wait(struct peer *peer, enum role_state state, struct message_buffer *buffer,
 		      struct message *message, int timeout_ms);
 
-/* Close the descriptors of a message that nobody has taken. */
+/* Closes the descriptors of a message that nobody has taken. */
 void message_close(struct message *message);
 
-/* Close the connection and drop what is queued. May be called again. */
+/* Closes the connection and drops what is queued. May be called again. */
 void peer_close(struct peer *peer);
 
 #endif
