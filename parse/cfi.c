@@ -73,7 +73,8 @@ struct parser;
  * direct, and that a role that only needs address ranges is not linked with cfi_program.c. */
 #define inline_for_runner inline __attribute__((always_inline))
 struct program_runner {
-	/* Run the initial instructions of a CIE, the body of `entry`. NULL: they are not needed. */
+	/* Runs the initial instructions of a CIE, the body of `entry`. NULL: they are not
+	 * needed. */
 	int (*run_cie)(struct parser *parser, struct cfi_cie *cie, const struct entry *entry);
 	/* Receives an FDE with its address range; the body of `entry` is its instructions. */
 	int (*run_fde)(struct parser *parser, const struct cfi_cie *cie, const struct entry *entry,
@@ -97,9 +98,9 @@ struct parser {
 
 /* ---- Entries ---- */
 
-/* Reads the entry at the cursor, whose base is the offset `base` in the section. 1: an entry; 0: a
- * terminator; -EAGAIN: padding; -EBADMSG: an entry without an id, which was skipped; -ENODATA: an
- * entry that is cut off. */
+/* Reads the entry at the cursor, whose base is the offset `base` in the section. Returns 1: an
+ * entry; 0: a terminator; -EAGAIN: padding; -EBADMSG: an entry without an id, which was skipped;
+ * -ENODATA: an entry that is cut off. */
 static inline __attribute__((always_inline)) int
 entry_read(const struct cfi_section *section, struct cursor *c, uint64_t base, struct entry *entry)
 {
@@ -132,7 +133,7 @@ entry_read(const struct cfi_section *section, struct cursor *c, uint64_t base, s
 	return entry->body.failed ? -EBADMSG : 1;
 }
 
-/* The virtual address of an entry's id, which is also the base of its cursor. */
+/* Returns the virtual address of an entry's id, which is also the base of its cursor. */
 static inline uint64_t entry_vaddr(const struct cfi_section *section, const struct entry *entry)
 {
 	return section->vaddr + entry->id_offset;
@@ -236,9 +237,9 @@ static bool cie_parse_header(struct cfi_cie *cie, struct cursor *c, uint64_t vad
 	       cie_parse_augmentation(cie, augmentation, c, vaddr);
 }
 
-/* Read the CIE at `offset` of the section into `bytes` and parse its header. Afterwards the body of
- * `entry` is a cursor over its initial instructions. Returns 0, or -EBADMSG if it is not a CIE that
- * this parser supports. */
+/* Reads the CIE at `offset` of the section into `bytes` and parses its header. Afterwards the body
+ * of `entry` is a cursor over its initial instructions. Returns 0, or -EBADMSG if it is not a CIE
+ * that this parser supports. */
 static int cie_read(const struct cfi_section *section, uint64_t offset,
 		    uint8_t bytes[CIE_BYTES_MAX], struct cfi_cie *cie, struct entry *entry)
 {
@@ -255,7 +256,7 @@ static int cie_read(const struct cfi_section *section, uint64_t offset,
 	return 0;
 }
 
-/* Parses and runs a CIE. -EBADMSG: it cannot be used. Other errors end the parse. */
+/* Parses and runs a CIE. Returns -EBADMSG: it cannot be used. Other errors end the parse. */
 static inline_for_runner int cie_parse(struct parser *parser, const struct program_runner *runner,
 				       uint64_t offset, struct cfi_cie *cie)
 {
@@ -267,8 +268,8 @@ static inline_for_runner int cie_parse(struct parser *parser, const struct progr
 	return runner->run_cie ? runner->run_cie(parser, cie, &entry) : 0;
 }
 
-/* Finds the CIE at an offset in the cache, or parses it. A CIE that
- * cannot be used is cached, too. */
+/* Finds the CIE at an offset in the cache, or parses it. CIEs that cannot be used are cached
+ * too. */
 static inline_for_runner int cie_get(struct parser *parser, const struct program_runner *runner,
 				     uint64_t offset, const struct cfi_cie **found)
 {
@@ -291,8 +292,8 @@ static inline_for_runner int cie_get(struct parser *parser, const struct program
 
 /* ---- FDEs ---- */
 
-/* Reads an FDE's address range and skips to its instructions. 0; 1: it covers no code, because the
- * linker has dropped its function; -EBADMSG. */
+/* Reads an FDE's address range and skips to its instructions. Returns 0; 1: it covers no code,
+ * because the linker has dropped its function; -EBADMSG. */
 static inline __attribute__((always_inline)) int
 fde_read_range(const struct cfi_cie *cie, struct cursor *c, uint64_t vaddr, struct cfi_fde *fde)
 {
@@ -323,7 +324,7 @@ fde_read_range(const struct cfi_cie *cie, struct cursor *c, uint64_t vaddr, stru
 	return 0;
 }
 
-/* Find the offset of the CIE that an FDE refers to. In .eh_frame the id counts backwards from its
+/* Finds the offset of the CIE that an FDE refers to. In .eh_frame the id counts backwards from its
  * own position. Returns 0, or -EBADMSG if the CIE would lie before the section. */
 static inline int fde_find_cie(const struct cfi_section *section, const struct entry *entry,
 			       uint64_t *offset)
@@ -338,8 +339,8 @@ static inline int fde_find_cie(const struct cfi_section *section, const struct e
 	return 0;
 }
 
-/* Parses one FDE. 0, also if it covers no code; -EBADMSG: it is malformed.
- * Other errors end the parse. */
+/* Parses one FDE. Returns 0, also if it covers no code; -EBADMSG: it is malformed. Other errors end
+ * the parse. */
 static inline_for_runner int fde_parse(struct parser *parser, const struct program_runner *runner,
 				       struct entry *entry)
 {

@@ -31,22 +31,22 @@ struct cfi_stats {
 };
 
 /* Parses a section. A malformed FDE is skipped by its length. Where bytes cannot be read, the
- * section is taken to end. 0; -E2BIG: the budget is used up, and what came before was delivered;
- * -ENOMEM; or the sink's error. `stats` is always filled in. */
+ * section is taken to end. Returns 0; -E2BIG: the budget is used up, and what came before was
+ * delivered; -ENOMEM; or the sink's error. `stats` is always filled in. */
 int cfi_parse(const struct cfi_section *section, const struct cfi_budget *budget,
 	      const struct cfi_sink *sink, struct cfi_stats *stats);
 
-/* Receives the address range of an FDE. 0, or a negative errno, but not
- * -EBADMSG, that ends the visit. */
+/* Receives the address range of an FDE. Returns 0, or a negative errno other than -EBADMSG, which
+ * ends the visit. */
 typedef int cfi_visit_range(void *context, uint64_t start, uint64_t end);
 
-/* Visit the address ranges of a section's FDEs, at most `fdes_max`, in the order of the section. No
- * CFA program is run. Malformed FDEs are skipped, and where bytes cannot be read, the section is
+/* Visits the address ranges of a section's FDEs, at most `fdes_max`, in the order of the section.
+ * No CFA program is run. Malformed FDEs are skipped, and where bytes cannot be read, the section is
  * taken to end. Returns 0; -E2BIG: there are more FDEs; -ENOMEM; or the visitor's error. */
 int cfi_visit_ranges(const struct cfi_section *section, uint64_t fdes_max, cfi_visit_range *visit,
 		     void *context);
 
-/* Read the address range of the one FDE that starts `offset` bytes into the section. Reads at most
+/* Reads the address range of the one FDE that starts `offset` bytes into the section. Reads at most
  * 2 KiB, allocates nothing and runs no CFA program. Returns 0; -EBADMSG if no usable FDE starts
  * there or its range is empty; or the error of the section's source. */
 int cfi_read_range(const struct cfi_section *section, uint64_t offset, uint64_t *start,

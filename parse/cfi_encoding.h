@@ -75,16 +75,16 @@ static inline int64_t cfi_read_sleb(struct cursor *c)
 	return (int64_t)cfi_read_leb_rest(c, true);
 }
 
-/* Reads a number in one of the formats, extended to 64 bits. False if the format is unknown or the
- * number is cut off. */
+/* Reads a number in one of the formats, extended to 64 bits. Returns false if the format is unknown
+ * or the number is cut off. */
 bool cfi_read_format(struct cursor *c, unsigned int format, unsigned int address_bytes,
 		     uint64_t *value);
 
 /*
  * Reads an encoded pointer. `vaddr` is the virtual address of the cursor's base, `function` the
  * base of funcrel or NULL. A null pointer stays null whatever its base is: linkers leave it in the
- * FDEs of functions that they dropped. False if the encoding is not supported (an indirect pointer,
- * for example) or the pointer is cut off.
+ * FDEs of functions that they dropped. Returns false if the encoding is not supported (an indirect
+ * pointer, for example) or the pointer is cut off.
  */
 bool cfi_read_pointer(struct cursor *c, uint64_t vaddr, const struct cfi_pointers *how,
 		      const uint64_t *function, uint64_t *pointer);

@@ -120,7 +120,8 @@ static inline uint16_t read_u16(struct cursor *c, bool room)
 	return (uint16_t)(low | read_byte(c, room) << 8);
 }
 
-/* Nearly always one byte; two for the CFA of a large frame. */
+/* Reads an unsigned operand. Nearly all have one byte; that for the CFA of a large frame has
+ * two. */
 static inline uint64_t read_uleb(struct cursor *c, bool room)
 {
 	const uint8_t byte = read_byte(c, room);
@@ -141,7 +142,8 @@ static inline int64_t read_factor(struct cursor *c, bool room)
 	return value <= INT64_MAX ? (int64_t)value : INT64_MAX;
 }
 
-/* Multiplies an operand by its alignment factor. INT64_MAX, which no rule can hold, on overflow. */
+/* Multiplies an operand by its alignment factor. Returns INT64_MAX, which no rule can hold, on
+ * overflow. */
 static inline int64_t factored(int64_t factor, int64_t align)
 {
 	int64_t offset;
@@ -168,7 +170,7 @@ static inline void rows_limit(struct cfi_rows *rows, uint64_t budget)
 	rows->end = rows->rows + (rows->allocated < budget ? rows->allocated : (size_t)budget);
 }
 
-/* Makes room for one more row. -E2BIG: the budget is used up; -ENOMEM. */
+/* Makes room for one more row. Returns -E2BIG: the budget is used up; -ENOMEM. */
 static __attribute__((noinline)) int rows_grow(struct cfi_rows *rows, uint64_t budget,
 					       struct cfi_row **row)
 {
@@ -329,7 +331,7 @@ static inline __attribute__((always_inline)) int program_restore(struct cfi_prog
 				    CFA_RESTORE | (uint8_t)reg, cfi_handle_shape(p->cie->initial));
 }
 
-/* A third of all instructions are this one. */
+/* Runs def_cfa_offset, which a third of all instructions are. */
 static inline __attribute__((always_inline)) int
 program_def_cfa_offset(struct cfi_program *p, struct machine *m, int64_t offset)
 {
@@ -360,7 +362,7 @@ program_def_cfa(struct cfi_program *p, struct machine *m, uint64_t reg, int64_t 
 
 /* ---- Instructions that compilers rarely write ---- */
 
-/* The rare instructions that say where a register is saved. */
+/* Runs the rare instructions that say where a register is saved. */
 static int program_run_save(struct cfi_program *p, uint8_t op, struct machine *m)
 {
 	struct cfi_state state = cfi_shapes_lookup(p->shapes, m->state);
@@ -467,14 +469,15 @@ static inline int program_recall(struct cfi_program *p, struct machine *m)
 	return 0;
 }
 
-/* Entries are padded with nops. Consecutive ones count as one instruction of the budget. */
+/* Skips nops, with which entries are padded. Consecutive ones count as one instruction of the
+ * budget. */
 static inline void program_skip_nops(struct cursor *code)
 {
 	while (code->at < code->end && *code->at == CFA_NOP)
 		code->at++;
 }
 
-/* Runs one instruction. `room`: ROOM_BYTES are known to be there. The frequent instructions are
+/* Runs one instruction. `room` says that ROOM_BYTES are there. The frequent instructions are
  * here, the others in program_run_rare(). A cursor that fails is at its end. */
 static inline __attribute__((always_inline)) int program_step(struct cfi_program *p,
 							      struct machine *m, const bool room)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Interprets CFA programs (DWARF 5 section 6.4.2) and collects the rows that they
- * make. Internal to cfi*.c. */
+/* Interprets CFA programs (DWARF 5 section 6.4.2) and collects the rows that they make. Internal to
+ * cfi*.c. */
 #ifndef PARSE_CFI_PROGRAM_H
 #define PARSE_CFI_PROGRAM_H
 
@@ -46,8 +46,8 @@ struct cfi_program {
 	uint64_t remembered[CFI_REMEMBERED_MAX]; /* handles */
 };
 
-/* Runs a program from the CIE's initial state on; the rows of a function go to `rows`. 0; -EBADMSG:
- * it is malformed; -E2BIG: the budget is used up; -ENOMEM; or the sink's error. */
+/* Runs a program from the CIE's initial state on; the rows of a function go to `rows`. Returns 0;
+ * -EBADMSG: it is malformed; -E2BIG: the budget is used up; -ENOMEM; or the sink's error. */
 int cfi_program_run(struct cfi_program *program, const struct cursor *code);
 
 #endif

@@ -41,11 +41,12 @@ struct cfi_shapes {
 	struct cfi_slot changes[1 << CFI_CHANGES_BITS], rule_ids[1 << CFI_RULE_IDS_BITS];
 };
 
-/* `instructions` is the section's budget, from which that for searches follows. 0 or -ENOMEM. */
+/* Initialises an empty table. The budget of searches follows from `instructions`, that of the
+ * section. Returns 0 or -ENOMEM. */
 int cfi_shapes_init(struct cfi_shapes *shapes, const struct cfi_sink *sink, uint64_t instructions);
 void cfi_shapes_fini(struct cfi_shapes *shapes);
 
-/* A handle: the id of a shape, and the offset of the CFA. */
+/* Returns the handle of a shape's id and an offset of the CFA. */
 static inline uint64_t cfi_handle(uint32_t shape, int32_t cfa_offset)
 {
 	return (uint64_t)shape << 32 | (uint32_t)cfa_offset;
@@ -66,11 +67,11 @@ static inline bool cfi_handle_offset_in_table(uint64_t handle)
 	return handle & (uint64_t)CFI_SHAPE_OFFSET_IN_TABLE << 32;
 }
 
-/* Finds the handle of a state, whose shape is added if it is new. 0; -E2BIG: too many shapes, or
- * too many searches; -ENOMEM. */
+/* Finds the handle of a state, whose shape is added if it is new. Returns 0; -E2BIG: too many
+ * shapes, or too many searches; -ENOMEM. */
 int cfi_shapes_intern(struct cfi_shapes *shapes, const struct cfi_state *state, uint64_t *handle);
 
-/* The state of a handle. */
+/* Returns the state of a handle. */
 struct cfi_state cfi_shapes_lookup(const struct cfi_shapes *shapes, uint64_t handle);
 
 static inline struct cfi_slot *cfi_slot_of(struct cfi_slot *slots, unsigned int bits, uint64_t key)
@@ -78,10 +79,10 @@ static inline struct cfi_slot *cfi_slot_of(struct cfi_slot *slots, unsigned int 
 	return &slots[hash_bucket(key, bits)];
 }
 
-/* Asks the sink for the id of a state's rule, and caches it. 0, or the sink's error. */
+/* Asks the sink for the id of a state's rule, and caches it. Returns 0, or the sink's error. */
 int cfi_shapes_request_rule_id(struct cfi_shapes *shapes, uint64_t handle, uint32_t *id);
 
-/* The sink's id of a state's rule, from the cache or from the sink. */
+/* Finds the sink's id of a state's rule, in the cache or by asking the sink. */
 static inline int cfi_shapes_rule_id(struct cfi_shapes *shapes, uint64_t handle, uint32_t *id)
 {
 	const struct cfi_slot *slot = cfi_slot_of(shapes->rule_ids, CFI_RULE_IDS_BITS, handle);

@@ -122,8 +122,8 @@ void cfi_state_restore(struct cfi_state *state, uint64_t reg, const struct cfi_s
 
 /* ---- Expressions ---- */
 
-/* Reads DW_OP_bregN x or DW_OP_bregx N x. False if it is something else, or a rule cannot hold the
- * register or the offset. */
+/* Reads DW_OP_bregN x or DW_OP_bregx N x. Returns false if it is something else, or a rule cannot
+ * hold the register or the offset. */
 static bool expression_breg(struct cursor *c, unsigned int *reg, int32_t *offset)
 {
 	uint8_t op = cursor_u8(c);

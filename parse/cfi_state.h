@@ -35,26 +35,28 @@ static inline bool fits_int32(int64_t value)
 	return value >= INT32_MIN && value <= INT32_MAX;
 }
 
-/* Is it one of the registers that rules describe? */
+/* Returns whether rules describe the register. */
 static inline bool register_matters(uint64_t reg)
 {
 	return reg == REGISTER_FP || reg == REGISTER_RA || reg == REGISTER_BX;
 }
 
-/* The state before any instruction: no CFA; rbp and rbx unchanged, as the ABI
- * requires; no return address. */
+/* Returns the state before any instruction: no CFA; rbp and rbx unchanged, as the ABI requires; no
+ * return address. */
 struct cfi_state cfi_state_blank(bool signal_frame);
 
-/* Is the CFA register + offset? It nearly always is. */
+/* Returns whether the CFA is register + offset, which it nearly always is. */
 bool cfi_state_cfa_is_plain(const struct cfi_state *state);
 
-/* The register and the offset that were set last, even if the CFA is an expression now; and the
- * opposite, which makes the CFA unknown if a rule cannot hold them. */
+/* Returns the register and the offset of the CFA that were set last, even if the CFA is an
+ * expression now. */
 struct cfi_cfa cfi_state_get_cfa(const struct cfi_state *state);
+
+/* Sets the CFA to register + offset, or to unknown if a rule cannot hold these. */
 void cfi_state_put_cfa(struct cfi_state *state, struct cfi_cfa cfa);
 
-/* DW_CFA_def_cfa_expression. An expression of an unknown form makes the CFA unknown, and never the
- * FDE invalid. */
+/* Runs DW_CFA_def_cfa_expression. An expression of an unknown form makes the CFA unknown, and never
+ * the FDE invalid. */
 void cfi_state_put_cfa_expression(struct cfi_state *state, struct cursor expression);
 
 /* Sets how a register is saved, if it is one that rules describe: `kind` is an enum cfi_save_kind,
@@ -62,14 +64,15 @@ void cfi_state_put_cfa_expression(struct cfi_state *state, struct cursor express
 void cfi_state_put_save(struct cfi_state *state, uint64_t reg, uint8_t kind, unsigned int base,
 			int64_t offset);
 
-/* DW_CFA_register: the value is in another general register. */
+/* Runs DW_CFA_register: the value of `reg` is in the general register `in`. */
 void cfi_state_put_register(struct cfi_state *state, uint64_t reg, uint64_t in);
 
-/* DW_CFA_expression: computes the address at which a register was saved. The CFA is on the stack of
- * the expression at its start. */
+/* Runs DW_CFA_expression, whose expression computes the address at which `reg` was saved. The CFA
+ * is on the expression's stack at its start. */
 void cfi_state_put_save_expression(struct cfi_state *state, uint64_t reg, struct cursor expression);
 
-/* DW_CFA_restore: sets a register to what the CIE says, `initial` being the state at its end. */
+/* Runs DW_CFA_restore: how `reg` is saved becomes what the CIE says. `initial` is the state at the
+ * end of the CIE's program. */
 void cfi_state_restore(struct cfi_state *state, uint64_t reg, const struct cfi_state *initial);
 
 #endif

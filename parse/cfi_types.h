@@ -69,7 +69,8 @@ struct cfi_fde {
  * parse ends and returns it. */
 struct cfi_sink {
 	void *context;
-	/* Is an FDE of interest? The programs of others are not run. NULL: all are. */
+	/* Returns whether an FDE is of interest. The programs of others are not run. NULL: all are
+	 * of interest. */
 	bool (*want)(void *context, uint64_t start, uint64_t end);
 	/* Assigns an id below UINT32_MAX to a rule. The parser caches ids but may evict them, so an
 	 * equal rule must get the same id whenever it is asked for. */

@@ -15,8 +15,8 @@ struct span {
 	size_t length;
 };
 
-/* The state while the components of a path are read: the two before, and the
- * innermost container so far. */
+/* The state while the components of a path are read: the two before, and the innermost container so
+ * far. */
 struct descent {
 	struct span parent, grandparent;
 	char id[CGROUP_CONTAINER_MAX + 1];
@@ -68,7 +68,7 @@ static bool is_id_character(char c)
 	       c == '.' || c == ':' || c == '-';
 }
 
-/* The number of hex digits at the start. All runtimes write lower case. */
+/* Returns the number of hex digits at the start. All runtimes write lower case. */
 static size_t hex_digits(struct span span)
 {
 	size_t n = 0;
@@ -79,8 +79,8 @@ static size_t hex_digits(struct span span)
 }
 
 /* Copies a name. systemd escapes bytes in the names of units as \xNN (systemd.unit(5)); other names
- * have no backslash. False if it is too long, starts with a dot, or has other characters than an id
- * may have. */
+ * have no backslash. Returns false if it is too long, starts with a dot, or has other characters
+ * than an id may have. */
 static bool name_copy(struct span name, char id[CGROUP_CONTAINER_MAX + 1])
 {
 	char copy[CGROUP_CONTAINER_MAX + 1];
@@ -107,7 +107,8 @@ static bool name_copy(struct span name, char id[CGROUP_CONTAINER_MAX + 1])
 	return true;
 }
 
-/* "<id>", "docker-<id>.scope", "crio-<id>", "kubepods-...slice:cri-containerd:<id>". */
+/* Takes the id of "<id>", "docker-<id>.scope", "crio-<id>" or
+ * "kubepods-...slice:cri-containerd:<id>". */
 static bool oci_id(struct span component, char *id)
 {
 	const struct span name = span_before(component, ".scope");
@@ -127,7 +128,7 @@ static bool oci_id(struct span component, char *id)
 	return name_copy(digits, id);
 }
 
-/* Fargate: "<32 hex digits of the task>-<number>". */
+/* Takes the id of a container on Fargate: "<32 hex digits of the task>-<number>". */
 static bool task_id(struct span component, char *id)
 {
 	if (component.length < TASK_HEX_DIGITS + 2 ||
@@ -141,7 +142,8 @@ static bool task_id(struct span component, char *id)
 	return name_copy(component, id);
 }
 
-/* 8-4-4-4-12 hex digits. In Garden, the last group of an application's instance has 4. */
+/* Takes a UUID, 8-4-4-4-12 hex digits. In Garden, the last group of an application's instance
+ * has 4. */
 static bool uuid_id(struct span component, char *id)
 {
 	static const size_t groups[] = {8, 4, 4, 4};
@@ -158,7 +160,8 @@ static bool uuid_id(struct span component, char *id)
 	return name_copy(component, id);
 }
 
-/* Garden divides its containers into two groups, "good" and "bad", by their use of the CPU. */
+/* Returns whether the next component is a container of Garden. It divides its containers into two
+ * groups, "good" and "bad", by their use of the CPU. */
 static bool is_below_garden(const struct descent *d)
 {
 	return span_is(d->parent, "garden") ||
@@ -166,7 +169,8 @@ static bool is_below_garden(const struct descent *d)
 		span_is(d->grandparent, "garden"));
 }
 
-/* "lxc/NAME", "lxc.payload/NAME", "lxc.payload.NAME"; not "lxc.monitor..." */
+/* Takes NAME of "lxc/NAME", "lxc.payload/NAME" or "lxc.payload.NAME". "lxc.monitor..." is not a
+ * container. */
 static bool lxc_id(const struct descent *d, struct span component, char *id)
 {
 	static const char payload[] = "lxc.payload.";
@@ -179,7 +183,7 @@ static bool lxc_id(const struct descent *d, struct span component, char *id)
 	       name_copy(component, id);
 }
 
-/* "machine-NAME.scope/payload", "systemd-nspawn@NAME.service/payload". */
+/* Takes NAME of "machine-NAME.scope/payload" or "systemd-nspawn@NAME.service/payload". */
 static bool nspawn_id(const struct descent *d, struct span component, char *id)
 {
 	static const char scope[] = "machine-", service[] = "systemd-nspawn@";
@@ -221,8 +225,8 @@ static void descend_path(struct descent *d, struct span path)
 	}
 }
 
-/* Finds the path of a line, and whether its hierarchy is the unified one. False if the line is
- * malformed. */
+/* Finds the path of a line, and whether its hierarchy is the unified one. Returns false if the line
+ * is malformed. */
 static bool line_path(struct span line, struct span *path, bool *unified)
 {
 	const char *colon = memchr(line.at, ':', line.length);

@@ -16,7 +16,7 @@
 
 enum {
 	CGROUP_TEXT_MAX = 16 << 10, /* bytes of the text, which has one line per hierarchy */
-	CGROUP_CONTAINER_MAX = 128  /* bytes of an id; those of all known runtimes are shorter */
+	CGROUP_CONTAINER_MAX = 128  /* bytes of an id; those of the runtimes below are shorter */
 };
 
 struct cgroup_container {

@@ -15,11 +15,11 @@ struct code_entries {
 };
 
 /* Reads all tables of at most `cap` bytes; larger ones and those that cannot be read are left out.
- * 0 or -ENOMEM. */
+ * Returns 0 or -ENOMEM. */
 int code_entries_read(struct code_entries *entries, const struct elf_image *image, size_t cap);
 void code_entries_fini(struct code_entries *entries);
 
-/* The number of entries before `vaddr`, which is the index of the first one at or after it. */
+/* Returns the number of entries before `vaddr`: the index of the first one at or after it. */
 size_t code_entries_before(const struct code_entries *entries, uint64_t vaddr);
 
 #endif

@@ -60,15 +60,15 @@
 #include "parse/code_worklist.h"
 
 enum {
-	/* The map has one of three values for a byte: nothing is known; an instruction covers it
-	 * but starts before it; or an instruction starts there, and this is MAP_FRAME plus the id
-	 * of the frame before it. */
+	/* The map has one of three values for a byte. MAP_UNKNOWN: no path has reached it.
+	 * MAP_INSIDE: an instruction covers it but starts before it. Otherwise an instruction
+	 * starts there, and the value is MAP_FRAME plus the id of the frame before it. */
 	MAP_UNKNOWN = 0,
 	MAP_INSIDE = 1,
 	MAP_FRAME = 2,
 	MAP_MASK = 0x1fff,
-	/* Flags in addition: a function starts there; it returns to its
-	 * caller; an indirect jump. */
+	/* Flags in addition: a function starts there; that function returns to its caller; the
+	 * instruction is an indirect jump. */
 	MAP_ENTRY = 0x8000,
 	MAP_RETURNS = 0x4000,
 	MAP_SWITCH = 0x2000,
@@ -122,7 +122,8 @@ static bool flow_has(const struct code_flow *flow, uint32_t at)
 	return (flow->map[at] & MAP_MASK) != MAP_UNKNOWN;
 }
 
-/* An instruction starts at `at`, with that frame before it. */
+/* Records that an instruction of `owner` starts at `at`, and that the frame before it is
+ * `frame`. */
 static void flow_mark(struct code_flow *flow, uint32_t at, uint32_t length, uint32_t frame,
 		      uint32_t owner)
 {
@@ -137,7 +138,7 @@ static int flow_push_proven(struct code_flow *flow, uint32_t at, uint32_t frame,
 	return code_worklist_push(&flow->proven, (struct code_work){at, frame, owner});
 }
 
-/* A function starts there. */
+/* Records that a function starts at `at`, unless that is inside an instruction. */
 static int flow_add_entry(struct code_flow *flow, uint32_t at, uint32_t frame)
 {
 	if ((flow->map[at] & MAP_ENTRY) || (flow->map[at] & MAP_MASK) == MAP_INSIDE)
@@ -156,8 +157,8 @@ static int flow_returns(struct code_flow *flow, uint32_t function)
 	return code_worklist_push(&flow->returning, (struct code_work){function, 0, function});
 }
 
-/* Follows the code after a call of `function` (or a jump to it), now or
- * when it turns out to return. */
+/* Follows the code after a call of `function` (or a jump to it), now or when it turns out to
+ * return. */
 static int flow_await(struct code_flow *flow, uint32_t function, struct code_work work)
 {
 	if (flow->map[function] & MAP_RETURNS)
@@ -173,7 +174,7 @@ static int flow_await(struct code_flow *flow, uint32_t function, struct code_wor
 	return 0;
 }
 
-/* The path of `owner` ends in code of another function: it returns if that does. */
+/* Records that the path of `owner` ends in code of another function: it returns if that does. */
 static int flow_await_tail(struct code_flow *flow, uint32_t function, uint32_t owner)
 {
 	const struct code_work end = {(uint32_t)flow->region->length, CODE_FRAME_ID_LOST, owner};
@@ -211,7 +212,7 @@ static bool is_relative(const struct code_instruction *instruction)
 	return instruction->head.raw.imm[0].is_relative;
 }
 
-/* The target of a relative jump or call; false if it is outside of the region. */
+/* Finds the target of a relative jump or call. Returns false if it is outside of the region. */
 static bool flow_find_target(const struct code_flow *flow, uint32_t at,
 			     const struct code_instruction *instruction, uint32_t *target)
 {
@@ -222,8 +223,8 @@ static bool flow_find_target(const struct code_flow *flow, uint32_t at,
 	return is_relative(instruction) && found < flow->region->length;
 }
 
-/* Is it a backward jump to where rsp was different? Then the loop takes more stack with each round
- * (a dynamic array in steps), and no distance from rsp is right. */
+/* Returns whether the instruction is a backward jump to where rsp was different. Such a loop takes
+ * more stack with each round (a dynamic array in steps), so no distance from rsp is right. */
 static bool flow_grows(const struct code_flow *flow, uint32_t at, uint32_t target,
 		       const struct code_frame *frame)
 {
@@ -233,7 +234,8 @@ static bool flow_grows(const struct code_flow *flow, uint32_t at, uint32_t targe
 
 /* ---- Following paths ---- */
 
-/* A path of `owner` goes to `at`, which may have been followed already or be another function. */
+/* Continues a path of `owner` at `at`, which may have been followed already or be another
+ * function. */
 static int flow_continue(struct code_flow *flow, uint32_t at, const struct code_frame *frame,
 			 uint32_t owner)
 {
@@ -280,8 +282,8 @@ static int flow_call(struct code_flow *flow, uint32_t at, uint32_t owner,
 	return r ? r : flow_await(flow, target, after);
 }
 
-/* Takes one instruction: pushes where else control goes from it, and changes the frame. 1: the path
- * continues with the next instruction; 0: it ends here; -ENOMEM. */
+/* Takes one instruction: pushes where else control goes from it, and changes the frame. Returns 1:
+ * the path continues with the next instruction; 0: it ends here; -ENOMEM. */
 static int flow_step(struct code_flow *flow, uint32_t at, uint32_t owner,
 		     const struct code_instruction *instruction, struct code_frame *frame)
 {
@@ -349,7 +351,7 @@ static int flow_follow(struct code_flow *flow, struct code_work work)
 	return r < 0 ? r : 0;
 }
 
-/* Is `at` a multiple of the alignment of functions, and is there padding before it? */
+/* Returns whether `at` is a multiple of the alignment of functions, with padding before it. */
 static bool flow_is_aligned(const struct code_flow *flow, uint32_t at)
 {
 	const struct code_region *region = flow->region;
@@ -365,7 +367,8 @@ static bool flow_is_aligned(const struct code_flow *flow, uint32_t at)
 	return false;
 }
 
-/* An address that code takes is a function, unless it is a label in the function that takes it. */
+/* Adds an address that code takes as a function, unless it is a label in the function that takes
+ * it. */
 static int flow_add_address_taken(struct code_flow *flow, struct code_work work)
 {
 	const bool label =
@@ -397,7 +400,8 @@ static int flow_follow_all(struct code_flow *flow)
 
 /* ---- Entries ---- */
 
-/* An instruction of the linear scan: a call adds an entry, a lea an address that is taken. */
+/* Handles an instruction of the linear scan: a call adds an entry, a lea adds an address that is
+ * taken. */
 static int flow_scan_instruction(struct code_flow *flow, uint32_t at,
 				 const ZydisDecodedInstruction *head)
 {

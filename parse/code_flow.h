@@ -24,13 +24,14 @@ struct code_region {
 	uint64_t outermost; /* where the program is entered: the function there has no caller */
 };
 
-/* For the regions of one file. The results go to the sink, as with cfi_parse(). 0 or -ENOMEM. */
+/* Follows the code in the regions of one file. The results go to the sink, as with cfi_parse().
+ * Making one returns 0 or -ENOMEM. */
 struct code_flow;
 int code_flow_new(struct code_flow **flow, const struct cfi_sink *sink);
 void code_flow_free(struct code_flow *flow);
 
 /* Parses a region of less than 4 GiB. Functions are delivered as one FDE until 16 bytes in a row
- * are not code. 0; the sink's error; or -ENOMEM. */
+ * are not code. Returns 0; the sink's error; or -ENOMEM. */
 int code_flow_parse(struct code_flow *flow, const struct code_region *region);
 
 #endif

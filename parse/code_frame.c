@@ -51,7 +51,8 @@ bool code_frame_equal(const struct code_frame *a, const struct code_frame *b)
 
 /* ---- Distances ---- */
 
-/* `distance` - `offset`; CODE_LOST if the distance is unknown or the result is out of range. */
+/* Returns `distance` - `offset`; CODE_LOST if the distance is unknown or the result is out of
+ * range. */
 static int32_t distance_less(int32_t distance, int64_t offset)
 {
 	if (distance == CODE_LOST || offset > DISTANCE_MAX || offset < -DISTANCE_MAX)
@@ -74,8 +75,8 @@ static void frame_move(struct code_frame *frame, int32_t sp)
 	frame->sp = sp;
 }
 
-/* The distance of the memory operand [rsp or rbp + displacement];
- * CODE_LOST for any other operand. */
+/* Returns the distance of the memory operand [rsp or rbp + displacement]; CODE_LOST for any other
+ * operand. */
 static int32_t frame_place(const struct code_frame *frame, const ZydisDecodedOperand *operand)
 {
 	if (operand->type != ZYDIS_OPERAND_TYPE_MEMORY ||
@@ -102,7 +103,7 @@ static bool operand_is(const ZydisDecodedOperand *operand, ZydisRegister reg)
 	return operand->type == ZYDIS_OPERAND_TYPE_REGISTER && operand->reg.value == reg;
 }
 
-/* A register is stored at `place`. If it still has the caller's value, it is saved there. */
+/* Stores a register at `place`. If it still has the caller's value, it is saved there. */
 static void frame_save(struct code_frame *frame, const ZydisDecodedOperand *from, int32_t place)
 {
 	if (place == CODE_LOST || place <= WORD)
@@ -113,7 +114,7 @@ static void frame_save(struct code_frame *frame, const ZydisDecodedOperand *from
 		frame->bx_saved = place;
 }
 
-/* A register is loaded from `place`. If it was saved there, it has the caller's value again. */
+/* Loads a register from `place`. If it was saved there, it has the caller's value again. */
 static void frame_restore(struct code_frame *frame, const ZydisDecodedOperand *to, int32_t place)
 {
 	if (operand_is(to, ZYDIS_REGISTER_RBP)) {
@@ -134,7 +135,7 @@ static void frame_pop(struct code_frame *frame, const ZydisDecodedOperand *to)
 		   operand_is(to, ZYDIS_REGISTER_RSP) ? CODE_LOST : distance_less(place, WORD));
 }
 
-/* rsp or rbp is set to the CFA minus `distance`. False if `to` is neither. */
+/* Sets rsp or rbp to the CFA minus `distance`. Returns false if `to` is neither. */
 static bool frame_assign(struct code_frame *frame, const ZydisDecodedOperand *to, int32_t distance)
 {
 	if (operand_is(to, ZYDIS_REGISTER_RSP))
@@ -146,7 +147,7 @@ static bool frame_assign(struct code_frame *frame, const ZydisDecodedOperand *to
 	return true;
 }
 
-/* Any other instruction: the registers that it writes have an unknown value. */
+/* Handles any other instruction: the registers that it writes have an unknown value. */
 static void frame_overwrite(struct code_frame *frame, const struct step *step)
 {
 	for (int i = 0; i < step->head->operand_count; i++) {
@@ -216,15 +217,15 @@ static void step_leave(struct code_frame *frame)
 	frame_pop(frame, &rbp);
 }
 
-/* Can a register be rbx, rsp or rbp, by the lower three bits of its number (3, 4, 5)? r11 - r13
- * have the same bits, which only costs time. */
+/* Returns whether a register can be rbx, rsp or rbp, by the lower three bits of its number (3, 4,
+ * 5). r11 - r13 have the same bits, which only costs time. */
 static bool may_be_frame_register(unsigned int number)
 {
 	return number >= 3 && number <= 5;
 }
 
-/* Can the instruction refer to rsp, rbp or rbx? The ModRM byte of most excludes it (Intel SDM,
- * volume 2, section 2.1.5), so their operands need not be decoded. */
+/* Returns whether the instruction can refer to rsp, rbp or rbx. The ModRM byte of most excludes it
+ * (Intel SDM, volume 2, section 2.1.5), so their operands need not be decoded. */
 static bool may_touch_frame(const ZydisDecodedInstruction *head)
 {
 	if (!(head->attributes & ZYDIS_ATTRIB_HAS_MODRM) || head->mnemonic == ZYDIS_MNEMONIC_PUSH ||
@@ -289,8 +290,8 @@ bool code_instruction_is_padding(const struct code_instruction *instruction)
 	       instruction->head.mnemonic == ZYDIS_MNEMONIC_INT3;
 }
 
-/* It is `mov $15, %eax; syscall` (rt_sigreturn) in one of two encodings. gdb recognises it by the
- * same bytes (amd64-linux-tdep.c). */
+/* The code is `mov $15, %eax; syscall` (rt_sigreturn) in one of two encodings. gdb recognises it by
+ * the same bytes (amd64-linux-tdep.c). */
 bool code_is_sigreturn(const uint8_t *bytes, size_t left)
 {
 	static const uint8_t with_eax[] = {0xb8, 15, 0, 0, 0, 0x0f, 0x05};

@@ -38,7 +38,7 @@ struct code_instruction {
 	ZydisDecoderContext context;
 };
 
-/* The frame at the first instruction of a function. */
+/* Returns the frame at the first instruction of a function. */
 struct code_frame code_frame_at_entry(enum code_frame_kind kind);
 
 /* Changes the frame as the instruction does. For a jump that is the frame at its target, for a call
@@ -46,15 +46,16 @@ struct code_frame code_frame_at_entry(enum code_frame_kind kind);
 void code_frame_step(struct code_frame *frame, const ZydisDecoder *decoder,
 		     const struct code_instruction *instruction);
 
-/* nop or int3, with which compilers fill the gap before an aligned function. */
+/* Returns whether the instruction is a nop or int3, with which compilers fill the gap before an
+ * aligned function. */
 bool code_instruction_is_padding(const struct code_instruction *instruction);
 
-/* Do the bytes start with the code to which the kernel lets a signal handler return? */
+/* Returns whether the bytes start with the code to which a signal handler returns. */
 bool code_is_sigreturn(const uint8_t *bytes, size_t left);
 
 bool code_frame_equal(const struct code_frame *a, const struct code_frame *b);
 
-/* The unwind rule of a frame; CFI_CFA_FRAME_POINTER if neither rsp nor rbp is known. */
+/* Returns the unwind rule of a frame; CFI_CFA_FRAME_POINTER if neither rsp nor rbp is known. */
 struct cfi_rule code_frame_rule(const struct code_frame *frame);
 
 #endif

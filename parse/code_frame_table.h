@@ -17,8 +17,8 @@ enum {
 	 * instruction of a function that was called. */
 	CODE_FRAME_ID_LOST = 0,
 	CODE_FRAME_ID_CALLED = 1,
-	/* Two values of 13 bits are not ids: see code_flow.c. musl's libc.so
-	 * has some hundred frames. */
+	/* Two values of 13 bits are not ids: see code_flow.c. musl's libc.so has some hundred
+	 * frames. */
 	CODE_FRAME_IDS_MAX = (1 << 13) - 2,
 	CODE_FRAME_BUCKETS = 1 << 14, /* at most half full; a power of two */
 };
@@ -30,14 +30,15 @@ struct code_frame_table {
 	uint16_t buckets[CODE_FRAME_BUCKETS];	      /* ids + 1; 0: empty */
 };
 
-/* The table must be all zeros. */
+/* Initialises a table, which must be all zeros. */
 void code_frame_table_init(struct code_frame_table *table);
 
-/* The id of a frame, which is assigned now if it is new.
- * CODE_FRAME_ID_LOST if the table is full. */
+/* Returns the id of a frame, which is assigned now if it is new, or CODE_FRAME_ID_LOST if the table
+ * is full. */
 uint32_t code_frame_table_intern(struct code_frame_table *table, const struct code_frame *frame);
 
-/* The sink's id of the rule of a frame, which is asked for once. 0, or the sink's error. */
+/* Finds the sink's id of the rule of a frame. The sink is asked once for each frame. Returns 0, or
+ * the sink's error. */
 int code_frame_table_rule(struct code_frame_table *table, const struct cfi_sink *sink, uint32_t id,
 			  uint32_t *rule);
 

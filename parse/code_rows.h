@@ -15,11 +15,11 @@ struct code_rows {
 	size_t count, capacity;
 };
 
-/* Adds a row, unless the last one has the same rule. 0 or -ENOMEM. */
+/* Adds a row, unless the last one has the same rule. Returns 0 or -ENOMEM. */
 int code_rows_add(struct code_rows *rows, uint32_t at, uint32_t rule);
 
 /* Delivers the rows as the FDE of the code from `start` to `end` (virtual addresses), if there are
- * any and the sink wants them, and removes them. 0, or the sink's error. */
+ * any and the sink wants them, and removes them. Returns 0, or the sink's error. */
 int code_rows_deliver(struct code_rows *rows, uint64_t start, uint64_t end);
 
 void code_rows_fini(struct code_rows *rows);

@@ -21,7 +21,7 @@ struct code_worklist {
 	size_t count, capacity;
 };
 
-/* 0 or -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 int code_worklist_push(struct code_worklist *list, struct code_work work);
 
 /* The list must not be empty. */

@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 /* Decompresses the contents of a section, an Elf64_Chdr and a zlib stream, into memory that the
- * caller frees. 0; -ENOENT: it is empty; -EFBIG: it claims to have more than `cap` bytes; -EBADMSG:
- * it cannot be decompressed, or has not the claimed length; -ENOMEM. */
+ * caller frees. Returns 0; -ENOENT: it is empty; -EFBIG: it claims to have more than `cap` bytes;
+ * -EBADMSG: it cannot be decompressed, or has not the claimed length; -ENOMEM. */
 int elf_decompress(const uint8_t *packed, size_t packed_length, size_t cap, uint8_t **data,
 		   size_t *length);
 

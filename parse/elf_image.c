@@ -75,13 +75,13 @@ struct elf_source elf_source_from_buffer(struct elf_buffer *buffer)
 	return (struct elf_source){.read = buffer_read, .context = buffer, .size = buffer->length};
 }
 
-/* Is [offset, offset + size) in the file? */
+/* Returns whether [offset, offset + size) is in the file. */
 static bool source_has(const struct elf_source *source, uint64_t offset, uint64_t size)
 {
 	return offset <= source->size && size <= source->size - offset;
 }
 
-/* How many of `count` entries of `entry_size` bytes the file has from `offset` on. */
+/* Returns how many of `count` entries of `entry_size` bytes the file has from `offset` on. */
 static uint64_t source_fit(const struct elf_source *source, uint64_t offset, uint64_t count,
 			   uint64_t entry_size)
 {
@@ -201,7 +201,7 @@ static int header_read(struct elf_image *image, struct header *header)
 	return 0;
 }
 
-/* Notes are padded to the alignment of their segment, which is 8 for .note.gnu.property and
+/* Rounds up to the alignment of a segment of notes, which is 8 for .note.gnu.property and
  * otherwise 4. */
 static uint64_t note_pad(uint64_t size, uint64_t align)
 {
@@ -217,7 +217,8 @@ static void take_gnu_build_id(struct elf_image *image, const uint8_t *bytes, uin
 	memcpy(image->build_id, bytes, image->build_id_length);
 }
 
-/* Go's build id is a text. One that is too long or not printable was not made by Go's linker. */
+/* Copies Go's build id, which is a text. One that is too long or not printable was not made by Go's
+ * linker. */
 static void take_go_build_id(struct elf_image *image, const uint8_t *bytes, uint32_t size)
 {
 	if (image->go_build_id[0] || size >= sizeof(image->go_build_id))
@@ -289,8 +290,8 @@ static int note_section_scan(struct elf_image *image, const char *name)
 	return notes_scan(image, note->offset, note->size, 4);
 }
 
-/* Adds a segment. One whose end overflows is left out, so that later
- * computations cannot overflow. */
+/* Adds a segment. One whose end overflows is left out, so that later computations cannot
+ * overflow. */
 static void segment_add(struct elf_image *image, const struct elf_segment *segment)
 {
 	uint64_t end;
@@ -391,8 +392,8 @@ static int names_read(struct elf_image *image, const struct header *header, uint
 	return 0;
 }
 
-/* Reads the section headers. If they are missing or broken, the image has
- * no sections. 0 or -ENOMEM. */
+/* Reads the section headers. If they are missing or broken, the image has no sections. Returns 0 or
+ * -ENOMEM. */
 static int sections_read(struct elf_image *image, const struct header *header)
 {
 	_cleanup_free_ uint8_t *table = NULL;
@@ -485,7 +486,7 @@ int elf_image_read_section(const struct elf_image *image, const struct elf_secti
 	return 0;
 }
 
-/* The segment whose file part has [vaddr, vaddr + size); `size` is not 0. */
+/* Returns the segment whose file part has [vaddr, vaddr + size), or NULL; `size` is not 0. */
 static const struct elf_segment *segment_of_vaddr(const struct elf_image *image, uint64_t vaddr,
 						  uint64_t size)
 {

@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Where the bytes come from. `read` copies exactly `length` bytes at `offset`: 0, -ENODATA past the
- * end, or another negative errno. */
+/* Where the bytes come from. `read` copies exactly `length` bytes at `offset`. It returns 0,
+ * -ENODATA past the end, or another negative errno. */
 struct elf_source {
 	int (*read)(void *context, uint64_t offset, void *buffer, size_t length);
 	void *context;
@@ -67,18 +67,18 @@ struct elf_image {
 	bool truncated;
 };
 
-/* Reads the headers, the names of the sections and the build ids. 0; -ENOEXEC: not an ELF file of a
- * supported kind, or its headers are outside of the file; -ENOMEM; or the source's error. If the
- * section headers cannot be read, the image has no sections, which is not an error. */
+/* Reads the headers, the names of the sections and the build ids. Returns 0; -ENOEXEC: not an ELF
+ * file of a supported kind, or its headers are outside of the file; -ENOMEM; or the source's error.
+ * If the section headers cannot be read, the image has no sections, which is not an error. */
 int elf_image_init(struct elf_image *image, const struct elf_source *source);
 void elf_image_fini(struct elf_image *image);
 
-/* The first section with this name, or NULL. */
+/* Returns the first section with this name, or NULL. */
 const struct elf_section *elf_image_find_section(const struct elf_image *image, const char *name);
 
 /* Reads the contents of a section, decompressed (SHF_COMPRESSED, zlib), into memory that the caller
- * frees. 0; -ENOENT: it is empty or SHT_NOBITS; -EFBIG: it has, or claims to have, more than `cap`
- * bytes; -EBADMSG: it cannot be decompressed; -ENOMEM; or the source's error. */
+ * frees. Returns 0; -ENOENT: it is empty or SHT_NOBITS; -EFBIG: it has, or claims to have, more
+ * than `cap` bytes; -EBADMSG: it cannot be decompressed; -ENOMEM; or the source's error. */
 int elf_image_read_section(const struct elf_image *image, const struct elf_section *section,
 			   size_t cap, uint8_t **data, size_t *length);
 
@@ -87,15 +87,15 @@ int elf_image_read_section(const struct elf_image *image, const struct elf_secti
 int elf_image_read_vaddr(const struct elf_image *image, uint64_t vaddr, uint64_t size, size_t cap,
 			 uint8_t **data, size_t *length);
 
-/* Converts a virtual address to a file offset and back, by the PT_LOAD segments. False if it is in
- * no segment. */
+/* Converts a virtual address to a file offset and back, by the PT_LOAD segments. Returns false if
+ * it is in no segment. */
 bool elf_image_vaddr_to_offset(const struct elf_image *image, uint64_t vaddr, uint64_t *offset);
 bool elf_image_offset_to_vaddr(const struct elf_image *image, uint64_t offset, uint64_t *vaddr);
 
-/* Is the segment executable, and the virtual address in its file part? */
+/* Returns whether the segment is executable, with the virtual address in its file part. */
 bool elf_segment_has_code(const struct elf_segment *segment, uint64_t vaddr);
 
-/* The first segment that has code at the virtual address, or NULL. */
+/* Returns the first segment that has code at the virtual address, or NULL. */
 const struct elf_segment *elf_image_find_code(const struct elf_image *image, uint64_t vaddr);
 
 #endif

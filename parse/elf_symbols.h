@@ -32,8 +32,8 @@ struct elf_relocation {
 	uint32_t symbol, type;
 };
 
-/* Reads the next entry. False at the end, where the output is not changed; an entry that is cut off
- * is the end. */
+/* Read the next entry. Return false, with the output untouched, at the end or if the entry is cut
+ * off. */
 bool elf_symbol_read(struct cursor *c, struct elf_symbol *symbol);
 bool elf_relocation_read(struct cursor *c, struct elf_relocation *relocation);
 
@@ -42,26 +42,28 @@ bool elf_relocation_read(struct cursor *c, struct elf_relocation *relocation);
 int elf_symbols_each(const void *data, size_t length,
 		     int (*visit)(void *context, const struct elf_symbol *symbol), void *context);
 
-/* Is it a defined function, or a label in hand-written assembly? `executable`: its address is in an
- * executable section. Mapping symbols count as functions here, because only their name
- * distinguishes them: see elf_symbol_maybe_mapping(). */
+/* Returns whether the symbol is a defined function, or a label in hand-written assembly.
+ * `executable` says whether its address is in an executable section. Mapping symbols count as
+ * functions here, because only their name distinguishes them: see elf_symbol_maybe_mapping(). */
 bool elf_symbol_is_function(const struct elf_symbol *symbol, bool executable);
 
-/* Can it be a mapping symbol? Then elf_symbol_name_is_mapping() has to check its name. */
+/* Returns whether the symbol can be a mapping symbol. Then elf_symbol_name_is_mapping() has to
+ * check its name. */
 bool elf_symbol_maybe_mapping(const struct elf_symbol *symbol);
 
-/* Is it the name of a mapping symbol, which marks where code or data starts? $x, $d, $a or $t,
- * alone or followed by a dot (ELF for the Arm 64-bit Architecture, 5.5.5), and RISC-V's $x with an
- * ISA string. */
+/* Returns whether `name` is that of a mapping symbol, which marks where code or data starts. $x,
+ * $d, $a or $t, alone or followed by a dot (ELF for the Arm 64-bit Architecture, 5.5.5), and
+ * RISC-V's $x with an ISA string. */
 bool elf_symbol_name_is_mapping(const char *name);
 
-/* How well the symbol names its address: 0 to ELF_SYMBOL_RANK_MAX, greater is better. Global is
- * better than weak, weak better than local, and of equal ones a function better than a label. If
- * the ranks are equal, the caller prefers a symbol with a size. */
+/* Returns how well the symbol names its address: 0 to ELF_SYMBOL_RANK_MAX, greater is better.
+ * Global is better than weak, weak better than local, and of equal ones a function better than a
+ * label. If the ranks are equal, the caller prefers a symbol with a size. */
 unsigned int elf_symbol_rank(const struct elf_symbol *symbol);
 
-/* Of two names with equal rank, is `a` better to read? Fewer leading underscores are better, then
- * the shorter name, then the first in byte order, so that the order in the file does not matter. */
+/* Returns whether `a` is better to read than `b`, for names with equal rank. Fewer leading
+ * underscores are better, then the shorter name, then the first in byte order, so that the order in
+ * the file does not matter. */
 bool elf_symbol_name_is_better(const char *a, const char *b);
 
 /* The relocation through which a PLT entry jumps. */
@@ -70,9 +72,9 @@ struct elf_plt_target {
 	uint32_t index; /* its index in .rela.plt */
 };
 
-/* Decodes a PLT entry at the virtual address `vaddr`: x86-64 psABI 5.2, with or
- * without endbr64 and bnd; AArch64, with or without bti. False if it has another form,
- * as the first entry of a table. */
+/* Decodes a PLT entry at the virtual address `vaddr`: x86-64 psABI 5.2, with or without endbr64 and
+ * bnd; AArch64, with or without bti. Returns false if it has another form, as the first entry of a
+ * table has. */
 bool elf_plt_decode(uint16_t machine, const void *code, size_t length, uint64_t vaddr,
 		    struct elf_plt_target *target);
 

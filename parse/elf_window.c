@@ -66,7 +66,7 @@ static int window_reserve(struct elf_window *window, size_t bytes)
 	return 0;
 }
 
-/* Does the buffer have [at, at + need)? */
+/* Returns whether the buffer has [at, at + need). */
 static bool window_has(const struct elf_window *window, uint64_t at, uint64_t need)
 {
 	return at >= window->at && at - window->at <= window->filled &&

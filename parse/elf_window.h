@@ -36,13 +36,13 @@ int elf_window_init_section(struct elf_window *window, const struct elf_image *i
 void elf_window_fini(struct elf_window *window);
 
 /* Provides a cursor over `need` bytes or more, from the offset `at` of the range on. It
- * is valid until the next call. 0; -ENODATA: the range or the file ends before;
+ * is valid until the next call. Returns 0; -ENODATA: the range or the file ends before;
  * -ENOMEM; or the source's error. */
 int elf_window_get(struct elf_window *window, uint64_t at, uint64_t need, struct cursor *c);
 
-/* Copies up to `room` bytes from the offset `at` of the range, without moving the
- * window, so that cursors stay valid. Returns their number, which is smaller at the end
- * of the range, or an error. */
+/* Copies up to `room` bytes from the offset `at` of the range, without moving the window, so that
+ * cursors stay valid. Returns their number, which is smaller at the end of the range, or an
+ * error. */
 int elf_window_copy(const struct elf_window *window, uint64_t at, void *bytes, size_t room);
 
 #endif

@@ -41,7 +41,7 @@ static uint64_t section_vaddr(const struct elf_image *image, const char *name)
 	return section ? section->vaddr : 0;
 }
 
-/* Use `bytes` of .eh_frame that are loaded at `vaddr`, or as many as there are in the segment. */
+/* Uses `bytes` of .eh_frame that are loaded at `vaddr`, or as many as there are in the segment. */
 static bool set_frames(struct function_ranges *ranges, const struct elf_image *image,
 		       uint64_t vaddr, uint64_t bytes)
 {
@@ -61,7 +61,7 @@ static bool set_frames(struct function_ranges *ranges, const struct elf_image *i
 	return false;
 }
 
-/* Is the first address of each pair larger than that of the pair before? */
+/* Returns whether the first address of each pair is larger than that of the pair before. */
 static bool table_is_sorted(const struct function_ranges *ranges, const struct elf_source *source)
 {
 	int32_t pairs[PAIRS_PER_READ][2];
@@ -85,7 +85,7 @@ static bool table_is_sorted(const struct function_ranges *ranges, const struct e
 	return true;
 }
 
-/* Read .eh_frame_hdr. It says where .eh_frame is, for files without section headers. Its table is
+/* Reads .eh_frame_hdr. It says where .eh_frame is, for files without section headers. Its table is
  * used if it is written as all linkers do: 32-bit addresses relative to the header, sorted. */
 static void read_header(struct function_ranges *ranges, const struct elf_image *image)
 {
@@ -226,8 +226,8 @@ size_t function_ranges_bytes(const struct function_ranges *ranges)
 	return ranges->entry_count * sizeof(ranges->entries[0]);
 }
 
-/* Find the last pair of the table that starts at or below `vaddr`, and read its FDE. This is a loop
- * of its own because reading a pair may fail. */
+/* Finds the last pair of the table that starts at or below `vaddr`, and reads its FDE. This is a
+ * loop of its own because reading a pair may fail. */
 static bool table_find(const struct function_ranges *ranges, const struct elf_source *source,
 		       uint64_t vaddr, struct function_range *range)
 {
@@ -258,7 +258,7 @@ static bool table_find(const struct function_ranges *ranges, const struct elf_so
 	       0;
 }
 
-/* Find the last entry of the index that starts at or below `vaddr`. */
+/* Finds the last entry of the index that starts at or below `vaddr`. */
 static bool index_find(const struct function_ranges *ranges, uint64_t vaddr,
 		       struct function_range *range)
 {

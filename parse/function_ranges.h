@@ -44,18 +44,18 @@ struct function_ranges {
 	uint64_t base;			       /* of the starts in the index */
 };
 
-/* Prepare lookups in the file of `image`, which need not live longer than this call. The index, if
+/* Prepares lookups in the file of `image`, which need not live longer than this call. The index, if
  * one is needed, takes at most `cap_bytes`; functions beyond that are not found. Returns 0, also if
  * there are no unwind tables; or -ENOMEM. Release with function_ranges_fini(). */
 int function_ranges_init(struct function_ranges *ranges, const struct elf_image *image,
 			 size_t cap_bytes);
 void function_ranges_fini(struct function_ranges *ranges);
 
-/* Heap memory that the index holds, bytes. */
+/* Returns the heap memory that the index holds, in bytes. */
 size_t function_ranges_bytes(const struct function_ranges *ranges);
 
-/* Find the function that covers `vaddr`. `source` is the same file as in function_ranges_init().
- * false, and `range` untouched, if no FDE covers the address or the file cannot be read. */
+/* Finds the function that covers `vaddr`. `source` is the same file as in function_ranges_init().
+ * Returns false, and `range` untouched, if no FDE covers the address or the file cannot be read. */
 bool function_ranges_find(const struct function_ranges *ranges, const struct elf_source *source,
 			  uint64_t vaddr, struct function_range *range);
 

@@ -29,8 +29,8 @@ static int hex_digit(char c)
 	return -1;
 }
 
-/* The length of a word, which ends at the first blank or control character. Bytes above 0x7f are
- * accepted: the name is escaped where it is shown. */
+/* Returns the length of a word, which ends at the first blank or control character. Bytes above
+ * 0x7f are accepted: the name is escaped where it is shown. */
 static size_t word_length(const char *at, const char *end)
 {
 	const char *p = at;

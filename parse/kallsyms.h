@@ -46,7 +46,7 @@ int kallsyms_feed(struct kallsyms_parser *parser, const char *data, size_t lengt
 /* Parses the last line, if the text did not end with a newline. Returns as kallsyms_feed(). */
 int kallsyms_finish(struct kallsyms_parser *parser);
 
-/* Parses one line, without its newline. False if it has another form. */
+/* Parses one line, without its newline. Returns false if it has another form. */
 bool kallsyms_parse_line(const char *line, size_t length, struct kallsyms_symbol *symbol);
 
 #endif

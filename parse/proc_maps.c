@@ -7,7 +7,7 @@ enum {
 	STAT_STARTTIME = 22 /* the number of the field in proc_pid_stat(5), counted from 1 */
 };
 
-/* Parses the number at *at. False if there is no digit or it overflows. */
+/* Parses the number at *at. Returns false if there is no digit or it overflows. */
 static bool parse_number(const char **at, const char *end, unsigned int base, uint64_t *value)
 {
 	uint64_t v = 0;

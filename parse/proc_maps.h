@@ -23,11 +23,11 @@ typedef void (*proc_mapping_fn)(void *context, const struct proc_mapping *mappin
 unsigned int proc_maps_parse(const char *text, size_t length, proc_mapping_fn fn, void *context);
 
 /* Copies the name of the process from /proc/PID/stat, cut at `size` - 1 bytes. It is in parentheses
- * and may contain parentheses itself. False if there is none. */
+ * and may contain parentheses itself. Returns false if there is none. */
 bool proc_stat_comm(const char *text, size_t length, char *comm, size_t size);
 
-/* When the process started, from /proc/PID/stat: clock ticks since boot, including time in suspend,
- * sysconf(_SC_CLK_TCK) per second. False if the text is too short. */
+/* Reads when the process started from /proc/PID/stat: clock ticks since boot, including time in
+ * suspend, sysconf(_SC_CLK_TCK) per second. Returns false if the text is too short. */
 bool proc_stat_start(const char *text, size_t length, uint64_t *ticks);
 
 #endif
