@@ -19,7 +19,8 @@
 #include "ipc/losses.h"
 
 enum {
-	/* For stopping and draining, in addition to what the exporter may spend on sending. */
+	/* For stopping and draining, in addition to agent.drain_timeout, which limits the
+	 * sending. */
 	AGENT_FINISH_MS = 10000,
 	/* Exporters that are killed before they are ready, in a row, until the data that the last
 	 * one left is taken for the reason, and dropped. */
@@ -46,8 +47,8 @@ static int configure_loader(struct agent *agent)
 	return send_to(agent, ROLE_LOADER, MESSAGE_CONFIGURE_LOADER, &config, sizeof(config));
 }
 
-/* Adds the names in identity.environment_variables. The configuration has checked
- * their number and lengths. */
+/* Adds the names in identity.environment_variables. The configuration has checked their number and
+ * lengths. */
 static void add_variables(const char *names, struct msg_configure_worker *config)
 {
 	while (*names && config->variable_count < LIMIT_IDENTITY_VARIABLES) {
@@ -75,7 +76,8 @@ static int configure_worker(struct agent *agent)
 	return send_to(agent, ROLE_WORKER, MESSAGE_CONFIGURE_WORKER, &config, sizeof(config));
 }
 
-/* The opener may hand out environments only if the configuration asks for something in them. */
+/* Allows the opener to hand out environments only if the configuration asks for something in
+ * them. */
 static int configure_opener(struct agent *agent)
 {
 	const struct msg_configure_worker worker = worker_config(agent);
@@ -103,8 +105,8 @@ static int on_configure(void *context, enum role_id role)
 	}
 }
 
-/* An exporter starts with the journal of the one before it. If exporters crash or hang again and
- * again before they are ready, the journal is probably the reason. One that ends by itself has
+/* Drops the journal if it probably is the reason that exporters crash or hang before they are
+ * ready: each starts with the journal of the one before it. An exporter that ends by itself has
  * logged another reason, such as a certificate that it cannot use, and the journal is kept. */
 static void drop_journal_that_fails(struct agent *agent)
 {
@@ -191,7 +193,7 @@ static void on_signal(void *context)
 
 /* --- start and end --- */
 
-/* Two agents must not use the same run directory. */
+/* Locks the run directory, because two agents must not use the same one. */
 static int lock_run_directory(struct agent *agent)
 {
 	char path[CONFIG_TEXT_BYTES + 16];
@@ -215,7 +217,7 @@ static int lock_run_directory(struct agent *agent)
 	return STATUS_FAILED;
 }
 
-/* An agent prints no summary: it does not read the lists for it. */
+/* An agent prints no summary, so it refuses the lists for it. */
 #define AGENT_HANDLERS(HANDLER, REFUSED)                                                           \
 	HANDLER(STATUS, supervisor_on_status)                                                      \
 	HANDLER(PONG, supervisor_on_pong)                                                          \
@@ -264,7 +266,7 @@ static int start(struct agent *agent)
 	return status;
 }
 
-/* Where all samples are: taken + spooled_at_start = delivered + waiting + lost. */
+/* Logs where all samples are: taken + spooled_at_start = delivered + waiting + lost. */
 static void log_account(const struct export_stats *stats)
 {
 	const uint64_t lost = losses_total(&stats->lost) + losses_total(&stats->lost_before);

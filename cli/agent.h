@@ -49,16 +49,16 @@ void agent_export_reload(struct agent *agent);
 /* Sends the exporter its configuration. Returns 0 or a negative errno. */
 int agent_export_configure(struct agent *agent);
 
-/* All roles but, perhaps, the exporter have ended. Adds the counters of the ended loader and worker
- * to the totals, and counts samples that nobody can account for as LOSS_ROLE_ENDED. `ended_early`:
- * the worker ended without reporting its losses. */
+/* Adds the counters of the ended loader and worker to the totals, and counts samples that nobody
+ * can account for as LOSS_ROLE_ENDED. Called when all roles but, perhaps, the exporter have ended.
+ * `ended_early`: the worker ended without reporting its losses. */
 void agent_export_reconcile_counters(struct agent *agent, bool ended_early);
 
-/* The agent ends: counts the samples that are in memory alone as LOSS_NOT_KEPT. */
+/* Counts the samples that are in memory alone as LOSS_NOT_KEPT, when the agent ends. */
 void agent_export_end(struct agent *agent);
 
-/* Opens the socket for `bulkhead status`. Returns STATUS_DONE, or another
- * exit status after a message. */
+/* Opens the socket for `bulkhead status`. Returns STATUS_DONE, or another exit status after a
+ * message. */
 int agent_status_open(struct agent *agent);
 void agent_status_close(struct agent *agent);
 
@@ -66,10 +66,10 @@ void agent_status_close(struct agent *agent);
 void agent_notify(struct agent *agent, uint64_t now_ns);
 void agent_notify_stopping(void);
 
-/* `bulkhead run`. Returns an exit status. */
+/* Executes `bulkhead run`. Returns an exit status. */
 int agent_main(int argc, char **argv);
 
-/* `bulkhead status` (status.c). Returns an exit status. */
+/* Executes `bulkhead status` (status.c). Returns an exit status. */
 int status_main(int argc, char **argv);
 
 #endif

@@ -7,7 +7,7 @@
  * and the files of certificates and keys, and creates three pieces of shared memory (memfd):
  *
  *   statistics  struct export_stats; the agent maps it too, and answers `bulkhead status` from it
- *   journal     the batches of the current interval, which a new exporter reads again
+ *   journal     the worker's batches since its last reset, which a new exporter reads again
  *   spool       requests that wait, while spool.directory cannot be used or is not needed
  *
  * The agent keeps all descriptors and sends them to each exporter that it starts. So a new exporter
@@ -113,7 +113,8 @@ static int hand_over_spool(int directory, uid_t uid)
 	return 0;
 }
 
-/* Without a usable directory the agent goes on with the spool in memory, and logs this. */
+/* Opens spool.directory. Without a usable one the agent logs this, and goes on with the spool in
+ * memory. */
 static void open_spool(struct agent *agent)
 {
 	const char *path = agent->config.spool_directory;
@@ -247,7 +248,7 @@ static int set_headers(struct agent *agent)
 	return add_pairs(&agent->export.config.headers, &headers);
 }
 
-/* OpenTelemetry's name of the architecture (semantic conventions, host.arch). */
+/* Returns OpenTelemetry's name of the architecture (semantic conventions, host.arch). */
 static const char *host_arch(const char *machine)
 {
 	static const char *const names[][2] = {
@@ -260,7 +261,7 @@ static const char *host_arch(const char *machine)
 	return machine;
 }
 
-/* Attributes that are the same for all processes of this host. Configured values win. */
+/* Sets the attributes that are the same for all processes of this host. Configured values win. */
 static int set_resource(struct agent *agent)
 {
 	struct key_values attributes = {0};
@@ -381,7 +382,7 @@ int agent_export_configure(struct agent *agent)
 
 /* --- accounting --- */
 
-/* Whether samples with this reason were lost before the exporter received them. */
+/* Returns whether samples with this reason were lost before the exporter received them. */
 static bool lost_before_exporter(int reason)
 {
 	return reason < LOSS_PROFILE_FULL || reason == LOSS_ROLE_ENDED;

@@ -37,8 +37,8 @@
 
 enum {
 	STATUS_BACKLOG = 4,
-	/* On an idle machine the first sample may take very long: after
-	 * this time none is needed. */
+	/* On an idle machine the first sample may take very long: after this time none is
+	 * needed. */
 	NOTIFY_READY_MS = 5000,
 	/* A watchdog of the service manager (WatchdogSec=) must be at least twice as long. */
 	NOTIFY_INTERVAL_MS = 5000,
@@ -195,7 +195,8 @@ void agent_notify_stopping(void)
 	notify_send("STOPPING=1");
 }
 
-/* The agent is ready when the first sample has arrived at the exporter. */
+/* Returns whether the agent is ready: all roles are, and the first sample has arrived at the
+ * exporter or need not be waited for. */
 static bool notify_is_ready(const struct agent *agent, uint64_t now_ns)
 {
 	return agent->supervisor.phase == SUPERVISOR_RUNNING &&

@@ -31,10 +31,10 @@ struct backoff {
 	unsigned int failures; /* in a row */
 };
 
-/* Says that the role is being started. */
+/* Records that the role is being started. */
 void backoff_start(struct backoff *backoff, uint64_t now_ns);
 
-/* Says that the role ended, and sets `due_ns`. `was_ready`: it had become ready before. */
+/* Records that the role ended, and sets `due_ns`. `was_ready`: it had become ready before. */
 void backoff_end(struct backoff *backoff, uint64_t now_ns, bool was_ready);
 
 #endif

@@ -15,7 +15,7 @@ struct command {
 	int status;	/* exit status as a shell gives it: 128 + signal if it was killed */
 };
 
-/* Forks. Returns 0 or a negative errno. */
+/* Forks the child, which waits for command_start(). Returns 0 or a negative errno. */
 int command_prepare(struct command *command, char **argv);
 
 /* Lets the child execute the command. */

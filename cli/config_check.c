@@ -11,8 +11,8 @@
 #include "cli/key_values.h"
 #include "common/cleanup.h"
 
-/* Two options contradict each other: returns the origin of the one that is not built in, which is
- * the one to correct. */
+/* Returns the origin of the value to correct if two options contradict each other: that of `a`,
+ * unless it is built in. */
 static const struct config_origin *origin_to_correct(const struct config_state *state,
 						     enum config_index a, enum config_index b)
 {
@@ -80,7 +80,7 @@ static void check_sizes(struct config_state *state)
 		    "request fits");
 }
 
-/* If identity.service_name is not set, service.name of identity.resource_attributes is used. */
+/* Sets identity.service_name, if it is not set, to service.name of identity.resource_attributes. */
 static void default_service_name(struct config_state *state)
 {
 	struct config *c = &state->config;

@@ -18,7 +18,7 @@
 #include "cli/config_value.h"
 #include "cli/text_input.h"
 
-/* As getenv(), in `environment`. */
+/* Returns the value of a variable, or NULL if it is not set or empty. */
 static const char *find(char *const environment[], const char *name)
 {
 	const size_t length = strlen(name);
@@ -39,7 +39,8 @@ static bool is_true(const char *text, const struct config_origin *origin)
 	return false;
 }
 
-/* The text is a number of milliseconds. 0 means no limit; the greatest possible one is used. */
+/* Sets a timeout from a number of milliseconds. 0 means no limit; the greatest possible one is
+ * used. */
 static const char *set_timeout(const struct config_option *o, const char *text,
 			       struct config *config, char reason[static CONFIG_REASON_BYTES])
 {

@@ -44,7 +44,8 @@ static bool is_section(const char *name)
 	return false;
 }
 
-/* A text that does not look like a name is not shown: it may be a misplaced secret. */
+/* Returns whether a text looks like a name. Any other is not shown, since it may be a misplaced
+ * secret. */
 static bool is_presentable(const char *name)
 {
 	return *name && strlen(name) < SHOWN_BYTES &&
@@ -81,8 +82,8 @@ static bool start_section(struct config_file *file, const char *line)
 	return false;
 }
 
-/* Whether # or ; follows white space: for some programs it starts a comment, for others it belongs
- * to the value. It is refused, so that nobody has to guess. */
+/* Returns whether # or ; follows white space. For some programs it starts a comment, for others it
+ * belongs to the value. Such lines are refused, so that nobody has to guess. */
 static bool has_comment(const char *line)
 {
 	for (const char *c = strpbrk(line, "#;"); c; c = strpbrk(c + 1, "#;")) {
@@ -92,7 +93,7 @@ static bool has_comment(const char *line)
 	return false;
 }
 
-/* Whether inih should parse the line. */
+/* Returns whether inih should parse the line. */
 static bool accept_line(struct config_file *file, const char *line, size_t max)
 {
 	if (!*line || *line == '#' || *line == ';')
@@ -158,7 +159,7 @@ static void refuse_key(struct config_file *file, const char *section, const char
 		config_fault(file->state, &file->origin, "unknown key in [%s]%s", section, hint);
 }
 
-/* Handler for inih. It returns nonzero for success. */
+/* Sets the option of a key. inih calls it; nonzero means success. */
 static int take_value(void *user, const char *section, const char *key, const char *value)
 {
 	struct config_file *file = user;

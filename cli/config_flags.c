@@ -62,7 +62,8 @@ static bool set_mode(struct config_state *state, const char *flag)
 	return false;
 }
 
-/* The option that "-F", "--freq" or "--section.key" (`length` bytes of `argument`) stands for. */
+/* Returns the option that "-F", "--freq" or "--section.key" (`length` bytes of `argument`) stands
+ * for. */
 static const struct config_option *find(const char *argument, size_t length)
 {
 	if (argument[1] == 'F' || (length == 6 && !strncmp(argument, "--freq", length)))
@@ -71,7 +72,7 @@ static const struct config_option *find(const char *argument, size_t length)
 }
 
 /* Accepts "-F20", "-F 20", "--name=value" and "--name value". An unknown flag ends the parsing,
- * since it is not known whether the next argument is its value. */
+ * since the next argument may be its value. */
 void config_flags_read(struct config_state *state, int argc, char **argv)
 {
 	static const char file[] = "--config";

@@ -9,10 +9,10 @@
 
 void config_print_help(FILE *out);
 
-/* A configuration file with all options, their defaults and their bounds. */
+/* Prints a configuration file with all options, their defaults and their bounds. */
 void config_print_sample(FILE *out);
 
-/* Each value and where it came from. Secrets are only (set) or (not set). */
+/* Prints each value and where it came from; of a secret, only (set) or (not set). */
 void config_print_dump(const struct config_state *state, FILE *out);
 
 #endif

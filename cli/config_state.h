@@ -61,8 +61,8 @@ void config_fault(struct config_state *state, const struct config_origin *origin
 void config_warn(const struct config_origin *origin, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Sets an option and records where it came from. A wrong text is a fault, and
- * the option keeps its value. */
+/* Sets an option and records where it came from. A wrong text is a fault, and the option keeps its
+ * value. */
 void config_set(struct config_state *state, const struct config_option *option, const char *text,
 		const struct config_origin *origin);
 

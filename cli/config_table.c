@@ -61,7 +61,7 @@ const struct config_option *config_table_find_flag(const char *name, size_t leng
 	return NULL;
 }
 
-/* Case and the separator of words do not count as differences. */
+/* Removes the differences that do not count: case, and the separator of words. */
 static char normalize(char c)
 {
 	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : (char)(c == '-' ? '_' : c);
@@ -74,7 +74,7 @@ static unsigned int min3(unsigned int a, unsigned int b, unsigned int c)
 	return ab < c ? ab : c;
 }
 
-/* Levenshtein's distance, computed row by row; FAR for names that are too long. */
+/* Returns Levenshtein's distance, computed row by row; FAR for names that are too long. */
 static unsigned int distance(const char *a, const char *b)
 {
 	const size_t n = strlen(b);
@@ -98,7 +98,8 @@ static unsigned int distance(const char *a, const char *b)
 	return row[n];
 }
 
-/* At most a third of the name, and at most three characters, may differ. */
+/* Returns whether a name is near enough to be suggested: at most a third of it, and at most three
+ * characters, may differ. */
 static bool is_near(unsigned int score, const char *name)
 {
 	return score <= 3 && score * 3 <= strlen(name);

@@ -52,11 +52,12 @@ enum config_index {
 
 extern const struct config_option config_options[CONFIG_OPTIONS];
 
-/* Both return NULL if there is no such option. */
+/* Find an option by its section and key, or by its flag. Both return NULL if there is none. */
 const struct config_option *config_table_find(const char *section, const char *key);
 const struct config_option *config_table_find_flag(const char *name, size_t length);
 
-/* For "did you mean": the option or section whose name differs least, NULL if all differ much. */
+/* Return the option or section for "did you mean": the one whose name differs least, or NULL if all
+ * differ much. */
 const struct config_option *config_table_nearest(const char *section, const char *key);
 const char *config_table_nearest_section(const char *section);
 

@@ -27,7 +27,7 @@ void config_value_print_bounds(const struct config_option *option, FILE *out);
 /* Returns "TIME" or "none|gzip": the placeholder of the value in --help. */
 const char *config_value_placeholder(const struct config_option *option);
 
-/* The member of `config` that holds the value; there are three kinds of members. */
+/* Return the member of `config` that holds the value. There are three kinds of members. */
 uint64_t *config_value_number(const struct config_option *option, struct config *config);
 bool *config_value_boolean(const struct config_option *option, struct config *config);
 char *config_value_text(const struct config_option *option, struct config *config);

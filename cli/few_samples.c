@@ -21,8 +21,8 @@ static bool read_line(const char *path, char line[static LINE_BYTES])
 	return f && fgets(line, LINE_BYTES, f);
 }
 
-/* Fields utime and stime of /proc/PID/stat in clock ticks: the 14th and 15th (proc(5)). They are
- * counted from the last ')', since the second field is a name that may hold anything. */
+/* Adds the fields utime and stime of /proc/PID/stat, in clock ticks: the 14th and 15th (proc(5)).
+ * They are counted from the last ')', since the second field is a name that may hold anything. */
 static bool add_ticks(const char *path, uint64_t *ticks)
 {
 	char line[LINE_BYTES], *saved;
@@ -39,8 +39,8 @@ static bool add_ticks(const char *path, uint64_t *ticks)
 	return true;
 }
 
-/* The first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq in ticks. The idle
- * times do not count. */
+/* Adds the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq in ticks. The
+ * idle times do not count. */
 static bool add_machine_ticks(uint64_t *ticks)
 {
 	char line[LINE_BYTES], *saved;
@@ -62,7 +62,7 @@ static uint64_t ticks_to_ns(uint64_t ticks)
 	return ticks * (1000000000u / (uint64_t)sysconf(_SC_CLK_TCK));
 }
 
-/* usage_usec in cpu.stat, which every cgroup of version 2 has but the root. */
+/* Reads usage_usec of cpu.stat, which every cgroup of version 2 has but the root. */
 static bool read_cgroup_time(const char *directory, uint64_t *ns)
 {
 	static const char key[] = "usage_usec ";
@@ -75,7 +75,8 @@ static bool read_cgroup_time(const char *directory, uint64_t *ns)
 	return true;
 }
 
-/* "populated 0" in cgroup.events: neither the cgroup nor one below it has a process. */
+/* Returns whether neither the cgroup nor one below it has a process: "populated 0" in
+ * cgroup.events. */
 static bool is_cgroup_empty(const char *directory)
 {
 	char path[PATH_BYTES], line[LINE_BYTES];
@@ -97,7 +98,7 @@ static enum few_samples_scope scope_of(const struct record_options *o)
 	return o->cgroup ? FEW_SAMPLES_OF_CGROUP : FEW_SAMPLES_OF_MACHINE;
 }
 
-/* Returns how many of the selected processes or threads exist. */
+/* Adds the CPU time of the selected processes or thread. Returns how many of them exist. */
 static unsigned int add_selected_ticks(const struct record_options *o, uint64_t *ticks)
 {
 	unsigned int found = 0;
@@ -114,7 +115,7 @@ static unsigned int add_selected_ticks(const struct record_options *o, uint64_t 
 	return found;
 }
 
-/* CPU time used so far; false if it cannot be told for this scope. */
+/* Reads the CPU time used so far. Returns false if it cannot be determined for this scope. */
 static bool read_cpu_time(const struct record_options *o, uint64_t *ns)
 {
 	uint64_t ticks = 0;
@@ -182,7 +183,7 @@ static const char *subject_of(enum few_samples_scope scope)
 	return subjects[scope];
 }
 
-/* Samples that the frequency allows in the time recorded, if all CPUs are busy. */
+/* Returns how many samples the frequency allows in the time recorded, if all CPUs are busy. */
 static uint64_t most_samples(const struct few_samples_facts *f)
 {
 	return (uint64_t)((double)f->duration_ns / 1e9 * f->frequency_hz * f->cpu_count);

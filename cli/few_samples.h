@@ -26,7 +26,7 @@ enum {
 	FEW_SAMPLES_TEXT_BYTES = 384,
 };
 
-/* What was selected. At most one of these is what the user thinks of when samples are missing. */
+/* What was selected. If several options select, the explanation is about one of them. */
 enum few_samples_scope {
 	FEW_SAMPLES_OF_MACHINE,
 	FEW_SAMPLES_OF_PROCESSES, /* -p */

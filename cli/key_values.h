@@ -34,7 +34,7 @@ struct key_values {
 	char text[KEY_VALUES_BYTES];
 };
 
-/* The texts are NUL-terminated and valid until the list changes. */
+/* Return the name or the value of a pair, NUL-terminated, which is valid until the list changes. */
 const char *key_values_key(const struct key_values *list, size_t index);
 const char *key_values_value(const struct key_values *list, size_t index);
 /* Returns the value of `key`, or NULL. */
@@ -46,9 +46,9 @@ const char *key_values_get(const struct key_values *list, const char *key);
 const char *key_values_parse(enum key_values_kind kind, const char *text, struct key_values *list,
 			     char reason[static KEY_VALUES_REASON_BYTES]);
 
-/* The same for a file of headers with one "name: value" per line. Nothing is decoded; a line that
- * starts with # is a comment; a name that is given twice is wrong. `line` is the wrong line, 0 for
- * the file as a whole. `exposed`: other users may read the file (mode o+r). */
+/* Does the same with a file of headers, which has one "name: value" per line. Nothing is decoded; a
+ * line that starts with # is a comment; a name that is given twice is wrong. `line` is the wrong
+ * line, 0 for the file as a whole. `exposed`: other users may read the file (mode o+r). */
 const char *key_values_read_headers(const char *path, struct key_values *list, unsigned int *line,
 				    bool *exposed, char reason[static KEY_VALUES_REASON_BYTES]);
 

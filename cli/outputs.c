@@ -34,8 +34,9 @@ void outputs_default_name(const char *host, const struct tm *time, const char *f
 		 output_format_extension(format));
 }
 
-/* The current directory may be one that others write to, such as /tmp. Therefore a file or link
- * that exists under the default name is never opened: the next name is tried. */
+/* Opens an output under a default name. The current directory may be one that others write to, such
+ * as /tmp. Therefore a file or link that exists under this name is never opened: the next name is
+ * tried. */
 static int open_default(struct output *output)
 {
 	static char name[OUTPUTS_NAME_BYTES];
@@ -57,7 +58,8 @@ static int open_default(struct output *output)
 	return fd;
 }
 
-/* The file is not truncated yet: if the recording does not begin, an older one is still there. */
+/* Opens a file to be written. It is not truncated yet: if the recording does not begin, an older
+ * one is still there. */
 static int open_path(const char *path, bool *created)
 {
 	if (!strcmp(path, "-"))

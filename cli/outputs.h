@@ -25,10 +25,10 @@ void outputs_default_name(const char *host, const struct tm *time, const char *f
  * outputs_truncate(). Returns STATUS_DONE, or another exit status after a message. */
 int outputs_open(struct record_options *options);
 
-/* The recording begins: empties what older recordings left in the outputs. */
+/* Removes what older recordings left in the outputs, when the recording begins. */
 void outputs_truncate(struct record_options *options);
 
-/* The recording did not begin: removes the files that outputs_open() created. */
+/* Removes the files that outputs_open() created, when the recording did not begin. */
 void outputs_remove_created(const struct record_options *options);
 
 #endif

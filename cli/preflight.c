@@ -21,8 +21,8 @@
 /*
  * How this works: each check looks for one thing that would make the start fail later in a role,
  * where it would be harder to explain. The order is: privileges, kernel, filters, because without
- * privileges the later checks cannot tell what is missing. The first failed check prints one line
- * with what is missing and what to do.
+ * privileges the later checks cannot find out what is missing. The first failed check prints one
+ * line with what is missing and what to do.
  *
  * Example: Debian sets kernel.perf_event_paranoid to 3, which refuses perf events to a process that
  * has CAP_PERFMON but not CAP_SYS_ADMIN. The loader will have CAP_PERFMON alone. So a child process
@@ -34,7 +34,7 @@ static int refuse(int status, const char *what, const char *remedy)
 	return status;
 }
 
-/* Whether the capability is needed with --strict-memory too. */
+/* Returns whether the capability is needed with --strict-memory too. */
 static bool is_needed_strictly(cap_value_t value)
 {
 	return value != CAP_DAC_READ_SEARCH && value != CAP_CHECKPOINT_RESTORE;

@@ -84,7 +84,7 @@ static int configure_exporter(struct recording *r)
 			 &config, sizeof(config), fds, o->output_count);
 }
 
-/* Containers are looked up only if an output can show them: otlp is the only such format. */
+/* Has containers looked up only if an output can show them: otlp is the only such format. */
 static int configure_worker(struct recording *r)
 {
 	const struct record_options *o = &r->options;
@@ -178,7 +178,8 @@ static int on_top_function(void *context, const struct msg_top_function *functio
 	REFUSED(PONG)
 MESSAGE_HANDLERS(record_handlers, CLI, RECORD_HANDLERS);
 
-/* The first Ctrl-C ends the sampling; a second one, or one before the sampling, ends everything. */
+/* Handles Ctrl-C. The first one ends the sampling; a second one, or one before the sampling, ends
+ * everything. */
 static void on_signal(void *context)
 {
 	struct recording *r = context;
@@ -195,7 +196,7 @@ static void on_signal(void *context)
 	stop_sampling(r);
 }
 
-/* With -d, the end does not wait for the next regular tick. */
+/* Stops the sampling when the time of -d is over. This does not wait for the next regular tick. */
 static void check_duration(struct recording *r, uint64_t now_ns)
 {
 	const uint64_t wanted_ns = r->options.duration_ns;

@@ -3,7 +3,7 @@
 #ifndef CLI_RECORD_H
 #define CLI_RECORD_H
 
-/* Both return an exit status. `argv[0]` is the name of the command. */
+/* Execute the commands. Both return an exit status. `argv[0]` is the name of the command. */
 int record_main(int argc, char **argv);
 int report_main(int argc, char **argv);
 

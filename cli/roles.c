@@ -36,9 +36,9 @@ enum {
 uid_t roles_uid(enum role_id role, bool agent)
 {
 	const struct passwd *user = getpwnam(role_names[role].user);
-	/* The uids of a recording depend on its pid, so that two recordings do not
-	 * share them. Those of an agent are the same at each start, because its
-	 * spool belongs to one of them. */
+	/* The uids of a recording depend on its pid, so that two recordings do not share them.
+	 * Those of an agent are the same at each start, because its spool belongs to one of
+	 * them. */
 	const unsigned int index = (agent ? 0 : (unsigned int)getpid() * UIDS_PER_RUN) + role;
 
 	if (user && user->pw_uid)
@@ -60,8 +60,8 @@ void roles_program_path(const char *name, char *path, size_t size)
 	snprintf(path + used, size - used, "%s", name);
 }
 
-/* A role that is just starting may create its socket between unlink() and rmdir(). Then the
- * directory is not empty, and all is tried again. */
+/* Removes the run directory. A role that is just starting may create its socket between unlink()
+ * and rmdir(). Then the directory is not empty, and all is tried again. */
 static void run_dir_remove(const char *run_dir)
 {
 	char path[128];
@@ -79,8 +79,8 @@ static void run_dir_remove(const char *run_dir)
 	}
 }
 
-/* The guard is a child that waits until the other end of its pipe is closed, and then removes the
- * run directory. The end is closed even if this process is killed, so no file is left. */
+/* Starts the guard, a child that waits until the other end of its pipe is closed, and then removes
+ * the run directory. The end is closed even if this process is killed, so no file is left. */
 static int roles_start_guard(struct roles *roles)
 {
 	int ends[2];
@@ -224,8 +224,8 @@ static bool roles_any_left(struct roles *roles)
 
 /*
  * When one role ends, the others notice within moments that their peer is gone, and exit with
- * STATUS_FAILED. So the role that began is one that was killed, or one whose exit status says more
- * than STATUS_FAILED. If there is none, it is the first with STATUS_FAILED.
+ * STATUS_FAILED. So the role that failed first is one that was killed, or one whose exit status
+ * says more than STATUS_FAILED. If there is none, it is the first with STATUS_FAILED.
  */
 int roles_find_first_failure(struct roles *roles, enum role_id *first)
 {

@@ -57,12 +57,12 @@ int roles_start_again(struct roles *roles, enum role_id role);
  * yet; or another negative errno. */
 int roles_connect_again(struct roles *roles, enum role_id role);
 
-/* The uid of a role: that of its system user if the host has this user. Else it is a uid from the
- * range that systemd keeps for services without a user of their own. */
+/* Returns the uid of a role: that of its system user if the host has this user. Else it is a uid
+ * from the range that systemd keeps for services without a user of their own. */
 uid_t roles_uid(enum role_id role, bool agent);
 
-/* Once all sockets are connected, their names are not needed. Removes the run directory now, so
- * that nothing can be left in the file system. */
+/* Removes the run directory, so that nothing can be left in the file system. The names of sockets
+ * are not needed once all are connected. */
 void roles_remove_run_dir(struct roles *roles);
 
 /* Reads the resident and proportional memory of each role. */
@@ -71,12 +71,12 @@ void roles_measure(struct roles *roles);
 /* Collects one role that ended. Returns ROLE_COUNT if none has. */
 enum role_id roles_reap(struct roles *roles);
 
-/* After a role of a recording ended: disconnects, so that the others end too, and finds the role
- * that failed first. `first` is ROLE_COUNT if none ended with a reason of its own. Returns the exit
- * status to pass on. */
+/* Disconnects after a role has ended, so that the others end too, and finds the role that failed
+ * first. `first` is ROLE_COUNT if none ended with a reason of its own. Returns the exit status to
+ * pass on. */
 int roles_find_first_failure(struct roles *roles, enum role_id *first);
 
-/* Disconnects, and kills roles that have not ended within a second. */
+/* Disconnects, removes the run directory, and kills roles that have not ended within a second. */
 void roles_stop(struct roles *roles);
 
 /* Writes the path of a program in the directory of this program. */

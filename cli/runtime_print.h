@@ -8,18 +8,18 @@
 
 #include "ipc/messages.h"
 
-/* For the summary of a recording: one line per runtime with refusals or
- * with frames without a name. */
+/* Prints one line for each runtime with refusals or with frames without a name, for the summary of
+ * a recording. */
 void runtime_print_faults(const struct msg_runtime stats[RUNTIME_ID_COUNT], FILE *out);
 
-/* For `bulkhead status`: one line per runtime that was found. The first line starts with
- * "runtimes". */
+/* Prints one line for each runtime that was found, for `bulkhead status`. The first line starts
+ * with "runtimes". */
 void runtime_print_status(const struct msg_runtime stats[RUNTIME_ID_COUNT], FILE *out);
 
-/* The member "runtimes" of a JSON object, followed by a comma. */
+/* Prints the member "runtimes" of a JSON object, followed by a comma. */
 void runtime_print_json(const struct msg_runtime stats[RUNTIME_ID_COUNT], FILE *out);
 
-/* Metrics in the text format of Prometheus. */
+/* Prints metrics in the text format of Prometheus. */
 void runtime_print_metrics(const struct msg_runtime stats[RUNTIME_ID_COUNT], FILE *out);
 
 #endif

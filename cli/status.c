@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `bulkhead status`: asks the running agent for a report, and prints it
- * as text, JSON or metrics. */
+/* `bulkhead status`: asks the running agent for a report, and prints it as text, JSON or
+ * metrics. */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>

@@ -9,7 +9,7 @@
 
 void status_print_text(const struct agent_report *report, FILE *out);
 void status_print_json(const struct agent_report *report, FILE *out);
-/* The text format of Prometheus, version 0.0.4. */
+/* Prints metrics in the text format of Prometheus, version 0.0.4. */
 void status_print_metrics(const struct agent_report *report, FILE *out);
 
 #endif

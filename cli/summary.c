@@ -101,8 +101,8 @@ static void print_top_functions(const struct recording_stats *stats)
 	}
 }
 
-/* Prints one line for each count that is not 0: `what`, the name, the count
- * and its share of `whole`. */
+/* Prints one line for each count that is not 0: `what`, the name, the count and its share of
+ * `whole`. */
 static void print_reasons(const char *what, const char *const *names, const uint64_t *counts,
 			  int first, int count, uint64_t whole)
 {

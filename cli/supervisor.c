@@ -45,7 +45,8 @@ void supervisor_send(struct supervisor *s, enum role_id role, enum message_type 
 	peer_send(&s->roles.peers[role], type, NULL, 0, NULL, 0);
 }
 
-/* Its end is handled when it is reaped. A pid of 0 means that it has ended already. */
+/* Kills a role, whose end is handled when it is reaped. A pid of 0 means that it has ended
+ * already. */
 static void kill_role(const struct supervisor *s, enum role_id role)
 {
 	const pid_t pid = s->roles.children[role].pid;
@@ -164,7 +165,8 @@ static void log_end(enum role_id role, int wait_status, const char *consequence)
 			  role_names[role].process, WEXITSTATUS(wait_status));
 }
 
-/* A role that fails while it starts logs the reason itself, unless it was killed. */
+/* Ends everything after a role has ended. A role that fails while it starts logs the reason itself,
+ * unless it was killed. */
 static void end_all(struct supervisor *s)
 {
 	const bool starting = s->phase == SUPERVISOR_STARTING;
@@ -202,7 +204,7 @@ static void on_end_restart_one(struct supervisor *s, enum role_id role)
 			 role_names[role].process);
 	else
 		log_end(role, wait_status, "it is restarted");
-	/* heard_ns is set when a role is configured, and since then. */
+	/* heard_ns shows whether this process of the role was configured before it was killed. */
 	if (state->ready)
 		state->failed_starts = 0;
 	else if (WIFSIGNALED(wait_status) && state->heard_ns >= state->backoff.started_ns)
@@ -214,7 +216,8 @@ static void on_end_restart_one(struct supervisor *s, enum role_id role)
 	loop_tick_within(&s->loop, 0);
 }
 
-/* A failure that another start would only repeat: wrong usage, the kernel, or permissions. */
+/* Returns whether another start would only repeat the failure: wrong usage, the kernel, or
+ * permissions. */
 static bool is_final(const struct supervisor *s, int wait_status)
 {
 	return !s->was_running && WIFEXITED(wait_status) &&
@@ -298,7 +301,7 @@ int supervisor_on_status(void *context, const struct msg_status *status)
 	return 0;
 }
 
-/* on_peer() has recorded the time, which is what PING asked for. */
+/* Does nothing: on_peer() has recorded the time, which is what PING asked for. */
 int supervisor_on_pong(void *context)
 {
 	(void)context;
@@ -344,8 +347,8 @@ static void on_peer(void *context, uint32_t events)
 
 /* --- time --- */
 
-/* A role that is silent is asked for a sign of life; one that stays silent is killed. Roles that
- * start do not listen yet: LIMIT_CONNECT_MS and READY_TIMEOUT_MS limit them. */
+/* Asks silent roles for a sign of life, and kills those that stay silent. Roles that start do not
+ * listen yet; LIMIT_CONNECT_MS and READY_TIMEOUT_MS limit them. */
 static void check_watchdog(struct supervisor *s, uint64_t now)
 {
 	const uint64_t limit_ns = s->policy->watchdog_ns;
@@ -382,7 +385,7 @@ static void log_not_ready(const struct supervisor *s)
 	}
 }
 
-/* A role that was restarted alone and is connected, but hangs before it is ready, is killed. */
+/* Kills a role that was restarted alone and is connected, but hangs before it is ready. */
 static void check_restarted(const struct supervisor *s, enum role_id role, uint64_t now)
 {
 	const struct supervised_role *state = &s->role[role];
@@ -421,7 +424,7 @@ static void tick_at(struct supervisor *s, uint64_t due_ns, uint64_t now)
 		loop_tick_within(&s->loop, due_ns > now ? (int)((due_ns - now) / 1000000) + 1 : 0);
 }
 
-/* Starts what is due. */
+/* Starts and connects the roles for which that is due. */
 static void check_restarts(struct supervisor *s, uint64_t now)
 {
 	if (s->phase == SUPERVISOR_WAITING) {

@@ -30,8 +30,8 @@ char *text_input_line(struct text_input *input, const char **fault);
 /* Removes white space at both ends, in place. */
 char *text_input_trim(char *text);
 
-/* Returns whether the text is valid UTF-8 (RFC 3629) without control
- * characters (C0, DEL and C1). */
+/* Returns whether the text is valid UTF-8 (RFC 3629) without control characters (C0, DEL and
+ * C1). */
 bool text_input_printable(const char *text);
 
 #endif
