@@ -52,7 +52,7 @@ static bool file_system_hides_identity(int fd)
 	       (fs.f_type == OVERLAYFS_SUPER_MAGIC || fs.f_type == BTRFS_SUPER_MAGIC);
 }
 
-/* Check that `fd` is a regular file and, where the numbers are reliable, the one requested. */
+/* Checks that `fd` is a regular file and, where the numbers are reliable, the one requested. */
 static int check_identity(int fd, const struct msg_open_file *request, bool *same_file)
 {
 	struct stat st;
@@ -95,7 +95,8 @@ static bool maps_line_matches(char *line, const struct msg_open_file *request, u
 	return at && strtoull(at, path, 10) == request->inode;
 }
 
-/* Find the mapping as it is now. `name`, unless NULL, receives its path, which the caller frees. */
+/* Finds the mapping as it is now. `name`, unless NULL, receives its path, which the caller
+ * frees. */
 static int find_mapping(const struct msg_open_file *request, uint64_t *start, uint64_t *end,
 			char **name)
 {
@@ -123,7 +124,7 @@ static int find_mapping(const struct msg_open_file *request, uint64_t *start, ui
 	return -ENOENT;
 }
 
-/* Open the file that is mapped at an address, under any name and in any root. */
+/* Opens the file that is mapped at an address, under any name and in any root. */
 static int open_mapping(uint32_t tgid, uint64_t start, uint64_t end)
 {
 	char path[96];
@@ -160,7 +161,7 @@ int open_file_mapped(const struct msg_open_file *request, bool *same_file)
 	return r < 0 ? r : TAKE_FD(fd);
 }
 
-/* Open for reading what is open with O_PATH, if it is a regular file on a local file system. */
+/* Opens for reading what is open with O_PATH, if it is a regular file on a local file system. */
 static int open_again(int path_fd)
 {
 	char path[64];
@@ -177,7 +178,7 @@ static int open_again(int path_fd)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Open a path below `root` directory by directory. A symbolic link could lead anywhere, and a
+/* Opens a path below `root` directory by directory. A symbolic link could lead anywhere, and a
  * lookup on a file system that is not local may never return. `path` is modified. */
 static int walk_path(int root, char *path)
 {
@@ -210,7 +211,7 @@ static int open_checked(int fd, const struct msg_open_file *request, bool *same_
 	return r < 0 ? r : TAKE_FD(checked);
 }
 
-/* Open the program of a process. Its directories need not be accessible. */
+/* Opens the program of a process. Its directories need not be accessible. */
 static int open_program(const struct msg_open_file *request, bool *same_file)
 {
 	char path[64];

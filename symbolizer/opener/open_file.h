@@ -26,7 +26,7 @@
 #include "ipc/messages.h"
 
 /*
- * Open the file that a process has mapped at an address, through /proc/PID/map_files. Only regular
+ * Opens the file that a process has mapped at an address, through /proc/PID/map_files. Only regular
  * files on local file systems are opened. Returns a descriptor, which the caller closes, and
  * whether device and inode are those requested; or a negative errno: -ESTALE if another file is
  * mapped there now, -EOPNOTSUPP for file systems on which access may hang.
@@ -39,7 +39,7 @@ int open_file_mapped(const struct msg_open_file *request, bool *same_file);
  */
 int open_file_named(const struct msg_open_file *request, bool *same_file);
 
-/* Open /proc/TGID/NAME. Returns a descriptor or a negative errno. */
+/* Opens /proc/TGID/NAME. Returns a descriptor or a negative errno. */
 int open_file_proc(unsigned int tgid, const char *name);
 
 #endif

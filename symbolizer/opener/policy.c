@@ -8,20 +8,20 @@
 
 /*
  * SYS_PTRACE: /proc/PID/maps, map_files and environ of other uids (stat and cgroup need nothing).
- * DAC_READ_SEARCH: files that only their owners may read, environ among them.
- * CHECKPOINT_RESTORE: opening a link in map_files. Without it, a library that an upgrade has
- * replaced could not be read while old processes use it, and paths would have to be resolved in
- * other roots (openat2, whose flags a seccomp filter cannot check). It allows this process nothing
- * that SYS_PTRACE does not allow already.
+ * DAC_READ_SEARCH: files that only their owners may read, environ among them. CHECKPOINT_RESTORE:
+ * opening a link in map_files. Without it, a library that an upgrade has replaced could not be read
+ * while old processes use it, and paths would have to be resolved in other roots (openat2, whose
+ * flags a seccomp filter cannot check). It allows this process nothing that SYS_PTRACE does not
+ * allow already.
  */
 static const cap_value_t capabilities[] = {CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH,
 					   CAP_CHECKPOINT_RESTORE, -1};
 
 /*
- * SYS_PTRACE: /proc/PID/maps, exe and root of other uids.
- * Without DAC_READ_SEARCH, nothing can be opened that only its owner may read: neither files nor
- * /proc/PID/mem or environ. /proc/PID/map_files is such a directory too, so CHECKPOINT_RESTORE
- * would be useless. Files are found by their names in the process's root (open_file.c).
+ * SYS_PTRACE: /proc/PID/maps, exe and root of other uids. Without DAC_READ_SEARCH, nothing can be
+ * opened that only its owner may read: neither files nor /proc/PID/mem or environ.
+ * /proc/PID/map_files is such a directory too, so CHECKPOINT_RESTORE would be useless. Files are
+ * found by their names in the process's root (open_file.c).
  */
 static const cap_value_t strict_capabilities[] = {CAP_SYS_PTRACE, -1};
 

@@ -70,7 +70,7 @@ static bool find_in_block(struct memory *memory, uint64_t block, uint64_t state,
 }
 
 /* Finds the place of the key, from a thread pointer and the state of that thread. Fills in the
- * fields tls_*. 0, or -EAGAIN if the thread does not hold `state` anywhere. */
+ * fields tls_*. Returns 0, or -EAGAIN if the thread does not hold `state` anywhere. */
 static int find_key(struct memory *memory, uint64_t thread, uint64_t state, struct cpython_block *b)
 {
 	uint64_t blocks[GLIBC_BLOCK_COUNT], array[MUSL_KEYS], values;
@@ -134,7 +134,7 @@ static int try_interpreter(const struct runtime_process *process, uint64_t inter
 }
 
 /* Finds the key in one of the interpreters or, if their list is unknown, with the thread that holds
- * the GIL. 0; -EAGAIN: no thread has a state yet; or an error of memory_read(). */
+ * the GIL. Returns 0; -EAGAIN: no thread has a state yet; or an error of memory_read(). */
 static int find_states(const struct runtime_process *process, struct cpython_block *b)
 {
 	const struct cpython_image *image = process->image;
@@ -154,13 +154,14 @@ static int find_states(const struct runtime_process *process, struct cpython_blo
 	return r ? r : -EAGAIN;
 }
 
-/* The index of a field among the words of a code object that the walker reads. */
+/* Returns the index of a field among the words of a code object that the walker reads. */
 static uint32_t code_word(uint16_t offset)
 {
 	return (uint32_t)(offset - CPYTHON_CODE_FIRST) / 8;
 }
 
-/* The bytes of a frame that the walker has to read: up to the end of the last field it uses. */
+/* Returns the bytes of a frame that the walker has to read: up to the end of the last field it
+ * uses. */
 static uint32_t frame_bytes(const struct cpython_offsets *o)
 {
 	const uint16_t fields[] = {o->frame_code, o->frame_previous, o->frame_position,

@@ -33,8 +33,8 @@
 #include "symbolizer/runtime/limits.h"
 
 enum {
-	/* The split part must be the target of this many jumps: two that
-	 * agree by chance do occur. */
+	/* The split part must be the target of this many jumps: two that agree by chance do
+	 * occur. */
 	SPLIT_TARGETS_MIN = 3,
 	/* Alpine's function is a stub that only jumps to its split part. Then one jump is enough,
 	 * if the function is small and the part is large. */
@@ -94,7 +94,7 @@ static int header_read(const struct runtime_file *file, struct frame_header *h)
 	return 0;
 }
 
-/* The function's first address and its FDE's, of one table entry. */
+/* Returns the first address of the function of one table entry, and stores that of its FDE. */
 static uint64_t header_start(const struct frame_header *h, uint32_t index)
 {
 	return h->vaddr +
@@ -107,7 +107,8 @@ static uint64_t header_fde(const struct frame_header *h, uint32_t index)
 	       displacement_at(h->bytes + HEADER_BYTES + (size_t)index * HEADER_ENTRY_BYTES + 4);
 }
 
-/* The index of the last function that starts at or before `vaddr`; h->count if there is none. */
+/* Returns the index of the last function that starts at or before `vaddr`; h->count if there is
+ * none. */
 static uint32_t header_find(const struct frame_header *h, uint64_t vaddr)
 {
 	const size_t above = SEARCH_LOWER_BOUND(i, h->count, header_start(h, (uint32_t)i) <= vaddr);
@@ -115,9 +116,9 @@ static uint32_t header_find(const struct frame_header *h, uint64_t vaddr)
 	return above ? (uint32_t)above - 1 : h->count;
 }
 
-/* The length of a function in bytes, from its FDE: length, CIE pointer, start and range. The FDE's
- * encoding is not looked up but assumed to be pcrel | sdata4, which holds if the start is what the
- * table says. 0 if it is not. */
+/* Returns the length of a function in bytes, from its FDE: length, CIE pointer, start and range.
+ * The FDE's encoding is not looked up but assumed to be pcrel | sdata4, which holds if the start is
+ * what the table says. Returns 0 if it is something else. */
 static uint64_t header_range(const struct runtime_file *file, const struct frame_header *h,
 			     uint32_t index)
 {
@@ -136,8 +137,9 @@ struct candidate {
 	unsigned int targets; /* jumps that lead into it */
 };
 
-/* The target of a direct jump, conditional or not, with a displacement of 4 bytes, whose
- * instruction starts at code + i. `vaddr` is the address of `code`. 0 if there is no such jump. */
+/* Returns the target of a direct jump, conditional or not, with a displacement of 4 bytes, whose
+ * instruction starts at code + i. `vaddr` is the address of `code`. Returns 0 if there is no such
+ * jump. */
 static uint64_t jump_target(const uint8_t *code, size_t length, size_t i, uint64_t vaddr)
 {
 	if (i + 6 <= length && code[i] == 0x0f && (code[i + 1] & 0xf0) == 0x80)
@@ -197,7 +199,7 @@ static void find_split_part(const struct runtime_file *file, struct cpython_imag
 	free(h.bytes);
 }
 
-/* The length of `mov %reg, 24(%base)` at `code`, a store to PyThreadState.frame; 0 if the
+/* Returns the length of `mov %reg, 24(%base)` at `code`, a store to PyThreadState.frame; 0 if the
  * instruction is something else. With r12 as the base, which needs a SIB byte, it has 5 bytes
  * instead of 4. rsp needs one too, but the PyThreadState is never on the stack. */
 static size_t store_bytes(const uint8_t *code)
@@ -212,8 +214,8 @@ static size_t store_bytes(const uint8_t *code)
 	return (code[0] & 1) && code[3] == 0x24 && code[4] == FRAME_IN_THREAD ? 5 : 0;
 }
 
-/* The offset after the `ret` of an epilogue that starts at `at`: it adds to the stack pointer and
- * pops registers. `at` itself if there is no epilogue. */
+/* Returns the offset after the `ret` of an epilogue that starts at `at`: it adds to the stack
+ * pointer and pops registers. Returns `at` itself if there is no epilogue. */
 static size_t epilogue_end(const uint8_t *code, size_t length, size_t at)
 {
 	size_t i = at;
@@ -235,8 +237,8 @@ static size_t epilogue_end(const uint8_t *code, size_t length, size_t at)
 	return at;
 }
 
-/* The target of an unconditional direct jump at `at`, as an offset in the code; `length` if there
- * is no jump or it leaves the code. */
+/* Returns the target of an unconditional direct jump at `at`, as an offset in the code; `length` if
+ * there is no jump or it leaves the code. */
 static size_t jump_within(const uint8_t *code, size_t length, size_t at)
 {
 	size_t to = length;

@@ -7,7 +7,7 @@
 #include "symbolizer/runtime/file.h"
 
 /* Fills in `texts`, `before`, `after` and `after_end` of the image, whose offsets are set already.
- * 0, or -ENOENT if the file has no evaluator symbol or its code cannot be read. */
+ * Returns 0, or -ENOENT if the file has no evaluator symbol or its code cannot be read. */
 int cpython_evaluator_find(const struct runtime_file *file, struct cpython_image *image);
 
 #endif

@@ -171,7 +171,7 @@ static bool has(const struct runtime_file *file, const char *name)
 }
 
 /* PY_VERSION_HEX as the file states it (Py_Version, from 3.11 on) or as it follows from the symbols
- * that it exports. 0: it cannot be determined. */
+ * that it exports. Returns 0 if it cannot be determined. */
 static uint32_t version_of(const struct runtime_file *file, const struct cpython_image *image)
 {
 	uint64_t vaddr, version = 0;
@@ -377,9 +377,9 @@ static int describe(const struct runtime_file *file, struct cpython_image *image
 	return 0;
 }
 
-/* Can the file be CPython? A program without dynamic symbols (statically linked) has
- * the symbol only in .symtab, which is expensive to read: it is read only if the file's
- * name starts with "python". */
+/* Can the file be CPython? A program without dynamic symbols (statically linked) has the symbol
+ * only in .symtab, which is expensive to read: it is read only if the file's name starts with
+ * "python". */
 static bool may_be(const struct runtime_file *file)
 {
 	const char *name = strrchr(file->path, '/');

@@ -26,8 +26,8 @@
 
 enum {
 	/* The part of struct _PyExecutorObject that is read starts at vm_data.links and ends after
-	 * jit_code. The offset is the same in 3.13 and 3.14
-	 * (Include/internal/pycore_optimizer.h). The others are indexes of words in it. */
+	 * jit_code. The offset is the same in 3.13 and 3.14 (Include/internal/pycore_optimizer.h).
+	 * The others are indexes of words in it. */
 	EXECUTOR_LINKS = 72,
 	EXECUTOR_BYTES = 48,
 	LINK_NEXT = 0,
@@ -53,9 +53,9 @@ static bool range_is_near(const struct runtime_range *range, uint64_t start, uin
 	return start <= range->end + GAP_MAX && range->start <= end + GAP_MAX;
 }
 
-/* Adds a piece of code to the range that it is near to, or makes a new range of it.
- * The grown range may now be near others, which are joined with it. Ranges before
- * `first` are not the compiler's. */
+/* Adds a piece of code to the range that it is near to, or makes a new range of it. The grown range
+ * may now be near others, which are joined with it. Ranges before `first` are not the
+ * compiler's. */
 static void ranges_add(struct runtime_layout *layout, unsigned int first, uint64_t start,
 		       uint64_t end)
 {
@@ -79,8 +79,8 @@ static void ranges_add(struct runtime_layout *layout, unsigned int first, uint64
 	}
 }
 
-/* Adds the code of a list of executors. `doubly_linked`: their `previous` is
- * valid, so it is checked. */
+/* Adds the code of a list of executors. `doubly_linked`: their `previous` is valid, so it is
+ * checked. */
 static void add_executors(const struct runtime_process *process, uint64_t executor,
 			  bool doubly_linked, struct runtime_layout *layout, unsigned int first)
 {

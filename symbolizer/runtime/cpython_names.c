@@ -118,8 +118,8 @@ static uint64_t word_at(const uint64_t *words, uint16_t offset)
 	return words[(offset - CPYTHON_CODE_FIRST) / 8];
 }
 
-/* Is it PyCode_Type? That is where the file has it, unless the program was linked with a copy
- * relocation: then it is wherever its name is "code". */
+/* Returns whether `type` is PyCode_Type. That is where the file has it, unless the program was
+ * linked with a copy relocation: then it is wherever its name is "code". */
 static bool is_code_type(const struct cpython_image *image, uint64_t bias, struct memory *memory,
 			 uint64_t type)
 {
@@ -136,7 +136,7 @@ static bool is_code_type(const struct cpython_image *image, uint64_t bias, struc
  * its fields to `words`. An object that was freed may keep its fields, and so its identity, while
  * the memory that they point to is reused. Its reference count shows that: it is 0, or CPython's
  * allocator has overwritten it with the address of the next free block, which has bits set between
- * 32 and 47. -ESTALE: it is not a live code object.
+ * 32 and 47. Returns -ESTALE: it is not a live code object.
  */
 static int read_identity(const struct cpython_image *image, uint64_t bias, struct memory *memory,
 			 uint64_t address, uint64_t words[CPYTHON_CODE_WORDS], uint32_t *identity)

@@ -12,14 +12,14 @@
 /* The code objects of one process that were read. */
 struct cpython_names;
 
-/* NULL if there is no memory. */
+/* Returns NULL if there is no memory. */
 struct cpython_names *cpython_names_new(void);
 void cpython_names_free(struct cpython_names *names);
 
 /* Drops all cached code objects. */
 void cpython_names_drop(struct cpython_names *names);
 
-/* The memory that cpython_names_drop() would free, in bytes. */
+/* Returns the memory that cpython_names_drop() would free, in bytes. */
 size_t cpython_names_bytes(const struct cpython_names *names);
 
 /*

@@ -72,8 +72,8 @@ static bool name_is(const struct runtime_file *file, const struct elf_section *s
 	       !memcmp(text, name, length);
 }
 
-/* The hash function of .gnu.hash: Bernstein's, h * 33 + c from 5381 on,
- * as in binutils and glibc. */
+/* Computes the hash of .gnu.hash, which is Bernstein's: h * 33 + c from 5381 on, as in binutils and
+ * glibc. */
 static uint32_t gnu_hash(const char *name)
 {
 	uint32_t hash = 5381;
@@ -135,7 +135,7 @@ static int find_by_gnu_hash(const struct runtime_file *file, const char *name,
 	return -ENOENT;
 }
 
-/* The hash function of .hash (System V gABI, "Hash Table"). */
+/* Computes the hash of .hash (System V gABI, "Hash Table"). */
 static uint32_t sysv_hash(const char *name)
 {
 	uint32_t hash = 0;

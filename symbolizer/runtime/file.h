@@ -22,23 +22,23 @@ struct runtime_symbol {
 	uint64_t vaddr, size;
 };
 
-/* Opens the file that `fd` refers to. `fd` and `path` are borrowed until runtime_file_fini(). 0, or
- * an error of elf_image_init(). */
+/* Opens the file that `fd` refers to. `fd` and `path` are borrowed until runtime_file_fini().
+ * Returns 0, or an error of elf_image_init(). */
 int runtime_file_init(struct runtime_file *file, int fd, const char *path);
 void runtime_file_fini(struct runtime_file *file);
 
-/* Finds a defined dynamic symbol through .gnu.hash or .hash, with a few
- * small reads. 0 or -ENOENT. */
+/* Finds a defined dynamic symbol through .gnu.hash or .hash, with a few small reads. Returns 0 or
+ * -ENOENT. */
 int runtime_file_exported(const struct runtime_file *file, const char *name,
 			  struct runtime_symbol *symbol);
 
 /* Finds a symbol of .symtab, which may be a local one. It reads the whole table, so it is meant for
- * files that are already known to be a runtime. 0 or -ENOENT. */
+ * files that are already known to be a runtime. Returns 0 or -ENOENT. */
 int runtime_file_local(const struct runtime_file *file, const char *name,
 		       struct runtime_symbol *symbol);
 
-/* Reads exactly `length` bytes of the file's contents at a virtual address. 0, or -ENODATA if the
- * file does not have them there. */
+/* Reads exactly `length` bytes of the file's contents at a virtual address. Returns 0, or -ENODATA
+ * if the file does not have them there. */
 int runtime_file_read(const struct runtime_file *file, uint64_t vaddr, void *buffer, size_t length);
 
 #endif

@@ -64,8 +64,8 @@ static int unexpected(struct hotspot_vm *vm, const char *what)
 	return -ENOTSUP;
 }
 
-/* The offset of a CodeBlob's field from the start of its HeapBlock; HOTSPOT_NO_FIELD if the VM does
- * not describe it, or its size is neither `bytes` nor `other`, or it is not aligned. */
+/* Returns the offset of a CodeBlob's field from the start of its HeapBlock; HOTSPOT_NO_FIELD if the
+ * VM does not describe it, or its size is neither `bytes` nor `other`, or it is not aligned. */
 static uint16_t blob_offset(struct finder *f, enum hotspot_field_name name, uint8_t bytes,
 			    uint8_t other)
 {

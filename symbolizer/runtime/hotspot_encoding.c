@@ -142,8 +142,8 @@ static void put(struct text *t, const char *from, size_t length)
 		t->bytes[t->length++] = from[i];
 }
 
-/* How many bytes follow the first byte of a character; -1 if no character starts with it. Modified
- * UTF-8 has no characters of four bytes. */
+/* Returns how many bytes follow the first byte of a character; -1 if no character starts with it.
+ * Modified UTF-8 has no characters of four bytes. */
 static int bytes_after_first(uint8_t first)
 {
 	if (first < ' ' || first == 0x7f)
@@ -198,7 +198,7 @@ static const char *primitive(char type)
 	}
 }
 
-/* The length of a class's name without the suffix of a hidden class: an address "+0x..." or
+/* Returns the length of a class's name without the suffix of a hidden class: an address "+0x..." or
  * "/0x...", or a number "/123". */
 static size_t visible_length(const char *name, size_t length)
 {

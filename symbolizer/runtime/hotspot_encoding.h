@@ -27,7 +27,7 @@ struct hotspot_stream {
 	bool failed;	    /* a number was cut off by the end; every later one is 0 */
 };
 
-/* The next number. 0 and `failed` if it is cut off. */
+/* Returns the next number; 0, with `failed` set, if it is cut off. */
 uint32_t hotspot_unsigned5(struct hotspot_stream *stream);
 
 /* An entry of a method's line table (CompressedLineNumberReadStream): from this bytecode index on,
@@ -40,8 +40,8 @@ struct hotspot_line {
  * differences. False at the end of the table, or if the stream fails. */
 bool hotspot_next_line(struct hotspot_stream *stream, struct hotspot_line *entry);
 
-/* The line of bytecode `bci`: that of the entry with the greatest index up to it, of several the
- * last one. 0 if there is none. */
+/* Returns the line of bytecode `bci`: that of the entry with the greatest index up to it, of
+ * several the last one. Returns 0 if there is none. */
 uint32_t hotspot_line_of(const struct hotspot_line *lines, size_t count, uint32_t bci);
 
 /* HotSpot's PcDesc: at this offset in a compiled method's code, this scope is being executed. They
@@ -51,9 +51,9 @@ struct hotspot_pc_desc {
 	int32_t scope; /* offset of the innermost scope in the scopes' bytes; 0: none */
 };
 
-/* The PcDesc of a return address, or the first one after an interrupted pc: the VM describes the
- * places at which it can stop, and code belongs to the next one. If there is none after it, the
- * last one before it. NULL if there is none at all. */
+/* Returns the PcDesc of a return address, or the first one after an interrupted pc: the VM
+ * describes the places at which it can stop, and code belongs to the next one. If there is none
+ * after it, returns the last one before it; NULL if there is none at all. */
 const struct hotspot_pc_desc *hotspot_find_pc_desc(const struct hotspot_pc_desc *descs,
 						   size_t count, uint32_t code_offset);
 
@@ -69,8 +69,8 @@ struct hotspot_scope {
 int hotspot_decode_scopes(const uint8_t *bytes, size_t length, bool zero_excluded, uint32_t scope,
 			  struct hotspot_scope scopes[HOTSPOT_SCOPES_MAX]);
 
-/* Is it a name in modified UTF-8 (JVMS 4.4.7) without control characters? Memory that was freed and
- * reused rarely is. A name that was cut inside a character passes. */
+/* Returns whether the text is a name in modified UTF-8 (JVMS 4.4.7) without control characters.
+ * Memory that was freed and reused rarely is. A name that was cut inside a character passes. */
 bool hotspot_is_name(const char *name, size_t length);
 
 /* Writes the parameters of a method signature as "(int, String[])", cut at `size` - 1 bytes and

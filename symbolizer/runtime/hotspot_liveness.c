@@ -55,7 +55,7 @@ static bool has_field(const struct check *c, enum hotspot_field_name name)
 	return c->vm->fields[name].known;
 }
 
-/* The value of a field that is a pointer; 0 if it cannot be read. */
+/* Returns the value of a field that is a pointer; 0 if it cannot be read. */
 static uint64_t follow(const struct check *c, enum hotspot_field_name name, uint64_t address)
 {
 	uint64_t to = 0;

@@ -45,8 +45,8 @@ enum {
 	/* Some versions set the lowest bit of a pool entry that is not resolved. */
 	POINTER_TAG = 1,
 	WORD = 8,
-	/* The place of _method_idnum in hotspot_sizes(): the last 2 of its 8
-	 * bytes, in every version. */
+	/* The place of _method_idnum in hotspot_sizes(): the last 2 of its 8 bytes, in every
+	 * version. */
 	IDNUM_SHIFT = 48,
 };
 

@@ -31,13 +31,13 @@ struct hotspot_methods {
 	size_t bytes; /* of the methods in slots */
 };
 
-/* Call it before each frame that is named: time has passed and class loaders may be gone. */
+/* To be called before each frame that is named: time has passed and class loaders may be gone. */
 void hotspot_methods_begin(struct hotspot_methods *methods);
 
 /*
  * Reads the Method at `address`. If `wanted` is not NULL, it must have that identity; then a cached
- * method is returned even if it is no longer in memory. 0: the caller owns a reference to
- * `*method`. -ESTALE: there is no such method. Or an error of memory_read().
+ * method is returned even if it is no longer in memory. Returns 0: the caller owns a reference to
+ * `*method`. Returns -ESTALE: there is no such method. Or an error of memory_read().
  */
 int hotspot_method_get(struct hotspot_methods *methods, const struct hotspot_vm *vm,
 		       struct memory *memory, uint64_t address, const uint32_t *wanted,
@@ -47,7 +47,7 @@ void hotspot_method_put(struct hotspot_method *method);
 /* Empties the cache. */
 void hotspot_methods_fini(struct hotspot_methods *methods);
 
-/* The memory that a method takes, in bytes. */
+/* Returns the memory that a method takes, in bytes. */
 size_t hotspot_method_bytes(const struct hotspot_method *method);
 
 #endif

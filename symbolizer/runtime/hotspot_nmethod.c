@@ -92,7 +92,8 @@ static size_t nmethod_bytes(const struct hotspot_nmethod *n)
 	       hotspot_method_bytes(n->root);
 }
 
-/* Reads the header of the nmethod. -ESTALE if it was freed, or another one is in its place. */
+/* Reads the header of the nmethod. Returns -ESTALE if it was freed, or another one is in its
+ * place. */
 static int read_header(const struct context *c, uint64_t address, uint32_t compile_id,
 		       uint8_t header[HOTSPOT_BLOB_BYTES])
 {
@@ -158,7 +159,8 @@ static void locate(const struct context *c, uint64_t address, const uint8_t *hea
 	t->metadata = (struct span){address + pick(c, HOTSPOT_METADATA_OFFSET, header), scopes};
 }
 
-/* Copies a table. -ENODATA if it is empty or longer than `max` bytes. The caller frees `*bytes`. */
+/* Copies a table. Returns -ENODATA if it is empty or longer than `max` bytes. The caller frees
+ * `*bytes`. */
 static int read_span(const struct context *c, const struct span *span, size_t max, void **bytes,
 		     size_t *length)
 {
@@ -224,8 +226,8 @@ static int read_tables(const struct context *c, const struct tables *t, struct h
 	return r == -ENODATA ? 0 : r;
 }
 
-/* The method with this index in the metadata. If it was not read yet, it is read now, but only if
- * `may_read`. -ESTALE if there is none. */
+/* Finds the method with this index in the metadata. If it was not read yet, it is read now, but
+ * only if `may_read`. Returns -ESTALE if there is none. */
 static int nmethod_method(const struct context *c, struct hotspot_nmethod *n, uint32_t index,
 			  bool may_read, const struct hotspot_method **method)
 {
@@ -337,8 +339,8 @@ static int nmethod_get(struct hotspot_nmethods *nmethods, const struct context *
 	return 0;
 }
 
-/* Finds the methods of the scopes. If one of them was not read yet, all of
- * them that are missing are. */
+/* Finds the methods of the scopes. If one of them was not read yet, all of them that are missing
+ * are. */
 static int resolve(const struct context *c, struct hotspot_nmethod *n,
 		   const struct hotspot_scope *scopes, int count, struct hotspot_inlined *found)
 {

@@ -82,7 +82,7 @@ int hotspot_image_init(struct hotspot_image *image, const struct runtime_file *f
 	return 0;
 }
 
-/* The size of a C++ type in bytes, 0 if it is unknown. */
+/* Returns the size of a C++ type in bytes, 0 if it is unknown. */
 static uint8_t type_bytes(const char *type)
 {
 	static const struct {

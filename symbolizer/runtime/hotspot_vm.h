@@ -14,8 +14,8 @@
 #include "symbolizer/runtime/file.h"
 #include "symbolizer/runtime/memory.h"
 
-/* X(identifier, type, field, needed): the fields that we use. A VM that lacks
- * a needed one is refused. */
+/* X(identifier, type, field, needed): the fields that we use. A VM that lacks a needed one is
+ * refused. */
 #define HOTSPOT_FIELDS(X)                                                                          \
 	X(VERSION, "JDK_Version", "_current", false)                                               \
 	X(VERSION_NEWER, "Abstract_VM_Version", "_vm_major_version", false)                        \
@@ -153,22 +153,22 @@ struct hotspot_image {
 	uint64_t structs, types;
 };
 
-/* Looks the variables up in the file. 0, or -ENOENT if it is not a libjvm.so. */
+/* Looks the variables up in the file. Returns 0, or -ENOENT if it is not a libjvm.so. */
 int hotspot_image_init(struct hotspot_image *image, const struct runtime_file *file);
 
-/* Reads the tables of a process. 0; -EAGAIN: ld.so has not relocated them yet; -ENOTSUP: something
- * that is needed is not described, see vm->missing; -E2BIG: a table does not end; or an error of
- * memory_read(). */
+/* Reads the tables of a process. Returns 0; -EAGAIN: ld.so has not relocated them yet; -ENOTSUP:
+ * something that is needed is not described, see vm->missing; -E2BIG: a table does not end; or an
+ * error of memory_read(). */
 int hotspot_vm_read(struct hotspot_vm *vm, const struct hotspot_image *image, uint64_t bias,
 		    struct memory *memory);
 
 /* Reads a field, of any of the four sizes, of the structure at `address`; of a static field if that
- * is 0. 0; -ENOTSUP if the VM does not describe the field; or an error of memory_read(). */
+ * is 0. Returns 0; -ENOTSUP if the VM does not describe the field; or an error of memory_read(). */
 int hotspot_vm_get(const struct hotspot_vm *vm, struct memory *memory, enum hotspot_field_name name,
 		   uint64_t address, uint64_t *value);
 
-/* The same from the first `length` bytes of the structure, which were read before. 0 if the field
- * is not described or not in them. The value is not sign-extended. */
+/* The same from the first `length` bytes of the structure, which were read before. Returns 0 if the
+ * field is not described or not in them. The value is not sign-extended. */
 uint64_t hotspot_vm_pick(const struct hotspot_vm *vm, enum hotspot_field_name name,
 			 const void *bytes, size_t length);
 

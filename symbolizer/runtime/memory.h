@@ -32,7 +32,7 @@ struct memory {
 /* Starts an operation that may make `reads` reads, of `bytes` bytes in total. */
 void memory_allow(struct memory *memory, unsigned int reads, size_t bytes);
 
-/* Reads exactly `length` bytes at `address`. 0; -EFAULT: a part of it is not mapped or not
+/* Reads exactly `length` bytes at `address`. Returns 0; -EFAULT: a part of it is not mapped or not
  * readable; -ESRCH: the process has ended or has executed another program; -EDQUOT: the budget is
  * used up. After an error the contents of `buffer` are undefined. */
 int memory_read(struct memory *memory, uint64_t address, void *buffer, size_t length);

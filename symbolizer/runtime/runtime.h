@@ -91,27 +91,28 @@ const char *runtime_frames_format(struct runtime_frames *frames, const char *for
 /* The operations of a runtime. File and memory may hold any bytes. No operation may block. */
 struct runtime_ops {
 	/*
-	 * Determines whether the file is this runtime. 0: it is, and `*image` holds what all its
-	 * processes share; the caller frees it with `release`. -ENOENT: it is not. -ENOTSUP: it is,
-	 * but it is not supported, and `refusal` says why in one line, with version and file.
-	 * -ENOMEM.
+	 * Determines whether the file is this runtime. Returns 0: it is, and `*image` holds what
+	 * all its processes share, which the caller frees with `release`; -ENOENT: it is not;
+	 * -ENOTSUP: it is, but it is not supported, and `refusal` says why in one line, with
+	 * version and file; -ENOMEM.
 	 */
 	int (*recognise)(const struct runtime_file *file, void **image,
 			 struct runtime_refusal *refusal);
 	void (*release)(void *image);
 	/*
-	 * Finds the runtime's state in the process and fills in process->layout. 0; -EAGAIN: the
-	 * runtime is still starting, and the worker will call again soon; -ENOTSUP: the process is
-	 * not supported, process->refusal says why; any other error: the worker gives up.
-	 * If refresh_ms is set, it is called again, because ranges come and go. Then
-	 * process->layout holds what was published last.
+	 * Finds the runtime's state in the process and fills in process->layout. Returns 0; -EAGAIN
+	 * or -EFAULT: the runtime is still starting, and the worker calls again soon; -ESRCH: the
+	 * memory is of a program that has ended; -ENOTSUP: the process is not supported, and
+	 * process->refusal says why; any other error: the worker gives up. If refresh_ms is set, it
+	 * is called again, because ranges come and go. Then process->layout holds what was
+	 * published last.
 	 */
 	int (*attach)(struct runtime_process *process);
 	/*
-	 * Names a frame that the walker pushed, of bh_frame_words(words[0]) words. 0: the frames
-	 * are in `frames`, none if the frame is internal to the runtime and not to be shown.
-	 * -ESTALE: what the walker saw is no longer in memory, or another object is in its place.
-	 * Or an error of memory_read(). A name is never guessed.
+	 * Names a frame that the walker pushed, of bh_frame_words(words[0]) words. Returns 0: the
+	 * frames are in `frames`, none if the frame is internal to the runtime and not to be shown;
+	 * -ESTALE: what the walker saw is no longer in memory, or another object is in its place;
+	 * or an error of memory_read(). A name is never guessed.
 	 */
 	int (*symbolize)(struct runtime_process *process, const uint64_t *words,
 			 struct runtime_frames *frames);

@@ -59,10 +59,10 @@ struct batch {
  * batch. Returns 0, -ENOMEM, or a negative errno of getrandom(2). */
 int batch_init(struct batch *batch, bool keep, struct peer *exporter,
 	       const struct batch_hooks *hooks, void *context);
-/* Drop everything that was not sent. */
+/* Drops everything that was not sent. */
 void batch_fini(struct batch *batch);
 
-/* Send everything that was collected. */
+/* Sends everything that was collected. */
 void batch_flush(struct batch *batch);
 
 /* Is less than half of the batch left? */
@@ -71,17 +71,17 @@ static inline bool batch_is_full(const struct batch *batch)
 	return records_bytes(batch->records) + batch->pending_bytes > LIMIT_BATCH_BYTES / 2;
 }
 
-/* Make room for one more stack: send what was collected if the batch is full. */
+/* Makes room for one more stack: sends what was collected if the batch is full. */
 static inline void batch_reserve(struct batch *batch)
 {
 	if (batch->error || batch_is_full(batch))
 		batch_flush(batch);
 }
 
-/* Send the batch if it is full, without resetting ids. Called between two frames of a stack. */
+/* Sends the batch if it is full, without resetting ids. Called between two frames of a stack. */
 void batch_send_if_full(struct batch *batch);
 
-/* Drop everything that was collected, and tell the exporter to drop all ids with the next batch.
+/* Drops everything that was collected, and tells the exporter to drop all ids with the next batch.
  * Returns the number of samples that are lost with it. */
 size_t batch_discard(struct batch *batch);
 

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-/* The slot of a cgroup; if it has none, a free slot or the least recently used one. */
+/* Returns the slot of a cgroup; if it has none, a free slot or the least recently used one. */
 static unsigned int containers_slot(const struct containers *containers, uint64_t cgroup_id)
 {
 	unsigned int oldest = 0;

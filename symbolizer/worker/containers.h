@@ -18,11 +18,11 @@ struct containers {
 	uint64_t clock; /* of uses */
 };
 
-/* The container's id, valid until the next containers_put(); "" if none is recorded. */
+/* Returns the container's id, valid until the next containers_put(); "" if none is recorded. */
 const char *containers_find(struct containers *containers, uint64_t cgroup_id);
 
-/* Record the container of a cgroup. `id` is cut to CGROUP_CONTAINER_MAX bytes. If there is no room,
- * the least recently used entry is evicted. */
+/* Records the container of a cgroup. `id` is cut to CGROUP_CONTAINER_MAX bytes. If there is no
+ * room, the least recently used entry is evicted. */
 void containers_put(struct containers *containers, uint64_t cgroup_id, const char *id);
 
 #endif

@@ -27,7 +27,8 @@ _Static_assert(FRAME_KIND_ABORT + BH_RUNTIME_COUNT == FRAME_KIND_COUNT, "kinds o
 
 /* --- modules and functions --- */
 
-/* The id of a module. It is not the manager's: the exporter wants dense ids. `ids` may be NULL. */
+/* Finds the id of a module. It is not the manager's: the exporter wants dense ids. `ids` may be
+ * NULL. */
 static int module_get_id(struct worker *worker, XXH128_hash_t key, const char *path,
 			 const struct symbols_ids *ids, uint32_t *id)
 {
@@ -43,8 +44,8 @@ static int module_get_id(struct worker *worker, XXH128_hash_t key, const char *p
 	return id_map_put(&worker->ids.modules, key, *id);
 }
 
-/* The id of the function that starts at `start` of a module. `generated`: it has no symbol, and the
- * name was made from its address. */
+/* Finds the id of the function that starts at `start` of a module. `generated` says that it has no
+ * symbol, and that its name was made from its address. */
 static int function_define(struct worker *worker, uint32_t module, uint64_t start, const char *name,
 			   bool generated, uint32_t *id)
 {
@@ -68,7 +69,7 @@ static int function_get_id(struct worker *worker, uint32_t module, uint64_t star
 	return function_define(worker, module, start, name, false, id);
 }
 
-/* The id of the function without a symbol that starts at `start` (as linked) of a module:
+/* Finds the id of the function without a symbol that starts at `start` (as linked) of a module:
  * "cc1+0xb1f000". All its frames share it, so that a flame graph is not split by instruction. */
 static int nameless_function_get_id(struct worker *worker, const struct module *module,
 				    uint32_t module_id, uint64_t start, uint32_t *id)
@@ -88,9 +89,9 @@ static bool frame_is_kernel(uint64_t frame)
 	return frame >> 48 == 0xffff;
 }
 
-/* Kernel frames have a name only: addresses of the kernel do not leave the host, because they would
- * reveal where it is in memory. The kernel itself is the module "vmlinux"; loadable modules and BPF
- * programs are modules of their own. */
+/* Describes a kernel frame by its name only: addresses of the kernel do not leave the host, because
+ * they would reveal where it is in memory. The kernel itself is the module "vmlinux"; loadable
+ * modules and BPF programs are modules of their own. */
 static int kernel_describe(struct worker *worker, uint64_t address, struct record_frame *record)
 {
 	struct kernel_symbol symbol;
@@ -110,8 +111,8 @@ static int kernel_describe(struct worker *worker, uint64_t address, struct recor
 	return r;
 }
 
-/* A frame in a file: the name of its symbol; else the start of its function; else
- * only module and address. */
+/* Describes a frame in a file by the name of its symbol; else by the start of its function; else
+ * only by module and address. */
 static int native_describe(struct worker *worker, uint64_t frame, struct record_frame *record)
 {
 	const uint32_t module_id = (uint32_t)(frame >> BH_FRAME_OFFSET_BITS);
@@ -138,7 +139,8 @@ static int native_describe(struct worker *worker, uint64_t frame, struct record_
 	return 0;
 }
 
-/* A frame in memory that belongs to no file: the vsyscall page, or code that was generated. */
+/* Describes a frame in memory that belongs to no file: the vsyscall page, or code that was
+ * generated. */
 static int raw_describe(struct worker *worker, uint64_t frame, struct record_frame *record)
 {
 	const bool vsyscall =
@@ -149,7 +151,8 @@ static int raw_describe(struct worker *worker, uint64_t frame, struct record_fra
 			       &record->function);
 }
 
-/* The key of a frame's id. A frame whose module has got its file since is defined again. */
+/* Returns the key of a frame's id. A frame whose module has got its file since then is defined
+ * again. */
 static XXH128_hash_t frame_key(const struct worker *worker, uint64_t frame)
 {
 	XXH128_hash_t key = XXH3_128bits(&frame, sizeof(frame));
@@ -160,7 +163,7 @@ static XXH128_hash_t frame_key(const struct worker *worker, uint64_t frame)
 	return key;
 }
 
-/* Describe a frame in the batch, with the next id. It is kept out of frames_get_id(), whose usual
+/* Describes a frame in the batch, with the next id. It is kept out of frames_get_id(), whose usual
  * case, a frame that has an id, needs no room for a record. */
 __attribute__((noinline)) static int frame_define(struct worker *worker, uint64_t frame,
 						  XXH128_hash_t key, uint32_t *id)

@@ -21,13 +21,13 @@ struct id_map {
 	size_t count, capacity; /* the capacity is 0 or a power of two */
 };
 
-/* Remove all entries and free the memory. The map is empty and usable afterwards. */
+/* Removes all entries and frees the memory. The map is empty and usable afterwards. */
 void id_map_fini(struct id_map *map);
 
-/* false, and `value` untouched, if the key is not in the map. */
+/* Returns false, and `value` untouched, if the key is not in the map. */
 bool id_map_get(const struct id_map *map, XXH128_hash_t key, uint32_t *value);
 
-/* Add a key that is not in the map yet. 0 or -ENOMEM. */
+/* Adds a key that is not in the map yet. Returns 0 or -ENOMEM. */
 int id_map_put(struct id_map *map, XXH128_hash_t key, uint32_t value);
 
 #endif

@@ -53,8 +53,8 @@ struct identity_process {
 };
 
 struct identity {
-	/* Names of environment variables. The first is that of the
-	 * service name, if it is wanted. */
+	/* Names of environment variables. The first is that of the service name, if it is
+	 * wanted. */
 	char names[IDENTITY_NAMES_MAX][IDENTITY_NAME_BYTES];
 	unsigned int name_count;
 	bool want_service_name;
@@ -70,7 +70,7 @@ struct identity {
 	struct identity_buffer buffer;
 };
 
-/* Add the name of a variable. false if it is empty, not terminated, or has a '='. */
+/* Adds the name of a variable. Returns false if it is empty, not terminated, or has a '='. */
 static bool name_add(struct identity *identity, const char *name)
 {
 	const size_t length = strnlen(name, IDENTITY_NAME_BYTES);
@@ -159,7 +159,7 @@ bool identity_must_wait(const struct worker *worker)
 	       clock_monotonic_ns() - oldest_ns < LIMIT_IDENTITY_HOLD_MS * NS_PER_MS;
 }
 
-/* Reserve what the descriptions of undescribed processes add to the batch at most. */
+/* Reserves what the descriptions of undescribed processes add to the batch at most. */
 static void update_pending_bytes(struct worker *worker)
 {
 	const struct identity *identity = worker->identity;
@@ -197,7 +197,7 @@ static void commit_all(struct worker *worker)
 	}
 }
 
-/* Make room for one more process: the oldest described one keeps the description that it has. */
+/* Makes room for one more process: the oldest described one keeps the description that it has. */
 static bool make_room(struct worker *worker)
 {
 	struct identity *identity = worker->identity;
@@ -262,7 +262,7 @@ static bool may_ask(struct identity *identity, uint64_t now_ns)
 	return identity->requests < LIMIT_IDENTITY_REQUESTS;
 }
 
-/* Ask the opener about a process, if that was not done yet or without an answer. */
+/* Asks the opener about a process, if that was not done yet or without an answer. */
 static void process_ask(struct worker *worker, struct identity_process *process)
 {
 	struct identity *identity = worker->identity;
@@ -286,7 +286,7 @@ static void process_ask(struct worker *worker, struct identity_process *process)
 }
 
 /*
- * Record which container a cgroup belongs to, once that is certain: the process was in this cgroup
+ * Records which container a cgroup belongs to, once that is certain: the process was in this cgroup
  * at its first sample, then its file named the container, and it is still in this cgroup now.
  * Without the second look, a process that is just moving into a container would make the whole
  * cgroup that it comes from (that of the container runtime) part of the container.

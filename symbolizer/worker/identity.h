@@ -35,29 +35,30 @@
 
 struct worker;
 
-/* Start asking for what the CLI configured. 0; -ENOMEM; or -EPROTO if the configuration is
+/* Starts asking for what the CLI configured. Returns 0; -ENOMEM; or -EPROTO if the configuration is
  * malformed or the second one. */
 int identity_configure(struct worker *worker, const struct msg_configure_worker *configuration);
 void identity_free(struct worker *worker);
 
 /*
- * The id of a process that has none in worker->ids.processes, where `key` is its place. `record` is
- * its description without id and identity. A later identity_describe() describes it; when nothing
- * more can be found out, the id is stored in worker->ids.processes. 0; -ENOMEM; or -ENOBUFS if
- * too many processes wait for their description, which cannot happen after batch_reserve().
+ * Finds the id of a process that has none in worker->ids.processes, where `key` is its place.
+ * `record` is its description without id and identity. A later identity_describe() describes it;
+ * when nothing more can be found out, the id is stored in worker->ids.processes. Returns 0;
+ * -ENOMEM; or -ENOBUFS if too many processes wait for their description, which cannot happen after
+ * batch_reserve().
  */
 int identity_get_id(struct worker *worker, const struct bh_sample *header, XXH128_hash_t key,
 		    const struct record_process *record, uint32_t *id);
 
-/* Handle an answer to OPEN_IDENTITY, whose descriptors stay the message's. An answer without a
+/* Handles an answer to OPEN_IDENTITY, whose descriptors stay the message's. An answer without a
  * request is ignored. */
 void identity_on_answer(struct worker *worker, const struct message *message);
 
 /* Does the batch have processes whose answer may still come in time? */
 bool identity_must_wait(const struct worker *worker);
 
-/* Describe the processes that have ids but no description, in the batch
- * that is about to be closed. */
+/* Describes the processes that have ids but no description, in the batch that is about to be
+ * closed. */
 void identity_describe(struct worker *worker);
 
 /* All ids were reset: drop the processes. Containers stay recorded. */

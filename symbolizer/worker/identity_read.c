@@ -42,8 +42,8 @@ int identity_read(const int *fds, unsigned int fd_count, uint64_t start_ticks,
 	cgroup_parse(buffer->bytes, (size_t)n, &found->container);
 	if (fd_count < 3 || !variable_count)
 		return 0;
-	/* The file is empty for a kernel thread, and after the process has
-	 * executed another program. */
+	/* The file is empty for a kernel thread, and after the process has executed another
+	 * program. */
 	n = file_read_fully_at(fds[2], 0, buffer->bytes, buffer->size);
 	if (n > 0)
 		environ_find(buffer->bytes, (size_t)n, found->variables, variable_count);

@@ -71,8 +71,9 @@ struct reading {
 	uint64_t previous;
 };
 
-/* The offset of a name in the pool. Half of a kernel's symbols are __pfx_NAME, __cfi_NAME or the
- * like and precede NAME. So a name that is the end of the name before shares its bytes. */
+/* Finds the offset of a name in the pool, to which it is added unless it is there. Half of a
+ * kernel's symbols are __pfx_NAME, __cfi_NAME or the like and precede NAME. So a name that is the
+ * end of the name before shares its bytes. */
 static int intern_name(struct reading *reading, const char *name, size_t length, uint32_t *offset)
 {
 	struct kernel_symbols *symbols = reading->symbols;
@@ -265,7 +266,7 @@ static void cleanup_kernel_symbols(struct kernel_symbols **symbols)
 	kernel_symbols_free(*symbols);
 }
 
-/* Start the tables with their reserved entries: the empty name and the core kernel. */
+/* Starts the tables with their reserved entries: the empty name and the core kernel. */
 static int start_tables(struct kernel_symbols *symbols)
 {
 	int r =
@@ -333,7 +334,7 @@ size_t kernel_symbols_bytes(const struct kernel_symbols *symbols)
 
 /* --- ranges that are registered and unregistered --- */
 
-/* The number of ranges that start at or below `address`. */
+/* Returns the number of ranges that start at or below `address`. */
 static uint32_t ranges_up_to(const struct kernel_symbols *symbols, uint64_t address)
 {
 	return (uint32_t)SEARCH_LOWER_BOUND(i, symbols->range_count,
@@ -350,8 +351,8 @@ static void range_remove(struct kernel_symbols *symbols, uint32_t index)
 		(symbols->range_count - index) * sizeof(ranges[0]));
 }
 
-/* Remove the ranges that overlap new text. They were unregistered, and the record of that was lost:
- * two texts cannot be at one address. */
+/* Removes the ranges that overlap new text. They were unregistered, and the record of that was
+ * lost: two texts cannot be at one address. */
 static void ranges_remove_overlapping(struct kernel_symbols *symbols, uint64_t start,
 				      uint32_t length)
 {
@@ -410,7 +411,7 @@ int kernel_symbols_register(struct kernel_symbols *symbols, uint64_t address, ui
 
 /* --- lookup --- */
 
-/* The number of entries that start at or below `address`. */
+/* Returns the number of entries that start at or below `address`. */
 static uint32_t entries_up_to(const struct kernel_symbols *symbols, uint64_t address)
 {
 	if (address < symbols->base)

@@ -30,8 +30,8 @@ struct kernel_symbol {
 	uint64_t start;
 };
 
-/* Read all of `kallsyms_fd` (from offset 0, by pread). 0; -EPERM if all addresses read as zero;
- * -ENOMEM; or a negative errno of pread(2). The caller frees `*symbols`. */
+/* Reads all of `kallsyms_fd` (from offset 0, by pread). Returns 0; -EPERM if all addresses read as
+ * zero; -ENOMEM; or a negative errno of pread(2). The caller frees `*symbols`. */
 int kernel_symbols_new(int kallsyms_fd, struct kernel_symbols **symbols);
 void kernel_symbols_free(struct kernel_symbols *symbols);
 
@@ -39,13 +39,13 @@ void kernel_symbols_free(struct kernel_symbols *symbols);
 size_t kernel_symbols_bytes(const struct kernel_symbols *symbols);
 
 /* A range of text was registered (name as in PERF_RECORD_KSYMBOL) or unregistered. Beyond 4,096
- * ranges the oldest is evicted. Names are made printable. 0; -ENOMEM; or -EINVAL if the range is
- * empty or exceeds the address space. */
+ * ranges the oldest is evicted. Names are made printable. Returns 0; -ENOMEM; or -EINVAL if the
+ * range is empty or exceeds the address space. */
 int kernel_symbols_register(struct kernel_symbols *symbols, uint64_t address, uint32_t length,
 			    const char *name, bool is_bpf);
 void kernel_symbols_unregister(struct kernel_symbols *symbols, uint64_t address);
 
-/* The last symbol at or below `address`. false if no text is recorded there. */
+/* Finds the last symbol at or below `address`. Returns false if no text is recorded there. */
 bool kernel_symbols_find(const struct kernel_symbols *symbols, uint64_t address,
 			 struct kernel_symbol *symbol);
 

@@ -18,9 +18,9 @@ enum {
 	/* Distinct stacks to which ids are assigned. Full: all ids are reset, and everything is
 	 * described again. */
 	LIMIT_WORKER_STACKS = 1 << 17,
-	/* Stacks that arrive between the request of a reset and the reset: 10 ms of
-	 * samples, and more if the manager forges times. Full: later samples of these
-	 * stacks are lost and counted. */
+	/* Stacks that arrive between the request of a reset and the reset: 10 ms of samples, and
+	 * more if the manager forges times. Full: later samples of these stacks are lost and
+	 * counted. */
 	LIMIT_WORKER_RETAINED = 8192,
 	/* Bytes of batches that are kept for an exporter that may be killed before it has read
 	 * them. While there is no exporter, twice as many bytes may wait. */

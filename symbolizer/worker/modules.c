@@ -109,7 +109,7 @@ static struct module *modules_least_used(const struct modules *modules)
 	return least;
 }
 
-/* Evict symbols of modules other than `keep` until all fit into the limit. */
+/* Evicts symbols of modules other than `keep` until all fit into the limit. */
 static void modules_evict(struct modules *modules, const struct module *keep)
 {
 	while (modules->symbols_bytes > LIMIT_SYMBOLS_BYTES) {

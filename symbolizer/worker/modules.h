@@ -39,21 +39,22 @@ struct modules {
 	bool late_files;      /* some module has a late file */
 };
 
-/* NULL if the module was not announced, or was removed. */
+/* Returns NULL if the module was not announced, or was removed. */
 struct module *modules_find(const struct modules *modules, uint32_t id);
 
-/* Add a module, or give one that could not be opened before its file. Takes ownership of `fd` (-1:
- * there is none) on success. 0 or -ENOMEM. */
+/* Adds a module, or gives one that could not be opened before its file. Takes ownership of `fd`
+ * (-1: there is none) on success. Returns 0 or -ENOMEM. */
 int modules_add(struct modules *modules, const struct msg_module *message, int fd);
 void modules_remove(struct modules *modules, uint32_t id);
 void modules_fini(struct modules *modules);
 
 /* What distinguishes the definition of a module, and of its frames, from an earlier one that was
- * made while its file could not be opened: frames that were defined then have no names. 0 or 1. */
+ * made while its file could not be opened: frames that were defined then have no names. Returns 0
+ * or 1. */
 uint64_t modules_definition(const struct modules *modules, uint32_t id);
 
-/* The symbols of a module, read now if they are not in memory. Valid until the next call for any
- * module. NULL if the module has none. */
+/* Returns the symbols of a module, read now if they are not in memory. Valid until the next call
+ * for any module. Returns NULL if the module has none. */
 struct symbols *modules_symbols(struct modules *modules, struct module *module);
 
 /* As symbols_find_start(), for a module whose symbols are in memory. */

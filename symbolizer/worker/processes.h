@@ -23,7 +23,8 @@ struct processes {
 	struct announced_process *buckets[PROCESSES_BUCKETS];
 };
 
-/* NULL if the manager did not announce the process, or it is gone. Valid until it is removed. */
+/* Returns NULL if the manager did not announce the process, or it is gone. Valid until it is
+ * removed. */
 static inline const struct announced_process *processes_find(const struct processes *processes,
 							     uint32_t tgid)
 {
@@ -34,8 +35,8 @@ static inline const struct announced_process *processes_find(const struct proces
 	return process;
 }
 
-/* Add a process, or replace what was announced before. If there is no memory for a new process, it
- * stays unknown. */
+/* Adds a process, or replaces what was announced before. If there is no memory for a new process,
+ * it stays unknown. */
 void processes_announce(struct processes *processes, const struct msg_process *message);
 void processes_remove(struct processes *processes, uint32_t tgid);
 void processes_fini(struct processes *processes);

@@ -49,7 +49,7 @@ void resend_buffer_fini(struct resend_buffer *buffer)
 		resend_buffer_drop_first(buffer);
 }
 
-/* Drop the batches that an exporter must have read by now. */
+/* Drops the batches that an exporter must have read by now. */
 static void resend_buffer_trim(struct resend_buffer *buffer, uint64_t now_ns)
 {
 	while (buffer->first && (buffer->bytes > LIMIT_RESEND_BYTES ||

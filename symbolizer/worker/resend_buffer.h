@@ -43,8 +43,8 @@ struct resend_buffer {
 int resend_buffer_init(struct resend_buffer *buffer, bool keep);
 void resend_buffer_fini(struct resend_buffer *buffer);
 
-/* Send a batch, which must have the sequence number buffer->sequence + 1, or keep it until there is
- * an exporter. Returns 0, or a negative errno if the batch is lost. */
+/* Sends a batch, which must have the sequence number buffer->sequence + 1, or keeps it until there
+ * is an exporter. Returns 0, or a negative errno if the batch is lost. */
 int resend_buffer_send(struct resend_buffer *buffer, struct peer *exporter, const uint8_t *data,
 		       size_t length, uint64_t now_ns);
 
@@ -55,8 +55,8 @@ bool resend_buffer_resume(struct resend_buffer *buffer, struct peer *exporter, u
 /* The exporter has disconnected. */
 void resend_buffer_disconnect(struct resend_buffer *buffer);
 
-/* Is there no exporter, and are LIMIT_RESEND_BYTES exceeded? Then no more samples should be taken
- * from the ring. */
+/* Returns whether there is no exporter, and LIMIT_RESEND_BYTES are exceeded. Then no more samples
+ * should be taken from the ring. */
 bool resend_buffer_is_full(const struct resend_buffer *buffer);
 
 #endif

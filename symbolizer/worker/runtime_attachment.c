@@ -51,8 +51,8 @@ void runtime_attachment_free(struct runtime_attachment *a, struct runtime_slots 
 	free(a);
 }
 
-/* Count a refusal. A file that is not supported is logged and counted
- * once, not for each process. */
+/* Counts a refusal. A file that is not supported is logged and counted once, not for each
+ * process. */
 static void attachment_refuse(struct runtime_attachment *a, struct runtime_stats *stats, int error)
 {
 	const bool unsupported = error == -ENOTSUP;

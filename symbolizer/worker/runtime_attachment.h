@@ -33,7 +33,7 @@ enum runtime_attachment_state {
 };
 
 enum runtime_attachment_result {
-	RUNTIME_ATTACHMENT_UNCHANGED,  /* there is nothing to do */
+	RUNTIME_ATTACHMENT_UNCHANGED,  /* there is nothing to publish */
 	RUNTIME_ATTACHMENT_CHANGED,    /* the ranges of the process have to be published */
 	RUNTIME_ATTACHMENT_MEMORY_GONE /* the memory that was read no longer exists */
 };
@@ -48,16 +48,16 @@ struct runtime_attachment {
 	struct runtime_process process;
 };
 
-/* The runtime of `image` in a process, loaded at `bias`. `memory` must outlive the attachment.
- * Returns NULL if there is no memory. */
+/* Returns a new attachment to the runtime of `image` in a process, where it is loaded at `bias`, or
+ * NULL if there is no memory. `memory` must outlive the attachment. */
 struct runtime_attachment *runtime_attachment_new(struct runtime_image *image, uint64_t bias,
 						  uint32_t tgid, struct memory *memory);
 
-/* Detach, and give the block and the reference to the image back. */
+/* Detaches, and gives the block and the reference to the image back. */
 void runtime_attachment_free(struct runtime_attachment *attachment, struct runtime_slots *slots,
 			     struct runtime_image **images);
 
-/* Attach, or refresh what was attached. `since_ns` is the time when the process was first
+/* Attaches, or refreshes what was attached. `since_ns` is the time when the process was first
  * seen with its current program, and `now_ns` the present (both CLOCK_MONOTONIC).
  * Refusals are counted in `stats`. */
 enum runtime_attachment_result runtime_attachment_try(struct runtime_attachment *attachment,

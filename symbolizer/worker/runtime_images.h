@@ -23,11 +23,11 @@ struct runtime_image {
 	bool refused; /* a process was refused because of the file, which was logged */
 };
 
-/* The image of a module, or NULL. A module that was removed is not found. */
+/* Returns the image of a module, or NULL. A module that was removed is not found. */
 struct runtime_image *runtime_images_find(struct runtime_image *first, uint32_t module);
 
 /*
- * Add an image at the front of the list if the file of `fd` (borrowed) is one of the runtimes in
+ * Adds an image at the front of the list if the file of `fd` (borrowed) is one of the runtimes in
  * the set `wanted`. It has one user. Returns 0; -EEXIST if the module has an image already; -ENOENT
  * if the file is no such runtime; -ENOTSUP if it is `*runtime` in a form that is not supported, for
  * the reason in `refusal`; -ENOMEM; or a negative errno of reading the file.
@@ -35,10 +35,10 @@ struct runtime_image *runtime_images_find(struct runtime_image *first, uint32_t 
 int runtime_images_add(struct runtime_image **first, uint32_t module, int fd, const char *path,
 		       uint32_t wanted, unsigned int *runtime, struct runtime_refusal *refusal);
 
-/* Drop one reference. The last one frees the image. */
+/* Drops one reference. The last one frees the image. */
 void runtime_images_put(struct runtime_image **first, struct runtime_image *image);
 
-/* Compute the address of the file's virtual address 0 in a process that maps the file from
+/* Computes the address of the file's virtual address 0 in a process that maps the file from
  * `file_offset` on at `start`. Returns false if that part is not in an executable segment. */
 bool runtime_image_bias(const struct runtime_image *image, uint64_t start, uint64_t file_offset,
 			uint64_t *bias);

@@ -64,7 +64,7 @@ static void ranges_mark(struct runtime_slots *slots, uint32_t first, uint32_t co
 		slots->range_used[i] = used;
 }
 
-/* Take the first `count` adjacent free ranges. Returns the first one, or RUNTIME_RANGES. */
+/* Takes the first `count` adjacent free ranges. Returns the first one, or RUNTIME_RANGES. */
 static uint32_t ranges_take(struct runtime_slots *slots, uint32_t count)
 {
 	for (uint32_t first = 0, run = 0; first + run < RUNTIME_RANGES;) {
@@ -86,7 +86,8 @@ static int range_compare(const void *a, const void *b)
 	return (x->range.start > y->range.start) - (x->range.start < y->range.start);
 }
 
-/* Sort the ranges and drop those that are empty or overlap the one before. */
+/* Sorts the ranges and drops those that are empty, overlap the one before, or end at 1 << 62 or
+ * above. */
 static size_t ranges_sort(struct runtime_slot_range *ranges, size_t count)
 {
 	size_t kept = 0;
@@ -104,7 +105,8 @@ static size_t ranges_sort(struct runtime_slot_range *ranges, size_t count)
 	return kept;
 }
 
-/* Set the two smallest intervals that contain all ranges in files: split at the widest gap. */
+/* Sets the two smallest intervals that contain all ranges in files. They are split at the widest
+ * gap. */
 static void slot_set_texts(struct bh_runtime_slot *slot, const struct runtime_slot_range *ranges,
 			   size_t count)
 {
@@ -143,7 +145,7 @@ static void slot_clear(struct runtime_slots *slots, struct bh_runtime_slot *slot
 	memset(slot->code_filters, 0, sizeof(slot->code_filters));
 }
 
-/* Free a slot. A search ends at a slot that was never used, so tombstones before such a slot are
+/* Frees a slot. The kernel side's search ends at a free slot, so tombstones before a free slot are
  * not needed and become free as well. */
 static void slot_free(struct runtime_slots *slots, struct bh_runtime_slot *slot)
 {

@@ -15,8 +15,8 @@
  *   address outside of both, in a file, needs no search.
  *
  * Example: process 42 hashes to slot 7, which is taken by process 99; 42 gets slot 8. When 99 ends,
- * slot 7 becomes a tombstone, because a search for 42 passes it. When 42 ends too and slot 9 was
- * always free, 8 and 7 become free.
+ * slot 7 becomes a tombstone, because a search for 42 passes it. When 42 ends too and slot 9 is
+ * free, 8 and 7 become free.
  */
 #ifndef SYMBOLIZER_WORKER_RUNTIME_SLOTS_H
 #define SYMBOLIZER_WORKER_RUNTIME_SLOTS_H
@@ -46,14 +46,14 @@ struct runtime_slot_range {
 	bool in_file;
 };
 
-/* Take a free block, which is zeroed. RUNTIME_NO_BLOCK if there is none. */
+/* Takes a free block, which is zeroed. Returns RUNTIME_NO_BLOCK if there is none. */
 int runtime_slots_take_block(struct runtime_slots *slots);
 void runtime_slots_give_block(struct runtime_slots *slots, int block);
 
 /*
- * Publish the ranges of a process, replacing what was published before. `ranges` are sorted here;
+ * Publishes the ranges of a process, replacing what was published before. `ranges` are sorted here;
  * one that overlaps the range before it is left out. `fill` writes the blocks while no walker uses
- * the slot. 0; or -ENOSPC if there is no room, and the process has no slot now.
+ * the slot. Returns 0; or -ENOSPC if there is no room, and the process has no slot now.
  */
 int runtime_slots_publish(struct runtime_slots *slots, uint32_t tgid,
 			  struct runtime_slot_range *ranges, size_t count,

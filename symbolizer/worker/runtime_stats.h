@@ -9,15 +9,15 @@
 #include "ipc/messages.h"
 
 struct runtime_stats {
-	struct msg_runtime by_runtime[BH_RUNTIME_COUNT]; /* but `attached` */
-	unsigned int lines;				 /* logged */
+	struct msg_runtime by_runtime[BH_RUNTIME_COUNT]; /* all but `attached` */
+	unsigned int lines;				 /* logged so far */
 };
 
-/* Count a refusal and log `line`, unless it is NULL or too many were logged.
- * It may contain any bytes. */
+/* Counts a refusal and logs `line`, unless it is NULL or too many were logged. It may contain any
+ * bytes. */
 void runtime_stats_refuse(struct runtime_stats *stats, unsigned int runtime, const char *line);
 
-/* Count a frame that was named or could not be named. `runtime` may be any number. */
+/* Counts a frame that was named or could not be named. `runtime` may be any number. */
 void runtime_stats_frame(struct runtime_stats *stats, unsigned int runtime, bool named);
 
 #endif

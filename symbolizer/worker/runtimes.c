@@ -22,13 +22,14 @@
 enum {
 	PROCESS_BUCKETS = 256,
 	PROCESS_RUNTIMES_MAX = 4,
-	/* The opener is asked again this often for the memory of a process. Each of its answers may
-	 * be too late, if the process executes programs in quick succession. */
+	/* How often the opener is asked again because a descriptor showed the memory of the
+	 * previous program. Each of its answers may be outdated, if the process executes programs
+	 * in quick succession. */
 	MEMORY_LOSSES_MAX = 5,
-	/* The pause before the opener is asked again if its answer found no room. */
+	/* The pause before the opener is asked again after ENOBUFS (struct msg_memory). */
 	MEMORY_PAUSE_MS = 20,
-	/* Limits on reading the names of one frame: a forged process must
-	 * not keep the worker busy. */
+	/* Limits on reading the names of one frame: a forged process must not keep the worker
+	 * busy. */
 	FRAME_READS = 2048,
 	FRAME_BYTES = 4 << 20,
 };
@@ -39,7 +40,7 @@ struct managed_process {
 	uint32_t exec_generation; /* of the program to which everything else belongs */
 	uint64_t since_ns;
 	bool memory_asked;
-	uint64_t memory_due_ns; /* when to ask again, because the answer found no room; 0: never */
+	uint64_t memory_due_ns;	  /* when to ask again, after ENOBUFS; 0: never */
 	unsigned int memory_lost; /* how often */
 	bool readable; /* `memory` can be read, and no exec of the process was reported since */
 	struct memory memory;
@@ -52,7 +53,7 @@ struct runtimes {
 	struct runtime_image *images;
 	struct managed_process *buckets[PROCESS_BUCKETS];
 	unsigned int process_count;
-	uint32_t wanted; /* a set: what is looked for */
+	uint32_t wanted; /* set of enum bh_runtime: what is looked for */
 	struct runtime_stats stats;
 	uint64_t clock;	     /* counts uses of attachments */
 	size_t cached_bytes; /* in the caches of all attachments */
@@ -147,7 +148,7 @@ uint32_t runtimes_exec_generation(const struct managed_process *process)
 	return process ? process->exec_generation : 0;
 }
 
-/* Detach from everything in a process and close its memory. */
+/* Detaches from everything in a process and closes its memory. */
 static void process_empty(struct runtimes *runtimes, struct managed_process *process)
 {
 	runtime_slots_remove(&runtimes->slots, process->tgid);
@@ -176,9 +177,9 @@ static void process_delete(struct runtimes *runtimes, struct managed_process **l
 	free(process);
 }
 
-/* A descriptor of a program's memory reads nothing once that program has
- * ended. process_vm_readv(2), however, would read the memory of the program
- * that runs under that pid now. */
+/* A descriptor of a program's memory reads nothing after that program has ended.
+ * process_vm_readv(2), however, would read the memory of the program that runs under that pid
+ * now. */
 void runtimes_on_process(struct worker *worker, const struct msg_process *said)
 {
 	struct managed_process *process = runtimes_process(worker, said->tgid);
@@ -276,8 +277,8 @@ static void process_ask_memory(struct worker *worker, struct managed_process *pr
 					  &request, sizeof(request), NULL, 0) == 0;
 }
 
-/* The descriptor is of the memory of the previous program: it was opened while the process was
- * executing this one. */
+/* Closes a descriptor that was opened during an exec, and therefore shows the memory of the
+ * previous program. Asks for another one. */
 static void process_lose_memory(struct worker *worker, struct managed_process *process)
 {
 	if (process->memory.fd >= 0)
@@ -305,7 +306,7 @@ void runtimes_on_mapped(struct worker *worker, const struct msg_mapped *mapped)
 	process_ask_memory(worker, process);
 }
 
-/* Count refusals because the memory cannot be read, unless the process has just ended. */
+/* Counts refusals because the memory cannot be read, unless the process has just ended. */
 static void process_refuse(struct runtimes *runtimes, const struct managed_process *process,
 			   int error)
 {
@@ -352,7 +353,7 @@ static void process_fill(void *context, struct bh_runtime_table *table)
 	}
 }
 
-/* Publish the ranges of all runtimes that are attached in the process. */
+/* Publishes the ranges of all runtimes that are attached in the process. */
 static void process_publish(struct runtimes *runtimes, struct managed_process *process)
 {
 	size_t count = 0;
@@ -380,7 +381,7 @@ static void process_publish(struct runtimes *runtimes, struct managed_process *p
 		log_debug("no room for a runtime: tgid=%u ranges=%zu", process->tgid, count);
 }
 
-/* Attach and refresh where that is due. Returns when the next attach is due, or UINT64_MAX. */
+/* Attaches and refreshes where that is due. Returns when the next attach is due, or UINT64_MAX. */
 static uint64_t process_tick(struct worker *worker, struct managed_process *process, uint64_t now)
 {
 	struct runtimes *runtimes = worker->runtimes;
@@ -457,7 +458,7 @@ static struct runtime_attachment *least_used(struct runtimes *runtimes)
 	return least;
 }
 
-/* The caches of all processes share one limit: drop those used least recently. */
+/* Drops the least recently used caches until all fit into the limit that the processes share. */
 static void cache_trim(struct runtimes *runtimes)
 {
 	while (runtimes->cached_bytes > LIMIT_RUNTIME_CACHE_BYTES) {

@@ -35,34 +35,37 @@ struct worker;
 struct module;
 struct managed_process;
 
-/* Start with the kernel side's table, whose descriptor stays the caller's. `wanted` is a set of
- * enum bh_runtime: others are not looked for. 0 or a negative errno. */
+/* Starts with the kernel side's table, whose descriptor stays the caller's. `wanted` is a set of
+ * enum bh_runtime: others are not looked for. Returns 0 or a negative errno. */
 int runtimes_init(struct worker *worker, int table_fd, uint32_t wanted);
 void runtimes_free(struct worker *worker);
 
-/* Check whether the module is a runtime. If so, ask the manager which processes map it. */
+/* Checks whether the module is a runtime. If so, asks the manager which processes map it. */
 void runtimes_on_module(struct worker *worker, struct module *module);
 void runtimes_on_module_gone(struct worker *worker, uint32_t module);
 void runtimes_on_mapped(struct worker *worker, const struct msg_mapped *mapped);
-/* May take the descriptor, which is then -1 in the message. */
+/* Handles the opener's answer. May take its descriptor, which is then -1 in the message. */
 void runtimes_on_memory(struct worker *worker, struct message *message);
-/* A process runs another program: the memory of the one before no longer exists. */
+/* Stops reading the memory of a process by pid if it executes another program now. */
 void runtimes_on_process(struct worker *worker, const struct msg_process *process);
 void runtimes_on_process_gone(struct worker *worker, uint32_t tgid);
 
-/* Attach to processes, and refresh what was attached, where that is due. Requests the next tick. */
+/* Attaches to processes, and refreshes what was attached, where that is due. Requests the next
+ * tick. */
 void runtimes_tick(struct worker *worker);
 
-/* Statistics by enum bh_runtime. */
+/* Fills in the statistics, which are indexed by enum bh_runtime. They are untouched before
+ * runtimes_init(). */
 void runtimes_stats(const struct worker *worker, struct msg_runtime stats[BH_RUNTIME_COUNT]);
 
-/* NULL if the process has no runtime. */
+/* Returns NULL if the process has no runtime. */
 struct managed_process *runtimes_process(struct worker *worker, uint32_t tgid);
-/* The exec generation of what is known about the process (struct msg_mapped), 0 for NULL. */
+/* Returns the exec generation of the program whose runtimes are attached (struct msg_mapped); 0 for
+ * NULL. */
 uint32_t runtimes_exec_generation(const struct managed_process *process);
 
-/* Name a managed frame, whose `words` are as the walker pushed them. If that is not possible, there
- * is one name that gives the reason. */
+/* Names a managed frame, whose `words` are as the walker pushed them. If that is not possible,
+ * there is one name that gives the reason. */
 void runtimes_symbolize(struct worker *worker, struct managed_process *process,
 			const uint64_t *words, struct runtime_frames *frames);
 

@@ -19,7 +19,8 @@ bool sample_is_valid(const void *record, size_t length)
 	return words == header->user_count;
 }
 
-/* The number of words of a user frame. Only stacks with managed frames have frames of several. */
+/* Returns the number of words of a user frame. Only stacks with managed frames have frames of
+ * several. */
 static unsigned int sample_frame_words(const struct bh_sample *header, uint64_t frame)
 {
 	return header->flags & BH_SAMPLE_MANAGED ? bh_frame_words(frame) : 1;

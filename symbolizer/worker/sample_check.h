@@ -10,17 +10,17 @@
 #include "bpf/shared.h"
 #include "symbolizer/worker/modules.h"
 
-/* Do the counts and the reason in the header fit the `length` bytes of the record, and do the
- * managed frames among its words end with the last word? `record` is aligned to 8 bytes. */
+/* Returns whether the counts and the reason in the header fit the `length` bytes of the record, and
+ * the managed frames among its words end with the last word. `record` is aligned to 8 bytes. */
 bool sample_is_valid(const void *record, size_t length);
 
-/* Does the record refer to a stack that was sent before, instead of having frames? */
+/* Returns whether the record refers to a stack that was sent before, instead of having frames. */
 static inline bool sample_is_reference(const struct bh_sample *header)
 {
 	return header->stack_id && !header->user_count && !header->kernel_count;
 }
 
-/* Were all modules that the frames name announced? */
+/* Returns whether all modules that the frames name were announced. */
 bool sample_modules_announced(const struct modules *modules, const struct bh_sample *header,
 			      const uint64_t *frames);
 

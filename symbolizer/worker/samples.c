@@ -7,8 +7,8 @@
 #include "symbolizer/worker/identity.h"
 #include "symbolizer/worker/worker.h"
 
-/* The id of the process of a sample. A process that ended before the manager could look at it was
- * not announced; then it has the name of its thread. */
+/* Finds the id of the process of a sample. A process that ended before the manager could look at it
+ * was not announced; then it has the name of its thread. */
 static int process_get_id(struct worker *worker, const struct bh_sample *header, const char *comm,
 			  uint32_t *id)
 {

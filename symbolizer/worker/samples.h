@@ -9,9 +9,9 @@
 
 struct worker;
 
-/* Add a sample to the batch, with all definitions that the exporter lacks. The record
- * must have passed sample_is_valid(). May send the batch before. A sample that cannot be
- * added is counted as lost. */
+/* Adds a sample to the batch, with all definitions that the exporter lacks. The record must have
+ * passed sample_is_valid(). May send the batch before. A sample that cannot be added is counted as
+ * lost. */
 void samples_add(struct worker *worker, const struct bh_sample *header, const uint64_t *frames);
 
 #endif

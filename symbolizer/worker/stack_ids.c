@@ -42,7 +42,7 @@ struct frame_ids {
 	uint32_t count;
 };
 
-/* Add the user frames of a stack with managed frames. Frames that do not fit are left out: inlined
+/* Adds the user frames of a stack with managed frames. Frames that do not fit are left out: inlined
  * functions may make a deep stack deeper. */
 static int stack_add_managed(struct worker *worker, const struct bh_sample *header,
 			     const uint64_t *frames, struct frame_ids *to)
@@ -63,7 +63,7 @@ static int stack_add_managed(struct worker *worker, const struct bh_sample *head
 	return r;
 }
 
-/* Define a stack, leaf first: kernel frames, user frames, and the reason as the outermost frame if
+/* Defines a stack, leaf first: kernel frames, user frames, and the reason as the outermost frame if
  * the user stack is incomplete. */
 static int stack_define(struct worker *worker, const struct bh_sample *header,
 			const uint64_t *frames, uint32_t id)
@@ -101,7 +101,7 @@ __attribute__((noinline)) static XXH128_hash_t managed_key(struct worker *worker
 	return XXH3_128bits(managed, sizeof(managed));
 }
 
-/* The key of a stack's contents. */
+/* Returns the key of a stack's contents. */
 static XXH128_hash_t stack_key(struct worker *worker, const struct bh_sample *header,
 			       const uint64_t *frames)
 {
@@ -114,7 +114,7 @@ static XXH128_hash_t stack_key(struct worker *worker, const struct bh_sample *he
 	return header->flags & BH_SAMPLE_MANAGED ? managed_key(worker, header->tgid, key) : key;
 }
 
-/* The id of a stack that came with its frames. */
+/* Finds the id of a stack that came with its frames. */
 static int stack_get_id(struct worker *worker, const struct bh_sample *header,
 			const uint64_t *frames, uint32_t *id)
 {
@@ -136,7 +136,7 @@ static XXH128_hash_t kernel_key(const struct bh_sample *header)
 	return (XXH128_hash_t){.low64 = header->stack_id, .high64 = header->tgid};
 }
 
-/* Remember which stack the kernel side means by its id. */
+/* Remembers which stack the kernel side means by its id. */
 static int kernel_id_put(struct stack_ids *ids, const struct bh_sample *header, uint32_t id)
 {
 	uint32_t old;
@@ -162,7 +162,7 @@ static bool kernel_id_get(const struct stack_ids *ids, const struct bh_sample *h
 
 /* --- stacks between the request and the reset --- */
 
-/* Keep a stack that the kernel side may refer to after the reset. If there is no room or memory,
+/* Keeps a stack that the kernel side may refer to after the reset. If there is no room or memory,
  * its later samples are lost and counted. */
 static void retain(struct stack_ids *ids, const struct bh_sample *header, const uint64_t *frames)
 {
@@ -197,7 +197,7 @@ int stack_ids_get(struct worker *worker, const struct bh_sample *header, const u
 	return r;
 }
 
-/* Free the retained stacks, after defining them again if that is wanted. */
+/* Frees the retained stacks, after defining them again if that is wanted. */
 static void release_retained(struct worker *worker, bool define)
 {
 	struct stack_ids *ids = &worker->stack_ids;
@@ -217,7 +217,7 @@ static void release_retained(struct worker *worker, bool define)
 	ids->retained_count = 0;
 }
 
-/* Tell the kernel side to refer to no stack that it sent until now. */
+/* Tells the kernel side to refer to no stack that it sent until now. */
 static void revoke_kernel_ids(struct worker *worker)
 {
 	worker->stack_ids.requested_ns = clock_monotonic_ns();

@@ -51,15 +51,15 @@ struct stack_ids {
 int stack_ids_get(struct worker *worker, const struct bh_sample *header, const uint64_t *frames,
 		  uint32_t *id);
 
-/* Tell the kernel side to send every stack again, and reset all ids soon. */
+/* Tells the kernel side to send every stack again, and reset all ids soon. */
 void stack_ids_request_reset(struct worker *worker);
 
-/* Reset all ids if that was requested long enough ago; request it if there are too many ids. All
+/* Resets all ids if that was requested long enough ago; request it if there are too many ids. All
  * records made before `time_ns` were consumed. */
 void stack_ids_reset_when_due(struct worker *worker, uint64_t time_ns);
 
-/* Reset all ids at once and drop the batch with its samples, which count as lost: the exporter does
- * not have the definitions of ids. */
+/* Resets all ids at once and drop the batch with its samples, which count as lost: the exporter
+ * does not have the definitions of ids. */
 void stack_ids_reset(struct worker *worker);
 
 #endif

@@ -31,11 +31,11 @@ struct name_reader {
 
 void name_reader_init(struct name_reader *reader, int fd, struct extent strings);
 
-/* The string at `offset` of the table, until the next call; NULL if
- * there is none or it is empty. */
+/* Returns the string at `offset` of the table, until the next call; NULL if there is none or it is
+ * empty. */
 const char *name_reader_get(struct name_reader *reader, uint64_t offset);
 
-/* `text` has room for two characters per byte and a NUL. */
+/* Writes bytes as hex digits to `text`, which has room for two characters per byte and a NUL. */
 void symbol_file_to_hex(const uint8_t *bytes, size_t length, char *text);
 
 /* OpenTelemetry's process.executable.build_id.htlhash: hash of head, tail and length, in hex.

@@ -44,7 +44,7 @@ static bool is_ascii(const char *data, size_t length)
 	return true;
 }
 
-/* Append to the output, and leave libiberty by longjmp() once the buffer is full: it cannot be
+/* Appends to the output, and leave libiberty by longjmp() once the buffer is full: it cannot be
  * stopped otherwise. Nothing leaks, because the C++ printer and the Rust demangler hold no memory
  * while they print. The exception is a decoded Punycode identifier, which is freed after this call.
  * It always has a byte above 0x7f, so such text never triggers the longjmp(). */
@@ -121,8 +121,8 @@ static void component_children(const struct demangle_component *dc,
 	}
 }
 
-/* The number of components that a walk of the tree from `dc` visits, where a shared component
- * counts each time. At most TREE_COST_MAX. */
+/* Returns the number of components that a walk of the tree from `dc` visits, where a shared
+ * component counts each time. At most TREE_COST_MAX. */
 static uint32_t tree_cost(struct tree_cost *memo, const struct demangle_component *dc)
 {
 	const struct demangle_component *children[2];

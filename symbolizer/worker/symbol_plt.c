@@ -23,7 +23,7 @@ enum {
 	PLT_HEADER_BYTES_AARCH64 = 32,
 };
 
-/* The relocation of GOT slot `slot` in a table; false if there is none. */
+/* Finds the relocation of GOT slot `slot` in a table. Returns false if there is none. */
 static bool relocation_find(int fd, struct extent table, uint64_t slot,
 			    struct elf_relocation *relocation)
 {

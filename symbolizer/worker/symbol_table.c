@@ -129,7 +129,7 @@ static int read_segments(struct symbols *symbols, const struct elf_image *image)
 	return 0;
 }
 
-/* Record where the names of PLT entries are. They are read when one is needed. */
+/* Records where the names of PLT entries are. They are read when one is needed. */
 static void read_relocations(struct symbols *symbols, const struct elf_image *image)
 {
 	for (unsigned int i = 0; i < image->section_count; i++) {
@@ -202,8 +202,8 @@ static int visit_store(void *context, const struct elf_symbol *symbol)
 	return 0;
 }
 
-/* Pass each symbol of the table to `visit`. Symbols that a truncated file no
- * longer has are left out. */
+/* Passes each symbol of the table to `visit`. Symbols that a truncated file no longer has are left
+ * out. */
 static int read_table(struct build *build, struct extent table,
 		      int (*visit)(void *context, const struct elf_symbol *symbol))
 {
@@ -237,7 +237,7 @@ static void insertion_sort(struct symbol_entry *entries, size_t count)
 	}
 }
 
-/* Sort by `start`, from the byte at `shift` down to the lowest one. */
+/* Sorts by `start`, from the byte at `shift` down to the lowest one. */
 static void radix_sort(struct symbol_entry *entries, size_t count, unsigned int shift)
 {
 	uint32_t next[256], end[256] = {0};
@@ -306,8 +306,8 @@ static bool entry_is_better(struct build *build, const struct symbol_entry *a,
 	return name_is_better(build, a, b);
 }
 
-/* Keep the best symbol of each address. A label without a size inside of a function that has one is
- * not a function (but a loop in hand-written assembly, for example); it is dropped too. */
+/* Keeps the best symbol of each address. A label without a size inside of a function that has one
+ * is not a function (but a loop in hand-written assembly, for example); it is dropped too. */
 static void resolve_duplicates(struct build *build)
 {
 	struct symbol_entry *entries = build->symbols->entries;
@@ -441,7 +441,7 @@ const struct symbol_region *symbol_table_find_region(const struct symbols *symbo
 	return &symbols->regions[count - 1];
 }
 
-/* The number of entries that start at or below `start`. */
+/* Returns the number of entries that start at or below `start`. */
 static uint32_t entries_up_to(const struct symbols *symbols, uint32_t start)
 {
 	return (uint32_t)SEARCH_LOWER_BOUND(i, symbols->entry_count,

@@ -55,21 +55,22 @@ void symbols_free(struct symbols *symbols);
 /* Memory that the index holds, bytes. */
 size_t symbols_bytes(const struct symbols *symbols);
 
-/* The identities of the file, read when the index was made. */
+/* Returns the identities of the file, read when the index was made. */
 const struct symbols_ids *symbols_get_ids(const struct symbols *symbols);
 
 /* File offset to virtual address as linked (PT_LOAD); false if no segment has it. */
 bool symbols_offset_to_vaddr(const struct symbols *symbols, uint64_t file_offset, uint64_t *vaddr);
 
-/* The function that contains the file offset: the nearest symbol at or below it, if the offset is
- * inside its size (or it has none and is the nearest in its section). false if there is none. */
+/* Finds the function that contains the file offset: the nearest symbol at or below it, if the
+ * offset is inside its size (or it has none and is the nearest in its section). Returns false if
+ * there is none. */
 bool symbols_find(const struct symbols *symbols, uint64_t file_offset, struct symbol *symbol);
 
-/* The start of the function that contains the file offset, for offsets without a symbol: a virtual
- * address as linked, from the unwind tables. Each entry of a procedure linkage table counts as a
- * function. The first call may build an index, within the cap of symbols_new(), so that
- * symbols_bytes() grows. false, and `start_vaddr` untouched, if the tables do not cover the offset
- * or cannot be read. */
+/* Finds the start of the function that contains the file offset, for offsets without a symbol: a
+ * virtual address as linked, from the unwind tables. Each entry of a procedure linkage table counts
+ * as a function. The first call may build an index, within the cap of symbols_new(), so that
+ * symbols_bytes() grows. Returns false, and `start_vaddr` untouched, if the tables do not cover the
+ * offset or cannot be read. */
 bool symbols_find_start(struct symbols *symbols, uint64_t file_offset, uint64_t *start_vaddr);
 
 #endif

@@ -49,20 +49,21 @@ struct symbols {
 
 /* symbol_table.c */
 
-/* Build the index from the headers and the symbol table of the file. 0, -EFBIG or -ENOMEM. */
+/* Builds the index from the headers and the symbol table of the file. Returns 0, -EFBIG or
+ * -ENOMEM. */
 int symbol_table_build(struct symbols *symbols, const struct elf_image *image, size_t cap_bytes);
 
 /* Memory of everything but the entries and the ranges, bytes. */
 size_t symbol_table_fixed_bytes(const struct symbols *symbols);
 
-/* The executable section that contains an address, or NULL. */
+/* Returns the executable section that contains an address, or NULL. */
 const struct symbol_region *symbol_table_find_region(const struct symbols *symbols, uint64_t vaddr);
 
-/* The entry of the function that contains an address, or NULL. */
+/* Returns the entry of the function that contains an address, or NULL. */
 const struct symbol_entry *symbol_table_find_entry(const struct symbols *symbols, uint64_t vaddr);
 
-/* Read a name at `offset` of a string table, demangled, with `suffix`
- * appended. false if there is none. */
+/* Reads a name at `offset` of a string table, demangled, with `suffix` appended. Returns false if
+ * there is none. */
 bool symbol_table_read_name(int fd, struct extent strings, uint32_t offset, const char *suffix,
 			    struct symbol *symbol);
 bool symbol_table_read_entry(const struct symbols *symbols, const struct symbol_entry *entry,
@@ -70,11 +71,12 @@ bool symbol_table_read_entry(const struct symbols *symbols, const struct symbol_
 
 /* symbol_plt.c */
 
-/* How far `vaddr` is into its entry of a procedure linkage table. */
+/* Returns how far `vaddr` is into its entry of a procedure linkage table. */
 uint64_t symbol_plt_into_entry(const struct symbols *symbols, const struct symbol_region *region,
 			       uint64_t vaddr);
 
-/* The name of the function that an entry of a procedure linkage table jumps to, with "@plt". */
+/* Finds the name of the function that an entry of a procedure linkage table jumps to, with
+ * "@plt". */
 bool symbol_plt_find(const struct symbols *symbols, const struct symbol_region *region,
 		     uint64_t file_offset, uint64_t vaddr, struct symbol *symbol);
 

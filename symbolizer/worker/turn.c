@@ -32,7 +32,7 @@ static bool turn_must_wait(struct worker *worker, const struct bh_sample *header
 	return now - worker->waiting_since_ns < ANNOUNCEMENT_TIMEOUT_MS * NS_PER_MS;
 }
 
-/* Hold the batch for a moment if the opener is still looking up processes in it. A tick follows
+/* Holds the batch for a moment if the opener is still looking up processes in it. A tick follows
  * after that moment, or with the last answer. */
 static bool turn_hold_batch(struct worker *worker)
 {
@@ -42,7 +42,7 @@ static bool turn_hold_batch(struct worker *worker)
 	return worker->batch_held;
 }
 
-/* Handle the record at the head of the ring. Returns false if it has to stay there for now. */
+/* Handles the record at the head of the ring. Returns false if it has to stay there for now. */
 static bool turn_handle_record(struct worker *worker, const void *record, size_t length)
 {
 	const struct bh_sample *header = record;
@@ -63,8 +63,8 @@ static bool turn_handle_record(struct worker *worker, const void *record, size_t
 	return true;
 }
 
-/* Take records from the ring. Returns true if the ring is empty; otherwise
- * another turn follows soon. */
+/* Takes records from the ring. Returns true if the ring is empty; otherwise another turn follows
+ * soon. */
 static bool turn_consume(struct worker *worker)
 {
 	const uint64_t now = clock_monotonic_ns();

@@ -33,10 +33,10 @@ enum {
 void turn_on_tick(void *context, uint32_t events);
 void turn_on_ring(void *context, uint32_t events);
 
-/* Send the counters to the CLI, with the state of the role. */
+/* Sends the counters to the CLI, with the state of the role. */
 void turn_send_status(struct worker *worker);
 
-/* Tell the exporter that all samples of the recording were sent. */
+/* Tells the exporter that all samples of the recording were sent. */
 void turn_send_end(struct worker *worker);
 
 #endif

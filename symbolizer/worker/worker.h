@@ -46,11 +46,11 @@ struct worker {
 	bool ring_emptied;	   /* by the last turn */
 };
 
-/* Initialise everything but the role. `keep_batches`: the exporter may be restarted, see
- * resend_buffer.h. 0 or a negative errno. */
+/* Initialises everything but the role. `keep_batches`: the exporter may be restarted, see
+ * resend_buffer.h. Returns 0 or a negative errno. */
 int worker_init(struct worker *worker, bool keep_batches);
 
-/* Free everything but the role, dropping what was not sent. For tests: the process just ends. */
+/* Frees everything but the role, dropping what was not sent. For tests: the process just ends. */
 void worker_fini(struct worker *worker);
 
 #endif
