@@ -38,8 +38,8 @@ static inline void cleanup_closedir(DIR **d)
 #define _cleanup_closedir_ _cleanup_(cleanup_closedir)
 #define _cleanup_fclose_ _cleanup_(cleanup_fclose)
 
-/* Passes ownership on: the value of the variable, which becomes empty, so that
- * its cleanup does nothing. */
+/* Passes ownership on: the value of the variable, which becomes empty, so that its cleanup does
+ * nothing. */
 #define TAKE_PTR(p)                                                                                \
 	({                                                                                         \
 		__typeof__(p) _taken = (p);                                                        \

@@ -8,7 +8,7 @@
 
 #include "common/time_units.h"
 
-/* The time of a POSIX clock such as CLOCK_REALTIME, in nanoseconds. */
+/* Returns the time of a POSIX clock such as CLOCK_REALTIME, in nanoseconds. */
 static inline uint64_t clock_read_ns(clockid_t clock)
 {
 	struct timespec t;
@@ -17,7 +17,8 @@ static inline uint64_t clock_read_ns(clockid_t clock)
 	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
-/* The clock of all durations and deadlines, and of the kernel's samples: it never jumps. */
+/* Returns the time, in nanoseconds, of the clock of all durations, deadlines and samples of the
+ * kernel side. It never jumps. */
 static inline uint64_t clock_monotonic_ns(void)
 {
 	return clock_read_ns(CLOCK_MONOTONIC);

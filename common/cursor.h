@@ -50,8 +50,8 @@ static inline size_t cursor_offset(const struct cursor *c)
 	return (size_t)(c->at - c->base);
 }
 
-/* Consumes the next `length` bytes and returns a pointer to them, or NULL (and
- * fails) if there are fewer. */
+/* Consumes the next `length` bytes and returns a pointer to them, or NULL (and fails) if there are
+ * fewer. */
 static inline const uint8_t *cursor_take(struct cursor *c, uint64_t length)
 {
 	if (c->failed || length > (uint64_t)(c->end - c->at)) {
@@ -78,8 +78,8 @@ static inline void cursor_seek(struct cursor *c, uint64_t offset)
 	c->at = c->base + offset;
 }
 
-/* Consumes the next `length` bytes and returns a cursor over them, which has
- * failed if there are fewer. */
+/* Consumes the next `length` bytes and returns a cursor over them, which has failed if there are
+ * fewer. */
 static inline struct cursor cursor_sub(struct cursor *c, uint64_t length)
 {
 	const uint8_t *p = cursor_take(c, length);

@@ -64,8 +64,8 @@ int file_read_all(int fd, size_t first, size_t max, uint8_t **data, size_t *leng
 	size_t capacity = 0, used = 0;
 
 	for (;;) {
-		/* One byte more than the file may have: for the NUL, or
-		 * to see that it is longer. */
+		/* One byte more than the file may have: for the NUL, or to see that it is
+		 * longer. */
 		int r = ARRAY_RESERVE(bytes, capacity, used + 1, first, max + 1);
 
 		if (r < 0)

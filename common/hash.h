@@ -21,7 +21,7 @@ static inline uint64_t hash_spread(uint64_t key)
 	return key * HASH_GOLDEN_RATIO;
 }
 
-/* The bucket of a key in a table of 2^bits buckets; `bits` is 1 to 64. */
+/* Returns the bucket of a key in a table of 2^bits buckets; `bits` is 1 to 64. */
 static inline uint64_t hash_bucket(uint64_t key, unsigned int bits)
 {
 	return hash_spread(key) >> (64 - bits);

@@ -3,8 +3,8 @@
 #ifndef COMMON_INCOMPLETE_REASONS_H
 #define COMMON_INCOMPLETE_REASONS_H
 
-/* The values equal those of enum bh_reason in bpf/shared.h, which is
- * generated from the same table. */
+/* The values equal those of enum bh_reason in bpf/shared.h, which is generated from the same
+ * table. */
 enum incomplete_reason {
 	INCOMPLETE_NONE, /* the stack is complete */
 #define INCOMPLETE_REASON(id, name) INCOMPLETE_##id,

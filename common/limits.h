@@ -26,8 +26,8 @@ enum {
 	 * Full: the worker resets all ids and describes everything again. */
 	LIMIT_WORKER_FRAMES = 1 << 18,
 
-	/* Environment variables of a process that the user may ask for. More: the
-	 * command line is refused. */
+	/* Environment variables of a process that the user may ask for. More: the command line is
+	 * refused. */
 	LIMIT_IDENTITY_VARIABLES = 8,
 	/* Output files of one recording. More: the command line is refused. */
 	LIMIT_OUTPUTS = 8,

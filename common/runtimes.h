@@ -3,8 +3,8 @@
 #ifndef COMMON_RUNTIMES_H
 #define COMMON_RUNTIMES_H
 
-/* The values equal those of enum bh_runtime in bpf/shared.h, which is
- * generated from the same table. */
+/* The values equal those of enum bh_runtime in bpf/shared.h, which is generated from the same
+ * table. */
 enum runtime_id {
 	RUNTIME_ID_NONE, /* not a language runtime */
 #define RUNTIME(id, name, frame_type, title) RUNTIME_ID_##id,

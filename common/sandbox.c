@@ -115,8 +115,8 @@ int sandbox_prepare(struct sandbox *sandbox, const struct sandbox_policy *policy
 	return r;
 }
 
-/* Sets the permitted and effective capabilities to exactly these, and
- * none inheritable or ambient. */
+/* Sets the permitted and effective capabilities to exactly these, and none inheritable or
+ * ambient. */
 static int sandbox_set_capabilities(const cap_value_t *values)
 {
 	cap_t caps = cap_init();

@@ -113,10 +113,10 @@ int sandbox_prepare(struct sandbox *sandbox, const struct sandbox_policy *policy
  * O_PATH descriptor is enough; the sandbox owns it from now on. Returns 0 or -ENOSPC. */
 int sandbox_allow_path(struct sandbox *sandbox, int fd, bool writable);
 
-/* Becomes `uid` and `gid`, keeps only the policy's start capabilities, and sets
- * no_new_privs and the resource limits. Then proves it: every way back is tried and must
- * fail. A process without root (`bulkhead report`) keeps its ids. Returns 0 or a negative
- * errno, after which the caller must exit. */
+/* Becomes `uid` and `gid`, keeps only the policy's start capabilities, and sets no_new_privs and
+ * the resource limits. Then proves it: every way back is tried and must fail. A process without
+ * root (`bulkhead report`) keeps its ids. Returns 0 or a negative errno, after which the caller
+ * must exit. */
 int sandbox_drop(const struct sandbox_policy *policy, uid_t uid, gid_t gid);
 
 /* Keeps only the steady capabilities, restricts the file system by Landlock where the kernel has

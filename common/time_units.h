@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Units of time, as 64-bit numbers of nanoseconds: LIMIT_GRACE_MS *
- * NS_PER_MS cannot overflow an int. */
+/* Units of time, as 64-bit numbers of nanoseconds: LIMIT_GRACE_MS * NS_PER_MS cannot overflow an
+ * int. */
 #ifndef COMMON_TIME_UNITS_H
 #define COMMON_TIME_UNITS_H
 

@@ -60,9 +60,9 @@ static int event_open_sampling(const struct loader *loader, int cpu)
 	return fd;
 }
 
-/* Opens a CPU's sideband event: exec, fork, exit, executable mappings and kernel text.
- * The watermark of one byte wakes the reader at the first record. Returns the
- * descriptor or a negative errno. */
+/* Opens a CPU's sideband event: exec, fork, exit, executable mappings and kernel text. The
+ * watermark of one byte wakes the reader at the first record. Returns the descriptor or a negative
+ * errno. */
 static int event_open_sideband(int cpu)
 {
 	const struct perf_event_attr attr = {

@@ -29,8 +29,8 @@
 #include "loader/loader.h"
 
 enum {
-	/* The tables of a desktop fill about one slab, so a second one is there
-	 * before the first request. */
+	/* The tables of a desktop fill about one slab, so a second one is there before the first
+	 * request. */
 	SLABS_AT_START = 2,
 	/* The worker is woken when the ring `samples` holds this much from all CPUs together. */
 	WAKEUP_BYTES = 256 << 10,

@@ -31,8 +31,8 @@ struct export_stats {
 	uint64_t received_sequence, committed_sequence;
 	uint64_t journal_bytes;
 	uint64_t interval_samples; /* received, but not committed yet */
-	/* Samples put into the spool by this agent; samples that were in
-	 * the spool when it started. */
+	/* Samples put into the spool by this agent; samples that were in the spool when it
+	 * started. */
 	uint64_t put, spooled_at_start;
 	uint64_t delivered, delivered_requests, delivered_bytes;
 	uint64_t refused_requests, partial_requests, rejected_profiles;

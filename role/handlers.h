@@ -110,8 +110,8 @@ enum message_set {
 int handlers_refuse(struct message *message);
 
 /*
- * Call the handler of a message that peer_receive() has allowed, and close the descriptors that it
- * did not keep. Returns what the handler returned; -EPROTO if the program refuses the message.
+ * Calls the handler of a message that peer_receive() has allowed, and closes the descriptors that
+ * it did not keep. Returns what the handler returned; -EPROTO if the program refuses the message.
  */
 int handlers_call(message_handlers *handlers, void *context, struct message *message);
 

@@ -164,7 +164,7 @@ static void role_log_connect_error(enum role_id other, int error)
 			  name, strerror(-error));
 }
 
-/* Name the first of the roles that did not connect: without it, there is no recording. */
+/* Names the first of the roles that did not connect: without it, there is no recording. */
 static void role_log_accept_error(const struct role *role, uint32_t expected, int error)
 {
 	if (error != -ETIMEDOUT) {
@@ -270,7 +270,7 @@ int role_enter_sandbox(struct role *role)
 	return STATUS_DONE;
 }
 
-/* End the connection to a peer because of `r`, and the role with it unless it can continue. */
+/* Ends the connection to a peer because of `r`, and the role with it unless it can continue. */
 static void role_give_up(struct role_watch *watch, const struct message *message, int r)
 {
 	struct role *role = watch->role;
@@ -285,8 +285,8 @@ static void role_give_up(struct role_watch *watch, const struct message *message
 
 static int role_handle(struct role *role, struct peer *peer, struct message *message)
 {
-	/* The answer to PING proves that this loop runs. If it cannot be
-	 * sent, the CLI asks again. */
+	/* The answer to PING proves that this loop runs. If it cannot be sent, the CLI asks
+	 * again. */
 	if (message->type == MESSAGE_PING) {
 		peer_send(peer, MESSAGE_PONG, NULL, 0, NULL, 0);
 		return 0;

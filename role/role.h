@@ -44,40 +44,41 @@ struct role {
 	void (*on_return)(void *context, enum role_id other);
 };
 
-/* Set how the C library keeps memory in every role; role_start() calls it. */
+/* Sets how the C library keeps memory in every role; role_start() calls it. */
 void role_tune_memory(void);
 
 /*
- * Close stray descriptors, parse the arguments, compile the system call filter and drop privileges.
- * 0, or an exit status after a log message.
+ * Closes stray descriptors, parses the arguments, compiles the system call filter and drops
+ * privileges. Returns 0, or an exit status after a log message.
  */
 int role_start(struct role *role, enum role_id self, const struct sandbox_policy *policy, int argc,
 	       char **argv);
 
 /*
- * Listen, connect to the roles in `connect` (ROLE_BIT of each), and accept those in `accept`. 0, or
- * an exit status after a log message; without a message if the CLI has ended.
+ * Listens, connects to the roles in `connect` (ROLE_BIT of each), and accepts those in `accept`.
+ * Returns 0, or an exit status after a log message; without a message if the CLI has ended.
  */
 int role_meet(struct role *role, uint32_t connect, uint32_t accept);
 
 /*
- * Before the main loop: wait up to LIMIT_CONNECT_MS for one message of the role `other`, and handle
- * it. 0, or an exit status after a log message; without a message if the peer has ended.
+ * Waits up to LIMIT_CONNECT_MS for one message of the role `other`, and handles it. For use before
+ * the main loop. Returns 0, or an exit status after a log message; without a message if the peer
+ * has ended.
  */
 int role_receive(struct role *role, enum role_id other);
 
-/* Enter the sandbox. Only after this may untrusted bytes be read. 0, or an exit
+/* Enters the sandbox. Only after this may untrusted bytes be read. Returns 0, or an exit
  * status after a log message. */
 int role_enter_sandbox(struct role *role);
 
 /*
- * Handle the messages of all peers in role->loop from now on. If the connection to a peer ends, or
- * if a peer breaks the protocol, the role ends unless on_gone() says otherwise. 0 or a negative
- * errno.
+ * Handles the messages of all peers in role->loop from now on. If the connection to a peer ends, or
+ * if a peer breaks the protocol, the role ends unless on_gone() says otherwise. Returns 0 or a
+ * negative errno.
  */
 int role_watch_peers(struct role *role);
 
-/* Send a STATUS with role->state to the CLI. The caller's status->state is ignored. A status that
+/* Sends a STATUS with role->state to the CLI. The caller's status->state is ignored. A status that
  * cannot be sent is dropped: a newer one will follow. */
 void role_send_status(struct role *role, const struct msg_status *status);
 

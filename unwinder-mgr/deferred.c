@@ -68,8 +68,8 @@ static unsigned int deferred_walk(struct manager *manager, const struct bh_defer
 			  (uint32_t)list->count, frames, count);
 }
 
-/* Walks the stack and sends it, unless a later try may walk it further.
- * Returns whether it was sent. */
+/* Walks the stack and sends it, unless a later try may walk it further. Returns whether it was
+ * sent. */
 static bool deferred_try(struct manager *manager, const struct bh_deferred *record,
 			 bool last_chance)
 {

@@ -33,8 +33,8 @@ static void on_deferred_readable(void *context, uint32_t events)
 	struct manager *manager = context;
 
 	(void)events;
-	/* The processes come first: a stack may belong to one that the
-	 * sideband has yet to report. */
+	/* The processes come first: a stack may belong to one that the sideband has yet to
+	 * report. */
 	sideband_process(manager);
 	deferred_consume(manager);
 	loop_tick_within(&manager->role.loop, WORK_SOON_MS);

@@ -38,8 +38,8 @@ enum {
 	/* Bytes of uncovered code up to which the module's symbols and relocations are not searched
 	 * for functions. The start-up files of a compiler have less. */
 	LIMIT_CODE_STARTUP_BYTES = 4 << 10,
-	/* Bytes of the symbol table or relocation table that are searched.
-	 * More: the table is not used. */
+	/* Bytes of the symbol table or relocation table that are searched. More: the table is not
+	 * used. */
 	LIMIT_CODE_ENTRIES_BYTES = 2 << 20,
 
 	/* Bytes of /proc/PID/maps of one process. What lies beyond is missing until it is sampled,
@@ -47,8 +47,8 @@ enum {
 	LIMIT_MAPS_BYTES = 4 << 20,
 	/* ms. The maps of one process are requested again at most this often. */
 	LIMIT_RESCAN_MS = 500,
-	/* ms. All processes are scanned again, after sideband records were
-	 * lost, at most this often. */
+	/* ms. All processes are scanned again, after sideband records were lost, at most this
+	 * often. */
 	LIMIT_SCAN_MS = 2000,
 	/* ms. A process is kept this long after its exit, because late samples may still arrive. */
 	LIMIT_EXIT_GRACE_MS = 3000,

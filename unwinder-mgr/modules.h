@@ -105,9 +105,9 @@ struct modules_answer {
  * it makes a file of it for the worker. Returns 0 or a negative errno. */
 int modules_add_vdso(struct manager *manager);
 
-/* Returns the module of a file mapping in process `tgid`, with one use more; a new
- * module is requested from the opener. Returns NULL if there are too many modules, and
- * frame pointers are used. */
+/* Returns the module of a file mapping in process `tgid`, with one use more; a new module is
+ * requested from the opener. Returns NULL if there are too many modules, and frame pointers are
+ * used. */
 struct module *modules_get(struct manager *manager, const struct module_key *key, uint32_t tgid,
 			   uint64_t start, uint64_t end, const char *path);
 

@@ -100,8 +100,8 @@ static void process_wait_for(struct processes *processes, struct process *proces
 	process->waits_for_generation = generation;
 }
 
-/* Tells the worker which program a process executes: the first module of
- * its list that is a file. */
+/* Tells the worker which program a process executes: the first module of its list that is a
+ * file. */
 static void process_announce(struct manager *manager, struct process *process)
 {
 	struct msg_process message = {.tgid = process->tgid,

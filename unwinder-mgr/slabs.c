@@ -125,8 +125,8 @@ static void slabs_free(struct slabs *slabs, const struct slab_block *block)
 		slab->free[at].offset = block->offset;
 		slab->free[at].bytes += block->bytes;
 	} else {
-		/* Without memory for the extent the block stays unused,
-		 * which harms nothing else. */
+		/* Without memory for the extent the block stays unused, which harms nothing
+		 * else. */
 		slab_insert(slab, at, (struct slab_extent){block->offset, block->bytes});
 	}
 }

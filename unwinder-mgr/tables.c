@@ -48,8 +48,8 @@ static void place_trim_block(const struct placement *p)
 		slabs_shrink(p->slabs, place_block(p), p->block_used);
 }
 
-/* Adds a block that has room for the rest, or for as much as a block may
- * hold; always for one page. */
+/* Adds a block that has room for the rest, or for as much as a block may hold; always for one
+ * page. */
 static int place_add_block(struct placement *p)
 {
 	struct table *table = p->table;

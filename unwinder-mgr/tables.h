@@ -41,10 +41,10 @@ struct table {
 	size_t bytes; /* in slabs */
 };
 
-/* Places a builder's rows in slabs and takes over its rules; the builder is left to be
- * freed. Returns 0; -EAGAIN if it must be tried again when a slab has come; -ENOSPC if none
- * will come; -EFBIG if the code is larger than a page index can cover; or -ENOMEM. On
- * failure both are as before. */
+/* Places a builder's rows in slabs and takes over its rules; the builder is left to be freed.
+ * Returns 0; -EAGAIN if it must be tried again when a slab has come; -ENOSPC if none will come;
+ * -EFBIG if the code is larger than a page index can cover; or -ENOMEM. On failure both are as
+ * before. */
 int table_place(struct table *table, struct unwind_table_builder *builder, struct slabs *slabs);
 
 /* Gives back the table's memory and rules, after the grace period. */

@@ -112,8 +112,8 @@ static int gap_parse_region(struct uncovered_code *code, const struct elf_sectio
 	return code_flow_parse(code->flow, &region);
 }
 
-/* Returns where a region that starts at `start` ends: before the last
- * function that does not fit. */
+/* Returns where a region that starts at `start` ends: before the last function that does not
+ * fit. */
 static uint64_t region_end(const struct uncovered_code *code, const struct elf_section *section,
 			   uint64_t start, uint64_t end)
 {

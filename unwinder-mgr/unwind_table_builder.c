@@ -212,8 +212,8 @@ static bool ranges_are_in_order(const struct unwind_ranges *ranges)
 	return true;
 }
 
-/* A row, or the end of a range, with its own offset: what overlapping
- * ranges are taken apart into. */
+/* A row, or the end of a range, with its own offset: what overlapping ranges are taken apart
+ * into. */
 struct loose_row {
 	uint32_t offset;
 	uint16_t rule;
@@ -248,8 +248,8 @@ static size_t builder_split_rows(const struct unwind_table_builder *builder,
 	return count;
 }
 
-/* Writes sorted rows again, as ranges in order. Of several rows at one
- * offset the last one counts. */
+/* Writes sorted rows again, as ranges in order. Of several rows at one offset the last one
+ * counts. */
 static int build_join_rows(struct build *build, const struct loose_row *loose, size_t count)
 {
 	struct unwind_table_builder *builder = build->builder;

@@ -44,8 +44,8 @@ void work_stop(struct manager *manager)
 	manager->drain_deadline_ns = clock_monotonic_ns() + DRAIN_MS * NS_PER_MS;
 }
 
-/* Sends every stack that still waits, and reports to the worker and the CLI
- * that there will be no more. */
+/* Sends every stack that still waits, and reports to the worker and the CLI that there will be no
+ * more. */
 static void work_finish(struct manager *manager)
 {
 	deferred_process(manager, true);
