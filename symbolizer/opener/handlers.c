@@ -12,7 +12,7 @@
 #include "symbolizer/opener/open_file.h"
 #include "symbolizer/opener/opener.h"
 
-/* Sends to the manager. If the queue is full, wait: this process has nothing else to do. */
+/* Sends to the manager. If the queue is full, waits: this process has nothing else to do. */
 static int opener_send(struct opener *opener, enum message_type type, const void *payload,
 		       size_t length, const int *fds, unsigned int fd_count)
 {

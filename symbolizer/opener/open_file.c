@@ -23,9 +23,9 @@ int open_file_proc(unsigned int tgid, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-/* false for file systems on which a read may wait forever for another machine or process. The magic
- * numbers are from linux/magic.h and from the sources of FUSE (0x65735546), CIFS (0xff534d42), SMB2
- * (0xfe534d42) and Ceph (0x00c36400). */
+/* Returns false for file systems on which a read may wait forever for another machine or process.
+ * The magic numbers are from linux/magic.h and from the sources of FUSE (0x65735546), CIFS
+ * (0xff534d42), SMB2 (0xfe534d42) and Ceph (0x00c36400). */
 static bool file_system_is_local(int fd)
 {
 	static const unsigned long remote[] = {NFS_SUPER_MAGIC, 0x65735546ul,	 0xff534d42ul,
@@ -42,8 +42,8 @@ static bool file_system_is_local(int fd)
 	return true;
 }
 
-/* Does the file system report other device and inode numbers for a mapping than for the file?
- * Overlayfs does because of its layers, btrfs because of its subvolumes. */
+/* Returns whether the file system reports other device and inode numbers for a mapping than for the
+ * file. Overlayfs does because of its layers, btrfs because of its subvolumes. */
 static bool file_system_hides_identity(int fd)
 {
 	struct statfs fs;
@@ -73,10 +73,10 @@ static int check_identity(int fd, const struct msg_open_file *request, bool *sam
 }
 
 /*
- * Does a line of /proc/PID/maps describe the mapping that contains the requested address? Changed
- * permissions may have split the mapping since it was reported. The kernel writes the line:
- * "start-end perms offset major:minor inode path" (fs/proc/task_mmu.c). `*path` is set to the
- * spaces before the path.
+ * Returns whether a line of /proc/PID/maps describes the mapping that contains the requested
+ * address. Changed permissions may have split the mapping since it was reported. The kernel writes
+ * the line: "start-end perms offset major:minor inode path" (fs/proc/task_mmu.c). `*path` is set to
+ * the spaces before the path.
  */
 static bool maps_line_matches(char *line, const struct msg_open_file *request, uint64_t *start,
 			      uint64_t *end, char **path)

@@ -34,8 +34,8 @@
 int open_file_mapped(const struct msg_open_file *request, bool *same_file);
 
 /*
- * The same without CAP_DAC_READ_SEARCH, by /proc/PID/exe or by name. Also -ENOENT or -EACCES for a
- * file that was deleted, or is in a directory that not everyone may enter.
+ * Does the same without CAP_DAC_READ_SEARCH, by /proc/PID/exe or by name. Also returns -ENOENT or
+ * -EACCES for a file that was deleted, or is in a directory that not everyone may enter.
  */
 int open_file_named(const struct msg_open_file *request, bool *same_file);
 

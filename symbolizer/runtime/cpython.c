@@ -37,7 +37,8 @@ enum {
 	 * src/internal/pthread_impl.h). PTHREAD_KEYS_MAX is 128. */
 	MUSL_VALUES = 0x80,
 	MUSL_KEYS = 128,
-	/* The JIT compiler makes code all the time; until the next refresh it is unknown. */
+	/* The JIT compiler makes code all the time, which the walker cannot use until the next
+	 * refresh. */
 	JIT_REFRESH_MS = 250,
 	/* PyASCIIObject.hash in release builds (Include/cpython/unicodeobject.h): after ob_refcnt,
 	 * ob_type and length. */
@@ -53,7 +54,8 @@ static void cpython_release(void *image)
 	free(image);
 }
 
-/* Searches one of glibc's blocks of keys for the value `state`; its offset in the block. */
+/* Searches one of glibc's blocks of keys for the value `state`, and stores its offset in the
+ * block. */
 static bool find_in_block(struct memory *memory, uint64_t block, uint64_t state, uint32_t *offset)
 {
 	uint64_t words[GLIBC_KEYS_PER_BLOCK * 2];

@@ -18,7 +18,7 @@
  *
  * Example: _PyEval_EvalFrameDefault is 0x1000 - 0x9000. At 0x1200 is the first `mov %rax,24(%rdi)`,
  * so `before` is 0x201. At 0x8f00 is such a store, followed by `call _Py_CheckFunctionResult`,
- * `add $56,%rsp`, six pops and `ret` up to 0x8f1f: so `after` is 0x7f01 - 0x7f1f. 40 jumps lead
+ * `add $56,%rsp`, six pops and `ret` up to 0x8f18: so `after` is 0x7f01 - 0x7f18. 40 jumps lead
  * into 0x500 - 0x700, another entry of .eh_frame_hdr: that is the split part.
  */
 #include "symbolizer/runtime/cpython_evaluator.h"
@@ -62,7 +62,7 @@ struct frame_header {
 	uint32_t count;
 };
 
-/* The caller has checked that 4 bytes are there. */
+/* Reads 4 bytes. The caller has checked that they are there. */
 static uint32_t u32_at(const uint8_t *at)
 {
 	struct cursor c = cursor_init(at, sizeof(uint32_t));
@@ -70,7 +70,7 @@ static uint32_t u32_at(const uint8_t *at)
 	return cursor_u32(&c);
 }
 
-/* A displacement of 4 bytes, sign-extended so that it can be added to an address. */
+/* Reads a displacement of 4 bytes, sign-extended so that it can be added to an address. */
 static uint64_t displacement_at(const uint8_t *at)
 {
 	return (uint64_t)(int64_t)(int32_t)u32_at(at);
@@ -94,7 +94,7 @@ static int header_read(const struct runtime_file *file, struct frame_header *h)
 	return 0;
 }
 
-/* Returns the first address of the function of one table entry, and stores that of its FDE. */
+/* Return the first address of the function of one table entry, and the address of its FDE. */
 static uint64_t header_start(const struct frame_header *h, uint32_t index)
 {
 	return h->vaddr +
@@ -263,7 +263,7 @@ static void after_add(struct cpython_image *image, size_t from, size_t to)
 }
 
 /*
- * 3.6 - 3.10: finds the code in which the Python frame is not on the thread's chain. The first
+ * Finds the code of 3.6 - 3.10 in which the Python frame is not on the thread's chain. The first
  * store to PyThreadState.frame puts it there (`tstate->frame = f`). A store that is followed by a
  * call takes it off (`tstate->frame = f->f_back; return _Py_CheckFunctionResult(...)`,
  * Python/ceval.c), and after it there is only the epilogue, directly or through a jump.

@@ -170,8 +170,8 @@ static bool has(const struct runtime_file *file, const char *name)
 	return find(file, name, &vaddr) == 0;
 }
 
-/* PY_VERSION_HEX as the file states it (Py_Version, from 3.11 on) or as it follows from the symbols
- * that it exports. Returns 0 if it cannot be determined. */
+/* Returns PY_VERSION_HEX as the file states it (Py_Version, from 3.11 on) or as it follows from the
+ * symbols that it exports. Returns 0 if it cannot be determined. */
 static uint32_t version_of(const struct runtime_file *file, const struct cpython_image *image)
 {
 	uint64_t vaddr, version = 0;
@@ -240,7 +240,7 @@ static bool debug_offsets(const uint8_t *t, size_t n, const struct debug_layout 
 	       debug_offset(t, n, layout->text, &o->text);
 }
 
-/* Is the field among the words of a code object that the walker reads? */
+/* Returns whether a field is among the words of a code object that the walker reads. */
 static bool in_code_words(uint16_t offset, unsigned int align)
 {
 	return offset >= CPYTHON_CODE_FIRST && !(offset % align) &&
@@ -285,7 +285,7 @@ static void find_executors(const struct runtime_file *file, struct cpython_image
 		image->removed_executors = layout->executors + 8;
 }
 
-/* From 3.13 on: reads _Py_DebugOffsets, the first member of _PyRuntime. */
+/* Reads _Py_DebugOffsets, which is the first member of _PyRuntime from 3.13 on. */
 static int read_debug_offsets(const struct runtime_file *file, struct cpython_image *image,
 			      struct runtime_refusal *refusal)
 {
@@ -377,9 +377,9 @@ static int describe(const struct runtime_file *file, struct cpython_image *image
 	return 0;
 }
 
-/* Can the file be CPython? A program without dynamic symbols (statically linked) has the symbol
- * only in .symtab, which is expensive to read: it is read only if the file's name starts with
- * "python". */
+/* Returns whether the file can be CPython. A program without dynamic symbols (statically linked)
+ * has the symbol only in .symtab, which is expensive to read: it is read only if the file's name
+ * starts with "python". */
 static bool may_be(const struct runtime_file *file)
 {
 	const char *name = strrchr(file->path, '/');

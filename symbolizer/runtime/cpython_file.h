@@ -5,8 +5,8 @@
 
 #include "symbolizer/runtime/runtime.h"
 
-/* The `recognise` operation of struct runtime_ops: `*image` is a struct cpython_image, freed with
- * free(). */
+/* Implements the `recognise` operation of struct runtime_ops. `*image` is a struct cpython_image,
+ * freed with free(). */
 int cpython_file_recognise(const struct runtime_file *file, void **image,
 			   struct runtime_refusal *refusal);
 

@@ -35,8 +35,8 @@ enum {
 	VARINT_CONTINUED = 0x40,
 };
 
-/* 3.6 - 3.9, Objects/lnotab_notes.txt: pairs of bytes of code (unsigned) and lines (signed). A
- * pair's line starts after its bytes of code. */
+/* Finds a line in the format of 3.6 - 3.9 (Objects/lnotab_notes.txt): pairs of bytes of code
+ * (unsigned) and lines (signed). A pair's line starts after its bytes of code. */
 static uint32_t line_lnotab(struct cursor *c, uint32_t line, int64_t position)
 {
 	int64_t at = 0;
@@ -50,8 +50,8 @@ static uint32_t line_lnotab(struct cursor *c, uint32_t line, int64_t position)
 	return line;
 }
 
-/* 3.10, Objects/lnotab_notes.txt: pairs of bytes of code (unsigned) and lines (signed). A pair's
- * line holds for its bytes of code. */
+/* Finds a line in the format of 3.10 (Objects/lnotab_notes.txt): pairs of bytes of code (unsigned)
+ * and lines (signed). A pair's line holds for its bytes of code. */
 static uint32_t line_linetable(struct cursor *c, uint32_t line, int64_t position)
 {
 	int64_t end = 0;
@@ -68,7 +68,7 @@ static uint32_t line_linetable(struct cursor *c, uint32_t line, int64_t position
 	return line;
 }
 
-/* Six bits per byte, the lowest first; bit 6 is set if another byte follows. */
+/* Reads a number with six bits per byte, the lowest first. Bit 6 is set if another byte follows. */
 static uint32_t read_varint(struct cursor *c)
 {
 	uint32_t value = 0;
@@ -83,7 +83,7 @@ static uint32_t read_varint(struct cursor *c)
 	return value;
 }
 
-/* The sign is in the lowest bit. */
+/* Reads a number whose sign is in the lowest bit. */
 static int32_t read_signed_varint(struct cursor *c)
 {
 	const uint32_t value = read_varint(c);
@@ -91,8 +91,8 @@ static int32_t read_signed_varint(struct cursor *c)
 	return value & 1 ? -(int32_t)(value >> 1) : (int32_t)(value >> 1);
 }
 
-/* From 3.11, Objects/locations.md: an entry has a kind, which says how the line and the columns are
- * written, and a length in code units. */
+/* Finds a line in the format from 3.11 on (Objects/locations.md): an entry has a kind, which says
+ * how the line and the columns are written, and a length in code units. */
 static uint32_t line_locations(struct cursor *c, uint32_t line, int64_t position)
 {
 	int64_t end = 0;

@@ -104,8 +104,8 @@ static struct code **bucket(struct cpython_names *names, uint64_t address, uint3
 	return &names->buckets[(address >> 4 ^ identity) % BUCKETS];
 }
 
-/* Fields of 4 and 8 bytes, among the words of a code object that were read from CPYTHON_CODE_FIRST
- * on. `offset` is that in the object. */
+/* Return a field of 4 or 8 bytes, among the words of a code object that were read from
+ * CPYTHON_CODE_FIRST on. `offset` is that in the object. */
 static uint32_t half_at(const uint64_t *words, uint16_t offset)
 {
 	const unsigned int at = (unsigned int)offset - CPYTHON_CODE_FIRST;
@@ -136,7 +136,7 @@ static bool is_code_type(const struct cpython_image *image, uint64_t bias, struc
  * its fields to `words`. An object that was freed may keep its fields, and so its identity, while
  * the memory that they point to is reused. Its reference count shows that: it is 0, or CPython's
  * allocator has overwritten it with the address of the next free block, which has bits set between
- * 32 and 47. Returns -ESTALE: it is not a live code object.
+ * 32 and 47. Returns 0; -ESTALE: it is not a live code object; or an error of memory_read().
  */
 static int read_identity(const struct cpython_image *image, uint64_t bias, struct memory *memory,
 			 uint64_t address, uint64_t words[CPYTHON_CODE_WORDS], uint32_t *identity)

@@ -17,7 +17,7 @@ static int file_source_read(void *context, uint64_t offset, void *buffer, size_t
 	return file_read_exactly((int)(intptr_t)context, offset, buffer, length);
 }
 
-/* The string table that a symbol table refers to (sh_link). */
+/* Returns the string table that a symbol table refers to (sh_link), or NULL. */
 static const struct elf_section *linked(const struct elf_image *image,
 					const struct elf_section *section)
 {

@@ -33,7 +33,7 @@ int runtime_file_exported(const struct runtime_file *file, const char *name,
 			  struct runtime_symbol *symbol);
 
 /* Finds a symbol of .symtab, which may be a local one. It reads the whole table, so it is meant for
- * files that are already known to be a runtime. Returns 0 or -ENOENT. */
+ * files that were recognised as a runtime. Returns 0 or -ENOENT. */
 int runtime_file_local(const struct runtime_file *file, const char *name,
 		       struct runtime_symbol *symbol);
 

@@ -212,7 +212,8 @@ static int name_interpreted(struct runtime_process *process, const uint64_t *wor
 	return 0;
 }
 
-/* Stubs are rarely freed. That the blob is still the same one shows by the address of its name. */
+/* Adds the frame of a stub. Stubs are rarely freed; the address of its name shows whether the blob
+ * is still the same one. */
 static int name_stub(struct runtime_process *process, const uint64_t *words,
 		     struct runtime_frames *frames)
 {

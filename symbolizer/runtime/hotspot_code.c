@@ -314,7 +314,7 @@ static void examine_blob(struct finder *f, uint64_t blob, const uint8_t *bytes, 
 		f->names[f->name_count++] = name;
 }
 
-/* Was everything found that is searched for? */
+/* Returns whether everything was found that is searched for. */
 static bool have_names(const struct finder *f)
 {
 	const struct hotspot_block *b = f->block;

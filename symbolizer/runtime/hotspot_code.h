@@ -9,8 +9,8 @@
 
 /*
  * Fills in `layout`. Returns 0: `*complete` is false if something is missing that the VM makes
- * later. Returns -EAGAIN: the VM is still starting. Returns -ENOTSUP: vm->missing says what does
- * not have the expected form. Or an error of memory_read().
+ * later; -EAGAIN: the VM is still starting; -ENOTSUP: vm->missing says what does not have the
+ * expected form; or an error of memory_read().
  */
 int hotspot_code_find(struct hotspot_vm *vm, struct memory *memory, struct runtime_layout *layout,
 		      bool *complete);

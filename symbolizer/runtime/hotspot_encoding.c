@@ -59,7 +59,7 @@ uint32_t hotspot_unsigned5(struct hotspot_stream *s)
 	return sum;
 }
 
-/* A signed number has its sign in the lowest bit. */
+/* Reads a signed number, which has its sign in the lowest bit. */
 static uint32_t signed5(struct hotspot_stream *s)
 {
 	const uint32_t value = hotspot_unsigned5(s);
@@ -173,7 +173,7 @@ bool hotspot_is_name(const char *name, size_t length)
 	return length > 0;
 }
 
-/* The primitive types of a descriptor (JVMS 4.3.2). */
+/* Returns the name of a primitive type in a descriptor (JVMS 4.3.2), or NULL. */
 static const char *primitive(char type)
 {
 	switch (type) {

@@ -37,7 +37,7 @@ struct hotspot_line {
 };
 
 /* Reads the next entry. `entry` must hold the one before it, {0, 0} at first, because entries are
- * differences. False at the end of the table, or if the stream fails. */
+ * differences. Returns false at the end of the table, or if the stream fails. */
 bool hotspot_next_line(struct hotspot_stream *stream, struct hotspot_line *entry);
 
 /* Returns the line of bytecode `bci`: that of the entry with the greatest index up to it, of

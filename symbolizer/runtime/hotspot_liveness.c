@@ -63,8 +63,8 @@ static uint64_t follow(const struct check *c, enum hotspot_field_name name, uint
 	return hotspot_vm_get(c->vm, c->memory, name, address, &to) < 0 ? 0 : to;
 }
 
-/* Is `item` in the list that starts at `at`? Also true if the list has more than `max` entries.
- * `*last` is set to the last entry that was followed. */
+/* Returns whether `item` is in the list that starts at `at`; also true if the list has more than
+ * `max` entries. `*last` is set to the last entry that was followed. */
 static bool in_list(const struct check *c, enum hotspot_field_name next, uint64_t at, uint64_t item,
 		    int max, uint64_t *last)
 {
@@ -86,8 +86,8 @@ static bool loader_is_cached(const struct hotspot_loaders *loaders, uint64_t loa
 	return loader == loaders->boot;
 }
 
-/* A loader more than HOTSPOT_LOADERS_MAX entries down the list is assumed to be alive: old loaders
- * are at the end. */
+/* Returns whether a loader is alive. One more than HOTSPOT_LOADERS_MAX entries down the list is
+ * assumed to be: old loaders are at the end. */
 static bool loader_is_alive(const struct check *c, uint64_t loader)
 {
 	struct hotspot_loaders *loaders = c->loaders;
@@ -107,7 +107,8 @@ static bool loader_is_alive(const struct check *c, uint64_t loader)
 	return true;
 }
 
-/* Is the method among those of the class? `_methods` is an array: its length, then pointers. */
+/* Returns whether the method is among those of the class. `_methods` is an array: its length, then
+ * pointers. */
 static bool class_has_method(const struct check *c, uint64_t class, uint64_t method)
 {
 	uint64_t methods[METHODS_PER_READ];
@@ -132,7 +133,7 @@ static bool class_has_method(const struct check *c, uint64_t class, uint64_t met
 	return false;
 }
 
-/* Does the method belong to the old version of a redefined class? */
+/* Returns whether the method belongs to the old version of a redefined class. */
 static bool is_of_old_class(const struct check *c, uint64_t loader, uint64_t method)
 {
 	if (!has_field(c, HOTSPOT_LOADER_CLASSES) || !has_field(c, HOTSPOT_CLASS_NEXT) ||

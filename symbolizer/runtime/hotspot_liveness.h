@@ -18,13 +18,14 @@ struct hotspot_loaders {
 	uint64_t alive[HOTSPOT_LOADERS_CACHED]; /* since hotspot_loaders_expire() */
 };
 
-/* Forces all loaders but the boot loader to be looked up again: call it when time has passed. */
+/* Forces all loaders but the boot loader to be looked up again. To be called when time has
+ * passed. */
 void hotspot_loaders_expire(struct hotspot_loaders *loaders);
 
 /*
- * Was `method` alive while it was read? `holder` is its class (InstanceKlass) and `constants` its
- * ConstantPool. Returns 0: it was. Returns -ESTALE: the class was unloaded or the method is no
- * longer part of it. A VM that does not describe the lists passes without a check.
+ * Determines whether `method` was alive while it was read. `holder` is its class (InstanceKlass)
+ * and `constants` its ConstantPool. Returns 0: it was; -ESTALE: the class was unloaded or the
+ * method is no longer part of it. A VM that does not describe the lists passes without a check.
  */
 int hotspot_liveness_check(struct hotspot_loaders *loaders, const struct hotspot_vm *vm,
 			   struct memory *memory, uint64_t holder, uint64_t method,

@@ -126,8 +126,9 @@ static int read_const_method(struct reader *r, uint64_t method)
 	return 0;
 }
 
-/* Has the method the identity `wanted` but for its _method_idnum? When an agent redefines a class,
- * a method that stays the same only gets another number among the methods of the class. */
+/* Returns whether the method has the identity `wanted`, but for its _method_idnum. When an agent
+ * redefines a class, a method that stays the same only gets another number among the methods of the
+ * class. */
 static bool has_other_idnum(const struct reader *r, uint32_t wanted)
 {
 	const uint64_t sizes = r->sizes & ((1ull << IDNUM_SHIFT) - 1);

@@ -31,13 +31,14 @@ struct hotspot_methods {
 	size_t bytes; /* of the methods in slots */
 };
 
-/* To be called before each frame that is named: time has passed and class loaders may be gone. */
+/* Starts the naming of a frame: time has passed since the last one, and class loaders may be
+ * gone. */
 void hotspot_methods_begin(struct hotspot_methods *methods);
 
 /*
  * Reads the Method at `address`. If `wanted` is not NULL, it must have that identity; then a cached
  * method is returned even if it is no longer in memory. Returns 0: the caller owns a reference to
- * `*method`. Returns -ESTALE: there is no such method. Or an error of memory_read().
+ * `*method`; -ESTALE: there is no such method; or an error of memory_read().
  */
 int hotspot_method_get(struct hotspot_methods *methods, const struct hotspot_vm *vm,
 		       struct memory *memory, uint64_t address, const uint32_t *wanted,

@@ -203,7 +203,7 @@ static int read_descs(const struct context *c, const struct span *span, struct h
 	return 0;
 }
 
-/* Reads the tables. An nmethod whose tables are missing or too long is one method without known
+/* Reads the tables. An nmethod whose tables are missing or too long is taken for one method without
  * inlined ones. */
 static int read_tables(const struct context *c, const struct tables *t, struct hotspot_nmethod *n)
 {

@@ -167,8 +167,8 @@ int hotspot_vm_read(struct hotspot_vm *vm, const struct hotspot_image *image, ui
 int hotspot_vm_get(const struct hotspot_vm *vm, struct memory *memory, enum hotspot_field_name name,
 		   uint64_t address, uint64_t *value);
 
-/* The same from the first `length` bytes of the structure, which were read before. Returns 0 if the
- * field is not described or not in them. The value is not sign-extended. */
+/* Takes a field from the first `length` bytes of the structure, which were read before. Returns 0
+ * if the field is not described or not in them. The value is not sign-extended. */
 uint64_t hotspot_vm_pick(const struct hotspot_vm *vm, enum hotspot_field_name name,
 			 const void *bytes, size_t length);
 

@@ -7,8 +7,8 @@
  * operation that follows pointers has a budget of reads and bytes. Readers do not count their
  * steps: when the budget is used up, the next read fails with -EDQUOT and the operation ends.
  *
- * Example: naming a frame calls memory_allow(m, 4096, 1 << 20) and then follows a list. If the list
- * is a circle, read 4097 returns -EDQUOT. Nothing is retried with the same budget.
+ * Example: naming a frame calls memory_allow(m, 2048, 4 << 20) and then follows a list. If the list
+ * is a circle, read 2049 returns -EDQUOT. Nothing is retried with the same budget.
  *
  * The memory is read through /proc/PID/mem where the worker has received that descriptor. It names
  * the address space, not the pid: after exec or exit it returns end of file (-ESRCH) and can never

@@ -10,15 +10,15 @@
  *   later batches refer to. The owner then resets its ids, and the next batch tells the exporter to
  *   drop its own (`reset`).
  * - The ids must never be reset while those of a stack are being assigned: it would refer to ids
- *   without a meaning. They are only reset in batch_flush() and batch_reserve(), which is called
- * once per stack, before its first id is assigned.
+ *   without a meaning. They are only reset in batch_flush() and in batch_reserve(), which is called
+ *   once per stack, before its first id is assigned.
  * - A deep stack of long new names can need more room than a batch has (600 names of 1 KiB). Then
  *   batch_send_if_full() sends what there is. If that fails, everything after it is dropped as
- * well, until the next flush reports the error.
+ *   well, until the next flush reports the error.
  *
- * Example: a batch holds 29 KiB, half of it is 30,000 bytes. batch_reserve() finds room and a stack
- * of 100 new frames of 600 bytes comes: after about 50 frames batch_send_if_full() sends the batch;
- * the other frames and the stack are in a second one. If the first could not be sent, the
+ * Example: a batch counts as full above 30,000 bytes, and holds 10,000. batch_reserve() finds room
+ * for a stack of 60 new frames with 600 bytes each. After 34 of them batch_send_if_full() sends the
+ * batch; the other frames and the stack are in a second one. If the first could not be sent, the
  * batch_reserve() of the next stack drops the second and resets all ids.
  */
 #ifndef SYMBOLIZER_WORKER_BATCH_H
@@ -34,9 +34,9 @@
 
 /* What the owner has to do; `context` is that of batch_init(). */
 struct batch_hooks {
-	/* Add what has to be in the batch that is about to be sent. */
+	/* Adds what has to be in the batch that is about to be sent. */
 	void (*before_send)(void *context);
-	/* `samples` samples were lost because a batch could not be sent: all ids must be reset.
+	/* Resets all ids, and counts `samples` samples as lost, because a batch could not be sent.
 	 * `error` is a negative errno: -ENOMEM, or one of peer_send(). */
 	void (*on_lost)(void *context, size_t samples, int error);
 };
@@ -54,9 +54,9 @@ struct batch {
 	size_t error_samples; /* that are lost with it */
 };
 
-/* An empty batch whose first one resets the exporter: it may have ids of an earlier worker. `keep`:
- * keep sent batches for an exporter that is restarted. `exporter` and `hooks` must outlive the
- * batch. Returns 0, -ENOMEM, or a negative errno of getrandom(2). */
+/* Starts an empty batch. The first one that is sent resets the exporter, which may have ids of an
+ * earlier worker. `keep`: sent batches are kept for an exporter that is restarted. `exporter` and
+ * `hooks` must outlive the batch. Returns 0, -ENOMEM, or -EIO without random bytes. */
 int batch_init(struct batch *batch, bool keep, struct peer *exporter,
 	       const struct batch_hooks *hooks, void *context);
 /* Drops everything that was not sent. */
@@ -65,7 +65,7 @@ void batch_fini(struct batch *batch);
 /* Sends everything that was collected. */
 void batch_flush(struct batch *batch);
 
-/* Is less than half of the batch left? */
+/* Returns whether less than half of the batch is left. */
 static inline bool batch_is_full(const struct batch *batch)
 {
 	return records_bytes(batch->records) + batch->pending_bytes > LIMIT_BATCH_BYTES / 2;

@@ -175,7 +175,7 @@ static bool is_complete(const struct identity_process *process)
 	       !process->confirm;
 }
 
-/* The description is complete: from now on the id is found in worker->ids.processes. */
+/* Commits a complete description: from now on the id is found in worker->ids.processes. */
 static void process_commit(struct worker *worker, unsigned int index)
 {
 	struct identity *identity = worker->identity;
@@ -253,8 +253,8 @@ static bool is_asked(const struct identity_process *process, uint64_t now_ns)
 	       now_ns - process->asked_ns < LIMIT_IDENTITY_ANSWER_MS * NS_PER_MS;
 }
 
-/* The opener may drop answers. If it was silent for LIMIT_IDENTITY_ANSWER_MS, all requests without
- * an answer count as lost. */
+/* Returns whether one more request may wait for its answer. The opener may drop answers: if it was
+ * silent for LIMIT_IDENTITY_ANSWER_MS, all requests without an answer count as lost. */
 static bool may_ask(struct identity *identity, uint64_t now_ns)
 {
 	if (now_ns - identity->heard_ns >= LIMIT_IDENTITY_ANSWER_MS * NS_PER_MS)
@@ -327,7 +327,7 @@ int identity_get_id(struct worker *worker, const struct bh_sample *header, XXH12
 	return 0;
 }
 
-/* Without an answer, the container may follow from the cgroup. */
+/* Takes the container of the cgroup, if there was no answer about the process. */
 static void process_guess(struct identity *identity, struct identity_process *process)
 {
 	if (!process->found)

@@ -14,7 +14,7 @@
  *   is recorded from other processes (containers.h).
  *
  * Example: the first sample of process 42 comes; it gets the id 7 and the opener is asked. The
- * answer comes 1 ms later: container "abc". The batch is sent after 200 ms with process 7,
+ * answer comes 1 ms later: container "abc". The batch is sent at the next tick with process 7,
  * container "abc". Had the answer come after that, process 7 would have no container, and the next
  * sample of 42 would be of a process 8 with container "abc".
  *
@@ -54,14 +54,14 @@ int identity_get_id(struct worker *worker, const struct bh_sample *header, XXH12
  * request is ignored. */
 void identity_on_answer(struct worker *worker, const struct message *message);
 
-/* Does the batch have processes whose answer may still come in time? */
+/* Returns whether the batch has processes whose answer may still come in time. */
 bool identity_must_wait(const struct worker *worker);
 
 /* Describes the processes that have ids but no description, in the batch that is about to be
  * closed. */
 void identity_describe(struct worker *worker);
 
-/* All ids were reset: drop the processes. Containers stay recorded. */
+/* Drops the processes, when all ids were reset. Containers stay recorded. */
 void identity_reset(struct worker *worker);
 
 #endif

@@ -13,9 +13,10 @@ enum {
 };
 
 /*
- * A descriptor of a file in /proc/PID always belongs to one process, and reading fails once that
- * process has ended. `stat` was opened first: if it has the right start time now, the descriptors
- * that were opened after it belong to the same process.
+ * Returns whether all descriptors belong to the process that started at `start_ticks`. A descriptor
+ * of a file in /proc/PID always belongs to one process, and reading fails once that process has
+ * ended. `stat` was opened first: if it has the right start time now, those that were opened after
+ * it belong to the same process.
  */
 static bool is_process(int stat_fd, uint64_t start_ticks)
 {

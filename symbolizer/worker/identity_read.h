@@ -27,10 +27,11 @@ struct identity_found {
 };
 
 /*
- * `fds`: stat, cgroup, and environ or nothing, as in struct msg_identity; borrowed. `start_ticks`
- * is when the process started, in clock ticks since boot. Only the names of `found->variables` are
- * the caller's to fill in, the first `variable_count` of them. Returns 0; -ESRCH if the process is
- * gone, or is another one; nothing was found then.
+ * Reads what `found` holds. `fds` are stat, cgroup, and environ or nothing, as in struct
+ * msg_identity; they are borrowed. `start_ticks` is when the process started, in clock ticks since
+ * boot. Only the names of `found->variables` are the caller's to fill in, the first
+ * `variable_count` of them. Returns 0; -ESRCH if the process is gone, or is another one; nothing
+ * was found then.
  */
 int identity_read(const int *fds, unsigned int fd_count, uint64_t start_ticks,
 		  struct identity_buffer *buffer, struct identity_found *found,

@@ -194,9 +194,9 @@ static int compare_entries(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Is `a` the better one of two names of one address? The marks of the linker script (_text,
- * __irqentry_text_start) are global, while the functions that start there often are not. So leading
- * underscores count before the binding. */
+/* Returns whether `a` is the better one of two names of one address. The marks of the linker script
+ * (_text, __irqentry_text_start) are global, while the functions that start there often are not. So
+ * leading underscores count before the binding. */
 static bool is_better(const struct kernel_symbols *symbols, const struct entry *a,
 		      const struct entry *b)
 {

@@ -35,12 +35,12 @@ struct kernel_symbol {
 int kernel_symbols_new(int kallsyms_fd, struct kernel_symbols **symbols);
 void kernel_symbols_free(struct kernel_symbols *symbols);
 
-/* Memory that the tables and names hold, bytes. */
+/* Returns the memory that the tables and names hold, in bytes. */
 size_t kernel_symbols_bytes(const struct kernel_symbols *symbols);
 
-/* A range of text was registered (name as in PERF_RECORD_KSYMBOL) or unregistered. Beyond 4,096
- * ranges the oldest is evicted. Names are made printable. Returns 0; -ENOMEM; or -EINVAL if the
- * range is empty or exceeds the address space. */
+/* Record that a range of text was registered (name as in PERF_RECORD_KSYMBOL) or unregistered.
+ * Beyond 4,096 ranges the oldest is evicted. Names are made printable. Returns 0; -ENOMEM; or
+ * -EINVAL if the range is empty or exceeds the address space. */
 int kernel_symbols_register(struct kernel_symbols *symbols, uint64_t address, uint32_t length,
 			    const char *name, bool is_bpf);
 void kernel_symbols_unregister(struct kernel_symbols *symbols, uint64_t address);

@@ -10,7 +10,7 @@ enum {
 	/* Bytes of all symbol indexes. Full: the least recently used one is evicted. */
 	LIMIT_SYMBOLS_BYTES = 20 << 20,
 	/* Bytes that runtimes cache for all processes: names, line tables, compiled methods. Full:
-	 * what the processes have that were named longest ago is evicted. */
+	 * the caches that were used least recently are dropped. */
 	LIMIT_RUNTIME_CACHE_BYTES = 48 << 20,
 	/* Processes with a language runtime, each with a descriptor of its memory. Full: the
 	 * runtime of a further process is not attached, and its frames stay native. */

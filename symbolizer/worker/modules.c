@@ -9,7 +9,7 @@
 #include "symbolizer/worker/limits.h"
 #include "common/log.h"
 
-/* The link to the module of this id; it points to NULL if there is none. */
+/* Returns the link to the module of this id. It points to NULL if there is none. */
 static struct module **modules_link(struct modules *modules, uint32_t id)
 {
 	struct module **link = &modules->buckets[id % MODULES_BUCKETS];
@@ -95,7 +95,7 @@ void modules_fini(struct modules *modules)
 	}
 }
 
-/* The module with symbols that was not used for the longest time. */
+/* Returns the module with symbols that was not used for the longest time. */
 static struct module *modules_least_used(const struct modules *modules)
 {
 	struct module *least = NULL;

@@ -48,16 +48,16 @@ int modules_add(struct modules *modules, const struct msg_module *message, int f
 void modules_remove(struct modules *modules, uint32_t id);
 void modules_fini(struct modules *modules);
 
-/* What distinguishes the definition of a module, and of its frames, from an earlier one that was
- * made while its file could not be opened: frames that were defined then have no names. Returns 0
- * or 1. */
+/* Returns what distinguishes the definition of a module, and of its frames, from an earlier one
+ * that was made while its file could not be opened: 0 or 1. Frames that were defined then have no
+ * names. */
 uint64_t modules_definition(const struct modules *modules, uint32_t id);
 
 /* Returns the symbols of a module, read now if they are not in memory. Valid until the next call
  * for any module. Returns NULL if the module has none. */
 struct symbols *modules_symbols(struct modules *modules, struct module *module);
 
-/* As symbols_find_start(), for a module whose symbols are in memory. */
+/* Does the same as symbols_find_start(), for a module whose symbols are in memory. */
 bool modules_find_start(struct modules *modules, struct module *module, uint64_t file_offset,
 			uint64_t *start_vaddr);
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The link to the process of this tgid; it points to NULL if there is none. */
+/* Returns the link to the process of this tgid. It points to NULL if there is none. */
 static struct announced_process **processes_link(struct processes *processes, uint32_t tgid)
 {
 	struct announced_process **link = &processes->buckets[tgid % PROCESSES_BUCKETS];

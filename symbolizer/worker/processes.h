@@ -35,8 +35,8 @@ static inline const struct announced_process *processes_find(const struct proces
 	return process;
 }
 
-/* Adds a process, or replaces what was announced before. If there is no memory for a new process,
- * it stays unknown. */
+/* Adds a process, or replaces what was announced before. Without memory, a new process is not
+ * recorded. */
 void processes_announce(struct processes *processes, const struct msg_process *message);
 void processes_remove(struct processes *processes, uint32_t tgid);
 void processes_fini(struct processes *processes);

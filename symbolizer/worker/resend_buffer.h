@@ -38,8 +38,8 @@ struct resend_buffer {
 	bool connected;			   /* there is an exporter: batches are sent at once */
 };
 
-/* `keep` is true in an agent, whose exporter may be restarted. The buffer then waits for the first
- * exporter. Returns 0, or a negative errno of getrandom(2). */
+/* Starts an empty buffer. `keep` is true in an agent, whose exporter may be restarted. The buffer
+ * then waits for the first exporter. Returns 0, or -EIO without random bytes. */
 int resend_buffer_init(struct resend_buffer *buffer, bool keep);
 void resend_buffer_fini(struct resend_buffer *buffer);
 
@@ -48,11 +48,12 @@ void resend_buffer_fini(struct resend_buffer *buffer);
 int resend_buffer_send(struct resend_buffer *buffer, struct peer *exporter, const uint8_t *data,
 		       size_t length, uint64_t now_ns);
 
-/* A new exporter has read everything up to `sequence`: send it the rest. Returns false if some of
- * the rest is no longer here. Nothing is kept then, and everything has to be defined again. */
+/* Sends the rest to a new exporter, which has read everything up to `sequence`. Returns false if
+ * some of the rest is no longer here. Nothing is kept then, and everything has to be defined
+ * again. */
 bool resend_buffer_resume(struct resend_buffer *buffer, struct peer *exporter, uint64_t sequence);
 
-/* The exporter has disconnected. */
+/* Records that the exporter has disconnected. */
 void resend_buffer_disconnect(struct resend_buffer *buffer);
 
 /* Returns whether there is no exporter, and LIMIT_RESEND_BYTES are exceeded. Then no more samples

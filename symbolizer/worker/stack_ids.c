@@ -91,7 +91,8 @@ static int stack_define(struct worker *worker, const struct bh_sample *header,
 	return 0;
 }
 
-/* What the words of managed frames mean depends on the program that the process runs. */
+/* Adds to the key what the meaning of managed frames depends on: the program that the process
+ * runs. */
 __attribute__((noinline)) static XXH128_hash_t managed_key(struct worker *worker, uint32_t tgid,
 							   XXH128_hash_t key)
 {
@@ -136,7 +137,7 @@ static XXH128_hash_t kernel_key(const struct bh_sample *header)
 	return (XXH128_hash_t){.low64 = header->stack_id, .high64 = header->tgid};
 }
 
-/* Remembers which stack the kernel side means by its id. */
+/* Records which stack the kernel side means by its id. */
 static int kernel_id_put(struct stack_ids *ids, const struct bh_sample *header, uint32_t id)
 {
 	uint32_t old;

@@ -4,7 +4,7 @@
  *
  * How this works:
  * - The kernel side sends the frames of a stack once, with an id of its own (header->stack_id), and
- *   later only that id. The worker remembers which of its ids that is, per tgid, for longer than
+ *   later only that id. The worker records which of its ids that is, per tgid, for longer than
  *   the kernel side refers to it: in two maps, of the current period and of the one before.
  * - When there are too many ids, all are reset: every map is emptied, ids start again from 1, and
  *   the next batch tells the exporter to drop its ids too. The kernel side must not refer to stacks
@@ -51,14 +51,14 @@ struct stack_ids {
 int stack_ids_get(struct worker *worker, const struct bh_sample *header, const uint64_t *frames,
 		  uint32_t *id);
 
-/* Tells the kernel side to send every stack again, and reset all ids soon. */
+/* Tells the kernel side to send every stack again, and resets all ids soon. */
 void stack_ids_request_reset(struct worker *worker);
 
-/* Resets all ids if that was requested long enough ago; request it if there are too many ids. All
+/* Resets all ids if that was requested long enough ago; requests it if there are too many ids. All
  * records made before `time_ns` were consumed. */
 void stack_ids_reset_when_due(struct worker *worker, uint64_t time_ns);
 
-/* Resets all ids at once and drop the batch with its samples, which count as lost: the exporter
+/* Resets all ids at once and drops the batch with its samples, which count as lost: the exporter
  * does not have the definitions of ids. */
 void stack_ids_reset(struct worker *worker);
 

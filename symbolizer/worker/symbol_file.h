@@ -38,8 +38,8 @@ const char *name_reader_get(struct name_reader *reader, uint64_t offset);
 /* Writes bytes as hex digits to `text`, which has room for two characters per byte and a NUL. */
 void symbol_file_to_hex(const uint8_t *bytes, size_t length, char *text);
 
-/* OpenTelemetry's process.executable.build_id.htlhash: hash of head, tail and length, in hex.
- * `text` is untouched if the file cannot be read. */
+/* Computes OpenTelemetry's process.executable.build_id.htlhash: a hash of head, tail and length, in
+ * hex. `text` is untouched if the file cannot be read. */
 void symbol_file_hash(int fd, uint64_t size, char text[2 * SYMBOL_FILE_HASH_BYTES + 1]);
 
 #endif

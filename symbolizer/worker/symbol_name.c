@@ -44,7 +44,7 @@ static bool is_ascii(const char *data, size_t length)
 	return true;
 }
 
-/* Appends to the output, and leave libiberty by longjmp() once the buffer is full: it cannot be
+/* Appends to the output, and leaves libiberty by longjmp() once the buffer is full: it cannot be
  * stopped otherwise. Nothing leaks, because the C++ printer and the Rust demangler hold no memory
  * while they print. The exception is a decoded Punycode identifier, which is freed after this call.
  * It always has a byte above 0x7f, so such text never triggers the longjmp(). */
@@ -70,7 +70,8 @@ struct tree_cost {
 	} slots[];
 };
 
-/* A cache with room for the components of a name of `length` bytes. NULL if there is no memory. */
+/* Returns a cache with room for the components of a name of `length` bytes, or NULL if there is no
+ * memory. */
 static struct tree_cost *tree_cost_new(size_t length)
 {
 	unsigned int bits = TREE_SLOT_BITS_MIN;
@@ -149,7 +150,8 @@ static uint32_t tree_cost(struct tree_cost *memo, const struct demangle_componen
 	return cost;
 }
 
-/* A function of its own, because setjmp() makes the values of changed local variables undefined. */
+/* Prints a tree. This is a function of its own, because setjmp() makes the values of changed local
+ * variables undefined. */
 static bool print_tree(struct demangle_component *tree, struct output *output)
 {
 	if (setjmp(output->full))
@@ -174,8 +176,8 @@ static bool demangle_cplusplus(const char *raw, struct output *output)
 	return print_tree(tree, output);
 }
 
-/* Does the name have a function type or a trait object ("F" or "D") whose binder ("G") has a huge
- * count of lifetimes? */
+/* Returns whether the name has a function type or a trait object ("F" or "D") whose binder ("G")
+ * has a huge count of lifetimes. */
 static bool rust_binder_is_huge(const char *raw)
 {
 	for (const char *p = raw; (p = strchr(p, 'G')); p++) {
@@ -206,8 +208,8 @@ static bool demangle_rust(const char *raw, struct output *output)
 	return rust_demangle_callback(raw, DMGL_NO_OPTS, output_append, output) != 0;
 }
 
-/* Split off the suffix of a copy of a function (".cold", ".isra.0"). Returns it without the dot, or
- * "". LLVM's suffix ".llvm.HASH" is dropped, because it changes with every build. */
+/* Splits off the suffix of a copy of a function (".cold", ".isra.0"). Returns it without the dot,
+ * or "". LLVM's suffix ".llvm.HASH" is dropped, because it changes with every build. */
 static const char *split_suffix(char *raw)
 {
 	char *llvm = strstr(raw, ".llvm.");

@@ -27,7 +27,7 @@ enum {
 	SYMBOL_NAME_MANGLED_MAX = 1024, /* bytes, NUL included: longer ones are not demangled */
 };
 
-/* Demangle and escape `raw` into `name`, which has `size` > 0 bytes, is cut at a whole character
+/* Demangles and escapes `raw` into `name`, which has `size` > 0 bytes, is cut at a whole character
  * and ends with a NUL. Returns the length without the NUL. Names of C++ have no parameters and no
  * return type, names of Rust have no hash. */
 size_t symbol_name_format(const char *raw, char *name, size_t size);

@@ -6,8 +6,8 @@
  * the entry says which slot; the relocation of that slot says which dynamic symbol the loader puts
  * there. Everything is read from the file when a name is needed.
  *
- * Example: the entry at 0x1030 is `jmp *0x3fd0(%rip)`; the relocation of slot 0x5008 in .rela.plt
- * names the symbol `printf`; the name is "printf@plt".
+ * Example: the entry at 0x1030 is `jmp *0x3fd2(%rip)`, 6 bytes long; the relocation of slot 0x5008
+ * in .rela.plt names the symbol `printf`; the name is "printf@plt".
  */
 #include <elf.h>
 

@@ -275,7 +275,7 @@ static void radix_sort(struct symbol_entry *entries, size_t count, unsigned int 
 	}
 }
 
-/* Is the name of `a` better than that of `b`, if everything else is equal? */
+/* Returns whether the name of `a` is better than that of `b`, if everything else is equal. */
 static bool name_is_better(struct build *build, const struct symbol_entry *a,
 			   const struct symbol_entry *b)
 {
@@ -375,7 +375,7 @@ static int index_table(struct build *build, struct extent table, size_t cap_byte
 	return 0;
 }
 
-/* Index the first section of `type` (SHT_SYMTAB, SHT_DYNSYM), if its strings are there too. */
+/* Indexes the first section of `type` (SHT_SYMTAB, SHT_DYNSYM), if its strings are there too. */
 static int index_section(struct build *build, const struct elf_image *image, uint32_t type,
 			 size_t cap_bytes)
 {

@@ -112,8 +112,9 @@ bool symbols_find(const struct symbols *symbols, uint64_t file_offset, struct sy
 	return ok;
 }
 
-/* Most files have symbols for all of their code that runs, so the unwind tables are looked at only
- * when the first frame without a symbol comes. If that fails, such frames keep their address. */
+/* Prepares lookups in the unwind tables. Most files have symbols for all of their code that runs,
+ * so this waits for the first frame without a symbol. If it fails, such frames keep their
+ * address. */
 static void ranges_prepare(struct symbols *symbols)
 {
 	struct elf_source source = {.read = source_read, .context = &symbols->fd};

@@ -45,20 +45,21 @@ struct symbols_ids {
 	char go_build_id[96]; /* as printed by `go tool buildid`, "" if none */
 };
 
-/* Index the file of `fd`, which is borrowed and must stay open as long as the index lives. The
+/* Indexes the file of `fd`, which is borrowed and must stay open as long as the index lives. The
  * index takes at most `cap_bytes` of memory. A file that is not ELF or has no symbols gives an
  * empty index, not an error. Returns 0; -ENOMEM; -EIO; or -EFBIG if the file has more symbols than
  * fit, and the caller can only show module and offset. The caller frees `*symbols`. */
 int symbols_new(int fd, size_t cap_bytes, struct symbols **symbols);
 void symbols_free(struct symbols *symbols);
 
-/* Memory that the index holds, bytes. */
+/* Returns the memory that the index holds, in bytes. */
 size_t symbols_bytes(const struct symbols *symbols);
 
 /* Returns the identities of the file, read when the index was made. */
 const struct symbols_ids *symbols_get_ids(const struct symbols *symbols);
 
-/* File offset to virtual address as linked (PT_LOAD); false if no segment has it. */
+/* Converts a file offset to a virtual address as linked (PT_LOAD). Returns false if no segment has
+ * it. */
 bool symbols_offset_to_vaddr(const struct symbols *symbols, uint64_t file_offset, uint64_t *vaddr);
 
 /* Finds the function that contains the file offset: the nearest symbol at or below it, if the

@@ -53,7 +53,7 @@ struct symbols {
  * -ENOMEM. */
 int symbol_table_build(struct symbols *symbols, const struct elf_image *image, size_t cap_bytes);
 
-/* Memory of everything but the entries and the ranges, bytes. */
+/* Returns the memory of everything but the entries and the ranges, in bytes. */
 size_t symbol_table_fixed_bytes(const struct symbols *symbols);
 
 /* Returns the executable section that contains an address, or NULL. */

@@ -18,7 +18,8 @@ enum {
 	ANNOUNCEMENT_TIMEOUT_MS = 2000,
 };
 
-/* A sample may name a module whose announcement is still on its way. It then waits in the ring. */
+/* Returns whether a sample has to wait in the ring, because it names a module whose announcement is
+ * still on its way. */
 static bool turn_must_wait(struct worker *worker, const struct bh_sample *header,
 			   const uint64_t *frames)
 {
@@ -104,7 +105,7 @@ void turn_send_end(struct worker *worker)
 		  sizeof(worker->losses), NULL, 0);
 }
 
-/* The recording was stopped, the manager has sent everything, and the ring is empty. */
+/* Ends a recording that was stopped, when the manager has sent everything and the ring is empty. */
 static void turn_end(struct worker *worker)
 {
 	batch_flush(&worker->batch);

@@ -7,16 +7,17 @@
  * be handled again. A record stays at the head of the ring, and the turn ends, if
  * - it refers to a module that the manager has not announced yet,
  * - the batch is full and has to wait for the identities of new processes, or
- * - too many batches wait to be sent again because the exporter is slow.
- * The ring is large enough for such pauses; if it is full, the kernel counts what it drops.
+ * - too many batches wait because an agent's exporter is being restarted.
+ *
+ * The ring is large enough for such pauses; if it is full, the kernel side counts what it drops.
  *
  * A tick refreshes the language runtimes, takes what is in the ring, sends the batch and then the
  * counters. The recording has ended when STOP was received, the manager has sent its last deferred
  * stack (DRAINED), and the ring is empty: then END goes to the exporter.
  *
  * Example: a compiler starts, and its first sample arrives 3 ms before MODULE does. The turn leaves
- * it in the ring and requests a tick in 20 ms; by then the module is known, and the turn continues
- * with that sample. The order of the samples is kept.
+ * it in the ring and requests a tick in 20 ms; by then the module is announced, and the turn
+ * continues with that sample. The order of the samples is kept.
  */
 #ifndef SYMBOLIZER_WORKER_TURN_H
 #define SYMBOLIZER_WORKER_TURN_H
