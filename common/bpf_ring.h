@@ -38,7 +38,7 @@ void bpf_ring_fini(struct bpf_ring *ring);
  * none, or if the record claims to be longer than the ring. */
 bool bpf_ring_peek(struct bpf_ring *ring, const void **record, size_t *length);
 
-/* Returns the room of the record that bpf_ring_peek() has found to the producer. */
+/* Gives the room of the record that bpf_ring_peek() has found back to the producer. */
 void bpf_ring_next(struct bpf_ring *ring);
 
 #endif

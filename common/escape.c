@@ -13,7 +13,8 @@ enum {
 
 static const char hex_digits[] = "0123456789abcdef";
 
-/* Bytes of the character that may be copied, or 0 if the byte must be escaped. */
+/* Returns the length of the character if it may be copied, or 0 if its first byte must be
+ * escaped. */
 static size_t escape_kept_length(const char *text, size_t left, enum escape_keep keep)
 {
 	if (text[0] >= 0x20 && text[0] < 0x7f)

@@ -28,7 +28,7 @@ enum escape_keep {
 size_t escape_text(char *out, size_t size, const char *text, size_t length, enum escape_keep keep,
 		   size_t *taken);
 
-/* Writes the same to a stream, whole. */
+/* Writes a text to a stream with the same escapes, uncut. */
 void escape_write_text(FILE *out, const char *text, size_t length, enum escape_keep keep);
 
 /* Where a JSON string will stand. */

@@ -9,7 +9,7 @@ enum exit_status {
 	STATUS_USAGE = 2,	  /* wrong command line or configuration */
 	STATUS_KERNEL = 3,	  /* the kernel lacks a feature */
 	STATUS_NOT_PERMITTED = 4, /* a capability is missing, or an LSM or a sysctl forbids it */
-	STATUS_EXPORT = 5,	  /* an output could not be written */
+	STATUS_EXPORT = 5,	  /* not everything was sent to the backend */
 	STATUS_LOSS = 6,	  /* more samples were lost than --max-loss allows */
 };
 

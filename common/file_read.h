@@ -14,7 +14,7 @@
  * number of bytes, or the negative errno of read(2). */
 ssize_t file_read_fully(int fd, void *buffer, size_t size);
 
-/* The same at `offset`, with pread(2). The descriptor's position does not change. */
+/* Reads in the same way at `offset`, with pread(2). The descriptor's position does not change. */
 ssize_t file_read_fully_at(int fd, uint64_t offset, void *buffer, size_t size);
 
 /* Reads exactly `length` bytes at `offset`. Returns 0, -ENODATA if the file ends before, or the

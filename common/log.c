@@ -11,7 +11,7 @@
 #include "common/escape.h"
 #include "common/time_units.h"
 
-/* Apart from the stop flags, the only mutable variables at file scope in the project. */
+/* The only mutable variables at file scope in the project. */
 static const char *log_role = "bulkhead";
 static enum log_level log_threshold = LOG_WARNING;
 

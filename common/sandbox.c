@@ -19,7 +19,8 @@
 #include "common/log.h"
 
 #ifdef BULKHEAD_SANITIZE
-/* LeakSanitizer would need ptrace at the end of the process, which no filter allows. */
+/* Turns LeakSanitizer off. It would need ptrace at the end of the process, which no filter
+ * allows. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {

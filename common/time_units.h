@@ -11,7 +11,7 @@
 #define NS_PER_S UINT64_C(1000000000)
 #define MS_PER_S UINT64_C(1000)
 
-/* Milliseconds of a timeout that must not end before `ns` nanoseconds have passed. */
+/* Returns the milliseconds of a timeout that must not end before `ns` nanoseconds have passed. */
 static inline uint64_t ns_to_ms_round_up(uint64_t ns)
 {
 	return ns / NS_PER_MS + (ns % NS_PER_MS != 0);

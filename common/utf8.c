@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* Bytes of a character, from its first byte; 0 if no character starts with it. 0xc0, 0xc1 and
- * bytes above 0xf4 could only start overlong forms and code points that do not exist. */
+/* Returns the length of a character by its first byte; 0 if no character starts with it. 0xc0, 0xc1
+ * and bytes above 0xf4 could only start overlong forms and code points that do not exist. */
 static size_t utf8_length_by_lead(uint8_t lead)
 {
 	return lead < 0x80   ? 1
@@ -36,9 +36,9 @@ size_t utf8_decode(const char *text, size_t left, uint32_t *code_point)
 	return length;
 }
 
-/* Unicode 15, general categories Zl, Zp and the format characters that have no shape of their own:
- * joiners and direction marks, line and paragraph separator, embeddings and overrides, isolates,
- * and the byte order mark. */
+/* Returns whether a character is invisible: in Unicode 15 the general categories Zl and Zp, and the
+ * format characters that have no shape of their own. They are joiners and direction marks, line and
+ * paragraph separator, embeddings and overrides, isolates, and the byte order mark. */
 static bool utf8_is_invisible(uint32_t code_point)
 {
 	return (code_point >= 0x200b && code_point <= 0x200f) ||

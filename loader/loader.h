@@ -56,9 +56,9 @@ int object_sample_program_fd(const struct loader *loader);
  * Returns 0, or an exit status after a message. */
 int events_open(struct loader *loader);
 
-/* The same for each CPU that came online since, and closes the events of CPUs that went offline. A
- * CPU whose events cannot be opened is left out and tried again by the next call; the reason is
- * logged once, and again if it changes. */
+/* Opens the events of each CPU that came online since then, and closes those of CPUs that went
+ * offline. A CPU whose events cannot be opened is left out and tried again by the next call; the
+ * reason is logged once, and again if it changes. */
 void events_follow_cpus(struct loader *loader);
 
 /* Starts or stops sampling on all CPUs. */

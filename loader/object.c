@@ -8,9 +8,9 @@
  * their own inside a map of maps: two are made at the start, and more when the manager asks. Each
  * role then gets the descriptors of just the maps that it uses.
  *
- * Example: `record -F 99 --no-kernel` on 4 CPUs. want_kernel = 0 removes the kernel stacks from the
- * program. The ring `samples` must hold 4 s of samples: 4 CPUs x 99 Hz x 4 s x about 400 bytes =
- * 634 KB, rounded up to 1 MiB.
+ * Example: `record -F 99 --user` on 4 CPUs. want_kernel = 0 removes the kernel stacks from the
+ * program. The ring `samples` must hold 4 s of samples: 4 CPUs x 99 Hz x 4 s x 384 bytes =
+ * 608 KB, rounded up to 1 MiB.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -68,8 +68,8 @@ static uint32_t ring_bytes(const struct loader *loader, uint64_t record_bytes, u
 	return bytes;
 }
 
-/* The worker may be delayed for 4 s although every stack is different, and the manager for 0.5 s
- * while it builds a large table. */
+/* Sets the sizes of the rings. The worker may be delayed for 4 s although every stack is different,
+ * and the manager for 0.5 s while it builds a large table. */
 static void object_size_rings(struct loader *loader)
 {
 	enum {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads the numbers and pointers of call frame information: LEB128 (DWARF 5 section 7.6) and
- * encoded pointers (LSB 5.0 section 10.5.1). Internal to cfi*.c. */
+ * encoded pointers (LSB 5.0 section 10.5.1). Internal to parse/. */
 #ifndef PARSE_CFI_ENCODING_H
 #define PARSE_CFI_ENCODING_H
 

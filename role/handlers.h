@@ -3,14 +3,14 @@
  * Lists of message handlers. Each program has one list, next to its handlers, which becomes a
  * function that calls them:
  *
- *	#define LOADER_HANDLERS(HANDLER, REFUSE)          \
+ *	#define LOADER_HANDLERS(HANDLER, REFUSED)         \
  *		HANDLER(START, loader_on_start)           \
  *		HANDLER(STOP, loader_on_stop)             \
  *		...
  *	MESSAGE_HANDLERS(loader_handlers, LOADER, LOADER_HANDLERS);
  *
  * The build fails if a message that the loader may receive (messages.def) has no line, if a line
- * names another message, or if the type of a handler does not match the payload. REFUSE(name) is
+ * names another message, or if the type of a handler does not match the payload. REFUSED(name) is
  * for a role of which there are two programs: the message is for the other one.
  *
  * The type of a handler follows from the payload in messages.def:
@@ -40,7 +40,8 @@
 #define CALL_STRUCT_FDS(type, least, most) (context, message->payload, message)
 #define CALL_BYTES(least, most) (context, message->payload, message->length)
 
-/* For each message: call its handler `fn` as messages.def says. */
+/* Defines handler_call_NAME() for each message, which calls a handler `fn` with the arguments for
+ * the payload. */
 #define MESSAGE(name, sender, payload)                                                             \
 	static inline int handler_call_##name(int(*fn) HANDLER_##payload, void *context,           \
 					      struct message *message)                             \
@@ -94,7 +95,7 @@ enum message_set {
 #define HANDLER_IN_CHECK(id, fn) | 1ull << MESSAGE_##id
 #define REFUSED_IN_CHECK(id) | 1ull << MESSAGE_##id
 
-/* Define the function `handlers` of a program that has the role `role` from its list. */
+/* Defines the function `handlers` of a program that has the role `role` from its list. */
 #define MESSAGE_HANDLERS(handlers, role, list)                                                     \
 	static int handlers(void *context, struct message *message)                                \
 	{                                                                                          \
@@ -106,7 +107,7 @@ enum message_set {
 	_Static_assert((0ull list(HANDLER_IN_CHECK, REFUSED_IN_CHECK)) == MESSAGES_TO_##role,      \
 		       #list " needs a line for each message to the role " #role)
 
-/* For messages without a handler: set the reason for the log, and return -EPROTO. */
+/* Refuses a message that has no handler: sets the reason for the log, and returns -EPROTO. */
 int handlers_refuse(struct message *message);
 
 /*

@@ -4,12 +4,12 @@
  * that it never reads a byte of another process while it could still do harm.
  *
  * 1. role_start: close inherited descriptors, compile the system call filter (which needs memory
- * and files), change to the role's own uid and keep only the capabilities of its policy.
+ *    and files), change to the role's own uid and keep only the capabilities of its policy.
  * 2. role_meet: listen on <run_dir>/<role>/sock, connect to the roles that were started before, and
  *    accept the others. A peer is recognised by its uid, which the kernel reports.
  * 3. role_receive: some roles need their configuration before the sandbox, because it contains
  *    descriptors to prepare or maps to load. It comes from the CLI or the loader, which are
- * trusted.
+ *    trusted.
  * 4. role_enter_sandbox: Landlock and seccomp. From here on untrusted bytes may be read.
  * 5. role_watch_peers and loop_run: each message is checked against messages.def, with the state of
  *    this role (role->state), and is then given to its handler. When a peer ends, the role ends:
@@ -222,7 +222,8 @@ int role_meet(struct role *role, uint32_t connect, uint32_t accept)
 	return r < 0 ? STATUS_FAILED : STATUS_DONE;
 }
 
-/* `r`: from peer_receive() or from a handler, a negative errno other than -EPIPE. */
+/* Logs why a connection is given up. `r` is what peer_receive() or a handler returned: a negative
+ * errno other than -EPIPE. */
 static void role_log_failure(enum role_id other, const struct message *message, int r)
 {
 	const char *name = role_names[other].process;
@@ -326,7 +327,7 @@ static int role_watch_peer(struct role_watch *watch)
 			  watch);
 }
 
-/* An agent's exporter that was restarted connects again. */
+/* Accepts an agent's exporter that was restarted. */
 static void role_on_connection(void *context, uint32_t events)
 {
 	struct role_watch *watch = context;

@@ -35,8 +35,8 @@ static void process_mark_dirty(struct processes *processes, struct process *proc
 	processes->dirty = process;
 }
 
-/* Returns a list that only this process uses and that is not published, so that it may be changed.
- * NULL: out of memory. */
+/* Returns a list that only this process uses and that is not published, so that it may be changed;
+ * NULL if there is no memory. */
 static struct mapping_list *process_own_list(struct manager *manager, struct process *process)
 {
 	struct mapping_list *old = process->list;

@@ -165,7 +165,8 @@ static void on_comm(struct manager *manager, struct cursor *c, uint16_t misc, ui
 		processes_exec(manager, record.tgid, record.comm, time_ns);
 }
 
-/* Threads come and go in records of the same types; only processes matter. */
+/* Handles a fork or an exit. Threads come and go in records of the same types; only processes
+ * matter. */
 static void on_task(struct manager *manager, struct cursor *c, bool is_exit, uint64_t time_ns)
 {
 	struct sideband_task record;
@@ -178,7 +179,8 @@ static void on_task(struct manager *manager, struct cursor *c, bool is_exit, uin
 		processes_fork(manager, record.parent_tgid, record.tgid);
 }
 
-/* Kernel text that came or went, such as a BPF program: the worker names it. */
+/* Reports text of the kernel that came or went, such as a BPF program, to the worker, which names
+ * it. */
 static void on_ksymbol(struct manager *manager, struct cursor *c)
 {
 	struct msg_kernel_text message = {0};
