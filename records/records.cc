@@ -3,14 +3,14 @@
  * This is the only C++ file, because FlatBuffers has a C++ runtime and no C one in Debian. It is
  * compiled without exceptions and RTTI.
  *
- * How this works: a FlatBuffer is built from the inside out. While records are added, their strings
- * and tables go into the builder at once, and their offsets are collected in vectors, one for each
- * kind of record; frames and samples are structs of fixed size and are collected as they are.
- * records_finish() writes the vectors and the root table, Batch.
+ * How this works. A FlatBuffer is built from the inside out. When a record is added, its strings
+ * and its table go into the builder at once, and the table's offset is collected in a vector, one
+ * for each kind of record. Frames and samples are structs of fixed size and are collected as they
+ * are. records_finish() writes the vectors and the root table, Batch.
  *
- * Reading is verified first: the library's verifier checks that every offset and length stays
- * inside the buffer and that strings are NUL-terminated. It does not check the alignment of vectors
- * of structs, so `verified` does. After that, accessors cannot leave the buffer.
+ * A batch is verified before it is read. The library's verifier checks that every offset and length
+ * stays inside the buffer and that strings are NUL-terminated. It does not check the alignment of
+ * vectors of structs, so verified() does. After that, accessors cannot leave the buffer.
  *
  * Example: records_add_module() with the path "/usr/bin/ls" writes the string, then a table Module
  * that refers to it, and keeps the table's offset in `modules`. In the finished batch,
@@ -40,7 +40,7 @@ struct records {
 	bool finished = false;
 };
 
-/* The bytes of a finished batch stay valid until the next record is added. */
+/* Starts the next batch if the last one is finished, whose bytes were valid until now. */
 static void records_reopen(struct records *r)
 {
 	if (!r->finished)
@@ -59,7 +59,7 @@ void records_free(struct records *r)
 	delete r;
 }
 
-/* An empty string is left out, which the reader sees as "". */
+/* Writes a string that may be missing. An empty one is left out, and the reader sees it as "". */
 static Offset<flatbuffers::String> text_offset(struct records *r, const char *s)
 {
 	return s && s[0] ? r->builder.CreateString(s) : Offset<flatbuffers::String>();
@@ -136,6 +136,7 @@ size_t records_bytes(const struct records *r)
 
 	if (r->finished || (!r->builder.GetSize() && r->frames.empty() && r->samples.empty()))
 		return 0;
+	/* 256: the root table, the lengths of the vectors, and their alignment. */
 	return r->builder.GetSize() + offsets * sizeof(uint32_t) +
 	       r->frames.size() * sizeof(fb::Frame) + r->samples.size() * sizeof(fb::Sample) + 256;
 }
@@ -236,7 +237,7 @@ static record_process process_of(const fb::Process *p, struct record_variable *v
 	return record;
 }
 
-/* The library's verifier does not check the alignment of vectors of structs. */
+/* Returns whether a vector of structs is aligned, which the library's verifier does not check. */
 template <typename Struct> static bool aligned(const flatbuffers::Vector<const Struct *> *vector)
 {
 	return !vector || !vector->size() ||

@@ -34,9 +34,10 @@ struct record_function {
 
 struct record_frame {
 	uint64_t address;
-	uint32_t id, module, function;
-	uint32_t line; /* in the source file; 0 if unknown */
-	uint8_t kind;  /* enum frame_kind */
+	uint32_t id;
+	uint32_t module, function; /* ids; 0 if there is none */
+	uint32_t line;		   /* in the source file; 0 if unknown */
+	uint8_t kind;		   /* enum frame_kind */
 };
 
 struct record_stack {
@@ -92,17 +93,17 @@ void records_add_sample(struct records *records, const struct record_sample *sam
 /* Returns an upper bound of the bytes that the batch will have, close to the real size, or 0 if the
  * batch is empty. */
 size_t records_bytes(const struct records *records);
-/* Samples in the batch. */
+/* Returns the number of samples in the batch. */
 size_t records_samples(const struct records *records);
 
 /* Finishes the batch and returns its bytes, which are valid until the next call on `records`.
- * `records` is empty afterwards. `sequence` is the sequence number of the batch. `reset` makes the
- * exporter drop all ids (see the schema). */
+ * `records` is empty afterwards. `sequence` is the sequence number of the batch. With `reset`, the
+ * exporter drops all ids before it reads the batch. */
 const uint8_t *records_finish(struct records *records, uint64_t sequence, bool reset,
 			      size_t *length);
 
-/* One function for each kind of record, called in the order of the schema. Each returns 0, or a
- * negative errno that ends the visit. */
+/* One function for each kind of record. They are called in the order of the fields of Batch in the
+ * schema. Each returns 0, or a negative errno that ends the visit. */
 struct records_visitor {
 	int (*reset)(void *context);
 	int (*module)(void *context, const struct record_module *module);
