@@ -12,13 +12,14 @@
 #include "records/records.h"
 
 enum {
-	/* The worker assigns ids from 1 on without gaps, and starts again before it reaches this:
-	 * see LIMIT_WORKER_FRAMES. */
+	/* The worker assigns ids from 1 on without gaps, and resets them after LIMIT_WORKER_FRAMES
+	 * (2^18) frames. A managed frame with inlined functions takes several ids. */
 	AGGREGATE_IDS_MAX = 1 << 20,
-	AGGREGATE_FRAMES_MAX = 2048
+	AGGREGATE_FRAMES_MAX = 2048 /* of one stack; samples of a longer one are lost */
 };
 
-/* Samples may have waited for an exporter, but not longer than this. */
+/* 1 h. A sample may have waited in the worker while the exporter was started again, but never this
+ * long: an older time is taken for a lie. */
 #define AGGREGATE_AGE_MAX_NS 3600000000000ull
 
 static int ids_set(struct aggregate_ids *n, uint32_t id, uint32_t value)
@@ -75,8 +76,8 @@ static enum loss_reason loss_of(int error)
 	return error == -ENOMEM ? LOSS_EXPORTER_MEMORY : LOSS_PROFILE_FULL;
 }
 
-/* A definition for which there is no room leaves its id unknown. Samples that need it are counted
- * as lost, with the reason of the last definition that failed. */
+/* Handles a definition that the profile could not take: its id stays unknown. Samples that need it
+ * are counted as lost, with the reason of the last definition that failed. */
 static int keep_going(struct aggregate *a, int r)
 {
 	if (r != -ENOSPC && r != -ENOMEM && r != -EINVAL)
@@ -132,8 +133,9 @@ static int on_module(void *context, const struct record_module *m)
 	uint32_t id;
 
 	int r = intern_text(a, m->path, &mapping.filename);
-	/* Requests contain the other ids only together with this one, so two mappings must not
-	 * differ in those alone. */
+	/* OTLP requests contain the other build ids only together with htlhash. Without it they are
+	 * left out here as well: otherwise two different mappings could become equal in a
+	 * request. */
 	if (!r)
 		r = intern_text(a, m->htlhash, &mapping.htlhash);
 	if (!r && mapping.htlhash)
@@ -250,7 +252,8 @@ static int on_thread(void *context, const struct record_thread *t)
 	return keep_going(a, r);
 }
 
-/* Bounds the time: a worker that lies about it must not stretch the interval. */
+/* Converts a sample's CLOCK_MONOTONIC time to real time. It is bounded, because a worker that lies
+ * about it must not stretch the interval. */
 static uint64_t real_time_ns(const struct aggregate *a, uint64_t time_ns)
 {
 	if (time_ns > a->now_ns)
@@ -293,8 +296,8 @@ static int on_sample(void *context, const struct record_sample *s)
 	return 0;
 }
 
-/* The realtime clock can be set and adjusted, so its difference to the monotonic clock is measured
- * for each batch. */
+/* Measures the difference between the realtime and the monotonic clock. This is done for each
+ * batch, because the realtime clock can be set and adjusted. */
 static void set_clock(struct aggregate *a)
 {
 	const uint64_t before = clock_monotonic_ns();

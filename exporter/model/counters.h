@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The counters of the kernel side: the only BPF map that an exporter has,
- * and it can only read it. */
+/* The counters of the BPF programs. They are the only BPF map that an exporter has, mapped
+ * read-only. */
 #ifndef EXPORTER_MODEL_COUNTERS_H
 #define EXPORTER_MODEL_COUNTERS_H
 

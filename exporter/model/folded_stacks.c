@@ -20,7 +20,7 @@
  * up to three bytes of that character becomes U+FFFD, which takes three bytes. */
 #define CUT_BYTES 6
 
-/* Compares stacks of which each frame is one call. */
+/* Compares two stacks in which each frame is one call. */
 static int compare_stacks(const struct folded_stacks *folded, const struct profile_stack *a,
 			  const struct profile_stack *b)
 {
@@ -122,8 +122,8 @@ static int intern_thread(struct folded_stacks *folded, uint32_t thread,
 	return intern_label(folded, options, label, length, &folded->thread_labels[thread]);
 }
 
-/* Replaces the labels' string ids, which are in the order of arrival, by ranks
- * in the order of the text. */
+/* Replaces the string ids of the labels, which are in the order of arrival, by ranks in the order
+ * of the texts. */
 static int rank_labels(struct folded_stacks *folded)
 {
 	const struct profile *p = folded->profile;
@@ -149,7 +149,7 @@ static int rank_labels(struct folded_stacks *folded)
 	return 0;
 }
 
-/* Whether the call at `i`, counted from the leaf, and its caller are one function. */
+/* Returns whether the call at `i`, counted from the leaf, and its caller are one function. */
 static bool is_consecutive(const struct folded_stacks *folded, const struct profile_stack *stack,
 			   uint32_t i)
 {
@@ -167,7 +167,7 @@ static bool has_consecutive_calls(const struct folded_stacks *folded,
 	return false;
 }
 
-/* The entries while they are made. */
+/* State of adding entries to folded_stacks.merged. */
 struct merge {
 	struct folded_stacks *folded;
 	size_t merged_count, merged_capacity, run_count, run_capacity;

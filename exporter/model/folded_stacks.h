@@ -6,12 +6,12 @@
  * How this works. Locations become labels: each location's name is interned, the labels are sorted
  * by their bytes, and each label is replaced by its rank. Two frames of one function at different
  * addresses therefore have one label, and comparing two ranks compares two names. Then the samples
- * are sorted by root and frames. In that order equal stacks are neighbours and every subtree is one
- * contiguous range, so that neither merging equal stacks nor printing a tree needs memory for its
- * result.
+ * are sorted by root and frames. In this order equal stacks are neighbours, and every subtree is
+ * one contiguous range, so that neither merging equal stacks nor printing a tree needs memory for
+ * its result.
  *
- * Example, grouped by name. The samples on the left become the labels app=0, main=1, read=2,
- * write=3, and are sorted as on the right:
+ * Example, grouped by name. The samples on the left have the labels app=0, main=1, read=2 and
+ * write=3 (leaving out those of the "none" entries), and are sorted as on the right:
  *
  *   pid 10 "app": main -> write   2       app main read     0 1 2   1
  *   pid 11 "app": main -> write   3       app main write    0 1 3   2
@@ -47,11 +47,11 @@ struct folded_options {
 
 /* A frame that stands for consecutive calls. */
 struct folded_run {
-	uint32_t frame;	    /* its depth */
+	uint32_t frame;	    /* depth of the frame */
 	uint32_t swallowed; /* calls without a frame of their own, up to and including this run */
 };
 
-/* A stack with such frames. */
+/* A stack that contains frames for several calls. */
 struct folded_merged {
 	uint32_t depth;		       /* number of its frames */
 	uint32_t run_first, run_count; /* in folded_stacks.runs, in the order of their frames */
@@ -64,28 +64,29 @@ struct folded_stacks {
 	uint32_t labels_count;
 	uint32_t *location_labels; /* by location: rank */
 	uint32_t *thread_labels;   /* by thread: rank of its root */
-	/* Only with merge_calls, and only if a stack has consecutive calls. merged_at is by stack:
-	 * the index of its entry plus one; 0: each of its frames is one call. */
+	/* NULL without merge_calls, or if no stack has consecutive calls. merged_at contains, by
+	 * stack, the index of its entry in `merged` plus one, or 0 if each of its frames is one
+	 * call. */
 	uint32_t *merged_at;
 	struct folded_merged *merged;
 	struct folded_run *runs;
 	uint32_t *samples; /* indexes of the profile's samples, sorted */
 };
 
-/* Builds the sorted view of `profile`, which must outlive it. Returns 0 or -ENOMEM. The caller ends
- * it with folded_stacks_fini(). */
+/* Builds the sorted view of `profile`, which must outlive it. Returns 0 or -ENOMEM. The caller
+ * frees it with folded_stacks_fini(). */
 int folded_stacks_init(struct folded_stacks *folded, const struct profile *profile,
 		       const struct folded_options *options);
 void folded_stacks_fini(struct folded_stacks *folded);
 
-/* The stack of a sample. */
+/* Returns the stack of a sample. */
 static inline const struct profile_stack *folded_stacks_stack(const struct folded_stacks *folded,
 							      uint32_t sample)
 {
 	return &folded->profile->stacks[folded->profile->samples[sample].stack];
 }
 
-/* The entry of a sample's stack; NULL if each of its frames is one call. */
+/* Returns the entry of a sample's stack in `merged`, or NULL if each of its frames is one call. */
 static inline const struct folded_merged *folded_stacks_merged(const struct folded_stacks *folded,
 							       uint32_t sample)
 {
@@ -95,7 +96,7 @@ static inline const struct folded_merged *folded_stacks_merged(const struct fold
 	return at ? &folded->merged[at - 1] : NULL;
 }
 
-/* Number of frames of a sample's stack. */
+/* Returns the number of frames of a sample's stack. */
 static inline uint32_t folded_stacks_depth(const struct folded_stacks *folded, uint32_t sample)
 {
 	const struct folded_merged *merged = folded_stacks_merged(folded, sample);
@@ -103,7 +104,7 @@ static inline uint32_t folded_stacks_depth(const struct folded_stacks *folded, u
 	return merged ? merged->depth : folded_stacks_stack(folded, sample)->count;
 }
 
-/* The position of the first call of the frame at `depth`. */
+/* Returns the position of the first call of the frame at `depth`. */
 static inline uint32_t folded_stacks_position(const struct folded_stacks *folded, uint32_t sample,
 					      uint32_t depth)
 {
@@ -118,7 +119,8 @@ static inline uint32_t folded_stacks_position(const struct folded_stacks *folded
 	return depth + swallowed;
 }
 
-/* The rank of the frame at `depth` from the outermost; it must be below folded_stacks_depth(). */
+/* Returns the rank of the frame at `depth` from the outermost. `depth` must be below
+ * folded_stacks_depth(). */
 static inline uint32_t folded_stacks_frame(const struct folded_stacks *folded, uint32_t sample,
 					   uint32_t depth)
 {
@@ -129,7 +131,7 @@ static inline uint32_t folded_stacks_frame(const struct folded_stacks *folded, u
 	return folded->location_labels[folded->profile->stack_locations[leaf_first]];
 }
 
-/* How many consecutive calls that frame stands for. */
+/* Returns how many consecutive calls the frame at `depth` stands for. */
 static inline uint32_t folded_stacks_calls(const struct folded_stacks *folded, uint32_t sample,
 					   uint32_t depth)
 {
@@ -137,13 +139,13 @@ static inline uint32_t folded_stacks_calls(const struct folded_stacks *folded, u
 	       folded_stacks_position(folded, sample, depth);
 }
 
-/* The rank of a sample's root. */
+/* Returns the rank of a sample's root. */
 static inline uint32_t folded_stacks_root(const struct folded_stacks *folded, uint32_t sample)
 {
 	return folded->thread_labels[folded->profile->samples[sample].thread];
 }
 
-/* Order of two samples: <0, 0 (same root and frames) or >0. */
+/* Compares two samples by root and frames. Returns <0, 0 if both are the same, or >0. */
 int folded_stacks_compare(const struct folded_stacks *folded, uint32_t a, uint32_t b);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How this works. Interning. Each table has an open-addressing hash index. A slot contains an id
- * plus one and the hash of the entry, so growing an index never touches the entries. An insertion
- * has two steps: prepare() looks the contents up and reserves room for one more entry; commit(),
- * which cannot fail, makes the entry visible. In between the caller fills the entry in at the end
- * of its table.
+ * How this works. Equal entries are stored once: they are interned. For this, each table has an
+ * open-addressing hash index. A slot contains an id plus one and the hash of the entry, so growing
+ * an index never touches the entries. An insertion has two steps: prepare() looks the contents up
+ * and reserves room for one more entry; commit(), which cannot fail, makes the entry visible. In
+ * between the caller fills the entry in at the end of its table.
  *
  * Example: profile_string("main"). prepare() hashes the bytes to 0x...2a and looks at slot 0x2a &
  * mask. The slot contains the id of another string with the same hash, so its bytes are compared,
@@ -116,7 +116,7 @@ static bool bytes_fit(const struct profile *profile, size_t bytes)
 }
 
 /* Reserves room for `extra` more entries in a table; *items and *capacity change only on success.
- * The growth is not that of common/array.h, because it counts the bytes of the profile. */
+ * common/array.h is not used, because the growth counts against the cap of the profile. */
 static int table_reserve(struct profile *profile, void **items, uint32_t count, uint32_t *capacity,
 			 uint32_t extra, size_t entry_bytes)
 {
@@ -206,8 +206,8 @@ static int index_reserve(struct profile *profile, struct profile_index **slot)
 	if (!index)
 		return -ENOMEM;
 	index->slots_count = slots_count;
-	/* Names come from profiled processes. They cannot know the seed, so
-	 * they cannot aim at one slot. */
+	/* Names come from profiled processes. These cannot know the address of the index, so they
+	 * cannot choose names that all fall into one slot. */
 	index->seed = old ? old->seed : (uintptr_t)index;
 	for (uint32_t i = 0; old && i < old->slots_count; i++) {
 		if (old->slots[i].id_plus_one)
@@ -248,9 +248,9 @@ static bool find(const struct profile *profile, enum table table, struct content
 	return false;
 }
 
-/* Looks the contents up. Returns 1 and sets `id` if there is such an entry. Otherwise returns
- * 0, and there is room for commit(), which is called after the entry was filled in at the end of
- * its table; or a negative errno. */
+/* Looks the contents up. Returns 1 and sets `id` if there is such an entry. Returns 0 if there is
+ * none: then an entry and a slot are reserved, and the caller fills the entry in at the end of its
+ * table and calls commit(). Otherwise returns a negative errno. */
 static int prepare(struct profile *profile, enum table table, struct contents contents,
 		   uint32_t *id, uint32_t *hash)
 {

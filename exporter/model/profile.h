@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How this works. A profile in memory: the exporter aggregates samples into it, and every sink
- * writes it. It consists of tables whose entries refer to each other by index, as in the OTLP
- * dictionary. Entry 0 of each table is its "none". Equal entries are stored once (interning), so an
- * id can be compared instead of contents. Only samples are ever removed.
+ * How this works. The exporter aggregates samples into a profile in memory, and the sinks write it.
+ * A profile consists of tables whose entries refer to each other by index, as in the OTLP
+ * dictionary. Entry 0 of most tables means "none". Equal entries are stored once (interning), so
+ * ids can be compared instead of contents. Only samples are ever removed.
  *
  * Example: two samples of main -> read in thread 7 of process 5.
  *
@@ -57,13 +57,13 @@ struct profile_location {
 };
 
 struct profile_stack {
-	uint32_t first; /* index into stack_locations */
-	uint32_t
-	    count; /* number of frames, the leaf first; kernel frames come before user frames */
+	/* The frames are stack_locations[first] to stack_locations[first + count - 1], the leaf
+	 * first; kernel frames come before user frames. */
+	uint32_t first, count;
 };
 
 enum {
-	PROFILE_VARIABLES_MAX = 8
+	PROFILE_VARIABLES_MAX = 8 /* LIMIT_IDENTITY_VARIABLES */
 };
 
 /* An environment variable of a process; both are strings. */
@@ -72,16 +72,15 @@ struct profile_variable {
 };
 
 struct profile_process {
-	uint64_t start; /* distinguishes processes that had the same tgid: any number that differs
-			   between them */
+	uint64_t start; /* any number that distinguishes processes with the same tgid */
 	uint32_t tgid;
 	uint32_t name;	       /* string: comm of the process */
 	uint32_t path;	       /* string: executable's path, 0 if unknown */
 	uint32_t container_id; /* string, 0 if none */
 	uint32_t service_name; /* string: the process's own; 0 if unknown or not wanted */
 	uint32_t reserved;     /* 0 */
-	struct profile_variable
-	    variables[PROFILE_VARIABLES_MAX]; /* the variables that it has; the rest is 0 */
+	/* The variables that it has; the rest is 0. */
+	struct profile_variable variables[PROFILE_VARIABLES_MAX];
 };
 
 struct profile_thread {
@@ -132,11 +131,11 @@ struct profile {
 	uint64_t start_unix_ns, duration_ns;
 	uint64_t period_ns;    /* time between two samples of one CPU: 1e9 / frequency */
 	uint64_t sample_count; /* sum over samples[].count */
-	size_t bytes,
-	    bytes_max; /* memory in use, and the cap above which interning returns -ENOSPC */
+	/* Memory in use, and the cap above which interning returns -ENOSPC. */
+	size_t bytes, bytes_max;
 };
 
-/* Initialises a profile with only the "none" entries. Returns 0 or -ENOMEM. */
+/* Initialises a profile that contains only the "none" entries. Returns 0 or -ENOMEM. */
 int profile_init(struct profile *profile, size_t bytes_max);
 void profile_fini(struct profile *profile);
 
@@ -159,29 +158,30 @@ int profile_process(struct profile *profile, const struct profile_process *proce
 int profile_thread(struct profile *profile, const struct profile_thread *thread, uint32_t *id);
 
 /* Adds `count` samples of a stack in a thread, on an unknown CPU and at unknown times. Returns the
- * same errors, and -EOVERFLOW if sample_count would exceed INT64_MAX. */
+ * errors of interning, or -EOVERFLOW if sample_count would exceed INT64_MAX. */
 int profile_add(struct profile *profile, uint32_t thread, uint32_t stack, uint64_t count);
 
-/* The same on a known CPU. */
+/* Adds `count` samples like profile_add(), but on this CPU. */
 int profile_add_on(struct profile *profile, uint32_t thread, uint32_t stack, uint32_t cpu,
 		   uint64_t count);
 
-/* Adds one sample with its CPU and time. Returns the same. */
+/* Adds one sample with its CPU and time. Returns the errors of profile_add(). */
 int profile_add_at(struct profile *profile, uint32_t thread, uint32_t stack, uint32_t cpu,
 		   uint64_t unix_ns);
 
-/* Removes all samples. The other tables stay, because the next interval refers to most of them, and
- * so does the memory. */
+/* Removes all samples but keeps their memory. The other tables stay, because the next interval
+ * refers to most of their entries. */
 void profile_clear_samples(struct profile *profile);
 
-/* Returns the id of a string, which must be clean, or 0 if the profile does not have it. */
+/* Returns the id of a string, or 0 if the profile does not have it. `text` must be UTF-8 as the
+ * profile stores it. */
 uint32_t profile_find_string(const struct profile *profile, const char *text);
 
 /* Returns the length of a string in bytes. A NUL follows it. */
 size_t profile_string_length(const struct profile *profile, uint32_t string);
 
-/* Writes the name of a location to print: its function's name, else "module+0xaddress" with the
- * module's base name, else "0xaddress". */
+/* Writes the name under which a location is printed: that of its function, else "module+0xaddress"
+ * with the module's base name, else "0xaddress". */
 void profile_location_name(const struct profile *profile, uint32_t location, char *buffer,
 			   size_t size);
 

@@ -9,7 +9,7 @@
 #include "exporter/model/folded_stacks.h"
 #include "exporter/model/largest.h"
 
-/* First the samples of one thread, later those of one entry of the list. */
+/* The samples of one thread; after merge_groups(), those of one entry of the list. */
 struct group {
 	const char *name;
 	uint32_t id; /* pid, or tid when threads are grouped */
@@ -40,7 +40,8 @@ static void count_threads(const struct profile *p, enum group_by group_by, struc
 		groups[p->samples[i].thread].samples += p->samples[i].count;
 }
 
-/* Merges sorted groups in place, and leaves out those without samples. Returns how many remain. */
+/* Merges sorted groups of one name (and one id, if `by_id` is set) in place, and leaves out those
+ * without samples. Returns how many remain. */
 static uint32_t merge_groups(struct group *groups, uint32_t count, bool by_id)
 {
 	uint32_t merged = 0, last_id = 0;
