@@ -107,7 +107,8 @@ static int64_t read_retry_info(struct cursor at)
 	return got < 0 ? got : duration_ns(duration);
 }
 
-/* Returns whether a type URL, which is any prefix, a slash and the full name, names RetryInfo. */
+/* Returns whether a type URL names RetryInfo. It is the full name, usually after a prefix and a
+ * slash. */
 static bool is_retry_info(struct cursor url)
 {
 	static const char name[] = "google.rpc.RetryInfo";
@@ -204,7 +205,7 @@ const char *otlp_answer_print(const uint8_t *text, size_t length, char *out, siz
 {
 	static const char cut[] = "...";
 	size_t used = 0;
-	/* Where to cut, if necessary: the last place that leaves room for the dots. */
+	/* Where the text is cut if it is too long: the last place that leaves room for the dots. */
 	size_t mark = 0;
 
 	if (!size)

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 struct otlp_answer {
-	bool partial; /* partial_success is not empty: rejected profiles, or a message */
+	bool partial; /* partial_success is not empty: it has rejected profiles, or a message */
 	uint64_t rejected_profiles;
 	const uint8_t *message; /* inside the answer; NULL: there is none */
 	size_t message_length;
@@ -29,8 +29,8 @@ int64_t otlp_status_retry_delay_ns(const uint8_t *data, size_t length);
 int otlp_answer_inflate(const uint8_t *data, size_t length, size_t bytes_max, uint8_t **out,
 			size_t *out_length);
 
-/* Copies `text` with everything escaped that is not printable ASCII. If it does not fit into `size`
- * it is cut and ends with "...". Returns `out`. */
+/* Copies `text`, and escapes everything that is not printable ASCII. A text that does not fit into
+ * `size` is cut and ends with "...". Returns `out`. */
 const char *otlp_answer_print(const uint8_t *text, size_t length, char *out, size_t size);
 
 #endif

@@ -40,7 +40,8 @@ static uint32_t use(struct otlp_dictionary *d, enum otlp_table table, struct otl
 
 /* --- a table: entries in order, and a hash to find them --- */
 
-/* Values may come from a file (thread ids), so the multiplier is one that the file cannot know. */
+/* Returns the slot of an entry, or the free slot where it would be. Values may come from a file
+ * (thread ids), so the multiplier is one that the author of the file cannot know. */
 static uint32_t *find_slot(const struct otlp_entries *t, struct otlp_entry entry)
 {
 	const uint64_t hash = ((uint64_t)entry.word << 32 | entry.value) * t->multiplier;
@@ -54,8 +55,8 @@ static uint32_t *find_slot(const struct otlp_entries *t, struct otlp_entry entry
 	}
 }
 
-/* Fills the slots in the order of arrival. take_back() relies on it: the last entries can be
- * removed by freeing their slots. */
+/* Fills the slots in the order in which the entries were created. take_back() relies on this: it
+ * removes the last entries by freeing their slots. */
 static void fill_slots(struct otlp_entries *t)
 {
 	memset(t->slots, 0, t->slots_count * sizeof(*t->slots));
@@ -254,7 +255,7 @@ static void put_stack(struct otlp_dictionary *d, uint32_t id, struct proto_out *
 	proto_out_packed(out, OTLP_STACK_LOCATIONS, d->indices, from->count);
 }
 
-/* Writes the entry as a field of the dictionary. Whatever it refers to gets an index. */
+/* Writes the entry as a field of the dictionary, and creates the entries that it refers to. */
 static void put_entry(struct otlp_dictionary *d, enum otlp_table table, struct otlp_entry entry,
 		      struct proto_out *out)
 {
@@ -310,13 +311,14 @@ static uint32_t use(struct otlp_dictionary *d, enum otlp_table table, struct otl
 
 /* --- the dictionary --- */
 
-/* Entry 0 of the links contains zeros instead of being empty, as the current text of the
- * specification says. */
+/* Writes entry 0 of a table, an empty message or string that means "none". */
 static void put_none(enum otlp_table table, struct proto_out *out)
 {
 	proto_out_bytes(out, table_fields[table], "", 0);
 }
 
+/* Writes the table of links, which only has its entry 0. That contains zeros instead of being
+ * empty, as the current text of the specification says. */
 static void put_links(struct proto_out *out)
 {
 	static const uint8_t trace_id[16], span_id[8];

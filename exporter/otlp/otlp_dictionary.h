@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How this works. The dictionary of one OTLP message: each table has an entry 0 that means "none",
- * no entry occurs twice, and every entry is used. An entry of the profile gets its index when it is
- * first used, together with everything it refers to. The encoded size is therefore known at any
- * time, and the last uses can be taken back. Work and memory depend on what is used, not on the
- * size of the profile.
+ * How this works. This builds the dictionary of one OTLP message. Each of its tables has an entry 0
+ * that means "none", no entry occurs twice, and every entry is used. An entry of the profile gets
+ * an index in the dictionary when it is first used, and so does everything that it refers to. The
+ * encoded size is therefore known at any time, and the last entries can be removed again. Work and
+ * memory depend on what is used, not on the size of the profile.
  *
- * Example: otlp_use_stack(9) for a stack of one location 4, which has function 2 named "main":
- * the location table gets 4 as index 1, the function table 2 as index 1, the string table "main" as
+ * Example: otlp_use_stack(9) for a stack of one location 4, which has function 2 named "main": the
+ * location table gets 4 as index 1, the function table 2 as index 1, the string table "main" as
  * index 1, and the stack table 9 as index 1, which is returned. A second otlp_use_stack(9) returns
  * 1 and adds nothing.
  */
@@ -56,7 +56,7 @@ struct otlp_entries {
 	uint32_t count, capacity;
 	uint32_t *slots; /* a hash from entry to index; 0: free */
 	uint32_t slots_count;
-	uint64_t multiplier; /* multiplier of the hash */
+	uint64_t multiplier; /* of the hash: see find_slot() */
 	uint64_t bytes;	     /* encoded size, with the "none" entry */
 };
 
@@ -65,7 +65,7 @@ struct otlp_dictionary {
 	bool for_backend;
 	struct otlp_entries tables[OTLP_TABLES];
 	struct otlp_entry words[OTLP_WORDS]; /* words that the profile contains are its strings */
-	uint32_t *indices;		     /* of the stack that is being encoded */
+	uint32_t *indices;		     /* of the locations of the stack being encoded */
 	size_t indices_capacity;
 	int error; /* the first error; all indexes are 0 from then on */
 };
@@ -78,32 +78,32 @@ struct otlp_mark {
 	} tables[OTLP_TABLES];
 };
 
-/* Initialises an empty dictionary. `for_backend`: mappings without htlhash get no other build id
- * either, because some backends refuse those. */
+/* Initialises an empty dictionary. With `for_backend`, mappings without htlhash get no other build
+ * id either, because some backends refuse those. */
 void otlp_dictionary_init(struct otlp_dictionary *dictionary, const struct profile *profile,
 			  bool for_backend);
 void otlp_dictionary_fini(struct otlp_dictionary *dictionary);
 
-/* Return the index of a word, a stack or an attribute. It is created if necessary, with all that it
- * refers to. */
+/* These functions return the index of a word, a stack or an attribute. They create it if necessary,
+ * with all that it refers to. After an error (see `error`) they return 0. */
 uint32_t otlp_use_word(struct otlp_dictionary *dictionary, enum otlp_word word);
 uint32_t otlp_use_stack(struct otlp_dictionary *dictionary, uint32_t stack);
 /* The key decides whether `value` is a string of the profile or the value itself. */
 uint32_t otlp_use_attribute(struct otlp_dictionary *dictionary, enum otlp_word key, uint32_t value);
 
-/* Remembers the present size, for otlp_dictionary_return(). */
+/* Returns the present size, for otlp_dictionary_return(). */
 struct otlp_mark otlp_dictionary_mark(const struct otlp_dictionary *dictionary);
 /* Removes the entries that were created since the mark. */
 void otlp_dictionary_return(struct otlp_dictionary *dictionary, const struct otlp_mark *mark);
 /* Removes all entries except the "none" ones. */
 void otlp_dictionary_clear(struct otlp_dictionary *dictionary);
 
-/* Writes the fields of the ProfilesDictionary; returns their size. */
+/* Writes the fields of the ProfilesDictionary. otlp_dictionary_bytes() returns their size. */
 void otlp_dictionary_put(struct otlp_dictionary *dictionary, struct proto_out *out);
 uint64_t otlp_dictionary_bytes(const struct otlp_dictionary *dictionary);
 
 /* Writes an AnyValue as field 2 of a KeyValue or a KeyValueAndUnit: `text`, or `number` if `text`
- * is NULL. It is written even if it is 0 or "". The second function returns its size. */
+ * is NULL. It is written even if it is 0 or "". otlp_value_bytes() returns its size. */
 void otlp_put_value(struct proto_out *out, const char *text, size_t length, uint64_t number);
 uint64_t otlp_value_bytes(const char *text, size_t length, uint64_t number);
 

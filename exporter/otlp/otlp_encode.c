@@ -40,9 +40,9 @@ enum {
 	PROFILE_HEAD_BYTES_MAX = 64, /* two types, time, duration and period, at their longest */
 };
 
-/* What a Profile counts. All profiles of a process have the same type today. A further type
- * (off-CPU time) would be another struct sample_type, by which pieces are also ordered and groups
- * are distinguished. */
+/* What a Profile counts. All profiles have the same type today. Another type (off-CPU time) would
+ * need another struct sample_type; then the order of pieces and the division into groups would also
+ * depend on the type. */
 struct sample_type {
 	enum otlp_word type, unit;
 	enum otlp_word period_type, period_unit;
@@ -62,7 +62,8 @@ struct piece {
 	uint64_t count;
 };
 
-/* A Profile of the message: pieces[first] to pieces[end - 1], of one process and one shape. */
+/* A Profile of the message: pieces[first] to pieces[end - 1]. They are of one process, and all or
+ * none of them have times. */
 struct group {
 	const struct sample_type *type;
 	uint32_t process, timed;
@@ -81,7 +82,7 @@ struct encoder {
 	struct group *groups; /* of the message; those of one process are neighbours */
 	uint32_t groups_count;
 	size_t groups_capacity;
-	uint64_t groups_bytes; /* their size at most */
+	uint64_t groups_bytes; /* upper bound of their encoded size */
 	uint64_t bytes_max;
 	/* The previous request. It is emitted when it is known whether it is the last one. */
 	uint8_t *request;
@@ -185,7 +186,7 @@ static void put_sample(struct encoder *e, const struct piece *piece, struct prot
 	put_times(e, piece, out);
 }
 
-/* The profile's time, widened so that each time of the group is in it. */
+/* Finds the profile's time, widened so that it contains each time of the group. */
 static void group_time(const struct encoder *e, const struct group *g, uint64_t *start,
 		       uint64_t *duration)
 {
@@ -210,7 +211,7 @@ static struct proto_small value_type(struct otlp_dictionary *d, enum otlp_word t
 	return value;
 }
 
-/* The fields of a Profile except its samples. */
+/* Returns the fields of a Profile except its samples. */
 static struct proto_small profile_head(struct encoder *e, const struct group *g)
 {
 	const struct sample_type *type = g->type;
@@ -248,8 +249,7 @@ static void put_text(struct proto_out *out, uint32_t field, const char *text)
 	proto_out_bytes(out, field, text, strlen(text));
 }
 
-/* Writes the fields of a ScopeProfiles with groups[first] to groups[end - 1], of
- * which there may be none. */
+/* Writes the fields of a ScopeProfiles with groups[first] to groups[end - 1]; there may be none. */
 static void put_scope(struct encoder *e, uint32_t first, uint32_t end, struct proto_out *out)
 {
 	static const char name[] = "bulkhead", version[] = BULKHEAD_VERSION;
@@ -264,7 +264,8 @@ static void put_scope(struct encoder *e, uint32_t first, uint32_t end, struct pr
 	put_text(out, OTLP_SCOPE_SCHEMA_URL, OTLP_SCHEMA_URL);
 }
 
-/* Writes the fields of the ResourceProfiles around it. */
+/* Writes the fields of a ResourceProfiles with groups[first] to groups[end - 1], which belong to
+ * one process. */
 static void put_resource(struct encoder *e, uint32_t first, uint32_t end, struct proto_out *out)
 {
 	const struct otlp_resource_options options = {
@@ -309,8 +310,8 @@ static void put_message(struct encoder *e, struct proto_out *out)
 
 /* --- filling --- */
 
-/* The message's size at most. It will be a little smaller, because times, and lengths that are not
- * known yet, are assumed to be the longest. */
+/* Returns an upper bound of the size of the message. The message will be a little smaller, because
+ * times, and lengths that are not known yet, are assumed to be the longest. */
 static uint64_t message_bytes(const struct encoder *e)
 {
 	return e->groups_bytes + HEAD_BYTES_MAX + otlp_dictionary_bytes(&e->dictionary);
@@ -338,7 +339,7 @@ static int open_group(struct encoder *e, uint32_t process, uint32_t timed, uint3
 		put_resource(e, index, index, &empty);
 		e->groups_bytes += 2 * HEAD_BYTES_MAX + empty.bytes;
 	}
-	/* Called for the words in it, which must be in the dictionary. */
+	/* Only the words in it are needed now: they must be in the dictionary. */
 	profile_head(e, &e->groups[index]);
 	e->groups_bytes += HEAD_BYTES_MAX + PROFILE_HEAD_BYTES_MAX;
 	return 0;
@@ -419,7 +420,8 @@ static void put_buffer(void *context, const uint8_t *data, size_t length)
 	*at += length;
 }
 
-/* Writes the message, if it contains anything, and starts another one. */
+/* Encodes the message as the pending request, if it contains anything, and starts the next message.
+ * The request that was pending is emitted before. */
 static int finish_request(struct encoder *e)
 {
 	struct proto_out size = proto_out_init(NULL, NULL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Encodes a profile as OTLP messages (ExportProfilesServiceRequest, which has the same fields as
- * ProfilesData): the file of a recording, or the requests to a backend. Requests are split by size,
- * and leave out the attributes that only a recording needs.
+ * Encodes a profile as OTLP: as the file of a recording (ProfilesData), or as requests to a backend
+ * (ExportProfilesServiceRequest, which has the same fields). Requests have a maximum size, and
+ * leave out the attributes that only a recording needs.
  */
 #ifndef EXPORTER_OTLP_OTLP_ENCODE_H
 #define EXPORTER_OTLP_OTLP_ENCODE_H
@@ -24,13 +24,13 @@ struct otlp_encode_options {
 struct otlp_request {
 	const uint8_t *data; /* belongs to the encoder, and is valid during the call */
 	size_t length;
-	uint64_t samples; /* that the request contains */
-	bool last;
+	uint64_t samples; /* how many samples the request contains */
+	bool last;	  /* no other request follows */
 };
 
-/* Encodes all samples of the profile in as few requests of at most request_bytes_max bytes as
- * possible. The samples are in the order of the processes. Each request has a dictionary of its own
- * that contains exactly what it refers to. `emit` is called for each request, and returns 0 or a
+/* Encodes the samples of the profile, in the order of their processes, in requests of at most
+ * request_bytes_max bytes. A request is as full as possible, and has a dictionary of its own that
+ * contains exactly what it refers to. `emit` is called for each request, and returns 0 or a
  * negative errno, which ends the encoding. *too_large is the number of samples that fit no request
  * and are left out. The same profile gives the same requests, and a profile without samples gives
  * none. Returns 0 or a negative errno. */
@@ -38,10 +38,10 @@ int otlp_encode(const struct profile *profile, const struct otlp_encode_options 
 		int (*emit)(void *context, const struct otlp_request *request), void *context,
 		uint64_t *too_large);
 
-/* Encodes the file of a recording: one message, passed on in pieces. Without samples it still
- * contains the time and the period. Additional attributes of its resources distinguish processes
- * that had the same pid, and keep the kernel's name of a process. Returns 0; -EFBIG if it exceeds 2
- * GiB, and nothing was put; or -ENOMEM. */
+/* Encodes the file of a recording: one message, passed to `put` in pieces. Without samples it still
+ * contains the time and the period. Resources have two more attributes than in a request: what
+ * distinguishes processes that had the same pid, and the kernel's name of the process. Returns 0;
+ * -EFBIG if the message exceeds 2 GiB, and nothing was put; or -ENOMEM. */
 int otlp_encode_file(const struct profile *profile,
 		     void (*put)(void *context, const uint8_t *data, size_t length), void *context);
 

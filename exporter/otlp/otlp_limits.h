@@ -4,20 +4,20 @@
 #define EXPORTER_OTLP_OTLP_LIMITS_H
 
 enum {
-	/* Memory for unpacking one entry of a table or one sample, bytes. The largest honest entry
-	 * is a stack of OTLP_READ_FRAMES_MAX frames, which takes 64 KiB; a sample may have millions
-	 * of timestamps. A file that needs more is refused. */
+	/* Bytes of memory for unpacking one entry of a table or one sample. The largest honest
+	 * entry is a stack of OTLP_READ_FRAMES_MAX frames, which takes 64 KiB, but a sample may
+	 * have millions of timestamps. A file that needs more is refused. */
 	OTLP_READ_UNPACK_BYTES_MAX = 64 << 20,
-	/* Functions inlined into one location; compilers stop far below. A
-	 * file with more is refused. */
+	/* Functions inlined into one location; compilers stop far below. A file with more is
+	 * refused. */
 	OTLP_READ_LINES_MAX = 256,
-	/* Frames of one stack, inlined ones included: 8 times as many as the kernel side records. A
-	 * file with more is refused. */
+	/* Frames of one stack, inlined ones included: 8 times BH_USER_FRAMES_MAX, the most that the
+	 * kernel side records. A file with more is refused. */
 	OTLP_READ_FRAMES_MAX = 16384,
 	/* Attributes of one sample that are written: the thread's name and id, and the CPU. */
 	OTLP_SAMPLE_ATTRIBUTES_MAX = 3,
-	/* Timestamps that are converted before they are passed on, so that a sample with millions
-	 * of them needs no memory. */
+	/* Timestamps that are converted to little endian at once, so that a sample with millions of
+	 * them needs no memory. */
 	OTLP_TIMES_AT_ONCE = 64,
 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How this works. The file may come from anyone, so a file must not cost more than it says:
- * messages that contain many others are walked field by field with the cursor, and only their
- * smallest parts (one table entry, one sample) are unpacked by protobuf-c, with a cap on the memory
- * for it. Each index is checked against its table when the entry that contains it is read.
+ * How this works. The file may come from anyone, so reading it must not take much more memory than
+ * it has bytes. Messages that contain many others are walked field by field with the cursor. Only
+ * their smallest parts (one table entry, one sample) are unpacked by protobuf-c, with a cap on the
+ * memory for it. Each index is checked against its table when the entry that contains it is read.
  *
  * protobuf allows fields in any order, and merges a submessage that occurs several times. So the
  * file is walked once for each table of the dictionary, in the order in which tables refer to each
@@ -18,9 +18,11 @@
  *                stack_table: {} { location_indices: 1 } }
  *
  * The walk for strings stores "" and "main"; that for functions interns "main" in the profile and
- * remembers the id for index 1; that for locations finds function index 1 in that list; that for
- * stacks finds location index 1. The sample's stack index 1 is then known, although the sample
- * comes first in the file. Parts: otlp_read_dictionary.c (tables), otlp_read_resources.c (samples).
+ * stores the id for index 1; that for locations finds function index 1 in that list; that for
+ * stacks finds location index 1. The walk for samples then finds stack index 1, although the sample
+ * comes first in the file.
+ *
+ * Parts: otlp_read_dictionary.c (tables), otlp_read_resources.c (samples).
  */
 #include "exporter/otlp/otlp_read.h"
 

@@ -174,8 +174,8 @@ static int read_mapping(struct reader *r, struct cursor bytes, void *context)
 	return result < 0 ? result : READER_APPEND(r, mappings, id);
 }
 
-/* Interns a location. A frame without a type is native, and a location
- * without any contents is "none". */
+/* Interns a location. A frame without a type is native, and a location without any contents is
+ * "none". */
 static int intern_location(struct reader *r, struct profile_location location, uint32_t *id)
 {
 	if (!location.kind &&

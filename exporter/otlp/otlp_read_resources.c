@@ -132,7 +132,8 @@ static int read_profile_numbers(struct cursor bytes, struct profile_head *head)
 	return got;
 }
 
-/* Widens the profile's time by that of a part. */
+/* Widens the profile's time to contain that of a Profile of the file. Takes over its period if the
+ * profile has none. */
 static void add_times(struct profile *profile, const struct profile_head *head)
 {
 	uint64_t start = profile->start_unix_ns, end;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state of reading one OTLP file, and walking and unpacking its messages. Private to
+/* State of reading one OTLP file, and functions that walk and unpack its messages. Private to
  * otlp_read*.c. */
 #ifndef EXPORTER_OTLP_OTLP_READER_H
 #define EXPORTER_OTLP_OTLP_READER_H
@@ -16,7 +16,7 @@
 #include "exporter/otlp/otlp_limits.h"
 #include "exporter/otlp/otlp_names.h"
 
-/* The keys of attributes that mean something here. */
+/* The keys of attributes that the reader uses. */
 enum key {
 	KEY_OTHER,
 	KEY_FRAME_TYPE,
@@ -37,13 +37,13 @@ enum key {
 	KEY_PROCESS_VARIABLE,
 };
 
-/* Bytes in the file. They end with no NUL. */
+/* A text in the file, without a NUL at its end. */
 struct text {
 	const char *at;
 	size_t length;
 };
 
-/* An attribute whose key is known: its value is a string of the profile, or a number. */
+/* An attribute of the file. Its value is a string of the profile, or a number. */
 struct attribute {
 	enum key key;
 	bool is_string;
@@ -73,15 +73,16 @@ struct reader {
 	READER_TABLE(uint32_t, functions);
 	READER_TABLE(uint32_t, mappings);
 	READER_TABLE(struct span, locations);
-	READER_TABLE(uint32_t, location_ids); /* what `locations` are spans of */
+	READER_TABLE(uint32_t, location_ids); /* `locations` are spans of it */
 	READER_TABLE(uint32_t, stacks);
 	uint32_t links_count;
 	uint32_t frames[OTLP_READ_FRAMES_MAX]; /* of the stack that is being read */
 	bool adding;			       /* the second pass: samples are added */
-	uint64_t sample_count;		       /* that the first pass has found */
+	uint64_t sample_count; /* samples of the profile, and those that the first pass found */
 };
 
-/* Returns a reader of a file that adds to `profile`, or NULL without memory. It borrows both. */
+/* Returns a reader that adds a file to `profile`, or NULL if memory runs out. The caller frees it,
+ * and keeps the file and the profile until then. */
 struct reader *reader_new(const uint8_t *data, size_t length, struct profile *profile);
 
 void reader_free(struct reader **reader);
@@ -106,14 +107,15 @@ static inline bool reader_has(int32_t index, size_t count)
 	return index >= 0 && (size_t)index < count;
 }
 
-/* Calls `fn` for each length-delimited field with this number, in the order of the
- * file. Returns 0, -EBADMSG if the message is malformed or the field has another wire
- * type, or what `fn` returned. */
+/* Calls `fn` for each length-delimited field with this number, in the order of the file. Returns 0,
+ * -EBADMSG if the message is malformed or the field has another wire type, or what `fn`
+ * returned. */
 int reader_for_each(struct reader *reader, struct cursor message, uint32_t number, reader_fn *fn,
 		    void *context);
 
-/* Unpacks one message. Returns NULL if it is malformed, or if it would take more than
- * OTLP_READ_UNPACK_BYTES_MAX of memory. The caller frees it: see _cleanup_message_. */
+/* Unpacks one message. Returns NULL if it is malformed, if it would take more than
+ * OTLP_READ_UNPACK_BYTES_MAX of memory, or if memory runs out. The caller frees it: see
+ * _cleanup_message_. */
 void *reader_unpack(struct reader *reader, const ProtobufCMessageDescriptor *descriptor,
 		    struct cursor bytes);
 

@@ -7,7 +7,7 @@
 #include "exporter/otlp/otlp_names.h"
 
 enum {
-	OWN_MAX = 7 + PROFILE_VARIABLES_MAX
+	OWN_MAX = 7 + PROFILE_VARIABLES_MAX /* what find_own() adds */
 };
 
 /* The key is `key` followed by `tail`. */
@@ -41,8 +41,8 @@ static void add_string(struct own *own, const struct profile *p, const char *key
 		add_text(own, key, p->strings[string], profile_string_length(p, string));
 }
 
-/* Adds the name: the executable's base name if its path is known, else what the
- * kernel calls the process. */
+/* Adds the process's name: the base name of its executable, or what the kernel calls it if the path
+ * is unknown. */
 static void add_name(struct own *own, const struct profile *p,
 		     const struct profile_process *process, bool for_backend)
 {

@@ -15,8 +15,8 @@ struct otlp_resource_attribute {
 };
 
 struct otlp_resource_options {
-	/* Attributes that every resource gets. One is left out if the process has an attribute with
-	 * this key, or if an earlier one of the list has it. */
+	/* Attributes that every resource gets. One is left out if the process itself, or an earlier
+	 * entry of the list, has an attribute with this key. */
 	const struct otlp_resource_attribute *attributes;
 	size_t attribute_count;
 	bool for_backend; /* without the attributes that only a recording needs */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Walks the fields of a protobuf message from an untrusted source, one after
- * the other, with the cursor. */
+/* Walks the fields of a protobuf message from an untrusted source, one after the other. */
 #ifndef EXPORTER_OTLP_PROTO_IN_H
 #define EXPORTER_OTLP_PROTO_IN_H
 
@@ -24,8 +23,8 @@ struct proto_field {
 	struct cursor bytes; /* of a length-delimited field */
 };
 
-/* Finds the next field. Returns 1, 0 at the end, or -EBADMSG. Groups (wire types 3 and 4) are
- * obsolete and count as malformed. */
+/* Reads the next field. Returns 1, 0 at the end, or -EBADMSG if the message is malformed. Groups
+ * (wire types 3 and 4) are obsolete and count as malformed. */
 static inline int proto_next(struct cursor *at, struct proto_field *field)
 {
 	if (at->failed)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How this works. Writes protobuf in pieces, so that a message of any size needs memory only for
- * its smallest parts. A message that contains others needs their length first: the code that writes
- * its fields runs twice, the first time with an output that only counts (put is NULL). Messages of
- * bounded size are built in a struct proto_small instead.
+ * How this works. These functions write protobuf in pieces, so that a message of any size needs
+ * memory only for its smallest parts. The length of a message comes before its fields. Therefore
+ * the code that writes the fields runs twice, the first time with an output that only counts bytes
+ * (put is NULL). Messages of bounded size are built in a struct proto_small instead.
  *
  * Example: the field 1 with the string "hi" is the bytes 0x0a (field 1, length-delimited), 2, 'h',
  * 'i'.
@@ -28,7 +28,7 @@ struct proto_out proto_out_init(void (*put)(void *, const uint8_t *, size_t), vo
 void proto_out_raw(struct proto_out *out, const void *data, size_t length);
 /* Writes tag and length of a field that `length` bytes follow. */
 void proto_out_head(struct proto_out *out, uint32_t field, uint64_t length);
-/* Size of the head of such a field, and of the whole field. */
+/* These return the size of the head of such a field, and of the whole field. */
 uint64_t proto_head_bytes(uint32_t field, uint64_t length);
 static inline uint64_t proto_field_bytes(uint32_t field, uint64_t length)
 {
@@ -51,7 +51,8 @@ enum {
 	PROTO_SMALL_BYTES = 10 * PROTO_SMALL_FIELD_BYTES
 };
 
-/* A message of at most ten numbers, those in messages inside it included. */
+/* A message under construction. It has at most ten numbers, including those in messages inside
+ * it. */
 struct proto_small {
 	uint8_t bytes[PROTO_SMALL_BYTES];
 	size_t length;
@@ -64,6 +65,7 @@ void proto_small_packed(struct proto_small *small, uint32_t field, const uint64_
 			size_t count);
 void proto_small_message(struct proto_small *small, uint32_t field,
 			 const struct proto_small *message);
+/* Writes the message as a field. */
 void proto_out_small(struct proto_out *out, uint32_t field, const struct proto_small *small);
 
 #endif
