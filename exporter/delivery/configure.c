@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Turns the CLI's configuration message into a spool, a connection and a sender. */
+/* The CLI's configuration message: takes it before the sandbox is entered, and opens the spool, the
+ * transport and the sender from it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -28,7 +29,8 @@ static const char *const reachable[] = {
     "/sys/devices/system/cpu/online",
 };
 
-/* Calls `fn` for each name and its value; each text ends with NUL. */
+/* Calls `fn` for each name and its value; both end with NUL. Returns 0, or -EPROTO if the pairs are
+ * malformed or too many. */
 static int for_each_pair(const struct msg_pairs *pairs,
 			 void (*fn)(struct otlp_exporter *, const char *, const char *),
 			 struct otlp_exporter *e)
@@ -175,9 +177,9 @@ static int start_spool(struct otlp_exporter *e, uint64_t *mark)
 	return spool_open(&config, clock_read_ns(CLOCK_REALTIME), &e->spool, mark);
 }
 
-/* Corrects the number of delivered samples after an exporter was killed between a delivery and its
- * count. What was put into the spool is delivered, lost, or still waiting, so delivered = put -
- * lost - waiting. */
+/* Corrects the number of delivered samples. An exporter may have been killed after a delivery and
+ * before it was counted. What was put into the spool is delivered, lost or still waiting, so
+ * delivered = put - lost - waiting. */
 static void reconcile_stats(struct otlp_exporter *e)
 {
 	struct export_stats *stats = e->stats;

@@ -6,21 +6,23 @@
 
 enum {
 	/* Headers, and attributes of the resource, that the configuration may contain. A message
-	 * with more is refused. */
+	 * with more of either is refused. */
 	DELIVERY_PAIRS_MAX = 64,
 	/* An answer of the backend, bytes: 4 MiB, the limit of OTLP's specification ("OTLP/gRPC").
 	 * A larger one counts as refused. */
 	DELIVERY_ANSWER_BYTES_MAX = 4 << 20,
-	/* The loop's tick, ms: how exact the end of an interval is. */
+	/* The loop's tick, ms: how often the statistics are updated. An interval that ends before
+	 * the next tick gets a tick of its own. */
 	DELIVERY_TICK_MS = 1000,
 	/* The tick after the last batch, ms: how soon the end of the delivery is seen. */
 	DELIVERY_DRAIN_TICK_MS = 20,
-	/* The call in progress when the agent stops, ms: half of the time that the CLI waits. */
+	/* The time, ms, that a call in progress may take when the agent stops. Then it is
+	 * cancelled. The CLI gives each role a second to end by itself, and this is half of it. */
 	DELIVERY_GRACE_MS = 500,
-	/* Stack of each thread, bytes. gRPC starts many threads on a large machine, and none needs
-	 * the usual 8 MiB. */
+	/* Stack of each thread, bytes. gRPC starts many threads on a large machine, and none of
+	 * them needs the usual 8 MiB. */
 	DELIVERY_THREAD_STACK_BYTES = 512 << 10,
-	/* Without a successful export for this long, ms, the process is started again: it may need
+	/* If no export has succeeded for this long, ms, the exporter is started again: it may need
 	 * certificates, headers or resolver files that were renewed and that it cannot open. */
 	DELIVERY_RESTART_MS = 300000,
 	/* How often the spool is searched for expired records, ms. */
@@ -29,16 +31,16 @@ enum {
 	SENDER_NO_MEMORY_WAIT_MS = 1000,
 	/* A spool directory that failed is tried again after this long, ms. */
 	SPOOL_DISK_RETRY_MS = 5000,
-	/* What the exporter keeps described from one interval to the next, bytes. Full: everything
-	 * is reset and described again. */
+	/* Bytes of the profile, whose definitions are kept from one interval to the next. More: the
+	 * interval is committed, and the worker resets all ids and describes everything again. */
 	LIMIT_DICTIONARY_BYTES = 3 << 20,
-	/* The journal, bytes; it is memory as well. Full: as above. */
+	/* Bytes of the journal, which is memory as well. More: as above. */
 	LIMIT_JOURNAL_BYTES = 6 << 20,
-	/* What the exporter may hold until that reset, bytes. Full:
-	 * samples are lost and counted. */
+	/* Bytes to which the profile may grow before that reset has arrived. Full: samples are
+	 * counted as lost. */
 	LIMIT_INTERVAL_BYTES = 16 << 20,
-	/* A file with certificates or a key, bytes; the bundle of a distribution has 230 KiB. More:
-	 * the configuration is refused. */
+	/* Bytes of a file with certificates or a key; the bundle of a distribution has 230 KiB.
+	 * More: the configuration is refused. */
 	LIMIT_PEM_BYTES = 4 << 20,
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One handler for each message to an agent's exporter, and the handlers of its other
- * events. The handler of its configuration is in configure.c. ipc/messages.def says who
- * sends a message and when. */
+/* One handler for each message to an agent's exporter, and the handlers of its other events. The
+ * handler of its configuration is in configure.c. ipc/messages.def says who sends a message and
+ * when. */
 #include "exporter/delivery/handlers.h"
 
 #include "common/clock.h"
@@ -11,7 +11,7 @@
 #include "exporter/delivery/delivery_limits.h"
 #include "ipc/losses.h"
 
-/* Stops the sender. What is not delivered stays in the spool for the next agent. */
+/* Stops the sender. What is not delivered stays in the spool for the next exporter. */
 static void agent_finish(struct otlp_exporter *e)
 {
 	sender_stop(e->sender, DELIVERY_GRACE_MS * NS_PER_MS);
@@ -20,6 +20,8 @@ static void agent_finish(struct otlp_exporter *e)
 	stats_update_spool(e);
 }
 
+/* Returns whether a call has failed since the last success (or the start), which is more than
+ * DELIVERY_RESTART_MS ago. */
 static bool agent_is_stale(const struct otlp_exporter *e, uint64_t now_unix_ns)
 {
 	const struct export_stats *stats = e->stats;
@@ -89,7 +91,7 @@ static int agent_on_batch(void *context, const void *payload, size_t length)
 	return interval_on_batch(context, payload, length);
 }
 
-/* The worker has sent its last batch. From now on only the sender has work to do. */
+/* Commits the last interval. From now on only the sender has work to do. */
 static int agent_on_end(void *context, const struct msg_losses *losses)
 {
 	struct otlp_exporter *e = context;
@@ -106,7 +108,7 @@ static int agent_on_end(void *context, const struct msg_losses *losses)
 	return 0;
 }
 
-/* The exporter of recordings (exporter/handlers.c) is the program for the messages refused here. */
+/* The messages refused here are for the exporter of recordings (exporter/handlers.c). */
 #define AGENT_EXPORTER_HANDLERS(HANDLER, REFUSED)                                                  \
 	HANDLER(CONFIGURE_OTLP, configure_on_message)                                              \
 	REFUSED(CONFIGURE_EXPORTER)                                                                \

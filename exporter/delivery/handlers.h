@@ -8,7 +8,7 @@ struct otlp_exporter;
 /* Prepares the dispatch of messages to their handlers. */
 void agent_set_handlers(struct otlp_exporter *exporter);
 
-/* From now on, the statistics are updated and intervals are committed when their time is over. */
+/* Starts the ticks that update the statistics and commit intervals when their time is over. */
 void agent_start_ticks(struct otlp_exporter *exporter);
 
 #endif

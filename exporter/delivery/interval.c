@@ -34,7 +34,7 @@ enum {
 	INTERVAL_JITTER_PERCENT = 20,
 };
 
-/* Only batches of the same worker can be ordered. */
+/* Returns whether two batches are of the same worker. Only these have an order. */
 static bool is_same_worker(uint64_t a, uint64_t b)
 {
 	return a >> 32 == b >> 32;
@@ -45,7 +45,7 @@ static bool is_up_to(uint64_t sequence, uint64_t last)
 	return is_same_worker(sequence, last) && sequence <= last;
 }
 
-/* A random number from 0 to `range` - 1. */
+/* Returns a random number from 0 to `range` - 1. */
 static uint64_t chance_of(uint64_t range)
 {
 	return range ? (uint64_t)random() % range : 0;
@@ -81,7 +81,7 @@ static int put_request(void *context, const struct otlp_request *request)
 	return 0;
 }
 
-/* Samples that put_request() has taken from intervals. */
+/* Returns how many samples put_request() was given, including those that were lost there. */
 static uint64_t encoded_samples(const struct otlp_exporter *e)
 {
 	return e->stats->put + e->stats->lost.lost[LOSS_EXPORTER_MEMORY];
@@ -127,8 +127,8 @@ void interval_commit(struct otlp_exporter *e)
 	interval_start(e);
 }
 
-/* Starts again with empty definitions when they, or the journal, take too much memory: the worker
- * sends all definitions again. */
+/* Commits the interval and asks the worker for a reset if the profile or the journal takes too much
+ * memory. With the reset both become empty, and the worker sends all definitions again. */
 static void interval_bound(struct otlp_exporter *e)
 {
 	if (e->aggregate.profile.bytes <= LIMIT_DICTIONARY_BYTES &&
@@ -166,7 +166,7 @@ int interval_on_batch(struct otlp_exporter *e, const uint8_t *data, size_t lengt
 	if (r < 0)
 		return r;
 	if (is_up_to(sequence, e->stats->received_sequence))
-		return 0; /* sent again: the worker could not know that it had arrived */
+		return 0; /* it was sent again: the worker did not know that it had arrived */
 	if (reset) {
 		interval_commit(e);
 		journal_clear(&e->journal);
@@ -189,7 +189,8 @@ int interval_on_batch(struct otlp_exporter *e, const uint8_t *data, size_t lengt
 struct recovery {
 	struct otlp_exporter *exporter;
 	uint64_t committed; /* samples up to this batch are in the spool or delivered */
-	uint64_t samples, uncommitted;
+	uint64_t samples;   /* of batches after the stored committed_sequence */
+	uint64_t uncommitted;
 };
 
 static int recover_batch(void *context, const uint8_t *data, size_t length)

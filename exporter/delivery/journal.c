@@ -48,7 +48,7 @@ void journal_clear(struct journal *journal)
 		return;
 }
 
-/* Reads exactly `length` bytes. */
+/* Reads exactly `length` bytes. Returns 0 or a negative errno. */
 static int journal_read(int fd, void *data, size_t length, uint64_t at)
 {
 	ssize_t n = pread(fd, data, length, (off_t)at);

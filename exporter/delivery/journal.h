@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How this works. The journal is a memfd that the CLI keeps, so it survives an exporter that is
- * killed. It contains the worker's batches since the worker last sent all definitions. The file is
- * a sequence of records: 8 bytes with the length of a batch, the batch, and padding to a multiple
- * of 8, because the FlatBuffers verifier requires aligned data. `bytes`, in the shared statistics,
- * is the length of the valid part. It is written after the record, so a record that was only half
- * written is not seen.
+ * killed. It contains the worker's batches since the last reset, when the worker started to
+ * describe everything again. The file is a sequence of records: 8 bytes with the length of a batch,
+ * the batch, and padding to a multiple of 8. `bytes`, in the shared statistics, is the length of
+ * the valid part. It is written after the record, so a record that was only half written is not
+ * seen.
  *
  * Example: batches of 100 and 20 bytes.
  *

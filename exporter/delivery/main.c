@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agent's exporter takes verified batches from the worker and sends OTLP requests to a backend.
- * Messages and other events are in handlers.c; agent.h says how the parts depend on each other. */
+/* The agent's exporter verifies and aggregates the worker's batches, and sends them to a backend as
+ * OTLP requests. handlers.c receives messages and other events; agent.h says how the parts depend
+ * on each other. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -12,8 +13,9 @@
 #include "exporter/delivery/handlers.h"
 #include "exporter/delivery/policy.h"
 
-/* Tells the worker after which batch to continue. Without a journal there are no definitions that
- * later batches could refer to, so the worker is asked to send all of them. */
+/* Tells the worker after which batch to continue. If the journal is empty although there were
+ * batches, later batches would refer to unknown definitions, so the worker is asked to send all of
+ * them again. */
 static int agent_resume(struct otlp_exporter *e)
 {
 	const struct msg_resume resume = {.sequence = e->stats->received_sequence};

@@ -27,8 +27,8 @@ static const cap_value_t none[] = {-1};
 	ALLOW_IF_BOTH(socket, SCMP_A0_32(SCMP_CMP_EQ, family), SCMP_A2_32(SCMP_CMP_EQ, protocol),  \
 		      "the backend, name servers")
 
-/* Socket options that the library sets, and similar ones; none that attaches a program, installs a
- * protocol handler or joins a group. */
+/* Socket options that the library sets, and similar ones. None of them attaches a program, installs
+ * a protocol handler or joins a group. */
 #define ALLOW_OPTIONS_BELOW(level, option, why)                                                    \
 	ALLOW_IF_BOTH(setsockopt, SCMP_A1_32(SCMP_CMP_EQ, level), SCMP_A2_32(SCMP_CMP_LT, option), \
 		      why)
@@ -36,8 +36,8 @@ static const cap_value_t none[] = {-1};
 	ALLOW_IF_BOTH(setsockopt, SCMP_A1_32(SCMP_CMP_EQ, level), SCMP_A2_32(SCMP_CMP_EQ, option), \
 		      why)
 
-/* Opening with one of the three access modes (3 is none of them), without truncation, O_PATH and
- * O_TMPFILE. */
+/* Allows opening files with one of the three access modes (3 is none of them), but not truncation,
+ * O_PATH and O_TMPFILE. */
 #define ALLOW_OPEN(mode)                                                                           \
 	ALLOW_IF(openat,                                                                           \
 		 SCMP_A2_32(SCMP_CMP_MASKED_EQ,                                                    \
@@ -143,6 +143,6 @@ const struct sandbox_policy otlp_exporter_policy = {
     .syscall_count = sizeof(syscalls) / sizeof(syscalls[0]),
     .files_max = 256,
     .memory_bytes_max = 512 << 20, /* mostly stacks of threads, which are never touched */
-    .threads_max =
-	128, /* gRPC starts 37 threads on 64 CPUs, and never more than twice 32 and a few */
+    /* gRPC starts 37 threads on 64 CPUs, and never more than twice 32 and a few. */
+    .threads_max = 128,
 };

@@ -56,8 +56,8 @@ enum retry_verdict retry_judge(const struct transport_result *result)
 
 uint64_t retry_delay_ns(const struct transport_result *result, unsigned int attempt, double chance)
 {
-	/* The delay lies between half of 2, 4, 8, ... s and the whole of it, so that agents that
-	 * failed at the same time do not all try again at the same time. */
+	/* The delay lies between one half and the whole of 2, 4, 8, ... s. Agents that failed at
+	 * the same time therefore do not all try again at the same time. */
 	const unsigned int doublings = attempt < 1 ? 1 : attempt < 6 ? attempt : 6;
 	uint64_t most = DELAY_LEAST_NS << doublings;
 	uint64_t asked = 0;

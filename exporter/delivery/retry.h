@@ -29,8 +29,7 @@ enum retry_verdict retry_judge(const struct transport_result *result);
  * shorter than the server's RetryInfo, which is believed up to one hour. */
 uint64_t retry_delay_ns(const struct transport_result *result, unsigned int attempt, double chance);
 
-/* Returns the name of a gRPC status code, such as "UNAVAILABLE"; "UNKNOWN"
- * if gRPC has no such code. */
+/* Returns the name of a gRPC status code, such as "UNAVAILABLE", or "UNKNOWN" for other codes. */
 const char *retry_code_name(int code);
 
 #endif

@@ -35,8 +35,8 @@ static uint64_t unix_now_ns(void)
 	return clock_read_ns(CLOCK_REALTIME);
 }
 
-/* A random number in [0, 1): splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
- * Generators). */
+/* Returns a random number in [0, 1), from splitmix64 (Steele, Lea, Flood: Fast Splittable
+ * Pseudorandom Number Generators). */
 static double draw(struct sender *s)
 {
 	uint64_t z = s->random += HASH_GOLDEN_RATIO;
@@ -150,7 +150,8 @@ static bool is_stopped(struct sender *s)
 	return stopped;
 }
 
-/* Draws the consequences of a call. Returns how long to wait before the next one. */
+/* Acts on the result of a call: removes the record or keeps it for a retry, and counts. Returns how
+ * long to wait before the next call. */
 static uint64_t finish_call(struct sender *s, const struct spool_record *record,
 			    const struct transport_result *result)
 {

@@ -29,7 +29,7 @@ struct sender_stats {
 	uint64_t delivered_samples, delivered_requests, delivered_bytes;
 	uint64_t refused_samples, refused_requests;   /* dropped because of RETRY_REFUSED */
 	uint64_t partial_requests, rejected_profiles; /* among the delivered requests */
-	uint64_t attempts, failures; /* all calls, and those that were followed by a retry */
+	uint64_t attempts, failures; /* all calls, and those after which a retry follows */
 	uint64_t last_success_unix_ns;
 	uint64_t next_attempt_unix_ns; /* 0: no attempt is scheduled */
 	/* The last call that failed, was refused, or was delivered with a message. Empty before
@@ -54,7 +54,7 @@ struct sender_config {
 /* Starts the thread. Returns 0 or a negative errno. */
 int sender_start(const struct sender_config *config, struct sender **sender);
 
-/* Says that a record was put into the spool. */
+/* Tells the sender that a record was put into the spool. */
 void sender_wake(struct sender *sender);
 
 /* Copies the current statistics. */

@@ -14,15 +14,16 @@
 #include "exporter/delivery/spool_memory.h"
 
 /*
- * How this works: record numbers. Numbers ascend over all processes that use the spool, so that a
- * copy that was moved to the disk can be recognised in memory. When nothing else is known, the next
- * number is taken from the clock, one for each 1024 ns: then a new memory does not assign numbers
- * again that a directory, which cannot be read now, already contains. A number that is further
- * ahead of the clock than NUMBER_AHEAD_MAX is forged, and is ignored: it would soon leave no
- * numbers to assign.
+ * How record numbers work. Numbers ascend over all processes that use the spool, so that a copy
+ * that was moved to the disk can be recognised in memory. A new memory continues from the clock,
+ * which gives one number for each 1024 ns, or from the largest number on disk. So it assigns no
+ * number again that the directory already contains, even if the directory cannot be read now. A
+ * number that is further ahead of the clock than NUMBER_AHEAD_MAX is forged and is ignored: it
+ * would soon leave no numbers to assign.
  *
- * Example: at 2026-01-01 the clock gives number 1.7e18 / 1024 = 1.66e15. The spool then assigns
- * 1.66e15 + 1, + 2, ... for a few requests per minute, so the clock stays ahead.
+ * Example: at 2026-01-01 the clock is at 1.77e18 ns and gives the number 1.77e18 / 1024 = 1.73e15.
+ * The spool then assigns 1.73e15 + 1, + 2, ... for a few requests per minute, so the clock stays
+ * ahead.
  */
 #define NUMBER_AHEAD_MAX (1ULL << 52) /* 146 years of 1024 ns */
 
@@ -54,7 +55,8 @@ static bool too_old(const struct spool *s, uint64_t time_unix_ns, uint64_t now_u
 	return now_unix_ns > time_unix_ns && now_unix_ns - time_unix_ns > s->config.age_max_ns;
 }
 
-/* The oldest record of both tiers: the first of the disk, or of the memory if the disk is empty. */
+/* The oldest record of the spool: the first on disk, or the first in memory if the disk has
+ * none. */
 struct front {
 	struct spool_scan scan;
 	bool on_disk; /* the scan's descriptor has to be closed */
@@ -125,7 +127,8 @@ static int keep_segment(struct spool *s)
 	return r < 0 ? r : 0;
 }
 
-/* Returns whether the directory failed a short time ago. */
+/* Returns whether the directory failed less than SPOOL_DISK_RETRY_MS ago, so that it is not tried
+ * yet. */
 static bool disk_rests(const struct spool *s, uint64_t now_unix_ns)
 {
 	return s->disk.error && s->failed_ns && now_unix_ns >= s->failed_ns &&
@@ -160,8 +163,8 @@ static bool drop_oldest(struct spool *s)
 	return true;
 }
 
-/* Makes room for one more record in memory, by moving records to disk or
- * else by dropping the oldest. */
+/* Makes room for one more record in memory, by moving records to disk or else by dropping the
+ * oldest. */
 static int make_room(struct spool *s, uint64_t bytes, uint64_t now_unix_ns)
 {
 	const uint64_t most = s->config.memory_bytes_max;
@@ -177,7 +180,8 @@ static int make_room(struct spool *s, uint64_t bytes, uint64_t now_unix_ns)
 	return 0;
 }
 
-/* Removes records from memory that a process moved to disk before it was killed. */
+/* Removes records from memory that are also on disk: a process moved them and was killed before it
+ * could remove them. */
 static void remove_doubles(struct spool *s)
 {
 	struct spool_scan scan;

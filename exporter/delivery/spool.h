@@ -33,8 +33,8 @@ struct spool;
 struct spool_config {
 	int memory_fd;	  /* at least one page long; the spool owns it from now on */
 	int directory_fd; /* -1: there is only memory; the spool owns it from now on */
-	uint64_t
-	    memory_bytes_max; /* more: records go to the directory, or the oldest are dropped */
+	/* More: records go to the directory, or the oldest are dropped. */
+	uint64_t memory_bytes_max;
 	uint64_t disk_bytes_max;
 	uint64_t age_max_ns;
 	size_t record_bytes_max; /* of a record's contents before compression */
@@ -42,7 +42,7 @@ struct spool_config {
 };
 
 struct spool_record {
-	uint64_t number;       /* ascending, and never used twice */
+	uint64_t number;       /* ascending in the order of spool_put(), and never used twice */
 	uint64_t time_unix_ns; /* when it was put into the spool */
 	uint64_t samples;      /* of its request */
 	uint32_t bytes;	       /* of its contents */
@@ -56,25 +56,27 @@ struct spool_stats {
 	/* Since the spool was opened. The number of samples in a record is unknown if its header
 	 * was damaged. */
 	uint64_t dropped_full_samples, dropped_age_samples, damaged_samples, damaged_records;
-	int disk_error; /* errno of the directory's last failure, because of which records stay in
-			   memory; 0: the directory works, or there is none */
+	/* errno of the directory's last failure, because of which records stay in memory. 0: the
+	 * directory works, or there is none. */
+	int disk_error;
 };
 
-/* Opens the spool with what an earlier process left in it. `mark` is that of the last record that
- * was ever put in, as far as the memory tells, or 0. Returns 0, -ENOMEM, or another negative errno
- * if the memory cannot be used. The descriptors are closed on failure, too. A fault of the
+/* Opens the spool with what an earlier process left in it. `mark` becomes that of the last record
+ * that was ever put in, as far as the memory tells, or 0. Returns 0, -ENOMEM, or another negative
+ * errno if the memory cannot be used. The descriptors are closed on failure, too. A fault of the
  * directory is not a failure; the statistics report it. */
 int spool_open(const struct spool_config *config, uint64_t now_unix_ns, struct spool **spool,
 	       uint64_t *mark);
 /* Frees the spool; its records stay where they are. `spool` may be NULL. */
 void spool_close(struct spool *spool);
 
-/* Compresses data and puts it into the spool. The records of a group become visible together, with
- * the record that ends the group; if the process ends before, none of them does. `mark` is the
- * writer's own position and belongs to the group. Returns 0; -ENOMEM; -EFBIG if `length` exceeds
- * record_bytes_max; or -ENOSPC if there is no room even after dropping records, which the caller
- * counts. After a failure the group is unchanged, and still open if it was. A group must fit into
- * memory_bytes_max. The call may wait for the disk if the memory is full. */
+/* Compresses data and puts it into the spool as a record. The records of a group become visible
+ * together, with the record that ends the group; if the process ends before, none of them does.
+ * `mark` is the writer's own position and belongs to the group. Returns 0; -ENOMEM; -EFBIG if
+ * `length` exceeds record_bytes_max; or -ENOSPC if there is no room even after dropping records.
+ * After a failure the caller counts the samples as lost, and the group is unchanged, and still open
+ * if it was. A group must fit into memory_bytes_max. The call may wait for the disk if the memory
+ * is full. */
 int spool_put(struct spool *spool, const uint8_t *data, size_t length, uint64_t samples,
 	      uint64_t mark, bool ends_group, uint64_t now_unix_ns);
 

@@ -16,8 +16,8 @@
 #include "common/cleanup.h"
 #include "common/search.h"
 
-/* The head of a segment. Records are found without it; it distinguishes
- * later formats from this one. */
+/* The head of a segment, which distinguishes later formats from this one. Reading the records does
+ * not need it. */
 struct segment_head {
 	uint32_t magic, version;
 	uint32_t check; /* XXH32 of the bytes before it */
@@ -40,8 +40,8 @@ enum {
 	DISK_VERSION = 1,
 	SEGMENT_BYTES_MIN = 1 << 20,
 	SEGMENT_BYTES_MAX = 16 << 20,
-	/* Each segment takes 72 bytes of memory, so this many take 1.1 MiB. More than that are left
-	 * in the directory for the next start. */
+	/* Bounds the memory: each segment takes 72 bytes of it, so this many take 1.1 MiB. More
+	 * than that are left in the directory for the next start. */
 	SEGMENTS_MAX = 16384,
 	NAME_DIGITS = 16,
 	NAME_BYTES = 32,
@@ -67,7 +67,7 @@ static void segment_name(uint64_t first, char name[NAME_BYTES])
 	snprintf(name, NAME_BYTES, "%016llx%s", (unsigned long long)first, name_suffix);
 }
 
-/* The number in a segment's name, or 0 if the name is not that of a segment. */
+/* Returns the number in a segment's name, or 0 if the name is not that of a segment. */
 static uint64_t segment_number(const char *name)
 {
 	uint64_t number = 0;
@@ -162,7 +162,7 @@ void spool_disk_drop(struct spool_disk *disk, uint64_t *samples)
 	memmove(disk->segments, disk->segments + 1, disk->count * sizeof(*disk->segments));
 }
 
-/* A scan over the records of a segment that are not done. */
+/* Returns a scan over the records of a segment that are not done. */
 static struct spool_scan segment_scan(const struct spool_disk *disk,
 				      const struct spool_segment *segment, int fd)
 {
@@ -519,8 +519,8 @@ int spool_disk_commit(struct spool_disk *disk, struct spool_writer *writer)
 	}
 	if (writer->fresh) {
 		disk->segments[disk->count++] = writer->segment;
-		/* Syncs the file's name. Not every file system supports
-		 * that, so failure is ignored. */
+		/* Syncs the file's name. A failure is ignored, since not every file system supports
+		 * this. */
 		fdatasync(disk->fd);
 		if (disk->count == 1)
 			cursor_write(disk, writer->segment.first, writer->segment.done);

@@ -28,7 +28,7 @@ struct spool_segment {
 	uint64_t first;		   /* number of the first record, which is the file's name */
 	uint64_t done;		   /* records up to this number are done */
 	uint64_t last;		   /* number of the last record */
-	uint64_t size, read;	   /* bytes of the file; where the first waiting record begins */
+	uint64_t size, read;	   /* bytes of the file; where the first waiting record starts */
 	uint64_t records, samples; /* records that wait, and their samples */
 	uint64_t newest_unix_ns;
 	bool grows; /* this process created it and may append to it */
@@ -46,14 +46,14 @@ struct spool_disk {
 	int error;
 };
 
-/* Numbers of the records in memory: a torn copy of one of them on disk
- * is not a loss. 0, 0: none. */
+/* Numbers of the records in memory; both are 0 if there are none. A torn copy of one of them on
+ * disk is not a loss. */
 struct spool_range {
 	uint64_t first, last;
 };
 
-/* Takes over what is in the directory. `disk` has its descriptor, caps and number_max, and nothing
- * else. Returns 0 or -ENOMEM; other failures are in disk->error. */
+/* Takes over what is in the directory. The caller has set the descriptor, the caps and number_max
+ * of `disk`; the rest is 0. Returns 0 or -ENOMEM; other failures are in disk->error. */
 int spool_disk_open(struct spool_disk *disk, struct spool_range in_memory,
 		    struct spool_losses *losses);
 void spool_disk_close(struct spool_disk *disk);
@@ -64,37 +64,37 @@ void spool_disk_probe(struct spool_disk *disk);
 /* Returns whether a segment contains this number. */
 bool spool_disk_has(const struct spool_disk *disk, uint64_t number);
 
-/* Finds the oldest record and opens its file: the caller closes scan->fd. Damaged records before it
- * are dropped and counted. Returns false if there is none, or if the file cannot be opened for now,
- * which is in disk->error. */
+/* Finds the oldest record and opens its file; the caller closes scan->fd. Damaged records before it
+ * are dropped and counted. Returns false if there is none, or if the file cannot be opened for now;
+ * then disk->error says why. */
 bool spool_disk_front(struct spool_disk *disk, struct spool_scan *scan,
 		      struct spool_losses *losses);
-/* Marks the record that spool_disk_front() has found as done. */
+/* Marks the record that spool_disk_front() found as done. */
 void spool_disk_pop(struct spool_disk *disk, const struct spool_scan *scan);
 
-/* Deletes the oldest segment, and adds the samples that waited in it to `samples`. */
+/* Deletes the oldest segment, and adds the samples of its waiting records to `samples`. */
 void spool_disk_drop(struct spool_disk *disk, uint64_t *samples);
 
 /* Writes records to a segment in three steps: begin, append, commit. */
 struct spool_writer {
 	int fd;
-	struct spool_segment segment; /* the segment as it will be */
-	uint64_t size;		      /* its size before */
-	bool fresh;
+	struct spool_segment segment; /* the segment as it will be after the commit */
+	uint64_t size;		      /* its size before; 0 if it is fresh */
+	bool fresh;		      /* the segment was created by spool_disk_begin() */
 };
 
 /* Opens the segment that this record belongs to. Returns 0 or a negative errno. */
 int spool_disk_begin(struct spool_disk *disk, const struct spool_header *header,
 		     struct spool_writer *writer, struct spool_losses *losses);
 
-/* Appends the record whose header is at `offset` of `fd`; the oldest segments are deleted if there
+/* Appends the record whose header is at `offset` of `fd`. The oldest segments are deleted if there
  * is no room. Returns 0; 1 if the record does not belong to this segment, which the caller then
  * commits; or a negative errno. */
 int spool_disk_append(struct spool_disk *disk, struct spool_writer *writer, int fd, uint64_t offset,
 		      const struct spool_header *header, struct spool_losses *losses);
 
-/* Syncs and closes the segment. Returns 0, or a negative errno and nothing
- * that was appended exists. */
+/* Syncs and closes the segment. Returns 0, or a negative errno; then nothing that was appended
+ * exists. */
 int spool_disk_commit(struct spool_disk *disk, struct spool_writer *writer);
 
 #endif

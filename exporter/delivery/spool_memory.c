@@ -69,8 +69,8 @@ static bool state_read(int fd, unsigned int slot, uint64_t file_bytes, uint64_t 
 	       state->number <= number_max;
 }
 
-/* Takes the newer of the two copies. Sequence numbers are compared modulo 2^64, so that a forged
- * one is overtaken as well. */
+/* Takes the newer of the two valid copies. Returns false if there is none. Sequence numbers are
+ * compared modulo 2^64, so that a forged one is overtaken as well. */
 static bool state_find(struct spool_memory *m, uint64_t file_bytes, uint64_t number_max)
 {
 	struct memory_state states[2];
@@ -111,8 +111,8 @@ static void head_move(struct spool_memory *m, uint64_t head)
 			  (off_t)(page_start(head) - from));
 }
 
-/* Counts the records. Damage after the last valid record is cut off, so that the next record cannot
- * complete a torn header. */
+/* Counts the records. The tail is moved back to the end of the last valid record, so that the next
+ * record cannot complete a torn header. */
 static void memory_count(struct spool_memory *m, struct spool_losses *losses)
 {
 	struct spool_scan scan;

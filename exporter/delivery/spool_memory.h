@@ -3,11 +3,11 @@
  * How this works. The spool's first tier: records in a memfd, which survives the process that wrote
  * it. Private to the spool; the caller holds the lock.
  *
- * The first page of the file contains the state twice. The copy with the larger sequence number is
- * valid, and the next state is written over the other copy. A state is therefore published as a
- * whole or not at all, wherever the process is killed. Records are appended after the tail of the
- * published state, where no reader looks, before a state with the new tail is published. The pages
- * before the head are given back to the system.
+ * The first page of the file contains two copies of the state. The valid one with the larger
+ * sequence number counts, and the next state is written over the other one. Wherever the process is
+ * killed, a state is therefore published as a whole or not at all. Records are appended after the
+ * tail of the published state, where no reader looks. Then a state with the new tail is published.
+ * The pages before the head are given back to the system.
  *
  * Example: two groups, of the records 1 and of 2 and 3.
  *
@@ -25,7 +25,7 @@
 #include "exporter/delivery/spool_record.h"
 
 enum {
-	SPOOL_MEMORY_START = 4096
+	SPOOL_MEMORY_START = 4096 /* where the records start: after the page with the state */
 };
 
 struct spool_memory {
@@ -47,26 +47,27 @@ struct spool_memory {
 int spool_memory_open(struct spool_memory *memory, int fd, size_t record_bytes_max,
 		      uint64_t number_max, struct spool_losses *losses);
 
-/* Bytes in use, those of the open group included. */
+/* Returns the bytes in use, including those of the open group. */
 static inline uint64_t spool_memory_bytes(const struct spool_memory *memory)
 {
 	return memory->end - memory->head;
 }
 
-/* Appends a record. `record` has room for the header before its frame; the header's lengths, time,
- * samples and mark are set. Returns 0, or a negative errno and nothing has changed. */
+/* Appends a record. `record` has room for the header before its frame. The caller has set the
+ * lengths, time, samples and mark of the header; the rest is set here. Returns 0, or a negative
+ * errno; then nothing has changed. */
 int spool_memory_append(struct spool_memory *memory, struct spool_header *header, uint8_t *record,
 			bool ends_group);
 
-/* Prepares a scan whose first step finds the oldest published record. */
+/* Prepares a scan whose first step will find the oldest published record. */
 void spool_memory_scan(const struct spool_memory *memory, struct spool_scan *scan);
 
-/* Finds the oldest published record: `scan` has made that step. Damaged records before it are
- * dropped and counted. Returns false if there is none. */
+/* Finds the oldest published record, to which `scan` points afterwards. Damaged records before it
+ * are dropped and counted. Returns false if there is none. */
 bool spool_memory_front(struct spool_memory *memory, struct spool_scan *scan,
 			struct spool_losses *losses);
 
-/* Removes everything before `offset`, which is this many records and samples. */
+/* Removes everything before `offset`: this many records, with this many samples. */
 void spool_memory_remove(struct spool_memory *memory, uint64_t offset, uint64_t records,
 			 uint64_t samples);
 

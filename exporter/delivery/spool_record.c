@@ -12,8 +12,8 @@
 #include "common/cleanup.h"
 
 enum {
-	/* 2^19 bytes is the window of zstd's level 1. At higher levels zstd's tables shrink with
-	 * it, to 5 MiB at most. */
+	/* 2^19 bytes is the window of zstd's level 1. A window of this size at higher levels as
+	 * well bounds zstd's tables to 5 MiB. */
 	RECORD_WINDOW_LOG = 19,
 	SCAN_WINDOW_BYTES = 4096
 };
@@ -94,8 +94,8 @@ int spool_record_pack(const uint8_t *data, size_t length, int level, struct spoo
 }
 
 /* Returns whether this is exactly one frame of the current format. The library would also accept
- * several frames, skippable frames and those of its first versions. A frame without a checksum
- * would leave four bytes over. */
+ * several frames, skippable frames and those of its first versions. If damage clears the flag that
+ * the frame has a checksum, the four bytes of the checksum are left over. */
 static bool frame_is_one(const uint8_t *frame, size_t length)
 {
 	uint32_t magic;
@@ -153,8 +153,8 @@ struct scan_window {
 	uint8_t bytes[SCAN_WINDOW_BYTES];
 };
 
-/* Reads so that the bytes of a header at the scan's offset are in the window. Returns 1, 0 if fewer
- * bytes are left, or a negative errno. */
+/* Makes the window contain the bytes of a header at the scan's offset, and reads them if necessary.
+ * Returns 1, 0 if fewer bytes are left, or a negative errno. */
 static int scan_fill(struct spool_scan *s, struct scan_window *w)
 {
 	if (s->offset - w->base + sizeof(s->header) <= w->length)

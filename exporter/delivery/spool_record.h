@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The spool's format, the same in memory and on disk: a header with a checksum that also covers its
- * place in the file, followed by one zstd frame with its own checksum. Everything that is read may
- * be torn or forged. Private to the spool. */
+/* The format of the spool's records, the same in memory and on disk: a header with a checksum that
+ * also covers its place in the file, followed by one zstd frame with its own checksum. Everything
+ * that is read may be torn or forged. Private to the spool. */
 #ifndef EXPORTER_DELIVERY_SPOOL_RECORD_H
 #define EXPORTER_DELIVERY_SPOOL_RECORD_H
 
@@ -40,16 +40,16 @@ struct spool_losses {
 	uint64_t full_samples, age_samples, damaged_samples, damaged_records;
 };
 
-/* pread() and pwrite() until everything is done. spool_read() returns the bytes read,
- * which are fewer only at the end of the file, or a negative errno; spool_write()
- * returns 0 or a negative errno. */
+/* These call pread() and pwrite() until everything is done. spool_read() returns the bytes read,
+ * which are fewer only at the end of the file, or a negative errno; spool_write() returns 0 or a
+ * negative errno. */
 int64_t spool_read(int fd, void *buffer, size_t length, uint64_t offset);
 int spool_write(int fd, const void *buffer, size_t length, uint64_t offset);
 
 /* Sets the magic number and checksum of a header for the place `offset`. */
 void spool_record_seal(struct spool_header *header, uint64_t offset);
 
-/* Bytes of a record: its header and its frame. */
+/* Returns the bytes of a record: its header and its frame. */
 static inline uint64_t spool_record_bytes(const struct spool_header *header)
 {
 	return sizeof(*header) + (uint64_t)header->z_bytes;
@@ -68,19 +68,19 @@ int spool_record_unpack(int fd, uint64_t offset, const struct spool_header *head
 struct spool_scan {
 	int fd;
 	uint64_t offset, end; /* where the next step starts, and where the scan ends; below 2^63 */
-	uint64_t number,
-	    number_max; /* only numbers above the first and up to the second are valid */
+	uint64_t number, number_max; /* valid numbers are above the first and up to the second */
 	size_t record_bytes_max;
 	/* Results of the last step. */
 	struct spool_header header;
-	uint64_t at;
+	uint64_t at;  /* where the header is */
 	bool skipped; /* there were bytes that are not a record, before it or up to the end */
-	/* Samples of a valid header among these bytes, if its record is cut off at the end. */
+	/* Samples of valid headers among these bytes whose records are cut off at the end. */
 	uint64_t torn_samples;
 };
 
-/* Finds the next valid header. Bytes that are not a header are skipped one by one, sparse
- * parts of the file at once. Returns 1, 0 if there is none, or a negative errno of reading. */
+/* Finds the next valid header. Bytes that are not a header are skipped one by one, and sparse parts
+ * of the file at once. Returns 1, 0 if there is none, or a negative errno if the file cannot be
+ * read. */
 int spool_scan_next(struct spool_scan *scan);
 
 #endif

@@ -33,7 +33,7 @@ struct transport_config {
 /* The outcome of one call. */
 struct transport_result {
 	int code;		/* gRPC's status code; 0 is OK */
-	int64_t retry_delay_ns; /* google.rpc.RetryInfo of the status's details; -1: none */
+	int64_t retry_delay_ns; /* from google.rpc.RetryInfo in the status's details; -1: none */
 	/* From partial_success of the answer: */
 	bool partial; /* it has a message, or rejected profiles */
 	uint64_t rejected_profiles;
@@ -52,7 +52,8 @@ int transport_open(const struct transport_config *config, struct transport **tra
 void transport_send(struct transport *transport, const uint8_t *request, size_t length,
 		    uint64_t deadline_ns, struct transport_result *result);
 
-/* Called by another thread: ends the call in progress (CANCELLED), and every later call at once. */
+/* Ends the call in progress with CANCELLED, and every later call at once. Another thread calls
+ * this. */
 void transport_cancel(struct transport *transport);
 
 /* Closes the connection and frees the transport. No call may be in progress. */

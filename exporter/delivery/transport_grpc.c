@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How this works. transport.h with gRPC's C core.
+ * How this works. This implements transport.h with gRPC's C core.
  *
  * The library has threads of its own, but reads and writes only while a thread waits for its
  * completion queue. That thread is the caller of transport_send().
@@ -99,7 +99,7 @@ static int target_uri(const char *target, char **uri)
 	return 0;
 }
 
-/* Names that HTTP/2, gRPC or the library define and set themselves. */
+/* Returns whether HTTP/2, gRPC or the library defines and sets this header itself. */
 static bool is_reserved(const char *name)
 {
 	static const char *const names[] = {"te", "content-type", "user-agent", "host",
@@ -249,10 +249,10 @@ static void make_channel(struct transport *t, uint64_t deadline_ns)
 	    {.type = GRPC_ARG_POINTER,
 	     .key = (char *)GRPC_ARG_RESOURCE_QUOTA,
 	     .value.pointer = {t->quota, grpc_resource_quota_arg_vtable()}},
-	    /* Checked in read_answer() instead: the library's message about it is the same that a
-	       server of this library sends about a request that is too large. */
+	    /* read_answer() checks the length instead. The library's message about an answer that
+	       is too large is the same that a server sends about a request that is too large. */
 	    integer(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, -1),
-	    /* Decompressed in read_answer() instead, where the size is bounded. */
+	    /* read_answer() decompresses instead, and bounds the size. */
 	    integer(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0),
 	    integer(GRPC_ARG_MAX_METADATA_SIZE, METADATA_BYTES_MAX),
 	    integer(GRPC_ARG_HTTP2_BDP_PROBE, 0), /* not needed for short answers */
@@ -263,7 +263,7 @@ static void make_channel(struct transport *t, uint64_t deadline_ns)
 	    /* With the global pool a new channel would find the connection of the destroyed one,
 	       and the delay before that tries again. */
 	    integer(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1),
-	    /* The minimum time between two attempts is also the time that each attempt gets. */
+	    /* The minimum time between two attempts to connect is also the time that each gets. */
 	    integer(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, (int)connect_ms),
 	    integer(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, (int)CONNECT_MS_LEAST),
 	    integer(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, (int)CONNECT_MS_MOST),
@@ -481,9 +481,9 @@ static void read_details(const struct exchange *e, bool connected, struct transp
 	otlp_answer_print(text, length, result->message + used, sizeof(result->message) - used);
 }
 
-/* Returns whether the channel can be used again. A channel that failed cannot. Neither can
- * one over which more than allowed was received: the library may take the rest for the
- * beginning of the next answer. */
+/* Returns whether the channel can be used again. A channel that failed cannot. Neither can one over
+ * which more than allowed was received: the library may take the rest for the start of the next
+ * answer. */
 static bool channel_is_good(const struct transport *t, const struct transport_result *result)
 {
 	switch (result->code) {
