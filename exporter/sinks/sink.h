@@ -29,8 +29,8 @@ int sink_speedscope_write(const struct profile *profile, const struct sink_optio
 int sink_otlp_write(const struct profile *profile, const struct sink_options *options, FILE *out);
 int sink_tree_write(const struct profile *profile, const struct sink_options *options, FILE *out);
 
-/* The sink of a format ("html", "folded", "pprof", "speedscope", "otlp", "tree"), or NULL if there
- * is no such format. */
+/* Returns the sink of a format ("html", "folded", "pprof", "speedscope", "otlp", "tree"), or NULL
+ * if there is no such format. */
 const struct sink *sink_find(const char *name);
 
 #endif

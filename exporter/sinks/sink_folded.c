@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Folded stacks: one line "root;outermost;...;leaf count" for each distinct stack, as flame graph
- * scripts read it. The root is the process's name, or what the options ask for. Lines are sorted
- * frame by frame, so that diff can compare two profiles. Example:
+ * Writes folded stacks, as flame graph scripts read them: one line "root;outermost;...;leaf count"
+ * for each distinct stack. The root is the process's name, or what the options ask for. Lines are
+ * sorted frame by frame, so that diff(1) can compare two profiles. Example:
  *
  *   cc1;main;do_compile;ggc_alloc 12
  *   cc1;main;do_compile;read_[k] 3

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How this works. Writes a profile as one HTML file with an interactive flame graph. The page
- * (flamegraph/) is embedded in the program. The profile becomes the JSON object that its script
- * reads:
+ * How this works. The sink writes a profile as one HTML file with an interactive flame graph. The
+ * page (flamegraph/) is embedded in the program. The profile becomes a JSON object that the page's
+ * script reads:
  *
  * - version, start_unix_ms, duration_ns, period_ns, sample_count: numbers
  *
@@ -18,20 +18,19 @@
  * - threads: {process, tid, name} of each; 0 is "none"
  *
  * - samples: {frames shared with the previous stack, number of further frames, these frames,
- * thread, samples} of each, the root first and in the order of their stacks. The reader meets a
- * prefix tree in preorder and needs no hash to build it.
+ *   thread, samples} of each, with the root's frame first. They are in the order of their stacks,
+ *   so the reader meets a prefix tree in preorder and needs no hash to build it.
  *
  * The last four are streams of LEB128 numbers, deflated, in base64.
  *
  * Example: 3 samples of main -> read and 2 of main -> write in thread 1, with the frames main=0,
- * read=1 and write=2, are the numbers 0 2 0 1 1 3 and then 1 1 2 1 2: share nothing, two frames 0
- * and 1, thread 1, three samples; share one frame, one further frame 2, thread 1, two samples.
+ * read=1 and write=2, are the numbers 0 2 0 1 1 3 (share nothing; two frames: 0 and 1; thread 1;
+ * three samples) and 1 1 2 1 2 (share one frame; one further frame: 2; thread 1; two samples).
  *
- * Every text in a profile was chosen by some process on the machine, so it may attack the
- * reader of the file. Texts appear only inside JSON, where every character that HTML could take as
- * markup is written as a \u escape. The page shows them as text only. Its content security policy
- * contains the hashes of its one style and its one script, so that nothing else can run or be
- * loaded.
+ * Every text in a profile was chosen by some process on the machine, so it may attack the reader of
+ * the file. Texts appear only inside JSON, where every character that HTML could take as markup is
+ * written as a \u escape. The page shows them as text only. Its content security policy contains
+ * the hashes of its one style and its one script, so that nothing else can run or be loaded.
  */
 #include "exporter/sinks/sink.h"
 
@@ -51,7 +50,7 @@ extern const char flamegraph_html[], flamegraph_html_end[];
 extern const char flamegraph_css[], flamegraph_css_end[];
 extern const char flamegraph_js[], flamegraph_js_end[];
 
-#define BYTES_FIRST 72	   /* bytes of the first allocation */
+#define BYTES_FIRST 72	   /* bytes of a buffer's first allocation */
 #define HTML_NAME_MAX 4352 /* a string of a profile (4,096 bytes) and "+0x..." */
 
 /* A growing buffer. The first error stays, and all later calls do nothing. */
@@ -210,8 +209,8 @@ static int frame_compare(const void *left, const void *right)
 	return order ? order : COMPARE(a->location, b->location);
 }
 
-/* Finds which locations are one frame. `frames` gets one entry for each frame, and
- * page->frame_ids contains indexes into it. */
+/* Finds which locations are one frame. Each frame gets an entry in `frames`, and each location the
+ * index of its entry in page->frame_ids. */
 static int page_merge_locations(struct html_page *page, struct html_frame *frames, uint32_t *count)
 {
 	const struct profile *profile = page->profile;
@@ -277,7 +276,7 @@ static int page_frames(struct html_page *page)
 	return 0;
 }
 
-/* The frame at `depth` from the root. */
+/* Returns the frame at `depth` from the root. */
 static uint32_t stack_frame(const struct html_page *page, const struct profile_stack *stack,
 			    uint32_t depth)
 {
@@ -452,7 +451,8 @@ static int put_stream(FILE *out, const char *name, struct html_bytes *bytes)
 	return error ? error : put_text(out, "\"");
 }
 
-/* Frees what it has written, so that not all parts of the page are in memory at once. */
+/* Writes the JSON object. It frees each part after writing it, so that not all of them are in
+ * memory at once. */
 static int put_data(struct html_page *page, FILE *out)
 {
 	const struct profile *profile = page->profile;
@@ -502,7 +502,8 @@ static int put_hash(FILE *out, const char *directive, const char *text, const ch
 	return error ? error : put_text(out, "'; ");
 }
 
-/* Nothing is loaded from elsewhere, and only this style and this script are valid. */
+/* Writes the content security policy: nothing is loaded from elsewhere, and only the page's own
+ * style and script are valid. */
 static int put_policy(struct html_page *page, FILE *out)
 {
 	int error = put_text(out, "default-src 'none'; ");
@@ -527,8 +528,8 @@ static const struct html_part {
     {"@@SCRIPT@@", put_script},
 };
 
-/* Writes the template with each marker replaced by its part. The markers occur
- * in the order of the table. */
+/* Writes the template, with each marker replaced by its part. Markers occur in the order of the
+ * table. */
 static int put_page(struct html_page *page, FILE *out)
 {
 	const char *next = flamegraph_html;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How this works. Writes the gzipped protobuf of `go tool pprof` (schemas/pprof/profile.proto),
- * which is compressed while it is written, so that memory holds no second copy. Tables of the
- * profile become tables of the same order here, so that ids need no map: an id of pprof must not be
- * 0, so locations get their index plus one, while mappings, functions and strings keep theirs.
+ * How this works. The sink writes the gzipped protobuf of `go tool pprof`
+ * (schemas/pprof/profile.proto). It is compressed while it is written, so that memory holds no
+ * second copy. The tables have the same order as those of the profile, so that ids need no map.
+ * Mappings, functions and strings keep their index as their id. Locations get their index plus one,
+ * because location 0 occurs in stacks and an id of pprof must not be 0.
  *
  * Example: location 4 of the profile, in mapping 2 with function 7, becomes Location { id: 5,
  * mapping_id: 2, address, line { function_id: 7 } }. Strings that the profile does not contain,
@@ -49,7 +50,7 @@ static const char *const extras[EXTRAS] = {
     [EXTRA_KERNEL] = "[kernel.kallsyms]",
 };
 
-/* What is known about a mapping from the locations in it. */
+/* What the locations in a mapping say about it. */
 struct mapping_facts {
 	uint64_t address_max;
 	bool is_kernel;
@@ -65,7 +66,7 @@ struct pprof {
 	struct mapping_facts *mappings;
 };
 
-/* Compresses and writes; everything that is left if `flush` is Z_FINISH. */
+/* Compresses and writes data. If `flush` is Z_FINISH, everything that is left is written, too. */
 static void compress_bytes(struct pprof *w, const uint8_t *data, size_t length, int flush)
 {
 	uint8_t buffer[16384];
@@ -79,8 +80,8 @@ static void compress_bytes(struct pprof *w, const uint8_t *data, size_t length, 
 		if (r == Z_STREAM_ERROR)
 			w->error = -EIO;
 		size_t length_out = sizeof(buffer) - w->deflate.avail_out;
-		/* The data is larger than the stream's buffer, so a write error
-		 * is reported now or never. */
+		/* The data is larger than the stream's buffer, so a write error shows here. Its
+		 * errno would be lost later. */
 		errno = 0;
 		if (fwrite(buffer, 1, length_out, w->file) != length_out)
 			w->error = errno ? -errno : -EIO;
@@ -142,8 +143,8 @@ static int find_mapping_facts(struct pprof *w)
 	return 0;
 }
 
-/* Mapping 0 means "none" in the profile and is not allowed in pprof. Kernel frames without a
- * mapping get one, with the id after all others. */
+/* Returns the id of a location's mapping, or 0 if it has none. Kernel frames without a mapping get
+ * one whose id comes after all others, because 0 means "none" in both formats. */
 static uint64_t mapping_id(const struct pprof *w, const struct profile_location *location)
 {
 	if (location->mapping)
@@ -178,7 +179,6 @@ static void write_mappings(struct pprof *w)
 		write_mapping(w, 0);
 }
 
-/* An id must not be 0, and location 0 may occur in a stack: ids are the index plus one. */
 static void write_locations(struct pprof *w)
 {
 	const struct profile *p = w->profile;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes JSON of https://www.speedscope.app/file-format-schema.json, type "sampled": first one
- * profile of everything, then one for each thread, or one for each process if there are more
- * threads than a menu can show. A sample is a merged stack, and its weight is the time it stands
+/* Writes the JSON of https://www.speedscope.app/file-format-schema.json, type "sampled". The first
+ * profile has all samples. Then there is one for each thread, or for each process if there are more
+ * threads than a menu can show. A sample is a merged stack and its weight is the time it stands
  * for, so the time axis shows no history. */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,8 +19,8 @@
 struct speedscope {
 	const struct profile *profile;
 	FILE *out;
-	struct profile
-	    frames; /* its functions are the frames: a name, a file and the function's first line */
+	/* Its functions are the frames: a name, a file and the function's first line. */
+	struct profile frames;
 	uint32_t *location_frames; /* by location: the index of that function (file: one less) */
 	uint32_t *groups;	   /* by thread: its thread or process */
 	uint32_t *order;	   /* samples, ordered by group */
@@ -50,8 +50,8 @@ static int intern_frame(struct speedscope *s, uint32_t location)
 	if (r == 0)
 		r = profile_string(&s->frames, p->strings[file], profile_string_length(p, file),
 				   &frame.filename);
-	/* An empty name, which only a foreign file can contain, would be the
-	 * entry that means "none". */
+	/* An empty name, which only a foreign file can contain, would be the "none" entry of
+	 * `frames`. */
 	if (r == 0 && !frame.name)
 		r = profile_string(&s->frames, "[unknown]", 9, &frame.name);
 	if (r == 0)
@@ -160,7 +160,7 @@ static void group_name(const struct speedscope *s, uint32_t thread, char *buffer
 			 p->strings[t->name], t->tid);
 }
 
-/* Adds up the samples of one stack, from order[*at] on; `at` is then after them. */
+/* Moves `at` beyond the samples of one stack, which start at order[*at]. Returns their weight. */
 static uint64_t take_stack(const struct speedscope *s, uint32_t *at, uint32_t end)
 {
 	const struct profile_sample *samples = s->profile->samples;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What several sinks need when they write numbers and end their stream. */
+/* Helpers of several sinks, for writing numbers and for the end of their stream. */
 #ifndef EXPORTER_SINKS_SINK_STREAM_H
 #define EXPORTER_SINKS_SINK_STREAM_H
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A call tree for a terminal, followed by the functions with the most samples of their own.
+ * Writes a call tree for a terminal, followed by the functions with the most samples of their own.
  *
  * How this works. folded_stacks sorts the samples by root and frames, so the samples of every
  * subtree are one contiguous range. A node is such a range and a depth; its children are found by
- * splitting the range wherever the label at that depth changes. The tree itself is never built.
- * A node with exactly one child of the same weight continues in the same column, so that long
- * chains do not run out of the line. Consecutive calls of one function are one line: "rec x3" if
- * all samples have three of them, "rec x2-5" if the number differs.
+ * splitting the range wherever the label at that depth changes. The tree itself is never built. A
+ * node with exactly one child of the same weight continues in the same column, so that long chains
+ * do not run out of the line. Consecutive calls of one function are one line: "rec x3" if all
+ * samples have three of them, "rec x2-5" if the number differs.
  *
  * Example: 3 samples of main -> rec -> rec -> read and 1 of main -> idle print
  *
@@ -98,8 +98,8 @@ static void add_child(const struct tree *t, struct children *children, struct ch
 {
 	uint64_t all = t->profile->sample_count;
 
-	/* total * PRUNE_DIVISOR >= all, without overflow. All that pass fit into the array: each
-	 * has at least 1/PRUNE_DIVISOR of the samples. */
+	/* This is total * PRUNE_DIVISOR >= all, without overflow. All children that pass fit into
+	 * the array, because each has at least 1/PRUNE_DIVISOR of the samples. */
 	bool shown = child.total >= all / PRUNE_DIVISOR + (all % PRUNE_DIVISOR != 0);
 	if (shown && children->shown_count < PRUNE_DIVISOR) {
 		children->shown[children->shown_count++] = child;
@@ -128,9 +128,9 @@ static struct child find_child(const struct tree *t, uint32_t first, uint32_t en
 	return child;
 }
 
-/* Finds the children of a node: of the samples from `first` to `end`, which agree in
- * everything above `depth` (-1: the roots). Samples whose stack ends above `depth` sort
- * first and belong to no child. */
+/* Finds the children of a node, whose samples are those from `first` to `end`. They agree in
+ * everything above `depth`; -1 is the depth of the roots. Samples whose stack ends above `depth`
+ * sort first and belong to no child. */
 static void find_children(const struct tree *t, uint32_t first, uint32_t end, int64_t depth,
 			  struct children *children)
 {
@@ -155,7 +155,7 @@ static void write_node(const struct tree *t, const char *branch, uint64_t total,
 	write_name(t, name);
 }
 
-/* One line: a function, and how often it called itself in a row. */
+/* Writes the line of a function, with the number of consecutive calls that it stands for. */
 static void write_function(const struct tree *t, const char *branch, const struct child *child,
 			   uint32_t depth)
 {
@@ -188,7 +188,7 @@ static bool indent(struct tree *t, const char *text)
 
 static int write_below(struct tree *t, struct child node, uint32_t depth);
 
-/* A child that branches off: its own line, and everything below it one level further in. */
+/* Writes a child that branches off: its own line, and everything below it one level further in. */
 static int write_branch(struct tree *t, const struct child *child, uint32_t depth, bool last)
 {
 	const size_t indent_bytes = t->indent_bytes;
@@ -203,7 +203,7 @@ static int write_branch(struct tree *t, const struct child *child, uint32_t dept
 	return r;
 }
 
-/* Everything below a node. A chain of only children stays in its column. */
+/* Writes everything below a node. A chain of nodes that each have one child stays in its column. */
 static int write_below(struct tree *t, struct child node, uint32_t depth)
 {
 	_cleanup_free_ struct children *c = malloc(sizeof(*c));
@@ -282,8 +282,8 @@ static int write_roots(struct tree *t, enum group_by group_by)
 static int count_labels(const struct tree *t, uint64_t *self, uint64_t *total)
 {
 	const struct profile *p = t->profile;
-	/* A function that recurses counts once per sample: `last` is the sample that the label was
-	 * last seen in, plus one. */
+	/* A recursive function counts once per sample, so `last` contains, by label, the last
+	 * sample in which it was seen, plus one. */
 	_cleanup_free_ uint32_t *last = calloc(t->folded.labels_count, sizeof(*last));
 
 	if (!last)

@@ -12,9 +12,9 @@
 # - An import is on one line and has the form: import { a, b } from './module.mjs';
 # - No two modules declare the same name at their top level.
 #
-# Comments at the end of a line or on lines of their own, empty lines and indentation are left out, so that they need no
-# bytes in every recording. So a string cannot go on over the end of a line: breaking this rule is an
-# error, too.
+# Comments, empty lines and indentation are left out, so that they take no bytes in every recording.
+# A comment must be on lines of its own or at the end of a line. A template string must end on the
+# line where it starts, because indentation is left out; breaking this rule is an error, too.
 
 function fail(text) {
 	printf "%s:%d: %s\n", FILENAME, FNR, text > "/dev/stderr"

@@ -25,7 +25,7 @@ export function terms(entries) {
 	return entries.map(([term, value]) => [element('dt', term), element('dd', value)]);
 }
 
-/* Runs a step and leaves its duration where the browser's tools and the tests find it. */
+/* Runs a step and records its duration for the browser's tools and the tests. */
 export function measured(name, step) {
 	const start = performance.now();
 

@@ -29,7 +29,7 @@ export function baseName(path) {
 	return path.slice(path.lastIndexOf('/') + 1);
 }
 
-/* Order of two texts by code unit, which is the same in every locale. For Array.prototype.sort. */
+/* Compares two texts by code unit, for Array.prototype.sort. The order is the same in every locale. */
 export function compareText(a, b) {
 	return a < b ? -1 : a > b ? 1 : 0;
 }

@@ -2,10 +2,10 @@
 /*
  * Kinds of boxes: their titles and colours.
  *
- * The kind of a frame is OTLP's profile.frame.type ("native", "kernel", "cpython" ...). The runtimes
- * that Bulkhead walks are not listed here: the build takes their titles from common/runtimes.def and
- * their colours from runtime_colours.def. The languages in the table occur in profiles that other
- * tools made and `bulkhead report` converted.
+ * The kind of a frame is OTLP's profile.frame.type ("native", "kernel", "cpython" ...). The
+ * runtimes that Bulkhead walks are not listed here: the build takes their titles from
+ * common/runtimes.def and their colours from runtime_colours.def. The languages in the table occur
+ * in profiles that other tools made and `bulkhead report` converted.
  */
 
 /* [hue in degrees, saturation in percent] by kind. Neighbouring kinds differ clearly in hue. */

@@ -6,10 +6,10 @@
  * How this works
  *
  * All samples of a node are in one range of `order`. Distributing the range counts how many of its
- * samples continue with each caller, adds nothing for samples that end here except to the node's
- * self count, and moves the samples of the same caller next to each other (a counting sort, in
- * place). Each caller's subrange is then distributed in the same way for the caller's node. For
- * example, with the stacks a>b>c (3 samples), d>c (2) and e (1), leaf last:
+ * samples continue with each caller, and moves the samples of the same caller next to each other (a
+ * counting sort, in place). Samples that end here only add to the node's self count. Each caller's
+ * subrange is then distributed in the same way for the caller's node. For example, with the stacks
+ * a>b>c (3 samples), d>c (2) and e (1), leaf last:
  *
  *   root: [abc dc e]  ->  c: [abc dc], e: [e]
  *   c:    [abc dc]    ->  b: [abc], d: [dc]
@@ -53,7 +53,7 @@ class LeafTreeBuilder {
 		}
 	}
 
-	/* Most nodes of a large tree have one sample, so there is nothing to distribute. */
+	/* Adds the callers of a node's only sample. Most nodes of a large tree have one sample. */
 	addChain(node, sample) {
 		const { parent, frame, sampleCount } = this.stacks;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fill colour of every box: the hue says the kind of the frame, a small shift of the hue and
- * lightness (the shade) separates neighbours, and the strength says whether the box matters now.
+ * The colours of the boxes. The hue of a box shows the kind of its frame, a small shift of hue and
+ * lightness (the shade) separates neighbours, and the strength shows whether the box matters now.
  */
 import { hashText } from './kinds.mjs';
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Builds the usual flame graph: callers below their callees, with the outermost function next to
- * the root.
+ * Builds the tree from the root: next to the root are the outermost functions, and above each one
+ * its callees. This is the usual flame graph.
  *
  * The profile has one prefix tree for all stacks. Here each group gets a copy of the part that its
  * samples use. `owner[node]` says which group copied a node last, and `copy[node]` where to. For

@@ -47,7 +47,7 @@ export class SearchBox {
 			test = compileQuery(state.profile.labels, state.kinds, state.options.query, state.options.regex);
 			state.queryError = '';
 		} catch (error) {
-			/* The result of the query before stays, because this one is still being typed. */
+			/* The result of the last valid query stays, because this one is still being typed. */
 			state.queryError = error.message.replace(/^.*: /s, '');
 		}
 		if (!state.queryError) {

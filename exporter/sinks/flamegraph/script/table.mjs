@@ -51,7 +51,7 @@ export class FunctionTable {
 	click(event) {
 		const row = event.target.closest('tr');
 
-		/* A click that ends the selection of text does not choose the row. A key has detail 0. */
+		/* A click that ends a selection of text does not choose the row. A key press has detail 0. */
 		if (row && (event.detail === 0 || String(getSelection()) === ''))
 			this.pick(this.labelOfRow.get(row));
 	}
@@ -125,7 +125,7 @@ export class FunctionTable {
 		return row;
 	}
 
-	/* A count with its share, which is also a bar in the background (style/table.css). */
+	/* Returns a count with its share, which is also a bar in the background (style/table.css). */
 	countCell(samples) {
 		const { total } = this.state.profile;
 		const cell = element('td', undefined, 'number');

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Cuts texts to the width of their boxes. It measures each character once and adds the widths,
- * because a frame may show thousands of texts and measuring each text is slow.
+ * because a repaint may show thousands of texts and measuring each text is slow.
  */
 const ELLIPSIS = '\u2026';
 
