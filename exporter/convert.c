@@ -68,7 +68,7 @@ int convert_main(int argc, char **argv)
 	size_t length = 0;
 
 	log_init("bulkhead");
-	/* A reader such as head may close the pipe early, which is no error. */
+	/* A reader such as head(1) may close the pipe early. That is not an error. */
 	signal(SIGPIPE, SIG_IGN);
 	if (!sink || !group_by_parse(argv[4], &options.group_by))
 		return STATUS_USAGE;

@@ -2,9 +2,10 @@
 #ifndef EXPORTER_CONVERT_H
 #define EXPORTER_CONVERT_H
 
-/* Runs the exporter as a converter: reads an OTLP recording from standard input and writes `format`
- * to standard output, in the exporter's sandbox, because a recording may come from anyone. `argv`:
- * --convert FORMAT UID GROUP_BY (name, pid or thread). Returns an exit status. */
+/* Runs the exporter as a converter: reads an OTLP recording from standard input and writes it as
+ * FORMAT to standard output. It does so in the exporter's sandbox, because a recording may come
+ * from anyone. `argv`: --convert FORMAT UID GROUP_BY (name, pid or thread). Returns an exit
+ * status. */
 int convert_main(int argc, char **argv);
 
 #endif

@@ -37,8 +37,8 @@ static void exporter_send_status(struct exporter *exporter)
 	role_send_status(&exporter->role, &status);
 }
 
-/* The worker has sent its last batch, and the CLI has said how long the recording was: the two come
- * over different sockets, in any order. */
+/* Ends the recording when the worker has sent its last batch and the CLI has said how long the
+ * recording was. The two messages come over different sockets, in any order. */
 static void exporter_finish(struct exporter *exporter)
 {
 	if (!exporter->ended || exporter->role.state != ROLE_STOPPING)
@@ -49,7 +49,8 @@ static void exporter_finish(struct exporter *exporter)
 	exporter_send_status(exporter);
 }
 
-/* The configuration comes from the CLI and the counters from the loader, in any order. */
+/* Reports that the exporter is ready when it has its configuration, which comes from the CLI, and
+ * the counters, which come from the loader. They come in any order. */
 static void exporter_check_ready(struct exporter *exporter)
 {
 	if (exporter->role.state != ROLE_CONFIGURED || !exporter->counters.by_cpu)
@@ -128,8 +129,7 @@ static int exporter_on_end(void *context, const struct msg_losses *losses)
 	return 0;
 }
 
-/* The agent's exporter (exporter/delivery/handlers.c) is the program for
- * the messages refused here. */
+/* The messages refused here are for the agent's exporter (exporter/delivery/handlers.c). */
 #define EXPORTER_HANDLERS(HANDLER, REFUSED)                                                        \
 	HANDLER(CONFIGURE_EXPORTER, exporter_on_configure)                                         \
 	REFUSED(CONFIGURE_OTLP)                                                                    \

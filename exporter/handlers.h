@@ -8,7 +8,7 @@ struct exporter;
 /* Prepares the dispatch of messages to their handlers. */
 void exporter_set_handlers(struct exporter *exporter);
 
-/* From now on, the status is sent to the CLI once per second. */
+/* Starts sending the status to the CLI once per second. */
 void exporter_start_ticks(struct exporter *exporter);
 
 #endif

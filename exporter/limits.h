@@ -7,8 +7,8 @@
 #include "common/limits.h"
 
 enum {
-	/* Bytes of the profile of one recording. Full: samples of new
-	 * stacks are lost and counted. */
+	/* Bytes of the profile of one recording. Full: samples of new stacks are counted as
+	 * lost. */
 	LIMIT_PROFILE_BYTES = 512 << 20,
 	/* Bytes of a recording that `bulkhead report` reads. More: the file is refused. */
 	LIMIT_REPORT_BYTES = 1 << 30,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The exporter of a recording takes verified batches from the worker, and writes the profile in as
- * many formats as there are outputs. Messages are in handlers.c, the outputs are written in
- * result.c. `bulkhead report` runs the same program as a converter (convert.c). */
+/* The exporter of a recording verifies and aggregates the worker's batches. At the end it writes
+ * the profile to each output, in that output's format. handlers.c receives the messages, and
+ * result.c writes the outputs. `bulkhead report` runs the same program as a converter
+ * (convert.c). */
 #include <string.h>
 
 #include "common/exit_status.h"

@@ -29,5 +29,7 @@ const struct sandbox_policy exporter_policy = {
     .syscalls = syscalls,
     .syscall_count = sizeof(syscalls) / sizeof(syscalls[0]),
     .files_max = 64,
-    .memory_bytes_max = 2ull << 30, /* the profile's cap, and as much again while it is written */
+    /* `bulkhead report` needs most: a recording of LIMIT_REPORT_BYTES, its profile of
+     * LIMIT_PROFILE_BYTES, and as much as the profile again to write it. */
+    .memory_bytes_max = 2ull << 30,
 };

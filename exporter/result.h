@@ -5,8 +5,8 @@
 
 struct exporter;
 
-/* Writes the profile to each output and closes it. The number of outputs that were written, and the
- * first error, are kept in `exporter` for its status. */
+/* Writes the profile to each output and closes it. How many outputs were written, and the first
+ * error, are kept in `exporter` for its status. */
 void result_write_outputs(struct exporter *exporter);
 
 /* Sends the processes and then the functions with the most samples to the CLI. */
