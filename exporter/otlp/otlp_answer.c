@@ -21,6 +21,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/time_units.h"
 #include "exporter/otlp/proto_in.h"
@@ -155,6 +156,10 @@ int64_t otlp_status_retry_delay_ns(const uint8_t *data, size_t length)
 	return got < 0 ? -1 : longest;
 }
 
+enum {
+	INFLATE_FIRST_BYTES = 4096 /* most answers have a few bytes */
+};
+
 static void end_inflate(z_stream *stream)
 {
 	inflateEnd(stream);
@@ -175,17 +180,11 @@ int otlp_answer_inflate(const uint8_t *data, size_t length, size_t bytes_max, ui
 		return -ENOMEM;
 	stream.next_in = (uint8_t *)data;
 	stream.avail_in = (unsigned int)length;
-	/* Most answers have a few bytes. One byte more than allowed is read,
-	 * to see that there is more. */
+	/* There is room for one byte more than allowed, which shows that an answer is too long. */
 	while (r == Z_OK && stream.total_out <= bytes_max) {
-		size = size ? size * 4 : 4096;
-		if (size > bytes_max + 1)
-			size = bytes_max + 1;
-		uint8_t *grown = realloc(buffer, size);
-
-		if (!grown)
+		if (ARRAY_RESERVE(buffer, size, stream.total_out + 1, INFLATE_FIRST_BYTES,
+				  bytes_max + 1) < 0)
 			return -ENOMEM;
-		buffer = grown;
 		stream.next_out = buffer + stream.total_out;
 		stream.avail_out = (unsigned int)(size - stream.total_out);
 		r = inflate(&stream, Z_NO_FLUSH);
