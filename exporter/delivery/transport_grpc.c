@@ -42,7 +42,7 @@
 /* The library assembles a whole message before its length can be checked, so the memory it may hold
  * is bounded. Requests in progress are partly counted as well (with TLS). */
 #define QUOTA_BYTES (32u << 20)
-#define HOST_BYTES_MAX 255
+#define HOST_BYTES_MAX 255 /* a name in DNS (RFC 1035, section 2.3.4) */
 #define METADATA_BYTES_MAX (16 << 10)
 #define TOO_LARGE "the answer is larger than allowed"
 #define CANCELLED "cancelled"
