@@ -308,7 +308,7 @@ class Case(unittest.TestCase):
         return self.skip(f"no {' or '.join(names)} on this machine")
 
     def start(self, *args, seconds=2, freq=997, outputs=("out.folded",), command=(), debug=False, **popen):
-        """Start `bulkhead record`. Returns its Popen; self.finish() completes its attribute `recording`.
+        """Starts `bulkhead record`. Returns its Popen; self.finish() completes its attribute `recording`.
 
         With `debug`, its log has debug messages, and can be read in the file log.txt while it runs.
         """
@@ -370,7 +370,7 @@ class Case(unittest.TestCase):
             with contextlib.suppress(ProcessLookupError):
                 process.send_signal(signal.SIGINT)
             recording = self.finish(process, status=None)
-            # On an overloaded machine the roles may have been starting all the time.
+            # On an overloaded machine the roles may have needed all the time to start.
             if INTERRUPTED not in recording.stderr:
                 break
         if status is not None:
@@ -378,7 +378,7 @@ class Case(unittest.TestCase):
         return recording
 
     def give_cpu_time(self, seconds, recording):
-        """Wait until the recording samples, and then until everything in Busy.running has had CPU time for `seconds`."""
+        """Waits until the recording samples, and then until everything in Busy.running has had CPU time for `seconds`."""
         self.wait_for("sampling to begin", lambda: recording.poll() is not None or sampling(recording.pid))
         before = [(busy, busy.cpu_seconds()) for busy in Busy.running]
         end = time.monotonic() + seconds
@@ -389,7 +389,7 @@ class Case(unittest.TestCase):
             time.sleep(0.02)
 
     def wait_for_cpu_time(self, busy, seconds):
-        """Wait until `busy` has used this much CPU time since its start."""
+        """Waits until `busy` has used this much CPU time since its start."""
         self.wait_for(f"{seconds} s of CPU time", lambda: busy.cpu_seconds() >= seconds, seconds * STRETCH + PATIENCE)
 
     def wait_until_recording(self, process):
@@ -405,7 +405,7 @@ class Case(unittest.TestCase):
         return roles
 
     def wait_until_attached(self, process, pids):
-        """Wait until the language runtimes of these processes are attached, in a recording with `debug`."""
+        """Waits until the language runtimes of these processes are attached, in a recording with `debug`."""
         log = process.recording.path("log.txt")
         self.wait_for(f"runtimes of {pids} attached", lambda: set(map(str, pids)) <= set(re.findall(r" attached: tgid=(\d+)", read(log))))
 
@@ -476,7 +476,7 @@ def processes():
 
 
 def adopt_orphans():
-    """Make this test the parent of every process that its recordings leave over, so that nothing escapes bulkhead_processes()."""
+    """Makes this test the parent of every process that its recordings leave over, so that nothing escapes bulkhead_processes()."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl")

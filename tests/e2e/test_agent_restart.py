@@ -23,7 +23,7 @@ class Restart(AgentCase):
         return made, copy
 
     def test_exporter_with_a_damaged_certificate_is_tried_again_with_pauses(self):
-        """What the exporter cannot use is said; it is tried again less and less often; and it goes on where it was, once the file is repaired."""
+        """A message names what the exporter cannot use. It is started again less and less often, and continues where it was once the file is repaired."""
         made, ca = self.certificates()
         good = lib.read(ca)
         with scripted.Server(certificate=made.certificate("server"), key=made.key("server")) as server, lib.Burner(), \
@@ -65,7 +65,7 @@ class Restart(AgentCase):
             self.assertEqual(running.stop()["lost"], 0)
 
     def test_restarted_exporter_that_cannot_run_is_reported_and_tried_again(self):
-        """Its program is replaced while the agent runs: by one that the kernel refuses, by one that never listens, and by itself."""
+        """The exporter's program is replaced while the agent runs: by one that the kernel refuses, by one that never listens, and by itself."""
         programs = os.path.join(self.directory, "bin")
         os.mkdir(programs)
         for name in os.listdir(lib.BIN):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Java's stacks: a program that knows its chains (java/KnownChain.java), in every JDK of this machine and every way of running it.
 
-BULKHEAD_JAVAS: homes of more of them, of JREs too, separated by colons; "only:" in front: no others. BULKHEAD_JAVA_BRIEF=1: the first
-one only, and two ways of running it.
+BULKHEAD_JAVAS: homes of further JDKs or JREs, separated by colons; "only:" in front: no others. BULKHEAD_JAVA_BRIEF=1: only the first
+JDK, and two ways of running it.
 """
 import bisect
 import collections
@@ -19,7 +19,7 @@ import otlp_decode
 import pythons
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-VERSIONS = (8, 11, 17, 21, 25)  # those that are supported for a long time
+VERSIONS = (8, 11, 17, 21, 25)  # the releases with long-term support
 INTERPRETED = ["-Xint"]
 MODES = [[], INTERPRETED, ["-XX:TieredStopAtLevel=1"], ["-XX:-TieredCompilation"], ["-XX:+UseParallelGC"], ["-XX:-UseCompressedOops"],
          ["-XX:ReservedCodeCacheSize=64m"]]
@@ -28,14 +28,14 @@ BRIEF = os.environ.get("BULKHEAD_JAVA_BRIEF") == "1"
 if BRIEF:
     MODES, MODES_SINCE = MODES[:2], {}
 LEAST_SHARE = 0.99
-WARM_UP_SECONDS = 3  # of CPU time: until the VM has compiled what is called often
-BEFORE_MAX = 0.15  # of samples that were taken before the VM was looked at
+WARM_UP_SECONDS = 3  # CPU time after which the VM has compiled what is called often
+BEFORE_MAX = 0.15  # the share of samples that may be taken before the VM is attached
 
 WORK = "KnownChain.work(long)"
 RECURSION = {"name": "KnownChain.recurse(int, long)", "times": 301}
 THROWING = {"name": "KnownChain.throwing(int, long)", "times": 4}
 NATIVE = {"re": r"[^(]*|.*::.*", "min": 1, "max": 12}
-# From the part's own method on, outermost first.
+# The frames of each part from its own method on, outermost first.
 PARTS = {
     "static": ["KnownChain.runStatic(long)", "KnownChain.staticOuter(long, String)", "KnownChain.staticInner(long[], String)", WORK],
     "virtual": ["KnownChain.runVirtual(long)", "KnownChain$Derived.size(long)", WORK],
@@ -51,10 +51,10 @@ PARTS = {
 RUN = ["KnownChain.loop(String[], long)", "KnownChain.run(String, long)"]
 THREAD = [NATIVE, "[call_stub]", {"re": r"java\.lang\.Thread\.run(With)?\(.*\)", "max": 2}, {"re": r"KnownChain\$\$Lambda(\$\d+)?\.run\(\)"},
           {"re": r"KnownChain\.lambda\$main\$\d\(.*\)"}]
-CARRIERS = ("ForkJoinPool-1-", "ForkJoi..rker-1")  # how the system has its name: up to JDK 25, and from 26 on
+CARRIERS = ("ForkJoinPool-1-", "ForkJoi..rker-1")  # comm of the carrier thread: up to JDK 25, and from 26 on
 CARRIER = [NATIVE, "[call_stub]", {"re": r"java\.util\.concurrent\..*", "max": 12}, {"re": r"java\.lang\.VirtualThread.*", "max": 3},
            {"re": r"jdk\.internal\.vm\.Continuation\.run\(\)"}]
-# What of a thread is not on the stack is a frame of its own, or it is there.
+# The outer frames of a virtual thread are on the carrier's stack, or one frame stands for all of them.
 MOUNTED = [{"re": r"\[frozen frames\]|jdk\.internal\.vm\..*|java\.lang\..*|KnownChain\$\$Lambda.*|KnownChain\.lambda.*", "max": 10}]
 # What the VM may do at the end of a chain: a safepoint, a signal.
 END = [{"re": r"\[.*\]", "min": 0, "max": 1}, {"re": r"[^(]*|.*::.*", "min": 0, "max": 40}]
@@ -70,13 +70,13 @@ def version_of(java):
 
 
 def has_agents(home):
-    """A JRE may lack the module."""
+    """Whether this JDK can run agents. A JRE may lack the module."""
     java = os.path.join(home, "bin/java")
     return version_of(java) == 8 or b"java.instrument" in subprocess.run([java, "--list-modules"], capture_output=True, timeout=60, check=True).stdout
 
 
 def machines():
-    """{home: version} of each JDK here."""
+    """{home: version} of each JDK of this machine."""
     more = os.environ.get("BULKHEAD_JAVAS", "")
     homes = {home for home in more.removeprefix("only:").split(":") if home}
     if not more.startswith("only:"):
@@ -88,8 +88,8 @@ def machines():
 
 
 class Version:
-    """Of Changing.java, the `number`th: its lines are those from 100 * (number + 1) on. All methods differ in length: one that comes to lie where another one
-    was, with the same numbers, could not be told from that."""
+    """The version `number` of Changing.java. Its code follows line 100 * (number + 1). All methods differ in length: otherwise a method could not be
+    distinguished from one with the same numbers that was at its address before."""
     COUNT = 4
 
     def __init__(self, number):
@@ -115,7 +115,7 @@ class Version:
         return frame.line // 100 - 1
 
     def fault(self, frame, callee):
-        """What is wrong with a frame of this version that has called this method (None: the innermost one)."""
+        """The fault of a frame of this version that has called the method `callee` (None: it is the innermost frame), or None."""
         method = frame.method.rpartition(".")[2]
         if frame.file != "Changing.java" or (self.calls.get(callee) != frame.line if callee else frame.line not in self.lines[method]):
             return f"{frame.file}:{frame.line} of {method} calls {callee}"
@@ -123,7 +123,7 @@ class Version:
 
 
 class Redefinitions:
-    """What Redefined.java said, and which stacks there may be when."""
+    """The output of Redefined.java, and which stacks are possible at which time."""
 
     def __init__(self, said, versions):
         self.versions = versions
@@ -131,7 +131,7 @@ class Redefinitions:
         self.ends = [end for _, _, end in self.done]
 
     def verdict(self, ns, error_ns, stack):
-        """"right", "not named" (in parts), None for what has nothing to do with it, or what is wrong."""
+        """The verdict on a sample: "right"; "not named", if a name is missing; None, if it does not concern the class; or its fault."""
         methods = [frame.method for frame in stack]
         if not any(method.startswith("Changing") for method in methods):
             return "not named" if any(method.startswith("[Java: ") for method in methods) else None
@@ -142,7 +142,7 @@ class Redefinitions:
         return faults[0] if all(faults) else "not named" if any(frame.method.startswith("[") for frame in stack) else "right"
 
     def fault(self, at, stack):
-        """After redefinition number `at`. A method that was running continues as the version that it was."""
+        """The fault of a stack after redefinition number `at`, or None. A method that was running then continues as its old version."""
         (before, _, _), (now, _, _) = self.done[at - 1:at + 1]
         callee = None
         for frame in stack:
@@ -160,15 +160,15 @@ class Redefinitions:
         return None
 
 
-# Dumped.java's threads, and the method outside of which their stacks stay the same.
+# The threads of Dumped.java, and of each the method whose callers stay the same.
 DUMPED = {"interpreted": "Dumped.spin", "compiled": "Dumped.spin", "parking": "Dumped.park"}
-# Of code that is inlined, the VM tells for some places only what they belong to; so that from which all is compared is not.
+# For some places in inlined code the VM only knows the outer method. So this method, from which the comparison starts, is not inlined.
 APART = ["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Dumped::spin"]
-Frame = collections.namedtuple("Frame", "method file line")  # file: or what else a dump says in its place; line: 0 if there is none
+Frame = collections.namedtuple("Frame", "method file line")  # file: or the word that a dump has instead; line: 0 if there is none
 
 
 def java_stacks(path):
-    """{thread's name: {tuple of Frame, leaf first: [when, Unix time in ns]}}, native frames left out, of an OTLP file."""
+    """The Java frames of an OTLP file: {name of the thread: {tuple of Frame, leaf first: [Unix time in ns]}}."""
     with open(path, "rb") as f:
         data = f.read()
     found = collections.defaultdict(lambda: collections.defaultdict(list))
@@ -180,7 +180,7 @@ def java_stacks(path):
 
 
 def dumped_stacks(text):
-    """{thread's name: tuple of Frame} of what jstack says; a hidden class is without its number in memory, a class without its module."""
+    """The output of jstack as {name of the thread: tuple of Frame}, without the addresses of hidden classes and without modules."""
     found = {}
     for thread in re.split(r"^(?=\")", text, flags=re.MULTILINE):
         stack = []
@@ -193,13 +193,13 @@ def dumped_stacks(text):
 
 
 def outside_of(method, stack):
-    """The frames outside of it."""
+    """The frames outside of the innermost call of a method: its callers."""
     at = [frame.method for frame in stack].index(method)
     return stack[at + 1:]
 
 
 def same_frame(ours, dumped):
-    """A dump has other words where there is no line, or no file."""
+    """Whether two frames are equal. A dump has other words where there is no line or no file."""
     return ours.method == dumped.method and ours.line == dumped.line and (ours.file == dumped.file or not dumped.line)
 
 
@@ -218,7 +218,7 @@ class Java(lib.Case):
             print(f"NOT TESTED: no JDK {', '.join(missing)} on this machine", flush=True)
 
     def compile(self, home, classes, *sources):
-        """Into the directory `classes`, with its own compiler, or another for its version."""
+        """Compiles into the directory `classes`, with the JDK's own compiler, or with another one for its version."""
         os.makedirs(classes, exist_ok=True)
         javac = [os.path.join(home, "bin/javac")]
         if not os.path.exists(javac[0]):
@@ -228,7 +228,7 @@ class Java(lib.Case):
         subprocess.run([*javac, "-d", classes, *(os.path.join(HERE, "java", name) for name in sources)], check=True, capture_output=True)
 
     def build(self, home):
-        """Where the classes are, and the library (None without a compiler)."""
+        """Builds the programs. Returns the directory of the classes, and the path of the library (None without a compiler)."""
         classes = os.path.join(self.directory, "classes")
         self.compile(home, classes, "KnownChain.java", "ShortLived.java")
         library = os.path.join(self.directory, "libcallback.so")
@@ -243,7 +243,7 @@ class Java(lib.Case):
 
     @contextlib.contextmanager
     def started(self, command, *lines):
-        """It has said these lines."""
+        """A running command, once it has printed these lines."""
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         try:
             missing = {f"{line}\n" for line in lines}
@@ -261,7 +261,7 @@ class Java(lib.Case):
 
     @contextlib.contextmanager
     def program(self, home, options, parts, library, classes, threads=("chain",)):
-        """It has compiled what is called often. Recordings wait for the CPU time of the threads of these names."""
+        """KnownChain, once the VM has compiled what is called often. Recordings wait for the CPU time of the threads with these names."""
         rounds = 500_000 if INTERPRETED[0] in options else 10_000_000
         command = [os.path.join(home, "bin/java"), *options, "-Xss4m", "-Xmx128m", "-cp", classes]
         if library:
@@ -273,12 +273,12 @@ class Java(lib.Case):
                 yield process
 
     def samples_of(self, home, options, parts, library, classes, threads):
-        """Those of the threads of these names, without what was taken before the VM was looked at."""
+        """A recording, and the samples of the threads with these names without those that were taken before the VM was attached."""
         with self.program(home, options, parts, library, classes, threads) as process:
             recording = self.record("-p", process.pid, seconds=3, freq=499)
         samples = recording.of(*threads)
         before = [s for s in samples if any(frame.startswith("[anonymous") for frame in s.frames)]
-        # What the loop itself does now and then.
+        # The loop itself calls these now and then.
         rest = [s for s in samples if s not in before and not any(re.match(r"java\.lang\.(System\.gc|Thread\.yield)", f) for f in s.frames)]
         self.assertLess(sum(s.count for s in before), BEFORE_MAX * sum(s.count for s in samples), recording.describe())
         return recording, rest
@@ -309,7 +309,7 @@ class Java(lib.Case):
                 self.check(home, ["-Dvirtual=true", "-Djdk.virtualThreadScheduler.parallelism=1"], [*CARRIER, *MOUNTED], CARRIERS)
 
     def test_unloaded_classes(self):
-        """A class's method has its name, or is said to be gone; it never has another's."""
+        """A method of an unloaded class has its own name or is reported as gone; it never has the name of another one."""
         if not self.machines:
             self.skip("no JDK on this machine")
         allowed = {"ShortLived.spend(long)", "ShortLived.spendInner(long)"}
@@ -323,7 +323,7 @@ class Java(lib.Case):
                 self.assertIn("ShortLived.spendInner(long)", names, recording.describe())
 
     def test_same_as_a_thread_dump(self):
-        """What the VM's own tool says, class, method, file and line, of all frames outside of the method in which a thread spends its time."""
+        """jstack finds the same class, method, file and line for all frames outside of the method in which a thread spends its time."""
         homes = [home for home in self.machines if os.path.exists(os.path.join(home, "bin/jstack"))]
         if not homes:
             self.skip("no JDK with a jstack on this machine")
@@ -345,7 +345,7 @@ class Java(lib.Case):
 
     @staticmethod
     def differences(thread, dumped, stacks):
-        """Of the stacks of a thread whose innermost method is the known one."""
+        """The differences between a thread's dump and its sampled stacks whose innermost method is the one in DUMPED."""
         inner, total, faults = DUMPED[thread], sum(stacks.values()), []
         if len(dumped) < 20 or total < 10:
             return [f"{thread}: {total} samples in {inner}, {len(dumped)} frames dumped"]
@@ -361,7 +361,7 @@ class Java(lib.Case):
         return faults[:5] if wrong > (1 - LEAST_SHARE) * total else []
 
     def test_redefined_classes(self):
-        """Of a class that an agent replaces, all frames are of the version that ran, or are said to be not known."""
+        """If an agent replaces a class, all its frames are of the version that ran, or are reported as unknown."""
         homes = [home for home in self.machines if has_agents(home)]
         if not homes:
             self.skip("no JDK on this machine")
@@ -369,7 +369,7 @@ class Java(lib.Case):
             versions = [Version(number) for number in range(Version.COUNT)]
             files = [self.compile_version(home, version) for version in versions]
             classes = os.path.dirname(files[0])
-            # The class is the application's, or as if it were the VM's.
+            # The class belongs to the application, or is loaded as a class of the VM.
             for options in [["-cp", classes], [*INTERPRETED, f"-Xbootclasspath/a:{classes}"]][:1 if BRIEF else 2]:
                 with self.subTest(home=home, options=options):
                     self.check_redefined(home, options, versions, files)
@@ -392,7 +392,7 @@ class Java(lib.Case):
         right, not_named = verdicts["right"], verdicts["not named"]
         print(f"  {len(redefinitions.done)} redefinitions: {right} samples right, {not_named} not named, {sum(wrong.values())} wrong", flush=True)
         faults = [f"{n} x {verdict}" for verdict, n in sorted(wrong.items(), key=lambda item: -item[1])[:10]]
-        least = 0.7 if self.machines[home] > 8 else 0.01  # JDK 8 does not tell where it keeps what was replaced
+        least = 0.7 if self.machines[home] > 8 else 0.01  # JDK 8 does not describe where it keeps replaced methods
         if len(redefinitions.done) < 5 or verdicts["right"] < max(20, least * sum(verdicts.values())):
             faults.append(f"{len(redefinitions.done)} redefinitions, {verdicts}")
         self.assert_none(faults, recording)

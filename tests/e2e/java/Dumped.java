@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads whose stacks stay as they are but for the innermost method: for a thread dump of the VM itself. "interpreted" and "compiled"
-// spin, "parking" waits a little, again and again. For JDK 8 and all that follow. Argument: seconds.
+// Threads whose stacks stay the same except for the innermost method, for a comparison with the VM's own thread dump. "interpreted" and
+// "compiled" spin, "parking" repeatedly waits for a short time. For JDK 8 and later. Argument: seconds.
 import java.lang.reflect.Method;
 import java.util.concurrent.locks.LockSupport;
 
@@ -19,7 +19,7 @@ public class Dumped {
 	}
 
 	static class Locked extends Base {
-		// Two calls of the same method: only the lines tell.
+		// Two calls of the same method, which only their lines distinguish.
 		@Override synchronized void inner(String end, long n) {
 			if (n < 0)
 				new Made(end, n);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Spends its time at the ends of chains of calls that test_java.py knows, in a thread "chain". For JDK 8 and all that follow (virtual
-// threads by reflection: -Dvirtual=true). Arguments: seconds, how often the loop at an end goes round, names of parts; -Dlibrary=FILE for
-// the part "native" (callback.c).
+// Spends its time at the ends of chains of calls that test_java.py knows, in a thread "chain". For JDK 8 and later (virtual threads by
+// reflection: -Dvirtual=true). Arguments: seconds, iterations of the loop at an end, names of parts; -Dlibrary=FILE for the part "native"
+// (callback.c).
 import java.io.File;
 import java.lang.reflect.Method;
 import java.net.URL;
@@ -26,7 +26,7 @@ public class KnownChain {
 		@Override public long area(long n) { return work(n) + 4; }
 	}
 
-	// A loop by a long: it has a safepoint in every version.
+	// A loop that counts with a long has a safepoint in every version.
 	static long work(long n) {
 		long x = sink;
 		for (long i = 0; i < n; i++)

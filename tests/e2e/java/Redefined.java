@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replaces a class (Changing.java) all the time, while its methods are on the stack. Is its own agent. For JDK 8 and all that follow.
-// Arguments: seconds, how often the loop at an end goes round, files of the class, its versions. Says of each replacement which
-// version it was, and when it began and ended, by the clock of System.nanoTime().
+// Replaces a class (Changing.java) continuously, while its methods are on the stack. It is its own agent. For JDK 8 and later.
+// Arguments: seconds, iterations of the loop at an end, files with the versions of the class. Prints for each replacement the version,
+// and when the replacement started and ended, by the clock of System.nanoTime().
 import java.io.File;
 import java.lang.instrument.ClassDefinition;
 import java.lang.instrument.Instrumentation;
@@ -12,7 +12,7 @@ public class Redefined {
 	static Instrumentation instrumentation;
 	static byte[][] versions;
 	static int current;
-	// Less often than names are looked up: what a version had in memory is another's soon, at the same addresses.
+	// Names are looked up more often than this: another version soon has the memory of this one, at the same addresses.
 	static final long PAUSE_NS = 120_000_000;
 	static long last;
 
@@ -20,7 +20,7 @@ public class Redefined {
 		instrumentation = given;
 	}
 
-	// Called by all versions of Changing, too: they go on as what they were.
+	// Also called by all versions of Changing. A call that was running continues as its old version.
 	static void next() {
 		while (System.nanoTime() < last + PAUSE_NS) {
 		}

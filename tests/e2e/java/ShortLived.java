@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loaded by KnownChain again and again, by a new loader each time.
+// KnownChain loads this class repeatedly, each time with a new loader.
 public class ShortLived {
 	public static long spend(long n) { return spendInner(n) + 1; }
 	static long spendInner(long n) {

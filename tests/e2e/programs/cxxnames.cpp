@@ -31,7 +31,7 @@ int main(int argc, char **argv)
 	shapes::ring<long> r;
 
 	chain_start(argc, argv, 0);
-	/* with or without parameters, as the demangler is asked */
+	/* Names may have parameters or not, depending on the options of the demangler. */
 	chain_say("{'chains': [[{'re': 'shapes::ring<long>::spin(\\\\(long\\\\))?'}, {'re': 'shapes::ring<long>::operator\\\\(\\\\)(\\\\(long\\\\))?'},"
 		  " {'re': 'shapes::\\\\(anonymous namespace\\\\)::hidden(\\\\(shapes::ring<long>&, char const\\\\*, long\\\\))?'}, 'main', '@start']]}");
 	return (int)shapes::hidden(r, "", 1);

@@ -55,7 +55,7 @@ extern "C" KEEP void catcher()
 int main(int argc, char **argv)
 {
 	chain_start(argc, argv, 0);
-	/* the compiler moves what throws, and what cleans up, out of the way: NAME.cold */
+	/* The compiler moves code that throws or cleans up to a part of its own, NAME.cold. */
 #define THROWER "{'re': 'thrower( ?.?(clone )?\\\\.cold]?)?'}"
 #define MIDDLE "{'re': 'middle( ?.?(clone )?\\\\.cold]?)?'}"
 #define REST "'outer', {'name': 'passing', 'times': 80}, 'catcher', 'main', '@start']"

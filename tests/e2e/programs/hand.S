@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames as a person or an odd compiler writes them. The hand_pass_* functions call on, the others burn
- * where they are. Expressions (DW_CFA_def_cfa_expression is 0x0f, then length, then operations):
- * DW_OP_breg7 (rsp + n) 0x77, DW_OP_breg6 (rbp + n) 0x76, DW_OP_deref 0x06, DW_OP_plus_uconst 0x23.
+ * Frames as a person or an odd compiler writes them. The functions hand_pass_* call the next one;
+ * the others use CPU time themselves. Expressions (DW_CFA_def_cfa_expression is 0x0f, then length,
+ * then operations): DW_OP_breg7 (rsp + n) 0x77, DW_OP_breg6 (rbp + n) 0x76, DW_OP_deref 0x06,
+ * DW_OP_plus_uconst 0x23.
  */
 #define FUNCTION(name)				\
 	.globl	name;				\

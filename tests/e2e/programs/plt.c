@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plt SECONDS: makes only short calls through .plt, so that many samples are taken in the stubs and in
- * the few instructions around them. With LD_BIND_NOT=1 every call goes through ld.so's resolver, whose
- * trampoline keeps its CFA in rbx.
+ * plt SECONDS: makes only short calls through .plt, so that many samples are taken in the stubs and
+ * in the few instructions around them. With LD_BIND_NOT=1 every call goes through ld.so's resolver,
+ * whose trampoline keeps its CFA in rbx.
  */
 #include "chain.h"
 

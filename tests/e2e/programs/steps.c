@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * steps SECONDS: eight functions that do little more than call the next one, each with another prologue
- * and epilogue. A sample may be taken at any instruction of any of them. Every name occurs once, so a
- * test notices each frame too many or too few.
+ * steps SECONDS: eight functions that do little more than call the next one, each with another
+ * prologue and epilogue. A sample may be taken at any instruction of any of them. Every name occurs
+ * once, so a test notices each frame too many or too few.
  */
 #include "chain.h"
 

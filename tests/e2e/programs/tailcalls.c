@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tailcalls SECONDS: built with -foptimize-sibling-calls. The functions replaced_* end in a jump, so
- * they are not on the stack. The frames of ends_in_call have a return address one byte after the end
- * of their function.
+ * tailcalls SECONDS: built with -foptimize-sibling-calls. The functions replaced_* end in a jump,
+ * so they are not on the stack. The frames of ends_in_call have a return address one byte after the
+ * end of their function.
  */
 #include "chain.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vforks SECONDS MS: starts children with vfork(2), one after the other. Each runs in the memory and on
- * the stack of its parent, and uses MS milliseconds of CPU time. MS 0: one child that runs until the
- * end.
+ * vforks SECONDS MS: starts children with vfork(2), one after the other. Each runs in the memory
+ * and on the stack of its parent, and uses MS milliseconds of CPU time. MS 0: one child that runs
+ * until the end.
  */
 #include <sys/wait.h>
 #include <time.h>
