@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How fast cfi_parse() is on the .eh_frame of a real file, reading included: bench_cfi FILE. */
+/* bench_cfi FILE: measures how fast cfi_parse() reads and parses the .eh_frame of a real file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

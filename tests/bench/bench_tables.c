@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How fast a module's table is built from its file, as the manager does it (read, build,
- * place, free the builder), how large it is, and how much memory the process needs meanwhile:
- * bench_tables [--json] [FILE...].
+ * bench_tables [--json] [FILE...]: builds the unwind table of each file as the manager does (read,
+ * build, place, free the builder). It measures how long that takes, how large the table is, and how
+ * much memory the process needs meanwhile.
  *
- * Each file has two processes of its own: one for the times, one for the memory.
+ * Each file is measured in two processes of its own: one for the times, one for the memory.
  */
 #include <elf.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The floor that bulkhead_sample is compared with: the least that a profiler can do with a sample.
- * It writes both stacks, as the kernel's own frame-pointer walk finds them, into a ring, and filters
- * nothing.
+ * It writes both stacks, as the kernel's own frame-pointer walk finds them, into a ring, and
+ * filters nothing.
  */
 #include <linux/bpf.h>
 #include <linux/bpf_perf_event.h>

@@ -2,8 +2,7 @@
 /*
  * bench_floor HZ [ticks]: runs floor.bpf.c on all CPUs and empties its ring ten times per second
  * until stdin is closed. With `ticks` the clocks tick but run no program. It prints "ready", and at
- * its end one line of JSON with what it read. kernel_time.py reads its costs from
- * /proc/PID/fdinfo.
+ * its end one line of JSON with what it read. kernel_time.py reads its costs from /proc/PID/fdinfo.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

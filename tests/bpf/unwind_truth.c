@@ -266,8 +266,8 @@ static void thread_walk(struct truth *truth, struct thread *thread)
 		thread->ours[i] = frame_address(truth, frames[i]);
 }
 
-/* Describes the rule at a place. It is found without a binary search,
- * through all deltas of the page. */
+/* Describes the rule at a place. It is found without a binary search, through all deltas of the
+ * page. */
 static json_t *rule_at(const struct truth *truth, const struct bh_mapping *mapping,
 		       uint64_t address)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fuzzes the exporter's reader of batches, which a compromised worker may have made. The input is a
- * sequence of batches, each after its length (2 bytes, little endian). For any input, each sample is
- * exported once or lost once, and the profile is valid.
+ * sequence of batches, each after its length (2 bytes, little endian). For any input, each sample
+ * is exported once or lost once, and the profile is valid.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fuzzes a spool that is opened on damaged or forged files: a memfd, two segments and a cursor. They are
- * built from the pieces of the input. A piece has a kind and a file, a length in two bytes, and its
- * bytes. It is garbage, a record with these contents, or a forged header, state or cursor with a valid
- * checksum. For any input, records that are put later are delivered. If nothing was forged, the valid
- * records among the garbage are delivered, too.
+ * Fuzzes a spool that is opened on damaged or forged files: a memfd, two segments and a cursor.
+ * They are built from the pieces of the input. A piece has a kind and a file, a length in two
+ * bytes, and its bytes. It is garbage, a record with these contents, or a forged header, state or
+ * cursor with a valid checksum. For any input, records that are put later are delivered. If nothing
+ * was forged, the valid records among the garbage are delivered, too.
  */
 #include <errno.h>
 #include <fcntl.h>

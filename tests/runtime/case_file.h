@@ -24,8 +24,8 @@ enum {
 	CASE_BYTES_MAX = 64 << 20, /* after decompression */
 };
 
-/* The index of a module is its slot and its id in the tables of the unwinder. 0
- * is memory without a file. */
+/* The index of a module is its slot and its id in the tables of the unwinder. 0 is memory without a
+ * file. */
 struct case_module {
 	char name[CASE_NAME_BYTES]; /* without directories, which differ between machines */
 	bool has_table;

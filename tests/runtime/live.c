@@ -207,8 +207,8 @@ static void vdso_build(struct live *live, unsigned int id, const struct proc_map
 	module_build(live, id, &source);
 }
 
-/* Returns the index of the module with that path, and adds it if it is new.
- * Returns 0 if it is no file. */
+/* Returns the index of the module with that path, and adds it if it is new. Returns 0 if it is no
+ * file. */
 static unsigned int module_of(struct live *live, const char *path, const struct proc_mapping *line)
 {
 	struct case_file *file = live->file;

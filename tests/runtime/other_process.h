@@ -58,8 +58,8 @@ struct other_process {
 	int error;		/* why recording failed */
 };
 
-/* Sets the process that the wrapped functions read. With NULL they read
- * what they normally would. */
+/* Sets the process that the wrapped functions read. With NULL they read what they normally
+ * would. */
 void other_process_use(struct other_process *other);
 
 /* Reads memory of the process. Returns 0 or -EFAULT. */
@@ -73,8 +73,8 @@ int other_process_read(struct other_process *other, uint64_t address, void *to, 
  */
 int other_process_read_around(void *context, uint64_t address, void *to, size_t length);
 
-/* Creates an empty file of that size, for the fd of a recorded file. Returns
- * the fd or a negative errno. */
+/* Creates an empty file of that size, for the fd of a recorded file. Returns the fd or a negative
+ * errno. */
 int other_process_file_stand_in(uint64_t size);
 const struct other_process_symbol *other_process_file_symbol(const struct other_process_file *file,
 							     const char *name);

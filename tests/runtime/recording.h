@@ -44,9 +44,9 @@ int recording_put_failure(struct recording *recording, uint64_t address, size_t 
  * of them were recorded. */
 int recording_get(const struct recording *recording, uint64_t address, void *to, size_t length);
 
-/* Reads those bytes that were recorded, and returns how many these are. The others
- * are RECORDING_POISON. With `salt` they are the bytes of another place in the
- * recording, always the same. */
+/* Reads those bytes that were recorded, and returns how many these are. The others are
+ * RECORDING_POISON. With `salt` they are the bytes of another place in the recording, always the
+ * same. */
 size_t recording_get_some(const struct recording *recording, uint64_t address, void *to,
 			  size_t length, uint64_t salt);
 

@@ -105,8 +105,8 @@ static int test_expected(struct test *test)
 	return failed;
 }
 
-/* Returns the number of failures of a run with changed memory. Any
- * well-formed stack is accepted. */
+/* Returns the number of failures of a run with changed memory. Any well-formed stack is
+ * accepted. */
 static int test_hostile(struct test *test, const struct other_process_faults *faults)
 {
 	struct other_process other = {
@@ -126,8 +126,8 @@ static int test_hostile(struct test *test, const struct other_process_faults *fa
 	return 1;
 }
 
-/* A run mostly ends with a fault during attach. So there is a second run
- * with faults only after it. */
+/* A run mostly ends with a fault during attach. So there is a second run with faults only after
+ * it. */
 static int test_hostile_twice(struct test *test, struct other_process_faults faults)
 {
 	int failures = test_hostile(test, &faults);

@@ -12,8 +12,8 @@
 #include "bpf/shared.h"
 #include "unwinder-mgr/walker.h"
 
-/* The rule cache keeps all rules of a walk: it has more entries than the
- * stack of a case has frames. */
+/* The rule cache keeps all rules of a walk: it has more entries than the stack of a case has
+ * frames. */
 #define WALK_IN_PROCESS_CACHE_BITS 12
 
 enum {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Selects the process of a Criterion program that LeakSanitizer checks. It is linked into every unit
- * test of the sanitizer build.
+ * Selects the process of a Criterion program that LeakSanitizer checks. It is linked into every
+ * unit test of the sanitizer build.
  *
  * Criterion runs each test in a worker process, which is the same program started again with
  * BXFI_MAP in its environment. Code under test only runs there, so leaks are checked there. The

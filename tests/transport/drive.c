@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Drives the transport for test_transport.py: opens a transport with the given options, sends the given
- * number of requests, and prints the outcome of each call as a line of JSON. With --step each call waits
- * for a line on standard input.
+ * Drives the transport for test_transport.py: opens a transport with the given options, sends the
+ * given number of requests, and prints the outcome of each call as a line of JSON. With --step each
+ * call waits for a line on standard input.
  */
 #include <errno.h>
 #include <getopt.h>

@@ -37,9 +37,9 @@
 enum {
 	THREADS_MAX = 1024,
 	FUNCTIONS = 128,
-	/* Libc's two, thread_main and the leaf; and libc's read(). */
+	/* Two frames of libc, thread_main and the leaf. With -s, libc's read() is one more. */
 	FRAMES_BESIDE_CHAIN = 4,
-	VARIED = 3, /* functions near the leaf that are others each time */
+	VARIED = 3, /* functions near the leaf that differ in each descent */
 	TURNS = 8192,
 	READS = 2048,
 	ROUNDS_A_TURN = 200,
@@ -105,7 +105,7 @@ static __attribute__((noinline, noclone)) unsigned long leaf_read(struct chain *
 		return (n) % 3 ? x + local[0] + left : x + local[0];                               \
 	}
 #define FUNCTIONS_8(X, n) X(n##0) X(n##1) X(n##2) X(n##3) X(n##4) X(n##5) X(n##6) X(n##7)
-/* Octal: 128 of them. */
+/* The numbers of the 128 functions are octal. */
 #define FUNCTIONS_64(X, n)                                                                         \
 	FUNCTIONS_8(X, n##0)                                                                       \
 	FUNCTIONS_8(X, n##1)                                                                       \

@@ -42,7 +42,7 @@ static __attribute__((noinline)) void burn(long long ns)
 	while (now_ns() < end);
 }
 
-/* Out of step with the others, and never twice the same time. */
+/* Sleeps for a different time in each turn, so that the processes are not in step. */
 static void live(void)
 {
 	unsigned int seed = (unsigned int)getpid();
@@ -111,7 +111,7 @@ int main(int argc, char **argv)
 		printf("%lld\n", now_ns());
 		return 0;
 	}
-	/* A group of its own, which ends together. */
+	/* The processes are a group of their own, so that all of them can be killed at once. */
 	setpgid(0, 0);
 	if (argc == 3 && !strcmp(argv[1], "-c"))
 		come_and_go(strtoul(argv[2], NULL, 10));

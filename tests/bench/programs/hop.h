@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What chain.c and the shared objects of hop.c know of each other. */
+/* The interface between chain.c and the shared objects of hop.c. */
 #ifndef HOP_H
 #define HOP_H
 
@@ -7,16 +7,16 @@
 
 struct chain;
 
-/* One frame of the chain, with `left` more to come. */
+/* One frame of the chain, which calls on until `left` more frames are there. */
 typedef unsigned long hop_function(struct chain *chain, unsigned int left);
 
 struct chain {
 	unsigned long (*leaf)(struct chain *chain);
 	hop_function *const volatile *functions;
 	unsigned int count;
-	unsigned int first;  /* another one for each thread */
-	unsigned int varied; /* this many near the leaf are others in each descent */
-	bool scattered;	     /* all are, at random: hardly two descents are alike */
+	unsigned int first;  /* index of the first function: another one for each thread */
+	unsigned int varied; /* this many functions near the leaf differ in each descent */
+	bool scattered;	     /* all differ, at random, so that hardly two descents are alike */
 	unsigned long descent;
 };
 

@@ -144,7 +144,7 @@ def worse_by(kept, now):
 
 
 def compare(kept, now):
-    """Print the table. Returns the names that got worse, and those that got better."""
+    """Prints the table. Returns the names that got worse, and those that got better."""
     worse, better = [], []
     print(f"{'':44} {'baseline':>12} {'now':>12} {'change':>9}")
     for name in sorted(kept.keys() & now.keys()):

@@ -19,7 +19,8 @@
 		}                                                                                  \
 	} while (0)
 
-/* Call once per process. `items` is the number of pieces of work. */
+/* Start and end of the measured part, which a process has once. `items` is the number of pieces of
+ * work that its costs are divided by. */
 void measure_begin(void);
 void measure_end(uint64_t items);
 

@@ -36,7 +36,7 @@ static void configure(struct bulkhead_bpf *o, bool filters)
 	bpf_map__set_max_entries(o->maps.counters, (uint32_t)libbpf_num_possible_cpus());
 }
 
-/* The number after `label` in the log, 0 if there is none. */
+/* Returns the number after `label` in the log, or 0 if there is none. */
 static unsigned long number_after(const char *log, const char *label)
 {
 	const char *at = strstr(log, label);
@@ -44,9 +44,9 @@ static unsigned long number_after(const char *log, const char *label)
 	return at ? strtoul(at + strlen(label), NULL, 10) : 0;
 }
 
-/* Stack bytes of the deepest chain of calls (program, batch, walker) as kernels before 6.13 count
- * them: those refuse more than 512 bytes, newer ones do not. The log has "stack depth
- * A+B+...", the program's own and its functions'. */
+/* Returns the stack bytes of the deepest chain of calls (program, batch, walker), counted as
+ * kernels before 6.13 do. These refuse more than 512 bytes; newer ones do not. The log contains
+ * "stack depth A+B+...": the bytes of the program itself and of each of its functions. */
 static unsigned long stack_bytes(const char *log)
 {
 	static const char label[] = "stack depth ";

@@ -52,7 +52,7 @@ static struct outbox {
 	size_t bytes[PHASES];
 } outbox;
 
-/* In the place of ipc/peer.c's: the exporter is no process here. */
+/* Stores what is sent to the exporter, which is no process here. */
 static int on_send(enum message_type type, const void *payload, size_t length)
 {
 	const enum phase phase = outbox.phase;
@@ -83,7 +83,7 @@ static struct worker *worker_new(void)
 	return worker;
 }
 
-/* Frame `depth` of stack `stack`. */
+/* Returns frame `depth` of stack `stack`. */
 static uint64_t user_frame(enum phase phase, uint32_t stack, uint32_t depth)
 {
 	uint32_t at = stack * USER_FRAMES + depth;
@@ -142,7 +142,7 @@ static struct bh_sample_record *records_room(void)
 	return records;
 }
 
-/* The phases before `end`, unmeasured. */
+/* Runs the phases before `end`, which are not measured. Returns the worker after them. */
 static struct worker *worker_run(enum phase end, struct bh_sample_record *records)
 {
 	struct worker *worker = worker_new();
@@ -205,7 +205,7 @@ static void receive(struct aggregate *aggregate, enum phase phase)
 				      outbox.batches[phase][i].length));
 }
 
-/* All phases sent, those before `end` received. */
+/* Returns an aggregate that has received the phases before `end`. All phases have been sent. */
 static struct aggregate *aggregate_new(enum phase end)
 {
 	struct aggregate *aggregate = calloc(1, sizeof(*aggregate));

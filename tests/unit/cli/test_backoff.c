@@ -5,7 +5,7 @@
 
 #define MS 1000000ull
 
-/* The wait in ms after each of `count` failures of something that runs for `lives_ms`. */
+/* Computes the wait in ms after each of `count` failures of something that runs for `lives_ms`. */
 static void waits(bool was_ready, uint64_t lives_ms, unsigned int count, uint64_t *waits_ms)
 {
 	struct backoff backoff = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The consumer of a ring, over a memfd that is laid out as the kernel
- * lays out a BPF ring buffer. */
+/* The consumer of a ring, over a memfd that is laid out as the kernel lays out a BPF ring
+ * buffer. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -183,7 +183,7 @@ def otlp_resource(resource, is_request):
 
 
 def otlp_use_tables(tables, use_fields):
-    """Pass what the entries of the dictionary refer to on to `use_fields`."""
+    """Calls `use_fields` with what the entries of the dictionary refer to."""
     for message in tables["mapping"]:
         use_fields(message, {4: "string", 5: "attribute"})
     for message in tables["function"]:

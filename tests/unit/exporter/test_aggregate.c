@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches of an incorrect worker: for any contents, each sample is either
- * exported once or lost once. */
+/* Batches of an incorrect worker: for any contents, each sample is either exported once or lost
+ * once. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>

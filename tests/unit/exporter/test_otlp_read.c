@@ -109,8 +109,8 @@ static void build_dictionary(void)
 	f.dictionary.n_mapping_table = f.dictionary.n_location_table = f.dictionary.n_stack_table =
 	    2;
 	f.dictionary.mapping_table = LIST(f.mappings, 2);
-	/* As many as the reader has room for at first, so that one past
-	 * the end is past its memory. */
+	/* As many as the reader has room for at first, so that one past the end is past its
+	 * memory. */
 	for (int i = 0; i < LOCATIONS; i++)
 		f.location_table[i] = &f.locations[i > 0];
 	f.dictionary.n_location_table = LOCATIONS;

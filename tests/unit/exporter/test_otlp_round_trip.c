@@ -31,8 +31,8 @@ static void expect_round_trip(const struct profile *p)
 	cr_assert_eq(otlp_read(data, length, &back), 0);
 	_cleanup_free_ char *a = describe(p, false), *b = describe(&back, false);
 	cr_expect(!strcmp(a, b));
-	/* And writing what was read gives as many bytes: the same tables,
-	 * in another order at most. */
+	/* And writing what was read gives as many bytes: the same tables, in another order at
+	 * most. */
 	size_t again_length;
 	free(encode(&back, &again_length));
 	cr_expect_eq(again_length > length ? again_length - length : length - again_length < 64, 1);

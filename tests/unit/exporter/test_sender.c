@@ -165,7 +165,7 @@ struct fixture {
 	struct sender *sender;
 	pthread_mutex_t lock;
 	unsigned int changes;
-	uint64_t delay_ns[MOST];	/* that each change tells of */
+	uint64_t delay_ns[MOST];	/* until the next attempt, as each change reports it */
 	unsigned int left_when_changed; /* in the spool */
 };
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A connection whose one end writes packets byte by byte, like a hostile peer, and whose other end is
- * a struct peer. */
+/* A connection to a struct peer. The other end writes packets of any bytes, like a hostile peer. */
 #ifndef TESTS_UNIT_IPC_RAW_LINK_H
 #define TESTS_UNIT_IPC_RAW_LINK_H
 
@@ -16,14 +15,14 @@ struct link {
 	struct message_buffer buffer;
 };
 
-/* The role `from` is the hostile peer, `to` the receiver. */
+/* Creates a connection. The role `from` is the hostile peer, `to` the receiver. */
 struct link *link_new(enum role_id from, enum role_id to);
 void link_free(struct link *l);
 
-/* Write a packet of these bytes, with `fd_count` descriptors. */
+/* Writes a packet of these bytes, with `fd_count` descriptors. */
 void raw_send(int fd, const void *bytes, size_t length, unsigned int fd_count);
 
-/* Open descriptors of this process. */
+/* Returns the number of open descriptors of this process. */
 unsigned int count_fds(void);
 
 #endif

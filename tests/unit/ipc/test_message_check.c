@@ -66,13 +66,13 @@ static void expect_refused(const struct packet *p, enum message_verdict expected
 		     message_verdict_texts[expected]);
 }
 
-/* The lowest state of a set; the first state of all if the set is empty, as for no receiver. */
+/* Returns the lowest state of a set. For an empty set, as for no receiver, it is the first state of all. */
 static enum role_state first_state(uint32_t states)
 {
 	return (enum role_state)(states ? __builtin_ctz(states) : 0);
 }
 
-/* The smallest packet of the type that is allowed from this sender to this receiver. */
+/* Returns the smallest packet of the type that is allowed from this sender to this receiver. */
 static struct packet smallest(uint32_t type, enum role_id from, enum role_id to)
 {
 	const struct message_rule *rule = &message_rules[type];
@@ -86,7 +86,7 @@ static struct packet smallest(uint32_t type, enum role_id from, enum role_id to)
 			       .fd_count = rule->sizes.fds_least};
 }
 
-/* Call `fn` for each message, and for each sender and receiver that it may have. */
+/* Calls `fn` for each message, and for each sender and receiver that it may have. */
 static void for_each_route(void (*fn)(const struct packet *smallest, const struct message_rule *rule))
 {
 	for (uint32_t type = 1; type < MESSAGE_TYPE_COUNT; type++) {

@@ -80,8 +80,8 @@ void put(struct bytes *b, const void *from, size_t length);
 void put_int(struct bytes *b, uint64_t value, size_t size);
 size_t entry_start(struct bytes *b);
 void entry_end(struct bytes *b, size_t at_body);
-/* Appends a CIE of version 1 and returns its offset. `data` is the
- * augmentation data with its length. */
+/* Appends a CIE of version 1 and returns its offset. `data` is the augmentation data with its
+ * length. */
 size_t put_cie(struct bytes *b, const char *augmentation, struct code data, struct code code);
 
 size_t put_usual_cie(struct bytes *b);

@@ -23,8 +23,8 @@ struct truth {
 	const char *path;
 };
 
-/* Converts one of libdw's locations to a rule. `deref`: it is the place
- * where a register is saved. */
+/* Converts one of libdw's locations to a rule. `deref`: it is the place where a register is
+ * saved. */
 static void save_from_ops(const Dwarf_Op *ops, size_t count, const Dwarf_Op *memory, uint8_t *kind,
 			  uint8_t *reg, int32_t *offset)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests with the paths that container runtimes make. Most are from bug
- * reports of runtimes and agents. */
+/* Tests with the paths that container runtimes make. Most are from bug reports of runtimes and
+ * agents. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

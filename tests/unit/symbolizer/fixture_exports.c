@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A library that test_runtime_file.c reads, with one hash table or the
- * other. It is never loaded. */
+/* A library that test_runtime_file.c reads, with one hash table or the other. It is never
+ * loaded. */
 #define EXPORT(name)                                                                               \
 	__attribute__((visibility("default"))) extern int name;                                    \
 	int name = 1

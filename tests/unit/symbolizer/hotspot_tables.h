@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rows of gHotSpotVMStructs and gHotSpotVMTypes that we use, as JDK 8u504, 17.0.15 and 25.0.3 for
- * x86-64 have them. A row is: type, field, C++ type of the field, and its offset (-1: static).
+ * The rows of gHotSpotVMStructs and gHotSpotVMTypes that we use, as JDK 8u504, 17.0.15 and 25.0.3
+ * for x86-64 have them. A row is: type, field, C++ type of the field, and its offset (-1: static).
  */
 /* clang-format off */
 static const struct table_row rows_8[] = {

@@ -23,12 +23,12 @@ enum {
 	START_TICKS = 1234
 };
 
-/* The start of a process in the kernel's precision is somewhere within its tick. */
+/* The start of the process in ns, which is somewhere within its tick. */
 #define START_NS ((uint64_t)START_TICKS * TICK_NS + 123)
 
 /* What the opener and the exporter received. */
 struct identity_sent {
-	int opener_answer, exporter_answer; /* of peer_send() */
+	int opener_answer, exporter_answer; /* what peer_send() returns */
 	struct msg_open_identity requests[PROCESSES_MAX];
 	unsigned int request_count;
 	struct {
@@ -41,30 +41,30 @@ struct identity_sent {
 	uint32_t thread_process[PROCESSES_MAX]; /* id of the process, by the thread's id */
 	unsigned int samples, batches;
 	uint32_t last_process; /* id of the process of the last sample */
-	size_t longest;	       /* batch, in bytes */
+	size_t longest;	       /* bytes of the longest batch */
 };
 extern struct identity_sent sent;
 
-/* A worker that asks for identities, for the first `variable_count` of the variables ONE to EIGHT,
- * and for the service name if that is wanted. */
+/* Creates a worker that asks for identities, for the first `variable_count` of the variables ONE to
+ * EIGHT, and for the service name if that is wanted. */
 struct worker *worker_new(unsigned int variable_count, bool want_service);
 void worker_free(struct worker *worker);
 
-/* The header of a sample of a process that started at START_NS. */
+/* Returns the header of a sample of a process that started at START_NS. */
 struct bh_sample sample_header(uint32_t tgid, uint64_t cgroup_id);
-/* Give the worker a sample with one native frame. */
+/* Gives the worker a sample with one native frame. */
 void sample_add_header(struct worker *worker, const struct bh_sample *header);
 void sample_add(struct worker *worker, uint32_t tgid, uint64_t cgroup_id);
 
-/* Answer a request with files of these contents. `cgroup` is NULL if the process has ended, and
+/* Answers a request with files of these contents. `cgroup` is NULL if the process has ended, and
  * `environment` is NULL if the file cannot be read. */
 void answer_with(struct worker *worker, const struct msg_open_identity *request,
 		 uint64_t start_ticks, const char *cgroup, const char *environment,
 		 size_t environment_length);
-/* Answer the request of this index, for the process itself and without an environment. */
+/* Answers the request of this index, for the process itself and without an environment. */
 void answer_request(struct worker *worker, unsigned int request, const char *cgroup);
 
-/* The container in the last description. */
+/* Returns the container in the last description. */
 const char *last_container(void);
 
 #endif

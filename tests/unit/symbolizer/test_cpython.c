@@ -31,8 +31,8 @@ Test(cpython_lines, lnotab_line_holds_after_its_bytes)
 	cr_assert_eq(LINE(CPYTHON_LNOTAB, 10, 4000, LNOTAB), 11);
 }
 
-/* In 3.10 a pair is a number of bytes and their line, and f_lasti counts
- * instructions of 2 bytes. */
+/* In 3.10 a pair is a number of bytes and their line, and f_lasti counts instructions of 2
+ * bytes. */
 Test(cpython_lines, linetable_line_holds_for_its_bytes)
 {
 #define LINETABLE 4, 1, 4, (uint8_t)-128, 4, 1, 0, 8, 4, 0
@@ -179,8 +179,8 @@ Test(cpython_names, a_frame_has_function_file_and_line)
 	cr_assert_eq(frames.frames[0].start_line, 10);
 }
 
-/* The object that the walker saw was replaced: its frame has no name, although
- * the new object is valid. */
+/* The object that the walker saw was replaced: its frame has no name, although the new object is
+ * valid. */
 Test(cpython_names, a_replaced_object_does_not_name_old_frames)
 {
 	struct runtime_frames frames;

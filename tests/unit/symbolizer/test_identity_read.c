@@ -25,7 +25,7 @@ static int open_proc(pid_t pid, const char *name)
 	return fd;
 }
 
-/* Add samples of 20 processes, one started in each of 20 clock ticks, and answer all requests with
+/* Adds samples of 20 processes, one started in each of 20 clock ticks, and answers all requests with
  * the same files. */
 static void answer_ticks(struct worker *worker, struct msg_identity *answer,
 			 struct message *message, uint64_t start_ns)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches that are kept because their exporter ended before it read them. This file replaces
- * peer_send(). */
+/* Batches that are kept because their exporter ended before it read them. The exporter is
+ * on_send(), below. */
 #include "symbolizer/worker/resend_buffer.h"
 
 #include <criterion/criterion.h>

@@ -50,7 +50,7 @@ static bool is_attached_to(uint32_t tgid)
 	return runtimes_process(&worker, tgid) != NULL;
 }
 
-/* Report mappings of the whole file, because the offset of its text is not known. */
+/* Reports mappings of the whole file, because the offset of its text is not known. */
 static void map(uint32_t exec_generation)
 {
 	struct msg_mapped mapped = {.tgid = (uint32_t)getpid(),

@@ -14,9 +14,9 @@
 #include "tests/support/failing_memory.h"
 #include "tests/support/fake_peer.h"
 
-/* What the exporter received. peer_send() below replaces the one of ipc/peer.c. */
+/* What the exporter received: on_send() reads the batches that the worker sends. */
 static struct {
-	int answer; /* of peer_send */
+	int answer; /* what peer_send() returns */
 	unsigned int batches, resets, frames, stacks, samples;
 	uint32_t last_stack;
 	bool defined[LIMIT_WORKER_STACKS + 8];
@@ -130,7 +130,7 @@ enum {
 
 #define SECOND_NS 1000000000ull
 
-/* A sample with one frame, or (frame 0) one that refers to the stack. */
+/* Gives the worker a sample with one frame, or (frame 0) one that refers to the stack. */
 static void add(struct worker *worker, uint64_t time_ns, uint32_t tgid, uint64_t stack,
 		uint64_t frame)
 {
@@ -151,7 +151,7 @@ static void flush(struct worker *worker)
 	batch_flush(&worker->batch);
 }
 
-/* Samples that were lost because the worker had no definition of their stack. */
+/* Returns how many samples were lost because the worker had no definition of their stack. */
 static uint64_t lost_references(const struct worker *worker)
 {
 	return worker->losses.lost[LOSS_STACK_UNDEFINED];

@@ -53,7 +53,7 @@ Test(symbol_name, rust_names_lose_their_hash)
 	      "<alloc::string::String as core::fmt::Write>::write_str.cold");
 	check("_RNvNtCs1234_7mycrate3foo3bar", "mycrate::foo::bar");
 	check("_RINvNtC3std3mem8align_ofjE", "std::mem::align_of::<usize>");
-	/* The example of Punycode in RFC 2603. */
+	/* The example of Punycode in Rust's RFC 2603. */
 	check("_RNqCs4fqI2P2rA04_11utf8_identsu30____7hkackfecea1cbdathfdh9hlq6y",
 	      "utf8_idents::საჭმელად_გემრიელი_სადილი");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The index of functions of files that the test makes: duplicates, limits,
- * damaged and forged files. */
+/* The index of functions of files that the test makes: duplicates, limits, damaged and forged
+ * files. */
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -74,7 +74,7 @@ static void made_init(struct made *made)
 	memcpy(made->section_names, names, sizeof(names));
 }
 
-/* Fill in the next free symbol, which the caller may change. */
+/* Fills in the next free symbol, which the caller may change. */
 static Elf64_Sym *made_add(struct made *made, const char *name, unsigned int bind,
 			   unsigned int type, uint64_t offset, uint64_t size)
 {

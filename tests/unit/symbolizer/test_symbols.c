@@ -90,8 +90,8 @@ static bool truth_offset(const struct truth *truth, uint64_t vaddr, uint64_t *of
 /* The demangler of libstdc++, which prints parameters and return types as well. */
 char *__cxa_demangle(const char *mangled, char *buffer, size_t *length, int *status);
 
-/* Is `name` a demangled form of `raw` without C++ parameters? The few names of Rust are compared
- * one by one below. */
+/* Returns whether `name` is a demangled form of `raw` without C++ parameters. The few names of Rust
+ * are compared one by one below. */
 static bool is_name_of(const char *name, const char *raw)
 {
 	const char *dot = strchr(raw, '.');
@@ -108,8 +108,8 @@ static bool is_name_of(const char *name, const char *raw)
 		return false;
 	dot = strchr(raw, '.');
 	length = strlen(name) - (dot ? strlen(dot) : 0);
-	/* The name is at the start or after the return type, and ends at the
-	 * parameters or at the end. */
+	/* The name is at the start or after the return type, and ends at the parameters or at the
+	 * end. */
 	for (at = full; (at = memmem(at, strlen(at), name, length)); at++) {
 		if ((at == full || at[-1] == ' ') && (at[length] == '\0' || at[length] == '('))
 			return true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An ELF file whose call frame information a test writes function by function, together with a model
- * of what it means: one row per change of the CFA, sorted by offset. Headers and tables are in the
- * first megabyte; the text after it is never read, so it may be of any size.
+ * An ELF file whose call frame information a test writes function by function, together with a
+ * model of what it means: one row per change of the CFA, sorted by offset. Headers and tables are
+ * in the first megabyte; the text after it is never read, so it may be of any size.
  */
 #ifndef TESTS_UNIT_UNWINDER_MGR_MANUAL_ELF_H
 #define TESTS_UNIT_UNWINDER_MGR_MANUAL_ELF_H

@@ -78,8 +78,8 @@ Test(mapping_list, mapping_cuts_the_ends_of_its_neighbours_and_removes_what_it_c
 	mapping_list_put(list, &slabs);
 }
 
-/* The kernel reports a mapping again, for example when an upper part of
- * it changes its protection. */
+/* The kernel reports a mapping again, for example when an upper part of it changes its
+ * protection. */
 Test(mapping_list, mapping_reported_again_replaces_itself)
 {
 	struct mapping_list *list = mapping_list_new();

@@ -97,8 +97,8 @@ Test(sideband, rings_of_several_cpus_are_one_sequence)
 	cr_expect_str_eq(name_of(101), "gcc");
 }
 
-/* The exec of CPU 1 comes after the ring of CPU 0 was read, and the fork
- * that precedes it as well. */
+/* The exec of CPU 1 comes after the ring of CPU 0 was read, and the fork that precedes it as
+ * well. */
 Test(sideband, an_exec_is_not_undone_by_a_fork_that_another_ring_reports_later)
 {
 	const uint64_t later = clock_monotonic_ns() + LATER_MS * NS_PER_MS;

@@ -180,8 +180,8 @@ Test(walker, the_return_address_may_be_in_a_register)
 	world_free(w);
 }
 
-/* The interrupted frame did not call: its address is used as it is, and all
- * its registers are known. */
+/* The interrupted frame did not call: its address is used as it is, and all its registers are
+ * known. */
 Test(walker, a_signal_frame_restores_all_registers)
 {
 	for (uint8_t i = 0; i < 16; i++) {
