@@ -170,6 +170,7 @@ class Recording:
         try:
             if self.wait:
                 self.find_roles()
+                until(lambda: lib.sampling(self.process.pid), "the first tick")
         except BaseException:
             self.__exit__()
             raise

@@ -393,16 +393,15 @@ class Case(unittest.TestCase):
         self.wait_for(f"{seconds} s of CPU time", lambda: busy.cpu_seconds() >= seconds, seconds * STRETCH + PATIENCE)
 
     def wait_until_recording(self, process):
-        """{role: pid}, once all of them are sandboxed and a second has passed."""
+        """{role: pid}, once samples are taken and another second has passed."""
         def ready():
             if process.poll() is not None:
                 self.finish(process, status=None)
                 self.fail("ended at once: " + process.recording.describe())
-            roles = roles_of(process.pid)
-            return roles if len(roles) == len(ROLES) and all(map(sandboxed, roles.values())) else None
-        roles = self.wait_for("five sandboxed roles", ready)
+            return sampling(process.pid)
+        self.wait_for("sampling to begin", ready)
         time.sleep(1)
-        return roles
+        return roles_of(process.pid)
 
     def wait_until_attached(self, process, pids):
         """Waits until the language runtimes of these processes are attached, in a recording with `debug`."""
@@ -501,12 +500,19 @@ def bulkhead_processes(directory=BIN):
     return {pid: p for pid, p in descendants(os.getpid()).items() if os.path.dirname(p[2]) == directory and os.path.basename(p[2]) in names}
 
 
-def bpf_program_ids(pid):
-    """Ids of the BPF programs that a process holds descriptors of."""
+def bpf_ids(pid, kind):
+    """Ids of the BPF programs ("prog") or maps ("map") that a process holds descriptors of."""
     found = set()
     for entry in glob.glob(f"/proc/{pid}/fdinfo/*"):
-        found.update(int(number) for number in re.findall(r"^prog_id:\s+(\d+)$", read(entry) or "", re.MULTILINE))
+        found.update(int(number) for number in re.findall(rf"^{kind}_id:\s+(\d+)$", read(entry) or "", re.MULTILINE))
     return found
+
+
+def bpf_describe(kind, number, verb="show"):
+    """What bpftool says of a BPF program or map, {} if it is gone."""
+    done = subprocess.run(["bpftool", "-j", kind, verb, "id", str(number)], capture_output=True, text=True, check=False,
+                          env={**os.environ, "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
+    return json.loads(done.stdout) if done.returncode == 0 else {}
 
 
 def roles_of(cli):
@@ -520,9 +526,12 @@ def roles_of(cli):
 
 
 def sampling(cli):
-    """Whether the roles of this CLI are there and have what they need; the first sample follows within milliseconds."""
+    """Whether the roles of this CLI are in their sandboxes, and the BPF programs have counted a tick, of whatever kind."""
     roles = roles_of(cli)
-    return len(roles) == len(ROLES) and all(map(sandboxed, roles.values())) and bool(bpf_program_ids(roles["loader"]))
+    if len(roles) != len(ROLES) or not all(map(sandboxed, roles.values())):
+        return False
+    counters = [number for number in bpf_ids(roles["loader"], "map") if bpf_describe("map", number).get("name") == "counters"]
+    return any(int(byte, 16) for number in counters for entry in bpf_describe("map", number, "dump") for byte in entry["value"])
 
 
 def sandboxed(pid):

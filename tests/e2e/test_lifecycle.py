@@ -64,7 +64,7 @@ class Left(lib.Case):
 
     def wait_until_recording(self, process):
         roles = super().wait_until_recording(process)
-        self.programs |= lib.bpf_program_ids(roles["loader"])
+        self.programs |= lib.bpf_ids(roles["loader"], "prog")
         self.assertTrue(self.programs, "the loader holds no BPF program")
         for pid in roles.values():
             self.uids.add(int(lib.proc_status(pid)["Uid"].split()[0]))

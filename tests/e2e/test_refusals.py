@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Refusals: before any work is done, one line names the cause and the remedy, and the exit status is the documented one."""
+import contextlib
 import os
 import re
 import shutil
 import signal
 import subprocess
+import time
 
 import lib
 
@@ -203,10 +205,13 @@ sys.exit(0 if fd >= 0 else 10 + (ctypes.get_errno() == 13))"""], check=False).re
 
     def test_target_ends_while_recorded(self):
         """This is not refused: the recording is written, whether it ends with the target or later."""
-        program = lib.Burner(seconds=2)
-        with program:
-            process = self.start("-p", program.pid, seconds=5, freq=99)
-            recording = self.finish(process)
+        with lib.Burner() as program:
+            process = self.start("-p", program.pid, seconds=60, freq=99)
+            self.give_cpu_time(1, process)
+        time.sleep(0.5)  # the recording goes on without its target
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(signal.SIGINT)
+        recording = self.finish(process)
         self.assert_accounted(recording)
         self.assertTrue(recording.samples)
 
