@@ -71,7 +71,7 @@ static uint64_t eh_frame_bytes(const struct elf_source *source)
 	return bytes;
 }
 
-/* The pages of a slab in the kernel exist before the manager maps it. */
+/* Creates slabs whose pages exist already, like those of the kernel when the manager maps them. */
 static int memory_init(struct unwind_memory *memory)
 {
 	int r = unwind_memory_init(memory, SLABS);
@@ -97,7 +97,7 @@ static uint64_t count_deltas(const struct unwind_memory *memory, const struct ta
 	return count;
 }
 
-/* CPU time, because other programs may be running. The files are in the page cache. */
+/* Returns CPU time, because other programs may be running. The files are in the page cache. */
 static uint64_t cpu_ns(void)
 {
 	struct timespec t;
@@ -177,7 +177,7 @@ static uint64_t resident_peak(void)
 	return (uint64_t)usage.ru_maxrss << 10;
 }
 
-/* The peak memory beyond that of a process that has built some other table. */
+/* Measures the peak memory beyond that of a process that has built some other table. */
 static int measure_memory(const struct bench_file *file, struct bench_result *result)
 {
 	struct unwind_memory memory;

@@ -40,7 +40,7 @@ static int on_sample(void *context, void *data, size_t size)
 	return 0;
 }
 
-/* The same kind of event as in loader/events.c. */
+/* Opens the same kind of event as loader/events.c. */
 static void start_clock(int cpu, unsigned long frequency_hz, int program_or_none)
 {
 	struct perf_event_attr attr = {

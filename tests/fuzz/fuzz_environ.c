@@ -15,7 +15,7 @@ static void check(bool good)
 		abort();
 }
 
-/* The value of `name` as getenv(3) would find it. */
+/* Returns the value of `name` as getenv(3) would find it. */
 static const char *first_value(const char *block, size_t size, const char *name)
 {
 	const size_t n = strlen(name);

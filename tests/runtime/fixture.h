@@ -28,7 +28,7 @@ void fixture_run(struct case_file *file, struct other_process *other,
 		 const struct fixture_tables *tables, struct walk_in_process_result *result,
 		 struct fixture_text *text);
 
-/* The runtimes by enum bh_runtime. NULL for 0. */
+/* Returns a runtime by enum bh_runtime, or NULL for 0. */
 const struct runtime_ops *fixture_runtime_ops(unsigned int runtime);
 const char *fixture_runtime_name(unsigned int runtime);
 

@@ -194,7 +194,7 @@ static void module_recognise(struct live *live, const char *path, const char *na
 	runtime_file_fini(&file);
 }
 
-/* The vdso is a file that exists only in the memory of the process. */
+/* Builds the table of the vdso, a file that exists only in the memory of the process. */
 static void vdso_build(struct live *live, unsigned int id, const struct proc_mapping *line)
 {
 	const size_t length = (size_t)(line->end - line->start);

@@ -23,7 +23,7 @@ enum {
 	SYSCALLS_MAX = 160
 };
 
-/* A copy of the policy whose filter allows every file operation. */
+/* Returns a copy of the policy whose filter allows every file operation. */
 static struct sandbox_policy widen(const struct sandbox_policy *policy,
 				   struct sandbox_syscall all[SYSCALLS_MAX])
 {

@@ -25,7 +25,7 @@ static int try_write_as_stderr(const struct fixture *fixture)
 	return write(2, "x", 1) < 0 ? errno : 0;
 }
 
-/* The same with a file as descriptor 2. */
+/* Writes to a file that is descriptor 2. */
 static int try_write_file_as_stderr(const struct fixture *fixture)
 {
 	close(2);

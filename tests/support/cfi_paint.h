@@ -15,7 +15,7 @@ struct cfi_paint {
 	uint64_t outside; /* delivered bytes that are not in the region */
 };
 
-/* 0 or -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 static inline int cfi_paint_init(struct cfi_paint *paint, uint64_t start, uint64_t length)
 {
 	*paint = (struct cfi_paint){
@@ -29,7 +29,7 @@ static inline void cfi_paint_fini(struct cfi_paint *paint)
 	free(paint->at);
 }
 
-/* The rule at an address; NULL if none was delivered, or the address is not in the region. */
+/* Returns the rule at an address, or NULL if none was delivered or the address is not in the region. */
 static inline const struct cfi_rule *cfi_paint_rule(const struct cfi_paint *paint, uint64_t vaddr)
 {
 	const uint32_t id =

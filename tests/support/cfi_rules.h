@@ -20,7 +20,7 @@ struct cfi_rules {
 	uint32_t count;
 };
 
-/* 0 or -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 static inline int cfi_rules_init(struct cfi_rules *rules)
 {
 	rules->rules = malloc(CFI_RULES_MAX * sizeof(*rules->rules));
@@ -42,7 +42,7 @@ static inline void cfi_rules_reset(struct cfi_rules *rules)
 	rules->count = 0;
 }
 
-/* The id of a rule, the same each time. 0 or -ENOSPC. */
+/* Finds the id of a rule, which is the same each time. Returns 0 or -ENOSPC. */
 static inline int cfi_rules_id(struct cfi_rules *rules, const struct cfi_rule *rule,
 				   uint32_t *id)
 {

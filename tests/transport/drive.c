@@ -63,7 +63,7 @@ static char *read_text(const char *path)
 	return read_file(path, &length);
 }
 
-/* The data does not compress well, so that the cost of --gzip is visible: a mixed counter. */
+/* Makes data from a mixed counter. It does not compress well, so that the cost of --gzip is visible. */
 static char *make_bytes(size_t length)
 {
 	char *data = malloc(length + 8);

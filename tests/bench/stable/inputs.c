@@ -181,7 +181,7 @@ static void cfa_program(struct writer *w, const struct input_function *f)
 	}
 }
 
-/* Length first; padded to 8 bytes with DW_CFA_nop. */
+/* Pads an entry to 8 bytes with DW_CFA_nop, and writes its length at its start. */
 static void entry_end(struct writer *w, size_t begin)
 {
 	while ((w->length - begin) % 8)
@@ -235,7 +235,7 @@ static void place_functions(struct input_elf *elf)
 	elf->functions[0].shape = SHAPE_ENTRY;
 }
 
-/* jmp *GOT(%rip); the rest of the entry is never read. */
+/* Writes entries with jmp *GOT(%rip); the rest of each is never read. */
 static void put_plt(struct writer *w)
 {
 	w->length = PLT_AT;
@@ -432,7 +432,7 @@ static void push(struct input_stack *stack, uint64_t value)
 	memcpy(stack->bytes + (*sp - stack->start), &value, sizeof(value));
 }
 
-/* The function begins to run, up to its middle. */
+/* Adds the frame of a function that has run up to its middle. */
 static void enter(struct input_stack *stack, const struct input_function *f)
 {
 	uint64_t *gpr = stack->registers.gpr;

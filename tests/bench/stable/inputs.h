@@ -47,7 +47,7 @@ struct input_stack {
 /* Maps a number to another one with well-mixed bits. */
 uint32_t input_random(uint32_t i);
 
-/* The linker name of function i. All kinds of names occur in turn. */
+/* Writes the linker name of function i. All kinds of names occur in turn. */
 void input_name(uint32_t i, char name[INPUT_NAME_BYTES]);
 
 struct input_elf *input_elf_new(void);
@@ -55,10 +55,10 @@ struct input_stack *input_stack_new(const struct input_elf *elf);
 struct input_text input_kallsyms(uint32_t symbols);
 struct input_text input_proc_maps(uint32_t lines);
 
-/* The address of symbol i in kallsyms. */
+/* Returns the address of symbol i in kallsyms. */
 uint64_t input_kernel_address(uint32_t i);
 
-/* A descriptor of a file in memory. */
+/* Returns a descriptor of a file in memory with these contents. */
 int input_file(const void *data, size_t length);
 
 #endif

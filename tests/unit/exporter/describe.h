@@ -59,7 +59,7 @@ static inline void describe_sample(const struct profile *p, const struct profile
 		describe_location(p, p->stack_locations[k->first + i], for_backend, out);
 }
 
-/* `for_backend`: without what requests leave out. The caller frees the text. */
+/* Returns the text, which the caller frees. `for_backend`: without what requests leave out. */
 static inline char *describe(const struct profile *p, bool for_backend)
 {
 	_cleanup_free_ char **lines = calloc(p->samples_count + 1, sizeof(*lines));

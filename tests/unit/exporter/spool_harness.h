@@ -27,7 +27,7 @@ struct harness {
 /* Starts with 4 MiB of memory, 64 MiB of disk (or none), an age of one day, and compression level 1. */
 void harness_start(struct harness *harness, bool disk);
 void harness_open(struct harness *harness);
-/* Closing a spool writes nothing, so this is the same as a kill. */
+/* Opens the spool again. Closing a spool writes nothing, so this is the same as a kill. */
 void harness_reopen(struct harness *harness);
 void harness_new_memory(struct harness *harness);
 void harness_end(struct harness *harness);

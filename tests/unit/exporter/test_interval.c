@@ -105,7 +105,7 @@ static void exporter_kill(struct otlp_exporter *e)
 
 #define RUN(n) ((uint64_t)(n) << 32)
 
-/* A batch with this many samples. The first batch of a worker contains all definitions. */
+/* Sends a batch with this many samples. The first batch of a worker contains all definitions. */
 static void batch(struct otlp_exporter *e, uint64_t sequence, bool first, unsigned int samples)
 {
 	struct records *records = records_new();

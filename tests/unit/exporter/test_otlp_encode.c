@@ -101,7 +101,7 @@ static void encode(size_t request_bytes_max)
 	encode_with(&(struct otlp_encode_options){.request_bytes_max = request_bytes_max});
 }
 
-/* All requests, read into one profile, contain what p contains. */
+/* Checks that all requests, read into one profile, contain what p contains. */
 static void expect_all_is_there(void)
 {
 	struct profile back;
@@ -460,7 +460,7 @@ Test(otlp_encode, each_string_occurs_once)
 	}
 }
 
-/* "key=value ..." in the order of the message. */
+/* Returns the attributes of a resource as "key=value ...", in the order of the message. */
 static const char *resource_text(size_t resource)
 {
 	static char text[1024];

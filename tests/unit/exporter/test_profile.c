@@ -154,7 +154,7 @@ Test(profile, equal_samples_are_merged)
 	cr_expect_eq(p.sample_count, 6);
 }
 
-/* The times of an entry as text. */
+/* Returns the times of an entry as text. */
 static const char *times(uint32_t sample)
 {
 	static char text[256];

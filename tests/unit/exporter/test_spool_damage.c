@@ -11,7 +11,7 @@
 
 #include "tests/unit/exporter/spool_harness.h"
 
-/* Offset of the record with this index in a segment's bytes. */
+/* Returns the offset of the record with this index in a segment's bytes. */
 static size_t record_at(const uint8_t *bytes, unsigned int index)
 {
 	size_t at = SEGMENT_HEAD_BYTES;
@@ -195,7 +195,7 @@ Test(spool, garbage_in_the_memory_is_discarded)
 	harness_end(&harness);
 }
 
-/* The memory's state, as it would be published. */
+/* Writes a state of the memory, as it would be published. */
 static void state_forge(const struct harness *harness, uint64_t tail, uint64_t number, uint64_t mark)
 {
 	struct {
@@ -279,7 +279,7 @@ Test(spool, records_above_a_lowered_limit_are_dropped)
 	harness_end(&harness);
 }
 
-/* A forged header with a valid checksum. */
+/* Writes a forged header with a valid checksum. */
 static void forge(uint8_t *bytes, size_t at, const struct spool_header *header)
 {
 	struct spool_header sealed = *header;

@@ -46,7 +46,7 @@ Test(cfi, registers_without_instructions_have_default_rules)
 	cr_assert_eq(r.unknown_rows, 1, "an offset without a register");
 }
 
-/* The number of FDEs that are delivered for a CIE with this augmentation and data. */
+/* Returns the number of FDEs that are delivered for a CIE with this augmentation and data. */
 static struct result augmented(const char *augmentation, struct code data, struct code fde)
 {
 	struct bytes b = {.length = 0};

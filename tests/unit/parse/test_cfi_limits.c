@@ -103,7 +103,7 @@ static int count_calls(void *context, const struct cfi_fde *fde)
 	return 0;
 }
 
-/* Three functions of 16 bytes and two rows each. */
+/* Returns a section with three functions of 16 bytes and two rows each. */
 static struct cfi_section section_of_three(struct bytes *b, struct input *input)
 {
 	size_t cie = put_usual_cie(b);

@@ -471,7 +471,7 @@ static bool same_cfa(const struct cfi_rule *a, const struct cfi_rule *b)
 	return a->cfa_kind == b->cfa_kind && a->cfa_register == b->cfa_register && a->cfa_offset == b->cfa_offset;
 }
 
-/* Of the bytes of .text that have a rule in both, the share for which it is the same. */
+/* Returns the share of bytes with the same rule, among the bytes of .text that have a rule in both. */
 static double share_of_same(const char *path)
 {
 	struct file file;

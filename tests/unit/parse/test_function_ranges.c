@@ -157,8 +157,8 @@ static void open_file(struct opened *opened, const struct file *file, size_t cap
 	elf_image_fini(&image);
 }
 
-/* The start of the function that covers the offset in the code, as an offset; -1 if there is
- * none. */
+/* Returns the start of the function that covers the offset in the code, as an offset, or -1 if
+ * there is none. */
 static int64_t start_of(const struct opened *opened, uint64_t offset)
 {
 	struct function_range range = {1, 2};

@@ -118,8 +118,8 @@ static void fill(struct records *r)
 	records_add_sample(r, &(struct record_sample){2000, 6, 8, 1});
 }
 
-/* A copy that ends where the batch ends, aligned as records_visit wants it: the sanitizer sees what
- * is read beyond. */
+/* Visits a copy that ends where the batch ends, aligned as records_visit() requires, so that the
+ * sanitizer detects a read beyond its end. */
 static int visit_copy(const uint8_t *data, size_t length, struct transcript *t)
 {
 	uint8_t *copy = malloc(length ? length : 1);

@@ -10,8 +10,8 @@
 #include "symbolizer/worker/stack_ids.h"
 #include "tests/unit/symbolizer/identity_fixture.h"
 
-/* The container of a process that had ended when the opener looked: it can only follow from the
- * cgroup. */
+/* Returns the container of a process that had ended when the opener looked: it can only follow from
+ * the cgroup. */
 static const char *container_of_ended_process(struct worker *worker, uint64_t cgroup_id)
 {
 	static uint32_t tgid = 100000;

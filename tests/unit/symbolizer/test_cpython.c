@@ -102,7 +102,7 @@ static void put_word(uint64_t at, uint64_t value)
 	put(at, &value, sizeof(value));
 }
 
-/* A compact str with `width` bytes per character. */
+/* Writes a compact str with `width` bytes per character. */
 static void put_str(uint64_t at, const void *text, size_t characters, unsigned int width,
 		    bool ascii)
 {

@@ -444,7 +444,7 @@ Test(hotspot_liveness, a_redefined_method_keeps_its_old_name)
 	}
 }
 
-/* An nmethod whose method is inlined into itself. */
+/* Makes an nmethod whose method is inlined into itself. */
 static void make_nmethod(struct fixture *f, uint32_t compile_id)
 {
 	const bool excluded = f->vm.version >= HOTSPOT_ZERO_EXCLUDED_SINCE;

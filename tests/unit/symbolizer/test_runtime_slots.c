@@ -19,7 +19,7 @@ static void teardown(void)
 	free(slots.table);
 }
 
-/* The slot of a process, or NULL, searched as the kernel side does. */
+/* Returns the slot of a process, or NULL, with a search like that of the kernel side. */
 static const struct bh_runtime_slot *look_up(uint32_t tgid)
 {
 	for (uint32_t i = 0; i < BH_RUNTIME_PROBES; i++) {

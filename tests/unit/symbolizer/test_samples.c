@@ -254,7 +254,7 @@ Test(samples, a_lost_batch_resets_all_ids)
 	worker_free(worker);
 }
 
-/* A module with a long path in each of its frames' definitions: its id is `module`. */
+/* Adds the module `module`, whose path is as long as possible and makes its definition large. */
 static void add_module(struct worker *worker, uint32_t module)
 {
 	struct msg_module message = {.id = module};
@@ -267,7 +267,7 @@ enum {
 	DEEP_FRAMES = 600
 };
 
-/* A stack of DEEP_FRAMES frames, each in a module of its own. */
+/* Adds a stack of DEEP_FRAMES frames, each in a module of its own. */
 static void add_deep(struct worker *worker, uint64_t stack)
 {
 	const struct bh_sample header = {.stack_id = stack,

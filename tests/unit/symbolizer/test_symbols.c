@@ -117,7 +117,7 @@ static bool is_name_of(const char *name, const char *raw)
 	return false;
 }
 
-/* The found name must belong to the function that starts last among those that contain `vaddr`. */
+/* Checks that the found name belongs to the function that starts last among those that contain `vaddr`. */
 static void check_address(const struct symbols *symbols, const struct truth *truth, uint64_t vaddr)
 {
 	uint64_t start = 0, offset, back;
