@@ -55,14 +55,16 @@ struct otlp_exporter {
 	uint64_t drain_deadline_ns;
 };
 
-/* configure.c: the handler of CONFIGURE_OTLP. */
+/* configure.c */
+/* Handles CONFIGURE_OTLP. Returns 0, or a negative errno if the message is malformed. */
 int configure_on_message(void *context, const struct msg_configure_otlp *config,
 			 struct message *message);
 /* Takes the configuration from the CLI before the sandbox is entered: reads certificates and opens
  * the files that may be needed later. Returns STATUS_DONE; after a failure logs it and returns
  * another exit status. */
 int configure_receive(struct otlp_exporter *exporter);
-/* Inside the sandbox, opens the spool and the transport and starts the sender. Returns the same. */
+/* Inside the sandbox, opens the spool and the transport and starts the sender. Returns the same;
+ * only a failure to start the sender is not logged. */
 int configure_start(struct otlp_exporter *exporter);
 
 /* interval.c */

@@ -119,7 +119,7 @@ static int agent_on_end(void *context, const struct msg_losses *losses)
 	HANDLER(END, agent_on_end)
 MESSAGE_HANDLERS(agent_exporter_handlers, EXPORTER, AGENT_EXPORTER_HANDLERS);
 
-/* A peer has ended, so no more batches will arrive: commit what is here. */
+/* Commits and stores what is here when a peer has ended, since no more batches will arrive. */
 static bool agent_on_gone(void *context, enum role_id other)
 {
 	struct otlp_exporter *e = context;

@@ -27,7 +27,7 @@ static int agent_resume(struct otlp_exporter *e)
 	return r;
 }
 
-/* gRPC starts many threads on a large machine, and none of them needs a large stack. */
+/* Reduces the stacks of all later threads: see DELIVERY_THREAD_STACK_BYTES. */
 static void agent_size_threads(void)
 {
 	pthread_attr_t attributes;

@@ -3,7 +3,7 @@
 #ifndef EXPORTER_DELIVERY_TRANSPORT_LOG_H
 #define EXPORTER_DELIVERY_TRANSPORT_LOG_H
 
-/* Must be called before grpc_init(). */
+/* Replaces the library's log function. It must be called before grpc_init(). */
 void transport_log_init(void);
 
 #endif

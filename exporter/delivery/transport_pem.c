@@ -24,8 +24,8 @@ static void free_key(EVP_PKEY **key)
 	EVP_PKEY_free(*key);
 }
 
-/* OpenSSL's error queue belongs to the thread. It is emptied here, so that no later caller finds
- * these errors. */
+/* Returns 0 or -EINVAL. OpenSSL's error queue belongs to the thread; it is emptied, so that no
+ * later caller finds these errors. */
 static int result(bool good)
 {
 	ERR_clear_error();

@@ -109,14 +109,14 @@ static void add_child(const struct tree *t, struct children *children, struct ch
 	}
 }
 
-/* The label at `depth`, or of the root if depth is -1. */
+/* Returns the label at `depth`, or that of the root if `depth` is -1. */
 static uint32_t label_at(const struct folded_stacks *f, uint32_t at, int64_t depth)
 {
 	return depth < 0 ? folded_stacks_root(f, f->samples[at])
 			 : folded_stacks_frame(f, f->samples[at], (uint32_t)depth);
 }
 
-/* The subtree that begins at `first` and ends where the label at `depth` changes. */
+/* Returns the subtree that starts at `first` and ends where the label at `depth` changes. */
 static struct child find_child(const struct tree *t, uint32_t first, uint32_t end, int64_t depth)
 {
 	const struct folded_stacks *f = &t->folded;

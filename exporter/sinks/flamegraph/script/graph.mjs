@@ -113,13 +113,13 @@ export class Graph {
 		return neighbour(this.state.tree, this.rows, this.state.selected, directions[key]);
 	}
 
-	/* To be called when the search has changed. */
+	/* Paints again after the search has changed. */
 	showFound() {
 		this.painter.resetMatches();
 		this.repaint();
 	}
 
-	/* To be called when the theme has changed. */
+	/* Paints again after the theme has changed. */
 	showColours() {
 		this.painter.readColours();
 		this.paint();

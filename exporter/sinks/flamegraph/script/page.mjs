@@ -99,7 +99,7 @@ export class Page {
 
 	/* -------- what the options say */
 
-	/* `all`: the tree has nothing in common with the one before, so the zoom ends. */
+	/* Builds the tree. `all`: it has nothing in common with the one before, so the zoom ends. */
 	rebuild(all) {
 		const { state } = this;
 
@@ -156,7 +156,7 @@ export class Page {
 		this.graph.repaint();
 	}
 
-	/* Screen readers read every change of the status, so it only changes if the text differs. */
+	/* Shows a text. Screen readers read every change, so equal text does not change the document. */
 	showStatus(text) {
 		if (text === this.status)
 			return;
@@ -190,7 +190,7 @@ export class Page {
 		});
 	}
 
-	/* A click on joined boxes zooms to their parent, where they have more space. */
+	/* Zooms to the box. A click on joined boxes zooms to their parent, where they have more space. */
 	click(event) {
 		const box = this.graph.boxAt(event.offsetX, event.offsetY);
 

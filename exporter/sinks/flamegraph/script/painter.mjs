@@ -49,7 +49,7 @@ export class Painter {
 		this.joined = ['--joined-faded', '--joined', '--joined-found'].map(value);
 	}
 
-	/* To be called when the layout or the search has changed. */
+	/* Drops cached results after the layout or the search has changed. */
 	resetMatches() {
 		this.joinedMatches.clear();
 	}

@@ -67,7 +67,7 @@ export function searchTree(labels, tree, zoom, test) {
 	return found;
 }
 
-/* Only the outermost match of a stack counts, because its total includes all samples below it. */
+/* Counts the outermost match of a stack. Its total includes all samples below it, so no other match counts. */
 function countOutermost(found, tree, node, inside) {
 	found.samples += tree.total[node];
 	if (inside)
