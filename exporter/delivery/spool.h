@@ -31,7 +31,7 @@
 struct spool;
 
 struct spool_config {
-	int memory_fd;	  /* at least one page long; the spool owns it from now on */
+	int memory_fd;	  /* new, or of an earlier spool; the spool owns it from now on */
 	int directory_fd; /* -1: there is only memory; the spool owns it from now on */
 	/* More: records go to the directory, or the oldest are dropped. */
 	uint64_t memory_bytes_max;
