@@ -56,7 +56,8 @@ static bool parse_module(const char *at, const char *end, struct kallsyms_symbol
 	return true;
 }
 
-bool kallsyms_parse_line(const char *line, size_t length, struct kallsyms_symbol *symbol)
+/* Parses one line, without its newline. Returns false if it has another form. */
+static bool kallsyms_parse_line(const char *line, size_t length, struct kallsyms_symbol *symbol)
 {
 	const char *at = line, *end = line + length;
 	struct kallsyms_symbol parsed = {0};

@@ -43,10 +43,8 @@ void kallsyms_init(struct kallsyms_parser *parser, kallsyms_visit_fn *visit, voi
  * not be used any more. */
 int kallsyms_feed(struct kallsyms_parser *parser, const char *data, size_t length);
 
-/* Parses the last line, if the text did not end with a newline. Returns as kallsyms_feed(). */
+/* Parses the last line, if the text did not end with a newline. Returns what
+ * kallsyms_feed() returns. */
 int kallsyms_finish(struct kallsyms_parser *parser);
-
-/* Parses one line, without its newline. Returns false if it has another form. */
-bool kallsyms_parse_line(const char *line, size_t length, struct kallsyms_symbol *symbol);
 
 #endif
