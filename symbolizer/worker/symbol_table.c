@@ -417,8 +417,7 @@ int symbol_table_build(struct symbols *symbols, const struct elf_image *image, s
 	read_relocations(symbols, image);
 	if (symbol_table_fixed_bytes(symbols) > cap_bytes)
 		return -EFBIG;
-	/* Addresses in an object file that is not linked (ET_REL) are not addresses yet. */
-	if (symbols->region_count == 0 || image->type == ET_REL)
+	if (symbols->region_count == 0)
 		return 0;
 	r = index_section(build, image, SHT_SYMTAB, cap_bytes);
 	if (r == 0 && symbols->entry_count == 0) {
