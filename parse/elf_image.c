@@ -526,19 +526,6 @@ bool elf_image_vaddr_to_offset(const struct elf_image *image, uint64_t vaddr, ui
 	return true;
 }
 
-bool elf_image_offset_to_vaddr(const struct elf_image *image, uint64_t offset, uint64_t *vaddr)
-{
-	for (unsigned int i = 0; i < image->segment_count; i++) {
-		const struct elf_segment *s = &image->segments[i];
-
-		if (offset >= s->offset && offset - s->offset < s->file_size) {
-			*vaddr = s->vaddr + (offset - s->offset);
-			return true;
-		}
-	}
-	return false;
-}
-
 bool elf_segment_has_code(const struct elf_segment *segment, uint64_t vaddr)
 {
 	return segment->executable && vaddr >= segment->vaddr &&

@@ -87,10 +87,9 @@ int elf_image_read_section(const struct elf_image *image, const struct elf_secti
 int elf_image_read_vaddr(const struct elf_image *image, uint64_t vaddr, uint64_t size, size_t cap,
 			 uint8_t **data, size_t *length);
 
-/* Converts a virtual address to a file offset and back, by the PT_LOAD segments. Returns false if
- * it is in no segment. */
+/* Converts a virtual address to a file offset, by the PT_LOAD segments. Returns false if it is in no
+ * segment. */
 bool elf_image_vaddr_to_offset(const struct elf_image *image, uint64_t vaddr, uint64_t *offset);
-bool elf_image_offset_to_vaddr(const struct elf_image *image, uint64_t offset, uint64_t *vaddr);
 
 /* Returns whether the segment is executable, with the virtual address in its file part. */
 bool elf_segment_has_code(const struct elf_segment *segment, uint64_t vaddr);
