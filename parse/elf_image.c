@@ -467,6 +467,13 @@ const struct elf_section *elf_image_find_section(const struct elf_image *image, 
 	return NULL;
 }
 
+uint64_t elf_image_section_vaddr(const struct elf_image *image, const char *name)
+{
+	const struct elf_section *section = elf_image_find_section(image, name);
+
+	return section ? section->vaddr : 0;
+}
+
 int elf_image_read_section(const struct elf_image *image, const struct elf_section *section,
 			   size_t cap, uint8_t **data, size_t *length)
 {

@@ -76,6 +76,9 @@ void elf_image_fini(struct elf_image *image);
 /* Returns the first section with this name, or NULL. */
 const struct elf_section *elf_image_find_section(const struct elf_image *image, const char *name);
 
+/* Returns the virtual address of the first section with this name, or 0. */
+uint64_t elf_image_section_vaddr(const struct elf_image *image, const char *name);
+
 /* Reads the contents of a section, decompressed (SHF_COMPRESSED, zlib), into memory that the caller
  * frees. Returns 0; -ENOENT: it is empty or SHT_NOBITS; -EFBIG: it has, or claims to have, more
  * than `cap` bytes; -EBADMSG: it cannot be decompressed; -ENOMEM; or the source's error. */
@@ -87,8 +90,8 @@ int elf_image_read_section(const struct elf_image *image, const struct elf_secti
 int elf_image_read_vaddr(const struct elf_image *image, uint64_t vaddr, uint64_t size, size_t cap,
 			 uint8_t **data, size_t *length);
 
-/* Converts a virtual address to a file offset, by the PT_LOAD segments. Returns false if it is in no
- * segment. */
+/* Converts a virtual address to a file offset, by the PT_LOAD segments. Returns false if it is in
+ * no segment. */
 bool elf_image_vaddr_to_offset(const struct elf_image *image, uint64_t vaddr, uint64_t *offset);
 
 /* Returns whether the segment is executable, with the virtual address in its file part. */

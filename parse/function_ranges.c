@@ -34,13 +34,6 @@ static int read_source(const struct elf_source *source, uint64_t offset, void *b
 	return source->read(source->context, offset, bytes, length);
 }
 
-static uint64_t section_vaddr(const struct elf_image *image, const char *name)
-{
-	const struct elf_section *section = elf_image_find_section(image, name);
-
-	return section ? section->vaddr : 0;
-}
-
 /* Uses `bytes` of .eh_frame that are loaded at `vaddr`, or as many as there are in the segment. */
 static bool set_frames(struct function_ranges *ranges, const struct elf_image *image,
 		       uint64_t vaddr, uint64_t bytes)
@@ -201,8 +194,8 @@ int function_ranges_init(struct function_ranges *ranges, const struct elf_image 
 	const struct elf_section *frames = elf_image_find_section(image, ".eh_frame");
 
 	*ranges = (struct function_ranges){.base = lowest_code(image),
-					   .text_vaddr = section_vaddr(image, ".text"),
-					   .data_vaddr = section_vaddr(image, ".got")};
+					   .text_vaddr = elf_image_section_vaddr(image, ".text"),
+					   .data_vaddr = elf_image_section_vaddr(image, ".got")};
 	if (frames && frames->type != SHT_NOBITS && !(frames->flags & SHF_COMPRESSED))
 		set_frames(ranges, image, frames->vaddr,
 			   frames->size < LIMIT_CFI_BYTES ? frames->size : LIMIT_CFI_BYTES);

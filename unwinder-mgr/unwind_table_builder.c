@@ -330,13 +330,6 @@ static int build_parse(struct build *build, const struct cfi_section *section)
 	return r && r != -E2BIG ? r : build_sort(build);
 }
 
-static uint64_t section_vaddr(const struct elf_image *image, const char *name)
-{
-	const struct elf_section *section = elf_image_find_section(image, name);
-
-	return section ? section->vaddr : 0;
-}
-
 /* Finds .eh_frame in a file without section headers: the pointer at the start of .eh_frame_hdr
  * (LSB Core 5.0, 10.6.2) holds its address. It ends at its terminator or with its segment. */
 static int find_eh_frame_by_header(const struct elf_image *image, uint64_t *vaddr,
@@ -381,8 +374,8 @@ static int build_from_eh_frame(struct build *build)
 	_cleanup_(elf_window_fini) struct elf_window window = {0};
 	struct cfi_section cfi = {
 	    .window = &window,
-	    .text_vaddr = section_vaddr(image, ".text"),
-	    .data_vaddr = section_vaddr(image, ".got"),
+	    .text_vaddr = elf_image_section_vaddr(image, ".text"),
+	    .data_vaddr = elf_image_section_vaddr(image, ".got"),
 	};
 	int r;
 
