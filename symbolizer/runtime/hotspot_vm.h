@@ -29,7 +29,6 @@
 	X(SPACE_START, "VirtualSpace", "_low_boundary", true)                                      \
 	X(SPACE_END, "VirtualSpace", "_high_boundary", true)                                       \
 	X(SPACE_LOW, "VirtualSpace", "_low", true)                                                 \
-	X(SPACE_HIGH, "VirtualSpace", "_high", true)                                               \
 	X(BLOCK_LENGTH, "HeapBlock::Header", "_length", true)                                      \
 	X(BLOCK_USED, "HeapBlock::Header", "_used", true)                                          \
 	X(INTERPRETER, "AbstractInterpreter", "_code", true)                                       \
@@ -109,7 +108,6 @@
 /* X(identifier, type): the types whose size we use, all of them needed. */
 #define HOTSPOT_SIZES(X)                                                                           \
 	X(HEAP_BLOCK, "HeapBlock")                                                                 \
-	X(CODE_BLOB, "CodeBlob")                                                                   \
 	X(NMETHOD, "nmethod")                                                                      \
 	X(PC_DESC, "PcDesc")                                                                       \
 	X(CONST_METHOD, "ConstMethod")                                                             \
