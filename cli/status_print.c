@@ -147,15 +147,6 @@ void status_print_text(const struct agent_report *report, FILE *out)
 
 /* --- JSON --- */
 
-static void json_counts(FILE *out, const char *key, const char *const *names,
-			const uint64_t *counts, int first, int count)
-{
-	fprintf(out, "  \"%s\": {", key);
-	for (int i = first; i < count; i++)
-		fprintf(out, "%s\"%s\": %" PRIu64, i > first ? ", " : "", names[i], counts[i]);
-	fprintf(out, "},\n");
-}
-
 static void json_text(FILE *out, const char *text)
 {
 	escape_write_json(out, text, strlen(text), ESCAPE_JSON);
@@ -226,8 +217,9 @@ void status_print_json(const struct agent_report *report, FILE *out)
 	json_number(out, "waiting", f.waiting);
 	json_number(out, "in_flight", f.in_flight);
 	json_number(out, "deferred", report->deferred);
-	json_counts(out, "lost", loss_names, f.lost, 0, LOSS_COUNT);
-	json_counts(out, "incomplete", incomplete_reason_names, l->incomplete, 1, INCOMPLETE_COUNT);
+	names_print_json(out, "lost", loss_names, f.lost, 0, LOSS_COUNT);
+	names_print_json(out, "incomplete", incomplete_reason_names, l->incomplete, 1,
+			 INCOMPLETE_COUNT);
 	runtime_print_json(report->runtimes, out);
 	json_backend(report, out);
 	fprintf(out,

@@ -139,15 +139,6 @@ void summary_print(const struct record_options *options, const struct recording_
 	}
 }
 
-static void write_counts(FILE *f, const char *key, const char *const *names, const uint64_t *counts,
-			 int first, int count)
-{
-	fprintf(f, "  \"%s\": {", key);
-	for (int i = first; i < count; i++)
-		fprintf(f, "%s\"%s\": %" PRIu64, i > first ? ", " : "", names[i], counts[i]);
-	fprintf(f, "},\n");
-}
-
 static uint64_t timeval_ns(const struct timeval *t)
 {
 	return (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_usec * 1000u;
@@ -183,9 +174,9 @@ int summary_write_stats(int fd, const struct recording_stats *stats, const struc
 	summary_losses(stats, &losses);
 	fprintf(f, "{\n  \"taken\": %" PRIu64 ",\n  \"exported\": %" PRIu64 ",\n", loader->taken,
 		exporter->exported);
-	write_counts(f, "lost", loss_names, losses.lost, 0, LOSS_COUNT);
-	write_counts(f, "incomplete", incomplete_reason_names, exporter->incomplete, 1,
-		     INCOMPLETE_COUNT);
+	names_print_json(f, "lost", loss_names, losses.lost, 0, LOSS_COUNT);
+	names_print_json(f, "incomplete", incomplete_reason_names, exporter->incomplete, 1,
+			 INCOMPLETE_COUNT);
 	fprintf(f,
 		"  \"deferred\": %" PRIu64 ",\n  \"batch_bytes\": %" PRIu64
 		",\n  \"duration_ns\": %" PRIu64 ",\n",

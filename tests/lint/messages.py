@@ -39,6 +39,7 @@ REPORTS = [
     ("cli/config_print.c", r"config_print_(help|sample|dump)|print_", "help, a configuration file, and the values of all options"),
     ("cli/config_value.c", r"(config_value_)?print_|config_value_print", "values in that output, and bounds in a message"),
     ("cli/help.c", r"help_print_", "help"),
+    ("cli/names.c", r"names_print_json", "a part of formats that programs read"),
     ("cli/runtime_print.c", r"runtime_print_(json|metrics)", "formats that programs read"),
     ("cli/runtime_set.c", r"runtime_set_print", "the value of an option"),
     ("cli/status_print.c", r"json_|metric|status_print_(json|metrics)", "formats that programs read"),
