@@ -32,15 +32,19 @@ class WithCollector(lib.Case):
             self.assertEqual(sum(map(otlp_decode.count, samples)), account["taken"])
             for program in (deep, threads):
                 mine = [s for s in samples if s["resource"].get("process.pid") == program.pid]
-                self.assertEqual(lib.compare(otlp_decode.folded(mine), program.expectation, least_samples=100), [])
+                # On a loaded machine the first stacks are cut, because there are no tables yet.
+                self.assertEqual(lib.compare(otlp_decode.folded(mine), program.expectation, least_share=0.9, least_samples=100), [])
+                for frame in (frame for sample in mine for frame in sample["stack"]):
+                    if frame["frame_type"] == "native" and (frame["mapping"] or "").startswith("/"):
+                        self.assertEqual(len(frame["build_ids"].get("htlhash", "")), 32, frame)
             for sample in samples:
                 self.assertEqual(sample["scope"][0], "bulkhead")
                 self.assertIn("process.executable.name", sample["resource"])
                 self.assertIn("host.name", sample["resource"])
                 for frame in sample["stack"]:
                     self.assertTrue(frame["frame_type"], frame)
-                    if frame["frame_type"] == "native" and frame["mapping"] and frame["mapping"].startswith("/"):
-                        self.assertEqual(len(frame["build_ids"].get("htlhash", "")), 32, frame)
+                    # The file of a process that has ended may not have been opened in time, and has no id then.
+                    self.assertIn(len(frame["build_ids"].get("htlhash", "")), (0, 32), frame)
 
     def test_tls_by_name_and_address_and_both_ways(self):
         directory = os.path.join(self.directory, "tls")
