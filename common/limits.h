@@ -26,6 +26,11 @@ enum {
 	 * Full: the worker resets all ids and describes everything again. */
 	LIMIT_WORKER_FRAMES = 1 << 18,
 
+	/* Frames of one stack: kernel frames, 2,048 user frames, the functions inlined into managed
+	 * ones, and the reason of an incomplete stack. The worker leaves out the outermost managed
+	 * frames beyond it; the exporter loses the samples of a longer stack. */
+	LIMIT_STACK_FRAMES = 2304,
+
 	/* Environment variables of a process that the user may ask for. More: the command line is
 	 * refused. */
 	LIMIT_IDENTITY_VARIABLES = 8,

@@ -9,13 +9,13 @@
 #include "common/clock.h"
 #include "common/frame_kind.h"
 #include "common/incomplete_reasons.h"
+#include "common/limits.h"
 #include "records/records.h"
 
 enum {
 	/* The worker assigns ids from 1 on without gaps, and resets them after LIMIT_WORKER_FRAMES
 	 * (2^18) frames. A managed frame with inlined functions takes several ids. */
 	AGGREGATE_IDS_MAX = 1 << 20,
-	AGGREGATE_FRAMES_MAX = 2048 /* of one stack; samples of a longer one are lost */
 };
 
 /* 1 h. A sample may have waited in the worker while the exporter was started again, but never this
@@ -192,9 +192,9 @@ static int on_frame(void *context, const struct record_frame *f)
 static int on_stack(void *context, const struct record_stack *s)
 {
 	struct aggregate *a = context;
-	uint32_t locations[AGGREGATE_FRAMES_MAX], id;
+	uint32_t locations[LIMIT_STACK_FRAMES], id;
 
-	if (s->count > AGGREGATE_FRAMES_MAX)
+	if (s->count > LIMIT_STACK_FRAMES)
 		return 0;
 	for (uint32_t i = 0; i < s->count; i++) {
 		locations[i] = ids_get(&a->frames, s->frames[i]);

@@ -38,9 +38,10 @@ struct retained_stack {
 
 /* The ids of a stack's frames. Managed frames may stand for several each. */
 struct frame_ids {
-	uint32_t ids[BH_FRAMES_ROOM + RUNTIME_INLINED_MAX + 1];
+	uint32_t ids[LIMIT_STACK_FRAMES];
 	uint32_t count;
 };
+_Static_assert((int)LIMIT_STACK_FRAMES > (int)BH_FRAMES_ROOM, "a record's frames and a reason fit");
 
 /* Adds the user frames of a stack with managed frames. Frames that do not fit are left out: inlined
  * functions may make a deep stack deeper. */
@@ -57,7 +58,7 @@ static int stack_add_managed(struct worker *worker, const struct bh_sample *head
 			r = frames_get_managed_ids(worker, process, &frames[i], &first, &count);
 		else
 			r = frames_get_id(worker, frames[i], &first);
-		for (uint32_t j = 0; !r && j < count && to->count < BH_FRAMES_ROOM; j++)
+		for (uint32_t j = 0; !r && j < count && to->count < LIMIT_STACK_FRAMES - 1; j++)
 			to->ids[to->count++] = first + j;
 	}
 	return r;

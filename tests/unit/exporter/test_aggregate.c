@@ -15,10 +15,9 @@
 
 FAILING_MEMORY;
 
-/* Limits of aggregate.c: ids from the first on, and stacks longer than the second, are refused. */
+/* The limit of aggregate.c: ids from this one on are refused. */
 enum {
-	IDS_MAX = 1 << 20,
-	FRAMES_MAX = 2048
+	IDS_MAX = 1 << 20
 };
 
 struct fixture {
@@ -249,8 +248,8 @@ Test(aggregate, stacks_above_the_limit_are_lost)
 		frames[i] = 1;
 	add_sound(f);
 	add_stack(f, 2, 0, frames, 5000);
-	add_stack(f, 3, 0, frames, FRAMES_MAX + 1);
-	add_stack(f, 4, 0, frames, FRAMES_MAX);
+	add_stack(f, 3, 0, frames, LIMIT_STACK_FRAMES + 1);
+	add_stack(f, 4, 0, frames, LIMIT_STACK_FRAMES);
 	add_samples(f, 2, 1, 2);
 	add_samples(f, 3, 1, 2);
 	add_samples(f, 4, 1, 2);

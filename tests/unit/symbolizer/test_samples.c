@@ -18,7 +18,7 @@
 static struct {
 	int answer; /* what peer_send() returns */
 	unsigned int batches, resets, frames, stacks, samples;
-	uint32_t last_stack;
+	uint32_t last_stack, last_stack_frames;
 	bool defined[LIMIT_WORKER_STACKS + 8];
 } sent;
 
@@ -35,6 +35,7 @@ static int on_stack(void *context, const struct record_stack *stack)
 	(void)context;
 	sent.defined[stack->id] = true;
 	sent.stacks++;
+	sent.last_stack_frames = stack->count;
 	return 0;
 }
 
@@ -305,6 +306,32 @@ Test(samples, a_deep_stack_of_new_names_is_sent_in_several_batches)
 	flush(worker);
 	cr_assert_eq(sent.samples, 3);
 	cr_assert_eq(lost_references(worker), 0);
+	worker_free(worker);
+}
+
+/* The exporter loses samples of stacks that are longer than it expects. */
+Test(samples, the_longest_stack_is_one_that_the_exporter_takes)
+{
+	struct worker *worker = worker_new();
+	const struct bh_sample header = {.stack_id = 1,
+					 .time_ns = 1,
+					 .tgid = TGID,
+					 .tid = TGID,
+					 .user_count = BH_USER_FRAMES_MAX,
+					 .kernel_count = BH_KERNEL_FRAMES_MAX,
+					 .reason = BH_REASON_TOO_DEEP,
+					 .comm = "test"};
+	uint64_t frames[BH_USER_FRAMES_MAX + BH_KERNEL_FRAMES_MAX];
+
+	for (uint32_t i = 0; i < BH_USER_FRAMES_MAX; i++)
+		frames[i] = bh_frame_raw(0x1000 + i);
+	for (uint32_t i = 0; i < BH_KERNEL_FRAMES_MAX; i++)
+		frames[BH_USER_FRAMES_MAX + i] = 0xffffffff81000000 + i;
+	samples_add(worker, &header, frames);
+	flush(worker);
+	cr_assert_eq(sent.samples, 1);
+	cr_assert_eq(sent.last_stack_frames, BH_USER_FRAMES_MAX + BH_KERNEL_FRAMES_MAX + 1);
+	cr_assert_leq(sent.last_stack_frames, LIMIT_STACK_FRAMES);
 	worker_free(worker);
 }
 
