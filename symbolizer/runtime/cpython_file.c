@@ -156,7 +156,7 @@ static int find(const struct runtime_file *file, const char *name, uint64_t *vad
 	struct runtime_symbol symbol;
 	int r = runtime_file_exported(file, name, &symbol);
 
-	if (r < 0 && !file->dynamic_symbols)
+	if (r < 0 && !file->symbols.dynamic_symbols)
 		r = runtime_file_local(file, name, &symbol);
 	if (!r)
 		*vaddr = symbol.vaddr;
@@ -385,7 +385,8 @@ static bool may_be(const struct runtime_file *file)
 	const char *name = strrchr(file->path, '/');
 	uint64_t vaddr;
 
-	if (!file->dynamic_symbols && strncmp(name ? name + 1 : file->path, "python", 6) != 0)
+	if (!file->symbols.dynamic_symbols &&
+	    strncmp(name ? name + 1 : file->path, "python", 6) != 0)
 		return false;
 	return find(file, "_PyEval_EvalFrameDefault", &vaddr) == 0;
 }

@@ -9,21 +9,20 @@
 #include <stdint.h>
 
 #include "parse/elf_image.h"
+#include "parse/elf_lookup.h"
 
 struct runtime_file {
 	const char *path; /* as the process sees it: chosen by its owner, good as a hint only */
 	struct elf_image image;
-	/* .dynsym with its strings, and the hash tables for lookups: one of the two, or both. */
-	const struct elf_section *dynamic_symbols, *dynamic_strings, *gnu_hash, *hash;
-	const struct elf_section *symbols, *strings; /* .symtab; NULL if stripped */
+	struct elf_lookup symbols;
 };
 
 struct runtime_symbol {
 	uint64_t vaddr, size;
 };
 
-/* Opens the file that `fd` refers to. `fd` and `path` are borrowed until runtime_file_fini().
- * Returns 0, or an error of elf_image_init(). */
+/* Opens the file that `fd` refers to. `fd` and `path` are borrowed until runtime_file_fini(), and
+ * `file` must stay where it is. Returns 0, or an error of elf_image_init(). */
 int runtime_file_init(struct runtime_file *file, int fd, const char *path);
 void runtime_file_fini(struct runtime_file *file);
 

@@ -12,20 +12,6 @@
 #ifndef SYMBOLIZER_RUNTIME_LIMITS_H
 #define SYMBOLIZER_RUNTIME_LIMITS_H
 
-/* ---- file.c: the ELF file of a runtime ---- */
-
-enum {
-	/* .symtab and .strtab, in bytes: 1.4 million symbols of 48 characters, which only the
-	 * largest programs have. A larger table is not read, so no local symbol is found. */
-	FILE_SYMBOLS_BYTES_MAX = 32 << 20,
-	FILE_STRINGS_BYTES_MAX = 64 << 20,
-	/* Symbols in one chain of a hash table. Linkers size the table for short chains, so a
-	 * longer one is forged. */
-	FILE_HASH_CHAIN_MAX = 256,
-	/* Bytes of a symbol name, with its NUL. All names that are looked up are shorter. */
-	FILE_SYMBOL_NAME_BYTES = 96,
-};
-
 /* ---- cpython*.c ---- */
 
 enum {

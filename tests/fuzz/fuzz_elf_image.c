@@ -6,6 +6,7 @@
 
 #include "common/cleanup.h"
 #include "parse/elf_image.h"
+#include "parse/elf_lookup.h"
 
 enum {
 	CAP = 1 << 20,
@@ -63,6 +64,20 @@ static void check_segments(const struct elf_image *image)
 	}
 }
 
+/* A symbol that is found must be one that the file defines. */
+static void check_lookup(const struct elf_image *image)
+{
+	struct elf_lookup lookup;
+	struct elf_symbol symbol;
+
+	elf_lookup_init(&lookup, image);
+	check(elf_lookup_exported(&lookup, "main", &symbol) < 0 || symbol.section);
+	/* A compressed table may have a thousand times the size of the input. */
+	if (lookup.symbols && lookup.strings && lookup.symbols->size <= CAP &&
+	    lookup.strings->size <= CAP)
+		check(elf_lookup_local(&lookup, "main", &symbol) < 0 || symbol.section);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct elf_buffer buffer = {data, size};
@@ -79,6 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check(memchr(image.go_build_id, 0, sizeof(image.go_build_id)) != NULL);
 	check_sections(&image);
 	check_segments(&image);
+	check_lookup(&image);
 	if (elf_image_read_vaddr(&image, image.eh_frame_hdr_vaddr, image.eh_frame_hdr_size, CAP,
 				 &header, &length) == 0)
 		check_bytes(header, length);
