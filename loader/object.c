@@ -291,7 +291,8 @@ int object_send_maps(struct loader *loader)
 				  bpf_map__fd(o->maps.worker_control),
 				  bpf_map__fd(o->maps.runtimes)};
 	struct msg_maps maps = {.ring_bytes = bpf_map__max_entries(o->maps.deferred),
-				.cpu_count = (uint32_t)loader->possible_cpus};
+				.cpu_count = (uint32_t)loader->possible_cpus,
+				.runtimes = object_runtimes(loader)};
 	struct peer *peers = loader->role.peers;
 	int r = peer_send(&peers[ROLE_MANAGER], MESSAGE_MANAGER_MAPS, &maps, sizeof(maps),
 			  manager_fds, 4);
@@ -301,7 +302,6 @@ int object_send_maps(struct loader *loader)
 	if (!r)
 		r = object_send_exporter_maps(loader);
 	maps.ring_bytes = bpf_map__max_entries(o->maps.samples);
-	maps.runtimes = object_runtimes(loader);
 	if (!r)
 		r = peer_send(&peers[ROLE_WORKER], MESSAGE_WORKER_MAPS, &maps, sizeof(maps),
 			      worker_fds, 4);

@@ -50,6 +50,7 @@ static int manager_on_maps(void *context, const struct msg_maps *maps, struct me
 	struct bh_rule *rules = map_writable(message->fds[2], RULES_MAX * sizeof(struct bh_rule));
 	if (!manager->processes.table || !manager->modules.published || !rules)
 		return -ENOMEM;
+	manager->modules.runtimes = maps->runtimes;
 	rules_init(&manager->rules, rules);
 	/* Slot 0 is for memory without a file. */
 	manager->modules.published[0] = (struct bh_module){.state = BH_MODULE_FRAME_POINTERS};
@@ -133,13 +134,31 @@ static int manager_on_scan_done(void *context)
 	return 0;
 }
 
+/* The worker asks for files only that have the symbols. So the file has changed since, or the
+ * worker has been taken over. The first time is logged: neither may flood the log. */
+static void manager_refuse_watch(struct manager *manager, const struct module *module)
+{
+	char name[MSG_PATH_BYTES];
+
+	if (manager->watch_refused)
+		return;
+	manager->watch_refused = true;
+	log_warning("refused to report the processes that use a file which the symbolizer takes "
+		    "for a language runtime, because it lacks the symbols of one: file=%s",
+		    log_escape(module->path, name, sizeof(name)));
+}
+
 static int manager_on_watch(void *context, const struct msg_id *watched)
 {
 	struct manager *manager = context;
 	struct module *module = modules_find(&manager->modules, watched->id);
 
-	if (module)
+	if (!module || module->watched)
+		return 0;
+	if (module_check_runtime(&manager->modules, module))
 		processes_watch(manager, module);
+	else
+		manager_refuse_watch(manager, module);
 	return 0;
 }
 

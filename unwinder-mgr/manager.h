@@ -33,6 +33,7 @@ struct manager {
 	struct deferred deferred;
 	struct msg_losses losses;
 	bool scanning, scan_wanted;
+	bool watch_refused; /* a request of the worker, and the log has it */
 	uint64_t started_ns, scanned_ns, reclaimed_ns, drain_deadline_ns;
 };
 

@@ -15,6 +15,7 @@
 #include "common/file_read.h"
 #include "common/log.h"
 #include "unwinder-mgr/manager.h"
+#include "unwinder-mgr/runtime_check.h"
 
 enum {
 	VDSO_BYTES_MAX = 64 << 10, /* several times the size of any kernel's */
@@ -311,6 +312,21 @@ static int module_read(void *context, uint64_t offset, void *buffer, size_t leng
 	return file_read_exactly(*(const int *)context, offset, buffer, length);
 }
 
+static struct elf_source module_source(struct module *module)
+{
+	return (struct elf_source){
+	    .read = module_read, .context = &module->fd, .size = (uint64_t)module->file.st_size};
+}
+
+bool module_check_runtime(const struct modules *modules, struct module *module)
+{
+	const struct elf_source source = module_source(module);
+	const bool checked = module->checked;
+
+	module->checked = true;
+	return !checked && module->fd >= 0 && runtime_check_file(&source, modules->runtimes);
+}
+
 /* Places the module's rows, or lets it wait for a slab. */
 static void module_place(struct manager *manager, struct module *module)
 {
@@ -334,8 +350,7 @@ static void module_place(struct manager *manager, struct module *module)
 /* Announces a module whose file has been opened, and builds and places its table. */
 static void module_build(struct manager *manager, struct module *module)
 {
-	const struct elf_source source = {
-	    .read = module_read, .context = &module->fd, .size = (uint64_t)module->file.st_size};
+	const struct elf_source source = module_source(module);
 
 	module_announce(manager, module);
 	int r = unwind_table_build(&module->builder, &manager->rules, &source);

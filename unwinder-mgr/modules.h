@@ -63,6 +63,7 @@ struct module {
 	uint32_t slot; /* index in the published table, reused after the grace period */
 	enum module_state state;
 	bool watched;		/* each mapping of it is reported to the worker */
+	bool checked;		/* the worker wanted to watch it, and its symbols were searched */
 	bool unannounced;	/* the worker could not take the announcement yet */
 	bool shared;		/* other processes find it by its key */
 	uint32_t requested_for; /* the process through whose mapping the file was opened */
@@ -89,6 +90,7 @@ struct modules {
 	unsigned int placing; /* how many wait for a slab */
 	unsigned int unannounced;
 	unsigned int watched;
+	uint32_t runtimes; /* wanted language runtimes, a set: no others are watched */
 	struct module *vdso;
 	/* Grows whenever a module or a process becomes usable: then deferred stacks are tried. */
 	uint64_t generation;
@@ -142,6 +144,11 @@ static inline void module_put(struct module *module)
 
 /* Returns the module with this id, or NULL. */
 struct module *modules_find(struct modules *modules, uint32_t id);
+
+/* Returns whether the module's file can be a language runtime, so that the worker may watch it. The
+ * file is read the first time only, and false is returned from then on: the caller keeps a positive
+ * answer in `watched`. */
+bool module_check_runtime(const struct modules *modules, struct module *module);
 
 /* Returns whether any module still waits for its file or for a slab. */
 bool modules_pending(const struct modules *modules);

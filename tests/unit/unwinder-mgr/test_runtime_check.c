@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which files can be a language runtime, by their symbols: files of this machine, and some that are made for the test. */
+#include <criterion/criterion.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <link.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/file_read.h"
+#include "common/runtimes.h"
+#include "unwinder-mgr/runtime_check.h"
+
+enum {
+	PYTHON = 1 << RUNTIME_ID_CPYTHON,
+	JAVA = 1 << RUNTIME_ID_HOTSPOT
+};
+
+static int read_file(void *context, uint64_t offset, void *buffer, size_t length)
+{
+	return file_read_exactly(*(const int *)context, offset, buffer, length);
+}
+
+static bool is_runtime(const char *path, uint32_t wanted)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+
+	cr_assert(fd >= 0 && fstat(fd, &st) == 0, "%s", path);
+	const struct elf_source source = {.read = read_file, .context = &fd, .size = (uint64_t)st.st_size};
+	const bool is = runtime_check_file(&source, wanted);
+	close(fd);
+	return is;
+}
+
+/* Checks all files that match the pattern. Returns how many. */
+static size_t expect_all(const char *pattern, bool expected, uint32_t wanted)
+{
+	glob_t found;
+
+	if (glob(pattern, 0, NULL, &found))
+		return 0;
+	for (size_t i = 0; i < found.gl_pathc; i++)
+		cr_expect_eq(is_runtime(found.gl_pathv[i], wanted), expected, "%s", found.gl_pathv[i]);
+	const size_t count = found.gl_pathc;
+	globfree(&found);
+	return count;
+}
+
+/* Debian's interpreter contains CPython, and is stripped. */
+Test(runtime_check, python_is_a_runtime)
+{
+	cr_expect(is_runtime("/usr/bin/python3", RUNTIME_SET_ALL));
+	cr_expect(is_runtime("/usr/bin/python3", PYTHON));
+	cr_expect_not(is_runtime("/usr/bin/python3", JAVA));
+	cr_expect_not(is_runtime("/usr/bin/python3", 0));
+}
+
+Test(runtime_check, python_libraries_are_runtimes)
+{
+	size_t count = expect_all("/usr/lib/*/libpython3.*.so.1.0", true, PYTHON);
+
+	count += expect_all("/root/.pyenv/versions/3.*/lib/libpython3.*.so.1.0", true, PYTHON);
+	count += expect_all("/usr/local/lib/libpython3.*.so.1.0", true, PYTHON);
+	if (!count)
+		cr_skip_test("there is no libpython");
+}
+
+Test(runtime_check, virtual_machines_are_runtimes)
+{
+	if (!expect_all("/usr/lib/jvm/*/lib/server/libjvm.so", true, JAVA))
+		cr_skip_test("there is no JDK");
+	expect_all("/usr/lib/jvm/*/lib/server/libjvm.so", false, PYTHON);
+	expect_all("/usr/lib/jvm/*/lib/*.so", false, RUNTIME_SET_ALL);
+}
+
+/* What every process maps, and what uses a runtime without being one. */
+Test(runtime_check, other_files_are_not)
+{
+	Dl_info libc;
+
+	cr_assert(dladdr((void *)(uintptr_t)read, &libc));
+	cr_expect_not(is_runtime(libc.dli_fname, RUNTIME_SET_ALL), "%s", libc.dli_fname);
+	cr_expect_not(is_runtime("/proc/self/exe", RUNTIME_SET_ALL));
+	cr_expect_not(is_runtime("/bin/sh", RUNTIME_SET_ALL));
+	cr_expect_not(is_runtime("/etc/passwd", RUNTIME_SET_ALL));
+	expect_all("/usr/lib/python3*/lib-dynload/*.so", false, RUNTIME_SET_ALL);
+	cr_expect_not(is_runtime(FIXTURE_USER, RUNTIME_SET_ALL));
+}
+
+Test(runtime_check, one_of_the_symbols_is_not_enough)
+{
+	cr_expect_not(is_runtime(FIXTURE_PART, RUNTIME_SET_ALL));
+}
+
+/* Only if it is stripped, a statically linked interpreter cannot be recognised; nor can the worker use it. */
+Test(runtime_check, a_static_program_is_recognised_by_its_symbol_table)
+{
+	cr_expect(is_runtime(FIXTURE_STATIC, PYTHON));
+	cr_expect_not(is_runtime(FIXTURE_STATIC, JAVA));
+	cr_expect_not(is_runtime(FIXTURE_STRIPPED, RUNTIME_SET_ALL));
+}

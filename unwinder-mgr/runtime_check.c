@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How this works: see runtime_check.h. */
+#include "unwinder-mgr/runtime_check.h"
+
+#include <stddef.h>
+
+#include "common/runtimes.h"
+#include "parse/elf_lookup.h"
+
+enum {
+	RUNTIME_SYMBOLS_MAX = 4
+};
+
+struct runtime_line {
+	enum runtime_id runtime;
+	const char *symbols[RUNTIME_SYMBOLS_MAX]; /* NULL after the last one */
+};
+
+/* A line without symbols accepts every file. */
+static const struct runtime_line runtime_lines[] = {
+#define RUNTIME_SYMBOLS(id, ...) {RUNTIME_ID_##id, {__VA_ARGS__}},
+#define RUNTIME_WITHOUT_SYMBOLS(id) {RUNTIME_ID_##id, {NULL}},
+#include "common/runtime_symbols.def"
+#undef RUNTIME_SYMBOLS
+#undef RUNTIME_WITHOUT_SYMBOLS
+};
+
+enum runtime_set {
+	RUNTIMES_WITH_A_LINE = 0
+#define RUNTIME_SYMBOLS(id, ...) | 1 << RUNTIME_ID_##id
+#define RUNTIME_WITHOUT_SYMBOLS(id) | 1 << RUNTIME_ID_##id
+#include "common/runtime_symbols.def"
+#undef RUNTIME_SYMBOLS
+#undef RUNTIME_WITHOUT_SYMBOLS
+};
+_Static_assert(RUNTIMES_WITH_A_LINE == RUNTIME_SET_ALL,
+	       "each runtime of runtimes.def needs a line in runtime_symbols.def");
+
+static bool file_defines(const struct elf_lookup *lookup, const char *name)
+{
+	struct elf_symbol symbol;
+
+	return elf_lookup_exported(lookup, name, &symbol) == 0 ||
+	       (!lookup->dynamic_symbols && elf_lookup_local(lookup, name, &symbol) == 0);
+}
+
+static bool file_defines_all(const struct elf_lookup *lookup, const struct runtime_line *line)
+{
+	for (int i = 0; i < RUNTIME_SYMBOLS_MAX && line->symbols[i]; i++) {
+		if (!file_defines(lookup, line->symbols[i]))
+			return false;
+	}
+	return true;
+}
+
+bool runtime_check_file(const struct elf_source *source, uint32_t wanted)
+{
+	struct elf_image image;
+	struct elf_lookup lookup;
+	bool found = false;
+
+	if (elf_image_init(&image, source) < 0)
+		return false;
+	elf_lookup_init(&lookup, &image);
+	for (size_t i = 0; i < sizeof(runtime_lines) / sizeof(runtime_lines[0]) && !found; i++) {
+		found = wanted >> runtime_lines[i].runtime & 1 &&
+			file_defines_all(&lookup, &runtime_lines[i]);
+	}
+	elf_image_fini(&image);
+	return found;
+}
