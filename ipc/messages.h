@@ -322,9 +322,23 @@ struct msg_mapped {
 };
 _Static_assert(sizeof(struct msg_mapped) == 40, "wire");
 
-/* The answer repeats `exec_generation`: a descriptor that was opened while the process executed
- * another program is of that program's memory, which may exist for long. A child of vfork(2), for
- * example, has its parent's memory until it executes a program. */
+/* The opener may hand out the memory of a process, because it maps a language runtime: the file
+ * with this device and inode, as stat(2) reports them, is mapped at `address_start`. The opener
+ * checks that when it hands the memory out. The message replaces what was allowed for this pid
+ * before. */
+struct msg_allow_memory {
+	uint64_t address_start, address_end;
+	uint64_t inode;
+	uint32_t device_major, device_minor;
+	uint32_t tgid;
+	uint32_t exec_generation; /* as in struct msg_mapped */
+};
+_Static_assert(sizeof(struct msg_allow_memory) == 40, "wire");
+
+/* OPEN_MEMORY requests the memory of a process; FORBID_MEMORY ends the permission for it. The
+ * answer to a request repeats `exec_generation`: a descriptor that was opened while the process
+ * executed another program is of that program's memory, which may exist for long. A child of
+ * vfork(2), for example, has its parent's memory until it executes a program. */
 struct msg_open_memory {
 	uint32_t tgid;
 	uint32_t exec_generation; /* as in struct msg_mapped */
@@ -332,7 +346,9 @@ struct msg_open_memory {
 _Static_assert(sizeof(struct msg_open_memory) == 8, "wire");
 
 /* The answer to OPEN_MEMORY: the descriptor of /proc/TGID/mem, read-only. Without it, `error` is
- * the errno; ENOBUFS means that too many descriptors wait for the worker, which may ask again. */
+ * the errno. ENOBUFS means that too many descriptors wait for the worker, which may ask again;
+ * ESRCH that the process has ended or executes another program, or that the manager has not
+ * allowed it. A request that comes before the manager's permission is answered after it. */
 struct msg_memory {
 	uint32_t tgid;
 	uint32_t exec_generation;

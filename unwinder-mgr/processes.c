@@ -11,6 +11,7 @@
 #include "common/sequence_lock.h"
 #include "parse/proc_maps.h"
 #include "unwinder-mgr/manager.h"
+#include "unwinder-mgr/memory_permits.h"
 
 static struct process **process_bucket(struct processes *processes, uint32_t tgid)
 {
@@ -132,6 +133,7 @@ void processes_fork(struct manager *manager, uint32_t parent, uint32_t child)
 	struct mapping_list *list = from->list;
 	if (list)
 		list->users++;
+	memory_permit_withdraw(manager, to);
 	mapping_list_put(to->list, &manager->slabs);
 	mapping_list_put(to->previous, &manager->slabs);
 	to->previous = NULL;
@@ -163,6 +165,7 @@ void processes_exec(struct manager *manager, uint32_t tgid, const char *comm, ui
 
 	if (!process)
 		return;
+	memory_permit_withdraw(manager, process);
 	mapping_list_put(process->previous, &manager->slabs);
 	process->previous = process->list;
 	process->exec_ns = time_ns;
@@ -179,8 +182,10 @@ void processes_exit(struct manager *manager, uint32_t tgid, uint64_t now_ns)
 {
 	struct process *process = processes_find(&manager->processes, tgid);
 
-	if (process)
-		process->exited_ns = now_ns;
+	if (!process)
+		return;
+	process->exited_ns = now_ns;
+	memory_permit_withdraw(manager, process);
 }
 
 /* Returns the module of a mapping, with one use more, or NULL for memory without a file. The kernel
@@ -324,12 +329,16 @@ static int process_publish(struct manager *manager, struct process *process)
 }
 
 /* Reports to the worker where a process maps the modules that the worker watches, or only `only`
- * unless that is NULL. */
-static void process_report_watched(struct manager *manager, const struct process *process,
-				   const struct module *only)
+ * unless that is NULL. Returns 0, or -EAGAIN if that has to wait for the opener: a process is only
+ * reported when its memory is allowed, so the worker's request cannot be refused. */
+static int process_report_watched(struct manager *manager, struct process *process,
+				  const struct module *only)
 {
 	const struct mapping_list *list = process->list;
+	int r = memory_permit_update(manager, process);
 
+	if (r < 0)
+		return r;
 	for (size_t i = 0; list && manager->modules.watched && i < list->count; i++) {
 		const struct mapping *m = &list->mappings[i];
 
@@ -344,6 +353,7 @@ static void process_report_watched(struct manager *manager, const struct process
 		peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_MAPPED, &message,
 			  sizeof(message), NULL, 0);
 	}
+	return 0;
 }
 
 void processes_watch(struct manager *manager, struct module *module)
@@ -354,10 +364,18 @@ void processes_watch(struct manager *manager, struct module *module)
 	manager->modules.watched++;
 	for (unsigned int i = 0; i < PROCESS_BUCKETS; i++) {
 		for (struct process *p = manager->processes.buckets[i]; p; p = p->next) {
-			if (!p->exited_ns)
-				process_report_watched(manager, p, module);
+			if (!p->exited_ns && process_report_watched(manager, p, module) < 0)
+				process_mark_dirty(&manager->processes, p);
 		}
 	}
+}
+
+/* Reports a process whose mappings have changed to the worker. Returns 0 or -EAGAIN. */
+static int process_report(struct manager *manager, struct process *process)
+{
+	if (!process->announced && process->list && process->list->count)
+		process_announce(manager, process);
+	return process->exited_ns ? 0 : process_report_watched(manager, process, NULL);
 }
 
 void processes_publish(struct manager *manager)
@@ -367,16 +385,14 @@ void processes_publish(struct manager *manager)
 	manager->processes.dirty = NULL;
 	while (process) {
 		struct process *next = process->next_dirty;
+		int r = process_publish(manager, process);
 
-		if (process_publish(manager, process) == -EAGAIN) {
+		if (r != -EAGAIN)
+			r = process_report(manager, process);
+		process->dirty = r == -EAGAIN;
+		if (process->dirty) {
 			process->next_dirty = waiting;
 			waiting = process;
-		} else {
-			process->dirty = false;
-			if (!process->announced && process->list && process->list->count)
-				process_announce(manager, process);
-			if (!process->exited_ns)
-				process_report_watched(manager, process, NULL);
 		}
 		process = next;
 	}

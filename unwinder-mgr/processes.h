@@ -56,6 +56,8 @@ struct process {
 	bool announced;		 /* PROCESS was sent for this exec generation */
 	uint64_t exited_ns;	 /* 0 while it runs */
 	uint64_t rescanned_ns;	 /* when its maps were last requested */
+	/* The permission that the opener has (memory_permits.h); exec generation 0: none. */
+	struct msg_allow_memory allowed;
 	char comm[BH_COMM_BYTES];
 };
 
@@ -107,7 +109,8 @@ void processes_request_missing(struct manager *manager, uint64_t now_ns);
 /* Requests /proc/TGID/maps from the opener, at most once in LIMIT_RESCAN_MS. */
 void processes_rescan(struct manager *manager, uint32_t tgid, uint64_t now_ns);
 
-/* Reports to the worker who maps `module`, now and whenever it changes. */
+/* Reports to the worker who maps `module`, now and whenever it changes, and allows the opener to
+ * hand out the memory of these processes. */
 void processes_watch(struct manager *manager, struct module *module);
 
 /* Frees processes that ended LIMIT_EXIT_GRACE_MS ago. */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "common/cleanup.h"
+#include "common/log.h"
 #include "symbolizer/opener/open_file.h"
 #include "symbolizer/opener/opener.h"
 
@@ -114,26 +115,82 @@ static int opener_on_open_identity(void *context, const struct msg_open_identity
 	return r == -ENOBUFS ? 0 : r;
 }
 
-/* Sends a descriptor of a process's memory to the worker. It allows reading only, and only the
- * memory that the process has now, not that of a program which it executes later. */
-static int opener_on_open_memory(void *context, const struct msg_open_memory *request)
+/* Answers a request of the worker. `memory` is the descriptor, or a negative errno. */
+static int opener_send_memory(struct opener *opener, const struct msg_open_memory *request,
+			      int memory)
 {
-	struct opener *opener = context;
 	struct peer *worker = &opener->role.peers[ROLE_WORKER];
 	struct msg_memory answer = {.tgid = request->tgid,
-				    .exec_generation = request->exec_generation};
-	/* With --strict-memory the worker does not ask, and nobody may have it. */
-	_cleanup_close_ int memory =
-	    opener->role.strict_memory ? -EPERM : open_file_proc(request->tgid, "mem");
-
-	if (memory < 0)
-		answer.error = (uint32_t)-memory;
+				    .exec_generation = request->exec_generation,
+				    .error = memory < 0 ? (uint32_t)-memory : 0};
 	int r = peer_send(worker, MESSAGE_MEMORY, &answer, sizeof(answer), &memory, memory >= 0);
+
 	if (r == -ENOBUFS) {
 		answer.error = ENOBUFS;
 		r = peer_send(worker, MESSAGE_MEMORY, &answer, sizeof(answer), NULL, 0);
 	}
 	return r == -ENOBUFS ? 0 : r;
+}
+
+/* Sends a descriptor of a process's memory to the worker. It allows reading only, and only the
+ * memory that the process has now, not that of a program which it executes later. */
+static int opener_answer_memory(struct opener *opener, const struct msg_open_memory *request,
+				struct memory_permit *permit)
+{
+	_cleanup_close_ int memory = -EDQUOT;
+
+	if (permit->opens < LIMIT_MEMORY_OPENS) {
+		permit->opens++;
+		memory = open_file_memory(&permit->allowed);
+	}
+	/* For the worker, a process that no longer has the mapping has ended. */
+	return opener_send_memory(opener, request,
+				  memory == -ENOENT || memory == -ESTALE ? -ESRCH : memory);
+}
+
+static int opener_on_allow_memory(void *context, const struct msg_allow_memory *allowed)
+{
+	struct opener *opener = context;
+	const struct msg_open_memory request = {.tgid = allowed->tgid,
+						.exec_generation = allowed->exec_generation};
+	const uint64_t evicted = opener->permits.evicted;
+
+	/* With --strict-memory the worker does not ask, and nobody may have it. */
+	if (opener->role.strict_memory)
+		return 0;
+	if (memory_permits_allow(&opener->permits, allowed) < 0)
+		return 0;
+	if (!evicted && opener->permits.evicted)
+		log_warning("too many processes have a language runtime; some of them show no "
+			    "functions of it: limit=%d",
+			    LIMIT_MEMORY_PERMITS);
+	if (!memory_permits_take_waiting(&opener->permits, allowed))
+		return 0;
+	return opener_answer_memory(opener, &request,
+				    memory_permits_find(&opener->permits, &request));
+}
+
+static int opener_on_forbid_memory(void *context, const struct msg_open_memory *forbidden)
+{
+	struct opener *opener = context;
+
+	memory_permits_forbid(&opener->permits, forbidden);
+	return 0;
+}
+
+static int opener_on_open_memory(void *context, const struct msg_open_memory *request)
+{
+	struct opener *opener = context;
+	struct msg_open_memory refused;
+	struct memory_permit *permit = memory_permits_find(&opener->permits, request);
+
+	if (opener->role.strict_memory)
+		return opener_send_memory(opener, request, -EPERM);
+	if (permit)
+		return opener_answer_memory(opener, request, permit);
+	return memory_permits_wait(&opener->permits, request, &refused)
+		   ? opener_send_memory(opener, &refused, -ESRCH)
+		   : 0;
 }
 
 #define OPENER_HANDLERS(HANDLER, REFUSED)                                                          \
@@ -142,6 +199,8 @@ static int opener_on_open_memory(void *context, const struct msg_open_memory *re
 	HANDLER(OPEN_MAPS, opener_on_open_maps)                                                    \
 	HANDLER(OPEN_FILE, opener_on_open_file)                                                    \
 	HANDLER(OPEN_IDENTITY, opener_on_open_identity)                                            \
+	HANDLER(ALLOW_MEMORY, opener_on_allow_memory)                                              \
+	HANDLER(FORBID_MEMORY, opener_on_forbid_memory)                                            \
 	HANDLER(OPEN_MEMORY, opener_on_open_memory)
 MESSAGE_HANDLERS(opener_handlers, OPENER, OPENER_HANDLERS);
 

@@ -72,93 +72,164 @@ static int check_identity(int fd, const struct msg_open_file *request, bool *sam
 	return 0;
 }
 
+/* Opens a directory /proc/PID. Whatever is opened below it is of this very process: once it has
+ * ended, that fails, even if another process has the pid. Returns a descriptor or a negative
+ * errno. */
+static int open_process(uint32_t tgid)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%u", tgid);
+	int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+struct mapping_found {
+	uint64_t start, end, inode;
+	char *path; /* in the line: the spaces before the path */
+};
+
 /*
- * Returns whether a line of /proc/PID/maps describes the mapping that contains the requested
- * address. Changed permissions may have split the mapping since it was reported. The kernel writes
- * the line: "start-end perms offset major:minor inode path" (fs/proc/task_mmu.c). `*path` is set to
- * the spaces before the path.
+ * Returns whether a line of /proc/PID/maps describes the mapping that contains the address. Changed
+ * permissions may have split the mapping since it was reported. The kernel writes the line:
+ * "start-end perms offset major:minor inode path" (fs/proc/task_mmu.c).
  */
-static bool maps_line_matches(char *line, const struct msg_open_file *request, uint64_t *start,
-			      uint64_t *end, char **path)
+static bool maps_line_matches(char *line, uint64_t address, struct mapping_found *found)
 {
 	char *at;
 
-	*start = strtoull(line, &at, 16);
+	found->start = strtoull(line, &at, 16);
 	if (*at != '-')
 		return false;
-	*end = strtoull(at + 1, &at, 16);
-	if (*start > request->address_start || *end <= request->address_start)
+	found->end = strtoull(at + 1, &at, 16);
+	if (found->start > address || found->end <= address)
 		return false;
 	/* Permissions, offset, device. */
 	for (int field = 0; field < 3 && at; field++)
 		at = strchr(at + 1, ' ');
-	return at && strtoull(at, path, 10) == request->inode;
+	if (!at)
+		return false;
+	found->inode = strtoull(at, &found->path, 10);
+	return true;
 }
 
-/* Finds the mapping as it is now. `name`, unless NULL, receives its path, which the caller
- * frees. */
-static int find_mapping(const struct msg_open_file *request, uint64_t *start, uint64_t *end,
-			char **name)
+/* Finds the mapping at an address as it is now. `name`, unless NULL, receives its path, which the
+ * caller frees. */
+static int find_mapping(int process, uint64_t address, struct mapping_found *found, char **name)
 {
-	_cleanup_close_ int fd = open_file_proc(request->tgid, "maps");
+	_cleanup_close_ int fd = openat(process, "maps", O_RDONLY | O_CLOEXEC);
 	_cleanup_free_ char *line = NULL;
 	size_t room = 0;
 
 	if (fd < 0)
-		return fd;
+		return -errno;
 	_cleanup_fclose_ FILE *maps = fdopen(fd, "re");
 	if (!maps)
 		return -errno;
 	(void)TAKE_FD(fd);
 	while (getline(&line, &room, maps) > 0) {
-		char *path;
-
-		if (!maps_line_matches(line, request, start, end, &path))
+		if (!maps_line_matches(line, address, found))
 			continue;
 		if (!name)
 			return 0;
-		path[strcspn(path, "\n")] = 0;
-		*name = strdup(path + strspn(path, " "));
+		found->path[strcspn(found->path, "\n")] = 0;
+		*name = strdup(found->path + strspn(found->path, " "));
 		return *name ? 0 : -ENOMEM;
 	}
 	return -ENOENT;
 }
 
-/* Opens the file that is mapped at an address, under any name and in any root. */
-static int open_mapping(uint32_t tgid, uint64_t start, uint64_t end)
+/* Opens the link to the file that is mapped at an address, under any name and in any root. O_PATH
+ * does not open the file itself, which may hang on FUSE. */
+static int open_mapping_link(int process, uint64_t start, uint64_t end)
 {
-	char path[96];
+	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%u/map_files/%llx-%llx", tgid,
-		 (unsigned long long)start, (unsigned long long)end);
-	/* O_PATH does not open the file itself, which may hang on FUSE. */
-	_cleanup_close_ int path_fd = open(path, O_PATH | O_CLOEXEC);
-	if (path_fd < 0)
+	snprintf(path, sizeof(path), "map_files/%llx-%llx", (unsigned long long)start,
+		 (unsigned long long)end);
+	_cleanup_close_ int fd = openat(process, path, O_PATH | O_CLOEXEC);
+	if (fd < 0)
 		return -errno;
-	if (!file_system_is_local(path_fd))
-		return -EOPNOTSUPP;
+	return file_system_is_local(fd) ? TAKE_FD(fd) : -EOPNOTSUPP;
+}
+
+/* Opens the file that is mapped at an address. */
+static int open_mapping(int process, uint64_t start, uint64_t end)
+{
+	char path[64];
+	_cleanup_close_ int link = open_mapping_link(process, start, end);
+
+	if (link < 0)
+		return link;
 	/* O_NONBLOCK: opening a FIFO or a device must not block. */
-	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	snprintf(path, sizeof(path), "map_files/%llx-%llx", (unsigned long long)start,
+		 (unsigned long long)end);
+	int fd = openat(process, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
 
 int open_file_mapped(const struct msg_open_file *request, bool *same_file)
 {
-	uint64_t start = 0, end = 0;
-	_cleanup_close_ int fd =
-	    open_mapping(request->tgid, request->address_start, request->address_end);
+	struct mapping_found found;
+	_cleanup_close_ int process = open_process(request->tgid);
 
+	if (process < 0)
+		return process;
+	_cleanup_close_ int fd =
+	    open_mapping(process, request->address_start, request->address_end);
 	if (fd == -ENOENT) {
-		int r = find_mapping(request, &start, &end, NULL);
+		int r = find_mapping(process, request->address_start, &found, NULL);
 
 		if (r < 0)
 			return r;
-		fd = open_mapping(request->tgid, start, end);
+		if (found.inode != request->inode)
+			return -ENOENT;
+		fd = open_mapping(process, found.start, found.end);
 	}
 	if (fd < 0)
 		return fd;
 	int r = check_identity(fd, request, same_file);
 	return r < 0 ? r : TAKE_FD(fd);
+}
+
+/* Checks that the process maps the file at [start, end). Returns 0 or a negative errno. */
+static int check_mapped(int process, const struct msg_allow_memory *allowed, uint64_t start,
+			uint64_t end)
+{
+	struct stat st;
+	_cleanup_close_ int link = open_mapping_link(process, start, end);
+
+	if (link < 0)
+		return link;
+	if (fstat(link, &st) < 0)
+		return -errno;
+	return major(st.st_dev) == allowed->device_major &&
+		       minor(st.st_dev) == allowed->device_minor && st.st_ino == allowed->inode
+		   ? 0
+		   : -ESTALE;
+}
+
+int open_file_memory(const struct msg_allow_memory *allowed)
+{
+	struct mapping_found at = {.start = allowed->address_start, .end = allowed->address_end};
+	_cleanup_close_ int process = open_process(allowed->tgid);
+
+	if (process < 0)
+		return process;
+	int r = check_mapped(process, allowed, at.start, at.end);
+	if (r == -ENOENT) {
+		r = find_mapping(process, allowed->address_start, &at, NULL);
+		if (!r)
+			r = check_mapped(process, allowed, at.start, at.end);
+	}
+	if (r < 0)
+		return r;
+	_cleanup_close_ int memory = openat(process, "mem", O_RDONLY | O_CLOEXEC);
+	if (memory < 0)
+		return -errno;
+	/* The process may have executed another program between the check and the opening. */
+	r = check_mapped(process, allowed, at.start, at.end);
+	return r < 0 ? r : TAKE_FD(memory);
 }
 
 /* Opens for reading what is open with O_PATH, if it is a regular file on a local file system. */
@@ -239,16 +310,19 @@ static int open_below(const char *root_path, const char *name, const struct msg_
 int open_file_named(const struct msg_open_file *request, bool *same_file)
 {
 	_cleanup_free_ char *name = NULL;
-	uint64_t start, end;
+	struct mapping_found found;
 	char root[64];
 
 	int fd = open_program(request, same_file);
 	if (fd >= 0)
 		return fd;
-	int r = find_mapping(request, &start, &end, &name);
+	_cleanup_close_ int process = open_process(request->tgid);
+	if (process < 0)
+		return process;
+	int r = find_mapping(process, request->address_start, &found, &name);
 	if (r < 0)
 		return r;
-	if (name[0] != '/')
+	if (found.inode != request->inode || name[0] != '/')
 		return -ENOENT;
 	snprintf(root, sizeof(root), "/proc/%u/root", request->tgid);
 	fd = open_below(root, name, request, same_file);

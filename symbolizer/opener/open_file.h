@@ -39,6 +39,15 @@ int open_file_mapped(const struct msg_open_file *request, bool *same_file);
  */
 int open_file_named(const struct msg_open_file *request, bool *same_file);
 
+/*
+ * Opens the memory of a process for reading, if the process maps the file that the manager names.
+ * That is checked before and after the memory is opened, for one and the same process. So the
+ * descriptor is of a program that maps the file, even if the pid was reused: see ARCHITECTURE.md.
+ * Returns a descriptor, which the caller closes, or a negative errno: -ENOENT or -ESTALE if nothing
+ * or another file is mapped there; -ENOENT or -ESRCH if the process has ended.
+ */
+int open_file_memory(const struct msg_allow_memory *allowed);
+
 /* Opens /proc/TGID/NAME. Returns a descriptor or a negative errno. */
 int open_file_proc(unsigned int tgid, const char *name);
 

@@ -7,11 +7,13 @@
 #include <stdbool.h>
 
 #include "role/role.h"
+#include "symbolizer/opener/memory_permits.h"
 
 struct opener {
 	struct role role;
 	DIR *proc; /* /proc, opened before the sandbox */
 	bool environment_allowed;
+	struct memory_permits permits;
 };
 
 #endif

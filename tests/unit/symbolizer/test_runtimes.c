@@ -195,3 +195,27 @@ Test(runtimes, memory_is_requested_again_if_the_answer_found_no_room)
 	cr_expect(would_be_read());
 	runtimes_free(&worker);
 }
+
+static uint64_t refused(void)
+{
+	struct msg_runtime stats[BH_RUNTIME_COUNT] = {0};
+
+	runtimes_stats(&worker, stats);
+	return stats[BH_RUNTIME_CPYTHON].refused;
+}
+
+/* The manager may have withdrawn its permission when the request arrives. */
+Test(runtimes, memory_of_a_process_that_has_ended_counts_as_no_refusal)
+{
+	begin();
+	cr_expect_not(answer_memory(1, ESRCH));
+	cr_expect_eq(refused(), 0);
+	cr_expect_not(would_be_read());
+	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MEMORY], 1);
+	/* Its next program is asked for again. */
+	map(2);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MEMORY], 2);
+	cr_expect_not(answer_memory(2, EACCES));
+	cr_expect_eq(refused(), 1);
+	runtimes_free(&worker);
+}
