@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A worker that has been taken over obtains the memory of processes that the manager reports to have a language runtime, and of no others."""
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import lib
+
+PYTHON = os.path.realpath(sys.executable)
+RUNTIME_FILE = re.compile(r".*/(lib)?python[^/]*|.*/libjvm\.so")
+# It becomes /bin/sleep at a signal.
+TURNCOAT = "import os, signal; usr1 = {signal.SIGUSR1}; signal.pthread_sigmask(signal.SIG_BLOCK, usr1); signal.sigwait(usr1); os.execv('/bin/sleep', ['sleep', '300'])"
+SECONDS = 300  # at most; the test ends the recording
+WAIT = 2  # seconds in which the forged worker asks for what it may not have, some 50,000 times
+
+
+class ForgedWorker(lib.Case):
+    def setUp(self):
+        super().setUp()
+        self.bin = os.path.join(self.directory, "bin")
+        os.mkdir(self.bin)
+        # The CLI starts the programs that are next to it.
+        for name in os.listdir(lib.BIN):
+            if name.startswith("bulkhead"):
+                shutil.copy2(os.path.join(lib.BIN, name), self.bin)
+        shutil.copy2(os.path.join(lib.BIN, "forged_worker"), os.path.join(self.bin, "bulkhead-symbolizer"))
+
+    def spawn(self, *command):
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process.pid
+
+    def start_recording(self):
+        with open(os.path.join(self.directory, "log"), "wb") as log:
+            recording = subprocess.Popen([os.path.join(self.bin, "bulkhead"), "record", "-F", "49", "-d", str(SECONDS), *lib.RECORD_OPTIONS, "-o", os.path.join(self.directory, "out.folded")],
+                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log)
+        self.addCleanup(recording.wait)
+        self.addCleanup(recording.kill)
+        return recording
+
+    def lines(self, kind):
+        """[(tgid, generation, path)] of the lines of this kind."""
+        found = re.findall(rf"^{kind} (\d+) (\d+)(?: (.*))?$", lib.read(os.path.join(self.directory, "log")), re.M)
+        return [(int(tgid), int(generation), path) for tgid, generation, path in found]
+
+    def wait_for(self, condition, what):
+        deadline = time.monotonic() + lib.PATIENCE
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, f"{what} did not happen:\n{lib.read(os.path.join(self.directory, 'log'))[-4000:]}")
+            time.sleep(0.05)
+
+    def obtained(self, pid):
+        return any(tgid == pid for tgid, _, _ in self.lines("obtained"))
+
+    def generations(self, pid):
+        return {generation for tgid, generation, _ in self.lines("process") if tgid == pid}
+
+    def test_memory(self):
+        forbidden = self.spawn("/bin/sleep", "300")
+        early = self.spawn(PYTHON, "-c", "import time; time.sleep(300)")
+        # It is reported first, and then executes a program that has no runtime.
+        turncoat = self.spawn(PYTHON, "-c", TURNCOAT)
+        recording = self.start_recording()
+        self.wait_for(lambda: self.obtained(early) and self.obtained(turncoat), "a process with a runtime is allowed")
+        before = self.generations(turncoat)
+        os.kill(turncoat, signal.SIGUSR1)
+        self.wait_for(lambda: self.generations(turncoat) > before, "the exec is announced")
+        time.sleep(WAIT)
+        # After seconds of requests that cannot be granted, the opener still serves those that can.
+        late = self.spawn(PYTHON, "-c", "import time; time.sleep(300)")
+        self.wait_for(lambda: self.obtained(late), "a later process is allowed")
+        self.wait_for(lambda: self.generations(forbidden), "the process without a runtime is announced")
+        recording.send_signal(signal.SIGINT)
+        recording.wait(lib.PATIENCE)
+        log = lib.read(os.path.join(self.directory, "log"))
+        self.assertFalse(self.obtained(forbidden))
+        self.assertFalse(self.obtained(1))
+        reported = {(tgid, generation) for tgid, generation, _ in self.lines("mapped")}
+        self.assertEqual([x for x in self.lines("obtained") if x[:2] not in reported], [])
+        self.assertEqual([x for x in self.lines("mapped") if not RUNTIME_FILE.fullmatch(x[2])], [])
+        self.assertEqual([x for x in self.lines("obtained") if x[0] == turncoat and x[1] not in before], [])
+        self.assertEqual(self.lines("late"), [])
+        self.assertIn("refused to report the processes that use a file which the symbolizer takes for a language runtime", log)
+        self.assertEqual(log.count("refused to report the processes"), 1)
+        ended = re.search(r"^refused (\d+), answered (\d+)$", log, re.M)
+        self.assertTrue(ended, log[-2000:])
+        self.assertGreater(int(ended[1]), 10000, "there was a flood")
+
+
+if __name__ == "__main__":
+    lib.main()

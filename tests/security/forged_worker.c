@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A worker that has been taken over, for tests/e2e/test_forged_worker.py, which lets `bulkhead record` start this program in the worker's place.
+ *
+ * It speaks the protocol, but wants the memory of every process:
+ * - it declares every module to be a language runtime (WATCH), the C library among them;
+ * - it asks for the memory of each process that it hears of (OPEN_MEMORY), reported to have a runtime or not;
+ * - every 20 ms it asks again for each program of each process, also for those that are no longer executed;
+ * - it floods the opener with requests for pids and generations that it has not heard of.
+ *
+ * It prints what the test needs to know:
+ *	process TGID GENERATION PATH		the manager has announced the program
+ *	mapped TGID GENERATION PATH		the manager has reported that the program maps this module
+ *	obtained TGID GENERATION		the opener has sent a descriptor of its memory
+ *	late TGID GENERATION			the same, although a later program of this process was announced more than LATE_NS before
+ *	refused N, answered N			at the end: how many requests were refused, and how many descriptors were sent
+ */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "role/role.h"
+#include "symbolizer/worker/policy.h"
+
+enum {
+	PROGRAMS_MAX = 4096,
+	MODULES_MAX = 8192,
+	TICK_MS = 20,
+	FLOOD = 500, /* requests per tick, of which no one can be answered */
+};
+
+#define LATE_NS 500000000ull
+
+struct program {
+	uint32_t tgid, exec_generation;
+	uint64_t ended_ns; /* when a later program of this process was announced; 0: it was not */
+	bool mapped, obtained;
+};
+
+struct forged_worker {
+	struct role role;
+	struct program programs[PROGRAMS_MAX];
+	unsigned int program_count;
+	char *modules[MODULES_MAX]; /* paths by id */
+	uint32_t flood_tgid;
+	unsigned long long refused, answered;
+};
+
+static struct program *find(struct forged_worker *worker, uint32_t tgid, uint32_t exec_generation)
+{
+	for (unsigned int i = 0; i < worker->program_count; i++) {
+		struct program *p = &worker->programs[i];
+
+		if (p->tgid == tgid && p->exec_generation == exec_generation)
+			return p;
+	}
+	if (worker->program_count == PROGRAMS_MAX)
+		return NULL;
+	for (unsigned int i = 0; i < worker->program_count; i++) {
+		struct program *p = &worker->programs[i];
+
+		if (p->tgid == tgid && !p->ended_ns)
+			p->ended_ns = clock_monotonic_ns();
+	}
+	worker->programs[worker->program_count] = (struct program){.tgid = tgid, .exec_generation = exec_generation};
+	return &worker->programs[worker->program_count++];
+}
+
+static void ask(struct forged_worker *worker, uint32_t tgid, uint32_t exec_generation)
+{
+	const struct msg_open_memory request = {.tgid = tgid, .exec_generation = exec_generation};
+
+	peer_send(&worker->role.peers[ROLE_OPENER], MESSAGE_OPEN_MEMORY, &request, sizeof(request), NULL, 0);
+}
+
+static void on_tick(void *context, uint32_t events)
+{
+	struct forged_worker *worker = context;
+
+	(void)events;
+	for (unsigned int i = 0; i < worker->program_count; i++) {
+		struct program *p = &worker->programs[i];
+
+		if (!p->obtained || p->ended_ns)
+			ask(worker, p->tgid, p->exec_generation);
+	}
+	for (unsigned int i = 0; i < FLOOD; i++) {
+		worker->flood_tgid = (worker->flood_tgid + 1) % (1 << 22);
+		ask(worker, worker->flood_tgid, worker->flood_tgid % 1000);
+	}
+	loop_tick_within(&worker->role.loop, TICK_MS);
+}
+
+static int on_maps(void *context, const struct msg_maps *maps, struct message *message)
+{
+	struct forged_worker *worker = context;
+
+	(void)maps;
+	(void)message;
+	worker->role.state = ROLE_READY;
+	role_send_status(&worker->role, &(struct msg_status){0});
+	return 0;
+}
+
+static int on_module(void *context, const struct msg_module *module, struct message *message)
+{
+	struct forged_worker *worker = context;
+	const struct msg_id watch = {.id = module->id};
+
+	(void)message;
+	if (module->id < MODULES_MAX && !worker->modules[module->id])
+		worker->modules[module->id] = strndup(module->path, sizeof(module->path));
+	peer_send(&worker->role.peers[ROLE_MANAGER], MESSAGE_WATCH, &watch, sizeof(watch), NULL, 0);
+	return 0;
+}
+
+static int on_process(void *context, const struct msg_process *process)
+{
+	struct forged_worker *worker = context;
+
+	printf("process %u %u %.*s\n", process->tgid, process->exec_generation, (int)sizeof(process->path), process->path);
+	find(worker, process->tgid, process->exec_generation);
+	ask(worker, process->tgid, process->exec_generation);
+	return 0;
+}
+
+static int on_mapped(void *context, const struct msg_mapped *mapped)
+{
+	struct forged_worker *worker = context;
+	struct program *p = find(worker, mapped->tgid, mapped->exec_generation);
+
+	if (p && !p->mapped)
+		printf("mapped %u %u %s\n", mapped->tgid, mapped->exec_generation,
+		       mapped->module < MODULES_MAX && worker->modules[mapped->module] ? worker->modules[mapped->module] : "?");
+	if (p)
+		p->mapped = true;
+	return 0;
+}
+
+static int on_memory(void *context, const struct msg_memory *memory, struct message *message)
+{
+	struct forged_worker *worker = context;
+
+	if (!message->fd_count) {
+		worker->refused++;
+		return 0;
+	}
+	worker->answered++;
+	struct program *p = find(worker, memory->tgid, memory->exec_generation);
+	if (p && p->ended_ns && clock_monotonic_ns() - p->ended_ns > LATE_NS)
+		printf("late %u %u\n", memory->tgid, memory->exec_generation);
+	if (p && !p->obtained)
+		printf("obtained %u %u\n", memory->tgid, memory->exec_generation);
+	if (p)
+		p->obtained = true;
+	return 0;
+}
+
+static int on_stop(void *context)
+{
+	struct forged_worker *worker = context;
+
+	printf("refused %llu, answered %llu\n", worker->refused, worker->answered);
+	exit(0);
+}
+
+static int ignore(void *context)
+{
+	(void)context;
+	return 0;
+}
+
+static int ignore_bytes(void *context, const void *payload, size_t length)
+{
+	(void)context;
+	(void)payload;
+	(void)length;
+	return 0;
+}
+
+#define IGNORE(name, type)                                                                                                                             \
+	static int ignore_##name(void *context, const struct type *payload)                                                                            \
+	{                                                                                                                                              \
+		(void)context;                                                                                                                         \
+		(void)payload;                                                                                                                         \
+		return 0;                                                                                                                              \
+	}
+IGNORE(configure, msg_configure_worker)
+IGNORE(id, msg_id)
+IGNORE(kernel_text, msg_kernel_text)
+IGNORE(losses, msg_losses)
+IGNORE(resume, msg_resume)
+
+static int ignore_identity(void *context, const struct msg_identity *identity, struct message *message)
+{
+	(void)context;
+	(void)identity;
+	(void)message;
+	return 0;
+}
+
+#define FORGED_HANDLERS(HANDLER, REFUSED)                                                                                                              \
+	HANDLER(CONFIGURE_WORKER, ignore_configure)                                                                                                    \
+	HANDLER(STOP, on_stop)                                                                                                                         \
+	HANDLER(WORKER_MAPS, on_maps)                                                                                                                  \
+	HANDLER(MODULE, on_module)                                                                                                                     \
+	HANDLER(MODULE_GONE, ignore_id)                                                                                                                \
+	HANDLER(PROCESS, on_process)                                                                                                                   \
+	HANDLER(PROCESS_GONE, ignore_id)                                                                                                               \
+	HANDLER(MAPPED, on_mapped)                                                                                                                     \
+	HANDLER(KERNEL_TEXT, ignore_kernel_text)                                                                                                       \
+	HANDLER(DEFERRED_SAMPLE, ignore_bytes)                                                                                                         \
+	HANDLER(DRAINED, ignore_losses)                                                                                                                \
+	HANDLER(IDENTITY, ignore_identity)                                                                                                             \
+	HANDLER(MEMORY, on_memory)                                                                                                                     \
+	HANDLER(RESUME, ignore_resume)                                                                                                                 \
+	HANDLER(RESET_REQUEST, ignore)
+MESSAGE_HANDLERS(forged_handlers, WORKER, FORGED_HANDLERS);
+
+int main(int argc, char **argv)
+{
+	static struct forged_worker worker;
+	int status = role_start(&worker.role, ROLE_WORKER, &worker_policy, argc, argv);
+
+	/* The supervisor leaves a role nothing but stderr. Here the sandbox would only be in the way: it is not what is tested. */
+	dup2(STDERR_FILENO, STDOUT_FILENO);
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (!status)
+		status = role_meet(&worker.role, ROLE_BIT(ROLE_LOADER) | ROLE_BIT(ROLE_OPENER), ROLE_BIT(ROLE_MANAGER) | ROLE_BIT(ROLE_EXPORTER) | ROLE_BIT(ROLE_CLI));
+	if (status)
+		return status;
+	worker.role.handlers = &forged_handlers;
+	worker.role.context = &worker;
+	if (role_watch_peers(&worker.role) < 0)
+		return EXIT_FAILURE;
+	loop_set_tick(&worker.role.loop, TICK_MS, on_tick, &worker);
+	return loop_run(&worker.role.loop);
+}
