@@ -50,29 +50,37 @@ static __always_inline const struct bh_runtime_table *env_runtimes(int env)
 	return bpf_map_lookup_elem(&runtimes, &zero);
 }
 
-/* Returns the FS base of the thread: the address of its thread-local storage. */
-static __always_inline __u64 env_thread_pointer(int env)
-{
-	(void)env;
-	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf))
-		return bpf_get_current_task_btf()->thread.fsbase;
-	struct task_struct *task = (void *)bpf_get_current_task();
-	return BPF_CORE_READ(task, thread.fsbase);
-}
-
 #define env_read(env, destination, bytes, address)                                                 \
 	bpf_probe_read_user((destination), (bytes), (const void *)(address))
 
 #include "bpf/unwind/step.h"
 #include "bpf/runtime/method_cache.h"
 
+/* What one program leaves for the next one that continues the same sample (sample/unwind.h). */
+struct sample_progress {
+	__s32 end;		/* why the stack ended: enum bh_reason */
+	__u32 batches;		/* of steps so far */
+	__u32 process_slot;	/* in `processes` */
+	__u32 process_sequence; /* of that slot when the walk began */
+	__u32 process_found;	/* the two fields above are valid */
+	__u32 program_changes;	/* so far */
+	__u32 walker_is_due;	/* the walker comes before the next step */
+	__u32 is_executing;	/* struct sampled_task */
+	__u64 kernel_sum;	/* of the hashes of kernel frames (sample/submit.h) */
+	__u32 kernel_hashed;	/* frames in that sum */
+	__u32 reserved;
+};
+
 /* What a CPU keeps between samples. It is in three maps, because a value of a per-CPU map has at
  * most 32 KiB (PCPU_MIN_UNIT_SIZE). method_caches is larger, so it is an array with an entry for
  * each CPU. */
 struct cpu_state {
 	struct unwind_state unwind;
+	struct sample_progress progress;
 	struct pt_regs regs;	 /* user registers; the stack of 512 bytes has no room for them */
 	__u32 unannounced_bytes; /* written to the ring since the worker was last woken */
+	__u32 reserved;
+	__u64 thread_pointer; /* FS base of the thread: its thread-local storage; for walkers */
 };
 
 _Static_assert(sizeof(struct cpu_state) <= 32768, "a value of a per-CPU map");
@@ -98,6 +106,15 @@ struct {
 	__type(key, __u32);
 	__type(value, struct method_cache);
 } method_caches SEC(".maps") __weak;
+
+static __always_inline __u64 env_thread_pointer(int env)
+{
+	__u32 zero = 0;
+	const struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
+
+	(void)env;
+	return cpu ? cpu->thread_pointer : 0;
+}
 
 static __always_inline struct method_cache *env_method_cache(int env)
 {

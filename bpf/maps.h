@@ -77,6 +77,16 @@ struct {
 	__type(value, struct bh_runtime_table);
 } runtimes SEC(".maps") __weak;
 
+/* The programs that go on with a sample (sample/unwind.h), by enum bh_runtime; BH_RUNTIME_NONE is
+ * the one that sends it. The loader puts that of a runtime here when the first file of the runtime
+ * is found on the host. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, BH_RUNTIME_COUNT);
+	__uint(key_size, 4);
+	__uint(value_size, 4);
+} programs SEC(".maps") __weak;
+
 /* The stacks that were sent, by the low bits of their ids (sample/submit.h). An entry is the id,
  * with the epoch in place of its lowest 16 bits. It is one word, so that CPUs need no lock. */
 struct {

@@ -3,7 +3,7 @@
  * The sampling program.
  *
  * How this works. For each tick of a CPU's clock, bulkhead_sample() runs once, in NMI or interrupt
- * context, and makes one record:
+ * context, and one record is made:
  *
  * 1. It drops ticks of the idle task, and of threads that are not selected (sample/filter.h).
  * 2. It describes the task and loads its user registers (sample/task.h).
@@ -17,9 +17,7 @@
  * two words each (user_count 22), and 9 kernel frames (kernel_count 9). The same stack one second
  * later is a header of 64 bytes with the same stack_id and no frames.
  *
- * Unwinding is done in BH_UNWIND_BATCHES batches of BH_UNWIND_BATCH_STEPS steps. Each step and each
- * batch is a global function, which the verifier checks once. So its work is the sum of the parts,
- * not their product.
+ * Steps 3 to 5 may happen in other programs, which continue this one (sample/unwind.h).
  */
 #include "bpf/env.h"
 #include "bpf/sample/count.h"
@@ -28,111 +26,72 @@
 #include "bpf/sample/kernel_stack.h"
 #include "bpf/sample/submit.h"
 #include "bpf/sample/task.h"
+#include "bpf/sample/unwind.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 const volatile bool want_user = true;
-/* By enum bh_runtime: whether the walker of the runtime may be called. */
-const volatile bool runtime_wanted[BH_RUNTIME_COUNT];
-/* unwind_steps() as a global function, so that the verifier checks it once, and not again in each
- * iteration of the loop that calls it. */
-__noinline int unwind_steps_global(__u32 unused)
-{
-	__u32 zero = 0;
 
-	GLOBAL_ARGUMENT(unused);
-	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
-	struct rule_cache *cache = bpf_map_lookup_elem(&rule_caches, &zero);
-
-	return cpu && cache ? unwind_steps(&cpu->unwind, 0, cache) : BH_REASON_BAD_TABLE;
-}
-
-#define RUNTIME(id, name, frame_type, title) int walker_##name(__u32 zero);
-#include "common/runtimes.def"
-#undef RUNTIME
-
-/* Calls the walker of a runtime. */
-static __always_inline int call_walker(__u32 runtime)
-{
-#define RUNTIME(id, name, frame_type, title)                                                       \
-	if (runtime_wanted[BH_RUNTIME_##id] && runtime == BH_RUNTIME_##id)                         \
-		return walker_##name(0);
-#include "common/runtimes.def"
-#undef RUNTIME
-	return BH_REASON_BAD_TABLE;
-}
-
-/* Unwinds until the stack ends, but no more than BH_UNWIND_BATCH_STEPS steps. */
-__noinline int unwind_batch(__u32 unused)
-{
-	__u32 zero = 0;
-	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
-	int end = UNWIND_CONTINUE;
-
-	GLOBAL_ARGUMENT(unused);
-	if (!cpu)
-		return BH_REASON_BAD_TABLE;
-	for (int i = 0; i < BH_UNWIND_BATCH_STEPS; i++) {
-		end = unwind_steps_global(0);
-		if (end == UNWIND_CALL_WALKER)
-			end = call_walker(cpu->unwind.runtime.id);
-		if (end != UNWIND_CONTINUE)
-			break;
-	}
-	return end;
-}
-
-/* Sets the mappings in `s` from the entry of the process in the table, and *found and
- * *sequence to that entry and its sequence number. Returns UNWIND_CONTINUE, or the
- * reason that ends the stack. */
-static __always_inline int find_process(struct unwind_state *s, __u32 tgid,
-					struct bh_process **found, __u32 *sequence)
+/* Sets the mappings from the entry of the process in the table, and notes that entry. Returns
+ * UNWIND_CONTINUE, or the reason that ends the stack. */
+static __always_inline int find_process(struct cpu_state *cpu, __u32 tgid)
 {
 	__u32 zero = 0;
 	struct bh_process_table *table = bpf_map_lookup_elem(&processes, &zero);
+	struct unwind_state *s = &cpu->unwind;
 
 	if (!table)
 		return BH_REASON_BAD_TABLE;
-	__u32 slot = bh_process_hash(tgid);
+	__u32 first = bh_process_hash(tgid);
 
 	for (int i = 0; i < BH_PROCESS_PROBES; i++) {
-		struct bh_process *p = &table->slots[(slot + i) & ((1 << BH_PROCESSES_BITS) - 1)];
+		__u32 slot = (first + i) & ((1 << BH_PROCESSES_BITS) - 1);
+		struct bh_process *p = &table->slots[slot];
 
 		if (p->tgid != tgid)
 			continue;
-		*sequence = *(volatile __u32 *)&p->sequence;
+		cpu->progress.process_found = 1;
+		cpu->progress.process_slot = slot;
+		cpu->progress.process_sequence = *(volatile __u32 *)&p->sequence;
 		s->mapping_slab = p->mapping_slab;
 		s->mapping_offset = p->mapping_offset;
 		s->mapping_count = p->mapping_count;
-		*found = p;
-		return (*sequence & 1) ? BH_REASON_CHANGED : UNWIND_CONTINUE;
+		return (cpu->progress.process_sequence & 1) ? BH_REASON_CHANGED : UNWIND_CONTINUE;
 	}
 	return BH_REASON_NO_PROCESS;
 }
 
-/* Unwinds the user stack. Returns the reason that ended it. */
-static __always_inline int unwind_user_stack(struct unwind_state *s, __u32 tgid)
+/* Returns whether the manager has written the entry of the process since find_process(). */
+static __always_inline bool process_changed(const struct cpu_state *cpu)
 {
-	struct bh_process *process = NULL;
-	__u32 sequence = 0;
-	int end = find_process(s, tgid, &process, &sequence);
+	__u32 zero = 0, slot = cpu->progress.process_slot & ((1 << BH_PROCESSES_BITS) - 1);
+	struct bh_process_table *table = bpf_map_lookup_elem(&processes, &zero);
+
+	return cpu->progress.process_found && table &&
+	       *(volatile __u32 *)&table->slots[slot].sequence != cpu->progress.process_sequence;
+}
+
+/* Walks the user stack, or lets another program do so. Sets cpu->progress.end. */
+static __always_inline void unwind_user_stack(struct bpf_perf_event_data *ctx,
+					      struct cpu_state *cpu, __u32 tgid)
+{
+	struct unwind_state *s = &cpu->unwind;
+	int end = find_process(cpu, tgid);
 
 	unwind_start(s);
 	if (end != UNWIND_CONTINUE) {
 		push_native(s, bh_frame_raw(s->pc));
-		return end;
+		cpu->progress.end = end;
+		return;
 	}
 	managed_find_slot(s, 0, tgid);
-	for (int i = 0; i < BH_UNWIND_BATCHES; i++) {
-		end = unwind_batch(0);
-		if (end != UNWIND_CONTINUE)
-			break;
+	__u32 runtime = managed_first_runtime(s, 0);
+
+	if (runtime != BH_RUNTIME_NONE) {
+		cpu->thread_pointer = read_thread_pointer();
+		unwind_change_program(ctx, cpu, runtime);
 	}
-	if (process && *(volatile __u32 *)&process->sequence != sequence)
-		end = BH_REASON_CHANGED;
-	if (managed_slot_changed(s, 0))
-		end = BH_REASON_CHANGED;
-	return end == UNWIND_CONTINUE ? BH_REASON_TOO_DEEP : end;
+	unwind_rest(ctx, cpu);
 }
 
 /* Sets all fields of the header but the name of the thread, which the
@@ -153,51 +112,25 @@ static __always_inline void fill_header(struct bh_sample *h, const struct sample
 	h->flags = 0;
 }
 
-SEC("perf_event")
-int bulkhead_sample(struct bpf_perf_event_data *ctx)
+/* Sends the sample, whose user stack was walked. */
+static __always_inline void finish(struct bpf_perf_event_data *ctx, struct cpu_state *cpu)
 {
-	__u32 zero = 0;
-	__u64 id = bpf_get_current_pid_tgid();
-	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
-
-	if (!cpu)
-		return 0;
 	struct unwind_state *s = &cpu->unwind;
-	if (!(__u32)id) {
-		count(BH_COUNTER_IDLE);
-		return 0;
-	}
-	bpf_get_current_comm(s->header.comm, sizeof(s->header.comm));
-	if (!selected(id >> 32, (__u32)id, s->header.comm)) {
-		count(BH_COUNTER_FILTERED);
-		return 0;
-	}
-	count(BH_COUNTER_TAKEN);
-	bool user_mode = (ctx->regs.cs & 3) == 3;
-	struct sampled_task task;
+	int end = cpu->progress.end;
 
-	describe_task(&task);
-	fill_header(&s->header, &task, id);
-	s->stack_key = generation_key();
-	unwind_clear_frames(s);
-	if (want_user && task.has_user_stack) {
-		int end = load_registers(ctx, cpu, user_mode);
-
-		if (end == UNWIND_CONTINUE) {
-			end = unwind_user_stack(s, id >> 32);
-			if (end != BH_REASON_COMPLETE && task.is_executing) {
-				unwind_clear_frames(s);
-				end = BH_REASON_COMPLETE;
-			}
-			if (bh_reason_is_temporary(end) && defer(cpu, ctx))
-				return 0;
-		}
-		s->header.reason = end;
-		s->header.user_count = s->frame_count;
-		if (s->runtime.managed_frames)
-			s->header.flags = BH_SAMPLE_MANAGED;
+	if (process_changed(cpu) || managed_slot_changed(s, 0))
+		end = BH_REASON_CHANGED;
+	if (end != BH_REASON_COMPLETE && cpu->progress.is_executing) {
+		unwind_clear_frames(s);
+		end = BH_REASON_COMPLETE;
 	}
-	if (want_kernel && !user_mode) {
+	if (bh_reason_is_temporary(end) && defer(cpu, ctx))
+		return;
+	s->header.reason = end;
+	s->header.user_count = s->frame_count;
+	if (s->runtime.managed_frames)
+		s->header.flags = BH_SAMPLE_MANAGED;
+	if (want_kernel && !is_user_mode(ctx)) {
 		__u64 at = s->header.user_count;
 
 		/* The check and the use must be in one register for the verifier. */
@@ -209,5 +142,67 @@ int bulkhead_sample(struct bpf_perf_event_data *ctx)
 		}
 	}
 	submit(cpu);
+}
+
+/* Sends a sample whose stack was walked by the program of a runtime. */
+SEC("perf_event")
+int bulkhead_finish(struct bpf_perf_event_data *ctx)
+{
+	__u32 zero = 0;
+	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
+
+	if (cpu)
+		finish(ctx, cpu);
+	return 0;
+}
+
+/* Prepares the state of the CPU for a sample without a user stack. */
+static __always_inline void begin(struct cpu_state *cpu, const struct sampled_task *task, __u64 id)
+{
+	struct unwind_state *s = &cpu->unwind;
+
+	fill_header(&s->header, task, id);
+	s->stack_key = generation_key();
+	unwind_clear_frames(s);
+	s->runtime.managed_frames = 0;
+	s->runtime.range_count = 0;
+	cpu->progress =
+	    (struct sample_progress){.end = BH_REASON_COMPLETE, .is_executing = task->is_executing};
+}
+
+SEC("perf_event")
+int bulkhead_sample(struct bpf_perf_event_data *ctx)
+{
+	__u32 zero = 0;
+	__u64 id = bpf_get_current_pid_tgid();
+	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
+
+	if (!cpu)
+		return 0;
+	if (!(__u32)id) {
+		count(BH_COUNTER_IDLE);
+		return 0;
+	}
+	char *comm = cpu->unwind.header.comm;
+
+	bpf_get_current_comm(comm, BH_COMM_BYTES);
+	if (!selected(id >> 32, (__u32)id, comm)) {
+		count(BH_COUNTER_FILTERED);
+		return 0;
+	}
+	count(BH_COUNTER_TAKEN);
+	struct sampled_task task;
+
+	describe_task(&task);
+	begin(cpu, &task, id);
+	if (want_user && task.has_user_stack) {
+		int end = load_registers(ctx, cpu, is_user_mode(ctx));
+
+		if (end == UNWIND_CONTINUE)
+			unwind_user_stack(ctx, cpu, id >> 32);
+		else
+			cpu->progress.end = end;
+	}
+	finish(ctx, cpu);
 	return 0;
 }

@@ -33,6 +33,10 @@ enum {
 	 * the sum of both numbers, not their product. */
 	BH_UNWIND_BATCHES = 32,
 	BH_UNWIND_BATCH_STEPS = 32,
+	/* Changes from the program of one runtime to that of another in one stack. With the first
+	 * program and the last one these are 32 tail calls, as many as every kernel allows
+	 * (MAX_TAIL_CALL_CNT of include/linux/bpf.h is 32 or 33). */
+	BH_PROGRAM_CHANGES_MAX = 30,
 	/* The default of kernel.perf_event_max_stack, which limits bpf_get_stack(). */
 	BH_KERNEL_FRAMES_MAX = 127,
 	BH_FRAMES_ROOM = BH_USER_FRAMES_MAX + BH_KERNEL_FRAMES_MAX + 1,

@@ -20,13 +20,17 @@ function(bulkhead_executable name)
 	target_link_options(${name} PRIVATE -Wl,--gc-sections)
 endfunction()
 
-# bulkhead_bpf_object(NAME): NAME.bpf.o of NAME.bpf.c, in the folder's binary directory.
+# bulkhead_bpf_object(NAME [SOURCE]): NAME.bpf.o of SOURCE, or of NAME.bpf.c, in the folder's binary directory.
 function(bulkhead_bpf_object name)
+	set(source ${name}.bpf.c)
+	if(ARGC GREATER 1)
+		set(source ${ARGV1})
+	endif()
 	add_custom_command(OUTPUT ${name}.bpf.o
 		COMMAND ${BPF_CLANG} -O2 -g -target bpf -mcpu=v3 -std=gnu11 -Wall -Wno-unused-function -Werror -I${CMAKE_SOURCE_DIR}
 			-I/usr/include/${CMAKE_LIBRARY_ARCHITECTURE} -D__TARGET_ARCH_x86
-			-MD -MF ${name}.bpf.d -c ${CMAKE_CURRENT_SOURCE_DIR}/${name}.bpf.c -o ${name}.bpf.o
-		DEPENDS ${name}.bpf.c DEPFILE ${name}.bpf.d COMMENT "BPF ${name}.bpf.o" VERBATIM)
+			-MD -MF ${CMAKE_CURRENT_BINARY_DIR}/${name}.bpf.d -c ${source} -o ${CMAKE_CURRENT_BINARY_DIR}/${name}.bpf.o
+		WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} DEPENDS ${source} DEPFILE ${name}.bpf.d COMMENT "BPF ${name}.bpf.o" VERBATIM)
 endfunction()
 
 # bulkhead_bpf_skeleton(NAME): NAME.skel.h of NAME.bpf.o, its functions called NAME_bpf__...

@@ -27,7 +27,7 @@ struct msg_header {
 };
 _Static_assert(sizeof(struct msg_header) == 8, "wire");
 
-/* The id of a module, a process, a slab or a CPU: the message says of which. */
+/* The id of a module, a process, a slab, a CPU or a language runtime: the message says of which. */
 struct msg_id {
 	uint32_t id;
 	uint32_t reserved;

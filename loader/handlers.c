@@ -55,11 +55,17 @@ static int loader_on_slab_request(void *context)
 	return object_add_slab(context);
 }
 
+static int loader_on_load_runtime(void *context, const struct msg_id *runtime)
+{
+	return object_load_runtime(context, runtime->id);
+}
+
 #define LOADER_HANDLERS(HANDLER, REFUSED)                                                          \
 	HANDLER(CONFIGURE_LOADER, loader_on_configure)                                             \
 	HANDLER(START, loader_on_start)                                                            \
 	HANDLER(STOP, loader_on_stop)                                                              \
-	HANDLER(SLAB_REQUEST, loader_on_slab_request)
+	HANDLER(SLAB_REQUEST, loader_on_slab_request)                                              \
+	HANDLER(LOAD_RUNTIME, loader_on_load_runtime)
 MESSAGE_HANDLERS(loader_handlers, LOADER, LOADER_HANDLERS);
 
 /* ---- Other events. ---- */

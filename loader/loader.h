@@ -14,6 +14,7 @@
 #include "role/role.h"
 #include "loader/cpus.h"
 
+struct bpf_object;
 struct bulkhead_bpf;
 
 struct loader {
@@ -28,6 +29,8 @@ struct loader {
 	int cpu_errors[CPUS_MAX], online_error;
 	const struct bh_counters *counters; /* one per possible CPU, mapped read-only */
 	unsigned int slab_count;
+	/* By enum bh_runtime: objects whose programs were not requested yet; otherwise NULL. */
+	struct bpf_object *runtimes[BH_RUNTIME_COUNT];
 	bool sampling;
 };
 
@@ -38,6 +41,10 @@ int object_load(struct loader *loader);
 /* Creates a slab and sends its descriptor to the manager, or a message without one if there can be
  * no more. Returns 0 or the negative errno of the send. */
 int object_add_slab(struct loader *loader);
+
+/* Loads the program of a language runtime, unless this was done before. A failure is logged.
+ * Returns 0, or -EPROTO if there is no such runtime, or its frames are not wanted. */
+int object_load_runtime(struct loader *loader, uint32_t runtime);
 
 /* Sends each role its maps. Returns 0, or an exit status after a message; without a message if a
  * role has ended. */

@@ -8,6 +8,9 @@
  * their own inside a map of maps: two are made at the start, and more when the manager asks. Each
  * role then gets the descriptors of just the maps that it uses.
  *
+ * The program of a language runtime is loaded when the worker has found the first file of that
+ * runtime on this host. It is in an object of its own, which uses the same maps.
+ *
  * Example: `record -F 99 --user` on 4 CPUs. want_kernel = 0 removes the kernel stacks from the
  * program. The ring `samples` must hold 4 s of samples: 4 CPUs x 99 Hz x 4 s x 384 bytes =
  * 608 KB, rounded up to 1 MiB.
@@ -23,10 +26,13 @@
 
 #include "bulkhead.skel.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/exit_status.h"
 #include "common/log.h"
+#include "common/runtimes.h"
 #include "common/time_units.h"
 #include "loader/loader.h"
+#include "loader/runtime_programs.h"
 
 enum {
 	/* The tables of a desktop fill about one slab, so a second one is there before the first
@@ -105,8 +111,6 @@ static void object_configure(struct loader *loader)
 	o->rodata->want_kernel = c->want_kernel;
 	o->rodata->want_user = c->want_user;
 	o->rodata->wakeup_bytes = WAKEUP_BYTES / (uint32_t)loader->possible_cpus;
-	for (int i = 1; i < BH_RUNTIME_COUNT; i++)
-		o->rodata->runtime_wanted[i] = object_runtimes(loader) >> i & 1;
 	bpf_program__set_autoload(o->progs.bulkhead_fork, c->follow_forks);
 	bpf_program__set_autoload(o->progs.bulkhead_free, c->follow_forks);
 	bpf_map__set_max_entries(o->maps.counters, (uint32_t)loader->possible_cpus);
@@ -227,10 +231,19 @@ static int object_map_counters(struct loader *loader)
 	return 0;
 }
 
-/* Writes the process filter, and attaches the programs that follow forks. */
+/* Writes the process filter and the last program of each sample, and attaches the programs that
+ * follow forks. */
 static int object_fill(struct loader *loader)
 {
+	const struct bulkhead_bpf *o = loader->object;
+	const uint32_t finish = BH_RUNTIME_NONE;
+	const int finish_fd = bpf_program__fd(o->progs.bulkhead_finish);
 	const uint8_t one = 1;
+	int failed =
+	    bpf_map_update_elem(bpf_map__fd(o->maps.programs), &finish, &finish_fd, BPF_ANY);
+
+	if (failed < 0)
+		return failed;
 
 	for (uint32_t i = 0; i < loader->config.target_count; i++) {
 		int r = bpf_map_update_elem(bpf_map__fd(loader->object->maps.pid_filter),
@@ -244,6 +257,22 @@ static int object_fill(struct loader *loader)
 			return r;
 	}
 	return object_map_counters(loader);
+}
+
+/* libbpf opens files when an object uses maps of another one. So the objects of all wanted runtimes
+ * are opened before the sandbox is entered, which takes less than a millisecond each; what takes
+ * long is the verifier's work when a program is loaded. */
+static int object_open_runtimes(struct loader *loader)
+{
+	for (uint32_t i = 1; i < BH_RUNTIME_COUNT; i++) {
+		if (!(object_runtimes(loader) >> i & 1))
+			continue;
+		int r = runtime_program_open(i, loader->object->obj, &loader->runtimes[i]);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }
 
 int object_load(struct loader *loader)
@@ -261,6 +290,7 @@ int object_load(struct loader *loader)
 		return object_load_failed(-errno);
 	/* events.c attaches it to one event per CPU. */
 	bpf_program__set_autoattach(loader->object->progs.bulkhead_sample, false);
+	bpf_program__set_autoattach(loader->object->progs.bulkhead_finish, false);
 	object_configure(loader);
 	if (!object_make_key(loader))
 		return STATUS_KERNEL;
@@ -268,9 +298,35 @@ int object_load(struct loader *loader)
 	if (r < 0)
 		return object_load_failed(r);
 	r = object_fill(loader);
+	if (!r)
+		r = object_open_runtimes(loader);
 	if (r < 0)
 		return object_load_failed(r);
 	return STATUS_DONE;
+}
+
+int object_load_runtime(struct loader *loader, uint32_t runtime)
+{
+	if (!runtime || runtime >= BH_RUNTIME_COUNT || !(object_runtimes(loader) >> runtime & 1))
+		return -EPROTO;
+	struct bpf_object *object = loader->runtimes[runtime];
+	if (!object)
+		return 0;
+	const uint64_t started_ns = clock_monotonic_ns();
+	int r = bpf_object__load(object);
+	if (!r)
+		r = runtime_program_publish(runtime, loader->object->obj, object);
+	if (r < 0)
+		log_warning("cannot load the BPF program of a language runtime, so its frames are "
+			    "shown as native ones: runtime=%s error=%s",
+			    runtime_titles[runtime], strerror(-r));
+	else
+		log_debug("loaded the program of a language runtime: runtime=%s ms=%llu",
+			  runtime_titles[runtime],
+			  (unsigned long long)((clock_monotonic_ns() - started_ns) / NS_PER_MS));
+	bpf_object__close(object);
+	loader->runtimes[runtime] = NULL;
+	return 0;
 }
 
 int object_send_exporter_maps(struct loader *loader)

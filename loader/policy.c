@@ -10,7 +10,9 @@
 
 /* CAP_SYSLOG: the kernel decides when /proc/kallsyms is opened whether it shows addresses. */
 static const cap_value_t start_capabilities[] = {CAP_BPF, CAP_PERFMON, CAP_SYSLOG, -1};
-/* CAP_BPF creates slabs, CAP_PERFMON opens events on a CPU that comes online. */
+/* CAP_BPF creates slabs, CAP_PERFMON opens events on a CPU that comes online, and together they
+ * load the programs of language runtimes. Which programs these are is fixed: the request is a
+ * number. */
 static const cap_value_t steady_capabilities[] = {CAP_BPF, CAP_PERFMON, -1};
 
 #define ALLOW_BPF(command, why) ALLOW_IF(bpf, SCMP_A0_32(SCMP_CMP_EQ, command), why)
@@ -21,6 +23,8 @@ static const struct sandbox_syscall syscalls[] = {
     POLICY_LISTENER_SYSCALLS,
     ALLOW_BPF(BPF_MAP_CREATE, "add a slab"),
     ALLOW_BPF(BPF_MAP_UPDATE_ELEM, "put the slab into its map"),
+    ALLOW_BPF(BPF_PROG_LOAD, "program of a language runtime that was found"),
+    ALLOW_BPF(BPF_BTF_LOAD, "types of its functions, which the verifier needs"),
     ALLOW_BPF(BPF_OBJ_GET_INFO_BY_FD, "run time of the sampling program"),
     ALLOW(perf_event_open, "events of a CPU that came online"),
     ALLOW_IOCTL(PERF_EVENT_IOC_SET_BPF, "events of a CPU that came online"),

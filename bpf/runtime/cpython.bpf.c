@@ -8,14 +8,14 @@
  * question is always which frames of the chain these are:
  *
  * - Up to 3.10 it is one Python frame for each C frame. The exceptions are a few instructions at
- * the start and the end of the evaluator, at which its frame is not in the chain. The symbolizer
- * has found where they are, and for an evaluator interrupted there no frame is taken.
+ *   the start and the end of the evaluator, at which its frame is not in the chain. The symbolizer
+ *   has found where they are, and for an evaluator interrupted there no frame is taken.
  * - From 3.11 one C frame executes a whole segment of the chain: Python calls no longer go through
- * C. In 3.11 and 3.12 a _PyCFrame lies in the C frame itself and leads to the topmost Python frame
- * of the segment. From 3.13 a frame without code (shim) lies in the C frame and ends the segment.
- * The walker therefore first lets the C frame be unwound (RESUME_IN_CALLER) to learn its bounds. A
- *   _PyCFrame or shim outside these bounds belongs to another evaluator. So an evaluator that has
- *   just started, or is about to return, does not get the frames of its caller.
+ *   C. In 3.11 and 3.12 a _PyCFrame lies in the C frame itself and leads to the topmost Python
+ *   frame of the segment. From 3.13 a frame without code (shim) lies in the C frame and ends the
+ *   segment. The walker therefore first lets the C frame be unwound (RESUME_IN_CALLER) to learn its
+ *   bounds. A _PyCFrame or shim outside these bounds belongs to another evaluator. So an evaluator
+ *   that has just started, or is about to return, does not get the frames of its caller.
  *
  * Example, 3.11: the native stack is eval A, call, eval B, main. The chain of frames is leaf,
  * helper, run, top. The _PyCFrame in the C frame of A leads to leaf. helper is marked is_entry, so
@@ -526,4 +526,4 @@ static __always_inline int cpython_walk(struct unwind_state *s, UNWIND_ENV env,
 	return cpython_walk_segment(s, env, b);
 }
 
-RUNTIME_WALKER(cpython)
+RUNTIME_WALKER(cpython, BH_RUNTIME_CPYTHON)

@@ -10,7 +10,7 @@
  * - The interpreter. Its frames are linked by rbp, and have the Method and the position in the
  *   bytecodes at fixed distances from it (src/hotspot/cpu/x86/frame_x86.hpp).
  * - Stubs, which are code of the runtime itself. They are treated as compiled methods if their
- * frame has a known size, and by rbp otherwise.
+ *   frame has a known size, and by rbp otherwise.
  * - The call stub, through which the runtime calls a Java method. Beyond it the stack is native.
  *
  * In a method that was interrupted and has not called another one, the frame may be half built or
@@ -537,4 +537,4 @@ static __always_inline int hotspot_walk(struct unwind_state *s, UNWIND_ENV env,
 	return UNWIND_CONTINUE;
 }
 
-RUNTIME_WALKER(hotspot)
+RUNTIME_WALKER(hotspot, BH_RUNTIME_HOTSPOT)

@@ -26,8 +26,22 @@
 #ifndef BPF_RUNTIME_WALKER_H
 #define BPF_RUNTIME_WALKER_H
 
+#ifdef __bpf__
+#include "bpf/env.h"
+#endif
+
+/* Zeroes the first words of a walker's state before its first call for a stack. */
+static __always_inline void walker_start(struct unwind_state *s, const uint32_t runtime)
+{
+	if (s->runtime.started & 1u << runtime)
+		return;
+	s->runtime.started |= 1u << runtime;
+	for (int i = 0; i < WALKER_STATE_ZEROED_WORDS; i++)
+		s->runtime.walker_state[runtime][i] = 0;
+}
+
 /*
- * RUNTIME_WALKER(NAME) defines the function by which the unwinder calls NAME_walk().
+ * RUNTIME_WALKER(NAME, ID) defines the function by which the unwinder calls NAME_walk().
  *
  * RUNTIME_PART(NAME, PART) makes `static __always_inline int NAME_PART(s, env, block)` a function
  * that the verifier checks once. RUNTIME_CALL(NAME, PART, s, env, block) calls it. Without that,
@@ -38,9 +52,7 @@
  */
 #ifdef __bpf__
 
-#include "bpf/env.h"
-
-#define RUNTIME_GLOBAL(function, body)                                                             \
+#define RUNTIME_GLOBAL(function, prepare, body)                                                    \
 	__noinline int function(__u32 unused)                                                      \
 	{                                                                                          \
 		__u32 zero = 0;                                                                    \
@@ -51,20 +63,23 @@
                                                                                                    \
 		if (!cpu || !table)                                                                \
 			return BH_REASON_BAD_TABLE;                                                \
+		prepare;                                                                           \
 		const __u64 block =                                                                \
 		    bits_mask(cpu->unwind.runtime.block, (1 << BH_RUNTIME_BLOCKS_BITS) - 1);       \
 		return body(&cpu->unwind, 0, (const void *)&table->blocks[block]);                 \
 	}
-#define RUNTIME_WALKER(name) RUNTIME_GLOBAL(walker_##name, name##_walk)
-#define RUNTIME_PART(name, part) RUNTIME_GLOBAL(walker_##name##_##part, name##_##part)
+#define RUNTIME_WALKER(name, id)                                                                   \
+	RUNTIME_GLOBAL(walker_##name, walker_start(&cpu->unwind, id), name##_walk)
+#define RUNTIME_PART(name, part) RUNTIME_GLOBAL(walker_##name##_##part, (void)0, name##_##part)
 #define RUNTIME_CALL(name, part, s, env, block) walker_##name##_##part(0)
 
 #else
 
-#define RUNTIME_WALKER(name)                                                                       \
+#define RUNTIME_WALKER(name, id)                                                                   \
 	static int walker_##name(struct unwind_state *s, UNWIND_ENV env,                           \
 				 const struct bh_runtime_block *block)                             \
 	{                                                                                          \
+		walker_start(s, id);                                                               \
 		return name##_walk(s, env, (const void *)block);                                   \
 	}
 #define RUNTIME_PART(name, part)
@@ -75,7 +90,8 @@
 /*
  * RUNTIME_STATE(NAME, ID) defines NAME_state(s), which returns the struct NAME_state of the walk.
  * That struct has been defined before, with members of type uint64_t, uint32_t or arrays of them.
- * Its first WALKER_STATE_ZEROED_WORDS words are zero at the start of a stack, the others are not.
+ * Its first WALKER_STATE_ZEROED_WORDS words are zero at the first call for a stack, the others are
+ * not.
  * All of it is kept from one call to the next.
  */
 #define RUNTIME_STATE(name, id)                                                                    \

@@ -21,6 +21,7 @@ enum {
 	/* New managed stacks wait this long at most: names are read from the memory of a process
 	 * that may be about to end. */
 	NOTIFY_INTERVAL_NS = 100000000,
+	KERNEL_HASH_BATCH = 16, /* most kernel stacks have fewer frames */
 };
 
 /* Wake the worker when a CPU has written this many bytes to the ring since it last did. */
@@ -43,24 +44,50 @@ static __always_inline __u64 generation_key(void)
 	return stack_key + (generation << 32);
 }
 
+/* Adds the hashes of the next KERNEL_HASH_BATCH kernel frames to cpu->progress.kernel_sum. A global
+ * function, so that the verifier does not follow the loop once for each batch. */
+__noinline int submit_hash_kernel_frames(__u32 unused)
+{
+	__u32 zero = 0;
+	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
+
+	GLOBAL_ARGUMENT(unused);
+	if (!cpu)
+		return 0;
+	const struct unwind_state *s = &cpu->unwind;
+	__u32 first = s->header.user_count & (2 * BH_USER_FRAMES_MAX - 1);
+	__u32 count = s->header.kernel_count, next = cpu->progress.kernel_hashed;
+
+	for (int i = 0; i < KERNEL_HASH_BATCH && next < count; i++, next++) {
+		__u64 at = bits_mask(first + next, 2 * BH_USER_FRAMES_MAX - 1);
+
+		if (at >= BH_FRAMES_ROOM)
+			break;
+		cpu->progress.kernel_sum += push_hash_frame(s, s->frames[at], at);
+	}
+	cpu->progress.kernel_hashed = next;
+	return 0;
+}
+
 /* Returns the id of the stack in s->frames. It is never 0. The sum starts with a value that depends
  * on the process. */
-static __always_inline __u64 make_stack_id(const struct unwind_state *s)
+static __always_inline __u64 make_stack_id(struct cpu_state *cpu)
 {
+	const struct unwind_state *s = &cpu->unwind;
 	const struct bh_sample *h = &s->header;
 	__u64 sum = ((__u64)h->tgid << 32 | (__u32)h->user_count << 16 | h->reason) ^ s->stack_key;
-	__u32 first = h->user_count & (2 * BH_USER_FRAMES_MAX - 1), count = h->kernel_count;
 
 	sum = sum * stack_key;
 	sum ^= sum >> 32;
 	sum += s->stack_sum;
-	for (__u32 i = 0; i < BH_KERNEL_FRAMES_MAX && i < count; i++) {
-		__u64 at = bits_mask(first + i, 2 * BH_USER_FRAMES_MAX - 1);
-
-		if (at >= BH_FRAMES_ROOM)
+	cpu->progress.kernel_sum = 0;
+	cpu->progress.kernel_hashed = 0;
+	for (int i = 0; i < BH_KERNEL_FRAMES_MAX; i += KERNEL_HASH_BATCH) {
+		if (cpu->progress.kernel_hashed >= h->kernel_count)
 			break;
-		sum += push_hash_frame(s, s->frames[at], at);
+		submit_hash_kernel_frames(0);
 	}
+	sum += cpu->progress.kernel_sum;
 	sum *= stack_key;
 	sum ^= sum >> 32;
 	return sum ? sum : 1;
@@ -106,7 +133,7 @@ static __always_inline void submit(struct cpu_state *cpu)
 
 	if (size > sizeof(*h) + sizeof(cpu->unwind.frames))
 		size = sizeof(*h) + sizeof(cpu->unwind.frames);
-	h->stack_id = make_stack_id(&cpu->unwind);
+	h->stack_id = make_stack_id(cpu);
 	__u32 index = h->stack_id & ((1 << BH_DEDUP_BITS) - 1);
 	__u64 *slot = bpf_map_lookup_elem(&stack_dedup, &index);
 	__u64 epoch = h->time_ns >> BH_DEDUP_EPOCH_BITS & 0xffff;

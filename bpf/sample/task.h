@@ -41,6 +41,15 @@ static __always_inline void describe_task(struct sampled_task *out)
 	}
 }
 
+/* Returns the FS base of the current thread. Without a walker nobody needs it. */
+static __always_inline __u64 read_thread_pointer(void)
+{
+	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf))
+		return bpf_get_current_task_btf()->thread.fsbase;
+	struct task_struct *task = (void *)bpf_get_current_task();
+	return BPF_CORE_READ(task, thread.fsbase);
+}
+
 /* Copies the registers to `gpr`, by their DWARF register numbers. */
 static __always_inline void copy_registers(uint64_t gpr[16], const struct pt_regs *regs)
 {
@@ -60,6 +69,12 @@ static __always_inline void copy_registers(uint64_t gpr[16], const struct pt_reg
 	gpr[13] = regs->r13;
 	gpr[14] = regs->r14;
 	gpr[15] = regs->r15;
+}
+
+/* Returns whether the tick interrupted user mode, by the privilege level in CS. */
+static __always_inline bool is_user_mode(const struct bpf_perf_event_data *ctx)
+{
+	return (ctx->regs.cs & 3) == 3;
 }
 
 /* Loads the user registers of the current task: those of the tick if it interrupted user mode, and

@@ -41,11 +41,17 @@ static __always_inline void managed_find_slot(struct unwind_state *s, UNWIND_ENV
 		r->code_filters[0] = slot->code_filters[0];
 		r->code_filters[1] = slot->code_filters[1];
 		r->heap_bytes = 0;
-		for (int j = 0; j < BH_RUNTIME_COUNT; j++)
-			for (int k = 0; k < WALKER_STATE_ZEROED_WORDS; k++)
-				r->walker_state[j][k] = 0;
 		return;
 	}
+}
+
+/* Returns the runtime of the first range of the process, or BH_RUNTIME_NONE. */
+static __always_inline uint32_t managed_first_runtime(const struct unwind_state *s, UNWIND_ENV env)
+{
+	const struct bh_runtime_table *table = env_runtimes(env);
+	const uint64_t first = bits_mask(s->runtime.first_range, (1 << BH_RUNTIME_RANGES_BITS) - 1);
+
+	return s->runtime.range_count && table ? table->ranges[first].runtime : BH_RUNTIME_NONE;
 }
 
 /* Returns whether the worker has written the slot since managed_find_slot(). */

@@ -18,8 +18,8 @@ enum {
 	HEAP_COPY_WORDS = 256,
 	/* Managed frames that a walker may push for native frames further out. A power of two. */
 	PENDING_FRAMES_MAX = 8,
-	/* Size of the state of one runtime's walker. The first words are zero at the start of each
-	 * stack. There are few of them because zeroing costs time in each sample. */
+	/* Size of the state of one runtime's walker. The first words are zero when the walker is
+	 * called for the first time in a stack. */
 	WALKER_STATE_WORDS = 32,
 	WALKER_STATE_ZEROED_WORDS = 8,
 
@@ -96,6 +96,8 @@ struct unwind_runtime {
 	uint32_t verdict;		   /* enum walker_verdict, about the frame at s->pc */
 	uint32_t resume;		   /* enum walker_resume */
 	uint32_t sequence, slot;	   /* of the process's slot, to detect a change */
+	uint32_t started;		   /* set of runtimes whose walkers were called */
+	uint32_t reserved;
 	/* For method_cache.h: the part of the key that identifies the process, and the position of
 	 * the entry that was used last. */
 	uint64_t method_key, method_position;
@@ -111,7 +113,7 @@ struct unwind_runtime {
 	struct bh_runtime_code_filter code_filters[BH_RUNTIME_CODE_FILTERS];
 	struct pending_frames pending;
 	/* The state of each runtime's walker. Each walker has a struct of its own for it
-	 * (RUNTIME_STATE in bpf/runtime/walker.h). */
+	 * (RUNTIME_STATE in bpf/runtime/walker.h). walker_start() zeroes its first words. */
 	uint64_t walker_state[BH_RUNTIME_COUNT][WALKER_STATE_WORDS];
 	/* A copy of the process's memory from `heap_start` on. A walker that uses `heap` for
 	 * something else sets `heap_bytes` to 0. */
@@ -166,6 +168,7 @@ static __always_inline void unwind_start(struct unwind_state *s)
 	s->window_start = STACK_NO_WINDOW;
 	s->runtime.range_count = 0;
 	s->runtime.managed_frames = 0;
+	s->runtime.started = 0;
 	s->runtime.verdict = WALKER_MOVED;
 	s->runtime.resume = WALKER_AT_FRAME;
 	s->runtime.method_position = 0;

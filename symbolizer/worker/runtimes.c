@@ -53,7 +53,8 @@ struct runtimes {
 	struct runtime_image *images;
 	struct managed_process *buckets[PROCESS_BUCKETS];
 	unsigned int process_count;
-	uint32_t wanted; /* set of enum bh_runtime: what is looked for */
+	uint32_t wanted;    /* set of enum bh_runtime: what is looked for */
+	uint32_t requested; /* set of enum bh_runtime: whose programs the loader was asked for */
 	struct runtime_stats stats;
 	uint64_t clock;	     /* counts uses of attachments */
 	size_t cached_bytes; /* in the caches of all attachments */
@@ -77,6 +78,18 @@ void runtimes_stats(const struct worker *worker, struct msg_runtime stats[BH_RUN
 	}
 }
 
+/* Has the loader load the program that walks the frames of the runtime. */
+static void runtimes_request_program(struct worker *worker, unsigned int runtime)
+{
+	const struct msg_id request = {.id = runtime};
+
+	if (worker->runtimes->requested >> runtime & 1)
+		return;
+	worker->runtimes->requested |= 1u << runtime;
+	peer_send(&worker->role.peers[ROLE_LOADER], MESSAGE_LOAD_RUNTIME, &request, sizeof(request),
+		  NULL, 0);
+}
+
 void runtimes_on_module(struct worker *worker, struct module *module)
 {
 	struct runtimes *runtimes = worker->runtimes;
@@ -88,10 +101,11 @@ void runtimes_on_module(struct worker *worker, struct module *module)
 		return;
 	int r = runtime_images_add(&runtimes->images, module->id, module->fd, module->path,
 				   runtimes->wanted, &runtime, &refusal);
-	if (r == 0)
+	if (r == 0) {
 		peer_send(&worker->role.peers[ROLE_MANAGER], MESSAGE_WATCH, &watch, sizeof(watch),
 			  NULL, 0);
-	else if (r == -ENOTSUP)
+		runtimes_request_program(worker, runtime);
+	} else if (r == -ENOTSUP)
 		runtime_stats_refuse(&runtimes->stats, runtime, refusal.text);
 }
 

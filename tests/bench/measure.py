@@ -309,15 +309,18 @@ def fds(pid, kind):
 
 
 class BpfProgram:
-    """The perf event program that a process holds: bulkhead_sample in the loader, floor_sample in bench_floor."""
+    """The program that a process runs in perf events: bulkhead_sample in the loader, floor_sample in bench_floor.
 
-    PERF_EVENT = "7"  # BPF_PROG_TYPE_PERF_EVENT
+    The time of programs that continue it by tail calls is part of its run time.
+    """
+
+    NAMES = ("bulkhead_sample", "floor_sample")
 
     def __init__(self, pid):
         self.pid = pid
-        found = [n for n in fds(pid, "bpf-prog") if fdinfo(pid, n).get("prog_type") == self.PERF_EVENT]
+        found = [n for n in fds(pid, "bpf-prog") if lib.bpf_describe("prog", fdinfo(pid, n)["prog_id"]).get("name") in self.NAMES]
         if len(found) != 1:
-            raise RuntimeError(f"process {pid} holds {len(found)} BPF programs for perf events, not one")
+            raise RuntimeError(f"process {pid} holds {len(found)} programs named {' or '.join(self.NAMES)}, not one")
         self.number = found[0]
 
     def read(self):

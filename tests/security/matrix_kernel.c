@@ -55,6 +55,7 @@ void matrix_try_bpf(struct tally *tally, const struct fixture *s)
 					.config = PERF_COUNT_SW_CPU_CLOCK,
 					.sample_period = 10000000,
 					.disabled = 1};
+	union bpf_attr no_types = {.btf_size = 0};
 	const int map_works = s->map < 0 ? SKIPPED : WORKS,
 		  event_works = s->event < 0 ? SKIPPED : WORKS;
 	/* clang-format off */
@@ -70,8 +71,10 @@ void matrix_try_bpf(struct tally *tally, const struct fixture *s)
 			CALL(SYS_bpf, BPF_MAP_LOOKUP_ELEM, P(&update), sizeof(update))},
 		{"bpf(MAP_DELETE_ELEM)",             EVERYWHERE(KILLED),
 			CALL(SYS_bpf, BPF_MAP_DELETE_ELEM, P(&update), sizeof(update))},
-		{"bpf(PROG_LOAD)",                   EVERYWHERE(KILLED),
+		{"bpf(PROG_LOAD)",                   ONLY_LOADER(map_works),
 			CALL(SYS_bpf, BPF_PROG_LOAD, P(&program), sizeof(program))},
+		{"bpf(BTF_LOAD), empty",             ONLY_LOADER(s->map < 0 ? SKIPPED : EINVAL),
+			CALL(SYS_bpf, BPF_BTF_LOAD, P(&no_types), sizeof(no_types))},
 		{"bpf(PROG_LOAD), bits above 32",    EVERYWHERE(KILLED),
 			CALL(SYS_bpf, 1l << 32 | BPF_PROG_LOAD, P(&program), sizeof(program))},
 		{"bpf(PROG_ATTACH)",                 EVERYWHERE(KILLED),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Measures the verifier's work for each program as object_load() loads it: for a plain recording,
- * and with every filter. Prints one line per value (name, value, unit), and on stderr the time. The
+ * Measures the verifier's work for each program as the loader loads it: for a plain recording, with
+ * every filter, and for each language runtime. Prints one line per value (name, value, unit), and on stderr the time. The
  * exit status is 77 if this process may not load programs.
  */
 #include <bpf/libbpf.h>
@@ -10,8 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bulkhead.skel.h"
 #include "bpf/shared.h"
+#include "bulkhead.skel.h"
+#include "loader/runtime_programs.h"
 
 enum {
 	LOG_STATS = 4, /* BPF_LOG_STATS: only what it cost */
@@ -21,6 +22,8 @@ enum {
 	STACK_BYTES_MAX = 512,
 };
 
+static char logs[PROGRAMS_MAX][LOG_BYTES];
+
 static void configure(struct bulkhead_bpf *o, bool filters)
 {
 	o->rodata->want_kernel = true;
@@ -29,8 +32,6 @@ static void configure(struct bulkhead_bpf *o, bool filters)
 	o->rodata->filter_tid = filters;
 	o->rodata->filter_cgroup = filters;
 	o->rodata->filter_comm = filters;
-	for (int i = 0; i < BH_RUNTIME_COUNT; i++)
-		o->rodata->runtime_wanted[i] = true;
 	bpf_program__set_autoload(o->progs.bulkhead_fork, filters);
 	bpf_program__set_autoload(o->progs.bulkhead_free, filters);
 	bpf_map__set_max_entries(o->maps.counters, (uint32_t)libbpf_num_possible_cpus());
@@ -96,30 +97,79 @@ static int report(const char *config, const struct bpf_program *program, const c
 	return 0;
 }
 
-static int measure(const char *config, bool filters)
+/* Has the verifier write into `logs` what each program costs. */
+static int request_logs(struct bpf_object *object)
 {
-	static char logs[PROGRAMS_MAX][LOG_BYTES];
-	struct bulkhead_bpf *o = bulkhead_bpf__open();
+	struct bpf_program *program;
+	unsigned int count = 0;
+
+	bpf_object__for_each_program(program, object)
+	{
+		if (count == PROGRAMS_MAX)
+			return -E2BIG;
+		bpf_program__set_log_level(program, LOG_STATS);
+		bpf_program__set_log_buf(program, logs[count++], LOG_BYTES);
+	}
+	return 0;
+}
+
+static int report_all(const char *config, const struct bpf_object *object)
+{
 	struct bpf_program *program;
 	unsigned int count = 0;
 	int r = 0;
 
-	if (!o)
-		return -errno;
-	configure(o, filters);
-	bpf_object__for_each_program(program, o->obj)
-	{
-		bpf_program__set_log_level(program, LOG_STATS);
-		bpf_program__set_log_buf(program, logs[count++ % PROGRAMS_MAX], LOG_BYTES);
-	}
-	r = count > PROGRAMS_MAX ? -E2BIG : bulkhead_bpf__load(o);
-	count = 0;
-	bpf_object__for_each_program(program, o->obj)
+	bpf_object__for_each_program(program, object)
 	{
 		if (!r && bpf_program__autoload(program))
 			r = report(config, program, logs[count]);
 		count++;
 	}
+	return r;
+}
+
+static int measure(const char *config, bool filters)
+{
+	struct bulkhead_bpf *o = bulkhead_bpf__open();
+
+	if (!o)
+		return -errno;
+	configure(o, filters);
+	int r = request_logs(o->obj);
+	if (!r)
+		r = bulkhead_bpf__load(o);
+	if (!r)
+		r = report_all(config, o->obj);
+	bulkhead_bpf__destroy(o);
+	return r;
+}
+
+static int measure_runtime(uint32_t runtime, const struct bpf_object *base)
+{
+	struct bpf_object *object;
+	int r = runtime_program_open(runtime, base, &object);
+
+	if (r)
+		return r;
+	r = request_logs(object);
+	if (!r)
+		r = bpf_object__load(object);
+	if (!r)
+		r = report_all("runtime", object);
+	bpf_object__close(object);
+	return r;
+}
+
+static int measure_runtimes(void)
+{
+	struct bulkhead_bpf *o = bulkhead_bpf__open();
+
+	if (!o)
+		return -errno;
+	configure(o, false);
+	int r = bulkhead_bpf__load(o);
+	for (uint32_t runtime = 1; runtime < BH_RUNTIME_COUNT && !r; runtime++)
+		r = measure_runtime(runtime, o->obj);
 	bulkhead_bpf__destroy(o);
 	return r;
 }
@@ -128,6 +178,9 @@ int main(void)
 {
 	int r = measure("plain", false);
 
+	if (!r)
+		r = measure_runtimes();
+	/* Last, because kernels before 5.15 have no filter by cgroup. */
 	if (!r)
 		r = measure("filters", true);
 	if (r)

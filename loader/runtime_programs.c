@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loader/runtime_programs.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stddef.h>
+
+#include "bpf/shared.h"
+
+/* runtime_programs.S.in */
+#define RUNTIME(id, name, frame_type, title)                                                       \
+	extern const char runtime_object_##name[], runtime_object_##name##_end[];
+#include "common/runtimes.def"
+#undef RUNTIME
+
+/* By enum bh_runtime. */
+static const struct {
+	const char *start, *end;
+} runtime_objects[BH_RUNTIME_COUNT] = {
+#define RUNTIME(id, name, frame_type, title)                                                       \
+	[BH_RUNTIME_##id] = {runtime_object_##name, runtime_object_##name##_end},
+#include "common/runtimes.def"
+#undef RUNTIME
+};
+
+/* Replaces the maps of an object by those of the same names in another one. */
+static int object_share_maps(struct bpf_object *object, const struct bpf_object *base)
+{
+	struct bpf_map *map;
+
+	bpf_object__for_each_map(map, object)
+	{
+		const struct bpf_map *shared =
+		    bpf_object__find_map_by_name(base, bpf_map__name(map));
+		int r = shared ? bpf_map__reuse_fd(map, bpf_map__fd(shared)) : -ENOENT;
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int runtime_program_open(uint32_t runtime, const struct bpf_object *base,
+			 struct bpf_object **object)
+{
+	if (runtime >= BH_RUNTIME_COUNT || !runtime_objects[runtime].start)
+		return -EINVAL;
+	const char *start = runtime_objects[runtime].start;
+	*object = bpf_object__open_mem(start, (size_t)(runtime_objects[runtime].end - start), NULL);
+	if (!*object)
+		return -errno;
+	int r = object_share_maps(*object, base);
+	if (r < 0) {
+		bpf_object__close(*object);
+		*object = NULL;
+	}
+	return r;
+}
+
+int runtime_program_publish(uint32_t runtime, const struct bpf_object *base,
+			    const struct bpf_object *object)
+{
+	const int programs = bpf_object__find_map_fd_by_name(base, "programs");
+	const int program = bpf_program__fd(bpf_object__next_program(object, NULL));
+
+	return bpf_map_update_elem(programs, &runtime, &program, BPF_ANY);
+}
