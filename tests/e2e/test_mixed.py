@@ -41,17 +41,45 @@ class Mixed(lib.Case):
             with self.subTest(library), tempfile.TemporaryDirectory(prefix="e2e-") as classes:
                 self.record_one(javac, library, classes)
 
-    def record_one(self, javac, library, classes):
+    def test_many_changes_of_language(self):
+        """Each level changes the language twice. 14 levels are complete; of 30 levels, the innermost 30 changes are right, and the reason is named."""
+        for javac, library in list(machines())[:1]:
+            with tempfile.TemporaryDirectory(prefix="e2e-") as classes:
+                for levels, complete in ((14, True), (30, False)):
+                    with self.subTest(levels):
+                        samples = self.recorded(javac, library, classes, str(levels)).samples
+                        self.check_levels([s for s in samples if any("Mixed.spin(int)" in frame for frame in s.frames)], levels, complete)
+
+    def check_levels(self, samples, levels, complete):
+        right = other = 0
+        for sample in samples:
+            named = [frame for frame in sample.frames if frame.endswith(("Mixed.alternate(int)", "in_python"))]
+            cut = any("[stack cut: runtime_changes]" in frame for frame in sample.frames)
+            alternate = all(("Mixed" in a) != ("Mixed" in b) for a, b in zip(named, named[1:]))
+            # The leaf is in Java, and the program of Java or Python began: 30 or 31 languages are shown.
+            if alternate and cut != complete and (len(named) == 2 * levels + 1 if complete else 30 <= len(named) <= 31):
+                right += sample.count
+            else:
+                other += sample.count
+        print(f"{levels} levels: {right} samples as expected, {other} not", flush=True)
+        self.assertGreater(right, 100)
+        self.assertGreater(right, 0.97 * (right + other))
+
+    def recorded(self, javac, library, classes, *arguments):
         subprocess.run([javac, "-d", classes, os.path.join(HERE, "java/Mixed.java")], check=True)
-        program = subprocess.Popen([sys.executable, os.path.join(HERE, "python/mixed.py"), library, classes], stdout=subprocess.PIPE, text=True)
+        program = subprocess.Popen([sys.executable, os.path.join(HERE, "python/mixed.py"), library, classes, *arguments],
+                                   stdout=subprocess.PIPE, text=True)
         try:
             self.assertEqual(program.stdout.readline(), "ready\n")
             with lib.Process(program.pid):
-                recording = self.record("-p", str(program.pid), seconds=4, freq=199, outputs=("out.folded", "out.html"))
+                return self.record("-p", str(program.pid), seconds=4, freq=199, outputs=("out.folded", "out.html"))
         finally:
             program.send_signal(signal.SIGKILL)
             program.wait()
             program.stdout.close()
+
+    def record_one(self, javac, library, classes):
+        recording = self.recorded(javac, library, classes)
         samples = [s for s in recording.samples if any(re.search(r"Mixed\.", frame) for frame in s.frames)]
         total = sum(s.count for s in samples)
         entered = [*PYTHON_FRAMES, "jni_CallStaticVoidMethod", *JAVA_FRAMES]

@@ -24,6 +24,15 @@ public class Mixed {
 		}
 	}
 
+	/** Calculates below `levels` further calls of Python and of this method, in turn. */
+	static void alternate(int levels) {
+		while (levels == 0)
+			spin(20);
+		alternateInPython(levels - 1);
+	}
+
+	static native void alternateInPython(int levels);
+
 	static void run() {
 		descend(3);
 	}

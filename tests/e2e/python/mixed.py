@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Python -> C (libffi, libjvm) -> Java -> C -> Python: a JVM in this process, by its invocation interface (JNI 1.8, tables of functions by index).
-Arguments: libjvm.so, directory with Mixed.class, seconds to calculate in each language at the end."""
+Arguments: libjvm.so, directory with Mixed.class, and how many levels of Java and Python call each other in turn (none: they calculate in turn)."""
 import ctypes
 import sys
 import time
@@ -47,9 +47,25 @@ class Machine:
         return function(ctypes.cast(self.env, ctypes.c_void_p), *arguments)
 
 
+def alternate(machine, mixed, levels):
+    """Java calls this function, and it calls Java, `levels` times."""
+    method = machine.call(GET_STATIC_METHOD_ID, ctypes.c_void_p, mixed, b"alternate", b"(I)V")
+
+    @ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int)
+    def in_python(_env, _class, left):
+        machine.call(CALL_STATIC_VOID_METHOD, None, mixed, method, left)
+
+    native = NativeMethod(b"alternateInPython", b"(I)V", ctypes.cast(in_python, ctypes.c_void_p).value)
+    machine.call(REGISTER_NATIVES, ctypes.c_int, mixed, ctypes.addressof(native), 1)
+    print("ready", flush=True)
+    machine.call(CALL_STATIC_VOID_METHOD, None, mixed, method, levels)
+
+
 def main():
     machine = Machine(sys.argv[1], sys.argv[2])
     mixed = machine.call(FIND_CLASS, ctypes.c_void_p, b"Mixed")
+    if len(sys.argv) > 3:
+        alternate(machine, mixed, int(sys.argv[3]))
     method = NativeMethod(b"callBack", b"()V", ctypes.cast(called_back, ctypes.c_void_p).value)
     machine.call(REGISTER_NATIVES, ctypes.c_int, mixed, ctypes.addressof(method), 1)
     run = machine.call(GET_STATIC_METHOD_ID, ctypes.c_void_p, mixed, b"run", b"()V")
