@@ -106,4 +106,26 @@ enum {
 	HOTSPOT_CLASS_METHODS_MAX = 65535,
 };
 
+/* ---- v8*.c ---- */
+
+enum {
+	/* Lines of a script. A larger one has no lines. Bundles have some 100,000. */
+	V8_LINES_MAX = 1 << 20,
+	/* Bytes of a table of positions, of the bytecodes of a function, and of the data about one
+	 * piece of compiled code. V8 does not compile functions of more than 60 KiB of bytecodes
+	 * (max_optimized_bytecode_size), and interprets larger ones. Without it there are no lines. */
+	V8_TABLE_BYTES_MAX = 1 << 20,
+	/* Functions that are inlined into one piece of compiled code, and calls of them. */
+	V8_INLINED_MAX = 4096,
+	/* Characters of the name of a script. A longer one is cut. */
+	V8_FILE_BYTES = 1024,
+	/* How far before a pc the start of its code is searched. Of larger code, the frame has the
+	 * name of the function, but no line. */
+	V8_CODE_BYTES_MAX = 512 << 10,
+	/* Pieces of compiled code of one process in the cache. A power of two. */
+	V8_CODES_CACHED = 1024,
+	/* Isolates of a process whose code is known to the walker: four ranges for each. */
+	V8_ISOLATES_MAX = 31,
+};
+
 #endif

@@ -19,6 +19,9 @@
 enum {
 	/* Ranges of code of one runtime in one process. */
 	RUNTIME_RANGES_MAX = 128,
+	/* Executable mappings of a runtime's file in one process; further ones are ignored. V8 has
+	 * up to 4, and one for each isolate. */
+	RUNTIME_MAPPINGS_MAX = 40,
 	/* Frames that one managed frame may stand for: a method and those inlined into it. */
 	RUNTIME_INLINED_MAX = 16,
 	/* Text of these frames, in bytes: 512 each for function and file. */
@@ -47,6 +50,12 @@ struct runtime_layout {
 	unsigned int range_count;
 };
 
+/* A mapping of the runtime's file in the process. */
+struct runtime_mapping {
+	uint64_t start, end;
+	uint64_t bias; /* address in the process = virtual address in the file + bias */
+};
+
 /* One runtime in one process. */
 struct runtime_process {
 	const struct runtime_ops *ops;
@@ -54,6 +63,10 @@ struct runtime_process {
 	const void *image;     /* what `recognise` returned for the file */
 	const char *path;      /* of the file, for messages */
 	uint64_t bias;	       /* address in the process = virtual address in the file + bias */
+	/* All executable mappings of the file. A runtime may map its code several times. When there
+	 * is a new one, `attach` is called again. */
+	struct runtime_mapping mappings[RUNTIME_MAPPINGS_MAX];
+	unsigned int mapping_count;
 	struct memory *memory; /* the worker renews its budget before each call */
 	/* The runtime sets the fields below. */
 	void *state;		      /* NULL until the runtime sets it */

@@ -42,6 +42,24 @@ struct runtime_attachment *runtime_attachment_new(struct runtime_image *image, u
 	return a;
 }
 
+void runtime_attachment_add_mapping(struct runtime_attachment *a,
+				    const struct runtime_mapping *mapping)
+{
+	struct runtime_process *process = &a->process;
+
+	for (unsigned int i = 0; i < process->mapping_count; i++) {
+		if (process->mappings[i].start == mapping->start) {
+			process->mappings[i] = *mapping;
+			return;
+		}
+	}
+	if (process->mapping_count == RUNTIME_MAPPINGS_MAX)
+		return;
+	process->mappings[process->mapping_count++] = *mapping;
+	if (a->state != RUNTIME_ATTACHMENT_REFUSED)
+		a->due_ns = clock_monotonic_ns();
+}
+
 void runtime_attachment_free(struct runtime_attachment *a, struct runtime_slots *slots,
 			     struct runtime_image **images)
 {

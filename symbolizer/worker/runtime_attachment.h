@@ -53,6 +53,10 @@ struct runtime_attachment {
 struct runtime_attachment *runtime_attachment_new(struct runtime_image *image, uint64_t bias,
 						  uint32_t tgid, struct memory *memory);
 
+/* Adds a mapping of the file. If it is new, the attachment is due at once. */
+void runtime_attachment_add_mapping(struct runtime_attachment *attachment,
+				    const struct runtime_mapping *mapping);
+
 /* Detaches, and gives the block and the reference to the image back. */
 void runtime_attachment_free(struct runtime_attachment *attachment, struct runtime_slots *slots,
 			     struct runtime_image **images);

@@ -258,19 +258,23 @@ static struct managed_process *process_ensure(struct runtimes *runtimes,
 	return process;
 }
 
+/* Adds a mapping of the file to the runtime's attachment, which is made with the first one. */
 static void attachment_add(struct managed_process *process, struct runtime_image *image,
-			   uint64_t bias)
+			   const struct runtime_mapping *mapping)
 {
 	for (unsigned int i = 0; i < process->count; i++) {
-		if (process->attachments[i]->image == image)
+		if (process->attachments[i]->image == image) {
+			runtime_attachment_add_mapping(process->attachments[i], mapping);
 			return;
+		}
 	}
 	if (process->count == PROCESS_RUNTIMES_MAX)
 		return;
 	struct runtime_attachment *a =
-	    runtime_attachment_new(image, bias, process->tgid, &process->memory);
+	    runtime_attachment_new(image, mapping->bias, process->tgid, &process->memory);
 	if (!a)
 		return;
+	runtime_attachment_add_mapping(a, mapping);
 	process->attachments[process->count++] = a;
 }
 
@@ -309,15 +313,19 @@ void runtimes_on_mapped(struct worker *worker, const struct msg_mapped *mapped)
 	struct runtimes *runtimes = worker->runtimes;
 	struct runtime_image *image =
 	    runtimes ? runtime_images_find(runtimes->images, mapped->module) : NULL;
-	uint64_t bias;
+	struct runtime_mapping mapping = {.start = mapped->start, .end = mapped->end};
 
-	if (!image || !runtime_image_bias(image, mapped->start, mapped->file_offset, &bias))
+	if (!image ||
+	    !runtime_image_bias(image, mapped->start, mapped->file_offset, &mapping.bias))
 		return;
 	struct managed_process *process = process_ensure(runtimes, mapped);
 	if (!process)
 		return;
-	attachment_add(process, image, bias);
+	attachment_add(process, image, &mapping);
 	process_ask_memory(worker, process);
+	/* A further mapping of a runtime that is attached already. */
+	if (process->readable)
+		loop_tick_within(&worker->role.loop, 1);
 }
 
 /* Counts refusals because the memory cannot be read, unless the process has just ended. */

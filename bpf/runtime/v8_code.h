@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause OR Apache-2.0 */
+/*
+ * How much of its frame compiled JavaScript has at the place where it was interrupted, by the
+ * instructions from there on.
+ *
+ * How this works. Baseline, Maglev and TurboFan code builds and removes its frame in one way only
+ * (src/codegen/x64, src/compiler/backend/x64/code-generator-x64.cc: AssembleConstructFrame and
+ * AssembleReturn):
+ *
+ *	55		push rbp
+ *	48 89 e5	mov rbp, rsp
+ *	56 57 50	push rsi; push rdi; push rax	context, function, number of arguments
+ *	...
+ *	5d or c9	pop rbp, or leave
+ *	48 83 f9 02	cmp rcx, 2
+ *	7f 03		jg +3
+ *	c2 10 00	ret 16
+ *	41 5a		pop r10
+ *	48 8d 24 cc	lea rsp, [rsp + rcx * 8]
+ *	41 52 c3	push r10; ret
+ *
+ * Up to V8 12 some instructions before the push check whether the code is still valid.
+ *
+ * Example: the bytes at pc are 48 83 f9 02 7f 03 c2 10. So rbp is that of the caller already, and
+ * the return address is at rsp: V8_CODE_POPPED.
+ */
+#ifndef BPF_RUNTIME_V8_CODE_H
+#define BPF_RUNTIME_V8_CODE_H
+
+#include "bpf/unwind/bits.h"
+
+enum v8_code_state {
+	V8_CODE_COMPLETE,
+	V8_CODE_NOT_BEGUN,   /* the return address is at rsp, the function in rdi */
+	V8_CODE_PUSHED,	     /* rbp is at rsp, the return address above it, the function in rdi */
+	V8_CODE_LINKED,	     /* rbp is set; the function is still only in rdi */
+	V8_CODE_POPPED,	     /* the return address is at rsp, and rbp is the caller's */
+	V8_CODE_RA_POPPED,   /* the same, and the return address was moved to r10 */
+	V8_CODE_ARGS_POPPED, /* the same, and the arguments were removed */
+	V8_CODE_ARGS_PUSHED, /* the same, and the return address was pushed again */
+};
+
+enum {
+	V8_CODE_BYTES = 40, /* of the code that is examined, with 8 more than are looked at */
+	V8_CODE_SEARCH = 28 /* how far before the push pc may be: the checks of V8 11 and 12 */
+};
+
+/* Returns 8 bytes of the code at byte `at`. */
+static __always_inline uint64_t v8_code_at(const uint64_t *code, uint64_t at)
+{
+	const uint64_t index = bits_mask(at >> 3, 3), shift = (at & 7) * 8;
+
+	return shift ? code[index] >> shift | code[index + 1] << (64 - shift) : code[index];
+}
+
+static __always_inline int v8_code_state(const uint64_t *code)
+{
+	const uint64_t first = code[0];
+
+	if ((first & 0xffffff) == 0xe58948)
+		return V8_CODE_PUSHED;
+	if ((first & 0xffffff) == 0x505756 || (first & 0xffff) == 0x5057)
+		return V8_CODE_LINKED;
+	if ((first & 0xff) == 0xc2)
+		return V8_CODE_POPPED;
+	if ((first & 0xff) == 0xc3)
+		return V8_CODE_ARGS_PUSHED;
+	if ((first & 0xffffff) == 0xc35241)
+		return V8_CODE_ARGS_POPPED;
+	if ((first & 0xffffff) == 0x248d48)
+		return V8_CODE_RA_POPPED;
+	/* pop r10; lea rsp */
+	if ((first & 0xffffffffff) == 0x248d485a41)
+		return V8_CODE_POPPED;
+	/* The jg over the ret, or the cmp of 4 or 7 bytes before it. */
+	if ((first & 0xffffff) == 0xc2037f || (first >> 32 & 0xffffff) == 0xc2037f ||
+	    (v8_code_at(code, 7) & 0xffffff) == 0xc2037f)
+		return (first & 0xff) == 0x5d || (first & 0xff) == 0xc9 ? V8_CODE_COMPLETE
+									 : V8_CODE_POPPED;
+	UNWIND_NO_UNROLL
+	for (uint64_t i = 0; i < V8_CODE_SEARCH; i++) {
+		if ((uint32_t)v8_code_at(code, i) == 0xe5894855)
+			return V8_CODE_NOT_BEGUN;
+	}
+	return V8_CODE_COMPLETE;
+}
+
+#endif

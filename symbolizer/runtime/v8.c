@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * V8, the engine of Node.js: recognises a file that contains it, attaches to a process, and names
+ * the frames that the walker (bpf/runtime/v8.bpf.c) pushes.
+ *
+ * How this works. The builtins, among them the interpreter, are a part of the file. Each isolate
+ * (the main thread and each worker thread have one) reserves 512 MiB for the code that it compiles,
+ * and maps the builtins a second time near the end of that, so that calls between both are short
+ * (CodeRange::RemapEmbeddedBuiltins, src/heap/code-range.cc). So an additional mapping of the file
+ * that contains the builtins says where code is going to be. Nothing in memory has to be read for
+ * that, and an isolate is known as soon as it is mapped.
+ *
+ * Example (Node 22): the file is mapped at 0x400000, with the builtins at 0x1d52000. There is
+ * another mapping of this part at 0x7f957fe00000 - 0x7f957ffe0000. Its end, rounded up to 256 KiB,
+ * is the end of the reservation: 0x7f9560000000 - 0x7f9580000000. There the walker gets four
+ * ranges: compiled code before and after the mapping, in it InterpreterEntryTrampoline and the
+ * handlers of bytecodes.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpf/runtime/v8.h"
+#include "symbolizer/runtime/limits.h"
+#include "symbolizer/runtime/runtime.h"
+#include "symbolizer/runtime/v8_code.h"
+#include "symbolizer/runtime/v8_positions.h"
+
+/* kMaximalCodeRangeSize on x86-64 (src/common/globals.h), 512 MiB in V8 11.3 to 14.6. */
+#define CODE_RANGE_BYTES (512ull << 20)
+
+enum {
+	CODE_PAGE_BYTES = 256 << 10, /* the reservation is a multiple of it (kRegularPageSize) */
+	FRAME_WORDS = 3,
+	MARKED_WORDS = 2,
+};
+
+/* V8 in one process. */
+struct v8 {
+	struct v8_heap heap;
+	struct v8_functions functions;
+	struct v8_codes codes;
+};
+
+static int v8_recognise(const struct runtime_file *file, void **image,
+			struct runtime_refusal *refusal)
+{
+	struct v8_image *found = malloc(sizeof(*found));
+
+	if (!found)
+		return -ENOMEM;
+	int r = v8_image_init(found, file, refusal);
+	if (r < 0) {
+		free(found);
+		return r;
+	}
+	*image = found;
+	return 0;
+}
+
+static void v8_release(void *image)
+{
+	free(image);
+}
+
+static void add_range(struct runtime_layout *layout, uint64_t start, uint64_t end, uint32_t data,
+		      bool in_file)
+{
+	if (layout->range_count < RUNTIME_RANGES_MAX && start < end)
+		layout->ranges[layout->range_count++] = (struct runtime_range){
+		    .start = start, .end = end, .data = data, .in_file = in_file};
+}
+
+/* Adds the interpreter in the builtins that are mapped with this bias. */
+static void add_interpreter(struct runtime_layout *layout, const struct v8_image *image,
+			    uint64_t bias)
+{
+	add_range(layout, image->entry + bias, image->entry_end + bias, V8_RANGE_ENTRY, true);
+	add_range(layout, image->handlers + bias, image->builtins_end + bias, V8_RANGE_HANDLERS,
+		  true);
+}
+
+/* Adds the code of an isolate whose builtins are in this mapping. `before` is the end of the code
+ * of the isolate at the next lower address. Returns the end of the code. */
+static uint64_t add_isolate(struct runtime_layout *layout, const struct v8_image *image,
+			    const struct runtime_mapping *mapping, uint64_t before)
+{
+	const uint64_t start = image->builtins + mapping->bias;
+	const uint64_t end = image->builtins_end + mapping->bias;
+	const uint64_t last = (end + CODE_PAGE_BYTES - 1) & ~(CODE_PAGE_BYTES - 1ull);
+	uint64_t first = last > CODE_RANGE_BYTES ? last - CODE_RANGE_BYTES : 0;
+
+	if (first < before)
+		first = before;
+	add_range(layout, first, start, V8_RANGE_CODE, false);
+	add_interpreter(layout, image, mapping->bias);
+	add_range(layout, mapping->end > end ? mapping->end : end, last, V8_RANGE_CODE, false);
+	return last;
+}
+
+static int compare_mappings(const void *a, const void *b)
+{
+	const struct runtime_mapping *first = a, *second = b;
+
+	return first->start < second->start ? -1 : first->start > second->start;
+}
+
+static void fill_block(struct runtime_layout *layout, const struct v8_image *image)
+{
+	const struct v8_block block = {
+	    .function_shared = (uint16_t)image->constants[V8_FUNCTION_SHARED],
+	    .shared_script = (uint16_t)image->constants[V8_SHARED_SCRIPT],
+	    .script_id = (uint16_t)image->constants[V8_SCRIPT_ID],
+	    .entry_push = image->entry_push,
+	    .entry_call = image->entry_call,
+	    .entry_leave = image->entry_leave,
+	    .entry_removed = image->entry_removed,
+	    .entry_shift = image->entry_shift,
+	};
+
+	memset(layout, 0, sizeof(*layout));
+	memcpy(&layout->block, &block, sizeof(block));
+}
+
+static int v8_attach(struct runtime_process *process)
+{
+	const struct v8_image *image = process->image;
+	struct runtime_mapping mappings[RUNTIME_MAPPINGS_MAX];
+	const unsigned int count = process->mapping_count;
+	unsigned int isolates = 0;
+	uint64_t before = 0;
+
+	if (!process->state) {
+		struct v8 *v8 = calloc(1, sizeof(*v8));
+
+		if (!v8)
+			return -ENOMEM;
+		v8->heap = (struct v8_heap){.image = image, .memory = process->memory};
+		process->state = v8;
+	}
+	fill_block(&process->layout, image);
+	memcpy(mappings, process->mappings, count * sizeof(mappings[0]));
+	qsort(mappings, count, sizeof(mappings[0]), compare_mappings);
+	for (unsigned int i = 0; i < count && isolates < V8_ISOLATES_MAX; i++) {
+		const struct runtime_mapping *m = &mappings[i];
+
+		if (m->start > image->builtins + m->bias || m->end < image->builtins_end + m->bias)
+			continue;
+		/* The mapping by which the file was loaded contains other code, too. */
+		if (m->start != image->builtins + m->bias) {
+			add_interpreter(&process->layout, image, m->bias);
+			continue;
+		}
+		before = add_isolate(&process->layout, image, m, before);
+		isolates++;
+	}
+	/* Mappings are reported as they are made, and lead to another attach. */
+	return process->layout.range_count ? 0 : -EAGAIN;
+}
+
+/* Adds a frame that is shown as a fixed name in brackets. */
+static int name_constant(struct runtime_frames *frames, const char *name)
+{
+	frames->frames[frames->count++] = (struct runtime_frame){.function = name, .file = ""};
+	return 0;
+}
+
+static int name_marked(const struct v8_image *image, uint32_t type, struct runtime_frames *frames)
+{
+	if (type == image->irregexp_marker)
+		return name_constant(frames, "[regular expression]");
+	if (type == image->wasm_marker)
+		return name_constant(frames, "[WebAssembly]");
+	/* Code between JavaScript and WebAssembly, and other glue. */
+	return 0;
+}
+
+static int name_interpreted(struct v8 *v8, const uint64_t *words, struct runtime_frames *frames)
+{
+	const uint32_t position = (uint32_t)words[1] & V8_POSITION_MASK;
+	const uint32_t header = v8_constant(&v8->heap, V8_BYTECODE_DATA) - V8_TAG;
+	struct v8_position found = {.offset = -1};
+	struct v8_function *function;
+	int r = v8_function_get(&v8->functions, &v8->heap, words[0] & BH_ADDRESS_MASK,
+				(uint32_t)(words[1] >> 32), &function);
+
+	if (r < 0)
+		return r;
+	/* The interpreter counts from the tagged address of the BytecodeArray. */
+	if (position == V8_NO_POSITION)
+		found.offset = function->start;
+	else if (position >= header)
+		found = v8_position_find(function->positions, function->positions_length,
+					 position - header);
+	return v8_function_show(&v8->functions, &v8->heap, function, found.offset, frames);
+}
+
+static int name_compiled(struct v8 *v8, const uint64_t *words, bool top,
+			 struct runtime_frames *frames)
+{
+	const struct v8_place place = {.pc = (words[0] & BH_ADDRESS_MASK) - !top,
+				       .shared = words[2],
+				       .identity = (uint32_t)(words[1] >> 32)};
+
+	return v8_code_show(&v8->codes, &v8->functions, &v8->heap, &place, frames);
+}
+
+static int v8_symbolize(struct runtime_process *process, const uint64_t *words,
+			struct runtime_frames *frames)
+{
+	struct v8 *v8 = process->state;
+	const unsigned int count = bh_frame_words(words[0]);
+	int r = -ESTALE;
+
+	if (!v8 || count < MARKED_WORDS)
+		return -ESTALE;
+	const uint32_t kind = (uint32_t)words[1] >> V8_KIND_SHIFT;
+	if (kind == V8_FRAME_MARKED && count == MARKED_WORDS)
+		r = name_marked(process->image, (uint32_t)words[1] & V8_POSITION_MASK, frames);
+	else if (kind == V8_FRAME_INTERPRETED && count == FRAME_WORDS)
+		r = name_interpreted(v8, words, frames);
+	else if (kind <= V8_FRAME_COMPILED_TOP && count == FRAME_WORDS)
+		r = name_compiled(v8, words, kind == V8_FRAME_COMPILED_TOP, frames);
+	process->cached_bytes = v8->functions.bytes + v8->codes.bytes;
+	return r;
+}
+
+static void v8_drop_cache(struct runtime_process *process)
+{
+	struct v8 *v8 = process->state;
+
+	process->cached_bytes = 0;
+	if (!v8)
+		return;
+	v8_functions_fini(&v8->functions);
+	v8_codes_fini(&v8->codes);
+}
+
+static void v8_detach(struct runtime_process *process)
+{
+	if (!process->state)
+		return;
+	v8_drop_cache(process);
+	free(process->state);
+	process->state = NULL;
+}
+
+const struct runtime_ops runtime_v8 = {
+    .recognise = v8_recognise,
+    .release = v8_release,
+    .attach = v8_attach,
+    .symbolize = v8_symbolize,
+    .drop_cache = v8_drop_cache,
+    .detach = v8_detach,
+};

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds the functions at a pc in code that V8 has compiled, with those that are inlined there. */
+#ifndef SYMBOLIZER_RUNTIME_V8_CODE_H
+#define SYMBOLIZER_RUNTIME_V8_CODE_H
+
+#include "symbolizer/runtime/v8_function.h"
+
+struct v8_code;
+
+struct v8_codes {
+	struct v8_code *codes[1024]; /* V8_CODES_CACHED; NULL: free */
+	size_t bytes;
+};
+
+/* A sampled place in compiled code, and the function that the walker found in its frame. */
+struct v8_place {
+	uint64_t pc; /* of the instruction, or within it for a return address */
+	uint64_t shared;
+	uint32_t identity;
+};
+
+/* Adds the frames at a place: the innermost inlined function first. If the code is no longer there,
+ * it is the function alone, without a line. -ESTALE: the function is no longer there either. */
+int v8_code_show(struct v8_codes *codes, struct v8_functions *functions, struct v8_heap *heap,
+		 const struct v8_place *place, struct runtime_frames *frames);
+
+void v8_codes_fini(struct v8_codes *codes);
+
+#endif
