@@ -7,7 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/cleanup.h"
+/* The contents of .symtab and of its strings. */
+struct elf_lookup_locals {
+	bool read; /* whether it was tried */
+	uint8_t *table, *strings;
+	size_t table_bytes, string_bytes; /* no table: there are no local symbols */
+};
 
 /* Returns the string table that a symbol table refers to (sh_link), or NULL. */
 static const struct elf_section *linked(const struct elf_image *image,
@@ -17,7 +22,7 @@ static const struct elf_section *linked(const struct elf_image *image,
 							       : NULL;
 }
 
-void elf_lookup_init(struct elf_lookup *lookup, const struct elf_image *image)
+int elf_lookup_init(struct elf_lookup *lookup, const struct elf_image *image)
 {
 	*lookup = (struct elf_lookup){
 	    .image = image,
@@ -28,6 +33,18 @@ void elf_lookup_init(struct elf_lookup *lookup, const struct elf_image *image)
 	};
 	lookup->dynamic_strings = linked(image, lookup->dynamic_symbols);
 	lookup->strings = linked(image, lookup->symbols);
+	lookup->locals = calloc(1, sizeof(*lookup->locals));
+	return lookup->locals ? 0 : -ENOMEM;
+}
+
+void elf_lookup_fini(struct elf_lookup *lookup)
+{
+	if (lookup->locals) {
+		free(lookup->locals->table);
+		free(lookup->locals->strings);
+	}
+	free(lookup->locals);
+	lookup->locals = NULL;
 }
 
 static int section_read(const struct elf_lookup *lookup, const struct elf_section *section,
@@ -158,25 +175,34 @@ int elf_lookup_exported(const struct elf_lookup *lookup, const char *name,
 	return lookup->hash ? find_by_hash(lookup, name, symbol) : -ENOENT;
 }
 
-int elf_lookup_local(const struct elf_lookup *lookup, const char *name, struct elf_symbol *symbol)
+/* Reads .symtab and its strings, unless that was tried before. */
+static const struct elf_lookup_locals *locals_read(const struct elf_lookup *lookup)
 {
-	_cleanup_free_ uint8_t *table = NULL;
-	_cleanup_free_ uint8_t *strings = NULL;
-	size_t table_bytes, string_bytes;
-	struct elf_symbol found;
-	const size_t length = strlen(name) + 1;
+	struct elf_lookup_locals *l = lookup->locals;
 
+	if (l->read)
+		return l;
+	l->read = true;
 	if (!lookup->symbols || !lookup->strings ||
 	    elf_image_read_section(lookup->image, lookup->symbols, ELF_LOOKUP_SYMBOLS_BYTES_MAX,
-				   &table, &table_bytes) < 0 ||
+				   &l->table, &l->table_bytes) < 0 ||
 	    elf_image_read_section(lookup->image, lookup->strings, ELF_LOOKUP_STRINGS_BYTES_MAX,
-				   &strings, &string_bytes) < 0)
-		return -ENOENT;
-	struct cursor c = cursor_init(table, table_bytes);
+				   &l->strings, &l->string_bytes) < 0)
+		l->table_bytes = 0;
+	return l;
+}
+
+int elf_lookup_local(const struct elf_lookup *lookup, const char *name, struct elf_symbol *symbol)
+{
+	const struct elf_lookup_locals *l = locals_read(lookup);
+	const size_t length = strlen(name) + 1;
+	struct cursor c = cursor_init(l->table, l->table_bytes);
+	struct elf_symbol found;
+
 	while (elf_symbol_read(&c, &found)) {
-		if (found.section == SHN_UNDEF || found.name > string_bytes ||
-		    length > string_bytes - found.name ||
-		    memcmp(strings + found.name, name, length) != 0)
+		if (found.section == SHN_UNDEF || found.name > l->string_bytes ||
+		    length > l->string_bytes - found.name ||
+		    memcmp(l->strings + found.name, name, length) != 0)
 			continue;
 		*symbol = found;
 		return 0;

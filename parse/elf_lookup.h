@@ -35,17 +35,20 @@ struct elf_lookup {
 	/* .dynsym with its strings, and the hash tables for lookups: one of the two, or both. */
 	const struct elf_section *dynamic_symbols, *dynamic_strings, *gnu_hash, *hash;
 	const struct elf_section *symbols, *strings; /* .symtab; NULL if stripped */
+	struct elf_lookup_locals *locals;	     /* what elf_lookup_local() has read */
 };
 
-/* Finds the symbol tables of an image. A file need not have any. */
-void elf_lookup_init(struct elf_lookup *lookup, const struct elf_image *image);
+/* Finds the symbol tables of an image. A file need not have any. Returns 0 or -ENOMEM. */
+int elf_lookup_init(struct elf_lookup *lookup, const struct elf_image *image);
+
+void elf_lookup_fini(struct elf_lookup *lookup);
 
 /* Finds a symbol that the file defines in .dynsym. Returns 0 or -ENOENT. */
 int elf_lookup_exported(const struct elf_lookup *lookup, const char *name,
 			struct elf_symbol *symbol);
 
-/* Finds a symbol that the file defines in .symtab, which may be a local one. It reads the whole
- * table. Returns 0 or -ENOENT. */
+/* Finds a symbol that the file defines in .symtab, which may be a local one. The first call
+ * reads the whole table, and each call searches it. Returns 0 or -ENOENT. */
 int elf_lookup_local(const struct elf_lookup *lookup, const char *name, struct elf_symbol *symbol);
 
 #endif

@@ -61,11 +61,13 @@ bool runtime_check_file(const struct elf_source *source, uint32_t wanted)
 
 	if (elf_image_init(&image, source) < 0)
 		return false;
-	elf_lookup_init(&lookup, &image);
-	for (size_t i = 0; i < sizeof(runtime_lines) / sizeof(runtime_lines[0]) && !found; i++) {
+	int r = elf_lookup_init(&lookup, &image);
+	for (size_t i = 0; !r && i < sizeof(runtime_lines) / sizeof(runtime_lines[0]) && !found;
+	     i++) {
 		found = wanted >> runtime_lines[i].runtime & 1 &&
 			file_defines_all(&lookup, &runtime_lines[i]);
 	}
+	elf_lookup_fini(&lookup);
 	elf_image_fini(&image);
 	return found;
 }

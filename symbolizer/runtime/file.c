@@ -24,12 +24,15 @@ int runtime_file_init(struct runtime_file *file, int fd, const char *path)
 	int r = elf_image_init(&file->image, &source);
 	if (r < 0)
 		return r;
-	elf_lookup_init(&file->symbols, &file->image);
-	return 0;
+	r = elf_lookup_init(&file->symbols, &file->image);
+	if (r < 0)
+		runtime_file_fini(file);
+	return r;
 }
 
 void runtime_file_fini(struct runtime_file *file)
 {
+	elf_lookup_fini(&file->symbols);
 	elf_image_fini(&file->image);
 }
 

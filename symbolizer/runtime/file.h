@@ -31,8 +31,9 @@ void runtime_file_fini(struct runtime_file *file);
 int runtime_file_exported(const struct runtime_file *file, const char *name,
 			  struct runtime_symbol *symbol);
 
-/* Finds a symbol of .symtab, which may be a local one. It reads the whole table, so it is meant for
- * files that were recognised as a runtime. Returns 0 or -ENOENT. */
+/* Finds a symbol of .symtab, which may be a local one. The first call reads the whole table, and
+ * each searches it, so it is meant for files that were recognised as a runtime. Returns 0 or
+ * -ENOENT. */
 int runtime_file_local(const struct runtime_file *file, const char *name,
 		       struct runtime_symbol *symbol);
 

@@ -24,7 +24,6 @@
 #include "symbolizer/runtime/limits.h"
 #include "symbolizer/runtime/runtime.h"
 #include "symbolizer/runtime/v8_code.h"
-#include "symbolizer/runtime/v8_positions.h"
 
 /* kMaximalCodeRangeSize on x86-64 (src/common/globals.h), 512 MiB in V8 11.3 to 14.6. */
 #define CODE_RANGE_BYTES (512ull << 20)
@@ -190,8 +189,7 @@ static int name_interpreted(struct v8 *v8, const uint64_t *words, struct runtime
 	if (position == V8_NO_POSITION)
 		found.offset = function->start;
 	else if (position >= header)
-		found = v8_position_find(function->positions, function->positions_length,
-					 position - header);
+		found = v8_function_position(&v8->heap, function, position - header);
 	return v8_function_show(&v8->functions, &v8->heap, function, found.offset, frames);
 }
 

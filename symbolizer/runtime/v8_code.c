@@ -25,7 +25,6 @@
 
 #include "bpf/runtime/v8.h"
 #include "symbolizer/runtime/limits.h"
-#include "symbolizer/runtime/v8_positions.h"
 
 enum {
 	CODE_ALIGNMENT = 64, /* kCodeAlignment, src/common/globals.h */
@@ -381,13 +380,17 @@ static struct v8_position find_position(const struct v8_heap *heap, const struct
 					       .sizes = image->bytecode_sizes,
 					       .count = image->bytecode_count};
 
+	const struct v8_position_table table = {.bytes = code->positions,
+						.length = code->positions_length,
+						.offset_shift = image->position_offset_shift};
+
 	if (!is_baseline(heap, code))
-		return v8_position_find(code->positions, code->positions_length, offset);
+		return v8_position_find(&table, offset);
 	const int32_t at = v8_position_baseline(code->positions, code->positions_length, offset,
 						&bytecodes);
 	if (at < 0)
 		return (struct v8_position){.offset = -1, .inlining_id = -1};
-	return v8_position_find(function->positions, function->positions_length, (uint32_t)at);
+	return v8_function_position(heap, function, (uint32_t)at);
 }
 
 int v8_code_show(struct v8_codes *codes, struct v8_functions *functions, struct v8_heap *heap,

@@ -23,7 +23,6 @@
 
 #include "bpf/runtime/v8.h"
 #include "symbolizer/runtime/limits.h"
-#include "symbolizer/runtime/v8_positions.h"
 #include "symbolizer/runtime/v8_scope.h"
 
 enum {
@@ -345,6 +344,17 @@ int v8_function_get(struct v8_functions *functions, struct v8_heap *heap, uint64
 	}
 	*found = function;
 	return r == -EFAULT ? -ESTALE : r;
+}
+
+struct v8_position v8_function_position(const struct v8_heap *heap,
+					const struct v8_function *function, uint32_t bytecode)
+{
+	const struct v8_position_table table = {
+	    .bytes = function->positions,
+	    .length = function->positions_length,
+	    .offset_shift = heap->image->position_offset_shift};
+
+	return v8_position_find(&table, bytecode);
 }
 
 int v8_function_show(struct v8_functions *functions, struct v8_heap *heap,

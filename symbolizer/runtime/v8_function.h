@@ -7,6 +7,7 @@
 #define SYMBOLIZER_RUNTIME_V8_FUNCTION_H
 
 #include "symbolizer/runtime/v8_heap.h"
+#include "symbolizer/runtime/v8_positions.h"
 
 /* A Script. */
 struct v8_script {
@@ -53,6 +54,10 @@ int v8_function_get(struct v8_functions *functions, struct v8_heap *heap, uint64
 /* Finds the BytecodeArray of a function. -ESTALE if it has none any more. */
 int v8_function_bytecodes(struct v8_heap *heap, const struct v8_function *function,
 			  uint64_t *bytecodes);
+
+/* Finds the source position of a bytecode. */
+struct v8_position v8_function_position(const struct v8_heap *heap,
+					const struct v8_function *function, uint32_t bytecode);
 
 /* Adds a frame: the function at `offset` of its script, or at no known place if that is
  * negative. */

@@ -28,6 +28,9 @@ enum {
 	CONSTANT_MAX = 4096,
 	SHOWN_PATH_BYTES = 128, /* of the path in a refusal: its end */
 	SYMBOL_BYTES = 96,
+	/* From this version on, positions say whether they are breakable (seen in 14.6, not in
+	 * 13.6; PositionTableEntry::is_breakable in src/codegen/source-position-table.h). */
+	FIRST_WITH_BREAKABLE = 14,
 	/* include/v8-internal.h: bytes of a tagged value without pointer compression. */
 	TAGGED_BYTES = 8,
 };
@@ -211,6 +214,7 @@ int v8_image_init(struct v8_image *image, const struct runtime_file *file,
 		return refuse(image, file, refusal,
 			      "its builtins were not found, because the file is stripped or "
 			      "differs from known builds");
+	image->position_offset_shift = image->major >= FIRST_WITH_BREAKABLE;
 	debug_number(file, "frametype_IrregexpFrame", &image->irregexp_marker);
 	debug_number(file, "frametype_WasmFrame", &image->wasm_marker);
 	find_bytecode_sizes(image, file);

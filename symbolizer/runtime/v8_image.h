@@ -85,6 +85,7 @@ enum {
 
 struct v8_image {
 	unsigned int major, minor; /* of V8 */
+	unsigned int position_offset_shift; /* as in struct v8_position_table */
 	uint32_t constants[V8_CONSTANT_COUNT];
 	/* The embedded builtins, as virtual addresses in the file. The handlers of bytecodes are at
 	 * their end. */

@@ -4,8 +4,8 @@
  * pairs, each the difference to the pair before: the offset in the code, then the position. Both
  * are numbers of variable length, seven bits per byte, the lowest first; the highest bit says that
  * more follows. The lowest bit of the number is its sign. A negative difference -n - 1 of offsets
- * is the difference n to a position that is no statement. A position holds from its offset up to
- * the next.
+ * is the difference n to a position that is no statement. In V8 14 the lowest bit of n says whether
+ * a debugger may stop there. A position holds from its offset up to the next.
  *
  * Baseline code has another table (src/baseline/bytecode-offset-iterator.h), of numbers without
  * sign: the bytes of code that make the frame, then those of each bytecode.
@@ -67,9 +67,9 @@ struct v8_position v8_position_unpack(uint64_t packed)
 	return position;
 }
 
-struct v8_position v8_position_find(const uint8_t *table, size_t length, uint32_t offset)
+struct v8_position v8_position_find(const struct v8_position_table *table, uint32_t offset)
 {
-	struct cursor c = cursor_init(table, length);
+	struct cursor c = cursor_init(table->bytes, table->length);
 	uint64_t packed = 0;
 	int64_t at = -1;
 
@@ -79,7 +79,8 @@ struct v8_position v8_position_find(const uint8_t *table, size_t length, uint32_
 
 		if (c.failed)
 			break;
-		at = (int64_t)((uint64_t)at + (uint64_t)(step < 0 ? -(step + 1) : step));
+		const uint64_t forward = (uint64_t)(step < 0 ? -(step + 1) : step);
+		at = (int64_t)((uint64_t)at + (forward >> table->offset_shift));
 		if (at < -1 || at > (int64_t)offset)
 			break;
 		packed += (uint64_t)change;

@@ -20,8 +20,16 @@ struct v8_position {
 /* Unpacks a SourcePosition (src/codegen/source-position.h). */
 struct v8_position v8_position_unpack(uint64_t packed);
 
+/* A table of source positions. `offset_shift` is 1 if the lowest bit of an offset in it says
+ * whether a debugger may stop there (V8 14), and 0 otherwise. */
+struct v8_position_table {
+	const uint8_t *bytes;
+	size_t length;
+	unsigned int offset_shift;
+};
+
 /* Returns the source position of an offset in code or bytecode. */
-struct v8_position v8_position_find(const uint8_t *table, size_t length, uint32_t offset);
+struct v8_position v8_position_find(const struct v8_position_table *table, uint32_t offset);
 
 /* What the table of baseline code refers to. `sizes` has 3 * `count` sizes of bytecodes. */
 struct v8_bytecodes {

@@ -70,12 +70,13 @@ static void check_lookup(const struct elf_image *image)
 	struct elf_lookup lookup;
 	struct elf_symbol symbol;
 
-	elf_lookup_init(&lookup, image);
+	check(elf_lookup_init(&lookup, image) == 0);
 	check(elf_lookup_exported(&lookup, "main", &symbol) < 0 || symbol.section);
 	/* A compressed table may have a thousand times the size of the input. */
 	if (lookup.symbols && lookup.strings && lookup.symbols->size <= CAP &&
 	    lookup.strings->size <= CAP)
 		check(elf_lookup_local(&lookup, "main", &symbol) < 0 || symbol.section);
+	elf_lookup_fini(&lookup);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

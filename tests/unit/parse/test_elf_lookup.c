@@ -41,11 +41,12 @@ static void open_file(const char *path)
 	const struct elf_source source = {
 	    .read = read_file, .context = &file.fd, .size = (uint64_t)st.st_size};
 	cr_assert_eq(elf_image_init(&file.image, &source), 0);
-	elf_lookup_init(&file.lookup, &file.image);
+	cr_assert_eq(elf_lookup_init(&file.lookup, &file.image), 0);
 }
 
 static void close_file(void)
 {
+	elf_lookup_fini(&file.lookup);
 	elf_image_fini(&file.image);
 	close(file.fd);
 }
