@@ -186,10 +186,10 @@ static int name_interpreted(struct v8 *v8, const uint64_t *words, struct runtime
 	if (r < 0)
 		return r;
 	/* The interpreter counts from the tagged address of the BytecodeArray. */
-	if (position == V8_NO_POSITION)
-		found.offset = function->start;
-	else if (position >= header)
+	if (position != V8_NO_POSITION && position >= header)
 		found = v8_function_position(&v8->heap, function, position - header);
+	if (found.offset < 0)
+		found.offset = function->start;
 	return v8_function_show(&v8->functions, &v8->heap, function, found.offset, frames);
 }
 

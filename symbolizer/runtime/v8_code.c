@@ -327,6 +327,13 @@ static int code_get(struct v8_codes *codes, struct v8_heap *heap, uint64_t pc,
 	return 0;
 }
 
+/* Returns the offset of a position in its function. Instructions before the first position belong
+ * to the start of the function. */
+static int32_t offset_in(const struct v8_function *function, struct v8_position position)
+{
+	return position.offset < 0 ? function->start : position.offset;
+}
+
 /* Adds the functions that are inlined at a position, up to the one that was compiled. */
 static int show_inlined(struct v8_functions *functions, struct v8_heap *heap,
 			const struct v8_code *code, struct v8_position *position,
@@ -350,8 +357,8 @@ static int show_inlined(struct v8_functions *functions, struct v8_heap *heap,
 			int r = v8_function_get(functions, heap, code->inlined[index].address,
 						code->inlined[index].identity, &function);
 			if (r == 0)
-				r = v8_function_show(functions, heap, function, position->offset,
-						     frames);
+				r = v8_function_show(functions, heap, function,
+						     offset_in(function, *position), frames);
 			if (r < 0)
 				return r;
 		} else {
@@ -399,6 +406,7 @@ int v8_code_show(struct v8_codes *codes, struct v8_functions *functions, struct 
 	struct v8_position position = {.offset = -1, .inlining_id = -1};
 	struct v8_function *function;
 	struct v8_code *code;
+	bool found = false;
 	int r = v8_function_get(functions, heap, place->shared, place->identity, &function);
 
 	if (r < 0)
@@ -407,15 +415,18 @@ int v8_code_show(struct v8_codes *codes, struct v8_functions *functions, struct 
 	if (r == 0) {
 		position = find_position(heap, code, function, place->pc);
 		r = show_inlined(functions, heap, code, &position, frames);
+		found = r == 0;
 		if (r < 0) {
 			frames->count = 0;
 			frames->used = 0;
-			position.offset = -1;
 		}
 	}
 	if (r == -ESRCH)
 		return r;
 	/* The function may have been evicted from the cache by an inlined one. */
 	r = v8_function_get(functions, heap, place->shared, place->identity, &function);
-	return r < 0 ? r : v8_function_show(functions, heap, function, position.offset, frames);
+	if (r < 0)
+		return r;
+	return v8_function_show(functions, heap, function,
+				found ? offset_in(function, position) : -1, frames);
 }

@@ -10,8 +10,9 @@
  * Baseline code has another table (src/baseline/bytecode-offset-iterator.h), of numbers without
  * sign: the bytes of code that make the frame, then those of each bytecode.
  *
- * Example: the bytes 00 52 08 0c are two pairs. The first has the offset -1 + 0 and the position
- * 41: character 20. The second begins 4 bytes later and has the position 41 + 6 = 47.
+ * Example: the bytes 02 54 08 0c are two pairs. The first has the offset -1 + 1 = 0 and the position
+ * 42, which is character 20. The second begins 4 bytes later and has the position 42 + 6, which is
+ * character 23.
  */
 #include "symbolizer/runtime/v8_positions.h"
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes the decoders of the language runtimes: CPython's line tables; HotSpot's line tables, scopes
- * of inlined methods, names and signatures. The first 4 bytes of the input are the position. */
+ * of inlined methods, names and signatures; V8's positions. The first 4 bytes of the input are the position. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "symbolizer/runtime/cpython_lines.h"
 #include "symbolizer/runtime/hotspot_encoding.h"
+#include "symbolizer/runtime/v8_positions.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -30,6 +31,23 @@ static void fuzz_lines(const uint8_t *data, size_t size, uint32_t at)
 		while (hotspot_next_line(&stream, &line))
 			check(++count <= size);
 	}
+}
+
+static void fuzz_positions(const uint8_t *data, size_t size, uint32_t at)
+{
+	/* The second half is the bytecodes, with the whole as the sizes. */
+	const struct v8_bytecodes bytecodes = {.bytes = data + size / 2,
+					       .length = size - size / 2,
+					       .sizes = data,
+					       .count = (unsigned int)(size / 3)};
+
+	for (unsigned int shift = 0; shift < 2; shift++) {
+		const struct v8_position_table table = {
+		    .bytes = data, .length = size, .offset_shift = shift};
+
+		check(v8_position_find(&table, at).inlining_id < 0xffff);
+	}
+	check(v8_position_baseline(data, size / 2, at, &bytecodes) <= (int32_t)size);
 }
 
 static void fuzz_scopes(const uint8_t *data, size_t size, uint32_t at)
@@ -64,6 +82,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(&at, data, sizeof(at));
 	data += sizeof(at);
 	size -= sizeof(at);
+	fuzz_positions(data, size, at & 0xffff);
 	fuzz_lines(data, size, at & 0xffff);
 	fuzz_scopes(data, size, at & 0xffff);
 	fuzz_texts(data, size, at);

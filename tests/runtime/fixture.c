@@ -10,6 +10,7 @@
 
 #include "common/incomplete_reasons.h"
 #include "symbolizer/runtime/runtime.h"
+#include "symbolizer/worker/runtime_images.h"
 #include "symbolizer/worker/runtime_slots.h"
 
 enum {
@@ -38,6 +39,7 @@ struct actor {
 	unsigned int runtime; /* 0: there is none */
 	struct case_runtime *from;
 	void *image;
+	struct runtime_image segments; /* of the file; nothing else of it is used */
 	struct memory memory;
 	struct runtime_process process;
 	bool attached;
@@ -100,8 +102,30 @@ static int actor_recognise(struct actor *actor)
 	if (r < 0)
 		return r;
 	r = all_ops[actor->runtime]->recognise(&file, &actor->image, &refusal);
+	actor->segments.segment_count = file.image.segment_count;
+	memcpy(actor->segments.segments, file.image.segments, sizeof(file.image.segments));
 	runtime_file_fini(&file);
 	return r;
+}
+
+/* Adds the mappings of the runtime's file, which is a module of the same name. */
+static void actor_add_mappings(const struct fixture *fixture, struct actor *actor)
+{
+	const struct case_file *file = fixture->file;
+	struct runtime_process *process = &actor->process;
+
+	for (unsigned int i = 0;
+	     i < file->mapping_count && process->mapping_count < RUNTIME_MAPPINGS_MAX; i++) {
+		const struct case_mapping *m = &file->mappings[i];
+
+		struct runtime_mapping mapping = {.start = m->start, .end = m->end};
+
+		if (m->module && m->module < file->module_count &&
+		    !strcmp(file->modules[m->module].name, actor->from->path) &&
+		    runtime_image_bias(&actor->segments, m->start, m->start - m->bias,
+				       &mapping.bias))
+			process->mappings[process->mapping_count++] = mapping;
+	}
 }
 
 static int actor_attach(struct fixture *fixture, struct actor *actor)
@@ -121,6 +145,7 @@ static int actor_attach(struct fixture *fixture, struct actor *actor)
 						  .path = actor->from->path,
 						  .bias = actor->from->bias,
 						  .memory = &actor->memory};
+	actor_add_mappings(fixture, actor);
 	r = -EAGAIN;
 	for (int i = 0; i < ATTACH_TRIES && r == -EAGAIN; i++) {
 		memory_allow(&actor->memory, ATTACH_READS, ATTACH_BYTES);
