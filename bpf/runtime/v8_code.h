@@ -19,7 +19,8 @@
  *	48 8d 24 cc	lea rsp, [rsp + rcx * 8]
  *	41 52 c3	push r10; ret
  *
- * Up to V8 12 some instructions before the push check whether the code is still valid.
+ * Up to V8 12 some instructions before the push check whether the code is still valid. The code of
+ * regular expressions has its beginning after its loop, but pushes no rsi there.
  *
  * Example: the bytes at pc are 48 83 f9 02 7f 03 c2 10. So rbp is that of the caller already, and
  * the return address is at rsp: V8_CODE_POPPED.
@@ -57,7 +58,7 @@ static __always_inline int v8_code_state(const uint64_t *code)
 {
 	const uint64_t first = code[0];
 
-	if ((first & 0xffffff) == 0xe58948)
+	if ((uint32_t)first == 0x56e58948)
 		return V8_CODE_PUSHED;
 	if ((first & 0xffffff) == 0x505756 || (first & 0xffff) == 0x5057)
 		return V8_CODE_LINKED;
@@ -79,7 +80,7 @@ static __always_inline int v8_code_state(const uint64_t *code)
 									 : V8_CODE_POPPED;
 	UNWIND_NO_UNROLL
 	for (uint64_t i = 0; i < V8_CODE_SEARCH; i++) {
-		if ((uint32_t)v8_code_at(code, i) == 0xe5894855)
+		if ((v8_code_at(code, i) & 0xffffffffff) == 0x56e5894855)
 			return V8_CODE_NOT_BEGUN;
 	}
 	return V8_CODE_COMPLETE;

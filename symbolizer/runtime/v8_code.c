@@ -26,6 +26,10 @@
 #include "bpf/runtime/v8.h"
 #include "symbolizer/runtime/limits.h"
 
+/* Shown as called by a function whose code was moved or freed before it was read: what was inlined
+ * there is unknown. */
+#define UNKNOWN_INLINED "[inlined functions no longer in memory]"
+
 enum {
 	CODE_ALIGNMENT = 64, /* kCodeAlignment, src/common/globals.h */
 	STREAM_CODE = 8,     /* InstructionStream: the Code */
@@ -49,16 +53,15 @@ struct code_head {
 	uint32_t flags, size;
 };
 
-/* An inlined function. */
+/* A function, and one of those that are inlined in another. */
 struct inlined {
-	uint64_t address;
+	uint64_t address; /* of the SharedFunctionInfo, without the tag */
 	uint32_t identity; /* 0: it could not be read */
 };
 
 struct v8_code {
 	struct code_head head;
-	uint64_t shared;   /* of optimised code: its function, without the tag */
-	uint32_t identity; /* the same */
+	struct inlined own; /* the function that was compiled */
 	uint8_t *positions;
 	size_t positions_length;
 	uint8_t *places; /* calls that were inlined: PLACE_BYTES each */
@@ -210,10 +213,10 @@ static int read_deopt(struct v8_heap *heap, struct v8_code *code)
 	if (r == 0 && v8_heap_check(heap, shared, V8_TYPE_WRAPPER) == 0)
 		r = v8_heap_word(heap, shared, WRAPPED, &shared);
 	if (r == 0)
-		r = v8_function_identify(heap, shared - V8_TAG, &code->identity);
+		r = v8_function_identify(heap, shared - V8_TAG, &code->own.identity);
 	if (r < 0)
 		return r;
-	code->shared = shared - V8_TAG;
+	code->own.address = shared - V8_TAG;
 	r = v8_heap_small(heap, deopt, ARRAY_DATA + v8_constant(heap, V8_DEOPT_INLINED) * 8,
 			  &count);
 	if (r == 0 && (count < 0 || count > V8_INLINED_MAX))
@@ -280,8 +283,8 @@ static int code_read(struct v8_heap *heap, const struct code_head *head,
 		r = v8_function_bytecodes(heap, function, &bytecodes);
 		if (r == 0)
 			r = read_bytecodes(heap, code, bytecodes);
-		code->shared = function->address;
-		code->identity = function->identity;
+		code->own.address = function->address;
+		code->own.identity = function->identity;
 	} else if (r == 0) {
 		r = -ESTALE;
 	}
@@ -307,14 +310,14 @@ static int code_get(struct v8_codes *codes, struct v8_heap *heap, uint64_t pc,
 	struct v8_code **entry =
 	    &codes->codes[(head.start / CODE_ALIGNMENT) & (V8_CODES_CACHED - 1)];
 	if (*entry && !memcmp(&(*entry)->head, &head, sizeof(head)) &&
-	    (*entry)->identity == function->identity) {
+	    (*entry)->own.identity == function->identity) {
 		*found = *entry;
 		return 0;
 	}
 	r = code_read(heap, &head, function, &code);
 	if (r < 0)
 		return r;
-	if (code->identity != function->identity) {
+	if (code->own.identity != function->identity) {
 		code_free(code);
 		return -ESTALE;
 	}
@@ -334,6 +337,22 @@ static int32_t offset_in(const struct v8_function *function, struct v8_position 
 	return position.offset < 0 ? function->start : position.offset;
 }
 
+/* Finds the function that was inlined at a place, and the position where it was called. Returns
+ * false if there is no such place. */
+static bool place_find(const struct v8_code *code, size_t at, const struct inlined **inlined,
+		       uint64_t *position)
+{
+	int32_t index;
+
+	if (at >= code->place_count)
+		return false;
+	memcpy(position, code->places + at * PLACE_BYTES, sizeof(*position));
+	memcpy(&index, code->places + at * PLACE_BYTES + PLACE_FUNCTION, sizeof(index));
+	/* Of a recursion, -1 stands for the function that was compiled. */
+	*inlined = index < 0 ? &code->own : &code->inlined[index];
+	return index == -1 || (index >= 0 && (size_t)index < code->inlined_count);
+}
+
 /* Adds the functions that are inlined at a position, up to the one that was compiled. */
 static int show_inlined(struct v8_functions *functions, struct v8_heap *heap,
 			const struct v8_code *code, struct v8_position *position,
@@ -343,19 +362,15 @@ static int show_inlined(struct v8_functions *functions, struct v8_heap *heap,
 
 	while (position->inlining_id >= 0) {
 		const size_t at = (size_t)position->inlining_id;
+		const struct inlined *inlined;
 		struct v8_function *function;
 		uint64_t packed;
-		int32_t index;
 
-		if (at >= code->place_count)
-			return -ESTALE;
-		memcpy(&packed, code->places + at * PLACE_BYTES, sizeof(packed));
-		memcpy(&index, code->places + at * PLACE_BYTES + PLACE_FUNCTION, sizeof(index));
-		if (index < 0 || (size_t)index >= code->inlined_count)
+		if (!place_find(code, at, &inlined, &packed))
 			return -ESTALE;
 		if (frames->count + OUTER_SHOWN < RUNTIME_INLINED_MAX) {
-			int r = v8_function_get(functions, heap, code->inlined[index].address,
-						code->inlined[index].identity, &function);
+			int r = v8_function_get(functions, heap, inlined->address,
+						inlined->identity, &function);
 			if (r == 0)
 				r = v8_function_show(functions, heap, function,
 						     offset_in(function, *position), frames);
@@ -416,13 +431,14 @@ int v8_code_show(struct v8_codes *codes, struct v8_functions *functions, struct 
 		position = find_position(heap, code, function, place->pc);
 		r = show_inlined(functions, heap, code, &position, frames);
 		found = r == 0;
-		if (r < 0) {
-			frames->count = 0;
-			frames->used = 0;
-		}
 	}
 	if (r == -ESRCH)
 		return r;
+	if (!found) {
+		frames->used = 0;
+		frames->frames[0] = (struct runtime_frame){.function = UNKNOWN_INLINED, .file = ""};
+		frames->count = 1;
+	}
 	/* The function may have been evicted from the cache by an inlined one. */
 	r = v8_function_get(functions, heap, place->shared, place->identity, &function);
 	if (r < 0)
