@@ -52,13 +52,13 @@ enum {
 
 /* The frame that is being walked. */
 struct v8_state {
-	uint32_t unused[8]; /* zero at the start of each stack */
+	uint32_t unused[8];  /* zero at the start of each stack */
 	uint64_t pc, sp, fp; /* of the caller */
 	uint64_t function;   /* tagged; 0: there is none to be shown */
 	uint64_t bytecodes, position;
-	uint64_t marker;	/* of a frame that has a type instead of a function */
-	uint64_t shared;	/* found by v8_identify() */
-	uint32_t identity;	/* the same */
+	uint64_t marker;   /* of a frame that has a type instead of a function */
+	uint64_t shared;   /* found by v8_identify() */
+	uint32_t identity; /* the same */
 	uint32_t reserved;
 };
 RUNTIME_STATE(v8, BH_RUNTIME_V8)
@@ -143,8 +143,8 @@ static __always_inline int v8_enter(struct unwind_state *s, UNWIND_ENV env, uint
 
 /* The interrupted function has left its frame, which was at rbp = `fp`: below the stack, but nobody
  * has written there since. */
-static __always_inline int v8_left(struct unwind_state *s, UNWIND_ENV env, uint64_t fp,
-				   uint64_t sp, uint64_t pc)
+static __always_inline int v8_left(struct unwind_state *s, UNWIND_ENV env, uint64_t fp, uint64_t sp,
+				   uint64_t pc)
 {
 	struct v8_state *v = v8_state(s);
 

@@ -36,8 +36,8 @@ enum {
 	V8_TAG = 1, /* of a pointer to an object; kHeapObjectTag in include/v8-internal.h */
 	V8_TAG_MASK = 3,
 	V8_SMI_SHIFT = 32, /* of a small integer, without pointer compression */
-	/* The type of a frame is stored as a small integer of one bit less: StackFrame::TypeToMarker
-	 * in src/execution/frames.h. */
+	/* The type of a frame is stored as a small integer of one bit less:
+	 * StackFrame::TypeToMarker in src/execution/frames.h. */
 	V8_MARKER_SHIFT = 1,
 	V8_MARKER_MAX = 127, /* V8 14.6 has 34 types of frames */
 };

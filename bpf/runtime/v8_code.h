@@ -77,7 +77,7 @@ static __always_inline int v8_code_state(const uint64_t *code)
 	if ((first & 0xffffff) == 0xc2037f || (first >> 32 & 0xffffff) == 0xc2037f ||
 	    (v8_code_at(code, 7) & 0xffffff) == 0xc2037f)
 		return (first & 0xff) == 0x5d || (first & 0xff) == 0xc9 ? V8_CODE_COMPLETE
-									 : V8_CODE_POPPED;
+									: V8_CODE_POPPED;
 	UNWIND_NO_UNROLL
 	for (uint64_t i = 0; i < V8_CODE_SEARCH; i++) {
 		if ((v8_code_at(code, i) & 0xffffffffff) == 0x56e5894855)

@@ -60,9 +60,9 @@ struct runtime_mapping {
 struct runtime_process {
 	const struct runtime_ops *ops;
 	uint32_t tgid;
-	const void *image;     /* what `recognise` returned for the file */
-	const char *path;      /* of the file, for messages */
-	uint64_t bias;	       /* address in the process = virtual address in the file + bias */
+	const void *image; /* what `recognise` returned for the file */
+	const char *path;  /* of the file, for messages */
+	uint64_t bias;	   /* address in the process = virtual address in the file + bias */
 	/* All executable mappings of the file. A runtime may map its code several times. When there
 	 * is a new one, `attach` is called again. */
 	struct runtime_mapping mappings[RUNTIME_MAPPINGS_MAX];

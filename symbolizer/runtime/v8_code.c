@@ -55,7 +55,7 @@ struct code_head {
 
 /* A function, and one of those that are inlined in another. */
 struct inlined {
-	uint64_t address; /* of the SharedFunctionInfo, without the tag */
+	uint64_t address;  /* of the SharedFunctionInfo, without the tag */
 	uint32_t identity; /* 0: it could not be read */
 };
 
@@ -156,8 +156,7 @@ static int find_head(struct v8_heap *heap, uint64_t pc, struct code_head *head)
 		int r = memory_read(heap->memory, page, bytes, length);
 		if (r < 0)
 			return r == -EFAULT ? -ESTALE : r;
-		for (; start - page >= before && start - page <= length;
-		     start -= CODE_ALIGNMENT) {
+		for (; start - page >= before && start - page <= length; start -= CODE_ALIGNMENT) {
 			uint64_t words[2];
 
 			memcpy(words, bytes + (start - page - before), sizeof(words));
@@ -408,8 +407,8 @@ static struct v8_position find_position(const struct v8_heap *heap, const struct
 
 	if (!is_baseline(heap, code))
 		return v8_position_find(&table, offset);
-	const int32_t at = v8_position_baseline(code->positions, code->positions_length, offset,
-						&bytecodes);
+	const int32_t at =
+	    v8_position_baseline(code->positions, code->positions_length, offset, &bytecodes);
 	if (at < 0)
 		return (struct v8_position){.offset = -1, .inlining_id = -1};
 	return v8_function_position(heap, function, (uint32_t)at);

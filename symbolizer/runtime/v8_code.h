@@ -20,7 +20,8 @@ struct v8_place {
 };
 
 /* Adds the frames at a place: the innermost inlined function first. If the code is no longer there,
- * it is the function without a line, and a frame that says so. -ESTALE: the function is no longer there either. */
+ * it is the function without a line, and a frame that says so. -ESTALE: the function is no longer
+ * there either. */
 int v8_code_show(struct v8_codes *codes, struct v8_functions *functions, struct v8_heap *heap,
 		 const struct v8_place *place, struct runtime_frames *frames);
 

@@ -149,8 +149,7 @@ static int lines_of_source(struct v8_heap *heap, uint64_t script, struct lines *
 		r = v8_heap_flat(heap, source, &flat);
 	for (uint32_t done = 0; r == 0 && done < flat.length;) {
 		const uint32_t left = flat.length - done;
-		const uint32_t n =
-		    left < SOURCE_PIECE_CHARACTERS ? left : SOURCE_PIECE_CHARACTERS;
+		const uint32_t n = left < SOURCE_PIECE_CHARACTERS ? left : SOURCE_PIECE_CHARACTERS;
 
 		r = memory_read(heap->memory, flat.address + ((uint64_t)done << flat.wide), piece,
 				(size_t)n << flat.wide);
@@ -349,10 +348,9 @@ int v8_function_get(struct v8_functions *functions, struct v8_heap *heap, uint64
 struct v8_position v8_function_position(const struct v8_heap *heap,
 					const struct v8_function *function, uint32_t bytecode)
 {
-	const struct v8_position_table table = {
-	    .bytes = function->positions,
-	    .length = function->positions_length,
-	    .offset_shift = heap->image->position_offset_shift};
+	const struct v8_position_table table = {.bytes = function->positions,
+						.length = function->positions_length,
+						.offset_shift = heap->image->position_offset_shift};
 
 	return v8_position_find(&table, bytecode);
 }

@@ -201,8 +201,8 @@ int v8_image_init(struct v8_image *image, const struct runtime_file *file,
 	if (!exported_u32(file, "_ZN2v88internal7Version6major_E", &image->major) ||
 	    !exported_u32(file, "_ZN2v88internal7Version6minor_E", &image->minor))
 		return -ENOENT;
-	while (version < VERSIONS && (versions[version].major != image->major ||
-				      versions[version].minor != image->minor))
+	while (version < VERSIONS &&
+	       (versions[version].major != image->major || versions[version].minor != image->minor))
 		version++;
 	if (version == VERSIONS)
 		return refuse(image, file, refusal, "this version is not supported");

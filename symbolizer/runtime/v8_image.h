@@ -24,7 +24,8 @@
 	/* shared-function-info.tq: SharedFunctionInfo */                                          \
 	X(SHARED_DATA, "class_SharedFunctionInfo__function_data__Object", NULL, 8, 8, 8, 8)        \
 	X(SHARED_NAME, "class_SharedFunctionInfo__name_or_scope_info__Object",                     \
-	  "class_SharedFunctionInfo__name_or_scope_info__Tagged_NameOrScopeInfoT_", 16, 16, 24, 24) \
+	  "class_SharedFunctionInfo__name_or_scope_info__Tagged_NameOrScopeInfoT_", 16, 16, 24,    \
+	  24)                                                                                      \
 	X(SHARED_SCRIPT, "class_SharedFunctionInfo__script_or_debug_info__HeapObject",             \
 	  "class_SharedFunctionInfo__script__Tagged_HeapObject_", 32, 32, 40, 40)                  \
 	X(SHARED_FLAGS, "class_SharedFunctionInfo__flags__int", NULL, 48, 48, 56, 56)              \
@@ -84,7 +85,7 @@ enum {
 };
 
 struct v8_image {
-	unsigned int major, minor; /* of V8 */
+	unsigned int major, minor;	    /* of V8 */
 	unsigned int position_offset_shift; /* as in struct v8_position_table */
 	uint32_t constants[V8_CONSTANT_COUNT];
 	/* The embedded builtins, as virtual addresses in the file. The handlers of bytecodes are at
@@ -92,7 +93,7 @@ struct v8_image {
 	uint64_t builtins, builtins_end, entry, entry_end, handlers;
 	/* As in struct v8_block. */
 	uint16_t entry_push, entry_call, entry_leave, entry_removed, entry_shift;
-	uint32_t irregexp_marker;		      /* the type of frames of regular expressions */
+	uint32_t irregexp_marker; /* the type of frames of regular expressions */
 	uint32_t wasm_marker;
 	/* Sizes of bytecodes: `bytecode_count` for operands of one byte, then for those of two and
 	 * of four. 0 if unknown; then baseline code has no lines. */

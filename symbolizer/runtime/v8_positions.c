@@ -10,9 +10,9 @@
  * Baseline code has another table (src/baseline/bytecode-offset-iterator.h), of numbers without
  * sign: the bytes of code that make the frame, then those of each bytecode.
  *
- * Example: the bytes 02 54 08 0c are two pairs. The first has the offset -1 + 1 = 0 and the position
- * 42, which is character 20. The second begins 4 bytes later and has the position 42 + 6, which is
- * character 23.
+ * Example: the bytes 02 54 08 0c are two pairs. The first has the offset -1 + 1 = 0 and the
+ * position 42, which is character 20. The second begins 4 bytes later and has the position 42 + 6,
+ * which is character 23.
  */
 #include "symbolizer/runtime/v8_positions.h"
 
@@ -60,8 +60,7 @@ static int64_t signed_number(struct cursor *c)
 struct v8_position v8_position_unpack(uint64_t packed)
 {
 	struct v8_position position = {
-	    .offset = -1,
-	    .inlining_id = (int32_t)(packed >> INLINING_SHIFT & INLINING_MASK) - 1};
+	    .offset = -1, .inlining_id = (int32_t)(packed >> INLINING_SHIFT & INLINING_MASK) - 1};
 
 	if (!(packed & 1))
 		position.offset = (int32_t)(packed >> OFFSET_SHIFT & OFFSET_MASK) - 1;

@@ -315,8 +315,7 @@ void runtimes_on_mapped(struct worker *worker, const struct msg_mapped *mapped)
 	    runtimes ? runtime_images_find(runtimes->images, mapped->module) : NULL;
 	struct runtime_mapping mapping = {.start = mapped->start, .end = mapped->end};
 
-	if (!image ||
-	    !runtime_image_bias(image, mapped->start, mapped->file_offset, &mapping.bias))
+	if (!image || !runtime_image_bias(image, mapped->start, mapped->file_offset, &mapping.bias))
 		return;
 	struct managed_process *process = process_ensure(runtimes, mapped);
 	if (!process)

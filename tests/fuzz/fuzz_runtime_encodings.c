@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fuzzes the decoders of the language runtimes: CPython's line tables; HotSpot's line tables, scopes
- * of inlined methods, names and signatures; V8's positions. The first 4 bytes of the input are the position. */
+/* Fuzzes the decoders of the language runtimes: CPython's line tables; HotSpot's line tables,
+ * scopes of inlined methods, names and signatures; V8's positions. The first 4 bytes of the input
+ * are the position. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

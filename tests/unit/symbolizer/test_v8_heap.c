@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests the reading of V8's strings and scopes, in memory of this process that looks like a heap. */
+/* Tests the reading of V8's strings and scopes, in memory of this process that looks like a heap.
+ */
 #include "symbolizer/runtime/v8_heap.h"
 
 #include <criterion/criterion.h>
@@ -116,7 +117,7 @@ Test(v8_heap, strings_of_all_representations)
 	objects[7][3] = small(7);
 	expect_text(sliced, "_load");
 	const uint64_t external = make_string(8, EXTERNAL, 4);
-	objects[8][3] = (uint64_t)(uintptr_t)"node:fs";
+	objects[8][3] = (uint64_t)(uintptr_t) "node:fs";
 	expect_text(external, "node");
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests the decoders of V8's tables, and the walker's decoder of prologues and epilogues of compiled
- * code (bpf/runtime/v8_code.h). */
+/* Tests the decoders of V8's tables, and the walker's decoder of prologues and epilogues of
+ * compiled code (bpf/runtime/v8_code.h). */
 #include "symbolizer/runtime/v8_positions.h"
 
 #include <criterion/criterion.h>
@@ -122,9 +122,8 @@ Test(v8_positions, baseline_code_leads_to_its_bytecode)
 	static const int32_t wanted[] = {0, 0, 0, 0, 1, 1, 4, 4, 8, 8};
 
 	for (size_t i = 0; i < 10; i++)
-		cr_expect_eq(
-		    v8_position_baseline(table, sizeof(table), offsets[i], &bytecodes), wanted[i],
-		    "%u", offsets[i]);
+		cr_expect_eq(v8_position_baseline(table, sizeof(table), offsets[i], &bytecodes),
+			     wanted[i], "%u", offsets[i]);
 	cr_expect_eq(v8_position_baseline(table, sizeof(table), 168, &bytecodes), UNKNOWN);
 	cr_expect_eq(v8_position_baseline(table, 2, 14, &bytecodes), UNKNOWN, "cut");
 	cr_expect_eq(v8_position_baseline(table, 0, 0, &bytecodes), UNKNOWN, "empty");
@@ -180,15 +179,12 @@ Test(v8_positions, instructions_say_how_much_of_the_frame_there_is)
 	static const struct {
 		size_t at;
 		int state;
-	} wanted[] = {{0, V8_CODE_NOT_BEGUN},	 {4, V8_CODE_NOT_BEGUN},
-		      {8, V8_CODE_NOT_BEGUN},	 {14, V8_CODE_NOT_BEGUN},
-		      {15, V8_CODE_PUSHED},	 {18, V8_CODE_LINKED},
-		      {19, V8_CODE_LINKED},	 {20, V8_CODE_COMPLETE},
-		      {21, V8_CODE_COMPLETE},	 {25, V8_CODE_COMPLETE},
-		      {27, V8_CODE_COMPLETE},	 {31, V8_CODE_COMPLETE},
-		      {34, V8_CODE_COMPLETE},	 {35, V8_CODE_POPPED},
-		      {39, V8_CODE_POPPED},	 {41, V8_CODE_POPPED},
-		      {44, V8_CODE_POPPED},	 {46, V8_CODE_RA_POPPED},
+	} wanted[] = {{0, V8_CODE_NOT_BEGUN},	 {4, V8_CODE_NOT_BEGUN},   {8, V8_CODE_NOT_BEGUN},
+		      {14, V8_CODE_NOT_BEGUN},	 {15, V8_CODE_PUSHED},	   {18, V8_CODE_LINKED},
+		      {19, V8_CODE_LINKED},	 {20, V8_CODE_COMPLETE},   {21, V8_CODE_COMPLETE},
+		      {25, V8_CODE_COMPLETE},	 {27, V8_CODE_COMPLETE},   {31, V8_CODE_COMPLETE},
+		      {34, V8_CODE_COMPLETE},	 {35, V8_CODE_POPPED},	   {39, V8_CODE_POPPED},
+		      {41, V8_CODE_POPPED},	 {44, V8_CODE_POPPED},	   {46, V8_CODE_RA_POPPED},
 		      {50, V8_CODE_ARGS_POPPED}, {52, V8_CODE_ARGS_PUSHED}};
 
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
