@@ -32,6 +32,7 @@ enum {
 	FRAME_BYTES_MAX = 1 << 20,
 	NO_WORDS = 0xffff, /* no index into the window */
 	REG_RCX = 2,
+	REG_R8 = 8,
 	REG_R9 = 9, /* kInterpreterBytecodeOffsetRegister, src/codegen/x64/register-x64.h */
 	REG_R10 = 10,
 	REG_R12 = 12,	  /* kInterpreterBytecodeArrayRegister */
@@ -164,7 +165,8 @@ static __always_inline int v8_top_code(struct unwind_state *s, UNWIND_ENV env,
 {
 	uint64_t *code = s->runtime.heap;
 	const uint64_t sp = s->sp;
-	int state = V8_CODE_COMPLETE;
+	int state = V8_CODE_COMPLETE, r9;
+	uint64_t ra;
 
 	(void)b;
 	s->runtime.heap_bytes = 0;
@@ -178,12 +180,17 @@ static __always_inline int v8_top_code(struct unwind_state *s, UNWIND_ENV env,
 	case V8_CODE_POPPED:
 		return v8_left(s, env, sp - 8, sp + 8, v8_stack_word(s, env, sp));
 	case V8_CODE_RA_POPPED:
-		return v8_left(s, env, sp - 16, sp, s->gpr[REG_R10]);
+		r9 = v8_code_uses_r9(code, state);
+		return v8_left(s, env, sp - 16, sp, s->gpr[r9 ? REG_R9 : REG_R10]);
 	case V8_CODE_ARGS_POPPED:
-		return v8_left(s, env, sp - s->gpr[REG_RCX] * 8 - 16, sp, s->gpr[REG_R10]);
+		r9 = v8_code_uses_r9(code, state);
+		return v8_left(s, env, sp - s->gpr[r9 ? REG_R8 : REG_RCX] * 8 - 16, sp,
+			       s->gpr[r9 ? REG_R9 : REG_R10]);
 	case V8_CODE_ARGS_PUSHED:
-		return v8_left(s, env, sp - s->gpr[REG_RCX] * 8 - 8, sp + 8,
-			       v8_stack_word(s, env, sp));
+		/* The register still has the return address. */
+		ra = v8_stack_word(s, env, sp);
+		return v8_left(s, env, sp - s->gpr[ra == s->gpr[REG_R9] ? REG_R8 : REG_RCX] * 8 - 8,
+			       sp + 8, ra);
 	default:
 		if (!v8_read_frame(s, env, s->fp))
 			return 0;

@@ -11,8 +11,7 @@
  *	a saved variable of the class				if the flag is set
  *	the name of the function, and where it is		if it has a name
  *	the inferred name					if the flag is set
- *	the first and the last character (until V8 12)		for functions, classes, scripts,
- *modules
+ *	the first and the last character (until V8 12)		for functions and some others
  *
  * Example: the flags 0x4171e2 of V8 12 are those of a function with a name (bits 12 and 13) and
  * an inferred name (bit 14). Without local variables its name is the word at offset 32, the

@@ -26,7 +26,7 @@ static size_t write_number(uint8_t *to, uint64_t value)
 
 static size_t write_signed(uint8_t *to, int64_t value)
 {
-	return write_number(to, (uint64_t)(value << 1) ^ (uint64_t)(value >> 63));
+	return write_number(to, (uint64_t)value << 1 ^ (uint64_t)(value >> 63));
 }
 
 static uint64_t packed(int32_t offset, int32_t inlining_id)
@@ -195,5 +195,36 @@ Test(v8_positions, instructions_say_how_much_of_the_frame_there_is)
 		memcpy(code, function + wanted[i].at, left < V8_CODE_BYTES ? left : V8_CODE_BYTES);
 		cr_expect_eq(v8_code_state(code), wanted[i].state, "at %zu: %d", wanted[i].at,
 			     v8_code_state(code));
+	}
+}
+
+/* The end of a function that Maglev has compiled (V8 14.6). */
+Test(v8_positions, ends_of_maglev_functions)
+{
+	static const uint8_t end[] = {
+	    0x5d,			  /*  0 pop rbp */
+	    0x49, 0x83, 0xf8, 0x02,	  /*  1 cmp r8, 2 */
+	    0x0f, 0x8f, 3,    0,    0, 0, /*  5 jg */
+	    0xc2, 0x10, 0x00,		  /* 11 ret 16 */
+	    0x41, 0x59,			  /* 14 pop r9 */
+	    0x4a, 0x8d, 0x24, 0xc4,	  /* 16 lea rsp, [rsp + r8 * 8] */
+	    0x41, 0x51,			  /* 20 push r9 */
+	    0xc3,			  /* 22 ret */
+	};
+	static const struct {
+		size_t at;
+		int state;
+	} wanted[] = {{0, V8_CODE_COMPLETE},	 {1, V8_CODE_POPPED},	   {5, V8_CODE_POPPED},
+		      {11, V8_CODE_POPPED},	 {14, V8_CODE_POPPED},	   {16, V8_CODE_RA_POPPED},
+		      {20, V8_CODE_ARGS_POPPED}, {22, V8_CODE_ARGS_PUSHED}};
+
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+		uint64_t code[V8_CODE_BYTES / 8 + 1];
+
+		memset(code, 0xcc, sizeof(code));
+		memcpy(code, end + wanted[i].at, sizeof(end) - wanted[i].at);
+		cr_expect_eq(v8_code_state(code), wanted[i].state, "at %zu", wanted[i].at);
+		if (wanted[i].state == V8_CODE_RA_POPPED || wanted[i].state == V8_CODE_ARGS_POPPED)
+			cr_expect(v8_code_uses_r9(code, wanted[i].state));
 	}
 }
