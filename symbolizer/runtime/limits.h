@@ -113,8 +113,8 @@ enum {
 	V8_LINES_MAX = 1 << 20,
 	/* Bytes of a table of positions, of the bytecodes of a function, and of the data about one
 	 * piece of compiled code. V8 does not compile functions of more than 60 KiB of bytecodes
-	 * (max_optimized_bytecode_size), and interprets larger ones. Without it there are no lines.
-	 */
+	 * (max_optimized_bytecode_size), and interprets larger ones. Without the table there are
+	 * no lines. */
 	V8_TABLE_BYTES_MAX = 1 << 20,
 	/* Functions that are inlined into one piece of compiled code, and calls of them. */
 	V8_INLINED_MAX = 4096,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests the reading of V8's strings and scopes, in memory of this process that looks like a heap.
- */
+/* Tests the reading of V8's strings and scopes. A part of this process's memory looks like V8's
+ * heap. */
 #include "symbolizer/runtime/v8_heap.h"
 
 #include <criterion/criterion.h>
