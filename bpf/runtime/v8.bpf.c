@@ -365,4 +365,4 @@ static __always_inline int v8_walk(struct unwind_state *s, UNWIND_ENV env, const
 	return UNWIND_CONTINUE;
 }
 
-RUNTIME_WALKER(v8)
+RUNTIME_WALKER(v8, BH_RUNTIME_V8)

@@ -59,6 +59,11 @@ int memory_read_u8(struct memory *memory, uint64_t address, uint8_t *value)
 	return memory_read(memory, address, value, sizeof(*value));
 }
 
+int memory_read_u16(struct memory *memory, uint64_t address, uint16_t *value)
+{
+	return memory_read(memory, address, value, sizeof(*value));
+}
+
 int memory_read_u32(struct memory *memory, uint64_t address, uint32_t *value)
 {
 	return memory_read(memory, address, value, sizeof(*value));

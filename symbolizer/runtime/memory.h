@@ -38,6 +38,7 @@ void memory_allow(struct memory *memory, unsigned int reads, size_t bytes);
 int memory_read(struct memory *memory, uint64_t address, void *buffer, size_t length);
 
 int memory_read_u8(struct memory *memory, uint64_t address, uint8_t *value);
+int memory_read_u16(struct memory *memory, uint64_t address, uint16_t *value);
 int memory_read_u32(struct memory *memory, uint64_t address, uint32_t *value);
 int memory_read_u64(struct memory *memory, uint64_t address, uint64_t *value);
 
