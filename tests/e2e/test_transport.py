@@ -336,10 +336,10 @@ class Connections(Case):
         with Server([never()]) as server, Relay(server.port) as relay, Drive(relay.target) as drive:
             drive.begin()
             server.wait(1)
-            server.stopping.set()
             for connection in relay._listener._connections:  # pylint: disable=protected-access
                 connection.shutdown(socket.SHUT_RDWR)
             result = drive.result()
+            server.stopping.set()  # before that, it must not answer
             self.assertEqual(result["code"], UNAVAILABLE, result)
 
     def test_ipv6(self):
