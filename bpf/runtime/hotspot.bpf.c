@@ -36,7 +36,6 @@ enum {
 	 * (StackFrame::callerLookupSlots() for x86-64). */
 	FRAME_SHIFT_MAX = 8,
 	FRAMES_PER_CALL = 8, /* of the walker, a constant bound for the verifier */
-	NO_WORDS = 0xffff,   /* no index into the window */
 };
 
 /* The layout of an interpreted frame (frame_x86.hpp: interpreter_frame_sender_sp_offset is -1, and
@@ -58,33 +57,6 @@ static __always_inline int hotspot_is_code(const struct hotspot_block *b, uint64
 static __always_inline int hotspot_is_interpreter(const struct hotspot_block *b, uint64_t pc)
 {
 	return pc - b->interpreter_start < b->interpreter_end - b->interpreter_start;
-}
-
-/* Returns the index in the window of the word at `address`, after which `count` words (a constant)
- * are in the window. Returns NO_WORDS if they cannot be read. */
-static __always_inline uint64_t hotspot_stack(struct unwind_state *s, UNWIND_ENV env,
-					      uint64_t address, const unsigned int count)
-{
-	const uint64_t distance = address - s->window_start;
-
-	if (address & 7)
-		return NO_WORDS;
-	if (distance <= (STACK_WINDOW_WORDS - count) * 8)
-		return distance >> 3;
-	s->window_start = address;
-	if (env_read(env, s->window, sizeof(s->window), address)) {
-		/* The window would reach beyond the end of the mapping: read what is needed. */
-		s->window_start = STACK_NO_WINDOW;
-		if (env_read(env, s->window, count * 8, address))
-			return NO_WORDS;
-	}
-	return 0;
-}
-
-/* Returns a word of the window. */
-static __always_inline uint64_t hotspot_word_at(const struct unwind_state *s, uint64_t index)
-{
-	return s->window[bits_mask(index, STACK_WINDOW_WORDS - 1)];
 }
 
 /* Pushes a managed frame (hotspot.h). Returns UNWIND_CONTINUE or BH_REASON_TOO_DEEP. */
@@ -117,16 +89,16 @@ static __always_inline int hotspot_leave(struct unwind_state *s, uint64_t pc, ui
 static __always_inline int hotspot_leave_sized(struct unwind_state *s, UNWIND_ENV env,
 					       const struct hotspot_block *b, uint64_t cfa)
 {
-	const uint64_t at = hotspot_stack(s, env, cfa - 16, 2 + FRAME_SHIFT_MAX);
+	const uint64_t at = stack_window_at(s, env, cfa - 16, 2 + FRAME_SHIFT_MAX);
 
-	if (at == NO_WORDS)
+	if (at == STACK_NO_WORDS)
 		return BH_REASON_READ_FAULT;
 	UNWIND_NO_UNROLL
 	for (uint64_t i = 0; i < FRAME_SHIFT_MAX; i++) {
-		const uint64_t pc = hotspot_word_at(s, at + i + 1);
+		const uint64_t pc = stack_window_word(s, at + i + 1);
 
 		if (hotspot_is_code(b, pc))
-			return hotspot_leave(s, pc, cfa + i * 8, hotspot_word_at(s, at + i));
+			return hotspot_leave(s, pc, cfa + i * 8, stack_window_word(s, at + i));
 	}
 	return BH_REASON_RUNTIME;
 }
@@ -134,31 +106,31 @@ static __always_inline int hotspot_leave_sized(struct unwind_state *s, UNWIND_EN
 /* Moves to the caller by rbp, which the frame has set up. */
 static __always_inline int hotspot_leave_linked(struct unwind_state *s, UNWIND_ENV env)
 {
-	const uint64_t at = hotspot_stack(s, env, s->fp, 2);
+	const uint64_t at = stack_window_at(s, env, s->fp, 2);
 
-	if (at == NO_WORDS || s->fp < s->sp || s->fp - s->sp > INTERPRETED_FRAME_MAX)
+	if (at == STACK_NO_WORDS || s->fp < s->sp || s->fp - s->sp > INTERPRETED_FRAME_MAX)
 		return BH_REASON_RUNTIME;
-	return hotspot_leave(s, hotspot_word_at(s, at + 1), s->fp + 16, hotspot_word_at(s, at));
+	return hotspot_leave(s, stack_window_word(s, at + 1), s->fp + 16, stack_window_word(s, at));
 }
 
 /* Moves from interrupted code that has no frame, or one that is linked by rbp, to the caller. */
 static __always_inline int hotspot_leave_stub(struct unwind_state *s, UNWIND_ENV env,
 					      const struct hotspot_block *b)
 {
-	uint64_t at = hotspot_stack(s, env, s->sp, 2);
+	uint64_t at = stack_window_at(s, env, s->sp, 2);
 
-	if (at == NO_WORDS)
+	if (at == STACK_NO_WORDS)
 		return BH_REASON_READ_FAULT;
-	const uint64_t first = hotspot_word_at(s, at), second = hotspot_word_at(s, at + 1);
+	const uint64_t first = stack_window_word(s, at), second = stack_window_word(s, at + 1);
 
 	if (hotspot_is_code(b, first))
 		return hotspot_leave(s, first, s->sp + 8, s->fp);
 	if (s->fp - s->sp < STUB_FRAME_MAX) {
-		at = hotspot_stack(s, env, s->fp, 2);
-		if (at != NO_WORDS &&
-		    (hotspot_is_code(b, hotspot_word_at(s, at + 1)) || !hotspot_is_code(b, second)))
-			return hotspot_leave(s, hotspot_word_at(s, at + 1), s->fp + 16,
-					     hotspot_word_at(s, at));
+		at = stack_window_at(s, env, s->fp, 2);
+		if (at != STACK_NO_WORDS && (hotspot_is_code(b, stack_window_word(s, at + 1)) ||
+					     !hotspot_is_code(b, second)))
+			return hotspot_leave(s, stack_window_word(s, at + 1), s->fp + 16,
+					     stack_window_word(s, at));
 	}
 	if (hotspot_is_code(b, second))
 		return hotspot_leave(s, second, s->sp + 16, first);
@@ -241,20 +213,20 @@ static __always_inline int hotspot_entered(struct unwind_state *s, UNWIND_ENV en
 	const uint64_t method = s->gpr[BH_REG_RBX];
 	uint64_t sp = s->gpr[13], pc, fp = s->fp;
 	const int linked = s->fp - s->sp <= 16;
-	uint64_t at = hotspot_stack(s, env, s->sp, 5);
+	uint64_t at = stack_window_at(s, env, s->sp, 5);
 
-	if (at == NO_WORDS || !hotspot_find_method(s, env, b, method))
+	if (at == STACK_NO_WORDS || !hotspot_find_method(s, env, b, method))
 		return BH_REASON_RUNTIME;
-	const uint64_t first = hotspot_word_at(s, at), second = hotspot_word_at(s, at + 1);
+	const uint64_t first = stack_window_word(s, at), second = stack_window_word(s, at + 1);
 
 	at += (s->fp - s->sp) >> 3;
-	if (linked && hotspot_is_code(b, hotspot_word_at(s, at + 1))) {
-		pc = hotspot_word_at(s, at + 1);
-		fp = hotspot_word_at(s, at);
+	if (linked && hotspot_is_code(b, stack_window_word(s, at + 1))) {
+		pc = stack_window_word(s, at + 1);
+		fp = stack_window_word(s, at);
 		/* r13 is the address of the bytecodes by now. Its old value is the first word that
 		 * was pushed after rbp. */
 		if (s->fp - s->sp == 16)
-			sp = hotspot_word_at(s, at - 1);
+			sp = stack_window_word(s, at - 1);
 	} else if (hotspot_is_code(b, first)) {
 		pc = first;
 	} else if (first == s->fp && hotspot_is_code(b, second)) {
@@ -300,9 +272,9 @@ static __always_inline int hotspot_left(struct unwind_state *s, UNWIND_ENV env,
 
 	if (end != UNWIND_CONTINUE)
 		return end;
-	const uint64_t at = hotspot_stack(s, env, s->sp, 1);
-	if (at != NO_WORDS && hotspot_is_code(b, hotspot_word_at(s, at)))
-		return hotspot_leave(s, hotspot_word_at(s, at), s->sp + 8, s->fp);
+	const uint64_t at = stack_window_at(s, env, s->sp, 1);
+	if (at != STACK_NO_WORDS && hotspot_is_code(b, stack_window_word(s, at)))
+		return hotspot_leave(s, stack_window_word(s, at), s->sp + 8, s->fp);
 	if (hotspot_is_code(b, pc) && sp - s->sp < INTERPRETED_FRAME_MAX)
 		return hotspot_leave(s, pc, sp, s->fp);
 	return BH_REASON_RUNTIME;
@@ -313,27 +285,27 @@ static __always_inline int hotspot_interpreted(struct unwind_state *s, UNWIND_EN
 					       const struct hotspot_block *b)
 {
 	const struct hotspot_state *h = hotspot_state(s);
-	uint64_t at = NO_WORDS, method = 0;
+	uint64_t at = STACK_NO_WORDS, method = 0;
 
 	if (s->fp >= s->sp && s->fp - s->sp < INTERPRETED_FRAME_MAX)
-		at = hotspot_stack(s, env, s->fp - INTERPRETED_BELOW * 8, INTERPRETED_WORDS);
-	if (at != NO_WORDS)
-		method = hotspot_word_at(s, at + INTERPRETED_METHOD);
+		at = stack_window_at(s, env, s->fp - INTERPRETED_BELOW * 8, INTERPRETED_WORDS);
+	if (at != STACK_NO_WORDS)
+		method = stack_window_word(s, at + INTERPRETED_METHOD);
 	if (hotspot_is_entering(s, b, method))
 		return hotspot_entered(s, env, b);
-	if (at == NO_WORDS || !hotspot_find_method(s, env, b, method))
+	if (at == STACK_NO_WORDS || !hotspot_find_method(s, env, b, method))
 		goto none;
-	const uint64_t bcp = hotspot_word_at(s, at + INTERPRETED_BELOW - (b->bcp_slot & 15));
+	const uint64_t bcp = stack_window_word(s, at + INTERPRETED_BELOW - (b->bcp_slot & 15));
 	const uint64_t bytes = h->bytecode_bytes;
 	/* A native method has no bytecodes, and a new frame does not contain its position yet. */
 	if (bytes && bcp - h->bytecodes >= bytes &&
 	    !(hotspot_in_entry(s, b) && method == s->gpr[BH_REG_RBX]))
 		goto none;
-	const uint64_t pc = hotspot_word_at(s, at + INTERPRETED_RETURN);
-	const uint64_t fp = hotspot_word_at(s, at + INTERPRETED_FP);
+	const uint64_t pc = stack_window_word(s, at + INTERPRETED_RETURN);
+	const uint64_t fp = stack_window_word(s, at + INTERPRETED_FP);
 	/* The caller's stack pointer is not always right above the return address: linkers of
 	 * method handles remove arguments. */
-	const uint64_t sp = hotspot_word_at(s, at + INTERPRETED_SENDER_SP);
+	const uint64_t sp = stack_window_word(s, at + INTERPRETED_SENDER_SP);
 
 	const int end = hotspot_push_interpreted(s, s->registers_known ? s->gpr[13] : bcp, bcp);
 	return end == UNWIND_CONTINUE ? hotspot_leave(s, pc, sp, fp) : end;
@@ -366,10 +338,11 @@ static __always_inline int hotspot_leave_top(struct unwind_state *s, UNWIND_ENV 
 	if (frame == HOTSPOT_UNKNOWN || !frame_bytes)
 		return hotspot_leave_stub(s, env, b);
 	if (frame == HOTSPOT_NOT_BEGUN || frame == HOTSPOT_PUSHED) {
-		const uint64_t at = hotspot_stack(s, env, s->sp, 2);
-		const uint64_t first = hotspot_word_at(s, at), second = hotspot_word_at(s, at + 1);
+		const uint64_t at = stack_window_at(s, env, s->sp, 2);
+		const uint64_t first = stack_window_word(s, at),
+			       second = stack_window_word(s, at + 1);
 
-		if (at == NO_WORDS)
+		if (at == STACK_NO_WORDS)
 			return BH_REASON_READ_FAULT;
 		if (frame == HOTSPOT_NOT_BEGUN && hotspot_is_code(b, first))
 			return hotspot_leave(s, first, s->sp + 8, s->fp);
@@ -407,10 +380,10 @@ static __always_inline int hotspot_stub(struct unwind_state *s, UNWIND_ENV env,
 	if (!blob->frame_bytes)
 		return s->registers_known ? hotspot_leave_stub(s, env, b)
 					  : hotspot_leave_linked(s, env);
-	const uint64_t at = hotspot_stack(s, env, cfa - 16, 2);
-	if (at == NO_WORDS)
+	const uint64_t at = stack_window_at(s, env, cfa - 16, 2);
+	if (at == STACK_NO_WORDS)
 		return BH_REASON_READ_FAULT;
-	const uint64_t pc = hotspot_word_at(s, at + 1), fp = hotspot_word_at(s, at);
+	const uint64_t pc = stack_window_word(s, at + 1), fp = stack_window_word(s, at);
 	if (hotspot_is_code(b, pc))
 		return hotspot_leave(s, pc, cfa, fp);
 	/* The deoptimization stub has other frames on top of its own while it replaces a compiled
@@ -431,10 +404,10 @@ static __always_inline int hotspot_compiled(struct unwind_state *s, UNWIND_ENV e
 	/* A frame to be deoptimized returns to a handler, and its own return
 	 * address is kept in the frame. */
 	if (!top && (s->pc == blob->deopt || s->pc == blob->deopt_method_handle)) {
-		const uint64_t at = hotspot_stack(s, env, s->sp + blob->original_pc, 1);
+		const uint64_t at = stack_window_at(s, env, s->sp + blob->original_pc, 1);
 
-		if (at != NO_WORDS && hotspot_word_at(s, at) - blob->code < blob->bytes)
-			position = hotspot_word_at(s, at) - blob->code;
+		if (at != STACK_NO_WORDS && stack_window_word(s, at) - blob->code < blob->bytes)
+			position = stack_window_word(s, at) - blob->code;
 	}
 	const int end =
 	    hotspot_push(s, blob->address, blob->identity,
@@ -473,7 +446,7 @@ static __always_inline int hotspot_step_cached(struct unwind_state *s,
 
 	if ((distance & 7) || distance > (STACK_WINDOW_WORDS - 2) * 8)
 		return 0;
-	const uint64_t pc = hotspot_word_at(s, at + 1), fp = hotspot_word_at(s, at);
+	const uint64_t pc = stack_window_word(s, at + 1), fp = stack_window_word(s, at);
 
 	return cfa > s->sp && hotspot_is_code(b, pc) &&
 	       hotspot_push_cached(s, s->pc, entry) == UNWIND_CONTINUE &&

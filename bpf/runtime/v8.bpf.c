@@ -30,7 +30,6 @@ enum {
 	/* Bytes between rsp and rbp. A function has up to 2^16 registers of 8 bytes in practice; V8
 	 * itself refuses functions whose frame exceeds its stack of 984 KiB. */
 	FRAME_BYTES_MAX = 1 << 20,
-	NO_WORDS = 0xffff, /* no index into the window */
 	REG_RCX = 2,
 	REG_R8 = 8,
 	REG_R9 = 9, /* kInterpreterBytecodeOffsetRegister, src/codegen/x64/register-x64.h */
@@ -64,40 +63,13 @@ struct v8_state {
 };
 RUNTIME_STATE(v8, BH_RUNTIME_V8)
 
-/* Returns the index in the window of the word at `address`, after which `count` words (a constant)
- * are in the window. Returns NO_WORDS if they cannot be read. */
-static __always_inline uint64_t v8_stack(struct unwind_state *s, UNWIND_ENV env, uint64_t address,
-					 const unsigned int count)
-{
-	const uint64_t distance = address - s->window_start;
-
-	if (address & 7)
-		return NO_WORDS;
-	if (distance <= (STACK_WINDOW_WORDS - count) * 8)
-		return distance >> 3;
-	s->window_start = address;
-	if (env_read(env, s->window, sizeof(s->window), address)) {
-		/* The window would reach beyond the end of the mapping: read what is needed. */
-		s->window_start = STACK_NO_WINDOW;
-		if (env_read(env, s->window, count * 8, address))
-			return NO_WORDS;
-	}
-	return 0;
-}
-
-/* Returns a word of the window. */
-static __always_inline uint64_t v8_word_at(const struct unwind_state *s, uint64_t index)
-{
-	return s->window[bits_mask(index, STACK_WINDOW_WORDS - 1)];
-}
-
 /* Sets *value to the word of the stack at `address`, or to 0 if it cannot be read. */
 static __always_inline uint64_t v8_stack_word(struct unwind_state *s, UNWIND_ENV env,
 					      uint64_t address)
 {
-	const uint64_t at = v8_stack(s, env, address, 1);
+	const uint64_t at = stack_window_at(s, env, address, 1);
 
-	return at == NO_WORDS ? 0 : v8_word_at(s, at);
+	return at == STACK_NO_WORDS ? 0 : stack_window_word(s, at);
 }
 
 /* Reads the frame that is linked by rbp = `fp`. Returns 0 if it cannot be a frame of V8. */
@@ -107,17 +79,17 @@ static __always_inline int v8_read_frame(struct unwind_state *s, UNWIND_ENV env,
 
 	if (fp < s->sp || fp - s->sp > FRAME_BYTES_MAX)
 		return 0;
-	const uint64_t at = v8_stack(s, env, fp - FRAME_BELOW * 8, FRAME_WORDS);
-	if (at == NO_WORDS)
+	const uint64_t at = stack_window_at(s, env, fp - FRAME_BELOW * 8, FRAME_WORDS);
+	if (at == STACK_NO_WORDS)
 		return 0;
-	const uint64_t context = v8_word_at(s, at + FRAME_CONTEXT);
+	const uint64_t context = stack_window_word(s, at + FRAME_CONTEXT);
 
-	v->pc = v8_word_at(s, at + FRAME_RETURN);
-	v->fp = v8_word_at(s, at + FRAME_FP);
+	v->pc = stack_window_word(s, at + FRAME_RETURN);
+	v->fp = stack_window_word(s, at + FRAME_FP);
 	v->sp = fp + 16;
-	v->function = v8_word_at(s, at + FRAME_FUNCTION);
-	v->bytecodes = v8_word_at(s, at + FRAME_BYTECODES);
-	v->position = v8_word_at(s, at + FRAME_POSITION) >> V8_SMI_SHIFT;
+	v->function = stack_window_word(s, at + FRAME_FUNCTION);
+	v->bytecodes = stack_window_word(s, at + FRAME_BYTECODES);
+	v->position = stack_window_word(s, at + FRAME_POSITION) >> V8_SMI_SHIFT;
 	v->marker = 0;
 	if (context & V8_TAG)
 		return 1;
