@@ -63,7 +63,7 @@ static __always_inline int hotspot_is_interpreter(const struct hotspot_block *b,
 static __always_inline int hotspot_push(struct unwind_state *s, uint64_t payload, uint32_t identity,
 					uint32_t kind, uint64_t position)
 {
-	const uint64_t words[] = {hotspot_word(identity, kind, position)};
+	const uint64_t words[] = {frame_word(identity, kind, position)};
 	const int end = push_managed(s, BH_RUNTIME_HOTSPOT, payload, 1, words);
 
 	return end ? end : UNWIND_CONTINUE;

@@ -7,6 +7,7 @@
 #ifndef BPF_RUNTIME_HOTSPOT_H
 #define BPF_RUNTIME_HOTSPOT_H
 
+#include "bpf/runtime/frame_word.h"
 #include "bpf/shared.h"
 
 enum {
@@ -61,8 +62,8 @@ _Static_assert(sizeof(struct hotspot_block) <= BH_RUNTIME_BLOCK_BYTES, "fits");
 
 /*
  * A managed frame of HotSpot has two words. The payload of the first is the address of the Method
- * (interpreted), that of the CodeBlob, or pc. The second is identity << 32 | kind << 28 | position,
- * with 28 bits for the position. For each kind, the identity and the position are:
+ * (interpreted), that of the CodeBlob, or pc. The second is a frame_word(). For each kind, the
+ * identity and the position are:
  */
 enum hotspot_frame {
 	HOTSPOT_FRAME_INTERPRETED,  /* hotspot_identity(); bytecode index or HOTSPOT_NO_BCI */
@@ -76,27 +77,15 @@ enum hotspot_frame {
 };
 
 enum {
-	HOTSPOT_KIND_SHIFT = 28,
-	HOTSPOT_POSITION_MASK = (1 << HOTSPOT_KIND_SHIFT) - 1,
-	HOTSPOT_NO_BCI = HOTSPOT_POSITION_MASK,
+	HOTSPOT_NO_BCI = FRAME_WORD_POSITION_MASK,
 };
-
-static inline uint64_t hotspot_word(uint32_t identity, uint32_t kind, uint64_t position)
-{
-	return (uint64_t)identity << 32 | (uint64_t)(kind << HOTSPOT_KIND_SHIFT) |
-	       (position & HOTSPOT_POSITION_MASK);
-}
 
 /* Returns what distinguishes a Method from another one that is later placed at the same address. It
  * hashes the addresses of its ConstMethod and ConstantPool, and 8 bytes of the ConstMethod: code
  * size, indexes of name and signature, method id number. */
 static inline uint32_t hotspot_identity(uint64_t const_method, uint64_t constants, uint64_t sizes)
 {
-	uint64_t h = const_method * 0x9e3779b97f4a7c15ull;
-
-	h = (h ^ h >> 29 ^ constants) * 0xbf58476d1ce4e5b9ull;
-	h = (h ^ h >> 31 ^ sizes) * 0x94d049bb133111ebull;
-	return (uint32_t)(h >> 32);
+	return frame_word_hash(const_method, constants, sizes);
 }
 
 /* Returns 8 bytes at `offset` of the words of a ConstMethod. offset + 8 must not be greater than

@@ -259,11 +259,13 @@ static __always_inline int v8_push(struct unwind_state *s)
 	const struct v8_state *v = v8_state(s);
 	const int top = s->registers_known != 0;
 	uint64_t payload = v->shared;
-	uint64_t words[2] = {v8_word(v->identity, V8_FRAME_INTERPRETED, v->position), v->bytecodes};
+	uint64_t words[2] = {frame_word(v->identity, V8_FRAME_INTERPRETED, v->position),
+			     v->bytecodes};
 
 	if (s->runtime.data == V8_RANGE_CODE) {
 		payload = s->pc;
-		words[0] = v8_word(v->identity, top ? V8_FRAME_COMPILED_TOP : V8_FRAME_COMPILED, 0);
+		words[0] =
+		    frame_word(v->identity, top ? V8_FRAME_COMPILED_TOP : V8_FRAME_COMPILED, 0);
 		words[1] = v->shared;
 	}
 	const int end = push_managed(s, BH_RUNTIME_V8, payload, 2, words);
@@ -273,7 +275,7 @@ static __always_inline int v8_push(struct unwind_state *s)
 /* Pushes a frame that has a type instead of a function, if its code is not a builtin. */
 static __always_inline int v8_push_marked(struct unwind_state *s)
 {
-	const uint64_t words[1] = {v8_word(0, V8_FRAME_MARKED, v8_state(s)->marker)};
+	const uint64_t words[1] = {frame_word(0, V8_FRAME_MARKED, v8_state(s)->marker)};
 
 	if (s->runtime.data != V8_RANGE_CODE)
 		return UNWIND_CONTINUE;

@@ -23,6 +23,7 @@
 #ifndef BPF_RUNTIME_V8_H
 #define BPF_RUNTIME_V8_H
 
+#include "bpf/runtime/frame_word.h"
 #include "bpf/shared.h"
 
 /* The data of a range. */
@@ -64,9 +65,9 @@ enum {
 
 /*
  * A managed frame has three words. The payload of the first is the address of the
- * SharedFunctionInfo (interpreted) or the pc. The second is identity << 32 | kind << 28 | position.
- * The third is the BytecodeArray (interpreted) or the SharedFunctionInfo (compiled). A marked frame
- * has the first two words only.
+ * SharedFunctionInfo (interpreted) or the pc. The second is a frame_word(). The third is the
+ * BytecodeArray (interpreted) or the SharedFunctionInfo (compiled). A marked frame has the first
+ * two words only.
  */
 enum v8_frame {
 	V8_FRAME_INTERPRETED,  /* position: as in the frame, or V8_NO_POSITION */
@@ -77,16 +78,8 @@ enum v8_frame {
 };
 
 enum {
-	V8_KIND_SHIFT = 28,
-	V8_POSITION_MASK = (1 << V8_KIND_SHIFT) - 1,
-	V8_NO_POSITION = V8_POSITION_MASK,
+	V8_NO_POSITION = FRAME_WORD_POSITION_MASK,
 };
-
-static inline uint64_t v8_word(uint32_t identity, uint32_t kind, uint64_t position)
-{
-	return (uint64_t)identity << 32 | (uint64_t)(kind << V8_KIND_SHIFT) |
-	       (position & V8_POSITION_MASK);
-}
 
 /* Returns what distinguishes a function from others that are placed at the same address later: a
  * hash of the number of its script, the number of the function in it, and of two of the numbers
@@ -94,11 +87,7 @@ static inline uint64_t v8_word(uint32_t identity, uint32_t kind, uint64_t positi
  * the word "function" to them. The others, length, expected properties and flags, may change. */
 static inline uint32_t v8_identity(uint64_t script_id, uint32_t literal, uint64_t numbers)
 {
-	uint64_t h = script_id * 0x9e3779b97f4a7c15ull;
-
-	h = (h ^ h >> 29 ^ literal) * 0xbf58476d1ce4e5b9ull;
-	h = (h ^ h >> 31 ^ (uint32_t)(numbers >> 16)) * 0x94d049bb133111ebull;
-	return (uint32_t)(h >> 32);
+	return frame_word_hash(script_id, literal, (uint32_t)(numbers >> 16));
 }
 
 #endif

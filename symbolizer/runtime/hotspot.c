@@ -176,8 +176,8 @@ static int name_compiled(struct runtime_process *process, const uint64_t *words,
 	struct hotspot_inlined found[HOTSPOT_SCOPES_MAX];
 	const int count = hotspot_nmethod_find(&hotspot->nmethods, &hotspot->methods, &hotspot->vm,
 					       process->memory, words[0] & BH_ADDRESS_MASK,
-					       (uint32_t)(words[1] >> 32),
-					       (uint32_t)words[1] & HOTSPOT_POSITION_MASK, found);
+					       frame_word_identity(words[1]),
+					       frame_word_position(words[1]), found);
 
 	if (count < 0)
 		return count;
@@ -199,8 +199,8 @@ static int name_interpreted(struct runtime_process *process, const uint64_t *wor
 			    struct runtime_frames *frames)
 {
 	struct hotspot *hotspot = process->state;
-	const uint32_t identity = (uint32_t)(words[1] >> 32),
-		       bci = (uint32_t)words[1] & HOTSPOT_POSITION_MASK;
+	const uint32_t identity = frame_word_identity(words[1]),
+		       bci = frame_word_position(words[1]);
 	struct hotspot_method *method = NULL;
 	int r = hotspot_method_get(&hotspot->methods, &hotspot->vm, process->memory,
 				   words[0] & BH_ADDRESS_MASK, &identity, &method);
@@ -223,7 +223,7 @@ static int name_stub(struct runtime_process *process, const uint64_t *words,
 	int r = hotspot_vm_get(&hotspot->vm, process->memory, HOTSPOT_BLOB_NAME,
 			       words[0] & BH_ADDRESS_MASK, &name);
 
-	if (r < 0 || (uint32_t)name != (uint32_t)(words[1] >> 32))
+	if (r < 0 || (uint32_t)name != frame_word_identity(words[1]))
 		return r < 0 && r != -EFAULT ? r : -ESTALE;
 	const ssize_t n = memory_read_string(process->memory, name, text, sizeof(text));
 	if (n < 0)
@@ -234,7 +234,7 @@ static int name_stub(struct runtime_process *process, const uint64_t *words,
 static int name_frame(struct runtime_process *process, const uint64_t *words,
 		      struct runtime_frames *frames)
 {
-	switch ((uint32_t)words[1] >> HOTSPOT_KIND_SHIFT) {
+	switch (frame_word_kind(words[1])) {
 	case HOTSPOT_FRAME_INTERPRETED:
 		return name_interpreted(process, words, frames);
 	case HOTSPOT_FRAME_COMPILED:

@@ -176,12 +176,12 @@ static int name_marked(const struct v8_image *image, uint32_t type, struct runti
 
 static int name_interpreted(struct v8 *v8, const uint64_t *words, struct runtime_frames *frames)
 {
-	const uint32_t position = (uint32_t)words[1] & V8_POSITION_MASK;
+	const uint32_t position = frame_word_position(words[1]);
 	const uint32_t header = v8_constant(&v8->heap, V8_BYTECODE_DATA) - V8_TAG;
 	struct v8_position found = {.offset = -1};
 	struct v8_function *function;
 	int r = v8_function_get(&v8->functions, &v8->heap, words[0] & BH_ADDRESS_MASK,
-				(uint32_t)(words[1] >> 32), &function);
+				frame_word_identity(words[1]), &function);
 
 	if (r < 0)
 		return r;
@@ -198,7 +198,7 @@ static int name_compiled(struct v8 *v8, const uint64_t *words, bool top,
 {
 	const struct v8_place place = {.pc = (words[0] & BH_ADDRESS_MASK) - !top,
 				       .shared = words[2],
-				       .identity = (uint32_t)(words[1] >> 32)};
+				       .identity = frame_word_identity(words[1])};
 
 	return v8_code_show(&v8->codes, &v8->functions, &v8->heap, &place, frames);
 }
@@ -212,9 +212,9 @@ static int v8_symbolize(struct runtime_process *process, const uint64_t *words,
 
 	if (!v8 || count < MARKED_WORDS)
 		return -ESTALE;
-	const uint32_t kind = (uint32_t)words[1] >> V8_KIND_SHIFT;
+	const uint32_t kind = frame_word_kind(words[1]);
 	if (kind == V8_FRAME_MARKED && count == MARKED_WORDS)
-		r = name_marked(process->image, (uint32_t)words[1] & V8_POSITION_MASK, frames);
+		r = name_marked(process->image, frame_word_position(words[1]), frames);
 	else if (kind == V8_FRAME_INTERPRETED && count == FRAME_WORDS)
 		r = name_interpreted(v8, words, frames);
 	else if (kind <= V8_FRAME_COMPILED_TOP && count == FRAME_WORDS)
