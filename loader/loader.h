@@ -2,7 +2,7 @@
 /*
  * The loader: the only role that creates objects in the kernel. It loads the BPF programs, opens
  * the perf events that run them, and sends each role the maps that it needs. Afterwards it only
- * adds slabs and follows CPUs that come and go.
+ * adds slabs, loads the programs of language runtimes, and follows CPUs that come and go.
  */
 #ifndef LOADER_LOADER_H
 #define LOADER_LOADER_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The loader loads and attaches the BPF programs and sends the other roles what they need of them.
- * Inside its sandbox it can still add slabs and perf events. Messages and other events are in
- * handlers.c, the BPF object is in object.c, the perf events are in events.c. */
+ * Inside its sandbox it can still add slabs, programs of language runtimes, and perf events.
+ * Messages and other events are in handlers.c, the BPF object is in object.c, the objects of the
+ * runtimes are in runtime_programs.c, the perf events are in events.c. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

@@ -15,26 +15,11 @@ mount -t tmpfs none /tmp
 # The kernel's messages would be mixed with our lines.
 echo 1 >/proc/sys/kernel/printk
 
-# The instructions that the verifier processed, from the loader's descriptors (5.16 and later). The sampling program has the most.
-verified() {
-	tries=0
-	while [ "$tries" -lt 30 ]; do
-		for loader in $(pidof bulkhead-loader); do
-			insns=$(grep -h verified_insns /proc/"$loader"/fdinfo/* 2>/dev/null | sort -n -k 2 | tail -n 1)
-			[ -z "$insns" ] || { echo "$insns" >/tmp/verified; return; }
-		done
-		tries=$((tries + 1))
-		sleep 0.1
-	done
-}
-
 # record NAME OPTIONS...
 record() {
 	echo "=== $1"
 	shift
-	rm -f /tmp/x.folded /tmp/s.json /tmp/verified
-	verified &
-	helper=$!
+	rm -f /tmp/x.folded /tmp/s.json
 	read -r from _ </proc/uptime
 	# Through a pipe, since on a terminal there would be lines of progress.
 	{
@@ -42,11 +27,8 @@ record() {
 		echo $? >/tmp/status
 	} | sed 's/^/stderr: /'
 	read -r to _ </proc/uptime
-	kill "$helper" 2>/dev/null
-	wait "$helper" 2>/dev/null
 	echo "status: $(cat /tmp/status)"
 	echo "seconds: from $from to $to of uptime"
-	[ ! -e /tmp/verified ] || cat /tmp/verified
 	[ ! -e /tmp/s.json ] || cat /tmp/s.json
 	[ ! -e /tmp/x.folded ] || cat /tmp/x.folded
 }

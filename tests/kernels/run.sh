@@ -169,7 +169,7 @@ judge() {
 		echo "    complete stacks of the known programs: $complete of $all"
 		((all >= 100 && complete * 100 >= all * 99)) || faults=1
 		grep -q '"lost": {\("[a-z_]*": 0[,}] *\)*,$' "$DIR/section" || faults=1
-		sed -n 's/^ *\("taken"\|"exported"\|"lost"\|"incomplete"\|"deferred":\|"duration_ns"\|verified_insns\|seconds\|stderr: .*error\)/    \1/p' "$DIR/section"
+		sed -n 's/^ *\("taken"\|"exported"\|"lost"\|"incomplete"\|"deferred":\|"duration_ns"\|seconds\|stderr: .*error\)/    \1/p' "$DIR/section"
 	done
 	judge_agent || faults=1
 	judge_programs || faults=1
@@ -178,14 +178,19 @@ judge() {
 
 # The kernel loads the programs of the language runtimes. The last measurement, with all filters, fails on 5.10, which has no filter by cgroup.
 judge_programs() {
+	local runtime missing=0
+
 	section "$console" programs >"$DIR/section"
 	status=$(sed -n 's/^status: //p' "$DIR/section")
 	echo "  programs: status ${status:-none}"
 	if [[ $arguments && $status != 0 ]]; then
 		return 0
 	fi
-	sed -n 's/^\([a-z]*\.bulkhead_[a-z]*\)\t\([0-9]*\)\tinstructions$/    \1: \2 verified instructions/p; s/^verifier_cost: /    &/p' "$DIR/section"
-	grep -q '^runtime\.bulkhead_cpython' "$DIR/section" && grep -q '^runtime\.bulkhead_hotspot' "$DIR/section"
+	sed -n 's/^\([a-z]*\.bulkhead_[a-z0-9]*\)\t\([0-9]*\)\tinstructions$/    \1: \2 verified instructions/p; s/^verifier_cost: /    &/p' "$DIR/section"
+	for runtime in $(sed -n 's/^RUNTIME([A-Z0-9_]*, \([a-z0-9_]*\),.*/\1/p' "$SOURCE/common/runtimes.def"); do
+		grep -q "^runtime\.bulkhead_$runtime"$'\t' "$DIR/section" || missing=1
+	done
+	return $missing
 }
 
 # The agent ends with status 5, because nothing could be sent, and every sample is in the spool.
