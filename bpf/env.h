@@ -68,6 +68,8 @@ struct sample_progress {
 	__u32 is_executing;	/* struct sampled_task */
 	__u64 kernel_sum;	/* of the hashes of kernel frames (sample/submit.h) */
 	__u32 kernel_hashed;	/* frames in that sum */
+	__u32 code_next;	/* the next word in which to look for new code (sample/new_code.h) */
+	__u32 code_is_new;	/* the stack has code that the worker was not woken for */
 	__u32 reserved;
 };
 

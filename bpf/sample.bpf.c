@@ -112,8 +112,10 @@ static __always_inline void fill_header(struct bh_sample *h, const struct sample
 	h->flags = 0;
 }
 
-/* Sends the sample, whose user stack was walked. */
-static __always_inline void finish(struct bpf_perf_event_data *ctx, struct cpu_state *cpu)
+/* Sends the sample, whose user stack was walked. `by_runtime`: also by the program of a runtime;
+ * only then has it managed frames. */
+static __always_inline void finish(struct bpf_perf_event_data *ctx, struct cpu_state *cpu,
+				   bool by_runtime)
 {
 	struct unwind_state *s = &cpu->unwind;
 	int end = cpu->progress.end;
@@ -128,7 +130,7 @@ static __always_inline void finish(struct bpf_perf_event_data *ctx, struct cpu_s
 		return;
 	s->header.reason = end;
 	s->header.user_count = s->frame_count;
-	if (s->runtime.managed_frames)
+	if (by_runtime && s->runtime.managed_frames)
 		s->header.flags = BH_SAMPLE_MANAGED;
 	if (want_kernel && !is_user_mode(ctx)) {
 		__u64 at = s->header.user_count;
@@ -141,7 +143,7 @@ static __always_inline void finish(struct bpf_perf_event_data *ctx, struct cpu_s
 			s->header.kernel_count = kernel_frames(&s->frames[at], got);
 		}
 	}
-	submit(cpu);
+	submit(cpu, by_runtime);
 }
 
 /* Sends a sample whose stack was walked by the program of a runtime. */
@@ -152,7 +154,7 @@ int bulkhead_finish(struct bpf_perf_event_data *ctx)
 	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
 
 	if (cpu)
-		finish(ctx, cpu);
+		finish(ctx, cpu, true);
 	return 0;
 }
 
@@ -203,6 +205,6 @@ int bulkhead_sample(struct bpf_perf_event_data *ctx)
 		else
 			cpu->progress.end = end;
 	}
-	finish(ctx, cpu);
+	finish(ctx, cpu, false);
 	return 0;
 }

@@ -16,11 +16,9 @@
 #define BPF_SAMPLE_SUBMIT_H
 
 #include "bpf/sample/count.h"
+#include "bpf/sample/new_code.h"
 
 enum {
-	/* New managed stacks wait this long at most: names are read from the memory of a process
-	 * that may be about to end. */
-	NOTIFY_INTERVAL_NS = 100000000,
 	KERNEL_HASH_BATCH = 16, /* most kernel stacks have fewer frames */
 };
 
@@ -29,9 +27,6 @@ const volatile __u32 wakeup_bytes = 256 << 10;
 /* A secret, odd number. Without it a process could choose its frames such that
  * two stacks get the same id. */
 const volatile __u64 stack_key = 1;
-
-/* When any CPU last woke the worker because of new managed stacks. */
-static volatile __u64 last_fast_notify_ns;
 
 /* Returns the secret with which stack ids are made. It changes with the generation of the worker,
  * so that a new worker gets each stack again. */
@@ -93,28 +88,14 @@ static __always_inline __u64 make_stack_id(struct cpu_state *cpu)
 	return sum ? sum : 1;
 }
 
-/* Returns whether to wake the worker now because of a new managed stack. When the worker reads the
- * names of its frames, the memory of the process may be gone or contain other things. So the worker
- * is woken, but not more often than each NOTIFY_INTERVAL_NS. */
-static __always_inline bool notify_fast(const struct cpu_state *cpu)
-{
-	const __u64 now = cpu->unwind.header.time_ns;
-
-	/* The difference is signed, because another CPU may have written a later time. */
-	if (!cpu->unwind.runtime.managed_frames ||
-	    (__s64)(now - last_fast_notify_ns) < NOTIFY_INTERVAL_NS)
-		return false;
-	last_fast_notify_ns = now;
-	return true;
-}
-
-/* Writes the record to the ring. Returns false if the ring is full. */
-static __always_inline bool output(struct cpu_state *cpu, __u64 size, bool is_new)
+/* Writes the record to the ring, and wakes the worker if that is due or `wake`. Returns false if the
+ * ring is full. */
+static __always_inline bool output(struct cpu_state *cpu, __u64 size, bool wake)
 {
 	__u64 flags = BPF_RB_NO_WAKEUP;
 
 	cpu->unannounced_bytes += size;
-	if (cpu->unannounced_bytes >= wakeup_bytes || (is_new && notify_fast(cpu))) {
+	if (cpu->unannounced_bytes >= wakeup_bytes || wake) {
 		cpu->unannounced_bytes = 0;
 		flags = BPF_RB_FORCE_WAKEUP;
 	}
@@ -124,8 +105,9 @@ static __always_inline bool output(struct cpu_state *cpu, __u64 size, bool is_ne
 	return false;
 }
 
-/* Sends the record: with its frames, or without them if they were sent a moment ago. */
-static __always_inline void submit(struct cpu_state *cpu)
+/* Sends the record: with its frames, or without them if they were sent a moment ago. New code is
+ * looked for in managed frames if the sample `may_be_managed`. */
+static __always_inline void submit(struct cpu_state *cpu, bool may_be_managed)
 {
 	struct bh_sample *h = &cpu->unwind.header;
 	__u64 frames = (__u64)h->user_count + h->kernel_count;
@@ -147,7 +129,7 @@ static __always_inline void submit(struct cpu_state *cpu)
 		h->user_count = 0;
 		h->kernel_count = 0;
 		output(cpu, sizeof(*h), false);
-	} else if (output(cpu, size, true)) {
+	} else if (output(cpu, size, may_be_managed && new_code(cpu))) {
 		*(volatile __u64 *)slot = entry;
 	}
 }

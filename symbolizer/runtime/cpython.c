@@ -220,32 +220,58 @@ static void fill_block(const struct runtime_process *process, struct cpython_blo
 	memcpy(b->after_end, image->after_end, sizeof(b->after_end));
 }
 
-static int cpython_attach(struct runtime_process *process)
+/* Sets the layout of a process in which the states of threads are where `block` says, and prepares
+ * for naming frames. Returns 0 or -ENOMEM. */
+static int fill_layout(struct runtime_process *process, struct cpython_block *block)
 {
 	const struct cpython_image *image = process->image;
 	struct runtime_layout *layout = &process->layout;
-	struct cpython_block block = {0};
 
-	int r = find_states(process, &block);
-	if (r < 0)
-		return r == -EDQUOT ? -EAGAIN : r;
 	if (!process->state)
 		process->state = cpython_names_new();
 	if (!process->state)
 		return -ENOMEM;
-	fill_block(process, &block);
+	fill_block(process, block);
 	memset(layout, 0, sizeof(*layout));
-	memcpy(&layout->block, &block, sizeof(block));
+	memcpy(&layout->block, block, sizeof(*block));
 	for (unsigned int i = 0; i < image->text_count; i++)
 		layout->ranges[layout->range_count++] =
 		    (struct runtime_range){.start = image->texts[i].start + process->bias,
 					   .end = image->texts[i].end + process->bias,
 					   .in_file = true};
+	return 0;
+}
+
+static int cpython_attach(struct runtime_process *process)
+{
+	const struct cpython_image *image = process->image;
+	struct cpython_block block = {0};
+
+	int r = find_states(process, &block);
+	if (r < 0)
+		return r == -EDQUOT ? -EAGAIN : r;
+	r = fill_layout(process, &block);
+	if (r < 0)
+		return r;
 	if (image->executors) {
-		cpython_jit_add_ranges(process, layout);
+		cpython_jit_add_ranges(process, &process->layout);
 		process->refresh_ms = JIT_REFRESH_MS;
 	}
 	return 0;
+}
+
+/* The key of the thread-local variable is that of the other process, because an interpreter makes
+ * its keys in the same order each time. The walker checks that what it finds there is the state of
+ * the thread. */
+static int cpython_expect(struct runtime_process *process, const struct runtime_layout *known)
+{
+	struct cpython_block other;
+
+	memcpy(&other, &known->block, sizeof(other));
+	struct cpython_block block = {.tls_indirect = other.tls_indirect,
+				      .tls_first = other.tls_first,
+				      .tls_second = other.tls_second};
+	return fill_layout(process, &block);
 }
 
 static int cpython_symbolize(struct runtime_process *process, const uint64_t *words,
@@ -276,6 +302,7 @@ const struct runtime_ops runtime_cpython = {
     .recognise = cpython_file_recognise,
     .release = cpython_release,
     .attach = cpython_attach,
+    .expect = cpython_expect,
     .symbolize = cpython_symbolize,
     .drop_cache = cpython_drop_cache,
     .detach = cpython_detach,

@@ -122,6 +122,14 @@ struct runtime_ops {
 	 */
 	int (*attach)(struct runtime_process *process);
 	/*
+	 * Fills in process->layout before the process's memory can be read, as it will most likely
+	 * be: `known` is that of another process of the same file. The worker publishes it at
+	 * once, and lets `attach` replace it. So the walker must find out by itself if the process
+	 * is not ready yet, or differs. Returns 0, or a negative
+	 * errno. NULL: nothing can be expected, or `attach` reads no memory.
+	 */
+	int (*expect)(struct runtime_process *process, const struct runtime_layout *known);
+	/*
 	 * Names a frame that the walker pushed, of bh_frame_words(words[0]) words. Returns 0: the
 	 * frames are in `frames`, none if the frame is internal to the runtime and not to be shown;
 	 * -ESTALE: what the walker saw is no longer in memory, or another object is in its place;

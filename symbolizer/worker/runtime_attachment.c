@@ -86,6 +86,22 @@ static void attachment_refuse(struct runtime_attachment *a, struct runtime_stats
 			  runtime_titles[a->image->runtime], strerror(-error));
 }
 
+bool runtime_attachment_expect(struct runtime_attachment *a, struct runtime_slots *slots)
+{
+	const struct runtime_image *image = a->image;
+
+	if (!image->layout_known || !image->ops->expect ||
+	    image->ops->expect(&a->process, &image->layout) < 0)
+		return false;
+	a->block = runtime_slots_take_block(slots);
+	if (a->block == RUNTIME_NO_BLOCK)
+		return false;
+	a->state = RUNTIME_ATTACHMENT_EXPECTED;
+	/* What is expected is nearly always right, so it is checked without hurry. */
+	a->due_ns += ATTACH_SOON_MS * NS_PER_MS;
+	return true;
+}
+
 static uint64_t attach_pause_ns(uint64_t waited_ns)
 {
 	const uint64_t waited_ms = waited_ns / NS_PER_MS;
@@ -102,6 +118,7 @@ enum runtime_attachment_result runtime_attachment_try(struct runtime_attachment 
 {
 	const struct runtime_layout before = a->process.layout;
 	const bool was_published = a->state == RUNTIME_ATTACHMENT_PUBLISHED;
+	const bool had_ranges = runtime_attachment_has_ranges(a);
 
 	memory_allow(a->process.memory, ATTACH_READS, ATTACH_BYTES);
 	int r = a->process.ops->attach(&a->process);
@@ -116,16 +133,18 @@ enum runtime_attachment_result runtime_attachment_try(struct runtime_attachment 
 	}
 	if (r < 0) {
 		attachment_refuse(a, stats, r);
-		return RUNTIME_ATTACHMENT_UNCHANGED;
+		return had_ranges ? RUNTIME_ATTACHMENT_CHANGED : RUNTIME_ATTACHMENT_UNCHANGED;
 	}
 	if (!was_published)
 		log_debug("attached: tgid=%u runtime=%s ranges=%u after_ms=%llu", a->process.tgid,
 			  runtime_titles[a->image->runtime], a->process.layout.range_count,
 			  (unsigned long long)((now_ns - since_ns) / NS_PER_MS));
 	a->state = RUNTIME_ATTACHMENT_PUBLISHED;
+	a->image->layout = a->process.layout;
+	a->image->layout_known = true;
 	/* A tenth early, so that the tick that comes at the time of the refresh is not missed. */
 	a->due_ns = a->process.refresh_ms ? now_ns + a->process.refresh_ms * 9 * NS_PER_MS / 10 : 0;
-	return was_published && memcmp(&before, &a->process.layout, sizeof(before)) == 0
+	return had_ranges && memcmp(&before, &a->process.layout, sizeof(before)) == 0
 		   ? RUNTIME_ATTACHMENT_UNCHANGED
 		   : RUNTIME_ATTACHMENT_CHANGED;
 }

@@ -3,7 +3,9 @@
  * One language runtime in one process: when the worker attaches to it, and what came of it.
  *
  * How this works:
- * - A new attachment is WANTED and due at once.
+ * - A new attachment is WANTED and due at once. If another process of the same file is attached
+ *   already, some runtimes say without reading memory what will most likely be found
+ *   (runtime_attachment_expect()). Then it is EXPECTED, and published at once.
  * - Each attempt lets the runtime read what it needs from the process's memory. The reads of one
  *   attempt are bounded.
  * - If an attempt succeeds, the attachment is PUBLISHED: it has a block of the kernel side's table.
@@ -13,11 +15,14 @@
  *
  * Example: python3.11 was executed 3 ms ago. The first attempt finds no interpreter state
  * (-EAGAIN), so the attachment stays WANTED and is due 5 ms later. The second attempt succeeds: the
- * result is RUNTIME_ATTACHMENT_CHANGED, and the caller publishes the ranges of the process.
+ * result is RUNTIME_ATTACHMENT_CHANGED, and the caller publishes the ranges of the process. For the
+ * next process that executes python3.11, the same ranges are published as soon as the file is
+ * mapped, and the first function that it calls is sampled with its name.
  */
 #ifndef SYMBOLIZER_WORKER_RUNTIME_ATTACHMENT_H
 #define SYMBOLIZER_WORKER_RUNTIME_ATTACHMENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,6 +33,7 @@
 
 enum runtime_attachment_state {
 	RUNTIME_ATTACHMENT_WANTED,
+	RUNTIME_ATTACHMENT_EXPECTED,
 	RUNTIME_ATTACHMENT_PUBLISHED,
 	RUNTIME_ATTACHMENT_REFUSED
 };
@@ -60,6 +66,17 @@ void runtime_attachment_add_mapping(struct runtime_attachment *attachment,
 /* Detaches, and gives the block and the reference to the image back. */
 void runtime_attachment_free(struct runtime_attachment *attachment, struct runtime_slots *slots,
 			     struct runtime_image **images);
+
+/* Fills in the layout as it is expected, before the memory can be read. Returns whether that is
+ * possible; the caller then publishes the ranges of the process. */
+bool runtime_attachment_expect(struct runtime_attachment *attachment, struct runtime_slots *slots);
+
+/* Returns whether the ranges of the attachment are published, or to be published. */
+static inline bool runtime_attachment_has_ranges(const struct runtime_attachment *attachment)
+{
+	return attachment->state == RUNTIME_ATTACHMENT_EXPECTED ||
+	       attachment->state == RUNTIME_ATTACHMENT_PUBLISHED;
+}
 
 /* Attaches, or refreshes what was attached. `since_ns` is the time when the process was first
  * seen with its current program, and `now_ns` the present (both CLOCK_MONOTONIC).

@@ -21,6 +21,9 @@ struct runtime_image {
 	unsigned int segment_count;
 	char path[MSG_PATH_BYTES];
 	bool refused; /* a process was refused because of the file, which was logged */
+	/* The layout of the process that was attached last, for ops->expect. */
+	bool layout_known;
+	struct runtime_layout layout;
 };
 
 /* Returns the image of a module, or NULL. A module that was removed is not found. */

@@ -258,9 +258,49 @@ static struct managed_process *process_ensure(struct runtimes *runtimes,
 	return process;
 }
 
+static void process_fill(void *context, struct bh_runtime_table *table)
+{
+	const struct managed_process *process = context;
+
+	for (unsigned int i = 0; i < process->count; i++) {
+		const struct runtime_attachment *a = process->attachments[i];
+
+		if (runtime_attachment_has_ranges(a))
+			table->blocks[a->block] = a->process.layout.block;
+	}
+}
+
+/* Publishes the ranges of all runtimes that are attached in the process. */
+static void process_publish(struct runtimes *runtimes, struct managed_process *process)
+{
+	size_t count = 0;
+
+	for (unsigned int i = 0; i < process->count; i++) {
+		const struct runtime_attachment *a = process->attachments[i];
+		const struct runtime_layout *layout = &a->process.layout;
+
+		if (!runtime_attachment_has_ranges(a))
+			continue;
+		for (unsigned int j = 0; j < layout->range_count && j < RUNTIME_RANGES_MAX; j++) {
+			const struct runtime_range *from = &layout->ranges[j];
+
+			runtimes->ranges[count++] = (struct runtime_slot_range){
+			    .range = {.start = from->start,
+				      .end = from->end,
+				      .runtime = (uint16_t)a->image->runtime,
+				      .block = (uint16_t)a->block,
+				      .data = from->data},
+			    .in_file = from->in_file};
+		}
+	}
+	if (runtime_slots_publish(&runtimes->slots, process->tgid, runtimes->ranges, count,
+				  process_fill, process) < 0)
+		log_debug("no room for a runtime: tgid=%u ranges=%zu", process->tgid, count);
+}
+
 /* Adds a mapping of the file to the runtime's attachment, which is made with the first one. */
-static void attachment_add(struct managed_process *process, struct runtime_image *image,
-			   const struct runtime_mapping *mapping)
+static void attachment_add(struct runtimes *runtimes, struct managed_process *process,
+			   struct runtime_image *image, const struct runtime_mapping *mapping)
 {
 	for (unsigned int i = 0; i < process->count; i++) {
 		if (process->attachments[i]->image == image) {
@@ -276,6 +316,8 @@ static void attachment_add(struct managed_process *process, struct runtime_image
 		return;
 	runtime_attachment_add_mapping(a, mapping);
 	process->attachments[process->count++] = a;
+	if (runtime_attachment_expect(a, &runtimes->slots))
+		process_publish(runtimes, process);
 }
 
 static void process_ask_memory(struct worker *worker, struct managed_process *process)
@@ -320,7 +362,7 @@ void runtimes_on_mapped(struct worker *worker, const struct msg_mapped *mapped)
 	struct managed_process *process = process_ensure(runtimes, mapped);
 	if (!process)
 		return;
-	attachment_add(process, image, &mapping);
+	attachment_add(runtimes, process, image, &mapping);
 	process_ask_memory(worker, process);
 	/* A further mapping of a runtime that is attached already. */
 	if (process->readable)
@@ -360,46 +402,6 @@ void runtimes_on_memory(struct worker *worker, struct message *message)
 	process->memory.fd = message->fds[0];
 	message->fds[0] = -1;
 	runtimes_tick(worker);
-}
-
-static void process_fill(void *context, struct bh_runtime_table *table)
-{
-	const struct managed_process *process = context;
-
-	for (unsigned int i = 0; i < process->count; i++) {
-		const struct runtime_attachment *a = process->attachments[i];
-
-		if (a->state == RUNTIME_ATTACHMENT_PUBLISHED)
-			table->blocks[a->block] = a->process.layout.block;
-	}
-}
-
-/* Publishes the ranges of all runtimes that are attached in the process. */
-static void process_publish(struct runtimes *runtimes, struct managed_process *process)
-{
-	size_t count = 0;
-
-	for (unsigned int i = 0; i < process->count; i++) {
-		const struct runtime_attachment *a = process->attachments[i];
-		const struct runtime_layout *layout = &a->process.layout;
-
-		if (a->state != RUNTIME_ATTACHMENT_PUBLISHED)
-			continue;
-		for (unsigned int j = 0; j < layout->range_count && j < RUNTIME_RANGES_MAX; j++) {
-			const struct runtime_range *from = &layout->ranges[j];
-
-			runtimes->ranges[count++] = (struct runtime_slot_range){
-			    .range = {.start = from->start,
-				      .end = from->end,
-				      .runtime = (uint16_t)a->image->runtime,
-				      .block = (uint16_t)a->block,
-				      .data = from->data},
-			    .in_file = from->in_file};
-		}
-	}
-	if (runtime_slots_publish(&runtimes->slots, process->tgid, runtimes->ranges, count,
-				  process_fill, process) < 0)
-		log_debug("no room for a runtime: tgid=%u ranges=%zu", process->tgid, count);
 }
 
 /* Attaches and refreshes where that is due. Returns when the next attach is due, or UINT64_MAX. */
@@ -510,7 +512,7 @@ static struct runtime_attachment *process_attachment(struct managed_process *pro
 {
 	for (unsigned int i = 0; process && i < process->count; i++) {
 		if (process->attachments[i]->image->runtime == (int)runtime &&
-		    process->attachments[i]->state == RUNTIME_ATTACHMENT_PUBLISHED)
+		    runtime_attachment_has_ranges(process->attachments[i]))
 			return process->attachments[i];
 	}
 	return NULL;

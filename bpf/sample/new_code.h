@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Which managed code the worker was woken for.
+ *
+ * How this works. The name of a managed frame is read from the memory of its process. A process
+ * that lives for 20 ms, or a function that is created, called and dropped, is gone when the worker
+ * empties the ring the next time. So the worker is woken at once by the first sample of each code.
+ * Later samples of it need no hurry, because the worker keeps what it has read. The map code_seen
+ * remembers the code: 32 bits of a hash, at an index that is another part of the same hash. Two
+ * codes may share an entry and replace each other, which only wakes the worker more often.
+ *
+ * What identifies code is the process, the first word of the frame, and the upper half of the
+ * second one, where every runtime has the identity of the function (runtime/frame_word.h,
+ * runtime/cpython.h). The position in the function is in the lower half.
+ *
+ * A process can wake the worker with each of its samples, but not more often.
+ *
+ * Example: a Python program calls outer() and inner(). The first sample has three frames, <module>,
+ * outer and inner, which are all new, and wakes the worker once. A sample at another line of
+ * inner() is a new stack without new code.
+ */
+#ifndef BPF_SAMPLE_NEW_CODE_H
+#define BPF_SAMPLE_NEW_CODE_H
+
+#include "bpf/env.h"
+
+enum {
+	CODE_SEEN_BITS = 14,
+	/* Words that one call of new_code_search() visits, and how often it is called: the
+	 * innermost 40 managed frames at least. Those further out were nearly always sampled with
+	 * fewer frames above them before. */
+	NEW_CODE_WORDS = 16,
+	NEW_CODE_BATCHES = 10,
+};
+
+struct code_seen {
+	__u32 tags[1 << CODE_SEEN_BITS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct code_seen);
+} code_seen SEC(".maps") __weak;
+
+/* Looks for code that was not seen before among the next user frames, from the word
+ * cpu->progress.code_next on. Sets cpu->progress.code_is_new. A global function, so that the
+ * verifier does not follow the loop once for each call. */
+__noinline int new_code_search(__u32 unused)
+{
+	__u32 zero = 0;
+	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
+	struct code_seen *seen = bpf_map_lookup_elem(&code_seen, &zero);
+
+	GLOBAL_ARGUMENT(unused);
+	if (!cpu || !seen)
+		return 0;
+	const struct unwind_state *s = &cpu->unwind;
+	const __u64 process = s->stack_key + s->header.tgid + s->header.process_start_ns;
+	__u32 at = cpu->progress.code_next;
+
+	for (int i = 0; i < NEW_CODE_WORDS && at < s->header.user_count; i++) {
+		const __u64 frame = s->frames[bits_mask(at, BH_USER_FRAMES_MAX - 1)];
+
+		if (bh_frame_is_managed(frame)) {
+			const __u64 word = s->frames[bits_mask(at + 1, BH_USER_FRAMES_MAX - 1)];
+			__u64 hash = (frame ^ process) * HASH_MULTIPLIER;
+
+			hash = (hash ^ hash >> 32 ^ word >> 32) * HASH_MULTIPLIER;
+			hash ^= hash >> 32;
+			__u32 *tag = &seen->tags[bits_mask(hash, (1 << CODE_SEEN_BITS) - 1)];
+			const __u32 wanted = hash >> 32;
+
+			cpu->progress.code_is_new |= *tag != wanted;
+			*tag = wanted;
+		}
+		at += bh_frame_words(frame);
+	}
+	cpu->progress.code_next = at;
+	return 0;
+}
+
+/* Returns whether the stack has code that the worker was not woken for yet, and remembers it. */
+static __always_inline bool new_code(struct cpu_state *cpu)
+{
+	cpu->progress.code_next = 0;
+	cpu->progress.code_is_new = 0;
+	if (!cpu->unwind.runtime.managed_frames)
+		return false;
+	for (int i = 0; i < NEW_CODE_BATCHES; i++) {
+		if (cpu->progress.code_next >= cpu->unwind.header.user_count)
+			break;
+		new_code_search(0);
+	}
+	return cpu->progress.code_is_new;
+}
+
+#endif
