@@ -56,6 +56,10 @@ static __always_inline const struct bh_runtime_table *env_runtimes(int env)
 #include "bpf/unwind/step.h"
 #include "bpf/runtime/method_cache.h"
 
+enum {
+	NEW_CODES_MAX = 8 /* frames of a sample for which memory is copied; a power of two */
+};
+
 /* What one program leaves for the next one that continues the same sample (sample/unwind.h). */
 struct sample_progress {
 	__s32 end;		/* why the stack ended: enum bh_reason */
@@ -68,9 +72,10 @@ struct sample_progress {
 	__u32 is_executing;	/* struct sampled_task */
 	__u64 kernel_sum;	/* of the hashes of kernel frames (sample/submit.h) */
 	__u32 kernel_hashed;	/* frames in that sum */
-	__u32 code_next;	/* the next word in which to look for new code (sample/new_code.h) */
-	__u32 code_is_new;	/* the stack has code that the worker was not woken for */
+	__u32 code_next; /* the next word in which to look for new code (sample/new_code.h) */
+	__u32 new_codes; /* frames with new code so far */
 	__u32 reserved;
+	__u32 new_code[NEW_CODES_MAX]; /* the words at which these frames begin */
 };
 
 /* What a CPU keeps between samples. It is in three maps, because a value of a per-CPU map has at

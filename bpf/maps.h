@@ -77,12 +77,11 @@ struct {
 	__type(value, struct bh_runtime_table);
 } runtimes SEC(".maps") __weak;
 
-/* The programs that go on with a sample (sample/unwind.h), by enum bh_runtime; BH_RUNTIME_NONE is
- * the one that sends it. The loader puts that of a runtime here when the first file of the runtime
- * is found on the host. */
+/* The programs that go on with a sample, by enum bh_program. The loader puts those of a runtime
+ * here when the first file of the runtime is found on the host. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, BH_RUNTIME_COUNT);
+	__uint(max_entries, BH_PROGRAM_COUNT);
 	__uint(key_size, 4);
 	__uint(value_size, 4);
 } programs SEC(".maps") __weak;

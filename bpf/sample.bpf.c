@@ -143,7 +143,7 @@ static __always_inline void finish(struct bpf_perf_event_data *ctx, struct cpu_s
 			s->header.kernel_count = kernel_frames(&s->frames[at], got);
 		}
 	}
-	submit(cpu, by_runtime);
+	submit(ctx, cpu, by_runtime);
 }
 
 /* Sends a sample whose stack was walked by the program of a runtime. */
@@ -158,6 +158,19 @@ int bulkhead_finish(struct bpf_perf_event_data *ctx)
 	return 0;
 }
 
+/* Sends a sample with new code, after the program of a runtime has copied what its name needs. */
+SEC("perf_event")
+int bulkhead_send(struct bpf_perf_event_data *ctx)
+{
+	__u32 zero = 0;
+	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
+
+	(void)ctx;
+	if (cpu)
+		send_stack(cpu, BPF_RB_FORCE_WAKEUP);
+	return 0;
+}
+
 /* Prepares the state of the CPU for a sample without a user stack. */
 static __always_inline void begin(struct cpu_state *cpu, const struct sampled_task *task, __u64 id)
 {
@@ -168,8 +181,12 @@ static __always_inline void begin(struct cpu_state *cpu, const struct sampled_ta
 	unwind_clear_frames(s);
 	s->runtime.managed_frames = 0;
 	s->runtime.range_count = 0;
-	cpu->progress =
-	    (struct sample_progress){.end = BH_REASON_COMPLETE, .is_executing = task->is_executing};
+	cpu->progress.end = BH_REASON_COMPLETE;
+	cpu->progress.is_executing = task->is_executing;
+	cpu->progress.batches = 0;
+	cpu->progress.process_found = 0;
+	cpu->progress.program_changes = 0;
+	cpu->progress.walker_is_due = 0;
 }
 
 SEC("perf_event")

@@ -34,9 +34,9 @@ enum {
 	BH_UNWIND_BATCHES = 32,
 	BH_UNWIND_BATCH_STEPS = 32,
 	/* Changes from the program of one runtime to that of another in one stack. With the first
-	 * program and the last one these are 32 tail calls, as many as every kernel allows
+	 * program and the last two these are 32 tail calls, as many as every kernel allows
 	 * (MAX_TAIL_CALL_CNT of include/linux/bpf.h is 32 or 33). */
-	BH_PROGRAM_CHANGES_MAX = 30,
+	BH_PROGRAM_CHANGES_MAX = 29,
 	/* The default of kernel.perf_event_max_stack, which limits bpf_get_stack(). */
 	BH_KERNEL_FRAMES_MAX = 127,
 	BH_FRAMES_ROOM = BH_USER_FRAMES_MAX + BH_KERNEL_FRAMES_MAX + 1,
@@ -140,6 +140,18 @@ enum bh_runtime {
 #include "common/runtimes.def"
 #undef RUNTIME
 	BH_RUNTIME_COUNT
+};
+
+/* The programs between which a sample is passed on, as indexes into the map `programs`. */
+enum bh_program {
+	/* Plus a runtime: walks the rest of a stack (bpf/sample/unwind.h). */
+	BH_PROGRAM_WALK = 0,
+	/* Plus a runtime: copies what the names of new code need (bpf/sample/new_code.h). */
+	BH_PROGRAM_COPY = BH_RUNTIME_COUNT,
+	/* What comes after these. No runtime is 0. */
+	BH_PROGRAM_FINISH = BH_PROGRAM_WALK,
+	BH_PROGRAM_SEND = BH_PROGRAM_COPY,
+	BH_PROGRAM_COUNT = BH_PROGRAM_COPY + BH_RUNTIME_COUNT
 };
 
 /* In a set of runtimes each one has the bit 1 << id. */
@@ -333,6 +345,7 @@ enum bh_origin {
 
 enum {
 	BH_SAMPLE_MANAGED = 1, /* some of the user frames are managed frames */
+	BH_RECORD_COPY = 2,    /* the record is a struct bh_memory_copy, not a sample */
 };
 
 /*
@@ -363,6 +376,32 @@ BH_ASSERT_SIZE(struct bh_sample, 64);
 struct bh_sample_record {
 	struct bh_sample header;
 	uint64_t frames[BH_FRAMES_ROOM];
+};
+
+/*
+ * Another record in the ring `samples`: a copy of what a name needs from the memory of a process,
+ * because the memory may be free when the worker reads it. It comes before the sample in which the
+ * managed frame is. The header has no frames; its flags are BH_RECORD_COPY.
+ *
+ * After this struct follow parts: a struct bh_memory_part and then `room` bytes, of which the first
+ * `bytes` are a copy of the memory at `address`.
+ */
+struct bh_memory_copy {
+	struct bh_sample header;
+	uint64_t frame; /* the first word of the managed frame */
+	uint64_t word;	/* its second word */
+};
+BH_ASSERT_SIZE(struct bh_memory_copy, 80);
+
+struct bh_memory_part {
+	uint64_t address;
+	uint32_t bytes; /* 0: could not be read, or is too long */
+	uint32_t room;	/* a multiple of 8 */
+};
+BH_ASSERT_SIZE(struct bh_memory_part, 16);
+
+enum {
+	BH_MEMORY_COPY_MAX = 2048 /* bytes of such a record */
 };
 
 /* User registers by their DWARF register numbers, and rip. */

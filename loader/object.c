@@ -231,16 +231,20 @@ static int object_map_counters(struct loader *loader)
 	return 0;
 }
 
-/* Writes the process filter and the last program of each sample, and attaches the programs that
+/* Writes the process filter and the last programs of a sample, and attaches the programs that
  * follow forks. */
 static int object_fill(struct loader *loader)
 {
 	const struct bulkhead_bpf *o = loader->object;
-	const uint32_t finish = BH_RUNTIME_NONE;
+	const uint32_t finish = BH_PROGRAM_FINISH, send = BH_PROGRAM_SEND;
 	const int finish_fd = bpf_program__fd(o->progs.bulkhead_finish);
+	const int send_fd = bpf_program__fd(o->progs.bulkhead_send);
+	const int programs = bpf_map__fd(o->maps.programs);
 	const uint8_t one = 1;
-	int failed =
-	    bpf_map_update_elem(bpf_map__fd(o->maps.programs), &finish, &finish_fd, BPF_ANY);
+	int failed = bpf_map_update_elem(programs, &finish, &finish_fd, BPF_ANY);
+
+	if (!failed)
+		failed = bpf_map_update_elem(programs, &send, &send_fd, BPF_ANY);
 
 	if (failed < 0)
 		return failed;

@@ -62,7 +62,13 @@ int runtime_program_publish(uint32_t runtime, const struct bpf_object *base,
 			    const struct bpf_object *object)
 {
 	const int programs = bpf_object__find_map_fd_by_name(base, "programs");
-	const int program = bpf_program__fd(bpf_object__next_program(object, NULL));
+	struct bpf_program *walk = bpf_object__next_program(object, NULL);
+	const struct bpf_program *copy = bpf_object__next_program(object, walk);
+	const uint32_t walk_index = BH_PROGRAM_WALK + runtime;
+	const uint32_t copy_index = BH_PROGRAM_COPY + runtime;
+	const int walk_fd = bpf_program__fd(walk), copy_fd = copy ? bpf_program__fd(copy) : -1;
 
-	return bpf_map_update_elem(programs, &runtime, &program, BPF_ANY);
+	if (copy && bpf_map_update_elem(programs, &copy_index, &copy_fd, BPF_ANY) < 0)
+		return -errno;
+	return bpf_map_update_elem(programs, &walk_index, &walk_fd, BPF_ANY);
 }

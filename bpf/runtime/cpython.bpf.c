@@ -527,3 +527,68 @@ static __always_inline int cpython_walk(struct unwind_state *s, UNWIND_ENV env,
 }
 
 RUNTIME_WALKER(cpython, BH_RUNTIME_CPYTHON)
+
+/* Copies memory into a part, unless it is more than the part has room for. */
+static __always_inline void cpython_copy_part(UNWIND_ENV env, struct bh_memory_part *part, void *to,
+					      uint32_t room, uint64_t address, uint64_t bytes)
+{
+	part->address = address;
+	part->bytes = 0;
+	part->room = room;
+	/* The check and the use must be in one register for the verifier. */
+	asm volatile("" : "+r"(bytes));
+	if (bytes && bytes <= room && !env_read(env, to, bytes, address))
+		part->bytes = bytes;
+}
+
+/* Copies a str: its length, hash and state, and its text. The state has the bytes per character
+ * (PyASCIIObject.state.kind). */
+static __always_inline void cpython_copy_text(UNWIND_ENV env, const struct cpython_block *b,
+					      struct bh_memory_part *part, void *to, uint32_t room,
+					      uint64_t address)
+{
+	uint64_t header[3], bytes = 0;
+
+	if (!env_read(env, header, sizeof(header), address + CPYTHON_OBJECT_SIZE) &&
+	    header[0] < room)
+		bytes = b->string_text - CPYTHON_OBJECT_SIZE +
+			header[0] * (header[2] >> CPYTHON_STR_KIND_SHIFT & CPYTHON_STR_KIND_MASK);
+	cpython_copy_part(env, part, to, room, address + CPYTHON_OBJECT_SIZE, bytes);
+}
+
+/* Copies what the name of the new code needs, for the frame in the struct bh_memory_copy at the
+ * start of s->runtime.heap. Returns the size of all. */
+static __always_inline int cpython_copy_code(struct unwind_state *s, UNWIND_ENV env,
+					     const struct cpython_block *b)
+{
+	struct cpython_copy *copy = (void *)s->runtime.heap;
+	const uint64_t code = copy->start.frame & BH_ADDRESS_MASK;
+	const uint64_t *words = copy->code + CPYTHON_CODE_FIRST / 8;
+
+	s->runtime.heap_bytes = 0;
+	cpython_copy_part(env, &copy->code_part, copy->code, sizeof(copy->code), code,
+			  sizeof(copy->code));
+	if (!copy->code_part.bytes)
+		return 0;
+	const uint64_t name = words[bits_mask(b->name, 15)];
+	const uint64_t lines = words[bits_mask(b->lines, 15)];
+
+	cpython_copy_part(env, &copy->name_part, copy->name, sizeof(copy->name),
+			  name + CPYTHON_OBJECT_SIZE, sizeof(copy->name));
+	cpython_copy_text(env, b, &copy->qualified_name_part, copy->qualified_name,
+			  sizeof(copy->qualified_name), words[bits_mask(b->qualified_name, 15)]);
+	cpython_copy_text(env, b, &copy->file_part, copy->file, sizeof(copy->file),
+			  words[bits_mask(b->file, 15)]);
+	const uint64_t line_bytes = cpython_read(env, lines + CPYTHON_OBJECT_SIZE);
+
+	cpython_copy_part(
+	    env, &copy->lines_part, copy->lines, sizeof(copy->lines), lines + CPYTHON_OBJECT_SIZE,
+	    line_bytes < sizeof(copy->lines) ? CPYTHON_BYTES_DATA - CPYTHON_OBJECT_SIZE + line_bytes
+					     : 0);
+	copy->lines_part.room = (copy->lines_part.bytes + 7) & ~7u;
+	return sizeof(*copy) - sizeof(copy->lines) + copy->lines_part.room;
+}
+
+RUNTIME_PART(cpython, copy_code)
+
+#define RUNTIME_COPY walker_cpython_copy_code

@@ -57,6 +57,7 @@ struct cpython_block {
 	/* The same for a version number that no other code object has; 0: there is none. */
 	uint32_t version;
 	uint32_t string_hash;  /* in a string */
+	uint32_t string_text;  /* in a string: no text begins further from its start */
 	uint32_t instructions; /* in the code object: where the instructions begin, if positions are
 				* pointers to them; 0: positions are numbers */
 	/* 3.6 to 3.10: the parts of the evaluator in which its Python frame is not in the chain of
@@ -67,6 +68,35 @@ struct cpython_block {
 	uint32_t frame_bytes; /* from 3.11: size of the part of a frame with the fields above */
 };
 _Static_assert(sizeof(struct cpython_block) <= BH_RUNTIME_BLOCK_BYTES, "fits");
+
+/* What the name of a code object needs (struct bh_memory_copy). Objects of variable size are copied
+ * from CPYTHON_OBJECT_SIZE on, where their size is. */
+enum {
+	CPYTHON_OBJECT_SIZE = 16,
+	CPYTHON_BYTES_DATA = 32, /* PyBytesObject.ob_sval */
+	/* PyASCIIObject.state: kind is bytes per character (Include/cpython/unicodeobject.h). */
+	CPYTHON_STR_KIND_SHIFT = 2,
+	CPYTHON_STR_KIND_MASK = 7,
+	CPYTHON_COPY_NAME = 32,
+	CPYTHON_COPY_QUALIFIED_NAME = 240,
+	CPYTHON_COPY_FILE = 304,
+	CPYTHON_COPY_LINES = 1024,
+};
+
+struct cpython_copy {
+	struct bh_memory_copy start;
+	struct bh_memory_part code_part;
+	uint64_t code[CPYTHON_CODE_FIRST / 8 + CPYTHON_CODE_WORDS];
+	struct bh_memory_part name_part;
+	uint8_t name[CPYTHON_COPY_NAME]; /* its size and its hash */
+	struct bh_memory_part qualified_name_part;
+	uint8_t qualified_name[CPYTHON_COPY_QUALIFIED_NAME];
+	struct bh_memory_part file_part;
+	uint8_t file[CPYTHON_COPY_FILE];
+	struct bh_memory_part lines_part;
+	uint8_t lines[CPYTHON_COPY_LINES];
+};
+_Static_assert(sizeof(struct cpython_copy) <= BH_MEMORY_COPY_MAX, "fits");
 
 /*
  * A managed frame of CPython has two words. The payload of the first is the address of the code

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which managed code the worker was woken for.
+ * Managed code that is sampled for the first time.
  *
  * How this works. The name of a managed frame is read from the memory of its process. A process
  * that lives for 20 ms, or a function that is created, called and dropped, is gone when the worker
  * empties the ring the next time. So the worker is woken at once by the first sample of each code.
- * Later samples of it need no hurry, because the worker keeps what it has read. The map code_seen
- * remembers the code: 32 bits of a hash, at an index that is another part of the same hash. Two
- * codes may share an entry and replace each other, which only wakes the worker more often.
+ * Later samples of it need no hurry, because the worker keeps what it has read.
+ *
+ * Even then the worker comes 0.1 to 1 ms later. For a runtime whose code may be freed at any time,
+ * a program of the runtime copies what the name needs into the ring, before the sample
+ * (sample/copy.h). HotSpot and V8 keep what has run, and have no such program.
+ *
+ * The map code_seen remembers code: 32 bits of a hash, at an index that is another part of the same
+ * hash. Two codes may share an entry and replace each other, which only costs time.
  *
  * What identifies code is the process, the first word of the frame, and the upper half of the
  * second one, where every runtime has the identity of the function (runtime/frame_word.h,
@@ -16,7 +21,8 @@
  * A process can wake the worker with each of its samples, but not more often.
  *
  * Example: a Python program calls outer() and inner(). The first sample has three frames, <module>,
- * outer and inner, which are all new, and wakes the worker once. A sample at another line of
+ * outer and inner, which are all new. Three copies and the sample are written, and the worker is
+ * woken once. A sample at another line of
  * inner() is a new stack without new code.
  */
 #ifndef BPF_SAMPLE_NEW_CODE_H
@@ -45,7 +51,7 @@ struct {
 } code_seen SEC(".maps") __weak;
 
 /* Looks for code that was not seen before among the next user frames, from the word
- * cpu->progress.code_next on. Sets cpu->progress.code_is_new. A global function, so that the
+ * cpu->progress.code_next on. Adds it to cpu->progress.new_code. A global function, so that the
  * verifier does not follow the loop once for each call. */
 __noinline int new_code_search(__u32 unused)
 {
@@ -72,8 +78,12 @@ __noinline int new_code_search(__u32 unused)
 			__u32 *tag = &seen->tags[bits_mask(hash, (1 << CODE_SEEN_BITS) - 1)];
 			const __u32 wanted = hash >> 32;
 
-			cpu->progress.code_is_new |= *tag != wanted;
-			*tag = wanted;
+			if (*tag != wanted) {
+				const __u32 count = cpu->progress.new_codes++;
+
+				cpu->progress.new_code[bits_mask(count, NEW_CODES_MAX - 1)] = at;
+				*tag = wanted;
+			}
 		}
 		at += bh_frame_words(frame);
 	}
@@ -85,7 +95,7 @@ __noinline int new_code_search(__u32 unused)
 static __always_inline bool new_code(struct cpu_state *cpu)
 {
 	cpu->progress.code_next = 0;
-	cpu->progress.code_is_new = 0;
+	cpu->progress.new_codes = 0;
 	if (!cpu->unwind.runtime.managed_frames)
 		return false;
 	for (int i = 0; i < NEW_CODE_BATCHES; i++) {
@@ -93,7 +103,18 @@ static __always_inline bool new_code(struct cpu_state *cpu)
 			break;
 		new_code_search(0);
 	}
-	return cpu->progress.code_is_new;
+	return cpu->progress.new_codes;
+}
+
+/* Lets the program of the runtime to which new code belongs copy what its names need, and send the
+ * sample. If the stack has new code of several runtimes, it is one of them. Returns only if that
+ * runtime has no such program. */
+static __always_inline void new_code_copy(struct bpf_perf_event_data *ctx, struct cpu_state *cpu)
+{
+	const __u64 at = bits_mask(cpu->progress.new_code[0], BH_USER_FRAMES_MAX - 1);
+
+	bpf_tail_call(ctx, &programs,
+		      BH_PROGRAM_COPY + bh_frame_runtime(cpu->unwind.frames[at]));
 }
 
 #endif

@@ -15,8 +15,8 @@
 #ifndef BPF_SAMPLE_SUBMIT_H
 #define BPF_SAMPLE_SUBMIT_H
 
-#include "bpf/sample/count.h"
 #include "bpf/sample/new_code.h"
+#include "bpf/sample/send.h"
 
 enum {
 	KERNEL_HASH_BATCH = 16, /* most kernel stacks have fewer frames */
@@ -88,49 +88,37 @@ static __always_inline __u64 make_stack_id(struct cpu_state *cpu)
 	return sum ? sum : 1;
 }
 
-/* Writes the record to the ring, and wakes the worker if that is due or `wake`. Returns false if the
- * ring is full. */
-static __always_inline bool output(struct cpu_state *cpu, __u64 size, bool wake)
+/* Returns how to write this many bytes: whether to wake the worker. */
+static __always_inline __u64 submit_flags(const struct cpu_state *cpu, __u64 size)
 {
-	__u64 flags = BPF_RB_NO_WAKEUP;
-
-	cpu->unannounced_bytes += size;
-	if (cpu->unannounced_bytes >= wakeup_bytes || wake) {
-		cpu->unannounced_bytes = 0;
-		flags = BPF_RB_FORCE_WAKEUP;
-	}
-	if (!bpf_ringbuf_output(&samples, &cpu->unwind.header, size, flags))
-		return true;
-	count(BH_COUNTER_LOST_RING_FULL);
-	return false;
+	return cpu->unannounced_bytes + size >= wakeup_bytes ? BPF_RB_FORCE_WAKEUP
+							     : BPF_RB_NO_WAKEUP;
 }
 
-/* Sends the record: with its frames, or without them if they were sent a moment ago. New code is
- * looked for in managed frames if the sample `may_be_managed`. */
-static __always_inline void submit(struct cpu_state *cpu, bool may_be_managed)
+/* Sends the record: with its frames, or without them if they were sent a moment ago. `managed`: the
+ * sample may have managed frames; if they have new code, another program sends it. */
+static __always_inline void submit(struct bpf_perf_event_data *ctx, struct cpu_state *cpu,
+				   bool managed)
 {
 	struct bh_sample *h = &cpu->unwind.header;
-	__u64 frames = (__u64)h->user_count + h->kernel_count;
-	__u64 size = sizeof(*h) + frames * 8;
+	const __u64 frames = (__u64)h->user_count + h->kernel_count;
 
-	if (size > sizeof(*h) + sizeof(cpu->unwind.frames))
-		size = sizeof(*h) + sizeof(cpu->unwind.frames);
 	h->stack_id = make_stack_id(cpu);
-	__u32 index = h->stack_id & ((1 << BH_DEDUP_BITS) - 1);
-	__u64 *slot = bpf_map_lookup_elem(&stack_dedup, &index);
-	__u64 epoch = h->time_ns >> BH_DEDUP_EPOCH_BITS & 0xffff;
-	__u64 entry = (h->stack_id & ~0xffffull) | epoch;
+	const __u64 *slot = send_entry_slot(h);
+	const __u64 entry = send_entry(h);
 
 	if (!slot)
 		return;
-	__u64 last = *(volatile __u64 *)slot;
-	bool was_sent = (entry ^ last) >> 16 == 0 && (__u16)(entry - last) < BH_DEDUP_EPOCHS;
-	if (frames && was_sent) {
+	const __u64 last = *(volatile __u64 *)slot;
+	if (frames && (entry ^ last) >> 16 == 0 && (__u16)(entry - last) < BH_DEDUP_EPOCHS) {
 		h->user_count = 0;
 		h->kernel_count = 0;
-		output(cpu, sizeof(*h), false);
-	} else if (output(cpu, size, may_be_managed && new_code(cpu))) {
-		*(volatile __u64 *)slot = entry;
+		send_record(cpu, sizeof(*h), submit_flags(cpu, sizeof(*h)));
+	} else if (managed && new_code(cpu)) {
+		new_code_copy(ctx, cpu);
+		send_stack(cpu, BPF_RB_FORCE_WAKEUP);
+	} else {
+		send_stack(cpu, submit_flags(cpu, sizeof(*h) + frames * 8));
 	}
 }
 

@@ -82,7 +82,7 @@ static __always_inline void unwind_change_program(struct bpf_perf_event_data *ct
 						  struct cpu_state *cpu, __u32 runtime)
 {
 	cpu->progress.program_changes++;
-	bpf_tail_call(ctx, &programs, runtime);
+	bpf_tail_call(ctx, &programs, BH_PROGRAM_WALK + runtime);
 }
 
 /* Walks the rest of the user stack, or lets another program do so. Sets cpu->progress.end. */

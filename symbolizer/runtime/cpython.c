@@ -213,6 +213,7 @@ static void fill_block(const struct runtime_process *process, struct cpython_blo
 	if (o->version != CPYTHON_NONE)
 		b->version = o->version - (uint32_t)CPYTHON_CODE_FIRST;
 	b->string_hash = STR_HASH;
+	b->string_text = o->wide_text;
 	b->instructions = o->instructions;
 	b->evaluator = image->texts[0].start + process->bias;
 	b->before = image->before;

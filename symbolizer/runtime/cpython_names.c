@@ -7,7 +7,9 @@
  * The name is read later, when the object may be gone and its memory reused. So the identity is
  * computed from memory again, before and after the names are read: if both are equal to the
  * walker's, everything that was read in between belonged to that object. Otherwise the frame is
- * reported as stale (-ESTALE), and is never named by a guess.
+ * reported as stale (-ESTALE), and is never named by a guess. Then the caller may try again with the
+ * copy that the kernel side made when the code object was sampled for the first time
+ * (cpython_copy_code() in bpf/runtime/cpython.bpf.c); the same checks apply.
  *
  * What was read is cached by address and identity, so an object that was replaced misses the cache.
  * The cache is a hash table with chains. When it is full it is dropped as a whole, because the code
@@ -40,15 +42,11 @@ enum {
 	OBJECT_REFERENCES = 0,
 	OBJECT_TYPE = 1,
 	TYPE_NAME = 24,	 /* PyTypeObject.tp_name */
-	STR_LENGTH = 16, /* PyASCIIObject.length, hash, state */
+	STR_LENGTH = CPYTHON_OBJECT_SIZE, /* PyASCIIObject.length, hash, state */
 	STR_HASH = 24,
-	BYTES_SIZE = 16, /* PyVarObject.ob_size */
-	BYTES_DATA = 32, /* PyBytesObject.ob_sval */
+	BYTES_SIZE = CPYTHON_OBJECT_SIZE, /* PyVarObject.ob_size */
 
-	/* PyASCIIObject.state: kind is bytes per character. */
-	STR_KIND_SHIFT = 2,
-	STR_KIND_MASK = 7,
-	STR_COMPACT = 1 << 5,
+	STR_COMPACT = 1 << 5, /* in PyASCIIObject.state */
 	STR_ASCII = 1 << 6,
 
 	CODE_POINT_MASK = (1 << 21) - 1, /* the range of utf8_encode(); memory may hold more */
@@ -182,7 +180,7 @@ static ssize_t read_str(const struct cpython_offsets *o, struct memory *memory, 
 	if (r < 0)
 		return r;
 	const uint32_t state = (uint32_t)header[2];
-	const unsigned int width = state >> STR_KIND_SHIFT & STR_KIND_MASK;
+	const unsigned int width = state >> CPYTHON_STR_KIND_SHIFT & CPYTHON_STR_KIND_MASK;
 	if (!(state & STR_COMPACT) || (width != 1 && width != 2 && width != 4))
 		return -ESTALE;
 	const uint64_t data = address + (state & STR_ASCII ? o->text : o->wide_text);
@@ -219,7 +217,7 @@ static int read_lines(struct memory *memory, uint64_t address, uint8_t **table, 
 	*table = malloc(*length + 1);
 	if (!*table)
 		return -ENOMEM;
-	return size ? memory_read(memory, address + BYTES_DATA, *table, *length) : 0;
+	return size ? memory_read(memory, address + CPYTHON_BYTES_DATA, *table, *length) : 0;
 }
 
 /* Adds an entry to the cache. */

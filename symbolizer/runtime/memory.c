@@ -6,6 +6,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "bpf/shared.h"
+#include "common/cursor.h"
+
 enum {
 	STRING_PIECE = 64, /* bytes per read of a string: most names fit */
 	PAGE = 4096
@@ -27,6 +30,31 @@ static ssize_t read_some(const struct memory *memory, uint64_t address, void *bu
 	return pread(memory->fd, buffer, length, (off_t)address);
 }
 
+/* Reads from the part of the copy that contains all of these bytes. */
+static int copy_read(const struct memory *memory, uint64_t address, void *buffer, size_t length)
+{
+	struct cursor c = cursor_init(memory->copy, memory->copy_bytes);
+
+	for (;;) {
+		const uint8_t *header = cursor_take(&c, sizeof(struct bh_memory_part));
+		struct bh_memory_part part;
+
+		if (!header)
+			break;
+		memcpy(&part, header, sizeof(part));
+		const uint8_t *bytes = cursor_take(&c, part.room);
+
+		if (!bytes || part.bytes > part.room)
+			break;
+		if (address - part.address <= part.bytes &&
+		    length <= part.bytes - (address - part.address)) {
+			memcpy(buffer, bytes + (address - part.address), length);
+			return 0;
+		}
+	}
+	return -ESTALE;
+}
+
 int memory_read(struct memory *memory, uint64_t address, void *buffer, size_t length)
 {
 	uint8_t *to = buffer;
@@ -37,6 +65,8 @@ int memory_read(struct memory *memory, uint64_t address, void *buffer, size_t le
 	memory->bytes_left -= length;
 	if (address > INT64_MAX - length)
 		return -EFAULT;
+	if (memory->copy)
+		return copy_read(memory, address, buffer, length);
 	while (length) {
 		const ssize_t n = read_some(memory, address, to, length);
 

@@ -10,6 +10,10 @@
  * Example: naming a frame calls memory_allow(m, 2048, 4 << 20) and then follows a list. If the list
  * is a circle, read 2049 returns -EDQUOT. Nothing is retried with the same budget.
  *
+ * Instead of the process's memory, a copy of parts of it may be read (struct bh_memory_copy), which
+ * the kernel side made when a sample was taken. It is never mixed with the present memory: what is
+ * not in the copy cannot be read.
+ *
  * The memory is read through /proc/PID/mem where the worker has received that descriptor. It names
  * the address space, not the pid: after exec or exit it returns end of file (-ESRCH) and can never
  * reach another process. In strict mode there is no such descriptor and process_vm_readv(2) is
@@ -25,6 +29,10 @@
 struct memory {
 	int fd; /* /proc/PID/mem, borrowed; -1: process_vm_readv() of `pid` (strict mode) */
 	pid_t pid;
+	/* If it is not NULL, the parts of a struct bh_memory_copy (borrowed), which are read
+	 * instead. */
+	const uint8_t *copy;
+	size_t copy_bytes;
 	unsigned int reads_left;
 	size_t bytes_left;
 };
@@ -33,8 +41,8 @@ struct memory {
 void memory_allow(struct memory *memory, unsigned int reads, size_t bytes);
 
 /* Reads exactly `length` bytes at `address`. Returns 0; -EFAULT: a part of it is not mapped or not
- * readable; -ESRCH: the process has ended or has executed another program; -EDQUOT: the budget is
- * used up. After an error the contents of `buffer` are undefined. */
+ * readable; -ESTALE: it is not in the copy; -ESRCH: the process has ended or has executed another
+ * program; -EDQUOT: the budget is used up. After an error the contents of `buffer` are undefined. */
 int memory_read(struct memory *memory, uint64_t address, void *buffer, size_t length);
 
 int memory_read_u8(struct memory *memory, uint64_t address, uint8_t *value);

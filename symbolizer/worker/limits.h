@@ -15,6 +15,9 @@ enum {
 	/* Processes with a language runtime, each with a descriptor of its memory. Full: the
 	 * runtime of a further process is not attached, and its frames stay native. */
 	LIMIT_RUNTIME_PROCESSES = 1024,
+	/* Copies of memory for the names of new code, with up to 2 KiB each. Full: the oldest one
+	 * is replaced, and the name it was for is read from the process. */
+	LIMIT_MEMORY_COPIES = 64,
 	/* Distinct stacks to which ids are assigned. Full: all ids are reset, and everything is
 	 * described again. */
 	LIMIT_WORKER_STACKS = 1 << 17,

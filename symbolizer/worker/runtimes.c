@@ -13,6 +13,7 @@
 #include "common/runtimes.h"
 #include "common/time_units.h"
 #include "symbolizer/worker/limits.h"
+#include "symbolizer/worker/memory_copies.h"
 #include "symbolizer/worker/runtime_attachment.h"
 #include "symbolizer/worker/runtime_images.h"
 #include "symbolizer/worker/runtime_slots.h"
@@ -56,6 +57,7 @@ struct runtimes {
 	uint32_t wanted;    /* set of enum bh_runtime: what is looked for */
 	uint32_t requested; /* set of enum bh_runtime: whose programs the loader was asked for */
 	struct runtime_stats stats;
+	struct memory_copies copies;
 	uint64_t clock;	     /* counts uses of attachments */
 	size_t cached_bytes; /* in the caches of all attachments */
 	/* Scratch space for the ranges of the process that is being published. */
@@ -518,6 +520,39 @@ static struct runtime_attachment *process_attachment(struct managed_process *pro
 	return NULL;
 }
 
+void runtimes_on_copy(struct worker *worker, const void *record, size_t length)
+{
+	if (worker->runtimes)
+		memory_copies_add(&worker->runtimes->copies, record, length);
+}
+
+/* Names a frame from the memory of the process or, if what was sampled is no longer there, from the
+ * copy that was made of it. */
+static int attachment_symbolize(const struct runtimes *runtimes, struct managed_process *process,
+				struct runtime_attachment *a, const uint64_t *words,
+				struct runtime_frames *frames)
+{
+	struct memory *memory = &process->memory;
+	int r = -ESRCH;
+
+	if (process->readable) {
+		memory_allow(memory, FRAME_READS, FRAME_BYTES);
+		r = a->process.ops->symbolize(&a->process, words, frames);
+	}
+	const struct memory_copy *copy =
+	    r < 0 ? memory_copies_find(&runtimes->copies, process->tgid, words) : NULL;
+	if (!copy)
+		return r;
+	frames->count = 0;
+	frames->used = 0;
+	memory->copy = copy->record + sizeof(struct bh_memory_copy);
+	memory->copy_bytes = copy->bytes - sizeof(struct bh_memory_copy);
+	memory_allow(memory, FRAME_READS, FRAME_BYTES);
+	r = a->process.ops->symbolize(&a->process, words, frames);
+	memory->copy = NULL;
+	return r;
+}
+
 void runtimes_symbolize(struct worker *worker, struct managed_process *process,
 			const uint64_t *words, struct runtime_frames *frames)
 {
@@ -527,9 +562,8 @@ void runtimes_symbolize(struct worker *worker, struct managed_process *process,
 
 	frames->count = 0;
 	frames->used = 0;
-	if (a && process->readable) {
-		memory_allow(&process->memory, FRAME_READS, FRAME_BYTES);
-		r = a->process.ops->symbolize(&a->process, words, frames);
+	if (a) {
+		r = attachment_symbolize(worker->runtimes, process, a, words, frames);
 		a->used = ++worker->runtimes->clock;
 		attachment_count(worker->runtimes, a);
 		cache_trim(worker->runtimes);

@@ -64,6 +64,9 @@ struct managed_process *runtimes_process(struct worker *worker, uint32_t tgid);
  * NULL. */
 uint32_t runtimes_exec_generation(const struct managed_process *process);
 
+/* Keeps a copy of memory that came through the ring (memory_copies.h). */
+void runtimes_on_copy(struct worker *worker, const void *record, size_t length);
+
 /* Names a managed frame, whose `words` are as the walker pushed them. If that is not possible,
  * there is one name that gives the reason. */
 void runtimes_symbolize(struct worker *worker, struct managed_process *process,

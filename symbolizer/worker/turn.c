@@ -5,6 +5,7 @@
 #include "common/time_units.h"
 #include "common/limits.h"
 #include "symbolizer/worker/identity.h"
+#include "symbolizer/worker/memory_copies.h"
 #include "symbolizer/worker/runtimes.h"
 #include "symbolizer/worker/sample_check.h"
 #include "symbolizer/worker/samples.h"
@@ -49,6 +50,10 @@ static bool turn_handle_record(struct worker *worker, const void *record, size_t
 	const struct bh_sample *header = record;
 	const uint64_t *frames = (const uint64_t *)(header + 1);
 
+	if (memory_copy_is(record, length)) {
+		runtimes_on_copy(worker, record, length);
+		return true;
+	}
 	if (!sample_is_valid(record, length)) {
 		worker->losses.lost[LOSS_BAD_RECORD]++;
 		return true;

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Copies of memory for the names of new code (sample/new_code.h).
+ *
+ * A walker that has such a function defines RUNTIME_COPY. The function gets the first word of the
+ * frame, fills s->runtime.heap after the struct bh_memory_copy at its start with parts, and returns
+ * the size of all in bytes.
+ */
+#ifndef BPF_SAMPLE_COPY_H
+#define BPF_SAMPLE_COPY_H
+
+#include "bpf/env.h"
+
+#ifdef RUNTIME_COPY
+
+_Static_assert(BH_MEMORY_COPY_MAX == HEAP_COPY_WORDS * 8, "a copy is made in `heap`");
+
+/* Writes the copies into the ring. Without room there the worker reads the memory itself. */
+static __always_inline void copy_new_code(__u32 runtime)
+{
+	__u32 zero = 0;
+	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
+
+	if (!cpu)
+		return;
+	struct unwind_state *s = &cpu->unwind;
+	struct bh_memory_copy *copy = (struct bh_memory_copy *)s->runtime.heap;
+
+	for (int i = 0; i < NEW_CODES_MAX; i++) {
+		if (i >= cpu->progress.new_codes)
+			break;
+		const __u64 at = bits_mask(cpu->progress.new_code[i], BH_USER_FRAMES_MAX - 1);
+
+		if (bh_frame_runtime(s->frames[at]) != runtime)
+			continue;
+		copy->header = s->header;
+		copy->header.user_count = 0;
+		copy->header.kernel_count = 0;
+		copy->header.flags = BH_RECORD_COPY;
+		copy->frame = s->frames[at];
+		copy->word = s->frames[bits_mask(at + 1, BH_USER_FRAMES_MAX - 1)];
+		__u64 size = (__u32)RUNTIME_COPY(0);
+
+		asm volatile("" : "+r"(size));
+		if (size >= sizeof(*copy) && size <= BH_MEMORY_COPY_MAX)
+			bpf_ringbuf_output(&samples, copy, size, BPF_RB_NO_WAKEUP);
+	}
+}
+
+#endif
+
+#endif
