@@ -57,7 +57,7 @@ static __always_inline const struct bh_runtime_table *env_runtimes(int env)
 #include "bpf/runtime/method_cache.h"
 
 enum {
-	NEW_CODES_MAX = 8 /* frames of a sample for which memory is copied; a power of two */
+	NEW_CODES_MAX = 16 /* frames of a sample for which memory is copied; a power of two */
 };
 
 /* What one program leaves for the next one that continues the same sample (sample/unwind.h). */

@@ -33,7 +33,7 @@ enum {
 	/* Pages of one ring: 256 KiB, some 2,000 records. Full: the kernel counts the records that
 	 * it drops, and all of /proc is scanned again. */
 	SIDEBAND_PAGES = 64,
-	SIDEBAND_PAUSE_MS = 20,
+	SIDEBAND_PAUSE_MS = 5,
 	SIDEBAND_CPUS_MAX = 1024
 };
 
