@@ -153,12 +153,14 @@ static int manager_on_watch(void *context, const struct msg_id *watched)
 	struct manager *manager = context;
 	struct module *module = modules_find(&manager->modules, watched->id);
 
-	if (!module || module->watched)
-		return 0;
-	if (module_check_runtime(&manager->modules, module))
-		processes_watch(manager, module);
-	else
-		manager_refuse_watch(manager, module);
+	if (module && !module->watched) {
+		if (module_check_runtime(&manager->modules, module))
+			processes_watch(manager, module);
+		else
+			manager_refuse_watch(manager, module);
+	}
+	peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_WATCHED, watched, sizeof(*watched),
+		  NULL, 0);
 	return 0;
 }
 

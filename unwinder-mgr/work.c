@@ -29,12 +29,14 @@ static int work_scan(struct manager *manager)
 
 static void work_check_ready(struct manager *manager, uint64_t now)
 {
-	const bool done = !manager->scanning && !modules_pending(&manager->modules);
+	const bool done = !manager->scanning && !modules_pending(&manager->modules) &&
+			  !manager->modules.unannounced;
 
 	if (manager->role.state != ROLE_CONFIGURED ||
 	    (!done && now - manager->started_ns < READY_MS * NS_PER_MS))
 		return;
 	manager->role.state = ROLE_READY;
+	peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_SCANNED, NULL, 0, NULL, 0);
 	role_send_status(&manager->role, &(struct msg_status){0});
 }
 

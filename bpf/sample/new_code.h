@@ -113,8 +113,7 @@ static __always_inline void new_code_copy(struct bpf_perf_event_data *ctx, struc
 {
 	const __u64 at = bits_mask(cpu->progress.new_code[0], BH_USER_FRAMES_MAX - 1);
 
-	bpf_tail_call(ctx, &programs,
-		      BH_PROGRAM_COPY + bh_frame_runtime(cpu->unwind.frames[at]));
+	bpf_tail_call(ctx, &programs, BH_PROGRAM_COPY + bh_frame_runtime(cpu->unwind.frames[at]));
 }
 
 #endif

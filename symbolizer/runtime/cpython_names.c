@@ -7,8 +7,8 @@
  * The name is read later, when the object may be gone and its memory reused. So the identity is
  * computed from memory again, before and after the names are read: if both are equal to the
  * walker's, everything that was read in between belonged to that object. Otherwise the frame is
- * reported as stale (-ESTALE), and is never named by a guess. Then the caller may try again with the
- * copy that the kernel side made when the code object was sampled for the first time
+ * reported as stale (-ESTALE), and is never named by a guess. Then the caller may try again with
+ * the copy that the kernel side made when the code object was sampled for the first time
  * (cpython_copy_code() in bpf/runtime/cpython.bpf.c); the same checks apply.
  *
  * What was read is cached by address and identity, so an object that was replaced misses the cache.
@@ -41,7 +41,7 @@ enum {
 	 * first two are words of PyObject: ob_refcnt, ob_type. */
 	OBJECT_REFERENCES = 0,
 	OBJECT_TYPE = 1,
-	TYPE_NAME = 24,	 /* PyTypeObject.tp_name */
+	TYPE_NAME = 24,			  /* PyTypeObject.tp_name */
 	STR_LENGTH = CPYTHON_OBJECT_SIZE, /* PyASCIIObject.length, hash, state */
 	STR_HASH = 24,
 	BYTES_SIZE = CPYTHON_OBJECT_SIZE, /* PyVarObject.ob_size */

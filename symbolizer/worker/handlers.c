@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "ipc/losses.h"
 #include "symbolizer/worker/identity.h"
@@ -44,8 +45,7 @@ static int worker_on_maps(void *context, const struct msg_maps *maps, struct mes
 	r = loop_add(&worker->role.loop, worker->ring.fd, EPOLLIN | EPOLLET, turn_on_ring, worker);
 	if (r < 0)
 		return r;
-	worker->role.state = ROLE_READY;
-	turn_send_status(worker);
+	worker->role.state = ROLE_CONFIGURED;
 	return 0;
 }
 
@@ -109,6 +109,13 @@ static int worker_on_mapped(void *context, const struct msg_mapped *mapped)
 	return 0;
 }
 
+static int worker_on_watched(void *context, const struct msg_id *module)
+{
+	(void)module;
+	runtimes_on_watched(context);
+	return 0;
+}
+
 static int worker_on_memory(void *context, const struct msg_memory *memory, struct message *message)
 {
 	(void)memory;
@@ -121,6 +128,14 @@ static int worker_on_identity(void *context, const struct msg_identity *identity
 {
 	(void)identity;
 	identity_on_answer(context, message);
+	return 0;
+}
+
+static int worker_on_scanned(void *context)
+{
+	struct worker *worker = context;
+
+	worker->scanned_ns = clock_monotonic_ns();
 	return 0;
 }
 
@@ -194,6 +209,8 @@ static int worker_on_reset_request(void *context)
 	HANDLER(PROCESS, worker_on_process)                                                        \
 	HANDLER(PROCESS_GONE, worker_on_process_gone)                                              \
 	HANDLER(MAPPED, worker_on_mapped)                                                          \
+	HANDLER(WATCHED, worker_on_watched)                                                        \
+	HANDLER(SCANNED, worker_on_scanned)                                                        \
 	HANDLER(KERNEL_TEXT, worker_on_kernel_text)                                                \
 	HANDLER(DEFERRED_SAMPLE, worker_on_deferred_sample)                                        \
 	HANDLER(DRAINED, worker_on_drained)                                                        \
@@ -203,8 +220,14 @@ static int worker_on_reset_request(void *context)
 	HANDLER(RESET_REQUEST, worker_on_reset_request)
 MESSAGE_HANDLERS(worker_handlers, WORKER, WORKER_HANDLERS);
 
+static void worker_after_message(void *context)
+{
+	turn_check_ready(context);
+}
+
 void worker_set_handlers(struct worker *worker)
 {
 	worker->role.handlers = &worker_handlers;
 	worker->role.context = worker;
+	worker->role.after_message = worker_after_message;
 }

@@ -25,8 +25,8 @@ const struct memory_copy *memory_copies_find(const struct memory_copies *copies,
 {
 	for (unsigned int i = 1; i <= LIMIT_MEMORY_COPIES; i++) {
 		const struct memory_copy *entry =
-		    &copies->entries[(copies->next + LIMIT_MEMORY_COPIES - i) %
-				     LIMIT_MEMORY_COPIES];
+		    &copies
+			 ->entries[(copies->next + LIMIT_MEMORY_COPIES - i) % LIMIT_MEMORY_COPIES];
 		const struct bh_memory_copy *copy = (const struct bh_memory_copy *)entry->record;
 
 		if (entry->bytes && copy->header.tgid == tgid && copy->frame == words[0] &&

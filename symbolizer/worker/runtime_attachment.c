@@ -20,6 +20,9 @@ enum {
 	/* Limits on the reads of one attempt: a forged process must not keep the worker busy. */
 	ATTACH_READS = 65536,
 	ATTACH_BYTES = 64 << 20,
+	/* The same for reading the names of one frame. */
+	FRAME_READS = 2048,
+	FRAME_BYTES = 4 << 20,
 };
 
 struct runtime_attachment *runtime_attachment_new(struct runtime_image *image, uint64_t bias,
@@ -120,6 +123,7 @@ enum runtime_attachment_result runtime_attachment_try(struct runtime_attachment 
 	const bool was_published = a->state == RUNTIME_ATTACHMENT_PUBLISHED;
 	const bool had_ranges = runtime_attachment_has_ranges(a);
 
+	a->tried = true;
 	memory_allow(a->process.memory, ATTACH_READS, ATTACH_BYTES);
 	int r = a->process.ops->attach(&a->process);
 	if (r == 0 && a->block == RUNTIME_NO_BLOCK)
@@ -147,4 +151,30 @@ enum runtime_attachment_result runtime_attachment_try(struct runtime_attachment 
 	return had_ranges && memcmp(&before, &a->process.layout, sizeof(before)) == 0
 		   ? RUNTIME_ATTACHMENT_UNCHANGED
 		   : RUNTIME_ATTACHMENT_CHANGED;
+}
+
+int runtime_attachment_symbolize(struct runtime_attachment *a, bool readable,
+				 const struct memory_copies *copies, const uint64_t *words,
+				 struct runtime_frames *frames)
+{
+	struct runtime_process *process = &a->process;
+	struct memory *memory = process->memory;
+	int r = -ESRCH;
+
+	if (readable) {
+		memory_allow(memory, FRAME_READS, FRAME_BYTES);
+		r = process->ops->symbolize(process, words, frames);
+	}
+	const struct memory_copy *copy =
+	    r < 0 ? memory_copies_find(copies, process->tgid, words) : NULL;
+	if (!copy)
+		return r;
+	frames->count = 0;
+	frames->used = 0;
+	memory->copy = copy->record + sizeof(struct bh_memory_copy);
+	memory->copy_bytes = copy->bytes - sizeof(struct bh_memory_copy);
+	memory_allow(memory, FRAME_READS, FRAME_BYTES);
+	r = process->ops->symbolize(process, words, frames);
+	memory->copy = NULL;
+	return r;
 }

@@ -27,6 +27,7 @@
 #include <stdint.h>
 
 #include "symbolizer/runtime/runtime.h"
+#include "symbolizer/worker/memory_copies.h"
 #include "symbolizer/worker/runtime_images.h"
 #include "symbolizer/worker/runtime_slots.h"
 #include "symbolizer/worker/runtime_stats.h"
@@ -48,6 +49,7 @@ struct runtime_attachment {
 	enum runtime_attachment_state state;
 	struct runtime_image *image;
 	int block;	 /* in the kernel side's table, or RUNTIME_NO_BLOCK */
+	bool tried;	 /* at least one attempt was made */
 	uint64_t due_ns; /* time of the next attempt or refresh; 0: never */
 	uint64_t used;	 /* time of the last symbolized frame, by runtimes->clock */
 	size_t counted;	 /* the part of process.cached_bytes in runtimes->cached_bytes */
@@ -85,5 +87,12 @@ enum runtime_attachment_result runtime_attachment_try(struct runtime_attachment 
 						      struct runtime_slots *slots,
 						      struct runtime_stats *stats,
 						      uint64_t since_ns, uint64_t now_ns);
+
+/* Names a frame from the memory of the process, unless that is not `readable`, or from the copy
+ * that was made of what was sampled, if it is no longer there. Returns 0, or an error of
+ * runtime_ops.symbolize(). */
+int runtime_attachment_symbolize(struct runtime_attachment *attachment, bool readable,
+				 const struct memory_copies *copies, const uint64_t *words,
+				 struct runtime_frames *frames);
 
 #endif

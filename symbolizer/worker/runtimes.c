@@ -29,10 +29,6 @@ enum {
 	MEMORY_LOSSES_MAX = 5,
 	/* The pause before the opener is asked again after ENOBUFS (struct msg_memory). */
 	MEMORY_PAUSE_MS = 20,
-	/* Limits on reading the names of one frame: a forged process must not keep the worker
-	 * busy. */
-	FRAME_READS = 2048,
-	FRAME_BYTES = 4 << 20,
 };
 
 struct managed_process {
@@ -56,6 +52,7 @@ struct runtimes {
 	unsigned int process_count;
 	uint32_t wanted;    /* set of enum bh_runtime: what is looked for */
 	uint32_t requested; /* set of enum bh_runtime: whose programs the loader was asked for */
+	unsigned int watches_asked, watches_answered;
 	struct runtime_stats stats;
 	struct memory_copies copies;
 	uint64_t clock;	     /* counts uses of attachments */
@@ -104,8 +101,9 @@ void runtimes_on_module(struct worker *worker, struct module *module)
 	int r = runtime_images_add(&runtimes->images, module->id, module->fd, module->path,
 				   runtimes->wanted, &runtime, &refusal);
 	if (r == 0) {
-		peer_send(&worker->role.peers[ROLE_MANAGER], MESSAGE_WATCH, &watch, sizeof(watch),
-			  NULL, 0);
+		runtimes->watches_asked +=
+		    peer_send(&worker->role.peers[ROLE_MANAGER], MESSAGE_WATCH, &watch,
+			      sizeof(watch), NULL, 0) == 0;
 		runtimes_request_program(worker, runtime);
 	} else if (r == -ENOTSUP)
 		runtime_stats_refuse(&runtimes->stats, runtime, refusal.text);
@@ -143,6 +141,37 @@ void runtimes_on_module_gone(struct worker *worker, uint32_t module)
 		return;
 	image->module = 0;
 	runtime_images_put(&worker->runtimes->images, image);
+}
+
+void runtimes_on_watched(struct worker *worker)
+{
+	if (worker->runtimes)
+		worker->runtimes->watches_answered++;
+}
+
+/* Returns whether it is known which runtimes of the process can be attached now. */
+static bool process_is_settled(const struct managed_process *process)
+{
+	if (process->memory_asked || process->memory_due_ns)
+		return false;
+	for (unsigned int i = 0; process->readable && i < process->count; i++) {
+		if (!process->attachments[i]->tried)
+			return false;
+	}
+	return true;
+}
+
+unsigned int runtimes_unsettled(const struct worker *worker)
+{
+	const struct runtimes *runtimes = worker->runtimes;
+	unsigned int count = 0;
+
+	for (int i = 0; runtimes && i < PROCESS_BUCKETS; i++) {
+		for (const struct managed_process *p = runtimes->buckets[i]; p; p = p->next)
+			count += !process_is_settled(p);
+	}
+	/* The processes of a module that is watched are not known yet: at least one. */
+	return count + (runtimes && runtimes->watches_answered < runtimes->watches_asked);
 }
 
 static struct managed_process **process_link(struct runtimes *runtimes, uint32_t tgid)
@@ -526,33 +555,6 @@ void runtimes_on_copy(struct worker *worker, const void *record, size_t length)
 		memory_copies_add(&worker->runtimes->copies, record, length);
 }
 
-/* Names a frame from the memory of the process or, if what was sampled is no longer there, from the
- * copy that was made of it. */
-static int attachment_symbolize(const struct runtimes *runtimes, struct managed_process *process,
-				struct runtime_attachment *a, const uint64_t *words,
-				struct runtime_frames *frames)
-{
-	struct memory *memory = &process->memory;
-	int r = -ESRCH;
-
-	if (process->readable) {
-		memory_allow(memory, FRAME_READS, FRAME_BYTES);
-		r = a->process.ops->symbolize(&a->process, words, frames);
-	}
-	const struct memory_copy *copy =
-	    r < 0 ? memory_copies_find(&runtimes->copies, process->tgid, words) : NULL;
-	if (!copy)
-		return r;
-	frames->count = 0;
-	frames->used = 0;
-	memory->copy = copy->record + sizeof(struct bh_memory_copy);
-	memory->copy_bytes = copy->bytes - sizeof(struct bh_memory_copy);
-	memory_allow(memory, FRAME_READS, FRAME_BYTES);
-	r = a->process.ops->symbolize(&a->process, words, frames);
-	memory->copy = NULL;
-	return r;
-}
-
 void runtimes_symbolize(struct worker *worker, struct managed_process *process,
 			const uint64_t *words, struct runtime_frames *frames)
 {
@@ -563,7 +565,8 @@ void runtimes_symbolize(struct worker *worker, struct managed_process *process,
 	frames->count = 0;
 	frames->used = 0;
 	if (a) {
-		r = attachment_symbolize(worker->runtimes, process, a, words, frames);
+		r = runtime_attachment_symbolize(a, process->readable, &worker->runtimes->copies,
+						 words, frames);
 		a->used = ++worker->runtimes->clock;
 		attachment_count(worker->runtimes, a);
 		cache_trim(worker->runtimes);

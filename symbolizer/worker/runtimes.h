@@ -40,6 +40,13 @@ struct managed_process;
 int runtimes_init(struct worker *worker, int table_fd, uint32_t wanted);
 void runtimes_free(struct worker *worker);
 
+/* The manager has reported all processes that map one of the modules that were watched. */
+void runtimes_on_watched(struct worker *worker);
+
+/* Returns the number of processes for which it is still open whether their runtimes can be
+ * attached. */
+unsigned int runtimes_unsettled(const struct worker *worker);
+
 /* Checks whether the module is a runtime. If so, asks the manager which processes map it. */
 void runtimes_on_module(struct worker *worker, struct module *module);
 void runtimes_on_module_gone(struct worker *worker, uint32_t module);

@@ -5,7 +5,8 @@ bool sample_is_valid(const void *record, size_t length)
 {
 	const struct bh_sample *header = record;
 
-	if (length < sizeof(*header) || (header->flags & BH_RECORD_COPY) || header->user_count > BH_USER_FRAMES_MAX ||
+	if (length < sizeof(*header) || (header->flags & BH_RECORD_COPY) ||
+	    header->user_count > BH_USER_FRAMES_MAX ||
 	    header->kernel_count > BH_KERNEL_FRAMES_MAX || header->reason >= BH_REASON_COUNT ||
 	    length < sizeof(*header) +
 			 ((size_t)header->user_count + header->kernel_count) * sizeof(uint64_t))

@@ -4,6 +4,7 @@
 #include "common/clock.h"
 #include "common/time_units.h"
 #include "common/limits.h"
+#include "common/log.h"
 #include "symbolizer/worker/identity.h"
 #include "symbolizer/worker/memory_copies.h"
 #include "symbolizer/worker/runtimes.h"
@@ -17,6 +18,9 @@ enum {
 	/* A record waits this long for the announcement of a module. The manager needs
 	 * milliseconds, unless the machine is overloaded. */
 	ANNOUNCEMENT_TIMEOUT_MS = 2000,
+	/* Sampling begins when the language runtimes that are running already are attached, but no
+	 * later than this after all processes are known. */
+	ATTACHED_TIMEOUT_MS = 300,
 };
 
 /* Returns whether a sample has to wait in the ring, because it names a module whose announcement is
@@ -104,6 +108,24 @@ void turn_send_status(struct worker *worker)
 	role_send_status(&worker->role, &status);
 }
 
+void turn_check_ready(struct worker *worker)
+{
+	if (worker->role.state != ROLE_CONFIGURED || !worker->scanned_ns)
+		return;
+	const unsigned int late = runtimes_unsettled(worker);
+	const uint64_t waited_ms = (clock_monotonic_ns() - worker->scanned_ns) / NS_PER_MS;
+	if (late && waited_ms < ATTACHED_TIMEOUT_MS) {
+		loop_tick_within(&worker->role.loop, ATTACHED_TIMEOUT_MS - (int)waited_ms);
+		return;
+	}
+	if (late)
+		log_warning("the language runtimes of some processes are not found yet; until "
+			    "then their functions are shown as native code: processes=%u",
+			    late);
+	worker->role.state = ROLE_READY;
+	turn_send_status(worker);
+}
+
 void turn_send_end(struct worker *worker)
 {
 	peer_send(&worker->role.peers[ROLE_EXPORTER], MESSAGE_END, &worker->losses,
@@ -126,6 +148,7 @@ void turn_on_tick(void *context, uint32_t events)
 
 	(void)events;
 	runtimes_tick(worker);
+	turn_check_ready(worker);
 	/* A held batch is sent before more samples are taken: new processes among them would hold
 	 * it again. */
 	if (!held)

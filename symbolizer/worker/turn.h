@@ -34,6 +34,10 @@ enum {
 void turn_on_tick(void *context, uint32_t events);
 void turn_on_ring(void *context, uint32_t events);
 
+/* Reports that the role is ready, once the language runtimes that run already are attached, or it
+ * has been waited for them. Called whenever that may have changed. */
+void turn_check_ready(struct worker *worker);
+
 /* Sends the counters to the CLI, with the state of the role. */
 void turn_send_status(struct worker *worker);
 

@@ -39,6 +39,7 @@ struct worker {
 	struct msg_losses losses;
 	uint64_t waiting_since_ns; /* the record at the ring's head names a module that was not
 				      announced yet; 0: it does not */
+	uint64_t scanned_ns;	   /* when the manager had reported all processes; 0: not yet */
 	bool manager_drained;
 	struct runtimes *runtimes; /* NULL: the kernel side's table is not there */
 	struct identity *identity; /* NULL: the identity of processes is not asked for */

@@ -13,6 +13,7 @@ SECONDS = int(os.environ.get("BULKHEAD_CHURN_SECONDS", "20"))
 FREQ = 997
 EACH, EACH_SECONDS = 3.2, 10  # how long a function runs until the method cache trusts it, and all together
 MOMENT_NS = 1000000000
+NOT_NAMED_MAX = 0.02  # names of code that is freed soon are copied when it is sampled (bpf/sample/new_code.h)
 
 
 class Calls:
@@ -113,6 +114,8 @@ class Churn(lib.Case):
             all_of_them += counts
             print(f"  {interpreter.name}: {len(calls.calls)} functions, {len(inside)} samples: " + ", ".join(f"{n} {v}" for v, n in sorted(counts.items())))
             faults += [f"{interpreter.name}: {n} x {verdict}" for verdict, n in sorted(wrong.items(), key=lambda item: -item[1])[:5]]
+            if counts["not named"] > NOT_NAMED_MAX * len(inside):
+                faults.append(f"{interpreter.name}: {counts['not named']} of {len(inside)} samples are not named")
             if counts["right"] + counts["not named"] + counts["between"] < 0.99 * len(inside):
                 faults.append(f"{interpreter.name}: less than 99 % of the stacks are complete")
             # otherwise the test would prove nothing

@@ -1,17 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python in processes that live for milliseconds: their samples have names, too, and never wrong ones."""
+"""Python in processes that live for milliseconds, and from the first sample of a recording on: nearly all samples have names, and no sample has a wrong one.
+
+BULKHEAD_SHORT_RUNS: how many scripts of 20 ms each interpreter runs (60).
+"""
 import collections
+import math
 import os
 import signal
 import subprocess
 import threading
+import time
 
 import lib
 import pythons
 
 FREQ = 499
-COUNTS = {20: 120, 50: 60, 200: 20}  # scripts of each interpreter, by the CPU time of their work in ms
-EVALUATOR = pythons.EVALUATOR
+RUNS = int(os.environ.get("BULKHEAD_SHORT_RUNS", "60"))
+# {CPU time of a script's work in ms: (scripts of each interpreter, the least share of its samples inside the interpreter that have names)}
+LENGTHS = {20: (RUNS, 0.95), 50: (RUNS // 2, 0.99)}
+RUNNING_SHARE = 0.99
+ONE_INTERPRETER = 0.05  # by how much less a single interpreter may have
+# Names depend on when the roles run. So the shares are only judged if other processes used less than this share of the CPUs.
+OTHERS_MAX = 0.1
 
 SCRIPT = """\
 import time; began = time.monotonic(); cpu = time.process_time
@@ -30,26 +40,48 @@ print(int(began * 1e9), int(time.monotonic() * 1e9), flush=True)
 """
 LINES = {"<string>": {"leaf": [3, 4], "leaf.<locals>.<listcomp>": [4], "<listcomp>": [4], "inner": range(5, 10), "outer": [10, 11], "<module>": range(1, 14)}}
 CHAIN = ["inner", "outer", "<module>"]
+LATE = "the language runtimes of some processes are not found yet"  # a message of `bulkhead record`
 
 
 def verdict(sample):
-    """How a sample that was taken in an interpreter is shown: "named", or why it is not."""
+    """"named"; or why a sample that was taken inside an interpreter is not. None: it was not taken there."""
     found = pythons.python_frames(sample)
     unnamed = [frame.name for frame in found if frame.name.startswith(pythons.UNNAMED)]
     if unnamed:
         return unnamed[0]
-    if any(frame.python != "python" and EVALUATOR.match(frame.name) for frame in sample.frames):
+    if any(frame.python != "python" and pythons.EVALUATOR.match(frame.name) for frame in sample.frames):
         return "native"
-    return "named"
+    return "named" if found else None
 
 
-def inside(sample):
-    return any(frame.python == "python" or EVALUATOR.match(frame.name) for frame in sample.frames)
+class OtherLoad:
+    """The share of all CPUs that processes used which are neither below this one nor idle."""
+
+    def __enter__(self):
+        self.before = self._read()
+        return self
+
+    def __exit__(self, *_):
+        busy, own, seconds = (after - before for after, before in zip(self._read(), self.before))
+        self.share = (busy - own) / (seconds * os.cpu_count())
+
+    @staticmethod
+    def _read():
+        user, nice, system, _, _, irq, softirq, *_ = map(int, lib.read("/proc/stat").split("\n", 1)[0].split()[1:])
+        times = os.times()
+        own = times.user + times.system + times.children_user + times.children_system
+        return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK"), own, time.monotonic()
 
 
 class Short(lib.Case):
+    def setUp(self):
+        super().setUp()
+        if not pythons.interpreters():
+            self.skip("no CPython on this machine")
+        self.faults = []
+
     def run_scripts(self, interpreter, ms, count):
-        """Runs the scripts, two at a time. Returns {pid: (start and end of the script's own code)}."""
+        """Runs the scripts, two at a time. Returns {pid: start and end of the script's own code}."""
         ran, lock, left = {}, threading.Lock(), [count]
 
         def lane():
@@ -70,36 +102,75 @@ class Short(lib.Case):
             thread.join()
         return ran
 
-    def test_names(self):
-        if not pythons.interpreters():
-            self.skip("no CPython on this machine")
-        ran = collections.defaultdict(dict)
-        with pythons.Clocks() as clocks:
+    def judge(self, what, verdicts, least_share, others):
+        """Adds a fault if fewer samples have names than chance explains."""
+        total = sum(verdicts.values())
+        share = verdicts["named"] / max(total, 1)
+        print(f"  {what}: {100 * share:.1f} % of {total} samples are named; {dict(verdicts)}")
+        chance = 3 * math.sqrt(least_share * (1 - least_share) / max(total, 1))
+        if others < OTHERS_MAX and share < least_share - chance:
+            self.faults.append(f"{what}: {100 * share:.1f} % of {total} samples are named, expected {100 * least_share:.0f} %: {dict(verdicts)}")
+
+    def judge_all(self, name, verdicts, least_share, others):
+        """Judges {interpreter: verdicts}: each interpreter, and all together."""
+        for interpreter, counts in verdicts.items():
+            self.judge(f"{interpreter.name}, {name}", counts, least_share - ONE_INTERPRETER, others)
+        self.judge(f"all, {name}", sum(verdicts.values(), collections.Counter()), least_share, others)
+        if others >= OTHERS_MAX:
+            print(f"SKIP the share of named samples, {name}: other processes used {100 * others:.0f} % of the CPUs")
+
+    def recorded(self, work):
+        """Runs `work` during a recording. Returns its result, the samples by process, the share of the CPUs that others used, and the recording."""
+        with pythons.Clocks() as clocks, OtherLoad() as load:
             process = self.start(seconds=None, freq=FREQ, outputs=("out.folded", "out.otlp"))
             self.wait_until_recording(process)
-            for interpreter in pythons.interpreters():
-                for ms, count in COUNTS.items():
-                    ran[interpreter, ms] = self.run_scripts(interpreter, ms, count)
+            result = work()
             process.send_signal(signal.SIGINT)
             recording = self.finish(process)
-        samples = pythons.samples_of(recording.path("out.otlp"), clocks)
-        faults = []
+        return result, pythons.samples_of(recording.path("out.otlp"), clocks), load.share, recording
+
+    def test_short_scripts(self):
+        def work():
+            return {(i, ms): self.run_scripts(i, ms, count) for ms, (count, _) in LENGTHS.items() for i in pythons.interpreters()}
+
+        ran, samples, others, recording = self.recorded(work)
         print()
+        verdicts = {ms: {} for ms in LENGTHS}
         for (interpreter, ms), processes in ran.items():
-            verdicts, right, whole, first = collections.Counter(), 0, 0, collections.Counter()
+            counts, chains, right = collections.Counter(), 0, 0
             for pid, (began, ended) in processes.items():
-                own = [s for s in samples[pid] if inside(s)]
-                verdicts.update(map(verdict, own))
-                first.update(f"{verdict(s)} {'before' if s.ns < began else 'after' if s.ns > ended else 'in'}" for s in own)
-                for s in own:
-                    if began <= s.ns <= ended and verdict(s) == "named":
-                        whole += 1
-                        right += [f.name for f in pythons.python_frames(s)][-3:] == CHAIN
-                faults += [f"{interpreter.name} {ms} ms: {fault}" for fault in pythons.impossible(samples[pid], LINES)]
-            total = sum(verdicts.values())
-            print(f"  {interpreter.name}, {len(processes)} x {ms} ms: {verdicts['named']} of {total} = {100 * verdicts['named'] / max(total, 1):.1f} % named, "
-                  f"{right} of {whole} with the chain; {dict(first)}")
-        self.assert_none(faults, recording)
+                counts.update(filter(None, map(verdict, samples[pid])))
+                named = [s for s in samples[pid] if began <= s.ns <= ended and verdict(s) == "named"]
+                chains += len(named)
+                right += sum([frame.name for frame in pythons.python_frames(s)][-3:] == CHAIN for s in named)
+                self.faults += [f"{interpreter.name}, {ms} ms: {fault}" for fault in pythons.impossible(samples[pid], LINES)]
+            verdicts[ms][interpreter] = counts
+            # the first and the last instructions of a script are in <module> alone
+            if right < 0.98 * chains:
+                self.faults.append(f"{interpreter.name}, {ms} ms: only {right} of {chains} samples have the chain of the script")
+        for ms, (_, least_share) in LENGTHS.items():
+            self.judge_all(f"scripts of {ms} ms", verdicts[ms], least_share, others)
+        self.assert_none(self.faults, recording)
+
+    def test_from_the_first_sample(self):
+        """Interpreters that were running before the recording are named in its first sample."""
+        script = SCRIPT.format(ms=lib.PATIENCE * 1000)
+        running = {i: subprocess.Popen([i.path, "-c", script], stdout=subprocess.DEVNULL, start_new_session=True) for i in pythons.interpreters()}
+        for process in running.values():
+            self.addCleanup(process.wait)
+            self.addCleanup(process.kill)
+        with lib.Process(next(iter(running.values())).pid) as first:
+            self.wait_for("the scripts", lambda: first.cpu_seconds() > 0.1)
+        _, samples, _, recording = self.recorded(lambda: time.sleep(1))
+        print()
+        verdicts = {i: collections.Counter(filter(None, map(verdict, samples[p.pid]))) for i, p in running.items()}
+        if LATE in recording.stderr:
+            print(f"SKIP the share of named samples from the first one on: the recording said that {LATE}")
+        else:
+            self.judge_all("from the first sample on", verdicts, RUNNING_SHARE, others=0)
+        for interpreter, process in running.items():
+            self.faults += [f"{interpreter.name}: {fault}" for fault in pythons.impossible(samples[process.pid], LINES)]
+        self.assert_none(self.faults, recording)
 
 
 if __name__ == "__main__":

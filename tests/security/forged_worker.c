@@ -211,6 +211,8 @@ static int ignore_identity(void *context, const struct msg_identity *identity, s
 	HANDLER(PROCESS, on_process)                                                                                                                   \
 	HANDLER(PROCESS_GONE, ignore_id)                                                                                                               \
 	HANDLER(MAPPED, on_mapped)                                                                                                                     \
+	HANDLER(WATCHED, ignore_id)                                                                                                                    \
+	HANDLER(SCANNED, ignore)                                                                                                                       \
 	HANDLER(KERNEL_TEXT, ignore_kernel_text)                                                                                                       \
 	HANDLER(DEFERRED_SAMPLE, ignore_bytes)                                                                                                         \
 	HANDLER(DRAINED, ignore_losses)                                                                                                                \

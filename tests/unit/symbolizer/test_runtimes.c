@@ -219,3 +219,27 @@ Test(runtimes, memory_of_a_process_that_has_ended_counts_as_no_refusal)
 	cr_expect_eq(refused(), 1);
 	runtimes_free(&worker);
 }
+
+/* Sampling waits until it is known what the processes that run already have. */
+Test(runtimes, are_settled_when_every_process_was_tried)
+{
+	cr_assert_eq(runtimes_init(&worker, table, 1u << BH_RUNTIME_CPYTHON), 0);
+	cr_expect_eq(runtimes_unsettled(&worker), 0);
+	runtimes_on_module(&worker, add_module());
+	cr_expect_eq(runtimes_unsettled(&worker), 1, "the processes that map it are not known");
+	map(1);
+	runtimes_on_watched(&worker);
+	cr_expect_eq(runtimes_unsettled(&worker), 1, "its memory was asked for");
+	cr_expect(answer_memory(1, 0));
+	cr_expect_eq(runtimes_unsettled(&worker), 0, "it cannot be attached yet");
+	runtimes_free(&worker);
+}
+
+Test(runtimes, are_settled_without_memory_that_is_refused)
+{
+	begin();
+	runtimes_on_watched(&worker);
+	cr_expect_not(answer_memory(1, EACCES));
+	cr_expect_eq(runtimes_unsettled(&worker), 0);
+	runtimes_free(&worker);
+}
