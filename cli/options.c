@@ -13,8 +13,8 @@
 #include "cli/runtime_set.h"
 #include "common/exit_status.h"
 
-/* Linux assigns process ids below this (PID_MAX_LIMIT in include/linux/threads.h). */
-#define PID_MAX (1u << 22)
+/* The largest process id. Linux assigns ids below PID_MAX_LIMIT (include/linux/threads.h). */
+#define PID_MAX ((1u << 22) - 1)
 
 enum {
 	FREQUENCY_MAX_HZ = 10000,
@@ -64,7 +64,7 @@ static int parse_pids(struct record_options *o, const char *text)
 		char *end;
 
 		if (!parse_unsigned(text, PID_MAX, &end, &pid) || !pid || (*end && *end != ','))
-			return usage_error("-p, --pid: not a process id from 1 to 4194304", text);
+			return usage_error("-p, --pid: not a process id from 1 to 4194303", text);
 		if (o->pid_count == MSG_FILTER_TARGETS_MAX)
 			return usage_error(
 			    "-p, --pid: at most 64 processes can be selected; use -G for more",
@@ -152,7 +152,7 @@ static int parse_number_option(int option, const char *text, struct record_optio
 		return 0;
 	}
 	if (!parse_unsigned(text, PID_MAX, &end, &value) || *end || !value)
-		return usage_error("-t, --tid: not a thread id from 1 to 4194304", text);
+		return usage_error("-t, --tid: not a thread id from 1 to 4194303", text);
 	o->tid = (uint32_t)value;
 	return 0;
 }

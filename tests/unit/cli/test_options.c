@@ -179,11 +179,11 @@ Test(options, process_ids_are_checked)
 {
 	static const char *const bad[] = {"",  ",",   "1,",	 ",1",		 "1,,2",
 					  "0", "1,0", "-1",	 "1 2",		 "1;2",
-					  "x", "1x",  "4194305", "1,99999999999"};
+					  "x", "1x",  "4194304", "1,99999999999"};
 	struct record_options o;
 
-	ACCEPTED("-p", "4194304");
-	cr_assert_eq(o.pids[0], 4194304);
+	ACCEPTED("-p", "4194303");
+	cr_assert_eq(o.pids[0], 4194303);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		cr_expect_eq(PARSE(&o, "-o", "x.html", "-p", bad[i]), STATUS_USAGE, "-p '%s'",
 			     bad[i]);
@@ -192,6 +192,8 @@ Test(options, process_ids_are_checked)
 	REFUSED("-t", "0");
 	REFUSED("-t", "1,2");
 	REFUSED("-t", "");
+	ACCEPTED("-t", "4194303");
+	REFUSED("-t", "4194304");
 }
 
 Test(options, at_most_64_process_ids)
