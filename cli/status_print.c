@@ -118,7 +118,7 @@ void status_print_text(const struct agent_report *report, FILE *out)
 		fprintf(out, ", %u %% of the time", report->probability_percent);
 	fprintf(out,
 		"\nsamples   %" PRIu64 " taken (%.1f/s), %" PRIu64 " delivered, %" PRIu64
-		" waiting, %" PRIu64 " on their way, %" PRIu64 " lost\n",
+		" waiting, %" PRIu64 " in flight, %" PRIu64 " lost\n",
 		f.taken, up > 0 ? (double)f.taken / up : 0, l->delivered, f.waiting, f.in_flight,
 		f.lost_total);
 	for (int i = 0; i < LOSS_COUNT; i++) {

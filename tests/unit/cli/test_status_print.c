@@ -61,6 +61,6 @@ Test(status_print, text_counts_each_sample_once)
 	report.stats = (struct export_stats){.taken = 100, .delivered = 60, .waiting = 10};
 	report.stats.lost.lost[0] = 5;
 	cr_expect_not_null(strstr(print(status_print_text),
-				  "100 taken (0.0/s), 60 delivered, 10 waiting, 25 on their way, 5 "
+				  "100 taken (0.0/s), 60 delivered, 10 waiting, 25 in flight, 5 "
 				  "lost\n          lost, "));
 }
