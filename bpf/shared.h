@@ -73,7 +73,6 @@ enum {
 	BH_RUNTIME_PROCESS_RANGES_BITS = 9, /* of one process */
 	BH_RUNTIME_CODE_FILTERS = 2,
 
-	BH_CGROUP_LEVELS_MAX = 16,
 	BH_PID_FILTER_MAX = 65536, /* tgids in the filter by process, with those that were forked */
 };
 

@@ -73,7 +73,6 @@ enum hotspot_frame {
 	HOTSPOT_FRAME_CALL_STUB,    /* payload: pc */
 	HOTSPOT_FRAME_INTERPRETER,  /* payload: pc; its own code without a frame */
 	HOTSPOT_FRAME_FROZEN, /* stands for frames of a virtual thread that are not on the stack */
-	HOTSPOT_FRAME_KINDS
 };
 
 enum {
