@@ -278,7 +278,10 @@ void processes_set_maps(struct manager *manager, uint32_t tgid, const char *maps
 	process_wait_for(&manager->processes, process, 0, 0);
 	process_share_list(manager, process);
 	process->announced = false;
-	process->exited_ns = 0;
+	/* A list that was requested before the process ended does not revive it. One that was
+	 * requested later is of another process with this pid, whose fork was missed. */
+	if (process->rescanned_ns > process->exited_ns)
+		process->exited_ns = 0;
 	process_mark_dirty(&manager->processes, process);
 	manager->modules.generation++;
 }

@@ -25,6 +25,15 @@ static void read_maps(uint32_t tgid)
 	processes_set_maps(&manager, tgid, maps, strlen(maps), "parent");
 }
 
+/* Drops the processes that ended long ago. There are no slabs here, so that their lists wait to be published. */
+static void reclaim(void)
+{
+	for (struct process *p = manager.processes.dirty; p; p = p->next_dirty)
+		p->dirty = false;
+	manager.processes.dirty = NULL;
+	processes_reclaim(&manager, UINT64_MAX);
+}
+
 static size_t mappings_of(uint32_t tgid)
 {
 	const struct process *process = processes_find(&manager.processes, tgid);
@@ -71,4 +80,24 @@ Test(processes, a_child_that_executes_a_program_waits_no_longer)
 	read_maps(PARENT);
 	cr_expect_eq(mappings_of(CHILD), 0);
 	cr_expect_str_eq(processes_find(&manager.processes, CHILD)->comm, "child");
+}
+
+Test(processes, a_list_that_was_requested_before_the_exit_does_not_keep_the_process)
+{
+	processes_rescan(&manager, PARENT, 1);
+	processes_exit(&manager, PARENT, 2);
+	read_maps(PARENT);
+	cr_expect_eq(mappings_of(PARENT), 2, "its last stacks may still wait");
+	reclaim();
+	cr_expect_null(processes_find(&manager.processes, PARENT));
+}
+
+Test(processes, a_list_that_was_requested_after_the_exit_is_of_a_new_process)
+{
+	read_maps(PARENT);
+	processes_exit(&manager, PARENT, 1);
+	processes_rescan(&manager, PARENT, 2);
+	read_maps(PARENT);
+	reclaim();
+	cr_expect_eq(mappings_of(PARENT), 2);
 }
