@@ -83,6 +83,9 @@ int convert_main(int argc, char **argv)
 		r = profile_init(&profile, LIMIT_PROFILE_BYTES);
 	if (!r)
 		r = otlp_read(data, length, &profile);
+	/* LIMIT_PROFILE_BYTES is not a lack of space on a disk. */
+	if (r == -ENOSPC)
+		r = -EFBIG;
 	if (r < 0) {
 		log_error("cannot read the recording, so nothing is converted: %s",
 			  r == -EBADMSG ? "it is not an OTLP profile, or it is damaged"

@@ -109,7 +109,7 @@ static int read_dictionary_attribute(struct reader *r, struct cursor bytes, void
 
 	(void)context;
 	if (!m)
-		return -EBADMSG;
+		return r->unpack_error;
 	int result = reader_read_attribute(r, NULL, m->key_strindex, m->value, &attribute);
 	return result < 0 ? result : READER_APPEND(r, attributes, attribute);
 }
@@ -131,7 +131,7 @@ static int read_function(struct reader *r, struct cursor bytes, void *context)
 
 	(void)context;
 	if (!m)
-		return -EBADMSG;
+		return r->unpack_error;
 	/* A line number that is out of range is ignored. */
 	if (m->start_line > 0 && m->start_line <= PROFILE_LINE_MAX)
 		function.start_line = (uint32_t)m->start_line & PROFILE_LINE_MAX;
@@ -154,7 +154,7 @@ static int read_mapping(struct reader *r, struct cursor bytes, void *context)
 
 	(void)context;
 	if (!m)
-		return -EBADMSG;
+		return r->unpack_error;
 	int result = intern_text(r, m->filename_strindex, &mapping.filename);
 	if (result < 0)
 		return result;
@@ -226,7 +226,9 @@ static int read_location(struct reader *r, struct cursor bytes, void *context)
 	struct span span;
 
 	(void)context;
-	if (!m || !reader_has(m->mapping_index, r->mappings_count))
+	if (!m)
+		return r->unpack_error;
+	if (!reader_has(m->mapping_index, r->mappings_count))
 		return -EBADMSG;
 	location.mapping = r->mappings[m->mapping_index];
 	location.address = m->address;
@@ -255,7 +257,7 @@ static int read_stack(struct reader *r, struct cursor bytes, void *context)
 
 	(void)context;
 	if (!m)
-		return -EBADMSG;
+		return r->unpack_error;
 	for (size_t i = 0; i < m->n_location_indices; i++) {
 		int32_t index = m->location_indices[i];
 		if (!reader_has(index, r->locations_count))

@@ -71,7 +71,9 @@ static int read_sample(struct reader *r, struct cursor bytes, void *context)
 	uint64_t count;
 	bool timed;
 
-	if (!m || !reader_has(m->stack_index, r->stacks_count))
+	if (!m)
+		return r->unpack_error;
+	if (!reader_has(m->stack_index, r->stacks_count))
 		return -EBADMSG;
 	/* Link 0 means "none", and exists even without a table. */
 	if (m->link_index < 0 || (m->link_index && (uint32_t)m->link_index >= r->links_count))
@@ -109,7 +111,7 @@ static int read_sample_type(struct reader *r, struct cursor bytes, void *context
 	    reader_unpack(r, &OTLP_CALL(value_type, descriptor), bytes);
 
 	if (!m)
-		return -EBADMSG;
+		return r->unpack_error;
 	head->is_samples_count =
 	    text_is(r, m->type_strindex, "samples") && text_is(r, m->unit_strindex, "count");
 	return 0;
@@ -230,7 +232,7 @@ static int read_resource(struct reader *r, struct cursor bytes, void *context)
 {
 	_cleanup_message_ OTLP_RESOURCE_TYPE(Resource) *m =
 	    reader_unpack(r, &OTLP_RESOURCE_CALL(resource, descriptor), bytes);
-	int result = m ? 0 : -EBADMSG;
+	int result = m ? 0 : r->unpack_error;
 
 	for (size_t i = 0; result == 0 && i < m->n_attributes; i++) {
 		const OTLP_COMMON_TYPE(KeyValue) *from = m->attributes[i];

@@ -12,7 +12,10 @@ static void *allocate(void *context, size_t size)
 	if (size > r->unpack_bytes_left)
 		return NULL;
 	r->unpack_bytes_left -= size;
-	return malloc(size ? size : 1);
+	void *memory = malloc(size ? size : 1);
+	if (!memory)
+		r->unpack_error = -ENOMEM;
+	return memory;
 }
 
 static void release(void *context, void *memory)
@@ -72,5 +75,6 @@ void *reader_unpack(struct reader *r, const ProtobufCMessageDescriptor *descript
 		    struct cursor bytes)
 {
 	r->unpack_bytes_left = OTLP_READ_UNPACK_BYTES_MAX;
+	r->unpack_error = -EBADMSG;
 	return protobuf_c_message_unpack(descriptor, &r->allocator, cursor_left(&bytes), bytes.at);
 }

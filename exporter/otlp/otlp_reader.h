@@ -67,6 +67,7 @@ struct reader {
 	struct cursor file;
 	ProtobufCAllocator allocator;
 	size_t unpack_bytes_left;
+	int unpack_error; /* why reader_unpack() has returned NULL: -EBADMSG or -ENOMEM */
 	/* By index in the file: the texts, and the ids that the entries have in the profile. */
 	READER_TABLE(struct text, strings);
 	READER_TABLE(struct attribute, attributes);
@@ -113,9 +114,9 @@ static inline bool reader_has(int32_t index, size_t count)
 int reader_for_each(struct reader *reader, struct cursor message, uint32_t number, reader_fn *fn,
 		    void *context);
 
-/* Unpacks one message. Returns NULL if it is malformed, if it would take more than
- * OTLP_READ_UNPACK_BYTES_MAX of memory, or if memory runs out. The caller frees it: see
- * _cleanup_message_. */
+/* Unpacks one message. The caller frees it: see _cleanup_message_. Returns NULL, and sets
+ * reader->unpack_error, if the message is malformed or would take more than
+ * OTLP_READ_UNPACK_BYTES_MAX of memory (-EBADMSG), or if memory runs out (-ENOMEM). */
 void *reader_unpack(struct reader *reader, const ProtobufCMessageDescriptor *descriptor,
 		    struct cursor bytes);
 

@@ -8,10 +8,13 @@
 #include "exporter/otlp/otlp_names.h"
 #include "exporter/otlp/otlp_read.h"
 #include "exporter/sinks/sink.h"
+#include "tests/support/failing_memory.h"
 #include "describe.h"
 #include "random_profile.h"
 
 #define LOCATIONS 64
+
+FAILING_MEMORY;
 
 struct file {
 	OTLP_TYPE(ValueType) sample_type;
@@ -172,8 +175,8 @@ static void build(void)
 
 static struct profile got;
 
-/* Reads the file that f is now. */
-static int read_file(void)
+/* Reads the file that f is now. If `failing`, memory runs out after `spared` allocations. */
+static int read_file_with(bool failing, unsigned int spared)
 {
 	uint8_t buffer[8192];
 	size_t length = OTLP_CALL(profiles_data, get_packed_size)(&f.data);
@@ -184,7 +187,16 @@ static int read_file(void)
 	memcpy(exact, buffer, length);
 	profile_fini(&got);
 	cr_assert_eq(profile_init(&got, 1 << 20), 0);
-	return otlp_read(exact, length, &got);
+	failing_memory =
+	    (struct failing_memory){.malloc = failing, .calloc = failing, .spared = spared};
+	int r = otlp_read(exact, length, &got);
+	failing_memory = (struct failing_memory){0};
+	return r;
+}
+
+static int read_file(void)
+{
+	return read_file_with(false, 0);
 }
 
 static void fini(void)
@@ -246,6 +258,20 @@ Test(otlp_read, times_are_kept_where_each_is_one_sample)
 	cr_assert_eq(read_file(), 0);
 	cr_expect_eq(got.times_count, 0);
 	cr_expect_eq(got.samples[0].count, 3);
+}
+
+/* A user who is told that the recording is damaged would record again, in vain. */
+Test(otlp_read, lack_of_memory_is_not_reported_as_damage)
+{
+	unsigned int spared = 0;
+	int r;
+
+	while ((r = read_file_with(true, spared)) < 0) {
+		cr_assert_eq(r, -ENOMEM, "%d after %u allocations", r, spared);
+		cr_assert_lt(++spared, 10000u);
+	}
+	cr_expect_gt(spared, 20u);
+	cr_expect_eq(got.sample_count, 14);
 }
 
 /* A file may hold more times than a profile may. */
