@@ -231,8 +231,7 @@ static int object_map_counters(struct loader *loader)
 	return 0;
 }
 
-/* Writes the process filter and the last programs of a sample, and attaches the programs that
- * follow forks. */
+/* Writes the process filter and the last programs of a sample. Returns 0 or a negative errno. */
 static int object_fill(struct loader *loader)
 {
 	const struct bulkhead_bpf *o = loader->object;
@@ -241,26 +240,15 @@ static int object_fill(struct loader *loader)
 	const int send_fd = bpf_program__fd(o->progs.bulkhead_send);
 	const int programs = bpf_map__fd(o->maps.programs);
 	const uint8_t one = 1;
-	int failed = bpf_map_update_elem(programs, &finish, &finish_fd, BPF_ANY);
+	int r = bpf_map_update_elem(programs, &finish, &finish_fd, BPF_ANY);
 
-	if (!failed)
-		failed = bpf_map_update_elem(programs, &send, &send_fd, BPF_ANY);
+	if (!r)
+		r = bpf_map_update_elem(programs, &send, &send_fd, BPF_ANY);
 
-	if (failed < 0)
-		return failed;
-
-	for (uint32_t i = 0; i < loader->config.target_count; i++) {
-		int r = bpf_map_update_elem(bpf_map__fd(loader->object->maps.pid_filter),
-					    &loader->config.targets[i], &one, BPF_ANY);
-		if (r < 0)
-			return r;
-	}
-	if (loader->config.follow_forks) {
-		int r = bulkhead_bpf__attach(loader->object);
-		if (r < 0)
-			return r;
-	}
-	return object_map_counters(loader);
+	for (uint32_t i = 0; i < loader->config.target_count && r >= 0; i++)
+		r = bpf_map_update_elem(bpf_map__fd(o->maps.pid_filter), &loader->config.targets[i],
+					&one, BPF_ANY);
+	return r;
 }
 
 /* libbpf opens files when an object uses maps of another one. So the objects of all wanted runtimes
@@ -277,6 +265,37 @@ static int object_open_runtimes(struct loader *loader)
 			return r;
 	}
 	return 0;
+}
+
+/* Prepares what the loaded programs need: the contents of maps, the programs that follow forks, and
+ * the programs of language runtimes. Returns 0, or an exit status after a message. */
+static int object_prepare(struct loader *loader)
+{
+	int r = object_fill(loader);
+
+	if (!r)
+		r = object_map_counters(loader);
+	if (r < 0) {
+		log_error("cannot fill or map the BPF maps, so nothing is sampled: error=%s",
+			  strerror(-r));
+		return STATUS_FAILED;
+	}
+	if (loader->config.follow_forks)
+		r = bulkhead_bpf__attach(loader->object);
+	if (r < 0) {
+		log_error("cannot attach the BPF programs that follow forks, so nothing is "
+			  "sampled: error=%s",
+			  strerror(-r));
+		return STATUS_KERNEL;
+	}
+	r = object_open_runtimes(loader);
+	if (r < 0) {
+		log_error("cannot open the BPF programs of the language runtimes, so nothing is "
+			  "sampled: error=%s",
+			  strerror(-r));
+		return STATUS_FAILED;
+	}
+	return STATUS_DONE;
 }
 
 int object_load(struct loader *loader)
@@ -299,14 +318,7 @@ int object_load(struct loader *loader)
 	if (!object_make_key(loader))
 		return STATUS_KERNEL;
 	int r = bulkhead_bpf__load(loader->object);
-	if (r < 0)
-		return object_load_failed(r);
-	r = object_fill(loader);
-	if (!r)
-		r = object_open_runtimes(loader);
-	if (r < 0)
-		return object_load_failed(r);
-	return STATUS_DONE;
+	return r < 0 ? object_load_failed(r) : object_prepare(loader);
 }
 
 int object_load_runtime(struct loader *loader, uint32_t runtime)
