@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/exit_status.h"
+#include "common/log.h"
 #include "exporter/convert.h"
 #include "exporter/exporter.h"
 #include "exporter/handlers.h"
@@ -27,8 +28,13 @@ int main(int argc, char **argv)
 	if (status)
 		return status;
 	exporter_set_handlers(&exporter);
-	if (aggregate_init(&exporter.aggregate, LIMIT_PROFILE_BYTES) < 0 ||
-	    role_watch_peers(&exporter.role) < 0)
+	int r = aggregate_init(&exporter.aggregate, LIMIT_PROFILE_BYTES);
+	if (r < 0) {
+		log_error("cannot start an empty profile, so the exporter ends: error=%s",
+			  strerror(-r));
+		return STATUS_FAILED;
+	}
+	if (role_watch_peers(&exporter.role) < 0)
 		return STATUS_FAILED;
 	exporter_start_ticks(&exporter);
 	return loop_run(&exporter.role.loop);

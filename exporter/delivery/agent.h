@@ -63,8 +63,7 @@ int configure_on_message(void *context, const struct msg_configure_otlp *config,
  * the files that may be needed later. Returns STATUS_DONE; after a failure logs it and returns
  * another exit status. */
 int configure_receive(struct otlp_exporter *exporter);
-/* Inside the sandbox, opens the spool and the transport and starts the sender. Returns the same;
- * only a failure to start the sender is not logged. */
+/* Inside the sandbox, opens the spool and the transport and starts the sender. Returns the same. */
 int configure_start(struct otlp_exporter *exporter);
 
 /* interval.c */

@@ -247,5 +247,11 @@ int configure_start(struct otlp_exporter *e)
 		return STATUS_USAGE;
 	}
 	r = start_sender(e);
-	return r < 0 ? STATUS_FAILED : STATUS_DONE;
+	if (r < 0) {
+		log_error("cannot start the thread that sends requests, so the exporter ends: "
+			  "error=%s",
+			  strerror(-r));
+		return STATUS_FAILED;
+	}
+	return STATUS_DONE;
 }

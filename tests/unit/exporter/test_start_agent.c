@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the exporter of an agent logs if it cannot start. */
+#include <sys/mman.h>
+
+#include "exporter/delivery/agent.h"
+#include "exporter/delivery/handlers.h"
+#include "exporter/delivery/policy.h"
+#include "tests/unit/exporter/start_fixture.h"
+
+const struct sandbox_policy otlp_exporter_policy;
+
+/* Negative errnos, or 0. */
+static int spool_error, transport_error, sender_error, send_error;
+static uint64_t received_before; /* batches that an earlier exporter has received */
+static unsigned int sent[MESSAGE_TYPE_COUNT];
+
+void agent_set_handlers(struct otlp_exporter *exporter)
+{
+	(void)exporter;
+}
+
+void agent_start_ticks(struct otlp_exporter *exporter)
+{
+	(void)exporter;
+}
+
+/* Receives a configuration whose only descriptor is that of the statistics. */
+int role_receive(struct role *role, enum role_id other)
+{
+	struct otlp_exporter *e = (struct otlp_exporter *)role; /* its first member */
+	const int fd = memfd_create("stats", MFD_CLOEXEC);
+	const struct export_stats stats = {.received_sequence = received_before};
+
+	cr_assert_eq(other, ROLE_CLI);
+	cr_assert_eq(pwrite(fd, &stats, sizeof(stats), 0), (ssize_t)sizeof(stats));
+	e->fds[MSG_OTLP_STATS] = fd;
+	return STATUS_DONE;
+}
+
+int sandbox_allow_path(struct sandbox *sandbox, int fd, bool writable)
+{
+	(void)sandbox;
+	(void)writable;
+	close(fd);
+	return 0;
+}
+
+int spool_open(const struct spool_config *config, uint64_t now_unix_ns, struct spool **spool, uint64_t *mark)
+{
+	(void)config;
+	(void)now_unix_ns;
+	(void)spool;
+	(void)mark;
+	return spool_error;
+}
+
+int interval_recover(struct otlp_exporter *exporter, uint64_t mark)
+{
+	(void)exporter;
+	(void)mark;
+	return 0;
+}
+
+void stats_update_spool(struct otlp_exporter *exporter)
+{
+	(void)exporter;
+}
+
+void stats_on_sender(void *exporter, const struct sender_stats *stats)
+{
+	(void)exporter;
+	(void)stats;
+}
+
+int transport_open(const struct transport_config *config, struct transport **transport)
+{
+	(void)config;
+	(void)transport;
+	return transport_error;
+}
+
+int sender_start(const struct sender_config *config, struct sender **sender)
+{
+	(void)config;
+	(void)sender;
+	return sender_error;
+}
+
+int peer_send(struct peer *peer, enum message_type type, const void *payload, size_t length, const int *fds, unsigned int fd_count)
+{
+	(void)peer;
+	(void)payload;
+	(void)length;
+	(void)fds;
+	(void)fd_count;
+	sent[type]++;
+	return send_error;
+}
+
+TestSuite(start_agent, .init = capture);
+
+Test(start_agent, nothing_is_logged_if_nothing_fails)
+{
+	expect_end(LOOP_WAS_RUN, NULL);
+	cr_expect_eq(sent[MESSAGE_RESUME], 1);
+	cr_expect_eq(sent[MESSAGE_RESET_REQUEST], 0);
+}
+
+Test(start_agent, an_empty_journal_after_batches_requests_all_definitions)
+{
+	received_before = 7;
+	expect_end(LOOP_WAS_RUN, NULL);
+	cr_expect_eq(sent[MESSAGE_RESUME], 1);
+	cr_expect_eq(sent[MESSAGE_RESET_REQUEST], 1);
+}
+
+Test(start_agent, lack_of_memory_for_the_profile_is_logged)
+{
+	aggregate_error = -ENOMEM;
+	expect_end(STATUS_FAILED, "cannot start an empty profile, so the exporter ends: error=Cannot allocate memory");
+}
+
+Test(start_agent, a_spool_that_cannot_be_opened_is_logged)
+{
+	spool_error = -ENOMEM;
+	expect_end(STATUS_FAILED, "cannot open the spool, so the exporter ends: error=Cannot allocate memory");
+}
+
+Test(start_agent, an_endpoint_that_cannot_be_used_is_logged)
+{
+	transport_error = -EINVAL;
+	expect_end(STATUS_USAGE, "cannot use export.endpoint or its certificates, so the exporter ends: target= error=Invalid argument");
+}
+
+Test(start_agent, a_sender_that_cannot_be_started_is_logged)
+{
+	sender_error = -EAGAIN;
+	expect_end(STATUS_FAILED,
+		   "cannot start the thread that sends requests, so the exporter ends: error=Resource temporarily unavailable");
+}
+
+Test(start_agent, a_worker_that_cannot_be_asked_to_continue_is_logged)
+{
+	send_error = -ENOBUFS;
+	expect_end(STATUS_FAILED, "cannot ask the symbolizer to continue, so the exporter ends: error=No buffer space available");
+}
+
+/* The worker's own messages say why it ended. */
+Test(start_agent, a_worker_that_has_ended_is_not_logged)
+{
+	send_error = -EPIPE;
+	expect_end(STATUS_FAILED, NULL);
+}
