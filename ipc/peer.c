@@ -36,7 +36,6 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
-#include "common/log.h"
 
 enum {
 	PEER_BACKLOG = 8, /* connections that wait to be accepted: more than there are roles */
@@ -161,10 +160,10 @@ int peer_connect(struct peer *peer, const char *run_dir, enum role_id self, enum
 	}
 }
 
-int peer_accept_one(int listen_fd, enum role_id self, uint32_t expected,
-		    const struct peer_uids *uids, struct peer peers[ROLE_COUNT])
+int peer_accept_one(const struct peer_listener *listener, uint32_t expected,
+		    struct peer peers[ROLE_COUNT])
 {
-	_cleanup_close_ int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	_cleanup_close_ int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	uid_t uid = (uid_t)-1;
 
 	if (fd < 0)
@@ -173,14 +172,13 @@ int peer_accept_one(int listen_fd, enum role_id self, uint32_t expected,
 	if (r < 0)
 		return r;
 	for (int role = 0; role < ROLE_COUNT; role++) {
-		if (!(expected & ROLE_BIT(role)) || uids->uid[role] != uid || peers[role].fd >= 0)
+		if (!(expected & ROLE_BIT(role)) || listener->uids->uid[role] != uid ||
+		    peers[role].fd >= 0)
 			continue;
-		peer_init(&peers[role], TAKE_FD(fd), self, (enum role_id)role);
+		peer_init(&peers[role], TAKE_FD(fd), listener->self, (enum role_id)role);
 		return 1;
 	}
-	log_warning("refused a connection from a process that is not an expected role; profiling "
-		    "is not affected: uid=%u",
-		    (unsigned int)uid);
+	listener->on_refused(listener->context, uid);
 	return 0;
 }
 
@@ -196,8 +194,8 @@ static bool run_dir_removed(int listen_fd)
 	return access(address.sun_path, F_OK) < 0;
 }
 
-int peer_accept_all(int listen_fd, enum role_id self, uint32_t expected,
-		    const struct peer_uids *uids, struct peer peers[ROLE_COUNT], int timeout_ms)
+int peer_accept_all(const struct peer_listener *listener, uint32_t expected,
+		    struct peer peers[ROLE_COUNT], int timeout_ms)
 {
 	const uint64_t deadline = clock_monotonic_ns() + (uint64_t)timeout_ms * 1000000u;
 
@@ -211,12 +209,12 @@ int peer_accept_all(int listen_fd, enum role_id self, uint32_t expected,
 		uint64_t now = clock_monotonic_ns();
 		if (now >= deadline)
 			return -ETIMEDOUT;
-		if (run_dir_removed(listen_fd))
+		if (run_dir_removed(listener->fd))
 			return -EPIPE;
-		struct pollfd p = {.fd = listen_fd, .events = POLLIN};
+		struct pollfd p = {.fd = listener->fd, .events = POLLIN};
 		uint64_t wait_ms = (deadline - now) / 1000000 + 1;
 		poll(&p, 1, wait_ms < PEER_RUN_DIR_CHECK_MS ? (int)wait_ms : PEER_RUN_DIR_CHECK_MS);
-		int r = peer_accept_one(listen_fd, self, expected, uids, peers);
+		int r = peer_accept_one(listener, expected, peers);
 		if (r < 0)
 			return r;
 	}

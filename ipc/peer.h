@@ -59,6 +59,17 @@ struct message_buffer {
  * its own uid. Returns the descriptor, which is the caller's, or a negative errno. */
 int peer_listen(const char *run_dir, enum role_id self);
 
+/* A listening socket, and what is known about those who connect to it. */
+struct peer_listener {
+	int fd;
+	enum role_id self;
+	const struct peer_uids *uids;
+	/* Called with the uid of each process whose connection was closed, because no role with
+	 * this uid is expected. */
+	void (*on_refused)(void *context, uid_t uid);
+	void *context;
+};
+
 /* Connects to another role, waiting up to `timeout_ms` for it to listen, and checks its uid.
  * Returns 0; -EACCES if the process that listens has an unexpected uid; -ETIMEDOUT; -EPIPE if the
  * run directory was removed, because the CLI has ended; or another negative errno. */
@@ -69,14 +80,14 @@ int peer_connect(struct peer *peer, const char *run_dir, enum role_id self, enum
  * `timeout_ms`. Connections of unexpected peers are closed. peers[] is by role. Returns 0;
  * -ETIMEDOUT; -EPIPE if the run directory was removed, because the CLI has ended; or another
  * negative errno. */
-int peer_accept_all(int listen_fd, enum role_id self, uint32_t expected,
-		    const struct peer_uids *uids, struct peer peers[ROLE_COUNT], int timeout_ms);
+int peer_accept_all(const struct peer_listener *listener, uint32_t expected,
+		    struct peer peers[ROLE_COUNT], int timeout_ms);
 
 /* Accepts one connection, if it comes from a role in `expected` that is not connected yet. Returns
  * 1: the peer is in peers[]; 0: there was no connection, or it was closed as unexpected; or a
- * negative errno. */
-int peer_accept_one(int listen_fd, enum role_id self, uint32_t expected,
-		    const struct peer_uids *uids, struct peer peers[ROLE_COUNT]);
+ * negative errno, such as -EMFILE, with which the connection still waits. */
+int peer_accept_one(const struct peer_listener *listener, uint32_t expected,
+		    struct peer peers[ROLE_COUNT]);
 
 /* Has the loop call `fn` from now on when the peer has sent something, when it can take queued
  * packets (EPOLLOUT: call peer_flush), and when it is gone. Returns 0 or a negative errno. */

@@ -32,15 +32,20 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/exit_status.h"
 #include "common/log.h"
+#include "common/time_units.h"
 
 enum {
 	/* Messages of one peer that are handled before the other peers get their turn: a flood from
 	 * one must not delay the others for more than some milliseconds. */
 	ROLE_MESSAGES_PER_TURN = 256,
 	/* Blocks of this size and above are mappings of their own (the C library's default). */
-	ROLE_MMAP_THRESHOLD_BYTES = 128 << 10
+	ROLE_MMAP_THRESHOLD_BYTES = 128 << 10,
+	/* The least time between two messages about unexpected processes that connect: short enough
+	 * to find such a process while it is at work. */
+	ROLE_REFUSAL_LOG_S = 60
 };
 
 struct role_watch {
@@ -198,6 +203,31 @@ static int role_connect_all(struct role *role, uint32_t connect)
 	return 0;
 }
 
+/* Logs that an unexpected process has connected. Any process may do that at any rate, so further
+ * ones are only logged after a pause. */
+static void role_on_refused(void *context, uid_t uid)
+{
+	struct role *role = context;
+	const uint64_t now_ns = clock_monotonic_ns();
+
+	if (role->refusal_logged_ns &&
+	    now_ns - role->refusal_logged_ns < ROLE_REFUSAL_LOG_S * NS_PER_S)
+		return;
+	role->refusal_logged_ns = now_ns;
+	log_warning("refused a connection from a process that is not an expected role; profiling "
+		    "is not affected: uid=%u",
+		    (unsigned int)uid);
+}
+
+static struct peer_listener role_listener(struct role *role, int fd)
+{
+	return (struct peer_listener){.fd = fd,
+				      .self = role->self,
+				      .uids = &role->uids,
+				      .on_refused = role_on_refused,
+				      .context = role};
+}
+
 int role_meet(struct role *role, uint32_t connect, uint32_t accept)
 {
 	int listener = peer_listen(role->run_dir, role->self);
@@ -210,8 +240,9 @@ int role_meet(struct role *role, uint32_t connect, uint32_t accept)
 	}
 	int r = role_connect_all(role, connect);
 	if (!r) {
-		r = peer_accept_all(listener, role->self, accept, &role->uids, role->peers,
-				    LIMIT_CONNECT_MS);
+		const struct peer_listener accepting = role_listener(role, listener);
+
+		r = peer_accept_all(&accepting, accept, role->peers, LIMIT_CONNECT_MS);
 		if (r < 0 && r != -EPIPE)
 			role_log_accept_error(role, accept, r);
 	}
@@ -337,8 +368,9 @@ static void role_on_connection(void *context, uint32_t events)
 	/* The end of its predecessor may not have been noticed yet. */
 	if (role->peers[watch->other].fd >= 0)
 		role_on_peer(watch, EPOLLIN);
-	if (peer_accept_one(role->listener, role->self, ROLE_BIT(watch->other), &role->uids,
-			    role->peers) <= 0)
+	const struct peer_listener listener = role_listener(role, role->listener);
+	int r = peer_accept_one(&listener, ROLE_BIT(watch->other), role->peers);
+	if (r <= 0)
 		return;
 	if (role_watch_peer(watch) < 0) {
 		peer_close(&role->peers[watch->other]);

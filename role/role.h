@@ -31,6 +31,7 @@ struct role {
 	bool agent;	    /* part of an agent (--agent), not of a recording */
 	bool strict_memory; /* the policy is policy->strict, where there is one */
 	int listener;	    /* of roles that an agent's exporter reconnects to; otherwise -1 */
+	uint64_t refusal_logged_ns; /* when a refused connection was last logged; 0: never */
 
 	/* Set by the role before role_receive() and role_watch_peers(). */
 	message_handlers *handlers;

@@ -2,7 +2,6 @@
 /* Tests of peers: sending and queueing, the end of a connection, and the check of the peer's uid. The
  * check of messages has its own tests in test_message_check.c. */
 #include <criterion/criterion.h>
-#include <criterion/redirect.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -368,30 +367,42 @@ static int ends(pid_t child)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-static int no_peers(struct peer peers[ROLE_COUNT])
+static uid_t refused[4];
+static unsigned int refused_count;
+
+static void on_refused(void *context, uid_t uid)
+{
+	(void)context;
+	cr_assert_lt(refused_count, 4);
+	refused[refused_count++] = uid;
+}
+
+static struct peer_listener no_peers(struct peer peers[ROLE_COUNT])
 {
 	for (int role = 0; role < ROLE_COUNT; role++)
 		peers[role] = (struct peer)PEER_NONE;
-	return peer_listen(run_dir, ROLE_LOADER);
+	return (struct peer_listener){.fd = peer_listen(run_dir, ROLE_LOADER),
+				      .self = ROLE_LOADER,
+				      .uids = &test_uids,
+				      .on_refused = on_refused};
 }
 
 Test(peer, connections_of_unexpected_peers_are_closed, .init = run_dir_init, .fini = run_dir_fini, .timeout = 30)
 {
 	struct peer peers[ROLE_COUNT];
-	const int listener = no_peers(peers);
+	const struct peer_listener listener = no_peers(peers);
 
-	cr_assert_geq(listener, 0);
-	cr_redirect_stderr();
+	cr_assert_geq(listener.fd, 0);
 	pid_t unexpected = visitor(UID_UNEXPECTED);
 	pid_t not_expected = visitor(UID_WORKER);
 	cr_assert_eq(
-	    peer_accept_all(listener, ROLE_LOADER, ROLE_BIT(ROLE_MANAGER), &test_uids, peers, 200),
+	    peer_accept_all(&listener, ROLE_BIT(ROLE_MANAGER), peers, 200),
 	    -ETIMEDOUT);
 	cr_assert_eq(ends(unexpected), 1);
 	cr_assert_eq(ends(not_expected), 1);
 	for (int role = 0; role < ROLE_COUNT; role++)
 		cr_assert_eq(peers[role].fd, -1);
-	close(listener);
+	close(listener.fd);
 }
 
 Test(peer, waiting_ends_when_the_run_directory_is_removed, .init = run_dir_init, .fini = run_dir_fini,
@@ -399,27 +410,27 @@ Test(peer, waiting_ends_when_the_run_directory_is_removed, .init = run_dir_init,
 {
 	struct peer peers[ROLE_COUNT];
 	struct peer peer;
-	const int listener = no_peers(peers);
+	const struct peer_listener listener = no_peers(peers);
 
-	cr_assert_geq(listener, 0);
+	cr_assert_geq(listener.fd, 0);
 	run_dir_fini();
-	cr_assert_eq(peer_accept_all(listener, ROLE_LOADER, ROLE_BIT(ROLE_MANAGER), &test_uids,
-				     peers, 600000),
+	cr_assert_eq(peer_accept_all(&listener, ROLE_BIT(ROLE_MANAGER), peers, 600000),
 		     -EPIPE);
 	cr_assert_eq(peer_connect(&peer, run_dir, ROLE_LOADER, ROLE_MANAGER, &test_uids, 600000),
 		     -EPIPE);
-	close(listener);
+	close(listener.fd);
 }
 
 Test(peer, an_expected_peer_is_accepted_once, .init = run_dir_init, .fini = run_dir_fini, .timeout = 30)
 {
 	struct peer peers[ROLE_COUNT];
-	const int listener = no_peers(peers);
+	const struct peer_listener listener = no_peers(peers);
 
-	cr_redirect_stderr();
+	cr_assert_eq(refused_count, 2);
+	cr_expect_eq(refused[0] + refused[1], UID_UNEXPECTED + UID_WORKER, "in any order");
 	pid_t manager = visitor(UID_MANAGER);
 	cr_assert_eq(
-	    peer_accept_all(listener, ROLE_LOADER, ROLE_BIT(ROLE_MANAGER), &test_uids, peers, 5000),
+	    peer_accept_all(&listener, ROLE_BIT(ROLE_MANAGER), peers, 5000),
 	    0);
 	cr_assert_geq(peers[ROLE_MANAGER].fd, 0);
 	cr_assert_eq(peers[ROLE_MANAGER].self, ROLE_LOADER);
@@ -427,8 +438,7 @@ Test(peer, an_expected_peer_is_accepted_once, .init = run_dir_init, .fini = run_
 	/* A second one under the same uid does not take its place. */
 	const int first = peers[ROLE_MANAGER].fd;
 	pid_t again = visitor(UID_MANAGER);
-	cr_assert_eq(peer_accept_all(listener, ROLE_LOADER,
-				     ROLE_BIT(ROLE_MANAGER) | ROLE_BIT(ROLE_WORKER), &test_uids,
+	cr_assert_eq(peer_accept_all(&listener, ROLE_BIT(ROLE_MANAGER) | ROLE_BIT(ROLE_WORKER),
 				     peers, 200),
 		     -ETIMEDOUT);
 	cr_assert_eq(ends(again), 1);
@@ -438,7 +448,7 @@ Test(peer, an_expected_peer_is_accepted_once, .init = run_dir_init, .fini = run_
 	    0);
 	cr_assert_eq(ends(manager), 0);
 	peer_close(&peers[ROLE_MANAGER]);
-	close(listener);
+	close(listener.fd);
 }
 
 /* A process that listens in the place of a role under another uid gets no connection. */
@@ -460,6 +470,8 @@ Test(peer, a_listener_with_an_unexpected_uid_is_refused, .init = run_dir_init, .
 	}
 	cr_assert_eq(read(ready[0], &byte, 1), 1);
 	struct peer peer = PEER_NONE;
+	cr_expect_eq(refused_count, 1);
+	cr_expect_eq(refused[0], UID_MANAGER);
 	cr_assert_eq(peer_connect(&peer, run_dir, ROLE_MANAGER, ROLE_LOADER, &test_uids, 1000),
 		     -EACCES);
 	cr_assert_eq(peer.fd, -1);

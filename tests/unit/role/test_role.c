@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Connections to a role whose main loop runs: of the restarted exporter of an agent, and of others. */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/exit_status.h"
+#include "role/role.h"
+
+static struct role role;
+static struct peer exporter;
+static char run_dir[64], socket_dir[128], socket_path[256];
+static int captured[2];
+
+static void role_setup(void)
+{
+	cr_assert(pipe2(captured, O_NONBLOCK | O_CLOEXEC) == 0 && dup2(captured[1], STDERR_FILENO) == STDERR_FILENO);
+	snprintf(run_dir, sizeof(run_dir), "/tmp/bulkhead-role-XXXXXX");
+	cr_assert(mkdtemp(run_dir));
+	snprintf(socket_dir, sizeof(socket_dir), "%s/%s", run_dir, role_names[ROLE_WORKER].directory);
+	cr_assert_eq(mkdir(socket_dir, 0700), 0);
+	snprintf(socket_path, sizeof(socket_path), "%s/sock", socket_dir);
+	role = (struct role){.self = ROLE_WORKER, .run_dir = run_dir, .agent = true};
+	for (int i = 0; i < ROLE_COUNT; i++) {
+		role.peers[i].fd = -1;
+		role.uids.uid[i] = getuid();
+	}
+	cr_assert_eq(loop_init(&role.loop), 0);
+	role.listener = peer_listen(run_dir, ROLE_WORKER);
+	cr_assert_geq(role.listener, 0);
+	cr_assert_eq(role_watch_peers(&role), 0);
+}
+
+static void role_teardown(void)
+{
+	peer_close(&exporter);
+	for (int i = 0; i < ROLE_COUNT; i++)
+		peer_close(&role.peers[i]);
+	close(role.listener);
+	unlink(socket_path);
+	rmdir(socket_dir);
+	rmdir(run_dir);
+}
+
+TestSuite(role, .init = role_setup, .fini = role_teardown, .timeout = 20);
+
+static void connect_to_role(void)
+{
+	peer_close(&exporter);
+	cr_assert_eq(peer_connect(&exporter, run_dir, ROLE_EXPORTER, ROLE_WORKER, &role.uids, 1000), 0);
+}
+
+/* Returns how many lines with `text` were logged since the last call. */
+static unsigned int lines_with(const char *text)
+{
+	char buffer[8192];
+	unsigned int count = 0;
+	const ssize_t n = read(captured[0], buffer, sizeof(buffer) - 1);
+
+	buffer[n > 0 ? n : 0] = 0;
+	for (const char *at = buffer; (at = strstr(at, text)); at++)
+		count++;
+	return count;
+}
+
+static void end_loop(void *context, enum role_id other)
+{
+	(void)context;
+	cr_expect_eq(other, ROLE_EXPORTER);
+	loop_stop(&role.loop, STATUS_DONE);
+}
+
+Test(role, the_exporter_of_an_agent_may_connect_later)
+{
+	role.on_return = end_loop;
+	exporter.fd = -1;
+	connect_to_role();
+	cr_assert_eq(loop_run(&role.loop), STATUS_DONE);
+	cr_expect_geq(role.peers[ROLE_EXPORTER].fd, 0);
+}
+
+static unsigned int ticks;
+
+static void end_loop_at_last_refusal(void *context, uint32_t events)
+{
+	(void)context;
+	(void)events;
+	if (++ticks == 10)
+		loop_stop(&role.loop, STATUS_DONE);
+	else
+		connect_to_role();
+}
+
+Test(role, connections_of_unexpected_processes_do_not_flood_the_log)
+{
+	exporter.fd = -1;
+	role.uids.uid[ROLE_EXPORTER] = getuid() + 1;
+	loop_set_tick(&role.loop, 1, end_loop_at_last_refusal, NULL);
+	cr_assert_eq(loop_run(&role.loop), STATUS_DONE);
+	cr_expect_eq(role.peers[ROLE_EXPORTER].fd, -1);
+	cr_expect_eq(lines_with("refused a connection"), 1);
+	/* More than a minute later. */
+	role.refusal_logged_ns = 1;
+	role.loop.stopped = false;
+	ticks = 0;
+	cr_assert_eq(loop_run(&role.loop), STATUS_DONE);
+	cr_expect_eq(lines_with("refused a connection"), 1);
+}
