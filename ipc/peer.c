@@ -119,7 +119,7 @@ static void peer_init(struct peer *peer, int fd, enum role_id self, enum role_id
 {
 	const int bytes = PEER_SOCKET_BYTES;
 
-	/* net.core.wmem_max may limit this; what the socket does not take is queued. */
+	/* net.core.wmem_max may limit this; what the socket has no room for is queued. */
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 	*peer = (struct peer){.fd = fd, .self = self, .other = other};
 }
@@ -266,25 +266,40 @@ static void peer_packet_free(struct peer_packet *packet)
 	free(packet);
 }
 
-bool peer_flush(struct peer *peer)
+/* Takes the first packet out of the queue and frees it. */
+static void peer_drop_first(struct peer *peer)
 {
-	while (peer->first) {
-		struct peer_packet *packet = peer->first;
+	struct peer_packet *packet = peer->first;
 
-		if (peer_transmit(peer, packet->bytes, packet->length, packet->fds,
-				  packet->fd_count) == -EAGAIN)
-			return false;
-		/* The packet was sent, or the peer is gone and nothing can be sent any more. */
-		peer->first = packet->next;
-		if (!peer->first)
-			peer->last = NULL;
-		peer->queued_bytes -= packet->length;
-		peer->queued_fds -= packet->fd_count;
-		peer_packet_free(packet);
+	peer->first = packet->next;
+	if (!peer->first)
+		peer->last = NULL;
+	peer->queued_bytes -= packet->length;
+	peer->queued_fds -= packet->fd_count;
+	peer_packet_free(packet);
+}
+
+int peer_flush(struct peer *peer)
+{
+	int r = 0;
+
+	while (peer->first) {
+		const struct peer_packet *packet = peer->first;
+
+		if (!peer->broken)
+			r = peer_transmit(peer, packet->bytes, packet->length, packet->fds,
+					  packet->fd_count);
+		if (r == -EAGAIN)
+			return r;
+		/* peer_send() has accepted this packet, so the connection must not go on without
+		 * it. */
+		if (r == -EMSGSIZE)
+			peer->broken = true;
+		peer_drop_first(peer);
 	}
 	if (peer->loop)
 		loop_modify(peer->loop, peer->fd, EPOLLIN);
-	return true;
+	return r == -EPIPE ? 0 : r;
 }
 
 static int peer_enqueue(struct peer *peer, const uint8_t *bytes, size_t length, const int *fds,
@@ -455,12 +470,8 @@ int peer_receive_wait(struct peer *peer, enum role_state state, struct message_b
 
 void peer_close(struct peer *peer)
 {
-	while (peer->first) {
-		struct peer_packet *packet = peer->first;
-
-		peer->first = packet->next;
-		peer_packet_free(packet);
-	}
+	while (peer->first)
+		peer_drop_first(peer);
 	if (peer->loop && peer->fd >= 0)
 		loop_remove(peer->loop, peer->fd);
 	if (peer->fd >= 0)

@@ -34,7 +34,7 @@ struct peer {
 	size_t queued_bytes;
 	unsigned int queued_fds;
 	uint64_t received; /* types of messages received on this connection: bit 1 << type */
-	bool broken;
+	bool broken;	   /* a packet could not be sent, so nothing else is sent either */
 };
 
 #define PEER_NONE                                                                                  \
@@ -103,8 +103,14 @@ int peer_watch(struct peer *peer, struct loop *loop, loop_fn fn, void *context);
 int peer_send(struct peer *peer, enum message_type type, const void *payload, size_t length,
 	      const int *fds, unsigned int fd_count);
 
-/* Sends queued packets until the socket is full. Returns true if none is left. */
-bool peer_flush(struct peer *peer);
+/*
+ * Sends queued packets until the socket is full.
+ *
+ * Returns 0 if none is left, or if the peer is gone, which peer_receive() reports; -EAGAIN if some
+ * are left; -EMSGSIZE if net.core.wmem_max is too small for one of them. Then all are dropped, and
+ * the caller must close the peer.
+ */
+int peer_flush(struct peer *peer);
 
 /*
  * Receives the next message, without waiting. `state` is the state of this role; the protocol

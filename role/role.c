@@ -253,13 +253,17 @@ int role_meet(struct role *role, uint32_t connect, uint32_t accept)
 	return r < 0 ? STATUS_FAILED : STATUS_DONE;
 }
 
-/* Logs why a connection is given up. `r` is what peer_receive() or a handler returned: a negative
- * errno other than -EPIPE. */
+/* Logs why a connection is given up. `r` is what peer_receive() or a handler of `message` returned,
+ * or what peer_flush() returned if `message` is NULL: a negative errno other than -EPIPE. */
 static void role_log_failure(enum role_id other, const struct message *message, int r)
 {
 	const char *name = role_names[other].process;
 
-	if (r == -EPROTO)
+	if (!message)
+		log_error("cannot send a message; closed the connection to the role that should "
+			  "receive it; raise net.core.wmem_max: role=%s error=%s",
+			  name, strerror(-r));
+	else if (r == -EPROTO)
 		log_error("another role sent a message that the protocol does not allow; closed "
 			  "the connection to it: role=%s message=%s: %s",
 			  name, message_name(message->type),
@@ -302,7 +306,8 @@ int role_enter_sandbox(struct role *role)
 	return STATUS_DONE;
 }
 
-/* Ends the connection to a peer because of `r`, and the role with it unless it can continue. */
+/* Ends the connection to a peer because of `r` (see role_log_failure), and the role with it unless
+ * it can continue. */
 static void role_give_up(struct role_watch *watch, const struct message *message, int r)
 {
 	struct role *role = watch->role;
@@ -335,8 +340,10 @@ static void role_on_peer(void *context, uint32_t events)
 	struct role *role = watch->role;
 	struct peer *peer = &role->peers[watch->other];
 
-	if (events & EPOLLOUT)
-		peer_flush(peer);
+	if ((events & EPOLLOUT) && peer_flush(peer) == -EMSGSIZE) {
+		role_give_up(watch, NULL, -EMSGSIZE);
+		return;
+	}
 	for (int i = 0; i < ROLE_MESSAGES_PER_TURN; i++) {
 		struct message message;
 		int r = peer_receive(peer, role->state, watch->buffer, &message);

@@ -26,7 +26,9 @@ static int opener_send(struct opener *opener, enum message_type type, const void
 			return r;
 		struct pollfd p = {.fd = manager->fd, .events = POLLOUT};
 		poll(&p, 1, 1000);
-		peer_flush(manager);
+		r = peer_flush(manager);
+		if (r == -EMSGSIZE)
+			return r;
 	}
 }
 

@@ -111,3 +111,36 @@ Test(role, connections_of_unexpected_processes_do_not_flood_the_log)
 	cr_assert_eq(loop_run(&role.loop), STATUS_DONE);
 	cr_expect_eq(lines_with("refused a connection"), 1);
 }
+
+static void receive_as_exporter(void *context, uint32_t events)
+{
+	static struct message_buffer buffer;
+	struct message message;
+
+	(void)context;
+	(void)events;
+	while (peer_receive(&exporter, ROLE_READY, &buffer, &message) == 1)
+		message_close(&message);
+}
+
+/* It was accepted because others waited. The sender was promised that it arrives. */
+Test(role, a_role_ends_if_a_queued_message_is_too_large_for_the_socket)
+{
+	const int socket_bytes = 16384;
+	static uint8_t batch[LIMIT_BATCH_BYTES];
+	struct peer *peer = &role.peers[ROLE_EXPORTER];
+
+	role.on_return = end_loop;
+	exporter.fd = -1;
+	connect_to_role();
+	cr_assert_eq(loop_run(&role.loop), STATUS_DONE);
+	cr_assert_eq(setsockopt(peer->fd, SOL_SOCKET, SO_SNDBUF, &socket_bytes, sizeof(socket_bytes)), 0);
+	while (!peer->first)
+		cr_assert_eq(peer_send(peer, MESSAGE_BATCH, batch, 8000, NULL, 0), 0);
+	cr_assert_eq(peer_send(peer, MESSAGE_BATCH, batch, sizeof(batch), NULL, 0), 0);
+	role.loop.stopped = false;
+	loop_set_tick(&role.loop, 1, receive_as_exporter, NULL);
+	cr_expect_eq(loop_run(&role.loop), STATUS_FAILED);
+	cr_expect_eq(peer->fd, -1);
+	cr_expect_eq(lines_with("cannot send a message; closed the connection"), 1);
+}
