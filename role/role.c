@@ -377,7 +377,14 @@ static void role_on_connection(void *context, uint32_t events)
 		role_on_peer(watch, EPOLLIN);
 	const struct peer_listener listener = role_listener(role, role->listener);
 	int r = peer_accept_one(&listener, ROLE_BIT(watch->other), role->peers);
-	if (r <= 0)
+	if (r < 0) {
+		/* The connection still waits, so the loop would call this function again and again.
+		 * The role has probably leaked descriptors: restarted, it can accept. */
+		role_log_accept_error(role, ROLE_BIT(watch->other), r);
+		loop_stop(&role->loop, STATUS_FAILED);
+		return;
+	}
+	if (r == 0)
 		return;
 	if (role_watch_peer(watch) < 0) {
 		peer_close(&role->peers[watch->other]);

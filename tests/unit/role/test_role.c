@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -82,6 +83,21 @@ Test(role, the_exporter_of_an_agent_may_connect_later)
 	connect_to_role();
 	cr_assert_eq(loop_run(&role.loop), STATUS_DONE);
 	cr_expect_geq(role.peers[ROLE_EXPORTER].fd, 0);
+}
+
+/* The connection stays in the queue of the kernel, so the loop would not wait any more. */
+Test(role, a_role_that_has_no_descriptor_for_a_connection_ends)
+{
+	struct rlimit files;
+
+	exporter.fd = -1;
+	connect_to_role();
+	const int next = fcntl(role.listener, F_DUPFD_CLOEXEC, 0);
+	cr_assert(next >= 0 && close(next) == 0 && getrlimit(RLIMIT_NOFILE, &files) == 0);
+	files.rlim_cur = (rlim_t)next;
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &files), 0);
+	cr_expect_eq(loop_run(&role.loop), STATUS_FAILED);
+	cr_expect_eq(lines_with("cannot accept the connections of other roles, so this role ends: error=Too many open files"), 1);
 }
 
 static unsigned int ticks;
