@@ -172,22 +172,37 @@ static int take_field(struct hotspot_vm *vm, struct memory *memory, const char *
 	return 0;
 }
 
+/* Reads the next entries of gHotSpotVMStructs and advances `*table`. If they are not all in mapped
+ * memory, the table may end before its end, so one entry is read at a time. */
+static int read_entries(struct memory *memory, uint64_t *table,
+			uint64_t entries[ENTRIES_PER_READ][STRUCT_WORDS], unsigned int *count)
+{
+	const size_t bytes = sizeof(entries[0]);
+	int r = memory_read(memory, *table, entries, ENTRIES_PER_READ * bytes);
+
+	*count = ENTRIES_PER_READ;
+	if (r < 0) {
+		r = memory_read(memory, *table, entries[0], bytes);
+		*count = 1;
+	}
+	*table += *count * bytes;
+	return r;
+}
+
 static int read_structs(struct hotspot_vm *vm, uint64_t table, struct memory *memory)
 {
 	uint64_t entries[ENTRIES_PER_READ][STRUCT_WORDS], last = 0;
+	unsigned int at = 0, count = 0;
 	char type[NAME_BYTES] = "";
 	bool wanted = false;
 
-	for (unsigned int i = 0; i < HOTSPOT_TABLE_ENTRIES_MAX; i++, table += sizeof(entries[0])) {
-		const unsigned int at = i % ENTRIES_PER_READ;
-
-		/* The table may end at the end of mapped memory: then read one by one. */
-		if (at == 0 && memory_read(memory, table, entries, sizeof(entries)) < 0) {
-			int r = memory_read(memory, table, entries[0], sizeof(entries[0]));
+	for (unsigned int i = 0; i < HOTSPOT_TABLE_ENTRIES_MAX; i++, at++) {
+		if (at == count) {
+			int r = read_entries(memory, &table, entries, &count);
 
 			if (r < 0)
 				return r;
-			memset(entries[1], 0, sizeof(entries) - sizeof(entries[0]));
+			at = 0;
 		}
 		if (!entries[at][STRUCT_TYPE])
 			return 0;

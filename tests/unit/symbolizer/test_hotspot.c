@@ -160,6 +160,23 @@ Test(hotspot_vm, tables_of_three_versions_are_read)
 	}
 }
 
+Test(hotspot_vm, a_table_may_end_at_the_end_of_mapped_memory)
+{
+	uint64_t table[100][6];
+	const size_t rows = sizeof(rows_17) / sizeof(rows_17[0]), bytes = rows * sizeof(table[0]);
+	const uint64_t at = 0x100000 - bytes;
+	struct fixture f;
+
+	make_vm(&f, &builds[1]);
+	cr_assert_leq(bytes, sizeof(table));
+	cr_assert_eq(pread(f.memory.fd, table, bytes, STRUCTS), (ssize_t)bytes);
+	cr_assert_eq(ftruncate(f.memory.fd, (off_t)at), 0);
+	put(&f, at, table, bytes);
+	put_u64(&f, BIAS + STRUCTS_VARIABLE, at);
+	cr_expect_eq(read_vm(&f), 0, "%s", f.vm.missing);
+	close(f.memory.fd);
+}
+
 Test(hotspot_vm, a_missing_field_is_named)
 {
 	static const char *const needed[] = {"_frame_size", "_constMethod", "_segmap"};
