@@ -226,16 +226,16 @@ static int read_tables(const struct context *c, const struct tables *t, struct h
 	return r == -ENODATA ? 0 : r;
 }
 
-/* Finds the method with this index in the metadata. If it was not read yet, it is read now, but
- * only if `may_read`. Returns -ESTALE if there is none. */
+/* Finds the method with this index in the metadata, and reads it if it was not read yet. Returns
+ * -ESTALE if there is none. */
 static int nmethod_method(const struct context *c, struct hotspot_nmethod *n, uint32_t index,
-			  bool may_read, const struct hotspot_method **method)
+			  const struct hotspot_method **method)
 {
 	/* Indexes start at 1; 0 means none. */
 	if (!index || index > n->method_count)
 		return -ESTALE;
 	struct hotspot_method **at = &n->methods[index - 1];
-	if (!*at && may_read && n->metadata[index - 1]) {
+	if (!*at && n->metadata[index - 1]) {
 		int r = hotspot_method_get(c->methods, c->vm, c->memory, n->metadata[index - 1],
 					   NULL, at);
 		if (r < 0)
@@ -264,7 +264,7 @@ static void name_inlined_early(const struct context *c, struct hotspot_nmethod *
 		for (int j = 0; j < count; j++) {
 			if (c->memory->reads_left < HOTSPOT_EAGER_READS_LEFT)
 				return;
-			nmethod_method(c, n, scopes[j].method, true, &method);
+			nmethod_method(c, n, scopes[j].method, &method);
 		}
 	}
 }
@@ -339,18 +339,12 @@ static int nmethod_get(struct hotspot_nmethods *nmethods, const struct context *
 	return 0;
 }
 
-/* Finds the methods of the scopes. If one of them was not read yet, all of them that are missing
- * are. */
+/* Finds the methods of the scopes, and reads those that were not read yet. */
 static int resolve(const struct context *c, struct hotspot_nmethod *n,
 		   const struct hotspot_scope *scopes, int count, struct hotspot_inlined *found)
 {
-	bool all_read = true;
-
-	for (int i = 0; i < count; i++)
-		all_read &= scopes[i].method && scopes[i].method <= n->method_count &&
-			    n->methods[scopes[i].method - 1];
 	for (int i = 0; i < count; i++) {
-		int r = nmethod_method(c, n, scopes[i].method, !all_read, &found[i].method);
+		int r = nmethod_method(c, n, scopes[i].method, &found[i].method);
 
 		if (r < 0)
 			return r;
