@@ -29,8 +29,8 @@ enum {
 	/* Roles have a second to end by themselves. */
 	STOP_POLLS = 100,
 	STOP_POLL_NS = 10000000,
-	REMOVE_ATTEMPTS = 100,
-	CONNECT_POLL_MS = 50,
+	REMOVE_ATTEMPTS = 100, /* of run_dir_remove(): a role that starts may disturb one */
+	CONNECT_POLL_MS = 50,  /* how often it is checked whether a role has ended */
 };
 
 uid_t roles_uid(enum role_id role, bool agent)
@@ -80,7 +80,8 @@ static void run_dir_remove(const char *run_dir)
 }
 
 /* Starts the guard, a child that waits until the other end of its pipe is closed, and then removes
- * the run directory. The end is closed even if this process is killed, so no file is left. */
+ * the run directory. The kernel closes that end even if this process is killed, so no file is
+ * left. */
 static int roles_start_guard(struct roles *roles)
 {
 	int ends[2];
@@ -115,6 +116,7 @@ static int roles_make_run_dir(struct roles *roles, const char *agent_run_dir)
 	int r = roles_start_guard(roles);
 	if (r < 0)
 		return r;
+	/* An earlier agent may have been killed together with its guard. */
 	if (agent_run_dir)
 		run_dir_remove(agent_run_dir);
 	/* Other users may reach a socket below, which refuses unexpected uids, but cannot list the
@@ -139,7 +141,8 @@ void roles_remove_run_dir(struct roles *roles)
 	roles->guard = 0;
 }
 
-/* Runs in the child. The role gets nothing of the caller's but stderr. */
+/* Executes the program of a role, in the child. Of the caller's descriptors and environment the
+ * role only gets stderr and BULKHEAD_LOG. */
 static void __attribute__((noreturn)) roles_exec(const char *program, char *const argv[])
 {
 	const int null = open("/dev/null", O_RDWR);
@@ -148,7 +151,7 @@ static void __attribute__((noreturn)) roles_exec(const char *program, char *cons
 	char *environment[] = {NULL, NULL};
 	sigset_t none;
 
-	/* The caller's environment may hold secrets; a role needs the log level only. */
+	/* The caller's environment may hold secrets. */
 	if (log && (size_t)snprintf(level, sizeof(level), "BULKHEAD_LOG=%s", log) < sizeof(level))
 		environment[0] = level;
 	if (null >= 0) {

@@ -9,9 +9,9 @@
  * Only the exporter writes. Readers may see counters of different updates, and must not assume that
  * strings are NUL-terminated.
  *
- * Accounting: at any time, each sample that the kernel took is either delivered, or lost for a
- * reason, or waiting (in the ring, in the worker, in the interval or in the spool). When nothing
- * moves any more: taken + spooled_at_start = delivered + sum(lost) + waiting.
+ * Accounting: at any time, each sample that the kernel side took is delivered, or lost for a
+ * reason, or waits in the spool, or is in flight (in the ring, in the worker or in the interval).
+ * When none is in flight any more: taken + spooled_at_start = delivered + sum(lost) + waiting.
  */
 #ifndef ROLE_EXPORT_STATS_H
 #define ROLE_EXPORT_STATS_H

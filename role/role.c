@@ -169,7 +169,8 @@ static void role_log_connect_error(enum role_id other, int error)
 			  name, strerror(-error));
 }
 
-/* Names the first of the roles that did not connect: without it, there is no recording. */
+/* Logs why the roles in `expected` could not be accepted. After a timeout it names the first one
+ * that is missing, because the role cannot work without it. */
 static void role_log_accept_error(const struct role *role, uint32_t expected, int error)
 {
 	if (error != -ETIMEDOUT) {
@@ -276,8 +277,8 @@ static void role_log_failure(enum role_id other, const struct message *message, 
 
 int role_receive(struct role *role, enum role_id other)
 {
-	/* Outside the stack: it is large. What was received in it may be secret, like the headers
-	 * of a request with a token: it is erased. */
+	/* It is static because it is too large for the stack. It is erased because it may hold a
+	 * secret, such as the token in the headers of a request. */
 	static struct message_buffer buffer;
 	struct message message;
 	int r = peer_receive_wait(&role->peers[other], role->state, &buffer, &message,
@@ -372,7 +373,7 @@ static void role_on_connection(void *context, uint32_t events)
 	struct role *role = watch->role;
 
 	(void)events;
-	/* The end of its predecessor may not have been noticed yet. */
+	/* If the end of its predecessor was not noticed yet, it is noticed now. */
 	if (role->peers[watch->other].fd >= 0)
 		role_on_peer(watch, EPOLLIN);
 	const struct peer_listener listener = role_listener(role, role->listener);

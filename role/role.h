@@ -74,8 +74,8 @@ int role_enter_sandbox(struct role *role);
 
 /*
  * Handles the messages of all peers in role->loop from now on. If the connection to a peer ends, or
- * if a peer breaks the protocol, the role ends unless on_gone() says otherwise. Returns 0 or a
- * negative errno.
+ * if a peer breaks the protocol, the role ends unless on_gone() says otherwise. It also ends if it
+ * cannot accept an exporter that reconnects. Returns 0, or a negative errno after a log message.
  */
 int role_watch_peers(struct role *role);
 

@@ -15,9 +15,9 @@
 #include "unwinder-mgr/work.h"
 
 enum {
-	/* The start of /proc/PID/stat, which has the name as its second field. */
+	/* Bytes that are read of /proc/PID/stat, which has the name as its second field. */
 	STAT_BYTES = 512,
-	/* Most processes have fewer mappings than fit into this. */
+	/* The first size of the buffer for /proc/PID/maps: most processes have no more. */
 	MAPS_FIRST_BYTES = 16 << 10,
 };
 
@@ -96,6 +96,7 @@ static int manager_on_process_maps(void *context, const struct msg_maps_of *answ
 	char comm[BH_COMM_BYTES] = "", stat[STAT_BYTES];
 	size_t length = 0;
 
+	/* The process has ended, or the opener may not read it. */
 	if (message->fd_count != 2)
 		return 0;
 	/* The file shows the present, so events of the past are handled before it is read. */
@@ -134,8 +135,9 @@ static int manager_on_scan_done(void *context)
 	return 0;
 }
 
-/* The worker asks for files only that have the symbols. So the file has changed since, or the
- * worker has been taken over. The first time is logged: neither may flood the log. */
+/* Logs that a module is not watched, because its file lacks the symbols of a runtime. The worker
+ * only asks for files that have them, so the file has changed since then, or the worker has been
+ * taken over. Only the first case is logged, because both could flood the log. */
 static void manager_refuse_watch(struct manager *manager, const struct module *module)
 {
 	char name[MSG_PATH_BYTES];
