@@ -2,7 +2,7 @@
 /*
  * CPython 3.6 to 3.14: what the walker and the symbolizer share. All offsets are in bytes. They are
  * offsets of fields in the structures of Include/cpython and Include/internal of the respective
- * version; symbolizer/runtime/cpython.c has the table of them.
+ * version; symbolizer/runtime/cpython_file.c has the table of them.
  */
 #ifndef BPF_RUNTIME_CPYTHON_H
 #define BPF_RUNTIME_CPYTHON_H

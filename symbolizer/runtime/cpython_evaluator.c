@@ -54,7 +54,7 @@ enum {
 	HEADER_ENTRY_BYTES = 8,
 };
 
-/* .eh_frame_hdr with its table, in the only encoding that linkers write. */
+/* A copy of .eh_frame_hdr with its table, in the only encoding that linkers write. */
 struct frame_header {
 	uint64_t vaddr;
 	uint8_t *bytes;
@@ -94,7 +94,7 @@ static int header_read(const struct runtime_file *file, struct frame_header *h)
 	return 0;
 }
 
-/* Return the first address of the function of one table entry, and the address of its FDE. */
+/* These two return the start of the function of a table entry, and the address of its FDE. */
 static uint64_t header_start(const struct frame_header *h, uint32_t index)
 {
 	return h->vaddr +
@@ -162,7 +162,8 @@ static void candidate_count(struct candidate *candidates, uint32_t function)
 	}
 }
 
-/* Adds the split part to the image's texts, if there is one: see the top of this file. */
+/* Adds the split part to the image's texts, if there is one: the function that the most jumps lead
+ * into. */
 static void find_split_part(const struct runtime_file *file, struct cpython_image *image,
 			    const uint8_t *code, size_t length)
 {

@@ -124,7 +124,7 @@ enum {
 	SHOWN_PATH_BYTES = 128,
 };
 
-/* What the refusal means for the user. */
+/* The end of each refusal: what it means for the user. */
 #define CONSEQUENCE "its Python frames are not shown, its native stacks are complete"
 
 static const struct cpython_offsets *offsets_of(unsigned int minor)
@@ -247,8 +247,9 @@ static bool in_code_words(uint16_t offset, unsigned int align)
 	       offset + 8 <= CPYTHON_CODE_FIRST + CPYTHON_CODE_WORDS * 8;
 }
 
-/* Checks what the walker relies on: the fields are in the words that it reads, and aligned. Only
- * offsets that were read from the file can fail. */
+/* Checks what the walker (bpf/runtime/cpython.bpf.c) relies on: the fields are aligned, and in the
+ * words that it reads. It reads 13 words of a PyFrameObject from offset 24 on, and up to 128 bytes
+ * of the frames of later versions. Only offsets that were read from the file can fail. */
 static bool offsets_plausible(const struct cpython_offsets *o)
 {
 	const uint16_t frame[] = {o->frame_code, o->frame_previous, o->frame_position};
@@ -330,9 +331,9 @@ static int check_build(const struct runtime_file *file, const struct cpython_ima
 	return 0;
 }
 
-/* Finds the variables that lead to the threads: members of _PyRuntime, or in 3.6 variables of their
- * own. There the head of the list is static, so in a stripped file only the thread that holds the
- * GIL can be found. */
+/* Finds the variables that lead to the threads. From 3.7 on they are members of _PyRuntime. In 3.6
+ * the head of the list of interpreters is a static variable, so in a stripped file only the thread
+ * that holds the GIL can be found. */
 static void find_globals(const struct runtime_file *file, struct cpython_image *image)
 {
 	const struct cpython_offsets *o = &image->offsets;

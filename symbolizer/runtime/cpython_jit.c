@@ -79,8 +79,8 @@ static void ranges_add(struct runtime_layout *layout, unsigned int first, uint64
 	}
 }
 
-/* Adds the code of a list of executors. `doubly_linked`: their `previous` is valid, so it is
- * checked. */
+/* Adds the code of a list of executors, up to the first one that is not plausible. The word
+ * `previous` is only valid, and checked, if the list is `doubly_linked`. */
 static void add_executors(const struct runtime_process *process, uint64_t executor,
 			  bool doubly_linked, struct runtime_layout *layout, unsigned int first)
 {
@@ -92,7 +92,7 @@ static void add_executors(const struct runtime_process *process, uint64_t execut
 			return;
 		const uint64_t code = words[JIT_CODE], bytes = words[JIT_SIZE];
 
-		/* Another list, or one that is just being changed. */
+		/* The executor is in another list, or the list is being changed. */
 		if ((doubly_linked && words[LINK_PREVIOUS] != before) || code % PAGE ||
 		    bytes > CPYTHON_JIT_CODE_BYTES_MAX || code > UINT64_MAX / 2)
 			return;

@@ -102,8 +102,8 @@ static struct code **bucket(struct cpython_names *names, uint64_t address, uint3
 	return &names->buckets[(address >> 4 ^ identity) % BUCKETS];
 }
 
-/* Return a field of 4 or 8 bytes, among the words of a code object that were read from
- * CPYTHON_CODE_FIRST on. `offset` is that in the object. */
+/* These two return a field of 4 or of 8 bytes. `words` are those of a code object from
+ * CPYTHON_CODE_FIRST on, `offset` is that in the object. */
 static uint32_t half_at(const uint64_t *words, uint16_t offset)
 {
 	const unsigned int at = (unsigned int)offset - CPYTHON_CODE_FIRST;
@@ -167,7 +167,8 @@ static int read_identity(const struct cpython_image *image, uint64_t bias, struc
 /*
  * Reads a str as UTF-8 (PEP 393: one, two or four bytes per character). Only compact strings are
  * read: names of functions and files are compact. `text` has room for NAME_BYTES. Of a longer
- * string the end is kept, which says more about a path than its start. Returns the length in bytes.
+ * string the end is kept, which says more about a path than its start. Returns the length in bytes;
+ * -ESTALE: it is not a compact str; or an error of memory_read().
  */
 static ssize_t read_str(const struct cpython_offsets *o, struct memory *memory, uint64_t address,
 			char *text)
@@ -248,8 +249,8 @@ static struct code *code_new(struct cpython_names *names, uint64_t address, uint
 	return code;
 }
 
-/* Reads a code object into the cache. What is read between the two checks of the identity belongs
- * to the object, because its references keep it alive while the object lives. */
+/* Reads a code object into the cache. The identity is checked before and after the names are read.
+ * A code object keeps its names and its line table alive, so what is read in between is its own. */
 static int code_read(struct cpython_names *names, const struct cpython_image *image, uint64_t bias,
 		     struct memory *memory, uint64_t address, uint32_t identity, struct code **code)
 {

@@ -21,14 +21,13 @@ enum {
 	CPYTHON_INTERPRETERS_MAX = 64,
 	CPYTHON_THREADS_MAX = 64,
 
-	/* Bytes of the evaluator function; 31,513 in 3.6.15 (pyenv), 55,644 in Debian's
-	 * 3.11.2. If it is larger, the file is refused. */
+	/* Bytes of the evaluator function. It has 31,513 in 3.6.15 (pyenv) and 55,644 in Debian's
+	 * 3.11.2. If it is larger than this, the file is refused. */
 	CPYTHON_EVALUATOR_BYTES_MAX = 512 << 10,
 	/* .eh_frame_hdr, 8 bytes per function: a million functions. */
 	CPYTHON_FRAME_HEADER_BYTES_MAX = 8 << 20,
-	/* Functions that are candidates for the split part of the evaluator: the split part
-	 * itself, and others that bytes which only look like a jump seem to lead to.
-	 * Further ones are ignored. */
+	/* Functions that may be the split part of the evaluator: that part itself, and functions
+	 * that bytes which only look like a jump seem to lead to. Further ones are ignored. */
 	CPYTHON_SPLIT_CANDIDATES_MAX = 32,
 
 	/* Interpreters whose JIT code is looked for, each time that the ranges are refreshed. */
@@ -56,7 +55,7 @@ enum {
 	 * A longer table is an error (-E2BIG). */
 	HOTSPOT_TABLE_ENTRIES_MAX = 8192,
 
-	/* Codelets of the interpreter (versions have about 300), and bytes of one. */
+	/* Codelets of the interpreter (each version has about 300), and bytes of one. */
 	HOTSPOT_CODELETS_MAX = 2048,
 	HOTSPOT_CODELET_BYTES_MAX = 1 << 20,
 	/* Entries of CodeCache::_heaps. JDK 9 - 25 have 1 to 3; more refuses the VM. */
@@ -94,11 +93,12 @@ enum {
 	HOTSPOT_LINE_BYTES_MAX = 64 << 10,
 	HOTSPOT_LINES_MAX = 16 << 10,
 
-	/* Entries of the list of class loaders, of a loader's list of classes, and of that list
-	 * when the old version of a redefined class is looked for. The newest are first, so what is
-	 * beyond the limit is old, and assumed to be alive. */
+	/* Entries of the list of class loaders, and of a loader's list of classes. The newest are
+	 * first, so what is beyond the limit is old, and assumed to be alive. */
 	HOTSPOT_LOADERS_MAX = 1024,
 	HOTSPOT_CLASSES_MAX = 32,
+	/* Entries of a loader's list of classes among which the old version of a redefined class is
+	 * looked for. If it is not among them, its methods are not named. */
 	HOTSPOT_OLD_CLASSES_MAX = 256,
 	/* Values of _method_idnum that are tried for a redefined method. */
 	HOTSPOT_METHOD_IDNUMS_MAX = 4096,

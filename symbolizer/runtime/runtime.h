@@ -71,8 +71,8 @@ struct runtime_process {
 	/* The runtime sets the fields below. */
 	void *state;		      /* NULL until the runtime sets it */
 	struct runtime_layout layout; /* set by `attach` */
-	/* In how many milliseconds `attach` is to be called again; 0: never. The worker checks this
-	 * once per second. */
+	/* After how many milliseconds `attach` is to be called again; 0: never. The worker calls it
+	 * at its first tick after that time, which may come up to a second later. */
 	unsigned int refresh_ms;
 	size_t cached_bytes;		/* roughly what `drop_cache` would free */
 	struct runtime_refusal refusal; /* set when attach returns -ENOTSUP */
@@ -98,6 +98,8 @@ struct runtime_frames {
  * and is cut if there is no room for it. It may hold any bytes: the worker escapes it before it is
  * passed on. */
 const char *runtime_frames_keep(struct runtime_frames *frames, const char *text, size_t length);
+
+/* Does the same with a text of up to 2,047 bytes that it formats. */
 const char *runtime_frames_format(struct runtime_frames *frames, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
