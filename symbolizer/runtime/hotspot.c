@@ -95,9 +95,9 @@ static void refuse(struct runtime_process *process, const struct hotspot_vm *vm)
 	}
 }
 
-/* Reads the VM's tables and finds the code. The tables are read again until one attach succeeded
- * before, because they may have been incomplete while the VM was starting. `*complete` is set to
- * false if code may still be added that the walker has to know. */
+/* Reads the VM's tables and finds the code. The attach after the first successful one reads the
+ * tables again, because the first may have met a VM that was still starting; later ones do not.
+ * `*complete` is set to false if code may still be added that the walker has to know. */
 static int find_all(struct hotspot *hotspot, struct runtime_process *process, bool *complete)
 {
 	struct hotspot_vm vm = hotspot->vm;
@@ -135,7 +135,8 @@ static int hotspot_attach(struct runtime_process *process)
 	if (r < 0)
 		return r;
 	hotspot->attach_count++;
-	/* Once more in any case: the VM may have been starting the first time. */
+	/* After the first success it is called once more in any case: the VM may have been
+	 * starting. */
 	if (complete && hotspot->attach_count > 1)
 		process->refresh_ms = 0;
 	else if (hotspot->attach_count < REFRESH_FIRST_COUNT)

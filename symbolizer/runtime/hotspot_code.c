@@ -64,8 +64,9 @@ static int unexpected(struct hotspot_vm *vm, const char *what)
 	return -ENOTSUP;
 }
 
-/* Returns the offset of a CodeBlob's field from the start of its HeapBlock; HOTSPOT_NO_FIELD if the
- * VM does not describe it, or its size is neither `bytes` nor `other`, or it is not aligned. */
+/* Returns the offset of a CodeBlob's field from the start of its HeapBlock. Returns
+ * HOTSPOT_NO_FIELD if the VM does not describe it, if its size is neither `bytes` nor `other`, if
+ * it is not aligned, or if it is after the HOTSPOT_BLOB_BYTES that the walker reads. */
 static uint16_t blob_offset(struct finder *f, enum hotspot_field_name name, uint8_t bytes,
 			    uint8_t other)
 {
@@ -162,8 +163,8 @@ static bool overlaps(const struct finder *f, const struct hotspot_heap *heap, un
 	return false;
 }
 
-/* Adds one CodeHeap. A heap that is not reserved or has no segments yet is left out, and so is one
- * more than HOTSPOT_HEAPS_MAX. */
+/* Adds one CodeHeap. A heap that is not reserved or has no segments yet is left out, and so are
+ * those after the first HOTSPOT_HEAPS_MAX. */
 static int find_heap(struct finder *f, uint64_t heap, unsigned int *count)
 {
 	const uint64_t space = heap + f->vm->fields[HOTSPOT_HEAP_MEMORY].offset,
@@ -314,7 +315,7 @@ static void examine_blob(struct finder *f, uint64_t blob, const uint8_t *bytes, 
 		f->names[f->name_count++] = name;
 }
 
-/* Returns whether everything was found that is searched for. */
+/* Returns whether all names that are searched for were found. */
 static bool have_names(const struct finder *f)
 {
 	const struct hotspot_block *b = f->block;
@@ -323,7 +324,7 @@ static bool have_names(const struct finder *f)
 	       (f->vm->version < FIRST_WITH_VIRTUAL_THREADS || b->continuation_start);
 }
 
-/* Examines the first blocks of a heap. */
+/* Examines the first blocks of a heap, until all names are found. */
 static void examine_heap(struct finder *f, const struct hotspot_heap *heap)
 {
 	const uint64_t shift = f->block->segment_shift, head = f->block->heap_block_bytes;

@@ -100,7 +100,7 @@ const struct hotspot_pc_desc *hotspot_find_pc_desc(const struct hotspot_pc_desc 
 	size_t at = SEARCH_LOWER_BOUND(
 	    i, count, descs[i].code_offset < 0 || (uint32_t)descs[i].code_offset < code_offset);
 
-	/* After the last one that has a scope: take that one. */
+	/* There is none with a scope at or after the offset, so the one before it is taken. */
 	if (at == count || descs[at].scope <= 0) {
 		if (at == 0)
 			return NULL;

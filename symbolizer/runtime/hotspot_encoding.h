@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decodes HotSpot's formats from bytes that were read: compressed numbers, line tables, scopes of
- * inlined methods, names and signatures. The bytes may be anything. Pure. */
+ * inlined methods, names and signatures. The bytes may be anything. The functions are pure. */
 #ifndef SYMBOLIZER_RUNTIME_HOTSPOT_ENCODING_H
 #define SYMBOLIZER_RUNTIME_HOTSPOT_ENCODING_H
 

@@ -10,9 +10,9 @@
  *	loader -> _klasses -> ... -> class (InstanceKlass)
  *	class -> _methods -> ... -> method
  *
- * All three lists have their newest entries first. A list is followed for a limited number of
- * entries only. What is beyond the limit is old, and assumed to be alive: classes that come and go
- * are young.
+ * The two lists, of loaders and of a loader's classes, have their newest entries first. Each is
+ * followed for a limited number of entries only. What is beyond the limit is old, and assumed to be
+ * alive: classes that come and go are young. _methods is an array, which is searched completely.
  *
  * Exceptions:
  *	- Classes of the boot loader, the last one of the list, are never unloaded. Methods that the
@@ -86,8 +86,8 @@ static bool loader_is_cached(const struct hotspot_loaders *loaders, uint64_t loa
 	return loader == loaders->boot;
 }
 
-/* Returns whether a loader is alive. One more than HOTSPOT_LOADERS_MAX entries down the list is
- * assumed to be: old loaders are at the end. */
+/* Returns whether a loader is alive. One that is not among the first HOTSPOT_LOADERS_MAX of a
+ * longer list is assumed to be: old loaders are at the end. */
 static bool loader_is_alive(const struct check *c, uint64_t loader)
 {
 	struct hotspot_loaders *loaders = c->loaders;
@@ -97,6 +97,7 @@ static bool loader_is_alive(const struct check *c, uint64_t loader)
 		return true;
 	if (!in_list(c, HOTSPOT_LOADER_NEXT, follow(c, HOTSPOT_LOADERS, 0), loader,
 		     HOTSPOT_LOADERS_MAX, &last)) {
+		/* The list was followed to its end, which is the boot loader. */
 		loaders->boot = last;
 		return false;
 	}

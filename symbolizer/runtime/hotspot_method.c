@@ -66,7 +66,8 @@ static uint64_t pick(const struct reader *r, enum hotspot_field_name name)
 	return hotspot_vm_pick(r->vm, name, r->words, sizeof(r->words));
 }
 
-/* Reads a Symbol's text, cut at HOTSPOT_SYMBOL_BYTES and without a NUL. Returns its length. */
+/* Reads a Symbol's text, cut at HOTSPOT_SYMBOL_BYTES and without a NUL. Returns its length;
+ * -ESTALE: it is not a Symbol that is in use; or an error of memory_read(). */
 static int read_symbol(const struct reader *r, uint64_t address, char text[HOTSPOT_SYMBOL_BYTES])
 {
 	uint64_t length = 0, references = 0;
@@ -93,7 +94,7 @@ static int read_symbol(const struct reader *r, uint64_t address, char text[HOTSP
 	return hotspot_is_name(text, (size_t)length) ? (int)length : -ESTALE;
 }
 
-/* Reads an entry of the constant pool that is a Symbol. Returns its length. */
+/* Reads an entry of the constant pool that is a Symbol. Returns what read_symbol() returns. */
 static int read_constant(const struct reader *r, uint64_t index, char text[HOTSPOT_SYMBOL_BYTES])
 {
 	const uint64_t count =
@@ -126,9 +127,8 @@ static int read_const_method(struct reader *r, uint64_t method)
 	return 0;
 }
 
-/* Returns whether the method has the identity `wanted`, but for its _method_idnum. When an agent
- * redefines a class, a method that stays the same only gets another number among the methods of the
- * class. */
+/* Returns whether the method has the identity `wanted`, but for its _method_idnum: when an agent
+ * redefines a class, nothing else changes in a method that stays the same. */
 static bool has_other_idnum(const struct reader *r, uint32_t wanted)
 {
 	const uint64_t sizes = r->sizes & ((1ull << IDNUM_SHIFT) - 1);
@@ -156,7 +156,8 @@ static void read_file(const struct reader *r, uint64_t holder, char text[HOTSPOT
 	text[length > 0 ? length : 0] = 0;
 }
 
-/* Writes class, method and parameters to `text`. Returns the length. */
+/* Writes class, method and parameters to `text`. Returns the length; -ESTALE: one of them is not a
+ * name; or an error of memory_read(). */
 static int read_name(struct reader *r, uint64_t holder, char text[NAME_BYTES])
 {
 	char symbol[HOTSPOT_SYMBOL_BYTES];

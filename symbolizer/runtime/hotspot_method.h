@@ -43,6 +43,8 @@ void hotspot_methods_begin(struct hotspot_methods *methods);
 int hotspot_method_get(struct hotspot_methods *methods, const struct hotspot_vm *vm,
 		       struct memory *memory, uint64_t address, const uint32_t *wanted,
 		       struct hotspot_method **method);
+
+/* Gives up a reference, unless `method` is NULL. The last one frees the method. */
 void hotspot_method_put(struct hotspot_method *method);
 
 /* Empties the cache. */

@@ -140,7 +140,8 @@ static void locate_separate(const struct context *c, uint64_t address, const uin
 	}
 }
 
-/* Locates the tables of the nmethod at `address`. Forged offsets are found when they are read. */
+/* Locates the tables of the nmethod at `address`. Forged offsets are only found by
+ * read_span(), as forged lengths or unreadable memory. */
 static void locate(const struct context *c, uint64_t address, const uint8_t *header,
 		   struct tables *t)
 {
@@ -247,7 +248,7 @@ static int nmethod_method(const struct context *c, struct hotspot_nmethod *n, ui
 	return 0;
 }
 
-/* Names the inlined methods while they are certainly there; see the top of this file. */
+/* Names the inlined methods now, because they may be unloaded together with the nmethod. */
 static void name_inlined_early(const struct context *c, struct hotspot_nmethod *n)
 {
 	struct hotspot_scope scopes[HOTSPOT_SCOPES_MAX];

@@ -140,7 +140,7 @@ static bool type_is_wanted(const char *type)
 	return false;
 }
 
-/* Records the field of an entry if it is one of ours. */
+/* Records the field of an entry if it is one that HOTSPOT_FIELDS or HOTSPOT_OTHER_NAMES names. */
 static int take_field(struct hotspot_vm *vm, struct memory *memory, const char *type,
 		      const uint64_t *entry)
 {
@@ -243,7 +243,7 @@ static int read_types(struct hotspot_vm *vm, uint64_t table, struct memory *memo
 	return -E2BIG;
 }
 
-/* Records what is missing. */
+/* Records what is missing. Returns -ENOTSUP. */
 static int missing(struct hotspot_vm *vm, const char *type, const char *field)
 {
 	snprintf(vm->missing, sizeof(vm->missing), "%s.%s", type, field);

@@ -146,7 +146,8 @@ struct hotspot_vm {
 	char missing[64]; /* set with -ENOTSUP: what the VM does not describe, as Type._field */
 };
 
-/* Of a libjvm.so: the virtual addresses of the variables that point to the tables. */
+/* What is found out from the file libjvm.so: the virtual addresses of the variables that point to
+ * the tables. */
 struct hotspot_image {
 	uint64_t structs, types;
 };
