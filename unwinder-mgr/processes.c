@@ -390,7 +390,9 @@ void processes_publish(struct manager *manager)
 		struct process *next = process->next_dirty;
 		int r = process_publish(manager, process);
 
-		if (r != -EAGAIN)
+		/* A process that has ended needs no entry in the table. If it waited for one, it
+		 * could not be freed. */
+		if (r != -EAGAIN || process->exited_ns)
 			r = process_report(manager, process);
 		process->dirty = r == -EAGAIN;
 		if (process->dirty) {

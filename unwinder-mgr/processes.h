@@ -7,7 +7,7 @@
  * /proc/PID/maps for processes that existed before, or of which something was missed. Each changes
  * the process's mapping list and marks the process dirty. processes_publish then copies the lists
  * of dirty processes into slabs and writes their entries in the table, under a sequence lock. A
- * process whose list finds no room stays dirty until a slab has come.
+ * process whose list finds no room stays dirty until a slab has come, or until it ends.
  *
  * When a recording starts, a process may fork before its maps have been read. Its children then
  * wait for its list (waits_for): most of them end before their own maps could be read.

@@ -101,3 +101,16 @@ Test(processes, a_list_that_was_requested_after_the_exit_is_of_a_new_process)
 	reclaim();
 	cr_expect_eq(mappings_of(PARENT), 2);
 }
+
+/* There are no slabs here, so that lists cannot be published. */
+Test(processes, a_process_that_has_ended_does_not_wait_for_a_slab)
+{
+	read_maps(PARENT);
+	read_maps(CHILD);
+	processes_exit(&manager, CHILD, 1);
+	processes_publish(&manager);
+	cr_expect_eq(processes_find(&manager.processes, PARENT)->dirty, 1);
+	processes_reclaim(&manager, UINT64_MAX);
+	cr_expect_not_null(processes_find(&manager.processes, PARENT));
+	cr_expect_null(processes_find(&manager.processes, CHILD));
+}
