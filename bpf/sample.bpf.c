@@ -158,19 +158,6 @@ int bulkhead_finish(struct bpf_perf_event_data *ctx)
 	return 0;
 }
 
-/* Sends a sample with new code, after the program of a runtime has copied what its name needs. */
-SEC("perf_event")
-int bulkhead_send(struct bpf_perf_event_data *ctx)
-{
-	__u32 zero = 0;
-	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
-
-	(void)ctx;
-	if (cpu)
-		send_stack(cpu, BPF_RB_FORCE_WAKEUP);
-	return 0;
-}
-
 /* Prepares the state of the CPU for a sample without a user stack. */
 static __always_inline void begin(struct cpu_state *cpu, const struct sampled_task *task, __u64 id)
 {

@@ -34,9 +34,10 @@ enum {
 	BH_UNWIND_BATCHES = 32,
 	BH_UNWIND_BATCH_STEPS = 32,
 	/* Changes from the program of one runtime to that of another in one stack. With the first
-	 * program and the last two these are 32 tail calls, as many as every kernel allows
-	 * (MAX_TAIL_CALL_CNT of include/linux/bpf.h is 32 or 33). */
-	BH_PROGRAM_CHANGES_MAX = 29,
+	 * program and BH_PROGRAM_FINISH these are 32 tail calls, as many as every kernel allows
+	 * (MAX_TAIL_CALL_CNT of include/linux/bpf.h is 32 or 33). If one more is refused, memory is
+	 * not copied. */
+	BH_PROGRAM_CHANGES_MAX = 30,
 	/* The default of kernel.perf_event_max_stack, which limits bpf_get_stack(). */
 	BH_KERNEL_FRAMES_MAX = 127,
 	BH_FRAMES_ROOM = BH_USER_FRAMES_MAX + BH_KERNEL_FRAMES_MAX + 1,
@@ -145,11 +146,10 @@ enum bh_runtime {
 enum bh_program {
 	/* Plus a runtime: walks the rest of a stack (bpf/sample/unwind.h). */
 	BH_PROGRAM_WALK = 0,
-	/* Plus a runtime: copies what the names of new code need (bpf/sample/new_code.h). */
+	BH_PROGRAM_FINISH = BH_PROGRAM_WALK, /* ends the sample; no runtime is 0 */
+	/* Plus a runtime: copies what the names of new code need, and sends the sample
+	 * (bpf/sample/new_code.h). */
 	BH_PROGRAM_COPY = BH_RUNTIME_COUNT,
-	/* What comes after these. No runtime is 0. */
-	BH_PROGRAM_FINISH = BH_PROGRAM_WALK,
-	BH_PROGRAM_SEND = BH_PROGRAM_COPY,
 	BH_PROGRAM_COUNT = BH_PROGRAM_COPY + BH_RUNTIME_COUNT
 };
 

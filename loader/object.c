@@ -231,19 +231,15 @@ static int object_map_counters(struct loader *loader)
 	return 0;
 }
 
-/* Writes the process filter and the last programs of a sample. Returns 0 or a negative errno. */
+/* Writes the process filter and the last program of each sample. Returns 0 or a negative errno. */
 static int object_fill(struct loader *loader)
 {
 	const struct bulkhead_bpf *o = loader->object;
-	const uint32_t finish = BH_PROGRAM_FINISH, send = BH_PROGRAM_SEND;
+	const uint32_t finish = BH_PROGRAM_FINISH;
 	const int finish_fd = bpf_program__fd(o->progs.bulkhead_finish);
-	const int send_fd = bpf_program__fd(o->progs.bulkhead_send);
 	const int programs = bpf_map__fd(o->maps.programs);
 	const uint8_t one = 1;
 	int r = bpf_map_update_elem(programs, &finish, &finish_fd, BPF_ANY);
-
-	if (!r)
-		r = bpf_map_update_elem(programs, &send, &send_fd, BPF_ANY);
 
 	for (uint32_t i = 0; i < loader->config.target_count && r >= 0; i++)
 		r = bpf_map_update_elem(bpf_map__fd(o->maps.pid_filter), &loader->config.targets[i],
@@ -311,7 +307,7 @@ int object_load(struct loader *loader)
 	loader->object = bulkhead_bpf__open();
 	if (!loader->object)
 		return object_load_failed(-errno);
-	/* events.c attaches it to one event per CPU. */
+	/* events.c attaches the first one to an event of each CPU, and it calls the others. */
 	bpf_program__set_autoattach(loader->object->progs.bulkhead_sample, false);
 	bpf_program__set_autoattach(loader->object->progs.bulkhead_finish, false);
 	object_configure(loader);

@@ -9,20 +9,15 @@
 #ifndef BPF_SAMPLE_COPY_H
 #define BPF_SAMPLE_COPY_H
 
-#include "bpf/env.h"
+#include "bpf/sample/send.h"
 
 #ifdef RUNTIME_COPY
 
 _Static_assert(BH_MEMORY_COPY_MAX == HEAP_COPY_WORDS * 8, "a copy is made in `heap`");
 
 /* Writes the copies into the ring. Without room there the worker reads the memory itself. */
-static __always_inline void copy_new_code(__u32 runtime)
+static __always_inline void copy_new_code(struct cpu_state *cpu, __u32 runtime)
 {
-	__u32 zero = 0;
-	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
-
-	if (!cpu)
-		return;
 	struct unwind_state *s = &cpu->unwind;
 	struct bh_memory_copy *copy = (struct bh_memory_copy *)s->runtime.heap;
 

@@ -29,8 +29,7 @@
 struct memory {
 	int fd; /* /proc/PID/mem, borrowed; -1: process_vm_readv() of `pid` (strict mode) */
 	pid_t pid;
-	/* If it is not NULL, the parts of a struct bh_memory_copy (borrowed), which are read
-	 * instead. */
+	/* The parts of a struct bh_memory_copy (borrowed), which are read instead, or NULL. */
 	const uint8_t *copy;
 	size_t copy_bytes;
 	unsigned int reads_left;
@@ -42,8 +41,7 @@ void memory_allow(struct memory *memory, unsigned int reads, size_t bytes);
 
 /* Reads exactly `length` bytes at `address`. Returns 0; -EFAULT: a part of it is not mapped or not
  * readable; -ESTALE: it is not in the copy; -ESRCH: the process has ended or has executed another
- * program; -EDQUOT: the budget is used up. After an error the contents of `buffer` are undefined.
- */
+ * program; -EDQUOT: the budget is used up. After an error `buffer` is undefined. */
 int memory_read(struct memory *memory, uint64_t address, void *buffer, size_t length);
 
 int memory_read_u8(struct memory *memory, uint64_t address, uint8_t *value);

@@ -318,7 +318,9 @@ class BpfProgram:
 
     def __init__(self, pid):
         self.pid = pid
-        found = [n for n in fds(pid, "bpf-prog") if lib.bpf_describe("prog", fdinfo(pid, n)["prog_id"]).get("name") in self.NAMES]
+        # A descriptor may be closed meanwhile: the loader closes those of runtimes after it has loaded them.
+        ids = {number: fdinfo(pid, number).get("prog_id") for number in fds(pid, "bpf-prog")}
+        found = [number for number, prog in ids.items() if prog and lib.bpf_describe("prog", prog).get("name") in self.NAMES]
         if len(found) != 1:
             raise RuntimeError(f"process {pid} holds {len(found)} programs named {' or '.join(self.NAMES)}, not one")
         self.number = found[0]
