@@ -67,6 +67,7 @@ struct sample_progress {
 	__u32 process_slot;	/* in `processes` */
 	__u32 process_sequence; /* of that slot when the walk began */
 	__u32 process_found;	/* the two fields above are valid */
+	__u32 runtime_allowed;	/* that of the process */
 	__u32 program_changes;	/* so far */
 	__u32 walker_is_due;	/* the walker comes before the next step */
 	__u32 is_executing;	/* struct sampled_task */
@@ -74,7 +75,6 @@ struct sample_progress {
 	__u32 kernel_hashed;	/* frames in that sum */
 	__u32 code_next; /* the next word in which to look for new code (sample/new_code.h) */
 	__u32 new_codes; /* frames with new code so far */
-	__u32 reserved;
 	__u32 new_code[NEW_CODES_MAX]; /* the words at which these frames begin */
 };
 

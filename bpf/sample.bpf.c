@@ -52,6 +52,7 @@ static __always_inline int find_process(struct cpu_state *cpu, __u32 tgid)
 			continue;
 		cpu->progress.process_found = 1;
 		cpu->progress.process_slot = slot;
+		cpu->progress.runtime_allowed = p->runtime_allowed;
 		cpu->progress.process_sequence = *(volatile __u32 *)&p->sequence;
 		s->mapping_slab = p->mapping_slab;
 		s->mapping_offset = p->mapping_offset;
@@ -84,7 +85,8 @@ static __always_inline void unwind_user_stack(struct bpf_perf_event_data *ctx,
 		cpu->progress.end = end;
 		return;
 	}
-	managed_find_slot(s, 0, tgid);
+	if (cpu->progress.runtime_allowed)
+		managed_find_slot(s, 0, tgid);
 	__u32 runtime = managed_first_runtime(s, 0);
 
 	if (runtime != BH_RUNTIME_NONE) {

@@ -271,7 +271,10 @@ struct bh_process {
 	uint32_t tgid; /* 0: free */
 	uint32_t sequence;
 	uint32_t mapping_slab, mapping_offset, mapping_count;
-	uint32_t reserved[3];
+	/* The manager allows to read its memory as that of a language runtime. Without that, a slot
+	 * in struct bh_runtime_table, which the worker writes, counts for nothing. */
+	uint32_t runtime_allowed;
+	uint32_t reserved[2];
 };
 BH_ASSERT_SIZE(struct bh_process, 32);
 

@@ -20,6 +20,14 @@ static const struct mapping *first_watched(const struct process *process)
 	return NULL;
 }
 
+/* Tells the kernel side whether there is a permission. */
+static void permit_publish(const struct process *process)
+{
+	if (process->slot)
+		__atomic_store_n(&process->slot->runtime_allowed,
+				 process->allowed.exec_generation != 0, __ATOMIC_RELEASE);
+}
+
 int memory_permit_update(struct manager *manager, struct process *process)
 {
 	const struct mapping *mapping = manager->modules.watched ? first_watched(process) : NULL;
@@ -39,12 +47,15 @@ int memory_permit_update(struct manager *manager, struct process *process)
 	    .tgid = process->tgid,
 	    .exec_generation = process->exec_generation,
 	};
-	if (!memcmp(&allowed, &process->allowed, sizeof(allowed)))
+	if (!memcmp(&allowed, &process->allowed, sizeof(allowed))) {
+		permit_publish(process);
 		return 0;
+	}
 	if (peer_send(&manager->role.peers[ROLE_OPENER], MESSAGE_ALLOW_MEMORY, &allowed,
 		      sizeof(allowed), NULL, 0) == -ENOBUFS)
 		return -EAGAIN;
 	process->allowed = allowed;
+	permit_publish(process);
 	return 0;
 }
 
@@ -59,4 +70,5 @@ void memory_permit_withdraw(struct manager *manager, struct process *process)
 	peer_send(&manager->role.peers[ROLE_OPENER], MESSAGE_FORBID_MEMORY, &forbidden,
 		  sizeof(forbidden), NULL, 0);
 	process->allowed = (struct msg_allow_memory){0};
+	permit_publish(process);
 }

@@ -8,6 +8,10 @@
  * ends when the process executes another program, exits, or maps another file there
  * (FORBID_MEMORY). The kernel does not report munmap; the opener's check covers that case.
  *
+ * The kernel side, too, walks managed frames of a process and copies what their names need only
+ * while there is a permission (runtime_allowed in struct bh_process). Otherwise the worker, which
+ * writes the table of runtimes, could have it read any memory of any process.
+ *
  * Example: process 42, generation 7, maps python3.11, which the worker watches.
  *
  *	publish	ALLOW_MEMORY {42, 7, 0x420000 to 0x6b0000, device 8:1, inode 77}, then MAPPED
@@ -21,7 +25,7 @@ struct manager;
 struct process;
 
 /* Allows the memory of a process that maps a watched module, or ends the permission if it no longer
- * maps any. Returns 0; or -EAGAIN if the opener cannot take the message now, and then the process
+ * maps any, and publishes that in the entry of the process. Returns 0; or -EAGAIN if the opener cannot take the message now, and then the process
  * must not be reported to the worker. */
 int memory_permit_update(struct manager *manager, struct process *process);
 

@@ -300,7 +300,8 @@ const struct mapping_list *processes_list_at(struct manager *manager, uint32_t t
 }
 
 /* Writes an entry of the published table; without a list the entry becomes free. A walker that
- * reads it meanwhile sees the sequence change. */
+ * reads it meanwhile sees the sequence change. Memory of its runtime may be read when the manager
+ * has allowed that, which comes later (memory_permits.h). */
 static void slot_write(struct bh_process *slot, uint32_t tgid, const struct mapping_list *list)
 {
 	sequence_lock_begin(&slot->sequence);
@@ -308,6 +309,7 @@ static void slot_write(struct bh_process *slot, uint32_t tgid, const struct mapp
 	slot->mapping_offset = list ? list->block.offset : 0;
 	slot->mapping_count = list ? (uint32_t)list->count : 0;
 	slot->tgid = list ? tgid : 0;
+	slot->runtime_allowed = list ? slot->runtime_allowed : 0;
 	sequence_lock_end(&slot->sequence);
 }
 

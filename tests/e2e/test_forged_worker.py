@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker that has been taken over obtains the memory of processes that the manager reports to have a language runtime, and of no others."""
+"""A worker that has been taken over obtains the memory of processes that the manager reports to have a language runtime, and of no others: neither from the
+opener, nor through the kernel side."""
 import os
 import re
 import shutil
@@ -57,12 +58,15 @@ class ForgedWorker(lib.Case):
     def obtained(self, pid):
         return any(tgid == pid for tgid, _, _ in self.lines("obtained"))
 
+    def walked(self, pid):
+        return re.search(rf"^walked {pid}$", lib.read(os.path.join(self.directory, "log")), re.M)
+
     def generations(self, pid):
         return {generation for tgid, generation, _ in self.lines("process") if tgid == pid}
 
     def test_memory(self):
-        forbidden = self.spawn("/bin/sleep", "300")
-        early = self.spawn(PYTHON, "-c", "import time; time.sleep(300)")
+        forbidden = self.spawn("/bin/sh", "-c", "while :; do :; done")
+        early = self.spawn(PYTHON, "-c", "while True: pass")
         # It is reported first, and then executes a program that has no runtime.
         turncoat = self.spawn(PYTHON, "-c", TURNCOAT)
         recording = self.start_recording()
@@ -75,11 +79,14 @@ class ForgedWorker(lib.Case):
         late = self.spawn(PYTHON, "-c", "import time; time.sleep(300)")
         self.wait_for(lambda: self.obtained(late), "a later process is allowed")
         self.wait_for(lambda: self.generations(forbidden), "the process without a runtime is announced")
+        # The forged slots have an effect, but not in a process that the manager did not allow.
+        self.wait_for(lambda: self.walked(early), "the kernel side reads memory as the worker says")
         recording.send_signal(signal.SIGINT)
         recording.wait(lib.PATIENCE)
         log = lib.read(os.path.join(self.directory, "log"))
         self.assertFalse(self.obtained(forbidden))
         self.assertFalse(self.obtained(1))
+        self.assertFalse(self.walked(forbidden))
         reported = {(tgid, generation) for tgid, generation, _ in self.lines("mapped")}
         self.assertEqual([x for x in self.lines("obtained") if x[:2] not in reported], [])
         self.assertEqual([x for x in self.lines("mapped") if not RUNTIME_FILE.fullmatch(x[2])], [])

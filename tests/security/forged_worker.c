@@ -6,21 +6,26 @@
  * - it declares every module to be a language runtime (WATCH), the C library among them;
  * - it asks for the memory of each process that it hears of (OPEN_MEMORY), reported to have a runtime or not;
  * - every 20 ms it asks again for each program of each process, also for those that are no longer executed;
- * - it floods the opener with requests for pids and generations that it has not heard of.
+ * - it floods the opener with requests for pids and generations that it has not heard of;
+ * - it publishes a runtime slot for each process, in which all addresses are code of CPython, so that the kernel side would read its memory.
  *
  * It prints what the test needs to know:
  *	process TGID GENERATION PATH		the manager has announced the program
  *	mapped TGID GENERATION PATH		the manager has reported that the program maps this module
  *	obtained TGID GENERATION		the opener has sent a descriptor of its memory
  *	late TGID GENERATION			the same, although a later program of this process was announced more than LATE_NS before
+ *	walked TGID				a sample of the process has managed frames, copied memory, or was cut by a walker
  *	refused N, answered N			at the end: how many requests were refused, and how many descriptors were sent
  */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include "bpf/shared.h"
+#include "common/bpf_ring.h"
 #include "common/clock.h"
 #include "role/role.h"
 #include "symbolizer/worker/policy.h"
@@ -29,6 +34,7 @@ enum {
 	PROGRAMS_MAX = 4096,
 	MODULES_MAX = 8192,
 	TICK_MS = 20,
+	PAGE = 4096,
 	FLOOD = 500, /* requests per tick, of which no one can be answered */
 };
 
@@ -37,7 +43,7 @@ enum {
 struct program {
 	uint32_t tgid, exec_generation;
 	uint64_t ended_ns; /* when a later program of this process was announced; 0: it was not */
-	bool mapped, obtained;
+	bool mapped, obtained, walked;
 };
 
 struct forged_worker {
@@ -46,6 +52,8 @@ struct forged_worker {
 	unsigned int program_count;
 	char *modules[MODULES_MAX]; /* paths by id */
 	uint32_t flood_tgid;
+	struct bpf_ring ring;
+	struct bh_runtime_table *table;
 	unsigned long long refused, answered;
 };
 
@@ -76,11 +84,47 @@ static void ask(struct forged_worker *worker, uint32_t tgid, uint32_t exec_gener
 	peer_send(&worker->role.peers[ROLE_OPENER], MESSAGE_OPEN_MEMORY, &request, sizeof(request), NULL, 0);
 }
 
+/* Publishes a slot for a process: its only range is all of its memory, and belongs to CPython. The block has only zeros. */
+static void forge_slot(struct bh_runtime_table *table, uint32_t tgid)
+{
+	for (uint32_t i = 0; table && i < BH_RUNTIME_PROBES; i++) {
+		struct bh_runtime_slot *slot = &table->slots[(bh_runtime_hash(tgid) + i) & ((1u << BH_RUNTIME_SLOTS_BITS) - 1)];
+
+		if (slot->tgid && slot->tgid != tgid)
+			continue;
+		slot->range_count = 1;
+		slot->code_filters[0] = (struct bh_runtime_code_filter){.start = PAGE, .bytes = 1ull << 47};
+		slot->tgid = tgid;
+		return;
+	}
+}
+
+/* Prints each process in which a walker has worked. */
+static void read_samples(struct forged_worker *worker)
+{
+	const void *record;
+	size_t length;
+
+	while (worker->ring.data && bpf_ring_peek(&worker->ring, &record, &length)) {
+		const struct bh_sample *header = record;
+
+		for (unsigned int i = 0; i < worker->program_count && (header->flags || header->reason == BH_REASON_RUNTIME); i++) {
+			struct program *p = &worker->programs[i];
+
+			if (p->tgid == header->tgid && !p->walked)
+				printf("walked %u\n", p->tgid);
+			p->walked |= p->tgid == header->tgid;
+		}
+		bpf_ring_next(&worker->ring);
+	}
+}
+
 static void on_tick(void *context, uint32_t events)
 {
 	struct forged_worker *worker = context;
 
 	(void)events;
+	read_samples(worker);
 	for (unsigned int i = 0; i < worker->program_count; i++) {
 		struct program *p = &worker->programs[i];
 
@@ -98,8 +142,18 @@ static int on_maps(void *context, const struct msg_maps *maps, struct message *m
 {
 	struct forged_worker *worker = context;
 
-	(void)maps;
-	(void)message;
+	const struct msg_id cpython = {.id = BH_RUNTIME_CPYTHON};
+
+	if (bpf_ring_init(&worker->ring, message->fds[0], maps->ring_bytes) < 0)
+		abort();
+	message->fds[0] = -1;
+	worker->table = mmap(NULL, sizeof(*worker->table), PROT_READ | PROT_WRITE, MAP_SHARED, message->fds[3], 0);
+	if (worker->table == MAP_FAILED)
+		abort();
+	worker->table->ranges[0] = (struct bh_runtime_range){.start = PAGE, .end = 1ull << 47, .runtime = BH_RUNTIME_CPYTHON};
+	for (unsigned int i = 0; i < worker->program_count; i++)
+		forge_slot(worker->table, worker->programs[i].tgid);
+	peer_send(&worker->role.peers[ROLE_LOADER], MESSAGE_LOAD_RUNTIME, &cpython, sizeof(cpython), NULL, 0);
 	worker->role.state = ROLE_READY;
 	role_send_status(&worker->role, &(struct msg_status){0});
 	return 0;
@@ -123,6 +177,7 @@ static int on_process(void *context, const struct msg_process *process)
 
 	printf("process %u %u %.*s\n", process->tgid, process->exec_generation, (int)sizeof(process->path), process->path);
 	find(worker, process->tgid, process->exec_generation);
+	forge_slot(worker->table, process->tgid);
 	ask(worker, process->tgid, process->exec_generation);
 	return 0;
 }

@@ -210,3 +210,32 @@ Test(memory_permits, a_process_is_reported_later_if_the_opener_is_full)
 	processes_publish(&manager);
 	cr_expect_eq(sent(MESSAGE_MAPPED), 1);
 }
+
+/* What the kernel side reads: whether a slot that the worker has published counts. */
+static bool runtime_allowed(uint32_t tgid)
+{
+	return processes_find(&manager.processes, tgid)->slot->runtime_allowed;
+}
+
+Test(memory_permits, the_kernel_side_knows_who_is_allowed)
+{
+	map(CHILD, TEXT, 6);
+	map_watched(PROCESS);
+	cr_expect(runtime_allowed(PROCESS));
+	cr_expect_not(runtime_allowed(CHILD));
+	/* It stays so when the entry is written again. */
+	map(PROCESS, OTHER_TEXT, 6);
+	cr_expect(runtime_allowed(PROCESS));
+	/* A child is allowed for itself. */
+	processes_fork(&manager, PROCESS, CHILD);
+	cr_expect_not(runtime_allowed(CHILD));
+	processes_publish(&manager);
+	cr_expect(runtime_allowed(CHILD));
+	/* The next program is not. */
+	processes_exec(&manager, PROCESS, "other", 1);
+	cr_expect_not(runtime_allowed(PROCESS));
+	map(PROCESS, TEXT, 6);
+	cr_expect_not(runtime_allowed(PROCESS));
+	processes_exit(&manager, CHILD, 2);
+	cr_expect_not(runtime_allowed(CHILD));
+}
