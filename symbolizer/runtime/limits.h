@@ -125,6 +125,16 @@ enum {
 	V8_CODE_BYTES_MAX = 512 << 10,
 	/* Pieces of compiled code of one process in the cache. A power of two. */
 	V8_CODES_CACHED = 1024,
+	/* Functions and scripts of one process in the cache. Powers of two. */
+	V8_FUNCTIONS_CACHED = 4096,
+	V8_SCRIPTS_CACHED = 512,
+	/* Bytes of the source of a script that is read: less than may be read to name one frame.
+	 * A larger script has lines if V8 has counted them, and no names of classes. */
+	V8_SOURCE_BYTES_MAX = 3 << 20,
+	/* Brackets in brackets, and methods, of a script whose classes are found. Minified programs
+	 * of some MiB have up to 300 and 10,000. */
+	V8_NESTING_MAX = 1024,
+	V8_METHODS_MAX = 1 << 16,
 	/* Isolates of a process whose code is known to the walker: four ranges for each. */
 	V8_ISOLATES_MAX = 31,
 };

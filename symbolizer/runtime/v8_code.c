@@ -44,8 +44,6 @@ enum {
 	OUTER_SHOWN = 4,    /* frames that are shown if there are too many */
 };
 
-_Static_assert(V8_CODES_CACHED == sizeof((struct v8_codes){0}.codes) / sizeof(void *), "in both");
-
 /* The fields of a Code. */
 struct code_head {
 	uint64_t address; /* tagged */
@@ -91,11 +89,10 @@ static size_t code_bytes(const struct v8_code *code)
 
 void v8_codes_fini(struct v8_codes *codes)
 {
-	for (int i = 0; i < V8_CODES_CACHED; i++) {
-		code_free(codes->codes[i]);
-		codes->codes[i] = NULL;
-	}
-	codes->bytes = 0;
+	for (int i = 0; codes->table && i < V8_CODES_CACHED; i++)
+		code_free(codes->table[i]);
+	free(codes->table);
+	*codes = (struct v8_codes){0};
 }
 
 static uint64_t field(const struct v8_heap *heap, const uint8_t *bytes, enum v8_constant name,
@@ -306,8 +303,14 @@ static int code_get(struct v8_codes *codes, struct v8_heap *heap, uint64_t pc,
 
 	if (r < 0)
 		return r;
+	if (!codes->table) {
+		codes->table = calloc(V8_CODES_CACHED, sizeof(*codes->table));
+		if (!codes->table)
+			return -ENOMEM;
+		codes->bytes = V8_CODES_CACHED * sizeof(*codes->table);
+	}
 	struct v8_code **entry =
-	    &codes->codes[(head.start / CODE_ALIGNMENT) & (V8_CODES_CACHED - 1)];
+	    &codes->table[(head.start / CODE_ALIGNMENT) & (V8_CODES_CACHED - 1)];
 	if (*entry && !memcmp(&(*entry)->head, &head, sizeof(head)) &&
 	    (*entry)->own.identity == function->identity) {
 		*found = *entry;

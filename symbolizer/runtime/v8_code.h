@@ -8,8 +8,8 @@
 struct v8_code;
 
 struct v8_codes {
-	struct v8_code *codes[1024]; /* V8_CODES_CACHED; NULL: free */
-	size_t bytes;
+	struct v8_code **table; /* V8_CODES_CACHED; NULL: none was read yet */
+	size_t bytes;		/* allocated */
 };
 
 /* A sampled place in compiled code, and the function that the walker found in its frame. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How this works. A SharedFunctionInfo has the function's ScopeInfo (v8_scope.c), its Script and
- * its BytecodeArray. The Script has a name, which is the file, and the source, in which lines are
- * counted: V8 does that itself only when it first needs them (Script::line_ends).
+ * its BytecodeArray.
  *
  * Before a function is shown, its identity is computed from the memory as it is then, and compared
  * with that of the sample. It is computed again after the name has been read, because the garbage
@@ -30,8 +29,7 @@ enum {
 	/* InterpreterData and Code have the BytecodeArray in their first field after the map; of
 	 * Code it is the one that otherwise has the data for deoptimization. */
 	INTERPRETER_DATA_BYTECODES = 8,
-	SOURCE_PIECE_CHARACTERS = 8192,
-	LINES_STEP = 1024,
+	V8_CLASS_BYTES = 256, /* of the name of a class; a longer one is cut */
 };
 
 /* Reads the words from which the identity is made. `*script` is tagged. */
@@ -63,174 +61,28 @@ int v8_function_identify(struct v8_heap *heap, uint64_t address, uint32_t *ident
 	return read_head(heap, address, &script, &id, identity);
 }
 
-static void function_fini(struct v8_functions *functions, struct v8_function *function)
+static size_t function_bytes(const struct v8_function *function)
 {
-	if (!function->address)
-		return;
-	functions->bytes -= strlen(function->name) + 1 + function->positions_length;
-	free(function->name);
-	free(function->positions);
-	memset(function, 0, sizeof(*function));
+	return sizeof(*function) + strlen(function->name) + 1 + function->positions_length;
 }
 
-static void script_fini(struct v8_functions *functions, struct v8_script *script)
+static void function_free(struct v8_function *function)
 {
-	if (!script->address)
+	if (!function)
 		return;
-	functions->bytes -=
-	    strlen(script->name) + 1 + script->line_count * sizeof(*script->line_ends);
-	free(script->name);
-	free(script->line_ends);
-	memset(script, 0, sizeof(*script));
+	free(function->name);
+	free(function->positions);
+	free(function);
 }
 
 void v8_functions_fini(struct v8_functions *functions)
 {
-	for (int i = 0; i < V8_FUNCTIONS_CACHED; i++)
-		function_fini(functions, &functions->functions[i]);
-	for (int i = 0; i < V8_SCRIPTS_CACHED; i++)
-		script_fini(functions, &functions->scripts[i]);
+	for (int i = 0; functions->table && i < V8_FUNCTIONS_CACHED; i++)
+		function_free(functions->table[i]);
+	free(functions->table);
+	v8_scripts_fini(&functions->scripts);
+	*functions = (struct v8_functions){0};
 }
-
-/* ---- Lines ---- */
-
-struct lines {
-	uint32_t *ends;
-	size_t count;
-};
-
-static int lines_add(struct lines *lines, uint32_t end)
-{
-	if (lines->count == V8_LINES_MAX)
-		return -E2BIG;
-	if (lines->count % LINES_STEP == 0) {
-		uint32_t *more =
-		    realloc(lines->ends, (lines->count + LINES_STEP) * sizeof(*lines->ends));
-		if (!more)
-			return -ENOMEM;
-		lines->ends = more;
-	}
-	lines->ends[lines->count++] = end;
-	return 0;
-}
-
-/* Adds the ends of lines among some characters. The end of a line is a line feed, a carriage return
- * without one, or one of two characters of Unicode (ECMAScript, "Line Terminators"). */
-static int lines_scan(struct lines *lines, const uint8_t *bytes, bool wide, uint32_t count,
-		      uint32_t base, uint32_t *before)
-{
-	for (uint32_t i = 0; i < count; i++) {
-		const uint32_t c =
-		    wide ? (uint32_t)(bytes[2 * i] | bytes[2 * i + 1] << 8) : bytes[i];
-		int r = 0;
-
-		/* The pair is one end of a line, at its second character. */
-		if (*before == '\r' && c != '\n')
-			r = lines_add(lines, base + i - 1);
-		if (r == 0 && (c == '\n' || c == 0x2028 || c == 0x2029))
-			r = lines_add(lines, base + i);
-		if (r < 0)
-			return r;
-		*before = c;
-	}
-	return 0;
-}
-
-/* Counts the lines of the source of a script. */
-static int lines_of_source(struct v8_heap *heap, uint64_t script, struct lines *lines)
-{
-	uint8_t piece[2 * SOURCE_PIECE_CHARACTERS];
-	struct v8_flat flat;
-	uint32_t before = 0;
-	uint64_t source;
-	int r = v8_heap_word(heap, script, v8_constant(heap, V8_SCRIPT_SOURCE), &source);
-
-	if (r == 0)
-		r = v8_heap_flat(heap, source, &flat);
-	for (uint32_t done = 0; r == 0 && done < flat.length;) {
-		const uint32_t left = flat.length - done;
-		const uint32_t n = left < SOURCE_PIECE_CHARACTERS ? left : SOURCE_PIECE_CHARACTERS;
-
-		r = memory_read(heap->memory, flat.address + ((uint64_t)done << flat.wide), piece,
-				(size_t)n << flat.wide);
-		if (r == 0)
-			r = lines_scan(lines, piece, flat.wide, n, done, &before);
-		done += n;
-	}
-	return r == 0 ? lines_add(lines, flat.length) : r;
-}
-
-/* Takes the lines that V8 has counted. -ESTALE if it has not. */
-static int lines_of_script(struct v8_heap *heap, uint64_t script, struct lines *lines)
-{
-	uint8_t *words = NULL;
-	uint64_t array;
-	size_t count = 0;
-	int r = v8_heap_object(heap, script, v8_constant(heap, V8_SCRIPT_LINE_ENDS),
-			       V8_TYPE_FIXED_ARRAY, &array);
-
-	if (r == 0)
-		r = v8_heap_array(heap, array, sizeof(uint64_t), V8_LINES_MAX, &words, &count);
-	if (r == 0 && !count)
-		r = -ESTALE;
-	for (size_t i = 0; r == 0 && i < count; i++) {
-		uint64_t word;
-
-		memcpy(&word, words + i * sizeof(word), sizeof(word));
-		if ((uint32_t)word || (i && word >> V8_SMI_SHIFT < lines->ends[i - 1]))
-			r = -ESTALE;
-		else
-			r = lines_add(lines, (uint32_t)(word >> V8_SMI_SHIFT));
-	}
-	free(words);
-	return r;
-}
-
-/* Finds the script of a function. */
-static int script_get(struct v8_functions *functions, struct v8_heap *heap, uint64_t address,
-		      int32_t id, struct v8_script **found)
-{
-	struct v8_script *script =
-	    &functions->scripts[(address >> 3 ^ (uint32_t)id) & (V8_SCRIPTS_CACHED - 1)];
-	char name[V8_FILE_BYTES] = "";
-	struct lines lines = {0};
-	uint64_t string;
-	int32_t now;
-
-	*found = script;
-	if (script->address == address && script->id == id)
-		return 0;
-	script_fini(functions, script);
-	int r = v8_heap_word(heap, address, v8_constant(heap, V8_SCRIPT_NAME), &string);
-	/* A script without a name has "undefined" there. */
-	if (r == 0 && v8_heap_text(heap, string, name, sizeof(name)) < 0)
-		name[0] = 0;
-	if (r == 0)
-		r = v8_heap_small(heap, address, v8_constant(heap, V8_SCRIPT_LINE_OFFSET),
-				  &script->first_line);
-	if (r == 0 && lines_of_script(heap, address, &lines) < 0) {
-		lines.count = 0;
-		if (lines_of_source(heap, address, &lines) < 0)
-			lines.count = 0;
-	}
-	if (r == 0)
-		r = v8_heap_small(heap, address, v8_constant(heap, V8_SCRIPT_ID), &now);
-	if (r == 0 && now != id)
-		r = -ESTALE;
-	script->name = r == 0 ? strdup(name) : NULL;
-	if (!script->name) {
-		free(lines.ends);
-		return r < 0 ? r : -ENOMEM;
-	}
-	script->address = address;
-	script->id = id;
-	script->line_ends = lines.ends;
-	script->line_count = lines.count;
-	functions->bytes += strlen(name) + 1 + lines.count * sizeof(*lines.ends);
-	return 0;
-}
-
-/* ---- Functions ---- */
 
 int v8_function_bytecodes(struct v8_heap *heap, const struct v8_function *function,
 			  uint64_t *bytecodes)
@@ -288,60 +140,99 @@ static int read_scope(struct v8_heap *heap, uint64_t address, struct v8_scope *s
 	return r == -EFAULT ? -ESTALE : r;
 }
 
-/* Reads the function into a free entry of the cache. */
-static int function_read(struct v8_functions *functions, struct v8_heap *heap, uint64_t address,
-			 uint32_t identity, struct v8_function *function)
+/* Makes the name as JavaScript programmers write it: "async Class.method", "Class.get x", "new
+ * Class". Of a method whose class is not known it is the method's own name. */
+static int make_name(struct v8_functions *functions, struct v8_heap *heap,
+		     const struct v8_function *function, const struct v8_scope *scope, char **made)
 {
-	struct v8_function read = {.address = address, .identity = identity};
-	char name[V8_NAME_BYTES + sizeof("async ")];
+	const char *own = scope->name[0] ? scope->name : "(anonymous)";
+	const char *before = v8_scope_is_async(scope)	      ? "async "
+			     : v8_scope_is_constructor(scope) ? "new "
+							      : "";
+	char class_name[V8_CLASS_BYTES] = "";
+	const struct v8_script *script;
+
+	if (v8_scope_is_method(scope)) {
+		int r = v8_script_get(&functions->scripts, heap, function->script,
+				      function->script_id, &script);
+		if (r < 0)
+			return r;
+		if (!v8_script_class(heap, script, scope->start, class_name, sizeof(class_name)))
+			class_name[0] = 0;
+	}
+	if (asprintf(made, "%s%s%s%s", before, class_name, class_name[0] ? "." : "", own) >= 0)
+		return 0;
+	*made = NULL;
+	return -ENOMEM;
+}
+
+static int function_read(struct v8_functions *functions, struct v8_heap *heap,
+			 struct v8_function *function)
+{
 	struct v8_scope scope;
 	uint32_t now;
-	int r = read_head(heap, address, &read.script, &read.script_id, &now);
+	int r = read_head(heap, function->address, &function->script, &function->script_id, &now);
 
-	if (r == 0 && now != identity)
+	if (r == 0 && now != function->identity)
 		r = -ESTALE;
 	if (r == 0)
-		r = read_scope(heap, address, &scope);
+		r = read_scope(heap, function->address, &scope);
 	if (r == 0)
-		r = read_positions(heap, &read);
+		r = make_name(functions, heap, function, &scope, &function->name);
+	if (r < 0)
+		return r;
+	function->start = scope.start;
+	r = read_positions(heap, function);
 	if (r == 0)
-		r = v8_function_identify(heap, address, &now);
-	if (r == 0 && now != identity)
-		r = -ESTALE;
-	if (r == 0) {
-		read.start = scope.start;
-		snprintf(name, sizeof(name), "%s%s", scope.async ? "async " : "",
-			 scope.name[0] ? scope.name : "(anonymous)");
-		read.name = strdup(name);
-		if (!read.name)
-			r = -ENOMEM;
-	}
+		r = v8_function_identify(heap, function->address, &now);
+	return r == 0 && now != function->identity ? -ESTALE : r;
+}
+
+/* Puts the function at `address` into an entry of the cache. */
+static int function_add(struct v8_functions *functions, struct v8_heap *heap, uint64_t address,
+			uint32_t identity, struct v8_function **entry)
+{
+	struct v8_function *function = calloc(1, sizeof(*function));
+
+	if (!function)
+		return -ENOMEM;
+	function->address = address;
+	function->identity = identity;
+	int r = function_read(functions, heap, function);
 	if (r < 0) {
-		free(read.positions);
+		function_free(function);
 		return r;
 	}
-	functions->bytes += strlen(read.name) + 1 + read.positions_length;
-	*function = read;
+	if (*entry)
+		functions->bytes -= function_bytes(*entry);
+	function_free(*entry);
+	*entry = function;
+	functions->bytes += function_bytes(function);
 	return 0;
 }
 
 int v8_function_get(struct v8_functions *functions, struct v8_heap *heap, uint64_t address,
 		    uint32_t identity, struct v8_function **found)
 {
-	struct v8_function *function =
-	    &functions->functions[(address >> 3 ^ identity) & (V8_FUNCTIONS_CACHED - 1)];
 	uint32_t now;
 	int r;
 
-	if (function->address == address && function->identity == identity) {
+	if (!functions->table) {
+		functions->table = calloc(V8_FUNCTIONS_CACHED, sizeof(*functions->table));
+		if (!functions->table)
+			return -ENOMEM;
+		functions->bytes = V8_FUNCTIONS_CACHED * sizeof(*functions->table);
+	}
+	struct v8_function **entry =
+	    &functions->table[(address >> 3 ^ identity) & (V8_FUNCTIONS_CACHED - 1)];
+	if (*entry && (*entry)->address == address && (*entry)->identity == identity) {
 		r = v8_function_identify(heap, address, &now);
 		if (r == 0 && now != identity)
 			r = -ESTALE;
 	} else {
-		function_fini(functions, function);
-		r = function_read(functions, heap, address, identity, function);
+		r = function_add(functions, heap, address, identity, entry);
 	}
-	*found = function;
+	*found = *entry;
 	return r == -EFAULT ? -ESTALE : r;
 }
 
@@ -360,21 +251,17 @@ int v8_function_show(struct v8_functions *functions, struct v8_heap *heap,
 		     struct runtime_frames *frames)
 {
 	struct runtime_frame *frame = &frames->frames[frames->count];
-	struct v8_script *script;
-	int r = script_get(functions, heap, function->script, function->script_id, &script);
+	const struct v8_script *script;
+	int r = v8_script_get(&functions->scripts, heap, function->script, function->script_id,
+			      &script);
 
 	if (r < 0)
 		return r == -EFAULT ? -ESTALE : r;
 	*frame = (struct runtime_frame){
 	    .function = runtime_frames_keep(frames, function->name, strlen(function->name)),
-	    .file = runtime_frames_keep(frames, script->name, strlen(script->name))};
-	const uint32_t first = (uint32_t)script->first_line + 1;
-	if (script->line_count && function->start >= 0)
-		frame->start_line = first + v8_position_line(script->line_ends, script->line_count,
-							     (uint32_t)function->start);
-	if (script->line_count && offset >= 0)
-		frame->line = first + v8_position_line(script->line_ends, script->line_count,
-						       (uint32_t)offset);
+	    .file = runtime_frames_keep(frames, script->name, strlen(script->name)),
+	    .line = v8_script_line(script, offset),
+	    .start_line = v8_script_line(script, function->start)};
 	frames->count++;
 	return 0;
 }

@@ -8,20 +8,11 @@
 
 #include "symbolizer/runtime/v8_heap.h"
 #include "symbolizer/runtime/v8_positions.h"
-
-/* A Script. */
-struct v8_script {
-	uint64_t address; /* tagged; 0: the entry is free */
-	int32_t id;
-	int32_t first_line; /* of the script in its file, from 0 on */
-	char *name;
-	uint32_t *line_ends; /* the offset of the last character of each line; NULL: unknown */
-	size_t line_count;
-};
+#include "symbolizer/runtime/v8_script.h"
 
 /* A SharedFunctionInfo. */
 struct v8_function {
-	uint64_t address; /* without the tag; 0: the entry is free */
+	uint64_t address; /* without the tag */
 	uint32_t identity;
 	int32_t start;	 /* offset in the script; -1: unknown */
 	uint64_t script; /* tagged */
@@ -31,15 +22,10 @@ struct v8_function {
 	size_t positions_length;
 };
 
-enum {
-	V8_FUNCTIONS_CACHED = 4096, /* a power of two */
-	V8_SCRIPTS_CACHED = 256,    /* a power of two */
-};
-
 struct v8_functions {
-	struct v8_function functions[V8_FUNCTIONS_CACHED];
-	struct v8_script scripts[V8_SCRIPTS_CACHED];
-	size_t bytes; /* allocated for them */
+	struct v8_function **table; /* V8_FUNCTIONS_CACHED; NULL: none was read yet */
+	size_t bytes;		    /* allocated, without those of the scripts */
+	struct v8_scripts scripts;
 };
 
 /* Computes the identity of the function at `address` (without the tag) from what is in memory.

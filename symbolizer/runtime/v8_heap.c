@@ -302,3 +302,18 @@ int v8_heap_text(struct v8_heap *heap, uint64_t string, char *text, size_t size)
 	text[used] = 0;
 	return 0;
 }
+
+int v8_heap_slice(const struct v8_heap *heap, const struct v8_flat *flat, uint32_t start,
+		  uint32_t length, char *text, size_t size)
+{
+	struct v8_flat part = *flat;
+	size_t used = 0;
+
+	if (start > flat->length || length > flat->length - start)
+		return -ESTALE;
+	part.address += (uint64_t)start << flat->wide;
+	part.length = length;
+	int r = append_flat(heap, &part, text, size, &used);
+	text[used] = 0;
+	return r;
+}

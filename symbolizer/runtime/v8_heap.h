@@ -68,4 +68,8 @@ int v8_heap_flat(struct v8_heap *heap, uint64_t string, struct v8_flat *flat);
 /* Writes a string of any representation to `text` as UTF-8, cut at `size` - 1 bytes. */
 int v8_heap_text(struct v8_heap *heap, uint64_t string, char *text, size_t size);
 
+/* Writes a part of a string in one piece as UTF-8. -ESTALE if it does not have that part. */
+int v8_heap_slice(const struct v8_heap *heap, const struct v8_flat *flat, uint32_t start,
+		  uint32_t length, char *text, size_t size);
+
 #endif

@@ -20,6 +20,7 @@
 #include "symbolizer/runtime/v8_scope.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "bpf/runtime/v8.h"
@@ -43,10 +44,27 @@ enum {
 	FLAG_INFERRED_NAME = 1 << 14,
 	KIND_SHIFT = 17,
 	KIND_MASK = 31,
-	/* FunctionKind (src/objects/function-kind.h): from kAsyncArrowFunction to
-	 * kAsyncGeneratorFunction. */
-	KIND_ASYNC_FIRST = 12,
-	KIND_ASYNC_LAST = 18,
+};
+
+/* FunctionKind (src/objects/function-kind.h), the same in 11.3 to 14.6. */
+enum {
+	KIND_CONSTRUCTOR_FIRST = 3,  /* kBaseConstructor */
+	KIND_CONSTRUCTOR_LAST = 6,   /* kDerivedConstructor */
+	KIND_ACCESSOR_FIRST = 7,     /* kGetterFunction */
+	KIND_ACCESSOR_LAST = 10,     /* kStaticSetterFunction */
+	KIND_ASYNC_FIRST = 12,	     /* kAsyncArrowFunction */
+	KIND_ASYNC_METHOD_FIRST = 14, /* kAsyncConciseMethod */
+	KIND_ASYNC_METHOD_LAST = 17, /* kStaticAsyncConciseGeneratorMethod */
+	KIND_ASYNC_LAST = 18,	     /* kAsyncGeneratorFunction */
+	KIND_METHOD_FIRST = 20,	     /* kConciseGeneratorMethod */
+	KIND_METHOD_LAST = 23,	     /* kStaticConciseMethod */
+	/* Functions that initialise the fields of a class: in 11.3, 24 those of an object and 25
+	 * those of the class; since 12.4, 24 and 25, and 26 and 27. */
+	KIND_FIELDS = 24,
+	KIND_STATIC_FIELDS_OLD = 25,
+	KIND_STATIC_FIELDS = 26,
+	KIND_FIELDS_LAST = 27,
+	FIRST_WITH_FOUR_KINDS = 12,
 };
 
 /* The type of the scope of a module (ScopeType in src/common/globals.h), by version: 12 and older,
@@ -92,6 +110,17 @@ static int after_locals(const struct v8_heap *heap, uint64_t object, uint32_t fl
 	return 0;
 }
 
+/* Names a function that initialises fields. V8 itself stores the name of the class for it. */
+static void name_fields(const struct v8_heap *heap, struct v8_scope *scope)
+{
+	const bool is_static =
+	    scope->kind >= (heap->image->major < FIRST_WITH_FOUR_KINDS ? KIND_STATIC_FIELDS_OLD
+								       : KIND_STATIC_FIELDS);
+
+	snprintf(scope->name, sizeof(scope->name), "%s",
+		 is_static ? "<static_initializer>" : "<instance_members_initializer>");
+}
+
 int v8_scope_read(struct v8_heap *heap, uint64_t object, struct v8_scope *scope)
 {
 	const bool fixed = heap->image->major >= FIRST_WITH_FIXED_POSITIONS;
@@ -105,8 +134,7 @@ int v8_scope_read(struct v8_heap *heap, uint64_t object, struct v8_scope *scope)
 	if (r < 0)
 		return r;
 	const uint32_t flags = (uint32_t)(fixed ? word : word >> V8_SMI_SHIFT);
-	const uint32_t kind = flags >> KIND_SHIFT & KIND_MASK;
-	scope->async = kind >= KIND_ASYNC_FIRST && kind <= KIND_ASYNC_LAST;
+	scope->kind = (uint8_t)(flags >> KIND_SHIFT & KIND_MASK);
 	r = after_locals(heap, object, flags, &offset);
 	if (r == 0 && (flags & FLAG_FUNCTION_NAME)) {
 		r = read_name(heap, object, offset, scope->name);
@@ -117,7 +145,31 @@ int v8_scope_read(struct v8_heap *heap, uint64_t object, struct v8_scope *scope)
 			r = read_name(heap, object, offset, scope->name);
 		offset += WORD;
 	}
+	if (scope->kind >= KIND_FIELDS && scope->kind <= KIND_FIELDS_LAST)
+		name_fields(heap, scope);
 	if (r == 0 && v8_heap_small(heap, object, fixed ? FIXED_START : offset, &scope->start) < 0)
 		scope->start = -1;
 	return r;
+}
+
+static bool in_kinds(const struct v8_scope *scope, unsigned int first, unsigned int last)
+{
+	return scope->kind >= first && scope->kind <= last;
+}
+
+bool v8_scope_is_async(const struct v8_scope *scope)
+{
+	return in_kinds(scope, KIND_ASYNC_FIRST, KIND_ASYNC_LAST);
+}
+
+bool v8_scope_is_method(const struct v8_scope *scope)
+{
+	return in_kinds(scope, KIND_ACCESSOR_FIRST, KIND_ACCESSOR_LAST) ||
+	       in_kinds(scope, KIND_ASYNC_METHOD_FIRST, KIND_ASYNC_METHOD_LAST) ||
+	       in_kinds(scope, KIND_METHOD_FIRST, KIND_METHOD_LAST);
+}
+
+bool v8_scope_is_constructor(const struct v8_scope *scope)
+{
+	return in_kinds(scope, KIND_CONSTRUCTOR_FIRST, KIND_CONSTRUCTOR_LAST);
 }

@@ -190,14 +190,14 @@ Test(v8_heap, scope_has_name_and_start)
 	cr_assert_eq(v8_scope_read(&heap, object, &scope), 0);
 	cr_expect_str_eq(scope.name, "leaf");
 	cr_expect_eq(scope.start, 27);
-	cr_expect(!scope.async);
+	cr_expect(!v8_scope_is_async(&scope));
 	/* No name of its own, but an inferred one; and an async function. */
 	objects[0][1] = small(0x4171e2 | 13 << 17);
 	objects[0][4] = make_text(1, "");
 	objects[0][6] = make_text(3, "Module.load");
 	cr_assert_eq(v8_scope_read(&heap, object, &scope), 0);
 	cr_expect_str_eq(scope.name, "Module.load");
-	cr_expect(scope.async);
+	cr_expect(v8_scope_is_async(&scope));
 	/* Two local variables: a name and a number each. */
 	objects[0][3] = small(2);
 	objects[0][8] = make_text(4, "outer");
