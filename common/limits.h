@@ -25,6 +25,9 @@ enum {
 	/* Distinct frames to which the worker assigns ids, and which the exporter expects at most.
 	 * Full: the worker resets all ids and describes everything again. */
 	LIMIT_WORKER_FRAMES = 1 << 18,
+	/* Ids of these frames. A managed frame takes one for each function inlined there. Full: as
+	 * above. */
+	LIMIT_WORKER_FRAME_IDS = 3 << 18,
 
 	/* Frames of one stack: kernel frames, 2,048 user frames, the functions inlined into managed
 	 * ones, and the reason of an incomplete stack. The worker leaves out the outermost managed

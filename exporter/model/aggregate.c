@@ -13,10 +13,11 @@
 #include "records/records.h"
 
 enum {
-	/* The worker assigns ids from 1 on without gaps, and resets them after LIMIT_WORKER_FRAMES
-	 * (2^18) frames. A managed frame with inlined functions takes several ids. */
+	/* The worker assigns ids from 1 on without gaps, and resets them after
+	 * LIMIT_WORKER_FRAME_IDS (3 * 2^18). The rest is for those until the reset. */
 	AGGREGATE_IDS_MAX = 1 << 20,
 };
+_Static_assert((int)LIMIT_WORKER_FRAME_IDS < (int)AGGREGATE_IDS_MAX, "ids of the worker fit");
 
 /* 1 h. A sample may have waited in the worker while the exporter was started again, but never this
  * long: an older time is taken for a lie. */

@@ -22,9 +22,10 @@ enum {
 	/* Executable mappings of a runtime's file in one process; further ones are ignored. V8 has
 	 * up to 4, and one for each isolate. */
 	RUNTIME_MAPPINGS_MAX = 40,
-	/* Frames that one managed frame may stand for: a method and those inlined into it. */
-	RUNTIME_INLINED_MAX = 16,
-	/* Text of these frames, in bytes: 512 each for function and file. */
+	/* Frames that one managed frame may stand for: a method and those inlined into it. V8
+	 * inlines chains of small functions without a limit of their depth; 31 were seen. */
+	RUNTIME_INLINED_MAX = 48,
+	/* Text of these frames, in bytes: 341 each for function and file. */
 	RUNTIME_TEXT_BYTES = 16384,
 	/* A refusal in bytes, with its NUL: the sentence and 128 bytes of path. */
 	RUNTIME_REFUSAL_BYTES = 320,

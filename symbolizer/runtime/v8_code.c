@@ -41,7 +41,10 @@ enum {
 	WEAK = 2,    /* the bit of a tagged address that says that the reference is weak */
 	PLACE_BYTES = 16,
 	PLACE_FUNCTION = 8, /* InliningPosition: after the position */
-	OUTER_SHOWN = 4,    /* frames that are shown if there are too many */
+	/* Frames that are left out of too many are followed by one that says how many, and by the
+	 * function itself. */
+	OUTER_SHOWN = 2,
+	FRAME_TEXT_BYTES = V8_FILE_BYTES + 1024, /* a name has at most 512 + 256 + 7 */
 };
 
 /* The fields of a Code. */
@@ -261,6 +264,13 @@ static bool is_optimised(const struct v8_heap *heap, const struct v8_code *code)
 	return kind == baseline + 1 || kind == baseline + 2;
 }
 
+/* Returns whether it is glue, such as between JavaScript and WebAssembly: CodeKind has the kinds of
+ * glue first, then code of the interpreter, then baseline code. */
+static bool is_glue(const struct v8_heap *heap, const struct code_head *head)
+{
+	return (head->flags & KIND_MASK) + 1 < v8_constant(heap, V8_KIND_BASELINE);
+}
+
 /* Reads the code that `head` describes. */
 static int code_read(struct v8_heap *heap, const struct code_head *head,
 		     const struct v8_function *function, struct v8_code **made)
@@ -293,7 +303,7 @@ static int code_read(struct v8_heap *heap, const struct code_head *head,
 }
 
 /* Finds the code at a place, of this function. What is cached is used if the code still describes
- * itself in the same way. */
+ * itself in the same way. -ENOENT: the code belongs to no function of the program. */
 static int code_get(struct v8_codes *codes, struct v8_heap *heap, uint64_t pc,
 		    const struct v8_function *function, struct v8_code **found)
 {
@@ -301,6 +311,8 @@ static int code_get(struct v8_codes *codes, struct v8_heap *heap, uint64_t pc,
 	struct v8_code *code = NULL;
 	int r = find_head(heap, pc, &head);
 
+	if (r == 0 && is_glue(heap, &head))
+		r = -ENOENT;
 	if (r < 0)
 		return r;
 	if (!codes->table) {
@@ -370,7 +382,8 @@ static int show_inlined(struct v8_functions *functions, struct v8_heap *heap,
 
 		if (!place_find(code, at, &inlined, &packed))
 			return -ESTALE;
-		if (frames->count + OUTER_SHOWN < RUNTIME_INLINED_MAX) {
+		if (frames->count + OUTER_SHOWN < RUNTIME_INLINED_MAX &&
+		    sizeof(frames->text) - frames->used > OUTER_SHOWN * FRAME_TEXT_BYTES) {
 			int r = v8_function_get(functions, heap, inlined->address,
 						inlined->identity, &function);
 			if (r == 0)
@@ -434,8 +447,8 @@ int v8_code_show(struct v8_codes *codes, struct v8_functions *functions, struct 
 		r = show_inlined(functions, heap, code, &position, frames);
 		found = r == 0;
 	}
-	if (r == -ESRCH)
-		return r;
+	if (r == -ESRCH || r == -ENOENT)
+		return r == -ENOENT ? 0 : r;
 	if (!found) {
 		frames->used = 0;
 		frames->frames[0] = (struct runtime_frame){.function = UNKNOWN_INLINED, .file = ""};

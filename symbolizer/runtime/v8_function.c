@@ -257,9 +257,13 @@ int v8_function_show(struct v8_functions *functions, struct v8_heap *heap,
 
 	if (r < 0)
 		return r == -EFAULT ? -ESTALE : r;
+	/* Functions that are inlined mostly come from the same file. */
+	const char *file = frames->count && !strcmp(frame[-1].file, script->name)
+			       ? frame[-1].file
+			       : runtime_frames_keep(frames, script->name, strlen(script->name));
 	*frame = (struct runtime_frame){
 	    .function = runtime_frames_keep(frames, function->name, strlen(function->name)),
-	    .file = runtime_frames_keep(frames, script->name, strlen(script->name)),
+	    .file = file,
 	    .line = v8_script_line(script, offset),
 	    .start_line = v8_script_line(script, function->start)};
 	frames->count++;

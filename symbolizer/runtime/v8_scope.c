@@ -58,13 +58,13 @@ enum {
 	KIND_ASYNC_LAST = 18,	     /* kAsyncGeneratorFunction */
 	KIND_METHOD_FIRST = 20,	     /* kConciseGeneratorMethod */
 	KIND_METHOD_LAST = 23,	     /* kStaticConciseMethod */
-	/* Functions that initialise the fields of a class: in 11.3, 24 those of an object and 25
-	 * those of the class; since 12.4, 24 and 25, and 26 and 27. */
+	/* Functions that initialise the fields of a class: until 13.6, 24 those of an object and 25
+	 * those of the class; in 14.6, 24 and 25, and 26 and 27. */
 	KIND_FIELDS = 24,
 	KIND_STATIC_FIELDS_OLD = 25,
 	KIND_STATIC_FIELDS = 26,
 	KIND_FIELDS_LAST = 27,
-	FIRST_WITH_FOUR_KINDS = 12,
+	FIRST_WITH_FOUR_KINDS = 14,
 };
 
 /* The type of the scope of a module (ScopeType in src/common/globals.h), by version: 12 and older,

@@ -19,7 +19,7 @@ enum {
 	MANAGED_TEXT_MAX = 2048, /* bytes of a name or a path as they are passed on */
 	/* A managed frame's entry in ids.frames has its first id in the lower bits and the number
 	 * of its ids above them. */
-	COUNT_SHIFT = 27,
+	COUNT_SHIFT = 26,
 };
 _Static_assert(LIMIT_WORKER_FRAMES < (1ll << COUNT_SHIFT) / RUNTIME_INLINED_MAX / 2, "ids fit");
 _Static_assert(RUNTIME_INLINED_MAX < 1 << (32 - COUNT_SHIFT), "counts fit");

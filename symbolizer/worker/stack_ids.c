@@ -263,8 +263,8 @@ void stack_ids_reset(struct worker *worker)
 
 static bool too_many_ids(const struct ids *ids)
 {
-	return ids->frames.count > LIMIT_WORKER_FRAMES || ids->stacks.count > LIMIT_WORKER_STACKS ||
-	       ids->threads.count > LIMIT_WORKER_STACKS;
+	return ids->frames.count > LIMIT_WORKER_FRAMES || ids->frame > LIMIT_WORKER_FRAME_IDS ||
+	       ids->stacks.count > LIMIT_WORKER_STACKS || ids->threads.count > LIMIT_WORKER_STACKS;
 }
 
 void stack_ids_reset_when_due(struct worker *worker, uint64_t time_ns)
