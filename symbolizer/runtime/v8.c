@@ -219,8 +219,7 @@ static int v8_symbolize(struct runtime_process *process, const uint64_t *words,
 		r = name_interpreted(v8, words, frames);
 	else if (kind <= V8_FRAME_COMPILED_TOP && count == FRAME_WORDS)
 		r = name_compiled(v8, words, kind == V8_FRAME_COMPILED_TOP, frames);
-	process->cached_bytes =
-	    v8->functions.bytes + v8->functions.scripts.bytes + v8->codes.bytes;
+	process->cached_bytes = v8->functions.bytes + v8->functions.scripts.bytes + v8->codes.bytes;
 	return r;
 }
 

@@ -293,7 +293,10 @@ static void open_brace(struct v8_classes *c)
 	const bool is_object = c->token <= TOKEN_KEYWORD;
 
 	l->head = HEAD_NONE;
-	open_bracket(c, is_class ? BRACKET_CLASS : is_object ? BRACKET_OBJECT : BRACKET_BLOCK,
+	open_bracket(c,
+		     is_class	 ? BRACKET_CLASS
+		     : is_object ? BRACKET_OBJECT
+				 : BRACKET_BLOCK,
 		     is_class ? l->name : (struct v8_span){0});
 	token_set(c, TOKEN_BLOCK);
 }
@@ -322,8 +325,7 @@ static void close_parenthesis(struct v8_classes *c)
 
 	if (bracket != BRACKET_PARENTHESIS && bracket != BRACKET_CONDITION)
 		fail(c, -EINVAL);
-	token_set(c,
-		  bracket == BRACKET_CONDITION ? TOKEN_CONDITION_CLOSED : TOKEN_PARENTHESES);
+	token_set(c, bracket == BRACKET_CONDITION ? TOKEN_CONDITION_CLOSED : TOKEN_PARENTHESES);
 }
 
 /* A character that is an operator or a part of one. */
@@ -423,9 +425,9 @@ static void read_slash(struct v8_classes *c, uint32_t ch)
 	}
 	c->state = STATE_CODE;
 	if (expects_value(c)) {
-		c->state = ch == '\\' ? STATE_REGEXP_ESCAPE
-			   : ch == '['	? STATE_REGEXP_CLASS
-					: STATE_REGEXP;
+		c->state = ch == '\\'  ? STATE_REGEXP_ESCAPE
+			   : ch == '[' ? STATE_REGEXP_CLASS
+				       : STATE_REGEXP;
 		return;
 	}
 	token_set(c, TOKEN_OPERATOR);
@@ -562,8 +564,7 @@ int v8_classes_end(struct v8_classes *c, struct v8_methods *methods)
 
 bool v8_methods_find(const struct v8_methods *methods, uint32_t at, struct v8_span *class_name)
 {
-	const size_t first =
-	    SEARCH_LOWER_BOUND(i, methods->count, methods->methods[i].at < at);
+	const size_t first = SEARCH_LOWER_BOUND(i, methods->count, methods->methods[i].at < at);
 
 	if (first == methods->count || methods->methods[first].at != at ||
 	    !methods->methods[first].class_name.length)

@@ -155,10 +155,11 @@ static int make_name(struct v8_functions *functions, struct v8_heap *heap,
 	if (v8_scope_is_method(scope)) {
 		int r = v8_script_get(&functions->scripts, heap, function->script,
 				      function->script_id, &script);
-		if (r < 0)
+		if (r == 0)
+			r = v8_script_class(heap, script, scope->start, class_name,
+					    sizeof(class_name));
+		if (r < 0 && r != -ENOENT)
 			return r;
-		if (!v8_script_class(heap, script, scope->start, class_name, sizeof(class_name)))
-			class_name[0] = 0;
 	}
 	if (asprintf(made, "%s%s%s%s", before, class_name, class_name[0] ? "." : "", own) >= 0)
 		return 0;
@@ -215,6 +216,7 @@ int v8_function_get(struct v8_functions *functions, struct v8_heap *heap, uint64
 		    uint32_t identity, struct v8_function **found)
 {
 	uint32_t now;
+	int32_t id;
 	int r;
 
 	if (!functions->table) {
@@ -226,11 +228,15 @@ int v8_function_get(struct v8_functions *functions, struct v8_heap *heap, uint64
 	struct v8_function **entry =
 	    &functions->table[(address >> 3 ^ identity) & (V8_FUNCTIONS_CACHED - 1)];
 	if (*entry && (*entry)->address == address && (*entry)->identity == identity) {
-		r = v8_function_identify(heap, address, &now);
+		/* The Script may have moved since then. */
+		r = read_head(heap, address, &(*entry)->script, &id, &now);
 		if (r == 0 && now != identity)
 			r = -ESTALE;
 	} else {
 		r = function_add(functions, heap, address, identity, entry);
+		/* What it refers to may have moved meanwhile. */
+		if (r == -ESTALE || r == -EFAULT)
+			r = function_add(functions, heap, address, identity, entry);
 	}
 	*found = *entry;
 	return r == -EFAULT ? -ESTALE : r;

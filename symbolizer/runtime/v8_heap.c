@@ -138,13 +138,18 @@ int v8_heap_array(const struct v8_heap *heap, uint64_t array, size_t unit, size_
 	return 0;
 }
 
+bool v8_heap_is_string(uint16_t type)
+{
+	return type < STRING_TYPES_END;
+}
+
 /* Reads type and length of a string. -ESTALE if it is none. */
 static int string_head(struct v8_heap *heap, uint64_t string, uint16_t *type, uint32_t *length)
 {
 	int r = v8_heap_type(heap, string, type);
 
 	if (r == 0)
-		r = *type < STRING_TYPES_END ? 0 : -ESTALE;
+		r = v8_heap_is_string(*type) ? 0 : -ESTALE;
 	return r == 0 ? memory_read_u32(heap->memory, string - V8_TAG + STRING_LENGTH, length) : r;
 }
 

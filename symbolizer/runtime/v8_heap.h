@@ -60,6 +60,9 @@ int v8_heap_object(struct v8_heap *heap, uint64_t object, uint32_t offset, enum 
 int v8_heap_array(const struct v8_heap *heap, uint64_t array, size_t unit, size_t max,
 		  uint8_t **bytes, size_t *length);
 
+/* Whether a type is that of a string. */
+bool v8_heap_is_string(uint16_t type);
+
 /* Finds the characters of a string that is in one piece: sequential or external, maybe through
  * thin, sliced and flattened ones. -ESTALE if it is no string, -ENOTSUP if it is not in one
  * piece. */

@@ -48,16 +48,16 @@ enum {
 
 /* FunctionKind (src/objects/function-kind.h), the same in 11.3 to 14.6. */
 enum {
-	KIND_CONSTRUCTOR_FIRST = 3,  /* kBaseConstructor */
-	KIND_CONSTRUCTOR_LAST = 6,   /* kDerivedConstructor */
-	KIND_ACCESSOR_FIRST = 7,     /* kGetterFunction */
-	KIND_ACCESSOR_LAST = 10,     /* kStaticSetterFunction */
-	KIND_ASYNC_FIRST = 12,	     /* kAsyncArrowFunction */
+	KIND_CONSTRUCTOR_FIRST = 3,   /* kBaseConstructor */
+	KIND_CONSTRUCTOR_LAST = 6,    /* kDerivedConstructor */
+	KIND_ACCESSOR_FIRST = 7,      /* kGetterFunction */
+	KIND_ACCESSOR_LAST = 10,      /* kStaticSetterFunction */
+	KIND_ASYNC_FIRST = 12,	      /* kAsyncArrowFunction */
 	KIND_ASYNC_METHOD_FIRST = 14, /* kAsyncConciseMethod */
-	KIND_ASYNC_METHOD_LAST = 17, /* kStaticAsyncConciseGeneratorMethod */
-	KIND_ASYNC_LAST = 18,	     /* kAsyncGeneratorFunction */
-	KIND_METHOD_FIRST = 20,	     /* kConciseGeneratorMethod */
-	KIND_METHOD_LAST = 23,	     /* kStaticConciseMethod */
+	KIND_ASYNC_METHOD_LAST = 17,  /* kStaticAsyncConciseGeneratorMethod */
+	KIND_ASYNC_LAST = 18,	      /* kAsyncGeneratorFunction */
+	KIND_METHOD_FIRST = 20,	      /* kConciseGeneratorMethod */
+	KIND_METHOD_LAST = 23,	      /* kStaticConciseMethod */
 	/* Functions that initialise the fields of a class: until 13.6, 24 those of an object and 25
 	 * those of the class; in 14.6, 24 and 25, and 26 and 27. */
 	KIND_FIELDS = 24,

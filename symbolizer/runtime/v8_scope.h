@@ -12,14 +12,14 @@ enum {
 struct v8_scope {
 	char name[V8_NAME_BYTES]; /* "" if the function has none */
 	uint8_t kind;		  /* FunctionKind */
-	int32_t start; /* offset in the script; -1: unknown */
+	int32_t start;		  /* offset in the script; -1: unknown */
 };
 
 /* 0; -ESTALE if the object is no ScopeInfo; or an error of memory_read(). */
 int v8_scope_read(struct v8_heap *heap, uint64_t object, struct v8_scope *scope);
 
-/* Whether it is an async function; the constructor of a class; a method, getter or setter of a class
- * or of an object. */
+/* Whether it is an async function; the constructor of a class; a method, getter or setter of a
+ * class or of an object. */
 bool v8_scope_is_async(const struct v8_scope *scope);
 bool v8_scope_is_constructor(const struct v8_scope *scope);
 bool v8_scope_is_method(const struct v8_scope *scope);

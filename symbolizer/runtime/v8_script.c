@@ -97,11 +97,24 @@ static int lines_scan(struct lines *lines, const uint8_t *bytes, bool wide, uint
 	return 0;
 }
 
+/* Reads a field of a script that refers to a string, or to "undefined". -ENOENT: to that. -ESTALE:
+ * the object has moved away. */
+static int string_field(struct v8_heap *heap, uint64_t script, enum v8_constant field,
+			uint64_t *string)
+{
+	uint16_t type;
+	int r = v8_heap_word(heap, script, v8_constant(heap, field), string);
+
+	if (r == 0)
+		r = v8_heap_type(heap, *string, &type);
+	return r < 0 ? r : v8_heap_is_string(type) ? 0 : -ENOENT;
+}
+
 /* Finds the source of a script. -E2BIG if it is too large to be read. */
 static int source_find(struct v8_heap *heap, uint64_t script, struct v8_flat *flat)
 {
 	uint64_t source;
-	int r = v8_heap_word(heap, script, v8_constant(heap, V8_SCRIPT_SOURCE), &source);
+	int r = string_field(heap, script, V8_SCRIPT_SOURCE, &source);
 
 	if (r == 0)
 		r = v8_heap_flat(heap, source, flat);
@@ -170,13 +183,16 @@ static int read_contents(struct v8_heap *heap, struct v8_script *script)
 	if (r == 0 && v8_classes_end(classes, &script->methods) == -ENOMEM)
 		r = -ENOMEM;
 	v8_classes_free(classes);
-	if (r == -E2BIG) {
+	const bool too_large = r == -E2BIG;
+	if (too_large) {
 		lines.count = 0;
 		r = lines_of_script(heap, script->address, &lines);
 	}
 	script->line_ends = lines.ends;
 	script->line_count = r == 0 ? lines.count : 0;
-	return r == -ENOMEM || r == -ESRCH ? r : 0;
+	/* There are no lines without a source, and if it is in pieces or its lines are not counted.
+	 * Other errors are those of objects that move while they are read. */
+	return r == -ENOENT || r == -ENOTSUP || r == -E2BIG || too_large ? 0 : r;
 }
 
 static int script_read(struct v8_heap *heap, struct v8_script *script)
@@ -184,12 +200,11 @@ static int script_read(struct v8_heap *heap, struct v8_script *script)
 	char name[V8_FILE_BYTES] = "";
 	uint64_t string;
 	int32_t now;
-	int r = v8_heap_word(heap, script->address, v8_constant(heap, V8_SCRIPT_NAME), &string);
+	int r = string_field(heap, script->address, V8_SCRIPT_NAME, &string);
 
-	/* A script without a name has "undefined" there. */
-	if (r == 0 && v8_heap_text(heap, string, name, sizeof(name)) < 0)
-		name[0] = 0;
 	if (r == 0)
+		r = v8_heap_text(heap, string, name, sizeof(name));
+	if (r == 0 || r == -ENOENT)
 		r = v8_heap_small(heap, script->address, v8_constant(heap, V8_SCRIPT_LINE_OFFSET),
 				  &script->first_line);
 	if (r == 0)
@@ -244,13 +259,17 @@ uint32_t v8_script_line(const struct v8_script *script, int32_t offset)
 	       v8_position_line(script->line_ends, script->line_count, (uint32_t)offset);
 }
 
-bool v8_script_class(struct v8_heap *heap, const struct v8_script *script, int32_t offset,
-		     char *text, size_t size)
+int v8_script_class(struct v8_heap *heap, const struct v8_script *script, int32_t offset,
+		    char *text, size_t size)
 {
 	struct v8_flat flat;
 	struct v8_span name;
 
-	return offset >= 0 && v8_methods_find(&script->methods, (uint32_t)offset, &name) &&
-	       source_find(heap, script->address, &flat) == 0 &&
-	       v8_heap_slice(heap, &flat, name.start, name.length, text, size) == 0;
+	if (offset < 0 || !v8_methods_find(&script->methods, (uint32_t)offset, &name))
+		return -ENOENT;
+	int r = source_find(heap, script->address, &flat);
+	if (r == 0)
+		r = v8_heap_slice(heap, &flat, name.start, name.length, text, size);
+	/* There was a source. */
+	return r == -ENOENT ? -ESTALE : r;
 }

@@ -30,10 +30,10 @@ int v8_script_get(struct v8_scripts *scripts, struct v8_heap *heap, uint64_t add
 /* Returns the line in the file, from 1 on, of a character of the script; 0: unknown. */
 uint32_t v8_script_line(const struct v8_script *script, int32_t offset);
 
-/* Writes the name of the class of a method whose parameters begin at this offset. Returns false if
- * it is not known. */
-bool v8_script_class(struct v8_heap *heap, const struct v8_script *script, int32_t offset,
-		     char *text, size_t size);
+/* Writes the name of the class of a method whose parameters begin at this offset. -ENOENT: it is
+ * not known; or an error of reading the source. */
+int v8_script_class(struct v8_heap *heap, const struct v8_script *script, int32_t offset,
+		    char *text, size_t size);
 
 void v8_scripts_fini(struct v8_scripts *scripts);
 
