@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes the decoders of the language runtimes: CPython's line tables; HotSpot's line tables,
- * scopes of inlined methods, names and signatures; V8's positions. The first 4 bytes of the input
- * are the position. */
+ * scopes of inlined methods, names and signatures; V8's positions, and the classes in a source. The
+ * first 4 bytes of the input are the position. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "symbolizer/runtime/cpython_lines.h"
 #include "symbolizer/runtime/hotspot_encoding.h"
+#include "symbolizer/runtime/v8_classes.h"
 #include "symbolizer/runtime/v8_positions.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -51,6 +52,26 @@ static void fuzz_positions(const uint8_t *data, size_t size, uint32_t at)
 	check(v8_position_baseline(data, size / 2, at, &bytecodes) <= (int32_t)size);
 }
 
+static void fuzz_classes(const uint8_t *data, size_t size)
+{
+	struct v8_classes *classes = v8_classes_new();
+	struct v8_methods methods = {0};
+	struct v8_span name;
+
+	check(classes != NULL);
+	for (size_t i = 0; i < size; i++)
+		v8_classes_read(classes, data[i]);
+	if (v8_classes_end(classes, &methods) == 0) {
+		for (size_t i = 0; i < methods.count; i++) {
+			check(i == 0 || methods.methods[i - 1].at < methods.methods[i].at);
+			if (v8_methods_find(&methods, methods.methods[i].at, &name))
+				check(name.start + name.length < methods.methods[i].at);
+		}
+	}
+	free(methods.methods);
+	v8_classes_free(classes);
+}
+
 static void fuzz_scopes(const uint8_t *data, size_t size, uint32_t at)
 {
 	struct hotspot_scope scopes[HOTSPOT_SCOPES_MAX];
@@ -85,6 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size -= sizeof(at);
 	fuzz_positions(data, size, at & 0xffff);
 	fuzz_lines(data, size, at & 0xffff);
+	fuzz_classes(data, size);
 	fuzz_scopes(data, size, at & 0xffff);
 	fuzz_texts(data, size, at);
 	return 0;
