@@ -5,6 +5,7 @@ BULKHEAD_NODES: more programs "node", separated by colons; "only:" in front: no 
 """
 import collections
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -19,8 +20,31 @@ VERSIONS = (20, 22, 24, 26)  # those that are supported
 INTERPRETER = ["--no-opt", "--no-sparkplug", "--no-maglev"]
 BASELINE = ["--no-opt", "--no-maglev", "--always-sparkplug"]
 MAGLEV = ["--maglev", "--no-turbofan"]
-MODES = [[], INTERPRETER, BASELINE, MAGLEV]
+# Where %GetOptimizationStatus says that a function has code of the tier (OptimizationStatus in src/runtime/runtime.h; V8 14 lacks
+# kAlwaysOptimize, the third).
+TIERS = {
+    "TurboFan": {20: 6, 22: 6, 24: 6, 26: 5},
+    "the interpreter": {20: 7, 22: 7, 24: 7, 26: 6},
+    "Sparkplug": {20: 15, 22: 15, 24: 15, 26: 14},
+    "Maglev": {24: 5, 26: 4},  # earlier Nodes are built without it
+}
+# Options of Node, arguments of the program, the tier that its functions reach.
+MODES = {
+    "all tiers": ([], [], "TurboFan"),
+    "interpreter": (INTERPRETER, [], "the interpreter"),
+    "baseline": (BASELINE, [], "Sparkplug"),
+    "Maglev": (MAGLEV, [], "Maglev"),
+    "worker thread": ([], ["worker"], "TurboFan"),
+}
 LEAST_SHARE = 0.99
+GC_STRESS = ["--stress-compaction", "--gc-interval=2000"]
+GC_SAMPLES = int(os.environ.get("BULKHEAD_GC_SAMPLES", "500"))
+GC_LEAST_SHARE = 0.5  # code that was moved before it was read has no inlined functions: 64 to 81 % in Node 26, above 92 % in the others
+REAL = os.path.join(HERE, "node/real_programs.js")
+ACORN = "node:internal/deps/acorn/acorn/dist/acorn"
+# Of each part of REAL, which JavaScript frames are in it, innermost first, and in which share of the samples. None: not known.
+REAL_INNER = {"parsed": None, "matched": ["[regular expression]"], "revived": ["heavy", "(anonymous)"], "written": ["heavy", "toJSON"]}
+REAL_LEAST = {"parsed": 0.99, "matched": 0.95, "revived": 0.8, "written": 0.9}
 WARM_UP_SECONDS = 1.5  # of CPU time: until V8 has compiled what is called often
 BEFORE_MAX = 0.15  # of samples that were taken before the process was attached
 
@@ -35,7 +59,7 @@ def line(text):
     return found[0]
 
 
-SPIN = ("spin", range(line("function spin"), line("function spin") + 5))
+SPIN = ("spin", range(line("function spin"), line("function spin") + 6))
 
 
 def frame(name, text):
@@ -46,14 +70,22 @@ RECURSE = frame("recurse", "function recurse")
 # Innermost first, up to main.
 CHAINS = {
     "plain": [SPIN, frame("inlinedThree", "function inlinedThree"), frame("inlinedTwo", "function inlinedTwo"), frame("plain", "function plain")],
+    "inlined 20": [SPIN, *[frame(f"n{i}", f"function n{i}(") for i in range(1, 21)]],
     "closure": [SPIN, frame("(anonymous)", "const closure")],
-    "class": [SPIN, frame("area", "area() {"), frame("of", "static of")],
+    "class": [SPIN, frame("Shape.area", "area() {"), frame("Shape.of", "static of")],
+    "getter": [SPIN, frame("Shape.get size", "get size"), frame("sized", "function sized")],
+    "private": [SPIN, frame("Shape.#hidden", "#hidden() {"), frame("Shape.shown", "shown() {"), frame("hidden", "function hidden")],
+    "constructor": [SPIN, frame("new Cube", "constructor(rounds) { super"), frame("built", "function built")],
+    "async method": [SPIN, frame("async Cube.load", "async load"), frame("loaded", "function loaded")],
     "generator": [SPIN, frame("values", "function* values"), frame("generator", "function generator")],
     "mapped": [SPIN, frame("(anonymous)", "function mapped"), frame("mapped", "function mapped")],
     "replaced": [SPIN, frame("(anonymous)", "function replaced"), frame("replaced", "function replaced")],
     "depth 20": [SPIN, *[RECURSE] * 20, frame("depth20", "function depth20")],
     "depth 300": [SPIN, *[RECURSE] * 300, frame("depth300", "function depth300")],
+    "wasm 20": [SPIN, frame("fromWasm", "function fromWasm"), frame("wasm20", "function wasm20")],
+    "wasm 300": [SPIN, frame("fromWasm", "function fromWasm"), frame("wasm300", "function wasm300")],
 }
+PARTS = list(CHAINS)  # in the order of the program
 MAIN = frame("async main", "part(3000)")
 # Maglev's own table of positions may keep the position of an earlier statement of a loop (seen in V8 13.6 and 14.6).
 MAIN_IN_MAGLEV = (MAIN[0], range(line("async function main"), line("part(3000)") + 2))
@@ -94,6 +126,8 @@ def verdict(sample, main):
     if not frames or frames[0][0] != "spin":
         return None
     names = [name for name, _, _ in frames]
+    if "async tell" in names:
+        return None
     if MAIN[0] not in names:
         return "awaited" if is_chain(frames[:2], AWAITED) and names[2:] in ([], ["processTicksAndRejections"]) else f"no main: {frames[:4]}"
     at = names.index(MAIN[0])
@@ -103,10 +137,53 @@ def verdict(sample, main):
     return f"{at} frames to main: {frames[:4]} ... {frames[max(at - 2, 0):at + 1]}"
 
 
+def stack_of_error(text):
+    """[(function, line)] of an Error.stack, innermost first, up to tell(). Functions of V8 itself have no line."""
+    found = []
+    for entry in text.split("\n")[1:]:
+        match = re.fullmatch(r" +at (?:(.*) \()?(.*?):(\d+):\d+\)?", entry)
+        # "async f" waits for the function before; it is not on the stack.
+        if match and match[1] and (match[1] == "tell" or match[1].startswith("async ")):
+            break
+        if match and match[2] == PROGRAM:
+            found.append((re.sub(r" \[as .*\]$", "", match[1] or "(anonymous)"), int(match[3])))
+    return found
+
+
+def agrees(name, said):
+    """Whether a name is the one that Error.stack has, which leaves out "async", and the class of getters and private and static methods."""
+    name = name.removeprefix("async ")
+    return name == said or name.endswith(f".{said}")
+
+
 def is_before(sample):
     """Whether the process was not attached yet: the interpreter's own builtins are shown."""
     names = [entry["name"] for location in sample["stack"] for entry in location["lines"]]
     return not javascript(sample) and any(re.search("Interpreter|Handler|anonymous code", name) for name in names)
+
+
+def short_names(name):
+    """The parts of a name that a call of the function contains."""
+    return [part for part in re.split(r"[. ]", name) if part not in ("async", "new", "get", "set", "")]
+
+
+def calls(frames, sources):
+    """(pairs whose caller's line contains the name of the callee, pairs) of a stack, where both are in these sources."""
+    right = total = 0
+    for (callee, callee_file, _), (_, file, at) in zip(frames, frames[1:]):
+        if file not in sources or callee_file not in sources or callee == "(anonymous)":
+            continue
+        total += 1
+        text = sources[file][at - 1] if 0 < at <= len(sources[file]) else ""
+        right += any(part in text for part in short_names(callee))
+    return right, total
+
+
+def is_part_of(frames, chain):
+    """Whether the frames are in the chain, in this order; nothing else is between them but what is not known."""
+    rest = iter(chain)
+    return all(any(name == wanted and file == PROGRAM and (not at or at in lines) for wanted, lines in rest)
+               for name, file, at in frames if not name.startswith("["))
 
 
 class Node(lib.Case):
@@ -120,9 +197,11 @@ class Node(lib.Case):
             print(f"NOT TESTED: no Node {', '.join(missing)} on this machine", flush=True)
 
     @contextlib.contextmanager
-    def program(self, node, options):
-        seconds = str((WARM_UP_SECONDS + 4) * lib.STRETCH + lib.PATIENCE)
-        command = [node, *options, "--stack-size=4000", PROGRAM, seconds]
+    def program(self, node, options, arguments, samples=1000):
+        seconds = str((WARM_UP_SECONDS + 4 + samples / 100) * lib.STRETCH + lib.PATIENCE)
+        command = [node, *options, "--allow-natives-syntax", "--stack-size=4000", PROGRAM, seconds, self.told(), *arguments]
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.told())
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
             try:
                 self.assertEqual(process.stdout.readline(), "started\n")
@@ -132,19 +211,42 @@ class Node(lib.Case):
             finally:
                 process.kill()
 
-    def check(self, node, options):
-        with self.program(node, options) as process:
-            recording = self.record("-p", process.pid, seconds=3, freq=499, outputs=("out.folded", "out.otlp"))
+    def told(self):
+        return os.path.join(self.directory, "told.json")
+
+    def check_told(self, version, tier):
+        """V8 itself: Error.stack of each part is the known chain, and the functions have code of the tier."""
+        with open(self.told(), encoding="utf-8") as f:
+            told = json.load(f)
+        for part, text in zip([*PARTS, "awaited"], told["stacks"], strict=True):
+            wanted = CHAINS.get(part, AWAITED)
+            said = stack_of_error(text)
+            same = len(said) == len(wanted) and all(agrees(name, has) and at in lines for (name, lines), (has, at) in zip(wanted, said))
+            self.assertTrue(same, f"{part}: Error.stack has {said[:6]}, not {wanted[:6]}")
+        # tell() makes V8 compile spin() again, and it may be inlined wherever it is called.
+        reached = {function for function, status in told["status"].items() if status >> TIERS[tier][version] & 1}
+        self.assertTrue("recurse" in reached and reached & {"spin", "inlinedThree"}, f"not all in {tier}: {told['status']}")
+
+    def samples(self, process):
+        recording = self.record("-p", process.pid, seconds=3, freq=499, outputs=("out.folded", "out.otlp"))
         with open(recording.path("out.otlp"), "rb") as f:
-            samples = otlp_decode.decode(otlp_decode.request(f.read()))
+            return recording, otlp_decode.decode(otlp_decode.request(f.read()))
+
+    def check(self, node, version, mode):
+        options, arguments, tier = MODES[mode]
+        with self.program(node, options, arguments) as process:
+            recording, samples = self.samples(process)
+        self.check_told(version, tier)
         verdicts, before = collections.Counter(), 0
+        # Where all tiers are allowed, main may be in code of Maglev.
+        main = MAIN_IN_MAGLEV if version in TIERS["Maglev"] and tier in ("Maglev", "TurboFan") else MAIN
         for sample in samples:
             count = max(1, len(sample["timestamps"]))
             before += count * is_before(sample)
-            verdicts[verdict(sample, MAIN_IN_MAGLEV if options is MAGLEV else MAIN)] += count
+            verdicts[verdict(sample, main)] += count
         del verdicts[None]
         total, right = sum(verdicts.values()), sum(verdicts[part] for part in [*CHAINS, "awaited"])
-        print(f"  {' '.join(options) or 'all tiers'}: {right} of {total} samples have the known chain", flush=True)
+        print(f"  {version}, {mode}: {right} of {total} samples have the known chain", flush=True)
         self.assertLess(before, BEFORE_MAX * (total + before), recording.describe())
         faults = [f"{count} x {what}" for what, count in verdicts.most_common() if what not in (*CHAINS, "awaited")]
         if total < 50 or right < LEAST_SHARE * total:
@@ -156,11 +258,74 @@ class Node(lib.Case):
         if not self.machines:
             self.skip("no Node on this machine")
         for node, version in self.machines.items():
-            for options in MODES:
-                if options is MAGLEV and version < 22:
+            for mode in MODES:
+                if version not in TIERS[MODES[mode][2]]:
                     continue
-                with self.subTest(node=node, options=options):
-                    self.check(node, options)
+                with self.subTest(node=node, mode=mode):
+                    self.check(node, version, mode)
+
+
+    def check_real(self, node, version):
+        source = os.path.join(self.directory, "acorn.js")
+        command = [node, "--expose-internals", REAL, str((WARM_UP_SECONDS + 6) * lib.STRETCH + lib.PATIENCE), source]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+            try:
+                self.assertEqual(process.stdout.readline(), "started\n")
+                with lib.Process(process.pid) as busy:
+                    self.wait_for_cpu_time(busy, 2 * WARM_UP_SECONDS)
+                    recording, samples = self.samples(process)
+            finally:
+                process.kill()
+        sources = {}
+        for name, path in ((REAL, REAL), (ACORN, source)):
+            with open(path, encoding="utf-8") as f:
+                sources[name] = f.read().split("\n")
+        parts, good, faults = collections.Counter(), collections.Counter(), collections.Counter()
+        right = total = 0
+        for sample in samples:
+            frames, count = javascript(sample), max(1, len(sample["timestamps"]))
+            names = [name for name, _, _ in frames]
+            if "main" not in names or names.index("main") == 0:
+                continue
+            part = names[names.index("main") - 1]
+            inner = names[:names.index("main") - 1]
+            parts[part] += count
+            good[part] += count * (REAL_INNER[part] in (None, inner) if part in REAL_INNER else 0)
+            faults[(part, *inner[:4])] += count * (part not in REAL_INNER or REAL_INNER[part] not in (None, inner))
+            has, of = calls(frames[:names.index("main")], sources)
+            right, total = right + has * count, total + of * count
+        print(f"  {version}, real programs: {dict(parts)}, as expected {dict(good)}; {right} of {total} callers' lines contain the call", flush=True)
+        self.assertEqual(set(parts), set(REAL_INNER), faults.most_common(5))
+        for part, count in good.items():
+            self.assertGreater(count, REAL_LEAST[part] * parts[part], (part, faults.most_common(5)))
+        self.assertGreater(right, LEAST_SHARE * total, recording.describe())
+        self.assertGreater(total, parts["parsed"], "calls in acorn")
+
+    def test_real_programs(self):
+        for node, version in self.machines.items():
+            with self.subTest(node=node):
+                self.check_real(node, version)
+
+    def test_no_wrong_names_when_objects_move(self):
+        """The collector runs all the time and moves all objects. Frames may be missing, but never be another function's."""
+        for node, version in self.machines.items():
+            with self.subTest(node=node), self.program(node, GC_STRESS, [], GC_SAMPLES) as process:
+                right = total = 0
+                wrong = collections.Counter()
+                while total < GC_SAMPLES:
+                    for sample in self.samples(process)[1]:
+                        frames, count = javascript(sample), max(1, len(sample["timestamps"]))
+                        names = [name for name, _, _ in frames]
+                        if "spin" not in names[:2] or MAIN[0] not in names or "async tell" in names:
+                            continue
+                        total += count
+                        frames = frames[:names.index(MAIN[0])]
+                        right += count * any(is_chain(frames, chain) for chain in CHAINS.values())
+                        if not any(is_part_of(frames, chain) for chain in CHAINS.values()):
+                            wrong[str(frames[:6])] += count
+                print(f"  {version}, stress of the collector: {right} of {total} samples have the known chain, {sum(wrong.values())} a wrong one", flush=True)
+                self.assertFalse(wrong, wrong.most_common(5))
+                self.assertGreater(right, GC_LEAST_SHARE * total)
 
 
 if __name__ == "__main__":
