@@ -73,8 +73,9 @@ struct sample_progress {
 	__u32 is_executing;	/* struct sampled_task */
 	__u64 kernel_sum;	/* of the hashes of kernel frames (sample/submit.h) */
 	__u32 kernel_hashed;	/* frames in that sum */
-	__u32 code_next; /* the next word in which to look for new code (sample/new_code.h) */
-	__u32 new_codes; /* frames with new code so far */
+	__u32 code_next;  /* the next word in which to look for new code (sample/new_code.h) */
+	__u32 new_codes;  /* frames with new code so far */
+	__u64 send_flags; /* of the record for bpf_ringbuf_output() */
 	__u32 new_code[NEW_CODES_MAX]; /* the words at which these frames begin */
 };
 

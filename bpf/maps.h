@@ -95,6 +95,22 @@ struct {
 	__type(value, __u64);
 } stack_dedup SEC(".maps") __weak;
 
+/* The managed code that was sampled (sample/new_code.h). */
+enum {
+	CODE_SEEN_BITS = 14
+};
+
+struct code_seen {
+	__u32 tags[1 << CODE_SEEN_BITS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct code_seen);
+} code_seen SEC(".maps") __weak;
+
 /* The loader sets the sizes of the rings. They depend on the host and the frequency. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

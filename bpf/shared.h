@@ -35,8 +35,8 @@ enum {
 	BH_UNWIND_BATCH_STEPS = 32,
 	/* Changes from the program of one runtime to that of another in one stack. With the first
 	 * program and BH_PROGRAM_FINISH these are 32 tail calls, as many as every kernel allows
-	 * (MAX_TAIL_CALL_CNT of include/linux/bpf.h is 32 or 33). If one more is refused, memory is
-	 * not copied. */
+	 * (MAX_TAIL_CALL_CNT of include/linux/bpf.h is 32 or 33). If one more is refused, new
+	 * code is not looked for. */
 	BH_PROGRAM_CHANGES_MAX = 30,
 	/* The default of kernel.perf_event_max_stack, which limits bpf_get_stack(). */
 	BH_KERNEL_FRAMES_MAX = 127,
@@ -147,10 +147,10 @@ enum bh_program {
 	/* Plus a runtime: walks the rest of a stack (bpf/sample/unwind.h). */
 	BH_PROGRAM_WALK = 0,
 	BH_PROGRAM_FINISH = BH_PROGRAM_WALK, /* ends the sample; no runtime is 0 */
-	/* Plus a runtime: copies what the names of new code need, and sends the sample
-	 * (bpf/sample/new_code.h). */
-	BH_PROGRAM_COPY = BH_RUNTIME_COUNT,
-	BH_PROGRAM_COUNT = BH_PROGRAM_COPY + BH_RUNTIME_COUNT
+	/* Plus a runtime: sends a stack with managed frames, and before it what the names of new
+	 * code need (bpf/sample/new_code.h). */
+	BH_PROGRAM_SEND = BH_RUNTIME_COUNT,
+	BH_PROGRAM_COUNT = BH_PROGRAM_SEND + BH_RUNTIME_COUNT
 };
 
 /* In a set of runtimes each one has the bit 1 << id. */

@@ -63,12 +63,12 @@ int runtime_program_publish(uint32_t runtime, const struct bpf_object *base,
 {
 	const int programs = bpf_object__find_map_fd_by_name(base, "programs");
 	struct bpf_program *walk = bpf_object__next_program(object, NULL);
-	const struct bpf_program *copy = bpf_object__next_program(object, walk);
+	const struct bpf_program *send = bpf_object__next_program(object, walk);
 	const uint32_t walk_index = BH_PROGRAM_WALK + runtime;
-	const uint32_t copy_index = BH_PROGRAM_COPY + runtime;
-	const int walk_fd = bpf_program__fd(walk), copy_fd = copy ? bpf_program__fd(copy) : -1;
+	const uint32_t send_index = BH_PROGRAM_SEND + runtime;
+	const int walk_fd = bpf_program__fd(walk), send_fd = bpf_program__fd(send);
 
-	if (copy && bpf_map_update_elem(programs, &copy_index, &copy_fd, BPF_ANY) < 0)
+	if (bpf_map_update_elem(programs, &send_index, &send_fd, BPF_ANY) < 0)
 		return -errno;
 	return bpf_map_update_elem(programs, &walk_index, &walk_fd, BPF_ANY);
 }

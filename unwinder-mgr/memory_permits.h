@@ -25,8 +25,8 @@ struct manager;
 struct process;
 
 /* Allows the memory of a process that maps a watched module, or ends the permission if it no longer
- * maps any, and publishes that in the entry of the process. Returns 0; or -EAGAIN if the opener cannot take the message now, and then the process
- * must not be reported to the worker. */
+ * maps any, and publishes that in the entry of the process. Returns 0; or -EAGAIN if the opener
+ * cannot take the message now, and then the process must not be reported to the worker. */
 int memory_permit_update(struct manager *manager, struct process *process);
 
 /* Ends the permission, if there is one. */

@@ -2,16 +2,18 @@
 /*
  * Copies of memory for the names of new code (sample/new_code.h).
  *
- * A walker that has such a function defines RUNTIME_COPY. The function gets the first word of the
- * frame, fills s->runtime.heap after the struct bh_memory_copy at its start with parts, and returns
- * the size of all in bytes.
+ * A runtime whose code may be freed at any time defines RUNTIME_COPY. The function gets the first
+ * word of the frame, fills s->runtime.heap after the struct bh_memory_copy at its start with parts,
+ * and returns the size of all in bytes.
  */
 #ifndef BPF_SAMPLE_COPY_H
 #define BPF_SAMPLE_COPY_H
 
 #include "bpf/sample/send.h"
 
-#ifdef RUNTIME_COPY
+#ifndef RUNTIME_COPY
+#define RUNTIME_COPY(unused) 0
+#endif
 
 _Static_assert(BH_MEMORY_COPY_MAX == HEAP_COPY_WORDS * 8, "a copy is made in `heap`");
 
@@ -41,7 +43,5 @@ static __always_inline void copy_new_code(struct cpu_state *cpu, __u32 runtime)
 			bpf_ringbuf_output(&samples, copy, size, BPF_RB_NO_WAKEUP);
 	}
 }
-
-#endif
 
 #endif

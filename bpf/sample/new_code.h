@@ -8,8 +8,8 @@
  * Later samples of it need no hurry, because the worker keeps what it has read.
  *
  * Even then the worker comes 0.1 to 1 ms later. For a runtime whose code may be freed at any time,
- * a program of the runtime copies what the name needs into the ring, before the sample
- * (sample/copy.h). HotSpot and V8 keep what has run, and have no such program.
+ * what the name needs is copied into the ring, before the sample (sample/copy.h). HotSpot and V8
+ * keep what has run, so nothing is copied.
  *
  * The map code_seen remembers code: 32 bits of a hash, at an index that is another part of the same
  * hash. Two codes may share an entry and replace each other, which only costs time.
@@ -31,24 +31,12 @@
 #include "bpf/env.h"
 
 enum {
-	CODE_SEEN_BITS = 14,
 	/* Words that one call of new_code_search() visits, and how often it is called: the
 	 * innermost 40 managed frames at least. Those further out were nearly always sampled with
 	 * fewer frames above them before. */
 	NEW_CODE_WORDS = 16,
 	NEW_CODE_BATCHES = 10,
 };
-
-struct code_seen {
-	__u32 tags[1 << CODE_SEEN_BITS];
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct code_seen);
-} code_seen SEC(".maps") __weak;
 
 /* Looks for code that was not seen before among the next user frames, from the word
  * cpu->progress.code_next on. Adds it to cpu->progress.new_code. A global function, so that the
@@ -104,16 +92,6 @@ static __always_inline bool new_code(struct cpu_state *cpu)
 		new_code_search(0);
 	}
 	return cpu->progress.new_codes;
-}
-
-/* Lets the program of the runtime to which new code belongs copy what its names need, and send the
- * sample. If the stack has new code of several runtimes, it is one of them. Returns only if that
- * runtime has no such program. */
-static __always_inline void new_code_copy(struct bpf_perf_event_data *ctx, struct cpu_state *cpu)
-{
-	const __u64 at = bits_mask(cpu->progress.new_code[0], BH_USER_FRAMES_MAX - 1);
-
-	bpf_tail_call(ctx, &programs, BH_PROGRAM_COPY + bh_frame_runtime(cpu->unwind.frames[at]));
 }
 
 #endif

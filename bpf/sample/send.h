@@ -33,7 +33,7 @@ static __always_inline __u64 *send_entry_slot(const struct bh_sample *h)
 }
 
 /* Sends the record with its frames, and remembers that in stack_dedup. */
-static __always_inline void send_stack(struct cpu_state *cpu, __u64 flags)
+static __always_inline void send_stack(struct cpu_state *cpu)
 {
 	const struct bh_sample *h = &cpu->unwind.header;
 	__u64 size = sizeof(*h) + ((__u64)h->user_count + h->kernel_count) * 8;
@@ -41,7 +41,7 @@ static __always_inline void send_stack(struct cpu_state *cpu, __u64 flags)
 
 	if (size > sizeof(*h) + sizeof(cpu->unwind.frames))
 		size = sizeof(*h) + sizeof(cpu->unwind.frames);
-	if (slot && send_record(cpu, size, flags))
+	if (slot && send_record(cpu, size, cpu->progress.send_flags))
 		*(volatile __u64 *)slot = send_entry(h);
 }
 

@@ -15,7 +15,6 @@
 #ifndef BPF_SAMPLE_SUBMIT_H
 #define BPF_SAMPLE_SUBMIT_H
 
-#include "bpf/sample/new_code.h"
 #include "bpf/sample/send.h"
 
 enum {
@@ -96,7 +95,7 @@ static __always_inline __u64 submit_flags(const struct cpu_state *cpu, __u64 siz
 }
 
 /* Sends the record: with its frames, or without them if they were sent a moment ago. `managed`: the
- * sample may have managed frames; if they have new code, another program sends it. */
+ * stack may have managed frames; then the program of a runtime sends it. */
 static __always_inline void submit(struct bpf_perf_event_data *ctx, struct cpu_state *cpu,
 				   bool managed)
 {
@@ -114,12 +113,12 @@ static __always_inline void submit(struct bpf_perf_event_data *ctx, struct cpu_s
 		h->user_count = 0;
 		h->kernel_count = 0;
 		send_record(cpu, sizeof(*h), submit_flags(cpu, sizeof(*h)));
-	} else if (managed && new_code(cpu)) {
-		new_code_copy(ctx, cpu);
-		send_stack(cpu, BPF_RB_FORCE_WAKEUP);
-	} else {
-		send_stack(cpu, submit_flags(cpu, sizeof(*h) + frames * 8));
+		return;
 	}
+	cpu->progress.send_flags = submit_flags(cpu, sizeof(*h) + frames * 8);
+	if (managed && cpu->unwind.runtime.managed_frames)
+		bpf_tail_call(ctx, &programs, BH_PROGRAM_SEND + cpu->unwind.runtime.id);
+	send_stack(cpu);
 }
 
 #endif
