@@ -537,7 +537,7 @@ static __always_inline void cpython_copy_part(UNWIND_ENV env, struct bh_memory_p
 	part->room = room;
 	/* The check and the use must be in one register for the verifier. */
 	asm volatile("" : "+r"(bytes));
-	if (bytes && bytes <= room && !env_read(env, to, bytes, address))
+	if (bytes <= room && !env_read(env, to, bytes, address))
 		part->bytes = bytes;
 }
 

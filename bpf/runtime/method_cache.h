@@ -81,12 +81,14 @@ static __always_inline int method_cache_is_trusted(const struct unwind_state *s,
 	       entry->trusted_until - method_cache_now(s) - 1 < VALIDATE_INTERVAL;
 }
 
-/* Records the result of a check: whether the method is the `same` as in the entry. */
-static __always_inline void method_cache_revalidate(const struct unwind_state *s,
+/* Records the result of a check: whether the method is the `same` as in the entry. If it is not,
+ * the stack has code that may be sampled for the first time (bpf/sample/new_code.h). */
+static __always_inline void method_cache_revalidate(struct unwind_state *s,
 						    struct method_cache_entry *entry, int same)
 {
 	const uint32_t now = method_cache_now(s);
 
+	s->runtime.new_code |= !same;
 	if (!same)
 		entry->changed_at = now;
 	entry->trusted_until =

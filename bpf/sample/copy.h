@@ -38,8 +38,12 @@ static __always_inline void copy_new_code(struct cpu_state *cpu, __u32 runtime)
 		copy->word = s->frames[bits_mask(at + 1, BH_USER_FRAMES_MAX - 1)];
 		__u64 size = (__u32)RUNTIME_COPY(0);
 
+		if (size < sizeof(*copy))
+			continue;
+		/* Otherwise the compiler makes one comparison of both, with another register, of
+		 * which verifiers before 6.11 learn nothing about this one. */
 		asm volatile("" : "+r"(size));
-		if (size >= sizeof(*copy) && size <= BH_MEMORY_COPY_MAX)
+		if (size <= BH_MEMORY_COPY_MAX)
 			bpf_ringbuf_output(&samples, copy, size, BPF_RB_NO_WAKEUP);
 	}
 }

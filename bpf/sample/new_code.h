@@ -11,7 +11,9 @@
  * what the name needs is copied into the ring, before the sample (sample/copy.h). HotSpot and V8
  * keep what has run, so nothing is copied.
  *
- * The map code_seen remembers code: 32 bits of a hash, at an index that is another part of the same
+ * The method cache of the CPU (runtime/method_cache.h) nearly always knows that all code of a stack
+ * was seen before. Only if it does not, the map code_seen is asked, which all CPUs share and which
+ * forgets less. It remembers code: 32 bits of a hash, at an index that is another part of the same
  * hash. Two codes may share an entry and replace each other, which only costs time.
  *
  * What identifies code is the process, the first word of the frame, and the upper half of the
@@ -22,8 +24,7 @@
  *
  * Example: a Python program calls outer() and inner(). The first sample has three frames, <module>,
  * outer and inner, which are all new. Three copies and the sample are written, and the worker is
- * woken once. A sample at another line of
- * inner() is a new stack without new code.
+ * woken once. A sample at another line of inner() is a new stack without new code.
  */
 #ifndef BPF_SAMPLE_NEW_CODE_H
 #define BPF_SAMPLE_NEW_CODE_H

@@ -95,7 +95,8 @@ static __always_inline __u64 submit_flags(const struct cpu_state *cpu, __u64 siz
 }
 
 /* Sends the record: with its frames, or without them if they were sent a moment ago. `managed`: the
- * stack may have managed frames; then the program of a runtime sends it. */
+ * stack may have managed frames; if some of their code is new, the program of a runtime sends it.
+ */
 static __always_inline void submit(struct bpf_perf_event_data *ctx, struct cpu_state *cpu,
 				   bool managed)
 {
@@ -116,7 +117,7 @@ static __always_inline void submit(struct bpf_perf_event_data *ctx, struct cpu_s
 		return;
 	}
 	cpu->progress.send_flags = submit_flags(cpu, sizeof(*h) + frames * 8);
-	if (managed && cpu->unwind.runtime.managed_frames)
+	if (managed && cpu->unwind.runtime.new_code)
 		bpf_tail_call(ctx, &programs, BH_PROGRAM_SEND + cpu->unwind.runtime.id);
 	send_stack(cpu);
 }

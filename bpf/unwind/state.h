@@ -97,7 +97,7 @@ struct unwind_runtime {
 	uint32_t resume;		   /* enum walker_resume */
 	uint32_t sequence, slot;	   /* of the process's slot, to detect a change */
 	uint32_t started;		   /* set of runtimes whose walkers were called */
-	uint32_t reserved;
+	uint32_t new_code;		   /* this CPU has not seen some of the managed code before */
 	/* For method_cache.h: the part of the key that identifies the process, and the position of
 	 * the entry that was used last. */
 	uint64_t method_key, method_position;
@@ -169,6 +169,7 @@ static __always_inline void unwind_start(struct unwind_state *s)
 	s->runtime.range_count = 0;
 	s->runtime.managed_frames = 0;
 	s->runtime.started = 0;
+	s->runtime.new_code = 0;
 	s->runtime.verdict = WALKER_MOVED;
 	s->runtime.resume = WALKER_AT_FRAME;
 	s->runtime.method_position = 0;

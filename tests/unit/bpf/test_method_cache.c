@@ -180,3 +180,16 @@ Test(method_cache, repeated_walks_insert_nothing_twice)
 		cr_assert(method_cache_is_trusted(
 		    &state, method_cache_find(&state, &cache, ADDRESS + i * 16)));
 }
+
+Test(method_cache, a_stack_with_another_method_has_new_code)
+{
+	struct method_cache_entry *entry = method_cache_insert(&state, &cache, ADDRESS);
+
+	cr_assert(state.runtime.new_code);
+	state.runtime.new_code = 0;
+	method_cache_revalidate(&state, entry, 1);
+	cr_assert_not(state.runtime.new_code);
+	method_cache_revalidate(&state, entry, 0);
+	method_cache_revalidate(&state, entry, 1);
+	cr_assert(state.runtime.new_code, "it stays so for this stack");
+}
