@@ -13,7 +13,7 @@
  *
  * The method cache of the CPU (runtime/method_cache.h) nearly always knows that all code of a stack
  * was seen before. Only if it does not, the map code_seen is asked, which all CPUs share and which
- * forgets less. It remembers code: 32 bits of a hash, at an index that is another part of the same
+ * keeps more. It remembers code: 32 bits of a hash, at an index that is another part of the same
  * hash. Two codes may share an entry and replace each other, which only costs time.
  *
  * What identifies code is the process, the first word of the frame, and the upper half of the

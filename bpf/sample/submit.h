@@ -94,9 +94,9 @@ static __always_inline __u64 submit_flags(const struct cpu_state *cpu, __u64 siz
 							     : BPF_RB_NO_WAKEUP;
 }
 
-/* Sends the record: with its frames, or without them if they were sent a moment ago. `managed`: the
- * stack may have managed frames; if some of their code is new, the program of a runtime sends it.
- */
+/* Sends the record: with its frames, or without them if they were sent a moment ago. If `managed`,
+ * the stack may have managed frames, and if some of their code is new, the program of a runtime
+ * sends it. */
 static __always_inline void submit(struct bpf_perf_event_data *ctx, struct cpu_state *cpu,
 				   bool managed)
 {

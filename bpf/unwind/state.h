@@ -97,7 +97,7 @@ struct unwind_runtime {
 	uint32_t resume;		   /* enum walker_resume */
 	uint32_t sequence, slot;	   /* of the process's slot, to detect a change */
 	uint32_t started;		   /* set of runtimes whose walkers were called */
-	uint32_t new_code;		   /* this CPU has not seen some of the managed code before */
+	uint32_t new_code; /* this CPU has not seen some of the managed code before */
 	/* For method_cache.h: the part of the key that identifies the process, and the position of
 	 * the entry that was used last. */
 	uint64_t method_key, method_position;
