@@ -17,8 +17,9 @@ struct bpf_program;
 int runtime_program_open(uint32_t runtime, const struct bpf_object *base,
 			 struct bpf_object **object);
 
-/* Puts the program of a loaded object into the map `programs` of `base`, from which tail calls take
- * it. The map keeps it when the object is closed. Returns 0 or a negative errno. */
+/* Puts both programs of a loaded object, the one that walks and the one that sends, into the map
+ * `programs` of `base`, from which tail calls take them. The map keeps them when the object is
+ * closed. Returns 0 or a negative errno. */
 int runtime_program_publish(uint32_t runtime, const struct bpf_object *base,
 			    const struct bpf_object *object);
 

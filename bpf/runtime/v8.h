@@ -74,7 +74,6 @@ enum v8_frame {
 	V8_FRAME_COMPILED,     /* payload: the return address */
 	V8_FRAME_COMPILED_TOP, /* payload: where the code was interrupted */
 	V8_FRAME_MARKED,       /* payload: pc; position: the type of the frame */
-	V8_FRAME_KINDS
 };
 
 enum {

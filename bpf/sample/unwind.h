@@ -12,7 +12,8 @@
  * 2. At a frame for the walker of another runtime, the program of that runtime continues: first it
  *    calls its walker for this frame, then it goes on. This may happen BH_PROGRAM_CHANGES_MAX times
  *    in one stack.
- * 3. At the end of the stack bulkhead_finish() sends the sample.
+ * 3. At the end of the stack bulkhead_finish() sends the sample. If the stack has managed code that
+ *    may be new, another program of the runtime does that (sample/new_code.h).
  *
  * A program that is not loaded yet cannot continue. Then its frames are shown as native ones.
  *
