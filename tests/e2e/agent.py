@@ -11,9 +11,9 @@ import time
 import lib
 
 class Agent:
-    """A running agent. `options` are flags ({"agent.frequency": 99}); all files that it writes are in `directory`."""
+    """A running agent. `options` are flags ({"agent.frequency": 99}); all files that it writes are in `directory`. `wrapper` is a command that executes another one."""
 
-    def __init__(self, case, endpoint, options=None, environment=None):
+    def __init__(self, case, endpoint, options=None, environment=None, wrapper=()):
         self.case = case
         self.directory = case.directory
         self.run_directory = os.path.join(self.directory, "run")
@@ -21,7 +21,7 @@ class Agent:
         self.log = os.path.join(self.directory, "agent.log")
         flags = {"agent.frequency": 99, "agent.report_interval": "1s", "agent.run_directory": self.run_directory, "spool.directory": self.spool, "export.endpoint": endpoint}
         flags.update(options or {})
-        self.command = [lib.BULKHEAD, "run", *(f"--{key}={value}" for key, value in flags.items() if value is not None)]
+        self.command = [*wrapper, lib.BULKHEAD, "run", *(f"--{key}={value}" for key, value in flags.items() if value is not None)]
         # The roles run as unprivileged users and must be able to reach their sockets.
         os.chmod(self.directory, 0o755)
         clean = {key: value for key, value in os.environ.items() if not key.startswith("OTEL_")}

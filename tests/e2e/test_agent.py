@@ -241,11 +241,14 @@ class Identity(AgentCase):
             self.assertNotIn("shop", running.said())
 
     def test_short_processes_have_the_container_of_their_cgroup(self):
-        """Processes that end before the opener can ask for their identity: if their cgroup was seen before, they have its container."""
+        """Processes that end before the opener can ask for their identity: if their cgroup was seen before, they have its container.
+
+        A cgroup proves the container only of processes that v1 hierarchies have at their root (parse/cgroup.h). So the agent runs in a cgroup namespace of
+        its own, where wherever this test runs is the root."""
         wrapper = self.in_container()
         shell = shutil.copy("/bin/sh", os.path.join(self.directory, "short-lived"))  # no other process of the machine has this name
         script = f"i=0; while [ $i -lt 400 ]; do {shell} -c 'j=0; while [ $j -lt 20000 ]; do j=$((j+1)); done'; i=$((i+1)); done"
-        with scripted.Server() as server, self.agent(server) as running, lib.Program("recursion", 28, wrapper=wrapper):
+        with scripted.Server() as server, self.agent(server, wrapper=["unshare", "--cgroup"]) as running, lib.Program("recursion", 28, wrapper=wrapper):
             shells = subprocess.Popen([*wrapper, "/bin/sh", "-c", script], start_new_session=True)
             time.sleep(6)
             os.killpg(shells.pid, signal.SIGKILL)
@@ -256,8 +259,8 @@ class Identity(AgentCase):
                 if sample["resource"].get("process.executable.name") == "short-lived":
                     counts[sample["resource"].get("container.id") == self.CONTAINER] += otlp_decode.count(sample)
             print(f"short lives in a container: {counts[True]} samples with its id, {counts[False]} without", flush=True)
-            # On a busy machine more of them end before the first answer.
-        self.assertGreater(counts[True], 0.5 * sum(counts.values()))
+        # Only those that end before the first answer are without.
+        self.assertGreater(counts[True], 0.9 * sum(counts.values()))
 
 
 class BadServers(AgentCase):
