@@ -223,7 +223,7 @@ int frames_get_managed_ids(struct worker *worker, struct managed_process *proces
 {
 	/* The generation is hashed with the words rather than used as a seed: for inputs this
 	 * short, two different pairs of seed and words may have the same hash. */
-	uint64_t identity[2 + BH_MANAGED_EXTRA_MAX] = {runtimes_exec_generation(process)};
+	uint64_t identity[2 + BH_MANAGED_EXTRA_MAX] = {runtimes_names_generation(process)};
 	memcpy(&identity[1], words, bh_frame_words(words[0]) * sizeof(words[0]));
 	const XXH128_hash_t key = XXH3_128bits(identity, sizeof(identity));
 	const unsigned int runtime = bh_frame_runtime(words[0]);

@@ -29,6 +29,9 @@ enum {
 	MEMORY_LOSSES_MAX = 5,
 	/* The pause before the opener is asked again after ENOBUFS (struct msg_memory). */
 	MEMORY_PAUSE_MS = 20,
+	/* How long a sample waits for the memory of a process that was just found. The opener
+	 * needs 0.1 ms, unless the machine is overloaded. */
+	MEMORY_HOLD_MS = 100,
 };
 
 struct managed_process {
@@ -40,6 +43,7 @@ struct managed_process {
 	uint64_t memory_due_ns;	  /* when to ask again, after ENOBUFS; 0: never */
 	unsigned int memory_lost; /* how often */
 	bool readable; /* `memory` can be read, and no exec of the process was reported since */
+	bool was_readable; /* at any time since exec_generation began */
 	struct memory memory;
 	unsigned int count;
 	struct runtime_attachment *attachments[PROCESS_RUNTIMES_MAX];
@@ -188,9 +192,17 @@ struct managed_process *runtimes_process(struct worker *worker, uint32_t tgid)
 	return worker->runtimes ? *process_link(worker->runtimes, tgid) : NULL;
 }
 
-uint32_t runtimes_exec_generation(const struct managed_process *process)
+uint64_t runtimes_names_generation(const struct managed_process *process)
 {
-	return process ? process->exec_generation : 0;
+	return process ? (uint64_t)process->exec_generation << 1 | process->was_readable : 0;
+}
+
+bool runtimes_must_wait(struct worker *worker, uint32_t tgid)
+{
+	const struct managed_process *process = runtimes_process(worker, tgid);
+
+	return process && !process->readable && (process->memory_asked || process->memory_due_ns) &&
+	       clock_monotonic_ns() - process->since_ns < MEMORY_HOLD_MS * NS_PER_MS;
 }
 
 /* Detaches from everything in a process and closes its memory. */
@@ -206,7 +218,7 @@ static void process_empty(struct runtimes *runtimes, struct managed_process *pro
 	if (process->memory.fd >= 0)
 		close(process->memory.fd);
 	process->memory.fd = -1;
-	process->memory_asked = process->readable = false;
+	process->memory_asked = process->readable = process->was_readable = false;
 	process->memory_lost = 0;
 	process->memory_due_ns = 0;
 	process->count = 0;
@@ -360,7 +372,7 @@ static void process_ask_memory(struct worker *worker, struct managed_process *pr
 		return;
 	process->memory_due_ns = 0;
 	if (worker->role.strict_memory) {
-		process->readable = true;
+		process->readable = process->was_readable = true;
 		runtimes_tick(worker);
 		return;
 	}
@@ -429,7 +441,7 @@ void runtimes_on_memory(struct worker *worker, struct message *message)
 		log_debug("no memory: tgid=%u error=%s", answer.tgid, strerror((int)answer.error));
 		return;
 	}
-	process->readable = true;
+	process->readable = process->was_readable = true;
 	process->memory.fd = message->fds[0];
 	message->fds[0] = -1;
 	runtimes_tick(worker);

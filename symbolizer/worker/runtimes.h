@@ -15,6 +15,8 @@
  *   managed frames into stacks. runtimes_symbolize() names them by reading the process's memory.
  * - An exec makes everything about a process invalid. Each program that a process executes has an
  *   exec generation of its own, and ids of managed frames depend on it.
+ * - The kernel side may know a process from its file and walk its managed frames before the opener
+ *   has answered. Such a sample waits in the ring for the answer.
  *
  * Example: python3.11 starts as process 42. The module is recognised as CPython; the manager
  * reports that 42 maps it; the opener sends a descriptor; the first attach finds no interpreter
@@ -67,9 +69,13 @@ void runtimes_stats(const struct worker *worker, struct msg_runtime stats[BH_RUN
 
 /* Returns NULL if the process has no runtime. */
 struct managed_process *runtimes_process(struct worker *worker, uint32_t tgid);
-/* Returns the exec generation of the program whose runtimes are attached (struct msg_mapped); 0 for
+/* Returns a number that changes when managed frames of the process may get other names than before:
+ * after an exec, and when its memory becomes readable. No two processes have the same. 0 for
  * NULL. */
-uint32_t runtimes_exec_generation(const struct managed_process *process);
+uint64_t runtimes_names_generation(const struct managed_process *process);
+/* Returns whether a sample of the process with managed frames should be handled later, because the
+ * opener is about to answer with the memory that has their names. True for 100 ms at most. */
+bool runtimes_must_wait(struct worker *worker, uint32_t tgid);
 
 /* Keeps a copy of memory that came through the ring (memory_copies.h). */
 void runtimes_on_copy(struct worker *worker, const void *record, size_t length);

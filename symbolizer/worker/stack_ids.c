@@ -92,13 +92,13 @@ static int stack_define(struct worker *worker, const struct bh_sample *header,
 	return 0;
 }
 
-/* Adds to the key what the meaning of managed frames depends on: the program that the process
- * runs. */
+/* Adds to the key what the names of managed frames depend on: the program that the process runs,
+ * and whether its memory can be read. */
 __attribute__((noinline)) static XXH128_hash_t managed_key(struct worker *worker, uint32_t tgid,
 							   XXH128_hash_t key)
 {
 	const uint64_t managed[] = {key.low64, key.high64,
-				    runtimes_exec_generation(runtimes_process(worker, tgid))};
+				    runtimes_names_generation(runtimes_process(worker, tgid))};
 
 	return XXH3_128bits(managed, sizeof(managed));
 }

@@ -13,7 +13,7 @@
 #include "symbolizer/worker/worker.h"
 
 enum {
-	TURN_RETRY_MS = 20,  /* while a record waits for the announcement of a module */
+	TURN_RETRY_MS = 20,  /* while a record waits */
 	TURN_RECORDS = 4096, /* taken from the ring before messages are handled again: some 10 ms */
 	/* A record waits this long for the announcement of a module. The manager needs
 	 * milliseconds, unless the machine is overloaded. */
@@ -23,9 +23,8 @@ enum {
 	ATTACHED_TIMEOUT_MS = 300,
 };
 
-/* Returns whether a sample has to wait in the ring, because it names a module whose announcement is
- * still on its way. */
-static bool turn_must_wait(struct worker *worker, const struct bh_sample *header,
+/* Returns whether a sample names a module whose announcement is still on its way. */
+static bool turn_module_is_late(struct worker *worker, const struct bh_sample *header,
 			   const uint64_t *frames)
 {
 	if (worker->manager_drained || sample_modules_announced(&worker->modules, header, frames)) {
@@ -36,6 +35,15 @@ static bool turn_must_wait(struct worker *worker, const struct bh_sample *header
 	if (!worker->waiting_since_ns)
 		worker->waiting_since_ns = now;
 	return now - worker->waiting_since_ns < ANNOUNCEMENT_TIMEOUT_MS * NS_PER_MS;
+}
+
+/* Returns whether a sample has to wait in the ring, because what names its frames is on its way. */
+static bool turn_must_wait(struct worker *worker, const struct bh_sample *header,
+			   const uint64_t *frames)
+{
+	return turn_module_is_late(worker, header, frames) ||
+	       (header->flags & BH_SAMPLE_MANAGED && !sample_is_reference(header) &&
+		runtimes_must_wait(worker, header->tgid));
 }
 
 /* Holds the batch for a moment if the opener is still looking up processes in it. A tick follows

@@ -120,7 +120,7 @@ Test(runtimes, strict_memory_is_read_while_the_program_stays_the_same)
 	map(1);
 	map(1);
 	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MEMORY], 0);
-	const uint64_t first = runtimes_exec_generation(runtimes_process(&worker, said.tgid));
+	const uint64_t first = runtimes_names_generation(runtimes_process(&worker, said.tgid));
 	runtimes_on_process(&worker, &said);
 	cr_expect(would_be_read());
 	said.exec_generation = 2;
@@ -132,7 +132,7 @@ Test(runtimes, strict_memory_is_read_while_the_program_stays_the_same)
 	cr_expect_str_eq(frames.frames[0].function, "[Python: process ended]");
 	map(2);
 	cr_expect(would_be_read());
-	cr_expect_neq(runtimes_exec_generation(runtimes_process(&worker, said.tgid)), first);
+	cr_expect_neq(runtimes_names_generation(runtimes_process(&worker, said.tgid)), first);
 	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MEMORY], 0);
 	runtimes_stats(&worker, stats);
 	cr_expect_eq(stats[BH_RUNTIME_CPYTHON].unnamed, 1);
@@ -241,5 +241,38 @@ Test(runtimes, are_settled_without_memory_that_is_refused)
 	runtimes_on_watched(&worker);
 	cr_expect_not(answer_memory(1, EACCES));
 	cr_expect_eq(runtimes_unsettled(&worker), 0);
+	runtimes_free(&worker);
+}
+
+/* The kernel side may walk managed frames of a process before its memory is open. A name that was
+ * not found then must not stay. */
+Test(runtimes, samples_wait_for_memory_and_their_names_do_not_stay_missing)
+{
+	const uint32_t self = (uint32_t)getpid();
+
+	begin();
+	const uint64_t without = runtimes_names_generation(runtimes_process(&worker, self));
+	cr_expect(runtimes_must_wait(&worker, self));
+	cr_expect_not(runtimes_must_wait(&worker, self + 1), "it is not known");
+	cr_expect(answer_memory(1, 0));
+	cr_expect_not(runtimes_must_wait(&worker, self));
+	cr_expect_neq(runtimes_names_generation(runtimes_process(&worker, self)), without);
+	runtimes_free(&worker);
+}
+
+Test(runtimes, samples_do_not_wait_for_an_opener_without_answers)
+{
+	begin();
+	cr_expect(runtimes_must_wait(&worker, (uint32_t)getpid()));
+	usleep(110 * 1000);
+	cr_expect_not(runtimes_must_wait(&worker, (uint32_t)getpid()));
+	runtimes_free(&worker);
+}
+
+Test(runtimes, samples_do_not_wait_for_memory_that_is_refused)
+{
+	begin();
+	cr_expect_not(answer_memory(1, EACCES));
+	cr_expect_not(runtimes_must_wait(&worker, (uint32_t)getpid()));
 	runtimes_free(&worker);
 }
