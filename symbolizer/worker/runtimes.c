@@ -42,7 +42,7 @@ struct managed_process {
 	bool memory_asked;
 	uint64_t memory_due_ns;	  /* when to ask again, after ENOBUFS; 0: never */
 	unsigned int memory_lost; /* how often */
-	bool readable; /* `memory` can be read, and no exec of the process was reported since */
+	bool readable;	   /* `memory` can be read, and no exec of the process was reported since */
 	bool was_readable; /* at any time since exec_generation began */
 	struct memory memory;
 	unsigned int count;

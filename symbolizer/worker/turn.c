@@ -25,7 +25,7 @@ enum {
 
 /* Returns whether a sample names a module whose announcement is still on its way. */
 static bool turn_module_is_late(struct worker *worker, const struct bh_sample *header,
-			   const uint64_t *frames)
+				const uint64_t *frames)
 {
 	if (worker->manager_drained || sample_modules_announced(&worker->modules, header, frames)) {
 		worker->waiting_since_ns = 0;
