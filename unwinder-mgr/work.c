@@ -102,7 +102,8 @@ static void work_on_tick(void *context, uint32_t events)
 	work_reclaim(manager, now);
 	processes_publish(manager);
 	work_check_ready(manager, now);
-	if (manager->scan_wanted && now - manager->scanned_ns > LIMIT_SCAN_MS * NS_PER_MS)
+	if (manager->scan_wanted && !manager->scanning &&
+	    now - manager->scanned_ns > LIMIT_SCAN_MS * NS_PER_MS)
 		work_scan(manager);
 	if (manager->role.state == ROLE_STOPPING &&
 	    (!manager->deferred.first || now >= manager->drain_deadline_ns))

@@ -13,6 +13,10 @@
 #include "symbolizer/opener/open_file.h"
 #include "symbolizer/opener/opener.h"
 
+enum {
+	SCAN_PROCESSES = 16 /* reported before other messages are handled: some milliseconds */
+};
+
 /* Sends to the manager. If the queue is full, waits: this process has nothing else to do. */
 static int opener_send(struct opener *opener, enum message_type type, const void *payload,
 		       size_t length, const int *fds, unsigned int fd_count)
@@ -54,22 +58,48 @@ static int opener_on_configure(void *context, const struct msg_configure_opener 
 	return 0;
 }
 
+/* Returns the next process in /proc, or 0 after the last one. */
+static uint32_t next_process(DIR *proc)
+{
+	for (struct dirent *entry; (entry = readdir(proc));) {
+		char *end;
+		const unsigned long tgid = strtoul(entry->d_name, &end, 10);
+
+		if (!*end && end != entry->d_name && tgid > 0 && tgid <= UINT32_MAX)
+			return (uint32_t)tgid;
+	}
+	return 0;
+}
+
+/* Continues the scan. The manager needs the files of the first processes before it knows the last
+ * one, so its other requests are answered in between. */
+static void opener_scan_some(void *context, uint32_t events)
+{
+	struct opener *opener = context;
+	struct loop *loop = &opener->role.loop;
+
+	(void)events;
+	for (int i = 0; i < SCAN_PROCESSES; i++) {
+		const uint32_t tgid = next_process(opener->proc);
+
+		if (tgid && opener_send_maps(opener, tgid) == 0)
+			continue;
+		if (!tgid)
+			opener_send(opener, MESSAGE_SCAN_DONE, NULL, 0, NULL, 0);
+		/* If it could not be sent, the manager has ended, which its socket reports. */
+		loop_set_tick(loop, 0, NULL, NULL);
+		return;
+	}
+	loop_tick_within(loop, 0);
+}
+
 static int opener_on_scan(void *context)
 {
 	struct opener *opener = context;
 
 	rewinddir(opener->proc);
-	for (struct dirent *entry; (entry = readdir(opener->proc));) {
-		char *end;
-		unsigned long tgid = strtoul(entry->d_name, &end, 10);
-
-		if (*end || end == entry->d_name || tgid == 0 || tgid > UINT32_MAX)
-			continue;
-		int r = opener_send_maps(opener, (uint32_t)tgid);
-		if (r < 0)
-			return r;
-	}
-	return opener_send(opener, MESSAGE_SCAN_DONE, NULL, 0, NULL, 0);
+	loop_set_tick(&opener->role.loop, 0, opener_scan_some, opener);
+	return 0;
 }
 
 static int opener_on_open_maps(void *context, const struct msg_id *process)

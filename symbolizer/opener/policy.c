@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "common/base_policy.h"
+#include "common/limits.h"
 
 /*
  * SYS_PTRACE: /proc/PID/maps, map_files and environ of other uids (stat and cgroup need nothing).
@@ -43,7 +44,8 @@ static const struct sandbox_syscall syscalls[] = {
 };
 
 enum {
-	FILES_MAX = 1024,
+	/* Those that wait for the manager and for the worker, and those in use. */
+	FILES_MAX = 2 * LIMIT_QUEUE_FDS + 64,
 	MEMORY_BYTES_MAX = 64 << 20,
 };
 
