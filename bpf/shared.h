@@ -66,11 +66,11 @@ enum {
 	BH_DEDUP_EPOCH_BITS = 31, /* an epoch is 2^31 ns, which is 2.1 s */
 	BH_DEDUP_EPOCHS = 8,	  /* for this long a stack is not sent again */
 
-	BH_RUNTIME_SLOTS_BITS = 10, /* processes with a language runtime */
+	BH_RUNTIME_SLOTS_BITS = 13, /* processes with a language runtime: at most 3,072 */
 	BH_RUNTIME_PROBES = 8,
-	BH_RUNTIME_BLOCKS_BITS = 10,
+	BH_RUNTIME_BLOCKS_BITS = 12, /* one for each runtime of a process */
 	BH_RUNTIME_BLOCK_BYTES = 256,
-	BH_RUNTIME_RANGES_BITS = 13,	    /* of all processes */
+	BH_RUNTIME_RANGES_BITS = 14,	    /* of all processes */
 	BH_RUNTIME_PROCESS_RANGES_BITS = 9, /* of one process */
 	BH_RUNTIME_CODE_FILTERS = 2,
 

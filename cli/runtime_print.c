@@ -9,10 +9,10 @@
 
 static bool has_faults(const struct msg_runtime *f)
 {
-	return f->refused || f->unnamed;
+	return f->refused || f->unnamed || f->no_room;
 }
 
-/* Prints "12 of 34120 frames have no name, 1 refused (see the log)". */
+/* Prints "12 of 34120 frames have no name, 1 refused (see the log), 3 times no room". */
 static void print_faults(const struct msg_runtime *f, FILE *out)
 {
 	if (f->unnamed)
@@ -21,6 +21,9 @@ static void print_faults(const struct msg_runtime *f, FILE *out)
 	if (f->refused)
 		fprintf(out, "%s%" PRIu64 " refused (see the log)", f->unnamed ? ", " : "",
 			f->refused);
+	if (f->no_room)
+		fprintf(out, "%s%" PRIu64 " times no room", f->unnamed || f->refused ? ", " : "",
+			f->no_room);
 }
 
 void runtime_print_faults(const struct msg_runtime stats[RUNTIME_ID_COUNT], FILE *out)
@@ -59,9 +62,10 @@ void runtime_print_json(const struct msg_runtime stats[RUNTIME_ID_COUNT], FILE *
 	for (int i = 1; i < RUNTIME_ID_COUNT; i++)
 		fprintf(out,
 			"%s\"%s\": {\"attached\": %" PRIu64 ", \"refused\": %" PRIu64
-			", \"named\": %" PRIu64 ", \"unnamed\": %" PRIu64 "}",
+			", \"named\": %" PRIu64 ", \"unnamed\": %" PRIu64 ", \"no_room\": %" PRIu64
+			"}",
 			i > 1 ? ", " : "", runtime_names[i], stats[i].attached, stats[i].refused,
-			stats[i].named, stats[i].unnamed);
+			stats[i].named, stats[i].unnamed, stats[i].no_room);
 	fputs("},\n", out);
 }
 
@@ -79,6 +83,9 @@ void runtime_print_metrics(const struct msg_runtime stats[RUNTIME_ID_COUNT], FIL
 	     offsetof(struct msg_runtime, named)},
 	    {"frames_unnamed_total", "counter", "Distinct frames without a name.",
 	     offsetof(struct msg_runtime, unnamed)},
+	    {"no_room_total", "counter",
+	     "How often a process found no room in the table, or left it for another one.",
+	     offsetof(struct msg_runtime, no_room)},
 	};
 
 	for (size_t m = 0; m < sizeof(metrics) / sizeof(metrics[0]); m++) {

@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 enum {
-	LOOP_SOURCES_MAX = 1100 /* more than the worker's LIMIT_RUNTIME_PROCESSES, and its peers */
+	LOOP_SOURCES_MAX = 1100 /* more than any role has peers, rings and signals */
 };
 
 /* Called with the events that occurred: EPOLLIN, EPOLLOUT, EPOLLHUP, ... */

@@ -140,8 +140,11 @@ struct msg_runtime {
 	uint64_t refused;
 	/* Distinct frames that were looked up, with and without a name. */
 	uint64_t named, unnamed;
+	/* How often a process found no room in the table of the kernel side, or was taken out of it
+	 * for another one. */
+	uint64_t no_room;
 };
-_Static_assert(sizeof(struct msg_runtime) == 32, "wire");
+_Static_assert(sizeof(struct msg_runtime) == 40, "wire");
 
 /* What a role reports about itself, every second and whenever its state changes. Fields of other
  * roles are zero. */
@@ -160,7 +163,7 @@ struct msg_status {
 	uint32_t output_failed;	 /* errno of the first output that could not be written; 0: none */
 	uint32_t failed_index;
 };
-_Static_assert(sizeof(struct msg_status) == 8 + 12 * 8 + 16 * 32 + 128 + 128 + 8 &&
+_Static_assert(sizeof(struct msg_status) == 8 + 12 * 8 + 16 * 40 + 128 + 128 + 8 &&
 		   INCOMPLETE_COUNT <= 16 && RUNTIME_ID_COUNT <= 16,
 	       "wire");
 

@@ -12,9 +12,10 @@ enum {
 	/* Bytes that runtimes cache for all processes: names, line tables, compiled methods. Full:
 	 * the caches that were used least recently are dropped. */
 	LIMIT_RUNTIME_CACHE_BYTES = 48 << 20,
-	/* Processes with a language runtime, each with a descriptor of its memory. Full: the
-	 * runtime of a further process is not attached, and its frames stay native. */
-	LIMIT_RUNTIME_PROCESSES = 1024,
+	/* Processes with a language runtime, each with a descriptor of its memory and 6 KiB; also
+	 * those that ended a moment ago. Full: the runtime of a further process is not attached,
+	 * which is counted (no_room), and its frames stay native. */
+	LIMIT_RUNTIME_PROCESSES = 3072,
 	/* Copies of memory for the names of new code, with up to 2 KiB each. Full: the oldest one
 	 * is replaced, and the name it was for is read from the process. */
 	LIMIT_MEMORY_COPIES = 64,

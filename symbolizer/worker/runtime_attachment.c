@@ -63,11 +63,22 @@ void runtime_attachment_add_mapping(struct runtime_attachment *a,
 		a->due_ns = clock_monotonic_ns();
 }
 
-void runtime_attachment_free(struct runtime_attachment *a, struct runtime_slots *slots,
-			     struct runtime_image **images)
+bool runtime_attachment_take_block(struct runtime_attachment *a, struct runtime_slots *slots)
+{
+	if (a->block == RUNTIME_NO_BLOCK)
+		a->block = runtime_slots_take_block(slots);
+	return a->block != RUNTIME_NO_BLOCK;
+}
+
+void runtime_attachment_give_block(struct runtime_attachment *a, struct runtime_slots *slots)
+{
+	runtime_slots_give_block(slots, a->block);
+	a->block = RUNTIME_NO_BLOCK;
+}
+
+void runtime_attachment_free(struct runtime_attachment *a, struct runtime_image **images)
 {
 	a->process.ops->detach(&a->process);
-	runtime_slots_give_block(slots, a->block);
 	runtime_images_put(images, a->image);
 	free(a);
 }
@@ -89,15 +100,12 @@ static void attachment_refuse(struct runtime_attachment *a, struct runtime_stats
 			  runtime_titles[a->image->runtime], strerror(-error));
 }
 
-bool runtime_attachment_expect(struct runtime_attachment *a, struct runtime_slots *slots)
+bool runtime_attachment_expect(struct runtime_attachment *a)
 {
 	const struct runtime_image *image = a->image;
 
 	if (!image->layout_known || !image->ops->expect ||
 	    image->ops->expect(&a->process, &image->layout) < 0)
-		return false;
-	a->block = runtime_slots_take_block(slots);
-	if (a->block == RUNTIME_NO_BLOCK)
 		return false;
 	a->state = RUNTIME_ATTACHMENT_EXPECTED;
 	/* What is expected is nearly always right, so it is checked without hurry. */
@@ -115,7 +123,6 @@ static uint64_t attach_pause_ns(uint64_t waited_ns)
 }
 
 enum runtime_attachment_result runtime_attachment_try(struct runtime_attachment *a,
-						      struct runtime_slots *slots,
 						      struct runtime_stats *stats,
 						      uint64_t since_ns, uint64_t now_ns)
 {
@@ -126,10 +133,6 @@ enum runtime_attachment_result runtime_attachment_try(struct runtime_attachment 
 	a->tried = true;
 	memory_allow(a->process.memory, ATTACH_READS, ATTACH_BYTES);
 	int r = a->process.ops->attach(&a->process);
-	if (r == 0 && a->block == RUNTIME_NO_BLOCK)
-		a->block = runtime_slots_take_block(slots);
-	if (r == 0 && a->block == RUNTIME_NO_BLOCK)
-		r = -ENOSPC;
 	/* -EFAULT: the file's data is not mapped yet, because its code is mapped first. */
 	if (r == -EAGAIN || r == -EFAULT || r == -ESRCH || (r < 0 && was_published)) {
 		a->due_ns = now_ns + attach_pause_ns(now_ns - since_ns);

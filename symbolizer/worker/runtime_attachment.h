@@ -8,8 +8,9 @@
  *   (runtime_attachment_expect()). Then it is EXPECTED, and published at once.
  * - Each attempt lets the runtime read what it needs from the process's memory. The reads of one
  *   attempt are bounded.
- * - If an attempt succeeds, the attachment is PUBLISHED: it has a block of the kernel side's table.
- *   Some runtimes are then due again after `refresh_ms`, to find code that was added meanwhile.
+ * - If an attempt succeeds, the attachment is PUBLISHED: the caller puts the process into the
+ * kernel side's table. Some runtimes are then due again after `refresh_ms`, to find code that was
+ * added meanwhile.
  * - If the process is not ready yet, the attempt is repeated later.
  * - If the runtime cannot be used, the attachment is REFUSED: it is never due again.
  *
@@ -48,7 +49,7 @@ enum runtime_attachment_result {
 struct runtime_attachment {
 	enum runtime_attachment_state state;
 	struct runtime_image *image;
-	int block;	 /* in the kernel side's table, or RUNTIME_NO_BLOCK */
+	int block;	 /* in the kernel side's table; RUNTIME_NO_BLOCK while it is not there */
 	bool tried;	 /* at least one attempt was made */
 	uint64_t due_ns; /* time of the next attempt or refresh; 0: never */
 	uint64_t used;	 /* time of the last symbolized frame, by runtimes->clock */
@@ -65,13 +66,19 @@ struct runtime_attachment *runtime_attachment_new(struct runtime_image *image, u
 void runtime_attachment_add_mapping(struct runtime_attachment *attachment,
 				    const struct runtime_mapping *mapping);
 
-/* Detaches, and gives the block and the reference to the image back. */
-void runtime_attachment_free(struct runtime_attachment *attachment, struct runtime_slots *slots,
-			     struct runtime_image **images);
+/* Takes a block of the table, unless it has one. Returns false if there is none. */
+bool runtime_attachment_take_block(struct runtime_attachment *attachment,
+				   struct runtime_slots *slots);
+/* Gives the block back, which no slot of the table may refer to. */
+void runtime_attachment_give_block(struct runtime_attachment *attachment,
+				   struct runtime_slots *slots);
+
+/* Detaches, and gives the reference to the image back. It has no block any more. */
+void runtime_attachment_free(struct runtime_attachment *attachment, struct runtime_image **images);
 
 /* Fills in the layout as it is expected, before the memory can be read. Returns whether that is
  * possible; the caller then publishes the ranges of the process. */
-bool runtime_attachment_expect(struct runtime_attachment *attachment, struct runtime_slots *slots);
+bool runtime_attachment_expect(struct runtime_attachment *attachment);
 
 /* Returns whether the ranges of the attachment are published, or to be published. */
 static inline bool runtime_attachment_has_ranges(const struct runtime_attachment *attachment)
@@ -84,7 +91,6 @@ static inline bool runtime_attachment_has_ranges(const struct runtime_attachment
  * seen with its current program, and `now_ns` the present (both CLOCK_MONOTONIC).
  * Refusals are counted in `stats`. */
 enum runtime_attachment_result runtime_attachment_try(struct runtime_attachment *attachment,
-						      struct runtime_slots *slots,
 						      struct runtime_stats *stats,
 						      uint64_t since_ns, uint64_t now_ns);
 

@@ -30,3 +30,13 @@ void runtime_stats_frame(struct runtime_stats *stats, unsigned int runtime, bool
 	stats->by_runtime[runtime].named += named;
 	stats->by_runtime[runtime].unnamed += !named;
 }
+
+void runtime_stats_no_room(struct runtime_stats *stats, unsigned int runtime)
+{
+	stats->by_runtime[runtime].no_room++;
+	if (!stats->no_room_logged)
+		log_warning("too many processes with a language runtime: functions of those that "
+			    "were idle for longest are shown as native code when they run again; "
+			    "further cases are counted but not logged");
+	stats->no_room_logged = true;
+}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Statistics of language runtimes for the CLI, and a log line for each runtime that was refused. */
+/* Statistics of language runtimes for the CLI, a log line for each runtime that was refused, and
+ * one if there is no room for all processes. */
 #ifndef SYMBOLIZER_WORKER_RUNTIME_STATS_H
 #define SYMBOLIZER_WORKER_RUNTIME_STATS_H
 
@@ -11,6 +12,7 @@
 struct runtime_stats {
 	struct msg_runtime by_runtime[BH_RUNTIME_COUNT]; /* all but `attached` */
 	unsigned int lines;				 /* logged so far */
+	bool no_room_logged;
 };
 
 /* Counts a refusal and logs `line`, unless it is NULL or too many were logged. It may contain any
@@ -19,5 +21,8 @@ void runtime_stats_refuse(struct runtime_stats *stats, unsigned int runtime, con
 
 /* Counts a frame that was named or could not be named. `runtime` may be any number. */
 void runtime_stats_frame(struct runtime_stats *stats, unsigned int runtime, bool named);
+
+/* Counts a process that finds no room in the kernel side's table, or is taken out of it. */
+void runtime_stats_no_room(struct runtime_stats *stats, unsigned int runtime);
 
 #endif

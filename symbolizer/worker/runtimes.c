@@ -13,6 +13,7 @@
 #include "common/runtimes.h"
 #include "common/time_units.h"
 #include "symbolizer/worker/limits.h"
+#include "symbolizer/worker/managed_processes.h"
 #include "symbolizer/worker/memory_copies.h"
 #include "symbolizer/worker/runtime_attachment.h"
 #include "symbolizer/worker/runtime_images.h"
@@ -21,8 +22,6 @@
 #include "symbolizer/worker/worker.h"
 
 enum {
-	PROCESS_BUCKETS = 256,
-	PROCESS_RUNTIMES_MAX = 4,
 	/* How often the opener is asked again because a descriptor showed the memory of the
 	 * previous program. Each of its answers may be outdated, if the process executes programs
 	 * in quick succession. */
@@ -34,35 +33,13 @@ enum {
 	MEMORY_HOLD_MS = 100,
 };
 
-struct managed_process {
-	struct managed_process *next;
-	uint32_t tgid;
-	uint32_t exec_generation; /* of the program to which everything else belongs */
-	uint64_t since_ns;
-	bool memory_asked;
-	uint64_t memory_due_ns;	  /* when to ask again, after ENOBUFS; 0: never */
-	unsigned int memory_lost; /* how often */
-	bool readable;	   /* `memory` can be read, and no exec of the process was reported since */
-	bool was_readable; /* at any time since exec_generation began */
-	struct memory memory;
-	unsigned int count;
-	struct runtime_attachment *attachments[PROCESS_RUNTIMES_MAX];
-};
-
 struct runtimes {
-	struct runtime_slots slots;
-	struct runtime_image *images;
-	struct managed_process *buckets[PROCESS_BUCKETS];
-	unsigned int process_count;
+	struct managed_processes processes;
 	uint32_t wanted;    /* set of enum bh_runtime: what is looked for */
 	uint32_t requested; /* set of enum bh_runtime: whose programs the loader was asked for */
 	unsigned int watches_asked, watches_answered;
-	struct runtime_stats stats;
 	struct memory_copies copies;
-	uint64_t clock;	     /* counts uses of attachments */
-	size_t cached_bytes; /* in the caches of all attachments */
-	/* Scratch space for the ranges of the process that is being published. */
-	struct runtime_slot_range ranges[PROCESS_RUNTIMES_MAX * RUNTIME_RANGES_MAX];
+	uint64_t clock; /* counts uses of attachments */
 };
 
 void runtimes_stats(const struct worker *worker, struct msg_runtime stats[BH_RUNTIME_COUNT])
@@ -71,13 +48,13 @@ void runtimes_stats(const struct worker *worker, struct msg_runtime stats[BH_RUN
 
 	if (!runtimes)
 		return;
-	memcpy(stats, runtimes->stats.by_runtime, sizeof(runtimes->stats.by_runtime));
-	for (int i = 0; i < PROCESS_BUCKETS; i++) {
-		for (const struct managed_process *p = runtimes->buckets[i]; p; p = p->next) {
-			for (unsigned int j = 0; j < p->count; j++)
-				stats[p->attachments[j]->image->runtime].attached +=
-				    p->attachments[j]->state == RUNTIME_ATTACHMENT_PUBLISHED;
-		}
+	memcpy(stats, runtimes->processes.stats.by_runtime,
+	       sizeof(runtimes->processes.stats.by_runtime));
+	for (struct managed_process *p = NULL;
+	     (p = managed_processes_next(&runtimes->processes, p));) {
+		for (unsigned int i = 0; i < p->count; i++)
+			stats[p->attachments[i]->image->runtime].attached +=
+			    p->attachments[i]->state == RUNTIME_ATTACHMENT_PUBLISHED;
 	}
 }
 
@@ -102,15 +79,15 @@ void runtimes_on_module(struct worker *worker, struct module *module)
 
 	if (!runtimes || module->fd < 0)
 		return;
-	int r = runtime_images_add(&runtimes->images, module->id, module->fd, module->path,
-				   runtimes->wanted, &runtime, &refusal);
+	int r = runtime_images_add(&runtimes->processes.images, module->id, module->fd,
+				   module->path, runtimes->wanted, &runtime, &refusal);
 	if (r == 0) {
 		runtimes->watches_asked +=
 		    peer_send(&worker->role.peers[ROLE_MANAGER], MESSAGE_WATCH, &watch,
 			      sizeof(watch), NULL, 0) == 0;
 		runtimes_request_program(worker, runtime);
 	} else if (r == -ENOTSUP)
-		runtime_stats_refuse(&runtimes->stats, runtime, refusal.text);
+		runtime_stats_refuse(&runtimes->processes.stats, runtime, refusal.text);
 }
 
 int runtimes_init(struct worker *worker, int table_fd, uint32_t wanted)
@@ -125,7 +102,7 @@ int runtimes_init(struct worker *worker, int table_fd, uint32_t wanted)
 		free(runtimes);
 		return -errno;
 	}
-	runtimes->slots.table = table;
+	runtimes->processes.slots.table = table;
 	runtimes->wanted = wanted;
 	worker->runtimes = runtimes;
 	/* Modules may have been announced before the table came. */
@@ -139,12 +116,13 @@ int runtimes_init(struct worker *worker, int table_fd, uint32_t wanted)
 void runtimes_on_module_gone(struct worker *worker, uint32_t module)
 {
 	struct runtime_image *image =
-	    worker->runtimes ? runtime_images_find(worker->runtimes->images, module) : NULL;
+	    worker->runtimes ? runtime_images_find(worker->runtimes->processes.images, module)
+			     : NULL;
 
 	if (!image)
 		return;
 	image->module = 0;
-	runtime_images_put(&worker->runtimes->images, image);
+	runtime_images_put(&worker->runtimes->processes.images, image);
 }
 
 void runtimes_on_watched(struct worker *worker)
@@ -170,26 +148,18 @@ unsigned int runtimes_unsettled(const struct worker *worker)
 	const struct runtimes *runtimes = worker->runtimes;
 	unsigned int count = 0;
 
-	for (int i = 0; runtimes && i < PROCESS_BUCKETS; i++) {
-		for (const struct managed_process *p = runtimes->buckets[i]; p; p = p->next)
-			count += !process_is_settled(p);
-	}
+	if (!runtimes)
+		return 0;
+	for (struct managed_process *p = NULL;
+	     (p = managed_processes_next(&runtimes->processes, p));)
+		count += !process_is_settled(p);
 	/* The processes of a module that is watched are not known yet: at least one. */
-	return count + (runtimes && runtimes->watches_answered < runtimes->watches_asked);
-}
-
-static struct managed_process **process_link(struct runtimes *runtimes, uint32_t tgid)
-{
-	struct managed_process **link = &runtimes->buckets[tgid % PROCESS_BUCKETS];
-
-	while (*link && (*link)->tgid != tgid)
-		link = &(*link)->next;
-	return link;
+	return count + (runtimes->watches_answered < runtimes->watches_asked);
 }
 
 struct managed_process *runtimes_process(struct worker *worker, uint32_t tgid)
 {
-	return worker->runtimes ? *process_link(worker->runtimes, tgid) : NULL;
+	return worker->runtimes ? managed_processes_find(&worker->runtimes->processes, tgid) : NULL;
 }
 
 uint64_t runtimes_names_generation(const struct managed_process *process)
@@ -205,35 +175,6 @@ bool runtimes_must_wait(struct worker *worker, uint32_t tgid)
 	       clock_monotonic_ns() - process->since_ns < MEMORY_HOLD_MS * NS_PER_MS;
 }
 
-/* Detaches from everything in a process and closes its memory. */
-static void process_empty(struct runtimes *runtimes, struct managed_process *process)
-{
-	runtime_slots_remove(&runtimes->slots, process->tgid);
-	for (unsigned int i = 0; i < process->count; i++) {
-		struct runtime_attachment *a = process->attachments[i];
-
-		runtimes->cached_bytes -= a->counted;
-		runtime_attachment_free(a, &runtimes->slots, &runtimes->images);
-	}
-	if (process->memory.fd >= 0)
-		close(process->memory.fd);
-	process->memory.fd = -1;
-	process->memory_asked = process->readable = process->was_readable = false;
-	process->memory_lost = 0;
-	process->memory_due_ns = 0;
-	process->count = 0;
-}
-
-static void process_delete(struct runtimes *runtimes, struct managed_process **link)
-{
-	struct managed_process *process = *link;
-
-	process_empty(runtimes, process);
-	*link = process->next;
-	runtimes->process_count--;
-	free(process);
-}
-
 /* A descriptor of a program's memory reads nothing after that program has ended.
  * process_vm_readv(2), however, would read the memory of the program that runs under that pid
  * now. */
@@ -247,11 +188,8 @@ void runtimes_on_process(struct worker *worker, const struct msg_process *said)
 
 void runtimes_on_process_gone(struct worker *worker, uint32_t tgid)
 {
-	struct managed_process **link =
-	    worker->runtimes ? process_link(worker->runtimes, tgid) : NULL;
-
-	if (link && *link)
-		process_delete(worker->runtimes, link);
+	if (worker->runtimes)
+		managed_processes_delete(&worker->runtimes->processes, tgid);
 }
 
 void runtimes_free(struct worker *worker)
@@ -260,107 +198,28 @@ void runtimes_free(struct worker *worker)
 
 	if (!runtimes)
 		return;
-	for (int i = 0; i < PROCESS_BUCKETS; i++) {
-		while (runtimes->buckets[i])
-			process_delete(runtimes, &runtimes->buckets[i]);
+	managed_processes_fini(&runtimes->processes);
+	while (runtimes->processes.images) {
+		runtimes->processes.images->users = 1;
+		runtime_images_put(&runtimes->processes.images, runtimes->processes.images);
 	}
-	while (runtimes->images) {
-		runtimes->images->users = 1;
-		runtime_images_put(&runtimes->images, runtimes->images);
-	}
-	munmap(runtimes->slots.table, sizeof(struct bh_runtime_table));
+	munmap(runtimes->processes.slots.table, sizeof(struct bh_runtime_table));
 	free(runtimes);
 	worker->runtimes = NULL;
-}
-
-static struct managed_process *process_ensure(struct runtimes *runtimes,
-					      const struct msg_mapped *mapped)
-{
-	struct managed_process **link = process_link(runtimes, mapped->tgid);
-	struct managed_process *process = *link;
-
-	if (process && process->exec_generation == mapped->exec_generation)
-		return process;
-	if (process) {
-		/* The process has executed another program. */
-		process_empty(runtimes, process);
-	} else if (runtimes->process_count < LIMIT_RUNTIME_PROCESSES) {
-		process = calloc(1, sizeof(*process));
-		if (!process)
-			return NULL;
-		process->tgid = mapped->tgid;
-		process->memory.fd = -1;
-		process->memory.pid = (pid_t)mapped->tgid;
-		*link = process;
-		runtimes->process_count++;
-	} else {
-		return NULL;
-	}
-	process->exec_generation = mapped->exec_generation;
-	process->since_ns = clock_monotonic_ns();
-	return process;
-}
-
-static void process_fill(void *context, struct bh_runtime_table *table)
-{
-	const struct managed_process *process = context;
-
-	for (unsigned int i = 0; i < process->count; i++) {
-		const struct runtime_attachment *a = process->attachments[i];
-
-		if (runtime_attachment_has_ranges(a))
-			table->blocks[a->block] = a->process.layout.block;
-	}
-}
-
-/* Publishes the ranges of all runtimes that are attached in the process. */
-static void process_publish(struct runtimes *runtimes, struct managed_process *process)
-{
-	size_t count = 0;
-
-	for (unsigned int i = 0; i < process->count; i++) {
-		const struct runtime_attachment *a = process->attachments[i];
-		const struct runtime_layout *layout = &a->process.layout;
-
-		if (!runtime_attachment_has_ranges(a))
-			continue;
-		for (unsigned int j = 0; j < layout->range_count && j < RUNTIME_RANGES_MAX; j++) {
-			const struct runtime_range *from = &layout->ranges[j];
-
-			runtimes->ranges[count++] = (struct runtime_slot_range){
-			    .range = {.start = from->start,
-				      .end = from->end,
-				      .runtime = (uint16_t)a->image->runtime,
-				      .block = (uint16_t)a->block,
-				      .data = from->data},
-			    .in_file = from->in_file};
-		}
-	}
-	if (runtime_slots_publish(&runtimes->slots, process->tgid, runtimes->ranges, count,
-				  process_fill, process) < 0)
-		log_debug("no room for a runtime: tgid=%u ranges=%zu", process->tgid, count);
 }
 
 /* Adds a mapping of the file to the runtime's attachment, which is made with the first one. */
 static void attachment_add(struct runtimes *runtimes, struct managed_process *process,
 			   struct runtime_image *image, const struct runtime_mapping *mapping)
 {
-	for (unsigned int i = 0; i < process->count; i++) {
-		if (process->attachments[i]->image == image) {
-			runtime_attachment_add_mapping(process->attachments[i], mapping);
-			return;
-		}
-	}
-	if (process->count == PROCESS_RUNTIMES_MAX)
-		return;
-	struct runtime_attachment *a =
-	    runtime_attachment_new(image, mapping->bias, process->tgid, &process->memory);
+	struct runtime_attachment *a = managed_process_attachment(process, image, mapping->bias);
+
 	if (!a)
 		return;
+	const bool is_new = !a->process.mapping_count;
 	runtime_attachment_add_mapping(a, mapping);
-	process->attachments[process->count++] = a;
-	if (runtime_attachment_expect(a, &runtimes->slots))
-		process_publish(runtimes, process);
+	if (is_new && runtime_attachment_expect(a))
+		managed_processes_publish(&runtimes->processes, process);
 }
 
 static void process_ask_memory(struct worker *worker, struct managed_process *process)
@@ -397,14 +256,16 @@ void runtimes_on_mapped(struct worker *worker, const struct msg_mapped *mapped)
 {
 	struct runtimes *runtimes = worker->runtimes;
 	struct runtime_image *image =
-	    runtimes ? runtime_images_find(runtimes->images, mapped->module) : NULL;
+	    runtimes ? runtime_images_find(runtimes->processes.images, mapped->module) : NULL;
 	struct runtime_mapping mapping = {.start = mapped->start, .end = mapped->end};
 
 	if (!image || !runtime_image_bias(image, mapped->start, mapped->file_offset, &mapping.bias))
 		return;
-	struct managed_process *process = process_ensure(runtimes, mapped);
-	if (!process)
+	struct managed_process *process = managed_processes_ensure(&runtimes->processes, mapped);
+	if (!process) {
+		runtime_stats_no_room(&runtimes->processes.stats, (unsigned int)image->runtime);
 		return;
+	}
 	attachment_add(runtimes, process, image, &mapping);
 	process_ask_memory(worker, process);
 	/* A further mapping of a runtime that is attached already. */
@@ -417,7 +278,7 @@ static void process_refuse(struct runtimes *runtimes, const struct managed_proce
 			   int error)
 {
 	for (unsigned int i = 0; i < process->count && error != ENOENT && error != ESRCH; i++)
-		runtime_stats_refuse(&runtimes->stats,
+		runtime_stats_refuse(&runtimes->processes.stats,
 				     (unsigned int)process->attachments[i]->image->runtime, NULL);
 }
 
@@ -463,7 +324,7 @@ static uint64_t process_tick(struct worker *worker, struct managed_process *proc
 
 		if (a->due_ns && a->due_ns <= now) {
 			const enum runtime_attachment_result result = runtime_attachment_try(
-			    a, &runtimes->slots, &runtimes->stats, process->since_ns, now);
+			    a, &runtimes->processes.stats, process->since_ns, now);
 
 			changed |= result == RUNTIME_ATTACHMENT_CHANGED;
 			memory_gone |= result == RUNTIME_ATTACHMENT_MEMORY_GONE;
@@ -473,7 +334,7 @@ static uint64_t process_tick(struct worker *worker, struct managed_process *proc
 			next = a->due_ns;
 	}
 	if (changed)
-		process_publish(runtimes, process);
+		managed_processes_publish(&runtimes->processes, process);
 	if (memory_gone) {
 		process_lose_memory(worker, process);
 		return UINT64_MAX;
@@ -488,12 +349,11 @@ void runtimes_tick(struct worker *worker)
 
 	if (!worker->runtimes)
 		return;
-	for (int i = 0; i < PROCESS_BUCKETS; i++) {
-		for (struct managed_process *p = worker->runtimes->buckets[i]; p; p = p->next) {
-			const uint64_t at = process_tick(worker, p, now);
+	for (struct managed_process *p = NULL;
+	     (p = managed_processes_next(&worker->runtimes->processes, p));) {
+		const uint64_t at = process_tick(worker, p, now);
 
-			next = at < next ? at : next;
-		}
+		next = at < next ? at : next;
 	}
 	if (next != UINT64_MAX)
 		loop_tick_within(&worker->role.loop,
@@ -502,23 +362,22 @@ void runtimes_tick(struct worker *worker)
 
 static void attachment_count(struct runtimes *runtimes, struct runtime_attachment *a)
 {
-	runtimes->cached_bytes -= a->counted;
+	runtimes->processes.cached_bytes -= a->counted;
 	a->counted = a->process.cached_bytes;
-	runtimes->cached_bytes += a->counted;
+	runtimes->processes.cached_bytes += a->counted;
 }
 
 static struct runtime_attachment *least_used(struct runtimes *runtimes)
 {
 	struct runtime_attachment *least = NULL;
 
-	for (int i = 0; i < PROCESS_BUCKETS; i++) {
-		for (struct managed_process *p = runtimes->buckets[i]; p; p = p->next) {
-			for (unsigned int j = 0; j < p->count; j++) {
-				struct runtime_attachment *a = p->attachments[j];
+	for (struct managed_process *p = NULL;
+	     (p = managed_processes_next(&runtimes->processes, p));) {
+		for (unsigned int i = 0; i < p->count; i++) {
+			struct runtime_attachment *a = p->attachments[i];
 
-				if (a->counted && (!least || a->used < least->used))
-					least = a;
-			}
+			if (a->counted && (!least || a->used < least->used))
+				least = a;
 		}
 	}
 	return least;
@@ -527,7 +386,7 @@ static struct runtime_attachment *least_used(struct runtimes *runtimes)
 /* Drops the least recently used caches until all fit into the limit that the processes share. */
 static void cache_trim(struct runtimes *runtimes)
 {
-	while (runtimes->cached_bytes > LIMIT_RUNTIME_CACHE_BYTES) {
+	while (runtimes->processes.cached_bytes > LIMIT_RUNTIME_CACHE_BYTES) {
 		struct runtime_attachment *a = least_used(runtimes);
 
 		if (!a)
@@ -561,6 +420,15 @@ static struct runtime_attachment *process_attachment(struct managed_process *pro
 	return NULL;
 }
 
+void runtimes_on_sample(struct worker *worker, const struct bh_sample *header)
+{
+	struct runtimes *runtimes = worker->runtimes;
+
+	/* Only the samples of a process that is out of the table may lack the flag. */
+	if (runtimes && (header->flags & BH_SAMPLE_MANAGED || runtimes->processes.out_of_table))
+		managed_processes_sampled(&runtimes->processes, header->tgid, header->time_ns);
+}
+
 void runtimes_on_copy(struct worker *worker, const void *record, size_t length)
 {
 	if (worker->runtimes)
@@ -584,7 +452,7 @@ void runtimes_symbolize(struct worker *worker, struct managed_process *process,
 		cache_trim(worker->runtimes);
 	}
 	if (worker->runtimes && (r < 0 || frames->count))
-		runtime_stats_frame(&worker->runtimes->stats, runtime, r == 0);
+		runtime_stats_frame(&worker->runtimes->processes.stats, runtime, r == 0);
 	if (r == 0)
 		return;
 	frames->used = 0;

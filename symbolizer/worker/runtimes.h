@@ -77,6 +77,9 @@ uint64_t runtimes_names_generation(const struct managed_process *process);
  * opener is about to answer with the memory that has their names. True for 100 ms at most. */
 bool runtimes_must_wait(struct worker *worker, uint32_t tgid);
 
+/* Notes that the process was sampled (managed_processes.h). */
+void runtimes_on_sample(struct worker *worker, const struct bh_sample *header);
+
 /* Keeps a copy of memory that came through the ring (memory_copies.h). */
 void runtimes_on_copy(struct worker *worker, const void *record, size_t length);
 

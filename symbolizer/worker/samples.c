@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "symbolizer/worker/identity.h"
+#include "symbolizer/worker/runtimes.h"
 #include "symbolizer/worker/worker.h"
 
 /* Finds the id of the process of a sample. A process that ended before the manager could look at it
@@ -63,6 +64,7 @@ void samples_add(struct worker *worker, const struct bh_sample *header, const ui
 {
 	struct record_sample sample = {.time_ns = header->time_ns, .cpu = header->cpu};
 
+	runtimes_on_sample(worker, header);
 	batch_reserve(&worker->batch);
 	int r = stack_ids_get(worker, header, frames, &sample.stack);
 	if (r == -ENOENT) {

@@ -46,15 +46,15 @@ Test(runtime_print, status_shows_runtimes_that_were_found)
 
 Test(runtime_print, json_lists_every_runtime)
 {
-	stats[RUNTIME_ID_CPYTHON] = (struct msg_runtime){1, 2, 3, 4};
+	stats[RUNTIME_ID_CPYTHON] = (struct msg_runtime){1, 2, 3, 4, 5};
 	cr_expect_not_null(strstr(print(runtime_print_json),
 				  "\"cpython\": {\"attached\": 1, \"refused\": 2, \"named\": 3, "
-				  "\"unnamed\": 4}, \"hotspot\": {\"attached\": 0"));
+				  "\"unnamed\": 4, \"no_room\": 5}, \"hotspot\": {\"attached\": 0"));
 }
 
 Test(runtime_print, metrics_list_every_runtime)
 {
-	stats[RUNTIME_ID_HOTSPOT] = (struct msg_runtime){1, 2, 3, UINT64_MAX};
+	stats[RUNTIME_ID_HOTSPOT] = (struct msg_runtime){1, 2, 3, UINT64_MAX, 4};
 	const char *text = print(runtime_print_metrics);
 
 	cr_expect_not_null(strstr(text, "# TYPE bulkhead_runtime_processes gauge\n"
@@ -68,4 +68,15 @@ Test(runtime_print, metrics_list_every_runtime)
 	cr_expect_not_null(strstr(text,
 				  "bulkhead_runtime_frames_unnamed_total{runtime=\"hotspot\"} "
 				  "18446744073709551615\n"));
+	cr_expect_not_null(strstr(text, "bulkhead_runtime_no_room_total{runtime=\"hotspot\"} 4\n"));
+}
+
+Test(runtime_print, processes_without_room_are_shown)
+{
+	stats[RUNTIME_ID_CPYTHON] = (struct msg_runtime){.attached = 7, .no_room = 3};
+	cr_expect_str_eq(print(runtime_print_status),
+			 "runtimes  Python: 7 processes, 3 times no room\n");
+	stats[RUNTIME_ID_CPYTHON].refused = 1;
+	cr_expect_str_eq(print(runtime_print_faults),
+			 "Python: 1 refused (see the log), 3 times no room\n");
 }

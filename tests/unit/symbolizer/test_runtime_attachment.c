@@ -66,16 +66,13 @@ static const struct runtime_ops ops_that_expect_nothing = {.attach = fake_attach
 
 static struct runtime_image image;
 static struct runtime_image *images = &image;
-static struct runtime_slots slots;
 static struct runtime_stats stats;
 static struct memory memory;
-static struct bh_runtime_table table;
 
 static void setup(void)
 {
 	image = (struct runtime_image){
 	    .users = 1, .module = 7, .runtime = BH_RUNTIME_CPYTHON, .ops = &ops};
-	slots.table = &table;
 	attach_end = 3 * PAGE;
 }
 
@@ -91,7 +88,7 @@ static struct runtime_attachment *attachment(uint64_t bias)
 
 static enum runtime_attachment_result try_at(struct runtime_attachment *a, uint64_t ms)
 {
-	return runtime_attachment_try(a, &slots, &stats, 0, ms * NS_PER_MS);
+	return runtime_attachment_try(a, &stats, 0, ms * NS_PER_MS);
 }
 
 /* An attachment in a process that was mapped after another one of the same file was attached. */
@@ -100,9 +97,9 @@ static struct runtime_attachment *expected(uint64_t bias)
 	struct runtime_attachment *first = attachment(1 << 20);
 
 	cr_assert_eq(try_at(first, 1), RUNTIME_ATTACHMENT_CHANGED);
-	runtime_attachment_free(first, &slots, &images);
+	runtime_attachment_free(first, &images);
 	struct runtime_attachment *a = attachment(bias);
-	cr_assert(runtime_attachment_expect(a, &slots));
+	cr_assert(runtime_attachment_expect(a));
 	cr_assert_eq(a->state, RUNTIME_ATTACHMENT_EXPECTED);
 	return a;
 }
@@ -111,9 +108,9 @@ Test(runtime_attachment, nothing_is_expected_of_the_first_process)
 {
 	struct runtime_attachment *a = attachment(1 << 20);
 
-	cr_expect_not(runtime_attachment_expect(a, &slots));
+	cr_expect_not(runtime_attachment_expect(a));
 	cr_expect_not(runtime_attachment_has_ranges(a));
-	runtime_attachment_free(a, &slots, &images);
+	runtime_attachment_free(a, &images);
 }
 
 Test(runtime_attachment, the_next_process_has_its_ranges_before_its_memory_is_read)
@@ -121,10 +118,9 @@ Test(runtime_attachment, the_next_process_has_its_ranges_before_its_memory_is_re
 	struct runtime_attachment *a = expected(1 << 21);
 
 	cr_expect(runtime_attachment_has_ranges(a));
-	cr_expect_neq(a->block, RUNTIME_NO_BLOCK);
 	cr_expect_eq(a->process.layout.ranges[0].start, (1 << 21) + PAGE);
 	cr_expect_eq(a->process.layout.ranges[0].end, (1 << 21) + 3 * PAGE);
-	runtime_attachment_free(a, &slots, &images);
+	runtime_attachment_free(a, &images);
 }
 
 Test(runtime_attachment, a_runtime_may_expect_nothing)
@@ -133,8 +129,8 @@ Test(runtime_attachment, a_runtime_may_expect_nothing)
 	image.layout_known = true;
 	struct runtime_attachment *a = attachment(1 << 20);
 
-	cr_expect_not(runtime_attachment_expect(a, &slots));
-	runtime_attachment_free(a, &slots, &images);
+	cr_expect_not(runtime_attachment_expect(a));
+	runtime_attachment_free(a, &images);
 }
 
 Test(runtime_attachment, what_was_expected_is_published_once)
@@ -143,7 +139,7 @@ Test(runtime_attachment, what_was_expected_is_published_once)
 
 	cr_expect_eq(try_at(a, 5), RUNTIME_ATTACHMENT_UNCHANGED);
 	cr_expect_eq(a->state, RUNTIME_ATTACHMENT_PUBLISHED);
-	runtime_attachment_free(a, &slots, &images);
+	runtime_attachment_free(a, &images);
 }
 
 Test(runtime_attachment, what_differs_from_the_expectation_is_published_again)
@@ -153,7 +149,7 @@ Test(runtime_attachment, what_differs_from_the_expectation_is_published_again)
 	attach_end = 5 * PAGE;
 	cr_expect_eq(try_at(a, 5), RUNTIME_ATTACHMENT_CHANGED);
 	cr_expect_eq(a->process.layout.ranges[0].end, (1 << 21) + 5 * PAGE);
-	runtime_attachment_free(a, &slots, &images);
+	runtime_attachment_free(a, &images);
 }
 
 Test(runtime_attachment, the_expectation_stays_while_the_process_starts)
@@ -164,7 +160,7 @@ Test(runtime_attachment, the_expectation_stays_while_the_process_starts)
 	cr_expect_eq(try_at(a, 5), RUNTIME_ATTACHMENT_UNCHANGED);
 	cr_expect_eq(a->state, RUNTIME_ATTACHMENT_EXPECTED);
 	cr_expect_gt(a->due_ns, 5 * NS_PER_MS);
-	runtime_attachment_free(a, &slots, &images);
+	runtime_attachment_free(a, &images);
 }
 
 Test(runtime_attachment, a_refused_process_loses_what_was_expected)
@@ -174,7 +170,7 @@ Test(runtime_attachment, a_refused_process_loses_what_was_expected)
 	attach_result = -EINVAL;
 	cr_expect_eq(try_at(a, 5), RUNTIME_ATTACHMENT_CHANGED);
 	cr_expect_not(runtime_attachment_has_ranges(a));
-	runtime_attachment_free(a, &slots, &images);
+	runtime_attachment_free(a, &images);
 }
 
 /* --- names --- */
@@ -205,7 +201,7 @@ Test(runtime_attachment, the_present_memory_comes_first)
 
 	cr_expect_eq(symbolize(a, true, true), 0);
 	cr_expect_not(symbolized_from_copy);
-	runtime_attachment_free(a, &slots, &images);
+	runtime_attachment_free(a, &images);
 }
 
 Test(runtime_attachment, code_that_is_gone_is_named_from_its_copy)
@@ -217,7 +213,7 @@ Test(runtime_attachment, code_that_is_gone_is_named_from_its_copy)
 	cr_expect_eq(symbolize(a, true, true), 0);
 	cr_expect(symbolized_from_copy);
 	cr_expect_null(memory.copy);
-	runtime_attachment_free(a, &slots, &images);
+	runtime_attachment_free(a, &images);
 }
 
 Test(runtime_attachment, a_process_whose_memory_is_not_there_is_named_from_copies)
@@ -227,5 +223,5 @@ Test(runtime_attachment, a_process_whose_memory_is_not_there_is_named_from_copie
 	cr_expect_eq(symbolize(a, false, false), -ESRCH);
 	cr_expect_eq(symbolize(a, false, true), 0);
 	cr_expect(symbolized_from_copy);
-	runtime_attachment_free(a, &slots, &images);
+	runtime_attachment_free(a, &images);
 }

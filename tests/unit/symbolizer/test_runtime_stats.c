@@ -84,3 +84,13 @@ Test(runtime_stats, a_thousand_refusals_are_counted_but_not_all_logged)
 	cr_expect_not_null(strstr(text, "further ones are counted"));
 	cr_expect_eq(stats.by_runtime[BH_RUNTIME_HOTSPOT].refused, 1000);
 }
+
+Test(runtime_stats, no_room_is_logged_once)
+{
+	runtime_stats_no_room(&stats, BH_RUNTIME_CPYTHON);
+	runtime_stats_no_room(&stats, BH_RUNTIME_HOTSPOT);
+	runtime_stats_no_room(&stats, BH_RUNTIME_HOTSPOT);
+	cr_expect_eq(stats.by_runtime[BH_RUNTIME_CPYTHON].no_room, 1);
+	cr_expect_eq(stats.by_runtime[BH_RUNTIME_HOTSPOT].no_room, 2);
+	cr_expect_eq(lines(heard()), 1);
+}

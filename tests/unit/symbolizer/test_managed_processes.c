@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/time_units.h"
+#include "symbolizer/worker/limits.h"
+#include "symbolizer/worker/managed_processes.h"
+#include "tests/support/fake_peer.h"
+
+enum {
+	RANGES = RUNTIME_RANGES_MAX,	/* of one process */
+	FILL = RUNTIME_RANGES / RANGES, /* the number of processes that fill the table */
+};
+
+FAKE_PEER(NULL);
+
+static void fake_detach(struct runtime_process *process)
+{
+	(void)process;
+}
+
+static const struct runtime_ops ops = {.detach = fake_detach};
+static struct runtime_image image;
+static struct bh_runtime_table table;
+static struct managed_processes processes;
+
+static void setup(void)
+{
+	image = (struct runtime_image){
+	    .users = 1, .module = 7, .runtime = BH_RUNTIME_HOTSPOT, .ops = &ops};
+	processes.images = &image;
+	processes.slots.table = &table;
+}
+
+static void teardown(void)
+{
+	managed_processes_fini(&processes);
+	cr_expect_eq(processes.count, 0);
+	cr_expect_eq(processes.out_of_table, 0);
+	cr_expect_eq(image.users, 1);
+}
+
+TestSuite(managed_processes, .init = setup, .fini = teardown);
+
+static struct managed_process *ensure(uint32_t tgid, uint32_t exec_generation)
+{
+	return managed_processes_ensure(
+	    &processes, &(struct msg_mapped){.tgid = tgid, .exec_generation = exec_generation});
+}
+
+/* Adds a process with the largest number of ranges, and publishes it. */
+static struct managed_process *add(uint32_t tgid)
+{
+	struct managed_process *process = ensure(tgid, 1);
+
+	cr_assert_not_null(process);
+	struct runtime_attachment *a = managed_process_attachment(process, &image, 0);
+	cr_assert_not_null(a);
+	a->state = RUNTIME_ATTACHMENT_PUBLISHED;
+	for (uint64_t i = 0; i < RANGES; i++)
+		a->process.layout.ranges[i] =
+		    (struct runtime_range){.start = (2 * i + 1) << 20, .end = (2 * i + 2) << 20};
+	a->process.layout.range_count = RANGES;
+	managed_processes_publish(&processes, process);
+	return process;
+}
+
+/* Fills the table with processes that were last sampled long ago: 1 first, then 2, and so on. */
+static void fill(void)
+{
+	for (uint32_t tgid = 1; tgid <= FILL; tgid++)
+		add(tgid)->sampled_ns = tgid;
+}
+
+/* Returns whether the kernel side finds the process, with the block that it has here. */
+static bool is_in_table(uint32_t tgid)
+{
+	const struct managed_process *process = managed_processes_find(&processes, tgid);
+
+	for (uint32_t i = 0; i < BH_RUNTIME_PROBES; i++) {
+		const struct bh_runtime_slot *slot =
+		    &table.slots[(bh_runtime_hash(tgid) + i) & (RUNTIME_SLOTS - 1)];
+
+		if (!slot->tgid)
+			break;
+		if (slot->tgid != tgid)
+			continue;
+		cr_expect_eq(slot->range_count, RANGES);
+		cr_expect_eq(table.ranges[slot->first_range].block,
+			     (uint16_t)process->attachments[0]->block);
+		cr_expect(process->in_table);
+		return true;
+	}
+	cr_expect(!process || !process->in_table);
+	return false;
+}
+
+static uint64_t no_room(void)
+{
+	return processes.stats.by_runtime[BH_RUNTIME_HOTSPOT].no_room;
+}
+
+Test(managed_processes, are_found_and_visited)
+{
+	unsigned int visited = 0;
+
+	cr_expect_null(managed_processes_next(&processes, NULL));
+	for (uint32_t tgid = 1; tgid <= 3 * MANAGED_PROCESS_BUCKETS; tgid += 100)
+		cr_assert_not_null(ensure(tgid, 1));
+	for (struct managed_process *p = NULL; (p = managed_processes_next(&processes, p));) {
+		cr_expect_eq(managed_processes_find(&processes, p->tgid), p);
+		visited++;
+	}
+	cr_expect_eq(visited, processes.count);
+	cr_expect_null(managed_processes_find(&processes, 2));
+	managed_processes_delete(&processes, 2);
+	managed_processes_delete(&processes, 101);
+	cr_expect_null(managed_processes_find(&processes, 101));
+	cr_expect_eq(processes.count, visited - 1);
+}
+
+Test(managed_processes, have_a_limit)
+{
+	for (uint32_t tgid = 1; tgid <= LIMIT_RUNTIME_PROCESSES; tgid++)
+		cr_assert_not_null(ensure(tgid, 1));
+	cr_expect_null(ensure(LIMIT_RUNTIME_PROCESSES + 1, 1));
+	cr_expect_not_null(ensure(1, 2), "an exec of a process that is there");
+	managed_processes_delete(&processes, 1);
+	cr_expect_not_null(ensure(LIMIT_RUNTIME_PROCESSES + 1, 1));
+}
+
+Test(managed_processes, an_exec_drops_the_previous_program)
+{
+	add(1);
+	cr_expect(is_in_table(1));
+	cr_expect_eq(image.users, 2);
+	struct managed_process *process = ensure(1, 2);
+	cr_expect_not(is_in_table(1));
+	cr_expect_eq(process->count, 0);
+	cr_expect_eq(process->exec_generation, 2);
+	cr_expect_eq(image.users, 1);
+}
+
+Test(managed_processes, a_full_table_evicts_the_one_that_was_idle_for_longest)
+{
+	fill();
+	cr_expect_eq(no_room(), 0);
+	managed_processes_find(&processes, 1)->sampled_ns = FILL + 1;
+	add(FILL + 1);
+	cr_expect(is_in_table(FILL + 1));
+	cr_expect(is_in_table(1));
+	cr_expect_not(is_in_table(2));
+	cr_expect(is_in_table(3));
+	cr_expect_eq(no_room(), 1);
+	cr_expect_eq(processes.out_of_table, 1);
+}
+
+Test(managed_processes, one_that_was_evicted_returns_with_its_next_sample)
+{
+	fill();
+	add(FILL + 1);
+	cr_assert_not(is_in_table(1));
+	/* A second later. */
+	managed_processes_find(&processes, 1)->tried_ns -= NS_PER_S;
+	managed_processes_sampled(&processes, 1, clock_monotonic_ns());
+	cr_expect(is_in_table(1));
+	cr_expect_not(is_in_table(2), "it is the one that was idle for longest now");
+	cr_expect_eq(no_room(), 2);
+	managed_processes_sampled(&processes, FILL + 2, clock_monotonic_ns()); /* not known */
+}
+
+Test(managed_processes, busy_ones_do_not_replace_each_other)
+{
+	fill();
+	for (uint32_t tgid = 1; tgid <= FILL; tgid++)
+		managed_processes_sampled(&processes, tgid, clock_monotonic_ns());
+	struct managed_process *late = add(FILL + 1);
+	cr_expect_not(is_in_table(FILL + 1));
+	cr_expect_eq(late->attachments[0]->block, RUNTIME_NO_BLOCK);
+	for (uint32_t tgid = 1; tgid <= FILL; tgid++)
+		cr_expect(is_in_table(tgid));
+	cr_expect_eq(no_room(), 1);
+	/* It is tried once per second, and counted once. */
+	managed_processes_delete(&processes, 5);
+	managed_processes_sampled(&processes, FILL + 1, clock_monotonic_ns());
+	cr_expect_not(is_in_table(FILL + 1));
+	late->tried_ns -= NS_PER_S;
+	managed_processes_sampled(&processes, FILL + 1, clock_monotonic_ns());
+	cr_expect(is_in_table(FILL + 1));
+	cr_expect_eq(no_room(), 1);
+}
+
+/* A refused runtime has no ranges any more. */
+Test(managed_processes, without_ranges_need_no_place)
+{
+	struct managed_process *process = add(1);
+
+	process->attachments[0]->state = RUNTIME_ATTACHMENT_REFUSED;
+	managed_processes_publish(&processes, process);
+	cr_expect_not(is_in_table(1));
+	cr_expect_eq(process->attachments[0]->block, RUNTIME_NO_BLOCK);
+	cr_expect_eq(processes.out_of_table, 0);
+	cr_expect_eq(no_room(), 0);
+}
