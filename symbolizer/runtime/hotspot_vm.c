@@ -24,8 +24,10 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "common/cleanup.h"
 #include "common/cursor.h"
 #include "symbolizer/runtime/limits.h"
 
@@ -294,13 +296,13 @@ static int read_version(struct hotspot_vm *vm, struct memory *memory)
 	return 0;
 }
 
-int hotspot_vm_read(struct hotspot_vm *vm, const struct hotspot_image *image, uint64_t bias,
-		    struct memory *memory)
+/* Reads both tables, through memory->cache. */
+static int read_tables(struct hotspot_vm *vm, const struct hotspot_image *image, uint64_t bias,
+		       struct memory *memory)
 {
 	uint64_t structs = 0, types = 0, first = 0;
 	int r = memory_read_u64(memory, bias + image->structs, &structs);
 
-	*vm = (struct hotspot_vm){0};
 	if (r == 0)
 		r = memory_read_u64(memory, bias + image->types, &types);
 	if (r < 0)
@@ -313,8 +315,20 @@ int hotspot_vm_read(struct hotspot_vm *vm, const struct hotspot_image *image, ui
 	if (first <= bias)
 		return -EAGAIN;
 	r = read_structs(vm, structs, memory);
-	if (r == 0)
-		r = read_types(vm, types, memory);
+	return r < 0 ? r : read_types(vm, types, memory);
+}
+
+int hotspot_vm_read(struct hotspot_vm *vm, const struct hotspot_image *image, uint64_t bias,
+		    struct memory *memory)
+{
+	_cleanup_free_ struct memory_cache *cache = calloc(1, sizeof(*cache));
+
+	if (!cache)
+		return -ENOMEM;
+	*vm = (struct hotspot_vm){0};
+	memory->cache = cache;
+	int r = read_tables(vm, image, bias, memory);
+	memory->cache = NULL;
 	if (r == 0)
 		r = read_version(vm, memory);
 	return r < 0 ? r : check(vm);

@@ -11,7 +11,7 @@
 
 enum {
 	STRING_PIECE = 64, /* bytes per read of a string: most names fit */
-	PAGE = 4096
+	PAGE = MEMORY_PAGE_BYTES
 };
 
 void memory_allow(struct memory *memory, unsigned int reads, size_t bytes)
@@ -55,18 +55,11 @@ static int copy_read(const struct memory *memory, uint64_t address, void *buffer
 	return -ESTALE;
 }
 
-int memory_read(struct memory *memory, uint64_t address, void *buffer, size_t length)
+/* Reads all bytes from the process. */
+static int process_read(const struct memory *memory, uint64_t address, void *buffer, size_t length)
 {
 	uint8_t *to = buffer;
 
-	if (!memory->reads_left || length > memory->bytes_left)
-		return -EDQUOT;
-	memory->reads_left--;
-	memory->bytes_left -= length;
-	if (address > INT64_MAX - length)
-		return -EFAULT;
-	if (memory->copy)
-		return copy_read(memory, address, buffer, length);
 	while (length) {
 		const ssize_t n = read_some(memory, address, to, length);
 
@@ -82,6 +75,52 @@ int memory_read(struct memory *memory, uint64_t address, void *buffer, size_t le
 		length -= (size_t)n;
 	}
 	return 0;
+}
+
+/* Reads through the cache, which gets the pages that it lacks. */
+static int cache_read(struct memory *memory, uint64_t address, void *buffer, size_t length)
+{
+	uint8_t *to = buffer;
+
+	while (length) {
+		const uint64_t page = address - address % PAGE;
+		const size_t at = (size_t)(address - page), left = PAGE - at;
+		const size_t n = length < left ? length : left;
+		struct memory_page *cached =
+		    &memory->cache->pages[page / PAGE % MEMORY_CACHE_PAGES];
+
+		if (!cached->filled || cached->address != page) {
+			if (memory->bytes_left < PAGE)
+				return -EDQUOT;
+			memory->bytes_left -= PAGE;
+			const int r = process_read(memory, page, cached->bytes, PAGE);
+			cached->filled = r == 0;
+			cached->address = page;
+			if (r < 0)
+				return r;
+		}
+		memcpy(to, cached->bytes + at, n);
+		to += n;
+		address += n;
+		length -= n;
+	}
+	return 0;
+}
+
+int memory_read(struct memory *memory, uint64_t address, void *buffer, size_t length)
+{
+	if (!memory->reads_left || length > memory->bytes_left)
+		return -EDQUOT;
+	memory->reads_left--;
+	memory->bytes_left -= length;
+	if (address > INT64_MAX - length)
+		return -EFAULT;
+	if (memory->copy)
+		return copy_read(memory, address, buffer, length);
+	/* What the cache cannot get as a whole page may be readable in part. */
+	if (memory->cache && cache_read(memory, address, buffer, length) == 0)
+		return 0;
+	return process_read(memory, address, buffer, length);
 }
 
 int memory_read_u8(struct memory *memory, uint64_t address, uint8_t *value)

@@ -14,6 +14,10 @@
  * the kernel side made when a sample was taken. It is never mixed with the present memory: what is
  * not in the copy cannot be read.
  *
+ * An operation that reads many small pieces of tables may use a cache of whole pages, which saves
+ * nine of ten system calls. What it reads is as old as the first read of that page. So it is only
+ * for what does not change, and never for checking whether something has changed.
+ *
  * The memory is read through /proc/PID/mem where the worker has received that descriptor. It names
  * the address space, not the pid: after exec or exit it returns end of file (-ESRCH) and can never
  * reach another process. In strict mode there is no such descriptor and process_vm_readv(2) is
@@ -22,9 +26,24 @@
 #ifndef SYMBOLIZER_RUNTIME_MEMORY_H
 #define SYMBOLIZER_RUNTIME_MEMORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+enum {
+	MEMORY_PAGE_BYTES = 4096,
+	MEMORY_CACHE_PAGES = 16 /* of the tables of a JVM: more save little */
+};
+
+/* To be filled with zeros before its use. */
+struct memory_cache {
+	struct memory_page {
+		uint64_t address;
+		bool filled;
+		uint8_t bytes[MEMORY_PAGE_BYTES];
+	} pages[MEMORY_CACHE_PAGES];
+};
 
 struct memory {
 	int fd; /* /proc/PID/mem, borrowed; -1: process_vm_readv() of `pid` (strict mode) */
@@ -32,6 +51,7 @@ struct memory {
 	/* The parts of a struct bh_memory_copy (borrowed), which are read instead, or NULL. */
 	const uint8_t *copy;
 	size_t copy_bytes;
+	struct memory_cache *cache; /* borrowed; NULL: each read is a system call */
 	unsigned int reads_left;
 	size_t bytes_left;
 };

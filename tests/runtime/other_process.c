@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "symbolizer/runtime/file.h"
+#include "symbolizer/runtime/memory.h"
 
 /* A global, because the wrapped functions have no argument for it. */
 static struct other_process *current;
@@ -89,7 +90,10 @@ static int recorded_read(struct other_process *other, const struct recording *re
 		recording_get_some(recording, address, to, length, other->faults.anywhere);
 		r = 0;
 	}
-	if (r == -ENODATA)
+	/* The cache tries whole pages first (symbolizer/runtime/memory.h). Of one that was recorded
+	 * in part, it reads what is needed. */
+	const bool whole_page = length == MEMORY_PAGE_BYTES && address % MEMORY_PAGE_BYTES == 0;
+	if (r == -ENODATA && !whole_page)
 		outside(other, of, address, length);
 	if (r < 0)
 		return -EFAULT;
