@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Java's stacks: a program that knows its chains (java/KnownChain.java), in every JDK of this machine and every way of running it.
 
-BULKHEAD_JAVAS: homes of further JDKs or JREs, separated by colons; "only:" in front: no others. BULKHEAD_JAVA_BRIEF=1: only the first
-JDK, and two ways of running it.
+BULKHEAD_JAVA_BRIEF=1: only the first JDK, and two ways of running it.
 """
 import bisect
 import collections
@@ -14,6 +13,7 @@ import shutil
 import subprocess
 import zipfile
 
+import javas
 import lib
 import otlp_decode
 import pythons
@@ -60,31 +60,10 @@ MOUNTED = [{"re": r"\[frozen frames\]|jdk\.internal\.vm\..*|java\.lang\..*|Known
 END = [{"re": r"\[.*\]", "min": 0, "max": 1}, {"re": r"[^(]*|.*::.*", "min": 0, "max": 40}]
 
 
-def version_of(java):
-    with contextlib.suppress(OSError, subprocess.SubprocessError):
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=True).stderr
-        found = re.search(r'version "(?:1\.)?(\d+)', said)
-        if found and re.search(r"HotSpot|OpenJDK", said):
-            return int(found.group(1))
-    return None
-
-
 def has_agents(home):
     """Whether this JDK can run agents. A JRE may lack the module."""
     java = os.path.join(home, "bin/java")
-    return version_of(java) == 8 or b"java.instrument" in subprocess.run([java, "--list-modules"], capture_output=True, timeout=60, check=True).stdout
-
-
-def machines():
-    """{home: version} of each JDK of this machine."""
-    more = os.environ.get("BULKHEAD_JAVAS", "")
-    homes = {home for home in more.removeprefix("only:").split(":") if home}
-    if not more.startswith("only:"):
-        javas = glob.glob("/usr/lib/jvm/*/bin/java") + [shutil.which("java") or ""]
-        homes |= {os.path.dirname(os.path.dirname(os.path.realpath(java))) for java in javas if java}
-    found = {home: version_of(os.path.join(home, "bin/java")) for home in homes}
-    found = {home: version for home, version in sorted(found.items()) if version}
-    return dict(list(found.items())[:1]) if BRIEF else found
+    return javas.version_of(java) == 8 or b"java.instrument" in subprocess.run([java, "--list-modules"], capture_output=True, timeout=60, check=True).stdout
 
 
 class Version:
@@ -210,7 +189,9 @@ def chains(parts, beginning):
 class Java(lib.Case):
     @classmethod
     def setUpClass(cls):
-        cls.machines = machines()
+        cls.machines = javas.machines()
+        if BRIEF:
+            cls.machines = dict(list(cls.machines.items())[:1])
         missing = [str(v) for v in VERSIONS if v not in cls.machines.values()]
         for home, version in cls.machines.items():
             print(f"JDK {version}: {home}", flush=True)
@@ -218,14 +199,7 @@ class Java(lib.Case):
             print(f"NOT TESTED: no JDK {', '.join(missing)} on this machine", flush=True)
 
     def compile(self, home, classes, *sources):
-        """Compiles into the directory `classes`, with the JDK's own compiler, or with another one for its version."""
-        os.makedirs(classes, exist_ok=True)
-        javac = [os.path.join(home, "bin/javac")]
-        if not os.path.exists(javac[0]):
-            other = os.path.realpath(shutil.which("javac") or self.skip(f"no javac for {home}"))
-            of_other = version_of(os.path.join(os.path.dirname(other), "java"))
-            javac = [other, "--release", str(min(self.machines[home], of_other))]
-        subprocess.run([*javac, "-d", classes, *(os.path.join(HERE, "java", name) for name in sources)], check=True, capture_output=True)
+        javas.compile_sources(self, home, self.machines[home], classes, *sources)
 
     def build(self, home):
         """Builds the programs. Returns the directory of the classes, and the path of the library (None without a compiler)."""

@@ -4,7 +4,6 @@
 BULKHEAD_SHORT_RUNS: how many scripts of 20 ms each interpreter runs (60).
 """
 import collections
-import math
 import os
 import signal
 import subprocess
@@ -20,8 +19,6 @@ RUNS = int(os.environ.get("BULKHEAD_SHORT_RUNS", "60"))
 LENGTHS = {20: (RUNS, 0.95), 50: (RUNS // 2, 0.99)}
 RUNNING_SHARE = 0.99
 ONE_INTERPRETER = 0.05  # by how much less a single interpreter may have
-# Names depend on when the roles run. So the shares are only judged if other processes used less than this share of the CPUs.
-OTHERS_MAX = 0.1
 
 SCRIPT = """\
 import time; began = time.monotonic(); cpu = time.process_time
@@ -54,25 +51,6 @@ def verdict(sample):
     return "named" if found else None
 
 
-class OtherLoad:
-    """The share of all CPUs that processes used which are neither below this one nor idle."""
-
-    def __enter__(self):
-        self.before = self._read()
-        return self
-
-    def __exit__(self, *_):
-        busy, own, seconds = (after - before for after, before in zip(self._read(), self.before))
-        self.share = (busy - own) / (seconds * os.cpu_count())
-
-    @staticmethod
-    def _read():
-        user, nice, system, _, _, irq, softirq, *_ = map(int, lib.read("/proc/stat").split("\n", 1)[0].split()[1:])
-        times = os.times()
-        own = times.user + times.system + times.children_user + times.children_system
-        return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK"), own, time.monotonic()
-
-
 class Short(lib.Case):
     def setUp(self):
         super().setUp()
@@ -102,26 +80,17 @@ class Short(lib.Case):
             thread.join()
         return ran
 
-    def judge(self, what, verdicts, least_share, others):
-        """Adds a fault if fewer samples have names than chance explains."""
-        total = sum(verdicts.values())
-        share = verdicts["named"] / max(total, 1)
-        print(f"  {what}: {100 * share:.1f} % of {total} samples are named; {dict(verdicts)}")
-        chance = 3 * math.sqrt(least_share * (1 - least_share) / max(total, 1))
-        if others < OTHERS_MAX and share < least_share - chance:
-            self.faults.append(f"{what}: {100 * share:.1f} % of {total} samples are named, expected {100 * least_share:.0f} %: {dict(verdicts)}")
-
     def judge_all(self, name, verdicts, least_share, others):
         """Judges {interpreter: verdicts}: each interpreter, and all together."""
         for interpreter, counts in verdicts.items():
-            self.judge(f"{interpreter.name}, {name}", counts, least_share - ONE_INTERPRETER, others)
-        self.judge(f"all, {name}", sum(verdicts.values(), collections.Counter()), least_share, others)
-        if others >= OTHERS_MAX:
+            self.faults += lib.judge_share(f"{interpreter.name}, {name}", counts, least_share - ONE_INTERPRETER, others)
+        self.faults += lib.judge_share(f"all, {name}", sum(verdicts.values(), collections.Counter()), least_share, others)
+        if others >= lib.OTHERS_MAX:
             print(f"SKIP the share of named samples, {name}: other processes used {100 * others:.0f} % of the CPUs")
 
     def recorded(self, work):
         """Runs `work` during a recording. Returns its result, the samples by process, the share of the CPUs that others used, and the recording."""
-        with pythons.Clocks() as clocks, OtherLoad() as load:
+        with pythons.Clocks() as clocks, lib.OtherLoad() as load:
             process = self.start(seconds=None, freq=FREQ, outputs=("out.folded", "out.otlp"))
             self.wait_until_recording(process)
             result = work()
