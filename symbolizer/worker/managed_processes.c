@@ -118,13 +118,16 @@ static void fill_blocks(void *context, struct bh_runtime_table *table)
 	}
 }
 
-/* Appends the ranges of an attachment to processes->ranges. */
+/* Appends the ranges of an attachment to processes->ranges. Further ones are left out if a process
+ * has more than the table allows. */
 static size_t add_ranges(struct managed_processes *processes, const struct runtime_attachment *a,
 			 size_t count)
 {
 	const struct runtime_layout *layout = &a->process.layout;
 
-	for (unsigned int i = 0; i < layout->range_count && i < RUNTIME_RANGES_MAX; i++) {
+	for (unsigned int i = 0; i < layout->range_count && i < RUNTIME_RANGES_MAX &&
+				 count < RUNTIME_PROCESS_RANGES_MAX;
+	     i++) {
 		const struct runtime_range *from = &layout->ranges[i];
 
 		processes->ranges[count++] =

@@ -61,7 +61,7 @@ struct managed_processes {
 	unsigned int out_of_table; /* how many of them */
 	size_t cached_bytes;	   /* in the caches of all attachments */
 	/* Scratch space for the ranges of the process that is being published. */
-	struct runtime_slot_range ranges[MANAGED_PROCESS_RUNTIMES_MAX * RUNTIME_RANGES_MAX];
+	struct runtime_slot_range ranges[RUNTIME_PROCESS_RANGES_MAX];
 };
 
 /* Returns the process, or NULL. */

@@ -203,3 +203,30 @@ Test(managed_processes, without_ranges_need_no_place)
 	cr_expect_eq(processes.out_of_table, 0);
 	cr_expect_eq(no_room(), 0);
 }
+
+/* Four runtimes in one process may have more ranges than a process may publish. */
+Test(managed_processes, too_many_ranges_are_left_out)
+{
+	struct runtime_image others[MANAGED_PROCESS_RUNTIMES_MAX];
+	struct managed_process *idle = add(1), *process = ensure(2, 1);
+
+	idle->sampled_ns = 1;
+	for (uint64_t i = 0; i < MANAGED_PROCESS_RUNTIMES_MAX; i++) {
+		others[i] = image;
+		struct runtime_attachment *a = managed_process_attachment(process, &others[i], 0);
+
+		cr_assert_not_null(a);
+		a->state = RUNTIME_ATTACHMENT_PUBLISHED;
+		for (uint64_t j = 0; j < RANGES; j++)
+			a->process.layout.ranges[j] =
+			    (struct runtime_range){.start = (i << 40) + ((2 * j + 1) << 20),
+						   .end = (i << 40) + ((2 * j + 2) << 20)};
+		a->process.layout.range_count = RANGES;
+	}
+	managed_processes_publish(&processes, process);
+	cr_expect(process->in_table);
+	cr_expect(idle->in_table);
+	cr_expect_eq(no_room(), 0);
+	cr_expect_null(managed_process_attachment(process, &image, 0), "there are four already");
+	managed_processes_delete(&processes, 2);
+}
