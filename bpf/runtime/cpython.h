@@ -74,7 +74,9 @@ _Static_assert(sizeof(struct cpython_block) <= BH_RUNTIME_BLOCK_BYTES, "fits");
 enum {
 	CPYTHON_OBJECT_SIZE = 16,
 	CPYTHON_BYTES_DATA = 32, /* PyBytesObject.ob_sval */
-	/* PyASCIIObject.state: kind is bytes per character (Include/cpython/unicodeobject.h). */
+	/* PyASCIIObject.hash, after ob_refcnt, ob_type and length; in `state`, kind is bytes per
+	 * character (Include/cpython/unicodeobject.h). */
+	CPYTHON_STR_HASH = 24,
 	CPYTHON_STR_KIND_SHIFT = 2,
 	CPYTHON_STR_KIND_MASK = 7,
 	CPYTHON_COPY_NAME = 32,

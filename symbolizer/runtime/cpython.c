@@ -40,9 +40,6 @@ enum {
 	/* The JIT compiler makes code all the time, which the walker cannot use until the next
 	 * refresh. */
 	JIT_REFRESH_MS = 250,
-	/* PyASCIIObject.hash in release builds (Include/cpython/unicodeobject.h): after ob_refcnt,
-	 * ob_type and length. */
-	STR_HASH = 24,
 	/* A PyStackRef of 3.14 has a tag in its two lowest bits
 	 * (Include/internal/pycore_stackref.h). */
 	STACKREF_TAG_MASK = 3,
@@ -212,7 +209,7 @@ static void fill_block(const struct runtime_process *process, struct cpython_blo
 	    code_word(o->qualified_name != CPYTHON_NONE ? o->qualified_name : o->name);
 	if (o->version != CPYTHON_NONE)
 		b->version = o->version - (uint32_t)CPYTHON_CODE_FIRST;
-	b->string_hash = STR_HASH;
+	b->string_hash = CPYTHON_STR_HASH;
 	b->string_text = o->wide_text;
 	b->instructions = o->instructions;
 	b->evaluator = image->texts[0].start + process->bias;

@@ -42,8 +42,7 @@ enum {
 	OBJECT_REFERENCES = 0,
 	OBJECT_TYPE = 1,
 	TYPE_NAME = 24,			  /* PyTypeObject.tp_name */
-	STR_LENGTH = CPYTHON_OBJECT_SIZE, /* PyASCIIObject.length, hash, state */
-	STR_HASH = 24,
+	STR_LENGTH = CPYTHON_OBJECT_SIZE, /* PyASCIIObject.length; hash and state follow */
 	BYTES_SIZE = CPYTHON_OBJECT_SIZE, /* PyVarObject.ob_size */
 
 	STR_COMPACT = 1 << 5, /* in PyASCIIObject.state */
@@ -154,7 +153,7 @@ static int read_identity(const struct cpython_image *image, uint64_t bias, struc
 		if (*identity)
 			return 0;
 	}
-	r = memory_read_u64(memory, word_at(words, o->name) + STR_HASH, &name_hash);
+	r = memory_read_u64(memory, word_at(words, o->name) + CPYTHON_STR_HASH, &name_hash);
 	if (r < 0)
 		return r;
 	*identity = cpython_identity(
