@@ -84,9 +84,9 @@ class Load(lib.Case):
         stats = recording.stats
         lost = sum(stats["lost"].values())
         cut = sum(stats["incomplete"].values())
+        others = sum(not s.comm.startswith("bulkhead") for s in recording.samples) - len(recording.of(*BUILD))
         print(f"\n{build.count} processes, {stats['taken']} samples, {lost} lost, {cut} cut "
               f"({100 * cut / stats['taken']:.2f} %), {stats['deferred']} deferred, {others} distinct stacks of other programs")
-        others = sum(not s.comm.startswith("bulkhead") for s in recording.samples) - len(recording.of(*BUILD))
         faults = []
         if stats["taken"] != stats["exported"] + lost:
             faults.append(f"taken {stats['taken']} is not exported {stats['exported']} + lost {lost}")

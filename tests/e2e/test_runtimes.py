@@ -76,12 +76,12 @@ class Which(RuntimeCase):
         recording = self.record("--runtimes", "none", command=self.command(), seconds=None)
         self.assert_not_named(recording)
         for counters in recording.stats["runtimes"].values():
-            self.assertEqual(counters, {"attached": 0, "refused": 0, "named": 0, "unnamed": 0})
+            self.assertEqual(counters, {"attached": 0, "refused": 0, "named": 0, "unnamed": 0, "no_room": 0})
 
     def test_another(self):
         recording = self.record("--runtimes=hotspot", command=self.command(), seconds=None)
         self.assert_not_named(recording)
-        self.assertEqual(recording.stats["runtimes"]["cpython"], {"attached": 0, "refused": 0, "named": 0, "unnamed": 0})
+        self.assertEqual(recording.stats["runtimes"]["cpython"], {"attached": 0, "refused": 0, "named": 0, "unnamed": 0, "no_room": 0})
 
     def test_kernel_stacks_only(self):
         recording = self.record("-K", command=self.command(), seconds=None)
