@@ -30,8 +30,7 @@ def machines():
         javas = glob.glob("/usr/lib/jvm/*/bin/java") + [shutil.which("java") or ""]
         homes |= {os.path.dirname(os.path.dirname(os.path.realpath(java))) for java in javas if java}
     found = {home: version_of(os.path.join(home, "bin/java")) for home in homes}
-    found = {home: version for home, version in sorted(found.items()) if version}
-    return found
+    return {home: version for home, version in sorted(found.items()) if version}
 
 
 def compile_sources(case, home, version, classes, *sources):

@@ -11,7 +11,6 @@ import contextlib
 import ctypes
 import glob
 import json
-import math
 import os
 import re
 import select
@@ -255,40 +254,6 @@ class Burner(Program):
 
 
 # Recordings
-
-OTHERS_MAX = 0.1
-
-
-class OtherLoad:
-    """The share of all CPUs that processes used which are neither below this one nor idle."""
-
-    def __enter__(self):
-        self.before = self._read()
-        return self
-
-    def __exit__(self, *_):
-        busy, own, seconds = (after - before for after, before in zip(self._read(), self.before))
-        self.share = (busy - own) / (seconds * os.cpu_count())
-
-    @staticmethod
-    def _read():
-        user, nice, system, _, _, irq, softirq, *_ = map(int, read("/proc/stat").split("\n", 1)[0].split()[1:])
-        times = os.times()
-        own = times.user + times.system + times.children_user + times.children_system
-        return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK"), own, time.monotonic()
-
-
-def judge_share(what, verdicts, least_share, others):
-    """Prints the share of "named" among the verdicts, a Counter. Returns a list with a fault if it is smaller than chance explains. `others` is the share of the
-    CPUs that other processes used: when the roles run depends on them, and so does the result. If they used more than OTHERS_MAX, it is not judged."""
-    total = sum(verdicts.values())
-    share = verdicts["named"] / max(total, 1)
-    print(f"  {what}: {100 * share:.1f} % of {total} samples are named; {dict(verdicts)}")
-    chance = 3 * math.sqrt(least_share * (1 - least_share) / max(total, 1))
-    if others < OTHERS_MAX and share < least_share - chance:
-        return [f"{what}: {100 * share:.1f} % of {total} samples are named, expected {100 * least_share:.0f} %: {dict(verdicts)}"]
-    return []
-
 
 class Recording:
     def __init__(self, command, directory):

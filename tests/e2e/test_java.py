@@ -6,7 +6,6 @@ BULKHEAD_JAVA_BRIEF=1: only the first JDK, and two ways of running it.
 import bisect
 import collections
 import contextlib
-import glob
 import os
 import re
 import shutil

@@ -5,15 +5,13 @@ BULKHEAD_SHORT_RUNS: how many scripts of 20 ms each interpreter runs (60).
 """
 import collections
 import os
-import signal
 import subprocess
-import threading
 import time
 
 import lib
 import pythons
+import short_programs
 
-FREQ = 499
 RUNS = int(os.environ.get("BULKHEAD_SHORT_RUNS", "60"))
 # {CPU time of a script's work in ms: (scripts of each interpreter, the least share of its samples inside the interpreter that have names)}
 LENGTHS = {20: (RUNS, 0.95), 50: (RUNS // 2, 0.99)}
@@ -37,7 +35,6 @@ print(int(began * 1e9), int(time.monotonic() * 1e9), flush=True)
 """
 LINES = {"<string>": {"leaf": [3, 4], "leaf.<locals>.<listcomp>": [4], "<listcomp>": [4], "inner": range(5, 10), "outer": [10, 11], "<module>": range(1, 14)}}
 CHAIN = ["inner", "outer", "<module>"]
-LATE = "the language runtimes of some processes are not found yet"  # a message of `bulkhead record`
 
 
 def verdict(sample):
@@ -51,56 +48,22 @@ def verdict(sample):
     return "named" if found else None
 
 
-class Short(lib.Case):
+class Short(short_programs.ShortPrograms):
     def setUp(self):
         super().setUp()
         if not pythons.interpreters():
             self.skip("no CPython on this machine")
-        self.faults = []
-
-    def run_scripts(self, interpreter, ms, count):
-        """Runs the scripts, two at a time. Returns {pid: start and end of the script's own code}."""
-        ran, lock, left = {}, threading.Lock(), [count]
-
-        def lane():
-            while True:
-                with lock:
-                    if not left[0]:
-                        return
-                    left[0] -= 1
-                with subprocess.Popen([interpreter.path, "-c", SCRIPT.format(ms=ms)], stdout=subprocess.PIPE) as child:
-                    said = child.communicate(timeout=lib.PATIENCE)[0].split()
-                with lock:
-                    ran[child.pid] = int(said[0]), int(said[1])
-
-        lanes = [threading.Thread(target=lane) for _ in range(2)]
-        for thread in lanes:
-            thread.start()
-        for thread in lanes:
-            thread.join()
-        return ran
 
     def judge_all(self, name, verdicts, least_share, others):
         """Judges {interpreter: verdicts}: each interpreter, and all together."""
         for interpreter, counts in verdicts.items():
-            self.faults += lib.judge_share(f"{interpreter.name}, {name}", counts, least_share - ONE_INTERPRETER, others)
-        self.faults += lib.judge_share(f"all, {name}", sum(verdicts.values(), collections.Counter()), least_share, others)
-        if others >= lib.OTHERS_MAX:
-            print(f"SKIP the share of named samples, {name}: other processes used {100 * others:.0f} % of the CPUs")
-
-    def recorded(self, work):
-        """Runs `work` during a recording. Returns its result, the samples by process, the share of the CPUs that others used, and the recording."""
-        with pythons.Clocks() as clocks, lib.OtherLoad() as load:
-            process = self.start(seconds=None, freq=FREQ, outputs=("out.folded", "out.otlp"))
-            self.wait_until_recording(process)
-            result = work()
-            process.send_signal(signal.SIGINT)
-            recording = self.finish(process)
-        return result, pythons.samples_of(recording.path("out.otlp"), clocks), load.share, recording
+            self.judge(f"{interpreter.name}, {name}", counts, least_share - ONE_INTERPRETER, others)
+        self.judge(f"all, {name}", sum(verdicts.values(), collections.Counter()), least_share, others)
+        self.say_whether_judged(name, others)
 
     def test_short_scripts(self):
         def work():
-            return {(i, ms): self.run_scripts(i, ms, count) for ms, (count, _) in LENGTHS.items() for i in pythons.interpreters()}
+            return {(i, ms): self.run_programs([i.path, "-c", SCRIPT.format(ms=ms)], count) for ms, (count, _) in LENGTHS.items() for i in pythons.interpreters()}
 
         ran, samples, others, recording = self.recorded(work)
         print()
@@ -133,9 +96,7 @@ class Short(lib.Case):
         _, samples, _, recording = self.recorded(lambda: time.sleep(1))
         print()
         verdicts = {i: collections.Counter(filter(None, map(verdict, samples[p.pid]))) for i, p in running.items()}
-        if LATE in recording.stderr:
-            print(f"SKIP the share of named samples from the first one on: the recording said that {LATE}")
-        else:
+        if not self.began_late(recording):
             self.judge_all("from the first sample on", verdicts, RUNNING_SHARE, others=0)
         for interpreter, process in running.items():
             self.faults += [f"{interpreter.name}: {fault}" for fault in pythons.impossible(samples[process.pid], LINES)]

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""For tests of programs that run for milliseconds during a recording: how many of their samples have names."""
+import math
+import os
+import signal
+import subprocess
+import threading
+import time
+
+import lib
+import pythons
+
+FREQ = 499
+# Names depend on when the roles run. So the shares are only judged if other processes used less than this share of the CPUs.
+OTHERS_MAX = 0.1
+LATE = "the language runtimes of some processes are not found yet"  # a message of `bulkhead record`
+
+
+class OtherLoad:
+    """The share of all CPUs that processes used which are neither below this one nor idle."""
+
+    def __enter__(self):
+        self.before = self._read()
+        return self
+
+    def __exit__(self, *_):
+        busy, own, seconds = (after - before for after, before in zip(self._read(), self.before))
+        self.share = (busy - own) / (seconds * os.cpu_count())
+
+    @staticmethod
+    def _read():
+        user, nice, system, _, _, irq, softirq, *_ = map(int, lib.read("/proc/stat").split("\n", 1)[0].split()[1:])
+        times = os.times()
+        own = times.user + times.system + times.children_user + times.children_system
+        return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK"), own, time.monotonic()
+
+
+class ShortPrograms(lib.Case):
+    def setUp(self):
+        super().setUp()
+        self.faults = []
+
+    @staticmethod
+    def run_programs(command, count):
+        """Runs a command this many times, two at a time. It prints two times in ns of CLOCK_MONOTONIC: the start and the end of its own code. Returns
+        {pid: the two times}."""
+        ran, lock, left = {}, threading.Lock(), [count]
+
+        def lane():
+            while True:
+                with lock:
+                    if not left[0]:
+                        return
+                    left[0] -= 1
+                with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
+                    said = child.communicate(timeout=lib.PATIENCE)[0].split()
+                with lock:
+                    ran[child.pid] = int(said[0]), int(said[1])
+
+        lanes = [threading.Thread(target=lane) for _ in range(2)]
+        for thread in lanes:
+            thread.start()
+        for thread in lanes:
+            thread.join()
+        return ran
+
+    def recorded(self, work):
+        """Runs `work` during a recording. Returns its result, the samples by process, the share of the CPUs that others used, and the recording."""
+        with pythons.Clocks() as clocks, OtherLoad() as load:
+            process = self.start(seconds=None, freq=FREQ, outputs=("out.folded", "out.otlp"))
+            self.wait_until_recording(process)
+            result = work()
+            process.send_signal(signal.SIGINT)
+            recording = self.finish(process)
+        return result, pythons.samples_of(recording.path("out.otlp"), clocks), load.share, recording
+
+    def judge(self, what, verdicts, least_share, others):
+        """Prints the share of "named" among the verdicts, a Counter. Adds a fault if it is smaller than chance explains."""
+        total = sum(verdicts.values())
+        share = verdicts["named"] / max(total, 1)
+        print(f"  {what}: {100 * share:.1f} % of {total} samples are named; {dict(verdicts)}")
+        chance = 3 * math.sqrt(least_share * (1 - least_share) / max(total, 1))
+        if others < OTHERS_MAX and share < least_share - chance:
+            self.faults.append(f"{what}: {100 * share:.1f} % of {total} samples are named, expected {100 * least_share:.0f} %: {dict(verdicts)}")
+
+    @staticmethod
+    def say_whether_judged(what, others):
+        if others >= OTHERS_MAX:
+            print(f"SKIP the share of named samples, {what}: other processes used {100 * others:.0f} % of the CPUs")
+
+    @staticmethod
+    def began_late(recording):
+        """Whether the recording began before all runtimes were found, so that the first samples cannot be judged."""
+        late = LATE in recording.stderr
+        if late:
+            print(f"SKIP the share of named samples from the first one on: the recording said that {LATE}")
+        return late
