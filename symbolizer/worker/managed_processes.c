@@ -168,8 +168,9 @@ void managed_processes_publish(struct managed_processes *processes, struct manag
 	process->tried_ns = clock_monotonic_ns();
 	for (int i = 0; r == -ENOSPC && i < EVICTIONS_MAX && evict(processes, process); i++)
 		r = try_to_publish(processes, process);
-	process->in_table = r > 0;
-	if (r <= 0)
+	if (r > 0)
+		process->in_table = true;
+	else
 		withdraw(processes, process);
 	for (unsigned int i = 0; i < process->count; i++) {
 		if (!runtime_attachment_has_ranges(process->attachments[i]))

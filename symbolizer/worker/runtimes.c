@@ -222,6 +222,7 @@ static void attachment_add(struct runtimes *runtimes, struct managed_process *pr
 		managed_processes_publish(&runtimes->processes, process);
 }
 
+/* Asks the opener. With --strict-memory there is nothing to ask for. */
 static void process_ask_memory(struct worker *worker, struct managed_process *process)
 {
 	const struct msg_open_memory request = {.tgid = process->tgid,
@@ -230,11 +231,6 @@ static void process_ask_memory(struct worker *worker, struct managed_process *pr
 	if (process->readable || process->memory_asked)
 		return;
 	process->memory_due_ns = 0;
-	if (worker->role.strict_memory) {
-		process->readable = process->was_readable = true;
-		runtimes_tick(worker);
-		return;
-	}
 	process->memory_asked = peer_send(&worker->role.peers[ROLE_OPENER], MESSAGE_OPEN_MEMORY,
 					  &request, sizeof(request), NULL, 0) == 0;
 }
@@ -252,27 +248,6 @@ static void process_lose_memory(struct worker *worker, struct managed_process *p
 		process_ask_memory(worker, process);
 }
 
-void runtimes_on_mapped(struct worker *worker, const struct msg_mapped *mapped)
-{
-	struct runtimes *runtimes = worker->runtimes;
-	struct runtime_image *image =
-	    runtimes ? runtime_images_find(runtimes->processes.images, mapped->module) : NULL;
-	struct runtime_mapping mapping = {.start = mapped->start, .end = mapped->end};
-
-	if (!image || !runtime_image_bias(image, mapped->start, mapped->file_offset, &mapping.bias))
-		return;
-	struct managed_process *process = managed_processes_ensure(&runtimes->processes, mapped);
-	if (!process) {
-		runtime_stats_no_room(&runtimes->processes.stats, (unsigned int)image->runtime);
-		return;
-	}
-	attachment_add(runtimes, process, image, &mapping);
-	process_ask_memory(worker, process);
-	/* A further mapping of a runtime that is attached already. */
-	if (process->readable)
-		loop_tick_within(&worker->role.loop, 1);
-}
-
 /* Counts refusals because the memory cannot be read, unless the process has just ended. */
 static void process_refuse(struct runtimes *runtimes, const struct managed_process *process,
 			   int error)
@@ -280,32 +255,6 @@ static void process_refuse(struct runtimes *runtimes, const struct managed_proce
 	for (unsigned int i = 0; i < process->count && error != ENOENT && error != ESRCH; i++)
 		runtime_stats_refuse(&runtimes->processes.stats,
 				     (unsigned int)process->attachments[i]->image->runtime, NULL);
-}
-
-void runtimes_on_memory(struct worker *worker, struct message *message)
-{
-	struct msg_memory answer;
-
-	memcpy(&answer, message->payload, sizeof(answer));
-	struct managed_process *process = runtimes_process(worker, answer.tgid);
-	if (!process || !process->memory_asked ||
-	    process->exec_generation != answer.exec_generation)
-		return;
-	process->memory_asked = false;
-	if (!message->fd_count && answer.error == ENOBUFS) {
-		process->memory_due_ns = clock_monotonic_ns() + MEMORY_PAUSE_MS * NS_PER_MS;
-		loop_tick_within(&worker->role.loop, MEMORY_PAUSE_MS);
-		return;
-	}
-	if (!message->fd_count) {
-		process_refuse(worker->runtimes, process, (int)answer.error);
-		log_debug("no memory: tgid=%u error=%s", answer.tgid, strerror((int)answer.error));
-		return;
-	}
-	process->readable = process->was_readable = true;
-	process->memory.fd = message->fds[0];
-	message->fds[0] = -1;
-	runtimes_tick(worker);
 }
 
 /* Attaches and refreshes where that is due. Returns when the next attach is due, or UINT64_MAX. */
@@ -342,6 +291,14 @@ static uint64_t process_tick(struct worker *worker, struct managed_process *proc
 	return next;
 }
 
+/* Has the next tick come when something of a process is due. */
+static void tick_at(struct worker *worker, uint64_t at_ns, uint64_t now)
+{
+	if (at_ns != UINT64_MAX)
+		loop_tick_within(&worker->role.loop,
+				 at_ns > now ? (int)ns_to_ms_round_up(at_ns - now) : 1);
+}
+
 void runtimes_tick(struct worker *worker)
 {
 	const uint64_t now = clock_monotonic_ns();
@@ -355,9 +312,65 @@ void runtimes_tick(struct worker *worker)
 
 		next = at < next ? at : next;
 	}
-	if (next != UINT64_MAX)
-		loop_tick_within(&worker->role.loop,
-				 next > now ? (int)ns_to_ms_round_up(next - now) : 1);
+	tick_at(worker, next, now);
+}
+
+/* Attaches to a process whose memory can be read from now on. */
+static void process_begin(struct worker *worker, struct managed_process *process)
+{
+	const uint64_t now = clock_monotonic_ns();
+
+	process->readable = process->was_readable = true;
+	tick_at(worker, process_tick(worker, process, now), now);
+}
+
+void runtimes_on_mapped(struct worker *worker, const struct msg_mapped *mapped)
+{
+	struct runtimes *runtimes = worker->runtimes;
+	struct runtime_image *image =
+	    runtimes ? runtime_images_find(runtimes->processes.images, mapped->module) : NULL;
+	struct runtime_mapping mapping = {.start = mapped->start, .end = mapped->end};
+
+	if (!image || !runtime_image_bias(image, mapped->start, mapped->file_offset, &mapping.bias))
+		return;
+	struct managed_process *process = managed_processes_ensure(&runtimes->processes, mapped);
+	if (!process) {
+		runtime_stats_no_room(&runtimes->processes.stats, (unsigned int)image->runtime);
+		return;
+	}
+	attachment_add(runtimes, process, image, &mapping);
+	if (!process->readable && worker->role.strict_memory)
+		process_begin(worker, process);
+	else if (!process->readable)
+		process_ask_memory(worker, process);
+	/* A further mapping of a runtime that is attached already. */
+	if (process->readable)
+		loop_tick_within(&worker->role.loop, 1);
+}
+
+void runtimes_on_memory(struct worker *worker, struct message *message)
+{
+	struct msg_memory answer;
+
+	memcpy(&answer, message->payload, sizeof(answer));
+	struct managed_process *process = runtimes_process(worker, answer.tgid);
+	if (!process || !process->memory_asked ||
+	    process->exec_generation != answer.exec_generation)
+		return;
+	process->memory_asked = false;
+	if (!message->fd_count && answer.error == ENOBUFS) {
+		process->memory_due_ns = clock_monotonic_ns() + MEMORY_PAUSE_MS * NS_PER_MS;
+		loop_tick_within(&worker->role.loop, MEMORY_PAUSE_MS);
+		return;
+	}
+	if (!message->fd_count) {
+		process_refuse(worker->runtimes, process, (int)answer.error);
+		log_debug("no memory: tgid=%u error=%s", answer.tgid, strerror((int)answer.error));
+		return;
+	}
+	process->memory.fd = message->fds[0];
+	message->fds[0] = -1;
+	process_begin(worker, process);
 }
 
 static void attachment_count(struct runtimes *runtimes, struct runtime_attachment *a)
