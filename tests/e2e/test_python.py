@@ -260,7 +260,8 @@ print(int(began * 1e9), int(time.monotonic() * 1e9))
             named = [s for s in inside if any(f.file == "<string>" for f in pythons.python_frames(s))]
             right = [s for s in named if [f.name for f in pythons.python_frames(s)] == ["spin", "outer", "<module>"]]
             counts.setdefault(interpreter, []).append((len(inside), len(named), len(right)))
-            faults += [f"{interpreter.name}: {fault}" for fault in pythons.impossible(samples[pid], self.SHORT_LINES)]
+            # A .pth file of an installed package may run other code of a file "<string>" before.
+            faults += [f"{interpreter.name}: {fault}" for fault in pythons.impossible(inside, self.SHORT_LINES)]
         print()
         for interpreter, numbers in counts.items():
             total, named, right = map(sum, zip(*numbers))
