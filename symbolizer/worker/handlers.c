@@ -13,6 +13,7 @@
 #include "symbolizer/worker/runtimes.h"
 #include "symbolizer/worker/sample_check.h"
 #include "symbolizer/worker/samples.h"
+#include "symbolizer/worker/stack_ids.h"
 #include "symbolizer/worker/turn.h"
 #include "symbolizer/worker/worker.h"
 
@@ -119,7 +120,9 @@ static int worker_on_watched(void *context, const struct msg_id *module)
 static int worker_on_memory(void *context, const struct msg_memory *memory, struct message *message)
 {
 	(void)memory;
-	runtimes_on_memory(context, message);
+	/* Otherwise the kernel side would refer to stacks without these names for 17 s. */
+	if (runtimes_on_memory(context, message))
+		stack_ids_send_again(context);
 	return 0;
 }
 

@@ -209,6 +209,7 @@ static void process_empty(struct managed_processes *processes, struct managed_pr
 		close(process->memory.fd);
 	process->memory.fd = -1;
 	process->memory_asked = process->readable = process->was_readable = false;
+	process->named_too_early = false;
 	process->memory_lost = 0;
 	process->memory_due_ns = 0;
 	process->count = 0;

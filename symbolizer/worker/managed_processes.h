@@ -47,6 +47,7 @@ struct managed_process {
 	unsigned int memory_lost; /* how often */
 	bool readable;	   /* `memory` can be read, and no exec of the process was reported since */
 	bool was_readable; /* at any time since exec_generation began */
+	bool named_too_early; /* a frame got no name before that */
 	struct memory memory;
 	unsigned int count;
 	struct runtime_attachment *attachments[MANAGED_PROCESS_RUNTIMES_MAX];

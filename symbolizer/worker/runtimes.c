@@ -348,7 +348,7 @@ void runtimes_on_mapped(struct worker *worker, const struct msg_mapped *mapped)
 		loop_tick_within(&worker->role.loop, 1);
 }
 
-void runtimes_on_memory(struct worker *worker, struct message *message)
+bool runtimes_on_memory(struct worker *worker, struct message *message)
 {
 	struct msg_memory answer;
 
@@ -356,21 +356,24 @@ void runtimes_on_memory(struct worker *worker, struct message *message)
 	struct managed_process *process = runtimes_process(worker, answer.tgid);
 	if (!process || !process->memory_asked ||
 	    process->exec_generation != answer.exec_generation)
-		return;
+		return false;
 	process->memory_asked = false;
 	if (!message->fd_count && answer.error == ENOBUFS) {
 		process->memory_due_ns = clock_monotonic_ns() + MEMORY_PAUSE_MS * NS_PER_MS;
 		loop_tick_within(&worker->role.loop, MEMORY_PAUSE_MS);
-		return;
+		return false;
 	}
 	if (!message->fd_count) {
 		process_refuse(worker->runtimes, process, (int)answer.error);
 		log_debug("no memory: tgid=%u error=%s", answer.tgid, strerror((int)answer.error));
-		return;
+		return false;
 	}
 	process->memory.fd = message->fds[0];
 	message->fds[0] = -1;
+	const bool named_too_early = process->named_too_early;
+	process->named_too_early = false;
 	process_begin(worker, process);
+	return named_too_early;
 }
 
 static void attachment_count(struct runtimes *runtimes, struct runtime_attachment *a)
@@ -464,6 +467,8 @@ void runtimes_symbolize(struct worker *worker, struct managed_process *process,
 		attachment_count(worker->runtimes, a);
 		cache_trim(worker->runtimes);
 	}
+	if (process && r == -ESRCH)
+		process->named_too_early = !process->was_readable;
 	if (worker->runtimes && (r < 0 || frames->count))
 		runtime_stats_frame(&worker->runtimes->processes.stats, runtime, r == 0);
 	if (r == 0)

@@ -53,8 +53,9 @@ unsigned int runtimes_unsettled(const struct worker *worker);
 void runtimes_on_module(struct worker *worker, struct module *module);
 void runtimes_on_module_gone(struct worker *worker, uint32_t module);
 void runtimes_on_mapped(struct worker *worker, const struct msg_mapped *mapped);
-/* Handles the opener's answer. May take its descriptor, which is then -1 in the message. */
-void runtimes_on_memory(struct worker *worker, struct message *message);
+/* Handles the opener's answer. May take its descriptor, which is then -1 in the message. Returns
+ * whether frames of the process got no names before, because its memory was missing. */
+bool runtimes_on_memory(struct worker *worker, struct message *message);
 /* Stops reading the memory of a process by pid if it executes another program now. */
 void runtimes_on_process(struct worker *worker, const struct msg_process *process);
 void runtimes_on_process_gone(struct worker *worker, uint32_t tgid);

@@ -22,6 +22,9 @@ enum {
 	RESET_DELAY_NS = 10 * NS_PER_MS,
 	/* A BPF program reads the time of its record up to this long before the generation. */
 	RECORD_TIME_SLACK_NS = NS_PER_MS,
+	/* All stacks are sent again at most this often, because names have come: many processes may
+	 * start at the same time. */
+	SEND_AGAIN_NS = NS_PER_S,
 };
 
 struct retained_stack {
@@ -219,12 +222,23 @@ static void release_retained(struct worker *worker, bool define)
 	ids->retained_count = 0;
 }
 
+/* Makes the kernel side send each stack with its frames again. */
+static void next_generation(struct worker *worker)
+{
+	if (worker->control)
+		__atomic_fetch_add(&worker->control->generation, 1, __ATOMIC_RELAXED);
+}
+
+void stack_ids_send_again(struct worker *worker)
+{
+	worker->stack_ids.send_again = true;
+}
+
 /* Tells the kernel side to refer to no stack that it sent until now. */
 static void revoke_kernel_ids(struct worker *worker)
 {
 	worker->stack_ids.requested_ns = clock_monotonic_ns();
-	if (worker->control)
-		__atomic_fetch_add(&worker->control->generation, 1, __ATOMIC_RELAXED);
+	next_generation(worker);
 }
 
 static void drop_ids(struct worker *worker)
@@ -269,8 +283,14 @@ static bool too_many_ids(const struct ids *ids)
 
 void stack_ids_reset_when_due(struct worker *worker, uint64_t time_ns)
 {
-	const uint64_t reset_at_ns = worker->stack_ids.reset_at_ns;
+	struct stack_ids *ids = &worker->stack_ids;
+	const uint64_t reset_at_ns = ids->reset_at_ns;
 
+	if (ids->send_again && time_ns > ids->sent_again_ns + SEND_AGAIN_NS) {
+		ids->send_again = false;
+		ids->sent_again_ns = time_ns;
+		next_generation(worker);
+	}
 	if (reset_at_ns && time_ns >= reset_at_ns) {
 		/* A batch has either old ids or new ones. */
 		batch_flush(&worker->batch);

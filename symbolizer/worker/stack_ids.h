@@ -26,6 +26,7 @@
 #ifndef SYMBOLIZER_WORKER_STACK_IDS_H
 #define SYMBOLIZER_WORKER_STACK_IDS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -40,8 +41,10 @@ struct stack_ids {
 	struct id_map current, previous;
 	uint64_t current_since_ns; /* when the current period began, in the time of the records */
 	uint64_t requested_ns;	   /* when the kernel side was last told to send all stacks again */
-	uint64_t reset_at_ns;	   /* 0: no reset is due. Otherwise ids are reset when all records
-				      made before this were consumed */
+	bool send_again;	   /* as soon as a second has passed since sent_again_ns */
+	uint64_t sent_again_ns;
+	uint64_t reset_at_ns; /* 0: no reset is due. Otherwise ids are reset when all records
+				 made before this were consumed */
 	struct retained_stack *retained;
 	size_t retained_count;
 };
@@ -51,11 +54,15 @@ struct stack_ids {
 int stack_ids_get(struct worker *worker, const struct bh_sample *header, const uint64_t *frames,
 		  uint32_t *id);
 
+/* Lets the kernel side send every stack again with its frames soon, and at most once per second.
+ * Its references to earlier ones stay valid. */
+void stack_ids_send_again(struct worker *worker);
+
 /* Tells the kernel side to send every stack again, and resets all ids soon. */
 void stack_ids_request_reset(struct worker *worker);
 
-/* Resets all ids if that was requested long enough ago; requests it if there are too many ids. All
- * records made before `time_ns` were consumed. */
+/* Does what stack_ids_send_again() has asked for. Resets all ids if that was requested long enough
+ * ago; requests it if there are too many ids. All records made before `time_ns` were consumed. */
 void stack_ids_reset_when_due(struct worker *worker, uint64_t time_ns);
 
 /* Resets all ids at once and drops the batch with its samples, which count as lost: the exporter

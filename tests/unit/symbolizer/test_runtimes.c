@@ -141,6 +141,8 @@ Test(runtimes, strict_memory_is_read_while_the_program_stays_the_same)
 	runtimes_free(&worker);
 }
 
+static bool named_too_early; /* what the last answer returned */
+
 /* Answers OPEN_MEMORY with this process's own memory, or with an error. Returns whether the
  * descriptor was taken. */
 static bool answer_memory(uint32_t exec_generation, int error)
@@ -155,7 +157,7 @@ static bool answer_memory(uint32_t exec_generation, int error)
 				  .fds = {fd},
 				  .fd_count = !error};
 
-	runtimes_on_memory(&worker, &message);
+	named_too_early = runtimes_on_memory(&worker, &message);
 	const bool taken = !error && message.fds[0] < 0;
 	if (!error && !taken)
 		close(fd);
@@ -274,5 +276,28 @@ Test(runtimes, samples_do_not_wait_for_memory_that_is_refused)
 	begin();
 	cr_expect_not(answer_memory(1, EACCES));
 	cr_expect_not(runtimes_must_wait(&worker, (uint32_t)getpid()));
+	runtimes_free(&worker);
+}
+
+/* The kernel side refers to stacks that were named too early, and has to send them again. */
+Test(runtimes, say_that_frames_were_named_before_the_memory_came)
+{
+	static struct runtime_frames frames;
+	const uint64_t word[] = {bh_frame_managed(BH_RUNTIME_CPYTHON, 0x1000, 0), 0, 0, 0};
+	struct managed_process *process;
+
+	begin();
+	cr_expect(answer_memory(1, 0));
+	cr_expect_not(named_too_early, "nothing was named");
+	map(2);
+	process = runtimes_process(&worker, (uint32_t)getpid());
+	runtimes_symbolize(&worker, process, word, &frames);
+	cr_expect_str_eq(frames.frames[0].function, "[Python: process ended]");
+	cr_expect(answer_memory(2, 0));
+	cr_expect(named_too_early);
+	runtimes_symbolize(&worker, process, word, &frames);
+	map(3);
+	cr_expect(answer_memory(3, 0));
+	cr_expect_not(named_too_early, "the memory of the program before was there");
 	runtimes_free(&worker);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/time_units.h"
 #include "symbolizer/worker/limits.h"
 #include "symbolizer/worker/sample_check.h"
 #include "symbolizer/worker/samples.h"
@@ -403,6 +404,30 @@ Test(samples, stacks_between_request_and_reset_are_defined_again)
 	flush(worker);
 	cr_assert_eq(sent.resets, 2);
 	cr_assert_eq(sent.samples, 4);
+	worker_free(worker);
+}
+
+/* Names that came late are shown soon, but many late names do not make each stack be sent each
+ * time. */
+Test(samples, stacks_are_sent_again_once_per_second)
+{
+	struct worker *worker = worker_new();
+	const uint32_t generation = control.generation;
+
+	add(worker, 1, TGID, 700, 0x1000);
+	stack_ids_send_again(worker);
+	stack_ids_send_again(worker);
+	stack_ids_reset_when_due(worker, 10 * NS_PER_S);
+	cr_assert_eq(control.generation, generation + 1);
+	add(worker, 2, TGID, 700, 0);
+	cr_assert_eq(lost_references(worker), 0, "it was on its way");
+	stack_ids_send_again(worker);
+	stack_ids_reset_when_due(worker, 11 * NS_PER_S);
+	cr_assert_eq(control.generation, generation + 1);
+	stack_ids_reset_when_due(worker, 11 * NS_PER_S + 1);
+	cr_assert_eq(control.generation, generation + 2);
+	stack_ids_reset_when_due(worker, 20 * NS_PER_S);
+	cr_assert_eq(control.generation, generation + 2);
 	worker_free(worker);
 }
 
