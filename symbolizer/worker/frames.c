@@ -20,6 +20,7 @@ enum {
 	/* A managed frame's entry in ids.frames has its first id in the lower bits and the number
 	 * of its ids above them. */
 	COUNT_SHIFT = 26,
+	NAMES_POSTPONED = 1, /* a frame has no name because there was no time to read it */
 };
 _Static_assert(LIMIT_WORKER_FRAMES < (1ll << COUNT_SHIFT) / RUNTIME_INLINED_MAX / 2, "ids fit");
 _Static_assert(RUNTIME_INLINED_MAX < 1 << (32 - COUNT_SHIFT), "counts fit");
@@ -112,7 +113,7 @@ static int kernel_describe(struct worker *worker, uint64_t address, struct recor
 }
 
 /* Describes a frame in a file by the name of its symbol; else by the start of its function; else
- * only by module and address. */
+ * only by module and address. Returns 0, NAMES_POSTPONED or a negative errno. */
 static int native_describe(struct worker *worker, uint64_t frame, struct record_frame *record)
 {
 	const uint32_t module_id = (uint32_t)(frame >> BH_FRAME_OFFSET_BITS);
@@ -122,13 +123,18 @@ static int native_describe(struct worker *worker, uint64_t frame, struct record_
 
 	record->kind = FRAME_KIND_NATIVE;
 	record->address = offset;
-	const struct symbols *symbols = module ? modules_symbols(&worker->modules, module) : NULL;
+	struct symbols *symbols;
+	const int error =
+	    module ? modules_get_symbols(&worker->modules, module, &symbols) : -ENODATA;
+	/* The build ids are read with the symbols. */
+	const uint64_t without_ids = error == -EAGAIN && !module->was_read;
 	const XXH128_hash_t key = XXH3_128bits_withSeed(
-	    &module_id, sizeof(module_id), modules_definition(&worker->modules, module_id));
+	    &module_id, sizeof(module_id),
+	    modules_definition(&worker->modules, module_id) | without_ids << 1);
 	int r = module_get_id(worker, key, module ? module->path : "[unknown module]",
 			      module ? &module->ids : NULL, &record->module);
-	if (r < 0 || !symbols)
-		return r;
+	if (r < 0 || error)
+		return r < 0 ? r : error == -EAGAIN ? NAMES_POSTPONED : 0;
 	symbols_offset_to_vaddr(symbols, offset, &record->address);
 	if (symbols_find(symbols, offset, &symbol))
 		return function_get_id(worker, record->module, symbol.start_vaddr, symbol.name,
@@ -178,6 +184,13 @@ __attribute__((noinline)) static int frame_define(struct worker *worker, uint64_
 		r = raw_describe(worker, frame, &record);
 	else
 		r = native_describe(worker, frame, &record);
+	if (r == NAMES_POSTPONED) {
+		/* The frame is looked up again when it is next defined. */
+		worker->names_postponed = true;
+		key.high64 ^= 1ull << 63;
+		if (id_map_get(&worker->ids.frames, key, id))
+			return 0;
+	}
 	if (r < 0)
 		return r;
 	*id = record.id = ++worker->ids.frame;

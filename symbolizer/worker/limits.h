@@ -9,6 +9,15 @@
 enum {
 	/* Bytes of all symbol indexes. Full: the least recently used one is evicted. */
 	LIMIT_SYMBOLS_BYTES = 20 << 20,
+	/* Percent of the time, and ms at once, for reading the symbols of files: a million
+	 * functions take some 30 ms. Full: new frames of files whose symbols are not in memory have
+	 * no names until there is time again. */
+	LIMIT_SYMBOLS_TIME_PERCENT = 25,
+	LIMIT_SYMBOLS_TIME_MS = 1000,
+	/* Symbols that were evicted are read again after a pause of this many times what reading
+	 * them took, so that no file takes more than a twentieth of the time. Frames of the file
+	 * that are new during the pause have no names until it is over. */
+	LIMIT_SYMBOLS_PAUSE = 20,
 	/* Bytes that runtimes cache for all processes: names, line tables, compiled methods. Full:
 	 * the caches that were used least recently are dropped. */
 	LIMIT_RUNTIME_CACHE_BYTES = 48 << 20,

@@ -6,8 +6,20 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "symbolizer/worker/limits.h"
+#include "common/clock.h"
 #include "common/log.h"
+#include "common/time_units.h"
+#include "symbolizer/worker/limits.h"
+
+enum {
+	LOOKUP_MOST_NS = NS_PER_MS, /* a lookup that takes longer has read an index */
+};
+
+void modules_init(struct modules *modules)
+{
+	*modules = (struct modules){.reading = {.percent = LIMIT_SYMBOLS_TIME_PERCENT,
+						.most_ns = LIMIT_SYMBOLS_TIME_MS * NS_PER_MS}};
+}
 
 /* Returns the link to the module of this id. It points to NULL if there is none. */
 static struct module **modules_link(struct modules *modules, uint32_t id)
@@ -121,30 +133,67 @@ static void modules_evict(struct modules *modules, const struct module *keep)
 	}
 }
 
-struct symbols *modules_symbols(struct modules *modules, struct module *module)
+/* Returns whether there is time to read the symbols of a module now. */
+static bool modules_may_read(struct modules *modules, const struct module *module, uint64_t now)
 {
+	if (now >= module->again_ns && time_share_is_left(&modules->reading, now))
+		return true;
+	if (!modules->postponed_logged)
+		log_warning("reading the symbols of files takes too long; some functions are shown "
+			    "without names for a while; this is logged once");
+	modules->postponed_logged = true;
+	return false;
+}
+
+/* Accounts for the time since `began_ns` in which symbols of a module were read. */
+static void modules_spend(struct modules *modules, struct module *module, uint64_t began_ns)
+{
+	const uint64_t now = clock_monotonic_ns();
+
+	time_share_spend(&modules->reading, now - began_ns);
+	module->read_ns += now - began_ns;
+	module->again_ns = now + LIMIT_SYMBOLS_PAUSE * module->read_ns;
+}
+
+int modules_get_symbols(struct modules *modules, struct module *module, struct symbols **symbols)
+{
+	const uint64_t now = clock_monotonic_ns();
+
 	module->used = ++modules->clock;
-	if (module->symbols || module->no_symbols || module->fd < 0)
-		return module->symbols;
-	int r = symbols_new(module->fd, LIMIT_SYMBOLS_BYTES, &module->symbols);
-	if (r < 0) {
-		log_debug("cannot read symbols: module=%u error=%s", module->id, strerror(-r));
-		module->no_symbols = true;
-		return NULL;
+	if (!module->symbols) {
+		if (module->no_symbols || module->fd < 0)
+			return -ENODATA;
+		if (!modules_may_read(modules, module, now))
+			return -EAGAIN;
+		int r = symbols_new(module->fd, LIMIT_SYMBOLS_BYTES, &module->symbols);
+		module->read_ns = 0;
+		modules_spend(modules, module, now);
+		if (r < 0) {
+			log_debug("cannot read symbols: module=%u error=%s", module->id,
+				  strerror(-r));
+			module->no_symbols = true;
+			return -ENODATA;
+		}
+		module->ids = *symbols_get_ids(module->symbols);
+		module->was_read = true;
+		modules->symbols_bytes += symbols_bytes(module->symbols);
+		modules_evict(modules, module);
 	}
-	module->ids = *symbols_get_ids(module->symbols);
-	modules->symbols_bytes += symbols_bytes(module->symbols);
-	modules_evict(modules, module);
-	return module->symbols;
+	*symbols = module->symbols;
+	return 0;
 }
 
 bool modules_find_start(struct modules *modules, struct module *module, uint64_t file_offset,
 			uint64_t *start_vaddr)
 {
 	const size_t before = symbols_bytes(module->symbols);
+	const uint64_t began_ns = clock_monotonic_ns();
 	const bool found = symbols_find_start(module->symbols, file_offset, start_vaddr);
 
-	/* An index of functions may have been built. */
+	/* An index of functions may have been built, or was too large. */
+	if (symbols_bytes(module->symbols) != before ||
+	    clock_monotonic_ns() - began_ns > LOOKUP_MOST_NS)
+		modules_spend(modules, module, began_ns);
 	modules->symbols_bytes += symbols_bytes(module->symbols) - before;
 	modules_evict(modules, module);
 	return found;

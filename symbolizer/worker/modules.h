@@ -5,6 +5,11 @@
  * The symbols of a module are read when its first frame is to be named. All symbols together take
  * at most LIMIT_SYMBOLS_BYTES; beyond that, those of the least recently used module are evicted and
  * read again when they are needed.
+ *
+ * Reading may take long, and the profiled processes decide which files they map and in which order
+ * their stacks use them. So it has only a share of the time, and a module whose symbols were
+ * evicted has to pause before they are read again. A frame that needs symbols meanwhile is shown as
+ * module and offset, and is looked up again when its stack comes again.
  */
 #ifndef SYMBOLIZER_WORKER_MODULES_H
 #define SYMBOLIZER_WORKER_MODULES_H
@@ -13,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/time_share.h"
 #include "ipc/messages.h"
 #include "symbolizer/worker/symbols.h"
 
@@ -26,6 +32,9 @@ struct module {
 	int fd;			 /* -1: the file could not be opened */
 	struct symbols *symbols; /* NULL: not read yet, or evicted */
 	struct symbols_ids ids;	 /* read with the symbols */
+	bool was_read;		 /* the symbols and ids were read once */
+	uint64_t read_ns;	 /* how long reading the symbols took, the last time */
+	uint64_t again_ns;	 /* they are not read again before this time */
 	bool no_symbols;	 /* reading them failed, which is not tried again */
 	bool late_file;		 /* the first announcement came without the file */
 	uint64_t used;		 /* when the symbols were last used, by modules->clock */
@@ -34,10 +43,14 @@ struct module {
 
 struct modules {
 	struct module *buckets[MODULES_BUCKETS];
-	size_t symbols_bytes; /* of all modules */
-	uint64_t clock;	      /* counts uses of symbols */
-	bool late_files;      /* some module has a late file */
+	size_t symbols_bytes;	   /* of all modules */
+	uint64_t clock;		   /* counts uses of symbols */
+	bool late_files;	   /* some module has a late file */
+	struct time_share reading; /* for reading symbols */
+	bool postponed_logged;	   /* that symbols could not be read in time */
 };
+
+void modules_init(struct modules *modules);
 
 /* Returns NULL if the module was not announced, or was removed. */
 struct module *modules_find(const struct modules *modules, uint32_t id);
@@ -53,9 +66,10 @@ void modules_fini(struct modules *modules);
  * names. */
 uint64_t modules_definition(const struct modules *modules, uint32_t id);
 
-/* Returns the symbols of a module, read now if they are not in memory. Valid until the next call
- * for any module. Returns NULL if the module has none. */
-struct symbols *modules_symbols(struct modules *modules, struct module *module);
+/* Finds the symbols of a module, and reads them if they are not in memory. They are valid until the
+ * next call for any module. Returns 0; -ENODATA if the module has none; or -EAGAIN if they would
+ * have to be read, and there is no time for that now. */
+int modules_get_symbols(struct modules *modules, struct module *module, struct symbols **symbols);
 
 /* Does the same as symbols_find_start(), for a module whose symbols are in memory. */
 bool modules_find_start(struct modules *modules, struct module *module, uint64_t file_offset,

@@ -127,11 +127,14 @@ static int stack_get_id(struct worker *worker, const struct bh_sample *header,
 
 	if (id_map_get(&worker->ids.stacks, key, id))
 		return 0;
+	worker->names_postponed = false;
 	int r = stack_define(worker, header, frames, worker->ids.stack + 1);
 	if (r < 0)
 		return r;
 	*id = ++worker->ids.stack;
-	return id_map_put(&worker->ids.stacks, key, *id);
+	/* A stack that lacks names is defined again when the kernel side sends its frames again,
+	 * after a period at most. */
+	return worker->names_postponed ? 0 : id_map_put(&worker->ids.stacks, key, *id);
 }
 
 /* --- ids of the kernel side --- */

@@ -13,8 +13,11 @@
 #include "symbolizer/worker/worker.h"
 
 enum {
-	TURN_RETRY_MS = 20,  /* while a record waits */
-	TURN_RECORDS = 4096, /* taken from the ring before messages are handled again: some 10 ms */
+	TURN_RETRY_MS = 20, /* while a record waits */
+	/* Messages are handled again after this number of records, which takes some 10 ms, or after
+	 * this time. */
+	TURN_RECORDS = 4096,
+	TURN_MOST_NS = 20 * NS_PER_MS,
 	/* A record waits this long for the announcement of a module. The manager needs
 	 * milliseconds, unless the machine is overloaded. */
 	ANNOUNCEMENT_TIMEOUT_MS = 2000,
@@ -99,6 +102,8 @@ static bool turn_consume(struct worker *worker)
 		if (!turn_handle_record(worker, record, length))
 			return false;
 		bpf_ring_next(&worker->ring);
+		if (clock_monotonic_ns() - now > TURN_MOST_NS)
+			break;
 	}
 	loop_tick_within(&worker->role.loop, 0);
 	return false;

@@ -24,6 +24,7 @@ int worker_init(struct worker *worker, bool keep_batches)
 	static const struct batch_hooks hooks = {.before_send = worker_before_send,
 						 .on_lost = worker_on_lost};
 
+	modules_init(&worker->modules);
 	return batch_init(&worker->batch, keep_batches, &worker->role.peers[ROLE_EXPORTER], &hooks,
 			  worker);
 }

@@ -43,6 +43,7 @@ struct worker {
 	bool manager_drained;
 	struct runtimes *runtimes; /* NULL: the kernel side's table is not there */
 	struct identity *identity; /* NULL: the identity of processes is not asked for */
+	bool names_postponed;	   /* a frame got no name because there was no time to read it */
 	bool batch_held;	   /* the batch waits for the identity of processes in it */
 	bool ring_emptied;	   /* by the last turn */
 };

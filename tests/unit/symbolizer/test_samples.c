@@ -200,6 +200,33 @@ Test(samples, frames_are_defined_again_when_the_file_of_their_module_comes_late)
 	worker_free(worker);
 }
 
+/* Without time to read symbols, a stack gets no names, but it gets them later. */
+Test(samples, stacks_without_names_are_defined_again)
+{
+	struct worker *worker = worker_new();
+	struct time_share *reading = &worker->modules.reading;
+	const struct msg_module module = {.id = 7, .path = "/bin/program"};
+	struct {
+		struct bh_sample header;
+		uint64_t frames[1];
+	} sample = {.header = {.time_ns = SECOND_NS, .tgid = TGID, .tid = TGID, .user_count = 1},
+		    .frames = {7ull << BH_FRAME_OFFSET_BITS | 0x1000}};
+	static const struct {
+		bool time;
+		unsigned int frames, stacks; /* that were defined afterwards, in total */
+	} steps[] = {{false, 1, 1}, {false, 1, 2}, {true, 2, 3}, {true, 2, 3}, {false, 2, 3}};
+
+	cr_assert_eq(modules_add(&worker->modules, &module, open("/proc/self/exe", O_RDONLY)), 0);
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		*reading = (struct time_share){.most_ns = steps[i].time};
+		samples_add(worker, &sample.header, sample.frames);
+		batch_flush(&worker->batch);
+		cr_expect_eq(sent.frames, steps[i].frames, "step %zu: %u", i, sent.frames);
+		cr_expect_eq(sent.stacks, steps[i].stacks, "step %zu: %u", i, sent.stacks);
+	}
+	worker_free(worker);
+}
+
 /* Another process that finds out the kernel side's id of a stack gains nothing. */
 Test(samples, a_stack_can_only_be_referred_to_by_its_process)
 {

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Symbols of modules, whose files and order of use the profiled processes choose. */
+#include <criterion/criterion.h>
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/time_units.h"
+#include "symbolizer/worker/limits.h"
+#include "symbolizer/worker/modules.h"
+
+enum {
+	CODE = 0x1000, /* where the functions begin, in the file and as linked */
+	STEP = 16,     /* bytes of a function */
+	/* An index takes 12 bytes for each function: one of these fits, two do not. */
+	MANY = 1100000,
+	TURNS = 200,
+};
+_Static_assert(12 * MANY < LIMIT_SYMBOLS_BYTES && 24 * MANY > LIMIT_SYMBOLS_BYTES, "as described");
+
+struct headers {
+	Elf64_Ehdr elf;
+	Elf64_Phdr load;
+	Elf64_Shdr sections[4]; /* none, code, symbols, strings */
+	char strings[8];
+};
+
+/* Returns the descriptor of a sparse ELF file with `count` functions, all of the name "f". */
+static int file_with_functions(size_t count)
+{
+	const size_t code_bytes = count * STEP, table_bytes = (count + 1) * sizeof(Elf64_Sym);
+	struct headers headers = {
+	    .elf = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
+				EV_CURRENT},
+		    .e_type = ET_DYN,
+		    .e_machine = EM_X86_64,
+		    .e_version = EV_CURRENT,
+		    .e_phoff = offsetof(struct headers, load),
+		    .e_shoff = offsetof(struct headers, sections),
+		    .e_ehsize = sizeof(Elf64_Ehdr),
+		    .e_phentsize = sizeof(Elf64_Phdr),
+		    .e_phnum = 1,
+		    .e_shentsize = sizeof(Elf64_Shdr),
+		    .e_shnum = 4},
+	    .load = {.p_type = PT_LOAD,
+		     .p_flags = PF_R | PF_X,
+		     .p_offset = CODE,
+		     .p_vaddr = CODE,
+		     .p_filesz = code_bytes,
+		     .p_memsz = code_bytes,
+		     .p_align = 0x1000},
+	    .sections = {{0},
+			 {.sh_type = SHT_PROGBITS,
+			  .sh_flags = SHF_ALLOC | SHF_EXECINSTR,
+			  .sh_addr = CODE,
+			  .sh_offset = CODE,
+			  .sh_size = code_bytes},
+			 {.sh_type = SHT_SYMTAB,
+			  .sh_offset = CODE + code_bytes,
+			  .sh_size = table_bytes,
+			  .sh_link = 3,
+			  .sh_entsize = sizeof(Elf64_Sym)},
+			 {.sh_type = SHT_STRTAB,
+			  .sh_offset = offsetof(struct headers, strings),
+			  .sh_size = sizeof(headers.strings)}},
+	    .strings = "\0f",
+	};
+	Elf64_Sym *table = calloc(count + 1, sizeof(*table));
+	int fd = memfd_create("functions", MFD_CLOEXEC);
+
+	cr_assert_geq(fd, 0);
+	cr_assert_not_null(table);
+	for (size_t i = 1; i <= count; i++)
+		table[i] = (Elf64_Sym){.st_name = 1,
+				       .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
+				       .st_shndx = 1,
+				       .st_value = CODE + (i - 1) * STEP,
+				       .st_size = STEP};
+	cr_assert_eq(pwrite(fd, &headers, sizeof(headers), 0), (ssize_t)sizeof(headers));
+	cr_assert_eq(pwrite(fd, table, table_bytes, (off_t)(CODE + code_bytes)),
+		     (ssize_t)table_bytes);
+	free(table);
+	return fd;
+}
+
+static struct module *add(struct modules *modules, uint32_t id, size_t functions)
+{
+	const struct msg_module message = {.id = id, .path = "/made"};
+
+	cr_assert_eq(modules_add(modules, &message, file_with_functions(functions)), 0);
+	return modules_find(modules, id);
+}
+
+/* A stack whose frames alternate between two files must not make both be read for each frame. */
+Test(modules, files_that_evict_each_other_are_not_read_each_time)
+{
+	struct modules modules;
+	struct module *large[2];
+	struct symbols *symbols;
+	unsigned int reads = 0, found = 0;
+
+	modules_init(&modules);
+	large[0] = add(&modules, 1, MANY);
+	large[1] = add(&modules, 2, MANY);
+	for (unsigned int i = 0; i < TURNS; i++) {
+		struct module *module = large[i % 2];
+		const bool in_memory = module->symbols != NULL;
+		const int r = modules_get_symbols(&modules, module, &symbols);
+
+		cr_assert(!r || r == -EAGAIN, "%s", strerror(-r));
+		found += !r;
+		reads += !r && !in_memory;
+	}
+	cr_expect_leq(reads, TURNS / 10);
+	cr_expect_geq(found, TURNS / 2, "the one in memory is used");
+	modules_fini(&modules);
+}
+
+Test(modules, symbols_are_read_again_after_a_pause)
+{
+	struct modules modules;
+	struct module *first, *second;
+	struct symbols *symbols;
+
+	modules_init(&modules);
+	first = add(&modules, 1, MANY);
+	second = add(&modules, 2, MANY);
+	cr_assert_eq(modules_get_symbols(&modules, first, &symbols), 0);
+	cr_assert_eq(modules_get_symbols(&modules, second, &symbols), 0);
+	cr_assert_null(first->symbols);
+	cr_assert_eq(modules_get_symbols(&modules, first, &symbols), -EAGAIN);
+	first->again_ns = clock_monotonic_ns();
+	cr_assert_eq(modules_get_symbols(&modules, first, &symbols), 0);
+	cr_assert_not_null(symbols);
+	modules_fini(&modules);
+}
+
+/* Many files cannot take more than the share of all of them. What is in memory stays useful. */
+Test(modules, further_files_wait_when_reading_took_its_share_of_the_time)
+{
+	struct modules modules;
+	struct module *known, *new;
+	struct symbols *symbols;
+
+	modules_init(&modules);
+	known = add(&modules, 1, 10);
+	new = add(&modules, 2, 10);
+	cr_assert_eq(modules_get_symbols(&modules, known, &symbols), 0);
+	time_share_spend(&modules.reading, 1000 * NS_PER_S);
+	cr_expect_eq(modules_get_symbols(&modules, new, &symbols), -EAGAIN);
+	cr_expect_eq(modules_get_symbols(&modules, known, &symbols), 0);
+	modules.reading.left_ns = 1;
+	cr_expect_eq(modules_get_symbols(&modules, new, &symbols), 0);
+	modules_fini(&modules);
+}
