@@ -61,8 +61,10 @@ static int entries_add_relocated(struct code_entries *entries, const struct elf_
 	return r;
 }
 
+/* Adds the functions of one table, and subtracts its size from `left`. The sections of a forged
+ * file may be many, and all have the same bytes. */
 static int entries_add_section(struct code_entries *entries, const struct elf_image *image,
-			       const struct elf_section *section, size_t cap)
+			       const struct elf_section *section, size_t *left)
 {
 	const bool symbols = section->type == SHT_SYMTAB || section->type == SHT_DYNSYM;
 	_cleanup_free_ uint8_t *data = NULL;
@@ -70,9 +72,14 @@ static int entries_add_section(struct code_entries *entries, const struct elf_im
 
 	if (!symbols && section->type != SHT_RELA)
 		return 0;
-	int r = elf_image_read_section(image, section, cap, &data, &length);
-	if (r < 0)
+	int r = elf_image_read_section(image, section, *left, &data, &length);
+	if (r == -EFBIG || r == -ENOENT || r == -ENOMEM)
 		return r == -ENOMEM ? r : 0;
+	if (r < 0) /* A damaged table may have taken as long as one that fills the rest. */
+		length = *left;
+	*left -= length;
+	if (r < 0)
+		return 0;
 	return symbols ? elf_symbols_each(data, length, entries_on_symbol, entries)
 		       : entries_add_relocated(entries, image, data, length);
 }
@@ -86,11 +93,12 @@ static int compare(const void *a, const void *b)
 
 int code_entries_read(struct code_entries *entries, const struct elf_image *image, size_t cap)
 {
+	size_t left = cap;
 	int r = 0;
 
 	*entries = (struct code_entries){0};
 	for (unsigned int i = 0; i < image->section_count && !r; i++)
-		r = entries_add_section(entries, image, &image->sections[i], cap);
+		r = entries_add_section(entries, image, &image->sections[i], &left);
 	if (r < 0)
 		code_entries_fini(entries);
 	else if (entries->count)

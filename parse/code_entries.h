@@ -14,8 +14,8 @@ struct code_entries {
 	size_t count, capacity;
 };
 
-/* Reads all tables of at most `cap` bytes; larger ones and those that cannot be read are left out.
- * Returns 0 or -ENOMEM. */
+/* Reads the tables, which may have `cap` bytes together. One that is larger than what is left of
+ * them is left out, and nothing more is read after one that is damaged. Returns 0 or -ENOMEM. */
 int code_entries_read(struct code_entries *entries, const struct elf_image *image, size_t cap);
 void code_entries_fini(struct code_entries *entries);
 

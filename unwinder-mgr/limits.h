@@ -38,9 +38,9 @@ enum {
 	/* Bytes of uncovered code up to which the module's symbols and relocations are not searched
 	 * for functions. The start-up files of a compiler have less. */
 	LIMIT_CODE_STARTUP_BYTES = 4 << 10,
-	/* Bytes of the symbol table or relocation table that are searched. More: the table is not
-	 * used. */
-	LIMIT_CODE_ENTRIES_BYTES = 2 << 20,
+	/* Bytes of all symbol and relocation tables that are searched: a table that does not fit is
+	 * not used. This takes some 30 ms at most. */
+	LIMIT_CODE_ENTRIES_BYTES = 4 << 20,
 
 	/* Bytes of /proc/PID/maps of one process. What lies beyond is missing until it is sampled,
 	 * and the deferred stack then waits in vain. */
