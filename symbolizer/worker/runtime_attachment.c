@@ -23,6 +23,10 @@ enum {
 	/* The same for reading the names of one frame. */
 	FRAME_READS = 2048,
 	FRAME_BYTES = 4 << 20,
+	/* An attempt that made more reads than a usual process needs (a Java VM: 3,000) is followed
+	 * by a pause of 20 times what they took. */
+	ATTACH_READS_USUAL = 4096,
+	ATTACH_PAUSE_PER_READ_NS = 10000,
 };
 
 struct runtime_attachment *runtime_attachment_new(struct runtime_image *image, uint64_t bias,
@@ -133,9 +137,12 @@ enum runtime_attachment_result runtime_attachment_try(struct runtime_attachment 
 	a->tried = true;
 	memory_allow(a->process.memory, ATTACH_READS, ATTACH_BYTES);
 	int r = a->process.ops->attach(&a->process);
+	const uint64_t reads = ATTACH_READS - a->process.memory->reads_left;
 	/* -EFAULT: the file's data is not mapped yet, because its code is mapped first. */
 	if (r == -EAGAIN || r == -EFAULT || r == -ESRCH || (r < 0 && was_published)) {
-		a->due_ns = now_ns + attach_pause_ns(now_ns - since_ns);
+		a->due_ns =
+		    now_ns + (reads > ATTACH_READS_USUAL ? reads * ATTACH_PAUSE_PER_READ_NS
+							 : attach_pause_ns(now_ns - since_ns));
 		return r == -ESRCH ? RUNTIME_ATTACHMENT_MEMORY_GONE : RUNTIME_ATTACHMENT_UNCHANGED;
 	}
 	if (r < 0) {

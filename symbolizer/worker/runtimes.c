@@ -31,6 +31,9 @@ enum {
 	/* How long a sample waits for the memory of a process that was just found. The opener
 	 * needs 0.1 ms, unless the machine is overloaded. */
 	MEMORY_HOLD_MS = 100,
+	/* A tick attaches to processes for this long. It goes on with the others in the next tick,
+	 * after messages and samples were handled. */
+	TICK_MOST_NS = 10 * NS_PER_MS,
 };
 
 struct runtimes {
@@ -39,7 +42,8 @@ struct runtimes {
 	uint32_t requested; /* set of enum bh_runtime: whose programs the loader was asked for */
 	unsigned int watches_asked, watches_answered;
 	struct memory_copies copies;
-	uint64_t clock; /* counts uses of attachments */
+	uint64_t clock;	    /* counts uses of attachments */
+	uint32_t tick_from; /* pid of the process with which the next tick goes on; 0: the first */
 };
 
 void runtimes_stats(const struct worker *worker, struct msg_runtime stats[BH_RUNTIME_COUNT])
@@ -302,17 +306,26 @@ static void tick_at(struct worker *worker, uint64_t at_ns, uint64_t now)
 void runtimes_tick(struct worker *worker)
 {
 	const uint64_t now = clock_monotonic_ns();
+	struct runtimes *runtimes = worker->runtimes;
 	uint64_t next = UINT64_MAX;
 
-	if (!worker->runtimes)
+	if (!runtimes)
 		return;
-	for (struct managed_process *p = NULL;
-	     (p = managed_processes_next(&worker->runtimes->processes, p));) {
-		const uint64_t at = process_tick(worker, p, now);
+	struct managed_process *process =
+	    managed_processes_find(&runtimes->processes, runtimes->tick_from);
+	/* Those before were handled by the last tick, but when they are due next is not known. */
+	if (process)
+		next = now;
+	else
+		process = managed_processes_next(&runtimes->processes, NULL);
+	while (process && clock_monotonic_ns() - now <= TICK_MOST_NS) {
+		const uint64_t at = process_tick(worker, process, now);
 
 		next = at < next ? at : next;
+		process = managed_processes_next(&runtimes->processes, process);
 	}
-	tick_at(worker, next, now);
+	runtimes->tick_from = process ? process->tgid : 0;
+	tick_at(worker, process ? now : next, now);
 }
 
 /* Attaches to a process whose memory can be read from now on. */

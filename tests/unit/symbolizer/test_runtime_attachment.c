@@ -17,6 +17,7 @@ FAKE_PEER(NULL);
 
 static int attach_result, symbolize_result;
 static uint64_t attach_end; /* the end of the range that `attach` finds */
+static unsigned int attach_reads; /* how many `attach` makes */
 static bool symbolized_from_copy;
 
 static void fill(struct runtime_process *process, uint64_t end)
@@ -29,6 +30,7 @@ static void fill(struct runtime_process *process, uint64_t end)
 
 static int fake_attach(struct runtime_process *process)
 {
+	process->memory->reads_left -= attach_reads;
 	if (!attach_result)
 		fill(process, attach_end);
 	return attach_result;
@@ -160,6 +162,21 @@ Test(runtime_attachment, the_expectation_stays_while_the_process_starts)
 	cr_expect_eq(try_at(a, 5), RUNTIME_ATTACHMENT_UNCHANGED);
 	cr_expect_eq(a->state, RUNTIME_ATTACHMENT_EXPECTED);
 	cr_expect_gt(a->due_ns, 5 * NS_PER_MS);
+	runtime_attachment_free(a, &images);
+}
+
+/* A process with forged lists must not be read all the time. */
+Test(runtime_attachment, an_attempt_with_many_reads_is_followed_by_a_long_pause)
+{
+	struct runtime_attachment *a = attachment(1 << 20);
+
+	attach_result = -EAGAIN;
+	attach_reads = 4096;
+	try_at(a, 1);
+	cr_expect_eq(a->due_ns, 6 * NS_PER_MS);
+	attach_reads = 50000;
+	try_at(a, 6);
+	cr_expect_eq(a->due_ns, 506 * NS_PER_MS);
 	runtime_attachment_free(a, &images);
 }
 

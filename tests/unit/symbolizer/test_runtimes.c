@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "symbolizer/worker/runtime_attachment.h"
 #include "symbolizer/worker/runtimes.h"
 #include "symbolizer/worker/worker.h"
 #include "tests/support/fake_peer.h"
@@ -138,6 +139,73 @@ Test(runtimes, strict_memory_is_read_while_the_program_stays_the_same)
 	cr_expect_eq(stats[BH_RUNTIME_CPYTHON].unnamed, 1);
 	cr_expect_eq(stats[BH_RUNTIME_CPYTHON].named, 0);
 	cr_expect_eq(stats[BH_RUNTIME_CPYTHON].attached, 0);
+	runtimes_free(&worker);
+}
+
+/* --- attempts that take long --- */
+
+enum {
+	SLOW_PROCESSES = 20,
+	SLOW_US = 3000,
+};
+
+static bool slow;
+static unsigned int attempts[SLOW_PROCESSES]; /* by pid */
+
+enum runtime_attachment_result __real_runtime_attachment_try(struct runtime_attachment *a,
+							     struct runtime_stats *stats,
+							     uint64_t since_ns, uint64_t now_ns);
+enum runtime_attachment_result __wrap_runtime_attachment_try(struct runtime_attachment *a,
+							     struct runtime_stats *stats,
+							     uint64_t since_ns, uint64_t now_ns);
+
+enum runtime_attachment_result __wrap_runtime_attachment_try(struct runtime_attachment *a,
+							     struct runtime_stats *stats,
+							     uint64_t since_ns, uint64_t now_ns)
+{
+	if (!slow)
+		return __real_runtime_attachment_try(a, stats, since_ns, now_ns);
+	usleep(SLOW_US);
+	attempts[a->process.tgid - 1]++;
+	return RUNTIME_ATTACHMENT_UNCHANGED; /* and it stays due */
+}
+
+/* Messages and samples are handled in between, and no process is left out. */
+Test(runtimes, a_tick_attaches_for_a_moment_and_the_next_one_goes_on)
+{
+	struct msg_mapped mapped = {
+	    .module = MODULE, .exec_generation = 1, .start = 1 << 30, .end = (1 << 30) + (1 << 20)};
+
+	slow = true;
+	worker.role.strict_memory = true;
+	cr_assert_eq(runtimes_init(&worker, table, BH_RUNTIMES_ALL), 0);
+	runtimes_on_module(&worker, add_module());
+	for (mapped.tgid = 1; mapped.tgid <= SLOW_PROCESSES; mapped.tgid++) {
+		const unsigned int *tried = &attempts[mapped.tgid - 1];
+
+		/* The offset of the file's code is not known. */
+		for (mapped.file_offset = 0; !*tried && mapped.file_offset < 64 << 20;
+		     mapped.file_offset += 1 << 16)
+			runtimes_on_mapped(&worker, &mapped);
+		cr_assert_eq(*tried, 1);
+	}
+	for (unsigned int tick = 0; tick < 3 * SLOW_PROCESSES; tick++) {
+		unsigned int least = UINT_MAX, most = 0, sum = 0, before = 0;
+
+		for (unsigned int i = 0; i < SLOW_PROCESSES; i++)
+			before += attempts[i];
+		worker.role.loop.next_tick_ns = UINT64_MAX;
+		runtimes_tick(&worker);
+		for (unsigned int i = 0; i < SLOW_PROCESSES; i++) {
+			least = attempts[i] < least ? attempts[i] : least;
+			most = attempts[i] > most ? attempts[i] : most;
+			sum += attempts[i];
+		}
+		cr_assert_gt(sum, before);
+		cr_assert_leq(sum - before, 6, "in one tick: %u", sum - before);
+		cr_assert_leq(most - least, 1);
+		cr_assert_neq(worker.role.loop.next_tick_ns, UINT64_MAX, "it goes on");
+	}
 	runtimes_free(&worker);
 }
 
