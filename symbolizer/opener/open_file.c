@@ -23,23 +23,40 @@ int open_file_proc(unsigned int tgid, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Returns false for file systems on which a read may wait forever for another machine or process.
- * The magic numbers are from linux/magic.h and from the sources of FUSE (0x65735546), CIFS
- * (0xff534d42), SMB2 (0xfe534d42) and Ceph (0x00c36400). */
+/* The numbers that linux/magic.h lacks, from the sources of Linux and OpenZFS. */
+#define XFS_MAGIC 0x58465342ul
+#define ZFS_MAGIC 0x2fc12fc1ul
+#define BCACHEFS_MAGIC 0xca451a4eul
+#define JFS_MAGIC 0x3153464aul
+#define UDF_MAGIC 0x15013346ul
+#define NTFS_MAGIC 0x7366746eul
+
+/* The file systems on which a read waits for this machine alone. EXT4_SUPER_MAGIC is also that of
+ * ext2 and ext3. */
+static const unsigned long local_file_systems[] = {
+    TMPFS_MAGIC,	   RAMFS_MAGIC,	      HUGETLBFS_MAGIC,
+    OVERLAYFS_SUPER_MAGIC, EXT4_SUPER_MAGIC,  XFS_MAGIC,
+    BTRFS_SUPER_MAGIC,	   F2FS_SUPER_MAGIC,  ZFS_MAGIC,
+    BCACHEFS_MAGIC,	   JFS_MAGIC,	      REISERFS_SUPER_MAGIC,
+    NILFS_SUPER_MAGIC,	   SQUASHFS_MAGIC,    EROFS_SUPER_MAGIC_V1,
+    CRAMFS_MAGIC,	   ISOFS_SUPER_MAGIC, UDF_MAGIC,
+    MSDOS_SUPER_MAGIC,	   EXFAT_SUPER_MAGIC, NTFS_MAGIC,
+    ECRYPTFS_SUPER_MAGIC,
+};
+
+/* Returns whether a file, or a directory, is on a file system on which a read cannot wait for
+ * another machine or process. One that is not known may do so. */
 static bool file_system_is_local(int fd)
 {
-	static const unsigned long remote[] = {NFS_SUPER_MAGIC, 0x65735546ul,	 0xff534d42ul,
-					       0xfe534d42ul,	SMB_SUPER_MAGIC, CODA_SUPER_MAGIC,
-					       AFS_SUPER_MAGIC, 0x00c36400ul};
 	struct statfs fs;
 
 	if (fstatfs(fd, &fs) < 0)
 		return false;
-	for (size_t i = 0; i < sizeof(remote) / sizeof(remote[0]); i++) {
-		if ((unsigned long)fs.f_type == remote[i])
-			return false;
+	for (size_t i = 0; i < sizeof(local_file_systems) / sizeof(local_file_systems[0]); i++) {
+		if ((unsigned long)fs.f_type == local_file_systems[i])
+			return true;
 	}
-	return true;
+	return false;
 }
 
 /* Returns whether the file system reports other device and inode numbers for a mapping than for the
@@ -52,15 +69,13 @@ static bool file_system_hides_identity(int fd)
 	       (fs.f_type == OVERLAYFS_SUPER_MAGIC || fs.f_type == BTRFS_SUPER_MAGIC);
 }
 
-/* Checks that `fd` is a regular file and, where the numbers are reliable, the one requested. */
+/* Checks that `fd` is the file that was requested, where the numbers are reliable. */
 static int check_identity(int fd, const struct msg_open_file *request, bool *same_file)
 {
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EINVAL;
 	if (major(st.st_dev) == request->device_major &&
 	    minor(st.st_dev) == request->device_minor && st.st_ino == request->inode) {
 		*same_file = true;
@@ -153,19 +168,29 @@ static int open_mapping_link(int process, uint64_t start, uint64_t end)
 	return file_system_is_local(fd) ? TAKE_FD(fd) : -EOPNOTSUPP;
 }
 
+/* Opens for reading what is open with O_PATH, if it is a regular file on a local file system. */
+static int open_again(int path_fd)
+{
+	char path[64];
+	struct stat st;
+
+	if (!file_system_is_local(path_fd))
+		return -EOPNOTSUPP;
+	if (fstat(path_fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
 /* Opens the file that is mapped at an address. */
 static int open_mapping(int process, uint64_t start, uint64_t end)
 {
-	char path[64];
 	_cleanup_close_ int link = open_mapping_link(process, start, end);
 
-	if (link < 0)
-		return link;
-	/* O_NONBLOCK: opening a FIFO or a device must not block. */
-	snprintf(path, sizeof(path), "map_files/%llx-%llx", (unsigned long long)start,
-		 (unsigned long long)end);
-	int fd = openat(process, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	return link < 0 ? link : open_again(link);
 }
 
 int open_file_mapped(const struct msg_open_file *request, bool *same_file)
@@ -230,23 +255,6 @@ int open_file_memory(const struct msg_allow_memory *allowed)
 	/* The process may have executed another program between the check and the opening. */
 	r = check_mapped(process, allowed, at.start, at.end);
 	return r < 0 ? r : TAKE_FD(memory);
-}
-
-/* Opens for reading what is open with O_PATH, if it is a regular file on a local file system. */
-static int open_again(int path_fd)
-{
-	char path[64];
-	struct stat st;
-
-	if (!file_system_is_local(path_fd))
-		return -EOPNOTSUPP;
-	if (fstat(path_fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EINVAL;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
-	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
 }
 
 /* Opens a path below `root` directory by directory. A symbolic link could lead anywhere, and a

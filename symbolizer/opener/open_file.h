@@ -9,9 +9,10 @@
  *   are opened by their name in /proc/PID/maps, below /proc/PID/root. A process could replace a
  *   directory of that path by a symbolic link to files of other users. So the path is walked one
  *   directory at a time, no link is followed, and device and inode must be those of the mapping.
- * - Before a file is opened for reading, it is opened with O_PATH to check its file system: on one
- *   that is not local (NFS, FUSE), a read may hang forever.
- * - Afterwards device, inode and type are checked. Overlayfs and btrfs report other numbers for a
+ * - Before a file is opened for reading, it is opened with O_PATH to check its type and its file
+ *   system: opening a device may do something, and on a file system that is not known to be local
+ *   (NFS, FUSE), a read may hang forever.
+ * - Afterwards device and inode are checked. Overlayfs and btrfs report other numbers for a
  *   mapping than for the file; then the answer says that the identity is not certain.
  *
  * Example: process 42 maps libssl.so.3, which an upgrade has replaced. In the usual mode the old
