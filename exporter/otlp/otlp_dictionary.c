@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "common/array.h"
+#include "common/hash.h"
 #include "exporter/otlp/otlp_names.h"
 
 enum {
@@ -41,10 +42,12 @@ static uint32_t use(struct otlp_dictionary *d, enum otlp_table table, struct otl
 /* --- a table: entries in order, and a hash to find them --- */
 
 /* Returns the slot of an entry, or the free slot where it would be. Values may come from a file
- * (thread ids), so the multiplier is one that the author of the file cannot know. */
+ * (thread ids), so the hash depends on a number that the author of the file cannot know. It is
+ * mixed before that number multiplies it, because some numbers spread neighbouring values badly. */
 static uint32_t *find_slot(const struct otlp_entries *t, struct otlp_entry entry)
 {
-	const uint64_t hash = ((uint64_t)entry.word << 32 | entry.value) * t->multiplier;
+	const uint64_t key = (uint64_t)entry.word << 32 | entry.value;
+	const uint64_t hash = hash_combine(t->multiplier, key) * t->multiplier;
 	uint32_t mask = t->slots_count - 1, at = (uint32_t)(hash >> 32);
 
 	for (;; at++) {
