@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "tests/bench/stable/measure.h"
+#include "tests/support/elf_header.h"
 
 enum {
 	FILE_BYTES_MAX = 4 << 20,
@@ -333,20 +334,10 @@ static void put_headers(struct writer *w, const struct sections *s)
 	align(w);
 	const uint64_t sections_at = w->length;
 	put(w, s->headers, s->count * sizeof(s->headers[0]));
-	const Elf64_Ehdr header = {
-	    .e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
-	    .e_type = ET_DYN,
-	    .e_machine = EM_X86_64,
-	    .e_version = EV_CURRENT,
-	    .e_entry = TEXT_AT,
-	    .e_phoff = sizeof(header),
-	    .e_shoff = sections_at,
-	    .e_ehsize = sizeof(header),
-	    .e_phentsize = sizeof(Elf64_Phdr),
-	    .e_phnum = 1,
-	    .e_shentsize = sizeof(Elf64_Shdr),
-	    .e_shnum = (uint16_t)s->count,
-	    .e_shstrndx = (uint16_t)(s->count - 1)};
+	const Elf64_Ehdr header =
+	    ELF_HEADER(.e_type = ET_DYN, .e_machine = EM_X86_64, .e_entry = TEXT_AT,
+		       .e_phoff = sizeof(header), .e_shoff = sections_at, .e_phnum = 1,
+		       .e_shnum = (uint16_t)s->count, .e_shstrndx = (uint16_t)(s->count - 1));
 	const Elf64_Phdr load = {
 	    .p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_filesz = w->length, .p_memsz = w->length};
 	memcpy(w->data, &header, sizeof(header));

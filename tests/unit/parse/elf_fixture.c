@@ -3,6 +3,8 @@
 
 #include <zlib.h>
 
+#include "tests/support/elf_header.h"
+
 static void file_pack(struct file *f)
 {
 	uint8_t plain[INFLATED];
@@ -22,19 +24,10 @@ static void file_pack(struct file *f)
 struct file file_make(void)
 {
 	struct file f = {
-	    .header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
-		       .e_type = ET_DYN,
-		       .e_machine = EM_X86_64,
-		       .e_version = EV_CURRENT,
-		       .e_entry = 0x1140,
-		       .e_phoff = offsetof(struct file, segments),
-		       .e_shoff = offsetof(struct file, sections),
-		       .e_ehsize = sizeof(Elf64_Ehdr),
-		       .e_phentsize = sizeof(Elf64_Phdr),
-		       .e_phnum = 3,
-		       .e_shentsize = sizeof(Elf64_Shdr),
-		       .e_shnum = SECTIONS,
-		       .e_shstrndx = SECTION_NAMES},
+	    .header = ELF_HEADER(.e_type = ET_DYN, .e_machine = EM_X86_64, .e_entry = 0x1140,
+				 .e_phoff = offsetof(struct file, segments),
+				 .e_shoff = offsetof(struct file, sections), .e_phnum = 3,
+				 .e_shnum = SECTIONS, .e_shstrndx = SECTION_NAMES),
 	    .segments = {{.p_type = PT_LOAD,
 			  .p_flags = PF_R | PF_X,
 			  .p_offset = 0x100,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "parse/function_ranges.h"
+#include "tests/support/elf_header.h"
 
 /*
  * A file with three functions, all in one segment that is loaded at BASE. Addresses of code are
@@ -94,18 +95,10 @@ static void file_make(struct file *f)
 	static const char names[] = "\0.eh_frame\0.shstrtab";
 
 	*f = (struct file){
-	    .header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
-		       .e_type = ET_EXEC,
-		       .e_machine = EM_X86_64,
-		       .e_version = EV_CURRENT,
-		       .e_phoff = offsetof(struct file, segments),
-		       .e_shoff = offsetof(struct file, sections),
-		       .e_ehsize = sizeof(Elf64_Ehdr),
-		       .e_phentsize = sizeof(Elf64_Phdr),
-		       .e_phnum = 2,
-		       .e_shentsize = sizeof(Elf64_Shdr),
-		       .e_shnum = 3,
-		       .e_shstrndx = 2},
+	    .header = ELF_HEADER(.e_type = ET_EXEC, .e_machine = EM_X86_64,
+				 .e_phoff = offsetof(struct file, segments),
+				 .e_shoff = offsetof(struct file, sections), .e_phnum = 2,
+				 .e_shnum = 3, .e_shstrndx = 2),
 	    .segments = {{.p_type = PT_LOAD,
 			  .p_flags = PF_R | PF_X,
 			  .p_vaddr = BASE,

@@ -8,11 +8,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/time_units.h"
 #include "symbolizer/worker/limits.h"
 #include "symbolizer/worker/modules.h"
+#include "tests/support/elf_header.h"
 
 enum {
 	CODE = 0x1000, /* where the functions begin, in the file and as linked */
@@ -35,18 +35,10 @@ static int file_with_functions(size_t count)
 {
 	const size_t code_bytes = count * STEP, table_bytes = (count + 1) * sizeof(Elf64_Sym);
 	struct headers headers = {
-	    .elf = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
-				EV_CURRENT},
-		    .e_type = ET_DYN,
-		    .e_machine = EM_X86_64,
-		    .e_version = EV_CURRENT,
-		    .e_phoff = offsetof(struct headers, load),
-		    .e_shoff = offsetof(struct headers, sections),
-		    .e_ehsize = sizeof(Elf64_Ehdr),
-		    .e_phentsize = sizeof(Elf64_Phdr),
-		    .e_phnum = 1,
-		    .e_shentsize = sizeof(Elf64_Shdr),
-		    .e_shnum = 4},
+	    .elf = ELF_HEADER(.e_type = ET_DYN, .e_machine = EM_X86_64,
+			      .e_phoff = offsetof(struct headers, load),
+			      .e_shoff = offsetof(struct headers, sections), .e_phnum = 1,
+			      .e_shnum = 4),
 	    .load = {.p_type = PT_LOAD,
 		     .p_flags = PF_R | PF_X,
 		     .p_offset = CODE,

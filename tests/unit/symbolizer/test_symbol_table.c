@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "tests/support/elf_header.h"
 #include "tests/unit/symbolizer/symbols_fixture.h"
 
 /* An executable file with one segment and up to 23 symbols. */
@@ -31,18 +32,10 @@ static void made_init(struct made *made)
 	static const char names[] = "\0.text\0.symtab\0.strtab\0.shstrtab";
 
 	*made = (struct made){
-	    .header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
-		       .e_type = ET_EXEC,
-		       .e_machine = EM_AARCH64,
-		       .e_version = 1,
-		       .e_ehsize = sizeof(Elf64_Ehdr),
-		       .e_phoff = offsetof(struct made, load),
-		       .e_phentsize = sizeof(Elf64_Phdr),
-		       .e_phnum = 1,
-		       .e_shoff = offsetof(struct made, sections),
-		       .e_shentsize = sizeof(Elf64_Shdr),
-		       .e_shnum = 5,
-		       .e_shstrndx = 4},
+	    .header = ELF_HEADER(.e_type = ET_EXEC, .e_machine = EM_AARCH64,
+				 .e_phoff = offsetof(struct made, load), .e_phnum = 1,
+				 .e_shoff = offsetof(struct made, sections), .e_shnum = 5,
+				 .e_shstrndx = 4),
 	    .load = {.p_type = PT_LOAD,
 		     .p_flags = PF_R | PF_X,
 		     .p_vaddr = BASE,

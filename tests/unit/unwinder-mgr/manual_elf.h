@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "parse/elf_image.h"
+#include "tests/support/elf_header.h"
 
 enum {
 	META_BYTES = 1 << 20,
@@ -161,18 +162,10 @@ static void put_section(struct manual_elf *file, unsigned int i, uint32_t name, 
 static struct elf_source manual_elf_finish(struct manual_elf *file)
 {
 	static const char names[] = "\0.eh_frame\0.debug_frame\0.shstrtab";
-	Elf64_Ehdr header = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
-			     .e_type = ET_EXEC,
-			     .e_machine = EM_X86_64,
-			     .e_version = EV_CURRENT,
-			     .e_phoff = sizeof(header),
-			     .e_shoff = HEADERS_END,
-			     .e_ehsize = sizeof(header),
-			     .e_phentsize = sizeof(Elf64_Phdr),
-			     .e_phnum = (uint16_t)(1 + file->text_count),
-			     .e_shentsize = sizeof(Elf64_Shdr),
-			     .e_shnum = 4,
-			     .e_shstrndx = 3};
+	Elf64_Ehdr header =
+	    ELF_HEADER(.e_type = ET_EXEC, .e_machine = EM_X86_64, .e_phoff = sizeof(header),
+		       .e_shoff = HEADERS_END, .e_phnum = (uint16_t)(1 + file->text_count),
+		       .e_shnum = 4, .e_shstrndx = 3);
 	Elf64_Phdr segments[3] = {{.p_type = PT_LOAD, .p_flags = PF_R, .p_filesz = META_BYTES, .p_memsz = META_BYTES}};
 
 	for (unsigned int i = 0; i < file->text_count; i++)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tests/support/cfi_paint.h"
+#include "tests/support/elf_header.h"
 #include "unwinder-mgr/uncovered_code.h"
 #include "unwinder-mgr/limits.h"
 
@@ -36,18 +37,11 @@ static void file_new(struct file *file, size_t text_bytes, const char *more_sect
 				      .st_value = TEXT + SHIFT + symbol,
 				      .st_size = FUNCTION_BYTES}};
 	static const char names[] = "\0.text\0.shstrtab\0.gopclntab";
-	const Elf64_Ehdr header = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
-				   .e_type = ET_EXEC,
-				   .e_machine = EM_X86_64,
-				   .e_version = EV_CURRENT,
-				   .e_phoff = sizeof(header),
-				   .e_shoff = HEADERS,
-				   .e_ehsize = sizeof(header),
-				   .e_phentsize = sizeof(Elf64_Phdr),
-				   .e_phnum = 1,
-				   .e_shentsize = sizeof(Elf64_Shdr),
-				   .e_shnum = symbol ? 5 : more_section ? 4 : 3,
-				   .e_shstrndx = 2};
+	const Elf64_Ehdr header =
+	    ELF_HEADER(.e_type = ET_EXEC, .e_machine = EM_X86_64, .e_phoff = sizeof(header),
+		       .e_shoff = HEADERS, .e_phnum = 1,
+		       .e_shnum = symbol ? 5 : more_section ? 4 : 3,
+		       .e_shstrndx = 2);
 	const Elf64_Phdr segment = {.p_type = PT_LOAD,
 				    .p_flags = PF_R | PF_X,
 				    .p_offset = TEXT,
