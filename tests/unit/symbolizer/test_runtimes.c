@@ -189,11 +189,12 @@ Test(runtimes, a_tick_attaches_for_a_moment_and_the_next_one_goes_on)
 			runtimes_on_mapped(&worker, &mapped);
 		cr_assert_eq(*tried, 1);
 	}
+	unsigned int sum = SLOW_PROCESSES;
 	for (unsigned int tick = 0; tick < 3 * SLOW_PROCESSES; tick++) {
-		unsigned int least = UINT_MAX, most = 0, sum = 0, before = 0;
+		const unsigned int before = sum;
+		unsigned int least = UINT_MAX, most = 0;
 
-		for (unsigned int i = 0; i < SLOW_PROCESSES; i++)
-			before += attempts[i];
+		sum = 0;
 		worker.role.loop.next_tick_ns = UINT64_MAX;
 		runtimes_tick(&worker);
 		for (unsigned int i = 0; i < SLOW_PROCESSES; i++) {
