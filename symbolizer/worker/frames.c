@@ -127,7 +127,7 @@ static int native_describe(struct worker *worker, uint64_t frame, struct record_
 	const int error =
 	    module ? modules_get_symbols(&worker->modules, module, &symbols) : -ENODATA;
 	/* The build ids are read with the symbols. */
-	const uint64_t without_ids = error == -EAGAIN && !module->was_read;
+	const uint64_t without_ids = error == -EAGAIN && !module->again_ns;
 	const XXH128_hash_t key = XXH3_128bits_withSeed(
 	    &module_id, sizeof(module_id),
 	    modules_definition(&worker->modules, module_id) | without_ids << 1);

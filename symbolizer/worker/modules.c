@@ -175,7 +175,6 @@ int modules_get_symbols(struct modules *modules, struct module *module, struct s
 			return -ENODATA;
 		}
 		module->ids = *symbols_get_ids(module->symbols);
-		module->was_read = true;
 		modules->symbols_bytes += symbols_bytes(module->symbols);
 		modules_evict(modules, module);
 	}

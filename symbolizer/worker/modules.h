@@ -32,9 +32,8 @@ struct module {
 	int fd;			 /* -1: the file could not be opened */
 	struct symbols *symbols; /* NULL: not read yet, or evicted */
 	struct symbols_ids ids;	 /* read with the symbols */
-	bool was_read;		 /* the symbols and ids were read once */
 	uint64_t read_ns;	 /* how long reading the symbols took, the last time */
-	uint64_t again_ns;	 /* they are not read again before this time */
+	uint64_t again_ns;	 /* they are not read again before this time; 0: never read */
 	bool no_symbols;	 /* reading them failed, which is not tried again */
 	bool late_file;		 /* the first announcement came without the file */
 	uint64_t used;		 /* when the symbols were last used, by modules->clock */

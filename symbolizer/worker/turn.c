@@ -95,6 +95,8 @@ static bool turn_consume(struct worker *worker)
 	if (!worker->ring.data || resend_buffer_is_full(&worker->batch.resend))
 		return false;
 	for (int i = 0; i < TURN_RECORDS; i++) {
+		const uint32_t defined = worker->ids.frame;
+
 		if (!bpf_ring_peek(&worker->ring, &record, &length)) {
 			stack_ids_reset_when_due(worker, now);
 			return true;
@@ -102,7 +104,8 @@ static bool turn_consume(struct worker *worker)
 		if (!turn_handle_record(worker, record, length))
 			return false;
 		bpf_ring_next(&worker->ring);
-		if (clock_monotonic_ns() - now > TURN_MOST_NS)
+		/* Only a record with new frames can take long. */
+		if (worker->ids.frame != defined && clock_monotonic_ns() - now > TURN_MOST_NS)
 			break;
 	}
 	loop_tick_within(&worker->role.loop, 0);
