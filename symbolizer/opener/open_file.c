@@ -155,17 +155,15 @@ static int find_mapping(int process, uint64_t address, struct mapping_found *fou
 }
 
 /* Opens the link to the file that is mapped at an address, under any name and in any root. O_PATH
- * does not open the file itself, which may hang on FUSE. */
+ * does not open the file itself, which may hang if its file system is not local. */
 static int open_mapping_link(int process, uint64_t start, uint64_t end)
 {
 	char path[64];
 
 	snprintf(path, sizeof(path), "map_files/%llx-%llx", (unsigned long long)start,
 		 (unsigned long long)end);
-	_cleanup_close_ int fd = openat(process, path, O_PATH | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	return file_system_is_local(fd) ? TAKE_FD(fd) : -EOPNOTSUPP;
+	int fd = openat(process, path, O_PATH | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
 }
 
 /* Opens for reading what is open with O_PATH, if it is a regular file on a local file system. */
@@ -226,6 +224,8 @@ static int check_mapped(int process, const struct msg_allow_memory *allowed, uin
 
 	if (link < 0)
 		return link;
+	if (!file_system_is_local(link))
+		return -EOPNOTSUPP;
 	if (fstat(link, &st) < 0)
 		return -errno;
 	return major(st.st_dev) == allowed->device_major &&
