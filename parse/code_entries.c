@@ -73,13 +73,14 @@ static int entries_add_section(struct code_entries *entries, const struct elf_im
 	if (!symbols && section->type != SHT_RELA)
 		return 0;
 	int r = elf_image_read_section(image, section, *left, &data, &length);
-	if (r == -EFBIG || r == -ENOENT || r == -ENOMEM)
-		return r == -ENOMEM ? r : 0;
-	if (r < 0) /* A damaged table may have taken as long as one that fills the rest. */
-		length = *left;
-	*left -= length;
-	if (r < 0)
+	if (r == -EFBIG || r == -ENOENT)
 		return 0;
+	if (r < 0) {
+		/* A damaged table may have taken as long as one that fills the rest. */
+		*left = 0;
+		return r == -ENOMEM ? r : 0;
+	}
+	*left -= length;
 	return symbols ? elf_symbols_each(data, length, entries_on_symbol, entries)
 		       : entries_add_relocated(entries, image, data, length);
 }
