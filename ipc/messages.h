@@ -262,13 +262,16 @@ struct msg_open_file {
 };
 _Static_assert(sizeof(struct msg_open_file) == 40, "wire");
 
+/* The uid of a process that has ended: no process has it. */
+#define MSG_UID_UNKNOWN UINT32_MAX
+
 /* The answer to OPEN_FILE. If it has no descriptor, `error` is the errno. */
 struct msg_file {
 	uint32_t cookie;
 	uint32_t error;
 	uint32_t
 	    same_file; /* device and inode equal those that the kernel reported for the mapping */
-	uint32_t reserved;
+	uint32_t uid;  /* the effective one of the process, or MSG_UID_UNKNOWN */
 };
 _Static_assert(sizeof(struct msg_file) == 16, "wire");
 
@@ -277,8 +280,10 @@ _Static_assert(sizeof(struct msg_file) == 16, "wire");
 struct msg_maps_of {
 	uint32_t tgid;
 	uint32_t error;
+	uint32_t uid; /* as in struct msg_file */
+	uint32_t reserved;
 };
-_Static_assert(sizeof(struct msg_maps_of) == 8, "wire");
+_Static_assert(sizeof(struct msg_maps_of) == 16, "wire");
 
 /* The answer repeats `cookie`. */
 struct msg_open_identity {

@@ -12,6 +12,7 @@
 #include "common/log.h"
 #include "parse/proc_maps.h"
 #include "unwinder-mgr/manager.h"
+#include "unwinder-mgr/module_table.h"
 #include "unwinder-mgr/work.h"
 
 enum {
@@ -101,6 +102,7 @@ static int manager_on_process_maps(void *context, const struct msg_maps_of *answ
 		return 0;
 	/* The file shows the present, so events of the past are handled before it is read. */
 	sideband_process(manager);
+	processes_set_uid(manager, answer->tgid, answer->uid);
 	const ssize_t n = file_read_fully(message->fds[1], stat, sizeof(stat));
 	if (n > 0)
 		proc_stat_comm(stat, (size_t)n, comm, sizeof(comm));
@@ -122,8 +124,7 @@ static int manager_on_file(void *context, const struct msg_file *answer, struct 
 		fd = message->fds[0];
 		message->fds[0] = -1;
 	}
-	const struct modules_answer result = modules_on_file(manager, answer, fd);
-	processes_apply_answer(manager, &result);
+	processes_on_file(manager, answer, fd);
 	return 0;
 }
 

@@ -8,8 +8,23 @@
 
 enum {
 	/* Modules that exist at the same time, each with one open file: an inode number cannot be
-	 * recycled while its file is open. Full: frame pointers are used for further modules. */
+	 * recycled while its file is open. Full: the stacks of
+	 * further files end with tables_full. */
 	LIMIT_MODULES = 4096,
+	/* Files for which one process may wait at a time. Full: its further files are refused, and
+	 * read again later (LIMIT_REFUSED_RETRY_MS). */
+	LIMIT_PROCESS_REQUESTS = 512,
+	/* ms. A process whose files were refused is looked at again after this, if its user may
+	 * have more. A table for which there was no room is built again after this. */
+	LIMIT_REFUSED_RETRY_MS = 10000,
+	/* Users whose shares are counted one by one. Full: all further ones count as one user. */
+	LIMIT_SHARES = 1024,
+	/* ms. A refusal is written to the log at most this often. */
+	LIMIT_SHARE_LOG_MS = 60000,
+	/* The time in which the tables of one user's files are built: percent of the time, and ms
+	 * at once. The files of a desktop take 3 s. More: their tables are built later. */
+	LIMIT_BUILD_PERCENT = 25,
+	LIMIT_BUILD_MS = 8000,
 	/* ms. A file that could not be opened is requested again, at most this often, when another
 	 * process maps it. For the processes that map it already, it is requested again after this
 	 * pause, which doubles with each failure. */

@@ -21,7 +21,9 @@ static int manager_receive_maps(struct manager *manager)
 		status = role_receive(&manager->role, ROLE_LOADER);
 	if (status)
 		return status;
-	int r = modules_add_vdso(manager);
+	int r = modules_add_no_room(manager);
+	if (!r)
+		r = modules_add_vdso(manager);
 	if (r < 0) {
 		log_error("cannot read the vDSO, so nothing is sampled: error=%s", strerror(-r));
 		return STATUS_FAILED;

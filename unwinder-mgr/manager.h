@@ -20,6 +20,7 @@
 #include "unwinder-mgr/modules.h"
 #include "unwinder-mgr/processes.h"
 #include "unwinder-mgr/rules.h"
+#include "unwinder-mgr/shares.h"
 #include "unwinder-mgr/sideband.h"
 #include "unwinder-mgr/slabs.h"
 
@@ -27,6 +28,7 @@ struct manager {
 	struct role role;
 	struct slabs slabs;
 	struct rules rules;
+	struct shares shares;
 	struct modules modules;
 	struct processes processes;
 	struct sideband sideband;

@@ -55,7 +55,7 @@ void mapping_list_put(struct mapping_list *list, struct slabs *slabs)
 	if (!list || --list->users)
 		return;
 	list_put_modules(list, 0, list->count);
-	slabs_retire(slabs, &list->block);
+	mapping_list_withdraw(list, slabs);
 	free(list->mappings);
 	free(list);
 }
@@ -152,13 +152,19 @@ void mapping_list_replace(struct mapping_list *list, struct module *module, stru
 	}
 }
 
-int mapping_list_publish(struct mapping_list *list, struct slabs *slabs)
+int mapping_list_publish(struct mapping_list *list, struct slabs *slabs, struct share *share)
 {
+	const size_t bytes = list->count * sizeof(struct bh_mapping);
+
 	if (list->block.bytes || !list->count)
 		return 0;
-	int r = slabs_alloc(slabs, list->count * sizeof(struct bh_mapping), &list->block);
+	if (!share_allows(share, SHARED_SLABS, bytes, slabs_room(slabs)))
+		return -EDQUOT;
+	int r = slabs_alloc(slabs, bytes, &list->block);
 	if (r < 0)
 		return r;
+	list->share = share_ref(share);
+	share_take(share, SHARED_SLABS, list->block.bytes);
 	struct bh_mapping *to = slabs_at(slabs, &list->block);
 	for (size_t i = 0; i < list->count; i++) {
 		const struct mapping *m = &list->mappings[i];
@@ -176,5 +182,8 @@ int mapping_list_publish(struct mapping_list *list, struct slabs *slabs)
 void mapping_list_withdraw(struct mapping_list *list, struct slabs *slabs)
 {
 	slabs_retire(slabs, &list->block);
+	share_give_back(list->share, SHARED_SLABS, list->block.bytes);
+	share_unref(list->share);
+	list->share = NULL;
 	list->block = (struct slab_block){0};
 }

@@ -23,7 +23,8 @@
 #include <stdint.h>
 
 #include "bpf/shared.h"
-#include "unwinder-mgr/modules.h"
+#include "unwinder-mgr/module.h"
+#include "unwinder-mgr/shares.h"
 #include "unwinder-mgr/slabs.h"
 
 enum {
@@ -40,6 +41,7 @@ struct mapping_list {
 	unsigned int users;
 	size_t count, capacity;
 	struct slab_block block; /* the published copy; 0 bytes if there is none */
+	struct share *share;	 /* in which it is counted: the list holds a reference */
 	struct mapping *mappings;
 };
 
@@ -63,9 +65,10 @@ bool mapping_list_has(const struct mapping_list *list, const struct module *modu
 /* Lets the mappings of `module` belong to `other`. */
 void mapping_list_replace(struct mapping_list *list, struct module *module, struct module *other);
 
-/* Publishes the list in a slab, unless it is published or empty. Returns 0, or a negative errno of
- * slabs_alloc; -EAGAIN means that there is no room yet. */
-int mapping_list_publish(struct mapping_list *list, struct slabs *slabs);
+/* Publishes the list in a slab, unless it is published or empty, and counts it in `share`. Returns
+ * 0; -EDQUOT if the share does not allow it; or a negative errno of slabs_alloc, of which -EAGAIN
+ * means that there is no room yet. */
+int mapping_list_publish(struct mapping_list *list, struct slabs *slabs, struct share *share);
 
 /* Withdraws the published copy, before a change. */
 void mapping_list_withdraw(struct mapping_list *list, struct slabs *slabs);

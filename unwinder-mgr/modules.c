@@ -15,6 +15,8 @@
 #include "common/file_read.h"
 #include "common/log.h"
 #include "unwinder-mgr/manager.h"
+#include "unwinder-mgr/module_state.h"
+#include "unwinder-mgr/module_table.h"
 #include "unwinder-mgr/runtime_check.h"
 
 enum {
@@ -53,35 +55,6 @@ static bool module_is_stale(const struct module *module)
 	struct stat now;
 
 	return module->fd >= 0 && (fstat(module->fd, &now) < 0 || !same_file(&now, &module->file));
-}
-
-/* Tells BPF the module's table and state. The state is written last, because a walker trusts the
- * rest only if the state says so. */
-static void module_publish(struct modules *modules, const struct module *module)
-{
-	struct bh_module *slot = &modules->published[module->slot];
-	const uint32_t state = module->state == MODULE_READY	 ? BH_MODULE_READY
-			       : module->state == MODULE_UNKNOWN ? BH_MODULE_FRAME_POINTERS
-								 : BH_MODULE_PENDING;
-
-	slot->page_slab = module->table.pages.slab;
-	slot->page_offset = module->table.pages.offset;
-	slot->first_page = module->table.first_page;
-	slot->page_count = module->table.page_count;
-	__atomic_store_n(&slot->id, module->id, __ATOMIC_RELEASE);
-	__atomic_store_n(&slot->state, state, __ATOMIC_RELEASE);
-}
-
-static void module_set_state(struct manager *manager, struct module *module,
-			     enum module_state state)
-{
-	struct modules *modules = &manager->modules;
-
-	modules->placing += (state == MODULE_PLACING) - (module->state == MODULE_PLACING);
-	module->state = state;
-	module_publish(modules, module);
-	if (state == MODULE_READY || state == MODULE_UNKNOWN)
-		modules->generation++;
 }
 
 static void module_set_unannounced(struct modules *modules, struct module *module, bool unannounced)
@@ -192,6 +165,10 @@ static void module_free(struct manager *manager, struct module *module, uint64_t
 	}
 	peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_MODULE_GONE, &id, sizeof(id), NULL, 0);
 	unwind_table_builder_fini(&module->builder, &manager->rules, now_ns);
+	share_give_back(module->share, SHARED_MODULES, 1);
+	share_give_back(module->share, SHARED_RULES, module->rules_added);
+	share_give_back(module->share, SHARED_SLABS, module->table.bytes);
+	share_unref(module->share);
 	table_retire(&module->table, &manager->slabs, &manager->rules, now_ns);
 	const unsigned int last =
 	    (modules->free_slot_first + modules->free_slot_count++) % MODULE_SLOTS;
@@ -242,8 +219,8 @@ void modules_postpone_due(struct modules *modules, uint64_t now_ns)
 	}
 }
 
-void module_request(struct manager *manager, struct module *module, uint32_t tgid, uint64_t start,
-		    uint64_t end)
+void module_request(struct manager *manager, struct module *module, struct process *process,
+		    uint64_t start, uint64_t end)
 {
 	const struct msg_open_file request = {
 	    .address_start = start,
@@ -251,16 +228,19 @@ void module_request(struct manager *manager, struct module *module, uint32_t tgi
 	    .inode = module->key.inode,
 	    .device_major = module->key.device_major,
 	    .device_minor = module->key.device_minor,
-	    .tgid = tgid,
+	    .tgid = process->tgid,
 	    .cookie = module->id,
 	};
 
-	module->requested_for = tgid;
+	module->requested_for = process->tgid;
 	module->requested_ns = clock_monotonic_ns();
-	module_set_state(manager, module, MODULE_OPENING);
 	if (peer_send(&manager->role.peers[ROLE_OPENER], MESSAGE_OPEN_FILE, &request,
-		      sizeof(request), NULL, 0) < 0)
+		      sizeof(request), NULL, 0) < 0) {
 		module_set_state(manager, module, MODULE_UNKNOWN);
+		return;
+	}
+	module_set_state(manager, module, MODULE_OPENING);
+	process->requests++;
 }
 
 /* Returns the module that has this key, if its file is unchanged. The processes that map the old
@@ -278,23 +258,43 @@ static struct module *modules_find_by_key(struct modules *modules, const struct 
 	return NULL;
 }
 
-struct module *modules_get(struct manager *manager, const struct module_key *key, uint32_t tgid,
-			   uint64_t start, uint64_t end, const char *path)
+bool modules_allow(const struct modules *modules, const struct share *share)
+{
+	return share_allows(share, SHARED_MODULES, 1, LIMIT_MODULES - modules->count);
+}
+
+/* Returns `no_room` for a file of a process, with one use more. */
+static struct module *modules_refuse(struct manager *manager, struct process *process)
+{
+	struct modules *modules = &manager->modules;
+
+	process->refused = true;
+	if (!modules_allow(modules, process->share))
+		shares_log_refusal(&manager->shares, process->share, SHARED_MODULES,
+				   clock_monotonic_ns());
+	module_get(modules->no_room);
+	return modules->no_room;
+}
+
+struct module *modules_get(struct manager *manager, const struct module_key *key,
+			   struct process *process, uint64_t start, uint64_t end, const char *path)
 {
 	struct modules *modules = &manager->modules;
 	struct module *module = modules_find_by_key(modules, key);
 
 	if (!module) {
-		module = module_new(modules, path);
+		if (modules_allow(modules, process->share) &&
+		    process->requests < LIMIT_PROCESS_REQUESTS)
+			module = module_new(modules, path);
 		if (!module)
-			return NULL;
+			return modules_refuse(manager, process);
 		module->key = *key;
 		module->shared = true;
 		module->next_by_key = *bucket_by_key(modules, key);
 		*bucket_by_key(modules, key) = module;
-		module_request(manager, module, tgid, start, end);
+		module_request(manager, module, process, start, end);
 	} else if (module_may_retry(module, clock_monotonic_ns(), 0)) {
-		module_request(manager, module, tgid, start, end);
+		module_request(manager, module, process, start, end);
 	}
 	module_get(module);
 	return module;
@@ -307,17 +307,6 @@ struct module *modules_get_vdso(struct manager *manager)
 	return manager->modules.vdso;
 }
 
-static int module_read(void *context, uint64_t offset, void *buffer, size_t length)
-{
-	return file_read_exactly(*(const int *)context, offset, buffer, length);
-}
-
-static struct elf_source module_source(struct module *module)
-{
-	return (struct elf_source){
-	    .read = module_read, .context = &module->fd, .size = (uint64_t)module->file.st_size};
-}
-
 bool module_check_runtime(const struct modules *modules, struct module *module)
 {
 	const struct elf_source source = module_source(module);
@@ -325,44 +314,6 @@ bool module_check_runtime(const struct modules *modules, struct module *module)
 
 	module->checked = true;
 	return !checked && module->fd >= 0 && runtime_check_file(&source, modules->runtimes);
-}
-
-/* Places the module's rows, or lets it wait for a slab. */
-static void module_place(struct manager *manager, struct module *module)
-{
-	int r = table_place(&module->table, &module->builder, &manager->slabs);
-
-	if (r == -EAGAIN) {
-		module_set_state(manager, module, MODULE_PLACING);
-		return;
-	}
-	if (r < 0)
-		log_debug(
-		    "cannot place an unwind table, frame pointers are used: module=%u error=%s",
-		    module->id, strerror(-r));
-	log_debug("unwind table: module=%u bytes=%zu rows=%zu pages=%u rules=%zu", module->id,
-		  module->table.bytes, module->builder.row_count, module->table.page_count,
-		  module->table.rule_count);
-	unwind_table_builder_fini(&module->builder, &manager->rules, clock_monotonic_ns());
-	module_set_state(manager, module, r < 0 ? MODULE_UNKNOWN : MODULE_READY);
-}
-
-/* Announces a module whose file has been opened, and builds and places its table. */
-static void module_build(struct manager *manager, struct module *module)
-{
-	const struct elf_source source = module_source(module);
-
-	module_announce(manager, module);
-	int r = unwind_table_build(&module->builder, &manager->rules, &source);
-	if (r < 0) {
-		char name[MSG_PATH_BYTES];
-
-		log_debug("no unwind information, frame pointers are used: module=%s error=%s",
-			  log_escape(module->path, name, sizeof(name)), strerror(-r));
-		module_set_state(manager, module, MODULE_UNKNOWN);
-		return;
-	}
-	module_place(manager, module);
 }
 
 static struct module *modules_find_by_file(struct modules *modules, const struct stat *file)
@@ -391,7 +342,23 @@ static void module_take_file(struct manager *manager, struct module *module, int
 	module->fd = fd;
 	module->next_by_file = *bucket;
 	*bucket = module;
+	module_announce(manager, module);
 	module_build(manager, module);
+}
+
+/* Counts a module as held by a user. Returns false if that user may not have it. */
+static bool module_charge(struct manager *manager, struct module *module, uint32_t uid)
+{
+	struct modules *modules = &manager->modules;
+
+	/* Where it is not known, because the process has just ended, all count as one user. */
+	module->share = shares_get(&manager->shares, uid);
+	const bool allowed = modules_allow(modules, module->share);
+	share_take(module->share, SHARED_MODULES, 1);
+	if (!allowed)
+		shares_log_refusal(&manager->shares, module->share, SHARED_MODULES,
+				   clock_monotonic_ns());
+	return allowed;
 }
 
 struct modules_answer modules_on_file(struct manager *manager, const struct msg_file *answer,
@@ -417,6 +384,8 @@ struct modules_answer modules_on_file(struct manager *manager, const struct msg_
 	 * another container's C library is. */
 	result.unshared = !answer->same_file && module->shared;
 	result.duplicate = modules_find_by_file(modules, &module->file);
+	if (!result.duplicate && !module_charge(manager, module, answer->uid))
+		result.duplicate = modules->no_room;
 	if (module->shared && (result.unshared || result.duplicate))
 		unlink_by_key(modules, module);
 	if (result.duplicate)
@@ -441,14 +410,6 @@ bool modules_pending(const struct modules *modules)
 	return false;
 }
 
-void modules_place_waiting(struct manager *manager)
-{
-	for (struct module *m = manager->modules.all; m && manager->modules.placing; m = m->next) {
-		if (m->state == MODULE_PLACING)
-			module_place(manager, m);
-	}
-}
-
 void modules_announce_waiting(struct manager *manager)
 {
 	for (struct module *m = manager->modules.all; m && manager->modules.unannounced;
@@ -463,10 +424,12 @@ void modules_reclaim(struct manager *manager, uint64_t now_ns)
 	/* Where modules or slabs are scarce, idle modules are freed at once. */
 	const bool crowded =
 	    manager->modules.count > LIMIT_MODULES * 3 / 4 || manager->slabs.exhausted;
-	const uint64_t idle_ns = (crowded ? LIMIT_GRACE_MS : LIMIT_MODULE_IDLE_MS) * NS_PER_MS;
-
 	for (struct module **link = &manager->modules.all; *link;) {
 		struct module *m = *link;
+		const uint64_t idle_ns = (crowded || !modules_allow(&manager->modules, m->share)
+					      ? LIMIT_GRACE_MS
+					      : LIMIT_MODULE_IDLE_MS) *
+					 NS_PER_MS;
 
 		if (m->users || m->state == MODULE_OPENING || now_ns < m->idle_since_ns + idle_ns) {
 			link = &m->next;
@@ -475,6 +438,19 @@ void modules_reclaim(struct manager *manager, uint64_t now_ns)
 		*link = m->next;
 		module_free(manager, m, now_ns);
 	}
+}
+
+int modules_add_no_room(struct manager *manager)
+{
+	struct module *module = module_new(&manager->modules, "[file without a table]");
+
+	if (!module)
+		return -ENOMEM;
+	module->users = 1; /* so it is never freed */
+	manager->modules.no_room = module;
+	module_announce(manager, module);
+	module_set_state(manager, module, MODULE_NO_ROOM);
+	return 0;
 }
 
 int modules_add_vdso(struct manager *manager)
@@ -503,6 +479,7 @@ int modules_add_vdso(struct manager *manager)
 	module->fd = TAKE_FD(fd);
 	module->users = 1; /* so it is never freed */
 	manager->modules.vdso = module;
+	module_announce(manager, module);
 	module_build(manager, module);
 	return 0;
 }

@@ -15,6 +15,12 @@
  * descriptors are short. Then frame pointers are used (MODULE_UNKNOWN), and the file is requested
  * again for a process that still maps it, with growing pauses (processes_request_missing).
  *
+ * Files, rules and bytes of tables are counted as held by the user of the process through which the
+ * file was opened (shares.h). A file that this user may not have in addition gets no module: its
+ * mappings belong to the module `no_room`. A module whose table finds no room keeps its name
+ * (MODULE_NO_ROOM). In both cases stacks end there with the reason "tables_full", and it is tried
+ * again later.
+ *
  * On overlayfs and btrfs the reported numbers are not those of stat(2), and two containers may have
  * different files under the same numbers. Then the answer says so, and the module is only for the
  * process that it was opened for; every other process has the file opened for itself, and equal
@@ -29,72 +35,12 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/stat.h>
 
-#include "bpf/shared.h"
-#include "common/clock.h"
 #include "ipc/messages.h"
-#include "unwinder-mgr/tables.h"
+#include "unwinder-mgr/module.h"
 
 struct manager;
-
-enum {
-	MODULE_BUCKETS = 1024,
-	MODULE_SLOTS = 1 << BH_MODULES_BITS
-};
-
-enum module_state {
-	MODULE_OPENING, /* the opener was asked for the file */
-	MODULE_PLACING, /* the rows are built and wait for a slab */
-	MODULE_READY,	/* the walker uses its table */
-	MODULE_UNKNOWN, /* no file, or one without unwind information: frame pointers are used */
-};
-
-/* What the kernel reports of a mapping's file. */
-struct module_key {
-	uint32_t device_major, device_minor;
-	uint64_t inode;
-};
-
-struct module {
-	struct module *next_by_key, *next_by_file, *next;
-	struct module_key key;
-	uint32_t id;   /* never reused */
-	uint32_t slot; /* index in the published table, reused after the grace period */
-	enum module_state state;
-	bool watched;		/* each mapping of it is reported to the worker */
-	bool checked;		/* the worker wanted to watch it, and its symbols were searched */
-	bool unannounced;	/* the worker could not take the announcement yet */
-	bool shared;		/* other processes find it by its key */
-	uint32_t requested_for; /* the process through whose mapping the file was opened */
-	uint64_t requested_ns;
-	unsigned int failures; /* how often the file could not be opened */
-	int fd;		       /* -1 if there is no file */
-	struct stat file;
-	unsigned int users; /* mappings */
-	uint64_t idle_since_ns;
-	struct unwind_table_builder builder;
-	struct table table;
-	char path[MSG_PATH_BYTES];
-};
-
-struct modules {
-	struct bh_module *published; /* MODULE_SLOTS of them, mapped */
-	struct module *all;
-	struct module *by_key[MODULE_BUCKETS], *by_file[MODULE_BUCKETS];
-	uint32_t last_id, next_slot;
-	uint32_t free_slots[MODULE_SLOTS]; /* a queue, oldest first */
-	uint64_t free_slots_ns[MODULE_SLOTS];
-	unsigned int free_slot_first, free_slot_count;
-	unsigned int count;
-	unsigned int placing; /* how many wait for a slab */
-	unsigned int unannounced;
-	unsigned int watched;
-	uint32_t runtimes; /* wanted language runtimes, a set: no others are watched */
-	struct module *vdso;
-	/* Grows whenever a module or a process becomes usable: then deferred stacks are tried. */
-	uint64_t generation;
-};
+struct process;
 
 /* What the opener's answer means for the processes that map the module. */
 struct modules_answer {
@@ -103,15 +49,20 @@ struct modules_answer {
 	struct module *duplicate; /* unless NULL, this module has the same file and replaces it */
 };
 
+/* Makes the module of all files for which there is no room. Returns 0 or -ENOMEM. */
+int modules_add_no_room(struct manager *manager);
+
 /* Makes a module of this kernel's vDSO, from this process's own. Called before the sandbox, since
  * it makes a file of it for the worker. Returns 0 or a negative errno. */
 int modules_add_vdso(struct manager *manager);
 
-/* Returns the module of a file mapping in process `tgid`, with one use more; a new module is
- * requested from the opener. Returns NULL if there are too many modules, and frame pointers are
- * used. */
-struct module *modules_get(struct manager *manager, const struct module_key *key, uint32_t tgid,
-			   uint64_t start, uint64_t end, const char *path);
+/* Returns the module of a file mapping in a process, with one use more; a new module is requested
+ * from the opener. That is `no_room` if the process may not have one more. */
+struct module *modules_get(struct manager *manager, const struct module_key *key,
+			   struct process *process, uint64_t start, uint64_t end, const char *path);
+
+/* Returns whether a file of this user would get a module. */
+bool modules_allow(const struct modules *modules, const struct share *share);
 
 /* Returns whether the module's file could not be opened, and it is time to request it again. */
 bool module_is_due(const struct module *module, uint64_t now_ns);
@@ -119,28 +70,15 @@ bool module_is_due(const struct module *module, uint64_t now_ns);
 /* Returns whether module_is_due() for any module. */
 bool modules_any_due(const struct modules *modules, uint64_t now_ns);
 
-/* Asks the opener for the module's file, which process `tgid` maps at [start, end). */
-void module_request(struct manager *manager, struct module *module, uint32_t tgid, uint64_t start,
-		    uint64_t end);
+/* Asks the opener for the module's file, which the process maps at [start, end). */
+void module_request(struct manager *manager, struct module *module, struct process *process,
+		    uint64_t start, uint64_t end);
 
 /* Lets the modules that are due wait for their next turn: no process maps them. */
 void modules_postpone_due(struct modules *modules, uint64_t now_ns);
 
 /* Returns the vDSO's module with one use more, or NULL if there is none. */
 struct module *modules_get_vdso(struct manager *manager);
-
-/* Adds one use. */
-static inline void module_get(struct module *module)
-{
-	module->users++;
-}
-
-/* Takes one use back. A module without uses is freed by modules_reclaim after some time. */
-static inline void module_put(struct module *module)
-{
-	if (!--module->users)
-		module->idle_since_ns = clock_monotonic_ns();
-}
 
 /* Returns the module with this id, or NULL. */
 struct module *modules_find(struct modules *modules, uint32_t id);
@@ -154,15 +92,12 @@ bool module_check_runtime(const struct modules *modules, struct module *module);
 bool modules_pending(const struct modules *modules);
 
 /* Handles the opener's answer; `fd` is taken over. The caller applies the result to the
- * processes (processes_apply_answer). */
+ * processes (processes_on_file). */
 struct modules_answer modules_on_file(struct manager *manager, const struct msg_file *answer,
 				      int fd);
 
 /* Lets the walker use frame pointers in a module whose mappings all belong to another one now. */
 void modules_abandon(struct modules *modules, struct module *module);
-
-/* Places the rows that wait for a slab. */
-void modules_place_waiting(struct manager *manager);
 
 /* Announces the modules that the worker could not take before. */
 void modules_announce_waiting(struct manager *manager);

@@ -122,6 +122,21 @@ static void process_announce(struct manager *manager, struct process *process)
 		  NULL, 0);
 }
 
+/* Lets the process belong to the user with this share. Takes over the reference. */
+static void process_set_share(struct process *process, struct share *share)
+{
+	share_unref(process->share);
+	process->share = share;
+}
+
+void processes_set_uid(struct manager *manager, uint32_t tgid, uint32_t uid)
+{
+	struct process *process = processes_find(&manager->processes, tgid);
+
+	if (process && uid != MSG_UID_UNKNOWN)
+		process_set_share(process, shares_get(&manager->shares, uid));
+}
+
 void processes_fork(struct manager *manager, uint32_t parent, uint32_t child)
 {
 	struct processes *processes = &manager->processes;
@@ -140,6 +155,9 @@ void processes_fork(struct manager *manager, uint32_t parent, uint32_t child)
 	to->list = list;
 	to->exited_ns = to->rescanned_ns = 0;
 	to->exec_generation = ++processes->last_exec_generation;
+	to->refused = from->refused;
+	to->requests = 0;
+	process_set_share(to, share_ref(from->share));
 	memcpy(to->comm, from->comm, sizeof(to->comm));
 	if (list)
 		process_wait_for(processes, to, 0, 0);
@@ -171,6 +189,7 @@ void processes_exec(struct manager *manager, uint32_t tgid, const char *comm, ui
 	process->exec_ns = time_ns;
 	process->exec_generation = ++manager->processes.last_exec_generation;
 	process->list = mapping_list_new();
+	process->refused = false;
 	process_wait_for(&manager->processes, process, 0, 0);
 	process->exited_ns = process->rescanned_ns = 0;
 	process->announced = false;
@@ -190,7 +209,7 @@ void processes_exit(struct manager *manager, uint32_t tgid, uint64_t now_ns)
 
 /* Returns the module of a mapping, with one use more, or NULL for memory without a file. The kernel
  * reports such memory under names like "//anon" and "[heap]". */
-static struct module *find_module(struct manager *manager, uint32_t tgid,
+static struct module *find_module(struct manager *manager, struct process *process,
 				  const struct mapping *mapping, const struct module_key *key,
 				  const char *path)
 {
@@ -198,7 +217,7 @@ static struct module *find_module(struct manager *manager, uint32_t tgid,
 		return modules_get_vdso(manager);
 	if (path[0] != '/' || path[1] == '/' || !key->inode)
 		return NULL;
-	return modules_get(manager, key, tgid, mapping->start, mapping->end, path);
+	return modules_get(manager, key, process, mapping->start, mapping->end, path);
 }
 
 void processes_map(struct manager *manager, uint32_t tgid, const struct mapping *mapping,
@@ -210,7 +229,7 @@ void processes_map(struct manager *manager, uint32_t tgid, const struct mapping 
 
 	if (!list || mapping->start >= mapping->end || mapping->end >> 62)
 		return;
-	added.module = find_module(manager, tgid, mapping, key, path);
+	added.module = find_module(manager, process, mapping, key, path);
 	mapping_list_insert(list, &added);
 }
 
@@ -234,7 +253,7 @@ static void on_maps_line(void *context, const struct proc_mapping *line)
 	struct module_key key = {.device_major = line->device_major,
 				 .device_minor = line->device_minor,
 				 .inode = line->inode};
-	mapping.module = find_module(reader->manager, reader->process->tgid, &mapping, &key, path);
+	mapping.module = find_module(reader->manager, reader->process, &mapping, &key, path);
 	mapping_list_insert(reader->process->list, &mapping);
 }
 
@@ -271,6 +290,7 @@ void processes_set_maps(struct manager *manager, uint32_t tgid, const char *maps
 	/* The old list is freed last, so that modules in both lists stay in use. */
 	struct mapping_list *old = process->list;
 	process->list = list;
+	process->refused = false;
 	copy_comm(process->comm, comm);
 	struct maps_reader reader = {manager, process};
 	proc_maps_parse(maps, length, on_maps_line, &reader);
@@ -295,8 +315,10 @@ const struct mapping_list *processes_list_at(struct manager *manager, uint32_t t
 	if (process)
 		list = process->previous && time_ns < process->exec_ns ? process->previous
 								       : process->list;
-	return list && list->count && mapping_list_publish(list, &manager->slabs) == 0 ? list
-										       : NULL;
+	return list && list->count &&
+		       mapping_list_publish(list, &manager->slabs, process->share) == 0
+		   ? list
+		   : NULL;
 }
 
 /* Writes an entry of the published table; without a list the entry becomes free. A walker that
@@ -316,7 +338,7 @@ static void slot_write(struct bh_process *slot, uint32_t tgid, const struct mapp
 static int process_publish(struct manager *manager, struct process *process)
 {
 	struct mapping_list *list = process->list && process->list->count ? process->list : NULL;
-	int r = list ? mapping_list_publish(list, &manager->slabs) : 0;
+	int r = list ? mapping_list_publish(list, &manager->slabs, process->share) : 0;
 
 	if (r < 0 || !list) {
 		/* The published copy that the entry points to is about to be reused. */
@@ -421,8 +443,10 @@ static void processes_replace_module(struct manager *manager, struct module *mod
 			struct mapping_list *list =
 			    mapping_list_has(p->list, module) ? process_own_list(manager, p) : NULL;
 
-			if (list)
-				mapping_list_replace(list, module, other);
+			if (!list)
+				continue;
+			mapping_list_replace(list, module, other);
+			p->refused |= other == manager->modules.no_room;
 		}
 	}
 	modules_abandon(&manager->modules, module);
@@ -439,8 +463,8 @@ static void process_request_file(struct manager *manager, struct process *proces
 
 		if (m->module != module)
 			continue;
-		m->module = modules_get(manager, &module->key, process->tgid, m->start, m->end,
-					module->path);
+		m->module =
+		    modules_get(manager, &module->key, process, m->start, m->end, module->path);
 		module_put(module);
 	}
 }
@@ -457,18 +481,35 @@ static void processes_unshare_module(struct manager *manager, struct module *mod
 	}
 }
 
-void processes_apply_answer(struct manager *manager, const struct modules_answer *answer)
+/* Returns the process through which the file of this answer was opened, or NULL. */
+static struct process *process_of_answer(struct manager *manager, const struct msg_file *answer)
 {
-	if (answer->unshared)
-		processes_unshare_module(manager, answer->module);
-	if (answer->duplicate)
-		processes_replace_module(manager, answer->module, answer->duplicate);
+	const struct module *module = modules_find(&manager->modules, answer->cookie);
+
+	return module && module->state == MODULE_OPENING
+		   ? processes_find(&manager->processes, module->requested_for)
+		   : NULL;
+}
+
+void processes_on_file(struct manager *manager, const struct msg_file *answer, int fd)
+{
+	struct process *process = process_of_answer(manager, answer);
+
+	if (process) {
+		process->requests -= process->requests > 0;
+		processes_set_uid(manager, process->tgid, answer->uid);
+	}
+	const struct modules_answer result = modules_on_file(manager, answer, fd);
+	if (result.unshared)
+		processes_unshare_module(manager, result.module);
+	if (result.duplicate)
+		processes_replace_module(manager, result.module, result.duplicate);
 }
 
 /* Has the opener asked for every module that is due and that this process maps; not for those that
  * were last opened through this process, unless `again`. */
-static void process_request_missing(struct manager *manager, const struct process *process,
-				    bool again, uint64_t now_ns)
+static void process_request_missing(struct manager *manager, struct process *process, bool again,
+				    uint64_t now_ns)
 {
 	const struct mapping_list *list = process->list;
 
@@ -477,7 +518,7 @@ static void process_request_missing(struct manager *manager, const struct proces
 
 		if (m->module && module_is_due(m->module, now_ns) &&
 		    (again || m->module->requested_for != process->tgid))
-			module_request(manager, m->module, process->tgid, m->start, m->end);
+			module_request(manager, m->module, process, m->start, m->end);
 	}
 }
 
@@ -509,6 +550,27 @@ void processes_rescan(struct manager *manager, uint32_t tgid, uint64_t now_ns)
 	peer_send(&manager->role.peers[ROLE_OPENER], MESSAGE_OPEN_MAPS, &id, sizeof(id), NULL, 0);
 }
 
+/* Tries again what a process was refused. */
+static void process_retry(struct manager *manager, struct process *process, uint64_t now_ns)
+{
+	if (process->exited_ns)
+		return;
+	if (!process->slot && process->list && process->list->count)
+		process_mark_dirty(&manager->processes, process);
+	if (process->refused &&
+	    now_ns - process->rescanned_ns >= LIMIT_REFUSED_RETRY_MS * NS_PER_MS &&
+	    modules_allow(&manager->modules, process->share))
+		processes_rescan(manager, process->tgid, now_ns);
+}
+
+void processes_retry(struct manager *manager, uint64_t now_ns)
+{
+	for (unsigned int i = 0; i < PROCESS_BUCKETS; i++) {
+		for (struct process *p = manager->processes.buckets[i]; p; p = p->next)
+			process_retry(manager, p, now_ns);
+	}
+}
+
 void processes_reclaim(struct manager *manager, uint64_t now_ns)
 {
 	for (unsigned int i = 0; i < PROCESS_BUCKETS; i++) {
@@ -528,6 +590,7 @@ void processes_reclaim(struct manager *manager, uint64_t now_ns)
 				slot_write(p->slot, 0, NULL);
 			mapping_list_put(p->list, &manager->slabs);
 			mapping_list_put(p->previous, &manager->slabs);
+			process_set_share(p, NULL);
 			process_wait_for(&manager->processes, p, 0, 0);
 			manager->processes.count--;
 			free(p);

@@ -54,8 +54,13 @@ struct process {
 	struct bh_process *slot; /* its entry in the published table, NULL if it has none */
 	bool dirty;		 /* the entry is not up to date */
 	bool announced;		 /* PROCESS was sent for this exec generation */
-	uint64_t exited_ns;	 /* 0 while it runs */
-	uint64_t rescanned_ns;	 /* when its maps were last requested */
+	bool refused;		 /* there was no room for a file that it maps */
+	unsigned int requests;	 /* files that are being opened through it */
+	/* Of its user, as far as known: of its parent, until the opener says what its uid is. NULL:
+	 * not known. It holds a reference. */
+	struct share *share;
+	uint64_t exited_ns;    /* 0 while it runs */
+	uint64_t rescanned_ns; /* when its maps were last requested */
 	/* The permission that the opener has (memory_permits.h); exec generation 0: none. */
 	struct msg_allow_memory allowed;
 	char comm[BH_COMM_BYTES];
@@ -91,6 +96,9 @@ void processes_map(struct manager *manager, uint32_t tgid, const struct mapping 
 void processes_set_maps(struct manager *manager, uint32_t tgid, const char *maps, size_t length,
 			const char *comm);
 
+/* Sets which user a process belongs to. `uid` may be MSG_UID_UNKNOWN. */
+void processes_set_uid(struct manager *manager, uint32_t tgid, uint32_t uid);
+
 /* Returns the mappings that a process had at a time, published in a slab, or NULL if they are not
  * recorded or find no room. */
 const struct mapping_list *processes_list_at(struct manager *manager, uint32_t tgid,
@@ -99,12 +107,18 @@ const struct mapping_list *processes_list_at(struct manager *manager, uint32_t t
 /* Publishes what has changed, and reports new processes to the worker. */
 void processes_publish(struct manager *manager);
 
-/* Changes the mappings of all processes as the opener's answer for a module requires. */
-void processes_apply_answer(struct manager *manager, const struct modules_answer *answer);
+/* Handles the opener's answer to a request for a file; `fd`, -1 if there is none, is taken over.
+ * The process through which the file was opened waits for one file less, and its user is known. The
+ * mappings of all processes are changed as the answer requires. */
+void processes_on_file(struct manager *manager, const struct msg_file *answer, int fd);
 
 /* Requests files that could not be opened again, each for a running process that maps it, when that
  * is due (module_is_due). */
 void processes_request_missing(struct manager *manager, uint64_t now_ns);
+
+/* Requests the mappings of processes again for which there was no room, if there may be now: their
+ * files, or a free entry of the published table. */
+void processes_retry(struct manager *manager, uint64_t now_ns);
 
 /* Requests /proc/TGID/maps from the opener, at most once in LIMIT_RESCAN_MS. */
 void processes_rescan(struct manager *manager, uint32_t tgid, uint64_t now_ns);

@@ -24,9 +24,10 @@ void rules_init(struct rules *rules, struct bh_rule *table)
 {
 	memset(rules, 0, sizeof(*rules));
 	rules->table = table;
-	rules->used = 1;
+	rules->used = BH_RULE_IDS_FIXED;
 	rules->seed = random_seed();
-	table[0] = (struct bh_rule){.kind = BH_RULE_FRAME_POINTER};
+	table[BH_RULE_ID_FRAME_POINTER] = (struct bh_rule){.kind = BH_RULE_FRAME_POINTER};
+	table[BH_RULE_ID_NO_ROOM] = (struct bh_rule){.kind = BH_RULE_NO_ROOM};
 }
 
 static uint16_t *rules_bucket(struct rules *rules, const struct bh_rule *rule)
@@ -49,10 +50,10 @@ static uint16_t rules_take_free(struct rules *rules)
 	return rules->used < RULES_MAX ? (uint16_t)rules->used++ : 0;
 }
 
-int rules_get(struct rules *rules, const struct bh_rule *rule, uint16_t *id)
+int rules_get(struct rules *rules, const struct bh_rule *rule, uint32_t *may_add, uint16_t *id)
 {
 	if (rule->kind == BH_RULE_FRAME_POINTER) {
-		*id = 0;
+		*id = BH_RULE_ID_FRAME_POINTER;
 		return 0;
 	}
 	uint16_t *bucket = rules_bucket(rules, rule);
@@ -64,9 +65,11 @@ int rules_get(struct rules *rules, const struct bh_rule *rule, uint16_t *id)
 			return 0;
 		}
 	}
-	uint16_t n = rules_take_free(rules);
+	uint16_t n = *may_add ? rules_take_free(rules) : 0;
 	if (!n)
 		return -ENOSPC;
+	(*may_add)--;
+	rules->count++;
 	rules->table[n] = *rule;
 	rules->users[n] = 1;
 	rules->next[n] = *bucket;
@@ -77,13 +80,14 @@ int rules_get(struct rules *rules, const struct bh_rule *rule, uint16_t *id)
 
 void rules_put(struct rules *rules, uint16_t id, uint64_t now_ns)
 {
-	if (!id || --rules->users[id])
+	if (id < BH_RULE_IDS_FIXED || --rules->users[id])
 		return;
 	uint16_t *link = rules_bucket(rules, &rules->table[id]);
 	while (*link != id)
 		link = &rules->next[*link];
 	*link = rules->next[id];
 	rules->next[id] = 0;
+	rules->count--;
 	rules->freed_ns[id] = now_ns;
 	if (rules->free_last)
 		rules->next[rules->free_last] = id;

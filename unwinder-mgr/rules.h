@@ -26,7 +26,7 @@ enum {
 };
 
 struct rules {
-	struct bh_rule *table; /* RULES_MAX of them, mapped; rule 0 is "frame pointers" */
+	struct bh_rule *table; /* RULES_MAX of them, mapped; the first ones are BH_RULE_ID_* */
 	uint64_t seed; /* of the hash, so that the author of a file cannot fill one bucket */
 	uint32_t users[RULES_MAX];
 	uint16_t next[RULES_MAX]; /* the next id in the chain or in the queue; 0 ends both */
@@ -34,14 +34,22 @@ struct rules {
 	uint64_t freed_ns[RULES_MAX];
 	uint16_t free_first, free_last; /* the queue of unused ids, oldest first */
 	uint32_t used;			/* ids that were ever assigned */
+	uint32_t count;			/* ids that have a use */
 };
 
 /* Starts with an empty table; `table` is borrowed. */
 void rules_init(struct rules *rules, struct bh_rule *table);
 
-/* Sets `*id` to the id of a rule and adds one use. Rule 0 needs no use. Returns 0, or -ENOSPC if
- * all ids are in use or within the grace period. */
-int rules_get(struct rules *rules, const struct bh_rule *rule, uint16_t *id);
+/* Returns how many further rules fit at most. */
+static inline uint32_t rules_room(const struct rules *rules)
+{
+	return RULES_MAX - BH_RULE_IDS_FIXED - rules->count;
+}
+
+/* Sets `*id` to the id of a rule and adds one use. Rule 0 needs no use. If the rule is not in the
+ * table, `*may_add` is how many the caller may still add, and is reduced by one. Returns 0, or
+ * -ENOSPC if the caller may not add a rule, or all ids are in use or within the grace period. */
+int rules_get(struct rules *rules, const struct bh_rule *rule, uint32_t *may_add, uint16_t *id);
 
 /* Takes one use back. An id without uses is assigned again after the grace period. */
 void rules_put(struct rules *rules, uint16_t id, uint64_t now_ns);

@@ -67,6 +67,13 @@ static int slabs_request(struct slabs *slabs)
 	return -EAGAIN;
 }
 
+uint64_t slabs_room(const struct slabs *slabs)
+{
+	const uint64_t more = slabs->exhausted ? 0 : BH_SLABS_MAX - slabs->count;
+
+	return slabs->free_bytes + more * BH_SLAB_BYTES;
+}
+
 static uint32_t slab_round_up(size_t bytes)
 {
 	return (uint32_t)((bytes + SLAB_ALIGN - 1) & ~(size_t)(SLAB_ALIGN - 1));

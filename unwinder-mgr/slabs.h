@@ -62,6 +62,9 @@ struct slabs {
  * Returns 0 or a negative errno. */
 int slabs_add(struct slabs *slabs, unsigned int index, int fd);
 
+/* Returns how many bytes are free, with the slabs that the loader may still make. */
+uint64_t slabs_room(const struct slabs *slabs);
+
 /* Allocates a block. Returns 0; -EAGAIN if a slab was requested and the caller should try again
  * when it has come; -ENOSPC if none will come; or -EFBIG if no slab is that large. */
 int slabs_alloc(struct slabs *slabs, size_t bytes, struct slab_block *block);

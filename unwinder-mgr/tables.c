@@ -181,15 +181,31 @@ static void table_free_blocks(struct table *table, struct slabs *slabs,
 	free(table->deltas);
 }
 
-int table_place(struct table *table, struct unwind_table_builder *builder, struct slabs *slabs)
+/* Returns how many pages there are from the first to the last described byte. */
+static uint32_t builder_page_count(const struct unwind_table_builder *builder)
 {
 	const struct unwind_ranges *ranges = &builder->ranges;
 	const uint32_t last = ranges->items[ranges->count - 1].end;
-	struct table placed = {.first_page = ranges->items[0].start >> BH_PAGE_BITS};
+
+	return (last >> BH_PAGE_BITS) - (ranges->items[0].start >> BH_PAGE_BITS) + 1;
+}
+
+uint64_t table_bytes_most(const struct unwind_table_builder *builder)
+{
+	const uint64_t pages = builder_page_count(builder);
+	/* Each page begins with a delta, and each range ends with one. */
+	const uint64_t deltas = pages + builder->row_count + builder->ranges.count;
+
+	return pages * sizeof(struct bh_page) + deltas * sizeof(struct bh_delta);
+}
+
+int table_place(struct table *table, struct unwind_table_builder *builder, struct slabs *slabs)
+{
+	struct table placed = {.first_page = builder->ranges.items[0].start >> BH_PAGE_BITS,
+			       .page_count = builder_page_count(builder)};
 	struct placement p = {
 	    .builder = builder, .slabs = slabs, .table = &placed, .rows_left = builder->row_count};
 
-	placed.page_count = (last >> BH_PAGE_BITS) - placed.first_page + 1;
 	if (placed.page_count > PAGES_MAX)
 		return -EFBIG;
 	p.page_end = ((uint64_t)placed.first_page + 1) << BH_PAGE_BITS;

@@ -41,6 +41,9 @@ struct table {
 	size_t bytes; /* in slabs */
 };
 
+/* Returns how many bytes of slabs a builder's rows need at most. */
+uint64_t table_bytes_most(const struct unwind_table_builder *builder);
+
 /* Places a builder's rows in slabs and takes over its rules; the builder is left to be freed.
  * Returns 0; -EAGAIN if it must be tried again when a slab has come; -ENOSPC if none will come;
  * -EFBIG if the code is larger than a page index can cover; or -ENOMEM. On failure both are as

@@ -25,6 +25,7 @@ enum {
 struct build {
 	struct unwind_table_builder *builder;
 	struct rules *rules;
+	uint32_t rules_left; /* that may still be added */
 	const struct elf_image *image;
 	/* The segment of the last FDE: the next FDE is mostly in the same one. */
 	const struct elf_segment *segment;
@@ -43,7 +44,7 @@ static int build_hold_rule(struct build *build, uint16_t rule)
 {
 	struct unwind_table_builder *builder = build->builder;
 
-	if (!rule)
+	if (rule < BH_RULE_IDS_FIXED)
 		return 0;
 	if (build->held[rule / 8] & (1 << rule % 8)) {
 		rules_put(build->rules, rule, 0);
@@ -66,7 +67,12 @@ static int build_on_rule(void *context, const struct cfi_rule *rule, uint32_t *i
 	const struct bh_rule compiled = rule_compile(rule);
 	uint16_t shared;
 
-	int r = rules_get(build->rules, &compiled, &shared);
+	int r = rules_get(build->rules, &compiled, &build->rules_left, &shared);
+	if (r == -ENOSPC) {
+		build->builder->rules_missing++;
+		*id = BH_RULE_ID_NO_ROOM;
+		return 0;
+	}
 	if (!r)
 		r = build_hold_rule(build, shared);
 	if (!r)
@@ -414,7 +420,7 @@ static int build_from_code(struct build *build)
 }
 
 static int build_from_image(struct unwind_table_builder *builder, struct rules *rules,
-			    const struct elf_image *image)
+			    uint32_t rules_most, const struct elf_image *image)
 {
 	_cleanup_free_ struct build *build = calloc(1, sizeof(*build));
 
@@ -422,6 +428,7 @@ static int build_from_image(struct unwind_table_builder *builder, struct rules *
 		return -ENOMEM;
 	build->builder = builder;
 	build->rules = rules;
+	build->rules_left = rules_most;
 	build->image = image;
 	int r = build_from_eh_frame(build);
 	if (r < 0 && r != -ENODATA)
@@ -432,11 +439,12 @@ static int build_from_image(struct unwind_table_builder *builder, struct rules *
 	r = build_from_code(build);
 	if (r < 0)
 		return r;
+	builder->rules_added = rules_most - build->rules_left;
 	return builder->row_count ? 0 : -ENODATA;
 }
 
 int unwind_table_build(struct unwind_table_builder *builder, struct rules *rules,
-		       const struct elf_source *source)
+		       uint32_t rules_most, const struct elf_source *source)
 {
 	struct elf_image image;
 
@@ -444,7 +452,8 @@ int unwind_table_build(struct unwind_table_builder *builder, struct rules *rules
 	int r = elf_image_init(&image, source);
 	if (r < 0)
 		return r;
-	r = image.machine == EM_X86_64 ? build_from_image(builder, rules, &image) : -ENODATA;
+	r = image.machine == EM_X86_64 ? build_from_image(builder, rules, rules_most, &image)
+				       : -ENODATA;
 	elf_image_fini(&image);
 	if (r < 0)
 		unwind_table_builder_fini(builder, rules, 0);

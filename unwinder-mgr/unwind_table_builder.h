@@ -41,16 +41,19 @@ struct unwind_table_builder {
 	struct unwind_ranges ranges; /* once built: ascending, without overlaps */
 	uint16_t *rules;	     /* the ids of which this builder holds one use each */
 	size_t rule_count, rule_capacity;
-	uint64_t bad_fdes; /* descriptions that were skipped because they are malformed */
+	uint32_t rules_added;	/* of them, those that no other module had */
+	uint32_t rules_missing; /* that found no room: BH_RULE_ID_NO_ROOM is in their place */
+	uint64_t bad_fdes;	/* descriptions that were skipped because they are malformed */
 };
 
 /* Reads the .eh_frame of a file (found by its section, or without section headers through the
- * program header of .eh_frame_hdr), its .debug_frame and its uncovered code. Returns 0; -ENODATA if
- * none of them describes anything, in which case frame pointers are used; -ENOSPC if the rule table
- * is full; -ENOMEM; or -ENOEXEC if the file is no ELF file. On failure the builder is empty;
- * otherwise the caller frees it with unwind_table_builder_fini. */
+ * program header of .eh_frame_hdr), its .debug_frame and its uncovered code. At most `rules_most`
+ * rules are added to the table of rules; where there is no room for a rule, the stack will end.
+ * Returns 0; -ENODATA if none of them describes anything, in which case frame pointers are used;
+ * -ENOMEM; or -ENOEXEC if the file is no ELF file. On failure the builder is empty; otherwise the
+ * caller frees it with unwind_table_builder_fini. */
 int unwind_table_build(struct unwind_table_builder *builder, struct rules *rules,
-		       const struct elf_source *source);
+		       uint32_t rules_most, const struct elf_source *source);
 
 /* Frees the rows and gives back the rules. */
 void unwind_table_builder_fini(struct unwind_table_builder *builder, struct rules *rules,

@@ -5,6 +5,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "unwinder-mgr/manager.h"
+#include "unwinder-mgr/module_table.h"
 
 enum {
 	TICK_MS = 1000,
@@ -84,6 +85,9 @@ static void work_reclaim(struct manager *manager, uint64_t now)
 	processes_reclaim(manager, now);
 	modules_reclaim(manager, now);
 	processes_request_missing(manager, now);
+	processes_retry(manager, now);
+	modules_build_again(manager, now);
+	shares_reclaim(&manager->shares, now);
 }
 
 static void work_on_tick(void *context, uint32_t events)

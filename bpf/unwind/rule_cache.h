@@ -117,7 +117,7 @@ static __always_inline int rule_cache_fill(struct unwind_state *s, UNWIND_ENV en
 					   uint64_t *position)
 {
 	const struct bh_module *module = env_module(env, s->last.slot);
-	uint32_t id = 0;
+	uint32_t id = BH_RULE_ID_FRAME_POINTER;
 
 	if (!module)
 		return BH_REASON_BAD_TABLE;
@@ -133,6 +133,8 @@ static __always_inline int rule_cache_fill(struct unwind_state *s, UNWIND_ENV en
 	} else if (s->last.module_id) {
 		/* The module may get a table later, so the rule must not be found again. */
 		key = 0;
+		id = module->state == BH_MODULE_NO_ROOM ? BH_RULE_ID_NO_ROOM
+							: BH_RULE_ID_FRAME_POINTER;
 	}
 	const struct bh_rule *rule = env_rule(env, id);
 	if (!rule)

@@ -38,7 +38,7 @@ static int opener_send(struct opener *opener, enum message_type type, const void
 
 static int opener_send_maps(struct opener *opener, uint32_t tgid)
 {
-	struct msg_maps_of answer = {.tgid = tgid};
+	struct msg_maps_of answer = {.tgid = tgid, .uid = open_file_uid(tgid)};
 	_cleanup_close_ int maps = open_file_proc(tgid, "maps");
 	_cleanup_close_ int stat = open_file_proc(tgid, "stat");
 	const int fds[2] = {maps, stat};
@@ -110,7 +110,7 @@ static int opener_on_open_maps(void *context, const struct msg_id *process)
 static int opener_on_open_file(void *context, const struct msg_open_file *request)
 {
 	struct opener *opener = context;
-	struct msg_file answer = {.cookie = request->cookie};
+	struct msg_file answer = {.cookie = request->cookie, .uid = open_file_uid(request->tgid)};
 	bool same_file = false;
 	_cleanup_close_ int fd = opener->role.strict_memory ? open_file_named(request, &same_file)
 							    : open_file_mapped(request, &same_file);

@@ -23,6 +23,17 @@ int open_file_proc(unsigned int tgid, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
+uint32_t open_file_uid(unsigned int tgid)
+{
+	char path[32];
+	struct stat st;
+
+	/* The directory belongs to the effective uid, also if the files in it belong to root
+	 * because the process may not be read (task_dump_owner in fs/proc/base.c). */
+	snprintf(path, sizeof(path), "/proc/%u", tgid);
+	return stat(path, &st) < 0 ? MSG_UID_UNKNOWN : st.st_uid;
+}
+
 /* The numbers that linux/magic.h lacks, from the sources of Linux and OpenZFS. */
 #define XFS_MAGIC 0x58465342ul
 #define ZFS_MAGIC 0x2fc12fc1ul

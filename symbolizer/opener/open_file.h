@@ -49,6 +49,10 @@ int open_file_named(const struct msg_open_file *request, bool *same_file);
  */
 int open_file_memory(const struct msg_allow_memory *allowed);
 
+/* Returns the effective uid of a process, as this role sees it, or MSG_UID_UNKNOWN if it has
+ * ended. */
+uint32_t open_file_uid(unsigned int tgid);
+
 /* Opens /proc/TGID/NAME. Returns a descriptor or a negative errno. */
 int open_file_proc(unsigned int tgid, const char *name);
 

@@ -79,7 +79,8 @@ static int memory_init(struct unwind_memory *memory)
 	for (unsigned int i = 0; i < memory->slabs.count && !r; i++)
 		memset(memory->slabs.slabs[i].data, 1, BH_SLAB_BYTES);
 	if (!r)
-		memset(memory->rules->table + 1, 1, (RULES_MAX - 1) * sizeof(struct bh_rule));
+		memset(memory->rules->table + BH_RULE_IDS_FIXED, 1,
+		       (RULES_MAX - BH_RULE_IDS_FIXED) * sizeof(struct bh_rule));
 	return r;
 }
 
@@ -114,7 +115,7 @@ static int build(struct unwind_memory *memory, const struct elf_source *source,
 	struct table table;
 
 	const uint64_t begin = cpu_ns();
-	int r = unwind_table_build(&builder, memory->rules, source);
+	int r = unwind_table_build(&builder, memory->rules, RULES_MAX, source);
 	const uint64_t middle = cpu_ns();
 	if (r < 0)
 		return r;

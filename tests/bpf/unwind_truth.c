@@ -95,7 +95,7 @@ static void module_build(struct truth *truth, unsigned int id, const struct elf_
 {
 	struct truth_module *module = &truth->modules[id];
 	struct unwind_table_builder builder;
-	int r = unwind_table_build(&builder, truth->memory.rules, source);
+	int r = unwind_table_build(&builder, truth->memory.rules, RULES_MAX, source);
 
 	if (!r)
 		r = table_place(&module->table, &builder, &truth->memory.slabs);

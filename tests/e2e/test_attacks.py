@@ -5,6 +5,7 @@ Each attack is a program whose damage was seen without the defence. The well-beh
 them starts during the attack.
 """
 import contextlib
+import os
 import struct
 import subprocess
 import time
@@ -15,6 +16,47 @@ FREQ = 99
 X86_64 = 62  # e_machine
 CALLS = 1000  # of each of the two files
 FILLERS = 1000000  # functions of each file: two indexes of symbols do not fit into memory at the same time
+NOBODY = 65534  # the uid of the attackers that hoard
+HOARDED_FILES = 4500  # more than the limit on modules
+RULES = 1 << 16  # that there is room for
+RULES_OF_FILE = 256  # of most of them. A file that has no room gives back what it took, so small files take the rest
+SMALL_FILES = 1000
+
+# Maps the files with the numbers [first, last) as code, in three processes because one may have 4,095 mappings. Then it uses CPU time.
+HOARD = """
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <signal.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	const int count = atoi(argv[1]), part = count / 3;
+	int first = 0, last = part;
+	for (int i = 1; i < 3; i++) {
+		const pid_t parent = getpid();
+		if (fork())
+			break;
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			return 0;
+		first = last;
+		last = i < 2 ? last + part : count;
+	}
+	for (int i = first; i < last; i++) {
+		char name[32];
+		snprintf(name, sizeof(name), "hoard/%d", i);
+		const int fd = open(name, O_RDONLY);
+		if (fd < 0 || mmap(0, 8192, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) == MAP_FAILED)
+			return 1;
+		close(fd);
+	}
+	for (;;)
+		usleep(1000);
+}
+"""
 
 
 def write_chain(path, name, following):
@@ -47,13 +89,40 @@ def write_fillers(path):
             file.write(struct.pack("<IIQQQQIIQQ", *section))
 
 
+def write_rules(path, first, count):
+    """An ELF file with one function, in which each of `count` instructions has another CFA: from `first` words above rsp on.
+
+    rbx is saved below a word that no register is saved in, which distinguishes the rules from those of compiled functions.
+    """
+    cie = bytes([1]) + b"zR\0" + bytes([1, 0x78, 16, 1, 0x1b, 0x0c, 7, 8, 0x90, 1, 0x83, 3])
+    cie = struct.pack("<II", 4 + len(cie), 0) + cie
+    text, eh_frame = 0x1000, 0x1000 + 4 * (count + 1)
+    rows = b""
+    for i in range(count):
+        offset = 8 * (first + i)
+        rows += bytes([0x44, 0x0e, offset & 0x7f | 0x80, offset >> 7 & 0x7f | 0x80, offset >> 14])  # advance by 4, def_cfa_offset
+    at = eh_frame + len(cie)
+    fde = struct.pack("<Iii", len(cie) + 4, text - (at + 8), 4 * (count + 1)) + b"\0" + rows
+    frames = cie + struct.pack("<I", len(fde)) + fde + bytes(4)
+    names = b"\0.text\0.eh_frame\0.shstrtab\0"
+    strings = eh_frame + len(frames)
+    sections = strings + len(names)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\2\1\1", 3, X86_64, 1, 0, 64, sections, 0, 64, 56, 1, 64, 4, 3))
+        file.write(struct.pack("<IIQQQQQQ", 1, 5, 0, 0, 0, strings, strings, 4096))
+        file.write(bytes(eh_frame - 64 - 56) + frames + names)
+        for section in ((0,) * 10, (1, 1, 6, text, text, eh_frame - text, 0, 0, 16, 0),
+                        (7, 1, 2, eh_frame, eh_frame, len(frames), 0, 0, 8, 0), (17, 3, 0, 0, strings, len(names), 0, 0, 1, 0)):
+            file.write(struct.pack("<IIQQQQIIQQ", *section))
+
+
 class Attacks(lib.Case):
     def compile(self, *args):
         subprocess.run(["cc", *args], cwd=self.directory, check=True)
 
     @contextlib.contextmanager
-    def attack(self, *command):
-        process = subprocess.Popen(command, cwd=self.directory, stdin=subprocess.DEVNULL)
+    def attack(self, *command, uid=None):
+        process = subprocess.Popen(command, cwd=self.directory, stdin=subprocess.DEVNULL, user=uid)
         try:
             time.sleep(0.5)
             self.assertIsNone(process.poll(), "the attack ended")
@@ -62,18 +131,33 @@ class Attacks(lib.Case):
             process.kill()
             process.wait()
 
-    def record_attack(self, *command):
+    def build_newcomer(self):
+        """The path of a program that is in no other process, and whose unwind rules are in no other file."""
+        functions = 20
+        with open(f"{self.directory}/newcomer.c", "w", encoding="ascii") as file:
+            file.write('#include "chain.h"\nCHAIN_GLOBALS;\nKEEP long f0(long n) { CHAIN_BURN(); return n; }\n')
+            for i in range(1, functions):
+                file.write(f"KEEP long f{i}(long n) {{ volatile char room[{16 * (3000 + i)}]; room[0] = 1; return f{i - 1}(n) + room[n]; }}\n")
+            chain = ", ".join(f"'f{i}'" for i in range(functions))
+            file.write(f"int main(int argc, char **argv)\n{{\n\tchain_start(argc, argv, 0);\n\tchain_say(\"{{'chains': [[{chain}, 'main', '@start']]}}\");\n")
+            file.write(f"\treturn (int)f{functions - 1}(0);\n}}\n")
+        self.compile("-O1", "-g0", "-fomit-frame-pointer", "-fno-stack-protector", "-fasynchronous-unwind-tables",
+                     "-I", f"{lib.SOURCE}/tests/e2e/programs", "newcomer.c", "-o", "newcomer")
+        return f"{self.directory}/newcomer"
+
+    def record_attack(self, *command, uid=None):
         """A recording of an attack and of two well-behaved programs. Checks the samples of the latter, and returns the recording."""
-        with lib.Program("recursion", 28) as before, self.attack(*command):
+        newcomer = self.build_newcomer()
+        with lib.Program("recursion", 28) as before, self.attack(*command, uid=uid):
             process = self.start(seconds=None, freq=FREQ)
             self.wait_until_recording(process)
-            with lib.Program("recursion", 60) as later:
+            with lib.Program("newcomer", path=newcomer) as later:
                 self.give_cpu_time(5, process)
                 expected = lib.Expectation({"chains": before.expectation.said["chains"] + later.expectation.said["chains"]})
             process.terminate()
             recording = self.finish(process)
         self.assert_accounted(recording)
-        samples = recording.of("recursion")
+        samples = recording.of("recursion") + recording.of("newcomer")
         right = sum(s.count for s in samples if expected.matches(s))
         lost, taken = sum(recording.stats["lost"].values()), recording.stats["taken"]
         print(f"  {right} of {sum(s.count for s in samples)} samples of the well-behaved programs are right, {lost} of {taken} are lost")
@@ -95,6 +179,34 @@ class Attacks(lib.Case):
         deep = [s for s in recording.of("attack") if len(s.frames) > CALLS]
         self.assertTrue(deep, recording.describe())
         self.assertTrue(any("a999" in s.frames for s in deep), "one of the two files has names")
+
+    def record_hoarder(self, count, write):
+        """A recording of processes of another user that map `count` files, which `write` makes from a path and a number."""
+        os.mkdir(f"{self.directory}/hoard")
+        for i in range(count):
+            write(f"{self.directory}/hoard/{i}", i)
+        with open(f"{self.directory}/attack.c", "w", encoding="ascii") as file:
+            file.write(HOARD)
+        self.compile("attack.c", "-o", "attack")
+        os.chmod(self.directory, 0o755)
+        recording = self.record_attack("./attack", str(count), uid=NOBODY)
+        self.assertRegex(recording.stderr, f"a user has used up the share .* uid={NOBODY}")
+
+    def test_more_files_than_there_may_be_modules(self):
+        """Without shares, the files of programs that start later count as memory without a file."""
+        def write(path, number):
+            with open(path, "wb") as file:
+                file.write(number.to_bytes(4096, "little"))
+        self.record_hoarder(HOARDED_FILES, write)
+
+    def test_more_rules_than_there_is_room_for(self):
+        """Without shares, files that need a rule which no other file has get no table."""
+        large = RULES // RULES_OF_FILE - 3
+
+        def write(path, number):
+            count = RULES_OF_FILE if number < large else 1
+            write_rules(path, 5 + number * RULES_OF_FILE if number < large else 5 + RULES + number, count)
+        self.record_hoarder(large + SMALL_FILES, write)
 
 
 if __name__ == "__main__":

@@ -109,7 +109,7 @@ static void module_build(struct live *live, unsigned int id, const struct elf_so
 {
 	struct live_module *module = &live->modules[id];
 	struct unwind_table_builder builder;
-	int r = unwind_table_build(&builder, live->unwind.rules, source);
+	int r = unwind_table_build(&builder, live->unwind.rules, RULES_MAX, source);
 
 	if (!r)
 		r = table_place(&module->table, &builder, &live->unwind.slabs);

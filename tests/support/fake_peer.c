@@ -7,8 +7,8 @@ int peer_send(struct peer *peer, enum message_type type, const void *payload, si
 {
 	(void)peer;
 	(void)fds;
-	/* No message that these tests provoke has descriptors. */
-	if (type <= MESSAGE_NONE || type >= MESSAGE_TYPE_COUNT || fd_count || (length && !payload))
+	(void)fd_count;
+	if (type <= MESSAGE_NONE || type >= MESSAGE_TYPE_COUNT || (length && !payload))
 		abort();
 	fake_peer.attempts[type]++;
 	return fake_peer.on_send ? fake_peer.on_send(type, payload, length) : 0;

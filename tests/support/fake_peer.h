@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A fake peer: peer_send() for tests that are linked without ipc/. It counts the messages by type,
- * aborts if one has descriptors, and hands them to the test, which may answer with an error.
+ * A fake peer: peer_send() for tests that are linked without ipc/. It counts the messages by type
+ * and hands them, without descriptors, to the test, which may answer with an error.
  *
  * A test defines it once: FAKE_PEER(on_send), or FAKE_PEER(NULL) if every message is accepted.
  */

@@ -57,7 +57,7 @@ static struct unwound *unwound_new(const struct input_elf *elf)
 
 static void build_rows(struct unwound *u)
 {
-	NEED(!unwind_table_build(&u->builder, u->memory.rules, &u->source));
+	NEED(!unwind_table_build(&u->builder, u->memory.rules, RULES_MAX, &u->source));
 }
 
 static void place(struct unwound *u)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A manager whose table of processes and whose module slots are ordinary memory, for tests of what it
- * knows of processes and files. Its peers are fakes (tests/support/fake_peer.h). */
+/* A manager whose table of processes and whose module slots are ordinary memory, for tests of what
+ * it knows of processes and files. Its peers are fakes (tests/support/fake_peer.h). */
 #ifndef TESTS_UNIT_UNWINDER_MGR_MANAGER_FIXTURE_H
 #define TESTS_UNIT_UNWINDER_MGR_MANAGER_FIXTURE_H
 
@@ -16,6 +16,7 @@ static void manager_setup(void)
 	manager.processes.table = calloc(1, sizeof(*manager.processes.table));
 	manager.modules.published = calloc(MODULE_SLOTS, sizeof(*manager.modules.published));
 	cr_assert(manager.processes.table && manager.modules.published);
+	cr_assert_eq(modules_add_no_room(&manager), 0);
 }
 
 /* Ends all processes, and with them their modules, so that a leak is found. A module that waits for

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -176,6 +177,7 @@ Test(mapping_list, published_copy_has_the_walkers_form_and_is_retired_by_a_chang
 {
 	struct mapping_list *list = mapping_list_new();
 	const int fd = memfd_create("slab", MFD_CLOEXEC);
+	struct share share = {.held[SHARED_SLABS] = BH_SLABS_MAX * (uint64_t)BH_SLAB_BYTES};
 
 	cr_assert_eq(ftruncate(fd, BH_SLAB_BYTES), 0);
 	cr_assert_eq(slabs_add(&slabs, 0, fd), 0);
@@ -183,7 +185,11 @@ Test(mapping_list, published_copy_has_the_walkers_form_and_is_retired_by_a_chang
 	modules[0].id = 5;
 	add(list, 0x7000, 0x9000, 0x2000, &modules[0]);
 	add(list, 0xa000, 0xb000, 0, NULL);
-	cr_assert_eq(mapping_list_publish(list, &slabs), 0);
+	cr_expect_eq(mapping_list_publish(list, &slabs, &share), -EDQUOT);
+	share.held[SHARED_SLABS] = 0;
+	cr_assert_eq(mapping_list_publish(list, &slabs, &share), 0);
+	cr_expect_eq(share.held[SHARED_SLABS], list->block.bytes);
+	cr_expect_eq(share.references, 1);
 	const struct bh_mapping *published = slabs_at(&slabs, &list->block);
 	cr_expect_eq(published[0].start, 0x7000);
 	cr_expect_eq(published[0].end, 0x9000);
@@ -194,6 +200,8 @@ Test(mapping_list, published_copy_has_the_walkers_form_and_is_retired_by_a_chang
 	mapping_list_withdraw(list, &slabs);
 	cr_expect_eq(list->block.bytes, 0);
 	cr_expect_eq(slabs.retired_count, 1);
+	cr_expect_eq(share.held[SHARED_SLABS], 0);
+	cr_expect_eq(share.references, 0);
 	mapping_list_put(list, &slabs);
 	close(fd);
 }

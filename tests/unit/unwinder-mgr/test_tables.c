@@ -11,7 +11,7 @@ static void build(struct unwind_memory *memory, struct manual_elf *file, struct 
 	const struct elf_source source = manual_elf_finish(file);
 	struct unwind_table_builder builder;
 
-	cr_assert_eq(unwind_table_build(&builder, memory->rules, &source), 0);
+	cr_assert_eq(unwind_table_build(&builder, memory->rules, RULES_MAX, &source), 0);
 	cr_assert_eq(table_place(table, &builder, &memory->slabs), 0);
 	unwind_table_builder_fini(&builder, memory->rules, 0);
 	unwind_memory_publish(memory, SLOT, MODULE_ID, table);
@@ -272,16 +272,16 @@ Test(tables, file_without_descriptions_has_no_table)
 	struct elf_source source = manual_elf_finish(file);
 	struct unwind_table_builder builder;
 
-	cr_assert_eq(unwind_table_build(&builder, memory.rules, &source), -ENODATA);
+	cr_assert_eq(unwind_table_build(&builder, memory.rules, RULES_MAX, &source), -ENODATA);
 	/* Functions, but all of them elsewhere. */
 	put_function(eh_frame(file), 0x100, 0x80, &(const struct row){0, 8}, 1, false);
 	source = manual_elf_finish(file);
-	cr_assert_eq(unwind_table_build(&builder, memory.rules, &source), -ENODATA);
+	cr_assert_eq(unwind_table_build(&builder, memory.rules, RULES_MAX, &source), -ENODATA);
 	file->meta[0] = 0;
-	cr_assert_eq(unwind_table_build(&builder, memory.rules, &source), -ENOEXEC);
+	cr_assert_eq(unwind_table_build(&builder, memory.rules, RULES_MAX, &source), -ENOEXEC);
 	manual_elf_finish(file);
 	((Elf64_Ehdr *)file->meta)->e_machine = EM_AARCH64;
-	cr_assert_eq(unwind_table_build(&builder, memory.rules, &source), -ENODATA);
+	cr_assert_eq(unwind_table_build(&builder, memory.rules, RULES_MAX, &source), -ENODATA);
 	cr_assert_eq(users_of_all(memory.rules), 0);
 	unwind_memory_fini(&memory);
 	free(file);
@@ -328,7 +328,7 @@ Test(tables, text_larger_than_a_page_index_is_refused)
 	FUNCTION(eh_frame(file), 0x10, 0x10, {0, 8});
 	FUNCTION(eh_frame(file), far - TEXT + 0x10, 0x10, {0, 8});
 	source = manual_elf_finish(file);
-	cr_assert_eq(unwind_table_build(&builder, memory.rules, &source), 0);
+	cr_assert_eq(unwind_table_build(&builder, memory.rules, RULES_MAX, &source), 0);
 	cr_assert_eq(table_place(&table, &builder, &memory.slabs), -EFBIG);
 	unwind_table_builder_fini(&builder, memory.rules, 0);
 	cr_assert_eq(users_of_all(memory.rules), 0);
@@ -349,7 +349,7 @@ Test(tables, table_is_placed_as_soon_as_there_is_room)
 	for (uint32_t i = 0; i < 1000; i++)
 		FUNCTION(eh_frame(file), i * 64, 64, {0, 8}, {1, (int32_t)(16 + i % 500 * 8)}, {40, 8});
 	const struct elf_source source = manual_elf_finish(file);
-	cr_assert_eq(unwind_table_build(&builder, memory.rules, &source), 0);
+	cr_assert_eq(unwind_table_build(&builder, memory.rules, RULES_MAX, &source), 0);
 	/* Room for the pages, but not for all deltas. */
 	cr_assert_eq(slabs_alloc(&memory.slabs, BH_SLAB_BYTES - 2048, &most), 0);
 	cr_assert_eq(table_place(&table, &builder, &memory.slabs), -ENOSPC);
@@ -381,7 +381,7 @@ Test(tables, modules_share_equal_rules)
 	build(&memory, file, &second);
 	cr_assert_eq(first.rule_count, 3);
 	cr_assert_eq(second.rule_count, 3);
-	cr_assert_eq(memory.rules->used, 4);
+	cr_assert_eq(memory.rules->count, 3);
 	cr_assert_eq(users_of_all(memory.rules), 6);
 	table_retire(&first, &memory.slabs, memory.rules, clock_monotonic_ns());
 	cr_assert_eq(users_of_all(memory.rules), 3);
@@ -391,22 +391,38 @@ Test(tables, modules_share_equal_rules)
 	free(file);
 }
 
-Test(tables, full_rule_table_fails_and_recovers)
+/* Three rules are needed and there is room for two, in the table or in the user's share of it. */
+static void check_missing_rule(uint32_t others, uint32_t rules_most)
 {
 	struct manual_elf *file = manual_elf_new(0x1000);
 	struct unwind_memory memory = memory_with(1);
 	struct unwind_table_builder builder;
+	struct table table;
+	uint32_t unlimited = UINT32_MAX;
 	uint16_t id;
 
-	for (int32_t i = 1; i < RULES_MAX - 2; i++)
-		cr_assert_eq(rules_get(memory.rules, &(struct bh_rule){.kind = BH_RULE_FP, .cfa = i}, &id), 0);
+	for (uint32_t i = 0; i < others; i++)
+		cr_assert_eq(rules_get(memory.rules, &(struct bh_rule){.kind = BH_RULE_FP, .cfa = (int32_t)i}, &unlimited, &id), 0);
 	FUNCTION(eh_frame(file), 0x100, 0x80, {0, 8}, {1, 16}, {9, 80}, {0x70, 8});
 	const struct elf_source source = manual_elf_finish(file);
-	cr_assert_eq(unwind_table_build(&builder, memory.rules, &source), -ENOSPC);
-	cr_assert_eq(users_of_all(memory.rules), RULES_MAX - 3, "what it had taken is given back");
-	rules_put(memory.rules, 5, 0);
-	cr_assert_eq(unwind_table_build(&builder, memory.rules, &source), 0);
+	cr_assert_eq(unwind_table_build(&builder, memory.rules, rules_most, &source), 0);
+	cr_expect_eq(builder.rules_added, 2);
+	cr_expect_eq(builder.rules_missing, 1);
+	cr_assert_eq(table_place(&table, &builder, &memory.slabs), 0);
 	unwind_table_builder_fini(&builder, memory.rules, 0);
+	unwind_memory_publish(&memory, SLOT, MODULE_ID, &table);
+	cr_expect_eq(memory.rules->table[find_rule(&memory, TEXT + 0x108)].cfa, 16);
+	cr_expect_eq(find_rule(&memory, TEXT + 0x109), BH_RULE_ID_NO_ROOM);
+	cr_expect_eq(find_rule(&memory, TEXT + 0x16f), BH_RULE_ID_NO_ROOM);
+	cr_expect_eq(memory.rules->table[find_rule(&memory, TEXT + 0x170)].cfa, 8);
+	table_retire(&table, &memory.slabs, memory.rules, 0);
+	cr_expect_eq(users_of_all(memory.rules), others, "what it had taken is given back");
 	unwind_memory_fini(&memory);
 	free(file);
+}
+
+Test(tables, a_rule_without_room_is_missing_alone)
+{
+	check_missing_rule(RULES_MAX - BH_RULE_IDS_FIXED - 2, RULES_MAX);
+	check_missing_rule(0, 2);
 }

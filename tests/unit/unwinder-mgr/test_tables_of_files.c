@@ -192,7 +192,7 @@ static bool check_file(const char *path)
 	cr_assert_eq(cfi_rules_init(&painting.rules), 0);
 	paint(&painting, source);
 	cr_assert_eq(painting.overlaps, 0, "%s: %lu bytes described twice", path, painting.overlaps);
-	cr_assert_eq(unwind_table_build(&builder, memory.rules, source), 0);
+	cr_assert_eq(unwind_table_build(&builder, memory.rules, RULES_MAX, source), 0);
 	cr_assert_eq(table_place(&table, &builder, &memory.slabs), 0);
 	unwind_table_builder_fini(&builder, memory.rules, 0);
 	unwind_memory_publish(&memory, SLOT, MODULE_ID, &table);

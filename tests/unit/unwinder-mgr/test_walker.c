@@ -66,7 +66,7 @@ Test(walker, the_cfa_of_the_leaf_may_use_any_register)
 		if (i != BH_REG_RSP)
 			w->registers.gpr[i] = STACK + 64 + 40;
 		else
-			w->memory.rules->table[1].cfa = 32;
+			w->memory.rules->table[rule_of(0)].cfa = 32;
 		EXPECT_CALLED(w);
 	}
 }
@@ -169,9 +169,9 @@ Test(walker, the_return_address_may_be_in_a_register)
 	w->registers.gpr[BH_REG_RDI] = in(1);
 	EXPECT(w, BH_REASON_COMPLETE, frame_of(in(0)), frame_of(in(1) - 1));
 	/* The return address was popped, so the frame is empty. */
-	w->memory.rules->table[1].cfa = 0;
+	w->memory.rules->table[rule_of(0)].cfa = 0;
 	EXPECT(w, BH_REASON_COMPLETE, frame_of(in(0)), frame_of(in(1) - 1));
-	w->memory.rules->table[1].cfa = -8;
+	w->memory.rules->table[rule_of(0)].cfa = -8;
 	EXPECT(w, BH_REASON_BAD_CFA, frame_of(in(0)));
 	/* Without a limit this would be endless. */
 	put_rule(w, 0, (struct bh_rule){.kind = BH_RULE_RA_REGISTER, .reg = BH_REG_RBX});

@@ -42,6 +42,12 @@ struct world {
 	struct walker_stack copy;
 };
 
+/* Returns the id of a function's rule. */
+static inline uint16_t rule_of(unsigned int function)
+{
+	return (uint16_t)(BH_RULE_IDS_FIXED + function);
+}
+
 static inline struct world *world_new(void)
 {
 	struct world *w = calloc(1, sizeof(*w));
@@ -63,7 +69,7 @@ static inline struct world *world_new(void)
 				     .count = 4};
 	for (uint32_t i = 0; i < FUNCTIONS; i++)
 		delta[i] = (struct bh_delta){.low = (uint16_t)(i % 4 * FUNCTION_BYTES),
-					     .rule = (uint16_t)(i + 1)};
+					     .rule = rule_of(i)};
 	w->memory.modules[1] = (struct bh_module){.state = BH_MODULE_READY,
 						  .id = MODULE_ID_A,
 						  .page_slab = pages.slab,
@@ -103,7 +109,7 @@ static inline uint64_t frame_of(uint64_t address)
 
 static inline void put_rule(struct world *w, unsigned int function, struct bh_rule rule)
 {
-	w->memory.rules->table[function + 1] = rule;
+	w->memory.rules->table[rule_of(function)] = rule;
 }
 
 static inline void put_word(struct world *w, uint64_t address, uint64_t value)

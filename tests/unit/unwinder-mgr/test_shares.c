@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The shares of users: the numbers, and what happens to the files and processes of one who wants too
+ * much. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/sysmacros.h>
+
+#include "tests/support/fake_peer.h"
+#include "tests/unit/unwinder-mgr/manager_fixture.h"
+
+enum {
+	HOARDER = 1000,
+	NEIGHBOUR = 1001,
+};
+
+static struct msg_open_file last; /* the last request to the opener */
+
+static int on_send(enum message_type type, const void *payload, size_t length)
+{
+	if (type == MESSAGE_OPEN_FILE && length == sizeof(last))
+		memcpy(&last, payload, length);
+	return 0;
+}
+
+FAKE_PEER(on_send);
+
+static void setup(void)
+{
+	const struct rlimit files = {2 * LIMIT_MODULES, 2 * LIMIT_MODULES};
+
+	manager_setup();
+	if (setrlimit(RLIMIT_NOFILE, &files) < 0)
+		cr_skip_test("the limit on open files is too low");
+}
+
+TestSuite(shares, .init = setup, .fini = manager_teardown);
+
+/* Maps a file that nobody has mapped. Returns whether the opener is asked for it. */
+static bool map_new_file(uint32_t tgid)
+{
+	static uint64_t inode;
+	const uint64_t start = 0x1000 * ++inode;
+	const struct mapping mapping = {.start = start, .end = start + 0x1000};
+	const struct module_key key = {.device_major = 8, .device_minor = 1, .inode = inode};
+	const unsigned int before = fake_peer.attempts[MESSAGE_OPEN_FILE];
+
+	processes_map(&manager, tgid, &mapping, &key, "/tmp/file");
+	return fake_peer.attempts[MESSAGE_OPEN_FILE] != before;
+}
+
+/* Answers the last request with a file that is no ELF file. */
+static void answer(uint32_t uid)
+{
+	const struct msg_file message = {.cookie = last.cookie, .same_file = 1, .uid = uid};
+	const int fd = memfd_create("file", MFD_CLOEXEC);
+
+	cr_assert_geq(fd, 0, "%m");
+	processes_on_file(&manager, &message, fd);
+}
+
+/* Lets a process map `count` new files. Returns how many of them get a module. */
+static unsigned int map_files(uint32_t tgid, uint32_t uid, unsigned int count)
+{
+	unsigned int accepted = 0;
+
+	for (unsigned int i = 0; i < count; i++) {
+		if (!map_new_file(tgid))
+			continue;
+		answer(uid);
+		accepted++;
+	}
+	return accepted;
+}
+
+static const struct module *module_of_last_mapping(uint32_t tgid)
+{
+	const struct mapping_list *list = processes_find(&manager.processes, tgid)->list;
+
+	return list->mappings[list->count - 1].module;
+}
+
+Test(shares, a_user_may_hold_as_much_as_is_left_for_all_others)
+{
+	struct share one = {0};
+
+	cr_expect(share_allows(&one, SHARED_RULES, 50, 100));
+	cr_expect_not(share_allows(&one, SHARED_RULES, 51, 100));
+	share_take(&one, SHARED_RULES, 50);
+	cr_expect_eq(share_left(&one, SHARED_RULES, 50), 0);
+	cr_expect_eq(share_left(&one, SHARED_RULES, 70), 10);
+	cr_expect_eq(share_left(&one, SHARED_RULES, 10), 0, "others have taken the rest");
+	share_give_back(&one, SHARED_RULES, 50);
+	cr_expect_eq(share_left(&one, SHARED_RULES, 10), 5);
+	cr_expect_eq(share_left(NULL, SHARED_RULES, 10), 10, "the machine itself has no share");
+}
+
+Test(shares, uids_of_one_user_namespace_are_one_user)
+{
+	static const uint32_t same[][2] = {
+	    {100000, 165535}, {165536, 165537}, {70000, 99999}, {1000, 1000}};
+	static const uint32_t different[][2] = {{0, 1000}, {65534, 65535}, {165535, 165536}};
+
+	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++) {
+		struct share *a = shares_get(&manager.shares, same[i][0]);
+		struct share *b = shares_get(&manager.shares, same[i][1]);
+
+		cr_expect_eq(a, b, "%u", same[i][0]);
+		share_unref(a);
+		share_unref(b);
+	}
+	for (size_t i = 0; i < sizeof(different) / sizeof(different[0]); i++) {
+		struct share *a = shares_get(&manager.shares, different[i][0]);
+		struct share *b = shares_get(&manager.shares, different[i][1]);
+
+		cr_expect_neq(a, b, "%u", different[i][0]);
+		share_unref(a);
+		share_unref(b);
+	}
+	shares_reclaim(&manager.shares, clock_monotonic_ns());
+	cr_expect_eq(manager.shares.count, 0);
+}
+
+Test(shares, further_users_share_one_and_used_up_time_is_kept)
+{
+	struct share *users[LIMIT_SHARES + 2];
+	const uint64_t now_ns = clock_monotonic_ns();
+
+	for (uint32_t i = 0; i < LIMIT_SHARES + 2; i++)
+		users[i] = shares_get(&manager.shares, i);
+	cr_expect_eq(users[LIMIT_SHARES], users[LIMIT_SHARES + 1]);
+	cr_expect_neq(users[LIMIT_SHARES], users[LIMIT_SHARES - 1]);
+	time_share_is_left(&users[5]->building, now_ns);
+	time_share_spend(&users[5]->building, NS_PER_S);
+	for (uint32_t i = 0; i < LIMIT_SHARES + 2; i++)
+		share_unref(users[i]);
+	shares_reclaim(&manager.shares, now_ns);
+	cr_expect_eq(manager.shares.count, 1);
+	shares_reclaim(&manager.shares, now_ns + 100 * NS_PER_S / LIMIT_BUILD_PERCENT);
+	cr_expect_eq(manager.shares.count, 0);
+}
+
+Test(shares, files_of_one_user_leave_room_for_the_files_of_others)
+{
+	const unsigned int most = LIMIT_MODULES / 2;
+	const unsigned int accepted = map_files(100, HOARDER, LIMIT_MODULES);
+
+	cr_expect_leq(accepted, most);
+	cr_expect_geq(accepted, most - 2, "%u", accepted);
+	/* The stacks in the others end there, and are not taken for memory without a file. */
+	cr_expect_eq(module_of_last_mapping(100), manager.modules.no_room);
+	cr_expect_eq(manager.modules.published[manager.modules.no_room->slot].state, BH_MODULE_NO_ROOM);
+	/* A child belongs to the same user, whatever it executes. */
+	processes_fork(&manager, 100, 101);
+	processes_exec(&manager, 101, "child", 1);
+	cr_expect_not(map_new_file(101));
+	cr_expect_eq(map_files(200, NEIGHBOUR, 500), 500);
+	cr_expect_eq(manager.modules.published[module_of_last_mapping(200)->slot].state,
+		     BH_MODULE_FRAME_POINTERS);
+}
+
+Test(shares, a_process_of_which_nothing_is_known_cannot_ask_for_everything)
+{
+	unsigned int requested = 0;
+
+	for (unsigned int i = 0; i < 2 * LIMIT_PROCESS_REQUESTS; i++)
+		requested += map_new_file(100);
+	cr_expect_eq(requested, LIMIT_PROCESS_REQUESTS);
+	cr_expect_eq(map_files(200, NEIGHBOUR, 500), 500);
+	while (manager.modules.all->next) {
+		bool found = false;
+
+		for (struct module *m = manager.modules.all; m; m = m->next) {
+			if (m->state != MODULE_OPENING)
+				continue;
+			const struct msg_file message = {.cookie = m->id, .uid = HOARDER};
+
+			processes_on_file(&manager, &message, -1);
+			found = true;
+		}
+		if (!found)
+			break;
+	}
+	cr_expect_eq(processes_find(&manager.processes, 100)->requests, 0);
+}
+
+Test(shares, refused_files_are_requested_when_there_is_room_again)
+{
+	map_files(100, HOARDER, LIMIT_MODULES);
+	processes_exec(&manager, 101, "other", 1);
+	processes_set_uid(&manager, 101, HOARDER);
+	cr_expect_not(map_new_file(101));
+	const uint64_t later_ns = clock_monotonic_ns() + LIMIT_REFUSED_RETRY_MS * NS_PER_MS;
+	const unsigned int before = fake_peer.attempts[MESSAGE_OPEN_MAPS];
+	processes_retry(&manager, later_ns);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MAPS], before, "there is no room yet");
+	processes_exit(&manager, 100, 1);
+	processes_publish(&manager);
+	processes_reclaim(&manager, later_ns);
+	modules_reclaim(&manager, later_ns);
+	processes_retry(&manager, later_ns);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MAPS], before + 1);
+}

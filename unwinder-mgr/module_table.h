@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Building and placing a module's unwind table, as far as the share of the user allows to whom the
+ * file belongs (shares.h): in time, in rules, and in bytes. Where a rule finds no room, stacks end
+ * at the code that needs it. Where the table finds none, they end anywhere in the file
+ * (MODULE_NO_ROOM), and it is built again later.
+ */
+#ifndef UNWINDER_MGR_MODULE_TABLE_H
+#define UNWINDER_MGR_MODULE_TABLE_H
+
+#include <stdint.h>
+
+#include "parse/elf_image.h"
+#include "unwinder-mgr/module.h"
+
+struct manager;
+
+/* Returns a source that reads the module's file. It is valid as long as the module. */
+struct elf_source module_source(struct module *module);
+
+/* Builds and places the table of a module whose file is open, and sets its state. */
+void module_build(struct manager *manager, struct module *module);
+
+/* Places the rows that wait for a slab. */
+void modules_place_waiting(struct manager *manager);
+
+/* Builds the tables again for which there was no room, if there may be now. */
+void modules_build_again(struct manager *manager, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How this works: see shares.h. */
+#include "unwinder-mgr/shares.h"
+
+#include <stdlib.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "unwinder-mgr/limits.h"
+
+enum {
+	/* Where the blocks of ids for user namespaces begin, and how large they are: SUB_UID_MIN
+	 * and SUB_UID_COUNT of shadow-utils. */
+	UID_BLOCKS_START = 100000,
+	UID_BLOCK = 65536,
+};
+
+/* Returns the number by which the user of a uid is known here: the first id of its block. */
+static uint32_t user_of(uint32_t uid)
+{
+	if (uid < UID_BLOCK)
+		return uid;
+	if (uid < UID_BLOCKS_START)
+		return UID_BLOCK;
+	return uid - (uid - UID_BLOCKS_START) % UID_BLOCK;
+}
+
+static void share_init(struct share *share, uint32_t user)
+{
+	*share = (struct share){
+	    .user = user,
+	    .building = {.percent = LIMIT_BUILD_PERCENT, .most_ns = LIMIT_BUILD_MS * NS_PER_MS}};
+}
+
+static struct share *share_new(struct shares *shares, uint32_t user)
+{
+	struct share *share = shares->count < LIMIT_SHARES ? malloc(sizeof(*share)) : NULL;
+
+	if (!share) {
+		if (!shares->others.building.percent)
+			share_init(&shares->others, UINT32_MAX);
+		return &shares->others;
+	}
+	struct share **bucket = &shares->buckets[user % SHARES_BUCKETS];
+	share_init(share, user);
+	share->next = *bucket;
+	*bucket = share;
+	shares->count++;
+	return share;
+}
+
+struct share *shares_get(struct shares *shares, uint32_t uid)
+{
+	const uint32_t user = user_of(uid);
+	struct share *share = shares->buckets[user % SHARES_BUCKETS];
+
+	while (share && share->user != user)
+		share = share->next;
+	return share_ref(share ? share : share_new(shares, user));
+}
+
+struct share *share_ref(struct share *share)
+{
+	if (share)
+		share->references++;
+	return share;
+}
+
+void share_unref(struct share *share)
+{
+	if (share)
+		share->references--;
+}
+
+/* Returns whether nothing would be lost with the share. */
+static bool share_is_idle(struct share *share, uint64_t now_ns)
+{
+	return !share->references && time_share_is_left(&share->building, now_ns) &&
+	       share->building.left_ns == (int64_t)share->building.most_ns;
+}
+
+void shares_reclaim(struct shares *shares, uint64_t now_ns)
+{
+	for (unsigned int i = 0; i < SHARES_BUCKETS; i++) {
+		for (struct share **link = &shares->buckets[i]; *link;) {
+			struct share *share = *link;
+
+			if (!share_is_idle(share, now_ns)) {
+				link = &share->next;
+				continue;
+			}
+			*link = share->next;
+			shares->count--;
+			free(share);
+		}
+	}
+}
+
+uint64_t share_left(const struct share *share, enum shared_table table, uint64_t room)
+{
+	if (!share)
+		return room;
+	return room > share->held[table] ? (room - share->held[table]) / 2 : 0;
+}
+
+bool share_allows(const struct share *share, enum shared_table table, uint64_t amount,
+		  uint64_t room)
+{
+	return amount <= share_left(share, table, room);
+}
+
+void share_take(struct share *share, enum shared_table table, uint64_t amount)
+{
+	if (share)
+		share->held[table] += amount;
+}
+
+void share_give_back(struct share *share, enum shared_table table, uint64_t amount)
+{
+	if (share)
+		share->held[table] -= amount;
+}
+
+void shares_log_refusal(struct shares *shares, const struct share *share, enum shared_table table,
+			uint64_t now_ns)
+{
+	static const char *const names[] = {[SHARED_MODULES] = "files",
+					    [SHARED_RULES] = "rules",
+					    [SHARED_SLABS] = "bytes",
+					    [SHARED_TIME] = "time"};
+
+	if (shares->logged_ns && now_ns - shares->logged_ns < LIMIT_SHARE_LOG_MS * NS_PER_MS)
+		return;
+	shares->logged_ns = now_ns;
+	log_warning("a user has used up the share of the unwind tables that one user may have, so "
+		    "stacks end in further files of that user: uid=%u of=%s",
+		    share ? share->user : 0, names[table]);
+}

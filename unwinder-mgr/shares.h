@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How much of the tables that all processes of the machine share each user holds.
+ *
+ * How this works. A user decides how many files the own processes map, and how many rules those
+ * files have. So that one user's files cannot keep out those of others, a user may hold at
+ * most as much of a table as is still free. One user alone gets half of a table. A second one gets
+ * half of what is left, and so on: there is always room for one more. Nothing is set aside for
+ * users who need nothing, and nothing has to be taken away again.
+ *
+ * What is refused is missing for that user's files and processes only, and their stacks end with
+ * the reason "tables_full".
+ *
+ * The user is known by the uid that a process has on the host. Ids from 65,536 on are not those of
+ * people: a user namespace gives its user a block of 65,536 of them (/etc/subuid). One block counts
+ * as one user, since its ids cost nothing.
+ *
+ * Example: 4,096 modules are possible and nobody has any. User 1000 maps 5,000 files: the first
+ * 2,048 are accepted. User 1001 may have up to 1,024 then. User 1000 ends 1,024 of his modules, and
+ * user 1001 may have up to 1,536.
+ */
+#ifndef UNWINDER_MGR_SHARES_H
+#define UNWINDER_MGR_SHARES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/time_share.h"
+
+enum shared_table {
+	SHARED_MODULES,
+	SHARED_RULES,
+	SHARED_SLABS, /* in bytes */
+	SHARED_TABLES,
+	SHARED_TIME = SHARED_TABLES /* for the log only: see `building` */
+};
+
+enum {
+	SHARES_BUCKETS = 64
+};
+
+/* What one user holds. */
+struct share {
+	struct share *next;
+	uint32_t user;		 /* see above */
+	unsigned int references; /* by processes, modules and lists of mappings */
+	uint64_t held[SHARED_TABLES];
+	struct time_share building; /* time in which tables of the user's files are built */
+};
+
+struct shares {
+	struct share *buckets[SHARES_BUCKETS];
+	unsigned int count;
+	struct share others; /* of all users for whom there is no room here */
+	uint64_t logged_ns;  /* when a refusal was last written to the log; 0: never */
+};
+
+/* Returns the share of the user with this uid, with one reference more. */
+struct share *shares_get(struct shares *shares, uint32_t uid);
+
+/* Adds one reference. `share` may be NULL. Returns it. */
+struct share *share_ref(struct share *share);
+
+/* Takes one reference back. `share` may be NULL. */
+void share_unref(struct share *share);
+
+/* Frees the shares without references: their users hold nothing. One whose time is used up is kept
+ * until that is made up for. */
+void shares_reclaim(struct shares *shares, uint64_t now_ns);
+
+/* Returns whether the user may hold `amount` more of a table of which `room` is free. NULL stands
+ * for the machine itself, which is not limited. */
+bool share_allows(const struct share *share, enum shared_table table, uint64_t amount,
+		  uint64_t room);
+
+/* Returns how much more of a table the user may hold, if `room` of it is free. */
+uint64_t share_left(const struct share *share, enum shared_table table, uint64_t room);
+
+/* Counts `amount` as held. `share` may be NULL. */
+void share_take(struct share *share, enum shared_table table, uint64_t amount);
+
+/* Counts `amount` as no longer held. `share` may be NULL. */
+void share_give_back(struct share *share, enum shared_table table, uint64_t amount);
+
+/* Logs that the user is refused more of a table, at most once per minute for all users. */
+void shares_log_refusal(struct shares *shares, const struct share *share, enum shared_table table,
+			uint64_t now_ns);
+
+#endif
