@@ -8,7 +8,7 @@
 
 enum {
 	/* Modules that exist at the same time, each with one open file: an inode number cannot be
-	 * recycled while its file is open. Full: the stacks of
+	 * recycled while its file is open. Full: stacks that go through
 	 * further files end with tables_full. */
 	LIMIT_MODULES = 4096,
 	/* Files for which one process may wait at a time. Full: its further files are refused, and
@@ -21,8 +21,8 @@ enum {
 	LIMIT_SHARES = 1024,
 	/* ms. A refusal is written to the log at most this often. */
 	LIMIT_SHARE_LOG_MS = 60000,
-	/* The time in which the tables of one user's files are built: percent of the time, and ms
-	 * at once. The files of a desktop take 3 s. More: their tables are built later. */
+	/* The CPU time in which the tables of one user's files are built: percent of the time, and
+	 * ms at once. The files of a desktop take 3 s. More: their tables are built later. */
 	LIMIT_BUILD_PERCENT = 25,
 	LIMIT_BUILD_MS = 8000,
 	/* ms. A file that could not be opened is requested again, at most this often, when another

@@ -9,6 +9,7 @@
 
 #include "tests/support/fake_peer.h"
 #include "tests/unit/unwinder-mgr/manager_fixture.h"
+#include "unwinder-mgr/module_table.h"
 
 enum {
 	HOARDER = 1000,
@@ -201,4 +202,25 @@ Test(shares, refused_files_are_requested_when_there_is_room_again)
 	modules_reclaim(&manager, later_ns);
 	processes_retry(&manager, later_ns);
 	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MAPS], before + 1);
+}
+
+Test(shares, a_user_whose_files_take_too_much_time_waits)
+{
+	map_files(100, HOARDER, 1);
+	const struct module *module = module_of_last_mapping(100);
+	struct share *share = module->share;
+
+	cr_assert_eq(module->state, MODULE_UNKNOWN, "the file is no ELF file");
+	time_share_spend(&share->building, 1000 * NS_PER_S);
+	map_files(100, HOARDER, 1);
+	module = module_of_last_mapping(100);
+	cr_expect_eq(module->state, MODULE_NO_ROOM);
+	const uint64_t later_ns = clock_monotonic_ns() + LIMIT_REFUSED_RETRY_MS * NS_PER_MS;
+	modules_build_again(&manager, later_ns);
+	cr_expect_eq(module->state, MODULE_NO_ROOM);
+	cr_expect_eq(map_files(200, NEIGHBOUR, 1), 1);
+	cr_expect_eq(module_of_last_mapping(200)->state, MODULE_UNKNOWN);
+	share->building.left_ns = 1;
+	modules_build_again(&manager, later_ns + LIMIT_REFUSED_RETRY_MS * NS_PER_MS);
+	cr_expect_eq(module->state, MODULE_UNKNOWN);
 }
