@@ -19,10 +19,10 @@ FILLERS = 1000000  # functions of each file: two indexes of symbols do not fit i
 NOBODY = 65534  # the uid of the attackers that hoard
 HOARDED_FILES = 4500  # more than the limit on modules
 RULES = 1 << 16  # that there is room for
-RULES_OF_FILE = 256  # of most of them. A file that has no room gives back what it took, so small files take the rest
+RULES_OF_FILE = 256  # of most of them. Without shares, a file for which there is no room gets nothing, so small files take the rest
 SMALL_FILES = 1000
 
-# Maps the files with the numbers [first, last) as code, in three processes because one may have 4,095 mappings. Then it uses CPU time.
+# Maps the files with the numbers [first, last) as code, in three processes because one may have 4,095 mappings. Then it waits.
 HOARD = """
 #include <fcntl.h>
 #include <stdio.h>
@@ -59,6 +59,17 @@ int main(int argc, char **argv)
 """
 
 
+def write_elf(path, kind, segments, content, sections):
+    """An ELF file: its header, `segments` (program headers), `content`, and the headers of `sections`, of which the last has their names."""
+    start = 64 + len(segments)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\2\1\1", kind, X86_64, 1, 0, 64 if segments else 0, start + len(content), 0, 64,
+                               56 if segments else 0, len(segments) // 56, 64, len(sections), len(sections) - 1))
+        file.write(segments + content)
+        for section in sections:
+            file.write(struct.pack("<IIQQQQIIQQ", *section))
+
+
 def write_chain(path, name, following):
     """Assembler for functions NAME0 to NAME999 that call what `following` says."""
     with open(path, "w", encoding="ascii") as file:
@@ -81,12 +92,7 @@ def write_fillers(path):
                 (strings.index(b".text"), 1, 6, 0, at[0], len(parts[0]), 0, 0, 1, 0),
                 (strings.index(b".symtab"), 2, 0, 0, at[1], len(parts[1]), 3, FILLERS + 1, 1, symbol.size),
                 (strings.index(b".strtab"), 3, 0, 0, at[2], len(parts[2]), 0, 0, 1, 0)]
-    with open(path, "wb") as file:
-        file.write(struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\2\1\1", 1, X86_64, 1, 0, 0, at[3], 0, 64, 0, 0, 64, len(sections), 3))
-        for part in parts:
-            file.write(part)
-        for section in sections:
-            file.write(struct.pack("<IIQQQQIIQQ", *section))
+    write_elf(path, 1, b"", b"".join(parts), sections)
 
 
 def write_rules(path, first, count):
@@ -106,14 +112,10 @@ def write_rules(path, first, count):
     frames = cie + struct.pack("<I", len(fde)) + fde + bytes(4)
     names = b"\0.text\0.eh_frame\0.shstrtab\0"
     strings = eh_frame + len(frames)
-    sections = strings + len(names)
-    with open(path, "wb") as file:
-        file.write(struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\2\1\1", 3, X86_64, 1, 0, 64, sections, 0, 64, 56, 1, 64, 4, 3))
-        file.write(struct.pack("<IIQQQQQQ", 1, 5, 0, 0, 0, strings, strings, 4096))
-        file.write(bytes(eh_frame - 64 - 56) + frames + names)
-        for section in ((0,) * 10, (1, 1, 6, text, text, eh_frame - text, 0, 0, 16, 0),
-                        (7, 1, 2, eh_frame, eh_frame, len(frames), 0, 0, 8, 0), (17, 3, 0, 0, strings, len(names), 0, 0, 1, 0)):
-            file.write(struct.pack("<IIQQQQIIQQ", *section))
+    load = struct.pack("<IIQQQQQQ", 1, 5, 0, 0, 0, strings, strings, 4096)
+    write_elf(path, 3, load, bytes(eh_frame - 64 - len(load)) + frames + names,
+              [(0,) * 10, (1, 1, 6, text, text, eh_frame - text, 0, 0, 16, 0),
+               (7, 1, 2, eh_frame, eh_frame, len(frames), 0, 0, 8, 0), (17, 3, 0, 0, strings, len(names), 0, 0, 1, 0)])
 
 
 class Attacks(lib.Case):
