@@ -22,15 +22,15 @@ struct elf_source module_source(struct module *module)
 }
 
 /* Lets the stacks in the module's code end there, until its table is built again. */
-static void module_refuse_table(struct manager *manager, struct module *module,
-				enum shared_table table, uint64_t now_ns)
+static void module_refuse_table(struct manager *manager, struct module *module, const char *of,
+				uint64_t now_ns)
 {
 	unwind_table_builder_fini(&module->builder, &manager->rules, now_ns);
 	share_give_back(module->share, SHARED_RULES, module->rules_added);
 	module->rules_added = 0;
 	module->refused_ns = now_ns;
 	module_set_state(manager, module, MODULE_NO_ROOM);
-	shares_log_refusal(&manager->shares, module->share, table, now_ns);
+	shares_log_refusal(&manager->shares, module->share, of);
 }
 
 /* Places the module's rows, lets it wait for a slab, or finds that there is no room. */
@@ -50,7 +50,7 @@ static void module_place(struct manager *manager, struct module *module)
 	if (r < 0) {
 		log_debug("cannot place an unwind table: module=%u bytes=%llu error=%s", module->id,
 			  (unsigned long long)module->bytes_needed, strerror(-r));
-		module_refuse_table(manager, module, SHARED_SLABS, now_ns);
+		module_refuse_table(manager, module, "bytes", now_ns);
 		return;
 	}
 	log_debug("unwind table: module=%u bytes=%zu rows=%zu pages=%u rules=%zu", module->id,
@@ -80,8 +80,7 @@ static int module_read_rows(struct manager *manager, struct module *module)
 	module->rules_added = module->builder.rules_added;
 	share_take(module->share, SHARED_RULES, module->rules_added);
 	if (module->builder.rules_missing)
-		shares_log_refusal(&manager->shares, module->share, SHARED_RULES,
-				   clock_monotonic_ns());
+		shares_log_refusal(&manager->shares, module->share, "rules");
 	return 0;
 }
 
@@ -91,7 +90,7 @@ void module_build(struct manager *manager, struct module *module)
 	struct share *share = module->share;
 
 	if (share && !time_share_is_left(&share->building, now_ns)) {
-		module_refuse_table(manager, module, SHARED_TIME, now_ns);
+		module_refuse_table(manager, module, "time", now_ns);
 		return;
 	}
 	int r = module_read_rows(manager, module);

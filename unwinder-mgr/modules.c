@@ -12,8 +12,6 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
-#include "common/file_read.h"
-#include "common/log.h"
 #include "unwinder-mgr/manager.h"
 #include "unwinder-mgr/module_state.h"
 #include "unwinder-mgr/module_table.h"
@@ -270,8 +268,7 @@ static struct module *modules_refuse(struct manager *manager, struct process *pr
 
 	process->refused = true;
 	if (!modules_allow(modules, process->share))
-		shares_log_refusal(&manager->shares, process->share, SHARED_MODULES,
-				   clock_monotonic_ns());
+		shares_log_refusal(&manager->shares, process->share, "files");
 	module_get(modules->no_room);
 	return modules->no_room;
 }
@@ -356,8 +353,7 @@ static bool module_charge(struct manager *manager, struct module *module, uint32
 	const bool allowed = modules_allow(modules, module->share);
 	share_take(module->share, SHARED_MODULES, 1);
 	if (!allowed)
-		shares_log_refusal(&manager->shares, module->share, SHARED_MODULES,
-				   clock_monotonic_ns());
+		shares_log_refusal(&manager->shares, module->share, "files");
 	return allowed;
 }
 
@@ -368,6 +364,8 @@ struct modules_answer modules_on_file(struct manager *manager, const struct msg_
 	struct module *module = modules_find(modules, answer->cookie);
 	struct modules_answer result = {0};
 
+	if (module && module->state == MODULE_OPENING)
+		result.requested_for = module->requested_for;
 	if (!module || module->state != MODULE_OPENING || fd < 0 || fstat(fd, &module->file) < 0) {
 		if (fd >= 0)
 			close(fd);

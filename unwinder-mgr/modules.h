@@ -44,6 +44,7 @@ struct process;
 
 /* What the opener's answer means for the processes that map the module. */
 struct modules_answer {
+	uint32_t requested_for;	  /* the process that had asked for it; 0: none had */
 	struct module *module;	  /* NULL: nothing to do */
 	bool unshared;		  /* other processes must have the file opened for themselves */
 	struct module *duplicate; /* unless NULL, this module has the same file and replaces it */

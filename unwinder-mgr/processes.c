@@ -481,25 +481,16 @@ static void processes_unshare_module(struct manager *manager, struct module *mod
 	}
 }
 
-/* Returns the process through which the file of this answer was opened, or NULL. */
-static struct process *process_of_answer(struct manager *manager, const struct msg_file *answer)
-{
-	const struct module *module = modules_find(&manager->modules, answer->cookie);
-
-	return module && module->state == MODULE_OPENING
-		   ? processes_find(&manager->processes, module->requested_for)
-		   : NULL;
-}
-
 void processes_on_file(struct manager *manager, const struct msg_file *answer, int fd)
 {
-	struct process *process = process_of_answer(manager, answer);
+	const struct modules_answer result = modules_on_file(manager, answer, fd);
+	struct process *process =
+	    result.requested_for ? processes_find(&manager->processes, result.requested_for) : NULL;
 
 	if (process) {
 		process->requests -= process->requests > 0;
 		processes_set_uid(manager, process->tgid, answer->uid);
 	}
-	const struct modules_answer result = modules_on_file(manager, answer, fd);
 	if (result.unshared)
 		processes_unshare_module(manager, result.module);
 	if (result.duplicate)

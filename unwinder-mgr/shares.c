@@ -121,18 +121,14 @@ void share_give_back(struct share *share, enum shared_table table, uint64_t amou
 		share->held[table] -= amount;
 }
 
-void shares_log_refusal(struct shares *shares, const struct share *share, enum shared_table table,
-			uint64_t now_ns)
+void shares_log_refusal(struct shares *shares, const struct share *share, const char *of)
 {
-	static const char *const names[] = {[SHARED_MODULES] = "files",
-					    [SHARED_RULES] = "rules",
-					    [SHARED_SLABS] = "bytes",
-					    [SHARED_TIME] = "time"};
+	const uint64_t now_ns = clock_monotonic_ns();
 
 	if (shares->logged_ns && now_ns - shares->logged_ns < LIMIT_SHARE_LOG_MS * NS_PER_MS)
 		return;
 	shares->logged_ns = now_ns;
 	log_warning("a user has used up the share of the unwind tables that one user may have, so "
 		    "stacks end in further files of that user: uid=%u of=%s",
-		    share ? share->user : 0, names[table]);
+		    share ? share->user : 0, of);
 }

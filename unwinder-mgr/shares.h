@@ -2,8 +2,8 @@
 /*
  * How much of the tables that all processes of the machine share each user holds.
  *
- * How this works. A user decides how many files the own processes map, and how many rules those
- * files have. So that one user's files cannot keep out those of others, a user may hold at
+ * How this works. Users decide how many files their processes map, and how many rules those files
+ * have. So that one user's files cannot keep out those of others, a user may hold at
  * most as much of a table as is still free. One user alone gets half of a table. A second one gets
  * half of what is left, and so on: there is always room for one more. Nothing is set aside for
  * users who need nothing, and nothing has to be taken away again.
@@ -31,8 +31,7 @@ enum shared_table {
 	SHARED_MODULES,
 	SHARED_RULES,
 	SHARED_SLABS, /* in bytes */
-	SHARED_TABLES,
-	SHARED_TIME = SHARED_TABLES /* for the log only: see `building` */
+	SHARED_TABLES
 };
 
 enum {
@@ -82,8 +81,8 @@ void share_take(struct share *share, enum shared_table table, uint64_t amount);
 /* Counts `amount` as no longer held. `share` may be NULL. */
 void share_give_back(struct share *share, enum shared_table table, uint64_t amount);
 
-/* Logs that the user is refused more of a table, at most once per minute for all users. */
-void shares_log_refusal(struct shares *shares, const struct share *share, enum shared_table table,
-			uint64_t now_ns);
+/* Logs that the user is refused more of something, such as "files"; at most once per minute for all
+ * users. */
+void shares_log_refusal(struct shares *shares, const struct share *share, const char *of);
 
 #endif
