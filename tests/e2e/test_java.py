@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Java's stacks: a program that knows its chains (java/KnownChain.java), in every JDK of this machine and every way of running it.
 
-BULKHEAD_JAVA_BRIEF=1: only the first JDK, and two ways of running it.
+BULKHEAD_JAVA_COUNT: only so many JDKs, the oldest first. BULKHEAD_JAVA_WAYS: only so many ways of running each.
 """
 import bisect
 import collections
@@ -23,9 +23,8 @@ INTERPRETED = ["-Xint"]
 MODES = [[], INTERPRETED, ["-XX:TieredStopAtLevel=1"], ["-XX:-TieredCompilation"], ["-XX:+UseParallelGC"], ["-XX:-UseCompressedOops"],
          ["-XX:ReservedCodeCacheSize=64m"]]
 MODES_SINCE = {17: [["-XX:+UseZGC"]]}
-BRIEF = os.environ.get("BULKHEAD_JAVA_BRIEF") == "1"
-if BRIEF:
-    MODES, MODES_SINCE = MODES[:2], {}
+COUNT = int(os.environ.get("BULKHEAD_JAVA_COUNT", "100"))
+WAYS = int(os.environ.get("BULKHEAD_JAVA_WAYS", "100"))
 LEAST_SHARE = 0.99
 WARM_UP_SECONDS = 3  # CPU time after which the VM has compiled what is called often
 BEFORE_MAX = 0.15  # the share of samples that may be taken before the VM is attached
@@ -188,9 +187,7 @@ def chains(parts, beginning):
 class Java(lib.Case):
     @classmethod
     def setUpClass(cls):
-        cls.machines = javas.machines()
-        if BRIEF:
-            cls.machines = dict(list(cls.machines.items())[:1])
+        cls.machines = dict(sorted(javas.machines().items(), key=lambda found: found[1])[:COUNT])
         missing = [str(v) for v in VERSIONS if v not in cls.machines.values()]
         for home, version in cls.machines.items():
             print(f"JDK {version}: {home}", flush=True)
@@ -269,7 +266,7 @@ class Java(lib.Case):
         if not self.machines:
             self.skip("no JDK on this machine")
         for home, version in self.machines.items():
-            for options in [*MODES, *(m for since, more in MODES_SINCE.items() if version >= since for m in more)]:
+            for options in [*MODES, *(m for since, more in MODES_SINCE.items() if version >= since for m in more)][:WAYS]:
                 with self.subTest(home=home, options=options):
                     self.check(home, options)
 
@@ -343,7 +340,7 @@ class Java(lib.Case):
             files = [self.compile_version(home, version) for version in versions]
             classes = os.path.dirname(files[0])
             # The class belongs to the application, or is loaded as a class of the VM.
-            for options in [["-cp", classes], [*INTERPRETED, f"-Xbootclasspath/a:{classes}"]][:1 if BRIEF else 2]:
+            for options in [["-cp", classes], [*INTERPRETED, f"-Xbootclasspath/a:{classes}"]][:WAYS // 2]:
                 with self.subTest(home=home, options=options):
                     self.check_redefined(home, options, versions, files)
 
