@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Java's stacks: a program that knows its chains (java/KnownChain.java), in every JDK of this machine and every way of running it.
 
-BULKHEAD_JAVA_COUNT: only so many JDKs, the oldest first. BULKHEAD_JAVA_WAYS: only so many ways of running each.
+BULKHEAD_JAVA_COUNT: how many JDKs, the oldest first (all). BULKHEAD_JAVA_WAYS: in how many ways each is run (all).
 """
 import bisect
 import collections
