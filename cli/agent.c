@@ -128,6 +128,9 @@ static void before_start(void *context, enum role_id role)
 
 	if (role == ROLE_EXPORTER)
 		drop_journal_that_fails(agent);
+	/* When all roles are started, the exporter may have another uid than before. */
+	if (role == ROLE_COUNT)
+		agent_export_open_spool(agent);
 	if (role == ROLE_EXPORTER || agent->supervisor.was_running)
 		agent_export_reload(agent);
 }

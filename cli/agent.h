@@ -38,9 +38,13 @@ struct agent {
 	char status_path[CONFIG_TEXT_BYTES + 16];
 };
 
-/* Opens and creates all that CONFIGURE_OTLP carries. Returns STATUS_DONE, or another exit status
- * after a message. */
+/* Opens and creates all that CONFIGURE_OTLP carries, but the spool directory. Returns STATUS_DONE,
+ * or another exit status after a message. */
 int agent_export_open(struct agent *agent);
+
+/* Opens spool.directory, and hands it over to the exporter, whose uid is known. Without a usable
+ * directory the agent logs this, and goes on with the spool in memory. */
+void agent_export_open_spool(struct agent *agent);
 
 /* Reads certificates, key and headers again, before another exporter is started. If one of them
  * cannot be read any more, the old ones stay in use. */

@@ -113,12 +113,15 @@ static int hand_over_spool(int directory, uid_t uid)
 	return 0;
 }
 
-/* Opens spool.directory. Without a usable one the agent logs this, and goes on with the spool in
- * memory. */
-static void open_spool(struct agent *agent)
+void agent_export_open_spool(struct agent *agent)
 {
 	const char *path = agent->config.spool_directory;
+	int *spool = &agent->export.fds[MSG_OTLP_SPOOL_DIRECTORY];
 
+	if (*spool >= 0)
+		close(*spool);
+	*spool = -1;
+	agent->export.config.has &= ~(1u << MSG_OTLP_SPOOL_DIRECTORY);
 	if (!path[0])
 		return;
 	int r = make_directories(path);
@@ -126,10 +129,10 @@ static void open_spool(struct agent *agent)
 	if (!r && fd < 0)
 		r = -errno;
 	if (!r)
-		r = hand_over_spool(fd, roles_uid(ROLE_EXPORTER, true));
+		r = hand_over_spool(fd, agent->supervisor.roles.uids.uid[ROLE_EXPORTER]);
 	/* A directory that cannot be written now is passed too: it may be writable later. */
 	if (fd >= 0) {
-		agent->export.fds[MSG_OTLP_SPOOL_DIRECTORY] = TAKE_FD(fd);
+		*spool = TAKE_FD(fd);
 		agent->export.config.has |= 1u << MSG_OTLP_SPOOL_DIRECTORY;
 	}
 	if (r < 0)
@@ -339,8 +342,6 @@ int agent_export_open(struct agent *agent)
 		status = open_secrets(agent);
 	if (!status)
 		status = set_resource(agent);
-	if (!status)
-		open_spool(agent);
 	return status;
 }
 

@@ -16,6 +16,7 @@
 #include "cli/options.h"
 #include "cli/output_format.h"
 #include "cli/record.h"
+#include "cli/role_uids.h"
 #include "cli/roles.h"
 #include "common/exit_status.h"
 
@@ -89,12 +90,11 @@ static int report_parse(int argc, char **argv, struct report_options *o)
 }
 
 static void __attribute__((noreturn))
-report_exec(int in, int out, const char *format, enum group_by group_by)
+report_exec(int in, int out, uid_t as, const char *format, enum group_by group_by)
 {
 	char program[PATH_MAX], uid[16];
 
-	snprintf(uid, sizeof(uid), "%u",
-		 (unsigned int)(geteuid() ? geteuid() : roles_uid(ROLE_EXPORTER, false)));
+	snprintf(uid, sizeof(uid), "%u", (unsigned int)as);
 	roles_program_path("bulkhead-exporter", program, sizeof(program));
 	dup2(in, STDIN_FILENO);
 	dup2(out, STDOUT_FILENO);
@@ -105,7 +105,27 @@ report_exec(int in, int out, const char *format, enum group_by group_by)
 	_exit(STATUS_FAILED);
 }
 
-static int report_convert(const struct report_options *o, const struct output *output)
+/* Finds the uid that the converter runs as. Only root can give it one of its own. */
+static int report_choose_uid(uid_t *uid)
+{
+	struct peer_uids uids;
+
+	*uid = geteuid();
+	if (*uid)
+		return STATUS_DONE;
+	int r = role_uids_choose("/proc", false, &uids);
+	if (r < 0) {
+		fprintf(stderr,
+			"bulkhead: cannot find a free uid for the converter: %s; nothing is "
+			"converted\n",
+			strerror(-r));
+		return STATUS_FAILED;
+	}
+	*uid = uids.uid[ROLE_EXPORTER];
+	return STATUS_DONE;
+}
+
+static int report_convert(const struct report_options *o, const struct output *output, uid_t uid)
 {
 	int in = open(o->input, O_RDONLY | O_CLOEXEC), wait_status;
 
@@ -126,7 +146,7 @@ static int report_convert(const struct report_options *o, const struct output *o
 	}
 	pid_t pid = fork();
 	if (pid == 0)
-		report_exec(in, out, output->format, o->group_by);
+		report_exec(in, out, uid, output->format, o->group_by);
 	close(in);
 	close(out);
 	if (pid < 0 || waitpid(pid, &wait_status, 0) < 0) {
@@ -150,7 +170,10 @@ int report_main(int argc, char **argv)
 		help_print_report(stdout);
 		return STATUS_DONE;
 	}
+	uid_t uid = 0;
+	if (!status)
+		status = report_choose_uid(&uid);
 	for (unsigned int i = 0; i < options.output_count && !status; i++)
-		status = report_convert(&options, &options.outputs[i]);
+		status = report_convert(&options, &options.outputs[i], uid);
 	return status;
 }

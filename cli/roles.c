@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,40 +14,21 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/role_uids.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/exit_status.h"
 #include "common/log.h"
 
 enum {
-	/* The range of systemd's DynamicUser= (systemd.exec(5)). No distribution assigns these uids
-	 * to users. */
-	DYNAMIC_UID_FIRST = 61184,
-	DYNAMIC_UID_LAST = 65519,
-	UIDS_PER_RUN = 8, /* at least ROLE_COUNT */
 	/* Roles have a second to end by themselves. */
 	STOP_POLLS = 100,
 	STOP_POLL_NS = 10000000,
 	REMOVE_ATTEMPTS = 100, /* of run_dir_remove(): a role that starts may disturb one */
 	CONNECT_POLL_MS = 50,  /* how often it is checked whether a role has ended */
+	/* A role that is killed usually ends within milliseconds, or when a disk has answered. */
+	LEAVE_ALONE_AFTER_MS = 1000,
 };
-
-uid_t roles_uid(enum role_id role, bool agent)
-{
-	const struct passwd *user = getpwnam(role_names[role].user);
-	/* The uids of a recording depend on its pid, so that two recordings do not share them.
-	 * Those of an agent are the same at each start, because its spool belongs to one of
-	 * them. */
-	const unsigned int index = (agent ? 0 : (unsigned int)getpid() * UIDS_PER_RUN) + role;
-
-	if (user && user->pw_uid)
-		return user->pw_uid;
-	uid_t uid =
-	    DYNAMIC_UID_FIRST + index % (DYNAMIC_UID_LAST - DYNAMIC_UID_FIRST - UIDS_PER_RUN);
-	while (getpwuid(uid) && uid < DYNAMIC_UID_LAST)
-		uid++;
-	return uid;
-}
 
 void roles_program_path(const char *name, char *path, size_t size)
 {
@@ -196,8 +176,50 @@ static int roles_spawn(struct roles *roles, enum role_id role)
 		roles_exec(program, argv);
 	if (pid < 0)
 		return -errno;
-	roles->children[role].pid = roles->children[role].started = pid;
+	roles->children[role] = (struct role_child){.pid = pid, .started = pid};
 	return 0;
+}
+
+void roles_kill(struct roles *roles, enum role_id role)
+{
+	struct role_child *child = &roles->children[role];
+
+	if (!child->pid || child->killed_ns)
+		return;
+	child->killed_ns = clock_monotonic_ns();
+	kill(child->pid, SIGKILL);
+}
+
+/* Counts a role as ended by SIGKILL that was sent this signal and did not end. */
+static void role_leave_alone(struct roles *roles, enum role_id role)
+{
+	struct role_child *child = &roles->children[role];
+
+	log_error(
+	    "a role was killed and does not end, so it is left alone; it probably waits for a "
+	    "file system or a device that does not answer: role=%s pid=%d",
+	    role_names[role].process, child->pid);
+	/* roles_prepare() keeps room for all. */
+	if (roles->left_alone_count < ROLES_LEFT_ALONE_MAX)
+		roles->left_alone[roles->left_alone_count++] = child->pid;
+	child->left_alone = true;
+	child->wait_status = W_EXITCODE(0, SIGKILL);
+	child->pid = 0;
+}
+
+void roles_collect_left_alone(struct roles *roles)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < roles->left_alone_count; i++) {
+		const pid_t pid = roles->left_alone[i];
+
+		if (waitpid(pid, NULL, WNOHANG) == 0)
+			roles->left_alone[kept++] = pid;
+		else
+			log_info("a role that was left alone has ended: pid=%d", pid);
+	}
+	roles->left_alone_count = kept;
 }
 
 enum role_id roles_reap(struct roles *roles)
@@ -205,9 +227,15 @@ enum role_id roles_reap(struct roles *roles)
 	for (int role = 0; role < ROLE_COUNT; role++) {
 		struct role_child *child = &roles->children[role];
 
-		if (child->pid &&
-		    wait4(child->pid, &child->wait_status, WNOHANG, &child->usage) == child->pid) {
+		if (!child->pid)
+			continue;
+		if (wait4(child->pid, &child->wait_status, WNOHANG, &child->usage) == child->pid) {
 			child->pid = 0;
+			return (enum role_id)role;
+		}
+		if (child->killed_ns &&
+		    clock_monotonic_ns() - child->killed_ns >= LEAVE_ALONE_AFTER_MS * NS_PER_MS) {
+			role_leave_alone(roles, (enum role_id)role);
 			return (enum role_id)role;
 		}
 	}
@@ -225,6 +253,12 @@ static bool roles_any_left(struct roles *roles)
 	return false;
 }
 
+static void wait_for_ends(struct roles *roles, int polls)
+{
+	for (int i = 0; i < polls && roles_any_left(roles); i++)
+		nanosleep(&(struct timespec){.tv_nsec = STOP_POLL_NS}, NULL);
+}
+
 /*
  * When one role ends, the others notice within moments that their peer is gone, and exit with
  * STATUS_FAILED. So the role that failed first is one that was killed, or one whose exit status
@@ -236,8 +270,7 @@ int roles_find_first_failure(struct roles *roles, enum role_id *first)
 
 	for (int role = 0; role < ROLE_COUNT; role++)
 		peer_close(&roles->peers[role]);
-	for (int i = 0; i < STOP_POLLS && roles_any_left(roles); i++)
-		nanosleep(&(struct timespec){.tv_nsec = STOP_POLL_NS}, NULL);
+	wait_for_ends(roles, STOP_POLLS);
 	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++) {
 		const struct role_child *child = &roles->children[role];
 
@@ -291,14 +324,32 @@ int roles_connect_again(struct roles *roles, enum role_id role)
 	return r == -ETIMEDOUT ? -EAGAIN : r;
 }
 
-int roles_start(struct roles *roles, const char *agent_run_dir, bool strict_memory)
+int roles_prepare(struct roles *roles, bool agent, bool strict_memory)
 {
-	*roles = (struct roles){.agent = agent_run_dir != NULL, .strict_memory = strict_memory};
+	roles_collect_left_alone(roles);
+	roles->agent = agent;
+	roles->strict_memory = strict_memory;
 	for (int role = 0; role < ROLE_COUNT; role++) {
-		roles->peers[role].fd = -1;
-		roles->uids.uid[role] =
-		    role == ROLE_CLI ? geteuid() : roles_uid((enum role_id)role, roles->agent);
+		roles->children[role] = (struct role_child){0};
+		roles->peers[role] = (struct peer){.fd = -1};
 	}
+	if (roles->left_alone_count + ROLE_COUNT > ROLES_LEFT_ALONE_MAX) {
+		log_error("too many roles were killed and have not ended, so none is started: "
+			  "roles=%zu",
+			  roles->left_alone_count);
+		return STATUS_FAILED;
+	}
+	int r = role_uids_choose("/proc", agent, &roles->uids);
+	if (r < 0) {
+		log_error("cannot find a free uid for each role; nothing is sampled: error=%s",
+			  strerror(-r));
+		return STATUS_FAILED;
+	}
+	return STATUS_DONE;
+}
+
+int roles_start(struct roles *roles, const char *agent_run_dir)
+{
 	int r = roles_make_run_dir(roles, agent_run_dir);
 	for (int role = ROLE_CLI + 1; role < ROLE_COUNT && !r; role++)
 		r = roles_spawn(roles, (enum role_id)role);
@@ -344,15 +395,9 @@ void roles_stop(struct roles *roles)
 	for (int role = 0; role < ROLE_COUNT; role++)
 		peer_close(&roles->peers[role]);
 	roles_remove_run_dir(roles);
-	for (int i = 0; i < STOP_POLLS && roles_any_left(roles); i++)
-		nanosleep(&(struct timespec){.tv_nsec = STOP_POLL_NS}, NULL);
-	for (int role = 0; role < ROLE_COUNT; role++) {
-		struct role_child *child = &roles->children[role];
-
-		if (!child->pid)
-			continue;
-		kill(child->pid, SIGKILL);
-		wait4(child->pid, &child->wait_status, 0, &child->usage);
-		child->pid = 0;
-	}
+	wait_for_ends(roles, STOP_POLLS);
+	for (int role = 0; role < ROLE_COUNT; role++)
+		roles_kill(roles, (enum role_id)role);
+	/* After LEAVE_ALONE_AFTER_MS none is left. */
+	wait_for_ends(roles, INT_MAX);
 }

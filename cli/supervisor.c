@@ -45,16 +45,6 @@ void supervisor_send(struct supervisor *s, enum role_id role, enum message_type 
 	peer_send(&s->roles.peers[role], type, NULL, 0, NULL, 0);
 }
 
-/* Kills a role, whose end is handled when it is reaped. A pid of 0 means that it has ended
- * already. */
-static void kill_role(const struct supervisor *s, enum role_id role)
-{
-	const pid_t pid = s->roles.children[role].pid;
-
-	if (pid > 0)
-		kill(pid, SIGKILL);
-}
-
 /* --- starting --- */
 
 static void on_peer(void *context, uint32_t events);
@@ -80,9 +70,12 @@ int supervisor_start(struct supervisor *s)
 		backoff_start(&s->role[role].backoff, now);
 		s->role[role].connecting = false;
 	}
-	if (s->policy->before_start)
+	int status =
+	    roles_prepare(&s->roles, s->policy->run_directory != NULL, s->policy->strict_memory);
+	if (!status && s->policy->before_start)
 		s->policy->before_start(s->context, ROLE_COUNT);
-	int status = roles_start(&s->roles, s->policy->run_directory, s->policy->strict_memory);
+	if (!status)
+		status = roles_start(&s->roles, s->policy->run_directory);
 	for (int role = ROLE_CLI + 1; role < ROLE_COUNT && !status; role++) {
 		int r = configure_role(s, (enum role_id)role);
 
@@ -135,7 +128,7 @@ static void connect_one(struct supervisor *s, enum role_id role, uint64_t now)
 			  "restarted: role=%s error=%s",
 			  role_names[role].process, strerror(-r));
 	if (r < 0)
-		kill_role(s, role);
+		roles_kill(&s->roles, role);
 }
 
 /* --- ends of roles --- */
@@ -236,7 +229,8 @@ static void on_end_of(struct supervisor *s, enum role_id role)
 		end_all(s);
 	else if (is_final(s, wait_status))
 		loop_stop(&s->loop, WEXITSTATUS(wait_status));
-	else if (action == SUPERVISOR_RESTART_ONE)
+	/* One that is left alone keeps its uid, by which the others know this role. */
+	else if (action == SUPERVISOR_RESTART_ONE && !s->roles.children[role].left_alone)
 		on_end_restart_one(s, role);
 	else
 		on_end_restart_all(s);
@@ -318,7 +312,7 @@ static void on_protocol_error(struct supervisor *s, enum role_id role,
 	if (s->policy->on_end[role] == SUPERVISOR_END_ALL)
 		loop_stop(&s->loop, STATUS_FAILED);
 	else
-		kill_role(s, role);
+		roles_kill(&s->roles, role);
 }
 
 static void on_peer(void *context, uint32_t events)
@@ -360,7 +354,8 @@ static void check_watchdog(struct supervisor *s, uint64_t now)
 	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++) {
 		const uint64_t silent_ns = now - s->role[role].heard_ns;
 
-		if (s->roles.peers[role].fd < 0 || !s->roles.children[role].pid)
+		if (s->roles.peers[role].fd < 0 || !s->roles.children[role].pid ||
+		    s->roles.children[role].killed_ns)
 			continue;
 		if (silent_ns > limit_ns) {
 			log_error("a role did not answer within agent.watchdog; it is killed and "
@@ -368,7 +363,7 @@ static void check_watchdog(struct supervisor *s, uint64_t now)
 				  "role=%s silent_ms=%llu",
 				  role_names[role].process,
 				  (unsigned long long)(silent_ns / 1000000));
-			kill_role(s, (enum role_id)role);
+			roles_kill(&s->roles, (enum role_id)role);
 		} else if (silent_ns > limit_ns / WATCHDOG_PINGS) {
 			supervisor_send(s, (enum role_id)role, MESSAGE_PING);
 		}
@@ -386,18 +381,18 @@ static void log_not_ready(const struct supervisor *s)
 }
 
 /* Kills a role that was restarted alone and is connected, but hangs before it is ready. */
-static void check_restarted(const struct supervisor *s, enum role_id role, uint64_t now)
+static void check_restarted(struct supervisor *s, enum role_id role, uint64_t now)
 {
 	const struct supervised_role *state = &s->role[role];
 
 	if (s->phase == SUPERVISOR_STARTING || state->ready || state->connecting ||
-	    !s->roles.children[role].pid ||
+	    !s->roles.children[role].pid || s->roles.children[role].killed_ns ||
 	    now - state->backoff.started_ns < READY_TIMEOUT_MS * NS_PER_MS)
 		return;
 	log_error("a role that was restarted was not ready within %d s; it is killed and "
 		  "restarted: role=%s",
 		  READY_TIMEOUT_MS / 1000, role_names[role].process);
-	kill_role(s, role);
+	roles_kill(&s->roles, role);
 }
 
 static void check_phase(struct supervisor *s, uint64_t now)
@@ -451,6 +446,7 @@ static void on_tick(void *context, uint32_t events)
 	const uint64_t now = clock_monotonic_ns();
 
 	(void)events;
+	roles_collect_left_alone(&s->roles);
 	reap(s);
 	if (s->loop.stopped)
 		return;
