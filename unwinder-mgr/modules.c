@@ -12,6 +12,8 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/exit_status.h"
+#include "common/log.h"
 #include "unwinder-mgr/manager.h"
 #include "unwinder-mgr/module_state.h"
 #include "unwinder-mgr/module_table.h"
@@ -106,9 +108,15 @@ static void module_set_path(struct module *module, const char *path)
 	module->path[length] = 0;
 }
 
+/* An id is never used twice, because caches and tables that name modules would then be wrong. */
+static bool are_ids_used_up(const struct modules *modules)
+{
+	return modules->last_id >= BH_MODULE_ID_MAX;
+}
+
 static struct module *module_new(struct modules *modules, const char *path)
 {
-	if (modules->count >= LIMIT_MODULES || modules->last_id >= BH_MODULE_ID_MAX)
+	if (modules->count >= LIMIT_MODULES || are_ids_used_up(modules))
 		return NULL;
 	struct module *module = calloc(1, sizeof(*module));
 	uint32_t slot = module ? modules_take_slot(modules) : 0;
@@ -261,13 +269,26 @@ bool modules_allow(const struct modules *modules, const struct share *share)
 	return share_allows(share, SHARED_MODULES, 1, LIMIT_MODULES - modules->count);
 }
 
+/* An agent that has had four million modules, or whose users have made as many files, begins again:
+ * this role ends, and so all roles are restarted. A recording goes on without further modules. */
+static void modules_begin_again(struct manager *manager)
+{
+	if (!manager->role.agent || manager->role.loop.stopped)
+		return;
+	log_warning("all ids of modules have been used, so all roles are restarted: ids=%u",
+		    manager->modules.last_id);
+	loop_stop(&manager->role.loop, STATUS_FAILED);
+}
+
 /* Returns `no_room` for a file of a process, with one use more. */
 static struct module *modules_refuse(struct manager *manager, struct process *process)
 {
 	struct modules *modules = &manager->modules;
 
 	process->refused = true;
-	if (!modules_allow(modules, process->share))
+	if (are_ids_used_up(modules))
+		modules_begin_again(manager);
+	else if (!modules_allow(modules, process->share))
 		shares_log_refusal(&manager->shares, process->share, "files");
 	module_get(modules->no_room);
 	return modules->no_room;

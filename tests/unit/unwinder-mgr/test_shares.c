@@ -211,3 +211,15 @@ Test(shares, a_user_whose_files_take_too_much_time_waits)
 	modules_build_again(&manager, later_ns + LIMIT_REFUSED_RETRY_MS * NS_PER_MS);
 	cr_expect_eq(module->state, MODULE_UNKNOWN);
 }
+
+/* Ids are never used twice, so a user who makes files for long enough uses up those of an agent. */
+Test(shares, an_agent_begins_again_when_all_ids_of_modules_have_been_used)
+{
+	manager.modules.last_id = BH_MODULE_ID_MAX - 1;
+	cr_expect_eq(map_files(10, HOARDER, 2), 1);
+	cr_expect_not(manager.role.loop.stopped, "a recording goes on");
+	manager.role.agent = true;
+	cr_expect_eq(map_files(10, HOARDER, 1), 0);
+	cr_expect(manager.role.loop.stopped);
+	cr_expect_neq(manager.role.loop.status, 0);
+}
