@@ -6,9 +6,10 @@ them starts during the attack.
 """
 import contextlib
 import os
+import re
+import select
 import struct
 import subprocess
-import time
 
 import lib
 
@@ -124,14 +125,16 @@ class Attacks(lib.Case):
 
     @contextlib.contextmanager
     def attack(self, *command, uid=None):
-        process = subprocess.Popen(command, cwd=self.directory, stdin=subprocess.DEVNULL, user=uid)
+        """A running attack. One that prints anything has begun then."""
+        process = subprocess.Popen(command, cwd=self.directory, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, user=uid)
         try:
-            time.sleep(0.5)
+            select.select([process.stdout], [], [], 0.5)
             self.assertIsNone(process.poll(), "the attack ended")
             yield process.pid
         finally:
             process.kill()
             process.wait()
+            process.stdout.close()
 
     def build_newcomer(self):
         """The path of a program that is in no other process, and whose unwind rules are in no other file."""
@@ -209,6 +212,30 @@ class Attacks(lib.Case):
             count = RULES_OF_FILE if number < large else 1
             write_rules(path, 5 + number * RULES_OF_FILE if number < large else 5 + RULES + number, count)
         self.record_hoarder(large + SMALL_FILES, write)
+
+    def record_withheld(self, request):
+        """A recording next to a program whose code is in an overlay over a FUSE mount that does not answer this request."""
+        os.mkdir(f"{self.directory}/withheld")
+        os.chmod(self.directory, 0o755)
+        recording = self.record_attack(f"{lib.PROGRAMS}/withheld", f"{self.directory}/withheld", request)
+        # A frame that is sampled before it is known that the file cannot be opened has not even the name of the file.
+        inner = {frame for s in recording.of("withheld") for frame in s.frames[:1]}
+        self.assertTrue(any(re.match(r"code\+0x|\[unknown module\]", frame) for frame in inner), recording.describe())
+        return recording
+
+    def test_file_that_cannot_be_opened(self):
+        """Without helpers the opener waits for the FUSE server, and not even SIGKILL ends it."""
+        recording = self.record_withheld("open")
+        self.assertRegex(recording.stderr, f"could not be opened in time.* uid={NOBODY} ")
+
+    def test_file_system_that_does_not_say_what_it_is(self):
+        """The same already when the opener asks for the kind of the file system."""
+        recording = self.record_withheld("statfs")
+        self.assertRegex(recording.stderr, f"could not be opened in time.* uid={NOBODY} ")
+
+    def test_file_that_cannot_be_read(self):
+        """The file can be opened. Without the check of its layer, the manager waits for the FUSE server when it reads it."""
+        self.record_withheld("read")
 
 
 if __name__ == "__main__":
