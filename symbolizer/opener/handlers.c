@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One handler for each message to the opener. Each opens what the manager or the worker asked for,
- * and sends the descriptors to that role. ipc/messages.def says who sends a message and when. */
+/* One handler for each message to the opener. Each lets a helper open what the manager or the
+ * worker asked for (lane.h). The descriptors are sent to that role when the helper has answered.
+ * ipc/messages.def says who sends a message and when. */
 #include "symbolizer/opener/handlers.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 
 #include "common/cleanup.h"
@@ -14,48 +14,138 @@
 #include "symbolizer/opener/opener.h"
 
 enum {
-	SCAN_PROCESSES = 16 /* reported before other messages are handled: some milliseconds */
+	/* Of a scan, these many processes wait in the lane at a time, so that other requests wait
+	 * for some milliseconds only. */
+	SCAN_PROCESSES = 16,
+	STALLED_POLL_MS = 5, /* until the manager may have read what was sent to it */
+	TICK_MS = 1000,	     /* how often deadlines are looked at */
 };
 
-/* Sends to the manager. If the queue is full, waits: this process has nothing else to do. */
-static int opener_send(struct opener *opener, enum message_type type, const void *payload,
-		       size_t length, const int *fds, unsigned int fd_count)
+/* --- in the helper --- */
+
+static void add_fd(struct opened *opened, int fd)
 {
-	struct peer *manager = &opener->role.peers[ROLE_MANAGER];
+	if (fd < 0)
+		opened->error = fd;
+	else
+		opened->fds[opened->fd_count++] = fd;
+}
 
-	for (;;) {
-		int r = peer_send(manager, type, payload, length, fds, fd_count);
+/* Opens everything that is asked for, or nothing. */
+static void perform(const struct opening *opening, struct opened *opened)
+{
+	switch (opening->kind) {
+	case OPENING_MAPS:
+		add_fd(opened, open_file_proc(opening->tgid, "maps"));
+		add_fd(opened, open_file_proc(opening->tgid, "stat"));
+		break;
+	case OPENING_FILE:
+		add_fd(opened, opening->by_name
+				   ? open_file_named(&opening->file, &opened->same_file)
+				   : open_file_mapped(&opening->file, &opened->same_file));
+		break;
+	case OPENING_IDENTITY:
+		/* The order matters: see struct msg_identity. */
+		add_fd(opened, open_file_proc(opening->tgid, "stat"));
+		add_fd(opened, open_file_proc(opening->tgid, "cgroup"));
+		break;
+	case OPENING_MEMORY:
+		add_fd(opened, open_file_memory(&opening->memory));
+		break;
+	case OPENING_NOTHING:
+		break;
+	}
+	if (opened->error)
+		opened_close(opened);
+	/* It may be refused although the others are not. */
+	const int environment =
+	    opening->kind == OPENING_IDENTITY && opening->environment && !opened->error
+		? open_file_proc(opening->tgid, "environ")
+		: -1;
+	if (environment >= 0)
+		add_fd(opened, environment);
+}
 
-		if (r != -ENOBUFS)
-			return r;
-		struct pollfd p = {.fd = manager->fd, .events = POLLOUT};
-		poll(&p, 1, 1000);
-		r = peer_flush(manager);
-		if (r == -EMSGSIZE)
-			return r;
+/* --- answers --- */
+
+static void send_maps(struct opener *opener, const struct opening *opening,
+		      const struct opened *opened)
+{
+	const struct msg_maps_of answer = {
+	    .tgid = opening->tgid, .uid = opening->uid, .error = (uint32_t)-opened->error};
+
+	peer_send(&opener->role.peers[ROLE_MANAGER], MESSAGE_MAPS, &answer, sizeof(answer),
+		  opened->fds, opened->fd_count);
+}
+
+static void send_file(struct opener *opener, const struct opening *opening,
+		      const struct opened *opened)
+{
+	const struct msg_file answer = {.cookie = opening->file.cookie,
+					.uid = opening->uid,
+					.error = (uint32_t)-opened->error,
+					.same_file = opened->same_file};
+
+	peer_send(&opener->role.peers[ROLE_MANAGER], MESSAGE_FILE, &answer, sizeof(answer),
+		  opened->fds, opened->fd_count);
+}
+
+/* If the worker's queue is full, the answer is dropped and the worker asks again: the manager must
+ * not wait because of a slow worker. */
+static void send_identity(struct opener *opener, const struct opening *opening,
+			  const struct opened *opened)
+{
+	const struct msg_identity answer = {
+	    .tgid = opening->tgid, .cookie = opening->cookie, .error = (uint32_t)-opened->error};
+
+	peer_send(&opener->role.peers[ROLE_WORKER], MESSAGE_IDENTITY, &answer, sizeof(answer),
+		  opened->fds, opened->fd_count);
+}
+
+/* Answers a request of the worker. `memory` is the descriptor, or a negative errno. */
+static void send_memory(struct opener *opener, const struct msg_open_memory *request, int memory)
+{
+	struct peer *worker = &opener->role.peers[ROLE_WORKER];
+	struct msg_memory answer = {.tgid = request->tgid,
+				    .exec_generation = request->exec_generation,
+				    .error = memory < 0 ? (uint32_t)-memory : 0};
+	int r = peer_send(worker, MESSAGE_MEMORY, &answer, sizeof(answer), &memory, memory >= 0);
+
+	if (r == -ENOBUFS) {
+		answer.error = ENOBUFS;
+		peer_send(worker, MESSAGE_MEMORY, &answer, sizeof(answer), NULL, 0);
 	}
 }
 
-static int opener_send_maps(struct opener *opener, uint32_t tgid)
+/* Sends a descriptor of a process's memory to the worker. It allows reading only, and only the
+ * memory that the process has now, not that of a program which it executes later. */
+static void send_opened_memory(struct opener *opener, const struct opening *opening,
+			       const struct opened *opened)
 {
-	struct msg_maps_of answer = {.tgid = tgid, .uid = open_file_uid(tgid)};
-	_cleanup_close_ int maps = open_file_proc(tgid, "maps");
-	_cleanup_close_ int stat = open_file_proc(tgid, "stat");
-	const int fds[2] = {maps, stat};
+	const struct msg_open_memory request = {.tgid = opening->tgid,
+						.exec_generation = opening->memory.exec_generation};
+	int memory = opened->error ? opened->error : opened->fds[0];
 
-	if (maps < 0 || stat < 0) {
-		answer.error = (uint32_t)(maps < 0 ? -maps : -stat);
-		return opener_send(opener, MESSAGE_MAPS, &answer, sizeof(answer), NULL, 0);
-	}
-	return opener_send(opener, MESSAGE_MAPS, &answer, sizeof(answer), fds, 2);
+	/* The manager may have forbidden it meanwhile. For the worker, a process that no longer has
+	 * the mapping has ended. */
+	if (!memory_permits_find(&opener->permits, &request) || memory == -ENOENT ||
+	    memory == -ESTALE)
+		memory = -ESRCH;
+	send_memory(opener, &request, memory);
 }
 
-static int opener_on_configure(void *context, const struct msg_configure_opener *config)
-{
-	struct opener *opener = context;
+/* --- lanes --- */
 
-	opener->environment_allowed = config->allow_environment;
-	return 0;
+/* Gives a request to its lane. One for which there is no room is not answered: an honest manager or
+ * worker has fewer. */
+static int open_for(struct opener *opener, struct opening opening)
+{
+	opening.uid = open_file_uid(opening.tgid);
+	return lane_add(&opener->lanes[opening_is_without_disk(&opening) ? LANE_WITHOUT_DISK
+									 : LANE_USUAL],
+			&opening) == -ENOMEM
+		   ? -ENOMEM
+		   : 0;
 }
 
 /* Returns the next process in /proc, or 0 after the last one. */
@@ -71,26 +161,77 @@ static uint32_t next_process(DIR *proc)
 	return 0;
 }
 
-/* Continues the scan. The manager needs the files of the first processes before it knows the last
- * one, so its other requests are answered in between. */
-static void opener_scan_some(void *context, uint32_t events)
+/* Continues a scan. The manager needs the files of the first processes before it knows the last
+ * one, so only a few wait in the lane at a time. */
+static void scan_some(struct opener *opener)
 {
-	struct opener *opener = context;
-	struct loop *loop = &opener->role.loop;
-
-	(void)events;
-	for (int i = 0; i < SCAN_PROCESSES; i++) {
+	if (opener->adding_scans)
+		return;
+	opener->adding_scans = true;
+	while (opener->scanning && opener->lanes[LANE_USUAL].count < SCAN_PROCESSES) {
 		const uint32_t tgid = next_process(opener->proc);
 
-		if (tgid && opener_send_maps(opener, tgid) == 0)
-			continue;
-		if (!tgid)
-			opener_send(opener, MESSAGE_SCAN_DONE, NULL, 0, NULL, 0);
-		/* If it could not be sent, the manager has ended, which its socket reports. */
-		loop_set_tick(loop, 0, NULL, NULL);
-		return;
+		opener->scanning = tgid != 0;
+		open_for(opener, (struct opening){.kind = tgid ? OPENING_MAPS : OPENING_NOTHING,
+						  .tgid = tgid});
 	}
-	loop_tick_within(loop, 0);
+	opener->adding_scans = false;
+}
+
+static void on_done(void *context, const struct opening *opening, const struct opened *opened)
+{
+	struct opener *opener = context;
+
+	switch (opening->kind) {
+	case OPENING_MAPS:
+		send_maps(opener, opening, opened);
+		scan_some(opener);
+		break;
+	case OPENING_FILE:
+		send_file(opener, opening, opened);
+		break;
+	case OPENING_IDENTITY:
+		send_identity(opener, opening, opened);
+		break;
+	case OPENING_MEMORY:
+		send_opened_memory(opener, opening, opened);
+		break;
+	case OPENING_NOTHING:
+		peer_send(&opener->role.peers[ROLE_MANAGER], MESSAGE_SCAN_DONE, NULL, 0, NULL, 0);
+		break;
+	}
+}
+
+/* Nothing may be dropped for want of room in the manager's queue, so it must have sent all before
+ * there is more. */
+static bool manager_is_stalled(void *context)
+{
+	struct opener *opener = context;
+
+	if (!opener->role.peers[ROLE_MANAGER].first)
+		return false;
+	loop_tick_within(&opener->role.loop, STALLED_POLL_MS);
+	return true;
+}
+
+/* --- requests --- */
+
+static int opener_on_configure(void *context, const struct msg_configure_opener *config)
+{
+	struct opener *opener = context;
+
+	opener->environment_allowed = config->allow_environment;
+	return 0;
+}
+
+static void on_tick(void *context, uint32_t events)
+{
+	struct opener *opener = context;
+
+	(void)events;
+	for (int i = 0; i < LANE_COUNT; i++)
+		lane_tick(&opener->lanes[i]);
+	scan_some(opener);
 }
 
 static int opener_on_scan(void *context)
@@ -98,86 +239,48 @@ static int opener_on_scan(void *context)
 	struct opener *opener = context;
 
 	rewinddir(opener->proc);
-	loop_set_tick(&opener->role.loop, 0, opener_scan_some, opener);
+	opener->scanning = true;
+	scan_some(opener);
 	return 0;
 }
 
 static int opener_on_open_maps(void *context, const struct msg_id *process)
 {
-	return opener_send_maps(context, process->id);
+	return open_for(context, (struct opening){.kind = OPENING_MAPS, .tgid = process->id});
 }
 
 static int opener_on_open_file(void *context, const struct msg_open_file *request)
 {
 	struct opener *opener = context;
-	struct msg_file answer = {.cookie = request->cookie, .uid = open_file_uid(request->tgid)};
-	bool same_file = false;
-	_cleanup_close_ int fd = opener->role.strict_memory ? open_file_named(request, &same_file)
-							    : open_file_mapped(request, &same_file);
 
-	if (fd < 0) {
-		answer.error = (uint32_t)-fd;
-		return opener_send(opener, MESSAGE_FILE, &answer, sizeof(answer), NULL, 0);
-	}
-	answer.same_file = same_file;
-	return opener_send(opener, MESSAGE_FILE, &answer, sizeof(answer), &fd, 1);
+	return open_for(opener, (struct opening){.kind = OPENING_FILE,
+						 .tgid = request->tgid,
+						 .by_name = opener->role.strict_memory,
+						 .file = *request});
 }
 
-/* Sends the files of a process in /proc to the worker. If its queue is full, the answer is dropped
- * and the worker asks again: the manager must not wait because of a slow worker. */
 static int opener_on_open_identity(void *context, const struct msg_open_identity *request)
 {
 	struct opener *opener = context;
-	struct msg_identity answer = {.tgid = request->tgid, .cookie = request->cookie};
-	struct peer *worker = &opener->role.peers[ROLE_WORKER];
-	/* The order matters: see struct msg_identity. */
-	_cleanup_close_ int stat = open_file_proc(request->tgid, "stat");
-	_cleanup_close_ int cgroup = open_file_proc(request->tgid, "cgroup");
-	_cleanup_close_ int environment = request->want_environment && opener->environment_allowed
-					      ? open_file_proc(request->tgid, "environ")
-					      : -1;
-	const int fds[3] = {stat, cgroup, environment};
-	unsigned int fd_count = environment >= 0 ? 3 : 2;
 
-	if (stat < 0 || cgroup < 0) {
-		answer.error = (uint32_t)(stat < 0 ? -stat : -cgroup);
-		fd_count = 0;
-	}
-	int r = peer_send(worker, MESSAGE_IDENTITY, &answer, sizeof(answer), fds, fd_count);
-	return r == -ENOBUFS ? 0 : r;
+	return open_for(opener, (struct opening){.kind = OPENING_IDENTITY,
+						 .tgid = request->tgid,
+						 .cookie = request->cookie,
+						 .environment = request->want_environment &&
+								opener->environment_allowed});
 }
 
-/* Answers a request of the worker. `memory` is the descriptor, or a negative errno. */
-static int opener_send_memory(struct opener *opener, const struct msg_open_memory *request,
-			      int memory)
+static int open_memory(struct opener *opener, const struct msg_open_memory *request,
+		       struct memory_permit *permit)
 {
-	struct peer *worker = &opener->role.peers[ROLE_WORKER];
-	struct msg_memory answer = {.tgid = request->tgid,
-				    .exec_generation = request->exec_generation,
-				    .error = memory < 0 ? (uint32_t)-memory : 0};
-	int r = peer_send(worker, MESSAGE_MEMORY, &answer, sizeof(answer), &memory, memory >= 0);
-
-	if (r == -ENOBUFS) {
-		answer.error = ENOBUFS;
-		r = peer_send(worker, MESSAGE_MEMORY, &answer, sizeof(answer), NULL, 0);
+	if (permit->opens >= LIMIT_MEMORY_OPENS) {
+		send_memory(opener, request, -EDQUOT);
+		return 0;
 	}
-	return r == -ENOBUFS ? 0 : r;
-}
-
-/* Sends a descriptor of a process's memory to the worker. It allows reading only, and only the
- * memory that the process has now, not that of a program which it executes later. */
-static int opener_answer_memory(struct opener *opener, const struct msg_open_memory *request,
-				struct memory_permit *permit)
-{
-	_cleanup_close_ int memory = -EDQUOT;
-
-	if (permit->opens < LIMIT_MEMORY_OPENS) {
-		permit->opens++;
-		memory = open_file_memory(&permit->allowed);
-	}
-	/* For the worker, a process that no longer has the mapping has ended. */
-	return opener_send_memory(opener, request,
-				  memory == -ENOENT || memory == -ESTALE ? -ESRCH : memory);
+	permit->opens++;
+	return open_for(opener, (struct opening){.kind = OPENING_MEMORY,
+						 .tgid = request->tgid,
+						 .memory = permit->allowed});
 }
 
 static int opener_on_allow_memory(void *context, const struct msg_allow_memory *allowed)
@@ -198,8 +301,7 @@ static int opener_on_allow_memory(void *context, const struct msg_allow_memory *
 			    LIMIT_MEMORY_PERMITS);
 	if (!memory_permits_take_waiting(&opener->permits, allowed))
 		return 0;
-	return opener_answer_memory(opener, &request,
-				    memory_permits_find(&opener->permits, &request));
+	return open_memory(opener, &request, memory_permits_find(&opener->permits, &request));
 }
 
 static int opener_on_forbid_memory(void *context, const struct msg_open_memory *forbidden)
@@ -217,12 +319,12 @@ static int opener_on_open_memory(void *context, const struct msg_open_memory *re
 	struct memory_permit *permit = memory_permits_find(&opener->permits, request);
 
 	if (opener->role.strict_memory)
-		return opener_send_memory(opener, request, -EPERM);
-	if (permit)
-		return opener_answer_memory(opener, request, permit);
-	return memory_permits_wait(&opener->permits, request, &refused)
-		   ? opener_send_memory(opener, &refused, -ESRCH)
-		   : 0;
+		send_memory(opener, request, -EPERM);
+	else if (permit)
+		return open_memory(opener, request, permit);
+	else if (memory_permits_wait(&opener->permits, request, &refused))
+		send_memory(opener, &refused, -ESRCH);
+	return 0;
 }
 
 #define OPENER_HANDLERS(HANDLER, REFUSED)                                                          \
@@ -240,4 +342,19 @@ void opener_set_handlers(struct opener *opener)
 {
 	opener->role.handlers = &opener_handlers;
 	opener->role.context = opener;
+}
+
+int opener_start_lanes(struct opener *opener)
+{
+	int r = 0;
+
+	opener->owner = (struct lane_owner){.perform = perform,
+					    .done = on_done,
+					    .is_stalled = manager_is_stalled,
+					    .context = opener};
+	for (int i = 0; i < LANE_COUNT && !r; i++)
+		r = lane_start(&opener->lanes[i], &opener->owner, &opener->quarantine,
+			       &opener->role.loop);
+	loop_set_tick(&opener->role.loop, TICK_MS, on_tick, opener);
+	return r;
 }

@@ -8,4 +8,8 @@ struct opener;
 /* Prepares the dispatch of messages to their handlers. */
 void opener_set_handlers(struct opener *opener);
 
+/* Starts the helpers that open what is asked for, and the tick that looks after them. Returns 0 or
+ * a negative errno. */
+int opener_start_lanes(struct opener *opener);
+
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The opener is the only process that may access other processes. It opens files for the manager
- * and the worker and sends them the descriptors. It does not read what is in the files, except for
+ * The opener is the only role that may access other processes. It opens files for the manager and
+ * the worker and sends them the descriptors. It does not read what is in the files, except for
  * lines of /proc that the kernel writes. Messages are in handlers.c, the checks of what may be
- * opened are in open_file.c.
+ * opened are in open_file.c. Since opening may take for ever, a child does it: see helper.h.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -35,9 +35,19 @@ int main(int argc, char **argv)
 	if (status)
 		return status;
 	opener_set_handlers(&opener);
+	int r = opener_start_lanes(&opener);
+	if (r < 0) {
+		log_error("cannot start the processes that open files, so nothing is sampled; the "
+			  "limit of processes may be reached: error=%s",
+			  strerror(-r));
+		return STATUS_FAILED;
+	}
 	if (role_watch_peers(&opener.role) < 0)
 		return STATUS_FAILED;
 	opener.role.state = ROLE_READY;
 	role_send_status(&opener.role, &(struct msg_status){0});
-	return loop_run(&opener.role.loop);
+	status = loop_run(&opener.role.loop);
+	for (int i = 0; i < LANE_COUNT; i++)
+		lane_stop(&opener.lanes[i]);
+	return status;
 }

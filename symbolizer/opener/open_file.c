@@ -3,10 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/sysmacros.h>
@@ -55,29 +58,98 @@ static const unsigned long local_file_systems[] = {
     ECRYPTFS_SUPER_MAGIC,
 };
 
-/* Returns whether a file, or a directory, is on a file system on which a read cannot wait for
- * another machine or process. One that is not known may do so. */
-static bool file_system_is_local(int fd)
+/* Those that have no disk of their own, by the names in /proc/self/mountinfo. */
+static const char *const local_without_disk[] = {"tmpfs", "ramfs",    "hugetlbfs", "btrfs",
+						 "zfs",	  "bcachefs", "ecryptfs",  "overlay"};
+
+/* Returns the kind of the file system of a file or a directory, or 0. */
+static unsigned long file_system_of(int fd)
 {
 	struct statfs fs;
 
-	if (fstatfs(fd, &fs) < 0)
-		return false;
+	return fstatfs(fd, &fs) < 0 ? 0 : (unsigned long)fs.f_type;
+}
+
+/* Returns whether a read from a file system of this kind cannot wait for another machine or
+ * process. One that is not known may do so, and so may the layers of an overlay
+ * (device_is_local()). */
+static bool is_local(unsigned long kind)
+{
 	for (size_t i = 0; i < sizeof(local_file_systems) / sizeof(local_file_systems[0]); i++) {
-		if ((unsigned long)fs.f_type == local_file_systems[i])
+		if (kind == local_file_systems[i])
 			return true;
 	}
 	return false;
+}
+
+/* Returns whether a line of /proc/self/mountinfo is of a local file system with this device:
+ * "36 35 0:34 / /mnt rw,noatime shared:1 - tmpfs source options" (proc_pid_mountinfo(5)). In paths
+ * and names, which users may choose, the kernel escapes blanks. */
+static bool mountinfo_line_matches(const char *line, const char *device)
+{
+	const char *at = line;
+
+	for (int field = 0; field < 2 && at; field++) {
+		at = strchr(at, ' ');
+		at = at ? at + 1 : NULL;
+	}
+	if (!at || strncmp(at, device, strlen(device)) != 0)
+		return false;
+	const char *kind = strstr(at, " - ");
+	for (size_t i = 0; kind && i < sizeof(local_without_disk) / sizeof(local_without_disk[0]);
+	     i++) {
+		const size_t length = strlen(local_without_disk[i]);
+
+		if (!strncmp(kind + 3, local_without_disk[i], length) && kind[3 + length] == ' ')
+			return true;
+	}
+	return false;
+}
+
+/* Returns whether a device is a disk, or is that of a local file system without one, or of an
+ * overlay, that is mounted where this role sees it. */
+static bool device_is_local(uint32_t major_number, uint32_t minor_number)
+{
+	_cleanup_free_ char *line = NULL;
+	char device[32];
+	size_t room = 0;
+
+	if (major_number)
+		return true;
+	_cleanup_fclose_ FILE *mounts = fopen("/proc/self/mountinfo", "re");
+	snprintf(device, sizeof(device), "%u:%u ", major_number, minor_number);
+	while (mounts && getline(&line, &room, mounts) > 0) {
+		if (mountinfo_line_matches(line, device))
+			return true;
+	}
+	return false;
+}
+
+/* Returns whether an open file consists of extents of a disk: an overlay passes the question on to
+ * the layer of the file, and FUSE has no answer to it. */
+static bool has_extents(int fd)
+{
+	struct fiemap extents = {.fm_length = 1};
+
+	return ioctl(fd, FS_IOC_FIEMAP, &extents) == 0;
+}
+
+/* Returns whether the layer in which an open file of an overlay is, is local. A user may put an
+ * overlay over a FUSE mount of his own, whose server answers when it likes, but only in a mount
+ * namespace of his own. The device is what the kernel reports for the mapping: that of the layer,
+ * or on newer kernels that of the overlay. */
+static bool layer_is_local(int fd, const struct msg_open_file *request)
+{
+	return device_is_local(request->device_major, request->device_minor) || has_extents(fd);
 }
 
 /* Returns whether the file system reports other device and inode numbers for a mapping than for the
  * file. Overlayfs does because of its layers, btrfs because of its subvolumes. */
 static bool file_system_hides_identity(int fd)
 {
-	struct statfs fs;
+	const unsigned long kind = file_system_of(fd);
 
-	return fstatfs(fd, &fs) == 0 &&
-	       (fs.f_type == OVERLAYFS_SUPER_MAGIC || fs.f_type == BTRFS_SUPER_MAGIC);
+	return kind == OVERLAYFS_SUPER_MAGIC || kind == BTRFS_SUPER_MAGIC;
 }
 
 /* Checks that `fd` is the file that was requested, where the numbers are reliable. */
@@ -178,28 +250,33 @@ static int open_mapping_link(int process, uint64_t start, uint64_t end)
 }
 
 /* Opens for reading what is open with O_PATH, if it is a regular file on a local file system. */
-static int open_again(int path_fd)
+static int open_again(int path_fd, const struct msg_open_file *request)
 {
 	char path[64];
 	struct stat st;
+	const unsigned long kind = file_system_of(path_fd);
 
-	if (!file_system_is_local(path_fd))
+	if (!is_local(kind))
 		return -EOPNOTSUPP;
 	if (fstat(path_fd, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
-	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	return kind != OVERLAYFS_SUPER_MAGIC || layer_is_local(fd, request) ? TAKE_FD(fd)
+									    : -EOPNOTSUPP;
 }
 
 /* Opens the file that is mapped at an address. */
-static int open_mapping(int process, uint64_t start, uint64_t end)
+static int open_mapping(int process, uint64_t start, uint64_t end,
+			const struct msg_open_file *request)
 {
 	_cleanup_close_ int link = open_mapping_link(process, start, end);
 
-	return link < 0 ? link : open_again(link);
+	return link < 0 ? link : open_again(link, request);
 }
 
 int open_file_mapped(const struct msg_open_file *request, bool *same_file)
@@ -210,7 +287,7 @@ int open_file_mapped(const struct msg_open_file *request, bool *same_file)
 	if (process < 0)
 		return process;
 	_cleanup_close_ int fd =
-	    open_mapping(process, request->address_start, request->address_end);
+	    open_mapping(process, request->address_start, request->address_end, request);
 	if (fd == -ENOENT) {
 		int r = find_mapping(process, request->address_start, &found, NULL);
 
@@ -218,7 +295,7 @@ int open_file_mapped(const struct msg_open_file *request, bool *same_file)
 			return r;
 		if (found.inode != request->inode)
 			return -ENOENT;
-		fd = open_mapping(process, found.start, found.end);
+		fd = open_mapping(process, found.start, found.end, request);
 	}
 	if (fd < 0)
 		return fd;
@@ -235,7 +312,7 @@ static int check_mapped(int process, const struct msg_allow_memory *allowed, uin
 
 	if (link < 0)
 		return link;
-	if (!file_system_is_local(link))
+	if (!is_local(file_system_of(link)))
 		return -EOPNOTSUPP;
 	if (fstat(link, &st) < 0)
 		return -errno;
@@ -270,7 +347,7 @@ int open_file_memory(const struct msg_allow_memory *allowed)
 
 /* Opens a path below `root` directory by directory. A symbolic link could lead anywhere, and a
  * lookup on a file system that is not local may never return. `path` is modified. */
-static int walk_path(int root, char *path)
+static int walk_path(int root, char *path, const struct msg_open_file *request)
 {
 	_cleanup_close_ int at = fcntl(root, F_DUPFD_CLOEXEC, 3);
 	char *saved;
@@ -280,7 +357,7 @@ static int walk_path(int root, char *path)
 		/* The kernel resolves these before it writes a path. */
 		if (!strcmp(name, "..") || !strcmp(name, "."))
 			return -EINVAL;
-		if (!file_system_is_local(at))
+		if (!is_local(file_system_of(at)))
 			return -EOPNOTSUPP;
 		int next = openat(at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 		if (next < 0)
@@ -288,7 +365,7 @@ static int walk_path(int root, char *path)
 		close(at);
 		at = next;
 	}
-	return at < 0 ? -errno : open_again(at);
+	return at < 0 ? -errno : open_again(at, request);
 }
 
 static int open_checked(int fd, const struct msg_open_file *request, bool *same_file)
@@ -310,7 +387,7 @@ static int open_program(const struct msg_open_file *request, bool *same_file)
 	_cleanup_close_ int path_fd = open(path, O_PATH | O_CLOEXEC);
 	if (path_fd < 0)
 		return -errno;
-	_cleanup_close_ int fd = open_checked(open_again(path_fd), request, same_file);
+	_cleanup_close_ int fd = open_checked(open_again(path_fd, request), request, same_file);
 	/* Where the numbers are not reliable, the file is opened by its name instead. */
 	return fd >= 0 && !*same_file ? -ESTALE : TAKE_FD(fd);
 }
@@ -323,7 +400,7 @@ static int open_below(const char *root_path, const char *name, const struct msg_
 
 	if (!path || root < 0)
 		return path ? -errno : -ENOMEM;
-	return open_checked(walk_path(root, path), request, same_file);
+	return open_checked(walk_path(root, path, request), request, same_file);
 }
 
 int open_file_named(const struct msg_open_file *request, bool *same_file)

@@ -11,7 +11,7 @@
  *   directory at a time, no link is followed, and device and inode must be those of the mapping.
  * - Before a file is opened for reading, it is opened with O_PATH to check its type and its file
  *   system: opening a device may do something, and on a file system that is not known to be local
- *   (NFS, FUSE), a read may hang forever.
+ *   (NFS, FUSE), a read may hang forever. A file of an overlay must be in a layer that is local.
  * - Afterwards device and inode are checked. Overlayfs and btrfs report other numbers for a
  *   mapping than for the file; then the answer says that the identity is not certain.
  *

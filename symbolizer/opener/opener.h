@@ -7,13 +7,26 @@
 #include <stdbool.h>
 
 #include "role/role.h"
+#include "symbolizer/opener/lane.h"
 #include "symbolizer/opener/memory_permits.h"
+#include "symbolizer/opener/quarantine.h"
+
+enum opener_lane {
+	LANE_USUAL,
+	LANE_WITHOUT_DISK, /* files on file systems without a disk, where a server may not answer */
+	LANE_COUNT,
+};
 
 struct opener {
 	struct role role;
-	DIR *proc; /* /proc, opened before the sandbox */
+	DIR *proc;	   /* /proc, opened before the sandbox */
+	bool scanning;	   /* until all processes have been requested */
+	bool adding_scans; /* scan_some() is on the stack */
 	bool environment_allowed;
 	struct memory_permits permits;
+	struct quarantine quarantine;
+	struct lane_owner owner; /* of both lanes */
+	struct lane lanes[LANE_COUNT];
 };
 
 #endif

@@ -2,10 +2,17 @@
 #include "symbolizer/opener/policy.h"
 
 #include <fcntl.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "common/base_policy.h"
 #include "common/limits.h"
+#include "symbolizer/opener/opener.h"
 
 /*
  * SYS_PTRACE: /proc/PID/maps, map_files and environ of other uids (stat and cgroup need nothing).
@@ -37,16 +44,29 @@ static const struct sandbox_syscall syscalls[] = {
     ALLOW(newfstatat, "device and inode of what was opened"),
     ALLOW(fstat, "device and inode of what was opened"),
     ALLOW(fstatfs, "kind of file system"),
+    ALLOW_IF(ioctl, SCMP_A1_32(SCMP_CMP_EQ, FS_IOC_FIEMAP), "is a file of an overlay on a disk?"),
     ALLOW(getdents64, "list of processes"),
     ALLOW(read, "lines of /proc/PID/maps"),
     ALLOW(lseek, "list of processes, from its start again"),
     ALLOW_IF(fcntl, SCMP_A1_32(SCMP_CMP_EQ, F_GETFL), "fdopen"),
+    /* The helpers (helper.h). A bare fork gives nobody more than the opener has. Without CAP_KILL
+     * it can only end processes of its own uid, which are its helpers. */
+    ALLOW_IF(socketpair, SCMP_A0_32(SCMP_CMP_EQ, AF_UNIX), "requests to a helper"),
+    ALLOW_IF(clone, SCMP_A0_64(SCMP_CMP_EQ, SIGCHLD), "start a helper"),
+    ALLOW_IF(kill, SCMP_A1_32(SCMP_CMP_EQ, SIGKILL), "end a helper that hangs"),
+    ALLOW(wait4, "collect a helper"),
+    ALLOW_IF_BOTH(dup3, SCMP_A0_32(SCMP_CMP_EQ, STDIN_FILENO),
+		  SCMP_A1_32(SCMP_CMP_EQ, STDERR_FILENO), "a helper writes no log lines"),
+    ALLOW_IF(close_range, SCMP_A0_32(SCMP_CMP_GT, STDERR_FILENO), "a helper keeps only its socket"),
+    ALLOW_IF(prctl, SCMP_A0_32(SCMP_CMP_EQ, PR_SET_NAME), "name of a helper"),
 };
 
 enum {
 	/* Those that wait for the manager and for the worker, and those in use. */
 	FILES_MAX = 2 * LIMIT_QUEUE_FDS + 64,
 	MEMORY_BYTES_MAX = 64 << 20,
+	/* The opener, and for each lane a helper and those that hang. */
+	PROCESSES_MAX = 1 + LANE_COUNT * (1 + LANE_LEFT_MAX),
 };
 
 /* The system calls are those of the usual mode. The capabilities decide which files they reach. */
@@ -58,6 +78,7 @@ const struct sandbox_policy opener_strict_policy = {
     .syscall_count = sizeof(syscalls) / sizeof(syscalls[0]),
     .files_max = FILES_MAX,
     .memory_bytes_max = MEMORY_BYTES_MAX,
+    .threads_max = PROCESSES_MAX,
     .no_landlock = true, /* see opener_policy */
 };
 
@@ -69,6 +90,7 @@ const struct sandbox_policy opener_policy = {
     .syscall_count = sizeof(syscalls) / sizeof(syscalls[0]),
     .files_max = FILES_MAX,
     .memory_bytes_max = MEMORY_BYTES_MAX,
+    .threads_max = PROCESSES_MAX,
     .no_landlock = true, /* a process under Landlock may not access processes outside of it */
     .strict = &opener_strict_policy,
 };

@@ -17,7 +17,11 @@ KINDS = {
     "opener": COMMON | {"dir", "proc"},
     "worker": COMMON | {"bpf-map", "file:r", "memfd", "proc"},
     "exporter": COMMON | {"bpf-map", "file:w", "memfd"},
+    # What it opens, until it has sent it.
+    "helper": {"socket:unix", "null", "proc", "file:r"},
 }
+HELPER = "bulkhead-symh"  # the opener has two of them, which are what it is but have no other descriptors than a socket
+HELPERS = 2
 
 
 def mask(names):
@@ -66,7 +70,7 @@ def faults_of(role, status, fds):
         faults.append(f"uid {status['Uid']} gid {status['Gid']}")
     if status["Groups"].split() and set(status["Groups"].split()) - gids:
         faults.append(f"supplementary groups {status['Groups']}")
-    allowed = mask(HOLDS[role])
+    allowed = mask(HOLDS["opener" if role == "helper" else role])
     for key, exact in (("CapEff", True), ("CapPrm", True), ("CapInh", False), ("CapBnd", False), ("CapAmb", False)):
         held = int(status[key], 16)
         if held & ~allowed or exact and held != allowed:
@@ -76,6 +80,8 @@ def faults_of(role, status, fds):
     if status["Seccomp"].strip() != "2":
         faults.append(f"seccomp mode {status['Seccomp']}")
     faults += [f"fd {fd} is {kind}" for fd, kind in fds.items() if kind not in KINDS[role]]
+    if role == "helper" and list(fds.values()).count("socket:unix") != 1:
+        faults.append(f"has not one socket: {fds}")
     return [f"{role}: {fault}" for fault in faults]
 
 
@@ -94,6 +100,10 @@ class Checker(lib.unittest.TestCase):
         for fds in ({"3": "bpf-prog"}, {"3": "socket:not unix"}, {"3": "file:w"}, {"3": "/dev/mem"}, {"3": "proc"}):
             self.assertTrue(faults_of("manager", none, fds), fds)
         self.assertTrue(faults_of("manager", self.GOOD, {}))
+        opener = {**self.GOOD, **dict.fromkeys(("CapPrm", "CapEff"), f"{mask(HOLDS['opener']):x}"), **dict.fromkeys(("CapBnd",), "0")}
+        self.assertEqual(faults_of("helper", opener, {"2": "null", "3": "socket:unix", "4": "proc"}), [])
+        for fds in ({}, {"3": "socket:unix", "4": "socket:unix"}, {"2": "pipe", "3": "socket:unix"}, {"3": "socket:unix", "4": "eventpoll"}):
+            self.assertTrue(faults_of("helper", opener, fds), fds)
 
 
 class Roles(lib.Case):
@@ -123,9 +133,15 @@ class Roles(lib.Case):
                         task = lib.proc_status(f"{pid}/task/{tid}")
                         if task and (task["Seccomp"], task["CapEff"]) != (status["Seccomp"], status["CapEff"]):
                             faults.append(f"{role}: thread {tid} differs")
-            for pid, (_, comm, executable) in lib.bulkhead_processes().items():
-                if pid != process.pid and pid not in roles.values() and os.path.basename(executable) != "bulkhead":
+            helpers = 0
+            for pid, (parent, comm, executable) in lib.bulkhead_processes().items():
+                if parent == roles["opener"] and comm == HELPER:
+                    faults += self.look("helper", pid, internet_inodes(pid), inherited)[1]
+                    helpers += 1
+                elif pid != process.pid and pid not in roles.values() and os.path.basename(executable) != "bulkhead":
                     faults.append(f"another process: {pid} {comm} {executable}, CapEff {(lib.proc_status(pid) or {}).get('CapEff')}")
+            if helpers != HELPERS:
+                faults.append(f"{helpers} helpers of the opener")
             process.send_signal(signal.SIGINT)
             recording = self.finish(process)
         print("uids: " + str(uids))

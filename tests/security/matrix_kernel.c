@@ -7,6 +7,8 @@
 #include <linux/bpf.h>
 #include <linux/capability.h>
 #include <linux/falloc.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
 #include <linux/openat2.h>
 #include <linux/perf_event.h>
 #include <linux/sched.h>
@@ -99,6 +101,8 @@ void matrix_try_bpf(struct tally *tally, const struct fixture *s)
 			CALL(SYS_ioctl, s->event, PERF_EVENT_IOC_SET_FILTER, P("x"))},
 		{"ioctl(TCGETS)",                    ONLY_EXPORTER(ENOTTY),
 			CALL(SYS_ioctl, s->null, TCGETS, P(s->memory))},
+		{"ioctl(FS_IOC_FIEMAP)",             ONLY_OPENER(EOPNOTSUPP),
+			CALL(SYS_ioctl, s->null, FS_IOC_FIEMAP, P(s->memory))},
 		{"ioctl(TIOCSTI)",                   EVERYWHERE(KILLED),
 			CALL(SYS_ioctl, s->null, TIOCSTI, P("x"))},
 		{"ioctl(FIONREAD)",                  ONLY_OTLP(WORKS),

@@ -49,7 +49,8 @@ void matrix_try_processes(struct tally *tally, const struct fixture *s)
 		{"execveat of a descriptor",         EVERYWHERE(KILLED),
 			CALL(SYS_execveat, s->regular, P(""), P(argv), P(environment),
 			     AT_EMPTY_PATH)},
-		{"clone (fork)",                     EVERYWHERE(KILLED), CALL(SYS_clone, SIGCHLD)},
+		/* The opener starts helpers. */
+		{"clone (fork)",                     ONLY_OPENER(WORKS), CALL(SYS_clone, SIGCHLD)},
 		{"clone (vfork, posix_spawn)",       EVERYWHERE(KILLED),
 			CALL(SYS_clone, CLONE_VM | CLONE_VFORK | SIGCHLD)},
 		{"clone, a thread's flags but one",  EVERYWHERE(KILLED),
@@ -79,6 +80,11 @@ void matrix_try_processes(struct tally *tally, const struct fixture *s)
 			CALL(SYS_kcmp, s->victim, s->victim)},
 		{"kill",                             EVERYWHERE(KILLED),
 			CALL(SYS_kill, s->victim, 0)},
+		{"kill(SIGTERM)",                    EVERYWHERE(KILLED),
+			CALL(SYS_kill, s->victim, SIGTERM)},
+		/* Of its own uid are only the opener's helpers. */
+		{"kill(SIGKILL) of another",         ONLY_OPENER(EPERM),
+			CALL(SYS_kill, s->victim, SIGKILL)},
 		{"tgkill",                           EVERYWHERE(KILLED),
 			CALL(SYS_tgkill, s->victim, s->victim, 0)},
 		/* As in abort(3). No other process has this uid. */
@@ -125,7 +131,7 @@ void matrix_try_privileges(struct tally *tally, const struct fixture *s)
 			CALL(SYS_capset, P(&header), P(all))},
 		{"prctl(PR_SET_DUMPABLE)",           EVERYWHERE(KILLED),
 			CALL(SYS_prctl, PR_SET_DUMPABLE, 1)},
-		{"prctl(PR_SET_NAME)",               ONLY_OTLP(WORKS),
+		{"prctl(PR_SET_NAME)",               {KILLED, KILLED, WORKS, KILLED, KILLED, WORKS, WORKS, KILLED},
 			CALL(SYS_prctl, PR_SET_NAME, P("name"))},
 		{"prctl(PR_SET_SECCOMP)",            EVERYWHERE(KILLED),
 			CALL(SYS_prctl, PR_SET_SECCOMP, 2, 0)},

@@ -3,9 +3,12 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
 #include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -113,6 +116,60 @@ Test(open_file, file_systems_that_are_not_known_to_be_local_are_not_touched)
 			close(fd);
 	}
 	type = 0;
+	close(file);
+}
+
+/* The layers of an overlay may be anywhere. Here every file is said to be of an overlay. */
+Test(open_file, a_file_of_an_overlay_must_be_in_a_local_layer)
+{
+	const struct {
+		const char *what;
+		int fd;
+		uint32_t device_major; /* 0: its own numbers */
+		int expected;
+	} cases[] = {
+	    {"a disk", memfd_create("x", MFD_CLOEXEC), 8, 0},
+	    {"mounted here", open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600), 0, 0},
+	    {"not mounted here", memfd_create("x", MFD_CLOEXEC), 0, -EOPNOTSUPP},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		cr_assert_geq(cases[i].fd, 0, "%s: %m", cases[i].what);
+		cr_assert_eq(ftruncate(cases[i].fd, 4096), 0);
+		struct msg_open_file request = map(cases[i].fd);
+		if (cases[i].device_major)
+			request.device_major = cases[i].device_major;
+		type = OVERLAYFS_SUPER_MAGIC;
+		const int fd = open_mapped(&request);
+		type = 0;
+		cr_expect_eq(fd < 0 ? fd : 0, cases[i].expected, "%s: %s", cases[i].what,
+			     strerror(-fd));
+		if (fd >= 0)
+			close(fd);
+		close(cases[i].fd);
+	}
+}
+
+/* The kernel reports the device of the overlay, but knows the extents of the file. */
+Test(open_file, a_file_with_extents_is_on_a_disk)
+{
+	char path[] = "/tmp/unit-open_file-XXXXXX";
+	const int file = mkstemp(path);
+	struct fiemap extents = {.fm_length = 1};
+
+	cr_assert_geq(file, 0);
+	unlink(path);
+	cr_assert_eq(ftruncate(file, 4096), 0);
+	if (ioctl(file, FS_IOC_FIEMAP, &extents) < 0)
+		cr_skip_test("the file system of /tmp has no extents");
+	struct msg_open_file request = map(file);
+	request.device_major = 0;
+	request.device_minor = 999999;
+	type = OVERLAYFS_SUPER_MAGIC;
+	const int fd = open_mapped(&request);
+	type = 0;
+	cr_expect_geq(fd, 0, "%s", strerror(-fd));
+	close(fd);
 	close(file);
 }
 

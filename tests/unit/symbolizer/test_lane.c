@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lanes with real helpers, which do here what a request's cookie says. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/time_units.h"
+#include "symbolizer/opener/lane.h"
+
+enum {
+	WORKS,
+	HANGS,
+	DIES,
+	FAILS,
+	TWO_FDS,
+	ASKS, /* which descriptors the helper has */
+	DONE_MAX = 256,
+};
+
+static struct loop loop;
+static struct quarantine quarantine;
+static struct lane lane;
+static bool stalled;
+static unsigned int stop_after;
+
+static struct {
+	struct opening opening;
+	int error;
+	unsigned int fd_count;
+	char text[64]; /* what the first descriptor has */
+} done[DONE_MAX];
+static unsigned int done_count;
+
+static int file_with(const char *text)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) < 0 || write(ends[1], text, strlen(text)) < 0)
+		_exit(2);
+	close(ends[1]);
+	return ends[0];
+}
+
+static bool is_open(int fd)
+{
+	return fcntl(fd, F_GETFD) >= 0;
+}
+
+static void perform(const struct opening *opening, struct opened *opened)
+{
+	char text[64], name[16];
+	unsigned int open = 0;
+	struct stat null, standard_error;
+
+	switch (opening->cookie) {
+	case HANGS:
+		for (;;)
+			pause();
+	case DIES:
+		raise(SIGKILL);
+		break;
+	case FAILS:
+		opened->error = -EACCES;
+		return;
+	case ASKS:
+		for (int fd = 0; fd < 1024; fd++)
+			open += is_open(fd);
+		prctl(PR_GET_NAME, name);
+		if (fstat(STDERR_FILENO, &standard_error) < 0 || fstat(STDIN_FILENO, &null) < 0)
+			_exit(2);
+		snprintf(text, sizeof(text), "%u %s %d", open, name,
+			 standard_error.st_rdev == null.st_rdev);
+		opened->fds[opened->fd_count++] = file_with(text);
+		return;
+	case TWO_FDS:
+		opened->fds[opened->fd_count++] = file_with("first");
+		break;
+	}
+	snprintf(text, sizeof(text), "of %u", opening->tgid);
+	opened->fds[opened->fd_count++] = file_with(text);
+}
+
+static void on_done(void *context, const struct opening *opening, const struct opened *opened)
+{
+	cr_expect_eq(context, &done);
+	cr_assert_lt(done_count, DONE_MAX);
+	done[done_count].opening = *opening;
+	done[done_count].error = opened->error;
+	done[done_count].fd_count = opened->fd_count;
+	if (opened->fd_count)
+		cr_expect_gt(read(opened->fds[0], done[done_count].text, 63), 0);
+	if (++done_count == stop_after)
+		loop_stop(&loop, 0);
+}
+
+static bool is_stalled(void *context)
+{
+	(void)context;
+	return stalled;
+}
+
+static const struct lane_owner owner = {
+    .perform = perform, .done = on_done, .is_stalled = is_stalled, .context = &done};
+
+static void on_tick(void *context, uint32_t events)
+{
+	(void)events;
+	lane_tick(context);
+}
+
+static void setup(void)
+{
+	/* As in a role. */
+	const int null = open("/dev/null", O_RDWR);
+
+	dup2(null, STDIN_FILENO);
+	close(null);
+	cr_assert_eq(loop_init(&loop), 0);
+	cr_assert_eq(lane_start(&lane, &owner, &quarantine, &loop), 0);
+	loop_set_tick(&loop, 100, on_tick, &lane);
+}
+
+static void teardown(void)
+{
+	lane_stop(&lane);
+	cr_expect_eq(lane.left_count, 0);
+	loop_fini(&loop);
+}
+
+TestSuite(lane, .init = setup, .fini = teardown);
+
+static void add(uint32_t tgid, uint32_t what)
+{
+	const struct opening opening = {.kind = OPENING_MAPS, .tgid = tgid, .cookie = what};
+
+	cr_assert_eq(lane_add(&lane, &opening), 0);
+}
+
+/* Runs until `count` requests are done, since the start of the test. */
+static void run_until(unsigned int count)
+{
+	stop_after = count;
+	if (done_count < count) {
+		loop.stopped = false;
+		cr_assert_eq(loop_run(&loop), 0);
+	}
+}
+
+Test(lane, answers_come_in_the_order_of_the_requests)
+{
+	for (uint32_t i = 1; i <= 200; i++)
+		add(i, i % 7 ? WORKS : FAILS);
+	run_until(200);
+	for (uint32_t i = 1; i <= 200; i++) {
+		char expected[64];
+
+		snprintf(expected, sizeof(expected), i % 7 ? "of %u" : "", i);
+		cr_expect_eq(done[i - 1].opening.tgid, i);
+		cr_expect_eq(done[i - 1].error, i % 7 ? 0 : -EACCES);
+		cr_expect_eq(done[i - 1].fd_count, i % 7 != 0);
+		cr_expect_str_eq(done[i - 1].text, expected);
+	}
+	cr_expect_eq(lane.count, 0);
+}
+
+Test(lane, several_descriptors_are_one_answer)
+{
+	add(1, TWO_FDS);
+	run_until(1);
+	cr_expect_eq(done[0].fd_count, 2);
+	cr_expect_str_eq(done[0].text, "first");
+}
+
+Test(lane, one_that_is_for_nobody_has_its_turn)
+{
+	add(1, WORKS);
+	cr_assert_eq(lane_add(&lane, &(struct opening){.kind = OPENING_NOTHING}), 0);
+	add(2, WORKS);
+	run_until(3);
+	cr_expect_eq(done[0].opening.tgid, 1);
+	cr_expect_eq(done[1].opening.kind, OPENING_NOTHING);
+	cr_expect_eq(done[1].error, 0);
+	cr_expect_eq(done[2].opening.tgid, 2);
+}
+
+Test(lane, a_helper_that_hangs_costs_one_request)
+{
+	const pid_t first = lane.helper.pid;
+	const uint64_t start_ns = clock_monotonic_ns();
+
+	add(1, WORKS);
+	add(2, HANGS);
+	for (uint32_t i = 3; i <= 40; i++)
+		add(i, WORKS);
+	run_until(40);
+	cr_expect_geq(clock_monotonic_ns() - start_ns, LANE_DEADLINE_MS * NS_PER_MS);
+	for (uint32_t i = 1; i <= 40; i++) {
+		cr_expect_eq(done[i - 1].opening.tgid, i);
+		cr_expect_eq(done[i - 1].error, i == 2 ? -ETIMEDOUT : 0);
+	}
+	cr_expect_neq(lane.helper.pid, first);
+	/* What hung is not tried again. */
+	add(2, WORKS);
+	run_until(41);
+	cr_expect_eq(done[40].error, -ETIMEDOUT);
+}
+
+Test(lane, a_helper_that_dies_costs_one_request)
+{
+	add(1, DIES);
+	add(2, WORKS);
+	run_until(2);
+	cr_expect_eq(done[0].error, -ETIMEDOUT);
+	cr_expect_eq(done[1].error, 0);
+}
+
+Test(lane, a_helper_that_dies_while_it_has_nothing_to_do_is_replaced)
+{
+	add(1, WORKS);
+	run_until(1);
+	kill(lane.helper.pid, SIGKILL);
+	add(2, WORKS);
+	run_until(2);
+	/* The request may have been sent before its end was noticed. */
+	add(3, WORKS);
+	run_until(3);
+	cr_expect_eq(done[2].error, 0);
+}
+
+Test(lane, nothing_is_done_while_the_owner_is_stalled)
+{
+	stalled = true;
+	add(1, WORKS);
+	cr_assert_eq(lane_add(&lane, &(struct opening){.kind = OPENING_NOTHING}), 0);
+	usleep(100000);
+	for (int i = 0; i < 5; i++)
+		lane_tick(&lane);
+	cr_expect_eq(done_count, 0);
+	stalled = false;
+	run_until(2);
+	cr_expect_eq(done[0].error, 0);
+}
+
+Test(lane, with_too_many_that_do_not_end_requests_fail)
+{
+	lane.left_count = LANE_LEFT_MAX;
+	for (unsigned int i = 0; i < LANE_LEFT_MAX; i++) {
+		lane.left[i] = fork();
+		if (!lane.left[i]) {
+			for (;;)
+				pause();
+		}
+	}
+	pid_t left[LANE_LEFT_MAX];
+	memcpy(left, lane.left, sizeof(left));
+	/* As if it had died: there is no room for one more. */
+	loop_remove(&loop, lane.helper.fd);
+	const pid_t last = helper_drop(&lane.helper);
+	add(1, WORKS);
+	run_until(1);
+	cr_expect_eq(done[0].error, -EAGAIN);
+	for (unsigned int i = 0; i < LANE_LEFT_MAX; i++)
+		kill(left[i], SIGKILL);
+	while (lane.left_count)
+		lane_tick(&lane);
+	add(2, WORKS);
+	run_until(2);
+	cr_expect_eq(done[1].error, 0);
+	cr_expect_gt(last, 0);
+}
+
+Test(lane, a_helper_keeps_none_of_the_openers_descriptors)
+{
+	/* Below and above the socket. */
+	const int kept = open("/dev/zero", O_RDONLY), high = fcntl(kept, F_DUPFD, 500);
+
+	cr_assert_geq(high, 500);
+	add(1, HANGS); /* so that a helper starts that inherits it */
+	add(2, ASKS);
+	run_until(2);
+	cr_expect_str_eq(done[1].text, "4 bulkhead-symh 1", "%s", done[1].text);
+	close(kept);
+	close(high);
+}
+
+Test(lane, is_bounded)
+{
+	int r = 0;
+
+	stalled = true;
+	for (uint32_t i = 0; i < LANE_REQUESTS_MAX && !r; i++)
+		r = lane_add(&lane, &(struct opening){.kind = OPENING_NOTHING, .tgid = i});
+	cr_expect_eq(r, 0);
+	cr_expect_eq(lane_add(&lane, &(struct opening){.kind = OPENING_NOTHING}), -ENOBUFS);
+}

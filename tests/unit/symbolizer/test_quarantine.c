@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+
+#include "common/time_units.h"
+#include "symbolizer/opener/quarantine.h"
+
+#define AT(seconds) ((seconds)*NS_PER_S)
+
+static struct quarantine quarantine;
+
+/* A file that a process of a user maps. */
+static struct opening file(uint32_t tgid, uint32_t uid, uint32_t device_major,
+			   uint32_t device_minor)
+{
+	return (struct opening){
+	    .kind = OPENING_FILE,
+	    .tgid = tgid,
+	    .uid = uid,
+	    .file = {.device_major = device_major, .device_minor = device_minor}};
+}
+
+static struct opening maps(uint32_t tgid, uint32_t uid)
+{
+	return (struct opening){.kind = OPENING_MAPS, .tgid = tgid, .uid = uid};
+}
+
+#define ADD(opening, seconds) quarantine_add(&quarantine, &(opening), AT(seconds))
+#define HAS(opening, seconds) quarantine_has(&quarantine, &(opening), AT(seconds))
+
+Test(quarantine, keeps_the_process_and_its_device_for_ten_seconds)
+{
+	const struct opening hung = file(42, 1000, 0, 61), same_device = file(43, 1001, 0, 61),
+			     maps_of_it = maps(42, 1000), other = file(43, 1001, 0, 62);
+
+	cr_expect_not(HAS(hung, 100));
+	cr_expect_eq(ADD(hung, 100), 10);
+	cr_expect(HAS(hung, 109));
+	cr_expect(HAS(same_device, 109));
+	cr_expect(HAS(maps_of_it, 109));
+	cr_expect_not(HAS(other, 109));
+	cr_expect_not(HAS(hung, 110));
+	cr_expect_not(HAS(same_device, 110));
+	cr_expect_not(HAS(maps_of_it, 110));
+}
+
+Test(quarantine, a_disk_is_not_left_alone)
+{
+	const struct opening hung = file(42, 1000, 8, 1), other = file(43, 1001, 8, 1);
+
+	ADD(hung, 100);
+	cr_expect(HAS(hung, 101));
+	cr_expect_not(HAS(other, 101));
+}
+
+Test(quarantine, lasts_longer_each_time_up_to_an_hour)
+{
+	const struct opening hung = maps(42, 0);
+	const unsigned int expected[] = {10, 40, 160, 640, 2560, 3600, 3600};
+
+	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++)
+		cr_expect_eq(ADD(hung, 10000 * (i + 1)), expected[i]);
+}
+
+Test(quarantine, of_a_user_grows_with_the_times)
+{
+	const struct opening without_disk = file(900, 1000, 0, 99), on_disk = file(900, 1000, 8, 1),
+			     process = maps(900, 1000), other_user = file(901, 1001, 0, 99);
+
+	for (uint32_t times = 1; times <= 4; times++) {
+		const struct opening hung = file(times, 1000, 0, times);
+
+		ADD(hung, 100);
+		cr_expect_eq(HAS(without_disk, 101), times >= 2, "%u", times);
+		cr_expect_eq(HAS(on_disk, 101), times >= 4, "%u", times);
+		cr_expect_eq(HAS(process, 101), times >= 4, "%u", times);
+		cr_expect_not(HAS(other_user, 101));
+	}
+}
+
+Test(quarantine, root_and_unknown_users_are_not_users)
+{
+	for (uint32_t i = 0; i < 10; i++) {
+		const struct opening of_root = maps(i, 0), unknown = maps(50 + i, MSG_UID_UNKNOWN);
+
+		ADD(of_root, 100);
+		ADD(unknown, 100);
+	}
+	const struct opening of_root = maps(900, 0), unknown = maps(901, MSG_UID_UNKNOWN);
+	cr_expect_not(HAS(of_root, 101));
+	cr_expect_not(HAS(unknown, 101));
+}
+
+Test(quarantine, the_one_that_ends_first_gives_way)
+{
+	const struct opening kept = maps(1, 0), gone = maps(2, 0);
+
+	ADD(kept, 100);
+	ADD(kept, 100); /* until 140 */
+	ADD(gone, 100); /* until 110 */
+	for (uint32_t i = 0; i < QUARANTINE_ENTRIES - 1; i++) {
+		const struct opening more = maps(1000 + i, 0);
+
+		ADD(more, 101);
+	}
+	cr_expect(HAS(kept, 105));
+	cr_expect_not(HAS(gone, 105));
+}
