@@ -24,6 +24,7 @@ struct config {
 	/* [export] */
 	char endpoint[CONFIG_TEXT_BYTES]; /* http://localhost:4317 */
 	bool insecure;			  /* only for an endpoint without a scheme */
+	bool plaintext_headers;		  /* headers are sent without TLS too */
 	/* "name=value,...", percent-encoded as in OTEL_EXPORTER_OTLP_HEADERS. Secret: it has no
 	 * flag and is never shown. */
 	char headers[CONFIG_LIST_BYTES];

@@ -40,6 +40,24 @@ static void check_certificates(struct config_state *state, bool tls)
 		    "https://");
 }
 
+/* Without TLS, headers reach whatever process has the port, on this machine too, and everybody who
+ * reads the network. Samples reach them as well, but are worth less than a token. */
+static void check_plaintext(struct config_state *state, const struct endpoint *endpoint)
+{
+	const struct config *c = &state->config;
+
+	if ((*c->headers || *c->headers_file) && !c->plaintext_headers)
+		config_fault(state,
+			     &state->origins[*c->headers ? OPTION_export_headers
+							 : OPTION_export_headers_file],
+			     "headers are usually secret, and the endpoint has no TLS: use "
+			     "https://, or set export.plaintext_headers");
+	if (!endpoint->loopback)
+		config_warn(&state->origins[OPTION_export_endpoint],
+			    "export.endpoint: without TLS, everybody who can read the network sees "
+			    "the profiles; use https://");
+}
+
 static void check_endpoint(struct config_state *state)
 {
 	const struct config_origin *origin = &state->origins[OPTION_export_endpoint];
@@ -57,6 +75,8 @@ static void check_endpoint(struct config_state *state)
 			    "export.endpoint: port %d is usually OTLP/HTTP; OTLP/gRPC usually has "
 			    "port %d",
 			    ENDPOINT_HTTP_PORT, ENDPOINT_PORT);
+	if (!endpoint.tls)
+		check_plaintext(state, &endpoint);
 	check_certificates(state, endpoint.tls);
 }
 

@@ -16,6 +16,7 @@
 #include "cli/endpoint.h"
 
 #include <arpa/inet.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,6 +118,19 @@ static const char *parse_name(char *text, char **host, char **port)
 	return check_name(text);
 }
 
+/* Returns whether a host stands for this machine (RFC 6761, 6.3, for the name). */
+static bool is_loopback(const char *host, bool bracketed)
+{
+	struct in6_addr six;
+	struct in_addr four;
+
+	if (bracketed)
+		return inet_pton(AF_INET6, host, &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six);
+	if (inet_pton(AF_INET, host, &four) == 1)
+		return ntohl(four.s_addr) >> 24 == IN_LOOPBACKNET;
+	return !strcasecmp(host, "localhost") || !strcasecmp(host, "localhost.");
+}
+
 const char *endpoint_parse(const char *text, bool insecure, struct endpoint *endpoint)
 {
 	struct endpoint e = {.port = ENDPOINT_PORT, .tls = !insecure};
@@ -143,6 +157,7 @@ const char *endpoint_parse(const char *text, bool insecure, struct endpoint *end
 		fault = "the host is too long";
 	if (fault)
 		return fault;
+	e.loopback = is_loopback(host, bracketed);
 	snprintf(e.target, sizeof(e.target), bracketed ? "[%s]:%u" : "%s:%u", host, e.port);
 	*endpoint = e;
 	return NULL;

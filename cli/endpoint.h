@@ -20,6 +20,7 @@ struct endpoint {
 	char target[ENDPOINT_HOST_BYTES + 10]; /* as gRPC expects it: host:port or [address]:port */
 	uint16_t port;
 	bool tls;
+	bool loopback;	   /* the host is this machine: localhost, 127.0.0.0/8 or [::1] */
 	bool path_ignored; /* the text has a path, query or fragment, which gRPC does not use */
 };
 

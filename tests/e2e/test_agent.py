@@ -119,7 +119,7 @@ class Sends(AgentCase):
     def test_identity_that_the_user_gives(self):
         environment = {"OTEL_SERVICE_NAME": "of the host", "OTEL_RESOURCE_ATTRIBUTES": "deployment.environment.name=test,host.name=mine",
                        "OTEL_EXPORTER_OTLP_HEADERS": "x-tenant=a%20b"}
-        with scripted.Server() as server, lib.Burner(), self.agent(server, environment=environment) as running:
+        with scripted.Server() as server, lib.Burner(), self.agent(server, {"export.plaintext_headers": "true"}, environment=environment) as running:
             server.wait(1)
             running.stop()
             self.assertEqual(server.calls[0].metadata["x-tenant"], "a b")
@@ -363,7 +363,7 @@ class BadServers(AgentCase):
         with open(path, "w", encoding="ascii") as f:
             f.write("# a token\nauthorization: Bearer very-secret\n")
         os.chmod(path, 0o600)
-        options = {"export.compression": "gzip", "export.headers_file": path}
+        options = {"export.compression": "gzip", "export.headers_file": path, "export.plaintext_headers": "true"}
         with scripted.Server() as server, lib.Burner(), self.agent(server, options) as running:
             call = server.wait(1)[0]
             self.assertEqual(call.metadata["authorization"], "Bearer very-secret")

@@ -239,7 +239,8 @@ class AgentRoles(lib.Case):
     def test_secrets_stay_where_they_are_needed(self):
         """Headers reach the exporter in a message, not in the environment or in arguments, which others can read."""
         environment = {"OTEL_EXPORTER_OTLP_HEADERS": "x-tenant=e2e-secret", "E2E_SECRET": "e2e-secret", "GRPC_TRACE": "all", "LD_E2E": "x"}
-        with scripted.Server() as server, lib.Burner(), Agent(self, f"http://{server.target}", environment=environment) as running:
+        options = {"export.plaintext_headers": "true"}
+        with scripted.Server() as server, lib.Burner(), Agent(self, f"http://{server.target}", options, environment) as running:
             server.wait(1)
             self.assertEqual(server.calls[0].metadata["x-tenant"], "e2e-secret")
             for role, pid in self.roles(running).items():

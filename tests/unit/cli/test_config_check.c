@@ -5,13 +5,13 @@ TestSuite(config_check, .init = config_set_up, .fini = config_tear_down);
 
 Test(config_check, secrets_are_never_shown)
 {
-	write_file(MAIN_FILE, "[export]\nheaders = authorization=hunter2\n");
+	write_file(MAIN_FILE, "[export]\nheaders = authorization=hunter2\nendpoint = https://h\n");
 	cr_assert_eq(LOAD("--dump"), -1);
 	EXPECT_PRINTED("export.headers = (set) # main.conf:2\n");
 	cr_expect(!strstr(output, "hunter2"));
 	cr_assert_str_empty(messages);
-	cr_assert_eq(LOAD("--dump", "--export.endpoint=http://h/?key=hunter2"), -1);
-	EXPECT_PRINTED("export.endpoint = http://h/ # flag");
+	cr_assert_eq(LOAD("--dump", "--export.endpoint=https://h/?key=hunter2"), -1);
+	EXPECT_PRINTED("export.endpoint = https://h/ # flag");
 	cr_expect(!strstr(output, "hunter2"));
 	EXPECT_NO_MESSAGE("hunter2");
 	cr_assert_eq(LOAD_VARIABLES("OTEL_EXPORTER_OTLP_HEADERS=authorization=hunter2%"),
@@ -22,7 +22,7 @@ Test(config_check, secrets_are_never_shown)
 
 Test(config_check, readable_secrets_cause_a_warning)
 {
-	static const char secret[] = "[export]\nheaders = a=hunter2\n";
+	static const char secret[] = "[export]\nheaders = a=hunter2\nendpoint = https://h\n";
 
 	write_file(MAIN_FILE, secret);
 	cr_assert_eq(chmod(MAIN_FILE, 0644), 0);
@@ -32,7 +32,7 @@ Test(config_check, readable_secrets_cause_a_warning)
 	cr_assert_eq(chmod(MAIN_FILE, 0640), 0);
 	cr_assert_eq(load(no_environment, NULL), 0);
 	cr_assert_str_empty(messages);
-	write_file(MAIN_FILE, "[export]\nheaders =\nheaders_file = /x\n");
+	write_file(MAIN_FILE, "[export]\nheaders =\nheaders_file = /x\nendpoint = https://h\n");
 	cr_assert_eq(chmod(MAIN_FILE, 0644), 0);
 	cr_assert_eq(load(no_environment, NULL), 0);
 	cr_assert_str_empty(messages);
@@ -48,13 +48,52 @@ Test(config_check, options_without_effect_cause_a_warning)
 	EXPECT_MESSAGE(MAIN_FILE ":2: warning: export.endpoint: port 4318 is usually OTLP/HTTP");
 	EXPECT_MESSAGE(MAIN_FILE ":3: warning: export.ca_file is not used");
 	EXPECT_MESSAGE(MAIN_FILE ":4: warning: export.certificate_file is not used");
-	cr_assert_eq(lines_of(messages), 4, "%s", messages);
+	EXPECT_MESSAGE(MAIN_FILE ":2: warning: export.endpoint: without TLS, everybody");
+	cr_assert_eq(lines_of(messages), 5, "%s", messages);
 	cr_assert_eq(LOAD("--export.endpoint=https://h"), 0);
 	cr_assert_str_empty(messages);
 	cr_assert_eq(LOAD("--export.endpoint=h"), 0);
 	cr_assert_str_empty(messages);
 	cr_assert_eq(LOAD("--export.endpoint=h", "--export.insecure=true"), 0);
-	cr_assert_eq(lines_of(messages), 2, "%s", messages);
+	cr_assert_eq(lines_of(messages), 3, "%s", messages);
+}
+
+Test(config_check, headers_are_not_sent_without_tls_unless_that_is_wanted)
+{
+	static const char *const both[] = {"headers = a=hunter2", "headers_file = /x"};
+
+	for (size_t i = 0; i < COUNT(both); i++) {
+		char text[128];
+
+		/* The built-in endpoint has no TLS. */
+		snprintf(text, sizeof(text), "[export]\n%s\n", both[i]);
+		write_file(MAIN_FILE, text);
+		cr_assert_eq(load(no_environment, NULL), STATUS_USAGE);
+		EXPECT_MESSAGE(MAIN_FILE ":2: headers are usually secret");
+		cr_assert_eq(LOAD("--export.endpoint=http://h"), STATUS_USAGE);
+		cr_assert_eq(LOAD("--export.endpoint=h", "--export.insecure"), STATUS_USAGE);
+		cr_assert_eq(LOAD("--export.plaintext_headers=yes"), 0);
+		cr_assert_str_empty(messages);
+		cr_assert_eq(LOAD("--export.endpoint=https://h"), 0);
+		cr_assert_str_empty(messages);
+	}
+}
+
+Test(config_check, plaintext_to_another_machine_causes_a_warning)
+{
+	static const char *const here[] = {"http://localhost", "http://127.1.2.3:1",
+					   "http://[::1]:1", "https://h"};
+
+	write_file(MAIN_FILE, "");
+	for (size_t i = 0; i < COUNT(here); i++) {
+		char flag[64];
+
+		snprintf(flag, sizeof(flag), "--export.endpoint=%s", here[i]);
+		cr_assert_eq(LOAD(flag), 0);
+		cr_expect_str_empty(messages, "%s: %s", here[i], messages);
+	}
+	cr_assert_eq(LOAD("--export.endpoint=http://10.0.0.1"), 0);
+	EXPECT_MESSAGE("warning: export.endpoint: without TLS, everybody");
 }
 
 Test(config_check, spool_limits_do_not_matter_without_a_directory)

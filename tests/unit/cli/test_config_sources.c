@@ -113,12 +113,15 @@ static void precedence_of(const struct config_option *o, enum source highest)
 	for (enum source s = SOURCE_FILE; s <= highest; s++) {
 		sample_value(o, s, text[s], shown, sizeof(shown));
 		if (s <= SOURCE_SECOND) {
-			/* A key needs a certificate, and a certificate needs a key. */
+			/* A key needs a certificate, and a certificate needs a key. Headers need
+			 * TLS or a permission. */
 			snprintf(content, sizeof(content), "%s[%s]\n%s = %s\n",
 				 s != SOURCE_FILE	       ? ""
 				 : !strcmp(o->key, "key_file") ? "[export]\ncertificate_file = /c\n"
 				 : !strcmp(o->key, "certificate_file") ? "[export]\nkey_file = /k\n"
-								       : "",
+				 : !strncmp(o->key, "headers", 7)
+				     ? "[export]\nplaintext_headers = yes\n"
+				     : "",
 				 o->section, o->key, text[s]);
 			write_file(files[s], content);
 			snprintf(wanted, sizeof(wanted), "%s = %s # %s:%zu\n", o->flag, shown,
@@ -139,7 +142,7 @@ static void precedence_of(const struct config_option *o, enum source highest)
 				 shown, name);
 		}
 	}
-	/* Values of lower sources from an earlier run are overwritten. There are no higher sources. */
+	/* Values of lower sources from an earlier run are overwritten. None is higher. */
 	cr_assert_eq(
 	    load(environment, "--dump", argument, argument ? text[SOURCE_FLAG] : NULL, NULL), -1,
 	    "%s: %s", o->flag, messages);

@@ -39,6 +39,8 @@ Test(endpoint, scheme_host_and_port_are_parsed)
 	    {"http://h:1#x", false, "h:1", 1, false, true},
 	    {"h/a://b@c", false, "h:4317", 4317, true, true},
 	    {"http://h//", false, "h:4317", 4317, false, true},
+	    {"http://LOCALHOST.", false, "LOCALHOST.:4317", 4317, false, false},
+	    {"http://128.0.0.1", false, "128.0.0.1:4317", 4317, false, false},
 	};
 
 	for (size_t i = 0; i < COUNT(good); i++) {
@@ -51,6 +53,10 @@ Test(endpoint, scheme_host_and_port_are_parsed)
 		cr_expect_eq(e.port, good[i].port, "%s", good[i].text);
 		cr_expect_eq(e.tls, good[i].tls, "%s", good[i].text);
 		cr_expect_eq(e.path_ignored, good[i].path_ignored, "%s", good[i].text);
+		cr_expect_eq(e.loopback,
+			     strcasestr(e.target, "localhost") || strstr(e.target, "127.") ||
+				 strstr(e.target, "[::1]"),
+			     "%s", good[i].text);
 	}
 }
 
