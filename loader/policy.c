@@ -39,5 +39,6 @@ const struct sandbox_policy loader_policy = {
     .steady_capabilities = steady_capabilities,
     .syscalls = syscalls,
     .syscall_count = sizeof(syscalls) / sizeof(syscalls[0]),
-    .files_max = 4096, /* two events per CPU */
+    .files_max = 4096,		   /* two events per CPU */
+    .memory_bytes_max = 256 << 20, /* libbpf needs some 30 MiB for a moment; maps do not count */
 };

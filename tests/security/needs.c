@@ -408,7 +408,7 @@ void needs_try(struct tally *tally, const struct fixture *s)
 			  .fn = try_log},
 		{"log lines to a file",  {WORKS, WORKS, WORKS, WORKS, WORKS, WORKS, WORKS, WORKS},
 			  .fn = try_log, .stderr_is_file = true},
-		{"memory up to the cap", {SKIPPED, WORKS, WORKS, WORKS, WORKS, WORKS, WORKS, WORKS},
+		{"memory up to the cap", {WORKS, WORKS, WORKS, WORKS, WORKS, WORKS, WORKS, WORKS},
 			  .fn = try_memory_cap, .not_sanitized = true},
 		{"pread of a file",      {SKIPPED, WORKS, SKIPPED, WORKS, SKIPPED, WORKS, SKIPPED, WORKS},
 			.fn = try_read_received},
