@@ -67,6 +67,8 @@ int convert_main(int argc, char **argv)
 	struct profile profile;
 	size_t length = 0;
 
+	/* The caller's own, such as those of a shell script. */
+	close_range(STDERR_FILENO + 1, ~0u, 0);
 	log_init("bulkhead");
 	/* A reader such as head(1) may close the pipe early. That is not an error. */
 	signal(SIGPIPE, SIG_IGN);

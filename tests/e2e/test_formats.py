@@ -323,6 +323,17 @@ class Formats(lib.Case):
         self.assertEqual(done.returncode, 1)
         self.assertIn("none.otlp", done.stderr)
 
+    def test_converter_has_none_of_the_callers_descriptors(self):
+        """It waits for its input here, so that it can be looked at."""
+        ends = os.pipe()
+        command = [os.path.join(lib.BIN, "bulkhead-exporter"), "--convert", "folded", "61184", "name"]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=ends) as converter:
+            self.wait_for("the sandbox", lambda: lib.proc_status(converter.pid)["Seccomp"].strip() == "2")
+            found = sorted(os.listdir(f"/proc/{converter.pid}/fd"))
+        for fd in ends:
+            os.close(fd)
+        self.assertEqual(found, ["0", "1", "2"])
+
     def test_stdout_and_format(self):
         """`--format folded -o -`: the format does not follow an extension, and stdout has nothing else."""
         with lib.Burner() as burner:
