@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -196,6 +197,15 @@ static void on_signal(void *context)
 
 /* --- start and end --- */
 
+/* Returns whether nobody else can create or remove anything in a directory. */
+static bool is_own_directory(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
+	       (st.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
 /* Locks the run directory, because two agents must not use the same one. */
 static int lock_run_directory(struct agent *agent)
 {
@@ -204,6 +214,13 @@ static int lock_run_directory(struct agent *agent)
 	if (mkdir(agent->config.run_directory, 0711) < 0 && errno != EEXIST) {
 		log_error("cannot create agent.run_directory; nothing is sampled: path=%s error=%s",
 			  agent->config.run_directory, strerror(errno));
+		return STATUS_FAILED;
+	}
+	if (!is_own_directory(agent->config.run_directory)) {
+		log_error(
+		    "agent.run_directory belongs to another user, or others may write to it, so "
+		    "they could replace the sockets in it; nothing is sampled: path=%s",
+		    agent->config.run_directory);
 		return STATUS_FAILED;
 	}
 	snprintf(path, sizeof(path), "%s/lock", agent->config.run_directory);
@@ -310,6 +327,9 @@ int agent_main(int argc, char **argv)
 {
 	static struct agent agent;
 
+	/* It reads headers and keys: no core dump may contain them, and no process of the same user
+	 * may read them. */
+	prctl(PR_SET_DUMPABLE, 0);
 	/* A service logs its starts and ends, unless BULKHEAD_LOG says otherwise. */
 	setenv("BULKHEAD_LOG", "info", 0);
 	log_init("bulkhead");

@@ -164,6 +164,20 @@ class Sends(AgentCase):
             self.assertTrue(running.ready())
             running.stop()
 
+    def test_run_directory_of_somebody_else(self):
+        """Somebody who may write to it could replace the sockets of the roles."""
+        path = os.path.join(self.directory, "run")
+        for owner, mode in ((65534, 0o755), (0, 0o775), (0, 0o777)):
+            with self.subTest(owner=owner, mode=oct(mode)):
+                os.mkdir(path)
+                os.chown(path, owner, 0)
+                os.chmod(path, mode)
+                running = Agent(self, "http://localhost:1")
+                done = subprocess.run(running.command, env=running.environment, capture_output=True, text=True, timeout=lib.PATIENCE, check=False)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn("agent.run_directory belongs to another user", done.stderr)
+                os.rmdir(path)
+
     def test_configuration(self):
         path = os.path.join(self.directory, "bulkhead.conf")
         with open(path, "w", encoding="utf-8") as f:

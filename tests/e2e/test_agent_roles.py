@@ -236,6 +236,13 @@ class AgentRoles(lib.Case):
             self.assertGreater(most["spool"], 0)
             running.stop(STATUS_UNDELIVERED)
 
+    def test_agent_is_not_dumpable(self):
+        """No core dump has its secrets. The kernel then gives its files in /proc to root and root's group, whatever group it runs as."""
+        with scripted.Server() as server, Agent(self, f"http://{server.target}", wrapper=["setpriv", "--regid", "12345", "--clear-groups"]) as running:
+            self.assertEqual(lib.proc_status(running.process.pid)["Gid"].split()[0], "12345")
+            self.wait_for("the agent to be ready", running.ready)
+            self.assertEqual(os.stat(f"/proc/{running.process.pid}/environ").st_gid, 0)
+
     def test_secrets_stay_where_they_are_needed(self):
         """Headers reach the exporter in a message, not in the environment or in arguments, which others can read."""
         environment = {"OTEL_EXPORTER_OTLP_HEADERS": "x-tenant=e2e-secret", "E2E_SECRET": "e2e-secret", "GRPC_TRACE": "all", "LD_E2E": "x"}
