@@ -77,13 +77,14 @@ static int configure_worker(struct agent *agent)
 	return send_to(agent, ROLE_WORKER, MESSAGE_CONFIGURE_WORKER, &config, sizeof(config));
 }
 
-/* Allows the opener to hand out environments only if the configuration asks for something in
- * them. */
+/* Allows the opener to hand out environments only if the configuration asks for something in them,
+ * and memory only if it asks for a language runtime. */
 static int configure_opener(struct agent *agent)
 {
 	const struct msg_configure_worker worker = worker_config(agent);
 	const struct msg_configure_opener config = {.allow_environment = worker.want_service_name ||
-									 worker.variable_count};
+									 worker.variable_count,
+						    .allow_memory = agent->config.runtimes != 0};
 
 	return send_to(agent, ROLE_OPENER, MESSAGE_CONFIGURE_OPENER, &config, sizeof(config));
 }

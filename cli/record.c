@@ -96,6 +96,15 @@ static int configure_worker(struct recording *r)
 			 sizeof(config), NULL, 0);
 }
 
+/* Without language runtimes nobody's memory is needed. */
+static int configure_opener(struct recording *r)
+{
+	const struct msg_configure_opener config = {.allow_memory = r->options.runtimes != 0};
+
+	return peer_send(&r->supervisor.roles.peers[ROLE_OPENER], MESSAGE_CONFIGURE_OPENER, &config,
+			 sizeof(config), NULL, 0);
+}
+
 /* --- what the supervisor asks for --- */
 
 static int on_configure(void *context, enum role_id role)
@@ -105,6 +114,8 @@ static int on_configure(void *context, enum role_id role)
 	switch (role) {
 	case ROLE_LOADER:
 		return configure_loader(r);
+	case ROLE_OPENER:
+		return configure_opener(r);
 	case ROLE_WORKER:
 		return configure_worker(r);
 	case ROLE_EXPORTER:

@@ -69,11 +69,11 @@ struct msg_configure_exporter {
 };
 _Static_assert(sizeof(struct msg_configure_exporter) == 144, "wire");
 
-/* Limits what the opener hands out, whatever the worker requests. Without this message it opens no
- * environment. */
+/* Limits what the opener hands out, whatever the manager and the worker request. Without this
+ * message it opens no environment and no memory. */
 struct msg_configure_opener {
 	uint32_t allow_environment;
-	uint32_t reserved;
+	uint32_t allow_memory; /* of processes with a language runtime */
 };
 _Static_assert(sizeof(struct msg_configure_opener) == 8, "wire");
 

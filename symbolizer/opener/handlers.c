@@ -221,6 +221,7 @@ static int opener_on_configure(void *context, const struct msg_configure_opener 
 	struct opener *opener = context;
 
 	opener->environment_allowed = config->allow_environment;
+	opener->memory_allowed = config->allow_memory;
 	return 0;
 }
 
@@ -273,8 +274,8 @@ static int opener_on_open_identity(void *context, const struct msg_open_identity
 static int open_memory(struct opener *opener, const struct msg_open_memory *request,
 		       struct memory_permit *permit)
 {
-	if (permit->opens >= LIMIT_MEMORY_OPENS) {
-		send_memory(opener, request, -EDQUOT);
+	if (!opener->memory_allowed || permit->opens >= LIMIT_MEMORY_OPENS) {
+		send_memory(opener, request, opener->memory_allowed ? -EDQUOT : -EPERM);
 		return 0;
 	}
 	permit->opens++;
