@@ -4,6 +4,7 @@ All samples are accounted for, none is lost without a reason, no role exceeds 64
 BULKHEAD_LOAD_SECONDS (60) is the duration."""
 
 import os
+import re
 import statistics
 import subprocess
 import threading
@@ -91,6 +92,7 @@ class Load(lib.Case):
         others = sum(not s.comm.startswith("bulkhead") for s in recording.samples) - len(recording.of(*BUILD))
         print(f"\n{build.count} processes, {stats['taken']} samples, {lost} lost, {cut} cut "
               f"({100 * cut / stats['taken']:.2f} %), {stats['deferred']} deferred, {others} distinct stacks of other programs")
+        distinct = int(re.search(r"(\d+) distinct stacks", recording.stderr)[1])
         faults = []
         if stats["taken"] != stats["exported"] + lost:
             faults.append(f"taken {stats['taken']} is not exported {stats['exported']} + lost {lost}")
@@ -100,7 +102,7 @@ class Load(lib.Case):
             # The median, because the manager needs more while it builds the table of a large file, which may be of another program.
             second, last = (int(statistics.median(part)) for part in (values[quarter:2 * quarter + 1], values[-quarter - 1:]))
             print(f"{role}: {second >> 10} KiB in the second quarter, {last >> 10} KiB in the last, {max(values) >> 10} KiB at most")
-            allowed = max(MEMORY_MAX, (role == "exporter") * (EXPORTER_BYTES + len(recording.samples) * EXPORTER_STACK_BYTES))
+            allowed = max(MEMORY_MAX, (role == "exporter") * (EXPORTER_BYTES + distinct * EXPORTER_STACK_BYTES))
             if max(values) > allowed:
                 faults.append(f"{role} has {max(values) >> 20} MiB")
             if role != "exporter" and last - second > GROWTH_MAX + (role == "worker") * others * OTHER_STACK_BYTES:
