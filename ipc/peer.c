@@ -36,6 +36,7 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "ipc/fd_passing.h"
 
 enum {
 	PEER_BACKLOG = 8, /* connections that wait to be accepted: more than there are roles */
@@ -230,30 +231,15 @@ int peer_watch(struct peer *peer, struct loop *loop, loop_fn fn, void *context)
 static int peer_transmit(struct peer *peer, const void *bytes, size_t length, const int *fds,
 			 unsigned int fd_count)
 {
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int) * MESSAGE_FDS_MAX)];
-	} control = {0};
-	struct iovec part = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = length};
-	struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
+	const int r = fd_passing_send(peer->fd, bytes, length, fds, fd_count, MSG_DONTWAIT);
 
-	if (fd_count) {
-		header.msg_control = control.bytes;
-		header.msg_controllen = CMSG_SPACE(sizeof(int) * fd_count);
-		struct cmsghdr *c = CMSG_FIRSTHDR(&header);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int) * fd_count);
-		memcpy(CMSG_DATA(c), fds, sizeof(int) * fd_count);
-	}
-	if (sendmsg(peer->fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+	if (r == 0)
 		return 0;
 	/* ETOOMANYREFS: too many descriptors wait in sockets. There are fewer when the peer has
 	 * read. */
-	if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM || errno == EINTR ||
-	    errno == ETOOMANYREFS)
+	if (r == -EAGAIN || r == -ENOBUFS || r == -ENOMEM || r == -EINTR || r == -ETOOMANYREFS)
 		return -EAGAIN;
-	if (errno == EMSGSIZE)
+	if (r == -EMSGSIZE)
 		return -EMSGSIZE;
 	peer->broken = true;
 	return -EPIPE;
@@ -371,24 +357,6 @@ void message_close(struct message *message)
 	message->fd_count = 0;
 }
 
-static void message_take_fds(struct message *message, struct msghdr *header)
-{
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (size_t i = 0; i < count; i++) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
-			if (message->fd_count < MESSAGE_FDS_MAX)
-				message->fds[message->fd_count++] = fd;
-			else
-				close(fd);
-		}
-	}
-}
-
 /* Checks a packet of `length` bytes, whose descriptors are in `message` already. */
 static enum message_verdict peer_check(struct peer *peer, enum role_state state,
 				       const uint8_t *bytes, size_t length, bool truncated,
@@ -421,29 +389,23 @@ static enum message_verdict peer_check(struct peer *peer, enum role_state state,
 int peer_receive(struct peer *peer, enum role_state state, struct message_buffer *buffer,
 		 struct message *message)
 {
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int) * MESSAGE_FDS_MAX)];
-	} control;
-	struct iovec part = {.iov_base = buffer->bytes, .iov_len = sizeof(buffer->bytes)};
-	struct msghdr header = {.msg_iov = &part,
-				.msg_iovlen = 1,
-				.msg_control = control.bytes,
-				.msg_controllen = sizeof(control.bytes)};
+	unsigned int fd_count;
+	bool truncated;
 
 	*message = (struct message){0};
 	if (peer->fd < 0)
 		return -EPIPE;
-	ssize_t n = recvmsg(peer->fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	const ssize_t n =
+	    fd_passing_receive(peer->fd, buffer->bytes, sizeof(buffer->bytes), MSG_DONTWAIT,
+			       message->fds, MESSAGE_FDS_MAX, &fd_count, &truncated);
 	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -EPIPE;
-	message_take_fds(message, &header);
+		return n == -EAGAIN || n == -EINTR ? 0 : -EPIPE;
+	message->fd_count = fd_count < MESSAGE_FDS_MAX ? fd_count : MESSAGE_FDS_MAX;
 	if (n == 0) {
 		message_close(message);
 		return -EPIPE;
 	}
-	message->verdict = peer_check(peer, state, buffer->bytes, (size_t)n,
-				      header.msg_flags & (MSG_TRUNC | MSG_CTRUNC), message);
+	message->verdict = peer_check(peer, state, buffer->bytes, (size_t)n, truncated, message);
 	if (message->verdict == MESSAGE_ALLOWED)
 		return 1;
 	message_close(message);

@@ -8,13 +8,9 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
-union control {
-	struct cmsghdr align;
-	char bytes[CMSG_SPACE(sizeof(int) * OPENED_FDS_MAX)];
-};
+#include "ipc/fd_passing.h"
 
 void opened_close(struct opened *opened)
 {
@@ -27,27 +23,16 @@ void opened_close(struct opened *opened)
 
 static int send_opened(int socket, const struct opened *opened)
 {
-	union control control = {0};
-	struct iovec part = {.iov_base = (void *)(uintptr_t)opened, .iov_len = sizeof(*opened)};
-	struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
+	int r;
 
-	if (opened->fd_count) {
-		header.msg_control = control.bytes;
-		header.msg_controllen = CMSG_SPACE(sizeof(int) * opened->fd_count);
-		struct cmsghdr *c = CMSG_FIRSTHDR(&header);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int) * opened->fd_count);
-		memcpy(CMSG_DATA(c), opened->fds, sizeof(int) * opened->fd_count);
-	}
-	while (sendmsg(socket, &header, MSG_NOSIGNAL) < 0) {
-		/* Too many descriptors wait in sockets: there are fewer when peers have read. */
-		if (errno == ETOOMANYREFS)
-			return -errno;
-		if (errno != EINTR)
-			_exit(0);
-	}
-	return 0;
+	do
+		r = fd_passing_send(socket, opened, sizeof(*opened), opened->fds, opened->fd_count,
+				    0);
+	while (r == -EINTR);
+	/* Too many descriptors wait in sockets: there are fewer when peers have read. */
+	if (r < 0 && r != -ETOOMANYREFS)
+		_exit(0);
+	return r;
 }
 
 /* Keeps of the opener's descriptors only standard input and output, which are /dev/null, and the
@@ -69,11 +54,12 @@ static void __attribute__((noreturn)) helper_main(int socket, opening_fn perform
 	prctl(PR_SET_NAME, "bulkhead-symh");
 	for (;;) {
 		struct opened opened = {0};
-		struct iovec part = {.iov_base = &opening, .iov_len = sizeof(opening)};
-		struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
-		const ssize_t n = recvmsg(socket, &header, 0);
+		unsigned int fd_count;
+		bool truncated;
+		const ssize_t n = fd_passing_receive(socket, &opening, sizeof(opening), 0, NULL, 0,
+						     &fd_count, &truncated);
 
-		if (n < 0 && errno == EINTR)
+		if (n == -EINTR)
 			continue;
 		if (n != sizeof(opening))
 			_exit(0); /* the opener has closed the socket, or has ended */
@@ -112,58 +98,33 @@ int helper_start(struct helper *helper, opening_fn perform)
 
 int helper_send(struct helper *helper, const struct opening *opening)
 {
-	struct iovec part = {.iov_base = (void *)(uintptr_t)opening, .iov_len = sizeof(*opening)};
-	const struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
+	const int r = fd_passing_send(helper->fd, opening, sizeof(*opening), NULL, 0, MSG_DONTWAIT);
 
-	if (sendmsg(helper->fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+	if (r == 0)
 		return 0;
-	return errno == EAGAIN || errno == EINTR || errno == ENOBUFS || errno == ENOMEM ? -EAGAIN
-											: -EPIPE;
-}
-
-/* Takes the descriptors of an answer. There are fewer than the helper has sent if the opener has as
- * many as it may have. */
-static void take_fds(struct opened *opened, struct msghdr *header)
-{
-	const unsigned int expected = opened->fd_count;
-	unsigned int received = 0;
-
-	opened->fd_count = 0;
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		const size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (size_t i = 0; i < count; i++, received++) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
-			if (opened->fd_count < OPENED_FDS_MAX)
-				opened->fds[opened->fd_count++] = fd;
-			else
-				close(fd);
-		}
-	}
-	if (received != expected) {
-		opened_close(opened);
-		opened->error = -EMFILE;
-	}
+	return r == -EAGAIN || r == -EINTR || r == -ENOBUFS || r == -ENOMEM ? -EAGAIN : -EPIPE;
 }
 
 int helper_receive(struct helper *helper, struct opened *opened)
 {
-	union control control;
-	struct iovec part = {.iov_base = opened, .iov_len = sizeof(*opened)};
-	struct msghdr header = {.msg_iov = &part,
-				.msg_iovlen = 1,
-				.msg_control = control.bytes,
-				.msg_controllen = sizeof(control.bytes)};
-	const ssize_t n = recvmsg(helper->fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	unsigned int fd_count;
+	int fds[OPENED_FDS_MAX];
+	bool truncated;
+	const ssize_t n = fd_passing_receive(helper->fd, opened, sizeof(*opened), MSG_DONTWAIT, fds,
+					     OPENED_FDS_MAX, &fd_count, &truncated);
 
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	if (n == -EAGAIN || n == -EINTR)
 		return 0;
 	if (n != sizeof(*opened))
 		return -EPIPE;
-	take_fds(opened, &header);
+	const bool complete = fd_count == opened->fd_count;
+	opened->fd_count = fd_count < OPENED_FDS_MAX ? fd_count : OPENED_FDS_MAX;
+	memcpy(opened->fds, fds, sizeof(fds[0]) * opened->fd_count);
+	/* The opener has as many descriptors as it may have. */
+	if (!complete) {
+		opened_close(opened);
+		opened->error = -EMFILE;
+	}
 	return 1;
 }
 
