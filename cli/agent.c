@@ -328,8 +328,7 @@ int agent_main(int argc, char **argv)
 {
 	static struct agent agent;
 
-	/* It reads headers and keys: no core dump may contain them, and no process of the same user
-	 * may read them. */
+	/* It reads headers and keys, which no core dump may contain. */
 	prctl(PR_SET_DUMPABLE, 0);
 	/* A service logs its starts and ends, unless BULKHEAD_LOG says otherwise. */
 	setenv("BULKHEAD_LOG", "info", 0);

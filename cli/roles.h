@@ -16,9 +16,9 @@
  * keeps its uid, and roles_collect_left_alone() collects it if it ends some day.
  *
  * Example: `bulkhead record` with pid 4711 starts the worker with uid 64187 (the fourth from 61184
- * + 4711 * 8 modulo the range), and /run/bulkhead-4711-TIME as its run directory. A file system
- * that does not answer holds the opener. At the end of the recording the opener is killed; a second
- * later the recording ends without it.
+ * + 4711 * 8 modulo the range), and /run/bulkhead-4711-TIME as its run directory. A file that the
+ * manager reads is on a disk that does not answer. At the end of the recording the manager is
+ * killed; a second later the recording ends without it.
  */
 #ifndef CLI_ROLES_H
 #define CLI_ROLES_H

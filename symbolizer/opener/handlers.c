@@ -140,12 +140,12 @@ static void send_opened_memory(struct opener *opener, const struct opening *open
  * worker has fewer. */
 static int open_for(struct opener *opener, struct opening opening)
 {
+	const enum opener_lane lane =
+	    opening_is_without_disk(&opening) ? LANE_WITHOUT_DISK : LANE_USUAL;
+
 	opening.uid = open_file_uid(opening.tgid);
-	return lane_add(&opener->lanes[opening_is_without_disk(&opening) ? LANE_WITHOUT_DISK
-									 : LANE_USUAL],
-			&opening) == -ENOMEM
-		   ? -ENOMEM
-		   : 0;
+	const int r = lane_add(&opener->lanes[lane], &opening);
+	return r == -ENOBUFS ? 0 : r;
 }
 
 /* Returns the next process in /proc, or 0 after the last one. */
@@ -214,6 +214,16 @@ static bool manager_is_stalled(void *context)
 	return true;
 }
 
+static void on_tick(void *context, uint32_t events)
+{
+	struct opener *opener = context;
+
+	(void)events;
+	for (int i = 0; i < LANE_COUNT; i++)
+		lane_tick(&opener->lanes[i]);
+	scan_some(opener);
+}
+
 /* --- requests --- */
 
 static int opener_on_configure(void *context, const struct msg_configure_opener *config)
@@ -223,16 +233,6 @@ static int opener_on_configure(void *context, const struct msg_configure_opener 
 	opener->environment_allowed = config->allow_environment;
 	opener->memory_allowed = config->allow_memory;
 	return 0;
-}
-
-static void on_tick(void *context, uint32_t events)
-{
-	struct opener *opener = context;
-
-	(void)events;
-	for (int i = 0; i < LANE_COUNT; i++)
-		lane_tick(&opener->lanes[i]);
-	scan_some(opener);
 }
 
 static int opener_on_scan(void *context)

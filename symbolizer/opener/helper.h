@@ -15,7 +15,7 @@
  * another role nor the pipe to which log lines go.
  *
  * Example: the opener sends {OPENING_FILE, tgid 42, its mapping}. The helper opens
- * /proc/42/map_files/START-END and answers {0, same file} with the descriptor, 30 us later.
+ * /proc/42/map_files/START-END and answers {0, same file} with the descriptor.
  */
 #ifndef SYMBOLIZER_OPENER_HELPER_H
 #define SYMBOLIZER_OPENER_HELPER_H

@@ -14,34 +14,32 @@ static uint64_t device_of(const struct opening *opening)
 	return (uint64_t)opening->file.device_major << 32 | opening->file.device_minor;
 }
 
-static const struct quarantine_entry *find(const struct quarantine *quarantine,
-					   enum quarantine_what what, uint64_t key)
+/* Returns the index of an entry, or -1. */
+static int find(const struct quarantine *quarantine, enum quarantine_what what, uint64_t key)
 {
 	for (int i = 0; i < QUARANTINE_ENTRIES; i++) {
-		const struct quarantine_entry *entry = &quarantine->entries[i];
-
-		if (entry->what == what && entry->key == key)
-			return entry;
+		if (quarantine->entries[i].what == what && quarantine->entries[i].key == key)
+			return i;
 	}
-	return NULL;
+	return -1;
 }
 
 /* Returns the entry of this kind and key, or a new one, in the place of the one that ends first. */
 static struct quarantine_entry *find_or_add(struct quarantine *quarantine,
 					    enum quarantine_what what, uint64_t key)
 {
-	struct quarantine_entry *first = &quarantine->entries[0];
+	struct quarantine_entry *entries = quarantine->entries;
+	int found = find(quarantine, what, key);
 
-	for (int i = 0; i < QUARANTINE_ENTRIES; i++) {
-		struct quarantine_entry *entry = &quarantine->entries[i];
-
-		if (entry->what == what && entry->key == key)
-			return entry;
-		if (entry->until_ns < first->until_ns)
-			first = entry;
+	if (found < 0) {
+		found = 0;
+		for (int i = 1; i < QUARANTINE_ENTRIES; i++) {
+			if (entries[i].until_ns < entries[found].until_ns)
+				found = i;
+		}
+		entries[found] = (struct quarantine_entry){.what = what, .key = key};
 	}
-	*first = (struct quarantine_entry){.what = what, .key = key};
-	return first;
+	return &entries[found];
 }
 
 static unsigned int add(struct quarantine *quarantine, enum quarantine_what what, uint64_t key,
@@ -71,9 +69,14 @@ unsigned int quarantine_add(struct quarantine *quarantine, const struct opening 
 	return seconds;
 }
 
-static bool is_active(const struct quarantine_entry *entry, unsigned int times, uint64_t now_ns)
+/* Returns whether something was the cause at least `times` times, and its time is not over. */
+static bool is_active(const struct quarantine *quarantine, enum quarantine_what what, uint64_t key,
+		      unsigned int times, uint64_t now_ns)
 {
-	return entry && entry->times >= times && now_ns < entry->until_ns;
+	const int found = find(quarantine, what, key);
+
+	return found >= 0 && quarantine->entries[found].times >= times &&
+	       now_ns < quarantine->entries[found].until_ns;
 }
 
 bool quarantine_has(const struct quarantine *quarantine, const struct opening *opening,
@@ -81,9 +84,9 @@ bool quarantine_has(const struct quarantine *quarantine, const struct opening *o
 {
 	const bool without_disk = opening_is_without_disk(opening);
 
-	return is_active(find(quarantine, QUARANTINE_PROCESS, opening->tgid), 1, now_ns) ||
+	return is_active(quarantine, QUARANTINE_PROCESS, opening->tgid, 1, now_ns) ||
 	       (without_disk &&
-		is_active(find(quarantine, QUARANTINE_DEVICE, device_of(opening)), 1, now_ns)) ||
-	       is_active(find(quarantine, QUARANTINE_USER, opening->uid),
+		is_active(quarantine, QUARANTINE_DEVICE, device_of(opening), 1, now_ns)) ||
+	       is_active(quarantine, QUARANTINE_USER, opening->uid,
 			 without_disk ? QUARANTINE_USER_FILES : QUARANTINE_USER_ALL, now_ns);
 }
