@@ -30,6 +30,7 @@
 #include "cli/agent.h"
 #include "cli/endpoint.h"
 #include "cli/key_values.h"
+#include "cli/shared_memory.h"
 #include "common/cleanup.h"
 #include "common/exit_status.h"
 #include "common/log.h"
@@ -45,24 +46,13 @@ static const char *const system_ca[] = {
 
 /* --- memory --- */
 
-static int make_memory(const char *name, uint64_t size, unsigned int seals)
-{
-	_cleanup_close_ int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	if (fd < 0 || ftruncate(fd, (off_t)size) < 0 ||
-	    (seals && fcntl(fd, F_ADD_SEALS, seals) < 0))
-		return -errno;
-	return TAKE_FD(fd);
-}
-
 static int open_memory(struct agent_export *export)
 {
 	const long page = sysconf(_SC_PAGESIZE);
-	/* The agent maps it, so the exporter must not be able to truncate it: seals. */
-	export->fds[MSG_OTLP_STATS] = make_memory("bulkhead-stats", sizeof(*export->stats),
-						  F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
-	export->fds[MSG_OTLP_JOURNAL] = make_memory("bulkhead-journal", 0, 0);
-	export->fds[MSG_OTLP_SPOOL_MEMORY] = make_memory("bulkhead-spool", (uint64_t)page, 0);
+	export->fds[MSG_OTLP_STATS] = shared_memory_new("bulkhead-stats", sizeof(*export->stats));
+	export->fds[MSG_OTLP_JOURNAL] = shared_memory_new_growing("bulkhead-journal", 0);
+	export->fds[MSG_OTLP_SPOOL_MEMORY] =
+	    shared_memory_new_growing("bulkhead-spool", (uint64_t)page);
 	if (export->fds[MSG_OTLP_STATS] < 0 || export->fds[MSG_OTLP_JOURNAL] < 0 ||
 	    export->fds[MSG_OTLP_SPOOL_MEMORY] < 0)
 		return STATUS_FAILED;

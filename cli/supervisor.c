@@ -51,8 +51,10 @@ static void on_peer(void *context, uint32_t events);
 
 static int configure_role(struct supervisor *s, enum role_id role)
 {
-	int r = s->policy->configure(s->context, role);
+	int r = work_pages_send(&s->work_pages, &s->roles.peers[role], role);
 
+	if (!r)
+		r = s->policy->configure(s->context, role);
 	if (r < 0)
 		return r;
 	s->watches[role] = (struct supervisor_watch){s, role};
@@ -477,6 +479,7 @@ static void on_signal(void *context, uint32_t events)
 void supervisor_clear(struct supervisor *s)
 {
 	s->signal_fd = -1;
+	work_pages_clear(&s->work_pages);
 	for (int role = 0; role < ROLE_COUNT; role++)
 		s->roles.peers[role].fd = -1;
 }

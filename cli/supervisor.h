@@ -31,6 +31,7 @@
 
 #include "cli/backoff.h"
 #include "cli/roles.h"
+#include "cli/work_pages.h"
 #include "common/loop.h"
 #include "ipc/peer.h"
 #include "role/handlers.h"
@@ -101,6 +102,7 @@ struct supervisor {
 	const struct supervisor_policy *policy;
 	void *context; /* of the policy's callbacks */
 	struct roles roles;
+	struct work_pages work_pages;
 	struct supervised_role role[ROLE_COUNT];
 	struct supervisor_watch watches[ROLE_COUNT];
 	struct loop loop;

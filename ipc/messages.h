@@ -69,6 +69,13 @@ struct msg_configure_exporter {
 };
 _Static_assert(sizeof(struct msg_configure_exporter) == 144, "wire");
 
+/* The descriptor is of a memfd whose size is sealed. */
+struct msg_work_page {
+	uint32_t bytes; /* of the memfd */
+	uint32_t reserved;
+};
+_Static_assert(sizeof(struct msg_work_page) == 8, "wire");
+
 /* Limits what the opener hands out, whatever the manager and the worker request. Without this
  * message it opens no environment and no memory. */
 struct msg_configure_opener {
@@ -312,11 +319,13 @@ enum {
 
 struct msg_module {
 	uint32_t id;
+	uint32_t tgid; /* of a process that maps it, or 0 */
+	uint32_t user; /* who has its share of the tables: a uid, or MSG_UID_UNKNOWN */
 	uint32_t reserved;
 	char path[MSG_PATH_BYTES]; /* as the process sees it, or the end of a longer one; only to be
 				      shown, never to be opened */
 };
-_Static_assert(sizeof(struct msg_module) == 264, "wire");
+_Static_assert(sizeof(struct msg_module) == 272, "wire");
 
 /* A process maps a module that the worker watches. Sent for each such mapping, and again when the
  * mappings of the process change. */
@@ -324,7 +333,7 @@ struct msg_mapped {
 	uint32_t tgid;
 	uint32_t module;
 	uint32_t exec_generation; /* no two programs that any process executes have the same */
-	uint32_t reserved;
+	uint32_t user;		  /* as in struct msg_module */
 	uint64_t start, end;
 	uint64_t file_offset;
 };

@@ -296,6 +296,13 @@ int role_receive(struct role *role, enum role_id other)
 	return r < 0 ? STATUS_FAILED : STATUS_DONE;
 }
 
+int role_on_work_page(struct role *role, const struct msg_work_page *page, struct message *message)
+{
+	if (page->bytes < sizeof(*role->work_page))
+		return -EPROTO;
+	return work_page_open(message->fds[0], &role->work_page);
+}
+
 int role_enter_sandbox(struct role *role)
 {
 	int r = sandbox_enter(&role->sandbox, role->policy);

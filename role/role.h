@@ -18,6 +18,7 @@
 #include "common/sandbox.h"
 #include "ipc/peer.h"
 #include "role/handlers.h"
+#include "role/work_page.h"
 
 struct role {
 	enum role_id self;
@@ -30,6 +31,7 @@ struct role {
 	struct loop loop;
 	bool agent;	    /* part of an agent (--agent), not of a recording */
 	bool strict_memory; /* the policy is policy->strict, where there is one */
+	struct work_page *work_page; /* NULL: not received */
 	int listener;	    /* of roles that an agent's exporter reconnects to; otherwise -1 */
 	uint64_t refusal_logged_ns; /* when a refused connection was last logged; 0: never */
 
@@ -67,6 +69,9 @@ int role_meet(struct role *role, uint32_t connect, uint32_t accept);
  * has ended.
  */
 int role_receive(struct role *role, enum role_id other);
+
+/* Handles WORK_PAGE. Returns 0 or a negative errno. */
+int role_on_work_page(struct role *role, const struct msg_work_page *page, struct message *message);
 
 /* Enters the sandbox. Only after this may untrusted bytes be read. Returns 0, or an exit
  * status after a log message. */

@@ -36,6 +36,10 @@ static int manager_prepare(struct manager *manager)
 {
 	manager->slabs.loader = &manager->role.peers[ROLE_LOADER];
 	manager_set_handlers(manager);
+	/* What its predecessor was working on when it ended must not be read. */
+	const int status = role_receive(&manager->role, ROLE_CLI);
+	if (status)
+		return status;
 	int r = sideband_init(manager);
 	if (r < 0) {
 		log_error("cannot prepare to receive events about processes and mappings, so "

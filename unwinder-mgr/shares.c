@@ -6,6 +6,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "ipc/messages.h"
 #include "unwinder-mgr/limits.h"
 
 enum {
@@ -15,10 +16,9 @@ enum {
 	UID_BLOCK = 65536,
 };
 
-/* Returns the number by which the user of a uid is known here: the first id of its block. */
-static uint32_t user_of(uint32_t uid)
+uint32_t shares_user(uint32_t uid)
 {
-	if (uid < UID_BLOCK)
+	if (uid < UID_BLOCK || uid == MSG_UID_UNKNOWN)
 		return uid;
 	if (uid < UID_BLOCKS_START)
 		return UID_BLOCK;
@@ -38,7 +38,7 @@ static struct share *share_new(struct shares *shares, uint32_t user)
 
 	if (!share) {
 		if (!shares->others.building.percent)
-			share_init(&shares->others, UINT32_MAX);
+			share_init(&shares->others, MSG_UID_UNKNOWN);
 		return &shares->others;
 	}
 	struct share **bucket = &shares->buckets[user % SHARES_BUCKETS];
@@ -51,12 +51,17 @@ static struct share *share_new(struct shares *shares, uint32_t user)
 
 struct share *shares_get(struct shares *shares, uint32_t uid)
 {
-	const uint32_t user = user_of(uid);
+	const uint32_t user = shares_user(uid);
 	struct share *share = shares->buckets[user % SHARES_BUCKETS];
 
 	while (share && share->user != user)
 		share = share->next;
 	return share_ref(share ? share : share_new(shares, user));
+}
+
+uint32_t share_user(const struct share *share)
+{
+	return share ? share->user : MSG_UID_UNKNOWN;
 }
 
 struct share *share_ref(struct share *share)

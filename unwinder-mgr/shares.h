@@ -54,6 +54,13 @@ struct shares {
 	uint64_t logged_ns;  /* when a refusal was last written to the log; 0: never */
 };
 
+/* Returns the number by which the user of a uid is known here: the first id of its block, or
+ * MSG_UID_UNKNOWN. */
+uint32_t shares_user(uint32_t uid);
+
+/* Returns the user of a share, or MSG_UID_UNKNOWN. `share` may be NULL. */
+uint32_t share_user(const struct share *share);
+
 /* Returns the share of the user with this uid, with one reference more. */
 struct share *shares_get(struct shares *shares, uint32_t uid);
 

@@ -226,6 +226,14 @@ static void on_tick(void *context, uint32_t events)
 
 /* --- requests --- */
 
+static int opener_on_work_page(void *context, const struct msg_work_page *page,
+			       struct message *message)
+{
+	struct opener *opener = context;
+
+	return role_on_work_page(&opener->role, page, message);
+}
+
 static int opener_on_configure(void *context, const struct msg_configure_opener *config)
 {
 	struct opener *opener = context;
@@ -329,6 +337,7 @@ static int opener_on_open_memory(void *context, const struct msg_open_memory *re
 }
 
 #define OPENER_HANDLERS(HANDLER, REFUSED)                                                          \
+	HANDLER(WORK_PAGE, opener_on_work_page)                                                    \
 	HANDLER(CONFIGURE_OPENER, opener_on_configure)                                             \
 	HANDLER(SCAN, opener_on_scan)                                                              \
 	HANDLER(OPEN_MAPS, opener_on_open_maps)                                                    \
@@ -354,7 +363,8 @@ int opener_start_lanes(struct opener *opener)
 					    .is_stalled = manager_is_stalled,
 					    .context = opener};
 	for (int i = 0; i < LANE_COUNT && !r; i++)
-		r = lane_start(&opener->lanes[i], &opener->owner, &opener->quarantine,
+		r = lane_start(&opener->lanes[i], &opener->owner,
+			       &opener->role.work_page->quarantine,
 			       &opener->role.loop);
 	loop_set_tick(&opener->role.loop, TICK_MS, on_tick, opener);
 	return r;

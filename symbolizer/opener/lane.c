@@ -106,7 +106,7 @@ static void give_up_first(struct lane *lane)
 		const struct opening *first = request_at(lane, 0);
 
 		log_hang(lane, first,
-			 quarantine_add(lane->quarantine, first, clock_monotonic_ns()));
+			 opening_quarantine(lane->quarantine, first, clock_monotonic_ns()));
 		fail_first(lane, -ETIMEDOUT);
 	}
 	drop_helper(lane);
@@ -125,7 +125,7 @@ static bool fail_quarantined(struct lane *lane)
 			return false;
 		if (first->kind == OPENING_NOTHING)
 			fail_first(lane, 0);
-		else if (quarantine_has(lane->quarantine, first, clock_monotonic_ns()))
+		else if (opening_is_quarantined(lane->quarantine, first, clock_monotonic_ns()))
 			fail_first(lane, -ETIMEDOUT);
 		else
 			return true;
@@ -145,7 +145,7 @@ static void send_requests(struct lane *lane)
 	while (lane->sent < lane->count && lane->sent < LANE_SENT_MAX) {
 		const struct opening *next = request_at(lane, lane->sent);
 
-		if (next->kind == OPENING_NOTHING || quarantine_has(lane->quarantine, next, now))
+		if (next->kind == OPENING_NOTHING || opening_is_quarantined(lane->quarantine, next, now))
 			break;
 		/* If the helper is gone, that is noticed when its answer is received. */
 		if (helper_send(&lane->helper, next) < 0)

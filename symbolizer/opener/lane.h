@@ -6,9 +6,9 @@
  * sent, and keeps its place in the queue until its answer comes, which is given to the owner
  * (done()). So answers have the order of the requests. The first request that was sent is the one
  * that the helper is working on. If that takes too long, or the helper dies, this request fails
- * with -ETIMEDOUT, and its process and device are quarantined (quarantine.h). The other requests
- * that were sent are sent once more, to another helper. A request for what is quarantined fails
- * when its turn comes.
+ * with -ETIMEDOUT, and its process and device are quarantined (opening_quarantine.h). The other
+ * requests that were sent are sent once more, to another helper. A request for what is quarantined
+ * fails when its turn comes.
  *
  * A helper that does not end when it is killed is counted. With too many of them none is started,
  * and all requests of the lane fail until one has ended.
@@ -31,7 +31,7 @@
 
 #include "common/loop.h"
 #include "symbolizer/opener/helper.h"
-#include "symbolizer/opener/quarantine.h"
+#include "symbolizer/opener/opening_quarantine.h"
 
 enum {
 	LANE_SENT_MAX = 16,	  /* requests that a helper has at a time */

@@ -29,12 +29,14 @@ int main(int argc, char **argv)
 	}
 	status = role_meet(&opener.role, 0,
 			   ROLE_BIT(ROLE_MANAGER) | ROLE_BIT(ROLE_WORKER) | ROLE_BIT(ROLE_CLI));
-	if (status)
-		return status;
-	status = role_enter_sandbox(&opener.role);
-	if (status)
-		return status;
 	opener_set_handlers(&opener);
+	/* What its predecessor left alone. */
+	if (!status)
+		status = role_receive(&opener.role, ROLE_CLI);
+	if (!status)
+		status = role_enter_sandbox(&opener.role);
+	if (status)
+		return status;
 	int r = opener_start_lanes(&opener);
 	if (r < 0) {
 		log_error("cannot start the processes that open files, so nothing is sampled; the "

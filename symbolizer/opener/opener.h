@@ -9,7 +9,7 @@
 #include "role/role.h"
 #include "symbolizer/opener/lane.h"
 #include "symbolizer/opener/memory_permits.h"
-#include "symbolizer/opener/quarantine.h"
+#include "symbolizer/opener/opening_quarantine.h"
 
 enum opener_lane {
 	LANE_USUAL,
@@ -24,7 +24,6 @@ struct opener {
 	bool adding_scans;			  /* scan_some() is on the stack */
 	bool environment_allowed, memory_allowed; /* by CONFIGURE_OPENER */
 	struct memory_permits permits;
-	struct quarantine quarantine;
 	struct lane_owner owner; /* of both lanes */
 	struct lane lanes[LANE_COUNT];
 };

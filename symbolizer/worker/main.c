@@ -26,11 +26,14 @@ int main(int argc, char **argv)
 		status = role_meet(&worker.role, ROLE_BIT(ROLE_LOADER) | ROLE_BIT(ROLE_OPENER),
 				   ROLE_BIT(ROLE_MANAGER) | ROLE_BIT(ROLE_EXPORTER) |
 				       ROLE_BIT(ROLE_CLI));
+	worker_set_handlers(&worker);
+	/* What its predecessor was working on when it ended must not be read. */
+	if (!status)
+		status = role_receive(&worker.role, ROLE_CLI);
 	if (!status)
 		status = role_enter_sandbox(&worker.role);
 	if (status)
 		return status;
-	worker_set_handlers(&worker);
 	worker.role.on_gone = worker_on_gone;
 	if (worker_init(&worker, worker.role.agent) < 0 || role_watch_peers(&worker.role) < 0)
 		return STATUS_FAILED;

@@ -257,7 +257,16 @@ static int ignore_identity(void *context, const struct msg_identity *identity, s
 	return 0;
 }
 
+static int ignore_work_page(void *context, const struct msg_work_page *page, struct message *message)
+{
+	(void)context;
+	(void)page;
+	(void)message;
+	return 0;
+}
+
 #define FORGED_HANDLERS(HANDLER, REFUSED)                                                                                                              \
+	HANDLER(WORK_PAGE, ignore_work_page)                                                                                                           \
 	HANDLER(CONFIGURE_WORKER, ignore_configure)                                                                                                    \
 	HANDLER(STOP, on_stop)                                                                                                                         \
 	HANDLER(WORKER_MAPS, on_maps)                                                                                                                  \
@@ -287,10 +296,12 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (!status)
 		status = role_meet(&worker.role, ROLE_BIT(ROLE_LOADER) | ROLE_BIT(ROLE_OPENER), ROLE_BIT(ROLE_MANAGER) | ROLE_BIT(ROLE_EXPORTER) | ROLE_BIT(ROLE_CLI));
-	if (status)
-		return status;
 	worker.role.handlers = &forged_handlers;
 	worker.role.context = &worker;
+	if (!status)
+		status = role_receive(&worker.role, ROLE_CLI);
+	if (status)
+		return status;
 	if (role_watch_peers(&worker.role) < 0)
 		return EXIT_FAILURE;
 	loop_set_tick(&worker.role.loop, TICK_MS, on_tick, &worker);

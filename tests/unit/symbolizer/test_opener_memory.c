@@ -9,7 +9,8 @@
 #include "symbolizer/opener/handlers.h"
 #include "symbolizer/opener/opener.h"
 
-static struct opener opener;
+static struct work_page work_page;
+static struct opener opener = {.role.work_page = &work_page};
 static struct opening asked; /* of the lane, the last time */
 static unsigned int asks;
 static struct msg_memory answer; /* to the worker, the last one */

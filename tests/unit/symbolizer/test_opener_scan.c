@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,7 +15,8 @@ enum {
 	CHILDREN = 40
 };
 
-static struct opener opener;
+static struct work_page work_page;
+static struct opener opener = {.role.work_page = &work_page};
 static pid_t children[CHILDREN];
 static bool reported[CHILDREN];
 static unsigned int answers, answers_before_file, scans_done, files;
@@ -70,6 +72,7 @@ static void setup(void)
 	for (int i = 0; i < CHILDREN; i++) {
 		children[i] = fork();
 		if (!children[i]) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			pause();
 			_exit(0);
 		}

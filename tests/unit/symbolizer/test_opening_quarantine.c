@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 
 #include "common/time_units.h"
-#include "symbolizer/opener/quarantine.h"
+#include "symbolizer/opener/opening_quarantine.h"
 
 #define AT(seconds) ((seconds)*NS_PER_S)
 
@@ -24,10 +24,10 @@ static struct opening maps(uint32_t tgid, uint32_t uid)
 	return (struct opening){.kind = OPENING_MAPS, .tgid = tgid, .uid = uid};
 }
 
-#define ADD(opening, seconds) quarantine_add(&quarantine, &(opening), AT(seconds))
-#define HAS(opening, seconds) quarantine_has(&quarantine, &(opening), AT(seconds))
+#define ADD(opening, seconds) opening_quarantine(&quarantine, &(opening), AT(seconds))
+#define HAS(opening, seconds) opening_is_quarantined(&quarantine, &(opening), AT(seconds))
 
-Test(quarantine, keeps_the_process_and_its_device_for_ten_seconds)
+Test(opening_quarantine, keeps_the_process_and_its_device_for_ten_seconds)
 {
 	const struct opening hung = file(42, 1000, 0, 61), same_device = file(43, 1001, 0, 61),
 			     maps_of_it = maps(42, 1000), other = file(43, 1001, 0, 62);
@@ -43,7 +43,7 @@ Test(quarantine, keeps_the_process_and_its_device_for_ten_seconds)
 	cr_expect_not(HAS(maps_of_it, 110));
 }
 
-Test(quarantine, a_disk_is_not_left_alone)
+Test(opening_quarantine, a_disk_is_not_left_alone)
 {
 	const struct opening hung = file(42, 1000, 8, 1), other = file(43, 1001, 8, 1);
 
@@ -52,16 +52,7 @@ Test(quarantine, a_disk_is_not_left_alone)
 	cr_expect_not(HAS(other, 101));
 }
 
-Test(quarantine, lasts_longer_each_time_up_to_an_hour)
-{
-	const struct opening hung = maps(42, 0);
-	const unsigned int expected[] = {10, 40, 160, 640, 2560, 3600, 3600};
-
-	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++)
-		cr_expect_eq(ADD(hung, 10000 * (i + 1)), expected[i]);
-}
-
-Test(quarantine, of_a_user_grows_with_the_times)
+Test(opening_quarantine, of_a_user_grows_with_the_times)
 {
 	const struct opening without_disk = file(900, 1000, 0, 99), on_disk = file(900, 1000, 8, 1),
 			     process = maps(900, 1000), other_user = file(901, 1001, 0, 99);
@@ -77,7 +68,7 @@ Test(quarantine, of_a_user_grows_with_the_times)
 	}
 }
 
-Test(quarantine, root_and_unknown_users_are_not_users)
+Test(opening_quarantine, root_and_unknown_users_are_not_users)
 {
 	for (uint32_t i = 0; i < 10; i++) {
 		const struct opening of_root = maps(i, 0), unknown = maps(50 + i, MSG_UID_UNKNOWN);
@@ -88,20 +79,4 @@ Test(quarantine, root_and_unknown_users_are_not_users)
 	const struct opening of_root = maps(900, 0), unknown = maps(901, MSG_UID_UNKNOWN);
 	cr_expect_not(HAS(of_root, 101));
 	cr_expect_not(HAS(unknown, 101));
-}
-
-Test(quarantine, the_one_that_ends_first_gives_way)
-{
-	const struct opening kept = maps(1, 0), gone = maps(2, 0);
-
-	ADD(kept, 100);
-	ADD(kept, 100); /* until 140 */
-	ADD(gone, 100); /* until 110 */
-	for (uint32_t i = 0; i < QUARANTINE_ENTRIES - 1; i++) {
-		const struct opening more = maps(1000 + i, 0);
-
-		ADD(more, 101);
-	}
-	cr_expect(HAS(kept, 105));
-	cr_expect_not(HAS(gone, 105));
 }

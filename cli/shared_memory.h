@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory that the CLI creates and shares with a role. */
+#ifndef CLI_SHARED_MEMORY_H
+#define CLI_SHARED_MEMORY_H
+
+#include <stdint.h>
+
+/* Creates a memfd of this size, in bytes. The role cannot change the size: otherwise it could
+ * truncate what the CLI has mapped. Returns the descriptor, or a negative errno. */
+int shared_memory_new(const char *name, uint64_t size);
+
+/* Creates a memfd of this size that may grow and shrink: the CLI does not map it. Returns the
+ * descriptor, or a negative errno. */
+int shared_memory_new_growing(const char *name, uint64_t size);
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How this works: see quarantine.h. */
+#include "common/quarantine.h"
+
+#include <string.h>
+
+#include "common/time_units.h"
+
+/* Returns the index of an entry, or -1. */
+static int find(const struct quarantine *quarantine, const struct quarantine_key *key)
+{
+	for (int i = 0; i < QUARANTINE_ENTRIES; i++) {
+		if (!memcmp(&quarantine->entries[i].key, key, sizeof(*key)))
+			return i;
+	}
+	return -1;
+}
+
+/* Returns the entry of this key, or a new one, in the place of the one that ends first. */
+static struct quarantine_entry *find_or_add(struct quarantine *quarantine,
+					    const struct quarantine_key *key)
+{
+	struct quarantine_entry *entries = quarantine->entries;
+	int found = find(quarantine, key);
+
+	if (found < 0) {
+		found = 0;
+		for (int i = 1; i < QUARANTINE_ENTRIES; i++) {
+			if (entries[i].until_ns < entries[found].until_ns)
+				found = i;
+		}
+		entries[found] = (struct quarantine_entry){.key = *key};
+	}
+	return &entries[found];
+}
+
+unsigned int quarantine_add(struct quarantine *quarantine, const struct quarantine_key *key,
+			    uint64_t now_ns)
+{
+	struct quarantine_entry *entry = find_or_add(quarantine, key);
+	unsigned int seconds = QUARANTINE_FIRST_S;
+
+	for (uint64_t i = 0; i < entry->times && seconds < QUARANTINE_LONGEST_S; i++)
+		seconds *= QUARANTINE_FACTOR;
+	if (seconds > QUARANTINE_LONGEST_S)
+		seconds = QUARANTINE_LONGEST_S;
+	entry->times++;
+	entry->until_ns = now_ns + seconds * NS_PER_S;
+	if (entry->until_ns > quarantine->latest_ns)
+		quarantine->latest_ns = entry->until_ns;
+	return seconds;
+}
+
+void quarantine_add_user(struct quarantine *quarantine, uint32_t uid, uint64_t now_ns)
+{
+	if (uid && uid != UINT32_MAX)
+		quarantine_add(quarantine, &(struct quarantine_key){QUARANTINE_USER, {uid}},
+			       now_ns);
+}
+
+bool quarantine_has(const struct quarantine *quarantine, const struct quarantine_key *key,
+		    unsigned int times_least, uint64_t now_ns)
+{
+	/* Usually there is nothing to search. */
+	const int found = now_ns < quarantine->latest_ns ? find(quarantine, key) : -1;
+
+	return found >= 0 && quarantine->entries[found].times >= times_least &&
+	       now_ns < quarantine->entries[found].until_ns;
+}
+
+void quarantine_repair(struct quarantine *quarantine, uint64_t now_ns)
+{
+	const uint64_t latest_ns = now_ns + QUARANTINE_LONGEST_S * NS_PER_S;
+
+	quarantine->latest_ns = latest_ns;
+	for (int i = 0; i < QUARANTINE_ENTRIES; i++) {
+		struct quarantine_entry *entry = &quarantine->entries[i];
+
+		if (entry->key.what >= QUARANTINE_WHAT_COUNT)
+			*entry = (struct quarantine_entry){0};
+		else if (entry->until_ns > latest_ns)
+			entry->until_ns = latest_ns;
+	}
+}

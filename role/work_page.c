@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How this works: see work_page.h. */
+#include "role/work_page.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+
+static struct quarantine_key key_of(const struct work_subject *subject)
+{
+	if (subject->inode)
+		return (struct quarantine_key){QUARANTINE_FILE, {subject->device, subject->inode}};
+	return (struct quarantine_key){QUARANTINE_PROCESS, {subject->tgid}};
+}
+
+/* Quarantines what the previous process was working on at its end. */
+static void take_over(struct work_page *page, uint64_t now_ns)
+{
+	const struct work_subject subject = page->subject;
+	const struct quarantine_key key = key_of(&subject);
+
+	page->working = 0;
+	const unsigned int seconds = quarantine_add(&page->quarantine, &key, now_ns);
+	quarantine_add_user(&page->quarantine, subject.uid, now_ns);
+	log_warning("the previous process of this role ended while it worked on something of "
+		    "another process, which is left alone for a time: pid=%u uid=%u device=%llu "
+		    "inode=%llu seconds=%u",
+		    subject.tgid, subject.uid, (unsigned long long)subject.device,
+		    (unsigned long long)subject.inode, seconds);
+}
+
+int work_page_open(int fd, struct work_page **page)
+{
+	const uint64_t now_ns = clock_monotonic_ns();
+	struct work_page *at =
+	    mmap(NULL, sizeof(*at), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (at == MAP_FAILED)
+		return -errno;
+	/* The previous process may have been taken over. */
+	quarantine_repair(&at->quarantine, now_ns);
+	if (at->working)
+		take_over(at, now_ns);
+	*page = at;
+	return 0;
+}
+
+bool work_is_quarantined(const struct work_page *page, const struct work_subject *subject)
+{
+	const struct quarantine_key key = key_of(subject),
+				    user = {QUARANTINE_USER, {subject->uid}};
+
+	if (!page)
+		return false;
+	const uint64_t now_ns = clock_monotonic_ns();
+	return quarantine_has(&page->quarantine, &key, 1, now_ns) ||
+	       quarantine_has(&page->quarantine, &user, WORK_USER_TIMES, now_ns);
+}
