@@ -208,7 +208,7 @@ enum bh_module_state {
 	BH_MODULE_PENDING, /* the table is not built yet: defer the stack */
 	BH_MODULE_READY,
 	BH_MODULE_FRAME_POINTERS, /* there is no table: use frame pointers */
-	BH_MODULE_NO_ROOM,	  /* there is no room for its table: the stack ends here */
+	BH_MODULE_REFUSED,	  /* its table is not built for now: the stack ends here */
 };
 
 /* A module: a file that has been mapped. Slot 0 is memory without a file, with frame pointers. */
@@ -246,13 +246,13 @@ enum bh_rule_kind {
 	BH_RULE_SIGNAL,	       /* rsp points to the ucontext of a signal frame */
 	BH_RULE_RA_REGISTER,   /* CFA = rsp + cfa; the return address is in `reg` */
 	BH_RULE_UNKNOWN,       /* the rule cannot be evaluated */
-	BH_RULE_NO_ROOM,       /* there was no room for the rule; rule 1 */
+	BH_RULE_REFUSED,       /* there was no room for the rule; rule 1 */
 };
 
 /* The rules that are always in the table. */
 enum {
 	BH_RULE_ID_FRAME_POINTER,
-	BH_RULE_ID_NO_ROOM,
+	BH_RULE_ID_REFUSED,
 	BH_RULE_IDS_FIXED
 };
 

@@ -29,7 +29,7 @@ static void module_refuse_table(struct manager *manager, struct module *module, 
 	share_give_back(module->share, SHARED_RULES, module->rules_added);
 	module->rules_added = 0;
 	module->refused_ns = now_ns;
-	module_set_state(manager, module, MODULE_NO_ROOM);
+	module_set_state(manager, module, MODULE_REFUSED);
 	shares_log_refusal(&manager->shares, module->share, of);
 }
 
@@ -108,7 +108,7 @@ void module_build(struct manager *manager, struct module *module)
 void modules_build_again(struct manager *manager, uint64_t now_ns)
 {
 	for (struct module *m = manager->modules.all; m; m = m->next) {
-		if (m->state != MODULE_NO_ROOM || m->fd < 0 ||
+		if (m->state != MODULE_REFUSED || m->fd < 0 ||
 		    now_ns < m->refused_ns + LIMIT_REFUSED_RETRY_MS * NS_PER_MS)
 			continue;
 		m->refused_ns = now_ns;

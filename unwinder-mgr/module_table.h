@@ -3,7 +3,7 @@
  * Building and placing a module's unwind table, as far as the share of the user allows to whom the
  * file belongs (shares.h): in time, in rules, and in bytes. Where a rule finds no room, stacks end
  * at the code that needs it, as long as the module exists: the table of a module does not change.
- * Where the table finds none, they end anywhere in the file (MODULE_NO_ROOM), and it is built again
+ * Where the table finds none, they end anywhere in the file (MODULE_REFUSED), and it is built again
  * later.
  */
 #ifndef UNWINDER_MGR_MODULE_TABLE_H

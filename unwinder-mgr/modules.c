@@ -468,7 +468,7 @@ int modules_add_no_room(struct manager *manager)
 	module->users = 1; /* so it is never freed */
 	manager->modules.no_room = module;
 	module_announce(manager, module);
-	module_set_state(manager, module, MODULE_NO_ROOM);
+	module_set_state(manager, module, MODULE_REFUSED);
 	return 0;
 }
 

@@ -18,7 +18,7 @@
  * Files, rules and bytes of tables are counted as held by the user of the process through which the
  * file was opened (shares.h). A file that this user may not have in addition gets no module: its
  * mappings belong to the module `no_room`. A module whose table finds no room keeps its name
- * (MODULE_NO_ROOM). In both cases stacks end there with the reason "tables_full", and it is tried
+ * (MODULE_REFUSED). In both cases stacks end there with the reason "table_refused", and it is tried
  * again later.
  *
  * On overlayfs and btrfs the reported numbers are not those of stat(2), and two containers may have

@@ -9,7 +9,7 @@
  * users who need nothing, and nothing has to be taken away again.
  *
  * What is refused is missing for that user's files and processes only, and their stacks end with
- * the reason "tables_full".
+ * the reason "table_refused".
  *
  * The user is known by the uid that a process has on the host. Ids from 65,536 on are not those of
  * people: a user namespace gives its user a block of 65,536 of them (/etc/subuid). One block counts

@@ -70,7 +70,7 @@ static int build_on_rule(void *context, const struct cfi_rule *rule, uint32_t *i
 	int r = rules_get(build->rules, &compiled, &build->rules_left, &shared);
 	if (r == -ENOSPC) {
 		build->builder->rules_missing++;
-		*id = BH_RULE_ID_NO_ROOM;
+		*id = BH_RULE_ID_REFUSED;
 		return 0;
 	}
 	if (!r)

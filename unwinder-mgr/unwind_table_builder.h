@@ -42,7 +42,7 @@ struct unwind_table_builder {
 	uint16_t *rules;	     /* the ids of which this builder holds one use each */
 	size_t rule_count, rule_capacity;
 	uint32_t rules_added;	/* of them, those that no other module had */
-	uint32_t rules_missing; /* that found no room: BH_RULE_ID_NO_ROOM is in their place */
+	uint32_t rules_missing; /* that found no room: BH_RULE_ID_REFUSED is in their place */
 	uint64_t bad_fdes;	/* descriptions that were skipped because they are malformed */
 };
 

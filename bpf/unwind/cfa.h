@@ -115,8 +115,8 @@ static __always_inline int cfa_find(struct unwind_state *s, UNWIND_ENV env,
 		end = stack_read_word(s, env, s->sp, base + (int64_t)rule->cfa, cfa);
 		*cfa += (int64_t)rule->extra;
 		return end;
-	case BH_RULE_NO_ROOM:
-		return BH_REASON_NO_ROOM;
+	case BH_RULE_REFUSED:
+		return BH_REASON_REFUSED;
 	default:
 		return BH_REASON_NO_RULE;
 	}

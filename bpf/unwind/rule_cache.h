@@ -133,7 +133,7 @@ static __always_inline int rule_cache_fill(struct unwind_state *s, UNWIND_ENV en
 	} else if (s->last.module_id) {
 		/* The module may get a table later, so the rule must not be found again. */
 		key = 0;
-		id = module->state == BH_MODULE_NO_ROOM ? BH_RULE_ID_NO_ROOM
+		id = module->state == BH_MODULE_REFUSED ? BH_RULE_ID_REFUSED
 							: BH_RULE_ID_FRAME_POINTER;
 	}
 	const struct bh_rule *rule = env_rule(env, id);

@@ -146,7 +146,7 @@ Test(shares, files_of_one_user_leave_room_for_the_files_of_others)
 	cr_expect_geq(accepted, most - 2, "%u", accepted);
 	/* The stacks in the others end there, and are not taken for memory without a file. */
 	cr_expect_eq(module_of_last_mapping(100), manager.modules.no_room);
-	cr_expect_eq(manager.modules.published[manager.modules.no_room->slot].state, BH_MODULE_NO_ROOM);
+	cr_expect_eq(manager.modules.published[manager.modules.no_room->slot].state, BH_MODULE_REFUSED);
 	/* A child belongs to the same user, whatever it executes. */
 	processes_fork(&manager, 100, 101);
 	processes_exec(&manager, 101, "child", 1);
@@ -201,10 +201,10 @@ Test(shares, a_user_whose_files_take_too_much_time_waits)
 	time_share_spend(&share->building, 1000 * NS_PER_S);
 	map_files(100, HOARDER, 1);
 	module = module_of_last_mapping(100);
-	cr_expect_eq(module->state, MODULE_NO_ROOM);
+	cr_expect_eq(module->state, MODULE_REFUSED);
 	const uint64_t later_ns = clock_monotonic_ns() + LIMIT_REFUSED_RETRY_MS * NS_PER_MS;
 	modules_build_again(&manager, later_ns);
-	cr_expect_eq(module->state, MODULE_NO_ROOM);
+	cr_expect_eq(module->state, MODULE_REFUSED);
 	cr_expect_eq(map_files(200, NEIGHBOUR, 1), 1);
 	cr_expect_eq(module_of_last_mapping(200)->state, MODULE_UNKNOWN);
 	share->building.left_ns = 1;

@@ -412,8 +412,8 @@ static void check_missing_rule(uint32_t others, uint32_t rules_most)
 	unwind_table_builder_fini(&builder, memory.rules, 0);
 	unwind_memory_publish(&memory, SLOT, MODULE_ID, &table);
 	cr_expect_eq(memory.rules->table[find_rule(&memory, TEXT + 0x108)].cfa, 16);
-	cr_expect_eq(find_rule(&memory, TEXT + 0x109), BH_RULE_ID_NO_ROOM);
-	cr_expect_eq(find_rule(&memory, TEXT + 0x16f), BH_RULE_ID_NO_ROOM);
+	cr_expect_eq(find_rule(&memory, TEXT + 0x109), BH_RULE_ID_REFUSED);
+	cr_expect_eq(find_rule(&memory, TEXT + 0x16f), BH_RULE_ID_REFUSED);
 	cr_expect_eq(memory.rules->table[find_rule(&memory, TEXT + 0x170)].cfa, 8);
 	table_retire(&table, &memory.slabs, memory.rules, 0);
 	cr_expect_eq(users_of_all(memory.rules), others, "what it had taken is given back");

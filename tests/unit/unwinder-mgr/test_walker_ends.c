@@ -37,15 +37,15 @@ Test(walker_ends, a_table_or_a_rule_without_room_ends_the_stack)
 	struct world *w = world_of_leaf(SP_RULE(32));
 
 	put_word(w, STACK + 64 + 24, B + 8);
-	w->memory.modules[2].state = BH_MODULE_NO_ROOM;
-	EXPECT(w, BH_REASON_NO_ROOM, frame_of(in(0)),
+	w->memory.modules[2].state = BH_MODULE_REFUSED;
+	EXPECT(w, BH_REASON_REFUSED, frame_of(in(0)),
 	       (uint64_t)MODULE_ID_B << BH_FRAME_OFFSET_BITS | 7);
 	/* When there is room, the rule is not remembered. */
 	w->memory.modules[2].state = BH_MODULE_PENDING;
 	EXPECT(w, BH_REASON_NO_TABLE, frame_of(in(0)),
 	       (uint64_t)MODULE_ID_B << BH_FRAME_OFFSET_BITS | 7);
-	put_rule(w, 0, (struct bh_rule){.kind = BH_RULE_NO_ROOM});
-	EXPECT(w, BH_REASON_NO_ROOM, frame_of(in(0)));
+	put_rule(w, 0, (struct bh_rule){.kind = BH_RULE_REFUSED});
+	EXPECT(w, BH_REASON_REFUSED, frame_of(in(0)));
 	world_free(w);
 }
 
