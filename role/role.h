@@ -29,10 +29,10 @@ struct role {
 	struct peer_uids uids;
 	struct peer peers[ROLE_COUNT]; /* by role; fd -1 where there is none */
 	struct loop loop;
-	bool agent;	    /* part of an agent (--agent), not of a recording */
-	bool strict_memory; /* the policy is policy->strict, where there is one */
+	bool agent;		     /* part of an agent (--agent), not of a recording */
+	bool strict_memory;	     /* the policy is policy->strict, where there is one */
 	struct work_page *work_page; /* NULL: not received */
-	int listener;	    /* of roles that an agent's exporter reconnects to; otherwise -1 */
+	int listener; /* of roles that an agent's exporter reconnects to; otherwise -1 */
 	uint64_t refusal_logged_ns; /* when a refused connection was last logged; 0: never */
 
 	/* Set by the role before role_receive() and role_watch_peers(). */

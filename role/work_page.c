@@ -34,8 +34,7 @@ static void take_over(struct work_page *page, uint64_t now_ns)
 int work_page_open(int fd, struct work_page **page)
 {
 	const uint64_t now_ns = clock_monotonic_ns();
-	struct work_page *at =
-	    mmap(NULL, sizeof(*at), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	struct work_page *at = mmap(NULL, sizeof(*at), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
 	if (at == MAP_FAILED)
 		return -errno;
@@ -49,8 +48,7 @@ int work_page_open(int fd, struct work_page **page)
 
 bool work_is_quarantined(const struct work_page *page, const struct work_subject *subject)
 {
-	const struct quarantine_key key = key_of(subject),
-				    user = {QUARANTINE_USER, {subject->uid}};
+	const struct quarantine_key key = key_of(subject), user = {QUARANTINE_USER, {subject->uid}};
 
 	if (!page)
 		return false;

@@ -56,16 +56,21 @@ static unsigned int deferred_walk(struct manager *manager, const struct bh_defer
 	    .start = record->stack_start, .bytes = record->stack, .length = record->copied};
 	const struct mapping_list *list =
 	    processes_list_at(manager, record->header.tgid, record->header.time_ns);
+	const struct work_subject subject = {.tgid = record->header.tgid, .uid = MSG_UID_UNKNOWN};
 
-	if (!list) {
+	if (!list || work_is_quarantined(manager->role.work_page, &subject)) {
 		frames[0] = bh_frame_raw(record->registers.rip);
 		*count = 1;
-		return BH_REASON_NO_PROCESS;
+		return list ? BH_REASON_REFUSED : BH_REASON_NO_PROCESS;
 	}
+	work_begin(manager->role.work_page, &subject);
 	for (unsigned int i = 0; i < manager->slabs.count; i++)
 		tables.slabs[i] = manager->slabs.slabs[i].data;
-	return walker_run(&tables, &record->registers, &stack, list->block.slab, list->block.offset,
-			  (uint32_t)list->count, frames, count);
+	const unsigned int reason =
+	    walker_run(&tables, &record->registers, &stack, list->block.slab, list->block.offset,
+		       (uint32_t)list->count, frames, count);
+	work_end(manager->role.work_page);
+	return reason;
 }
 
 /* Walks the stack and sends it, unless a later try may walk it further. Returns whether it was

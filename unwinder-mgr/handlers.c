@@ -104,10 +104,13 @@ static int manager_on_process_maps(void *context, const struct msg_maps_of *answ
 	_cleanup_free_ uint8_t *maps = NULL;
 	char comm[BH_COMM_BYTES] = "", stat[STAT_BYTES];
 	size_t length = 0;
+	const struct work_subject subject = {.tgid = answer->tgid, .uid = shares_user(answer->uid)};
 
-	/* The process has ended, or the opener may not read it. */
-	if (message->fd_count != 2)
+	/* The process has ended, or the opener may not read it; or it is left alone, and asked for
+	 * again with the next stack that needs it. */
+	if (message->fd_count != 2 || work_is_quarantined(manager->role.work_page, &subject))
 		return 0;
+	work_begin(manager->role.work_page, &subject);
 	/* The file shows the present, so events of the past are handled before it is read. */
 	sideband_process(manager);
 	processes_set_uid(manager, answer->tgid, answer->uid);
@@ -120,6 +123,7 @@ static int manager_on_process_maps(void *context, const struct msg_maps_of *answ
 		0 &&
 	    length)
 		processes_set_maps(manager, answer->tgid, (const char *)maps, length, comm);
+	work_end(manager->role.work_page);
 	return 0;
 }
 
@@ -165,7 +169,13 @@ static int manager_on_watch(void *context, const struct msg_id *watched)
 	struct module *module = modules_find(&manager->modules, watched->id);
 
 	if (module && !module->watched) {
-		if (module_check_runtime(&manager->modules, module))
+		const struct work_subject subject = module_subject(module);
+
+		/* A file that is left alone is not watched until the worker asks again, after its
+		 * restart. */
+		if (work_is_quarantined(manager->role.work_page, &subject))
+			log_debug("a file is left alone, and not watched: module=%u", module->id);
+		else if (module_check_runtime(manager, module))
 			processes_watch(manager, module);
 		else
 			manager_refuse_watch(manager, module);

@@ -21,16 +21,22 @@ struct elf_source module_source(struct module *module)
 	    .read = module_read, .context = &module->fd, .size = (uint64_t)module->file.st_size};
 }
 
+struct work_subject module_subject(const struct module *module)
+{
+	return (struct work_subject){.device = module->file.st_dev,
+				     .inode = module->file.st_ino,
+				     .tgid = module->requested_for,
+				     .uid = share_user(module->share)};
+}
+
 /* Lets the stacks in the module's code end there, until its table is built again. */
-static void module_refuse_table(struct manager *manager, struct module *module, const char *of,
-				uint64_t now_ns)
+static void module_refuse_table(struct manager *manager, struct module *module, uint64_t now_ns)
 {
 	unwind_table_builder_fini(&module->builder, &manager->rules, now_ns);
 	share_give_back(module->share, SHARED_RULES, module->rules_added);
 	module->rules_added = 0;
 	module->refused_ns = now_ns;
 	module_set_state(manager, module, MODULE_REFUSED);
-	shares_log_refusal(&manager->shares, module->share, of);
 }
 
 /* Places the module's rows, lets it wait for a slab, or finds that there is no room. */
@@ -50,7 +56,8 @@ static void module_place(struct manager *manager, struct module *module)
 	if (r < 0) {
 		log_debug("cannot place an unwind table: module=%u bytes=%llu error=%s", module->id,
 			  (unsigned long long)module->bytes_needed, strerror(-r));
-		module_refuse_table(manager, module, "bytes", now_ns);
+		module_refuse_table(manager, module, now_ns);
+		shares_log_refusal(&manager->shares, module->share, "bytes");
 		return;
 	}
 	log_debug("unwind table: module=%u bytes=%zu rows=%zu pages=%u rules=%zu", module->id,
@@ -87,13 +94,21 @@ static int module_read_rows(struct manager *manager, struct module *module)
 void module_build(struct manager *manager, struct module *module)
 {
 	const uint64_t now_ns = clock_monotonic_ns();
+	const struct work_subject subject = module_subject(module);
 	struct share *share = module->share;
 
-	if (share && !time_share_is_left(&share->building, now_ns)) {
-		module_refuse_table(manager, module, "time", now_ns);
+	if (work_is_quarantined(manager->role.work_page, &subject)) {
+		module_refuse_table(manager, module, now_ns);
 		return;
 	}
+	if (share && !time_share_is_left(&share->building, now_ns)) {
+		module_refuse_table(manager, module, now_ns);
+		shares_log_refusal(&manager->shares, share, "time");
+		return;
+	}
+	work_begin(manager->role.work_page, &subject);
 	int r = module_read_rows(manager, module);
+	work_end(manager->role.work_page);
 	if (r < 0) {
 		char name[MSG_PATH_BYTES];
 

@@ -67,7 +67,8 @@ static void module_set_unannounced(struct modules *modules, struct module *modul
  * already wait for the worker, this is tried again later. */
 static void module_announce(struct manager *manager, struct module *module)
 {
-	struct msg_module message = {.id = module->id};
+	struct msg_module message = {
+	    .id = module->id, .tgid = module->requested_for, .user = share_user(module->share)};
 
 	memcpy(message.path, module->path, sizeof(message.path));
 	int r = peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_MODULE, &message,
@@ -325,13 +326,18 @@ struct module *modules_get_vdso(struct manager *manager)
 	return manager->modules.vdso;
 }
 
-bool module_check_runtime(const struct modules *modules, struct module *module)
+bool module_check_runtime(struct manager *manager, struct module *module)
 {
 	const struct elf_source source = module_source(module);
-	const bool checked = module->checked;
+	const struct work_subject subject = module_subject(module);
 
+	if (module->checked || module->fd < 0)
+		return false;
 	module->checked = true;
-	return !checked && module->fd >= 0 && runtime_check_file(&source, modules->runtimes);
+	work_begin(manager->role.work_page, &subject);
+	const bool is_runtime = runtime_check_file(&source, manager->modules.runtimes);
+	work_end(manager->role.work_page);
+	return is_runtime;
 }
 
 static struct module *modules_find_by_file(struct modules *modules, const struct stat *file)

@@ -364,8 +364,7 @@ int opener_start_lanes(struct opener *opener)
 					    .context = opener};
 	for (int i = 0; i < LANE_COUNT && !r; i++)
 		r = lane_start(&opener->lanes[i], &opener->owner,
-			       &opener->role.work_page->quarantine,
-			       &opener->role.loop);
+			       &opener->role.work_page->quarantine, &opener->role.loop);
 	loop_set_tick(&opener->role.loop, TICK_MS, on_tick, opener);
 	return r;
 }

@@ -145,7 +145,8 @@ static void send_requests(struct lane *lane)
 	while (lane->sent < lane->count && lane->sent < LANE_SENT_MAX) {
 		const struct opening *next = request_at(lane, lane->sent);
 
-		if (next->kind == OPENING_NOTHING || opening_is_quarantined(lane->quarantine, next, now))
+		if (next->kind == OPENING_NOTHING ||
+		    opening_is_quarantined(lane->quarantine, next, now))
 			break;
 		/* If the helper is gone, that is noticed when its answer is received. */
 		if (helper_send(&lane->helper, next) < 0)

@@ -88,9 +88,11 @@ static int worker_on_module(void *context, const struct msg_module *module, stru
 static int worker_on_module_gone(void *context, const struct msg_id *module)
 {
 	struct worker *worker = context;
+	const struct module *gone = modules_find(&worker->modules, module->id);
 
+	if (gone)
+		runtimes_on_module_gone(worker, gone);
 	modules_remove(&worker->modules, module->id);
-	runtimes_on_module_gone(worker, module->id);
 	return 0;
 }
 

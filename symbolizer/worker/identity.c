@@ -366,6 +366,24 @@ static struct identity_process *answered_process(const struct identity *identity
 	return NULL;
 }
 
+/* Reads what the opener has sent. Returns as identity_read(), or -EBUSY if the process is left
+ * alone. */
+static int identity_read_of(struct worker *worker, const struct identity_process *process,
+			    const struct message *message, struct identity_found *found)
+{
+	struct identity *identity = worker->identity;
+	const struct work_subject subject = {.tgid = process->tgid, .uid = MSG_UID_UNKNOWN};
+
+	if (work_is_quarantined(worker->role.work_page, &subject))
+		return -EBUSY;
+	work_begin(worker->role.work_page, &subject);
+	const int r =
+	    identity_read(message->fds, message->fd_count, process->start_ns / identity->tick_ns,
+			  &identity->buffer, found, identity->name_count);
+	work_end(worker->role.work_page);
+	return r;
+}
+
 void identity_on_answer(struct worker *worker, const struct message *message)
 {
 	struct identity *identity = worker->identity;
@@ -382,9 +400,7 @@ void identity_on_answer(struct worker *worker, const struct message *message)
 		return;
 	for (unsigned int i = 0; i < identity->name_count; i++)
 		found.variables[i].name = identity->names[i];
-	int r =
-	    identity_read(message->fds, message->fd_count, process->start_ns / identity->tick_ns,
-			  &identity->buffer, &found, identity->name_count);
+	int r = identity_read_of(worker, process, message, &found);
 	process->state = PROCESS_ANSWERED;
 	process->answered_ns = clock_monotonic_ns(); /* after the files were read */
 	if (!r)

@@ -265,6 +265,7 @@ struct managed_process *managed_processes_ensure(struct managed_processes *proce
 		return NULL;
 	}
 	process->exec_generation = mapped->exec_generation;
+	process->user = mapped->user;
 	process->since_ns = process->sampled_ns = clock_monotonic_ns();
 	process->tried_ns = 0;
 	return process;

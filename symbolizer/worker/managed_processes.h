@@ -38,6 +38,7 @@ struct managed_process {
 	struct managed_process *next;
 	uint32_t tgid;
 	uint32_t exec_generation; /* of the program to which everything else belongs */
+	uint32_t user;		  /* as in struct msg_module */
 	uint64_t since_ns;
 	uint64_t sampled_ns;	     /* time of the last sample; at first since_ns */
 	uint64_t tried_ns;	     /* when it was put into the table, or should have been */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/clock.h"
@@ -40,6 +41,18 @@ struct module *modules_find(const struct modules *modules, uint32_t id)
 	return module;
 }
 
+static void module_set_subject(struct module *module, const struct msg_module *message)
+{
+	struct stat file = {0};
+
+	/* If the file cannot be asked, its process is blamed. */
+	fstat(module->fd, &file);
+	module->subject = (struct work_subject){.device = file.st_dev,
+						.inode = file.st_ino,
+						.tgid = message->tgid,
+						.uid = message->user};
+}
+
 int modules_add(struct modules *modules, const struct msg_module *message, int fd)
 {
 	struct module **link = modules_link(modules, message->id);
@@ -63,6 +76,7 @@ int modules_add(struct modules *modules, const struct msg_module *message, int f
 			module->late_file = modules->late_files = true;
 		module->fd = fd;
 		module->no_symbols = false;
+		module_set_subject(module, message);
 	}
 	memcpy(module->path, message->path, sizeof(module->path));
 	module->path[sizeof(module->path) - 1] = 0;
@@ -163,9 +177,12 @@ int modules_get_symbols(struct modules *modules, struct module *module, struct s
 	if (!module->symbols) {
 		if (module->no_symbols || module->fd < 0)
 			return -ENODATA;
-		if (!modules_may_read(modules, module, now))
+		if (work_is_quarantined(modules->work_page, &module->subject) ||
+		    !modules_may_read(modules, module, now))
 			return -EAGAIN;
+		work_begin(modules->work_page, &module->subject);
 		int r = symbols_new(module->fd, LIMIT_SYMBOLS_BYTES, &module->symbols);
+		work_end(modules->work_page);
 		module->read_ns = 0;
 		modules_spend(modules, module, now);
 		if (r < 0) {
@@ -187,7 +204,10 @@ bool modules_find_start(struct modules *modules, struct module *module, uint64_t
 {
 	const size_t before = symbols_bytes(module->symbols);
 	const uint64_t began_ns = clock_monotonic_ns();
+
+	work_begin(modules->work_page, &module->subject);
 	const bool found = symbols_find_start(module->symbols, file_offset, start_vaddr);
+	work_end(modules->work_page);
 
 	/* An index of functions may have been built, or was too large. */
 	if (symbols_bytes(module->symbols) != before ||

@@ -9,7 +9,8 @@
  * Reading may take long, and the profiled processes decide which files they map and in which order
  * their stacks use them. So it has only a share of the time, and a module whose symbols were
  * evicted has to pause before they are read again. A frame that needs symbols meanwhile is shown as
- * module and offset, and is looked up again when its stack comes again.
+ * module and offset, and is looked up again when its stack comes again. The same holds for a file
+ * on which an earlier worker hung or died (role/work_page.h).
  */
 #ifndef SYMBOLIZER_WORKER_MODULES_H
 #define SYMBOLIZER_WORKER_MODULES_H
@@ -20,6 +21,7 @@
 
 #include "common/time_share.h"
 #include "ipc/messages.h"
+#include "role/work_page.h"
 #include "symbolizer/worker/symbols.h"
 
 enum {
@@ -28,8 +30,10 @@ enum {
 
 struct module {
 	struct module *next;
-	uint32_t id;		 /* the manager's */
-	int fd;			 /* -1: the file could not be opened */
+	uint32_t id;		     /* the manager's */
+	int fd;			     /* -1: the file could not be opened */
+	struct work_subject subject; /* the file, for the record of what is worked on */
+	bool unrecognised; /* whether it is a language runtime is not known: it is left alone */
 	struct symbols *symbols; /* NULL: not read yet, or evicted */
 	struct symbols_ids ids;	 /* read with the symbols */
 	uint64_t read_ns;	 /* how long reading the symbols took, the last time */
@@ -42,11 +46,12 @@ struct module {
 
 struct modules {
 	struct module *buckets[MODULES_BUCKETS];
-	size_t symbols_bytes;	   /* of all modules */
-	uint64_t clock;		   /* counts uses of symbols */
-	bool late_files;	   /* some module has a late file */
-	struct time_share reading; /* for reading symbols */
-	bool postponed_logged;	   /* that symbols could not be read in time */
+	size_t symbols_bytes;	     /* of all modules */
+	uint64_t clock;		     /* counts uses of symbols */
+	bool late_files;	     /* some module has a late file */
+	struct work_page *work_page; /* of the role */
+	struct time_share reading;   /* for reading symbols */
+	bool postponed_logged;	     /* that symbols could not be read in time */
 };
 
 void modules_init(struct modules *modules);
@@ -67,7 +72,7 @@ uint64_t modules_definition(const struct modules *modules, uint32_t id);
 
 /* Finds the symbols of a module, and reads them if they are not in memory. They are valid until the
  * next call for any module. Returns 0; -ENODATA if the module has none; or -EAGAIN if they would
- * have to be read, and there is no time for that now. */
+ * have to be read, and there is no time for that now, or the file is left alone. */
 int modules_get_symbols(struct modules *modules, struct module *module, struct symbols **symbols);
 
 /* Does the same as symbols_find_start(), for a module whose symbols are in memory. */

@@ -34,6 +34,8 @@ enum {
 	/* A tick attaches to processes for this long. It goes on with the others in the next tick,
 	 * after messages and samples were handled. */
 	TICK_MOST_NS = 10 * NS_PER_MS,
+	/* The pause before it is asked again whether something is still left alone. */
+	LEFT_ALONE_PAUSE_S = 1,
 };
 
 struct runtimes {
@@ -42,7 +44,9 @@ struct runtimes {
 	uint32_t requested; /* set of enum bh_runtime: whose programs the loader was asked for */
 	unsigned int watches_asked, watches_answered;
 	struct memory_copies copies;
-	uint64_t clock;	    /* counts uses of attachments */
+	uint64_t clock;		   /* counts uses of attachments */
+	unsigned int unrecognised; /* modules that are left alone */
+	uint64_t recognised_ns;	   /* when it was last tried to recognise them */
 	uint32_t tick_from; /* pid of the process with which the next tick goes on; 0: the first */
 };
 
@@ -83,8 +87,15 @@ void runtimes_on_module(struct worker *worker, struct module *module)
 
 	if (!runtimes || module->fd < 0)
 		return;
+	runtimes->unrecognised -= module->unrecognised;
+	module->unrecognised = work_is_quarantined(worker->role.work_page, &module->subject);
+	runtimes->unrecognised += module->unrecognised;
+	if (module->unrecognised)
+		return;
+	work_begin(worker->role.work_page, &module->subject);
 	int r = runtime_images_add(&runtimes->processes.images, module->id, module->fd,
 				   module->path, runtimes->wanted, &runtime, &refusal);
+	work_end(worker->role.work_page);
 	if (r == 0) {
 		runtimes->watches_asked +=
 		    peer_send(&worker->role.peers[ROLE_MANAGER], MESSAGE_WATCH, &watch,
@@ -117,16 +128,35 @@ int runtimes_init(struct worker *worker, int table_fd, uint32_t wanted)
 	return 0;
 }
 
-void runtimes_on_module_gone(struct worker *worker, uint32_t module)
+/* Tries to recognise the modules that were left alone. */
+static void runtimes_recognise_again(struct worker *worker, uint64_t now)
 {
-	struct runtime_image *image =
-	    worker->runtimes ? runtime_images_find(worker->runtimes->processes.images, module)
-			     : NULL;
+	struct runtimes *runtimes = worker->runtimes;
 
+	if (!runtimes->unrecognised ||
+	    now - runtimes->recognised_ns < LEFT_ALONE_PAUSE_S * NS_PER_S)
+		return;
+	runtimes->recognised_ns = now;
+	for (int i = 0; i < MODULES_BUCKETS; i++) {
+		for (struct module *m = worker->modules.buckets[i]; m; m = m->next) {
+			if (m->unrecognised)
+				runtimes_on_module(worker, m);
+		}
+	}
+}
+
+void runtimes_on_module_gone(struct worker *worker, const struct module *module)
+{
+	struct runtimes *runtimes = worker->runtimes;
+	struct runtime_image *image =
+	    runtimes ? runtime_images_find(runtimes->processes.images, module->id) : NULL;
+
+	if (runtimes)
+		runtimes->unrecognised -= module->unrecognised;
 	if (!image)
 		return;
 	image->module = 0;
-	runtime_images_put(&worker->runtimes->processes.images, image);
+	runtime_images_put(&runtimes->processes.images, image);
 }
 
 void runtimes_on_watched(struct worker *worker)
@@ -261,10 +291,16 @@ static void process_refuse(struct runtimes *runtimes, const struct managed_proce
 				     (unsigned int)process->attachments[i]->image->runtime, NULL);
 }
 
+static struct work_subject process_subject(const struct managed_process *process)
+{
+	return (struct work_subject){.tgid = process->tgid, .uid = process->user};
+}
+
 /* Attaches and refreshes where that is due. Returns when the next attach is due, or UINT64_MAX. */
 static uint64_t process_tick(struct worker *worker, struct managed_process *process, uint64_t now)
 {
 	struct runtimes *runtimes = worker->runtimes;
+	const struct work_subject subject = process_subject(process);
 	uint64_t next = UINT64_MAX;
 	bool changed = false, memory_gone = false;
 
@@ -272,6 +308,9 @@ static uint64_t process_tick(struct worker *worker, struct managed_process *proc
 		process_ask_memory(worker, process);
 	if (!process->readable)
 		return process->memory_due_ns ? process->memory_due_ns : next;
+	if (work_is_quarantined(worker->role.work_page, &subject))
+		return now + LEFT_ALONE_PAUSE_S * NS_PER_S;
+	work_begin(worker->role.work_page, &subject);
 	for (unsigned int i = 0; i < process->count; i++) {
 		struct runtime_attachment *a = process->attachments[i];
 
@@ -286,6 +325,7 @@ static uint64_t process_tick(struct worker *worker, struct managed_process *proc
 		if (a->due_ns && a->due_ns < next && a->state != RUNTIME_ATTACHMENT_PUBLISHED)
 			next = a->due_ns;
 	}
+	work_end(worker->role.work_page);
 	if (changed)
 		managed_processes_publish(&runtimes->processes, process);
 	if (memory_gone) {
@@ -311,6 +351,7 @@ void runtimes_tick(struct worker *worker)
 
 	if (!runtimes)
 		return;
+	runtimes_recognise_again(worker, now);
 	struct managed_process *process =
 	    managed_processes_find(&runtimes->processes, runtimes->tick_from);
 	/* Those before were handled by the last tick, but when they are due next is not known. */
@@ -433,6 +474,8 @@ static const char *error_reason(int error)
 	case -ESTALE:
 	case -EFAULT:
 		return "no longer in memory";
+	case -EBUSY:
+		return "process left alone";
 	default:
 		return "not readable";
 	}
@@ -464,6 +507,22 @@ void runtimes_on_copy(struct worker *worker, const void *record, size_t length)
 		memory_copies_add(&worker->runtimes->copies, record, length);
 }
 
+/* Returns as runtime_attachment_symbolize(), or -EBUSY if the process is left alone. */
+static int process_symbolize(struct worker *worker, const struct managed_process *process,
+			     struct runtime_attachment *a, const uint64_t *words,
+			     struct runtime_frames *frames)
+{
+	const struct work_subject subject = process_subject(process);
+
+	if (work_is_quarantined(worker->role.work_page, &subject))
+		return -EBUSY;
+	work_begin(worker->role.work_page, &subject);
+	const int r = runtime_attachment_symbolize(a, process->readable, &worker->runtimes->copies,
+						   words, frames);
+	work_end(worker->role.work_page);
+	return r;
+}
+
 void runtimes_symbolize(struct worker *worker, struct managed_process *process,
 			const uint64_t *words, struct runtime_frames *frames)
 {
@@ -474,8 +533,7 @@ void runtimes_symbolize(struct worker *worker, struct managed_process *process,
 	frames->count = 0;
 	frames->used = 0;
 	if (a) {
-		r = runtime_attachment_symbolize(a, process->readable, &worker->runtimes->copies,
-						 words, frames);
+		r = process_symbolize(worker, process, a, words, frames);
 		a->used = ++worker->runtimes->clock;
 		attachment_count(worker->runtimes, a);
 		cache_trim(worker->runtimes);

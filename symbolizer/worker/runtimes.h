@@ -51,7 +51,7 @@ unsigned int runtimes_unsettled(const struct worker *worker);
 
 /* Checks whether the module is a runtime. If so, asks the manager which processes map it. */
 void runtimes_on_module(struct worker *worker, struct module *module);
-void runtimes_on_module_gone(struct worker *worker, uint32_t module);
+void runtimes_on_module_gone(struct worker *worker, const struct module *module);
 void runtimes_on_mapped(struct worker *worker, const struct msg_mapped *mapped);
 /* Handles the opener's answer. May take its descriptor, which is then -1 in the message. Returns
  * whether frames of the process got no names before, because its memory was missing. */

@@ -25,6 +25,7 @@ int worker_init(struct worker *worker, bool keep_batches)
 						 .on_lost = worker_on_lost};
 
 	modules_init(&worker->modules);
+	worker->modules.work_page = worker->role.work_page;
 	return batch_init(&worker->batch, keep_batches, &worker->role.peers[ROLE_EXPORTER], &hooks,
 			  worker);
 }

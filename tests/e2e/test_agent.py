@@ -21,8 +21,9 @@ NOBODY = 65534
 COMMS = {role["directory"]: role["process"] for role in lib.ROLE_TABLE.values()}
 
 
-def samples_of(server):
-    return [sample for call in server.calls for sample in otlp_decode.decode(otlp_decode.request(call.request))]
+def samples_of(server, since=0):
+    """The samples of all requests but the first `since`."""
+    return [sample for call in server.calls[since:] for sample in otlp_decode.decode(otlp_decode.request(call.request))]
 
 
 def sample_count(server):

@@ -3,6 +3,7 @@
  * Executes code from a file of an overlay over a FUSE mount whose server does not answer.
  *
  *	withheld DIRECTORY open|read|statfs
+ *	withheld DIRECTORY memory COMMAND...
  *
  * The server answers everything until the code is mapped. Then it prints "ready", and no longer answers
  * requests of the kind that is named: to open the file, to read its first page, or about the file
@@ -12,6 +13,9 @@
  * alone. In a user namespace a server is only asked about its file system by its own users, so for
  * "statfs" the mount is of the host, as where /etc/fuse.conf has user_allow_other. The code runs as the
  * user 65534.
+ *
+ * With "memory" there is no overlay: COMMAND is executed as that user in DIRECTORY, and the first page of
+ * fuse/code, which it may map, cannot be read.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -91,7 +95,7 @@ static int is_withheld(const char *kind, const struct fuse_in_header *request, c
 	if (!withholding)
 		return 0;
 	return (!strcmp(kind, "open") && request->opcode == FUSE_OPEN) || (!strcmp(kind, "statfs") && request->opcode == FUSE_STATFS) ||
-	       (!strcmp(kind, "read") && request->opcode == FUSE_READ && read->offset < PAGE);
+	       ((!strcmp(kind, "read") || !strcmp(kind, "memory")) && request->opcode == FUSE_READ && read->offset < PAGE);
 }
 
 static void serve_read(int fuse, const struct fuse_in_header *request, const struct fuse_read_in *read)
@@ -207,13 +211,20 @@ static void enter_namespaces(int users)
 	die_with_parent();
 }
 
+static void become_nobody(void)
+{
+	if (setresgid(NOBODY, NOBODY, NOBODY) < 0 || setresuid(NOBODY, NOBODY, NOBODY) < 0)
+		fail("user");
+	die_with_parent();
+}
+
 int main(int argc, char **argv)
 {
 	char options[256];
 
-	if (argc != 3 || chdir(argv[1]) < 0)
+	if (argc < 3 || chdir(argv[1]) < 0)
 		fail("directory");
-	enter_namespaces(strcmp(argv[2], "statfs") != 0);
+	enter_namespaces(!strcmp(argv[2], "open") || !strcmp(argv[2], "read"));
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 || mount("none", ".", "tmpfs", 0, NULL) < 0 || chdir(argv[1]) < 0 ||
 	    mkdir("fuse", 0755) < 0 || mkdir("lower", 0755) < 0 || mkdir("merged", 0755) < 0)
 		fail("directories");
@@ -223,6 +234,17 @@ int main(int argc, char **argv)
 		fail("FUSE");
 	const pid_t server = start_server(fuse, argv[2]);
 	close(fuse);
+	if (argc > 3) {
+		const int answered = open("fuse/code", O_RDONLY);
+
+		if (answered < 0)
+			fail("fuse/code");
+		close(answered);
+		kill(server, SIGUSR1);
+		become_nobody();
+		execvp(argv[3], argv + 3);
+		fail(argv[3]);
+	}
 	if (mount("overlay", "merged", "overlay", MS_RDONLY, "lowerdir=fuse:lower") < 0)
 		fail("overlay");
 	const int file = open("merged/code", O_RDONLY);
@@ -231,9 +253,7 @@ int main(int argc, char **argv)
 		fail("code");
 	count(1);
 	kill(server, SIGUSR1);
-	if (setresgid(NOBODY, NOBODY, NOBODY) < 0 || setresuid(NOBODY, NOBODY, NOBODY) < 0)
-		fail("user");
-	die_with_parent();
+	become_nobody();
 	puts("ready");
 	fflush(stdout);
 	for (;;)

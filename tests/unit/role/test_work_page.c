@@ -112,10 +112,13 @@ Test(work_page, forged_contents_are_repaired)
 	struct work_page *page = open_page();
 
 	memset(page, 0xff, sizeof(*page));
+	page->quarantine.entries[0].key = (struct quarantine_key){QUARANTINE_PROCESS, {process.tgid}};
 	munmap(page, sizeof(*page));
 	page = open_page();
 	cr_expect_eq(page->working, 0);
-	cr_expect_not(work_is_quarantined(page, &process));
+	cr_expect(work_is_quarantined(page, &process));
+	cr_expect_neq(page->quarantine.entries[0].until_ns, UINT64_MAX, "it ends some day");
+	cr_expect_not(work_is_quarantined(page, &other_process));
 	munmap(page, sizeof(*page));
 }
 

@@ -157,3 +157,26 @@ Test(modules, further_files_wait_when_reading_took_its_share_of_the_time)
 	cr_expect_eq(modules_get_symbols(&modules, new, &symbols), 0);
 	modules_fini(&modules);
 }
+
+/* An earlier worker hung or died while it read this file. */
+Test(modules, symbols_of_a_file_that_is_left_alone_are_read_later)
+{
+	static struct work_page page;
+	struct modules modules;
+	struct symbols *symbols;
+
+	init_with_time(&modules);
+	modules.work_page = &page;
+	struct module *module = add(&modules, 1, 10), *other = add(&modules, 2, 10);
+	const struct quarantine_key file = {QUARANTINE_FILE,
+					    {module->subject.device, module->subject.inode}};
+	quarantine_add(&page.quarantine, &file, clock_monotonic_ns());
+	cr_expect_eq(modules_get_symbols(&modules, module, &symbols), -EAGAIN);
+	cr_expect_eq(page.subject.inode, 0, "it was not worked on");
+	cr_expect_eq(modules_get_symbols(&modules, other, &symbols), 0);
+	cr_expect_eq(page.subject.inode, other->subject.inode);
+	cr_expect_eq(page.working, 0);
+	page.quarantine = (struct quarantine){0};
+	cr_expect_eq(modules_get_symbols(&modules, module, &symbols), 0);
+	modules_fini(&modules);
+}

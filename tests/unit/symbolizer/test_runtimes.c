@@ -8,6 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "common/clock.h"
+#include "symbolizer/worker/managed_processes.h"
 #include "symbolizer/worker/runtime_attachment.h"
 #include "symbolizer/worker/runtimes.h"
 #include "symbolizer/worker/worker.h"
@@ -369,4 +371,57 @@ Test(runtimes, say_that_frames_were_named_before_the_memory_came)
 	cr_expect(answer_memory(3, 0));
 	cr_expect_not(named_too_early, "the memory of the program before was there");
 	runtimes_free(&worker);
+}
+
+/* --- processes and files on which an earlier worker hung or died --- */
+
+static struct work_page page;
+
+static void leave_alone(const struct quarantine_key *key)
+{
+	worker.role.work_page = &page;
+	quarantine_add(&page.quarantine, key, clock_monotonic_ns());
+}
+
+Test(runtimes, memory_of_a_process_that_is_left_alone_is_not_read)
+{
+	const struct quarantine_key process = {QUARANTINE_PROCESS, {(uint32_t)getpid()}};
+	const uint64_t word[] = {bh_frame_managed(BH_RUNTIME_CPYTHON, 0x1000, 0), 0, 0, 0};
+	static struct runtime_frames frames;
+
+	worker.role.strict_memory = true;
+	leave_alone(&process);
+	cr_assert_eq(runtimes_init(&worker, table, BH_RUNTIMES_ALL), 0);
+	runtimes_on_module(&worker, add_module());
+	map(1);
+	struct managed_process *managed = runtimes_process(&worker, (uint32_t)getpid());
+	cr_expect_not(managed->attachments[0]->tried);
+	managed->attachments[0]->state = RUNTIME_ATTACHMENT_PUBLISHED;
+	runtimes_symbolize(&worker, managed, word, &frames);
+	cr_expect_eq(frames.count, 1);
+	cr_expect_str_eq(frames.frames[0].function, "[Python: process left alone]");
+	cr_expect_eq(page.subject.tgid, 0, "it was not worked on");
+	page.quarantine = (struct quarantine){0};
+	managed->attachments[0]->state = RUNTIME_ATTACHMENT_WANTED;
+	runtimes_tick(&worker);
+	cr_expect(managed->attachments[0]->tried);
+	cr_expect_eq(page.subject.tgid, getpid());
+	cr_expect_eq(page.working, 0);
+}
+
+Test(runtimes, a_file_that_is_left_alone_is_recognised_later)
+{
+	struct module *module = add_module();
+	const struct quarantine_key file = {QUARANTINE_FILE,
+					    {module->subject.device, module->subject.inode}};
+
+	cr_assert_neq(module->subject.inode, 0);
+	leave_alone(&file);
+	cr_assert_eq(runtimes_init(&worker, table, BH_RUNTIMES_ALL), 0);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_WATCH], 0);
+	page.quarantine = (struct quarantine){0};
+	runtimes_tick(&worker);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_WATCH], 1);
+	cr_expect_eq(page.subject.inode, module->subject.inode);
+	cr_expect_not(module->unrecognised);
 }

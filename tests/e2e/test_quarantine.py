@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A process on which a role of an agent hangs: the role is replaced, and leaves that process alone, while others are profiled on."""
+import os
+import select
+import subprocess
+import time
+
+import lib
+import otlp_decode
+import scripted_server as scripted
+from test_agent import AgentCase, samples_of
+
+DAY = 86400
+WORKER = lib.ROLES["worker"]
+HANGS = f"a role did not answer within agent.watchdog; it is killed and restarted: role={WORKER}"
+
+
+def time_of(log, text):
+    """The time of day of the first line with this text, in seconds."""
+    line = next(line for line in log.splitlines() if text in line)
+    hours, minutes, seconds = line.split("Z ")[0].split(":")
+    return 3600 * int(hours) + 60 * int(minutes) + float(seconds)
+
+
+def seconds_between(earlier, later):
+    return (later - earlier) % DAY
+
+
+class Quarantine(AgentCase):
+    def start_attack(self):
+        """A Python program in which the worker hangs when it reads the name of the function, even if it is killed. Returns its pid."""
+        os.mkdir(f"{self.directory}/mount")
+        os.chmod(self.directory, 0o755)
+        process = subprocess.Popen([f"{lib.PROGRAMS}/withheld", f"{self.directory}/mount", "memory", "/usr/bin/python3", "-c",
+                                    lib.read(f"{lib.SOURCE}/tests/e2e/programs/withheld_names.py")],
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(self.end_attack, process)
+        self.assertTrue(select.select([process.stdout], [], [], lib.PATIENCE)[0], "the attack has not begun")
+        return int(process.stdout.readline())
+
+    @staticmethod
+    def end_attack(process):
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+    def test_worker_that_hangs_in_the_memory_of_a_process(self):
+        """The memory is in a file system that does not answer. Without the quarantine each worker hangs there again."""
+        with scripted.Server() as server, lib.Program("recursion", 28) as program, self.agent(server, {"agent.watchdog": "5s"}) as running:
+            attacker = self.start_attack()
+            self.wait_for("a worker that hangs", lambda: HANGS in running.said())
+            left_alone = f"which is left alone for a time: pid={attacker} "
+            self.wait_for("a worker that leaves the process alone", lambda: left_alone in running.said())
+            before = len(server.calls)
+
+            def others():
+                return [s for s in samples_of(server, before) if s["resource"].get("process.pid") == program.pid]
+            self.wait_for("samples of others", lambda: sum(map(otlp_decode.count, others())) > 100)
+            self.assertEqual(lib.compare(otlp_decode.folded(others()), program.expectation, 0.99, 100), [])
+            # Only when its time is over may the process cause the next hang.
+            since = time_of(running.said(), left_alone)
+            self.wait_for("ten seconds to pass", lambda: seconds_between(since, time.time()) > 10)
+            later = running.said().split(left_alone, 1)[1]
+            if HANGS in later:
+                self.assertGreater(seconds_between(since, time_of(later, HANGS)), 10, running.said())
+            running.stop()
+
+
+if __name__ == "__main__":
+    lib.main()
