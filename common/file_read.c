@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "common/array.h"
@@ -56,6 +57,16 @@ int file_read_exactly(int fd, uint64_t offset, void *buffer, size_t length)
 	if (n < 0)
 		return (int)n;
 	return (size_t)n == length ? 0 : -ENODATA;
+}
+
+int file_read_status(int fd, struct stat *status)
+{
+	struct stat found;
+
+	if (syscall(SYS_fstat, fd, &found) < 0)
+		return -errno;
+	*status = found;
+	return 0;
 }
 
 int file_read_all(int fd, size_t first, size_t max, uint8_t **data, size_t *length)

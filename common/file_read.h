@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 /* Reads from the descriptor's position until `size` bytes are there or the file ends. Returns the
@@ -20,6 +21,11 @@ ssize_t file_read_fully_at(int fd, uint64_t offset, void *buffer, size_t size);
 /* Reads exactly `length` bytes at `offset`. Returns 0, -ENODATA if the file ends before, or the
  * negative errno of pread(2). */
 int file_read_exactly(int fd, uint64_t offset, void *buffer, size_t length);
+
+/* Finds out what a descriptor refers to, by the system call fstat. The C library's fstat() makes
+ * another one, newfstatat with an empty name. A filter that allows that one allows every name,
+ * because it cannot read strings. Returns 0, or the negative errno of fstat(2). */
+int file_read_status(int fd, struct stat *status);
 
 /* Reads from the descriptor's position to the end of the file, at most `max` bytes. The memory
  * starts with `first` bytes and doubles. Returns 0; 1 if the file is longer, and the data is its

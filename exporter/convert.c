@@ -66,6 +66,8 @@ int convert_main(int argc, char **argv)
 	_cleanup_free_ uint8_t *data = NULL;
 	struct profile profile;
 	size_t length = 0;
+	/* Static, because the stream uses it until the process has ended. */
+	static char buffer[LIMIT_STREAM_BYTES];
 
 	/* The caller's own, such as those of a shell script. */
 	close_range(STDERR_FILENO + 1, ~0u, 0);
@@ -94,6 +96,7 @@ int convert_main(int argc, char **argv)
 					: strerror(-r));
 		return STATUS_FAILED;
 	}
+	setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
 	r = sink->write(&profile, &options, stdout);
 	if (!r && fflush(stdout) != 0)
 		r = -errno;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "exporter/exporter.h"
+#include "exporter/limits.h"
 #include "exporter/model/top_functions.h"
 #include "exporter/model/top_processes.h"
 
@@ -18,9 +19,11 @@ static int result_write_output(struct exporter *exporter, uint32_t index)
 {
 	const struct sink *sink = sink_find(exporter->config.formats[index]);
 	FILE *out = sink ? fdopen(exporter->outputs[index], "w") : NULL;
+	char buffer[LIMIT_STREAM_BYTES];
 
 	if (!out)
 		return sink ? -errno : -EINVAL;
+	setvbuf(out, buffer, _IOFBF, sizeof(buffer));
 	int r = sink->write(&exporter->aggregate.profile, &exporter->sink_options, out);
 	if (fclose(out) != 0 && !r)
 		r = -errno;

@@ -13,6 +13,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/exit_status.h"
+#include "common/file_read.h"
 #include "common/log.h"
 #include "unwinder-mgr/manager.h"
 #include "unwinder-mgr/module_state.h"
@@ -54,7 +55,8 @@ static bool module_is_stale(const struct module *module)
 {
 	struct stat now;
 
-	return module->fd >= 0 && (fstat(module->fd, &now) < 0 || !same_file(&now, &module->file));
+	return module->fd >= 0 &&
+	       (file_read_status(module->fd, &now) < 0 || !same_file(&now, &module->file));
 }
 
 static void module_set_unannounced(struct modules *modules, struct module *module, bool unannounced)
@@ -393,7 +395,8 @@ struct modules_answer modules_on_file(struct manager *manager, const struct msg_
 
 	if (module && module->state == MODULE_OPENING)
 		result.requested_for = module->requested_for;
-	if (!module || module->state != MODULE_OPENING || fd < 0 || fstat(fd, &module->file) < 0) {
+	if (!module || module->state != MODULE_OPENING || fd < 0 ||
+	    file_read_status(fd, &module->file) < 0) {
 		if (fd >= 0)
 			close(fd);
 		if (module && module->state == MODULE_OPENING) {
@@ -499,7 +502,7 @@ int modules_add_vdso(struct manager *manager)
 		done += (size_t)n;
 	}
 	struct module *module = module_new(&manager->modules, "[vdso]");
-	if (!module || fstat(fd, &module->file) < 0)
+	if (!module || file_read_status(fd, &module->file) < 0)
 		return -ENOMEM;
 	module->fd = TAKE_FD(fd);
 	module->users = 1; /* so it is never freed */

@@ -13,7 +13,6 @@ static const struct sandbox_syscall syscalls[] = {
     ALLOW(sysinfo, "qsort of glibc asks for the size of memory"),
     ALLOW(pread64, "ELF files received, read and never mapped"),
     ALLOW(read, "/proc/PID/maps received"),
-    ALLOW(newfstatat, "identity of files received"),
     ALLOW(fstat, "identity of files received"),
 };
 

@@ -2,7 +2,6 @@
 #include "symbolizer/runtime/file.h"
 
 #include <errno.h>
-#include <sys/stat.h>
 
 #include "common/file_read.h"
 
@@ -16,12 +15,13 @@ int runtime_file_init(struct runtime_file *file, int fd, const char *path)
 	struct stat st;
 
 	*file = (struct runtime_file){.path = path};
-	if (fstat(fd, &st) < 0)
-		return -errno;
+	int r = file_read_status(fd, &st);
+	if (r < 0)
+		return r;
 	const struct elf_source source = {.read = file_source_read,
 					  .context = (void *)(intptr_t)fd,
 					  .size = (uint64_t)st.st_size};
-	int r = elf_image_init(&file->image, &source);
+	r = elf_image_init(&file->image, &source);
 	if (r < 0)
 		return r;
 	r = elf_lookup_init(&file->symbols, &file->image);

@@ -20,7 +20,7 @@ static const cap_value_t strict_capabilities[] = {CAP_SYS_PTRACE, -1};
 	POLICY_LOOP_SYSCALLS, ALLOW(sysinfo, "qsort of glibc asks how much memory there is"),      \
 	    POLICY_LISTENER_SYSCALLS,                                                              \
 	    ALLOW(pread64, "symbol tables, kallsyms, files of /proc: read and never mapped"),      \
-	    ALLOW(newfstatat, "size of files received"), ALLOW(fstat, "size of files received")
+	    ALLOW(fstat, "size of files received")
 
 static const struct sandbox_syscall syscalls[] = {
     WORKER_SYSCALLS,

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "common/cleanup.h"
 #include "common/file_read.h"
@@ -33,7 +32,7 @@ int symbols_new(int fd, size_t cap_bytes, struct symbols **symbols)
 		return -ENOMEM;
 	made->fd = fd;
 	made->cap_bytes = cap_bytes;
-	if (fstat(fd, &stat) < 0)
+	if (file_read_status(fd, &stat) < 0)
 		return -EIO;
 	source.size = stat.st_size > 0 ? (uint64_t)stat.st_size : 0;
 	symbol_file_hash(fd, source.size, made->ids.htlhash);
@@ -123,7 +122,8 @@ static void ranges_prepare(struct symbols *symbols)
 	struct stat stat;
 
 	symbols->ranges_ready = true;
-	if (used >= symbols->cap_bytes || fstat(symbols->fd, &stat) < 0 || stat.st_size <= 0)
+	if (used >= symbols->cap_bytes || file_read_status(symbols->fd, &stat) < 0 ||
+	    stat.st_size <= 0)
 		return;
 	source.size = (uint64_t)stat.st_size;
 	if (elf_image_init(&image, &source) < 0)

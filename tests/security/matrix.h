@@ -17,10 +17,6 @@
 	{                                                                                          \
 		KILLED, KILLED, outcome, KILLED, KILLED, KILLED, outcome, KILLED                   \
 	}
-#define ONLY_EXPORTER(outcome)                                                                     \
-	{                                                                                          \
-		KILLED, KILLED, KILLED, KILLED, outcome, KILLED, KILLED, KILLED                    \
-	}
 #define ONLY_OTLP(outcome)                                                                         \
 	{                                                                                          \
 		KILLED, KILLED, KILLED, KILLED, KILLED, outcome, KILLED, KILLED                    \

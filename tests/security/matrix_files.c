@@ -123,8 +123,14 @@ void matrix_try_files(struct tally *tally, const struct fixture *s)
 			CALL(SYS_faccessat, AT_FDCWD, P("/"), R_OK)},
 		{"statx",                            EVERYWHERE(KILLED),
 			CALL(SYS_statx, AT_FDCWD, P("/"), 0, 0, P(s->memory))},
-		{"newfstatat of a name",             {KILLED, WORKS, WORKS, WORKS, WORKS, WORKS, WORKS, WORKS},
+		{"newfstatat of a name",             {KILLED, KILLED, WORKS, KILLED, KILLED, WORKS, WORKS, KILLED},
 			CALL(SYS_newfstatat, AT_FDCWD, P("/"), P(s->memory))},
+		/* The flag allows an empty name, and does not require one: a filter cannot see which it is. */
+		{"newfstatat of a name, AT_EMPTY_PATH",
+			{KILLED, KILLED, WORKS, KILLED, KILLED, WORKS, WORKS, KILLED},
+			CALL(SYS_newfstatat, AT_FDCWD, P("/"), P(s->memory), AT_EMPTY_PATH)},
+		{"fstat",                            {KILLED, WORKS, WORKS, WORKS, KILLED, WORKS, WORKS, WORKS},
+			CALL(SYS_fstat, s->regular, P(s->memory))},
 #ifdef __x86_64__
 		{"open",                             EVERYWHERE(KILLED),
 			CALL(SYS_open, P("/etc/passwd"), O_RDONLY)},

@@ -99,7 +99,7 @@ void matrix_try_bpf(struct tally *tally, const struct fixture *s)
 			CALL(SYS_ioctl, s->event, PERF_EVENT_IOC_DISABLE)},
 		{"ioctl(PERF_EVENT_IOC_SET_FILTER)", EVERYWHERE(KILLED),
 			CALL(SYS_ioctl, s->event, PERF_EVENT_IOC_SET_FILTER, P("x"))},
-		{"ioctl(TCGETS)",                    ONLY_EXPORTER(ENOTTY),
+		{"ioctl(TCGETS)",                    EVERYWHERE(KILLED),
 			CALL(SYS_ioctl, s->null, TCGETS, P(s->memory))},
 		{"ioctl(FS_IOC_FIEMAP)",             ONLY_OPENER(EOPNOTSUPP),
 			CALL(SYS_ioctl, s->null, FS_IOC_FIEMAP, P(s->memory))},

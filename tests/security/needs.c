@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/file_read.h"
 #include "common/log.h"
 #include "common/loop.h"
 #include "tests/security/attempt.h"
@@ -200,7 +201,7 @@ static int try_read_received(const struct fixture *fixture)
 	struct stat st;
 	char byte;
 
-	NEED(fstat(fixture->regular, &st) == 0 && st.st_size == 4096);
+	NEED(file_read_status(fixture->regular, &st) == 0 && st.st_size == 4096);
 	NEED(pread(fixture->regular, &byte, 1, 4095) == 1);
 	return 0;
 }
@@ -283,8 +284,9 @@ static int try_sort(const struct fixture *fixture)
 static int try_stdio_output(const struct fixture *fixture)
 {
 	FILE *out = fdopen(fixture->regular, "w");
+	char buffer[4096];
 
-	NEED(out);
+	NEED(out && setvbuf(out, buffer, _IOFBF, sizeof(buffer)) == 0);
 	for (int i = 0; i < 10000; i++)
 		NEED(fprintf(out, "line %d\n", i) > 0);
 	NEED(fclose(out) == 0);

@@ -47,6 +47,23 @@ Test(file_read, exactly_what_was_asked_or_an_error)
 	cr_assert_eq(file_read_exactly(-1, 0, bytes, 1), -EBADF);
 }
 
+Test(file_read, status_is_that_of_fstat)
+{
+	_cleanup_close_ int fd = file_of(100);
+	struct stat expected = {0}, found = {0}, untouched;
+
+	cr_assert_eq(fstat(fd, &expected), 0);
+	cr_assert_eq(file_read_status(fd, &found), 0);
+	cr_expect_eq(found.st_size, 100);
+	cr_expect_eq(found.st_dev, expected.st_dev);
+	cr_expect_eq(found.st_ino, expected.st_ino);
+	cr_expect_eq(found.st_mode, expected.st_mode);
+	cr_expect_eq(found.st_ctim.tv_nsec, expected.st_ctim.tv_nsec);
+	memset(&untouched, 7, sizeof(untouched));
+	cr_expect_eq(file_read_status(-1, &untouched), -EBADF);
+	cr_expect_eq(*(const uint8_t *)&untouched, 7, "an error must not change the result");
+}
+
 Test(file_read, fully_stops_at_the_end_of_the_file)
 {
 	_cleanup_close_ int fd = file_of(100);
