@@ -3,6 +3,7 @@
 #ifndef COMMON_BASE_POLICY_H
 #define COMMON_BASE_POLICY_H
 
+#include <sys/mman.h>
 #include <sys/socket.h>
 
 #include "common/sandbox.h"
@@ -12,6 +13,24 @@
 #define CLOSE_IF_BIT(n)                                                                            \
 	ALLOW_IF(close, SCMP_A0_32(SCMP_CMP_MASKED_EQ, 1u << (n), 1u << (n)),                      \
 		 "descriptors received")
+
+/*
+ * RLIMIT_DATA bounds the memory of a role. It counts brk, private mappings that can be written to,
+ * and what mremap adds to them (is_data_mapping in mm/internal.h of Linux). It counts neither
+ * shared mappings nor stacks, so a role may not create them:
+ *
+ * - A shared mapping must be that of a descriptor. No filter allows memfd_create, so its memory is
+ *   that of a file or BPF map that exists already. Only the agent's exporter can enlarge files.
+ * - A mapping with MAP_GROWSDOWN counts as a stack, and no role needs one. RLIMIT_STACK bounds the
+ *   stack of the first thread. Those of other threads are private mappings.
+ */
+#define ALLOW_MAPPING(flags, value, why)                                                           \
+	ALLOW_IF_BOTH(mmap, SCMP_A2_32(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0),                          \
+		      SCMP_A3_32(SCMP_CMP_MASKED_EQ, (flags) | MAP_GROWSDOWN, value), why)
+
+/* For roles that map memory of other roles after they have entered the sandbox. */
+#define POLICY_SHARED_MAPPINGS                                                                     \
+	ALLOW_MAPPING(MAP_TYPE | MAP_ANONYMOUS, MAP_SHARED, "maps, rings and memory received")
 
 #define POLICY_LOOP_SYSCALLS                                                                       \
 	ALLOW(epoll_wait, "event loop"), ALLOW(epoll_ctl, "event loop"),                           \
@@ -25,8 +44,7 @@
 	    ALLOW(clock_gettime, "time, where the vDSO has no clock"),                             \
 	    ALLOW(restart_syscall, "after SIGSTOP"),                                               \
 	    ALLOW_IF(write, SCMP_A0_32(SCMP_CMP_EQ, 2), "log lines"), ALLOW(brk, "memory"),        \
-	    ALLOW_IF(mmap, SCMP_A2_32(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0),                           \
-		     "memory, never executable"),                                                  \
+	    ALLOW_MAPPING(MAP_TYPE, MAP_PRIVATE, "memory, never executable"),                      \
 	    ALLOW(munmap, "memory"), ALLOW(mremap, "memory"), ALLOW(madvise, "memory given back"), \
 	    ALLOW(futex, "locks of the C library"),                                                \
 	    ALLOW(getrandom, "the C library's allocator, hash seeds"),                             \

@@ -167,6 +167,7 @@ static int sandbox_limit(const struct sandbox_policy *policy)
 	    {RLIMIT_CORE, 0, true},
 	    {RLIMIT_NPROC, policy->threads_max, true},
 	    {RLIMIT_NOFILE, policy->files_max, true},
+	    {RLIMIT_STACK, SANDBOX_STACK_BYTES, true},
 #ifndef BULKHEAD_SANITIZE
 	    {RLIMIT_DATA, policy->memory_bytes_max, policy->memory_bytes_max > 0},
 #endif

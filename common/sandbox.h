@@ -31,7 +31,10 @@
 #include <sys/types.h>
 
 enum {
-	SANDBOX_CONDITIONS_MAX = 2
+	SANDBOX_CONDITIONS_MAX = 2,
+	/* RLIMIT_STACK of every role: the kernel's default. The stack does not count against
+	 * RLIMIT_DATA, and the user who started Bulkhead may have set no limit. */
+	SANDBOX_STACK_BYTES = 8 << 20
 };
 
 /* One system call that the role may make, with conditions on up to two different arguments. Several
@@ -81,8 +84,6 @@ struct sandbox_policy {
 	unsigned int files_max;	   /* RLIMIT_NOFILE */
 	uint64_t memory_bytes_max; /* RLIMIT_DATA; 0 means no limit */
 	unsigned int threads_max;  /* RLIMIT_NPROC, which counts all threads of the uid */
-	/* RLIMIT_STACK, which sizes the stacks of new threads; 0 leaves it as it is. */
-	uint64_t thread_stack_bytes;
 	/* Set if Landlock would take away what the role exists for. The policy says why. */
 	bool no_landlock;
 	/* The policy to use instead with --strict-memory, where no descriptor of a process's memory

@@ -2,7 +2,6 @@
 #include "exporter/policy.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 
 #include "common/base_policy.h"
 
@@ -10,6 +9,7 @@ static const cap_value_t none[] = {-1};
 
 static const struct sandbox_syscall syscalls[] = {
     POLICY_LOOP_SYSCALLS,
+    POLICY_SHARED_MAPPINGS,
     ALLOW(sysinfo, "qsort of glibc asks how much memory there is"),
     ALLOW(write, "output files received"),
     ALLOW(writev, "output files received"),

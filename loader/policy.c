@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
-#include <sys/mman.h>
 
 #include "common/base_policy.h"
 

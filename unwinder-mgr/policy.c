@@ -2,7 +2,6 @@
 #include "unwinder-mgr/policy.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 
 #include "common/base_policy.h"
 
@@ -10,6 +9,7 @@ static const cap_value_t none[] = {-1};
 
 static const struct sandbox_syscall syscalls[] = {
     POLICY_LOOP_SYSCALLS,
+    POLICY_SHARED_MAPPINGS,
     ALLOW(sysinfo, "qsort of glibc asks for the size of memory"),
     ALLOW(pread64, "ELF files received, read and never mapped"),
     ALLOW(read, "/proc/PID/maps received"),

@@ -53,6 +53,7 @@ static const cap_value_t none[] = {-1};
  * the files' modes decide for this uid. */
 static const struct sandbox_syscall syscalls[] = {
     POLICY_LOOP_SYSCALLS,
+    POLICY_SHARED_MAPPINGS,
     ALLOW(sysinfo, "qsort of glibc asks how much memory there is"),
     /* Threads. */
     ALLOW_IF(clone, SCMP_A0(SCMP_CMP_MASKED_EQ, THREAD_FLAGS | NAMESPACE_FLAGS, THREAD_FLAGS),

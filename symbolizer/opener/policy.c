@@ -5,7 +5,6 @@
 #include <linux/fiemap.h>
 #include <linux/fs.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -2,7 +2,6 @@
 #include "symbolizer/worker/policy.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 
 #include "common/base_policy.h"
 
@@ -18,7 +17,7 @@ static const cap_value_t strict_capabilities[] = {CAP_SYS_PTRACE, -1};
 /* pread64: for /proc/PID/environ and mem the kernel checks who opens them, not who reads them. */
 #define WORKER_SYSCALLS                                                                            \
 	POLICY_LOOP_SYSCALLS, ALLOW(sysinfo, "qsort of glibc asks how much memory there is"),      \
-	    POLICY_LISTENER_SYSCALLS,                                                              \
+	    POLICY_SHARED_MAPPINGS, POLICY_LISTENER_SYSCALLS,                                      \
 	    ALLOW(pread64, "symbol tables, kallsyms, files of /proc: read and never mapped"),      \
 	    ALLOW(fstat, "size of files received")
 

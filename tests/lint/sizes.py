@@ -22,7 +22,7 @@ EXCEPTIONS = {
     # Each is one table of attempts, a row or two per system call.
     **{f"tests/security/matrix_{name}": (120, "a table of attempts") for name in (
         "processes.c:matrix_try_processes", "processes.c:matrix_try_privileges", "network.c:matrix_try_sockets",
-        "network.c:matrix_try_socket_options", "kernel.c:matrix_try_bpf", "files.c:matrix_try_files", "files.c:matrix_try_descriptors")},
+        "network.c:matrix_try_socket_options", "kernel.c:matrix_try_bpf", "kernel.c:matrix_try_memory", "files.c:matrix_try_files", "files.c:matrix_try_descriptors")},
 }
 
 

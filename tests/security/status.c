@@ -64,11 +64,12 @@ static void check_line(struct tally *tally, pid_t pid, const char *name, const c
 static void check_process(struct tally *tally, pid_t pid, const struct sandbox_policy *policy,
 			  const char *title)
 {
-	char caps[32], files[64], threads[64], path[64];
+	char caps[32], files[64], stack[64], threads[64], path[64];
 	struct stat st = {0};
 
 	snprintf(caps, sizeof(caps), "%016" PRIx64, capability_mask(policy->steady_capabilities));
 	snprintf(files, sizeof(files), "%u %u files", policy->files_max, policy->files_max);
+	snprintf(stack, sizeof(stack), "%u %u bytes", SANDBOX_STACK_BYTES, SANDBOX_STACK_BYTES);
 	snprintf(threads, sizeof(threads), "%u %u processes", policy->threads_max,
 		 policy->threads_max);
 	check_line(tally, pid, title, "status", "Uid:", "61190 61190 61190 61190");
@@ -83,6 +84,7 @@ static void check_process(struct tally *tally, pid_t pid, const struct sandbox_p
 	check_line(tally, pid, title, "status", "Seccomp:", "2");
 	check_line(tally, pid, title, "status", "Seccomp_filters:", "1");
 	check_line(tally, pid, title, "limits", "Max core file size", "0 0 bytes");
+	check_line(tally, pid, title, "limits", "Max stack size", stack);
 	check_line(tally, pid, title, "limits", "Max processes", threads);
 	check_line(tally, pid, title, "limits", "Max open files", files);
 	/* A process that is not dumpable: its files in /proc belong to root. */
