@@ -32,10 +32,14 @@
 #define POLICY_SHARED_MAPPINGS                                                                     \
 	ALLOW_MAPPING(MAP_TYPE | MAP_ANONYMOUS, MAP_SHARED, "maps, rings and memory received")
 
+/* With MSG_FASTOPEN (TCP Fast Open), sending also connects, and Landlock does not check that. The
+ * argument with the flags is the third of sendmsg and the fourth of sendto. */
+#define WITHOUT_FASTOPEN(argument) SCMP_CMP32(argument, SCMP_CMP_MASKED_EQ, MSG_FASTOPEN, 0)
+
 #define POLICY_LOOP_SYSCALLS                                                                       \
 	ALLOW(epoll_wait, "event loop"), ALLOW(epoll_ctl, "event loop"),                           \
 	    ALLOW(poll, "wait for a peer"), ALLOW(recvmsg, "messages"),                            \
-	    ALLOW(sendmsg, "messages"),                                                            \
+	    ALLOW_IF(sendmsg, WITHOUT_FASTOPEN(2), "messages"),                                    \
 	    ALLOW_IF(fcntl, SCMP_A1_32(SCMP_CMP_EQ, F_DUPFD_CLOEXEC),                              \
 		     "descriptors queued for a peer"),                                             \
 	    CLOSE_IF_BIT(2), CLOSE_IF_BIT(3), CLOSE_IF_BIT(4), CLOSE_IF_BIT(5), CLOSE_IF_BIT(6),   \

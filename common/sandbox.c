@@ -34,6 +34,21 @@ const char *__asan_default_options(void)
 #define LANDLOCK_ACCESS_FS_TRUNCATE (1ull << 14)
 #endif
 
+/* What version 4 of Landlock (Linux 6.7) added, under names of our own, because newer headers than
+ * those of Debian 12 define it: the second field of the ruleset, its two rights, and the rule for a
+ * port (include/uapi/linux/landlock.h). */
+#define SANDBOX_BIND_TCP (1ull << 0)
+#define SANDBOX_CONNECT_TCP (1ull << 1)
+#define SANDBOX_RULE_NET_PORT 2
+
+struct sandbox_ruleset_attr {
+	uint64_t handled_access_fs, handled_access_net;
+};
+
+struct sandbox_port_attr {
+	uint64_t allowed_access, port;
+};
+
 /* Calls that the sanitizers' runtime needs in addition. A release has none of them. */
 static const struct sandbox_syscall sanitizer_syscalls[] = {
 #ifdef BULKHEAD_SANITIZE
@@ -265,18 +280,29 @@ int sandbox_allow_path(struct sandbox *sandbox, int fd, bool writable)
 	return 0;
 }
 
+int sandbox_allow_port(struct sandbox *sandbox, uint16_t port, bool bind)
+{
+	if (sandbox->port_count == SANDBOX_PORTS_MAX)
+		return -ENOSPC;
+	sandbox->ports[sandbox->port_count].port = port;
+	sandbox->ports[sandbox->port_count++].bind = bind;
+	return 0;
+}
+
 /* Finds out which rights this kernel's Landlock can restrict. Returns 0 or a negative errno. */
-static int sandbox_landlock_rights(uint64_t *rights)
+static int sandbox_landlock_rights(struct sandbox_ruleset_attr *rights)
 {
 	long version =
 	    syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 
 	if (version < 0)
 		return -errno;
-	*rights = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1;
+	rights->handled_access_fs = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1;
 	/* Without this right, a file that may only be read could be cut by O_RDONLY | O_TRUNC. */
 	if (version >= 3)
-		*rights |= LANDLOCK_ACCESS_FS_TRUNCATE;
+		rights->handled_access_fs |= LANDLOCK_ACCESS_FS_TRUNCATE;
+	if (version >= 4)
+		rights->handled_access_net = SANDBOX_BIND_TCP | SANDBOX_CONNECT_TCP;
 	return 0;
 }
 
@@ -302,24 +328,37 @@ static int sandbox_landlock_path(int ruleset, uint64_t rights, int fd, bool writ
 		   : 0;
 }
 
-/* Forbids to open, create or remove any file by name except the allowed paths, whatever the filter
- * permits. On a kernel without Landlock only the filter protects. */
+static int sandbox_landlock_port(int ruleset, uint16_t port, bool bind)
+{
+	const struct sandbox_port_attr rule = {
+	    .allowed_access = bind ? SANDBOX_BIND_TCP : SANDBOX_CONNECT_TCP,
+	    .port = port,
+	};
+
+	return syscall(SYS_landlock_add_rule, ruleset, SANDBOX_RULE_NET_PORT, &rule, 0) < 0 ? -errno
+											    : 0;
+}
+
+/* Forbids to open, create or remove any file by name except the allowed paths, and to use any port
+ * of TCP except the allowed ones, whatever the filter permits. On a kernel without Landlock only
+ * the filter protects. */
 static int sandbox_landlock(const struct sandbox *sandbox)
 {
-	struct landlock_ruleset_attr attr = {0};
-	uint64_t rights = 0;
+	struct sandbox_ruleset_attr rights = {0};
 
 	int r = sandbox_landlock_rights(&rights);
 	if (r)
 		return r == -ENOSYS || r == -EOPNOTSUPP ? 0 : r;
-	attr.handled_access_fs = rights;
+	/* Older kernels accept a longer struct if the rest of it is 0. */
 	_cleanup_close_ int fd =
-	    (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr.handled_access_fs), 0);
+	    (int)syscall(SYS_landlock_create_ruleset, &rights, sizeof(rights), 0);
 	if (fd < 0)
 		return -errno;
 	for (unsigned int i = 0; i < sandbox->path_count && !r; i++)
-		r = sandbox_landlock_path(fd, rights, sandbox->paths[i].fd,
+		r = sandbox_landlock_path(fd, rights.handled_access_fs, sandbox->paths[i].fd,
 					  sandbox->paths[i].writable);
+	for (unsigned int i = 0; rights.handled_access_net && i < sandbox->port_count && !r; i++)
+		r = sandbox_landlock_port(fd, sandbox->ports[i].port, sandbox->ports[i].bind);
 	if (r)
 		return r;
 	return syscall(SYS_landlock_restrict_self, fd, 0) < 0 ? -errno : 0;

@@ -10,6 +10,7 @@
  *	sandbox_drop        become the role's user, with the start capabilities only, and prove it
  *	(open and connect)  whatever the role needs from outside
  *	sandbox_allow_path  name the few files that it may still open by name
+ *	sandbox_allow_port  name the few ports that it may still use
  *	sandbox_enter       keep the steady capabilities, enter Landlock and the filter, prove both
  *	(run)               only now is the first byte read that a profiled process or peer controls
  *
@@ -92,10 +93,12 @@ struct sandbox_policy {
 };
 
 enum {
-	SANDBOX_PATHS_MAX = 16
+	SANDBOX_PATHS_MAX = 16,
+	SANDBOX_PORTS_MAX = 4
 };
 
-/* A compiled filter, and the paths that a process under it may still open. */
+/* A compiled filter, the paths that a process under it may still open, and the ports of TCP that it
+ * may still use. */
 struct sandbox {
 	void *program; /* struct sock_filter[] */
 	size_t program_bytes;
@@ -104,6 +107,11 @@ struct sandbox {
 		bool writable;
 	} paths[SANDBOX_PATHS_MAX];
 	unsigned int path_count;
+	struct {
+		uint16_t port;
+		bool bind;
+	} ports[SANDBOX_PORTS_MAX];
+	unsigned int port_count;
 };
 
 /* Compiles the policy's filter. Returns 0 or a negative errno. */
@@ -114,15 +122,20 @@ int sandbox_prepare(struct sandbox *sandbox, const struct sandbox_policy *policy
  * O_PATH descriptor is enough; the sandbox owns it from now on. Returns 0 or -ENOSPC. */
 int sandbox_allow_path(struct sandbox *sandbox, int fd, bool writable);
 
+/* Lets sockets of TCP connect to this port of any host after sandbox_enter or, if `bind`, be bound
+ * to it; with port 0 the kernel chooses one. Landlock restricts TCP from version 4 on (Linux 6.7).
+ * On older kernels, and for UDP, only the filter counts. Returns 0 or -ENOSPC. */
+int sandbox_allow_port(struct sandbox *sandbox, uint16_t port, bool bind);
+
 /* Becomes `uid` and `gid`, keeps only the policy's start capabilities, and sets no_new_privs and
  * the resource limits. Then proves it: every way back is tried and must fail. A process without
  * root (`bulkhead report`) keeps its ids. Returns 0 or a negative errno, after which the caller
  * must exit. */
 int sandbox_drop(const struct sandbox_policy *policy, uid_t uid, gid_t gid);
 
-/* Keeps only the steady capabilities, restricts the file system by Landlock where the kernel has
- * it, and installs the filter, which ends the process for any other call. Frees the sandbox.
- * Returns 0 or a negative errno, after which the caller must exit. */
+/* Keeps only the steady capabilities, restricts the file system and TCP by Landlock where the
+ * kernel has it, and installs the filter, which ends the process for any other call. Frees the
+ * sandbox. Returns 0 or a negative errno, after which the caller must exit. */
 int sandbox_enter(struct sandbox *sandbox, const struct sandbox_policy *policy);
 
 #endif

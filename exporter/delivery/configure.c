@@ -16,6 +16,8 @@
 #include "exporter/delivery/agent.h"
 #include "exporter/delivery/delivery_limits.h"
 
+#define DNS_PORT 53 /* RFC 1035, section 4.2 */
+
 /* Files that the C library, c-ares and gRPC open to resolve names and to count CPUs. Landlock
  * allows these and no others. */
 static const char *const reachable[] = {
@@ -141,6 +143,25 @@ static int allow_files(struct otlp_exporter *e)
 	return r;
 }
 
+/* Allows to connect to the port of the backend, and to name servers whose answers are too long for
+ * UDP (RFC 7766). gRPC tries to bind a socket to a port of [::1] that the kernel chooses, and does
+ * without IPv6 if that fails; the filter does not allow to listen there. A target without a valid
+ * port is refused later, by transport_open(). */
+static int allow_ports(struct otlp_exporter *e)
+{
+	const char *colon = strrchr(e->config.target, ':');
+	const unsigned long port = colon ? strtoul(colon + 1, NULL, 10) : 0;
+	int r = 0;
+
+	if (port && port <= UINT16_MAX)
+		r = sandbox_allow_port(&e->role.sandbox, (uint16_t)port, false);
+	if (!r)
+		r = sandbox_allow_port(&e->role.sandbox, DNS_PORT, false);
+	if (!r)
+		r = sandbox_allow_port(&e->role.sandbox, 0, true);
+	return r;
+}
+
 int configure_receive(struct otlp_exporter *e)
 {
 	const int status = role_receive(&e->role, ROLE_CLI);
@@ -152,6 +173,8 @@ int configure_receive(struct otlp_exporter *e)
 		r = read_pem(e, i);
 	if (!r)
 		r = allow_files(e);
+	if (!r)
+		r = allow_ports(e);
 	if (r < 0) {
 		log_error("cannot use the configuration that the agent sent, so the exporter ends: "
 			  "error=%s",

@@ -49,8 +49,9 @@ static const cap_value_t none[] = {-1};
 /* This is the only role with a network, so it holds nothing of value except the samples: no map but
  * the read-only counters, and no memory or file of other processes. gRPC's C core needs threads,
  * sockets and a few files. Landlock decides which files it may open (configure.c lists them),
- * because a system call filter cannot see a path. Where the kernel has no Landlock (before 5.13),
- * the files' modes decide for this uid. */
+ * and to which ports it may connect, because a system call filter cannot see a path or an address.
+ * Where the kernel has no Landlock (before 5.13), the files' modes decide for this uid. Ports are
+ * restricted from Linux 6.7 on, and only those of TCP. */
 static const struct sandbox_syscall syscalls[] = {
     POLICY_LOOP_SYSCALLS,
     POLICY_SHARED_MAPPINGS,
@@ -88,10 +89,11 @@ static const struct sandbox_syscall syscalls[] = {
 	      "nscd, which the C library would like to ask"),
     REFUSE_IF(socket, SCMP_A0_32(SCMP_CMP_GT, AF_INET6), EAFNOSUPPORT,
 	      "netlink, for a list of addresses"),
+    /* Landlock decides about the ports of TCP (configure.c). */
     ALLOW(connect, "the backend, name servers"),
-    ALLOW(bind, "name servers: a source port"),
+    ALLOW(bind, "name servers: a source port; gRPC: is there IPv6?"),
     ALLOW(shutdown, "connections"),
-    ALLOW(sendto, "connections"),
+    ALLOW_IF(sendto, WITHOUT_FASTOPEN(3), "connections"),
     ALLOW(recvfrom, "connections"),
     ALLOW_OPTIONS_BELOW(SOL_SOCKET, SO_ATTACH_FILTER, "reuse of addresses, buffers, keepalive"),
     ALLOW_OPTION(SOL_SOCKET, SO_TIMESTAMPING, "the library, if it traces"),

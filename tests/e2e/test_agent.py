@@ -89,6 +89,16 @@ class Sends(AgentCase):
             whole = sum(abs(n - round(n)) <= 0.2 and n > 0.5 for n in periods)
             self.assertGreater(whole, 0.9 * len(periods), sorted(periods))
 
+    def test_ipv6(self):
+        """gRPC uses IPv6 only if it can bind a socket to ::1, which the exporter's sandbox has to allow."""
+        try:
+            server = scripted.Server(address="[::1]")
+        except (RuntimeError, OSError) as error:
+            self.skipTest(f"no IPv6: {error}")
+        with server, self.agent(server) as running:
+            self.wait_for("a request", lambda: server.calls)
+            running.stop()
+
     def test_everything_is_accounted_for(self):
         with scripted.Server() as server, agent.busy(self, 60), self.agent(server) as running:
             self.wait_for_status(running, "a second of samples", lambda s: s["taken"] > 300)

@@ -29,7 +29,8 @@ enum {
 	TEST_UID = 61190,
 	EXIT_SKIPPED = 77,
 	EXIT_NOT_SANDBOXED = 254,
-	ATTEMPT_SECONDS = 10
+	ATTEMPT_SECONDS = 10,
+	LANDLOCK_TCP = 4 /* the first version of Landlock that restricts TCP */
 };
 
 /* The columns of the matrix: the policies under which attempts are made. */
@@ -53,7 +54,7 @@ extern const char *const titles[ROLES];
 /* The outcome of an attempt: an errno other than 0, or one of these. */
 enum {
 	WORKS = 0,
-	KILLED = -1,	/* by SIGSYS, the filter's signal */
+	KILLED = -1, /* by SIGSYS, the filter's signal */
 	/* Works although it should not: a documented gap. The test fails once the gap is closed. */
 	KNOWN_GAP = -2,
 	SKIPPED = -3,
@@ -140,6 +141,9 @@ int fixture_open_proc(pid_t pid, const char *name);
 
 /* Shows that every role can still do its work: what the filters must not forbid. */
 void needs_try(struct tally *tally, const struct fixture *s);
+
+/* Connects to the fixture's listener, as the agent's exporter does to its backend. */
+int needs_loopback(const struct fixture *fixture);
 
 /* Tries Landlock without the filter, and its exceptions for the agent's exporter. */
 void landlock_try(struct tally *tally, const struct fixture *s);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -12,27 +14,39 @@
 #include "common/cleanup.h"
 #include "tests/security/attempt.h"
 
-/* System calls that open and change files, with any flags. */
+/* System calls that open and change files, with any flags, and that use the network. */
 static const struct sandbox_syscall more[] = {
     ALLOW(openat, "test"),  ALLOW(openat2, "test"),   ALLOW(unlinkat, "test"),
     ALLOW(mkdirat, "test"), ALLOW(renameat2, "test"), ALLOW(linkat, "test"),
     ALLOW(mknodat, "test"), ALLOW(symlinkat, "test"), ALLOW(truncate, "test"),
+    ALLOW(connect, "test"), ALLOW(bind, "test"),
 };
 
 enum {
 	SYSCALLS_MAX = 160
 };
 
-/* Returns a copy of the policy whose filter allows every file operation. */
+static bool allows_always(const struct sandbox_policy *policy, int number)
+{
+	for (size_t i = 0; i < policy->syscall_count; i++) {
+		if (policy->syscalls[i].number == number && !policy->syscalls[i].condition_count)
+			return true;
+	}
+	return false;
+}
+
+/* Returns a copy of the policy whose filter allows every operation on files, connect and bind. */
 static struct sandbox_policy widen(const struct sandbox_policy *policy,
 				   struct sandbox_syscall all[SYSCALLS_MAX])
 {
 	struct sandbox_policy widened = *policy;
 
 	memcpy(all, policy->syscalls, policy->syscall_count * sizeof(all[0]));
-	memcpy(all + policy->syscall_count, more, sizeof(more));
 	widened.syscalls = all;
-	widened.syscall_count += sizeof(more) / sizeof(more[0]);
+	for (size_t i = 0; i < sizeof(more) / sizeof(more[0]); i++) {
+		if (!allows_always(policy, more[i].number))
+			all[widened.syscall_count++] = more[i];
+	}
 	return widened;
 }
 
@@ -51,6 +65,24 @@ static int try_openat2_read(const struct fixture *fixture)
 	return try_openat2("/etc/passwd", O_RDONLY | O_CLOEXEC);
 }
 
+static int try_connect(const struct fixture *fixture)
+{
+	const struct sockaddr_in there = {.sin_family = AF_INET,
+					  .sin_port = fixture->port,
+					  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+
+	return connect(fixture->inet, (const struct sockaddr *)&there, sizeof(there)) < 0 ? errno
+											  : 0;
+}
+
+static int try_bind(const struct fixture *fixture)
+{
+	const struct sockaddr_in here = {.sin_family = AF_INET,
+					 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+
+	return bind(fixture->inet, (const struct sockaddr *)&here, sizeof(here)) < 0 ? errno : 0;
+}
+
 static int try_openat2_create(const struct fixture *fixture)
 {
 	char path[128];
@@ -61,11 +93,13 @@ static int try_openat2_create(const struct fixture *fixture)
 
 /*
  * Tests Landlock on its own: the role's policy with a filter that also allows opening and changing
- * files. What that filter lets through must still fail.
+ * files, and to connect and bind a socket of TCP that the role got from somewhere. What that filter
+ * lets through must still fail.
  */
 static void try_roles(struct tally *tally, const struct fixture *s)
 {
 	char made[128];
+	const int tcp = s->landlock >= LANDLOCK_TCP ? EACCES : SKIPPED;
 	snprintf(made, sizeof(made), "%s/directory", s->dir);
 	/* clang-format off */
 	const struct attempt rows[] = {
@@ -81,6 +115,8 @@ static void try_roles(struct tally *tally, const struct fixture *s)
 			CALL(SYS_unlinkat, AT_FDCWD, P(s->program))},
 		{"Landlock: mkdirat",        EVERYWHERE(EACCES),
 			CALL(SYS_mkdirat, AT_FDCWD, P(made), 0755)},
+		{"Landlock: connect by TCP", EVERYWHERE(tcp), .fn = try_connect},
+		{"Landlock: bind for TCP",   EVERYWHERE(tcp), .fn = try_bind},
 	};
 	/* clang-format on */
 
@@ -90,9 +126,12 @@ static void try_roles(struct tally *tally, const struct fixture *s)
 		if (policies[role]->no_landlock)
 			continue;
 		const struct sandbox_policy widened = widen(policies[role], all);
-		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+			if (rows[i].expected[role] == SKIPPED)
+				continue;
 			attempt_judge(tally, titles[role], &rows[i], EACCES,
 				      attempt_outcome(&rows[i], &widened, NULL, s));
+		}
 	}
 }
 
@@ -273,6 +312,65 @@ static void try_makes(struct tally *tally, const struct fixture *s, const struct
 	EXCEPTIONS(rows);
 }
 
+/* ---- The ports of the agent's exporter. ---- */
+
+/* Allows ports as configure.c does: that of the backend, of name servers, and one that the kernel
+ * chooses. */
+static int allow_ports(struct sandbox *sandbox, const struct fixture *fixture)
+{
+	int r = sandbox_allow_port(sandbox, ntohs(fixture->port), false);
+
+	return r ? r : sandbox_allow_port(sandbox, 0, true);
+}
+
+static int allow_other_port(struct sandbox *sandbox, const struct fixture *fixture)
+{
+	return sandbox_allow_port(sandbox, (uint16_t)(ntohs(fixture->port) ^ 1), false);
+}
+
+/* Binds a new socket to a port, as gRPC does to find out whether there is IPv6. */
+static int try_bind_port(uint16_t port)
+{
+	const struct sockaddr_in here = {
+	    .sin_family = AF_INET, .sin_port = port, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	_cleanup_close_ int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	NEED(fd >= 0);
+	return bind(fd, (const struct sockaddr *)&here, sizeof(here)) < 0 ? errno : 0;
+}
+
+static int try_bind_any(const struct fixture *s)
+{
+	(void)s;
+	return try_bind_port(0);
+}
+
+/* A port that others may listen on, were it free. */
+static int try_bind_fixed(const struct fixture *s)
+{
+	return try_bind_port(s->port);
+}
+
+static void try_ports(struct tally *tally, const struct fixture *s)
+{
+	const struct {
+		struct attempt attempt;
+		attempt_allow_fn allow;
+		int expected;
+	} rows[] = {
+	    {{"TCP to the allowed port", .fn = needs_loopback}, allow_ports, WORKS},
+	    {{"TCP to another port", .fn = needs_loopback}, allow_other_port, EACCES},
+	    {{"TCP without a port", .fn = needs_loopback}, NULL, EACCES},
+	    {{"bind to any free port", .fn = try_bind_any}, allow_ports, WORKS},
+	    {{"bind to a port", .fn = try_bind_fixed}, allow_ports, EACCES},
+	    {{"bind without a port", .fn = try_bind_any}, allow_other_port, EACCES},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		attempt_judge(tally, titles[OTLP], &rows[i].attempt, rows[i].expected,
+			      attempt_outcome(&rows[i].attempt, policies[OTLP], rows[i].allow, s));
+}
+
 void landlock_try(struct tally *tally, const struct fixture *s)
 {
 	struct names names;
@@ -285,4 +383,8 @@ void landlock_try(struct tally *tally, const struct fixture *s)
 	try_roles(tally, s);
 	try_opens(tally, s, &names);
 	try_makes(tally, s, &names);
+	if (s->landlock >= LANDLOCK_TCP)
+		try_ports(tally, s);
+	else
+		printf("skipped: the Landlock of this kernel does not restrict TCP\n");
 }

@@ -11,6 +11,7 @@
 void matrix_try_sockets(struct tally *tally, const struct fixture *s)
 {
 	struct sockaddr_un there = {.sun_family = AF_UNIX};
+	const struct msghdr message = {0};
 	int pair[2];
 	socklen_t length = 64;
 	const int inet6 = s->ipv6 ? WORKS : EAFNOSUPPORT;
@@ -76,6 +77,11 @@ void matrix_try_sockets(struct tally *tally, const struct fixture *s)
 			CALL(SYS_accept, s->inet)},
 		{"sendto",                           ONLY_OTLP(WORKS),
 			CALL(SYS_sendto, s->sockets[0], P("x"), 1)},
+		/* These would connect a socket of TCP without connect. */
+		{"sendto MSG_FASTOPEN",              EVERYWHERE(KILLED),
+			CALL(SYS_sendto, s->inet, P("x"), 1, MSG_FASTOPEN)},
+		{"sendmsg MSG_FASTOPEN",             EVERYWHERE(KILLED),
+			CALL(SYS_sendmsg, s->inet, P(&message), MSG_FASTOPEN)},
 		{"recvfrom",                         ONLY_OTLP(EAGAIN),
 			CALL(SYS_recvfrom, s->sockets[0], P(s->memory), 1, MSG_DONTWAIT)},
 		{"sendmmsg",                         EVERYWHERE(KILLED),

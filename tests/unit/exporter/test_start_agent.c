@@ -13,6 +13,8 @@ const struct sandbox_policy otlp_exporter_policy;
 static int spool_error, transport_error, sender_error, send_error;
 static uint64_t received_before; /* batches that an earlier exporter has received */
 static unsigned int sent[MESSAGE_TYPE_COUNT];
+static const char *target = "";
+static char ports[64]; /* that were allowed */
 
 void agent_set_handlers(struct otlp_exporter *exporter)
 {
@@ -34,6 +36,7 @@ int role_receive(struct role *role, enum role_id other)
 	cr_assert_eq(other, ROLE_CLI);
 	cr_assert_eq(pwrite(fd, &stats, sizeof(stats), 0), (ssize_t)sizeof(stats));
 	e->fds[MSG_OTLP_STATS] = fd;
+	snprintf(e->config.target, sizeof(e->config.target), "%s", target);
 	return STATUS_DONE;
 }
 
@@ -42,6 +45,15 @@ int sandbox_allow_path(struct sandbox *sandbox, int fd, bool writable)
 	(void)sandbox;
 	(void)writable;
 	close(fd);
+	return 0;
+}
+
+int sandbox_allow_port(struct sandbox *sandbox, uint16_t port, bool bind)
+{
+	const size_t length = strlen(ports);
+
+	(void)sandbox;
+	snprintf(ports + length, sizeof(ports) - length, "%s %u,", bind ? "bind" : "connect", port);
 	return 0;
 }
 
@@ -104,6 +116,27 @@ Test(start_agent, nothing_is_logged_if_nothing_fails)
 	expect_end(LOOP_WAS_RUN, NULL);
 	cr_expect_eq(sent[MESSAGE_RESUME], 1);
 	cr_expect_eq(sent[MESSAGE_RESET_REQUEST], 0);
+}
+
+Test(start_agent, only_the_ports_of_backend_and_name_servers_are_allowed)
+{
+	target = "localhost:4317";
+	expect_end(LOOP_WAS_RUN, NULL);
+	cr_expect_str_eq(ports, "connect 4317,connect 53,bind 0,");
+}
+
+Test(start_agent, the_port_follows_an_address_of_ipv6)
+{
+	target = "[::1]:65535";
+	expect_end(LOOP_WAS_RUN, NULL);
+	cr_expect_str_eq(ports, "connect 65535,connect 53,bind 0,");
+}
+
+Test(start_agent, a_target_without_a_valid_port_allows_none)
+{
+	target = "localhost:65536";
+	expect_end(LOOP_WAS_RUN, NULL);
+	cr_expect_str_eq(ports, "connect 53,bind 0,");
 }
 
 Test(start_agent, an_empty_journal_after_batches_requests_all_definitions)
