@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -34,6 +36,50 @@ void outputs_default_name(const char *host, const struct tm *time, const char *f
 		 output_format_extension(format));
 }
 
+/* Reads an id from an environment variable of sudo. */
+static bool sudo_id(const char *name, uint32_t *id)
+{
+	const char *text = secure_getenv(name);
+	char *end;
+
+	if (!text || *text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	const unsigned long value = strtoul(text, &end, 10);
+	/* The largest number means "none" to fchown(2). */
+	if (errno || *end || value >= UINT32_MAX)
+		return false;
+	*id = (uint32_t)value;
+	return true;
+}
+
+/* Makes the user who ran sudo the owner of a file that was just created. Otherwise only root could
+ * read it, and that user would have to run the browser as root, or make the file readable to
+ * everybody. The variables are believed because a user whom sudo lets run this as root may read
+ * everything anyway. */
+static void hand_over(int fd, const char *path)
+{
+	uint32_t uid, gid;
+
+	if (geteuid() || !sudo_id("SUDO_UID", &uid) || !sudo_id("SUDO_GID", &gid))
+		return;
+	if (fchown(fd, uid, gid) < 0)
+		log_warning("cannot make the user who ran sudo the owner of an output, so only "
+			    "root may read it: path=%s uid=%u error=%s",
+			    path, uid, strerror(errno));
+}
+
+/* Creates a file for writing, which must not exist. Only its owner may read it, because a profile
+ * names what everybody on the host runs. Returns a descriptor, or -1 with errno set. */
+static int create_file(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0600);
+
+	if (fd >= 0)
+		hand_over(fd, path);
+	return fd;
+}
+
 /* Opens an output under a default name. The current directory may be one that others write to, such
  * as /tmp. Therefore a file or link that exists under this name is never opened: the next name is
  * tried. */
@@ -49,7 +95,7 @@ static int open_default(struct output *output)
 	localtime_r(&now, &local);
 	for (unsigned int i = 1; fd < 0 && i <= DEFAULT_NAME_ATTEMPTS; i++) {
 		outputs_default_name(host, &local, output->format, i, name);
-		fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0644);
+		fd = create_file(name);
 		if (fd < 0 && errno != EEXIST)
 			break;
 	}
@@ -58,13 +104,12 @@ static int open_default(struct output *output)
 	return fd;
 }
 
-/* Opens a file to be written. It is not truncated yet: if the recording does not begin, an older
- * one is still there. */
-static int open_path(const char *path, bool *created)
+int outputs_open_path(const char *path, bool *created)
 {
+	*created = false;
 	if (!strcmp(path, "-"))
 		return fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0644);
+	int fd = create_file(path);
 	*created = fd >= 0;
 	if (fd < 0 && errno == EEXIST)
 		fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
@@ -85,13 +130,13 @@ int outputs_open(struct record_options *o)
 	for (unsigned int i = 0; i < o->output_count; i++) {
 		struct output *output = &o->outputs[i];
 
-		output->fd =
-		    output->path ? open_path(output->path, &output->created) : open_default(output);
+		output->fd = output->path ? outputs_open_path(output->path, &output->created)
+					  : open_default(output);
 		if (output->fd < 0)
 			return refuse_output(output->path);
 	}
 	if (o->stats_path) {
-		o->stats_fd = open_path(o->stats_path, &created);
+		o->stats_fd = outputs_open_path(o->stats_path, &created);
 		if (o->stats_fd < 0) {
 			fprintf(stderr,
 				"bulkhead: cannot write %s: %s; name another file with --stats\n",

@@ -6,6 +6,7 @@
 #ifndef CLI_OUTPUTS_H
 #define CLI_OUTPUTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <time.h>
 
@@ -20,6 +21,12 @@ enum {
  * `host` that are awkward in file names become '_'. */
 void outputs_default_name(const char *host, const struct tm *time, const char *format,
 			  unsigned int attempt, char name[static OUTPUTS_NAME_BYTES]);
+
+/* Opens a file to be written, or standard output for "-". A new file gets mode 0600 and, if sudo
+ * was used, the user who used it as its owner. An older one keeps its mode, its owner and, for now,
+ * its contents: if there is no new result, it is still there. Returns a descriptor, or -1 with
+ * errno set. */
+int outputs_open_path(const char *path, bool *created);
 
 /* Opens all outputs and the statistics file. An existing file keeps its contents until
  * outputs_truncate(). Returns STATUS_DONE, or another exit status after a message. */

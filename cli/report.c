@@ -15,10 +15,12 @@
 #include "cli/help.h"
 #include "cli/options.h"
 #include "cli/output_format.h"
+#include "cli/outputs.h"
 #include "cli/record.h"
 #include "cli/role_uids.h"
 #include "cli/roles.h"
 #include "common/exit_status.h"
+#include "common/log.h"
 
 struct report_options {
 	const char *input;
@@ -135,15 +137,18 @@ static int report_convert(const struct report_options *o, const struct output *o
 			o->input, strerror(errno));
 		return STATUS_FAILED;
 	}
-	int out = strcmp(output->path, "-")
-		      ? open(output->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)
-		      : fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	bool created;
+	int out = outputs_open_path(output->path, &created);
 	if (out < 0) {
 		fprintf(stderr, "bulkhead: cannot write %s: %s; name another file with -o\n",
 			output->path, strerror(errno));
 		close(in);
 		return STATUS_FAILED;
 	}
+	/* Only regular files can be truncated; pipes and devices need no truncation. Standard
+	 * output is the caller's own, who may have written to it before. */
+	if (strcmp(output->path, "-") && ftruncate(out, 0) < 0)
+		log_debug("cannot truncate the output: %s", strerror(errno));
 	pid_t pid = fork();
 	if (pid == 0)
 		report_exec(in, out, uid, output->format, o->group_by);

@@ -403,5 +403,44 @@ class Summary(lib.Case):
         self.assertIn("few samples: the selected cgroup has no process", done.stderr)
 
 
+class Owner(lib.Case):
+    USER = 65534
+
+    def write_all(self, prefix, environment):
+        """The outputs of one recording and of its conversion."""
+        paths = {what: os.path.join(self.directory, f"{prefix}.{what}") for what in ("otlp", "html", "json", "folded")}
+        clean = {key: value for key, value in os.environ.items() if not key.startswith("SUDO_")}
+        for arguments in (("record", "-d", "1", "-o", paths["otlp"], "-o", paths["html"], "--stats", paths["json"]),
+                          ("report", paths["otlp"], "-o", paths["folded"])):
+            done = subprocess.run([lib.BULKHEAD, *arguments], env={**clean, **environment}, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                                  timeout=lib.PATIENCE)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertNotIn("owner", done.stderr)
+        return list(paths.values())
+
+    def readable(self, path):
+        """Whether an ordinary user may read the file, and something is in it."""
+        return subprocess.run(["head", "-c", "1", path], user=self.USER, group=self.USER, extra_groups=[], capture_output=True, check=False).stdout != b""
+
+    def test_only_the_user_who_ran_it_may_read_outputs(self):
+        os.chmod(self.directory, 0o755)
+        for environment, uid in (({}, 0), ({"SUDO_UID": str(self.USER), "SUDO_GID": str(self.USER)}, self.USER)):
+            for path in self.write_all(f"of-{uid}", environment):
+                with self.subTest(path=path):
+                    status = os.stat(path)
+                    self.assertEqual((status.st_mode & 0o7777, status.st_uid, status.st_gid), (0o600, uid, uid))
+                    self.assertEqual(self.readable(path), uid == self.USER)
+
+    def test_an_older_file_keeps_its_mode_and_owner(self):
+        path = os.path.join(self.directory, "of-0.otlp")
+        with open(path, "xb") as file:
+            file.write(b"x" * (16 << 20))
+        os.chmod(path, 0o644)
+        self.write_all("of-0", {"SUDO_UID": str(self.USER), "SUDO_GID": str(self.USER)})
+        status = os.stat(path)
+        self.assertEqual((status.st_mode & 0o7777, status.st_uid), (0o644, 0))
+        self.assertLess(status.st_size, 16 << 20, "what was in it is gone")
+
+
 if __name__ == "__main__":
     lib.main()

@@ -69,6 +69,99 @@ Test(outputs, two_unnamed_outputs_never_share_a_file)
 	cr_assert_eq(unlink(b.outputs[0].path), 0);
 }
 
+/* Opens the file `path` as an output, and returns what fstat says of it. */
+static struct stat opened(const char *path, bool expect_created)
+{
+	struct stat st = {0};
+	bool created = !expect_created;
+	int fd = outputs_open_path(path, &created);
+
+	cr_assert_geq(fd, 0, "%s", path);
+	cr_expect_eq(created, expect_created, "%s", path);
+	cr_assert_eq(fstat(fd, &st), 0);
+	close(fd);
+	return st;
+}
+
+Test(outputs, only_the_owner_may_read_a_new_file)
+{
+	struct record_options o = unnamed_output();
+	struct stat st;
+
+	enter_directory();
+	umask(0);
+	cr_expect_eq(opened("new", true).st_mode & 07777, 0600);
+	cr_assert_eq(outputs_open(&o), STATUS_DONE);
+	cr_assert_eq(fstat(o.outputs[0].fd, &st), 0);
+	cr_expect_eq(st.st_mode & 07777, 0600, "a file with a name of its own");
+	umask(0400);
+	cr_expect_eq(opened("umask", true).st_mode & 07777, 0200);
+	cr_assert_eq(chmod("new", 0644), 0);
+	cr_expect_eq(opened("new", false).st_mode & 07777, 0644, "an older file keeps its mode");
+}
+
+enum {
+	SUDO_UID = 61001,
+	SUDO_GID = 61002
+};
+
+static void run_by_sudo(const char *uid, const char *gid)
+{
+	if (geteuid())
+		cr_skip_test("only root can give a file away");
+	cr_assert_eq(setenv("SUDO_UID", uid, 1), 0);
+	cr_assert_eq(setenv("SUDO_GID", gid, 1), 0);
+	enter_directory();
+}
+
+Test(outputs, new_file_belongs_to_the_user_who_ran_sudo)
+{
+	run_by_sudo("61001", "61002");
+	struct stat st = opened("new", true);
+	cr_expect_eq(st.st_uid, SUDO_UID);
+	cr_expect_eq(st.st_gid, SUDO_GID);
+	cr_expect_eq(st.st_mode & 07777, 0600);
+	struct record_options o = unnamed_output();
+	cr_assert_eq(outputs_open(&o), STATUS_DONE);
+	cr_assert_eq(fstat(o.outputs[0].fd, &st), 0);
+	cr_expect_eq(st.st_uid, SUDO_UID, "a file with a name of its own");
+}
+
+Test(outputs, older_file_is_never_given_away)
+{
+	run_by_sudo("61001", "61002");
+	close(open("old", O_WRONLY | O_CREAT, 0640));
+	cr_assert_eq(symlink("old", "link"), 0);
+	cr_assert_eq(symlink("nothing", "dangling"), 0);
+	cr_expect_eq(opened("old", false).st_uid, 0);
+	cr_expect_eq(opened("link", false).st_uid, 0);
+	bool created;
+	cr_expect_lt(outputs_open_path("dangling", &created), 0);
+	struct stat st;
+	cr_expect_lt(stat("nothing", &st), 0, "a link is not followed to a file that is missing");
+}
+
+Test(outputs, variables_of_sudo_that_are_no_ids_are_ignored)
+{
+	static const char *const bad[] = {
+	    "", "-1", "+5", " 5", "5 ", "5x", "4294967295", "4294967296", "99999999999999999999"};
+	char name[] = "0";
+
+	run_by_sudo("", "61002");
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		setenv("SUDO_UID", bad[i], 1);
+		setenv("SUDO_GID", "61002", 1);
+		name[0] = (char)('a' + i);
+		cr_expect_eq(opened(name, true).st_uid, 0, "SUDO_UID is '%s'", bad[i]);
+		setenv("SUDO_UID", "61001", 1);
+		setenv("SUDO_GID", bad[i], 1);
+		name[0] = (char)('A' + i);
+		cr_expect_eq(opened(name, true).st_uid, 0, "SUDO_GID is '%s'", bad[i]);
+	}
+	unsetenv("SUDO_GID");
+	cr_expect_eq(opened("one", true).st_uid, 0, "without SUDO_GID");
+}
+
 Test(outputs, file_that_was_created_is_removed_and_an_older_one_is_kept)
 {
 	struct record_options o = {
