@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/file_read.h"
 #include "common/log.h"
 #include "common/time_units.h"
 #include "symbolizer/worker/limits.h"
@@ -46,7 +46,7 @@ static void module_set_subject(struct module *module, const struct msg_module *m
 	struct stat file = {0};
 
 	/* If the file cannot be asked, its process is blamed. */
-	fstat(module->fd, &file);
+	file_read_status(module->fd, &file);
 	module->subject = (struct work_subject){.device = file.st_dev,
 						.inode = file.st_ino,
 						.tgid = message->tgid,
