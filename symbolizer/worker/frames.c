@@ -8,7 +8,6 @@
 
 #include "common/escape.h"
 #include "common/frame_kind.h"
-#include "common/hash.h"
 #include "common/incomplete_reasons.h"
 #include "symbolizer/worker/limits.h"
 #include "symbolizer/worker/runtimes.h"
@@ -50,11 +49,11 @@ static int module_get_id(struct worker *worker, XXH128_hash_t key, const char *p
 static int function_define(struct worker *worker, uint32_t module, uint64_t start, const char *name,
 			   bool generated, uint32_t *id)
 {
-	XXH128_hash_t key = XXH3_128bits_withSeed(name, strlen(name), module);
+	const XXH128_hash_t text = id_key_of_text(&worker->id_secret, name);
+	/* Several functions of a module may have one name: the start distinguishes them. */
+	const uint64_t identity[] = {text.low64, text.high64, module, start};
+	const XXH128_hash_t key = id_key(&worker->id_secret, identity, sizeof(identity));
 
-	/* Several functions of a module may have one name: the start distinguishes them. It is
-	 * spread over all bits of the key. */
-	key.high64 ^= hash_spread(start);
 	if (id_map_get(&worker->ids.functions, key, id))
 		return 0;
 	*id = ++worker->ids.function;
@@ -103,8 +102,9 @@ static int kernel_describe(struct worker *worker, uint64_t address, struct recor
 		snprintf(symbol.module, sizeof(symbol.module), "vmlinux");
 		symbol.start = 0;
 	}
-	const XXH128_hash_t key =
-	    XXH3_128bits_withSeed(symbol.module, strlen(symbol.module), FRAME_KIND_KERNEL);
+	const XXH128_hash_t text = id_key_of_text(&worker->id_secret, symbol.module);
+	const uint64_t identity[] = {FRAME_KIND_KERNEL, text.low64, text.high64};
+	const XXH128_hash_t key = id_key(&worker->id_secret, identity, sizeof(identity));
 	int r = module_get_id(worker, key, symbol.module, NULL, &record->module);
 	if (!r)
 		r = function_get_id(worker, record->module, symbol.start, symbol.name,
@@ -128,9 +128,10 @@ static int native_describe(struct worker *worker, uint64_t frame, struct record_
 	    module ? modules_get_symbols(&worker->modules, module, &symbols) : -ENODATA;
 	/* The build ids are read with the symbols. */
 	const uint64_t without_ids = error == -EAGAIN && !module->again_ns;
-	const XXH128_hash_t key = XXH3_128bits_withSeed(
-	    &module_id, sizeof(module_id),
-	    modules_definition(&worker->modules, module_id) | without_ids << 1);
+	const uint64_t identity[] = {FRAME_KIND_NATIVE, module_id,
+				     modules_definition(&worker->modules, module_id) | without_ids
+											   << 1};
+	const XXH128_hash_t key = id_key(&worker->id_secret, identity, sizeof(identity));
 	int r = module_get_id(worker, key, module ? module->path : "[unknown module]",
 			      module ? &module->ids : NULL, &record->module);
 	if (r < 0 || error)
@@ -161,7 +162,7 @@ static int raw_describe(struct worker *worker, uint64_t frame, struct record_fra
  * again. */
 static XXH128_hash_t frame_key(const struct worker *worker, uint64_t frame)
 {
-	XXH128_hash_t key = XXH3_128bits(&frame, sizeof(frame));
+	XXH128_hash_t key = id_key(&worker->id_secret, &frame, sizeof(frame));
 
 	if (worker->modules.late_files && !(frame & BH_FRAME_RAW))
 		key.high64 ^=
@@ -210,11 +211,12 @@ int frames_get_id(struct worker *worker, uint64_t frame, uint32_t *id)
 static int managed_function_get_id(struct worker *worker, const struct runtime_frame *frame,
 				   unsigned int runtime, uint32_t *id)
 {
-	const XXH64_hash_t seed = XXH3_64bits_withSeed(frame->file, strlen(frame->file),
-						       runtime | (uint64_t)frame->start_line << 32);
-	/* The highest bit of a native function's seed, its module's id, is 0. */
-	const XXH128_hash_t key =
-	    XXH3_128bits_withSeed(frame->function, strlen(frame->function), seed | 1ull << 63);
+	const XXH128_hash_t file_text = id_key_of_text(&worker->id_secret, frame->file);
+	const XXH128_hash_t function = id_key_of_text(&worker->id_secret, frame->function);
+	/* It is longer than that of a native function. */
+	const uint64_t identity[] = {file_text.low64, file_text.high64, function.low64,
+				     function.high64, runtime | (uint64_t)frame->start_line << 32};
+	const XXH128_hash_t key = id_key(&worker->id_secret, identity, sizeof(identity));
 	char name[MANAGED_TEXT_MAX], file[MANAGED_TEXT_MAX];
 
 	if (id_map_get(&worker->ids.functions, key, id))
@@ -234,11 +236,9 @@ static int managed_function_get_id(struct worker *worker, const struct runtime_f
 int frames_get_managed_ids(struct worker *worker, struct managed_process *process,
 			   const uint64_t *words, uint32_t *first, uint32_t *count)
 {
-	/* The generation is hashed with the words rather than used as a seed: for inputs this
-	 * short, two different pairs of seed and words may have the same hash. */
 	uint64_t identity[2 + BH_MANAGED_EXTRA_MAX] = {runtimes_names_generation(process)};
 	memcpy(&identity[1], words, bh_frame_words(words[0]) * sizeof(words[0]));
-	const XXH128_hash_t key = XXH3_128bits(identity, sizeof(identity));
+	XXH128_hash_t key = id_key(&worker->id_secret, identity, sizeof(identity));
 	const unsigned int runtime = bh_frame_runtime(words[0]);
 	struct runtime_frames names;
 	uint32_t value;
@@ -270,7 +270,8 @@ int frames_get_managed_ids(struct worker *worker, struct managed_process *proces
 
 int frames_get_abort_id(struct worker *worker, unsigned int reason, uint32_t *id)
 {
-	const XXH128_hash_t key = XXH3_128bits_withSeed(&reason, sizeof(reason), FRAME_KIND_ABORT);
+	const uint64_t identity[] = {FRAME_KIND_ABORT, reason};
+	const XXH128_hash_t key = id_key(&worker->id_secret, identity, sizeof(identity));
 	struct record_frame record = {.kind = FRAME_KIND_ABORT};
 	char name[64];
 

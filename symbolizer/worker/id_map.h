@@ -8,7 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <xxhash.h>
+
+#include "symbolizer/worker/id_key.h"
 
 struct id_map_entry {
 	uint64_t low, high; /* halves of the key */

@@ -26,12 +26,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <xxhash.h>
 
 #include "bpf/shared.h"
 #include "ipc/messages.h"
 #include "ipc/peer.h"
 #include "records/records.h"
+#include "symbolizer/worker/id_key.h"
 
 struct worker;
 

@@ -18,7 +18,7 @@ static int process_get_id(struct worker *worker, const struct bh_sample *header,
 		uint64_t start;
 		uint32_t tgid, version;
 	} identity = {header->process_start_ns, header->tgid, process ? process->version : 0};
-	const XXH128_hash_t key = XXH3_128bits(&identity, sizeof(identity));
+	const XXH128_hash_t key = id_key(&worker->id_secret, &identity, sizeof(identity));
 
 	if (id_map_get(&worker->ids.processes, key, id))
 		return 0;
@@ -48,7 +48,7 @@ static int thread_get_id(struct worker *worker, const struct bh_sample *header, 
 	int r = process_get_id(worker, header, identity.comm, &identity.process);
 	if (r < 0)
 		return r;
-	const XXH128_hash_t key = XXH3_128bits(&identity, sizeof(identity));
+	const XXH128_hash_t key = id_key(&worker->id_secret, &identity, sizeof(identity));
 	if (id_map_get(&worker->ids.threads, key, id))
 		return 0;
 	*id = ++worker->ids.thread;

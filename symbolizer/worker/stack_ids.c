@@ -95,28 +95,29 @@ static int stack_define(struct worker *worker, const struct bh_sample *header,
 	return 0;
 }
 
-/* Adds to the key what the names of managed frames depend on: the program that the process runs,
- * and whether its memory can be read. */
-__attribute__((noinline)) static XXH128_hash_t managed_key(struct worker *worker, uint32_t tgid,
-							   XXH128_hash_t key)
+/* Returns what the names of managed frames depend on: the program that the process runs, and
+ * whether its memory can be read. */
+static uint64_t names_generation(struct worker *worker, const struct bh_sample *header)
 {
-	const uint64_t managed[] = {key.low64, key.high64,
-				    runtimes_names_generation(runtimes_process(worker, tgid))};
-
-	return XXH3_128bits(managed, sizeof(managed));
+	return header->flags & BH_SAMPLE_MANAGED
+		   ? runtimes_names_generation(runtimes_process(worker, header->tgid))
+		   : 0;
 }
 
-/* Returns the key of a stack's contents. */
+/* Returns the key of a stack's contents. Two stacks may have the same words and differ in which of
+ * them are kernel frames. */
 static XXH128_hash_t stack_key(struct worker *worker, const struct bh_sample *header,
 			       const uint64_t *frames)
 {
 	const size_t bytes =
 	    ((size_t)header->user_count + header->kernel_count) * sizeof(frames[0]);
-	/* Two stacks may have the same words and differ in which of them are kernel frames. */
-	const uint64_t seed = (uint64_t)header->user_count << 16 | header->reason;
-	const XXH128_hash_t key = XXH3_128bits_withSeed(frames, bytes, seed);
+	XXH128_hash_t key = id_key_of_bytes(&worker->id_secret, frames, bytes);
 
-	return header->flags & BH_SAMPLE_MANAGED ? managed_key(worker, header->tgid, key) : key;
+	/* What else distinguishes stacks is added to the hash, which saves a second one. It makes
+	 * the same words differ, and who cannot compute hashes cannot make others equal with it. */
+	key.high64 ^= (uint64_t)header->user_count << 16 | header->reason;
+	key.low64 ^= names_generation(worker, header);
+	return key;
 }
 
 /* Finds the id of a stack that came with its frames. */

@@ -24,6 +24,10 @@ int worker_init(struct worker *worker, bool keep_batches)
 	static const struct batch_hooks hooks = {.before_send = worker_before_send,
 						 .on_lost = worker_on_lost};
 
+	int r = id_secret_init(&worker->id_secret);
+
+	if (r < 0)
+		return r;
 	modules_init(&worker->modules);
 	worker->modules.work_page = worker->role.work_page;
 	return batch_init(&worker->batch, keep_batches, &worker->role.peers[ROLE_EXPORTER], &hooks,

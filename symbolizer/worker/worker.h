@@ -17,6 +17,7 @@
 #include "common/bpf_ring.h"
 #include "role/role.h"
 #include "symbolizer/worker/batch.h"
+#include "symbolizer/worker/id_key.h"
 #include "symbolizer/worker/ids.h"
 #include "symbolizer/worker/kernel_symbols.h"
 #include "symbolizer/worker/modules.h"
@@ -32,6 +33,7 @@ struct worker {
 	struct kernel_symbols *kernel; /* NULL: kernel frames have no names */
 	struct modules modules;
 	struct processes processes;
+	struct id_secret id_secret;
 	struct ids ids;
 	struct stack_ids stack_ids;
 	struct bh_worker_control *control; /* read by the kernel side */

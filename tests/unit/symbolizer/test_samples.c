@@ -227,6 +227,55 @@ Test(samples, stacks_without_names_are_defined_again)
 	worker_free(worker);
 }
 
+/* --- keys --- */
+
+/* Two different inputs of 32 bytes have the same hash if one begins with a word of the secret, and
+ * the other one has the next word at its second place: both products are 0 (XXH3_mix16B). The
+ * secret of XXH3 without a key is public, and the seed is added to one word and subtracted from the
+ * other. */
+Test(samples, a_process_cannot_make_two_stacks_with_the_same_key)
+{
+	static const uint64_t secret[2] = {0xbe4ba423396cfeb8, 0x1cad21f72c81017c};
+	struct worker *worker = worker_new();
+	struct {
+		struct bh_sample header;
+		uint64_t frames[4];
+	} sample = {
+	    .header = {
+		.time_ns = SECOND_NS, .tgid = TGID, .tid = TGID, .user_count = 4, .comm = "test"}};
+
+	for (unsigned int with_seed = 0; with_seed < 2; with_seed++) {
+		const uint64_t seed = with_seed ? (uint64_t)sample.header.user_count << 16 : 0;
+		const uint64_t first = secret[0] + seed, second = secret[1] - seed;
+		const uint64_t x = 0x123456789;
+		const uint64_t collision[2][4] = {{x, second, 1, 2},
+						  {first, x + second - first, 1, 2}};
+
+		if (!with_seed)
+			cr_expect_eq(XXH128_isEqual(XXH3_128bits(collision[0], 32),
+						    XXH3_128bits(collision[1], 32)),
+				     1);
+		for (int i = 0; i < 2; i++) {
+			memcpy(sample.frames, collision[i], sizeof(sample.frames));
+			samples_add(worker, &sample.header, sample.frames);
+		}
+		flush(worker);
+		cr_expect_eq(sent.stacks, 2 * (with_seed + 1), "%u", sent.stacks);
+	}
+	worker_free(worker);
+}
+
+Test(samples, each_worker_has_keys_of_its_own)
+{
+	struct id_secret first = {0}, second = {0};
+
+	cr_assert_eq(id_secret_init(&first), 0);
+	cr_assert_eq(id_secret_init(&second), 0);
+	cr_expect_neq(id_key_of_text(&first, "main").low64, id_key_of_text(&second, "main").low64);
+}
+
+/* --- ids of the kernel side --- */
+
 /* Another process that finds out the kernel side's id of a stack gains nothing. */
 Test(samples, a_stack_can_only_be_referred_to_by_its_process)
 {
