@@ -7,6 +7,11 @@
 #include "common/limits.h"
 
 enum {
+	/* Percent of the time, and ms at once, in which samples wait in the ring for announcements
+	 * of modules. One takes milliseconds. Full: frames of modules that were not announced are
+	 * shown as those of an unknown module. */
+	LIMIT_ANNOUNCEMENTS_TIME_PERCENT = 25,
+	LIMIT_ANNOUNCEMENTS_TIME_MS = 1000,
 	/* Bytes of all symbol indexes. Full: the least recently used one is evicted. */
 	LIMIT_SYMBOLS_BYTES = 20 << 20,
 	/* Percent of the time, and ms at once, for reading the symbols of files: a million

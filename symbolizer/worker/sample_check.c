@@ -27,14 +27,18 @@ static unsigned int sample_frame_words(const struct bh_sample *header, uint64_t 
 	return header->flags & BH_SAMPLE_MANAGED ? bh_frame_words(frame) : 1;
 }
 
-bool sample_modules_announced(const struct modules *modules, const struct bh_sample *header,
-			      const uint64_t *frames)
+uint32_t sample_missing_module(const struct modules *modules, const struct bh_sample *header,
+			       const uint64_t *frames, uint32_t after)
 {
+	uint32_t missing = after;
+
 	for (unsigned int i = 0; i < header->user_count;
 	     i += sample_frame_words(header, frames[i])) {
-		if (!(frames[i] & BH_FRAME_RAW) &&
-		    !modules_find(modules, (uint32_t)(frames[i] >> BH_FRAME_OFFSET_BITS)))
-			return false;
+		const uint32_t module = (uint32_t)(frames[i] >> BH_FRAME_OFFSET_BITS);
+
+		if (!(frames[i] & BH_FRAME_RAW) && !modules_find(modules, module) &&
+		    module > missing)
+			missing = module;
 	}
-	return true;
+	return missing > after ? missing : 0;
 }

@@ -20,8 +20,9 @@ static inline bool sample_is_reference(const struct bh_sample *header)
 	return header->stack_id && !header->user_count && !header->kernel_count;
 }
 
-/* Returns whether all modules that the frames name were announced. */
-bool sample_modules_announced(const struct modules *modules, const struct bh_sample *header,
-			      const uint64_t *frames);
+/* Returns the highest id of a module that the frames name and that was not announced, if it is
+ * above `after`. Returns 0 if there is none. */
+uint32_t sample_missing_module(const struct modules *modules, const struct bh_sample *header,
+			       const uint64_t *frames, uint32_t after);
 
 #endif

@@ -19,25 +19,43 @@ enum {
 	TURN_RECORDS = 4096,
 	TURN_MOST_NS = 20 * NS_PER_MS,
 	/* A record waits this long for the announcement of a module. The manager needs
-	 * milliseconds, unless the machine is overloaded. */
-	ANNOUNCEMENT_TIMEOUT_MS = 2000,
+	 * milliseconds, unless the machine is overloaded. The ring has room for 4 s of samples. */
+	ANNOUNCEMENT_TIMEOUT_MS = 1000,
 	/* Sampling begins when the language runtimes that are running already are attached, but no
 	 * later than this after all processes are known. */
 	ATTACHED_TIMEOUT_MS = 300,
 };
 
-/* Returns whether a sample names a module whose announcement is still on its way. */
+static void turn_end_wait(struct worker *worker, uint64_t now)
+{
+	time_share_spend(&worker->waiting, now - worker->waiting_since_ns);
+	worker->waiting_since_ns = 0;
+}
+
+/* Returns whether a sample names a module whose announcement is still on its way. The manager
+ * assigns ids in ascending order. So if it was waited for one in vain, none below it will come. */
 static bool turn_module_is_late(struct worker *worker, const struct bh_sample *header,
 				const uint64_t *frames)
 {
-	if (worker->manager_drained || sample_modules_announced(&worker->modules, header, frames)) {
-		worker->waiting_since_ns = 0;
+	const uint32_t missing =
+	    worker->manager_drained
+		? 0
+		: sample_missing_module(&worker->modules, header, frames, worker->module_given_up);
+
+	if (!missing && !worker->waiting_since_ns)
 		return false;
-	}
 	const uint64_t now = clock_monotonic_ns();
-	if (!worker->waiting_since_ns)
+
+	if (missing && !worker->waiting_since_ns) {
+		if (!time_share_is_left(&worker->waiting, now))
+			return false;
 		worker->waiting_since_ns = now;
-	return now - worker->waiting_since_ns < ANNOUNCEMENT_TIMEOUT_MS * NS_PER_MS;
+	}
+	if (missing && now - worker->waiting_since_ns < ANNOUNCEMENT_TIMEOUT_MS * NS_PER_MS)
+		return true;
+	worker->module_given_up = missing ? missing : worker->module_given_up;
+	turn_end_wait(worker, now);
+	return false;
 }
 
 /* Returns whether a sample has to wait in the ring, because what names its frames is on its way. */

@@ -3,7 +3,9 @@
 
 #include <errno.h>
 
+#include "common/time_units.h"
 #include "symbolizer/worker/identity.h"
+#include "symbolizer/worker/limits.h"
 #include "symbolizer/worker/runtimes.h"
 
 static void worker_before_send(void *context)
@@ -30,6 +32,8 @@ int worker_init(struct worker *worker, bool keep_batches)
 		return r;
 	modules_init(&worker->modules);
 	worker->modules.work_page = worker->role.work_page;
+	worker->waiting = (struct time_share){.percent = LIMIT_ANNOUNCEMENTS_TIME_PERCENT,
+					      .most_ns = LIMIT_ANNOUNCEMENTS_TIME_MS * NS_PER_MS};
 	return batch_init(&worker->batch, keep_batches, &worker->role.peers[ROLE_EXPORTER], &hooks,
 			  worker);
 }

@@ -39,8 +39,10 @@ struct worker {
 	struct bh_worker_control *control; /* read by the kernel side */
 	struct batch batch;
 	struct msg_losses losses;
-	uint64_t waiting_since_ns; /* the record at the ring's head names a module that was not
+	uint64_t waiting_since_ns; /* the record at the ring's head waits for a module that was not
 				      announced yet; 0: it does not */
+	struct time_share waiting; /* for all such waits */
+	uint32_t module_given_up;  /* neither this module nor one with a lower id is waited for */
 	uint64_t scanned_ns;	   /* when the manager had reported all processes; 0: not yet */
 	bool manager_drained;
 	struct runtimes *runtimes; /* NULL: the kernel side's table is not there */

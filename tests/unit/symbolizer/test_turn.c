@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a turn takes from the ring, and when a sample stays there. The ring, the clock and the
+ * naming of managed frames are replaced. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "common/bpf_ring.h"
+#include "common/time_units.h"
+#include "symbolizer/worker/turn.h"
+#include "symbolizer/worker/worker.h"
+
+enum {
+	RECORDS_MAX = 200,
+	WORDS_MAX = 64,
+	TURN_MS = 20 /* between two turns */
+};
+
+struct record {
+	struct bh_sample header;
+	uint64_t frames[WORDS_MAX];
+};
+
+static struct {
+	struct record records[RECORDS_MAX];
+	unsigned int count, taken;
+} ring;
+static uint64_t now_ns = NS_PER_S;
+static struct worker *worker;
+
+bool __wrap_bpf_ring_peek(struct bpf_ring *from, const void **record, size_t *length);
+void __wrap_bpf_ring_next(struct bpf_ring *from);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
+int __wrap_peer_send(struct peer *peer, enum message_type type, const void *payload, size_t length,
+		     const int *fds, unsigned int fd_count);
+
+bool __wrap_bpf_ring_peek(struct bpf_ring *from, const void **record, size_t *length)
+{
+	(void)from;
+	*record = &ring.records[ring.taken];
+	*length = sizeof(struct record);
+	return ring.taken < ring.count;
+}
+
+void __wrap_bpf_ring_next(struct bpf_ring *from)
+{
+	(void)from;
+	ring.taken++;
+}
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
+{
+	(void)clock;
+	time->tv_sec = (time_t)(now_ns / NS_PER_S);
+	time->tv_nsec = (long)(now_ns % NS_PER_S);
+	return 0;
+}
+
+int __wrap_peer_send(struct peer *peer, enum message_type type, const void *payload, size_t length,
+		     const int *fds, unsigned int fd_count)
+{
+	(void)peer;
+	(void)type;
+	(void)payload;
+	(void)length;
+	(void)fds;
+	(void)fd_count;
+	return 0;
+}
+
+static void setup(void)
+{
+	static const uint8_t data;
+
+	worker = calloc(1, sizeof(*worker));
+	cr_assert_not_null(worker);
+	cr_assert_eq(worker_init(worker, false), 0);
+	cr_assert_eq(loop_init(&worker->role.loop), 0);
+	worker->ring.data = &data;
+}
+
+static void teardown(void)
+{
+	worker_fini(worker);
+	loop_fini(&worker->role.loop);
+	free(worker);
+}
+
+TestSuite(turn, .init = setup, .fini = teardown);
+
+static struct record *put_record(void)
+{
+	struct record *record = &ring.records[ring.count++];
+
+	record->header = (struct bh_sample){.time_ns = 1, .tgid = 42, .tid = 42, .comm = "test"};
+	return record;
+}
+
+/* Puts a sample into the ring that has a frame in each of two modules. */
+static void put_sample(uint32_t module, uint32_t other)
+{
+	struct record *record = put_record();
+
+	record->header.user_count = 2;
+	record->frames[0] = (uint64_t)module << BH_FRAME_OFFSET_BITS | 0x1000;
+	record->frames[1] = (uint64_t)other << BH_FRAME_OFFSET_BITS | 0x1000;
+}
+
+static void announce(uint32_t module)
+{
+	const struct msg_module message = {.id = module, .path = "/bin/program"};
+
+	cr_assert_eq(modules_add(&worker->modules, &message, -1), 0);
+}
+
+/* Takes a turn every TURN_MS for this time. */
+static void take_turns(uint64_t ms)
+{
+	for (uint64_t i = 0; i <= ms; i += TURN_MS) {
+		turn_on_ring(worker, 0);
+		now_ns += TURN_MS * NS_PER_MS;
+	}
+}
+
+Test(turn, a_sample_waits_for_the_announcement_of_its_module)
+{
+	announce(4);
+	put_sample(4, 5);
+	take_turns(100);
+	cr_expect_eq(ring.taken, 0);
+	announce(5);
+	turn_on_ring(worker, 0);
+	cr_expect_eq(ring.taken, 1);
+}
+
+/* A module with a lower id would have come earlier. One with a higher id may still come. */
+Test(turn, a_module_that_did_not_come_in_time_is_not_waited_for_again)
+{
+	put_sample(5, 5);
+	put_sample(5, 4);
+	put_sample(4, 5);
+	put_sample(6, 5);
+	take_turns(900);
+	cr_expect_eq(ring.taken, 0);
+	take_turns(200);
+	cr_expect_eq(ring.taken, 3);
+	announce(6);
+	turn_on_ring(worker, 0);
+	cr_expect_eq(ring.taken, 4);
+}
+
+Test(turn, all_waits_for_modules_have_a_share_of_the_time)
+{
+	for (uint32_t i = 1; i <= 100; i++)
+		put_sample(i, i);
+	take_turns(5000);
+	cr_expect_eq(ring.taken, 100, "%u", ring.taken);
+	/* Later there is time again. */
+	take_turns(10000);
+	put_sample(101, 101);
+	take_turns(900);
+	cr_expect_eq(ring.taken, 100);
+}
+
+Test(turn, short_waits_do_not_use_the_share_up)
+{
+	for (uint32_t i = 1; i <= 100; i++) {
+		put_sample(i, i);
+		turn_on_ring(worker, 0);
+		cr_assert_eq(ring.taken, i - 1);
+		now_ns += 3 * NS_PER_MS;
+		announce(i);
+		take_turns(0);
+		cr_assert_eq(ring.taken, i);
+	}
+}
