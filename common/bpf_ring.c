@@ -87,3 +87,9 @@ void bpf_ring_next(struct bpf_ring *ring)
 	ring->consumed_bytes += stride;
 	__atomic_store_n(ring->consumer, position + stride, __ATOMIC_RELEASE);
 }
+
+uint64_t bpf_ring_waiting_bytes(const struct bpf_ring *ring)
+{
+	return ring->producer ? __atomic_load_n(ring->producer, __ATOMIC_ACQUIRE) - *ring->consumer
+			      : 0;
+}

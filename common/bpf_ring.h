@@ -38,6 +38,10 @@ void bpf_ring_fini(struct bpf_ring *ring);
  * none, or if the record claims to be longer than the ring. */
 bool bpf_ring_peek(struct bpf_ring *ring, const void **record, size_t *length);
 
+/* Returns how many bytes of records, with their headers, wait in the ring. 0 before it is
+ * initialised. */
+uint64_t bpf_ring_waiting_bytes(const struct bpf_ring *ring);
+
 /* Gives the room of the record that bpf_ring_peek() has found back to the producer. */
 void bpf_ring_next(struct bpf_ring *ring);
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/escape.h"
 #include "common/frame_kind.h"
 #include "common/incomplete_reasons.h"
@@ -233,6 +234,27 @@ static int managed_function_get_id(struct worker *worker, const struct runtime_f
 	return id_map_put(&worker->ids.functions, key, *id);
 }
 
+static bool managed_frame_find(const struct worker *worker, XXH128_hash_t key, uint32_t *first,
+			       uint32_t *count)
+{
+	uint32_t value;
+
+	if (!id_map_get(&worker->ids.frames, key, &value))
+		return false;
+	*first = value & ((1u << COUNT_SHIFT) - 1);
+	*count = value >> COUNT_SHIFT;
+	return true;
+}
+
+/* Returns the key of all frames of a runtime for whose names there is no time: they look the
+ * same. */
+static XXH128_hash_t postponed_key(const struct worker *worker, unsigned int runtime)
+{
+	const uint64_t identity[] = {FRAME_KIND_ABORT + runtime, 0};
+
+	return id_key(&worker->id_secret, identity, sizeof(identity));
+}
+
 int frames_get_managed_ids(struct worker *worker, struct managed_process *process,
 			   const uint64_t *words, uint32_t *first, uint32_t *count)
 {
@@ -241,15 +263,21 @@ int frames_get_managed_ids(struct worker *worker, struct managed_process *proces
 	XXH128_hash_t key = id_key(&worker->id_secret, identity, sizeof(identity));
 	const unsigned int runtime = bh_frame_runtime(words[0]);
 	struct runtime_frames names;
-	uint32_t value;
 
-	if (id_map_get(&worker->ids.frames, key, &value)) {
-		*first = value & ((1u << COUNT_SHIFT) - 1);
-		*count = value >> COUNT_SHIFT;
+	if (managed_frame_find(worker, key, first, count))
 		return 0;
-	}
+	if (worker->naming_paused)
+		return -EAGAIN;
 	batch_send_if_full(&worker->batch);
-	runtimes_symbolize(worker, process, words, &names);
+	if (!runtimes_symbolize(worker, process, words, &names)) {
+		/* The frame is looked up again when it is next defined. */
+		worker->names_postponed = true;
+		key = postponed_key(worker, runtime);
+		if (managed_frame_find(worker, key, first, count))
+			return 0;
+	}
+	worker->naming_paused =
+	    worker->naming_until_ns && clock_monotonic_ns() >= worker->naming_until_ns;
 	*first = worker->ids.frame + 1;
 	*count = names.count;
 	for (unsigned int i = 0; i < names.count; i++) {

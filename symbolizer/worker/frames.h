@@ -21,6 +21,10 @@
  *	symbol at 0x29d10             __libc_start_call_main, not in the map: id 31, defined
  *	frame 107                     {module 2, function 31, address 0x29d92}, defined
  *
+ * Naming managed frames may take long. In a turn it pauses after a moment
+ * (worker->naming_until_ns). What was named until then has its ids, and the sample is handled again
+ * in the next turn.
+ *
  * All functions return 0 or -ENOMEM.
  */
 #ifndef SYMBOLIZER_WORKER_FRAMES_H
@@ -36,7 +40,8 @@ int frames_get_id(struct worker *worker, uint64_t frame, uint32_t *id);
 
 /* Finds the ids of a managed frame of `process` (NULL: nothing is recorded of it). `words` are as
  * the walker pushed them. Inlining makes one frame of the stack stand for several functions, or for
- * none: `*count` consecutive ids from `*first` on, leaf first. */
+ * none: `*count` consecutive ids from `*first` on, leaf first. Also returns -EAGAIN: naming pauses
+ * now. */
 int frames_get_managed_ids(struct worker *worker, struct managed_process *process,
 			   const uint64_t *words, uint32_t *first, uint32_t *count);
 

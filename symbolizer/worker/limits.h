@@ -23,6 +23,14 @@ enum {
 	 * them took, so that no file takes more than a twentieth of the time. Frames of the file
 	 * that are new during the pause have no names until it is over. */
 	LIMIT_SYMBOLS_PAUSE = 20,
+	/* Percent of the time, and ms at once, for reading the memory of processes: to attach to
+	 * their language runtimes and to name managed frames, which takes 10 to 100 us for each.
+	 * Each process has a part of it (common/time_share.h). Full: new frames of the processes
+	 * that have used most of it have no names until there is time again. */
+	LIMIT_RUNTIMES_TIME_PERCENT = 50,
+	LIMIT_RUNTIMES_TIME_MS = 300,
+	/* ms. That a process has no time left is written to the log at most this often. */
+	LIMIT_RUNTIMES_TIME_LOG_MS = 60000,
 	/* Bytes that runtimes cache for all processes: names, line tables, compiled methods. Full:
 	 * the caches that were used least recently are dropped. */
 	LIMIT_RUNTIME_CACHE_BYTES = 48 << 20,

@@ -286,3 +286,39 @@ struct runtime_attachment *managed_process_attachment(struct managed_process *pr
 		process->attachments[process->count++] = a;
 	return a;
 }
+
+static void count_cache(struct managed_processes *processes, struct runtime_attachment *a)
+{
+	processes->cached_bytes -= a->counted;
+	a->counted = a->process.cached_bytes;
+	processes->cached_bytes += a->counted;
+}
+
+static struct runtime_attachment *least_used(const struct managed_processes *processes)
+{
+	struct runtime_attachment *least = NULL;
+
+	for (struct managed_process *p = NULL; (p = managed_processes_next(processes, p));) {
+		for (unsigned int i = 0; i < p->count; i++) {
+			struct runtime_attachment *a = p->attachments[i];
+
+			if (a->counted && (!least || a->used < least->used))
+				least = a;
+		}
+	}
+	return least;
+}
+
+void managed_processes_count_cache(struct managed_processes *processes,
+				   struct runtime_attachment *attachment)
+{
+	count_cache(processes, attachment);
+	while (processes->cached_bytes > LIMIT_RUNTIME_CACHE_BYTES) {
+		struct runtime_attachment *least = least_used(processes);
+
+		if (!least)
+			return;
+		least->process.ops->drop_cache(&least->process);
+		count_cache(processes, least);
+	}
+}

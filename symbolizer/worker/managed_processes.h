@@ -22,6 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/time_share.h"
 #include "ipc/messages.h"
 #include "symbolizer/runtime/runtime.h"
 #include "symbolizer/worker/runtime_attachment.h"
@@ -50,6 +51,7 @@ struct managed_process {
 	bool was_readable; /* at any time since exec_generation began */
 	bool named_too_early; /* a frame got no name before that */
 	struct memory memory;
+	struct time_part time; /* for attaching and naming; it outlives an exec */
 	unsigned int count;
 	struct runtime_attachment *attachments[MANAGED_PROCESS_RUNTIMES_MAX];
 };
@@ -89,6 +91,11 @@ void managed_processes_fini(struct managed_processes *processes);
  * there is no room or memory. */
 struct runtime_attachment *managed_process_attachment(struct managed_process *process,
 						      struct runtime_image *image, uint64_t bias);
+
+/* Counts what an attachment has cached by now. Drops the caches that were not used for the longest
+ * time until all fit into the limit that the processes share. */
+void managed_processes_count_cache(struct managed_processes *processes,
+				   struct runtime_attachment *attachment);
 
 /* Writes the ranges of all its attachments into the table, in the place of what was there. */
 void managed_processes_publish(struct managed_processes *processes,

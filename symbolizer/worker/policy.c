@@ -2,6 +2,7 @@
 #include "symbolizer/worker/policy.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 
 #include "common/base_policy.h"
 
@@ -17,6 +18,8 @@ static const cap_value_t strict_capabilities[] = {CAP_SYS_PTRACE, -1};
 /* pread64: for /proc/PID/environ and mem the kernel checks who opens them, not who reads them. */
 #define WORKER_SYSCALLS                                                                            \
 	POLICY_LOOP_SYSCALLS, ALLOW(sysinfo, "qsort of glibc asks how much memory there is"),      \
+	    ALLOW_IF(getrusage, SCMP_A0_32(SCMP_CMP_EQ, RUSAGE_THREAD),                            \
+		     "its own CPU time: how long reading the memory of a process took"),           \
 	    POLICY_SHARED_MAPPINGS, POLICY_LISTENER_SYSCALLS,                                      \
 	    ALLOW(pread64, "symbol tables, kallsyms, files of /proc: read and never mapped"),      \
 	    ALLOW(fstat, "size of files received")

@@ -17,16 +17,17 @@ enum {
 	ATTACH_SOON_MS = 20,
 	ATTACH_LATER_MS = 1000,
 	ATTACH_SOON_FOR_MS = 5000,
-	/* Limits on the reads of one attempt: a forged process must not keep the worker busy. */
-	ATTACH_READS = 65536,
+	/* Limits on the reads of one attempt: a forged process must not keep the worker busy. The
+	 * first one is enough for CPython. An attempt for which it is not is repeated with eight
+	 * times as many (a Java VM: 3,000), up to the second one. */
+	ATTACH_READS = 512,
+	ATTACH_READS_GROWTH = 8,
+	ATTACH_READS_MAX = 65536,
 	ATTACH_BYTES = 64 << 20,
+	READ_NS = 500, /* the duration of one, as measured */
 	/* The same for reading the names of one frame. */
 	FRAME_READS = 2048,
 	FRAME_BYTES = 4 << 20,
-	/* An attempt that made more reads than a usual process needs (a Java VM: 3,000) is followed
-	 * by a pause of 20 times what they took. */
-	ATTACH_READS_USUAL = 4096,
-	ATTACH_PAUSE_PER_READ_NS = 10000,
 };
 
 struct runtime_attachment *runtime_attachment_new(struct runtime_image *image, uint64_t bias,
@@ -40,6 +41,7 @@ struct runtime_attachment *runtime_attachment_new(struct runtime_image *image, u
 	a->image = image;
 	a->block = RUNTIME_NO_BLOCK;
 	a->due_ns = clock_monotonic_ns();
+	a->reads = ATTACH_READS;
 	a->process = (struct runtime_process){.ops = image->ops,
 					      .tgid = tgid,
 					      .image = image->recognised,
@@ -126,6 +128,11 @@ static uint64_t attach_pause_ns(uint64_t waited_ns)
 							     : ATTACH_LATER_MS);
 }
 
+uint64_t runtime_attachment_needed_ns(const struct runtime_attachment *a)
+{
+	return (uint64_t)a->reads * READ_NS;
+}
+
 enum runtime_attachment_result runtime_attachment_try(struct runtime_attachment *a,
 						      struct runtime_stats *stats,
 						      uint64_t since_ns, uint64_t now_ns)
@@ -135,14 +142,17 @@ enum runtime_attachment_result runtime_attachment_try(struct runtime_attachment 
 	const bool had_ranges = runtime_attachment_has_ranges(a);
 
 	a->tried = true;
-	memory_allow(a->process.memory, ATTACH_READS, ATTACH_BYTES);
+	memory_allow(a->process.memory, a->reads, ATTACH_BYTES);
 	int r = a->process.ops->attach(&a->process);
-	const uint64_t reads = ATTACH_READS - a->process.memory->reads_left;
+	const bool ran_out = !a->process.memory->reads_left && a->reads < ATTACH_READS_MAX;
+	if (ran_out) {
+		a->reads *= ATTACH_READS_GROWTH;
+		a->reads = a->reads < ATTACH_READS_MAX ? a->reads : ATTACH_READS_MAX;
+		r = -EAGAIN;
+	}
 	/* -EFAULT: the file's data is not mapped yet, because its code is mapped first. */
 	if (r == -EAGAIN || r == -EFAULT || r == -ESRCH || (r < 0 && was_published)) {
-		a->due_ns =
-		    now_ns + (reads > ATTACH_READS_USUAL ? reads * ATTACH_PAUSE_PER_READ_NS
-							 : attach_pause_ns(now_ns - since_ns));
+		a->due_ns = now_ns + attach_pause_ns(ran_out ? 0 : now_ns - since_ns);
 		return r == -ESRCH ? RUNTIME_ATTACHMENT_MEMORY_GONE : RUNTIME_ATTACHMENT_UNCHANGED;
 	}
 	if (r < 0) {

@@ -7,7 +7,8 @@
  *   already, some runtimes say without reading memory what will most likely be found
  *   (runtime_attachment_expect()). Then it is EXPECTED, and published at once.
  * - Each attempt lets the runtime read what it needs from the process's memory. The reads of one
- *   attempt are bounded.
+ *   attempt are bounded. If they are not enough, the next attempt may make more, up to a limit. How
+ *   long it may take is known before it is made, so that the caller can wait until there is time.
  * - If an attempt succeeds, the attachment is PUBLISHED: the caller puts the process into the
  * kernel side's table. Some runtimes are then due again after `refresh_ms`, to find code that was
  * added meanwhile.
@@ -49,11 +50,12 @@ enum runtime_attachment_result {
 struct runtime_attachment {
 	enum runtime_attachment_state state;
 	struct runtime_image *image;
-	int block;	 /* in the kernel side's table; RUNTIME_NO_BLOCK while it is not there */
-	bool tried;	 /* at least one attempt was made */
-	uint64_t due_ns; /* time of the next attempt or refresh; 0: never */
-	uint64_t used;	 /* time of the last symbolized frame, by runtimes->clock */
-	size_t counted;	 /* the part of process.cached_bytes in runtimes->cached_bytes */
+	int block;	    /* in the kernel side's table; RUNTIME_NO_BLOCK while it is not there */
+	bool tried;	    /* at least one attempt was made */
+	unsigned int reads; /* that the next attempt may make */
+	uint64_t due_ns;    /* time of the next attempt or refresh; 0: never */
+	uint64_t used;	    /* time of the last symbolized frame, by runtimes->clock */
+	size_t counted;	    /* the part of process.cached_bytes in runtimes->cached_bytes */
 	struct runtime_process process;
 };
 
@@ -86,6 +88,9 @@ static inline bool runtime_attachment_has_ranges(const struct runtime_attachment
 	return attachment->state == RUNTIME_ATTACHMENT_EXPECTED ||
 	       attachment->state == RUNTIME_ATTACHMENT_PUBLISHED;
 }
+
+/* Returns how long the next attempt may take. */
+uint64_t runtime_attachment_needed_ns(const struct runtime_attachment *attachment);
 
 /* Attaches, or refreshes what was attached. `since_ns` is the time when the process was first
  * seen with its current program, and `now_ns` the present (both CLOCK_MONOTONIC).

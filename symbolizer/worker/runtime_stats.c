@@ -2,6 +2,8 @@
 #include "symbolizer/worker/runtime_stats.h"
 
 #include "common/log.h"
+#include "common/time_units.h"
+#include "symbolizer/worker/limits.h"
 
 enum {
 	/* Per worker: a user could create many files that are refused. */
@@ -39,4 +41,16 @@ void runtime_stats_no_room(struct runtime_stats *stats, unsigned int runtime)
 			    "were idle for longest are shown as native code when they run again; "
 			    "further cases are counted but not logged");
 	stats->no_room_logged = true;
+}
+
+void runtime_stats_no_time(struct runtime_stats *stats, uint32_t tgid, uint64_t now_ns)
+{
+	if (stats->no_time_logged_ns &&
+	    now_ns - stats->no_time_logged_ns < LIMIT_RUNTIMES_TIME_LOG_MS * NS_PER_MS)
+		return;
+	stats->no_time_logged_ns = now_ns;
+	log_warning("naming the functions of a process takes too long, so some of them are shown "
+		    "without names for a while; further processes are not logged for a minute: "
+		    "pid=%u",
+		    tgid);
 }

@@ -12,6 +12,7 @@
 #include "common/log.h"
 #include "common/runtimes.h"
 #include "common/time_units.h"
+#include "common/work_time.h"
 #include "symbolizer/worker/limits.h"
 #include "symbolizer/worker/managed_processes.h"
 #include "symbolizer/worker/memory_copies.h"
@@ -36,6 +37,10 @@ enum {
 	TICK_MOST_NS = 10 * NS_PER_MS,
 	/* The pause before it is asked again whether something is still left alone. */
 	LEFT_ALONE_PAUSE_S = 1,
+	/* The pause before it is asked again whether there is time to attach. */
+	NO_TIME_PAUSE_MS = 100,
+	/* Samples may get lost if more than this part of the ring is full. */
+	RING_PART = 8,
 };
 
 struct runtimes {
@@ -47,6 +52,7 @@ struct runtimes {
 	uint64_t clock;		   /* counts uses of attachments */
 	unsigned int unrecognised; /* modules that are left alone */
 	uint64_t recognised_ns;	   /* when it was last tried to recognise them */
+	struct time_share time;	   /* for reading the memory of all processes */
 	uint32_t tick_from; /* pid of the process with which the next tick goes on; 0: the first */
 };
 
@@ -119,6 +125,8 @@ int runtimes_init(struct worker *worker, int table_fd, uint32_t wanted)
 	}
 	runtimes->processes.slots.table = table;
 	runtimes->wanted = wanted;
+	runtimes->time = (struct time_share){.percent = LIMIT_RUNTIMES_TIME_PERCENT,
+					     .most_ns = LIMIT_RUNTIMES_TIME_MS * NS_PER_MS};
 	worker->runtimes = runtimes;
 	/* Modules may have been announced before the table came. */
 	for (int i = 0; i < MODULES_BUCKETS; i++) {
@@ -296,6 +304,59 @@ static struct work_subject process_subject(const struct managed_process *process
 	return (struct work_subject){.tgid = process->tgid, .uid = process->user};
 }
 
+/* --- the time for reading memory --- */
+
+/* Returns whether the memory of a process may be read now, for at least `needed_ns`. This function
+ * and process_spend() say what has a part of the time: each process. */
+static bool process_may_begin(struct runtimes *runtimes, struct managed_process *process,
+			      uint64_t needed_ns, uint64_t now)
+{
+	if (time_part_may_begin(&process->time, &runtimes->time, needed_ns, now))
+		return true;
+	/* If nothing is left, that may be due to others. */
+	if (runtimes->time.left_ns > 0)
+		runtime_stats_no_time(&runtimes->processes.stats, process->tgid, now);
+	return false;
+}
+
+/* While samples wait, all the time counts that has passed; otherwise only that of the work itself,
+ * so that nobody lacks names because the machine is loaded. */
+static void process_spend(struct worker *worker, struct managed_process *process,
+			  const struct work_time *begin)
+{
+	uint64_t passed_ns, own_ns;
+
+	work_time_end(begin, &passed_ns, &own_ns);
+	if (bpf_ring_waiting_bytes(&worker->ring) < worker->ring.bytes / RING_PART)
+		passed_ns = own_ns;
+	time_part_spend(&process->time, &worker->runtimes->time, passed_ns, own_ns);
+}
+
+/* --- attaching --- */
+
+/* Attaches, if there is time for that. */
+static enum runtime_attachment_result process_try(struct worker *worker,
+						  struct managed_process *process,
+						  struct runtime_attachment *a, uint64_t now)
+{
+	struct runtimes *runtimes = worker->runtimes;
+
+	if (!process_may_begin(runtimes, process, runtime_attachment_needed_ns(a),
+			       clock_monotonic_ns())) {
+		a->due_ns = now + NO_TIME_PAUSE_MS * NS_PER_MS;
+		return RUNTIME_ATTACHMENT_UNCHANGED;
+	}
+	const struct work_subject subject = process_subject(process);
+	const struct work_time begin = work_time_begin();
+	work_begin(worker->role.work_page, &subject);
+	const enum runtime_attachment_result result =
+	    runtime_attachment_try(a, &runtimes->processes.stats, process->since_ns, now);
+
+	work_end(worker->role.work_page);
+	process_spend(worker, process, &begin);
+	return result;
+}
+
 /* Attaches and refreshes where that is due. Returns when the next attach is due, or UINT64_MAX. */
 static uint64_t process_tick(struct worker *worker, struct managed_process *process, uint64_t now)
 {
@@ -310,13 +371,12 @@ static uint64_t process_tick(struct worker *worker, struct managed_process *proc
 		return process->memory_due_ns ? process->memory_due_ns : next;
 	if (work_is_quarantined(worker->role.work_page, &subject))
 		return now + LEFT_ALONE_PAUSE_S * NS_PER_S;
-	work_begin(worker->role.work_page, &subject);
 	for (unsigned int i = 0; i < process->count; i++) {
 		struct runtime_attachment *a = process->attachments[i];
 
 		if (a->due_ns && a->due_ns <= now) {
-			const enum runtime_attachment_result result = runtime_attachment_try(
-			    a, &runtimes->processes.stats, process->since_ns, now);
+			const enum runtime_attachment_result result =
+			    process_try(worker, process, a, now);
 
 			changed |= result == RUNTIME_ATTACHMENT_CHANGED;
 			memory_gone |= result == RUNTIME_ATTACHMENT_MEMORY_GONE;
@@ -325,7 +385,6 @@ static uint64_t process_tick(struct worker *worker, struct managed_process *proc
 		if (a->due_ns && a->due_ns < next && a->state != RUNTIME_ATTACHMENT_PUBLISHED)
 			next = a->due_ns;
 	}
-	work_end(worker->role.work_page);
 	if (changed)
 		managed_processes_publish(&runtimes->processes, process);
 	if (memory_gone) {
@@ -430,42 +489,6 @@ bool runtimes_on_memory(struct worker *worker, struct message *message)
 	return named_too_early;
 }
 
-static void attachment_count(struct runtimes *runtimes, struct runtime_attachment *a)
-{
-	runtimes->processes.cached_bytes -= a->counted;
-	a->counted = a->process.cached_bytes;
-	runtimes->processes.cached_bytes += a->counted;
-}
-
-static struct runtime_attachment *least_used(struct runtimes *runtimes)
-{
-	struct runtime_attachment *least = NULL;
-
-	for (struct managed_process *p = NULL;
-	     (p = managed_processes_next(&runtimes->processes, p));) {
-		for (unsigned int i = 0; i < p->count; i++) {
-			struct runtime_attachment *a = p->attachments[i];
-
-			if (a->counted && (!least || a->used < least->used))
-				least = a;
-		}
-	}
-	return least;
-}
-
-/* Drops the least recently used caches until all fit into the limit that the processes share. */
-static void cache_trim(struct runtimes *runtimes)
-{
-	while (runtimes->processes.cached_bytes > LIMIT_RUNTIME_CACHE_BYTES) {
-		struct runtime_attachment *a = least_used(runtimes);
-
-		if (!a)
-			return;
-		a->process.ops->drop_cache(&a->process);
-		attachment_count(runtimes, a);
-	}
-}
-
 static const char *error_reason(int error)
 {
 	switch (error) {
@@ -475,6 +498,8 @@ static const char *error_reason(int error)
 	case -EFAULT:
 		return "no longer in memory";
 	case -EBUSY:
+		return "name not read in time";
+	case -ECANCELED:
 		return "process left alone";
 	default:
 		return "not readable";
@@ -507,23 +532,31 @@ void runtimes_on_copy(struct worker *worker, const void *record, size_t length)
 		memory_copies_add(&worker->runtimes->copies, record, length);
 }
 
-/* Returns as runtime_attachment_symbolize(), or -EBUSY if the process is left alone. */
-static int process_symbolize(struct worker *worker, const struct managed_process *process,
+/* Returns 0; an error of runtime_attachment_symbolize(); -EBUSY if there is no time; or -ECANCELED
+ * if the process is left alone. */
+static int process_symbolize(struct worker *worker, struct managed_process *process,
 			     struct runtime_attachment *a, const uint64_t *words,
 			     struct runtime_frames *frames)
 {
+	struct runtimes *runtimes = worker->runtimes;
 	const struct work_subject subject = process_subject(process);
 
 	if (work_is_quarantined(worker->role.work_page, &subject))
+		return -ECANCELED;
+	if (!process_may_begin(runtimes, process, 0, clock_monotonic_ns()))
 		return -EBUSY;
+	const struct work_time begin = work_time_begin();
 	work_begin(worker->role.work_page, &subject);
-	const int r = runtime_attachment_symbolize(a, process->readable, &worker->runtimes->copies,
-						   words, frames);
+	int r =
+	    runtime_attachment_symbolize(a, process->readable, &runtimes->copies, words, frames);
 	work_end(worker->role.work_page);
+	a->used = ++runtimes->clock;
+	managed_processes_count_cache(&runtimes->processes, a);
+	process_spend(worker, process, &begin);
 	return r;
 }
 
-void runtimes_symbolize(struct worker *worker, struct managed_process *process,
+bool runtimes_symbolize(struct worker *worker, struct managed_process *process,
 			const uint64_t *words, struct runtime_frames *frames)
 {
 	const unsigned int runtime = bh_frame_runtime(words[0]);
@@ -532,18 +565,14 @@ void runtimes_symbolize(struct worker *worker, struct managed_process *process,
 
 	frames->count = 0;
 	frames->used = 0;
-	if (a) {
+	if (a)
 		r = process_symbolize(worker, process, a, words, frames);
-		a->used = ++worker->runtimes->clock;
-		attachment_count(worker->runtimes, a);
-		cache_trim(worker->runtimes);
-	}
 	if (process && r == -ESRCH)
 		process->named_too_early = !process->was_readable;
 	if (worker->runtimes && (r < 0 || frames->count))
 		runtime_stats_frame(&worker->runtimes->processes.stats, runtime, r == 0);
 	if (r == 0)
-		return;
+		return true;
 	frames->used = 0;
 	frames->count = 1;
 	frames->frames[0] = (struct runtime_frame){
@@ -552,4 +581,5 @@ void runtimes_symbolize(struct worker *worker, struct managed_process *process,
 		runtime > 0 && runtime < BH_RUNTIME_COUNT ? runtime_titles[runtime] : "unknown",
 		error_reason(r)),
 	    .file = ""};
+	return r != -EBUSY;
 }

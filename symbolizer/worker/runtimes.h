@@ -13,6 +13,9 @@
  *   first, and once per second later.
  * - What attaching found is published to the kernel side (runtime_slots.h), whose walkers then put
  *   managed frames into stacks. runtimes_symbolize() names them by reading the process's memory.
+ * - Processes decide how much there is to read, so reading has a share of the time, of which each
+ *   process has a part (common/time_share.h). A process that has used it up is attached later, and
+ *   its new frames have no names until there is time again.
  * - An exec makes everything about a process invalid. Each program that a process executes has an
  *   exec generation of its own, and ids of managed frames depend on it.
  * - The kernel side may know a process from its file and walk its managed frames before the opener
@@ -85,8 +88,9 @@ void runtimes_on_sample(struct worker *worker, const struct bh_sample *header);
 void runtimes_on_copy(struct worker *worker, const void *record, size_t length);
 
 /* Names a managed frame, whose `words` are as the walker pushed them. If that is not possible,
- * there is one name that gives the reason. */
-void runtimes_symbolize(struct worker *worker, struct managed_process *process,
+ * there is one name that gives the reason. Returns false if the reason is that there is no time to
+ * read the memory of this process now: then the frame should be looked up again later. */
+bool runtimes_symbolize(struct worker *worker, struct managed_process *process,
 			const uint64_t *words, struct runtime_frames *frames);
 
 #endif

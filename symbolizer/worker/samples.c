@@ -60,22 +60,25 @@ static int thread_get_id(struct worker *worker, const struct bh_sample *header, 
 	return id_map_put(&worker->ids.threads, key, *id);
 }
 
-void samples_add(struct worker *worker, const struct bh_sample *header, const uint64_t *frames)
+bool samples_add(struct worker *worker, const struct bh_sample *header, const uint64_t *frames)
 {
 	struct record_sample sample = {.time_ns = header->time_ns, .cpu = header->cpu};
 
 	runtimes_on_sample(worker, header);
 	batch_reserve(&worker->batch);
 	int r = stack_ids_get(worker, header, frames, &sample.stack);
+	if (r == -EAGAIN)
+		return false;
 	if (r == -ENOENT) {
 		worker->losses.lost[LOSS_STACK_UNDEFINED]++;
-		return;
+		return true;
 	}
 	if (!r)
 		r = thread_get_id(worker, header, &sample.thread);
 	if (r < 0) {
 		worker->losses.lost[r == -ENOMEM ? LOSS_WORKER_MEMORY : LOSS_BAD_RECORD]++;
-		return;
+		return true;
 	}
 	records_add_sample(worker->batch.records, &sample);
+	return true;
 }

@@ -3,6 +3,7 @@
 #ifndef SYMBOLIZER_WORKER_SAMPLES_H
 #define SYMBOLIZER_WORKER_SAMPLES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "bpf/shared.h"
@@ -11,7 +12,8 @@ struct worker;
 
 /* Adds a sample to the batch, with all definitions that the exporter lacks. The record must have
  * passed sample_is_valid(). May send the batch before. A sample that cannot be added is counted as
- * lost. */
-void samples_add(struct worker *worker, const struct bh_sample *header, const uint64_t *frames);
+ * lost. Returns false if naming its frames pauses (frames.h): then nothing was added but
+ * definitions, and the sample has to be added again. */
+bool samples_add(struct worker *worker, const struct bh_sample *header, const uint64_t *frames);
 
 #endif

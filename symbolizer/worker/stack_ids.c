@@ -133,9 +133,12 @@ static int stack_get_id(struct worker *worker, const struct bh_sample *header,
 	if (r < 0)
 		return r;
 	*id = ++worker->ids.stack;
-	/* A stack that lacks names is defined again when the kernel side sends its frames again,
-	 * after a period at most. */
-	return worker->names_postponed ? 0 : id_map_put(&worker->ids.stacks, key, *id);
+	if (!worker->names_postponed)
+		return id_map_put(&worker->ids.stacks, key, *id);
+	/* A stack that lacks names is defined again when its frames come again. Otherwise the
+	 * kernel side would refer to it for 17 s. */
+	stack_ids_send_again(worker);
+	return 0;
 }
 
 /* --- ids of the kernel side --- */
@@ -199,6 +202,8 @@ int stack_ids_get(struct worker *worker, const struct bh_sample *header, const u
 	if (sample_is_reference(header))
 		return kernel_id_get(&worker->stack_ids, header, id) ? 0 : -ENOENT;
 	int r = stack_get_id(worker, header, frames, id);
+	if (r == -EAGAIN)
+		return r;
 	if (!r && header->stack_id)
 		r = kernel_id_put(&worker->stack_ids, header, *id);
 	if (worker->stack_ids.reset_at_ns)

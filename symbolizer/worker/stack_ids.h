@@ -50,7 +50,8 @@ struct stack_ids {
 };
 
 /* Sets *id to the id of a sample's stack, which is defined in the batch if it is new. Returns 0;
- * -ENOENT if the record refers to a stack of which there is no definition; or -ENOMEM. */
+ * -ENOENT if the record refers to a stack of which there is no definition; -EAGAIN if naming its
+ * frames pauses (frames.h); or -ENOMEM. */
 int stack_ids_get(struct worker *worker, const struct bh_sample *header, const uint64_t *frames,
 		  uint32_t *id);
 

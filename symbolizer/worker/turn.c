@@ -77,8 +77,24 @@ static bool turn_hold_batch(struct worker *worker)
 	return worker->batch_held;
 }
 
+/* Adds a sample to the batch. If naming its frames takes longer than until `until_ns`, it is not
+ * added, and the next turn goes on with it. Each turn names at least one frame. */
+static bool turn_add_sample(struct worker *worker, const struct bh_sample *header,
+			    const uint64_t *frames, uint64_t until_ns)
+{
+	worker->naming_until_ns = until_ns;
+	const bool added = samples_add(worker, header, frames);
+
+	worker->naming_until_ns = 0;
+	worker->naming_paused = false;
+	if (!added)
+		loop_tick_within(&worker->role.loop, 0);
+	return added;
+}
+
 /* Handles the record at the head of the ring. Returns false if it has to stay there for now. */
-static bool turn_handle_record(struct worker *worker, const void *record, size_t length)
+static bool turn_handle_record(struct worker *worker, const void *record, size_t length,
+			       uint64_t until_ns)
 {
 	const struct bh_sample *header = record;
 	const uint64_t *frames = (const uint64_t *)(header + 1);
@@ -98,8 +114,7 @@ static bool turn_handle_record(struct worker *worker, const void *record, size_t
 	stack_ids_reset_when_due(worker, header->time_ns);
 	if (worker->identity && batch_is_full(&worker->batch) && turn_hold_batch(worker))
 		return false;
-	samples_add(worker, header, frames);
-	return true;
+	return turn_add_sample(worker, header, frames, until_ns);
 }
 
 /* Takes records from the ring. Returns true if the ring is empty; otherwise another turn follows
@@ -119,11 +134,12 @@ static bool turn_consume(struct worker *worker)
 			stack_ids_reset_when_due(worker, now);
 			return true;
 		}
-		if (!turn_handle_record(worker, record, length))
+		if (!turn_handle_record(worker, record, length, now + TURN_MOST_NS))
 			return false;
 		bpf_ring_next(&worker->ring);
-		/* Only a record with new frames can take long. */
-		if (worker->ids.frame != defined && clock_monotonic_ns() - now > TURN_MOST_NS)
+		/* Only a record with frames that are looked up can take long. */
+		if ((worker->ids.frame != defined || worker->names_postponed) &&
+		    clock_monotonic_ns() - now > TURN_MOST_NS)
 			break;
 	}
 	loop_tick_within(&worker->role.loop, 0);

@@ -6,6 +6,7 @@
  * How this works. A turn takes records from the ring until it is empty, or until messages have to
  * be handled again. A record stays at the head of the ring, and the turn ends, if
  * - it refers to a module that the manager has not announced yet, and that may still come,
+ * - naming its managed frames takes longer than a turn, and goes on in the next one,
  * - the batch is full and has to wait for the identities of new processes, or
  * - too many batches wait because an agent's exporter is being restarted.
  *

@@ -49,6 +49,11 @@ void matrix_try_processes(struct tally *tally, const struct fixture *s)
 		{"execveat of a descriptor",         EVERYWHERE(KILLED),
 			CALL(SYS_execveat, s->regular, P(""), P(argv), P(environment),
 			     AT_EMPTY_PATH)},
+		/* The worker measures how long its own work takes. */
+		{"getrusage of the thread",          {KILLED, KILLED, KILLED, WORKS, KILLED, KILLED, KILLED, WORKS},
+			CALL(SYS_getrusage, RUSAGE_THREAD, P(s->memory))},
+		{"getrusage of children",            EVERYWHERE(KILLED),
+			CALL(SYS_getrusage, RUSAGE_CHILDREN, P(s->memory))},
 		/* The opener starts helpers. */
 		{"clone (fork)",                     ONLY_OPENER(WORKS), CALL(SYS_clone, SIGCHLD)},
 		{"clone (vfork, posix_spawn)",       EVERYWHERE(KILLED),

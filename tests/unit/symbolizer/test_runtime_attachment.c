@@ -16,7 +16,7 @@ FAKE_PEER(NULL);
 /* --- a runtime that has one range, one page after the start of its file --- */
 
 static int attach_result, symbolize_result;
-static uint64_t attach_end; /* the end of the range that `attach` finds */
+static uint64_t attach_end;	  /* the end of the range that `attach` finds */
 static unsigned int attach_reads; /* how many `attach` makes */
 static bool symbolized_from_copy;
 
@@ -165,18 +165,43 @@ Test(runtime_attachment, the_expectation_stays_while_the_process_starts)
 	runtime_attachment_free(a, &images);
 }
 
-/* A process with forged lists must not be read all the time. */
-Test(runtime_attachment, an_attempt_with_many_reads_is_followed_by_a_long_pause)
+/* What an attempt may cost is known before it is made, and is little at first. */
+Test(runtime_attachment, an_attempt_that_ran_out_of_reads_is_repeated_with_more)
+{
+	static const struct {
+		unsigned int reads; /* that the attempt needs */
+		enum runtime_attachment_state state;
+		uint64_t needed_us; /* by the next attempt */
+	} steps[] = {{511, RUNTIME_ATTACHMENT_PUBLISHED, 256},
+		     {512, RUNTIME_ATTACHMENT_WANTED, 2048},
+		     {4096, RUNTIME_ATTACHMENT_WANTED, 16384},
+		     {32768, RUNTIME_ATTACHMENT_WANTED, 32768},
+		     {65535, RUNTIME_ATTACHMENT_PUBLISHED, 32768},
+		     {65536, RUNTIME_ATTACHMENT_PUBLISHED, 32768}};
+	struct runtime_attachment *a = attachment(1 << 20);
+
+	cr_expect_eq(runtime_attachment_needed_ns(a), 256000);
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		a->state = RUNTIME_ATTACHMENT_WANTED;
+		attach_reads = steps[i].reads;
+		try_at(a, 1);
+		cr_expect_eq(a->state, steps[i].state, "step %zu", i);
+		cr_expect_eq(runtime_attachment_needed_ns(a), steps[i].needed_us * 1000, "step %zu",
+			     i);
+	}
+	runtime_attachment_free(a, &images);
+}
+
+/* The runtime may take it for an error that it could not read everything. */
+Test(runtime_attachment, a_process_is_not_refused_for_want_of_reads)
 {
 	struct runtime_attachment *a = attachment(1 << 20);
 
-	attach_result = -EAGAIN;
-	attach_reads = 4096;
-	try_at(a, 1);
-	cr_expect_eq(a->due_ns, 6 * NS_PER_MS);
-	attach_reads = 50000;
-	try_at(a, 6);
-	cr_expect_eq(a->due_ns, 506 * NS_PER_MS);
+	attach_result = -EINVAL;
+	attach_reads = 512;
+	try_at(a, 100);
+	cr_expect_eq(a->state, RUNTIME_ATTACHMENT_WANTED);
+	cr_expect_eq(a->due_ns, 105 * NS_PER_MS);
 	runtime_attachment_free(a, &images);
 }
 

@@ -7,6 +7,7 @@
 
 #include "common/log.h"
 #include "ipc/peer.h"
+#include "common/time_units.h"
 #include "symbolizer/worker/runtime_stats.h"
 #include "tests/support/fake_peer.h"
 
@@ -83,6 +84,16 @@ Test(runtime_stats, a_thousand_refusals_are_counted_but_not_all_logged)
 	cr_expect_eq(lines(text), 65);
 	cr_expect_not_null(strstr(text, "further ones are counted"));
 	cr_expect_eq(stats.by_runtime[BH_RUNTIME_HOTSPOT].refused, 1000);
+}
+
+Test(runtime_stats, no_time_is_logged_once_per_minute)
+{
+	runtime_stats_no_time(&stats, 42, NS_PER_S);
+	cr_expect_not_null(strstr(heard(), "pid=42"));
+	runtime_stats_no_time(&stats, 43, 60 * NS_PER_S);
+	cr_expect_str_empty(heard());
+	runtime_stats_no_time(&stats, 43, 61 * NS_PER_S);
+	cr_expect_not_null(strstr(heard(), "pid=43"));
 }
 
 Test(runtime_stats, no_room_is_logged_once)

@@ -6,9 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/time_units.h"
 #include "symbolizer/worker/managed_processes.h"
 #include "symbolizer/worker/runtime_attachment.h"
 #include "symbolizer/worker/runtimes.h"
@@ -146,6 +149,35 @@ Test(runtimes, strict_memory_is_read_while_the_program_stays_the_same)
 
 /* --- attempts that take long --- */
 
+static uint64_t skipped_ns; /* by how much the clock is fast */
+
+static bool interrupted; /* other processes seem to have the CPU all the time */
+
+int __wrap_getrusage(__rusage_who_t who, struct rusage *usage);
+
+int __wrap_getrusage(__rusage_who_t who, struct rusage *usage)
+{
+	static long interruptions;
+
+	(void)who;
+	interruptions += interrupted;
+	*usage = (struct rusage){.ru_nivcsw = interruptions};
+	return 0;
+}
+
+int __real_clock_gettime(clockid_t clock, struct timespec *time);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
+{
+	const int r = __real_clock_gettime(clock, time);
+	const uint64_t ns = (uint64_t)time->tv_nsec + skipped_ns;
+
+	time->tv_sec += (time_t)(ns / NS_PER_S);
+	time->tv_nsec = (long)(ns % NS_PER_S);
+	return r;
+}
+
 enum {
 	SLOW_PROCESSES = 20,
 	SLOW_US = 3000,
@@ -172,8 +204,8 @@ enum runtime_attachment_result __wrap_runtime_attachment_try(struct runtime_atta
 	return RUNTIME_ATTACHMENT_UNCHANGED; /* and it stays due */
 }
 
-/* Messages and samples are handled in between, and no process is left out. */
-Test(runtimes, a_tick_attaches_for_a_moment_and_the_next_one_goes_on)
+/* Reports that SLOW_PROCESSES processes map the file. Each is tried once. */
+static void begin_slow(void)
 {
 	struct msg_mapped mapped = {
 	    .module = MODULE, .exec_generation = 1, .start = 1 << 30, .end = (1 << 30) + (1 << 20)};
@@ -191,12 +223,20 @@ Test(runtimes, a_tick_attaches_for_a_moment_and_the_next_one_goes_on)
 			runtimes_on_mapped(&worker, &mapped);
 		cr_assert_eq(*tried, 1);
 	}
+}
+
+/* Messages and samples are handled in between, and no process is left out. */
+Test(runtimes, a_tick_attaches_for_a_moment_and_the_next_one_goes_on)
+{
 	unsigned int sum = SLOW_PROCESSES;
+
+	begin_slow();
 	for (unsigned int tick = 0; tick < 3 * SLOW_PROCESSES; tick++) {
 		const unsigned int before = sum;
 		unsigned int least = UINT_MAX, most = 0;
 
 		sum = 0;
+		skipped_ns += NS_PER_S; /* so that there is time for attempts again */
 		worker.role.loop.next_tick_ns = UINT64_MAX;
 		runtimes_tick(&worker);
 		for (unsigned int i = 0; i < SLOW_PROCESSES; i++) {
@@ -209,6 +249,111 @@ Test(runtimes, a_tick_attaches_for_a_moment_and_the_next_one_goes_on)
 		cr_assert_leq(most - least, 1);
 		cr_assert_neq(worker.role.loop.next_tick_ns, UINT64_MAX, "it goes on");
 	}
+	runtimes_free(&worker);
+}
+
+Test(runtimes, all_attempts_have_a_share_of_the_time)
+{
+	unsigned int sum = 0, least = UINT_MAX;
+
+	begin_slow();
+	const uint64_t began_ns = clock_monotonic_ns();
+	for (unsigned int tick = 0; tick < 300; tick++) {
+		runtimes_tick(&worker);
+		skipped_ns += NS_PER_MS;
+	}
+	const uint64_t passed_us = (clock_monotonic_ns() - began_ns) / 1000;
+	for (unsigned int i = 0; i < SLOW_PROCESSES; i++) {
+		least = attempts[i] < least ? attempts[i] : least;
+		sum += attempts[i];
+	}
+	cr_expect_leq((uint64_t)sum * SLOW_US, 300000 + passed_us / 2);
+	cr_expect_geq(least, 2);
+	runtimes_free(&worker);
+}
+
+/* --- names that take long --- */
+
+static uint32_t slow_to_name; /* a pid */
+
+int __real_runtime_attachment_symbolize(struct runtime_attachment *a, bool readable,
+					const struct memory_copies *copies, const uint64_t *words,
+					struct runtime_frames *frames);
+int __wrap_runtime_attachment_symbolize(struct runtime_attachment *a, bool readable,
+					const struct memory_copies *copies, const uint64_t *words,
+					struct runtime_frames *frames);
+
+int __wrap_runtime_attachment_symbolize(struct runtime_attachment *a, bool readable,
+					const struct memory_copies *copies, const uint64_t *words,
+					struct runtime_frames *frames)
+{
+	if (!slow_to_name)
+		return __real_runtime_attachment_symbolize(a, readable, copies, words, frames);
+	if (a->process.tgid == slow_to_name)
+		skipped_ns += 10 * NS_PER_MS;
+	frames->count = 1;
+	frames->frames[0] = (struct runtime_frame){.function = "name", .file = ""};
+	return 0;
+}
+
+Test(runtimes, a_process_that_takes_long_to_name_leaves_time_for_others)
+{
+	static struct runtime_frames frames;
+	const uint64_t word[] = {bh_frame_managed(BH_RUNTIME_CPYTHON, 0x1000, 0), 0, 0, 0};
+	struct msg_runtime stats[BH_RUNTIME_COUNT] = {0};
+	struct managed_process *process, *other;
+	unsigned int named = 0;
+
+	begin_slow();
+	slow_to_name = 1;
+	process = runtimes_process(&worker, slow_to_name);
+	other = runtimes_process(&worker, 2);
+	/* Only attachments that are published are asked for names. */
+	process->attachments[0]->state = RUNTIME_ATTACHMENT_PUBLISHED;
+	other->attachments[0]->state = RUNTIME_ATTACHMENT_PUBLISHED;
+	skipped_ns += 10 * NS_PER_S;
+	while (runtimes_symbolize(&worker, process, word, &frames))
+		cr_assert_leq(named++, 30);
+	cr_expect_geq(named, 10);
+	cr_expect_eq(frames.count, 1);
+	cr_expect_str_eq(frames.frames[0].function, "[Python: name not read in time]");
+	runtimes_stats(&worker, stats);
+	cr_expect_eq(stats[BH_RUNTIME_CPYTHON].named, named);
+	cr_expect_eq(stats[BH_RUNTIME_CPYTHON].unnamed, 1);
+	for (int i = 0; i < 100; i++) {
+		cr_expect(runtimes_symbolize(&worker, other, word, &frames));
+		cr_expect_str_eq(frames.frames[0].function, "name");
+	}
+	skipped_ns += NS_PER_S;
+	cr_expect(runtimes_symbolize(&worker, process, word, &frames));
+	runtimes_free(&worker);
+}
+
+/* On a loaded machine it takes long to get the CPU. */
+Test(runtimes, a_process_pays_for_others_only_if_samples_wait)
+{
+	static struct runtime_frames frames;
+	static uint64_t consumer, producer;
+	const uint64_t word[] = {bh_frame_managed(BH_RUNTIME_CPYTHON, 0x1000, 0), 0, 0, 0};
+	unsigned int named = 0;
+
+	begin_slow();
+	slow_to_name = 1;
+	interrupted = true;
+	struct managed_process *process = runtimes_process(&worker, slow_to_name);
+
+	process->attachments[0]->state = RUNTIME_ATTACHMENT_PUBLISHED;
+	skipped_ns += 10 * NS_PER_S;
+	worker.ring =
+	    (struct bpf_ring){.consumer = &consumer, .producer = &producer, .bytes = 8 << 10};
+	producer = 1 << 10;
+	producer--;
+	for (int i = 0; i < 200; i++)
+		cr_assert(runtimes_symbolize(&worker, process, word, &frames));
+	producer++;
+	while (runtimes_symbolize(&worker, process, word, &frames))
+		cr_assert_leq(named++, 100);
+	worker.ring = (struct bpf_ring){0};
 	runtimes_free(&worker);
 }
 

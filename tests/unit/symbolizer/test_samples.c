@@ -9,6 +9,7 @@
 
 #include "common/time_units.h"
 #include "symbolizer/worker/limits.h"
+#include "symbolizer/worker/runtimes.h"
 #include "symbolizer/worker/sample_check.h"
 #include "symbolizer/worker/samples.h"
 #include "symbolizer/worker/worker.h"
@@ -221,6 +222,64 @@ Test(samples, stacks_without_names_are_defined_again)
 		*reading = (struct time_share){.most_ns = steps[i].time};
 		samples_add(worker, &sample.header, sample.frames);
 		batch_flush(&worker->batch);
+		cr_expect_eq(sent.frames, steps[i].frames, "step %zu: %u", i, sent.frames);
+		cr_expect_eq(sent.stacks, steps[i].stacks, "step %zu: %u", i, sent.stacks);
+	}
+	worker_free(worker);
+}
+
+/* --- managed frames --- */
+
+static bool has_time;
+static const char *managed_name;
+
+bool __wrap_runtimes_symbolize(struct worker *worker, struct managed_process *process,
+			       const uint64_t *words, struct runtime_frames *frames);
+bool __wrap_runtimes_symbolize(struct worker *worker, struct managed_process *process,
+			       const uint64_t *words, struct runtime_frames *frames)
+{
+	(void)worker;
+	(void)process;
+	(void)words;
+	frames->count = 1;
+	frames->frames[0] =
+	    (struct runtime_frame){.function = has_time ? managed_name : "reason", .file = "file"};
+	return has_time;
+}
+
+/* Gives the worker a sample with two managed frames, of code at these addresses. */
+static void add_managed(struct worker *worker, uint64_t first, uint64_t second)
+{
+	struct {
+		struct bh_sample header;
+		uint64_t frames[4];
+	} sample = {.header = {.time_ns = SECOND_NS,
+			       .tgid = TGID,
+			       .tid = TGID,
+			       .user_count = 4,
+			       .flags = BH_SAMPLE_MANAGED},
+		    .frames = {bh_frame_managed(BH_RUNTIME_CPYTHON, first, 1), 0,
+			       bh_frame_managed(BH_RUNTIME_CPYTHON, second, 1), 0}};
+
+	cr_assert(samples_add(worker, &sample.header, sample.frames));
+	flush(worker);
+}
+
+/* All frames without a name look the same. */
+Test(samples, stacks_of_a_process_without_time_are_defined_again)
+{
+	struct worker *worker = worker_new();
+	static const struct {
+		bool time;
+		unsigned int frames, stacks; /* that were defined afterwards, in total */
+	} steps[] = {{false, 1, 1}, {false, 1, 2}, {true, 3, 3}, {true, 3, 3}, {false, 3, 3}};
+
+	managed_name = "function";
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		has_time = steps[i].time;
+		worker->stack_ids.send_again = false;
+		add_managed(worker, 0x1000, 0x2000);
+		cr_expect_eq(worker->stack_ids.send_again, i < 2, "step %zu", i);
 		cr_expect_eq(sent.frames, steps[i].frames, "step %zu: %u", i, sent.frames);
 		cr_expect_eq(sent.stacks, steps[i].stacks, "step %zu: %u", i, sent.stacks);
 	}

@@ -7,6 +7,7 @@
 
 #include "common/bpf_ring.h"
 #include "common/time_units.h"
+#include "symbolizer/worker/runtimes.h"
 #include "symbolizer/worker/turn.h"
 #include "symbolizer/worker/worker.h"
 
@@ -26,6 +27,8 @@ static struct {
 	unsigned int count, taken;
 } ring;
 static uint64_t now_ns = NS_PER_S;
+static unsigned int named;
+static uint64_t naming_ns; /* how long naming a frame takes */
 static struct worker *worker;
 
 bool __wrap_bpf_ring_peek(struct bpf_ring *from, const void **record, size_t *length);
@@ -33,6 +36,8 @@ void __wrap_bpf_ring_next(struct bpf_ring *from);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
 int __wrap_peer_send(struct peer *peer, enum message_type type, const void *payload, size_t length,
 		     const int *fds, unsigned int fd_count);
+bool __wrap_runtimes_symbolize(struct worker *of, struct managed_process *process,
+			       const uint64_t *words, struct runtime_frames *frames);
 
 bool __wrap_bpf_ring_peek(struct bpf_ring *from, const void **record, size_t *length)
 {
@@ -66,6 +71,19 @@ int __wrap_peer_send(struct peer *peer, enum message_type type, const void *payl
 	(void)fds;
 	(void)fd_count;
 	return 0;
+}
+
+bool __wrap_runtimes_symbolize(struct worker *of, struct managed_process *process,
+			       const uint64_t *words, struct runtime_frames *frames)
+{
+	(void)of;
+	(void)process;
+	(void)words;
+	named++;
+	now_ns += naming_ns;
+	frames->count = 1;
+	frames->frames[0] = (struct runtime_frame){.function = "f", .file = "file"};
+	return true;
 }
 
 static void setup(void)
@@ -173,4 +191,47 @@ Test(turn, short_waits_do_not_use_the_share_up)
 		take_turns(0);
 		cr_assert_eq(ring.taken, i);
 	}
+}
+
+/* --- naming --- */
+
+/* Puts a sample into the ring with this many managed frames. */
+static void put_managed(unsigned int count)
+{
+	struct record *record = put_record();
+
+	record->header.user_count = (uint16_t)(2 * count);
+	record->header.flags = BH_SAMPLE_MANAGED;
+	for (unsigned int i = 0; i < count; i++) {
+		record->frames[2 * i] = bh_frame_managed(BH_RUNTIME_CPYTHON, 0x1000 * (i + 1), 1);
+		record->frames[2 * i + 1] = i;
+	}
+}
+
+/* Messages are handled in between. */
+Test(turn, naming_that_takes_long_goes_on_in_the_next_turn)
+{
+	put_managed(10);
+	naming_ns = 8 * NS_PER_MS;
+	for (unsigned int i = 1; i <= 3; i++) {
+		turn_on_ring(worker, 0);
+		cr_expect_eq(named, 3 * i, "turn %u: %u", i, named);
+		cr_expect_eq(ring.taken, 0);
+		cr_expect_leq(worker->role.loop.next_tick_ns, now_ns, "the next turn follows");
+	}
+	turn_on_ring(worker, 0);
+	cr_expect_eq(named, 10);
+	cr_expect_eq(ring.taken, 1);
+}
+
+Test(turn, a_frame_that_takes_longer_than_a_turn_is_named)
+{
+	put_managed(3);
+	naming_ns = 100 * NS_PER_MS;
+	for (unsigned int i = 1; i <= 3; i++) {
+		cr_expect_eq(ring.taken, 0);
+		turn_on_ring(worker, 0);
+		cr_expect_eq(named, i);
+	}
+	cr_expect_eq(ring.taken, 1);
 }

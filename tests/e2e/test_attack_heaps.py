@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes whose heaps make naming their frames take as long as possible, next to Python programs that know their call chain.
+
+One of these starts during the attack. Their samples are not lost and have their names, whatever the attackers do.
+"""
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+
+import lib
+
+FREQ = 99
+NOBODY = 65534  # the uid of the attackers
+BUSY_ATTACKERS = 4
+SLEEPING_ATTACKERS = 300
+PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
+PYTHON = os.path.realpath("/usr/bin/python3")  # everybody may execute it
+CHAIN = ["innermost", "Middle.step", "outermost", "<module>"]  # of named_chain.py
+NO_TIME = "[Python: name not read in time]"
+
+
+class AttackHeaps(lib.Case):
+    @contextlib.contextmanager
+    def python(self, name, program, *args, user=None):
+        """A Python program that runs until the `with` ends, as a process of this name."""
+        path = f"{self.directory}/{name}"
+        if not os.path.lexists(path):
+            os.symlink(PYTHON, path)
+        shutil.copy(os.path.join(PROGRAMS, program), self.directory)
+        process = subprocess.Popen([path, f"{self.directory}/{program}", *args], stdin=subprocess.DEVNULL, user=user)
+        try:
+            yield process.pid
+            self.assertIsNone(process.poll(), f"{name} ended")
+        finally:
+            process.kill()
+            process.wait()
+
+    def assert_named(self, recording, name):
+        """The samples of a well-behaved program have all of its functions, but for a few that were taken while it started."""
+        samples = recording.of(name)
+        frames = [([f for f in lib.user_frames(s.frames) if f in CHAIN], s.count) for s in samples]
+        named = sum(count for found, count in frames if found in (CHAIN, CHAIN[1:], CHAIN[2:]))
+        taken = sum(s.count for s in samples)
+        print(f"  {named} of {taken} samples of {name} are named")
+        self.assertGreaterEqual(taken, FREQ / 2, recording.describe())
+        self.assertGreaterEqual(named, 0.9 * taken, recording.describe() + "\n" + "\n".join(lib.show(s.frames) for s in samples if not set(CHAIN) & set(s.frames)))
+
+    def record_attack(self, program, count):
+        """A recording of processes of another user that run `program`, and of two well-behaved ones. Returns it, and the pids of the former."""
+        with self.python("attack", program, str(count), user=NOBODY) as attack, self.python("steady", "named_chain.py", "1000") as steady:
+            self.wait_for("all attackers", lambda: len(lib.descendants(attack)) == count - 1)
+            process = self.start(seconds=None, freq=FREQ)
+            self.wait_until_recording(process)
+            attackers = {attack, *lib.descendants(attack)}
+            with self.python("newcomer", "named_chain.py", "1000") as newcomer, lib.Process(steady), lib.Process(newcomer):
+                self.give_cpu_time(3, process)
+            process.terminate()
+            recording = self.finish(process)
+        self.assert_accounted(recording)
+        lost, taken = recording.stats["lost"]["ring_full"], recording.stats["taken"]
+        print(f"  {lost} of {taken} samples found no room in the ring; runtimes: {recording.stats['runtimes']['cpython']}")
+        self.assertLessEqual(lost, 0.01 * taken, recording.describe())
+        self.assert_named(recording, "steady")
+        self.assert_named(recording, "newcomer")
+        return recording, attackers
+
+    def assert_logged(self, recording, attackers):
+        said = re.findall(r"naming the functions of a process takes too long.* pid=(\d+)", recording.stderr)
+        self.assertEqual(len(said), 1, recording.stderr)
+        self.assertIn(int(said[0]), attackers)
+
+    def test_functions_that_take_long_to_name(self):
+        """Without a share of the time for each process, the worker names the attackers' frames while the ring overflows."""
+        recording, attackers = self.record_attack("forged_code.py", BUSY_ATTACKERS)
+        self.assert_logged(recording, attackers)
+        self.assertGreater(recording.stats["runtimes"]["cpython"]["unnamed"], 0)
+        attack = recording.of("attack")
+        self.assertTrue(any(NO_TIME in s.frames for s in attack), recording.describe())
+        self.assertTrue(any("call" in s.frames for s in attack), "some of their frames have names")
+
+    def test_interpreters_that_take_long_to_attach(self):
+        """Without the share, the worker attaches for as long as there are forged interpreters."""
+        self.record_attack("forged_interpreters.py", SLEEPING_ATTACKERS)
+
+
+if __name__ == "__main__":
+    lib.main()
