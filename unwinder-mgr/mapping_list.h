@@ -8,6 +8,11 @@
  * place; nothing is sampled there meanwhile. A list is published by copying it into a slab, and
  * that copy is retired as soon as the list changes.
  *
+ * A process may have thousands of mappings and add further ones all the time, so adding one must
+ * not cost as much as copying all of them. New mappings first go into a second, short array,
+ * `recent`, which cuts them out of each other in the same way. When that is full, or somebody wants
+ * to read the list, it is merged: one pass over both arrays.
+ *
  * Example: the list is {0x1000 to 0x5000, module 1, file offset 0}. Module 2 is mapped from 0x2000
  * to 0x3000. The list becomes
  *
@@ -28,7 +33,8 @@
 #include "unwinder-mgr/slabs.h"
 
 enum {
-	/* The walker's search takes a fixed number of steps. Full: further mappings are ignored. */
+	/* The walker's search takes a fixed number of steps. Full: the mappings at the highest
+	 * addresses are ignored. */
 	PROCESS_MAPPINGS_MAX = (1 << BH_PROCESS_MAPPINGS_BITS) - 1
 };
 
@@ -42,25 +48,32 @@ struct mapping_list {
 	size_t count, capacity;
 	struct slab_block block; /* the published copy; 0 bytes if there is none */
 	struct share *share;	 /* in which it is counted: the list holds a reference */
+	bool full;		 /* something found no room */
 	struct mapping *mappings;
+	struct mapping *recent; /* to be merged; NULL if there are none */
+	size_t recent_count;
 };
 
 /* Returns an empty list with one user, or NULL. */
 struct mapping_list *mapping_list_new(void);
 
 /* Returns an unpublished copy with one user, or NULL. `list` may be NULL: the copy is empty. */
-struct mapping_list *mapping_list_copy(const struct mapping_list *list);
+struct mapping_list *mapping_list_copy(struct mapping_list *list);
 
 /* Takes one user away. The last one frees the list, its modules' uses and its published copy.
  * `list` may be NULL. */
 void mapping_list_put(struct mapping_list *list, struct slabs *slabs);
 
 /* Adds a mapping in the place of whatever it covers. Takes over the mapping's use of its module,
- * also if there is no room and the mapping is dropped. */
+ * also if there is no room and the mapping is dropped. Without memory the list becomes empty. */
 void mapping_list_insert(struct mapping_list *list, const struct mapping *mapping);
 
-/* Returns whether any mapping belongs to the module. */
-bool mapping_list_has(const struct mapping_list *list, const struct module *module);
+/* Lets `mappings` contain all mappings that were added. The functions below do this themselves;
+ * others who read `mappings` call it before. `list` may be NULL. */
+void mapping_list_merge(struct mapping_list *list);
+
+/* Returns whether any mapping belongs to the module. `list` may be NULL. */
+bool mapping_list_has(struct mapping_list *list, const struct module *module);
 
 /* Lets the mappings of `module` belong to `other`. */
 void mapping_list_replace(struct mapping_list *list, struct module *module, struct module *other);

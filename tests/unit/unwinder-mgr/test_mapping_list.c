@@ -19,8 +19,9 @@ static void add(struct mapping_list *list, uint64_t start, uint64_t end, uint64_
 	mapping_list_insert(list, &mapping);
 }
 
-static void expect(const struct mapping_list *list, size_t count, const struct mapping *expected)
+static void expect(struct mapping_list *list, size_t count, const struct mapping *expected)
 {
+	mapping_list_merge(list);
 	cr_assert_eq(list->count, count, "%zu mappings", list->count);
 	for (size_t i = 0; i < count; i++) {
 		const struct mapping *m = &list->mappings[i], *e = &expected[i];
@@ -92,12 +93,13 @@ Test(mapping_list, mapping_reported_again_replaces_itself)
 	mapping_list_put(list, &slabs);
 }
 
-/* One byte per page of a small address space says which mapping was added there last. */
+/* An array says for each page of a small address space which mapping was added there last. */
 Test(mapping_list, random_mappings_leave_the_last_one_at_each_address)
 {
 	enum {
-		PAGES = 64,
-		ROUNDS = 5000
+		PAGES = 512,
+		ROUNDS = 20000,
+		LONGEST = 24,
 	};
 	struct mapping_list *list = mapping_list_new();
 	struct module *expected[PAGES] = {NULL};
@@ -106,13 +108,17 @@ Test(mapping_list, random_mappings_leave_the_last_one_at_each_address)
 	for (int round = 0; round < ROUNDS; round++) {
 		random = random * 6364136223846793005u + 1442695040888963407u;
 		const uint64_t start = (random >> 33) % (PAGES - 1);
-		const uint64_t end = start + 1 + (random >> 40) % (PAGES - start);
+		const uint64_t end = start + 1 + (random >> 40) % LONGEST;
 		struct module *module = &modules[(random >> 50) % 3];
 
 		add(list, start << 12, end << 12, start << 12, module);
 		for (uint64_t page = start; page < end && page < PAGES; page++)
 			expected[page] = module;
+		/* Otherwise the list is merged whenever many have been added. */
+		if (random >> 56 == 0)
+			mapping_list_merge(list);
 	}
+	mapping_list_merge(list);
 	for (uint64_t page = 0; page < PAGES; page++) {
 		const struct module *found = NULL;
 
@@ -140,7 +146,42 @@ Test(mapping_list, full_list_drops_the_mapping_and_its_use)
 	add(list, UINT64_C(1) << 40, (UINT64_C(1) << 40) + 0x1000, 0, &modules[1]);
 	cr_expect_eq(list->count, PROCESS_MAPPINGS_MAX);
 	cr_expect_eq(modules[1].users, 0);
+	cr_expect(list->full);
+	/* One in the middle takes the place of the last one. */
+	add(list, 0x3000, 0x4000, 0, &modules[1]);
+	mapping_list_merge(list);
+	cr_expect_eq(list->count, PROCESS_MAPPINGS_MAX);
+	cr_expect_eq(modules[0].users, PROCESS_MAPPINGS_MAX - 1);
+	cr_expect_eq(modules[1].users, 1);
 	mapping_list_put(list, &slabs);
+}
+
+/* A process may change its mappings as fast as it can. The test counts how often the longest list
+ * is copied, by the array that each merge allocates. */
+Test(mapping_list, adding_to_a_long_list_does_not_copy_it_each_time)
+{
+	enum {
+		ADDED = 6400,
+	};
+	struct mapping_list *list = mapping_list_new();
+	const struct mapping *before;
+	unsigned int copies = 0;
+
+	for (uint64_t i = 0; i < PROCESS_MAPPINGS_MAX / 2; i++)
+		add(list, i << 13, (i << 13) + 0x1000, 0, &modules[0]);
+	before = list->mappings;
+	for (uint64_t i = 0; i < ADDED; i++) {
+		const uint64_t start = (i * 101 % 1000) << 13;
+		const size_t recent = list->recent_count;
+
+		add(list, start, start + 0x1000, 0, &modules[1 + i % 2]);
+		cr_assert_leq(list->recent_count, recent + 1);
+		copies += list->mappings != before || !list->recent_count;
+		before = list->mappings;
+	}
+	cr_expect_leq(copies, ADDED / 32, "%u", copies);
+	mapping_list_put(list, &slabs);
+	cr_expect_eq(modules[0].users + modules[1].users + modules[2].users, 0);
 }
 
 Test(mapping_list, copy_has_its_own_uses)
