@@ -238,7 +238,7 @@ int mapping_list_publish(struct mapping_list *list, struct slabs *slabs, struct 
 	int r = slabs_alloc(slabs, bytes, &list->block);
 	if (r < 0)
 		return r;
-	list->share = share_ref(share);
+	list->block.share = share_ref(share);
 	share_take(share, SHARED_SLABS, list->block.bytes);
 	struct bh_mapping *to = slabs_at(slabs, &list->block);
 	for (size_t i = 0; i < list->count; i++) {
@@ -257,8 +257,5 @@ int mapping_list_publish(struct mapping_list *list, struct slabs *slabs, struct 
 void mapping_list_withdraw(struct mapping_list *list, struct slabs *slabs)
 {
 	slabs_retire(slabs, &list->block);
-	share_give_back(list->share, SHARED_SLABS, list->block.bytes);
-	share_unref(list->share);
-	list->share = NULL;
 	list->block = (struct slab_block){0};
 }

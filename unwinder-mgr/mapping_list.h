@@ -47,7 +47,6 @@ struct mapping_list {
 	unsigned int users;
 	size_t count, capacity;
 	struct slab_block block; /* the published copy; 0 bytes if there is none */
-	struct share *share;	 /* in which it is counted: the list holds a reference */
 	bool full;		 /* something found no room */
 	struct mapping *mappings;
 	struct mapping *recent; /* to be merged; NULL if there are none */

@@ -119,6 +119,8 @@ static void slabs_free(struct slabs *slabs, const struct slab_block *block)
 	const size_t at =
 	    SEARCH_LOWER_BOUND(i, slab->free_count, slab->free[i].offset < block->offset);
 
+	share_give_back(block->share, SHARED_SLABS, block->bytes);
+	share_unref(block->share);
 	slabs->free_bytes += block->bytes;
 	const bool joins_next =
 	    at < slab->free_count && block->offset + block->bytes == slab->free[at].offset;
@@ -185,7 +187,8 @@ void slabs_shrink(struct slabs *slabs, struct slab_block *block, size_t bytes)
 
 	if (keep >= block->bytes)
 		return;
-	slabs_free(slabs,
-		   &(struct slab_block){block->slab, block->offset + keep, block->bytes - keep});
+	slabs_free(slabs, &(struct slab_block){.slab = block->slab,
+					       .offset = block->offset + keep,
+					       .bytes = block->bytes - keep});
 	block->bytes = keep;
 }

@@ -6,9 +6,9 @@
  * How this works. A slab is a BPF array map of 2 MiB that this process has mapped. Each slab has a
  * sorted list of its free extents, and an allocation takes the first extent that is large enough,
  * rounded up to 64 bytes. A block that walkers may be reading is retired instead of freed: it waits
- * in a queue for the grace period and only then becomes free and joins its neighbours. The loader
- * makes the slabs. It is asked for one more while the last still has some room, because its answer
- * takes a moment.
+ * in a queue for the grace period and only then becomes free, is no longer counted in the share of
+ * a user (shares.h), and joins its neighbours. The loader makes the slabs. It is asked for one more
+ * while the last still has some room, because its answer takes a moment.
  *
  * Example: a new slab has the free extent {0, 2 MiB}. Allocating 100 bytes returns the block
  * {slab 0, offset 0, 128 bytes} and leaves {128, 2 MiB - 128}. After slabs_retire and 200 ms,
@@ -23,6 +23,7 @@
 
 #include "bpf/shared.h"
 #include "ipc/peer.h"
+#include "unwinder-mgr/shares.h"
 
 enum {
 	SLAB_ALIGN = 64 /* bytes, a cache line */
@@ -30,6 +31,8 @@ enum {
 
 struct slab_block {
 	uint32_t slab, offset, bytes; /* no block if `bytes` is 0 */
+	/* In which the block is counted until it is free; it holds a reference. NULL: in none. */
+	struct share *share;
 };
 
 struct slab_extent {

@@ -241,6 +241,8 @@ Test(mapping_list, published_copy_has_the_walkers_form_and_is_retired_by_a_chang
 	mapping_list_withdraw(list, &slabs);
 	cr_expect_eq(list->block.bytes, 0);
 	cr_expect_eq(slabs.retired_count, 1);
+	cr_expect_neq(share.held[SHARED_SLABS], 0, "nobody else can have it yet");
+	slabs_reclaim(&slabs, UINT64_MAX);
 	cr_expect_eq(share.held[SHARED_SLABS], 0);
 	cr_expect_eq(share.references, 0);
 	mapping_list_put(list, &slabs);
