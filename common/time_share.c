@@ -17,7 +17,8 @@ bool time_share_is_left(struct time_share *share, uint64_t now_ns)
 	if (!share->grown_ns) {
 		share->left_ns = (int64_t)share->most_ns;
 	} else {
-		const uint64_t gained_ns = passed_ns / 100 * share->percent;
+		const uint64_t gained_ns =
+		    passed_ns / 100 * share->percent + passed_ns % 100 * share->percent / 100;
 		const uint64_t missing_ns = share->most_ns - (uint64_t)share->left_ns;
 
 		share->left_ns += (int64_t)(gained_ns < missing_ns ? gained_ns : missing_ns);

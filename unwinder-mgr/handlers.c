@@ -13,6 +13,7 @@
 #include "parse/proc_maps.h"
 #include "unwinder-mgr/manager.h"
 #include "unwinder-mgr/module_table.h"
+#include "unwinder-mgr/process_files.h"
 #include "unwinder-mgr/work.h"
 
 enum {
@@ -110,10 +111,11 @@ static int manager_on_process_maps(void *context, const struct msg_maps_of *answ
 	 * again with the next stack that needs it. */
 	if (message->fd_count != 2 || work_is_quarantined(manager->role.work_page, &subject))
 		return 0;
-	work_begin(manager->role.work_page, &subject);
 	/* The file shows the present, so events of the past are handled before it is read. */
 	sideband_process(manager);
-	processes_set_uid(manager, answer->tgid, answer->uid);
+	if (!processes_may_read_maps(manager, answer->tgid, answer->uid))
+		return 0;
+	work_begin(manager->role.work_page, &subject);
 	const ssize_t n = file_read_fully(message->fds[1], stat, sizeof(stat));
 	if (n > 0)
 		proc_stat_comm(stat, (size_t)n, comm, sizeof(comm));
@@ -121,9 +123,12 @@ static int manager_on_process_maps(void *context, const struct msg_maps_of *answ
 	 * that have just ended. */
 	if (file_read_all(message->fds[0], MAPS_FIRST_BYTES, LIMIT_MAPS_BYTES, &maps, &length) >=
 		0 &&
-	    length)
+	    length) {
+		processes_set_uid(manager, answer->tgid, answer->uid);
 		processes_set_maps(manager, answer->tgid, (const char *)maps, length, comm);
+	}
 	work_end(manager->role.work_page);
+	shares_follow_nobody(&manager->shares);
 	return 0;
 }
 
@@ -136,7 +141,7 @@ static int manager_on_file(void *context, const struct msg_file *answer, struct 
 		fd = message->fds[0];
 		message->fds[0] = -1;
 	}
-	processes_on_file(manager, answer, fd);
+	process_files_on_answer(manager, answer, fd);
 	return 0;
 }
 
@@ -144,7 +149,7 @@ static int manager_on_scan_done(void *context)
 {
 	struct manager *manager = context;
 
-	manager->scanning = false;
+	work_end_scan(manager);
 	return 0;
 }
 

@@ -25,6 +25,15 @@ enum {
 	 * ms at once. The files of a desktop take 3 s. More: their tables are built later. */
 	LIMIT_BUILD_PERCENT = 25,
 	LIMIT_BUILD_MS = 8000,
+	/* The CPU time in which the processes of one user are followed: percent of the time, and ms
+	 * at once, for the maps that are read at the start. 1,000 programs that start per second
+	 * take 3 %. More: what the user's processes do is not followed, and their stacks end until
+	 * there is time to read their maps again. */
+	LIMIT_FOLLOW_PERCENT = 20,
+	LIMIT_FOLLOW_MS = 250,
+	/* Processes for which there is time again, and whose maps are requested at once, every
+	 * 250 ms. The others wait for their turn, so that the opener is not kept busy. */
+	LIMIT_FOLLOW_AGAIN = 64,
 	/* ms. A file that could not be opened is requested again, at most this often, when another
 	 * process maps it. For the processes that map it already, it is requested again after this
 	 * pause, which doubles with each failure. */
@@ -60,11 +69,13 @@ enum {
 	/* Bytes of /proc/PID/maps of one process. What lies beyond is missing until it is sampled,
 	 * and the deferred stack then waits in vain. */
 	LIMIT_MAPS_BYTES = 4 << 20,
-	/* ms. The maps of one process are requested again at most this often. */
+	/* ms. The maps of one process are requested again at most this often; if it has more
+	 * mappings than there is room for, every LIMIT_REFUSED_RETRY_MS. */
 	LIMIT_RESCAN_MS = 500,
 	/* ms. All processes are scanned again, after sideband records were lost, at most this
-	 * often. */
+	 * often, and with pauses of at least this many times what the last scan took. */
 	LIMIT_SCAN_MS = 2000,
+	LIMIT_SCAN_PAUSES = 9,
 	/* ms. A process is kept this long after its exit, because late samples may still arrive. */
 	LIMIT_EXIT_GRACE_MS = 3000,
 

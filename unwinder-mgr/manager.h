@@ -36,7 +36,7 @@ struct manager {
 	struct msg_losses losses;
 	bool scanning, scan_wanted;
 	bool watch_refused; /* a request of the worker, and the log has it */
-	uint64_t started_ns, scanned_ns, reclaimed_ns, drain_deadline_ns;
+	uint64_t started_ns, scanned_ns, scan_took_ns, reclaimed_ns, drain_deadline_ns;
 };
 
 #endif

@@ -13,7 +13,7 @@
  *
  * The opener may fail: the process that mapped the file has ended or executes another program, or
  * descriptors are short. Then frame pointers are used (MODULE_UNKNOWN), and the file is requested
- * again for a process that still maps it, with growing pauses (processes_request_missing).
+ * again for a process that still maps it, with growing pauses (process_files_request_missing).
  *
  * Files, rules and bytes of tables are counted as held by the user of the process through which the
  * file was opened (shares.h). A file that this user may not have in addition gets no module: its
@@ -93,7 +93,7 @@ bool module_check_runtime(struct manager *manager, struct module *module);
 bool modules_pending(const struct modules *modules);
 
 /* Handles the opener's answer; `fd` is taken over. The caller applies the result to the
- * processes (processes_on_file). */
+ * processes (process_files_on_answer). */
 struct modules_answer modules_on_file(struct manager *manager, const struct msg_file *answer,
 				      int fd);
 

@@ -8,10 +8,10 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/sequence_lock.h"
 #include "parse/proc_maps.h"
 #include "unwinder-mgr/manager.h"
 #include "unwinder-mgr/memory_permits.h"
+#include "unwinder-mgr/process_slots.h"
 
 static struct process **process_bucket(struct processes *processes, uint32_t tgid)
 {
@@ -36,9 +36,7 @@ static void process_mark_dirty(struct processes *processes, struct process *proc
 	processes->dirty = process;
 }
 
-/* Returns a list that only this process uses and that is not published, so that it may be changed;
- * NULL if there is no memory. */
-static struct mapping_list *process_own_list(struct manager *manager, struct process *process)
+struct mapping_list *processes_own_list(struct manager *manager, struct process *process)
 {
 	struct mapping_list *old = process->list;
 
@@ -54,21 +52,6 @@ static struct mapping_list *process_own_list(struct manager *manager, struct pro
 	process->list = list;
 	process_mark_dirty(&manager->processes, process);
 	return list;
-}
-
-/* Returns a free entry of the published table near the process's hash, or NULL. */
-static struct bh_process *process_take_slot(struct processes *processes, uint32_t tgid)
-{
-	const uint32_t home = bh_process_hash(tgid);
-
-	for (uint32_t i = 0; i < BH_PROCESS_PROBES; i++) {
-		struct bh_process *slot =
-		    &processes->table->slots[(home + i) & ((1u << BH_PROCESSES_BITS) - 1)];
-
-		if (!slot->tgid)
-			return slot;
-	}
-	return NULL;
 }
 
 static struct process *process_new(struct processes *processes, uint32_t tgid)
@@ -129,9 +112,31 @@ static void process_set_share(struct process *process, struct share *share)
 	process->share = share;
 }
 
+static void process_set_outdated(struct manager *manager, struct process *process)
+{
+	if (process->outdated)
+		return;
+	shares_log_refusal(&manager->shares,
+			   process->share ? process->share : &manager->shares.others, "processes");
+	process->outdated = true;
+	mapping_list_put(process->list, &manager->slabs);
+	process->list = process_slots_nothing(manager);
+	if (process->list)
+		process->list->users++;
+	process_mark_dirty(&manager->processes, process);
+}
+
+/* Returns whether what the process does is followed. Otherwise it is outdated. */
+static bool process_follow(struct manager *manager, struct process *process)
+{
+	if (!shares_follow(&manager->shares, process->share))
+		process_set_outdated(manager, process);
+	return !process->outdated;
+}
+
 void processes_set_uid(struct manager *manager, uint32_t tgid, uint32_t uid)
 {
-	struct process *process = processes_find(&manager->processes, tgid);
+	struct process *process = process_ensure(&manager->processes, tgid);
 
 	if (process && uid != MSG_UID_UNKNOWN)
 		process_set_share(process, shares_get(&manager->shares, uid));
@@ -145,6 +150,8 @@ void processes_fork(struct manager *manager, uint32_t parent, uint32_t child)
 
 	if (!from || !to)
 		return;
+	/* This takes little time, so it is done in any case. */
+	shares_follow(&manager->shares, from->share);
 	struct mapping_list *list = from->list;
 	if (list)
 		list->users++;
@@ -156,6 +163,7 @@ void processes_fork(struct manager *manager, uint32_t parent, uint32_t child)
 	to->exited_ns = to->rescanned_ns = 0;
 	to->exec_generation = ++processes->last_exec_generation;
 	to->refused = from->refused;
+	to->outdated = from->outdated;
 	to->requests = 0;
 	process_set_share(to, share_ref(from->share));
 	memcpy(to->comm, from->comm, sizeof(to->comm));
@@ -189,12 +197,13 @@ void processes_exec(struct manager *manager, uint32_t tgid, const char *comm, ui
 	process->exec_ns = time_ns;
 	process->exec_generation = ++manager->processes.last_exec_generation;
 	process->list = mapping_list_new();
-	process->refused = false;
+	process->refused = process->outdated = false;
 	process_wait_for(&manager->processes, process, 0, 0);
 	process->exited_ns = process->rescanned_ns = 0;
 	process->announced = false;
 	copy_comm(process->comm, comm);
 	process_mark_dirty(&manager->processes, process);
+	process_follow(manager, process);
 }
 
 void processes_exit(struct manager *manager, uint32_t tgid, uint64_t now_ns)
@@ -203,6 +212,7 @@ void processes_exit(struct manager *manager, uint32_t tgid, uint64_t now_ns)
 
 	if (!process)
 		return;
+	shares_follow(&manager->shares, process->share);
 	process->exited_ns = now_ns;
 	memory_permit_withdraw(manager, process);
 }
@@ -224,7 +234,9 @@ void processes_map(struct manager *manager, uint32_t tgid, const struct mapping 
 		   const struct module_key *key, const char *path)
 {
 	struct process *process = process_ensure(&manager->processes, tgid);
-	struct mapping_list *list = process ? process_own_list(manager, process) : NULL;
+	struct mapping_list *list = process && process_follow(manager, process)
+					? processes_own_list(manager, process)
+					: NULL;
 	struct mapping added = *mapping;
 
 	if (!list || mapping->start >= mapping->end || mapping->end >> 62)
@@ -277,6 +289,24 @@ static void process_share_list(struct manager *manager, struct process *process)
 	}
 }
 
+bool processes_may_read_maps(struct manager *manager, uint32_t tgid, uint32_t uid)
+{
+	struct process *process = processes_find(&manager->processes, tgid);
+
+	if (process) {
+		processes_set_uid(manager, tgid, uid);
+		if (shares_follow(&manager->shares, process->share))
+			return true;
+		process_set_outdated(manager, process);
+		return false;
+	}
+	/* One that is sampled is requested again. */
+	struct share *share = uid == MSG_UID_UNKNOWN ? NULL : shares_get(&manager->shares, uid);
+	const bool may = shares_follow(&manager->shares, share);
+	share_unref(share); /* it stays until this role waits for work again */
+	return may;
+}
+
 void processes_set_maps(struct manager *manager, uint32_t tgid, const char *maps, size_t length,
 			const char *comm)
 {
@@ -290,7 +320,7 @@ void processes_set_maps(struct manager *manager, uint32_t tgid, const char *maps
 	/* The old list is freed last, so that modules in both lists stay in use. */
 	struct mapping_list *old = process->list;
 	process->list = list;
-	process->refused = false;
+	process->refused = process->outdated = false;
 	copy_comm(process->comm, comm);
 	struct maps_reader reader = {manager, process};
 	proc_maps_parse(maps, length, on_maps_line, &reader);
@@ -315,44 +345,9 @@ const struct mapping_list *processes_list_at(struct manager *manager, uint32_t t
 	if (process)
 		list = process->previous && time_ns < process->exec_ns ? process->previous
 								       : process->list;
-	return list && list->count &&
-		       mapping_list_publish(list, &manager->slabs, process->share) == 0
+	return list && list->count && process_slots_publish_list(manager, process, &list) == 0
 		   ? list
 		   : NULL;
-}
-
-/* Writes an entry of the published table; without a list the entry becomes free. A walker that
- * reads it meanwhile sees the sequence change. Memory of its runtime may be read when the manager
- * has allowed that, which comes later (memory_permits.h). */
-static void slot_write(struct bh_process *slot, uint32_t tgid, const struct mapping_list *list)
-{
-	sequence_lock_begin(&slot->sequence);
-	slot->mapping_slab = list ? list->block.slab : 0;
-	slot->mapping_offset = list ? list->block.offset : 0;
-	slot->mapping_count = list ? (uint32_t)list->count : 0;
-	slot->tgid = list ? tgid : 0;
-	slot->runtime_allowed = list ? slot->runtime_allowed : 0;
-	sequence_lock_end(&slot->sequence);
-}
-
-static int process_publish(struct manager *manager, struct process *process)
-{
-	struct mapping_list *list = process->list && process->list->count ? process->list : NULL;
-	int r = list ? mapping_list_publish(list, &manager->slabs, process->share) : 0;
-
-	if (r < 0 || !list) {
-		/* The published copy that the entry points to is about to be reused. */
-		if (process->slot)
-			slot_write(process->slot, 0, NULL);
-		process->slot = NULL;
-		return r;
-	}
-	if (!process->slot)
-		process->slot = process_take_slot(&manager->processes, process->tgid);
-	/* If all entries near its hash are taken, its stacks are deferred, within limits. */
-	if (process->slot)
-		slot_write(process->slot, process->tgid, list);
-	return 0;
 }
 
 /* Reports to the worker where a process maps the modules that the worker watches, or only `only`
@@ -413,8 +408,10 @@ void processes_publish(struct manager *manager)
 	manager->processes.dirty = NULL;
 	while (process) {
 		struct process *next = process->next_dirty;
-		int r = process_publish(manager, process);
 
+		/* The mappings are there already, so this is done in any case. */
+		shares_follow(&manager->shares, process->share);
+		int r = process_slots_publish(manager, process);
 		/* A process that has ended needs no entry in the table. If it waited for one, it
 		 * could not be freed. */
 		if (r != -EAGAIN || process->exited_ns)
@@ -426,6 +423,7 @@ void processes_publish(struct manager *manager)
 		}
 		process = next;
 	}
+	shares_follow_nobody(&manager->shares);
 	while (waiting) {
 		struct process *next = waiting->next_dirty;
 
@@ -435,132 +433,69 @@ void processes_publish(struct manager *manager)
 	}
 }
 
-/* Lets the mappings of `module` belong to `other`, which has the same file. */
-static void processes_replace_module(struct manager *manager, struct module *module,
-				     struct module *other)
+/* Requests /proc/TGID/maps from the opener. */
+static void process_request_maps(struct manager *manager, struct process *process, uint64_t now_ns)
 {
-	for (unsigned int i = 0; i < PROCESS_BUCKETS; i++) {
-		for (struct process *p = manager->processes.buckets[i]; p; p = p->next) {
-			struct mapping_list *list =
-			    mapping_list_has(p->list, module) ? process_own_list(manager, p) : NULL;
+	const struct msg_id id = {.id = process->tgid};
 
-			if (!list)
-				continue;
-			mapping_list_replace(list, module, other);
-			p->refused |= other == manager->modules.no_room;
-		}
-	}
-	modules_abandon(&manager->modules, module);
+	process->rescanned_ns = now_ns;
+	peer_send(&manager->role.peers[ROLE_OPENER], MESSAGE_OPEN_MAPS, &id, sizeof(id), NULL, 0);
 }
 
-/* Has the module's file opened again for one process. */
-static void process_request_file(struct manager *manager, struct process *process,
-				 struct module *module)
+/* Returns whether the process's maps have not been requested for some time. */
+static bool process_may_rescan(const struct process *process, uint64_t now_ns)
 {
-	struct mapping_list *list = process_own_list(manager, process);
+	const uint64_t pause_ms =
+	    process->list && process->list->full ? LIMIT_REFUSED_RETRY_MS : LIMIT_RESCAN_MS;
 
-	for (size_t i = 0; list && i < list->count; i++) {
-		struct mapping *m = &list->mappings[i];
-
-		if (m->module != module)
-			continue;
-		m->module =
-		    modules_get(manager, &module->key, process, m->start, m->end, module->path);
-		module_put(module);
-	}
-}
-
-/* Has the module's file opened for every process that maps it, except the one for which it was
- * opened already. */
-static void processes_unshare_module(struct manager *manager, struct module *module)
-{
-	for (unsigned int i = 0; i < PROCESS_BUCKETS; i++) {
-		for (struct process *p = manager->processes.buckets[i]; p; p = p->next) {
-			if (p->tgid != module->requested_for && mapping_list_has(p->list, module))
-				process_request_file(manager, p, module);
-		}
-	}
-}
-
-void processes_on_file(struct manager *manager, const struct msg_file *answer, int fd)
-{
-	const struct modules_answer result = modules_on_file(manager, answer, fd);
-	struct process *process =
-	    result.requested_for ? processes_find(&manager->processes, result.requested_for) : NULL;
-
-	if (process) {
-		process->requests -= process->requests > 0;
-		processes_set_uid(manager, process->tgid, answer->uid);
-	}
-	if (result.unshared)
-		processes_unshare_module(manager, result.module);
-	if (result.duplicate)
-		processes_replace_module(manager, result.module, result.duplicate);
-}
-
-/* Has the opener asked for every module that is due and that this process maps; not for those that
- * were last opened through this process, unless `again`. */
-static void process_request_missing(struct manager *manager, struct process *process, bool again,
-				    uint64_t now_ns)
-{
-	const struct mapping_list *list = process->list;
-
-	for (size_t i = 0; list && i < list->count; i++) {
-		const struct mapping *m = &list->mappings[i];
-
-		if (m->module && module_is_due(m->module, now_ns) &&
-		    (again || m->module->requested_for != process->tgid))
-			module_request(manager, m->module, process, m->start, m->end);
-	}
-}
-
-void processes_request_missing(struct manager *manager, uint64_t now_ns)
-{
-	/* The process that was tried last is tried again only if there is no other. */
-	for (int again = 0; again <= 1; again++) {
-		if (!modules_any_due(&manager->modules, now_ns))
-			return;
-		for (unsigned int i = 0; i < PROCESS_BUCKETS; i++) {
-			for (struct process *p = manager->processes.buckets[i]; p; p = p->next) {
-				if (!p->exited_ns)
-					process_request_missing(manager, p, again, now_ns);
-			}
-		}
-	}
-	modules_postpone_due(&manager->modules, now_ns);
+	return !process->rescanned_ns || now_ns - process->rescanned_ns >= pause_ms * NS_PER_MS;
 }
 
 void processes_rescan(struct manager *manager, uint32_t tgid, uint64_t now_ns)
 {
 	struct process *process = process_ensure(&manager->processes, tgid);
-	const struct msg_id id = {.id = tgid};
 
-	if (!process ||
-	    (process->rescanned_ns && now_ns - process->rescanned_ns < LIMIT_RESCAN_MS * NS_PER_MS))
+	if (!process || !process_may_rescan(process, now_ns))
 		return;
-	process->rescanned_ns = now_ns;
-	peer_send(&manager->role.peers[ROLE_OPENER], MESSAGE_OPEN_MAPS, &id, sizeof(id), NULL, 0);
+	if (process_follow(manager, process))
+		process_request_maps(manager, process, now_ns);
+	shares_follow_nobody(&manager->shares);
 }
 
-/* Tries again what a process was refused. */
-static void process_retry(struct manager *manager, struct process *process, uint64_t now_ns)
+/* Tries again what a process was refused. Returns whether its maps were requested, because there is
+ * time for it again. */
+static bool process_retry(struct manager *manager, struct process *process, bool may_follow,
+			  uint64_t now_ns)
 {
 	if (process->exited_ns)
-		return;
-	if (!process->slot && process->list && process->list->count)
+		return false;
+	if (process->list && process->list->count &&
+	    (!process->slot || !process->list->block.bytes))
 		process_mark_dirty(&manager->processes, process);
+	if (process->outdated) {
+		if (!may_follow || !process_may_rescan(process, now_ns) ||
+		    !shares_follow(&manager->shares, process->share))
+			return false;
+		process_request_maps(manager, process, now_ns);
+		return true;
+	}
 	if (process->refused &&
 	    now_ns - process->rescanned_ns >= LIMIT_REFUSED_RETRY_MS * NS_PER_MS &&
 	    modules_allow(&manager->modules, process->share))
 		processes_rescan(manager, process->tgid, now_ns);
+	return false;
 }
 
 void processes_retry(struct manager *manager, uint64_t now_ns)
 {
+	unsigned int followed = 0;
+
 	for (unsigned int i = 0; i < PROCESS_BUCKETS; i++) {
 		for (struct process *p = manager->processes.buckets[i]; p; p = p->next)
-			process_retry(manager, p, now_ns);
+			followed +=
+			    process_retry(manager, p, followed < LIMIT_FOLLOW_AGAIN, now_ns);
 	}
+	shares_follow_nobody(&manager->shares);
 }
 
 void processes_reclaim(struct manager *manager, uint64_t now_ns)
@@ -578,8 +513,7 @@ void processes_reclaim(struct manager *manager, uint64_t now_ns)
 			const struct msg_id id = {.id = p->tgid};
 			peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_PROCESS_GONE, &id,
 				  sizeof(id), NULL, 0);
-			if (p->slot)
-				slot_write(p->slot, 0, NULL);
+			process_slots_clear(p);
 			mapping_list_put(p->list, &manager->slabs);
 			mapping_list_put(p->previous, &manager->slabs);
 			process_set_share(p, NULL);

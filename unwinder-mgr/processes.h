@@ -9,6 +9,12 @@
  * of dirty processes into slabs and writes their entries in the table, under a sequence lock. A
  * process whose list finds no room stays dirty until a slab has come, or until it ends.
  *
+ * What processes do decides how much work this is. If a user's processes have used up the time in
+ * which they are followed (shares.h), a process of that user that does more is outdated. Its list
+ * is replaced by one in which all memory belongs to the module `no_room`, so that its stacks end
+ * with a reason and are never walked by mappings that it had before. What it does is ignored, until
+ * there is time to read its maps, or until it executes another program.
+ *
  * When a recording starts, a process may fork before its maps have been read. Its children then
  * wait for its list (waits_for): most of them end before their own maps could be read.
  *
@@ -55,6 +61,7 @@ struct process {
 	bool dirty;		 /* the entry is not up to date */
 	bool announced;		 /* PROCESS was sent for this exec generation */
 	bool refused;		 /* there was no room for a file that it maps */
+	bool outdated;		 /* there was no time to follow it */
 	unsigned int requests;	 /* files that are being opened through it */
 	/* Of its user, as far as known: of its parent, until the opener says what its uid is. NULL:
 	 * not known. It holds a reference. */
@@ -70,6 +77,8 @@ struct processes {
 	struct bh_process_table *table; /* mapped */
 	struct process *buckets[PROCESS_BUCKETS];
 	struct process *dirty;
+	/* Of processes whose own list is not published; NULL before the first. */
+	struct mapping_list *nothing;
 	unsigned int count;
 	unsigned int waiting; /* how many have waits_for */
 	uint32_t last_exec_generation;
@@ -77,6 +86,10 @@ struct processes {
 
 /* Returns the process, or NULL. */
 struct process *processes_find(struct processes *processes, uint32_t tgid);
+
+/* Returns a list that only this process uses and that is not published, so that it may be changed;
+ * NULL if there is no memory. */
+struct mapping_list *processes_own_list(struct manager *manager, struct process *process);
 
 /* Adds a process with the mappings of its parent, if that is recorded here. */
 void processes_fork(struct manager *manager, uint32_t parent, uint32_t child);
@@ -91,6 +104,11 @@ void processes_exit(struct manager *manager, uint32_t tgid, uint64_t now_ns);
  * it, and the module of `mapping` is not set. */
 void processes_map(struct manager *manager, uint32_t tgid, const struct mapping *mapping,
 		   const struct module_key *key, const char *path);
+
+/* Returns whether there is time to read the maps of a process of this user; `uid` may be
+ * MSG_UID_UNKNOWN. The time counts as spent on that user, up to shares_follow_nobody(). Without
+ * time, the process is outdated. */
+bool processes_may_read_maps(struct manager *manager, uint32_t tgid, uint32_t uid);
 
 /* Replaces the mappings of a process by the text of its /proc/PID/maps. */
 void processes_set_maps(struct manager *manager, uint32_t tgid, const char *maps, size_t length,
@@ -107,17 +125,8 @@ const struct mapping_list *processes_list_at(struct manager *manager, uint32_t t
 /* Publishes what has changed, and reports new processes to the worker. */
 void processes_publish(struct manager *manager);
 
-/* Handles the opener's answer to a request for a file; `fd`, -1 if there is none, is taken over.
- * The process through which the file was opened waits for one file less, and its user is known. The
- * mappings of all processes are changed as the answer requires. */
-void processes_on_file(struct manager *manager, const struct msg_file *answer, int fd);
-
-/* Requests files that could not be opened again, each for a running process that maps it, when that
- * is due (module_is_due). */
-void processes_request_missing(struct manager *manager, uint64_t now_ns);
-
-/* Requests the mappings of processes again for which there was no room, if there may be now: their
- * files, or a free entry of the published table. */
+/* Requests the mappings of processes again for which there was no room or time, if there may be
+ * now: their files, or a free entry of the published table. */
 void processes_retry(struct manager *manager, uint64_t now_ns);
 
 /* Requests /proc/TGID/maps from the opener, at most once in LIMIT_RESCAN_MS. */

@@ -14,6 +14,8 @@ enum {
 	 * and SUB_UID_COUNT of shadow-utils. */
 	UID_BLOCKS_START = 100000,
 	UID_BLOCK = 65536,
+	/* The time in which a user's processes are followed is subtracted at least this often. */
+	FOLLOWED_MOST_MS = 1,
 };
 
 uint32_t shares_user(uint32_t uid)
@@ -29,18 +31,24 @@ static void share_init(struct share *share, uint32_t user)
 {
 	*share = (struct share){
 	    .user = user,
-	    .building = {.percent = LIMIT_BUILD_PERCENT, .most_ns = LIMIT_BUILD_MS * NS_PER_MS}};
+	    .building = {.percent = LIMIT_BUILD_PERCENT, .most_ns = LIMIT_BUILD_MS * NS_PER_MS},
+	    .following = {.percent = LIMIT_FOLLOW_PERCENT, .most_ns = LIMIT_FOLLOW_MS * NS_PER_MS}};
+}
+
+/* Returns the share of all users for whom there is none. */
+static struct share *shares_others(struct shares *shares)
+{
+	if (!shares->others.building.percent)
+		share_init(&shares->others, MSG_UID_UNKNOWN);
+	return &shares->others;
 }
 
 static struct share *share_new(struct shares *shares, uint32_t user)
 {
 	struct share *share = shares->count < LIMIT_SHARES ? malloc(sizeof(*share)) : NULL;
 
-	if (!share) {
-		if (!shares->others.building.percent)
-			share_init(&shares->others, MSG_UID_UNKNOWN);
-		return &shares->others;
-	}
+	if (!share)
+		return shares_others(shares);
 	struct share **bucket = &shares->buckets[user % SHARES_BUCKETS];
 	share_init(share, user);
 	share->next = *bucket;
@@ -77,11 +85,17 @@ void share_unref(struct share *share)
 		share->references--;
 }
 
+/* Returns whether nothing of the time is used up. */
+static bool is_unused(struct time_share *time, uint64_t now_ns)
+{
+	return time_share_is_left(time, now_ns) && time->left_ns == (int64_t)time->most_ns;
+}
+
 /* Returns whether nothing would be lost with the share. */
 static bool share_is_idle(struct share *share, uint64_t now_ns)
 {
-	return !share->references && time_share_is_left(&share->building, now_ns) &&
-	       share->building.left_ns == (int64_t)share->building.most_ns;
+	return !share->references && is_unused(&share->building, now_ns) &&
+	       is_unused(&share->following, now_ns);
 }
 
 void shares_reclaim(struct shares *shares, uint64_t now_ns)
@@ -126,6 +140,37 @@ void share_give_back(struct share *share, enum shared_table table, uint64_t amou
 		share->held[table] -= amount;
 }
 
+void shares_follow_nobody(struct shares *shares)
+{
+	struct time_share *time = shares->following ? &shares->following->following : NULL;
+
+	if (!time)
+		return;
+	time_share_spend(time, clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - shares->followed_cpu_ns);
+	/* What cannot be refused, such as a fork, may take more than the share. It is made up for
+	 * within seconds all the same. */
+	if (time->left_ns < -(int64_t)time->most_ns)
+		time->left_ns = -(int64_t)time->most_ns;
+	shares->following = NULL;
+}
+
+bool shares_follow(struct shares *shares, struct share *share)
+{
+	const uint64_t now_ns = clock_monotonic_ns();
+
+	if (!share)
+		share = shares_others(shares);
+	/* To read the time of the CPU takes a system call, so this is not done for each mapping. */
+	if (shares->following != share ||
+	    now_ns - shares->followed_since_ns >= FOLLOWED_MOST_MS * NS_PER_MS) {
+		shares_follow_nobody(shares);
+		shares->following = share;
+		shares->followed_since_ns = now_ns;
+		shares->followed_cpu_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
+	}
+	return time_share_is_left(&share->following, now_ns);
+}
+
 void shares_log_refusal(struct shares *shares, const struct share *share, const char *of)
 {
 	const uint64_t now_ns = clock_monotonic_ns();
@@ -134,6 +179,6 @@ void shares_log_refusal(struct shares *shares, const struct share *share, const 
 		return;
 	shares->logged_ns = now_ns;
 	log_warning("a user has used up the share of the unwind tables that one user may have, so "
-		    "stacks end in further files of that user: uid=%u of=%s",
+		    "stacks end in further files or processes of that user: uid=%u of=%s",
 		    share ? share->user : 0, of);
 }

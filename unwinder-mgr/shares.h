@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much of the tables that all processes of the machine share each user holds.
+ * How much of the tables that all processes of the machine share each user holds, and how much of
+ * the manager's time each user takes.
  *
  * How this works. Users decide how many files their processes map, and how many rules those files
  * have. So that one user's files cannot keep out those of others, a user may hold at
@@ -14,6 +15,11 @@
  * The user is known by the uid that a process has on the host. Ids from 65,536 on are not those of
  * people: a user namespace gives its user a block of 65,536 of them (/etc/subuid). One block counts
  * as one user, since its ids cost nothing.
+ *
+ * Time is shared in the same way: the manager builds the tables of a user's files, and follows what
+ * the user's processes do, each in a part of the time (common/time_share.h). The time that counts
+ * is that of the CPU: where others keep it busy, work takes longer, and that is not the user's
+ * fault.
  *
  * Example: 4,096 modules are possible and nobody has any. User 1000 maps 5,000 files: the first
  * 2,048 are accepted. User 1001 may have up to 1,024 then. User 1000 ends 1,024 of his modules, and
@@ -44,14 +50,18 @@ struct share {
 	uint32_t user;		 /* see above */
 	unsigned int references; /* by processes, modules and lists of mappings */
 	uint64_t held[SHARED_TABLES];
-	struct time_share building; /* time in which tables of the user's files are built */
+	struct time_share building;  /* time in which tables of the user's files are built */
+	struct time_share following; /* time in which the user's processes are followed */
 };
 
 struct shares {
 	struct share *buckets[SHARES_BUCKETS];
 	unsigned int count;
-	struct share others; /* of all users for whom there is no room here */
-	uint64_t logged_ns;  /* when a refusal was last written to the log; 0: never */
+	struct share others;	 /* of all users for whom there is no room here */
+	struct share *following; /* the user whose processes are followed right now, or NULL */
+	uint64_t followed_since_ns;
+	uint64_t followed_cpu_ns; /* the same moment in the time of this thread's CPU */
+	uint64_t logged_ns;	  /* when a refusal was last written to the log; 0: never */
 };
 
 /* Returns the number by which the user of a uid is known here: the first id of its block, or
@@ -87,6 +97,15 @@ void share_take(struct share *share, enum shared_table table, uint64_t amount);
 
 /* Counts `amount` as no longer held. `share` may be NULL. */
 void share_give_back(struct share *share, enum shared_table table, uint64_t amount);
+
+/* Lets the CPU time of this thread count as spent on the processes of this user, until the next
+ * call or shares_follow_nobody(). Returns whether there is time left for that. NULL stands for all
+ * users that are not known, who count as one. */
+bool shares_follow(struct shares *shares, struct share *share);
+
+/* Ends the time that counts as spent on somebody's processes. Called before the caller returns to
+ * the loop, since the share may be freed there. */
+void shares_follow_nobody(struct shares *shares);
 
 /* Logs that the user is refused more of something, such as "files"; at most once per minute for all
  * users. */

@@ -6,6 +6,7 @@
 #include "common/log.h"
 #include "unwinder-mgr/manager.h"
 #include "unwinder-mgr/module_table.h"
+#include "unwinder-mgr/process_files.h"
 
 enum {
 	TICK_MS = 1000,
@@ -26,6 +27,22 @@ static int work_scan(struct manager *manager)
 	manager->scanning = true;
 	manager->scanned_ns = clock_monotonic_ns();
 	return peer_send(&manager->role.peers[ROLE_OPENER], MESSAGE_SCAN, NULL, 0, NULL, 0);
+}
+
+void work_end_scan(struct manager *manager)
+{
+	manager->scanning = false;
+	manager->scan_took_ns = clock_monotonic_ns() - manager->scanned_ns;
+}
+
+/* Returns whether all processes should be scanned again, and the last scan was long enough ago. */
+static bool work_is_scan_due(const struct manager *manager, uint64_t now)
+{
+	const uint64_t least_ns = LIMIT_SCAN_MS * NS_PER_MS;
+	const uint64_t pause_ns = (1 + LIMIT_SCAN_PAUSES) * manager->scan_took_ns;
+
+	return manager->scan_wanted && !manager->scanning &&
+	       now - manager->scanned_ns > (pause_ns > least_ns ? pause_ns : least_ns);
 }
 
 static void work_check_ready(struct manager *manager, uint64_t now)
@@ -84,7 +101,7 @@ static void work_reclaim(struct manager *manager, uint64_t now)
 	manager->reclaimed_ns = now;
 	processes_reclaim(manager, now);
 	modules_reclaim(manager, now);
-	processes_request_missing(manager, now);
+	process_files_request_missing(manager, now);
 	processes_retry(manager, now);
 	modules_build_again(manager, now);
 	shares_reclaim(&manager->shares, now);
@@ -106,8 +123,7 @@ static void work_on_tick(void *context, uint32_t events)
 	work_reclaim(manager, now);
 	processes_publish(manager);
 	work_check_ready(manager, now);
-	if (manager->scan_wanted && !manager->scanning &&
-	    now - manager->scanned_ns > LIMIT_SCAN_MS * NS_PER_MS)
+	if (work_is_scan_due(manager, now))
 		work_scan(manager);
 	if (manager->role.state == ROLE_STOPPING &&
 	    (!manager->deferred.first || now >= manager->drain_deadline_ns))

@@ -26,6 +26,9 @@ enum {
 /* Starts the first scan and the tick. Returns 0 or a negative errno. */
 int work_start(struct manager *manager);
 
+/* Ends a scan: the opener has reported every process. */
+void work_end_scan(struct manager *manager);
+
 /* Starts the end: the manager stops as soon as no stack waits any more. */
 void work_stop(struct manager *manager);
 

@@ -35,6 +35,19 @@ Test(time_share, a_very_long_duration_does_not_overflow)
 	cr_assert_not(time_share_is_left(&share, 1000 * NS_PER_S));
 }
 
+/* A role that asks often must not get less time for it. */
+Test(time_share, it_grows_in_small_steps_too)
+{
+	struct time_share share = {.percent = 25, .most_ns = NS_PER_S};
+	uint64_t now_ns = NS_PER_S;
+
+	time_share_is_left(&share, now_ns);
+	time_share_spend(&share, NS_PER_S);
+	for (unsigned int i = 0; i < 1000; i++)
+		time_share_is_left(&share, now_ns += 60);
+	cr_expect_eq(share.left_ns, 60 * 1000 / 4);
+}
+
 /* --- parts --- */
 
 static struct time_share whole = {.percent = 50, .most_ns = NS_PER_S};

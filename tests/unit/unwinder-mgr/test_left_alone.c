@@ -7,6 +7,7 @@
 #include "tests/support/fake_peer.h"
 #include "tests/unit/unwinder-mgr/manager_fixture.h"
 #include "unwinder-mgr/module_table.h"
+#include "unwinder-mgr/process_files.h"
 
 enum {
 	USER = 1000,
@@ -53,7 +54,7 @@ static enum module_state map(uint32_t tgid, uint32_t uid, int fd, uint64_t inode
 	processes_set_uid(&manager, tgid, uid);
 	processes_map(&manager, tgid, &mapping, &key, "/tmp/file");
 	const struct msg_file answer = {.cookie = last.cookie, .same_file = 1, .uid = uid};
-	processes_on_file(&manager, &answer, fd);
+	process_files_on_answer(&manager, &answer, fd);
 	return modules_find(&manager.modules, last.cookie)->state;
 }
 

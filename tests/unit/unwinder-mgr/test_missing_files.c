@@ -7,6 +7,7 @@
 #include "common/time_units.h"
 #include "tests/support/fake_peer.h"
 #include "tests/unit/unwinder-mgr/manager_fixture.h"
+#include "unwinder-mgr/process_files.h"
 
 static struct msg_open_file last; /* the last request to the opener */
 static bool worker_is_full;
@@ -59,12 +60,13 @@ Test(missing_files, a_file_is_requested_again_for_the_process_that_maps_it)
 	map(100);
 	cr_assert_eq(requests(), 1);
 	/* There is no second request while the first one is not answered. */
-	processes_request_missing(&manager, UINT64_MAX);
+	process_files_request_missing(&manager, UINT64_MAX);
 	cr_expect_eq(requests(), 1);
 	fail();
-	processes_request_missing(&manager, requested_ns() + LIMIT_MODULE_RETRY_MS * NS_PER_MS - 1);
+	process_files_request_missing(&manager,
+				      requested_ns() + LIMIT_MODULE_RETRY_MS * NS_PER_MS - 1);
 	cr_expect_eq(requests(), 1);
-	processes_request_missing(&manager, requested_ns() + LIMIT_MODULE_RETRY_MS * NS_PER_MS);
+	process_files_request_missing(&manager, requested_ns() + LIMIT_MODULE_RETRY_MS * NS_PER_MS);
 	cr_expect_eq(requests(), 2);
 	cr_expect_eq(last.tgid, 100);
 	cr_expect_eq(last.address_start, 0x1000 * 100);
@@ -77,10 +79,10 @@ Test(missing_files, another_process_is_preferred_to_the_one_that_failed)
 	map(200);
 	cr_assert_eq(last.tgid, 100);
 	fail();
-	processes_request_missing(&manager, requested_ns() + NS_PER_S);
+	process_files_request_missing(&manager, requested_ns() + NS_PER_S);
 	cr_expect_eq(last.tgid, 200);
 	fail();
-	processes_request_missing(&manager, requested_ns() + NS_PER_S);
+	process_files_request_missing(&manager, requested_ns() + NS_PER_S);
 	cr_expect_eq(last.tgid, 100);
 }
 
@@ -90,7 +92,7 @@ Test(missing_files, processes_that_have_ended_are_not_asked)
 	map(200);
 	processes_exit(&manager, 200, 1);
 	fail();
-	processes_request_missing(&manager, requested_ns() + NS_PER_S);
+	process_files_request_missing(&manager, requested_ns() + NS_PER_S);
 	cr_expect_eq(requests(), 2);
 	cr_expect_eq(last.tgid, 100);
 }
@@ -103,9 +105,9 @@ Test(missing_files, the_pause_grows_with_each_failure_up_to_a_limit)
 	for (unsigned int i = 1; i <= LIMIT_MODULE_RETRY_DOUBLINGS + 3; i++) {
 		cr_assert_eq(requests(), i);
 		fail();
-		processes_request_missing(&manager, requested_ns() + pause_ns - 1);
+		process_files_request_missing(&manager, requested_ns() + pause_ns - 1);
 		cr_assert_eq(requests(), i);
-		processes_request_missing(&manager, requested_ns() + pause_ns);
+		process_files_request_missing(&manager, requested_ns() + pause_ns);
 		if (i <= LIMIT_MODULE_RETRY_DOUBLINGS)
 			pause_ns *= 2;
 	}
@@ -117,7 +119,7 @@ Test(missing_files, a_file_that_no_process_maps_is_not_searched_for_each_time)
 	fail();
 	processes_exit(&manager, 100, 1);
 	const uint64_t now_ns = requested_ns() + NS_PER_S;
-	processes_request_missing(&manager, now_ns);
+	process_files_request_missing(&manager, now_ns);
 	cr_expect_eq(requests(), 1);
 	cr_expect_not(modules_any_due(&manager.modules, now_ns));
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which mappings the children of a process get whose maps are not read yet. */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/support/fake_peer.h"
@@ -25,7 +26,8 @@ static void read_maps(uint32_t tgid)
 	processes_set_maps(&manager, tgid, maps, strlen(maps), "parent");
 }
 
-/* Drops the processes that ended long ago. There are no slabs here, so that their lists wait to be published. */
+/* Drops the processes that ended long ago. There are no slabs here, so that their lists wait to be
+ * published. */
 static void reclaim(void)
 {
 	for (struct process *p = manager.processes.dirty; p; p = p->next_dirty)
@@ -113,4 +115,27 @@ Test(processes, a_process_that_has_ended_does_not_wait_for_a_slab)
 	processes_reclaim(&manager, UINT64_MAX);
 	cr_expect_not_null(processes_find(&manager.processes, PARENT));
 	cr_expect_null(processes_find(&manager.processes, CHILD));
+}
+
+/* Such maps are large, and to read them again would not help. */
+Test(processes, maps_for_which_there_is_no_room_are_not_read_twice_a_second)
+{
+	static char many[(PROCESS_MAPPINGS_MAX + 1) * 64];
+	size_t length = 0;
+
+	for (unsigned int i = 0; i <= PROCESS_MAPPINGS_MAX; i++)
+		length +=
+		    (size_t)snprintf(many + length, sizeof(many) - length,
+				     "%x000-%x000 r-xp 00000000 00:00 0 \n", 2 * i, 2 * i + 1);
+	processes_rescan(&manager, PARENT, 1);
+	processes_set_maps(&manager, PARENT, many, length, "parent");
+	cr_expect_eq(mappings_of(PARENT), PROCESS_MAPPINGS_MAX);
+	processes_rescan(&manager, PARENT, 1 + LIMIT_RESCAN_MS * NS_PER_MS);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MAPS], 1);
+	processes_rescan(&manager, PARENT, 1 + LIMIT_REFUSED_RETRY_MS * NS_PER_MS);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MAPS], 2);
+	read_maps(CHILD);
+	processes_rescan(&manager, CHILD, 1);
+	processes_rescan(&manager, CHILD, 1 + LIMIT_RESCAN_MS * NS_PER_MS);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MAPS], 4);
 }

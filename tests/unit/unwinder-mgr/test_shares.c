@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The shares of users: the numbers, and what happens to the files and processes of one who wants too
- * much. */
+/* The shares of users: the numbers, and what happens to the files and processes of one who wants
+ * too much. */
 #include <criterion/criterion.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "tests/support/fake_peer.h"
 #include "tests/unit/unwinder-mgr/manager_fixture.h"
+#include "unwinder-mgr/process_files.h"
 #include "unwinder-mgr/module_table.h"
 
 enum {
@@ -56,7 +58,7 @@ static void answer(uint32_t uid)
 	const int fd = memfd_create("file", MFD_CLOEXEC);
 
 	cr_assert_geq(fd, 0, "%m");
-	processes_on_file(&manager, &message, fd);
+	process_files_on_answer(&manager, &message, fd);
 }
 
 /* Lets a process map `count` new files. Returns how many of them get a module. */
@@ -129,10 +131,12 @@ Test(shares, further_users_share_one_and_used_up_time_is_kept)
 	cr_expect_neq(users[LIMIT_SHARES], users[LIMIT_SHARES - 1]);
 	time_share_is_left(&users[5]->building, now_ns);
 	time_share_spend(&users[5]->building, NS_PER_S);
+	time_share_is_left(&users[6]->following, now_ns);
+	time_share_spend(&users[6]->following, NS_PER_MS);
 	for (uint32_t i = 0; i < LIMIT_SHARES + 2; i++)
 		share_unref(users[i]);
 	shares_reclaim(&manager.shares, now_ns);
-	cr_expect_eq(manager.shares.count, 1);
+	cr_expect_eq(manager.shares.count, 2);
 	shares_reclaim(&manager.shares, now_ns + 100 * NS_PER_S / LIMIT_BUILD_PERCENT);
 	cr_expect_eq(manager.shares.count, 0);
 }
@@ -168,7 +172,7 @@ Test(shares, a_process_of_which_nothing_is_known_cannot_ask_for_everything)
 		const struct msg_file message = {.cookie = m->id, .uid = HOARDER};
 
 		if (m->state == MODULE_OPENING)
-			processes_on_file(&manager, &message, -1);
+			process_files_on_answer(&manager, &message, -1);
 	}
 	cr_expect_eq(processes_find(&manager.processes, 100)->requests, 0);
 }
@@ -222,4 +226,180 @@ Test(shares, an_agent_begins_again_when_all_ids_of_modules_have_been_used)
 	cr_expect_eq(map_files(10, HOARDER, 1), 0);
 	cr_expect(manager.role.loop.stopped);
 	cr_expect_neq(manager.role.loop.status, 0);
+}
+
+static struct share *share_of(uint32_t tgid)
+{
+	return processes_find(&manager.processes, tgid)->share;
+}
+
+static void use_up_time(uint32_t tgid)
+{
+	time_share_is_left(&share_of(tgid)->following, clock_monotonic_ns());
+	time_share_spend(&share_of(tgid)->following, 1000 * NS_PER_S);
+}
+
+static void start_process(uint32_t tgid, uint32_t uid)
+{
+	processes_exec(&manager, tgid, "program", 1);
+	processes_set_uid(&manager, tgid, uid);
+	map_files(tgid, uid, 2);
+}
+
+static void add_slab(void)
+{
+	const int fd = memfd_create("slab", MFD_CLOEXEC);
+
+	cr_assert_eq(ftruncate(fd, BH_SLAB_BYTES), 0);
+	cr_assert_eq(slabs_add(&manager.slabs, manager.slabs.count, fd), 0);
+	close(fd);
+}
+
+/* Returns whether the stacks of a process end at once, according to its published entry. */
+static bool is_refused(uint32_t tgid)
+{
+	const struct bh_process *slot = processes_find(&manager.processes, tgid)->slot;
+
+	cr_assert_not_null(slot);
+	const struct bh_mapping *mappings =
+	    slabs_at(&manager.slabs, &(struct slab_block){.slab = slot->mapping_slab,
+							  .offset = slot->mapping_offset});
+	return manager.modules.published[mappings[0].slot].state == BH_MODULE_REFUSED;
+}
+
+Test(shares, processes_of_a_user_who_does_too_much_are_not_followed)
+{
+	add_slab();
+	start_process(100, HOARDER);
+	start_process(101, HOARDER);
+	start_process(200, NEIGHBOUR);
+	processes_publish(&manager);
+	use_up_time(100);
+	map_new_file(100);
+	map_new_file(200);
+	processes_publish(&manager);
+	cr_expect(processes_find(&manager.processes, 100)->outdated);
+	cr_expect(is_refused(100));
+	/* One that did nothing meanwhile has the right mappings, and so has somebody else's. */
+	cr_expect_not(processes_find(&manager.processes, 101)->outdated);
+	cr_expect_not(is_refused(101));
+	cr_expect_not(processes_find(&manager.processes, 200)->outdated);
+	cr_expect_eq(processes_find(&manager.processes, 200)->list->count, 3);
+	answer(NEIGHBOUR);
+	/* A child has its parent's mappings, which nobody knows. */
+	processes_fork(&manager, 100, 102);
+	processes_publish(&manager);
+	cr_expect(is_refused(102));
+	cr_expect_not(processes_may_read_maps(&manager, 101, HOARDER));
+	cr_expect(processes_find(&manager.processes, 101)->outdated, "its maps may have changed");
+	cr_expect_not(processes_may_read_maps(&manager, 103, HOARDER));
+	cr_expect(processes_may_read_maps(&manager, 200, NEIGHBOUR));
+	shares_follow_nobody(&manager.shares);
+}
+
+Test(shares, processes_are_followed_again_when_there_is_time)
+{
+	static const char maps[] = "00400000-00401000 r-xp 00000000 00:00 0 \n";
+	const uint64_t now_ns = clock_monotonic_ns();
+
+	add_slab();
+	start_process(100, HOARDER);
+	start_process(101, HOARDER);
+	use_up_time(100);
+	map_new_file(100);
+	map_new_file(101);
+	processes_retry(&manager, now_ns);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MAPS], 0, "there is no time yet");
+	share_of(100)->following.left_ns = LIMIT_FOLLOW_MS * NS_PER_MS;
+	processes_retry(&manager, now_ns);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MAPS], 2);
+	cr_expect(processes_may_read_maps(&manager, 100, HOARDER));
+	/* What was read with the last of the time is published. */
+	use_up_time(100);
+	processes_set_maps(&manager, 100, maps, strlen(maps), "program");
+	processes_publish(&manager);
+	cr_expect_not(is_refused(100));
+	share_of(100)->following.left_ns = LIMIT_FOLLOW_MS * NS_PER_MS;
+	/* A program that is executed has no other mappings than those that are reported now. */
+	processes_exec(&manager, 101, "other", 2);
+	map_files(101, HOARDER, 1);
+	processes_publish(&manager);
+	for (uint32_t tgid = 100; tgid <= 101; tgid++) {
+		cr_expect_not(processes_find(&manager.processes, tgid)->outdated);
+		cr_expect_not(is_refused(tgid));
+	}
+}
+
+/* The opener would have to open the maps of all of them at once. */
+Test(shares, many_processes_are_not_followed_again_at_once)
+{
+	for (uint32_t tgid = 100; tgid < 100 + 2 * LIMIT_FOLLOW_AGAIN; tgid++) {
+		processes_exec(&manager, tgid, "program", 1);
+		processes_set_uid(&manager, tgid, HOARDER);
+	}
+	use_up_time(100);
+	for (uint32_t tgid = 100; tgid < 100 + 2 * LIMIT_FOLLOW_AGAIN; tgid++)
+		map_new_file(tgid);
+	share_of(100)->following.left_ns = LIMIT_FOLLOW_MS * NS_PER_MS;
+	const uint64_t now_ns = clock_monotonic_ns();
+	processes_retry(&manager, now_ns);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MAPS], LIMIT_FOLLOW_AGAIN);
+	processes_retry(&manager, now_ns + 1);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MAPS], 2 * LIMIT_FOLLOW_AGAIN, "the others");
+}
+
+/* Retired copies of lists cannot be used by anybody, so they count. Otherwise a process that
+ * changes its mappings all the time would leave no room for others. */
+Test(shares, lists_that_change_all_the_time_leave_room_for_those_of_others)
+{
+	enum {
+		MAPPINGS = 4000,
+	};
+
+	add_slab();
+	manager.slabs.exhausted = true;
+	processes_exec(&manager, 100, "program", 1);
+	processes_set_uid(&manager, 100, HOARDER);
+	for (uint64_t i = 0; i < 2 * BH_SLAB_BYTES / (MAPPINGS * sizeof(struct bh_mapping)); i++) {
+		for (uint64_t j = i ? MAPPINGS - 1 : 0; j < MAPPINGS; j++)
+			processes_map(
+			    &manager, 100,
+			    &(struct mapping){.start = j << 13, .end = (j << 13) + 0x1000},
+			    &(struct module_key){0}, "//anon");
+		processes_publish(&manager);
+	}
+	cr_expect_geq(slabs_room(&manager.slabs), BH_SLAB_BYTES / 4);
+	cr_expect(is_refused(100));
+	start_process(200, NEIGHBOUR);
+	processes_publish(&manager);
+	cr_expect_not(is_refused(200));
+	slabs_reclaim(&manager.slabs, UINT64_MAX);
+	processes_retry(&manager, clock_monotonic_ns());
+	processes_publish(&manager);
+	cr_expect_not(is_refused(100));
+}
+
+Test(shares, the_time_that_processes_take_is_that_of_their_user)
+{
+	const int64_t most_ns = LIMIT_FOLLOW_MS * NS_PER_MS;
+
+	add_slab();
+	start_process(100, HOARDER);
+	start_process(200, NEIGHBOUR);
+	processes_publish(&manager);
+	time_share_is_left(&share_of(100)->following, clock_monotonic_ns() + NS_PER_S);
+	time_share_is_left(&share_of(200)->following, clock_monotonic_ns() + NS_PER_S);
+	share_of(100)->following.left_ns = share_of(200)->following.left_ns = most_ns;
+	share_of(100)->following.percent = share_of(200)->following.percent = 0;
+	const uint64_t began_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
+	for (unsigned int i = 0; i < 10000; i++)
+		processes_map(&manager, 100,
+			      &(struct mapping){.start = 0x1000 * i, .end = 0x1000 * (i + 1)},
+			      &(struct module_key){0}, "//anon");
+	processes_publish(&manager);
+	const int64_t took_ns = (int64_t)(clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns);
+	const int64_t spent_ns = most_ns - share_of(100)->following.left_ns;
+	cr_expect(spent_ns > took_ns / 2 && spent_ns <= took_ns, "%ld of %ld ns", spent_ns,
+		  took_ns);
+	cr_expect_eq(share_of(200)->following.left_ns, most_ns);
 }

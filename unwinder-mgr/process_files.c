@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unwinder-mgr/process_files.h"
+
+#include "unwinder-mgr/manager.h"
+
+/* Lets the mappings of `module` belong to `other`, which has the same file. */
+static void processes_replace_module(struct manager *manager, struct module *module,
+				     struct module *other)
+{
+	for (unsigned int i = 0; i < PROCESS_BUCKETS; i++) {
+		for (struct process *p = manager->processes.buckets[i]; p; p = p->next) {
+			struct mapping_list *list = mapping_list_has(p->list, module)
+							? processes_own_list(manager, p)
+							: NULL;
+
+			if (!list)
+				continue;
+			mapping_list_replace(list, module, other);
+			p->refused |= other == manager->modules.no_room;
+		}
+	}
+	modules_abandon(&manager->modules, module);
+}
+
+/* Has the module's file opened again for one process. */
+static void process_request_file(struct manager *manager, struct process *process,
+				 struct module *module)
+{
+	struct mapping_list *list = processes_own_list(manager, process);
+
+	for (size_t i = 0; list && i < list->count; i++) {
+		struct mapping *m = &list->mappings[i];
+
+		if (m->module != module)
+			continue;
+		m->module =
+		    modules_get(manager, &module->key, process, m->start, m->end, module->path);
+		module_put(module);
+	}
+}
+
+/* Has the module's file opened for every process that maps it, except the one for which it was
+ * opened already. */
+static void processes_unshare_module(struct manager *manager, struct module *module)
+{
+	for (unsigned int i = 0; i < PROCESS_BUCKETS; i++) {
+		for (struct process *p = manager->processes.buckets[i]; p; p = p->next) {
+			if (p->tgid != module->requested_for && mapping_list_has(p->list, module))
+				process_request_file(manager, p, module);
+		}
+	}
+}
+
+void process_files_on_answer(struct manager *manager, const struct msg_file *answer, int fd)
+{
+	const struct modules_answer result = modules_on_file(manager, answer, fd);
+	struct process *process =
+	    result.requested_for ? processes_find(&manager->processes, result.requested_for) : NULL;
+
+	if (process) {
+		process->requests -= process->requests > 0;
+		processes_set_uid(manager, process->tgid, answer->uid);
+	}
+	if (result.unshared)
+		processes_unshare_module(manager, result.module);
+	if (result.duplicate)
+		processes_replace_module(manager, result.module, result.duplicate);
+}
+
+/* Has the opener asked for every module that is due and that this process maps; not for those that
+ * were last opened through this process, unless `again`. */
+static void process_request_missing(struct manager *manager, struct process *process, bool again,
+				    uint64_t now_ns)
+{
+	const struct mapping_list *list = process->list;
+
+	for (size_t i = 0; list && i < list->count; i++) {
+		const struct mapping *m = &list->mappings[i];
+
+		if (m->module && module_is_due(m->module, now_ns) &&
+		    (again || m->module->requested_for != process->tgid))
+			module_request(manager, m->module, process, m->start, m->end);
+	}
+}
+
+void process_files_request_missing(struct manager *manager, uint64_t now_ns)
+{
+	/* The process that was tried last is tried again only if there is no other. */
+	for (int again = 0; again <= 1; again++) {
+		if (!modules_any_due(&manager->modules, now_ns))
+			return;
+		for (unsigned int i = 0; i < PROCESS_BUCKETS; i++) {
+			for (struct process *p = manager->processes.buckets[i]; p; p = p->next) {
+				if (!p->exited_ns)
+					process_request_missing(manager, p, again, now_ns);
+			}
+		}
+	}
+	modules_postpone_due(&manager->modules, now_ns);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the opener's answers about files mean for the mappings of processes (modules.h). */
+#ifndef UNWINDER_MGR_PROCESS_FILES_H
+#define UNWINDER_MGR_PROCESS_FILES_H
+
+#include <stdint.h>
+
+#include "ipc/messages.h"
+
+struct manager;
+
+/* Handles the opener's answer to a request for a file; `fd`, -1 if there is none, is taken over.
+ * The process through which the file was opened waits for one file less, and its user is known. The
+ * mappings of all processes are changed as the answer requires. */
+void process_files_on_answer(struct manager *manager, const struct msg_file *answer, int fd);
+
+/* Requests files that could not be opened again, each for a running process that maps it, when that
+ * is due (module_is_due). */
+void process_files_request_missing(struct manager *manager, uint64_t now_ns);
+
+#endif
