@@ -103,6 +103,12 @@ static __always_inline void submit(struct bpf_perf_event_data *ctx, struct cpu_s
 	struct bh_sample *h = &cpu->unwind.header;
 	const __u64 frames = (__u64)h->user_count + h->kernel_count;
 
+	/* With an id, a record without frames would refer to a stack that was sent before. */
+	if (!frames) {
+		h->stack_id = 0;
+		send_record(cpu, sizeof(*h), submit_flags(cpu, sizeof(*h)));
+		return;
+	}
 	h->stack_id = make_stack_id(cpu);
 	const __u64 *slot = send_entry_slot(h);
 	const __u64 entry = send_entry(h);
@@ -110,7 +116,7 @@ static __always_inline void submit(struct bpf_perf_event_data *ctx, struct cpu_s
 	if (!slot)
 		return;
 	const __u64 last = *(volatile __u64 *)slot;
-	if (frames && (entry ^ last) >> 16 == 0 && (__u16)(entry - last) < BH_DEDUP_EPOCHS) {
+	if ((entry ^ last) >> 16 == 0 && (__u16)(entry - last) < BH_DEDUP_EPOCHS) {
 		h->user_count = 0;
 		h->kernel_count = 0;
 		send_record(cpu, sizeof(*h), submit_flags(cpu, sizeof(*h)));

@@ -73,6 +73,14 @@ class Filters(lib.Case):
         self.assertEqual([f for s in recording.samples for f in s.frames if not f.endswith("_[k]")], [], recording.describe())
         self.assert_only(recording, ["syscalls"])
 
+    def test_samples_without_frames_are_not_lost(self):
+        """Such a record looked like a reference to a stack that was sent before."""
+        with lib.Burner() as program:
+            recording = self.record("-K", "-p", program.pid)
+        self.assertEqual(recording.stats["lost"]["stack_undefined"], 0, recording.describe())
+        without = sum(s.count for s in recording.samples if not s.frames)
+        self.assertGreater(without, 0.9 * sum(s.count for s in recording.samples), recording.describe())
+
     def test_both_by_default(self):
         with lib.Program("syscalls") as program:
             recording = self.record("-p", program.pid)

@@ -160,6 +160,22 @@ static uint64_t lost_references(const struct worker *worker)
 	return worker->losses.lost[LOSS_STACK_UNDEFINED];
 }
 
+/* The kernel side gives such a stack no id, because without frames it would be a reference. */
+Test(samples, a_stack_without_frames_is_defined)
+{
+	struct worker *worker = worker_new();
+	const struct bh_sample header = {
+	    .time_ns = 1, .tgid = TGID, .tid = TGID, .reason = BH_REASON_COMPAT, .comm = "test"};
+
+	samples_add(worker, &header, NULL);
+	samples_add(worker, &header, NULL);
+	flush(worker);
+	cr_assert_eq(sent.samples, 2);
+	cr_assert_eq(sent.stacks, 1);
+	cr_assert_eq(lost_references(worker), 0);
+	worker_free(worker);
+}
+
 Test(samples, a_repeated_stack_is_defined_once)
 {
 	struct worker *worker = worker_new();
