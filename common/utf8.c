@@ -64,8 +64,14 @@ size_t utf8_length(const char *text, size_t left, enum utf8_class allowed)
 	return length && utf8_is_of_class(code_point, allowed) ? length : 0;
 }
 
-/* Returns whether each of the next 8 bytes is ASCII and none is NUL, as nearly always. The
- * subtraction borrows into the top bit of a byte that is zero. */
+/* Returns whether the byte is printable ASCII, which is of every class. */
+static bool utf8_byte_is_plain(char byte)
+{
+	return byte >= 0x20 && byte < 0x7f;
+}
+
+/* Returns whether each of the next 8 bytes is printable ASCII, as nearly always. The subtraction
+ * borrows into the top bit of a byte below 0x20, and the addition carries into that of 0x7f. */
 static bool utf8_next_8_are_plain(const char *text, size_t left)
 {
 	const uint64_t ones = 0x0101010101010101;
@@ -74,19 +80,17 @@ static bool utf8_next_8_are_plain(const char *text, size_t left)
 	if (left < sizeof(bytes))
 		return false;
 	memcpy(&bytes, text, sizeof(bytes));
-	return !((bytes | (bytes - ones)) & ones << 7);
+	return !((bytes | (bytes - 0x20 * ones) | (bytes + ones)) & ones << 7);
 }
 
 bool utf8_is_valid(const char *text, size_t length, enum utf8_class allowed)
 {
-	const bool fast = allowed <= UTF8_TEXT;
-
 	for (size_t at = 0; at < length;) {
-		if (fast && utf8_next_8_are_plain(text + at, length - at)) {
+		if (utf8_next_8_are_plain(text + at, length - at)) {
 			at += sizeof(uint64_t);
 			continue;
 		}
-		if (fast && (uint8_t)text[at] - 1u < 0x7f) { /* ASCII, but not NUL */
+		if (utf8_byte_is_plain(text[at])) {
 			at++;
 			continue;
 		}

@@ -225,11 +225,11 @@ _Static_assert(sizeof(struct msg_resume) == 8, "wire");
  * comes from the profiled processes: a comm, whose invalid bytes have become three bytes each. */
 struct msg_top_process {
 	uint64_t samples;
-	uint32_t members; /* how many processes or threads the name stands for */
-	uint32_t id;	  /* GROUP_BY_PID: the pid */
-	char name[3 * MSG_COMM_BYTES];
+	uint32_t members;	       /* how many processes or threads the name stands for */
+	uint32_t id;		       /* GROUP_BY_PID: the pid */
+	char name[4 * MSG_COMM_BYTES]; /* an escaped byte takes four */
 };
-_Static_assert(sizeof(struct msg_top_process) == 64, "wire");
+_Static_assert(sizeof(struct msg_top_process) == 80, "wire");
 
 struct msg_top_function {
 	uint64_t self, total;

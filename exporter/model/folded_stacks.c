@@ -17,8 +17,8 @@
 #define RUNS_MIN 128
 #define PID_BYTES_MAX 16 /* " (4294967295)" and its NUL */
 /* A name that is cut within a character grows by up to this many bytes when it is interned: each of
- * up to three bytes of that character becomes U+FFFD, which takes three bytes. */
-#define CUT_BYTES 6
+ * up to three bytes of that character becomes an escape of four bytes. */
+#define CUT_BYTES 9
 
 /* Compares two stacks in which each frame is one call. */
 static int compare_stacks(const struct folded_stacks *folded, const struct profile_stack *a,

@@ -22,6 +22,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "common/escape.h"
 #include "common/utf8.h"
 
 #define STRING_BYTES_MAX 4096
@@ -323,9 +324,9 @@ int profile_string(struct profile *profile, const char *text, size_t length, uin
 {
 	char clean[STRING_BYTES_MAX + 1];
 
-	if (length <= STRING_BYTES_MAX && utf8_is_valid(text, length, UTF8_TEXT))
+	if (length <= STRING_BYTES_MAX && utf8_is_valid(text, length, UTF8_PRINTABLE))
 		return intern_clean(profile, text, length, id);
-	length = utf8_copy(clean, sizeof(clean), text, length, UTF8_TEXT);
+	length = escape_text(clean, sizeof(clean), text, length, ESCAPE_KEEP_PRINTABLE, NULL);
 	return intern_clean(profile, clean, length, id);
 }
 

@@ -144,8 +144,9 @@ void profile_fini(struct profile *profile);
  * return 0; -ENOMEM or -ENOSPC, and the profile is unchanged; or -EINVAL if a reference inside
  * (string, mapping, ...) does not exist or a location has no kind.
  *
- * Strings of a profile are UTF-8 without NUL, of at most 4,096 bytes. Other bytes become U+FFFD
- * (utf8_copy()), and a longer text is cut.
+ * Strings of a profile are printable UTF-8 (UTF8_PRINTABLE), of at most 4,096 bytes. Every other
+ * byte becomes \xNN (escape_text()), and a longer text is cut. So no output can have a name that
+ * drives a terminal, ends a line or changes the direction of a text.
  */
 int profile_string(struct profile *profile, const char *text, size_t length, uint32_t *id);
 int profile_mapping(struct profile *profile, const struct profile_mapping *mapping, uint32_t *id);

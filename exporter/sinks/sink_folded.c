@@ -15,16 +15,13 @@
 #include "exporter/sinks/sink.h"
 #include "exporter/sinks/sink_stream.h"
 
-/* Frames are separated by ';' and stacks by line ends, so labels must contain neither. Other
- * control characters are replaced because they could drive a terminal. */
+/* Frames are separated by ';' and stacks by line ends, so labels must contain neither. Strings of a
+ * profile have no line ends. */
 static void clean_label(char *label, size_t length)
 {
 	for (size_t i = 0; i < length; i++) {
-		uint8_t c = (uint8_t)label[i];
-		if (c == ';')
+		if (label[i] == ';')
 			label[i] = ':';
-		else if (c < 0x20 || c == 0x7f)
-			label[i] = '?';
 	}
 }
 

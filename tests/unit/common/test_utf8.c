@@ -107,6 +107,13 @@ Test(utf8, invalid_byte_is_found_at_every_place_of_a_long_text)
 		cr_assert(utf8_is_valid(text, sizeof(text), UTF8_TEXT));
 		text[at] = '\x80';
 		cr_assert_not(utf8_is_valid(text, sizeof(text), UTF8_TEXT));
+		for (char c = 1; c < 0x7f; c++) {
+			text[at] = c;
+			cr_assert(utf8_is_valid(text, sizeof(text), UTF8_TEXT));
+			cr_assert_eq(utf8_is_valid(text, sizeof(text), UTF8_PRINTABLE), c >= 0x20);
+		}
+		text[at] = 0x7f;
+		cr_assert_not(utf8_is_valid(text, sizeof(text), UTF8_PRINTABLE));
 		text[at] = '\0';
 		cr_assert_not(utf8_is_valid(text, sizeof(text), UTF8_TEXT));
 	}

@@ -60,14 +60,20 @@ Test(profile, equal_contents_have_one_id)
 	cr_expect_eq(p.strings_count, 50003);
 }
 
-Test(profile, strings_are_utf8)
+Test(profile, strings_are_printable_utf8)
 {
 	uint32_t a, b;
 
 	cr_assert_eq(profile_string(&p, "x\0y", 3, &a), 0);
-	cr_expect_str_eq(p.strings[a], "x\xef\xbf\xbdy");
-	cr_expect_eq(profile_string_length(&p, a), 5);
-	cr_assert_eq(profile_string(&p, "x\xffy", 3, &b), 0);
+	cr_expect_str_eq(p.strings[a], "x\\x00y");
+	cr_expect_eq(profile_string_length(&p, a), 6);
+	cr_assert_eq(profile_string(&p, "x\xff\xc2\x9b\x1b[2J\n", 9, &a), 0);
+	cr_expect_str_eq(p.strings[a], "x\\xff\\xc2\\x9b\\x1b[2J\\x0a");
+	/* U+202E changes the direction of a text. */
+	cr_assert_eq(profile_string(&p, "12345678\xe2\x80\xae", 11, &a), 0);
+	cr_expect_str_eq(p.strings[a], "12345678\\xe2\\x80\\xae");
+	/* What was cleaned is clean. */
+	cr_assert_eq(profile_string(&p, p.strings[a], profile_string_length(&p, a), &b), 0);
 	cr_expect_eq(a, b);
 	cr_assert_eq(profile_string(&p, "x\xc3\xa4y", 4, &b), 0);
 	cr_expect_str_eq(p.strings[b], "x\xc3\xa4y");
@@ -92,7 +98,7 @@ Test(profile, long_strings_are_cut_at_a_character)
 	cr_expect_eq(profile_string_length(&p, a), 4095);
 	memset(text, 0xff, 4096);
 	cr_assert_eq(profile_string(&p, text, 4096, &a), 0);
-	cr_expect_eq(profile_string_length(&p, a), 4095);
+	cr_expect_eq(profile_string_length(&p, a), 4096);
 }
 
 Test(profile, processes_differ_in_any_field)
