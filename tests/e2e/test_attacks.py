@@ -1,74 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that try to keep the profiler busy, next to well-behaved programs, whose stacks stay right.
+"""Attacks by files that are expensive, and by file systems that do not answer, next to well-behaved programs, whose stacks stay right.
 
-Each attack is a program whose damage was seen without the defence. The well-behaved programs know their call chains; one of
-them starts during the attack.
+Each attack is a program whose damage was seen without the defence.
 """
-import contextlib
 import os
 import re
-import select
 import struct
-import subprocess
 
 import lib
+from attack import NOBODY, AttackCase, write_elf
 
-FREQ = 99
-X86_64 = 62  # e_machine
 CALLS = 1000  # of each of the two files
 FILLERS = 1000000  # functions of each file: two indexes of symbols do not fit into memory at the same time
-NOBODY = 65534  # the uid of the attackers that hoard
 HOARDED_FILES = 4500  # more than the limit on modules
 RULES = 1 << 16  # that there is room for
 RULES_OF_FILE = 256  # of most of them. Without shares, a file for which there is no room gets nothing, so small files take the rest
 SMALL_FILES = 1000
-
-# Maps the files with the numbers [first, last) as code, in three processes because one may have 4,095 mappings. Then it waits.
-HOARD = """
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <signal.h>
-#include <unistd.h>
-int main(int argc, char **argv)
-{
-	const int count = atoi(argv[1]), part = count / 3;
-	int first = 0, last = part;
-	for (int i = 1; i < 3; i++) {
-		const pid_t parent = getpid();
-		if (fork())
-			break;
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (getppid() != parent)
-			return 0;
-		first = last;
-		last = i < 2 ? last + part : count;
-	}
-	for (int i = first; i < last; i++) {
-		char name[32];
-		snprintf(name, sizeof(name), "hoard/%d", i);
-		const int fd = open(name, O_RDONLY);
-		if (fd < 0 || mmap(0, 8192, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) == MAP_FAILED)
-			return 1;
-		close(fd);
-	}
-	for (;;)
-		usleep(1000);
-}
-"""
-
-
-def write_elf(path, kind, segments, content, sections):
-    """An ELF file: its header, `segments` (program headers), `content`, and the headers of `sections`, of which the last has their names."""
-    start = 64 + len(segments)
-    with open(path, "wb") as file:
-        file.write(struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\2\1\1", kind, X86_64, 1, 0, 64 if segments else 0, start + len(content), 0, 64,
-                               56 if segments else 0, len(segments) // 56, 64, len(sections), len(sections) - 1))
-        file.write(segments + content)
-        for section in sections:
-            file.write(struct.pack("<IIQQQQIIQQ", *section))
 
 
 def write_chain(path, name, following):
@@ -119,57 +66,7 @@ def write_rules(path, first, count):
                (7, 1, 2, eh_frame, eh_frame, len(frames), 0, 0, 8, 0), (17, 3, 0, 0, strings, len(names), 0, 0, 1, 0)])
 
 
-class Attacks(lib.Case):
-    def compile(self, *args):
-        subprocess.run(["cc", *args], cwd=self.directory, check=True)
-
-    @contextlib.contextmanager
-    def attack(self, *command, uid=None):
-        """A running attack. One that prints anything has begun then."""
-        process = subprocess.Popen(command, cwd=self.directory, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, user=uid)
-        try:
-            select.select([process.stdout], [], [], 0.5)
-            self.assertIsNone(process.poll(), "the attack ended")
-            yield process.pid
-        finally:
-            process.kill()
-            process.wait()
-            process.stdout.close()
-
-    def build_newcomer(self):
-        """The path of a program that is in no other process, and whose unwind rules are in no other file."""
-        functions = 20
-        with open(f"{self.directory}/newcomer.c", "w", encoding="ascii") as file:
-            file.write('#include "chain.h"\nCHAIN_GLOBALS;\nKEEP long f0(long n) { CHAIN_BURN(); return n; }\n')
-            for i in range(1, functions):
-                file.write(f"KEEP long f{i}(long n) {{ volatile char room[{16 * (3000 + i)}]; room[0] = 1; return f{i - 1}(n) + room[n]; }}\n")
-            chain = ", ".join(f"'f{i}'" for i in range(functions))
-            file.write(f"int main(int argc, char **argv)\n{{\n\tchain_start(argc, argv, 0);\n\tchain_say(\"{{'chains': [[{chain}, 'main', '@start']]}}\");\n")
-            file.write(f"\treturn (int)f{functions - 1}(0);\n}}\n")
-        self.compile("-O1", "-g0", "-fomit-frame-pointer", "-fno-stack-protector", "-fasynchronous-unwind-tables",
-                     "-I", f"{lib.SOURCE}/tests/e2e/programs", "newcomer.c", "-o", "newcomer")
-        return f"{self.directory}/newcomer"
-
-    def record_attack(self, *command, uid=None):
-        """A recording of an attack and of two well-behaved programs. Checks the samples of the latter, and returns the recording."""
-        newcomer = self.build_newcomer()
-        with lib.Program("recursion", 28) as before, self.attack(*command, uid=uid):
-            process = self.start(seconds=None, freq=FREQ)
-            self.wait_until_recording(process)
-            with lib.Program("newcomer", path=newcomer) as later:
-                self.give_cpu_time(5, process)
-                expected = lib.Expectation({"chains": before.expectation.said["chains"] + later.expectation.said["chains"]})
-            process.terminate()
-            recording = self.finish(process)
-        self.assert_accounted(recording)
-        samples = recording.of("recursion") + recording.of("newcomer")
-        right = sum(s.count for s in samples if expected.matches(s))
-        lost, taken = sum(recording.stats["lost"].values()), recording.stats["taken"]
-        print(f"  {right} of {sum(s.count for s in samples)} samples of the well-behaved programs are right, {lost} of {taken} are lost")
-        self.assert_stacks(recording, samples, expected, 0.99, 5 * FREQ)
-        self.assertLessEqual(lost, 0.01 * taken, recording.describe())
-        return recording
-
+class Attacks(AttackCase):
     def test_stack_that_alternates_between_two_files_of_a_million_functions(self):
         """Not all symbols of both files fit into memory, so each frame makes the other file's be dropped."""
         write_fillers(f"{self.directory}/fillers.o")
@@ -177,8 +74,8 @@ class Attacks(lib.Case):
             write_chain(f"{self.directory}/{name}.s", name, following)
             self.compile("-shared", f"{name}.s", "fillers.o", "-o", f"lib{name}.so", "-Wl,-z,noexecstack", "-Wl,--allow-shlib-undefined")
         with open(f"{self.directory}/attack.c", "w", encoding="ascii") as file:
-            file.write(f"void a0(void);\nvoid a{CALLS}(void) {{ for (;;) ; }}\nint main(void) {{ a0(); return 0; }}\n")
-        self.compile("attack.c", "-o", "attack", "-rdynamic", "-L.", "-la", "-lb", "-Wl,-rpath,.", "-Wl,--allow-shlib-undefined")
+            file.write(f'#include "attack.h"\nvoid a0(void);\nvoid a{CALLS}(void) {{ for (;;) ; }}\nint main(void) {{ attack_say_ready(); a0(); }}\n')
+        self.compile("-D_GNU_SOURCE", "-I", f"{lib.SOURCE}/tests/e2e/programs", "attack.c", "-o", "attack", "-rdynamic", "-L.", "-la", "-lb", "-Wl,-rpath,.", "-Wl,--allow-shlib-undefined")
         recording = self.record_attack("./attack")
         self.assertIn("reading the symbols of files takes too long", recording.stderr)
         deep = [s for s in recording.of("attack") if len(s.frames) > CALLS]
@@ -190,11 +87,8 @@ class Attacks(lib.Case):
         os.mkdir(f"{self.directory}/hoard")
         for i in range(count):
             write(f"{self.directory}/hoard/{i}", i)
-        with open(f"{self.directory}/attack.c", "w", encoding="ascii") as file:
-            file.write(HOARD)
-        self.compile("attack.c", "-o", "attack")
         os.chmod(self.directory, 0o755)
-        recording = self.record_attack("./attack", str(count), uid=NOBODY)
+        recording = self.record_attack(f"{lib.PROGRAMS}/hoard", str(count), uid=NOBODY)
         self.assertRegex(recording.stderr, f"a user has used up the share .* uid={NOBODY}")
 
     def test_more_files_than_there_may_be_modules(self):

