@@ -199,6 +199,8 @@ int main(int argc, char **argv)
 	if (argc < 3 || chdir(argv[1]) < 0)
 		attack_fail("directory");
 	enter_namespaces(!strcmp(argv[2], "open") || !strcmp(argv[2], "read"));
+	/* The server ends with it too. A signal at the end of its parent, another user, would not reach it. */
+	attack_contain();
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 || mount("none", ".", "tmpfs", 0, NULL) < 0 || chdir(argv[1]) < 0 ||
 	    mkdir("fuse", 0755) < 0 || mkdir("lower", 0755) < 0 || mkdir("merged", 0755) < 0)
 		attack_fail("directories");

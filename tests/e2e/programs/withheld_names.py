@@ -22,5 +22,6 @@ words = (ctypes.c_size_t * 32).from_address(id(nameless.__code__))
 for i, word in enumerate(words):
     if word in names:
         words[i] = page
-print(os.getpid(), flush=True)
+# The program is in a pid namespace, and /proc that of the host.
+print(os.readlink("/proc/self"), flush=True)
 nameless()
