@@ -16,6 +16,19 @@
 #include "tests/support/failing_memory.h"
 #include "tests/support/fake_peer.h"
 
+/* Handlers of definitions that no test looks at. */
+#define IGNORE(name)                                                                               \
+	static int ignore_##name(void *context, const struct record_##name *record)                \
+	{                                                                                          \
+		(void)context;                                                                     \
+		(void)record;                                                                      \
+		return 0;                                                                          \
+	}
+IGNORE(module)
+IGNORE(function)
+IGNORE(process)
+IGNORE(thread)
+
 /* What the exporter received: on_send() reads the batches that the worker sends. */
 static struct {
 	int answer; /* what peer_send() returns */
@@ -50,39 +63,11 @@ static int on_sample(void *context, const struct record_sample *sample)
 	return 0;
 }
 
-static int ignore_module(void *context, const struct record_module *module)
-{
-	(void)context;
-	(void)module;
-	return 0;
-}
-
-static int ignore_function(void *context, const struct record_function *function)
-{
-	(void)context;
-	(void)function;
-	return 0;
-}
-
 static int on_frame(void *context, const struct record_frame *frame)
 {
 	(void)context;
 	(void)frame;
 	sent.frames++;
-	return 0;
-}
-
-static int ignore_process(void *context, const struct record_process *process)
-{
-	(void)context;
-	(void)process;
-	return 0;
-}
-
-static int ignore_thread(void *context, const struct record_thread *thread)
-{
-	(void)context;
-	(void)thread;
 	return 0;
 }
 
