@@ -10,9 +10,8 @@ import shutil
 import subprocess
 
 import lib
+from attack import FREQ, NOBODY
 
-FREQ = 99
-NOBODY = 65534  # the uid of the attackers
 BUSY_ATTACKERS = 4
 SLEEPING_ATTACKERS = 300
 PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
@@ -21,7 +20,7 @@ CHAIN = ["innermost", "Middle.step", "outermost", "<module>"]  # of named_chain.
 NO_TIME = "[Python: name not read in time]"
 
 
-class AttackHeaps(lib.Case):
+class Heaps(lib.Case):
     @contextlib.contextmanager
     def python(self, name, program, *args, user=None):
         """A Python program that runs until the `with` ends, as a process of this name."""

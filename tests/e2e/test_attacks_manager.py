@@ -6,14 +6,11 @@ starts during the attack.
 """
 import contextlib
 import os
-import select
 import shutil
-import subprocess
 
 import lib
+from attack import FREQ, NOBODY, AttackCase
 
-FREQ = 99
-NOBODY = 65534  # the uid of the attackers
 CPU_MOST = 0.3  # of one CPU. Following the processes of one user may take 0.2 (LIMIT_FOLLOW_PERCENT)
 # The manager's CPU time for one second of processes that do nothing but map. Without the array of recent mappings, and with maps that
 # are read twice a second, it is 0.4 to 0.7; with them 0.1. Everything else, which is also what other processes of the machine do, may
@@ -24,20 +21,7 @@ CPU_ELSE_PART = 0.02
 KEPT = 20  # processes whose maps have 4 MiB. To read and parse these takes some 70 ms each
 
 
-class MappingsCpu(lib.Case):
-    @contextlib.contextmanager
-    def attack(self, *args):
-        """An attack that has begun: its pid."""
-        process = subprocess.Popen([f"{lib.PROGRAMS}/mappings", *args], cwd=self.directory, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, user=NOBODY)
-        try:
-            select.select([process.stdout], [], [], lib.PATIENCE)
-            self.assertEqual(process.stdout.readline(), b"ready\n")
-            yield process.pid
-        finally:
-            process.kill()
-            process.wait()
-            process.stdout.close()
-
+class Manager(AttackCase):
     def program(self, name, copy):
         """A program that knows its chain, under a name that no other program has, and from a file that no other process maps."""
         copy += str(os.getpid())
@@ -48,7 +32,7 @@ class MappingsCpu(lib.Case):
         """A recording of attacks: the manager's CPU time, that of the attackers, and the duration, in seconds."""
         with contextlib.ExitStack() as stack:
             before = stack.enter_context(self.program("recursion", "before"))
-            attackers = [lib.Process(stack.enter_context(self.attack(*attack))) for attack in attacks]
+            attackers = [lib.Process(stack.enter_context(self.attack(f"{lib.PROGRAMS}/mappings", *attack, uid=NOBODY)).pid) for attack in attacks]
             process = self.start(seconds=None, freq=FREQ)
             began = sum(attacker.cpu_seconds() for attacker in attackers)
             self.wait_until_recording(process)
