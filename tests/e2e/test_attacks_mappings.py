@@ -23,7 +23,10 @@ class Mappings(AttackCase):
                    "descends": "stack_not_descending"}
         for comm, reason in reasons.items():
             samples = [s for s in recording.of(comm) if "run" not in s.frames]
-            self.assertEqual({s.frames[-1] for s in samples}, {f"{lib.CUT}: {reason}]"}, comm)
+            self.assertTrue(all(s.frames[-1].startswith(lib.CUT) for s in samples), comm)
+            # Before the tables are ready a stack is copied, and has another reason.
+            expected = sum(s.count for s in samples if s.frames[-1] == f"{lib.CUT}: {reason}]")
+            self.assertGreater(expected, 0.5 * sum(s.count for s in samples), comm)
             self.assertLessEqual(max(len(s.frames) for s in samples), LIMIT_STACK_FRAMES, comm)
 
 
