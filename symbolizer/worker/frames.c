@@ -20,7 +20,7 @@ enum {
 	/* A managed frame's entry in ids.frames has its first id in the lower bits and the number
 	 * of its ids above them. */
 	COUNT_SHIFT = 26,
-	NAMES_POSTPONED = 1, /* a frame has no name because there was no time to read it */
+	NAMES_POSTPONED = 1, /* a frame has no name yet (worker->names_postponed) */
 };
 _Static_assert(LIMIT_WORKER_FRAMES < (1ll << COUNT_SHIFT) / RUNTIME_INLINED_MAX / 2, "ids fit");
 _Static_assert(RUNTIME_INLINED_MAX < 1 << (32 - COUNT_SHIFT), "counts fit");
@@ -114,7 +114,9 @@ static int kernel_describe(struct worker *worker, uint64_t address, struct recor
 }
 
 /* Describes a frame in a file by the name of its symbol; else by the start of its function; else
- * only by module and address. Returns 0, NAMES_POSTPONED or a negative errno. */
+ * only by module and address. The announcement of a module may be so late that samples do not wait
+ * for it any longer; then their frames have no names until it comes. Returns 0, NAMES_POSTPONED or
+ * a negative errno. */
 static int native_describe(struct worker *worker, uint64_t frame, struct record_frame *record)
 {
 	const uint32_t module_id = (uint32_t)(frame >> BH_FRAME_OFFSET_BITS);
@@ -126,12 +128,13 @@ static int native_describe(struct worker *worker, uint64_t frame, struct record_
 	record->address = offset;
 	struct symbols *symbols;
 	const int error =
-	    module ? modules_get_symbols(&worker->modules, module, &symbols) : -ENODATA;
+	    module ? modules_get_symbols(&worker->modules, module, &symbols) : -EAGAIN;
 	/* The build ids are read with the symbols. */
-	const uint64_t without_ids = error == -EAGAIN && !module->again_ns;
+	const bool without_ids = error == -EAGAIN && !(module && module->again_ns);
 	const uint64_t identity[] = {FRAME_KIND_NATIVE, module_id,
-				     modules_definition(&worker->modules, module_id) | without_ids
-											   << 1};
+				     modules_definition(&worker->modules, module_id), without_ids,
+				     module == NULL};
+	worker->modules.missed |= !module;
 	const XXH128_hash_t key = id_key(&worker->id_secret, identity, sizeof(identity));
 	int r = module_get_id(worker, key, module ? module->path : "[unknown module]",
 			      module ? &module->ids : NULL, &record->module);

@@ -82,6 +82,10 @@ static int worker_on_module(void *context, const struct msg_module *module, stru
 	if (fd >= 0)
 		message->fds[0] = -1;
 	runtimes_on_module(worker, modules_find(&worker->modules, module->id));
+	/* Otherwise the kernel side would refer to stacks without its names for 17 s. */
+	if (worker->modules.missed)
+		stack_ids_send_again(worker);
+	worker->modules.missed = false;
 	return 0;
 }
 

@@ -49,6 +49,7 @@ struct modules {
 	size_t symbols_bytes;	     /* of all modules */
 	uint64_t clock;		     /* counts uses of symbols */
 	bool late_files;	     /* some module has a late file */
+	bool missed;		     /* a frame was in a module that had not been announced */
 	struct work_page *work_page; /* of the role */
 	struct time_share reading;   /* for reading symbols */
 	bool postponed_logged;	     /* that symbols could not be read in time */

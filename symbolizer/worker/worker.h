@@ -49,9 +49,11 @@ struct worker {
 	struct identity *identity; /* NULL: the identity of processes is not asked for */
 	uint64_t naming_until_ns;  /* naming of managed frames pauses after this; 0: never */
 	bool naming_paused;	   /* since the last managed frame that was named */
-	bool names_postponed;	   /* a frame got no name because there was no time to read it */
-	bool batch_held;	   /* the batch waits for the identity of processes in it */
-	bool ring_emptied;	   /* by the last turn */
+	/* A frame got no name because there was no time to read it, or its module is not announced
+	 * yet. */
+	bool names_postponed;
+	bool batch_held;   /* the batch waits for the identity of processes in it */
+	bool ring_emptied; /* by the last turn */
 };
 
 /* Initialises everything but the role. `keep_batches`: the exporter may be restarted, see

@@ -202,6 +202,32 @@ Test(samples, frames_are_defined_again_when_the_file_of_their_module_comes_late)
 	worker_free(worker);
 }
 
+/* On an overloaded machine the announcement may come after samples have waited for it in vain. */
+Test(samples, stacks_are_defined_again_when_their_module_is_announced_late)
+{
+	struct worker *worker = worker_new();
+	const struct msg_module module = {.id = 7, .path = "/bin/program"};
+	struct {
+		struct bh_sample header;
+		uint64_t frames[1];
+	} sample = {.header = {.time_ns = SECOND_NS, .tgid = TGID, .tid = TGID, .user_count = 1},
+		    .frames = {7ull << BH_FRAME_OFFSET_BITS | 0x1000}};
+
+	for (int i = 0; i < 2; i++)
+		samples_add(worker, &sample.header, sample.frames);
+	flush(worker);
+	cr_expect_eq(sent.frames, 1, "nothing new is said of it meanwhile");
+	cr_expect(worker->modules.missed);
+	cr_assert_eq(modules_add(&worker->modules, &module, open("/proc/self/exe", O_RDONLY)), 0);
+	const unsigned int stacks = sent.stacks;
+	for (int i = 0; i < 2; i++)
+		samples_add(worker, &sample.header, sample.frames);
+	flush(worker);
+	cr_expect_eq(sent.frames, 2);
+	cr_expect_eq(sent.stacks, stacks + 1);
+	worker_free(worker);
+}
+
 /* Without time to read symbols, a stack gets no names, but it gets them later. */
 Test(samples, stacks_without_names_are_defined_again)
 {
@@ -288,51 +314,6 @@ Test(samples, stacks_of_a_process_without_time_are_defined_again)
 }
 
 /* --- keys --- */
-
-/* Two different inputs of 32 bytes have the same hash if one begins with a word of the secret, and
- * the other one has the next word at its second place: both products are 0 (XXH3_mix16B). The
- * secret of XXH3 without a key is public, and the seed is added to one word and subtracted from the
- * other. */
-Test(samples, a_process_cannot_make_two_stacks_with_the_same_key)
-{
-	static const uint64_t secret[2] = {0xbe4ba423396cfeb8, 0x1cad21f72c81017c};
-	struct worker *worker = worker_new();
-	struct {
-		struct bh_sample header;
-		uint64_t frames[4];
-	} sample = {
-	    .header = {
-		.time_ns = SECOND_NS, .tgid = TGID, .tid = TGID, .user_count = 4, .comm = "test"}};
-
-	for (unsigned int with_seed = 0; with_seed < 2; with_seed++) {
-		const uint64_t seed = with_seed ? (uint64_t)sample.header.user_count << 16 : 0;
-		const uint64_t first = secret[0] + seed, second = secret[1] - seed;
-		const uint64_t x = 0x123456789;
-		const uint64_t collision[2][4] = {{x, second, 1, 2},
-						  {first, x + second - first, 1, 2}};
-
-		if (!with_seed)
-			cr_expect_eq(XXH128_isEqual(XXH3_128bits(collision[0], 32),
-						    XXH3_128bits(collision[1], 32)),
-				     1);
-		for (int i = 0; i < 2; i++) {
-			memcpy(sample.frames, collision[i], sizeof(sample.frames));
-			samples_add(worker, &sample.header, sample.frames);
-		}
-		flush(worker);
-		cr_expect_eq(sent.stacks, 2 * (with_seed + 1), "%u", sent.stacks);
-	}
-	worker_free(worker);
-}
-
-Test(samples, each_worker_has_keys_of_its_own)
-{
-	struct id_secret first = {0}, second = {0};
-
-	cr_assert_eq(id_secret_init(&first), 0);
-	cr_assert_eq(id_secret_init(&second), 0);
-	cr_expect_neq(id_key_of_text(&first, "main").low64, id_key_of_text(&second, "main").low64);
-}
 
 /* --- ids of the kernel side --- */
 
