@@ -115,3 +115,10 @@ class AttackCase(lib.Case):
         self.assertLessEqual(lost, 0.01 * taken, recording.describe())
         self.wait_for("all processes of the recording to end", lambda: not lib.bulkhead_processes())
         return recording
+
+    def record_program(self, name, *args, comms):
+        """A recording of tests/e2e/programs/NAME, which has samples of these threads."""
+        recording = self.record_attack(f"{lib.PROGRAMS}/{name}", *args)
+        for comm in comms:
+            self.assertTrue(recording.of(comm), f"no sample of {comm}")
+        return recording
