@@ -65,8 +65,10 @@ static void drop_helper(struct lane *lane)
 	if (lane->helper.fd >= 0)
 		loop_remove(lane->loop, lane->helper.fd);
 	const pid_t pid = helper_drop(&lane->helper);
-	if (pid)
+	if (pid) {
 		lane->left[lane->left_count++] = pid;
+		loop_tick_within(lane->loop, LANE_TICK_MS);
+	}
 	lane->sent = 0;
 	lane->paused = false;
 }
@@ -229,6 +231,7 @@ int lane_add(struct lane *lane, const struct opening *opening)
 	lane->count++;
 	*request_at(lane, lane->count - 1) = *opening;
 	send_requests(lane);
+	loop_tick_within(lane->loop, LANE_TICK_MS);
 	return 0;
 }
 
@@ -243,6 +246,8 @@ void lane_tick(struct lane *lane)
 	/* Without a helper nobody works on them. */
 	while (lane->count && lane->helper.fd < 0)
 		fail_first(lane, -EAGAIN);
+	if (lane->count || lane->left_count)
+		loop_tick_within(lane->loop, LANE_TICK_MS);
 }
 
 int lane_start(struct lane *lane, const struct lane_owner *owner, struct quarantine *quarantine,

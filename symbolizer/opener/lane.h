@@ -38,6 +38,7 @@ enum {
 	LANE_REQUESTS_MAX = 8192, /* more than the manager has processes. Full: refused */
 	LANE_DEADLINE_MS = 1500,  /* for one request; opening takes microseconds */
 	LANE_LEFT_MAX = 4,	  /* helpers that were killed and have not ended */
+	LANE_TICK_MS = 1000,	  /* how often lane_tick() is needed while there are any of these */
 };
 
 /* What a lane's owner decides. */
@@ -73,8 +74,8 @@ int lane_start(struct lane *lane, const struct lane_owner *owner, struct quarant
 /* Adds a request. Returns 0, -ENOBUFS if there are too many, or -ENOMEM. */
 int lane_add(struct lane *lane, const struct opening *opening);
 
-/* Looks after deadlines, helpers that ended, and what was stalled. To be called about every second,
- * and more often while the owner is stalled. */
+/* Looks after deadlines, helpers that ended, and what was stalled. To be called at each tick of the
+ * loop: the lane asks for ticks while there are requests, or helpers that have not ended. */
 void lane_tick(struct lane *lane);
 
 /* Drops the requests and the helper, and waits a moment for its end. */
