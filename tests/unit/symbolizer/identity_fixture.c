@@ -12,6 +12,7 @@
 #include "common/clock.h"
 #include "symbolizer/worker/identity.h"
 #include "symbolizer/worker/samples.h"
+#include "tests/unit/symbolizer/ignore_record.h"
 
 struct identity_sent sent;
 
@@ -67,17 +68,10 @@ static int on_sample(void *context, const struct record_sample *sample)
 	return 0;
 }
 
-#define IGNORE(kind)                                                                               \
-	static int ignore_##kind(void *context, const struct record_##kind *record)                \
-	{                                                                                          \
-		(void)context;                                                                     \
-		(void)record;                                                                      \
-		return 0;                                                                          \
-	}
-IGNORE(module)
-IGNORE(function)
-IGNORE(frame)
-IGNORE(stack)
+IGNORE_RECORD(module)
+IGNORE_RECORD(function)
+IGNORE_RECORD(frame)
+IGNORE_RECORD(stack)
 
 static int on_send(enum message_type type, const void *payload, size_t length)
 {

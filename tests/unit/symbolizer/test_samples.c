@@ -15,19 +15,12 @@
 #include "symbolizer/worker/worker.h"
 #include "tests/support/failing_memory.h"
 #include "tests/support/fake_peer.h"
+#include "tests/unit/symbolizer/ignore_record.h"
 
-/* Handlers of definitions that no test looks at. */
-#define IGNORE(name)                                                                               \
-	static int ignore_##name(void *context, const struct record_##name *record)                \
-	{                                                                                          \
-		(void)context;                                                                     \
-		(void)record;                                                                      \
-		return 0;                                                                          \
-	}
-IGNORE(module)
-IGNORE(function)
-IGNORE(process)
-IGNORE(thread)
+IGNORE_RECORD(module)
+IGNORE_RECORD(function)
+IGNORE_RECORD(process)
+IGNORE_RECORD(thread)
 
 /* What the exporter received: on_send() reads the batches that the worker sends. */
 static struct {
@@ -177,26 +170,30 @@ Test(samples, a_repeated_stack_is_defined_once)
 	worker_free(worker);
 }
 
+/* Adds a sample with `count` frames in the module 7, of which there may be two. */
+static void add_in_module(struct worker *worker, uint16_t count)
+{
+	const struct bh_sample header = {
+	    .time_ns = SECOND_NS, .tgid = TGID, .tid = TGID, .user_count = count};
+	const uint64_t frames[] = {7ull << BH_FRAME_OFFSET_BITS | 0x1000,
+				   7ull << BH_FRAME_OFFSET_BITS | 0x1100};
+
+	samples_add(worker, &header, frames);
+}
+
 /* Short processes may have ended before their file could be opened. A later process with the same
  * module makes the file available. */
 Test(samples, frames_are_defined_again_when_the_file_of_their_module_comes_late)
 {
 	struct worker *worker = worker_new();
 	const struct msg_module module = {.id = 7, .path = "/bin/program"};
-	struct {
-		struct bh_sample header;
-		uint64_t frames[2];
-	} sample = {.header = {.time_ns = SECOND_NS, .tgid = TGID, .tid = TGID, .user_count = 1},
-		    .frames = {7ull << BH_FRAME_OFFSET_BITS | 0x1000,
-			       7ull << BH_FRAME_OFFSET_BITS | 0x1100}};
 
 	cr_assert_eq(modules_add(&worker->modules, &module, -1), 0);
-	samples_add(worker, &sample.header, sample.frames);
+	add_in_module(worker, 1);
 	batch_flush(&worker->batch);
 	cr_assert_eq(sent.frames, 1);
 	cr_assert_eq(modules_add(&worker->modules, &module, open("/proc/self/exe", O_RDONLY)), 0);
-	sample.header.user_count = 2;
-	samples_add(worker, &sample.header, sample.frames);
+	add_in_module(worker, 2);
 	batch_flush(&worker->batch);
 	cr_assert_eq(sent.frames, 3);
 	worker_free(worker);
@@ -207,21 +204,16 @@ Test(samples, stacks_are_defined_again_when_their_module_is_announced_late)
 {
 	struct worker *worker = worker_new();
 	const struct msg_module module = {.id = 7, .path = "/bin/program"};
-	struct {
-		struct bh_sample header;
-		uint64_t frames[1];
-	} sample = {.header = {.time_ns = SECOND_NS, .tgid = TGID, .tid = TGID, .user_count = 1},
-		    .frames = {7ull << BH_FRAME_OFFSET_BITS | 0x1000}};
 
 	for (int i = 0; i < 2; i++)
-		samples_add(worker, &sample.header, sample.frames);
+		add_in_module(worker, 1);
 	flush(worker);
 	cr_expect_eq(sent.frames, 1, "nothing new is said of it meanwhile");
 	cr_expect(worker->modules.missed);
 	cr_assert_eq(modules_add(&worker->modules, &module, open("/proc/self/exe", O_RDONLY)), 0);
 	const unsigned int stacks = sent.stacks;
 	for (int i = 0; i < 2; i++)
-		samples_add(worker, &sample.header, sample.frames);
+		add_in_module(worker, 1);
 	flush(worker);
 	cr_expect_eq(sent.frames, 2);
 	cr_expect_eq(sent.stacks, stacks + 1);
@@ -234,11 +226,6 @@ Test(samples, stacks_without_names_are_defined_again)
 	struct worker *worker = worker_new();
 	struct time_share *reading = &worker->modules.reading;
 	const struct msg_module module = {.id = 7, .path = "/bin/program"};
-	struct {
-		struct bh_sample header;
-		uint64_t frames[1];
-	} sample = {.header = {.time_ns = SECOND_NS, .tgid = TGID, .tid = TGID, .user_count = 1},
-		    .frames = {7ull << BH_FRAME_OFFSET_BITS | 0x1000}};
 	static const struct {
 		bool time;
 		unsigned int frames, stacks; /* that were defined afterwards, in total */
@@ -247,7 +234,7 @@ Test(samples, stacks_without_names_are_defined_again)
 	cr_assert_eq(modules_add(&worker->modules, &module, open("/proc/self/exe", O_RDONLY)), 0);
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
 		*reading = (struct time_share){.most_ns = steps[i].time};
-		samples_add(worker, &sample.header, sample.frames);
+		add_in_module(worker, 1);
 		batch_flush(&worker->batch);
 		cr_expect_eq(sent.frames, steps[i].frames, "step %zu: %u", i, sent.frames);
 		cr_expect_eq(sent.stacks, steps[i].stacks, "step %zu: %u", i, sent.stacks);

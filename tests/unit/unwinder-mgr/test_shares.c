@@ -6,7 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "tests/support/fake_peer.h"
+#include "tests/unit/unwinder-mgr/last_open_file.h"
 #include "tests/unit/unwinder-mgr/manager_fixture.h"
 #include "unwinder-mgr/process_files.h"
 #include "unwinder-mgr/module_table.h"
@@ -15,17 +15,6 @@ enum {
 	HOARDER = 1000,
 	NEIGHBOUR = 1001,
 };
-
-static struct msg_open_file last; /* the last request to the opener */
-
-static int on_send(enum message_type type, const void *payload, size_t length)
-{
-	if (type == MESSAGE_OPEN_FILE && length == sizeof(last))
-		memcpy(&last, payload, length);
-	return 0;
-}
-
-FAKE_PEER(on_send);
 
 static void setup(void)
 {
