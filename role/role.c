@@ -300,7 +300,7 @@ int role_on_work_page(struct role *role, const struct msg_work_page *page, struc
 {
 	if (page->bytes < sizeof(*role->work_page))
 		return -EPROTO;
-	return work_page_open(message->fds[0], &role->work_page);
+	return work_page_map(message->fds[0], &role->work_page);
 }
 
 int role_enter_sandbox(struct role *role)
@@ -311,6 +311,7 @@ int role_enter_sandbox(struct role *role)
 		log_error("cannot enter the sandbox, so this role ends: error=%s", strerror(-r));
 		return STATUS_NOT_PERMITTED;
 	}
+	work_page_take_over(role->work_page);
 	return STATUS_DONE;
 }
 

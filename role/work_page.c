@@ -16,7 +16,7 @@ static struct quarantine_key key_of(const struct work_subject *subject)
 }
 
 /* Quarantines what the previous process was working on at its end. */
-static void take_over(struct work_page *page, uint64_t now_ns)
+static void quarantine_last_subject(struct work_page *page, uint64_t now_ns)
 {
 	const struct work_subject subject = page->subject;
 	const struct quarantine_key key = key_of(&subject);
@@ -31,19 +31,25 @@ static void take_over(struct work_page *page, uint64_t now_ns)
 		    (unsigned long long)subject.inode, seconds);
 }
 
-int work_page_open(int fd, struct work_page **page)
+int work_page_map(int fd, struct work_page **page)
 {
-	const uint64_t now_ns = clock_monotonic_ns();
-	struct work_page *at = mmap(NULL, sizeof(*at), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	void *at = mmap(NULL, sizeof(struct work_page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
 	if (at == MAP_FAILED)
 		return -errno;
-	/* The previous process may have been taken over. */
-	quarantine_repair(&at->quarantine, now_ns);
-	if (at->working)
-		take_over(at, now_ns);
 	*page = at;
 	return 0;
+}
+
+void work_page_take_over(struct work_page *page)
+{
+	const uint64_t now_ns = clock_monotonic_ns();
+
+	if (!page)
+		return;
+	quarantine_repair(&page->quarantine, now_ns);
+	if (page->working)
+		quarantine_last_subject(page, now_ns);
 }
 
 bool work_is_quarantined(const struct work_page *page, const struct work_subject *subject)

@@ -53,9 +53,12 @@ _Static_assert(sizeof(struct work_page) <= WORK_PAGE_BYTES, "it has a page, or t
 /* In the following functions `page` may be NULL: then nothing is recorded and nothing is left
  * alone. That is so in tests of a part of a role. */
 
-/* Maps the page that the CLI has sent. Quarantines what the previous process of this role was
- * working on, and logs that. Returns 0 or a negative errno. */
-int work_page_open(int fd, struct work_page **page);
+/* Maps the page that the CLI has sent, and reads nothing of it. Returns 0 or a negative errno. */
+int work_page_map(int fd, struct work_page **page);
+
+/* Quarantines what the previous process of this role was working on, and logs that. The page is the
+ * first untrusted memory that a role reads: that process may have been taken over. */
+void work_page_take_over(struct work_page *page);
 
 /* Records that work begins. There is one subject at a time. */
 static inline void work_begin(struct work_page *page, const struct work_subject *subject)

@@ -28,8 +28,9 @@ static struct work_page *open_page(void)
 {
 	struct work_page *page = NULL;
 
-	cr_assert_eq(work_page_open(fd, &page), 0);
+	cr_assert_eq(work_page_map(fd, &page), 0);
 	cr_assert(page);
+	work_page_take_over(page);
 	return page;
 }
 
