@@ -24,7 +24,7 @@ DATA_LIMIT = re.compile(r"^Max data size +(\d+) ", re.MULTILINE)
 def is_start(sample):
     """Whether a program was executed, loaded or ended at this time, so that it was not in its chain."""
     frames = lib.user_frames(sample.frames)
-    return not frames or re.match(r"ld-linux|ld-musl|_dl_start", frames[-1]) or (len(frames) > 1 and frames[-1] == "_start" and "main" not in frames)
+    return not frames or re.match(r"ld-linux|ld-musl|_dl_start", frames[-1]) or (frames[-1] == "_start" and "main" not in frames)
 
 
 def silently_wrong(samples, expectation):
@@ -110,6 +110,8 @@ class AttackCase(lib.Case):
         right = sum(s.count for s in samples if expected.matches(s))
         lost, taken = sum(recording.stats["lost"].values()), recording.stats["taken"]
         print(f"  {right} of {sum(s.count for s in samples)} samples of the well-behaved programs are right, {lost} of {taken} are lost")
+        for sample in [s for s in samples if not expected.matches(s)][:5]:
+            print(f"  not right: {sample.count} x {lib.show(sample.frames)}")
         self.assert_stacks(recording, samples, expected, 0.99, SECONDS * FREQ)
         self.assert_none([f"wrong, but not cut: {lib.show(s.frames)}" for s in silently_wrong(samples, expected)], recording)
         self.assertLessEqual(lost, 0.01 * taken, recording.describe())
