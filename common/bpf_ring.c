@@ -93,3 +93,8 @@ uint64_t bpf_ring_waiting_bytes(const struct bpf_ring *ring)
 	return ring->producer ? __atomic_load_n(ring->producer, __ATOMIC_ACQUIRE) - *ring->consumer
 			      : 0;
 }
+
+bool bpf_ring_is_half_full(const struct bpf_ring *ring)
+{
+	return bpf_ring_waiting_bytes(ring) > ring->bytes / 2;
+}

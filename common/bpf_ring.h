@@ -42,6 +42,10 @@ bool bpf_ring_peek(struct bpf_ring *ring, const void **record, size_t *length);
  * initialised. */
 uint64_t bpf_ring_waiting_bytes(const struct bpf_ring *ring);
 
+/* Returns whether more than half of the ring waits. Records may get lost soon: until that is over,
+ * its reader waits for nothing, and does later what takes long. */
+bool bpf_ring_is_half_full(const struct bpf_ring *ring);
+
 /* Gives the room of the record that bpf_ring_peek() has found back to the producer. */
 void bpf_ring_next(struct bpf_ring *ring);
 

@@ -127,8 +127,10 @@ static int native_describe(struct worker *worker, uint64_t frame, struct record_
 	record->kind = FRAME_KIND_NATIVE;
 	record->address = offset;
 	struct symbols *symbols;
-	const int error =
-	    module ? modules_get_symbols(&worker->modules, module, &symbols) : -EAGAIN;
+	int error = -EAGAIN;
+
+	if (module && (module->symbols || !bpf_ring_is_half_full(&worker->ring)))
+		error = modules_get_symbols(&worker->modules, module, &symbols);
 	/* The build ids are read with the symbols. */
 	const bool without_ids = error == -EAGAIN && !(module && module->again_ns);
 	const uint64_t identity[] = {FRAME_KIND_NATIVE, module_id,

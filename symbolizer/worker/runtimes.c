@@ -39,6 +39,8 @@ enum {
 	LEFT_ALONE_PAUSE_S = 1,
 	/* The pause before it is asked again whether there is time to attach. */
 	NO_TIME_PAUSE_MS = 100,
+	/* A process that has used more than this waits while the ring is half full. */
+	USED_WHILE_HALF_FULL_NS = 20 * NS_PER_MS,
 	/* Samples may get lost if more than this part of the ring is full. */
 	RING_PART = 8,
 };
@@ -308,10 +310,14 @@ static struct work_subject process_subject(const struct managed_process *process
 
 /* Returns whether the memory of a process may be read now, for at least `needed_ns`. This function
  * and process_spend() say what has a part of the time: each process. */
-static bool process_may_begin(struct runtimes *runtimes, struct managed_process *process,
+static bool process_may_begin(struct worker *worker, struct managed_process *process,
 			      uint64_t needed_ns, uint64_t now)
 {
-	if (time_part_may_begin(&process->time, &runtimes->time, needed_ns, now))
+	struct runtimes *runtimes = worker->runtimes;
+
+	if (time_part_may_begin(&process->time, &runtimes->time, needed_ns, now) &&
+	    (process->time.used_ns <= USED_WHILE_HALF_FULL_NS ||
+	     !bpf_ring_is_half_full(&worker->ring)))
 		return true;
 	/* If nothing is left, that may be due to others. */
 	if (runtimes->time.left_ns > 0)
@@ -341,7 +347,7 @@ static enum runtime_attachment_result process_try(struct worker *worker,
 {
 	struct runtimes *runtimes = worker->runtimes;
 
-	if (!process_may_begin(runtimes, process, runtime_attachment_needed_ns(a),
+	if (!process_may_begin(worker, process, runtime_attachment_needed_ns(a),
 			       clock_monotonic_ns())) {
 		a->due_ns = now + NO_TIME_PAUSE_MS * NS_PER_MS;
 		return RUNTIME_ATTACHMENT_UNCHANGED;
@@ -543,7 +549,7 @@ static int process_symbolize(struct worker *worker, struct managed_process *proc
 
 	if (work_is_quarantined(worker->role.work_page, &subject))
 		return -ECANCELED;
-	if (!process_may_begin(runtimes, process, 0, clock_monotonic_ns()))
+	if (!process_may_begin(worker, process, 0, clock_monotonic_ns()))
 		return -EBUSY;
 	const struct work_time begin = work_time_begin();
 	work_begin(worker->role.work_page, &subject);

@@ -19,7 +19,8 @@ enum {
 	TURN_RECORDS = 4096,
 	TURN_MOST_NS = 20 * NS_PER_MS,
 	/* A record waits this long for the announcement of a module. The manager needs
-	 * milliseconds, unless the machine is overloaded. The ring has room for 4 s of samples. */
+	 * milliseconds, unless the machine is overloaded. The ring has room for 4 s of samples of
+	 * usual depth. */
 	ANNOUNCEMENT_TIMEOUT_MS = 1000,
 	/* Sampling begins when the language runtimes that are running already are attached, but no
 	 * later than this after all processes are known. */
@@ -51,7 +52,8 @@ static bool turn_module_is_late(struct worker *worker, const struct bh_sample *h
 			return false;
 		worker->waiting_since_ns = now;
 	}
-	if (missing && now - worker->waiting_since_ns < ANNOUNCEMENT_TIMEOUT_MS * NS_PER_MS)
+	if (missing && now - worker->waiting_since_ns < ANNOUNCEMENT_TIMEOUT_MS * NS_PER_MS &&
+	    !bpf_ring_is_half_full(&worker->ring))
 		return true;
 	worker->module_given_up = missing ? missing : worker->module_given_up;
 	turn_end_wait(worker, now);
@@ -64,7 +66,7 @@ static bool turn_must_wait(struct worker *worker, const struct bh_sample *header
 {
 	return turn_module_is_late(worker, header, frames) ||
 	       (header->flags & BH_SAMPLE_MANAGED && !sample_is_reference(header) &&
-		runtimes_must_wait(worker, header->tgid));
+		runtimes_must_wait(worker, header->tgid) && !bpf_ring_is_half_full(&worker->ring));
 }
 
 /* Holds the batch for a moment if the opener is still looking up processes in it. A tick follows

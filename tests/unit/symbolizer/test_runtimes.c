@@ -357,6 +357,34 @@ Test(runtimes, a_process_pays_for_others_only_if_samples_wait)
 	runtimes_free(&worker);
 }
 
+/* Naming may take 150 ms at once. Samples of deep stacks fill the ring within half a second. */
+Test(runtimes, a_process_that_takes_long_to_name_waits_while_samples_may_get_lost)
+{
+	static struct runtime_frames frames;
+	static uint64_t consumer, producer;
+	const uint64_t word[] = {bh_frame_managed(BH_RUNTIME_CPYTHON, 0x1000, 0), 0, 0, 0};
+
+	begin_slow();
+	slow_to_name = 1;
+	struct managed_process *process = runtimes_process(&worker, slow_to_name);
+	struct managed_process *other = runtimes_process(&worker, 2);
+
+	process->attachments[0]->state = RUNTIME_ATTACHMENT_PUBLISHED;
+	other->attachments[0]->state = RUNTIME_ATTACHMENT_PUBLISHED;
+	skipped_ns += 10 * NS_PER_S;
+	worker.ring =
+	    (struct bpf_ring){.consumer = &consumer, .producer = &producer, .bytes = 8 << 10};
+	producer = 5 << 10;
+	for (int i = 0; i < 3; i++)
+		cr_expect(runtimes_symbolize(&worker, process, word, &frames));
+	cr_expect_not(runtimes_symbolize(&worker, process, word, &frames));
+	cr_expect(runtimes_symbolize(&worker, other, word, &frames));
+	producer = 4 << 10;
+	cr_expect(runtimes_symbolize(&worker, process, word, &frames));
+	worker.ring = (struct bpf_ring){0};
+	runtimes_free(&worker);
+}
+
 static bool named_too_early; /* what the last answer returned */
 
 /* Answers OPEN_MEMORY with this process's own memory, or with an error. Returns whether the

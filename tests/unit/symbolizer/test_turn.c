@@ -151,6 +151,27 @@ Test(turn, a_sample_waits_for_the_announcement_of_its_module)
 	cr_expect_eq(ring.taken, 1);
 }
 
+static void put_waiting(uint64_t bytes, size_t of)
+{
+	static uint64_t consumer, producer;
+
+	producer = bytes;
+	worker->ring.consumer = &consumer;
+	worker->ring.producer = &producer;
+	worker->ring.bytes = of;
+}
+
+Test(turn, no_sample_waits_while_samples_may_get_lost)
+{
+	put_sample(4, 4);
+	put_waiting(2048, 4096);
+	take_turns(100);
+	cr_expect_eq(ring.taken, 0);
+	put_waiting(2056, 4096);
+	turn_on_ring(worker, 0);
+	cr_expect_eq(ring.taken, 1);
+}
+
 /* A module with a lower id would have come earlier. One with a higher id may still come. */
 Test(turn, a_module_that_did_not_come_in_time_is_not_waited_for_again)
 {
