@@ -50,6 +50,8 @@ static __always_inline int find_process(struct cpu_state *cpu, __u32 tgid)
 
 		if (p->tgid != tgid)
 			continue;
+		if (p->alive_ns < s->header.process_start_ns)
+			return BH_REASON_NO_PROCESS;
 		cpu->progress.process_found = 1;
 		cpu->progress.process_slot = slot;
 		cpu->progress.runtime_allowed = p->runtime_allowed;

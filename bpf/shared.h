@@ -283,7 +283,9 @@ struct bh_process {
 	/* The manager allows to read its memory as that of a language runtime. Without that, a slot
 	 * in struct bh_runtime_table, which the worker writes, counts for nothing. */
 	uint32_t runtime_allowed;
-	uint32_t reserved[2];
+	/* When the process was known to be running, in ns of boot time: one that started later is
+	 * another process with the same tgid. */
+	uint64_t alive_ns;
 };
 BH_ASSERT_SIZE(struct bh_process, 32);
 

@@ -54,8 +54,7 @@ static unsigned int deferred_walk(struct manager *manager, const struct bh_defer
 				       .rules = manager->rules.table};
 	const struct walker_stack stack = {
 	    .start = record->stack_start, .bytes = record->stack, .length = record->copied};
-	const struct mapping_list *list =
-	    processes_list_at(manager, record->header.tgid, record->header.time_ns);
+	const struct mapping_list *list = processes_list_at(manager, &record->header);
 	const struct work_subject subject = {.tgid = record->header.tgid, .uid = MSG_UID_UNKNOWN};
 
 	if (!list || work_is_quarantined(manager->role.work_page, &subject)) {

@@ -115,6 +115,7 @@ static int manager_on_process_maps(void *context, const struct msg_maps_of *answ
 	sideband_process(manager);
 	if (!processes_may_read_maps(manager, answer->tgid, answer->uid))
 		return 0;
+	const uint64_t now = clock_monotonic_ns();
 	work_begin(manager->role.work_page, &subject);
 	const ssize_t n = file_read_fully(message->fds[1], stat, sizeof(stat));
 	if (n > 0)
@@ -125,7 +126,7 @@ static int manager_on_process_maps(void *context, const struct msg_maps_of *answ
 		0 &&
 	    length) {
 		processes_set_uid(manager, answer->tgid, answer->uid);
-		processes_set_maps(manager, answer->tgid, (const char *)maps, length, comm);
+		processes_set_maps(manager, answer->tgid, (const char *)maps, length, comm, now);
 	}
 	work_end(manager->role.work_page);
 	shares_follow_nobody(&manager->shares);

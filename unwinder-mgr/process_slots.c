@@ -57,14 +57,15 @@ int process_slots_publish_list(struct manager *manager, struct process *process,
 /* Writes an entry of the published table; without a list the entry becomes free. A walker that
  * reads it meanwhile sees the sequence change. Memory of its runtime may be read when the manager
  * has allowed that, which comes later (memory_permits.h). */
-static void process_slot_write(struct bh_process *slot, uint32_t tgid,
+static void process_slot_write(struct bh_process *slot, const struct process *process,
 			       const struct mapping_list *list)
 {
 	sequence_lock_begin(&slot->sequence);
 	slot->mapping_slab = list ? list->block.slab : 0;
 	slot->mapping_offset = list ? list->block.offset : 0;
 	slot->mapping_count = list ? (uint32_t)list->count : 0;
-	slot->tgid = list ? tgid : 0;
+	slot->tgid = list ? process->tgid : 0;
+	slot->alive_ns = process->alive_ns;
 	slot->runtime_allowed = list ? slot->runtime_allowed : 0;
 	sequence_lock_end(&slot->sequence);
 }
@@ -72,7 +73,7 @@ static void process_slot_write(struct bh_process *slot, uint32_t tgid,
 void process_slots_clear(struct process *process)
 {
 	if (process->slot)
-		process_slot_write(process->slot, 0, NULL);
+		process_slot_write(process->slot, process, NULL);
 	process->slot = NULL;
 }
 
@@ -90,6 +91,6 @@ int process_slots_publish(struct manager *manager, struct process *process)
 		process->slot = process_take_slot(&manager->processes, process->tgid);
 	/* If all entries near its hash are taken, its stacks are deferred, within limits. */
 	if (process->slot)
-		process_slot_write(process->slot, process->tgid, list);
+		process_slot_write(process->slot, process, list);
 	return 0;
 }

@@ -76,6 +76,15 @@ static struct process *process_ensure(struct processes *processes, uint32_t tgid
 	return process ? process : process_new(processes, tgid);
 }
 
+/* Notes that a process was running at a time of clock_monotonic_ns(). */
+static void process_set_alive(struct process *process, uint64_t time_ns)
+{
+	const uint64_t boot_ns = clock_monotonic_to_boot_ns(time_ns);
+
+	if (process->alive_ns < boot_ns)
+		process->alive_ns = boot_ns;
+}
+
 static void process_wait_for(struct processes *processes, struct process *process, uint32_t tgid,
 			     uint32_t generation)
 {
@@ -119,6 +128,8 @@ static void process_set_outdated(struct manager *manager, struct process *proces
 	shares_log_refusal(&manager->shares,
 			   process->share ? process->share : &manager->shares.others, "processes");
 	process->outdated = true;
+	/* Which process has the pid now does not matter, since it has no mappings. */
+	process_set_alive(process, clock_monotonic_ns());
 	mapping_list_put(process->list, &manager->slabs);
 	process->list = process_slots_nothing(manager);
 	if (process->list)
@@ -142,7 +153,7 @@ void processes_set_uid(struct manager *manager, uint32_t tgid, uint32_t uid)
 		process_set_share(process, shares_get(&manager->shares, uid));
 }
 
-void processes_fork(struct manager *manager, uint32_t parent, uint32_t child)
+void processes_fork(struct manager *manager, uint32_t parent, uint32_t child, uint64_t time_ns)
 {
 	struct processes *processes = &manager->processes;
 	struct process *from = process_ensure(processes, parent);
@@ -161,6 +172,8 @@ void processes_fork(struct manager *manager, uint32_t parent, uint32_t child)
 	to->previous = NULL;
 	to->list = list;
 	to->exited_ns = to->rescanned_ns = 0;
+	to->forked_ns = time_ns;
+	process_set_alive(to, time_ns);
 	to->exec_generation = ++processes->last_exec_generation;
 	to->refused = from->refused;
 	to->outdated = from->outdated;
@@ -200,6 +213,7 @@ void processes_exec(struct manager *manager, uint32_t tgid, const char *comm, ui
 	process->refused = process->outdated = false;
 	process_wait_for(&manager->processes, process, 0, 0);
 	process->exited_ns = process->rescanned_ns = 0;
+	process_set_alive(process, time_ns);
 	process->announced = false;
 	copy_comm(process->comm, comm);
 	process_mark_dirty(&manager->processes, process);
@@ -308,7 +322,7 @@ bool processes_may_read_maps(struct manager *manager, uint32_t tgid, uint32_t ui
 }
 
 void processes_set_maps(struct manager *manager, uint32_t tgid, const char *maps, size_t length,
-			const char *comm)
+			const char *comm, uint64_t time_ns)
 {
 	struct process *process = process_ensure(&manager->processes, tgid);
 	struct mapping_list *list = mapping_list_new();
@@ -320,6 +334,7 @@ void processes_set_maps(struct manager *manager, uint32_t tgid, const char *maps
 	/* The old list is freed last, so that modules in both lists stay in use. */
 	struct mapping_list *old = process->list;
 	process->list = list;
+	process_set_alive(process, time_ns);
 	process->refused = process->outdated = false;
 	copy_comm(process->comm, comm);
 	struct maps_reader reader = {manager, process};
@@ -336,15 +351,18 @@ void processes_set_maps(struct manager *manager, uint32_t tgid, const char *maps
 	manager->modules.generation++;
 }
 
-const struct mapping_list *processes_list_at(struct manager *manager, uint32_t tgid,
-					     uint64_t time_ns)
+const struct mapping_list *processes_list_at(struct manager *manager,
+					     const struct bh_sample *sample)
 {
-	struct process *process = processes_find(&manager->processes, tgid);
-	struct mapping_list *list = NULL;
+	struct process *process = processes_find(&manager->processes, sample->tgid);
 
-	if (process)
-		list = process->previous && time_ns < process->exec_ns ? process->previous
-								       : process->list;
+	/* Otherwise another process had this pid, before this one or after it. */
+	if (!process || process->alive_ns < sample->process_start_ns ||
+	    sample->time_ns < process->forked_ns)
+		return NULL;
+	struct mapping_list *list = process->previous && sample->time_ns < process->exec_ns
+					? process->previous
+					: process->list;
 	return list && list->count && process_slots_publish_list(manager, process, &list) == 0
 		   ? list
 		   : NULL;

@@ -66,6 +66,8 @@ struct process {
 	/* Of its user, as far as known: of its parent, until the opener says what its uid is. NULL:
 	 * not known. It holds a reference. */
 	struct share *share;
+	uint64_t forked_ns;    /* 0: not known */
+	uint64_t alive_ns;     /* when it was known to be running, in boot time (bpf/shared.h) */
 	uint64_t exited_ns;    /* 0 while it runs */
 	uint64_t rescanned_ns; /* when its maps were last requested */
 	/* The permission that the opener has (memory_permits.h); exec generation 0: none. */
@@ -92,7 +94,7 @@ struct process *processes_find(struct processes *processes, uint32_t tgid);
 struct mapping_list *processes_own_list(struct manager *manager, struct process *process);
 
 /* Adds a process with the mappings of its parent, if that is recorded here. */
-void processes_fork(struct manager *manager, uint32_t parent, uint32_t child);
+void processes_fork(struct manager *manager, uint32_t parent, uint32_t child, uint64_t time_ns);
 
 /* Drops all mappings of a process, since it executes another program whose mappings follow. */
 void processes_exec(struct manager *manager, uint32_t tgid, const char *comm, uint64_t time_ns);
@@ -110,17 +112,18 @@ void processes_map(struct manager *manager, uint32_t tgid, const struct mapping 
  * time, the process is outdated. */
 bool processes_may_read_maps(struct manager *manager, uint32_t tgid, uint32_t uid);
 
-/* Replaces the mappings of a process by the text of its /proc/PID/maps. */
+/* Replaces the mappings of a process by the text of its /proc/PID/maps. The process was running at
+ * `time_ns`. */
 void processes_set_maps(struct manager *manager, uint32_t tgid, const char *maps, size_t length,
-			const char *comm);
+			const char *comm, uint64_t time_ns);
 
 /* Sets which user a process belongs to. `uid` may be MSG_UID_UNKNOWN. */
 void processes_set_uid(struct manager *manager, uint32_t tgid, uint32_t uid);
 
-/* Returns the mappings that a process had at a time, published in a slab, or NULL if they are not
- * recorded or find no room. */
-const struct mapping_list *processes_list_at(struct manager *manager, uint32_t tgid,
-					     uint64_t time_ns);
+/* Returns the mappings that a process had when it was sampled, published in a slab, or NULL if they
+ * are not recorded or find no room. */
+const struct mapping_list *processes_list_at(struct manager *manager,
+					     const struct bh_sample *sample);
 
 /* Publishes what has changed, and reports new processes to the worker. */
 void processes_publish(struct manager *manager);

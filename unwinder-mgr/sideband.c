@@ -176,7 +176,7 @@ static void on_task(struct manager *manager, struct cursor *c, bool is_exit, uin
 	if (is_exit && record.tgid == record.tid)
 		processes_exit(manager, record.tgid, time_ns);
 	if (!is_exit && record.tgid != record.parent_tgid)
-		processes_fork(manager, record.parent_tgid, record.tgid);
+		processes_fork(manager, record.parent_tgid, record.tgid, time_ns);
 }
 
 /* Reports text of the kernel that came or went, such as a BPF program, to the worker, which names

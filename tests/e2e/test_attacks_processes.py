@@ -30,14 +30,20 @@ class Processes(AttackCase):
         self.record_program("thread_bomb", comms=["thread_bomb"])
 
     def test_one_pid_for_many_processes(self):
-        """The stacks of these processes may be wrong (docs/threat-model.md), but not those of others."""
+        """None of these processes is shown with the code of the one before."""
         args = []
         for name in ("first_use", "second_use"):
             with open(f"{self.directory}/{name}.s", "w", encoding="ascii") as file:
                 file.write(ONE_FUNCTION.format(name=name))
             self.compile("-shared", "-nostdlib", f"{name}.s", "-o", f"{name}.so")
             args += [f"{self.directory}/{name}.so", name]
-        self.record_program("pid_reuse", *args, comms=["first_use", "second_use"])
+        recording = self.record_program("pid_reuse", *args, comms=["first_use", "second_use"])
+        other = {"first_use": "second_use", "second_use": "first_use"}
+        samples = recording.of(*other)
+        wrong = sum(s.count for s in samples if other[s.comm] in s.frames)
+        print(f"  {wrong} of {sum(s.count for s in samples)} samples have the code of another process with the same pid,",
+              f"{sum(s.count for s in samples if s.comm in s.frames)} have their own")
+        self.assertEqual(wrong, 0)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "unwinder-mgr/manager.h"
 
@@ -17,6 +19,16 @@ static void manager_setup(void)
 	manager.modules.published = calloc(MODULE_SLOTS, sizeof(*manager.modules.published));
 	cr_assert(manager.processes.table && manager.modules.published);
 	cr_assert_eq(modules_add_no_room(&manager), 0);
+}
+
+/* Without it, no list is published. */
+static inline void manager_add_slab(void)
+{
+	const int fd = memfd_create("slab", MFD_CLOEXEC);
+
+	cr_assert_eq(ftruncate(fd, BH_SLAB_BYTES), 0);
+	cr_assert_eq(slabs_add(&manager.slabs, manager.slabs.count, fd), 0);
+	close(fd);
 }
 
 /* Ends all processes, and with them their modules, so that a leak is found. A module that waits for

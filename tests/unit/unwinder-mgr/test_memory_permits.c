@@ -20,7 +20,8 @@ enum {
 
 static struct msg_allow_memory allowed;
 static struct msg_open_memory forbidden;
-static unsigned int allowed_before_mapped; /* of the MAPPED messages, how many came after an ALLOW_MEMORY of the same program */
+static unsigned int allowed_before_mapped; /* of the MAPPED messages, how many came after an
+					      ALLOW_MEMORY of the same program */
 static bool opener_is_full;
 
 static int on_send(enum message_type type, const void *payload, size_t length)
@@ -35,7 +36,8 @@ static int on_send(enum message_type type, const void *payload, size_t length)
 		memcpy(&forbidden, payload, length);
 	if (type == MESSAGE_MAPPED) {
 		memcpy(&mapped, payload, length);
-		allowed_before_mapped += allowed.tgid == mapped.tgid && allowed.exec_generation == mapped.exec_generation;
+		allowed_before_mapped += allowed.tgid == mapped.tgid &&
+					 allowed.exec_generation == mapped.exec_generation;
 	}
 	return 0;
 }
@@ -110,7 +112,7 @@ Test(memory_permits, a_process_is_allowed_before_it_is_reported)
 	cr_expect_eq(allowed.device_minor, 42);
 	cr_expect_eq(allowed.inode, INODE);
 	/* A later process. */
-	processes_fork(&manager, PROCESS, CHILD);
+	processes_fork(&manager, PROCESS, CHILD, 1);
 	processes_publish(&manager);
 	cr_expect_eq(sent(MESSAGE_ALLOW_MEMORY), 2);
 	cr_expect_eq(allowed.tgid, CHILD);
@@ -166,7 +168,7 @@ Test(memory_permits, the_next_process_with_the_pid_is_not_allowed)
 	map(PROCESS, OTHER_TEXT, 6);
 	const uint32_t generation = generation_of(CHILD);
 	/* The end of the first one was not reported, since records were lost. */
-	processes_fork(&manager, PROCESS, CHILD);
+	processes_fork(&manager, PROCESS, CHILD, 1);
 	cr_expect_eq(sent(MESSAGE_FORBID_MEMORY), 1);
 	cr_expect_eq(forbidden.exec_generation, generation);
 	processes_publish(&manager);
@@ -227,7 +229,7 @@ Test(memory_permits, the_kernel_side_knows_who_is_allowed)
 	map(PROCESS, OTHER_TEXT, 6);
 	cr_expect(runtime_allowed(PROCESS));
 	/* A child is allowed for itself. */
-	processes_fork(&manager, PROCESS, CHILD);
+	processes_fork(&manager, PROCESS, CHILD, 1);
 	cr_expect_not(runtime_allowed(CHILD));
 	processes_publish(&manager);
 	cr_expect(runtime_allowed(CHILD));

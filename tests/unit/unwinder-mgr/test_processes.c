@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/clock.h"
+#include "common/time_units.h"
 #include "tests/support/fake_peer.h"
 #include "tests/unit/unwinder-mgr/manager_fixture.h"
 
@@ -23,10 +25,10 @@ TestSuite(processes, .init = manager_setup, .fini = manager_teardown);
 
 static void read_maps(uint32_t tgid)
 {
-	processes_set_maps(&manager, tgid, maps, strlen(maps), "parent");
+	processes_set_maps(&manager, tgid, maps, strlen(maps), "parent", 1);
 }
 
-/* Drops the processes that ended long ago. There are no slabs here, so that their lists wait to be
+/* Drops the processes that ended long ago. There are no slabs there, so that their lists wait to be
  * published. */
 static void reclaim(void)
 {
@@ -46,15 +48,15 @@ static size_t mappings_of(uint32_t tgid)
 Test(processes, a_child_shares_the_list_of_its_parent)
 {
 	read_maps(PARENT);
-	processes_fork(&manager, PARENT, CHILD);
+	processes_fork(&manager, PARENT, CHILD, 1);
 	cr_expect_eq(mappings_of(CHILD), 2);
 	cr_expect_eq(manager.processes.waiting, 0);
 }
 
 Test(processes, descendants_get_the_list_as_soon_as_the_maps_are_read)
 {
-	processes_fork(&manager, PARENT, CHILD);
-	processes_fork(&manager, CHILD, GRANDCHILD);
+	processes_fork(&manager, PARENT, CHILD, 1);
+	processes_fork(&manager, CHILD, GRANDCHILD, 1);
 	cr_expect_eq(mappings_of(GRANDCHILD), 0);
 	/* A process that has ended still has stacks that wait. */
 	processes_exit(&manager, CHILD, 1);
@@ -67,7 +69,7 @@ Test(processes, descendants_get_the_list_as_soon_as_the_maps_are_read)
 
 Test(processes, a_child_does_not_get_the_list_of_a_program_that_its_parent_executed_later)
 {
-	processes_fork(&manager, PARENT, CHILD);
+	processes_fork(&manager, PARENT, CHILD, 1);
 	processes_exec(&manager, PARENT, "other", 1);
 	read_maps(PARENT);
 	cr_expect_eq(mappings_of(PARENT), 2);
@@ -76,7 +78,7 @@ Test(processes, a_child_does_not_get_the_list_of_a_program_that_its_parent_execu
 
 Test(processes, a_child_that_executes_a_program_waits_no_longer)
 {
-	processes_fork(&manager, PARENT, CHILD);
+	processes_fork(&manager, PARENT, CHILD, 1);
 	processes_exec(&manager, CHILD, "child", 1);
 	cr_expect_eq(manager.processes.waiting, 0);
 	read_maps(PARENT);
@@ -128,7 +130,7 @@ Test(processes, maps_for_which_there_is_no_room_are_not_read_twice_a_second)
 		    (size_t)snprintf(many + length, sizeof(many) - length,
 				     "%x000-%x000 r-xp 00000000 00:00 0 \n", 2 * i, 2 * i + 1);
 	processes_rescan(&manager, PARENT, 1);
-	processes_set_maps(&manager, PARENT, many, length, "parent");
+	processes_set_maps(&manager, PARENT, many, length, "parent", 1);
 	cr_expect_eq(mappings_of(PARENT), PROCESS_MAPPINGS_MAX);
 	processes_rescan(&manager, PARENT, 1 + LIMIT_RESCAN_MS * NS_PER_MS);
 	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MAPS], 1);
@@ -138,4 +140,35 @@ Test(processes, maps_for_which_there_is_no_room_are_not_read_twice_a_second)
 	processes_rescan(&manager, CHILD, 1);
 	processes_rescan(&manager, CHILD, 1 + LIMIT_RESCAN_MS * NS_PER_MS);
 	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MAPS], 4);
+}
+
+static bool has_list_at(uint64_t start_ns, uint64_t time_ns)
+{
+	const struct bh_sample sample = {
+	    .tgid = CHILD, .process_start_ns = start_ns, .time_ns = time_ns};
+
+	return processes_list_at(&manager, &sample) != NULL;
+}
+
+/* The other one ended before the fork, or it was forked since and nothing is known of it yet. */
+Test(processes, a_stack_is_not_walked_by_the_mappings_of_another_process_with_its_pid)
+{
+	const uint64_t now_ns = clock_monotonic_ns();
+	const uint64_t boot_ns = clock_monotonic_to_boot_ns(now_ns);
+
+	manager_add_slab();
+	read_maps(PARENT);
+	processes_fork(&manager, PARENT, CHILD, now_ns);
+	processes_publish(&manager);
+	cr_expect(has_list_at(boot_ns - NS_PER_MS, now_ns + 1));
+	cr_expect_not(has_list_at(boot_ns - NS_PER_MS, now_ns - 1),
+		      "it was sampled before the fork");
+	cr_expect_not(has_list_at(boot_ns + NS_PER_S, now_ns + 2 * NS_PER_S), "it started later");
+	/* BPF compares as well. */
+	const uint64_t alive_ns = processes_find(&manager.processes, CHILD)->slot->alive_ns;
+
+	cr_expect(alive_ns > boot_ns - NS_PER_S && alive_ns < boot_ns + NS_PER_S);
+	processes_exec(&manager, CHILD, "program", now_ns + 3 * NS_PER_S);
+	processes_set_maps(&manager, CHILD, maps, strlen(maps), "program", now_ns + 2 * NS_PER_S);
+	cr_expect(has_list_at(boot_ns + 2 * NS_PER_S, now_ns + 4 * NS_PER_S));
 }

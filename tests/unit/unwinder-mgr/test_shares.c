@@ -139,9 +139,10 @@ Test(shares, files_of_one_user_leave_room_for_the_files_of_others)
 	cr_expect_geq(accepted, most - 2, "%u", accepted);
 	/* The stacks in the others end there, and are not taken for memory without a file. */
 	cr_expect_eq(module_of_last_mapping(100), manager.modules.no_room);
-	cr_expect_eq(manager.modules.published[manager.modules.no_room->slot].state, BH_MODULE_REFUSED);
+	cr_expect_eq(manager.modules.published[manager.modules.no_room->slot].state,
+		     BH_MODULE_REFUSED);
 	/* A child belongs to the same user, whatever it executes. */
-	processes_fork(&manager, 100, 101);
+	processes_fork(&manager, 100, 101, 1);
 	processes_exec(&manager, 101, "child", 1);
 	cr_expect_not(map_new_file(101));
 	cr_expect_eq(map_files(200, NEIGHBOUR, 500), 500);
@@ -235,15 +236,6 @@ static void start_process(uint32_t tgid, uint32_t uid)
 	map_files(tgid, uid, 2);
 }
 
-static void add_slab(void)
-{
-	const int fd = memfd_create("slab", MFD_CLOEXEC);
-
-	cr_assert_eq(ftruncate(fd, BH_SLAB_BYTES), 0);
-	cr_assert_eq(slabs_add(&manager.slabs, manager.slabs.count, fd), 0);
-	close(fd);
-}
-
 /* Returns whether the stacks of a process end at once, according to its published entry. */
 static bool is_refused(uint32_t tgid)
 {
@@ -258,7 +250,7 @@ static bool is_refused(uint32_t tgid)
 
 Test(shares, processes_of_a_user_who_does_too_much_are_not_followed)
 {
-	add_slab();
+	manager_add_slab();
 	start_process(100, HOARDER);
 	start_process(101, HOARDER);
 	start_process(200, NEIGHBOUR);
@@ -276,7 +268,7 @@ Test(shares, processes_of_a_user_who_does_too_much_are_not_followed)
 	cr_expect_eq(processes_find(&manager.processes, 200)->list->count, 3);
 	answer(NEIGHBOUR);
 	/* A child has its parent's mappings, which nobody knows. */
-	processes_fork(&manager, 100, 102);
+	processes_fork(&manager, 100, 102, 1);
 	processes_publish(&manager);
 	cr_expect(is_refused(102));
 	cr_expect_not(processes_may_read_maps(&manager, 101, HOARDER));
@@ -291,7 +283,7 @@ Test(shares, processes_are_followed_again_when_there_is_time)
 	static const char maps[] = "00400000-00401000 r-xp 00000000 00:00 0 \n";
 	const uint64_t now_ns = clock_monotonic_ns();
 
-	add_slab();
+	manager_add_slab();
 	start_process(100, HOARDER);
 	start_process(101, HOARDER);
 	use_up_time(100);
@@ -305,7 +297,7 @@ Test(shares, processes_are_followed_again_when_there_is_time)
 	cr_expect(processes_may_read_maps(&manager, 100, HOARDER));
 	/* What was read with the last of the time is published. */
 	use_up_time(100);
-	processes_set_maps(&manager, 100, maps, strlen(maps), "program");
+	processes_set_maps(&manager, 100, maps, strlen(maps), "program", 1);
 	processes_publish(&manager);
 	cr_expect_not(is_refused(100));
 	share_of(100)->following.left_ns = LIMIT_FOLLOW_MS * NS_PER_MS;
@@ -345,7 +337,7 @@ Test(shares, lists_that_change_all_the_time_leave_room_for_those_of_others)
 		MAPPINGS = 4000,
 	};
 
-	add_slab();
+	manager_add_slab();
 	manager.slabs.exhausted = true;
 	processes_exec(&manager, 100, "program", 1);
 	processes_set_uid(&manager, 100, HOARDER);
@@ -372,7 +364,7 @@ Test(shares, the_time_that_processes_take_is_that_of_their_user)
 {
 	const int64_t most_ns = LIMIT_FOLLOW_MS * NS_PER_MS;
 
-	add_slab();
+	manager_add_slab();
 	start_process(100, HOARDER);
 	start_process(200, NEIGHBOUR);
 	processes_publish(&manager);
