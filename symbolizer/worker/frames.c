@@ -20,7 +20,6 @@ enum {
 	/* A managed frame's entry in ids.frames has its first id in the lower bits and the number
 	 * of its ids above them. */
 	COUNT_SHIFT = 26,
-	NAMES_POSTPONED = 1, /* a frame has no name yet (worker->names_postponed) */
 };
 _Static_assert(LIMIT_WORKER_FRAMES < (1ll << COUNT_SHIFT) / RUNTIME_INLINED_MAX / 2, "ids fit");
 _Static_assert(RUNTIME_INLINED_MAX < 1 << (32 - COUNT_SHIFT), "counts fit");
@@ -115,8 +114,8 @@ static int kernel_describe(struct worker *worker, uint64_t address, struct recor
 
 /* Describes a frame in a file by the name of its symbol; else by the start of its function; else
  * only by module and address. The announcement of a module may be so late that samples do not wait
- * for it any longer; then their frames have no names until it comes. Returns 0, NAMES_POSTPONED or
- * a negative errno. */
+ * for it any longer; then their frames have no names until it comes (handlers.c). Returns an enum
+ * names_due or a negative errno. */
 static int native_describe(struct worker *worker, uint64_t frame, struct record_frame *record)
 {
 	const uint32_t module_id = (uint32_t)(frame >> BH_FRAME_OFFSET_BITS);
@@ -127,12 +126,15 @@ static int native_describe(struct worker *worker, uint64_t frame, struct record_
 	record->kind = FRAME_KIND_NATIVE;
 	record->address = offset;
 	struct symbols *symbols;
-	int error = -EAGAIN;
+	int error = module ? -EAGAIN : -ECANCELED;
 
 	if (module && (module->symbols || !bpf_ring_is_half_full(&worker->ring)))
 		error = modules_get_symbols(&worker->modules, module, &symbols);
+	const enum names_due due = error == -EAGAIN	 ? NAMES_SOON
+				   : error == -ECANCELED ? NAMES_LATER
+							 : NAMES_FINAL;
 	/* The build ids are read with the symbols. */
-	const bool without_ids = error == -EAGAIN && !(module && module->again_ns);
+	const bool without_ids = due != NAMES_FINAL && !(module && module->again_ns);
 	const uint64_t identity[] = {FRAME_KIND_NATIVE, module_id,
 				     modules_definition(&worker->modules, module_id), without_ids,
 				     module == NULL};
@@ -141,7 +143,7 @@ static int native_describe(struct worker *worker, uint64_t frame, struct record_
 	int r = module_get_id(worker, key, module ? module->path : "[unknown module]",
 			      module ? &module->ids : NULL, &record->module);
 	if (r < 0 || error)
-		return r < 0 ? r : error == -EAGAIN ? NAMES_POSTPONED : 0;
+		return r < 0 ? r : (int)due;
 	symbols_offset_to_vaddr(symbols, offset, &record->address);
 	if (symbols_find(symbols, offset, &symbol))
 		return function_get_id(worker, record->module, symbol.start_vaddr, symbol.name,
@@ -176,6 +178,13 @@ static XXH128_hash_t frame_key(const struct worker *worker, uint64_t frame)
 	return key;
 }
 
+/* A stack with several frames that have no names yet is due as soon as the first of them. */
+static void stack_names_are_due(struct worker *worker, enum names_due due)
+{
+	if (worker->names_due < due)
+		worker->names_due = due;
+}
+
 /* Describes a frame in the batch, with the next id. It is kept out of frames_get_id(), whose usual
  * case, a frame that has an id, needs no room for a record. */
 __attribute__((noinline)) static int frame_define(struct worker *worker, uint64_t frame,
@@ -191,9 +200,8 @@ __attribute__((noinline)) static int frame_define(struct worker *worker, uint64_
 		r = raw_describe(worker, frame, &record);
 	else
 		r = native_describe(worker, frame, &record);
-	if (r == NAMES_POSTPONED) {
-		/* The frame is looked up again when it is next defined. */
-		worker->names_postponed = true;
+	if (r > NAMES_FINAL) {
+		stack_names_are_due(worker, (enum names_due)r);
 		key.high64 ^= 1ull << 63;
 		if (id_map_get(&worker->ids.frames, key, id))
 			return 0;
@@ -251,11 +259,12 @@ static bool managed_frame_find(const struct worker *worker, XXH128_hash_t key, u
 	return true;
 }
 
-/* Returns the key of all frames of a runtime for whose names there is no time: they look the
- * same. */
-static XXH128_hash_t postponed_key(const struct worker *worker, unsigned int runtime)
+/* Returns the key of all frames of a runtime that have no names yet for the same reason: they look
+ * the same. */
+static XXH128_hash_t unnamed_key(const struct worker *worker, unsigned int runtime,
+				 enum names_due due)
 {
-	const uint64_t identity[] = {FRAME_KIND_ABORT + runtime, 0};
+	const uint64_t identity[] = {FRAME_KIND_ABORT + runtime, due};
 
 	return id_key(&worker->id_secret, identity, sizeof(identity));
 }
@@ -274,10 +283,10 @@ int frames_get_managed_ids(struct worker *worker, struct managed_process *proces
 	if (worker->naming_paused)
 		return -EAGAIN;
 	batch_send_if_full(&worker->batch);
-	if (!runtimes_symbolize(worker, process, words, &names)) {
-		/* The frame is looked up again when it is next defined. */
-		worker->names_postponed = true;
-		key = postponed_key(worker, runtime);
+	const enum names_due due = runtimes_symbolize(worker, process, words, &names);
+	if (due != NAMES_FINAL) {
+		stack_names_are_due(worker, due);
+		key = unnamed_key(worker, runtime, due);
 		if (managed_frame_find(worker, key, first, count))
 			return 0;
 	}

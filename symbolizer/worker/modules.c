@@ -177,8 +177,9 @@ int modules_get_symbols(struct modules *modules, struct module *module, struct s
 	if (!module->symbols) {
 		if (module->no_symbols || module->fd < 0)
 			return -ENODATA;
-		if (work_is_quarantined(modules->work_page, &module->subject) ||
-		    !modules_may_read(modules, module, now))
+		if (work_is_quarantined(modules->work_page, &module->subject))
+			return -ECANCELED;
+		if (!modules_may_read(modules, module, now))
 			return -EAGAIN;
 		work_begin(modules->work_page, &module->subject);
 		int r = symbols_new(module->fd, LIMIT_SYMBOLS_BYTES, &module->symbols);

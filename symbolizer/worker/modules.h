@@ -72,8 +72,8 @@ void modules_fini(struct modules *modules);
 uint64_t modules_definition(const struct modules *modules, uint32_t id);
 
 /* Finds the symbols of a module, and reads them if they are not in memory. They are valid until the
- * next call for any module. Returns 0; -ENODATA if the module has none; or -EAGAIN if they would
- * have to be read, and there is no time for that now, or the file is left alone. */
+ * next call for any module. Returns 0; -ENODATA if the module has none; -ECANCELED if the file is
+ * left alone; or -EAGAIN if there is no time to read them now. */
 int modules_get_symbols(struct modules *modules, struct module *module, struct symbols **symbols);
 
 /* Does the same as symbols_find_start(), for a module whose symbols are in memory. */

@@ -562,8 +562,8 @@ static int process_symbolize(struct worker *worker, struct managed_process *proc
 	return r;
 }
 
-bool runtimes_symbolize(struct worker *worker, struct managed_process *process,
-			const uint64_t *words, struct runtime_frames *frames)
+enum names_due runtimes_symbolize(struct worker *worker, struct managed_process *process,
+				  const uint64_t *words, struct runtime_frames *frames)
 {
 	const unsigned int runtime = bh_frame_runtime(words[0]);
 	struct runtime_attachment *a = process_attachment(process, runtime);
@@ -578,7 +578,7 @@ bool runtimes_symbolize(struct worker *worker, struct managed_process *process,
 	if (worker->runtimes && (r < 0 || frames->count))
 		runtime_stats_frame(&worker->runtimes->processes.stats, runtime, r == 0);
 	if (r == 0)
-		return true;
+		return NAMES_FINAL;
 	frames->used = 0;
 	frames->count = 1;
 	frames->frames[0] = (struct runtime_frame){
@@ -587,5 +587,5 @@ bool runtimes_symbolize(struct worker *worker, struct managed_process *process,
 		runtime > 0 && runtime < BH_RUNTIME_COUNT ? runtime_titles[runtime] : "unknown",
 		error_reason(r)),
 	    .file = ""};
-	return r != -EBUSY;
+	return r == -EBUSY ? NAMES_SOON : r == -ECANCELED ? NAMES_LATER : NAMES_FINAL;
 }

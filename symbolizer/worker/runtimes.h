@@ -35,6 +35,7 @@
 #include "ipc/messages.h"
 #include "ipc/peer.h"
 #include "symbolizer/runtime/runtime.h"
+#include "symbolizer/worker/names_due.h"
 
 struct worker;
 struct module;
@@ -88,9 +89,9 @@ void runtimes_on_sample(struct worker *worker, const struct bh_sample *header);
 void runtimes_on_copy(struct worker *worker, const void *record, size_t length);
 
 /* Names a managed frame, whose `words` are as the walker pushed them. If that is not possible,
- * there is one name that gives the reason. Returns false if the reason is that there is no time to
- * read the memory of this process now: then the frame should be looked up again later. */
-bool runtimes_symbolize(struct worker *worker, struct managed_process *process,
-			const uint64_t *words, struct runtime_frames *frames);
+ * there is one name that gives the reason, and it may be final or not: there is no time to read the
+ * memory of this process now, or the process is left alone. */
+enum names_due runtimes_symbolize(struct worker *worker, struct managed_process *process,
+				  const uint64_t *words, struct runtime_frames *frames);
 
 #endif

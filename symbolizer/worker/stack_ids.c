@@ -128,16 +128,17 @@ static int stack_get_id(struct worker *worker, const struct bh_sample *header,
 
 	if (id_map_get(&worker->ids.stacks, key, id))
 		return 0;
-	worker->names_postponed = false;
+	worker->names_due = NAMES_FINAL;
 	int r = stack_define(worker, header, frames, worker->ids.stack + 1);
 	if (r < 0)
 		return r;
 	*id = ++worker->ids.stack;
-	if (!worker->names_postponed)
+	/* A stack that lacks names is defined again when its frames come again. */
+	if (worker->names_due == NAMES_FINAL)
 		return id_map_put(&worker->ids.stacks, key, *id);
-	/* A stack that lacks names is defined again when its frames come again. Otherwise the
-	 * kernel side would refer to it for 17 s. */
-	stack_ids_send_again(worker);
+	/* Otherwise the kernel side would refer to it for 17 s. */
+	if (worker->names_due == NAMES_SOON)
+		stack_ids_send_again(worker);
 	return 0;
 }
 

@@ -140,7 +140,7 @@ static bool turn_consume(struct worker *worker)
 			return false;
 		bpf_ring_next(&worker->ring);
 		/* Only a record with frames that are looked up can take long. */
-		if ((worker->ids.frame != defined || worker->names_postponed) &&
+		if ((worker->ids.frame != defined || worker->names_due) &&
 		    clock_monotonic_ns() - now > TURN_MOST_NS)
 			break;
 	}

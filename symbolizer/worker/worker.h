@@ -21,6 +21,7 @@
 #include "symbolizer/worker/ids.h"
 #include "symbolizer/worker/kernel_symbols.h"
 #include "symbolizer/worker/modules.h"
+#include "symbolizer/worker/names_due.h"
 #include "symbolizer/worker/processes.h"
 #include "symbolizer/worker/stack_ids.h"
 
@@ -49,11 +50,9 @@ struct worker {
 	struct identity *identity; /* NULL: the identity of processes is not asked for */
 	uint64_t naming_until_ns;  /* naming of managed frames pauses after this; 0: never */
 	bool naming_paused;	   /* since the last managed frame that was named */
-	/* A frame got no name because there was no time to read it, or its module is not announced
-	 * yet. */
-	bool names_postponed;
-	bool batch_held;   /* the batch waits for the identity of processes in it */
-	bool ring_emptied; /* by the last turn */
+	enum names_due names_due;  /* of the stack that is being defined, or was defined last */
+	bool batch_held;	   /* the batch waits for the identity of processes in it */
+	bool ring_emptied;	   /* by the last turn */
 };
 
 /* Initialises everything but the role. `keep_batches`: the exporter may be restarted, see

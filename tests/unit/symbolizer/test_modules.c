@@ -171,7 +171,7 @@ Test(modules, symbols_of_a_file_that_is_left_alone_are_read_later)
 	const struct quarantine_key file = {QUARANTINE_FILE,
 					    {module->subject.device, module->subject.inode}};
 	quarantine_add(&page.quarantine, &file, clock_monotonic_ns());
-	cr_expect_eq(modules_get_symbols(&modules, module, &symbols), -EAGAIN);
+	cr_expect_eq(modules_get_symbols(&modules, module, &symbols), -ECANCELED);
 	cr_expect_eq(page.subject.inode, 0, "it was not worked on");
 	cr_expect_eq(modules_get_symbols(&modules, other, &symbols), 0);
 	cr_expect_eq(page.subject.inode, other->subject.inode);

@@ -312,7 +312,7 @@ Test(runtimes, a_process_that_takes_long_to_name_leaves_time_for_others)
 	process->attachments[0]->state = RUNTIME_ATTACHMENT_PUBLISHED;
 	other->attachments[0]->state = RUNTIME_ATTACHMENT_PUBLISHED;
 	skipped_ns += 10 * NS_PER_S;
-	while (runtimes_symbolize(&worker, process, word, &frames))
+	while (runtimes_symbolize(&worker, process, word, &frames) == NAMES_FINAL)
 		cr_assert_leq(named++, 30);
 	cr_expect_geq(named, 10);
 	cr_expect_eq(frames.count, 1);
@@ -321,11 +321,11 @@ Test(runtimes, a_process_that_takes_long_to_name_leaves_time_for_others)
 	cr_expect_eq(stats[BH_RUNTIME_CPYTHON].named, named);
 	cr_expect_eq(stats[BH_RUNTIME_CPYTHON].unnamed, 1);
 	for (int i = 0; i < 100; i++) {
-		cr_expect(runtimes_symbolize(&worker, other, word, &frames));
+		cr_expect_eq(runtimes_symbolize(&worker, other, word, &frames), NAMES_FINAL);
 		cr_expect_str_eq(frames.frames[0].function, "name");
 	}
 	skipped_ns += NS_PER_S;
-	cr_expect(runtimes_symbolize(&worker, process, word, &frames));
+	cr_expect_eq(runtimes_symbolize(&worker, process, word, &frames), NAMES_FINAL);
 	runtimes_free(&worker);
 }
 
@@ -349,9 +349,9 @@ Test(runtimes, a_process_pays_for_others_only_if_samples_wait)
 	producer = 1 << 10;
 	producer--;
 	for (int i = 0; i < 200; i++)
-		cr_assert(runtimes_symbolize(&worker, process, word, &frames));
+		cr_assert_eq(runtimes_symbolize(&worker, process, word, &frames), NAMES_FINAL);
 	producer++;
-	while (runtimes_symbolize(&worker, process, word, &frames))
+	while (runtimes_symbolize(&worker, process, word, &frames) == NAMES_FINAL)
 		cr_assert_leq(named++, 100);
 	worker.ring = (struct bpf_ring){0};
 	runtimes_free(&worker);
@@ -376,11 +376,11 @@ Test(runtimes, a_process_that_takes_long_to_name_waits_while_samples_may_get_los
 	    (struct bpf_ring){.consumer = &consumer, .producer = &producer, .bytes = 8 << 10};
 	producer = 5 << 10;
 	for (int i = 0; i < 3; i++)
-		cr_expect(runtimes_symbolize(&worker, process, word, &frames));
-	cr_expect_not(runtimes_symbolize(&worker, process, word, &frames));
-	cr_expect(runtimes_symbolize(&worker, other, word, &frames));
+		cr_expect_eq(runtimes_symbolize(&worker, process, word, &frames), NAMES_FINAL);
+	cr_expect_eq(runtimes_symbolize(&worker, process, word, &frames), NAMES_SOON);
+	cr_expect_eq(runtimes_symbolize(&worker, other, word, &frames), NAMES_FINAL);
 	producer = 4 << 10;
-	cr_expect(runtimes_symbolize(&worker, process, word, &frames));
+	cr_expect_eq(runtimes_symbolize(&worker, process, word, &frames), NAMES_FINAL);
 	worker.ring = (struct bpf_ring){0};
 	runtimes_free(&worker);
 }
@@ -570,7 +570,7 @@ Test(runtimes, memory_of_a_process_that_is_left_alone_is_not_read)
 	struct managed_process *managed = runtimes_process(&worker, (uint32_t)getpid());
 	cr_expect_not(managed->attachments[0]->tried);
 	managed->attachments[0]->state = RUNTIME_ATTACHMENT_PUBLISHED;
-	runtimes_symbolize(&worker, managed, word, &frames);
+	cr_expect_eq(runtimes_symbolize(&worker, managed, word, &frames), NAMES_LATER);
 	cr_expect_eq(frames.count, 1);
 	cr_expect_str_eq(frames.frames[0].function, "[Python: process left alone]");
 	cr_expect_eq(page.subject.tgid, 0, "it was not worked on");

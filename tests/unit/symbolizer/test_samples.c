@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/time_units.h"
 #include "symbolizer/worker/limits.h"
 #include "symbolizer/worker/runtimes.h"
@@ -242,23 +243,45 @@ Test(samples, stacks_without_names_are_defined_again)
 	worker_free(worker);
 }
 
+/* For an hour, perhaps. */
+Test(samples, frames_of_a_file_that_is_left_alone_are_not_asked_for_again)
+{
+	static struct work_page page;
+	struct worker *worker = worker_new();
+	const struct msg_module module = {.id = 7, .path = "/bin/program"};
+
+	cr_assert_eq(modules_add(&worker->modules, &module, open("/proc/self/exe", O_RDONLY)), 0);
+	const struct work_subject *file = &modules_find(&worker->modules, 7)->subject;
+	const struct quarantine_key key = {QUARANTINE_FILE, {file->device, file->inode}};
+	worker->modules.work_page = &page;
+	quarantine_add(&page.quarantine, &key, clock_monotonic_ns());
+	for (unsigned int i = 1; i <= 2; i++) {
+		add_in_module(worker, 1);
+		flush(worker);
+		cr_expect_not(worker->stack_ids.send_again);
+		cr_expect_eq(sent.frames, 1);
+		cr_expect_eq(sent.stacks, i, "they are looked up again when they come");
+	}
+	worker_free(worker);
+}
+
 /* --- managed frames --- */
 
-static bool has_time;
+static enum names_due due;
 static const char *managed_name;
 
-bool __wrap_runtimes_symbolize(struct worker *worker, struct managed_process *process,
-			       const uint64_t *words, struct runtime_frames *frames);
-bool __wrap_runtimes_symbolize(struct worker *worker, struct managed_process *process,
-			       const uint64_t *words, struct runtime_frames *frames)
+enum names_due __wrap_runtimes_symbolize(struct worker *worker, struct managed_process *process,
+					 const uint64_t *words, struct runtime_frames *frames);
+enum names_due __wrap_runtimes_symbolize(struct worker *worker, struct managed_process *process,
+					 const uint64_t *words, struct runtime_frames *frames)
 {
 	(void)worker;
 	(void)process;
 	(void)words;
 	frames->count = 1;
-	frames->frames[0] =
-	    (struct runtime_frame){.function = has_time ? managed_name : "reason", .file = "file"};
-	return has_time;
+	frames->frames[0] = (struct runtime_frame){
+	    .function = due == NAMES_FINAL ? managed_name : "reason", .file = "file"};
+	return due;
 }
 
 /* Gives the worker a sample with two managed frames, of code at these addresses. */
@@ -279,18 +302,21 @@ static void add_managed(struct worker *worker, uint64_t first, uint64_t second)
 	flush(worker);
 }
 
-/* All frames without a name look the same. */
+/* All frames without a name look the same, if it is for the same reason. The kernel side is only
+ * asked for frames of processes that are not left alone. */
 Test(samples, stacks_of_a_process_without_time_are_defined_again)
 {
 	struct worker *worker = worker_new();
 	static const struct {
-		bool time;
+		enum names_due due;
 		unsigned int frames, stacks; /* that were defined afterwards, in total */
-	} steps[] = {{false, 1, 1}, {false, 1, 2}, {true, 3, 3}, {true, 3, 3}, {false, 3, 3}};
+	} steps[] = {{NAMES_SOON, 1, 1},  {NAMES_SOON, 1, 2},  {NAMES_LATER, 2, 3},
+		     {NAMES_LATER, 2, 4}, {NAMES_FINAL, 4, 5}, {NAMES_FINAL, 4, 5},
+		     {NAMES_SOON, 4, 5}};
 
 	managed_name = "function";
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-		has_time = steps[i].time;
+		due = steps[i].due;
 		worker->stack_ids.send_again = false;
 		add_managed(worker, 0x1000, 0x2000);
 		cr_expect_eq(worker->stack_ids.send_again, i < 2, "step %zu", i);

@@ -36,8 +36,8 @@ void __wrap_bpf_ring_next(struct bpf_ring *from);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
 int __wrap_peer_send(struct peer *peer, enum message_type type, const void *payload, size_t length,
 		     const int *fds, unsigned int fd_count);
-bool __wrap_runtimes_symbolize(struct worker *of, struct managed_process *process,
-			       const uint64_t *words, struct runtime_frames *frames);
+enum names_due __wrap_runtimes_symbolize(struct worker *of, struct managed_process *process,
+					 const uint64_t *words, struct runtime_frames *frames);
 
 bool __wrap_bpf_ring_peek(struct bpf_ring *from, const void **record, size_t *length)
 {
@@ -73,8 +73,8 @@ int __wrap_peer_send(struct peer *peer, enum message_type type, const void *payl
 	return 0;
 }
 
-bool __wrap_runtimes_symbolize(struct worker *of, struct managed_process *process,
-			       const uint64_t *words, struct runtime_frames *frames)
+enum names_due __wrap_runtimes_symbolize(struct worker *of, struct managed_process *process,
+					 const uint64_t *words, struct runtime_frames *frames)
 {
 	(void)of;
 	(void)process;
@@ -83,7 +83,7 @@ bool __wrap_runtimes_symbolize(struct worker *of, struct managed_process *proces
 	now_ns += naming_ns;
 	frames->count = 1;
 	frames->frames[0] = (struct runtime_frame){.function = "f", .file = "file"};
-	return true;
+	return NAMES_FINAL;
 }
 
 static void setup(void)
