@@ -38,7 +38,7 @@ static void perform(const struct opening *opening, struct opened *opened)
 {
 	switch (opening->kind) {
 	case OPENING_MAPS:
-		add_fd(opened, open_file_proc(opening->tgid, "maps"));
+		add_fd(opened, open_file_of_memory(opening->tgid, "maps"));
 		add_fd(opened, open_file_proc(opening->tgid, "stat"));
 		break;
 	case OPENING_FILE:
@@ -62,7 +62,7 @@ static void perform(const struct opening *opening, struct opened *opened)
 	/* It may be refused although the others are not. */
 	const int environment =
 	    opening->kind == OPENING_IDENTITY && opening->environment && !opened->error
-		? open_file_proc(opening->tgid, "environ")
+		? open_file_of_memory(opening->tgid, "environ")
 		: -1;
 	if (environment >= 0)
 		add_fd(opened, environment);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "symbolizer/opener/living_thread.h"
 
 int open_file_proc(unsigned int tgid, const char *name)
 {
@@ -23,6 +24,16 @@ int open_file_proc(unsigned int tgid, const char *name)
 
 	snprintf(path, sizeof(path), "/proc/%u/%s", tgid, name);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+int open_file_of_memory(unsigned int tgid, const char *name)
+{
+	_cleanup_close_ int process = living_thread_open(tgid);
+
+	if (process < 0)
+		return process;
+	int fd = openat(process, name, O_RDONLY | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
 
@@ -170,18 +181,6 @@ static int check_identity(int fd, const struct msg_open_file *request, bool *sam
 	return 0;
 }
 
-/* Opens a directory /proc/PID. Whatever is opened below it is of this very process: once it has
- * ended, that fails, even if another process has the pid. Returns a descriptor or a negative
- * errno. */
-static int open_process(uint32_t tgid)
-{
-	char path[32];
-
-	snprintf(path, sizeof(path), "/proc/%u", tgid);
-	int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
-
 struct mapping_found {
 	uint64_t start, end, inode;
 	char *path; /* in the line: the spaces before the path */
@@ -282,7 +281,7 @@ static int open_mapping(int process, uint64_t start, uint64_t end,
 int open_file_mapped(const struct msg_open_file *request, bool *same_file)
 {
 	struct mapping_found found;
-	_cleanup_close_ int process = open_process(request->tgid);
+	_cleanup_close_ int process = living_thread_open(request->tgid);
 
 	if (process < 0)
 		return process;
@@ -325,7 +324,7 @@ static int check_mapped(int process, const struct msg_allow_memory *allowed, uin
 int open_file_memory(const struct msg_allow_memory *allowed)
 {
 	struct mapping_found at = {.start = allowed->address_start, .end = allowed->address_end};
-	_cleanup_close_ int process = open_process(allowed->tgid);
+	_cleanup_close_ int process = living_thread_open(allowed->tgid);
 
 	if (process < 0)
 		return process;
@@ -379,12 +378,9 @@ static int open_checked(int fd, const struct msg_open_file *request, bool *same_
 }
 
 /* Opens the program of a process. Its directories need not be accessible. */
-static int open_program(const struct msg_open_file *request, bool *same_file)
+static int open_program(int process, const struct msg_open_file *request, bool *same_file)
 {
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%u/exe", request->tgid);
-	_cleanup_close_ int path_fd = open(path, O_PATH | O_CLOEXEC);
+	_cleanup_close_ int path_fd = openat(process, "exe", O_PATH | O_CLOEXEC);
 	if (path_fd < 0)
 		return -errno;
 	_cleanup_close_ int fd = open_checked(open_again(path_fd, request), request, same_file);
@@ -392,11 +388,12 @@ static int open_program(const struct msg_open_file *request, bool *same_file)
 	return fd >= 0 && !*same_file ? -ESTALE : TAKE_FD(fd);
 }
 
-static int open_below(const char *root_path, const char *name, const struct msg_open_file *request,
-		      bool *same_file)
+/* Opens a file by its name below the root `root_name` in the directory `at`. */
+static int open_below(int at, const char *root_name, const char *name,
+		      const struct msg_open_file *request, bool *same_file)
 {
 	_cleanup_free_ char *path = strdup(name);
-	_cleanup_close_ int root = open(root_path, O_PATH | O_CLOEXEC);
+	_cleanup_close_ int root = openat(at, root_name, O_PATH | O_CLOEXEC);
 
 	if (!path || root < 0)
 		return path ? -errno : -ENOMEM;
@@ -407,25 +404,23 @@ int open_file_named(const struct msg_open_file *request, bool *same_file)
 {
 	_cleanup_free_ char *name = NULL;
 	struct mapping_found found;
-	char root[64];
+	_cleanup_close_ int process = living_thread_open(request->tgid);
 
-	int fd = open_program(request, same_file);
-	if (fd >= 0)
-		return fd;
-	_cleanup_close_ int process = open_process(request->tgid);
 	if (process < 0)
 		return process;
+	int fd = open_program(process, request, same_file);
+	if (fd >= 0)
+		return fd;
 	int r = find_mapping(process, request->address_start, &found, &name);
 	if (r < 0)
 		return r;
 	if (found.inode != request->inode || name[0] != '/')
 		return -ENOENT;
-	snprintf(root, sizeof(root), "/proc/%u/root", request->tgid);
-	fd = open_below(root, name, request, same_file);
+	fd = open_below(process, "root", name, request, same_file);
 	if (fd != -ENOENT)
 		return fd;
 	/* If the process has another root on the same mounts, paths are relative to our root. */
-	fd = open_below("/", name, request, same_file);
+	fd = open_below(AT_FDCWD, "/", name, request, same_file);
 	if (fd >= 0 && !*same_file) {
 		close(fd);
 		return -ESTALE;

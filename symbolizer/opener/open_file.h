@@ -56,4 +56,8 @@ uint32_t open_file_uid(unsigned int tgid);
 /* Opens /proc/TGID/NAME. Returns a descriptor or a negative errno. */
 int open_file_proc(unsigned int tgid, const char *name);
 
+/* Does the same for a file that shows the memory of the process, also if its first thread has ended
+ * (living_thread.h). */
+int open_file_of_memory(unsigned int tgid, const char *name);
+
 #endif

@@ -45,8 +45,8 @@ static const struct sandbox_syscall syscalls[] = {
     ALLOW(fstat, "device and inode of what was opened"),
     ALLOW(fstatfs, "kind of file system"),
     ALLOW_IF(ioctl, SCMP_A1_32(SCMP_CMP_EQ, FS_IOC_FIEMAP), "is a file of an overlay on a disk?"),
-    ALLOW(getdents64, "list of processes"),
-    ALLOW(read, "lines of /proc/PID/maps"),
+    ALLOW(getdents64, "list of processes, of threads"),
+    ALLOW(read, "lines of /proc/PID/maps, size in statm"),
     ALLOW(lseek, "list of processes, from its start again"),
     ALLOW_IF(fcntl, SCMP_A1_32(SCMP_CMP_EQ, F_GETFL), "fdopen"),
     /* The helpers (helper.h). A bare fork gives nobody more than the opener has. Without CAP_KILL

@@ -6,6 +6,8 @@
 #include <linux/fiemap.h>
 #include <linux/fs.h>
 #include <linux/magic.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -13,6 +15,7 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "symbolizer/opener/open_file.h"
@@ -43,7 +46,7 @@ int __real_openat(int directory, const char *path, int flags);
 int __wrap_openat(int directory, const char *path, int flags);
 int __wrap_openat(int directory, const char *path, int flags)
 {
-	opened += !(flags & (O_PATH | O_DIRECTORY));
+	opened += !(flags & (O_PATH | O_DIRECTORY)) && strcmp(path, "statm") != 0;
 	return __real_openat(directory, path, flags);
 }
 
@@ -182,4 +185,62 @@ Test(open_file, devices_are_not_opened)
 	cr_expect_eq(open_mapped(&request), -EINVAL);
 	cr_expect_eq(opened, 0);
 	close(zero);
+}
+
+/* --- a process whose first thread has ended --- */
+
+static void *wait_for_signal(void *unused)
+{
+	for (;;)
+		pause();
+	return unused;
+}
+
+/* Waits until a process has no mappings any more. */
+static void wait_for_no_mappings(pid_t pid)
+{
+	char path[64], first;
+
+	snprintf(path, sizeof(path), "/proc/%d/statm", pid);
+	for (int i = 0; i < 1000; i++) {
+		const int fd = __real_open(path, O_RDONLY);
+
+		cr_assert(fd >= 0 && read(fd, &first, 1) == 1);
+		close(fd);
+		if (first == '0')
+			return;
+		usleep(10000);
+	}
+	cr_assert_fail("it still has mappings");
+}
+
+Test(open_file, a_process_whose_first_thread_has_ended_has_files_and_mappings)
+{
+	char byte;
+	pthread_t thread;
+	bool same_file;
+	const int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	struct msg_open_file request = map(file);
+	const pid_t child = fork();
+
+	if (!child) {
+		if (pthread_create(&thread, NULL, wait_for_signal, NULL))
+			_exit(1);
+		pthread_exit(NULL);
+	}
+	wait_for_no_mappings(child);
+	request.tgid = (uint32_t)child;
+	const int maps = open_file_of_memory((unsigned int)child, "maps");
+
+	cr_expect_eq(read(maps, &byte, 1), 1);
+	const int mapped = open_mapped(&request), named = open_file_named(&request, &same_file);
+
+	cr_expect_geq(mapped, 0, "%d", mapped);
+	cr_expect_geq(named, 0, "%d", named);
+	close(maps);
+	close(mapped);
+	close(named);
+	close(file);
+	kill(child, SIGKILL);
+	cr_assert_eq(waitpid(child, NULL, 0), child);
 }
