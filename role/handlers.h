@@ -54,10 +54,12 @@
 /* Calls the handler of a message. Returns what it returned; -EPROTO if the program refuses it. */
 typedef int message_handlers(void *context, struct message *message);
 
-/* The sets of messages (bit 1 << type of each) that the roles may receive, without PING, which
- * role.c answers for all of them. */
+/* Whether role.c handles messages of a type, for all roles. */
+#define MESSAGE_IS_COMMON(type) ((type) == MESSAGE_PING || (type) == MESSAGE_WORK_PAGE)
+
+/* The sets of messages (bit 1 << type of each) that the roles may receive and handle themselves. */
 #define MESSAGE_IN_SET(name, role, receiver)                                                       \
-	| (ROLE_##role == ROLE_##receiver && MESSAGE_##name != MESSAGE_PING                        \
+	| (ROLE_##role == ROLE_##receiver && !MESSAGE_IS_COMMON(MESSAGE_##name)                    \
 	       ? 1ull << MESSAGE_##name                                                            \
 	       : 0)
 enum message_set {

@@ -275,6 +275,39 @@ static void role_log_failure(enum role_id other, const struct message *message, 
 			  name, message_name(message->type), strerror(-r));
 }
 
+/* --- messages that all roles handle --- */
+
+static int role_on_work_page(void *context, const struct msg_work_page *page,
+			     struct message *message)
+{
+	struct role *role = context;
+
+	if (page->bytes < sizeof(*role->work_page))
+		return -EPROTO;
+	return work_page_map(message->fds[0], &role->work_page);
+}
+
+static int role_common_handlers(void *context, struct message *message)
+{
+	struct role *role = context;
+
+	if (message->type == MESSAGE_WORK_PAGE)
+		return handler_call_WORK_PAGE(role_on_work_page, role, message);
+	/* The answer to PING proves that this loop runs. If it cannot be sent, the CLI asks
+	 * again. */
+	peer_send(&role->peers[ROLE_CLI], MESSAGE_PONG, NULL, 0, NULL, 0);
+	return 0;
+}
+
+static int role_handle(struct role *role, struct message *message)
+{
+	if (MESSAGE_IS_COMMON(message->type))
+		return handlers_call(role_common_handlers, role, message);
+	return handlers_call(role->handlers, role->context, message);
+}
+
+/* --- connections --- */
+
 int role_receive(struct role *role, enum role_id other)
 {
 	/* It is static because it is too large for the stack. It is erased because it may hold a
@@ -285,7 +318,7 @@ int role_receive(struct role *role, enum role_id other)
 				  LIMIT_CONNECT_MS);
 
 	if (r > 0)
-		r = handlers_call(role->handlers, role->context, &message);
+		r = role_handle(role, &message);
 	explicit_bzero(&buffer, sizeof(buffer));
 	if (r == -ETIMEDOUT)
 		log_error("timed out after %d s waiting for the configuration, so this role ends; "
@@ -294,13 +327,6 @@ int role_receive(struct role *role, enum role_id other)
 	else if (r < 0 && r != -EPIPE)
 		role_log_failure(other, &message, r);
 	return r < 0 ? STATUS_FAILED : STATUS_DONE;
-}
-
-int role_on_work_page(struct role *role, const struct msg_work_page *page, struct message *message)
-{
-	if (page->bytes < sizeof(*role->work_page))
-		return -EPROTO;
-	return work_page_map(message->fds[0], &role->work_page);
 }
 
 int role_enter_sandbox(struct role *role)
@@ -329,20 +355,6 @@ static void role_give_up(struct role_watch *watch, const struct message *message
 	loop_stop(&role->loop, r == -EPIPE ? STATUS_DONE : STATUS_FAILED);
 }
 
-static int role_handle(struct role *role, struct peer *peer, struct message *message)
-{
-	/* The answer to PING proves that this loop runs. If it cannot be sent, the CLI asks
-	 * again. */
-	if (message->type == MESSAGE_PING) {
-		peer_send(peer, MESSAGE_PONG, NULL, 0, NULL, 0);
-		return 0;
-	}
-	int r = handlers_call(role->handlers, role->context, message);
-	if (role->after_message)
-		role->after_message(role->context);
-	return r;
-}
-
 static void role_on_peer(void *context, uint32_t events)
 {
 	struct role_watch *watch = context;
@@ -360,7 +372,9 @@ static void role_on_peer(void *context, uint32_t events)
 		if (r == 0)
 			return;
 		if (r > 0)
-			r = role_handle(role, peer, &message);
+			r = role_handle(role, &message);
+		if (r >= 0 && role->after_message && !MESSAGE_IS_COMMON(message.type))
+			role->after_message(role->context);
 		if (r < 0) {
 			role_give_up(watch, &message, r);
 			return;

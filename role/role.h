@@ -38,7 +38,8 @@ struct role {
 	/* Set by the role before role_receive() and role_watch_peers(). */
 	message_handlers *handlers;
 	void *context; /* the first argument of handlers and of the functions below */
-	/* Called after each message that was handled in the main loop. May be NULL. */
+	/* Called after each message for this role alone that was handled in the main loop. May be
+	 * NULL. */
 	void (*after_message)(void *context);
 	/* Called when the connection to a peer has ended. True: the role continues without it.
 	 * False, or NULL: the role ends. */
@@ -69,9 +70,6 @@ int role_meet(struct role *role, uint32_t connect, uint32_t accept);
  * has ended.
  */
 int role_receive(struct role *role, enum role_id other);
-
-/* Handles WORK_PAGE. Returns 0 or a negative errno. */
-int role_on_work_page(struct role *role, const struct msg_work_page *page, struct message *message);
 
 /* Enters the sandbox. Only after this may untrusted bytes be read. Returns 0, or an exit
  * status after a log message. */

@@ -42,14 +42,6 @@ static void on_deferred_readable(void *context, uint32_t events)
 	loop_tick_within(&manager->role.loop, WORK_SOON_MS);
 }
 
-static int manager_on_work_page(void *context, const struct msg_work_page *page,
-				struct message *message)
-{
-	struct manager *manager = context;
-
-	return role_on_work_page(&manager->role, page, message);
-}
-
 static int manager_on_maps(void *context, const struct msg_maps *maps, struct message *message)
 {
 	struct manager *manager = context;
@@ -198,7 +190,6 @@ static int manager_on_stop(void *context)
 }
 
 #define MANAGER_HANDLERS(HANDLER, REFUSED)                                                         \
-	HANDLER(WORK_PAGE, manager_on_work_page)                                                   \
 	HANDLER(MANAGER_MAPS, manager_on_maps)                                                     \
 	HANDLER(SLAB, manager_on_slab)                                                             \
 	HANDLER(SIDEBAND, manager_on_sideband)                                                     \

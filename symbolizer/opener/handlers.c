@@ -228,14 +228,6 @@ static void on_tick(void *context, uint32_t events)
 
 /* --- requests --- */
 
-static int opener_on_work_page(void *context, const struct msg_work_page *page,
-			       struct message *message)
-{
-	struct opener *opener = context;
-
-	return role_on_work_page(&opener->role, page, message);
-}
-
 static int opener_on_configure(void *context, const struct msg_configure_opener *config)
 {
 	struct opener *opener = context;
@@ -339,7 +331,6 @@ static int opener_on_open_memory(void *context, const struct msg_open_memory *re
 }
 
 #define OPENER_HANDLERS(HANDLER, REFUSED)                                                          \
-	HANDLER(WORK_PAGE, opener_on_work_page)                                                    \
 	HANDLER(CONFIGURE_OPENER, opener_on_configure)                                             \
 	HANDLER(SCAN, opener_on_scan)                                                              \
 	HANDLER(OPEN_MAPS, opener_on_open_maps)                                                    \

@@ -22,14 +22,6 @@ _Static_assert(sizeof(struct bh_sample) == MSG_SAMPLE_BYTES_LEAST &&
 		   sizeof(struct bh_sample_record) == MSG_SAMPLE_BYTES_MOST,
 	       "DEFERRED_SAMPLE carries a struct bh_sample_record");
 
-static int worker_on_work_page(void *context, const struct msg_work_page *page,
-			       struct message *message)
-{
-	struct worker *worker = context;
-
-	return role_on_work_page(&worker->role, page, message);
-}
-
 static int worker_on_maps(void *context, const struct msg_maps *maps, struct message *message)
 {
 	struct worker *worker = context;
@@ -218,7 +210,6 @@ static int worker_on_reset_request(void *context)
 }
 
 #define WORKER_HANDLERS(HANDLER, REFUSED)                                                          \
-	HANDLER(WORK_PAGE, worker_on_work_page)                                                    \
 	HANDLER(CONFIGURE_WORKER, worker_on_configure)                                             \
 	HANDLER(STOP, worker_on_stop)                                                              \
 	HANDLER(WORKER_MAPS, worker_on_maps)                                                       \

@@ -257,16 +257,7 @@ static int ignore_identity(void *context, const struct msg_identity *identity, s
 	return 0;
 }
 
-static int ignore_work_page(void *context, const struct msg_work_page *page, struct message *message)
-{
-	(void)context;
-	(void)page;
-	(void)message;
-	return 0;
-}
-
 #define FORGED_HANDLERS(HANDLER, REFUSED)                                                                                                              \
-	HANDLER(WORK_PAGE, ignore_work_page)                                                                                                           \
 	HANDLER(CONFIGURE_WORKER, ignore_configure)                                                                                                    \
 	HANDLER(STOP, on_stop)                                                                                                                         \
 	HANDLER(WORKER_MAPS, on_maps)                                                                                                                  \
