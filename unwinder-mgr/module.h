@@ -43,6 +43,8 @@ struct module {
 	bool unannounced;	/* the worker could not take the announcement yet */
 	bool shared;		/* other processes find it by its key */
 	uint32_t requested_for; /* the process through whose mapping the file was opened */
+	bool requested_at_once; /* when that process had just mapped it */
+	bool wanted_elsewhere;	/* that failed, so another process is tried (process_files.h) */
 	uint64_t requested_ns;
 	unsigned int failures; /* how often the file could not be opened */
 	int fd;		       /* -1 if there is no file */
@@ -69,6 +71,7 @@ struct modules {
 	unsigned int count;
 	unsigned int placing; /* how many wait for a slab */
 	unsigned int unannounced;
+	bool any_wanted_elsewhere; /* of some module, wanted_elsewhere is set */
 	unsigned int watched;
 	uint32_t runtimes; /* wanted language runtimes, a set: no others are watched */
 	struct module *vdso;

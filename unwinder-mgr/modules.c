@@ -242,6 +242,7 @@ void module_request(struct manager *manager, struct module *module, struct proce
 	};
 
 	module->requested_for = process->tgid;
+	module->requested_at_once = module->wanted_elsewhere = false;
 	module->requested_ns = clock_monotonic_ns();
 	if (peer_send(&manager->role.peers[ROLE_OPENER], MESSAGE_OPEN_FILE, &request,
 		      sizeof(request), NULL, 0) < 0) {
@@ -314,8 +315,10 @@ struct module *modules_get(struct manager *manager, const struct module_key *key
 		module->next_by_key = *bucket_by_key(modules, key);
 		*bucket_by_key(modules, key) = module;
 		module_request(manager, module, process, start, end);
+		module->requested_at_once = true;
 	} else if (module_may_retry(module, clock_monotonic_ns(), 0)) {
 		module_request(manager, module, process, start, end);
+		module->requested_at_once = true;
 	}
 	module_get(module);
 	return module;
@@ -401,6 +404,8 @@ struct modules_answer modules_on_file(struct manager *manager, const struct msg_
 			close(fd);
 		if (module && module->state == MODULE_OPENING) {
 			module->failures++;
+			module->wanted_elsewhere = module->requested_at_once;
+			modules->any_wanted_elsewhere |= module->wanted_elsewhere;
 			module_announce(manager, module);
 			module_set_state(manager, module, MODULE_UNKNOWN);
 		}

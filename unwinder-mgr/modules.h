@@ -13,7 +13,8 @@
  *
  * The opener may fail: the process that mapped the file has ended or executes another program, or
  * descriptors are short. Then frame pointers are used (MODULE_UNKNOWN), and the file is requested
- * again for a process that still maps it, with growing pauses (process_files_request_missing).
+ * again for a process that still maps it: at once for another process, and later with growing
+ * pauses (process_files.h).
  *
  * Files, rules and bytes of tables are counted as held by the user of the process through which the
  * file was opened (shares.h). A file that this user may not have in addition gets no module: its

@@ -3,6 +3,10 @@
 
 #include "unwinder-mgr/manager.h"
 
+enum {
+	SEARCHES_MAX = 8, /* in one tick, for processes that map a module */
+};
+
 /* Lets the mappings of `module` belong to `other`, which has the same file. */
 static void processes_replace_module(struct manager *manager, struct module *module,
 				     struct module *other)
@@ -65,6 +69,58 @@ void process_files_on_answer(struct manager *manager, const struct msg_file *ans
 		processes_unshare_module(manager, result.module);
 	if (result.duplicate)
 		processes_replace_module(manager, result.module, result.duplicate);
+}
+
+/* Returns the running process that has mapped the module for longest, by its exec generation, other
+ * than the one that was asked last; NULL if there is none. */
+static struct process *process_oldest_with(struct processes *processes, const struct module *module)
+{
+	struct process *oldest = NULL;
+
+	for (unsigned int i = 0; i < PROCESS_BUCKETS; i++) {
+		for (struct process *p = processes->buckets[i]; p; p = p->next) {
+			if (!p->exited_ns && p->tgid != module->requested_for &&
+			    (!oldest || p->exec_generation < oldest->exec_generation) &&
+			    mapping_list_has(p->list, module))
+				oldest = p;
+		}
+	}
+	return oldest;
+}
+
+/* Has the opener asked for a module that this process maps. */
+static void process_request_module(struct manager *manager, struct process *process,
+				   struct module *module)
+{
+	for (size_t i = 0; i < process->list->count; i++) {
+		const struct mapping *m = &process->list->mappings[i];
+
+		if (m->module == module) {
+			module_request(manager, module, process, m->start, m->end);
+			break;
+		}
+	}
+}
+
+void process_files_request_elsewhere(struct manager *manager)
+{
+	struct modules *modules = &manager->modules;
+	unsigned int searched = 0;
+
+	if (!modules->any_wanted_elsewhere)
+		return;
+	for (struct module *m = modules->all; m; m = m->next) {
+		if (!m->wanted_elsewhere)
+			continue;
+		/* A search visits all processes. The others are searched for in the next tick. */
+		if (searched++ == SEARCHES_MAX)
+			return;
+		m->wanted_elsewhere = false;
+		struct process *process = process_oldest_with(&manager->processes, m);
+		if (process)
+			process_request_module(manager, process, m);
+	}
+	modules->any_wanted_elsewhere = false;
 }
 
 /* Has the opener asked for every module that is due and that this process maps; not for those that

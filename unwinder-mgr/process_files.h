@@ -14,6 +14,12 @@ struct manager;
  * mappings of all processes are changed as the answer requires. */
 void process_files_on_answer(struct manager *manager, const struct msg_file *answer, int fd);
 
+/* Requests files again that could not be opened when a process had just mapped them, each for the
+ * process that maps it for longest. Programs that are executed at full speed, as in a build, are
+ * often gone when the opener comes to them; the C library, for example, is mapped by older ones
+ * too. */
+void process_files_request_elsewhere(struct manager *manager);
+
 /* Requests files that could not be opened again, each for a running process that maps it, when that
  * is due (module_is_due). */
 void process_files_request_missing(struct manager *manager, uint64_t now_ns);

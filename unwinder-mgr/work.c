@@ -120,6 +120,7 @@ static void work_on_tick(void *context, uint32_t events)
 	slabs_reclaim(&manager->slabs, now);
 	modules_place_waiting(manager);
 	modules_announce_waiting(manager);
+	process_files_request_elsewhere(manager);
 	work_reclaim(manager, now);
 	processes_publish(manager);
 	work_check_ready(manager, now);

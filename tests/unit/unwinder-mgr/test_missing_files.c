@@ -86,6 +86,60 @@ Test(missing_files, another_process_is_preferred_to_the_one_that_failed)
 	cr_expect_eq(last.tgid, 100);
 }
 
+/* The oldest one is probably still there. */
+Test(missing_files, a_process_that_maps_the_file_for_long_is_asked_at_once)
+{
+	map(200);
+	cr_expect_eq(last.tgid, 200);
+	fail();
+	/* There is no other process yet. */
+	process_files_request_elsewhere(&manager);
+	cr_expect_eq(requests(), 1);
+	map(300);
+	map(400);
+	manager.modules.all->requested_ns = 0;
+	map(100);
+	cr_expect_eq(last.tgid, 100);
+	fail();
+	process_files_request_elsewhere(&manager);
+	cr_expect_eq(last.tgid, 200);
+	cr_expect_eq(requests(), 3);
+	/* Once. After that, there are pauses. */
+	fail();
+	process_files_request_elsewhere(&manager);
+	cr_expect_eq(requests(), 3);
+}
+
+Test(missing_files, few_files_are_searched_for_at_once)
+{
+	enum {
+		FILES = 20
+	};
+	struct msg_file answer = {.error = ENOENT};
+
+	for (uint64_t i = 0; i < FILES; i++) {
+		const struct mapping mapping = {.start = 0x1000 * i, .end = 0x1000 * (i + 1)};
+		const struct module_key key = {.inode = i + 1};
+
+		processes_map(&manager, 100, &mapping, &key, "/tmp/file");
+		processes_map(&manager, 200, &mapping, &key, "/tmp/file");
+	}
+	for (struct module *m = manager.modules.all; m; m = m->next) {
+		answer.cookie = m->id;
+		modules_on_file(&manager, &answer, -1);
+	}
+	const unsigned int before = requests();
+	process_files_request_elsewhere(&manager);
+	cr_expect_eq(requests() - before, 8);
+	process_files_request_elsewhere(&manager);
+	process_files_request_elsewhere(&manager);
+	cr_expect_eq(requests() - before, FILES);
+	for (struct module *m = manager.modules.all; m; m = m->next) {
+		answer.cookie = m->id;
+		modules_on_file(&manager, &answer, -1);
+	}
+}
+
 Test(missing_files, processes_that_have_ended_are_not_asked)
 {
 	map(100);
