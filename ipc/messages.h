@@ -309,7 +309,7 @@ struct msg_identity {
 	uint32_t tgid;
 	uint32_t error;
 	uint32_t cookie;
-	uint32_t reserved;
+	uint32_t uid; /* as in struct msg_file */
 };
 _Static_assert(sizeof(struct msg_identity) == 16, "wire");
 

@@ -96,15 +96,21 @@ static void deferred_enqueue(struct manager *manager, const struct bh_deferred *
 			     size_t length)
 {
 	struct deferred *deferred = &manager->deferred;
+	const struct process *process = processes_find(&manager->processes, record->header.tgid);
+	/* Users who are not known yet count as one. */
+	struct share *share = process && process->share ? process->share : &manager->shares.others;
 	const size_t bytes = offsetof(struct deferred_stack, record) + length;
+	const size_t room = LIMIT_DEFERRED_BYTES - deferred->bytes;
 	struct deferred_stack *stack =
-	    deferred->bytes + bytes <= LIMIT_DEFERRED_BYTES ? malloc(bytes) : NULL;
+	    share_allows(share, SHARED_DEFERRED, bytes, room) ? malloc(bytes) : NULL;
 
 	if (!stack) {
 		deferred_try(manager, record, true);
 		return;
 	}
 	stack->next = NULL;
+	stack->share = share_ref(share);
+	share_take(share, SHARED_DEFERRED, bytes);
 	stack->since_ns = clock_monotonic_ns();
 	stack->bytes = bytes;
 	memcpy(&stack->record, record, length);
@@ -153,6 +159,8 @@ void deferred_process(struct manager *manager, bool finish)
 		}
 		*link = stack->next;
 		deferred->bytes -= stack->bytes;
+		share_give_back(stack->share, SHARED_DEFERRED, stack->bytes);
+		share_unref(stack->share);
 		free(stack);
 	}
 }

@@ -31,6 +31,7 @@ struct manager;
 struct deferred_stack {
 	struct deferred_stack *next;
 	uint64_t since_ns;
+	struct share *share; /* of the user; holds a reference */
 	size_t bytes;
 	struct bh_deferred record; /* allocated only as far as the stack was copied */
 };

@@ -10,6 +10,7 @@
 #include "common/cleanup.h"
 #include "common/file_read.h"
 #include "common/log.h"
+#include "common/user.h"
 #include "parse/proc_maps.h"
 #include "unwinder-mgr/manager.h"
 #include "unwinder-mgr/module_table.h"
@@ -97,7 +98,7 @@ static int manager_on_process_maps(void *context, const struct msg_maps_of *answ
 	_cleanup_free_ uint8_t *maps = NULL;
 	char comm[BH_COMM_BYTES] = "", stat[STAT_BYTES];
 	size_t length = 0;
-	const struct work_subject subject = {.tgid = answer->tgid, .uid = shares_user(answer->uid)};
+	const struct work_subject subject = {.tgid = answer->tgid, .uid = user_of_uid(answer->uid)};
 
 	/* The process has ended, or the opener may not read it; or it is left alone, and asked for
 	 * again with the next stack that needs it. */

@@ -79,9 +79,9 @@ enum {
 	/* ms. A process is kept this long after its exit, because late samples may still arrive. */
 	LIMIT_EXIT_GRACE_MS = 3000,
 
-	/* Bytes of deferred stacks that wait for a table, 17 KiB each at most. Full: a new one is
-	 * sent on as far as it can be walked at once. */
-	LIMIT_DEFERRED_BYTES = 8 << 20,
+	/* Bytes of deferred stacks that wait for a table, 17 KiB each at most. Each user has a
+	 * share of them (shares.h). Full: a new one is sent on as far as it can be walked. */
+	LIMIT_DEFERRED_BYTES = 16 << 20,
 	/* ms. A deferred stack waits this long for its tables, and is then sent on as far as it can
 	 * be walked. */
 	LIMIT_DEFERRED_MS = 1500,

@@ -6,26 +6,14 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/user.h"
 #include "ipc/messages.h"
 #include "unwinder-mgr/limits.h"
 
 enum {
-	/* Where the blocks of ids for user namespaces begin, and how large they are: SUB_UID_MIN
-	 * and SUB_UID_COUNT of shadow-utils. */
-	UID_BLOCKS_START = 100000,
-	UID_BLOCK = 65536,
 	/* The time in which a user's processes are followed is subtracted at least this often. */
 	FOLLOWED_MOST_MS = 1,
 };
-
-uint32_t shares_user(uint32_t uid)
-{
-	if (uid < UID_BLOCK || uid == MSG_UID_UNKNOWN)
-		return uid;
-	if (uid < UID_BLOCKS_START)
-		return UID_BLOCK;
-	return uid - (uid - UID_BLOCKS_START) % UID_BLOCK;
-}
 
 static void share_init(struct share *share, uint32_t user)
 {
@@ -59,7 +47,7 @@ static struct share *share_new(struct shares *shares, uint32_t user)
 
 struct share *shares_get(struct shares *shares, uint32_t uid)
 {
-	const uint32_t user = shares_user(uid);
+	const uint32_t user = user_of_uid(uid);
 	struct share *share = shares->buckets[user % SHARES_BUCKETS];
 
 	while (share && share->user != user)

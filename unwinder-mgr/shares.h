@@ -10,11 +10,10 @@
  * users who need nothing, and nothing has to be taken away again.
  *
  * What is refused is missing for that user's files and processes only, and their stacks end with
- * the reason "table_refused".
+ * the reason "table_refused". Memory for stacks that wait for tables is shared in the same way: one
+ * that may not wait is sent on as far as it can be walked.
  *
- * The user is known by the uid that a process has on the host. Ids from 65,536 on are not those of
- * people: a user namespace gives its user a block of 65,536 of them (/etc/subuid). One block counts
- * as one user, since its ids cost nothing.
+ * The user is known by the uid that a process has on the host (common/user.h).
  *
  * Time is shared in the same way: the manager builds the tables of a user's files, and follows what
  * the user's processes do, each in a part of the time (common/time_share.h). The time that counts
@@ -36,7 +35,8 @@
 enum shared_table {
 	SHARED_MODULES,
 	SHARED_RULES,
-	SHARED_SLABS, /* in bytes */
+	SHARED_SLABS,	 /* in bytes */
+	SHARED_DEFERRED, /* in bytes: stacks that wait for tables */
 	SHARED_TABLES
 };
 
@@ -47,8 +47,8 @@ enum {
 /* What one user holds. */
 struct share {
 	struct share *next;
-	uint32_t user;		 /* see above */
-	unsigned int references; /* by processes, modules and lists of mappings */
+	uint32_t user;		 /* user_of_uid() */
+	unsigned int references; /* by processes, modules, lists of mappings, stacks */
 	uint64_t held[SHARED_TABLES];
 	struct time_share building;  /* time in which tables of the user's files are built */
 	struct time_share following; /* time in which the user's processes are followed */
@@ -63,10 +63,6 @@ struct shares {
 	uint64_t followed_cpu_ns; /* the same moment in the time of this thread's CPU */
 	uint64_t logged_ns;	  /* when a refusal was last written to the log; 0: never */
 };
-
-/* Returns the number by which the user of a uid is known here: the first id of its block, or
- * MSG_UID_UNKNOWN. */
-uint32_t shares_user(uint32_t uid);
 
 /* Returns the user of a share, or MSG_UID_UNKNOWN. `share` may be NULL. */
 uint32_t share_user(const struct share *share);

@@ -97,8 +97,10 @@ static void send_file(struct opener *opener, const struct opening *opening,
 static void send_identity(struct opener *opener, const struct opening *opening,
 			  const struct opened *opened)
 {
-	const struct msg_identity answer = {
-	    .tgid = opening->tgid, .cookie = opening->cookie, .error = (uint32_t)-opened->error};
+	const struct msg_identity answer = {.tgid = opening->tgid,
+					    .cookie = opening->cookie,
+					    .uid = opening->uid,
+					    .error = (uint32_t)-opened->error};
 
 	peer_send(&opener->role.peers[ROLE_WORKER], MESSAGE_IDENTITY, &answer, sizeof(answer),
 		  opened->fds, opened->fd_count);

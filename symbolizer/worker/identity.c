@@ -9,6 +9,7 @@
 
 #include "common/clock.h"
 #include "common/time_units.h"
+#include "common/user.h"
 #include "symbolizer/worker/containers.h"
 #include "symbolizer/worker/identity_read.h"
 #include "symbolizer/worker/limits.h"
@@ -369,10 +370,11 @@ static struct identity_process *answered_process(const struct identity *identity
 /* Reads what the opener has sent. Returns as identity_read(), or -EBUSY if the process is left
  * alone. */
 static int identity_read_of(struct worker *worker, const struct identity_process *process,
-			    const struct message *message, struct identity_found *found)
+			    const struct message *message, uint32_t uid,
+			    struct identity_found *found)
 {
 	struct identity *identity = worker->identity;
-	const struct work_subject subject = {.tgid = process->tgid, .uid = MSG_UID_UNKNOWN};
+	const struct work_subject subject = {.tgid = process->tgid, .uid = user_of_uid(uid)};
 
 	if (work_is_quarantined(worker->role.work_page, &subject))
 		return -EBUSY;
@@ -400,7 +402,7 @@ void identity_on_answer(struct worker *worker, const struct message *message)
 		return;
 	for (unsigned int i = 0; i < identity->name_count; i++)
 		found.variables[i].name = identity->names[i];
-	int r = identity_read_of(worker, process, message, &found);
+	int r = identity_read_of(worker, process, message, answer.uid, &found);
 	process->state = PROCESS_ANSWERED;
 	process->answered_ns = clock_monotonic_ns(); /* after the files were read */
 	if (!r)

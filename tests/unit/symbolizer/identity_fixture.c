@@ -168,8 +168,10 @@ void answer_with(struct worker *worker, const struct msg_open_identity *request,
 		 uint64_t start_ticks, const char *cgroup, const char *environment,
 		 size_t environment_length)
 {
-	const struct msg_identity answer = {
-	    .tgid = request->tgid, .cookie = request->cookie, .error = cgroup ? 0 : ENOENT};
+	const struct msg_identity answer = {.tgid = request->tgid,
+					    .cookie = request->cookie,
+					    .uid = ANSWER_UID,
+					    .error = cgroup ? 0 : ENOENT};
 	struct message message = {
 	    .type = MESSAGE_IDENTITY, .length = sizeof(answer), .payload = &answer};
 	char stat[256];

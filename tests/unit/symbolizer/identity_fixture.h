@@ -20,7 +20,8 @@ enum {
 	TGID = 42,
 	PROCESSES_MAX = 4096,
 	TICK_NS = 10000000, /* a clock tick of /proc/PID/stat at 100 Hz */
-	START_TICKS = 1234
+	START_TICKS = 1234,
+	ANSWER_UID = 165540, /* of all processes: one of a user namespace */
 };
 
 /* The start of the process in ns, which is somewhere within its tick. */

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/clock.h"
+#include "common/user.h"
 #include "parse/environ.h"
 #include "symbolizer/worker/limits.h"
 #include "tests/unit/symbolizer/identity_fixture.h"
@@ -391,5 +393,27 @@ Test(identity, processes_are_requested_again_after_a_lost_batch)
 	batch_flush(&worker->batch);
 	cr_assert_eq(sent.process_count, 1);
 	cr_assert_str_eq(last_container(), HEX);
+	worker_free(worker);
+}
+
+/* The second time that a role ended because of one user, nothing of that user is read. */
+Test(identity, files_of_a_user_who_is_left_alone_are_not_read)
+{
+	static struct work_page page;
+	struct worker *worker = worker_new(0, false);
+
+	worker->role.work_page = &page;
+	for (unsigned int i = 0; i < WORK_USER_TIMES; i++)
+		quarantine_add_user(&page.quarantine, user_of_uid(ANSWER_UID),
+				    clock_monotonic_ns());
+	sample_add(worker, TGID, 7);
+	answer_request(worker, 0, "0::/docker/" HEX "\n");
+	cr_expect_eq(page.subject.tgid, 0);
+	page.quarantine = (struct quarantine){0};
+	sample_add(worker, TGID + 1, 8);
+	answer_request(worker, 1, "0::/docker/" HEX "\n");
+	cr_expect_eq(page.subject.tgid, TGID + 1);
+	cr_expect_eq(page.subject.uid, user_of_uid(ANSWER_UID));
+	cr_expect_eq(page.working, 0);
 	worker_free(worker);
 }

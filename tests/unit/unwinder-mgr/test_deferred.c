@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stacks that wait for tables. In the place of the ring there is one record, as often as wanted. */
+#include <criterion/criterion.h>
+#include <stddef.h>
+
+#include "tests/support/fake_peer.h"
+#include "tests/unit/unwinder-mgr/manager_fixture.h"
+#include "unwinder-mgr/deferred.h"
+
+FAKE_PEER(NULL);
+
+static struct bh_deferred record = {.copied = BH_STACK_COPY_BYTES};
+static unsigned int waiting;
+
+bool __wrap_bpf_ring_peek(struct bpf_ring *from, const void **at, size_t *length);
+void __wrap_bpf_ring_next(struct bpf_ring *from);
+
+bool __wrap_bpf_ring_peek(struct bpf_ring *from, const void **at, size_t *length)
+{
+	(void)from;
+	*at = &record;
+	*length = sizeof(record);
+	return waiting > 0;
+}
+
+void __wrap_bpf_ring_next(struct bpf_ring *from)
+{
+	(void)from;
+	waiting--;
+}
+
+static void setup(void)
+{
+	manager_setup();
+	manager.role.state = ROLE_SAMPLING;
+}
+
+static void teardown(void)
+{
+	deferred_process(&manager, true);
+	cr_expect_eq(manager.deferred.bytes, 0);
+	manager_teardown();
+	shares_reclaim(&manager.shares, UINT64_MAX / 2);
+	cr_expect_eq(manager.shares.count, 0, "nobody holds anything");
+}
+
+TestSuite(deferred, .init = setup, .fini = teardown);
+
+/* Defers stacks of a process whose mappings are not known. Returns how many of them wait. */
+static size_t defer_stacks(uint32_t tgid, unsigned int count)
+{
+	const size_t before = manager.deferred.bytes;
+
+	record.header.tgid = tgid;
+	waiting = count;
+	deferred_consume(&manager);
+	return (manager.deferred.bytes - before) /
+	       (sizeof(record) + offsetof(struct deferred_stack, record));
+}
+
+Test(deferred, one_user_leaves_room_for_the_stacks_of_others)
+{
+	enum {
+		ALL = LIMIT_DEFERRED_BYTES / sizeof(struct bh_deferred)
+	};
+
+	for (uint32_t tgid = 100; tgid < 104; tgid++)
+		processes_set_uid(&manager, tgid, tgid < 102 ? 1000 : tgid);
+	const size_t first = defer_stacks(100, ALL);
+
+	cr_expect(first > ALL / 3 && first <= ALL / 2, "%zu", first);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_DEFERRED_SAMPLE], ALL - first,
+		     "the others are sent at once");
+	cr_expect_eq(defer_stacks(101, ALL), 0, "it is the same user's");
+	cr_expect_gt(defer_stacks(102, ALL), ALL / 6);
+	cr_expect_gt(defer_stacks(103, ALL), ALL / 12);
+	cr_expect_gt(defer_stacks(104, ALL), ALL / 24, "of a user who is not known yet");
+	cr_expect_leq(manager.deferred.bytes, LIMIT_DEFERRED_BYTES);
+}
