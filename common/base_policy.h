@@ -3,8 +3,12 @@
 #ifndef COMMON_BASE_POLICY_H
 #define COMMON_BASE_POLICY_H
 
+#include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "common/sandbox.h"
 
@@ -53,6 +57,18 @@
 	    ALLOW(futex, "locks of the C library"),                                                \
 	    ALLOW(getrandom, "the C library's allocator, hash seeds"),                             \
 	    ALLOW(rt_sigreturn, "signal handlers"), ALLOW(exit_group, "exit"), ALLOW(exit, "exit")
+
+/* For roles with helpers (role/helper.h). */
+#define POLICY_HELPER_SYSCALLS                                                                     \
+	ALLOW_IF(socketpair, SCMP_A0_32(SCMP_CMP_EQ, AF_UNIX), "requests to a helper"),            \
+	    ALLOW_IF(clone, SCMP_A0_64(SCMP_CMP_EQ, SIGCHLD), "start a helper"),                   \
+	    ALLOW_IF(kill, SCMP_A1_32(SCMP_CMP_EQ, SIGKILL), "end a helper that hangs"),           \
+	    ALLOW(wait4, "collect a helper"),                                                      \
+	    ALLOW_IF_BOTH(dup3, SCMP_A0_32(SCMP_CMP_EQ, STDIN_FILENO),                             \
+			  SCMP_A1_32(SCMP_CMP_EQ, STDERR_FILENO), "a helper writes no log lines"), \
+	    ALLOW_IF(close_range, SCMP_A0_32(SCMP_CMP_GT, STDERR_FILENO),                          \
+		     "a helper keeps only its socket"),                                            \
+	    ALLOW_IF(prctl, SCMP_A0_32(SCMP_CMP_EQ, PR_SET_NAME), "name of a helper")
 
 /* For roles to which an agent's exporter connects again after a restart. They check its uid before
  * they read anything. */

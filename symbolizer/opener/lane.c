@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/wait.h>
 
 #include "common/clock.h"
 #include "common/log.h"
@@ -49,36 +48,20 @@ static void fail_first(struct lane *lane, int error)
 
 static void on_helper(void *context, uint32_t events);
 
-static void collect_left(struct lane *lane)
-{
-	unsigned int kept = 0;
-
-	for (unsigned int i = 0; i < lane->left_count; i++) {
-		if (waitpid(lane->left[i], NULL, WNOHANG) == 0)
-			lane->left[kept++] = lane->left[i];
-	}
-	lane->left_count = kept;
-}
-
 static void drop_helper(struct lane *lane)
 {
 	if (lane->helper.fd >= 0)
 		loop_remove(lane->loop, lane->helper.fd);
-	const pid_t pid = helper_drop(&lane->helper);
-	if (pid) {
-		lane->left[lane->left_count++] = pid;
+	helper_drop(&lane->helper);
+	if (lane->helper.left_count)
 		loop_tick_within(lane->loop, LANE_TICK_MS);
-	}
 	lane->sent = 0;
 	lane->paused = false;
 }
 
 static int start_helper(struct lane *lane)
 {
-	/* One place is for the helper that is started. */
-	if (lane->left_count >= LANE_LEFT_MAX)
-		return -EAGAIN;
-	int r = helper_start(&lane->helper, lane->owner->perform);
+	int r = opening_start(&lane->helper, lane->owner->perform);
 	if (!r)
 		r = loop_add(lane->loop, lane->helper.fd, EPOLLIN, on_helper, lane);
 	if (r < 0)
@@ -151,7 +134,7 @@ static void send_requests(struct lane *lane)
 		    opening_is_quarantined(lane->quarantine, next, now))
 			break;
 		/* If the helper is gone, that is noticed when its answer is received. */
-		if (helper_send(&lane->helper, next) < 0)
+		if (opening_send(&lane->helper, next) < 0)
 			break;
 		if (!lane->sent++)
 			lane->since_ns = now;
@@ -180,7 +163,7 @@ static void run(struct lane *lane)
 			set_paused(lane, true);
 			return;
 		}
-		const int r = helper_receive(&lane->helper, &opened);
+		const int r = opening_receive(&lane->helper, &opened);
 		if (r == 0)
 			break;
 		if (r < 0)
@@ -237,7 +220,7 @@ int lane_add(struct lane *lane, const struct opening *opening)
 
 void lane_tick(struct lane *lane)
 {
-	collect_left(lane);
+	helper_collect(&lane->helper);
 	run(lane);
 	if (lane->sent && clock_monotonic_ns() - lane->since_ns >= LANE_DEADLINE_MS * NS_PER_MS) {
 		give_up_first(lane);
@@ -246,7 +229,7 @@ void lane_tick(struct lane *lane)
 	/* Without a helper nobody works on them. */
 	while (lane->count && lane->helper.fd < 0)
 		fail_first(lane, -EAGAIN);
-	if (lane->count || lane->left_count)
+	if (lane->count || lane->helper.left_count)
 		loop_tick_within(lane->loop, LANE_TICK_MS);
 }
 
@@ -254,7 +237,7 @@ int lane_start(struct lane *lane, const struct lane_owner *owner, struct quarant
 	       struct loop *loop)
 {
 	*lane = (struct lane){.owner = owner, .quarantine = quarantine, .loop = loop};
-	lane->helper.fd = -1;
+	helper_init(&lane->helper);
 	return start_helper(lane);
 }
 
@@ -264,9 +247,9 @@ void lane_stop(struct lane *lane)
 	lane->count = 0;
 	free(lane->queue);
 	lane->queue = NULL;
-	collect_left(lane);
-	for (int i = 0; i < STOP_POLLS && lane->left_count; i++) {
+	helper_collect(&lane->helper);
+	for (int i = 0; i < STOP_POLLS && lane->helper.left_count; i++) {
 		poll(NULL, 0, STOP_POLL_MS);
-		collect_left(lane);
+		helper_collect(&lane->helper);
 	}
 }

@@ -30,14 +30,13 @@
 #include <stdint.h>
 
 #include "common/loop.h"
-#include "symbolizer/opener/helper.h"
+#include "symbolizer/opener/opening.h"
 #include "symbolizer/opener/opening_quarantine.h"
 
 enum {
 	LANE_SENT_MAX = 16,	  /* requests that a helper has at a time */
 	LANE_REQUESTS_MAX = 8192, /* more than the manager has processes. Full: refused */
 	LANE_DEADLINE_MS = 1500,  /* for one request; opening takes microseconds */
-	LANE_LEFT_MAX = 4,	  /* helpers that were killed and have not ended */
 	LANE_TICK_MS = 1000,	  /* how often lane_tick() is needed while there are any of these */
 };
 
@@ -62,8 +61,6 @@ struct lane {
 	size_t sent;	   /* of the first ones */
 	uint64_t since_ns; /* since when the helper has been working on the first one */
 	bool paused;	   /* the owner is stalled, so nobody waits for the helper */
-	pid_t left[LANE_LEFT_MAX];
-	unsigned int left_count;
 	uint64_t logged_ns;
 };
 

@@ -3,7 +3,7 @@
  * The opener is the only role that may access other processes. It opens files for the manager and
  * the worker and sends them the descriptors. It does not read what is in the files, except for
  * lines of /proc that the kernel writes. Messages are in handlers.c, the checks of what may be
- * opened are in open_file.c. Since opening may take for ever, a child does it: see helper.h.
+ * opened are in open_file.c. Since opening may take for ever, a child does it: see role/helper.h.
  */
 #include <dirent.h>
 #include <errno.h>

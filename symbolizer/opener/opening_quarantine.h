@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #include "common/quarantine.h"
-#include "symbolizer/opener/helper.h"
+#include "symbolizer/opener/opening.h"
 
 enum {
 	/* Times after which a user's files on devices that are no disks are left alone, and all of

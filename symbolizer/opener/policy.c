@@ -4,10 +4,6 @@
 #include <fcntl.h>
 #include <linux/fiemap.h>
 #include <linux/fs.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "common/base_policy.h"
 #include "common/limits.h"
@@ -49,16 +45,9 @@ static const struct sandbox_syscall syscalls[] = {
     ALLOW(read, "lines of /proc/PID/maps, size in statm"),
     ALLOW(lseek, "list of processes, from its start again"),
     ALLOW_IF(fcntl, SCMP_A1_32(SCMP_CMP_EQ, F_GETFL), "fdopen"),
-    /* The helpers (helper.h). A bare fork gives nobody more than the opener has. Without CAP_KILL
-     * it can only end processes of its own uid, which are its helpers. */
-    ALLOW_IF(socketpair, SCMP_A0_32(SCMP_CMP_EQ, AF_UNIX), "requests to a helper"),
-    ALLOW_IF(clone, SCMP_A0_64(SCMP_CMP_EQ, SIGCHLD), "start a helper"),
-    ALLOW_IF(kill, SCMP_A1_32(SCMP_CMP_EQ, SIGKILL), "end a helper that hangs"),
-    ALLOW(wait4, "collect a helper"),
-    ALLOW_IF_BOTH(dup3, SCMP_A0_32(SCMP_CMP_EQ, STDIN_FILENO),
-		  SCMP_A1_32(SCMP_CMP_EQ, STDERR_FILENO), "a helper writes no log lines"),
-    ALLOW_IF(close_range, SCMP_A0_32(SCMP_CMP_GT, STDERR_FILENO), "a helper keeps only its socket"),
-    ALLOW_IF(prctl, SCMP_A0_32(SCMP_CMP_EQ, PR_SET_NAME), "name of a helper"),
+    /* A bare fork gives nobody more than the opener has. Without CAP_KILL it can only end processes
+     * of its own uid, which are its helpers. */
+    POLICY_HELPER_SYSCALLS,
 };
 
 enum {
@@ -66,7 +55,7 @@ enum {
 	FILES_MAX = 2 * LIMIT_QUEUE_FDS + 64,
 	MEMORY_BYTES_MAX = 64 << 20,
 	/* The opener, and for each lane a helper and those that hang. */
-	PROCESSES_MAX = 1 + LANE_COUNT * (1 + LANE_LEFT_MAX),
+	PROCESSES_MAX = 1 + LANE_COUNT * (1 + HELPERS_LEFT_MAX),
 };
 
 /* The system calls are those of the usual mode. The capabilities decide which files they reach. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How this works: see helper.h. */
-#include "symbolizer/opener/helper.h"
+#include "symbolizer/opener/opening.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -35,23 +34,12 @@ static int send_opened(int socket, const struct opened *opened)
 	return r;
 }
 
-/* Keeps of the opener's descriptors only standard input and output, which are /dev/null, and the
- * socket. Log lines go to /dev/null too: nobody who reads them must wait for a helper. */
-static void give_up_descriptors(int socket)
+/* Performs requests until the opener has closed the socket, or has ended. */
+static void serve(int socket, void *context)
 {
-	if (dup3(STDIN_FILENO, STDERR_FILENO, 0) < 0 ||
-	    (socket > STDERR_FILENO + 1 &&
-	     syscall(SYS_close_range, STDERR_FILENO + 1, socket - 1, 0) < 0) ||
-	    syscall(SYS_close_range, socket + 1, ~0u, 0) < 0)
-		_exit(1);
-}
-
-static void __attribute__((noreturn)) helper_main(int socket, opening_fn perform)
-{
+	const opening_fn *perform = context;
 	struct opening opening;
 
-	give_up_descriptors(socket);
-	prctl(PR_SET_NAME, "bulkhead-symh");
 	for (;;) {
 		struct opened opened = {0};
 		unsigned int fd_count;
@@ -62,8 +50,8 @@ static void __attribute__((noreturn)) helper_main(int socket, opening_fn perform
 		if (n == -EINTR)
 			continue;
 		if (n != sizeof(opening))
-			_exit(0); /* the opener has closed the socket, or has ended */
-		perform(&opening, &opened);
+			return;
+		(*perform)(&opening, &opened);
 		const int r = send_opened(socket, &opened);
 		opened_close(&opened);
 		if (r < 0)
@@ -73,30 +61,12 @@ static void __attribute__((noreturn)) helper_main(int socket, opening_fn perform
 
 /* --- in the opener --- */
 
-int helper_start(struct helper *helper, opening_fn perform)
+int opening_start(struct helper *helper, opening_fn perform)
 {
-	int ends[2];
-
-	*helper = (struct helper){.fd = -1};
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-		return -errno;
-	/* Not fork(): the C library adds flags for its own use, which the filter would have to
-	 * allow too. The opener has one thread, so nothing needs to be put in order. */
-	const long pid = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
-	if (pid == 0)
-		helper_main(ends[1], perform);
-	const int error = errno;
-	close(ends[1]);
-	if (pid < 0) {
-		close(ends[0]);
-		return -error;
-	}
-	helper->pid = (pid_t)pid;
-	helper->fd = ends[0];
-	return 0;
+	return helper_start(helper, "bulkhead-symh", serve, &perform);
 }
 
-int helper_send(struct helper *helper, const struct opening *opening)
+int opening_send(const struct helper *helper, const struct opening *opening)
 {
 	const int r = fd_passing_send(helper->fd, opening, sizeof(*opening), NULL, 0, MSG_DONTWAIT);
 
@@ -105,7 +75,7 @@ int helper_send(struct helper *helper, const struct opening *opening)
 	return r == -EAGAIN || r == -EINTR || r == -ENOBUFS || r == -ENOMEM ? -EAGAIN : -EPIPE;
 }
 
-int helper_receive(struct helper *helper, struct opened *opened)
+int opening_receive(const struct helper *helper, struct opened *opened)
 {
 	unsigned int fd_count;
 	int fds[OPENED_FDS_MAX];
@@ -126,16 +96,4 @@ int helper_receive(struct helper *helper, struct opened *opened)
 		opened->error = -EMFILE;
 	}
 	return 1;
-}
-
-pid_t helper_drop(struct helper *helper)
-{
-	const pid_t pid = helper->pid;
-
-	if (helper->fd >= 0)
-		close(helper->fd);
-	if (pid)
-		kill(pid, SIGKILL);
-	*helper = (struct helper){.fd = -1};
-	return pid;
 }

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How this works: see helper.h. */
+#include "role/helper.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+void helper_init(struct helper *helper)
+{
+	*helper = (struct helper){.fd = -1};
+}
+
+/* Keeps of the role's descriptors only standard input and output, which are /dev/null, and the
+ * socket. Log lines go to /dev/null too: nobody who reads them must wait for a helper. */
+static void give_up_descriptors(int socket)
+{
+	if (dup3(STDIN_FILENO, STDERR_FILENO, 0) < 0 ||
+	    (socket > STDERR_FILENO + 1 &&
+	     syscall(SYS_close_range, STDERR_FILENO + 1, socket - 1, 0) < 0) ||
+	    syscall(SYS_close_range, socket + 1, ~0u, 0) < 0)
+		_exit(1);
+}
+
+int helper_start(struct helper *helper, const char *name, void (*serve)(int socket, void *context),
+		 void *context)
+{
+	int ends[2];
+
+	/* One place is for the helper that is started. */
+	if (helper->left_count >= HELPERS_LEFT_MAX)
+		return -EAGAIN;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+		return -errno;
+	/* Not fork(): the C library adds flags for its own use, which the filter would have to
+	 * allow too. The role has one thread, so nothing needs to be put in order. */
+	const long pid = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	if (pid == 0) {
+		give_up_descriptors(ends[1]);
+		prctl(PR_SET_NAME, name);
+		serve(ends[1], context);
+		_exit(0);
+	}
+	const int error = errno;
+	close(ends[1]);
+	if (pid < 0) {
+		close(ends[0]);
+		return -error;
+	}
+	helper->pid = (pid_t)pid;
+	helper->fd = ends[0];
+	return 0;
+}
+
+void helper_drop(struct helper *helper)
+{
+	if (helper->fd >= 0)
+		close(helper->fd);
+	if (helper->pid) {
+		kill(helper->pid, SIGKILL);
+		helper->left[helper->left_count++] = helper->pid;
+	}
+	helper->fd = -1;
+	helper->pid = 0;
+}
+
+void helper_collect(struct helper *helper)
+{
+	unsigned int kept = 0;
+
+	for (unsigned int i = 0; i < helper->left_count; i++) {
+		if (waitpid(helper->left[i], NULL, WNOHANG) == 0)
+			helper->left[kept++] = helper->left[i];
+	}
+	helper->left_count = kept;
+}

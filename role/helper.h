@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A helper: a child of a role, which does what may never return, or what may end the process.
+ *
+ * How this works. The helper is a fork of the role with the same capabilities and filter. Of the
+ * role's descriptors it only keeps its end of a socket, on which requests come and answers go. If
+ * it hangs or dies, the role drops it and starts another one: this costs one request, not the role.
+ *
+ * The helper has its own name, and ends when the role closes the socket or ends. One that cannot
+ * end, because it waits for a file system that does not answer, keeps nothing that others wait for:
+ * neither a connection to another role nor the pipe to which log lines go. Only a few of those may
+ * be left; then none is started until one of them has ended.
+ *
+ * Who uses this: the opener opens what belongs to others (symbolizer/opener/lane.h); the manager
+ * parses files (unwinder-mgr/table_builds.h).
+ *
+ * Example: the opener starts bulkhead-symh, pid 7. It hangs. helper_drop() kills it and closes the
+ * socket; pid 7 is left, and helper_start() starts pid 8. When 7 has ended, helper_collect() takes
+ * note of it.
+ */
+#ifndef ROLE_HELPER_H
+#define ROLE_HELPER_H
+
+#include <sys/types.h>
+
+enum {
+	HELPERS_LEFT_MAX = 4, /* helpers that were killed and have not ended */
+};
+
+struct helper {
+	int fd;	   /* the role's end of the socket; -1: there is none */
+	pid_t pid; /* 0: there is none */
+	pid_t left[HELPERS_LEFT_MAX];
+	unsigned int left_count;
+};
+
+/* Sets up a role without a helper. */
+void helper_init(struct helper *helper);
+
+/* Starts a helper with this name (15 bytes at most), which calls `serve` and ends when that
+ * returns. The socket is one of packets. Returns 0; -EAGAIN if too many are left; or a negative
+ * errno. */
+int helper_start(struct helper *helper, const char *name, void (*serve)(int socket, void *context),
+		 void *context);
+
+/* Closes the socket and kills the helper, if there is one. Does not wait for its end. */
+void helper_drop(struct helper *helper);
+
+/* Collects the helpers that have ended since they were dropped. */
+void helper_collect(struct helper *helper);
+
+#endif
