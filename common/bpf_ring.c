@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "common/map_shared.h"
+
 enum {
 	RING_PAGE = 4096,
 	RING_HEADER = BPF_RINGBUF_HDR_SZ
@@ -16,11 +18,11 @@ int bpf_ring_init(struct bpf_ring *ring, int fd, size_t bytes)
 {
 	if (!bytes || (bytes & (bytes - 1)) || bytes % RING_PAGE)
 		return -EINVAL;
-	void *consumer = mmap(NULL, RING_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (consumer == MAP_FAILED)
+	void *consumer = map_shared(fd, RING_PAGE, PROT_READ | PROT_WRITE, 0);
+	if (!consumer)
 		return -errno;
-	void *producer = mmap(NULL, RING_PAGE + 2 * bytes, PROT_READ, MAP_SHARED, fd, RING_PAGE);
-	if (producer == MAP_FAILED) {
+	void *producer = map_shared(fd, RING_PAGE + 2 * bytes, PROT_READ, RING_PAGE);
+	if (!producer) {
 		int r = -errno;
 
 		munmap(consumer, RING_PAGE);

@@ -3,10 +3,10 @@
 #include "role/work_page.h"
 
 #include <errno.h>
-#include <sys/mman.h>
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/map_shared.h"
 
 static struct quarantine_key key_of(const struct work_subject *subject)
 {
@@ -15,15 +15,25 @@ static struct quarantine_key key_of(const struct work_subject *subject)
 	return (struct quarantine_key){QUARANTINE_PROCESS, {subject->tgid}};
 }
 
+unsigned int work_quarantine(struct work_page *page, const struct work_subject *subject)
+{
+	const struct quarantine_key key = key_of(subject);
+	const uint64_t now_ns = clock_monotonic_ns();
+
+	if (!page)
+		return 0;
+	const unsigned int seconds = quarantine_add(&page->quarantine, &key, now_ns);
+	quarantine_add_user(&page->quarantine, subject->uid, now_ns);
+	return seconds;
+}
+
 /* Quarantines what the previous process was working on at its end. */
-static void quarantine_last_subject(struct work_page *page, uint64_t now_ns)
+static void quarantine_last_subject(struct work_page *page)
 {
 	const struct work_subject subject = page->subject;
-	const struct quarantine_key key = key_of(&subject);
 
 	page->working = 0;
-	const unsigned int seconds = quarantine_add(&page->quarantine, &key, now_ns);
-	quarantine_add_user(&page->quarantine, subject.uid, now_ns);
+	const unsigned int seconds = work_quarantine(page, &subject);
 	log_warning("the previous process of this role ended while it worked on something of "
 		    "another process, which is left alone for a time: pid=%u uid=%u device=%llu "
 		    "inode=%llu seconds=%u",
@@ -33,23 +43,17 @@ static void quarantine_last_subject(struct work_page *page, uint64_t now_ns)
 
 int work_page_map(int fd, struct work_page **page)
 {
-	void *at = mmap(NULL, sizeof(struct work_page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-	if (at == MAP_FAILED)
-		return -errno;
-	*page = at;
-	return 0;
+	*page = map_shared(fd, sizeof(struct work_page), PROT_READ | PROT_WRITE, 0);
+	return *page ? 0 : -errno;
 }
 
 void work_page_take_over(struct work_page *page)
 {
-	const uint64_t now_ns = clock_monotonic_ns();
-
 	if (!page)
 		return;
-	quarantine_repair(&page->quarantine, now_ns);
+	quarantine_repair(&page->quarantine, clock_monotonic_ns());
 	if (page->working)
-		quarantine_last_subject(page, now_ns);
+		quarantine_last_subject(page);
 }
 
 bool work_is_quarantined(const struct work_page *page, const struct work_subject *subject)

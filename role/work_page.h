@@ -75,6 +75,10 @@ static inline void work_end(struct work_page *page)
 		__atomic_store_n(&page->working, 0, __ATOMIC_RELEASE);
 }
 
+/* Quarantines a subject on which a helper of the role hung or died, and its user. Returns for how
+ * many seconds the former is left alone. */
+unsigned int work_quarantine(struct work_page *page, const struct work_subject *subject);
+
 /* Returns whether this is to be left alone now. */
 bool work_is_quarantined(const struct work_page *page, const struct work_subject *subject);
 

@@ -10,6 +10,7 @@
 #include "common/cleanup.h"
 #include "common/file_read.h"
 #include "common/log.h"
+#include "common/map_shared.h"
 #include "common/user.h"
 #include "parse/proc_maps.h"
 #include "unwinder-mgr/manager.h"
@@ -26,9 +27,7 @@ enum {
 
 static void *map_writable(int fd, size_t bytes)
 {
-	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-	return at == MAP_FAILED ? NULL : at;
+	return map_shared(fd, bytes, PROT_READ | PROT_WRITE, 0);
 }
 
 static void on_deferred_readable(void *context, uint32_t events)

@@ -68,7 +68,16 @@ int main(int argc, char **argv)
 		status = role_enter_sandbox(&manager->role);
 	if (status)
 		return status;
+	int r = table_builds_start(manager);
+	if (r < 0) {
+		log_error("cannot start the process that reads unwind information, so nothing is "
+			  "sampled; the limit of processes may be reached: error=%s",
+			  strerror(-r));
+		return STATUS_FAILED;
+	}
 	if (role_watch_peers(&manager->role) < 0 || work_start(manager) < 0)
 		return STATUS_FAILED;
-	return loop_run(&manager->role.loop);
+	status = loop_run(&manager->role.loop);
+	table_builds_stop(manager);
+	return status;
 }

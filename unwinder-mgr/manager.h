@@ -23,6 +23,7 @@
 #include "unwinder-mgr/shares.h"
 #include "unwinder-mgr/sideband.h"
 #include "unwinder-mgr/slabs.h"
+#include "unwinder-mgr/table_builds.h"
 
 struct manager {
 	struct role role;
@@ -30,6 +31,7 @@ struct manager {
 	struct rules rules;
 	struct shares shares;
 	struct modules modules;
+	struct table_builds builds;
 	struct processes processes;
 	struct sideband sideband;
 	struct deferred deferred;

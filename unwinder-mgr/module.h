@@ -19,11 +19,12 @@ enum {
 };
 
 enum module_state {
-	MODULE_OPENING, /* the opener was asked for the file */
-	MODULE_PLACING, /* the rows are built and wait for a slab */
-	MODULE_READY,	/* the walker uses its table */
-	MODULE_UNKNOWN, /* no file, or one without unwind information: frame pointers are used */
-	MODULE_REFUSED, /* no share for its table, or it is left alone: the stack ends */
+	MODULE_OPENING,	 /* the opener was asked for the file */
+	MODULE_BUILDING, /* the file is there; its rows are built, or it waits for that */
+	MODULE_PLACING,	 /* the rows are built and wait for a slab */
+	MODULE_READY,	 /* the walker uses its table */
+	MODULE_UNKNOWN,	 /* no file, or one without unwind information: frame pointers are used */
+	MODULE_REFUSED,	 /* no share for its table, or it is left alone: the stack ends */
 };
 
 /* What the kernel reports of a mapping's file. */
@@ -33,7 +34,7 @@ struct module_key {
 };
 
 struct module {
-	struct module *next_by_key, *next_by_file, *next;
+	struct module *next_by_key, *next_by_file, *next, *next_build;
 	struct module_key key;
 	uint32_t id;   /* never reused */
 	uint32_t slot; /* index in the published table, reused after the grace period */

@@ -7,9 +7,9 @@ void module_publish(struct modules *modules, const struct module *module)
 {
 	struct bh_module *slot = &modules->published[module->slot];
 	static const uint8_t states[] = {
-	    [MODULE_OPENING] = BH_MODULE_PENDING, [MODULE_PLACING] = BH_MODULE_PENDING,
-	    [MODULE_READY] = BH_MODULE_READY,	  [MODULE_UNKNOWN] = BH_MODULE_FRAME_POINTERS,
-	    [MODULE_REFUSED] = BH_MODULE_REFUSED,
+	    [MODULE_OPENING] = BH_MODULE_PENDING,	 [MODULE_BUILDING] = BH_MODULE_PENDING,
+	    [MODULE_PLACING] = BH_MODULE_PENDING,	 [MODULE_READY] = BH_MODULE_READY,
+	    [MODULE_UNKNOWN] = BH_MODULE_FRAME_POINTERS, [MODULE_REFUSED] = BH_MODULE_REFUSED,
 	};
 	const uint32_t state = states[module->state];
 
@@ -28,6 +28,6 @@ void module_set_state(struct manager *manager, struct module *module, enum modul
 	modules->placing += (state == MODULE_PLACING) - (module->state == MODULE_PLACING);
 	module->state = state;
 	module_publish(modules, module);
-	if (state != MODULE_OPENING && state != MODULE_PLACING)
+	if (!module_is_pending(module))
 		modules->generation++;
 }

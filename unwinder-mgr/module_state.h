@@ -15,4 +15,11 @@ void module_publish(struct modules *modules, const struct module *module);
  * or if it is known that it will not. */
 void module_set_state(struct manager *manager, struct module *module, enum module_state state);
 
+/* Returns whether the module's table may still come by itself. */
+static inline bool module_is_pending(const struct module *module)
+{
+	return module->state == MODULE_OPENING || module->state == MODULE_BUILDING ||
+	       module->state == MODULE_PLACING;
+}
+
 #endif

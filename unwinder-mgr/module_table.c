@@ -29,9 +29,10 @@ struct work_subject module_subject(const struct module *module)
 				     .uid = share_user(module->share)};
 }
 
-/* Lets the stacks in the module's code end there, until its table is built again. */
-static void module_refuse_table(struct manager *manager, struct module *module, uint64_t now_ns)
+void module_refuse_table(struct manager *manager, struct module *module)
 {
+	const uint64_t now_ns = clock_monotonic_ns();
+
 	unwind_table_builder_fini(&module->builder, &manager->rules, now_ns);
 	share_give_back(module->share, SHARED_RULES, module->rules_added);
 	module->rules_added = 0;
@@ -56,7 +57,7 @@ static void module_place(struct manager *manager, struct module *module)
 	if (r < 0) {
 		log_debug("cannot place an unwind table: module=%u bytes=%llu error=%s", module->id,
 			  (unsigned long long)module->bytes_needed, strerror(-r));
-		module_refuse_table(manager, module, now_ns);
+		module_refuse_table(manager, module);
 		shares_log_refusal(&manager->shares, module->share, "bytes");
 		return;
 	}
@@ -68,69 +69,41 @@ static void module_place(struct manager *manager, struct module *module)
 	module_set_state(manager, module, MODULE_READY);
 }
 
-/* Reads the module's unwind information, of which its user's share allows as many new rules as
- * there are left. Returns as unwind_table_build. What counts is the time of the CPU: where others
- * keep it busy, this takes longer, and that is not the user's fault. */
-static int module_read_rows(struct manager *manager, struct module *module)
+bool module_may_be_built(struct manager *manager, const struct module *module)
 {
-	const struct elf_source source = module_source(module);
-	const uint64_t began_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
-	const uint32_t rules_most =
-	    (uint32_t)share_left(module->share, SHARED_RULES, rules_room(&manager->rules));
-	int r = unwind_table_build(&module->builder, &manager->rules, rules_most, &source);
-
-	if (module->share)
-		time_share_spend(&module->share->building,
-				 clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns);
-	if (r < 0)
-		return r;
-	module->rules_added = module->builder.rules_added;
-	share_take(module->share, SHARED_RULES, module->rules_added);
-	if (module->builder.rules_missing)
-		shares_log_refusal(&manager->shares, module->share, "rules");
-	return 0;
-}
-
-void module_build(struct manager *manager, struct module *module)
-{
-	const uint64_t now_ns = clock_monotonic_ns();
 	const struct work_subject subject = module_subject(module);
 	struct share *share = module->share;
 
-	if (work_is_quarantined(manager->role.work_page, &subject)) {
-		module_refuse_table(manager, module, now_ns);
-		return;
-	}
-	if (share && !time_share_is_left(&share->building, now_ns)) {
-		module_refuse_table(manager, module, now_ns);
-		shares_log_refusal(&manager->shares, share, "time");
-		return;
-	}
-	work_begin(manager->role.work_page, &subject);
-	int r = module_read_rows(manager, module);
-	work_end(manager->role.work_page);
-	if (r < 0) {
+	if (work_is_quarantined(manager->role.work_page, &subject))
+		return false;
+	if (!share || time_share_is_left(&share->building, clock_monotonic_ns()))
+		return true;
+	shares_log_refusal(&manager->shares, share, "time");
+	return false;
+}
+
+uint32_t module_rules_most(const struct manager *manager, const struct module *module)
+{
+	return (uint32_t)share_left(module->share, SHARED_RULES, rules_room(&manager->rules));
+}
+
+void module_take_rows(struct manager *manager, struct module *module, int error,
+		      const struct unwind_table_builder *rows)
+{
+	if (error) {
 		char name[MSG_PATH_BYTES];
 
 		log_debug("no unwind information, frame pointers are used: module=%s error=%s",
-			  log_escape(module->path, name, sizeof(name)), strerror(-r));
+			  log_escape(module->path, name, sizeof(name)), strerror(-error));
 		module_set_state(manager, module, MODULE_UNKNOWN);
 		return;
 	}
+	module->builder = *rows;
+	module->rules_added = rows->rules_added;
+	share_take(module->share, SHARED_RULES, module->rules_added);
+	if (rows->rules_missing)
+		shares_log_refusal(&manager->shares, module->share, "rules");
 	module_place(manager, module);
-}
-
-void modules_build_again(struct manager *manager, uint64_t now_ns)
-{
-	for (struct module *m = manager->modules.all; m; m = m->next) {
-		if (m->state != MODULE_REFUSED || m->fd < 0 ||
-		    now_ns < m->refused_ns + LIMIT_REFUSED_RETRY_MS * NS_PER_MS)
-			continue;
-		m->refused_ns = now_ns;
-		if (share_allows(m->share, SHARED_SLABS, m->bytes_needed,
-				 slabs_room(&manager->slabs)))
-			module_build(manager, m);
-	}
 }
 
 void modules_place_waiting(struct manager *manager)

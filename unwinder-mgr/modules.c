@@ -372,7 +372,7 @@ static void module_take_file(struct manager *manager, struct module *module, int
 	module->next_by_file = *bucket;
 	*bucket = module;
 	module_announce(manager, module);
-	module_build(manager, module);
+	table_builds_add(manager, module);
 }
 
 /* Counts a module as held by a user. Returns false if that user may not have it. */
@@ -437,7 +437,7 @@ void modules_abandon(struct modules *modules, struct module *module)
 bool modules_pending(const struct modules *modules)
 {
 	for (const struct module *m = modules->all; m; m = m->next) {
-		if (m->state == MODULE_OPENING || m->state == MODULE_PLACING)
+		if (module_is_pending(m))
 			return true;
 	}
 	return false;
@@ -464,7 +464,8 @@ void modules_reclaim(struct manager *manager, uint64_t now_ns)
 					      : LIMIT_MODULE_IDLE_MS) *
 					 NS_PER_MS;
 
-		if (m->users || m->state == MODULE_OPENING || now_ns < m->idle_since_ns + idle_ns) {
+		if (m->users || m->state == MODULE_OPENING || m->state == MODULE_BUILDING ||
+		    now_ns < m->idle_since_ns + idle_ns) {
 			link = &m->next;
 			continue;
 		}
@@ -513,6 +514,6 @@ int modules_add_vdso(struct manager *manager)
 	module->users = 1; /* so it is never freed */
 	manager->modules.vdso = module;
 	module_announce(manager, module);
-	module_build(manager, module);
+	table_builds_add(manager, module);
 	return 0;
 }

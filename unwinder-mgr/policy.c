@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include "common/base_policy.h"
+#include "role/helper.h"
 
 static const cap_value_t none[] = {-1};
 
@@ -14,6 +15,9 @@ static const struct sandbox_syscall syscalls[] = {
     ALLOW(pread64, "ELF files received, read and never mapped"),
     ALLOW(read, "/proc/PID/maps received"),
     ALLOW(fstat, "identity of files received"),
+    /* A hostile file must not end or delay the manager, so a helper reads it (table_builds.h). It
+     * has this filter, and of what the manager has only the file. */
+    POLICY_HELPER_SYSCALLS,
 };
 
 const struct sandbox_policy manager_policy = {
@@ -22,6 +26,7 @@ const struct sandbox_policy manager_policy = {
     .steady_capabilities = none,
     .syscalls = syscalls,
     .syscall_count = sizeof(syscalls) / sizeof(syscalls[0]),
-    .files_max = 8192,		   /* one per module, and the rings */
-    .memory_bytes_max = 512 << 20, /* building the table of the largest module */
+    .files_max = 8192,			     /* one per module, and the rings */
+    .memory_bytes_max = 512 << 20,	     /* building the table of the largest module */
+    .threads_max = 1 + 1 + HELPERS_LEFT_MAX, /* itself, its helper, and those that hang */
 };

@@ -13,6 +13,7 @@
 #include "common/array.h"
 #include "common/clock.h"
 #include "common/cursor.h"
+#include "common/map_shared.h"
 #include "unwinder-mgr/manager.h"
 #include "unwinder-mgr/sideband_record.h"
 
@@ -69,8 +70,8 @@ int sideband_add(struct manager *manager, unsigned int cpu, int fd)
 		close(sideband->fds[cpu]);
 		sideband->rings[cpu] = NULL;
 	}
-	void *ring = mmap(NULL, RING_MAPPED, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (ring == MAP_FAILED)
+	void *ring = map_shared(fd, RING_MAPPED, PROT_READ | PROT_WRITE, 0);
+	if (!ring)
 		return -errno;
 	sideband->rings[cpu] = ring;
 	sideband->fds[cpu] = fd;

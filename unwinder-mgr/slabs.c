@@ -8,6 +8,7 @@
 
 #include "common/array.h"
 #include "common/clock.h"
+#include "common/map_shared.h"
 #include "common/search.h"
 #include "unwinder-mgr/limits.h"
 
@@ -47,8 +48,8 @@ int slabs_add(struct slabs *slabs, unsigned int index, int fd)
 		slabs->exhausted = true;
 		return fd < 0 ? 0 : -EINVAL;
 	}
-	void *data = mmap(NULL, BH_SLAB_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (data == MAP_FAILED)
+	void *data = map_shared(fd, BH_SLAB_BYTES, PROT_READ | PROT_WRITE, 0);
+	if (!data)
 		return -errno;
 	struct slab *slab = &slabs->slabs[index];
 	slab->data = data;

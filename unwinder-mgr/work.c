@@ -103,7 +103,7 @@ static void work_reclaim(struct manager *manager, uint64_t now)
 	modules_reclaim(manager, now);
 	process_files_request_missing(manager, now);
 	processes_retry(manager, now);
-	modules_build_again(manager, now);
+	table_builds_again(manager, now);
 	shares_reclaim(&manager->shares, now);
 }
 
@@ -120,6 +120,7 @@ static void work_on_tick(void *context, uint32_t events)
 	slabs_reclaim(&manager->slabs, now);
 	modules_place_waiting(manager);
 	modules_announce_waiting(manager);
+	table_builds_tick(manager, now);
 	process_files_request_elsewhere(manager);
 	work_reclaim(manager, now);
 	processes_publish(manager);

@@ -11,7 +11,7 @@ import test_roles
 from agent import Agent
 
 THREADS_MAX = 128  # exporter/delivery/policy.c
-OPENERS_MAX = 11  # symbolizer/opener/policy.c: the opener and its helpers, those that hang too
+PROCESSES_MAX = {"opener": 11, "manager": 6}  # policy.c of the role: itself and its helpers, those that hang too
 # Other roles hold the same as in a recording. The exporter holds its peers and connections, the spool, three memfds, and the gRPC library's own loop.
 KINDS = {**test_roles.KINDS, "exporter": {"socket:unix", "socket:tcp", "socket:udp", "null", "eventpoll", "eventfd", "pipe", "memfd:stats", "memfd:journal", "memfd:spool",
                                           "spool", "reachable"}}
@@ -98,8 +98,8 @@ def mapping_faults(role, maps):
 def limit_faults(role, limits):
     """The faults in the text of /proc/PID/limits."""
     wanted = {"Max core file size": ("0", "0"), "Max processes": ("0", "0")}
-    if role == "opener":
-        wanted |= {"Max processes": (str(OPENERS_MAX),) * 2}
+    if role in PROCESSES_MAX:
+        wanted |= {"Max processes": (str(PROCESSES_MAX[role]),) * 2}
     if role == "exporter":
         wanted |= {"Max processes": (str(THREADS_MAX),) * 2, "Max open files": ("256", "256")}
     found = {}
@@ -218,7 +218,8 @@ class AgentRoles(lib.Case):
             self.assertEqual(os.stat(running.spool).st_uid, int(uids["exporter"]))
             self.assertEqual(os.stat(running.spool).st_mode & 0o777, 0o700)
             others = [p for pid, p in lib.bulkhead_processes().items() if pid not in roles.values() and os.path.basename(p[2]) != "bulkhead"]
-            self.assertEqual([p[:2] for p in others], [(roles["opener"], test_roles.HELPER)] * test_roles.HELPERS)
+            helpers = [(roles[role], name) for role, (name, count) in test_roles.HELPERS.items() for _ in range(count)]
+            self.assertEqual(sorted(p[:2] for p in others), sorted(helpers))
             # The exporter that replaces it holds no more than the first one.
             running.kill("exporter")
             self.wait_for("the agent to be ready again", running.ready)

@@ -17,11 +17,13 @@ KINDS = {
     "opener": COMMON | {"dir", "proc"},
     "worker": COMMON | {"bpf-map", "file:r", "memfd", "proc"},
     "exporter": COMMON | {"bpf-map", "file:w", "memfd"},
-    # What it opens, until it has sent it.
-    "helper": {"socket:unix", "null", "proc", "file:r"},
+    # What it opens, until it has sent it; what it reads.
+    "helper of opener": {"socket:unix", "null", "proc", "file:r"},
+    "helper of manager": {"socket:unix", "null", "file:r", "memfd"},
 }
-HELPER = "bulkhead-symh"  # the opener has two of them, which are what it is but have no other descriptors than a socket
-HELPERS = 2
+# Children of a role: their names, and how many there are. They are what the role is, but have no descriptor of it, only one socket.
+HELPERS = {"opener": ("bulkhead-symh", 2), "manager": ("bulkhead-mgrh", 1)}
+SHARED_MEMORY = re.compile(r"^\S+ ...s .*", re.MULTILINE)  # a line of /proc/PID/maps
 
 
 def mask(names):
@@ -70,7 +72,7 @@ def faults_of(role, status, fds):
         faults.append(f"uid {status['Uid']} gid {status['Gid']}")
     if status["Groups"].split() and set(status["Groups"].split()) - gids:
         faults.append(f"supplementary groups {status['Groups']}")
-    allowed = mask(HOLDS["opener" if role == "helper" else role])
+    allowed = mask(HOLDS[role.removeprefix("helper of ")])
     for key, exact in (("CapEff", True), ("CapPrm", True), ("CapInh", False), ("CapBnd", False), ("CapAmb", False)):
         held = int(status[key], 16)
         if held & ~allowed or exact and held != allowed:
@@ -80,7 +82,7 @@ def faults_of(role, status, fds):
     if status["Seccomp"].strip() != "2":
         faults.append(f"seccomp mode {status['Seccomp']}")
     faults += [f"fd {fd} is {kind}" for fd, kind in fds.items() if kind not in KINDS[role]]
-    if role == "helper" and list(fds.values()).count("socket:unix") != 1:
+    if role.startswith("helper of ") and list(fds.values()).count("socket:unix") != 1:
         faults.append(f"has not one socket: {fds}")
     return [f"{role}: {fault}" for fault in faults]
 
@@ -101,9 +103,9 @@ class Checker(lib.unittest.TestCase):
             self.assertTrue(faults_of("manager", none, fds), fds)
         self.assertTrue(faults_of("manager", self.GOOD, {}))
         opener = {**self.GOOD, **dict.fromkeys(("CapPrm", "CapEff"), f"{mask(HOLDS['opener']):x}"), **dict.fromkeys(("CapBnd",), "0")}
-        self.assertEqual(faults_of("helper", opener, {"2": "null", "3": "socket:unix", "4": "proc"}), [])
+        self.assertEqual(faults_of("helper of opener", opener, {"2": "null", "3": "socket:unix", "4": "proc"}), [])
         for fds in ({}, {"3": "socket:unix", "4": "socket:unix"}, {"2": "pipe", "3": "socket:unix"}, {"3": "socket:unix", "4": "eventpoll"}):
-            self.assertTrue(faults_of("helper", opener, fds), fds)
+            self.assertTrue(faults_of("helper of opener", opener, fds), fds)
 
 
 class Roles(lib.Case):
@@ -133,15 +135,17 @@ class Roles(lib.Case):
                         task = lib.proc_status(f"{pid}/task/{tid}")
                         if task and (task["Seccomp"], task["CapEff"]) != (status["Seccomp"], status["CapEff"]):
                             faults.append(f"{role}: thread {tid} differs")
-            helpers = 0
+            helpers = dict.fromkeys(HELPERS, 0)
             for pid, (parent, comm, executable) in lib.bulkhead_processes().items():
-                if parent == roles["opener"] and comm == HELPER:
-                    faults += self.look("helper", pid, internet_inodes(pid), inherited)[1]
-                    helpers += 1
+                role = next((r for r, (name, _) in HELPERS.items() if (parent, comm) == (roles[r], name)), None)
+                if role:
+                    faults += self.look(f"helper of {role}", pid, internet_inodes(pid), inherited)[1]
+                    faults += [f"helper of {role} shares memory: {line}" for line in SHARED_MEMORY.findall(lib.read(f"/proc/{pid}/maps") or "")]
+                    helpers[role] += 1
                 elif pid != process.pid and pid not in roles.values() and os.path.basename(executable) != "bulkhead":
                     faults.append(f"another process: {pid} {comm} {executable}, CapEff {(lib.proc_status(pid) or {}).get('CapEff')}")
-            if helpers != HELPERS:
-                faults.append(f"{helpers} helpers of the opener")
+            if helpers != {role: count for role, (_, count) in HELPERS.items()}:
+                faults.append(f"helpers: {helpers}")
             process.send_signal(signal.SIGINT)
             recording = self.finish(process)
         print("uids: " + str(uids))

@@ -17,6 +17,11 @@
 	{                                                                                          \
 		KILLED, KILLED, outcome, KILLED, KILLED, KILLED, outcome, KILLED                   \
 	}
+/* Manager and opener, which start helpers. */
+#define WITH_HELPERS(outcome)                                                                      \
+	{                                                                                          \
+		KILLED, outcome, outcome, KILLED, KILLED, KILLED, outcome, KILLED                  \
+	}
 #define ONLY_OTLP(outcome)                                                                         \
 	{                                                                                          \
 		KILLED, KILLED, KILLED, KILLED, KILLED, outcome, KILLED, KILLED                    \

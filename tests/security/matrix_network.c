@@ -61,7 +61,7 @@ void matrix_try_sockets(struct tally *tally, const struct fixture *s)
 			CALL(SYS_socket, AF_INET6, SOCK_STREAM, IPPROTO_MPTCP)},
 		{"socket(IPPROTO_UDPLITE)",          EVERYWHERE(KILLED),
 			CALL(SYS_socket, AF_INET, SOCK_DGRAM, IPPROTO_UDPLITE)},
-		{"socketpair",                       ONLY_OPENER(WORKS),
+		{"socketpair",                       WITH_HELPERS(WORKS),
 			CALL(SYS_socketpair, AF_UNIX, SOCK_STREAM, 0, P(pair))},
 		{"socketpair(AF_INET)",              EVERYWHERE(KILLED),
 			CALL(SYS_socketpair, AF_INET, SOCK_STREAM, 0, P(pair))},

@@ -54,8 +54,7 @@ void matrix_try_processes(struct tally *tally, const struct fixture *s)
 			CALL(SYS_getrusage, RUSAGE_THREAD, P(s->memory))},
 		{"getrusage of children",            EVERYWHERE(KILLED),
 			CALL(SYS_getrusage, RUSAGE_CHILDREN, P(s->memory))},
-		/* The opener starts helpers. */
-		{"clone (fork)",                     ONLY_OPENER(WORKS), CALL(SYS_clone, SIGCHLD)},
+		{"clone (fork)",                     WITH_HELPERS(WORKS), CALL(SYS_clone, SIGCHLD)},
 		{"clone (vfork, posix_spawn)",       EVERYWHERE(KILLED),
 			CALL(SYS_clone, CLONE_VM | CLONE_VFORK | SIGCHLD)},
 		{"clone, a thread's flags but one",  EVERYWHERE(KILLED),
@@ -87,8 +86,8 @@ void matrix_try_processes(struct tally *tally, const struct fixture *s)
 			CALL(SYS_kill, s->victim, 0)},
 		{"kill(SIGTERM)",                    EVERYWHERE(KILLED),
 			CALL(SYS_kill, s->victim, SIGTERM)},
-		/* Of its own uid are only the opener's helpers. */
-		{"kill(SIGKILL) of another",         ONLY_OPENER(EPERM),
+		/* Of a role's own uid are only its helpers. */
+		{"kill(SIGKILL) of another",         WITH_HELPERS(EPERM),
 			CALL(SYS_kill, s->victim, SIGKILL)},
 		{"tgkill",                           EVERYWHERE(KILLED),
 			CALL(SYS_tgkill, s->victim, s->victim, 0)},
@@ -136,7 +135,7 @@ void matrix_try_privileges(struct tally *tally, const struct fixture *s)
 			CALL(SYS_capset, P(&header), P(all))},
 		{"prctl(PR_SET_DUMPABLE)",           EVERYWHERE(KILLED),
 			CALL(SYS_prctl, PR_SET_DUMPABLE, 1)},
-		{"prctl(PR_SET_NAME)",               {KILLED, KILLED, WORKS, KILLED, KILLED, WORKS, WORKS, KILLED},
+		{"prctl(PR_SET_NAME)",               {KILLED, WORKS, WORKS, KILLED, KILLED, WORKS, WORKS, KILLED},
 			CALL(SYS_prctl, PR_SET_NAME, P("name"))},
 		{"prctl(PR_SET_SECCOMP)",            EVERYWHERE(KILLED),
 			CALL(SYS_prctl, PR_SET_SECCOMP, 2, 0)},

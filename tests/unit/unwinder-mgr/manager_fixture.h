@@ -31,6 +31,33 @@ static inline void manager_add_slab(void)
 	close(fd);
 }
 
+/* Lets tables be built. */
+static inline void manager_start_builds(void)
+{
+	cr_assert_eq(loop_init(&manager.role.loop), 0);
+	cr_assert_eq(table_builds_start(&manager), 0);
+}
+
+static inline void manager_pause(void *context, uint32_t events)
+{
+	(void)context;
+	(void)events;
+	loop_stop(&manager.role.loop, 0);
+}
+
+/* Waits until no file waits to be read. */
+static inline void manager_finish_builds(void)
+{
+	struct loop *loop = &manager.role.loop;
+
+	while (manager.builds.building) {
+		loop->stopped = false;
+		loop_set_tick(loop, 1, manager_pause, NULL);
+		loop_run(loop);
+	}
+	loop->stopped = false;
+}
+
 /* Ends all processes, and with them their modules, so that a leak is found. A module that waits for
  * the answer of the opener keeps its memory: the test answers first. */
 static void manager_teardown(void)
@@ -44,6 +71,10 @@ static void manager_teardown(void)
 	processes_reclaim(&manager, UINT64_MAX);
 	cr_expect_eq(manager.processes.waiting, 0);
 	modules_reclaim(&manager, UINT64_MAX);
+	if (manager.builds.started) {
+		table_builds_stop(&manager);
+		loop_fini(&manager.role.loop);
+	}
 	free(manager.modules.published);
 	free(manager.processes.table);
 }

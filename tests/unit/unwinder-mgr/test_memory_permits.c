@@ -75,10 +75,7 @@ static void setup(void)
 
 	manager_setup();
 	manager.slabs.loader = &loader;
-	const int slab = memfd_create("slab", MFD_CLOEXEC);
-	cr_assert_eq(ftruncate(slab, BH_SLAB_BYTES), 0);
-	cr_assert_eq(slabs_add(&manager.slabs, 0, slab), 0);
-	close(slab);
+	manager_add_slab();
 }
 
 TestSuite(memory_permits, .init = setup, .fini = manager_teardown);

@@ -21,6 +21,7 @@ static void setup(void)
 	const struct rlimit files = {2 * LIMIT_MODULES, 2 * LIMIT_MODULES};
 
 	manager_setup();
+	manager_start_builds();
 	if (setrlimit(RLIMIT_NOFILE, &files) < 0)
 		cr_skip_test("the limit on open files is too low");
 }
@@ -48,6 +49,7 @@ static void answer(uint32_t uid)
 
 	cr_assert_geq(fd, 0, "%m");
 	process_files_on_answer(&manager, &message, fd);
+	manager_finish_builds();
 }
 
 /* Lets a process map `count` new files. Returns how many of them get a module. */
@@ -197,12 +199,14 @@ Test(shares, a_user_whose_files_take_too_much_time_waits)
 	module = module_of_last_mapping(100);
 	cr_expect_eq(module->state, MODULE_REFUSED);
 	const uint64_t later_ns = clock_monotonic_ns() + LIMIT_REFUSED_RETRY_MS * NS_PER_MS;
-	modules_build_again(&manager, later_ns);
+	table_builds_again(&manager, later_ns);
+	manager_finish_builds();
 	cr_expect_eq(module->state, MODULE_REFUSED);
 	cr_expect_eq(map_files(200, NEIGHBOUR, 1), 1);
 	cr_expect_eq(module_of_last_mapping(200)->state, MODULE_UNKNOWN);
 	share->building.left_ns = 1;
-	modules_build_again(&manager, later_ns + LIMIT_REFUSED_RETRY_MS * NS_PER_MS);
+	table_builds_again(&manager, later_ns + LIMIT_REFUSED_RETRY_MS * NS_PER_MS);
+	manager_finish_builds();
 	cr_expect_eq(module->state, MODULE_UNKNOWN);
 }
 

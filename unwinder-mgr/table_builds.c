@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How this works: see table_builds.h. */
+#include "unwinder-mgr/table_builds.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/file_read.h"
+#include "common/log.h"
+#include "common/time_units.h"
+#include "ipc/fd_passing.h"
+#include "unwinder-mgr/manager.h"
+#include "unwinder-mgr/module_state.h"
+#include "unwinder-mgr/module_table.h"
+
+enum {
+	/* If it has not sent everything by then, the helper hangs. The largest file takes two
+	 * seconds of CPU time, and an overloaded machine leaves little of it. */
+	DEADLINE_S = 20,
+	PACKETS_PER_TURN = 16,
+	LOG_EVERY_S = 60,
+	/* For the end of a helper that was killed: some milliseconds, unless it hangs. */
+	STOP_POLLS = 100,
+	STOP_POLL_MS = 1,
+};
+
+/* What the helper gets with the descriptor of a file. */
+struct request {
+	uint64_t file_bytes;
+};
+
+/* --- in the helper --- */
+
+static int helper_read(void *context, uint64_t offset, void *buffer, size_t length)
+{
+	return file_read_exactly(*(const int *)context, offset, buffer, length);
+}
+
+/* Builds the rows of one file and sends them. Returns 0, or a negative errno if they cannot be
+ * sent. */
+static int helper_build(int socket, struct rules *rules, const struct request *request, int fd)
+{
+	const struct elf_source source = {
+	    .read = helper_read, .context = &fd, .size = request->file_bytes};
+	const uint64_t began_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
+	struct unwind_table_builder builder;
+	struct table_part_end end = {
+	    .error = unwind_table_build(&builder, rules, rules_room(rules), &source)};
+
+	end.cpu_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
+	int r = table_parts_send(socket, &builder, rules, &end);
+	/* No walker reads these rules, so their ids are free at once. */
+	unwind_table_builder_fini(&builder, rules, 0);
+	return r;
+}
+
+/* Builds tables until the manager has closed the socket, or has ended. */
+static void helper_serve(int socket, void *context)
+{
+	struct rules *rules = calloc(1, sizeof(*rules));
+	struct bh_rule *table = calloc(RULES_MAX, sizeof(*table));
+	int r = rules && table ? 0 : -ENOMEM;
+
+	(void)context;
+	if (!r)
+		rules_init(rules, table);
+	while (!r) {
+		struct request request;
+		unsigned int fd_count;
+		bool truncated;
+		int fd;
+		const ssize_t n = fd_passing_receive(socket, &request, sizeof(request), 0, &fd, 1,
+						     &fd_count, &truncated);
+
+		if (n == -EINTR)
+			continue;
+		if (n != sizeof(request) || fd_count != 1)
+			break;
+		r = helper_build(socket, rules, &request, fd);
+		close(fd);
+	}
+	free(table);
+	free(rules);
+}
+
+/* --- the helper and the module that it has --- */
+
+static void on_helper(void *context, uint32_t events);
+static void builds_run(struct manager *manager);
+
+static int start_helper(struct manager *manager)
+{
+	struct table_builds *builds = &manager->builds;
+	int r = helper_start(&builds->helper, "bulkhead-mgrh", helper_serve, NULL);
+
+	if (r < 0)
+		return r;
+	r = loop_add(&manager->role.loop, builds->helper.fd, EPOLLIN, on_helper, manager);
+	if (r < 0)
+		helper_drop(&builds->helper);
+	return r;
+}
+
+static void drop_helper(struct manager *manager)
+{
+	struct table_builds *builds = &manager->builds;
+
+	if (builds->helper.fd >= 0)
+		loop_remove(&manager->role.loop, builds->helper.fd);
+	helper_drop(&builds->helper);
+}
+
+static void log_loss(struct table_builds *builds, const struct work_subject *subject,
+		     unsigned int seconds)
+{
+	const uint64_t now_ns = clock_monotonic_ns();
+
+	if (builds->logged_ns && now_ns - builds->logged_ns < LOG_EVERY_S * NS_PER_S)
+		return;
+	builds->logged_ns = now_ns;
+	log_warning("reading the unwind information of a file has ended the process that does it, "
+		    "or did not end; the file is left alone for a time: pid=%u uid=%u device=%llu "
+		    "inode=%llu seconds=%u",
+		    subject->tgid, subject->uid, (unsigned long long)subject->device,
+		    (unsigned long long)subject->inode, seconds);
+}
+
+/* Drops the helper, and refuses the table of the file on which it hangs or died. */
+static void give_up(struct manager *manager)
+{
+	struct table_builds *builds = &manager->builds;
+	struct module *module = builds->building;
+
+	drop_helper(manager);
+	if (!module)
+		return;
+	const struct work_subject subject = module_subject(module);
+
+	builds->building = NULL;
+	table_receiver_drop(&builds->receiver, clock_monotonic_ns());
+	log_loss(builds, &subject, work_quarantine(manager->role.work_page, &subject));
+	module_refuse_table(manager, module);
+}
+
+/* Sends a module's file. Returns 0, or a negative errno if there is no helper that could take
+ * it. */
+static int send_file(struct manager *manager, struct module *module)
+{
+	struct table_builds *builds = &manager->builds;
+	const struct request request = {.file_bytes = (uint64_t)module->file.st_size};
+	int r = -EPIPE;
+
+	/* The helper may have ended while it had nothing to do. */
+	for (int i = 0; i < 2 && r == -EPIPE; i++) {
+		r = builds->helper.fd < 0 ? start_helper(manager) : 0;
+		if (!r)
+			r = fd_passing_send(builds->helper.fd, &request, sizeof(request),
+					    &module->fd, 1, MSG_DONTWAIT);
+		if (r == -EPIPE)
+			drop_helper(manager);
+	}
+	if (r < 0)
+		return r;
+	builds->building = module;
+	builds->sent_ns = clock_monotonic_ns();
+	table_receiver_begin(&builds->receiver, &manager->rules,
+			     module_rules_most(manager, module));
+	return 0;
+}
+
+/* Passes on the result for the module that the helper had. The time that it says is not more than
+ * what has passed. */
+static void finish(struct manager *manager, const struct table_part_end *end)
+{
+	struct table_builds *builds = &manager->builds;
+	struct module *module = builds->building;
+	const uint64_t passed_ns = clock_monotonic_ns() - builds->sent_ns;
+
+	builds->building = NULL;
+	if (module->share)
+		time_share_spend(&module->share->building,
+				 end->cpu_ns < passed_ns ? end->cpu_ns : passed_ns);
+	if (end->error)
+		table_receiver_drop(&builds->receiver, clock_monotonic_ns());
+	module_take_rows(manager, module, end->error, &builds->receiver.builder);
+}
+
+/* Takes some of what the helper has sent. Then others have their turn. */
+static void on_helper(void *context, uint32_t events)
+{
+	struct manager *manager = context;
+	struct table_builds *builds = &manager->builds;
+	static struct table_part part;
+	struct table_part_end end;
+
+	(void)events;
+	for (int i = 0; i < PACKETS_PER_TURN && builds->helper.fd >= 0; i++) {
+		unsigned int fd_count;
+		bool truncated;
+		const ssize_t n = fd_passing_receive(builds->helper.fd, &part, sizeof(part),
+						     MSG_DONTWAIT, NULL, 0, &fd_count, &truncated);
+
+		if (n == -EAGAIN || n == -EINTR)
+			return;
+		const int r = n > 0 && !truncated && builds->building
+				  ? table_receiver_take(&builds->receiver, &part, (size_t)n, &end)
+				  : -EPROTO;
+		if (r < 0)
+			give_up(manager);
+		else if (r)
+			finish(manager, &end);
+		if (r)
+			builds_run(manager);
+	}
+}
+
+/* --- the queue --- */
+
+static struct module *take_first(struct table_builds *builds)
+{
+	struct module *module = builds->first;
+
+	builds->first = module->next_build;
+	module->next_build = NULL;
+	return module;
+}
+
+/* Sends the next file that may be read now. */
+static void builds_run(struct manager *manager)
+{
+	struct table_builds *builds = &manager->builds;
+
+	while (builds->started && !builds->building && builds->first) {
+		struct module *module = take_first(builds);
+
+		if (!module_may_be_built(manager, module) || send_file(manager, module) < 0)
+			module_refuse_table(manager, module);
+	}
+}
+
+void table_builds_add(struct manager *manager, struct module *module)
+{
+	struct table_builds *builds = &manager->builds;
+
+	module_set_state(manager, module, MODULE_BUILDING);
+	module->next_build = NULL;
+	if (builds->first)
+		builds->last->next_build = module;
+	else
+		builds->first = module;
+	builds->last = module;
+	builds_run(manager);
+}
+
+void table_builds_tick(struct manager *manager, uint64_t now_ns)
+{
+	struct table_builds *builds = &manager->builds;
+
+	helper_collect(&builds->helper);
+	if (builds->building && now_ns - builds->sent_ns > DEADLINE_S * NS_PER_S) {
+		give_up(manager);
+		builds_run(manager);
+	}
+}
+
+void table_builds_again(struct manager *manager, uint64_t now_ns)
+{
+	for (struct module *m = manager->modules.all; m; m = m->next) {
+		if (m->state != MODULE_REFUSED || m->fd < 0 ||
+		    now_ns < m->refused_ns + LIMIT_REFUSED_RETRY_MS * NS_PER_MS)
+			continue;
+		m->refused_ns = now_ns;
+		if (share_allows(m->share, SHARED_SLABS, m->bytes_needed,
+				 slabs_room(&manager->slabs)))
+			table_builds_add(manager, m);
+	}
+}
+
+int table_builds_start(struct manager *manager)
+{
+	struct table_builds *builds = &manager->builds;
+
+	helper_init(&builds->helper);
+	int r = start_helper(manager);
+	builds->started = r == 0;
+	builds_run(manager);
+	return r;
+}
+
+void table_builds_stop(struct manager *manager)
+{
+	struct helper *helper = &manager->builds.helper;
+
+	drop_helper(manager);
+	helper_collect(helper);
+	for (int i = 0; i < STOP_POLLS && helper->left_count; i++) {
+		poll(NULL, 0, STOP_POLL_MS);
+		helper_collect(helper);
+	}
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The helper that builds unwind tables, and the modules that wait for it.
+ *
+ * How this works. A file may be hostile, and a large one takes a second to read. So the manager
+ * does not read files itself: a helper (role/helper.h) gets one after the other, and sends the rows
+ * back (table_parts.h). Meanwhile the manager follows processes and answers its peers. If the
+ * helper dies or hangs, the file is left alone for a time, and another helper is started. A helper
+ * has the manager's filter, which opens and connects nothing, and neither its descriptors nor the
+ * memory that it shares with the kernel and other roles (MADV_DONTFORK).
+ *
+ * Modules wait in the order in which they came. When the turn of a file comes whose user has used
+ * up the time for building (shares.h), its table is refused.
+ *
+ * Example: libc (5) and libssl (6) were opened. 5 is sent to the helper, 6 waits. The helper
+ * answers with 60,000 rows: 5 is placed (module_table.h), and 6 is sent.
+ */
+#ifndef UNWINDER_MGR_TABLE_BUILDS_H
+#define UNWINDER_MGR_TABLE_BUILDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "role/helper.h"
+#include "unwinder-mgr/module.h"
+#include "unwinder-mgr/table_parts.h"
+
+struct manager;
+
+struct table_builds {
+	bool started;
+	struct helper helper;
+	struct module *first, *last; /* that wait, by next_build */
+	struct module *building;     /* the helper has it; NULL: none */
+	uint64_t sent_ns;	     /* when it was sent */
+	struct table_receiver receiver;
+	uint64_t logged_ns;
+};
+
+/* Starts the helper. Called in the sandbox, which it gets as well; until then, modules wait.
+ * Returns 0 or a negative errno. */
+int table_builds_start(struct manager *manager);
+
+/* Has the table of a module whose file is open built and placed; until then it is
+ * MODULE_BUILDING. */
+void table_builds_add(struct manager *manager, struct module *module);
+
+/* Has the tables built again that were refused, if they may be built now. */
+void table_builds_again(struct manager *manager, uint64_t now_ns);
+
+/* Gives up a helper that hangs. Called at each tick. */
+void table_builds_tick(struct manager *manager, uint64_t now_ns);
+
+/* Ends the helper, and waits a moment for that. */
+void table_builds_stop(struct manager *manager);
+
+#endif
