@@ -305,7 +305,7 @@ class Java(lib.Case):
         classes = os.path.join(self.directory, "classes")
         self.compile(home, classes, "Dumped.java")
         with self.started([os.path.join(home, "bin/java"), *APART, "-Xmx128m", "-cp", classes, "Dumped", "120"], *DUMPED) as process, lib.Process(process.pid):
-            recording = self.record("-p", process.pid, seconds=2, freq=997, outputs=("out.folded", "out.otlp"))
+            recording = self.record("-p", process.pid, seconds=3, freq=997, outputs=("out.folded", "out.otlp"))
             said = subprocess.run([os.path.join(home, "bin/jstack"), str(process.pid)], capture_output=True, text=True, timeout=lib.PATIENCE, check=True).stdout
         dumped, stacks, faults = dumped_stacks(said), java_stacks(recording.path("out.otlp")), []
         for thread, inner in DUMPED.items():
@@ -317,7 +317,7 @@ class Java(lib.Case):
     def differences(thread, dumped, stacks):
         """The differences between a thread's dump and its sampled stacks whose innermost method is the one in DUMPED."""
         inner, total, faults = DUMPED[thread], sum(stacks.values()), []
-        if len(dumped) < 20 or total < 10:
+        if len(dumped) < 20 or total < 5:
             return [f"{thread}: {total} samples in {inner}, {len(dumped)} frames dumped"]
         wrong = 0
         for stack, n in sorted(stacks.items(), key=lambda item: -item[1]):
