@@ -22,7 +22,6 @@ static uint64_t random_seed(void)
 
 void rules_init(struct rules *rules, struct bh_rule *table)
 {
-	memset(rules, 0, sizeof(*rules));
 	rules->table = table;
 	rules->used = BH_RULE_IDS_FIXED;
 	rules->seed = random_seed();

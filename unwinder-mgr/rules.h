@@ -37,7 +37,8 @@ struct rules {
 	uint32_t count;			/* ids that have a use */
 };
 
-/* Starts with an empty table; `table` is borrowed. */
+/* Starts with an empty table; `table` is borrowed. `rules` is all zeros: it has a megabyte, of
+ * which a role should touch no more than it uses. */
 void rules_init(struct rules *rules, struct bh_rule *table);
 
 /* Returns how many further rules fit at most. */

@@ -3,6 +3,7 @@
 #include "unwinder-mgr/table_builds.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,6 +85,7 @@ static void helper_serve(int socket, void *context)
 			break;
 		r = helper_build(socket, rules, &request, fd);
 		close(fd);
+		malloc_trim(0); /* the next file may come in an hour */
 	}
 	free(table);
 	free(rules);

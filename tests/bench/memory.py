@@ -25,8 +25,17 @@ def bpf_bytes(recording, manager_sizes):
     return sum(maps.values()) + programs + manager_sizes.count(SLAB_BYTES) * (SLAB_BYTES + ARRAY_HEADER_BYTES)
 
 
+def with_helpers(pid):
+    """The memory of a role and of its helpers."""
+    total = measure.memory(pid)
+    for helper in lib.read(f"/proc/{pid}/task/{pid}/children").split():
+        of_helper = measure.memory(int(helper))
+        total |= {key: total[key] + of_helper[key] for key in ("rss", "pss", "private")}
+    return total
+
+
 def snapshot(recording):
-    roles = {name: measure.memory(pid) for name, pid in recording.roles.items()}
+    roles = {name: with_helpers(pid) for name, pid in recording.roles.items()}
     bpf = bpf_bytes(recording, roles["manager"]["bpf_sizes"])
     resident = sum(m["pss"] - m["bpf_pss"] for m in roles.values())
     return {"roles": roles, "bpf": bpf, "rss": sum(m["rss"] for m in roles.values()), "all": resident + bpf}

@@ -37,7 +37,7 @@ static inline int unwind_memory_init(struct unwind_memory *memory, unsigned int 
 {
 	int r = 0;
 
-	*memory = (struct unwind_memory){.rules = malloc(sizeof(*memory->rules))};
+	*memory = (struct unwind_memory){.rules = calloc(1, sizeof(*memory->rules))};
 	struct bh_rule *table = calloc(RULES_MAX, sizeof(*table));
 	memory->modules = calloc(1 << BH_MODULES_BITS, sizeof(*memory->modules));
 	if (!memory->rules || !table || !memory->modules)

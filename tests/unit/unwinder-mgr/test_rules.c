@@ -11,7 +11,7 @@ static uint32_t unlimited = UINT32_MAX;
 
 static struct rules *rules_new(void)
 {
-	struct rules *rules = malloc(sizeof(*rules));
+	struct rules *rules = calloc(1, sizeof(*rules));
 
 	rules_init(rules, calloc(RULES_MAX, sizeof(struct bh_rule)));
 	return rules;
