@@ -3,12 +3,19 @@
 #include "role/helper.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+enum {
+	/* For the end of a helper that was killed: some milliseconds, unless it hangs. */
+	STOP_POLLS = 100,
+	STOP_POLL_MS = 1,
+};
 
 void helper_init(struct helper *helper)
 {
@@ -77,4 +84,14 @@ void helper_collect(struct helper *helper)
 			helper->left[kept++] = helper->left[i];
 	}
 	helper->left_count = kept;
+}
+
+void helper_stop(struct helper *helper)
+{
+	helper_drop(helper);
+	helper_collect(helper);
+	for (int i = 0; i < STOP_POLLS && helper->left_count; i++) {
+		poll(NULL, 0, STOP_POLL_MS);
+		helper_collect(helper);
+	}
 }

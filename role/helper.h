@@ -49,4 +49,7 @@ void helper_drop(struct helper *helper);
 /* Collects the helpers that have ended since they were dropped. */
 void helper_collect(struct helper *helper);
 
+/* Drops the helper and waits a moment for its end, and for that of those that are left. */
+void helper_stop(struct helper *helper);
+
 #endif

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <malloc.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -26,9 +25,6 @@ enum {
 	DEADLINE_S = 20,
 	PACKETS_PER_TURN = 16,
 	LOG_EVERY_S = 60,
-	/* For the end of a helper that was killed: some milliseconds, unless it hangs. */
-	STOP_POLLS = 100,
-	STOP_POLL_MS = 1,
 };
 
 /* What the helper gets with the descriptor of a file. */
@@ -297,12 +293,6 @@ int table_builds_start(struct manager *manager)
 
 void table_builds_stop(struct manager *manager)
 {
-	struct helper *helper = &manager->builds.helper;
-
 	drop_helper(manager);
-	helper_collect(helper);
-	for (int i = 0; i < STOP_POLLS && helper->left_count; i++) {
-		poll(NULL, 0, STOP_POLL_MS);
-		helper_collect(helper);
-	}
+	helper_stop(&manager->builds.helper);
 }

@@ -3,7 +3,6 @@
 #include "symbolizer/opener/lane.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -15,9 +14,6 @@
 enum {
 	LOG_EVERY_S = 60,
 	FIRST_CAPACITY = 64,
-	/* For the end of a helper that was killed: some milliseconds, unless it hangs. */
-	STOP_POLLS = 100,
-	STOP_POLL_MS = 1,
 };
 
 static struct opening *request_at(struct lane *lane, size_t place)
@@ -244,12 +240,8 @@ int lane_start(struct lane *lane, const struct lane_owner *owner, struct quarant
 void lane_stop(struct lane *lane)
 {
 	drop_helper(lane);
+	helper_stop(&lane->helper);
 	lane->count = 0;
 	free(lane->queue);
 	lane->queue = NULL;
-	helper_collect(&lane->helper);
-	for (int i = 0; i < STOP_POLLS && lane->helper.left_count; i++) {
-		poll(NULL, 0, STOP_POLL_MS);
-		helper_collect(&lane->helper);
-	}
 }
