@@ -59,6 +59,11 @@ int file_read_exactly(int fd, uint64_t offset, void *buffer, size_t length)
 	return (size_t)n == length ? 0 : -ENODATA;
 }
 
+int file_read_from(void *fd, uint64_t offset, void *buffer, size_t length)
+{
+	return file_read_exactly(*(const int *)fd, offset, buffer, length);
+}
+
 int file_read_status(int fd, struct stat *status)
 {
 	struct stat found;

@@ -22,6 +22,10 @@ ssize_t file_read_fully_at(int fd, uint64_t offset, void *buffer, size_t size);
  * negative errno of pread(2). */
 int file_read_exactly(int fd, uint64_t offset, void *buffer, size_t length);
 
+/* Does the same with the descriptor to which `fd`, a const int *, points: for the parsers, which
+ * read what they parse by a function with a context (struct elf_source). */
+int file_read_from(void *fd, uint64_t offset, void *buffer, size_t length);
+
 /* Finds out what a descriptor refers to, by the system call fstat. The C library's fstat() makes
  * another one, newfstatat with an empty name. A filter that allows that one allows every name,
  * because it cannot read strings. Returns 0, or the negative errno of fstat(2). */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -17,9 +18,10 @@ enum {
 	STOP_POLL_MS = 1,
 };
 
-void helper_init(struct helper *helper)
+void helper_init(struct helper *helper, struct loop *loop, loop_fn on_answer, void *context)
 {
-	*helper = (struct helper){.fd = -1};
+	*helper =
+	    (struct helper){.loop = loop, .on_answer = on_answer, .context = context, .fd = -1};
 }
 
 /* Keeps of the role's descriptors only standard input and output, which are /dev/null, and the
@@ -33,8 +35,8 @@ static void give_up_descriptors(int socket)
 		_exit(1);
 }
 
-int helper_start(struct helper *helper, const char *name, void (*serve)(int socket, void *context),
-		 void *context)
+int helper_start(struct helper *helper, const char *name, void (*serve)(int socket, void *argument),
+		 void *argument)
 {
 	int ends[2];
 
@@ -49,7 +51,7 @@ int helper_start(struct helper *helper, const char *name, void (*serve)(int sock
 	if (pid == 0) {
 		give_up_descriptors(ends[1]);
 		prctl(PR_SET_NAME, name);
-		serve(ends[1], context);
+		serve(ends[1], argument);
 		_exit(0);
 	}
 	const int error = errno;
@@ -60,13 +62,18 @@ int helper_start(struct helper *helper, const char *name, void (*serve)(int sock
 	}
 	helper->pid = (pid_t)pid;
 	helper->fd = ends[0];
-	return 0;
+	int r = loop_add(helper->loop, helper->fd, EPOLLIN, helper->on_answer, helper->context);
+	if (r < 0)
+		helper_drop(helper);
+	return r;
 }
 
 void helper_drop(struct helper *helper)
 {
-	if (helper->fd >= 0)
+	if (helper->fd >= 0) {
+		loop_remove(helper->loop, helper->fd);
 		close(helper->fd);
+	}
 	if (helper->pid) {
 		kill(helper->pid, SIGKILL);
 		helper->left[helper->left_count++] = helper->pid;

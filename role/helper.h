@@ -23,25 +23,31 @@
 
 #include <sys/types.h>
 
+#include "common/loop.h"
+
 enum {
 	HELPERS_LEFT_MAX = 4, /* helpers that were killed and have not ended */
 };
 
 struct helper {
+	struct loop *loop; /* of the role */
+	loop_fn on_answer; /* called when the socket can be read, or the helper has ended */
+	void *context;
 	int fd;	   /* the role's end of the socket; -1: there is none */
 	pid_t pid; /* 0: there is none */
 	pid_t left[HELPERS_LEFT_MAX];
 	unsigned int left_count;
 };
 
-/* Sets up a role without a helper. */
-void helper_init(struct helper *helper);
+/* Sets up a role without a helper. The loop calls `on_answer` with `context` while a helper's
+ * socket can be read, and when the helper has ended. */
+void helper_init(struct helper *helper, struct loop *loop, loop_fn on_answer, void *context);
 
-/* Starts a helper with this name (15 bytes at most), which calls `serve` and ends when that
- * returns. The socket is one of packets. Returns 0; -EAGAIN if too many are left; or a negative
- * errno. */
-int helper_start(struct helper *helper, const char *name, void (*serve)(int socket, void *context),
-		 void *context);
+/* Starts a helper with this name (15 bytes at most), which calls `serve` with `argument` and ends
+ * when that returns. The socket is one of packets. Returns 0; -EAGAIN if too many are left; or a
+ * negative errno. */
+int helper_start(struct helper *helper, const char *name, void (*serve)(int socket, void *argument),
+		 void *argument);
 
 /* Closes the socket and kills the helper, if there is one. Does not wait for its end. */
 void helper_drop(struct helper *helper);

@@ -25,11 +25,6 @@ enum {
 	MAPS_FIRST_BYTES = 16 << 10,
 };
 
-static void *map_writable(int fd, size_t bytes)
-{
-	return map_shared(fd, bytes, PROT_READ | PROT_WRITE, 0);
-}
-
 static void on_deferred_readable(void *context, uint32_t events)
 {
 	struct manager *manager = context;
@@ -46,10 +41,12 @@ static int manager_on_maps(void *context, const struct msg_maps *maps, struct me
 {
 	struct manager *manager = context;
 
-	manager->processes.table = map_writable(message->fds[0], sizeof(struct bh_process_table));
-	manager->modules.published =
-	    map_writable(message->fds[1], MODULE_SLOTS * sizeof(struct bh_module));
-	struct bh_rule *rules = map_writable(message->fds[2], RULES_MAX * sizeof(struct bh_rule));
+	manager->processes.table =
+	    map_shared(message->fds[0], sizeof(struct bh_process_table), PROT_READ | PROT_WRITE, 0);
+	manager->modules.published = map_shared(
+	    message->fds[1], MODULE_SLOTS * sizeof(struct bh_module), PROT_READ | PROT_WRITE, 0);
+	struct bh_rule *rules = map_shared(message->fds[2], RULES_MAX * sizeof(struct bh_rule),
+					   PROT_READ | PROT_WRITE, 0);
 	if (!manager->processes.table || !manager->modules.published || !rules)
 		return -ENOMEM;
 	manager->modules.runtimes = maps->runtimes;

@@ -10,15 +10,10 @@
 #include "unwinder-mgr/manager.h"
 #include "unwinder-mgr/module_state.h"
 
-static int module_read(void *context, uint64_t offset, void *buffer, size_t length)
-{
-	return file_read_exactly(*(const int *)context, offset, buffer, length);
-}
-
 struct elf_source module_source(struct module *module)
 {
 	return (struct elf_source){
-	    .read = module_read, .context = &module->fd, .size = (uint64_t)module->file.st_size};
+	    .read = file_read_from, .context = &module->fd, .size = (uint64_t)module->file.st_size};
 }
 
 struct work_subject module_subject(const struct module *module)

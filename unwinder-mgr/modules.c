@@ -303,6 +303,7 @@ struct module *modules_get(struct manager *manager, const struct module_key *key
 {
 	struct modules *modules = &manager->modules;
 	struct module *module = modules_find_by_key(modules, key);
+	bool wanted = module && module_may_retry(module, clock_monotonic_ns(), 0);
 
 	if (!module) {
 		if (modules_allow(modules, process->share) &&
@@ -314,9 +315,9 @@ struct module *modules_get(struct manager *manager, const struct module_key *key
 		module->shared = true;
 		module->next_by_key = *bucket_by_key(modules, key);
 		*bucket_by_key(modules, key) = module;
-		module_request(manager, module, process, start, end);
-		module->requested_at_once = true;
-	} else if (module_may_retry(module, clock_monotonic_ns(), 0)) {
+		wanted = true;
+	}
+	if (wanted) {
 		module_request(manager, module, process, start, end);
 		module->requested_at_once = true;
 	}

@@ -34,17 +34,12 @@ struct request {
 
 /* --- in the helper --- */
 
-static int helper_read(void *context, uint64_t offset, void *buffer, size_t length)
-{
-	return file_read_exactly(*(const int *)context, offset, buffer, length);
-}
-
 /* Builds the rows of one file and sends them. Returns 0, or a negative errno if they cannot be
  * sent. */
 static int helper_build(int socket, struct rules *rules, const struct request *request, int fd)
 {
 	const struct elf_source source = {
-	    .read = helper_read, .context = &fd, .size = request->file_bytes};
+	    .read = file_read_from, .context = &fd, .size = request->file_bytes};
 	const uint64_t began_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
 	struct unwind_table_builder builder;
 	struct table_part_end end = {
@@ -89,29 +84,11 @@ static void helper_serve(int socket, void *context)
 
 /* --- the helper and the module that it has --- */
 
-static void on_helper(void *context, uint32_t events);
 static void builds_run(struct manager *manager);
 
-static int start_helper(struct manager *manager)
+static int start_helper(struct table_builds *builds)
 {
-	struct table_builds *builds = &manager->builds;
-	int r = helper_start(&builds->helper, "bulkhead-mgrh", helper_serve, NULL);
-
-	if (r < 0)
-		return r;
-	r = loop_add(&manager->role.loop, builds->helper.fd, EPOLLIN, on_helper, manager);
-	if (r < 0)
-		helper_drop(&builds->helper);
-	return r;
-}
-
-static void drop_helper(struct manager *manager)
-{
-	struct table_builds *builds = &manager->builds;
-
-	if (builds->helper.fd >= 0)
-		loop_remove(&manager->role.loop, builds->helper.fd);
-	helper_drop(&builds->helper);
+	return helper_start(&builds->helper, "bulkhead-mgrh", helper_serve, NULL);
 }
 
 static void log_loss(struct table_builds *builds, const struct work_subject *subject,
@@ -135,7 +112,7 @@ static void give_up(struct manager *manager)
 	struct table_builds *builds = &manager->builds;
 	struct module *module = builds->building;
 
-	drop_helper(manager);
+	helper_drop(&builds->helper);
 	if (!module)
 		return;
 	const struct work_subject subject = module_subject(module);
@@ -156,12 +133,12 @@ static int send_file(struct manager *manager, struct module *module)
 
 	/* The helper may have ended while it had nothing to do. */
 	for (int i = 0; i < 2 && r == -EPIPE; i++) {
-		r = builds->helper.fd < 0 ? start_helper(manager) : 0;
+		r = builds->helper.fd < 0 ? start_helper(builds) : 0;
 		if (!r)
 			r = fd_passing_send(builds->helper.fd, &request, sizeof(request),
 					    &module->fd, 1, MSG_DONTWAIT);
 		if (r == -EPIPE)
-			drop_helper(manager);
+			helper_drop(&builds->helper);
 	}
 	if (r < 0)
 		return r;
@@ -284,8 +261,8 @@ int table_builds_start(struct manager *manager)
 {
 	struct table_builds *builds = &manager->builds;
 
-	helper_init(&builds->helper);
-	int r = start_helper(manager);
+	helper_init(&builds->helper, &manager->role.loop, on_helper, manager);
+	int r = start_helper(builds);
 	builds->started = r == 0;
 	builds_run(manager);
 	return r;
@@ -293,6 +270,5 @@ int table_builds_start(struct manager *manager)
 
 void table_builds_stop(struct manager *manager)
 {
-	drop_helper(manager);
 	helper_stop(&manager->builds.helper);
 }

@@ -42,27 +42,13 @@ static void fail_first(struct lane *lane, int error)
 
 /* --- the helper --- */
 
-static void on_helper(void *context, uint32_t events);
-
 static void drop_helper(struct lane *lane)
 {
-	if (lane->helper.fd >= 0)
-		loop_remove(lane->loop, lane->helper.fd);
 	helper_drop(&lane->helper);
 	if (lane->helper.left_count)
 		loop_tick_within(lane->loop, LANE_TICK_MS);
 	lane->sent = 0;
 	lane->paused = false;
-}
-
-static int start_helper(struct lane *lane)
-{
-	int r = opening_start(&lane->helper, lane->owner->perform);
-	if (!r)
-		r = loop_add(lane->loop, lane->helper.fd, EPOLLIN, on_helper, lane);
-	if (r < 0)
-		drop_helper(lane);
-	return r;
 }
 
 static void log_hang(struct lane *lane, const struct opening *opening, unsigned int seconds)
@@ -121,7 +107,7 @@ static void send_requests(struct lane *lane)
 
 	if (!fail_quarantined(lane) && !lane->sent)
 		return;
-	if (lane->helper.fd < 0 && start_helper(lane) < 0)
+	if (lane->helper.fd < 0 && opening_start(&lane->helper, lane->owner->perform) < 0)
 		return;
 	while (lane->sent < lane->count && lane->sent < LANE_SENT_MAX) {
 		const struct opening *next = request_at(lane, lane->sent);
@@ -233,15 +219,14 @@ int lane_start(struct lane *lane, const struct lane_owner *owner, struct quarant
 	       struct loop *loop)
 {
 	*lane = (struct lane){.owner = owner, .quarantine = quarantine, .loop = loop};
-	helper_init(&lane->helper);
-	return start_helper(lane);
+	helper_init(&lane->helper, loop, on_helper, lane);
+	return opening_start(&lane->helper, owner->perform);
 }
 
 void lane_stop(struct lane *lane)
 {
-	drop_helper(lane);
 	helper_stop(&lane->helper);
-	lane->count = 0;
+	lane->count = lane->sent = 0;
 	free(lane->queue);
 	lane->queue = NULL;
 }

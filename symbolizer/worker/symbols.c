@@ -10,11 +10,6 @@
 #include "common/file_read.h"
 #include "symbolizer/worker/symbols_private.h"
 
-static int source_read(void *context, uint64_t offset, void *buffer, size_t length)
-{
-	return file_read_exactly(*(const int *)context, offset, buffer, length);
-}
-
 static void cleanup_symbols(struct symbols **symbols)
 {
 	symbols_free(*symbols);
@@ -23,7 +18,7 @@ static void cleanup_symbols(struct symbols **symbols)
 int symbols_new(int fd, size_t cap_bytes, struct symbols **symbols)
 {
 	_cleanup_(cleanup_symbols) struct symbols *made = calloc(1, sizeof(*made));
-	struct elf_source source = {.read = source_read, .context = &fd};
+	struct elf_source source = {.read = file_read_from, .context = &fd};
 	struct elf_image image;
 	struct stat stat;
 	int r;
@@ -116,7 +111,7 @@ bool symbols_find(const struct symbols *symbols, uint64_t file_offset, struct sy
  * address. */
 static void ranges_prepare(struct symbols *symbols)
 {
-	struct elf_source source = {.read = source_read, .context = &symbols->fd};
+	struct elf_source source = {.read = file_read_from, .context = &symbols->fd};
 	const size_t used = symbols_bytes(symbols);
 	struct elf_image image;
 	struct stat stat;
@@ -135,7 +130,7 @@ static void ranges_prepare(struct symbols *symbols)
 bool symbols_find_start(struct symbols *symbols, uint64_t file_offset, uint64_t *start_vaddr)
 {
 	const struct elf_source source = {
-	    .read = source_read, .context = &symbols->fd, .size = UINT64_MAX};
+	    .read = file_read_from, .context = &symbols->fd, .size = UINT64_MAX};
 	struct function_range range;
 	uint64_t vaddr;
 

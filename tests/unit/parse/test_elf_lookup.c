@@ -27,11 +27,6 @@ struct file {
 
 static struct file file;
 
-static int read_file(void *context, uint64_t offset, void *buffer, size_t length)
-{
-	return file_read_exactly(*(const int *)context, offset, buffer, length);
-}
-
 static void open_file(const char *path)
 {
 	struct stat st;
@@ -39,7 +34,7 @@ static void open_file(const char *path)
 	file.fd = open(path, O_RDONLY | O_CLOEXEC);
 	cr_assert(file.fd >= 0 && fstat(file.fd, &st) == 0);
 	const struct elf_source source = {
-	    .read = read_file, .context = &file.fd, .size = (uint64_t)st.st_size};
+	    .read = file_read_from, .context = &file.fd, .size = (uint64_t)st.st_size};
 	cr_assert_eq(elf_image_init(&file.image, &source), 0);
 	cr_assert_eq(elf_lookup_init(&file.lookup, &file.image), 0);
 }

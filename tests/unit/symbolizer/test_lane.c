@@ -256,7 +256,6 @@ Test(lane, with_too_many_that_do_not_end_requests_fail)
 	struct helper *helper = &lane.helper;
 
 	/* As if it had died. */
-	loop_remove(&loop, helper->fd);
 	helper_drop(helper);
 	while (helper->left_count)
 		helper_collect(helper);

@@ -17,18 +17,13 @@ enum {
 	JAVA = 1 << RUNTIME_ID_HOTSPOT
 };
 
-static int read_file(void *context, uint64_t offset, void *buffer, size_t length)
-{
-	return file_read_exactly(*(const int *)context, offset, buffer, length);
-}
-
 static bool is_runtime(const char *path, uint32_t wanted)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct stat st;
 
 	cr_assert(fd >= 0 && fstat(fd, &st) == 0, "%s", path);
-	const struct elf_source source = {.read = read_file, .context = &fd, .size = (uint64_t)st.st_size};
+	const struct elf_source source = {.read = file_read_from, .context = &fd, .size = (uint64_t)st.st_size};
 	const bool is = runtime_check_file(&source, wanted);
 	close(fd);
 	return is;

@@ -268,11 +268,6 @@ static void check_rows(const struct unwind_table_builder *got,
 	}
 }
 
-static int read_file(void *context, uint64_t offset, void *buffer, size_t length)
-{
-	return file_read_exactly(*(const int *)context, offset, buffer, length);
-}
-
 Test(table_builds, rows_are_those_that_the_file_has)
 {
 	static const char *const paths[] = {"/proc/self/exe", "/lib/x86_64-linux-gnu/libc.so.6",
@@ -290,7 +285,7 @@ Test(table_builds, rows_are_those_that_the_file_has)
 
 		cr_assert(fd >= 0 && fstat(fd, &file) == 0, "%s", paths[i]);
 		const struct elf_source source = {
-		    .read = read_file, .context = &fd, .size = (uint64_t)file.st_size};
+		    .read = file_read_from, .context = &fd, .size = (uint64_t)file.st_size};
 		cr_assert_eq(__real_unwind_table_build(&wanted, &rules, RULES_MAX, &source), 0);
 		cr_expect_eq(map(10 + i, USER, fd, 1 + i), MODULE_PLACING);
 		const struct module *module = modules_find(&manager.modules, last.cookie);
