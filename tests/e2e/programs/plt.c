@@ -30,6 +30,7 @@ int main(int argc, char **argv)
 			  " 'need': {'(ld-linux.*|_dl_.*|do_lookup_x)': 0.5}}");
 	else
 		chain_say("{'chains': [[{'re': '(plt_one|plt_two)(@plt)?|plt(_cet)?\\\\+0x[0-9a-f]+', 'min': 0}, 'plt_caller', 'plt_outer', 'main', '@start']],"
-			  " 'need': {'plt_one|plt_two': 0.1}}");
+			  /* They have two instructions, and which one is interrupted depends on the processor: 4 to 20 % were seen. */
+			  " 'need': {'plt_one|plt_two': 0.01}}");
 	return (int)plt_outer(1);
 }
