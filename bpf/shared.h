@@ -245,6 +245,7 @@ enum bh_rule_kind {
 	BH_RULE_PLT,	       /* CFA = rsp + cfa + ((rip & 15) >= extra ? 8 : 0) */
 	BH_RULE_SIGNAL,	       /* rsp points to the ucontext of a signal frame */
 	BH_RULE_RA_REGISTER,   /* CFA = rsp + cfa; the return address is in `reg` */
+	BH_RULE_OTHER_STACK,   /* CFA = rbp + cfa, on another stack: it may be lower */
 	BH_RULE_UNKNOWN,       /* the rule cannot be evaluated */
 	BH_RULE_REFUSED,       /* there was no room for the rule; rule 1 */
 };

@@ -15,8 +15,10 @@ enum cfi_cfa_kind {
 			     DW_OP_plus_uconst y] */
 	CFI_CFA_PLT, /* rsp + 8 + ((rip & 15) >= threshold ? 8 : 0), as linkers write it for lazy
 			PLTs: cfa_add is the threshold, cfa_offset the constant 8 */
-	/* The CFA is unknown, but rbp may be a frame pointer. Only code_flow.h makes it. */
+	/* Only code_flow.h makes these. The CFA is unknown, but rbp may be a frame pointer; */
 	CFI_CFA_FRAME_POINTER,
+	/* rbp + cfa_offset, on another stack: the function has loaded rsp. */
+	CFI_CFA_OTHER_STACK,
 };
 
 /* How a saved register (frame pointer, return address) is found. */

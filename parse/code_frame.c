@@ -14,6 +14,9 @@
  *	leave				is mov %rbp,%rsp; pop %rbp
  *	anything else			loses the distances of the registers that it writes
  *
+ * A function that loads rsp from anywhere else has switched to another stack, where it calls
+ * something (Go's systemstack). rbp still points to its frame, which is on the old one.
+ *
  * A saved register is lost when rsp rises above its place. Only the first save counts, for later
  * the register does not have the caller's value any more.
  *
@@ -46,7 +49,7 @@ struct code_frame code_frame_at_entry(enum code_frame_kind kind)
 bool code_frame_equal(const struct code_frame *a, const struct code_frame *b)
 {
 	return a->sp == b->sp && a->fp == b->fp && a->fp_saved == b->fp_saved &&
-	       a->bx_saved == b->bx_saved && a->kind == b->kind;
+	       a->bx_saved == b->bx_saved && a->kind == b->kind && a->other_stack == b->other_stack;
 }
 
 /* ---- Distances ---- */
@@ -72,6 +75,8 @@ static void frame_move(struct code_frame *frame, int32_t sp)
 		frame->fp_saved = 0;
 	if (shrinks && frame->bx_saved > sp)
 		frame->bx_saved = 0;
+	if (sp != CODE_LOST)
+		frame->other_stack = false;
 	frame->sp = sp;
 }
 
@@ -181,6 +186,8 @@ static void step_mov(struct code_frame *frame, const struct step *step)
 		return;
 	const int32_t place = frame_place(frame, from);
 	frame_overwrite(frame, step);
+	if (operand_is(to, ZYDIS_REGISTER_RSP) && place == CODE_LOST)
+		frame->other_stack = true;
 	frame_restore(frame, to, place);
 }
 
@@ -332,7 +339,7 @@ struct cfi_rule code_frame_rule(const struct code_frame *frame)
 	} else {
 		return (struct cfi_rule){.cfa_kind = CFI_CFA_FRAME_POINTER};
 	}
-	rule.cfa_kind = CFI_CFA_REGISTER;
+	rule.cfa_kind = frame->other_stack ? CFI_CFA_OTHER_STACK : CFI_CFA_REGISTER;
 	rule_set_saved(&rule.fp_kind, &rule.fp_offset, frame->fp_saved);
 	rule_set_saved(&rule.bx_kind, &rule.bx_offset, frame->bx_saved);
 	return rule;

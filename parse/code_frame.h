@@ -29,7 +29,10 @@ struct code_frame {
 	int32_t fp; /* of rbp while it is a frame pointer, otherwise CODE_LOST */
 	/* Of the places where the caller's rbp and rbx are saved; 0: still in the register. */
 	int32_t fp_saved, bx_saved;
-	uint32_t kind; /* enum code_frame_kind */
+	uint16_t kind; /* enum code_frame_kind */
+	/* rsp was loaded with a value that has nothing to do with this frame: the function runs on
+	 * another stack now. */
+	bool other_stack;
 };
 
 /* An instruction, decoded without its operands, which matter for few instructions. */

@@ -23,7 +23,7 @@ static uint32_t frame_hash(const struct code_frame *frame)
 	h = hash_spread(h) + (uint32_t)frame->fp;
 	h = hash_spread(h) + (uint32_t)frame->fp_saved;
 	h = hash_spread(h) + (uint32_t)frame->bx_saved;
-	h = hash_spread(h + frame->kind);
+	h = hash_spread(h + frame->kind + ((uint32_t)frame->other_stack << 8));
 	return (uint32_t)(h >> 40);
 }
 

@@ -53,6 +53,8 @@ static uint8_t rule_kind(const struct cfi_rule *rule)
 		return rule->cfa_register == DWARF_SP	? BH_RULE_SP
 		       : rule->cfa_register == DWARF_FP ? BH_RULE_FP
 							: BH_RULE_REGISTER;
+	case CFI_CFA_OTHER_STACK:
+		return BH_RULE_OTHER_STACK;
 	case CFI_CFA_DEREF:
 		return BH_RULE_DEREF;
 	case CFI_CFA_PLT:

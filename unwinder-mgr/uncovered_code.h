@@ -14,8 +14,7 @@
  *	0x2000 to 0x2008  8 bytes: alignment, part of the function before it, no gap
  *	0x4000 to 0x5000  4096 bytes: a gap, whose functions are analysed
  *
- * Go programs are left out: they have frame pointers everywhere, and goroutine stacks that start
- * in the middle of such code.
+ * Go programs are left out: go_code.h has the rows of their functions.
  */
 #ifndef UNWINDER_MGR_UNCOVERED_CODE_H
 #define UNWINDER_MGR_UNCOVERED_CODE_H

@@ -10,6 +10,7 @@
 #include "common/cleanup.h"
 #include "common/cursor.h"
 #include "parse/cfi.h"
+#include "unwinder-mgr/go_code.h"
 #include "unwinder-mgr/limits.h"
 #include "unwinder-mgr/rule_compile.h"
 #include "unwinder-mgr/uncovered_code.h"
@@ -410,7 +411,18 @@ static int build_from_debug_frame(struct build *build)
 	return build_parse(build, &cfi);
 }
 
-/* Adds the functions that neither section describes. */
+/* Adds the functions of a Go program. */
+static int build_from_go(struct build *build)
+{
+	const struct cfi_sink sink = build_next_sink(build);
+	const int r = go_code_read(build->image, &sink);
+
+	if (r == -ENOENT)
+		return -ENODATA;
+	return r && r != -E2BIG ? r : build_sort(build);
+}
+
+/* Adds the functions that nothing of the above describes. */
 static int build_from_code(struct build *build)
 {
 	const struct cfi_sink sink = build_next_sink(build);
@@ -431,6 +443,10 @@ static int build_from_image(struct unwind_table_builder *builder, struct rules *
 	build->rules_left = rules_most;
 	build->image = image;
 	int r = build_from_eh_frame(build);
+	if (r < 0 && r != -ENODATA)
+		return r;
+	/* Go's .debug_frame is wrong where the runtime switches stacks. */
+	r = build_from_go(build);
 	if (r < 0 && r != -ENODATA)
 		return r;
 	r = build_from_debug_frame(build);

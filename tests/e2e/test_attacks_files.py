@@ -96,14 +96,38 @@ def endless_program():
     return first + fde(len(first), 0, PAGE, 1 << 30, bytes([0x41, 0x0e, 16, 0x41, 0x0e, 24]) * (PROGRAM_BYTES // 6))
 
 
-def write_with_frames(path, frames):
-    """An ELF file with the code, and with this .eh_frame."""
-    names = b"\0.text\0.eh_frame\0.shstrtab\0"
+def go_table(count, flags, values):
+    """A .gopclntab of functions that cover the code again and again. Their stack sizes, files and lines are one list."""
+    names, units, files = b"\0forged\0", struct.pack("<I", 0), b"forged.go\0"
+    starts = b"".join(struct.pack("<II", PAGE * (i % 2), 8 * count + 4) for i in range(count)) + struct.pack("<I", PAGE)
+    function = struct.pack("<IiiIIIIIIi", 0, 1, 0, 0, 1, 1, 1, 0, 0, 1) + bytes([0, flags, 0, 0])
+    parts = (names, units, files, b"\0" + values, starts + function)
+    at = [72 + sum(map(len, parts[:i])) for i in range(len(parts))]
+    return struct.pack("<IHBBQQQ5Q", 0xfffffff1, 0, 1, 8, count, 1, PAGE, *at) + b"".join(parts)
+
+
+def go_list_without_end():
+    """Stack sizes that change, and never hold for any byte."""
+    return go_table(1024, 0, bytes([2, 0]) + bytes([16, 0, 15, 0]) * (PROGRAM_BYTES // 4))
+
+
+def go_functions_that_overlap():
+    return go_table(100000, 0, bytes([2, 1]) + bytes([16, 1, 15, 1]) * (PAGE // 2))
+
+
+def go_switches():
+    """Functions whose instructions have to be followed."""
+    return go_table(100000, 2, bytes([2, 1]))
+
+
+def write_with_frames(path, frames, section=b".eh_frame"):
+    """An ELF file with the code, and with this .eh_frame, or another section."""
+    names = b"\0.text\0" + section + b"\0.shstrtab\0"
     at = 2 * PAGE
     content = bytes(PAGE - 64 - 56) + CODE.ljust(PAGE, b"\x90") + frames + names
     load = struct.pack("<IIQQQQQQ", 1, 5, 0, 0, 0, 2 * PAGE, 2 * PAGE, PAGE)
     write_elf(path, 3, load, content, [(0,) * 10, (1, 1, 6, PAGE, PAGE, PAGE, 0, 0, 16, 0), (7, 1, 2, at, at, len(frames), 0, 0, 8, 0),
-                                       (17, 3, 0, 0, at + len(frames), len(names), 0, 0, 1, 0)])
+                                       (len(section) + 8, 3, 0, 0, at + len(frames), len(names), 0, 0, 1, 0)])
 
 
 def write_sparse(path):
@@ -159,6 +183,10 @@ class Files(AttackCase):
 
     def test_call_frame_information_without_end(self):
         self.record_files(*(lambda path, make=make: write_with_frames(path, make()) for make in (overlapping, endless_entries, endless_program)))
+
+    def test_tables_of_go_without_end(self):
+        tables = (go_list_without_end, go_functions_that_overlap, go_switches)
+        self.record_files(*(lambda path, make=make: write_with_frames(path, make(), b".gopclntab") for make in tables))
 
     def test_text_of_1_gib_without_content(self):
         self.record_files(write_sparse)

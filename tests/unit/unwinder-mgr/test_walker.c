@@ -33,6 +33,31 @@ Test(walker, the_cfa_is_computed_from_the_frame_pointer)
 	EXPECT_CALLED(w);
 }
 
+/* Go's systemstack: it was called on a stack that may be at a lower address. */
+Test(walker, a_function_that_switched_stacks_was_called_on_another_one)
+{
+	const struct bh_rule switched = {
+	    .kind = BH_RULE_OTHER_STACK, .cfa = 16, .fp_kind = BH_FP_CFA, .fp = -2};
+	struct world *w = world_of_leaf(SP_RULE(32));
+
+	w->registers.gpr[BH_REG_RSP] = STACK + 800;
+	w->registers.gpr[BH_REG_RBP] = STACK + 96;
+	put_word(w, STACK + 800 + 24, in(1));
+	put_word(w, STACK + 96, STACK + 400);
+	put_word(w, STACK + 104, in(2));
+	put_rule(w, 1, switched);
+	put_rule(w, 2, END_RULE);
+	EXPECT(w, BH_REASON_COMPLETE, frame_of(in(0)), frame_of(in(1) - 1), frame_of(in(2) - 1));
+	put_rule(w, 1, FP_RULE);
+	EXPECT(w, BH_REASON_BAD_CFA, frame_of(in(0)), frame_of(in(1) - 1));
+	/* A cycle of switches ends. */
+	put_rule(w, 1, switched);
+	put_word(w, STACK + 96, STACK + 96);
+	put_word(w, STACK + 104, in(1));
+	cr_assert_eq(walk(w), BH_REASON_TOO_DEEP);
+	world_free(w);
+}
+
 /* The caller's rbp: saved at the CFA, at rbp itself, or lost. */
 Test(walker, the_frame_pointer_of_the_caller_is_restored)
 {
