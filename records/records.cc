@@ -88,7 +88,8 @@ void records_add_function(struct records *r, const struct record_function *f)
 void records_add_frame(struct records *r, const struct record_frame *f)
 {
 	records_reopen(r);
-	r->frames.emplace_back(f->address, f->id, f->module, f->function, f->line, f->kind);
+	r->frames.emplace_back(f->address, f->id, f->module, f->function, f->line, f->kind,
+			       f->caller);
 }
 
 void records_add_stack(struct records *r, const struct record_stack *s)
@@ -203,7 +204,8 @@ static int visit_definitions(const fb::Batch *batch, const struct records_visito
 	if (!r)
 		r = each(batch->frames(), [&](const fb::Frame *f) {
 			const record_frame record = {f->address(),  f->id(),   f->module_(),
-						     f->function(), f->line(), f->kind()};
+						     f->function(), f->line(), f->kind(),
+						     f->caller()};
 			return v->frame(context, &record);
 		});
 	if (!r)

@@ -38,6 +38,9 @@ struct record_frame {
 	uint32_t module, function; /* ids; 0 if there is none */
 	uint32_t line;		   /* in the source file; 0 if unknown */
 	uint8_t kind;		   /* enum frame_kind */
+	/* The frame, defined before, into which this one was inlined at the same address; 0: it was
+	 * not inlined. In a stack it comes next. */
+	uint32_t caller;
 };
 
 struct record_stack {

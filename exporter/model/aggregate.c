@@ -176,10 +176,11 @@ static int on_frame(void *context, const struct record_frame *f)
 	    .kind = a->kinds[f->kind],
 	    .line = f->line,
 	    .address = f->address,
+	    .caller = f->caller ? ids_get(&a->frames, f->caller) : 0,
 	};
 	uint32_t id;
 
-	if (!location.kind)
+	if (!location.kind || (f->caller && !location.caller))
 		return 0;
 	int r = profile_location(&a->profile, &location, &id);
 	if (!r)

@@ -61,7 +61,7 @@ struct profile_index {
 
 _Static_assert(sizeof(((struct profile *)0)->indexes) / sizeof(struct profile_index *) == TABLES,
 	       "an index for each table");
-_Static_assert(sizeof(struct profile_location) == 24 && sizeof(struct profile_process) == 96 &&
+_Static_assert(sizeof(struct profile_location) == 32 && sizeof(struct profile_process) == 96 &&
 		   SAMPLE_KEY_BYTES == 16,
 	       "compared as bytes: no padding");
 
@@ -358,6 +358,25 @@ int profile_function(struct profile *profile, const struct profile_function *fun
 	return INTERN(profile, TABLE_FUNCTIONS, functions, function, id);
 }
 
+/* Returns whether a location may have this caller: a frame of the same kind at the same address,
+ * with few enough callers of its own. */
+static bool caller_is_valid(const struct profile *profile, const struct profile_location *location)
+{
+	uint32_t id = location->caller;
+
+	if (id >= profile->locations_count)
+		return false;
+	const struct profile_location *caller = &profile->locations[id];
+	if (caller->mapping != location->mapping || caller->address != location->address ||
+	    caller->kind != location->kind)
+		return false;
+	for (unsigned int count = 2; (id = profile->locations[id].caller); count++) {
+		if (count == PROFILE_INLINED_MAX)
+			return false;
+	}
+	return true;
+}
+
 int profile_location(struct profile *profile, const struct profile_location *location, uint32_t *id)
 {
 	static const struct profile_location none;
@@ -368,6 +387,8 @@ int profile_location(struct profile *profile, const struct profile_location *loc
 		return -EINVAL;
 	if (!location->kind && memcmp(location, &none, sizeof(none)) != 0)
 		return -EINVAL;
+	if (location->caller && !caller_is_valid(profile, location))
+		return -EINVAL;
 	return INTERN(profile, TABLE_LOCATIONS, locations, location, id);
 }
 
@@ -377,6 +398,9 @@ int profile_stack(struct profile *profile, const uint32_t *locations, uint32_t c
 
 	for (uint32_t i = 0; i < count; i++) {
 		if (locations[i] >= profile->locations_count)
+			return -EINVAL;
+		const uint32_t caller = profile->locations[locations[i]].caller;
+		if (caller && (i + 1 == count || locations[i + 1] != caller))
 			return -EINVAL;
 	}
 	struct contents contents = {locations, count * sizeof(*locations)};

@@ -54,6 +54,14 @@ struct profile_location {
 	uint32_t line;	   /* 0 if unknown */
 	uint64_t address;  /* address in the file, as linked; for frames without a mapping, the
 			      address as sampled */
+	/* The location of the function into which this one was inlined at the same address; 0: it
+	 * was not inlined. In each stack it comes next. */
+	uint32_t caller;
+	uint32_t reserved; /* 0 */
+};
+
+enum {
+	PROFILE_INLINED_MAX = 256, /* functions at one address; OTLP_READ_LINES_MAX */
 };
 
 struct profile_stack {
@@ -142,7 +150,8 @@ void profile_fini(struct profile *profile);
 /*
  * Interning: these functions find the entry with these contents or create it, and set its id. They
  * return 0; -ENOMEM or -ENOSPC, and the profile is unchanged; or -EINVAL if a reference inside
- * (string, mapping, ...) does not exist or a location has no kind.
+ * (string, mapping, ...) does not exist, a location has no kind, or an inlined function is not with
+ * its caller.
  *
  * Strings of a profile are printable UTF-8 (UTF8_PRINTABLE), of at most 4,096 bytes. Every other
  * byte becomes \xNN (escape_text()), and a longer text is cut. So no output can have a name that
@@ -155,6 +164,19 @@ int profile_function(struct profile *profile, const struct profile_function *fun
 int profile_location(struct profile *profile, const struct profile_location *location,
 		     uint32_t *id);
 int profile_stack(struct profile *profile, const uint32_t *locations, uint32_t count, uint32_t *id);
+
+/* Returns how many frames of a stack, from its frame number `at` on, are at one address: those that
+ * are inlined there, and the function that contains them. */
+static inline uint32_t profile_count_inlined(const struct profile *profile,
+					     const struct profile_stack *stack, uint32_t at)
+{
+	const uint32_t *locations = &profile->stack_locations[stack->first];
+	uint32_t end = at;
+
+	while (profile->locations[locations[end]].caller)
+		end++;
+	return end + 1 - at;
+}
 int profile_process(struct profile *profile, const struct profile_process *process, uint32_t *id);
 int profile_thread(struct profile *profile, const struct profile_thread *thread, uint32_t *id);
 

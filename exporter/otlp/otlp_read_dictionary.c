@@ -178,8 +178,8 @@ static int read_mapping(struct reader *r, struct cursor bytes, void *context)
  * "none". */
 static int intern_location(struct reader *r, struct profile_location location, uint32_t *id)
 {
-	if (!location.kind &&
-	    (location.mapping || location.function || location.line || location.address)) {
+	if (!location.kind && (location.mapping || location.function || location.line ||
+			       location.address || location.caller)) {
 		int result =
 		    profile_string(r->profile, OTLP_NATIVE, strlen(OTLP_NATIVE), &location.kind);
 		if (result < 0)
@@ -193,13 +193,14 @@ static int read_lines(struct reader *r, const OTLP_TYPE(Location) * m,
 		      struct profile_location *location, struct span *span)
 {
 	size_t count = m->n_lines ? m->n_lines : 1;
+	uint32_t ids[OTLP_READ_LINES_MAX];
 
 	if (count > OTLP_READ_LINES_MAX)
 		return -EBADMSG;
 	span->first = (uint32_t)r->location_ids_count; /* at most INT32_MAX */
 	span->count = (uint32_t)count;
-	for (size_t i = 0; i < count; i++) {
-		uint32_t id;
+	/* The innermost function is the first one. A function is made after its caller. */
+	for (size_t i = count; i-- > 0;) {
 		if (m->n_lines) {
 			const OTLP_TYPE(Line) *line = m->lines[i];
 			if (!reader_has(line->function_index, r->functions_count))
@@ -208,9 +209,13 @@ static int read_lines(struct reader *r, const OTLP_TYPE(Location) * m,
 			location->line =
 			    line->line > 0 && line->line <= UINT32_MAX ? (uint32_t)line->line : 0;
 		}
-		int result = intern_location(r, *location, &id);
-		if (result == 0)
-			result = READER_APPEND(r, location_ids, id);
+		int result = intern_location(r, *location, &ids[i]);
+		if (result < 0)
+			return result;
+		location->caller = ids[i];
+	}
+	for (size_t i = 0; i < count; i++) {
+		int result = READER_APPEND(r, location_ids, ids[i]);
 		if (result < 0)
 			return result;
 	}

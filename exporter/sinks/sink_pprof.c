@@ -179,24 +179,34 @@ static void write_mappings(struct pprof *w)
 		write_mapping(w, 0);
 }
 
+/* Writes the location `id` with all functions that are inlined there. */
+static void write_location(struct pprof *w, uint32_t id)
+{
+	const struct profile_location *locations = w->profile->locations;
+	Perftools__Profiles__Location location = PERFTOOLS__PROFILES__LOCATION__INIT;
+	Perftools__Profiles__Line lines[PROFILE_INLINED_MAX], *pointers[PROFILE_INLINED_MAX];
+
+	location.id = id + 1ULL;
+	location.mapping_id = mapping_id(w, &locations[id]);
+	location.address = locations[id].address;
+	location.line = pointers;
+	do {
+		Perftools__Profiles__Line *line = &lines[location.n_line];
+
+		perftools__profiles__line__init(line);
+		line->function_id = locations[id].function;
+		line->line = locations[id].line;
+		if (line->function_id)
+			pointers[location.n_line++] = line;
+		id = locations[id].caller;
+	} while (id);
+	proto_out_message(&w->out, 4, &location);
+}
+
 static void write_locations(struct pprof *w)
 {
-	const struct profile *p = w->profile;
-
-	for (uint32_t i = 0; i < p->locations_count; i++) {
-		Perftools__Profiles__Location location = PERFTOOLS__PROFILES__LOCATION__INIT;
-		Perftools__Profiles__Line line = PERFTOOLS__PROFILES__LINE__INIT;
-		Perftools__Profiles__Line *lines[] = {&line};
-
-		location.id = i + 1ULL;
-		location.mapping_id = mapping_id(w, &p->locations[i]);
-		location.address = p->locations[i].address;
-		line.function_id = p->locations[i].function;
-		line.line = p->locations[i].line;
-		location.n_line = line.function_id != 0;
-		location.line = lines;
-		proto_out_message(&w->out, 4, &location);
-	}
+	for (uint32_t i = 0; i < w->profile->locations_count; i++)
+		write_location(w, i);
 }
 
 static void write_functions(struct pprof *w)
@@ -250,13 +260,12 @@ static void write_sample(struct pprof *w, const struct profile_sample *s, uint64
 	    capped(sink_multiply(count, p->period_ns, INT64_MAX)),
 	};
 
-	for (uint32_t i = 0; i < stack->count; i++)
-		location_ids[i] = p->stack_locations[stack->first + i] + 1ULL;
+	for (uint32_t i = 0; i < stack->count; i += profile_count_inlined(p, stack, i))
+		location_ids[sample.n_location_id++] = p->stack_locations[stack->first + i] + 1ULL;
 	set_label(&labels[0], extra(w, EXTRA_PROCESS), process->name, 0);
 	set_label(&labels[1], extra(w, EXTRA_PID), 0, process->tgid);
 	set_label(&labels[2], extra(w, EXTRA_THREAD), thread->name, 0);
 	set_label(&labels[3], extra(w, EXTRA_TID), 0, thread->tid);
-	sample.n_location_id = stack->count;
 	sample.location_id = location_ids;
 	sample.n_value = 2;
 	sample.value = values;

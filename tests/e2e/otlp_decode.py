@@ -170,7 +170,7 @@ def folded_text(text):
 
 
 def folded_frames(frame):
-    """The labels of one location, the innermost first."""
+    """The labels of one location, the innermost first. Functions that are inlined there have the same labels as others."""
     suffix = "_[k]" if frame["frame_type"] == "kernel" else ""
     names = [line["name"] for line in frame["lines"] if line["name"]]
     if not names and frame["generated_name"]:
@@ -178,7 +178,7 @@ def folded_frames(frame):
     elif not names:
         module = (frame["mapping"] or "").rsplit("/", 1)[-1] or frame["mapping"]
         names = [f"{module}+{frame['address']:#x}" if module else f"{frame['address']:#x}"]
-    return [folded_text(name) + ("_[i]" if i < len(names) - 1 else suffix) for i, name in enumerate(names)]
+    return [folded_text(name) + suffix for name in names]
 
 
 def folded(samples):

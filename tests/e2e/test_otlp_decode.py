@@ -106,7 +106,7 @@ class Decoding(unittest.TestCase):
 
     def test_folded(self):
         got = otlp_decode.folded(otlp_decode.decode(Message().message))
-        text = "prog;main;prog+0xabc;outer;in:lined_[i] 2\nprog;main;tick_[k] 1\n[unknown];main;tick_[k] 1\n"
+        text = "prog;main;prog+0xabc;outer;in:lined 2\nprog;main;tick_[k] 1\n[unknown];main;tick_[k] 1\n"
         self.assertEqual(sorted(got), sorted(lib.parse_folded(text)))
         self.assertEqual(otlp_decode.differences(got, lib.parse_folded(text)), [])
         for other in (text.replace("abc", "abd"), text.replace(" 2", " 3"), text + "prog;x 1\n", text.replace("[unknown]", "prog"), ""):

@@ -23,11 +23,12 @@ static inline void describe_location(const struct profile *p, uint32_t n, bool f
 	const struct profile_mapping *m = &p->mappings[l->mapping];
 	bool ids = m->htlhash || !for_backend;
 
-	fprintf(out, "|%s,%s,%s,%u;%s,%s,%s,%s;%s,%u,%lx", p->strings[f->name],
+	fprintf(out, "|%s,%s,%s,%u;%s,%s,%s,%s;%s,%u,%lx%s", p->strings[f->name],
 		p->strings[f->system_name], p->strings[f->filename], f->start_line,
 		p->strings[m->filename],
 		ids ? p->strings[m->gnu_build_id] : "", ids ? p->strings[m->go_build_id] : "",
-		p->strings[m->htlhash], p->strings[l->kind], l->line, l->address);
+		p->strings[m->htlhash], p->strings[l->kind], l->line, l->address,
+		l->caller ? ",inlined" : "");
 }
 
 static inline void describe_process(const struct profile *p, uint32_t n, bool for_backend,

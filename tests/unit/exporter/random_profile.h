@@ -70,6 +70,12 @@ static inline int random_locations(struct profile *p, uint64_t *state,
 			r |= profile_function(p, &f, &l.function);
 		r |= profile_string(p, kinds[kind], strlen(kinds[kind]), &l.kind);
 		r |= profile_location(p, &l, &n);
+		/* Some functions are inlined there. They have names, as their callers do. */
+		for (uint32_t j = name % 4; kind == 0 && !f.name_is_generated && j < 3 && r == 0; j++) {
+			l.line = j + 1;
+			l.caller = n;
+			r |= profile_location(p, &l, &n);
+		}
 	}
 	return r;
 }
@@ -108,9 +114,15 @@ static inline int random_samples(struct profile *p, uint64_t *state, const struc
 
 	for (uint32_t i = 0; i < size->samples && r == 0; i++) {
 		uint32_t depth = random_next(state) % 40, stack, thread, count, cpu;
-		for (uint32_t j = 0; j < depth; j++)
-			frames[j] = random_next(state) % p->locations_count;
-		r |= profile_stack(p, frames, depth, &stack);
+		uint32_t used = 0;
+		while (used < depth) {
+			uint32_t location = random_next(state) % p->locations_count;
+
+			do
+				frames[used++] = location;
+			while ((location = p->locations[location].caller));
+		}
+		r |= profile_stack(p, frames, used, &stack);
 		thread = random_next(state) % p->threads_count;
 		count = 1 + random_next(state) % 50;
 		if (!size->timed || i % 16 == 0) {

@@ -87,6 +87,13 @@ static void add_frame(struct fixture *f, uint32_t id, uint32_t module, uint32_t 
 		.address = id, .id = id, .module = module, .function = function, .kind = kind});
 }
 
+/* A function that is inlined at the address `address`. */
+static void add_inlined(struct fixture *f, uint32_t id, uint64_t address, uint32_t caller)
+{
+	records_add_frame(f->records,
+			  &(struct record_frame){.address = address, .id = id, .caller = caller});
+}
+
 static void add_stack(struct fixture *f, uint32_t id, uint8_t reason, const uint32_t *frames,
 		      uint32_t count)
 {
@@ -255,6 +262,26 @@ Test(aggregate, stacks_above_the_limit_are_lost)
 	add_samples(f, 4, 1, 2);
 	cr_assert_eq(deliver(f, false), 0);
 	cr_assert_eq(f->aggregate.exported, 2, "the last one only");
+	fixture_free(f);
+}
+
+Test(aggregate, inlined_functions_are_with_their_caller)
+{
+	struct fixture *f = fixture_new();
+
+	add_sound(f);
+	add_inlined(f, 11, 16, 0);
+	add_inlined(f, 12, 16, 11);
+	add_inlined(f, 13, 17, 11); /* at another address */
+	add_inlined(f, 14, 16, 39); /* into a frame that does not exist */
+	add_stack(f, 2, 0, (const uint32_t[]){12, 11}, 2);
+	add_stack(f, 3, 0, (const uint32_t[]){12}, 1);
+	add_stack(f, 4, 0, (const uint32_t[]){13, 11}, 2);
+	add_stack(f, 5, 0, (const uint32_t[]){14, 11}, 2);
+	for (uint32_t stack = 2; stack <= 5; stack++)
+		add_samples(f, stack, 1, 1);
+	cr_assert_eq(deliver(f, false), 0);
+	cr_assert_eq(f->aggregate.exported, 1, "the first one only");
 	fixture_free(f);
 }
 
@@ -440,6 +467,7 @@ Test(aggregate, a_random_worker_breaks_no_invariant)
 			    f->records,
 			    &(struct record_function){RANDOM(10), i % 3 ? "f" : "", "", 0, false});
 			add_frame(f, RANDOM(40), RANDOM(12), RANDOM(12), (uint8_t)RANDOM(4));
+			add_inlined(f, RANDOM(40), RANDOM(2), RANDOM(41));
 			add_stack(f, RANDOM(40), (uint8_t)RANDOM(20), frames, RANDOM(9));
 			records_add_process(
 			    f->records, &(struct record_process){RANDOM(8), RANDOM(100), RANDOM(2),

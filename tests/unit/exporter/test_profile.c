@@ -144,6 +144,40 @@ Test(profile, references_must_exist)
 	cr_expect_eq(n, 77);
 }
 
+/* Functions that are inlined at one address are together in each stack. */
+Test(profile, inlined_functions_come_before_their_caller)
+{
+	uint32_t kind, outer, inner, other, id;
+
+	cr_assert_eq(profile_string(&p, "native", 6, &kind), 0);
+	struct profile_location location = {.kind = kind, .address = 16, .line = 1};
+	cr_assert_eq(profile_location(&p, &location, &outer), 0);
+	location.caller = outer;
+	cr_assert_eq(profile_location(&p, &location, &inner), 0);
+	location.address = 17;
+	cr_expect_eq(profile_location(&p, &location, &id), -EINVAL, "another address");
+	location.caller = 77;
+	cr_expect_eq(profile_location(&p, &location, &id), -EINVAL, "no location");
+	location.caller = 0;
+	cr_assert_eq(profile_location(&p, &location, &other), 0);
+
+	const uint32_t good[] = {other, inner, outer, outer};
+	cr_assert_eq(profile_stack(&p, good, 4, &id), 0);
+	cr_expect_eq(profile_count_inlined(&p, &p.stacks[id], 0), 1);
+	cr_expect_eq(profile_count_inlined(&p, &p.stacks[id], 1), 2);
+	cr_expect_eq(profile_count_inlined(&p, &p.stacks[id], 3), 1);
+	cr_expect_eq(profile_stack(&p, (const uint32_t[]){inner, other}, 2, &id), -EINVAL);
+	cr_expect_eq(profile_stack(&p, (const uint32_t[]){outer, inner}, 2, &id), -EINVAL);
+
+	/* There is a limit. */
+	location = (struct profile_location){.kind = kind, .address = 16, .caller = inner};
+	for (unsigned int i = 2; i < PROFILE_INLINED_MAX; i++) {
+		cr_assert_eq(profile_location(&p, &location, &id), 0);
+		location.caller = id;
+	}
+	cr_expect_eq(profile_location(&p, &location, &id), -EINVAL);
+}
+
 Test(profile, equal_samples_are_merged)
 {
 	uint32_t stack, zero = 0;

@@ -53,8 +53,8 @@ static int on_function(void *t, const struct record_function *f)
 
 static int on_frame(void *t, const struct record_frame *f)
 {
-	return note(t, "frame %u 0x%" PRIx64 " %u %u %u\n", f->id, f->address, f->module,
-		    f->function, f->kind);
+	return note(t, "frame %u 0x%" PRIx64 " %u %u %u %u\n", f->id, f->address, f->module,
+		    f->function, f->kind, f->caller);
 }
 
 static int on_stack(void *t, const struct record_stack *s)
@@ -89,8 +89,8 @@ static const char expected[] = "module 1 /usr/bin/x 00ff 1234 go/id\n"
 			       "module 2    \n"
 			       "function 7 main 31\n"
 			       "function 8 x+0x10 0 generated\n"
-			       "frame 4294967295 0xffffffffffffffff 2 7 255\n"
-			       "frame 9 0x10 1 0 0\n"
+			       "frame 4294967295 0xffffffffffffffff 2 7 255 9\n"
+			       "frame 9 0x10 1 0 0 0\n"
 			       "stack 5 3 3 60\n"
 			       "stack 6 0 0 0\n"
 			       "process 3 42 18446744073709551615 comm /path with space\n"
@@ -109,8 +109,8 @@ static void fill(struct records *r)
 							"/path with space", "", "", NULL, 0});
 	records_add_stack(r, &(struct record_stack){5, 3, frames, 3});
 	records_add_stack(r, &(struct record_stack){6, 0, NULL, 0});
-	records_add_frame(r, &(struct record_frame){UINT64_MAX, UINT32_MAX, 2, 7, 12, 255});
-	records_add_frame(r, &(struct record_frame){16, 9, 1, 0, 0, 0});
+	records_add_frame(r, &(struct record_frame){UINT64_MAX, UINT32_MAX, 2, 7, 12, 255, 9});
+	records_add_frame(r, &(struct record_frame){16, 9, 1, 0, 0, 0, 0});
 	records_add_function(r, &(struct record_function){7, "main", "", 31, false});
 	records_add_function(r, &(struct record_function){8, "x+0x10", "", 0, true});
 	records_add_module(r, &(struct record_module){1, "/usr/bin/x", "00ff", "1234", "go/id"});
