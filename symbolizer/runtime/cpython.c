@@ -273,7 +273,7 @@ static int cpython_expect(struct runtime_process *process, const struct runtime_
 }
 
 static int cpython_symbolize(struct runtime_process *process, const uint64_t *words,
-			     struct runtime_frames *frames)
+			     struct named_frames *frames)
 {
 	if (!process->state || bh_frame_words(words[0]) != 2)
 		return -ESTALE;

@@ -287,7 +287,7 @@ static int code_read(struct cpython_names *names, const struct cpython_image *im
 
 int cpython_names_find(struct cpython_names *names, const struct cpython_image *image,
 		       uint64_t bias, struct memory *memory, const uint64_t *words,
-		       struct runtime_frames *frames)
+		       struct named_frames *frames)
 {
 	const uint64_t address = words[0] & BH_ADDRESS_MASK;
 	const uint32_t identity = (uint32_t)(words[1] >> 32);
@@ -312,9 +312,9 @@ int cpython_names_find(struct cpython_names *names, const struct cpython_image *
 			      code->first_line, (int32_t)words[1]);
 
 	frames->count = 1;
-	frames->frames[0] = (struct runtime_frame){
-	    .function = runtime_frames_keep(frames, function, code->function_bytes),
-	    .file = runtime_frames_keep(frames, file, code->file_bytes),
+	frames->frames[0] = (struct named_frame){
+	    .function = named_frames_keep(frames, function, code->function_bytes),
+	    .file = named_frames_keep(frames, file, code->file_bytes),
 	    .line = line ? line : code->first_line,
 	    .start_line = code->first_line};
 	return 0;

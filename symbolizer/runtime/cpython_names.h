@@ -29,6 +29,6 @@ size_t cpython_names_bytes(const struct cpython_names *names);
  */
 int cpython_names_find(struct cpython_names *names, const struct cpython_image *image,
 		       uint64_t bias, struct memory *memory, const uint64_t *words,
-		       struct runtime_frames *frames);
+		       struct named_frames *frames);
 
 #endif

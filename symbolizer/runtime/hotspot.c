@@ -43,7 +43,7 @@ enum {
 	REFUSALS_MIN = 10,
 	STUB_NAME_BYTES = 96,	/* of a stub's name; a longer one is cut */
 	SHOWN_PATH_BYTES = 128, /* of the path in a refusal: its end */
-	/* Outermost frames that are shown if more methods are inlined than RUNTIME_INLINED_MAX. */
+	/* Outermost frames that are shown if more methods are inlined than NAMED_FRAMES_MAX. */
 	OUTER_SHOWN = 4,
 };
 
@@ -147,13 +147,12 @@ static int hotspot_attach(struct runtime_process *process)
 }
 
 /* Adds the frame of a method at a bytecode index. */
-static void add_frame(struct runtime_frames *frames, const struct hotspot_method *method,
-		      int32_t bci)
+static void add_frame(struct named_frames *frames, const struct hotspot_method *method, int32_t bci)
 {
-	struct runtime_frame *frame = &frames->frames[frames->count++];
+	struct named_frame *frame = &frames->frames[frames->count++];
 
-	frame->function = runtime_frames_keep(frames, method->name, strlen(method->name));
-	frame->file = runtime_frames_keep(frames, method->file, strlen(method->file));
+	frame->function = named_frames_keep(frames, method->name, strlen(method->name));
+	frame->file = named_frames_keep(frames, method->file, strlen(method->file));
 	frame->start_line = method->start_line;
 	frame->line = 0;
 	if (bci != HOTSPOT_BCI_UNKNOWN)
@@ -162,16 +161,16 @@ static void add_frame(struct runtime_frames *frames, const struct hotspot_method
 }
 
 /* Adds a frame that is shown as a fixed name in brackets. */
-static int name_constant(struct runtime_frames *frames, const char *name)
+static int name_constant(struct named_frames *frames, const char *name)
 {
-	frames->frames[frames->count++] = (struct runtime_frame){.function = name, .file = ""};
+	frames->frames[frames->count++] = (struct named_frame){.function = name, .file = ""};
 	return 0;
 }
 
-/* Adds the methods at a pc in compiled code. If there are more than RUNTIME_INLINED_MAX, those in
+/* Adds the methods at a pc in compiled code. If there are more than NAMED_FRAMES_MAX, those in
  * the middle are replaced by one line. */
 static int name_compiled(struct runtime_process *process, const uint64_t *words,
-			 struct runtime_frames *frames)
+			 struct named_frames *frames)
 {
 	struct hotspot *hotspot = process->state;
 	struct hotspot_inlined found[HOTSPOT_SCOPES_MAX];
@@ -183,11 +182,11 @@ static int name_compiled(struct runtime_process *process, const uint64_t *words,
 	if (count < 0)
 		return count;
 	for (int i = 0; i < count; i++) {
-		if (count > RUNTIME_INLINED_MAX && i == RUNTIME_INLINED_MAX - OUTER_SHOWN - 1) {
-			const int left_out = count - RUNTIME_INLINED_MAX + 1;
+		if (count > NAMED_FRAMES_MAX && i == NAMED_FRAMES_MAX - OUTER_SHOWN - 1) {
+			const int left_out = count - NAMED_FRAMES_MAX + 1;
 
-			name_constant(
-			    frames, runtime_frames_format(frames, "[%d inlined frames]", left_out));
+			name_constant(frames,
+				      named_frames_format(frames, "[%d inlined frames]", left_out));
 			i += left_out - 1;
 			continue;
 		}
@@ -197,7 +196,7 @@ static int name_compiled(struct runtime_process *process, const uint64_t *words,
 }
 
 static int name_interpreted(struct runtime_process *process, const uint64_t *words,
-			    struct runtime_frames *frames)
+			    struct named_frames *frames)
 {
 	struct hotspot *hotspot = process->state;
 	const uint32_t identity = frame_word_identity(words[1]),
@@ -216,7 +215,7 @@ static int name_interpreted(struct runtime_process *process, const uint64_t *wor
 /* Adds the frame of a stub. Stubs are rarely freed; the address of its name shows whether the blob
  * is still the same one. */
 static int name_stub(struct runtime_process *process, const uint64_t *words,
-		     struct runtime_frames *frames)
+		     struct named_frames *frames)
 {
 	const struct hotspot *hotspot = process->state;
 	char text[STUB_NAME_BYTES];
@@ -229,11 +228,11 @@ static int name_stub(struct runtime_process *process, const uint64_t *words,
 	const ssize_t n = memory_read_string(process->memory, name, text, sizeof(text));
 	if (n < 0)
 		return n == -EFAULT ? -ESTALE : (int)n;
-	return name_constant(frames, runtime_frames_format(frames, "[%s]", text));
+	return name_constant(frames, named_frames_format(frames, "[%s]", text));
 }
 
 static int name_frame(struct runtime_process *process, const uint64_t *words,
-		      struct runtime_frames *frames)
+		      struct named_frames *frames)
 {
 	switch (frame_word_kind(words[1])) {
 	case HOTSPOT_FRAME_INTERPRETED:
@@ -255,7 +254,7 @@ static int name_frame(struct runtime_process *process, const uint64_t *words,
 }
 
 static int hotspot_symbolize(struct runtime_process *process, const uint64_t *words,
-			     struct runtime_frames *frames)
+			     struct named_frames *frames)
 {
 	struct hotspot *hotspot = process->state;
 

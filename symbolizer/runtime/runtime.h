@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "bpf/shared.h"
+#include "symbolizer/namer/named_frames.h"
 #include "symbolizer/runtime/file.h"
 #include "symbolizer/runtime/memory.h"
 
@@ -22,11 +23,6 @@ enum {
 	/* Executable mappings of a runtime's file in one process; further ones are ignored. V8 has
 	 * up to 4, and one for each isolate. */
 	RUNTIME_MAPPINGS_MAX = 40,
-	/* Frames that one managed frame may stand for: a method and those inlined into it. V8
-	 * inlines chains of small functions without a limit of their depth; 31 were seen. */
-	RUNTIME_INLINED_MAX = 48,
-	/* Text of these frames, in bytes: 341 each for function and file. */
-	RUNTIME_TEXT_BYTES = 16384,
 	/* A refusal in bytes, with its NUL: the sentence and 128 bytes of path. */
 	RUNTIME_REFUSAL_BYTES = 320,
 };
@@ -79,31 +75,6 @@ struct runtime_process {
 	struct runtime_refusal refusal; /* set when attach returns -ENOTSUP */
 };
 
-/* A frame as it is shown. The strings are in `text` of struct runtime_frames, or are constants. */
-struct runtime_frame {
-	const char *function; /* as the language writes it: Class.method, module.function */
-	const char *file;     /* "" if unknown */
-	uint32_t line;	      /* 0 if unknown */
-	uint32_t start_line;  /* of the function; 0 if unknown */
-};
-
-/* The frames that one managed frame stands for, the innermost inlined function first. */
-struct runtime_frames {
-	unsigned int count;
-	struct runtime_frame frames[RUNTIME_INLINED_MAX];
-	size_t used;
-	char text[RUNTIME_TEXT_BYTES];
-};
-
-/* Copies a string into frames->text, where it lives as long as `frames`. It ends at the first NUL
- * and is cut if there is no room for it. It may hold any bytes: the worker escapes it before it is
- * passed on. */
-const char *runtime_frames_keep(struct runtime_frames *frames, const char *text, size_t length);
-
-/* Does the same with a text of up to 2,047 bytes that it formats. */
-const char *runtime_frames_format(struct runtime_frames *frames, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
 /* The operations of a runtime. File and memory may hold any bytes. No operation may block. */
 struct runtime_ops {
 	/*
@@ -139,7 +110,7 @@ struct runtime_ops {
 	 * or an error of memory_read(). A name is never guessed.
 	 */
 	int (*symbolize)(struct runtime_process *process, const uint64_t *words,
-			 struct runtime_frames *frames);
+			 struct named_frames *frames);
 	/* Drops everything that is cached to name frames, and sets cached_bytes to 0. The worker
 	 * calls it when its caches exceed their limit. */
 	void (*drop_cache)(struct runtime_process *process);

@@ -158,13 +158,13 @@ static int v8_attach(struct runtime_process *process)
 }
 
 /* Adds a frame that is shown as a fixed name in brackets. */
-static int name_constant(struct runtime_frames *frames, const char *name)
+static int name_constant(struct named_frames *frames, const char *name)
 {
-	frames->frames[frames->count++] = (struct runtime_frame){.function = name, .file = ""};
+	frames->frames[frames->count++] = (struct named_frame){.function = name, .file = ""};
 	return 0;
 }
 
-static int name_marked(const struct v8_image *image, uint32_t type, struct runtime_frames *frames)
+static int name_marked(const struct v8_image *image, uint32_t type, struct named_frames *frames)
 {
 	if (type == image->irregexp_marker)
 		return name_constant(frames, "[regular expression]");
@@ -174,7 +174,7 @@ static int name_marked(const struct v8_image *image, uint32_t type, struct runti
 	return 0;
 }
 
-static int name_interpreted(struct v8 *v8, const uint64_t *words, struct runtime_frames *frames)
+static int name_interpreted(struct v8 *v8, const uint64_t *words, struct named_frames *frames)
 {
 	const uint32_t position = frame_word_position(words[1]);
 	const uint32_t header = v8_constant(&v8->heap, V8_BYTECODE_DATA) - V8_TAG;
@@ -194,7 +194,7 @@ static int name_interpreted(struct v8 *v8, const uint64_t *words, struct runtime
 }
 
 static int name_compiled(struct v8 *v8, const uint64_t *words, bool top,
-			 struct runtime_frames *frames)
+			 struct named_frames *frames)
 {
 	const struct v8_place place = {.pc = (words[0] & BH_ADDRESS_MASK) - !top,
 				       .shared = words[2],
@@ -204,7 +204,7 @@ static int name_compiled(struct v8 *v8, const uint64_t *words, bool top,
 }
 
 static int v8_symbolize(struct runtime_process *process, const uint64_t *words,
-			struct runtime_frames *frames)
+			struct named_frames *frames)
 {
 	struct v8 *v8 = process->state;
 	const unsigned int count = bh_frame_words(words[0]);

@@ -370,7 +370,7 @@ static bool place_find(const struct v8_code *code, size_t at, const struct inlin
 /* Adds the functions that are inlined at a position, up to the one that was compiled. */
 static int show_inlined(struct v8_functions *functions, struct v8_heap *heap,
 			const struct v8_code *code, struct v8_position *position,
-			struct runtime_frames *frames)
+			struct named_frames *frames)
 {
 	unsigned int left_out = 0;
 
@@ -382,7 +382,7 @@ static int show_inlined(struct v8_functions *functions, struct v8_heap *heap,
 
 		if (!place_find(code, at, &inlined, &packed))
 			return -ESTALE;
-		if (frames->count + OUTER_SHOWN < RUNTIME_INLINED_MAX &&
+		if (frames->count + OUTER_SHOWN < NAMED_FRAMES_MAX &&
 		    sizeof(frames->text) - frames->used > OUTER_SHOWN * FRAME_TEXT_BYTES) {
 			int r = v8_function_get(functions, heap, inlined->address,
 						inlined->identity, &function);
@@ -400,8 +400,8 @@ static int show_inlined(struct v8_functions *functions, struct v8_heap *heap,
 			return -ESTALE;
 	}
 	if (left_out)
-		frames->frames[frames->count++] = (struct runtime_frame){
-		    .function = runtime_frames_format(frames, "[%u inlined frames]", left_out),
+		frames->frames[frames->count++] = (struct named_frame){
+		    .function = named_frames_format(frames, "[%u inlined frames]", left_out),
 		    .file = ""};
 	return 0;
 }
@@ -431,7 +431,7 @@ static struct v8_position find_position(const struct v8_heap *heap, const struct
 }
 
 int v8_code_show(struct v8_codes *codes, struct v8_functions *functions, struct v8_heap *heap,
-		 const struct v8_place *place, struct runtime_frames *frames)
+		 const struct v8_place *place, struct named_frames *frames)
 {
 	struct v8_position position = {.offset = -1, .inlining_id = -1};
 	struct v8_function *function;
@@ -451,7 +451,7 @@ int v8_code_show(struct v8_codes *codes, struct v8_functions *functions, struct 
 		return r == -ENOENT ? 0 : r;
 	if (!found) {
 		frames->used = 0;
-		frames->frames[0] = (struct runtime_frame){.function = UNKNOWN_INLINED, .file = ""};
+		frames->frames[0] = (struct named_frame){.function = UNKNOWN_INLINED, .file = ""};
 		frames->count = 1;
 	}
 	/* The function may have been evicted from the cache by an inlined one. */

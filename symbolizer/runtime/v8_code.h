@@ -23,7 +23,7 @@ struct v8_place {
  * it is the function without a line, and a frame that says so. -ESTALE: the function is no longer
  * there either. */
 int v8_code_show(struct v8_codes *codes, struct v8_functions *functions, struct v8_heap *heap,
-		 const struct v8_place *place, struct runtime_frames *frames);
+		 const struct v8_place *place, struct named_frames *frames);
 
 void v8_codes_fini(struct v8_codes *codes);
 

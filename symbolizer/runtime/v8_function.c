@@ -254,9 +254,9 @@ struct v8_position v8_function_position(const struct v8_heap *heap,
 
 int v8_function_show(struct v8_functions *functions, struct v8_heap *heap,
 		     const struct v8_function *function, int32_t offset,
-		     struct runtime_frames *frames)
+		     struct named_frames *frames)
 {
-	struct runtime_frame *frame = &frames->frames[frames->count];
+	struct named_frame *frame = &frames->frames[frames->count];
 	const struct v8_script *script;
 	int r = v8_script_get(&functions->scripts, heap, function->script, function->script_id,
 			      &script);
@@ -266,9 +266,9 @@ int v8_function_show(struct v8_functions *functions, struct v8_heap *heap,
 	/* Functions that are inlined mostly come from the same file. */
 	const char *file = frames->count && !strcmp(frame[-1].file, script->name)
 			       ? frame[-1].file
-			       : runtime_frames_keep(frames, script->name, strlen(script->name));
-	*frame = (struct runtime_frame){
-	    .function = runtime_frames_keep(frames, function->name, strlen(function->name)),
+			       : named_frames_keep(frames, script->name, strlen(script->name));
+	*frame = (struct named_frame){
+	    .function = named_frames_keep(frames, function->name, strlen(function->name)),
 	    .file = file,
 	    .line = v8_script_line(script, offset),
 	    .start_line = v8_script_line(script, function->start)};

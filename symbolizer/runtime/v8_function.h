@@ -49,7 +49,7 @@ struct v8_position v8_function_position(const struct v8_heap *heap,
  * negative. */
 int v8_function_show(struct v8_functions *functions, struct v8_heap *heap,
 		     const struct v8_function *function, int32_t offset,
-		     struct runtime_frames *frames);
+		     struct named_frames *frames);
 
 void v8_functions_fini(struct v8_functions *functions);
 

@@ -16,13 +16,14 @@
 #include "symbolizer/worker/worker.h"
 
 enum {
-	MANAGED_TEXT_MAX = 2048, /* bytes of a name or a path as they are passed on */
-	/* A managed frame's entry in ids.frames has its first id in the lower bits and the number
-	 * of its ids above them. */
+	NAMED_TEXT_MAX =
+	    2048, /* bytes of a name or a path with file and line as they are passed on */
+	/* A frame's entry in ids.frames has its first id in the lower bits and the number of its
+	 * ids above them. */
 	COUNT_SHIFT = 26,
 };
-_Static_assert(LIMIT_WORKER_FRAMES < (1ll << COUNT_SHIFT) / RUNTIME_INLINED_MAX / 2, "ids fit");
-_Static_assert(RUNTIME_INLINED_MAX < 1 << (32 - COUNT_SHIFT), "counts fit");
+_Static_assert(LIMIT_WORKER_FRAMES < (1ll << COUNT_SHIFT) / NAMED_FRAMES_MAX / 2, "ids fit");
+_Static_assert(NAMED_FRAMES_MAX < 1 << (32 - COUNT_SHIFT), "counts fit");
 _Static_assert(FRAME_KIND_ABORT + BH_RUNTIME_COUNT == FRAME_KIND_COUNT, "kinds of runtimes follow");
 
 /* --- modules and functions --- */
@@ -82,6 +83,80 @@ static int nameless_function_get_id(struct worker *worker, const struct module *
 	return function_define(worker, module_id, start, name, true, id);
 }
 
+/* --- functions with files and lines --- */
+
+/* Finds the id of a function that a runtime or a namer has named. `kind` and `module` (0: none) say
+ * where it belongs. */
+static int named_function_get_id(struct worker *worker, const struct named_frame *frame,
+				 unsigned int kind, uint32_t module, uint32_t *id)
+{
+	const XXH128_hash_t file_text = id_key_of_text(&worker->id_secret, frame->file);
+	const XXH128_hash_t function = id_key_of_text(&worker->id_secret, frame->function);
+	/* It is longer than that of a function with a symbol. */
+	const uint64_t identity[] = {file_text.low64,
+				     file_text.high64,
+				     function.low64,
+				     function.high64,
+				     kind | (uint64_t)frame->start_line << 32,
+				     module};
+	const XXH128_hash_t key = id_key(&worker->id_secret, identity, sizeof(identity));
+	char name[NAMED_TEXT_MAX], file[NAMED_TEXT_MAX];
+
+	if (id_map_get(&worker->ids.functions, key, id))
+		return 0;
+	escape_text(name, sizeof(name), frame->function, strlen(frame->function),
+		    ESCAPE_KEEP_PRINTABLE, NULL);
+	escape_text(file, sizeof(file), frame->file, strlen(frame->file), ESCAPE_KEEP_PRINTABLE,
+		    NULL);
+	*id = ++worker->ids.function;
+	records_add_function(
+	    worker->batch.records,
+	    &(struct record_function){
+		.id = *id, .name = name, .file = file, .start_line = frame->start_line});
+	return id_map_put(&worker->ids.functions, key, *id);
+}
+
+/* Adds a frame for each of the functions that `names` has, the outermost first, with consecutive
+ * ids from `*first` on. Each is a copy of `record`, with its own function and line. Those that have
+ * an address say into which they were inlined. */
+static int named_frames_add(struct worker *worker, const struct named_frames *names,
+			    struct record_frame record, uint32_t *first)
+{
+	*first = worker->ids.frame + 1;
+	for (unsigned int i = names->count; i-- > 0;) {
+		const struct named_frame *frame = &names->frames[i];
+		const int r = named_function_get_id(worker, frame, record.kind, record.module,
+						    &record.function);
+
+		if (r < 0)
+			return r;
+		record.line = frame->line;
+		record.caller =
+		    record.module && worker->ids.frame >= *first ? worker->ids.frame : 0;
+		record.id = ++worker->ids.frame;
+		records_add_frame(worker->batch.records, &record);
+	}
+	return 0;
+}
+
+/* Finds the ids of a frame that was defined before. */
+static bool frame_ids_find(const struct worker *worker, XXH128_hash_t key, uint32_t *first,
+			   uint32_t *count)
+{
+	uint32_t value;
+
+	if (!id_map_get(&worker->ids.frames, key, &value))
+		return false;
+	*first = value & ((1u << COUNT_SHIFT) - 1);
+	*count = value >> COUNT_SHIFT;
+	return true;
+}
+
+static int frame_ids_put(struct worker *worker, XXH128_hash_t key, uint32_t first, uint32_t count)
+{
+	return id_map_put(&worker->ids.frames, key, first | count << COUNT_SHIFT);
+}
+
 /* --- kernel and native frames --- */
 
 static bool frame_is_kernel(uint64_t frame)
@@ -112,11 +187,13 @@ static int kernel_describe(struct worker *worker, uint64_t address, struct recor
 	return r;
 }
 
-/* Describes a frame in a file by the name of its symbol; else by the start of its function; else
- * only by module and address. The announcement of a module may be so late that samples do not wait
- * for it any longer; then their frames have no names until it comes (handlers.c). Returns an enum
- * names_due or a negative errno. */
-static int native_describe(struct worker *worker, uint64_t frame, struct record_frame *record)
+/* Describes a frame in a file by what the file's namer says, which goes to `names`; else by the
+ * name of its symbol; else by the start of its function; else only by module and address. The
+ * announcement of a module may be so late that samples do not wait for it any longer; then their
+ * frames have no names until it comes (handlers.c). Returns an enum names_due or a negative
+ * errno. */
+static int native_describe(struct worker *worker, uint64_t frame, struct record_frame *record,
+			   struct named_frames *names)
 {
 	const uint32_t module_id = (uint32_t)(frame >> BH_FRAME_OFFSET_BITS);
 	const uint64_t offset = frame & BH_FRAME_OFFSET_MASK;
@@ -145,6 +222,10 @@ static int native_describe(struct worker *worker, uint64_t frame, struct record_
 	if (r < 0 || error)
 		return r < 0 ? r : (int)due;
 	symbols_offset_to_vaddr(symbols, offset, &record->address);
+	error = modules_find_frames(&worker->modules, module, offset, names);
+	if (error != -ENOENT)
+		return error ? NAMES_SOON : NAMES_FINAL;
+	names->count = 0;
 	if (symbols_find(symbols, offset, &symbol))
 		return function_get_id(worker, record->module, symbol.start_vaddr, symbol.name,
 				       &record->function);
@@ -185,79 +266,54 @@ static void stack_names_are_due(struct worker *worker, enum names_due due)
 		worker->names_due = due;
 }
 
-/* Describes a frame in the batch, with the next id. It is kept out of frames_get_id(), whose usual
- * case, a frame that has an id, needs no room for a record. */
+/* Describes a frame in the batch, with the next ids. It is kept out of frames_get_ids(), whose
+ * usual case, a frame that has an id, needs no room for names. */
 __attribute__((noinline)) static int frame_define(struct worker *worker, uint64_t frame,
-						  XXH128_hash_t key, uint32_t *id)
+						  XXH128_hash_t key, uint32_t *first,
+						  uint32_t *count)
 {
 	struct record_frame record = {0};
+	struct named_frames names;
 	int r;
 
+	names.count = 0;
 	batch_send_if_full(&worker->batch);
 	if (frame_is_kernel(frame))
 		r = kernel_describe(worker, frame, &record);
 	else if (frame & BH_FRAME_RAW)
 		r = raw_describe(worker, frame, &record);
 	else
-		r = native_describe(worker, frame, &record);
+		r = native_describe(worker, frame, &record, &names);
 	if (r > NAMES_FINAL) {
 		stack_names_are_due(worker, (enum names_due)r);
+		names.count = 0;
 		key.high64 ^= 1ull << 63;
-		if (id_map_get(&worker->ids.frames, key, id))
+		if (frame_ids_find(worker, key, first, count))
 			return 0;
 	}
 	if (r < 0)
 		return r;
-	*id = record.id = ++worker->ids.frame;
-	records_add_frame(worker->batch.records, &record);
-	return id_map_put(&worker->ids.frames, key, *id);
+	if (names.count) {
+		*count = names.count;
+		r = named_frames_add(worker, &names, record, first);
+	} else {
+		*count = 1;
+		*first = record.id = ++worker->ids.frame;
+		records_add_frame(worker->batch.records, &record);
+	}
+	return r < 0 ? r : frame_ids_put(worker, key, *first, *count);
 }
 
-int frames_get_id(struct worker *worker, uint64_t frame, uint32_t *id)
+int frames_get_ids(struct worker *worker, uint64_t frame, uint32_t *first, uint32_t *count)
 {
 	const XXH128_hash_t key = frame_key(worker, frame);
 
-	return id_map_get(&worker->ids.frames, key, id) ? 0 : frame_define(worker, frame, key, id);
+	return frame_ids_find(worker, key, first, count)
+		   ? 0
+		   : frame_define(worker, frame, key, first, count);
 }
 
 /* --- managed frames --- */
-
-static int managed_function_get_id(struct worker *worker, const struct runtime_frame *frame,
-				   unsigned int runtime, uint32_t *id)
-{
-	const XXH128_hash_t file_text = id_key_of_text(&worker->id_secret, frame->file);
-	const XXH128_hash_t function = id_key_of_text(&worker->id_secret, frame->function);
-	/* It is longer than that of a native function. */
-	const uint64_t identity[] = {file_text.low64, file_text.high64, function.low64,
-				     function.high64, runtime | (uint64_t)frame->start_line << 32};
-	const XXH128_hash_t key = id_key(&worker->id_secret, identity, sizeof(identity));
-	char name[MANAGED_TEXT_MAX], file[MANAGED_TEXT_MAX];
-
-	if (id_map_get(&worker->ids.functions, key, id))
-		return 0;
-	escape_text(name, sizeof(name), frame->function, strlen(frame->function),
-		    ESCAPE_KEEP_PRINTABLE, NULL);
-	escape_text(file, sizeof(file), frame->file, strlen(frame->file), ESCAPE_KEEP_PRINTABLE,
-		    NULL);
-	*id = ++worker->ids.function;
-	records_add_function(
-	    worker->batch.records,
-	    &(struct record_function){
-		.id = *id, .name = name, .file = file, .start_line = frame->start_line});
-	return id_map_put(&worker->ids.functions, key, *id);
-}
-
-static bool managed_frame_find(const struct worker *worker, XXH128_hash_t key, uint32_t *first,
-			       uint32_t *count)
-{
-	uint32_t value;
-
-	if (!id_map_get(&worker->ids.frames, key, &value))
-		return false;
-	*first = value & ((1u << COUNT_SHIFT) - 1);
-	*count = value >> COUNT_SHIFT;
-	return true;
-}
 
 /* Returns the key of all frames of a runtime that have no names yet for the same reason: they look
  * the same. */
@@ -276,9 +332,9 @@ int frames_get_managed_ids(struct worker *worker, struct managed_process *proces
 	memcpy(&identity[1], words, bh_frame_words(words[0]) * sizeof(words[0]));
 	XXH128_hash_t key = id_key(&worker->id_secret, identity, sizeof(identity));
 	const unsigned int runtime = bh_frame_runtime(words[0]);
-	struct runtime_frames names;
+	struct named_frames names;
 
-	if (managed_frame_find(worker, key, first, count))
+	if (frame_ids_find(worker, key, first, count))
 		return 0;
 	if (worker->naming_paused)
 		return -EAGAIN;
@@ -287,25 +343,15 @@ int frames_get_managed_ids(struct worker *worker, struct managed_process *proces
 	if (due != NAMES_FINAL) {
 		stack_names_are_due(worker, due);
 		key = unnamed_key(worker, runtime, due);
-		if (managed_frame_find(worker, key, first, count))
+		if (frame_ids_find(worker, key, first, count))
 			return 0;
 	}
 	worker->naming_paused =
 	    worker->naming_until_ns && clock_monotonic_ns() >= worker->naming_until_ns;
-	*first = worker->ids.frame + 1;
 	*count = names.count;
-	for (unsigned int i = 0; i < names.count; i++) {
-		struct record_frame record = {.kind = (uint8_t)(FRAME_KIND_ABORT + runtime),
-					      .line = names.frames[i].line};
-		int r =
-		    managed_function_get_id(worker, &names.frames[i], runtime, &record.function);
-
-		if (r < 0)
-			return r;
-		record.id = ++worker->ids.frame;
-		records_add_frame(worker->batch.records, &record);
-	}
-	return id_map_put(&worker->ids.frames, key, *first | *count << COUNT_SHIFT);
+	const struct record_frame record = {.kind = (uint8_t)(FRAME_KIND_ABORT + runtime)};
+	const int r = named_frames_add(worker, &names, record, first);
+	return r < 0 ? r : frame_ids_put(worker, key, *first, *count);
 }
 
 /* --- the end of an incomplete stack --- */
@@ -317,7 +363,9 @@ int frames_get_abort_id(struct worker *worker, unsigned int reason, uint32_t *id
 	struct record_frame record = {.kind = FRAME_KIND_ABORT};
 	char name[64];
 
-	if (id_map_get(&worker->ids.frames, key, id))
+	uint32_t count;
+
+	if (frame_ids_find(worker, key, id, &count))
 		return 0;
 	snprintf(name, sizeof(name), "[stack cut: %s]",
 		 reason < INCOMPLETE_COUNT ? incomplete_reason_names[reason] : "unknown");
@@ -326,5 +374,5 @@ int frames_get_abort_id(struct worker *worker, unsigned int reason, uint32_t *id
 		return r;
 	*id = record.id = ++worker->ids.frame;
 	records_add_frame(worker->batch.records, &record);
-	return id_map_put(&worker->ids.frames, key, *id);
+	return frame_ids_put(worker, key, *id, 1);
 }

@@ -35,12 +35,13 @@
 struct managed_process;
 struct worker;
 
-/* Finds the id of a kernel or native frame, or of one in code that belongs to no file. */
-int frames_get_id(struct worker *worker, uint64_t frame, uint32_t *id);
+/* Finds the ids of a kernel or native frame, or of one in code that belongs to no file. Inlining
+ * makes one frame of the stack stand for several functions: `*count` consecutive ids from `*first`
+ * on, the outermost first. */
+int frames_get_ids(struct worker *worker, uint64_t frame, uint32_t *first, uint32_t *count);
 
-/* Finds the ids of a managed frame of `process` (NULL: nothing is recorded of it). `words` are as
- * the walker pushed them. Inlining makes one frame of the stack stand for several functions, or for
- * none: `*count` consecutive ids from `*first` on, leaf first. Also returns -EAGAIN: naming pauses
+/* Finds the ids of a managed frame of `process` (NULL: nothing is recorded of it), which may stand
+ * for no function. `words` are as the walker pushed them. Also returns -EAGAIN: naming pauses
  * now. */
 int frames_get_managed_ids(struct worker *worker, struct managed_process *process,
 			   const uint64_t *words, uint32_t *first, uint32_t *count);

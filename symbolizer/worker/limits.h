@@ -20,8 +20,9 @@ enum {
 	LIMIT_SYMBOLS_TIME_PERCENT = 25,
 	LIMIT_SYMBOLS_TIME_MS = 1000,
 	/* Symbols that were evicted are read again after a pause of this many times what reading
-	 * them took, so that no file takes more than a twentieth of the time. Frames of the file
-	 * that are new during the pause have no names until it is over. */
+	 * them took, so that no file takes more than a twentieth of the time. The same pause
+	 * follows a slow lookup by the namer of a file. Frames of the file that are new during the
+	 * pause have no names until it is over. */
 	LIMIT_SYMBOLS_PAUSE = 20,
 	/* Percent of the time, and ms at once, for reading the memory of processes: to attach to
 	 * their language runtimes and to name managed frames, which takes 10 to 100 us for each.

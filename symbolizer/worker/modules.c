@@ -200,6 +200,27 @@ int modules_get_symbols(struct modules *modules, struct module *module, struct s
 	return 0;
 }
 
+int modules_find_frames(struct modules *modules, struct module *module, uint64_t file_offset,
+			struct named_frames *frames)
+{
+	if (!symbols_have_namer(module->symbols))
+		return -ENOENT;
+	const uint64_t began_ns = clock_monotonic_ns();
+
+	if (began_ns < module->name_again_ns || !time_share_is_left(&modules->reading, began_ns))
+		return -EAGAIN;
+	work_begin(modules->work_page, &module->subject);
+	const bool found = symbols_find_frames(module->symbols, file_offset, frames);
+	work_end(modules->work_page);
+
+	const uint64_t now = clock_monotonic_ns();
+	if (now - began_ns > LOOKUP_MOST_NS) {
+		time_share_spend(&modules->reading, now - began_ns);
+		module->name_again_ns = now + LIMIT_SYMBOLS_PAUSE * (now - began_ns);
+	}
+	return found ? 0 : -ENOENT;
+}
+
 bool modules_find_start(struct modules *modules, struct module *module, uint64_t file_offset,
 			uint64_t *start_vaddr)
 {

@@ -38,6 +38,7 @@ struct module {
 	struct symbols_ids ids;	 /* read with the symbols */
 	uint64_t read_ns;	 /* how long reading the symbols took, the last time */
 	uint64_t again_ns;	 /* they are not read again before this time; 0: never read */
+	uint64_t name_again_ns;	 /* its namer is not asked again before this time */
 	bool no_symbols;	 /* reading them failed, which is not tried again */
 	bool late_file;		 /* the first announcement came without the file */
 	uint64_t used;		 /* when the symbols were last used, by modules->clock */
@@ -75,6 +76,12 @@ uint64_t modules_definition(const struct modules *modules, uint32_t id);
  * next call for any module. Returns 0; -ENODATA if the module has none; -ECANCELED if the file is
  * left alone; or -EAGAIN if there is no time to read them now. */
 int modules_get_symbols(struct modules *modules, struct module *module, struct symbols **symbols);
+
+/* Does the same as symbols_find_frames(), for a module whose symbols are in memory. Returns 0;
+ * -ENOENT if there is no namer that knows the offset; or -EAGAIN if there is no time to look now,
+ * because of lookups that took long. */
+int modules_find_frames(struct modules *modules, struct module *module, uint64_t file_offset,
+			struct named_frames *frames);
 
 /* Does the same as symbols_find_start(), for a module whose symbols are in memory. */
 bool modules_find_start(struct modules *modules, struct module *module, uint64_t file_offset,

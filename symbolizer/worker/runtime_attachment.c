@@ -175,7 +175,7 @@ enum runtime_attachment_result runtime_attachment_try(struct runtime_attachment 
 
 int runtime_attachment_symbolize(struct runtime_attachment *a, bool readable,
 				 const struct memory_copies *copies, const uint64_t *words,
-				 struct runtime_frames *frames)
+				 struct named_frames *frames)
 {
 	struct runtime_process *process = &a->process;
 	struct memory *memory = process->memory;

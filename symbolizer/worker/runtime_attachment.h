@@ -104,6 +104,6 @@ enum runtime_attachment_result runtime_attachment_try(struct runtime_attachment 
  * runtime_ops.symbolize(). */
 int runtime_attachment_symbolize(struct runtime_attachment *attachment, bool readable,
 				 const struct memory_copies *copies, const uint64_t *words,
-				 struct runtime_frames *frames);
+				 struct named_frames *frames);
 
 #endif

@@ -542,7 +542,7 @@ void runtimes_on_copy(struct worker *worker, const void *record, size_t length)
  * if the process is left alone. */
 static int process_symbolize(struct worker *worker, struct managed_process *process,
 			     struct runtime_attachment *a, const uint64_t *words,
-			     struct runtime_frames *frames)
+			     struct named_frames *frames)
 {
 	struct runtimes *runtimes = worker->runtimes;
 	const struct work_subject subject = process_subject(process);
@@ -563,7 +563,7 @@ static int process_symbolize(struct worker *worker, struct managed_process *proc
 }
 
 enum names_due runtimes_symbolize(struct worker *worker, struct managed_process *process,
-				  const uint64_t *words, struct runtime_frames *frames)
+				  const uint64_t *words, struct named_frames *frames)
 {
 	const unsigned int runtime = bh_frame_runtime(words[0]);
 	struct runtime_attachment *a = process_attachment(process, runtime);
@@ -581,8 +581,8 @@ enum names_due runtimes_symbolize(struct worker *worker, struct managed_process 
 		return NAMES_FINAL;
 	frames->used = 0;
 	frames->count = 1;
-	frames->frames[0] = (struct runtime_frame){
-	    .function = runtime_frames_format(
+	frames->frames[0] = (struct named_frame){
+	    .function = named_frames_format(
 		frames, "[%s: %s]",
 		runtime > 0 && runtime < BH_RUNTIME_COUNT ? runtime_titles[runtime] : "unknown",
 		error_reason(r)),

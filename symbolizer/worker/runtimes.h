@@ -92,6 +92,6 @@ void runtimes_on_copy(struct worker *worker, const void *record, size_t length);
  * there is one name that gives the reason, and it may be final or not: there is no time to read the
  * memory of this process now, or the process is left alone. */
 enum names_due runtimes_symbolize(struct worker *worker, struct managed_process *process,
-				  const uint64_t *words, struct runtime_frames *frames);
+				  const uint64_t *words, struct named_frames *frames);
 
 #endif

@@ -39,30 +39,52 @@ struct retained_stack {
 
 /* --- definition of a stack --- */
 
-/* The ids of a stack's frames. Managed frames may stand for several each. */
+/* The ids of a stack's frames. A frame may stand for several functions. */
 struct frame_ids {
 	uint32_t ids[LIMIT_STACK_FRAMES];
 	uint32_t count;
 };
 _Static_assert((int)LIMIT_STACK_FRAMES > (int)BH_FRAMES_ROOM, "a record's frames and a reason fit");
 
-/* Adds the user frames of a stack with managed frames. Frames that do not fit are left out: inlined
- * functions may make a deep stack deeper. */
+/* Adds the consecutive ids of the functions at one address, of which the innermost has the highest.
+ * They are left out if not all of them fit: inlined functions may make a deep stack deeper. */
+static void stack_add_ids(struct frame_ids *to, uint32_t first, uint32_t count)
+{
+	if (count > LIMIT_STACK_FRAMES - 1 - to->count)
+		return;
+	while (count-- > 0)
+		to->ids[to->count++] = first + count;
+}
+
+/* Adds kernel frames or native ones. */
+static int stack_add_frames(struct worker *worker, const uint64_t *frames, unsigned int frame_count,
+			    struct frame_ids *to)
+{
+	uint32_t first, count;
+	int r = 0;
+
+	for (unsigned int i = 0; i < frame_count && !r; i++) {
+		r = frames_get_ids(worker, frames[i], &first, &count);
+		if (!r)
+			stack_add_ids(to, first, count);
+	}
+	return r;
+}
+
+/* Adds the user frames of a stack with managed frames. */
 static int stack_add_managed(struct worker *worker, const struct bh_sample *header,
 			     const uint64_t *frames, struct frame_ids *to)
 {
 	struct managed_process *process = runtimes_process(worker, header->tgid);
+	uint32_t first, count;
 	int r = 0;
 
 	for (unsigned int i = 0; i < header->user_count && !r; i += bh_frame_words(frames[i])) {
-		uint32_t first, count = 1;
-
-		if (bh_frame_is_managed(frames[i]))
-			r = frames_get_managed_ids(worker, process, &frames[i], &first, &count);
-		else
-			r = frames_get_id(worker, frames[i], &first);
-		for (uint32_t j = 0; !r && j < count && to->count < LIMIT_STACK_FRAMES - 1; j++)
-			to->ids[to->count++] = first + j;
+		r = bh_frame_is_managed(frames[i])
+			? frames_get_managed_ids(worker, process, &frames[i], &first, &count)
+			: frames_get_ids(worker, frames[i], &first, &count);
+		if (!r)
+			stack_add_ids(to, first, count);
 	}
 	return r;
 }
@@ -73,17 +95,13 @@ static int stack_define(struct worker *worker, const struct bh_sample *header,
 			const uint64_t *frames, uint32_t id)
 {
 	struct frame_ids stack; /* large: only what is used is written */
-	int r = 0;
 
 	stack.count = 0;
-	for (unsigned int i = 0; i < header->kernel_count && !r; i++)
-		r = frames_get_id(worker, frames[header->user_count + i],
-				  &stack.ids[stack.count++]);
-	if (!r && header->flags & BH_SAMPLE_MANAGED)
-		r = stack_add_managed(worker, header, frames, &stack);
-	else
-		for (unsigned int i = 0; i < header->user_count && !r; i++)
-			r = frames_get_id(worker, frames[i], &stack.ids[stack.count++]);
+	int r = stack_add_frames(worker, frames + header->user_count, header->kernel_count, &stack);
+	if (!r)
+		r = header->flags & BH_SAMPLE_MANAGED
+			? stack_add_managed(worker, header, frames, &stack)
+			: stack_add_frames(worker, frames, header->user_count, &stack);
 	if (!r && header->reason != BH_REASON_COMPLETE)
 		r = frames_get_abort_id(worker, header->reason, &stack.ids[stack.count++]);
 	if (r < 0)

@@ -35,6 +35,8 @@ int symbols_new(int fd, size_t cap_bytes, struct symbols **symbols)
 	r = elf_image_init(&image, &source);
 	if (r == 0) {
 		r = symbol_table_build(made, &image, cap_bytes);
+		if (r == 0)
+			r = namer_open(&made->namer, &image);
 		elf_image_fini(&image);
 	} else if (r == -ENOEXEC || r == -ENODATA) {
 		r = 0;
@@ -53,6 +55,7 @@ void symbols_free(struct symbols *symbols)
 	free(symbols->regions);
 	free(symbols->entries);
 	function_ranges_fini(&symbols->ranges);
+	namer_close(&symbols->namer);
 	free(symbols);
 }
 
@@ -62,7 +65,7 @@ size_t symbols_bytes(const struct symbols *symbols)
 {
 	return symbol_table_fixed_bytes(symbols) +
 	       symbols->entry_count * sizeof(struct symbol_entry) +
-	       function_ranges_bytes(&symbols->ranges);
+	       function_ranges_bytes(&symbols->ranges) + symbols->namer.bytes;
 }
 
 const struct symbols_ids *symbols_get_ids(const struct symbols *symbols)
@@ -82,6 +85,22 @@ bool symbols_offset_to_vaddr(const struct symbols *symbols, uint64_t file_offset
 		}
 	}
 	return false;
+}
+
+bool symbols_have_namer(const struct symbols *symbols)
+{
+	return symbols->namer.ops != NULL;
+}
+
+bool symbols_find_frames(const struct symbols *symbols, uint64_t file_offset,
+			 struct named_frames *frames)
+{
+	const struct elf_source source = {
+	    .read = file_read_from, .context = (void *)&symbols->fd, .size = UINT64_MAX};
+	uint64_t vaddr;
+
+	return symbols_offset_to_vaddr(symbols, file_offset, &vaddr) &&
+	       namer_name(&symbols->namer, &source, vaddr, frames);
 }
 
 bool symbols_find(const struct symbols *symbols, uint64_t file_offset, struct symbol *symbol)

@@ -11,6 +11,8 @@
  *   read once.
  * - Entries of procedure linkage tables get the name of the function that they jump to
  *   (symbol_plt.c).
+ * - A file with tables that say more than symbols has a namer, which is asked first
+ *   (symbolizer/namer/namer.h).
  * - Where there is no symbol, the unwind tables say where the function starts
  *   (parse/function_ranges.h).
  *
@@ -25,6 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct named_frames;
 struct symbols;
 
 enum {
@@ -61,6 +64,14 @@ const struct symbols_ids *symbols_get_ids(const struct symbols *symbols);
 /* Converts a file offset to a virtual address as linked (PT_LOAD). Returns false if no segment has
  * it. */
 bool symbols_offset_to_vaddr(const struct symbols *symbols, uint64_t file_offset, uint64_t *vaddr);
+
+/* Returns whether the file has a namer (symbolizer/namer/namer.h). */
+bool symbols_have_namer(const struct symbols *symbols);
+
+/* Names the file offset by the namer of the file, which knows lines and inlined functions, too.
+ * Returns false, with `frames` undefined, if the file has none or it does not know the offset. */
+bool symbols_find_frames(const struct symbols *symbols, uint64_t file_offset,
+			 struct named_frames *frames);
 
 /* Finds the function that contains the file offset: the nearest symbol at or below it, if the
  * offset is inside its size (or it has none and is the nearest in its section). Returns false if

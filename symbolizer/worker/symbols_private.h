@@ -7,6 +7,7 @@
 #include "parse/elf_image.h"
 #include "parse/elf_symbols.h"
 #include "parse/function_ranges.h"
+#include "symbolizer/namer/namer.h"
 #include "symbolizer/worker/symbol_file.h"
 #include "symbolizer/worker/symbols.h"
 
@@ -44,6 +45,7 @@ struct symbols {
 	uint32_t segment_count, region_count, entry_count;
 	struct function_ranges ranges; /* functions by the unwind tables, once they are needed */
 	bool ranges_ready;
+	struct namer namer;
 	size_t cap_bytes;
 };
 

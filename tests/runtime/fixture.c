@@ -54,7 +54,7 @@ struct fixture {
 	struct runtime_slots slots;
 	struct runtime_slot_range ranges[CASE_RUNTIMES_MAX * RUNTIME_RANGES_MAX];
 	struct actor actors[CASE_RUNTIMES_MAX];
-	struct runtime_frames frames;
+	struct named_frames frames;
 };
 
 const struct runtime_ops *fixture_runtime_ops(unsigned int runtime)
@@ -230,7 +230,7 @@ static void fixture_detach(struct fixture *fixture)
 static void text_managed(struct fixture *fixture, const uint64_t *words)
 {
 	const unsigned int runtime = bh_frame_runtime(words[0]);
-	struct runtime_frames *frames = &fixture->frames;
+	struct named_frames *frames = &fixture->frames;
 	struct actor *actor = NULL;
 	int r = -ESRCH;
 
@@ -246,8 +246,8 @@ static void text_managed(struct fixture *fixture, const uint64_t *words)
 	}
 	if (r < 0 || !frames->count)
 		text_add(fixture->text, "%s [%s]\n", fixture_runtime_name(runtime), strerror(-r));
-	for (unsigned int i = 0; r == 0 && i < frames->count && i < RUNTIME_INLINED_MAX; i++) {
-		const struct runtime_frame *f = &frames->frames[i];
+	for (unsigned int i = 0; r == 0 && i < frames->count && i < NAMED_FRAMES_MAX; i++) {
+		const struct named_frame *f = &frames->frames[i];
 
 		text_add(fixture->text, "%s %s %s:%u (%u)%s\n", fixture_runtime_name(runtime),
 			 f->function, f->file, f->line, f->start_line,

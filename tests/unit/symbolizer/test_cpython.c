@@ -155,7 +155,7 @@ static uint32_t identity_now(void)
 	return cpython_identity(FILE_NAME, NAME, NAME, LINES, 10, hash);
 }
 
-static int find(uint32_t identity, struct runtime_frames *frames)
+static int find(uint32_t identity, struct named_frames *frames)
 {
 	const uint64_t words[2] = {bh_frame_managed(BH_RUNTIME_CPYTHON, CODE, 1),
 				   cpython_word(identity, 4)};
@@ -169,7 +169,7 @@ TestSuite(cpython_names, .init = memory_init, .fini = memory_fini);
 
 Test(cpython_names, a_frame_has_function_file_and_line)
 {
-	struct runtime_frames frames;
+	struct named_frames frames;
 
 	cr_assert_eq(find(identity_now(), &frames), 0);
 	cr_assert_eq(frames.count, 1);
@@ -183,7 +183,7 @@ Test(cpython_names, a_frame_has_function_file_and_line)
  * valid. */
 Test(cpython_names, a_replaced_object_does_not_name_old_frames)
 {
-	struct runtime_frames frames;
+	struct named_frames frames;
 	const uint32_t before = identity_now();
 
 	put_str(NAME, "L.method", 8, 1, true);
@@ -196,7 +196,7 @@ Test(cpython_names, a_replaced_object_does_not_name_old_frames)
 /* A freed object keeps its fields, but the memory they point to may be reused. */
 Test(cpython_names, a_freed_object_has_no_name)
 {
-	struct runtime_frames frames;
+	struct named_frames frames;
 
 	put_word(CODE, 0);
 	cr_assert_eq(find(identity_now(), &frames), -ESTALE);
@@ -213,7 +213,7 @@ Test(cpython_names, a_freed_object_has_no_name)
 
 Test(cpython_names, internal_frames_are_not_shown)
 {
-	struct runtime_frames frames;
+	struct named_frames frames;
 
 	put_str(NAME, "__init__", 8, 1, true);
 	put_str(FILE_NAME, "__init__", 8, 1, true);
@@ -223,7 +223,7 @@ Test(cpython_names, internal_frames_are_not_shown)
 
 Test(cpython_names, a_cached_object_keeps_its_name_after_it_is_gone)
 {
-	struct runtime_frames frames;
+	struct named_frames frames;
 	const uint32_t before = identity_now();
 
 	cr_assert_eq(find(before, &frames), 0);
@@ -234,7 +234,7 @@ Test(cpython_names, a_cached_object_keeps_its_name_after_it_is_gone)
 
 Test(cpython_names, strings_of_all_widths_become_utf8)
 {
-	struct runtime_frames frames;
+	struct named_frames frames;
 
 	put_str(NAME, (const uint8_t[]){'n', 0xe9}, 2, 1, false);
 	cr_assert_eq(find(identity_now(), &frames), 0);
@@ -250,7 +250,7 @@ Test(cpython_names, strings_of_all_widths_become_utf8)
 
 Test(cpython_names, random_memory_is_survived)
 {
-	struct runtime_frames frames;
+	struct named_frames frames;
 	uint8_t page[4096];
 
 	srand(3);

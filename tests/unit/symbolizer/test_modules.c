@@ -10,6 +10,7 @@
 
 #include "common/clock.h"
 #include "common/time_units.h"
+#include "symbolizer/namer/named_frames.h"
 #include "symbolizer/worker/limits.h"
 #include "symbolizer/worker/modules.h"
 #include "tests/support/elf_header.h"
@@ -155,6 +156,59 @@ Test(modules, further_files_wait_when_reading_took_its_share_of_the_time)
 	cr_expect_eq(modules_get_symbols(&modules, known, &symbols), 0);
 	modules.reading.left_ns = 1;
 	cr_expect_eq(modules_get_symbols(&modules, new, &symbols), 0);
+	modules_fini(&modules);
+}
+
+/* --- lookups by a namer --- */
+
+static uint64_t lookup_ns; /* 0: the files have no namer */
+
+bool __wrap_symbols_have_namer(const struct symbols *symbols);
+bool __wrap_symbols_have_namer(const struct symbols *symbols)
+{
+	(void)symbols;
+	return lookup_ns > 0;
+}
+
+bool __wrap_symbols_find_frames(const struct symbols *symbols, uint64_t file_offset,
+				struct named_frames *frames);
+bool __wrap_symbols_find_frames(const struct symbols *symbols, uint64_t file_offset,
+				struct named_frames *frames)
+{
+	const uint64_t end_ns = clock_monotonic_ns() + lookup_ns;
+
+	(void)symbols;
+	(void)frames;
+	while (clock_monotonic_ns() < end_ns)
+		;
+	return file_offset == CODE;
+}
+
+/* A forged file may make each lookup take long. */
+Test(modules, a_namer_that_is_slow_has_to_pause)
+{
+	struct modules modules;
+	struct symbols *symbols;
+	struct named_frames frames;
+
+	init_with_time(&modules);
+	struct module *slow = add(&modules, 1, 10), *other = add(&modules, 2, 10);
+	cr_assert_eq(modules_get_symbols(&modules, slow, &symbols), 0);
+	cr_assert_eq(modules_get_symbols(&modules, other, &symbols), 0);
+	cr_expect_eq(modules_find_frames(&modules, slow, CODE, &frames), -ENOENT, "no namer");
+
+	lookup_ns = 5 * NS_PER_MS;
+	cr_expect_eq(modules_find_frames(&modules, slow, CODE, &frames), 0);
+	cr_expect_eq(modules_find_frames(&modules, slow, CODE, &frames), -EAGAIN);
+	cr_expect_eq(modules_find_frames(&modules, other, CODE + 1, &frames), -ENOENT,
+		     "another file does not wait");
+	slow->name_again_ns = clock_monotonic_ns();
+	cr_expect_eq(modules_find_frames(&modules, slow, CODE, &frames), 0);
+
+	/* All files together have a share of the time. */
+	slow->name_again_ns = 0;
+	time_share_spend(&modules.reading, 2000 * NS_PER_S);
+	cr_expect_eq(modules_find_frames(&modules, slow, CODE, &frames), -EAGAIN);
 	modules_fini(&modules);
 }
 

@@ -43,7 +43,7 @@ static int fake_expect(struct runtime_process *process, const struct runtime_lay
 }
 
 static int fake_symbolize(struct runtime_process *process, const uint64_t *words,
-			  struct runtime_frames *frames)
+			  struct named_frames *frames)
 {
 	uint64_t value;
 
@@ -222,7 +222,7 @@ static const uint64_t words[] = {0xc4017f0000001680, 7ull << 32};
 static int symbolize(struct runtime_attachment *a, bool readable, bool with_copy)
 {
 	static struct memory_copies copies;
-	static struct runtime_frames frames;
+	static struct named_frames frames;
 	const struct {
 		struct bh_memory_copy copy;
 		struct bh_memory_part part;

@@ -118,7 +118,7 @@ Test(runtimes, strict_memory_is_read_while_the_program_stays_the_same)
 	const uint64_t word[] = {bh_frame_managed(BH_RUNTIME_CPYTHON, 0x1000, 0), 0, 0, 0};
 	struct msg_process said = {.tgid = (uint32_t)getpid(), .exec_generation = 1};
 	struct msg_runtime stats[BH_RUNTIME_COUNT] = {0};
-	static struct runtime_frames frames;
+	static struct named_frames frames;
 
 	worker.role.strict_memory = true;
 	cr_assert_eq(runtimes_init(&worker, table, BH_RUNTIMES_ALL), 0);
@@ -278,27 +278,27 @@ static uint32_t slow_to_name; /* a pid */
 
 int __real_runtime_attachment_symbolize(struct runtime_attachment *a, bool readable,
 					const struct memory_copies *copies, const uint64_t *words,
-					struct runtime_frames *frames);
+					struct named_frames *frames);
 int __wrap_runtime_attachment_symbolize(struct runtime_attachment *a, bool readable,
 					const struct memory_copies *copies, const uint64_t *words,
-					struct runtime_frames *frames);
+					struct named_frames *frames);
 
 int __wrap_runtime_attachment_symbolize(struct runtime_attachment *a, bool readable,
 					const struct memory_copies *copies, const uint64_t *words,
-					struct runtime_frames *frames)
+					struct named_frames *frames)
 {
 	if (!slow_to_name)
 		return __real_runtime_attachment_symbolize(a, readable, copies, words, frames);
 	if (a->process.tgid == slow_to_name)
 		skipped_ns += 10 * NS_PER_MS;
 	frames->count = 1;
-	frames->frames[0] = (struct runtime_frame){.function = "name", .file = ""};
+	frames->frames[0] = (struct named_frame){.function = "name", .file = ""};
 	return 0;
 }
 
 Test(runtimes, a_process_that_takes_long_to_name_leaves_time_for_others)
 {
-	static struct runtime_frames frames;
+	static struct named_frames frames;
 	const uint64_t word[] = {bh_frame_managed(BH_RUNTIME_CPYTHON, 0x1000, 0), 0, 0, 0};
 	struct msg_runtime stats[BH_RUNTIME_COUNT] = {0};
 	struct managed_process *process, *other;
@@ -332,7 +332,7 @@ Test(runtimes, a_process_that_takes_long_to_name_leaves_time_for_others)
 /* On a loaded machine it takes long to get the CPU. */
 Test(runtimes, a_process_pays_for_others_only_if_samples_wait)
 {
-	static struct runtime_frames frames;
+	static struct named_frames frames;
 	static uint64_t consumer, producer;
 	const uint64_t word[] = {bh_frame_managed(BH_RUNTIME_CPYTHON, 0x1000, 0), 0, 0, 0};
 	unsigned int named = 0;
@@ -360,7 +360,7 @@ Test(runtimes, a_process_pays_for_others_only_if_samples_wait)
 /* Naming may take 150 ms at once. Samples of deep stacks fill the ring within half a second. */
 Test(runtimes, a_process_that_takes_long_to_name_waits_while_samples_may_get_lost)
 {
-	static struct runtime_frames frames;
+	static struct named_frames frames;
 	static uint64_t consumer, producer;
 	const uint64_t word[] = {bh_frame_managed(BH_RUNTIME_CPYTHON, 0x1000, 0), 0, 0, 0};
 
@@ -526,7 +526,7 @@ Test(runtimes, samples_do_not_wait_for_memory_that_is_refused)
 /* The kernel side refers to stacks that were named too early, and has to send them again. */
 Test(runtimes, say_that_frames_were_named_before_the_memory_came)
 {
-	static struct runtime_frames frames;
+	static struct named_frames frames;
 	const uint64_t word[] = {bh_frame_managed(BH_RUNTIME_CPYTHON, 0x1000, 0), 0, 0, 0};
 	struct managed_process *process;
 
@@ -560,7 +560,7 @@ Test(runtimes, memory_of_a_process_that_is_left_alone_is_not_read)
 {
 	const struct quarantine_key process = {QUARANTINE_PROCESS, {(uint32_t)getpid()}};
 	const uint64_t word[] = {bh_frame_managed(BH_RUNTIME_CPYTHON, 0x1000, 0), 0, 0, 0};
-	static struct runtime_frames frames;
+	static struct named_frames frames;
 
 	worker.role.strict_memory = true;
 	leave_alone(&process);

@@ -271,15 +271,15 @@ static enum names_due due;
 static const char *managed_name;
 
 enum names_due __wrap_runtimes_symbolize(struct worker *worker, struct managed_process *process,
-					 const uint64_t *words, struct runtime_frames *frames);
+					 const uint64_t *words, struct named_frames *frames);
 enum names_due __wrap_runtimes_symbolize(struct worker *worker, struct managed_process *process,
-					 const uint64_t *words, struct runtime_frames *frames)
+					 const uint64_t *words, struct named_frames *frames)
 {
 	(void)worker;
 	(void)process;
 	(void)words;
 	frames->count = 1;
-	frames->frames[0] = (struct runtime_frame){
+	frames->frames[0] = (struct named_frame){
 	    .function = due == NAMES_FINAL ? managed_name : "reason", .file = "file"};
 	return due;
 }

@@ -37,7 +37,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
 int __wrap_peer_send(struct peer *peer, enum message_type type, const void *payload, size_t length,
 		     const int *fds, unsigned int fd_count);
 enum names_due __wrap_runtimes_symbolize(struct worker *of, struct managed_process *process,
-					 const uint64_t *words, struct runtime_frames *frames);
+					 const uint64_t *words, struct named_frames *frames);
 
 bool __wrap_bpf_ring_peek(struct bpf_ring *from, const void **record, size_t *length)
 {
@@ -74,7 +74,7 @@ int __wrap_peer_send(struct peer *peer, enum message_type type, const void *payl
 }
 
 enum names_due __wrap_runtimes_symbolize(struct worker *of, struct managed_process *process,
-					 const uint64_t *words, struct runtime_frames *frames)
+					 const uint64_t *words, struct named_frames *frames)
 {
 	(void)of;
 	(void)process;
@@ -82,7 +82,7 @@ enum names_due __wrap_runtimes_symbolize(struct worker *of, struct managed_proce
 	named++;
 	now_ns += naming_ns;
 	frames->count = 1;
-	frames->frames[0] = (struct runtime_frame){.function = "f", .file = "file"};
+	frames->frames[0] = (struct named_frame){.function = "f", .file = "file"};
 	return NAMES_FINAL;
 }
 

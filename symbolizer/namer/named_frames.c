@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Builds the frames that a runtime returns: copies strings into their text buffer. */
+#include "symbolizer/namer/named_frames.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "symbolizer/runtime/runtime.h"
-
-const char *runtime_frames_keep(struct runtime_frames *frames, const char *text, size_t length)
+const char *named_frames_keep(struct named_frames *frames, const char *text, size_t length)
 {
 	const size_t room = sizeof(frames->text) - frames->used;
 
@@ -20,7 +19,7 @@ const char *runtime_frames_keep(struct runtime_frames *frames, const char *text,
 	return to;
 }
 
-const char *runtime_frames_format(struct runtime_frames *frames, const char *format, ...)
+const char *named_frames_format(struct named_frames *frames, const char *format, ...)
 {
 	char text[2048];
 	va_list args;
@@ -28,5 +27,5 @@ const char *runtime_frames_format(struct runtime_frames *frames, const char *for
 	va_start(args, format);
 	const int n = vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	return runtime_frames_keep(frames, text, n < 0 ? 0 : sizeof(text));
+	return named_frames_keep(frames, text, n < 0 ? 0 : sizeof(text));
 }

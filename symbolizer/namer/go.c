@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names code of Go by the table of functions that the Go linker puts into each program. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "parse/go_functions.h"
+#include "symbolizer/namer/namer.h"
+
+enum {
+	TEXT_BYTES = 1024 /* of a name or a path; longer ones are cut */
+};
+_Static_assert((int)GO_CALLS_MAX <= (int)NAMED_FRAMES_MAX, "all calls fit");
+
+static int go_open(const struct elf_image *image, void **state, size_t *bytes)
+{
+	_cleanup_free_ struct go_module *module = malloc(sizeof(*module));
+
+	if (!module)
+		return -ENOMEM;
+	const int r = go_module_find(module, image);
+	if (r)
+		return r;
+	*state = TAKE_PTR(module);
+	*bytes = sizeof(*module);
+	return 0;
+}
+
+static const char *keep_text(struct named_frames *frames, const struct go_part *part,
+			     const struct elf_source *source, uint32_t offset)
+{
+	char text[TEXT_BYTES];
+
+	go_functions_text(part, source, offset, text, sizeof(text));
+	return named_frames_keep(frames, text, sizeof(text));
+}
+
+static bool go_name(const void *state, const struct elf_source *source, uint64_t vaddr,
+		    struct named_frames *frames)
+{
+	const struct go_module *module = state;
+	struct go_position position;
+
+	if (!go_functions_find(module, source, vaddr, &position))
+		return false;
+	for (unsigned int i = 0; i < position.count; i++) {
+		const struct go_call *call = &position.calls[i];
+		const char *name = keep_text(frames, &module->names, source, call->name);
+
+		if (!*name)
+			return false;
+		frames->frames[frames->count++] = (struct named_frame){
+		    .function = name,
+		    .file =
+			call->has_file ? keep_text(frames, &module->files, source, call->file) : "",
+		    .line = call->line,
+		    .start_line = call->start_line,
+		};
+	}
+	return true;
+}
+
+const struct namer_ops namer_go = {.open = go_open, .close = free, .name = go_name};

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The functions that one frame of a stack stands for: the function itself, and before it those that
+ * the compiler inlined there. Language runtimes (symbolizer/runtime) and namers fill them in, and
+ * the worker defines a frame for each.
+ */
+#ifndef SYMBOLIZER_NAMER_NAMED_FRAMES_H
+#define SYMBOLIZER_NAMER_NAMED_FRAMES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	/* Functions at one address: one and those inlined into it. V8 and Go inline chains of small
+	 * functions without a limit of their depth; 31 were seen. */
+	NAMED_FRAMES_MAX = 48,
+	/* Text of these functions, in bytes: 341 each for name and file. */
+	NAMED_FRAMES_TEXT_BYTES = 16384,
+};
+
+/* A function as it is shown. The strings are in `text` of struct named_frames, or are constants. */
+struct named_frame {
+	const char *function; /* as the language writes it: Class.method, module.function */
+	const char *file;     /* "" if unknown */
+	uint32_t line;	      /* 0 if unknown */
+	uint32_t start_line;  /* of the function; 0 if unknown */
+};
+
+/* The functions, the innermost inlined one first. */
+struct named_frames {
+	unsigned int count;
+	struct named_frame frames[NAMED_FRAMES_MAX];
+	size_t used;
+	char text[NAMED_FRAMES_TEXT_BYTES];
+};
+
+/* Copies a string into frames->text, where it lives as long as `frames`. It ends at the first NUL
+ * and is cut if there is no room for it. It may hold any bytes: the worker escapes it before it is
+ * passed on. */
+const char *named_frames_keep(struct named_frames *frames, const char *text, size_t length);
+
+/* Does the same with a text of up to 2,047 bytes that it formats. */
+const char *named_frames_format(struct named_frames *frames, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

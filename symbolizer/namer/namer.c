@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbolizer/namer/namer.h"
+
+#include <errno.h>
+
+static const struct namer_ops *const namers[] = {&namer_go};
+
+int namer_open(struct namer *namer, const struct elf_image *image)
+{
+	for (unsigned int i = 0; i < sizeof(namers) / sizeof(namers[0]); i++) {
+		const int r = namers[i]->open(image, &namer->state, &namer->bytes);
+
+		if (r == -ENOMEM)
+			return r;
+		if (r == 0) {
+			namer->ops = namers[i];
+			return 0;
+		}
+	}
+	return 0;
+}
+
+void namer_close(struct namer *namer)
+{
+	if (namer->ops)
+		namer->ops->close(namer->state);
+	*namer = (struct namer){0};
+}
+
+bool namer_name(const struct namer *namer, const struct elf_source *source, uint64_t vaddr,
+		struct named_frames *frames)
+{
+	if (!namer->ops)
+		return false;
+	frames->count = 0;
+	frames->used = 0;
+	return namer->ops->name(namer->state, source, vaddr, frames);
+}

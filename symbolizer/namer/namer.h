@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Namers: functions, lines and inlined calls of code that is unwound like native code.
+ *
+ * How this works. Some compilers leave tables in their files that say more about an address than a
+ * symbol does. There is a namer for each kind of such tables. When the worker reads the symbols of
+ * a file, it also opens the first namer that finds its tables in the file. It asks that namer for
+ * each new address in the file, and looks for a symbol if the namer does not know the address. A
+ * namer reads from the file at that moment, because each address is asked for once.
+ *
+ * Example: the linker of Go puts .gopclntab into each program. So the address 0x49a2f7 of a program
+ * without symbols is strings.(*Builder).grow (builder.go:63), inlined into main.render
+ * (page.go:20).
+ *
+ * Namers see files that anybody may have written. They are bounded in time and memory by the
+ * parsers that they use (parse/), and call nothing else. How much time all of them take together is
+ * the worker's concern (symbolizer/worker/modules.h).
+ */
+#ifndef SYMBOLIZER_NAMER_NAMER_H
+#define SYMBOLIZER_NAMER_NAMER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "parse/elf_image.h"
+#include "symbolizer/namer/named_frames.h"
+
+struct namer_ops {
+	/* Looks for its tables in the file. Returns 0, with `*state`, which the caller frees with
+	 * `close`, and its size in bytes; -ENOENT: the file has no such tables; -ENOMEM; or the
+	 * source's error. */
+	int (*open)(const struct elf_image *image, void **state, size_t *bytes);
+	void (*close)(void *state);
+	/* Names the address. `source` is the file that was opened. Returns false, with `frames`
+	 * undefined, if the tables do not have the address, or the file cannot be read. */
+	bool (*name)(const void *state, const struct elf_source *source, uint64_t vaddr,
+		     struct named_frames *frames);
+};
+
+extern const struct namer_ops namer_go; /* .gopclntab */
+
+/* The namer of a file. */
+struct namer {
+	const struct namer_ops *ops; /* NULL: there is none */
+	void *state;
+	size_t bytes; /* of memory that it holds */
+};
+
+/* Opens the first namer that finds its tables in the file. Returns 0, also if there is none; or
+ * -ENOMEM. */
+int namer_open(struct namer *namer, const struct elf_image *image);
+void namer_close(struct namer *namer);
+
+/* Names an address, as namer_ops.name does. Returns false if the file has no namer. */
+bool namer_name(const struct namer *namer, const struct elf_source *source, uint64_t vaddr,
+		struct named_frames *frames);
+
+#endif
