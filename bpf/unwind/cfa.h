@@ -88,8 +88,13 @@ static __always_inline int cfa_find(struct unwind_state *s, UNWIND_ENV env,
 	case BH_RULE_RA_REGISTER:
 		*cfa = s->sp + (int64_t)rule->cfa;
 		return UNWIND_CONTINUE;
-	case BH_RULE_FP:
 	case BH_RULE_OTHER_STACK:
+		/* So it is above any stack. A forged cycle of switches ends with the steps of the
+		 * stack. */
+		s->sp = 0;
+		*cfa = s->fp + (int64_t)rule->cfa;
+		return UNWIND_CONTINUE;
+	case BH_RULE_FP:
 		*cfa = s->fp + (int64_t)rule->cfa;
 		return UNWIND_CONTINUE;
 	case BH_RULE_FRAME_POINTER:
@@ -134,10 +139,8 @@ static __always_inline int cfa_apply_rule(struct unwind_state *s, UNWIND_ENV env
 	if (end != UNWIND_CONTINUE)
 		return end;
 	/* Towards the caller the stack only gets shorter. Where the return address was popped into
-	 * a register, the stack pointer may stay the same. A function that has switched stacks was
-	 * called on the other one. A forged cycle of switches ends with the steps of the stack. */
-	if (cfa <= s->sp && rule->kind != BH_RULE_OTHER_STACK &&
-	    !(cfa == s->sp && rule->kind == BH_RULE_RA_REGISTER))
+	 * a register, the stack pointer may stay the same. */
+	if (cfa <= s->sp && !(cfa == s->sp && rule->kind == BH_RULE_RA_REGISTER))
 		return BH_REASON_BAD_CFA;
 	if (rule->kind == BH_RULE_RA_REGISTER)
 		end = cfa_read_register(s, rule->reg, &ra);
