@@ -15,9 +15,7 @@
 #include "exporter/model/profile.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -389,7 +387,20 @@ int profile_location(struct profile *profile, const struct profile_location *loc
 		return -EINVAL;
 	if (location->caller && !caller_is_valid(profile, location))
 		return -EINVAL;
+	profile->inlined |= location->caller != 0;
 	return INTERN(profile, TABLE_LOCATIONS, locations, location, id);
+}
+
+/* Returns whether the caller of each inlined function comes next. */
+static bool callers_follow(const struct profile *profile, const uint32_t *locations, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const uint32_t caller = profile->locations[locations[i]].caller;
+
+		if (caller && (i + 1 == count || locations[i + 1] != caller))
+			return false;
+	}
+	return true;
 }
 
 int profile_stack(struct profile *profile, const uint32_t *locations, uint32_t count, uint32_t *id)
@@ -399,10 +410,9 @@ int profile_stack(struct profile *profile, const uint32_t *locations, uint32_t c
 	for (uint32_t i = 0; i < count; i++) {
 		if (locations[i] >= profile->locations_count)
 			return -EINVAL;
-		const uint32_t caller = profile->locations[locations[i]].caller;
-		if (caller && (i + 1 == count || locations[i + 1] != caller))
-			return -EINVAL;
 	}
+	if (profile->inlined && !callers_follow(profile, locations, count))
+		return -EINVAL;
 	struct contents contents = {locations, count * sizeof(*locations)};
 	int r = prepare(profile, TABLE_STACKS, contents, id, &hash);
 	if (r)
@@ -569,26 +579,4 @@ void profile_fini(struct profile *profile)
 	for (size_t i = 0; i < TABLES; i++)
 		free(profile->indexes[i]);
 	memset(profile, 0, sizeof(*profile));
-}
-
-void profile_location_name(const struct profile *profile, uint32_t location, char *buffer,
-			   size_t size)
-{
-	const struct profile_location *l = &profile->locations[location];
-	uint32_t name = profile->functions[l->function].name;
-
-	if (!size)
-		return;
-	if (name) {
-		snprintf(buffer, size, "%s", profile->strings[name]);
-		return;
-	}
-	const char *module = profile->strings[profile->mappings[l->mapping].filename];
-	const char *slash = strrchr(module, '/');
-	if (slash && slash[1])
-		module = slash + 1;
-	if (*module)
-		snprintf(buffer, size, "%s+0x%" PRIx64, module, l->address);
-	else
-		snprintf(buffer, size, "0x%" PRIx64, l->address);
 }

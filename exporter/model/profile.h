@@ -136,6 +136,7 @@ struct profile {
 	PROFILE_TABLE(struct profile_sample, samples); /* no "none" */
 	PROFILE_TABLE(struct profile_time, times);     /* a pool, no "none" */
 	struct profile_index *indexes[8];
+	bool inlined; /* some location has a caller */
 	uint64_t start_unix_ns, duration_ns;
 	uint64_t period_ns;    /* time between two samples of one CPU: 1e9 / frequency */
 	uint64_t sample_count; /* sum over samples[].count */
@@ -164,19 +165,6 @@ int profile_function(struct profile *profile, const struct profile_function *fun
 int profile_location(struct profile *profile, const struct profile_location *location,
 		     uint32_t *id);
 int profile_stack(struct profile *profile, const uint32_t *locations, uint32_t count, uint32_t *id);
-
-/* Returns how many frames of a stack, from its frame number `at` on, are at one address: those that
- * are inlined there, and the function that contains them. */
-static inline uint32_t profile_count_inlined(const struct profile *profile,
-					     const struct profile_stack *stack, uint32_t at)
-{
-	const uint32_t *locations = &profile->stack_locations[stack->first];
-	uint32_t end = at;
-
-	while (profile->locations[locations[end]].caller)
-		end++;
-	return end + 1 - at;
-}
 int profile_process(struct profile *profile, const struct profile_process *process, uint32_t *id);
 int profile_thread(struct profile *profile, const struct profile_thread *thread, uint32_t *id);
 

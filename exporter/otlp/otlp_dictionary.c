@@ -8,6 +8,7 @@
 
 #include "common/array.h"
 #include "common/hash.h"
+#include "exporter/model/inlined.h"
 #include "exporter/otlp/otlp_names.h"
 
 enum {
@@ -148,59 +149,62 @@ static void put_mapping(struct otlp_dictionary *d, uint32_t id, struct proto_out
 }
 
 /* Makes the line of a function at a location. */
-static struct proto_small make_line(struct otlp_dictionary *d, const struct profile_location *from)
+static void make_line(struct otlp_dictionary *d, const struct profile_location *from,
+		      struct proto_small *line)
 {
 	const struct profile_function *function = &d->profile->functions[from->function];
-	struct proto_small line = {.length = 0};
 
-	proto_small_number(&line, OTLP_LINE_FUNCTION,
+	line->length = 0;
+	proto_small_number(line, OTLP_LINE_FUNCTION,
 			   function->name_is_generated ? 0
 						       : use_id(d, OTLP_FUNCTIONS, from->function));
-	proto_small_number(&line, OTLP_LINE_LINE, from->line);
-	return line;
+	proto_small_number(line, OTLP_LINE_LINE, from->line);
 }
 
-/* Writes the lines of a location and of those into which it was inlined. Returns their size. */
-static uint64_t put_lines(struct otlp_dictionary *d, uint32_t id, struct proto_out *out)
+/* Writes a location to which the lines of all functions that are inlined there are added. */
+static void put_inlined(struct otlp_dictionary *d, uint32_t id, const struct proto_small *location,
+			struct proto_out *out)
 {
-	const bool inlined = d->profile->locations[id].caller != 0;
-	uint64_t bytes = 0;
+	const struct profile_location *locations = d->profile->locations;
+	uint64_t bytes = location->length;
+	struct proto_small line;
 
-	for (; id; id = d->profile->locations[id].caller) {
-		const struct proto_small line = make_line(d, &d->profile->locations[id]);
-
-		/* A single line of which nothing is known is left out. */
-		if (!line.length && !inlined)
-			continue;
+	for (uint32_t i = id; i; i = locations[i].caller) {
+		make_line(d, &locations[i], &line);
 		bytes += proto_field_bytes(OTLP_LOCATION_LINES, line.length);
-		if (out)
-			proto_out_small(out, OTLP_LOCATION_LINES, &line);
 	}
-	return bytes;
+	proto_out_head(out, OTLP_TABLE_LOCATIONS, bytes);
+	proto_out_raw(out, location->bytes, location->length);
+	for (uint32_t i = id; i; i = locations[i].caller) {
+		make_line(d, &locations[i], &line);
+		proto_out_small(out, OTLP_LOCATION_LINES, &line);
+	}
 }
 
-/* Writes a location with all functions that are inlined there. */
 static void put_location(struct otlp_dictionary *d, uint32_t id, struct proto_out *out)
 {
 	const struct profile_location *from = &d->profile->locations[id];
 	const struct profile_function *function = &d->profile->functions[from->function];
-	struct proto_small head = {.length = 0}, tail = {.length = 0};
+	struct proto_small location = {.length = 0}, line;
 	uint64_t attributes[2];
 	size_t count = 0;
 
-	proto_small_number(&head, OTLP_LOCATION_MAPPING, use_id(d, OTLP_MAPPINGS, from->mapping));
-	proto_small_number(&head, OTLP_LOCATION_ADDRESS, from->address);
+	proto_small_number(&location, OTLP_LOCATION_MAPPING,
+			   use_id(d, OTLP_MAPPINGS, from->mapping));
+	proto_small_number(&location, OTLP_LOCATION_ADDRESS, from->address);
+	make_line(d, from, &line);
+	if (line.length && !from->caller)
+		proto_small_message(&location, OTLP_LOCATION_LINES, &line);
 	/* Every location except "none" has a kind: see profile_location(). */
 	attributes[count++] = otlp_use_attribute(d, OTLP_WORD_FRAME_TYPE, from->kind);
 	if (function->name_is_generated && !d->for_backend)
 		attributes[count++] =
 		    otlp_use_attribute(d, OTLP_WORD_GENERATED_NAME, function->name);
-	proto_small_packed(&tail, OTLP_LOCATION_ATTRIBUTES, attributes, count);
-	proto_out_head(out, OTLP_TABLE_LOCATIONS,
-		       head.length + put_lines(d, id, NULL) + tail.length);
-	proto_out_raw(out, head.bytes, head.length);
-	put_lines(d, id, out);
-	proto_out_raw(out, tail.bytes, tail.length);
+	proto_small_packed(&location, OTLP_LOCATION_ATTRIBUTES, attributes, count);
+	if (from->caller)
+		put_inlined(d, id, &location, out);
+	else
+		proto_out_small(out, OTLP_TABLE_LOCATIONS, &location);
 }
 
 static void put_function(struct otlp_dictionary *d, uint32_t id, struct proto_out *out)
@@ -279,7 +283,7 @@ static void put_stack(struct otlp_dictionary *d, uint32_t id, struct proto_out *
 
 	if (!reserve_indices(d, from->count))
 		return;
-	for (uint32_t i = 0; i < from->count; i += profile_count_inlined(d->profile, from, i)) {
+	for (uint32_t i = 0; i < from->count; i += inlined_count(d->profile, from, i)) {
 		const uint32_t location = d->profile->stack_locations[from->first + i];
 
 		d->indices[count] = use_id(d, OTLP_LOCATIONS, location);

@@ -17,6 +17,7 @@
 #include <zlib.h>
 
 #include "common/cleanup.h"
+#include "exporter/model/inlined.h"
 #include "exporter/otlp/proto_out.h"
 #include "exporter/sinks/sink.h"
 #include "exporter/sinks/sink_stream.h"
@@ -260,7 +261,7 @@ static void write_sample(struct pprof *w, const struct profile_sample *s, uint64
 	    capped(sink_multiply(count, p->period_ns, INT64_MAX)),
 	};
 
-	for (uint32_t i = 0; i < stack->count; i += profile_count_inlined(p, stack, i))
+	for (uint32_t i = 0; i < stack->count; i += inlined_count(p, stack, i))
 		location_ids[sample.n_location_id++] = p->stack_locations[stack->first + i] + 1ULL;
 	set_label(&labels[0], extra(w, EXTRA_PROCESS), process->name, 0);
 	set_label(&labels[1], extra(w, EXTRA_PID), 0, process->tgid);

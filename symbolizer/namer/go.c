@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/cleanup.h"
 #include "parse/go_functions.h"
 #include "symbolizer/namer/namer.h"
 
@@ -15,15 +14,16 @@ _Static_assert((int)GO_CALLS_MAX <= (int)NAMED_FRAMES_MAX, "all calls fit");
 
 static int go_open(const struct elf_image *image, void **state, size_t *bytes)
 {
-	_cleanup_free_ struct go_module *module = malloc(sizeof(*module));
+	struct go_module module;
+	const int r = go_module_find(&module, image);
 
-	if (!module)
-		return -ENOMEM;
-	const int r = go_module_find(module, image);
 	if (r)
 		return r;
-	*state = TAKE_PTR(module);
-	*bytes = sizeof(*module);
+	*state = malloc(sizeof(module));
+	if (!*state)
+		return -ENOMEM;
+	memcpy(*state, &module, sizeof(module));
+	*bytes = sizeof(module);
 	return 0;
 }
 

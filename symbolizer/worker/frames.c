@@ -18,12 +18,10 @@
 enum {
 	NAMED_TEXT_MAX =
 	    2048, /* bytes of a name or a path with file and line as they are passed on */
-	/* A frame's entry in ids.frames has its first id in the lower bits and the number of its
-	 * ids above them. */
-	COUNT_SHIFT = 26,
 };
-_Static_assert(LIMIT_WORKER_FRAMES < (1ll << COUNT_SHIFT) / NAMED_FRAMES_MAX / 2, "ids fit");
-_Static_assert(NAMED_FRAMES_MAX < 1 << (32 - COUNT_SHIFT), "counts fit");
+_Static_assert(LIMIT_WORKER_FRAMES < (1ll << FRAME_IDS_COUNT_SHIFT) / NAMED_FRAMES_MAX / 2,
+	       "ids fit");
+_Static_assert(NAMED_FRAMES_MAX < 1 << (32 - FRAME_IDS_COUNT_SHIFT), "counts fit");
 _Static_assert(FRAME_KIND_ABORT + BH_RUNTIME_COUNT == FRAME_KIND_COUNT, "kinds of runtimes follow");
 
 /* --- modules and functions --- */
@@ -116,13 +114,15 @@ static int named_function_get_id(struct worker *worker, const struct named_frame
 	return id_map_put(&worker->ids.functions, key, *id);
 }
 
-/* Adds a frame for each of the functions that `names` has, the outermost first, with consecutive
- * ids from `*first` on. Each is a copy of `record`, with its own function and line. Those that have
- * an address say into which they were inlined. */
+/* Adds a frame for each of the functions that `names` has, the outermost first. Each is a copy of
+ * `record`, with its own function and line. Those that have an address say into which they were
+ * inlined. */
 static int named_frames_add(struct worker *worker, const struct named_frames *names,
-			    struct record_frame record, uint32_t *first)
+			    struct record_frame record, uint32_t *ids)
 {
-	*first = worker->ids.frame + 1;
+	const uint32_t first = worker->ids.frame + 1;
+
+	*ids = first | names->count << FRAME_IDS_COUNT_SHIFT;
 	for (unsigned int i = names->count; i-- > 0;) {
 		const struct named_frame *frame = &names->frames[i];
 		const int r = named_function_get_id(worker, frame, record.kind, record.module,
@@ -131,30 +131,11 @@ static int named_frames_add(struct worker *worker, const struct named_frames *na
 		if (r < 0)
 			return r;
 		record.line = frame->line;
-		record.caller =
-		    record.module && worker->ids.frame >= *first ? worker->ids.frame : 0;
+		record.caller = record.module && worker->ids.frame >= first ? worker->ids.frame : 0;
 		record.id = ++worker->ids.frame;
 		records_add_frame(worker->batch.records, &record);
 	}
 	return 0;
-}
-
-/* Finds the ids of a frame that was defined before. */
-static bool frame_ids_find(const struct worker *worker, XXH128_hash_t key, uint32_t *first,
-			   uint32_t *count)
-{
-	uint32_t value;
-
-	if (!id_map_get(&worker->ids.frames, key, &value))
-		return false;
-	*first = value & ((1u << COUNT_SHIFT) - 1);
-	*count = value >> COUNT_SHIFT;
-	return true;
-}
-
-static int frame_ids_put(struct worker *worker, XXH128_hash_t key, uint32_t first, uint32_t count)
-{
-	return id_map_put(&worker->ids.frames, key, first | count << COUNT_SHIFT);
 }
 
 /* --- kernel and native frames --- */
@@ -266,11 +247,18 @@ static void stack_names_are_due(struct worker *worker, enum names_due due)
 		worker->names_due = due;
 }
 
+/* Adds a frame that stands for one function. */
+static void frame_add(struct worker *worker, struct record_frame *record, uint32_t *ids)
+{
+	record->id = ++worker->ids.frame;
+	records_add_frame(worker->batch.records, record);
+	*ids = record->id | 1u << FRAME_IDS_COUNT_SHIFT;
+}
+
 /* Describes a frame in the batch, with the next ids. It is kept out of frames_get_ids(), whose
  * usual case, a frame that has an id, needs no room for names. */
 __attribute__((noinline)) static int frame_define(struct worker *worker, uint64_t frame,
-						  XXH128_hash_t key, uint32_t *first,
-						  uint32_t *count)
+						  XXH128_hash_t key, uint32_t *ids)
 {
 	struct record_frame record = {0};
 	struct named_frames names;
@@ -288,29 +276,24 @@ __attribute__((noinline)) static int frame_define(struct worker *worker, uint64_
 		stack_names_are_due(worker, (enum names_due)r);
 		names.count = 0;
 		key.high64 ^= 1ull << 63;
-		if (frame_ids_find(worker, key, first, count))
+		if (id_map_get(&worker->ids.frames, key, ids))
 			return 0;
 	}
 	if (r < 0)
 		return r;
-	if (names.count) {
-		*count = names.count;
-		r = named_frames_add(worker, &names, record, first);
-	} else {
-		*count = 1;
-		*first = record.id = ++worker->ids.frame;
-		records_add_frame(worker->batch.records, &record);
-	}
-	return r < 0 ? r : frame_ids_put(worker, key, *first, *count);
+	if (names.count)
+		r = named_frames_add(worker, &names, record, ids);
+	else
+		frame_add(worker, &record, ids);
+	return r < 0 ? r : id_map_put(&worker->ids.frames, key, *ids);
 }
 
-int frames_get_ids(struct worker *worker, uint64_t frame, uint32_t *first, uint32_t *count)
+int frames_get_ids(struct worker *worker, uint64_t frame, uint32_t *ids)
 {
 	const XXH128_hash_t key = frame_key(worker, frame);
 
-	return frame_ids_find(worker, key, first, count)
-		   ? 0
-		   : frame_define(worker, frame, key, first, count);
+	return id_map_get(&worker->ids.frames, key, ids) ? 0
+							 : frame_define(worker, frame, key, ids);
 }
 
 /* --- managed frames --- */
@@ -326,7 +309,7 @@ static XXH128_hash_t unnamed_key(const struct worker *worker, unsigned int runti
 }
 
 int frames_get_managed_ids(struct worker *worker, struct managed_process *process,
-			   const uint64_t *words, uint32_t *first, uint32_t *count)
+			   const uint64_t *words, uint32_t *ids)
 {
 	uint64_t identity[2 + BH_MANAGED_EXTRA_MAX] = {runtimes_names_generation(process)};
 	memcpy(&identity[1], words, bh_frame_words(words[0]) * sizeof(words[0]));
@@ -334,7 +317,7 @@ int frames_get_managed_ids(struct worker *worker, struct managed_process *proces
 	const unsigned int runtime = bh_frame_runtime(words[0]);
 	struct named_frames names;
 
-	if (frame_ids_find(worker, key, first, count))
+	if (id_map_get(&worker->ids.frames, key, ids))
 		return 0;
 	if (worker->naming_paused)
 		return -EAGAIN;
@@ -343,36 +326,32 @@ int frames_get_managed_ids(struct worker *worker, struct managed_process *proces
 	if (due != NAMES_FINAL) {
 		stack_names_are_due(worker, due);
 		key = unnamed_key(worker, runtime, due);
-		if (frame_ids_find(worker, key, first, count))
+		if (id_map_get(&worker->ids.frames, key, ids))
 			return 0;
 	}
 	worker->naming_paused =
 	    worker->naming_until_ns && clock_monotonic_ns() >= worker->naming_until_ns;
-	*count = names.count;
 	const struct record_frame record = {.kind = (uint8_t)(FRAME_KIND_ABORT + runtime)};
-	const int r = named_frames_add(worker, &names, record, first);
-	return r < 0 ? r : frame_ids_put(worker, key, *first, *count);
+	const int r = named_frames_add(worker, &names, record, ids);
+	return r < 0 ? r : id_map_put(&worker->ids.frames, key, *ids);
 }
 
 /* --- the end of an incomplete stack --- */
 
-int frames_get_abort_id(struct worker *worker, unsigned int reason, uint32_t *id)
+int frames_get_abort_ids(struct worker *worker, unsigned int reason, uint32_t *ids)
 {
 	const uint64_t identity[] = {FRAME_KIND_ABORT, reason};
 	const XXH128_hash_t key = id_key(&worker->id_secret, identity, sizeof(identity));
 	struct record_frame record = {.kind = FRAME_KIND_ABORT};
 	char name[64];
 
-	uint32_t count;
-
-	if (frame_ids_find(worker, key, id, &count))
+	if (id_map_get(&worker->ids.frames, key, ids))
 		return 0;
 	snprintf(name, sizeof(name), "[stack cut: %s]",
 		 reason < INCOMPLETE_COUNT ? incomplete_reason_names[reason] : "unknown");
 	int r = function_get_id(worker, 0, reason, name, &record.function);
 	if (r < 0)
 		return r;
-	*id = record.id = ++worker->ids.frame;
-	records_add_frame(worker->batch.records, &record);
-	return frame_ids_put(worker, key, *id, 1);
+	frame_add(worker, &record, ids);
+	return id_map_put(&worker->ids.frames, key, *ids);
 }

@@ -35,18 +35,33 @@
 struct managed_process;
 struct worker;
 
-/* Finds the ids of a kernel or native frame, or of one in code that belongs to no file. Inlining
- * makes one frame of the stack stand for several functions: `*count` consecutive ids from `*first`
- * on, the outermost first. */
-int frames_get_ids(struct worker *worker, uint64_t frame, uint32_t *first, uint32_t *count);
+/* Inlining makes one frame of a stack stand for several functions, which have consecutive ids, the
+ * innermost the highest. A number stands for all of them: the lowest id, and how many there are
+ * above these bits. */
+enum {
+	FRAME_IDS_COUNT_SHIFT = 26,
+};
+
+static inline uint32_t frame_ids_first(uint32_t ids)
+{
+	return ids & ((1u << FRAME_IDS_COUNT_SHIFT) - 1);
+}
+
+static inline uint32_t frame_ids_count(uint32_t ids)
+{
+	return ids >> FRAME_IDS_COUNT_SHIFT;
+}
+
+/* Finds the ids of a kernel or native frame, or of one in code that belongs to no file. */
+int frames_get_ids(struct worker *worker, uint64_t frame, uint32_t *ids);
 
 /* Finds the ids of a managed frame of `process` (NULL: nothing is recorded of it), which may stand
  * for no function. `words` are as the walker pushed them. Also returns -EAGAIN: naming pauses
  * now. */
 int frames_get_managed_ids(struct worker *worker, struct managed_process *process,
-			   const uint64_t *words, uint32_t *first, uint32_t *count);
+			   const uint64_t *words, uint32_t *ids);
 
-/* Finds the id of the frame that ends an incomplete stack, named for `reason` (enum bh_reason). */
-int frames_get_abort_id(struct worker *worker, unsigned int reason, uint32_t *id);
+/* Finds the ids of the frame that ends an incomplete stack, named for `reason` (enum bh_reason). */
+int frames_get_abort_ids(struct worker *worker, unsigned int reason, uint32_t *ids);
 
 #endif

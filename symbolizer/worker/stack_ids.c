@@ -46,29 +46,36 @@ struct frame_ids {
 };
 _Static_assert((int)LIMIT_STACK_FRAMES > (int)BH_FRAMES_ROOM, "a record's frames and a reason fit");
 
-/* Adds the consecutive ids of the functions at one address, of which the innermost has the highest.
- * They are left out if not all of them fit: inlined functions may make a deep stack deeper. */
-static void stack_add_ids(struct frame_ids *to, uint32_t first, uint32_t count)
+/* Adds the ids of the functions at one address, the innermost first. They are left out if not all
+ * of them fit: inlined functions may make a deep stack deeper. */
+static void stack_add_ids(struct frame_ids *to, uint32_t ids)
 {
+	uint32_t count = frame_ids_count(ids);
+
 	if (count > LIMIT_STACK_FRAMES - 1 - to->count)
 		return;
+	if (__builtin_expect(count == 1, true)) {
+		to->ids[to->count++] = frame_ids_first(ids);
+		return;
+	}
 	while (count-- > 0)
-		to->ids[to->count++] = first + count;
+		to->ids[to->count++] = frame_ids_first(ids) + count;
 }
 
 /* Adds kernel frames or native ones. */
 static int stack_add_frames(struct worker *worker, const uint64_t *frames, unsigned int frame_count,
 			    struct frame_ids *to)
 {
-	uint32_t first, count;
-	int r = 0;
+	uint32_t ids;
 
-	for (unsigned int i = 0; i < frame_count && !r; i++) {
-		r = frames_get_ids(worker, frames[i], &first, &count);
-		if (!r)
-			stack_add_ids(to, first, count);
+	for (unsigned int i = 0; i < frame_count; i++) {
+		const int r = frames_get_ids(worker, frames[i], &ids);
+
+		if (r)
+			return r;
+		stack_add_ids(to, ids);
 	}
-	return r;
+	return 0;
 }
 
 /* Adds the user frames of a stack with managed frames. */
@@ -76,17 +83,18 @@ static int stack_add_managed(struct worker *worker, const struct bh_sample *head
 			     const uint64_t *frames, struct frame_ids *to)
 {
 	struct managed_process *process = runtimes_process(worker, header->tgid);
-	uint32_t first, count;
-	int r = 0;
+	uint32_t ids;
 
-	for (unsigned int i = 0; i < header->user_count && !r; i += bh_frame_words(frames[i])) {
-		r = bh_frame_is_managed(frames[i])
-			? frames_get_managed_ids(worker, process, &frames[i], &first, &count)
-			: frames_get_ids(worker, frames[i], &first, &count);
-		if (!r)
-			stack_add_ids(to, first, count);
+	for (unsigned int i = 0; i < header->user_count; i += bh_frame_words(frames[i])) {
+		const int r = bh_frame_is_managed(frames[i])
+				  ? frames_get_managed_ids(worker, process, &frames[i], &ids)
+				  : frames_get_ids(worker, frames[i], &ids);
+
+		if (r)
+			return r;
+		stack_add_ids(to, ids);
 	}
-	return r;
+	return 0;
 }
 
 /* Defines a stack, leaf first: kernel frames, user frames, and the reason as the outermost frame if
@@ -95,6 +103,7 @@ static int stack_define(struct worker *worker, const struct bh_sample *header,
 			const uint64_t *frames, uint32_t id)
 {
 	struct frame_ids stack; /* large: only what is used is written */
+	uint32_t reason;
 
 	stack.count = 0;
 	int r = stack_add_frames(worker, frames + header->user_count, header->kernel_count, &stack);
@@ -102,8 +111,11 @@ static int stack_define(struct worker *worker, const struct bh_sample *header,
 		r = header->flags & BH_SAMPLE_MANAGED
 			? stack_add_managed(worker, header, frames, &stack)
 			: stack_add_frames(worker, frames, header->user_count, &stack);
-	if (!r && header->reason != BH_REASON_COMPLETE)
-		r = frames_get_abort_id(worker, header->reason, &stack.ids[stack.count++]);
+	if (!r && header->reason != BH_REASON_COMPLETE) {
+		r = frames_get_abort_ids(worker, header->reason, &reason);
+		if (!r)
+			stack.ids[stack.count++] = frame_ids_first(reason);
+	}
 	if (r < 0)
 		return r;
 	records_add_stack(worker->batch.records, &(struct record_stack){.id = id,

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "exporter/model/profile.h"
+#include "exporter/model/inlined.h"
 
 static struct profile p;
 
@@ -163,9 +163,9 @@ Test(profile, inlined_functions_come_before_their_caller)
 
 	const uint32_t good[] = {other, inner, outer, outer};
 	cr_assert_eq(profile_stack(&p, good, 4, &id), 0);
-	cr_expect_eq(profile_count_inlined(&p, &p.stacks[id], 0), 1);
-	cr_expect_eq(profile_count_inlined(&p, &p.stacks[id], 1), 2);
-	cr_expect_eq(profile_count_inlined(&p, &p.stacks[id], 3), 1);
+	cr_expect_eq(inlined_count(&p, &p.stacks[id], 0), 1);
+	cr_expect_eq(inlined_count(&p, &p.stacks[id], 1), 2);
+	cr_expect_eq(inlined_count(&p, &p.stacks[id], 3), 1);
 	cr_expect_eq(profile_stack(&p, (const uint32_t[]){inner, other}, 2, &id), -EINVAL);
 	cr_expect_eq(profile_stack(&p, (const uint32_t[]){outer, inner}, 2, &id), -EINVAL);
 
