@@ -61,4 +61,5 @@ static bool go_name(const void *state, const struct elf_source *source, uint64_t
 	return true;
 }
 
-const struct namer_ops namer_go = {.open = go_open, .close = free, .name = go_name};
+const struct namer_ops namer_go = {
+    .kind = FRAME_KIND_GO, .open = go_open, .close = free, .name = go_name};

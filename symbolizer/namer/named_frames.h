@@ -29,6 +29,7 @@ struct named_frame {
 /* The functions, the innermost inlined one first. */
 struct named_frames {
 	unsigned int count;
+	uint8_t kind; /* enum frame_kind, if a namer has named them */
 	struct named_frame frames[NAMED_FRAMES_MAX];
 	size_t used;
 	char text[NAMED_FRAMES_TEXT_BYTES];

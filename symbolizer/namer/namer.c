@@ -34,5 +34,6 @@ bool namer_name(const struct namer *namer, const struct elf_source *source, uint
 		return false;
 	frames->count = 0;
 	frames->used = 0;
+	frames->kind = (uint8_t)namer->ops->kind;
 	return namer->ops->name(namer->state, source, vaddr, frames);
 }

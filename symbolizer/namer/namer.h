@@ -23,10 +23,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/frame_kind.h"
 #include "parse/elf_image.h"
 #include "symbolizer/namer/named_frames.h"
 
 struct namer_ops {
+	enum frame_kind kind; /* of its frames */
 	/* Looks for its tables in the file. Returns 0, with `*state`, which the caller frees with
 	 * `close`, and its size in bytes; -ENOENT: the file has no such tables; -ENOMEM; or the
 	 * source's error. */

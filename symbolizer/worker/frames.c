@@ -281,10 +281,12 @@ __attribute__((noinline)) static int frame_define(struct worker *worker, uint64_
 	}
 	if (r < 0)
 		return r;
-	if (names.count)
+	if (names.count) {
+		record.kind = names.kind;
 		r = named_frames_add(worker, &names, record, ids);
-	else
+	} else {
 		frame_add(worker, &record, ids);
+	}
 	return r < 0 ? r : id_map_put(&worker->ids.frames, key, *ids);
 }
 

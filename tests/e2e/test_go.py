@@ -140,6 +140,8 @@ class Go(lib.Case):
         if total < 500 or sum(right.values()) < LEAST_SHARE * total:
             self.assert_none([f"{sum(right.values())} of {total} right", *map(str, wrong.most_common(5))], recording)
         self.assertEqual(set(right), set(chains), "each part is sampled")
+        types = {location["frame_type"] for sample in samples for location in sample["stack"] if location["filename"].endswith(".go")}
+        self.assertEqual(types, {"go"})
         together = {tuple(entry["name"] for entry in location["lines"]) for sample in samples for location in sample["stack"]}
         self.assertIn(tuple(name for name, _, _ in chains["inlined"][:4]), together, "functions inlined at one address are one location")
         self.assertLess(short, MOST_SHORT * total, recording.describe())

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/frame_kind.h"
 #include "symbolizer/namer/named_frames.h"
 #include "symbolizer/worker/samples.h"
 #include "symbolizer/worker/worker.h"
@@ -108,6 +109,7 @@ int __wrap_modules_find_frames(struct modules *modules, struct module *module, u
 	frames->frames[0] = (struct named_frame){"add", "a.go", 7, 5};
 	frames->frames[1] = (struct named_frame){"run", "r.go", 20, 18};
 	frames->count = 2;
+	frames->kind = FRAME_KIND_GO;
 	return 0;
 }
 
@@ -156,6 +158,8 @@ static void expect_frame(unsigned int at, const char *function, const char *file
 	cr_expect_eq(frame->line, line);
 	cr_expect_eq(sent.start_lines[frame->function], start_line);
 	cr_expect_neq(frame->module, 0);
+	cr_expect_eq(frame->kind, FRAME_KIND_GO);
+	cr_expect_eq(frame->caller, at ? 0 : sent.last_stack[1]);
 }
 
 Test(native_names, a_frame_stands_for_the_functions_that_are_inlined_there)
@@ -184,6 +188,7 @@ Test(native_names, what_the_namer_does_not_know_is_shown_by_its_symbol)
 	sample(worker, UNKNOWN);
 	cr_assert_eq(sent.last_count, 1);
 	cr_expect_eq(sent.frames[sent.last_stack[0]].line, 0);
+	cr_expect_eq(sent.frames[sent.last_stack[0]].kind, FRAME_KIND_NATIVE);
 	worker_free(worker);
 }
 
