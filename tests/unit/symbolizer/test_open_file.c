@@ -95,6 +95,24 @@ Test(open_file, a_deleted_file_is_opened)
 	close(file);
 }
 
+/* The mapping may have changed since the manager saw it. */
+Test(open_file, another_file_than_the_requested_one_is_not_handed_out)
+{
+	const int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	struct msg_open_file request = map(file);
+
+	type = EXT4_SUPER_MAGIC; /* whose numbers are reliable */
+	const int fd = open_mapped(&request);
+	cr_expect_geq(fd, 0);
+	close(fd);
+	request.inode++;
+	cr_expect_eq(open_mapped(&request), -ESTALE);
+	request.inode--;
+	request.device_minor++;
+	cr_expect_eq(open_mapped(&request), -ESTALE);
+	close(file);
+}
+
 Test(open_file, file_systems_that_are_not_known_to_be_local_are_not_touched)
 {
 	const struct {
