@@ -9,13 +9,13 @@
 #include "common/cleanup.h"
 #include "common/cursor.h"
 #include "parse/elf_symbols.h"
+#include "parse/go_function.h"
 
 enum {
 	/* internal/abi/symtab.go: Go118PCLnTabMagic, Go120PCLnTabMagic */
 	MAGIC_1_18 = 0xfffffff0u,
 	MAGIC_1_20 = 0xfffffff1u,
 	HEADER_BYTES = 72, /* pcHeader: magic, sizes, and eight words */
-	FUNCTION_ENTRY_BYTES = 8,
 
 	/* Words of moduledata that are read: up to the end of the table in Go 1.27. */
 	MODULE_WORDS = 45,
@@ -30,9 +30,9 @@ enum {
 	MODULE_TABLE_END_1_27 = 44, /* epclntab */
 
 	CHUNK_BYTES = 48 << 10, /* a multiple of what is scanned: words and relocations */
-	/* Bytes of one section that are searched. The largest programs have some 50 MiB of
-	 * read-only data and of relocations each. What comes after that is not found. */
-	SCAN_BYTES_MAX = 128 << 20,
+	/* Bytes that are searched in all, which takes some 50 ms. The largest programs have some 50
+	 * MiB of read-only data and of relocations each. What comes after that is not found. */
+	SCAN_BYTES_MAX = 256 << 20,
 	/* Places that are compared with what is searched. Only a forged file has several. */
 	CANDIDATES_MAX = 64,
 };
@@ -45,6 +45,7 @@ struct search {
 	uint64_t words[MODULE_WORDS]; /* of moduledata */
 	uint64_t words_vaddr;	      /* 0 until a candidate is found */
 	unsigned int candidates;
+	uint64_t scan_left; /* bytes */
 };
 
 /* Handles a chunk of a section, which starts `at` bytes after the start of the section. Returns
@@ -55,10 +56,11 @@ typedef bool (*scan_fn)(struct search *search, const struct elf_section *section
 static int scan_section(struct search *search, const struct elf_section *section, scan_fn visit)
 {
 	const struct elf_source *source = &search->image->source;
-	const uint64_t size = section->size < SCAN_BYTES_MAX ? section->size : SCAN_BYTES_MAX;
+	const uint64_t size = section->size < search->scan_left ? section->size : search->scan_left;
 
 	if (section->type == SHT_NOBITS || section->flags & SHF_COMPRESSED)
 		return 0;
+	search->scan_left -= size;
 	_cleanup_free_ uint8_t *bytes = malloc(CHUNK_BYTES);
 	if (!bytes)
 		return -ENOMEM;
@@ -131,7 +133,7 @@ static bool read_header(struct search *search, const struct elf_section *section
 		return false;
 	search->table_vaddr = section->vaddr + at;
 	if (!read_parts(search, &c, table) || count > UINT32_MAX ||
-	    count >= module->functions.size / FUNCTION_ENTRY_BYTES) {
+	    count >= module->functions.size / GO_ENTRY_BYTES) {
 		search->table_vaddr = 0;
 		return false;
 	}
@@ -309,7 +311,7 @@ static void find_inlined(struct search *search)
 
 int go_module_find(struct go_module *module, const struct elf_image *image)
 {
-	struct search search = {.image = image, .module = module};
+	struct search search = {.image = image, .module = module, .scan_left = SCAN_BYTES_MAX};
 	int r;
 
 	*module = (struct go_module){0};

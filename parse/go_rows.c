@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/cursor.h"
 #include "parse/elf_window.h"
@@ -18,9 +19,14 @@ enum {
 	/* The function to which a signal handler returns has 9 bytes, and padding. */
 	SIGNAL_RETURN_BYTES_MAX = 64,
 	FRAME_BYTES_MAX = INT32_MAX - WORD,
-	ROWS_MAX = 4096, /* of a function; the longest of the Go compiler has some hundred */
+	/* Rows of a function. One of the Go compiler has 4,130: each `return` has three. */
+	ROWS_MAX = 1 << 18,
+	ROWS_INITIAL = 1024,
 	WINDOW_STEP_BYTES = 8 << 10, /* of the table and of descriptions, which are in its order */
-	RULES_CACHED = 512,	     /* by the size of the frame in words; a power of two */
+	/* Names that are read, each with a system call. Programs have some 2,000 functions in
+	 * assembly. */
+	NAMES_MAX = 1 << 16,
+	RULES_CACHED = 512, /* by the size of the frame in words; a power of two */
 };
 
 /* runtime.sigreturn__sigaction; runtime.sigreturn before Go 1.21 */
@@ -32,11 +38,13 @@ struct parse {
 	const struct cfi_sink *sink;
 	struct elf_window entries, descriptions; /* of module->functions */
 	uint64_t rows_left; /* functions and pairs of lists that may still be read */
+	unsigned int names_read;
 	struct {
 		uint32_t size, rule;
 		bool used;
 	} rules[RULES_CACHED];
-	struct cfi_row rows[ROWS_MAX];
+	struct cfi_row *rows; /* of the present function */
+	size_t rows_capacity;
 };
 
 static struct cfi_rule make_rule(uint32_t size)
@@ -75,20 +83,14 @@ static int parse_rule(struct parse *parse, uint32_t size, uint32_t *id)
 	return 0;
 }
 
-static int deliver(struct parse *parse, uint64_t start, uint64_t end, unsigned int row_count)
-{
-	const struct cfi_fde fde = {start, end, parse->rows, row_count};
-
-	return parse->sink->fde(parse->sink->context, &fde);
-}
-
 static int deliver_outermost(struct parse *parse, uint64_t start, uint64_t end)
 {
 	const struct cfi_rule rule = {.ra_kind = CFI_SAVE_UNDEFINED};
+	struct cfi_row row = {.at = 0};
+	const struct cfi_fde fde = {start, end, &row, 1};
 
-	parse->rows[0].at = 0;
-	const int r = parse->sink->rule(parse->sink->context, &rule, &parse->rows[0].rule);
-	return r < 0 ? r : deliver(parse, start, end, 1);
+	const int r = parse->sink->rule(parse->sink->context, &rule, &row.rule);
+	return r < 0 ? r : parse->sink->fde(parse->sink->context, &fde);
 }
 
 /* Delivers the rows of a function by its list of stack sizes. */
@@ -104,21 +106,27 @@ static int deliver_sizes(struct parse *parse, uint64_t start, uint64_t end, uint
 
 		if (!parse->rows_left--)
 			return -E2BIG;
-		const int r = parse_rule(parse, values.value, &rule);
+		int r = parse_rule(parse, values.value, &rule);
 		if (r < 0)
 			return r;
-		if (values.end > at && (!count || parse->rows[count - 1].rule != rule))
+		if (!count || parse->rows[count - 1].rule != rule) {
+			r = ARRAY_RESERVE(parse->rows, parse->rows_capacity, count + 1,
+					  ROWS_INITIAL, ARRAY_UNLIMITED);
+			if (r < 0)
+				return r;
 			parse->rows[count++] = (struct cfi_row){(uint32_t)at, rule};
+		}
 		at = values.end;
 	}
 	/* A list that ends too early may be followed by padding, but not by what is malformed. */
 	const bool whole = !values.failed && (count < ROWS_MAX || at >= end - start);
-	return count && whole ? deliver(parse, start, end, count) : 0;
+	const struct cfi_fde fde = {start, end, parse->rows, count};
+	return count && whole ? parse->sink->fde(parse->sink->context, &fde) : 0;
 }
 
 /* Returns whether the instructions of a function have to be followed, and whether it abandons the
  * stack on which it was called. */
-static bool must_be_followed(const struct parse *parse, const struct go_function *function,
+static bool must_be_followed(struct parse *parse, const struct go_function *function,
 			     uint64_t bytes, bool *abandons)
 {
 	char text[32];
@@ -126,6 +134,8 @@ static bool must_be_followed(const struct parse *parse, const struct go_function
 	*abandons = false;
 	if (!(function->flags & GO_FLAG_SWITCHES) &&
 	    !(function->flags & GO_FLAG_ASSEMBLY && bytes <= SIGNAL_RETURN_BYTES_MAX))
+		return false;
+	if (parse->names_read++ >= NAMES_MAX)
 		return false;
 	go_functions_text(&parse->module->names, parse->source, function->name, text, sizeof(text));
 	*abandons = !strcmp(text, "runtime.mcall") || !strcmp(text, "runtime.morestack");
@@ -162,6 +172,7 @@ static void parse_free(struct parse **parse)
 	if (*parse) {
 		elf_window_fini(&(*parse)->entries);
 		elf_window_fini(&(*parse)->descriptions);
+		free((*parse)->rows);
 	}
 	free(*parse);
 }
@@ -182,7 +193,7 @@ int go_rows_parse(const struct go_module *module, const struct elf_source *sourc
 	elf_window_init(&parse->entries, source, part->offset, part->size);
 	elf_window_init(&parse->descriptions, source, part->offset, part->size);
 	parse->entries.step = parse->descriptions.step = WINDOW_STEP_BYTES;
-	for (uint32_t i = 0, at = 0; i < module->function_count; i++) {
+	for (uint32_t i = 0, at = 0, described = 0; i < module->function_count; i++) {
 		struct cursor c;
 		/* The start of the next function comes after it; of the last one, the end. */
 		int r = elf_window_get(&parse->entries, (uint64_t)i * GO_ENTRY_BYTES,
@@ -193,8 +204,9 @@ int go_rows_parse(const struct go_module *module, const struct elf_source *sourc
 		const uint32_t start = cursor_u32(&c);
 		const uint32_t description = cursor_u32(&c);
 		const uint32_t end = cursor_u32(&c);
-		/* Functions that overlap would cost more than the code that there is. */
-		if (start < at || start >= end)
+		/* Functions that overlap would cost more than the code that there is, and
+		 * descriptions in any order more than the table that there is. */
+		if (start < at || start >= end || description < described)
 			return 0;
 		if (!parse->rows_left--)
 			return -E2BIG;
@@ -203,6 +215,7 @@ int go_rows_parse(const struct go_module *module, const struct elf_source *sourc
 		if (r)
 			return r;
 		at = end;
+		described = description;
 	}
 	return 0;
 }

@@ -300,11 +300,25 @@ Test(go_row_lists, a_description_outside_of_the_table_is_left_out)
 	struct delivered delivered = {0};
 
 	go_fixture_init(&fixture, GO_1_20);
-	fixture.file.functions[1] = sizeof(fixture.file.functions) - 41;
-	fixture.file.functions[3] = UINT32_MAX;
+	fixture.file.functions[7] = sizeof(fixture.file.functions) - 41;
+	fixture.file.functions[9] = UINT32_MAX;
 	cr_assert_eq(parse(&fixture, 100, &delivered), 0);
-	cr_expect_eq(delivered.function_count, 2);
-	cr_expect_eq(delivered.functions[0].start, 0xa0);
+	cr_expect_eq(delivered.visit_count, 0);
+	cr_expect_eq(delivered.function_count, 3);
+	cr_expect_eq(delivered.functions[2].start, 0xa0);
+	delivered_fini(&delivered);
+}
+
+/* Reading them in any order would cost more than the table that there is. */
+Test(go_row_lists, end_where_descriptions_are_out_of_order)
+{
+	struct go_fixture fixture;
+	struct delivered delivered = {0};
+
+	go_fixture_init(&fixture, GO_1_20);
+	fixture.file.functions[3] = fixture.file.functions[5] + 4;
+	cr_assert_eq(parse(&fixture, 100, &delivered), 0);
+	cr_expect_lt(delivered.function_count, 3);
 	delivered_fini(&delivered);
 }
 
