@@ -14,9 +14,6 @@
 #include "parse/go_module.h"
 
 enum {
-	/* An entry of the table: {start of the function, where its description is}. Both are
-	 * relative: to the code, and to the table. */
-	GO_ENTRY_BYTES = 8,
 	GO_FUNCTION_BYTES_1_18 = 40,
 	GO_FUNCTION_BYTES_1_20 = 44, /* with the start line */
 

@@ -9,7 +9,6 @@
 #include "common/cleanup.h"
 #include "common/cursor.h"
 #include "parse/elf_symbols.h"
-#include "parse/go_function.h"
 
 enum {
 	/* internal/abi/symtab.go: Go118PCLnTabMagic, Go120PCLnTabMagic */

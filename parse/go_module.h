@@ -34,6 +34,12 @@
 
 #include "parse/elf_image.h"
 
+enum {
+	/* An entry of the table of functions: {start of the function, where its description is}.
+	 * Both are relative: to the code, and to the table. */
+	GO_ENTRY_BYTES = 8,
+};
+
 /* A part of the file, in bytes. */
 struct go_part {
 	uint64_t offset, size;
