@@ -112,7 +112,7 @@ static bool read_header(struct search *search, const struct elf_section *section
 	const struct elf_source *source = &search->image->source;
 	const struct go_part table = {.offset = section->offset + at, .size = section->size - at};
 	struct go_module *module = search->module;
-	uint8_t header[HEADER_BYTES];
+	uint8_t header[HEADER_BYTES] = {0};
 	struct cursor c = cursor_init(header, sizeof(header));
 
 	if (table.size < sizeof(header) ||
