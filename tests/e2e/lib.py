@@ -418,6 +418,14 @@ class Case(unittest.TestCase):
     def assert_accounted(self, recording, lossless=False):
         self.assert_none(unaccounted(recording.stats, recording.samples, lossless), recording)
 
+    def remove_cgroup(self, path):
+        """A cgroup has processes for a moment after they were killed."""
+        def removed():
+            with contextlib.suppress(OSError):
+                os.rmdir(path)
+            return not os.path.exists(path)
+        self.wait_for("the cgroup to be empty", removed)
+
     def wait_for(self, what, condition, seconds=PATIENCE):
         end = time.monotonic() + seconds
         while True:

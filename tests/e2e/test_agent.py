@@ -213,14 +213,8 @@ class Identity(AgentCase):
             os.mkdir(path)
         except OSError as error:
             self.skip(f"no cgroup can be made: {error}")
-        self.addCleanup(self.wait_for, "the cgroup to be empty", lambda: self.removed(path))
+        self.addCleanup(self.remove_cgroup, path)
         return ["/bin/sh", "-c", f'echo $$ > {path}/cgroup.procs && exec "$@"', "sh"]
-
-    @staticmethod
-    def removed(path):
-        with contextlib.suppress(OSError):
-            os.rmdir(path)
-        return not os.path.exists(path)
 
     def resources(self, server, pid):
         return [s["resource"] for s in samples_of(server) if s["resource"].get("process.pid") == pid]

@@ -51,7 +51,7 @@ class States(AttackCase):
             self.skip("no cgroup2 is mounted")
         path = f"{mounts[0]}/{os.path.basename(self.directory)}"
         os.mkdir(path)
-        self.addCleanup(os.rmdir, path)
+        self.addCleanup(self.remove_cgroup, path)
         return path
 
     def test_process_under_ptrace(self):

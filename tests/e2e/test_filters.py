@@ -57,8 +57,7 @@ class Filters(lib.Case):
                     f.write(str(inside.pid))
                 recording = self.record("-G", group)
         finally:
-            self.wait_for("the cgroup is empty", lambda: not lib.read(os.path.join(group, "cgroup.procs")))
-            os.rmdir(group)
+            self.remove_cgroup(group)
         self.assert_only(recording, ["steps"])
 
     def test_user_only(self):

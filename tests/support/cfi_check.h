@@ -29,7 +29,7 @@ static inline void check_rule(const struct cfi_rule *rule)
 	bool register_used = rule->cfa_kind == CFI_CFA_REGISTER || rule->cfa_kind == CFI_CFA_DEREF;
 	bool add_used = rule->cfa_kind == CFI_CFA_DEREF || rule->cfa_kind == CFI_CFA_PLT;
 
-	check(rule->cfa_kind <= CFI_CFA_FRAME_POINTER);
+	check(rule->cfa_kind <= CFI_CFA_OTHER_STACK);
 	check(rule->fp_kind <= CFI_SAVE_UNKNOWN && rule->ra_kind <= CFI_SAVE_UNKNOWN);
 	check(rule->cfa_register < (register_used ? 16 : 1));
 	check(rule->fp_register < (save_has_register(rule->fp_kind) ? 16 : 1));
