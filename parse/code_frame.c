@@ -43,7 +43,7 @@ enum {
 
 struct code_frame code_frame_at_entry(enum code_frame_kind kind)
 {
-	return (struct code_frame){.sp = WORD, .fp = CODE_LOST, .kind = kind};
+	return (struct code_frame){.sp = WORD, .fp = CODE_LOST, .kind = (uint16_t)kind};
 }
 
 bool code_frame_equal(const struct code_frame *a, const struct code_frame *b)

@@ -26,7 +26,9 @@ static inline bool save_has_register(uint8_t kind)
 
 static inline void check_rule(const struct cfi_rule *rule)
 {
-	bool register_used = rule->cfa_kind == CFI_CFA_REGISTER || rule->cfa_kind == CFI_CFA_DEREF;
+	bool register_used = rule->cfa_kind == CFI_CFA_REGISTER ||
+			     rule->cfa_kind == CFI_CFA_DEREF ||
+			     rule->cfa_kind == CFI_CFA_OTHER_STACK;
 	bool add_used = rule->cfa_kind == CFI_CFA_DEREF || rule->cfa_kind == CFI_CFA_PLT;
 
 	check(rule->cfa_kind <= CFI_CFA_OTHER_STACK);
@@ -72,7 +74,8 @@ static inline int check_fde(void *context, const struct cfi_fde *fde)
 		check(fde->rows[i].at < fde->end - fde->start);
 		check(!i || fde->rows[i - 1].at < fde->rows[i].at);
 		check(!i || fde->rows[i - 1].rule != fde->rows[i].rule);
-		delivered->sum = delivered->sum * 31 + fde->start + fde->rows[i].at + fde->rows[i].rule;
+		delivered->sum =
+		    delivered->sum * 31 + fde->start + fde->rows[i].at + fde->rows[i].rule;
 	}
 	delivered->fdes++;
 	delivered->rows += fde->row_count;
