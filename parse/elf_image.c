@@ -493,9 +493,8 @@ int elf_image_read_section(const struct elf_image *image, const struct elf_secti
 	return 0;
 }
 
-/* Returns the segment whose file part has [vaddr, vaddr + size), or NULL; `size` is not 0. */
-static const struct elf_segment *segment_of_vaddr(const struct elf_image *image, uint64_t vaddr,
-						  uint64_t size)
+const struct elf_segment *elf_image_find_segment(const struct elf_image *image, uint64_t vaddr,
+						 uint64_t size)
 {
 	for (unsigned int i = 0; i < image->segment_count; i++) {
 		const struct elf_segment *s = &image->segments[i];
@@ -514,7 +513,7 @@ int elf_image_read_vaddr(const struct elf_image *image, uint64_t vaddr, uint64_t
 		return -ENOENT;
 	if (size > cap)
 		return -EFBIG;
-	const struct elf_segment *s = segment_of_vaddr(image, vaddr, size);
+	const struct elf_segment *s = elf_image_find_segment(image, vaddr, size);
 	if (!s)
 		return -ENOENT;
 	int rc = source_load(&image->source, s->offset + (vaddr - s->vaddr), size, data);
@@ -525,7 +524,7 @@ int elf_image_read_vaddr(const struct elf_image *image, uint64_t vaddr, uint64_t
 
 bool elf_image_vaddr_to_offset(const struct elf_image *image, uint64_t vaddr, uint64_t *offset)
 {
-	const struct elf_segment *s = segment_of_vaddr(image, vaddr, 1);
+	const struct elf_segment *s = elf_image_find_segment(image, vaddr, 1);
 
 	if (!s)
 		return false;

@@ -90,6 +90,10 @@ int elf_image_read_section(const struct elf_image *image, const struct elf_secti
 int elf_image_read_vaddr(const struct elf_image *image, uint64_t vaddr, uint64_t size, size_t cap,
 			 uint8_t **data, size_t *length);
 
+/* Returns the first segment whose file part has [vaddr, vaddr + size), or NULL; `size` is not 0. */
+const struct elf_segment *elf_image_find_segment(const struct elf_image *image, uint64_t vaddr,
+						 uint64_t size);
+
 /* Converts a virtual address to a file offset, by the PT_LOAD segments. Returns false if it is in
  * no segment. */
 bool elf_image_vaddr_to_offset(const struct elf_image *image, uint64_t vaddr, uint64_t *offset);

@@ -204,9 +204,5 @@ void go_functions_text(const struct go_part *part, const struct elf_source *sour
 	const uint64_t left = offset < part->size ? part->size - offset : 0;
 	const size_t length = left < room - 1 ? (size_t)left : room - 1;
 
-	text[0] = 0;
-	if (part_read(&lookup, part, offset, text, length))
-		text[length] = 0;
-	else
-		text[0] = 0;
+	text[part_read(&lookup, part, offset, text, length) ? length : 0] = 0;
 }

@@ -281,15 +281,12 @@ static bool find_moduledata(struct search *search, int *error)
 /* Returns the part of the file from a virtual address to the end of its segment. */
 static struct go_part part_from(const struct elf_image *image, uint64_t vaddr)
 {
-	for (unsigned int i = 0; i < image->segment_count; i++) {
-		const struct elf_segment *segment = &image->segments[i];
-		const uint64_t at = vaddr - segment->vaddr;
+	const struct elf_segment *segment = elf_image_find_segment(image, vaddr, 1);
 
-		if (vaddr >= segment->vaddr && at < segment->file_size)
-			return (struct go_part){.offset = segment->offset + at,
-						.size = segment->file_size - at};
-	}
-	return (struct go_part){0};
+	if (!segment)
+		return (struct go_part){0};
+	const uint64_t at = vaddr - segment->vaddr;
+	return (struct go_part){.offset = segment->offset + at, .size = segment->file_size - at};
 }
 
 /* Finds the inlined calls. Since Go 1.27 they are at the end of the table of functions. Where

@@ -89,8 +89,8 @@ static __always_inline int cfa_find(struct unwind_state *s, UNWIND_ENV env,
 		*cfa = s->sp + (int64_t)rule->cfa;
 		return UNWIND_CONTINUE;
 	case BH_RULE_OTHER_STACK:
-		/* So it is above any stack. A forged cycle of switches ends with the steps of the
-		 * stack. */
+		/* The caller's stack may be anywhere. With 0, the check that stacks get shorter
+		 * holds for it. A forged cycle of switches ends with the steps of the stack. */
 		s->sp = 0;
 		*cfa = s->fp + (int64_t)rule->cfa;
 		return UNWIND_CONTINUE;

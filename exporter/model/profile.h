@@ -61,7 +61,8 @@ struct profile_location {
 };
 
 enum {
-	PROFILE_INLINED_MAX = 256, /* functions at one address; OTLP_READ_LINES_MAX */
+	/* Functions at one address; compilers stop far below. A file with more is refused. */
+	PROFILE_INLINED_MAX = 256,
 };
 
 struct profile_stack {

@@ -192,9 +192,11 @@ static void put_location(struct otlp_dictionary *d, uint32_t id, struct proto_ou
 	proto_small_number(&location, OTLP_LOCATION_MAPPING,
 			   use_id(d, OTLP_MAPPINGS, from->mapping));
 	proto_small_number(&location, OTLP_LOCATION_ADDRESS, from->address);
-	make_line(d, from, &line);
-	if (line.length && !from->caller)
-		proto_small_message(&location, OTLP_LOCATION_LINES, &line);
+	if (!from->caller) {
+		make_line(d, from, &line);
+		if (line.length)
+			proto_small_message(&location, OTLP_LOCATION_LINES, &line);
+	}
 	/* Every location except "none" has a kind: see profile_location(). */
 	attributes[count++] = otlp_use_attribute(d, OTLP_WORD_FRAME_TYPE, from->kind);
 	if (function->name_is_generated && !d->for_backend)

@@ -8,9 +8,6 @@ enum {
 	 * entry is a stack of OTLP_READ_FRAMES_MAX frames, which takes 64 KiB, but a sample may
 	 * have millions of timestamps. A file that needs more is refused. */
 	OTLP_READ_UNPACK_BYTES_MAX = 64 << 20,
-	/* Functions inlined into one location; compilers stop far below. A file with more is
-	 * refused. */
-	OTLP_READ_LINES_MAX = 256,
 	/* Frames of one stack, inlined ones included: 8 times BH_USER_FRAMES_MAX, the most that the
 	 * kernel side records. A file with more is refused. */
 	OTLP_READ_FRAMES_MAX = 16384,

@@ -193,9 +193,9 @@ static int read_lines(struct reader *r, const OTLP_TYPE(Location) * m,
 		      struct profile_location *location, struct span *span)
 {
 	size_t count = m->n_lines ? m->n_lines : 1;
-	uint32_t ids[OTLP_READ_LINES_MAX];
+	uint32_t ids[PROFILE_INLINED_MAX];
 
-	if (count > OTLP_READ_LINES_MAX)
+	if (count > PROFILE_INLINED_MAX)
 		return -EBADMSG;
 	span->first = (uint32_t)r->location_ids_count; /* at most INT32_MAX */
 	span->count = (uint32_t)count;
