@@ -158,6 +158,12 @@ def decode(message):
     return list(Decoder(message).samples())
 
 
+def read(path):
+    """The samples of a file."""
+    with open(path, "rb") as f:
+        return decode(request(f.read()))
+
+
 def count(sample):
     """How many samples the entry stands for: timestamps without values count one each."""
     return sum(sample["values"]) if sample["values"] else len(sample["timestamps"])

@@ -241,11 +241,9 @@ def frames_of(location):
 
 def samples_of(path, clocks):
     """Reads an OTLP file as {pid: [Sample]}."""
-    with open(path, "rb") as f:
-        data = f.read()
     found = collections.defaultdict(list)
     stacks = {}
-    for sample in otlp_decode.decode(otlp_decode.request(data)):
+    for sample in otlp_decode.read(path):
         pid = int(sample["resource"].get("process.pid", 0))
         key = tuple(map(id, sample["stack"]))
         if key not in stacks:

@@ -158,7 +158,7 @@ class Formats(lib.Case):
         self.assertLessEqual({"leaf", "descend", "main"}, set(functions.values()))
         self.assertEqual(len(functions), len(set(functions.values())), functions)
 
-        samples = otlp_decode.decode(otlp_decode.request(read_bytes(recording.path("out.otlp"))))
+        samples = otlp_decode.read(recording.path("out.otlp"))
         self.assert_none(otlp_decode.differences(otlp_decode.folded(samples), recording.samples), recording)
         locations = [f for s in samples for f in s["stack"] if (f["mapping"] or "").endswith("/nameless")]
         self.assertEqual({f["name"] for f in locations}, {""}, "a backend must look for the symbol of the address")

@@ -109,8 +109,7 @@ class Go(lib.Case):
 
     def samples(self, process, seconds=3):
         recording = self.record("-p", process.pid, seconds=seconds, freq=499, outputs=("out.folded", "out.otlp"))
-        with open(recording.path("out.otlp"), "rb") as f:
-            return recording, otlp_decode.decode(otlp_decode.request(f.read()))
+        return recording, otlp_decode.read(recording.path("out.otlp"))
 
     def check_chains(self, path, version, title):
         told = os.path.join(self.directory, "told.json")

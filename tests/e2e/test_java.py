@@ -146,10 +146,8 @@ Frame = collections.namedtuple("Frame", "method file line")  # file: or the word
 
 def java_stacks(path):
     """The Java frames of an OTLP file: {name of the thread: {tuple of Frame, leaf first: [Unix time in ns]}}."""
-    with open(path, "rb") as f:
-        data = f.read()
     found = collections.defaultdict(lambda: collections.defaultdict(list))
-    for sample in otlp_decode.decode(otlp_decode.request(data)):
+    for sample in otlp_decode.read(path):
         stack = tuple(Frame(line["name"].split("(")[0], line["filename"], line["line"])
                       for location in sample["stack"] if location["frame_type"] == "jvm" for line in location["lines"] if line["name"] != "[call_stub]")
         found[sample["attributes"].get("thread.name", "")][stack] += sample["timestamps"]

@@ -229,8 +229,7 @@ class Node(lib.Case):
 
     def samples(self, process):
         recording = self.record("-p", process.pid, seconds=3, freq=499, outputs=("out.folded", "out.otlp"))
-        with open(recording.path("out.otlp"), "rb") as f:
-            return recording, otlp_decode.decode(otlp_decode.request(f.read()))
+        return recording, otlp_decode.read(recording.path("out.otlp"))
 
     def check(self, node, version, mode):
         options, arguments, tier = MODES[mode]

@@ -9,6 +9,7 @@
 #include "go_fixture.h"
 #include "parse/go_rows.h"
 #include "tests/support/cfi_rules.h"
+#include "tests/unit/parse/go_rule.h"
 
 enum {
 	ROWS_MAX = 1 << 20, /* more than any file has */
@@ -109,21 +110,6 @@ static void delivered_fini(struct delivered *delivered)
 	*delivered = (struct delivered){0};
 }
 
-/* Checks everything of a rule but how large the frame is. */
-static void check_rule(const struct cfi_rule *rule)
-{
-	const bool has_frame = rule->cfa_offset > 8;
-	const struct cfi_rule expected = {.cfa_kind = CFI_CFA_REGISTER,
-					  .cfa_register = 7,
-					  .cfa_offset = rule->cfa_offset,
-					  .fp_kind = has_frame ? CFI_SAVE_CFA : CFI_SAVE_SAME,
-					  .fp_offset = has_frame ? -16 : 0,
-					  .ra_kind = CFI_SAVE_CFA,
-					  .ra_offset = -8};
-
-	cr_assert_eq(memcmp(rule, &expected, sizeof(expected)), 0);
-}
-
 /* Checks that the function with this index was delivered with these rows. */
 #define UNKNOWN (-1) /* in the place of a size: the rule says that nothing is known */
 
@@ -144,7 +130,7 @@ static void check_rows(const struct delivered *delivered, unsigned int at, uint6
 			continue;
 		}
 		cr_expect_eq(rule->cfa_offset, pairs[i].value + 8);
-		check_rule(rule);
+		go_check_rule(rule);
 	}
 }
 

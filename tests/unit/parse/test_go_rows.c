@@ -22,6 +22,7 @@
 #include "parse/go_functions.h"
 #include "parse/go_rows.h"
 #include "tests/support/cfi_rules.h"
+#include "tests/unit/parse/go_rule.h"
 
 /* FIXTURE_GO is the program, with DWARF. */
 
@@ -147,20 +148,6 @@ static int program_rule(void *context, const struct cfi_rule *rule, uint32_t *id
 	return cfi_rules_id(&program->rules, rule, id);
 }
 
-static void check_rule(const struct cfi_rule *rule)
-{
-	const bool has_frame = rule->cfa_offset > 8;
-	const struct cfi_rule expected = {.cfa_kind = CFI_CFA_REGISTER,
-					  .cfa_register = 7,
-					  .cfa_offset = rule->cfa_offset,
-					  .fp_kind = has_frame ? CFI_SAVE_CFA : CFI_SAVE_SAME,
-					  .fp_offset = has_frame ? -16 : 0,
-					  .ra_kind = CFI_SAVE_CFA,
-					  .ra_offset = -8};
-
-	cr_assert_eq(memcmp(rule, &expected, sizeof(expected)), 0);
-}
-
 static int program_fde(void *context, const struct cfi_fde *fde)
 {
 	struct program *program = context;
@@ -189,7 +176,7 @@ static int program_fde(void *context, const struct cfi_fde *fde)
 			cr_assert_str_eq(name_at(program, start, name), "syscall.rawVforkSyscall");
 			continue;
 		}
-		check_rule(rule);
+		go_check_rule(rule);
 		program->rows++;
 		compare(program, start, fde->end, rule);
 		compare(program, start + (end - start) / 2, fde->end, rule);
