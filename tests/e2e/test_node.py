@@ -263,7 +263,6 @@ class Node(lib.Case):
                 with self.subTest(node=node, mode=mode):
                     self.check(node, version, mode)
 
-
     def check_real(self, node, version):
         source = os.path.join(self.directory, "acorn.js")
         command = [node, "--expose-internals", REAL, str((WARM_UP_SECONDS + 6) * lib.STRETCH + lib.PATIENCE), source]
@@ -311,8 +310,11 @@ class Node(lib.Case):
             with self.subTest(node=node), self.program(node, GC_STRESS, [], GC_SAMPLES) as process:
                 right = total = 0
                 wrong = collections.Counter()
+                recording = None
                 while total < GC_SAMPLES:
-                    for sample in self.samples(process)[1]:
+                    self.assertIsNone(process.poll(), f"node ended after {total} of {GC_SAMPLES} samples. {recording and recording.describe()}")
+                    recording, samples = self.samples(process)
+                    for sample in samples:
                         frames, count = javascript(sample), max(1, len(sample["timestamps"]))
                         names = [name for name, _, _ in frames]
                         if "spin" not in names[:2] or MAIN[0] not in names or "async tell" in names:
