@@ -12,7 +12,7 @@ enum {
 };
 _Static_assert((int)GO_CALLS_MAX <= (int)NAMED_FRAMES_MAX, "all calls fit");
 
-static int go_open(const struct elf_image *image, void **state, size_t *bytes)
+static int go_open(const struct elf_image *image, void **state)
 {
 	struct go_module module;
 	const int r = go_module_find(&module, image);
@@ -23,8 +23,13 @@ static int go_open(const struct elf_image *image, void **state, size_t *bytes)
 	if (!*state)
 		return -ENOMEM;
 	memcpy(*state, &module, sizeof(module));
-	*bytes = sizeof(module);
 	return 0;
+}
+
+static size_t go_bytes(const void *state)
+{
+	(void)state;
+	return sizeof(struct go_module);
 }
 
 static const char *keep_text(struct named_frames *frames, const struct go_part *part,
@@ -36,20 +41,20 @@ static const char *keep_text(struct named_frames *frames, const struct go_part *
 	return named_frames_keep(frames, text, sizeof(text));
 }
 
-static bool go_name(const void *state, const struct elf_source *source, uint64_t vaddr,
-		    struct named_frames *frames)
+static int go_name(void *state, const struct elf_source *source, uint64_t vaddr,
+		   struct named_frames *frames)
 {
 	const struct go_module *module = state;
 	struct go_position position;
 
 	if (!go_functions_find(module, source, vaddr, &position))
-		return false;
+		return -ENOENT;
 	for (unsigned int i = 0; i < position.count; i++) {
 		const struct go_call *call = &position.calls[i];
 		const char *name = keep_text(frames, &module->names, source, call->name);
 
 		if (!*name)
-			return false;
+			return -ENOENT;
 		frames->frames[frames->count++] = (struct named_frame){
 		    .function = name,
 		    .file =
@@ -58,8 +63,8 @@ static bool go_name(const void *state, const struct elf_source *source, uint64_t
 		    .start_line = call->start_line,
 		};
 	}
-	return true;
+	return 0;
 }
 
 const struct namer_ops namer_go = {
-    .kind = FRAME_KIND_GO, .open = go_open, .close = free, .name = go_name};
+    .kind = FRAME_KIND_GO, .open = go_open, .close = free, .bytes = go_bytes, .name = go_name};

@@ -7,6 +7,7 @@
 #ifndef SYMBOLIZER_NAMER_NAMED_FRAMES_H
 #define SYMBOLIZER_NAMER_NAMED_FRAMES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,7 @@ struct named_frame {
 	const char *file;     /* "" if unknown */
 	uint32_t line;	      /* 0 if unknown */
 	uint32_t start_line;  /* of the function; 0 if unknown */
+	bool mangled;	      /* the name is as the linker knows it, and has to be demangled */
 };
 
 /* The functions, the innermost inlined one first. */

@@ -3,12 +3,12 @@
 
 #include <errno.h>
 
-static const struct namer_ops *const namers[] = {&namer_go};
+static const struct namer_ops *const namers[] = {&namer_go, &namer_dwarf};
 
 int namer_open(struct namer *namer, const struct elf_image *image)
 {
 	for (unsigned int i = 0; i < sizeof(namers) / sizeof(namers[0]); i++) {
-		const int r = namers[i]->open(image, &namer->state, &namer->bytes);
+		const int r = namers[i]->open(image, &namer->state);
 
 		if (r == -ENOMEM)
 			return r;
@@ -27,11 +27,16 @@ void namer_close(struct namer *namer)
 	*namer = (struct namer){0};
 }
 
-bool namer_name(const struct namer *namer, const struct elf_source *source, uint64_t vaddr,
-		struct named_frames *frames)
+size_t namer_bytes(const struct namer *namer)
+{
+	return namer->ops ? namer->ops->bytes(namer->state) : 0;
+}
+
+int namer_name(const struct namer *namer, const struct elf_source *source, uint64_t vaddr,
+	       struct named_frames *frames)
 {
 	if (!namer->ops)
-		return false;
+		return -ENOENT;
 	frames->count = 0;
 	frames->used = 0;
 	frames->kind = (uint8_t)namer->ops->kind;

@@ -6,7 +6,8 @@
  * symbol does. There is a namer for each kind of such tables. When the worker reads the symbols of
  * a file, it also opens the first namer that finds its tables in the file. It asks that namer for
  * each new address in the file, and looks for a symbol if the namer does not know the address. A
- * namer reads from the file at that moment, because each address is asked for once.
+ * namer reads from the file at that moment, because each address is asked for once. One that needs
+ * an index for that builds it in parts of some milliseconds.
  *
  * Example: the linker of Go puts .gopclntab into each program. So the address 0x49a2f7 of a program
  * without symbols is strings.(*Builder).grow (builder.go:63), inlined into main.render
@@ -30,23 +31,27 @@
 struct namer_ops {
 	enum frame_kind kind; /* of its frames */
 	/* Looks for its tables in the file. Returns 0, with `*state`, which the caller frees with
-	 * `close`, and its size in bytes; -ENOENT: the file has no such tables; -ENOMEM; or the
-	 * source's error. */
-	int (*open)(const struct elf_image *image, void **state, size_t *bytes);
+	 * `close`; -ENOENT: the file has no such tables; -ENOMEM; or another error, if they cannot
+	 * be read. */
+	int (*open)(const struct elf_image *image, void **state);
 	void (*close)(void *state);
-	/* Names the address. `source` is the file that was opened. Returns false, with `frames`
-	 * undefined, if the tables do not have the address, or the file cannot be read. */
-	bool (*name)(const void *state, const struct elf_source *source, uint64_t vaddr,
-		     struct named_frames *frames);
+	/* Returns the memory that the state takes, in bytes. Each lookup may change it. */
+	size_t (*bytes)(const void *state);
+	/* Names the address. `source` is the file that was opened. Returns 0; or, with `frames`
+	 * undefined, -ENOENT: the tables do not have the address, or the file cannot be read;
+	 * -EAGAIN: a part of the work was done, and the address has to be asked for again. The name
+	 * of the outermost function is empty if only file and line are known. */
+	int (*name)(void *state, const struct elf_source *source, uint64_t vaddr,
+		    struct named_frames *frames);
 };
 
-extern const struct namer_ops namer_go; /* .gopclntab */
+extern const struct namer_ops namer_go;	   /* .gopclntab */
+extern const struct namer_ops namer_dwarf; /* .debug_info */
 
 /* The namer of a file. */
 struct namer {
 	const struct namer_ops *ops; /* NULL: there is none */
 	void *state;
-	size_t bytes; /* of memory that it holds */
 };
 
 /* Opens the first namer that finds its tables in the file. Returns 0, also if there is none; or
@@ -54,8 +59,11 @@ struct namer {
 int namer_open(struct namer *namer, const struct elf_image *image);
 void namer_close(struct namer *namer);
 
-/* Names an address, as namer_ops.name does. Returns false if the file has no namer. */
-bool namer_name(const struct namer *namer, const struct elf_source *source, uint64_t vaddr,
-		struct named_frames *frames);
+/* Returns the memory that it holds, in bytes. */
+size_t namer_bytes(const struct namer *namer);
+
+/* Names an address, as namer_ops.name does. Returns -ENOENT if the file has no namer. */
+int namer_name(const struct namer *namer, const struct elf_source *source, uint64_t vaddr,
+	       struct named_frames *frames);
 
 #endif

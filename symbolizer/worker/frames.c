@@ -102,8 +102,11 @@ static int named_function_get_id(struct worker *worker, const struct named_frame
 
 	if (id_map_get(&worker->ids.functions, key, id))
 		return 0;
-	escape_text(name, sizeof(name), frame->function, strlen(frame->function),
-		    ESCAPE_KEEP_PRINTABLE, NULL);
+	if (frame->mangled)
+		symbol_name_format(frame->function, name, sizeof(name));
+	else
+		escape_text(name, sizeof(name), frame->function, strlen(frame->function),
+			    ESCAPE_KEEP_PRINTABLE, NULL);
 	escape_text(file, sizeof(file), frame->file, strlen(frame->file), ESCAPE_KEEP_PRINTABLE,
 		    NULL);
 	*id = ++worker->ids.function;

@@ -13,7 +13,11 @@
 #include "symbolizer/worker/limits.h"
 
 enum {
-	LOOKUP_MOST_NS = NS_PER_MS, /* a lookup that takes longer has read an index */
+	LOOKUP_MOST_NS = NS_PER_MS,	  /* a lookup that takes longer has read an index */
+	LOOKUP_FREE_NS = 100 * NS_PER_US, /* one that takes longer than this is accounted for */
+	/* Parts of a lookup follow each other for this long: with a last one of 10 ms, a peer waits
+	 * for at most 20 ms. */
+	LOOKUP_PARTS_NS = 10 * NS_PER_MS,
 };
 
 void modules_init(struct modules *modules)
@@ -119,6 +123,8 @@ void modules_fini(struct modules *modules)
 		while (modules->buckets[i])
 			modules_remove(modules, modules->buckets[i]->id);
 	}
+	free(modules->cache);
+	modules->cache = NULL;
 }
 
 /* Returns the module with symbols that was not used for the longest time. */
@@ -206,19 +212,26 @@ int modules_find_frames(struct modules *modules, struct module *module, uint64_t
 	if (!symbols_have_namer(module->symbols))
 		return -ENOENT;
 	const uint64_t began_ns = clock_monotonic_ns();
+	const size_t before = symbols_bytes(module->symbols);
 
-	if (began_ns < module->name_again_ns || !time_share_is_left(&modules->reading, began_ns))
+	if (!time_part_may_begin(&module->naming, &modules->reading, 0, began_ns))
 		return -EAGAIN;
-	work_begin(modules->work_page, &module->subject);
-	const bool found = symbols_find_frames(module->symbols, file_offset, frames);
-	work_end(modules->work_page);
+	if (!modules->cache)
+		modules->cache = calloc(1, sizeof(*modules->cache));
 
-	const uint64_t now = clock_monotonic_ns();
-	if (now - began_ns > LOOKUP_MOST_NS) {
-		time_share_spend(&modules->reading, now - began_ns);
-		module->name_again_ns = now + LIMIT_SYMBOLS_PAUSE * (now - began_ns);
-	}
-	return found ? 0 : -ENOENT;
+	uint64_t passed_ns;
+	int r;
+	do {
+		work_begin(modules->work_page, &module->subject);
+		r = symbols_find_frames(module->symbols, modules->cache, file_offset, frames);
+		work_end(modules->work_page);
+		passed_ns = clock_monotonic_ns() - began_ns;
+	} while (r == -EAGAIN && passed_ns < LOOKUP_PARTS_NS);
+	if (passed_ns > LOOKUP_FREE_NS)
+		time_part_spend(&module->naming, &modules->reading, passed_ns, passed_ns);
+	modules->symbols_bytes += symbols_bytes(module->symbols) - before;
+	modules_evict(modules, module);
+	return r;
 }
 
 bool modules_find_start(struct modules *modules, struct module *module, uint64_t file_offset,

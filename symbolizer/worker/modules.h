@@ -21,6 +21,7 @@
 
 #include "common/time_share.h"
 #include "ipc/messages.h"
+#include "parse/elf_cache.h"
 #include "role/work_page.h"
 #include "symbolizer/worker/symbols.h"
 
@@ -38,7 +39,7 @@ struct module {
 	struct symbols_ids ids;	 /* read with the symbols */
 	uint64_t read_ns;	 /* how long reading the symbols took, the last time */
 	uint64_t again_ns;	 /* they are not read again before this time; 0: never read */
-	uint64_t name_again_ns;	 /* its namer is not asked again before this time */
+	struct time_part naming; /* its part of the time for reading: lookups by its namer */
 	bool no_symbols;	 /* reading them failed, which is not tried again */
 	bool late_file;		 /* the first announcement came without the file */
 	uint64_t used;		 /* when the symbols were last used, by modules->clock */
@@ -53,6 +54,7 @@ struct modules {
 	bool missed;		     /* a frame was in a module that had not been announced */
 	struct work_page *work_page; /* of the role */
 	struct time_share reading;   /* for reading symbols */
+	struct elf_cache *cache;     /* of the files that have namers; NULL: there is none yet */
 	bool postponed_logged;	     /* that symbols could not be read in time */
 };
 
@@ -78,8 +80,8 @@ uint64_t modules_definition(const struct modules *modules, uint32_t id);
 int modules_get_symbols(struct modules *modules, struct module *module, struct symbols **symbols);
 
 /* Does the same as symbols_find_frames(), for a module whose symbols are in memory. Returns 0;
- * -ENOENT if there is no namer that knows the offset; or -EAGAIN if there is no time to look now,
- * because of lookups that took long. */
+ * -ENOENT if there is no namer that knows the offset; or -EAGAIN if more is to be done, or there is
+ * no time for it now. */
 int modules_find_frames(struct modules *modules, struct module *module, uint64_t file_offset,
 			struct named_frames *frames);
 

@@ -8,6 +8,7 @@
 
 #include "common/cleanup.h"
 #include "common/file_read.h"
+#include "parse/elf_cache.h"
 #include "symbolizer/worker/symbols_private.h"
 
 static void cleanup_symbols(struct symbols **symbols)
@@ -65,7 +66,7 @@ size_t symbols_bytes(const struct symbols *symbols)
 {
 	return symbol_table_fixed_bytes(symbols) +
 	       symbols->entry_count * sizeof(struct symbol_entry) +
-	       function_ranges_bytes(&symbols->ranges) + symbols->namer.bytes;
+	       function_ranges_bytes(&symbols->ranges) + namer_bytes(&symbols->namer);
 }
 
 const struct symbols_ids *symbols_get_ids(const struct symbols *symbols)
@@ -92,17 +93,6 @@ bool symbols_have_namer(const struct symbols *symbols)
 	return symbols->namer.ops != NULL;
 }
 
-bool symbols_find_frames(const struct symbols *symbols, uint64_t file_offset,
-			 struct named_frames *frames)
-{
-	const struct elf_source source = {
-	    .read = file_read_from, .context = (void *)&symbols->fd, .size = UINT64_MAX};
-	uint64_t vaddr;
-
-	return symbols_offset_to_vaddr(symbols, file_offset, &vaddr) &&
-	       namer_name(&symbols->namer, &source, vaddr, frames);
-}
-
 bool symbols_find(const struct symbols *symbols, uint64_t file_offset, struct symbol *symbol)
 {
 	const struct symbol_region *region;
@@ -123,6 +113,56 @@ bool symbols_find(const struct symbols *symbols, uint64_t file_offset, struct sy
 	if (ok)
 		*symbol = found;
 	return ok;
+}
+
+/* Returns the bytes of a symbol's name up to the end of a function's name, if the symbol has a
+ * namespace before that; otherwise 0: work::hidden.part.0 is the function hidden. */
+static size_t qualified_length(const char *symbol, const char *function)
+{
+	const size_t length = strlen(function);
+
+	for (const char *at = symbol; (at = strstr(at, function)); at++) {
+		if (at - symbol >= 2 && at[-1] == ':' && at[-2] == ':' &&
+		    (!at[length] || at[length] == '.'))
+			return (size_t)(at - symbol) + length;
+	}
+	return 0;
+}
+
+/* Names the outermost function by its symbol, where that says more than debug information does: if
+ * only the line is known, or if the symbol has a namespace. (gcc leaves that out of functions in
+ * anonymous namespaces.) Returns 0, or -ENOENT if it has no name. */
+static int complete_by_symbol(const struct symbols *symbols, uint64_t file_offset,
+			      struct named_frames *frames)
+{
+	struct named_frame *outermost = &frames->frames[frames->count - 1];
+	const bool has_name = outermost->function[0] != 0;
+	struct symbol symbol;
+
+	if (outermost->mangled || !symbols_find(symbols, file_offset, &symbol))
+		return has_name ? 0 : -ENOENT;
+	const size_t length =
+	    has_name ? qualified_length(symbol.name, outermost->function) : strlen(symbol.name);
+	if (length)
+		outermost->function = named_frames_keep(frames, symbol.name, length);
+	return 0;
+}
+
+int symbols_find_frames(struct symbols *symbols, struct elf_cache *cache, uint64_t file_offset,
+			struct named_frames *frames)
+{
+	const struct elf_source source = {
+	    .read = file_read_from, .context = &symbols->fd, .size = UINT64_MAX};
+	uint64_t vaddr;
+
+	if (!symbols_offset_to_vaddr(symbols, file_offset, &vaddr))
+		return -ENOENT;
+	const struct elf_source cached =
+	    cache ? elf_cache_source(cache, &source, &symbols->cached_file) : source;
+	const int r = namer_name(&symbols->namer, &cached, vaddr, frames);
+	return r == 0 && frames->kind == FRAME_KIND_NATIVE
+		   ? complete_by_symbol(symbols, file_offset, frames)
+		   : r;
 }
 
 /* Prepares lookups in the unwind tables. Most files have symbols for all of their code that runs,

@@ -27,6 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct elf_cache;
 struct named_frames;
 struct symbols;
 
@@ -68,10 +69,12 @@ bool symbols_offset_to_vaddr(const struct symbols *symbols, uint64_t file_offset
 /* Returns whether the file has a namer (symbolizer/namer/namer.h). */
 bool symbols_have_namer(const struct symbols *symbols);
 
-/* Names the file offset by the namer of the file, which knows lines and inlined functions, too.
- * Returns false, with `frames` undefined, if the file has none or it does not know the offset. */
-bool symbols_find_frames(const struct symbols *symbols, uint64_t file_offset,
-			 struct named_frames *frames);
+/* Names the file offset by the namer of the file, which knows lines and inlined functions, too. The
+ * file is read through `cache`, if it is not NULL. symbols_bytes() may change. Returns 0; or, with
+ * `frames` undefined, -ENOENT: the file has none, or it does not know the offset; -EAGAIN: a part
+ * of the work was done, and the offset has to be asked for again. */
+int symbols_find_frames(struct symbols *symbols, struct elf_cache *cache, uint64_t file_offset,
+			struct named_frames *frames);
 
 /* Finds the function that contains the file offset: the nearest symbol at or below it, if the
  * offset is inside its size (or it has none and is the nearest in its section). Returns false if

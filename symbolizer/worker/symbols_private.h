@@ -46,6 +46,7 @@ struct symbols {
 	struct function_ranges ranges; /* functions by the unwind tables, once they are needed */
 	bool ranges_ready;
 	struct namer namer;
+	uint64_t cached_file; /* its number in the cache of the worker */
 	size_t cap_bytes;
 };
 

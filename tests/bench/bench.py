@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-BENCHMARKS = ("kernel_time", "start", "first_stack", "tables", "cost", "memory", "overhead", "loss", "export", "runtimes")
+BENCHMARKS = ("kernel_time", "start", "first_stack", "tables", "names", "cost", "memory", "overhead", "loss", "export", "runtimes")
 COMPARE_BUILDS = ("kernel_time", "cost")  # understand --against
 
 

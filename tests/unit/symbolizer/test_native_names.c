@@ -24,6 +24,7 @@ enum {
 	/* Offsets in the file: what the namer says about them. */
 	INLINED = 0x100, /* add(), inlined into run() */
 	UNKNOWN = 0x200,
+	MANGLED = 0x280,
 	NO_TIME = 0x300,
 };
 
@@ -106,10 +107,15 @@ int __wrap_modules_find_frames(struct modules *modules, struct module *module, u
 		return -EAGAIN;
 	if (file_offset == UNKNOWN)
 		return -ENOENT;
-	frames->frames[0] = (struct named_frame){"add", "a.go", 7, 5};
-	frames->frames[1] = (struct named_frame){"run", "r.go", 20, 18};
-	frames->count = 2;
-	frames->kind = FRAME_KIND_GO;
+	frames->frames[0] =
+	    (struct named_frame){.function = "add", .file = "a.go", .line = 7, .start_line = 5};
+	frames->frames[1] =
+	    (struct named_frame){.function = "run", .file = "r.go", .line = 20, .start_line = 18};
+	if (file_offset == MANGLED)
+		frames->frames[0] =
+		    (struct named_frame){.function = "_ZN1a1bEv", .file = "a.cpp", .mangled = true};
+	frames->count = file_offset == MANGLED ? 1 : 2;
+	frames->kind = file_offset == MANGLED ? FRAME_KIND_NATIVE : FRAME_KIND_GO;
 	return 0;
 }
 
@@ -189,6 +195,20 @@ Test(native_names, what_the_namer_does_not_know_is_shown_by_its_symbol)
 	cr_assert_eq(sent.last_count, 1);
 	cr_expect_eq(sent.frames[sent.last_stack[0]].line, 0);
 	cr_expect_eq(sent.frames[sent.last_stack[0]].kind, FRAME_KIND_NATIVE);
+	worker_free(worker);
+}
+
+Test(native_names, names_of_the_linker_are_demangled)
+{
+	struct worker *worker = worker_new();
+
+	sample(worker, MANGLED);
+	cr_assert_eq(sent.last_count, 1);
+	const struct record_frame *frame = &sent.frames[sent.last_stack[0]];
+	cr_expect_str_eq(sent.functions[frame->function], "a::b");
+	cr_expect_str_eq(sent.files[frame->function], "a.cpp");
+	cr_expect_eq(frame->kind, FRAME_KIND_NATIVE);
+	cr_expect_eq(frame->caller, 0);
 	worker_free(worker);
 }
 

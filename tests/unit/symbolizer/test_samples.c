@@ -234,7 +234,7 @@ Test(samples, stacks_without_names_are_defined_again)
 
 	cr_assert_eq(modules_add(&worker->modules, &module, open("/proc/self/exe", O_RDONLY)), 0);
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-		*reading = (struct time_share){.most_ns = steps[i].time};
+		*reading = (struct time_share){.most_ns = steps[i].time ? NS_PER_S : 0};
 		add_in_module(worker, 1);
 		batch_flush(&worker->batch);
 		cr_expect_eq(sent.frames, steps[i].frames, "step %zu: %u", i, sent.frames);

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "parse/dwarf_file.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const section_names[DWARF_SECTION_COUNT] = {
+    [DWARF_INFO] = ".debug_info",	  [DWARF_ABBREV] = ".debug_abbrev",
+    [DWARF_STR] = ".debug_str",		  [DWARF_STR_OFFSETS] = ".debug_str_offsets",
+    [DWARF_LINE] = ".debug_line",	  [DWARF_LINE_STR] = ".debug_line_str",
+    [DWARF_ADDR] = ".debug_addr",	  [DWARF_RANGES] = ".debug_ranges",
+    [DWARF_RNGLISTS] = ".debug_rnglists",
+};
+
+static int section_open(struct dwarf_file *file, const struct elf_image *image,
+			enum dwarf_section_kind kind, size_t cap)
+{
+	const struct elf_section *found = elf_image_find_section(image, section_names[kind]);
+	struct dwarf_section *section = &file->sections[kind];
+	uint8_t *contents;
+	size_t length;
+
+	if (!found || found->type == SHT_NOBITS || found->size == 0)
+		return 0;
+	section->offset = found->offset;
+	section->size = found->size;
+	if (!(found->flags & SHF_COMPRESSED))
+		return 0;
+	const int r = elf_image_read_section(image, found, cap - file->bytes, &contents, &length);
+	if (r < 0)
+		return r;
+	section->contents = contents;
+	section->buffer = (struct elf_buffer){contents, length};
+	section->offset = 0;
+	section->size = length;
+	file->bytes += length;
+	return 0;
+}
+
+int dwarf_file_open(struct dwarf_file *file, const struct elf_image *image, size_t cap)
+{
+	*file = (struct dwarf_file){.code_start = UINT64_MAX};
+	for (unsigned int i = 0; i < image->segment_count; i++) {
+		const struct elf_segment *segment = &image->segments[i];
+
+		if (!segment->executable || segment->file_size > UINT64_MAX - segment->vaddr)
+			continue;
+		if (segment->vaddr < file->code_start)
+			file->code_start = segment->vaddr;
+		if (segment->vaddr + segment->file_size > file->code_end)
+			file->code_end = segment->vaddr + segment->file_size;
+	}
+	if (file->code_end <= file->code_start || file->code_end - file->code_start > UINT32_MAX)
+		return -ENOENT;
+	for (unsigned int kind = 0; kind < DWARF_SECTION_COUNT; kind++) {
+		const int r = section_open(file, image, kind, cap);
+
+		if (r < 0) {
+			dwarf_file_close(file);
+			return r;
+		}
+	}
+	if (file->sections[DWARF_INFO].size && file->sections[DWARF_ABBREV].size)
+		return 0;
+	dwarf_file_close(file);
+	return -ENOENT;
+}
+
+void dwarf_file_close(struct dwarf_file *file)
+{
+	for (unsigned int kind = 0; kind < DWARF_SECTION_COUNT; kind++)
+		free(file->sections[kind].contents);
+	*file = (struct dwarf_file){0};
+}
+
+bool dwarf_pay(struct dwarf_reader *reader, uint64_t cost)
+{
+	if (cost > reader->left) {
+		reader->left = 0;
+		return false;
+	}
+	reader->left -= cost;
+	return true;
+}
+
+/* Returns where the bytes of a section come from. They start at section->offset there. */
+static struct elf_source section_source(const struct dwarf_reader *reader,
+					struct dwarf_section *section)
+{
+	return section->contents ? elf_source_from_buffer(&section->buffer) : *reader->source;
+}
+
+bool dwarf_read(struct dwarf_reader *reader, enum dwarf_section_kind kind, uint64_t offset,
+		void *bytes, size_t length)
+{
+	struct dwarf_section *section = &reader->file->sections[kind];
+	const struct elf_source source = section_source(reader, section);
+	uint64_t from;
+
+	return offset <= section->size && length <= section->size - offset &&
+	       !__builtin_add_overflow(section->offset, offset, &from) &&
+	       dwarf_pay(reader, DWARF_READ_COST + length) &&
+	       source.read(source.context, from, bytes, length) == 0;
+}
+
+bool dwarf_read_number(struct dwarf_reader *reader, enum dwarf_section_kind kind, uint64_t offset,
+		       unsigned int size, uint64_t *number)
+{
+	uint64_t value = 0;
+
+	if (size > sizeof(value) || !dwarf_read(reader, kind, offset, &value, size))
+		return false;
+	*number = value;
+	return true;
+}
+
+void dwarf_read_text(struct dwarf_reader *reader, enum dwarf_section_kind kind, uint64_t offset,
+		     char *text, size_t room)
+{
+	const uint64_t size = reader->file->sections[kind].size;
+	size_t length = room - 1;
+
+	text[0] = 0;
+	if (offset >= size)
+		return;
+	if (length > size - offset)
+		length = (size_t)(size - offset);
+	if (!dwarf_read(reader, kind, offset, text, length))
+		length = 0;
+	text[length] = 0;
+}
+
+void dwarf_window_init(struct dwarf_reader *reader, enum dwarf_section_kind kind, size_t step,
+		       struct elf_window *window)
+{
+	struct dwarf_section *section = &reader->file->sections[kind];
+	const struct elf_source source = section_source(reader, section);
+
+	elf_window_init(window, &source, section->offset, section->size);
+	window->step = step;
+}

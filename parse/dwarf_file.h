@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sections of an ELF file that hold DWARF debug information, and bounded reads of them.
+ * Pure: bytes come through an elf_source, and may be forged or change at any moment.
+ *
+ * The other parsers of DWARF (parse/dwarf_*.h) build on this one:
+ * - dwarf_unit.h decodes units and their entries,
+ * - dwarf_ranges.h decodes the addresses that an entry covers,
+ * - dwarf_units.h finds the unit of an address,
+ * - dwarf_functions.h finds the function of an address, and those that are inlined there,
+ * - dwarf_lines.h finds file and line of an address.
+ *
+ * Everything that they do is paid from one account (struct dwarf_reader), so the file cannot decide
+ * how long a caller is busy.
+ */
+#ifndef PARSE_DWARF_FILE_H
+#define PARSE_DWARF_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "parse/elf_image.h"
+#include "parse/elf_window.h"
+
+/* DWARF 5, 7.5 to 7.29; .debug_ranges is DWARF 4, 2.17.3. */
+enum dwarf_section_kind {
+	DWARF_INFO,
+	DWARF_ABBREV,
+	DWARF_STR,
+	DWARF_STR_OFFSETS,
+	DWARF_LINE,
+	DWARF_LINE_STR,
+	DWARF_ADDR,
+	DWARF_RANGES,
+	DWARF_RNGLISTS,
+	DWARF_SECTION_COUNT,
+};
+
+struct dwarf_section {
+	uint64_t offset, size;	  /* in the file; size 0: the file does not have it */
+	void *contents;		  /* of a compressed section; NULL: they are read from the file */
+	struct elf_buffer buffer; /* the same, as a source */
+};
+
+struct dwarf_file {
+	struct dwarf_section sections[DWARF_SECTION_COUNT];
+	uint64_t code_start, code_end; /* addresses of all executable segments, as linked */
+	size_t bytes;		       /* of memory that the contents take */
+};
+
+/* Who reads, and how much may still be read. */
+struct dwarf_reader {
+	struct dwarf_file *file;
+	const struct elf_source *source;
+	/* About one for each byte that is decoded, and DWARF_READ_COST for each read from the file.
+	 * Nothing is read any more once it is used up. */
+	uint64_t left;
+};
+
+enum {
+	DWARF_READ_COST = 128,
+};
+
+/* Finds the sections. Compressed ones are decompressed; all of them together take at most `cap`
+ * bytes of memory. Returns 0; -ENOENT: there is no debug information that can be used; -EFBIG;
+ * -EBADMSG: a section cannot be decompressed; -ENOMEM; or the source's error. The caller closes the
+ * file after success. */
+int dwarf_file_open(struct dwarf_file *file, const struct elf_image *image, size_t cap);
+void dwarf_file_close(struct dwarf_file *file);
+
+/* Subtracts the cost of some work. Returns false if that is more than what is left. */
+bool dwarf_pay(struct dwarf_reader *reader, uint64_t cost);
+
+/* Copies bytes of a section. Returns false if it ends before, or cannot be read. */
+bool dwarf_read(struct dwarf_reader *reader, enum dwarf_section_kind kind, uint64_t offset,
+		void *bytes, size_t length);
+
+/* Reads a number of `size` bytes, 1 to 8. */
+bool dwarf_read_number(struct dwarf_reader *reader, enum dwarf_section_kind kind, uint64_t offset,
+		       unsigned int size, uint64_t *number);
+
+/* Copies a string. It is cut if it does not fit into `room` bytes with its NUL, and empty if it
+ * cannot be read. It may hold any bytes. */
+void dwarf_read_text(struct dwarf_reader *reader, enum dwarf_section_kind kind, uint64_t offset,
+		     char *text, size_t room);
+
+/* Starts a window over a section, which reads `step` bytes at once. It is empty if the file does
+ * not have the section. The caller ends it. */
+void dwarf_window_init(struct dwarf_reader *reader, enum dwarf_section_kind kind, size_t step,
+		       struct elf_window *window);
+
+#endif

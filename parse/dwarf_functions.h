@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The functions of a unit, and the calls that the compiler inlined into them.
+ *
+ * How this works. A function with code is an entry with the tag DW_TAG_subprogram and addresses. An
+ * index of them is built when the unit is first needed. Below a function are blocks and inlined
+ * calls, each with the addresses of its code: those that have the address in question lead from the
+ * function to the innermost inlined one. An inlined call has no name, but refers to an entry that
+ * has one, and says where the call was.
+ *
+ * Example: main() calls run() in line 20, and that calls add() in line 9; both were inlined.
+ *
+ *	DW_TAG_subprogram           main  0x1000 - 0x1080
+ *	  DW_TAG_inlined_subroutine run   0x1010 - 0x1060   called in line 20
+ *	    DW_TAG_lexical_block          0x1020 - 0x1050
+ *	      DW_TAG_inlined_subroutine add 0x1024 - 0x1030 called in line 9
+ *
+ * For 0x1028, the calls are add, called in line 9; run, called in line 20; and main.
+ */
+#ifndef PARSE_DWARF_FUNCTIONS_H
+#define PARSE_DWARF_FUNCTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "parse/dwarf_unit.h"
+
+enum {
+	/* Functions at one address; beyond it, the outermost are shown. clang inlines chains of
+	 * some 30 small functions in C++ with templates. */
+	DWARF_CALLS_MAX = 48,
+};
+
+struct dwarf_function {
+	uint64_t start, end;
+	uint64_t entry; /* in .debug_info */
+};
+
+struct dwarf_functions {
+	struct dwarf_function *items; /* sorted by start */
+	size_t count, capacity;
+	uint64_t at; /* the next entry to read; 0: none was read */
+	bool complete;
+};
+
+/* A function at an address. */
+struct dwarf_call {
+	uint64_t entry;		       /* whose name is that of the function */
+	uint64_t call_file, call_line; /* where it was called, if it is inlined; 0 if unknown */
+};
+
+struct dwarf_calls {
+	unsigned int count; /* at least 1; the innermost inlined function comes first */
+	struct dwarf_call items[DWARF_CALLS_MAX];
+};
+
+/* Reads entries until all are read or the reader's account is used up, which functions->complete
+ * tells. A malformed entry ends the index. Returns 0; -E2BIG: there are too many; or -ENOMEM. */
+int dwarf_functions_read(struct dwarf_functions *functions, struct dwarf_reader *reader,
+			 const struct dwarf_unit *unit, const struct dwarf_abbrevs *abbrevs);
+void dwarf_functions_free(struct dwarf_functions *functions);
+size_t dwarf_functions_bytes(const struct dwarf_functions *functions);
+
+/* Finds the functions at an address, in a complete index. Returns false, with `calls` undefined, if
+ * there is none, or its entry cannot be read. */
+bool dwarf_functions_find(const struct dwarf_functions *functions, struct dwarf_reader *reader,
+			  const struct dwarf_unit *unit, const struct dwarf_abbrevs *abbrevs,
+			  uint64_t vaddr, struct dwarf_calls *calls);
+
+#endif

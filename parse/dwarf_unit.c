@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "parse/dwarf_unit.h"
+
+#include <dwarf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/array.h"
+#include "common/search.h"
+
+enum {
+	/* Real units have up to some thousand abbreviations with ten attributes each. */
+	ABBREVS_MAX = 1 << 16,
+	ABBREV_ATTRIBUTES_MAX = 1 << 18,
+	/* Bytes that are usually enough for an entry, and more than any has: blocks and strings are
+	 * inside it. */
+	ENTRY_BYTES = 2048,
+	ENTRY_BYTES_MAX = 1 << 20,
+	ENTRY_COST = 16,
+	HEADER_BYTES_MAX = 64,
+	ABBREVS_STEP = 4096,
+	FIRST_ABBREV_BYTES = 128,
+};
+
+/* --- units --- */
+
+static void header_read(struct cursor *c, struct dwarf_unit *unit)
+{
+	unit->encoding.version = cursor_u16(c);
+	unit->type = DW_UT_compile;
+	if (unit->encoding.version >= 5) {
+		unit->type = cursor_u8(c);
+		unit->encoding.address_bytes = cursor_u8(c);
+	}
+	unit->abbrevs = unit->encoding.offset_bytes == 8 ? cursor_u64(c) : cursor_u32(c);
+	if (unit->encoding.version < 5)
+		unit->encoding.address_bytes = cursor_u8(c);
+	if (unit->type == DW_UT_skeleton || unit->type == DW_UT_split_compile)
+		cursor_u64(c); /* dwo_id */
+	if (unit->type == DW_UT_type || unit->type == DW_UT_split_type) {
+		cursor_u64(c); /* type_signature */
+		cursor_skip(c, unit->encoding.offset_bytes);
+	}
+}
+
+bool dwarf_unit_read(struct dwarf_reader *reader, uint64_t offset, struct dwarf_unit *unit)
+{
+	const uint64_t size = reader->file->sections[DWARF_INFO].size;
+	uint8_t bytes[HEADER_BYTES_MAX] = {0};
+
+	if (offset >= size)
+		return false;
+	const size_t room = size - offset < sizeof(bytes) ? (size_t)(size - offset) : sizeof(bytes);
+	if (!dwarf_read(reader, DWARF_INFO, offset, bytes, room))
+		return false;
+
+	struct cursor c = cursor_init(bytes, room);
+	uint64_t length = cursor_u32(&c);
+	*unit =
+	    (struct dwarf_unit){.offset = offset, .encoding = {.unit = offset, .offset_bytes = 4}};
+	if (length == UINT32_MAX) { /* the 64-bit format: DWARF 5, 7.4 */
+		length = cursor_u64(&c);
+		unit->encoding.offset_bytes = 8;
+	}
+	if (c.failed || length > size - offset - cursor_offset(&c))
+		return false;
+	unit->end = offset + cursor_offset(&c) + length;
+	header_read(&c, unit);
+	unit->entries = offset + cursor_offset(&c);
+	return !c.failed && unit->entries <= unit->end && unit->encoding.version >= 2 &&
+	       unit->encoding.version <= 5 && unit->encoding.address_bytes == sizeof(uint64_t);
+}
+
+bool dwarf_unit_read_root(struct dwarf_reader *reader, struct dwarf_unit *unit,
+			  const struct dwarf_abbrevs *abbrevs)
+{
+	struct elf_window info;
+	struct dwarf_entry *root = &unit->root;
+
+	dwarf_window_init(reader, DWARF_INFO, ENTRY_BYTES, &info);
+	const bool read = dwarf_entry_read(reader, unit, abbrevs, &info, unit->entries, root);
+	elf_window_fini(&info);
+	if (!read || !root->tag)
+		return false;
+
+	const struct dwarf_value *values = root->values;
+	unit->encoding.str_offsets_base = values[DWARF_STR_OFFSETS_BASE].number;
+	unit->encoding.addr_base = values[DWARF_ADDR_BASE].number;
+	unit->rnglists_base = values[DWARF_RNGLISTS_BASE].number;
+	if (!dwarf_value_address(reader, &unit->encoding, &values[DWARF_LOW_PC], &unit->base))
+		unit->base = 0;
+	return true;
+}
+
+/* --- abbreviations --- */
+
+/* Which of the kept attributes a DW_AT_* is. */
+static uint8_t attribute_kept(uint64_t name)
+{
+	switch (name) {
+	case DW_AT_low_pc:
+		return DWARF_LOW_PC;
+	case DW_AT_high_pc:
+		return DWARF_HIGH_PC;
+	case DW_AT_ranges:
+		return DWARF_RANGE_LIST;
+	case DW_AT_name:
+		return DWARF_NAME;
+	case DW_AT_linkage_name:
+	case DW_AT_MIPS_linkage_name:
+		return DWARF_LINKAGE_NAME;
+	case DW_AT_abstract_origin:
+	case DW_AT_specification:
+		return DWARF_ORIGIN;
+	case DW_AT_sibling:
+		return DWARF_SIBLING;
+	case DW_AT_call_file:
+		return DWARF_CALL_FILE;
+	case DW_AT_call_line:
+		return DWARF_CALL_LINE;
+	case DW_AT_decl_line:
+		return DWARF_DECL_LINE;
+	case DW_AT_stmt_list:
+		return DWARF_STMT_LIST;
+	case DW_AT_comp_dir:
+		return DWARF_COMP_DIR;
+	case DW_AT_str_offsets_base:
+		return DWARF_STR_OFFSETS_BASE;
+	case DW_AT_addr_base:
+	case DW_AT_GNU_addr_base:
+		return DWARF_ADDR_BASE;
+	case DW_AT_rnglists_base:
+		return DWARF_RNGLISTS_BASE;
+	default:
+		return DWARF_ATTRIBUTE_COUNT;
+	}
+}
+
+static int abbrev_add_attribute(struct dwarf_abbrevs *abbrevs, uint64_t name, uint64_t form,
+				int64_t constant)
+{
+	const int r = ARRAY_RESERVE(abbrevs->attributes, abbrevs->attribute_capacity,
+				    abbrevs->attribute_count + 1, 64, ABBREV_ATTRIBUTES_MAX);
+
+	if (r < 0 || form > UINT16_MAX)
+		return r == -ENOMEM ? r : -EBADMSG;
+	abbrevs->attributes[abbrevs->attribute_count++] = (struct dwarf_abbrev_attribute){
+	    .form = (uint16_t)form, .kept = attribute_kept(name), .constant = constant};
+	return 0;
+}
+
+/* Reads an abbreviation. Returns 1; 0 at the end of the table; or an error. */
+static int abbrev_read(struct cursor *c, struct dwarf_abbrevs *abbrevs)
+{
+	struct dwarf_abbrev abbrev = {.first = (uint32_t)abbrevs->attribute_count};
+
+	abbrev.code = cursor_uleb128(c);
+	if (c->failed || abbrev.code == 0)
+		return c->failed ? -EBADMSG : 0;
+	const uint64_t tag = cursor_uleb128(c);
+	abbrev.has_children = cursor_u8(c) == DW_CHILDREN_yes;
+	for (;;) {
+		const uint64_t name = cursor_uleb128(c);
+		const uint64_t form = cursor_uleb128(c);
+		const int64_t constant = form == DW_FORM_implicit_const ? cursor_sleb128(c) : 0;
+
+		if (c->failed || tag == 0 || tag > UINT16_MAX)
+			return -EBADMSG;
+		if (name == 0 && form == 0)
+			break;
+		const int r = abbrev_add_attribute(abbrevs, name, form, constant);
+		if (r < 0)
+			return r;
+	}
+	abbrev.tag = (uint16_t)tag;
+	abbrev.count = (uint32_t)abbrevs->attribute_count - abbrev.first;
+	const int r =
+	    ARRAY_RESERVE(abbrevs->items, abbrevs->capacity, abbrevs->count + 1, 16, ABBREVS_MAX);
+	if (r < 0)
+		return r == -ENOMEM ? r : -EBADMSG;
+	abbrevs->items[abbrevs->count++] = abbrev;
+	return 1;
+}
+
+static int compare_abbrevs(const void *a, const void *b)
+{
+	const struct dwarf_abbrev *x = a, *y = b;
+
+	return (x->code > y->code) - (x->code < y->code);
+}
+
+/* Reads abbreviations from one buffer after the other: what is cut off at the end of a buffer is
+ * read again at the start of the next one. */
+static int abbrevs_read(struct dwarf_reader *reader, struct elf_window *window, uint64_t at,
+			bool only_first, struct dwarf_abbrevs *abbrevs)
+{
+	uint64_t need = window->step;
+
+	for (;;) {
+		const uint64_t left = at < window->length ? window->length - at : 0;
+		struct cursor c;
+
+		if (need > left)
+			need = left;
+		if (!need || elf_window_get(window, at, need, &c) < 0 ||
+		    !dwarf_pay(reader, DWARF_READ_COST + need))
+			return -EBADMSG;
+		const struct dwarf_abbrevs before = *abbrevs;
+		int r = 1;
+		size_t done = 0;
+		while (r == 1 && !(only_first && abbrevs->count)) {
+			const size_t attributes = abbrevs->attribute_count;
+
+			r = abbrev_read(&c, abbrevs);
+			if (c.failed)
+				abbrevs->attribute_count = attributes;
+			else
+				done = cursor_offset(&c);
+		}
+		if (!c.failed)
+			return r < 0 ? r : 0;
+		if (need == left || (abbrevs->count == before.count && need >= ENTRY_BYTES_MAX))
+			return -EBADMSG;
+		at += done;
+		need = abbrevs->count == before.count ? 2 * need : window->step;
+	}
+}
+
+int dwarf_abbrevs_read(struct dwarf_reader *reader, const struct dwarf_unit *unit, bool only_first,
+		       struct dwarf_abbrevs *abbrevs)
+{
+	struct elf_window window;
+
+	abbrevs->count = abbrevs->attribute_count = 0;
+	dwarf_window_init(reader, DWARF_ABBREV, only_first ? FIRST_ABBREV_BYTES : ABBREVS_STEP,
+			  &window);
+	const int r = abbrevs_read(reader, &window, unit->abbrevs, only_first, abbrevs);
+	elf_window_fini(&window);
+	if (r < 0)
+		return r;
+	for (size_t i = 1; i < abbrevs->count; i++) {
+		if (abbrevs->items[i - 1].code < abbrevs->items[i].code)
+			continue;
+		qsort(abbrevs->items, abbrevs->count, sizeof(abbrevs->items[0]), compare_abbrevs);
+		break;
+	}
+	return 0;
+}
+
+void dwarf_abbrevs_free(struct dwarf_abbrevs *abbrevs)
+{
+	free(abbrevs->items);
+	free(abbrevs->attributes);
+	*abbrevs = (struct dwarf_abbrevs){0};
+}
+
+size_t dwarf_abbrevs_bytes(const struct dwarf_abbrevs *abbrevs)
+{
+	return abbrevs->capacity * sizeof(abbrevs->items[0]) +
+	       abbrevs->attribute_capacity * sizeof(abbrevs->attributes[0]);
+}
+
+static const struct dwarf_abbrev *abbrev_find(const struct dwarf_abbrevs *abbrevs, uint64_t code)
+{
+	size_t at = (size_t)(code - 1);
+
+	/* Compilers count from one on. */
+	if (at >= abbrevs->count || abbrevs->items[at].code != code)
+		at = SEARCH_LOWER_BOUND(i, abbrevs->count, abbrevs->items[i].code < code);
+	return at < abbrevs->count && abbrevs->items[at].code == code ? &abbrevs->items[at] : NULL;
+}
+
+/* --- entries --- */
+
+/* Reads an entry of which the cursor has at least the start. */
+static void entry_decode(const struct dwarf_unit *unit, const struct dwarf_abbrevs *abbrevs,
+			 struct cursor *c, struct dwarf_entry *entry)
+{
+	const uint64_t code = cursor_uleb128(c);
+
+	entry->tag = 0;
+	entry->has_children = false;
+	if (code == 0)
+		return;
+	const struct dwarf_abbrev *abbrev = abbrev_find(abbrevs, code);
+	if (!abbrev) {
+		c->failed = true;
+		return;
+	}
+	entry->tag = abbrev->tag;
+	entry->has_children = abbrev->has_children;
+	memset(entry->values, 0, sizeof(entry->values));
+	for (uint32_t i = 0; i < abbrev->count && !c->failed; i++) {
+		const struct dwarf_abbrev_attribute *attribute =
+		    &abbrevs->attributes[abbrev->first + i];
+		struct dwarf_value value = {.form = attribute->form,
+					    .number = (uint64_t)attribute->constant};
+
+		if (attribute->kept == DWARF_ATTRIBUTE_COUNT) {
+			dwarf_value_skip(c, &unit->encoding, attribute->form);
+			continue;
+		}
+		dwarf_value_read(c, &unit->encoding, entry->offset, &value);
+		entry->values[attribute->kept] = value;
+	}
+}
+
+bool dwarf_entry_read(struct dwarf_reader *reader, const struct dwarf_unit *unit,
+		      const struct dwarf_abbrevs *abbrevs, struct elf_window *info, uint64_t offset,
+		      struct dwarf_entry *entry)
+{
+	if (offset < unit->entries || offset >= unit->end || reader->left == 0)
+		return false;
+	const uint64_t left = unit->end - offset;
+	uint64_t need = left < ENTRY_BYTES ? left : ENTRY_BYTES;
+
+	entry->offset = offset;
+	for (;;) {
+		struct cursor c;
+
+		if (elf_window_get(info, offset, need, &c) < 0)
+			return false;
+		if (cursor_left(&c) > left)
+			c.end = c.at + left;
+		entry_decode(unit, abbrevs, &c, entry);
+		if (!c.failed) {
+			entry->next = offset + cursor_offset(&c);
+			dwarf_pay(reader, ENTRY_COST + cursor_offset(&c));
+			return true;
+		}
+		if (need >= left || need >= ENTRY_BYTES_MAX ||
+		    !dwarf_pay(reader, DWARF_READ_COST + need))
+			return false;
+		need = left < ENTRY_BYTES_MAX ? left : ENTRY_BYTES_MAX;
+	}
+}
+
+uint64_t dwarf_entry_skip(const struct dwarf_unit *unit, const struct dwarf_entry *entry)
+{
+	uint64_t sibling;
+
+	if (entry->has_children &&
+	    dwarf_value_reference(&unit->encoding, &entry->values[DWARF_SIBLING], &sibling) &&
+	    sibling >= entry->next && sibling <= unit->end)
+		return sibling;
+	return entry->next;
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "parse/dwarf_value.h"
+
+#include <dwarf.h>
+#include <string.h>
+
+/* Returns the bytes of a value with a fixed size, or -1. */
+static int form_bytes(const struct dwarf_encoding *encoding, uint64_t form)
+{
+	switch (form) {
+	case DW_FORM_flag_present:
+	case DW_FORM_implicit_const:
+		return 0;
+	case DW_FORM_data1:
+	case DW_FORM_ref1:
+	case DW_FORM_flag:
+	case DW_FORM_strx1:
+	case DW_FORM_addrx1:
+		return 1;
+	case DW_FORM_data2:
+	case DW_FORM_ref2:
+	case DW_FORM_strx2:
+	case DW_FORM_addrx2:
+		return 2;
+	case DW_FORM_strx3:
+	case DW_FORM_addrx3:
+		return 3;
+	case DW_FORM_data4:
+	case DW_FORM_ref4:
+	case DW_FORM_strx4:
+	case DW_FORM_addrx4:
+	case DW_FORM_ref_sup4:
+		return 4;
+	case DW_FORM_data8:
+	case DW_FORM_ref8:
+	case DW_FORM_ref_sig8:
+	case DW_FORM_ref_sup8:
+		return 8;
+	case DW_FORM_data16:
+		return 16;
+	case DW_FORM_addr:
+		return encoding->address_bytes;
+	case DW_FORM_ref_addr: /* DWARF 2 has an address there */
+		return encoding->version < 3 ? encoding->address_bytes : encoding->offset_bytes;
+	case DW_FORM_strp:
+	case DW_FORM_line_strp:
+	case DW_FORM_strp_sup:
+	case DW_FORM_sec_offset:
+	case DW_FORM_GNU_ref_alt:
+	case DW_FORM_GNU_strp_alt:
+		return encoding->offset_bytes;
+	default:
+		return -1;
+	}
+}
+
+/* Skips a value whose size is in it. Returns false if the form is not one of these. */
+static bool skip_variable(struct cursor *c, uint64_t form)
+{
+	switch (form) {
+	case DW_FORM_block1:
+		cursor_skip(c, cursor_u8(c));
+		return true;
+	case DW_FORM_block2:
+		cursor_skip(c, cursor_u16(c));
+		return true;
+	case DW_FORM_block4:
+		cursor_skip(c, cursor_u32(c));
+		return true;
+	case DW_FORM_block:
+	case DW_FORM_exprloc:
+		cursor_skip(c, cursor_uleb128(c));
+		return true;
+	case DW_FORM_string:
+		cursor_string(c);
+		return true;
+	case DW_FORM_sdata:
+		cursor_sleb128(c);
+		return true;
+	case DW_FORM_udata:
+	case DW_FORM_ref_udata:
+	case DW_FORM_strx:
+	case DW_FORM_addrx:
+	case DW_FORM_loclistx:
+	case DW_FORM_rnglistx:
+	case DW_FORM_GNU_addr_index:
+	case DW_FORM_GNU_str_index:
+		cursor_uleb128(c);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Returns the form that an indirect one stands for. It cannot be indirect again, nor a constant
+ * that is in the abbreviation. */
+static uint64_t form_resolve(struct cursor *c, uint64_t form)
+{
+	if (form != DW_FORM_indirect)
+		return form;
+	form = cursor_uleb128(c);
+	if (form == DW_FORM_indirect || form == DW_FORM_implicit_const || form > UINT16_MAX)
+		c->failed = true;
+	return form;
+}
+
+void dwarf_value_skip(struct cursor *c, const struct dwarf_encoding *encoding, uint64_t form)
+{
+	form = form_resolve(c, form);
+	const int bytes = form_bytes(encoding, form);
+
+	if (bytes >= 0)
+		cursor_skip(c, (uint64_t)bytes);
+	else if (!skip_variable(c, form))
+		c->failed = true;
+}
+
+/* Reads a number of some bytes. Of more than eight, zero. */
+static uint64_t number_read(struct cursor *c, uint64_t bytes)
+{
+	const uint8_t *from = cursor_take(c, bytes);
+	uint64_t number = 0;
+
+	if (from && bytes <= sizeof(number))
+		memcpy(&number, from, bytes);
+	return number;
+}
+
+void dwarf_value_read(struct cursor *c, const struct dwarf_encoding *encoding, uint64_t start,
+		      struct dwarf_value *value)
+{
+	const uint64_t form = form_resolve(c, value->form);
+	const int bytes = form_bytes(encoding, form);
+
+	if (c->failed)
+		return;
+	value->form = (uint16_t)form;
+	if (form == DW_FORM_implicit_const)
+		return;
+	if (bytes >= 0) {
+		value->number = number_read(c, (uint64_t)bytes);
+		return;
+	}
+	switch (form) {
+	case DW_FORM_sdata:
+		value->number = (uint64_t)cursor_sleb128(c);
+		return;
+	case DW_FORM_udata:
+	case DW_FORM_ref_udata:
+	case DW_FORM_strx:
+	case DW_FORM_addrx:
+	case DW_FORM_rnglistx:
+	case DW_FORM_GNU_addr_index:
+	case DW_FORM_GNU_str_index:
+		value->number = cursor_uleb128(c);
+		return;
+	case DW_FORM_string:
+		value->number = start + cursor_offset(c);
+		break;
+	default:
+		value->number = 0;
+	}
+	if (!skip_variable(c, form))
+		c->failed = true;
+}
+
+bool dwarf_value_find_text(struct dwarf_reader *reader, const struct dwarf_encoding *encoding,
+			   const struct dwarf_value *value, enum dwarf_section_kind own,
+			   enum dwarf_section_kind *kind, uint64_t *offset)
+{
+	uint64_t at;
+
+	*offset = value->number;
+	switch (value->form) {
+	case DW_FORM_string:
+		*kind = own;
+		return true;
+	case DW_FORM_line_strp:
+		*kind = DWARF_LINE_STR;
+		return true;
+	case DW_FORM_strp:
+		*kind = DWARF_STR;
+		return true;
+	case DW_FORM_strx:
+	case DW_FORM_strx1:
+	case DW_FORM_strx2:
+	case DW_FORM_strx3:
+	case DW_FORM_strx4:
+		*kind = DWARF_STR;
+		return !__builtin_mul_overflow(value->number, encoding->offset_bytes, &at) &&
+		       !__builtin_add_overflow(at, encoding->str_offsets_base, &at) &&
+		       dwarf_read_number(reader, DWARF_STR_OFFSETS, at, encoding->offset_bytes,
+					 offset);
+	default:
+		return false;
+	}
+}
+
+bool dwarf_value_address(struct dwarf_reader *reader, const struct dwarf_encoding *encoding,
+			 const struct dwarf_value *value, uint64_t *vaddr)
+{
+	uint64_t at;
+
+	switch (value->form) {
+	case DW_FORM_addr:
+		*vaddr = value->number;
+		return true;
+	case DW_FORM_addrx:
+	case DW_FORM_addrx1:
+	case DW_FORM_addrx2:
+	case DW_FORM_addrx3:
+	case DW_FORM_addrx4:
+		return !__builtin_mul_overflow(value->number, encoding->address_bytes, &at) &&
+		       !__builtin_add_overflow(at, encoding->addr_base, &at) &&
+		       dwarf_read_number(reader, DWARF_ADDR, at, encoding->address_bytes, vaddr);
+	default:
+		return false;
+	}
+}
+
+bool dwarf_value_reference(const struct dwarf_encoding *encoding, const struct dwarf_value *value,
+			   uint64_t *offset)
+{
+	switch (value->form) {
+	case DW_FORM_ref1:
+	case DW_FORM_ref2:
+	case DW_FORM_ref4:
+	case DW_FORM_ref8:
+	case DW_FORM_ref_udata:
+		return !__builtin_add_overflow(encoding->unit, value->number, offset);
+	case DW_FORM_ref_addr:
+		*offset = value->number;
+		return true;
+	default:
+		return false;
+	}
+}

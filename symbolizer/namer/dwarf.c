@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names code by DWARF debug information: functions, inlined calls, files and lines.
+ *
+ * How this works. The index of units (parse/dwarf_units.h) leads from an address to a unit. The
+ * unit is opened: its abbreviations, its functions and its lines are read. The functions lead to
+ * the calls at the address, and each call to an entry with a name, often by way of others: an
+ * inlined call refers to the function as it was written, and that may refer to its declaration in a
+ * class. A name that the linker uses is preferred, since it has the namespace and the class.
+ *
+ * All of this is done in parts that take some milliseconds: an account limits each call of
+ * dwarf_name(), and what was read until then is kept. Units stay open, until others need their
+ * memory.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "parse/dwarf_functions.h"
+#include "parse/dwarf_lines.h"
+#include "parse/dwarf_units.h"
+#include "symbolizer/namer/namer.h"
+
+enum {
+	TEXT_BYTES = 1024, /* of a name or a path; longer ones are cut */
+	/* Open units, and the memory that they may take together. All 175 units of CPython take
+	 * 7 MB. */
+	OPEN_MAX = 256,
+	OPEN_BYTES_MAX = 8 << 20,
+	/* Memory for compressed sections of a file. */
+	CONTENTS_BYTES_MAX = 16 << 20,
+	/* What a lookup may cost (struct dwarf_reader), about 10 ms, and what must be left of that
+	 * for a lookup in a unit that is open. */
+	LOOKUP_COST = 4 << 20,
+	FIND_COST = 2 << 20,
+	/* Entries from an inlined call to the name: real ones need three. */
+	ORIGINS_MAX = 8,
+	NAME_STEP = 512, /* bytes of an entry that are read at once */
+};
+_Static_assert((int)DWARF_CALLS_MAX <= (int)NAMED_FRAMES_MAX, "all calls fit");
+
+struct open_unit {
+	struct dwarf_unit unit;
+	struct dwarf_abbrevs abbrevs;
+	struct dwarf_functions functions;
+	struct dwarf_lines lines;
+	uint64_t used; /* by state->clock */
+	size_t bytes;  /* of memory that it took at its last use */
+};
+
+struct dwarf_state {
+	struct dwarf_file file;
+	struct dwarf_units units;
+	struct open_unit *open[OPEN_MAX]; /* NULL: a free place */
+	struct open_unit *present;	  /* that of the present lookup, which stays open */
+	size_t open_bytes;		  /* of memory that all of them take */
+	uint64_t clock;			  /* counts uses of units */
+	bool is_unusable;		  /* there is too much of it */
+};
+
+/* --- units --- */
+
+static size_t unit_bytes(const struct open_unit *unit)
+{
+	return sizeof(*unit) + dwarf_abbrevs_bytes(&unit->abbrevs) +
+	       dwarf_functions_bytes(&unit->functions) + dwarf_lines_bytes(&unit->lines);
+}
+
+static void unit_close(struct open_unit *unit)
+{
+	if (!unit)
+		return;
+	dwarf_abbrevs_free(&unit->abbrevs);
+	dwarf_functions_free(&unit->functions);
+	dwarf_lines_free(&unit->lines);
+	free(unit);
+}
+
+/* Closes the unit that was not used for the longest time, and is neither the one of the present
+ * lookup nor the last one that was used. The last one takes its place, so that free places are at
+ * the end. Returns false if there is none. */
+static bool units_close_one(struct dwarf_state *state)
+{
+	unsigned int least = OPEN_MAX, count = 0;
+
+	for (; count < OPEN_MAX && state->open[count]; count++) {
+		const struct open_unit *unit = state->open[count];
+
+		if (unit != state->present && unit->used != state->clock &&
+		    (least == OPEN_MAX || unit->used < state->open[least]->used))
+			least = count;
+	}
+	if (least == OPEN_MAX)
+		return false;
+	state->open_bytes -= state->open[least]->bytes;
+	unit_close(state->open[least]);
+	state->open[least] = state->open[count - 1];
+	state->open[count - 1] = NULL;
+	return true;
+}
+
+/* Accounts for the memory of a unit that was just used, and closes others until all fit into the
+ * limit. */
+static void units_account(struct dwarf_state *state, struct open_unit *unit)
+{
+	state->open_bytes -= unit->bytes;
+	unit->bytes = unit_bytes(unit);
+	state->open_bytes += unit->bytes;
+	while (state->open_bytes > OPEN_BYTES_MAX && units_close_one(state))
+		;
+}
+
+/* Opens the unit at an offset, or finds it among the open ones. Returns NULL if it cannot be
+ * read. */
+static struct open_unit *unit_open(struct dwarf_state *state, struct dwarf_reader *reader,
+				   uint64_t offset)
+{
+	unsigned int i = 0;
+
+	for (; i < OPEN_MAX && state->open[i]; i++) {
+		if (state->open[i]->unit.offset == offset) {
+			state->open[i]->used = ++state->clock;
+			return state->open[i];
+		}
+	}
+	if (i == OPEN_MAX) {
+		units_close_one(state);
+		i--;
+	}
+	struct open_unit *unit = calloc(1, sizeof(*unit));
+	if (!unit || !dwarf_unit_read(reader, offset, &unit->unit) ||
+	    dwarf_abbrevs_read(reader, &unit->unit, false, &unit->abbrevs) < 0 ||
+	    !dwarf_unit_read_root(reader, &unit->unit, &unit->abbrevs)) {
+		unit_close(unit);
+		return NULL;
+	}
+	unit->used = ++state->clock;
+	state->open[i] = unit;
+	units_account(state, unit);
+	return unit;
+}
+
+/* Reads what a lookup in the unit needs. Returns 0; -EAGAIN: there is more to read; -ENOENT: it
+ * cannot be read. Lines may be missing, if there are too many. */
+static int unit_prepare(struct open_unit *unit, struct dwarf_reader *reader)
+{
+	if (!unit->functions.complete &&
+	    dwarf_functions_read(&unit->functions, reader, &unit->unit, &unit->abbrevs) < 0)
+		return -ENOENT;
+	if (!unit->functions.complete || reader->left < FIND_COST)
+		return -EAGAIN;
+	if (!unit->lines.complete && dwarf_lines_read(&unit->lines, reader, &unit->unit) < 0) {
+		dwarf_lines_free(&unit->lines);
+		unit->lines.started = unit->lines.complete = true;
+	}
+	return unit->lines.complete && reader->left >= FIND_COST ? 0 : -EAGAIN;
+}
+
+/* --- names --- */
+
+struct found_name {
+	char text[TEXT_BYTES];
+	bool mangled;
+	uint32_t start_line;
+};
+
+/* Takes what an entry has, where those before it had nothing. */
+static void name_take(struct dwarf_reader *reader, const struct dwarf_unit *unit,
+		      const struct dwarf_entry *entry, struct found_name *name)
+{
+	const uint64_t line = entry->values[DWARF_DECL_LINE].number;
+	enum dwarf_section_kind kind;
+	uint64_t offset;
+
+	if (!name->start_line && line <= UINT32_MAX)
+		name->start_line = (uint32_t)line;
+	if (dwarf_value_find_text(reader, &unit->encoding, &entry->values[DWARF_LINKAGE_NAME],
+				  DWARF_INFO, &kind, &offset)) {
+		char text[TEXT_BYTES];
+
+		/* Of Rust and C++. Others have names that are not demangled here. */
+		dwarf_read_text(reader, kind, offset, text, sizeof(text));
+		name->mangled = text[0] == '_' && (text[1] == 'Z' || text[1] == 'R');
+		if (name->mangled || !name->text[0])
+			memcpy(name->text, text, sizeof(text));
+	}
+	if (!name->text[0] &&
+	    dwarf_value_find_text(reader, &unit->encoding, &entry->values[DWARF_NAME], DWARF_INFO,
+				  &kind, &offset))
+		dwarf_read_text(reader, kind, offset, name->text, sizeof(name->text));
+}
+
+/* Finds the name of a function, starting with an entry of an open unit. */
+static bool name_find(struct dwarf_state *state, struct dwarf_reader *reader,
+		      struct open_unit *unit, uint64_t offset, struct found_name *name)
+{
+	struct dwarf_entry entry;
+	struct elf_window info;
+	uint64_t unit_offset;
+
+	name->text[0] = 0;
+	name->mangled = false;
+	name->start_line = 0;
+	dwarf_window_init(reader, DWARF_INFO, NAME_STEP, &info);
+	for (unsigned int i = 0; i < ORIGINS_MAX && !name->mangled; i++) {
+		if (offset < unit->unit.offset || offset >= unit->unit.end) {
+			if (!dwarf_units_find_offset(&state->units, offset, &unit_offset))
+				break;
+			unit = unit_open(state, reader, unit_offset);
+			if (!unit)
+				break;
+		}
+		if (!dwarf_entry_read(reader, &unit->unit, &unit->abbrevs, &info, offset, &entry) ||
+		    !entry.tag)
+			break;
+		name_take(reader, &unit->unit, &entry, name);
+		if (!dwarf_value_reference(&unit->unit.encoding, &entry.values[DWARF_ORIGIN],
+					   &offset))
+			break;
+	}
+	elf_window_fini(&info);
+	return name->text[0] != 0;
+}
+
+static void keep_path(struct dwarf_reader *reader, const struct open_unit *unit, uint64_t file,
+		      struct named_frames *frames, struct named_frame *frame)
+{
+	char path[TEXT_BYTES];
+
+	dwarf_line_names_path(&unit->lines.names, reader, &unit->unit.encoding,
+			      &unit->unit.root.values[DWARF_COMP_DIR], file, path, sizeof(path));
+	frame->file = named_frames_keep(frames, path, sizeof(path));
+}
+
+/* Names all calls. Those outside of the innermost one are where the next inner one was called. */
+static bool calls_name(struct dwarf_state *state, struct dwarf_reader *reader,
+		       struct open_unit *unit, uint64_t vaddr, const struct dwarf_calls *calls,
+		       struct named_frames *frames)
+{
+	const struct dwarf_line_row *row = dwarf_lines_find(&unit->lines, &state->file, vaddr);
+
+	for (unsigned int i = 0; i < calls->count; i++) {
+		const struct dwarf_call *inner = i ? &calls->items[i - 1] : NULL;
+		const uint64_t file = inner ? inner->call_file : row ? row->file : 0;
+		const uint64_t line = inner ? inner->call_line : row ? row->line : 0;
+		struct named_frame *frame = &frames->frames[frames->count];
+		struct found_name name;
+
+		if (!name_find(state, reader, unit, calls->items[i].entry, &name))
+			return false;
+		*frame = (struct named_frame){
+		    .function = named_frames_keep(frames, name.text, sizeof(name.text)),
+		    .mangled = name.mangled,
+		    .file = "",
+		    .line = line <= UINT32_MAX ? (uint32_t)line : 0,
+		    .start_line = name.start_line,
+		};
+		if (inner || row)
+			keep_path(reader, unit, file, frames, frame);
+		frames->count++;
+	}
+	return true;
+}
+
+/* Tells the line of code whose function is not described: assembly, or a function that the compiler
+ * found to be equal to another one. */
+static bool line_only(struct dwarf_reader *reader, struct open_unit *unit, uint64_t vaddr,
+		      struct named_frames *frames)
+{
+	const struct dwarf_line_row *row = dwarf_lines_find(&unit->lines, reader->file, vaddr);
+
+	if (!row)
+		return false;
+	frames->frames[0] = (struct named_frame){.function = "", .file = "", .line = row->line};
+	keep_path(reader, unit, row->file, frames, &frames->frames[0]);
+	frames->count = 1;
+	return true;
+}
+
+/* Names an address in a unit that is prepared. */
+static int unit_name(struct dwarf_state *state, struct dwarf_reader *reader, struct open_unit *unit,
+		     uint64_t vaddr, struct named_frames *frames)
+{
+	struct dwarf_calls calls;
+
+	if (!dwarf_functions_find(&unit->functions, reader, &unit->unit, &unit->abbrevs, vaddr,
+				  &calls))
+		return line_only(reader, unit, vaddr, frames) ? 0 : -ENOENT;
+	return calls_name(state, reader, unit, vaddr, &calls, frames) ? 0 : -ENOENT;
+}
+
+/* --- the namer --- */
+
+static int dwarf_open(const struct elf_image *image, void **state)
+{
+	struct dwarf_state *made = calloc(1, sizeof(*made));
+
+	if (!made)
+		return -ENOMEM;
+	const int r = dwarf_file_open(&made->file, image, CONTENTS_BYTES_MAX);
+	if (r < 0) {
+		free(made);
+		return r;
+	}
+	*state = made;
+	return 0;
+}
+
+static void dwarf_close(void *context)
+{
+	struct dwarf_state *state = context;
+
+	for (unsigned int i = 0; i < OPEN_MAX; i++)
+		unit_close(state->open[i]);
+	dwarf_units_free(&state->units);
+	dwarf_file_close(&state->file);
+	free(state);
+}
+
+static size_t dwarf_bytes(const void *context)
+{
+	const struct dwarf_state *state = context;
+
+	return sizeof(*state) + state->file.bytes + dwarf_units_bytes(&state->units) +
+	       state->open_bytes;
+}
+
+static int dwarf_name(void *context, const struct elf_source *source, uint64_t vaddr,
+		      struct named_frames *frames)
+{
+	struct dwarf_state *state = context;
+	struct dwarf_reader reader = {&state->file, source, LOOKUP_COST};
+	uint64_t offset;
+
+	state->present = NULL;
+	if (!state->is_unusable && !state->units.complete &&
+	    dwarf_units_read(&state->units, &reader) < 0) {
+		dwarf_units_free(&state->units);
+		state->is_unusable = true;
+	}
+	if (state->is_unusable)
+		return -ENOENT;
+	if (!state->units.complete || reader.left < FIND_COST)
+		return -EAGAIN;
+	if (!dwarf_units_find_code(&state->units, &state->file, vaddr, &offset))
+		return -ENOENT;
+	struct open_unit *unit = unit_open(state, &reader, offset);
+	if (!unit)
+		return -ENOENT;
+	state->present = unit;
+	const int r = unit_prepare(unit, &reader);
+	units_account(state, unit);
+	return r < 0 ? r : unit_name(state, &reader, unit, vaddr, frames);
+}
+
+const struct namer_ops namer_dwarf = {.kind = FRAME_KIND_NATIVE,
+				      .open = dwarf_open,
+				      .close = dwarf_close,
+				      .bytes = dwarf_bytes,
+				      .name = dwarf_name};

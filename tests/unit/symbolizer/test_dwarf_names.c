@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Functions, files and lines by debug information (symbolizer/namer/dwarf.c), compared with what
+ * libdw says about each byte of the code of fixture_inlined.cpp: by gcc and clang, in DWARF 4 and
+ * 5, compressed, and as an index that is built in many parts.
+ */
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "common/file_read.h"
+#include "symbolizer/namer/namer.h"
+
+enum {
+	TEXT_BYTES = 1024,
+	CODE_LEAST_BYTES = 2000, /* of each variant */
+	PARTS_MAX = 1000,
+	CALLS_MAX = 64,
+};
+
+struct variant {
+	char name[32];
+};
+
+struct opened {
+	int fd;
+	struct elf_source source;
+	struct elf_image image;
+	struct namer namer;
+};
+
+static void path_of(const char *name, char *path)
+{
+	snprintf(path, TEXT_BYTES, "%s/fixture_inlined_%s", FIXTURES, name);
+}
+
+static void open_file(struct opened *opened, const char *path)
+{
+	struct stat stat;
+
+	*opened = (struct opened){.fd = open(path, O_RDONLY | O_CLOEXEC)};
+	cr_assert_geq(opened->fd, 0, "%s", path);
+	cr_assert_eq(file_read_status(opened->fd, &stat), 0);
+	opened->source = (struct elf_source){
+	    .read = file_read_from, .context = &opened->fd, .size = (uint64_t)stat.st_size};
+	cr_assert_eq(elf_image_init(&opened->image, &opened->source), 0);
+	cr_assert_eq(namer_open(&opened->namer, &opened->image), 0);
+	cr_assert_eq(opened->namer.ops, &namer_dwarf, "%s", path);
+}
+
+static void close_file(struct opened *opened)
+{
+	namer_close(&opened->namer);
+	elf_image_fini(&opened->image);
+	close(opened->fd);
+}
+
+static int name(struct opened *opened, uint64_t vaddr, struct named_frames *frames)
+{
+	int r = -EAGAIN;
+
+	for (unsigned int i = 0; r == -EAGAIN && i < PARTS_MAX; i++)
+		r = namer_name(&opened->namer, &opened->source, vaddr, frames);
+	cr_assert_neq(r, -EAGAIN, "it must end");
+	return r;
+}
+
+/* --- what libdw says --- */
+
+static const char *libdw_function(Dwarf_Die *die)
+{
+	Dwarf_Attribute attribute;
+	const char *linkage =
+	    dwarf_formstring(dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute));
+
+	return linkage ? linkage : dwarf_diename(die);
+}
+
+static Dwarf_Word libdw_number(Dwarf_Die *die, unsigned int name)
+{
+	Dwarf_Attribute attribute;
+	Dwarf_Word number = 0;
+
+	if (dwarf_attr(die, name, &attribute))
+		dwarf_formudata(&attribute, &number);
+	return number;
+}
+
+/* Finds the entries below `parent` that have the address, from the function to the innermost
+ * inlined call. (dwarf_getscopes() does not look into namespaces.) Returns their number. */
+static unsigned int libdw_find(Dwarf_Die *parent, Dwarf_Addr vaddr, Dwarf_Die *found,
+			       unsigned int count)
+{
+	Dwarf_Die die;
+
+	if (dwarf_child(parent, &die))
+		return count;
+	do {
+		const int tag = dwarf_tag(&die);
+		const bool is_call = tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine;
+		unsigned int now = count;
+
+		if (tag != DW_TAG_namespace && dwarf_haspc(&die, vaddr) != 1)
+			continue;
+		cr_assert_lt(count, CALLS_MAX);
+		if (is_call)
+			found[now++] = die;
+		now = libdw_find(&die, vaddr, found, now);
+		if (now > count)
+			return now;
+	} while (dwarf_siblingof(&die, &die) == 0);
+	return count;
+}
+
+/* Writes the functions at an address: "FUNCTION FILE:LINE\n" for each, the innermost first. */
+static void libdw_describe(Dwarf_Die *unit, Dwarf_Addr vaddr, FILE *out)
+{
+	Dwarf_Line *row = dwarf_getsrc_die(unit, vaddr);
+	const char *file = row ? dwarf_linesrc(row, NULL, NULL) : NULL;
+	Dwarf_Die found[CALLS_MAX];
+	Dwarf_Files *files;
+	int line = 0;
+
+	if (row)
+		dwarf_lineno(row, &line);
+	cr_assert_eq(dwarf_getsrcfiles(unit, &files, NULL), 0);
+	for (unsigned int i = libdw_find(unit, vaddr, found, 0); i-- > 0;) {
+		Dwarf_Die *die = &found[i];
+
+		fprintf(out, "%s %s:%d\n", libdw_function(die), file ? file : "", line);
+		file = dwarf_filesrc(files, libdw_number(die, DW_AT_call_file), NULL, NULL);
+		line = (int)libdw_number(die, DW_AT_call_line);
+	}
+}
+
+static void describe(const struct named_frames *frames, FILE *out)
+{
+	for (unsigned int i = 0; i < frames->count && frames->frames[i].function[0]; i++)
+		fprintf(out, "%s %s:%u\n", frames->frames[i].function, frames->frames[i].file,
+			frames->frames[i].line);
+}
+
+/* Compares all addresses of a range. Returns how many were described. */
+static unsigned int compare_range(struct opened *opened, Dwarf_Die *unit, Dwarf_Addr start,
+				  Dwarf_Addr end)
+{
+	static struct named_frames frames;
+	unsigned int described = 0;
+
+	for (Dwarf_Addr vaddr = start; vaddr < end; vaddr++) {
+		char ours[8192] = "", theirs[8192] = "";
+		FILE *out = fmemopen(theirs, sizeof(theirs), "w");
+
+		libdw_describe(unit, vaddr, out);
+		fclose(out);
+		out = fmemopen(ours, sizeof(ours), "w");
+		if (name(opened, vaddr, &frames) == 0)
+			describe(&frames, out);
+		fclose(out);
+		cr_assert_str_eq(ours, theirs, "0x%lx\nours:\n%s\nlibdw:\n%s", vaddr, ours, theirs);
+		described += theirs[0] != 0;
+	}
+	return described;
+}
+
+static unsigned int compare_file(struct opened *opened)
+{
+	Dwarf *dwarf = dwarf_begin(opened->fd, DWARF_C_READ);
+	unsigned int described = 0;
+	Dwarf_CU *cu = NULL;
+	Dwarf_Die unit;
+
+	cr_assert_not_null(dwarf);
+	while (dwarf_get_units(dwarf, cu, &cu, NULL, NULL, &unit, NULL) == 0) {
+		Dwarf_Addr base, start, end;
+		ptrdiff_t at = 0;
+
+		while ((at = dwarf_ranges(&unit, at, &base, &start, &end)) > 0)
+			described += compare_range(opened, &unit, start, end);
+	}
+	dwarf_end(dwarf);
+	return described;
+}
+
+ParameterizedTestParameters(dwarf_names, are_those_of_libdw)
+{
+	static struct variant variants[] = {{"gcc_5"},	 {"gcc_4"},   {"gcc_z"},
+					    {"gcc_lto"}, {"clang_5"}, {"clang_4"}};
+
+	return cr_make_param_array(struct variant, variants,
+				   sizeof(variants) / sizeof(variants[0]));
+}
+
+ParameterizedTest(struct variant *variant, dwarf_names, are_those_of_libdw)
+{
+	struct opened opened;
+	char path[TEXT_BYTES];
+
+	path_of(variant->name, path);
+	open_file(&opened, path);
+	cr_expect_gt(compare_file(&opened), CODE_LEAST_BYTES, "%s", path);
+	close_file(&opened);
+}
+
+/* --- one file --- */
+
+/* Returns the address of a function, by its name in libdw. */
+static uint64_t address_of(const struct opened *opened, const char *wanted)
+{
+	Dwarf *dwarf = dwarf_begin(opened->fd, DWARF_C_READ);
+	Dwarf_CU *cu = NULL;
+	Dwarf_Addr base, end, found = 0;
+	Dwarf_Die unit, die;
+
+	while (!found && dwarf_get_units(dwarf, cu, &cu, NULL, NULL, &unit, NULL) == 0) {
+		if (dwarf_child(&unit, &die))
+			continue;
+		do {
+			if (dwarf_tag(&die) == DW_TAG_subprogram && dwarf_diename(&die) &&
+			    strcmp(dwarf_diename(&die), wanted) == 0)
+				dwarf_ranges(&die, 0, &base, &found, &end);
+		} while (!found && dwarf_siblingof(&die, &die) == 0);
+	}
+	dwarf_end(dwarf);
+	cr_assert_neq(found, 0, "%s", wanted);
+	return found;
+}
+
+Test(dwarf_names, what_is_known_of_a_function)
+{
+	struct opened opened;
+	struct named_frames frames;
+	char path[TEXT_BYTES];
+
+	path_of("gcc_5", path);
+	open_file(&opened, path);
+	cr_assert_eq(name(&opened, address_of(&opened, "count_words"), &frames), 0);
+	const struct named_frame *outermost = &frames.frames[frames.count - 1];
+	cr_expect_str_eq(outermost->function, "count_words");
+	cr_expect_not(outermost->mangled);
+	cr_expect_str_eq(outermost->file, SOURCE);
+	cr_expect_gt(outermost->start_line, 0);
+	cr_expect_geq(outermost->line, outermost->start_line);
+	cr_expect_eq(frames.kind, FRAME_KIND_NATIVE);
+
+	cr_assert_eq(name(&opened, address_of(&opened, "hidden"), &frames), 0);
+	cr_assert_eq(name(&opened, address_of(&opened, "main"), &frames), 0);
+	cr_expect_eq(name(&opened, 1, &frames), -ENOENT);
+	cr_expect_eq(name(&opened, UINT64_MAX, &frames), -ENOENT);
+	close_file(&opened);
+}
+
+/* The memory that is accounted for is what a file may evict others for. */
+Test(dwarf_names, memory_grows_with_what_is_read_and_is_bounded)
+{
+	struct opened opened;
+	struct named_frames frames;
+	char path[TEXT_BYTES];
+
+	path_of("gcc_5", path);
+	open_file(&opened, path);
+	const size_t before = namer_bytes(&opened.namer);
+	cr_assert_eq(name(&opened, address_of(&opened, "main"), &frames), 0);
+	const size_t after = namer_bytes(&opened.namer);
+	cr_expect_gt(after, before);
+	cr_assert_eq(name(&opened, address_of(&opened, "count_words"), &frames), 0);
+	cr_expect_eq(namer_bytes(&opened.namer), after, "the unit is open");
+	close_file(&opened);
+
+	path_of("gcc_z", path);
+	open_file(&opened, path);
+	cr_expect_gt(namer_bytes(&opened.namer), before, "sections that were decompressed");
+	close_file(&opened);
+}
