@@ -49,15 +49,15 @@ struct parse {
 
 static struct cfi_rule make_rule(uint32_t size)
 {
+	/* runtime.rawVforkSyscall takes its return address from the stack: its size is -8. */
+	if (size > FRAME_BYTES_MAX || size % WORD)
+		return (struct cfi_rule){.cfa_kind = CFI_CFA_UNKNOWN};
+
 	struct cfi_rule rule = {.cfa_kind = CFI_CFA_REGISTER,
 				.cfa_register = DWARF_RSP,
 				.cfa_offset = (int32_t)size + WORD,
 				.ra_kind = CFI_SAVE_CFA,
 				.ra_offset = -WORD};
-
-	/* runtime.rawVforkSyscall takes its return address from the stack: its size is -8. */
-	if (size > FRAME_BYTES_MAX || size % WORD)
-		return (struct cfi_rule){.cfa_kind = CFI_CFA_UNKNOWN};
 	if (size) {
 		rule.fp_kind = CFI_SAVE_CFA;
 		rule.fp_offset = -2 * WORD;
