@@ -76,6 +76,8 @@ enum {
 	 * often, and with pauses of at least this many times what the last scan took. */
 	LIMIT_SCAN_MS = 2000,
 	LIMIT_SCAN_PAUSES = 9,
+	/* ms. That sideband records were lost is written to the log at most this often. */
+	LIMIT_LOST_LOG_MS = 60000,
 	/* ms. A process is kept this long after its exit, because late samples may still arrive. */
 	LIMIT_EXIT_GRACE_MS = 3000,
 

@@ -3,6 +3,7 @@
 #include "unwinder-mgr/sideband.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <linux/perf_event.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,10 @@
 #include "common/array.h"
 #include "common/clock.h"
 #include "common/cursor.h"
+#include "common/log.h"
 #include "common/map_shared.h"
+#include "common/time_units.h"
+#include "unwinder-mgr/limits.h"
 #include "unwinder-mgr/manager.h"
 #include "unwinder-mgr/sideband_record.h"
 
@@ -111,6 +115,7 @@ static void sideband_drain(struct sideband *sideband, uint8_t *ring, uint64_t un
 	while (head - tail >= sizeof(header)) {
 		ring_copy(ring + PAGE, tail, &header, sizeof(header));
 		if (header.size < sizeof(header) + TRAILER_BYTES || header.size > head - tail) {
+			sideband->lost++;
 			tail = head;
 			break;
 		}
@@ -220,9 +225,7 @@ static void sideband_dispatch(struct manager *manager, const uint8_t *record, ui
 		on_ksymbol(manager, &c);
 		break;
 	case PERF_RECORD_LOST:
-		/* Any process may have changed, so all of /proc is scanned again. */
 		manager->sideband.lost++;
-		manager->scan_wanted = true;
 		break;
 	default:
 		break;
@@ -239,9 +242,24 @@ static void sideband_take_wakeups(const struct sideband *sideband)
 		;
 }
 
+/* Any process may have changed, so all of /proc is scanned again. */
+static void on_lost(struct manager *manager, uint64_t now_ns)
+{
+	struct sideband *sideband = &manager->sideband;
+
+	manager->scan_wanted = true;
+	if (sideband->logged_ns && now_ns - sideband->logged_ns < LIMIT_LOST_LOG_MS * NS_PER_MS)
+		return;
+	sideband->logged_ns = now_ns;
+	log_warning("events about processes and mappings were lost, so stacks may be cut or wrong "
+		    "until all processes have been scanned again: times=%" PRIu64,
+		    sideband->lost);
+}
+
 void sideband_process(struct manager *manager)
 {
 	struct sideband *sideband = &manager->sideband;
+	const uint64_t lost = sideband->lost;
 
 	sideband_take_wakeups(sideband);
 	/* One ring after the other is read, and this process may be interrupted in between. A fork
@@ -262,5 +280,7 @@ void sideband_process(struct manager *manager)
 	for (size_t i = 0; i < sideband->entry_count; i++)
 		sideband_dispatch(manager, sideband->batch + sideband->entries[i].offset,
 				  sideband->entries[i].time_ns);
+	if (sideband->lost != lost)
+		on_lost(manager, until_ns);
 	processes_publish(manager);
 }

@@ -52,7 +52,8 @@ struct sideband {
 	size_t batch_bytes, batch_capacity;
 	struct sideband_entry *entries;
 	size_t entry_count, entry_capacity;
-	uint64_t lost; /* how often records were lost */
+	uint64_t lost;	    /* how often records were lost */
+	uint64_t logged_ns; /* when that was last written to the log; 0: never */
 };
 
 /* Prepares the sideband, before the sandbox. Returns 0 or a negative errno. */

@@ -117,3 +117,31 @@ Test(sideband, an_exec_is_not_undone_by_a_fork_that_another_ring_reports_later)
 		cr_expect_eq(page->data_tail, page->data_head);
 	}
 }
+
+Test(sideband, all_processes_are_scanned_after_records_were_lost)
+{
+	const uint64_t body[] = {0, 5}; /* id, lost */
+
+	report_exec(0, 100, "make", 1);
+	sideband_process(&manager);
+	cr_expect_not(manager.scan_wanted);
+	cr_expect_eq(manager.sideband.lost, 0);
+
+	report(0, PERF_RECORD_LOST, 0, body, sizeof(body), 2);
+	sideband_process(&manager);
+	cr_expect(manager.scan_wanted);
+	cr_expect_eq(manager.sideband.lost, 1);
+	cr_expect_neq(manager.sideband.logged_ns, 0);
+}
+
+Test(sideband, all_processes_are_scanned_after_a_record_that_makes_no_sense)
+{
+	struct perf_event_mmap_page *page = (void *)manager.sideband.rings[0];
+
+	report_exec(0, 100, "make", 1);
+	((struct perf_event_header *)(manager.sideband.rings[0] + PAGE))->size = 1;
+	sideband_process(&manager);
+	cr_expect_eq(page->data_tail, page->data_head, "the rest is skipped");
+	cr_expect(manager.scan_wanted);
+	cr_expect_eq(manager.sideband.lost, 1);
+}
