@@ -31,6 +31,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "common/array.h"
+
 enum {
 	ROWS_INITIAL = 64, /* more than nearly all functions have */
 };
@@ -178,11 +180,10 @@ static __attribute__((noinline)) int rows_grow(struct cfi_rows *rows, uint64_t b
 
 	if (count >= budget)
 		return -E2BIG;
-	struct cfi_row *grown = realloc(rows->rows, rows->allocated * 2 * sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	rows->rows = grown;
-	rows->allocated *= 2;
+	const int r =
+	    ARRAY_RESERVE(rows->rows, rows->allocated, count + 1, ROWS_INITIAL, ARRAY_UNLIMITED);
+	if (r < 0)
+		return r;
 	rows_limit(rows, budget);
 	*row = rows->rows + count;
 	return 0;

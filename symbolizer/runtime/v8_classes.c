@@ -24,12 +24,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/search.h"
 #include "symbolizer/runtime/limits.h"
 
 enum {
 	WORD_BYTES = 12, /* more than the longest keyword that matters, "instanceof" */
-	METHODS_STEP = 256,
+	METHODS_FIRST = 64,
 };
 
 /* What the token before is. */
@@ -269,18 +270,12 @@ static void add_method(struct v8_classes *c)
 {
 	struct v8_methods *found = &c->found;
 
-	if (found->count == V8_METHODS_MAX) {
-		fail(c, -EINVAL);
+	const int r = ARRAY_RESERVE(found->methods, found->capacity, found->count + 1,
+				    METHODS_FIRST, V8_METHODS_MAX);
+
+	if (r < 0) {
+		fail(c, r == -ENOMEM ? r : -EINVAL);
 		return;
-	}
-	if (found->count % METHODS_STEP == 0) {
-		struct v8_method *more = realloc(found->methods, (found->count + METHODS_STEP) *
-								     sizeof(*found->methods));
-		if (!more) {
-			fail(c, -ENOMEM);
-			return;
-		}
-		found->methods = more;
 	}
 	found->methods[found->count++] =
 	    (struct v8_method){.at = c->at, .class_name = level(c)->body};

@@ -24,7 +24,7 @@ struct v8_method {
 
 struct v8_methods {
 	struct v8_method *methods; /* in ascending order */
-	size_t count;
+	size_t count, capacity;
 };
 
 struct v8_classes;

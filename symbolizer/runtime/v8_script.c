@@ -15,19 +15,20 @@
 #include <string.h>
 
 #include "bpf/runtime/v8.h"
+#include "common/array.h"
 #include "symbolizer/runtime/limits.h"
 #include "symbolizer/runtime/v8_positions.h"
 
 enum {
 	SOURCE_PIECE_CHARACTERS = 8192,
-	LINES_STEP = 1024,
+	LINES_FIRST = 256,
 };
 
 static size_t script_bytes(const struct v8_script *script)
 {
 	return sizeof(*script) + strlen(script->name) + 1 +
-	       script->line_count * sizeof(*script->line_ends) +
-	       script->methods.count * sizeof(*script->methods.methods);
+	       script->line_capacity * sizeof(*script->line_ends) +
+	       script->methods.capacity * sizeof(*script->methods.methods);
 }
 
 static void script_free(struct v8_script *script)
@@ -52,22 +53,17 @@ void v8_scripts_fini(struct v8_scripts *scripts)
 
 struct lines {
 	uint32_t *ends;
-	size_t count;
+	size_t count, capacity;
 };
 
 static int lines_add(struct lines *lines, uint32_t end)
 {
-	if (lines->count == V8_LINES_MAX)
-		return -E2BIG;
-	if (lines->count % LINES_STEP == 0) {
-		uint32_t *more =
-		    realloc(lines->ends, (lines->count + LINES_STEP) * sizeof(*lines->ends));
-		if (!more)
-			return -ENOMEM;
-		lines->ends = more;
-	}
-	lines->ends[lines->count++] = end;
-	return 0;
+	const int r = ARRAY_RESERVE(lines->ends, lines->capacity, lines->count + 1, LINES_FIRST,
+				    V8_LINES_MAX);
+
+	if (r == 0)
+		lines->ends[lines->count++] = end;
+	return r;
 }
 
 /* Returns a character of a piece of the source. */
@@ -189,6 +185,7 @@ static int read_contents(struct v8_heap *heap, struct v8_script *script)
 		r = lines_of_script(heap, script->address, &lines);
 	}
 	script->line_ends = lines.ends;
+	script->line_capacity = lines.capacity;
 	script->line_count = r == 0 ? lines.count : 0;
 	/* There are no lines without a source, and if it is in pieces or its lines are not counted.
 	 * Other errors are those of objects that move while they are read. */

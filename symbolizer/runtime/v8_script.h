@@ -13,7 +13,7 @@ struct v8_script {
 	int32_t first_line; /* of the script in its file, from 0 on */
 	char *name;
 	uint32_t *line_ends; /* the offset of the last character of each line; NULL: unknown */
-	size_t line_count;
+	size_t line_count, line_capacity;
 	struct v8_methods methods; /* empty if they could not be found */
 };
 
