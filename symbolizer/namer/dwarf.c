@@ -29,10 +29,10 @@ enum {
 	OPEN_BYTES_MAX = 8 << 20,
 	/* Memory for compressed sections of a file. */
 	CONTENTS_BYTES_MAX = 16 << 20,
-	/* What a lookup may cost (struct dwarf_reader), about 10 ms, and what must be left of that
+	/* What a lookup may cost (struct dwarf_reader), about 5 ms, and what must be left of that
 	 * for a lookup in a unit that is open. */
-	LOOKUP_COST = 4 << 20,
-	FIND_COST = 2 << 20,
+	LOOKUP_COST = 2 << 20,
+	FIND_COST = 1 << 20,
 	/* Entries from an inlined call to the name: real ones need three. */
 	ORIGINS_MAX = 8,
 	NAME_STEP = 512, /* bytes of an entry that are read at once */

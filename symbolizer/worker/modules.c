@@ -15,8 +15,8 @@
 enum {
 	LOOKUP_MOST_NS = NS_PER_MS,	  /* a lookup that takes longer has read an index */
 	LOOKUP_FREE_NS = 100 * NS_PER_US, /* one that takes longer than this is accounted for */
-	/* Parts of a lookup follow each other for this long: with a last one of 10 ms, a peer waits
-	 * for at most 20 ms. */
+	/* Parts of a lookup follow each other for this long: with a last one of 5 ms, a peer waits
+	 * for at most 15 ms. */
 	LOOKUP_PARTS_NS = 10 * NS_PER_MS,
 };
 
