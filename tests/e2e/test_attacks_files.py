@@ -120,14 +120,60 @@ def go_switches():
     return go_table(100000, 2, bytes([2, 1]))
 
 
-def write_with_frames(path, frames, section=b".eh_frame"):
-    """An ELF file with the code, and with this .eh_frame, or another section."""
-    names = b"\0.text\0" + section + b"\0.shstrtab\0"
-    at = 2 * PAGE
-    content = bytes(PAGE - 64 - 56) + CODE.ljust(PAGE, b"\x90") + frames + names
+DEBUG_BYTES = 32 << 20
+# 1: a unit with code and a line table; 2: an entry without anything; 3: a function with code; 4: the same, with children; 5: a block.
+ABBREVIATIONS = (bytes([1, 0x11, 1, 0x11, 1, 0x12, 6, 0x10, 0x17, 0, 0]) + bytes([2, 0x24, 0, 0, 0]) + bytes([3, 0x2e, 0, 0x11, 1, 0x12, 6, 0, 0]) +
+                 bytes([4, 0x2e, 1, 0x11, 1, 0x12, 6, 0, 0]) + bytes([5, 0x0b, 1, 0, 0]) + b"\0")
+CODE_RANGE = struct.pack("<QI", PAGE, PAGE)
+
+
+def debug_unit(entries):
+    body = struct.pack("<HBBI", 5, 1, 8, 0) + b"\1" + CODE_RANGE + struct.pack("<I", 0) + entries
+    return struct.pack("<I", len(body)) + body
+
+
+def debug_information(info, line=b""):
+    return {b".debug_info": info, b".debug_abbrev": ABBREVIATIONS, b".debug_line": line}
+
+
+def debug_entries_without_end():
+    return debug_information(debug_unit(b"\2" * DEBUG_BYTES))
+
+
+def debug_functions_that_overlap():
+    return debug_information(debug_unit((b"\3" + CODE_RANGE) * 100000))
+
+
+def debug_blocks_in_blocks():
+    return debug_information(debug_unit(b"\4" + CODE_RANGE + b"\5" * DEBUG_BYTES))
+
+
+def debug_units_that_overlap():
+    unit = debug_unit(b"\2")
+    return debug_information(unit * (DEBUG_BYTES // len(unit)))
+
+
+def debug_lines_in_disorder():
+    """Sequences of one row, none of them in order."""
+    chance = random.Random(18)
+    program = b"".join(b"\0\x09\2" + struct.pack("<Q", PAGE + chance.randrange(PAGE)) + b"\1\0\1\1" for _ in range(250000))
+    rest = bytes([1, 1, 1, 0xfb, 14, 13, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1]) + bytes(4)
+    body = struct.pack("<HBBI", 5, 8, 0, len(rest)) + rest + program
+    return debug_information(debug_unit(b"\3" + CODE_RANGE), struct.pack("<I", len(body)) + body)
+
+
+def write_with_sections(path, sections):
+    """An ELF file with the code, and with these sections: {name: content}."""
+    names = b"\0.text\0.shstrtab\0"
+    content = bytes(PAGE - 64 - 56) + CODE.ljust(PAGE, b"\x90")
+    headers = []
+    for name, data in sections.items():
+        headers.append((len(names), 1, 2, 2 * PAGE, 64 + 56 + len(content), len(data), 0, 0, 8, 0))
+        names += name + b"\0"
+        content += data
     load = struct.pack("<IIQQQQQQ", 1, 5, 0, 0, 0, 2 * PAGE, 2 * PAGE, PAGE)
-    write_elf(path, 3, load, content, [(0,) * 10, (1, 1, 6, PAGE, PAGE, PAGE, 0, 0, 16, 0), (7, 1, 2, at, at, len(frames), 0, 0, 8, 0),
-                                       (len(section) + 8, 3, 0, 0, at + len(frames), len(names), 0, 0, 1, 0)])
+    write_elf(path, 3, load, content + names, [(0,) * 10, (1, 1, 6, PAGE, PAGE, PAGE, 0, 0, 16, 0), *headers,
+                                                              (7, 3, 0, 0, 64 + 56 + len(content), len(names), 0, 0, 1, 0)])
 
 
 def write_sparse(path):
@@ -182,11 +228,15 @@ class Files(AttackCase):
         self.record_files(*(writer(mutate(content, ranges, chance)) for _ in range(MUTATIONS)))
 
     def test_call_frame_information_without_end(self):
-        self.record_files(*(lambda path, make=make: write_with_frames(path, make()) for make in (overlapping, endless_entries, endless_program)))
+        self.record_files(*(lambda path, make=make: write_with_sections(path, {b".eh_frame": make()}) for make in (overlapping, endless_entries, endless_program)))
 
     def test_tables_of_go_without_end(self):
         tables = (go_list_without_end, go_functions_that_overlap, go_switches)
-        self.record_files(*(lambda path, make=make: write_with_frames(path, make(), b".gopclntab") for make in tables))
+        self.record_files(*(lambda path, make=make: write_with_sections(path, {b".gopclntab": make()}) for make in tables))
+
+    def test_debug_information_without_end(self):
+        tables = (debug_entries_without_end, debug_functions_that_overlap, debug_blocks_in_blocks, debug_units_that_overlap, debug_lines_in_disorder)
+        self.record_files(*(lambda path, make=make: write_with_sections(path, make()) for make in tables))
 
     def test_text_of_1_gib_without_content(self):
         self.record_files(write_sparse)

@@ -43,7 +43,10 @@ DEFENCES = {
     "lists of Go functions end with the code": ("parse/go_values.c", "if (!units)\n\t\tvalues->failed = true;\n", "", "go_rows"),
     "names that are expensive to demangle are not demangled": ("symbolizer/worker/symbol_name.c", "!memo || tree_cost(memo, tree) >= TREE_COST_MAX", "!memo",
                                                                "symbol_name"),
-    "a slow namer has to pause": ("symbolizer/worker/modules.c", "module->name_again_ns = now + LIMIT_SYMBOLS_PAUSE * (now - began_ns);\n", "", "modules"),
+    "a slow namer leaves time to other files": ("symbolizer/worker/modules.c", "time_part_spend(&module->naming, &modules->reading, passed_ns, passed_ns);",
+                                                "time_share_spend(&modules->reading, passed_ns);", "modules"),
+    "debug information is read in parts": ("parse/dwarf_functions.c", "reader->left > ENTRY_COST", "reader->file", "dwarf_names"),
+    "a lookup in debug information has a budget": ("parse/dwarf_unit.c", "offset >= unit->end || reader->left == 0", "offset >= unit->end", "dwarf_names"),
     "a file on which a role died is left alone": ("symbolizer/worker/modules.c", "work_is_quarantined(modules->work_page, &module->subject)", "false", "modules"),
     # processes, and what one user takes from others
     "reading memory has a budget": ("symbolizer/runtime/memory.c", "!memory->reads_left || length > memory->bytes_left", "false", "memory"),

@@ -7,6 +7,7 @@
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 #include <dwarf.h>
+#include <elf.h>
 #include <elfutils/libdw.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,6 +24,9 @@ enum {
 	CODE_LEAST_BYTES = 2000, /* of each variant */
 	PARTS_MAX = 1000,
 	CALLS_MAX = 64,
+	BLOCKS = 10 << 20,
+	HEADER_BYTES = 38,	  /* of a unit, its first entry and a function */
+	PART_BYTES_MAX = 1 << 20, /* that may be read for a part of a lookup */
 };
 
 struct variant {
@@ -278,4 +282,106 @@ Test(dwarf_names, memory_grows_with_what_is_read_and_is_bounded)
 	open_file(&opened, path);
 	cr_expect_gt(namer_bytes(&opened.namer), before, "sections that were decompressed");
 	close_file(&opened);
+}
+
+/* --- forged files --- */
+
+/* A file in memory that counts how much of it is read. */
+struct forged {
+	uint8_t *bytes;
+	size_t size, read;
+};
+
+static int forged_read(void *context, uint64_t offset, void *buffer, size_t length)
+{
+	struct forged *forged = context;
+
+	if (offset > forged->size || length > forged->size - offset)
+		return -ENODATA;
+	forged->read += length;
+	memcpy(buffer, forged->bytes + offset, length);
+	return 0;
+}
+
+/* Reads a file, and gives it other contents of two sections. */
+static void forge(struct forged *forged, const struct opened *opened, const void *abbreviations,
+		  size_t abbreviations_length, const void *info, size_t info_length)
+{
+	const size_t size = (size_t)opened->source.size;
+	Elf64_Ehdr header;
+	Elf64_Shdr section;
+
+	forged->size = size + abbreviations_length + info_length;
+	forged->bytes = malloc(forged->size);
+	cr_assert_not_null(forged->bytes);
+	cr_assert_eq(opened->source.read(opened->source.context, 0, forged->bytes, size), 0);
+	memcpy(forged->bytes + size, abbreviations, abbreviations_length);
+	memcpy(forged->bytes + size + abbreviations_length, info, info_length);
+	memcpy(&header, forged->bytes, sizeof(header));
+	for (unsigned int i = 0; i < header.e_shnum; i++) {
+		uint8_t *at = forged->bytes + header.e_shoff + i * sizeof(section);
+		const char *name = opened->image.sections[i].name;
+
+		memcpy(&section, at, sizeof(section));
+		if (strcmp(name, ".debug_abbrev") == 0) {
+			section.sh_offset = size;
+			section.sh_size = abbreviations_length;
+		} else if (strcmp(name, ".debug_info") == 0) {
+			section.sh_offset = size + abbreviations_length;
+			section.sh_size = info_length;
+		}
+		memcpy(at, &section, sizeof(section));
+	}
+}
+
+/* A function with millions of blocks, each in the one before. */
+Test(dwarf_names, a_lookup_is_done_in_parts_and_reads_only_so_far)
+{
+	/* 1: a unit with code; 2: a function with code and children; 3: a block with children. */
+	static const uint8_t abbreviations[] = {1, 0x11, 1, 0x11, 1, 0x12, 6, 0, 0, /* unit */
+						2, 0x2e, 1, 0x11, 1, 0x12, 6, 0, 0,
+						3, 0x0b, 1, 0,	  0, 0};
+	const uint32_t code_bytes = 64, length = BLOCKS + HEADER_BYTES - 4;
+	uint8_t *info = malloc(BLOCKS + HEADER_BYTES), *to = info;
+	struct named_frames frames;
+	struct opened opened;
+	struct forged forged = {0};
+	char path[TEXT_BYTES];
+
+	path_of("gcc_5", path);
+	open_file(&opened, path);
+	const uint64_t start = address_of(&opened, "count_words");
+	static const uint8_t rest[] = {5, 0, 1, 8, 0, 0, 0, 0}; /* version, type, address size */
+	memcpy(to, &length, 4);
+	memcpy(to + 4, rest, sizeof(rest));
+	to += 4 + sizeof(rest);
+	for (uint8_t code = 1; code <= 2; code++, to += 13) {
+		*to = code;
+		memcpy(to + 1, &start, sizeof(start));
+		memcpy(to + 9, &code_bytes, sizeof(code_bytes));
+	}
+	cr_assert_eq(to - info, HEADER_BYTES);
+	memset(to, 3, BLOCKS);
+	forge(&forged, &opened, abbreviations, sizeof(abbreviations), info, BLOCKS + HEADER_BYTES);
+	close_file(&opened);
+
+	const struct elf_source source = {forged_read, &forged, forged.size};
+	struct elf_image image;
+	struct namer namer;
+	cr_assert_eq(elf_image_init(&image, &source), 0);
+	cr_assert_eq(namer_open(&namer, &image), 0);
+	cr_assert_eq(namer.ops, &namer_dwarf);
+	int r = -EAGAIN;
+	unsigned int parts = 0;
+	for (; r == -EAGAIN && parts < PARTS_MAX; parts++) {
+		forged.read = 0;
+		r = namer_name(&namer, &source, start, &frames);
+		cr_assert_leq(forged.read, PART_BYTES_MAX, "part %u: %zu", parts, forged.read);
+	}
+	cr_expect_neq(r, -EAGAIN);
+	cr_expect_geq(parts, BLOCKS / PART_BYTES_MAX, "%u", parts);
+	namer_close(&namer);
+	elf_image_fini(&image);
+	free(forged.bytes);
+	free(info);
 }
