@@ -303,7 +303,7 @@ static int forged_read(void *context, uint64_t offset, void *buffer, size_t leng
 	return 0;
 }
 
-/* Reads a file, and gives it other contents of two sections. */
+/* Makes a copy of the file in which two sections have other contents. */
 static void forge(struct forged *forged, const struct opened *opened, const void *abbreviations,
 		  size_t abbreviations_length, const void *info, size_t info_length)
 {
