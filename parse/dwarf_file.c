@@ -31,8 +31,7 @@ static int section_open(struct dwarf_file *file, const struct elf_image *image,
 	const int r = elf_image_read_section(image, found, cap - file->bytes, &contents, &length);
 	if (r < 0)
 		return r;
-	section->contents = contents;
-	section->buffer = (struct elf_buffer){contents, length};
+	section->contents = (struct elf_buffer){contents, length};
 	section->offset = 0;
 	section->size = length;
 	file->bytes += length;
@@ -71,7 +70,7 @@ int dwarf_file_open(struct dwarf_file *file, const struct elf_image *image, size
 void dwarf_file_close(struct dwarf_file *file)
 {
 	for (unsigned int kind = 0; kind < DWARF_SECTION_COUNT; kind++)
-		free(file->sections[kind].contents);
+		free((void *)file->sections[kind].contents.data);
 	*file = (struct dwarf_file){0};
 }
 
@@ -89,7 +88,8 @@ bool dwarf_pay(struct dwarf_reader *reader, uint64_t cost)
 static struct elf_source section_source(const struct dwarf_reader *reader,
 					struct dwarf_section *section)
 {
-	return section->contents ? elf_source_from_buffer(&section->buffer) : *reader->source;
+	return section->contents.data ? elf_source_from_buffer(&section->contents)
+				      : *reader->source;
 }
 
 bool dwarf_read(struct dwarf_reader *reader, enum dwarf_section_kind kind, uint64_t offset,
@@ -114,6 +114,16 @@ bool dwarf_read_number(struct dwarf_reader *reader, enum dwarf_section_kind kind
 		return false;
 	*number = value;
 	return true;
+}
+
+bool dwarf_read_indexed(struct dwarf_reader *reader, enum dwarf_section_kind kind, uint64_t base,
+			uint64_t index, unsigned int size, uint64_t *number)
+{
+	uint64_t at;
+
+	return !__builtin_mul_overflow(index, size, &at) &&
+	       !__builtin_add_overflow(at, base, &at) &&
+	       dwarf_read_number(reader, kind, at, size, number);
 }
 
 void dwarf_read_text(struct dwarf_reader *reader, enum dwarf_section_kind kind, uint64_t offset,

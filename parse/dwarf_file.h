@@ -38,9 +38,9 @@ enum dwarf_section_kind {
 };
 
 struct dwarf_section {
-	uint64_t offset, size;	  /* in the file; size 0: the file does not have it */
-	void *contents;		  /* of a compressed section; NULL: they are read from the file */
-	struct elf_buffer buffer; /* the same, as a source */
+	uint64_t offset, size; /* in the file; size 0: the file does not have it */
+	/* What a compressed section has, which is ours; without data, the file is read. */
+	struct elf_buffer contents;
 };
 
 struct dwarf_file {
@@ -79,6 +79,10 @@ bool dwarf_read(struct dwarf_reader *reader, enum dwarf_section_kind kind, uint6
 /* Reads a number of `size` bytes, 1 to 8. */
 bool dwarf_read_number(struct dwarf_reader *reader, enum dwarf_section_kind kind, uint64_t offset,
 		       unsigned int size, uint64_t *number);
+
+/* Reads a number of a table: the one with this index, from `base` on. */
+bool dwarf_read_indexed(struct dwarf_reader *reader, enum dwarf_section_kind kind, uint64_t base,
+			uint64_t index, unsigned int size, uint64_t *number);
 
 /* Copies a string. It is cut if it does not fit into `room` bytes with its NUL, and empty if it
  * cannot be read. It may hold any bytes. */

@@ -109,16 +109,13 @@ static int range_visit(const struct dwarf_reader *reader, uint64_t start, uint64
 static bool list_find(struct dwarf_reader *reader, const struct dwarf_unit *unit,
 		      const struct dwarf_value *value, uint64_t *offset)
 {
-	uint64_t at;
-
 	if (value->form != DW_FORM_rnglistx) {
 		*offset = value->number;
 		return value->form != 0;
 	}
 	/* An index in a table of offsets. */
-	return !__builtin_mul_overflow(value->number, unit->encoding.offset_bytes, &at) &&
-	       !__builtin_add_overflow(at, unit->rnglists_base, &at) &&
-	       dwarf_read_number(reader, DWARF_RNGLISTS, at, unit->encoding.offset_bytes, offset) &&
+	return dwarf_read_indexed(reader, DWARF_RNGLISTS, unit->rnglists_base, value->number,
+				  unit->encoding.offset_bytes, offset) &&
 	       !__builtin_add_overflow(*offset, unit->rnglists_base, offset);
 }
 

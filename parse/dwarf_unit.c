@@ -206,7 +206,7 @@ static int abbrevs_read(struct dwarf_reader *reader, struct elf_window *window, 
 		if (!need || elf_window_get(window, at, need, &c) < 0 ||
 		    !dwarf_pay(reader, DWARF_READ_COST + need))
 			return -EBADMSG;
-		const struct dwarf_abbrevs before = *abbrevs;
+		const size_t before = abbrevs->count;
 		int r = 1;
 		size_t done = 0;
 		while (r == 1 && !(only_first && abbrevs->count)) {
@@ -220,10 +220,10 @@ static int abbrevs_read(struct dwarf_reader *reader, struct elf_window *window, 
 		}
 		if (!c.failed)
 			return r < 0 ? r : 0;
-		if (need == left || (abbrevs->count == before.count && need >= ENTRY_BYTES_MAX))
+		if (need == left || (abbrevs->count == before && need >= ENTRY_BYTES_MAX))
 			return -EBADMSG;
 		at += done;
-		need = abbrevs->count == before.count ? 2 * need : window->step;
+		need = abbrevs->count == before ? 2 * need : window->step;
 	}
 }
 

@@ -54,9 +54,11 @@ static int form_bytes(const struct dwarf_encoding *encoding, uint64_t form)
 	}
 }
 
-/* Skips a value whose size is in it. Returns false if the form is not one of these. */
-static bool skip_variable(struct cursor *c, uint64_t form)
+/* Reads a value whose size is in it; of a block, zero. `start` is the offset of the cursor's start.
+ * Returns false if the form is not one of these. */
+static bool read_variable(struct cursor *c, uint64_t form, uint64_t start, uint64_t *number)
 {
+	*number = 0;
 	switch (form) {
 	case DW_FORM_block1:
 		cursor_skip(c, cursor_u8(c));
@@ -72,10 +74,11 @@ static bool skip_variable(struct cursor *c, uint64_t form)
 		cursor_skip(c, cursor_uleb128(c));
 		return true;
 	case DW_FORM_string:
+		*number = start + cursor_offset(c);
 		cursor_string(c);
 		return true;
 	case DW_FORM_sdata:
-		cursor_sleb128(c);
+		*number = (uint64_t)cursor_sleb128(c);
 		return true;
 	case DW_FORM_udata:
 	case DW_FORM_ref_udata:
@@ -85,7 +88,7 @@ static bool skip_variable(struct cursor *c, uint64_t form)
 	case DW_FORM_rnglistx:
 	case DW_FORM_GNU_addr_index:
 	case DW_FORM_GNU_str_index:
-		cursor_uleb128(c);
+		*number = cursor_uleb128(c);
 		return true;
 	default:
 		return false;
@@ -108,10 +111,11 @@ void dwarf_value_skip(struct cursor *c, const struct dwarf_encoding *encoding, u
 {
 	form = form_resolve(c, form);
 	const int bytes = form_bytes(encoding, form);
+	uint64_t unused;
 
 	if (bytes >= 0)
 		cursor_skip(c, (uint64_t)bytes);
-	else if (!skip_variable(c, form))
+	else if (!read_variable(c, form, 0, &unused))
 		c->failed = true;
 }
 
@@ -137,30 +141,9 @@ void dwarf_value_read(struct cursor *c, const struct dwarf_encoding *encoding, u
 	value->form = (uint16_t)form;
 	if (form == DW_FORM_implicit_const)
 		return;
-	if (bytes >= 0) {
+	if (bytes >= 0)
 		value->number = number_read(c, (uint64_t)bytes);
-		return;
-	}
-	switch (form) {
-	case DW_FORM_sdata:
-		value->number = (uint64_t)cursor_sleb128(c);
-		return;
-	case DW_FORM_udata:
-	case DW_FORM_ref_udata:
-	case DW_FORM_strx:
-	case DW_FORM_addrx:
-	case DW_FORM_rnglistx:
-	case DW_FORM_GNU_addr_index:
-	case DW_FORM_GNU_str_index:
-		value->number = cursor_uleb128(c);
-		return;
-	case DW_FORM_string:
-		value->number = start + cursor_offset(c);
-		break;
-	default:
-		value->number = 0;
-	}
-	if (!skip_variable(c, form))
+	else if (!read_variable(c, form, start, &value->number))
 		c->failed = true;
 }
 
@@ -168,8 +151,6 @@ bool dwarf_value_find_text(struct dwarf_reader *reader, const struct dwarf_encod
 			   const struct dwarf_value *value, enum dwarf_section_kind own,
 			   enum dwarf_section_kind *kind, uint64_t *offset)
 {
-	uint64_t at;
-
 	*offset = value->number;
 	switch (value->form) {
 	case DW_FORM_string:
@@ -187,10 +168,8 @@ bool dwarf_value_find_text(struct dwarf_reader *reader, const struct dwarf_encod
 	case DW_FORM_strx3:
 	case DW_FORM_strx4:
 		*kind = DWARF_STR;
-		return !__builtin_mul_overflow(value->number, encoding->offset_bytes, &at) &&
-		       !__builtin_add_overflow(at, encoding->str_offsets_base, &at) &&
-		       dwarf_read_number(reader, DWARF_STR_OFFSETS, at, encoding->offset_bytes,
-					 offset);
+		return dwarf_read_indexed(reader, DWARF_STR_OFFSETS, encoding->str_offsets_base,
+					  value->number, encoding->offset_bytes, offset);
 	default:
 		return false;
 	}
@@ -199,8 +178,6 @@ bool dwarf_value_find_text(struct dwarf_reader *reader, const struct dwarf_encod
 bool dwarf_value_address(struct dwarf_reader *reader, const struct dwarf_encoding *encoding,
 			 const struct dwarf_value *value, uint64_t *vaddr)
 {
-	uint64_t at;
-
 	switch (value->form) {
 	case DW_FORM_addr:
 		*vaddr = value->number;
@@ -210,9 +187,8 @@ bool dwarf_value_address(struct dwarf_reader *reader, const struct dwarf_encodin
 	case DW_FORM_addrx2:
 	case DW_FORM_addrx3:
 	case DW_FORM_addrx4:
-		return !__builtin_mul_overflow(value->number, encoding->address_bytes, &at) &&
-		       !__builtin_add_overflow(at, encoding->addr_base, &at) &&
-		       dwarf_read_number(reader, DWARF_ADDR, at, encoding->address_bytes, vaddr);
+		return dwarf_read_indexed(reader, DWARF_ADDR, encoding->addr_base, value->number,
+					  encoding->address_bytes, vaddr);
 	default:
 		return false;
 	}

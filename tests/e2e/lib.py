@@ -61,6 +61,13 @@ def parse_folded(text):
     return samples
 
 
+def only_line(lines, text):
+    """The number of the only line that contains this."""
+    found = [number for number, content in enumerate(lines, 1) if text in content]
+    assert len(found) == 1, (text, found)
+    return found[0]
+
+
 def user_frames(frames):
     """The frames without those of the kernel, which may only be innermost."""
     kernel = 0
@@ -376,6 +383,17 @@ class Case(unittest.TestCase):
         if status is not None:
             self.assertEqual(recording.status, status, recording.describe())
         return recording
+
+    @contextlib.contextmanager
+    def started(self, *command, **popen):
+        """A program that has said "started"; it is killed at the end."""
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **popen) as process:
+            try:
+                self.assertEqual(process.stdout.readline(), "started\n")
+                with Process(process.pid):
+                    yield process
+            finally:
+                process.kill()
 
     def give_cpu_time(self, seconds, recording):
         """Waits until the recording samples, and then until everything in Busy.running has had CPU time for `seconds`."""

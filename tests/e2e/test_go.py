@@ -97,15 +97,8 @@ class Go(lib.Case):
         self.assertEqual(build.returncode, 0, build.stderr)
         return path
 
-    @contextlib.contextmanager
     def running(self, path, *args):
-        with subprocess.Popen([path, str(20 * lib.STRETCH + lib.PATIENCE), *args], stdout=subprocess.PIPE, text=True) as process:
-            try:
-                self.assertEqual(process.stdout.readline(), "started\n")
-                with lib.Process(process.pid):
-                    yield process
-            finally:
-                process.kill()
+        return self.started(path, str(20 * lib.STRETCH + lib.PATIENCE), *args)
 
     def samples(self, process, seconds=3):
         recording = self.record("-p", process.pid, seconds=seconds, freq=499, outputs=("out.folded", "out.otlp"))

@@ -2,7 +2,6 @@
 """Native code with debug information: a program that knows its chain (lines/known_chain.cpp), by gcc and clang, has functions, files, lines and
 inlined functions; and its debug sections may be forged."""
 import collections
-import contextlib
 import os
 import subprocess
 
@@ -25,10 +24,7 @@ with open(SOURCE, encoding="ascii") as source:
 
 
 def line(text):
-    """The number of the only line that contains this."""
-    found = [number for number, content in enumerate(LINES, 1) if text in content]
-    assert len(found) == 1, (text, found)
-    return found[0]
+    return lib.only_line(LINES, text)
 
 
 DOWN = ("down<int>", [line("? down(")])
@@ -58,18 +54,8 @@ class Lines(lib.Case):
         subprocess.run([compiler, "-O2", "-g", *more, "-o", path, SOURCE], check=True)
         return path
 
-    @contextlib.contextmanager
-    def running(self, path):
-        with subprocess.Popen([path, str(5 * lib.STRETCH + lib.PATIENCE)], stdout=subprocess.PIPE, text=True) as process:
-            try:
-                self.assertEqual(process.stdout.readline(), "started\n")
-                with lib.Process(process.pid):
-                    yield process
-            finally:
-                process.kill()
-
     def record_program(self, path):
-        with self.running(path) as process:
+        with self.started(path, str(5 * lib.STRETCH + lib.PATIENCE)) as process:
             recording = self.record("-p", process.pid, seconds=2, freq=499, outputs=("out.folded", "out.otlp", "out.pb.gz"))
         return recording, otlp_decode.read(recording.path("out.otlp"))
 

@@ -53,10 +53,7 @@ with open(PROGRAM, encoding="ascii") as source:
 
 
 def line(text):
-    """The number of the only line that contains this."""
-    found = [number for number, content in enumerate(LINES, 1) if text in content]
-    assert len(found) == 1, (text, found)
-    return found[0]
+    return lib.only_line(LINES, text)
 
 
 SPIN = ("spin", range(line("function spin"), line("function spin") + 6))
@@ -202,14 +199,9 @@ class Node(lib.Case):
         command = [node, *options, "--allow-natives-syntax", "--stack-size=4000", PROGRAM, seconds, self.told(), *arguments]
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.told())
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-            try:
-                self.assertEqual(process.stdout.readline(), "started\n")
-                with lib.Process(process.pid) as busy:
-                    self.wait_for_cpu_time(busy, WARM_UP_SECONDS)
-                    yield process
-            finally:
-                process.kill()
+        with self.started(*command, stderr=subprocess.DEVNULL) as process:
+            self.wait_for_cpu_time(lib.Process(process.pid), WARM_UP_SECONDS)
+            yield process
 
     def told(self):
         return os.path.join(self.directory, "told.json")
@@ -266,14 +258,9 @@ class Node(lib.Case):
     def check_real(self, node, version):
         source = os.path.join(self.directory, "acorn.js")
         command = [node, "--expose-internals", REAL, str((WARM_UP_SECONDS + 6) * lib.STRETCH + lib.PATIENCE), source]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-            try:
-                self.assertEqual(process.stdout.readline(), "started\n")
-                with lib.Process(process.pid) as busy:
-                    self.wait_for_cpu_time(busy, 2 * WARM_UP_SECONDS)
-                    recording, samples = self.samples(process)
-            finally:
-                process.kill()
+        with self.started(*command, stderr=subprocess.DEVNULL) as process:
+            self.wait_for_cpu_time(lib.Process(process.pid), 2 * WARM_UP_SECONDS)
+            recording, samples = self.samples(process)
         sources = {}
         for name, path in ((REAL, REAL), (ACORN, source)):
             with open(path, encoding="utf-8") as f:
