@@ -207,16 +207,16 @@ static int native_describe(struct worker *worker, uint64_t frame, struct record_
 		return r < 0 ? r : (int)due;
 	symbols_offset_to_vaddr(symbols, offset, &record->address);
 	error = modules_find_frames(&worker->modules, module, offset, names);
-	if (error != -ENOENT)
-		return error ? NAMES_SOON : NAMES_FINAL;
+	if (!error)
+		return NAMES_FINAL;
 	names->count = 0;
 	if (symbols_find(symbols, offset, &symbol))
-		return function_get_id(worker, record->module, symbol.start_vaddr, symbol.name,
-				       &record->function);
-	if (modules_find_start(&worker->modules, module, offset, &symbol.start_vaddr))
-		return nameless_function_get_id(worker, module, record->module, symbol.start_vaddr,
-						&record->function);
-	return 0;
+		r = function_get_id(worker, record->module, symbol.start_vaddr, symbol.name,
+				    &record->function);
+	else if (modules_find_start(&worker->modules, module, offset, &symbol.start_vaddr))
+		r = nameless_function_get_id(worker, module, record->module, symbol.start_vaddr,
+					     &record->function);
+	return r < 0 ? r : error == -EAGAIN ? NAMES_SOON : NAMES_FINAL;
 }
 
 /* Describes a frame in memory that belongs to no file: the vsyscall page, or code that was

@@ -14,16 +14,21 @@ enum {
 	LIMIT_ANNOUNCEMENTS_TIME_MS = 1000,
 	/* Bytes of all symbol indexes. Full: the least recently used one is evicted. */
 	LIMIT_SYMBOLS_BYTES = 20 << 20,
-	/* Percent of the time, and ms at once, for reading the symbols of files (a million
-	 * functions take some 30 ms), and for lookups by their namers, of which each file has a
-	 * part (common/time_share.h). Full: new frames of files whose symbols are not in memory, or
-	 * which have used most of the time for lookups, have no names until there is time again. */
+	/* Percent of the time, and ms at once, for reading the symbols of files: a million
+	 * functions take some 30 ms. Full: new frames of files whose symbols are not in memory have
+	 * no names until there is time again. */
 	LIMIT_SYMBOLS_TIME_PERCENT = 25,
 	LIMIT_SYMBOLS_TIME_MS = 1000,
 	/* Symbols that were evicted are read again after a pause of this many times what reading
 	 * them took, so that no file takes more than a twentieth of the time. Frames of the file
 	 * that are new during the pause have no names until it is over. */
 	LIMIT_SYMBOLS_PAUSE = 20,
+	/* Percent of the time, and ms at once, for lookups by the namers of files, of which each
+	 * file has a part (common/time_share.h). It is not the time for symbols, so that new files
+	 * with endless debug information use up this one alone. Full: new frames have the names of
+	 * symbols, without lines and inlined functions, until there is time again. */
+	LIMIT_NAMERS_TIME_PERCENT = 25,
+	LIMIT_NAMERS_TIME_MS = 1000,
 	/* Percent of the time, and ms at once, for reading the memory of processes: to attach to
 	 * their language runtimes and to name managed frames, which takes 10 to 100 us for each.
 	 * Each process has a part of it (common/time_share.h). Full: new frames of the processes

@@ -23,7 +23,9 @@ enum {
 void modules_init(struct modules *modules)
 {
 	*modules = (struct modules){.reading = {.percent = LIMIT_SYMBOLS_TIME_PERCENT,
-						.most_ns = LIMIT_SYMBOLS_TIME_MS * NS_PER_MS}};
+						.most_ns = LIMIT_SYMBOLS_TIME_MS * NS_PER_MS},
+				    .naming = {.percent = LIMIT_NAMERS_TIME_PERCENT,
+					       .most_ns = LIMIT_NAMERS_TIME_MS * NS_PER_MS}};
 }
 
 /* Returns the link to the module of this id. It points to NULL if there is none. */
@@ -214,7 +216,7 @@ int modules_find_frames(struct modules *modules, struct module *module, uint64_t
 	const uint64_t began_ns = clock_monotonic_ns();
 	const size_t before = symbols_bytes(module->symbols);
 
-	if (!time_part_may_begin(&module->naming, &modules->reading, 0, began_ns))
+	if (!time_part_may_begin(&module->naming, &modules->naming, 0, began_ns))
 		return -EAGAIN;
 	if (!modules->cache)
 		modules->cache = calloc(1, sizeof(*modules->cache));
@@ -228,7 +230,7 @@ int modules_find_frames(struct modules *modules, struct module *module, uint64_t
 		passed_ns = clock_monotonic_ns() - began_ns;
 	} while (r == -EAGAIN && passed_ns < LOOKUP_PARTS_NS);
 	if (passed_ns > LOOKUP_FREE_NS)
-		time_part_spend(&module->naming, &modules->reading, passed_ns, passed_ns);
+		time_part_spend(&module->naming, &modules->naming, passed_ns, passed_ns);
 	modules->symbols_bytes += symbols_bytes(module->symbols) - before;
 	modules_evict(modules, module);
 	return r;

@@ -39,7 +39,7 @@ struct module {
 	struct symbols_ids ids;	 /* read with the symbols */
 	uint64_t read_ns;	 /* how long reading the symbols took, the last time */
 	uint64_t again_ns;	 /* they are not read again before this time; 0: never read */
-	struct time_part naming; /* its part of the time for reading: lookups by its namer */
+	struct time_part naming; /* its part of the time for lookups by namers */
 	bool no_symbols;	 /* reading them failed, which is not tried again */
 	bool late_file;		 /* the first announcement came without the file */
 	uint64_t used;		 /* when the symbols were last used, by modules->clock */
@@ -54,6 +54,7 @@ struct modules {
 	bool missed;		     /* a frame was in a module that had not been announced */
 	struct work_page *work_page; /* of the role */
 	struct time_share reading;   /* for reading symbols */
+	struct time_share naming;    /* for lookups by namers */
 	struct elf_cache *cache;     /* of the files that have namers; NULL: there is none yet */
 	bool postponed_logged;	     /* that symbols could not be read in time */
 };

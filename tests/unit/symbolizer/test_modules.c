@@ -199,15 +199,13 @@ Test(modules, a_namer_that_is_slow_leaves_time_to_others)
 	cr_expect_eq(modules_find_frames(&modules, slow, CODE, &frames), -ENOENT, "no namer");
 
 	/* One file alone may have half of the time. */
-	modules.reading.most_ns = LIMIT_SYMBOLS_TIME_MS * NS_PER_MS;
-	modules.reading.left_ns = (int64_t)modules.reading.most_ns;
 	lookup_ns = 5 * NS_PER_MS;
 	unsigned int lookups = 0;
-	while (lookups <= LIMIT_SYMBOLS_TIME_MS / 5 &&
+	while (lookups <= LIMIT_NAMERS_TIME_MS / 5 &&
 	       modules_find_frames(&modules, slow, CODE, &frames) == 0)
 		lookups++;
 	cr_expect_geq(lookups, 10, "%u lookups", lookups);
-	cr_expect_leq(lookups, LIMIT_SYMBOLS_TIME_MS / 5, "%u lookups", lookups);
+	cr_expect_leq(lookups, LIMIT_NAMERS_TIME_MS / 5, "%u lookups", lookups);
 	cr_expect_eq(modules_find_frames(&modules, slow, CODE, &frames), -EAGAIN);
 	cr_expect_eq(modules_find_frames(&modules, other, CODE + 1, &frames), -ENOENT,
 		     "another file does not wait");
@@ -216,8 +214,10 @@ Test(modules, a_namer_that_is_slow_leaves_time_to_others)
 
 	/* All files together have a share of the time. */
 	slow->naming.used_ns = 0;
-	time_share_spend(&modules.reading, 2000 * NS_PER_S);
+	time_share_spend(&modules.naming, 2000 * NS_PER_S);
 	cr_expect_eq(modules_find_frames(&modules, slow, CODE, &frames), -EAGAIN);
+	/* It is not that of symbols. */
+	cr_expect(time_share_is_left(&modules.reading, clock_monotonic_ns()));
 	modules_fini(&modules);
 }
 
