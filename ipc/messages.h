@@ -339,6 +339,34 @@ struct msg_mapped {
 };
 _Static_assert(sizeof(struct msg_mapped) == 40, "wire");
 
+enum {
+	MSG_CODE_AREAS_MAX = 64,
+	MSG_CODE_LABEL_BYTES = 32,
+};
+
+/* Executable memory of a process that is in no program or library: what a compiler writes at run
+ * time. */
+struct msg_code_area {
+	uint64_t start, end;
+	/* "", or the start of the name of the file in memory to which it belongs, as the kernel
+	 * reports it ("/memfd:jit", "/dev/zero", "/SYSV00000000"). The process chooses it. Ends
+	 * with a NUL. */
+	char label[MSG_CODE_LABEL_BYTES];
+};
+_Static_assert(sizeof(struct msg_code_area) == 48, "wire");
+
+/* All such memory of a process that maps a module that the worker watches, sorted by address,
+ * without overlaps. Sent after the first MAPPED, and whenever it changes. An area may contain gaps
+ * if there would be too many. */
+struct msg_code_memory {
+	uint32_t tgid;
+	uint32_t exec_generation; /* as in struct msg_mapped */
+	uint32_t count;
+	uint32_t reserved;
+	struct msg_code_area areas[MSG_CODE_AREAS_MAX]; /* `count` of them; the others are zero */
+};
+_Static_assert(sizeof(struct msg_code_memory) == 3088, "wire");
+
 /* The opener may hand out the memory of a process, because it maps a language runtime: the file
  * with this device and inode, as stat(2) reports them, is mapped at `address_start`. The opener
  * checks that when it hands the memory out. The message replaces what was allowed for this pid

@@ -9,6 +9,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "parse/proc_maps.h"
+#include "unwinder-mgr/code_memory.h"
 #include "unwinder-mgr/manager.h"
 #include "unwinder-mgr/memory_permits.h"
 #include "unwinder-mgr/process_slots.h"
@@ -369,12 +370,14 @@ const struct mapping_list *processes_list_at(struct manager *manager,
 }
 
 /* Reports to the worker where a process maps the modules that the worker watches, or only `only`
- * unless that is NULL. Returns 0, or -EAGAIN if that has to wait for the opener: a process is only
- * reported when its memory is allowed, so the worker's request cannot be refused. */
+ * unless that is NULL, and its other executable memory. Returns 0, or -EAGAIN if that has to wait
+ * for the opener: a process is only reported when its memory is allowed, so the worker's request
+ * cannot be refused. */
 static int process_report_watched(struct manager *manager, struct process *process,
 				  const struct module *only)
 {
 	const struct mapping_list *list = process->list;
+	bool any = false;
 	int r = memory_permit_update(manager, process);
 
 	if (r < 0)
@@ -393,8 +396,9 @@ static int process_report_watched(struct manager *manager, struct process *proce
 						   .file_offset = m->file_offset};
 		peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_MAPPED, &message,
 			  sizeof(message), NULL, 0);
+		any = true;
 	}
-	return 0;
+	return any ? code_memory_report(manager, process) : 0;
 }
 
 void processes_watch(struct manager *manager, struct module *module)

@@ -72,6 +72,7 @@ struct process {
 	uint64_t rescanned_ns; /* when its maps were last requested */
 	/* The permission that the opener has (memory_permits.h); exec generation 0: none. */
 	struct msg_allow_memory allowed;
+	uint64_t code_memory_sent; /* of code_memory.h: a hash of the last message; 0: none */
 	char comm[BH_COMM_BYTES];
 };
 

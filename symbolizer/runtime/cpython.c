@@ -254,6 +254,7 @@ static int cpython_attach(struct runtime_process *process)
 	if (image->executors) {
 		cpython_jit_add_ranges(process, &process->layout);
 		process->refresh_ms = JIT_REFRESH_MS;
+		process->follows_code_memory = true;
 	}
 	return 0;
 }

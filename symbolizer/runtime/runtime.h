@@ -25,6 +25,9 @@ enum {
 	RUNTIME_MAPPINGS_MAX = 40,
 	/* A refusal in bytes, with its NUL: the sentence and 128 bytes of path. */
 	RUNTIME_REFUSAL_BYTES = 320,
+	/* Of struct runtime_code_memory. */
+	RUNTIME_CODE_AREAS_MAX = 64,
+	RUNTIME_CODE_LABEL_BYTES = 32,
 };
 
 /*
@@ -53,6 +56,18 @@ struct runtime_mapping {
 	uint64_t bias; /* address in the process = virtual address in the file + bias */
 };
 
+/* Executable memory of a process that is in no program or library, sorted by address, without
+ * overlaps. */
+struct runtime_code_memory {
+	unsigned int count;
+	struct runtime_code_area {
+		uint64_t start, end; /* an area may contain gaps if there are many */
+		/* "", or the start of the name of a file that exists in memory only; the process
+		 * chooses it. Code in such a file is published with `in_file`. */
+		char label[RUNTIME_CODE_LABEL_BYTES];
+	} areas[RUNTIME_CODE_AREAS_MAX];
+};
+
 /* One runtime in one process. */
 struct runtime_process {
 	const struct runtime_ops *ops;
@@ -64,6 +79,8 @@ struct runtime_process {
 	 * is a new one, `attach` is called again. */
 	struct runtime_mapping mappings[RUNTIME_MAPPINGS_MAX];
 	unsigned int mapping_count;
+	/* NULL: none is known. */
+	const struct runtime_code_memory *code_memory;
 	struct memory *memory; /* the worker renews its budget before each call */
 	/* The runtime sets the fields below. */
 	void *state;		      /* NULL until the runtime sets it */
@@ -71,6 +88,8 @@ struct runtime_process {
 	/* After how many milliseconds `attach` is to be called again; 0: never. The worker calls it
 	 * at its first tick after that time, which may come up to a second later. */
 	unsigned int refresh_ms;
+	/* `attach` is to be called again within some milliseconds when `code_memory` changes. */
+	bool follows_code_memory;
 	size_t cached_bytes;		/* roughly what `drop_cache` would free */
 	struct runtime_refusal refusal; /* set when attach returns -ENOTSUP */
 };

@@ -116,6 +116,12 @@ static int worker_on_mapped(void *context, const struct msg_mapped *mapped)
 	return 0;
 }
 
+static int worker_on_code_memory(void *context, const struct msg_code_memory *memory)
+{
+	runtimes_on_code_memory(context, memory);
+	return 0;
+}
+
 static int worker_on_watched(void *context, const struct msg_id *module)
 {
 	(void)module;
@@ -217,6 +223,7 @@ static int worker_on_reset_request(void *context)
 	HANDLER(MODULE_GONE, worker_on_module_gone)                                                \
 	HANDLER(PROCESS, worker_on_process)                                                        \
 	HANDLER(PROCESS_GONE, worker_on_process_gone)                                              \
+	HANDLER(CODE_MEMORY, worker_on_code_memory)                                                \
 	HANDLER(MAPPED, worker_on_mapped)                                                          \
 	HANDLER(WATCHED, worker_on_watched)                                                        \
 	HANDLER(SCANNED, worker_on_scanned)                                                        \

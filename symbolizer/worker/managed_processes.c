@@ -22,6 +22,9 @@ enum {
 };
 
 _Static_assert(LIMIT_RUNTIME_PROCESSES < RUNTIME_SLOTS / 2, "searches in the table are short");
+_Static_assert((int)RUNTIME_CODE_AREAS_MAX == (int)MSG_CODE_AREAS_MAX &&
+		   (int)RUNTIME_CODE_LABEL_BYTES == (int)MSG_CODE_LABEL_BYTES,
+	       "runtimes get all that the manager reports");
 
 static struct managed_process **process_link(struct managed_processes *processes, uint32_t tgid)
 {
@@ -213,6 +216,8 @@ static void process_empty(struct managed_processes *processes, struct managed_pr
 	process->memory_lost = 0;
 	process->memory_due_ns = 0;
 	process->count = 0;
+	free(process->code_memory);
+	process->code_memory = NULL;
 }
 
 static void process_delete(struct managed_processes *processes, struct managed_process **link)
@@ -282,9 +287,51 @@ struct runtime_attachment *managed_process_attachment(struct managed_process *pr
 		return NULL;
 	struct runtime_attachment *a =
 	    runtime_attachment_new(image, bias, process->tgid, &process->memory);
-	if (a)
+	if (a) {
+		a->process.code_memory = process->code_memory;
 		process->attachments[process->count++] = a;
+	}
 	return a;
+}
+
+/* Copies the areas of a message, up to the first one that is not above those before it. */
+static void copy_areas(struct runtime_code_memory *to, const struct msg_code_memory *from)
+{
+	uint64_t end = 0;
+
+	to->count = 0;
+	for (uint32_t i = 0; i < from->count && i < RUNTIME_CODE_AREAS_MAX; i++) {
+		const struct msg_code_area *area = &from->areas[i];
+		struct runtime_code_area *added = &to->areas[to->count];
+
+		if (area->start < end || area->start >= area->end)
+			return;
+		end = area->end;
+		*added = (struct runtime_code_area){.start = area->start, .end = area->end};
+		memcpy(added->label, area->label, strnlen(area->label, sizeof(added->label) - 1));
+		to->count++;
+	}
+}
+
+bool managed_process_set_code_memory(struct managed_process *process,
+				     const struct msg_code_memory *message)
+{
+	bool due = false;
+
+	if (process->exec_generation != message->exec_generation)
+		return false;
+	if (!process->code_memory)
+		process->code_memory = calloc(1, sizeof(*process->code_memory));
+	if (!process->code_memory)
+		return false;
+	copy_areas(process->code_memory, message);
+	for (unsigned int i = 0; i < process->count; i++) {
+		struct runtime_attachment *a = process->attachments[i];
+
+		a->process.code_memory = process->code_memory;
+		due |= runtime_attachment_code_changed(a);
+	}
+	return due;
 }
 
 static void count_cache(struct managed_processes *processes, struct runtime_attachment *a)

@@ -51,7 +51,8 @@ struct managed_process {
 	bool was_readable; /* at any time since exec_generation began */
 	bool named_too_early; /* a frame got no name before that */
 	struct memory memory;
-	struct time_part time; /* for attaching and naming; it outlives an exec */
+	struct runtime_code_memory *code_memory; /* NULL until it is reported */
+	struct time_part time;			 /* for attaching and naming; it outlives an exec */
 	unsigned int count;
 	struct runtime_attachment *attachments[MANAGED_PROCESS_RUNTIMES_MAX];
 };
@@ -91,6 +92,11 @@ void managed_processes_fini(struct managed_processes *processes);
  * there is no room or memory. */
 struct runtime_attachment *managed_process_attachment(struct managed_process *process,
 						      struct runtime_image *image, uint64_t bias);
+
+/* Takes over where the process has executable memory outside of files, if the message is of the
+ * program that it executes. Returns whether an attachment has to be tried again because of that. */
+bool managed_process_set_code_memory(struct managed_process *process,
+				     const struct msg_code_memory *message);
 
 /* Counts what an attachment has cached by now. Drops the caches that were not used for the longest
  * time until all fit into the limit that the processes share. */

@@ -69,6 +69,14 @@ void runtime_attachment_add_mapping(struct runtime_attachment *a,
 		a->due_ns = clock_monotonic_ns();
 }
 
+bool runtime_attachment_code_changed(struct runtime_attachment *a)
+{
+	if (!a->process.follows_code_memory || a->state == RUNTIME_ATTACHMENT_REFUSED)
+		return false;
+	a->due_ns = clock_monotonic_ns();
+	return true;
+}
+
 bool runtime_attachment_take_block(struct runtime_attachment *a, struct runtime_slots *slots)
 {
 	if (a->block == RUNTIME_NO_BLOCK)

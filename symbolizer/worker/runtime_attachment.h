@@ -68,6 +68,10 @@ struct runtime_attachment *runtime_attachment_new(struct runtime_image *image, u
 void runtime_attachment_add_mapping(struct runtime_attachment *attachment,
 				    const struct runtime_mapping *mapping);
 
+/* The process's executable memory outside of files has changed. Returns whether the attachment is
+ * due at once because of that. */
+bool runtime_attachment_code_changed(struct runtime_attachment *attachment);
+
 /* Takes a block of the table, unless it has one. Returns false if there is none. */
 bool runtime_attachment_take_block(struct runtime_attachment *attachment,
 				   struct runtime_slots *slots);

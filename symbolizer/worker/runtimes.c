@@ -467,6 +467,14 @@ void runtimes_on_mapped(struct worker *worker, const struct msg_mapped *mapped)
 		loop_tick_within(&worker->role.loop, 1);
 }
 
+void runtimes_on_code_memory(struct worker *worker, const struct msg_code_memory *memory)
+{
+	struct managed_process *process = runtimes_process(worker, memory->tgid);
+
+	if (process && managed_process_set_code_memory(process, memory) && process->readable)
+		loop_tick_within(&worker->role.loop, 1);
+}
+
 bool runtimes_on_memory(struct worker *worker, struct message *message)
 {
 	struct msg_memory answer;

@@ -57,6 +57,7 @@ unsigned int runtimes_unsettled(const struct worker *worker);
 void runtimes_on_module(struct worker *worker, struct module *module);
 void runtimes_on_module_gone(struct worker *worker, const struct module *module);
 void runtimes_on_mapped(struct worker *worker, const struct msg_mapped *mapped);
+void runtimes_on_code_memory(struct worker *worker, const struct msg_code_memory *memory);
 /* Handles the opener's answer. May take its descriptor, which is then -1 in the message. Returns
  * whether frames of the process got no names before, because its memory was missing. */
 bool runtimes_on_memory(struct worker *worker, struct message *message);

@@ -42,6 +42,7 @@ struct actor {
 	struct runtime_image segments; /* of the file; nothing else of it is used */
 	struct memory memory;
 	struct runtime_process process;
+	struct runtime_code_memory code_memory;
 	bool attached;
 	int block;
 };
@@ -128,6 +129,23 @@ static void actor_add_mappings(const struct fixture *fixture, struct actor *acto
 	}
 }
 
+/* Finds the executable memory without a file, as the manager reports it. */
+static void actor_add_code_memory(const struct fixture *fixture, struct actor *actor)
+{
+	const struct case_file *file = fixture->file;
+	struct runtime_code_memory *memory = &actor->code_memory;
+
+	for (unsigned int i = 0; i < file->mapping_count && memory->count < RUNTIME_CODE_AREAS_MAX;
+	     i++) {
+		const struct case_mapping *m = &file->mappings[i];
+
+		if (!m->module)
+			memory->areas[memory->count++] =
+			    (struct runtime_code_area){.start = m->start, .end = m->end};
+	}
+	actor->process.code_memory = memory;
+}
+
 static int actor_attach(struct fixture *fixture, struct actor *actor)
 {
 	struct other_process *other = fixture->other;
@@ -146,6 +164,7 @@ static int actor_attach(struct fixture *fixture, struct actor *actor)
 						  .bias = actor->from->bias,
 						  .memory = &actor->memory};
 	actor_add_mappings(fixture, actor);
+	actor_add_code_memory(fixture, actor);
 	r = -EAGAIN;
 	for (int i = 0; i < ATTACH_TRIES && r == -EAGAIN; i++) {
 		memory_allow(&actor->memory, ATTACH_READS, ATTACH_BYTES);

@@ -243,6 +243,7 @@ static int ignore_bytes(void *context, const void *payload, size_t length)
 		(void)payload;                                                                                                                         \
 		return 0;                                                                                                                              \
 	}
+IGNORE(code_memory, msg_code_memory)
 IGNORE(configure, msg_configure_worker)
 IGNORE(id, msg_id)
 IGNORE(kernel_text, msg_kernel_text)
@@ -265,6 +266,7 @@ static int ignore_identity(void *context, const struct msg_identity *identity, s
 	HANDLER(MODULE_GONE, ignore_id)                                                                                                                \
 	HANDLER(PROCESS, on_process)                                                                                                                   \
 	HANDLER(PROCESS_GONE, ignore_id)                                                                                                               \
+	HANDLER(CODE_MEMORY, ignore_code_memory)                                                                                                       \
 	HANDLER(MAPPED, on_mapped)                                                                                                                     \
 	HANDLER(WATCHED, ignore_id)                                                                                                                    \
 	HANDLER(SCANNED, ignore)                                                                                                                       \

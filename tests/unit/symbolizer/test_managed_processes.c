@@ -230,3 +230,78 @@ Test(managed_processes, too_many_ranges_are_left_out)
 	cr_expect_null(managed_process_attachment(process, &image, 0), "there are four already");
 	managed_processes_delete(&processes, 2);
 }
+
+/* --- executable memory outside of files --- */
+
+static struct msg_code_memory code_memory(uint32_t exec_generation, uint32_t count)
+{
+	struct msg_code_memory message = {.exec_generation = exec_generation, .count = count};
+
+	for (uint32_t i = 0; i < count && i < MSG_CODE_AREAS_MAX; i++) {
+		message.areas[i].start = (2 * i + 1) << 20;
+		message.areas[i].end = (2 * i + 2) << 20;
+	}
+	return message;
+}
+
+Test(managed_processes, runtimes_learn_where_code_may_be)
+{
+	struct managed_process *process = add(1);
+	struct runtime_attachment *a = process->attachments[0];
+	struct msg_code_memory message = code_memory(1, 2);
+
+	memset(message.areas[1].label, 'x', sizeof(message.areas[1].label));
+	a->due_ns = 0;
+	cr_expect_not(managed_process_set_code_memory(process, &message));
+	cr_expect_eq(a->due_ns, 0, "it does not follow it");
+	cr_assert_not_null(a->process.code_memory);
+	cr_expect_eq(a->process.code_memory->count, 2);
+	cr_expect_eq(a->process.code_memory->areas[1].start, 3 << 20);
+	cr_expect_eq(strlen(a->process.code_memory->areas[1].label), RUNTIME_CODE_LABEL_BYTES - 1);
+	a->process.follows_code_memory = true;
+	cr_expect(managed_process_set_code_memory(process, &message));
+	cr_expect_neq(a->due_ns, 0);
+	a->state = RUNTIME_ATTACHMENT_REFUSED;
+	cr_expect_not(managed_process_set_code_memory(process, &message));
+}
+
+Test(managed_processes, a_runtime_that_comes_later_learns_where_code_may_be)
+{
+	struct managed_process *process = ensure(1, 1);
+	const struct msg_code_memory message = code_memory(1, 1);
+
+	managed_process_set_code_memory(process, &message);
+	const struct runtime_attachment *a = managed_process_attachment(process, &image, 0);
+	cr_assert_not_null(a->process.code_memory);
+	cr_expect_eq(a->process.code_memory->count, 1);
+}
+
+Test(managed_processes, code_of_another_program_counts_for_nothing)
+{
+	struct managed_process *process = add(1);
+	const struct msg_code_memory message = code_memory(2, 1);
+
+	cr_expect_not(managed_process_set_code_memory(process, &message));
+	cr_expect_null(process->attachments[0]->process.code_memory);
+	/* Nor does what the process had before it executed this one. */
+	process = ensure(1, 2);
+	managed_process_set_code_memory(process, &message);
+	process = ensure(1, 3);
+	cr_expect_null(managed_process_attachment(process, &image, 0)->process.code_memory);
+}
+
+Test(managed_processes, forged_areas_are_cut)
+{
+	struct managed_process *process = add(1);
+	struct msg_code_memory message = code_memory(1, 3);
+
+	message.areas[2].start = message.areas[1].end - 1; /* overlaps */
+	managed_process_set_code_memory(process, &message);
+	cr_expect_eq(process->code_memory->count, 2);
+	message.areas[0].end = message.areas[0].start; /* empty */
+	managed_process_set_code_memory(process, &message);
+	cr_expect_eq(process->code_memory->count, 0);
+	message = code_memory(1, UINT32_MAX);
+	managed_process_set_code_memory(process, &message);
+	cr_expect_eq(process->code_memory->count, RUNTIME_CODE_AREAS_MAX);
+}
