@@ -5,16 +5,23 @@
  *
  * How this works. The builtins, among them the interpreter, are a part of the file. Each isolate
  * (the main thread and each worker thread have one) reserves 512 MiB for the code that it compiles,
- * and maps the builtins a second time near the end of that, so that calls between both are short
- * (CodeRange::RemapEmbeddedBuiltins, src/heap/code-range.cc). So an additional mapping of the file
- * that contains the builtins says where code is going to be. Nothing in memory has to be read for
- * that, and an isolate is known as soon as it is mapped.
+ * and makes parts of that executable, all at once (Node 24 and later) or page by page. This is
+ * memory without a file, which the manager reports (struct runtime_code_memory). From the first
+ * such area on, 512 MiB are taken for a reservation. Other compilers' code may be there, too; in
+ * that the walker finds no frames of V8.
+ *
+ * Usually V8 also maps the builtins a second time near the end of the reservation, so that calls
+ * between both are short (CodeRange::RemapEmbeddedBuiltins, src/heap/code-range.cc). It does not if
+ * the heap may have less than 2 GiB (in a small container, or by --max-old-space-size), or if the
+ * reservation is near the file. Wherever they are mapped, the interpreter is a range of its own.
+ *
+ * Nothing in memory has to be read for that.
  *
  * Example (Node 22): the file is mapped at 0x400000, with the builtins at 0x1d52000. There is
- * another mapping of this part at 0x7f957fe00000 - 0x7f957ffe0000. Its end, rounded up to 256 KiB,
- * is the end of the reservation: 0x7f9560000000 - 0x7f9580000000. There the walker gets four
- * ranges: compiled code before and after the mapping, in it InterpreterEntryTrampoline and the
- * handlers of bytecodes.
+ * another mapping of this part at 0x7f957fe00000 - 0x7f957ffe0000, and executable memory without a
+ * file at 0x7f9560003000 - 0x7f956003f000. The walker gets these ranges: compiled code at
+ * 0x7f9560003000 - 0x7f957fe00000 and at 0x7f957ffdfa40 - 0x7f9580003000, and for each of the two
+ * mappings InterpreterEntryTrampoline and the handlers of bytecodes.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -29,7 +36,6 @@
 #define CODE_RANGE_BYTES (512ull << 20)
 
 enum {
-	CODE_PAGE_BYTES = 256 << 10, /* the reservation is a multiple of it (kRegularPageSize) */
 	FRAME_WORDS = 3,
 	MARKED_WORDS = 2,
 };
@@ -74,27 +80,10 @@ static void add_range(struct runtime_layout *layout, uint64_t start, uint64_t en
 static void add_interpreter(struct runtime_layout *layout, const struct v8_image *image,
 			    uint64_t bias)
 {
-	add_range(layout, image->entry + bias, image->entry_end + bias, V8_RANGE_ENTRY, true);
-	add_range(layout, image->handlers + bias, image->builtins_end + bias, V8_RANGE_HANDLERS,
-		  true);
-}
-
-/* Adds the code of an isolate whose builtins are in this mapping. `before` is the end of the code
- * of the isolate at the next lower address. Returns the end of the code. */
-static uint64_t add_isolate(struct runtime_layout *layout, const struct v8_image *image,
-			    const struct runtime_mapping *mapping, uint64_t before)
-{
-	const uint64_t start = image->builtins + mapping->bias;
-	const uint64_t end = image->builtins_end + mapping->bias;
-	const uint64_t last = (end + CODE_PAGE_BYTES - 1) & ~(CODE_PAGE_BYTES - 1ull);
-	uint64_t first = last > CODE_RANGE_BYTES ? last - CODE_RANGE_BYTES : 0;
-
-	if (first < before)
-		first = before;
-	add_range(layout, first, start, V8_RANGE_CODE, false);
-	add_interpreter(layout, image, mapping->bias);
-	add_range(layout, mapping->end > end ? mapping->end : end, last, V8_RANGE_CODE, false);
-	return last;
+	add_range(layout, image->builtins.entry + bias, image->builtins.entry_end + bias,
+		  V8_RANGE_ENTRY, true);
+	add_range(layout, image->builtins.handlers + bias, image->builtins.end + bias,
+		  V8_RANGE_HANDLERS, true);
 }
 
 static int compare_mappings(const void *a, const void *b)
@@ -104,17 +93,78 @@ static int compare_mappings(const void *a, const void *b)
 	return first->start < second->start ? -1 : first->start > second->start;
 }
 
+/* Finds the mappings that contain all builtins, sorted by address, and adds their interpreters.
+ * Returns how many they are. */
+static unsigned int add_interpreters(const struct runtime_process *process,
+				     struct runtime_layout *layout,
+				     struct runtime_mapping *mappings)
+{
+	const struct v8_image *image = process->image;
+	unsigned int count = 0;
+
+	for (unsigned int i = 0; i < process->mapping_count && count < V8_ISOLATES_MAX; i++) {
+		const struct runtime_mapping *m = &process->mappings[i];
+
+		if (m->start <= image->builtins.start + m->bias &&
+		    m->end >= image->builtins.end + m->bias)
+			mappings[count++] = *m;
+	}
+	qsort(mappings, count, sizeof(mappings[0]), compare_mappings);
+	for (unsigned int i = 0; i < count; i++)
+		add_interpreter(layout, image, mappings[i].bias);
+	return count;
+}
+
+/* Adds [start, end) without what the mappings of the file cover. */
+static void add_code(struct runtime_layout *layout, const struct runtime_mapping *mappings,
+		     unsigned int count, uint64_t start, uint64_t end)
+{
+	for (unsigned int i = 0; i < count; i++) {
+		const struct runtime_mapping *m = &mappings[i];
+
+		if (m->end <= start || m->start >= end)
+			continue;
+		add_range(layout, start, m->start, V8_RANGE_CODE, false);
+		start = m->end;
+	}
+	add_range(layout, start, end, V8_RANGE_CODE, false);
+}
+
+/* Adds the reservations. A range only counts for memory without a file, so it does no harm if
+ * something else is in it. */
+static void add_reservations(const struct runtime_process *process, struct runtime_layout *layout,
+			     const struct runtime_mapping *mappings, unsigned int count)
+{
+	const struct runtime_code_memory *memory = process->code_memory;
+	uint64_t start = 0, end = 0;
+
+	for (unsigned int i = 0; memory && i < memory->count; i++) {
+		const struct runtime_code_area *area = &memory->areas[i];
+
+		if (area->label[0])
+			continue;
+		if (area->start >= end) {
+			add_code(layout, mappings, count, start, end);
+			start = area->start;
+			end = start + CODE_RANGE_BYTES;
+		}
+		if (end < area->end)
+			end = area->end;
+	}
+	add_code(layout, mappings, count, start, end);
+}
+
 static void fill_block(struct runtime_layout *layout, const struct v8_image *image)
 {
 	const struct v8_block block = {
 	    .function_shared = (uint16_t)image->constants[V8_FUNCTION_SHARED],
 	    .shared_script = (uint16_t)image->constants[V8_SHARED_SCRIPT],
 	    .script_id = (uint16_t)image->constants[V8_SCRIPT_ID],
-	    .entry_push = image->entry_push,
-	    .entry_call = image->entry_call,
-	    .entry_leave = image->entry_leave,
-	    .entry_removed = image->entry_removed,
-	    .entry_shift = image->entry_shift,
+	    .entry_push = image->entry.push,
+	    .entry_call = image->entry.call,
+	    .entry_leave = image->entry.leave,
+	    .entry_removed = image->entry.removed,
+	    .entry_shift = image->entry.shift,
 	};
 
 	memset(layout, 0, sizeof(*layout));
@@ -123,38 +173,22 @@ static void fill_block(struct runtime_layout *layout, const struct v8_image *ima
 
 static int v8_attach(struct runtime_process *process)
 {
-	const struct v8_image *image = process->image;
-	struct runtime_mapping mappings[RUNTIME_MAPPINGS_MAX];
-	const unsigned int count = process->mapping_count;
-	unsigned int isolates = 0;
-	uint64_t before = 0;
+	struct runtime_mapping mappings[V8_ISOLATES_MAX];
 
 	if (!process->state) {
 		struct v8 *v8 = calloc(1, sizeof(*v8));
 
 		if (!v8)
 			return -ENOMEM;
-		v8->heap = (struct v8_heap){.image = image, .memory = process->memory};
+		v8->heap = (struct v8_heap){.image = process->image, .memory = process->memory};
 		process->state = v8;
 	}
-	fill_block(&process->layout, image);
-	memcpy(mappings, process->mappings, count * sizeof(mappings[0]));
-	qsort(mappings, count, sizeof(mappings[0]), compare_mappings);
-	for (unsigned int i = 0; i < count && isolates < V8_ISOLATES_MAX; i++) {
-		const struct runtime_mapping *m = &mappings[i];
-
-		if (m->start > image->builtins + m->bias || m->end < image->builtins_end + m->bias)
-			continue;
-		/* The mapping by which the file was loaded contains other code, too. */
-		if (m->start != image->builtins + m->bias) {
-			add_interpreter(&process->layout, image, m->bias);
-			continue;
-		}
-		before = add_isolate(&process->layout, image, m, before);
-		isolates++;
-	}
+	process->follows_code_memory = true;
+	fill_block(&process->layout, process->image);
+	const unsigned int count = add_interpreters(process, &process->layout, mappings);
+	add_reservations(process, &process->layout, mappings, count);
 	/* Mappings are reported as they are made, and lead to another attach. */
-	return process->layout.range_count ? 0 : -EAGAIN;
+	return count ? 0 : -EAGAIN;
 }
 
 /* Adds a frame that is shown as a fixed name in brackets. */

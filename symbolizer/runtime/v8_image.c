@@ -3,13 +3,14 @@
  * Recognises a file that contains V8, and finds what is the same for all its processes.
  *
  * How this works. V8's version is in four variables that every build exports. The builtins are one
- * block of code; its place is a local symbol, so a file that is stripped is refused. The walker
- * must know where InterpreterEntryTrampoline makes and removes the frame of a function: its
- * instructions say that.
+ * block of code, which is found by its form, because a stripped file has no symbols for it
+ * (parse/v8_builtins.h). The walker must know where InterpreterEntryTrampoline makes and removes
+ * the frame of a function: its instructions say that.
  *
- * Example (Node 22): Version::major_ and minor_ are 12 and 4. The builtins are at 0x1d52000. The
- * trampoline is at 0x1d5f800, "push rbp; mov rbp, rsp; push rsi" 0x77 bytes later, the first "call
- * rcx" at 0xdc, and "leave; pop rcx; add rsp, rbx; push rcx; ret" at 0x158.
+ * Example (Node 22): Version::major_ and minor_ are 12 and 4. The builtins are at 0x1d52000; the
+ * last 494 of them, from 0x1ee20c0 on, are the handlers of bytecodes. The trampoline is at
+ * 0x1d5f800, "push rbp; mov rbp, rsp; push rsi" 0x77 bytes later, the first "call rcx" at 0xdc, and
+ * "leave; pop rcx; add rsp, rbx; push rcx; ret" at 0x158.
  */
 #include "symbolizer/runtime/v8_image.h"
 
@@ -20,10 +21,6 @@
 enum {
 	/* Versions that were examined. */
 	VERSIONS = 4,
-	/* InterpreterEntryTrampoline has 876, 876, 524 and 564 bytes in these. */
-	ENTRY_BYTES_MAX = 4096,
-	/* The builtins have 1.6 to 2.2 MiB. */
-	BUILTINS_BYTES_MAX = 64 << 20,
 	BYTECODE_BYTES_MAX = 32, /* the longest bytecode has 17 */
 	CONSTANT_MAX = 4096,
 	SHOWN_PATH_BYTES = 128, /* of the path in a refusal: its end */
@@ -35,9 +32,15 @@ enum {
 	TAGGED_BYTES = 8,
 };
 
-static const struct {
+/* What depends on the version alone. Counted in Node 20.20.2, 22.23.3, 24.21.0 and 26.10.0. */
+static const struct version {
 	uint8_t major, minor;
-} versions[VERSIONS] = {{11, 3}, {12, 4}, {13, 6}, {14, 6}};
+	struct v8_builtins_form builtins;
+	unsigned int bytecodes; /* Bytecodes::kBytecodeCount */
+} versions[VERSIONS] = {{11, 3, {.entry_words = 8, .handlers = 483}, 198},
+			{12, 4, {.entry_words = 3, .handlers = 494}, 203},
+			{13, 6, {.entry_words = 3, .handlers = 511}, 208},
+			{14, 6, {.entry_words = 3, .handlers = 521}, 212}};
 
 static const struct constant {
 	const char *symbol, *other;
@@ -101,94 +104,33 @@ static bool find_constants(struct v8_image *image, const struct runtime_file *fi
 	return true;
 }
 
-/* Returns the offset of `wanted` in the code from `from` on, or -1. */
-static int find_code(const uint8_t *code, size_t length, size_t from, const char *wanted,
-		     size_t wanted_length)
-{
-	for (size_t i = from; i + wanted_length <= length; i++) {
-		if (!memcmp(code + i, wanted, wanted_length))
-			return (int)i;
-	}
-	return -1;
-}
-
-/* Finds where InterpreterEntryTrampoline makes and removes the frame. */
 static bool examine_entry(struct v8_image *image, const struct runtime_file *file)
 {
-	/* push rbp; mov rbp, rsp; push rsi; push rdi; push rax */
-	static const char push[] = "\x55\x48\x89\xe5\x56\x57\x50";
-	static const char call[] = "\xff\xd1"; /* call rcx */
-	/* leave; pop rcx; add rsp, rbx; push rcx; ret (until 12.4) */
-	static const char leave[] = "\xc9\x59\x48\x03\xe3\x51\xc3";
-	/* leave; pop rcx; lea rsp, [rsp + rbx * 8]; push rcx; ret */
-	static const char leave_slots[] = "\xc9\x59\x48\x8d\x24\xdc\x51\xc3";
-	uint8_t code[ENTRY_BYTES_MAX];
-	const size_t length = (size_t)(image->entry_end - image->entry);
+	uint8_t code[V8_ENTRY_BYTES_MAX];
+	const uint64_t length = image->builtins.entry_end - image->builtins.entry;
 
-	if (length > sizeof(code) || runtime_file_read(file, image->entry, code, length) < 0)
-		return false;
-	const int pushed = find_code(code, length, 0, push, sizeof(push) - 1);
-	if (pushed < 0)
-		return false;
-	const int called = find_code(code, length, (size_t)pushed, call, sizeof(call) - 1);
-	if (called < 0)
-		return false;
-	int left = find_code(code, length, (size_t)called, leave, sizeof(leave) - 1);
-	size_t left_bytes = sizeof(leave) - 1;
-	if (left < 0) {
-		left_bytes = sizeof(leave_slots) - 1;
-		left = find_code(code, length, (size_t)called, leave_slots, left_bytes);
-		image->entry_shift = 3;
-	}
-	if (left < 0)
-		return false;
-	image->entry_push = (uint16_t)pushed;
-	image->entry_call = (uint16_t)called;
-	image->entry_leave = (uint16_t)left;
-	image->entry_removed = (uint16_t)((size_t)left + left_bytes - 2);
-	return true;
-}
-
-/* Finds the builtins. */
-static bool find_builtins(struct v8_image *image, const struct runtime_file *file)
-{
-	struct runtime_symbol blob, size, entry, handlers;
-	uint32_t bytes = 0;
-
-	if (runtime_file_local(file, "v8_Default_embedded_blob_code_", &blob) < 0 ||
-	    runtime_file_local(file, "v8_Default_embedded_blob_code_size_", &size) < 0 ||
-	    runtime_file_local(file, "Builtins_InterpreterEntryTrampoline", &entry) < 0 ||
-	    runtime_file_local(file, "Builtins_WideHandler", &handlers) < 0 ||
-	    runtime_file_read(file, size.vaddr, &bytes, sizeof(bytes)) < 0 ||
-	    bytes > BUILTINS_BYTES_MAX || entry.vaddr - blob.vaddr >= bytes ||
-	    handlers.vaddr - blob.vaddr >= bytes || entry.size > ENTRY_BYTES_MAX ||
-	    entry.vaddr + entry.size > handlers.vaddr)
-		return false;
-	image->builtins = blob.vaddr;
-	image->builtins_end = blob.vaddr + bytes;
-	image->entry = entry.vaddr;
-	image->entry_end = entry.vaddr + entry.size;
-	image->handlers = handlers.vaddr;
-	return examine_entry(image, file);
+	return length <= sizeof(code) &&
+	       runtime_file_read(file, image->builtins.entry, code, (size_t)length) == 0 &&
+	       v8_entry_examine(&image->entry, code, (size_t)length);
 }
 
 /* Reads Bytecodes::kBytecodeSizes (src/interpreter/bytecodes.h). Without it, lines of baseline code
  * are unknown. */
-static void find_bytecode_sizes(struct v8_image *image, const struct runtime_file *file)
+static void find_bytecode_sizes(struct v8_image *image, const struct runtime_file *file,
+				unsigned int count)
 {
-	static const char name[] = "_ZN2v88internal11interpreter9Bytecodes14kBytecodeSizesE";
-	struct runtime_symbol symbol;
+	const size_t bytes = (size_t)count * V8_BYTECODE_SCALES;
+	uint64_t vaddr;
 
-	if ((runtime_file_exported(file, name, &symbol) < 0 &&
-	     runtime_file_local(file, name, &symbol) < 0) ||
-	    !symbol.size || symbol.size % 3 || symbol.size > sizeof(image->bytecode_sizes) ||
-	    runtime_file_read(file, symbol.vaddr, image->bytecode_sizes, (size_t)symbol.size) < 0)
+	if (bytes > sizeof(image->bytecode_sizes) ||
+	    v8_bytecode_sizes_find(&vaddr, &file->image, count) < 0 ||
+	    runtime_file_read(file, vaddr, image->bytecode_sizes, bytes) < 0)
 		return;
-	for (size_t i = 0; i < symbol.size; i++) {
+	for (size_t i = 0; i < bytes; i++) {
 		if (!image->bytecode_sizes[i] || image->bytecode_sizes[i] > BYTECODE_BYTES_MAX)
 			return;
 	}
-	image->bytecode_count = (unsigned int)symbol.size / 3;
+	image->bytecode_count = count;
 }
 
 int v8_image_init(struct v8_image *image, const struct runtime_file *file,
@@ -210,13 +152,15 @@ int v8_image_init(struct v8_image *image, const struct runtime_file *file,
 		return refuse(image, file, refusal, "pointer compression is not supported");
 	if (!find_constants(image, file, version))
 		return refuse(image, file, refusal, "its offsets for debuggers are not plausible");
-	if (!find_builtins(image, file))
+	int r = v8_builtins_find(&image->builtins, &file->image, &versions[version].builtins);
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0 || !examine_entry(image, file))
 		return refuse(image, file, refusal,
-			      "its builtins were not found, because the file is stripped or "
-			      "differs from known builds");
+			      "its builtins were not found, because it differs from known builds");
 	image->position_offset_shift = image->major >= FIRST_WITH_BREAKABLE;
 	debug_number(file, "frametype_IrregexpFrame", &image->irregexp_marker);
 	debug_number(file, "frametype_WasmFrame", &image->wasm_marker);
-	find_bytecode_sizes(image, file);
+	find_bytecode_sizes(image, file, versions[version].bytecodes);
 	return 0;
 }

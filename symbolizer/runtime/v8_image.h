@@ -13,6 +13,7 @@
 
 #include <stdint.h>
 
+#include "parse/v8_builtins.h"
 #include "symbolizer/runtime/runtime.h"
 
 /* X(name, symbol, another symbol or NULL, value in V8 11.3, 12.4, 13.6, 14.6). The values were read
@@ -79,8 +80,8 @@ enum v8_constant {
 };
 
 enum {
-	/* Bytes of Bytecodes::kBytecodeSizes: three sizes for each of at most 256 bytecodes. */
-	V8_BYTECODE_SIZES_MAX = 3 * 256,
+	/* Bytes of Bytecodes::kBytecodeSizes: a size for each scale of at most 256 bytecodes. */
+	V8_BYTECODE_SIZES_MAX = V8_BYTECODE_SCALES * 256,
 	V8_FRAME_TYPES_MAX = 64,
 };
 
@@ -88,11 +89,8 @@ struct v8_image {
 	unsigned int major, minor;	    /* of V8 */
 	unsigned int position_offset_shift; /* as in struct v8_position_table */
 	uint32_t constants[V8_CONSTANT_COUNT];
-	/* The embedded builtins, as virtual addresses in the file. The handlers of bytecodes are at
-	 * their end. */
-	uint64_t builtins, builtins_end, entry, entry_end, handlers;
-	/* As in struct v8_block. */
-	uint16_t entry_push, entry_call, entry_leave, entry_removed, entry_shift;
+	struct v8_builtins builtins;
+	struct v8_entry entry;
 	uint32_t irregexp_marker; /* the type of frames of regular expressions */
 	uint32_t wasm_marker;
 	/* Sizes of bytecodes: `bytecode_count` for operands of one byte, then for those of two and

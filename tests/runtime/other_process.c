@@ -8,6 +8,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "parse/v8_builtins.h"
 #include "symbolizer/runtime/file.h"
 #include "symbolizer/runtime/memory.h"
 
@@ -23,6 +24,14 @@ int __real_runtime_file_local(const struct runtime_file *file, const char *name,
 			      struct runtime_symbol *symbol);
 int __wrap_runtime_file_local(const struct runtime_file *file, const char *name,
 			      struct runtime_symbol *symbol);
+int __real_v8_builtins_find(struct v8_builtins *builtins, const struct elf_image *image,
+			    const struct v8_builtins_form *form);
+int __wrap_v8_builtins_find(struct v8_builtins *builtins, const struct elf_image *image,
+			    const struct v8_builtins_form *form);
+int __real_v8_bytecode_sizes_find(uint64_t *vaddr, const struct elf_image *image,
+				  unsigned int count);
+int __wrap_v8_bytecode_sizes_find(uint64_t *vaddr, const struct elf_image *image,
+				  unsigned int count);
 
 void other_process_use(struct other_process *other)
 {
@@ -186,28 +195,25 @@ const struct other_process_symbol *other_process_file_symbol(const struct other_
 	return NULL;
 }
 
-int __wrap_runtime_file_local(const struct runtime_file *file, const char *name,
-			      struct runtime_symbol *symbol)
+/* Keeps what was found in the live file as a symbol. */
+static void symbol_keep(struct other_process_file *file, const char *name, bool found,
+			const struct runtime_symbol *symbol)
 {
-	struct other_process *other = current;
+	if (file->symbol_count == OTHER_PROCESS_SYMBOLS_MAX)
+		return;
+	struct other_process_symbol *s = &file->symbols[file->symbol_count++];
 
-	if (!other || !other->file)
-		return __real_runtime_file_local(file, name, symbol);
-	struct other_process_file *from = other->file;
-	const struct other_process_symbol *known = other_process_file_symbol(from, name);
-	if (!known && other->live_fd >= 0 && from->symbol_count < OTHER_PROCESS_SYMBOLS_MAX) {
-		struct other_process_symbol *s = &from->symbols[from->symbol_count++];
-		struct runtime_symbol found = {0};
+	*s = (struct other_process_symbol){
+	    .found = found, .vaddr = symbol->vaddr, .size = symbol->size};
+	snprintf(s->name, sizeof(s->name), "%s", name);
+}
 
-		/* Its reads of .symtab must not be recorded. */
-		other_process_use(NULL);
-		s->found = __real_runtime_file_local(file, name, &found) == 0;
-		other_process_use(other);
-		snprintf(s->name, sizeof(s->name), "%s", name);
-		s->vaddr = found.vaddr;
-		s->size = found.size;
-		known = s;
-	}
+/* Looks a symbol up in what was recorded. */
+static int symbol_recorded(struct other_process *other, const char *name,
+			   struct runtime_symbol *symbol)
+{
+	const struct other_process_symbol *known = other_process_file_symbol(other->file, name);
+
 	if (!known) {
 		outside(other, "symbols of the file", 0, 0);
 		return -ENOENT;
@@ -216,6 +222,90 @@ int __wrap_runtime_file_local(const struct runtime_file *file, const char *name,
 		return -ENOENT;
 	*symbol = (struct runtime_symbol){.vaddr = known->vaddr, .size = known->size};
 	return 0;
+}
+
+/* Returns whether the live file is to be searched, because the symbol is not known yet. What is
+ * read for that must not be recorded. */
+static bool search_begin(struct other_process *other, const char *name)
+{
+	const bool searched = other->live_fd >= 0 && !other_process_file_symbol(other->file, name);
+
+	if (searched)
+		other_process_use(NULL);
+	return searched;
+}
+
+int __wrap_runtime_file_local(const struct runtime_file *file, const char *name,
+			      struct runtime_symbol *symbol)
+{
+	struct other_process *other = current;
+
+	if (!other || !other->file)
+		return __real_runtime_file_local(file, name, symbol);
+	if (search_begin(other, name)) {
+		struct runtime_symbol found = {0};
+		const bool is_found = __real_runtime_file_local(file, name, &found) == 0;
+
+		other_process_use(other);
+		symbol_keep(other->file, name, is_found, &found);
+	}
+	return symbol_recorded(other, name, symbol);
+}
+
+/* V8's builtins are found by reading most of the file. So what was found is recorded, as if it had
+ * been symbols. */
+static const char builtins_name[] = "V8 builtins", entry_name[] = "V8 entry",
+		  handlers_name[] = "V8 handlers", sizes_name[] = "V8 bytecode sizes";
+
+int __wrap_v8_builtins_find(struct v8_builtins *builtins, const struct elf_image *image,
+			    const struct v8_builtins_form *form)
+{
+	struct other_process *other = current;
+	struct runtime_symbol all, entry, handlers;
+
+	if (!other || !other->file)
+		return __real_v8_builtins_find(builtins, image, form);
+	if (search_begin(other, builtins_name)) {
+		struct v8_builtins b = {0};
+		const bool found = __real_v8_builtins_find(&b, image, form) == 0;
+
+		other_process_use(other);
+		all = (struct runtime_symbol){.vaddr = b.start, .size = b.end - b.start};
+		entry = (struct runtime_symbol){.vaddr = b.entry, .size = b.entry_end - b.entry};
+		handlers = (struct runtime_symbol){.vaddr = b.handlers};
+		symbol_keep(other->file, builtins_name, found, &all);
+		symbol_keep(other->file, entry_name, found, &entry);
+		symbol_keep(other->file, handlers_name, found, &handlers);
+	}
+	if (symbol_recorded(other, builtins_name, &all) < 0 ||
+	    symbol_recorded(other, entry_name, &entry) < 0 ||
+	    symbol_recorded(other, handlers_name, &handlers) < 0)
+		return -ENOENT;
+	*builtins = (struct v8_builtins){.start = all.vaddr,
+					 .end = all.vaddr + all.size,
+					 .entry = entry.vaddr,
+					 .entry_end = entry.vaddr + entry.size,
+					 .handlers = handlers.vaddr};
+	return 0;
+}
+
+int __wrap_v8_bytecode_sizes_find(uint64_t *vaddr, const struct elf_image *image,
+				  unsigned int count)
+{
+	struct other_process *other = current;
+	struct runtime_symbol sizes = {0};
+
+	if (!other || !other->file)
+		return __real_v8_bytecode_sizes_find(vaddr, image, count);
+	if (search_begin(other, sizes_name)) {
+		const bool found = __real_v8_bytecode_sizes_find(&sizes.vaddr, image, count) == 0;
+
+		other_process_use(other);
+		symbol_keep(other->file, sizes_name, found, &sizes);
+	}
+	int r = symbol_recorded(other, sizes_name, &sizes);
+	*vaddr = sizes.vaddr;
+	return r;
 }
 
 int other_process_file_stand_in(uint64_t size)

@@ -20,7 +20,7 @@ enum {
 };
 
 /* The file of a runtime. Of .symtab, which may have megabytes, there are only the symbols that were
- * searched. */
+ * searched; of V8's builtins only where they are, as if these were symbols. */
 struct other_process_file {
 	int fd;	       /* the file; if it is recorded, an empty file of its size */
 	uint64_t size; /* bytes */
