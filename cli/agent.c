@@ -86,7 +86,26 @@ static int configure_opener(struct agent *agent)
 									 worker.variable_count,
 						    .allow_memory = agent->config.runtimes != 0};
 
-	return send_to(agent, ROLE_OPENER, MESSAGE_CONFIGURE_OPENER, &config, sizeof(config));
+	return peer_send(&agent->supervisor.roles.peers[ROLE_OPENER], MESSAGE_CONFIGURE_OPENER,
+			 &config, sizeof(config), agent->debug_directories.fds,
+			 agent->debug_directories.count);
+}
+
+/* Opens the directories of debug files. One that cannot be opened is left out. */
+static void open_debug_directories(struct agent *agent)
+{
+	char paths[sizeof(agent->config.debug_directories)], *saved;
+
+	memcpy(paths, agent->config.debug_directories, sizeof(paths));
+	debug_directories_init(&agent->debug_directories);
+	for (char *path = strtok_r(paths, ":", &saved); path; path = strtok_r(NULL, ":", &saved)) {
+		const int e = debug_directories_add(&agent->debug_directories, path);
+
+		if (e < 0)
+			log_warning("cannot open a directory of symbols.directories; no debug "
+				    "files are searched there: path=%s error=%s",
+				    path, strerror(-e));
+	}
 }
 
 static int on_configure(void *context, enum role_id role)
@@ -273,6 +292,7 @@ static int start(struct agent *agent)
 	struct record_options options = {.strict_memory = agent->config.strict_memory};
 
 	set_policy(agent);
+	open_debug_directories(agent);
 	int status = preflight_check(&options);
 	if (!status)
 		status = supervisor_init(&agent->supervisor, &agent->policy, agent);

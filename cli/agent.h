@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "cli/config.h"
+#include "cli/debug_directories.h"
 #include "cli/supervisor.h"
 #include "role/export_stats.h"
 
@@ -28,6 +29,7 @@ struct agent {
 	struct config config;
 	struct supervisor supervisor;
 	struct supervisor_policy policy;
+	struct debug_directories debug_directories;
 	struct agent_export export;
 	uint64_t started_unix_ns;
 	bool sampling;		     /* in this interval of agent.probability_interval */

@@ -51,6 +51,9 @@ struct config {
 	/* [runtimes] */
 	uint64_t runtimes;  /* all; a set of 1 << enum runtime_id */
 	bool strict_memory; /* false */
+	/* [symbols] */
+	char debug_directories[CONFIG_LIST_BYTES]; /* in addition to /usr/lib/debug: at most 7
+						    * absolute paths, separated by colons */
 	/* [status] */
 	char status_group[CONFIG_TEXT_BYTES]; /* its members may ask, in addition to root */
 	bool disabled;			      /* OTEL_SDK_DISABLED: nothing is profiled */

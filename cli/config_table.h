@@ -22,6 +22,7 @@ enum config_type {
 	CONFIG_TYPE_ATTRIBUTES,
 	CONFIG_TYPE_NAMES, /* of environment variables */
 	CONFIG_TYPE_GROUP,
+	CONFIG_TYPE_DIRECTORIES, /* absolute paths, separated by colons */
 };
 
 enum config_traits {

@@ -253,6 +253,21 @@ static const char *check_names(const struct config_option *o, const char *text, 
 	return NULL;
 }
 
+static const char *check_directories(const struct config_option *o, const char *text, char *reason)
+{
+	unsigned int count = 0;
+
+	for (const char *at = text; *at; at += strcspn(at, ":")) {
+		at += *at == ':';
+		if (*at != '/')
+			return explain(reason, "directory %u is not an absolute path", count + 1);
+		if (++count > o->max)
+			return explain(reason, "has more than %u directories",
+				       (unsigned int)o->max);
+	}
+	return NULL;
+}
+
 static const char *check_text(const struct config_option *o, const char *text, char *reason)
 {
 	struct endpoint endpoint;
@@ -268,6 +283,8 @@ static const char *check_text(const struct config_option *o, const char *text, c
 		return check_pairs(KEY_VALUES_ATTRIBUTES, text, reason);
 	case CONFIG_TYPE_DIRECTORY:
 		return *text == '/' ? NULL : explain(reason, "must be an absolute path");
+	case CONFIG_TYPE_DIRECTORIES:
+		return check_directories(o, text, reason);
 	case CONFIG_TYPE_GROUP:
 		return is_group(text) ? NULL : explain(reason, "is not the name of a group");
 	default:
@@ -279,8 +296,9 @@ const char *config_value_set(const struct config_option *o, const char *text, st
 			     char reason[static CONFIG_REASON_BYTES])
 {
 	const size_t length = strlen(text);
-	/* For NAMES the maximum is their number, not their length. */
-	const size_t max = o->max && o->type != CONFIG_TYPE_NAMES ? o->max : o->size - 1;
+	/* For NAMES and DIRECTORIES the maximum is their number, not their length. */
+	const bool is_list = o->type == CONFIG_TYPE_NAMES || o->type == CONFIG_TYPE_DIRECTORIES;
+	const size_t max = o->max && !is_list ? o->max : o->size - 1;
 	char names[CONFIG_TEXT_BYTES];
 	const char *fault = NULL;
 
@@ -359,6 +377,7 @@ const char *config_value_placeholder(const struct config_option *o)
 	    [CONFIG_TYPE_ATTRIBUTES] = "NAME=VALUE,...",
 	    [CONFIG_TYPE_NAMES] = "NAME,...",
 	    [CONFIG_TYPE_GROUP] = "GROUP",
+	    [CONFIG_TYPE_DIRECTORIES] = "DIRECTORY:...",
 	};
 
 	return placeholders[o->type];

@@ -126,7 +126,8 @@ enum {
 	OPTION_MAX_LOSS,
 	OPTION_RUNTIMES,
 	OPTION_GROUP_BY,
-	OPTION_STRICT_MEMORY
+	OPTION_STRICT_MEMORY,
+	OPTION_DEBUG_DIR
 };
 
 static int parse_runtimes(struct record_options *o, const char *text)
@@ -138,6 +139,14 @@ static int parse_runtimes(struct record_options *o, const char *text)
 		"commas: %s: %s; see bulkhead record --help\n",
 		runtime_set_names(), text);
 	return STATUS_USAGE;
+}
+
+static int parse_debug_directory(struct record_options *o, const char *path)
+{
+	if (o->debug_directory_count == DEBUG_DIRECTORIES_MORE_MAX)
+		return usage_error("--debug-dir: at most 7 directories are possible", path);
+	o->debug_directories[o->debug_directory_count++] = path;
+	return 0;
 }
 
 static int parse_number_option(int option, const char *text, struct record_options *o)
@@ -215,6 +224,8 @@ static int parse_option(int option, const char *value, struct record_options *o,
 	case OPTION_STRICT_MEMORY:
 		o->strict_memory = true;
 		return 0;
+	case OPTION_DEBUG_DIR:
+		return parse_debug_directory(o, value);
 	default:
 		return STATUS_USAGE;
 	}
@@ -253,6 +264,7 @@ int options_parse_record(int argc, char **argv, struct record_options *o)
 	    {"runtimes", required_argument, NULL, OPTION_RUNTIMES},
 	    {"group-by", required_argument, NULL, OPTION_GROUP_BY},
 	    {"strict-memory", no_argument, NULL, OPTION_STRICT_MEMORY},
+	    {"debug-dir", required_argument, NULL, OPTION_DEBUG_DIR},
 	    {NULL, 0, NULL, 0},
 	};
 	const char *format = NULL;

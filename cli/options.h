@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "cli/debug_directories.h"
 #include "common/group_by.h"
 #include "common/limits.h"
 #include "ipc/messages.h"
@@ -37,6 +38,8 @@ struct record_options {
 	uint32_t runtimes; /* set of 1 << enum runtime_id: those whose frames get names */
 	enum group_by group_by;
 	bool strict_memory;
+	const char *debug_directories[DEBUG_DIRECTORIES_MORE_MAX];
+	unsigned int debug_directory_count;
 	struct output outputs[LIMIT_OUTPUTS];
 	unsigned int output_count;
 	const char *stats_path;

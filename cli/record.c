@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli/command.h"
+#include "cli/debug_directories.h"
 #include "cli/few_samples.h"
 #include "cli/options.h"
 #include "cli/outputs.h"
@@ -31,6 +32,7 @@ enum {
 
 struct recording {
 	struct record_options options;
+	struct debug_directories debug_directories;
 	struct supervisor supervisor;
 	struct supervisor_policy policy;
 	struct command command;
@@ -102,7 +104,26 @@ static int configure_opener(struct recording *r)
 	const struct msg_configure_opener config = {.allow_memory = r->options.runtimes != 0};
 
 	return peer_send(&r->supervisor.roles.peers[ROLE_OPENER], MESSAGE_CONFIGURE_OPENER, &config,
-			 sizeof(config), NULL, 0);
+			 sizeof(config), r->debug_directories.fds, r->debug_directories.count);
+}
+
+/* Opens the directories of debug files. Returns an exit status. */
+static int open_debug_directories(struct recording *r)
+{
+	const struct record_options *o = &r->options;
+
+	debug_directories_init(&r->debug_directories);
+	for (unsigned int i = 0; i < o->debug_directory_count; i++) {
+		const int e = debug_directories_add(&r->debug_directories, o->debug_directories[i]);
+
+		if (e < 0) {
+			fprintf(stderr,
+				"bulkhead record: --debug-dir: cannot open the directory: %s: %s\n",
+				o->debug_directories[i], strerror(-e));
+			return STATUS_USAGE;
+		}
+	}
+	return STATUS_DONE;
 }
 
 /* --- what the supervisor asks for --- */
@@ -323,7 +344,9 @@ int record_main(int argc, char **argv)
 	int status = options_parse_record(argc, argv, &r.options);
 	if (status)
 		return status < 0 ? STATUS_DONE : status;
-	status = preflight_check(&r.options);
+	status = open_debug_directories(&r);
+	if (!status)
+		status = preflight_check(&r.options);
 	if (!status)
 		status = outputs_open(&r.options);
 	if (status) {

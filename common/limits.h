@@ -37,6 +37,9 @@ enum {
 	/* Environment variables of a process that the user may ask for. More: the command line is
 	 * refused. */
 	LIMIT_IDENTITY_VARIABLES = 8,
+	/* Directories in which debug files are searched. More: the command line or the
+	 * configuration is refused. */
+	LIMIT_DEBUG_DIRECTORIES = 8,
 	/* Output files of one recording. More: the command line is refused. */
 	LIMIT_OUTPUTS = 8,
 };

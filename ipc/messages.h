@@ -77,7 +77,8 @@ struct msg_work_page {
 _Static_assert(sizeof(struct msg_work_page) == 8, "wire");
 
 /* Limits what the opener hands out, whatever the manager and the worker request. Without this
- * message it opens no environment and no memory. */
+ * message it opens no environment, no memory and no debug files. The descriptors are of directories
+ * in which debug files are searched, in this order. */
 struct msg_configure_opener {
 	uint32_t allow_environment;
 	uint32_t allow_memory; /* of processes with a language runtime */
@@ -401,6 +402,28 @@ struct msg_memory {
 	uint32_t reserved;
 };
 _Static_assert(sizeof(struct msg_memory) == 16, "wire");
+
+enum {
+	MSG_BUILD_ID_BYTES = 20, /* of a SHA-1; linkers write 16 or 20 bytes */
+};
+
+/* OPEN_DEBUG requests the debug file with the build id of a module. Its path is made of the build
+ * id, below the directories of the configuration: .build-id/ab/cdef.debug, or abcdef/debuginfo. */
+struct msg_open_debug {
+	uint32_t module;
+	uint32_t length; /* bytes of the build id, 2 to MSG_BUILD_ID_BYTES */
+	uint8_t build_id[MSG_BUILD_ID_BYTES];
+	uint32_t reserved;
+};
+_Static_assert(sizeof(struct msg_open_debug) == 32, "wire");
+
+/* The answer to OPEN_DEBUG, with the descriptor. Without it, `error` is the errno: ENOENT if there
+ * is no such file. The opener does not read the file; the worker compares its build id. */
+struct msg_debug_file {
+	uint32_t module;
+	uint32_t error;
+};
+_Static_assert(sizeof(struct msg_debug_file) == 8, "wire");
 
 struct msg_process {
 	uint32_t tgid;

@@ -44,12 +44,13 @@ int dwarf_file_open(struct dwarf_file *file, const struct elf_image *image, size
 	for (unsigned int i = 0; i < image->segment_count; i++) {
 		const struct elf_segment *segment = &image->segments[i];
 
-		if (!segment->executable || segment->file_size > UINT64_MAX - segment->vaddr)
+		/* The segments of a debug file have no contents. */
+		if (!segment->executable || segment->memory_size > UINT64_MAX - segment->vaddr)
 			continue;
 		if (segment->vaddr < file->code_start)
 			file->code_start = segment->vaddr;
-		if (segment->vaddr + segment->file_size > file->code_end)
-			file->code_end = segment->vaddr + segment->file_size;
+		if (segment->vaddr + segment->memory_size > file->code_end)
+			file->code_end = segment->vaddr + segment->memory_size;
 	}
 	if (file->code_end <= file->code_start || file->code_end - file->code_start > UINT32_MAX)
 		return -ENOENT;

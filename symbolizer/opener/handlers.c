@@ -10,6 +10,7 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "symbolizer/opener/open_debug.h"
 #include "symbolizer/opener/open_file.h"
 #include "symbolizer/opener/opener.h"
 
@@ -34,7 +35,8 @@ static void add_fd(struct opened *opened, int fd)
 }
 
 /* Opens everything that is asked for, or nothing. */
-static void perform(const struct opening *opening, struct opened *opened)
+static void perform(const struct opening *opening, const struct directories *directories,
+		    struct opened *opened)
 {
 	switch (opening->kind) {
 	case OPENING_MAPS:
@@ -53,6 +55,9 @@ static void perform(const struct opening *opening, struct opened *opened)
 		break;
 	case OPENING_MEMORY:
 		add_fd(opened, open_file_memory(&opening->memory));
+		break;
+	case OPENING_DEBUG:
+		add_fd(opened, open_debug_file(directories, &opening->debug));
 		break;
 	case OPENING_NOTHING:
 		break;
@@ -138,14 +143,27 @@ static void send_opened_memory(struct opener *opener, const struct opening *open
 	send_memory(opener, &request, memory);
 }
 
+/* If the worker's queue is full, the file is closed, and the worker does without it. */
+static void send_debug(struct opener *opener, const struct opening *opening,
+		       const struct opened *opened)
+{
+	const struct msg_debug_file answer = {.module = opening->debug.module,
+					      .error = (uint32_t)-opened->error};
+
+	peer_send(&opener->role.peers[ROLE_WORKER], MESSAGE_DEBUG_FILE, &answer, sizeof(answer),
+		  opened->fds, opened->fd_count);
+}
+
 /* --- lanes --- */
 
 /* Gives a request to its lane. One for which there is no room is not answered: an honest manager or
  * worker has fewer. */
 static int open_for(struct opener *opener, struct opening opening)
 {
+	/* Where the directories of debug files are is not known. */
 	const enum opener_lane lane =
-	    opening_is_without_disk(&opening) ? LANE_WITHOUT_DISK : LANE_USUAL;
+	    opening.kind == OPENING_DEBUG || opening_is_without_disk(&opening) ? LANE_WITHOUT_DISK
+									       : LANE_USUAL;
 
 	opening.uid = open_file_uid(opening.tgid);
 	const int r = lane_add(&opener->lanes[lane], &opening);
@@ -200,6 +218,9 @@ static void on_done(void *context, const struct opening *opening, const struct o
 	case OPENING_MEMORY:
 		send_opened_memory(opener, opening, opened);
 		break;
+	case OPENING_DEBUG:
+		send_debug(opener, opening, opened);
+		break;
 	case OPENING_NOTHING:
 		peer_send(&opener->role.peers[ROLE_MANAGER], MESSAGE_SCAN_DONE, NULL, 0, NULL, 0);
 		break;
@@ -230,10 +251,16 @@ static void on_tick(void *context, uint32_t events)
 
 /* --- requests --- */
 
-static int opener_on_configure(void *context, const struct msg_configure_opener *config)
+static int opener_on_configure(void *context, const struct msg_configure_opener *config,
+			       struct message *message)
 {
 	struct opener *opener = context;
+	struct directories *directories = &opener->owner.directories;
 
+	for (unsigned int i = 0; i < message->fd_count; i++) {
+		directories->fds[directories->count++] = message->fds[i];
+		message->fds[i] = -1;
+	}
 	opener->environment_allowed = config->allow_environment;
 	opener->memory_allowed = config->allow_memory;
 	return 0;
@@ -273,6 +300,11 @@ static int opener_on_open_identity(void *context, const struct msg_open_identity
 						 .cookie = request->cookie,
 						 .environment = request->want_environment &&
 								opener->environment_allowed});
+}
+
+static int opener_on_open_debug(void *context, const struct msg_open_debug *request)
+{
+	return open_for(context, (struct opening){.kind = OPENING_DEBUG, .debug = *request});
 }
 
 static int open_memory(struct opener *opener, const struct msg_open_memory *request,
@@ -337,6 +369,7 @@ static int opener_on_open_memory(void *context, const struct msg_open_memory *re
 	HANDLER(SCAN, opener_on_scan)                                                              \
 	HANDLER(OPEN_MAPS, opener_on_open_maps)                                                    \
 	HANDLER(OPEN_FILE, opener_on_open_file)                                                    \
+	HANDLER(OPEN_DEBUG, opener_on_open_debug)                                                  \
 	HANDLER(OPEN_IDENTITY, opener_on_open_identity)                                            \
 	HANDLER(ALLOW_MEMORY, opener_on_allow_memory)                                              \
 	HANDLER(FORBID_MEMORY, opener_on_forbid_memory)                                            \

@@ -116,7 +116,7 @@ static void send_requests(struct lane *lane)
 		    opening_is_quarantined(lane->quarantine, next, now))
 			break;
 		/* If the helper is gone, that is noticed when its answer is received. */
-		if (opening_send(&lane->helper, next) < 0)
+		if (opening_send(&lane->helper, next, &lane->owner->directories) < 0)
 			break;
 		if (!lane->sent++)
 			lane->since_ns = now;

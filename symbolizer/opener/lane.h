@@ -49,6 +49,7 @@ struct lane_owner {
 	 * calls lane_tick() some milliseconds later. May be NULL. */
 	bool (*is_stalled)(void *context);
 	void *context;
+	struct directories directories; /* for debug files */
 };
 
 struct lane {

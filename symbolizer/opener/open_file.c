@@ -149,9 +149,9 @@ static bool has_extents(int fd)
  * overlay over a FUSE mount of his own, whose server answers when it likes, but only in a mount
  * namespace of his own. The device is what the kernel reports for the mapping: that of the layer,
  * or on newer kernels that of the overlay. */
-static bool layer_is_local(int fd, const struct msg_open_file *request)
+static bool layer_is_local(int fd, uint32_t device_major, uint32_t device_minor)
 {
-	return device_is_local(request->device_major, request->device_minor) || has_extents(fd);
+	return device_is_local(device_major, device_minor) || has_extents(fd);
 }
 
 /* Returns whether the file system reports other device and inode numbers for a mapping than for the
@@ -248,8 +248,7 @@ static int open_mapping_link(int process, uint64_t start, uint64_t end)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Opens for reading what is open with O_PATH, if it is a regular file on a local file system. */
-static int open_again(int path_fd, const struct msg_open_file *request)
+int open_file_again(int path_fd, uint32_t device_major, uint32_t device_minor)
 {
 	char path[64];
 	struct stat st;
@@ -265,8 +264,9 @@ static int open_again(int path_fd, const struct msg_open_file *request)
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	return kind != OVERLAYFS_SUPER_MAGIC || layer_is_local(fd, request) ? TAKE_FD(fd)
-									    : -EOPNOTSUPP;
+	return kind != OVERLAYFS_SUPER_MAGIC || layer_is_local(fd, device_major, device_minor)
+		   ? TAKE_FD(fd)
+		   : -EOPNOTSUPP;
 }
 
 /* Opens the file that is mapped at an address. */
@@ -275,7 +275,8 @@ static int open_mapping(int process, uint64_t start, uint64_t end,
 {
 	_cleanup_close_ int link = open_mapping_link(process, start, end);
 
-	return link < 0 ? link : open_again(link, request);
+	return link < 0 ? link
+			: open_file_again(link, request->device_major, request->device_minor);
 }
 
 int open_file_mapped(const struct msg_open_file *request, bool *same_file)
@@ -364,7 +365,7 @@ static int walk_path(int root, char *path, const struct msg_open_file *request)
 		close(at);
 		at = next;
 	}
-	return at < 0 ? -errno : open_again(at, request);
+	return at < 0 ? -errno : open_file_again(at, request->device_major, request->device_minor);
 }
 
 static int open_checked(int fd, const struct msg_open_file *request, bool *same_file)
@@ -383,7 +384,9 @@ static int open_program(int process, const struct msg_open_file *request, bool *
 	_cleanup_close_ int path_fd = openat(process, "exe", O_PATH | O_CLOEXEC);
 	if (path_fd < 0)
 		return -errno;
-	_cleanup_close_ int fd = open_checked(open_again(path_fd, request), request, same_file);
+	_cleanup_close_ int fd =
+	    open_checked(open_file_again(path_fd, request->device_major, request->device_minor),
+			 request, same_file);
 	/* Where the numbers are not reliable, the file is opened by its name instead. */
 	return fd >= 0 && !*same_file ? -ESTALE : TAKE_FD(fd);
 }

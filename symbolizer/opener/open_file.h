@@ -49,6 +49,11 @@ int open_file_named(const struct msg_open_file *request, bool *same_file);
  */
 int open_file_memory(const struct msg_allow_memory *allowed);
 
+/* Opens for reading what is open with O_PATH, if it is a regular file on a local file system. The
+ * device is what the kernel reports for a mapping of the file, or the one of its status. Returns a
+ * descriptor or a negative errno. */
+int open_file_again(int path_fd, uint32_t device_major, uint32_t device_minor);
+
 /* Returns the effective uid of a process, as this role sees it, or MSG_UID_UNKNOWN if it has
  * ended. */
 uint32_t open_file_uid(unsigned int tgid);

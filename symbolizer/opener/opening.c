@@ -41,17 +41,20 @@ static void serve(int socket, void *context)
 	struct opening opening;
 
 	for (;;) {
+		struct directories directories = {0};
 		struct opened opened = {0};
-		unsigned int fd_count;
 		bool truncated;
-		const ssize_t n = fd_passing_receive(socket, &opening, sizeof(opening), 0, NULL, 0,
-						     &fd_count, &truncated);
+		const ssize_t n =
+		    fd_passing_receive(socket, &opening, sizeof(opening), 0, directories.fds,
+				       LIMIT_DEBUG_DIRECTORIES, &directories.count, &truncated);
 
 		if (n == -EINTR)
 			continue;
 		if (n != sizeof(opening))
 			return;
-		(*perform)(&opening, &opened);
+		(*perform)(&opening, &directories, &opened);
+		for (unsigned int i = 0; i < directories.count; i++)
+			close(directories.fds[i]);
 		const int r = send_opened(socket, &opened);
 		opened_close(&opened);
 		if (r < 0)
@@ -66,9 +69,12 @@ int opening_start(struct helper *helper, opening_fn perform)
 	return helper_start(helper, "bulkhead-symh", serve, &perform);
 }
 
-int opening_send(const struct helper *helper, const struct opening *opening)
+int opening_send(const struct helper *helper, const struct opening *opening,
+		 const struct directories *directories)
 {
-	const int r = fd_passing_send(helper->fd, opening, sizeof(*opening), NULL, 0, MSG_DONTWAIT);
+	const unsigned int count = opening->kind == OPENING_DEBUG ? directories->count : 0;
+	const int r = fd_passing_send(helper->fd, opening, sizeof(*opening), directories->fds,
+				      count, MSG_DONTWAIT);
 
 	if (r == 0)
 		return 0;

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/limits.h"
 #include "ipc/messages.h"
 #include "role/helper.h"
 
@@ -24,6 +25,7 @@ enum opening_kind {
 	OPENING_FILE,	  /* a file that is mapped */
 	OPENING_IDENTITY, /* /proc/TGID/stat, cgroup and, if `environment`, environ */
 	OPENING_MEMORY,	  /* /proc/TGID/mem */
+	OPENING_DEBUG,	  /* a debug file, below the directories that come with the request */
 	OPENING_NOTHING,  /* has its turn and is not sent to the helper */
 };
 
@@ -42,7 +44,14 @@ struct opening {
 	union {
 		struct msg_open_file file;
 		struct msg_allow_memory memory;
+		struct msg_open_debug debug;
 	};
+};
+
+/* Descriptors of directories (O_PATH) in which debug files are searched. */
+struct directories {
+	unsigned int count;
+	int fds[LIMIT_DEBUG_DIRECTORIES];
 };
 
 /* What was opened. The descriptors are the receiver's, in the order of enum opening_kind. */
@@ -54,13 +63,16 @@ struct opened {
 };
 
 /* Opens, in the helper. `opened` is empty before. */
-typedef void (*opening_fn)(const struct opening *opening, struct opened *opened);
+typedef void (*opening_fn)(const struct opening *opening, const struct directories *directories,
+			   struct opened *opened);
 
 /* Starts a helper that calls `perform` for each request. Returns as helper_start(). */
 int opening_start(struct helper *helper, opening_fn perform);
 
-/* Sends a request. Returns 0; -EAGAIN if the socket is full; or -EPIPE if the helper is gone. */
-int opening_send(const struct helper *helper, const struct opening *opening);
+/* Sends a request, with the directories if it is one for a debug file. Returns 0; -EAGAIN if the
+ * socket is full; or -EPIPE if the helper is gone. */
+int opening_send(const struct helper *helper, const struct opening *opening,
+		 const struct directories *directories);
 
 /* Receives the answer to the oldest request that has none yet, without waiting. Returns 1; 0 if
  * there is none yet; or -EPIPE if the helper is gone. */

@@ -29,6 +29,8 @@ unsigned int opening_quarantine(struct quarantine *quarantine, const struct open
 	const struct quarantine_key process = process_of(opening), device = device_of(opening);
 	const unsigned int seconds = quarantine_add(quarantine, &process, now_ns);
 
+	if (opening->kind == OPENING_DEBUG)
+		return seconds;
 	if (opening_is_without_disk(opening))
 		quarantine_add(quarantine, &device, now_ns);
 	quarantine_add_user(quarantine, opening->uid, now_ns);
@@ -42,8 +44,11 @@ bool opening_is_quarantined(const struct quarantine *quarantine, const struct op
 				    user = user_of(opening);
 	const bool without_disk = opening_is_without_disk(opening);
 
-	return quarantine_has(quarantine, &process, 1, now_ns) ||
-	       (without_disk && quarantine_has(quarantine, &device, 1, now_ns)) ||
+	if (quarantine_has(quarantine, &process, 1, now_ns))
+		return true;
+	if (opening->kind == OPENING_DEBUG)
+		return false;
+	return (without_disk && quarantine_has(quarantine, &device, 1, now_ns)) ||
 	       quarantine_has(quarantine, &user,
 			      without_disk ? OPENING_USER_FILES_TIMES : OPENING_USER_ALL_TIMES,
 			      now_ns);

@@ -11,7 +11,8 @@
  * - from the second time on, the user's files on devices that are no disks are;
  * - from the fourth time on, all processes of the user are.
  *
- * How long each lasts: see common/quarantine.h.
+ * How long each lasts: see common/quarantine.h. Debug files belong to no process and no user. If a
+ * helper hangs on one, all of them are left alone (process 0).
  *
  * Example: a process of user 1000 maps a file of an overlay over FUSE with the device 0:61. The
  * helper hangs, and is given up. For ten seconds nothing is opened of this process and of 0:61.

@@ -10,6 +10,7 @@
 #include "common/escape.h"
 #include "common/frame_kind.h"
 #include "common/incomplete_reasons.h"
+#include "symbolizer/worker/debug_files.h"
 #include "symbolizer/worker/limits.h"
 #include "symbolizer/worker/runtimes.h"
 #include "symbolizer/worker/symbol_name.h"
@@ -174,8 +175,8 @@ static int kernel_describe(struct worker *worker, uint64_t address, struct recor
 /* Describes a frame in a file by what the file's namer says, which goes to `names`; else by the
  * name of its symbol; else by the start of its function; else only by module and address. The
  * announcement of a module may be so late that samples do not wait for it any longer; then their
- * frames have no names until it comes (handlers.c). Returns an enum names_due or a negative
- * errno. */
+ * frames have no names until it comes (handlers.c). Returns an enum names_due or a negative errno,
+ * of which -EAGAIN means that the sample should wait for a debug file. */
 static int native_describe(struct worker *worker, uint64_t frame, struct record_frame *record,
 			   struct named_frames *names)
 {
@@ -205,6 +206,11 @@ static int native_describe(struct worker *worker, uint64_t frame, struct record_
 			      module ? &module->ids : NULL, &record->module);
 	if (r < 0 || error)
 		return r < 0 ? r : (int)due;
+	if (debug_files_are_awaited(worker, module)) {
+		worker->naming_waits = true;
+		return -EAGAIN;
+	}
+	const bool unfinished = debug_files_may_come(module);
 	symbols_offset_to_vaddr(symbols, offset, &record->address);
 	error = modules_find_frames(&worker->modules, module, offset, names);
 	if (!error)
@@ -216,7 +222,7 @@ static int native_describe(struct worker *worker, uint64_t frame, struct record_
 	else if (modules_find_start(&worker->modules, module, offset, &symbol.start_vaddr))
 		r = nameless_function_get_id(worker, module, record->module, symbol.start_vaddr,
 					     &record->function);
-	return r < 0 ? r : error == -EAGAIN ? NAMES_SOON : NAMES_FINAL;
+	return r < 0 ? r : error == -EAGAIN || unfinished ? NAMES_SOON : NAMES_FINAL;
 }
 
 /* Describes a frame in memory that belongs to no file: the vsyscall page, or code that was

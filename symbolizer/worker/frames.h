@@ -52,7 +52,8 @@ static inline uint32_t frame_ids_count(uint32_t ids)
 	return ids >> FRAME_IDS_COUNT_SHIFT;
 }
 
-/* Finds the ids of a kernel or native frame, or of one in code that belongs to no file. */
+/* Finds the ids of a kernel or native frame, or of one in code that belongs to no file. Also
+ * returns -EAGAIN: naming waits for a debug file. */
 int frames_get_ids(struct worker *worker, uint64_t frame, uint32_t *ids);
 
 /* Finds the ids of a managed frame of `process` (NULL: nothing is recorded of it), which may stand

@@ -9,6 +9,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "ipc/losses.h"
+#include "symbolizer/worker/debug_files.h"
 #include "symbolizer/worker/identity.h"
 #include "symbolizer/worker/runtimes.h"
 #include "symbolizer/worker/sample_check.h"
@@ -122,6 +123,14 @@ static int worker_on_code_memory(void *context, const struct msg_code_memory *me
 	return 0;
 }
 
+static int worker_on_debug_file(void *context, const struct msg_debug_file *file,
+				struct message *message)
+{
+	(void)file;
+	debug_files_on_answer(context, message);
+	return 0;
+}
+
 static int worker_on_watched(void *context, const struct msg_id *module)
 {
 	(void)module;
@@ -223,6 +232,7 @@ static int worker_on_reset_request(void *context)
 	HANDLER(MODULE_GONE, worker_on_module_gone)                                                \
 	HANDLER(PROCESS, worker_on_process)                                                        \
 	HANDLER(PROCESS_GONE, worker_on_process_gone)                                              \
+	HANDLER(DEBUG_FILE, worker_on_debug_file)                                                  \
 	HANDLER(CODE_MEMORY, worker_on_code_memory)                                                \
 	HANDLER(MAPPED, worker_on_mapped)                                                          \
 	HANDLER(WATCHED, worker_on_watched)                                                        \

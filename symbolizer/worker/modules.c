@@ -70,7 +70,7 @@ int modules_add(struct modules *modules, const struct msg_module *message, int f
 		if (!module)
 			return -ENOMEM;
 		module->id = message->id;
-		module->fd = -1;
+		module->fd = module->debug_fd = -1;
 		*link = module;
 	}
 	/* A second announcement brings the file that could not be opened at the first one, because
@@ -103,6 +103,8 @@ static void modules_drop_symbols(struct modules *modules, struct module *module)
 	modules->symbols_bytes -= symbols_bytes(module->symbols);
 	symbols_free(module->symbols);
 	module->symbols = NULL;
+	if (module->debug == MODULE_DEBUG_ADDED)
+		module->debug = MODULE_DEBUG_ANSWERED;
 }
 
 void modules_remove(struct modules *modules, uint32_t id)
@@ -116,6 +118,8 @@ void modules_remove(struct modules *modules, uint32_t id)
 	modules_drop_symbols(modules, module);
 	if (module->fd >= 0)
 		close(module->fd);
+	if (module->debug_fd >= 0)
+		close(module->debug_fd);
 	free(module);
 }
 
@@ -155,10 +159,12 @@ static void modules_evict(struct modules *modules, const struct module *keep)
 	}
 }
 
-/* Returns whether there is time to read the symbols of a module now. */
-static bool modules_may_read(struct modules *modules, const struct module *module, uint64_t now)
+/* Returns whether there is time to read the symbols of a module now. Its debug file has its turn
+ * right after its own symbols (`in_turn`). */
+static bool modules_may_read(struct modules *modules, const struct module *module, uint64_t now,
+			     bool in_turn)
 {
-	if (now >= module->again_ns && time_share_is_left(&modules->reading, now))
+	if ((in_turn || now >= module->again_ns) && time_share_is_left(&modules->reading, now))
 		return true;
 	if (!modules->postponed_logged)
 		log_warning("reading the symbols of files takes too long; some functions are shown "
@@ -177,31 +183,65 @@ static void modules_spend(struct modules *modules, struct module *module, uint64
 	module->again_ns = now + LIMIT_SYMBOLS_PAUSE * module->read_ns;
 }
 
+/* Reads the symbols of a module from its file. */
+static int modules_read(struct modules *modules, struct module *module)
+{
+	work_begin(modules->work_page, &module->subject);
+	int r = symbols_new(module->fd, LIMIT_SYMBOLS_BYTES, &module->symbols);
+	work_end(modules->work_page);
+	if (r < 0) {
+		log_debug("cannot read symbols: module=%u error=%s", module->id, strerror(-r));
+		module->no_symbols = true;
+		return -ENODATA;
+	}
+	module->ids = *symbols_get_ids(module->symbols);
+	modules->symbols_bytes += symbols_bytes(module->symbols);
+	return 0;
+}
+
+/* Adds what the debug file says. One that is not that of the module is closed. */
+static void modules_add_debug(struct modules *modules, struct module *module)
+{
+	const size_t before = symbols_bytes(module->symbols);
+
+	work_begin(modules->work_page, &module->subject);
+	const int r = symbols_add_debug(module->symbols, module->debug_fd);
+	work_end(modules->work_page);
+	module->debug = MODULE_DEBUG_ADDED;
+	modules->symbols_bytes += symbols_bytes(module->symbols) - before;
+	if (r == 0)
+		return;
+	log_debug("a debug file is not used: module=%u error=%s", module->id, strerror(-r));
+	/* Of other errors, a part may be in use. */
+	if (r == -ENOENT || r == -ENOEXEC) {
+		close(module->debug_fd);
+		module->debug_fd = -1;
+	}
+}
+
 int modules_get_symbols(struct modules *modules, struct module *module, struct symbols **symbols)
 {
+	const bool debug = module->debug == MODULE_DEBUG_ANSWERED && module->debug_fd >= 0;
 	const uint64_t now = clock_monotonic_ns();
 
 	module->used = ++modules->clock;
-	if (!module->symbols) {
+	if (!module->symbols || debug) {
+		int r = 0;
+
 		if (module->no_symbols || module->fd < 0)
 			return -ENODATA;
 		if (work_is_quarantined(modules->work_page, &module->subject))
 			return -ECANCELED;
-		if (!modules_may_read(modules, module, now))
+		if (!modules_may_read(modules, module, now, module->symbols != NULL))
 			return -EAGAIN;
-		work_begin(modules->work_page, &module->subject);
-		int r = symbols_new(module->fd, LIMIT_SYMBOLS_BYTES, &module->symbols);
-		work_end(modules->work_page);
-		module->read_ns = 0;
+		module->read_ns = module->symbols ? module->read_ns : 0;
+		if (!module->symbols)
+			r = modules_read(modules, module);
+		if (r == 0 && debug)
+			modules_add_debug(modules, module);
 		modules_spend(modules, module, now);
-		if (r < 0) {
-			log_debug("cannot read symbols: module=%u error=%s", module->id,
-				  strerror(-r));
-			module->no_symbols = true;
-			return -ENODATA;
-		}
-		module->ids = *symbols_get_ids(module->symbols);
-		modules->symbols_bytes += symbols_bytes(module->symbols);
+		if (r < 0)
+			return r;
 		modules_evict(modules, module);
 	}
 	*symbols = module->symbols;

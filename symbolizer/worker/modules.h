@@ -29,10 +29,22 @@ enum {
 	MODULES_BUCKETS = 1024 /* a host maps some hundred to some thousand files */
 };
 
+/* Whether there is a debug file is asked when the symbols have been read (debug_files.h). */
+enum module_debug {
+	MODULE_DEBUG_UNKNOWN, /* not asked yet */
+	MODULE_DEBUG_ASKED,
+	MODULE_DEBUG_ANSWERED, /* the descriptor has come, or there is none */
+	MODULE_DEBUG_ADDED,    /* the symbols that are in memory contain it */
+};
+
 struct module {
 	struct module *next;
-	uint32_t id;		     /* the manager's */
-	int fd;			     /* -1: the file could not be opened */
+	uint32_t id;  /* the manager's */
+	int fd;	      /* -1: the file could not be opened */
+	int debug_fd; /* of the debug file; -1: none */
+	enum module_debug debug;
+	uint64_t debug_asked_ns;
+	bool debug_held;	     /* a sample waits for the answer */
 	struct work_subject subject; /* the file, for the record of what is worked on */
 	bool unrecognised; /* whether it is a language runtime is not known: it is left alone */
 	struct symbols *symbols; /* NULL: not read yet, or evicted */
@@ -75,9 +87,9 @@ void modules_fini(struct modules *modules);
  * names. */
 uint64_t modules_definition(const struct modules *modules, uint32_t id);
 
-/* Finds the symbols of a module, and reads them if they are not in memory. They are valid until the
- * next call for any module. Returns 0; -ENODATA if the module has none; -ECANCELED if the file is
- * left alone; or -EAGAIN if there is no time to read them now. */
+/* Finds the symbols of a module, with those of its debug file, and reads them if they are not in
+ * memory. They are valid until the next call for any module. Returns 0; -ENODATA if the module has
+ * none; -ECANCELED if the file is left alone; or -EAGAIN if there is no time to read them now. */
 int modules_get_symbols(struct modules *modules, struct module *module, struct symbols **symbols);
 
 /* Does the same as symbols_find_frames(), for a module whose symbols are in memory. Returns 0;

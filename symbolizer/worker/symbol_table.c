@@ -153,7 +153,9 @@ static void read_relocations(struct symbols *symbols, const struct elf_image *im
 
 struct build {
 	struct symbols *symbols;
+	int fd; /* of the file with the symbol table */
 	struct name_reader names;
+	struct symbol_entry *entries;
 	uint32_t count, capacity; /* entries: found; allocated */
 	unsigned int comparisons;
 };
@@ -192,7 +194,7 @@ static int visit_store(void *context, const struct elf_symbol *symbol)
 	/* The file may have changed since the symbols were counted. */
 	if (build->count == build->capacity)
 		return 1;
-	build->symbols->entries[build->count++] = (struct symbol_entry){
+	build->entries[build->count++] = (struct symbol_entry){
 	    .start = (uint32_t)(symbol->value - build->symbols->base),
 	    .size = symbol->size < ENTRY_SIZE_MAX ? (uint32_t)symbol->size & ENTRY_SIZE_MAX
 						  : ENTRY_SIZE_MAX,
@@ -217,7 +219,7 @@ static int read_table(struct build *build, struct extent table,
 
 		if (length > table.size - at)
 			length = (size_t)(table.size - at);
-		if (file_read_exactly(build->symbols->fd, table.offset + at, chunk, length))
+		if (file_read_exactly(build->fd, table.offset + at, chunk, length))
 			return 0;
 		r = elf_symbols_each(chunk, length, visit, build);
 		at += length;
@@ -310,7 +312,7 @@ static bool entry_is_better(struct build *build, const struct symbol_entry *a,
  * is not a function (but a loop in hand-written assembly, for example); it is dropped too. */
 static void resolve_duplicates(struct build *build)
 {
-	struct symbol_entry *entries = build->symbols->entries;
+	struct symbol_entry *entries = build->entries;
 	uint64_t sized_end = 0;
 	uint32_t kept = 0;
 
@@ -341,11 +343,24 @@ size_t symbol_table_fixed_bytes(const struct symbols *symbols)
 	       symbols->region_count * sizeof(symbols->regions[0]);
 }
 
-static int index_table(struct build *build, struct extent table, size_t cap_bytes)
+/* Takes the index that was built, in the place of the one that is there. */
+static void take_index(struct build *build)
 {
 	struct symbols *symbols = build->symbols;
-	size_t fixed = symbol_table_fixed_bytes(symbols);
-	struct symbol_entry *shrunk;
+	struct symbol_entry *shrunk = realloc(build->entries, (build->count ? build->count : 1) *
+								  sizeof(struct symbol_entry));
+
+	free(symbols->entries);
+	symbols->entries = shrunk ? shrunk : build->entries;
+	symbols->entry_count = build->count;
+	symbols->strings = build->names.strings;
+	symbols->names_fd = build->fd;
+	build->entries = NULL;
+}
+
+static int index_table(struct build *build, struct extent table, size_t cap_bytes)
+{
+	size_t fixed = symbol_table_fixed_bytes(build->symbols);
 	int r;
 
 	if (table.size > TABLE_BYTES_MAX)
@@ -356,22 +371,19 @@ static int index_table(struct build *build, struct extent table, size_t cap_byte
 		return r;
 	if (fixed > cap_bytes || build->count > (cap_bytes - fixed) / sizeof(struct symbol_entry))
 		return -EFBIG;
-	symbols->entries = malloc(build->count * sizeof(struct symbol_entry));
-	if (!symbols->entries)
+	build->entries = malloc(build->count * sizeof(struct symbol_entry));
+	if (!build->entries)
 		return -ENOMEM;
 	build->capacity = build->count;
 	build->count = 0;
 	r = read_table(build, table, visit_store);
-	if (r)
+	if (r) {
+		free(TAKE_PTR(build->entries));
 		return r;
-	radix_sort(symbols->entries, build->count, 24);
+	}
+	radix_sort(build->entries, build->count, 24);
 	resolve_duplicates(build);
-	symbols->entry_count = build->count;
-	symbols->strings = build->names.strings;
-	shrunk = realloc(symbols->entries,
-			 (build->count ? build->count : 1) * sizeof(struct symbol_entry));
-	if (shrunk)
-		symbols->entries = shrunk;
+	take_index(build);
 	return 0;
 }
 
@@ -390,22 +402,30 @@ static int index_section(struct build *build, const struct elf_image *image, uin
 		    !get_extent(image, section, &table) ||
 		    !get_extent(image, &image->sections[section->link], &strings))
 			return 0;
-		name_reader_init(&build->names, build->symbols->fd, strings);
+		name_reader_init(&build->names, build->fd, strings);
 		return index_table(build, table, cap_bytes);
 	}
 	return 0;
 }
 
+static struct build *build_new(struct symbols *symbols, int fd)
+{
+	struct build *build = calloc(1, sizeof(*build));
+
+	if (build) {
+		build->symbols = symbols;
+		build->fd = fd;
+	}
+	return build;
+}
+
 int symbol_table_build(struct symbols *symbols, const struct elf_image *image, size_t cap_bytes)
 {
-	_cleanup_free_ struct build *build = malloc(sizeof(*build));
+	_cleanup_free_ struct build *build = build_new(symbols, symbols->fd);
 	int r;
 
 	if (!build)
 		return -ENOMEM;
-	build->symbols = symbols;
-	build->comparisons = 0;
-	build->capacity = 0;
 	symbol_file_to_hex(image->build_id, image->build_id_length, symbols->ids.gnu_build_id);
 	memcpy(symbols->ids.go_build_id, image->go_build_id, sizeof(symbols->ids.go_build_id));
 	symbols->machine = image->machine;
@@ -420,10 +440,20 @@ int symbol_table_build(struct symbols *symbols, const struct elf_image *image, s
 	if (symbols->region_count == 0)
 		return 0;
 	r = index_section(build, image, SHT_SYMTAB, cap_bytes);
-	if (r == 0 && symbols->entry_count == 0) {
-		free(TAKE_PTR(symbols->entries));
+	symbols->has_symtab = symbols->entry_count > 0;
+	if (r == 0 && !symbols->has_symtab)
 		r = index_section(build, image, SHT_DYNSYM, cap_bytes);
-	}
+	return r;
+}
+
+int symbol_table_replace(struct symbols *symbols, const struct elf_image *image, int fd)
+{
+	_cleanup_free_ struct build *build = build_new(symbols, fd);
+
+	if (!build)
+		return -ENOMEM;
+	int r = index_section(build, image, SHT_SYMTAB, symbols->cap_bytes);
+	symbols->has_symtab |= symbols->names_fd == fd;
 	return r;
 }
 
@@ -493,7 +523,8 @@ bool symbol_table_read_name(int fd, struct extent strings, uint32_t offset, cons
 bool symbol_table_read_entry(const struct symbols *symbols, const struct symbol_entry *entry,
 			     const char *suffix, struct symbol *symbol)
 {
-	if (!symbol_table_read_name(symbols->fd, symbols->strings, entry->name, suffix, symbol))
+	if (!symbol_table_read_name(symbols->names_fd, symbols->strings, entry->name, suffix,
+				    symbol))
 		return false;
 	symbol->start_vaddr = symbols->base + entry->start;
 	symbol->size = entry->size;

@@ -26,7 +26,7 @@ int symbols_new(int fd, size_t cap_bytes, struct symbols **symbols)
 
 	if (!made)
 		return -ENOMEM;
-	made->fd = fd;
+	made->fd = made->names_fd = made->namer_fd = fd;
 	made->cap_bytes = cap_bytes;
 	if (file_read_status(fd, &stat) < 0)
 		return -EIO;
@@ -35,6 +35,8 @@ int symbols_new(int fd, size_t cap_bytes, struct symbols **symbols)
 
 	r = elf_image_init(&image, &source);
 	if (r == 0) {
+		made->build_id_length = image.build_id_length;
+		memcpy(made->build_id, image.build_id, sizeof(made->build_id));
 		r = symbol_table_build(made, &image, cap_bytes);
 		if (r == 0)
 			r = namer_open(&made->namer, &image);
@@ -46,6 +48,46 @@ int symbols_new(int fd, size_t cap_bytes, struct symbols **symbols)
 		return r == -ENOMEM || r == -EFBIG ? r : -EIO;
 	*symbols = TAKE_PTR(made);
 	return 0;
+}
+
+size_t symbols_want_debug(const struct symbols *symbols, const uint8_t **id)
+{
+	*id = symbols->build_id;
+	return symbols->namer.ops ? 0 : symbols->build_id_length;
+}
+
+/* Adds what the debug file with this image says. */
+static int add_debug_image(struct symbols *symbols, const struct elf_image *image, int fd)
+{
+	int r = 0;
+
+	if (image->build_id_length != symbols->build_id_length ||
+	    memcmp(image->build_id, symbols->build_id, symbols->build_id_length) != 0)
+		return -ENOENT;
+	if (!symbols->has_symtab)
+		r = symbol_table_replace(symbols, image, fd);
+	if (r == 0 && !symbols->namer.ops) {
+		symbols->namer_fd = fd;
+		r = namer_open(&symbols->namer, image);
+	}
+	return r;
+}
+
+int symbols_add_debug(struct symbols *symbols, int fd)
+{
+	struct elf_source source = {.read = file_read_from, .context = &fd};
+	struct elf_image image;
+	struct stat stat;
+
+	if (file_read_status(fd, &stat) < 0)
+		return -EIO;
+	source.size = stat.st_size > 0 ? (uint64_t)stat.st_size : 0;
+	int r = elf_image_init(&image, &source);
+	if (r == 0) {
+		r = add_debug_image(symbols, &image, fd);
+		elf_image_fini(&image);
+	}
+	return r == -ENODATA ? -ENOEXEC : r;
 }
 
 void symbols_free(struct symbols *symbols)
@@ -152,7 +194,7 @@ int symbols_find_frames(struct symbols *symbols, struct elf_cache *cache, uint64
 			struct named_frames *frames)
 {
 	const struct elf_source source = {
-	    .read = file_read_from, .context = &symbols->fd, .size = UINT64_MAX};
+	    .read = file_read_from, .context = &symbols->namer_fd, .size = UINT64_MAX};
 	uint64_t vaddr;
 
 	if (!symbols_offset_to_vaddr(symbols, file_offset, &vaddr))

@@ -13,6 +13,9 @@
  *   (symbol_plt.c).
  * - A file with tables that say more than symbols has a namer, which is asked first
  *   (symbolizer/namer/namer.h).
+ * - A stripped file may have a debug file somewhere else, with .symtab and debug information. It
+ *   belongs to the file if it has the same build id. Its addresses are those of the file, and the
+ *   file says how they are related to file offsets.
  * - Where there is no symbol, the unwind tables say where the function starts
  *   (parse/function_ranges.h).
  *
@@ -33,6 +36,7 @@ struct symbols;
 
 enum {
 	SYMBOL_NAME_MAX = 1024, /* bytes of a demangled name, NUL included; longer ones are cut */
+	SYMBOLS_BUILD_ID_BYTES = 20,
 };
 
 struct symbol {
@@ -55,6 +59,16 @@ struct symbols_ids {
  * fit, and the caller can only show module and offset. The caller frees `*symbols`. */
 int symbols_new(int fd, size_t cap_bytes, struct symbols **symbols);
 void symbols_free(struct symbols *symbols);
+
+/* Returns the length of the GNU build id of a file that lacks debug information, so that a debug
+ * file may say more, or 0. `*id` is valid as long as the index. */
+size_t symbols_want_debug(const struct symbols *symbols, const uint8_t **id);
+
+/* Adds what a debug file says: its functions, if the file has no .symtab itself, and its namer. The
+ * descriptor is borrowed, and must stay open as long as the index. symbols_bytes() may change.
+ * Returns 0; -ENOENT: it is not the debug file of this file, because its build id is another one;
+ * -ENOEXEC: it is no ELF file; -EFBIG; -ENOMEM; or -EIO. */
+int symbols_add_debug(struct symbols *symbols, int fd);
 
 /* Returns the memory that the index holds, in bytes. */
 size_t symbols_bytes(const struct symbols *symbols);

@@ -34,7 +34,13 @@ struct symbol_region {
 
 struct symbols {
 	int fd;
+	/* Of the files with the symbols and with the tables of the namer: the file itself, or its
+	 * debug file. */
+	int names_fd, namer_fd;
+	bool has_symtab;  /* the functions are those of a .symtab */
 	uint16_t machine; /* EM_* */
+	uint8_t build_id[SYMBOLS_BUILD_ID_BYTES];
+	size_t build_id_length;
 	struct symbols_ids ids;
 	uint64_t base; /* lowest address of code */
 	struct extent strings;
@@ -55,6 +61,10 @@ struct symbols {
 /* Builds the index from the headers and the symbol table of the file. Returns 0, -EFBIG or
  * -ENOMEM. */
 int symbol_table_build(struct symbols *symbols, const struct elf_image *image, size_t cap_bytes);
+
+/* Indexes the functions of the .symtab of the debug file `fd` in the place of those that are there,
+ * if it has any. Returns 0, -EFBIG or -ENOMEM, and then nothing has changed. */
+int symbol_table_replace(struct symbols *symbols, const struct elf_image *image, int fd);
 
 /* Returns the memory of everything but the entries and the ranges, in bytes. */
 size_t symbol_table_fixed_bytes(const struct symbols *symbols);

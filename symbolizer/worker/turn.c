@@ -89,8 +89,10 @@ static bool turn_add_sample(struct worker *worker, const struct bh_sample *heade
 
 	worker->naming_until_ns = 0;
 	worker->naming_paused = false;
+	/* An answer that is waited for causes a tick, too. */
 	if (!added)
-		loop_tick_within(&worker->role.loop, 0);
+		loop_tick_within(&worker->role.loop, worker->naming_waits ? TURN_RETRY_MS : 0);
+	worker->naming_waits = false;
 	return added;
 }
 

@@ -50,6 +50,7 @@ struct worker {
 	struct identity *identity; /* NULL: the identity of processes is not asked for */
 	uint64_t naming_until_ns;  /* naming of managed frames pauses after this; 0: never */
 	bool naming_paused;	   /* since the last managed frame that was named */
+	bool naming_waits;	   /* for a debug file */
 	enum names_due names_due;  /* of the stack that is being defined, or was defined last */
 	bool batch_held;	   /* the batch waits for the identity of processes in it */
 	bool ring_emptied;	   /* by the last turn */

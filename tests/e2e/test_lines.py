@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Native code with debug information: a program that knows its chain (lines/known_chain.cpp), by gcc and clang, has functions, files, lines and
-inlined functions; and its debug sections may be forged."""
+inlined functions, also if they are in a debug file; and its debug sections may be forged."""
 import collections
 import os
+import re
+import shutil
 import subprocess
 
 import lib
@@ -47,17 +49,31 @@ def is_chain(frames):
 
 
 class Lines(lib.Case):
-    def build(self, options):
-        path = os.path.join(self.directory, "known_chain")
+    def build(self, options, name="known_chain"):
+        path = os.path.join(self.directory, name)
         compiler, *more = options
         self.need_tool(compiler)
         subprocess.run([compiler, "-O2", "-g", *more, "-o", path, SOURCE], check=True)
         return path
 
-    def record_program(self, path):
+    def record_program(self, path, *options):
         with self.started(path, str(5 * lib.STRETCH + lib.PATIENCE)) as process:
-            recording = self.record("-p", process.pid, seconds=2, freq=499, outputs=("out.folded", "out.otlp", "out.pb.gz"))
+            recording = self.record("-p", process.pid, *options, seconds=2, freq=499, outputs=("out.folded", "out.otlp", "out.pb.gz"))
         return recording, otlp_decode.read(recording.path("out.otlp"))
+
+    def split(self, path, name, of=None):
+        """Strips a program. Its symbols and debug information, or those `of` another one, go to DIRECTORY/NAME. {0} and {1} in NAME are its build id.
+
+        Returns DIRECTORY."""
+        notes = subprocess.run(["readelf", "-n", path], check=True, capture_output=True, text=True).stdout
+        build_id = re.search(r"Build ID: ([0-9a-f]+)", notes)[1]
+        directory = os.path.join(self.directory, "debug")
+        file = os.path.join(directory, name.format(build_id[:2], build_id[2:]))
+        shutil.rmtree(directory, ignore_errors=True)
+        os.makedirs(os.path.dirname(file))
+        subprocess.run(["objcopy", "--only-keep-debug", of or path, file], check=True)
+        subprocess.run(["strip", path], check=True)
+        return directory
 
     def inside(self, samples):
         """The samples in work::run(), with their numbers: main() itself is at work, too."""
@@ -66,20 +82,42 @@ class Lines(lib.Case):
             if any(name.endswith("::run") for name, _, _ in frames):
                 yield frames, sample, otlp_decode.count(sample)
 
+    def check_known_chain(self, mode, path, *options):
+        recording, samples = self.record_program(path, *options)
+        verdicts, together = collections.Counter(), collections.Counter()
+        for frames, sample, count in self.inside(samples):
+            verdicts["right" if is_chain(frames) else str(frames[:6])] += count
+            for location in sample["stack"]:
+                together[tuple(entry["name"] for entry in location["lines"])] += count
+        total = sum(verdicts.values())
+        print(f"  {mode}: {verdicts['right']} of {total} samples have the known chain", flush=True)
+        if total < 200 or verdicts["right"] < LEAST_SHARE * total:
+            self.assert_none([f"{count} x {what}" for what, count in verdicts.most_common(4)], recording)
+        self.assertGreater(together[tuple(name for name, _ in CHAIN[:3])], 0.9 * total, "inlined functions are lines of one location")
+
     def test_known_chain(self):
         for mode, options in MODES.items():
             with self.subTest(mode=mode):
-                recording, samples = self.record_program(self.build(options))
-                verdicts, together = collections.Counter(), collections.Counter()
-                for frames, sample, count in self.inside(samples):
-                    verdicts["right" if is_chain(frames) else str(frames[:6])] += count
-                    for location in sample["stack"]:
-                        together[tuple(entry["name"] for entry in location["lines"])] += count
-                total = sum(verdicts.values())
-                print(f"  {mode}: {verdicts['right']} of {total} samples have the known chain", flush=True)
-                if total < 200 or verdicts["right"] < LEAST_SHARE * total:
-                    self.assert_none([f"{count} x {what}" for what, count in verdicts.most_common(4)], recording)
-                self.assertGreater(together[tuple(name for name, _ in CHAIN[:3])], 0.9 * total, "inlined functions are lines of one location")
+                self.check_known_chain(mode, self.build(options))
+
+    def test_debug_files(self):
+        """A stripped program has the same functions, if its debug file is found by its build id."""
+        for mode, options, name in (("as packages have it", MODES["gcc"], ".build-id/{0}/{1}.debug"),
+                                    ("as debuginfod has it", MODES["clang, DWARF 4"], "{0}{1}/debuginfo")):
+            with self.subTest(mode=mode):
+                path = self.build([*options, "-Wl,--build-id"])
+                self.check_known_chain(f"debug file, {mode}", path, "--debug-dir", self.split(path, name))
+
+    def test_debug_file_of_another_program(self):
+        """It is not used, although it has the name of this program's build id."""
+        path = self.build([*MODES["gcc"], "-Wl,--build-id"])
+        other = self.build([*MODES["clang, DWARF 4"], "-Wl,--build-id"], "other")
+        directory = self.split(path, ".build-id/{0}/{1}.debug", other)
+        recording, _ = self.record_program(path, "--debug-dir", directory)
+        with open(recording.path("out.folded"), encoding="utf-8") as f:
+            stacks = f.read()
+        self.assertIn("known_chain+0x", stacks, recording.describe())
+        self.assertNotRegex(stacks, "down|mix|turn|work::")
 
     def test_forged_sections(self):
         """The code runs as before, so its stacks have the names of symbols."""

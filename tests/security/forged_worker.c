@@ -258,6 +258,14 @@ static int ignore_identity(void *context, const struct msg_identity *identity, s
 	return 0;
 }
 
+static int ignore_debug_file(void *context, const struct msg_debug_file *file, struct message *message)
+{
+	(void)context;
+	(void)file;
+	(void)message;
+	return 0;
+}
+
 #define FORGED_HANDLERS(HANDLER, REFUSED)                                                                                                              \
 	HANDLER(CONFIGURE_WORKER, ignore_configure)                                                                                                    \
 	HANDLER(STOP, on_stop)                                                                                                                         \
@@ -267,6 +275,7 @@ static int ignore_identity(void *context, const struct msg_identity *identity, s
 	HANDLER(PROCESS, on_process)                                                                                                                   \
 	HANDLER(PROCESS_GONE, ignore_id)                                                                                                               \
 	HANDLER(CODE_MEMORY, ignore_code_memory)                                                                                                       \
+	HANDLER(DEBUG_FILE, ignore_debug_file)                                                                                                         \
 	HANDLER(MAPPED, on_mapped)                                                                                                                     \
 	HANDLER(WATCHED, ignore_id)                                                                                                                    \
 	HANDLER(SCANNED, ignore)                                                                                                                       \

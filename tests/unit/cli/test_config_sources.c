@@ -92,6 +92,7 @@ static void sample_value(const struct config_option *o, enum source source, char
 	case CONFIG_TYPE_TEXT:
 	case CONFIG_TYPE_FILE:
 	case CONFIG_TYPE_DIRECTORY:
+	case CONFIG_TYPE_DIRECTORIES:
 		snprintf(text, size, "/value/%d", n);
 		break;
 	case CONFIG_TYPE_NAMES:

@@ -302,6 +302,21 @@ Test(config_table, texts_are_checked_and_limited_in_length)
 	}
 }
 
+Test(config_table, directories_are_absolute_paths)
+{
+	static const char *const good[] = {"/a b:/c", "/1:/2:/3:/4:/5:/6:/7", ""};
+	static const char *const bad[] = {"/1:/2:/3:/4:/5:/6:/7:/8", "/1:relative", "/1::/2",
+					  "/1:", "relative"};
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		cr_expect_null(set("symbols.directories", good[i]), "%s", good[i]);
+		cr_expect_str_eq(config.debug_directories, good[i]);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		cr_expect_not_null(set("symbols.directories", bad[i]), "%s", bad[i]);
+	cr_expect_str_empty(config.debug_directories);
+}
+
 static char *read_page(void)
 {
 	static char page[OUTPUT_BYTES];

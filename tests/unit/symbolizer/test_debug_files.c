@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When the worker asks for a debug file, how long a sample waits for it, and what the answer
+ * leads to. */
+#include "symbolizer/worker/debug_files.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/time_units.h"
+#include "symbolizer/worker/worker.h"
+#include "tests/support/fake_peer.h"
+
+enum {
+	MODULE = 7,
+	ID_BYTES = 20
+};
+
+static struct worker worker;
+static struct module *module;
+static struct msg_open_debug asked;
+static int refusal;
+static size_t id_length;
+static uint8_t build_id[ID_BYTES] = {0x2f, 0x3c, 1};
+static unsigned int added; /* how often a debug file was added */
+static int add_result;
+static uint64_t later_ns; /* how much later it is than it really is */
+
+static int on_send(enum message_type type, const void *payload, size_t length)
+{
+	if (type == MESSAGE_OPEN_DEBUG)
+		memcpy(&asked, payload, length);
+	return refusal;
+}
+
+FAKE_PEER(on_send);
+
+size_t __wrap_symbols_want_debug(const struct symbols *symbols, const uint8_t **id);
+size_t __wrap_symbols_want_debug(const struct symbols *symbols, const uint8_t **id)
+{
+	(void)symbols;
+	*id = build_id;
+	return id_length;
+}
+
+int __wrap_symbols_add_debug(struct symbols *symbols, int fd);
+int __wrap_symbols_add_debug(struct symbols *symbols, int fd)
+{
+	(void)symbols;
+	cr_expect_geq(fd, 0);
+	added++;
+	return add_result;
+}
+
+int __real_clock_gettime(clockid_t clock, struct timespec *now);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
+{
+	const int r = __real_clock_gettime(clock, now);
+
+	now->tv_sec += (time_t)(later_ns / NS_PER_S);
+	now->tv_nsec += (long)(later_ns % NS_PER_S);
+	if (now->tv_nsec >= (long)NS_PER_S) {
+		now->tv_sec++;
+		now->tv_nsec -= (long)NS_PER_S;
+	}
+	return r;
+}
+
+static int empty_file(void)
+{
+	const int fd = memfd_create("file", MFD_CLOEXEC);
+
+	cr_assert_geq(fd, 0);
+	return fd;
+}
+
+/* A module whose symbols are read; its file has none. */
+static void setup(void)
+{
+	const struct msg_module message = {.id = MODULE, .path = "/lib/libc.so.6"};
+	struct symbols *symbols;
+
+	cr_assert_eq(loop_init(&worker.role.loop), 0);
+	cr_assert_eq(worker_init(&worker, false), 0);
+	cr_assert_eq(modules_add(&worker.modules, &message, empty_file()), 0);
+	module = modules_find(&worker.modules, MODULE);
+	cr_assert_eq(modules_get_symbols(&worker.modules, module, &symbols), 0);
+	worker.naming_until_ns = UINT64_MAX;
+	id_length = ID_BYTES;
+}
+
+static void teardown(void)
+{
+	worker_fini(&worker);
+	loop_fini(&worker.role.loop);
+}
+
+TestSuite(debug_files, .init = setup, .fini = teardown);
+
+/* Lets the opener answer. Returns whether the descriptor was taken. */
+static bool answer(uint32_t id, int fd)
+{
+	const struct msg_debug_file payload = {.module = id, .error = fd < 0 ? ENOENT : 0};
+	struct message message = {.payload = (const void *)&payload,
+				  .length = sizeof(payload),
+				  .fds = {fd},
+				  .fd_count = fd >= 0};
+
+	debug_files_on_answer(&worker, &message);
+	return fd >= 0 && message.fds[0] < 0;
+}
+
+static struct symbols *symbols_again(void)
+{
+	struct symbols *symbols = NULL;
+
+	cr_expect_eq(modules_get_symbols(&worker.modules, module, &symbols), 0);
+	return symbols;
+}
+
+Test(debug_files, are_asked_for_once_by_build_id)
+{
+	cr_expect(debug_files_are_awaited(&worker, module));
+	cr_expect_eq(asked.module, MODULE);
+	cr_expect_eq(asked.length, ID_BYTES);
+	cr_expect_eq(memcmp(asked.build_id, build_id, ID_BYTES), 0);
+	cr_expect(debug_files_are_awaited(&worker, module));
+	answer(MODULE, -1);
+	cr_expect_not(debug_files_are_awaited(&worker, module));
+	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_DEBUG], 1);
+}
+
+Test(debug_files, are_not_asked_for_without_need)
+{
+	for (id_length = 0; id_length < 2; id_length++) {
+		module->debug = MODULE_DEBUG_UNKNOWN;
+		cr_expect_not(debug_files_are_awaited(&worker, module));
+	}
+	id_length = ID_BYTES + 1;
+	module->debug = MODULE_DEBUG_UNKNOWN;
+	cr_expect_not(debug_files_are_awaited(&worker, module));
+	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_DEBUG], 0);
+}
+
+Test(debug_files, that_cannot_be_asked_for_are_not_awaited)
+{
+	refusal = -ENOBUFS;
+	cr_expect_not(debug_files_are_awaited(&worker, module));
+	cr_expect_not(debug_files_may_come(module));
+}
+
+Test(debug_files, are_added_to_the_symbols_once)
+{
+	debug_files_are_awaited(&worker, module);
+	symbols_again();
+	cr_expect_eq(added, 0);
+	cr_expect(answer(MODULE, empty_file()));
+	symbols_again();
+	symbols_again();
+	cr_expect_eq(added, 1);
+	cr_expect_geq(module->debug_fd, 0);
+}
+
+Test(debug_files, of_another_file_are_closed)
+{
+	const int fd = empty_file();
+
+	debug_files_are_awaited(&worker, module);
+	cr_expect(answer(MODULE, fd));
+	add_result = -ENOENT;
+	cr_expect_not_null(symbols_again());
+	cr_expect_eq(added, 1);
+	cr_expect_eq(module->debug_fd, -1);
+	cr_expect_lt(close(fd), 0, "it was closed");
+}
+
+Test(debug_files, that_nobody_asked_for_are_not_taken)
+{
+	const int fd = empty_file();
+
+	cr_expect_not(answer(MODULE, fd));
+	cr_expect_not(answer(MODULE + 1, fd));
+	debug_files_are_awaited(&worker, module);
+	answer(MODULE, -1);
+	cr_expect_not(answer(MODULE, fd), "a second answer");
+	cr_expect_eq(close(fd), 0);
+}
+
+Test(debug_files, are_awaited_for_a_tenth_of_a_second)
+{
+	cr_expect(debug_files_are_awaited(&worker, module));
+	later_ns = 90 * NS_PER_MS;
+	cr_expect(debug_files_are_awaited(&worker, module));
+	later_ns = 150 * NS_PER_MS;
+	cr_expect_not(debug_files_are_awaited(&worker, module));
+	cr_expect(debug_files_may_come(module), "names may change");
+	later_ns = 3100 * NS_PER_MS;
+	cr_expect_not(debug_files_may_come(module));
+	cr_expect(answer(MODULE, empty_file()), "it is used all the same");
+}
+
+Test(debug_files, samples_that_cannot_wait_do_not)
+{
+	worker.naming_until_ns = 0;
+	cr_expect_not(debug_files_are_awaited(&worker, module));
+	cr_expect(debug_files_may_come(module));
+	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_DEBUG], 1);
+}
+
+Test(debug_files, nobody_waits_while_the_ring_is_half_full)
+{
+	uint64_t consumer = 0, producer = 5 << 10;
+
+	worker.ring =
+	    (struct bpf_ring){.consumer = &consumer, .producer = &producer, .bytes = 8 << 10};
+	cr_expect_not(debug_files_are_awaited(&worker, module));
+	producer = 3 << 10;
+	cr_expect(debug_files_are_awaited(&worker, module));
+	worker.ring = (struct bpf_ring){0};
+}
+
+/* Who maps many files must not make all samples wait. */
+Test(debug_files, all_waits_have_a_share_of_the_time)
+{
+	unsigned int waits = 0;
+
+	for (unsigned int i = 0; i < 100; i++) {
+		module->debug = MODULE_DEBUG_UNKNOWN;
+		waits += debug_files_are_awaited(&worker, module);
+		later_ns += 101 * NS_PER_MS;
+		debug_files_are_awaited(&worker, module);
+	}
+	cr_expect_geq(waits, 5, "%u", waits);
+	cr_expect_leq(waits, 50, "%u", waits);
+}
