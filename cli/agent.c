@@ -262,7 +262,8 @@ static int lock_run_directory(struct agent *agent)
 	HANDLER(STATUS, supervisor_on_status)                                                      \
 	HANDLER(PONG, supervisor_on_pong)                                                          \
 	REFUSED(TOP_PROCESS)                                                                       \
-	REFUSED(TOP_FUNCTION)
+	REFUSED(TOP_FUNCTION)                                                                      \
+	REFUSED(UNNAMED_MODULE)
 MESSAGE_HANDLERS(agent_handlers, CLI, AGENT_HANDLERS);
 
 static void set_policy(struct agent *agent)

@@ -191,6 +191,17 @@ static int on_top_process(void *context, const struct msg_top_process *process)
 	return 0;
 }
 
+static int on_unnamed_module(void *context, const struct msg_unnamed_module *module)
+{
+	struct supervisor_watch *watch = context;
+	struct recording *r = watch->supervisor->context;
+	struct recording_stats *stats = &r->stats;
+
+	if (stats->unnamed_module_count < DEBUG_HINTS_MAX)
+		stats->unnamed_modules[stats->unnamed_module_count++] = *module;
+	return 0;
+}
+
 static int on_top_function(void *context, const struct msg_top_function *function)
 {
 	struct supervisor_watch *watch = context;
@@ -206,6 +217,7 @@ static int on_top_function(void *context, const struct msg_top_function *functio
 #define RECORD_HANDLERS(HANDLER, REFUSED)                                                          \
 	HANDLER(STATUS, supervisor_on_status)                                                      \
 	HANDLER(TOP_PROCESS, on_top_process)                                                       \
+	HANDLER(UNNAMED_MODULE, on_unnamed_module)                                                 \
 	HANDLER(TOP_FUNCTION, on_top_function)                                                     \
 	REFUSED(PONG)
 MESSAGE_HANDLERS(record_handlers, CLI, RECORD_HANDLERS);

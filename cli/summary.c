@@ -132,6 +132,8 @@ void summary_print(const struct record_options *options, const struct recording_
 	runtime_print_faults(stats->status[ROLE_WORKER].runtimes, stderr);
 	print_top_processes(stats, options->group_by);
 	print_top_functions(stats);
+	debug_hint_print(stats->unnamed_modules, stats->unnamed_module_count, exporter->exported,
+			 "/var/lib/dpkg/info", stderr);
 	for (unsigned int i = 0; i < options->output_count; i++) {
 		if (strcmp(options->outputs[i].path, "-"))
 			fprintf(stderr, "wrote %s (%s)\n", options->outputs[i].path,

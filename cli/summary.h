@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cli/debug_hint.h"
 #include "cli/options.h"
 #include "cli/roles.h"
 
@@ -20,6 +21,8 @@ struct recording_stats {
 	unsigned int top_process_count;
 	struct msg_top_function top_functions[TOP_FUNCTIONS_MAX];
 	unsigned int top_function_count;
+	struct msg_unnamed_module unnamed_modules[DEBUG_HINTS_MAX];
+	unsigned int unnamed_module_count;
 	uint64_t duration_ns; /* of the sampling */
 };
 

@@ -8,11 +8,13 @@
 #include "exporter/limits.h"
 #include "exporter/model/top_functions.h"
 #include "exporter/model/top_processes.h"
+#include "exporter/model/unnamed_modules.h"
 
 enum {
 	/* Lengths of the lists in the summary: what fits on a screen. */
 	RESULT_TOP_FUNCTIONS = 10,
-	RESULT_TOP_PROCESSES = 5
+	RESULT_TOP_PROCESSES = 5,
+	RESULT_UNNAMED_MODULES = 3
 };
 
 static int result_write_output(struct exporter *exporter, uint32_t index)
@@ -67,8 +69,20 @@ static void result_send_top_processes(struct exporter *exporter)
 			  sizeof(top[i]), NULL, 0);
 }
 
+static void result_send_unnamed_modules(struct exporter *exporter)
+{
+	struct msg_unnamed_module top[RESULT_UNNAMED_MODULES];
+	unsigned int count =
+	    unnamed_modules_find(&exporter->aggregate.profile, top, RESULT_UNNAMED_MODULES);
+
+	for (unsigned int i = 0; i < count; i++)
+		peer_send(&exporter->role.peers[ROLE_CLI], MESSAGE_UNNAMED_MODULE, &top[i],
+			  sizeof(top[i]), NULL, 0);
+}
+
 void result_send_summary(struct exporter *exporter)
 {
 	result_send_top_processes(exporter);
 	result_send_top_functions(exporter);
+	result_send_unnamed_modules(exporter);
 }

@@ -37,6 +37,7 @@ _Static_assert(sizeof(struct msg_id) == 8, "wire");
 enum {
 	MSG_FILTER_TARGETS_MAX = 64,
 	MSG_COMM_BYTES = 16, /* the kernel's TASK_COMM_LEN */
+	MSG_PATH_BYTES = 256,
 	/* DEFERRED_SAMPLE carries a sample record of the kernel side, without and with all the
 	 * frames that it may have. The manager and the worker, which read it, assert these
 	 * sizes. */
@@ -238,6 +239,18 @@ struct msg_top_function {
 };
 _Static_assert(sizeof(struct msg_top_function) == 256, "wire");
 
+enum {
+	MSG_BUILD_ID_TEXT_BYTES = 48, /* 20 bytes in hex, and a NUL */
+};
+
+/* A file with functions without names. Path and build id come from the profiled processes. */
+struct msg_unnamed_module {
+	uint64_t samples; /* with such a function of the file */
+	char path[MSG_PATH_BYTES];
+	char build_id[MSG_BUILD_ID_TEXT_BYTES]; /* "" if there is none */
+};
+_Static_assert(sizeof(struct msg_unnamed_module) == 312, "wire");
+
 /* The order of the descriptors. Manager: processes, modules, rules, deferred ring; worker: samples
  * ring, kallsyms, worker_control, runtimes; exporter: counters. */
 struct msg_maps {
@@ -313,10 +326,6 @@ struct msg_identity {
 	uint32_t uid; /* as in struct msg_file */
 };
 _Static_assert(sizeof(struct msg_identity) == 16, "wire");
-
-enum {
-	MSG_PATH_BYTES = 256
-};
 
 struct msg_module {
 	uint32_t id;
