@@ -157,6 +157,7 @@ static int kernel_describe(struct worker *worker, uint64_t address, struct recor
 	struct kernel_symbol symbol;
 
 	record->kind = FRAME_KIND_KERNEL;
+	worker_read_kernel_symbols(worker);
 	if (!worker->kernel || !kernel_symbols_find(worker->kernel, address, &symbol)) {
 		snprintf(symbol.name, sizeof(symbol.name), "[unknown]");
 		snprintf(symbol.module, sizeof(symbol.module), "vmlinux");

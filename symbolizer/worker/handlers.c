@@ -39,11 +39,8 @@ static int worker_on_maps(void *context, const struct msg_maps *maps, struct mes
 	r = runtimes_init(worker, message->fds[3], maps->runtimes);
 	if (r < 0)
 		return r;
-	r = kernel_symbols_new(message->fds[1], &worker->kernel);
-	if (r < 0)
-		log_warning(
-		    "cannot read the kernel symbols, so kernel frames have no names: error=%s",
-		    strerror(-r));
+	worker->kallsyms_fd = message->fds[1];
+	message->fds[1] = -1;
 	r = loop_add(&worker->role.loop, worker->ring.fd, EPOLLIN | EPOLLET, turn_on_ring, worker);
 	if (r < 0)
 		return r;
@@ -168,6 +165,7 @@ static int worker_on_kernel_text(void *context, const struct msg_kernel_text *te
 	struct worker *worker = context;
 	char name[sizeof(text->name) + 1];
 
+	/* If they are not read yet, they will have it. */
 	if (!worker->kernel)
 		return 0;
 	memcpy(name, text->name, sizeof(text->name));

@@ -25,6 +25,9 @@ enum {
 	/* Sampling begins when the language runtimes that are running already are attached, but no
 	 * later than this after all processes are known. */
 	ATTACHED_TIMEOUT_MS = 300,
+	/* The kernel's symbols are read this long after the worker is ready: sampling has begun
+	 * then, and the loader and the CLI do not need the CPU. */
+	KERNEL_SYMBOLS_AFTER_MS = 20,
 };
 
 static void turn_end_wait(struct worker *worker, uint64_t now)
@@ -178,6 +181,7 @@ void turn_check_ready(struct worker *worker)
 			    late);
 	worker->role.state = ROLE_READY;
 	turn_send_status(worker);
+	loop_tick_within(&worker->role.loop, KERNEL_SYMBOLS_AFTER_MS);
 }
 
 void turn_send_end(struct worker *worker)
@@ -199,10 +203,13 @@ void turn_on_tick(void *context, uint32_t events)
 {
 	struct worker *worker = context;
 	const bool held = worker->batch_held;
+	const bool was_ready = worker->role.state == ROLE_READY;
 
 	(void)events;
 	runtimes_tick(worker);
 	turn_check_ready(worker);
+	if (worker->role.state == ROLE_READY && was_ready)
+		worker_read_kernel_symbols(worker);
 	/* A held batch is sent before more samples are taken: new processes among them would hold
 	 * it again. */
 	if (!held)

@@ -2,7 +2,10 @@
 #include "symbolizer/worker/worker.h"
 
 #include <errno.h>
+#include <string.h>
+#include <unistd.h>
 
+#include "common/log.h"
 #include "common/time_units.h"
 #include "symbolizer/worker/identity.h"
 #include "symbolizer/worker/limits.h"
@@ -30,6 +33,7 @@ int worker_init(struct worker *worker, bool keep_batches)
 
 	if (r < 0)
 		return r;
+	worker->kallsyms_fd = -1;
 	modules_init(&worker->modules);
 	worker->modules.work_page = worker->role.work_page;
 	worker->waiting = (struct time_share){.percent = LIMIT_ANNOUNCEMENTS_TIME_PERCENT,
@@ -38,8 +42,25 @@ int worker_init(struct worker *worker, bool keep_batches)
 			  worker);
 }
 
+void worker_read_kernel_symbols(struct worker *worker)
+{
+	if (worker->kallsyms_fd < 0)
+		return;
+	const int r = kernel_symbols_new(worker->kallsyms_fd, &worker->kernel);
+
+	close(worker->kallsyms_fd);
+	worker->kallsyms_fd = -1;
+	if (r < 0)
+		log_warning(
+		    "cannot read the kernel symbols, so kernel frames have no names: error=%s",
+		    strerror(-r));
+}
+
 void worker_fini(struct worker *worker)
 {
+	if (worker->kallsyms_fd >= 0)
+		close(worker->kallsyms_fd);
+	worker->kallsyms_fd = -1;
 	stack_ids_reset(worker);
 	batch_fini(&worker->batch);
 	identity_free(worker);

@@ -31,7 +31,8 @@ struct runtimes;
 struct worker {
 	struct role role;
 	struct bpf_ring ring;
-	struct kernel_symbols *kernel; /* NULL: kernel frames have no names */
+	struct kernel_symbols *kernel; /* NULL: not read yet, or kernel frames have no names */
+	int kallsyms_fd;	       /* until they have been read; then -1 */
 	struct modules modules;
 	struct processes processes;
 	struct id_secret id_secret;
@@ -62,5 +63,9 @@ int worker_init(struct worker *worker, bool keep_batches);
 
 /* Frees everything but the role, dropping what was not sent. For tests: the process just ends. */
 void worker_fini(struct worker *worker);
+
+/* Reads the kernel's symbols, unless that was done. It takes some 40 ms, so it waits until sampling
+ * has begun, or until the first kernel frame is named. */
+void worker_read_kernel_symbols(struct worker *worker);
 
 #endif

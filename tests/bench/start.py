@@ -73,6 +73,6 @@ def run(options):
     if None not in verified:
         yield measure.result(NAME, "verifying bulkhead_sample", "ms", verified)
     yield measure.result(NAME, "exec to programs loaded", "ms", loaded)
-    yield measure.result(NAME, "exec to first sample", "ms", sample, at_most=300)
-    yield measure.result(NAME, "exec to the command's start, quiet machine", "ms", [command_time() for _ in range(rounds)], at_most=300)
+    yield measure.result(NAME, "exec to first sample", "ms", sample, at_most=120)
+    yield measure.result(NAME, "exec to the command's start, quiet machine", "ms", [command_time() for _ in range(rounds)], at_most=120)
     yield measure.result(NAME, "CPU time of all roles until they are ready", "ms", cpu)

@@ -3,7 +3,10 @@
  * naming of managed frames are replaced. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "common/bpf_ring.h"
 #include "common/time_units.h"
@@ -255,4 +258,42 @@ Test(turn, a_frame_that_takes_longer_than_a_turn_is_named)
 		cr_expect_eq(named, i);
 	}
 	cr_expect_eq(ring.taken, 1);
+}
+
+/* Gives the worker a file of kernel symbols with one function. */
+static void give_kallsyms(void)
+{
+	static const char text[] = "ffffffff81000000 T startup\nffffffff81001000 T _etext\n";
+
+	worker->kallsyms_fd = memfd_create("kallsyms", MFD_CLOEXEC);
+	cr_assert_eq(write(worker->kallsyms_fd, text, strlen(text)), (ssize_t)strlen(text));
+	cr_assert_eq(lseek(worker->kallsyms_fd, 0, SEEK_SET), 0);
+}
+
+/* They take longer than everything else before sampling begins. */
+Test(turn, kernel_symbols_are_read_when_the_worker_is_ready)
+{
+	give_kallsyms();
+	worker->role.state = ROLE_CONFIGURED;
+	turn_on_tick(worker, 0);
+	cr_expect_null(worker->kernel);
+	worker->scanned_ns = now_ns;
+	turn_on_tick(worker, 0);
+	cr_assert_eq(worker->role.state, ROLE_READY);
+	cr_expect_null(worker->kernel, "the loader may start first");
+	turn_on_tick(worker, 0);
+	cr_expect_not_null(worker->kernel);
+	cr_expect_eq(worker->kallsyms_fd, -1);
+}
+
+Test(turn, kernel_symbols_are_read_for_the_first_kernel_frame)
+{
+	struct record *record = put_record();
+
+	give_kallsyms();
+	record->header.kernel_count = 1;
+	record->frames[0] = 0xffffffff81000010;
+	take_turns(0);
+	cr_expect_eq(ring.taken, 1);
+	cr_expect_not_null(worker->kernel);
 }
