@@ -74,6 +74,17 @@ def javas(directory):
             yield f"{os.path.basename(home)}, {what}", (os.path.join(home, "bin/java"), *flags, "-cp", classes, "Chain20")
 
 
+def nodes():
+    """Two workloads per Node: code of all tiers without inlining, and interpreted code. BULKHEAD_NODES: more programs "node", separated by colons."""
+    programs = [path for path in os.environ.get("BULKHEAD_NODES", "").split(":") if path]
+    if shutil.which("node"):
+        programs.insert(0, os.path.realpath(shutil.which("node")))
+    for node in programs:
+        version = subprocess.run([node, "-p", "process.versions.node"], check=True, capture_output=True, text=True).stdout.split(".")[0]
+        for what, flags in ("compiled", ("--no-turbo-inlining", "--no-maglev-inlining")), ("interpreted", ("--no-opt", "--no-sparkplug", "--no-maglev")):
+            yield f"Node {version}, {what}", (node, *flags, os.path.join(SOURCES, "chain20.js"))
+
+
 def processes(workload):
     return [workload.process] if isinstance(workload, measure.Child) else workload.processes
 
@@ -104,7 +115,7 @@ def record(workloads, rate):
                 times[name].append(turn(workload, program, rate.before, rate.seconds))
         recording.stop()
         samples = recording.samples()
-    managed = [s for s in samples if s.comm.startswith(("python", "java"))]
+    managed = [s for s in samples if s.comm.startswith(("python", "java", "node"))]
     count = sum(s.count for s in managed)
     of_workloads = count + sum(s.count for s in samples if s.comm.startswith("chain"))
     whole = sum(s.count for s in managed if sum("level" in f for f in s.frames) >= DEPTH - 2)
@@ -117,7 +128,7 @@ def run(options):
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, directory, ignore_errors=True)
         stack.enter_context(measure.bpf_statistics())
-        managed = [*pythons(), *javas(directory)]
+        managed = [*pythons(), *javas(directory), *nodes()]
         workloads = {NATIVE: measure.chain(), FRESH: measure.chain(flags="v")}
         workloads |= {name: Programs(*command) for name, command in (managed[-2:] if options.short else managed)}
         for workload in workloads.values():
