@@ -58,6 +58,12 @@ static void log_hang(struct lane *lane, const struct opening *opening, unsigned 
 	if (lane->logged_ns && now - lane->logged_ns < LOG_EVERY_S * NS_PER_S)
 		return;
 	lane->logged_ns = now;
+	if (opening->kind == OPENING_DEBUG) {
+		log_warning("a debug file could not be opened in time, because its file system did "
+			    "not answer; no debug files are opened for a time: seconds=%u",
+			    seconds);
+		return;
+	}
 	log_warning("a file or process could not be opened in time, because its file system or "
 		    "another process did not answer; it is left alone for a time: pid=%u uid=%u "
 		    "device=%u:%u seconds=%u",

@@ -38,11 +38,14 @@ int open_debug_file(const struct directories *directories, const struct msg_open
 	snprintf(packaged, sizeof(packaged), ".build-id/%.2s/%s.debug", hex, hex + 2);
 	snprintf(cached, sizeof(cached), "%s/debuginfo", hex);
 	for (unsigned int i = 0; i < directories->count; i++) {
-		r = open_below(directories->fds[i], packaged);
-		if (r == -ENOENT)
-			r = open_below(directories->fds[i], cached);
+		const int first = open_below(directories->fds[i], packaged);
+
+		r = first >= 0 ? first : open_below(directories->fds[i], cached);
 		if (r >= 0)
 			return r;
+		/* The error that says more. */
+		if (r == -ENOENT && first != -ENOTDIR)
+			r = first;
 	}
 	return r;
 }

@@ -11,6 +11,7 @@
 #include "common/frame_kind.h"
 #include "common/incomplete_reasons.h"
 #include "symbolizer/worker/debug_files.h"
+#include "symbolizer/worker/kallsyms_file.h"
 #include "symbolizer/worker/limits.h"
 #include "symbolizer/worker/runtimes.h"
 #include "symbolizer/worker/symbol_name.h"
@@ -157,7 +158,7 @@ static int kernel_describe(struct worker *worker, uint64_t address, struct recor
 	struct kernel_symbol symbol;
 
 	record->kind = FRAME_KIND_KERNEL;
-	worker_read_kernel_symbols(worker);
+	kallsyms_file_read(worker);
 	if (!worker->kernel || !kernel_symbols_find(worker->kernel, address, &symbol)) {
 		snprintf(symbol.name, sizeof(symbol.name), "[unknown]");
 		snprintf(symbol.module, sizeof(symbol.module), "vmlinux");

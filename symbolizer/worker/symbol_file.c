@@ -41,6 +41,9 @@ const char *name_reader_get(struct name_reader *reader, uint64_t offset)
 	reader->window_at = offset;
 	reader->window_length = length;
 	reader->window[length] = '\0';
+	/* Only a name that is too long may be cut, and not one that the end of the table cuts. */
+	if (length < SYMBOL_FILE_NAME_MAX && !memchr(reader->window, '\0', length))
+		return NULL;
 	return reader->window[0] ? reader->window : NULL;
 }
 

@@ -153,7 +153,8 @@ static void read_relocations(struct symbols *symbols, const struct elf_image *im
 
 struct build {
 	struct symbols *symbols;
-	int fd; /* of the file with the symbol table */
+	int fd;	       /* of the file with the symbol table */
+	bool complete; /* tables that are cut off by the end of the file are not used */
 	struct name_reader names;
 	struct symbol_entry *entries;
 	uint32_t count, capacity; /* entries: found; allocated */
@@ -360,7 +361,10 @@ static void take_index(struct build *build)
 
 static int index_table(struct build *build, struct extent table, size_t cap_bytes)
 {
-	size_t fixed = symbol_table_fixed_bytes(build->symbols);
+	const struct symbols *symbols = build->symbols;
+	/* Everything but the entries, in whose place these come. */
+	const size_t fixed = symbol_table_fixed_bytes(symbols) +
+			     function_ranges_bytes(&symbols->ranges) + namer_bytes(&symbols->namer);
 	int r;
 
 	if (table.size > TABLE_BYTES_MAX)
@@ -401,6 +405,9 @@ static int index_section(struct build *build, const struct elf_image *image, uin
 		    image->sections[section->link].type != SHT_STRTAB ||
 		    !get_extent(image, section, &table) ||
 		    !get_extent(image, &image->sections[section->link], &strings))
+			return 0;
+		if (build->complete && (table.size != section->size ||
+					strings.size != image->sections[section->link].size))
 			return 0;
 		name_reader_init(&build->names, build->fd, strings);
 		return index_table(build, table, cap_bytes);
@@ -452,6 +459,8 @@ int symbol_table_replace(struct symbols *symbols, const struct elf_image *image,
 
 	if (!build)
 		return -ENOMEM;
+	/* A part of it would not be better than what is there. */
+	build->complete = true;
 	int r = index_section(build, image, SHT_SYMTAB, symbols->cap_bytes);
 	symbols->has_symtab |= symbols->names_fd == fd;
 	return r;

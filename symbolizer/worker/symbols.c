@@ -61,7 +61,7 @@ static int add_debug_image(struct symbols *symbols, const struct elf_image *imag
 {
 	int r = 0;
 
-	if (image->build_id_length != symbols->build_id_length ||
+	if (!image->build_id_length || image->build_id_length != symbols->build_id_length ||
 	    memcmp(image->build_id, symbols->build_id, symbols->build_id_length) != 0)
 		return -ENOENT;
 	if (!symbols->has_symtab)

@@ -6,6 +6,7 @@
 #include "common/limits.h"
 #include "common/log.h"
 #include "symbolizer/worker/identity.h"
+#include "symbolizer/worker/kallsyms_file.h"
 #include "symbolizer/worker/memory_copies.h"
 #include "symbolizer/worker/runtimes.h"
 #include "symbolizer/worker/sample_check.h"
@@ -209,7 +210,7 @@ void turn_on_tick(void *context, uint32_t events)
 	runtimes_tick(worker);
 	turn_check_ready(worker);
 	if (worker->role.state == ROLE_READY && was_ready)
-		worker_read_kernel_symbols(worker);
+		kallsyms_file_read(worker);
 	/* A held batch is sent before more samples are taken: new processes among them would hold
 	 * it again. */
 	if (!held)

@@ -2,10 +2,8 @@
 #include "symbolizer/worker/worker.h"
 
 #include <errno.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "common/log.h"
 #include "common/time_units.h"
 #include "symbolizer/worker/identity.h"
 #include "symbolizer/worker/limits.h"
@@ -40,20 +38,6 @@ int worker_init(struct worker *worker, bool keep_batches)
 					      .most_ns = LIMIT_ANNOUNCEMENTS_TIME_MS * NS_PER_MS};
 	return batch_init(&worker->batch, keep_batches, &worker->role.peers[ROLE_EXPORTER], &hooks,
 			  worker);
-}
-
-void worker_read_kernel_symbols(struct worker *worker)
-{
-	if (worker->kallsyms_fd < 0)
-		return;
-	const int r = kernel_symbols_new(worker->kallsyms_fd, &worker->kernel);
-
-	close(worker->kallsyms_fd);
-	worker->kallsyms_fd = -1;
-	if (r < 0)
-		log_warning(
-		    "cannot read the kernel symbols, so kernel frames have no names: error=%s",
-		    strerror(-r));
 }
 
 void worker_fini(struct worker *worker)

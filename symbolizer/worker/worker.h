@@ -64,8 +64,4 @@ int worker_init(struct worker *worker, bool keep_batches);
 /* Frees everything but the role, dropping what was not sent. For tests: the process just ends. */
 void worker_fini(struct worker *worker);
 
-/* Reads the kernel's symbols, unless that was done. It takes some 40 ms, so it waits until sampling
- * has begun, or until the first kernel frame is named. */
-void worker_read_kernel_symbols(struct worker *worker);
-
 #endif

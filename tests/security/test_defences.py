@@ -47,6 +47,11 @@ DEFENCES = {
                                                 "time_share_spend(&modules->naming, passed_ns);", "modules"),
     "debug information is read in parts": ("parse/dwarf_functions.c", "reader->left > ENTRY_COST", "reader->file", "dwarf_names"),
     "a lookup in debug information has a budget": ("parse/dwarf_unit.c", "offset >= unit->end || reader->left == 0", "offset >= unit->end", "dwarf_names"),
+    "a debug file has the build id of the file": ("symbolizer/worker/symbols.c",
+                                                  "memcmp(image->build_id, symbols->build_id, symbols->build_id_length) != 0", "false", "debug_symbols"),
+    "waits for debug files have a share of the time": ("symbolizer/worker/debug_files.c", "time_share_is_left(&worker->waiting, clock_monotonic_ns()) &&\n",
+                                                       "", "debug_files"),
+    "the first builtins of V8 are small": ("parse/v8_builtins.c", "builtin_end(&table->builtins[COMPARED - 1]) <= COMPARED_BYTES_MAX", "true", "v8_builtins"),
     "a file on which a role died is left alone": ("symbolizer/worker/modules.c", "work_is_quarantined(modules->work_page, &module->subject)", "false", "modules"),
     # processes, and what one user takes from others
     "reading memory has a budget": ("symbolizer/runtime/memory.c", "!memory->reads_left || length > memory->bytes_left", "false", "memory"),

@@ -261,6 +261,33 @@ Test(options, at_most_8_outputs_each_with_a_format)
 		     STATUS_USAGE);
 }
 
+Test(options, directories_of_debug_files_are_kept_in_their_order)
+{
+	struct record_options o;
+
+	ACCEPTED("-a");
+	cr_expect_eq(o.debug_directory_count, 0);
+	ACCEPTED("--debug-dir", "/srv/debug", "--debug-dir=relative/path");
+	cr_assert_eq(o.debug_directory_count, 2);
+	cr_expect_str_eq(o.debug_directories[0], "/srv/debug");
+	cr_expect_str_eq(o.debug_directories[1], "relative/path");
+	REFUSED("--debug-dir");
+}
+
+Test(options, at_most_7_directories_of_debug_files)
+{
+	struct record_options o;
+
+	ACCEPTED("--debug-dir", "1", "--debug-dir", "2", "--debug-dir", "3", "--debug-dir", "4",
+		 "--debug-dir", "5", "--debug-dir", "6", "--debug-dir", "7");
+	cr_assert_eq(o.debug_directory_count, DEBUG_DIRECTORIES_MORE_MAX);
+	cr_expect_eq(o.debug_directory_count, LIMIT_DEBUG_DIRECTORIES - 1, "and /usr/lib/debug");
+	for (unsigned int i = 0; i < o.debug_directory_count; i++)
+		cr_expect_eq(o.debug_directories[i][0], (char)('1' + i));
+	REFUSED("--debug-dir", "1", "--debug-dir", "2", "--debug-dir", "3", "--debug-dir", "4",
+		"--debug-dir", "5", "--debug-dir", "6", "--debug-dir", "7", "--debug-dir", "8");
+}
+
 Test(options, thread_names_have_at_most_15_bytes)
 {
 	struct record_options o;

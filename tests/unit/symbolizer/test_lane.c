@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,7 +21,8 @@ enum {
 	DIES,
 	FAILS,
 	TWO_FDS,
-	ASKS, /* which descriptors the helper has */
+	ASKS,  /* which descriptors the helper has */
+	LISTS, /* the directories */
 	DONE_MAX = 256,
 };
 
@@ -48,6 +50,20 @@ static int file_with(const char *text)
 	return ends[0];
 }
 
+/* Returns a file with the number of directories and the first byte of each: here they are files. */
+static int list(const struct directories *directories)
+{
+	char text[64];
+	int length = snprintf(text, sizeof(text), "%u ", directories->count);
+
+	for (unsigned int i = 0; i < directories->count; i++, length++) {
+		if (pread(directories->fds[i], text + length, 1, 0) != 1)
+			_exit(2);
+	}
+	text[length] = 0;
+	return file_with(text);
+}
+
 static bool is_open(int fd)
 {
 	return fcntl(fd, F_GETFD) >= 0;
@@ -60,7 +76,6 @@ static void perform(const struct opening *opening, const struct directories *dir
 	unsigned int open = 0;
 	struct stat null, standard_error;
 
-	(void)directories;
 	switch (opening->cookie) {
 	case HANGS:
 		for (;;)
@@ -80,6 +95,9 @@ static void perform(const struct opening *opening, const struct directories *dir
 		snprintf(text, sizeof(text), "%u %s %d", open, name,
 			 standard_error.st_rdev == null.st_rdev);
 		opened->fds[opened->fd_count++] = file_with(text);
+		return;
+	case LISTS:
+		opened->fds[opened->fd_count++] = list(directories);
 		return;
 	case TWO_FDS:
 		opened->fds[opened->fd_count++] = file_with("first");
@@ -108,7 +126,7 @@ static bool is_stalled(void *context)
 	return stalled;
 }
 
-static const struct lane_owner owner = {
+static struct lane_owner owner = {
     .perform = perform, .done = on_done, .is_stalled = is_stalled, .context = &done};
 
 static void on_tick(void *context, uint32_t events)
@@ -141,11 +159,16 @@ static void teardown(void)
 
 TestSuite(lane, .init = setup, .fini = teardown, .timeout = 30);
 
-static void add(uint32_t tgid, uint32_t what)
+static void add_kind(enum opening_kind kind, uint32_t tgid, uint32_t what)
 {
-	const struct opening opening = {.kind = OPENING_MAPS, .tgid = tgid, .cookie = what};
+	const struct opening opening = {.kind = kind, .tgid = tgid, .cookie = what};
 
 	cr_assert_eq(lane_add(&lane, &opening), 0);
+}
+
+static void add(uint32_t tgid, uint32_t what)
+{
+	add_kind(OPENING_MAPS, tgid, what);
 }
 
 /* Runs until `count` requests are done, since the start of the test. */
@@ -305,4 +328,72 @@ Test(lane, is_bounded)
 		r = lane_add(&lane, &(struct opening){.kind = OPENING_NOTHING, .tgid = i});
 	cr_expect_eq(r, 0);
 	cr_expect_eq(lane_add(&lane, &(struct opening){.kind = OPENING_NOTHING}), -ENOBUFS);
+}
+
+/* --- directories of debug files --- */
+
+/* Gives the owner as many directories as there may be: files with the bytes a, b, c ... */
+static void make_directories(void)
+{
+	for (unsigned int i = 0; i < LIMIT_DEBUG_DIRECTORIES; i++) {
+		const char byte = (char)('a' + i);
+		const int fd = memfd_create("directory", MFD_CLOEXEC);
+
+		cr_assert_eq(write(fd, &byte, 1), 1, "%m");
+		owner.directories.fds[owner.directories.count++] = fd;
+	}
+}
+
+Test(lane, only_requests_for_debug_files_come_with_directories)
+{
+	static const enum opening_kind others[] = {OPENING_MAPS, OPENING_FILE, OPENING_IDENTITY,
+						   OPENING_MEMORY};
+	unsigned int count = 0;
+
+	add_kind(OPENING_DEBUG, 0, LISTS);
+	run_until(++count);
+	cr_expect_str_eq(done[0].text, "0 ");
+	make_directories();
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		add_kind(others[i], 1, LISTS);
+		add_kind(OPENING_DEBUG, 0, LISTS);
+		run_until(count += 2);
+		cr_expect_str_eq(done[count - 2].text, "0 ", "kind %d", others[i]);
+		cr_expect_str_eq(done[count - 1].text, "8 abcdefgh", "%s", done[count - 1].text);
+	}
+	for (unsigned int i = 0; i < owner.directories.count; i++)
+		cr_expect(is_open(owner.directories.fds[i]), "they are the owner's");
+}
+
+Test(lane, the_next_helper_gets_the_directories_too)
+{
+	const pid_t first = lane.helper.pid;
+
+	make_directories();
+	add(1, DIES);
+	for (unsigned int i = 0; i < 40; i++)
+		add_kind(OPENING_DEBUG, 0, LISTS);
+	run_until(41);
+	cr_expect_neq(lane.helper.pid, first);
+	cr_expect_eq(done[0].error, -ETIMEDOUT);
+	for (unsigned int i = 1; i <= 40; i++)
+		cr_expect_str_eq(done[i].text, "8 abcdefgh", "%u: %s", i, done[i].text);
+}
+
+/* All descriptors together would be more than a process may have. */
+Test(lane, a_helper_closes_the_directories_after_each_request)
+{
+	const pid_t helper = lane.helper.pid;
+
+	make_directories();
+	for (unsigned int i = 0; i < 200; i++)
+		add_kind(OPENING_DEBUG, 0, i % 10 ? LISTS : FAILS);
+	add(1, ASKS);
+	add_kind(OPENING_DEBUG, 0, ASKS);
+	run_until(202);
+	cr_expect_eq(lane.helper.pid, helper);
+	for (unsigned int i = 0; i < 200; i++)
+		cr_expect_str_eq(done[i].text, i % 10 ? "8 abcdefgh" : "", "%u", i);
+	cr_expect_str_eq(done[200].text, "4 bulkhead-symh 1", "%s", done[200].text);
+	cr_expect_str_eq(done[201].text, "12 bulkhead-symh 1", "%s", done[201].text);
 }

@@ -24,6 +24,12 @@ static struct opening maps(uint32_t tgid, uint32_t uid)
 	return (struct opening){.kind = OPENING_MAPS, .tgid = tgid, .uid = uid};
 }
 
+/* A request for a debug file. Its user is unknown, unless a mistake is to show. */
+static struct opening debug_file(uint32_t module, uint32_t uid)
+{
+	return (struct opening){.kind = OPENING_DEBUG, .uid = uid, .debug = {.module = module}};
+}
+
 #define ADD(opening, seconds) opening_quarantine(&quarantine, &(opening), AT(seconds))
 #define HAS(opening, seconds) opening_is_quarantined(&quarantine, &(opening), AT(seconds))
 
@@ -79,4 +85,52 @@ Test(opening_quarantine, root_and_unknown_users_are_not_users)
 	const struct opening of_root = maps(900, 0), unknown = maps(901, MSG_UID_UNKNOWN);
 	cr_expect_not(HAS(of_root, 101));
 	cr_expect_not(HAS(unknown, 101));
+}
+
+Test(opening_quarantine, of_debug_files_is_one_for_all_of_them)
+{
+	const struct opening hung = debug_file(7, MSG_UID_UNKNOWN),
+			     other = debug_file(42, MSG_UID_UNKNOWN);
+
+	cr_expect_not(HAS(hung, 100));
+	cr_expect_eq(ADD(hung, 100), 10);
+	cr_expect(HAS(hung, 109));
+	cr_expect(HAS(other, 109));
+	cr_expect_not(HAS(hung, 110));
+	cr_expect_eq(ADD(other, 200), 40);
+	cr_expect(HAS(hung, 239));
+}
+
+Test(opening_quarantine, of_debug_files_concerns_nothing_else)
+{
+	const struct opening others[] = {maps(42, 1000),	   file(42, 1000, 0, 61),
+					 file(42, 1000, 0, 0),	   file(42, 1000, 8, 1),
+					 file(7, 1000, 0, 7),	   maps(1, 0),
+					 maps(43, MSG_UID_UNKNOWN)};
+
+	for (unsigned int times = 0; times < 5; times++) {
+		const struct opening unknown = debug_file(7, MSG_UID_UNKNOWN),
+				     of_user = debug_file(42, 1000);
+
+		ADD(unknown, 100);
+		ADD(of_user, 100);
+	}
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		cr_expect_not(HAS(others[i], 101), "%zu", i);
+}
+
+Test(opening_quarantine, of_processes_devices_and_users_does_not_concern_debug_files)
+{
+	const struct opening unknown = debug_file(42, MSG_UID_UNKNOWN),
+			     of_user = debug_file(42, 1000);
+
+	for (uint32_t times = 1; times <= 10; times++) {
+		const struct opening hung[] = {file(times, 1000, 0, times), file(42, 1000, 0, 0),
+					       maps(42, 1000), maps(times, MSG_UID_UNKNOWN)};
+
+		for (size_t i = 0; i < sizeof(hung) / sizeof(hung[0]); i++)
+			ADD(hung[i], 100);
+	}
+	cr_expect_not(HAS(unknown, 101));
+	cr_expect_not(HAS(of_user, 101));
 }
