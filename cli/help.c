@@ -73,6 +73,9 @@ static const char record_output[] =
     "      --group-by WHAT    name: processes of the same name are one entry of html, folded and\n"
     "                         tree; pid: each process has its own; thread: threads of the same\n"
     "                         name are one entry (default: name)\n"
+    "      --lines            show file and line of each frame in html, folded and tree, where\n"
+    "                         they are known; the other formats always contain them\n"
+    "      --no-inline        do not show functions that the compiler copied into their callers\n"
     "      --stats FILE       write counters, losses and costs as JSON\n"
     "      --max-loss SHARE   exit with status 6 if a larger share of the samples is lost: 0.01 "
     "or 1%\n";
@@ -90,7 +93,9 @@ static const char report[] =
     "                         follow, whatever their extension\n"
     "      --group-by WHAT    name: processes of the same name are one entry; pid: each process\n"
     "                         has its own; thread: threads of the same name are one entry\n"
-    "                         (default: name)\n";
+    "                         (default: name)\n"
+    "      --lines            show file and line of each frame in html, folded and tree\n"
+    "      --no-inline        do not show functions that the compiler copied into their callers\n";
 
 static const char status[] =
     "usage: bulkhead status [options]\n"

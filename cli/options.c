@@ -127,7 +127,9 @@ enum {
 	OPTION_RUNTIMES,
 	OPTION_GROUP_BY,
 	OPTION_STRICT_MEMORY,
-	OPTION_DEBUG_DIR
+	OPTION_DEBUG_DIR,
+	OPTION_LINES,
+	OPTION_NO_INLINE
 };
 
 static int parse_runtimes(struct record_options *o, const char *text)
@@ -166,6 +168,17 @@ static int parse_number_option(int option, const char *text, struct record_optio
 	return 0;
 }
 
+/* Handles the options that have no value. -a is what happens without options. */
+static int parse_flag(int option, struct record_options *o)
+{
+	o->user_only |= option == 'U';
+	o->kernel_only |= option == 'K';
+	o->strict_memory |= option == OPTION_STRICT_MEMORY;
+	o->lines |= option == OPTION_LINES;
+	o->without_inlined |= option == OPTION_NO_INLINE;
+	return 0;
+}
+
 static int parse_option(int option, const char *value, struct record_options *o,
 			const char **format)
 {
@@ -180,18 +193,10 @@ static int parse_option(int option, const char *value, struct record_options *o,
 					 value);
 	case 'p':
 		return parse_pids(o, value);
-	case 'a':
-		return 0;
 	case 'o':
 		return parse_output(o, value, *format);
 	case 'G':
 		o->cgroup = value;
-		return 0;
-	case 'U':
-		o->user_only = true;
-		return 0;
-	case 'K':
-		o->kernel_only = true;
 		return 0;
 	case 'h':
 		help_print_record(stdout);
@@ -221,13 +226,10 @@ static int parse_option(int option, const char *value, struct record_options *o,
 		return group_by_parse(value, &o->group_by)
 			   ? 0
 			   : usage_error("--group-by: must be name, pid or thread", value);
-	case OPTION_STRICT_MEMORY:
-		o->strict_memory = true;
-		return 0;
 	case OPTION_DEBUG_DIR:
 		return parse_debug_directory(o, value);
 	default:
-		return STATUS_USAGE;
+		return parse_flag(option, o);
 	}
 }
 
@@ -265,6 +267,8 @@ int options_parse_record(int argc, char **argv, struct record_options *o)
 	    {"group-by", required_argument, NULL, OPTION_GROUP_BY},
 	    {"strict-memory", no_argument, NULL, OPTION_STRICT_MEMORY},
 	    {"debug-dir", required_argument, NULL, OPTION_DEBUG_DIR},
+	    {"lines", no_argument, NULL, OPTION_LINES},
+	    {"no-inline", no_argument, NULL, OPTION_NO_INLINE},
 	    {NULL, 0, NULL, 0},
 	};
 	const char *format = NULL;

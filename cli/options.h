@@ -37,6 +37,8 @@ struct record_options {
 	bool user_only, kernel_only;
 	uint32_t runtimes; /* set of 1 << enum runtime_id: those whose frames get names */
 	enum group_by group_by;
+	bool lines;	      /* show the line of each frame */
+	bool without_inlined; /* show no inlined functions */
 	bool strict_memory;
 	const char *debug_directories[DEBUG_DIRECTORIES_MORE_MAX];
 	unsigned int debug_directory_count;

@@ -75,7 +75,9 @@ static int configure_exporter(struct recording *r)
 	const struct record_options *o = &r->options;
 	struct msg_configure_exporter config = {.period_ns = 1000000000u / o->frequency_hz,
 						.output_count = o->output_count,
-						.group_by = o->group_by};
+						.group_by = o->group_by,
+						.lines = o->lines,
+						.without_inlined = o->without_inlined};
 	int fds[LIMIT_OUTPUTS];
 
 	for (unsigned int i = 0; i < o->output_count; i++) {

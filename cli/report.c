@@ -27,6 +27,7 @@ struct report_options {
 	struct output outputs[LIMIT_OUTPUTS];
 	unsigned int output_count;
 	enum group_by group_by;
+	bool lines, without_inlined; /* as in struct record_options */
 };
 
 static int report_usage(const char *what)
@@ -54,6 +55,8 @@ static int report_parse(int argc, char **argv, struct report_options *o)
 	    {"output", required_argument, NULL, 'o'},
 	    {"format", required_argument, NULL, 'f'},
 	    {"group-by", required_argument, NULL, 'g'},
+	    {"lines", no_argument, NULL, 'l'},
+	    {"no-inline", no_argument, NULL, 'n'},
 	    {"help", no_argument, NULL, 'h'},
 	    {NULL, 0, NULL, 0},
 	};
@@ -74,6 +77,10 @@ static int report_parse(int argc, char **argv, struct report_options *o)
 			status = report_usage("--group-by: must be name, pid or thread");
 		else if (c == 'g')
 			continue;
+		else if (c == 'l')
+			o->lines = true;
+		else if (c == 'n')
+			o->without_inlined = true;
 		else if (c == 'h')
 			return -1;
 		else
@@ -92,7 +99,7 @@ static int report_parse(int argc, char **argv, struct report_options *o)
 }
 
 static void __attribute__((noreturn))
-report_exec(int in, int out, uid_t as, const char *format, enum group_by group_by)
+report_exec(int in, int out, uid_t as, const char *format, const struct report_options *o)
 {
 	char program[PATH_MAX], uid[16];
 
@@ -100,7 +107,8 @@ report_exec(int in, int out, uid_t as, const char *format, enum group_by group_b
 	roles_program_path("bulkhead-exporter", program, sizeof(program));
 	dup2(in, STDIN_FILENO);
 	dup2(out, STDOUT_FILENO);
-	execl(program, "bulkhead-exporter", "--convert", format, uid, group_by_names[group_by],
+	execl(program, "bulkhead-exporter", "--convert", format, uid, group_by_names[o->group_by],
+	      o->lines ? "lines" : "no-lines", o->without_inlined ? "no-inline" : "inline",
 	      (char *)NULL);
 	fprintf(stderr, "bulkhead: cannot start %s: %s; reinstall bulkhead\n", program,
 		strerror(errno));
@@ -151,7 +159,7 @@ static int report_convert(const struct report_options *o, const struct output *o
 		log_debug("cannot truncate the output: %s", strerror(errno));
 	pid_t pid = fork();
 	if (pid == 0)
-		report_exec(in, out, uid, output->format, o->group_by);
+		report_exec(in, out, uid, output->format, o);
 	close(in);
 	close(out);
 	if (pid < 0 || waitpid(pid, &wait_status, 0) < 0) {

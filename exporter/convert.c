@@ -59,10 +59,18 @@ static int read_all(uint8_t **data, size_t *length)
 	}
 }
 
+/* Sets `value` to whether a word says yes. Returns false if it says neither yes nor no. */
+static bool parse_word(const char *word, const char *yes, const char *no, bool *value)
+{
+	*value = !strcmp(word, yes);
+	return *value || !strcmp(word, no);
+}
+
 int convert_main(int argc, char **argv)
 {
-	const struct sink *sink = argc == 5 ? sink_find(argv[2]) : NULL;
+	const struct sink *sink = argc == 7 ? sink_find(argv[2]) : NULL;
 	struct sink_options options;
+	bool without_inlined;
 	_cleanup_free_ uint8_t *data = NULL;
 	struct profile profile;
 	size_t length = 0;
@@ -74,7 +82,9 @@ int convert_main(int argc, char **argv)
 	log_init("bulkhead");
 	/* A reader such as head(1) may close the pipe early. That is not an error. */
 	signal(SIGPIPE, SIG_IGN);
-	if (!sink || !group_by_parse(argv[4], &options.group_by))
+	if (!sink || !group_by_parse(argv[4], &options.group_by) ||
+	    !parse_word(argv[5], "lines", "no-lines", &options.lines) ||
+	    !parse_word(argv[6], "no-inline", "inline", &without_inlined))
 		return STATUS_USAGE;
 	int r = convert_sandbox(argv[3]);
 	if (r < 0) {
@@ -85,8 +95,10 @@ int convert_main(int argc, char **argv)
 	r = read_all(&data, &length);
 	if (!r)
 		r = profile_init(&profile, LIMIT_PROFILE_BYTES);
-	if (!r)
+	if (!r) {
+		profile.without_inlined = without_inlined;
 		r = otlp_read(data, length, &profile);
+	}
 	/* LIMIT_PROFILE_BYTES is not a lack of space on a disk. */
 	if (r == -ENOSPC)
 		r = -EFBIG;

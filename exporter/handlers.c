@@ -67,7 +67,8 @@ static int exporter_on_configure(void *context, const struct msg_configure_expor
 	exporter->config = *config;
 	if (exporter->config.output_count > LIMIT_OUTPUTS ||
 	    exporter->config.output_count != message->fd_count ||
-	    exporter->config.group_by >= GROUP_BY_COUNT)
+	    exporter->config.group_by >= GROUP_BY_COUNT || config->lines > 1 ||
+	    config->without_inlined > 1)
 		return -EPROTO;
 	for (uint32_t i = 0; i < exporter->config.output_count; i++) {
 		exporter->outputs[i] = message->fds[i];
@@ -76,6 +77,8 @@ static int exporter_on_configure(void *context, const struct msg_configure_expor
 	}
 	message->fd_count = 0;
 	exporter->sink_options.group_by = (enum group_by)config->group_by;
+	exporter->sink_options.lines = config->lines;
+	exporter->aggregate.profile.without_inlined = config->without_inlined;
 	exporter->aggregate.profile.period_ns = exporter->config.period_ns;
 	exporter->role.state = ROLE_CONFIGURED;
 	exporter_check_ready(exporter);

@@ -66,9 +66,11 @@ struct msg_configure_exporter {
 	uint64_t period_ns;
 	uint32_t output_count;
 	uint32_t group_by; /* enum group_by */
+	/* Whether lines are shown, and inlined functions left out: 0 or 1 */
+	uint32_t lines, without_inlined;
 	char formats[LIMIT_OUTPUTS][16];
 };
-_Static_assert(sizeof(struct msg_configure_exporter) == 144, "wire");
+_Static_assert(sizeof(struct msg_configure_exporter) == 152, "wire");
 
 /* The descriptor is of a memfd whose size is sealed. */
 struct msg_work_page {

@@ -10,6 +10,7 @@
 #include "common/frame_kind.h"
 #include "common/incomplete_reasons.h"
 #include "common/limits.h"
+#include "exporter/model/inlined.h"
 #include "records/records.h"
 
 enum {
@@ -203,7 +204,8 @@ static int on_stack(void *context, const struct record_stack *s)
 		if (!locations[i])
 			return 0;
 	}
-	int r = profile_stack(&a->profile, locations, s->count, &id);
+	int r = profile_stack(&a->profile, locations,
+			      inlined_remove(&a->profile, locations, s->count), &id);
 	/* Stored plus one: 0 is "unknown" here, but the empty stack in the profile. */
 	if (!r)
 		r = ids_set(&a->stacks, s->id, id + 1);

@@ -89,11 +89,16 @@ static int intern_location(struct folded_stacks *folded, uint32_t location,
 			   const struct folded_options *options)
 {
 	const struct profile *p = folded->profile;
-	char label[LABEL_BYTES_MAX + 1];
+	char label[LABEL_BYTES_MAX + 1], line[PROFILE_LINE_BYTES] = "";
 
+	if (options->lines)
+		profile_location_line(p, location, line);
+	const size_t line_length = strlen(line);
 	profile_location_name(p, location, label,
-			      sizeof(label) - strlen(KERNEL_SUFFIX) - CUT_BYTES);
+			      sizeof(label) - strlen(KERNEL_SUFFIX) - CUT_BYTES - line_length);
 	size_t length = strlen(label);
+	memcpy(label + length, line, line_length + 1);
+	length += line_length;
 	if (!strcmp(p->strings[p->locations[location].kind], "kernel")) {
 		memcpy(label + length, KERNEL_SUFFIX, sizeof(KERNEL_SUFFIX));
 		length += strlen(KERNEL_SUFFIX);

@@ -39,6 +39,7 @@
 
 struct folded_options {
 	enum group_by group_by;
+	bool lines;	  /* labels contain the line, so lines of one function are several frames */
 	bool merge_calls; /* consecutive calls of one function are one frame */
 	/* Replaces bytes of a label that the output cannot contain; it must not change the length.
 	 * NULL: labels stay as they are. */

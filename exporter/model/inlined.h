@@ -28,4 +28,20 @@ static inline uint32_t inlined_count(const struct profile *profile,
 	return end + 1 - at;
 }
 
+/* Removes the inlined functions from a stack that is about to be added, if the profile does without
+ * them: what they did is then shown in the functions that contain them. Returns the new count. */
+static inline uint32_t inlined_remove(const struct profile *profile, uint32_t *locations,
+				      uint32_t count)
+{
+	uint32_t kept = 0;
+
+	if (!profile->inlined || !profile->without_inlined)
+		return count;
+	for (uint32_t i = 0; i < count; i++) {
+		if (!profile->locations[locations[i]].caller)
+			locations[kept++] = locations[i];
+	}
+	return kept;
+}
+
 #endif

@@ -137,7 +137,8 @@ struct profile {
 	PROFILE_TABLE(struct profile_sample, samples); /* no "none" */
 	PROFILE_TABLE(struct profile_time, times);     /* a pool, no "none" */
 	struct profile_index *indexes[8];
-	bool inlined; /* some location has a caller */
+	bool inlined;	      /* some location has a caller */
+	bool without_inlined; /* stacks are added without inlined functions (inlined.h) */
 	uint64_t start_unix_ns, duration_ns;
 	uint64_t period_ns;    /* time between two samples of one CPU: 1e9 / frequency */
 	uint64_t sample_count; /* sum over samples[].count */
@@ -196,5 +197,14 @@ size_t profile_string_length(const struct profile *profile, uint32_t string);
  * with the module's base name, else "0xaddress". */
 void profile_location_name(const struct profile *profile, uint32_t location, char *buffer,
 			   size_t size);
+
+enum {
+	PROFILE_LINE_BYTES = 280 /* " (", a name of at most 255 bytes, ":2147483647)" and a NUL */
+};
+
+/* Writes where a location is in the source code, as it follows the name: " (malloc.c:3301)",
+ * " (line 3301)" if the file is unknown, or nothing if the line is unknown. */
+void profile_location_line(const struct profile *profile, uint32_t location,
+			   char buffer[static PROFILE_LINE_BYTES]);
 
 #endif

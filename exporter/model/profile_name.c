@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -25,4 +26,20 @@ void profile_location_name(const struct profile *profile, uint32_t location, cha
 		snprintf(buffer, size, "%s+0x%" PRIx64, module, l->address);
 	else
 		snprintf(buffer, size, "0x%" PRIx64, l->address);
+}
+
+void profile_location_line(const struct profile *profile, uint32_t location,
+			   char buffer[static PROFILE_LINE_BYTES])
+{
+	const struct profile_location *l = &profile->locations[location];
+	const char *path = profile->strings[profile->functions[l->function].filename];
+	const char *slash = strrchr(path, '/');
+	const char *file = slash ? slash + 1 : path;
+
+	if (!l->line)
+		buffer[0] = 0;
+	else if (!*file || strlen(file) > NAME_MAX)
+		snprintf(buffer, PROFILE_LINE_BYTES, " (line %" PRIu32 ")", l->line);
+	else
+		snprintf(buffer, PROFILE_LINE_BYTES, " (%s:%" PRIu32 ")", file, l->line);
 }

@@ -5,6 +5,8 @@
 #include <limits.h>
 #include <string.h>
 
+#include "exporter/model/inlined.h"
+
 static int intern_text(struct reader *r, int32_t strindex, uint32_t *id)
 {
 	if (!reader_has(strindex, r->strings_count))
@@ -274,6 +276,7 @@ static int read_stack(struct reader *r, struct cursor bytes, void *context)
 		       span->count * sizeof(*r->frames));
 		count += span->count;
 	}
+	count = inlined_remove(r->profile, r->frames, count);
 	int result = profile_stack(r->profile, r->frames, count, &id);
 	return result < 0 ? result : READER_APPEND(r, stacks, id);
 }

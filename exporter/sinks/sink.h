@@ -3,6 +3,7 @@
 #ifndef EXPORTER_SINKS_SINK_H
 #define EXPORTER_SINKS_SINK_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "common/group_by.h"
@@ -12,6 +13,9 @@ struct sink_options {
 	/* How html, folded and tree combine the samples of processes. The other formats keep the
 	 * process of each sample and ignore this. */
 	enum group_by group_by;
+	/* Whether html, folded and tree show the line of each frame, and lines of one function as
+	 * frames of their own. The other formats always contain the lines. */
+	bool lines;
 };
 
 struct sink {

@@ -40,8 +40,8 @@ static void write_line(const struct folded_stacks *folded, uint32_t sample, uint
 
 int sink_folded_write(const struct profile *profile, const struct sink_options *options, FILE *out)
 {
-	const struct folded_options folded_options = {.group_by = options->group_by,
-						      .clean = clean_label};
+	const struct folded_options folded_options = {
+	    .group_by = options->group_by, .lines = options->lines, .clean = clean_label};
 	_cleanup_(folded_stacks_fini) struct folded_stacks folded = {0};
 
 	int r = folded_stacks_init(&folded, profile, &folded_options);

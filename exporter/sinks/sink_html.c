@@ -60,10 +60,11 @@ struct html_bytes {
 	int error;
 };
 
-/* What identifies a frame of the graph. Locations with a name that differ only in address or line
- * are one frame. */
+/* What identifies a frame of the graph. Locations with a name that differ only in address are one
+ * frame; those that differ in the line as well, unless lines are to be shown. */
 struct html_key {
 	uint32_t name, source, module, kind;
+	uint32_t line;	  /* 0 if lines are not shown */
 	uint64_t address; /* 0 for locations with a name */
 	uint32_t location;
 };
@@ -161,13 +162,16 @@ static uint32_t page_frame_name(struct html_page *page, uint32_t id)
 {
 	const struct profile_location *location = &page->profile->locations[id];
 	const struct profile_function *function = &page->profile->functions[location->function];
-	char name[HTML_NAME_MAX];
+	char name[HTML_NAME_MAX + PROFILE_LINE_BYTES], line[PROFILE_LINE_BYTES] = "";
 
-	if (location->function && function->name)
+	if (page->options->lines)
+		profile_location_line(page->profile, id, line);
+	if (location->function && function->name && !*line)
 		return page_string(page, function->name);
 	if (kind_is(page->profile, location, "abort-marker"))
 		return page_text(page, "[stack cut off]");
-	profile_location_name(page->profile, id, name, sizeof(name));
+	profile_location_name(page->profile, id, name, HTML_NAME_MAX);
+	memcpy(name + strlen(name), line, strlen(line) + 1);
 	return page_text(page, name);
 }
 
@@ -183,6 +187,7 @@ static struct html_key page_key(const struct html_page *page, uint32_t id)
 	    .source = function->filename,
 	    .module = profile->mappings[location->mapping].filename,
 	    .kind = location->kind,
+	    .line = page->options->lines ? location->line : 0,
 	    .address = named || kind_is(profile, location, "abort-marker") ? 0 : location->address,
 	    .location = id,
 	};
@@ -198,6 +203,7 @@ static int key_compare(const void *left, const void *right)
 	order = order ? order : COMPARE(a->source, b->source);
 	order = order ? order : COMPARE(a->module, b->module);
 	order = order ? order : COMPARE(a->kind, b->kind);
+	order = order ? order : COMPARE(a->line, b->line);
 	return order ? order : COMPARE(a->address, b->address);
 }
 

@@ -336,7 +336,8 @@ static void tree_fini(struct tree *t)
 
 int sink_tree_write(const struct profile *profile, const struct sink_options *options, FILE *out)
 {
-	const struct folded_options folded = {.group_by = options->group_by, .merge_calls = true};
+	const struct folded_options folded = {
+	    .group_by = options->group_by, .lines = options->lines, .merge_calls = true};
 	_cleanup_(tree_fini) struct tree t = {.profile = profile, .out = out};
 
 	int r = folded_stacks_init(&t.folded, profile, &folded);

@@ -326,7 +326,7 @@ class Formats(lib.Case):
     def test_converter_has_none_of_the_callers_descriptors(self):
         """It waits for its input here, so that it can be looked at."""
         ends = os.pipe()
-        command = [os.path.join(lib.BIN, "bulkhead-exporter"), "--convert", "folded", "61184", "name"]
+        command = [os.path.join(lib.BIN, "bulkhead-exporter"), "--convert", "folded", "61184", "name", "no-lines", "inline"]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=ends) as converter:
             self.wait_for("the sandbox", lambda: lib.proc_status(converter.pid)["Seccomp"].strip() == "2")
             found = sorted(os.listdir(f"/proc/{converter.pid}/fd"))

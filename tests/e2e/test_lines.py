@@ -100,6 +100,26 @@ class Lines(lib.Case):
             with self.subTest(mode=mode):
                 self.check_known_chain(mode, self.build(options))
 
+    def stacks(self, path):
+        with open(path, encoding="utf-8") as f:
+            return f.read()
+
+    def test_lines_and_inlined_functions_are_chosen(self):
+        """While recording, and when the recording is converted, the folded stacks of which then contain the same."""
+        path = self.build(MODES["gcc"])
+        inlined, function = CHAIN[0], CHAIN[2]
+        calls = f"down<int> (known_chain.cpp:{DOWN[1][0]});{function[0]} (known_chain.cpp:{function[1][0]})"
+        for options, wanted, unwanted in (([], f"down<int>;{function[0]};", "known_chain.cpp"), (["--lines"], calls + ";", f"{function[0]};"),
+                                          (["--lines", "--no-inline"], calls + " ", inlined[0])):
+            with self.subTest(options=options):
+                recording, _ = self.record_program(path, *options)
+                recorded = self.stacks(recording.path("out.folded"))
+                again = os.path.join(self.directory, "again.folded")
+                subprocess.run([lib.BULKHEAD, "report", recording.path("out.otlp"), "--group-by", "thread", *options, "-o", again], check=True)
+                for stacks in (recorded, self.stacks(again)):
+                    self.assertIn(wanted, stacks, recording.describe())
+                    self.assertNotIn(unwanted, stacks, recording.describe())
+
     def test_debug_files(self):
         """A stripped program has the same functions, if its debug file is found by its build id."""
         for mode, options, name in (("as packages have it", MODES["gcc"], ".build-id/{0}/{1}.debug"),
@@ -114,8 +134,7 @@ class Lines(lib.Case):
         other = self.build([*MODES["clang, DWARF 4"], "-Wl,--build-id"], "other")
         directory = self.split(path, ".build-id/{0}/{1}.debug", other)
         recording, _ = self.record_program(path, "--debug-dir", directory)
-        with open(recording.path("out.folded"), encoding="utf-8") as f:
-            stacks = f.read()
+        stacks = self.stacks(recording.path("out.folded"))
         self.assertIn("known_chain+0x", stacks, recording.describe())
         self.assertNotRegex(stacks, "down|mix|turn|work::")
 

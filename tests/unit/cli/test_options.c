@@ -354,6 +354,19 @@ Test(options, processes_are_grouped_by_name_unless_pid_is_asked_for)
 	REFUSED("--group-by", "comm");
 }
 
+Test(options, lines_and_inlined_functions_are_chosen)
+{
+	struct record_options o;
+
+	ACCEPTED("-a");
+	cr_assert(!o.lines && !o.without_inlined);
+	ACCEPTED("--lines");
+	cr_assert(o.lines && !o.without_inlined);
+	ACCEPTED("--no-inline");
+	cr_assert(!o.lines && o.without_inlined);
+	REFUSED("--lines=yes");
+}
+
 Test(options, user_and_kernel_exclude_each_other)
 {
 	struct record_options o;
