@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The directories in which debug files are searched: /usr/lib/debug, where distributions put them,
- * and those that the user names. They are opened with the user's rights, and the opener gets the
- * descriptors: it cannot be told to look anywhere else.
+ * and those that the user names. The CLI opens them, and the opener gets the descriptors. Which
+ * files it opens below them is in symbolizer/opener/open_debug.h.
  */
 #ifndef CLI_DEBUG_DIRECTORIES_H
 #define CLI_DEBUG_DIRECTORIES_H

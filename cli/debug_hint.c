@@ -82,21 +82,34 @@ static void print_hint(const struct search *search, const char *build_id, double
 	const int length = (int)strcspn(search->package, ":");
 
 	log_escape(search->path, path, sizeof(path));
-	if (search->package[0])
+	log_escape(build_id, id, sizeof(id));
+	if (!build_id[0])
+		fprintf(out,
+			"%.1f %% of the samples have functions without names in %s, which has no "
+			"build id or could not be read\n",
+			percent, path);
+	else if (search->package[0])
 		fprintf(out,
 			"%.1f %% of the samples have functions without names in %s; to name them, "
-			"install %.*s-dbgsym or %.*s-dbg\n",
-			percent, path, length, search->package, length, search->package);
-	else if (build_id[0])
+			"install %.*s-dbgsym or %.*s-dbg (build id %s)\n",
+			percent, path, length, search->package, length, search->package, id);
+	else
 		fprintf(out,
 			"%.1f %% of the samples have functions without names in %s; to name them, "
 			"put the debug file of build id %s into a --debug-dir\n",
-			percent, path, log_escape(build_id, id, sizeof(id)));
-	else
-		fprintf(out,
-			"%.1f %% of the samples have functions without names in %s; it was "
-			"stripped and has no build id\n",
-			percent, path);
+			percent, path, id);
+}
+
+void debug_hint_add(struct msg_unnamed_module *modules, unsigned int *count,
+		    const struct msg_unnamed_module *module)
+{
+	if (*count >= DEBUG_HINTS_MAX)
+		return;
+	struct msg_unnamed_module *added = &modules[(*count)++];
+
+	*added = *module;
+	added->path[sizeof(added->path) - 1] = 0;
+	added->build_id[sizeof(added->build_id) - 1] = 0;
 }
 
 void debug_hint_print(const struct msg_unnamed_module *modules, unsigned int count,
@@ -105,8 +118,9 @@ void debug_hint_print(const struct msg_unnamed_module *modules, unsigned int cou
 	struct search searches[DEBUG_HINTS_MAX] = {0};
 	unsigned int shown = 0;
 
-	while (shown < count && shown < DEBUG_HINTS_MAX &&
-	       modules[shown].samples * 100 >= samples * LEAST_PERCENT) {
+	while (samples && shown < count && shown < DEBUG_HINTS_MAX &&
+	       modules[shown].path[0] == '/' &&
+	       100.0 * (double)modules[shown].samples >= LEAST_PERCENT * (double)samples) {
 		snprintf(searches[shown].path, sizeof(searches[shown].path), "%s",
 			 modules[shown].path);
 		shown++;

@@ -21,8 +21,13 @@ enum {
 	DEBUG_HINTS_MAX = 3
 };
 
-/* Prints a line for each of the modules that is in at least one percent of the samples. `lists` is
- * the directory of dpkg's lists; it need not exist. */
+/* Adds a module to a list of DEBUG_HINTS_MAX, unless it is full. The texts of the message may lack
+ * the NUL at their end; those in the list have it. */
+void debug_hint_add(struct msg_unnamed_module *modules, unsigned int *count,
+		    const struct msg_unnamed_module *module);
+
+/* Prints a line for each of the modules that is in at least one percent of the samples, up to the
+ * first one whose path is none. `lists` is the directory of dpkg's lists; it need not exist. */
 void debug_hint_print(const struct msg_unnamed_module *modules, unsigned int count,
 		      uint64_t samples, const char *lists, FILE *out);
 

@@ -197,10 +197,8 @@ static int on_unnamed_module(void *context, const struct msg_unnamed_module *mod
 {
 	struct supervisor_watch *watch = context;
 	struct recording *r = watch->supervisor->context;
-	struct recording_stats *stats = &r->stats;
 
-	if (stats->unnamed_module_count < DEBUG_HINTS_MAX)
-		stats->unnamed_modules[stats->unnamed_module_count++] = *module;
+	debug_hint_add(r->stats.unnamed_modules, &r->stats.unnamed_module_count, module);
 	return 0;
 }
 

@@ -19,6 +19,10 @@ enum {
 	 * socket's buffer. Full: the batch is sent, and the next one starts. */
 	LIMIT_BATCH_BYTES = 60000,
 
+	/* Modules that exist at the same time, each with one open file in the manager and in the
+	 * worker: an inode number cannot be recycled while its file is open. Full: stacks that go
+	 * through further files end with table_refused. */
+	LIMIT_MODULES = 4096,
 	/* Bytes of .eh_frame or .debug_frame that are read for one module; the largest in Debian,
 	 * of a browser, has 30 MiB. More: the section is not used. */
 	LIMIT_CFI_BYTES = 96 << 20,

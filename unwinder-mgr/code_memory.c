@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/hash.h"
+#include "common/memory_path.h"
 #include "unwinder-mgr/manager.h"
 
 enum {
@@ -16,18 +17,9 @@ enum {
 /* Returns the label of a mapping, or NULL if it is of a program or library. */
 static const char *label_of(const struct mapping *mapping)
 {
-	static const char *const prefixes[] = {"/memfd:", "/dev/shm/", "/SYSV"};
-
 	if (!mapping->module)
 		return "";
-	const char *path = mapping->module->path;
-	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
-		if (!strncmp(path, prefixes[i], strlen(prefixes[i])))
-			return path;
-	}
-	if (!strcmp(path, "/dev/zero"))
-		return path;
-	return NULL;
+	return memory_path(mapping->module->path) ? mapping->module->path : NULL;
 }
 
 /* Returns whether the second area can become a part of the first one. */
@@ -89,9 +81,9 @@ void code_memory_collect(const struct mapping_list *list, struct msg_code_memory
 
 /* Returns a number that differs for different messages, and is not 0. A process that makes two of
  * its own equal only hides its own code. */
-static uint64_t message_hash(const struct msg_code_memory *message)
+static uint64_t message_hash(const struct msg_code_memory *message, unsigned int reported)
 {
-	uint64_t hash = hash_combine(0, message->exec_generation);
+	uint64_t hash = hash_combine(reported, message->exec_generation);
 
 	for (uint32_t i = 0; i < message->count; i++) {
 		uint64_t words[sizeof(message->areas[0]) / sizeof(uint64_t)];
@@ -103,13 +95,13 @@ static uint64_t message_hash(const struct msg_code_memory *message)
 	return hash | 1;
 }
 
-int code_memory_report(struct manager *manager, struct process *process)
+int code_memory_report(struct manager *manager, struct process *process, unsigned int reported)
 {
 	struct msg_code_memory message = {.tgid = process->tgid,
 					  .exec_generation = process->exec_generation};
 
 	code_memory_collect(process->list, &message);
-	const uint64_t hash = message_hash(&message);
+	const uint64_t hash = message_hash(&message, reported);
 	if (hash == process->code_memory_sent)
 		return 0;
 	if (peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_CODE_MEMORY, &message,

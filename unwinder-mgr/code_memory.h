@@ -25,8 +25,10 @@ struct process;
 /* Fills in count and areas of the message. */
 void code_memory_collect(const struct mapping_list *list, struct msg_code_memory *message);
 
-/* Sends the message if something has changed since the last one. Returns 0, or -EAGAIN if the
- * worker cannot take it yet. */
-int code_memory_report(struct manager *manager, struct process *process);
+/* Sends the message if something has changed since the last one: the memory, or how many mappings
+ * of runtimes were `reported` just now. The worker drops the message for a process that it does not
+ * know, and knows it from one of those mappings on. Returns 0, or -EAGAIN if the worker cannot take
+ * it yet. */
+int code_memory_report(struct manager *manager, struct process *process, unsigned int reported);
 
 #endif

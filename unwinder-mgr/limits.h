@@ -7,10 +7,6 @@
 #include "common/limits.h"
 
 enum {
-	/* Modules that exist at the same time, each with one open file: an inode number cannot be
-	 * recycled while its file is open. Full: stacks that go through
-	 * further files end with table_refused. */
-	LIMIT_MODULES = 4096,
 	/* Files for which one process may wait at a time. Full: its further files are refused, and
 	 * read again later (LIMIT_REFUSED_RETRY_MS). */
 	LIMIT_PROCESS_REQUESTS = 512,

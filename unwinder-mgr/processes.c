@@ -377,7 +377,7 @@ static int process_report_watched(struct manager *manager, struct process *proce
 				  const struct module *only)
 {
 	const struct mapping_list *list = process->list;
-	bool any = false;
+	unsigned int reported = 0;
 	int r = memory_permit_update(manager, process);
 
 	if (r < 0)
@@ -396,9 +396,9 @@ static int process_report_watched(struct manager *manager, struct process *proce
 						   .file_offset = m->file_offset};
 		peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_MAPPED, &message,
 			  sizeof(message), NULL, 0);
-		any = true;
+		reported++;
 	}
-	return any ? code_memory_report(manager, process) : 0;
+	return reported ? code_memory_report(manager, process, reported) : 0;
 }
 
 void processes_watch(struct manager *manager, struct module *module)

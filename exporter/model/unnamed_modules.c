@@ -5,15 +5,18 @@
 #include <stdlib.h>
 
 #include "common/cleanup.h"
+#include "common/memory_path.h"
 #include "exporter/model/largest.h"
 
-/* Returns the mapping of a location that has no name, if it is of a file, or 0. */
+/* Returns the mapping of a location that has no name, if it is of a file, or 0. Generated code in
+ * memory that has a name like a file has no debug file. */
 static uint32_t unnamed_mapping(const struct profile *p, uint32_t location)
 {
 	const struct profile_location *l = &p->locations[location];
+	const char *path = p->strings[p->mappings[l->mapping].filename];
 
-	return (!l->function || p->functions[l->function].name_is_generated) &&
-		       p->strings[p->mappings[l->mapping].filename][0] == '/'
+	return (!l->function || p->functions[l->function].name_is_generated) && path[0] == '/' &&
+		       !memory_path(path)
 		   ? l->mapping
 		   : 0;
 }

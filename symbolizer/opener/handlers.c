@@ -143,15 +143,20 @@ static void send_opened_memory(struct opener *opener, const struct opening *open
 	send_memory(opener, &request, memory);
 }
 
-/* If the worker's queue is full, the file is closed, and the worker does without it. */
+/* If the worker's queue is full, the file is closed, and the worker asks again later. */
 static void send_debug(struct opener *opener, const struct opening *opening,
 		       const struct opened *opened)
 {
-	const struct msg_debug_file answer = {.module = opening->debug.module,
-					      .error = (uint32_t)-opened->error};
+	struct peer *worker = &opener->role.peers[ROLE_WORKER];
+	struct msg_debug_file answer = {.module = opening->debug.module,
+					.error = (uint32_t)-opened->error};
+	int r = peer_send(worker, MESSAGE_DEBUG_FILE, &answer, sizeof(answer), opened->fds,
+			  opened->fd_count);
 
-	peer_send(&opener->role.peers[ROLE_WORKER], MESSAGE_DEBUG_FILE, &answer, sizeof(answer),
-		  opened->fds, opened->fd_count);
+	if (r == -ENOBUFS) {
+		answer.error = ENOBUFS;
+		peer_send(worker, MESSAGE_DEBUG_FILE, &answer, sizeof(answer), NULL, 0);
+	}
 }
 
 /* --- lanes --- */
@@ -160,7 +165,7 @@ static void send_debug(struct opener *opener, const struct opening *opening,
  * worker has fewer. */
 static int open_for(struct opener *opener, struct opening opening)
 {
-	/* Where the directories of debug files are is not known. */
+	/* A directory of debug files may be on any file system; most are on this disk. */
 	const enum opener_lane lane =
 	    opening.kind == OPENING_DEBUG || opening_is_without_disk(&opening) ? LANE_WITHOUT_DISK
 									       : LANE_USUAL;

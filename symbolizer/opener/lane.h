@@ -14,7 +14,8 @@
  * and all requests of the lane fail until one has ended.
  *
  * The opener has two lanes. Files on file systems without a disk, where a server may let the helper
- * wait, are in one; all others and what is in /proc are in the other, which they cannot delay.
+ * wait, are in one, with debug files, whose directories may be anywhere; all others and what is in
+ * /proc are in the other, which they cannot delay.
  *
  * Example: requests A, B and C were sent, D waits. The helper hangs on A.
  *

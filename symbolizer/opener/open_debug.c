@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -16,36 +17,44 @@ enum {
 	PATH_BYTES = HEX_BYTES + sizeof(".build-id//.debug"),
 };
 
+/* Returns whether the owner of the directory, who may have placed a link in it, may read the file.
+ * What root keeps from others is no debug file. */
+static bool is_readable(const struct stat *file, const struct stat *directory)
+{
+	return file->st_mode & S_IROTH ||
+	       (file->st_uid && file->st_uid == directory->st_uid && file->st_mode & S_IRUSR);
+}
+
 static int open_below(int directory, const char *path)
 {
-	struct stat st;
+	struct stat top, st;
 	_cleanup_close_ int path_fd = openat(directory, path, O_PATH | O_CLOEXEC);
 
-	if (path_fd < 0 || fstat(path_fd, &st) < 0)
+	if (path_fd < 0 || fstat(path_fd, &st) < 0 || fstat(directory, &top) < 0)
 		return -errno;
+	if (!is_readable(&st, &top))
+		return -EACCES;
 	return open_file_again(path_fd, major(st.st_dev), minor(st.st_dev));
 }
 
 int open_debug_file(const struct directories *directories, const struct msg_open_debug *request)
 {
-	char hex[HEX_BYTES], packaged[PATH_BYTES], cached[PATH_BYTES];
-	int r = -ENOENT;
+	char hex[HEX_BYTES], paths[2][PATH_BYTES];
+	int error = -ENOENT;
 
 	if (request->length < 2 || request->length > MSG_BUILD_ID_BYTES)
 		return -EINVAL;
 	for (uint32_t i = 0; i < request->length; i++)
 		snprintf(hex + 2 * i, sizeof(hex) - 2 * i, "%02x", request->build_id[i]);
-	snprintf(packaged, sizeof(packaged), ".build-id/%.2s/%s.debug", hex, hex + 2);
-	snprintf(cached, sizeof(cached), "%s/debuginfo", hex);
-	for (unsigned int i = 0; i < directories->count; i++) {
-		const int first = open_below(directories->fds[i], packaged);
+	snprintf(paths[0], sizeof(paths[0]), ".build-id/%.2s/%s.debug", hex, hex + 2);
+	snprintf(paths[1], sizeof(paths[1]), "%s/debuginfo", hex);
+	for (unsigned int i = 0; i < 2 * directories->count; i++) {
+		const int fd = open_below(directories->fds[i / 2], paths[i % 2]);
 
-		r = first >= 0 ? first : open_below(directories->fds[i], cached);
-		if (r >= 0)
-			return r;
-		/* The error that says more. */
-		if (r == -ENOENT && first != -ENOTDIR)
-			r = first;
+		if (fd >= 0)
+			return fd;
+		if (fd != -ENOENT && fd != -ENOTDIR)
+			error = fd;
 	}
-	return r;
+	return error;
 }

@@ -5,9 +5,11 @@
  *
  * How this works. The path is made of the build id and nothing else, so nobody can choose another
  * one. It is searched below the directories that the CLI opened, under the names that debuggers use
- * (GDB manual, "Separate Debug Files") and those of debuginfod's cache. The directories belong to
- * the administrator or to the user who records, and links in them are followed. As with mapped
- * files, the type and the file system are checked before the file is opened for reading. Whether it
+ * (GDB manual, "Separate Debug Files") and those of debuginfod's cache. Links are
+ * followed, because collections of debug files consist of them; so that a link opens nothing that
+ * is secret, the file must be one that everybody may read, or belong to the owner of the directory
+ * if that is not root. As with mapped files, the type and the file system are checked before the
+ * file is opened for reading. Whether it
  * is the right file is found out by the worker, which reads it.
  *
  * Example: for the build id 2f3c..., /usr/lib/debug/.build-id/2f/3c....debug is opened; if it does
@@ -19,7 +21,7 @@
 #include "symbolizer/opener/opening.h"
 
 /* Returns a descriptor, which the caller closes; -ENOENT if there is no such file; -EINVAL if the
- * length of the build id is out of range; or another negative errno, of the last directory. */
+ * length of the build id is out of range; or another negative errno: there may be one. */
 int open_debug_file(const struct directories *directories, const struct msg_open_debug *request);
 
 #endif

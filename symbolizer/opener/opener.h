@@ -13,7 +13,8 @@
 
 enum opener_lane {
 	LANE_USUAL,
-	LANE_WITHOUT_DISK, /* files on file systems without a disk, where a server may not answer */
+	LANE_WITHOUT_DISK, /* files on file systems without a disk, where a server may not answer,
+			      and debug files */
 	LANE_COUNT,
 };
 

@@ -35,7 +35,7 @@ enum {
 static const struct sandbox_syscall syscalls[] = {
     POLICY_LOOP_SYSCALLS,
     ALLOW_IF(openat, SCMP_A2_32(SCMP_CMP_MASKED_EQ, WRITING, O_RDONLY),
-	     "/proc and mapped files, read-only"),
+	     "/proc, mapped files and debug files, read-only"),
     /* By name too: it may open any name, which says more than this. */
     ALLOW(newfstatat, "device and inode of what was opened, uid of a process"),
     ALLOW(fstat, "device and inode of what was opened"),

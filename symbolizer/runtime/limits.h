@@ -135,7 +135,9 @@ enum {
 	 * of some MiB have up to 300 and 10,000. */
 	V8_NESTING_MAX = 1024,
 	V8_METHODS_MAX = 1 << 16,
-	/* Isolates of a process whose code is known to the walker: four ranges for each. */
+	/* Isolates of a process whose code is known to the walker: two ranges for the interpreter
+	 * of each, in addition to those for the areas of compiled code. Those that find no room in
+	 * RUNTIME_RANGES_MAX are left out. */
 	V8_ISOLATES_MAX = 31,
 };
 

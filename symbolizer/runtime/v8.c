@@ -130,8 +130,8 @@ static void add_code(struct runtime_layout *layout, const struct runtime_mapping
 	add_range(layout, start, end, V8_RANGE_CODE, false);
 }
 
-/* Adds the reservations. A range only counts for memory without a file, so it does no harm if
- * something else is in it. */
+/* Adds the reservations. A range only counts for memory without a file, and it is cut where another
+ * runtime of the process has its code (runtime_slots.c). */
 static void add_reservations(const struct runtime_process *process, struct runtime_layout *layout,
 			     const struct runtime_mapping *mappings, unsigned int count)
 {

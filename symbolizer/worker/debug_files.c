@@ -2,10 +2,12 @@
 /* How this works: see debug_files.h. */
 #include "symbolizer/worker/debug_files.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "common/clock.h"
 #include "common/time_units.h"
+#include "symbolizer/worker/limits.h"
 #include "symbolizer/worker/worker.h"
 
 enum {
@@ -22,6 +24,15 @@ static bool is_asked_since(const struct module *module, uint64_t ms)
 	       clock_monotonic_ns() - module->debug_asked_ns < ms * NS_PER_MS;
 }
 
+static bool may_ask(const struct module *module)
+{
+	const bool open =
+	    module->debug == MODULE_DEBUG_UNKNOWN || module->debug == MODULE_DEBUG_ASKED;
+
+	return open && (!module->debug_asked_ns || clock_monotonic_ns() - module->debug_asked_ns >=
+						       LIMIT_DEBUG_RETRY_MS * NS_PER_MS);
+}
+
 static void ask(struct worker *worker, struct module *module)
 {
 	struct msg_open_debug request = {.module = module->id};
@@ -33,11 +44,10 @@ static void ask(struct worker *worker, struct module *module)
 		return;
 	request.length = (uint32_t)length;
 	memcpy(request.build_id, id, length);
-	if (peer_send(&worker->role.peers[ROLE_OPENER], MESSAGE_OPEN_DEBUG, &request,
-		      sizeof(request), NULL, 0) < 0)
-		return;
-	module->debug = MODULE_DEBUG_ASKED;
 	module->debug_asked_ns = clock_monotonic_ns();
+	const int r = peer_send(&worker->role.peers[ROLE_OPENER], MESSAGE_OPEN_DEBUG, &request,
+				sizeof(request), NULL, 0);
+	module->debug = r < 0 ? MODULE_DEBUG_UNKNOWN : MODULE_DEBUG_ASKED;
 }
 
 /* Accounts for the time in which a sample has waited. */
@@ -50,7 +60,7 @@ static void end_hold(struct worker *worker, struct module *module)
 
 bool debug_files_are_awaited(struct worker *worker, struct module *module)
 {
-	if (module->debug == MODULE_DEBUG_UNKNOWN)
+	if (may_ask(module))
 		ask(worker, module);
 	if (worker->naming_until_ns && is_asked_since(module, HOLD_MS) &&
 	    time_share_is_left(&worker->waiting, clock_monotonic_ns()) &&
@@ -64,7 +74,7 @@ bool debug_files_are_awaited(struct worker *worker, struct module *module)
 
 bool debug_files_may_come(const struct module *module)
 {
-	return is_asked_since(module, ANSWER_MS);
+	return is_asked_since(module, ANSWER_MS) || modules_debug_is_due(module);
 }
 
 void debug_files_on_answer(struct worker *worker, struct message *message)
@@ -75,12 +85,13 @@ void debug_files_on_answer(struct worker *worker, struct message *message)
 	struct module *module = modules_find(&worker->modules, answer.module);
 	if (!module || module->debug != MODULE_DEBUG_ASKED)
 		return;
-	module->debug = MODULE_DEBUG_ANSWERED;
+	module->debug = message->fd_count || answer.error == ENOENT ? MODULE_DEBUG_ANSWERED
+								    : MODULE_DEBUG_UNKNOWN;
 	end_hold(worker, module);
 	/* The sample that waits for it is at the head of the ring. */
 	loop_tick_within(&worker->role.loop, 0);
 	if (!message->fd_count)
 		return;
-	module->debug_fd = message->fds[0];
+	modules_set_debug(&worker->modules, module, message->fds[0]);
 	message->fds[0] = -1;
 }

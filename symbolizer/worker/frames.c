@@ -192,8 +192,9 @@ static int native_describe(struct worker *worker, uint64_t frame, struct record_
 	struct symbols *symbols;
 	int error = module ? -EAGAIN : -ECANCELED;
 
-	if (module && (module->symbols || !bpf_ring_is_half_full(&worker->ring)))
-		error = modules_get_symbols(&worker->modules, module, &symbols);
+	if (module)
+		error = modules_get_symbols(&worker->modules, module,
+					    !bpf_ring_is_half_full(&worker->ring), &symbols);
 	const enum names_due due = error == -EAGAIN	 ? NAMES_SOON
 				   : error == -ECANCELED ? NAMES_LATER
 							 : NAMES_FINAL;

@@ -14,6 +14,13 @@ enum {
 	LIMIT_ANNOUNCEMENTS_TIME_MS = 1000,
 	/* Bytes of all symbol indexes. Full: the least recently used one is evicted. */
 	LIMIT_SYMBOLS_BYTES = 20 << 20,
+	/* Debug files, each with a descriptor in addition to that of its module. Full: that of the
+	 * module which was used least recently is closed, its symbols are evicted, and both are
+	 * read again when they are needed. */
+	LIMIT_DEBUG_FILES = 512,
+	/* ms. A debug file that could not be opened, for another reason than that there is none, is
+	 * asked for again after this. Frames that were named meanwhile keep their names. */
+	LIMIT_DEBUG_RETRY_MS = 10000,
 	/* Percent of the time, and ms at once, for reading the symbols of files: a million
 	 * functions take some 30 ms. Full: new frames of files whose symbols are not in memory have
 	 * no names until there is time again. */
@@ -29,6 +36,12 @@ enum {
 	 * symbols, without lines and inlined functions, until there is time again. */
 	LIMIT_NAMERS_TIME_PERCENT = 25,
 	LIMIT_NAMERS_TIME_MS = 1000,
+	/* Percent of the time, and ms at once, for recognising language runtimes in files: that of
+	 * Node takes 20 ms, and a file that only pretends to be one 80 ms, or more on a slow disk.
+	 * Full: files that are announced wait for it, and their processes are not attached to
+	 * meanwhile. */
+	LIMIT_RECOGNITION_TIME_PERCENT = 25,
+	LIMIT_RECOGNITION_TIME_MS = 1000,
 	/* Percent of the time, and ms at once, for reading the memory of processes: to attach to
 	 * their language runtimes and to name managed frames, which takes 10 to 100 us for each.
 	 * Each process has a part of it (common/time_share.h). Full: new frames of the processes

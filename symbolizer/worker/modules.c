@@ -22,10 +22,13 @@ enum {
 
 void modules_init(struct modules *modules)
 {
-	*modules = (struct modules){.reading = {.percent = LIMIT_SYMBOLS_TIME_PERCENT,
-						.most_ns = LIMIT_SYMBOLS_TIME_MS * NS_PER_MS},
-				    .naming = {.percent = LIMIT_NAMERS_TIME_PERCENT,
-					       .most_ns = LIMIT_NAMERS_TIME_MS * NS_PER_MS}};
+	*modules =
+	    (struct modules){.reading = {.percent = LIMIT_SYMBOLS_TIME_PERCENT,
+					 .most_ns = LIMIT_SYMBOLS_TIME_MS * NS_PER_MS},
+			     .recognising = {.percent = LIMIT_RECOGNITION_TIME_PERCENT,
+					     .most_ns = LIMIT_RECOGNITION_TIME_MS * NS_PER_MS},
+			     .naming = {.percent = LIMIT_NAMERS_TIME_PERCENT,
+					.most_ns = LIMIT_NAMERS_TIME_MS * NS_PER_MS}};
 }
 
 /* Returns the link to the module of this id. It points to NULL if there is none. */
@@ -45,6 +48,16 @@ struct module *modules_find(const struct modules *modules, uint32_t id)
 	while (module && module->id != id)
 		module = module->next;
 	return module;
+}
+
+struct module *modules_next(const struct modules *modules, const struct module *module)
+{
+	struct module *next = module ? module->next : NULL;
+
+	for (unsigned int i = module ? module->id % MODULES_BUCKETS + 1 : 0;
+	     !next && i < MODULES_BUCKETS; i++)
+		next = modules->buckets[i];
+	return next;
 }
 
 static void module_set_subject(struct module *module, const struct msg_module *message)
@@ -103,8 +116,25 @@ static void modules_drop_symbols(struct modules *modules, struct module *module)
 	modules->symbols_bytes -= symbols_bytes(module->symbols);
 	symbols_free(module->symbols);
 	module->symbols = NULL;
-	if (module->debug == MODULE_DEBUG_ADDED)
-		module->debug = MODULE_DEBUG_ANSWERED;
+}
+
+/* Closes the debug file of a module. It is asked for again when the symbols are read again. */
+static void modules_drop_debug(struct modules *modules, struct module *module)
+{
+	if (module->debug_fd < 0)
+		return;
+	close(module->debug_fd);
+	module->debug_fd = -1;
+	module->debug = MODULE_DEBUG_UNKNOWN;
+	module->debug_asked_ns = 0;
+	modules->debug_files--;
+}
+
+/* Drops everything that was read of a module. */
+static void modules_evict_one(struct modules *modules, struct module *module)
+{
+	modules_drop_symbols(modules, module);
+	modules_drop_debug(modules, module);
 }
 
 void modules_remove(struct modules *modules, uint32_t id)
@@ -115,11 +145,9 @@ void modules_remove(struct modules *modules, uint32_t id)
 	if (!module)
 		return;
 	*link = module->next;
-	modules_drop_symbols(modules, module);
+	modules_evict_one(modules, module);
 	if (module->fd >= 0)
 		close(module->fd);
-	if (module->debug_fd >= 0)
-		close(module->debug_fd);
 	free(module);
 }
 
@@ -133,16 +161,15 @@ void modules_fini(struct modules *modules)
 	modules->cache = NULL;
 }
 
-/* Returns the module with symbols that was not used for the longest time. */
-static struct module *modules_least_used(const struct modules *modules)
+/* Returns the module with symbols, or with a debug file, that was not used for the longest time. */
+static struct module *modules_least_used(const struct modules *modules, bool debug)
 {
 	struct module *least = NULL;
 
-	for (unsigned int i = 0; i < MODULES_BUCKETS; i++) {
-		for (struct module *m = modules->buckets[i]; m; m = m->next) {
-			if (m->symbols && (!least || m->used < least->used))
-				least = m;
-		}
+	for (struct module *m = NULL; (m = modules_next(modules, m));) {
+		if ((debug ? m->debug_fd >= 0 : m->symbols != NULL) &&
+		    (!least || m->used < least->used))
+			least = m;
 	}
 	return least;
 }
@@ -151,12 +178,31 @@ static struct module *modules_least_used(const struct modules *modules)
 static void modules_evict(struct modules *modules, const struct module *keep)
 {
 	while (modules->symbols_bytes > LIMIT_SYMBOLS_BYTES) {
-		struct module *least = modules_least_used(modules);
+		struct module *least = modules_least_used(modules, false);
 
 		if (least == keep)
 			break;
-		modules_drop_symbols(modules, least);
+		modules_evict_one(modules, least);
 	}
+}
+
+void modules_set_debug(struct modules *modules, struct module *module, int fd)
+{
+	if (modules->debug_files >= LIMIT_DEBUG_FILES)
+		modules_evict_one(modules, modules_least_used(modules, true));
+	module->debug_fd = fd;
+	modules->debug_files++;
+}
+
+bool modules_debug_is_due(const struct module *module)
+{
+	return module->debug == MODULE_DEBUG_ANSWERED && module->debug_fd >= 0;
+}
+
+bool modules_may_recognise(struct modules *modules, const struct module *module)
+{
+	return !work_is_quarantined(modules->work_page, &module->subject) &&
+	       time_share_is_left(&modules->recognising, clock_monotonic_ns());
 }
 
 /* Returns whether there is time to read the symbols of a module now. Its debug file has its turn
@@ -214,38 +260,45 @@ static void modules_add_debug(struct modules *modules, struct module *module)
 	log_debug("a debug file is not used: module=%u error=%s", module->id, strerror(-r));
 	/* Of other errors, a part may be in use. */
 	if (r == -ENOENT || r == -ENOEXEC) {
-		close(module->debug_fd);
-		module->debug_fd = -1;
+		modules_drop_debug(modules, module);
+		module->debug = MODULE_DEBUG_ADDED;
 	}
 }
 
-int modules_get_symbols(struct modules *modules, struct module *module, struct symbols **symbols)
+/* Reads what is missing of the symbols of a module, and of its debug file. Returns 0 or an error of
+ * modules_get_symbols(). */
+static int modules_read_missing(struct modules *modules, struct module *module)
 {
-	const bool debug = module->debug == MODULE_DEBUG_ANSWERED && module->debug_fd >= 0;
 	const uint64_t now = clock_monotonic_ns();
+	int r = 0;
+
+	if (module->no_symbols || module->fd < 0)
+		return -ENODATA;
+	if (work_is_quarantined(modules->work_page, &module->subject))
+		return -ECANCELED;
+	if (!modules_may_read(modules, module, now, module->symbols != NULL))
+		return -EAGAIN;
+	module->read_ns = module->symbols ? module->read_ns : 0;
+	if (!module->symbols)
+		r = modules_read(modules, module);
+	if (r == 0 && modules_debug_is_due(module))
+		modules_add_debug(modules, module);
+	modules_spend(modules, module, now);
+	if (r == 0)
+		modules_evict(modules, module);
+	return r;
+}
+
+int modules_get_symbols(struct modules *modules, struct module *module, bool may_read,
+			struct symbols **symbols)
+{
+	int r = 0;
 
 	module->used = ++modules->clock;
-	if (!module->symbols || debug) {
-		int r = 0;
-
-		if (module->no_symbols || module->fd < 0)
-			return -ENODATA;
-		if (work_is_quarantined(modules->work_page, &module->subject))
-			return -ECANCELED;
-		if (!modules_may_read(modules, module, now, module->symbols != NULL))
-			return -EAGAIN;
-		module->read_ns = module->symbols ? module->read_ns : 0;
-		if (!module->symbols)
-			r = modules_read(modules, module);
-		if (r == 0 && debug)
-			modules_add_debug(modules, module);
-		modules_spend(modules, module, now);
-		if (r < 0)
-			return r;
-		modules_evict(modules, module);
-	}
+	if (!module->symbols || modules_debug_is_due(module))
+		r = may_read ? modules_read_missing(modules, module) : -EAGAIN;
 	*symbols = module->symbols;
-	return 0;
+	return module->symbols ? 0 : r;
 }
 
 int modules_find_frames(struct modules *modules, struct module *module, uint64_t file_offset,

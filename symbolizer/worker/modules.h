@@ -31,7 +31,7 @@ enum {
 
 /* Whether there is a debug file is asked when the symbols have been read (debug_files.h). */
 enum module_debug {
-	MODULE_DEBUG_UNKNOWN, /* not asked yet */
+	MODULE_DEBUG_UNKNOWN, /* not asked yet, or it could not be found out */
 	MODULE_DEBUG_ASKED,
 	MODULE_DEBUG_ANSWERED, /* the descriptor has come, or there is none */
 	MODULE_DEBUG_ADDED,    /* the symbols that are in memory contain it */
@@ -43,10 +43,10 @@ struct module {
 	int fd;	      /* -1: the file could not be opened */
 	int debug_fd; /* of the debug file; -1: none */
 	enum module_debug debug;
-	uint64_t debug_asked_ns;
+	uint64_t debug_asked_ns;     /* the last time; 0: never */
 	bool debug_held;	     /* a sample waits for the answer */
 	struct work_subject subject; /* the file, for the record of what is worked on */
-	bool unrecognised; /* whether it is a language runtime is not known: it is left alone */
+	bool unrecognised; /* whether it is a language runtime is not known yet (runtimes.c) */
 	struct symbols *symbols; /* NULL: not read yet, or evicted */
 	struct symbols_ids ids;	 /* read with the symbols */
 	uint64_t read_ns;	 /* how long reading the symbols took, the last time */
@@ -60,21 +60,30 @@ struct module {
 
 struct modules {
 	struct module *buckets[MODULES_BUCKETS];
-	size_t symbols_bytes;	     /* of all modules */
-	uint64_t clock;		     /* counts uses of symbols */
-	bool late_files;	     /* some module has a late file */
-	bool missed;		     /* a frame was in a module that had not been announced */
-	struct work_page *work_page; /* of the role */
-	struct time_share reading;   /* for reading symbols */
-	struct time_share naming;    /* for lookups by namers */
-	struct elf_cache *cache;     /* of the files that have namers; NULL: there is none yet */
-	bool postponed_logged;	     /* that symbols could not be read in time */
+	size_t symbols_bytes;	       /* of all modules */
+	unsigned int debug_files;      /* descriptors of debug files */
+	uint64_t clock;		       /* counts uses of symbols */
+	bool late_files;	       /* some module has a late file */
+	bool missed;		       /* a frame was in a module that had not been announced */
+	struct work_page *work_page;   /* of the role */
+	struct time_share reading;     /* for reading symbols */
+	struct time_share naming;      /* for lookups by namers */
+	struct time_share recognising; /* language runtimes (runtimes.c) */
+	struct elf_cache *cache;       /* of the files that have namers; NULL: there is none yet */
+	bool postponed_logged;	       /* that symbols could not be read in time */
 };
 
 void modules_init(struct modules *modules);
 
 /* Returns NULL if the module was not announced, or was removed. */
 struct module *modules_find(const struct modules *modules, uint32_t id);
+
+/* Returns the module after this one, or the first one for NULL, in any order; NULL: no more. */
+struct module *modules_next(const struct modules *modules, const struct module *module);
+
+/* Returns whether it may be found out now if the file is that of a language runtime: it is not left
+ * alone, and there is time for it. */
+bool modules_may_recognise(struct modules *modules, const struct module *module);
 
 /* Adds a module, or gives one that could not be opened before its file. Takes ownership of `fd`
  * (-1: there is none) on success. Returns 0 or -ENOMEM. */
@@ -87,10 +96,20 @@ void modules_fini(struct modules *modules);
  * names. */
 uint64_t modules_definition(const struct modules *modules, uint32_t id);
 
+/* Gives a module its debug file, and takes ownership of `fd`. If there are as many as possible, the
+ * module with one that was used least recently loses it, with its symbols. */
+void modules_set_debug(struct modules *modules, struct module *module, int fd);
+
+/* Returns whether the module has a debug file that its symbols in memory do not contain yet. */
+bool modules_debug_is_due(const struct module *module);
+
 /* Finds the symbols of a module, with those of its debug file, and reads them if they are not in
- * memory. They are valid until the next call for any module. Returns 0; -ENODATA if the module has
- * none; -ECANCELED if the file is left alone; or -EAGAIN if there is no time to read them now. */
-int modules_get_symbols(struct modules *modules, struct module *module, struct symbols **symbols);
+ * memory, unless `may_read` is false. If only those of the debug file cannot be read now, the
+ * others are found. They are valid until the next call for any module. Returns 0; -ENODATA if the
+ * module has none; -ECANCELED if the file is left alone; or -EAGAIN if there is no time to read
+ * them now. */
+int modules_get_symbols(struct modules *modules, struct module *module, bool may_read,
+			struct symbols **symbols);
 
 /* Does the same as symbols_find_frames(), for a module whose symbols are in memory. Returns 0;
  * -ENOENT if there is no namer that knows the offset; or -EAGAIN if more is to be done, or there is

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include "common/base_policy.h"
+#include "symbolizer/worker/limits.h"
 
 static const cap_value_t none[] = {-1};
 
@@ -34,7 +35,10 @@ static const struct sandbox_syscall strict_syscalls[] = {
 };
 
 enum {
-	FILES_MAX = 8192, /* one per module, and one per process with a language runtime */
+	/* Files of modules, memory of processes with a language runtime, debug files, answers on
+	 * identity that are on their way, and what the role itself has and receives: 8192. */
+	FILES_MAX = LIMIT_MODULES + LIMIT_RUNTIME_PROCESSES + LIMIT_DEBUG_FILES +
+		    3 * LIMIT_IDENTITY_REQUESTS + 128,
 	MEMORY_BYTES_MAX = 256 << 20,
 };
 

@@ -86,21 +86,35 @@ static int range_compare(const void *a, const void *b)
 	return (x->range.start > y->range.start) - (x->range.start < y->range.start);
 }
 
-/* Sorts the ranges and drops those that are empty, overlap the one before, or end at 1 << 62 or
- * above. */
+static uint64_t range_bytes(const struct bh_runtime_range *range)
+{
+	return range->end - range->start;
+}
+
+/* Sorts the ranges and drops those that are empty, or end at 1 << 62 or above. Where two overlap,
+ * the smaller one is kept, and the larger one is cut: V8's range for code is a guess at what it
+ * reserves, in which another runtime may have its code. What the larger one has above the smaller
+ * one is dropped if that is inside. */
 static size_t ranges_sort(struct runtime_slot_range *ranges, size_t count)
 {
 	size_t kept = 0;
-	uint64_t end = 0;
 
 	qsort(ranges, count, sizeof(*ranges), range_compare);
 	for (size_t i = 0; i < count; i++) {
-		const struct bh_runtime_range *r = &ranges[i].range;
+		struct runtime_slot_range added = ranges[i];
+		struct bh_runtime_range *before = kept ? &ranges[kept - 1].range : NULL;
 
-		if (r->start < end || r->start >= r->end || r->end >> 62)
+		if (added.range.start >= added.range.end || added.range.end >> 62)
 			continue;
-		end = r->end;
-		ranges[kept++] = ranges[i];
+		if (before && added.range.start < before->end) {
+			if (range_bytes(&added.range) < range_bytes(before))
+				before->end = added.range.start;
+			else
+				added.range.start = before->end;
+			kept -= before->start >= before->end;
+		}
+		if (added.range.start < added.range.end)
+			ranges[kept++] = added;
 	}
 	return kept;
 }

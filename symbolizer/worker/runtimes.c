@@ -37,7 +37,7 @@ enum {
 	TICK_MOST_NS = 10 * NS_PER_MS,
 	/* The pause before it is asked again whether something is still left alone. */
 	LEFT_ALONE_PAUSE_S = 1,
-	/* The pause before it is asked again whether there is time to attach. */
+	/* The pause before it is asked again whether there is time to recognise or to attach. */
 	NO_TIME_PAUSE_MS = 100,
 	/* A process that has used more than this waits while the ring is half full. */
 	USED_WHILE_HALF_FULL_NS = 20 * NS_PER_MS,
@@ -52,7 +52,7 @@ struct runtimes {
 	unsigned int watches_asked, watches_answered;
 	struct memory_copies copies;
 	uint64_t clock;		   /* counts uses of attachments */
-	unsigned int unrecognised; /* modules that are left alone */
+	unsigned int unrecognised; /* modules that are left alone, or have to wait */
 	uint64_t recognised_ns;	   /* when it was last tried to recognise them */
 	struct time_share time;	   /* for reading the memory of all processes */
 	uint32_t tick_from; /* pid of the process with which the next tick goes on; 0: the first */
@@ -96,14 +96,16 @@ void runtimes_on_module(struct worker *worker, struct module *module)
 	if (!runtimes || module->fd < 0)
 		return;
 	runtimes->unrecognised -= module->unrecognised;
-	module->unrecognised = work_is_quarantined(worker->role.work_page, &module->subject);
+	module->unrecognised = !modules_may_recognise(&worker->modules, module);
 	runtimes->unrecognised += module->unrecognised;
 	if (module->unrecognised)
 		return;
+	const uint64_t began_ns = clock_monotonic_ns();
 	work_begin(worker->role.work_page, &module->subject);
 	int r = runtime_images_add(&runtimes->processes.images, module->id, module->fd,
 				   module->path, runtimes->wanted, &runtime, &refusal);
 	work_end(worker->role.work_page);
+	time_share_spend(&worker->modules.recognising, clock_monotonic_ns() - began_ns);
 	if (r == 0) {
 		runtimes->watches_asked +=
 		    peer_send(&worker->role.peers[ROLE_MANAGER], MESSAGE_WATCH, &watch,
@@ -111,6 +113,15 @@ void runtimes_on_module(struct worker *worker, struct module *module)
 		runtimes_request_program(worker, runtime);
 	} else if (r == -ENOTSUP)
 		runtime_stats_refuse(&runtimes->processes.stats, runtime, refusal.text);
+}
+
+/* Tries to recognise all modules, or those that were left alone or had to wait. */
+static void recognise_modules(struct worker *worker, bool all)
+{
+	for (struct module *m = NULL; (m = modules_next(&worker->modules, m));) {
+		if (all || m->unrecognised)
+			runtimes_on_module(worker, m);
+	}
 }
 
 int runtimes_init(struct worker *worker, int table_fd, uint32_t wanted)
@@ -131,28 +142,8 @@ int runtimes_init(struct worker *worker, int table_fd, uint32_t wanted)
 					     .most_ns = LIMIT_RUNTIMES_TIME_MS * NS_PER_MS};
 	worker->runtimes = runtimes;
 	/* Modules may have been announced before the table came. */
-	for (int i = 0; i < MODULES_BUCKETS; i++) {
-		for (struct module *m = worker->modules.buckets[i]; m; m = m->next)
-			runtimes_on_module(worker, m);
-	}
+	recognise_modules(worker, true);
 	return 0;
-}
-
-/* Tries to recognise the modules that were left alone. */
-static void runtimes_recognise_again(struct worker *worker, uint64_t now)
-{
-	struct runtimes *runtimes = worker->runtimes;
-
-	if (!runtimes->unrecognised ||
-	    now - runtimes->recognised_ns < LEFT_ALONE_PAUSE_S * NS_PER_S)
-		return;
-	runtimes->recognised_ns = now;
-	for (int i = 0; i < MODULES_BUCKETS; i++) {
-		for (struct module *m = worker->modules.buckets[i]; m; m = m->next) {
-			if (m->unrecognised)
-				runtimes_on_module(worker, m);
-		}
-	}
 }
 
 void runtimes_on_module_gone(struct worker *worker, const struct module *module)
@@ -416,7 +407,11 @@ void runtimes_tick(struct worker *worker)
 
 	if (!runtimes)
 		return;
-	runtimes_recognise_again(worker, now);
+	if (runtimes->unrecognised &&
+	    now >= runtimes->recognised_ns + NO_TIME_PAUSE_MS * NS_PER_MS) {
+		runtimes->recognised_ns = now;
+		recognise_modules(worker, false);
+	}
 	struct managed_process *process =
 	    managed_processes_find(&runtimes->processes, runtimes->tick_from);
 	/* Those before were handled by the last tick, but when they are due next is not known. */

@@ -66,9 +66,11 @@ static int add_debug_image(struct symbols *symbols, const struct elf_image *imag
 		return -ENOENT;
 	if (!symbols->has_symtab)
 		r = symbol_table_replace(symbols, image, fd);
-	if (r == 0 && !symbols->namer.ops) {
+	/* A table of symbols that is too large does not keep the namer from its work. */
+	if (r != -ENOMEM && !symbols->namer.ops) {
 		symbols->namer_fd = fd;
-		r = namer_open(&symbols->namer, image);
+		const int opened = namer_open(&symbols->namer, image);
+		r = r ? r : opened;
 	}
 	return r;
 }

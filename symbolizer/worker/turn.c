@@ -182,6 +182,7 @@ void turn_check_ready(struct worker *worker)
 			    late);
 	worker->role.state = ROLE_READY;
 	turn_send_status(worker);
+	worker->kernel_due_ns = clock_monotonic_ns() + KERNEL_SYMBOLS_AFTER_MS * NS_PER_MS;
 	loop_tick_within(&worker->role.loop, KERNEL_SYMBOLS_AFTER_MS);
 }
 
@@ -204,12 +205,11 @@ void turn_on_tick(void *context, uint32_t events)
 {
 	struct worker *worker = context;
 	const bool held = worker->batch_held;
-	const bool was_ready = worker->role.state == ROLE_READY;
 
 	(void)events;
 	runtimes_tick(worker);
 	turn_check_ready(worker);
-	if (worker->role.state == ROLE_READY && was_ready)
+	if (worker->kernel_due_ns && clock_monotonic_ns() >= worker->kernel_due_ns)
 		kallsyms_file_read(worker);
 	/* A held batch is sent before more samples are taken: new processes among them would hold
 	 * it again. */

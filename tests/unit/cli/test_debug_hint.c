@@ -83,8 +83,8 @@ Test(debug_hint, names_the_package_of_the_file)
 
 	cr_expect_str_eq(print(&one, 1, lists),
 			 "46.2 % of the samples have functions without names in /usr/lib/gcc/cc1; "
-			 "to name them, install cpp-12-dbgsym or cpp-12-dbg\n");
-	expect("/usr/lib/x86_64-linux-gnu/libc.so.6", "12ab", "libc6-dbgsym or libc6-dbg\n");
+			 "to name them, install cpp-12-dbgsym or cpp-12-dbg (build id 12ab)\n");
+	expect("/usr/lib/x86_64-linux-gnu/libc.so.6", "12ab", "libc6-dbgsym or libc6-dbg (");
 	expect("/usr/lib/libold.so", "12ab", "install old-dbgsym");
 	expect("/usr/bin/last", "12ab", "install old-dbgsym");
 }
@@ -94,7 +94,7 @@ Test(debug_hint, a_file_of_no_package_has_its_build_id)
 	expect("/usr/lib/gcc/cc1plus", "12ab", "put the debug file of build id 12ab into");
 	expect("/lib/gcc/cc1", "12ab", "build id 12ab");
 	expect("/usr/bin/other", "12ab", "build id 12ab");
-	expect("/opt/x", "", "it was stripped and has no build id\n");
+	expect("/opt/x", "", "in /opt/x, which has no build id or could not be read\n");
 }
 
 Test(debug_hint, without_lists_there_is_the_build_id)
@@ -115,6 +115,43 @@ Test(debug_hint, less_than_one_percent_is_not_worth_a_line)
 	cr_expect_not_null(strstr(text, "old-dbg"));
 	cr_expect_null(strstr(text, "libc6"));
 	cr_expect_str_empty(print(modules, 0, lists));
+}
+
+/* The exporter may be forged: these texts end at the end of their fields only. */
+Test(debug_hint, texts_without_an_end_are_cut)
+{
+	struct msg_unnamed_module full = {.samples = 462}, kept[DEBUG_HINTS_MAX];
+	unsigned int count = 0;
+
+	memset(full.path, '/', sizeof(full.path));
+	memset(full.build_id, 'b', sizeof(full.build_id));
+	for (unsigned int i = 0; i < DEBUG_HINTS_MAX + 2; i++)
+		debug_hint_add(kept, &count, &full);
+	cr_assert_eq(count, DEBUG_HINTS_MAX);
+	for (unsigned int i = 0; i < count; i++) {
+		cr_expect_eq(strlen(kept[i].path), sizeof(full.path) - 1);
+		cr_expect_eq(strlen(kept[i].build_id), sizeof(full.build_id) - 1);
+	}
+	print(kept, 1, lists);
+	cr_expect_not_null(strstr(text, "/; to name them, put the debug file of build id bbb"));
+}
+
+Test(debug_hint, forged_paths_and_numbers_are_not_shown)
+{
+	const struct msg_unnamed_module nameless = module("", "12ab", 462);
+	const struct msg_unnamed_module relative = module("usr/lib/gcc/cc1", "12ab", 462);
+	const struct msg_unnamed_module good = module("/usr/lib/gcc/cc1", "12ab", 462);
+	const struct msg_unnamed_module many = module("/usr/lib/gcc/cc1", "12ab", UINT64_MAX);
+	FILE *out = fmemopen(text, sizeof(text), "w");
+
+	cr_expect_str_empty(print(&nameless, 1, lists));
+	cr_expect_str_empty(print(&relative, 1, lists));
+	cr_expect_not_null(strstr(print(&many, 1, lists), "cpp-12-dbg"));
+	memset(text, 0, sizeof(text));
+	cr_assert_not_null(out);
+	debug_hint_print(&good, 1, 0, lists, out);
+	fclose(out);
+	cr_expect_str_empty(text);
 }
 
 Test(debug_hint, names_from_others_are_escaped)

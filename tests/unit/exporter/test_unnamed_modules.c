@@ -91,7 +91,9 @@ Test(unnamed_modules, what_is_no_file_does_not_count)
 	uint32_t code;
 
 	cr_assert_eq(profile_location(&p, &generated, &code), 0);
-	add((const uint32_t[]){kernel, vdso, code}, 3, 10);
+	const uint32_t memory = location("/memfd:doublemapper (deleted)", "", NULL, false, 1);
+	const uint32_t zero = location("/dev/zero (deleted)", "", NULL, false, 1);
+	add((const uint32_t[]){kernel, vdso, code, memory, zero}, 5, 10);
 	cr_expect_eq(unnamed_modules_find(&p, top, 3), 0);
 }
 

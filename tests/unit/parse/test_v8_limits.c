@@ -159,7 +159,7 @@ static int read_endless(void *context, uint64_t offset, void *buffer, size_t len
 Test(v8_builtins, a_file_of_1_tib_costs_a_limited_number_of_reads, .timeout = 60)
 {
 	const struct v8_builtins_form form = {3, HANDLERS};
-	const uint64_t searched = 256 << 20;
+	const uint64_t searched = 64 << 20;
 	struct v8_fixture fixture;
 	struct v8_builtins builtins;
 	struct elf_image image;

@@ -11,6 +11,7 @@
 
 #include "common/clock.h"
 #include "common/time_units.h"
+#include "symbolizer/worker/limits.h"
 #include "symbolizer/worker/worker.h"
 #include "tests/support/fake_peer.h"
 
@@ -88,7 +89,7 @@ static void setup(void)
 	cr_assert_eq(worker_init(&worker, false), 0);
 	cr_assert_eq(modules_add(&worker.modules, &message, empty_file()), 0);
 	module = modules_find(&worker.modules, MODULE);
-	cr_assert_eq(modules_get_symbols(&worker.modules, module, &symbols), 0);
+	cr_assert_eq(modules_get_symbols(&worker.modules, module, true, &symbols), 0);
 	worker.naming_until_ns = UINT64_MAX;
 	id_length = ID_BYTES;
 }
@@ -102,9 +103,9 @@ static void teardown(void)
 TestSuite(debug_files, .init = setup, .fini = teardown);
 
 /* Lets the opener answer. Returns whether the descriptor was taken. */
-static bool answer(uint32_t id, int fd)
+static bool answer_with(uint32_t id, int fd, uint32_t error)
 {
-	const struct msg_debug_file payload = {.module = id, .error = fd < 0 ? ENOENT : 0};
+	const struct msg_debug_file payload = {.module = id, .error = error};
 	struct message message = {.payload = (const void *)&payload,
 				  .length = sizeof(payload),
 				  .fds = {fd},
@@ -114,11 +115,21 @@ static bool answer(uint32_t id, int fd)
 	return fd >= 0 && message.fds[0] < 0;
 }
 
+static bool answer(uint32_t id, int fd)
+{
+	return answer_with(id, fd, fd < 0 ? ENOENT : 0);
+}
+
+static void answer_error(uint32_t id, uint32_t error)
+{
+	answer_with(id, -1, error);
+}
+
 static struct symbols *symbols_again(void)
 {
 	struct symbols *symbols = NULL;
 
-	cr_expect_eq(modules_get_symbols(&worker.modules, module, &symbols), 0);
+	cr_expect_eq(modules_get_symbols(&worker.modules, module, true, &symbols), 0);
 	return symbols;
 }
 
@@ -146,11 +157,91 @@ Test(debug_files, are_not_asked_for_without_need)
 	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_DEBUG], 0);
 }
 
-Test(debug_files, that_cannot_be_asked_for_are_not_awaited)
+/* What stands in the way may pass. */
+Test(debug_files, that_cannot_be_asked_for_are_asked_for_again_later)
 {
 	refusal = -ENOBUFS;
 	cr_expect_not(debug_files_are_awaited(&worker, module));
 	cr_expect_not(debug_files_may_come(module));
+	refusal = 0;
+	cr_expect_not(debug_files_are_awaited(&worker, module), "not at once");
+	later_ns = LIMIT_DEBUG_RETRY_MS * NS_PER_MS;
+	cr_expect(debug_files_are_awaited(&worker, module));
+	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_DEBUG], 2);
+}
+
+Test(debug_files, that_could_not_be_opened_are_asked_for_again_later)
+{
+	debug_files_are_awaited(&worker, module);
+	answer_error(MODULE, ETIMEDOUT);
+	cr_expect_not(debug_files_are_awaited(&worker, module));
+	cr_expect_not(debug_files_may_come(module));
+	later_ns = LIMIT_DEBUG_RETRY_MS * NS_PER_MS;
+	cr_expect(debug_files_are_awaited(&worker, module));
+	answer_error(MODULE, ENOENT);
+	later_ns *= 100;
+	cr_expect_not(debug_files_are_awaited(&worker, module), "there is none");
+	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_DEBUG], 2);
+}
+
+Test(debug_files, whose_answer_never_comes_are_asked_for_again_later)
+{
+	debug_files_are_awaited(&worker, module);
+	later_ns = (LIMIT_DEBUG_RETRY_MS - 1000) * NS_PER_MS;
+	cr_expect_not(debug_files_are_awaited(&worker, module));
+	/* The wait, which was not ended meanwhile, has used up the time for waits. */
+	later_ns = 100 * LIMIT_DEBUG_RETRY_MS * NS_PER_MS;
+	cr_expect(debug_files_are_awaited(&worker, module));
+	cr_expect(answer(MODULE, empty_file()));
+}
+
+/* The names that are there are used, and are better later. */
+Test(debug_files, that_cannot_be_read_now_are_read_later)
+{
+	struct symbols *symbols = NULL;
+
+	debug_files_are_awaited(&worker, module);
+	cr_expect(answer(MODULE, empty_file()));
+	cr_expect_eq(modules_get_symbols(&worker.modules, module, false, &symbols), 0);
+	cr_expect_not_null(symbols);
+	cr_expect(debug_files_may_come(module));
+	worker.modules.reading.left_ns = -100 * (int64_t)NS_PER_S;
+	cr_expect_not_null(symbols_again());
+	cr_expect_eq(added, 0);
+	cr_expect(debug_files_may_come(module));
+	worker.modules.reading.left_ns = NS_PER_S;
+	cr_expect_not_null(symbols_again());
+	cr_expect_eq(added, 1);
+	cr_expect_not(debug_files_may_come(module));
+}
+
+/* Nobody can use up the descriptors of the worker, or keep others from having a debug file. */
+Test(debug_files, there_is_a_most_of_which_the_least_used_is_closed)
+{
+	const int first = empty_file();
+	struct module *other = NULL;
+
+	debug_files_are_awaited(&worker, module);
+	cr_expect(answer(MODULE, first));
+	for (uint32_t i = 1; i <= LIMIT_DEBUG_FILES; i++) {
+		const struct msg_module message = {.id = MODULE + i, .path = "/copy"};
+
+		cr_expect_eq(module->debug_fd, first);
+		cr_assert_eq(modules_add(&worker.modules, &message, -1), 0);
+		other = modules_find(&worker.modules, MODULE + i);
+		other->debug = MODULE_DEBUG_ASKED;
+		other->used = 1000 + i;
+		cr_expect(answer(MODULE + i, dup(first)));
+	}
+	cr_expect_eq(worker.modules.debug_files, LIMIT_DEBUG_FILES);
+	cr_expect_eq(module->debug_fd, -1);
+	cr_expect_null(module->symbols);
+	cr_expect_lt(close(first), 0, "it was closed");
+	module->again_ns = 0;
+	symbols_again();
+	cr_expect(debug_files_are_awaited(&worker, module), "it is asked for again");
+	modules_remove(&worker.modules, MODULE + 1);
+	cr_expect_eq(worker.modules.debug_files, LIMIT_DEBUG_FILES - 1);
 }
 
 Test(debug_files, are_added_to_the_symbols_once)
@@ -230,6 +321,7 @@ Test(debug_files, all_waits_have_a_share_of_the_time)
 
 	for (unsigned int i = 0; i < 100; i++) {
 		module->debug = MODULE_DEBUG_UNKNOWN;
+		module->debug_asked_ns = 0;
 		waits += debug_files_are_awaited(&worker, module);
 		later_ns += 101 * NS_PER_MS;
 		debug_files_are_awaited(&worker, module);

@@ -110,7 +110,7 @@ Test(modules, files_that_evict_each_other_are_not_read_each_time)
 	for (unsigned int i = 0; i < TURNS; i++) {
 		struct module *module = large[i % 2];
 		const bool in_memory = module->symbols != NULL;
-		const int r = modules_get_symbols(&modules, module, &symbols);
+		const int r = modules_get_symbols(&modules, module, true, &symbols);
 
 		cr_assert(!r || r == -EAGAIN, "%s", strerror(-r));
 		found += !r;
@@ -130,12 +130,12 @@ Test(modules, symbols_are_read_again_after_a_pause)
 	init_with_time(&modules);
 	first = add(&modules, 1, MANY);
 	second = add(&modules, 2, MANY);
-	cr_assert_eq(modules_get_symbols(&modules, first, &symbols), 0);
-	cr_assert_eq(modules_get_symbols(&modules, second, &symbols), 0);
+	cr_assert_eq(modules_get_symbols(&modules, first, true, &symbols), 0);
+	cr_assert_eq(modules_get_symbols(&modules, second, true, &symbols), 0);
 	cr_assert_null(first->symbols);
-	cr_assert_eq(modules_get_symbols(&modules, first, &symbols), -EAGAIN);
+	cr_assert_eq(modules_get_symbols(&modules, first, true, &symbols), -EAGAIN);
 	first->again_ns = clock_monotonic_ns();
-	cr_assert_eq(modules_get_symbols(&modules, first, &symbols), 0);
+	cr_assert_eq(modules_get_symbols(&modules, first, true, &symbols), 0);
 	cr_assert_not_null(symbols);
 	modules_fini(&modules);
 }
@@ -150,12 +150,12 @@ Test(modules, further_files_wait_when_reading_took_its_share_of_the_time)
 	modules_init(&modules);
 	known = add(&modules, 1, 10);
 	new = add(&modules, 2, 10);
-	cr_assert_eq(modules_get_symbols(&modules, known, &symbols), 0);
+	cr_assert_eq(modules_get_symbols(&modules, known, true, &symbols), 0);
 	time_share_spend(&modules.reading, 1000 * NS_PER_S);
-	cr_expect_eq(modules_get_symbols(&modules, new, &symbols), -EAGAIN);
-	cr_expect_eq(modules_get_symbols(&modules, known, &symbols), 0);
+	cr_expect_eq(modules_get_symbols(&modules, new, true, &symbols), -EAGAIN);
+	cr_expect_eq(modules_get_symbols(&modules, known, true, &symbols), 0);
 	modules.reading.left_ns = 1;
-	cr_expect_eq(modules_get_symbols(&modules, new, &symbols), 0);
+	cr_expect_eq(modules_get_symbols(&modules, new, true, &symbols), 0);
 	modules_fini(&modules);
 }
 
@@ -194,8 +194,8 @@ Test(modules, a_namer_that_is_slow_leaves_time_to_others)
 
 	init_with_time(&modules);
 	struct module *slow = add(&modules, 1, 10), *other = add(&modules, 2, 10);
-	cr_assert_eq(modules_get_symbols(&modules, slow, &symbols), 0);
-	cr_assert_eq(modules_get_symbols(&modules, other, &symbols), 0);
+	cr_assert_eq(modules_get_symbols(&modules, slow, true, &symbols), 0);
+	cr_assert_eq(modules_get_symbols(&modules, other, true, &symbols), 0);
 	cr_expect_eq(modules_find_frames(&modules, slow, CODE, &frames), -ENOENT, "no namer");
 
 	/* One file alone may have half of the time. */
@@ -234,12 +234,42 @@ Test(modules, symbols_of_a_file_that_is_left_alone_are_read_later)
 	const struct quarantine_key file = {QUARANTINE_FILE,
 					    {module->subject.device, module->subject.inode}};
 	quarantine_add(&page.quarantine, &file, clock_monotonic_ns());
-	cr_expect_eq(modules_get_symbols(&modules, module, &symbols), -ECANCELED);
+	cr_expect_eq(modules_get_symbols(&modules, module, true, &symbols), -ECANCELED);
 	cr_expect_eq(page.subject.inode, 0, "it was not worked on");
-	cr_expect_eq(modules_get_symbols(&modules, other, &symbols), 0);
+	cr_expect_eq(modules_get_symbols(&modules, other, true, &symbols), 0);
 	cr_expect_eq(page.subject.inode, other->subject.inode);
 	cr_expect_eq(page.working, 0);
 	page.quarantine = (struct quarantine){0};
-	cr_expect_eq(modules_get_symbols(&modules, module, &symbols), 0);
+	cr_expect_eq(modules_get_symbols(&modules, module, true, &symbols), 0);
+	modules_fini(&modules);
+}
+
+/* Files that only pretend to be of a language runtime may take long to look at. */
+Test(modules, recognition_of_runtimes_has_a_share_of_the_time)
+{
+	struct modules modules;
+	struct module *module;
+
+	modules_init(&modules);
+	module = add(&modules, 1, 1);
+	cr_expect(modules_may_recognise(&modules, module));
+	time_share_spend(&modules.recognising, 1000 * NS_PER_S);
+	cr_expect_not(modules_may_recognise(&modules, module));
+	modules_fini(&modules);
+}
+
+Test(modules, all_are_visited_once)
+{
+	struct modules modules;
+	uint32_t sum = 0;
+
+	modules_init(&modules);
+	cr_expect_null(modules_next(&modules, NULL));
+	add(&modules, 1, 1);
+	add(&modules, MODULES_BUCKETS + 1, 1);
+	add(&modules, MODULES_BUCKETS - 1, 1);
+	for (struct module *m = NULL; (m = modules_next(&modules, m));)
+		sum += m->id;
+	cr_expect_eq(sum, 1 + MODULES_BUCKETS + 1 + MODULES_BUCKETS - 1);
 	modules_fini(&modules);
 }

@@ -318,6 +318,45 @@ Test(open_debug, lengths_that_are_out_of_range_are_refused)
 	}
 }
 
+/* Who may place links in a directory must not get at what only root may read. */
+Test(open_debug, a_file_that_is_not_for_everybody_is_of_the_owner_of_the_directory)
+{
+	enum {
+		OWNER = 4321,
+		OTHER = 4322
+	};
+	static const struct {
+		uid_t directory, file;
+		mode_t mode;
+		int error;
+	} cases[] = {{0, 0, 0644, 0},
+		     {0, 0, 0600, -EACCES},
+		     {OWNER, 0, 0600, -EACCES},
+		     {OWNER, 0, 0640, -EACCES},
+		     {OWNER, OWNER, 0600, 0},
+		     {OWNER, OWNER, 0200, -EACCES},
+		     {OWNER, OTHER, 0640, -EACCES},
+		     {0, OTHER, 0640, -EACCES},
+		     {OWNER, OTHER, 0444, 0}};
+	const struct msg_open_debug request = id_of(16);
+	char path[PATH_BYTES];
+
+	if (geteuid())
+		cr_skip_test("only root can give files away");
+	make_file(1, "elsewhere");
+	cr_assert_eq(symlink("../../../1/elsewhere", make_path(0, layouts[2].packaged)), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		snprintf(path, sizeof(path), "%s/0", top);
+		cr_assert_eq(chown(path, cases[i].directory, 0), 0);
+		cr_assert_eq(chown(make_path(1, "elsewhere"), cases[i].file, 0), 0);
+		cr_assert_eq(chmod(make_path(1, "elsewhere"), cases[i].mode), 0);
+		if (cases[i].error)
+			expect_error(&request, cases[i].error);
+		else
+			expect_found(&request, "1/elsewhere");
+	}
+}
+
 Test(open_debug, symbolic_links_are_followed)
 {
 	const struct msg_open_debug request = id_of(16);
@@ -338,7 +377,7 @@ Test(open_debug, what_is_no_file_is_not_opened)
 	const struct msg_open_debug request = id_of(20);
 
 	cr_assert_eq(mkfifo(make_path(0, layouts[3].packaged), 0644), 0);
-	expect_error(&request, -ENOENT);
+	expect_error(&request, -EINVAL);
 	make_file(1, layouts[3].cached);
 	expect_found(&request, "1/00112233445566778899aabbccddeeff10213243/debuginfo");
 	directories.count = 1;

@@ -65,10 +65,10 @@ TestSuite(runtime_slots, .init = setup, .fini = teardown);
 Test(runtime_slots, ranges_are_sorted_and_do_not_overlap)
 {
 	struct runtime_slot_range ranges[] = {
-	    range(0x9000, 0xa000, false), range(0x1000, 0x2000, true), range(0x1800, 0x1900, true),
-	    range(0x5000, 0x5000, true), range(0x4000, 0x5000, true)};
+	    range(0x9000, 0xa000, false), range(0x1000, 0x2000, true), range(0x5000, 0x5000, true),
+	    range(0x4000, 0x5000, true)};
 
-	cr_assert_eq(publish(42, ranges, 5), 0);
+	cr_assert_eq(publish(42, ranges, 4), 0);
 	const struct bh_runtime_slot *slot = look_up(42);
 	cr_assert(slot);
 	cr_assert_eq(slot->range_count, 3);
@@ -82,6 +82,50 @@ Test(runtime_slots, ranges_are_sorted_and_do_not_overlap)
 	cr_assert_eq(slot->code_filters[0].bytes, 0x1000);
 	cr_assert_eq(slot->code_filters[1].start, 0x4000);
 	cr_assert_eq(slot->code_filters[1].bytes, 0x1000);
+}
+
+/* Returns a text with the ranges of process 42. */
+static const char *ranges_of_42(void)
+{
+	static char text[256];
+	const struct bh_runtime_slot *slot = look_up(42);
+	size_t used = 0;
+
+	cr_assert(slot);
+	for (uint32_t i = 0; i < slot->range_count; i++) {
+		const struct bh_runtime_range *r = &slots.table->ranges[slot->first_range + i];
+
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%llx-%llx ",
+					 (unsigned long long)r->start, (unsigned long long)r->end);
+	}
+	return text;
+}
+
+/* One runtime's guess must not take the code of another one. */
+Test(runtime_slots, a_large_range_is_cut_where_a_small_one_is)
+{
+	struct runtime_slot_range below[] = {range(0x1000, 0x3000, false),
+					     range(0x1000, 0x9000, false)};
+	struct runtime_slot_range inside[] = {range(0x1000, 0x9000, false),
+					      range(0x4000, 0x5000, false)};
+	struct runtime_slot_range end[] = {range(0x1000, 0x9000, false),
+					   range(0x8000, 0xa000, false)};
+	struct runtime_slot_range chain[] = {range(0x1000, 0x9000, false),
+					     range(0x1000, 0x2000, false),
+					     range(0x2000, 0x3000, false)};
+	struct runtime_slot_range equal[] = {range(0x1000, 0x2000, false),
+					     range(0x1000, 0x2000, false)};
+
+	cr_assert_eq(publish(42, below, 2), 0);
+	cr_expect_str_eq(ranges_of_42(), "1000-3000 3000-9000 ");
+	cr_assert_eq(publish(42, inside, 2), 0);
+	cr_expect_str_eq(ranges_of_42(), "1000-4000 4000-5000 ");
+	cr_assert_eq(publish(42, end, 2), 0);
+	cr_expect_str_eq(ranges_of_42(), "1000-8000 8000-a000 ");
+	cr_assert_eq(publish(42, chain, 3), 0);
+	cr_expect_str_eq(ranges_of_42(), "1000-2000 2000-3000 ");
+	cr_assert_eq(publish(42, equal, 2), 0);
+	cr_expect_str_eq(ranges_of_42(), "1000-2000 ");
 }
 
 Test(runtime_slots, code_filters_are_split_at_the_widest_gap)

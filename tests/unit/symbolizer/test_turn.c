@@ -280,7 +280,9 @@ Test(turn, kernel_symbols_are_read_when_the_worker_is_ready)
 	worker->scanned_ns = now_ns;
 	turn_on_tick(worker, 0);
 	cr_assert_eq(worker->role.state, ROLE_READY);
+	turn_on_tick(worker, 0);
 	cr_expect_null(worker->kernel, "the loader may start first");
+	now_ns += 20 * NS_PER_MS;
 	turn_on_tick(worker, 0);
 	cr_expect_not_null(worker->kernel);
 	cr_expect_eq(worker->kallsyms_fd, -1);

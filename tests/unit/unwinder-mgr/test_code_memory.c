@@ -140,16 +140,18 @@ Test(code_memory, that_the_worker_cannot_take_is_reported_later)
 Test(code_memory, in_files_that_exist_in_memory_only_has_a_label)
 {
 	static const char *const paths[] = {"/memfd:doublemapper (deleted)", "/dev/zero (deleted)",
-					    "/SYSV00000000 (deleted)", "/dev/shm/php-jit"};
+					    "/SYSV00000000 (deleted)", "/dev/shm/php-jit",
+					    "/anon_hugepage (deleted)"};
 	static const char *const others[] = {"/usr/lib/libv8.so", "/dev/zeros/../lib.so",
-					     "/home/memfd:x", "/dev/mem"};
+					     "/home/memfd:x", "/dev/mem", "/anon_hugepages"};
 
-	for (uint64_t i = 0; i < 4; i++) {
+	for (uint64_t i = 0; i < 5; i++) {
 		map(CODE + 4 * i * PAGE, CODE + (4 * i + 1) * PAGE, 10 + i, paths[i]);
 		map(CODE + (4 * i + 1) * PAGE, CODE + (4 * i + 2) * PAGE, 20 + i, others[i]);
 	}
 	watch();
-	cr_assert_eq(last.count, 4);
+	cr_assert_eq(last.count, 5);
+	cr_expect_str_eq(last.areas[4].label, "/anon_hugepage");
 	cr_expect_str_eq(last.areas[0].label, "/memfd:doublemapper");
 	cr_expect_str_eq(last.areas[1].label, "/dev/zero");
 	cr_expect_str_eq(last.areas[2].label, "/SYSV00000000");
