@@ -161,42 +161,61 @@ void modules_fini(struct modules *modules)
 	modules->cache = NULL;
 }
 
-/* Returns the module with symbols, or with a debug file, that was not used for the longest time. */
-static struct module *modules_least_used(const struct modules *modules, bool debug)
+static bool has_symbols(const struct module *module)
+{
+	return module->symbols != NULL;
+}
+
+static bool has_debug_file(const struct module *module)
+{
+	return module->debug_fd >= 0;
+}
+
+static bool has_debug_namer(const struct module *module)
+{
+	return module->symbols && module->debug_fd >= 0 && module->debug == MODULE_DEBUG_ADDED;
+}
+
+/* Returns the module that was not used for the longest time, of those that have something. */
+static struct module *modules_least_used(const struct modules *modules,
+					 bool (*has)(const struct module *module))
 {
 	struct module *least = NULL;
 
 	for (struct module *m = NULL; (m = modules_next(modules, m));) {
-		if ((debug ? m->debug_fd >= 0 : m->symbols != NULL) &&
-		    (!least || m->used < least->used))
+		if (has(m) && (!least || m->used < least->used))
 			least = m;
 	}
 	return least;
 }
 
-/* Evicts symbols of modules other than `keep` until all fit into the limit. */
+/* Drops what others than `keep` have in memory until all fits into the limit. */
 static void modules_evict(struct modules *modules, const struct module *keep)
 {
-	while (modules->symbols_bytes > LIMIT_SYMBOLS_BYTES) {
-		struct module *least = modules_least_used(modules, false);
+	struct module *least;
 
-		if (least == keep)
-			break;
-		modules_evict_one(modules, least);
+	while (modules->symbols_bytes > LIMIT_SYMBOLS_BYTES &&
+	       (least = modules_least_used(modules, has_debug_namer)) && least != keep) {
+		modules->symbols_bytes -= symbols_drop_debug(least->symbols);
+		least->debug = MODULE_DEBUG_DROPPED;
 	}
+	while (modules->symbols_bytes > LIMIT_SYMBOLS_BYTES &&
+	       (least = modules_least_used(modules, has_symbols)) != keep)
+		modules_evict_one(modules, least);
 }
 
 void modules_set_debug(struct modules *modules, struct module *module, int fd)
 {
 	if (modules->debug_files >= LIMIT_DEBUG_FILES)
-		modules_evict_one(modules, modules_least_used(modules, true));
+		modules_evict_one(modules, modules_least_used(modules, has_debug_file));
 	module->debug_fd = fd;
 	modules->debug_files++;
 }
 
 bool modules_debug_is_due(const struct module *module)
 {
-	return module->debug == MODULE_DEBUG_ANSWERED && module->debug_fd >= 0;
+	return (module->debug == MODULE_DEBUG_ANSWERED || module->debug == MODULE_DEBUG_DROPPED) &&
+	       module->debug_fd >= 0;
 }
 
 bool modules_may_recognise(struct modules *modules, const struct module *module)
@@ -269,6 +288,7 @@ static void modules_add_debug(struct modules *modules, struct module *module)
  * modules_get_symbols(). */
 static int modules_read_missing(struct modules *modules, struct module *module)
 {
+	const bool in_turn = module->symbols && module->debug == MODULE_DEBUG_ANSWERED;
 	const uint64_t now = clock_monotonic_ns();
 	int r = 0;
 
@@ -276,9 +296,9 @@ static int modules_read_missing(struct modules *modules, struct module *module)
 		return -ENODATA;
 	if (work_is_quarantined(modules->work_page, &module->subject))
 		return -ECANCELED;
-	if (!modules_may_read(modules, module, now, module->symbols != NULL))
+	if (!modules_may_read(modules, module, now, in_turn))
 		return -EAGAIN;
-	module->read_ns = module->symbols ? module->read_ns : 0;
+	module->read_ns = in_turn ? module->read_ns : 0;
 	if (!module->symbols)
 		r = modules_read(modules, module);
 	if (r == 0 && modules_debug_is_due(module))

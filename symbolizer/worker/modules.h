@@ -3,8 +3,9 @@
  * The modules (files that processes map) that the manager announced, and their symbols.
  *
  * The symbols of a module are read when its first frame is to be named. All symbols together take
- * at most LIMIT_SYMBOLS_BYTES; beyond that, those of the least recently used module are evicted and
- * read again when they are needed.
+ * at most LIMIT_SYMBOLS_BYTES. Beyond that, what was used least recently is dropped, and read again
+ * when it is needed: first the namers of debug files, which are the largest part and without which
+ * functions still have names, and then all symbols of modules.
  *
  * Reading may take long, and the profiled processes decide which files they map and in which order
  * their stacks use them. So it has only a share of the time, and a module whose symbols were
@@ -35,6 +36,7 @@ enum module_debug {
 	MODULE_DEBUG_ASKED,
 	MODULE_DEBUG_ANSWERED, /* the descriptor has come, or there is none */
 	MODULE_DEBUG_ADDED,    /* the symbols that are in memory contain it */
+	MODULE_DEBUG_DROPPED,  /* they did, but there was no room for its namer */
 };
 
 struct module {

@@ -92,6 +92,16 @@ int symbols_add_debug(struct symbols *symbols, int fd)
 	return r == -ENODATA ? -ENOEXEC : r;
 }
 
+size_t symbols_drop_debug(struct symbols *symbols)
+{
+	if (!symbols->namer.ops || symbols->namer_fd == symbols->fd)
+		return 0;
+	const size_t before = symbols_bytes(symbols);
+
+	namer_close(&symbols->namer);
+	return before - symbols_bytes(symbols);
+}
+
 void symbols_free(struct symbols *symbols)
 {
 	if (!symbols)

@@ -70,6 +70,10 @@ size_t symbols_want_debug(const struct symbols *symbols, const uint8_t **id);
  * -ENOEXEC: it is no ELF file; -EFBIG; -ENOMEM; or -EIO. */
 int symbols_add_debug(struct symbols *symbols, int fd);
 
+/* Drops the namer of the debug file, which symbols_add_debug() adds again. Returns the bytes of
+ * memory that were freed; 0: there is none. */
+size_t symbols_drop_debug(struct symbols *symbols);
+
 /* Returns the memory that the index holds, in bytes. */
 size_t symbols_bytes(const struct symbols *symbols);
 

@@ -56,6 +56,15 @@ int __wrap_symbols_add_debug(struct symbols *symbols, int fd)
 	return add_result;
 }
 
+static size_t droppable; /* bytes */
+
+size_t __wrap_symbols_drop_debug(struct symbols *symbols);
+size_t __wrap_symbols_drop_debug(struct symbols *symbols)
+{
+	(void)symbols;
+	return droppable;
+}
+
 int __real_clock_gettime(clockid_t clock, struct timespec *now);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
@@ -213,6 +222,44 @@ Test(debug_files, that_cannot_be_read_now_are_read_later)
 	cr_expect_not_null(symbols_again());
 	cr_expect_eq(added, 1);
 	cr_expect_not(debug_files_may_come(module));
+}
+
+/* If there is no room for all that debug files say, functions keep their names. */
+Test(debug_files, are_dropped_before_the_symbols_and_come_again_after_a_pause)
+{
+	const struct msg_module message = {.id = MODULE + 1, .path = "/other"};
+	struct symbols *symbols;
+
+	debug_files_are_awaited(&worker, module);
+	answer(MODULE, empty_file());
+	symbols_again();
+	cr_assert_eq(added, 1);
+	module->again_ns += NS_PER_S;
+	cr_assert_eq(modules_add(&worker.modules, &message, empty_file()), 0);
+	droppable = 1 << 20;
+	worker.modules.symbols_bytes = LIMIT_SYMBOLS_BYTES + droppable / 2;
+	struct module *other = modules_find(&worker.modules, MODULE + 1);
+	cr_assert_eq(modules_get_symbols(&worker.modules, other, true, &symbols), 0);
+	cr_expect_eq(module->debug, MODULE_DEBUG_DROPPED);
+	cr_expect_not_null(module->symbols);
+	cr_expect_geq(module->debug_fd, 0);
+	cr_expect_leq(worker.modules.symbols_bytes, LIMIT_SYMBOLS_BYTES);
+	cr_expect(debug_files_may_come(module), "names may become better");
+
+	cr_expect_not_null(symbols_again());
+	cr_expect_eq(added, 1, "not yet");
+	later_ns = 2 * NS_PER_S;
+	symbols_again();
+	cr_expect_eq(added, 2);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_DEBUG], 1, "the file is still open");
+
+	/* What is in use itself stays. */
+	worker.modules.symbols_bytes = 2 * LIMIT_SYMBOLS_BYTES;
+	module->debug = MODULE_DEBUG_ANSWERED;
+	symbols_again();
+	cr_expect_eq(module->debug, MODULE_DEBUG_ADDED);
+	cr_expect_not_null(module->symbols);
+	cr_expect_null(other->symbols);
 }
 
 /* Nobody can use up the descriptors of the worker, or keep others from having a debug file. */

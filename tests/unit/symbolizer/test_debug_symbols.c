@@ -213,6 +213,31 @@ Test(debug_symbols, symbols_are_found_after_the_first_lookups_too)
 	close_program(&program);
 }
 
+Test(debug_symbols, its_namer_can_be_dropped_and_added_again)
+{
+	struct program program = open_program(STRIPPED, CAP), whole = open_program(WHOLE, CAP);
+	_cleanup_close_ int debug = open_file(DEBUG_FILE);
+	struct symbol symbol;
+
+	cr_expect_eq(symbols_drop_debug(program.symbols), 0, "there is none");
+	cr_expect_eq(symbols_drop_debug(whole.symbols), 0, "it is not that of a debug file");
+	cr_assert_eq(symbols_add_debug(program.symbols, debug), 0);
+	expect_same(&program, &whole);
+	const size_t before = symbols_bytes(program.symbols);
+	const size_t freed = symbols_drop_debug(program.symbols);
+	cr_expect_gt(freed, 0);
+	cr_expect_eq(symbols_bytes(program.symbols), before - freed);
+	cr_expect_not(symbols_have_namer(program.symbols));
+	unsigned int named = 0;
+	for (uint64_t at = program.start; at < program.end; at += STEP)
+		named += symbols_find(program.symbols, at, &symbol);
+	cr_expect_gt(named, 0, "the functions of its .symtab stay");
+	cr_assert_eq(symbols_add_debug(program.symbols, debug), 0);
+	expect_same(&program, &whole);
+	close_program(&program);
+	close_program(&whole);
+}
+
 /* The first file stays the one that is read. */
 Test(debug_symbols, adding_it_twice_is_harmless)
 {
