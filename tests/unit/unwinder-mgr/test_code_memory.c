@@ -109,6 +109,18 @@ Test(code_memory, is_reported_at_once_when_it_changes_and_only_then)
 	cr_expect_eq(last.areas[0].end, CODE + 2 * PAGE);
 }
 
+/* The worker may know the process only from now on. */
+Test(code_memory, is_reported_again_with_a_further_mapping_of_the_runtime)
+{
+	map_code(CODE, CODE + PAGE);
+	processes_publish(&manager);
+	watch();
+	cr_assert_eq(sent(), 1);
+	map(TEXT + 4 * PAGE, TEXT + 5 * PAGE, 5, "/usr/bin/node");
+	processes_publish(&manager);
+	cr_expect_eq(sent(), 2);
+}
+
 Test(code_memory, of_a_new_program_is_reported_even_if_it_is_the_same)
 {
 	map_code(CODE, CODE + PAGE);
