@@ -54,7 +54,8 @@ static void ask(struct worker *worker, struct module *module)
 static void end_hold(struct worker *worker, struct module *module)
 {
 	if (module->debug_held)
-		time_share_spend(&worker->waiting, clock_monotonic_ns() - module->debug_asked_ns);
+		time_share_spend(&worker->waiting_for_debug,
+				 clock_monotonic_ns() - module->debug_asked_ns);
 	module->debug_held = false;
 }
 
@@ -63,7 +64,7 @@ bool debug_files_are_awaited(struct worker *worker, struct module *module)
 	if (may_ask(module))
 		ask(worker, module);
 	if (worker->naming_until_ns && is_asked_since(module, HOLD_MS) &&
-	    time_share_is_left(&worker->waiting, clock_monotonic_ns()) &&
+	    time_share_is_left(&worker->waiting_for_debug, clock_monotonic_ns()) &&
 	    !bpf_ring_is_half_full(&worker->ring)) {
 		module->debug_held = true;
 		return true;

@@ -5,11 +5,10 @@
  * How this works. When the symbols of a module are read for its first frame, and the file has a
  * build id but no debug information, the opener is asked once whether there is a debug file with
  * this build id. The sample waits in the ring for the answer, a fraction of a millisecond, so that
- * its frames are described once and completely. All these waits, and those for announcements of
- * modules, have one share of the time. A sample that cannot wait, because it came from the manager
- * or because that time is used up, is described without the debug file, and once more when its
- * frames come again. That there is no debug file is final; after any other error, the opener is
- * asked again a while later.
+ * its frames are described once and completely. All these waits have one share of the time. A
+ * sample that cannot wait, because it came from the manager or because that time is used up, is
+ * described without the debug file, and once more when its frames come again. That there is no
+ * debug file is final; after any other error, the opener is asked again a while later.
  *
  * Example: the first frame of libc.so.6 is to be named. The symbols of the file are some thousand
  * of .dynsym. The opener answers with libc6-dbg's file, which has the other functions, lines and

@@ -12,6 +12,10 @@ enum {
 	 * shown as those of an unknown module. */
 	LIMIT_ANNOUNCEMENTS_TIME_PERCENT = 25,
 	LIMIT_ANNOUNCEMENTS_TIME_MS = 1000,
+	/* The same for the opener's answers on debug files, which take 0.1 ms. Full: frames are
+	 * described without the debug file at first. */
+	LIMIT_DEBUG_FILES_TIME_PERCENT = 10,
+	LIMIT_DEBUG_FILES_TIME_MS = 1000,
 	/* Bytes of all symbol indexes. Full: the least recently used one is evicted. */
 	LIMIT_SYMBOLS_BYTES = 20 << 20,
 	/* Debug files, each with a descriptor in addition to that of its module. Full: that of the

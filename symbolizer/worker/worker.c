@@ -36,6 +36,9 @@ int worker_init(struct worker *worker, bool keep_batches)
 	worker->modules.work_page = worker->role.work_page;
 	worker->waiting = (struct time_share){.percent = LIMIT_ANNOUNCEMENTS_TIME_PERCENT,
 					      .most_ns = LIMIT_ANNOUNCEMENTS_TIME_MS * NS_PER_MS};
+	worker->waiting_for_debug =
+	    (struct time_share){.percent = LIMIT_DEBUG_FILES_TIME_PERCENT,
+				.most_ns = LIMIT_DEBUG_FILES_TIME_MS * NS_PER_MS};
 	return batch_init(&worker->batch, keep_batches, &worker->role.peers[ROLE_EXPORTER], &hooks,
 			  worker);
 }

@@ -45,8 +45,9 @@ struct worker {
 	uint64_t waiting_since_ns; /* the record at the ring's head waits for a module that was not
 				      announced yet; 0: it does not */
 	struct time_share waiting; /* for all such waits */
-	uint32_t module_given_up;  /* neither this module nor one with a lower id is waited for */
-	uint64_t scanned_ns;	   /* when the manager had reported all processes; 0: not yet */
+	struct time_share waiting_for_debug; /* for those for debug files */
+	uint32_t module_given_up; /* neither this module nor one with a lower id is waited for */
+	uint64_t scanned_ns;	  /* when the manager had reported all processes; 0: not yet */
 	bool manager_drained;
 	struct runtimes *runtimes; /* NULL: the kernel side's table is not there */
 	struct identity *identity; /* NULL: the identity of processes is not asked for */
