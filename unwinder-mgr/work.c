@@ -53,6 +53,9 @@ static void work_check_ready(struct manager *manager, uint64_t now)
 	if (manager->role.state != ROLE_CONFIGURED ||
 	    (!done && now - manager->started_ns < READY_MS * NS_PER_MS))
 		return;
+	if (!done)
+		log_warning("the files of some programs are not read yet; until then their "
+			    "functions lack names, or are shown as native code");
 	manager->role.state = ROLE_READY;
 	peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_SCANNED, NULL, 0, NULL, 0);
 	role_send_status(&manager->role, &(struct msg_status){0});

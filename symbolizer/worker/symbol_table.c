@@ -79,9 +79,10 @@ static bool is_plt(const char *name)
 	       strcmp(name, ".plt.got") == 0 || strcmp(name, ".iplt") == 0;
 }
 
-static int read_regions(struct symbols *symbols, const struct elf_image *image)
+/* Finds the executable sections, sorted by address. Returns how many they are. */
+static uint32_t find_regions(const struct elf_image *image,
+			     struct symbol_region regions[static REGIONS_MAX])
 {
-	struct symbol_region regions[REGIONS_MAX];
 	uint32_t count = 0;
 
 	for (unsigned int i = 0; i < image->section_count && count < REGIONS_MAX; i++) {
@@ -99,9 +100,17 @@ static int read_regions(struct symbols *symbols, const struct elf_image *image)
 		    .plt = section->name && is_plt(section->name),
 		};
 	}
+	qsort(regions, count, sizeof(regions[0]), compare_regions);
+	return count;
+}
+
+static int read_regions(struct symbols *symbols, const struct elf_image *image)
+{
+	struct symbol_region regions[REGIONS_MAX];
+	const uint32_t count = find_regions(image, regions);
+
 	if (count == 0)
 		return 0;
-	qsort(regions, count, sizeof(regions[0]), compare_regions);
 	symbols->regions = malloc(count * sizeof(regions[0]));
 	if (!symbols->regions)
 		return -ENOMEM;
@@ -451,6 +460,21 @@ int symbol_table_build(struct symbols *symbols, const struct elf_image *image, s
 	if (r == 0 && !symbols->has_symtab)
 		r = index_section(build, image, SHT_DYNSYM, cap_bytes);
 	return r;
+}
+
+bool symbol_table_is_of(const struct symbols *symbols, const struct elf_image *image)
+{
+	struct symbol_region regions[REGIONS_MAX];
+	uint32_t equal = 0;
+
+	if (symbols->region_count == 0)
+		return true;
+	const uint32_t count = find_regions(image, regions);
+	while (equal < count && equal < symbols->region_count &&
+	       regions[equal].vaddr == symbols->regions[equal].vaddr &&
+	       regions[equal].size == symbols->regions[equal].size)
+		equal++;
+	return equal == count && equal == symbols->region_count;
 }
 
 int symbol_table_replace(struct symbols *symbols, const struct elf_image *image, int fd)

@@ -62,7 +62,8 @@ static int add_debug_image(struct symbols *symbols, const struct elf_image *imag
 	int r = 0;
 
 	if (!image->build_id_length || image->build_id_length != symbols->build_id_length ||
-	    memcmp(image->build_id, symbols->build_id, symbols->build_id_length) != 0)
+	    memcmp(image->build_id, symbols->build_id, symbols->build_id_length) != 0 ||
+	    !symbol_table_is_of(symbols, image))
 		return -ENOENT;
 	if (!symbols->has_symtab)
 		r = symbol_table_replace(symbols, image, fd);

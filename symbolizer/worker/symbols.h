@@ -66,8 +66,8 @@ size_t symbols_want_debug(const struct symbols *symbols, const uint8_t **id);
 
 /* Adds what a debug file says: its functions, if the file has no .symtab itself, and its namer. The
  * descriptor is borrowed, and must stay open as long as the index. symbols_bytes() may change.
- * Returns 0; -ENOENT: it is not the debug file of this file, because its build id is another one;
- * -ENOEXEC: it is no ELF file; -EFBIG; -ENOMEM; or -EIO. */
+ * Returns 0; -ENOENT: it is not the debug file of this file, because its build id or the place of
+ * its code is another one; -ENOEXEC: it is no ELF file; -EFBIG; -ENOMEM; or -EIO. */
 int symbols_add_debug(struct symbols *symbols, int fd);
 
 /* Drops the namer of the debug file, which symbols_add_debug() adds again. Returns the bytes of

@@ -62,6 +62,10 @@ struct symbols {
  * -ENOMEM. */
 int symbol_table_build(struct symbols *symbols, const struct elf_image *image, size_t cap_bytes);
 
+/* Returns whether the code of the image is where that of the file is: a debug file has the headers
+ * of all sections. True if the file itself has none. */
+bool symbol_table_is_of(const struct symbols *symbols, const struct elf_image *image);
+
 /* Indexes the functions of the .symtab of the debug file `fd` in the place of those that are there,
  * if it has any. Returns 0, -EFBIG or -ENOMEM, and then nothing has changed. */
 int symbol_table_replace(struct symbols *symbols, const struct elf_image *image, int fd);

@@ -49,6 +49,7 @@ DEFENCES = {
     "a lookup in debug information has a budget": ("parse/dwarf_unit.c", "offset >= unit->end || reader->left == 0", "offset >= unit->end", "dwarf_names"),
     "a debug file has the build id of the file": ("symbolizer/worker/symbols.c",
                                                   "memcmp(image->build_id, symbols->build_id, symbols->build_id_length) != 0", "false", "debug_symbols"),
+    "a debug file is of the same code": ("symbolizer/worker/symbols.c", "!symbol_table_is_of(symbols, image)", "false", "debug_symbols"),
     "waits for debug files have a share of the time": ("symbolizer/worker/debug_files.c", "time_share_is_left(&worker->waiting_for_debug, clock_monotonic_ns()) &&\n",
                                                        "", "debug_files"),
     "debug files have a cap": ("symbolizer/worker/modules.c", "modules->debug_files >= LIMIT_DEBUG_FILES", "false", "debug_files"),

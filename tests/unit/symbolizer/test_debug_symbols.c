@@ -420,6 +420,31 @@ Test(debug_symbols, the_debug_file_of_another_program_changes_nothing)
 	close_program(&program);
 }
 
+/* Anybody can give a program the build id of another one, and it loses no names because of that. */
+Test(debug_symbols, that_of_other_code_with_the_same_build_id_changes_nothing)
+{
+	static const char *const sections[] = {".text", ".init", ".fini"};
+	struct program program = open_program(STRIPPED, CAP);
+
+	for (unsigned int i = 0; i < 3 * 3; i++) {
+		struct elf_copy file = elf_copy_load(DEBUG_FILE);
+		Elf64_Shdr section = elf_copy_section(&file, sections[i / 3]);
+
+		if (i % 3 == 0)
+			section.sh_addr += 16;
+		else if (i % 3 == 1)
+			section.sh_size += 1;
+		else
+			section.sh_flags &= ~(uint64_t)SHF_EXECINSTR;
+		elf_copy_set_section(&file, sections[i / 3], &section);
+		_cleanup_close_ int fd = elf_copy_make_fd(&file, file.size);
+		cr_expect_eq(symbols_add_debug(program.symbols, fd), -ENOENT, "%u", i);
+		elf_copy_free(&file);
+	}
+	expect_unchanged(&program);
+	close_program(&program);
+}
+
 Test(debug_symbols, a_file_that_is_no_elf_file_changes_nothing)
 {
 	struct program program = open_program(STRIPPED, CAP);
