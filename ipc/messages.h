@@ -368,8 +368,8 @@ struct msg_code_area {
 _Static_assert(sizeof(struct msg_code_area) == 48, "wire");
 
 /* All such memory of a process that maps a module that the worker watches, sorted by address,
- * without overlaps. Sent after the first MAPPED, and whenever it changes. An area may contain gaps
- * if there would be too many. */
+ * without overlaps. Sent after the first MAPPED, and whenever it or the number of such mappings
+ * changes. An area may contain gaps if there would be too many. */
 struct msg_code_memory {
 	uint32_t tgid;
 	uint32_t exec_generation; /* as in struct msg_mapped */

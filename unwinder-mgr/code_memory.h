@@ -5,10 +5,10 @@
  *
  * How this works. The kernel reports each such mapping at once, and a change of its protection too,
  * so it is in the process's mapping list (processes.h). All of it goes into one message, which is
- * only sent if it differs from the last one. There are three kinds: memory without a file; files
- * that exist in memory only, which the kernel names "/memfd:NAME", "/dev/zero" or "/SYSV" and a
- * number; and shared memory in /dev/shm. Neighbours with the same label become one area. If there
- * are too many areas, those with small gaps between them become one.
+ * only sent if it differs from the last one. There are two kinds: memory without a file, and memory
+ * for which the kernel has a name like that of a file (common/memory_path.h). Neighbours with the
+ * same label become one area. If there are too many areas, those with small gaps between them
+ * become one.
  *
  * Example (Node 24 that may use 512 MiB of memory): V8 maps 0x7f7fac000000 to 0x7f7fcc000000
  * executable, for its code. The message has this one area, with the label "".

@@ -16,21 +16,33 @@ static void cleanup_symbols(struct symbols **symbols)
 	symbols_free(*symbols);
 }
 
+/* Sets up the source of an image to the file of `*fd`, which must outlive it. Returns 0 or -EIO. */
+static int source_init(struct elf_source *source, int *fd)
+{
+	struct stat stat;
+
+	if (file_read_status(*fd, &stat) < 0)
+		return -EIO;
+	*source = (struct elf_source){.read = file_read_from,
+				      .context = fd,
+				      .size = stat.st_size > 0 ? (uint64_t)stat.st_size : 0};
+	return 0;
+}
+
 int symbols_new(int fd, size_t cap_bytes, struct symbols **symbols)
 {
 	_cleanup_(cleanup_symbols) struct symbols *made = calloc(1, sizeof(*made));
-	struct elf_source source = {.read = file_read_from, .context = &fd};
+	struct elf_source source;
 	struct elf_image image;
-	struct stat stat;
 	int r;
 
 	if (!made)
 		return -ENOMEM;
 	made->fd = made->names_fd = made->namer_fd = fd;
 	made->cap_bytes = cap_bytes;
-	if (file_read_status(fd, &stat) < 0)
-		return -EIO;
-	source.size = stat.st_size > 0 ? (uint64_t)stat.st_size : 0;
+	r = source_init(&source, &fd);
+	if (r)
+		return r;
 	symbol_file_hash(fd, source.size, made->ids.htlhash);
 
 	r = elf_image_init(&image, &source);
@@ -78,14 +90,13 @@ static int add_debug_image(struct symbols *symbols, const struct elf_image *imag
 
 int symbols_add_debug(struct symbols *symbols, int fd)
 {
-	struct elf_source source = {.read = file_read_from, .context = &fd};
+	struct elf_source source;
 	struct elf_image image;
-	struct stat stat;
+	int r = source_init(&source, &fd);
 
-	if (file_read_status(fd, &stat) < 0)
-		return -EIO;
-	source.size = stat.st_size > 0 ? (uint64_t)stat.st_size : 0;
-	int r = elf_image_init(&image, &source);
+	if (r)
+		return r;
+	r = elf_image_init(&image, &source);
 	if (r == 0) {
 		r = add_debug_image(symbols, &image, fd);
 		elf_image_fini(&image);

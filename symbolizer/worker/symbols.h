@@ -14,8 +14,8 @@
  * - A file with tables that say more than symbols has a namer, which is asked first
  *   (symbolizer/namer/namer.h).
  * - A stripped file may have a debug file somewhere else, with .symtab and debug information. It
- *   belongs to the file if it has the same build id. Its addresses are those of the file, and the
- *   file says how they are related to file offsets.
+ *   belongs to the file if it has the same build id, and its code is at the same place. Its
+ *   addresses are those of the file, and the file says how they are related to file offsets.
  * - Where there is no symbol, the unwind tables say where the function starts
  *   (parse/function_ranges.h).
  *
