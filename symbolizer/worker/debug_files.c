@@ -73,9 +73,11 @@ bool debug_files_are_awaited(struct worker *worker, struct module *module)
 	return false;
 }
 
-bool debug_files_may_come(const struct module *module)
+enum names_due debug_files_are_due(const struct module *module)
 {
-	return is_asked_since(module, ANSWER_MS) || modules_debug_is_due(module);
+	if (is_asked_since(module, ANSWER_MS) || modules_debug_is_due(module))
+		return NAMES_SOON;
+	return module->debug == MODULE_DEBUG_DROPPED ? NAMES_LATER : NAMES_FINAL;
 }
 
 void debug_files_on_answer(struct worker *worker, struct message *message)

@@ -20,6 +20,7 @@
 #include <stdbool.h>
 
 #include "ipc/peer.h"
+#include "symbolizer/worker/names_due.h"
 
 struct worker;
 struct module;
@@ -28,8 +29,9 @@ struct module;
  * needs none. Returns whether the sample that is being named has to wait for the answer. */
 bool debug_files_are_awaited(struct worker *worker, struct module *module);
 
-/* Returns whether the answer may still come: frames that are named now may get better names. */
-bool debug_files_may_come(const struct module *module);
+/* Returns when frames that are named now may get better names by a debug file: one whose answer may
+ * still come, or that was dropped until there is room for it. */
+enum names_due debug_files_are_due(const struct module *module);
 
 /* Handles the opener's answer. May take its descriptor, which is then -1 in the message. */
 void debug_files_on_answer(struct worker *worker, struct message *message);

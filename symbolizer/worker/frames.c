@@ -213,7 +213,7 @@ static int native_describe(struct worker *worker, uint64_t frame, struct record_
 		worker->naming_waits = true;
 		return -EAGAIN;
 	}
-	const bool unfinished = debug_files_may_come(module);
+	const enum names_due better = debug_files_are_due(module);
 	symbols_offset_to_vaddr(symbols, offset, &record->address);
 	error = modules_find_frames(&worker->modules, module, offset, names);
 	if (!error)
@@ -225,7 +225,7 @@ static int native_describe(struct worker *worker, uint64_t frame, struct record_
 	else if (modules_find_start(&worker->modules, module, offset, &symbol.start_vaddr))
 		r = nameless_function_get_id(worker, module, record->module, symbol.start_vaddr,
 					     &record->function);
-	return r < 0 ? r : error == -EAGAIN || unfinished ? NAMES_SOON : NAMES_FINAL;
+	return r < 0 ? r : (int)(error == -EAGAIN ? NAMES_SOON : better);
 }
 
 /* Describes a frame in memory that belongs to no file: the vsyscall page, or code that was

@@ -183,25 +183,59 @@ static struct module *modules_least_used(const struct modules *modules,
 	struct module *least = NULL;
 
 	for (struct module *m = NULL; (m = modules_next(modules, m));) {
-		if (has(m) && (!least || m->used < least->used))
+		if (has(m) && (!least || m->used_ns < least->used_ns))
 			least = m;
 	}
 	return least;
 }
 
-/* Drops what others than `keep` have in memory until all fits into the limit. */
+static bool modules_are_full(const struct modules *modules, size_t further_bytes)
+{
+	return modules->symbols_bytes + further_bytes > LIMIT_SYMBOLS_BYTES;
+}
+
+/* Evicts modules that were not used for a while, until there is room for further bytes. */
+static void modules_evict_unused(struct modules *modules, size_t further_bytes, uint64_t now)
+{
+	struct module *least;
+
+	while (modules_are_full(modules, further_bytes) &&
+	       (least = modules_least_used(modules, has_symbols)) &&
+	       now > least->used_ns + LIMIT_SYMBOLS_UNUSED_MS * NS_PER_MS)
+		modules_evict_one(modules, least);
+}
+
+/* Drops what others than `keep`, which is in use, have in memory until all fits into the limit. */
 static void modules_evict(struct modules *modules, const struct module *keep)
 {
 	struct module *least;
 
-	while (modules->symbols_bytes > LIMIT_SYMBOLS_BYTES &&
+	if (!modules_are_full(modules, 0))
+		return;
+	modules_evict_unused(modules, 0, keep->used_ns);
+	while (modules_are_full(modules, 0) &&
 	       (least = modules_least_used(modules, has_debug_namer)) && least != keep) {
-		modules->symbols_bytes -= symbols_drop_debug(least->symbols);
+		least->dropped_bytes = symbols_drop_debug(least->symbols);
+		modules->symbols_bytes -= least->dropped_bytes;
 		least->debug = MODULE_DEBUG_DROPPED;
 	}
-	while (modules->symbols_bytes > LIMIT_SYMBOLS_BYTES &&
+	while (modules_are_full(modules, 0) &&
 	       (least = modules_least_used(modules, has_symbols)) != keep)
 		modules_evict_one(modules, least);
+}
+
+/* Returns whether the namer of a module's debug file, which was dropped, may be added again: it
+ * takes the place only of modules that are not used. Otherwise files that are all in use would
+ * drop each other's again and again. */
+static bool modules_may_restore(struct modules *modules, struct module *module)
+{
+	if (module->debug != MODULE_DEBUG_DROPPED || module->used_ns < module->again_ns)
+		return false;
+	modules_evict_unused(modules, module->dropped_bytes, module->used_ns);
+	if (!modules_are_full(modules, module->dropped_bytes))
+		return true;
+	module->again_ns = module->used_ns + LIMIT_SYMBOLS_UNUSED_MS * NS_PER_MS;
+	return false;
 }
 
 void modules_set_debug(struct modules *modules, struct module *module, int fd)
@@ -214,8 +248,7 @@ void modules_set_debug(struct modules *modules, struct module *module, int fd)
 
 bool modules_debug_is_due(const struct module *module)
 {
-	return (module->debug == MODULE_DEBUG_ANSWERED || module->debug == MODULE_DEBUG_DROPPED) &&
-	       module->debug_fd >= 0;
+	return module->debug == MODULE_DEBUG_ANSWERED && module->debug_fd >= 0;
 }
 
 bool modules_may_recognise(struct modules *modules, const struct module *module)
@@ -288,7 +321,7 @@ static void modules_add_debug(struct modules *modules, struct module *module)
  * modules_get_symbols(). */
 static int modules_read_missing(struct modules *modules, struct module *module)
 {
-	const bool in_turn = module->symbols && module->debug == MODULE_DEBUG_ANSWERED;
+	const bool in_turn = module->symbols && modules_debug_is_due(module);
 	const uint64_t now = clock_monotonic_ns();
 	int r = 0;
 
@@ -301,7 +334,7 @@ static int modules_read_missing(struct modules *modules, struct module *module)
 	module->read_ns = in_turn ? module->read_ns : 0;
 	if (!module->symbols)
 		r = modules_read(modules, module);
-	if (r == 0 && modules_debug_is_due(module))
+	if (r == 0 && module->debug_fd >= 0 && module->debug != MODULE_DEBUG_ADDED)
 		modules_add_debug(modules, module);
 	modules_spend(modules, module, now);
 	if (r == 0)
@@ -314,8 +347,9 @@ int modules_get_symbols(struct modules *modules, struct module *module, bool may
 {
 	int r = 0;
 
-	module->used = ++modules->clock;
-	if (!module->symbols || modules_debug_is_due(module))
+	module->used_ns = clock_monotonic_ns();
+	if (!module->symbols || modules_debug_is_due(module) ||
+	    modules_may_restore(modules, module))
 		r = may_read ? modules_read_missing(modules, module) : -EAGAIN;
 	*symbols = module->symbols;
 	return module->symbols ? 0 : r;

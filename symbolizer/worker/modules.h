@@ -3,9 +3,10 @@
  * The modules (files that processes map) that the manager announced, and their symbols.
  *
  * The symbols of a module are read when its first frame is to be named. All symbols together take
- * at most LIMIT_SYMBOLS_BYTES. Beyond that, what was used least recently is dropped, and read again
- * when it is needed: first the namers of debug files, which are the largest part and without which
- * functions still have names, and then all symbols of modules.
+ * at most LIMIT_SYMBOLS_BYTES. Beyond that, what was used least recently is dropped: first modules
+ * that were not used for a while, then the namers of debug files, which are the largest part and
+ * without which functions still have names, and then all symbols of modules. Symbols are read again
+ * when they are needed. A namer is added again when there is room without dropping what is in use.
  *
  * Reading may take long, and the profiled processes decide which files they map and in which order
  * their stacks use them. So it has only a share of the time, and a module whose symbols were
@@ -47,6 +48,7 @@ struct module {
 	enum module_debug debug;
 	uint64_t debug_asked_ns;     /* the last time; 0: never */
 	bool debug_held;	     /* a sample waits for the answer */
+	size_t dropped_bytes;	     /* that the namer of the debug file had when it was dropped */
 	struct work_subject subject; /* the file, for the record of what is worked on */
 	bool unrecognised; /* whether it is a language runtime is not known yet (runtimes.c) */
 	struct symbols *symbols; /* NULL: not read yet, or evicted */
@@ -56,7 +58,7 @@ struct module {
 	struct time_part naming; /* its part of the time for lookups by namers */
 	bool no_symbols;	 /* reading them failed, which is not tried again */
 	bool late_file;		 /* the first announcement came without the file */
-	uint64_t used;		 /* when the symbols were last used, by modules->clock */
+	uint64_t used_ns;	 /* when the symbols were last used */
 	char path[MSG_PATH_BYTES];
 };
 
@@ -64,7 +66,6 @@ struct modules {
 	struct module *buckets[MODULES_BUCKETS];
 	size_t symbols_bytes;	       /* of all modules */
 	unsigned int debug_files;      /* descriptors of debug files */
-	uint64_t clock;		       /* counts uses of symbols */
 	bool late_files;	       /* some module has a late file */
 	bool missed;		       /* a frame was in a module that had not been announced */
 	struct work_page *work_page;   /* of the role */

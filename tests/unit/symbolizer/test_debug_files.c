@@ -171,7 +171,7 @@ Test(debug_files, that_cannot_be_asked_for_are_asked_for_again_later)
 {
 	refusal = -ENOBUFS;
 	cr_expect_not(debug_files_are_awaited(&worker, module));
-	cr_expect_not(debug_files_may_come(module));
+	cr_expect_eq(debug_files_are_due(module), NAMES_FINAL);
 	refusal = 0;
 	cr_expect_not(debug_files_are_awaited(&worker, module), "not at once");
 	later_ns = LIMIT_DEBUG_RETRY_MS * NS_PER_MS;
@@ -184,7 +184,7 @@ Test(debug_files, that_could_not_be_opened_are_asked_for_again_later)
 	debug_files_are_awaited(&worker, module);
 	answer_error(MODULE, ETIMEDOUT);
 	cr_expect_not(debug_files_are_awaited(&worker, module));
-	cr_expect_not(debug_files_may_come(module));
+	cr_expect_eq(debug_files_are_due(module), NAMES_FINAL);
 	later_ns = LIMIT_DEBUG_RETRY_MS * NS_PER_MS;
 	cr_expect(debug_files_are_awaited(&worker, module));
 	answer_error(MODULE, ENOENT);
@@ -213,19 +213,20 @@ Test(debug_files, that_cannot_be_read_now_are_read_later)
 	cr_expect(answer(MODULE, empty_file()));
 	cr_expect_eq(modules_get_symbols(&worker.modules, module, false, &symbols), 0);
 	cr_expect_not_null(symbols);
-	cr_expect(debug_files_may_come(module));
+	cr_expect_eq(debug_files_are_due(module), NAMES_SOON);
 	worker.modules.reading.left_ns = -100 * (int64_t)NS_PER_S;
 	cr_expect_not_null(symbols_again());
 	cr_expect_eq(added, 0);
-	cr_expect(debug_files_may_come(module));
+	cr_expect_eq(debug_files_are_due(module), NAMES_SOON);
 	worker.modules.reading.left_ns = NS_PER_S;
 	cr_expect_not_null(symbols_again());
 	cr_expect_eq(added, 1);
-	cr_expect_not(debug_files_may_come(module));
+	cr_expect_eq(debug_files_are_due(module), NAMES_FINAL);
 }
 
-/* If there is no room for all that debug files say, functions keep their names. */
-Test(debug_files, are_dropped_before_the_symbols_and_come_again_after_a_pause)
+/* Fills the memory for symbols by half of the namer's size too much, and has another module read,
+ * some time after the module itself was used. Returns the other one. */
+static struct module *fill(unsigned int after_ms)
 {
 	const struct msg_module message = {.id = MODULE + 1, .path = "/other"};
 	struct symbols *symbols;
@@ -234,26 +235,63 @@ Test(debug_files, are_dropped_before_the_symbols_and_come_again_after_a_pause)
 	answer(MODULE, empty_file());
 	symbols_again();
 	cr_assert_eq(added, 1);
-	module->again_ns += NS_PER_S;
 	cr_assert_eq(modules_add(&worker.modules, &message, empty_file()), 0);
 	droppable = 1 << 20;
 	worker.modules.symbols_bytes = LIMIT_SYMBOLS_BYTES + droppable / 2;
+	later_ns = after_ms * NS_PER_MS;
 	struct module *other = modules_find(&worker.modules, MODULE + 1);
 	cr_assert_eq(modules_get_symbols(&worker.modules, other, true, &symbols), 0);
+	return other;
+}
+
+/* If there is no room for all that debug files say, functions keep their names. Files that are in
+ * use do not drop each other's again and again. */
+Test(debug_files, are_dropped_before_the_symbols_until_there_is_room)
+{
+	const struct module *other = fill(0);
+
 	cr_expect_eq(module->debug, MODULE_DEBUG_DROPPED);
 	cr_expect_not_null(module->symbols);
 	cr_expect_geq(module->debug_fd, 0);
 	cr_expect_leq(worker.modules.symbols_bytes, LIMIT_SYMBOLS_BYTES);
-	cr_expect(debug_files_may_come(module), "names may become better");
+	cr_expect_eq(debug_files_are_due(module), NAMES_LATER, "names may become better");
 
+	later_ns = (LIMIT_SYMBOLS_UNUSED_MS - 1000) * NS_PER_MS;
 	cr_expect_not_null(symbols_again());
-	cr_expect_eq(added, 1, "not yet");
-	later_ns = 2 * NS_PER_S;
-	symbols_again();
+	cr_expect_eq(added, 1, "there is no room");
+	worker.modules.symbols_bytes -= droppable;
+	cr_expect_not_null(symbols_again());
+	cr_expect_eq(added, 1, "that is not checked each time");
+	later_ns = 2 * LIMIT_SYMBOLS_UNUSED_MS * NS_PER_MS;
+	cr_expect_not_null(symbols_again());
 	cr_expect_eq(added, 2);
+	cr_expect_not_null(other->symbols);
 	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_DEBUG], 1, "the file is still open");
+}
 
-	/* What is in use itself stays. */
+Test(debug_files, are_closed_with_their_symbols_if_they_are_not_used)
+{
+	fill(LIMIT_SYMBOLS_UNUSED_MS + 1000);
+	cr_expect_null(module->symbols);
+	cr_expect_eq(module->debug_fd, -1);
+}
+
+Test(debug_files, take_the_place_of_what_is_not_used)
+{
+	const struct module *other = fill(0);
+
+	worker.modules.symbols_bytes = LIMIT_SYMBOLS_BYTES - droppable + 1;
+	later_ns = (LIMIT_SYMBOLS_UNUSED_MS + 1000) * NS_PER_MS;
+	cr_expect_not_null(symbols_again());
+	cr_expect_null(other->symbols);
+	cr_expect_eq(added, 2);
+}
+
+/* What is in use itself stays. */
+Test(debug_files, make_room_for_themselves)
+{
+	const struct module *other = fill(0);
+
 	worker.modules.symbols_bytes = 2 * LIMIT_SYMBOLS_BYTES;
 	module->debug = MODULE_DEBUG_ANSWERED;
 	symbols_again();
@@ -277,7 +315,7 @@ Test(debug_files, there_is_a_most_of_which_the_least_used_is_closed)
 		cr_assert_eq(modules_add(&worker.modules, &message, -1), 0);
 		other = modules_find(&worker.modules, MODULE + i);
 		other->debug = MODULE_DEBUG_ASKED;
-		other->used = 1000 + i;
+		other->used_ns = module->used_ns + i;
 		cr_expect(answer(MODULE + i, dup(first)));
 	}
 	cr_expect_eq(worker.modules.debug_files, LIMIT_DEBUG_FILES);
@@ -335,9 +373,9 @@ Test(debug_files, are_awaited_for_a_tenth_of_a_second)
 	cr_expect(debug_files_are_awaited(&worker, module));
 	later_ns = 150 * NS_PER_MS;
 	cr_expect_not(debug_files_are_awaited(&worker, module));
-	cr_expect(debug_files_may_come(module), "names may change");
+	cr_expect_eq(debug_files_are_due(module), NAMES_SOON, "names may change");
 	later_ns = 3100 * NS_PER_MS;
-	cr_expect_not(debug_files_may_come(module));
+	cr_expect_eq(debug_files_are_due(module), NAMES_FINAL);
 	cr_expect(answer(MODULE, empty_file()), "it is used all the same");
 }
 
@@ -345,7 +383,7 @@ Test(debug_files, samples_that_cannot_wait_do_not)
 {
 	worker.naming_until_ns = 0;
 	cr_expect_not(debug_files_are_awaited(&worker, module));
-	cr_expect(debug_files_may_come(module));
+	cr_expect_eq(debug_files_are_due(module), NAMES_SOON);
 	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_DEBUG], 1);
 }
 
