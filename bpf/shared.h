@@ -402,10 +402,11 @@ struct bh_sample_record {
  */
 struct bh_memory_copy {
 	struct bh_sample header;
-	uint64_t frame; /* the first word of the managed frame */
-	uint64_t word;	/* its second word */
+	uint64_t frame;				 /* the first word of the managed frame */
+	uint64_t word;				 /* its second word */
+	uint64_t more[BH_MANAGED_EXTRA_MAX - 1]; /* the others, if it has them */
 };
-BH_ASSERT_SIZE(struct bh_memory_copy, 80);
+BH_ASSERT_SIZE(struct bh_memory_copy, 96);
 
 struct bh_memory_part {
 	uint64_t address;

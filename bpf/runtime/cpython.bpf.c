@@ -76,14 +76,6 @@ struct cpython_state {
 
 RUNTIME_STATE(cpython, BH_RUNTIME_CPYTHON)
 
-/* Returns the word of the process's memory at `address`, or 0 if it cannot be read. */
-static __always_inline uint64_t cpython_read(UNWIND_ENV env, uint64_t address)
-{
-	uint64_t value = 0;
-
-	return env_read(env, &value, sizeof(value), address) ? 0 : value;
-}
-
 /* Returns `state` and sets `next` to its topmost frame, if it is a state of this thread. Otherwise
  * returns 0. */
 static __always_inline uint64_t cpython_check_state(struct unwind_state *s, UNWIND_ENV env,
@@ -106,17 +98,14 @@ static __always_inline uint64_t cpython_thread(struct unwind_state *s, UNWIND_EN
 					       const struct cpython_block *b)
 {
 	const uint64_t thread = env_thread_pointer(env);
-	uint64_t state = 0;
 
 	if (b->holder) {
-		state = cpython_read(env, b->holder);
+		const uint64_t state = walker_read(env, b->holder);
+
 		if (cpython_check_state(s, env, b, thread, state))
 			return state;
 	}
-	state = cpython_read(env, thread + b->tls_first);
-	if (b->tls_indirect && state)
-		state = cpython_read(env, state + b->tls_second);
-	return cpython_check_state(s, env, b, thread, state);
+	return cpython_check_state(s, env, b, thread, walker_read_key(env, &b->key));
 }
 
 /* Sets found_state to another state of the thread than the first one: that with the index
@@ -127,7 +116,7 @@ static __always_inline int cpython_other_state(struct unwind_state *s, UNWIND_EN
 	struct cpython_state *c = cpython_state(s);
 	const uint64_t first = c->first_state;
 	const uint64_t thread = env_thread_pointer(env);
-	uint64_t interpreter = cpython_read(env, b->interpreters), state = 0;
+	uint64_t interpreter = walker_read(env, b->interpreters), state = 0;
 	uint64_t wanted = c->wanted_state;
 
 	c->found_state = 0;
@@ -137,10 +126,10 @@ static __always_inline int cpython_other_state(struct unwind_state *s, UNWIND_EN
 		const uint64_t next =
 		    state ? state + b->thread_next : interpreter + b->interpreter_threads;
 
-		state = cpython_read(env, next);
+		state = walker_read(env, next);
 		if (!state)
-			interpreter = cpython_read(env, interpreter + b->interpreter_next);
-		else if (state != first && cpython_read(env, state + b->thread_id) == thread &&
+			interpreter = walker_read(env, interpreter + b->interpreter_next);
+		else if (state != first && walker_read(env, state + b->thread_id) == thread &&
 			 !wanted--) {
 			c->found_state = state;
 			break;
@@ -168,7 +157,7 @@ static __always_inline void cpython_start_chain(struct unwind_state *s, UNWIND_E
 		RUNTIME_CALL(cpython, other_state, s, env, b);
 		state = c->found_state;
 		if (state)
-			c->next = cpython_read(env, state + b->top);
+			c->next = walker_read(env, state + b->top);
 	}
 	c->states++;
 	c->state = state;
@@ -200,7 +189,7 @@ static __always_inline int cpython_read_identity(struct unwind_state *s, UNWIND_
 	}
 	if (env_read(env, words, CPYTHON_CODE_WORDS * 8, code + CPYTHON_CODE_FIRST))
 		return 0;
-	const uint64_t hash = cpython_read(env, words[bits_mask(b->name, 15)] + b->string_hash);
+	const uint64_t hash = walker_read(env, words[bits_mask(b->name, 15)] + b->string_hash);
 	c->identity = cpython_identity(words[bits_mask(b->file, 15)], words[bits_mask(b->name, 15)],
 				       words[bits_mask(b->qualified_name, 15)],
 				       words[bits_mask(b->lines, 15)],
@@ -408,7 +397,7 @@ static __always_inline int cpython_enter_cframe(struct unwind_state *s, UNWIND_E
  * bytes or less before `pc`: ff d0+r (a register), ff 50+r d8 and ff 90+r d32 (memory). */
 static __always_inline int cpython_after_pointer_call(UNWIND_ENV env, uint64_t pc)
 {
-	const uint64_t code = cpython_read(env, pc - 8);
+	const uint64_t code = walker_read(env, pc - 8);
 
 	return (code >> 48 & 0xf8ff) == 0xd0ff || (code >> 40 & 0xf8ff) == 0x50ff ||
 	       (code >> 16 & 0xf8ff) == 0x90ff;
@@ -420,8 +409,8 @@ static __always_inline int cpython_is_frame_pointer(UNWIND_ENV env, uint64_t fp,
 {
 	if (fp - start >= EVALUATOR_BYTES || (fp & 7))
 		return 0;
-	const uint64_t pc = cpython_read(env, fp + 8);
-	return pc && ((cpython_read(env, pc - 8) >> 24 & 0xff) == 0xe8 ||
+	const uint64_t pc = walker_read(env, fp + 8);
+	return pc && ((walker_read(env, pc - 8) >> 24 & 0xff) == 0xe8 ||
 		      cpython_after_pointer_call(env, pc));
 }
 
@@ -528,19 +517,6 @@ static __always_inline int cpython_walk(struct unwind_state *s, UNWIND_ENV env,
 
 RUNTIME_WALKER(cpython, BH_RUNTIME_CPYTHON)
 
-/* Copies memory into a part, unless it is more than the part has room for. */
-static __always_inline void cpython_copy_part(UNWIND_ENV env, struct bh_memory_part *part, void *to,
-					      uint32_t room, uint64_t address, uint64_t bytes)
-{
-	part->address = address;
-	part->bytes = 0;
-	part->room = room;
-	/* The check and the use must be in one register for the verifier. */
-	asm volatile("" : "+r"(bytes));
-	if (bytes <= room && !env_read(env, to, bytes, address))
-		part->bytes = bytes;
-}
-
 /* Copies a str: its length, hash and state, and its text. The state has the bytes per character
  * (PyASCIIObject.state.kind). */
 static __always_inline void cpython_copy_text(UNWIND_ENV env, const struct cpython_block *b,
@@ -553,7 +529,7 @@ static __always_inline void cpython_copy_text(UNWIND_ENV env, const struct cpyth
 	    header[0] < room)
 		bytes = b->string_text - CPYTHON_OBJECT_SIZE +
 			header[0] * (header[2] >> CPYTHON_STR_KIND_SHIFT & CPYTHON_STR_KIND_MASK);
-	cpython_copy_part(env, part, to, room, address + CPYTHON_OBJECT_SIZE, bytes);
+	walker_copy_part(env, part, to, room, address + CPYTHON_OBJECT_SIZE, bytes);
 }
 
 /* Copies what the name of the new code needs, for the frame in the struct bh_memory_copy at the
@@ -566,22 +542,22 @@ static __always_inline int cpython_copy_code(struct unwind_state *s, UNWIND_ENV 
 	const uint64_t *words = copy->code + CPYTHON_CODE_FIRST / 8;
 
 	s->runtime.heap_bytes = 0;
-	cpython_copy_part(env, &copy->code_part, copy->code, sizeof(copy->code), code,
-			  sizeof(copy->code));
+	walker_copy_part(env, &copy->code_part, copy->code, sizeof(copy->code), code,
+			 sizeof(copy->code));
 	if (!copy->code_part.bytes)
 		return 0;
 	const uint64_t name = words[bits_mask(b->name, 15)];
 	const uint64_t lines = words[bits_mask(b->lines, 15)];
 
-	cpython_copy_part(env, &copy->name_part, copy->name, sizeof(copy->name),
-			  name + CPYTHON_OBJECT_SIZE, sizeof(copy->name));
+	walker_copy_part(env, &copy->name_part, copy->name, sizeof(copy->name),
+			 name + CPYTHON_OBJECT_SIZE, sizeof(copy->name));
 	cpython_copy_text(env, b, &copy->qualified_name_part, copy->qualified_name,
 			  sizeof(copy->qualified_name), words[bits_mask(b->qualified_name, 15)]);
 	cpython_copy_text(env, b, &copy->file_part, copy->file, sizeof(copy->file),
 			  words[bits_mask(b->file, 15)]);
-	const uint64_t line_bytes = cpython_read(env, lines + CPYTHON_OBJECT_SIZE);
+	const uint64_t line_bytes = walker_read(env, lines + CPYTHON_OBJECT_SIZE);
 
-	cpython_copy_part(
+	walker_copy_part(
 	    env, &copy->lines_part, copy->lines, sizeof(copy->lines), lines + CPYTHON_OBJECT_SIZE,
 	    line_bytes < sizeof(copy->lines) ? CPYTHON_BYTES_DATA - CPYTHON_OBJECT_SIZE + line_bytes
 					     : 0);

@@ -7,6 +7,7 @@
 #ifndef BPF_RUNTIME_CPYTHON_H
 #define BPF_RUNTIME_CPYTHON_H
 
+#include "bpf/runtime/thread_key.h"
 #include "bpf/shared.h"
 
 /* Which Python frames belong to one C frame of _PyEval_EvalFrameDefault, the evaluator. */
@@ -29,11 +30,8 @@ enum {
 };
 
 struct cpython_block {
-	uint32_t shape; /* enum cpython_shape */
-	/* Where the thread's PyThreadState * is: at thread pointer + tls_first. If tls_indirect is
-	 * set, there is a pointer at that place, and the PyThreadState * is tls_second bytes after
-	 * the address that it points to. */
-	uint32_t tls_indirect, tls_first, tls_second;
+	uint32_t shape;	       /* enum cpython_shape */
+	struct thread_key key; /* the value is the thread's PyThreadState * */
 	/* 3.7 to 3.11, otherwise 0: the address of the PyThreadState * that holds the GIL. If a
 	 * thread has several states (subinterpreters), that is the one that runs. */
 	uint64_t holder;

@@ -29,6 +29,37 @@
 #ifdef __bpf__
 #include "bpf/env.h"
 #endif
+#include "bpf/runtime/thread_key.h"
+
+/* Returns the word of the process's memory at `address`, or 0 if it cannot be read. */
+static __always_inline uint64_t walker_read(UNWIND_ENV env, uint64_t address)
+{
+	uint64_t value = 0;
+
+	return env_read(env, &value, sizeof(value), address) ? 0 : value;
+}
+
+/* Returns the value of a key of pthread_getspecific(3) in the thread of the sample, or 0. */
+static __always_inline uint64_t walker_read_key(UNWIND_ENV env, const struct thread_key *key)
+{
+	const uint64_t value = walker_read(env, env_thread_pointer(env) + key->first);
+
+	return value && key->indirect ? walker_read(env, value + key->second) : value;
+}
+
+/* Copies memory into a part of a struct bh_memory_copy, unless it is more than the part has room
+ * for. */
+static __always_inline void walker_copy_part(UNWIND_ENV env, struct bh_memory_part *part, void *to,
+					     uint32_t room, uint64_t address, uint64_t bytes)
+{
+	part->address = address;
+	part->bytes = 0;
+	part->room = room;
+	/* The check and the use must be in one register for the verifier. */
+	asm volatile("" : "+r"(bytes));
+	if (bytes <= room && !env_read(env, to, bytes, address))
+		part->bytes = bytes;
+}
 
 /* Zeroes the first words of a walker's state before its first call for a stack. */
 static __always_inline void walker_start(struct unwind_state *s, const uint32_t runtime)

@@ -2,8 +2,8 @@
 /*
  * Copies of memory for the names of new code (sample/new_code.h).
  *
- * A runtime whose code may be freed at any time defines RUNTIME_COPY. The function gets the first
- * word of the frame, fills s->runtime.heap after the struct bh_memory_copy at its start with parts,
+ * A runtime whose code may be freed at any time defines RUNTIME_COPY. The function gets the words
+ * of the frame, fills s->runtime.heap after the struct bh_memory_copy at its start with parts,
  * and returns the size of all in bytes.
  */
 #ifndef BPF_SAMPLE_COPY_H
@@ -36,6 +36,8 @@ static __always_inline void copy_new_code(struct cpu_state *cpu, __u32 runtime)
 		copy->header.flags = BH_RECORD_COPY;
 		copy->frame = s->frames[at];
 		copy->word = s->frames[bits_mask(at + 1, BH_USER_FRAMES_MAX - 1)];
+		copy->more[0] = s->frames[bits_mask(at + 2, BH_USER_FRAMES_MAX - 1)];
+		copy->more[1] = s->frames[bits_mask(at + 3, BH_USER_FRAMES_MAX - 1)];
 		__u64 size = (__u32)RUNTIME_COPY(0);
 
 		if (size < sizeof(*copy))

@@ -5,13 +5,8 @@
  *
  * How this works: CPython stores a thread's PyThreadState under a key of thread-local storage
  * (pthread_setspecific), which it chooses when it starts. The key is not exported, so its place is
- * found by trial: the list of interpreters leads to some PyThreadState S, whose thread_id is a
- * pthread_t, which on glibc and musl is the thread pointer. The place that holds the value S,
- * relative to that thread pointer, is the same in all threads.
- *
- * Example (glibc): S = 0x55d0c0 belongs to the thread with the thread pointer 0x7f3a10. Slot 2 of
- * its first block of keys, at 0x7f3a10 + 0x310 + 2 * 16, holds S in its second word. So every
- * thread has its state at thread pointer + 0x338.
+ * found by a value (thread_keys.h): the list of interpreters leads to some PyThreadState, whose
+ * thread_id is a pthread_t, which on glibc and musl is the thread pointer.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,21 +17,9 @@
 #include "symbolizer/runtime/cpython_names.h"
 #include "symbolizer/runtime/limits.h"
 #include "symbolizer/runtime/runtime.h"
+#include "symbolizer/runtime/thread_keys.h"
 
 enum {
-	/* Where the values of pthread_getspecific(3) are on x86-64. In glibc, struct pthread has
-	 * the first 32 keys, 16 bytes each with the value second (specific_1stblock), and then
-	 * pointers to blocks of 32 keys (specific; nptl/descr.h). The two offsets were observed,
-	 * there is no interface for them; where they differ, no state is found. */
-	GLIBC_FIRST_BLOCK = 0x310,
-	GLIBC_BLOCKS = 0x510,
-	GLIBC_BLOCK_COUNT = 32,
-	GLIBC_KEYS_PER_BLOCK = 32,
-	GLIBC_KEY_BYTES = 16,
-	/* In musl, struct pthread has a pointer to an array of values (tsd;
-	 * src/internal/pthread_impl.h). PTHREAD_KEYS_MAX is 128. */
-	MUSL_VALUES = 0x80,
-	MUSL_KEYS = 128,
 	/* The JIT compiler makes code all the time, which the walker cannot use until the next
 	 * refresh. */
 	JIT_REFRESH_MS = 250,
@@ -51,58 +34,6 @@ static void cpython_release(void *image)
 	free(image);
 }
 
-/* Searches one of glibc's blocks of keys for the value `state`, and stores its offset in the
- * block. */
-static bool find_in_block(struct memory *memory, uint64_t block, uint64_t state, uint32_t *offset)
-{
-	uint64_t words[GLIBC_KEYS_PER_BLOCK * 2];
-
-	if (memory_read(memory, block, words, sizeof(words)) < 0)
-		return false;
-	for (uint32_t i = 0; i < GLIBC_KEYS_PER_BLOCK; i++) {
-		if (words[2 * i + 1] != state)
-			continue;
-		*offset = i * GLIBC_KEY_BYTES + 8;
-		return true;
-	}
-	return false;
-}
-
-/* Finds the place of the key, from a thread pointer and the state of that thread. Fills in the
- * fields tls_*. Returns 0, or -EAGAIN if the thread does not hold `state` anywhere. */
-static int find_key(struct memory *memory, uint64_t thread, uint64_t state, struct cpython_block *b)
-{
-	uint64_t blocks[GLIBC_BLOCK_COUNT], array[MUSL_KEYS], values;
-	uint32_t offset;
-
-	b->tls_indirect = 0;
-	if (find_in_block(memory, thread + GLIBC_FIRST_BLOCK, state, &offset)) {
-		b->tls_first = GLIBC_FIRST_BLOCK + offset;
-		return 0;
-	}
-	b->tls_indirect = 1;
-	if (memory_read_u64(memory, thread + MUSL_VALUES, &values) == 0 && values &&
-	    memory_read(memory, values, array, sizeof(array)) == 0) {
-		for (uint32_t i = 0; i < MUSL_KEYS; i++) {
-			if (array[i] != state)
-				continue;
-			b->tls_first = MUSL_VALUES;
-			b->tls_second = i * 8;
-			return 0;
-		}
-	}
-	if (memory_read(memory, thread + GLIBC_BLOCKS, blocks, sizeof(blocks)) < 0)
-		return -EAGAIN;
-	for (uint32_t i = 1; i < GLIBC_BLOCK_COUNT; i++) {
-		if (!blocks[i] || !find_in_block(memory, blocks[i], state, &offset))
-			continue;
-		b->tls_first = GLIBC_BLOCKS + i * 8;
-		b->tls_second = offset;
-		return 0;
-	}
-	return -EAGAIN;
-}
-
 /* Tries to find the key with one PyThreadState. It fails (-EAGAIN) if the thread currently holds
  * another one, because it runs in another interpreter. */
 static int try_state(const struct runtime_process *process, uint64_t state, struct cpython_block *b)
@@ -112,7 +43,7 @@ static int try_state(const struct runtime_process *process, uint64_t state, stru
 
 	int r = memory_read_u64(process->memory, state + image->offsets.thread_id, &thread);
 	if (!r && thread)
-		return find_key(process->memory, thread, state, b);
+		return thread_key_find(process->memory, thread, state, &b->key);
 	return r ? r : -EAGAIN;
 }
 
@@ -267,9 +198,7 @@ static int cpython_expect(struct runtime_process *process, const struct runtime_
 	struct cpython_block other;
 
 	memcpy(&other, &known->block, sizeof(other));
-	struct cpython_block block = {.tls_indirect = other.tls_indirect,
-				      .tls_first = other.tls_first,
-				      .tls_second = other.tls_second};
+	struct cpython_block block = {.key = other.key};
 	return fill_layout(process, &block);
 }
 

@@ -48,6 +48,16 @@ enum {
 	CPYTHON_LINES_BYTES_MAX = 256 << 10,
 };
 
+/* ---- perl*.c ---- */
+
+enum {
+	/* Subs and files of one process whose names are cached. Two at the same place of the cache
+	 * replace each other, and are read again. */
+	PERL_NAMES_MAX = 1024,
+	/* Bytes of the name of a sub, a package or a file. A longer one is cut. */
+	PERL_NAME_BYTES_MAX = 1024,
+};
+
 /* ---- hotspot*.c ---- */
 
 enum {

@@ -1,0 +1,552 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause OR Apache-2.0 */
+/*
+ * The walker of Perl.
+ *
+ * How this works. Perl executes ops in a C function of some bytes, the run loop. A call of a Perl
+ * sub by Perl code goes on in the same run loop. C code that calls a Perl sub starts another one.
+ * Calls, evals, loops and blocks are contexts in an array. C code often begins a further array
+ * (PERL_SI), which refers to the previous one. Perl itself shows calls and evals (`caller`), and so
+ * does this walker; the statement that each of them executes is kept by the context that it began
+ * next. Contexts and native frames meet where C code has called:
+ *
+ * - A call has the op that follows it. C code has none, so such a call is the last one of its run
+ *   loop. If C code catches exceptions, the next context is its eval, which has no op either.
+ * - A run loop does not share an array with those outside of it if C code has begun one.
+ * - The block of a sort has a context of its own, and a sub that is called many times by C code, as
+ *   by List::Util::first, keeps its context between the calls (MULTICALL). Whether one of these
+ *   runs is seen from PL_op: it is NULL between two calls, and `sort` before the first one.
+ * - An eval within a call from C code starts a run loop, which then also executes what follows the
+ *   eval, until the call has returned. So that loop gets the frames of the call, and the loop
+ *   outside of it none. It is recognised by the place for exceptions (JMPENV), which lies on the C
+ *   stack between the two loops, although C code has not caught exceptions.
+ *
+ * Example: the native stack is run loop A, call_sv, XS code, run loop B, main. The contexts are
+ * leaf, helper (called from C), a loop, work. A gets leaf and helper. B gets work, and then the
+ * program itself, because there are no further contexts.
+ */
+#include "bpf/runtime/walker.h"
+#include "bpf/runtime/perl.h"
+
+enum {
+	CONTEXTS_PER_CALL = 5, /* a call of the walker has a constant bound for the verifier */
+	CONTEXT_BYTES_MAX = 128,
+	JUMPS_MAX = 8, /* places for exceptions between two run loops: one or two */
+	/* call_sv() keeps the op that calls in its C frame; PL_op leads there until the sub has
+	 * been entered. That far away it is certainly not. */
+	CALL_OP_BYTES_MAX = 1 << 16,
+	INDEX_MAX = 1 << 24, /* contexts in one array; more are forged */
+};
+
+/* Whether the present run loop has further frames. */
+enum perl_ending {
+	NOT_ENDING,
+	ENDING_WITH_EVAL, /* at most the eval of the C code that has called */
+	ENDED,
+};
+
+/* What the walker keeps from one run loop to the next (RUNTIME_STATE). */
+struct perl_state {
+	/* These are zero at the start of a stack. */
+	uint64_t started;
+	uint64_t stack; /* the present array of contexts (PERL_SI); 0: there are no further ones */
+	uint64_t left;	/* contexts in it that were not used */
+	uint64_t goes_on; /* the next call is for the same run loop */
+	uint64_t taken;	  /* contexts of this array that belong to the present run loop */
+	uint64_t caught;  /* the frames of the last run loop ended with the eval of C code */
+	uint64_t loop_sp; /* the stack pointer in the last run loop */
+	uint64_t found;	  /* there is an interpreter */
+	/* These are not. */
+	uint64_t contexts, previous, type;	 /* of the present array */
+	uint64_t context_type, old_cop, next_op; /* of the present context */
+	uint64_t ending;			 /* enum perl_ending */
+	uint64_t cop;				 /* the statement that the next frame executes */
+	uint64_t current_cop;			 /* PL_curcop */
+	uint64_t op;				 /* PL_op */
+	uint64_t interpreter;			 /* 0: there is only one */
+	uint64_t code;				 /* what is to be identified: a CV, or a text */
+	uint64_t sub, word, name, package, kind; /* results of identify_sub */
+};
+
+RUNTIME_STATE(perl, BH_RUNTIME_PERL)
+
+/* Begins with an array of contexts. */
+static __always_inline void perl_enter(struct unwind_state *s, UNWIND_ENV env,
+				       const struct perl_block *b, uint64_t stack)
+{
+	struct perl_state *p = perl_state(s);
+	uint64_t words[PERL_STACK_WORDS];
+
+	p->stack = 0;
+	p->left = 0;
+	p->taken = 0;
+	if (!stack || env_read(env, words, sizeof(words), stack))
+		return;
+	const uint32_t index = (uint32_t)words[PERL_STACK_INDEX / 8] + 1;
+
+	p->stack = stack;
+	p->contexts = words[PERL_STACK_CONTEXTS / 8];
+	p->previous = words[PERL_STACK_PREVIOUS / 8];
+	p->type = words[PERL_STACK_WORDS - 1] >> (b->stack_type & 4) * 8 & 0xff;
+	if (index < INDEX_MAX)
+		p->left = index;
+}
+
+/* Tries an interpreter, of which the values of PL_curstack and PL_curstackinfo must agree unless it
+ * is the `current` one. Returns whether it is one. */
+static __always_inline int perl_try(struct unwind_state *s, UNWIND_ENV env,
+				    const struct perl_block *b, uint64_t interpreter)
+{
+	struct perl_state *p = perl_state(s);
+	const uint64_t *words = s->runtime.heap;
+
+	s->runtime.heap_bytes = 0;
+	if (!interpreter || env_read(env, s->runtime.heap, PERL_INTERPRETER_WORDS * 8, interpreter))
+		return 0;
+	const uint64_t stack = words[bits_mask(b->stack >> 3, PERL_INTERPRETER_WORDS - 1)];
+
+	if (!stack || (walker_read(env, stack) !=
+			   words[bits_mask(b->values >> 3, PERL_INTERPRETER_WORDS - 1)] &&
+		       walker_read(env, b->current) != interpreter))
+		return 0;
+	p->interpreter = interpreter;
+	p->op = words[bits_mask(b->op >> 3, PERL_INTERPRETER_WORDS - 1)];
+	p->cop = words[bits_mask(b->cop >> 3, PERL_INTERPRETER_WORDS - 1)];
+	perl_enter(s, env, b, stack);
+	return 1;
+}
+
+/* Finds the interpreter of the thread, and its innermost array of contexts. */
+static __always_inline int perl_start(struct unwind_state *s, UNWIND_ENV env,
+				      const struct perl_block *b)
+{
+	struct perl_state *p = perl_state(s);
+
+	p->started = 1;
+	if (b->key_count) {
+		p->found =
+		    perl_try(s, env, b, walker_read_key(env, &b->keys[0])) ||
+		    (b->key_count > 1 && perl_try(s, env, b, walker_read_key(env, &b->keys[1])));
+	} else if (b->current) {
+		p->found = perl_try(s, env, b, walker_read(env, b->current));
+	} else {
+		p->interpreter = 0;
+		p->op = walker_read(env, b->op);
+		p->cop = walker_read(env, b->cop);
+		perl_enter(s, env, b, walker_read(env, b->stack));
+		p->found = p->stack != 0;
+	}
+	p->current_cop = p->cop;
+	return 0;
+}
+
+RUNTIME_PART(perl, start)
+
+/* Sets `sub` to the first op of the sub at `code`, `word` to its identity, and `name`, `package`
+ * and `kind` to what its frame has. Returns 0 if that cannot be read. */
+static __always_inline int perl_identify_sub(struct unwind_state *s, UNWIND_ENV env,
+					     const struct perl_block *b)
+{
+	struct perl_state *p = perl_state(s);
+	uint64_t head[2], words[PERL_SUB_WORDS], cop[3], glob;
+
+	(void)b;
+	if (env_read(env, head, sizeof(head), p->code))
+		return 0;
+	const uint32_t type = head[PERL_SV_FLAGS / 8] >> 32 & 0xff;
+
+	if ((type != PERL_TYPE_SUB && type != PERL_TYPE_FORMAT) ||
+	    env_read(env, words, sizeof(words), head[PERL_SV_BODY / 8] + PERL_SUB_FIRST))
+		return 0;
+	const int is_named = words[PERL_SUB_FLAGS] >> 32 & PERL_SUB_IS_NAMED;
+	uint64_t hek = words[PERL_SUB_NAME];
+
+	p->sub = words[PERL_SUB_START];
+	p->name = hek;
+	p->package = words[PERL_SUB_STASH];
+	p->kind = is_named ? PERL_FRAME_NAMED_SUB : PERL_FRAME_SUB;
+	if (!is_named) {
+		if (env_read(env, &glob, sizeof(glob), hek + PERL_SV_BODY))
+			return 0;
+		hek = walker_read(env, glob + PERL_GLOB_NAME);
+	}
+	if (env_read(env, cop, sizeof(cop), p->sub + PERL_OP_TYPE))
+		return 0;
+	p->word = perl_sub_identity(p->name, (uint32_t)walker_read(env, hek), cop[0] >> 32, cop[2]);
+	return 1;
+}
+
+RUNTIME_PART(perl, identify_sub)
+
+/* Sets `word` to the identity of the text at `code`. */
+static __always_inline int perl_identify_text(struct unwind_state *s, UNWIND_ENV env,
+					      const struct perl_block *b)
+{
+	struct perl_state *p = perl_state(s);
+	uint64_t words[PERL_TEXT_BYTES / 8];
+
+	(void)b;
+	p->word = env_read(env, words, sizeof(words), p->code) ? 0 : perl_text_identity(words);
+	return 1;
+}
+
+RUNTIME_PART(perl, identify_text)
+
+/* Finds what a frame of the sub at `code` has, in the method cache or in memory. Returns 0 if it
+ * cannot be read. */
+static __always_inline int perl_find_sub(struct unwind_state *s, UNWIND_ENV env,
+					 const struct perl_block *b)
+{
+	struct perl_state *p = perl_state(s);
+	struct method_cache *cache = env_method_cache(env);
+	struct method_cache_entry *entry = method_cache_find(s, cache, p->code);
+
+	if (entry && method_cache_is_trusted(s, entry)) {
+		p->word = entry->facts[0];
+		/* Addresses are multiples of 8 below 2^47. */
+		p->sub = (entry->facts[1] | (uint64_t)(entry->facts[3] & 0xfff) << 32) << 3;
+		p->name = (entry->facts[2] | (uint64_t)(entry->facts[3] >> 12 & 0xfff) << 32) << 3;
+		p->kind = entry->facts[3] >> 24;
+		if (p->kind == PERL_FRAME_NAMED_SUB)
+			p->package = walker_read(env, walker_read(env, p->code) + PERL_SUB_FIRST);
+		return 1;
+	}
+	if (!RUNTIME_CALL(perl, identify_sub, s, env, b))
+		return 0;
+	const uint32_t high = (uint32_t)(p->sub >> 35 & 0xfff) |
+			      (uint32_t)(p->name >> 35 & 0xfff) << 12 | (uint32_t)p->kind << 24;
+
+	if (entry)
+		method_cache_revalidate(s, entry,
+					entry->facts[0] == (uint32_t)p->word &&
+					    entry->facts[1] == (uint32_t)(p->sub >> 3));
+	else
+		entry = method_cache_insert(s, cache, p->code);
+	if (entry) {
+		entry->facts[0] = p->word;
+		entry->facts[1] = p->sub >> 3;
+		entry->facts[2] = p->name >> 3;
+		entry->facts[3] = high;
+	}
+	return 1;
+}
+
+RUNTIME_PART(perl, find_sub)
+
+/* Finds the identity of the text at `code`, in the method cache or in memory. */
+static __always_inline int perl_find_text(struct unwind_state *s, UNWIND_ENV env,
+					  const struct perl_block *b)
+{
+	struct perl_state *p = perl_state(s);
+	struct method_cache *cache = env_method_cache(env);
+	struct method_cache_entry *entry = method_cache_find(s, cache, p->code);
+
+	if (entry && method_cache_is_trusted(s, entry)) {
+		p->word = entry->facts[0];
+		return 1;
+	}
+	RUNTIME_CALL(perl, identify_text, s, env, b);
+	if (entry)
+		method_cache_revalidate(s, entry, entry->facts[0] == (uint32_t)p->word);
+	else
+		entry = method_cache_insert(s, cache, p->code);
+	if (entry)
+		entry->facts[0] = p->word;
+	return 1;
+}
+
+RUNTIME_PART(perl, find_text)
+
+/* Returns the line of the statement at `cop`, and sets *file to its file: a text or a glob. */
+static __always_inline uint32_t perl_statement(UNWIND_ENV env, uint64_t cop, uint64_t *file)
+{
+	uint64_t words[3];
+
+	*file = 0;
+	if (!cop || env_read(env, words, sizeof(words), cop + PERL_OP_TYPE))
+		return 0;
+	*file = words[(PERL_COP_FILE - PERL_OP_TYPE) / 8];
+	return words[0] >> 32;
+}
+
+/* Pushes a frame of the sub at `code`, which executes the statement at p->cop. Returns 0, or the
+ * reason that ends the stack. */
+static __always_inline int perl_push_sub(struct unwind_state *s, UNWIND_ENV env,
+					 const struct perl_block *b)
+{
+	struct perl_state *p = perl_state(s);
+	uint64_t words[3], file;
+
+	if (!RUNTIME_CALL(perl, find_sub, s, env, b))
+		return BH_REASON_RUNTIME;
+	words[0] =
+	    frame_word((uint32_t)p->word, (uint32_t)p->kind, perl_statement(env, p->cop, &file));
+	words[1] = p->name;
+	words[2] = p->package;
+	return p->kind == PERL_FRAME_NAMED_SUB ? push_managed(s, BH_RUNTIME_PERL, p->sub, 3, words)
+					       : push_managed(s, BH_RUNTIME_PERL, p->sub, 2, words);
+}
+
+RUNTIME_PART(perl, push_sub)
+
+/* Does the same with a frame of p->kind, which has no sub. */
+static __always_inline int perl_push_text(struct unwind_state *s, UNWIND_ENV env,
+					  const struct perl_block *b)
+{
+	struct perl_state *p = perl_state(s);
+	uint64_t file;
+	const uint32_t line = perl_statement(env, p->cop, &file);
+
+	if (b->files_are_globs)
+		file = walker_read(env, walker_read(env, file) + PERL_GLOB_NAME) + PERL_HEK_TEXT +
+		       PERL_FILE_PREFIX;
+	p->code = file;
+	RUNTIME_CALL(perl, find_text, s, env, b);
+	const uint64_t word = frame_word((uint32_t)p->word, (uint32_t)p->kind, line);
+
+	return push_managed(s, BH_RUNTIME_PERL, file, 1, &word);
+}
+
+RUNTIME_PART(perl, push_text)
+
+/* Whether the topmost context of the innermost array has no run loop at the moment, although it
+ * belongs to C code that calls it many times. */
+static __always_inline int perl_is_between_calls(const struct perl_state *p, UNWIND_ENV env,
+						 const struct perl_block *b, uint32_t type)
+{
+	if ((p->type != PERL_STACK_SORT && p->type != PERL_STACK_MULTICALL) ||
+	    ((type & PERL_CONTEXT_TYPE_MASK) != PERL_CONTEXT_NULL && !(type & PERL_CALL_MULTI)))
+		return 0;
+	return !p->op || (walker_read(env, p->op + PERL_OP_TYPE) & PERL_OP_TYPE_MASK) == b->op_sort;
+}
+
+/* Returns whether the last run loop continued what the one at s->pc had begun: between them is a
+ * place for exceptions, although C code has not caught any. */
+static __always_inline int perl_was_continued(struct unwind_state *s, UNWIND_ENV env,
+					      const struct perl_block *b)
+{
+	const struct perl_state *p = perl_state(s);
+	uint64_t jump = walker_read(env, p->interpreter + b->jump);
+
+	UNWIND_NO_UNROLL
+	for (int i = 0; i < JUMPS_MAX && jump && jump < p->loop_sp; i++)
+		jump = walker_read(env, jump + PERL_JUMP_PREVIOUS);
+	return jump >= p->loop_sp && jump < s->sp;
+}
+
+RUNTIME_PART(perl, was_continued)
+
+/* Takes one context, of which `type`, `old_cop` and `next_op` were read. Pushes its frame, and sets
+ * `ending` if the run loop has no further frames. Returns 0, or the reason that ends
+ * the stack. */
+static __always_inline int perl_take_one(struct unwind_state *s, UNWIND_ENV env,
+					 const struct perl_block *b)
+{
+	struct perl_state *p = perl_state(s);
+	const uint32_t kind = p->context_type & PERL_CONTEXT_TYPE_MASK;
+	const int is_innermost = p->started == 1;
+	int end = 0;
+
+	p->started = 2;
+	if (is_innermost && perl_is_between_calls(p, env, b, p->context_type)) {
+		p->cop = p->old_cop;
+		p->left = 0;
+		return 0;
+	}
+	if (kind == PERL_CONTEXT_SUB || kind == PERL_CONTEXT_FORMAT) {
+		if (kind == PERL_CONTEXT_FORMAT || !(p->context_type & PERL_CALL_REGEXP))
+			end = RUNTIME_CALL(perl, push_sub, s, env, b);
+		/* C code enters the sub, and has not started a run loop for it. */
+		const int is_entered = is_innermost && p->op < s->sp &&
+				       s->sp - p->op < CALL_OP_BYTES_MAX &&
+				       p->old_cop == p->current_cop;
+		if (!p->next_op && !is_entered)
+			p->ending = ENDING_WITH_EVAL;
+	} else if (kind == PERL_CONTEXT_EVAL && !(p->context_type & PERL_EVAL_TRY)) {
+		p->kind = p->context_type & (PERL_EVAL_STRING | PERL_EVAL_BLOCK)
+			      ? PERL_FRAME_EVAL
+			      : PERL_FRAME_REQUIRE;
+		end = RUNTIME_CALL(perl, push_text, s, env, b);
+	} else if (kind == PERL_CONTEXT_NULL && p->type == PERL_STACK_SORT) {
+		p->kind = PERL_FRAME_SORT;
+		end = RUNTIME_CALL(perl, push_text, s, env, b);
+		p->ending = ENDED;
+	} else {
+		return 0;
+	}
+	p->cop = p->old_cop;
+	p->taken = 1;
+	return end;
+}
+
+RUNTIME_PART(perl, take_one)
+
+/* Takes contexts for the run loop at s->pc, up to the last one that belongs to it. Returns
+ * UNWIND_CONTINUE, or the reason that ends the stack. Sets goes_on if there may be more. */
+static __always_inline int perl_take(struct unwind_state *s, UNWIND_ENV env,
+				     const struct perl_block *b)
+{
+	struct perl_state *p = perl_state(s);
+
+	p->goes_on = 0;
+	UNWIND_NO_UNROLL
+	for (int i = 0; i < CONTEXTS_PER_CALL; i++) {
+		if (p->ending == ENDED || (!p->left && p->ending))
+			return UNWIND_CONTINUE;
+		if (!p->left && !p->previous) {
+			p->stack = 0;
+			p->kind = PERL_FRAME_MAIN;
+			const int end = RUNTIME_CALL(perl, push_text, s, env, b);
+			return end ? end : UNWIND_CONTINUE;
+		}
+		if (!p->left) {
+			if (p->taken)
+				return UNWIND_CONTINUE;
+			perl_enter(s, env, b, p->previous);
+			if (!p->stack)
+				return BH_REASON_RUNTIME;
+			continue;
+		}
+		const uint64_t context = p->contexts + (p->left - 1) * b->context_bytes;
+
+		if (managed_copy_heap(s, env, context, b->context_bytes, CONTEXT_BYTES_MAX) !=
+		    UNWIND_CONTINUE)
+			return BH_REASON_RUNTIME;
+		p->context_type = (uint32_t)managed_heap_word(s, context);
+		p->old_cop = managed_heap_word(s, context + PERL_CONTEXT_OLD_COP);
+		p->next_op = managed_heap_word(s, context + PERL_CONTEXT_RETURN);
+		p->code = managed_heap_word(s, context + b->context_sub);
+		if (p->ending) {
+			/* The eval of C code that has called. */
+			p->ending = ENDED;
+			if ((p->context_type & PERL_CONTEXT_TYPE_MASK) != PERL_CONTEXT_EVAL ||
+			    p->next_op)
+				return UNWIND_CONTINUE;
+			p->caught = 1;
+		}
+		p->left--;
+		const int end = RUNTIME_CALL(perl, take_one, s, env, b);
+		if (end)
+			return end;
+	}
+	p->goes_on = 1;
+	return UNWIND_CONTINUE;
+}
+
+static __always_inline int perl_walk(struct unwind_state *s, UNWIND_ENV env,
+				     const struct perl_block *b)
+{
+	struct perl_state *p = perl_state(s);
+
+	s->runtime.verdict = WALKER_REPLACED;
+	if (!p->started) {
+		RUNTIME_CALL(perl, start, s, env, b);
+		if (p->found && s->registers_known && !p->op) {
+			/* The run loop has ended, and is about to return. */
+			p->caught = 1;
+			p->loop_sp = s->sp;
+			return UNWIND_CONTINUE;
+		}
+	}
+	if (!p->found) {
+		s->runtime.verdict = WALKER_NOT_MINE;
+		return UNWIND_CONTINUE;
+	}
+	if (!p->goes_on) {
+		const int is_continued =
+		    p->loop_sp && !p->caught && RUNTIME_CALL(perl, was_continued, s, env, b);
+
+		p->loop_sp = s->sp;
+		if (is_continued)
+			return UNWIND_CONTINUE;
+		p->taken = 0;
+		p->ending = 0;
+		p->caught = 0;
+	}
+	if (!p->stack)
+		return UNWIND_CONTINUE;
+	const int end = perl_take(s, env, b);
+
+	if (end == UNWIND_CONTINUE && p->goes_on)
+		s->runtime.verdict = WALKER_CALL_AGAIN;
+	return end;
+}
+
+RUNTIME_WALKER(perl, BH_RUNTIME_PERL)
+
+/* --- copies for names --- */
+
+static __always_inline void perl_copy_glob(UNWIND_ENV env, struct perl_copied_glob *to,
+					   uint64_t glob)
+{
+	walker_copy_part(env, &to->head_part, to->head, sizeof(to->head), glob, sizeof(to->head));
+	walker_copy_part(env, &to->body_part, to->body, sizeof(to->body), to->head[0],
+			 to->head_part.bytes ? sizeof(to->body) : 0);
+}
+
+/* Copies as much of a text as there is up to the end of its page. */
+static __always_inline void perl_copy_text(UNWIND_ENV env, struct bh_memory_part *part, void *to,
+					   uint32_t room, uint64_t address)
+{
+	uint64_t bytes = 4096 - (address & 4095);
+
+	walker_copy_part(env, part, to, room, address, room);
+	if (!part->bytes)
+		walker_copy_part(env, part, to, room, address, bytes);
+}
+
+/* Copies the name of the package `stash`. */
+static __always_inline void perl_copy_package(UNWIND_ENV env, const struct perl_block *b,
+					      struct perl_copy *copy, uint64_t stash)
+{
+	walker_copy_part(env, &copy->stash_part, copy->stash, sizeof(copy->stash), stash,
+			 sizeof(copy->stash));
+	walker_copy_part(env, &copy->stash_body_part, copy->stash_body, sizeof(copy->stash_body),
+			 copy->stash[0], copy->stash_part.bytes ? sizeof(copy->stash_body) : 0);
+	const uint64_t aux = b->aux_in_array
+				 ? copy->stash[2] + (copy->stash_body[PERL_STASH_MOST / 8] + 1) * 8
+				 : copy->stash[0] + PERL_STASH_AUX;
+
+	walker_copy_part(env, &copy->aux_part, copy->aux, sizeof(copy->aux), aux,
+			 copy->stash_body_part.bytes ? sizeof(copy->aux) : 0);
+	uint64_t name = copy->aux_part.bytes ? copy->aux[PERL_AUX_NAME / 8] : 0;
+
+	walker_copy_part(env, &copy->first_name_part, copy->first_name, sizeof(copy->first_name),
+			 name, sizeof(copy->first_name));
+	if (copy->aux[PERL_AUX_NAME_COUNT / 8] >> 32)
+		name = copy->first_name[0];
+	perl_copy_text(env, &copy->package_part, copy->package, sizeof(copy->package), name);
+}
+
+/* Copies what the name of the new code needs, for the frame in the struct bh_memory_copy at the
+ * start of s->runtime.heap. Returns the size of all. */
+static __always_inline int perl_copy_code(struct unwind_state *s, UNWIND_ENV env,
+					  const struct perl_block *b)
+{
+	struct perl_copy *copy = (void *)s->runtime.heap;
+	const uint64_t address = copy->start.frame & BH_ADDRESS_MASK;
+	const uint32_t kind = frame_word_kind(copy->start.word);
+	const int has_sub = kind == PERL_FRAME_SUB || kind == PERL_FRAME_NAMED_SUB;
+	uint64_t name = copy->start.more[0], package = copy->start.more[1], file = address;
+
+	s->runtime.heap_bytes = 0;
+	walker_copy_part(env, &copy->cop_part, copy->cop, sizeof(copy->cop), address,
+			 has_sub ? sizeof(copy->cop) : 0);
+	perl_copy_glob(env, &copy->glob, kind == PERL_FRAME_SUB ? name : 0);
+	if (kind == PERL_FRAME_SUB && copy->glob.body_part.bytes) {
+		name = copy->glob.body[PERL_GLOB_NAME / 8];
+		package = copy->glob.body[PERL_GLOB_STASH / 8];
+	}
+	perl_copy_text(env, &copy->name_part, copy->name, sizeof(copy->name), has_sub ? name : 0);
+	perl_copy_package(env, b, copy, has_sub ? package : 0);
+	if (has_sub)
+		file = copy->cop_part.bytes ? copy->cop[PERL_COP_FILE / 8] : 0;
+	perl_copy_glob(env, &copy->file_glob, has_sub && b->files_are_globs ? file : 0);
+	if (copy->file_glob.body_part.bytes)
+		file = copy->file_glob.body[PERL_GLOB_NAME / 8];
+	perl_copy_text(env, &copy->file_part, copy->file, sizeof(copy->file), file);
+	return sizeof(*copy);
+}
+
+RUNTIME_PART(perl, copy_code)
+
+#define RUNTIME_COPY walker_perl_copy_code

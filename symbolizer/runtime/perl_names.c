@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names Perl frames from what is in the process's memory.
+ *
+ * How this works: a frame of a sub has the address of its first op, which is mostly the statement
+ * (COP) with the file and the first line, and the glob by which it was defined, with name and
+ * package. Frames without a sub have the address of the name of their file. The names are read
+ * later, when the code may have been freed. So the identity (perl_sub_identity(),
+ * perl_text_identity()) is computed from memory again, before and after the names are read; if it
+ * is another one, the frame is reported as stale (-ESTALE). Then the caller may try again with the
+ * copy that the kernel side made when the code was sampled for the first time (perl_copy_code() in
+ * bpf/runtime/perl.bpf.c).
+ *
+ * Names are those of `caller`: Package::name, "(eval)" for both kinds of eval. A sub without a name
+ * has the place of its definition in addition, since all of them are called __ANON__. Perl gives
+ * the texts that it evaluates numbers, "(eval 17)"; they are left out, because a program may
+ * evaluate millions.
+ *
+ * Example: words are the op 0x55d0c0, identity << 32 | 12, the glob 0x55e2f8. The glob has the name
+ * "total" and the stash "Cart", the COP at 0x55d0c0 line 10 of "/srv/Cart.pm". The frame is
+ * Cart::total at /srv/Cart.pm:12, which starts at line 10.
+ */
+#include "symbolizer/runtime/perl_names.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbolizer/runtime/limits.h"
+
+enum {
+	TEXT_BYTES = PERL_NAME_BYTES_MAX + 1,
+	ANONYMOUS_BYTES = 2 * TEXT_BYTES + 32, /* a name with file and line */
+};
+
+/* A sub or a file, as it was read while it had this identity. */
+struct entry {
+	uint64_t address; /* 0: the entry is free */
+	uint32_t identity;
+	uint32_t first_line;
+	size_t bytes;
+	char *function; /* NULL for a file */
+	char *file;
+};
+
+struct perl_names {
+	struct entry entries[PERL_NAMES_MAX];
+	size_t bytes;
+};
+
+struct perl_names *perl_names_new(void)
+{
+	return calloc(1, sizeof(struct perl_names));
+}
+
+static void entry_clear(struct perl_names *names, struct entry *entry)
+{
+	names->bytes -= entry->bytes;
+	free(entry->function);
+	free(entry->file);
+	*entry = (struct entry){0};
+}
+
+void perl_names_drop(struct perl_names *names)
+{
+	for (int i = 0; i < PERL_NAMES_MAX; i++)
+		entry_clear(names, &names->entries[i]);
+}
+
+void perl_names_free(struct perl_names *names)
+{
+	if (names)
+		perl_names_drop(names);
+	free(names);
+}
+
+size_t perl_names_bytes(const struct perl_names *names)
+{
+	return names->bytes;
+}
+
+/* --- reading --- */
+
+/* Reads a HEK. Of a longer text than PERL_NAME_BYTES_MAX the start is kept. Returns its length, or
+ * an error of memory_read(). */
+static ssize_t read_hek(struct memory *memory, uint64_t hek, char text[static TEXT_BYTES])
+{
+	uint32_t length = 0;
+	int r = memory_read_u32(memory, hek + PERL_HEK_LENGTH, &length);
+
+	if (!r && length > INT32_MAX)
+		return -ESTALE;
+	if (length > PERL_NAME_BYTES_MAX)
+		length = PERL_NAME_BYTES_MAX;
+	if (!r)
+		r = memory_read(memory, hek + PERL_HEK_TEXT, text, length);
+	text[r ? 0 : length] = 0;
+	return r ? r : (ssize_t)length;
+}
+
+/* Reads the name of a package. Returns 0; -ESTALE: it is no stash; or an error of memory_read(). */
+static int read_package(const struct perl_image *image, struct memory *memory, uint64_t stash,
+			char text[static TEXT_BYTES])
+{
+	uint64_t head[3], body[4], aux[PERL_AUX_BYTES / 8];
+	int r = memory_read(memory, stash, head, sizeof(head));
+
+	if (r)
+		return r;
+	if ((head[PERL_SV_FLAGS / 8] >> 32 & 0xff) != PERL_TYPE_STASH)
+		return -ESTALE;
+	r = memory_read(memory, head[PERL_SV_BODY], body, sizeof(body));
+	if (r)
+		return r;
+	const uint64_t at = image->offsets->version < PERL_AUX_IN_BODY_SINCE
+				? head[PERL_SV_POINTER / 8] + (body[PERL_STASH_MOST / 8] + 1) * 8
+				: head[PERL_SV_BODY] + PERL_STASH_AUX;
+	r = memory_read(memory, at, aux, sizeof(aux));
+	uint64_t name = r ? 0 : aux[PERL_AUX_NAME / 8];
+	if (!r && aux[PERL_AUX_NAME_COUNT / 8] >> 32)
+		r = memory_read_u64(memory, name, &name);
+	if (!r && !name)
+		return -ESTALE;
+	return r ? r : (int)(read_hek(memory, name, text) < 0 ? -ESTALE : 0);
+}
+
+/* Reads the text of a file's name, without the number of an evaluated text. */
+static int read_file(struct memory *memory, uint64_t address, char text[static TEXT_BYTES])
+{
+	static const char evaluated[] = "(eval ";
+	const ssize_t n = memory_read_string(memory, address, text, TEXT_BYTES);
+
+	if (n < 0)
+		return (int)n;
+	if (!strncmp(text, evaluated, sizeof(evaluated) - 1))
+		memcpy(text, "(eval)", sizeof("(eval)"));
+	return 0;
+}
+
+/* What identifies a sub in memory. */
+struct sub {
+	uint64_t name, package; /* a HEK, a stash */
+	uint64_t file;		/* a text or a glob; 0: its first op is no statement */
+	uint32_t first_line;
+	uint32_t identity;
+};
+
+/* Reads what identifies the sub of a frame. Returns 0 or an error of memory_read(). */
+static int read_sub(const struct perl_image *image, struct memory *memory, const uint64_t *words,
+		    struct sub *sub)
+{
+	const uint64_t start = words[0] & BH_ADDRESS_MASK;
+	uint64_t cop[3], glob, body[2];
+	uint32_t hash = 0;
+	int r = memory_read(memory, start + PERL_OP_TYPE, cop, sizeof(cop));
+
+	sub->name = words[2];
+	sub->package = words[3];
+	if (!r && frame_word_kind(words[1]) == PERL_FRAME_SUB) {
+		r = memory_read_u64(memory, words[2] + PERL_SV_BODY, &glob);
+		if (!r)
+			r = memory_read(memory, glob + PERL_GLOB_NAME, body, sizeof(body));
+		sub->name = r ? 0 : body[0];
+		sub->package = r ? 0 : body[1];
+	}
+	if (!r)
+		r = memory_read_u32(memory, sub->name, &hash);
+	if (r)
+		return r;
+	const uint32_t type = cop[0] & PERL_OP_TYPE_MASK;
+	const bool is_statement =
+	    type == image->offsets->op_nextstate || type == image->offsets->op_dbstate;
+	sub->identity = perl_sub_identity(words[2], hash, (uint32_t)(cop[0] >> 32), cop[2]);
+	sub->file = is_statement ? cop[2] : 0;
+	sub->first_line = is_statement ? (uint32_t)(cop[0] >> 32) : 0;
+	return 0;
+}
+
+/* Reads the names of a sub. Returns 0 or an error of memory_read(). */
+static int read_names(const struct perl_image *image, struct memory *memory, const struct sub *sub,
+		      char function[static ANONYMOUS_BYTES], char file[static TEXT_BYTES])
+{
+	char name[TEXT_BYTES], package[TEXT_BYTES];
+	uint64_t text = sub->file, glob;
+	int r = (int)read_hek(memory, sub->name, name);
+
+	if (r >= 0)
+		r = read_package(image, memory, sub->package, package);
+	if (!r && text && !image->key) {
+		r = memory_read_u64(memory, text + PERL_SV_BODY, &glob);
+		if (!r)
+			r = memory_read_u64(memory, glob + PERL_GLOB_NAME, &text);
+		text += PERL_HEK_TEXT + PERL_FILE_PREFIX;
+	}
+	*file = 0;
+	if (!r && text)
+		r = read_file(memory, text, file);
+	if (r < 0)
+		return r;
+	const bool is_anonymous = !strcmp(name, "__ANON__") && *file;
+	if (is_anonymous)
+		snprintf(function, ANONYMOUS_BYTES, "%s::%s[%s:%u]", package, name, file,
+			 sub->first_line);
+	else
+		snprintf(function, ANONYMOUS_BYTES, "%s::%s", package, name);
+	return 0;
+}
+
+static int keep(struct perl_names *names, struct entry *entry, const uint64_t *words,
+		const char *function, const char *file)
+{
+	entry_clear(names, entry);
+	entry->file = strdup(file);
+	entry->function = function ? strdup(function) : NULL;
+	entry->bytes = strlen(file) + 1 + (function ? strlen(function) + 1 : 0);
+	names->bytes += entry->bytes;
+	if (!entry->file || (function && !entry->function)) {
+		entry_clear(names, entry);
+		return -ENOMEM;
+	}
+	entry->address = words[0] & BH_ADDRESS_MASK;
+	entry->identity = frame_word_identity(words[1]);
+	return 0;
+}
+
+/* Reads the sub of a frame into an entry. */
+static int entry_read_sub(struct perl_names *names, struct entry *entry,
+			  const struct perl_image *image, struct memory *memory,
+			  const uint64_t *words)
+{
+	char function[ANONYMOUS_BYTES], file[TEXT_BYTES];
+	const uint32_t identity = frame_word_identity(words[1]);
+	struct sub sub, again;
+
+	int r = read_sub(image, memory, words, &sub);
+	if (!r && sub.identity != identity)
+		r = -ESTALE;
+	if (!r)
+		r = read_names(image, memory, &sub, function, file);
+	if (!r)
+		r = read_sub(image, memory, words, &again);
+	if (!r && again.identity != identity)
+		r = -ESTALE;
+	if (!r)
+		r = keep(names, entry, words, function, file);
+	if (!r)
+		entry->first_line = sub.first_line;
+	return r;
+}
+
+/* Reads the name of a frame's file into an entry. */
+static int entry_read_file(struct perl_names *names, struct entry *entry, struct memory *memory,
+			   const uint64_t *words)
+{
+	const uint64_t address = words[0] & BH_ADDRESS_MASK;
+	uint64_t start[PERL_TEXT_BYTES / 8];
+	char file[TEXT_BYTES];
+	int r = read_file(memory, address, file);
+
+	if (r < 0)
+		return r;
+	/* Near to the end of a mapping the walker could not read as much, and had no identity. */
+	r = memory_read(memory, address, start, sizeof(start));
+	if ((r ? 0 : perl_text_identity(start)) != frame_word_identity(words[1]))
+		return -ESTALE;
+	return keep(names, entry, words, NULL, file);
+}
+
+int perl_names_find(struct perl_names *names, const struct perl_image *image, struct memory *memory,
+		    const uint64_t *words, struct named_frames *frames)
+{
+	static const char *const functions[] = {
+	    [PERL_FRAME_EVAL] = "(eval)",
+	    [PERL_FRAME_SORT] = "(sort)",
+	    [PERL_FRAME_MAIN] = "(main)",
+	};
+	static const unsigned int lengths[] = {
+	    [PERL_FRAME_SUB] = 3,     [PERL_FRAME_NAMED_SUB] = 4, [PERL_FRAME_EVAL] = 2,
+	    [PERL_FRAME_REQUIRE] = 2, [PERL_FRAME_SORT] = 2,	  [PERL_FRAME_MAIN] = 2,
+	};
+	const uint32_t kind = frame_word_kind(words[1]);
+	const uint64_t address = words[0] & BH_ADDRESS_MASK;
+	const uint32_t identity = frame_word_identity(words[1]);
+	const bool is_sub = kind == PERL_FRAME_SUB || kind == PERL_FRAME_NAMED_SUB;
+
+	if (kind > PERL_FRAME_MAIN || bh_frame_words(words[0]) != lengths[kind])
+		return -ESTALE;
+	struct entry *entry = &names->entries[(address >> 3 ^ identity) % PERL_NAMES_MAX];
+	if (!address || entry->address != address || entry->identity != identity ||
+	    is_sub != (entry->function != NULL)) {
+		const int r = is_sub ? entry_read_sub(names, entry, image, memory, words)
+				     : entry_read_file(names, entry, memory, words);
+		if (r < 0)
+			return r;
+	}
+	frames->count = 1;
+	frames->frames[0] = (struct named_frame){
+	    .function = is_sub ? named_frames_keep(frames, entry->function, strlen(entry->function))
+			: kind == PERL_FRAME_REQUIRE
+			    ? named_frames_format(frames, "require %s", entry->file)
+			    : functions[kind],
+	    .file = named_frames_keep(frames, entry->file, strlen(entry->file)),
+	    .line = frame_word_position(words[1]),
+	    .start_line = is_sub ? entry->first_line : 0};
+	return 0;
+}
