@@ -12,6 +12,8 @@
  * - A call has the op that follows it. C code has none, so such a call is the last one of its run
  *   loop. If C code catches exceptions, the next context is its eval, which has no op either.
  * - A run loop does not share an array with those outside of it if C code has begun one.
+ * - The last call in the block of a sort, or in a regular expression, has no such op either, but
+ *   its context is followed by that of the block.
  * - The block of a sort has a context of its own, and a sub that is called many times by C code, as
  *   by List::Util::first, keeps its context between the calls (MULTICALL). Whether one of these
  *   runs is seen from PL_op: it is NULL between two calls, and `sort` before the first one.
@@ -141,15 +143,40 @@ static __always_inline int perl_start(struct unwind_state *s, UNWIND_ENV env,
 
 RUNTIME_PART(perl, start)
 
+/* Sets `word` to the hash of the name of the package. */
+static __always_inline int perl_hash_package(struct unwind_state *s, UNWIND_ENV env,
+					     const struct perl_block *b)
+{
+	struct perl_state *p = perl_state(s);
+	uint64_t stash[3], aux[PERL_AUX_BYTES / 8];
+
+	p->word = 0;
+	if (env_read(env, stash, sizeof(stash), p->package))
+		return 0;
+	const uint64_t body = stash[PERL_SV_BODY];
+	const uint64_t at = b->aux_in_array ? stash[PERL_SV_POINTER / 8] +
+						  (walker_read(env, body + PERL_STASH_MOST) + 1) * 8
+					    : body + PERL_STASH_AUX;
+
+	if (env_read(env, aux, sizeof(aux), at))
+		return 0;
+	uint64_t name = aux[PERL_AUX_NAME / 8];
+	if (aux[PERL_AUX_NAME_COUNT / 8] >> 32)
+		name = walker_read(env, name);
+	p->word = (uint32_t)walker_read(env, name);
+	return 0;
+}
+
+RUNTIME_PART(perl, hash_package)
+
 /* Sets `sub` to the first op of the sub at `code`, `word` to its identity, and `name`, `package`
  * and `kind` to what its frame has. Returns 0 if that cannot be read. */
 static __always_inline int perl_identify_sub(struct unwind_state *s, UNWIND_ENV env,
 					     const struct perl_block *b)
 {
 	struct perl_state *p = perl_state(s);
-	uint64_t head[2], words[PERL_SUB_WORDS], cop[3], glob;
+	uint64_t head[2], words[PERL_SUB_WORDS], cop[3], glob[2];
 
-	(void)b;
 	if (env_read(env, head, sizeof(head), p->code))
 		return 0;
 	const uint32_t type = head[PERL_SV_FLAGS / 8] >> 32 & 0xff;
@@ -157,21 +184,22 @@ static __always_inline int perl_identify_sub(struct unwind_state *s, UNWIND_ENV 
 	if ((type != PERL_TYPE_SUB && type != PERL_TYPE_FORMAT) ||
 	    env_read(env, words, sizeof(words), head[PERL_SV_BODY / 8] + PERL_SUB_FIRST))
 		return 0;
-	const int is_named = words[PERL_SUB_FLAGS] >> 32 & PERL_SUB_IS_NAMED;
-	uint64_t hek = words[PERL_SUB_NAME];
-
 	p->sub = words[PERL_SUB_START];
-	p->name = hek;
+	p->name = glob[0] = words[PERL_SUB_NAME];
 	p->package = words[PERL_SUB_STASH];
-	p->kind = is_named ? PERL_FRAME_NAMED_SUB : PERL_FRAME_SUB;
-	if (!is_named) {
-		if (env_read(env, &glob, sizeof(glob), hek + PERL_SV_BODY))
+	p->kind =
+	    words[PERL_SUB_FLAGS] >> 32 & PERL_SUB_IS_NAMED ? PERL_FRAME_NAMED_SUB : PERL_FRAME_SUB;
+	if (p->kind == PERL_FRAME_SUB) {
+		if (env_read(env, glob, sizeof(glob),
+			     walker_read(env, p->name + PERL_SV_BODY) + PERL_GLOB_NAME))
 			return 0;
-		hek = walker_read(env, glob + PERL_GLOB_NAME);
+		p->package = glob[1];
 	}
 	if (env_read(env, cop, sizeof(cop), p->sub + PERL_OP_TYPE))
 		return 0;
-	p->word = perl_sub_identity(p->name, (uint32_t)walker_read(env, hek), cop[0] >> 32, cop[2]);
+	RUNTIME_CALL(perl, hash_package, s, env, b);
+	p->word = perl_sub_identity(p->name, (uint32_t)walker_read(env, glob[0]), (uint32_t)p->word,
+				    cop[0] >> 32, cop[2]);
 	return 1;
 }
 
@@ -352,14 +380,22 @@ static __always_inline int perl_take_one(struct unwind_state *s, UNWIND_ENV env,
 		p->left = 0;
 		return 0;
 	}
+	/* In call_sv(): PL_op leads to its C frame, and PL_curcop is still that of the caller. */
+	const int is_entered = !p->next_op && p->old_cop == p->current_cop;
+
+	if (is_innermost && !is_entered && p->op - s->sp < CALL_OP_BYTES_MAX) {
+		/* From 5.38 on, the run loop itself begins the call. */
+		p->left++;
+		p->ending = ENDED;
+		p->caught = 1;
+		return 0;
+	}
 	if (kind == PERL_CONTEXT_SUB || kind == PERL_CONTEXT_FORMAT) {
 		if (kind == PERL_CONTEXT_FORMAT || !(p->context_type & PERL_CALL_REGEXP))
 			end = RUNTIME_CALL(perl, push_sub, s, env, b);
-		/* C code enters the sub, and has not started a run loop for it. */
-		const int is_entered = is_innermost && p->op < s->sp &&
-				       s->sp - p->op < CALL_OP_BYTES_MAX &&
-				       p->old_cop == p->current_cop;
-		if (!p->next_op && !is_entered)
+		/* Up to 5.36, C code begins the call before it starts a run loop. */
+		if (!p->next_op && !p->ending &&
+		    !(is_innermost && is_entered && s->sp - p->op < CALL_OP_BYTES_MAX))
 			p->ending = ENDING_WITH_EVAL;
 	} else if (kind == PERL_CONTEXT_EVAL && !(p->context_type & PERL_EVAL_TRY)) {
 		p->kind = p->context_type & (PERL_EVAL_STRING | PERL_EVAL_BLOCK)
@@ -379,6 +415,20 @@ static __always_inline int perl_take_one(struct unwind_state *s, UNWIND_ENV env,
 }
 
 RUNTIME_PART(perl, take_one)
+
+/* After a call without a following op: returns whether the context further out belongs to the same
+ * run loop nevertheless. */
+static __always_inline int perl_is_same_loop(struct perl_state *p)
+{
+	const uint32_t kind = p->context_type & PERL_CONTEXT_TYPE_MASK;
+
+	p->ending = ENDED;
+	/* The eval of the C code that has called. */
+	p->caught = kind == PERL_CONTEXT_EVAL && !p->next_op;
+	/* What the block of a sort, or code in a regular expression, calls last. */
+	return p->caught || (kind == PERL_CONTEXT_NULL && p->type == PERL_STACK_SORT) ||
+	       (kind == PERL_CONTEXT_SUB && (p->context_type & PERL_CALL_REGEXP));
+}
 
 /* Takes contexts for the run loop at s->pc, up to the last one that belongs to it. Returns
  * UNWIND_CONTINUE, or the reason that ends the stack. Sets goes_on if there may be more. */
@@ -415,14 +465,8 @@ static __always_inline int perl_take(struct unwind_state *s, UNWIND_ENV env,
 		p->old_cop = managed_heap_word(s, context + PERL_CONTEXT_OLD_COP);
 		p->next_op = managed_heap_word(s, context + PERL_CONTEXT_RETURN);
 		p->code = managed_heap_word(s, context + b->context_sub);
-		if (p->ending) {
-			/* The eval of C code that has called. */
-			p->ending = ENDED;
-			if ((p->context_type & PERL_CONTEXT_TYPE_MASK) != PERL_CONTEXT_EVAL ||
-			    p->next_op)
-				return UNWIND_CONTINUE;
-			p->caught = 1;
-		}
+		if (p->ending && !perl_is_same_loop(p))
+			return UNWIND_CONTINUE;
 		p->left--;
 		const int end = RUNTIME_CALL(perl, take_one, s, env, b);
 		if (end)

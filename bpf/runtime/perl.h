@@ -117,13 +117,14 @@ enum perl_frame {
 	PERL_FRAME_MAIN, /* the program */
 };
 
-/* Returns what distinguishes a sub from another one whose first op is at the same address later:
- * a hash of the glob or HEK with its name, the hash of the name's text, and the statement at the
- * first op: its line, and its file if that is there (`file`). */
-static inline uint32_t perl_sub_identity(uint64_t name, uint32_t name_hash, uint32_t line,
-					 uint64_t file)
+/* Returns what distinguishes a sub from another one whose first op is at the same address later: a
+ * hash of the texts of its name and package, of the glob or HEK with the name, and of the statement
+ * at the first op: its line, and its file if that is there (`file`). */
+static inline uint32_t perl_sub_identity(uint64_t name, uint32_t name_hash, uint32_t package_hash,
+					 uint32_t line, uint64_t file)
 {
-	return frame_word_hash(name, (uint64_t)line << 32 | name_hash, file);
+	return frame_word_hash(name, (uint64_t)package_hash << 32 | name_hash,
+			       file ^ (uint64_t)line << 32);
 }
 
 /* Returns a hash of the text of a file's name: of the words up to the one with the NUL, at most

@@ -2,7 +2,7 @@
 /*
  * Recognises Perl's file, and determines the version and its structure offsets.
  *
- * How this works: a file is Perl if it exports Perl_runops_standard and PL_interp_size, whatever
+ * How this works: a file is Perl if it exports Perl_runops_standard and PL_version, whatever
  * its name. Three bytes that it exports are its version. The offsets are in a table in this file.
  * Builds differ in where the interpreter is: with threads each thread has one under the key
  * PL_thr_key; with -Dusemultiplicity there is one, at PL_curinterp; otherwise its fields are
@@ -130,7 +130,7 @@ static bool may_be(const struct runtime_file *file)
 
 	if (!file->symbols.dynamic_symbols && strncmp(name ? name + 1 : file->path, "perl", 4) != 0)
 		return false;
-	return find(file, "Perl_runops_standard", &vaddr) && find(file, "PL_interp_size", &vaddr);
+	return find(file, "Perl_runops_standard", &vaddr) && find(file, "PL_version", &vaddr);
 }
 
 int perl_file_recognise(const struct runtime_file *file, void **image,

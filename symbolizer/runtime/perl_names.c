@@ -99,30 +99,29 @@ static ssize_t read_hek(struct memory *memory, uint64_t hek, char text[static TE
 	return r ? r : (ssize_t)length;
 }
 
-/* Reads the name of a package. Returns 0; -ESTALE: it is no stash; or an error of memory_read(). */
-static int read_package(const struct perl_image *image, struct memory *memory, uint64_t stash,
-			char text[static TEXT_BYTES])
+/* Finds the HEK with the name of a package. Returns 0; -ESTALE: it is no stash; or an error of
+ * memory_read(). */
+static int find_package(const struct perl_image *image, struct memory *memory, uint64_t stash,
+			uint64_t *hek)
 {
-	uint64_t head[3], body[4], aux[PERL_AUX_BYTES / 8];
+	uint64_t head[3], most = 0, aux[PERL_AUX_BYTES / 8];
 	int r = memory_read(memory, stash, head, sizeof(head));
 
+	if (!r && (head[PERL_SV_FLAGS / 8] >> 32 & 0xff) != PERL_TYPE_STASH)
+		r = -ESTALE;
 	if (r)
 		return r;
-	if ((head[PERL_SV_FLAGS / 8] >> 32 & 0xff) != PERL_TYPE_STASH)
-		return -ESTALE;
-	r = memory_read(memory, head[PERL_SV_BODY], body, sizeof(body));
-	if (r)
-		return r;
-	const uint64_t at = image->offsets->version < PERL_AUX_IN_BODY_SINCE
-				? head[PERL_SV_POINTER / 8] + (body[PERL_STASH_MOST / 8] + 1) * 8
-				: head[PERL_SV_BODY] + PERL_STASH_AUX;
-	r = memory_read(memory, at, aux, sizeof(aux));
-	uint64_t name = r ? 0 : aux[PERL_AUX_NAME / 8];
+	uint64_t at = head[PERL_SV_BODY] + PERL_STASH_AUX;
+	if (image->offsets->version < PERL_AUX_IN_BODY_SINCE) {
+		r = memory_read_u64(memory, head[PERL_SV_BODY] + PERL_STASH_MOST, &most);
+		at = head[PERL_SV_POINTER / 8] + (most + 1) * 8;
+	}
+	if (!r)
+		r = memory_read(memory, at, aux, sizeof(aux));
+	*hek = r ? 0 : aux[PERL_AUX_NAME / 8];
 	if (!r && aux[PERL_AUX_NAME_COUNT / 8] >> 32)
-		r = memory_read_u64(memory, name, &name);
-	if (!r && !name)
-		return -ESTALE;
-	return r ? r : (int)(read_hek(memory, name, text) < 0 ? -ESTALE : 0);
+		r = memory_read_u64(memory, *hek, hek);
+	return r ? r : *hek ? 0 : -ESTALE;
 }
 
 /* Reads the text of a file's name, without the number of an evaluated text. */
@@ -140,7 +139,7 @@ static int read_file(struct memory *memory, uint64_t address, char text[static T
 
 /* What identifies a sub in memory. */
 struct sub {
-	uint64_t name, package; /* a HEK, a stash */
+	uint64_t name, package; /* HEKs */
 	uint64_t file;		/* a text or a glob; 0: its first op is no statement */
 	uint32_t first_line;
 	uint32_t identity;
@@ -151,27 +150,29 @@ static int read_sub(const struct perl_image *image, struct memory *memory, const
 		    struct sub *sub)
 {
 	const uint64_t start = words[0] & BH_ADDRESS_MASK;
-	uint64_t cop[3], glob, body[2];
-	uint32_t hash = 0;
+	uint64_t cop[3], glob, body[2] = {words[2], words[3]};
+	uint32_t name_hash = 0, package_hash = 0;
 	int r = memory_read(memory, start + PERL_OP_TYPE, cop, sizeof(cop));
 
-	sub->name = words[2];
-	sub->package = words[3];
 	if (!r && frame_word_kind(words[1]) == PERL_FRAME_SUB) {
 		r = memory_read_u64(memory, words[2] + PERL_SV_BODY, &glob);
 		if (!r)
 			r = memory_read(memory, glob + PERL_GLOB_NAME, body, sizeof(body));
-		sub->name = r ? 0 : body[0];
-		sub->package = r ? 0 : body[1];
 	}
+	sub->name = body[0];
 	if (!r)
-		r = memory_read_u32(memory, sub->name, &hash);
+		r = memory_read_u32(memory, sub->name, &name_hash);
+	if (!r)
+		r = find_package(image, memory, body[1], &sub->package);
+	if (!r)
+		r = memory_read_u32(memory, sub->package, &package_hash);
 	if (r)
 		return r;
 	const uint32_t type = cop[0] & PERL_OP_TYPE_MASK;
 	const bool is_statement =
 	    type == image->offsets->op_nextstate || type == image->offsets->op_dbstate;
-	sub->identity = perl_sub_identity(words[2], hash, (uint32_t)(cop[0] >> 32), cop[2]);
+	sub->identity =
+	    perl_sub_identity(words[2], name_hash, package_hash, (uint32_t)(cop[0] >> 32), cop[2]);
 	sub->file = is_statement ? cop[2] : 0;
 	sub->first_line = is_statement ? (uint32_t)(cop[0] >> 32) : 0;
 	return 0;
@@ -186,15 +187,15 @@ static int read_names(const struct perl_image *image, struct memory *memory, con
 	int r = (int)read_hek(memory, sub->name, name);
 
 	if (r >= 0)
-		r = read_package(image, memory, sub->package, package);
-	if (!r && text && !image->key) {
+		r = (int)read_hek(memory, sub->package, package);
+	if (r >= 0 && text && !image->key) {
 		r = memory_read_u64(memory, text + PERL_SV_BODY, &glob);
 		if (!r)
 			r = memory_read_u64(memory, glob + PERL_GLOB_NAME, &text);
 		text += PERL_HEK_TEXT + PERL_FILE_PREFIX;
 	}
 	*file = 0;
-	if (!r && text)
+	if (r >= 0 && text)
 		r = read_file(memory, text, file);
 	if (r < 0)
 		return r;
