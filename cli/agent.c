@@ -290,11 +290,14 @@ static void set_policy(struct agent *agent)
 
 static int start(struct agent *agent)
 {
-	struct record_options options = {.strict_memory = agent->config.strict_memory};
+	const struct check_wants wants = {.agent = true,
+					  .strict_memory = agent->config.strict_memory,
+					  .frequency_hz = (unsigned int)agent->config.frequency_hz,
+					  .runtimes = (uint32_t)agent->config.runtimes};
 
 	set_policy(agent);
 	open_debug_directories(agent);
-	int status = preflight_check(&options);
+	int status = preflight_check(&wants, NULL);
 	if (!status)
 		status = supervisor_init(&agent->supervisor, &agent->policy, agent);
 	if (!status)

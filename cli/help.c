@@ -14,6 +14,7 @@ static const char overview[] =
     "  report   convert a recording in OTLP format to another format\n"
     "  run      profile continuously and send the profiles to an OpenTelemetry backend\n"
     "  status   show how the running agent (bulkhead run) is doing\n"
+    "  doctor   show what this host permits, what is missing, and how to permit it\n"
     "\n"
     "bulkhead COMMAND --help lists the options of a command; bulkhead --version prints the "
     "version.\n"
@@ -26,7 +27,8 @@ static const char overview[] =
     "  4  not permitted: a capability is missing, or a setting of the system forbids it\n"
     "  5  not everything was sent to the backend; with a spool, the rest is kept there\n"
     "  6  more samples were lost than --max-loss allows\n"
-    "  Of a recorded COMMAND, record passes on the exit status.\n";
+    "  Of a recorded COMMAND, record passes on the exit status. doctor has the exit status with\n"
+    "  which record would be refused.\n";
 
 static const char record_what[] =
     "usage: bulkhead record [options] [-o FILE]... [-- COMMAND [ARGUMENT]...]\n"
@@ -107,6 +109,18 @@ static const char status[] =
     "      --ready               print nothing; exit with 0 if samples come through, else with 1\n"
     "      --run-directory DIR   the agent's agent.run_directory (default: /run/bulkhead)\n";
 
+static const char doctor[] =
+    "usage: bulkhead doctor [options]\n"
+    "\n"
+    "Show what this host permits and what is missing, with the least remedy for each. Nothing is\n"
+    "changed, and no process is profiled. The exit status is 0 if bulkhead record works here, "
+    "also\n"
+    "with restrictions, else the one with which it would fail.\n"
+    "\n"
+    "      --json             print JSON, for scripts\n"
+    "  -F, --freq HZ          check for this frequency, 1 to 10000 (default: 99)\n"
+    "      --strict-memory    check for record --strict-memory\n";
+
 void help_print_overview(FILE *out)
 {
 	fputs(overview, out);
@@ -125,4 +139,9 @@ void help_print_report(FILE *out)
 void help_print_status(FILE *out)
 {
 	fputs(status, out);
+}
+
+void help_print_doctor(FILE *out)
+{
+	fputs(doctor, out);
 }

@@ -9,5 +9,6 @@ void help_print_overview(FILE *out);
 void help_print_record(FILE *out);
 void help_print_report(FILE *out);
 void help_print_status(FILE *out);
+void help_print_doctor(FILE *out);
 
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/agent.h"
+#include "cli/doctor.h"
 #include "cli/help.h"
 #include "cli/record.h"
 #include "common/exit_status.h"
@@ -12,10 +13,8 @@ static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } commands[] = {
-    {"record", record_main},
-    {"report", report_main},
-    {"run", agent_main},
-    {"status", status_main},
+    {"record", record_main}, {"report", report_main}, {"run", agent_main},
+    {"status", status_main}, {"doctor", doctor_main},
 };
 
 int main(int argc, char **argv)

@@ -18,8 +18,6 @@
 
 enum {
 	FREQUENCY_MAX_HZ = 10000,
-	/* Not 100: samples would coincide with timers of 100 Hz. */
-	FREQUENCY_DEFAULT_HZ = 99,
 };
 
 static int usage_error(const char *what, const char *value)
@@ -34,6 +32,17 @@ static bool parse_unsigned(const char *text, uint64_t max, char **end, uint64_t 
 	errno = 0;
 	*value = strtoull(text, end, 10);
 	return !errno && *end != text && *text >= '0' && *text <= '9' && *value <= max;
+}
+
+bool options_parse_frequency(const char *text, unsigned int *frequency_hz)
+{
+	uint64_t value;
+	char *end;
+
+	if (!parse_unsigned(text, FREQUENCY_MAX_HZ, &end, &value) || *end || !value)
+		return false;
+	*frequency_hz = (unsigned int)value;
+	return true;
 }
 
 static bool parse_duration(const char *text, uint64_t *ns)
@@ -156,12 +165,10 @@ static int parse_number_option(int option, const char *text, struct record_optio
 	uint64_t value;
 	char *end;
 
-	if (option == 'F') {
-		if (!parse_unsigned(text, FREQUENCY_MAX_HZ, &end, &value) || *end || !value)
-			return usage_error("-F, --freq: not a frequency from 1 to 10000 Hz", text);
-		o->frequency_hz = (unsigned int)value;
-		return 0;
-	}
+	if (option == 'F')
+		return options_parse_frequency(text, &o->frequency_hz)
+			   ? 0
+			   : usage_error("-F, --freq: not a frequency from 1 to 10000 Hz", text);
 	if (!parse_unsigned(text, PID_MAX, &end, &value) || *end || !value)
 		return usage_error("-t, --tid: not a thread id from 1 to 4194303", text);
 	o->tid = (uint32_t)value;
@@ -274,7 +281,7 @@ int options_parse_record(int argc, char **argv, struct record_options *o)
 	const char *format = NULL;
 	int option, r = 0;
 
-	*o = (struct record_options){.frequency_hz = FREQUENCY_DEFAULT_HZ,
+	*o = (struct record_options){.frequency_hz = OPTIONS_FREQUENCY_DEFAULT_HZ,
 				     .runtimes = RUNTIME_SET_ALL,
 				     .stats_fd = -1,
 				     .max_loss = -1};

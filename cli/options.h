@@ -14,7 +14,9 @@
 #include "ipc/messages.h"
 
 enum {
-	OPTIONS_CGROUP_PATH_BYTES = 512
+	OPTIONS_CGROUP_PATH_BYTES = 512,
+	/* Not 100: samples would coincide with timers of 100 Hz. */
+	OPTIONS_FREQUENCY_DEFAULT_HZ = 99,
 };
 
 struct output {
@@ -54,5 +56,8 @@ struct record_options {
  * outputs_open() names it. Returns 0; -1 after it printed --help; or STATUS_USAGE after a message.
  * `options` points into `argv`. */
 int options_parse_record(int argc, char **argv, struct record_options *options);
+
+/* Parses the value of -F. Returns false and leaves `frequency_hz` as it is if it is wrong. */
+bool options_parse_frequency(const char *text, unsigned int *frequency_hz);
 
 #endif

@@ -349,6 +349,16 @@ static int run(struct recording *r)
 	return status ? status : supervisor_run(&r->supervisor);
 }
 
+static int check_before_start(struct recording *r)
+{
+	const struct check_wants wants = {.strict_memory = r->options.strict_memory,
+					  .frequency_hz = r->options.frequency_hz,
+					  .runtimes =
+					      r->options.kernel_only ? 0 : r->options.runtimes};
+
+	return preflight_check(&wants, &r->options);
+}
+
 int record_main(int argc, char **argv)
 {
 	static struct recording r;
@@ -358,7 +368,7 @@ int record_main(int argc, char **argv)
 		return status < 0 ? STATUS_DONE : status;
 	status = open_debug_directories(&r);
 	if (!status)
-		status = preflight_check(&r.options);
+		status = check_before_start(&r);
 	if (!status)
 		status = outputs_open(&r.options);
 	if (status) {

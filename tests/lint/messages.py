@@ -38,6 +38,7 @@ TERMINAL = {"0", "1", "2", "STDOUT_FILENO", "STDERR_FILENO"}
 REPORTS = [
     ("cli/config_print.c", r"config_print_(help|sample|dump)|print_", "help, a configuration file, and the values of all options"),
     ("cli/config_value.c", r"(config_value_)?print_|config_value_print", "values in that output, and bounds in a message"),
+    ("cli/doctor.c", r"json_", "a format that programs read"),
     ("cli/help.c", r"help_print_", "help"),
     ("cli/names.c", r"names_print_json", "a part of formats that programs read"),
     ("cli/runtime_print.c", r"runtime_print_(json|metrics)", "formats that programs read"),
@@ -55,9 +56,11 @@ PASSED_ON = {
     ("cli/config_state.c", "print_line"): "texts of config_fault() and config_warn(), in CALLS",
     ("cli/config_state.c", "config_set"): "reasons of cli/config_value.c: explain() in CALLS",
     ("cli/config_value.c", "check_text"): "reasons of cli/endpoint.c, in RETURNED",
+    ("cli/doctor.c", "print_check"): "names of checks and of their results",
+    ("cli/host_checks.c", "check_remedy_by_runtime"): "its arguments, in CALLS",
     ("cli/main.c", "main"): "the version",
     ("cli/preflight.c", "refuse"): "its arguments, in IN_FILE",
-    ("cli/preflight.c", "check_capabilities"): "names of capabilities, in TABLES",
+    ("cli/preflight.c", "check_host"): "results of cli/host_checks*.c, in CALLS",
     ("cli/runtime_print.c", "runtime_print_faults"): "the names of language runtimes",
     ("cli/summary.c", "print_top_functions"): "the names of functions",
     ("cli/summary.c", "print_reasons"): "reasons, in NAMES",
@@ -70,7 +73,9 @@ PASSED_ON = {
 CALLS = {
     "log_error": [0], "log_warning": [0], "log_info": [0],
     "config_fault": [2], "config_warn": [1], "explain": [1],
-    "usage_error": [0], "report_usage": [0], "status_usage": [0], "refuse": [],
+    "usage_error": [0], "report_usage": [0], "status_usage": [0], "doctor_usage": [0], "refuse": [],
+    "check_ok": [1], "check_unknown": [1], "check_restriction": [1], "check_fault": [2], "check_remedy": [1],
+    "check_remedy_by_runtime": [2, 3, 4], "judge_access": [2],
     "snprintf": [], "log_end": [2],
 }
 # What a call prints in one file or directory only: (path prefix, call): arguments.
@@ -89,7 +94,6 @@ RETURNED = ["cli/endpoint.c", "cli/key_values.c", "cli/text_input.c", "exporter/
 RETURNED_EXPRESSION = re.compile(r'(?:return|:|\?|fault =)\s*((?:"(?:[^"\\]|\\.)*"\s*)+)(?=[;:])')
 # Tables of texts: (file, expression of a row).
 TABLES = [
-    ("cli/preflight.c", re.compile(r'\{CAP_\w+,\s*((?:"(?:[^"\\]|\\.)*"\s*)+)\}')),
     ("cli/config_value.c", re.compile(r'\[CONFIG_TYPE_\w+\] = ("[^"]* [^"]*")')),
     ("ipc/message_check.c", re.compile(r'\[MESSAGE_\w+\] = ("[^"]*")')),
 ]
