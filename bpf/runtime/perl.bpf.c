@@ -28,6 +28,7 @@
  */
 #include "bpf/runtime/walker.h"
 #include "bpf/runtime/perl.h"
+#include "bpf/runtime/perl_copy.h"
 
 enum {
 	CONTEXTS_PER_CALL = 5, /* a call of the walker has a constant bound for the verifier */
@@ -187,9 +188,13 @@ static __always_inline int perl_identify_sub(struct unwind_state *s, UNWIND_ENV 
 	p->sub = words[PERL_SUB_START];
 	p->name = glob[0] = words[PERL_SUB_NAME];
 	p->package = words[PERL_SUB_STASH];
-	p->kind =
-	    words[PERL_SUB_FLAGS] >> 32 & PERL_SUB_IS_NAMED ? PERL_FRAME_NAMED_SUB : PERL_FRAME_SUB;
-	if (p->kind == PERL_FRAME_SUB) {
+	const uint32_t flags = words[PERL_SUB_FLAGS] >> 32;
+	p->kind = flags & PERL_SUB_IS_LEXICAL ? PERL_FRAME_LEXICAL_SUB
+		  : flags & PERL_SUB_IS_NAMED ? PERL_FRAME_NAMED_SUB
+					      : PERL_FRAME_SUB;
+	if (p->kind == PERL_FRAME_LEXICAL_SUB) {
+		p->package = 0;
+	} else if (p->kind == PERL_FRAME_SUB) {
 		if (env_read(env, glob, sizeof(glob),
 			     walker_read(env, p->name + PERL_SV_BODY) + PERL_GLOB_NAME))
 			return 0;
@@ -363,6 +368,16 @@ static __always_inline int perl_was_continued(struct unwind_state *s, UNWIND_ENV
 
 RUNTIME_PART(perl, was_continued)
 
+/* Returns whether the context of a call is being written: the op that calls has stored the caller's
+ * statement in it, but not itself. What else is in it belongs to an earlier call. */
+static __always_inline int perl_is_being_entered(const struct perl_state *p, UNWIND_ENV env,
+						 const struct perl_block *b, uint32_t kind)
+{
+	return kind == PERL_CONTEXT_SUB && p->old_cop == p->current_cop &&
+	       (walker_read(env, p->op + PERL_OP_TYPE) & PERL_OP_TYPE_MASK) == b->op_entersub &&
+	       walker_read(env, p->op) != p->next_op;
+}
+
 /* Takes one context, of which `type`, `old_cop` and `next_op` were read. Pushes its frame, and sets
  * `ending` if the run loop has no further frames. Returns 0, or the reason that ends
  * the stack. */
@@ -390,8 +405,12 @@ static __always_inline int perl_take_one(struct unwind_state *s, UNWIND_ENV env,
 		p->caught = 1;
 		return 0;
 	}
+	if (is_innermost && perl_is_being_entered(p, env, b, kind))
+		return 0;
 	if (kind == PERL_CONTEXT_SUB || kind == PERL_CONTEXT_FORMAT) {
-		if (kind == PERL_CONTEXT_FORMAT || !(p->context_type & PERL_CALL_REGEXP))
+		/* A sub that is left has no CV any more. */
+		if (p->code &&
+		    (kind == PERL_CONTEXT_FORMAT || !(p->context_type & PERL_CALL_REGEXP)))
 			end = RUNTIME_CALL(perl, push_sub, s, env, b);
 		/* Up to 5.36, C code begins the call before it starts a run loop. */
 		if (!p->next_op && !p->ending &&
@@ -517,50 +536,6 @@ static __always_inline int perl_walk(struct unwind_state *s, UNWIND_ENV env,
 
 RUNTIME_WALKER(perl, BH_RUNTIME_PERL)
 
-/* --- copies for names --- */
-
-static __always_inline void perl_copy_glob(UNWIND_ENV env, struct perl_copied_glob *to,
-					   uint64_t glob)
-{
-	walker_copy_part(env, &to->head_part, to->head, sizeof(to->head), glob, sizeof(to->head));
-	walker_copy_part(env, &to->body_part, to->body, sizeof(to->body), to->head[0],
-			 to->head_part.bytes ? sizeof(to->body) : 0);
-}
-
-/* Copies as much of a text as there is up to the end of its page. */
-static __always_inline void perl_copy_text(UNWIND_ENV env, struct bh_memory_part *part, void *to,
-					   uint32_t room, uint64_t address)
-{
-	uint64_t bytes = 4096 - (address & 4095);
-
-	walker_copy_part(env, part, to, room, address, room);
-	if (!part->bytes)
-		walker_copy_part(env, part, to, room, address, bytes);
-}
-
-/* Copies the name of the package `stash`. */
-static __always_inline void perl_copy_package(UNWIND_ENV env, const struct perl_block *b,
-					      struct perl_copy *copy, uint64_t stash)
-{
-	walker_copy_part(env, &copy->stash_part, copy->stash, sizeof(copy->stash), stash,
-			 sizeof(copy->stash));
-	walker_copy_part(env, &copy->stash_body_part, copy->stash_body, sizeof(copy->stash_body),
-			 copy->stash[0], copy->stash_part.bytes ? sizeof(copy->stash_body) : 0);
-	const uint64_t aux = b->aux_in_array
-				 ? copy->stash[2] + (copy->stash_body[PERL_STASH_MOST / 8] + 1) * 8
-				 : copy->stash[0] + PERL_STASH_AUX;
-
-	walker_copy_part(env, &copy->aux_part, copy->aux, sizeof(copy->aux), aux,
-			 copy->stash_body_part.bytes ? sizeof(copy->aux) : 0);
-	uint64_t name = copy->aux_part.bytes ? copy->aux[PERL_AUX_NAME / 8] : 0;
-
-	walker_copy_part(env, &copy->first_name_part, copy->first_name, sizeof(copy->first_name),
-			 name, sizeof(copy->first_name));
-	if (copy->aux[PERL_AUX_NAME_COUNT / 8] >> 32)
-		name = copy->first_name[0];
-	perl_copy_text(env, &copy->package_part, copy->package, sizeof(copy->package), name);
-}
-
 /* Copies what the name of the new code needs, for the frame in the struct bh_memory_copy at the
  * start of s->runtime.heap. Returns the size of all. */
 static __always_inline int perl_copy_code(struct unwind_state *s, UNWIND_ENV env,
@@ -569,7 +544,7 @@ static __always_inline int perl_copy_code(struct unwind_state *s, UNWIND_ENV env
 	struct perl_copy *copy = (void *)s->runtime.heap;
 	const uint64_t address = copy->start.frame & BH_ADDRESS_MASK;
 	const uint32_t kind = frame_word_kind(copy->start.word);
-	const int has_sub = kind == PERL_FRAME_SUB || kind == PERL_FRAME_NAMED_SUB;
+	const int has_sub = perl_frame_has_sub(kind);
 	uint64_t name = copy->start.more[0], package = copy->start.more[1], file = address;
 
 	s->runtime.heap_bytes = 0;

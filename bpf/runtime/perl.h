@@ -30,7 +30,8 @@ enum {
 	PERL_SUB_NAME = 3,  /* a GV, or a HEK if the sub is named */
 	PERL_SUB_FLAGS = 7,
 	PERL_SUB_WORDS = 8,
-	PERL_SUB_IS_NAMED = 1 << 15, /* CVf_NAMED */
+	PERL_SUB_IS_NAMED = 1 << 15,   /* CVf_NAMED */
+	PERL_SUB_IS_LEXICAL = 1 << 16, /* CVf_LEXICAL: it is named, and in no package */
 
 	/* XPVGV, the body of a glob. */
 	PERL_GLOB_NAME = 32, /* xiv_u.xivu_namehek */
@@ -94,9 +95,9 @@ struct perl_block {
 	uint64_t op, cop, values, stack, jump;
 	uint32_t stack_type; /* PERL_SI.si_type */
 	uint32_t context_bytes;
-	uint32_t context_sub;  /* the sub of a call: a CV */
-	uint32_t aux_in_array; /* the name of a package is after the array of entries */
-	uint32_t op_sort;      /* the type of the op `sort` */
+	uint32_t context_sub;	       /* the sub of a call: a CV */
+	uint32_t aux_in_array;	       /* the name of a package is after the array of entries */
+	uint32_t op_sort, op_entersub; /* the types of these ops */
 };
 _Static_assert(sizeof(struct perl_block) <= BH_RUNTIME_BLOCK_BYTES, "fits");
 
@@ -110,12 +111,18 @@ enum perl_frame {
 	PERL_FRAME_SUB,
 	/* The same, but the third word is the HEK of its name, and the fourth its package. */
 	PERL_FRAME_NAMED_SUB,
+	PERL_FRAME_LEXICAL_SUB, /* the same without a package */
 	/* The payload is the address of the name of the file. */
 	PERL_FRAME_EVAL,
 	PERL_FRAME_REQUIRE,
 	PERL_FRAME_SORT, /* the block of a sort */
 	PERL_FRAME_MAIN, /* the program */
 };
+
+static inline int perl_frame_has_sub(uint32_t kind)
+{
+	return kind <= PERL_FRAME_LEXICAL_SUB;
+}
 
 /* Returns what distinguishes a sub from another one whose first op is at the same address later: a
  * hash of the texts of its name and package, of the glob or HEK with the name, and of the statement
@@ -155,41 +162,5 @@ enum {
 	PERL_AUX_BYTES = 32,
 	PERL_AUX_IN_BODY_SINCE = 36, /* Perl 5.36 */
 };
-
-/* What the name of new code needs (struct bh_memory_copy). */
-enum {
-	PERL_COPY_NAME = 136,
-	PERL_COPY_FILE = 304,
-};
-
-struct perl_copied_glob {
-	struct bh_memory_part head_part;
-	uint64_t head[2];
-	struct bh_memory_part body_part;
-	uint64_t body[6];
-};
-
-struct perl_copy {
-	struct bh_memory_copy start;
-	struct bh_memory_part cop_part;
-	uint64_t cop[PERL_COP_BYTES / 8];
-	struct perl_copied_glob glob;
-	struct bh_memory_part name_part;
-	uint8_t name[PERL_COPY_NAME];
-	struct bh_memory_part stash_part;
-	uint64_t stash[3];
-	struct bh_memory_part stash_body_part;
-	uint64_t stash_body[4];
-	struct bh_memory_part aux_part;
-	uint64_t aux[PERL_AUX_BYTES / 8];
-	struct bh_memory_part first_name_part;
-	uint64_t first_name[1];
-	struct bh_memory_part package_part;
-	uint8_t package[PERL_COPY_NAME];
-	struct perl_copied_glob file_glob;
-	struct bh_memory_part file_part;
-	uint8_t file[PERL_COPY_FILE];
-};
-_Static_assert(sizeof(struct perl_copy) <= BH_MEMORY_COPY_MAX, "fits");
 
 #endif

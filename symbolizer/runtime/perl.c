@@ -60,6 +60,7 @@ static int fill_layout(struct runtime_process *process, struct perl_block *b)
 	b->context_sub = o->context_sub;
 	b->aux_in_array = o->version < PERL_AUX_IN_BODY_SINCE;
 	b->op_sort = o->op_sort;
+	b->op_entersub = o->op_entersub;
 	memset(layout, 0, sizeof(*layout));
 	memcpy(&layout->block, b, sizeof(*b));
 	for (int i = 0; i < PERL_RUN_LOOPS; i++) {

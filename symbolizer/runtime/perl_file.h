@@ -15,8 +15,7 @@ struct perl_offsets {
 	uint8_t version;		   /* 36 in Perl 5.36 */
 	uint16_t cop, values, stack, jump; /* in the interpreter */
 	uint8_t stack_type, context_bytes, context_sub;
-	uint16_t op_sort; /* the types of ops */
-	uint16_t op_nextstate, op_dbstate;
+	uint16_t op_sort, op_entersub, op_nextstate, op_dbstate; /* the types of ops */
 };
 
 /* What the processes of a file share. Addresses are virtual addresses of the file. */

@@ -139,7 +139,7 @@ static int read_file(struct memory *memory, uint64_t address, char text[static T
 
 /* What identifies a sub in memory. */
 struct sub {
-	uint64_t name, package; /* HEKs */
+	uint64_t name, package; /* HEKs; 0: it is in no package */
 	uint64_t file;		/* a text or a glob; 0: its first op is no statement */
 	uint32_t first_line;
 	uint32_t identity;
@@ -150,7 +150,9 @@ static int read_sub(const struct perl_image *image, struct memory *memory, const
 		    struct sub *sub)
 {
 	const uint64_t start = words[0] & BH_ADDRESS_MASK;
-	uint64_t cop[3], glob, body[2] = {words[2], words[3]};
+	/* A frame has as many words as its kind says (perl_names_find()). */
+	const bool has_package = frame_word_kind(words[1]) == PERL_FRAME_NAMED_SUB;
+	uint64_t cop[3], glob, body[2] = {words[2], has_package ? words[3] : 0};
 	uint32_t name_hash = 0, package_hash = 0;
 	int r = memory_read(memory, start + PERL_OP_TYPE, cop, sizeof(cop));
 
@@ -162,10 +164,12 @@ static int read_sub(const struct perl_image *image, struct memory *memory, const
 	sub->name = body[0];
 	if (!r)
 		r = memory_read_u32(memory, sub->name, &name_hash);
-	if (!r)
+	sub->package = 0;
+	if (!r && frame_word_kind(words[1]) != PERL_FRAME_LEXICAL_SUB) {
 		r = find_package(image, memory, body[1], &sub->package);
-	if (!r)
-		r = memory_read_u32(memory, sub->package, &package_hash);
+		if (!r)
+			r = memory_read_u32(memory, sub->package, &package_hash);
+	}
 	if (r)
 		return r;
 	const uint32_t type = cop[0] & PERL_OP_TYPE_MASK;
@@ -186,7 +190,8 @@ static int read_names(const struct perl_image *image, struct memory *memory, con
 	uint64_t text = sub->file, glob;
 	int r = (int)read_hek(memory, sub->name, name);
 
-	if (r >= 0)
+	*package = 0;
+	if (r >= 0 && sub->package)
 		r = (int)read_hek(memory, sub->package, package);
 	if (r >= 0 && text && !image->key) {
 		r = memory_read_u64(memory, text + PERL_SV_BODY, &glob);
@@ -204,7 +209,7 @@ static int read_names(const struct perl_image *image, struct memory *memory, con
 		snprintf(function, ANONYMOUS_BYTES, "%s::%s[%s:%u]", package, name, file,
 			 sub->first_line);
 	else
-		snprintf(function, ANONYMOUS_BYTES, "%s::%s", package, name);
+		snprintf(function, ANONYMOUS_BYTES, "%s%s%s", package, *package ? "::" : "", name);
 	return 0;
 }
 
@@ -277,13 +282,14 @@ int perl_names_find(struct perl_names *names, const struct perl_image *image, st
 	    [PERL_FRAME_MAIN] = "(main)",
 	};
 	static const unsigned int lengths[] = {
-	    [PERL_FRAME_SUB] = 3,     [PERL_FRAME_NAMED_SUB] = 4, [PERL_FRAME_EVAL] = 2,
-	    [PERL_FRAME_REQUIRE] = 2, [PERL_FRAME_SORT] = 2,	  [PERL_FRAME_MAIN] = 2,
+	    [PERL_FRAME_SUB] = 3,  [PERL_FRAME_NAMED_SUB] = 4, [PERL_FRAME_LEXICAL_SUB] = 3,
+	    [PERL_FRAME_EVAL] = 2, [PERL_FRAME_REQUIRE] = 2,   [PERL_FRAME_SORT] = 2,
+	    [PERL_FRAME_MAIN] = 2,
 	};
 	const uint32_t kind = frame_word_kind(words[1]);
 	const uint64_t address = words[0] & BH_ADDRESS_MASK;
 	const uint32_t identity = frame_word_identity(words[1]);
-	const bool is_sub = kind == PERL_FRAME_SUB || kind == PERL_FRAME_NAMED_SUB;
+	const bool is_sub = perl_frame_has_sub(kind);
 
 	if (kind > PERL_FRAME_MAIN || bh_frame_words(words[0]) != lengths[kind])
 		return -ESTALE;

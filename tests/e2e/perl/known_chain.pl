@@ -63,6 +63,12 @@ sub autoloaded { return Shape->new->missing }
 part('methods', \&methods);
 part('AUTOLOAD', \&autoloaded);
 
+no warnings 'experimental::lexical_subs';
+use feature 'lexical_subs';
+my sub lexical { return spin() }
+sub lexicals { my $r = lexical(); return $r }
+part('lexical sub', \&lexicals);
+
 my $closure = sub { return spin() };
 sub closures { my $made = sub { return $closure->(@_) }; return $made->() }
 part('closures', \&closures);
