@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause OR Apache-2.0 */
 /*
- * Copies of what the names of Perl's code need. The code of evaluated texts, and of BEGIN,
+ * Copies of what the names of Perl's code need. The code of evaluated texts, and of `use`,
  * is freed as soon as it has run. What is copied is what symbolizer/runtime/perl_names.c reads:
  * the statement at the start of a sub, its glob, its name, its package, and the name of its file.
  */
