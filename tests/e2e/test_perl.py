@@ -112,7 +112,7 @@ def perl_frames(sample):
     for location in sample["stack"]:
         if location["frame_type"] != "perl":
             if native:
-                native[-1].extend(entry["name"] for entry in location["lines"])
+                native[-1].extend([entry["name"] for entry in location["lines"]] or [""])
             continue
         for entry in location["lines"]:
             name = entry["name"]
