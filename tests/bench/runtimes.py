@@ -85,6 +85,16 @@ def nodes():
             yield f"Node {version}, {what}", (node, *flags, os.path.join(SOURCES, "chain20.js"))
 
 
+def perls():
+    """One workload per Perl. BULKHEAD_PERLS: more programs "perl", separated by colons."""
+    programs = [path for path in os.environ.get("BULKHEAD_PERLS", "").split(":") if path]
+    if shutil.which("perl"):
+        programs.insert(0, os.path.realpath(shutil.which("perl")))
+    for perl in programs:
+        version = subprocess.run([perl, "-e", 'printf "%vd", $^V'], check=True, capture_output=True, text=True).stdout
+        yield f"Perl {version}", (perl, os.path.join(SOURCES, "chain20.pl"))
+
+
 def processes(workload):
     return [workload.process] if isinstance(workload, measure.Child) else workload.processes
 
@@ -115,7 +125,7 @@ def record(workloads, rate):
                 times[name].append(turn(workload, program, rate.before, rate.seconds))
         recording.stop()
         samples = recording.samples()
-    managed = [s for s in samples if s.comm.startswith(("python", "java", "node"))]
+    managed = [s for s in samples if s.comm.startswith(("python", "java", "node", "perl"))]
     count = sum(s.count for s in managed)
     of_workloads = count + sum(s.count for s in samples if s.comm.startswith("chain"))
     whole = sum(s.count for s in managed if sum("level" in f for f in s.frames) >= DEPTH - 2)
@@ -128,7 +138,7 @@ def run(options):
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, directory, ignore_errors=True)
         stack.enter_context(measure.bpf_statistics())
-        managed = [*pythons(), *javas(directory), *nodes()]
+        managed = [*pythons(), *javas(directory), *nodes(), *perls()]
         workloads = {NATIVE: measure.chain(), FRESH: measure.chain(flags="v")}
         workloads |= {name: Programs(*command) for name, command in (managed[-2:] if options.short else managed)}
         for workload in workloads.values():
