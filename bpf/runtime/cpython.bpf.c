@@ -210,10 +210,7 @@ static __always_inline int cpython_identify(struct unwind_state *s, UNWIND_ENV e
 	struct method_cache *cache = env_method_cache(env);
 	struct method_cache_entry *entry = method_cache_find(s, cache, code);
 
-	if (entry)
-		method_cache_revalidate(s, entry, entry->facts[0] == identity);
-	else
-		entry = method_cache_insert(s, cache, code);
+	entry = method_cache_record(s, cache, entry, code, entry && entry->facts[0] == identity);
 	if (entry)
 		entry->facts[0] = identity;
 	return 1;

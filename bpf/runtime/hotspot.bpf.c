@@ -172,10 +172,8 @@ static __always_inline int hotspot_find_method(struct unwind_state *s, UNWIND_EN
 	h->bytecodes = const_method + b->const_method_bytes;
 	h->method_identity = identity;
 	h->bytecode_bytes = sizes & 0xffff;
-	if (entry)
-		method_cache_revalidate(s, entry, entry->facts[METHOD_IDENTITY] == identity);
-	else
-		entry = method_cache_insert(s, cache, method);
+	entry = method_cache_record(s, cache, entry, method,
+				    entry && entry->facts[METHOD_IDENTITY] == identity);
 	if (entry) {
 		entry->facts[METHOD_IDENTITY] = identity;
 		entry->facts[METHOD_BYTES] = (uint32_t)(sizes & 0xffff);

@@ -279,10 +279,7 @@ static __always_inline void hotspot_cache_frame(struct unwind_state *s, struct m
 
 	if (pc == blob->deopt || pc == blob->deopt_method_handle)
 		return;
-	if (entry)
-		method_cache_revalidate(s, entry, 0);
-	else
-		entry = method_cache_insert(s, cache, pc);
+	entry = method_cache_record(s, cache, entry, pc, 0);
 	if (!entry)
 		return;
 	entry->facts[FRAME_IDENTITY] = (uint32_t)blob->identity;

@@ -112,4 +112,17 @@ method_cache_insert(struct unwind_state *s, struct method_cache *cache, uint64_t
 	return entry;
 }
 
+/* Records that a method was read, and whether it is the `same` as in its `entry`. Without an entry
+ * it gets one. The caller writes the facts of the entry that is returned. Returns NULL without a
+ * cache. */
+static __always_inline struct method_cache_entry *
+method_cache_record(struct unwind_state *s, struct method_cache *cache,
+		    struct method_cache_entry *entry, uint64_t address, int same)
+{
+	if (!entry)
+		return method_cache_insert(s, cache, address);
+	method_cache_revalidate(s, entry, same);
+	return entry;
+}
+
 #endif

@@ -248,12 +248,9 @@ static __always_inline int perl_find_sub(struct unwind_state *s, UNWIND_ENV env,
 	const uint32_t high = (uint32_t)(p->sub >> 35 & 0xfff) |
 			      (uint32_t)(p->name >> 35 & 0xfff) << 12 | (uint32_t)p->kind << 24;
 
-	if (entry)
-		method_cache_revalidate(s, entry,
-					entry->facts[0] == (uint32_t)p->word &&
-					    entry->facts[1] == (uint32_t)(p->sub >> 3));
-	else
-		entry = method_cache_insert(s, cache, p->code);
+	entry = method_cache_record(s, cache, entry, p->code,
+				    entry && entry->facts[0] == (uint32_t)p->word &&
+					entry->facts[1] == (uint32_t)(p->sub >> 3));
 	if (entry) {
 		entry->facts[0] = p->word;
 		entry->facts[1] = p->sub >> 3;
@@ -278,10 +275,8 @@ static __always_inline int perl_find_text(struct unwind_state *s, UNWIND_ENV env
 		return 1;
 	}
 	RUNTIME_CALL(perl, identify_text, s, env, b);
-	if (entry)
-		method_cache_revalidate(s, entry, entry->facts[0] == (uint32_t)p->word);
-	else
-		entry = method_cache_insert(s, cache, p->code);
+	entry = method_cache_record(s, cache, entry, p->code,
+				    entry && entry->facts[0] == (uint32_t)p->word);
 	if (entry)
 		entry->facts[0] = p->word;
 	return 1;
@@ -379,8 +374,7 @@ static __always_inline int perl_is_being_entered(const struct perl_state *p, UNW
 }
 
 /* Takes one context, of which `type`, `old_cop` and `next_op` were read. Pushes its frame, and sets
- * `ending` if the run loop has no further frames. Returns 0, or the reason that ends
- * the stack. */
+ * `ending` if the run loop has no further frames. Returns 0, or the reason that ends the stack. */
 static __always_inline int perl_take_one(struct unwind_state *s, UNWIND_ENV env,
 					 const struct perl_block *b)
 {

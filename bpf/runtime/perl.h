@@ -18,7 +18,6 @@ enum {
 	PERL_SV_BODY = 0,
 	PERL_SV_FLAGS = 12,
 	PERL_SV_POINTER = 16,  /* sv_u: of a glob its GP, of a stash the array of its entries */
-	PERL_TYPE_GLOB = 9,    /* SVt_PVGV */
 	PERL_TYPE_STASH = 12,  /* SVt_PVHV */
 	PERL_TYPE_SUB = 13,    /* SVt_PVCV */
 	PERL_TYPE_FORMAT = 14, /* SVt_PVFM */
@@ -41,12 +40,11 @@ enum {
 	PERL_HEK_LENGTH = 4,
 	PERL_HEK_TEXT = 8,
 
-	/* COP: an op that begins a statement. The type is the lowest 9 bits of two bytes. */
+	/* COP: an op that begins a statement. The type is the lowest 9 bits of two bytes; the line
+	 * is in the upper half of that word. */
 	PERL_OP_TYPE = 32,
 	PERL_OP_TYPE_MASK = 0x1ff,
-	PERL_COP_LINE = 36,
-	PERL_COP_STASH = 40, /* without threads: its package */
-	PERL_COP_FILE = 48,  /* with threads a string, otherwise a GV whose name is _<FILE */
+	PERL_COP_FILE = 48, /* with threads a string, otherwise a GV whose name is _<FILE */
 	PERL_COP_BYTES = 56,
 	PERL_FILE_PREFIX = 2, /* of that name */
 

@@ -244,10 +244,8 @@ static __always_inline int v8_identify(struct unwind_state *s, UNWIND_ENV env,
 	if (env_read(env, words, 8, script + b->script_id))
 		return 0;
 	v->identity = v8_identity(words[0] >> V8_SMI_SHIFT, literal, numbers);
-	if (entry)
-		method_cache_revalidate(s, entry, entry->facts[FACT_IDENTITY] == v->identity);
-	else
-		entry = method_cache_insert(s, cache, v->shared);
+	entry = method_cache_record(s, cache, entry, v->shared,
+				    entry && entry->facts[FACT_IDENTITY] == v->identity);
 	if (entry)
 		entry->facts[FACT_IDENTITY] = v->identity;
 	return 1;
