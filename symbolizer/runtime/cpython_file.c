@@ -26,6 +26,7 @@
 #include "common/cursor.h"
 #include "symbolizer/runtime/cpython_evaluator.h"
 #include "symbolizer/runtime/cpython_image.h"
+#include "symbolizer/runtime/recognise.h"
 
 #define NONE CPYTHON_NONE
 
@@ -121,11 +122,8 @@ enum {
 	OFFSET_MAX = 0x4000,	/* an offset of this or more is forged: no field is so far out */
 	TYPE_BASIC_SIZE = 32,	/* offsetof(PyTypeObject, tp_basicsize) */
 	CODE_BYTES_3_7 = 144,	/* sizeof(PyCodeObject) in 3.7; 3.8 has 176 */
-	SHOWN_PATH_BYTES = 128,
+	RUNTIME_BYTES = 32,	/* "CPython 3.13" */
 };
-
-/* The end of each refusal: what it means for the user. */
-#define CONSEQUENCE "its Python frames are not shown, its native stacks are complete"
 
 static const struct cpython_offsets *offsets_of(unsigned int minor)
 {
@@ -150,33 +148,13 @@ static unsigned int minor_of(uint32_t version)
 	return version >> 16 & 0xff;
 }
 
-/* Finds a symbol that CPython exports. A file without dynamic symbols may have it in .symtab. */
-static int find(const struct runtime_file *file, const char *name, uint64_t *vaddr)
-{
-	struct runtime_symbol symbol;
-	int r = runtime_file_exported(file, name, &symbol);
-
-	if (r < 0 && !file->symbols.dynamic_symbols)
-		r = runtime_file_local(file, name, &symbol);
-	if (!r)
-		*vaddr = symbol.vaddr;
-	return r;
-}
-
-static bool has(const struct runtime_file *file, const char *name)
-{
-	uint64_t vaddr;
-
-	return find(file, name, &vaddr) == 0;
-}
-
 /* Returns PY_VERSION_HEX as the file states it (Py_Version, from 3.11 on) or as it follows from the
  * symbols that it exports. Returns 0 if it cannot be determined. */
 static uint32_t version_of(const struct runtime_file *file, const struct cpython_image *image)
 {
 	uint64_t vaddr, version = 0;
 
-	if (find(file, "Py_Version", &vaddr) == 0 &&
+	if (recognise_find(file, "Py_Version", &vaddr) &&
 	    runtime_file_read(file, vaddr, &version, sizeof(version)) == 0 && version >> 24 == 3)
 		return (uint32_t)version;
 	if (!image->runtime)
@@ -185,24 +163,21 @@ static uint32_t version_of(const struct runtime_file *file, const struct cpython
 	if (runtime_file_read(file, image->code_type + TYPE_BASIC_SIZE, &code_bytes,
 			      sizeof(code_bytes)) < 0)
 		return 0;
-	if (has(file, "Py_NewRef"))
+	if (recognise_has(file, "python", "Py_NewRef"))
 		return 0x030a0000;
-	if (has(file, "PyThreadState_GetInterpreter"))
+	if (recognise_has(file, "python", "PyThreadState_GetInterpreter"))
 		return 0x03090000;
 	return code_bytes == CODE_BYTES_3_7 ? 0x03070000 : 0x03080000;
 }
 
-/* Writes the message, with the end of a long path. Returns -ENOTSUP. */
+/* Writes the message. Returns -ENOTSUP. */
 static int refuse(struct runtime_refusal *refusal, const struct runtime_file *file,
 		  uint32_t version, const char *why)
 {
-	const size_t length = strlen(file->path);
-	const bool cut = length > SHOWN_PATH_BYTES;
+	char runtime[RUNTIME_BYTES];
 
-	snprintf(refusal->text, sizeof(refusal->text), "CPython %u.%u in %s%.*s: %s; " CONSEQUENCE,
-		 version >> 24, minor_of(version), cut ? "..." : "", SHOWN_PATH_BYTES,
-		 file->path + (cut ? length - SHOWN_PATH_BYTES : 0), why);
-	return -ENOTSUP;
+	snprintf(runtime, sizeof(runtime), "CPython %u.%u", version >> 24, minor_of(version));
+	return recognise_refuse(refusal, file->path, runtime, "Python", why);
 }
 
 /* Reads one offset of _Py_DebugOffsets: a value of 8 bytes at `at` of the table. */
@@ -279,7 +254,8 @@ static void find_executors(const struct runtime_file *file, struct cpython_image
 
 	cursor_seek(&c, DEBUG_INTERPRETER_BYTES);
 	const uint64_t bytes = cursor_u64(&c);
-	if (c.failed || bytes < layout->executors + 16u || !has(file, "_Py_GetExecutor"))
+	if (c.failed || bytes < layout->executors + 16u ||
+	    !recognise_has(file, "python", "_Py_GetExecutor"))
 		return;
 	image->executors = layout->executors;
 	if (layout->minor >= 14)
@@ -378,33 +354,19 @@ static int describe(const struct runtime_file *file, struct cpython_image *image
 	return 0;
 }
 
-/* Returns whether the file can be CPython. A program without dynamic symbols (statically linked)
- * has the symbol only in .symtab, which is expensive to read: it is read only if the file's name
- * starts with "python". */
-static bool may_be(const struct runtime_file *file)
-{
-	const char *name = strrchr(file->path, '/');
-	uint64_t vaddr;
-
-	if (!file->symbols.dynamic_symbols &&
-	    strncmp(name ? name + 1 : file->path, "python", 6) != 0)
-		return false;
-	return find(file, "_PyEval_EvalFrameDefault", &vaddr) == 0;
-}
-
 int cpython_file_recognise(const struct runtime_file *file, void **image,
 			   struct runtime_refusal *refusal)
 {
-	if (!may_be(file))
+	if (!recognise_has(file, "python", "_PyEval_EvalFrameDefault"))
 		return -ENOENT;
 	struct cpython_image *found = calloc(1, sizeof(*found));
 	if (!found)
 		return -ENOMEM;
-	if (find(file, "_PyRuntime", &found->runtime) < 0)
-		find(file, "_PyThreadState_Current", &found->holder);
-	int r = find(file, "PyCode_Type", &found->code_type);
-	if (r == 0)
-		r = describe(file, found, refusal);
+	if (!recognise_find(file, "_PyRuntime", &found->runtime))
+		recognise_find(file, "_PyThreadState_Current", &found->holder);
+	int r = recognise_find(file, "PyCode_Type", &found->code_type)
+		    ? describe(file, found, refusal)
+		    : -ENOENT;
 	if (r < 0) {
 		free(found);
 		return r;

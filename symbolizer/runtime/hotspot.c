@@ -29,6 +29,7 @@
 #include "symbolizer/runtime/hotspot_method.h"
 #include "symbolizer/runtime/hotspot_nmethod.h"
 #include "symbolizer/runtime/hotspot_vm.h"
+#include "symbolizer/runtime/recognise.h"
 #include "symbolizer/runtime/runtime.h"
 
 enum {
@@ -41,8 +42,9 @@ enum {
 	/* A field must be missing this many times in a row before the VM is refused: ld.so may be
 	 * relocating the tables at this moment, which takes it milliseconds. */
 	REFUSALS_MIN = 10,
-	STUB_NAME_BYTES = 96,	/* of a stub's name; a longer one is cut */
-	SHOWN_PATH_BYTES = 128, /* of the path in a refusal: its end */
+	STUB_NAME_BYTES = 96, /* of a stub's name; a longer one is cut */
+	RUNTIME_BYTES = 32,   /* "HotSpot 21" */
+	WHY_BYTES = 80,
 	/* Outermost frames that are shown if more methods are inlined than NAMED_FRAMES_MAX. */
 	OUTER_SHOWN = 4,
 };
@@ -81,14 +83,11 @@ static void hotspot_release(void *image)
 /* Writes the refusal: what the VM does not describe, and in which file. */
 static void refuse(struct runtime_process *process, const struct hotspot_vm *vm)
 {
-	const size_t length = strlen(process->path);
-	const bool cut = length > SHOWN_PATH_BYTES;
+	char runtime[RUNTIME_BYTES], why[WHY_BYTES];
 
-	snprintf(process->refusal.text, sizeof(process->refusal.text),
-		 "HotSpot %u in %s%.*s: the VM does not describe %.40s; its Java frames are not "
-		 "shown, its native stacks are complete",
-		 vm->version % 1000, cut ? "..." : "", SHOWN_PATH_BYTES,
-		 process->path + (cut ? length - SHOWN_PATH_BYTES : 0), vm->missing);
+	snprintf(runtime, sizeof(runtime), "HotSpot %u", vm->version % 1000);
+	snprintf(why, sizeof(why), "the VM does not describe %.40s", vm->missing);
+	recognise_refuse(&process->refusal, process->path, runtime, "Java", why);
 	for (char *c = process->refusal.text; *c; c++) {
 		if ((unsigned char)*c < ' ' || (unsigned char)*c > '~')
 			*c = '?';

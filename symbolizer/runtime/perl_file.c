@@ -15,7 +15,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+
+#include "symbolizer/runtime/recognise.h"
 
 /*
  * The offsets on x86-64, from the headers of each version (intrpvar.h, cop.h, opnames.h), compiled
@@ -58,12 +59,9 @@ static const struct perl_offsets known_offsets[] = {
 /* clang-format on */
 
 enum {
-	SHOWN_PATH_BYTES = 128,
-	REVISION = 5 /* Perl 5 */
+	RUNTIME_BYTES = 32, /* "Perl 5.36.0" */
+	REVISION = 5	    /* Perl 5 */
 };
-
-/* The end of each refusal: what it means for the user. */
-#define CONSEQUENCE "its Perl frames are not shown, its native stacks are complete"
 
 static const struct perl_offsets *offsets_of(unsigned int version)
 {
@@ -74,19 +72,6 @@ static const struct perl_offsets *offsets_of(unsigned int version)
 	return NULL;
 }
 
-/* Finds a symbol that Perl exports. A file without dynamic symbols may have it in .symtab. */
-static bool find(const struct runtime_file *file, const char *name, uint64_t *vaddr)
-{
-	struct runtime_symbol symbol;
-	int r = runtime_file_exported(file, name, &symbol);
-
-	if (r < 0 && !file->symbols.dynamic_symbols)
-		r = runtime_file_local(file, name, &symbol);
-	if (!r)
-		*vaddr = symbol.vaddr;
-	return !r;
-}
-
 /* Reads one of the bytes PL_revision, PL_version and PL_subversion (globals.c). Returns 0 if it is
  * not there. */
 static unsigned int version_byte(const struct runtime_file *file, const char *name)
@@ -94,20 +79,19 @@ static unsigned int version_byte(const struct runtime_file *file, const char *na
 	uint64_t vaddr;
 	uint8_t byte;
 
-	return find(file, name, &vaddr) && runtime_file_read(file, vaddr, &byte, 1) == 0 ? byte : 0;
+	return recognise_find(file, name, &vaddr) && runtime_file_read(file, vaddr, &byte, 1) == 0
+		   ? byte
+		   : 0;
 }
 
-/* Writes the message, with the end of a long path. Returns -ENOTSUP. */
+/* Writes the message. Returns -ENOTSUP. */
 static int refuse(struct runtime_refusal *refusal, const struct runtime_file *file, const char *why)
 {
-	const size_t length = strlen(file->path);
-	const bool cut = length > SHOWN_PATH_BYTES;
+	char runtime[RUNTIME_BYTES];
 
-	snprintf(refusal->text, sizeof(refusal->text), "Perl %u.%u.%u in %s%.*s: %s; " CONSEQUENCE,
-		 version_byte(file, "PL_revision"), version_byte(file, "PL_version"),
-		 version_byte(file, "PL_subversion"), cut ? "..." : "", SHOWN_PATH_BYTES,
-		 file->path + (cut ? length - SHOWN_PATH_BYTES : 0), why);
-	return -ENOTSUP;
+	snprintf(runtime, sizeof(runtime), "Perl %u.%u.%u", version_byte(file, "PL_revision"),
+		 version_byte(file, "PL_version"), version_byte(file, "PL_subversion"));
+	return recognise_refuse(refusal, file->path, runtime, "Perl", why);
 }
 
 /* Finds the interpreter, or its fields. Returns whether all that is needed is there. */
@@ -115,32 +99,19 @@ static bool find_interpreter(const struct runtime_file *file, struct perl_image 
 {
 	const struct perl_offsets *o = image->offsets;
 
-	find(file, "PL_thr_key", &image->key);
-	if (find(file, "PL_curcop", &image->cop))
-		return find(file, "PL_op", &image->op) &&
-		       find(file, "PL_curstack", &image->values) &&
-		       find(file, "PL_curstackinfo", &image->stack) &&
-		       find(file, "PL_top_env", &image->jump);
+	recognise_find(file, "PL_thr_key", &image->key);
+	if (recognise_find(file, "PL_curcop", &image->cop))
+		return recognise_find(file, "PL_op", &image->op) &&
+		       recognise_find(file, "PL_curstack", &image->values) &&
+		       recognise_find(file, "PL_curstackinfo", &image->stack) &&
+		       recognise_find(file, "PL_top_env", &image->jump);
 	image->has_interpreters = true;
 	image->op = PERL_INTERPRETER_OP;
 	image->cop = o->cop;
 	image->values = o->values;
 	image->stack = o->stack;
 	image->jump = o->jump;
-	return find(file, "PL_curinterp", &image->current);
-}
-
-/* Returns whether the file can be Perl. A program without dynamic symbols (statically linked) has
- * the symbol only in .symtab, which is expensive to read: it is read only if the file's name starts
- * with "perl". */
-static bool may_be(const struct runtime_file *file)
-{
-	const char *name = strrchr(file->path, '/');
-	uint64_t vaddr;
-
-	if (!file->symbols.dynamic_symbols && strncmp(name ? name + 1 : file->path, "perl", 4) != 0)
-		return false;
-	return find(file, "Perl_runops_standard", &vaddr) && find(file, "PL_version", &vaddr);
+	return recognise_find(file, "PL_curinterp", &image->current);
 }
 
 int perl_file_recognise(const struct runtime_file *file, void **image,
@@ -148,7 +119,8 @@ int perl_file_recognise(const struct runtime_file *file, void **image,
 {
 	static const char *const loops[] = {"Perl_runops_standard", "Perl_runops_debug"};
 
-	if (!may_be(file))
+	if (!recognise_has(file, "perl", "Perl_runops_standard") ||
+	    !recognise_has(file, "perl", "PL_version"))
 		return -ENOENT;
 	const struct perl_offsets *offsets = offsets_of(version_byte(file, "PL_version"));
 	if (!offsets || version_byte(file, "PL_revision") != REVISION)

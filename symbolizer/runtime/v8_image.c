@@ -18,12 +18,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "symbolizer/runtime/recognise.h"
+
 enum {
 	/* Versions that were examined. */
 	VERSIONS = 4,
 	BYTECODE_BYTES_MAX = 32, /* the longest bytecode has 17 */
 	CONSTANT_MAX = 4096,
-	SHOWN_PATH_BYTES = 128, /* of the path in a refusal: its end */
+	RUNTIME_BYTES = 32, /* "V8 13.6" */
 	SYMBOL_BYTES = 96,
 	/* From this version on, positions say whether they are breakable (seen in 14.6, not in
 	 * 13.6; PositionTableEntry::is_breakable in src/codegen/source-position-table.h). */
@@ -54,14 +56,10 @@ static const struct constant {
 static int refuse(const struct v8_image *image, const struct runtime_file *file,
 		  struct runtime_refusal *refusal, const char *why)
 {
-	const size_t length = strlen(file->path);
-	const bool cut = length > SHOWN_PATH_BYTES;
+	char runtime[RUNTIME_BYTES];
 
-	snprintf(refusal->text, sizeof(refusal->text),
-		 "V8 %u.%u in %s%.*s: %s; its JavaScript frames are not shown, its native stacks "
-		 "are complete",
-		 image->major % 1000, image->minor % 1000, cut ? "..." : "", SHOWN_PATH_BYTES,
-		 file->path + (cut ? length - SHOWN_PATH_BYTES : 0), why);
+	snprintf(runtime, sizeof(runtime), "V8 %u.%u", image->major % 1000, image->minor % 1000);
+	recognise_refuse(refusal, file->path, runtime, "JavaScript", why);
 	for (char *c = refusal->text; *c; c++) {
 		if ((unsigned char)*c < ' ' || (unsigned char)*c > '~')
 			*c = '?';

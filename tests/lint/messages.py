@@ -86,8 +86,9 @@ IN_FILE = {
     ("cli/config_environment.c", "snprintf"): [2],
     ("cli/config_file.c", "snprintf"): [2],
     ("symbolizer/runtime/cpython_file.c", "refuse"): [3],
-    ("symbolizer/runtime/cpython_file.c", "snprintf"): [2],
-    ("symbolizer/runtime/hotspot.c", "snprintf"): [2],
+    ("symbolizer/runtime/perl_file.c", "refuse"): [2],
+    ("symbolizer/runtime/v8_image.c", "refuse"): [3],
+    ("symbolizer/runtime/recognise.c", "snprintf"): [2],
 }
 # Files whose functions return reasons as literals, or keep them in tables: each literal with a space is a message.
 RETURNED = ["cli/endpoint.c", "cli/key_values.c", "cli/text_input.c", "exporter/delivery/transport_grpc.c"]
