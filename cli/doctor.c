@@ -182,7 +182,8 @@ int doctor_main(int argc, char **argv)
 	if (status)
 		return status;
 	host_facts_collect("", &facts);
-	host_trials_make(options.wants.strict_memory, &facts.trials);
+	host_trials_make(options.wants.strict_memory ? TRIALS_PROCESSES_STRICTLY : TRIALS_PROCESSES,
+			 &facts.trials);
 	status = doctor_report(&facts, &options.wants, options.json, stdout);
 	if (fflush(stdout) != 0 || ferror(stdout)) {
 		perror("bulkhead: cannot write the report to standard output");

@@ -73,20 +73,22 @@ void check_judge_user(const struct host_facts *facts, const struct check_wants *
 					"run it as root");
 }
 
+/* Returns whether it is a namespace other than that of the host. If not, the result is written. */
+static bool is_other_namespace(enum host_namespace namespace, struct check_result *result)
+{
+	if (namespace == HOST_NAMESPACE_INITIAL)
+		check_ok(result, "that of the host");
+	else if (namespace == HOST_NAMESPACE_UNKNOWN)
+		check_unknown(result, "cannot read /proc/self/ns");
+	return namespace == HOST_NAMESPACE_OTHER;
+}
+
 void check_judge_user_namespace(const struct host_facts *facts, const struct check_wants *wants,
 				struct check_result *result)
 {
 	(void)wants;
-	switch (facts->user_namespace) {
-	case HOST_NAMESPACE_INITIAL:
-		check_ok(result, "that of the host");
+	if (!is_other_namespace(facts->user_namespace, result))
 		return;
-	case HOST_NAMESPACE_UNKNOWN:
-		check_unknown(result, "cannot read /proc/self/ns");
-		return;
-	case HOST_NAMESPACE_OTHER:
-		break;
-	}
 	check_fault(result, STATUS_NOT_PERMITTED,
 		    "root of a user namespace may use neither BPF nor perf events");
 	check_remedy_by_runtime(result, facts->runtime, "run the container with --userns=host",
@@ -175,16 +177,8 @@ void check_judge_pid_namespace(const struct host_facts *facts, const struct chec
 			       struct check_result *result)
 {
 	(void)wants;
-	switch (facts->pid_namespace) {
-	case HOST_NAMESPACE_INITIAL:
-		check_ok(result, "that of the host");
+	if (!is_other_namespace(facts->pid_namespace, result))
 		return;
-	case HOST_NAMESPACE_UNKNOWN:
-		check_unknown(result, "cannot read /proc/self/ns");
-		return;
-	case HOST_NAMESPACE_OTHER:
-		break;
-	}
 	check_restriction(result, "not that of the host, so most programs are shown without their "
 				  "functions (process_unknown)");
 	check_remedy_by_runtime(result, facts->runtime, "run the container with --pid=host",

@@ -209,7 +209,7 @@ static int try_landlock(void)
 	return syscall(SYS_landlock_create_ruleset, NULL, 0, 1u) < 0 ? errno : 0;
 }
 
-static void trials_make_in_child(bool strict_memory, struct host_trials *trials)
+static void trials_make_in_child(enum trials_of_processes processes, struct host_trials *trials)
 {
 	static const cap_value_t loader[] = {CAP_BPF, CAP_PERFMON, CAP_SYSLOG};
 	static const cap_value_t opener[] = {CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH,
@@ -228,6 +228,9 @@ static void trials_make_in_child(bool strict_memory, struct host_trials *trials)
 	trials->bpf_program = try_bpf_program();
 	trials->bpf_kernel_read = try_bpf_kernel_read();
 	try_kernel_symbols(trials);
+	if (processes == TRIALS_NO_PROCESSES)
+		return;
+	const bool strict_memory = processes == TRIALS_PROCESSES_STRICTLY;
 	trial_become(opener, strict_memory ? 1 : 3);
 	try_processes(strict_memory, trials);
 }
@@ -247,7 +250,7 @@ void host_trials_clear(struct host_trials *trials)
 	};
 }
 
-void host_trials_make(bool strict_memory, struct host_trials *trials)
+void host_trials_make(enum trials_of_processes processes, struct host_trials *trials)
 {
 	int ends[2];
 
@@ -256,7 +259,7 @@ void host_trials_make(bool strict_memory, struct host_trials *trials)
 		return;
 	pid_t child = fork();
 	if (child == 0) {
-		trials_make_in_child(strict_memory, trials);
+		trials_make_in_child(processes, trials);
 		_exit(write(ends[1], trials, sizeof(*trials)) != sizeof(*trials));
 	}
 	close(ends[1]);

@@ -48,7 +48,15 @@ struct host_trials {
 /* Sets all results to TRIAL_UNTRIED. */
 void host_trials_clear(struct host_trials *trials);
 
-/* Makes all trials. If the child cannot be started or dies, all are TRIAL_UNTRIED. */
-void host_trials_make(bool strict_memory, struct host_trials *trials);
+/* Whether other processes are looked into. What that shows never keeps a recording from starting,
+ * so only `bulkhead doctor` does it. */
+enum trials_of_processes {
+	TRIALS_NO_PROCESSES,
+	TRIALS_PROCESSES,
+	TRIALS_PROCESSES_STRICTLY, /* as with --strict-memory */
+};
+
+/* Makes the trials. If the child cannot be started or dies, all are TRIAL_UNTRIED. */
+void host_trials_make(enum trials_of_processes processes, struct host_trials *trials);
 
 #endif

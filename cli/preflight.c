@@ -99,7 +99,7 @@ int preflight_check(const struct check_wants *wants, struct record_options *opti
 	static struct host_facts facts;
 
 	host_facts_collect("", &facts);
-	host_trials_make(wants->strict_memory, &facts.trials);
+	host_trials_make(TRIALS_NO_PROCESSES, &facts.trials);
 	int status = check_host(&facts, wants);
 	if (!status && options)
 		status = check_filters(options, &facts.mounts);

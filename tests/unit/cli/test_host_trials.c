@@ -27,7 +27,7 @@ Test(host_trials, all_are_made_and_nothing_is_left)
 	struct host_trials trials;
 	cap_t caps = cap_get_proc();
 
-	host_trials_make(false, &trials);
+	host_trials_make(TRIALS_PROCESSES, &trials);
 	cr_expect_neq(trials.perf_event, TRIAL_UNTRIED);
 	cr_expect_neq(trials.bpf_map, TRIAL_UNTRIED);
 	cr_expect_neq(trials.bpf_program, TRIAL_UNTRIED);
@@ -51,7 +51,7 @@ Test(host_trials, without_privileges_the_kernel_refuses)
 
 	cr_assert_eq(cap_set_proc(none), 0);
 	cap_free(none);
-	host_trials_make(false, &trials);
+	host_trials_make(TRIALS_PROCESSES, &trials);
 	cr_expect(trials.bpf_program == EPERM || trials.bpf_program == EACCES, "%d",
 		  trials.bpf_program);
 }
@@ -64,7 +64,7 @@ static bool is_untried_without_descriptors(void)
 
 	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return false;
-	host_trials_make(true, &trials);
+	host_trials_make(TRIALS_PROCESSES_STRICTLY, &trials);
 	return trials.perf_event == TRIAL_UNTRIED && trials.seccomp == TRIAL_UNTRIED &&
 	       trials.maps.permitted + trials.maps.refused == 0;
 }
