@@ -24,9 +24,9 @@ def version_of(java):
 
 def machines():
     """{home: version} of each JDK of this machine."""
-    more = os.environ.get("BULKHEAD_JAVAS", "")
-    homes = {home for home in more.removeprefix("only:").split(":") if home}
-    if not more.startswith("only:"):
+    paths, others = lib.listed("BULKHEAD_JAVAS")
+    homes = set(paths)
+    if others:
         javas = glob.glob("/usr/lib/jvm/*/bin/java") + [shutil.which("java") or ""]
         homes |= {os.path.dirname(os.path.dirname(os.path.realpath(java))) for java in javas if java}
     found = {home: version_of(os.path.join(home, "bin/java")) for home in homes}

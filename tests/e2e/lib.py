@@ -472,6 +472,19 @@ ROLES = {name.lower(): role["process"] for name, role in ROLE_TABLE.items()}
 EXECUTABLES = tuple(dict.fromkeys(role[column] for role in ROLE_TABLE.values() for column in ("program", "agent_program")))
 
 
+def listed(variable):
+    """(paths, whether there are others) of an environment variable: paths separated by colons; with "only:" in front, there are no others."""
+    value = os.environ.get(variable, "")
+    return [path for path in value.removeprefix("only:").split(":") if path], not value.startswith("only:")
+
+
+def programs(variable, name):
+    """The programs that the variable lists, and the one of this name that a shell would execute."""
+    paths, others = listed(variable)
+    own = shutil.which(name) if others else None
+    return [*paths, os.path.realpath(own)] if own else paths
+
+
 def read(path):
     """The contents of a file in /proc, or None if its process has ended."""
     try:

@@ -114,9 +114,8 @@ def readable(path):
 @functools.cache
 def interpreters():
     """Each interpreter once, the oldest first. Prints the versions that are missing."""
-    more = os.environ.get("BULKHEAD_PYTHONS", "")
-    paths = more.removeprefix("only:").split(":")
-    if not more.startswith("only:"):
+    paths, others = lib.listed("BULKHEAD_PYTHONS")
+    if others:
         paths += glob.glob(os.path.expanduser("~/.pyenv/versions/*/bin/python3.*")) + glob.glob("/usr/bin/python3*") + glob.glob("/usr/local/bin/python3*")
     real = {os.path.realpath(path) for path in paths if path and os.access(path, os.X_OK)}
     found = [ask(path) for path in real if re.fullmatch(r"python3\.\d+t?", os.path.basename(path))]

@@ -8,7 +8,6 @@ import contextlib
 import json
 import os
 import re
-import shutil
 import subprocess
 
 import lib
@@ -102,11 +101,7 @@ def version_of(node):
 
 def machines():
     """{program: version} of each supported Node here."""
-    more = os.environ.get("BULKHEAD_NODES", "")
-    programs = [program for program in more.removeprefix("only:").split(":") if program]
-    if not more.startswith("only:") and shutil.which("node"):
-        programs.append(os.path.realpath(shutil.which("node")))
-    found = {program: version_of(program) for program in programs}
+    found = {program: version_of(program) for program in lib.programs("BULKHEAD_NODES", "node")}
     return {program: version for program, version in sorted(found.items()) if version in VERSIONS}
 
 

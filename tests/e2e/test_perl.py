@@ -76,11 +76,7 @@ def has_threads(perl):
 
 def perls():
     """{program: version} of each supported Perl here."""
-    more = os.environ.get("BULKHEAD_PERLS", "")
-    programs = [program for program in more.removeprefix("only:").split(":") if program]
-    if not more.startswith("only:") and shutil.which("perl"):
-        programs.append(os.path.realpath(shutil.which("perl")))
-    found = {program: version_of(program) for program in programs}
+    found = {program: version_of(program) for program in lib.programs("BULKHEAD_PERLS", "perl")}
     return {program: version for program, version in sorted(found.items()) if version in VERSIONS}
 
 
