@@ -10,6 +10,8 @@ import re
 import shutil
 import subprocess
 
+import lib
+
 PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "java")
 
 
