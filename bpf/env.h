@@ -50,8 +50,12 @@ static __always_inline const struct bh_runtime_table *env_runtimes(int env)
 	return bpf_map_lookup_elem(&runtimes, &zero);
 }
 
+/* bpf_probe_read_user(), by an id that the loader replaces (loader/user_reads.c). */
+#define READ_USER_ID (BH_USER_READ_MARK + BPF_FUNC_probe_read_user)
+static long (*const read_user)(void *to, __u32 bytes, const void *from) = (void *)READ_USER_ID;
+
 #define env_read(env, destination, bytes, address)                                                 \
-	bpf_probe_read_user((destination), (bytes), (const void *)(address))
+	read_user((destination), (bytes), (const void *)(address))
 
 #include "bpf/unwind/step.h"
 #include "bpf/runtime/method_cache.h"

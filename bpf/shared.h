@@ -55,6 +55,9 @@ enum {
 	BH_MODULES_BITS = 13,
 	BH_RULES_BITS = 16,
 
+	/* Is added to the id of the helper bpf_probe_read_user(); loader/user_reads.c says why. */
+	BH_USER_READ_MARK = 1 << 16,
+
 	BH_RED_ZONE_BYTES = 128, /* in use below the stack pointer (x86-64 psABI 3.2.2) */
 	/* The copy of a deferred stack: up to 16 KiB, in pages, from the red zone on. */
 	BH_STACK_COPY_PAGES = 4,

@@ -33,6 +33,7 @@
 #include "common/time_units.h"
 #include "loader/loader.h"
 #include "loader/runtime_programs.h"
+#include "loader/user_reads.h"
 
 enum {
 	/* The tables of a desktop fill about one slab, so a second one is there before the first
@@ -304,6 +305,9 @@ int object_load(struct loader *loader)
 			  strerror(-loader->possible_cpus));
 		return STATUS_KERNEL;
 	}
+	int r = user_reads_register();
+	if (r < 0)
+		return object_load_failed(r);
 	loader->object = bulkhead_bpf__open();
 	if (!loader->object)
 		return object_load_failed(-errno);
@@ -313,7 +317,7 @@ int object_load(struct loader *loader)
 	object_configure(loader);
 	if (!object_make_key(loader))
 		return STATUS_KERNEL;
-	int r = bulkhead_bpf__load(loader->object);
+	r = bulkhead_bpf__load(loader->object);
 	return r < 0 ? object_load_failed(r) : object_prepare(loader);
 }
 

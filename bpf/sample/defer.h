@@ -52,7 +52,7 @@ static __always_inline __u32 copy_stack(struct bh_deferred *d, __u64 sp)
 
 		if (copied > BH_STACK_COPY_BYTES - 4096 || chunk > 4096)
 			break;
-		if (bpf_probe_read_user(d->stack + copied, chunk, (const void *)(sp + copied)))
+		if (read_user(d->stack + copied, chunk, (const void *)(sp + copied)))
 			break;
 		copied += chunk;
 	}

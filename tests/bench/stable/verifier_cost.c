@@ -13,6 +13,7 @@
 #include "bpf/shared.h"
 #include "bulkhead.skel.h"
 #include "loader/runtime_programs.h"
+#include "loader/user_reads.h"
 
 enum {
 	LOG_STATS = 4, /* BPF_LOG_STATS: only what it cost */
@@ -176,8 +177,10 @@ static int measure_runtimes(void)
 
 int main(void)
 {
-	int r = measure("plain", false);
+	int r = user_reads_register();
 
+	if (!r)
+		r = measure("plain", false);
 	if (!r)
 		r = measure_runtimes();
 	/* Last, because kernels before 5.15 have no filter by cgroup. */
