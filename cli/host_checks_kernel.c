@@ -149,6 +149,20 @@ void check_judge_proc(const struct host_facts *facts, const struct check_wants *
 	}
 }
 
+/* Returns whether lockdown keeps BPF programs from reading what they must. If that could not be
+ * tried, it is known by the mode and the version: before 5.15 they need a helper that the mode
+ * forbids. The verifier answers EINVAL if a helper is missing, and without lockdown, kernels from
+ * 5.5 on have this one. */
+static bool is_locked_down(const struct host_facts *facts)
+{
+	const struct host_trials *trials = &facts->trials;
+
+	if (trials->bpf_program == 0 && trials->bpf_kernel_read == EINVAL)
+		return true;
+	return facts->lockdown == HOST_LOCKDOWN_CONFIDENTIALITY && trials->bpf_kernel_read != 0 &&
+	       is_older(facts, 5, 15);
+}
+
 void check_judge_lockdown(const struct host_facts *facts, const struct check_wants *wants,
 			  struct check_result *result)
 {
@@ -157,21 +171,17 @@ void check_judge_lockdown(const struct host_facts *facts, const struct check_wan
 	    [HOST_LOCKDOWN_INTEGRITY] = "integrity",
 	    [HOST_LOCKDOWN_CONFIDENTIALITY] = "confidentiality",
 	};
-	const struct host_trials *trials = &facts->trials;
 
 	(void)wants;
-	/* The verifier answers EINVAL if the helper is missing. Kernels have it from 5.5 on. */
-	if (trials->bpf_kernel_read != 0 &&
-	    (facts->lockdown == HOST_LOCKDOWN_CONFIDENTIALITY ||
-	     (trials->bpf_program == 0 && trials->bpf_kernel_read == EINVAL))) {
+	if (is_locked_down(facts)) {
 		check_fault(result, STATUS_NOT_PERMITTED,
 			    "lockdown=confidentiality forbids BPF programs to read kernel memory, "
-			    "which the sampling program must");
-		check_remedy(result, "boot with lockdown=integrity or none");
+			    "which the sampling program must before Linux 5.15");
+		check_remedy(result, "boot with lockdown=integrity");
 	} else if (facts->lockdown != HOST_LOCKDOWN_UNKNOWN) {
 		check_ok(result, "mode %s", names[facts->lockdown]);
-	} else if (trials->bpf_kernel_read == 0) {
-		check_ok(result, "BPF may read kernel memory");
+	} else if (facts->trials.bpf_kernel_read == 0) {
+		check_ok(result, "BPF programs may read structures of the kernel");
 	} else {
 		check_unknown(result, "cannot read /sys/kernel/security/lockdown");
 		check_remedy(result, "run mount -t securityfs securityfs /sys/kernel/security");

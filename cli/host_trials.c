@@ -100,6 +100,10 @@ static int try_bpf_load(const struct bpf_insn *program, uint32_t count)
 	{                                                                                          \
 		.code = BPF_JMP | BPF_CALL, .imm = (helper)                                        \
 	}
+#define COPY(to, from)                                                                             \
+	{                                                                                          \
+		.code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = (to), .src_reg = (from)            \
+	}
 #define EXIT                                                                                       \
 	{                                                                                          \
 		.code = BPF_JMP | BPF_EXIT                                                         \
@@ -113,11 +117,26 @@ static int try_bpf_program(void)
 	return try_bpf_load(program, sizeof(program) / sizeof(program[0]));
 }
 
-/* char word[8]; bpf_probe_read_kernel(word, 8, NULL); return 0; */
-static int try_bpf_kernel_read(void)
+/* word = bpf_task_pt_regs(bpf_get_current_task_btf())->r15; return 0; */
+static int try_bpf_typed_read(void)
 {
 	static const struct bpf_insn program[] = {
-	    {.code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = BPF_REG_1, .src_reg = BPF_REG_10},
+	    CALL(BPF_FUNC_get_current_task_btf),
+	    COPY(BPF_REG_1, BPF_REG_0),
+	    CALL(BPF_FUNC_task_pt_regs),
+	    {.code = BPF_LDX | BPF_MEM | BPF_DW, .dst_reg = BPF_REG_1, .src_reg = BPF_REG_0},
+	    MOVE(BPF_REG_0, 0),
+	    EXIT,
+	};
+
+	return try_bpf_load(program, sizeof(program) / sizeof(program[0]));
+}
+
+/* char word[8]; bpf_probe_read_kernel(word, 8, NULL); return 0; */
+static int try_bpf_probe_read(void)
+{
+	static const struct bpf_insn program[] = {
+	    COPY(BPF_REG_1, BPF_REG_10),
 	    {.code = BPF_ALU64 | BPF_ADD | BPF_K, .dst_reg = BPF_REG_1, .imm = -8},
 	    MOVE(BPF_REG_2, 8),
 	    MOVE(BPF_REG_3, 0),
@@ -127,6 +146,15 @@ static int try_bpf_kernel_read(void)
 	};
 
 	return try_bpf_load(program, sizeof(program) / sizeof(program[0]));
+}
+
+/* Reads a structure of the kernel as the sampling program does (bpf/sample/task.h): through a typed
+ * pointer, or if the kernel is too old to have its helpers, by the helper that lockdown forbids. */
+static int try_bpf_kernel_read(void)
+{
+	const int error = try_bpf_typed_read();
+
+	return error == EINVAL ? try_bpf_probe_read() : error;
 }
 
 /* Returns whether a line of "ADDRESS TYPE NAME" has an address that is not 0. */

@@ -33,7 +33,7 @@ struct host_trials {
 	int perf_event;	      /* a clock of CPU 0 */
 	int bpf_map;	      /* a ring buffer */
 	int bpf_program;      /* for perf events */
-	int bpf_kernel_read;  /* the same with the helper that reads kernel memory */
+	int bpf_kernel_read;  /* the same, which reads a structure of the kernel */
 	int kernel_symbols;   /* /proc/kallsyms is opened and read */
 	int kernel_addresses; /* the same; ENODATA if all addresses in it are 0 */
 	/* As the opener, or with --strict-memory as the worker. Of other processes. */

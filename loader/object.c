@@ -18,7 +18,6 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -138,24 +137,9 @@ static bool object_make_key(struct loader *loader)
 	return true;
 }
 
-/* Returns whether the kernel is locked down against reading its memory. Its verifier then rejects
- * the helpers that do so with EINVAL, as a kernel does that is too old to have them. */
-static bool object_is_locked_down(void)
-{
-	char text[128] = "";
-	_cleanup_close_ int fd = open("/sys/kernel/security/lockdown", O_RDONLY | O_CLOEXEC);
-
-	return fd >= 0 && read(fd, text, sizeof(text) - 1) > 0 && strstr(text, "[confidentiality]");
-}
-
 /* Explains why the object cannot be loaded. Returns the exit status. */
 static int object_load_failed(int error)
 {
-	if (error == -EINVAL && object_is_locked_down()) {
-		log_error("lockdown=confidentiality forbids BPF programs to read kernel memory, "
-			  "which the sampling program must; boot with lockdown=integrity or none");
-		return STATUS_NOT_PERMITTED;
-	}
 	switch (error) {
 	case -EPERM:
 	case -EACCES:
@@ -173,7 +157,8 @@ static int object_load_failed(int error)
 	default:
 		log_error(
 		    "the kernel cannot load the BPF programs: %s; Linux 5.10 or later with BTF "
-		    "is required (BULKHEAD_LOG=debug shows the verifier's log)",
+		    "is required, under lockdown=confidentiality 5.15 or later "
+		    "(BULKHEAD_LOG=debug shows the verifier's log)",
 		    strerror(-error));
 		return STATUS_KERNEL;
 	}

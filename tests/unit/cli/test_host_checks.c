@@ -223,8 +223,8 @@ Test(host_checks, lockdown_is_found_in_its_file_or_by_trying)
 {
 	facts.trials.bpf_kernel_read = EINVAL;
 	facts.lockdown = HOST_LOCKDOWN_CONFIDENTIALITY;
-	expect_fault("lockdown", STATUS_NOT_PERMITTED, "lockdown=confidentiality",
-		     "boot with lockdown=integrity or none");
+	expect_fault("lockdown", STATUS_NOT_PERMITTED, "before Linux 5.15",
+		     "boot with lockdown=integrity");
 	facts.lockdown = HOST_LOCKDOWN_UNKNOWN;
 	expect_fault("lockdown", STATUS_NOT_PERMITTED, "lockdown=confidentiality", "boot with");
 	/* Another refusal of BPF is not lockdown's. */
@@ -234,7 +234,21 @@ Test(host_checks, lockdown_is_found_in_its_file_or_by_trying)
 	expect("lockdown", CHECK_OK, "mode none", NULL);
 	facts.trials.bpf_program = facts.trials.bpf_kernel_read = 0;
 	facts.lockdown = HOST_LOCKDOWN_UNKNOWN;
-	expect("lockdown", CHECK_OK, "may read kernel memory", NULL);
+	expect("lockdown", CHECK_OK, "may read structures", NULL);
+	facts.lockdown = HOST_LOCKDOWN_CONFIDENTIALITY;
+	expect("lockdown", CHECK_OK, "mode confidentiality", NULL);
+}
+
+Test(host_checks, lockdown_that_could_not_be_tried_is_judged_by_the_version)
+{
+	facts.lockdown = HOST_LOCKDOWN_CONFIDENTIALITY;
+	facts.trials.bpf_program = facts.trials.bpf_kernel_read = TRIAL_UNTRIED;
+	memcpy(facts.release, "5.14.0", sizeof("5.14.0"));
+	expect_fault("lockdown", STATUS_NOT_PERMITTED, "lockdown=confidentiality", "boot with");
+	facts.trials.bpf_program = facts.trials.bpf_kernel_read = EPERM;
+	expect_fault("lockdown", STATUS_NOT_PERMITTED, "lockdown=confidentiality", "boot with");
+	memcpy(facts.release, "5.15.0", sizeof("5.15.0"));
+	expect("lockdown", CHECK_OK, "mode confidentiality", NULL);
 }
 
 Test(host_checks, the_cause_of_refused_perf_events_is_named)
