@@ -64,11 +64,15 @@ syscalls 120 &
 echo 3 >/proc/sys/kernel/perf_event_paranoid
 record paranoid -d 1
 echo 2 >/proc/sys/kernel/perf_event_paranoid
-record all -d 3
+record all -d 6
 agent
 kill %1 %2
 record command -- recursion 3
-# The guest has no language runtime, so no recording loads the programs of any.
+python3 -I -S -B /bulkhead/named_chain.py 120 &
+python=$!
+record python -d 5 -p "$python"
+kill "$python"
+# The guest has no other language runtime, so no recording loads the programs of the others.
 echo "=== programs"
 stable_verifier_cost 2>&1
 echo "status: $?"
