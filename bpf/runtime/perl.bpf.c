@@ -170,20 +170,32 @@ static __always_inline int perl_hash_package(struct unwind_state *s, UNWIND_ENV 
 
 RUNTIME_PART(perl, hash_package)
 
+/* Reads the body of the sub at `code`. Returns 0 if that cannot be read, or is no sub. `head` is
+ * not a variable of perl_identify_sub(), because that may need 128 bytes of stack at most: 5.10 and
+ * 6.1 count in steps of 32, and allow 512 for all functions that call each other. */
+static __always_inline int perl_read_sub(UNWIND_ENV env, uint64_t code,
+					 uint64_t words[PERL_SUB_WORDS])
+{
+	uint64_t head[2];
+
+	if (env_read(env, head, sizeof(head), code))
+		return 0;
+	const uint32_t type = head[PERL_SV_FLAGS / 8] >> 32 & 0xff;
+
+	return (type == PERL_TYPE_SUB || type == PERL_TYPE_FORMAT) &&
+	       !env_read(env, words, PERL_SUB_WORDS * sizeof(*words),
+			 head[PERL_SV_BODY / 8] + PERL_SUB_FIRST);
+}
+
 /* Sets `sub` to the first op of the sub at `code`, `word` to its identity, and `name`, `package`
  * and `kind` to what its frame has. Returns 0 if that cannot be read. */
 static __always_inline int perl_identify_sub(struct unwind_state *s, UNWIND_ENV env,
 					     const struct perl_block *b)
 {
 	struct perl_state *p = perl_state(s);
-	uint64_t head[2], words[PERL_SUB_WORDS], cop[3], glob[2];
+	uint64_t words[PERL_SUB_WORDS], cop[3], glob[2];
 
-	if (env_read(env, head, sizeof(head), p->code))
-		return 0;
-	const uint32_t type = head[PERL_SV_FLAGS / 8] >> 32 & 0xff;
-
-	if ((type != PERL_TYPE_SUB && type != PERL_TYPE_FORMAT) ||
-	    env_read(env, words, sizeof(words), head[PERL_SV_BODY / 8] + PERL_SUB_FIRST))
+	if (!perl_read_sub(env, p->code, words))
 		return 0;
 	p->sub = words[PERL_SUB_START];
 	p->name = glob[0] = words[PERL_SUB_NAME];
