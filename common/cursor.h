@@ -103,6 +103,20 @@ CURSOR_DEFINE_READ(32)
 CURSOR_DEFINE_READ(64)
 #undef CURSOR_DEFINE_READ
 
+/* These two read four bytes at `at` for callers that have checked that they are there: an unsigned
+ * number, and a displacement, which is signed and can be added to an address. */
+static inline uint32_t cursor_u32_at(const uint8_t *at)
+{
+	struct cursor c = cursor_init(at, sizeof(uint32_t));
+
+	return cursor_u32(&c);
+}
+
+static inline uint64_t cursor_displacement(const uint8_t *at)
+{
+	return (uint64_t)(int64_t)(int32_t)cursor_u32_at(at);
+}
+
 /* Reads an unsigned LEB128 number (DWARF 5, 7.6). Fails if its value exceeds 64 bits. */
 uint64_t cursor_uleb128(struct cursor *c);
 

@@ -561,14 +561,14 @@ static __always_inline int perl_copy_code(struct unwind_state *s, UNWIND_ENV env
 		name = copy->glob.body[PERL_GLOB_NAME / 8];
 		package = copy->glob.body[PERL_GLOB_STASH / 8];
 	}
-	perl_copy_text(env, &copy->name_part, copy->name, sizeof(copy->name), has_sub ? name : 0);
+	walker_copy_text(env, &copy->name_part, copy->name, sizeof(copy->name), has_sub ? name : 0);
 	perl_copy_package(env, b, copy, has_sub ? package : 0);
 	if (has_sub)
 		file = copy->cop_part.bytes ? copy->cop[PERL_COP_FILE / 8] : 0;
 	perl_copy_glob(env, &copy->file_glob, has_sub && b->files_are_globs ? file : 0);
 	if (copy->file_glob.body_part.bytes)
 		file = copy->file_glob.body[PERL_GLOB_NAME / 8];
-	perl_copy_text(env, &copy->file_part, copy->file, sizeof(copy->file), file);
+	walker_copy_text(env, &copy->file_part, copy->file, sizeof(copy->file), file);
 	return sizeof(*copy);
 }
 

@@ -54,17 +54,6 @@ static __always_inline void perl_copy_glob(UNWIND_ENV env, struct perl_copied_gl
 			 to->head_part.bytes ? sizeof(to->body) : 0);
 }
 
-/* Copies as much of a text as there is up to the end of its page. */
-static __always_inline void perl_copy_text(UNWIND_ENV env, struct bh_memory_part *part, void *to,
-					   uint32_t room, uint64_t address)
-{
-	uint64_t bytes = 4096 - (address & 4095);
-
-	walker_copy_part(env, part, to, room, address, room);
-	if (!part->bytes)
-		walker_copy_part(env, part, to, room, address, bytes);
-}
-
 /* Copies the name of the package `stash`. */
 static __always_inline void perl_copy_package(UNWIND_ENV env, const struct perl_block *b,
 					      struct perl_copy *copy, uint64_t stash)
@@ -85,7 +74,7 @@ static __always_inline void perl_copy_package(UNWIND_ENV env, const struct perl_
 			 name, sizeof(copy->first_name));
 	if (copy->aux[PERL_AUX_NAME_COUNT / 8] >> 32)
 		name = copy->first_name[0];
-	perl_copy_text(env, &copy->package_part, copy->package, sizeof(copy->package), name);
+	walker_copy_text(env, &copy->package_part, copy->package, sizeof(copy->package), name);
 }
 
 #endif

@@ -61,6 +61,18 @@ static __always_inline void walker_copy_part(UNWIND_ENV env, struct bh_memory_pa
 		part->bytes = bytes;
 }
 
+/* Copies a text with the bytes before it, of which only the start is known: as much as there is
+ * room for, or up to the end of its page. Nothing if the address is 0. */
+static __always_inline void walker_copy_text(UNWIND_ENV env, struct bh_memory_part *part, void *to,
+					     uint32_t room, uint64_t address)
+{
+	const uint64_t bytes = 4096 - (address & 4095);
+
+	walker_copy_part(env, part, to, room, address, address ? room : 0);
+	if (!part->bytes)
+		walker_copy_part(env, part, to, room, address, address ? bytes : 0);
+}
+
 /* Zeroes the first words of a walker's state before its first call for a stack. */
 static __always_inline void walker_start(struct unwind_state *s, const uint32_t runtime)
 {

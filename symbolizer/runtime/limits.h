@@ -24,12 +24,6 @@ enum {
 	/* Bytes of the evaluator function. It has 31,513 in 3.6.15 (pyenv) and 55,644 in Debian's
 	 * 3.11.2. If it is larger than this, the file is refused. */
 	CPYTHON_EVALUATOR_BYTES_MAX = 512 << 10,
-	/* .eh_frame_hdr, 8 bytes per function: a million functions. */
-	CPYTHON_FRAME_HEADER_BYTES_MAX = 8 << 20,
-	/* Functions that may be the split part of the evaluator: that part itself, and functions
-	 * that bytes which only look like a jump seem to lead to. Further ones are ignored. */
-	CPYTHON_SPLIT_CANDIDATES_MAX = 32,
-
 	/* Interpreters whose JIT code is looked for, each time that the ranges are refreshed. */
 	CPYTHON_JIT_INTERPRETERS_MAX = 8,
 	/* Executors in one list, and bytes of code of one: far more than the short traces that 3.13
@@ -48,14 +42,39 @@ enum {
 	CPYTHON_LINES_BYTES_MAX = 256 << 10,
 };
 
+/* ---- name_cache.c ---- */
+
+enum {
+	/* Functions of one process whose names are cached. */
+	NAME_CACHE_ENTRIES = 1024,
+};
+
+/* ---- split_part.c ---- */
+
+enum {
+	/* .eh_frame_hdr, 8 bytes per function: a million functions. */
+	SPLIT_PART_HEADER_BYTES_MAX = 8 << 20,
+	/* Functions that may be the split part of the evaluator: that part itself, and functions
+	 * that bytes which only look like a jump seem to lead to. Further ones are ignored. */
+	SPLIT_PART_CANDIDATES_MAX = 32,
+};
+
 /* ---- perl*.c ---- */
 
 enum {
-	/* Subs and files of one process whose names are cached. Two at the same place of the cache
-	 * replace each other, and are read again. */
-	PERL_NAMES_MAX = 1024,
 	/* Bytes of the name of a sub, a package or a file. A longer one is cut. */
 	PERL_NAME_BYTES_MAX = 1024,
+};
+
+/* ---- php*.c ---- */
+
+enum {
+	/* Bytes of the name of a function, a class or a file. A longer one is cut. */
+	PHP_NAME_BYTES_MAX = 1024,
+	/* Bytes of the loop: 37,662 in Debian's 8.2. A larger one is not examined. */
+	PHP_LOOP_BYTES_MAX = 1 << 20,
+	/* Bytes of constants, among which the version is searched for: 457 kB in Debian's 8.2. */
+	PHP_CONSTANTS_BYTES_MAX = 16 << 20,
 };
 
 /* ---- hotspot*.c ---- */

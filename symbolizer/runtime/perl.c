@@ -45,7 +45,7 @@ static int fill_layout(struct runtime_process *process, struct perl_block *b)
 	struct runtime_layout *layout = &process->layout;
 
 	if (!process->state)
-		process->state = perl_names_new();
+		process->state = name_cache_new();
 	if (!process->state)
 		return -ENOMEM;
 	b->files_are_globs = !image->key;
@@ -128,7 +128,7 @@ static int perl_symbolize(struct runtime_process *process, const uint64_t *words
 	if (!process->state)
 		return -ESTALE;
 	int r = perl_names_find(process->state, process->image, process->memory, words, frames);
-	process->cached_bytes = perl_names_bytes(process->state);
+	process->cached_bytes = name_cache_bytes(process->state);
 	return r;
 }
 
@@ -136,12 +136,12 @@ static void perl_drop_cache(struct runtime_process *process)
 {
 	process->cached_bytes = 0;
 	if (process->state)
-		perl_names_drop(process->state);
+		name_cache_drop(process->state);
 }
 
 static void perl_detach(struct runtime_process *process)
 {
-	perl_names_free(process->state);
+	name_cache_free(process->state);
 	process->state = NULL;
 }
 

@@ -34,52 +34,6 @@ enum {
 	ANONYMOUS_BYTES = 2 * TEXT_BYTES + 32, /* a name with file and line */
 };
 
-/* A sub or a file, as it was read while it had this identity. */
-struct entry {
-	uint64_t address; /* 0: the entry is free */
-	uint32_t identity;
-	uint32_t first_line;
-	size_t bytes;
-	char *function; /* NULL for a file */
-	char *file;
-};
-
-struct perl_names {
-	struct entry entries[PERL_NAMES_MAX];
-	size_t bytes;
-};
-
-struct perl_names *perl_names_new(void)
-{
-	return calloc(1, sizeof(struct perl_names));
-}
-
-static void entry_clear(struct perl_names *names, struct entry *entry)
-{
-	names->bytes -= entry->bytes;
-	free(entry->function);
-	free(entry->file);
-	*entry = (struct entry){0};
-}
-
-void perl_names_drop(struct perl_names *names)
-{
-	for (int i = 0; i < PERL_NAMES_MAX; i++)
-		entry_clear(names, &names->entries[i]);
-}
-
-void perl_names_free(struct perl_names *names)
-{
-	if (names)
-		perl_names_drop(names);
-	free(names);
-}
-
-size_t perl_names_bytes(const struct perl_names *names)
-{
-	return names->bytes;
-}
-
 /* --- reading --- */
 
 /* Reads a HEK. Of a longer text than PERL_NAME_BYTES_MAX the start is kept. Returns its length, or
@@ -213,27 +167,10 @@ static int read_names(const struct perl_image *image, struct memory *memory, con
 	return 0;
 }
 
-static int keep(struct perl_names *names, struct entry *entry, const uint64_t *words,
-		const char *function, const char *file)
-{
-	entry_clear(names, entry);
-	entry->file = strdup(file);
-	entry->function = function ? strdup(function) : NULL;
-	entry->bytes = strlen(file) + 1 + (function ? strlen(function) + 1 : 0);
-	names->bytes += entry->bytes;
-	if (!entry->file || (function && !entry->function)) {
-		entry_clear(names, entry);
-		return -ENOMEM;
-	}
-	entry->address = words[0] & BH_ADDRESS_MASK;
-	entry->identity = frame_word_identity(words[1]);
-	return 0;
-}
-
-/* Reads the sub of a frame into an entry. */
-static int entry_read_sub(struct perl_names *names, struct entry *entry,
-			  const struct perl_image *image, struct memory *memory,
-			  const uint64_t *words)
+/* Reads the sub of a frame into the cache. */
+static int read_sub_entry(struct name_cache *names, const struct perl_image *image,
+			  struct memory *memory, const uint64_t *words,
+			  const struct name_cache_entry **entry)
 {
 	char function[ANONYMOUS_BYTES], file[TEXT_BYTES];
 	const uint32_t identity = frame_word_identity(words[1]);
@@ -248,18 +185,19 @@ static int entry_read_sub(struct perl_names *names, struct entry *entry,
 		r = read_sub(image, memory, words, &again);
 	if (!r && again.identity != identity)
 		r = -ESTALE;
-	if (!r)
-		r = keep(names, entry, words, function, file);
-	if (!r)
-		entry->first_line = sub.first_line;
-	return r;
+	if (r)
+		return r;
+	*entry = name_cache_keep(names, words[0] & BH_ADDRESS_MASK, identity, function, file,
+				 sub.first_line);
+	return *entry ? 0 : -ENOMEM;
 }
 
-/* Reads the name of a frame's file into an entry. */
-static int entry_read_file(struct perl_names *names, struct entry *entry, struct memory *memory,
-			   const uint64_t *words)
+/* Reads the name of a frame's file into the cache. */
+static int read_file_entry(struct name_cache *names, struct memory *memory, const uint64_t *words,
+			   const struct name_cache_entry **entry)
 {
 	const uint64_t address = words[0] & BH_ADDRESS_MASK;
+	const uint32_t identity = frame_word_identity(words[1]);
 	uint64_t start[PERL_TEXT_BYTES / 8];
 	char file[TEXT_BYTES];
 	int r = read_file(memory, address, file);
@@ -268,12 +206,13 @@ static int entry_read_file(struct perl_names *names, struct entry *entry, struct
 		return r;
 	/* Near to the end of a mapping the walker could not read as much, and had no identity. */
 	r = memory_read(memory, address, start, sizeof(start));
-	if ((r ? 0 : perl_text_identity(start)) != frame_word_identity(words[1]))
+	if ((r ? 0 : perl_text_identity(start)) != identity)
 		return -ESTALE;
-	return keep(names, entry, words, NULL, file);
+	*entry = name_cache_keep(names, address, identity, NULL, file, 0);
+	return *entry ? 0 : -ENOMEM;
 }
 
-int perl_names_find(struct perl_names *names, const struct perl_image *image, struct memory *memory,
+int perl_names_find(struct name_cache *names, const struct perl_image *image, struct memory *memory,
 		    const uint64_t *words, struct named_frames *frames)
 {
 	static const char *const functions[] = {
@@ -293,11 +232,10 @@ int perl_names_find(struct perl_names *names, const struct perl_image *image, st
 
 	if (kind > PERL_FRAME_MAIN || bh_frame_words(words[0]) != lengths[kind])
 		return -ESTALE;
-	struct entry *entry = &names->entries[(address >> 3 ^ identity) % PERL_NAMES_MAX];
-	if (!address || entry->address != address || entry->identity != identity ||
-	    is_sub != (entry->function != NULL)) {
-		const int r = is_sub ? entry_read_sub(names, entry, image, memory, words)
-				     : entry_read_file(names, entry, memory, words);
+	const struct name_cache_entry *entry = name_cache_find(names, address, identity);
+	if (!entry || is_sub != (entry->function != NULL)) {
+		const int r = is_sub ? read_sub_entry(names, image, memory, words, &entry)
+				     : read_file_entry(names, memory, words, &entry);
 		if (r < 0)
 			return r;
 	}

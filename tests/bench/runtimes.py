@@ -95,6 +95,16 @@ def perls():
         yield f"Perl {version}", (perl, os.path.join(SOURCES, "chain20.pl"))
 
 
+def phps():
+    """One workload per PHP. BULKHEAD_PHPS: more programs "php", separated by colons."""
+    programs = [path for path in os.environ.get("BULKHEAD_PHPS", "").split(":") if path]
+    if shutil.which("php"):
+        programs.insert(0, os.path.realpath(shutil.which("php")))
+    for php in programs:
+        version = subprocess.run([php, "-n", "-r", "echo PHP_VERSION;"], check=True, capture_output=True, text=True).stdout
+        yield f"PHP {version}", (php, os.path.join(SOURCES, "chain20.php"))
+
+
 def processes(workload):
     return [workload.process] if isinstance(workload, measure.Child) else workload.processes
 
@@ -125,7 +135,7 @@ def record(workloads, rate):
                 times[name].append(turn(workload, program, rate.before, rate.seconds))
         recording.stop()
         samples = recording.samples()
-    managed = [s for s in samples if s.comm.startswith(("python", "java", "node", "perl"))]
+    managed = [s for s in samples if s.comm.startswith(("python", "java", "node", "perl", "php"))]
     count = sum(s.count for s in managed)
     of_workloads = count + sum(s.count for s in samples if s.comm.startswith("chain"))
     whole = sum(s.count for s in managed if sum("level" in f for f in s.frames) >= DEPTH - 2)
@@ -138,7 +148,7 @@ def run(options):
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, directory, ignore_errors=True)
         stack.enter_context(measure.bpf_statistics())
-        managed = [*pythons(), *javas(directory), *nodes(), *perls()]
+        managed = [*pythons(), *javas(directory), *nodes(), *perls(), *phps()]
         workloads = {NATIVE: measure.chain(), FRESH: measure.chain(flags="v")}
         workloads |= {name: Programs(*command) for name, command in (managed[-2:] if options.short else managed)}
         for workload in workloads.values():

@@ -485,6 +485,12 @@ def programs(variable, name):
     return [*paths, os.path.realpath(own)] if own else paths
 
 
+def is_elf(path):
+    """Whether it is a program itself, not a script that starts one."""
+    with open(path, "rb") as f:
+        return f.read(4) == b"\x7fELF"
+
+
 def read(path):
     """The contents of a file in /proc, or None if its process has ended."""
     try:

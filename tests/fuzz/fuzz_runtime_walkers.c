@@ -128,9 +128,11 @@ static uint64_t take_runtimes(struct cursor *c, struct world *w)
 
 		range->start = start;
 		range->end = start + 64u * (1 + (how & 0x3f));
-		range->runtime = (uint16_t)(1 + (how >> 6) % (BH_RUNTIME_COUNT - 1));
 		range->block = how >> 7;
 		range->data = cursor_u32(c);
+		/* Walkers use few bits of the data, so the upper ones select the runtime, too. */
+		range->runtime =
+		    (uint16_t)(1 + (how >> 6 | range->data >> 24 << 2) % (BH_RUNTIME_COUNT - 1));
 		start = range->end;
 	}
 	for (unsigned int i = 0; i < BLOCKS; i++) {

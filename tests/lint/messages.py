@@ -87,6 +87,7 @@ IN_FILE = {
     ("cli/config_file.c", "snprintf"): [2],
     ("symbolizer/runtime/cpython_file.c", "refuse"): [3],
     ("symbolizer/runtime/perl_file.c", "refuse"): [2],
+    ("symbolizer/runtime/php_file.c", "refuse"): [3],
     ("symbolizer/runtime/v8_image.c", "refuse"): [3],
     ("symbolizer/runtime/recognise.c", "snprintf"): [2],
 }

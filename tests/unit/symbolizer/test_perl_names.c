@@ -32,7 +32,7 @@ static const struct perl_offsets offsets = {
     .version = 36, .op_nextstate = NEXTSTATE, .op_dbstate = NEXTSTATE + 1};
 static const struct perl_image image = {.offsets = &offsets, .key = 1};
 static struct memory memory;
-static struct perl_names *names;
+static struct name_cache *names;
 static struct named_frames frames;
 
 static uint64_t at(const void *object)
@@ -53,7 +53,7 @@ static void setup(void)
 	memory = (struct memory){.fd = open("/proc/self/mem", O_RDONLY | O_CLOEXEC)};
 	cr_assert_geq(memory.fd, 0);
 	memory_allow(&memory, READS, BYTES);
-	names = perl_names_new();
+	names = name_cache_new();
 	cr_assert_not_null(names);
 	set_hek(&perl.name, 0x1111, "total");
 	set_hek(&perl.package, 0x2222, "Cart");
@@ -70,7 +70,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-	perl_names_free(names);
+	name_cache_free(names);
 }
 
 TestSuite(perl_names, .init = setup, .fini = teardown);
@@ -102,9 +102,9 @@ Test(perl_names, a_sub_has_its_package_and_its_lines)
 	cr_expect_str_eq(frames.frames[0].file, "/srv/Cart.pm");
 	cr_expect_eq(frames.frames[0].line, 12);
 	cr_expect_eq(frames.frames[0].start_line, 10);
-	cr_expect_gt(perl_names_bytes(names), 0);
-	perl_names_drop(names);
-	cr_expect_eq(perl_names_bytes(names), 0);
+	cr_expect_gt(name_cache_bytes(names), 0);
+	name_cache_drop(names);
+	cr_expect_eq(name_cache_bytes(names), 0);
 }
 
 Test(perl_names, a_sub_without_a_name_has_its_place)

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * PHP 7.4 - 8.6: attaches to a process. It fills in the block that the walker
+ * (bpf/runtime/php.bpf.c) reads.
+ *
+ * How this works: PHP has one list of calls, at a place that depends only on the file. So nothing
+ * has to be read from the process. Code that opcache has compiled is in memory that all processes
+ * of a server share, from before they were forked: a mapping of /dev/zero, which the manager
+ * reports (struct runtime_code_memory).
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbolizer/runtime/php_file.h"
+#include "symbolizer/runtime/php_names.h"
+#include "symbolizer/runtime/runtime.h"
+
+/* Memory that is shared without a file (MAP_SHARED | MAP_ANONYMOUS), or has huge pages. */
+static const char *const compiled_labels[] = {"/dev/zero", "/anon_hugepage"};
+
+static void php_release(void *image)
+{
+	free(image);
+}
+
+static bool may_be_compiled(const struct runtime_code_area *area)
+{
+	for (size_t i = 0; i < sizeof(compiled_labels) / sizeof(compiled_labels[0]); i++) {
+		if (!strncmp(area->label, compiled_labels[i], strlen(compiled_labels[i])))
+			return true;
+	}
+	return false;
+}
+
+static void add_range(struct runtime_layout *layout, uint64_t start, uint64_t end, uint32_t data)
+{
+	if (layout->range_count < RUNTIME_RANGES_MAX)
+		layout->ranges[layout->range_count++] = (struct runtime_range){
+		    .start = start, .end = end, .data = data, .in_file = true};
+}
+
+static void add_compiled_code(const struct runtime_process *process, struct runtime_layout *layout)
+{
+	const struct runtime_code_memory *memory = process->code_memory;
+
+	for (unsigned int i = 0; memory && i < memory->count; i++) {
+		const struct runtime_code_area *area = &memory->areas[i];
+
+		if (may_be_compiled(area))
+			add_range(layout, area->start, area->end, PHP_RANGE_JIT);
+	}
+}
+
+/* Sets the layout of a process. Returns 0 or -ENOMEM. */
+static int fill_layout(struct runtime_process *process)
+{
+	const struct php_image *image = process->image;
+	const struct php_offsets *o = image->offsets;
+	const struct runtime_symbol *loop = &image->loop;
+	struct runtime_layout *layout = &process->layout;
+	const struct runtime_symbol *leave = &image->fiber_switch;
+	const bool has_fibers = o->fiber && leave->size;
+	const struct php_block block = {
+	    .current = image->globals + o->current + process->bias,
+	    .loop_body = loop->vaddr + loop->size + process->bias,
+	    .active_fiber = has_fibers ? image->globals + o->fiber + process->bias : 0,
+	    .switch_start = leave->vaddr + process->bias,
+	    .switch_end = leave->vaddr + leave->size + process->bias,
+	    .leave_start = image->leave_start + process->bias,
+	    .leave_end = image->leave_end + process->bias,
+	    .before_exception = image->globals + o->before_exception + process->bias,
+	    .frameless = image->frameless ? image->frameless + process->bias : 0,
+	    .file = o->file,
+	    .opcodes = o->opcodes,
+	    .last = o->last,
+	    .generator_call = o->generator_call,
+	    .generator_placeholder = o->generator_placeholder,
+	    .generator_parent = o->generator_parent,
+	};
+
+	if (!process->state)
+		process->state = name_cache_new();
+	if (!process->state)
+		return -ENOMEM;
+	memset(layout, 0, sizeof(*layout));
+	memcpy(&layout->block, &block, sizeof(block));
+	add_range(layout, loop->vaddr + process->bias, loop->vaddr + loop->size + process->bias,
+		  PHP_RANGE_LOOP);
+	if (image->unlikely.end)
+		add_range(layout, image->unlikely.start + process->bias,
+			  image->unlikely.end + process->bias, PHP_RANGE_LOOP);
+	process->follows_code_memory = image->is_hybrid;
+	if (image->is_hybrid)
+		add_compiled_code(process, layout);
+	return 0;
+}
+
+static int php_attach(struct runtime_process *process)
+{
+	return fill_layout(process);
+}
+
+/* What is known of the other process is not needed. */
+static int php_expect(struct runtime_process *process, const struct runtime_layout *known)
+{
+	(void)known;
+	return fill_layout(process);
+}
+
+static int php_symbolize(struct runtime_process *process, const uint64_t *words,
+			 struct named_frames *frames)
+{
+	const struct php_image *image = process->image;
+
+	if (!process->state)
+		return -ESTALE;
+	int r = php_names_find(process->state, image->offsets, process->memory, words, frames);
+	process->cached_bytes = name_cache_bytes(process->state);
+	return r;
+}
+
+static void php_drop_cache(struct runtime_process *process)
+{
+	process->cached_bytes = 0;
+	if (process->state)
+		name_cache_drop(process->state);
+}
+
+static void php_detach(struct runtime_process *process)
+{
+	name_cache_free(process->state);
+	process->state = NULL;
+}
+
+const struct runtime_ops runtime_php = {
+    .recognise = php_file_recognise,
+    .release = php_release,
+    .attach = php_attach,
+    .expect = php_expect,
+    .symbolize = php_symbolize,
+    .drop_cache = php_drop_cache,
+    .detach = php_detach,
+};
