@@ -224,7 +224,8 @@ static __always_inline int php_read_call(struct unwind_state *s, UNWIND_ENV env,
 }
 
 /* If the call without a function at `call` is the placeholder of generators, remembers those that
- * delegate to the generator that runs. Each of them leads to the one that it delegates to. */
+ * delegate to the generator that runs. Each leads to the one that it delegates to. Returns 0 unless
+ * there are too many. */
 static __always_inline int php_find_generators(struct unwind_state *s, UNWIND_ENV env,
 					       const struct php_block *b)
 {
@@ -244,7 +245,7 @@ static __always_inline int php_find_generators(struct unwind_state *s, UNWIND_EN
 		p->generators++;
 		generator = parent;
 	}
-	return 0;
+	return 1;
 }
 
 RUNTIME_PART(php, find_generators)
@@ -295,6 +296,7 @@ static __always_inline int php_start(struct unwind_state *s, UNWIND_ENV env,
 
 	p->started = 1;
 	p->opline = 0;
+	s->runtime.heap_bytes = 0;
 	p->call = walker_read(env, b->current);
 	if (b->active_fiber)
 		p->fiber = walker_read(env, b->active_fiber);
@@ -340,8 +342,8 @@ static __always_inline int php_take(struct unwind_state *s, UNWIND_ENV env,
 		if (php_read_call(s, env, call) != UNWIND_CONTINUE)
 			return BH_REASON_RUNTIME;
 		if (!is_generator) {
-			if (!p->function)
-				RUNTIME_CALL(php, find_generators, s, env, b);
+			if (!p->function && RUNTIME_CALL(php, find_generators, s, env, b))
+				return BH_REASON_RUNTIME;
 			p->call = p->previous;
 		}
 		if (!p->function)
