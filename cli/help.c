@@ -59,8 +59,7 @@ static const char record_what[] =
     "                         by commas (default: all): ";
 
 static const char record_output[] =
-    "      --debug-dir DIR    search debug files here too, by build id; may be given several "
-    "times\n"
+    "      --debug-dir DIR    search debug files here too; may be given several times\n"
     "                         (always: /usr/lib/debug)\n"
     "      --strict-memory    do without CAP_DAC_READ_SEARCH: read memory of processes by\n"
     "                         process_vm_readv, and only files that everyone may read\n"

@@ -416,25 +416,40 @@ _Static_assert(sizeof(struct msg_memory) == 16, "wire");
 
 enum {
 	MSG_BUILD_ID_BYTES = 20, /* of a SHA-1; linkers write 16 or 20 bytes */
+	/* Of the name in .gnu_debuglink, which is that of a file (NAME_MAX of Linux), and a NUL. */
+	MSG_DEBUG_LINK_BYTES = 256,
 };
 
-/* OPEN_DEBUG requests the debug file with the build id of a module. Its path is made of the build
- * id, below the directories of the configuration: .build-id/ab/cdef.debug, or abcdef/debuginfo. */
+/* Where a debug file is searched. */
+enum msg_debug_place {
+	MSG_DEBUG_OF_HOST,    /* below the directories of the configuration, by build id */
+	MSG_DEBUG_OF_PROCESS, /* near a file that a process maps, and in its root */
+	MSG_DEBUG_PLACES,
+};
+
+/* OPEN_DEBUG requests the debug file of a module. symbolizer/opener/open_debug.h says which paths
+ * are tried, in which order. The worker asks for the next one if the file is not the right one. */
 struct msg_open_debug {
 	uint32_t module;
-	uint32_t length; /* bytes of the build id, 2 to MSG_BUILD_ID_BYTES */
+	uint32_t place;	 /* MSG_DEBUG_OF_* */
+	uint32_t first;	 /* these many paths are left out */
+	uint32_t tgid;	 /* MSG_DEBUG_OF_PROCESS: the process */
+	uint64_t inode;	 /* MSG_DEBUG_OF_PROCESS: of the module's file, which the process maps */
+	uint32_t length; /* bytes of the build id, 2 to MSG_BUILD_ID_BYTES; 0: there is none */
 	uint8_t build_id[MSG_BUILD_ID_BYTES];
-	uint32_t reserved;
+	char link[MSG_DEBUG_LINK_BYTES]; /* of .gnu_debuglink; "": there is none */
 };
-_Static_assert(sizeof(struct msg_open_debug) == 32, "wire");
+_Static_assert(sizeof(struct msg_open_debug) == 304, "wire");
 
 /* The answer to OPEN_DEBUG, with the descriptor. Without it, `error` is the errno: ENOENT if there
  * is no such file. The opener does not read the file; the worker compares its build id. */
 struct msg_debug_file {
 	uint32_t module;
+	uint32_t place; /* of the request */
+	uint32_t path;	/* which of the paths it is, from 0 on */
 	uint32_t error;
 };
-_Static_assert(sizeof(struct msg_debug_file) == 8, "wire");
+_Static_assert(sizeof(struct msg_debug_file) == 16, "wire");
 
 struct msg_process {
 	uint32_t tgid;

@@ -57,7 +57,11 @@ static void perform(const struct opening *opening, const struct directories *dir
 		add_fd(opened, open_file_memory(&opening->memory));
 		break;
 	case OPENING_DEBUG:
-		add_fd(opened, open_debug_file(directories, &opening->debug));
+		add_fd(opened, open_debug_file(directories, &opening->debug, &opened->debug_path));
+		break;
+	case OPENING_DEBUG_OF_PROCESS:
+		add_fd(opened, open_debug_file_of_process(directories, &opening->debug,
+							  opening->uid, &opened->debug_path));
 		break;
 	case OPENING_NOTHING:
 		break;
@@ -149,6 +153,8 @@ static void send_debug(struct opener *opener, const struct opening *opening,
 {
 	struct peer *worker = &opener->role.peers[ROLE_WORKER];
 	struct msg_debug_file answer = {.module = opening->debug.module,
+					.place = opening->debug.place,
+					.path = opened->debug_path,
 					.error = (uint32_t)-opened->error};
 	int r = peer_send(worker, MESSAGE_DEBUG_FILE, &answer, sizeof(answer), opened->fds,
 			  opened->fd_count);
@@ -167,8 +173,8 @@ static int open_for(struct opener *opener, struct opening opening)
 {
 	/* A directory of debug files may be on any file system; most are on this disk. */
 	const enum opener_lane lane =
-	    opening.kind == OPENING_DEBUG || opening_is_without_disk(&opening) ? LANE_WITHOUT_DISK
-									       : LANE_USUAL;
+	    opening_is_for_debug(&opening) || opening_is_without_disk(&opening) ? LANE_WITHOUT_DISK
+										: LANE_USUAL;
 
 	opening.uid = open_file_uid(opening.tgid);
 	const int r = lane_add(&opener->lanes[lane], &opening);
@@ -224,6 +230,7 @@ static void on_done(void *context, const struct opening *opening, const struct o
 		send_opened_memory(opener, opening, opened);
 		break;
 	case OPENING_DEBUG:
+	case OPENING_DEBUG_OF_PROCESS:
 		send_debug(opener, opening, opened);
 		break;
 	case OPENING_NOTHING:
@@ -309,7 +316,12 @@ static int opener_on_open_identity(void *context, const struct msg_open_identity
 
 static int opener_on_open_debug(void *context, const struct msg_open_debug *request)
 {
-	return open_for(context, (struct opening){.kind = OPENING_DEBUG, .debug = *request});
+	const bool of_process = request->place == MSG_DEBUG_OF_PROCESS;
+
+	return open_for(
+	    context, (struct opening){.kind = of_process ? OPENING_DEBUG_OF_PROCESS : OPENING_DEBUG,
+				      .tgid = of_process ? request->tgid : 0,
+				      .debug = *request});
 }
 
 static int open_memory(struct opener *opener, const struct msg_open_memory *request,

@@ -6,10 +6,13 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #include "common/cleanup.h"
+#include "symbolizer/opener/living_thread.h"
 #include "symbolizer/opener/open_file.h"
 
 enum {
@@ -17,44 +20,222 @@ enum {
 	PATH_BYTES = HEX_BYTES + sizeof(".build-id//.debug"),
 };
 
+/* Where distributions put debug files, in any root. */
+#define DEBUG_DIRECTORY "usr/lib/debug"
+
+/* --- by build id, on the host --- */
+
 /* Returns whether the owner of the directory, who may have placed a link in it, may read the file.
  * What root keeps from others is no debug file. */
-static bool is_readable(const struct stat *file, const struct stat *directory)
+static bool is_readable(const struct stat *file, uid_t owner)
 {
 	return file->st_mode & S_IROTH ||
-	       (file->st_uid && file->st_uid == directory->st_uid && file->st_mode & S_IRUSR);
+	       (file->st_uid && file->st_uid == owner && file->st_mode & S_IRUSR);
 }
 
-static int open_below(int directory, const char *path)
+/* Opens for reading what is open with O_PATH, if this user may read it. */
+static int open_readable(int path_fd, uid_t owner)
 {
-	struct stat top, st;
-	_cleanup_close_ int path_fd = openat(directory, path, O_PATH | O_CLOEXEC);
+	struct stat st;
 
-	if (path_fd < 0 || fstat(path_fd, &st) < 0 || fstat(directory, &top) < 0)
+	if (fstat(path_fd, &st) < 0)
 		return -errno;
-	if (!is_readable(&st, &top))
+	if (!is_readable(&st, owner))
 		return -EACCES;
 	return open_file_again(path_fd, major(st.st_dev), minor(st.st_dev));
 }
 
-int open_debug_file(const struct directories *directories, const struct msg_open_debug *request)
+/* Opens a file below a directory of the CLI. */
+static int open_below(int directory, const char *path)
 {
-	char hex[HEX_BYTES], paths[2][PATH_BYTES];
-	int error = -ENOENT;
+	struct stat top;
+	_cleanup_close_ int path_fd = openat(directory, path, O_PATH | O_CLOEXEC);
 
-	if (request->length < 2 || request->length > MSG_BUILD_ID_BYTES)
-		return -EINVAL;
+	if (path_fd < 0 || fstat(directory, &top) < 0)
+		return -errno;
+	return open_readable(path_fd, top.st_uid);
+}
+
+static bool has_build_id(const struct msg_open_debug *request)
+{
+	return request->length >= 2 && request->length <= MSG_BUILD_ID_BYTES;
+}
+
+/* Makes the path of a build id, as packages have it or, if `cached`, as debuginfod's cache does. */
+static void make_path(const struct msg_open_debug *request, bool cached, char path[PATH_BYTES])
+{
+	char hex[HEX_BYTES];
+
 	for (uint32_t i = 0; i < request->length; i++)
 		snprintf(hex + 2 * i, sizeof(hex) - 2 * i, "%02x", request->build_id[i]);
-	snprintf(paths[0], sizeof(paths[0]), ".build-id/%.2s/%s.debug", hex, hex + 2);
-	snprintf(paths[1], sizeof(paths[1]), "%s/debuginfo", hex);
-	for (unsigned int i = 0; i < 2 * directories->count; i++) {
+	if (cached)
+		snprintf(path, PATH_BYTES, "%s/debuginfo", hex);
+	else
+		snprintf(path, PATH_BYTES, ".build-id/%.2s/%s.debug", hex, hex + 2);
+}
+
+static bool is_missing(int error)
+{
+	return error == -ENOENT || error == -ENOTDIR;
+}
+
+int open_debug_file(const struct directories *directories, const struct msg_open_debug *request,
+		    uint32_t *path)
+{
+	char paths[2][PATH_BYTES];
+	int error = -ENOENT;
+
+	if (!has_build_id(request))
+		return -EINVAL;
+	make_path(request, false, paths[0]);
+	make_path(request, true, paths[1]);
+	for (uint32_t i = request->first; i < 2 * directories->count; i++) {
 		const int fd = open_below(directories->fds[i / 2], paths[i % 2]);
 
-		if (fd >= 0)
+		if (fd >= 0) {
+			*path = i;
 			return fd;
-		if (fd != -ENOENT && fd != -ENOTDIR)
+		}
+		if (!is_missing(fd))
 			error = fd;
 	}
 	return error;
+}
+
+/* --- near a file that a process maps --- */
+
+/* The paths, in the order in which they are tried. */
+enum {
+	PATH_ID_IN_ROOT,   /* by build id */
+	PATH_NEXT_IN_ROOT, /* next to the file, by the link */
+	PATH_BELOW_NEXT_IN_ROOT,
+	PATH_DEBUG_IN_ROOT, /* below the debug directory, by directory and link */
+	PATH_NEXT_ON_HOST,
+	PATH_BELOW_NEXT_ON_HOST,
+	PATH_DIRECTORIES, /* the first one of the CLI's directories */
+};
+
+struct search {
+	const struct directories *directories;
+	const struct msg_open_debug *request;
+	uint32_t uid;
+	int root, host; /* descriptors; the same one if both are the same directory */
+	bool has_link;
+	const char *directory; /* of the file, without the first slash */
+};
+
+/* Returns whether a file may have the name in a .gnu_debuglink, and it looks like a debug file. */
+static bool is_link_name(const char link[MSG_DEBUG_LINK_BYTES])
+{
+	static const char suffix[] = ".debug";
+	const size_t length = strnlen(link, MSG_DEBUG_LINK_BYTES);
+
+	return length < MSG_DEBUG_LINK_BYTES && length >= sizeof(suffix) && !strchr(link, '/') &&
+	       strcmp(link + length - strlen(suffix), suffix) == 0;
+}
+
+/* Opens a path of which any part may have been chosen by others. A link is as good as nothing. */
+static int open_in(const struct search *search, int root, char *path)
+{
+	_cleanup_close_ int path_fd = open_file_walk(root, path, &search->uid);
+	struct stat st;
+
+	if (path_fd < 0)
+		return path_fd;
+	if (fstat(path_fd, &st) < 0)
+		return -errno;
+	return S_ISLNK(st.st_mode) ? -ENOENT : open_readable(path_fd, search->uid);
+}
+
+/* Tries a path made of the directory of the file and the link. Returns a descriptor or a negative
+ * errno. */
+static int try_link(const struct search *search, uint32_t number)
+{
+	const char *before = number == PATH_DEBUG_IN_ROOT ? DEBUG_DIRECTORY "/" : "";
+	const bool below = number == PATH_BELOW_NEXT_IN_ROOT || number == PATH_BELOW_NEXT_ON_HOST;
+	const bool on_host = number == PATH_NEXT_ON_HOST || number == PATH_BELOW_NEXT_ON_HOST;
+	_cleanup_free_ char *path = NULL;
+
+	if (!search->has_link || (on_host && search->host == search->root))
+		return -ENOENT;
+	if (asprintf(&path, "%s%s/%s%s", before, search->directory, below ? ".debug/" : "",
+		     search->request->link) < 0) {
+		path = NULL;
+		return -ENOMEM;
+	}
+	/* An empty directory is the root itself. */
+	if (number >= PATH_DIRECTORIES)
+		return open_below(search->directories->fds[number - PATH_DIRECTORIES],
+				  path + strspn(path, "/"));
+	return open_in(search, on_host ? search->host : search->root, path);
+}
+
+/* Tries a path. Returns a descriptor or a negative errno. */
+static int try_path(const struct search *search, uint32_t number)
+{
+	char by_id[PATH_BYTES], path[sizeof(DEBUG_DIRECTORY "/") + PATH_BYTES];
+
+	if (number != PATH_ID_IN_ROOT)
+		return try_link(search, number);
+	if (!has_build_id(search->request))
+		return -ENOENT;
+	make_path(search->request, false, by_id);
+	snprintf(path, sizeof(path), DEBUG_DIRECTORY "/%s", by_id);
+	return open_in(search, search->root, path);
+}
+
+static int try_paths(const struct search *search, uint32_t *path)
+{
+	int error = -ENOENT;
+
+	for (uint32_t i = search->request->first; i < PATH_DIRECTORIES + search->directories->count;
+	     i++) {
+		const int fd = try_path(search, i);
+
+		if (fd >= 0) {
+			*path = i;
+			return fd;
+		}
+		if (!is_missing(fd))
+			error = fd;
+	}
+	return error;
+}
+
+static bool is_same(int one, int other)
+{
+	struct stat a, b;
+
+	return fstat(one, &a) == 0 && fstat(other, &b) == 0 && a.st_dev == b.st_dev &&
+	       a.st_ino == b.st_ino;
+}
+
+int open_debug_file_of_process(const struct directories *directories,
+			       const struct msg_open_debug *request, uint32_t uid, uint32_t *path)
+{
+	_cleanup_free_ char *name = NULL;
+	int r = open_file_name(request->tgid, request->inode, &name);
+
+	if (r < 0)
+		return r == -ENOENT ? -ESRCH : r == -E2BIG ? -ENOENT : r;
+	char *slash = strrchr(name, '/');
+	if (name[0] != '/' || !slash)
+		return -ENOENT;
+	*slash = 0;
+
+	_cleanup_close_ int process = living_thread_open(request->tgid);
+	if (process < 0)
+		return process == -ENOENT ? -ESRCH : process;
+	_cleanup_close_ int root = openat(process, "root", O_PATH | O_CLOEXEC);
+	_cleanup_close_ int host = open("/", O_PATH | O_CLOEXEC);
+	if (root < 0 || host < 0)
+		return -errno;
+	const struct search search = {.directories = directories,
+				      .request = request,
+				      .uid = uid,
+				      .root = root,
+				      .host = is_same(root, host) ? root : host,
+				      .has_link = is_link_name(request->link),
+				      .directory = name + strspn(name, "/")};
+	return try_paths(&search, path);
 }

@@ -186,12 +186,25 @@ struct mapping_found {
 	char *path; /* in the line: the spaces before the path */
 };
 
+enum {
+	/* Lines of maps in which a file is searched by its inode, which take some 3 ms. Large JVMs
+	 * and browsers have some thousand, a process that wants to keep the helper busy 65,530. */
+	SEARCHED_LINES_MAX = 4096,
+};
+
+/* Which mapping is wanted: the one that contains the address or, if `inode` is not 0, the first one
+ * of a file with this inode. */
+struct mapping_wanted {
+	uint64_t address, inode;
+};
+
 /*
- * Returns whether a line of /proc/PID/maps describes the mapping that contains the address. Changed
+ * Returns whether a line of /proc/PID/maps describes the mapping that is wanted. Changed
  * permissions may have split the mapping since it was reported. The kernel writes the line:
  * "start-end perms offset major:minor inode path" (fs/proc/task_mmu.c).
  */
-static bool maps_line_matches(char *line, uint64_t address, struct mapping_found *found)
+static bool maps_line_matches(char *line, const struct mapping_wanted *wanted,
+			      struct mapping_found *found)
 {
 	char *at;
 
@@ -199,7 +212,7 @@ static bool maps_line_matches(char *line, uint64_t address, struct mapping_found
 	if (*at != '-')
 		return false;
 	found->end = strtoull(at + 1, &at, 16);
-	if (found->start > address || found->end <= address)
+	if (!wanted->inode && (found->start > wanted->address || found->end <= wanted->address))
 		return false;
 	/* Permissions, offset, device. */
 	for (int field = 0; field < 3 && at; field++)
@@ -207,12 +220,12 @@ static bool maps_line_matches(char *line, uint64_t address, struct mapping_found
 	if (!at)
 		return false;
 	found->inode = strtoull(at, &found->path, 10);
-	return true;
+	return !wanted->inode || found->inode == wanted->inode;
 }
 
-/* Finds the mapping at an address as it is now. `name`, unless NULL, receives its path, which the
- * caller frees. */
-static int find_mapping(int process, uint64_t address, struct mapping_found *found, char **name)
+/* Finds a mapping as it is now. `name`, unless NULL, receives its path, which the caller frees. */
+static int find_mapping(int process, const struct mapping_wanted *wanted,
+			struct mapping_found *found, char **name)
 {
 	_cleanup_close_ int fd = openat(process, "maps", O_RDONLY | O_CLOEXEC);
 	_cleanup_free_ char *line = NULL;
@@ -224,8 +237,10 @@ static int find_mapping(int process, uint64_t address, struct mapping_found *fou
 	if (!maps)
 		return -errno;
 	(void)TAKE_FD(fd);
-	while (getline(&line, &room, maps) > 0) {
-		if (!maps_line_matches(line, address, found))
+	for (unsigned int i = 0; getline(&line, &room, maps) > 0; i++) {
+		if (wanted->inode && i == SEARCHED_LINES_MAX)
+			return -E2BIG;
+		if (!maps_line_matches(line, wanted, found))
 			continue;
 		if (!name)
 			return 0;
@@ -289,7 +304,8 @@ int open_file_mapped(const struct msg_open_file *request, bool *same_file)
 	_cleanup_close_ int fd =
 	    open_mapping(process, request->address_start, request->address_end, request);
 	if (fd == -ENOENT) {
-		int r = find_mapping(process, request->address_start, &found, NULL);
+		const struct mapping_wanted wanted = {.address = request->address_start};
+		int r = find_mapping(process, &wanted, &found, NULL);
 
 		if (r < 0)
 			return r;
@@ -324,6 +340,7 @@ static int check_mapped(int process, const struct msg_allow_memory *allowed, uin
 
 int open_file_memory(const struct msg_allow_memory *allowed)
 {
+	const struct mapping_wanted wanted = {.address = allowed->address_start};
 	struct mapping_found at = {.start = allowed->address_start, .end = allowed->address_end};
 	_cleanup_close_ int process = living_thread_open(allowed->tgid);
 
@@ -331,7 +348,7 @@ int open_file_memory(const struct msg_allow_memory *allowed)
 		return process;
 	int r = check_mapped(process, allowed, at.start, at.end);
 	if (r == -ENOENT) {
-		r = find_mapping(process, allowed->address_start, &at, NULL);
+		r = find_mapping(process, &wanted, &at, NULL);
 		if (!r)
 			r = check_mapped(process, allowed, at.start, at.end);
 	}
@@ -345,9 +362,27 @@ int open_file_memory(const struct msg_allow_memory *allowed)
 	return r < 0 ? r : TAKE_FD(memory);
 }
 
-/* Opens a path below `root` directory by directory. A symbolic link could lead anywhere, and a
- * lookup on a file system that is not local may never return. `path` is modified. */
-static int walk_path(int root, char *path, const struct msg_open_file *request)
+int open_file_name(uint32_t tgid, uint64_t inode, char **name)
+{
+	const struct mapping_wanted wanted = {.inode = inode};
+	struct mapping_found found;
+	_cleanup_close_ int process = living_thread_open(tgid);
+
+	if (process < 0 || !inode)
+		return process < 0 ? process : -EINVAL;
+	return find_mapping(process, &wanted, &found, name);
+}
+
+/* Returns whether a user may enter a directory, by its mode; groups do not count. */
+static bool may_enter(int directory, uint32_t uid)
+{
+	struct stat st;
+
+	return fstat(directory, &st) == 0 &&
+	       (st.st_mode & S_IXOTH || (st.st_uid == uid && st.st_mode & S_IXUSR));
+}
+
+int open_file_walk(int root, char *path, const uint32_t *uid)
 {
 	_cleanup_close_ int at = fcntl(root, F_DUPFD_CLOEXEC, 3);
 	char *saved;
@@ -359,13 +394,23 @@ static int walk_path(int root, char *path, const struct msg_open_file *request)
 			return -EINVAL;
 		if (!is_local(file_system_of(at)))
 			return -EOPNOTSUPP;
+		if (uid && !may_enter(at, *uid))
+			return -EACCES;
 		int next = openat(at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 		if (next < 0)
 			return -errno;
 		close(at);
 		at = next;
 	}
-	return at < 0 ? -errno : open_file_again(at, request->device_major, request->device_minor);
+	return at < 0 ? -errno : TAKE_FD(at);
+}
+
+/* Opens the file at a path below `root` for reading. `path` is modified. */
+static int walk_path(int root, char *path, const struct msg_open_file *request)
+{
+	_cleanup_close_ int at = open_file_walk(root, path, NULL);
+
+	return at < 0 ? at : open_file_again(at, request->device_major, request->device_minor);
 }
 
 static int open_checked(int fd, const struct msg_open_file *request, bool *same_file)
@@ -406,6 +451,7 @@ static int open_below(int at, const char *root_name, const char *name,
 int open_file_named(const struct msg_open_file *request, bool *same_file)
 {
 	_cleanup_free_ char *name = NULL;
+	const struct mapping_wanted wanted = {.address = request->address_start};
 	struct mapping_found found;
 	_cleanup_close_ int process = living_thread_open(request->tgid);
 
@@ -414,7 +460,7 @@ int open_file_named(const struct msg_open_file *request, bool *same_file)
 	int fd = open_program(process, request, same_file);
 	if (fd >= 0)
 		return fd;
-	int r = find_mapping(process, request->address_start, &found, &name);
+	int r = find_mapping(process, &wanted, &found, &name);
 	if (r < 0)
 		return r;
 	if (found.inode != request->inode || name[0] != '/')

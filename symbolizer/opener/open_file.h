@@ -54,6 +54,21 @@ int open_file_memory(const struct msg_allow_memory *allowed);
  * descriptor or a negative errno. */
 int open_file_again(int path_fd, uint32_t device_major, uint32_t device_minor);
 
+/* Finds the path at which a process maps a file with this inode, as the process sees it, or as this
+ * role does if both have the same mounts. The kernel appends " (deleted)" to that of a file that is
+ * gone. Returns 0 and the path, which the caller frees; -ENOENT: the process maps no such file, or
+ * has ended; -E2BIG: it is not among the first mappings of a process that has very many; or another
+ * negative errno. */
+int open_file_name(uint32_t tgid, uint64_t inode, char **name);
+
+/* Opens a path below `root` with O_PATH, directory by directory. A symbolic link could lead
+ * anywhere, and a lookup on a file system that is not local may never return, so neither is done.
+ * With a `uid`, only directories are entered that everybody or this user, as the owner, may enter.
+ * `path` is modified. Returns a descriptor or a negative errno: -EOPNOTSUPP: a file system that is
+ * not local; -EACCES; -EINVAL: the path has "." or "..". A link at the end is not followed: the
+ * descriptor is of the link. */
+int open_file_walk(int root, char *path, const uint32_t *uid);
+
 /* Returns the effective uid of a process, as this role sees it, or MSG_UID_UNKNOWN if it has
  * ended. */
 uint32_t open_file_uid(unsigned int tgid);

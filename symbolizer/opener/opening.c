@@ -69,10 +69,15 @@ int opening_start(struct helper *helper, opening_fn perform)
 	return helper_start(helper, "bulkhead-symh", serve, &perform);
 }
 
+bool opening_is_for_debug(const struct opening *opening)
+{
+	return opening->kind == OPENING_DEBUG || opening->kind == OPENING_DEBUG_OF_PROCESS;
+}
+
 int opening_send(const struct helper *helper, const struct opening *opening,
 		 const struct directories *directories)
 {
-	const unsigned int count = opening->kind == OPENING_DEBUG ? directories->count : 0;
+	const unsigned int count = opening_is_for_debug(opening) ? directories->count : 0;
 	const int r = fd_passing_send(helper->fd, opening, sizeof(*opening), directories->fds,
 				      count, MSG_DONTWAIT);
 

@@ -25,8 +25,10 @@ enum opening_kind {
 	OPENING_FILE,	  /* a file that is mapped */
 	OPENING_IDENTITY, /* /proc/TGID/stat, cgroup and, if `environment`, environ */
 	OPENING_MEMORY,	  /* /proc/TGID/mem */
-	OPENING_DEBUG,	  /* a debug file, below the directories that come with the request */
-	OPENING_NOTHING,  /* has its turn and is not sent to the helper */
+	/* A debug file, below the directories that come with the request. */
+	OPENING_DEBUG,
+	OPENING_DEBUG_OF_PROCESS, /* one near a file that a process maps, or as above */
+	OPENING_NOTHING,	  /* has its turn and is not sent to the helper */
 };
 
 enum {
@@ -58,6 +60,7 @@ struct directories {
 struct opened {
 	int error; /* 0 or a negative errno, and then there are no descriptors */
 	bool same_file;
+	uint32_t debug_path; /* which path of the debug file it is */
 	unsigned int fd_count;
 	int fds[OPENED_FDS_MAX];
 };
@@ -68,6 +71,9 @@ typedef void (*opening_fn)(const struct opening *opening, const struct directori
 
 /* Starts a helper that calls `perform` for each request. Returns as helper_start(). */
 int opening_start(struct helper *helper, opening_fn perform);
+
+/* Returns whether a debug file is to be opened. */
+bool opening_is_for_debug(const struct opening *opening);
 
 /* Sends a request, with the directories if it is one for a debug file. Returns 0; -EAGAIN if the
  * socket is full; or -EPIPE if the helper is gone. */

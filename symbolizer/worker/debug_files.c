@@ -26,6 +26,8 @@ static bool is_asked_since(const struct module *module, uint64_t ms)
 
 static bool may_ask(const struct module *module)
 {
+	if (module->debug == MODULE_DEBUG_REFUSED)
+		return true;
 	const bool open =
 	    module->debug == MODULE_DEBUG_UNKNOWN || module->debug == MODULE_DEBUG_ASKED;
 
@@ -33,21 +35,58 @@ static bool may_ask(const struct module *module)
 						       LIMIT_DEBUG_RETRY_MS * NS_PER_MS);
 }
 
-static void ask(struct worker *worker, struct module *module)
+/* Makes the request for the place where a module's debug file is to be searched now. Returns false
+ * if there is nothing to search for there. */
+static bool make_request(const struct worker *worker, const struct module *module,
+			 struct msg_open_debug *request)
 {
-	struct msg_open_debug request = {.module = module->id};
 	const uint8_t *id;
 	const size_t length = symbols_want_debug(module->symbols, &id);
+	const char *link = symbols_debug_link(module->symbols);
 
-	module->debug = MODULE_DEBUG_ANSWERED;
-	if (length < 2 || length > sizeof(request.build_id))
-		return;
-	request.length = (uint32_t)length;
-	memcpy(request.build_id, id, length);
-	module->debug_asked_ns = clock_monotonic_ns();
-	const int r = peer_send(&worker->role.peers[ROLE_OPENER], MESSAGE_OPEN_DEBUG, &request,
-				sizeof(request), NULL, 0);
-	module->debug = r < 0 ? MODULE_DEBUG_UNKNOWN : MODULE_DEBUG_ASKED;
+	*request = (struct msg_open_debug){
+	    .module = module->id, .place = module->debug_place, .first = module->debug_next};
+	if (length >= 2 && length <= sizeof(request->build_id)) {
+		request->length = (uint32_t)length;
+		memcpy(request->build_id, id, length);
+	}
+	if (module->debug_place == MSG_DEBUG_OF_HOST)
+		return request->length;
+	if (strlen(link) < sizeof(request->link))
+		memcpy(request->link, link, strlen(link));
+	request->tgid = worker->sample_tgid;
+	request->inode = module->subject.inode;
+	return request->tgid && request->inode && (request->length || request->link[0]);
+}
+
+/* Asks for the next file that may be the debug file of a module. */
+static void ask(struct worker *worker, struct module *module)
+{
+	struct msg_open_debug request;
+
+	for (; module->debug_place < MSG_DEBUG_PLACES; module->debug_place++) {
+		if (make_request(worker, module, &request)) {
+			module->debug_asked_ns = clock_monotonic_ns();
+			const int r =
+			    peer_send(&worker->role.peers[ROLE_OPENER], MESSAGE_OPEN_DEBUG,
+				      &request, sizeof(request), NULL, 0);
+			module->debug = r < 0 ? MODULE_DEBUG_UNKNOWN : MODULE_DEBUG_ASKED;
+			return;
+		}
+		module->debug_next = 0;
+	}
+	module->debug = module->debug_failed ? MODULE_DEBUG_UNKNOWN : MODULE_DEBUG_ANSWERED;
+}
+
+/* Starts to search in the first place, unless a file was not the right one: then the search goes
+ * on. */
+static void search(struct worker *worker, struct module *module)
+{
+	if (module->debug != MODULE_DEBUG_REFUSED) {
+		module->debug_place = module->debug_next = 0;
+		module->debug_failed = false;
+	}
+	ask(worker, module);
 }
 
 /* Accounts for the time in which a sample has waited. */
@@ -62,7 +101,7 @@ static void end_hold(struct worker *worker, struct module *module)
 bool debug_files_are_awaited(struct worker *worker, struct module *module)
 {
 	if (may_ask(module))
-		ask(worker, module);
+		search(worker, module);
 	if (worker->naming_until_ns && is_asked_since(module, HOLD_MS) &&
 	    time_share_is_left(&worker->waiting_for_debug, clock_monotonic_ns()) &&
 	    !bpf_ring_is_half_full(&worker->ring)) {
@@ -86,15 +125,23 @@ void debug_files_on_answer(struct worker *worker, struct message *message)
 
 	memcpy(&answer, message->payload, sizeof(answer));
 	struct module *module = modules_find(&worker->modules, answer.module);
-	if (!module || module->debug != MODULE_DEBUG_ASKED)
+	if (!module || module->debug != MODULE_DEBUG_ASKED || answer.place != module->debug_place)
 		return;
-	module->debug = message->fd_count || answer.error == ENOENT ? MODULE_DEBUG_ANSWERED
-								    : MODULE_DEBUG_UNKNOWN;
 	end_hold(worker, module);
 	/* The sample that waits for it is at the head of the ring. */
 	loop_tick_within(&worker->role.loop, 0);
-	if (!message->fd_count)
+	if (message->fd_count) {
+		module->debug = MODULE_DEBUG_ANSWERED;
+		module->debug_next = answer.path < UINT32_MAX ? answer.path + 1 : UINT32_MAX;
+		modules_set_debug(&worker->modules, module, message->fds[0]);
+		message->fds[0] = -1;
 		return;
-	modules_set_debug(&worker->modules, module, message->fds[0]);
-	message->fds[0] = -1;
+	}
+	module->debug_failed |= answer.error != ENOENT;
+	module->debug_place++;
+	module->debug_next = 0;
+	/* What has been evicted meanwhile may be wanted again, and then from the start. */
+	module->debug = MODULE_DEBUG_UNKNOWN;
+	if (module->symbols)
+		ask(worker, module);
 }

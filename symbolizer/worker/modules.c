@@ -118,16 +118,21 @@ static void modules_drop_symbols(struct modules *modules, struct module *module)
 	module->symbols = NULL;
 }
 
+static void modules_close_debug(struct modules *modules, struct module *module)
+{
+	close(module->debug_fd);
+	module->debug_fd = -1;
+	modules->debug_files--;
+}
+
 /* Closes the debug file of a module. It is asked for again when the symbols are read again. */
 static void modules_drop_debug(struct modules *modules, struct module *module)
 {
 	if (module->debug_fd < 0)
 		return;
-	close(module->debug_fd);
-	module->debug_fd = -1;
+	modules_close_debug(modules, module);
 	module->debug = MODULE_DEBUG_UNKNOWN;
 	module->debug_asked_ns = 0;
-	modules->debug_files--;
 }
 
 /* Drops everything that was read of a module. */
@@ -305,6 +310,8 @@ static void modules_add_debug(struct modules *modules, struct module *module)
 	work_begin(modules->work_page, &module->subject);
 	const int r = symbols_add_debug(module->symbols, module->debug_fd);
 	work_end(modules->work_page);
+	if (r == -EAGAIN)
+		return;
 	module->debug = MODULE_DEBUG_ADDED;
 	modules->symbols_bytes += symbols_bytes(module->symbols) - before;
 	if (r == 0)
@@ -312,8 +319,8 @@ static void modules_add_debug(struct modules *modules, struct module *module)
 	log_debug("a debug file is not used: module=%u error=%s", module->id, strerror(-r));
 	/* Of other errors, a part may be in use. */
 	if (r == -ENOENT || r == -ENOEXEC) {
-		modules_drop_debug(modules, module);
-		module->debug = MODULE_DEBUG_ADDED;
+		modules_close_debug(modules, module);
+		module->debug = MODULE_DEBUG_REFUSED;
 	}
 }
 

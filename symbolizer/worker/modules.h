@@ -35,6 +35,7 @@ enum {
 enum module_debug {
 	MODULE_DEBUG_UNKNOWN, /* not asked yet, or it could not be found out */
 	MODULE_DEBUG_ASKED,
+	MODULE_DEBUG_REFUSED,  /* a file has come that is not the right one */
 	MODULE_DEBUG_ANSWERED, /* the descriptor has come, or there is none */
 	MODULE_DEBUG_ADDED,    /* the symbols that are in memory contain it */
 	MODULE_DEBUG_DROPPED,  /* they did, but there was no room for its namer */
@@ -47,6 +48,9 @@ struct module {
 	int debug_fd; /* of the debug file; -1: none */
 	enum module_debug debug;
 	uint64_t debug_asked_ns;     /* the last time; 0: never */
+	uint32_t debug_place;	     /* MSG_DEBUG_OF_*: where it is searched */
+	uint32_t debug_next;	     /* the first path there that was not tried yet */
+	bool debug_failed;	     /* there may be one that could not be opened */
 	bool debug_held;	     /* a sample waits for the answer */
 	size_t dropped_bytes;	     /* that the namer of the debug file had when it was dropped */
 	struct work_subject subject; /* the file, for the record of what is worked on */

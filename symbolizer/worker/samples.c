@@ -64,6 +64,7 @@ bool samples_add(struct worker *worker, const struct bh_sample *header, const ui
 {
 	struct record_sample sample = {.time_ns = header->time_ns, .cpu = header->cpu};
 
+	worker->sample_tgid = header->tgid;
 	runtimes_on_sample(worker, header);
 	batch_reserve(&worker->batch);
 	int r = stack_ids_get(worker, header, frames, &sample.stack);

@@ -77,3 +77,15 @@ void symbol_file_hash(int fd, uint64_t size, char text[2 * SYMBOL_FILE_HASH_BYTE
 	SHA256Final(digest, &hash);
 	symbol_file_to_hex(digest, SYMBOL_FILE_HASH_BYTES, text);
 }
+
+int symbol_file_source(struct elf_source *source, int *fd)
+{
+	struct stat stat;
+
+	if (file_read_status(*fd, &stat) < 0)
+		return -EIO;
+	*source = (struct elf_source){.read = file_read_from,
+				      .context = fd,
+				      .size = stat.st_size > 0 ? (uint64_t)stat.st_size : 0};
+	return 0;
+}

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "parse/elf_image.h"
+
 enum {
 	SYMBOL_FILE_NAME_MAX = 4096, /* bytes of a name before demangling: longer ones are cut */
 	SYMBOL_FILE_HASH_BYTES = 16,
@@ -41,5 +43,8 @@ void symbol_file_to_hex(const uint8_t *bytes, size_t length, char *text);
 /* Computes OpenTelemetry's process.executable.build_id.htlhash: a hash of head, tail and length, in
  * hex. `text` is untouched if the file cannot be read. */
 void symbol_file_hash(int fd, uint64_t size, char text[2 * SYMBOL_FILE_HASH_BYTES + 1]);
+
+/* Sets up the source of an image to the file of `*fd`, which must outlive it. Returns 0 or -EIO. */
+int symbol_file_source(struct elf_source *source, int *fd);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "common/cleanup.h"
 #include "common/file_read.h"
+#include "parse/debug_link.h"
 #include "parse/elf_cache.h"
 #include "symbolizer/worker/symbols_private.h"
 
@@ -16,17 +17,17 @@ static void cleanup_symbols(struct symbols **symbols)
 	symbols_free(*symbols);
 }
 
-/* Sets up the source of an image to the file of `*fd`, which must outlive it. Returns 0 or -EIO. */
-static int source_init(struct elf_source *source, int *fd)
+/* Reads .gnu_debuglink. Returns 0, also if there is none, or -ENOMEM. */
+static int read_link(struct symbols *symbols, const struct elf_image *image)
 {
-	struct stat stat;
+	struct debug_link link;
+	const int r = debug_link_read(image, &link);
 
-	if (file_read_status(*fd, &stat) < 0)
-		return -EIO;
-	*source = (struct elf_source){.read = file_read_from,
-				      .context = fd,
-				      .size = stat.st_size > 0 ? (uint64_t)stat.st_size : 0};
-	return 0;
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	symbols->link.name = strdup(link.name);
+	symbols->link.crc = link.crc;
+	return symbols->link.name ? 0 : -ENOMEM;
 }
 
 int symbols_new(int fd, size_t cap_bytes, struct symbols **symbols)
@@ -40,7 +41,7 @@ int symbols_new(int fd, size_t cap_bytes, struct symbols **symbols)
 		return -ENOMEM;
 	made->fd = made->names_fd = made->namer_fd = fd;
 	made->cap_bytes = cap_bytes;
-	r = source_init(&source, &fd);
+	r = symbol_file_source(&source, &fd);
 	if (r)
 		return r;
 	symbol_file_hash(fd, source.size, made->ids.htlhash);
@@ -50,6 +51,8 @@ int symbols_new(int fd, size_t cap_bytes, struct symbols **symbols)
 		made->build_id_length = image.build_id_length;
 		memcpy(made->build_id, image.build_id, sizeof(made->build_id));
 		r = symbol_table_build(made, &image, cap_bytes);
+		if (r == 0)
+			r = read_link(made, &image);
 		if (r == 0)
 			r = namer_open(&made->namer, &image);
 		elf_image_fini(&image);
@@ -62,58 +65,6 @@ int symbols_new(int fd, size_t cap_bytes, struct symbols **symbols)
 	return 0;
 }
 
-size_t symbols_want_debug(const struct symbols *symbols, const uint8_t **id)
-{
-	*id = symbols->build_id;
-	return symbols->namer.ops ? 0 : symbols->build_id_length;
-}
-
-/* Adds what the debug file with this image says. */
-static int add_debug_image(struct symbols *symbols, const struct elf_image *image, int fd)
-{
-	int r = 0;
-
-	if (!image->build_id_length || image->build_id_length != symbols->build_id_length ||
-	    memcmp(image->build_id, symbols->build_id, symbols->build_id_length) != 0 ||
-	    !symbol_table_is_of(symbols, image))
-		return -ENOENT;
-	if (!symbols->has_symtab)
-		r = symbol_table_replace(symbols, image, fd);
-	/* A table of symbols that is too large does not keep the namer from its work. */
-	if (r != -ENOMEM && !symbols->namer.ops) {
-		symbols->namer_fd = fd;
-		const int opened = namer_open(&symbols->namer, image);
-		r = r ? r : opened;
-	}
-	return r;
-}
-
-int symbols_add_debug(struct symbols *symbols, int fd)
-{
-	struct elf_source source;
-	struct elf_image image;
-	int r = source_init(&source, &fd);
-
-	if (r)
-		return r;
-	r = elf_image_init(&image, &source);
-	if (r == 0) {
-		r = add_debug_image(symbols, &image, fd);
-		elf_image_fini(&image);
-	}
-	return r == -ENODATA ? -ENOEXEC : r;
-}
-
-size_t symbols_drop_debug(struct symbols *symbols)
-{
-	if (!symbols->namer.ops || symbols->namer_fd == symbols->fd)
-		return 0;
-	const size_t before = symbols_bytes(symbols);
-
-	namer_close(&symbols->namer);
-	return before - symbols_bytes(symbols);
-}
-
 void symbols_free(struct symbols *symbols)
 {
 	if (!symbols)
@@ -123,6 +74,7 @@ void symbols_free(struct symbols *symbols)
 	free(symbols->entries);
 	function_ranges_fini(&symbols->ranges);
 	namer_close(&symbols->namer);
+	free(symbols->link.name);
 	free(symbols);
 }
 

@@ -13,9 +13,10 @@
  *   (symbol_plt.c).
  * - A file with tables that say more than symbols has a namer, which is asked first
  *   (symbolizer/namer/namer.h).
- * - A stripped file may have a debug file somewhere else, with .symtab and debug information. It
- *   belongs to the file if it has the same build id, and its code is at the same place. Its
- *   addresses are those of the file, and the file says how they are related to file offsets.
+ * - A stripped file may have a debug file somewhere else, with .symtab and debug information
+ *   (symbol_debug.c). It belongs to the file if it has the same build id, or the checksum that the
+ *   file has for it, and its code is at the same place. Its addresses are those of the file, and
+ *   the file says how they are related to file offsets.
  * - Where there is no symbol, the unwind tables say where the function starts
  *   (parse/function_ranges.h).
  *
@@ -64,10 +65,16 @@ void symbols_free(struct symbols *symbols);
  * file may say more, or 0. `*id` is valid as long as the index. */
 size_t symbols_want_debug(const struct symbols *symbols, const uint8_t **id);
 
+/* Returns the name that a file which lacks debug information has for its debug file
+ * (parse/debug_link.h), or "". It is valid as long as the index. */
+const char *symbols_debug_link(const struct symbols *symbols);
+
 /* Adds what a debug file says: its functions, if the file has no .symtab itself, and its namer. The
  * descriptor is borrowed, and must stay open as long as the index. symbols_bytes() may change.
- * Returns 0; -ENOENT: it is not the debug file of this file, because its build id or the place of
- * its code is another one; -ENOEXEC: it is no ELF file; -EFBIG; -ENOMEM; or -EIO. */
+ * Returns 0; -ENOENT: it is not the debug file of this file, because its build id (or, if the file
+ * has none, its checksum) or the place of its code is another one; -EAGAIN: a part of the checksum
+ * was computed, and the same descriptor has to be added again; -ENOEXEC: it is no ELF file; -EFBIG;
+ * -ENOMEM; or -EIO. */
 int symbols_add_debug(struct symbols *symbols, int fd);
 
 /* Drops the namer of the debug file, which symbols_add_debug() adds again. Returns the bytes of

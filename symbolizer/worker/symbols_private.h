@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of symbols.h share: symbols.c (creation and lookup), symbol_table.c (building the
- * index) and symbol_plt.c (names of procedure linkage tables). */
+ * index), symbol_debug.c (debug files) and symbol_plt.c (names of procedure linkage tables). */
 #ifndef SYMBOLIZER_WORKER_SYMBOLS_PRIVATE_H
 #define SYMBOLIZER_WORKER_SYMBOLS_PRIVATE_H
 
@@ -32,6 +32,16 @@ struct symbol_region {
 	bool plt;
 };
 
+/* The debug file that .gnu_debuglink names. */
+struct symbol_link {
+	char *name;   /* NULL: there is none, or it is not needed */
+	uint32_t crc; /* of the file */
+	/* The check of a file that is being added: that of its first bytes. */
+	uint32_t checked_crc;
+	uint64_t checked_bytes;
+	bool is_right; /* the whole file was checked */
+};
+
 struct symbols {
 	int fd;
 	/* Of the files with the symbols and with the tables of the namer: the file itself, or its
@@ -41,6 +51,7 @@ struct symbols {
 	uint16_t machine; /* EM_* */
 	uint8_t build_id[SYMBOLS_BUILD_ID_BYTES];
 	size_t build_id_length;
+	struct symbol_link link;
 	struct symbols_ids ids;
 	uint64_t base; /* lowest address of code */
 	struct extent strings;

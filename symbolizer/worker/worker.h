@@ -46,6 +46,7 @@ struct worker {
 				      announced yet; 0: it does not */
 	struct time_share waiting; /* for all such waits */
 	struct time_share waiting_for_debug; /* for those for debug files */
+	uint32_t sample_tgid;		     /* of the last sample; 0: there was none */
 	uint32_t module_given_up; /* neither this module nor one with a lower id is waited for */
 	uint64_t scanned_ns;	  /* when the manager had reported all processes; 0: not yet */
 	bool manager_drained;

@@ -56,8 +56,8 @@ class Lines(lib.Case):
         subprocess.run([compiler, "-O2", "-g", *more, "-o", path, SOURCE], check=True)
         return path
 
-    def record_program(self, path, *options):
-        with self.started(path, str(5 * lib.STRETCH + lib.PATIENCE)) as process:
+    def record_program(self, path, *options, wrapper=()):
+        with self.started(*wrapper, path, str(5 * lib.STRETCH + lib.PATIENCE)) as process:
             recording = self.record("-p", process.pid, *options, seconds=2, freq=499, outputs=("out.folded", "out.otlp", "out.pb.gz"))
         return recording, otlp_decode.read(recording.path("out.otlp"))
 
@@ -75,6 +75,13 @@ class Lines(lib.Case):
         subprocess.run(["strip", path], check=True)
         return directory
 
+    def split_by_link(self, path, file):
+        """Strips a program. Its symbols and debug information go to a file, which the program names in .gnu_debuglink."""
+        os.makedirs(os.path.dirname(file), exist_ok=True)
+        subprocess.run(["objcopy", "--only-keep-debug", path, file], check=True)
+        subprocess.run(["strip", path], check=True)
+        subprocess.run(["objcopy", f"--add-gnu-debuglink={file}", path], check=True)
+
     def inside(self, samples):
         """The samples in work::run(), with their numbers: main() itself is at work, too."""
         for sample in samples:
@@ -82,8 +89,8 @@ class Lines(lib.Case):
             if any(name.endswith("::run") for name, _, _ in frames):
                 yield frames, sample, otlp_decode.count(sample)
 
-    def check_known_chain(self, mode, path, *options):
-        recording, samples = self.record_program(path, *options)
+    def check_known_chain(self, mode, path, *options, wrapper=()):
+        recording, samples = self.record_program(path, *options, wrapper=wrapper)
         verdicts, together = collections.Counter(), collections.Counter()
         for frames, sample, count in self.inside(samples):
             verdicts["right" if is_chain(frames) else str(frames[:6])] += count
@@ -127,6 +134,56 @@ class Lines(lib.Case):
             with self.subTest(mode=mode):
                 path = self.build([*options, "-Wl,--build-id"])
                 self.check_known_chain(f"debug file, {mode}", path, "--debug-dir", self.split(path, name))
+
+    def test_debug_links(self):
+        """The debug file is found by its name, with the build id of the program or, if it has none, its checksum."""
+        debug = os.path.join(self.directory, "debug")
+        for mode, place, build_id in (("next to the program", self.directory, "sha1"), ("in .debug", os.path.join(self.directory, ".debug"), "none"),
+                                      ("in a debug directory", debug + self.directory, "sha1"), ("there, by checksum", debug + self.directory, "none")):
+            with self.subTest(mode=mode):
+                path = self.build([*MODES["gcc"], f"-Wl,--build-id={build_id}"])
+                file = os.path.join(place, "known_chain.debug")
+                self.split_by_link(path, file)
+                self.check_known_chain(f"debug link, {mode}", path, *(["--debug-dir", debug] if os.path.isdir(debug) else []))
+                os.unlink(file)
+
+    def test_debug_link_to_another_program(self):
+        """Its file is not used, and does not hide the right one, which is in the next place."""
+        for build_id in ("sha1", "none"):
+            with self.subTest(build_id=build_id):
+                path = self.build([*MODES["gcc"], f"-Wl,--build-id={build_id}"])
+                other = self.build([*MODES["clang, DWARF 4"], f"-Wl,--build-id={build_id}"], "other")
+                wrong = os.path.join(self.directory, "known_chain.debug")
+                self.split_by_link(path, os.path.join(self.directory, ".debug/known_chain.debug"))
+                subprocess.run(["objcopy", "--only-keep-debug", other, wrong], check=True)
+                self.check_known_chain(f"wrong file before the right one, build id {build_id}", path)
+
+    def test_debug_links_in_the_way(self):
+        """What cannot be opened or read is passed over: opening a FIFO would not end."""
+        path = self.build([*MODES["gcc"], "-Wl,--build-id"])
+        debug = os.path.join(self.directory, "debug")
+        self.split_by_link(path, os.path.join(debug + self.directory, "known_chain.debug"))
+        os.mkfifo(os.path.join(self.directory, "known_chain.debug"))
+        os.makedirs(os.path.join(self.directory, ".debug"))
+        with open(os.path.join(self.directory, ".debug/known_chain.debug"), "wb") as f:
+            f.write(os.urandom(10000))
+        self.check_known_chain("debug link, after a FIFO and random bytes", path, "--debug-dir", debug)
+
+    def test_debug_files_in_another_root(self):
+        """Those of a container are in it."""
+        root = os.path.join(self.directory, "root")
+        os.makedirs(os.path.join(root, "opt"))
+        for mode in ("by build id", "by link"):
+            with self.subTest(mode=mode):
+                path = self.build([*MODES["gcc"], "-static", "-Wl,--build-id"])
+                if mode == "by link":
+                    self.split_by_link(path, os.path.join(root, "opt/known_chain.debug"))
+                else:
+                    shutil.copytree(self.split(path, ".build-id/{0}/{1}.debug"), os.path.join(root, "usr/lib/debug"))
+                shutil.copy2(path, os.path.join(root, "opt"))
+                os.unlink(path)
+                self.check_known_chain(f"another root, {mode}", "/opt/known_chain", wrapper=["chroot", root])
+                shutil.rmtree(os.path.join(root, "usr"), ignore_errors=True)
 
     def test_debug_file_of_another_program(self):
         """It is not used, although it has the name of this program's build id."""

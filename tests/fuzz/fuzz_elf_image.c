@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/cleanup.h"
+#include "parse/debug_link.h"
 #include "parse/elf_image.h"
 #include "parse/elf_lookup.h"
 
@@ -79,6 +80,14 @@ static void check_lookup(const struct elf_image *image)
 	elf_lookup_fini(&lookup);
 }
 
+static void check_debug_link(const struct elf_image *image)
+{
+	struct debug_link link;
+
+	if (debug_link_read(image, &link) == 0)
+		check(link.name[0] && memchr(link.name, 0, sizeof(link.name)));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct elf_buffer buffer = {data, size};
@@ -96,6 +105,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_sections(&image);
 	check_segments(&image);
 	check_lookup(&image);
+	check_debug_link(&image);
 	if (elf_image_read_vaddr(&image, image.eh_frame_hdr_vaddr, image.eh_frame_hdr_size, CAP,
 				 &header, &length) == 0)
 		check_bytes(header, length);

@@ -26,6 +26,7 @@ static struct msg_open_debug asked;
 static int refusal;
 static size_t id_length;
 static uint8_t build_id[ID_BYTES] = {0x2f, 0x3c, 1};
+static const char *debug_link = "";
 static unsigned int added; /* how often a debug file was added */
 static int add_result;
 static uint64_t later_ns; /* how much later it is than it really is */
@@ -45,6 +46,13 @@ size_t __wrap_symbols_want_debug(const struct symbols *symbols, const uint8_t **
 	(void)symbols;
 	*id = build_id;
 	return id_length;
+}
+
+const char *__wrap_symbols_debug_link(const struct symbols *symbols);
+const char *__wrap_symbols_debug_link(const struct symbols *symbols)
+{
+	(void)symbols;
+	return debug_link;
 }
 
 int __wrap_symbols_add_debug(struct symbols *symbols, int fd);
@@ -111,10 +119,13 @@ static void teardown(void)
 
 TestSuite(debug_files, .init = setup, .fini = teardown);
 
+static uint32_t found_path; /* of the answer */
+
 /* Lets the opener answer. Returns whether the descriptor was taken. */
 static bool answer_with(uint32_t id, int fd, uint32_t error)
 {
-	const struct msg_debug_file payload = {.module = id, .error = error};
+	const struct msg_debug_file payload = {
+	    .module = id, .place = asked.place, .path = found_path, .error = error};
 	struct message message = {.payload = (const void *)&payload,
 				  .length = sizeof(payload),
 				  .fds = {fd},
@@ -352,6 +363,179 @@ Test(debug_files, of_another_file_are_closed)
 	cr_expect_eq(added, 1);
 	cr_expect_eq(module->debug_fd, -1);
 	cr_expect_lt(close(fd), 0, "it was closed");
+}
+
+/* --- near the file of the process --- */
+
+enum {
+	SAMPLED = 42 /* a process */
+};
+
+static void sample_process(void)
+{
+	worker.sample_tgid = SAMPLED;
+	debug_link = "libc.so.debug";
+}
+
+static void expect_asked(unsigned int times, uint32_t place, uint32_t first)
+{
+	const bool on_host = !place;
+
+	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_DEBUG], times);
+	cr_expect_eq(asked.module, MODULE);
+	cr_expect_eq(asked.place, place, "%u: %u", times, asked.place);
+	cr_expect_eq(asked.first, first, "%u: %u", times, asked.first);
+	cr_expect_eq(asked.length, id_length);
+	cr_expect_str_eq(asked.link, on_host ? "" : debug_link);
+	cr_expect_eq(asked.tgid, on_host ? 0 : SAMPLED);
+	cr_expect_eq(asked.inode, on_host ? 0 : module->subject.inode);
+}
+
+Test(debug_files, that_the_host_lacks_are_searched_near_the_file)
+{
+	sample_process();
+	cr_expect(debug_files_are_awaited(&worker, module));
+	expect_asked(1, MSG_DEBUG_OF_HOST, 0);
+	answer(MODULE, -1);
+	expect_asked(2, MSG_DEBUG_OF_PROCESS, 0);
+	cr_expect(debug_files_are_awaited(&worker, module));
+	cr_expect(answer(MODULE, empty_file()));
+	cr_expect_not_null(symbols_again());
+	cr_expect_eq(added, 1);
+	cr_expect_not(debug_files_are_awaited(&worker, module));
+	expect_asked(2, MSG_DEBUG_OF_PROCESS, 0);
+}
+
+Test(debug_files, that_are_nowhere_are_not_asked_for_again)
+{
+	sample_process();
+	debug_files_are_awaited(&worker, module);
+	answer(MODULE, -1);
+	answer(MODULE, -1);
+	later_ns = 100 * LIMIT_DEBUG_RETRY_MS * NS_PER_MS;
+	cr_expect_not(debug_files_are_awaited(&worker, module));
+	expect_asked(2, MSG_DEBUG_OF_PROCESS, 0);
+}
+
+/* The process may end before the opener has looked. The next one that maps the file helps. */
+Test(debug_files, of_a_process_that_has_ended_are_asked_for_again_later)
+{
+	sample_process();
+	debug_files_are_awaited(&worker, module);
+	answer(MODULE, -1);
+	answer_error(MODULE, ESRCH);
+	cr_expect_not(debug_files_are_awaited(&worker, module));
+	later_ns = LIMIT_DEBUG_RETRY_MS * NS_PER_MS;
+	cr_expect(debug_files_are_awaited(&worker, module));
+	expect_asked(3, MSG_DEBUG_OF_HOST, 0);
+}
+
+/* What stands in the way on the host does not matter if there is one somewhere else; otherwise it
+ * is asked for again. */
+Test(debug_files, are_searched_near_the_file_after_an_error_too)
+{
+	sample_process();
+	debug_files_are_awaited(&worker, module);
+	answer_error(MODULE, EACCES);
+	expect_asked(2, MSG_DEBUG_OF_PROCESS, 0);
+	answer(MODULE, -1);
+	later_ns = LIMIT_DEBUG_RETRY_MS * NS_PER_MS;
+	cr_expect(debug_files_are_awaited(&worker, module));
+	expect_asked(3, MSG_DEBUG_OF_HOST, 0);
+}
+
+Test(debug_files, without_a_build_id_are_searched_by_the_link_alone)
+{
+	sample_process();
+	id_length = 0;
+	cr_expect(debug_files_are_awaited(&worker, module));
+	expect_asked(1, MSG_DEBUG_OF_PROCESS, 0);
+	answer(MODULE, -1);
+	cr_expect_not(debug_files_are_awaited(&worker, module));
+	expect_asked(1, MSG_DEBUG_OF_PROCESS, 0);
+}
+
+Test(debug_files, with_neither_are_not_asked_for)
+{
+	worker.sample_tgid = SAMPLED;
+	id_length = 0;
+	cr_expect_not(debug_files_are_awaited(&worker, module));
+	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_DEBUG], 0);
+}
+
+/* One that lies in the way of the right one does not hide it. */
+Test(debug_files, after_the_wrong_one_the_next_one_is_asked_for)
+{
+	static const struct {
+		uint32_t place, first, found;
+		int result;
+	} turns[] = {{MSG_DEBUG_OF_HOST, 0, 2, -ENOENT},
+		     {MSG_DEBUG_OF_PROCESS, 0, 4, -ENOEXEC},
+		     {MSG_DEBUG_OF_PROCESS, 5, 6, 0}};
+
+	sample_process();
+	for (unsigned int i = 0; i < 3; i++) {
+		cr_expect(debug_files_are_awaited(&worker, module));
+		if (i == 1) {
+			expect_asked(2, MSG_DEBUG_OF_HOST, 3);
+			answer(MODULE, -1);
+		}
+		expect_asked(i ? i + 2 : 1, turns[i].place, turns[i].first);
+		add_result = turns[i].result;
+		found_path = turns[i].found;
+		cr_expect(answer(MODULE, empty_file()));
+		cr_expect_not_null(symbols_again());
+	}
+	cr_expect_eq(added, 3);
+	cr_expect_geq(module->debug_fd, 0);
+	cr_expect_eq(worker.modules.debug_files, 1);
+	cr_expect_not(debug_files_are_awaited(&worker, module));
+	expect_asked(4, MSG_DEBUG_OF_PROCESS, 5);
+}
+
+/* Comparing a checksum takes several turns, in which names are those of the file itself. */
+Test(debug_files, that_are_being_compared_are_compared_further)
+{
+	debug_files_are_awaited(&worker, module);
+	cr_expect(answer(MODULE, empty_file()));
+	add_result = -EAGAIN;
+	for (unsigned int i = 1; i < 5; i++) {
+		cr_expect_not_null(symbols_again());
+		cr_expect_eq(added, i);
+		cr_expect_eq(debug_files_are_due(module), NAMES_SOON);
+	}
+	add_result = 0;
+	cr_expect_not_null(symbols_again());
+	cr_expect_eq(debug_files_are_due(module), NAMES_FINAL);
+	cr_expect_eq(added, 5);
+}
+
+Test(debug_files, of_evicted_symbols_are_asked_for_from_the_start)
+{
+	sample_process();
+	debug_files_are_awaited(&worker, module);
+	symbols_free(module->symbols);
+	module->symbols = NULL;
+	answer(MODULE, -1);
+	expect_asked(1, MSG_DEBUG_OF_HOST, 0);
+	module->again_ns = 0;
+	cr_expect_not_null(symbols_again());
+	later_ns = LIMIT_DEBUG_RETRY_MS * NS_PER_MS;
+	debug_files_are_awaited(&worker, module);
+	expect_asked(2, MSG_DEBUG_OF_HOST, 0);
+}
+
+Test(debug_files, answers_for_another_place_are_too_late)
+{
+	const int fd = empty_file();
+
+	sample_process();
+	debug_files_are_awaited(&worker, module);
+	answer(MODULE, -1);
+	asked.place = MSG_DEBUG_OF_HOST;
+	cr_expect_not(answer(MODULE, fd));
+	asked.place = MSG_DEBUG_OF_PROCESS;
+	cr_expect(answer(MODULE, fd));
 }
 
 Test(debug_files, that_nobody_asked_for_are_not_taken)

@@ -26,6 +26,7 @@ static struct directories directories; /* top/0, top/1, top/2 */
 static unsigned long type;	       /* of all file systems; 0: what they are */
 static unsigned int opened;	       /* for reading */
 static unsigned int searched;	       /* paths below the directories */
+static uint32_t found_path;	       /* of the file that was found */
 static unsigned int strayed;	       /* of these, not made of a build id, or more than searched */
 
 int __real_fstatfs(int fd, struct statfs *fs);
@@ -174,7 +175,7 @@ static int find(const struct msg_open_debug *request)
 	const unsigned int before = count_fds();
 
 	opened = searched = 0;
-	const int fd = open_debug_file(&directories, request);
+	const int fd = open_debug_file(&directories, request, &found_path);
 	cr_expect_eq(count_fds(), before + (fd >= 0), "nothing else stays open");
 	cr_expect_eq(strayed, 0, "nothing else is opened");
 	return fd;
@@ -276,6 +277,28 @@ Test(open_debug, directories_are_searched_in_their_order)
 		expect_found(&request, expected);
 		cr_expect_eq(searched, 2 * i + 1);
 	}
+}
+
+/* If a file is not the right one, the worker asks for the next one. */
+Test(open_debug, each_path_is_found_once)
+{
+	struct msg_open_debug request = id_of(20);
+
+	for (unsigned int i = 0; i < DIRECTORIES; i++) {
+		make_file(i, layouts[3].packaged);
+		make_file(i, layouts[3].cached);
+	}
+	for (unsigned int i = 0; i < 2 * DIRECTORIES; i++) {
+		const int fd = find(&request);
+
+		cr_assert_geq(fd, 0, "%u", i);
+		close(fd);
+		cr_expect_eq(found_path, i);
+		request.first = found_path + 1;
+	}
+	expect_error(&request, -ENOENT);
+	request.first = UINT32_MAX;
+	expect_error(&request, -ENOENT);
 }
 
 Test(open_debug, without_directories_there_is_no_file)

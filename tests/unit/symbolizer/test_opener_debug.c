@@ -117,6 +117,39 @@ Test(opener_debug, a_request_waits_with_those_for_files_that_may_not_answer)
 	cr_expect_eq(answers, 0);
 }
 
+Test(opener_debug, a_request_for_a_process_is_that_of_its_user)
+{
+	struct msg_open_debug wanted = {
+	    .module = 42, .place = MSG_DEBUG_OF_PROCESS, .tgid = (uint32_t)getpid(), .inode = 1};
+	struct message message = {
+	    .type = MESSAGE_OPEN_DEBUG, .payload = (void *)&wanted, .length = sizeof(wanted)};
+	struct opened opened = {0};
+
+	cr_assert_eq(call(&message), 0);
+	cr_expect_eq(asked.kind, OPENING_DEBUG_OF_PROCESS);
+	cr_expect_eq(asked.tgid, getpid());
+	cr_expect_eq(asked.uid, geteuid());
+	cr_expect_eq(asked_lane, &opener.lanes[LANE_WITHOUT_DISK]);
+	opener.owner.perform(&asked, &opener.owner.directories, &opened);
+	opener.owner.done(&opener, &asked, &opened);
+	cr_expect_eq(answer.module, 42);
+	cr_expect_eq(answer.place, MSG_DEBUG_OF_PROCESS);
+	cr_expect_eq(answer.error, ESRCH, "it maps no such file");
+}
+
+/* Of another place, the process does not count: nobody makes debug files be left alone for it. */
+Test(opener_debug, a_request_for_the_host_is_of_no_process)
+{
+	struct msg_open_debug wanted = {.module = 42, .place = 7, .tgid = (uint32_t)getpid()};
+	struct message message = {
+	    .type = MESSAGE_OPEN_DEBUG, .payload = (void *)&wanted, .length = sizeof(wanted)};
+
+	cr_assert_eq(call(&message), 0);
+	cr_expect_eq(asked.kind, OPENING_DEBUG);
+	cr_expect_eq(asked.tgid, 0);
+	cr_expect_eq(asked.uid, MSG_UID_UNKNOWN);
+}
+
 Test(opener_debug, one_for_which_there_is_no_room_is_dropped)
 {
 	lane_result = -ENOBUFS;
@@ -156,9 +189,12 @@ Test(opener_debug, the_answer_has_the_module_and_the_errno)
 Test(opener_debug, the_answer_has_the_descriptor)
 {
 	cr_assert_eq(request(2), 0);
-	opener.owner.done(&opener, &asked, &(struct opened){.fd_count = 1, .fds = {9}});
+	opener.owner.done(&opener, &asked,
+			  &(struct opened){.fd_count = 1, .fds = {9}, .debug_path = 3});
 	cr_expect_eq(answers, 1);
 	cr_expect_eq(answer.module, 42);
+	cr_expect_eq(answer.place, MSG_DEBUG_OF_HOST);
+	cr_expect_eq(answer.path, 3);
 	cr_expect_eq(answer.error, 0);
 	cr_expect_eq(answered_fds, 1);
 	cr_expect_eq(answered_fd, 9);

@@ -101,6 +101,27 @@ Test(opening_quarantine, of_debug_files_is_one_for_all_of_them)
 	cr_expect(HAS(hung, 239));
 }
 
+/* Who makes a root that hangs has no debug files of his own any more. */
+Test(opening_quarantine, of_debug_files_in_roots_is_of_process_and_user)
+{
+	const struct opening all = debug_file(7, MSG_UID_UNKNOWN);
+	const struct opening others = {.kind = OPENING_DEBUG_OF_PROCESS, .tgid = 900, .uid = 1000};
+	const struct opening of_other_user = {
+	    .kind = OPENING_DEBUG_OF_PROCESS, .tgid = 901, .uid = 1001};
+
+	for (uint32_t times = 1; times <= 4; times++) {
+		const struct opening hung = {
+		    .kind = OPENING_DEBUG_OF_PROCESS, .tgid = times, .uid = 1000};
+
+		cr_expect_not(times < 2 && HAS(hung, 100));
+		ADD(hung, 100);
+		cr_expect(HAS(hung, 101));
+		cr_expect_eq(HAS(others, 101), times >= 2, "%u", times);
+		cr_expect_not(HAS(of_other_user, 101));
+		cr_expect_not(HAS(all, 101));
+	}
+}
+
 Test(opening_quarantine, of_debug_files_concerns_nothing_else)
 {
 	const struct opening others[] = {maps(42, 1000),	   file(42, 1000, 0, 61),

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Debug files of the files with symbols.
+ *
+ * How this works. A debug file belongs to a file if both have the same build id. A file without a
+ * build id has .gnu_debuglink, with a checksum of the whole debug file. That file may be large, so
+ * each call of symbols_add_debug() reads a part of it, until all of it has been read.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "common/cleanup.h"
+#include "common/file_read.h"
+#include "symbolizer/worker/symbols.h"
+#include "symbolizer/worker/symbols_private.h"
+
+enum {
+	/* Bytes that a call reads for the checksum in some 10 ms, and how many at once. */
+	CHECK_PART_BYTES = 8 << 20,
+	CHECK_STEP_BYTES = 64 << 10,
+};
+/* A file with a larger one is not checked: that would take some seconds. */
+static const uint64_t check_bytes_max = 1ull << 30;
+
+size_t symbols_want_debug(const struct symbols *symbols, const uint8_t **id)
+{
+	*id = symbols->build_id;
+	return symbols->namer.ops ? 0 : symbols->build_id_length;
+}
+
+const char *symbols_debug_link(const struct symbols *symbols)
+{
+	return symbols->namer.ops || !symbols->link.name ? "" : symbols->link.name;
+}
+
+/* Continues the check of a file that .gnu_debuglink may mean. Returns 0: it is the right one;
+ * -EAGAIN: a part of it was read; -ENOENT: it is another one; -ENOMEM. */
+static int link_check(struct symbol_link *link, const struct elf_source *source)
+{
+	if (link->is_right)
+		return 0;
+	if (!link->name || source->size > check_bytes_max)
+		return -ENOENT;
+	_cleanup_free_ uint8_t *bytes = malloc(CHECK_STEP_BYTES);
+	if (!bytes)
+		return -ENOMEM;
+	for (size_t done = 0; link->checked_bytes < source->size; done += CHECK_STEP_BYTES) {
+		const uint64_t left = source->size - link->checked_bytes;
+		const size_t length = left < CHECK_STEP_BYTES ? (size_t)left : CHECK_STEP_BYTES;
+
+		if (done >= CHECK_PART_BYTES)
+			return -EAGAIN;
+		if (source->read(source->context, link->checked_bytes, bytes, length) < 0)
+			return -ENOENT;
+		link->checked_crc = (uint32_t)crc32(link->checked_crc, bytes, (uInt)length);
+		link->checked_bytes += length;
+	}
+	link->is_right = link->checked_crc == link->crc;
+	return link->is_right ? 0 : -ENOENT;
+}
+
+/* Returns 0 if an image is that of the debug file of a file; otherwise as link_check(). */
+static int check_debug_image(struct symbols *symbols, const struct elf_image *image)
+{
+	if (!symbol_table_is_of(symbols, image))
+		return -ENOENT;
+	if (!symbols->build_id_length)
+		return link_check(&symbols->link, &image->source);
+	return image->build_id_length == symbols->build_id_length &&
+		       !memcmp(image->build_id, symbols->build_id, symbols->build_id_length)
+		   ? 0
+		   : -ENOENT;
+}
+
+/* Adds what the debug file with this image says. */
+static int add_debug_image(struct symbols *symbols, const struct elf_image *image, int fd)
+{
+	int r = check_debug_image(symbols, image);
+
+	if (r < 0)
+		return r;
+	if (!symbols->has_symtab)
+		r = symbol_table_replace(symbols, image, fd);
+	/* A table of symbols that is too large does not keep the namer from its work. */
+	if (r != -ENOMEM && !symbols->namer.ops) {
+		symbols->namer_fd = fd;
+		const int opened = namer_open(&symbols->namer, image);
+		r = r ? r : opened;
+	}
+	return r;
+}
+
+int symbols_add_debug(struct symbols *symbols, int fd)
+{
+	struct elf_source source;
+	struct elf_image image;
+	int r = symbol_file_source(&source, &fd);
+
+	if (r)
+		return r;
+	r = elf_image_init(&image, &source);
+	if (r == 0) {
+		r = add_debug_image(symbols, &image, fd);
+		elf_image_fini(&image);
+	}
+	/* Another file is checked from its start. */
+	if (r != -EAGAIN) {
+		symbols->link.checked_crc = 0;
+		symbols->link.checked_bytes = 0;
+	}
+	return r == -ENODATA ? -ENOEXEC : r;
+}
+
+size_t symbols_drop_debug(struct symbols *symbols)
+{
+	if (!symbols->namer.ops || symbols->namer_fd == symbols->fd)
+		return 0;
+	const size_t before = symbols_bytes(symbols);
+
+	namer_close(&symbols->namer);
+	return before - symbols_bytes(symbols);
+}
