@@ -4,16 +4,22 @@
 #include <elf.h>
 #include <errno.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <zlib.h>
+#include <zstd.h>
 
 #include "common/cleanup.h"
 #include "common/cursor.h"
 
 enum {
+	COMPRESS_ZSTD = 2, /* ELFCOMPRESS_ZSTD, which the elf.h of glibc 2.36 lacks */
 	/* The best ratio of DEFLATE: 258 bytes from two bits (RFC 1951). A header that claims more
 	 * is forged. */
-	RATIO_MAX = 1032,
+	ZLIB_RATIO_MAX = 1032,
+	/* That of zstd: a block of 128 KiB that repeats one byte takes four bytes (RFC 8878,
+	 * 3.1.1.2). */
+	ZSTD_RATIO_MAX = (128 << 10) / 4,
 };
 
 /* Decompresses `from` into exactly `size` bytes. It works in pieces, because zlib counts bytes in
@@ -48,6 +54,34 @@ static int inflate_all(struct cursor *from, uint8_t *to, size_t size)
 	return status == Z_STREAM_END && written == size ? 0 : -EBADMSG;
 }
 
+/* Does the same with zstd: frames, one after the other. Decompressing a frame at once needs some
+ * 160 KB of memory, because the window, whose size the frame chooses, is the output. The library
+ * may also know formats from before RFC 8878 and skippable frames, which no compiler writes. */
+static int zstd_all(struct cursor *from, uint8_t *to, size_t size)
+{
+	ZSTD_DCtx *context = ZSTD_createDCtx();
+	size_t written = 0;
+	bool good = true;
+
+	if (!context)
+		return -ENOMEM;
+	while (good && cursor_left(from) > 0) {
+		struct cursor magic = *from;
+		const size_t frame = cursor_u32(&magic) == ZSTD_MAGICNUMBER
+					 ? ZSTD_findFrameCompressedSize(from->at, cursor_left(from))
+					 : 0;
+		const uint8_t *bytes =
+		    frame && !ZSTD_isError(frame) ? cursor_take(from, frame) : NULL;
+		const size_t produced =
+		    bytes ? ZSTD_decompressDCtx(context, to + written, size - written, bytes, frame)
+			  : SIZE_MAX;
+		good = bytes && !ZSTD_isError(produced);
+		written += good ? produced : 0;
+	}
+	ZSTD_freeDCtx(context);
+	return good && written == size ? 0 : -EBADMSG;
+}
+
 int elf_decompress(const uint8_t *packed, size_t packed_length, size_t cap, uint8_t **data,
 		   size_t *length)
 {
@@ -57,19 +91,20 @@ int elf_decompress(const uint8_t *packed, size_t packed_length, size_t cap, uint
 	cursor_skip(&c, sizeof(uint32_t)); /* ch_reserved */
 	uint64_t size = cursor_u64(&c);
 	cursor_skip(&c, sizeof(uint64_t)); /* ch_addralign */
-	if (c.failed || type != ELFCOMPRESS_ZLIB)
+	if (c.failed || (type != ELFCOMPRESS_ZLIB && type != COMPRESS_ZSTD))
 		return -EBADMSG;
 	if (size == 0)
 		return -ENOENT;
 	if (size > cap)
 		return -EFBIG;
-	if (size / RATIO_MAX > cursor_left(&c))
+	if (size / (type == COMPRESS_ZSTD ? ZSTD_RATIO_MAX : ZLIB_RATIO_MAX) > cursor_left(&c))
 		return -EBADMSG;
 
 	_cleanup_free_ uint8_t *bytes = malloc((size_t)size);
 	if (!bytes)
 		return -ENOMEM;
-	int rc = inflate_all(&c, bytes, (size_t)size);
+	int rc = type == COMPRESS_ZSTD ? zstd_all(&c, bytes, (size_t)size)
+				       : inflate_all(&c, bytes, (size_t)size);
 	if (rc < 0)
 		return rc;
 	*data = TAKE_PTR(bytes);

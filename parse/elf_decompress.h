@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decompresses sections with SHF_COMPRESSED (gABI chapter 4, "Section Compression"). Pure. */
+/* Decompresses sections with SHF_COMPRESSED, by zlib or zstd (gABI, "Section Compression"). */
 #ifndef PARSE_ELF_DECOMPRESS_H
 #define PARSE_ELF_DECOMPRESS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Decompresses the contents of a section, an Elf64_Chdr and a zlib stream, into memory that the
+/* Decompresses the contents of a section, an Elf64_Chdr and a stream, into memory that the
  * caller frees. Returns 0; -ENOENT: it is empty; -EFBIG: it claims to have more than `cap` bytes;
  * -EBADMSG: it cannot be decompressed, or has not the claimed length; -ENOMEM. */
 int elf_decompress(const uint8_t *packed, size_t packed_length, size_t cap, uint8_t **data,

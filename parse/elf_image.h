@@ -79,7 +79,7 @@ const struct elf_section *elf_image_find_section(const struct elf_image *image, 
 /* Returns the virtual address of the first section with this name, or 0. */
 uint64_t elf_image_section_vaddr(const struct elf_image *image, const char *name);
 
-/* Reads the contents of a section, decompressed (SHF_COMPRESSED, zlib), into memory that the caller
+/* Reads the contents of a section, decompressed (SHF_COMPRESSED), into memory that the caller
  * frees. Returns 0; -ENOENT: it is empty or SHT_NOBITS; -EFBIG: it has, or claims to have, more
  * than `cap` bytes; -EBADMSG: it cannot be decompressed; -ENOMEM; or the source's error. */
 int elf_image_read_section(const struct elf_image *image, const struct elf_section *section,

@@ -2,6 +2,7 @@
 """Native code with debug information: a program that knows its chain (lines/known_chain.cpp), by gcc and clang, has functions, files, lines and
 inlined functions, also if they are in a debug file; and its debug sections may be forged."""
 import collections
+import glob
 import os
 import re
 import shutil
@@ -184,6 +185,15 @@ class Lines(lib.Case):
                 os.unlink(path)
                 self.check_known_chain(f"another root, {mode}", "/opt/known_chain", wrapper=["chroot", root])
                 shutil.rmtree(os.path.join(root, "usr"), ignore_errors=True)
+
+    def test_compressed_debug_file(self):
+        path = self.build([*MODES["gcc"], "-Wl,--build-id"])
+        directory = self.split(path, ".build-id/{0}/{1}.debug")
+        file = os.path.join(directory, *os.listdir(directory), "*", "*")
+        for name in glob.glob(file):
+            subprocess.run(["objcopy", "--compress-debug-sections=zstd", name], check=True)
+            self.assertIn("ZSTD", subprocess.run(["readelf", "-t", name], check=True, capture_output=True, text=True).stdout)
+        self.check_known_chain("debug file, compressed by zstd", path, "--debug-dir", directory)
 
     def test_debug_file_of_another_program(self):
         """It is not used, although it has the name of this program's build id."""

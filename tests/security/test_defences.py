@@ -49,6 +49,7 @@ DEFENCES = {
     "a lookup in debug information has a budget": ("parse/dwarf_unit.c", "offset >= unit->end || reader->left == 0", "offset >= unit->end", "dwarf_names"),
     "a debug file has the build id of the file": ("symbolizer/worker/symbol_debug.c",
                                                   "!memcmp(image->build_id, symbols->build_id, symbols->build_id_length)", "true", "debug_symbols"),
+    "zstd has no formats from before its standard": ("parse/elf_decompress.c", "cursor_u32(&magic) == ZSTD_MAGICNUMBER", "cursor_u32(&magic)", "elf_decompress"),
     "without a build id, a debug file has a checksum": ("symbolizer/worker/symbol_debug.c", "link->checked_crc == link->crc", "true", "debug_symbols"),
     "a debug file is of the same code": ("symbolizer/worker/symbol_debug.c", "!symbol_table_is_of(symbols, image)", "false", "debug_symbols"),
     "waits for debug files have a share of the time": ("symbolizer/worker/debug_files.c", "time_share_is_left(&worker->waiting_for_debug, clock_monotonic_ns()) &&\n",

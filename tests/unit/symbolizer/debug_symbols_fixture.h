@@ -12,10 +12,11 @@
 #include "tests/unit/symbolizer/elf_copy.h"
 
 #define WHOLE DEBUG_FIXTURE
-#define STRIPPED DEBUG_FIXTURE "_stripped"  /* has .dynsym */
-#define WITH_SYMTAB DEBUG_FIXTURE "_symtab" /* and no debug information */
-#define LINKED DEBUG_FIXTURE "_linked"	    /* STRIPPED, with .gnu_debuglink */
-#define DEBUG_FILE DEBUG_FIXTURE ".debug"   /* has both */
+#define STRIPPED DEBUG_FIXTURE "_stripped"    /* has .dynsym */
+#define WITH_SYMTAB DEBUG_FIXTURE "_symtab"   /* and no debug information */
+#define LINKED DEBUG_FIXTURE "_linked"	      /* STRIPPED, with .gnu_debuglink */
+#define DEBUG_FILE DEBUG_FIXTURE ".debug"     /* has both */
+#define ZSTD_FILE DEBUG_FIXTURE "_zstd.debug" /* DEBUG_FILE, compressed */
 #define SYMTAB_FILE DEBUG_FIXTURE "_symtab.debug"
 
 enum {

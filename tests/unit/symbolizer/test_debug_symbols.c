@@ -57,6 +57,21 @@ Test(debug_symbols, with_it_the_program_is_as_before_it_was_stripped)
 	close_program(&program);
 }
 
+/* libdw of Debian 12 does not read it, so it is compared with the program. */
+Test(debug_symbols, it_may_be_compressed_by_zstd)
+{
+	struct program whole = open_program(WHOLE, CAP), program = open_program(STRIPPED, CAP);
+	struct elf_copy file = elf_copy_load(ZSTD_FILE);
+	_cleanup_close_ int fd = open_file(ZSTD_FILE);
+
+	cr_assert(elf_copy_section(&file, ".debug_info").sh_flags & SHF_COMPRESSED);
+	cr_assert_eq(symbols_add_debug(program.symbols, fd), 0);
+	expect_same(&program, &whole);
+	close_program(&whole);
+	close_program(&program);
+	elf_copy_free(&file);
+}
+
 Test(debug_symbols, symbols_are_found_after_the_first_lookups_too)
 {
 	struct program whole = open_program(WHOLE, CAP), program = open_program(STRIPPED, CAP);
