@@ -5,18 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/check_print.h"
 #include "cli/help.h"
 #include "cli/options.h"
-#include "common/escape.h"
 #include "common/exit_status.h"
 #include "common/runtimes.h"
 
 enum {
 	/* More than there are checks. */
 	DOCTOR_CHECKS_MAX = 64,
-	/* The longest name of a status, and of a check. */
-	STATUS_WIDTH = 11,
-	NAME_WIDTH = 16,
+	NAME_WIDTH = 16, /* the longest name of a check */
 };
 
 struct diagnosis {
@@ -46,31 +44,12 @@ static void doctor_judge(const struct host_facts *facts, const struct check_want
 	}
 }
 
-/* Labels of security modules, names of kernels and paths of mounts may hold anything. */
-static void print_escaped(const char *text, FILE *out)
-{
-	escape_write_text(out, text, strlen(text), ESCAPE_KEEP_PRINTABLE);
-}
-
-static void print_check(const char *name, const struct check_result *result, FILE *out)
-{
-	fprintf(out, "%-*s  %-*s  ", STATUS_WIDTH, check_status_names[result->status], NAME_WIDTH,
-		name);
-	print_escaped(result->found, out);
-	fputc('\n', out);
-	if (!result->remedy[0])
-		return;
-	fprintf(out, "%-*s  %-*s  -> ", STATUS_WIDTH, "", NAME_WIDTH, "");
-	print_escaped(result->remedy, out);
-	fputc('\n', out);
-}
-
 static void print_verdict(const struct diagnosis *d, FILE *out)
 {
 	if (d->first_fault < host_check_count) {
 		fprintf(out,
 			"`bulkhead record` would fail here with exit status %d: ", d->exit_status);
-		print_escaped(d->results[d->first_fault].found, out);
+		check_print_text(d->results[d->first_fault].found, out);
 		fputc('\n', out);
 		return;
 	}
@@ -82,20 +61,14 @@ static void print_verdict(const struct diagnosis *d, FILE *out)
 	fputc('\n', out);
 }
 
-static void json_string(FILE *out, const char *key, const char *value)
-{
-	fprintf(out, ", \"%s\": ", key);
-	escape_write_json(out, value, strlen(value), ESCAPE_JSON);
-}
-
 /* `exit_status` and `remedy` are null where there is none. */
 static void json_check(const char *name, const struct check_result *result, bool last, FILE *out)
 {
 	fprintf(out, "    {\"name\": \"%s\", \"status\": \"%s\"", name,
 		check_status_names[result->status]);
-	json_string(out, "found", result->found);
+	check_print_json_member(out, "found", result->found);
 	if (result->remedy[0])
-		json_string(out, "remedy", result->remedy);
+		check_print_json_member(out, "remedy", result->remedy);
 	else
 		fprintf(out, ", \"remedy\": null");
 	if (result->status == CHECK_FAULT)
@@ -126,7 +99,8 @@ int doctor_report(const struct host_facts *facts, const struct check_wants *want
 		return d.exit_status;
 	}
 	for (size_t i = 0; i < host_check_count; i++)
-		print_check(host_checks[i].name, &d.results[i], out);
+		check_print_row(check_status_names[d.results[i].status], host_checks[i].name,
+				NAME_WIDTH, d.results[i].found, d.results[i].remedy, out);
 	print_verdict(&d, out);
 	return d.exit_status;
 }

@@ -15,6 +15,7 @@ static const char overview[] =
     "  run      profile continuously and send the profiles to an OpenTelemetry backend\n"
     "  status   show how the running agent (bulkhead run) is doing\n"
     "  doctor   show what this host permits, what is missing, and how to permit it\n"
+    "  audit    compare the rights and files of the running roles with the shipped policy\n"
     "\n"
     "bulkhead COMMAND --help lists the options of a command; bulkhead --version prints the "
     "version.\n"
@@ -120,6 +121,19 @@ static const char doctor[] =
     "  -F, --freq HZ          check for this frequency, 1 to 10000 (default: 99)\n"
     "      --strict-memory    check for record --strict-memory\n";
 
+static const char audit[] =
+    "usage: bulkhead audit [options]\n"
+    "\n"
+    "Inspect the roles of the recordings and agents that run here without trusting them: their\n"
+    "rights, descriptors, mappings and installed programs. Each is compared with the policy that\n"
+    "this version ships. Nothing is changed. The exit status is 0 if all is as the policy says,\n"
+    "and 1 if anything differs, could not be verified, or no role runs.\n"
+    "\n"
+    "      --json             print JSON, for scripts\n"
+    "  -p, --pid PID          inspect only the roles of this bulkhead record or bulkhead run\n"
+    "      --manifest FILE    compare the programs with the hashes in FILE, in the format of\n"
+    "                         sha256sum (default: bulkhead.sha256 next to them)\n";
+
 void help_print_overview(FILE *out)
 {
 	fputs(overview, out);
@@ -143,4 +157,9 @@ void help_print_status(FILE *out)
 void help_print_doctor(FILE *out)
 {
 	fputs(doctor, out);
+}
+
+void help_print_audit(FILE *out)
+{
+	fputs(audit, out);
 }

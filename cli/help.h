@@ -10,5 +10,6 @@ void help_print_record(FILE *out);
 void help_print_report(FILE *out);
 void help_print_status(FILE *out);
 void help_print_doctor(FILE *out);
+void help_print_audit(FILE *out);
 
 #endif

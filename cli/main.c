@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/agent.h"
+#include "cli/audit.h"
 #include "cli/doctor.h"
 #include "cli/help.h"
 #include "cli/record.h"
@@ -14,7 +15,7 @@ static const struct {
 	int (*run)(int argc, char **argv);
 } commands[] = {
     {"record", record_main}, {"report", report_main}, {"run", agent_main},
-    {"status", status_main}, {"doctor", doctor_main},
+    {"status", status_main}, {"doctor", doctor_main}, {"audit", audit_main},
 };
 
 int main(int argc, char **argv)

@@ -128,3 +128,11 @@ int role_uids_choose(const char *proc, bool agent, struct peer_uids *uids)
 	free(taken.uids);
 	return r;
 }
+
+bool role_uids_may_be(enum role_id role, uid_t uid)
+{
+	const struct passwd *user = getpwnam(role_names[role].user);
+
+	return uid && ((user && user->pw_uid == uid) ||
+		       (uid >= DYNAMIC_UID_FIRST && uid < DYNAMIC_UID_FIRST + DYNAMIC_UID_COUNT));
+}

@@ -25,4 +25,7 @@
  * free; -ENOMEM; or the negative errno of opening `proc`. */
 int role_uids_choose(const char *proc, bool agent, struct peer_uids *uids);
 
+/* Returns whether role_uids_choose() may give this role this uid. */
+bool role_uids_may_be(enum role_id role, uid_t uid);
+
 #endif

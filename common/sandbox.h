@@ -31,6 +31,8 @@
 #include <sys/capability.h>
 #include <sys/types.h>
 
+#include "common/roles.h"
+
 enum {
 	SANDBOX_CONDITIONS_MAX = 2,
 	/* RLIMIT_STACK of every role: the kernel's default. The stack does not count against
@@ -76,6 +78,29 @@ struct sandbox_syscall {
 		.conditions = {cmp}, .reason = (why)                                               \
 	}
 
+/* The kinds of descriptors that `bulkhead audit` distinguishes. A role may hold what its policy lists
+ * and, in addition, /dev/null and the log of the process that started it. */
+enum sandbox_descriptor {
+	DESCRIPTOR_PEER,	   /* a connection to one of the roles in `peers` */
+	DESCRIPTOR_LISTENER,	   /* a socket of AF_UNIX to which a restarted exporter connects */
+	DESCRIPTOR_HELPER,	   /* a connection between the role and its own helpers */
+	DESCRIPTOR_NETWORK,	   /* a socket of TCP or UDP */
+	DESCRIPTOR_BPF_PROGRAM,	   /* a program for perf events */
+	DESCRIPTOR_BPF_MAP,	   /* a map of a type in `map_types`, which the loader holds too */
+	DESCRIPTOR_BPF_TYPES,	   /* BTF */
+	DESCRIPTOR_PERF_EVENT,	   /* an event or its ring */
+	DESCRIPTOR_EPOLL,	   /* an event loop */
+	DESCRIPTOR_EVENTFD,	   /* a counter that wakes a thread */
+	DESCRIPTOR_FILE,	   /* a regular file that is open for reading only */
+	DESCRIPTOR_DIRECTORY,	   /* a directory */
+	DESCRIPTOR_PROCESS_MEMORY, /* /proc/PID/mem or environ, open for reading only */
+	DESCRIPTOR_OUTPUT,	   /* something writable that the CLI has given and holds too */
+	DESCRIPTOR_OWN_FILE,	   /* a writable file that belongs to the uid of the role */
+	DESCRIPTOR_KIND_COUNT
+};
+
+#define DESCRIPTOR_BIT(kind) (1u << (kind))
+
 struct sandbox_policy {
 	const char *name; /* of the process */
 	/* The capabilities during the start and inside the sandbox; -1 ends each list. */
@@ -85,6 +110,11 @@ struct sandbox_policy {
 	unsigned int files_max;	   /* RLIMIT_NOFILE */
 	uint64_t memory_bytes_max; /* RLIMIT_DATA; 0 means no limit */
 	unsigned int threads_max;  /* RLIMIT_NPROC, which counts all threads of the uid */
+	/* What the role holds once it is in the sandbox, for `bulkhead audit`: sets of DESCRIPTOR_BIT,
+	 * of ROLE_BIT, and of 1 << enum bpf_map_type. */
+	uint32_t descriptors;
+	uint32_t peers;
+	uint64_t map_types;
 	/* Set if Landlock would take away what the role exists for. The policy says why. */
 	bool no_landlock;
 	/* The policy to use instead with --strict-memory, where no descriptor of a process's memory

@@ -40,4 +40,14 @@ const struct sandbox_policy loader_policy = {
     .syscall_count = sizeof(syscalls) / sizeof(syscalls[0]),
     .files_max = 4096,		   /* two events per CPU */
     .memory_bytes_max = 256 << 20, /* libbpf needs some 30 MiB for a moment; maps do not count */
+    .descriptors = DESCRIPTOR_BIT(DESCRIPTOR_PEER) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_LISTENER) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_BPF_PROGRAM) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_BPF_MAP) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_BPF_TYPES) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_PERF_EVENT) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_EPOLL) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_FILE),
+    .peers = ROLE_BIT(ROLE_CLI) | ROLE_BIT(ROLE_MANAGER) | ROLE_BIT(ROLE_WORKER) | ROLE_BIT(ROLE_EXPORTER),
+    .map_types = 1ull << BPF_MAP_TYPE_HASH | 1ull << BPF_MAP_TYPE_ARRAY | 1ull << BPF_MAP_TYPE_PROG_ARRAY | 1ull << BPF_MAP_TYPE_PERCPU_ARRAY | 1ull << BPF_MAP_TYPE_LRU_HASH | 1ull << BPF_MAP_TYPE_ARRAY_OF_MAPS | 1ull << BPF_MAP_TYPE_RINGBUF,
 };

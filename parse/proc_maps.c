@@ -50,6 +50,7 @@ static bool parse_line(const char *at, const char *end, struct proc_mapping *m)
 		return false;
 	if (end - at < 5 || at[4] != ' ')
 		return false;
+	m->writable = at[1] == 'w';
 	m->executable = at[2] == 'x';
 	at += 5;
 	if (!parse_number(&at, end, 16, &m->file_offset) || !parse_char(&at, end, ' ') ||

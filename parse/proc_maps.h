@@ -12,7 +12,7 @@ struct proc_mapping {
 	uint64_t start, end, file_offset;
 	uint32_t device_major, device_minor;
 	uint64_t inode;
-	bool executable;
+	bool executable, writable;
 	const char *path; /* path_length bytes of the text, not NUL-terminated; none if anonymous */
 	size_t path_length;
 };

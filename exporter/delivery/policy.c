@@ -151,4 +151,13 @@ const struct sandbox_policy otlp_exporter_policy = {
     .memory_bytes_max = 512 << 20, /* mostly stacks of threads, which are never touched */
     /* gRPC starts 37 threads on 64 CPUs, and never more than twice 32 and a few. */
     .threads_max = 128,
+    .descriptors = DESCRIPTOR_BIT(DESCRIPTOR_PEER) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_NETWORK) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_EPOLL) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_EVENTFD) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_FILE) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_DIRECTORY) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_OUTPUT) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_OWN_FILE),
+    .peers = ROLE_BIT(ROLE_CLI) | ROLE_BIT(ROLE_LOADER) | ROLE_BIT(ROLE_WORKER),
 };

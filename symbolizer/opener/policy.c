@@ -69,6 +69,12 @@ const struct sandbox_policy opener_strict_policy = {
     .memory_bytes_max = MEMORY_BYTES_MAX,
     .threads_max = PROCESSES_MAX,
     .no_landlock = true, /* see opener_policy */
+    .descriptors = DESCRIPTOR_BIT(DESCRIPTOR_PEER) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_HELPER) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_EPOLL) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_FILE) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_DIRECTORY),
+    .peers = ROLE_BIT(ROLE_CLI) | ROLE_BIT(ROLE_MANAGER) | ROLE_BIT(ROLE_WORKER),
 };
 
 const struct sandbox_policy opener_policy = {
@@ -82,4 +88,11 @@ const struct sandbox_policy opener_policy = {
     .threads_max = PROCESSES_MAX,
     .no_landlock = true, /* a process under Landlock may not access processes outside of it */
     .strict = &opener_strict_policy,
+    .descriptors = DESCRIPTOR_BIT(DESCRIPTOR_PEER) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_HELPER) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_EPOLL) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_FILE) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_DIRECTORY) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_PROCESS_MEMORY),
+    .peers = ROLE_BIT(ROLE_CLI) | ROLE_BIT(ROLE_MANAGER) | ROLE_BIT(ROLE_WORKER),
 };

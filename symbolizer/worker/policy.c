@@ -2,6 +2,7 @@
 #include "symbolizer/worker/policy.h"
 
 #include <fcntl.h>
+#include <linux/bpf.h>
 #include <sys/resource.h>
 
 #include "common/base_policy.h"
@@ -51,6 +52,13 @@ const struct sandbox_policy worker_strict_policy = {
     .files_max = FILES_MAX,
     .memory_bytes_max = MEMORY_BYTES_MAX,
     .no_landlock = true, /* a process under Landlock may not access processes outside of it */
+    .descriptors = DESCRIPTOR_BIT(DESCRIPTOR_PEER) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_LISTENER) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_BPF_MAP) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_EPOLL) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_FILE),
+    .peers = ROLE_BIT(ROLE_CLI) | ROLE_BIT(ROLE_LOADER) | ROLE_BIT(ROLE_MANAGER) | ROLE_BIT(ROLE_OPENER) | ROLE_BIT(ROLE_EXPORTER),
+    .map_types = 1ull << BPF_MAP_TYPE_ARRAY | 1ull << BPF_MAP_TYPE_RINGBUF,
 };
 
 const struct sandbox_policy worker_policy = {
@@ -62,4 +70,12 @@ const struct sandbox_policy worker_policy = {
     .files_max = FILES_MAX,
     .memory_bytes_max = MEMORY_BYTES_MAX,
     .strict = &worker_strict_policy,
+    .descriptors = DESCRIPTOR_BIT(DESCRIPTOR_PEER) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_LISTENER) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_BPF_MAP) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_EPOLL) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_FILE) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_PROCESS_MEMORY),
+    .peers = ROLE_BIT(ROLE_CLI) | ROLE_BIT(ROLE_LOADER) | ROLE_BIT(ROLE_MANAGER) | ROLE_BIT(ROLE_OPENER) | ROLE_BIT(ROLE_EXPORTER),
+    .map_types = 1ull << BPF_MAP_TYPE_ARRAY | 1ull << BPF_MAP_TYPE_RINGBUF,
 };
