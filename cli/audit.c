@@ -17,6 +17,7 @@
 #include "cli/audit_judge.h"
 #include "cli/audit_report.h"
 #include "cli/help.h"
+#include "cli/role_uids.h"
 #include "common/cleanup.h"
 #include "common/exit_status.h"
 #include "common/file_read.h"
@@ -88,8 +89,8 @@ static void judge_mappings(struct audit *audit, const struct audit_subject *subj
 
 	snprintf(path, sizeof(path), "/proc/%d/maps", (int)subject->pid);
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	int r = fd < 0 ? -errno
-		       : file_read_all(fd, MAPS_FIRST_BYTES, MAPS_BYTES_MAX, &text, &length);
+	int r =
+	    fd < 0 ? -errno : file_read_all(fd, MAPS_FIRST_BYTES, MAPS_BYTES_MAX, &text, &length);
 	if (r)
 		audit_unverified(audit->report, subject, "mappings", r > 0 ? E2BIG : -r);
 	else
@@ -114,10 +115,9 @@ static void judge_neighbours(struct audit *audit, const struct audit_subject *su
 				   audit->instance->members[m].role == member->role;
 		if ((!has_uid && other->parent != member->pid) || is_role)
 			continue;
-		audit_difference(audit->report, subject, "processes",
-				 "only the role and its helpers",
-				 "pid %d has the uid of the role or is a child of it",
-				 (int)other->pid);
+		audit_difference(
+		    audit->report, subject, "processes", "only the role and its helpers",
+		    "pid %d has the uid of the role or is a child of it", (int)other->pid);
 	}
 	if (audit->report->count == first)
 		audit_ok(audit->report, subject, "processes", "no other with its uid");
@@ -181,10 +181,12 @@ static void judge_roles(struct audit *audit, const struct audit_subject *subject
 		if (running[role] == 1)
 			continue;
 		complete = false;
-		audit_difference(audit->report, subject, "roles", "one process of each",
-				 "%s: %u", role_names[role].directory, running[role]);
+		audit_difference(audit->report, subject, "roles", "one process of each", "%s: %u",
+				 role_names[role].directory, running[role]);
 	}
-	if (complete)
+	if (audit->instance->child_error)
+		audit_unverified(audit->report, subject, "roles", audit->instance->child_error);
+	else if (complete)
 		audit_ok(audit->report, subject, "roles", "one process of each");
 	if (audit->instance->disagrees)
 		audit_difference(audit->report, subject, "mode",
@@ -201,8 +203,7 @@ static void judge_instance(struct audit_report *report, const struct audit_table
 	struct audit audit = {.report = report, .table = table, .instance = instance};
 	struct audit_subject subject = {.pid = instance->supervisor};
 
-	snprintf(subject.name, sizeof(subject.name), "%s",
-		 instance->agent ? "agent" : "recording");
+	snprintf(subject.name, sizeof(subject.name), "%s", instance->agent ? "agent" : "recording");
 	judge_roles(&audit, &subject);
 	audit_process_read(instance->supervisor, &audit.supervisor);
 	const int r = audit_held_read(&audit.held, instance);
@@ -223,8 +224,10 @@ static int audit_usage(const char *what)
 static int audit_parse(int argc, char **argv, struct audit_options *o)
 {
 	static const struct option options[] = {
-	    {"json", no_argument, NULL, 'j'},	       {"pid", required_argument, NULL, 'p'},
-	    {"manifest", required_argument, NULL, 'm'}, {"help", no_argument, NULL, 'h'},
+	    {"json", no_argument, NULL, 'j'},
+	    {"pid", required_argument, NULL, 'p'},
+	    {"manifest", required_argument, NULL, 'm'},
+	    {"help", no_argument, NULL, 'h'},
 	    {NULL, 0, NULL, 0},
 	};
 	char *end;
@@ -253,6 +256,24 @@ static int audit_parse(int argc, char **argv, struct audit_options *o)
 			      : audit_usage("unexpected argument; only options are possible");
 }
 
+/* A process with the uid of a role may be one, even if what it executes cannot be found out. */
+static void judge_unknown_processes(struct audit_report *report, const struct audit_table *table,
+				    pid_t only)
+{
+	for (size_t i = 0; i < table->count; i++) {
+		const struct audit_table_process *process = &table->processes[i];
+		struct audit_subject subject = {.name = "process", .pid = process->pid};
+		bool possible = false;
+
+		if (!process->error || (only && process->parent != only))
+			continue;
+		for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++)
+			possible |= role_uids_may_be((enum role_id)role, process->uids[0]);
+		if (possible)
+			audit_unverified(report, &subject, "executable", process->error);
+	}
+}
+
 /* Returns how many recordings and agents were judged, or a negative errno. */
 static int audit_all(struct audit_report *report, const struct audit_options *options)
 {
@@ -269,6 +290,7 @@ static int audit_all(struct audit_report *report, const struct audit_options *op
 		judge_instance(report, &table, &instance);
 		found++;
 	}
+	judge_unknown_processes(report, &table, options->pid);
 	audit_table_fini(&table);
 	audit_judge_files(report, &programs, options->manifest);
 	return r ? r : found;

@@ -250,7 +250,8 @@ static void describe(const struct descriptor_judge *judge, const struct audit_op
 	else if (file->kind == AUDIT_FILE_BPF_PROGRAM || file->kind == AUDIT_FILE_BPF_MAP)
 		snprintf(text, AUDIT_TEXT_BYTES, "%s, id %u, type %u, %s", file->bpf.name,
 			 file->bpf.id, file->bpf.type,
-			 file->kind == AUDIT_FILE_BPF_MAP && !loader_holds(judge->held, file->bpf.id)
+			 file->kind == AUDIT_FILE_BPF_MAP &&
+				 !loader_holds(judge->held, file->bpf.id)
 			     ? "not one of the loader"
 			     : "of the loader");
 	else
@@ -326,10 +327,9 @@ void audit_judge_descriptors(struct audit_report *report, const struct audit_sub
 			     uid_t uid)
 {
 	/* A helper keeps only its socket, and opens or receives what it works on. */
-	const uint32_t of_helpers = DESCRIPTOR_BIT(DESCRIPTOR_HELPER) |
-				    DESCRIPTOR_BIT(DESCRIPTOR_FILE) |
-				    DESCRIPTOR_BIT(DESCRIPTOR_DIRECTORY) |
-				    DESCRIPTOR_BIT(DESCRIPTOR_PROCESS_MEMORY);
+	const uint32_t of_helpers =
+	    DESCRIPTOR_BIT(DESCRIPTOR_HELPER) | DESCRIPTOR_BIT(DESCRIPTOR_FILE) |
+	    DESCRIPTOR_BIT(DESCRIPTOR_DIRECTORY) | DESCRIPTOR_BIT(DESCRIPTOR_PROCESS_MEMORY);
 	const size_t first = report->count;
 	struct descriptor_judge judge = {
 	    .report = report,

@@ -119,7 +119,7 @@ static void judge_program(struct audit_report *report, const struct audit_progra
 	judge_hash(report, &subject, fd, manifest);
 }
 
-/* Whoever may write to a directory above the programs can replace them. */
+/* A user who may write to a directory above the programs can replace them. */
 static void judge_directories(struct audit_report *report, const char *program)
 {
 	char path[PATH_MAX];

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The installed programs: only root may change them, they give no rights to whoever starts them,
- * and they are those that were built.
+ * The installed programs: only root may change them, they give no rights to the user who
+ * starts them, and they are those that were built.
  *
  * How this works. The build writes the SHA-256 hashes of the programs to bulkhead.sha256 next to
- * them, in the format of sha256sum(1). Whoever can replace a program can replace that file too, so
+ * them, in the format of sha256sum(1). A user who can replace a program can replace that file too,
+ * so
  * --manifest names a copy from elsewhere, for example from a package.
  *
  * Example of a line: "e3b0c442...  bulkhead-loader".

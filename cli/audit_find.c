@@ -28,8 +28,8 @@ enum {
 };
 
 static const struct sandbox_policy *const policies[ROLE_COUNT] = {
-    [ROLE_LOADER] = &loader_policy,   [ROLE_MANAGER] = &manager_policy,
-    [ROLE_OPENER] = &opener_policy,   [ROLE_WORKER] = &worker_policy,
+    [ROLE_LOADER] = &loader_policy,	[ROLE_MANAGER] = &manager_policy,
+    [ROLE_OPENER] = &opener_policy,	[ROLE_WORKER] = &worker_policy,
     [ROLE_EXPORTER] = &exporter_policy,
 };
 
@@ -88,15 +88,17 @@ static bool executes_path(pid_t pid, const char *path)
 	       (!target[length] || !strcmp(target + length, deleted));
 }
 
-static void find_program(struct audit_table_process *process,
-			 const struct audit_programs *programs)
+static void find_program(struct audit_table_process *process, const struct audit_programs *programs)
 {
 	char link[64];
 	struct stat st;
 
 	snprintf(link, sizeof(link), "/proc/%d/exe", (int)process->pid);
-	if (stat(link, &st) < 0)
+	if (stat(link, &st) < 0) {
+		/* Kernel threads and processes that have ended have none. */
+		process->error = errno == ENOENT || errno == ESRCH ? 0 : errno;
 		return;
+	}
 	for (size_t i = 0; i < programs->count; i++) {
 		const struct audit_program *program = &programs->programs[i];
 		const bool same = !program->error && program->id.device == st.st_dev &&
@@ -183,8 +185,11 @@ static void add_children(struct audit_instance *instance, const struct audit_tab
 	for (size_t i = 0; i < table->count; i++) {
 		const struct audit_table_process *process = &table->processes[i];
 
-		if (process->parent != parent || !process->program ||
-		    process->program->role == ROLE_CLI)
+		if (process->parent != parent)
+			continue;
+		if (process->error)
+			instance->child_error = process->error;
+		if (!process->program || process->program->role == ROLE_CLI)
 			continue;
 		if (role == ROLE_CLI || role == process->program->role)
 			instance_add(instance, process, role != ROLE_CLI);
@@ -221,7 +226,7 @@ bool audit_instance_next(const struct audit_table *table, size_t *at, pid_t only
 		*instance = (struct audit_instance){.supervisor = process->pid};
 		add_children(instance, table, process->pid, ROLE_CLI);
 		/* `bulkhead report` runs only the exporter, with the rights of its user. */
-		if (!instance->count || process->uids[0] ||
+		if ((!instance->count && !instance->child_error) || process->uids[0] ||
 		    has_argument(process->pid, "report", 1))
 			continue;
 		const size_t roles = instance->count;

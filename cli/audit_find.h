@@ -53,6 +53,7 @@ struct audit_table_process {
 	uid_t uids[AUDIT_IDS];
 	const struct audit_program *program; /* NULL: none of ours */
 	bool replaced; /* it executes what was at the path of the program before */
+	int error;     /* of finding out what it executes: 0 or an errno */
 };
 
 struct audit_table {
@@ -72,6 +73,7 @@ struct audit_instance {
 	bool agent;
 	bool strict_memory; /* the opener and the worker say so */
 	bool disagrees;	    /* only one of them says so */
+	int child_error;    /* why it is unknown what a child executes: an errno; 0: it is known */
 	struct audit_member members[AUDIT_MEMBERS_MAX];
 	size_t count;
 };

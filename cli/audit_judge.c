@@ -185,8 +185,7 @@ static void judge_place(struct audit_report *report, const struct audit_subject 
 		audit_ok(report, subject, "label", "%s",
 			 process->label[0] ? process->label : "no security module has labels");
 	else
-		audit_difference(report, subject, "label", supervisor->label, "%s",
-				 process->label);
+		audit_difference(report, subject, "label", supervisor->label, "%s", process->label);
 }
 
 static void judge_limits(struct audit_report *report, const struct audit_subject *subject,
@@ -245,7 +244,7 @@ static bool path_starts(const struct proc_mapping *m, const char *start)
 	return m->path_length >= length && !memcmp(m->path, start, length);
 }
 
-/* Memory that no file is behind may not be executed, except what the kernel puts into every
+/* Memory that is not of a file may not be executed, except what the kernel puts into every
  * process. */
 static bool is_code(const struct proc_mapping *m)
 {
@@ -263,13 +262,12 @@ static void judge_mapping(void *context, const struct proc_mapping *m)
 	judge->executable++;
 	if (!m->writable && is_code(m))
 		return;
-	audit_difference(judge->report, judge->subject, "mappings",
-			 m->writable ? "none that is writable and executable"
-				     : "only code of files is executable",
-			 "%" PRIx64 "-%" PRIx64 " %s %.*s", m->start, m->end,
-			 m->writable ? "wx" : "x",
-			 (int)(m->path_length < WHERE_BYTES ? m->path_length : WHERE_BYTES),
-			 m->path);
+	audit_difference(
+	    judge->report, judge->subject, "mappings",
+	    m->writable ? "none that is writable and executable"
+			: "only code of files is executable",
+	    "%" PRIx64 "-%" PRIx64 " %s %.*s", m->start, m->end, m->writable ? "wx" : "x",
+	    (int)(m->path_length < WHERE_BYTES ? m->path_length : WHERE_BYTES), m->path);
 }
 
 void audit_judge_mappings(struct audit_report *report, const struct audit_subject *subject,

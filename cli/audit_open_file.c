@@ -170,8 +170,11 @@ int audit_open_file_read(int process, pid_t pid, int number, struct audit_open_f
 	if (flags < 0 || fstat(fd, &st) < 0)
 		return -errno;
 	file->kind = kind_of(fd, &st, file->name);
-	/* By a descriptor of O_PATH nothing can be read or written. */
-	file->writable = !(flags & O_PATH) && (flags & O_ACCMODE) != O_RDONLY;
+	/* By a descriptor of O_PATH nothing can be read or written, and nobody can write to memory
+	 * that is sealed. Only memfds have seals. */
+	const int seals = fcntl(fd, F_GET_SEALS);
+	file->writable = !(flags & O_PATH) && (flags & O_ACCMODE) != O_RDONLY &&
+			 !(seals > 0 && seals & F_SEAL_WRITE);
 	file->id = (struct audit_file_id){st.st_dev, st.st_ino};
 	file->owner = st.st_uid;
 	if (file->kind == AUDIT_FILE_SOCKET)

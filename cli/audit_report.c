@@ -31,8 +31,8 @@ static struct audit_result *audit_add(struct audit_report *report,
 		return NULL;
 	}
 	struct audit_result *result = &report->results[report->count++];
-	*result = (struct audit_result){
-	    .subject = *subject, .property = property, .status = status};
+	*result =
+	    (struct audit_result){.subject = *subject, .property = property, .status = status};
 	return result;
 }
 

@@ -78,8 +78,8 @@ struct sandbox_syscall {
 		.conditions = {cmp}, .reason = (why)                                               \
 	}
 
-/* The kinds of descriptors that `bulkhead audit` distinguishes. A role may hold what its policy lists
- * and, in addition, /dev/null and the log of the process that started it. */
+/* The kinds of descriptors that `bulkhead audit` distinguishes. A role may hold what its policy
+ * lists and, in addition, /dev/null and the log of the process that started it. */
 enum sandbox_descriptor {
 	DESCRIPTOR_PEER,	   /* a connection to one of the roles in `peers` */
 	DESCRIPTOR_LISTENER,	   /* a socket of AF_UNIX to which a restarted exporter connects */
@@ -110,8 +110,8 @@ struct sandbox_policy {
 	unsigned int files_max;	   /* RLIMIT_NOFILE */
 	uint64_t memory_bytes_max; /* RLIMIT_DATA; 0 means no limit */
 	unsigned int threads_max;  /* RLIMIT_NPROC, which counts all threads of the uid */
-	/* What the role holds once it is in the sandbox, for `bulkhead audit`: sets of DESCRIPTOR_BIT,
-	 * of ROLE_BIT, and of 1 << enum bpf_map_type. */
+	/* What the role holds once it is in the sandbox, for `bulkhead audit`: sets of
+	 * DESCRIPTOR_BIT, of ROLE_BIT, and of 1 << enum bpf_map_type. */
 	uint32_t descriptors;
 	uint32_t peers;
 	uint64_t map_types;

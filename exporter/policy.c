@@ -28,8 +28,7 @@ const struct sandbox_policy exporter_policy = {
     /* `bulkhead report` needs most: a recording of LIMIT_REPORT_BYTES, its profile of
      * LIMIT_PROFILE_BYTES, and as much as the profile again to write it. */
     .memory_bytes_max = 2ull << 30,
-    .descriptors = DESCRIPTOR_BIT(DESCRIPTOR_PEER) |
-		   DESCRIPTOR_BIT(DESCRIPTOR_EPOLL) |
+    .descriptors = DESCRIPTOR_BIT(DESCRIPTOR_PEER) | DESCRIPTOR_BIT(DESCRIPTOR_EPOLL) |
 		   DESCRIPTOR_BIT(DESCRIPTOR_OUTPUT),
     .peers = ROLE_BIT(ROLE_CLI) | ROLE_BIT(ROLE_LOADER) | ROLE_BIT(ROLE_WORKER),
 };

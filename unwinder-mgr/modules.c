@@ -3,6 +3,7 @@
 #include "unwinder-mgr/modules.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -495,7 +496,7 @@ int modules_add_vdso(struct manager *manager)
 
 	if (!image)
 		return 0;
-	_cleanup_close_ int fd = memfd_create("vdso", MFD_CLOEXEC);
+	_cleanup_close_ int fd = memfd_create("vdso", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return -errno;
 	/* The size of the image is unknown. write(2) stops at the end of its pages, where reading
@@ -508,6 +509,10 @@ int modules_add_vdso(struct manager *manager)
 			break;
 		done += (size_t)n;
 	}
+	/* The worker receives it too, and the two must not share memory that one of them can write
+	 * to. */
+	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
+		return -errno;
 	struct module *module = module_new(&manager->modules, "[vdso]");
 	if (!module || file_read_status(fd, &module->file) < 0)
 		return -ENOMEM;

@@ -38,7 +38,9 @@ LAYERS = {
     "exporter/otlp": ["common/", "exporter/model/"],
     "exporter/sinks": ["common/", "exporter/model/", "exporter/otlp/"],
     "exporter/delivery": ["common/", "ipc/", "role/", "records/", "exporter/model/", "exporter/otlp/"],
-    "cli": ["common/", "ipc/", "role/"],
+    # `bulkhead audit` compares the running roles with their policies, and reads their mappings.
+    "cli": ["common/", "ipc/", "role/", "loader/policy.h", "unwinder-mgr/policy.h", "symbolizer/opener/policy.h", "symbolizer/worker/policy.h",
+            "exporter/policy.h", "exporter/delivery/policy.h", "parse/proc_maps.h"],
 }
 SOURCES = (".c", ".cc", ".cpp")
 HEADERS = (".h", ".def")

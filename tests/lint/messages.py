@@ -38,6 +38,8 @@ TERMINAL = {"0", "1", "2", "STDOUT_FILENO", "STDERR_FILENO"}
 REPORTS = [
     ("cli/config_print.c", r"config_print_(help|sample|dump)|print_", "help, a configuration file, and the values of all options"),
     ("cli/config_value.c", r"(config_value_)?print_|config_value_print", "values in that output, and bounds in a message"),
+    ("cli/audit_report.c", r"json_", "a format that programs read"),
+    ("cli/check_print.c", r"check_print_json_", "a part of formats that programs read"),
     ("cli/doctor.c", r"json_", "a format that programs read"),
     ("cli/help.c", r"help_print_", "help"),
     ("cli/names.c", r"names_print_json", "a part of formats that programs read"),
@@ -56,7 +58,7 @@ PASSED_ON = {
     ("cli/config_state.c", "print_line"): "texts of config_fault() and config_warn(), in CALLS",
     ("cli/config_state.c", "config_set"): "reasons of cli/config_value.c: explain() in CALLS",
     ("cli/config_value.c", "check_text"): "reasons of cli/endpoint.c, in RETURNED",
-    ("cli/doctor.c", "print_check"): "names of checks and of their results",
+    ("cli/check_print.c", "check_print_row"): "names of checks and of their results",
     ("cli/host_checks.c", "check_remedy_by_runtime"): "its arguments, in CALLS",
     ("cli/main.c", "main"): "the version",
     ("cli/preflight.c", "refuse"): "its arguments, in IN_FILE",
@@ -73,7 +75,7 @@ PASSED_ON = {
 CALLS = {
     "log_error": [0], "log_warning": [0], "log_info": [0],
     "config_fault": [2], "config_warn": [1], "explain": [1],
-    "usage_error": [0], "report_usage": [0], "status_usage": [0], "doctor_usage": [0], "refuse": [],
+    "usage_error": [0], "report_usage": [0], "status_usage": [0], "doctor_usage": [0], "audit_usage": [0], "refuse": [],
     "check_ok": [1], "check_unknown": [1], "check_restriction": [1], "check_fault": [2], "check_remedy": [1],
     "check_remedy_by_runtime": [2, 3, 4], "judge_access": [2],
     "snprintf": [], "log_end": [2],
