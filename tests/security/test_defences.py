@@ -70,6 +70,9 @@ DEFENCES = {
     "a user is only left alone from the second time on": ("common/quarantine.c", "quarantine->entries[found].times >= times_least &&\n", "", "quarantine"),
     "nobody can compute the hashes of ids": ("symbolizer/worker/id_key.h", "XXH3_128bits_withSecret(data, length, secret->bytes, sizeof(secret->bytes))",
                                              "(void)secret, XXH3_128bits(data, length)", "id_key"),
+    # audit
+    "an audit sees code that can be written to": ("cli/audit_judge.c", "!m->writable && is_code(m)", "is_code(m)", "audit"),
+    "an audit compares the number of filters": ("cli/audit_judge.c", "(!counted || c->seccomp_filters == inherited + 1)", "(counted || inherited + 1)", "audit"),
     # stacks
     "a stack only gets shorter": ("bpf/unwind/cfa.h", "cfa <= s->sp && !(cfa == s->sp && rule->kind == BH_RULE_RA_REGISTER)", "cfa == 0", "walker"),
     "a record has the frames that it says": ("symbolizer/worker/sample_check.c", "return words == header->user_count;", "return true;", "sample_check"),
