@@ -29,15 +29,15 @@ THROUGH_C = ["__get", "__set", "__toString", "destructor", "array_map", "usort",
              "iterator", "generator", "yield from", "generator methods", "autoload"]
 UNNAMED = "[PHP: "  # how the name of a frame that has none starts
 
-# Of each pair of functions one calls the other; the names are used again, and so is the memory.
+# Closures that are made, called and dropped, and so is their memory. Both have the same line, which r() says again by how often it calls itself.
 CHURN = r"""
+function r($n, $f) { return $n > 1 ? r($n - 1, $f) : $f(); }
 echo "started\n";
 $end = microtime(true) + $argv[1];
-for ($i = 0; microtime(true) < $end; $i = ($i + 1) % 1000) {
-    $inner = eval("return function () { return (new class { function inner$i() { \$n = 0; for (\$j = 0; \$j < 20000; \$j++) { \$n += \$j; } return \$n; }
-        function outer$i() { \$n = \$this->inner$i(); return \$n; } })->outer$i(); };");
-    $inner();
-    unset($inner);
+for ($i = 1; microtime(true) < $end; $i = $i % 30 + 1) {
+    $f = eval(str_repeat("\n", $i - 1) . 'return function () { $inner = function () { for ($j = 0; $j < 20000; $j++) { } return $j; }; $n = $inner(); return $n; };');
+    r($i, $f);
+    unset($f);
 }
 """
 CHURN_SECONDS = int(os.environ.get("BULKHEAD_CHURN_SECONDS", "4"))
@@ -126,6 +126,11 @@ def php_frames(sample):
     return frames, native
 
 
+def sample_lines(sample):
+    """The PHP frames of a decoded sample, innermost first."""
+    return [entry for location in sample["stack"] if location["frame_type"] == "php" for entry in location["lines"]]
+
+
 def matches(frames, chain):
     return len(frames) == len(chain) and all(
         name == ("include" if wanted in ("require", "include_once", "require_once") else wanted) and file == path and (at == line or line is None)
@@ -187,21 +192,21 @@ class Php(lib.Case):
                     self.check(php, mode)
 
     def test_no_wrong_names(self):
-        """Functions that are made, called and dropped in a loop: each has the name of its own, its caller knows which."""
+        """Closures that are made, called and dropped in a loop: each has the place of its own."""
         for php in self.phps:
             with self.subTest(php=php), self.started(php, "-r", CHURN, str(CHURN_SECONDS * lib.STRETCH + lib.PATIENCE)) as process:
                 recording = self.record("-p", process.pid, seconds=CHURN_SECONDS, freq=999, outputs=("out.folded", "out.otlp"))
                 right, total, wrong = 0, 0, collections.Counter()
                 for sample in otlp_decode.read(recording.path("out.otlp")):
-                    count, names = max(1, len(sample["timestamps"])), [name for name, _, _ in php_frames(sample)[0]]
-                    made = re.findall(r"class@anonymous::(inner|outer)(\d+)", str(names))
+                    count, names = max(1, len(sample["timestamps"])), [frame["name"] for frame in sample_lines(sample)]
+                    made = [int(line) for name in names for line in re.findall(r"^\{closure:.*:(\d+)\}$", name)]
                     if not made and UNNAMED not in str(names):
                         continue
                     total += count
                     right += count * (len(made) == 2)
-                    if len(made) > 2 or (len(made) == 2 and (made[0][0], made[1][0], made[0][1]) != ("inner", "outer", made[1][1])):
+                    if len(made) > 2 or any(line != names.count("r") for line in made):
                         wrong[str(names)] += count
-                print(f"  {self.phps[php]}, functions that live for a moment: {right} of {total} samples have their names, {sum(wrong.values())} wrong ones", flush=True)
+                print(f"  {self.phps[php]}, closures that live for a moment: {right} of {total} samples have their names, {sum(wrong.values())} wrong ones", flush=True)
                 self.assertFalse(wrong, wrong.most_common(5))
                 self.assertGreater(right, CHURN_SHARE * total, recording.describe())
                 self.assertGreater(total, 200 * CHURN_SECONDS, recording.describe())
