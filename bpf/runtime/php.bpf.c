@@ -54,14 +54,25 @@ struct php_state {
 	uint64_t word, kind;			   /* results of find */
 	uint64_t line, inner;			   /* results of read_opline */
 	uint64_t generator[GENERATORS_MAX];	   /* the innermost last */
+	uint64_t hashes[3];			   /* of the names of function, class and file */
 };
 
 RUNTIME_STATE(php, BH_RUNTIME_PHP)
 
-/* Returns the hash of a string, or 0. */
+/* Returns what distinguishes a string, or 0. */
 static __always_inline uint64_t php_hash(UNWIND_ENV env, uint64_t string)
 {
-	return string ? walker_read(env, string + PHP_STRING_HASH) : 0;
+	uint64_t words[2]; /* hash and length, and then the end */
+
+	if (!string || env_read(env, words, sizeof(words), string + PHP_STRING_HASH))
+		return 0;
+	if (words[0])
+		return words[0];
+	const uint64_t length = words[1];
+
+	return env_read(env, words, sizeof(words), string + PHP_STRING_TEXT + php_end_of(length))
+		   ? 0
+		   : php_end_hash(length, words);
 }
 
 /* Sets `word` to the identity of p->function, and `kind` to that of its frame, as far as it depends
@@ -86,11 +97,16 @@ static __always_inline int php_identify(struct unwind_state *s, UNWIND_ENV env,
 		p->kind = type == PHP_TYPE_EVAL		? PHP_FRAME_EVAL
 			  : head[PHP_FUNCTION_NAME / 8] ? PHP_FRAME_FUNCTION
 							: PHP_FRAME_INCLUDE;
-	const uint64_t class = head[PHP_FUNCTION_CLASS / 8];
-
-	p->word = php_identity(php_hash(env, head[PHP_FUNCTION_NAME / 8]),
-			       class ? php_hash(env, walker_read(env, class + PHP_CLASS_NAME)) : 0,
-			       php_hash(env, file[0]), (uint32_t)file[PHP_FILE_LINE / 8]);
+	p->hashes[0] = head[PHP_FUNCTION_NAME / 8];
+	p->hashes[1] = head[PHP_FUNCTION_CLASS / 8];
+	p->hashes[2] = file[0];
+	if (p->hashes[1])
+		p->hashes[1] = walker_read(env, p->hashes[1] + PHP_CLASS_NAME);
+	UNWIND_NO_UNROLL
+	for (int i = 0; i < 3; i++)
+		p->hashes[i] = php_hash(env, p->hashes[i]);
+	p->word = php_identity(p->hashes[0], p->hashes[1], p->hashes[2],
+			       (uint32_t)file[PHP_FILE_LINE / 8]);
 	return 1;
 }
 

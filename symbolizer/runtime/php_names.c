@@ -3,7 +3,7 @@
  * Names PHP frames from what is in the process's memory.
  *
  * How this works: a frame has the address of its function, and an identity, which the walker has
- * computed of PHP's hashes of three strings (php_identity()): the names of the function, its class
+ * computed of the hashes of three strings (php_identity()): the names of the function, its class
  * and its file. They are read later, when the function may have been freed, and another one may be
  * in its place. So the identity is computed again, of the texts that were read. If it is another
  * one, the frame is reported as stale (-ESTALE). Then the caller may try again with the copy that
@@ -35,7 +35,7 @@ static const char closure[] = "{closure}";
 
 /* A string, or what is shown of it. */
 struct string {
-	uint64_t hash; /* PHP's, 0: it has none, or there is no string */
+	uint64_t hash; /* PHP's or php_end_hash(); 0: there is no string */
 	char text[TEXT_BYTES];
 };
 
@@ -50,8 +50,8 @@ static uint64_t hash_of(const char *text, size_t length)
 }
 
 /* Reads a string; address 0 is that of an empty one. Of a longer one than PHP_NAME_BYTES_MAX the
- * start is kept. Returns 0; -ESTALE: the text is not that of the hash; or an error of
- * memory_read(). */
+ * start is kept, if it has a hash. Returns 0; -ESTALE: the text is not that of the hash; or an
+ * error of memory_read(). */
 static int read_string(struct memory *memory, uint64_t address, struct string *string)
 {
 	uint64_t header[PHP_STRING_TEXT / 8];
@@ -69,9 +69,14 @@ static int read_string(struct memory *memory, uint64_t address, struct string *s
 	if (r)
 		return r;
 	string->hash = header[PHP_STRING_HASH / 8];
-	if (string->hash && kept == length && hash_of(string->text, kept) != string->hash)
-		return -ESTALE;
-	return 0;
+	if (!string->hash && kept == length) {
+		uint64_t end[PHP_STRING_END / 8];
+
+		memcpy(end, string->text + php_end_of(length), sizeof(end));
+		string->hash = php_end_hash(length, end);
+		return 0;
+	}
+	return kept == length && hash_of(string->text, kept) != string->hash ? -ESTALE : 0;
 }
 
 /* What is read of a function. */

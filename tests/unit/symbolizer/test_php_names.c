@@ -170,12 +170,33 @@ Test(php_names, a_text_that_is_not_that_of_its_hash_is_stale)
 	cr_expect_eq(find(identity(), PHP_FRAME_FUNCTION), -ESTALE);
 }
 
-/* A string gets its hash when that is first needed. */
+/* A string gets its hash when that is first needed. Until then its end distinguishes it. */
 Test(php_names, a_string_may_have_no_hash)
 {
-	php.name.hash = 0;
-	cr_assert_eq(find(identity(), PHP_FRAME_FUNCTION), 0);
-	cr_expect_str_eq(frames.frames[0].function, "Cart::total");
+	const char *const texts[] = {"a",
+				     "run",
+				     "eight_by",
+				     "fifteen_letters",
+				     "sixteen_letters_",
+				     "{closure:/srv/Cart.php:12}"};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		uint64_t end[PHP_STRING_END / 8] = {~0ull, ~0ull};
+		char shown[64];
+
+		set_string(&php.name, texts[i]);
+		php.name.hash = 0;
+		memcpy(end, texts[i] + php_end_of(php.name.length),
+		       php.name.length < sizeof(end) ? php.name.length : sizeof(end));
+		const uint32_t of = php_identity(php_end_hash(php.name.length, end),
+						 php.class_name.hash, php.file.hash, 10);
+		cr_assert_eq(find(of, PHP_FRAME_FUNCTION), 0, "%s", texts[i]);
+		snprintf(shown, sizeof(shown), "Cart::%s", texts[i]);
+		cr_expect_str_eq(frames.frames[0].function, shown);
+		name_cache_drop(names);
+		php.name.text[php.name.length - 1] ^= 1;
+		cr_expect_eq(find(of, PHP_FRAME_FUNCTION), -ESTALE, "%s", texts[i]);
+	}
 }
 
 Test(php_names, a_long_name_is_cut)
