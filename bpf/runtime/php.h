@@ -99,8 +99,7 @@ static inline int php_frame_has_file(uint32_t kind)
 	return kind != PHP_FRAME_INTERNAL;
 }
 
-/* Returns where the end of a text of `length` bytes starts, of which PHP_STRING_END bytes are read.
- */
+/* Returns where the end of a text starts, of which PHP_STRING_END bytes are read. */
 static inline uint64_t php_end_of(uint64_t length)
 {
 	return length > PHP_STRING_END ? length - PHP_STRING_END : 0;
