@@ -197,26 +197,55 @@ static __always_inline int php_push_inner(struct unwind_state *s, UNWIND_ENV env
 
 RUNTIME_PART(php, push_inner)
 
+/* Sets word, kind and line of the call that was read, and pushes what it calls without a call.
+ * Returns 0, or the reason that ends the stack. What is found is kept by the address of the
+ * instruction, because that of a caller changes rarely, and reading it is most of the work. */
+static __always_inline int php_examine(struct unwind_state *s, UNWIND_ENV env,
+				       const struct php_block *b)
+{
+	struct php_state *p = php_state(s);
+	struct method_cache *cache = env_method_cache(env);
+	struct method_cache_entry *entry = method_cache_find(s, cache, p->opline);
+	const uint32_t function = (uint32_t)(p->function >> 3);
+
+	if (entry && method_cache_is_trusted(s, entry) && entry->facts[2] == function) {
+		p->word = entry->facts[0];
+		p->kind = entry->facts[1];
+		p->line = entry->facts[3];
+		return 0;
+	}
+	p->line = 0;
+	if (!RUNTIME_CALL(php, find, s, env, b))
+		return BH_REASON_RUNTIME;
+	if (!php_frame_has_file(p->kind))
+		return 0;
+	RUNTIME_CALL(php, read_opline, s, env, b);
+	if (p->inner)
+		return RUNTIME_CALL(php, push_inner, s, env, b);
+	entry = method_cache_record(
+	    s, cache, method_cache_find(s, cache, p->opline), p->opline,
+	    entry && entry->facts[0] == (uint32_t)p->word && entry->facts[1] == (uint32_t)p->kind &&
+		entry->facts[2] == function && entry->facts[3] == (uint32_t)p->line);
+	if (entry) {
+		entry->facts[0] = p->word;
+		entry->facts[1] = p->kind;
+		entry->facts[2] = function;
+		entry->facts[3] = p->line;
+	}
+	return 0;
+}
+
 /* Pushes the frame of the call that was read. Returns 0, or the reason that ends the stack. */
 static __always_inline int php_push(struct unwind_state *s, UNWIND_ENV env,
 				    const struct php_block *b)
 {
 	struct php_state *p = php_state(s);
+	const int end = php_examine(s, env, b);
 
-	if (!RUNTIME_CALL(php, find, s, env, b))
-		return BH_REASON_RUNTIME;
+	if (end)
+		return end;
 	if (p->kind == PHP_FRAME_INCLUDE && !p->previous)
 		p->kind = PHP_FRAME_MAIN;
-	p->line = 0;
-	if (php_frame_has_file(p->kind)) {
-		RUNTIME_CALL(php, read_opline, s, env, b);
-		if (p->inner) {
-			const int end = RUNTIME_CALL(php, push_inner, s, env, b);
-
-			if (end)
-				return end;
-		}
-	}
 	const uint64_t word = frame_word((uint32_t)p->word, (uint32_t)p->kind, p->line);
 
 	return push_managed(s, BH_RUNTIME_PHP, p->function, 1, &word);
