@@ -128,7 +128,7 @@ static bool is_hybrid(const struct runtime_file *file)
  * `mov 72(%rsp), %r14` or `mov -72(%rbp), %r14`; 0 if there is something else. */
 static size_t load_bytes(const uint8_t *code, uint8_t reg)
 {
-	const uint8_t by_rsp = 0x44 | (reg & 7) << 3, by_rbp = 0x45 | (reg & 7) << 3;
+	const int by_rsp = 0x44 | (reg & 7) << 3, by_rbp = 0x45 | (reg & 7) << 3;
 
 	if (code[0] != 0x4c || code[1] != 0x8b)
 		return 0;
