@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """For tests of programs that run for milliseconds during a recording: how many of their samples have names."""
+import collections
 import math
 import os
 import signal
@@ -96,3 +97,25 @@ class ShortPrograms(lib.Case):
         if late:
             print(f"SKIP the share of named samples from the first one on: the recording said that {late[0]}")
         return bool(late)
+
+    def check_scripts(self, machines, command_of, lengths, verdict_of, language):
+        """Runs scripts of the `machines`, {program: version}, and judges the names of their samples. command_of(program, seconds) is the command of a script
+        that works for that time, `lengths` {CPU time in ms: (scripts, the least share of named samples)}, verdict_of(sample) "named", another text, or None if
+        the sample does not count."""
+        if not machines:
+            self.skip(f"no {language} on this machine")
+
+        def work():
+            for program in machines:  # these are not judged: a walker is loaded when the first process of its language is found
+                self.run_programs(command_of(program, 0.02), 10)
+            return {(program, ms): self.run_programs(command_of(program, ms / 1000), count) for ms, (count, _) in lengths.items() for program in machines}
+
+        ran, samples, others, recording = self.recorded(work)
+        print()
+        for (program, ms), processes in ran.items():
+            verdicts = collections.Counter(filter(None, (verdict_of(s) for pid in processes for s in samples[pid])))
+            self.judge(f"{machines[program]}, scripts of {ms} ms", verdicts, lengths[ms][1], others)
+            if sum(verdicts.values()) < 100:
+                self.faults.append(f"too few samples: {dict(verdicts)}")
+        self.say_whether_judged("scripts", others)
+        self.assert_none(self.faults, recording)

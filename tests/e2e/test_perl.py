@@ -222,24 +222,8 @@ class Short(short_programs.ShortPrograms):
     """Scripts that live for milliseconds, from the start of the interpreter to its end."""
 
     def test_short_scripts(self):
-        machines = perls()
-        if not machines:
-            self.skip("no Perl on this machine")
-
-        def work():
-            for perl in machines:  # these are not judged: the walker of Perl is loaded when the first one is found
-                self.run_programs([perl, "-e", SHORT, "0.02"], 10)
-            return {(perl, ms): self.run_programs([perl, "-e", SHORT, str(ms / 1000)], count) for ms, (count, _) in LENGTHS.items() for perl in machines}
-
-        ran, samples, others, recording = self.recorded(work)
-        print()
-        for (perl, ms), processes in ran.items():
-            verdicts = collections.Counter(filter(None, (short_verdict(s) for pid in processes for s in samples[pid])))
-            self.judge(f"5.{machines[perl]}, scripts of {ms} ms", verdicts, LENGTHS[ms][1], others)
-            if sum(verdicts.values()) < 100:
-                self.faults.append(f"too few samples: {dict(verdicts)}")
-        self.say_whether_judged("scripts", others)
-        self.assert_none(self.faults, recording)
+        machines = {perl: f"5.{version}" for perl, version in perls().items()}
+        self.check_scripts(machines, lambda perl, seconds: [perl, "-e", SHORT, str(seconds)], LENGTHS, short_verdict, "Perl")
 
 
 def short_verdict(sample):

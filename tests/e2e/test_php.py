@@ -237,24 +237,7 @@ class Short(short_programs.ShortPrograms):
     """Scripts that live for milliseconds, from the start of the interpreter to its end."""
 
     def test_short_scripts(self):
-        machines = phps()
-        if not machines:
-            self.skip("no PHP on this machine")
-
-        def work():
-            for php in machines:  # these are not judged: the walker of PHP is loaded when the first one is found
-                self.run_programs([php, "-r", SHORT, "0.02"], 10)
-            return {(php, ms): self.run_programs([php, "-r", SHORT, str(ms / 1000)], count) for ms, (count, _) in LENGTHS.items() for php in machines}
-
-        ran, samples, others, recording = self.recorded(work)
-        print()
-        for (php, ms), processes in ran.items():
-            verdicts = collections.Counter(filter(None, (short_verdict(s) for pid in processes for s in samples[pid])))
-            self.judge(f"{machines[php]}, scripts of {ms} ms", verdicts, LENGTHS[ms][1], others)
-            if sum(verdicts.values()) < 100:
-                self.faults.append(f"too few samples: {dict(verdicts)}")
-        self.say_whether_judged("scripts", others)
-        self.assert_none(self.faults, recording)
+        self.check_scripts(phps(), lambda php, seconds: [php, "-r", SHORT, str(seconds)], LENGTHS, short_verdict, "PHP")
 
 
 def short_verdict(sample):

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "symbolizer/opener/open_debug.h"
+#include "tests/unit/symbolizer/file_system_type.h"
 
 enum {
 	DIRECTORIES = 3,
@@ -23,22 +24,10 @@ enum {
 
 static char top[] = "/tmp/unit-open_debug-XXXXXX";
 static struct directories directories; /* top/0, top/1, top/2 */
-static unsigned long type;	       /* of all file systems; 0: what they are */
 static unsigned int opened;	       /* for reading */
 static unsigned int searched;	       /* paths below the directories */
 static uint32_t found_path;	       /* of the file that was found */
 static unsigned int strayed;	       /* of these, not made of a build id, or more than searched */
-
-int __real_fstatfs(int fd, struct statfs *fs);
-int __wrap_fstatfs(int fd, struct statfs *fs);
-int __wrap_fstatfs(int fd, struct statfs *fs)
-{
-	const int r = __real_fstatfs(fd, fs);
-
-	if (type)
-		fs->f_type = (__fsword_t)type;
-	return r;
-}
 
 int __real_open(const char *path, int flags);
 int __wrap_open(const char *path, int flags);

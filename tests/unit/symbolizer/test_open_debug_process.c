@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "symbolizer/opener/open_debug.h"
+#include "tests/unit/symbolizer/file_system_type.h"
 
 enum {
 	PATH_BYTES = 512,
@@ -28,21 +29,9 @@ enum {
 
 static char top[] = "/tmp/unit-open_debug_process-XXXXXX"; /* the root of the child */
 static struct directories directories;			   /* top/given */
-static unsigned long type; /* of all file systems; 0: what they are */
 static struct msg_open_debug request;
 static uint32_t found_path;
 static pid_t child;
-
-int __real_fstatfs(int fd, struct statfs *fs);
-int __wrap_fstatfs(int fd, struct statfs *fs);
-int __wrap_fstatfs(int fd, struct statfs *fs)
-{
-	const int r = __real_fstatfs(fd, fs);
-
-	if (type)
-		fs->f_type = (__fsword_t)type;
-	return r;
-}
 
 /* Writes the path of an entry below the top directory, and makes the directories above it. */
 static const char *make_path(const char *name)

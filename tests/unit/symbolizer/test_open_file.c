@@ -19,20 +19,9 @@
 #include <unistd.h>
 
 #include "symbolizer/opener/open_file.h"
+#include "tests/unit/symbolizer/file_system_type.h"
 
-static unsigned long type;  /* of all file systems; 0: what they are */
 static unsigned int opened; /* for reading */
-
-int __real_fstatfs(int fd, struct statfs *fs);
-int __wrap_fstatfs(int fd, struct statfs *fs);
-int __wrap_fstatfs(int fd, struct statfs *fs)
-{
-	const int r = __real_fstatfs(fd, fs);
-
-	if (type)
-		fs->f_type = (__fsword_t)type;
-	return r;
-}
 
 int __real_open(const char *path, int flags);
 int __wrap_open(const char *path, int flags);
