@@ -136,6 +136,11 @@ static inline uint64_t bh_frame_raw(uint64_t pc)
 	return BH_FRAME_RAW | (pc & BH_ADDRESS_MASK);
 }
 
+static inline int bh_frame_is_raw(uint64_t frame)
+{
+	return frame >> 48 == BH_FRAME_RAW >> 48;
+}
+
 /* The ids of the language runtimes. 0 is none. */
 enum bh_runtime {
 	BH_RUNTIME_NONE,
@@ -351,8 +356,11 @@ static inline uint32_t bh_runtime_hash(uint32_t tgid)
 struct bh_worker_control {
 	uint32_t generation; /* a new one: all stacks are sent again */
 	uint32_t reserved;
+	/* Samples that have been taken from the rings and are in batches. It is for the next
+	 * worker. */
+	uint64_t position;
 };
-BH_ASSERT_SIZE(struct bh_worker_control, 8);
+BH_ASSERT_SIZE(struct bh_worker_control, 16);
 
 /* ---- Records in the rings. ---- */
 

@@ -70,9 +70,9 @@ static __always_inline uint64_t php_hash(UNWIND_ENV env, uint64_t string)
 		return words[0];
 	const uint64_t length = words[1];
 
-	return env_read(env, words, sizeof(words), string + PHP_STRING_TEXT + php_end_of(length))
+	return env_read(env, words, sizeof(words), string + PHP_STRING_TEXT + text_end_of(length))
 		   ? 0
-		   : php_end_hash(length, words);
+		   : text_end_hash(length, words);
 }
 
 /* Sets `word` to the identity of p->function, and `kind` to that of its frame, as far as it depends

@@ -9,6 +9,7 @@
 #define BPF_RUNTIME_PHP_H
 
 #include "bpf/runtime/frame_word.h"
+#include "bpf/runtime/text_end.h"
 #include "bpf/shared.h"
 
 enum {
@@ -55,7 +56,6 @@ enum {
 	PHP_STRING_HASH = 8,
 	PHP_STRING_LENGTH = 16,
 	PHP_STRING_TEXT = 24,
-	PHP_STRING_END = 16,
 
 	/* bh_runtime_range.data. */
 	PHP_RANGE_LOOP = 0, /* the interpreter's loop */
@@ -99,27 +99,9 @@ static inline int php_frame_has_file(uint32_t kind)
 	return kind != PHP_FRAME_INTERNAL;
 }
 
-/* Returns where the end of a text starts, of which PHP_STRING_END bytes are read. */
-static inline uint64_t php_end_of(uint64_t length)
-{
-	return length > PHP_STRING_END ? length - PHP_STRING_END : 0;
-}
-
-/* Returns what stands for the hash of a text that has none: that of its length and its end. What
- * follows a shorter text does not count. */
-static inline uint64_t php_end_hash(uint64_t length, const uint64_t end[PHP_STRING_END / 8])
-{
-	const uint64_t first = length >= 8 ? end[0] : end[0] & ((1ull << length * 8) - 1);
-	const uint64_t second = length >= 16  ? end[1]
-				: length <= 8 ? 0
-					      : end[1] & ((1ull << (length - 8) * 8) - 1);
-
-	return frame_word_hash(length, first, second);
-}
-
 /* Returns what distinguishes a function from another one at the same address later: a hash of the
  * texts of its name, its class and its file, by PHP's own hashes of these strings or
- * php_end_hash() (0: there is no such text), and its first line. */
+ * text_end_hash() (0: there is no such text), and its first line. */
 static inline uint32_t php_identity(uint64_t name, uint64_t class, uint64_t file, uint32_t line)
 {
 	return frame_word_hash(name, class ^ (uint64_t)line << 32, file);

@@ -253,6 +253,8 @@ static void text_managed(struct fixture *fixture, const uint64_t *words)
 	struct actor *actor = NULL;
 	int r = -ESRCH;
 
+	/* In the worker this memory is on the stack, and has what was there before. */
+	memset(frames->frames, 0x5a, sizeof(frames->frames));
 	frames->count = 0;
 	frames->used = 0;
 	for (unsigned int i = 0; i < fixture->file->runtime_count && !actor; i++) {
@@ -268,9 +270,10 @@ static void text_managed(struct fixture *fixture, const uint64_t *words)
 	for (unsigned int i = 0; r == 0 && i < frames->count && i < NAMED_FRAMES_MAX; i++) {
 		const struct named_frame *f = &frames->frames[i];
 
-		text_add(fixture->text, "%s %s %s:%u (%u)%s\n", fixture_runtime_name(runtime),
+		text_add(fixture->text, "%s %s %s:%u (%u)%s%s\n", fixture_runtime_name(runtime),
 			 f->function, f->file, f->line, f->start_line,
-			 i + 1 < frames->count ? " inlined" : "");
+			 i + 1 < frames->count ? " inlined" : "",
+			 f->system_name ? ", and the linker has a name" : "");
 	}
 }
 

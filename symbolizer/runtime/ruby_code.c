@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finds places in Ruby's file by the machine code of its exported functions.
+ *
+ * How this works: distributions strip the names of what the walker needs. But exported functions
+ * use it:
+ *
+ * - rb_profile_frames() starts with reading the thread's execution context. In a library its code
+ *   passes the address of a tls_index to __tls_get_addr(). In a program it has the distance from
+ *   the thread pointer.
+ * - rb_during_gc() returns a bit of the flags of the collector.
+ * - rb_id2str() jumps to a function that compares with the last id (global_symbols.last_id) and
+ *   then uses the table of names, which is 16 bytes after that (symbol.h, rb_symbols_t).
+ * - The loop over instructions is the function with most indirect jumps: one at the end of the code
+ *   of most instructions. rb_vm_exec is the function that calls it.
+ *
+ * Example: Debian's libruby 3.3.8 has 129 indirect jumps in 0x278fd0 - 0x27df8f, and the calls of
+ * that function are in 0x27dfa0 - 0x27e1f5.
+ */
+#include "symbolizer/runtime/ruby_code.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "common/cursor.h"
+#include "symbolizer/runtime/limits.h"
+
+enum {
+	START_BYTES = 128,  /* of a function: enough for what is looked for */
+	BLOCK_BYTES = 4096, /* in which indirect jumps are counted */
+	LOOP_BYTES_MIN = 8192,
+	LOOP_JUMPS_MIN = 64, /* 3.1 has 124, and the matcher of regular expressions 48 */
+	EXEC_BYTES_MAX = 16384,
+	CALL_BYTES = 5,
+	LEAVE_BYTES_MAX = 256,
+	IDS_OFFSET = 16, /* in rb_symbols_t, from last_id */
+};
+
+bool ruby_code_context(const uint8_t *code, size_t length, uint64_t vaddr,
+		       struct ruby_thread_local *context)
+{
+	/* data16 lea index(%rip), %rdi; and mov %fs:offset, %reg. */
+	static const uint8_t lea[] = {0x66, 0x48, 0x8d, 0x3d};
+	static const uint8_t load[] = {0x64, 0x48, 0x8b};
+	/* lea offset(%rax), %rax: what the linker makes of the first one in a program. */
+	static const uint8_t add[] = {0x48, 0x8d, 0x80};
+
+	for (size_t i = 0; i + 16 <= length; i++) {
+		const uint8_t *at = code + i;
+
+		if (!memcmp(at, lea, sizeof(lea))) {
+			context->index = vaddr + i + 8 + cursor_displacement(at + 4);
+			context->offset = 0;
+			return true;
+		}
+		if (memcmp(at, load, sizeof(load)) || (at[3] & 0xc7) != 0x04 || at[4] != 0x25)
+			continue;
+		int32_t offset = (int32_t)cursor_u32_at(at + 5);
+		if (!offset && !memcmp(at + 9, add, sizeof(add)))
+			offset = (int32_t)cursor_u32_at(at + 12);
+		/* What a program has is below the thread pointer. */
+		if (offset < 0) {
+			context->index = 0;
+			context->offset = offset;
+			return true;
+		}
+	}
+	return false;
+}
+
+bool ruby_code_collector(const uint8_t *code, size_t length, uint64_t vaddr,
+			 struct ruby_collector *collector)
+{
+	static const uint8_t endbr[] = {0xf3, 0x0f, 0x1e, 0xfa};
+	size_t i = length >= sizeof(endbr) && !memcmp(code, endbr, sizeof(endbr)) ? 4 : 0;
+
+	if (length < START_BYTES || code[i] != 0x48 ||
+	    (code[i + 1] != 0x8b && code[i + 1] != 0x8d) || code[i + 2] != 0x05)
+		return false;
+	const bool is_load = code[i + 1] == 0x8b;
+	struct ruby_collector found = {.variable =
+					   vaddr + i + 7 + cursor_displacement(code + i + 3)};
+	i += 7;
+	/* mov (%rax), %rax */
+	const bool is_second = code[i] == 0x48 && code[i + 1] == 0x8b && code[i + 2] == 0x00;
+	if (is_second)
+		i += 3;
+	if (!is_load && !is_second)
+		return false;
+	found.is_indirect = is_load && is_second;
+	/* test %rax, %rax; je */
+	if (code[i] == 0x48 && code[i + 1] == 0x85 && code[i + 2] == 0xc0 && code[i + 3] == 0x74)
+		i += 5;
+	/* mov space(%rax), %rax; movzbl flags(%rax), %eax; shr $bit, %al or %eax */
+	if (code[i] != 0x48 || code[i + 1] != 0x8b || code[i + 2] != 0x80)
+		return false;
+	found.space = cursor_u32_at(code + i + 3);
+	i += 7;
+	if (code[i] != 0x0f || code[i + 1] != 0xb6 || code[i + 2] != 0x40)
+		return false;
+	found.flags = code[i + 3];
+	i += 4;
+	if ((code[i] != 0xc0 && code[i] != 0xc1) || code[i + 1] != 0xe8 || code[i + 2] > 7)
+		return false;
+	found.mask = 1u << code[i + 2];
+	*collector = found;
+	return true;
+}
+
+bool ruby_code_leave(const uint8_t *code, size_t length, size_t call, size_t *start, size_t *end)
+{
+	size_t at = call + CALL_BYTES;
+
+	if (at + CALL_BYTES > length)
+		return false;
+	if (code[at] == 0xe9)
+		at += 5 + (size_t)cursor_displacement(code + at + 1);
+	else if (code[at] == 0xeb)
+		at += 2 + (size_t)(int8_t)code[at + 1];
+	for (size_t i = at; i < length && i - at < LEAVE_BYTES_MAX; i++) {
+		/* pop of a register, and ret */
+		if (i > at && code[i] == 0xc3 && code[i - 1] >= 0x58 && code[i - 1] <= 0x5f) {
+			*start = at;
+			*end = i + 1;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Finds the table of names, from rb_id2str(). Returns whether it was found. */
+static bool find_ids(const struct runtime_file *file, struct ruby_code *code)
+{
+	struct runtime_symbol symbol;
+	uint8_t bytes[START_BYTES];
+
+	if (runtime_file_exported(file, "rb_id2str", &symbol) < 0 ||
+	    runtime_file_read(file, symbol.vaddr, bytes, sizeof(bytes)) < 0)
+		return false;
+	uint64_t target = 0;
+	for (size_t i = 0; i + CALL_BYTES <= symbol.size && i + CALL_BYTES <= sizeof(bytes); i++) {
+		if (bytes[i] == 0xe9)
+			target = symbol.vaddr + i + CALL_BYTES + cursor_displacement(bytes + i + 1);
+	}
+	if (!target || runtime_file_read(file, target, bytes, sizeof(bytes)) < 0)
+		return false;
+	for (size_t i = 0; i + 6 <= sizeof(bytes); i++) {
+		/* cmp %edi, last_id(%rip) */
+		if (bytes[i] == 0x39 && bytes[i + 1] == 0x3d) {
+			code->ids =
+			    target + i + 6 + cursor_displacement(bytes + i + 2) + IDS_OFFSET;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Executable bytes of the file. */
+struct text {
+	uint8_t *bytes;
+	size_t length;
+	uint64_t vaddr;
+};
+
+static bool text_read(const struct runtime_file *file, struct text *text)
+{
+	struct runtime_symbol symbol;
+
+	if (runtime_file_exported(file, "rb_profile_frames", &symbol) < 0)
+		return false;
+	const struct elf_segment *segment = elf_image_find_code(&file->image, symbol.vaddr);
+	if (!segment || elf_image_read_vaddr(&file->image, segment->vaddr, segment->file_size,
+					     RUBY_TEXT_BYTES_MAX, &text->bytes, &text->length) < 0)
+		return false;
+	text->vaddr = segment->vaddr;
+	return true;
+}
+
+/* Whether there may be an indirect jump by a register, or by a word that it refers to or that is a
+ * little after that. Bytes after 0xff mostly follow a displacement. */
+static bool is_indirect_jump(const uint8_t *code)
+{
+	const uint8_t operand = code[1], mode = operand >> 6;
+	/* By r12, there is a further byte. */
+	const bool is_long = mode != 3 && (operand & 7) == 4;
+
+	if (code[0] != 0xff || code[-1] == 0xff || (operand & 0x38) != 0x20 || operand == 0x25 ||
+	    mode == 2 || (is_long && code[2] != 0x24))
+		return false;
+	return mode != 1 || !(code[2 + is_long] & 0x87);
+}
+
+/* Counts indirect jumps in a part of the text. */
+static unsigned int count_jumps(const struct text *text, size_t start, size_t end)
+{
+	unsigned int count = 0;
+
+	for (size_t i = start ? start : 1; i < end && i + 3 < text->length; i++)
+		count += is_indirect_jump(text->bytes + i);
+	return count;
+}
+
+static bool find_loop(const struct runtime_file *file, const struct function_ranges *ranges,
+		      const struct text *text, struct ruby_code *code)
+{
+	size_t best = 0;
+	unsigned int most = 0;
+
+	for (size_t i = 0; i + BLOCK_BYTES <= text->length; i += BLOCK_BYTES) {
+		const unsigned int count = count_jumps(text, i, i + BLOCK_BYTES);
+
+		if (count > most) {
+			most = count;
+			best = i;
+		}
+	}
+	if (!function_ranges_find(ranges, &file->image.source, text->vaddr + best + BLOCK_BYTES / 2,
+				  &code->loop))
+		return false;
+	const uint64_t bytes = code->loop.end - code->loop.start;
+	const uint64_t start = code->loop.start - text->vaddr;
+
+	return bytes >= LOOP_BYTES_MIN && start < text->length && bytes <= text->length - start &&
+	       count_jumps(text, start, start + bytes) >= LOOP_JUMPS_MIN;
+}
+
+/* Returns the offset of the first call of the loop from `start` on, or the length. */
+static size_t find_call(const struct text *text, const struct ruby_code *code, size_t start)
+{
+	for (size_t i = start; i + CALL_BYTES <= text->length; i++) {
+		if (text->bytes[i] == 0xe8 &&
+		    text->vaddr + i + CALL_BYTES + cursor_displacement(text->bytes + i + 1) ==
+			code->loop.start)
+			return i;
+	}
+	return text->length;
+}
+
+/* Finds the one function that calls the loop, and its end. */
+static bool find_exec(const struct runtime_file *file, const struct function_ranges *ranges,
+		      const struct text *text, struct ruby_code *code)
+{
+	const size_t first = find_call(text, code, 0);
+	size_t start, end;
+
+	if (first == text->length ||
+	    !function_ranges_find(ranges, &file->image.source, text->vaddr + first, &code->exec) ||
+	    code->exec.end - code->exec.start > EXEC_BYTES_MAX)
+		return false;
+	for (size_t i = first; i < text->length; i = find_call(text, code, i + 1)) {
+		if (text->vaddr + i < code->exec.start || text->vaddr + i >= code->exec.end)
+			return false;
+	}
+	if (ruby_code_leave(text->bytes, text->length, first, &start, &end) &&
+	    text->vaddr + start >= code->exec.start && text->vaddr + end <= code->exec.end) {
+		code->leave_start = text->vaddr + start;
+		code->leave_end = text->vaddr + end;
+	}
+	return true;
+}
+
+/* Finds the part of a function that the compiler split off. */
+static void find_unlikely(const struct runtime_file *file, const struct text *text,
+			  const struct function_range *range, struct split_part *part)
+{
+	const uint64_t at = range->start - text->vaddr, bytes = range->end - range->start;
+
+	*part = (struct split_part){0};
+	if (at < text->length && bytes <= text->length - at &&
+	    !split_part_find(file, range->start, text->bytes + at, bytes, part))
+		*part = (struct split_part){0};
+}
+
+/* Reads the start of an exported function. Returns whether it is there. */
+static bool read_start(const struct runtime_file *file, const char *name,
+		       struct runtime_symbol *symbol, uint8_t bytes[static START_BYTES])
+{
+	return runtime_file_exported(file, name, symbol) == 0 &&
+	       runtime_file_read(file, symbol->vaddr, bytes, START_BYTES) == 0;
+}
+
+int ruby_code_find(const struct runtime_file *file, struct ruby_code *code)
+{
+	struct text text = {0};
+	struct function_ranges ranges;
+	struct runtime_symbol symbol;
+	uint8_t start[START_BYTES];
+	bool found = false;
+
+	*code = (struct ruby_code){0};
+	if (!read_start(file, "rb_profile_frames", &symbol, start) ||
+	    !ruby_code_context(start, sizeof(start), symbol.vaddr, &code->context) ||
+	    !find_ids(file, code))
+		return -ENOENT;
+	if (read_start(file, "rb_during_gc", &symbol, start))
+		ruby_code_collector(start, sizeof(start), symbol.vaddr, &code->collector);
+	int r = function_ranges_init(&ranges, &file->image, RUBY_RANGES_BYTES_MAX);
+	if (r < 0)
+		return r;
+	if (text_read(file, &text) && find_loop(file, &ranges, &text, code))
+		found = find_exec(file, &ranges, &text, code);
+	if (found) {
+		find_unlikely(file, &text, &code->loop, &code->loop_unlikely);
+		find_unlikely(file, &text, &code->exec, &code->exec_unlikely);
+	}
+	function_ranges_fini(&ranges);
+	free(text.bytes);
+	return found ? 0 : -ENOENT;
+}

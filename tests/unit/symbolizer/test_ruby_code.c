@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is found in Ruby's machine code, from instructions as gcc has written them for Debian. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "symbolizer/runtime/ruby_code.h"
+
+enum {
+	VADDR = 0x10000,
+	BYTES = 128
+};
+
+static uint8_t code[BYTES];
+
+static void set(const void *bytes, size_t count)
+{
+	memset(code, 0x90, sizeof(code));
+	memcpy(code, bytes, count);
+}
+
+#define SET(...) set((const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__}))
+
+Test(ruby_code, a_library_has_the_address_of_the_module_and_offset)
+{
+	struct ruby_thread_local context = {0};
+
+	/* push %rbx; data16 lea 0x1cc650(%rip), %rdi; data16 data16 rex.W call */
+	SET(0x53, 0x66, 0x48, 0x8d, 0x3d, 0x50, 0xc6, 0x1c, 0x00, 0x66, 0x66, 0x48, 0xe8, 0, 0, 0,
+	    0);
+	cr_assert(ruby_code_context(code, BYTES, VADDR, &context));
+	cr_assert_eq(context.index, VADDR + 9 + 0x1cc650);
+	cr_assert_eq(context.offset, 0);
+}
+
+Test(ruby_code, a_program_has_the_distance_from_the_thread_pointer)
+{
+	struct ruby_thread_local context = {0};
+
+	/* mov %fs:-16, %rax */
+	SET(0x64, 0x48, 0x8b, 0x04, 0x25, 0xf0, 0xff, 0xff, 0xff);
+	cr_assert(ruby_code_context(code, BYTES, VADDR, &context));
+	cr_assert_eq(context.index, 0);
+	cr_assert_eq(context.offset, -16);
+	/* mov %fs:0, %rax; lea -8(%rax), %rax: what the linker makes of the code of a library */
+	SET(0x64, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0, 0x48, 0x8d, 0x80, 0xf8, 0xff, 0xff, 0xff);
+	cr_assert(ruby_code_context(code, BYTES, VADDR, &context));
+	cr_assert_eq(context.offset, -8);
+}
+
+Test(ruby_code, the_canary_of_the_stack_is_no_context)
+{
+	struct ruby_thread_local context = {0};
+
+	/* mov %fs:0x28, %rax */
+	SET(0x64, 0x48, 0x8b, 0x04, 0x25, 0x28, 0, 0, 0);
+	cr_assert_not(ruby_code_context(code, BYTES, VADDR, &context));
+	cr_assert_not(ruby_code_context(code, 8, VADDR, &context));
+}
+
+Test(ruby_code, the_flags_of_the_collector_are_found)
+{
+	struct ruby_collector collector = {0};
+
+	/* 3.1: mov 0x2df7a1(%rip), %rax; mov (%rax), %rax; mov 0x450(%rax), %rax;
+	 * movzbl 0x10(%rax), %eax; shr $5, %al; and $1, %eax; ret */
+	SET(0x48, 0x8b, 0x05, 0xa1, 0xf7, 0x2d, 0x00, 0x48, 0x8b, 0x00, 0x48, 0x8b, 0x80, 0x50,
+	    0x04, 0, 0, 0x0f, 0xb6, 0x40, 0x10, 0xc0, 0xe8, 0x05, 0x83, 0xe0, 0x01, 0xc3);
+	cr_assert(ruby_code_collector(code, BYTES, VADDR, &collector));
+	cr_assert_eq(collector.variable, VADDR + 7 + 0x2df7a1);
+	cr_assert(collector.is_indirect);
+	cr_assert_eq(collector.space, 0x450);
+	cr_assert_eq(collector.flags, 0x10);
+	cr_assert_eq(collector.mask, 1 << 5);
+	/* 3.3: endbr64; lea 0x372b7d(%rip), %rax; mov (%rax), %rax; test %rax, %rax; je; ... */
+	SET(0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0x8d, 0x05, 0x7d, 0x2b, 0x37, 0x00, 0x48, 0x8b, 0x00,
+	    0x48, 0x85, 0xc0, 0x74, 0x15, 0x48, 0x8b, 0x80, 0x18, 0x05, 0, 0, 0x0f, 0xb6, 0x40,
+	    0x10, 0xc1, 0xe8, 0x05, 0x83, 0xe0, 0x01, 0xc3);
+	cr_assert(ruby_code_collector(code, BYTES, VADDR, &collector));
+	cr_assert_eq(collector.variable, VADDR + 11 + 0x372b7d);
+	cr_assert_not(collector.is_indirect);
+	cr_assert_eq(collector.space, 0x518);
+	code[30] = 0xc3;
+	collector.space = 1;
+	cr_assert_not(ruby_code_collector(code, BYTES, VADDR, &collector));
+	cr_assert_eq(collector.space, 1, "untouched");
+}
+
+Test(ruby_code, the_end_of_rb_vm_exec_starts_after_the_call)
+{
+	size_t start = 0, end = 0;
+
+	/* call; mov; pop %rbx; pop %rbp; ret, where 0xc3 in the mov is no ret */
+	SET(0xe8, 0, 0, 0, 0, 0x48, 0x89, 0xc3, 0x5b, 0x5d, 0xc3);
+	cr_assert(ruby_code_leave(code, BYTES, 0, &start, &end));
+	cr_assert_eq(start, 5);
+	cr_assert_eq(end, 11);
+	/* call; jmp 0x20 */
+	SET(0xe8, 0, 0, 0, 0, 0xe9, 0x16, 0, 0, 0, 0x5b, 0xc3);
+	code[0x24] = 0x5b;
+	code[0x25] = 0xc3;
+	cr_assert(ruby_code_leave(code, BYTES, 0, &start, &end));
+	cr_assert_eq(start, 0x20);
+	cr_assert_eq(end, 0x26);
+	/* A jump out of the code. */
+	SET(0xe8, 0, 0, 0, 0, 0xe9, 0, 0, 0, 0x80);
+	cr_assert_not(ruby_code_leave(code, BYTES, 0, &start, &end));
+	cr_assert_not(ruby_code_leave(code, 8, 0, &start, &end));
+}
