@@ -17,7 +17,8 @@ static const char *const section_names[DWARF_SECTION_COUNT] = {
 static int section_open(struct dwarf_file *file, const struct elf_image *image,
 			enum dwarf_section_kind kind, size_t cap)
 {
-	const struct elf_section *found = elf_image_find_section(image, section_names[kind]);
+	const struct elf_section *found =
+	    section_names[kind] ? elf_image_find_section(image, section_names[kind]) : NULL;
 	struct dwarf_section *section = &file->sections[kind];
 	uint8_t *contents;
 	size_t length;
@@ -38,6 +39,22 @@ static int section_open(struct dwarf_file *file, const struct elf_image *image,
 	return 0;
 }
 
+static int sections_open(struct dwarf_file *file, const struct elf_image *image, size_t cap)
+{
+	for (unsigned int kind = 0; kind < DWARF_SECTION_COUNT; kind++) {
+		const int r = section_open(file, image, kind, cap);
+
+		if (r < 0) {
+			dwarf_file_close(file);
+			return r;
+		}
+	}
+	if (file->sections[DWARF_INFO].size && file->sections[DWARF_ABBREV].size)
+		return 0;
+	dwarf_file_close(file);
+	return -ENOENT;
+}
+
 int dwarf_file_open(struct dwarf_file *file, const struct elf_image *image, size_t cap)
 {
 	*file = (struct dwarf_file){.code_start = UINT64_MAX};
@@ -54,24 +71,26 @@ int dwarf_file_open(struct dwarf_file *file, const struct elf_image *image, size
 	}
 	if (file->code_end <= file->code_start || file->code_end - file->code_start > UINT32_MAX)
 		return -ENOENT;
-	for (unsigned int kind = 0; kind < DWARF_SECTION_COUNT; kind++) {
-		const int r = section_open(file, image, kind, cap);
+	return sections_open(file, image, cap);
+}
 
-		if (r < 0) {
-			dwarf_file_close(file);
-			return r;
-		}
-	}
-	if (file->sections[DWARF_INFO].size && file->sections[DWARF_ABBREV].size)
-		return 0;
-	dwarf_file_close(file);
-	return -ENOENT;
+int dwarf_file_open_alternate(struct dwarf_file *file, const struct elf_image *image, size_t cap)
+{
+	*file = (struct dwarf_file){0};
+	return sections_open(file, image, cap);
+}
+
+void dwarf_file_set_alternate(struct dwarf_file *file, const struct dwarf_file *alternate)
+{
+	file->sections[DWARF_ALTERNATE_STR] = alternate->sections[DWARF_STR];
 }
 
 void dwarf_file_close(struct dwarf_file *file)
 {
-	for (unsigned int kind = 0; kind < DWARF_SECTION_COUNT; kind++)
-		free((void *)file->sections[kind].contents.data);
+	for (unsigned int kind = 0; kind < DWARF_SECTION_COUNT; kind++) {
+		if (kind != DWARF_ALTERNATE_STR)
+			free((void *)file->sections[kind].contents.data);
+	}
 	*file = (struct dwarf_file){0};
 }
 
@@ -85,19 +104,33 @@ bool dwarf_pay(struct dwarf_reader *reader, uint64_t cost)
 	return true;
 }
 
+static int nothing_read(void *context, uint64_t offset, void *buffer, size_t length)
+{
+	(void)context;
+	(void)offset;
+	(void)buffer;
+	(void)length;
+	return -ENODATA;
+}
+
 /* Returns where the bytes of a section come from. They start at section->offset there. */
 static struct elf_source section_source(const struct dwarf_reader *reader,
-					struct dwarf_section *section)
+					enum dwarf_section_kind kind)
 {
-	return section->contents.data ? elf_source_from_buffer(&section->contents)
-				      : *reader->source;
+	struct dwarf_section *section = &reader->file->sections[kind];
+
+	if (section->contents.data)
+		return elf_source_from_buffer(&section->contents);
+	if (kind != DWARF_ALTERNATE_STR)
+		return *reader->source;
+	return reader->alternate ? *reader->alternate : (struct elf_source){.read = nothing_read};
 }
 
 bool dwarf_read(struct dwarf_reader *reader, enum dwarf_section_kind kind, uint64_t offset,
 		void *bytes, size_t length)
 {
-	struct dwarf_section *section = &reader->file->sections[kind];
-	const struct elf_source source = section_source(reader, section);
+	const struct dwarf_section *section = &reader->file->sections[kind];
+	const struct elf_source source = section_source(reader, kind);
 	uint64_t from;
 
 	return offset <= section->size && length <= section->size - offset &&
@@ -146,8 +179,8 @@ void dwarf_read_text(struct dwarf_reader *reader, enum dwarf_section_kind kind, 
 void dwarf_window_init(struct dwarf_reader *reader, enum dwarf_section_kind kind, size_t step,
 		       struct elf_window *window)
 {
-	struct dwarf_section *section = &reader->file->sections[kind];
-	const struct elf_source source = section_source(reader, section);
+	const struct dwarf_section *section = &reader->file->sections[kind];
+	const struct elf_source source = section_source(reader, kind);
 
 	elf_window_init(window, &source, section->offset, section->size);
 	window->step = step;

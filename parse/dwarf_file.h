@@ -34,6 +34,8 @@ enum dwarf_section_kind {
 	DWARF_ADDR,
 	DWARF_RANGES,
 	DWARF_RNGLISTS,
+	/* .debug_str of the alternate file (dwarf_file_set_alternate()). */
+	DWARF_ALTERNATE_STR,
 	DWARF_SECTION_COUNT,
 };
 
@@ -52,7 +54,7 @@ struct dwarf_file {
 /* Who reads, and how much may still be read. */
 struct dwarf_reader {
 	struct dwarf_file *file;
-	const struct elf_source *source;
+	const struct elf_source *source, *alternate; /* the alternate file; NULL: there is none */
 	/* About one for each byte that is decoded, and DWARF_READ_COST for each read from the file.
 	 * Nothing is read any more once it is used up. */
 	uint64_t left;
@@ -67,6 +69,12 @@ enum {
  * -EBADMSG: a section cannot be decompressed; -ENOMEM; or the source's error. The caller closes the
  * file after success. */
 int dwarf_file_open(struct dwarf_file *file, const struct elf_image *image, size_t cap);
+
+/* Finds the sections of an alternate file (debug_link.h) in the same way. It has no code. */
+int dwarf_file_open_alternate(struct dwarf_file *file, const struct elf_image *image, size_t cap);
+
+/* Makes the strings of the alternate file those of a file, too. It must not be closed before. */
+void dwarf_file_set_alternate(struct dwarf_file *file, const struct dwarf_file *alternate);
 void dwarf_file_close(struct dwarf_file *file);
 
 /* Subtracts the cost of some work. Returns false if that is more than what is left. */

@@ -50,7 +50,8 @@ static int add_unit(const struct building *building, struct dwarf_reader *reader
 	if (r < 0)
 		return r;
 	units->offsets[units->count++] = unit->offset;
-	if (unit->type != DW_UT_compile && unit->type != DW_UT_skeleton)
+	if ((unit->type != DW_UT_compile && unit->type != DW_UT_skeleton) ||
+	    !building->file->code_end)
 		return 0;
 	r = dwarf_abbrevs_read(reader, unit, true, abbrevs);
 	if (r == 0 && !dwarf_unit_read_root(reader, unit, abbrevs)) {

@@ -162,6 +162,10 @@ bool dwarf_value_find_text(struct dwarf_reader *reader, const struct dwarf_encod
 	case DW_FORM_strp:
 		*kind = DWARF_STR;
 		return true;
+	case DW_FORM_strp_sup:
+	case DW_FORM_GNU_strp_alt:
+		*kind = DWARF_ALTERNATE_STR;
+		return true;
 	case DW_FORM_strx:
 	case DW_FORM_strx1:
 	case DW_FORM_strx2:
@@ -205,6 +209,19 @@ bool dwarf_value_reference(const struct dwarf_encoding *encoding, const struct d
 	case DW_FORM_ref_udata:
 		return !__builtin_add_overflow(encoding->unit, value->number, offset);
 	case DW_FORM_ref_addr:
+		*offset = value->number;
+		return true;
+	default:
+		return false;
+	}
+}
+
+bool dwarf_value_alternate_reference(const struct dwarf_value *value, uint64_t *offset)
+{
+	switch (value->form) {
+	case DW_FORM_ref_sup4:
+	case DW_FORM_ref_sup8:
+	case DW_FORM_GNU_ref_alt:
 		*offset = value->number;
 		return true;
 	default:

@@ -43,7 +43,7 @@ void dwarf_value_read(struct cursor *c, const struct dwarf_encoding *encoding, u
 		      struct dwarf_value *value);
 
 /* Finds the string that a value is or refers to, for dwarf_read_text(). A DW_FORM_string is in the
- * section `own`. Returns false if there is none, or it is in another file. */
+ * section `own`. Returns false if there is none. */
 bool dwarf_value_find_text(struct dwarf_reader *reader, const struct dwarf_encoding *encoding,
 			   const struct dwarf_value *value, enum dwarf_section_kind own,
 			   enum dwarf_section_kind *kind, uint64_t *offset);
@@ -53,8 +53,12 @@ bool dwarf_value_address(struct dwarf_reader *reader, const struct dwarf_encodin
 			 const struct dwarf_value *value, uint64_t *vaddr);
 
 /* Returns the offset in .debug_info that a value refers to. Returns false if it is none, or is in
- * another file. */
+ * the alternate file. */
 bool dwarf_value_reference(const struct dwarf_encoding *encoding, const struct dwarf_value *value,
 			   uint64_t *offset);
+
+/* Returns the offset in .debug_info of the alternate file that a value refers to. Returns false if
+ * it is none. */
+bool dwarf_value_alternate_reference(const struct dwarf_value *value, uint64_t *offset);
 
 #endif

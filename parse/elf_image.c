@@ -164,7 +164,7 @@ static void header_extend(const struct elf_source *source, struct header *header
 		header->names_index = zero.section.link;
 }
 
-static int header_read(struct elf_image *image, struct header *header)
+static int header_read(struct elf_image *image, bool is_mapped, struct header *header)
 {
 	uint8_t bytes[sizeof(Elf64_Ehdr)];
 	const struct elf_source *source = &image->source;
@@ -193,7 +193,7 @@ static int header_read(struct elf_image *image, struct header *header)
 	header->shnum = cursor_u16(&c);
 	header->names_index = cursor_u16(&c);
 
-	if (image->type != ET_EXEC && image->type != ET_DYN)
+	if (image->type != ET_EXEC && image->type != ET_DYN && (is_mapped || image->type != ET_REL))
 		return -ENOEXEC;
 	if (image->machine != EM_X86_64 && image->machine != EM_AARCH64)
 		return -ENOEXEC;
@@ -432,12 +432,12 @@ static int sections_read(struct elf_image *image, const struct header *header)
 	return 0;
 }
 
-int elf_image_init(struct elf_image *image, const struct elf_source *source)
+static int image_read(struct elf_image *image, const struct elf_source *source, bool is_mapped)
 {
 	struct header header = {0};
 
 	*image = (struct elf_image){.source = *source};
-	int rc = header_read(image, &header);
+	int rc = header_read(image, is_mapped, &header);
 	if (rc == 0)
 		rc = segments_read(image, &header);
 	if (rc == 0)
@@ -449,6 +449,16 @@ int elf_image_init(struct elf_image *image, const struct elf_source *source)
 	if (rc < 0)
 		elf_image_fini(image);
 	return rc;
+}
+
+int elf_image_init(struct elf_image *image, const struct elf_source *source)
+{
+	return image_read(image, source, true);
+}
+
+int elf_image_init_sections(struct elf_image *image, const struct elf_source *source)
+{
+	return image_read(image, source, false);
 }
 
 void elf_image_fini(struct elf_image *image)

@@ -71,6 +71,10 @@ struct elf_image {
  * file of a supported kind, or its headers are outside of the file; -ENOMEM; or the source's error.
  * If the section headers cannot be read, the image has no sections, which is not an error. */
 int elf_image_init(struct elf_image *image, const struct elf_source *source);
+
+/* Does the same with a file that no process can map, too (ET_REL): the common file of dwz has only
+ * sections. */
+int elf_image_init_sections(struct elf_image *image, const struct elf_source *source);
 void elf_image_fini(struct elf_image *image);
 
 /* Returns the first section with this name, or NULL. */

@@ -18,16 +18,7 @@
 
 #include <string.h>
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
+#include "parse/hex.h"
 
 /* Returns the length of a word, which ends at the first blank or control character. Bytes above
  * 0x7f are accepted: the name is escaped where it is shown. */

@@ -9,12 +9,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "cli/config_load.h"
-#include "cli/config_table.h"
-#include "cli/config_value.h"
-#include "cli/endpoint.h"
-#include "cli/key_values.h"
-#include "cli/text_input.h"
+#include "config/config_load.h"
+#include "config/config_table.h"
+#include "config/config_value.h"
+#include "config/endpoint.h"
+#include "config/key_values.h"
+#include "config/text_input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -82,10 +82,17 @@ static void check_lookup(const struct elf_image *image)
 
 static void check_debug_link(const struct elf_image *image)
 {
+	struct debug_alternate alternate;
 	struct debug_link link;
 
 	if (debug_link_read(image, &link) == 0)
 		check(link.name[0] && memchr(link.name, 0, sizeof(link.name)));
+	if (debug_alternate_read(image, &alternate) < 0)
+		return;
+	check(memchr(alternate.name, 0, sizeof(alternate.name)) && !strchr(alternate.name, '/'));
+	check(alternate.build_id_length > 0 &&
+	      alternate.build_id_length <= sizeof(alternate.build_id));
+	check(!debug_alternate_is(&alternate, image) || image->build_id_length);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -35,6 +35,11 @@ enum {
 
 static const uint64_t now_ns = 1800000000ULL * 1000000000ULL;
 
+static struct spool_now now_of(uint64_t unix_ns)
+{
+	return (struct spool_now){.unix_ns = unix_ns, .boot_ns = unix_ns / 2};
+}
+
 /* A memory state or a cursor: `words` 64-bit words, then the checksum. */
 struct sealed {
 	uint32_t magic, version;
@@ -152,9 +157,10 @@ static int file_create(int directory, const char *name)
 	return fd;
 }
 
-static struct spool *spool_start(int memory, int directory, uint64_t now)
+static struct spool *spool_start(int memory, int directory, uint64_t *clock_ns, uint64_t now)
 {
 	const struct spool_config config = {.memory_fd = fcntl(memory, F_DUPFD_CLOEXEC, 0),
+					    .clock_ns = clock_ns,
 					    .directory_fd = fcntl(directory, F_DUPFD_CLOEXEC, 0),
 					    .memory_bytes_max = 1 << 20,
 					    .disk_bytes_max = 16 << 20,
@@ -164,7 +170,7 @@ static struct spool *spool_start(int memory, int directory, uint64_t now)
 	struct spool *spool;
 	uint64_t mark;
 
-	if (spool_open(&config, now, &spool, &mark))
+	if (spool_open(&config, now_of(now), &spool, &mark))
 		abort();
 	return spool;
 }
@@ -177,7 +183,7 @@ static void drain(struct spool *spool, uint64_t now, uint64_t token, uint64_t *g
 	uint8_t *data;
 	int r;
 
-	while ((r = spool_first(spool, now, &record, &data)) == 1) {
+	while ((r = spool_first(spool, now_of(now), &record, &data)) == 1) {
 		if (record.bytes > RECORD_BYTES_MAX)
 			abort();
 		if (record.bytes == 1 && data[0] == *later && record.samples == token)
@@ -194,22 +200,22 @@ static void drain(struct spool *spool, uint64_t now, uint64_t token, uint64_t *g
 static void check(const struct world *w, int directory)
 {
 	struct spool_stats f;
-	uint64_t good = 0;
+	uint64_t good = 0, clock_ns = 0;
 	unsigned int later = 0;
 	int memory = w->files[FILE_MEMORY].fd;
-	struct spool *spool = spool_start(memory, directory, now_ns);
+	struct spool *spool = spool_start(memory, directory, &clock_ns, now_ns);
 
 	for (uint8_t i = 0; i < LATER; i++) {
-		if (spool_put(spool, &i, 1, w->token, i, true, now_ns))
+		if (spool_put(spool, &i, 1, w->token, i, true, now_of(now_ns)))
 			abort();
-		if (i == 1 && spool_keep(spool, now_ns))
+		if (i == 1 && spool_keep(spool, now_of(now_ns)))
 			abort();
 	}
 	spool_stats(spool, &f);
 	if (f.dropped_full_samples || f.dropped_age_samples || f.disk_error)
 		abort();
 	spool_close(spool);
-	spool = spool_start(memory, directory, now_ns + 1000000000);
+	spool = spool_start(memory, directory, &clock_ns, now_ns + 1000000000);
 	drain(spool, now_ns + 1000000000, w->token, &good, &later);
 	spool_stats(spool, &f);
 	if (later != LATER || f.records || f.samples || f.memory_bytes || f.disk_bytes)

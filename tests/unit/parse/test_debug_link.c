@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The section .gnu_debuglink, in the place of the .bss of a small file. */
+/* The sections .gnu_debuglink, .gnu_debugaltlink and .debug_sup, in the place of the .bss of a
+ * small file. */
 #include "elf_fixture.h"
 #include "parse/debug_link.h"
-
-#define NAME ".gnu_debuglink"
 
 enum {
 	NAME_AT = sizeof(SECTION_NAMES_TEXT),
@@ -13,11 +12,11 @@ static struct file file;
 static struct debug_link link = {.name = "untouched"};
 
 /* Gives the file a section with these bytes, in the place of its compressed section. */
-static void set_section(const void *bytes, size_t length)
+static void set_named_section(const char *name, const void *bytes, size_t length)
 {
 	file = file_make();
-	memcpy(file.names + NAME_AT, NAME, sizeof(NAME));
-	file.sections[SECTION_NAMES].sh_size = NAME_AT + sizeof(NAME);
+	memcpy(file.names + NAME_AT, name, strlen(name) + 1);
+	file.sections[SECTION_NAMES].sh_size = NAME_AT + strlen(name) + 1;
 	file.sections[SECTION_BSS] = (Elf64_Shdr){.sh_name = NAME_AT,
 						  .sh_type = SHT_PROGBITS,
 						  .sh_offset = offsetof(struct file, packed),
@@ -25,6 +24,11 @@ static void set_section(const void *bytes, size_t length)
 	cr_assert_leq(length, offsetof(struct file, sections) - offsetof(struct file, packed));
 	memcpy((uint8_t *)&file + offsetof(struct file, packed), bytes,
 	       length < 0x100 ? length : 0x100);
+}
+
+static void set_section(const void *bytes, size_t length)
+{
+	set_named_section(".gnu_debuglink", bytes, length);
 }
 
 static int read_link(void)
@@ -115,4 +119,86 @@ Test(debug_link, of_a_section_that_is_not_there_is_none)
 	file.sections[SECTION_BSS].sh_type = SHT_PROGBITS;
 	file.sections[SECTION_BSS].sh_flags = SHF_COMPRESSED;
 	cr_expect_eq(read_link(), -ENOENT);
+}
+
+/* --- alternate files --- */
+
+#define ALTERNATE ".gnu_debugaltlink"
+#define SUPPLEMENTARY ".debug_sup"
+
+static struct debug_alternate alternate = {.name = "untouched"};
+
+static int read_alternate(const char *section, const void *bytes, size_t length)
+{
+	struct elf_buffer buffer = {&file, sizeof(file)};
+	struct elf_image image;
+
+	set_named_section(section, bytes, length);
+	cr_assert_eq(init_bytes(&image, &buffer), 0);
+	const int r = debug_alternate_read(&image, &alternate);
+	elf_image_fini(&image);
+	return r;
+}
+
+Test(debug_alternate, has_a_name_and_a_build_id)
+{
+	static const struct {
+		const char *section, *bytes;
+		size_t length;
+		const char *name;
+		unsigned int id_length;
+	} cases[] = {
+	    {ALTERNATE, "x.debug\0\x12\x34\x56", 11, "x.debug", 3},
+	    {ALTERNATE, "/usr/lib/debug/.dwz/x\0\x12\x34", 24, "x", 2},
+	    {ALTERNATE, "../../x.debug\0\x12", 15, "x.debug", 1},
+	    {ALTERNATE, "no name/\0\x12\x34", 11, "", 2},
+	    {SUPPLEMENTARY, "\5\0\0a/x.debug\0\2\x12\x34", 16, "x.debug", 2},
+	    {SUPPLEMENTARY, "\5\0\0x\0\2\x12\x34more", 12, "x", 2},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		cr_assert_eq(read_alternate(cases[i].section, cases[i].bytes, cases[i].length), 0,
+			     "%zu", i);
+		cr_expect_str_eq(alternate.name, cases[i].name, "%zu", i);
+		cr_expect_eq(alternate.build_id_length, cases[i].id_length, "%zu", i);
+		cr_expect_eq(memcmp(alternate.build_id, "\x12\x34\x56", cases[i].id_length), 0);
+	}
+}
+
+Test(debug_alternate, that_is_malformed_is_none)
+{
+	static const struct {
+		const char *section, *bytes;
+		size_t length;
+	} cases[] = {
+	    {ALTERNATE, "x.debug", 7},	 /* no NUL */
+	    {ALTERNATE, "x.debug\0", 8}, /* no build id */
+	    {ALTERNATE,
+	     "x\0"
+	     "123456789012345678901",
+	     23},				       /* 21 bytes */
+	    {SUPPLEMENTARY, "\4\0\0x\0\1\x12", 7},     /* another version */
+	    {SUPPLEMENTARY, "\5\0\1x\0\1\x12", 7},     /* in the alternate file itself */
+	    {SUPPLEMENTARY, "\5\0\0x\0\3\x12\x34", 8}, /* too short */
+	    {SUPPLEMENTARY, "\5\0\0x\0\0", 6},	       /* no build id */
+	    {SUPPLEMENTARY, "\5\0\0x\0\xff\xff\xff\xff\x7f\x12", 11}, /* endless */
+	    {SUPPLEMENTARY, "\5\0", 2},
+	    {".debug_other", "x.debug\0\x12", 9},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		cr_expect_eq(read_alternate(cases[i].section, cases[i].bytes, cases[i].length),
+			     -ENOENT, "%zu", i);
+	cr_expect_str_eq(alternate.name, "untouched");
+}
+
+Test(debug_alternate, may_have_a_long_name)
+{
+	char bytes[0x100];
+
+	memset(bytes, 'x', sizeof(bytes));
+	bytes[251] = 0;
+	cr_expect_eq(read_alternate(ALTERNATE, bytes, sizeof(bytes)), 0);
+	cr_expect_eq(strlen(alternate.name), 251);
+	cr_expect_eq(alternate.build_id_length, 4);
 }
