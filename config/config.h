@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The agent's configuration: the values of the options in config.def, within their bounds. Comments
  * give the built-in value. */
-#ifndef CLI_CONFIG_H
-#define CLI_CONFIG_H
+#ifndef CONFIG_CONFIG_H
+#define CONFIG_CONFIG_H
 
 #include <stdbool.h>
 #include <stdint.h>

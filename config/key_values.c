@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/key_values.h"
+#include "config/key_values.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
-#include "cli/text_input.h"
+#include "config/text_input.h"
 #include "common/cleanup.h"
 
 const char *key_values_key(const struct key_values *list, size_t index)

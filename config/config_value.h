@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The value of one option: parsed from a text into struct config, and printed. */
-#ifndef CLI_CONFIG_VALUE_H
-#define CLI_CONFIG_VALUE_H
+#ifndef CONFIG_CONFIG_VALUE_H
+#define CONFIG_CONFIG_VALUE_H
 
 #include <stdint.h>
 #include <stdio.h>
 
-#include "cli/config.h"
-#include "cli/config_table.h"
+#include "config/config.h"
+#include "config/config_table.h"
 
 enum {
 	CONFIG_REASON_BYTES = 256

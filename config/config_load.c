@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/config_load.h"
+#include "config/config_load.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/config_check.h"
-#include "cli/config_environment.h"
-#include "cli/config_file.h"
-#include "cli/config_flags.h"
-#include "cli/config_print.h"
+#include "config/config_check.h"
+#include "config/config_environment.h"
+#include "config/config_file.h"
+#include "config/config_flags.h"
+#include "config/config_print.h"
 #include "common/cleanup.h"
 #include "common/exit_status.h"
 

@@ -14,9 +14,9 @@
 #include <string.h>
 #include <strings.h>
 
-#include "cli/config_environment.h"
-#include "cli/config_value.h"
-#include "cli/text_input.h"
+#include "config/config_environment.h"
+#include "config/config_value.h"
+#include "config/text_input.h"
 
 /* Returns the value of a variable, or NULL if it is not set or empty. */
 static const char *find(char *const environment[], const char *name)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of options, made from config.def, and searches in it. */
-#ifndef CLI_CONFIG_TABLE_H
-#define CLI_CONFIG_TABLE_H
+#ifndef CONFIG_CONFIG_TABLE_H
+#define CONFIG_CONFIG_TABLE_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -46,7 +46,7 @@ struct config_option {
 /* The index of each option in config_options: OPTION_export_endpoint, ... */
 enum config_index {
 #define CONFIG_OPTION(section, key, ...) OPTION_##section##_##key,
-#include "cli/config.def"
+#include "config/config.def"
 #undef CONFIG_OPTION
 	CONFIG_OPTIONS
 };

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/config_file.h"
-#include "cli/text_input.h"
+#include "config/config_file.h"
+#include "config/text_input.h"
 #include "common/cleanup.h"
 
 enum {

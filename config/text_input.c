@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/text_input.h"
+#include "config/text_input.h"
 
 #include <errno.h>
 #include <fcntl.h>

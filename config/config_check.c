@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/config_check.h"
+#include "config/config_check.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/config_value.h"
-#include "cli/endpoint.h"
-#include "cli/key_values.h"
+#include "config/config_value.h"
+#include "config/endpoint.h"
+#include "config/key_values.h"
 #include "common/cleanup.h"
 
 /* Returns the origin of the value to correct if two options contradict each other: that of `a`,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* OpenTelemetry's environment variables. */
-#ifndef CLI_CONFIG_ENVIRONMENT_H
-#define CLI_CONFIG_ENVIRONMENT_H
+#ifndef CONFIG_CONFIG_ENVIRONMENT_H
+#define CONFIG_CONFIG_ENVIRONMENT_H
 
-#include "cli/config_state.h"
+#include "config/config_state.h"
 
 /* Sets the options that a variable names; `environment` is as `environ`. */
 void config_environment_apply(struct config_state *state, char *const environment[]);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Configuration files. */
-#ifndef CLI_CONFIG_FILE_H
-#define CLI_CONFIG_FILE_H
+#ifndef CONFIG_CONFIG_FILE_H
+#define CONFIG_CONFIG_FILE_H
 
-#include "cli/config_state.h"
+#include "config/config_state.h"
 
 enum {
 	CONFIG_FILE_BYTES = 1 << 20, /* the longest file that is accepted */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sets of language runtimes (common/runtimes.def) as users write them: "all", "none", or names
  * separated by commas. A set has the bits 1 << enum runtime_id. */
-#ifndef CLI_RUNTIME_SET_H
-#define CLI_RUNTIME_SET_H
+#ifndef CONFIG_RUNTIME_SET_H
+#define CONFIG_RUNTIME_SET_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/config_state.h"
+#include "config/config_state.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "cli/config_value.h"
+#include "config/config_value.h"
 
 static void print_line(const struct config_origin *origin, const char *severity, const char *format,
 		       va_list args) __attribute__((format(printf, 3, 0)));

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/config_flags.h"
+#include "config/config_flags.h"
 #include "common/log.h"
 
 enum {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks that involve more than one option, or the files that options name. */
-#ifndef CLI_CONFIG_CHECK_H
-#define CLI_CONFIG_CHECK_H
+#ifndef CONFIG_CONFIG_CHECK_H
+#define CONFIG_CONFIG_CHECK_H
 
-#include "cli/config_state.h"
+#include "config/config_state.h"
 
 /* Checks the whole configuration, once all sources have been applied. Faults are counted in
  * `state`. Files are opened only in mode CONFIG_CHECK: otherwise their users report them. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "cli/config_print.h"
-#include "cli/config_value.h"
-#include "cli/runtime_set.h"
+#include "config/config_print.h"
+#include "config/config_value.h"
+#include "config/runtime_set.h"
 
 enum {
 	HELP_COLUMN = 46

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/runtime_set.h"
+#include "config/runtime_set.h"
 
 #include <string.h>
 #include <strings.h>

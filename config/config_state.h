@@ -3,14 +3,14 @@
  * The state while the configuration is loaded: the values so far, where each came from, and how
  * many faults were found. The sources (flags, environment, files) and the checks work on it.
  */
-#ifndef CLI_CONFIG_STATE_H
-#define CLI_CONFIG_STATE_H
+#ifndef CONFIG_CONFIG_STATE_H
+#define CONFIG_CONFIG_STATE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "cli/config.h"
-#include "cli/config_table.h"
+#include "config/config.h"
+#include "config/config_table.h"
 
 enum {
 	CONFIG_FILES_MAX = 256, /* including those in conf.d/ */

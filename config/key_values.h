@@ -4,8 +4,8 @@
  * OTEL_EXPORTER_OTLP_HEADERS and OTEL_RESOURCE_ATTRIBUTES (W3C Baggage without properties), and
  * from files of headers.
  */
-#ifndef CLI_KEY_VALUES_H
-#define CLI_KEY_VALUES_H
+#ifndef CONFIG_KEY_VALUES_H
+#define CONFIG_KEY_VALUES_H
 
 #include <stdbool.h>
 #include <stddef.h>

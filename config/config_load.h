@@ -14,10 +14,10 @@
  * Example: /etc/bulkhead/bulkhead.conf says frequency = 30 in line 2, and the command line -F 49.
  * The value is 49, and --dump prints "agent.frequency = 49 # flag --agent.frequency".
  */
-#ifndef CLI_CONFIG_LOAD_H
-#define CLI_CONFIG_LOAD_H
+#ifndef CONFIG_CONFIG_LOAD_H
+#define CONFIG_CONFIG_LOAD_H
 
-#include "cli/config.h"
+#include "config/config.h"
 
 /* Reads the file (--config PATH; /etc/bulkhead/bulkhead.conf if it exists), the *.conf files of
  * conf.d/ next to it in the order of their names, the environment, and the flags. All faults are

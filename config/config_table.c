@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/config_table.h"
+#include "config/config_table.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-#include "cli/config.h"
+#include "config/config.h"
 
 enum {
 	NAME_BYTES = 64,
@@ -37,7 +37,7 @@ const struct config_option config_options[CONFIG_OPTIONS] = {
 	 .environment = {variables},                                                               \
 	 .traits = traits_,                                                                        \
 	 .help = help_},
-#include "cli/config.def"
+#include "config/config.def"
 #undef CONFIG_OPTION
 };
 

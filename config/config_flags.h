@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Flags of `bulkhead run`. */
-#ifndef CLI_CONFIG_FLAGS_H
-#define CLI_CONFIG_FLAGS_H
+#ifndef CONFIG_CONFIG_FLAGS_H
+#define CONFIG_CONFIG_FLAGS_H
 
-#include "cli/config_state.h"
+#include "config/config_state.h"
 
 /* Reads the arguments into `state`: the mode, the file, and a text for each option that has a flag.
  * Nothing is set yet, since files and environment are applied before flags. */

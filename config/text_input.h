@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Small text files, read completely and with a size limit before they are parsed. */
-#ifndef CLI_TEXT_INPUT_H
-#define CLI_TEXT_INPUT_H
+#ifndef CONFIG_TEXT_INPUT_H
+#define CONFIG_TEXT_INPUT_H
 
 #include <stdbool.h>
 #include <stddef.h>

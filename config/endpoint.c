@@ -8,12 +8,14 @@
  *    OTLP/gRPC has no path.
  * 3. The host is an IPv6 address in brackets, an IPv4 address or a name. The port may be missing.
  *
+ * "unix:" is no scheme of this kind: what follows is the path of a Unix socket, to its end.
+ *
  * Each function returns NULL, or the reason of a fault as a literal. The reasons never contain the
  * endpoint, since a wrong one may contain a password.
  *
  * Example: "https://[::1]/v1" becomes the target "[::1]:4317" with TLS and an ignored path.
  */
-#include "cli/endpoint.h"
+#include "config/endpoint.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -22,13 +24,13 @@
 #include <string.h>
 #include <strings.h>
 
+static const char local_prefix[] = "unix:";
+
 static const char *skip_scheme(const char **text, bool *tls)
 {
 	/* gRPC's own prefix for names that are resolved by DNS, which is the default. */
 	static const char dns[] = "dns:///";
 
-	if (!strncasecmp(*text, "unix:", 5) || !strncasecmp(*text, "unix-abstract:", 14))
-		return "Unix sockets are not supported; use http://HOST:PORT or https://HOST:PORT";
 	if (!strncasecmp(*text, "http://", 7)) {
 		*text += 7;
 		*tls = false;
@@ -131,12 +133,44 @@ static bool is_loopback(const char *host, bool bracketed)
 	return !strcasecmp(host, "localhost") || !strcasecmp(host, "localhost.");
 }
 
+const char *endpoint_local_path(const char *target)
+{
+	return strncmp(target, local_prefix, sizeof(local_prefix) - 1)
+		   ? NULL
+		   : target + sizeof(local_prefix) - 1;
+}
+
+/* Parses the path of a Unix socket. */
+static const char *parse_local(const char *path, struct endpoint *endpoint)
+{
+	struct endpoint e = {.local = true, .loopback = true};
+
+	if (!strncmp(path, "///", 3))
+		path += 2;
+	if (*path != '/' || path[1] == '/')
+		return "a Unix socket needs an absolute path, as in unix:///run/otel.sock";
+	if (strlen(path) >= ENDPOINT_PATH_BYTES)
+		return "the path of a Unix socket has at most 107 characters";
+	for (const char *c = path; *c; c++) {
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			return "the path has a character that is not allowed";
+	}
+	snprintf(e.target, sizeof(e.target), "%s%s", local_prefix, path);
+	*endpoint = e;
+	return NULL;
+}
+
 const char *endpoint_parse(const char *text, bool insecure, struct endpoint *endpoint)
 {
 	struct endpoint e = {.port = ENDPOINT_PORT, .tls = !insecure};
-	const char *fault = skip_scheme(&text, &e.tls);
 	char authority[ENDPOINT_HOST_BYTES + 8], *host = NULL, *port = NULL;
 
+	/* Everybody may listen on such a socket, which has neither an owner nor a mode. */
+	if (!strncasecmp(text, "unix-abstract:", 14))
+		return "abstract Unix sockets are not supported; use unix:///PATH";
+	if (!strncasecmp(text, local_prefix, sizeof(local_prefix) - 1))
+		return parse_local(text + sizeof(local_prefix) - 1, endpoint);
+	const char *fault = skip_scheme(&text, &e.tls);
 	if (fault)
 		return fault;
 	const size_t length = strcspn(text, "/?#");

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Texts that are generated from the table of options: --help, --sample and --dump. */
-#ifndef CLI_CONFIG_PRINT_H
-#define CLI_CONFIG_PRINT_H
+#ifndef CONFIG_CONFIG_PRINT_H
+#define CONFIG_CONFIG_PRINT_H
 
 #include <stdio.h>
 
-#include "cli/config_state.h"
+#include "config/config_state.h"
 
 void config_print_help(FILE *out);
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/config_value.h"
+#include "config/config_value.h"
 
 #include <stdarg.h>
 #include <string.h>
 #include <strings.h>
 
-#include "cli/endpoint.h"
-#include "cli/key_values.h"
-#include "cli/runtime_set.h"
-#include "cli/text_input.h"
+#include "config/endpoint.h"
+#include "config/key_values.h"
+#include "config/runtime_set.h"
+#include "config/text_input.h"
 
 enum {
 	NAME_BYTES = 64, /* of an environment variable, including the NUL */
