@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The supervisor: starts the roles, configures them, watches over them, restarts them, makes them
- * finish, and ends them. `bulkhead record` and `bulkhead run` use it, each with its own policy.
+ * finish, and ends them. `bulkhead record` and the agent use it, each with its own policy. Roles
+ * that are services are started and restarted by somebody else (roles.h): the supervisor connects
+ * to each as soon as it listens, for as long as that takes.
  *
  * How this works: the supervisor goes through the phases of enum supervisor_phase.
  *
- *   STARTING  All roles are started and configured. Each reports ROLE_READY when it has entered
- *             its sandbox. When all have, on_ready() is called, which starts the sampling.
+ *   STARTING  All roles are started. When all are connected, each is told who is there, and is
+ *             configured. Each reports ROLE_READY when it has entered its sandbox. When all have,
+ *             on_ready() is called, which starts the sampling.
  *   RUNNING   Roles report statistics. If one ends, the policy says what follows: all end
  *             (SUPERVISOR_END_ALL), it alone is restarted (SUPERVISOR_RESTART_ONE), or all are
  *             restarted (SUPERVISOR_RESTART_ALL), which leads to WAITING.
@@ -18,20 +21,21 @@
  *
  * Example: an agent's exporter is killed while RUNNING. SIGCHLD makes the supervisor reap it. The
  * policy says SUPERVISOR_RESTART_ONE, so after the back-off before_start(ROLE_EXPORTER) is called,
- * the program is started, connected, and configured by configure(ROLE_EXPORTER). The other roles
- * go on, and resend to the new exporter what the old one had not stored.
+ * the program is started, connected, told who is there, and configured by
+ * configure(ROLE_EXPORTER). It connects to the others, which have gone on meanwhile, and the worker
+ * resends to it what the old one had not stored.
  *
  * The supervisor sees no samples: it receives status messages of a fixed size only.
  */
-#ifndef CLI_SUPERVISOR_H
-#define CLI_SUPERVISOR_H
+#ifndef CONTROL_SUPERVISOR_H
+#define CONTROL_SUPERVISOR_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cli/backoff.h"
-#include "cli/roles.h"
-#include "cli/work_pages.h"
+#include "control/backoff.h"
+#include "control/roles.h"
+#include "control/work_pages.h"
 #include "common/loop.h"
 #include "ipc/peer.h"
 #include "role/handlers.h"
@@ -48,7 +52,7 @@ enum supervisor_phase {
 /* What follows when a role ends that should not have. */
 enum supervisor_on_end {
 	SUPERVISOR_END_ALL,
-	SUPERVISOR_RESTART_ONE, /* only for a role that the others accept again: the exporter */
+	SUPERVISOR_RESTART_ONE, /* only for a role that the others accept again */
 	SUPERVISOR_RESTART_ALL,
 };
 
@@ -89,8 +93,12 @@ struct supervised_role {
 	/* Starts in a row after which it was killed although it had its configuration, and before
 	 * it was ready. */
 	unsigned int failed_starts;
+	unsigned int vain_starts; /* in a row after which it was not ready, for whatever reason */
 	bool ready;
-	bool connecting; /* restarted alone, and not connected yet */
+	bool met; /* it was told who is there, and listens for those that come later */
+	bool told_to_stop;
+	bool connecting;   /* restarted alone, or a service, and not connected yet */
+	int connect_error; /* why it cannot be connected to a service, as it was logged; 0: none */
 };
 
 struct supervisor_watch {
@@ -110,14 +118,34 @@ struct supervisor {
 	enum supervisor_phase phase;
 	enum role_state state; /* of this process as a receiver (messages.def), from the phase */
 	uint64_t phase_since_ns, ping_due_ns;
-	struct backoff group; /* of all roles together */
-	bool was_running;     /* all roles have been ready at least once */
+	struct backoff group;  /* of all roles together */
+	bool was_running;      /* all roles have been ready at least once */
+	bool waiting_logged;   /* for which services this phase waits */
+	uint64_t leave_due_ns; /* when `leaving` is disconnected; 0: none was asked to end */
+	enum role_id leaving;
 	int signal_fd;
 };
 
-/* The handlers of STATUS and PONG, for the policy's list. */
+/* The handlers of STATUS, PONG and LEAVE, for the policy's list. */
 int supervisor_on_status(void *watch, const struct msg_status *status);
 int supervisor_on_pong(void *watch);
+int supervisor_on_leave(void *watch);
+
+/* The next two are for the supervisor alone (supervisor_services.c). */
+/* Returns once whether the role `supervisor->leaving` is to be disconnected now, because its
+ * service manager has asked it to end, and has not asked this process. */
+bool supervisor_leave_due(struct supervisor *supervisor, uint64_t now_ns);
+/* Logs once, after ten seconds, for which services the start waits. They may be started at any
+ * time, so nothing else follows. */
+void supervisor_log_waiting(struct supervisor *supervisor, uint64_t now_ns);
+
+/* These are for the supervisor alone, too (supervisor_meet.c). */
+/* Lets a role that is connected begin: tells it who is there, and configures it. Returns 0 or a
+ * negative errno. */
+int supervisor_configure(struct supervisor *supervisor, enum role_id role);
+/* The same for all roles that have not begun, unless one is not connected yet. A failure is
+ * logged. */
+int supervisor_configure_all(struct supervisor *supervisor);
 
 /* Makes `supervisor` safe for supervisor_stop() before anything else is called. */
 void supervisor_clear(struct supervisor *supervisor);

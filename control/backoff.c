@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/backoff.h"
+#include "control/backoff.h"
 
 enum {
 	DOUBLINGS_MAX = 8 /* more would pass BACKOFF_MAX_MS in any case */

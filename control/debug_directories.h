@@ -4,8 +4,8 @@
  * and those that the user names. The CLI opens them, and the opener gets the descriptors. Which
  * files it opens below them is in symbolizer/opener/open_debug.h.
  */
-#ifndef CLI_DEBUG_DIRECTORIES_H
-#define CLI_DEBUG_DIRECTORIES_H
+#ifndef CONTROL_DEBUG_DIRECTORIES_H
+#define CONTROL_DEBUG_DIRECTORIES_H
 
 #include "common/limits.h"
 

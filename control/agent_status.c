@@ -2,11 +2,12 @@
 /*
  * The agent reports its state to `bulkhead status` and to the service manager.
  *
- * How this works: `bulkhead status` connects to the socket <run directory>/status. The agent sends
- * one struct agent_report and closes the connection. It reads nothing from the other end, so a
- * client can neither block nor attack it. The mode of the socket decides who may connect: root, and
- * the members of status.group. The report has three sources: the supervisor (phase, restarts), the
- * last STATUS message of each role, and the page of statistics that the exporter writes.
+ * How this works: `bulkhead status` connects to the socket <run directory>/control/status. The
+ * agent sends one struct agent_report and closes the connection. It reads nothing from the other
+ * end, so a client can neither block nor attack it. The mode of the socket decides who may connect:
+ * root, and the members of status.group. The report has three sources: the supervisor (phase,
+ * restarts), the last STATUS message of each role, and the page of statistics that the exporter
+ * writes.
  *
  * The service manager gets the messages of sd_notify(3): READY=1 once, then STATUS and WATCHDOG
  * every 5 s, and STOPPING=1 at the end. READY=1 means that samples arrive at the exporter, not only
@@ -28,12 +29,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "cli/agent.h"
-#include "cli/agent_report.h"
+#include "control/agent.h"
+#include "control/agent_report.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/exit_status.h"
 #include "common/log.h"
+#include "ipc/losses.h"
+#include "role/service_manager.h"
 
 enum {
 	STATUS_BACKLOG = 4,
@@ -51,11 +54,11 @@ static void report_roles(struct agent *agent, struct agent_report *report)
 	const uint64_t now = clock_monotonic_ns();
 
 	roles_measure(&agent->supervisor.roles);
-	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++) {
-		const struct role_child *child = &agent->supervisor.roles.children[role];
+	for (int role = ROLE_CONTROL + 1; role < ROLE_COUNT; role++) {
+		const struct role_process *child = &agent->supervisor.roles.processes[role];
 
 		report->roles[role] = (struct agent_report_role){
-		    .pid = (uint32_t)child->pid,
+		    .pid = child->pid > 0 ? (uint32_t)child->pid : 0,
 		    .restarts = agent->supervisor.role[role].restarts,
 		    .rss_bytes = child->pid ? child->rss_bytes : 0,
 		    .pss_bytes = child->pid ? child->pss_bytes : 0,
@@ -72,7 +75,8 @@ static void report_fill(struct agent *agent, struct agent_report *report)
 	    .magic = AGENT_REPORT_MAGIC,
 	    .bytes = sizeof(*report),
 	    .now_unix_ns = clock_read_ns(CLOCK_REALTIME),
-	    .started_unix_ns = agent->started_unix_ns,
+	    .now_boot_ns = clock_boot_ns(),
+	    .started_boot_ns = agent->started_boot_ns,
 	    .phase = agent->supervisor.phase,
 	    .ready = agent->supervisor.phase == SUPERVISOR_RUNNING && agent->reported_ready &&
 		     agent->supervisor.role[ROLE_EXPORTER].ready,
@@ -86,9 +90,10 @@ static void report_fill(struct agent *agent, struct agent_report *report)
 	    .lost_worker = agent->supervisor.role[ROLE_WORKER].status.losses,
 	    .stats = *agent->export.stats,
 	};
+	losses_add(&report->lost_worker, &agent->export.lost_worker);
 	/* The last STATUS of a worker that has ended does not describe the present processes. */
 	if (agent->supervisor.role[ROLE_WORKER].ready &&
-	    agent->supervisor.roles.children[ROLE_WORKER].pid)
+	    agent->supervisor.roles.processes[ROLE_WORKER].pid)
 		memcpy(report->runtimes, agent->supervisor.role[ROLE_WORKER].status.runtimes,
 		       sizeof(report->runtimes));
 	memcpy(report->endpoint, agent->export.config.target, sizeof(report->endpoint));
@@ -134,6 +139,10 @@ int agent_status_open(struct agent *agent)
 
 	if (status_group(agent, &gid) < 0)
 		return STATUS_USAGE;
+	snprintf(agent->status_path, sizeof(agent->status_path), "%s/%s",
+		 agent->config.run_directory, role_names[ROLE_CONTROL].directory);
+	/* The directory of a service exists, and belongs to it. */
+	mkdir(agent->status_path, 0711);
 	snprintf(agent->status_path, sizeof(agent->status_path), "%s/" AGENT_REPORT_SOCKET,
 		 agent->config.run_directory);
 	memcpy(address.sun_path, agent->status_path,
@@ -146,7 +155,7 @@ int agent_status_open(struct agent *agent)
 	    agent->status_fd >= 0 &&
 	    bind(agent->status_fd, (struct sockaddr *)&address, sizeof(address)) == 0;
 	umask(mask);
-	if (!bound || chown(agent->status_path, 0, gid) < 0 ||
+	if (!bound || (gid && chown(agent->status_path, (uid_t)-1, gid) < 0) ||
 	    chmod(agent->status_path, agent->config.status_group[0] ? 0660 : 0600) < 0 ||
 	    listen(agent->status_fd, STATUS_BACKLOG) < 0 ||
 	    loop_add(&agent->supervisor.loop, agent->status_fd, EPOLLIN, status_on_connection,
@@ -166,33 +175,17 @@ void agent_status_close(struct agent *agent)
 	unlink(agent->status_path);
 	close(agent->status_fd);
 	agent->status_fd = -1;
+	if (roles_are_services())
+		return;
+	*strrchr(agent->status_path, '/') = 0;
+	rmdir(agent->status_path);
 }
 
 /* --- the service manager --- */
 
-/* Sends lines to the service manager as sd_notify(3) defines it: a datagram to the socket that
- * NOTIFY_SOCKET names. A name that starts with '@' is an abstract one. */
-static void notify_send(const char *text)
+void agent_notify_stopping(const struct agent *agent)
 {
-	const char *path = getenv("NOTIFY_SOCKET");
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	const size_t length = path ? strlen(path) : 0;
-
-	if (length < 2 || length >= sizeof(address.sun_path) || !strchr("/@", path[0]))
-		return;
-	memcpy(address.sun_path, path, length);
-	if (path[0] == '@')
-		address.sun_path[0] = 0;
-	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd >= 0 &&
-	    sendto(fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT, (struct sockaddr *)&address,
-		   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length)) < 0)
-		log_debug("cannot notify the service manager: %s", strerror(errno));
-}
-
-void agent_notify_stopping(void)
-{
-	notify_send("STOPPING=1");
+	service_manager_send(agent->notify_fd, "STOPPING=1");
 }
 
 /* Returns whether the agent is ready: all roles are, and the first sample has arrived at the
@@ -213,7 +206,7 @@ void agent_notify(struct agent *agent, uint64_t now_ns)
 		agent->reported_ready = true;
 		log_info("the agent is profiling: frequency=%u endpoint=%s",
 			 (unsigned int)agent->config.frequency_hz, agent->export.config.target);
-		notify_send("READY=1");
+		service_manager_send(agent->notify_fd, "READY=1");
 	}
 	if (now_ns < agent->notify_due_ns)
 		return;
@@ -221,5 +214,5 @@ void agent_notify(struct agent *agent, uint64_t now_ns)
 	snprintf(text, sizeof(text),
 		 "STATUS=%" PRIu64 " samples delivered, %" PRIu64 " waiting\nWATCHDOG=1",
 		 stats->delivered, stats->waiting);
-	notify_send(text);
+	service_manager_send(agent->notify_fd, text);
 }

@@ -12,8 +12,8 @@
  *
  * Times are those of clock_monotonic_ns().
  */
-#ifndef CLI_BACKOFF_H
-#define CLI_BACKOFF_H
+#ifndef CONTROL_BACKOFF_H
+#define CONTROL_BACKOFF_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/supervisor.h"
+#include "control/supervisor.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -9,10 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/signals.h"
+#include "control/signals.h"
 #include "common/clock.h"
 #include "common/exit_status.h"
 #include "common/log.h"
+#include "common/time_units.h"
 
 enum {
 	TICK_MS = 1000,
@@ -20,6 +21,9 @@ enum {
 	/* A loader that loads its programs under an emulated CPU takes about 20 s. */
 	READY_TIMEOUT_MS = 60000,
 	WATCHDOG_PINGS = 4, /* a silent role is asked this often per watchdog interval */
+	/* Ends of a role in a row before it was ready, after which all are started again. */
+	VAIN_STARTS_MAX = 3,
+	SERVICE_POLL_MS = 100, /* while a role that is a service has not been started */
 };
 
 static void set_phase(struct supervisor *s, enum supervisor_phase phase)
@@ -33,6 +37,8 @@ static void set_phase(struct supervisor *s, enum supervisor_phase phase)
 	s->phase = phase;
 	s->state = states[phase];
 	s->phase_since_ns = clock_monotonic_ns();
+	s->waiting_logged = false;
+	s->leave_due_ns = 0;
 }
 
 static bool is_finishing(const struct supervisor *s)
@@ -49,17 +55,10 @@ void supervisor_send(struct supervisor *s, enum role_id role, enum message_type 
 
 static void on_peer(void *context, uint32_t events);
 
-static int configure_role(struct supervisor *s, enum role_id role)
+static int watch_role(struct supervisor *s, enum role_id role)
 {
-	int r = work_pages_send(&s->work_pages, &s->roles.peers[role], role);
-
-	if (!r)
-		r = s->policy->configure(s->context, role);
-	if (r < 0)
-		return r;
 	s->watches[role] = (struct supervisor_watch){s, role};
-	s->role[role].heard_ns = clock_monotonic_ns();
-	s->role[role].ready = false;
+	s->role[role].ready = s->role[role].met = s->role[role].told_to_stop = false;
 	return peer_watch(&s->roles.peers[role], &s->loop, on_peer, &s->watches[role]);
 }
 
@@ -70,6 +69,7 @@ int supervisor_start(struct supervisor *s)
 	backoff_start(&s->group, now);
 	for (int role = 0; role < ROLE_COUNT; role++) {
 		backoff_start(&s->role[role].backoff, now);
+		s->role[role].vain_starts = 0;
 		s->role[role].connecting = false;
 	}
 	int status =
@@ -78,15 +78,14 @@ int supervisor_start(struct supervisor *s)
 		s->policy->before_start(s->context, ROLE_COUNT);
 	if (!status)
 		status = roles_start(&s->roles, s->policy->run_directory);
-	for (int role = ROLE_CLI + 1; role < ROLE_COUNT && !status; role++) {
-		int r = configure_role(s, (enum role_id)role);
-
-		if (r < 0) {
-			log_error("cannot configure a role; nothing is sampled: role=%s error=%s",
-				  role_names[role].process, strerror(-r));
+	for (int role = ROLE_CONTROL + 1; role < ROLE_COUNT && !status; role++) {
+		s->role[role].ready = s->role[role].met = false;
+		s->role[role].connecting = s->roles.peers[role].fd < 0;
+		if (!s->role[role].connecting && watch_role(s, (enum role_id)role) < 0)
 			status = STATUS_FAILED;
-		}
 	}
+	if (!status && supervisor_configure_all(s) < 0)
+		status = STATUS_FAILED;
 	if (!status)
 		set_phase(s, SUPERVISOR_STARTING);
 	return status;
@@ -111,10 +110,34 @@ static void restart_one(struct supervisor *s, enum role_id role)
 	loop_tick_within(&s->loop, CONNECT_POLL_MS);
 }
 
-static void connect_one(struct supervisor *s, enum role_id role, uint64_t now)
+/* Connects to a service. One that is not there, or that fails, is tried again, because somebody
+ * else starts it. */
+static void connect_service(struct supervisor *s, enum role_id role, uint64_t now)
+{
+	int r = roles_connect(&s->roles, role);
+
+	if (!r) {
+		s->role[role].connecting = false;
+		backoff_start(&s->role[role].backoff, now);
+		r = watch_role(s, role);
+	}
+	if (!r)
+		r = s->phase == SUPERVISOR_STARTING ? supervisor_configure_all(s)
+						    : supervisor_configure(s, role);
+	if (r < 0 && r != -EAGAIN && r != s->role[role].connect_error)
+		log_error("cannot connect to a role; it is tried again: role=%s error=%s",
+			  role_names[role].process, strerror(-r));
+	if (r != -EAGAIN)
+		s->role[role].connect_error = r;
+	if (r < 0)
+		roles_kill(&s->roles, role);
+	loop_tick_within(&s->loop, SERVICE_POLL_MS);
+}
+
+static void connect_child(struct supervisor *s, enum role_id role, uint64_t now)
 {
 	const uint64_t waited_ns = now - s->role[role].backoff.started_ns;
-	int r = roles_connect_again(&s->roles, role);
+	int r = roles_connect(&s->roles, role);
 
 	if (r == -EAGAIN && waited_ns < LIMIT_CONNECT_MS * NS_PER_MS) {
 		loop_tick_within(&s->loop, CONNECT_POLL_MS);
@@ -124,7 +147,9 @@ static void connect_one(struct supervisor *s, enum role_id role, uint64_t now)
 		r = -ETIMEDOUT;
 	s->role[role].connecting = false;
 	if (!r)
-		r = configure_role(s, role);
+		r = watch_role(s, role);
+	if (!r)
+		r = supervisor_configure(s, role);
 	if (r < 0)
 		log_error("cannot connect to a role that was restarted; it will be killed and "
 			  "restarted: role=%s error=%s",
@@ -137,7 +162,7 @@ static void connect_one(struct supervisor *s, enum role_id role, uint64_t now)
 
 static void restart_all(struct supervisor *s)
 {
-	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++)
+	for (int role = ROLE_CONTROL + 1; role < ROLE_COUNT; role++)
 		s->role[role].restarts++;
 	roles_stop(&s->roles);
 	backoff_end(&s->group, clock_monotonic_ns(), s->phase == SUPERVISOR_RUNNING);
@@ -169,7 +194,7 @@ static void end_all(struct supervisor *s)
 	const int status = roles_find_first_failure(&s->roles, &first);
 
 	if (first < ROLE_COUNT) {
-		const int wait_status = s->roles.children[first].wait_status;
+		const int wait_status = s->roles.processes[first].wait_status;
 
 		if (!starting || WIFSIGNALED(wait_status))
 			log_end(first, wait_status, "the recording is given up");
@@ -179,22 +204,29 @@ static void end_all(struct supervisor *s)
 	loop_stop(&s->loop, status);
 }
 
-static void on_end_restart_all(struct supervisor *s)
+static void on_end_restart_all(struct supervisor *s, enum role_id ended)
 {
 	enum role_id first;
 
 	roles_find_first_failure(&s->roles, &first);
 	if (first < ROLE_COUNT)
-		log_end(first, s->roles.children[first].wait_status, "all roles are restarted");
+		log_end(first, s->roles.processes[first].wait_status, "all roles are restarted");
+	else if (roles_are_services())
+		log_error("the connection to a role ended; all roles start again: role=%s",
+			  role_names[ended].process);
 	restart_all(s);
 }
 
 static void on_end_restart_one(struct supervisor *s, enum role_id role)
 {
 	struct supervised_role *state = &s->role[role];
-	const int wait_status = s->roles.children[role].wait_status;
+	const int wait_status = s->roles.processes[role].wait_status;
 
-	if (WIFEXITED(wait_status) && !WEXITSTATUS(wait_status))
+	if (roles_are_services())
+		log_info("the connection to a role ended; it is connected again when it has been "
+			 "started: role=%s",
+			 role_names[role].process);
+	else if (WIFEXITED(wait_status) && !WEXITSTATUS(wait_status))
 		log_info("a role is restarted at its own request: role=%s",
 			 role_names[role].process);
 	else
@@ -202,10 +234,12 @@ static void on_end_restart_one(struct supervisor *s, enum role_id role)
 	/* heard_ns shows whether this process of the role was configured before it was killed. */
 	if (state->ready)
 		state->failed_starts = 0;
-	else if (WIFSIGNALED(wait_status) && state->heard_ns >= state->backoff.started_ns)
+	else if ((WIFSIGNALED(wait_status) || roles_are_services()) &&
+		 state->heard_ns >= state->backoff.started_ns)
 		state->failed_starts++;
+	state->vain_starts = state->ready ? 0 : state->vain_starts + 1;
 	backoff_end(&state->backoff, clock_monotonic_ns(), state->ready);
-	state->ready = false;
+	state->ready = state->met = false;
 	state->connecting = false;
 	peer_close(&s->roles.peers[role]);
 	loop_tick_within(&s->loop, 0);
@@ -220,22 +254,36 @@ static bool is_final(const struct supervisor *s, int wait_status)
 	       WEXITSTATUS(wait_status) <= STATUS_NOT_PERMITTED;
 }
 
+/* Returns whether a role can be started again with the uid by which the others know it. One that is
+ * left alone has that uid still. So have helpers that hang, and count against the number of its
+ * processes: then it does not become ready. An exporter that does not has other reasons. */
+static bool may_return_alone(const struct supervisor *s, enum role_id role)
+{
+	return !s->roles.processes[role].left_alone &&
+	       (role == ROLE_EXPORTER || s->role[role].vain_starts < VAIN_STARTS_MAX);
+}
+
 static void on_end_of(struct supervisor *s, enum role_id role)
 {
-	const int wait_status = s->roles.children[role].wait_status;
+	const int wait_status = s->roles.processes[role].wait_status;
 	const enum supervisor_on_end action = s->policy->on_end[role];
 
 	if (s->phase == SUPERVISOR_WAITING || s->phase == SUPERVISOR_DONE)
 		return;
+	/* Services that start after a restart of all may still meet old ones that are ending. */
+	if (s->phase == SUPERVISOR_STARTING && roles_are_services()) {
+		s->role[role].ready = s->role[role].met = false;
+		s->role[role].connecting = true;
+		return;
+	}
 	if (action == SUPERVISOR_END_ALL)
 		end_all(s);
 	else if (is_final(s, wait_status))
 		loop_stop(&s->loop, WEXITSTATUS(wait_status));
-	/* One that is left alone keeps its uid, by which the others know this role. */
-	else if (action == SUPERVISOR_RESTART_ONE && !s->roles.children[role].left_alone)
+	else if (action == SUPERVISOR_RESTART_ONE && may_return_alone(s, role))
 		on_end_restart_one(s, role);
 	else
-		on_end_restart_all(s);
+		on_end_restart_all(s, role);
 }
 
 static void reap(struct supervisor *s)
@@ -250,7 +298,7 @@ static void reap(struct supervisor *s)
 
 static bool all_ready(const struct supervisor *s)
 {
-	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++) {
+	for (int role = ROLE_CONTROL + 1; role < ROLE_COUNT; role++) {
 		if (!s->role[role].ready)
 			return false;
 	}
@@ -268,6 +316,16 @@ static void start_running(struct supervisor *s)
 	loop_tick_within(&s->loop, 0);
 }
 
+/* Tells a role to pass on what it still holds. One that is just being started is told when it is
+ * ready. */
+static void tell_to_stop(struct supervisor *s, enum role_id role)
+{
+	if (!s->role[role].ready || s->role[role].told_to_stop)
+		return;
+	s->role[role].told_to_stop = true;
+	supervisor_send(s, role, MESSAGE_STOP);
+}
+
 static void on_status(struct supervisor *s, enum role_id from)
 {
 	const enum role_state state = (enum role_state)s->role[from].status.state;
@@ -276,9 +334,11 @@ static void on_status(struct supervisor *s, enum role_id from)
 	if (s->phase == SUPERVISOR_STARTING && all_ready(s))
 		start_running(s);
 	if (s->phase == SUPERVISOR_STOPPING && from == ROLE_LOADER && state == ROLE_STOPPED) {
-		supervisor_send(s, ROLE_MANAGER, MESSAGE_STOP);
-		supervisor_send(s, ROLE_WORKER, MESSAGE_STOP);
 		set_phase(s, SUPERVISOR_DRAINING);
+	}
+	if (s->phase == SUPERVISOR_DRAINING) {
+		tell_to_stop(s, ROLE_MANAGER);
+		tell_to_stop(s, ROLE_WORKER);
 	}
 	if (s->policy->on_status)
 		s->policy->on_status(s->context, from);
@@ -337,8 +397,11 @@ static void on_peer(void *context, uint32_t events)
 		return;
 	if (got == -EPROTO)
 		on_protocol_error(s, watch->role, &message);
-	/* If the role has ended, SIGCHLD follows at once, and its wait status says more. */
+	/* If the role has ended and is a child, SIGCHLD follows at once, and its wait status says
+	 * more. */
 	peer_close(peer);
+	if (roles_are_services())
+		reap(s);
 }
 
 /* --- time --- */
@@ -353,11 +416,12 @@ static void check_watchdog(struct supervisor *s, uint64_t now)
 	    s->phase == SUPERVISOR_WAITING)
 		return;
 	s->ping_due_ns = now + limit_ns / WATCHDOG_PINGS;
-	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++) {
+	for (int role = ROLE_CONTROL + 1; role < ROLE_COUNT; role++) {
 		const uint64_t silent_ns = now - s->role[role].heard_ns;
 
-		if (s->roles.peers[role].fd < 0 || !s->roles.children[role].pid ||
-		    s->roles.children[role].killed_ns)
+		/* check_restarted() watches over one that is not ready. */
+		if (s->roles.peers[role].fd < 0 || !s->roles.processes[role].pid ||
+		    !s->role[role].ready || s->roles.processes[role].killed_ns)
 			continue;
 		if (silent_ns > limit_ns) {
 			log_error("a role did not answer within agent.watchdog; it is killed and "
@@ -374,7 +438,7 @@ static void check_watchdog(struct supervisor *s, uint64_t now)
 
 static void log_not_ready(const struct supervisor *s)
 {
-	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++) {
+	for (int role = ROLE_CONTROL + 1; role < ROLE_COUNT; role++) {
 		if (!s->role[role].ready)
 			log_error("a role was not ready within %d s, so the start failed; the "
 				  "machine may be overloaded: role=%s",
@@ -388,7 +452,7 @@ static void check_restarted(struct supervisor *s, enum role_id role, uint64_t no
 	const struct supervised_role *state = &s->role[role];
 
 	if (s->phase == SUPERVISOR_STARTING || state->ready || state->connecting ||
-	    !s->roles.children[role].pid || s->roles.children[role].killed_ns ||
+	    !s->roles.processes[role].pid || s->roles.processes[role].killed_ns ||
 	    now - state->backoff.started_ns < READY_TIMEOUT_MS * NS_PER_MS)
 		return;
 	log_error("a role that was restarted was not ready within %d s; it is killed and "
@@ -401,6 +465,10 @@ static void check_phase(struct supervisor *s, uint64_t now)
 {
 	const uint64_t in_phase_ns = now - s->phase_since_ns;
 
+	if (s->phase == SUPERVISOR_STARTING && roles_are_services()) {
+		supervisor_log_waiting(s, now);
+		return;
+	}
 	if (s->phase == SUPERVISOR_STARTING && in_phase_ns > READY_TIMEOUT_MS * 1000000ull) {
 		log_not_ready(s);
 		if (s->policy->on_end[ROLE_LOADER] == SUPERVISOR_END_ALL)
@@ -430,11 +498,13 @@ static void check_restarts(struct supervisor *s, uint64_t now)
 		tick_at(s, s->group.due_ns, now);
 		return;
 	}
-	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++) {
+	for (int role = ROLE_CONTROL + 1; role < ROLE_COUNT; role++) {
 		struct supervised_role *state = &s->role[role];
 
-		if (state->connecting)
-			connect_one(s, (enum role_id)role, now);
+		if (state->connecting && roles_are_services())
+			connect_service(s, (enum role_id)role, now);
+		else if (state->connecting)
+			connect_child(s, (enum role_id)role, now);
 		else if (state->backoff.due_ns && now >= state->backoff.due_ns)
 			restart_one(s, (enum role_id)role);
 		check_restarted(s, (enum role_id)role, now);
@@ -453,6 +523,10 @@ static void on_tick(void *context, uint32_t events)
 	if (s->loop.stopped)
 		return;
 	check_phase(s, now);
+	if (supervisor_leave_due(s, now) && !is_finishing(s)) {
+		roles_kill(&s->roles, s->leaving);
+		reap(s);
+	}
 	check_watchdog(s, now);
 	check_restarts(s, now);
 	if (s->policy->on_wake)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/signals.h"
+#include "control/signals.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CLI_SIGNALS_H
-#define CLI_SIGNALS_H
+#ifndef CONTROL_SIGNALS_H
+#define CONTROL_SIGNALS_H
 
 /* Blocks SIGCHLD and the signals that ask a process to end, so that they are read from the returned
  * descriptor (signalfd(2), non-blocking). Ignores SIGPIPE. Returns a negative errno on failure. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/work_pages.h"
+#include "control/work_pages.h"
 
 #include <errno.h>
 #include <stdint.h>
 #include <unistd.h>
 
-#include "cli/shared_memory.h"
+#include "control/shared_memory.h"
 #include "common/cleanup.h"
 #include "ipc/message_check.h"
 #include "role/work_page.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/debug_directories.h"
+#include "control/debug_directories.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The answer to `bulkhead status`: one struct, then the agent closes the connection. The agent
  * reads nothing from the other end. */
-#ifndef CLI_AGENT_REPORT_H
-#define CLI_AGENT_REPORT_H
+#ifndef CONTROL_AGENT_REPORT_H
+#define CONTROL_AGENT_REPORT_H
 
 #include <stdint.h>
 
 #include "role/export_stats.h"
 
-#define AGENT_REPORT_MAGIC 0x32746b6862ull /* "bhkt2" */
+#define AGENT_REPORT_MAGIC 0x33746b6862ull /* "bhkt3" */
 
 struct agent_report_role {
 	uint32_t pid; /* 0: not running */
@@ -19,7 +19,9 @@ struct agent_report_role {
 
 struct agent_report {
 	uint64_t magic, bytes;
-	uint64_t now_unix_ns, started_unix_ns;
+	/* The present in both clocks, by which a time of CLOCK_BOOTTIME becomes a Unix time. */
+	uint64_t now_unix_ns, now_boot_ns;
+	uint64_t started_boot_ns;
 	uint32_t phase; /* enum supervisor_phase */
 	uint32_t ready, sampling;
 	uint32_t frequency_hz, probability_percent, reserved;
@@ -31,7 +33,7 @@ struct agent_report {
 	char endpoint[MSG_TARGET_BYTES];
 };
 
-/* <run directory>/status */
-#define AGENT_REPORT_SOCKET "status"
+/* In the run directory. */
+#define AGENT_REPORT_SOCKET "control/status"
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The memory in which roles record what they are working on, and what they leave alone
  * (role/work_page.h). It outlives the roles, of which each process gets a copy. */
-#ifndef CLI_WORK_PAGES_H
-#define CLI_WORK_PAGES_H
+#ifndef CONTROL_WORK_PAGES_H
+#define CONTROL_WORK_PAGES_H
 
 #include "common/roles.h"
 #include "ipc/peer.h"

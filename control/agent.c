@@ -1,23 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/agent.h"
+#include "control/agent.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/prctl.h>
 #include <sys/random.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "cli/config_load.h"
-#include "cli/preflight.h"
 #include "common/clock.h"
 #include "common/exit_status.h"
 #include "common/log.h"
 #include "ipc/losses.h"
+#include "role/service_manager.h"
 
 enum {
 	/* For stopping and draining, in addition to agent.drain_timeout, which limits the
@@ -128,7 +121,8 @@ static int on_configure(void *context, enum role_id role)
 
 /* Drops the journal if it probably is the reason that exporters crash or hang before they are
  * ready: each starts with the journal of the one before it. An exporter that ends by itself has
- * logged another reason, such as a certificate that it cannot use, and the journal is kept. */
+ * logged another reason, such as a certificate that it cannot use, and the journal is kept. How a
+ * service has ended is not known here, so for services every end counts. */
 static void drop_journal_that_fails(struct agent *agent)
 {
 	struct supervised_role *exporter = &agent->supervisor.role[ROLE_EXPORTER];
@@ -149,11 +143,9 @@ static void before_start(void *context, enum role_id role)
 
 	if (role == ROLE_EXPORTER)
 		drop_journal_that_fails(agent);
-	/* When all roles are started, the exporter may have another uid than before. */
-	if (role == ROLE_COUNT)
-		agent_export_open_spool(agent);
-	if (role == ROLE_EXPORTER || agent->supervisor.was_running)
-		agent_export_reload(agent);
+	if (role == ROLE_WORKER)
+		agent_export_worker_ended(agent);
+	agent_export_before_start(agent, role);
 }
 
 /* --- when to sample --- */
@@ -184,7 +176,7 @@ static void on_restart_all(void *context)
 {
 	struct agent *agent = context;
 
-	agent_export_reconcile_counters(agent, true);
+	agent_export_roles_ended(agent, true);
 	agent->sampling = false;
 }
 
@@ -208,7 +200,7 @@ static void on_signal(void *context)
 		loop_stop(&s->loop, STATUS_EXPORT);
 		return;
 	}
-	agent_notify_stopping();
+	agent_notify_stopping(agent);
 	if (s->phase == SUPERVISOR_RUNNING)
 		supervisor_begin_stop(s);
 	else
@@ -217,54 +209,15 @@ static void on_signal(void *context)
 
 /* --- start and end --- */
 
-/* Returns whether nobody else can create or remove anything in a directory. */
-static bool is_own_directory(const char *path)
-{
-	struct stat st;
-
-	return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
-	       (st.st_mode & (S_IWGRP | S_IWOTH)) == 0;
-}
-
-/* Locks the run directory, because two agents must not use the same one. */
-static int lock_run_directory(struct agent *agent)
-{
-	char path[CONFIG_TEXT_BYTES + 16];
-
-	if (mkdir(agent->config.run_directory, 0711) < 0 && errno != EEXIST) {
-		log_error("cannot create agent.run_directory; nothing is sampled: path=%s error=%s",
-			  agent->config.run_directory, strerror(errno));
-		return STATUS_FAILED;
-	}
-	if (!is_own_directory(agent->config.run_directory)) {
-		log_error(
-		    "agent.run_directory belongs to another user, or others may write to it, so "
-		    "they could replace the sockets in it; nothing is sampled: path=%s",
-		    agent->config.run_directory);
-		return STATUS_FAILED;
-	}
-	snprintf(path, sizeof(path), "%s/lock", agent->config.run_directory);
-	agent->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (agent->lock_fd >= 0 && flock(agent->lock_fd, LOCK_EX | LOCK_NB) == 0)
-		return STATUS_DONE;
-	if (errno == EWOULDBLOCK)
-		log_error("another agent is running with this agent.run_directory; stop it first: "
-			  "path=%s",
-			  path);
-	else
-		log_error("cannot lock agent.run_directory; nothing is sampled: path=%s error=%s",
-			  path, strerror(errno));
-	return STATUS_FAILED;
-}
-
 /* An agent prints no summary, so it refuses the lists for it. */
 #define AGENT_HANDLERS(HANDLER, REFUSED)                                                           \
 	HANDLER(STATUS, supervisor_on_status)                                                      \
 	HANDLER(PONG, supervisor_on_pong)                                                          \
+	HANDLER(LEAVE, supervisor_on_leave)                                                        \
 	REFUSED(TOP_PROCESS)                                                                       \
 	REFUSED(TOP_FUNCTION)                                                                      \
 	REFUSED(UNNAMED_MODULE)
-MESSAGE_HANDLERS(agent_handlers, CLI, AGENT_HANDLERS);
+MESSAGE_HANDLERS(agent_handlers, CONTROL, AGENT_HANDLERS);
 
 static void set_policy(struct agent *agent)
 {
@@ -283,32 +236,39 @@ static void set_policy(struct agent *agent)
 	    .on_signal = on_signal,
 	    .on_wake = on_wake,
 	};
-	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++)
-		policy->on_end[role] = SUPERVISOR_RESTART_ALL;
-	policy->on_end[ROLE_EXPORTER] = SUPERVISOR_RESTART_ONE;
+	for (int role = ROLE_CONTROL + 1; role < ROLE_COUNT; role++)
+		policy->on_end[role] = SUPERVISOR_RESTART_ONE;
+	/* Without them nobody knows what the tables contain. */
+	policy->on_end[ROLE_LOADER] = policy->on_end[ROLE_MANAGER] = SUPERVISOR_RESTART_ALL;
 }
 
-static int start(struct agent *agent)
+void agent_clear(struct agent *agent)
 {
-	const struct check_wants wants = {.agent = true,
-					  .strict_memory = agent->config.strict_memory,
-					  .frequency_hz = (unsigned int)agent->config.frequency_hz,
-					  .runtimes = (uint32_t)agent->config.runtimes};
+	agent->status_fd = -1;
+	agent->notify_fd = service_manager_open();
+	agent->started_boot_ns = clock_boot_ns();
+	for (int i = 0; i < MSG_OTLP_FD_COUNT; i++)
+		agent->export.fds[i] = -1;
+	supervisor_clear(&agent->supervisor);
+}
 
+int agent_open(struct agent *agent)
+{
 	set_policy(agent);
 	open_debug_directories(agent);
-	int status = preflight_check(&wants, NULL);
-	if (!status)
-		status = supervisor_init(&agent->supervisor, &agent->policy, agent);
-	if (!status)
-		status = lock_run_directory(agent);
+	int status = supervisor_init(&agent->supervisor, &agent->policy, agent);
 	if (!status)
 		status = agent_export_open(agent);
 	if (!status)
 		status = agent_status_open(agent);
-	if (!status)
-		status = supervisor_start(&agent->supervisor);
 	return status;
+}
+
+int agent_run(struct agent *agent)
+{
+	const int status = supervisor_start(&agent->supervisor);
+
+	return status ? status : supervisor_run(&agent->supervisor);
 }
 
 /* Logs where all samples are: taken + spooled_at_start = delivered + waiting + lost. */
@@ -323,7 +283,7 @@ static void log_account(const struct export_stats *stats)
 		 (unsigned long long)stats->waiting, (unsigned long long)lost);
 }
 
-static int finish(struct agent *agent, int status)
+int agent_finish(struct agent *agent, int status)
 {
 	const struct export_stats *stats = agent->export.stats;
 
@@ -331,7 +291,8 @@ static int finish(struct agent *agent, int status)
 	agent_status_close(agent);
 	if (!stats)
 		return status;
-	agent_export_reconcile_counters(agent, agent->supervisor.phase != SUPERVISOR_DONE);
+	agent_export_roles_ended(agent, agent->supervisor.phase != SUPERVISOR_DONE);
+	agent_export_reconcile(agent);
 	agent_export_end(agent);
 	if (agent->supervisor.was_running)
 		log_account(stats);
@@ -346,31 +307,4 @@ static int finish(struct agent *agent, int status)
 	if (!status && (stats->waiting || stats->lost.lost[LOSS_NOT_KEPT]))
 		status = STATUS_EXPORT;
 	return status;
-}
-
-int agent_main(int argc, char **argv)
-{
-	static struct agent agent;
-
-	/* It reads headers and keys, which no core dump may contain. */
-	prctl(PR_SET_DUMPABLE, 0);
-	/* A service logs its starts and ends, unless BULKHEAD_LOG says otherwise. */
-	setenv("BULKHEAD_LOG", "info", 0);
-	log_init("bulkhead");
-	int status = config_load(argc, argv, environ, &agent.config);
-	if (status)
-		return status < 0 ? STATUS_DONE : status;
-	if (agent.config.disabled) {
-		log_info("OTEL_SDK_DISABLED is true in the environment: nothing is profiled");
-		return STATUS_DONE;
-	}
-	agent.lock_fd = agent.status_fd = -1;
-	agent.started_unix_ns = clock_read_ns(CLOCK_REALTIME);
-	for (int i = 0; i < MSG_OTLP_FD_COUNT; i++)
-		agent.export.fds[i] = -1;
-	supervisor_clear(&agent.supervisor);
-	status = start(&agent);
-	if (!status)
-		status = supervisor_run(&agent.supervisor);
-	return finish(&agent, status);
 }
