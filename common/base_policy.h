@@ -23,8 +23,9 @@
  * and what mremap adds to them (is_data_mapping in mm/internal.h of Linux). It counts neither
  * shared mappings nor stacks, so a role may not create them:
  *
- * - A shared mapping must be that of a descriptor. No filter allows memfd_create, so its memory is
- *   that of a file or BPF map that exists already. Only the agent's exporter can enlarge files.
+ * - A shared mapping must be that of a descriptor. Only bulkhead-control may call memfd_create, so
+ *   for the others its memory is that of a file or BPF map that exists already. Only control and
+ *   the agent's exporter can enlarge files.
  * - A mapping with MAP_GROWSDOWN counts as a stack, and no role needs one. RLIMIT_STACK bounds the
  *   stack of the first thread. Those of other threads are private mappings.
  */
@@ -70,10 +71,10 @@
 		     "a helper keeps only its socket"),                                            \
 	    ALLOW_IF(prctl, SCMP_A0_32(SCMP_CMP_EQ, PR_SET_NAME), "name of a helper")
 
-/* For roles to which an agent's exporter connects again after a restart. They check its uid before
- * they read anything. */
+/* For all roles but control. A role whose process was started again connects to the others. They
+ * check its uid before they read anything. */
 #define POLICY_LISTENER_SYSCALLS                                                                   \
-	ALLOW(accept4, "a restarted exporter connects"),                                           \
+	ALLOW(accept4, "a role connects that was started later"),                                  \
 	    ALLOW_IF_BOTH(getsockopt, SCMP_A1_32(SCMP_CMP_EQ, SOL_SOCKET),                         \
 			  SCMP_A2_32(SCMP_CMP_EQ, SO_PEERCRED), "uid of the peer"),                \
 	    ALLOW_IF_BOTH(setsockopt, SCMP_A1_32(SCMP_CMP_EQ, SOL_SOCKET),                         \

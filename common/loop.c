@@ -119,6 +119,22 @@ static int loop_wait(const struct loop *loop, struct epoll_event *events, int ro
 	return n < 0 ? -errno : n;
 }
 
+void loop_watch_signal(struct loop *loop, volatile sig_atomic_t *signalled, loop_fn fn,
+		       void *context)
+{
+	loop->signalled = signalled;
+	loop->on_signal = fn;
+	loop->signal_context = context;
+}
+
+static void loop_check_signal(struct loop *loop)
+{
+	if (!loop->signalled || !*loop->signalled)
+		return;
+	*loop->signalled = 0;
+	loop->on_signal(loop->signal_context, 0);
+}
+
 int loop_run(struct loop *loop)
 {
 	struct epoll_event events[32];
@@ -128,6 +144,7 @@ int loop_run(struct loop *loop)
 
 		if (n < 0 && n != -EINTR)
 			return n;
+		loop_check_signal(loop);
 		for (int i = 0; i < n && !loop->stopped; i++) {
 			struct loop_source *source = events[i].data.ptr;
 

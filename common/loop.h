@@ -17,6 +17,7 @@
 #ifndef COMMON_LOOP_H
 #define COMMON_LOOP_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -41,6 +42,9 @@ struct loop {
 	void *tick_context;
 	int tick_ms; /* -1 if there is no tick */
 	uint64_t next_tick_ns;
+	volatile sig_atomic_t *signalled; /* NULL: no signal handler sets anything */
+	loop_fn on_signal;
+	void *signal_context;
 	bool stopped;
 	int status; /* what loop_run returns */
 };
@@ -62,6 +66,11 @@ void loop_set_tick(struct loop *loop, int ms, loop_fn fn, void *context);
 
 /* Lets the next tick come within `ms` milliseconds. */
 void loop_tick_within(struct loop *loop, int ms);
+
+/* Calls `fn` once when a signal handler has set `*signalled`, which is cleared. A signal that comes
+ * between two turns may be noticed with the next event or tick only. */
+void loop_watch_signal(struct loop *loop, volatile sig_atomic_t *signalled, loop_fn fn,
+		       void *context);
 
 /* Handles events until loop_stop. Returns the status given there, or a negative errno. */
 int loop_run(struct loop *loop);

@@ -83,6 +83,8 @@ static int sandbox_fill_filter(scmp_filter_ctx filter, const struct sandbox_poli
 
 	for (size_t i = 0; i < policy->syscall_count && !r; i++)
 		r = sandbox_add_rule(filter, &policy->syscalls[i]);
+	for (size_t i = 0; i < policy->more_syscall_count && !r; i++)
+		r = sandbox_add_rule(filter, &policy->more_syscalls[i]);
 	for (size_t i = 0; sanitizer_syscalls[i].number != -1 && !r; i++) {
 		/* The role's policy may have the same rule. */
 		r = sandbox_add_rule(filter, &sanitizer_syscalls[i]);
@@ -115,6 +117,14 @@ static int sandbox_export(scmp_filter_ctx filter, struct sandbox *sandbox)
 	return 0;
 }
 
+void sandbox_free(struct sandbox *sandbox)
+{
+	free(sandbox->program);
+	for (unsigned int i = 0; i < sandbox->path_count; i++)
+		close(sandbox->paths[i].fd);
+	*sandbox = (struct sandbox){0};
+}
+
 int sandbox_prepare(struct sandbox *sandbox, const struct sandbox_policy *policy)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
@@ -131,17 +141,32 @@ int sandbox_prepare(struct sandbox *sandbox, const struct sandbox_policy *policy
 	return r;
 }
 
+static bool sandbox_has_no_capabilities(void)
+{
+	cap_t none = cap_init(), caps = cap_get_proc();
+	const bool equal = none && caps && cap_compare(none, caps) == 0;
+
+	if (none)
+		cap_free(none);
+	if (caps)
+		cap_free(caps);
+	return equal;
+}
+
 /* Sets the permitted and effective capabilities to exactly these, and none inheritable or
- * ambient. */
+ * ambient. A service without capabilities has nothing to change, so its unit need not allow the
+ * call. */
 static int sandbox_set_capabilities(const cap_value_t *values)
 {
-	cap_t caps = cap_init();
 	int count = 0, r = 0;
 
-	if (!caps)
-		return -ENOMEM;
 	while (values[count] >= 0)
 		count++;
+	if (!count && sandbox_has_no_capabilities())
+		return 0;
+	cap_t caps = cap_init();
+	if (!caps)
+		return -ENOMEM;
 	if (count && (cap_set_flag(caps, CAP_PERMITTED, count, values, CAP_SET) < 0 ||
 		      cap_set_flag(caps, CAP_EFFECTIVE, count, values, CAP_SET) < 0))
 		r = -errno;
@@ -378,9 +403,6 @@ int sandbox_enter(struct sandbox *sandbox, const struct sandbox_policy *policy)
 		r = -EPERM;
 	if (!r && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
 		r = -errno;
-	free(sandbox->program);
-	for (unsigned int i = 0; i < sandbox->path_count; i++)
-		close(sandbox->paths[i].fd);
-	*sandbox = (struct sandbox){0};
+	sandbox_free(sandbox);
 	return r;
 }

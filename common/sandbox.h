@@ -81,21 +81,25 @@ struct sandbox_syscall {
 /* The kinds of descriptors that `bulkhead audit` distinguishes. A role may hold what its policy
  * lists and, in addition, /dev/null and the log of the process that started it. */
 enum sandbox_descriptor {
-	DESCRIPTOR_PEER,	   /* a connection to one of the roles in `peers` */
-	DESCRIPTOR_LISTENER,	   /* a socket of AF_UNIX to which a restarted exporter connects */
-	DESCRIPTOR_HELPER,	   /* a connection between the role and its own helpers */
-	DESCRIPTOR_NETWORK,	   /* a socket of TCP or UDP */
-	DESCRIPTOR_BPF_PROGRAM,	   /* a program for perf events */
-	DESCRIPTOR_BPF_MAP,	   /* a map of a type in `map_types`, which the loader holds too */
-	DESCRIPTOR_BPF_TYPES,	   /* BTF */
-	DESCRIPTOR_PERF_EVENT,	   /* an event or its ring */
-	DESCRIPTOR_EPOLL,	   /* an event loop */
-	DESCRIPTOR_EVENTFD,	   /* a counter that wakes a thread */
-	DESCRIPTOR_FILE,	   /* a regular file that is open for reading only */
-	DESCRIPTOR_DIRECTORY,	   /* a directory */
-	DESCRIPTOR_PROCESS_MEMORY, /* /proc/PID/mem or environ, open for reading only */
-	DESCRIPTOR_OUTPUT,	   /* something writable that the CLI has given and holds too */
-	DESCRIPTOR_OWN_FILE,	   /* a writable file that belongs to the uid of the role */
+	DESCRIPTOR_PEER,	    /* a connection to one of the roles in `peers` */
+	DESCRIPTOR_LISTENER,	    /* a socket of AF_UNIX to which a restarted exporter connects */
+	DESCRIPTOR_HELPER,	    /* a connection between the role and its own helpers */
+	DESCRIPTOR_NETWORK,	    /* a socket of TCP or UDP */
+	DESCRIPTOR_BACKEND,	    /* a connection to a backend that listens on a Unix socket */
+	DESCRIPTOR_SERVICE_MANAGER, /* of a service: a socket to which it reports */
+	DESCRIPTOR_STATUS,	    /* a listening socket that answers `bulkhead status` */
+	DESCRIPTOR_BPF_PROGRAM,	    /* a program for perf events */
+	DESCRIPTOR_BPF_MAP,	    /* a map of a type in `map_types`, which the loader holds too */
+	DESCRIPTOR_BPF_TYPES,	    /* BTF */
+	DESCRIPTOR_PERF_EVENT,	    /* an event or its ring */
+	DESCRIPTOR_EPOLL,	    /* an event loop */
+	DESCRIPTOR_EVENTFD,	    /* a counter that wakes a thread */
+	DESCRIPTOR_SIGNALFD,	    /* the signals that ask for an end */
+	DESCRIPTOR_FILE,	    /* a regular file that is open for reading only */
+	DESCRIPTOR_DIRECTORY,	    /* a directory */
+	DESCRIPTOR_PROCESS_MEMORY,  /* /proc/PID/mem or environ, open for reading only */
+	DESCRIPTOR_OUTPUT,	    /* something writable that the CLI has given and holds too */
+	DESCRIPTOR_OWN_FILE,	    /* a writable file that belongs to the uid of the role */
 	DESCRIPTOR_KIND_COUNT
 };
 
@@ -107,6 +111,9 @@ struct sandbox_policy {
 	const cap_value_t *start_capabilities, *steady_capabilities;
 	const struct sandbox_syscall *syscalls;
 	size_t syscall_count;
+	/* The rest of them, where two policies have most in common. */
+	const struct sandbox_syscall *more_syscalls;
+	size_t more_syscall_count;
 	unsigned int files_max;	   /* RLIMIT_NOFILE */
 	uint64_t memory_bytes_max; /* RLIMIT_DATA; 0 means no limit */
 	unsigned int threads_max;  /* RLIMIT_NPROC, which counts all threads of the uid */
@@ -144,8 +151,11 @@ struct sandbox {
 	unsigned int port_count;
 };
 
-/* Compiles the policy's filter. Returns 0 or a negative errno. */
+/* Compiles the policy's filter. Returns 0 or a negative errno. A sandbox may be prepared again for
+ * another policy before anything was allowed in it; sandbox_free() frees the filter before. */
 int sandbox_prepare(struct sandbox *sandbox, const struct sandbox_policy *policy);
+
+void sandbox_free(struct sandbox *sandbox);
 
 /* Lets the file or directory tree at `fd` be opened by name after sandbox_enter: to be read or, if
  * `writable`, also to be written, created and removed. The filter and file modes still apply. An

@@ -6,10 +6,10 @@
  * accepts the message.
  *
  * Example: the lines
- *	MESSAGE(START, CLI, EMPTY)
+ *	MESSAGE(START, CONTROL, EMPTY)
  *	RECEIVER(START, EXPORTER, IN(READY), ONCE)
  * become
- *	message_rules[MESSAGE_START].senders = 1 << ROLE_CLI
+ *	message_rules[MESSAGE_START].senders = 1 << ROLE_CONTROL
  *	message_rules[MESSAGE_START].receivers[ROLE_EXPORTER] = {1 << ROLE_READY, true}
  */
 #include "ipc/message_check.h"
@@ -32,13 +32,13 @@ enum {
 #define ONCE true
 #define ANY_TIMES false
 
-#define SENDERS_CLI ROLE_BIT(ROLE_CLI)
+#define SENDERS_CONTROL ROLE_BIT(ROLE_CONTROL)
 #define SENDERS_LOADER ROLE_BIT(ROLE_LOADER)
 #define SENDERS_MANAGER ROLE_BIT(ROLE_MANAGER)
 #define SENDERS_OPENER ROLE_BIT(ROLE_OPENER)
 #define SENDERS_WORKER ROLE_BIT(ROLE_WORKER)
 #define SENDERS_EXPORTER ROLE_BIT(ROLE_EXPORTER)
-#define SENDERS_ANY_ROLE (ROLE_BIT(ROLE_COUNT) - 1u - ROLE_BIT(ROLE_CLI))
+#define SENDERS_ANY_ROLE (ROLE_BIT(ROLE_COUNT) - 1u - ROLE_BIT(ROLE_CONTROL))
 
 /* The column `payload`: least and most bytes, least and most descriptors. */
 #define SIZES_EMPTY 0, 0, 0, 0

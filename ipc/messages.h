@@ -34,6 +34,13 @@ struct msg_id {
 };
 _Static_assert(sizeof(struct msg_id) == 8, "wire");
 
+/* Which roles listen now: ROLE_BIT of each. */
+struct msg_meet {
+	uint32_t roles;
+	uint32_t reserved;
+};
+_Static_assert(sizeof(struct msg_meet) == 8, "wire");
+
 enum {
 	MSG_FILTER_TARGETS_MAX = 64,
 	MSG_COMM_BYTES = 16, /* the kernel's TASK_COMM_LEN */
@@ -402,10 +409,11 @@ struct msg_open_memory {
 };
 _Static_assert(sizeof(struct msg_open_memory) == 8, "wire");
 
-/* The answer to OPEN_MEMORY: the descriptor of /proc/TGID/mem, read-only. Without it, `error` is
- * the errno. ENOBUFS means that too many descriptors wait for the worker, which may ask again;
- * ESRCH that the process has ended or executes another program, or that the manager has not
- * allowed it. A request that comes before the manager's permission is answered after it. */
+/* The answer to OPEN_MEMORY: the descriptors of /proc/TGID/mem and, where the kernel has it, of
+ * pagemap, both read-only. Without them, `error` is the errno. ENOBUFS means that too many
+ * descriptors wait for the worker, which may ask again; ESRCH that the process has ended or
+ * executes another program, or that the manager has not allowed it. A request that comes before the
+ * manager's permission is answered after it. */
 struct msg_memory {
 	uint32_t tgid;
 	uint32_t exec_generation;
@@ -424,6 +432,9 @@ enum {
 enum msg_debug_place {
 	MSG_DEBUG_OF_HOST,    /* below the directories of the configuration, by build id */
 	MSG_DEBUG_OF_PROCESS, /* near a file that a process maps, and in its root */
+	/* The same for the alternate file of a file or of its debug file: also by its name. */
+	MSG_DEBUG_ALTERNATE_OF_HOST,
+	MSG_DEBUG_ALTERNATE_OF_PROCESS,
 	MSG_DEBUG_PLACES,
 };
 
@@ -431,13 +442,14 @@ enum msg_debug_place {
  * are tried, in which order. The worker asks for the next one if the file is not the right one. */
 struct msg_open_debug {
 	uint32_t module;
-	uint32_t place;	 /* MSG_DEBUG_OF_* */
+	uint32_t place;	 /* MSG_DEBUG_* */
 	uint32_t first;	 /* these many paths are left out */
-	uint32_t tgid;	 /* MSG_DEBUG_OF_PROCESS: the process */
-	uint64_t inode;	 /* MSG_DEBUG_OF_PROCESS: of the module's file, which the process maps */
+	uint32_t tgid;	 /* MSG_DEBUG_*OF_PROCESS: the process */
+	uint64_t inode;	 /* MSG_DEBUG_*OF_PROCESS: of the module's file, which the process maps */
 	uint32_t length; /* bytes of the build id, 2 to MSG_BUILD_ID_BYTES; 0: there is none */
 	uint8_t build_id[MSG_BUILD_ID_BYTES];
-	char link[MSG_DEBUG_LINK_BYTES]; /* of .gnu_debuglink; "": there is none */
+	/* The name in .gnu_debuglink or, for an alternate file, .gnu_debugaltlink; "": none. */
+	char link[MSG_DEBUG_LINK_BYTES];
 };
 _Static_assert(sizeof(struct msg_open_debug) == 304, "wire");
 
@@ -450,6 +462,27 @@ struct msg_debug_file {
 	uint32_t error;
 };
 _Static_assert(sizeof(struct msg_debug_file) == 16, "wire");
+
+/* OPEN_JIT_MAP requests the file in which a process names the code that it generates: the one named
+ * jit-PID.dump that it maps executable, or /tmp/perf-PID.map in its root, with the pid that the
+ * process has there. Nobody can choose another name. symbolizer/opener/open_jit_map.h says what is
+ * refused. */
+struct msg_open_jit_map {
+	uint32_t tgid;
+	uint32_t cookie; /* for the answer */
+};
+_Static_assert(sizeof(struct msg_open_jit_map) == 8, "wire");
+
+/* The answer to OPEN_JIT_MAP, with the descriptor. Without it, `error` is the errno: ENOENT if
+ * there is no such file. The opener does not read the file. */
+struct msg_jit_map {
+	uint32_t tgid;
+	uint32_t cookie; /* of the request */
+	uint32_t uid;	 /* of the process, or MSG_UID_UNKNOWN */
+	uint32_t error;
+	uint32_t is_dump; /* it is jit-PID.dump */
+};
+_Static_assert(sizeof(struct msg_jit_map) == 20, "wire");
 
 struct msg_process {
 	uint32_t tgid;

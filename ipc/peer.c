@@ -5,10 +5,9 @@
  * descriptors next to it (SCM_RIGHTS).
  *
  * Connecting: each role listens on <run_dir>/<role>/sock. Any process may connect to it; the kernel
- * reports its uid, and a connection is kept only if a role that is expected has this uid and is not
- * connected yet. The connecting side checks the uid of the listening process in the same way. If
- * the CLI ends while roles still wait for each other, it removes the run directory; they see that
- * and end.
+ * reports its uid, and a connection is kept only if a role that is expected has this uid. The
+ * connecting side checks the uid of the listening process in the same way. If the CLI ends before
+ * it has connected to all roles, it removes the run directory; they see that and end.
  *
  * Sending never blocks: what the socket does not take is queued, with duplicates of its
  * descriptors, and the loop sends it when the socket has room again. While there is a queue, new
@@ -94,7 +93,8 @@ int peer_listen(const char *run_dir, enum role_id self)
 		return r;
 	/* Any process may connect; its uid decides whether it is accepted. */
 	mode_t mask = umask(0);
-	/* An exporter that ended may have left its socket. The directory belongs to the role. */
+	/* A process of this role that ended may have left its socket. The directory belongs to the
+	 * role. */
 	unlink(address.sun_path);
 	r = bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
 	umask(mask);
@@ -153,16 +153,16 @@ int peer_connect(struct peer *peer, const char *run_dir, enum role_id self, enum
 		/* These errors mean that the role does not listen yet. Others are final. */
 		if (errno != ENOENT && errno != ECONNREFUSED && errno != EAGAIN)
 			return -errno;
+		r = errno == EAGAIN ? -EAGAIN : -ETIMEDOUT;
 		if (access(run_dir, F_OK) < 0)
 			return -EPIPE;
 		if (clock_monotonic_ns() > deadline)
-			return -ETIMEDOUT;
+			return r;
 		nanosleep(&(struct timespec){.tv_nsec = PEER_CONNECT_RETRY_NS}, NULL);
 	}
 }
 
-int peer_accept_one(const struct peer_listener *listener, uint32_t expected,
-		    struct peer peers[ROLE_COUNT])
+int peer_accept_one(const struct peer_listener *listener, uint32_t expected, struct peer *accepted)
 {
 	_cleanup_close_ int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	uid_t uid = (uid_t)-1;
@@ -173,10 +173,9 @@ int peer_accept_one(const struct peer_listener *listener, uint32_t expected,
 	if (r < 0)
 		return r;
 	for (int role = 0; role < ROLE_COUNT; role++) {
-		if (!(expected & ROLE_BIT(role)) || listener->uids->uid[role] != uid ||
-		    peers[role].fd >= 0)
+		if (!(expected & ROLE_BIT(role)) || listener->uids->uid[role] != uid)
 			continue;
-		peer_init(&peers[role], TAKE_FD(fd), listener->self, (enum role_id)role);
+		peer_init(accepted, TAKE_FD(fd), listener->self, (enum role_id)role);
 		return 1;
 	}
 	listener->on_refused(listener->context, uid);
@@ -215,9 +214,12 @@ int peer_accept_all(const struct peer_listener *listener, uint32_t expected,
 		struct pollfd p = {.fd = listener->fd, .events = POLLIN};
 		uint64_t wait_ms = (deadline - now) / 1000000 + 1;
 		poll(&p, 1, wait_ms < PEER_RUN_DIR_CHECK_MS ? (int)wait_ms : PEER_RUN_DIR_CHECK_MS);
-		int r = peer_accept_one(listener, expected, peers);
+		struct peer accepted;
+		int r = peer_accept_one(listener, expected & ~here, &accepted);
 		if (r < 0)
 			return r;
+		if (r > 0)
+			peers[accepted.other] = accepted;
 	}
 }
 

@@ -71,8 +71,9 @@ struct peer_listener {
 };
 
 /* Connects to another role, waiting up to `timeout_ms` for it to listen, and checks its uid.
- * Returns 0; -EACCES if the process that listens has an unexpected uid; -ETIMEDOUT; -EPIPE if the
- * run directory was removed, because the CLI has ended; or another negative errno. */
+ * Returns 0; -EACCES if the process that listens has an unexpected uid; -ETIMEDOUT if it did not
+ * listen; -EAGAIN if it did, but too many others wait for it; -EPIPE if the run directory was
+ * removed, because the CLI has ended; or another negative errno. */
 int peer_connect(struct peer *peer, const char *run_dir, enum role_id self, enum role_id other,
 		 const struct peer_uids *uids, int timeout_ms);
 
@@ -83,11 +84,10 @@ int peer_connect(struct peer *peer, const char *run_dir, enum role_id self, enum
 int peer_accept_all(const struct peer_listener *listener, uint32_t expected,
 		    struct peer peers[ROLE_COUNT], int timeout_ms);
 
-/* Accepts one connection, if it comes from a role in `expected` that is not connected yet. Returns
- * 1: the peer is in peers[]; 0: there was no connection, or it was closed as unexpected; or a
- * negative errno, such as -EMFILE, with which the connection still waits. */
-int peer_accept_one(const struct peer_listener *listener, uint32_t expected,
-		    struct peer peers[ROLE_COUNT]);
+/* Accepts one connection, if it comes from a role in `expected`. Returns 1: it is in `accepted`,
+ * which says from whom; 0: there was no connection, or it was closed as unexpected; or a negative
+ * errno, such as -EMFILE, with which the connection still waits. */
+int peer_accept_one(const struct peer_listener *listener, uint32_t expected, struct peer *accepted);
 
 /* Has the loop call `fn` from now on when the peer has sent something, when it can take queued
  * packets (EPOLLOUT: call peer_flush), and when it is gone. Returns 0 or a negative errno. */

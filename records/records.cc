@@ -81,8 +81,9 @@ void records_add_function(struct records *r, const struct record_function *f)
 	records_reopen(r);
 	auto name = r->builder.CreateString(f->name);
 	auto file = text_offset(r, f->file);
-	r->functions.push_back(
-	    fb::CreateFunction(r->builder, f->id, name, file, f->start_line, f->name_is_generated));
+	auto system_name = text_offset(r, f->system_name);
+	r->functions.push_back(fb::CreateFunction(r->builder, f->id, name, file, f->start_line,
+						  f->name_is_generated, system_name));
 }
 
 void records_add_frame(struct records *r, const struct record_frame *f)
@@ -147,7 +148,7 @@ size_t records_samples(const struct records *r)
 	return r->samples.size();
 }
 
-const uint8_t *records_finish(struct records *r, uint64_t sequence, bool reset, size_t *length)
+const uint8_t *records_finish(struct records *r, const struct record_head *head, size_t *length)
 {
 	records_reopen(r);
 	auto modules = r->builder.CreateVector(r->modules);
@@ -157,8 +158,9 @@ const uint8_t *records_finish(struct records *r, uint64_t sequence, bool reset, 
 	auto processes = r->builder.CreateVector(r->processes);
 	auto threads = r->builder.CreateVector(r->threads);
 	auto samples = r->builder.CreateVectorOfStructs(r->samples);
-	r->builder.Finish(fb::CreateBatch(r->builder, sequence, reset, modules, functions, frames,
-					  stacks, processes, threads, samples));
+	r->builder.Finish(fb::CreateBatch(r->builder, head->sequence, head->position, head->reset,
+					  modules, functions, frames, stacks, processes, threads,
+					  samples));
 	r->modules.clear();
 	r->functions.clear();
 	r->frames.clear();
@@ -197,8 +199,9 @@ static int visit_definitions(const fb::Batch *batch, const struct records_visito
 	});
 	if (!r)
 		r = each(batch->functions(), [&](const fb::Function *f) {
-			const record_function record = {f->id(), text(f->name()), text(f->file()),
-							f->start_line(), f->name_is_generated()};
+			const record_function record = {
+			    f->id(),	     text(f->name()),	     text(f->file()),
+			    f->start_line(), f->name_is_generated(), text(f->system_name())};
 			return v->function(context, &record);
 		});
 	if (!r)
@@ -256,14 +259,13 @@ static const fb::Batch *verified(const uint8_t *data, size_t length)
 	return aligned(batch->frames()) && aligned(batch->samples()) ? batch : nullptr;
 }
 
-int records_head(const uint8_t *data, size_t length, uint64_t *sequence, bool *reset)
+int records_head(const uint8_t *data, size_t length, struct record_head *head)
 {
 	const fb::Batch *batch = verified(data, length);
 
 	if (!batch)
 		return -EBADMSG;
-	*sequence = batch->sequence();
-	*reset = batch->reset();
+	*head = {batch->sequence(), batch->position(), batch->reset()};
 	return 0;
 }
 

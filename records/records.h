@@ -30,6 +30,7 @@ struct record_function {
 	uint32_t start_line; /* first line of the function there; 0 if unknown */
 	/* The file has no symbol for the function: the name is "module+0xSTART". */
 	bool name_is_generated;
+	const char *system_name; /* as the linker knows it; NULL or "" if the same or unknown */
 };
 
 struct record_frame {
@@ -99,10 +100,16 @@ size_t records_bytes(const struct records *records);
 /* Returns the number of samples in the batch. */
 size_t records_samples(const struct records *records);
 
+/* What a batch says of itself. */
+struct record_head {
+	uint64_t sequence; /* the upper half identifies the worker */
+	uint64_t position; /* samples in all batches before this one, also of earlier workers */
+	bool reset;	   /* the exporter drops all ids before it reads the batch */
+};
+
 /* Finishes the batch and returns its bytes, which are valid until the next call on `records`.
- * `records` is empty afterwards. `sequence` is the sequence number of the batch. With `reset`, the
- * exporter drops all ids before it reads the batch. */
-const uint8_t *records_finish(struct records *records, uint64_t sequence, bool reset,
+ * `records` is empty afterwards. */
+const uint8_t *records_finish(struct records *records, const struct record_head *head,
 			      size_t *length);
 
 /* One function for each kind of record. They are called in the order of the fields of Batch in the
@@ -118,9 +125,9 @@ struct records_visitor {
 	int (*sample)(void *context, const struct record_sample *sample);
 };
 
-/* Verifies a batch, and reads its sequence number and whether it resets all ids. Returns 0, or
- * -EBADMSG if the batch is malformed. */
-int records_head(const uint8_t *data, size_t length, uint64_t *sequence, bool *reset);
+/* Verifies a batch, and reads what it says of itself. Returns 0, or -EBADMSG if the batch is
+ * malformed. */
+int records_head(const uint8_t *data, size_t length, struct record_head *head);
 
 /* Verifies a batch completely, then visits its records. Returns 0, the error of a visitor, or
  * -EBADMSG if the batch is malformed; then nothing was visited. Strings are NUL-terminated, and a

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Statistics of an agent's exporter. They are one page of shared memory that the CLI creates and
+ * Statistics of an agent's exporter. They are one page of shared memory that the agent makes and
  * keeps, so that they outlive an exporter that is killed; `bulkhead status` is answered from them.
  *
  * The header is in role/ because two roles, the exporter and the CLI, share this memory, and
@@ -29,6 +29,7 @@ struct export_stats {
 	 * sequence numbers of the last batch received and of the last batch in the spool. */
 	uint64_t received, committed_samples;
 	uint64_t received_sequence, committed_sequence;
+	uint64_t position; /* that the next batch has if none is missing (schemas/records.fbs) */
 	uint64_t journal_bytes;
 	uint64_t interval_samples; /* received, but not committed yet */
 	/* Samples put into the spool by this agent; samples that were in the spool when it
@@ -43,9 +44,10 @@ struct export_stats {
 	uint64_t waiting, waiting_in_memory, waiting_records, spool_memory_bytes, spool_disk_bytes,
 	    oldest_unix_ns;
 	uint64_t damaged_records;
-	uint64_t spool_error; /* errno that keeps the spool in memory; 0 if there is none */
-	/* The backend: times of the last and next attempts, and its last answer. */
-	uint64_t last_success_unix_ns, last_failure_unix_ns, next_attempt_unix_ns;
+	uint64_t spool_clock_ns; /* struct spool_config */
+	uint64_t spool_error;	 /* errno that keeps the spool in memory; 0 if there is none */
+	/* The backend: times of attempts (CLOCK_BOOTTIME), and its last answer. */
+	uint64_t last_success_boot_ns, last_failure_boot_ns, next_attempt_boot_ns;
 	uint64_t last_code;
 	char last_message[256];
 	uint64_t ended;	 /* 1: the worker has reported its losses, after its last batch */

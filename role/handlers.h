@@ -55,7 +55,9 @@
 typedef int message_handlers(void *context, struct message *message);
 
 /* Whether role.c handles messages of a type, for all roles. */
-#define MESSAGE_IS_COMMON(type) ((type) == MESSAGE_PING || (type) == MESSAGE_WORK_PAGE)
+#define MESSAGE_IS_COMMON(type)                                                                    \
+	((type) == MESSAGE_PING || (type) == MESSAGE_WORK_PAGE || (type) == MESSAGE_MEET ||        \
+	 (type) == MESSAGE_GIVEN_UP)
 
 /* The sets of messages (bit 1 << type of each) that the roles may receive and handle themselves. */
 #define MESSAGE_IN_SET(name, role, receiver)                                                       \
@@ -63,8 +65,8 @@ typedef int message_handlers(void *context, struct message *message);
 	       ? 1ull << MESSAGE_##name                                                            \
 	       : 0)
 enum message_set {
-	MESSAGES_TO_CLI = 0ull
-#define RECEIVER(name, role, states, times) MESSAGE_IN_SET(name, role, CLI)
+	MESSAGES_TO_CONTROL = 0ull
+#define RECEIVER(name, role, states, times) MESSAGE_IN_SET(name, role, CONTROL)
 #include "ipc/messages.def"
 	    ,
 	MESSAGES_TO_LOADER = 0ull

@@ -35,20 +35,17 @@ static void give_up_descriptors(int socket)
 		_exit(1);
 }
 
-int helper_start(struct helper *helper, const char *name, void (*serve)(int socket, void *argument),
-		 void *argument)
+int helper_fork(const char *name, void (*serve)(int socket, void *argument), void *argument,
+		pid_t *pid)
 {
 	int ends[2];
 
-	/* One place is for the helper that is started. */
-	if (helper->left_count >= HELPERS_LEFT_MAX)
-		return -EAGAIN;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
 		return -errno;
 	/* Not fork(): the C library adds flags for its own use, which the filter would have to
 	 * allow too. The role has one thread, so nothing needs to be put in order. */
-	const long pid = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
-	if (pid == 0) {
+	const long child = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	if (child == 0) {
 		give_up_descriptors(ends[1]);
 		prctl(PR_SET_NAME, name);
 		serve(ends[1], argument);
@@ -56,12 +53,24 @@ int helper_start(struct helper *helper, const char *name, void (*serve)(int sock
 	}
 	const int error = errno;
 	close(ends[1]);
-	if (pid < 0) {
+	if (child < 0) {
 		close(ends[0]);
 		return -error;
 	}
-	helper->pid = (pid_t)pid;
-	helper->fd = ends[0];
+	*pid = (pid_t)child;
+	return ends[0];
+}
+
+int helper_start(struct helper *helper, const char *name, void (*serve)(int socket, void *argument),
+		 void *argument)
+{
+	/* One place is for the helper that is started. */
+	if (helper->left_count >= HELPERS_LEFT_MAX)
+		return -EAGAIN;
+	const int fd = helper_fork(name, serve, argument, &helper->pid);
+	if (fd < 0)
+		return fd;
+	helper->fd = fd;
 	int r = loop_add(helper->loop, helper->fd, EPOLLIN, helper->on_answer, helper->context);
 	if (r < 0)
 		helper_drop(helper);

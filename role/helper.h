@@ -2,9 +2,10 @@
 /*
  * A helper: a child of a role, which does what may never return, or what may end the process.
  *
- * How this works. The helper is a fork of the role with the same capabilities and filter. Of the
- * role's descriptors it only keeps its end of a socket, on which requests come and answers go. If
- * it hangs or dies, the role drops it and starts another one: this costs one request, not the role.
+ * How this works. The helper is a fork of the role with the same capabilities and filter; one that
+ * is started before the sandbox enters a sandbox of its own. Of the role's descriptors it only
+ * keeps its end of a socket, on which requests come and answers go. If it hangs or dies, the role
+ * drops it and starts another one: this costs one request, not the role.
  *
  * The helper has its own name, and ends when the role closes the socket or ends. One that cannot
  * end, because it waits for a file system that does not answer, keeps nothing that others wait for:
@@ -12,7 +13,9 @@
  * be left; then none is started until one of them has ended.
  *
  * Who uses this: the opener opens what belongs to others (symbolizer/opener/lane.h); the manager
- * parses files (unwinder-mgr/table_builds.h).
+ * parses files (unwinder-mgr/table_builds.h); the worker reads memory that may have to be waited
+ * for (symbolizer/worker/absent_memory.h); the exporter of an agent lets one connect to a Unix
+ * socket (exporter/delivery/connector.h).
  *
  * Example: the opener starts bulkhead-symh, pid 7. It hangs. helper_drop() kills it and closes the
  * socket; pid 7 is left, and helper_start() starts pid 8. When 7 has ended, helper_collect() takes
@@ -42,6 +45,12 @@ struct helper {
 /* Sets up a role without a helper. The loop calls `on_answer` with `context` while a helper's
  * socket can be read, and when the helper has ended. */
 void helper_init(struct helper *helper, struct loop *loop, loop_fn on_answer, void *context);
+
+/* Starts a helper that stays as long as the role: the caller watches it, and it is not replaced.
+ * `*pid` is its pid. Otherwise as helper_start(). Returns the role's end of the socket, or a
+ * negative errno. */
+int helper_fork(const char *name, void (*serve)(int socket, void *argument), void *argument,
+		pid_t *pid);
 
 /* Starts a helper with this name (15 bytes at most), which calls `serve` with `argument` and ends
  * when that returns. The socket is one of packets. Returns 0; -EAGAIN if too many are left; or a

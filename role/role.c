@@ -5,19 +5,20 @@
  *
  * 1. role_start: close inherited descriptors, compile the system call filter (which needs memory
  *    and files), change to the role's own uid and keep only the capabilities of its policy.
- * 2. role_meet: listen on <run_dir>/<role>/sock, connect to the roles that were started before, and
- *    accept the others. A peer is recognised by its uid, which the kernel reports.
+ * 2. role_meet: listen on <run_dir>/<role>/sock, accept CONTROL, and connect to the peers that are
+ *    there. A peer is recognised by its uid, which the kernel reports.
  * 3. role_receive: some roles need their configuration before the sandbox, because it contains
- *    descriptors to prepare or maps to load. It comes from the CLI or the loader, which are
+ *    descriptors to prepare or maps to load. It comes from CONTROL or the loader, which are
  *    trusted.
  * 4. role_enter_sandbox: Landlock and seccomp. From here on untrusted bytes may be read.
  * 5. role_watch_peers and loop_run: each message is checked against messages.def, with the state of
- *    this role (role->state), and is then given to its handler. When a peer ends, the role ends:
- *    in a recording all roles end together.
+ *    this role (role->state), and is then given to its handler. Peers that come later connect to
+ *    this role. When a peer ends, the role ends, too: in a recording all roles end together.
  *
- * Example: in an agent, the exporter may end and be restarted alone. The loader and the worker keep
- * their listening sockets for that; their on_gone() returns true for the exporter, and on_return()
- * is called when the new exporter has connected.
+ * Example: in an agent, the worker is killed and started again. The exporter, the loader, the
+ * manager and the opener go on without it: their on_gone() returns true. The new worker is told
+ * that all of them are there, and connects to them. Each accepts it, and on_connected() lets it
+ * tell the worker what it needs.
  */
 #include "role/role.h"
 
@@ -43,10 +44,17 @@ enum {
 	ROLE_MESSAGES_PER_TURN = 256,
 	/* Blocks of this size and above are mappings of their own (the C library's default). */
 	ROLE_MMAP_THRESHOLD_BYTES = 128 << 10,
+	/* How often the messages of a peer are handled before it is replaced by its successor: more
+	 * than a socket has room for. */
+	ROLE_LAST_TURNS = 64,
+	/* While too many others wait for a role to accept them. */
+	ROLE_RETRY_MS = 20,
 	/* The least time between two messages about unexpected processes that connect: short enough
 	 * to find such a process while it is at work. */
 	ROLE_REFUSAL_LOG_S = 60
 };
+
+#define ROLE_SERVICE_RUN_DIR "/run/bulkhead"
 
 struct role_watch {
 	struct role *role;
@@ -56,6 +64,7 @@ struct role_watch {
 
 /* The watches of all peers. A process has one set, which its exit frees. */
 struct role_watches {
+	struct role *role;
 	struct role_watch by_role[ROLE_COUNT];
 	struct message_buffer buffer;
 };
@@ -67,6 +76,8 @@ static int role_parse_arguments(struct role *role, int argc, char **argv)
 	    {"uids", required_argument, NULL, 'u'},
 	    {"agent", no_argument, NULL, 'a'},
 	    {"strict-memory", no_argument, NULL, 's'},
+	    {"service", no_argument, NULL, 'S'},
+	    {"config", required_argument, NULL, 'c'},
 	    {NULL, 0, NULL, 0},
 	};
 	const char *uids = NULL;
@@ -81,12 +92,18 @@ static int role_parse_arguments(struct role *role, int argc, char **argv)
 			role->agent = true;
 		else if (c == 's')
 			role->strict_memory = true;
+		else if (c == 'S')
+			role->agent = role->is_service = true;
+		else if (c == 'c')
+			role->config_file = optarg;
 		else
 			return -EINVAL;
 	}
-	if (optind != argc || !role->run_dir || !uids)
+	if (role->is_service && !role->run_dir)
+		role->run_dir = ROLE_SERVICE_RUN_DIR;
+	if (optind != argc || !role->run_dir || (!uids && !role->is_service))
 		return -EINVAL;
-	return peer_uids_parse(uids, &role->uids);
+	return uids ? peer_uids_parse(uids, &role->uids) : 0;
 }
 
 void role_tune_memory(void)
@@ -105,10 +122,24 @@ static void role_log_loop_error(int error)
 	log_error("cannot set up the main loop, so this role ends: error=%s", strerror(-error));
 }
 
+/* Ignores the signals that ask for an end. A terminal sends Ctrl-C to all processes, and a service
+ * manager sends SIGTERM to all processes of a service. Only the CLI reacts; the roles end when it
+ * tells them to, or when it ends. A service is asked itself: until it is connected, SIGTERM ends
+ * it, and later it says so to the agent (role_service_handle_sigterm). */
+static void role_ignore_signals(const struct role *role)
+{
+	signal(SIGINT, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+	if (!role->is_service)
+		signal(SIGTERM, SIG_IGN);
+}
+
 int role_start(struct role *role, enum role_id self, const struct sandbox_policy *policy, int argc,
 	       char **argv)
 {
-	*role = (struct role){.self = self, .policy = policy, .listener = -1};
+	*role =
+	    (struct role){.self = self, .policy = policy, .listener = -1, .service.notify_fd = -1};
 	for (int i = 0; i < ROLE_COUNT; i++)
 		role->peers[i].fd = -1;
 	/* Descriptors that the parent left open are not for this role. Kernels before 5.9 do not
@@ -117,18 +148,17 @@ int role_start(struct role *role, enum role_id self, const struct sandbox_policy
 	prctl(PR_SET_NAME, policy->name);
 	log_init(policy->name);
 	role_tune_memory();
-	/* A terminal sends Ctrl-C to all processes, and a service manager sends SIGTERM to
-	 * all processes of a service. Only the CLI reacts; the roles end when it tells
-	 * them to, or when it ends. */
-	signal(SIGINT, SIG_IGN);
-	signal(SIGTERM, SIG_IGN);
-	signal(SIGHUP, SIG_IGN);
-	signal(SIGPIPE, SIG_IGN);
 	if (role_parse_arguments(role, argc, argv) < 0) {
 		log_error(
 		    "this program is a part of Bulkhead and is started by `bulkhead record` or "
 		    "`bulkhead run`; run one of these instead");
 		return STATUS_USAGE;
+	}
+	role_ignore_signals(role);
+	if (role->is_service) {
+		const int status = role_service_start(&role->service, &role->uids, self);
+		if (status)
+			return status;
 	}
 	if (role->strict_memory && policy->strict)
 		role->policy = policy = policy->strict;
@@ -158,47 +188,36 @@ static void role_log_connect_error(enum role_id other, int error)
 			  "so this "
 			  "role ends; check who can write to the run directory: role=%s",
 			  name);
-	else if (error == -ETIMEDOUT)
-		log_error(
-		    "timed out after %d s waiting for %s to listen: it failed to start (see its "
-		    "messages), or this machine is too busy (try again)",
-		    LIMIT_CONNECT_MS / 1000, name);
 	else
 		log_error("cannot connect to another role, so this role ends; see the messages of "
 			  "that role: role=%s error=%s",
 			  name, strerror(-error));
 }
 
-/* Logs why the roles in `expected` could not be accepted. After a timeout it names the first one
- * that is missing, because the role cannot work without it. */
-static void role_log_accept_error(const struct role *role, uint32_t expected, int error)
+/* Connects to those peers that are there. One that has just ended is left out: its successor
+ * connects to this role. */
+static int role_connect_all(struct role *role)
 {
-	if (error != -ETIMEDOUT) {
-		log_error(
-		    "cannot accept the connections of other roles, so this role ends: error=%s",
-		    strerror(-error));
-		return;
-	}
-	for (int other = 0; other < ROLE_COUNT; other++) {
-		if (!(expected & ROLE_BIT(other)) || role->peers[other].fd >= 0)
-			continue;
-		log_error("timed out after %d s waiting for %s to connect: it failed to start (see "
-			  "its messages), or this machine is too busy (try again)",
-			  LIMIT_CONNECT_MS / 1000, role_names[other].process);
-		return;
-	}
-}
+	const uint32_t peers = role->here & role->policy->peers;
 
-static int role_connect_all(struct role *role, uint32_t connect)
-{
-	for (int other = 0; other < ROLE_COUNT; other++) {
-		if (!(connect & ROLE_BIT(other)))
+	for (int other = ROLE_CONTROL + 1; other < ROLE_COUNT; other++) {
+		uint64_t waited_ms = 0;
+		int r = 0;
+
+		if (!(peers & ROLE_BIT(other)))
 			continue;
-		int r = peer_connect(&role->peers[other], role->run_dir, role->self,
-				     (enum role_id)other, &role->uids, LIMIT_CONNECT_MS);
-		if (r < 0 && r != -EPIPE)
+		/* Any process may connect to a role, so others may be waiting. */
+		do
+			r = peer_connect(&role->peers[other], role->run_dir, role->self,
+					 (enum role_id)other, &role->uids, ROLE_RETRY_MS);
+		while (r == -EAGAIN && (waited_ms += ROLE_RETRY_MS) < LIMIT_CONNECT_MS);
+		if (r == -ETIMEDOUT)
+			log_info("another role has just ended; this role goes on without it: "
+				 "role=%s",
+				 role_names[other].process);
+		else if (r < 0 && r != -EPIPE)
 			role_log_connect_error((enum role_id)other, r);
-		if (r < 0)
+		if (r < 0 && r != -ETIMEDOUT)
 			return r;
 	}
 	return 0;
@@ -220,38 +239,64 @@ static void role_on_refused(void *context, uid_t uid)
 		    (unsigned int)uid);
 }
 
-static struct peer_listener role_listener(struct role *role, int fd)
+static struct peer_listener role_listener(struct role *role)
 {
-	return (struct peer_listener){.fd = fd,
+	return (struct peer_listener){.fd = role->listener,
 				      .self = role->self,
 				      .uids = &role->uids,
 				      .on_refused = role_on_refused,
 				      .context = role};
 }
 
-int role_meet(struct role *role, uint32_t connect, uint32_t accept)
+/* Accepts CONTROL; a service waits for it without a limit. */
+static int role_accept_control(struct role *role)
 {
-	int listener = peer_listen(role->run_dir, role->self);
+	const struct peer_listener listener = role_listener(role);
+	bool logged = false;
 
-	if (listener < 0) {
+	for (;;) {
+		int r = peer_accept_all(&listener, ROLE_BIT(ROLE_CONTROL), role->peers,
+					LIMIT_CONNECT_MS);
+
+		if (r != -ETIMEDOUT || !role->is_service)
+			return r;
+		if (!logged)
+			role_service_log_waiting(&role->service, ROLE_CONTROL, "to connect");
+		logged = true;
+	}
+}
+
+static void role_log_accept_error(int error)
+{
+	if (error == -ETIMEDOUT)
+		log_error("timed out after %d s waiting for %s to connect: it failed to start (see "
+			  "its messages), or this machine is too busy (try again)",
+			  LIMIT_CONNECT_MS / 1000, role_names[ROLE_CONTROL].process);
+	else
+		log_error(
+		    "cannot accept the connections of other roles, so this role ends: error=%s",
+		    strerror(-error));
+}
+
+int role_meet(struct role *role)
+{
+	role->listener = peer_listen(role->run_dir, role->self);
+	if (role->listener < 0) {
 		log_error("cannot create the socket of this role in the run directory, so the role "
 			  "ends: dir=%s error=%s",
-			  role->run_dir, strerror(-listener));
+			  role->run_dir, strerror(-role->listener));
 		return STATUS_FAILED;
 	}
-	int r = role_connect_all(role, connect);
-	if (!r) {
-		const struct peer_listener accepting = role_listener(role, listener);
-
-		r = peer_accept_all(&accepting, accept, role->peers, LIMIT_CONNECT_MS);
-		if (r < 0 && r != -EPIPE)
-			role_log_accept_error(role, accept, r);
+	int r = role_accept_control(role);
+	if (r < 0) {
+		if (r != -EPIPE)
+			role_log_accept_error(r);
+		return STATUS_FAILED;
 	}
-	if (role->agent && (accept & ROLE_BIT(ROLE_EXPORTER)))
-		role->listener = listener;
-	else
-		close(listener);
-	return r < 0 ? STATUS_FAILED : STATUS_DONE;
+	const int status = role_receive(role, ROLE_CONTROL);
+	if (status)
+		return status;
+	return role_connect_all(role) < 0 ? STATUS_FAILED : STATUS_DONE;
 }
 
 /* Logs why a connection is given up. `r` is what peer_receive() or a handler of `message` returned,
@@ -287,16 +332,46 @@ static int role_on_work_page(void *context, const struct msg_work_page *page,
 	return work_page_map(message->fds[0], &role->work_page);
 }
 
-static int role_common_handlers(void *context, struct message *message)
+static int role_on_meet(void *context, const struct msg_meet *meet)
 {
 	struct role *role = context;
 
-	if (message->type == MESSAGE_WORK_PAGE)
-		return handler_call_WORK_PAGE(role_on_work_page, role, message);
-	/* The answer to PING proves that this loop runs. If it cannot be sent, the CLI asks
-	 * again. */
-	peer_send(&role->peers[ROLE_CLI], MESSAGE_PONG, NULL, 0, NULL, 0);
+	role->here = meet->roles;
 	return 0;
+}
+
+static int role_on_given_up(void *context)
+{
+	struct role *role = context;
+
+	log_error("the symbolizer closed the connection because of what this role has sent, so "
+		  "this role ends; see the messages of the symbolizer");
+	loop_stop(&role->loop, STATUS_FAILED);
+	return 0;
+}
+
+static int role_on_ping(void *context)
+{
+	struct role *role = context;
+
+	/* The answer proves that this loop runs. If it cannot be sent, CONTROL asks again. */
+	role_service_alive(&role->service, role->state >= ROLE_READY);
+	peer_send(&role->peers[ROLE_CONTROL], MESSAGE_PONG, NULL, 0, NULL, 0);
+	return 0;
+}
+
+static int role_common_handlers(void *context, struct message *message)
+{
+	switch (message->type) {
+	case MESSAGE_MEET:
+		return handler_call_MEET(role_on_meet, context, message);
+	case MESSAGE_WORK_PAGE:
+		return handler_call_WORK_PAGE(role_on_work_page, context, message);
+	case MESSAGE_GIVEN_UP:
+		return handler_call_GIVEN_UP(role_on_given_up, context, message);
+	default:
+		return handler_call_PING(role_on_ping, context, message);
+	}
 }
 
 static int role_handle(struct role *role, struct message *message)
@@ -314,9 +389,21 @@ int role_receive(struct role *role, enum role_id other)
 	 * secret, such as the token in the headers of a request. */
 	static struct message_buffer buffer;
 	struct message message;
-	int r = peer_receive_wait(&role->peers[other], role->state, &buffer, &message,
-				  LIMIT_CONNECT_MS);
+	bool logged = false;
+	int r;
 
+	for (;;) {
+		r = peer_receive_wait(&role->peers[other], role->state, &buffer, &message,
+				      LIMIT_CONNECT_MS);
+		if (r != -ETIMEDOUT || !role->is_service)
+			break;
+		if (!logged)
+			role_service_log_waiting(&role->service, other,
+						 other == ROLE_CONTROL
+						     ? "to say that all roles are there"
+						     : "to send its maps");
+		logged = true;
+	}
 	if (r > 0)
 		r = role_handle(role, &message);
 	explicit_bzero(&buffer, sizeof(buffer));
@@ -329,8 +416,18 @@ int role_receive(struct role *role, enum role_id other)
 	return r < 0 ? STATUS_FAILED : STATUS_DONE;
 }
 
+int role_use_policy(struct role *role, const struct sandbox_policy *policy)
+{
+	sandbox_free(&role->sandbox);
+	role->policy = policy;
+	return sandbox_prepare(&role->sandbox, policy);
+}
+
 int role_enter_sandbox(struct role *role)
 {
+	if (role->is_service)
+		role_service_handle_sigterm(&role->service, &role->loop,
+					    &role->peers[ROLE_CONTROL]);
 	int r = sandbox_enter(&role->sandbox, role->policy);
 
 	if (r < 0) {
@@ -347,10 +444,13 @@ static void role_give_up(struct role_watch *watch, const struct message *message
 {
 	struct role *role = watch->role;
 
-	if (r != -EPIPE)
+	if (r != -EPIPE) {
 		role_log_failure(watch->other, message, r);
+		/* Only the worker may send it. */
+		peer_send(&role->peers[watch->other], MESSAGE_GIVEN_UP, NULL, 0, NULL, 0);
+	}
 	peer_close(&role->peers[watch->other]);
-	if (role->on_gone && role->on_gone(role->context, watch->other))
+	if (role->on_gone && role->on_gone(role->context, watch->other, r == -EPIPE))
 		return;
 	loop_stop(&role->loop, r == -EPIPE ? STATUS_DONE : STATUS_FAILED);
 }
@@ -388,33 +488,68 @@ static int role_watch_peer(struct role_watch *watch)
 			  watch);
 }
 
-/* Accepts an agent's exporter that was restarted. */
+static void role_tell_connected(const struct role *role, enum role_id other)
+{
+	if (other != ROLE_CONTROL && role->on_connected)
+		role->on_connected(role->context, other);
+}
+
+/* Ends the connection to a peer that has been started again. What the old process has sent comes
+ * first. It may still be there, if it waits for a file system that does not answer. */
+static void role_end_predecessor(struct role_watch *watch)
+{
+	struct peer *peer = &watch->role->peers[watch->other];
+
+	for (int i = 0; i < ROLE_LAST_TURNS && peer->fd >= 0 && !watch->role->loop.stopped; i++)
+		role_on_peer(watch, EPOLLIN);
+	if (peer->fd >= 0)
+		role_give_up(watch, NULL, -EPIPE);
+}
+
+static void role_on_accepted(struct role_watches *watches, struct peer *accepted)
+{
+	struct role_watch *watch = &watches->by_role[accepted->other];
+	struct role *role = watch->role;
+	struct peer *peer = &role->peers[watch->other];
+
+	/* In a recording no role is started again. */
+	if (peer->fd >= 0 && !role->agent) {
+		role_on_refused(role, role->uids.uid[watch->other]);
+		peer_close(accepted);
+		return;
+	}
+	if (peer->fd >= 0)
+		role_end_predecessor(watch);
+	if (role->loop.stopped) {
+		peer_close(accepted);
+		return;
+	}
+	*peer = *accepted;
+	if (role_watch_peer(watch) < 0)
+		peer_close(peer);
+	else
+		role_tell_connected(role, watch->other);
+}
+
+/* Accepts a peer that comes later than this role. */
 static void role_on_connection(void *context, uint32_t events)
 {
-	struct role_watch *watch = context;
-	struct role *role = watch->role;
+	struct role_watches *watches = context;
+	struct role *role = watches->role;
+	const struct peer_listener listener = role_listener(role);
+	struct peer accepted;
 
 	(void)events;
-	/* If the end of its predecessor was not noticed yet, it is noticed now. */
-	if (role->peers[watch->other].fd >= 0)
-		role_on_peer(watch, EPOLLIN);
-	const struct peer_listener listener = role_listener(role, role->listener);
-	int r = peer_accept_one(&listener, ROLE_BIT(watch->other), role->peers);
+	int r =
+	    peer_accept_one(&listener, role->policy->peers & ~ROLE_BIT(ROLE_CONTROL), &accepted);
 	if (r < 0) {
 		/* The connection still waits, so the loop would call this function again and again.
 		 * The role has probably leaked descriptors: restarted, it can accept. */
-		role_log_accept_error(role, ROLE_BIT(watch->other), r);
+		role_log_accept_error(r);
 		loop_stop(&role->loop, STATUS_FAILED);
-		return;
+	} else if (r > 0) {
+		role_on_accepted(watches, &accepted);
 	}
-	if (r == 0)
-		return;
-	if (role_watch_peer(watch) < 0) {
-		peer_close(&role->peers[watch->other]);
-		return;
-	}
-	if (role->on_return)
-		role->on_return(role->context, watch->other);
 }
 
 static int role_watch_all(struct role *role)
@@ -424,17 +559,18 @@ static int role_watch_all(struct role *role)
 
 	if (!watches)
 		return -ENOMEM;
+	watches->role = role;
 	for (int other = 0; other < ROLE_COUNT; other++)
 		watches->by_role[other] = (struct role_watch){
 		    .role = role, .other = (enum role_id)other, .buffer = &watches->buffer};
 	for (int other = 0; other < ROLE_COUNT && !r; other++) {
-		if (role->peers[other].fd >= 0)
-			r = role_watch_peer(&watches->by_role[other]);
+		if (role->peers[other].fd < 0)
+			continue;
+		r = role_watch_peer(&watches->by_role[other]);
+		if (!r)
+			role_tell_connected(role, (enum role_id)other);
 	}
-	if (!r && role->listener >= 0)
-		r = loop_add(&role->loop, role->listener, EPOLLIN, role_on_connection,
-			     &watches->by_role[ROLE_EXPORTER]);
-	return r;
+	return r ? r : loop_add(&role->loop, role->listener, EPOLLIN, role_on_connection, watches);
 }
 
 int role_watch_peers(struct role *role)
@@ -451,5 +587,6 @@ void role_send_status(struct role *role, const struct msg_status *status)
 	struct msg_status sent = *status;
 
 	sent.state = role->state;
-	peer_send(&role->peers[ROLE_CLI], MESSAGE_STATUS, &sent, sizeof(sent), NULL, 0);
+	role_service_alive(&role->service, role->state >= ROLE_READY);
+	peer_send(&role->peers[ROLE_CONTROL], MESSAGE_STATUS, &sent, sizeof(sent), NULL, 0);
 }
