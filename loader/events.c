@@ -126,17 +126,35 @@ static void events_close_cpu(struct loader *loader, int cpu)
 	loader->sample_fds[cpu] = loader->sideband_fds[cpu] = -1;
 }
 
+static int events_send_cpu(struct loader *loader, int cpu)
+{
+	const struct msg_id id = {.id = (uint32_t)cpu};
+
+	return peer_send(&loader->role.peers[ROLE_MANAGER], MESSAGE_SIDEBAND, &id, sizeof(id),
+			 &loader->sideband_fds[cpu], 1);
+}
+
+int events_send(struct loader *loader)
+{
+	int r = 0;
+
+	for (int cpu = 0; cpu < CPUS_MAX && !r; cpu++) {
+		if (loader->sideband_fds[cpu] >= 0)
+			r = events_send_cpu(loader, cpu);
+	}
+	return r;
+}
+
 static int events_try_open_cpu(struct loader *loader, int cpu)
 {
-	struct msg_id id = {.id = (uint32_t)cpu};
 	int fd = event_open_sideband(cpu);
 
 	if (fd < 0)
 		return fd;
 	loader->sideband_fds[cpu] = fd;
-	int r =
-	    peer_send(&loader->role.peers[ROLE_MANAGER], MESSAGE_SIDEBAND, &id, sizeof(id), &fd, 1);
-	if (r < 0)
+	const int r = events_send_cpu(loader, cpu);
+	/* A manager that connects later gets it then. */
+	if (r < 0 && r != -EPIPE)
 		return r;
 	fd = event_open_sampling(loader, cpu);
 	if (fd < 0)

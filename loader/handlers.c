@@ -4,7 +4,10 @@
 #include "loader/handlers.h"
 
 #include <errno.h>
+#include <string.h>
 
+#include "common/exit_status.h"
+#include "common/log.h"
 #include "loader/loader.h"
 
 enum {
@@ -70,17 +73,27 @@ MESSAGE_HANDLERS(loader_handlers, LOADER, LOADER_HANDLERS);
 
 /* ---- Other events. ---- */
 
-static bool loader_on_gone(void *context, enum role_id other)
+static bool loader_on_gone(void *context, enum role_id other, bool ended)
 {
 	struct loader *loader = context;
 
-	return loader->role.agent && other == ROLE_EXPORTER;
+	(void)ended;
+	return loader->role.agent && (other == ROLE_WORKER || other == ROLE_EXPORTER);
 }
 
-static void loader_on_return(void *context, enum role_id other)
+static void loader_on_connected(void *context, enum role_id other)
 {
-	(void)other;
-	object_send_exporter_maps(context);
+	struct loader *loader = context;
+	int r = object_send_maps(loader, other);
+
+	if (!r && other == ROLE_MANAGER)
+		r = events_send(loader);
+	/* If the role has ended, that is reported next. */
+	if (!r || r == -EPIPE)
+		return;
+	log_error("cannot send the BPF maps to another role, so nothing is sampled: error=%s",
+		  strerror(-r));
+	loop_stop(&loader->role.loop, STATUS_FAILED);
 }
 
 static void loader_on_tick(void *context, uint32_t events)
@@ -99,7 +112,7 @@ void loader_set_handlers(struct loader *loader)
 	loader->role.handlers = &loader_handlers;
 	loader->role.context = loader;
 	loader->role.on_gone = loader_on_gone;
-	loader->role.on_return = loader_on_return;
+	loader->role.on_connected = loader_on_connected;
 }
 
 void loader_start_ticks(struct loader *loader)

@@ -46,12 +46,8 @@ int object_add_slab(struct loader *loader);
  * Returns 0, or -EPROTO if there is no such runtime, or its frames are not wanted. */
 int object_load_runtime(struct loader *loader, uint32_t runtime);
 
-/* Sends each role its maps. Returns 0, or an exit status after a message; without a message if a
- * role has ended. */
-int object_send_maps(struct loader *loader);
-
-/* Sends only the exporter's maps, as after the restart of an agent's exporter. */
-int object_send_exporter_maps(struct loader *loader);
+/* Sends a role that has connected its maps. Returns 0 or a negative errno. */
+int object_send_maps(struct loader *loader, enum role_id role);
 
 /* Adds the BPF counters, the run time of the sampling program and the size of all maps. */
 void object_status(const struct loader *loader, struct msg_status *status);
@@ -59,13 +55,16 @@ void object_status(const struct loader *loader, struct msg_status *status);
 /* Returns the descriptor of the sampling program, which stays the object's. */
 int object_sample_program_fd(const struct loader *loader);
 
-/* Opens both events on each CPU that is online, and sends the sideband rings to the manager.
- * Returns 0, or an exit status after a message. */
+/* Opens both events on each CPU that is online. Returns 0, or an exit status after a message. */
 int events_open(struct loader *loader);
 
-/* Opens the events of each CPU that came online since then, and closes those of CPUs that went
- * offline. A CPU whose events cannot be opened is left out and tried again by the next call; the
- * reason is logged once, and again if it changes. */
+/* Sends the rings of the sideband to the manager that has connected. Returns 0 or a negative
+ * errno. */
+int events_send(struct loader *loader);
+
+/* Opens the events of each CPU that came online since then, sends its ring, and closes those of
+ * CPUs that went offline. A CPU whose events cannot be opened is left out and tried again by the
+ * next call; the reason is logged once, and again if it changes. */
 void events_follow_cpus(struct loader *loader);
 
 /* Starts or stops sampling on all CPUs. */

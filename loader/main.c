@@ -6,13 +6,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/exit_status.h"
 #include "common/log.h"
 #include "loader/handlers.h"
 #include "loader/loader.h"
 #include "loader/policy.h"
+
+/* Where the unit of a service shows the file, whose own /proc has processes only. */
+#define KALLSYMS_OF_SERVICE "/run/kallsyms"
 
 /* Opens the two files that are read later. If one is missing, the kernel was built without it, or a
  * container hides it. */
@@ -26,6 +28,8 @@ static int loader_open_files(struct loader *loader)
 		return STATUS_KERNEL;
 	}
 	loader->kallsyms_fd = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
+	if (loader->kallsyms_fd < 0 && loader->role.is_service)
+		loader->kallsyms_fd = open(KALLSYMS_OF_SERVICE, O_RDONLY | O_CLOEXEC);
 	if (loader->kallsyms_fd < 0) {
 		log_error("cannot open the kernel symbols, so nothing is sampled: "
 			  "path=/proc/kallsyms error=%s",
@@ -42,26 +46,21 @@ int main(int argc, char **argv)
 
 	for (int cpu = 0; cpu < CPUS_MAX; cpu++)
 		loader.sample_fds[cpu] = loader.sideband_fds[cpu] = -1;
-	if (!status)
-		status = role_meet(&loader.role, 0,
-				   ROLE_BIT(ROLE_CLI) | ROLE_BIT(ROLE_MANAGER) |
-				       ROLE_BIT(ROLE_WORKER) | ROLE_BIT(ROLE_EXPORTER));
 	loader_set_handlers(&loader);
 	if (!status)
-		status = role_receive(&loader.role, ROLE_CLI);
+		status = role_meet(&loader.role);
+	if (!status)
+		status = role_receive(&loader.role, ROLE_CONTROL);
 	if (!status)
 		status = loader_open_files(&loader);
 	if (!status)
 		status = object_load(&loader);
-	if (!status)
-		status = object_send_maps(&loader);
 	if (!status)
 		status = events_open(&loader);
 	if (!status)
 		status = role_enter_sandbox(&loader.role);
 	if (status)
 		return status;
-	close(loader.kallsyms_fd);
 	if (role_watch_peers(&loader.role) < 0)
 		return STATUS_FAILED;
 	loader.role.state = ROLE_READY;

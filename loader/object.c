@@ -330,43 +330,49 @@ int object_load_runtime(struct loader *loader, uint32_t runtime)
 	return 0;
 }
 
-int object_send_exporter_maps(struct loader *loader)
-{
-	const int counters = bpf_map__fd(loader->object->maps.counters);
-	const struct msg_maps maps = {.cpu_count = (uint32_t)loader->possible_cpus};
-
-	return peer_send(&loader->role.peers[ROLE_EXPORTER], MESSAGE_EXPORTER_MAPS, &maps,
-			 sizeof(maps), &counters, 1);
-}
-
-int object_send_maps(struct loader *loader)
+static int send_manager_maps(struct loader *loader, const struct msg_maps *maps)
 {
 	const struct bulkhead_bpf *o = loader->object;
-	const int manager_fds[] = {bpf_map__fd(o->maps.processes), bpf_map__fd(o->maps.modules),
-				   bpf_map__fd(o->maps.rules), bpf_map__fd(o->maps.deferred)};
-	const int worker_fds[] = {bpf_map__fd(o->maps.samples), loader->kallsyms_fd,
-				  bpf_map__fd(o->maps.worker_control),
-				  bpf_map__fd(o->maps.runtimes)};
-	struct msg_maps maps = {.ring_bytes = bpf_map__max_entries(o->maps.deferred),
-				.cpu_count = (uint32_t)loader->possible_cpus,
-				.runtimes = object_runtimes(loader)};
-	struct peer *peers = loader->role.peers;
-	int r = peer_send(&peers[ROLE_MANAGER], MESSAGE_MANAGER_MAPS, &maps, sizeof(maps),
-			  manager_fds, 4);
+	const int fds[] = {bpf_map__fd(o->maps.processes), bpf_map__fd(o->maps.modules),
+			   bpf_map__fd(o->maps.rules), bpf_map__fd(o->maps.deferred)};
+	int r = peer_send(&loader->role.peers[ROLE_MANAGER], MESSAGE_MANAGER_MAPS, maps,
+			  sizeof(*maps), fds, 4);
 
 	for (int i = 0; i < SLABS_AT_START && !r; i++)
 		r = object_add_slab(loader);
-	if (!r)
-		r = object_send_exporter_maps(loader);
-	maps.ring_bytes = bpf_map__max_entries(o->maps.samples);
-	if (!r)
-		r = peer_send(&peers[ROLE_WORKER], MESSAGE_WORKER_MAPS, &maps, sizeof(maps),
-			      worker_fds, 4);
-	if (r < 0 && r != -EPIPE)
-		log_error("cannot send the BPF maps to another role, so nothing is sampled: "
-			  "error=%s",
-			  strerror(-r));
-	return r < 0 ? STATUS_FAILED : STATUS_DONE;
+	return r;
+}
+
+static int send_worker_maps(struct loader *loader, const struct msg_maps *maps)
+{
+	const struct bulkhead_bpf *o = loader->object;
+	const int fds[] = {bpf_map__fd(o->maps.samples), loader->kallsyms_fd,
+			   bpf_map__fd(o->maps.worker_control), bpf_map__fd(o->maps.runtimes)};
+
+	return peer_send(&loader->role.peers[ROLE_WORKER], MESSAGE_WORKER_MAPS, maps, sizeof(*maps),
+			 fds, 4);
+}
+
+int object_send_maps(struct loader *loader, enum role_id role)
+{
+	const struct bulkhead_bpf *o = loader->object;
+	const int counters = bpf_map__fd(o->maps.counters);
+	const struct bpf_map *ring = role == ROLE_MANAGER ? o->maps.deferred : o->maps.samples;
+	const struct msg_maps maps = {.ring_bytes = bpf_map__max_entries(ring),
+				      .cpu_count = (uint32_t)loader->possible_cpus,
+				      .runtimes = object_runtimes(loader)};
+
+	switch (role) {
+	case ROLE_MANAGER:
+		return send_manager_maps(loader, &maps);
+	case ROLE_WORKER:
+		return send_worker_maps(loader, &maps);
+	case ROLE_EXPORTER:
+		return peer_send(&loader->role.peers[role], MESSAGE_EXPORTER_MAPS, &maps,
+				 sizeof(maps), &counters, 1);
+	default:
+		return 0;
+	}
 }
 
 int object_sample_program_fd(const struct loader *loader)

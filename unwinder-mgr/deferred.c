@@ -122,12 +122,18 @@ static void deferred_enqueue(struct manager *manager, const struct bh_deferred *
 	deferred->bytes += bytes;
 }
 
+/* Returns whether there is no worker now. The stacks stay in the ring, or where they wait. */
+static bool deferred_must_wait(const struct manager *manager)
+{
+	return manager->role.peers[ROLE_WORKER].fd < 0 && manager->role.state != ROLE_STOPPING;
+}
+
 void deferred_consume(struct manager *manager)
 {
 	const void *data;
 	size_t length;
 
-	if (manager->role.state == ROLE_STARTING)
+	if (manager->role.state == ROLE_STARTING || deferred_must_wait(manager))
 		return;
 	while (bpf_ring_peek(&manager->deferred.ring, &data, &length)) {
 		const struct bh_deferred *record = data;
@@ -146,6 +152,8 @@ void deferred_process(struct manager *manager, bool finish)
 	const uint64_t now = clock_monotonic_ns();
 	const bool new_tables = deferred->tried_generation != manager->modules.generation;
 
+	if (deferred_must_wait(manager))
+		return;
 	deferred->tried_generation = manager->modules.generation;
 	deferred->last = NULL;
 	for (struct deferred_stack **link = &deferred->first; *link;) {

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "common/cleanup.h"
 #include "common/file_read.h"
@@ -16,6 +17,7 @@
 #include "unwinder-mgr/manager.h"
 #include "unwinder-mgr/module_table.h"
 #include "unwinder-mgr/process_files.h"
+#include "unwinder-mgr/process_reports.h"
 #include "unwinder-mgr/work.h"
 
 enum {
@@ -87,6 +89,15 @@ static int manager_on_sideband(void *context, const struct msg_id *cpu, struct m
 	return r;
 }
 
+/* Whether reading this descriptor cannot wait for ever, as it may with a pipe, a socket or an
+ * eventfd. The opener has no reason to send one of those. */
+static bool is_regular_file(int fd)
+{
+	struct stat st;
+
+	return file_read_status(fd, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 static int manager_on_process_maps(void *context, const struct msg_maps_of *answer,
 				   struct message *message)
 {
@@ -96,14 +107,20 @@ static int manager_on_process_maps(void *context, const struct msg_maps_of *answ
 	size_t length = 0;
 	const struct work_subject subject = {.tgid = answer->tgid, .uid = user_of_uid(answer->uid)};
 
+	if (message->fd_count != 2)
+		processes_on_answer(manager, answer->tgid, answer->error, false);
 	/* The process has ended, or the opener may not read it; or it is left alone, and asked for
 	 * again with the next stack that needs it. */
 	if (message->fd_count != 2 || work_is_quarantined(manager->role.work_page, &subject))
 		return 0;
+	if (!is_regular_file(message->fds[0]) || !is_regular_file(message->fds[1]))
+		return -EPROTO;
 	/* The file shows the present, so events of the past are handled before it is read. */
 	sideband_process(manager);
-	if (!processes_may_read_maps(manager, answer->tgid, answer->uid))
+	if (!processes_may_read_maps(manager, answer->tgid, answer->uid)) {
+		processes_on_answer(manager, answer->tgid, 0, false);
 		return 0;
+	}
 	const uint64_t now = clock_monotonic_ns();
 	work_begin(manager->role.work_page, &subject);
 	const ssize_t n = file_read_fully(message->fds[1], stat, sizeof(stat));
@@ -111,9 +128,10 @@ static int manager_on_process_maps(void *context, const struct msg_maps_of *answ
 		proc_stat_comm(stat, (size_t)n, comm, sizeof(comm));
 	/* A longer file is used up to the limit. It is empty for kernel threads and for processes
 	 * that have just ended. */
-	if (file_read_all(message->fds[0], MAPS_FIRST_BYTES, LIMIT_MAPS_BYTES, &maps, &length) >=
-		0 &&
-	    length) {
+	const int r =
+	    file_read_all(message->fds[0], MAPS_FIRST_BYTES, LIMIT_MAPS_BYTES, &maps, &length);
+	processes_on_answer(manager, answer->tgid, 0, !length);
+	if (r >= 0 && length) {
 		processes_set_uid(manager, answer->tgid, answer->uid);
 		processes_set_maps(manager, answer->tgid, (const char *)maps, length, comm, now);
 	}
@@ -205,8 +223,34 @@ static void manager_after_message(void *context)
 	loop_tick_within(&manager->role.loop, WORK_SOON_MS);
 }
 
+/* The worker and the opener of an agent may be started again. Without maps nothing can be done. */
+static bool manager_on_gone(void *context, enum role_id other, bool ended)
+{
+	struct manager *manager = context;
+
+	(void)ended;
+	if (!manager->role.agent || (other != ROLE_WORKER && other != ROLE_OPENER))
+		return false;
+	if (other == ROLE_OPENER)
+		work_lose_opener(manager);
+	return true;
+}
+
+static void manager_on_connected(void *context, enum role_id other)
+{
+	struct manager *manager = context;
+
+	if (other == ROLE_WORKER)
+		work_tell_worker(manager);
+	if (other == ROLE_OPENER)
+		work_ask_opener(manager);
+	manager_after_message(manager);
+}
+
 void manager_set_handlers(struct manager *manager)
 {
+	manager->role.on_gone = manager_on_gone;
+	manager->role.on_connected = manager_on_connected;
 	manager->role.handlers = &manager_handlers;
 	manager->role.context = manager;
 	manager->role.after_message = manager_after_message;

@@ -27,8 +27,9 @@ enum {
 	 * there is time to read their maps again. */
 	LIMIT_FOLLOW_PERCENT = 20,
 	LIMIT_FOLLOW_MS = 250,
-	/* Processes for which there is time again, and whose maps are requested at once, every
-	 * 250 ms. The others wait for their turn, so that the opener is not kept busy. */
+	/* Processes for which there is time again, or that may have ended, and whose maps are
+	 * requested at once, every 250 ms. The others wait for their turn, so that the opener is
+	 * not kept busy. */
 	LIMIT_FOLLOW_AGAIN = 64,
 	/* ms. A file that could not be opened is requested again, at most this often, when another
 	 * process maps it. For the processes that map it already, it is requested again after this
@@ -72,6 +73,9 @@ enum {
 	 * often, and with pauses of at least this many times what the last scan took. */
 	LIMIT_SCAN_MS = 2000,
 	LIMIT_SCAN_PAUSES = 9,
+	/* ms. A process that the last scan did not find is asked for again after this, until it
+	 * has ended or is found: it may be a zombie. */
+	LIMIT_UNSEEN_RETRY_MS = 10000,
 	/* ms. That sideband records were lost is written to the log at most this often. */
 	LIMIT_LOST_LOG_MS = 60000,
 	/* ms. A process is kept this long after its exit, because late samples may still arrive. */

@@ -35,9 +35,12 @@ static int manager_receive_maps(struct manager *manager)
 static int manager_prepare(struct manager *manager)
 {
 	manager->slabs.loader = &manager->role.peers[ROLE_LOADER];
-	manager_set_handlers(manager);
+	if (manager->role.peers[ROLE_LOADER].fd < 0) {
+		log_error("the loader is not there, so this role ends; see its messages");
+		return STATUS_FAILED;
+	}
 	/* What its predecessor was working on when it ended must not be read. */
-	const int status = role_receive(&manager->role, ROLE_CLI);
+	const int status = role_receive(&manager->role, ROLE_CONTROL);
 	if (status)
 		return status;
 	int r = sideband_init(manager);
@@ -57,11 +60,9 @@ int main(int argc, char **argv)
 	if (!manager)
 		return STATUS_FAILED;
 	int status = role_start(&manager->role, ROLE_MANAGER, &manager_policy, argc, argv);
+	manager_set_handlers(manager);
 	if (!status)
-		status =
-		    role_meet(&manager->role,
-			      ROLE_BIT(ROLE_LOADER) | ROLE_BIT(ROLE_OPENER) | ROLE_BIT(ROLE_WORKER),
-			      ROLE_BIT(ROLE_CLI));
+		status = role_meet(&manager->role);
 	if (!status)
 		status = manager_prepare(manager);
 	if (!status)
@@ -75,7 +76,8 @@ int main(int argc, char **argv)
 			  strerror(-r));
 		return STATUS_FAILED;
 	}
-	if (role_watch_peers(&manager->role) < 0 || work_start(manager) < 0)
+	work_start(manager);
+	if (role_watch_peers(&manager->role) < 0)
 		return STATUS_FAILED;
 	status = loop_run(&manager->role.loop);
 	table_builds_stop(manager);

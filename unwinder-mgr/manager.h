@@ -37,6 +37,7 @@ struct manager {
 	struct deferred deferred;
 	struct msg_losses losses;
 	bool scanning, scan_wanted;
+	bool worker_told;   /* that it has heard of everything (SCANNED) */
 	bool watch_refused; /* a request of the worker, and the log has it */
 	uint64_t started_ns, scanned_ns, scan_took_ns, reclaimed_ns, drain_deadline_ns;
 };

@@ -259,3 +259,12 @@ void mapping_list_withdraw(struct mapping_list *list, struct slabs *slabs)
 	slabs_retire(slabs, &list->block);
 	list->block = (struct slab_block){0};
 }
+
+uint64_t mapping_list_start_of(const struct mapping_list *list, const struct module *module)
+{
+	for (size_t i = 0; list && module && i < list->count; i++) {
+		if (list->mappings[i].module == module)
+			return list->mappings[i].start;
+	}
+	return 0;
+}

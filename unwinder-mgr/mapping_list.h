@@ -85,4 +85,7 @@ int mapping_list_publish(struct mapping_list *list, struct slabs *slabs, struct 
 /* Withdraws the published copy, before a change. */
 void mapping_list_withdraw(struct mapping_list *list, struct slabs *slabs);
 
+/* Returns where the list has a mapping of this module, or 0. `list` and `module` may be NULL. */
+uint64_t mapping_list_start_of(const struct mapping_list *list, const struct module *module);
+
 #endif

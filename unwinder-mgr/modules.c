@@ -245,8 +245,10 @@ void module_request(struct manager *manager, struct module *module, struct proce
 	module->requested_for = process->tgid;
 	module->requested_at_once = module->wanted_elsewhere = false;
 	module->requested_ns = clock_monotonic_ns();
-	if (peer_send(&manager->role.peers[ROLE_OPENER], MESSAGE_OPEN_FILE, &request,
-		      sizeof(request), NULL, 0) < 0) {
+	const int r = peer_send(&manager->role.peers[ROLE_OPENER], MESSAGE_OPEN_FILE, &request,
+				sizeof(request), NULL, 0);
+	/* An opener that is started again is asked again. */
+	if (r < 0 && r != -EPIPE) {
 		module_set_state(manager, module, MODULE_UNKNOWN);
 		return;
 	}
@@ -443,6 +445,26 @@ bool modules_pending(const struct modules *modules)
 			return true;
 	}
 	return false;
+}
+
+void modules_tell_worker(struct manager *manager)
+{
+	manager->modules.watched = 0;
+	for (struct module *m = manager->modules.all; m; m = m->next) {
+		m->watched = m->checked = false;
+		if (m->state != MODULE_OPENING)
+			module_announce(manager, m);
+	}
+}
+
+void modules_ask_again(struct modules *modules)
+{
+	for (struct module *m = modules->all; m; m = m->next) {
+		if (m->state != MODULE_OPENING)
+			continue;
+		m->requested_for = 0;
+		m->wanted_elsewhere = modules->any_wanted_elsewhere = true;
+	}
 }
 
 void modules_announce_waiting(struct manager *manager)

@@ -101,6 +101,12 @@ struct modules_answer modules_on_file(struct manager *manager, const struct msg_
 /* Lets the walker use frame pointers in a module whose mappings all belong to another one now. */
 void modules_abandon(struct modules *modules, struct module *module);
 
+/* Announces all modules to a worker that has just started, and watches none of them for it. */
+void modules_tell_worker(struct manager *manager);
+
+/* Lets the files be asked for again that an opener which has ended was asked for. */
+void modules_ask_again(struct modules *modules);
+
 /* Announces the modules that the worker could not take before. */
 void modules_announce_waiting(struct manager *manager);
 

@@ -11,6 +11,7 @@ static const cap_value_t none[] = {-1};
 
 static const struct sandbox_syscall syscalls[] = {
     POLICY_LOOP_SYSCALLS,
+    POLICY_LISTENER_SYSCALLS,
     POLICY_SHARED_MAPPINGS,
     ALLOW(sysinfo, "qsort of glibc asks for the size of memory"),
     ALLOW(pread64, "ELF files received, read and never mapped"),
@@ -30,11 +31,12 @@ const struct sandbox_policy manager_policy = {
     .files_max = 8192,			     /* one per module, and the rings */
     .memory_bytes_max = 512 << 20,	     /* building the table of the largest module */
     .threads_max = 1 + 1 + HELPERS_LEFT_MAX, /* itself, its helper, and those that hang */
-    .descriptors = DESCRIPTOR_BIT(DESCRIPTOR_PEER) | DESCRIPTOR_BIT(DESCRIPTOR_HELPER) |
-		   DESCRIPTOR_BIT(DESCRIPTOR_BPF_MAP) | DESCRIPTOR_BIT(DESCRIPTOR_PERF_EVENT) |
-		   DESCRIPTOR_BIT(DESCRIPTOR_EPOLL) | DESCRIPTOR_BIT(DESCRIPTOR_FILE),
-    .peers =
-	ROLE_BIT(ROLE_CLI) | ROLE_BIT(ROLE_LOADER) | ROLE_BIT(ROLE_OPENER) | ROLE_BIT(ROLE_WORKER),
+    .descriptors = DESCRIPTOR_BIT(DESCRIPTOR_PEER) | DESCRIPTOR_BIT(DESCRIPTOR_LISTENER) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_HELPER) | DESCRIPTOR_BIT(DESCRIPTOR_BPF_MAP) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_PERF_EVENT) | DESCRIPTOR_BIT(DESCRIPTOR_EPOLL) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_FILE),
+    .peers = ROLE_BIT(ROLE_CONTROL) | ROLE_BIT(ROLE_LOADER) | ROLE_BIT(ROLE_OPENER) |
+	     ROLE_BIT(ROLE_WORKER),
     .map_types = 1ull << BPF_MAP_TYPE_ARRAY | 1ull << BPF_MAP_TYPE_ARRAY_OF_MAPS |
 		 1ull << BPF_MAP_TYPE_HASH | 1ull << BPF_MAP_TYPE_RINGBUF,
 };

@@ -2,6 +2,7 @@
 #include "unwinder-mgr/process_files.h"
 
 #include "unwinder-mgr/manager.h"
+#include "unwinder-mgr/module_state.h"
 
 enum {
 	SEARCHES_MAX = 8, /* in one tick, for processes that map a module */
@@ -119,6 +120,8 @@ void process_files_request_elsewhere(struct manager *manager)
 		struct process *process = process_oldest_with(&manager->processes, m);
 		if (process)
 			process_request_module(manager, process, m);
+		else if (m->state == MODULE_OPENING)
+			module_set_state(manager, m, MODULE_UNKNOWN);
 	}
 	modules->any_wanted_elsewhere = false;
 }

@@ -9,9 +9,9 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "parse/proc_maps.h"
-#include "unwinder-mgr/code_memory.h"
 #include "unwinder-mgr/manager.h"
 #include "unwinder-mgr/memory_permits.h"
+#include "unwinder-mgr/process_reports.h"
 #include "unwinder-mgr/process_slots.h"
 
 static struct process **process_bucket(struct processes *processes, uint32_t tgid)
@@ -26,15 +26,6 @@ struct process *processes_find(struct processes *processes, uint32_t tgid)
 			return p;
 	}
 	return NULL;
-}
-
-static void process_mark_dirty(struct processes *processes, struct process *process)
-{
-	if (process->dirty)
-		return;
-	process->dirty = true;
-	process->next_dirty = processes->dirty;
-	processes->dirty = process;
 }
 
 struct mapping_list *processes_own_list(struct manager *manager, struct process *process)
@@ -64,6 +55,7 @@ static struct process *process_new(struct processes *processes, uint32_t tgid)
 		return NULL;
 	process->tgid = tgid;
 	process->exec_generation = ++processes->last_exec_generation;
+	process->scan = processes->scans;
 	process->next = *bucket;
 	*bucket = process;
 	processes->count++;
@@ -92,27 +84,6 @@ static void process_wait_for(struct processes *processes, struct process *proces
 	processes->waiting += (tgid != 0) - (process->waits_for != 0);
 	process->waits_for = tgid;
 	process->waits_for_generation = generation;
-}
-
-/* Tells the worker which program a process executes: the first module of its list that is a
- * file. */
-static void process_announce(struct manager *manager, struct process *process)
-{
-	struct msg_process message = {.tgid = process->tgid,
-				      .exec_generation = process->exec_generation};
-
-	memcpy(message.comm, process->comm, sizeof(message.comm));
-	for (size_t i = 0; process->list && i < process->list->count; i++) {
-		const struct module *module = process->list->mappings[i].module;
-
-		if (module && module->path[0] == '/') {
-			memcpy(message.path, module->path, sizeof(message.path));
-			break;
-		}
-	}
-	process->announced = true;
-	peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_PROCESS, &message, sizeof(message),
-		  NULL, 0);
 }
 
 /* Lets the process belong to the user with this share. Takes over the reference. */
@@ -176,6 +147,7 @@ void processes_fork(struct manager *manager, uint32_t parent, uint32_t child, ui
 	to->forked_ns = time_ns;
 	process_set_alive(to, time_ns);
 	to->exec_generation = ++processes->last_exec_generation;
+	to->scan = processes->scans;
 	to->refused = from->refused;
 	to->outdated = from->outdated;
 	to->requests = 0;
@@ -210,6 +182,7 @@ void processes_exec(struct manager *manager, uint32_t tgid, const char *comm, ui
 	process->previous = process->list;
 	process->exec_ns = time_ns;
 	process->exec_generation = ++manager->processes.last_exec_generation;
+	process->scan = manager->processes.scans;
 	process->list = mapping_list_new();
 	process->refused = process->outdated = false;
 	process_wait_for(&manager->processes, process, 0, 0);
@@ -230,6 +203,24 @@ void processes_exit(struct manager *manager, uint32_t tgid, uint64_t now_ns)
 	shares_follow(&manager->shares, process->share);
 	process->exited_ns = now_ns;
 	memory_permit_withdraw(manager, process);
+}
+
+void processes_on_answer(struct manager *manager, uint32_t tgid, uint32_t error, bool empty)
+{
+	struct process *process = processes_find(&manager->processes, tgid);
+
+	if (!process || process->exited_ns)
+		return;
+	/* If it was not asked for since its fork, the answer may be about another one. */
+	if (error == ENOENT || error == ESRCH) {
+		if (process->rescanned_ns)
+			processes_exit(manager, tgid, clock_monotonic_ns());
+		return;
+	}
+	/* One that has lost its maps is about to end, and is looked at again. Kernel threads never
+	 * had any. */
+	if (!empty || !process->list || !process->list->count)
+		process->scan = manager->processes.scans;
 }
 
 /* Returns the module of a mapping, with one use more, or NULL for memory without a file. The kernel
@@ -304,6 +295,21 @@ static void process_share_list(struct manager *manager, struct process *process)
 	}
 }
 
+/* Does what processes_exec() does, as far as that is still possible, if the process executes
+ * another program than before. */
+static void process_notice_exec(struct manager *manager, struct process *process,
+				const struct mapping_list *before)
+{
+	const struct module *vdso = manager->modules.vdso;
+	const uint64_t old = mapping_list_start_of(before, vdso);
+	const uint64_t present = mapping_list_start_of(process->list, vdso);
+
+	if (!old || !present || old == present)
+		return;
+	memory_permit_withdraw(manager, process);
+	process->exec_generation = ++manager->processes.last_exec_generation;
+}
+
 bool processes_may_read_maps(struct manager *manager, uint32_t tgid, uint32_t uid)
 {
 	struct process *process = processes_find(&manager->processes, tgid);
@@ -340,6 +346,7 @@ void processes_set_maps(struct manager *manager, uint32_t tgid, const char *maps
 	copy_comm(process->comm, comm);
 	struct maps_reader reader = {manager, process};
 	proc_maps_parse(maps, length, on_maps_line, &reader);
+	process_notice_exec(manager, process, old);
 	mapping_list_put(old, &manager->slabs);
 	process_wait_for(&manager->processes, process, 0, 0);
 	process_share_list(manager, process);
@@ -367,60 +374,6 @@ const struct mapping_list *processes_list_at(struct manager *manager,
 	return list && list->count && process_slots_publish_list(manager, process, &list) == 0
 		   ? list
 		   : NULL;
-}
-
-/* Reports to the worker where a process maps the modules that the worker watches, or only `only`
- * unless that is NULL, and its other executable memory. Returns 0, or -EAGAIN if that has to wait
- * for the opener: a process is only reported when its memory is allowed, so the worker's request
- * cannot be refused. */
-static int process_report_watched(struct manager *manager, struct process *process,
-				  const struct module *only)
-{
-	const struct mapping_list *list = process->list;
-	unsigned int reported = 0;
-	int r = memory_permit_update(manager, process);
-
-	if (r < 0)
-		return r;
-	for (size_t i = 0; list && manager->modules.watched && i < list->count; i++) {
-		const struct mapping *m = &list->mappings[i];
-
-		if (!m->module || !m->module->watched || (only && m->module != only))
-			continue;
-		const struct msg_mapped message = {.tgid = process->tgid,
-						   .module = m->module->id,
-						   .exec_generation = process->exec_generation,
-						   .user = share_user(process->share),
-						   .start = m->start,
-						   .end = m->end,
-						   .file_offset = m->file_offset};
-		peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_MAPPED, &message,
-			  sizeof(message), NULL, 0);
-		reported++;
-	}
-	return reported ? code_memory_report(manager, process, reported) : 0;
-}
-
-void processes_watch(struct manager *manager, struct module *module)
-{
-	if (module->watched)
-		return;
-	module->watched = true;
-	manager->modules.watched++;
-	for (unsigned int i = 0; i < PROCESS_BUCKETS; i++) {
-		for (struct process *p = manager->processes.buckets[i]; p; p = p->next) {
-			if (!p->exited_ns && process_report_watched(manager, p, module) < 0)
-				process_mark_dirty(&manager->processes, p);
-		}
-	}
-}
-
-/* Reports a process whose mappings have changed to the worker. Returns 0 or -EAGAIN. */
-static int process_report(struct manager *manager, struct process *process)
-{
-	if (!process->announced && process->list && process->list->count)
-		process_announce(manager, process);
-	return process->exited_ns ? 0 : process_report_watched(manager, process, NULL);
 }
 
 void processes_publish(struct manager *manager)
@@ -484,8 +437,14 @@ void processes_rescan(struct manager *manager, uint32_t tgid, uint64_t now_ns)
 	shares_follow_nobody(&manager->shares);
 }
 
+/* Returns whether the last scan has not found a process, so that its exit may have been lost. */
+static bool process_is_unseen(const struct processes *processes, const struct process *process)
+{
+	return process->scan < processes->scans_done;
+}
+
 /* Tries again what a process was refused. Returns whether its maps were requested, because there is
- * time for it again. */
+ * time for it again, or because it may have ended. */
 static bool process_retry(struct manager *manager, struct process *process, bool may_follow,
 			  uint64_t now_ns)
 {
@@ -494,6 +453,12 @@ static bool process_retry(struct manager *manager, struct process *process, bool
 	if (process->list && process->list->count &&
 	    (!process->slot || !process->list->block.bytes))
 		process_mark_dirty(&manager->processes, process);
+	if (process_is_unseen(&manager->processes, process) && may_follow &&
+	    (!process->rescanned_ns ||
+	     now_ns - process->rescanned_ns >= LIMIT_UNSEEN_RETRY_MS * NS_PER_MS)) {
+		process_request_maps(manager, process, now_ns);
+		return true;
+	}
 	if (process->outdated) {
 		if (!may_follow || !process_may_rescan(process, now_ns) ||
 		    !shares_follow(&manager->shares, process->share))

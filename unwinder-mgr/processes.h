@@ -22,6 +22,13 @@
  * confuse two programs with the same pid. After an exec the previous list is kept: stacks that were
  * sampled before the exec may still be waiting (deferred.h), and are walked by it.
  *
+ * The kernel may drop events: its rings are finite. A scan of /proc then finds what was forked,
+ * executed or mapped. Two things it does not say. A process whose exit was lost is not in it, so
+ * one that no answer of the opener was about since the last scan began is asked for by itself, and
+ * has ended if there is no such process. And a process may execute another program without a
+ * trace, so it gets a new exec generation if its maps have the vDSO at another address: the kernel
+ * chooses one for each program.
+ *
  * Example: make (pid 100) forks 101, which executes gcc.
  *
  *	fork 100 -> 101   101 shares make's list: 2 users, no copy
@@ -70,6 +77,7 @@ struct process {
 	uint64_t alive_ns;     /* when it was known to be running, in boot time (bpf/shared.h) */
 	uint64_t exited_ns;    /* 0 while it runs */
 	uint64_t rescanned_ns; /* when its maps were last requested */
+	uint32_t scan;	       /* the last one during or after which it was known to run */
 	/* The permission that the opener has (memory_permits.h); exec generation 0: none. */
 	struct msg_allow_memory allowed;
 	uint64_t code_memory_sent; /* of code_memory.h: a hash of the last message; 0: none */
@@ -85,6 +93,8 @@ struct processes {
 	unsigned int count;
 	unsigned int waiting; /* how many have waits_for */
 	uint32_t last_exec_generation;
+	uint32_t scans,
+	    scans_done; /* how often all processes were scanned, and how often to the end */
 };
 
 /* Returns the process, or NULL. */
@@ -118,6 +128,10 @@ bool processes_may_read_maps(struct manager *manager, uint32_t tgid, uint32_t ui
 void processes_set_maps(struct manager *manager, uint32_t tgid, const char *maps, size_t length,
 			const char *comm, uint64_t time_ns);
 
+/* Notes what the opener says of a process: `error` is 0 or the errno with which its maps could not
+ * be opened, and `empty` whether there are none. */
+void processes_on_answer(struct manager *manager, uint32_t tgid, uint32_t error, bool empty);
+
 /* Sets which user a process belongs to. `uid` may be MSG_UID_UNKNOWN. */
 void processes_set_uid(struct manager *manager, uint32_t tgid, uint32_t uid);
 
@@ -130,15 +144,12 @@ const struct mapping_list *processes_list_at(struct manager *manager,
 void processes_publish(struct manager *manager);
 
 /* Requests the mappings of processes again for which there was no room or time, if there may be
- * now: their files, or a free entry of the published table. */
+ * now: their files, or a free entry of the published table. Also those of processes that the last
+ * scan did not find. */
 void processes_retry(struct manager *manager, uint64_t now_ns);
 
 /* Requests /proc/TGID/maps from the opener, at most once in LIMIT_RESCAN_MS. */
 void processes_rescan(struct manager *manager, uint32_t tgid, uint64_t now_ns);
-
-/* Reports to the worker who maps `module`, now and whenever it changes, and allows the opener to
- * hand out the memory of these processes. */
-void processes_watch(struct manager *manager, struct module *module);
 
 /* Frees processes that ended LIMIT_EXIT_GRACE_MS ago. */
 void processes_reclaim(struct manager *manager, uint64_t now_ns);

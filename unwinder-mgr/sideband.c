@@ -25,8 +25,9 @@ enum {
 	PAGE = 4096,
 	RING_BYTES = SIDEBAND_PAGES * PAGE,
 	RING_MAPPED = RING_BYTES + PAGE, /* the first page holds head and tail */
-	/* Each record ends with its time: sample_id_all with PERF_SAMPLE_TIME alone. */
-	TRAILER_BYTES = 8,
+	/* A time that is further ahead of the clock, ms, is none. The kernel's clock for interrupts
+	 * may be ahead by microseconds (ktime_get_mono_fast_ns()). */
+	AHEAD_MS = 1000,
 	/* Sizes of the first allocations: bytes and items. */
 	BATCH_FIRST = 64 << 10,
 	ENTRIES_FIRST = 256,
@@ -103,7 +104,8 @@ static void ring_copy(const uint8_t *data, uint64_t position, void *to, size_t b
 }
 
 /* Moves the records of one ring up to a time into the batch. Later ones stay in the ring. A record
- * that makes no sense ends it: the rest of the ring is skipped. */
+ * that makes no sense ends it: the rest of the ring is skipped. This includes one from the future,
+ * which would stay for ever, and all that come after it. */
 static void sideband_drain(struct sideband *sideband, uint8_t *ring, uint64_t until_ns)
 {
 	struct perf_event_mmap_page *page = (struct perf_event_mmap_page *)ring;
@@ -114,21 +116,23 @@ static void sideband_drain(struct sideband *sideband, uint8_t *ring, uint64_t un
 
 	while (head - tail >= sizeof(header)) {
 		ring_copy(ring + PAGE, tail, &header, sizeof(header));
-		if (header.size < sizeof(header) + TRAILER_BYTES || header.size > head - tail) {
+		if (header.size < sizeof(header) + SIDEBAND_TRAILER_BYTES ||
+		    header.size > head - tail ||
+		    !batch_reserve(sideband, (header.size + 7u) & ~7u)) {
 			sideband->lost++;
 			tail = head;
 			break;
 		}
-		ring_copy(ring + PAGE, tail + header.size - TRAILER_BYTES, &time_ns,
-			  sizeof(time_ns));
-		if (time_ns > until_ns)
-			break;
-		if (!batch_reserve(sideband, (header.size + 7u) & ~7u)) {
-			sideband->lost++;
-			tail = head;
+		uint8_t *record = sideband->batch + sideband->batch_bytes;
+		ring_copy(ring + PAGE, tail, record, header.size);
+		time_ns = sideband_record_time(record, header.size);
+		if (time_ns > until_ns) {
+			if (time_ns > clock_monotonic_ns() + AHEAD_MS * NS_PER_MS) {
+				sideband->lost++;
+				tail = head;
+			}
 			break;
 		}
-		ring_copy(ring + PAGE, tail, sideband->batch + sideband->batch_bytes, header.size);
 		sideband->entries[sideband->entry_count++] =
 		    (struct sideband_entry){.offset = sideband->batch_bytes, .time_ns = time_ns};
 		sideband->batch_bytes += (header.size + 7u) & ~7u;
@@ -208,8 +212,8 @@ static void sideband_dispatch(struct manager *manager, const uint8_t *record, ui
 	struct perf_event_header header;
 
 	memcpy(&header, record, sizeof(header));
-	struct cursor c =
-	    cursor_init(record + sizeof(header), header.size - sizeof(header) - TRAILER_BYTES);
+	struct cursor c = cursor_init(record + sizeof(header),
+				      header.size - sizeof(header) - SIDEBAND_TRAILER_BYTES);
 	switch (header.type) {
 	case PERF_RECORD_MMAP2:
 		on_mmap(manager, &c);

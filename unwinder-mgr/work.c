@@ -7,6 +7,7 @@
 #include "unwinder-mgr/manager.h"
 #include "unwinder-mgr/module_table.h"
 #include "unwinder-mgr/process_files.h"
+#include "unwinder-mgr/process_reports.h"
 
 enum {
 	TICK_MS = 1000,
@@ -21,17 +22,41 @@ enum {
 };
 
 /* Lets the opener report every process that runs. */
-static int work_scan(struct manager *manager)
+static void work_scan(struct manager *manager)
 {
+	if (peer_send(&manager->role.peers[ROLE_OPENER], MESSAGE_SCAN, NULL, 0, NULL, 0) < 0)
+		return;
 	manager->scan_wanted = false;
 	manager->scanning = true;
 	manager->scanned_ns = clock_monotonic_ns();
-	return peer_send(&manager->role.peers[ROLE_OPENER], MESSAGE_SCAN, NULL, 0, NULL, 0);
+	manager->processes.scans++;
+}
+
+void work_lose_opener(struct manager *manager)
+{
+	manager->scanning = false;
+	manager->scan_wanted = true;
+}
+
+void work_ask_opener(struct manager *manager)
+{
+	modules_ask_again(&manager->modules);
+	processes_ask_again(&manager->processes);
+	manager->scan_wanted = true;
+	work_scan(manager);
+}
+
+void work_tell_worker(struct manager *manager)
+{
+	manager->worker_told = false;
+	modules_tell_worker(manager);
+	processes_tell_worker(&manager->processes);
 }
 
 void work_end_scan(struct manager *manager)
 {
 	manager->scanning = false;
+	manager->processes.scans_done = manager->processes.scans;
 	manager->scan_took_ns = clock_monotonic_ns() - manager->scanned_ns;
 }
 
@@ -45,10 +70,16 @@ static bool work_is_scan_due(const struct manager *manager, uint64_t now)
 	       now - manager->scanned_ns > (pause_ns > least_ns ? pause_ns : least_ns);
 }
 
+static void work_tell_drained(struct manager *manager)
+{
+	peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_DRAINED, &manager->losses,
+		  sizeof(manager->losses), NULL, 0);
+}
+
 static void work_check_ready(struct manager *manager, uint64_t now)
 {
-	const bool done = !manager->scanning && !modules_pending(&manager->modules) &&
-			  !manager->modules.unannounced;
+	const bool done = !manager->scanning && !manager->scan_wanted &&
+			  !modules_pending(&manager->modules) && !manager->modules.unannounced;
 
 	if (manager->role.state != ROLE_CONFIGURED ||
 	    (!done && now - manager->started_ns < READY_MS * NS_PER_MS))
@@ -57,8 +88,21 @@ static void work_check_ready(struct manager *manager, uint64_t now)
 		log_warning("the files of some programs are not read yet; until then their "
 			    "functions lack names, or are shown as native code");
 	manager->role.state = ROLE_READY;
-	peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_SCANNED, NULL, 0, NULL, 0);
 	role_send_status(&manager->role, &(struct msg_status){0});
+}
+
+/* Tells a worker once that it has heard of everything that there was when it connected. */
+static void work_tell_scanned(struct manager *manager)
+{
+	struct peer *worker = &manager->role.peers[ROLE_WORKER];
+
+	if (manager->worker_told || worker->fd < 0 || manager->role.state < ROLE_READY)
+		return;
+	manager->worker_told = true;
+	peer_send(worker, MESSAGE_SCANNED, NULL, 0, NULL, 0);
+	/* One that is started while the agent stops. */
+	if (manager->role.state == ROLE_STOPPED)
+		work_tell_drained(manager);
 }
 
 void work_stop(struct manager *manager)
@@ -77,8 +121,7 @@ static void work_finish(struct manager *manager)
 		  manager->processes.count, manager->modules.count, manager->rules.used,
 		  manager->slabs.count, (unsigned long long)manager->slabs.free_bytes,
 		  (unsigned long long)manager->sideband.lost);
-	peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_DRAINED, &manager->losses,
-		  sizeof(manager->losses), NULL, 0);
+	work_tell_drained(manager);
 	manager->role.state = ROLE_STOPPED;
 	role_send_status(&manager->role, &(struct msg_status){0});
 }
@@ -128,6 +171,7 @@ static void work_on_tick(void *context, uint32_t events)
 	work_reclaim(manager, now);
 	processes_publish(manager);
 	work_check_ready(manager, now);
+	work_tell_scanned(manager);
 	if (work_is_scan_due(manager, now))
 		work_scan(manager);
 	if (manager->role.state == ROLE_STOPPING &&
@@ -136,9 +180,9 @@ static void work_on_tick(void *context, uint32_t events)
 	loop_tick_within(&manager->role.loop, work_next_tick_ms(manager, now));
 }
 
-int work_start(struct manager *manager)
+void work_start(struct manager *manager)
 {
 	loop_set_tick(&manager->role.loop, TICK_MS, work_on_tick, manager);
 	manager->started_ns = clock_monotonic_ns();
-	return work_scan(manager);
+	manager->scan_wanted = true;
 }

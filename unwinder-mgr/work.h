@@ -23,8 +23,18 @@ enum {
 	WORK_SOON_MS = 10 /* until the next tick, when there is something to do */
 };
 
-/* Starts the first scan and the tick. Returns 0 or a negative errno. */
-int work_start(struct manager *manager);
+/* Starts the tick. The first scan starts when the opener is connected. */
+void work_start(struct manager *manager);
+
+/* The opener has ended, and with it what it was asked for. */
+void work_lose_opener(struct manager *manager);
+
+/* Asks an opener that has connected for all that its predecessor was asked for, and for a scan:
+ * which processes it has not answered for is not recorded. */
+void work_ask_opener(struct manager *manager);
+
+/* Tells a worker that has connected of all modules and processes. It watches none of them yet. */
+void work_tell_worker(struct manager *manager);
 
 /* Ends a scan: the opener has reported every process. */
 void work_end_scan(struct manager *manager);
