@@ -8,6 +8,9 @@
  * inlined call refers to the function as it was written, and that may refer to its declaration in a
  * class. A name that the linker uses is preferred, since it has the namespace and the class.
  *
+ * Names may also be in an alternate file, which several files share (parse/debug_link.h). Its units
+ * have an index and are opened like those of the file itself.
+ *
  * All of this is done in parts that take some milliseconds: an account limits each call of
  * dwarf_name(), and what was read until then is kept. Units stay open, until others need their
  * memory.
@@ -16,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "parse/debug_link.h"
 #include "parse/dwarf_functions.h"
 #include "parse/dwarf_lines.h"
 #include "parse/dwarf_units.h"
@@ -27,7 +31,7 @@ enum {
 	 * 7 MB. */
 	OPEN_MAX = 256,
 	OPEN_BYTES_MAX = 8 << 20,
-	/* Memory for compressed sections of a file. */
+	/* Memory for compressed sections of a file and its alternate file. */
 	CONTENTS_BYTES_MAX = 16 << 20,
 	/* What a lookup may cost (struct dwarf_reader), about 5 ms, and what must be left of that
 	 * for a lookup in a unit that is open. */
@@ -40,6 +44,7 @@ enum {
 _Static_assert((int)DWARF_CALLS_MAX <= (int)NAMED_FRAMES_MAX, "all calls fit");
 
 struct open_unit {
+	const struct dwarf_file *file; /* that it is in: that of the namer, or the alternate one */
 	struct dwarf_unit unit;
 	struct dwarf_abbrevs abbrevs;
 	struct dwarf_functions functions;
@@ -51,6 +56,9 @@ struct open_unit {
 struct dwarf_state {
 	struct dwarf_file file;
 	struct dwarf_units units;
+	struct debug_alternate wanted;	  /* without a build id: there is none, or it was added */
+	struct dwarf_file alternate_file; /* all zeros: there is none */
+	struct dwarf_units alternate_units;
 	struct open_unit *open[OPEN_MAX]; /* NULL: a free place */
 	struct open_unit *present;	  /* that of the present lookup, which stays open */
 	size_t open_bytes;		  /* of memory that all of them take */
@@ -118,7 +126,7 @@ static struct open_unit *unit_open(struct dwarf_state *state, struct dwarf_reade
 	unsigned int i = 0;
 
 	for (; i < OPEN_MAX && state->open[i]; i++) {
-		if (state->open[i]->unit.offset == offset) {
+		if (state->open[i]->file == reader->file && state->open[i]->unit.offset == offset) {
 			state->open[i]->used = ++state->clock;
 			return state->open[i];
 		}
@@ -134,6 +142,7 @@ static struct open_unit *unit_open(struct dwarf_state *state, struct dwarf_reade
 		unit_close(unit);
 		return NULL;
 	}
+	unit->file = reader->file;
 	unit->used = ++state->clock;
 	state->open[i] = unit;
 	units_account(state, unit);
@@ -190,35 +199,63 @@ static void name_take(struct dwarf_reader *reader, const struct dwarf_unit *unit
 		dwarf_read_text(reader, kind, offset, name->text, sizeof(name->text));
 }
 
+/* Returns the unit with an offset in the file that is read: the given one, or another one, which is
+ * opened. Returns NULL if there is none. */
+static struct open_unit *unit_with(struct dwarf_state *state, struct dwarf_reader *reader,
+				   struct open_unit *unit, uint64_t offset)
+{
+	const struct dwarf_units *units =
+	    reader->file == &state->file ? &state->units : &state->alternate_units;
+	uint64_t start;
+
+	if (unit->file == reader->file && offset >= unit->unit.offset && offset < unit->unit.end)
+		return unit;
+	return dwarf_units_find_offset(units, offset, &start) ? unit_open(state, reader, start)
+							      : NULL;
+}
+
+/* Goes from an entry to the one that it refers to, with the reader if that is in the alternate
+ * file. The alternate file itself has none. Returns false if there is no such entry. */
+static bool origin_follow(struct dwarf_state *state, struct dwarf_reader *reader,
+			  const struct dwarf_encoding *encoding, const struct dwarf_value *origin,
+			  struct elf_window *info, uint64_t *offset)
+{
+	if (dwarf_value_reference(encoding, origin, offset))
+		return true;
+	if (!dwarf_value_alternate_reference(origin, offset) || !reader->alternate)
+		return false;
+	*reader =
+	    (struct dwarf_reader){&state->alternate_file, reader->alternate, NULL, reader->left};
+	elf_window_fini(info);
+	dwarf_window_init(reader, DWARF_INFO, NAME_STEP, info);
+	return true;
+}
+
 /* Finds the name of a function, starting with an entry of an open unit. */
 static bool name_find(struct dwarf_state *state, struct dwarf_reader *reader,
 		      struct open_unit *unit, uint64_t offset, struct found_name *name)
 {
+	struct dwarf_reader at = *reader;
 	struct dwarf_entry entry;
 	struct elf_window info;
-	uint64_t unit_offset;
 
 	name->text[0] = 0;
 	name->mangled = false;
 	name->start_line = 0;
-	dwarf_window_init(reader, DWARF_INFO, NAME_STEP, &info);
+	dwarf_window_init(&at, DWARF_INFO, NAME_STEP, &info);
 	for (unsigned int i = 0; i < ORIGINS_MAX && !name->mangled; i++) {
-		if (offset < unit->unit.offset || offset >= unit->unit.end) {
-			if (!dwarf_units_find_offset(&state->units, offset, &unit_offset))
-				break;
-			unit = unit_open(state, reader, unit_offset);
-			if (!unit)
-				break;
-		}
-		if (!dwarf_entry_read(reader, &unit->unit, &unit->abbrevs, &info, offset, &entry) ||
+		unit = unit_with(state, &at, unit, offset);
+		if (!unit ||
+		    !dwarf_entry_read(&at, &unit->unit, &unit->abbrevs, &info, offset, &entry) ||
 		    !entry.tag)
 			break;
-		name_take(reader, &unit->unit, &entry, name);
-		if (!dwarf_value_reference(&unit->unit.encoding, &entry.values[DWARF_ORIGIN],
-					   &offset))
+		name_take(&at, &unit->unit, &entry, name);
+		if (!origin_follow(state, &at, &unit->unit.encoding, &entry.values[DWARF_ORIGIN],
+				   &info, &offset))
 			break;
 	}
 	elf_window_fini(&info);
+	reader->left = at.left;
 	return name->text[0] != 0;
 }
 
@@ -246,7 +283,9 @@ static bool calls_name(struct dwarf_state *state, struct dwarf_reader *reader,
 		struct named_frame *frame = &frames->frames[frames->count];
 		struct found_name name;
 
-		if (!name_find(state, reader, unit, calls->items[i].entry, &name))
+		/* The function itself may have a symbol. */
+		if (!name_find(state, reader, unit, calls->items[i].entry, &name) &&
+		    i + 1 < calls->count)
 			return false;
 		*frame = (struct named_frame){
 		    .function = named_frames_keep(frames, name.text, sizeof(name.text)),
@@ -291,21 +330,6 @@ static int unit_name(struct dwarf_state *state, struct dwarf_reader *reader, str
 
 /* --- the namer --- */
 
-static int dwarf_open(const struct elf_image *image, void **state)
-{
-	struct dwarf_state *made = calloc(1, sizeof(*made));
-
-	if (!made)
-		return -ENOMEM;
-	const int r = dwarf_file_open(&made->file, image, CONTENTS_BYTES_MAX);
-	if (r < 0) {
-		free(made);
-		return r;
-	}
-	*state = made;
-	return 0;
-}
-
 static void dwarf_close(void *context)
 {
 	struct dwarf_state *state = context;
@@ -313,8 +337,52 @@ static void dwarf_close(void *context)
 	for (unsigned int i = 0; i < OPEN_MAX; i++)
 		unit_close(state->open[i]);
 	dwarf_units_free(&state->units);
+	dwarf_units_free(&state->alternate_units);
 	dwarf_file_close(&state->file);
+	dwarf_file_close(&state->alternate_file);
 	free(state);
+}
+
+static int dwarf_open(const struct elf_image *image, void **state)
+{
+	struct dwarf_state *made = calloc(1, sizeof(*made));
+
+	if (!made)
+		return -ENOMEM;
+	int r = dwarf_file_open(&made->file, image, CONTENTS_BYTES_MAX);
+	if (r < 0) {
+		free(made);
+		return r;
+	}
+	r = debug_alternate_read(image, &made->wanted);
+	if (r == -ENOMEM) {
+		dwarf_close(made);
+		return r;
+	}
+	*state = made;
+	return 0;
+}
+
+static const struct debug_alternate *dwarf_wanted_alternate(const void *context)
+{
+	const struct dwarf_state *state = context;
+
+	return state->wanted.build_id_length ? &state->wanted : NULL;
+}
+
+static int dwarf_add_alternate(void *context, const struct elf_image *image)
+{
+	struct dwarf_state *state = context;
+	struct dwarf_file file;
+	const int r =
+	    dwarf_file_open_alternate(&file, image, CONTENTS_BYTES_MAX - state->file.bytes);
+
+	if (r < 0)
+		return r;
+	state->wanted.build_id_length = 0;
+	state->alternate_file = file;
+	dwarf_file_set_alternate(&state->file, &state->alternate_file);
+	return 0;
 }
 
 static size_t dwarf_bytes(const void *context)
@@ -322,33 +390,58 @@ static size_t dwarf_bytes(const void *context)
 	const struct dwarf_state *state = context;
 
 	return sizeof(*state) + state->file.bytes + dwarf_units_bytes(&state->units) +
+	       state->alternate_file.bytes + dwarf_units_bytes(&state->alternate_units) +
 	       state->open_bytes;
 }
 
-static int dwarf_name(void *context, const struct elf_source *source, uint64_t vaddr,
-		      struct named_frames *frames)
+/* Reads the indexes of units. If that of the alternate file is too large, it is used no further.
+ * Returns 0; -EAGAIN: there is more to read; -ENOENT: there is too much. */
+static int indexes_prepare(struct dwarf_state *state, struct dwarf_reader *reader)
 {
-	struct dwarf_state *state = context;
-	struct dwarf_reader reader = {&state->file, source, LOOKUP_COST};
-	uint64_t offset;
-
-	state->present = NULL;
 	if (!state->is_unusable && !state->units.complete &&
-	    dwarf_units_read(&state->units, &reader) < 0) {
+	    dwarf_units_read(&state->units, reader) < 0) {
 		dwarf_units_free(&state->units);
 		state->is_unusable = true;
 	}
 	if (state->is_unusable)
 		return -ENOENT;
-	if (!state->units.complete || reader.left < FIND_COST)
-		return -EAGAIN;
+	if (state->units.complete && reader->alternate && !state->alternate_units.complete) {
+		struct dwarf_reader alternate = {&state->alternate_file, reader->alternate, NULL,
+						 reader->left};
+
+		if (dwarf_units_read(&state->alternate_units, &alternate) < 0) {
+			dwarf_units_free(&state->alternate_units);
+			state->alternate_units.complete = true;
+		}
+		reader->left = alternate.left;
+	}
+	return !state->units.complete || reader->left < FIND_COST ||
+		       (reader->alternate && !state->alternate_units.complete)
+		   ? -EAGAIN
+		   : 0;
+}
+
+static int dwarf_name(void *context, const struct namer_sources *sources, uint64_t vaddr,
+		      struct named_frames *frames)
+{
+	struct dwarf_state *state = context;
+	const bool has_alternate = state->alternate_file.sections[DWARF_INFO].size > 0;
+	struct dwarf_reader reader = {&state->file, sources->file,
+				      has_alternate ? sources->alternate : NULL, LOOKUP_COST};
+	uint64_t offset;
+	int r;
+
+	state->present = NULL;
+	r = indexes_prepare(state, &reader);
+	if (r < 0)
+		return r;
 	if (!dwarf_units_find_code(&state->units, &state->file, vaddr, &offset))
 		return -ENOENT;
 	struct open_unit *unit = unit_open(state, &reader, offset);
 	if (!unit)
 		return -ENOENT;
 	state->present = unit;
-	const int r = unit_prepare(unit, &reader);
+	r = unit_prepare(unit, &reader);
 	units_account(state, unit);
 	return r < 0 ? r : unit_name(state, &reader, unit, vaddr, frames);
 }
@@ -357,4 +450,6 @@ const struct namer_ops namer_dwarf = {.kind = FRAME_KIND_NATIVE,
 				      .open = dwarf_open,
 				      .close = dwarf_close,
 				      .bytes = dwarf_bytes,
+				      .wanted_alternate = dwarf_wanted_alternate,
+				      .add_alternate = dwarf_add_alternate,
 				      .name = dwarf_name};

@@ -41,10 +41,11 @@ static const char *keep_text(struct named_frames *frames, const struct go_part *
 	return named_frames_keep(frames, text, sizeof(text));
 }
 
-static int go_name(void *state, const struct elf_source *source, uint64_t vaddr,
+static int go_name(void *state, const struct namer_sources *sources, uint64_t vaddr,
 		   struct named_frames *frames)
 {
 	const struct go_module *module = state;
+	const struct elf_source *source = sources->file;
 	struct go_position position;
 
 	if (!go_functions_find(module, source, vaddr, &position))

@@ -26,6 +26,8 @@ struct named_frame {
 	uint32_t line;	      /* 0 if unknown */
 	uint32_t start_line;  /* of the function; 0 if unknown */
 	bool mangled;	      /* the name is as the linker knows it, and has to be demangled */
+	/* The name that the linker knows, if that is another one; NULL if unknown or `mangled`. */
+	const char *system_name;
 };
 
 /* The functions, the innermost inlined one first. */

@@ -32,7 +32,21 @@ size_t namer_bytes(const struct namer *namer)
 	return namer->ops ? namer->ops->bytes(namer->state) : 0;
 }
 
-int namer_name(const struct namer *namer, const struct elf_source *source, uint64_t vaddr,
+const struct debug_alternate *namer_wanted_alternate(const struct namer *namer)
+{
+	return namer->ops && namer->ops->wanted_alternate
+		   ? namer->ops->wanted_alternate(namer->state)
+		   : NULL;
+}
+
+int namer_add_alternate(const struct namer *namer, const struct elf_image *image)
+{
+	return namer->ops && namer->ops->add_alternate
+		   ? namer->ops->add_alternate(namer->state, image)
+		   : -ENOENT;
+}
+
+int namer_name(const struct namer *namer, const struct namer_sources *sources, uint64_t vaddr,
 	       struct named_frames *frames)
 {
 	if (!namer->ops)
@@ -40,5 +54,5 @@ int namer_name(const struct namer *namer, const struct elf_source *source, uint6
 	frames->count = 0;
 	frames->used = 0;
 	frames->kind = (uint8_t)namer->ops->kind;
-	return namer->ops->name(namer->state, source, vaddr, frames);
+	return namer->ops->name(namer->state, sources, vaddr, frames);
 }

@@ -28,6 +28,13 @@
 #include "parse/elf_image.h"
 #include "symbolizer/namer/named_frames.h"
 
+struct debug_alternate;
+
+/* The files that a namer reads. */
+struct namer_sources {
+	const struct elf_source *file, *alternate; /* NULL: there is no alternate file */
+};
+
 struct namer_ops {
 	enum frame_kind kind; /* of its frames */
 	/* Looks for its tables in the file. Returns 0, with `*state`, which the caller frees with
@@ -37,11 +44,18 @@ struct namer_ops {
 	void (*close)(void *state);
 	/* Returns the memory that the state takes, in bytes. Each lookup may change it. */
 	size_t (*bytes)(const void *state);
-	/* Names the address. `source` is the file that was opened. Returns 0; or, with `frames`
-	 * undefined, -ENOENT: the tables do not have the address, or the file cannot be read;
-	 * -EAGAIN: a part of the work was done, and the address has to be asked for again. The name
-	 * of the outermost function is empty if only file and line are known. */
-	int (*name)(void *state, const struct elf_source *source, uint64_t vaddr,
+	/* Returns the alternate file (parse/debug_link.h) that the tables refer to, until it is
+	 * added; NULL: there is none. Namers whose tables cannot have one leave out this and the
+	 * next one. */
+	const struct debug_alternate *(*wanted_alternate)(const void *state);
+	/* Adds the alternate file. Returns as `open`. */
+	int (*add_alternate)(void *state, const struct elf_image *image);
+	/* Names the address. The sources are the file that was opened, and the alternate file that
+	 * was added (NULL: none). Returns 0; or, with `frames` undefined, -ENOENT: the tables do
+	 * not have the address, or the file cannot be read; -EAGAIN: a part of the work was done,
+	 * and the address has to be asked for again. The name of the outermost function is empty if
+	 * only file and line are known. */
+	int (*name)(void *state, const struct namer_sources *sources, uint64_t vaddr,
 		    struct named_frames *frames);
 };
 
@@ -62,8 +76,11 @@ void namer_close(struct namer *namer);
 /* Returns the memory that it holds, in bytes. */
 size_t namer_bytes(const struct namer *namer);
 
-/* Names an address, as namer_ops.name does. Returns -ENOENT if the file has no namer. */
-int namer_name(const struct namer *namer, const struct elf_source *source, uint64_t vaddr,
+/* These do what their namesakes in namer_ops do. Without a namer, and without the function, there
+ * is no alternate file, and nothing has a name (-ENOENT). */
+const struct debug_alternate *namer_wanted_alternate(const struct namer *namer);
+int namer_add_alternate(const struct namer *namer, const struct elf_image *image);
+int namer_name(const struct namer *namer, const struct namer_sources *sources, uint64_t vaddr,
 	       struct named_frames *frames);
 
 #endif

@@ -12,6 +12,7 @@
 #include "common/log.h"
 #include "symbolizer/opener/open_debug.h"
 #include "symbolizer/opener/open_file.h"
+#include "symbolizer/opener/open_jit_map.h"
 #include "symbolizer/opener/opener.h"
 
 enum {
@@ -34,6 +35,15 @@ static void add_fd(struct opened *opened, int fd)
 		opened->fds[opened->fd_count++] = fd;
 }
 
+static void open_memory_of(const struct msg_allow_memory *allowed, struct opened *opened)
+{
+	int presence = -1;
+
+	add_fd(opened, open_file_memory(allowed, &presence));
+	if (presence >= 0)
+		add_fd(opened, presence);
+}
+
 /* Opens everything that is asked for, or nothing. */
 static void perform(const struct opening *opening, const struct directories *directories,
 		    struct opened *opened)
@@ -54,7 +64,7 @@ static void perform(const struct opening *opening, const struct directories *dir
 		add_fd(opened, open_file_proc(opening->tgid, "cgroup"));
 		break;
 	case OPENING_MEMORY:
-		add_fd(opened, open_file_memory(&opening->memory));
+		open_memory_of(&opening->memory, opened);
 		break;
 	case OPENING_DEBUG:
 		add_fd(opened, open_debug_file(directories, &opening->debug, &opened->debug_path));
@@ -62,6 +72,10 @@ static void perform(const struct opening *opening, const struct directories *dir
 	case OPENING_DEBUG_OF_PROCESS:
 		add_fd(opened, open_debug_file_of_process(directories, &opening->debug,
 							  opening->uid, &opened->debug_path));
+		break;
+	case OPENING_JIT_MAP:
+		add_fd(opened, open_jit_map(opening->tgid, opening->uid, opening->by_name,
+					    &opened->is_dump));
 		break;
 	case OPENING_NOTHING:
 		break;
@@ -115,14 +129,16 @@ static void send_identity(struct opener *opener, const struct opening *opening,
 		  opened->fds, opened->fd_count);
 }
 
-/* Answers a request of the worker. `memory` is the descriptor, or a negative errno. */
-static void send_memory(struct opener *opener, const struct msg_open_memory *request, int memory)
+/* Answers a request of the worker, with the descriptors if `error` is 0. */
+static void send_memory(struct opener *opener, const struct msg_open_memory *request, int error,
+			const struct opened *opened)
 {
 	struct peer *worker = &opener->role.peers[ROLE_WORKER];
 	struct msg_memory answer = {.tgid = request->tgid,
 				    .exec_generation = request->exec_generation,
-				    .error = memory < 0 ? (uint32_t)-memory : 0};
-	int r = peer_send(worker, MESSAGE_MEMORY, &answer, sizeof(answer), &memory, memory >= 0);
+				    .error = (uint32_t)-error};
+	int r = peer_send(worker, MESSAGE_MEMORY, &answer, sizeof(answer),
+			  error ? NULL : opened->fds, error ? 0 : opened->fd_count);
 
 	if (r == -ENOBUFS) {
 		answer.error = ENOBUFS;
@@ -137,14 +153,14 @@ static void send_opened_memory(struct opener *opener, const struct opening *open
 {
 	const struct msg_open_memory request = {.tgid = opening->tgid,
 						.exec_generation = opening->memory.exec_generation};
-	int memory = opened->error ? opened->error : opened->fds[0];
+	int error = opened->error;
 
 	/* The manager may have forbidden it meanwhile. For the worker, a process that no longer has
 	 * the mapping has ended. */
-	if (!memory_permits_find(&opener->permits, &request) || memory == -ENOENT ||
-	    memory == -ESTALE)
-		memory = -ESRCH;
-	send_memory(opener, &request, memory);
+	if (!memory_permits_find(&opener->permits, &request) || error == -ENOENT ||
+	    error == -ESTALE)
+		error = -ESRCH;
+	send_memory(opener, &request, error, opened);
 }
 
 /* If the worker's queue is full, the file is closed, and the worker asks again later. */
@@ -165,16 +181,37 @@ static void send_debug(struct opener *opener, const struct opening *opening,
 	}
 }
 
+/* If the worker's queue is full, the file is closed, and the worker asks again later. */
+static void send_jit_map(struct opener *opener, const struct opening *opening,
+			 const struct opened *opened)
+{
+	struct peer *worker = &opener->role.peers[ROLE_WORKER];
+	struct msg_jit_map answer = {.tgid = opening->tgid,
+				     .cookie = opening->cookie,
+				     .uid = opening->uid,
+				     .error = (uint32_t)-opened->error,
+				     .is_dump = opened->is_dump};
+	int r = peer_send(worker, MESSAGE_JIT_MAP, &answer, sizeof(answer), opened->fds,
+			  opened->fd_count);
+
+	if (r == -ENOBUFS) {
+		answer.error = ENOBUFS;
+		peer_send(worker, MESSAGE_JIT_MAP, &answer, sizeof(answer), NULL, 0);
+	}
+}
+
 /* --- lanes --- */
 
 /* Gives a request to its lane. One for which there is no room is not answered: an honest manager or
  * worker has fewer. */
 static int open_for(struct opener *opener, struct opening opening)
 {
-	/* A directory of debug files may be on any file system; most are on this disk. */
-	const enum opener_lane lane =
-	    opening_is_for_debug(&opening) || opening_is_without_disk(&opening) ? LANE_WITHOUT_DISK
-										: LANE_USUAL;
+	/* A directory of debug files, or of a map, may be on any file system; most are on this
+	 * disk. */
+	const bool without_disk = opening_is_for_debug(&opening) ||
+				  opening.kind == OPENING_JIT_MAP ||
+				  opening_is_without_disk(&opening);
+	const enum opener_lane lane = without_disk ? LANE_WITHOUT_DISK : LANE_USUAL;
 
 	opening.uid = open_file_uid(opening.tgid);
 	const int r = lane_add(&opener->lanes[lane], &opening);
@@ -232,6 +269,9 @@ static void on_done(void *context, const struct opening *opening, const struct o
 	case OPENING_DEBUG:
 	case OPENING_DEBUG_OF_PROCESS:
 		send_debug(opener, opening, opened);
+		break;
+	case OPENING_JIT_MAP:
+		send_jit_map(opener, opening, opened);
 		break;
 	case OPENING_NOTHING:
 		peer_send(&opener->role.peers[ROLE_MANAGER], MESSAGE_SCAN_DONE, NULL, 0, NULL, 0);
@@ -316,7 +356,8 @@ static int opener_on_open_identity(void *context, const struct msg_open_identity
 
 static int opener_on_open_debug(void *context, const struct msg_open_debug *request)
 {
-	const bool of_process = request->place == MSG_DEBUG_OF_PROCESS;
+	const bool of_process = request->place == MSG_DEBUG_OF_PROCESS ||
+				request->place == MSG_DEBUG_ALTERNATE_OF_PROCESS;
 
 	return open_for(
 	    context, (struct opening){.kind = of_process ? OPENING_DEBUG_OF_PROCESS : OPENING_DEBUG,
@@ -324,11 +365,21 @@ static int opener_on_open_debug(void *context, const struct msg_open_debug *requ
 				      .debug = *request});
 }
 
+static int opener_on_open_jit_map(void *context, const struct msg_open_jit_map *request)
+{
+	struct opener *opener = context;
+
+	return open_for(opener, (struct opening){.kind = OPENING_JIT_MAP,
+						 .tgid = request->tgid,
+						 .by_name = opener->role.strict_memory,
+						 .cookie = request->cookie});
+}
+
 static int open_memory(struct opener *opener, const struct msg_open_memory *request,
 		       struct memory_permit *permit)
 {
 	if (!opener->memory_allowed || permit->opens >= LIMIT_MEMORY_OPENS) {
-		send_memory(opener, request, opener->memory_allowed ? -EDQUOT : -EPERM);
+		send_memory(opener, request, opener->memory_allowed ? -EDQUOT : -EPERM, NULL);
 		return 0;
 	}
 	permit->opens++;
@@ -373,11 +424,11 @@ static int opener_on_open_memory(void *context, const struct msg_open_memory *re
 	struct memory_permit *permit = memory_permits_find(&opener->permits, request);
 
 	if (opener->role.strict_memory)
-		send_memory(opener, request, -EPERM);
+		send_memory(opener, request, -EPERM, NULL);
 	else if (permit)
 		return open_memory(opener, request, permit);
 	else if (memory_permits_wait(&opener->permits, request, &refused))
-		send_memory(opener, &refused, -ESRCH);
+		send_memory(opener, &refused, -ESRCH, NULL);
 	return 0;
 }
 
@@ -387,14 +438,24 @@ static int opener_on_open_memory(void *context, const struct msg_open_memory *re
 	HANDLER(OPEN_MAPS, opener_on_open_maps)                                                    \
 	HANDLER(OPEN_FILE, opener_on_open_file)                                                    \
 	HANDLER(OPEN_DEBUG, opener_on_open_debug)                                                  \
+	HANDLER(OPEN_JIT_MAP, opener_on_open_jit_map)                                              \
 	HANDLER(OPEN_IDENTITY, opener_on_open_identity)                                            \
 	HANDLER(ALLOW_MEMORY, opener_on_allow_memory)                                              \
 	HANDLER(FORBID_MEMORY, opener_on_forbid_memory)                                            \
 	HANDLER(OPEN_MEMORY, opener_on_open_memory)
 MESSAGE_HANDLERS(opener_handlers, OPENER, OPENER_HANDLERS);
 
+/* The worker of an agent may be started again. It asks for all that it needs. */
+static bool opener_on_gone(void *context, enum role_id other, bool ended)
+{
+	const struct opener *opener = context;
+
+	return opener->role.agent && other == ROLE_WORKER && ended;
+}
+
 void opener_set_handlers(struct opener *opener)
 {
+	opener->role.on_gone = opener_on_gone;
 	opener->role.handlers = &opener_handlers;
 	opener->role.context = opener;
 }

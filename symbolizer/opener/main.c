@@ -27,12 +27,11 @@ int main(int argc, char **argv)
 		log_error("cannot open /proc, so nothing is sampled: error=%s", strerror(errno));
 		return STATUS_FAILED;
 	}
-	status = role_meet(&opener.role, 0,
-			   ROLE_BIT(ROLE_MANAGER) | ROLE_BIT(ROLE_WORKER) | ROLE_BIT(ROLE_CLI));
 	opener_set_handlers(&opener);
+	status = role_meet(&opener.role);
 	/* What its predecessor left alone. */
 	if (!status)
-		status = role_receive(&opener.role, ROLE_CLI);
+		status = role_receive(&opener.role, ROLE_CONTROL);
 	if (!status)
 		status = role_enter_sandbox(&opener.role);
 	if (status)

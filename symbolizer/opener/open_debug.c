@@ -22,6 +22,12 @@ enum {
 
 /* Where distributions put debug files, in any root. */
 #define DEBUG_DIRECTORY "usr/lib/debug"
+/* Where they put alternate files, in directories of debug files: Debian (debhelper's dh_dwz),
+ * Fedora (debugedit's find-debuginfo). */
+static const char *const alternate_directories[] = {".dwz/x86_64-linux-gnu", ".dwz"};
+enum {
+	ALTERNATE_DIRECTORIES = sizeof(alternate_directories) / sizeof(alternate_directories[0]),
+};
 
 /* --- by build id, on the host --- */
 
@@ -79,18 +85,40 @@ static bool is_missing(int error)
 	return error == -ENOENT || error == -ENOTDIR;
 }
 
+/* Returns whether a file may have the name in a .gnu_debuglink, and it looks like a debug file. */
+static bool is_link_name(const char link[MSG_DEBUG_LINK_BYTES])
+{
+	static const char suffix[] = ".debug";
+	const size_t length = strnlen(link, MSG_DEBUG_LINK_BYTES);
+
+	return length < MSG_DEBUG_LINK_BYTES && length >= sizeof(suffix) && !strchr(link, '/') &&
+	       strcmp(link + length - strlen(suffix), suffix) == 0;
+}
+
+/* Returns whether an alternate file may be searched by its name. */
+static bool has_alternate_name(const struct msg_open_debug *request)
+{
+	return (request->place == MSG_DEBUG_ALTERNATE_OF_HOST ||
+		request->place == MSG_DEBUG_ALTERNATE_OF_PROCESS) &&
+	       is_link_name(request->link);
+}
+
 int open_debug_file(const struct directories *directories, const struct msg_open_debug *request,
 		    uint32_t *path)
 {
-	char paths[2][PATH_BYTES];
+	char paths[2 + ALTERNATE_DIRECTORIES][PATH_BYTES + MSG_DEBUG_LINK_BYTES];
+	const uint32_t count = has_alternate_name(request) ? 2 + ALTERNATE_DIRECTORIES : 2;
 	int error = -ENOENT;
 
 	if (!has_build_id(request))
 		return -EINVAL;
 	make_path(request, false, paths[0]);
 	make_path(request, true, paths[1]);
-	for (uint32_t i = request->first; i < 2 * directories->count; i++) {
-		const int fd = open_below(directories->fds[i / 2], paths[i % 2]);
+	for (uint32_t i = 2; i < count; i++)
+		snprintf(paths[i], sizeof(paths[i]), "%s/%s", alternate_directories[i - 2],
+			 request->link);
+	for (uint32_t i = request->first; i < count * directories->count; i++) {
+		const int fd = open_below(directories->fds[i / count], paths[i % count]);
 
 		if (fd >= 0) {
 			*path = i;
@@ -106,8 +134,10 @@ int open_debug_file(const struct directories *directories, const struct msg_open
 
 /* The paths, in the order in which they are tried. */
 enum {
-	PATH_ID_IN_ROOT,   /* by build id */
-	PATH_NEXT_IN_ROOT, /* next to the file, by the link */
+	PATH_ID_IN_ROOT,	/* by build id */
+	PATH_ALTERNATE_IN_ROOT, /* the first one of the directories of alternate files */
+	/* next to the file, by the link */
+	PATH_NEXT_IN_ROOT = PATH_ALTERNATE_IN_ROOT + ALTERNATE_DIRECTORIES,
 	PATH_BELOW_NEXT_IN_ROOT,
 	PATH_DEBUG_IN_ROOT, /* below the debug directory, by directory and link */
 	PATH_NEXT_ON_HOST,
@@ -123,16 +153,6 @@ struct search {
 	bool has_link;
 	const char *directory; /* of the file, without the first slash */
 };
-
-/* Returns whether a file may have the name in a .gnu_debuglink, and it looks like a debug file. */
-static bool is_link_name(const char link[MSG_DEBUG_LINK_BYTES])
-{
-	static const char suffix[] = ".debug";
-	const size_t length = strnlen(link, MSG_DEBUG_LINK_BYTES);
-
-	return length < MSG_DEBUG_LINK_BYTES && length >= sizeof(suffix) && !strchr(link, '/') &&
-	       strcmp(link + length - strlen(suffix), suffix) == 0;
-}
 
 /* Opens a path of which any part may have been chosen by others. A link is as good as nothing. */
 static int open_in(const struct search *search, int root, char *path)
@@ -170,13 +190,27 @@ static int try_link(const struct search *search, uint32_t number)
 	return open_in(search, on_host ? search->host : search->root, path);
 }
 
+/* Tries the name of an alternate file in one of the directories of such files. */
+static int try_alternate(const struct search *search, const char *directory)
+{
+	char path[sizeof(DEBUG_DIRECTORY "/") + PATH_BYTES + MSG_DEBUG_LINK_BYTES];
+
+	if (!has_alternate_name(search->request))
+		return -ENOENT;
+	snprintf(path, sizeof(path), DEBUG_DIRECTORY "/%s/%s", directory, search->request->link);
+	return open_in(search, search->root, path);
+}
+
 /* Tries a path. Returns a descriptor or a negative errno. */
 static int try_path(const struct search *search, uint32_t number)
 {
 	char by_id[PATH_BYTES], path[sizeof(DEBUG_DIRECTORY "/") + PATH_BYTES];
 
-	if (number != PATH_ID_IN_ROOT)
+	if (number >= PATH_NEXT_IN_ROOT)
 		return try_link(search, number);
+	if (number >= PATH_ALTERNATE_IN_ROOT)
+		return try_alternate(search,
+				     alternate_directories[number - PATH_ALTERNATE_IN_ROOT]);
 	if (!has_build_id(search->request))
 		return -ENOENT;
 	make_path(search->request, false, by_id);

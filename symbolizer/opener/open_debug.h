@@ -21,12 +21,19 @@
  * been made by anybody, too. Therefore no link is followed below them, only local file systems are
  * entered, and directories and files must be open to everybody or to the process's user.
  *
+ * The alternate file of a file (parse/debug_link.h) is searched in the same ways. In addition, it
+ * may have the name that the file says in a directory where distributions put alternate files,
+ * below the directories of the CLI and /usr/lib/debug of the root. That name has to end with
+ * ".debug", too.
+ *
  * Example: for the build id 2f3c..., /usr/lib/debug/.build-id/2f/3c....debug is opened; if it does
  * not exist, /usr/lib/debug/2f3c.../debuginfo; then the same below the next directory. Process 42
  * maps /opt/bin/x with this build id and the link x.debug. Then these are tried, below
  * /proc/42/root: usr/lib/debug/.build-id/2f/3c....debug, opt/bin/x.debug, opt/bin/.debug/x.debug,
  * usr/lib/debug/opt/bin/x.debug; if that is not our root, /opt/bin/x.debug and
- * /opt/bin/.debug/x.debug; and opt/bin/x.debug below each of the directories.
+ * /opt/bin/.debug/x.debug; and opt/bin/x.debug below each of the directories. If x has the
+ * alternate file y.debug, .dwz/x86_64-linux-gnu/y.debug and .dwz/y.debug are tried below these
+ * directories, in the order by directory, and below usr/lib/debug in the root.
  */
 #ifndef SYMBOLIZER_OPENER_OPEN_DEBUG_H
 #define SYMBOLIZER_OPENER_OPEN_DEBUG_H

@@ -183,20 +183,41 @@ static int check_identity(int fd, const struct msg_open_file *request, bool *sam
 
 struct mapping_found {
 	uint64_t start, end, inode;
+	uint32_t device_major, device_minor;
 	char *path; /* in the line: the spaces before the path */
 };
 
 enum {
-	/* Lines of maps in which a file is searched by its inode, which take some 3 ms. Large JVMs
+	/* Lines of maps in which a file is searched, which take some 3 ms. Large JVMs
 	 * and browsers have some thousand, a process that wants to keep the helper busy 65,530. */
 	SEARCHED_LINES_MAX = 4096,
 };
 
-/* Which mapping is wanted: the one that contains the address or, if `inode` is not 0, the first one
- * of a file with this inode. */
+/* Which mapping is wanted: the one that contains the address; or, if `inode` is not 0, the first
+ * one of a file with this inode; or, if `end` is not NULL, the first executable one of a file whose
+ * path ends like that. */
 struct mapping_wanted {
 	uint64_t address, inode;
+	const char *end;
 };
+
+static bool is_searched(const struct mapping_wanted *wanted)
+{
+	return wanted->inode || wanted->end;
+}
+
+/* Returns whether a path of /proc/PID/maps ends like this. The kernel appends " (deleted)" to that
+ * of a file that is gone, and escapes newlines in it. */
+static bool path_ends_with(const char *path, const char *end)
+{
+	static const char deleted[] = " (deleted)";
+	size_t length = strcspn(path, "\n");
+	const size_t suffix = sizeof(deleted) - 1, end_length = strlen(end);
+
+	if (length >= suffix && !strncmp(path + length - suffix, deleted, suffix))
+		length -= suffix;
+	return length >= end_length && !strncmp(path + length - end_length, end, end_length);
+}
 
 /*
  * Returns whether a line of /proc/PID/maps describes the mapping that is wanted. Changed
@@ -212,14 +233,22 @@ static bool maps_line_matches(char *line, const struct mapping_wanted *wanted,
 	if (*at != '-')
 		return false;
 	found->end = strtoull(at + 1, &at, 16);
-	if (!wanted->inode && (found->start > wanted->address || found->end <= wanted->address))
+	if (!is_searched(wanted) &&
+	    (found->start > wanted->address || found->end <= wanted->address))
 		return false;
-	/* Permissions, offset, device. */
-	for (int field = 0; field < 3 && at; field++)
+	const char *permissions = at;
+	/* Permissions and offset. */
+	for (int field = 0; field < 2 && at; field++)
 		at = strchr(at + 1, ' ');
 	if (!at)
 		return false;
+	found->device_major = (uint32_t)strtoul(at, &at, 16);
+	if (*at != ':')
+		return false;
+	found->device_minor = (uint32_t)strtoul(at + 1, &at, 16);
 	found->inode = strtoull(at, &found->path, 10);
+	if (wanted->end)
+		return permissions[3] == 'x' && path_ends_with(found->path, wanted->end);
 	return !wanted->inode || found->inode == wanted->inode;
 }
 
@@ -238,7 +267,7 @@ static int find_mapping(int process, const struct mapping_wanted *wanted,
 		return -errno;
 	(void)TAKE_FD(fd);
 	for (unsigned int i = 0; getline(&line, &room, maps) > 0; i++) {
-		if (wanted->inode && i == SEARCHED_LINES_MAX)
+		if (is_searched(wanted) && i == SEARCHED_LINES_MAX)
 			return -E2BIG;
 		if (!maps_line_matches(line, wanted, found))
 			continue;
@@ -338,7 +367,7 @@ static int check_mapped(int process, const struct msg_allow_memory *allowed, uin
 		   : -ESTALE;
 }
 
-int open_file_memory(const struct msg_allow_memory *allowed)
+int open_file_memory(const struct msg_allow_memory *allowed, int *presence)
 {
 	const struct mapping_wanted wanted = {.address = allowed->address_start};
 	struct mapping_found at = {.start = allowed->address_start, .end = allowed->address_end};
@@ -357,9 +386,13 @@ int open_file_memory(const struct msg_allow_memory *allowed)
 	_cleanup_close_ int memory = openat(process, "mem", O_RDONLY | O_CLOEXEC);
 	if (memory < 0)
 		return -errno;
+	_cleanup_close_ int pagemap = openat(process, "pagemap", O_RDONLY | O_CLOEXEC);
 	/* The process may have executed another program between the check and the opening. */
 	r = check_mapped(process, allowed, at.start, at.end);
-	return r < 0 ? r : TAKE_FD(memory);
+	if (r < 0)
+		return r;
+	*presence = TAKE_FD(pagemap);
+	return TAKE_FD(memory);
 }
 
 int open_file_name(uint32_t tgid, uint64_t inode, char **name)
@@ -371,6 +404,26 @@ int open_file_name(uint32_t tgid, uint64_t inode, char **name)
 	if (process < 0 || !inode)
 		return process < 0 ? process : -EINVAL;
 	return find_mapping(process, &wanted, &found, name);
+}
+
+int open_file_find_executable(uint32_t tgid, const char *end, struct msg_open_file *request)
+{
+	const struct mapping_wanted wanted = {.end = end};
+	struct mapping_found found;
+	_cleanup_close_ int process = living_thread_open(tgid);
+
+	if (process < 0)
+		return process;
+	const int r = find_mapping(process, &wanted, &found, NULL);
+	if (r < 0)
+		return r;
+	*request = (struct msg_open_file){.tgid = tgid,
+					  .address_start = found.start,
+					  .address_end = found.end,
+					  .inode = found.inode,
+					  .device_major = found.device_major,
+					  .device_minor = found.device_minor};
+	return 0;
 }
 
 /* Returns whether a user may enter a directory, by its mode; groups do not count. */

@@ -45,9 +45,10 @@ int open_file_named(const struct msg_open_file *request, bool *same_file);
  * That is checked before and after the memory is opened, for one and the same process. So the
  * descriptor is of a program that maps the file, even if the pid was reused: see ARCHITECTURE.md.
  * Returns a descriptor, which the caller closes, or a negative errno: -ENOENT or -ESTALE if nothing
- * or another file is mapped there; -ENOENT or -ESRCH if the process has ended.
+ * or another file is mapped there; -ENOENT or -ESRCH if the process has ended. `*presence` is then
+ * a descriptor of its pagemap, which the caller closes, or -1 if there is none.
  */
-int open_file_memory(const struct msg_allow_memory *allowed);
+int open_file_memory(const struct msg_allow_memory *allowed, int *presence);
 
 /* Opens for reading what is open with O_PATH, if it is a regular file on a local file system. The
  * device is what the kernel reports for a mapping of the file, or the one of its status. Returns a
@@ -60,6 +61,11 @@ int open_file_again(int path_fd, uint32_t device_major, uint32_t device_minor);
  * has ended; -E2BIG: it is not among the first mappings of a process that has very many; or another
  * negative errno. */
 int open_file_name(uint32_t tgid, uint64_t inode, char **name);
+
+/* Finds the first executable mapping of a file whose path ends with `end`, which starts with a
+ * slash. Returns 0 and the request for open_file_mapped() or open_file_named(), without a cookie;
+ * or an error of open_file_name(). */
+int open_file_find_executable(uint32_t tgid, const char *end, struct msg_open_file *request);
 
 /* Opens a path below `root` with O_PATH, directory by directory. A symbolic link could lead
  * anywhere, and a lookup on a file system that is not local may never return, so neither is done.

@@ -28,6 +28,7 @@ enum opening_kind {
 	/* A debug file, below the directories that come with the request. */
 	OPENING_DEBUG,
 	OPENING_DEBUG_OF_PROCESS, /* one near a file that a process maps, or as above */
+	OPENING_JIT_MAP,	  /* jit-PID.dump or /tmp/perf-PID.map of TGID */
 	OPENING_NOTHING,	  /* has its turn and is not sent to the helper */
 };
 
@@ -42,7 +43,7 @@ struct opening {
 	uint32_t uid;	  /* of the process, for the answer */
 	uint32_t cookie;  /* of the request, for the answer */
 	bool environment; /* of OPENING_IDENTITY */
-	bool by_name;	  /* of OPENING_FILE: see open_file_named() */
+	bool by_name;	  /* of OPENING_FILE and OPENING_JIT_MAP: see open_file_named() */
 	union {
 		struct msg_open_file file;
 		struct msg_allow_memory memory;
@@ -60,6 +61,7 @@ struct directories {
 struct opened {
 	int error; /* 0 or a negative errno, and then there are no descriptors */
 	bool same_file;
+	bool is_dump;	     /* of OPENING_JIT_MAP */
 	uint32_t debug_path; /* which path of the debug file it is */
 	unsigned int fd_count;
 	int fds[OPENED_FDS_MAX];

@@ -48,7 +48,7 @@ bool opening_is_quarantined(const struct quarantine *quarantine, const struct op
 		return true;
 	if (opening->kind == OPENING_DEBUG)
 		return false;
-	if (opening->kind == OPENING_DEBUG_OF_PROCESS)
+	if (opening->kind == OPENING_DEBUG_OF_PROCESS || opening->kind == OPENING_JIT_MAP)
 		return quarantine_has(quarantine, &user, OPENING_USER_FILES_TIMES, now_ns);
 	return (without_disk && quarantine_has(quarantine, &device, 1, now_ns)) ||
 	       quarantine_has(quarantine, &user,

@@ -34,6 +34,7 @@ enum {
 
 static const struct sandbox_syscall syscalls[] = {
     POLICY_LOOP_SYSCALLS,
+    POLICY_LISTENER_SYSCALLS,
     ALLOW_IF(openat, SCMP_A2_32(SCMP_CMP_MASKED_EQ, WRITING, O_RDONLY),
 	     "/proc, mapped files and debug files, read-only"),
     /* By name too: it may open any name, which says more than this. */
@@ -69,10 +70,10 @@ const struct sandbox_policy opener_strict_policy = {
     .memory_bytes_max = MEMORY_BYTES_MAX,
     .threads_max = PROCESSES_MAX,
     .no_landlock = true, /* see opener_policy */
-    .descriptors = DESCRIPTOR_BIT(DESCRIPTOR_PEER) | DESCRIPTOR_BIT(DESCRIPTOR_HELPER) |
-		   DESCRIPTOR_BIT(DESCRIPTOR_EPOLL) | DESCRIPTOR_BIT(DESCRIPTOR_FILE) |
-		   DESCRIPTOR_BIT(DESCRIPTOR_DIRECTORY),
-    .peers = ROLE_BIT(ROLE_CLI) | ROLE_BIT(ROLE_MANAGER) | ROLE_BIT(ROLE_WORKER),
+    .descriptors = DESCRIPTOR_BIT(DESCRIPTOR_PEER) | DESCRIPTOR_BIT(DESCRIPTOR_LISTENER) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_HELPER) | DESCRIPTOR_BIT(DESCRIPTOR_EPOLL) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_FILE) | DESCRIPTOR_BIT(DESCRIPTOR_DIRECTORY),
+    .peers = ROLE_BIT(ROLE_CONTROL) | ROLE_BIT(ROLE_MANAGER) | ROLE_BIT(ROLE_WORKER),
 };
 
 const struct sandbox_policy opener_policy = {
@@ -86,8 +87,9 @@ const struct sandbox_policy opener_policy = {
     .threads_max = PROCESSES_MAX,
     .no_landlock = true, /* a process under Landlock may not access processes outside of it */
     .strict = &opener_strict_policy,
-    .descriptors = DESCRIPTOR_BIT(DESCRIPTOR_PEER) | DESCRIPTOR_BIT(DESCRIPTOR_HELPER) |
-		   DESCRIPTOR_BIT(DESCRIPTOR_EPOLL) | DESCRIPTOR_BIT(DESCRIPTOR_FILE) |
-		   DESCRIPTOR_BIT(DESCRIPTOR_DIRECTORY) | DESCRIPTOR_BIT(DESCRIPTOR_PROCESS_MEMORY),
-    .peers = ROLE_BIT(ROLE_CLI) | ROLE_BIT(ROLE_MANAGER) | ROLE_BIT(ROLE_WORKER),
+    .descriptors = DESCRIPTOR_BIT(DESCRIPTOR_PEER) | DESCRIPTOR_BIT(DESCRIPTOR_LISTENER) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_HELPER) | DESCRIPTOR_BIT(DESCRIPTOR_EPOLL) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_FILE) | DESCRIPTOR_BIT(DESCRIPTOR_DIRECTORY) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_PROCESS_MEMORY),
+    .peers = ROLE_BIT(ROLE_CONTROL) | ROLE_BIT(ROLE_MANAGER) | ROLE_BIT(ROLE_WORKER),
 };

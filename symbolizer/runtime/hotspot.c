@@ -150,10 +150,10 @@ static void add_frame(struct named_frames *frames, const struct hotspot_method *
 {
 	struct named_frame *frame = &frames->frames[frames->count++];
 
-	frame->function = named_frames_keep(frames, method->name, strlen(method->name));
-	frame->file = named_frames_keep(frames, method->file, strlen(method->file));
-	frame->start_line = method->start_line;
-	frame->line = 0;
+	*frame = (struct named_frame){
+	    .function = named_frames_keep(frames, method->name, strlen(method->name)),
+	    .file = named_frames_keep(frames, method->file, strlen(method->file)),
+	    .start_line = method->start_line};
 	if (bci != HOTSPOT_BCI_UNKNOWN)
 		frame->line =
 		    hotspot_line_of(method->lines, method->line_count, bci < 0 ? 0 : (uint32_t)bci);

@@ -77,6 +77,20 @@ enum {
 	PHP_CONSTANTS_BYTES_MAX = 16 << 20,
 };
 
+/* ---- ruby*.c ---- */
+
+enum {
+	/* Bytes of the name of a method, a class or a file. A longer one is cut. */
+	RUBY_NAME_BYTES_MAX = 1024,
+	/* Bytes of machine code: 2.3 MB in Debian's 3.1. A larger file is refused. */
+	RUBY_TEXT_BYTES_MAX = 64 << 20,
+	/* Bytes of an index of functions, in a file without .eh_frame_hdr: a million functions. */
+	RUBY_RANGES_BYTES_MAX = 8 << 20,
+	/* Entries of a table of variables of a class, among which its name is searched for. It is
+	 * one of the first ones. */
+	RUBY_VARIABLES_MAX = 256,
+};
+
 /* ---- hotspot*.c ---- */
 
 enum {

@@ -11,17 +11,75 @@
 
 enum {
 	STRING_PIECE = 64, /* bytes per read of a string: most names fit */
-	PAGE = MEMORY_PAGE_BYTES
+	PAGE = MEMORY_PAGE_BYTES,
+	/* The bit of an entry of /proc/PID/pagemap (Documentation/admin-guide/mm/pagemap.rst of
+	 * Linux). */
+	PAGEMAP_PRESENT = 63,
 };
 
 void memory_allow(struct memory *memory, unsigned int reads, size_t bytes)
 {
 	memory->reads_left = reads;
 	memory->bytes_left = bytes;
+	memory->timed_out = false;
+	for (unsigned int i = 0; memory->presence && i < MEMORY_WINDOWS; i++)
+		memory->presence->windows[i].filled = false;
 }
 
-static ssize_t read_some(const struct memory *memory, uint64_t address, void *buffer, size_t length)
+/* Finds out which pages of a window are present. */
+static void window_fill(const struct memory_presence *presence, struct memory_window *window,
+			uint64_t page)
 {
+	uint64_t entries[MEMORY_WINDOW_PAGES];
+
+	*window =
+	    (struct memory_window){.first = page - page % MEMORY_WINDOW_PAGES, .filled = true};
+	const ssize_t n = pread(presence->fd, entries, sizeof(entries),
+				(off_t)(window->first * sizeof(entries[0])));
+	/* The address space no longer exists, or this kernel does not say it: reading will tell. */
+	if (n <= 0)
+		window->present = ~0ull;
+	for (ssize_t i = 0; i < n / (ssize_t)sizeof(entries[0]); i++)
+		window->present |= (entries[i] >> PAGEMAP_PRESENT & 1) << i;
+}
+
+static bool is_present(struct memory_presence *presence, uint64_t page)
+{
+	for (int i = 0; i < MEMORY_WINDOWS; i++) {
+		const struct memory_window *w = &presence->windows[i];
+
+		if (w->filled && page - w->first < MEMORY_WINDOW_PAGES)
+			return w->present >> (page - w->first) & 1;
+	}
+	struct memory_window *window = &presence->windows[presence->next++ % MEMORY_WINDOWS];
+
+	window_fill(presence, window, page);
+	return window->present >> (page - window->first) & 1;
+}
+
+/* Returns how many of these bytes, from the first one on, are in pages that are present. */
+static size_t present_bytes(struct memory_presence *presence, uint64_t address, size_t length)
+{
+	uint64_t at = address;
+
+	while (at < address + length && is_present(presence, at / PAGE))
+		at += PAGE - at % PAGE;
+	return at - address < length ? (size_t)(at - address) : length;
+}
+
+static ssize_t read_some(struct memory *memory, uint64_t address, void *buffer, size_t length)
+{
+	struct memory_presence *presence = memory->presence;
+
+	if (presence) {
+		const size_t present = present_bytes(presence, address, length);
+		const size_t in_page = PAGE - address % PAGE;
+
+		if (!present)
+			return presence->read_absent(presence->context, memory, address, buffer,
+						     length < in_page ? length : in_page);
+		length = present;
+	}
 	const struct iovec local = {.iov_base = buffer, .iov_len = length};
 	const struct iovec remote = {.iov_base = (void *)(uintptr_t)address, .iov_len = length};
 
@@ -56,7 +114,7 @@ static int copy_read(const struct memory *memory, uint64_t address, void *buffer
 }
 
 /* Reads all bytes from the process. */
-static int process_read(const struct memory *memory, uint64_t address, void *buffer, size_t length)
+static int process_read(struct memory *memory, uint64_t address, void *buffer, size_t length)
 {
 	uint8_t *to = buffer;
 
@@ -68,6 +126,10 @@ static int process_read(const struct memory *memory, uint64_t address, void *buf
 		/* /proc/PID/mem is at its end when the address space no longer exists. */
 		if (n == 0 || (n < 0 && errno == ESRCH))
 			return -ESRCH;
+		if (n < 0 && errno == ETIMEDOUT)
+			memory->timed_out = true;
+		if (memory->timed_out)
+			return -ETIMEDOUT;
 		if (n < 0)
 			return -EFAULT;
 		to += n;
@@ -111,6 +173,8 @@ int memory_read(struct memory *memory, uint64_t address, void *buffer, size_t le
 {
 	if (!memory->reads_left || length > memory->bytes_left)
 		return -EDQUOT;
+	if (memory->timed_out)
+		return -ETIMEDOUT;
 	memory->reads_left--;
 	memory->bytes_left -= length;
 	if (address > INT64_MAX - length)

@@ -22,6 +22,12 @@
  * the address space, not the pid: after exec or exit it returns end of file (-ESRCH) and can never
  * reach another process. In strict mode there is no such descriptor and process_vm_readv(2) is
  * used.
+ *
+ * A page that is present is read at once. For any other one the kernel may have to ask a file
+ * system that does not answer, and then not even a signal ends the read. So the kernel's own record
+ * of the pages that are present (/proc/PID/pagemap) is consulted first, and the other pages are
+ * read by somebody whom the worker can do without (symbolizer/worker/absent_memory.h). A page may
+ * be dropped between the two: then the worker hangs, and is replaced (role/work_page.h).
  */
 #ifndef SYMBOLIZER_RUNTIME_MEMORY_H
 #define SYMBOLIZER_RUNTIME_MEMORY_H
@@ -34,6 +40,31 @@
 enum {
 	MEMORY_PAGE_BYTES = 4096,
 	MEMORY_CACHE_PAGES = 16 /* of the tables of a JVM: more save little */
+};
+
+enum {
+	MEMORY_WINDOWS = 4,
+	MEMORY_WINDOW_PAGES = 64,
+};
+
+struct memory;
+
+/* Reads up to `length` bytes, which are in one page that is not present. Returns as read(2) does:
+ * ETIMEDOUT if that takes too long. */
+typedef ssize_t memory_read_absent_fn(void *context, const struct memory *memory, uint64_t address,
+				      void *buffer, size_t length);
+
+/* Which pages are present, as it was found in the present operation. */
+struct memory_presence {
+	int fd; /* /proc/PID/pagemap, borrowed */
+	memory_read_absent_fn *read_absent;
+	void *context;
+	unsigned int next; /* the window that is replaced next */
+	struct memory_window {
+		uint64_t first; /* number of its first page */
+		uint64_t present;
+		bool filled;
+	} windows[MEMORY_WINDOWS];
 };
 
 /* To be filled with zeros before its use. */
@@ -51,7 +82,9 @@ struct memory {
 	/* The parts of a struct bh_memory_copy (borrowed), which are read instead, or NULL. */
 	const uint8_t *copy;
 	size_t copy_bytes;
-	struct memory_cache *cache; /* borrowed; NULL: each read is a system call */
+	struct memory_cache *cache;	  /* borrowed; NULL: each read is a system call */
+	struct memory_presence *presence; /* borrowed; NULL: all pages count as present */
+	bool timed_out; /* a read of this operation took too long: no other one is made */
 	unsigned int reads_left;
 	size_t bytes_left;
 };
@@ -61,7 +94,8 @@ void memory_allow(struct memory *memory, unsigned int reads, size_t bytes);
 
 /* Reads exactly `length` bytes at `address`. Returns 0; -EFAULT: a part of it is not mapped or not
  * readable; -ESTALE: it is not in the copy; -ESRCH: the process has ended or has executed another
- * program; -EDQUOT: the budget is used up. After an error `buffer` is undefined. */
+ * program; -EDQUOT: the budget is used up; -ETIMEDOUT: the process makes its readers wait. After an
+ * error `buffer` is undefined. */
 int memory_read(struct memory *memory, uint64_t address, void *buffer, size_t length);
 
 int memory_read_u8(struct memory *memory, uint64_t address, uint8_t *value);

@@ -35,7 +35,7 @@ static const char closure[] = "{closure}";
 
 /* A string, or what is shown of it. */
 struct string {
-	uint64_t hash; /* PHP's or php_end_hash(); 0: there is no string */
+	uint64_t hash; /* PHP's or text_end_hash(); 0: there is no string */
 	char text[TEXT_BYTES];
 };
 
@@ -70,10 +70,10 @@ static int read_string(struct memory *memory, uint64_t address, struct string *s
 		return r;
 	string->hash = header[PHP_STRING_HASH / 8];
 	if (!string->hash && kept == length) {
-		uint64_t end[PHP_STRING_END / 8];
+		uint64_t end[TEXT_END_BYTES / 8];
 
-		memcpy(end, string->text + php_end_of(length), sizeof(end));
-		string->hash = php_end_hash(length, end);
+		memcpy(end, string->text + text_end_of(length), sizeof(end));
+		string->hash = text_end_hash(length, end);
 		return 0;
 	}
 	return kept == length && hash_of(string->text, kept) != string->hash ? -ESTALE : 0;

@@ -38,16 +38,25 @@ static void batch_send(struct batch *batch)
 	if (!records_bytes(batch->records))
 		return;
 	const size_t samples = records_samples(batch->records);
-	const uint8_t *data =
-	    records_finish(batch->records, batch->resend.sequence + 1, batch->reset, &length);
+	const struct record_head head = {.sequence = batch->resend.sequence + 1,
+					 .position = batch->sent_samples,
+					 .reset = batch->reset};
+	const uint8_t *data = records_finish(batch->records, &head, &length);
 	batch->reset = false;
 	if (!batch->error) {
 		batch->sent_bytes += length;
 		batch->error = resend_buffer_send(&batch->resend, batch->exporter, data, length,
 						  clock_monotonic_ns());
+		if (!batch->error)
+			batch->sent_samples += samples;
 	}
 	if (batch->error)
 		batch->error_samples += samples;
+}
+
+uint64_t batch_position(const struct batch *batch)
+{
+	return batch->sent_samples + records_samples(batch->records);
 }
 
 void batch_flush(struct batch *batch)
@@ -71,7 +80,7 @@ size_t batch_discard(struct batch *batch)
 	size_t length;
 
 	if (records_bytes(batch->records))
-		records_finish(batch->records, 0, false, &length);
+		records_finish(batch->records, &(struct record_head){0}, &length);
 	batch->error = 0;
 	batch->error_samples = 0;
 	batch->reset = true;

@@ -48,10 +48,11 @@ struct batch {
 	struct peer *exporter;
 	const struct batch_hooks *hooks;
 	void *context;
-	uint64_t sent_bytes;  /* in all batches so far */
-	bool reset;	      /* the next batch tells the exporter to drop all ids */
-	int error;	      /* a batch could not be sent, which the next flush reports */
-	size_t error_samples; /* that are lost with it */
+	uint64_t sent_bytes;   /* in all batches so far */
+	uint64_t sent_samples; /* in them, and in those of earlier workers */
+	bool reset;	       /* the next batch tells the exporter to drop all ids */
+	int error;	       /* a batch could not be sent, which the next flush reports */
+	size_t error_samples;  /* that are lost with it */
 };
 
 /* Starts an empty batch. The first one that is sent resets the exporter, which may have ids of an
@@ -64,6 +65,10 @@ void batch_fini(struct batch *batch);
 
 /* Sends everything that was collected. */
 void batch_flush(struct batch *batch);
+
+/* Returns the number of samples that are in batches, also in those of earlier workers, and were not
+ * reported as lost. The exporter finds out by it how many have not reached it. */
+uint64_t batch_position(const struct batch *batch);
 
 /* Returns whether less than half of the batch is left. */
 static inline bool batch_is_full(const struct batch *batch)

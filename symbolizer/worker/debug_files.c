@@ -7,6 +7,7 @@
 
 #include "common/clock.h"
 #include "common/time_units.h"
+#include "parse/debug_link.h"
 #include "symbolizer/worker/limits.h"
 #include "symbolizer/worker/worker.h"
 
@@ -18,105 +19,137 @@ enum {
 	ANSWER_MS = 3000,
 };
 
-static bool is_asked_since(const struct module *module, uint64_t ms)
+/* The places of the two kinds of files, in the order in which they are searched. */
+static const struct debug_places {
+	uint32_t first, end;
+} debug_places = {MSG_DEBUG_OF_HOST, MSG_DEBUG_ALTERNATE_OF_HOST},
+  alternate_places = {MSG_DEBUG_ALTERNATE_OF_HOST, MSG_DEBUG_PLACES};
+
+static bool is_asked_since(const struct module_debug_file *file, uint64_t ms)
 {
-	return module->debug == MODULE_DEBUG_ASKED &&
-	       clock_monotonic_ns() - module->debug_asked_ns < ms * NS_PER_MS;
+	return file->state == MODULE_DEBUG_ASKED &&
+	       clock_monotonic_ns() - file->asked_ns < ms * NS_PER_MS;
 }
 
-static bool may_ask(const struct module *module)
+static bool may_ask(const struct module_debug_file *file)
 {
-	if (module->debug == MODULE_DEBUG_REFUSED)
+	if (file->state == MODULE_DEBUG_REFUSED)
 		return true;
-	const bool open =
-	    module->debug == MODULE_DEBUG_UNKNOWN || module->debug == MODULE_DEBUG_ASKED;
+	const bool open = file->state == MODULE_DEBUG_UNKNOWN || file->state == MODULE_DEBUG_ASKED;
 
-	return open && (!module->debug_asked_ns || clock_monotonic_ns() - module->debug_asked_ns >=
-						       LIMIT_DEBUG_RETRY_MS * NS_PER_MS);
+	return open && (!file->asked_ns ||
+			clock_monotonic_ns() - file->asked_ns >= LIMIT_DEBUG_RETRY_MS * NS_PER_MS);
 }
 
-/* Makes the request for the place where a module's debug file is to be searched now. Returns false
- * if there is nothing to search for there. */
-static bool make_request(const struct worker *worker, const struct module *module,
-			 struct msg_open_debug *request)
+/* Puts the build id and the name of a file into a request. */
+static void request_set_file(struct msg_open_debug *request, const uint8_t *id, size_t length,
+			     const char *link)
 {
-	const uint8_t *id;
-	const size_t length = symbols_want_debug(module->symbols, &id);
-	const char *link = symbols_debug_link(module->symbols);
-
-	*request = (struct msg_open_debug){
-	    .module = module->id, .place = module->debug_place, .first = module->debug_next};
 	if (length >= 2 && length <= sizeof(request->build_id)) {
 		request->length = (uint32_t)length;
 		memcpy(request->build_id, id, length);
 	}
-	if (module->debug_place == MSG_DEBUG_OF_HOST)
-		return request->length;
 	if (strlen(link) < sizeof(request->link))
 		memcpy(request->link, link, strlen(link));
+}
+
+/* Makes the request for the place where a debug file of a module is to be searched now. Returns
+ * false if there is nothing to search for there. */
+static bool make_request(const struct worker *worker, const struct module *module,
+			 const struct module_debug_file *file, struct msg_open_debug *request)
+{
+	const struct debug_alternate *alternate = symbols_wanted_alternate(module->symbols);
+	const uint8_t *id;
+
+	*request = (struct msg_open_debug){
+	    .module = module->id, .place = file->place, .first = file->next};
+	if (file == &module->debug) {
+		const size_t length = symbols_want_debug(module->symbols, &id);
+
+		request_set_file(
+		    request, id, length,
+		    file->place == MSG_DEBUG_OF_HOST ? "" : symbols_debug_link(module->symbols));
+	} else if (alternate) {
+		request_set_file(request, alternate->build_id, alternate->build_id_length,
+				 alternate->name);
+	}
+	if (file->place == MSG_DEBUG_OF_HOST || file->place == MSG_DEBUG_ALTERNATE_OF_HOST)
+		return request->length;
 	request->tgid = worker->sample_tgid;
 	request->inode = module->subject.inode;
 	return request->tgid && request->inode && (request->length || request->link[0]);
 }
 
-/* Asks for the next file that may be the debug file of a module. */
-static void ask(struct worker *worker, struct module *module)
+/* Asks for the next file that may be a debug file of a module. */
+static void ask(struct worker *worker, struct module *module, struct module_debug_file *file,
+		const struct debug_places *places)
 {
 	struct msg_open_debug request;
 
-	for (; module->debug_place < MSG_DEBUG_PLACES; module->debug_place++) {
-		if (make_request(worker, module, &request)) {
-			module->debug_asked_ns = clock_monotonic_ns();
+	for (; file->place < places->end; file->place++) {
+		if (make_request(worker, module, file, &request)) {
+			file->asked_ns = clock_monotonic_ns();
 			const int r =
 			    peer_send(&worker->role.peers[ROLE_OPENER], MESSAGE_OPEN_DEBUG,
 				      &request, sizeof(request), NULL, 0);
-			module->debug = r < 0 ? MODULE_DEBUG_UNKNOWN : MODULE_DEBUG_ASKED;
+			file->state = r < 0 ? MODULE_DEBUG_UNKNOWN : MODULE_DEBUG_ASKED;
 			return;
 		}
-		module->debug_next = 0;
+		file->next = 0;
 	}
-	module->debug = module->debug_failed ? MODULE_DEBUG_UNKNOWN : MODULE_DEBUG_ANSWERED;
+	file->state = file->failed ? MODULE_DEBUG_UNKNOWN : MODULE_DEBUG_ANSWERED;
 }
 
 /* Starts to search in the first place, unless a file was not the right one: then the search goes
  * on. */
-static void search(struct worker *worker, struct module *module)
+static void search(struct worker *worker, struct module *module, struct module_debug_file *file,
+		   const struct debug_places *places)
 {
-	if (module->debug != MODULE_DEBUG_REFUSED) {
-		module->debug_place = module->debug_next = 0;
-		module->debug_failed = false;
+	if (file->state != MODULE_DEBUG_REFUSED) {
+		file->place = places->first;
+		file->next = 0;
+		file->failed = false;
 	}
-	ask(worker, module);
+	ask(worker, module, file, places);
 }
 
 /* Accounts for the time in which a sample has waited. */
-static void end_hold(struct worker *worker, struct module *module)
+static void end_hold(struct worker *worker, struct module_debug_file *file)
 {
-	if (module->debug_held)
-		time_share_spend(&worker->waiting_for_debug,
-				 clock_monotonic_ns() - module->debug_asked_ns);
-	module->debug_held = false;
+	if (file->held)
+		time_share_spend(&worker->waiting_for_debug, clock_monotonic_ns() - file->asked_ns);
+	file->held = false;
+}
+
+static bool is_awaited(struct worker *worker, struct module *module, struct module_debug_file *file,
+		       const struct debug_places *places)
+{
+	if (may_ask(file))
+		search(worker, module, file, places);
+	if (worker->naming_until_ns && is_asked_since(file, HOLD_MS) &&
+	    time_share_is_left(&worker->waiting_for_debug, clock_monotonic_ns()) &&
+	    !bpf_ring_is_half_full(&worker->ring)) {
+		file->held = true;
+		return true;
+	}
+	end_hold(worker, file);
+	return false;
 }
 
 bool debug_files_are_awaited(struct worker *worker, struct module *module)
 {
-	if (may_ask(module))
-		search(worker, module);
-	if (worker->naming_until_ns && is_asked_since(module, HOLD_MS) &&
-	    time_share_is_left(&worker->waiting_for_debug, clock_monotonic_ns()) &&
-	    !bpf_ring_is_half_full(&worker->ring)) {
-		module->debug_held = true;
+	if (is_awaited(worker, module, &module->debug, &debug_places))
 		return true;
-	}
-	end_hold(worker, module);
-	return false;
+	return symbols_wanted_alternate(module->symbols) &&
+	       is_awaited(worker, module, &module->alternate, &alternate_places);
 }
 
 enum names_due debug_files_are_due(const struct module *module)
 {
-	if (is_asked_since(module, ANSWER_MS) || modules_debug_is_due(module))
+	if (is_asked_since(&module->debug, ANSWER_MS) ||
+	    is_asked_since(&module->alternate, ANSWER_MS) || modules_debug_is_due(module))
 		return NAMES_SOON;
-	return module->debug == MODULE_DEBUG_DROPPED ? NAMES_LATER : NAMES_FINAL;
+	return module->debug.state == MODULE_DEBUG_DROPPED ? NAMES_LATER : NAMES_FINAL;
 }
 
 void debug_files_on_answer(struct worker *worker, struct message *message)
@@ -125,23 +158,27 @@ void debug_files_on_answer(struct worker *worker, struct message *message)
 
 	memcpy(&answer, message->payload, sizeof(answer));
 	struct module *module = modules_find(&worker->modules, answer.module);
-	if (!module || module->debug != MODULE_DEBUG_ASKED || answer.place != module->debug_place)
+	const bool is_alternate = answer.place >= alternate_places.first;
+	struct module_debug_file *file = !module	? NULL
+					 : is_alternate ? &module->alternate
+							: &module->debug;
+	if (!file || file->state != MODULE_DEBUG_ASKED || answer.place != file->place)
 		return;
-	end_hold(worker, module);
+	end_hold(worker, file);
 	/* The sample that waits for it is at the head of the ring. */
 	loop_tick_within(&worker->role.loop, 0);
 	if (message->fd_count) {
-		module->debug = MODULE_DEBUG_ANSWERED;
-		module->debug_next = answer.path < UINT32_MAX ? answer.path + 1 : UINT32_MAX;
-		modules_set_debug(&worker->modules, module, message->fds[0]);
+		file->state = MODULE_DEBUG_ANSWERED;
+		file->next = answer.path < UINT32_MAX ? answer.path + 1 : UINT32_MAX;
+		modules_set_debug(&worker->modules, file, message->fds[0]);
 		message->fds[0] = -1;
 		return;
 	}
-	module->debug_failed |= answer.error != ENOENT;
-	module->debug_place++;
-	module->debug_next = 0;
+	file->failed |= answer.error != ENOENT;
+	file->place++;
+	file->next = 0;
 	/* What has been evicted meanwhile may be wanted again, and then from the start. */
-	module->debug = MODULE_DEBUG_UNKNOWN;
+	file->state = MODULE_DEBUG_UNKNOWN;
 	if (module->symbols)
-		ask(worker, module);
+		ask(worker, module, file, is_alternate ? &alternate_places : &debug_places);
 }

@@ -48,7 +48,7 @@ static int module_get_id(struct worker *worker, XXH128_hash_t key, const char *p
 /* Finds the id of the function that starts at `start` of a module. `generated` says that it has no
  * symbol, and that its name was made from its address. */
 static int function_define(struct worker *worker, uint32_t module, uint64_t start, const char *name,
-			   bool generated, uint32_t *id)
+			   const char *system_name, bool generated, uint32_t *id)
 {
 	const XXH128_hash_t text = id_key_of_text(&worker->id_secret, name);
 	/* Several functions of a module may have one name: the start distinguishes them. */
@@ -58,16 +58,18 @@ static int function_define(struct worker *worker, uint32_t module, uint64_t star
 	if (id_map_get(&worker->ids.functions, key, id))
 		return 0;
 	*id = ++worker->ids.function;
-	records_add_function(
-	    worker->batch.records,
-	    &(struct record_function){.id = *id, .name = name, .name_is_generated = generated});
+	records_add_function(worker->batch.records,
+			     &(struct record_function){.id = *id,
+						       .name = name,
+						       .system_name = system_name,
+						       .name_is_generated = generated});
 	return id_map_put(&worker->ids.functions, key, *id);
 }
 
 static int function_get_id(struct worker *worker, uint32_t module, uint64_t start, const char *name,
 			   uint32_t *id)
 {
-	return function_define(worker, module, start, name, false, id);
+	return function_define(worker, module, start, name, "", false, id);
 }
 
 /* Finds the id of the function without a symbol that starts at `start` (as linked) of a module:
@@ -80,7 +82,7 @@ static int nameless_function_get_id(struct worker *worker, const struct module *
 	char name[sizeof(module->path) + sizeof("+0x") + 2 * sizeof(start)];
 
 	snprintf(name, sizeof(name), "%s+0x%" PRIx64, file, start);
-	return function_define(worker, module_id, start, name, true, id);
+	return function_define(worker, module_id, start, name, "", true, id);
 }
 
 /* --- functions with files and lines --- */
@@ -100,7 +102,8 @@ static int named_function_get_id(struct worker *worker, const struct named_frame
 				     kind | (uint64_t)frame->start_line << 32,
 				     module};
 	const XXH128_hash_t key = id_key(&worker->id_secret, identity, sizeof(identity));
-	char name[NAMED_TEXT_MAX], file[NAMED_TEXT_MAX];
+	const char *linker_name = frame->mangled ? frame->function : frame->system_name;
+	char name[NAMED_TEXT_MAX], file[NAMED_TEXT_MAX], system_name[NAMED_TEXT_MAX] = "";
 
 	if (id_map_get(&worker->ids.functions, key, id))
 		return 0;
@@ -111,11 +114,17 @@ static int named_function_get_id(struct worker *worker, const struct named_frame
 			    ESCAPE_KEEP_PRINTABLE, NULL);
 	escape_text(file, sizeof(file), frame->file, strlen(frame->file), ESCAPE_KEEP_PRINTABLE,
 		    NULL);
+	if (linker_name)
+		escape_text(system_name, sizeof(system_name), linker_name, strlen(linker_name),
+			    ESCAPE_KEEP_PRINTABLE, NULL);
 	*id = ++worker->ids.function;
 	records_add_function(
 	    worker->batch.records,
-	    &(struct record_function){
-		.id = *id, .name = name, .file = file, .start_line = frame->start_line});
+	    &(struct record_function){.id = *id,
+				      .name = name,
+				      .system_name = strcmp(system_name, name) ? system_name : "",
+				      .file = file,
+				      .start_line = frame->start_line});
 	return id_map_put(&worker->ids.functions, key, *id);
 }
 
@@ -216,12 +225,13 @@ static int native_describe(struct worker *worker, uint64_t frame, struct record_
 	const enum names_due better = debug_files_are_due(module);
 	symbols_offset_to_vaddr(symbols, offset, &record->address);
 	error = modules_find_frames(&worker->modules, module, offset, names);
-	if (!error)
+	/* As long as an alternate file may come, names may lack a part, so symbols are shown. */
+	if (!error && better == NAMES_FINAL)
 		return NAMES_FINAL;
 	names->count = 0;
 	if (symbols_find(symbols, offset, &symbol))
-		r = function_get_id(worker, record->module, symbol.start_vaddr, symbol.name,
-				    &record->function);
+		r = function_define(worker, record->module, symbol.start_vaddr, symbol.name,
+				    symbol.system_name, false, &record->function);
 	else if (modules_find_start(&worker->modules, module, offset, &symbol.start_vaddr))
 		r = nameless_function_get_id(worker, module, record->module, symbol.start_vaddr,
 					     &record->function);
@@ -229,26 +239,52 @@ static int native_describe(struct worker *worker, uint64_t frame, struct record_
 }
 
 /* Describes a frame in memory that belongs to no file: the vsyscall page, or code that was
- * generated. */
-static int raw_describe(struct worker *worker, uint64_t frame, struct record_frame *record)
+ * generated, to which the process may have given a name. Returns as native_describe(). */
+static int raw_describe(struct worker *worker, uint64_t frame, struct record_frame *record,
+			struct named_frames *names)
 {
-	const bool vsyscall =
-	    (frame & BH_ADDRESS_MASK) >> 12 == (BH_VSYSCALL_PAGE & (BH_ADDRESS_MASK >> 12));
+	const uint64_t address = frame & BH_ADDRESS_MASK;
+	struct jit_name name = {0};
+	const bool vsyscall = address >> 12 == (BH_VSYSCALL_PAGE & (BH_ADDRESS_MASK >> 12));
+	const int due = vsyscall ? (int)NAMES_FINAL : jit_maps_find(worker, address, &name);
 
+	if (due < 0)
+		return due;
 	record->kind = FRAME_KIND_NATIVE;
-	return function_get_id(worker, 0, vsyscall, vsyscall ? "[vsyscall]" : "[anonymous code]",
-			       &record->function);
+	if (name.name) {
+		names->count = 1;
+		names->kind = FRAME_KIND_NATIVE;
+		names->frames[0] = (struct named_frame){
+		    .function = name.name, .file = name.file, .line = name.line, .mangled = true};
+		return due;
+	}
+	const int r = function_get_id(
+	    worker, 0, vsyscall, vsyscall ? "[vsyscall]" : "[anonymous code]", &record->function);
+	return r < 0 ? r : due;
 }
 
-/* Returns the key of a frame's id. A frame whose module has got its file since then is defined
- * again. */
-static XXH128_hash_t frame_key(const struct worker *worker, uint64_t frame)
+/* Returns what the name of a frame depends on. A frame whose module has got its file since then is
+ * defined again, and so is one in generated code to which the process has given another name. It is
+ * kept out of frame_key(), whose usual case does not need it. */
+__attribute__((noinline)) static uint64_t frame_definition(const struct worker *worker,
+							   uint64_t frame)
+{
+	if (bh_frame_is_raw(frame))
+		return jit_maps_entry_id(&worker->jit_maps, frame & BH_ADDRESS_MASK);
+	if (worker->modules.late_files && !(frame & BH_FRAME_RAW))
+		return modules_definition(&worker->modules,
+					  (uint32_t)(frame >> BH_FRAME_OFFSET_BITS));
+	return 0;
+}
+
+/* Returns the key of a frame's id. */
+static inline __attribute__((always_inline)) XXH128_hash_t frame_key(const struct worker *worker,
+								     uint64_t frame)
 {
 	XXH128_hash_t key = id_key(&worker->id_secret, &frame, sizeof(frame));
 
-	if (worker->modules.late_files && !(frame & BH_FRAME_RAW))
-		key.high64 ^=
-		    modules_definition(&worker->modules, (uint32_t)(frame >> BH_FRAME_OFFSET_BITS));
+	if (__builtin_expect(worker->modules.late_files || worker->jit_maps.sampled, false))
+		key.high64 ^= frame_definition(worker, frame);
 	return key;
 }
 
@@ -281,9 +317,12 @@ __attribute__((noinline)) static int frame_define(struct worker *worker, uint64_
 	if (frame_is_kernel(frame))
 		r = kernel_describe(worker, frame, &record);
 	else if (frame & BH_FRAME_RAW)
-		r = raw_describe(worker, frame, &record);
+		r = raw_describe(worker, frame, &record, &names);
 	else
 		r = native_describe(worker, frame, &record, &names);
+	/* Its name may have been read just now. */
+	if (bh_frame_is_raw(frame))
+		key = frame_key(worker, frame);
 	if (r > NAMES_FINAL) {
 		stack_names_are_due(worker, (enum names_due)r);
 		names.count = 0;

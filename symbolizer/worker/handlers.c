@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/map_shared.h"
 #include "ipc/losses.h"
 #include "symbolizer/worker/debug_files.h"
 #include "symbolizer/worker/identity.h"
@@ -31,12 +31,15 @@ static int worker_on_maps(void *context, const struct msg_maps *maps, struct mes
 	if (r < 0)
 		return r;
 	message->fds[0] = -1;
-	void *control = mmap(NULL, sizeof(struct bh_worker_control), PROT_READ | PROT_WRITE,
-			     MAP_SHARED, message->fds[2], 0);
-	if (control == MAP_FAILED)
+	void *control = map_shared(message->fds[2], sizeof(struct bh_worker_control),
+				   PROT_READ | PROT_WRITE, 0);
+	if (!control)
 		return -errno;
 	worker->control = control;
-	r = runtimes_init(worker, message->fds[3], maps->runtimes);
+	const bool had_other_worker = worker->control->generation != 0;
+	stack_ids_begin(worker);
+	worker->batch.sent_samples += worker->control->position;
+	r = runtimes_init(worker, message->fds[3], maps->runtimes, had_other_worker);
 	if (r < 0)
 		return r;
 	worker->kallsyms_fd = message->fds[1];
@@ -105,6 +108,7 @@ static int worker_on_process_gone(void *context, const struct msg_id *process)
 
 	processes_remove(&worker->processes, process->id);
 	runtimes_on_process_gone(worker, process->id);
+	jit_maps_on_process_gone(worker, process->id);
 	return 0;
 }
 
@@ -125,6 +129,13 @@ static int worker_on_debug_file(void *context, const struct msg_debug_file *file
 {
 	(void)file;
 	debug_files_on_answer(context, message);
+	return 0;
+}
+
+static int worker_on_jit_map(void *context, const struct msg_jit_map *map, struct message *message)
+{
+	(void)map;
+	jit_maps_on_answer(context, message);
 	return 0;
 }
 
@@ -187,6 +198,7 @@ static int worker_on_deferred_sample(void *context, const void *payload, size_t 
 		samples_add(worker, header, (const uint64_t *)(header + 1));
 	else
 		worker->losses.lost[LOSS_BAD_RECORD]++;
+	samples_set_position(worker);
 	return 0;
 }
 
@@ -231,6 +243,7 @@ static int worker_on_reset_request(void *context)
 	HANDLER(PROCESS, worker_on_process)                                                        \
 	HANDLER(PROCESS_GONE, worker_on_process_gone)                                              \
 	HANDLER(DEBUG_FILE, worker_on_debug_file)                                                  \
+	HANDLER(JIT_MAP, worker_on_jit_map)                                                        \
 	HANDLER(CODE_MEMORY, worker_on_code_memory)                                                \
 	HANDLER(MAPPED, worker_on_mapped)                                                          \
 	HANDLER(WATCHED, worker_on_watched)                                                        \
@@ -249,8 +262,32 @@ static void worker_after_message(void *context)
 	turn_check_ready(context);
 }
 
+/* The exporter and the opener of an agent may be started again. Without the manager, nothing is
+ * known about new processes. */
+static bool worker_on_gone(void *context, enum role_id other, bool ended)
+{
+	struct worker *worker = context;
+
+	(void)ended;
+	if (!worker->role.agent || (other != ROLE_EXPORTER && other != ROLE_OPENER))
+		return false;
+	if (other == ROLE_EXPORTER)
+		resend_buffer_disconnect(&worker->batch.resend);
+	return true;
+}
+
+static void worker_on_connected(void *context, enum role_id other)
+{
+	struct worker *worker = context;
+
+	if (other == ROLE_OPENER)
+		runtimes_ask_again(worker);
+}
+
 void worker_set_handlers(struct worker *worker)
 {
+	worker->role.on_gone = worker_on_gone;
+	worker->role.on_connected = worker_on_connected;
 	worker->role.handlers = &worker_handlers;
 	worker->role.context = worker;
 	worker->role.after_message = worker_after_message;

@@ -37,6 +37,34 @@ enum {
 	 * them took, so that no file takes more than a twentieth of the time. Frames of the file
 	 * that are new during the pause have no names until it is over. */
 	LIMIT_SYMBOLS_PAUSE = 20,
+	/* Maps of generated code, jitdump files among them, each with a descriptor and 2 KiB;
+	 * processes that have none count, too. Full: the one that was used least recently is
+	 * removed, and asked for again when it is needed. */
+	LIMIT_JIT_MAPS = 256,
+	/* Ranges of one map, and bytes of their names: V8's map of a large program has 50,000.
+	 * Full: those so far are dropped, and those that follow are read. */
+	LIMIT_JIT_ENTRIES = 1 << 17,
+	LIMIT_JIT_TEXT_BYTES = 12 << 20,
+	/* Source lines of one map, with 12 bytes each, and of one function, which are searched for
+	 * each of its frames: V8 has about 20 for a usual function. Full: the lines that follow are
+	 * not read. */
+	LIMIT_JIT_LINES = 1 << 20,
+	LIMIT_JIT_ENTRY_LINES = 1 << 14,
+	/* Bytes of the ranges, names and lines of all maps. Full: the largest one is dropped, so
+	 * that a process with few names keeps them. It is read again after LIMIT_JIT_RETRY_MS. */
+	LIMIT_JIT_BYTES = 48 << 20,
+	/* Bytes of a map that are read. Full: what follows has no names. */
+	LIMIT_JIT_FILE_BYTES = 1 << 30,
+	/* ms. A process without a map is asked for it again after this, if it is sampled in
+	 * generated code. */
+	LIMIT_JIT_RETRY_MS = 10000,
+	/* Percent of the time, and ms at once, in which samples wait in the ring for maps, and for
+	 * reading maps. Each process has a part of both (common/time_share.h). Full: frames in
+	 * generated code have no names until there is time again. */
+	LIMIT_JIT_WAIT_TIME_PERCENT = 10,
+	LIMIT_JIT_WAIT_TIME_MS = 1000,
+	LIMIT_JIT_TIME_PERCENT = 10,
+	LIMIT_JIT_TIME_MS = 1000,
 	/* Percent of the time, and ms at once, for lookups by the namers of files, of which each
 	 * file has a part (common/time_share.h). It is not the time for symbols, so that new files
 	 * with endless debug information use up this one alone. Full: new frames have the names of

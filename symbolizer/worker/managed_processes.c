@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/time_units.h"
@@ -199,6 +200,27 @@ void managed_processes_sampled(struct managed_processes *processes, uint32_t tgi
 
 /* --- processes --- */
 
+void managed_process_take_memory(struct managed_process *process, struct message *message,
+				 struct absent_memory *absent)
+{
+	process->memory.fd = TAKE_FD(message->fds[0]);
+	if (message->fd_count < 2)
+		return;
+	process->presence = (struct memory_presence){
+	    .fd = TAKE_FD(message->fds[1]), .read_absent = absent_memory_read, .context = absent};
+	process->memory.presence = &process->presence;
+}
+
+void managed_process_close_memory(struct managed_process *process)
+{
+	if (process->memory.fd >= 0)
+		close(process->memory.fd);
+	if (process->memory.presence)
+		close(process->presence.fd);
+	process->memory.fd = -1;
+	process->memory.presence = NULL;
+}
+
 /* Detaches from everything in a process and closes its memory. */
 static void process_empty(struct managed_processes *processes, struct managed_process *process)
 {
@@ -208,9 +230,7 @@ static void process_empty(struct managed_processes *processes, struct managed_pr
 		processes->cached_bytes -= process->attachments[i]->counted;
 		runtime_attachment_free(process->attachments[i], &processes->images);
 	}
-	if (process->memory.fd >= 0)
-		close(process->memory.fd);
-	process->memory.fd = -1;
+	managed_process_close_memory(process);
 	process->memory_asked = process->readable = process->was_readable = false;
 	process->named_too_early = false;
 	process->memory_lost = 0;

@@ -24,7 +24,9 @@
 
 #include "common/time_share.h"
 #include "ipc/messages.h"
+#include "ipc/peer.h"
 #include "symbolizer/runtime/runtime.h"
+#include "symbolizer/worker/absent_memory.h"
 #include "symbolizer/worker/runtime_attachment.h"
 #include "symbolizer/worker/runtime_images.h"
 #include "symbolizer/worker/runtime_slots.h"
@@ -51,6 +53,7 @@ struct managed_process {
 	bool was_readable; /* at any time since exec_generation began */
 	bool named_too_early; /* a frame got no name before that */
 	struct memory memory;
+	struct memory_presence presence; /* of `memory`, which refers to it if there is one */
 	struct runtime_code_memory *code_memory; /* NULL until it is reported */
 	struct time_part time;			 /* for attaching and naming; it outlives an exec */
 	unsigned int count;
@@ -83,6 +86,14 @@ struct managed_process *managed_processes_next(const struct managed_processes *p
  * LIMIT_RUNTIME_PROCESSES already. */
 struct managed_process *managed_processes_ensure(struct managed_processes *processes,
 						 const struct msg_mapped *mapped);
+
+/* Takes the descriptors of the process's memory from a MEMORY message, which has them. `absent`
+ * reads pages that are not present, and must outlive the process. */
+void managed_process_take_memory(struct managed_process *process, struct message *message,
+				 struct absent_memory *absent);
+
+/* Closes these descriptors. */
+void managed_process_close_memory(struct managed_process *process);
 
 /* Detaches from everything in the process, and frees it. Does nothing if it is not there. */
 void managed_processes_delete(struct managed_processes *processes, uint32_t tgid);

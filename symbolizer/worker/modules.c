@@ -83,7 +83,7 @@ int modules_add(struct modules *modules, const struct msg_module *message, int f
 		if (!module)
 			return -ENOMEM;
 		module->id = message->id;
-		module->fd = module->debug_fd = -1;
+		module->fd = module->debug.fd = module->alternate.fd = -1;
 		*link = module;
 	}
 	/* A second announcement brings the file that could not be opened at the first one, because
@@ -118,28 +118,29 @@ static void modules_drop_symbols(struct modules *modules, struct module *module)
 	module->symbols = NULL;
 }
 
-static void modules_close_debug(struct modules *modules, struct module *module)
+static void modules_close_debug(struct modules *modules, struct module_debug_file *file)
 {
-	close(module->debug_fd);
-	module->debug_fd = -1;
+	close(file->fd);
+	file->fd = -1;
 	modules->debug_files--;
 }
 
-/* Closes the debug file of a module. It is asked for again when the symbols are read again. */
-static void modules_drop_debug(struct modules *modules, struct module *module)
+/* Closes a debug file of a module. It is asked for again when the symbols are read again. */
+static void modules_drop_debug(struct modules *modules, struct module_debug_file *file)
 {
-	if (module->debug_fd < 0)
+	if (file->fd < 0)
 		return;
-	modules_close_debug(modules, module);
-	module->debug = MODULE_DEBUG_UNKNOWN;
-	module->debug_asked_ns = 0;
+	modules_close_debug(modules, file);
+	file->state = MODULE_DEBUG_UNKNOWN;
+	file->asked_ns = 0;
 }
 
 /* Drops everything that was read of a module. */
 static void modules_evict_one(struct modules *modules, struct module *module)
 {
 	modules_drop_symbols(modules, module);
-	modules_drop_debug(modules, module);
+	modules_drop_debug(modules, &module->debug);
+	modules_drop_debug(modules, &module->alternate);
 }
 
 void modules_remove(struct modules *modules, uint32_t id)
@@ -173,12 +174,13 @@ static bool has_symbols(const struct module *module)
 
 static bool has_debug_file(const struct module *module)
 {
-	return module->debug_fd >= 0;
+	return module->debug.fd >= 0 || module->alternate.fd >= 0;
 }
 
 static bool has_debug_namer(const struct module *module)
 {
-	return module->symbols && module->debug_fd >= 0 && module->debug == MODULE_DEBUG_ADDED;
+	return module->symbols && module->debug.fd >= 0 &&
+	       module->debug.state == MODULE_DEBUG_ADDED;
 }
 
 /* Returns the module that was not used for the longest time, of those that have something. */
@@ -222,7 +224,10 @@ static void modules_evict(struct modules *modules, const struct module *keep)
 	       (least = modules_least_used(modules, has_debug_namer)) && least != keep) {
 		least->dropped_bytes = symbols_drop_debug(least->symbols);
 		modules->symbols_bytes -= least->dropped_bytes;
-		least->debug = MODULE_DEBUG_DROPPED;
+		least->debug.state = MODULE_DEBUG_DROPPED;
+		/* Its alternate file is added after it. */
+		if (least->alternate.fd >= 0)
+			least->alternate.state = MODULE_DEBUG_ANSWERED;
 	}
 	while (modules_are_full(modules, 0) &&
 	       (least = modules_least_used(modules, has_symbols)) != keep)
@@ -234,7 +239,7 @@ static void modules_evict(struct modules *modules, const struct module *keep)
  * drop each other's again and again. */
 static bool modules_may_restore(struct modules *modules, struct module *module)
 {
-	if (module->debug != MODULE_DEBUG_DROPPED || module->used_ns < module->again_ns)
+	if (module->debug.state != MODULE_DEBUG_DROPPED || module->used_ns < module->again_ns)
 		return false;
 	modules_evict_unused(modules, module->dropped_bytes, module->used_ns);
 	if (!modules_are_full(modules, module->dropped_bytes))
@@ -243,17 +248,28 @@ static bool modules_may_restore(struct modules *modules, struct module *module)
 	return false;
 }
 
-void modules_set_debug(struct modules *modules, struct module *module, int fd)
+void modules_set_debug(struct modules *modules, struct module_debug_file *file, int fd)
 {
 	if (modules->debug_files >= LIMIT_DEBUG_FILES)
 		modules_evict_one(modules, modules_least_used(modules, has_debug_file));
-	module->debug_fd = fd;
+	file->fd = fd;
 	modules->debug_files++;
+}
+
+static bool debug_file_is_due(const struct module_debug_file *file)
+{
+	return file->state == MODULE_DEBUG_ANSWERED && file->fd >= 0;
+}
+
+static bool alternate_is_due(const struct module *module)
+{
+	return debug_file_is_due(&module->alternate) && module->symbols &&
+	       symbols_wanted_alternate(module->symbols);
 }
 
 bool modules_debug_is_due(const struct module *module)
 {
-	return module->debug == MODULE_DEBUG_ANSWERED && module->debug_fd >= 0;
+	return debug_file_is_due(&module->debug) || alternate_is_due(module);
 }
 
 bool modules_may_recognise(struct modules *modules, const struct module *module)
@@ -302,25 +318,27 @@ static int modules_read(struct modules *modules, struct module *module)
 	return 0;
 }
 
-/* Adds what the debug file says. One that is not that of the module is closed. */
-static void modules_add_debug(struct modules *modules, struct module *module)
+/* Adds what a debug file or an alternate file says. One that is not the module's own is closed. */
+static void modules_add_debug(struct modules *modules, struct module *module,
+			      struct module_debug_file *file,
+			      int (*add)(struct symbols *symbols, int fd))
 {
 	const size_t before = symbols_bytes(module->symbols);
 
 	work_begin(modules->work_page, &module->subject);
-	const int r = symbols_add_debug(module->symbols, module->debug_fd);
+	const int r = add(module->symbols, file->fd);
 	work_end(modules->work_page);
 	if (r == -EAGAIN)
 		return;
-	module->debug = MODULE_DEBUG_ADDED;
+	file->state = MODULE_DEBUG_ADDED;
 	modules->symbols_bytes += symbols_bytes(module->symbols) - before;
 	if (r == 0)
 		return;
 	log_debug("a debug file is not used: module=%u error=%s", module->id, strerror(-r));
 	/* Of other errors, a part may be in use. */
 	if (r == -ENOENT || r == -ENOEXEC) {
-		modules_close_debug(modules, module);
-		module->debug = MODULE_DEBUG_REFUSED;
+		modules_close_debug(modules, file);
+		file->state = MODULE_DEBUG_REFUSED;
 	}
 }
 
@@ -341,8 +359,10 @@ static int modules_read_missing(struct modules *modules, struct module *module)
 	module->read_ns = in_turn ? module->read_ns : 0;
 	if (!module->symbols)
 		r = modules_read(modules, module);
-	if (r == 0 && module->debug_fd >= 0 && module->debug != MODULE_DEBUG_ADDED)
-		modules_add_debug(modules, module);
+	if (r == 0 && module->debug.fd >= 0 && module->debug.state != MODULE_DEBUG_ADDED)
+		modules_add_debug(modules, module, &module->debug, symbols_add_debug);
+	if (r == 0 && alternate_is_due(module))
+		modules_add_debug(modules, module, &module->alternate, symbols_add_alternate);
 	modules_spend(modules, module, now);
 	if (r == 0)
 		modules_evict(modules, module);

@@ -41,17 +41,23 @@ enum module_debug {
 	MODULE_DEBUG_DROPPED,  /* they did, but there was no room for its namer */
 };
 
+/* A debug file or alternate file: whether and where it is searched. */
+struct module_debug_file {
+	int fd; /* -1: none */
+	enum module_debug state;
+	uint64_t asked_ns; /* the last time; 0: never */
+	uint32_t place;	   /* MSG_DEBUG_*: where it is searched */
+	uint32_t next;	   /* the first path there that was not tried yet */
+	bool failed;	   /* there may be one that could not be opened */
+	bool held;	   /* a sample waits for the answer */
+};
+
 struct module {
 	struct module *next;
-	uint32_t id;  /* the manager's */
-	int fd;	      /* -1: the file could not be opened */
-	int debug_fd; /* of the debug file; -1: none */
-	enum module_debug debug;
-	uint64_t debug_asked_ns;     /* the last time; 0: never */
-	uint32_t debug_place;	     /* MSG_DEBUG_OF_*: where it is searched */
-	uint32_t debug_next;	     /* the first path there that was not tried yet */
-	bool debug_failed;	     /* there may be one that could not be opened */
-	bool debug_held;	     /* a sample waits for the answer */
+	uint32_t id; /* the manager's */
+	int fd;	     /* -1: the file could not be opened */
+	struct module_debug_file debug;
+	struct module_debug_file alternate; /* of the namer (symbols_wanted_alternate()) */
 	size_t dropped_bytes;	     /* that the namer of the debug file had when it was dropped */
 	struct work_subject subject; /* the file, for the record of what is worked on */
 	bool unrecognised; /* whether it is a language runtime is not known yet (runtimes.c) */
@@ -103,11 +109,12 @@ void modules_fini(struct modules *modules);
  * names. */
 uint64_t modules_definition(const struct modules *modules, uint32_t id);
 
-/* Gives a module its debug file, and takes ownership of `fd`. If there are as many as possible, the
- * module with one that was used least recently loses it, with its symbols. */
-void modules_set_debug(struct modules *modules, struct module *module, int fd);
+/* Gives a module its debug file or alternate file, and takes ownership of `fd`. If there are as
+ * many as possible, the module with one that was used least recently loses it, with its symbols. */
+void modules_set_debug(struct modules *modules, struct module_debug_file *file, int fd);
 
-/* Returns whether the module has a debug file that its symbols in memory do not contain yet. */
+/* Returns whether the module has a debug file or an alternate file that its symbols in memory do
+ * not contain yet. */
 bool modules_debug_is_due(const struct module *module);
 
 /* Finds the symbols of a module, with those of its debug file, and reads them if they are not in

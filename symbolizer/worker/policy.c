@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include "common/base_policy.h"
+#include "role/helper.h"
 #include "symbolizer/worker/limits.h"
 
 static const cap_value_t none[] = {-1};
@@ -26,8 +27,11 @@ static const cap_value_t strict_capabilities[] = {CAP_SYS_PTRACE, -1};
 	    ALLOW(pread64, "symbol tables, kallsyms, files of /proc: read and never mapped"),      \
 	    ALLOW(fstat, "size of files received")
 
+/* The helper reads pages that are not present (symbolizer/worker/absent_memory.h). With
+ * --strict-memory there is none. */
 static const struct sandbox_syscall syscalls[] = {
     WORKER_SYSCALLS,
+    POLICY_HELPER_SYSCALLS,
 };
 
 static const struct sandbox_syscall strict_syscalls[] = {
@@ -36,10 +40,11 @@ static const struct sandbox_syscall strict_syscalls[] = {
 };
 
 enum {
-	/* Files of modules, memory of processes with a language runtime, debug files, answers on
-	 * identity that are on their way, and what the role itself has and receives: 8192. */
-	FILES_MAX = LIMIT_MODULES + LIMIT_RUNTIME_PROCESSES + LIMIT_DEBUG_FILES +
-		    3 * LIMIT_IDENTITY_REQUESTS + 128,
+	/* Files of modules, memory of processes with a language runtime and which of it is present,
+	 * debug files, maps of generated code, answers on identity that are on their way, and what
+	 * the role itself has and receives: 11520. */
+	FILES_MAX = LIMIT_MODULES + 2 * LIMIT_RUNTIME_PROCESSES + LIMIT_DEBUG_FILES +
+		    LIMIT_JIT_MAPS + 3 * LIMIT_IDENTITY_REQUESTS + 128,
 	MEMORY_BYTES_MAX = 256 << 20,
 };
 
@@ -55,7 +60,7 @@ const struct sandbox_policy worker_strict_policy = {
     .descriptors = DESCRIPTOR_BIT(DESCRIPTOR_PEER) | DESCRIPTOR_BIT(DESCRIPTOR_LISTENER) |
 		   DESCRIPTOR_BIT(DESCRIPTOR_BPF_MAP) | DESCRIPTOR_BIT(DESCRIPTOR_EPOLL) |
 		   DESCRIPTOR_BIT(DESCRIPTOR_FILE),
-    .peers = ROLE_BIT(ROLE_CLI) | ROLE_BIT(ROLE_LOADER) | ROLE_BIT(ROLE_MANAGER) |
+    .peers = ROLE_BIT(ROLE_CONTROL) | ROLE_BIT(ROLE_LOADER) | ROLE_BIT(ROLE_MANAGER) |
 	     ROLE_BIT(ROLE_OPENER) | ROLE_BIT(ROLE_EXPORTER),
     .map_types = 1ull << BPF_MAP_TYPE_ARRAY | 1ull << BPF_MAP_TYPE_RINGBUF,
 };
@@ -68,11 +73,13 @@ const struct sandbox_policy worker_policy = {
     .syscall_count = sizeof(syscalls) / sizeof(syscalls[0]),
     .files_max = FILES_MAX,
     .memory_bytes_max = MEMORY_BYTES_MAX,
+    .threads_max = 1 + 1 + HELPERS_LEFT_MAX, /* itself, its helper, and those that hang */
     .strict = &worker_strict_policy,
     .descriptors = DESCRIPTOR_BIT(DESCRIPTOR_PEER) | DESCRIPTOR_BIT(DESCRIPTOR_LISTENER) |
 		   DESCRIPTOR_BIT(DESCRIPTOR_BPF_MAP) | DESCRIPTOR_BIT(DESCRIPTOR_EPOLL) |
-		   DESCRIPTOR_BIT(DESCRIPTOR_FILE) | DESCRIPTOR_BIT(DESCRIPTOR_PROCESS_MEMORY),
-    .peers = ROLE_BIT(ROLE_CLI) | ROLE_BIT(ROLE_LOADER) | ROLE_BIT(ROLE_MANAGER) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_FILE) | DESCRIPTOR_BIT(DESCRIPTOR_PROCESS_MEMORY) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_HELPER),
+    .peers = ROLE_BIT(ROLE_CONTROL) | ROLE_BIT(ROLE_LOADER) | ROLE_BIT(ROLE_MANAGER) |
 	     ROLE_BIT(ROLE_OPENER) | ROLE_BIT(ROLE_EXPORTER),
     .map_types = 1ull << BPF_MAP_TYPE_ARRAY | 1ull << BPF_MAP_TYPE_RINGBUF,
 };

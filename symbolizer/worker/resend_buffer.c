@@ -85,7 +85,14 @@ int resend_buffer_send(struct resend_buffer *buffer, struct peer *exporter, cons
 	if (buffer->connected)
 		r = peer_send(exporter, MESSAGE_BATCH, data, length, NULL, 0);
 	if (buffer->keep && (!r || r == -EPIPE)) {
-		r = resend_buffer_keep(buffer, data, length, now_ns);
+		const int kept = resend_buffer_keep(buffer, data, length, now_ns);
+
+		/* What was sent is not lost. It cannot be sent again, so nothing before it is,
+		 * either: the next exporter then asks for all definitions. */
+		if (kept < 0 && buffer->connected && !r)
+			resend_buffer_fini(buffer);
+		else
+			r = kept;
 		if (buffer->connected)
 			resend_buffer_trim(buffer, now_ns);
 	}

@@ -158,6 +158,9 @@ enum runtime_attachment_result runtime_attachment_try(struct runtime_attachment 
 		a->reads = a->reads < ATTACH_READS_MAX ? a->reads : ATTACH_READS_MAX;
 		r = -EAGAIN;
 	}
+	/* It is left alone for a time. */
+	if (a->process.memory->timed_out)
+		r = -EAGAIN;
 	/* -EFAULT: the file's data is not mapped yet, because its code is mapped first. */
 	if (r == -EAGAIN || r == -EFAULT || r == -ESRCH || (r < 0 && was_published)) {
 		a->due_ns = now_ns + attach_pause_ns(ran_out ? 0 : now_ns - since_ns);
@@ -193,6 +196,9 @@ int runtime_attachment_symbolize(struct runtime_attachment *a, bool readable,
 		memory_allow(memory, FRAME_READS, FRAME_BYTES);
 		r = process->ops->symbolize(process, words, frames);
 	}
+	/* It is left alone from now on. */
+	if (r < 0 && memory->timed_out)
+		r = -ECANCELED;
 	const struct memory_copy *copy =
 	    r < 0 ? memory_copies_find(copies, process->tgid, words) : NULL;
 	if (!copy)
@@ -202,7 +208,7 @@ int runtime_attachment_symbolize(struct runtime_attachment *a, bool readable,
 	memory->copy = copy->record + sizeof(struct bh_memory_copy);
 	memory->copy_bytes = copy->bytes - sizeof(struct bh_memory_copy);
 	memory_allow(memory, FRAME_READS, FRAME_BYTES);
-	r = process->ops->symbolize(process, words, frames);
+	const int from_copy = process->ops->symbolize(process, words, frames);
 	memory->copy = NULL;
-	return r;
+	return from_copy < 0 && r == -ECANCELED ? r : from_copy;
 }

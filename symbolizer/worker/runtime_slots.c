@@ -174,6 +174,21 @@ static void slot_free(struct runtime_slots *slots, struct bh_runtime_slot *slot)
 	}
 }
 
+void runtime_slots_empty(struct runtime_slots *slots)
+{
+	for (int i = 0; i < RUNTIME_SLOTS; i++) {
+		struct bh_runtime_slot *slot = &slots->table->slots[i];
+
+		if (!slot->tgid && !(slot->sequence & 1))
+			continue;
+		sequence_lock_begin(&slot->sequence);
+		slot->first_range = slot->range_count = 0;
+		memset(slot->code_filters, 0, sizeof(slot->code_filters));
+		slot->tgid = 0;
+		sequence_lock_end(&slot->sequence);
+	}
+}
+
 int runtime_slots_publish(struct runtime_slots *slots, uint32_t tgid,
 			  struct runtime_slot_range *ranges, size_t count,
 			  void (*fill)(void *context, struct bh_runtime_table *table),

@@ -46,6 +46,9 @@ struct runtime_slot_range {
 	bool in_file;
 };
 
+/* Removes what an earlier worker has published, which may have ended in the middle of that. */
+void runtime_slots_empty(struct runtime_slots *slots);
+
 /* Takes a free block, which is zeroed. Returns RUNTIME_NO_BLOCK if there is none. */
 int runtime_slots_take_block(struct runtime_slots *slots);
 void runtime_slots_give_block(struct runtime_slots *slots, int block);

@@ -5,14 +5,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/map_shared.h"
 #include "common/runtimes.h"
 #include "common/time_units.h"
 #include "common/work_time.h"
+#include "symbolizer/worker/absent_memory.h"
 #include "symbolizer/worker/limits.h"
 #include "symbolizer/worker/managed_processes.h"
 #include "symbolizer/worker/memory_copies.h"
@@ -20,6 +21,7 @@
 #include "symbolizer/worker/runtime_images.h"
 #include "symbolizer/worker/runtime_slots.h"
 #include "symbolizer/worker/runtime_stats.h"
+#include "symbolizer/worker/unnamed_frame.h"
 #include "symbolizer/worker/worker.h"
 
 enum {
@@ -55,6 +57,7 @@ struct runtimes {
 	unsigned int unrecognised; /* modules that are left alone, or have to wait */
 	uint64_t recognised_ns;	   /* when it was last tried to recognise them */
 	struct time_share time;	   /* for reading the memory of all processes */
+	struct absent_memory absent;
 	uint32_t tick_from; /* pid of the process with which the next tick goes on; 0: the first */
 };
 
@@ -124,23 +127,26 @@ static void recognise_modules(struct worker *worker, bool all)
 	}
 }
 
-int runtimes_init(struct worker *worker, int table_fd, uint32_t wanted)
+int runtimes_init(struct worker *worker, int table_fd, uint32_t wanted, bool had_other_worker)
 {
 	struct runtimes *runtimes = calloc(1, sizeof(*runtimes));
 
 	if (!runtimes)
 		return -ENOMEM;
-	void *table = mmap(NULL, sizeof(struct bh_runtime_table), PROT_READ | PROT_WRITE,
-			   MAP_SHARED, table_fd, 0);
-	if (table == MAP_FAILED) {
+	void *table =
+	    map_shared(table_fd, sizeof(struct bh_runtime_table), PROT_READ | PROT_WRITE, 0);
+	if (!table) {
 		free(runtimes);
 		return -errno;
 	}
 	runtimes->processes.slots.table = table;
+	if (had_other_worker)
+		runtime_slots_empty(&runtimes->processes.slots);
 	runtimes->wanted = wanted;
 	runtimes->time = (struct time_share){.percent = LIMIT_RUNTIMES_TIME_PERCENT,
 					     .most_ns = LIMIT_RUNTIMES_TIME_MS * NS_PER_MS};
 	worker->runtimes = runtimes;
+	absent_memory_init(&runtimes->absent, &worker->role.loop, worker->role.work_page);
 	/* Modules may have been announced before the table came. */
 	recognise_modules(worker, true);
 	return 0;
@@ -233,6 +239,7 @@ void runtimes_free(struct worker *worker)
 
 	if (!runtimes)
 		return;
+	absent_memory_stop(&runtimes->absent);
 	managed_processes_fini(&runtimes->processes);
 	while (runtimes->processes.images) {
 		runtimes->processes.images->users = 1;
@@ -270,13 +277,25 @@ static void process_ask_memory(struct worker *worker, struct managed_process *pr
 					  &request, sizeof(request), NULL, 0) == 0;
 }
 
+void runtimes_ask_again(struct worker *worker)
+{
+	struct runtimes *runtimes = worker->runtimes;
+
+	for (struct managed_process *p = NULL;
+	     runtimes && (p = managed_processes_next(&runtimes->processes, p));) {
+		if (p->memory_asked)
+			p->memory_asked = false;
+		else if (!p->memory_due_ns)
+			continue;
+		process_ask_memory(worker, p);
+	}
+}
+
 /* Closes a descriptor that was opened during an exec, and therefore shows the memory of the
  * previous program. Asks for another one. */
 static void process_lose_memory(struct worker *worker, struct managed_process *process)
 {
-	if (process->memory.fd >= 0)
-		close(process->memory.fd);
-	process->memory.fd = -1;
+	managed_process_close_memory(process);
 	process->readable = false;
 	/* With --strict-memory there is nothing that could be opened again. */
 	if (!worker->role.strict_memory && process->memory_lost++ < MEMORY_LOSSES_MAX)
@@ -407,6 +426,7 @@ void runtimes_tick(struct worker *worker)
 
 	if (!runtimes)
 		return;
+	absent_memory_tick(&runtimes->absent);
 	if (runtimes->unrecognised &&
 	    now >= runtimes->recognised_ns + NO_TIME_PAUSE_MS * NS_PER_MS) {
 		runtimes->recognised_ns = now;
@@ -490,29 +510,11 @@ bool runtimes_on_memory(struct worker *worker, struct message *message)
 		log_debug("no memory: tgid=%u error=%s", answer.tgid, strerror((int)answer.error));
 		return false;
 	}
-	process->memory.fd = message->fds[0];
-	message->fds[0] = -1;
+	managed_process_take_memory(process, message, &worker->runtimes->absent);
 	const bool named_too_early = process->named_too_early;
 	process->named_too_early = false;
 	process_begin(worker, process);
 	return named_too_early;
-}
-
-static const char *error_reason(int error)
-{
-	switch (error) {
-	case -ESRCH:
-		return "process ended";
-	case -ESTALE:
-	case -EFAULT:
-		return "no longer in memory";
-	case -EBUSY:
-		return "name not read in time";
-	case -ECANCELED:
-		return "process left alone";
-	default:
-		return "not readable";
-	}
 }
 
 static struct runtime_attachment *process_attachment(struct managed_process *process,
@@ -582,13 +584,6 @@ enum names_due runtimes_symbolize(struct worker *worker, struct managed_process 
 		runtime_stats_frame(&worker->runtimes->processes.stats, runtime, r == 0);
 	if (r == 0)
 		return NAMES_FINAL;
-	frames->used = 0;
-	frames->count = 1;
-	frames->frames[0] = (struct named_frame){
-	    .function = named_frames_format(
-		frames, "[%s: %s]",
-		runtime > 0 && runtime < BH_RUNTIME_COUNT ? runtime_titles[runtime] : "unknown",
-		error_reason(r)),
-	    .file = ""};
+	unnamed_frame_set(frames, runtime, r);
 	return r == -EBUSY ? NAMES_SOON : r == -ECANCELED ? NAMES_LATER : NAMES_FINAL;
 }

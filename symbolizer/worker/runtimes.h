@@ -41,9 +41,10 @@ struct worker;
 struct module;
 struct managed_process;
 
-/* Starts with the kernel side's table, whose descriptor stays the caller's. `wanted` is a set of
- * enum bh_runtime: others are not looked for. Returns 0 or a negative errno. */
-int runtimes_init(struct worker *worker, int table_fd, uint32_t wanted);
+/* Starts with the kernel side's table, whose descriptor stays the caller's. If there was another
+ * worker, what it has left in the table is removed. `wanted` is a set of enum bh_runtime: others
+ * are not looked for. Returns 0 or a negative errno. */
+int runtimes_init(struct worker *worker, int table_fd, uint32_t wanted, bool had_other_worker);
 void runtimes_free(struct worker *worker);
 
 /* The manager has reported all processes that map one of the modules that were watched. */
@@ -61,6 +62,8 @@ void runtimes_on_code_memory(struct worker *worker, const struct msg_code_memory
 /* Handles the opener's answer. May take its descriptor, which is then -1 in the message. Returns
  * whether frames of the process got no names before, because its memory was missing. */
 bool runtimes_on_memory(struct worker *worker, struct message *message);
+/* Asks an opener that has just started for the memory that its predecessor was asked for. */
+void runtimes_ask_again(struct worker *worker);
 /* Stops reading the memory of a process by pid if it executes another program now. */
 void runtimes_on_process(struct worker *worker, const struct msg_process *process);
 void runtimes_on_process_gone(struct worker *worker, uint32_t tgid);

@@ -60,6 +60,12 @@ static int thread_get_id(struct worker *worker, const struct bh_sample *header, 
 	return id_map_put(&worker->ids.threads, key, *id);
 }
 
+void samples_set_position(struct worker *worker)
+{
+	if (worker->control)
+		worker->control->position = batch_position(&worker->batch);
+}
+
 bool samples_add(struct worker *worker, const struct bh_sample *header, const uint64_t *frames)
 {
 	struct record_sample sample = {.time_ns = header->time_ns, .cpu = header->cpu};

@@ -16,4 +16,8 @@ struct worker;
  * definitions, and the sample has to be added again. */
 bool samples_add(struct worker *worker, const struct bh_sample *header, const uint64_t *frames);
 
+/* Stores how many samples are in batches, for the next worker. Called after a sample has been taken
+ * from the ring. */
+void samples_set_position(struct worker *worker);
+
 #endif

@@ -154,10 +154,16 @@ static XXH128_hash_t stack_key(struct worker *worker, const struct bh_sample *he
 static int stack_get_id(struct worker *worker, const struct bh_sample *header,
 			const uint64_t *frames, uint32_t *id)
 {
-	const XXH128_hash_t key = stack_key(worker, header, frames);
+	const bool has_maps = worker->jit_maps.count;
+	XXH128_hash_t key = stack_key(worker, header, frames);
 
+	if (has_maps)
+		key.high64 ^= jit_maps_select(worker, header, frames) << 32;
 	if (id_map_get(&worker->ids.stacks, key, id))
 		return 0;
+	/* Without any map, nothing depends on one yet. */
+	if (!has_maps)
+		jit_maps_select(worker, header, frames);
 	worker->names_due = NAMES_FINAL;
 	int r = stack_define(worker, header, frames, worker->ids.stack + 1);
 	if (r < 0)
@@ -299,6 +305,11 @@ static void drop_ids(struct worker *worker)
 	worker->stack_ids.reset_at_ns = 0;
 }
 
+void stack_ids_begin(struct worker *worker)
+{
+	revoke_kernel_ids(worker);
+}
+
 void stack_ids_request_reset(struct worker *worker)
 {
 	if (worker->stack_ids.reset_at_ns)
@@ -326,6 +337,8 @@ void stack_ids_reset_when_due(struct worker *worker, uint64_t time_ns)
 	struct stack_ids *ids = &worker->stack_ids;
 	const uint64_t reset_at_ns = ids->reset_at_ns;
 
+	ids->send_again |= worker->jit_maps.changed;
+	worker->jit_maps.changed = false;
 	if (ids->send_again && time_ns > ids->sent_again_ns + SEND_AGAIN_NS) {
 		ids->send_again = false;
 		ids->sent_again_ns = time_ns;

@@ -55,6 +55,10 @@ struct stack_ids {
 int stack_ids_get(struct worker *worker, const struct bh_sample *header, const uint64_t *frames,
 		  uint32_t *id);
 
+/* Tells the kernel side, whose control page has just come, to refer to no stack that it has sent to
+ * an earlier worker. References that are in the ring already are lost. */
+void stack_ids_begin(struct worker *worker);
+
 /* Lets the kernel side send every stack again with its frames soon, and at most once per second.
  * Its references to earlier ones stay valid. */
 void stack_ids_send_again(struct worker *worker);

@@ -5,6 +5,9 @@
  * How this works. A debug file belongs to a file if both have the same build id. A file without a
  * build id has .gnu_debuglink, with a checksum of the whole debug file. That file may be large, so
  * each call of symbols_add_debug() reads a part of it, until all of it has been read.
+ *
+ * An alternate file, with what several debug files have in common, belongs to a file if it has the
+ * build id that the file says.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,6 +16,7 @@
 
 #include "common/cleanup.h"
 #include "common/file_read.h"
+#include "parse/debug_link.h"
 #include "symbolizer/worker/symbols.h"
 #include "symbolizer/worker/symbols_private.h"
 
@@ -64,7 +68,7 @@ static int link_check(struct symbol_link *link, const struct elf_source *source)
 /* Returns 0 if an image is that of the debug file of a file; otherwise as link_check(). */
 static int check_debug_image(struct symbols *symbols, const struct elf_image *image)
 {
-	if (!symbol_table_is_of(symbols, image))
+	if (!symbol_sections_are_of(symbols, image))
 		return -ENOENT;
 	if (!symbols->build_id_length)
 		return link_check(&symbols->link, &image->source);
@@ -113,6 +117,35 @@ int symbols_add_debug(struct symbols *symbols, int fd)
 	return r == -ENODATA ? -ENOEXEC : r;
 }
 
+const struct debug_alternate *symbols_wanted_alternate(const struct symbols *symbols)
+{
+	return namer_wanted_alternate(&symbols->namer);
+}
+
+int symbols_add_alternate(struct symbols *symbols, int fd)
+{
+	const struct debug_alternate *wanted = symbols_wanted_alternate(symbols);
+	struct elf_source source;
+	struct elf_image image;
+	int r = symbol_file_source(&source, &fd);
+
+	if (r)
+		return r;
+	r = elf_image_init_sections(&image, &source);
+	if (r == 0) {
+		r = -ENOENT;
+		if (wanted && debug_alternate_is(wanted, &image)) {
+			r = namer_add_alternate(&symbols->namer, &image);
+			if (r == 0)
+				symbols->alternate_fd = fd;
+			else if (r == -ENOENT)
+				r = -ENOEXEC;
+		}
+		elf_image_fini(&image);
+	}
+	return r == -ENODATA || r == -EBADMSG ? -ENOEXEC : r;
+}
+
 size_t symbols_drop_debug(struct symbols *symbols)
 {
 	if (!symbols->namer.ops || symbols->namer_fd == symbols->fd)
@@ -120,5 +153,6 @@ size_t symbols_drop_debug(struct symbols *symbols)
 	const size_t before = symbols_bytes(symbols);
 
 	namer_close(&symbols->namer);
+	symbols->alternate_fd = -1;
 	return before - symbols_bytes(symbols);
 }

@@ -11,21 +11,40 @@ enum {
 	HASHED_BYTES = 4096,
 };
 
-void name_reader_init(struct name_reader *reader, int fd, struct extent strings)
+void name_reader_init(struct name_reader *reader, const struct name_tables *tables)
 {
-	reader->fd = fd;
-	reader->strings = strings;
+	reader->tables = tables;
 	reader->window_at = 0;
 	reader->window_length = 0;
 }
 
+/* Copies a string that is in memory to the window, which holds nothing else then. */
+static const char *name_from_memory(struct name_reader *reader, uint64_t offset)
+{
+	const struct elf_buffer *more = &reader->tables->more;
+
+	reader->window_length = 0;
+	if (offset >= more->length)
+		return NULL;
+	const char *name = (const char *)more->data + offset;
+	const size_t left = more->length - (size_t)offset,
+		     length =
+			 strnlen(name, left < SYMBOL_FILE_NAME_MAX ? left : SYMBOL_FILE_NAME_MAX);
+	if (length == 0 || length == left)
+		return NULL;
+	memcpy(reader->window, name, length);
+	reader->window[length] = '\0';
+	return reader->window;
+}
+
 const char *name_reader_get(struct name_reader *reader, uint64_t offset)
 {
+	const struct extent *strings = &reader->tables->strings;
 	size_t length = SYMBOL_FILE_NAME_MAX;
 	const char *name;
 
-	if (offset >= reader->strings.size)
-		return NULL;
+	if (offset >= strings->size)
+		return name_from_memory(reader, offset - strings->size);
 	if (offset >= reader->window_at && offset - reader->window_at < reader->window_length) {
 		size_t skip = (size_t)(offset - reader->window_at);
 
@@ -33,10 +52,10 @@ const char *name_reader_get(struct name_reader *reader, uint64_t offset)
 		if (memchr(name, '\0', reader->window_length - skip))
 			return *name ? name : NULL;
 	}
-	if (length > reader->strings.size - offset)
-		length = (size_t)(reader->strings.size - offset);
+	if (length > strings->size - offset)
+		length = (size_t)(strings->size - offset);
 	reader->window_length = 0;
-	if (file_read_exactly(reader->fd, reader->strings.offset + offset, reader->window, length))
+	if (file_read_exactly(reader->tables->fd, strings->offset + offset, reader->window, length))
 		return NULL;
 	reader->window_at = offset;
 	reader->window_length = length;

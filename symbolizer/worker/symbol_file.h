@@ -21,19 +21,27 @@ struct extent {
 	uint64_t offset, size;
 };
 
-/* Reads names from a string table. Neighbours in a symbol table tend to be neighbours in its string
- * table, so one buffer serves many names. */
-struct name_reader {
+/* String tables with names. An offset beyond the strings of the file is one in the strings in
+ * memory, which follow them. */
+struct name_tables {
 	int fd;
 	struct extent strings;
+	struct elf_buffer more;
+};
+
+/* Reads names from string tables. Neighbours in a symbol table tend to be neighbours in its string
+ * table, so one buffer serves many names. */
+struct name_reader {
+	const struct name_tables *tables;
 	uint64_t window_at; /* offset in the string table */
 	size_t window_length;
 	char window[SYMBOL_FILE_NAME_MAX + 1];
 };
 
-void name_reader_init(struct name_reader *reader, int fd, struct extent strings);
+/* Starts to read from tables that outlive the reader. */
+void name_reader_init(struct name_reader *reader, const struct name_tables *tables);
 
-/* Returns the string at `offset` of the table, until the next call; NULL if there is none or it is
+/* Returns the string at `offset` of the tables, until the next call; NULL if there is none or it is
  * empty. */
 const char *name_reader_get(struct name_reader *reader, uint64_t offset);
 

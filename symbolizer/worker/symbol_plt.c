@@ -76,9 +76,9 @@ static bool relocation_to_symbol(const struct symbols *symbols,
 			      sizeof(bytes)))
 		return false;
 	struct cursor c = cursor_init(bytes, sizeof(bytes));
+	const struct name_tables names = {.fd = symbols->fd, .strings = symbols->dynamic_strings};
 	return elf_symbol_read(&c, &target) &&
-	       symbol_table_read_name(symbols->fd, symbols->dynamic_strings, target.name, "@plt",
-				      symbol);
+	       symbol_table_read_name(&names, target.name, "@plt", symbol);
 }
 
 uint64_t symbol_plt_into_entry(const struct symbols *symbols, const struct symbol_region *region,

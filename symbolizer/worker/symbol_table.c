@@ -6,7 +6,8 @@
  * How this works:
  * - The symbol table is read twice in chunks of 48 KiB: first to count the functions in it, so that
  *   the index is allocated once, then to store them. .symtab is used; .dynsym is used only if there
- *   is no .symtab, or it has no functions.
+ *   is no .symtab, or it has no functions; and with it the table in .gnu_debugdata, which has what
+ *   is not in .dynsym. The names of that one stay in memory.
  * - The entries are sorted by address with an in-place radix sort. A hostile file may have its
  *   symbols in any order: the time of this sort does not depend on the order, and it needs no
  *   memory.
@@ -23,8 +24,10 @@
 #include <string.h>
 
 #include "common/cleanup.h"
+#include "common/escape.h"
 #include "common/file_read.h"
 #include "common/search.h"
+#include "parse/debug_data.h"
 #include "symbolizer/worker/symbol_name.h"
 #include "symbolizer/worker/symbols_private.h"
 
@@ -36,8 +39,6 @@ enum {
 	/* Names that may be compared to choose among symbols of one address. Each comparison reads
 	 * two names from the file. The symbols of the C library need some hundred comparisons. */
 	NAME_COMPARISONS_MAX = 256 * 1024,
-	REGIONS_MAX = 128, /* executable sections: programs have five to ten */
-	PLT_ENTRY_BYTES = 16,
 	SORT_SMALL = 24, /* below this many entries, insertion is faster than radix sort */
 	/* How far the last label of a section reaches if it has no size: musl's memset has 196
 	 * bytes, and functions without a name may follow. */
@@ -51,120 +52,28 @@ _Static_assert(sizeof(((struct symbols_ids *)0)->go_build_id) == ELF_IMAGE_GO_BU
 	       "an id fits");
 #define ENTRY_SIZE_MAX ((1u << 29) - 1)
 
-/* --- sections and segments --- */
-
-static bool get_extent(const struct elf_image *image, const struct elf_section *section,
-		       struct extent *extent)
-{
-	if (!section || section->type == SHT_NOBITS || (section->flags & SHF_COMPRESSED) ||
-	    section->offset >= image->source.size)
-		return false;
-	extent->offset = section->offset;
-	extent->size = section->size;
-	if (extent->size > image->source.size - extent->offset)
-		extent->size = image->source.size - extent->offset;
-	return extent->size > 0;
-}
-
-static int compare_regions(const void *a, const void *b)
-{
-	const struct symbol_region *x = a, *y = b;
-
-	return (x->vaddr > y->vaddr) - (x->vaddr < y->vaddr);
-}
-
-static bool is_plt(const char *name)
-{
-	return strcmp(name, ".plt") == 0 || strcmp(name, ".plt.sec") == 0 ||
-	       strcmp(name, ".plt.got") == 0 || strcmp(name, ".iplt") == 0;
-}
-
-/* Finds the executable sections, sorted by address. Returns how many they are. */
-static uint32_t find_regions(const struct elf_image *image,
-			     struct symbol_region regions[static REGIONS_MAX])
-{
-	uint32_t count = 0;
-
-	for (unsigned int i = 0; i < image->section_count && count < REGIONS_MAX; i++) {
-		const struct elf_section *section = &image->sections[i];
-
-		if (!(section->flags & SHF_EXECINSTR) || !(section->flags & SHF_ALLOC) ||
-		    section->size == 0 || section->size > UINT64_MAX - section->vaddr)
-			continue;
-		regions[count++] = (struct symbol_region){
-		    .vaddr = section->vaddr,
-		    .size = section->size,
-		    .entry_size = section->entry_size >= 8 && section->entry_size <= 64
-				      ? (uint32_t)section->entry_size
-				      : PLT_ENTRY_BYTES,
-		    .plt = section->name && is_plt(section->name),
-		};
-	}
-	qsort(regions, count, sizeof(regions[0]), compare_regions);
-	return count;
-}
-
-static int read_regions(struct symbols *symbols, const struct elf_image *image)
-{
-	struct symbol_region regions[REGIONS_MAX];
-	const uint32_t count = find_regions(image, regions);
-
-	if (count == 0)
-		return 0;
-	symbols->regions = malloc(count * sizeof(regions[0]));
-	if (!symbols->regions)
-		return -ENOMEM;
-	memcpy(symbols->regions, regions, count * sizeof(regions[0]));
-	symbols->region_count = count;
-	symbols->base = regions[0].vaddr;
-	return 0;
-}
-
-static int read_segments(struct symbols *symbols, const struct elf_image *image)
-{
-	if (image->segment_count == 0)
-		return 0;
-	symbols->segments = malloc(image->segment_count * sizeof(symbols->segments[0]));
-	if (!symbols->segments)
-		return -ENOMEM;
-	for (unsigned int i = 0; i < image->segment_count; i++) {
-		symbols->segments[i] = (struct symbol_segment){
-		    .offset = image->segments[i].offset,
-		    .vaddr = image->segments[i].vaddr,
-		    .file_size = image->segments[i].file_size,
-		};
-	}
-	symbols->segment_count = image->segment_count;
-	return 0;
-}
-
-/* Records where the names of PLT entries are. They are read when one is needed. */
-static void read_relocations(struct symbols *symbols, const struct elf_image *image)
-{
-	for (unsigned int i = 0; i < image->section_count; i++) {
-		const struct elf_section *section = &image->sections[i];
-
-		if (section->type == SHT_DYNSYM && section->link < image->section_count) {
-			get_extent(image, section, &symbols->dynamic_symbols);
-			get_extent(image, &image->sections[section->link],
-				   &symbols->dynamic_strings);
-		}
-		if (section->type != SHT_RELA || !section->name)
-			continue;
-		if (strcmp(section->name, ".rela.plt") == 0)
-			get_extent(image, section, &symbols->plt_relocations);
-		else if (strcmp(section->name, ".rela.dyn") == 0)
-			get_extent(image, section, &symbols->dynamic_relocations);
-	}
-}
-
 /* --- symbols --- */
+
+/* A symbol table, and where its names are in the tables of names. */
+struct build_table {
+	struct elf_source source;
+	struct extent symbols;
+	uint64_t names_from, names_size;
+};
+
+enum {
+	BUILD_TABLES_MAX = 2
+};
 
 struct build {
 	struct symbols *symbols;
 	int fd;	       /* of the file with the symbol table */
 	bool complete; /* tables that are cut off by the end of the file are not used */
-	struct name_reader names;
+	struct build_table tables[BUILD_TABLES_MAX];
+	unsigned int table_count;
+	const struct build_table *table; /* the one that is being read */
+	struct name_tables names;
+	struct name_reader reader;
 	struct symbol_entry *entries;
 	uint32_t count, capacity; /* entries: found; allocated */
 	unsigned int comparisons;
@@ -173,14 +82,15 @@ struct build {
 static bool is_wanted(struct build *build, const struct elf_symbol *symbol)
 {
 	const struct symbol_region *region =
-	    symbol_table_find_region(build->symbols, symbol->value);
+	    symbol_sections_find_region(build->symbols, symbol->value);
 
 	if (!elf_symbol_is_function(symbol, region != NULL) ||
-	    symbol->name >= build->names.strings.size ||
+	    symbol->name >= build->table->names_size ||
 	    symbol->value - build->symbols->base > UINT32_MAX)
 		return false;
 	if (build->symbols->machine != EM_X86_64 && elf_symbol_maybe_mapping(symbol)) {
-		const char *name = name_reader_get(&build->names, symbol->name);
+		const char *name =
+		    name_reader_get(&build->reader, build->table->names_from + symbol->name);
 
 		return name && !elf_symbol_name_is_mapping(name);
 	}
@@ -209,31 +119,44 @@ static int visit_store(void *context, const struct elf_symbol *symbol)
 	    .size = symbol->size < ENTRY_SIZE_MAX ? (uint32_t)symbol->size & ENTRY_SIZE_MAX
 						  : ENTRY_SIZE_MAX,
 	    .rank = elf_symbol_rank(symbol) & ELF_SYMBOL_RANK_MAX,
-	    .name = symbol->name,
+	    .name = (uint32_t)(build->table->names_from + symbol->name),
 	};
 	return 0;
 }
 
-/* Passes each symbol of the table to `visit`. Symbols that a truncated file no longer has are left
- * out. */
-static int read_table(struct build *build, struct extent table,
+/* Passes each symbol of a table to `visit`. Symbols that a truncated file no longer has are left
+ * out. Returns what `visit` has returned at last. */
+static int read_table(struct build *build, const struct build_table *table, uint8_t *chunk,
 		      int (*visit)(void *context, const struct elf_symbol *symbol))
+{
+	const struct extent *symbols = &table->symbols;
+	int r = 0;
+
+	build->table = table;
+	for (uint64_t at = 0; at < symbols->size && r == 0;) {
+		size_t length = TABLE_CHUNK_BYTES;
+
+		if (length > symbols->size - at)
+			length = (size_t)(symbols->size - at);
+		if (table->source.read(table->source.context, symbols->offset + at, chunk, length))
+			return 0;
+		r = elf_symbols_each(chunk, length, visit, build);
+		at += length;
+	}
+	return r;
+}
+
+/* Passes each symbol of all tables to `visit`, until it returns nonzero. Returns 0 or -ENOMEM. */
+static int read_tables(struct build *build,
+		       int (*visit)(void *context, const struct elf_symbol *symbol))
 {
 	_cleanup_free_ uint8_t *chunk = malloc(TABLE_CHUNK_BYTES);
 	int r = 0;
 
 	if (!chunk)
 		return -ENOMEM;
-	for (uint64_t at = 0; at < table.size && r == 0;) {
-		size_t length = TABLE_CHUNK_BYTES;
-
-		if (length > table.size - at)
-			length = (size_t)(table.size - at);
-		if (file_read_exactly(build->fd, table.offset + at, chunk, length))
-			return 0;
-		r = elf_symbols_each(chunk, length, visit, build);
-		at += length;
-	}
+	for (unsigned int i = 0; i < build->table_count && r == 0; i++)
+		r = read_table(build, &build->tables[i], chunk, visit);
 	return 0;
 }
 
@@ -298,13 +221,13 @@ static bool name_is_better(struct build *build, const struct symbol_entry *a,
 	if (a->name == b->name || build->comparisons >= NAME_COMPARISONS_MAX)
 		return a->name < b->name;
 	build->comparisons++;
-	name = name_reader_get(&build->names, b->name);
+	name = name_reader_get(&build->reader, b->name);
 	if (!name)
 		return true;
 	length = strnlen(name, sizeof(other) - 1);
 	memcpy(other, name, length);
 	other[length] = '\0';
-	name = name_reader_get(&build->names, a->name);
+	name = name_reader_get(&build->reader, a->name);
 	return name && elf_symbol_name_is_better(name, other);
 }
 
@@ -350,7 +273,7 @@ static void resolve_duplicates(struct build *build)
 size_t symbol_table_fixed_bytes(const struct symbols *symbols)
 {
 	return sizeof(*symbols) + symbols->segment_count * sizeof(symbols->segments[0]) +
-	       symbols->region_count * sizeof(symbols->regions[0]);
+	       symbols->region_count * sizeof(symbols->regions[0]) + symbols->names.more.length;
 }
 
 /* Takes the index that was built, in the place of the one that is there. */
@@ -361,25 +284,28 @@ static void take_index(struct build *build)
 								  sizeof(struct symbol_entry));
 
 	free(symbols->entries);
+	free((void *)symbols->names.more.data);
 	symbols->entries = shrunk ? shrunk : build->entries;
 	symbols->entry_count = build->count;
-	symbols->strings = build->names.strings;
-	symbols->names_fd = build->fd;
+	symbols->names = build->names;
 	build->entries = NULL;
+	build->names.more = (struct elf_buffer){0};
 }
 
-static int index_table(struct build *build, struct extent table, size_t cap_bytes)
+/* Indexes all tables of a build. Returns 0, also if there is no function in them; -EFBIG; or
+ * -ENOMEM. */
+static int index_tables(struct build *build, size_t cap_bytes)
 {
 	const struct symbols *symbols = build->symbols;
-	/* Everything but the entries, in whose place these come. */
-	const size_t fixed = symbol_table_fixed_bytes(symbols) +
-			     function_ranges_bytes(&symbols->ranges) + namer_bytes(&symbols->namer);
+	/* Everything but the entries and their names, in whose place these come. */
+	const size_t fixed = symbol_table_fixed_bytes(symbols) - symbols->names.more.length +
+			     build->names.more.length + function_ranges_bytes(&symbols->ranges) +
+			     namer_bytes(&symbols->namer);
 	int r;
 
-	if (table.size > TABLE_BYTES_MAX)
-		return -EFBIG;
+	name_reader_init(&build->reader, &build->names);
 	build->count = 0;
-	r = read_table(build, table, visit_count);
+	r = read_tables(build, visit_count);
 	if (r || build->count == 0)
 		return r;
 	if (fixed > cap_bytes || build->count > (cap_bytes - fixed) / sizeof(struct symbol_entry))
@@ -389,7 +315,7 @@ static int index_table(struct build *build, struct extent table, size_t cap_byte
 		return -ENOMEM;
 	build->capacity = build->count;
 	build->count = 0;
-	r = read_table(build, table, visit_store);
+	r = read_tables(build, visit_store);
 	if (r) {
 		free(TAKE_PTR(build->entries));
 		return r;
@@ -400,28 +326,99 @@ static int index_table(struct build *build, struct extent table, size_t cap_byte
 	return 0;
 }
 
-/* Indexes the first section of `type` (SHT_SYMTAB, SHT_DYNSYM), if its strings are there too. */
-static int index_section(struct build *build, const struct elf_image *image, uint32_t type,
-			 size_t cap_bytes)
+/* Finds the first section of `type` (SHT_SYMTAB, SHT_DYNSYM) with its strings. Returns false if
+ * they are not there. */
+static bool find_table(const struct build *build, const struct elf_image *image, uint32_t type,
+		       struct extent *table, struct extent *strings)
 {
 	for (unsigned int i = 0; i < image->section_count; i++) {
 		const struct elf_section *section = &image->sections[i];
-		struct extent table = {0}, strings = {0};
 
 		if (section->type != type || section->entry_size != ELF_SYMBOL_BYTES)
 			continue;
-		if (section->link >= image->section_count ||
-		    image->sections[section->link].type != SHT_STRTAB ||
-		    !get_extent(image, section, &table) ||
-		    !get_extent(image, &image->sections[section->link], &strings))
-			return 0;
-		if (build->complete && (table.size != section->size ||
-					strings.size != image->sections[section->link].size))
-			return 0;
-		name_reader_init(&build->names, build->fd, strings);
-		return index_table(build, table, cap_bytes);
+		return section->link < image->section_count &&
+		       image->sections[section->link].type == SHT_STRTAB &&
+		       symbol_sections_extent(image, section, table) &&
+		       symbol_sections_extent(image, &image->sections[section->link], strings) &&
+		       (!build->complete || (table->size == section->size &&
+					     strings->size == image->sections[section->link].size));
 	}
+	return false;
+}
+
+/* Adds the first table of `type` of the file. Returns 0 or -EFBIG. */
+static int add_table(struct build *build, const struct elf_image *image, uint32_t type)
+{
+	struct extent table, strings;
+
+	if (!find_table(build, image, type, &table, &strings))
+		return 0;
+	if (table.size > TABLE_BYTES_MAX)
+		return -EFBIG;
+	build->names.strings = strings;
+	build->tables[build->table_count++] = (struct build_table){
+	    .source = {.read = file_read_from, .context = &build->fd, .size = image->source.size},
+	    .symbols = table,
+	    .names_size = strings.size};
 	return 0;
+}
+
+static int index_section(struct build *build, const struct elf_image *image, uint32_t type,
+			 size_t cap_bytes)
+{
+	const int r = add_table(build, image, type);
+
+	return r ? r : index_tables(build, cap_bytes);
+}
+
+/* Adds the table of an image in memory, with a copy of its names. Returns 0, also if there is none
+ * that can be used, or -ENOMEM. */
+static int add_packed_table(struct build *build, const struct elf_image *image)
+{
+	const struct elf_buffer *buffer = image->source.context;
+	const uint64_t before = build->names.strings.size;
+	struct extent table, strings;
+
+	if (!symbol_sections_are_of(build->symbols, image) ||
+	    !find_table(build, image, SHT_SYMTAB, &table, &strings) ||
+	    before > UINT32_MAX - strings.size)
+		return 0;
+	uint8_t *names = malloc((size_t)strings.size);
+	if (!names)
+		return -ENOMEM;
+	memcpy(names, (const uint8_t *)buffer->data + strings.offset, (size_t)strings.size);
+	build->names.more = (struct elf_buffer){names, (size_t)strings.size};
+	build->tables[build->table_count++] = (struct build_table){.source = image->source,
+								   .symbols = table,
+								   .names_from = before,
+								   .names_size = strings.size};
+	return 0;
+}
+
+/* Indexes the functions of .dynsym and of .gnu_debugdata. Returns 0; -ENOENT: the latter has none
+ * that can be used; -EFBIG; or -ENOMEM. */
+static int index_packed(struct build *build, const struct elf_image *image, size_t cap_bytes)
+{
+	_cleanup_free_ uint8_t *data = NULL;
+	struct elf_buffer buffer;
+	struct elf_image packed;
+	size_t length;
+
+	int r = debug_data_read(image, &data, &length);
+	if (r < 0)
+		return r == -ENOMEM ? r : -ENOENT;
+	buffer = (struct elf_buffer){data, length};
+	const struct elf_source source = elf_source_from_buffer(&buffer);
+	r = elf_image_init_sections(&packed, &source);
+	if (r < 0)
+		return r == -ENOMEM ? r : -ENOENT;
+	r = add_table(build, image, SHT_DYNSYM);
+	if (r == 0)
+		r = add_packed_table(build, &packed);
+	if (r == 0)
+		r = build->names.more.data ? index_tables(build, cap_bytes) : -ENOENT;
+	elf_image_fini(&packed);
+	return r;
 }
 
 static struct build *build_new(struct symbols *symbols, int fd)
@@ -430,9 +427,29 @@ static struct build *build_new(struct symbols *symbols, int fd)
 
 	if (build) {
 		build->symbols = symbols;
-		build->fd = fd;
+		build->fd = build->names.fd = fd;
 	}
 	return build;
+}
+
+/* Starts again with other tables. */
+static void build_reset(struct build *build)
+{
+	build->table_count = 0;
+	free((void *)build->names.more.data);
+	build->names = (struct name_tables){.fd = build->fd};
+}
+
+/* Indexes what a stripped file has: .dynsym and .gnu_debugdata or, if that cannot be used or is too
+ * large, the former alone. Returns 0, -EFBIG or -ENOMEM. */
+static int index_stripped(struct build *build, const struct elf_image *image, size_t cap_bytes)
+{
+	int r;
+
+	build_reset(build);
+	r = index_packed(build, image, cap_bytes);
+	build_reset(build);
+	return r == 0 || r == -ENOMEM ? r : index_section(build, image, SHT_DYNSYM, cap_bytes);
 }
 
 int symbol_table_build(struct symbols *symbols, const struct elf_image *image, size_t cap_bytes)
@@ -445,12 +462,9 @@ int symbol_table_build(struct symbols *symbols, const struct elf_image *image, s
 	symbol_file_to_hex(image->build_id, image->build_id_length, symbols->ids.gnu_build_id);
 	memcpy(symbols->ids.go_build_id, image->go_build_id, sizeof(symbols->ids.go_build_id));
 	symbols->machine = image->machine;
-	r = read_segments(symbols, image);
-	if (r == 0)
-		r = read_regions(symbols, image);
+	r = symbol_sections_read(symbols, image);
 	if (r)
 		return r;
-	read_relocations(symbols, image);
 	if (symbol_table_fixed_bytes(symbols) > cap_bytes)
 		return -EFBIG;
 	if (symbols->region_count == 0)
@@ -458,23 +472,8 @@ int symbol_table_build(struct symbols *symbols, const struct elf_image *image, s
 	r = index_section(build, image, SHT_SYMTAB, cap_bytes);
 	symbols->has_symtab = symbols->entry_count > 0;
 	if (r == 0 && !symbols->has_symtab)
-		r = index_section(build, image, SHT_DYNSYM, cap_bytes);
+		r = index_stripped(build, image, cap_bytes);
 	return r;
-}
-
-bool symbol_table_is_of(const struct symbols *symbols, const struct elf_image *image)
-{
-	struct symbol_region regions[REGIONS_MAX];
-	uint32_t equal = 0;
-
-	if (symbols->region_count == 0)
-		return true;
-	const uint32_t count = find_regions(image, regions);
-	while (equal < count && equal < symbols->region_count &&
-	       regions[equal].vaddr == symbols->regions[equal].vaddr &&
-	       regions[equal].size == symbols->regions[equal].size)
-		equal++;
-	return equal == count && equal == symbols->region_count;
 }
 
 int symbol_table_replace(struct symbols *symbols, const struct elf_image *image, int fd)
@@ -486,22 +485,11 @@ int symbol_table_replace(struct symbols *symbols, const struct elf_image *image,
 	/* A part of it would not be better than what is there. */
 	build->complete = true;
 	int r = index_section(build, image, SHT_SYMTAB, symbols->cap_bytes);
-	symbols->has_symtab |= symbols->names_fd == fd;
+	symbols->has_symtab |= symbols->names.fd == fd;
 	return r;
 }
 
 /* --- lookup --- */
-
-const struct symbol_region *symbol_table_find_region(const struct symbols *symbols, uint64_t vaddr)
-{
-	const size_t count =
-	    SEARCH_LOWER_BOUND(i, symbols->region_count, symbols->regions[i].vaddr <= vaddr);
-
-	if (count == 0 ||
-	    vaddr - symbols->regions[count - 1].vaddr >= symbols->regions[count - 1].size)
-		return NULL;
-	return &symbols->regions[count - 1];
-}
 
 /* Returns the number of entries that start at or below `start`. */
 static uint32_t entries_up_to(const struct symbols *symbols, uint32_t start)
@@ -512,7 +500,7 @@ static uint32_t entries_up_to(const struct symbols *symbols, uint32_t start)
 
 const struct symbol_entry *symbol_table_find_entry(const struct symbols *symbols, uint64_t vaddr)
 {
-	const struct symbol_region *region = symbol_table_find_region(symbols, vaddr);
+	const struct symbol_region *region = symbol_sections_find_region(symbols, vaddr);
 	uint32_t start, count;
 
 	if (!region || vaddr - symbols->base > UINT32_MAX)
@@ -537,18 +525,22 @@ const struct symbol_entry *symbol_table_find_entry(const struct symbols *symbols
 	return NULL;
 }
 
-bool symbol_table_read_name(int fd, struct extent strings, uint32_t offset, const char *suffix,
+bool symbol_table_read_name(const struct name_tables *tables, uint32_t offset, const char *suffix,
 			    struct symbol *symbol)
 {
 	struct name_reader reader;
 	const char *raw;
 	size_t length;
 
-	name_reader_init(&reader, fd, strings);
+	name_reader_init(&reader, tables);
 	raw = name_reader_get(&reader, offset);
 	if (!raw)
 		return false;
 	length = symbol_name_format(raw, symbol->name, sizeof(symbol->name) - strlen(suffix));
+	escape_text(symbol->system_name, sizeof(symbol->system_name), raw, strlen(raw),
+		    ESCAPE_KEEP_PRINTABLE, NULL);
+	if (suffix[0] || strcmp(symbol->system_name, symbol->name) == 0)
+		symbol->system_name[0] = '\0';
 	memcpy(symbol->name + length, suffix, strlen(suffix) + 1);
 	return true;
 }
@@ -556,8 +548,7 @@ bool symbol_table_read_name(int fd, struct extent strings, uint32_t offset, cons
 bool symbol_table_read_entry(const struct symbols *symbols, const struct symbol_entry *entry,
 			     const char *suffix, struct symbol *symbol)
 {
-	if (!symbol_table_read_name(symbols->names_fd, symbols->strings, entry->name, suffix,
-				    symbol))
+	if (!symbol_table_read_name(&symbols->names, entry->name, suffix, symbol))
 		return false;
 	symbol->start_vaddr = symbols->base + entry->start;
 	symbol->size = entry->size;

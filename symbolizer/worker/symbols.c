@@ -39,7 +39,8 @@ int symbols_new(int fd, size_t cap_bytes, struct symbols **symbols)
 
 	if (!made)
 		return -ENOMEM;
-	made->fd = made->names_fd = made->namer_fd = fd;
+	made->fd = made->names.fd = made->namer_fd = fd;
+	made->alternate_fd = -1;
 	made->cap_bytes = cap_bytes;
 	r = symbol_file_source(&source, &fd);
 	if (r)
@@ -72,6 +73,7 @@ void symbols_free(struct symbols *symbols)
 	free(symbols->segments);
 	free(symbols->regions);
 	free(symbols->entries);
+	free((void *)symbols->names.more.data);
 	function_ranges_fini(&symbols->ranges);
 	namer_close(&symbols->namer);
 	free(symbols->link.name);
@@ -121,7 +123,7 @@ bool symbols_find(const struct symbols *symbols, uint64_t file_offset, struct sy
 
 	if (!symbols_offset_to_vaddr(symbols, file_offset, &vaddr))
 		return false;
-	region = symbol_table_find_region(symbols, vaddr);
+	region = symbol_sections_find_region(symbols, vaddr);
 	entry = symbol_table_find_entry(symbols, vaddr);
 	if (entry)
 		ok = symbol_table_read_entry(symbols, entry, "", &found);
@@ -163,6 +165,9 @@ static int complete_by_symbol(const struct symbols *symbols, uint64_t file_offse
 	    has_name ? qualified_length(symbol.name, outermost->function) : strlen(symbol.name);
 	if (length)
 		outermost->function = named_frames_keep(frames, symbol.name, length);
+	if (length && symbol.system_name[0])
+		outermost->system_name =
+		    named_frames_keep(frames, symbol.system_name, strlen(symbol.system_name));
 	return 0;
 }
 
@@ -171,13 +176,17 @@ int symbols_find_frames(struct symbols *symbols, struct elf_cache *cache, uint64
 {
 	const struct elf_source source = {
 	    .read = file_read_from, .context = &symbols->namer_fd, .size = UINT64_MAX};
+	const struct elf_source alternate = {
+	    .read = file_read_from, .context = &symbols->alternate_fd, .size = UINT64_MAX};
 	uint64_t vaddr;
 
 	if (!symbols_offset_to_vaddr(symbols, file_offset, &vaddr))
 		return -ENOENT;
 	const struct elf_source cached =
 	    cache ? elf_cache_source(cache, &source, &symbols->cached_file) : source;
-	const int r = namer_name(&symbols->namer, &cached, vaddr, frames);
+	const struct namer_sources sources = {
+	    .file = &cached, .alternate = symbols->alternate_fd < 0 ? NULL : &alternate};
+	const int r = namer_name(&symbols->namer, &sources, vaddr, frames);
 	return r == 0 && frames->kind == FRAME_KIND_NATIVE
 		   ? complete_by_symbol(symbols, file_offset, frames)
 		   : r;
@@ -214,7 +223,7 @@ bool symbols_find_start(struct symbols *symbols, uint64_t file_offset, uint64_t 
 	if (!symbols_offset_to_vaddr(symbols, file_offset, &vaddr))
 		return false;
 	/* One FDE covers the whole of a procedure linkage table. */
-	const struct symbol_region *region = symbol_table_find_region(symbols, vaddr);
+	const struct symbol_region *region = symbol_sections_find_region(symbols, vaddr);
 	if (region && region->plt) {
 		*start_vaddr = vaddr - symbol_plt_into_entry(symbols, region, vaddr);
 		return true;

@@ -4,8 +4,9 @@
  *
  * How this works:
  * - When a module's first frame is named, an index of its functions is built from .symtab or, where
- *   there is none, from .dynsym: 12 bytes for each function, sorted by address, without the names
- *   (symbol_table.c).
+ *   there is none, from .dynsym and .gnu_debugdata: 12 bytes for each function, sorted by address,
+ *   without the names (symbol_table.c). Only those of .gnu_debugdata, which is compressed, are in
+ *   memory.
  * - A lookup is a binary search in the index. The name is read from the file at that moment and
  *   demangled (symbol_name.c); the worker keeps the result under the frame's id, so each name is
  *   read once.
@@ -31,6 +32,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct debug_alternate;
 struct elf_cache;
 struct named_frames;
 struct symbols;
@@ -43,6 +45,8 @@ enum {
 struct symbol {
 	/* Demangled and printable: control characters and invalid UTF-8 are escaped. */
 	char name[SYMBOL_NAME_MAX];
+	/* As the linker knows it, printable, too; "" if it is the same. */
+	char system_name[SYMBOL_NAME_MAX];
 	uint64_t start_vaddr; /* of the function, as linked */
 	uint64_t size;	      /* bytes, 0 if the file does not have it */
 };
@@ -77,8 +81,18 @@ const char *symbols_debug_link(const struct symbols *symbols);
  * -ENOMEM; or -EIO. */
 int symbols_add_debug(struct symbols *symbols, int fd);
 
-/* Drops the namer of the debug file, which symbols_add_debug() adds again. Returns the bytes of
- * memory that were freed; 0: there is none. */
+/* Returns the alternate file (parse/debug_link.h) that the namer needs and does not have yet, or
+ * NULL. It is valid until the namer is closed. */
+const struct debug_alternate *symbols_wanted_alternate(const struct symbols *symbols);
+
+/* Adds the alternate file. The descriptor is borrowed, and must stay open as long as the index.
+ * symbols_bytes() may change. Returns 0; -ENOENT: it is not the one that is wanted, because its
+ * build id is another one; -ENOEXEC: it is no ELF file with debug information; -EFBIG; -ENOMEM; or
+ * -EIO. */
+int symbols_add_alternate(struct symbols *symbols, int fd);
+
+/* Drops the namer of the debug file, with its alternate file, which symbols_add_debug() adds again.
+ * Returns the bytes of memory that were freed; 0: there is none. */
 size_t symbols_drop_debug(struct symbols *symbols);
 
 /* Returns the memory that the index holds, in bytes. */

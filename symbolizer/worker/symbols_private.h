@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of symbols.h share: symbols.c (creation and lookup), symbol_table.c (building the
- * index), symbol_debug.c (debug files) and symbol_plt.c (names of procedure linkage tables). */
+/* What the files of symbols.h share: symbols.c (creation and lookup), symbol_sections.c (where code
+ * and tables are), symbol_table.c (building the index), symbol_debug.c (debug files) and
+ * symbol_plt.c (names of procedure linkage tables). */
 #ifndef SYMBOLIZER_WORKER_SYMBOLS_PRIVATE_H
 #define SYMBOLIZER_WORKER_SYMBOLS_PRIVATE_H
 
@@ -44,9 +45,11 @@ struct symbol_link {
 
 struct symbols {
 	int fd;
-	/* Of the files with the symbols and with the tables of the namer: the file itself, or its
-	 * debug file. */
-	int names_fd, namer_fd;
+	int namer_fd; /* of the file with the tables of the namer: the file, or its debug file */
+	int alternate_fd; /* of the alternate file of the namer; -1: none */
+	/* Of the entries: in the file or its debug file, and, in memory that is owned, those of
+	 * .gnu_debugdata. */
+	struct name_tables names;
 	bool has_symtab;  /* the functions are those of a .symtab */
 	uint16_t machine; /* EM_* */
 	uint8_t build_id[SYMBOLS_BUILD_ID_BYTES];
@@ -54,7 +57,6 @@ struct symbols {
 	struct symbol_link link;
 	struct symbols_ids ids;
 	uint64_t base; /* lowest address of code */
-	struct extent strings;
 	struct extent dynamic_symbols, dynamic_strings, plt_relocations, dynamic_relocations;
 	struct symbol_segment *segments;
 	struct symbol_region *regions; /* sorted by address */
@@ -67,15 +69,30 @@ struct symbols {
 	size_t cap_bytes;
 };
 
+/* symbol_sections.c */
+
+/* Reads where the segments, the executable sections and the tables of relocations are. Returns 0 or
+ * -ENOMEM. */
+int symbol_sections_read(struct symbols *symbols, const struct elf_image *image);
+
+/* Finds where the contents of a section are, as far as the file has them. Returns false if they are
+ * nowhere, or compressed. */
+bool symbol_sections_extent(const struct elf_image *image, const struct elf_section *section,
+			    struct extent *extent);
+
+/* Returns whether the code of the image is where that of the file is: a debug file has the headers
+ * of all sections. True if the file itself has none. */
+bool symbol_sections_are_of(const struct symbols *symbols, const struct elf_image *image);
+
+/* Returns the executable section that contains an address, or NULL. */
+const struct symbol_region *symbol_sections_find_region(const struct symbols *symbols,
+							uint64_t vaddr);
+
 /* symbol_table.c */
 
 /* Builds the index from the headers and the symbol table of the file. Returns 0, -EFBIG or
  * -ENOMEM. */
 int symbol_table_build(struct symbols *symbols, const struct elf_image *image, size_t cap_bytes);
-
-/* Returns whether the code of the image is where that of the file is: a debug file has the headers
- * of all sections. True if the file itself has none. */
-bool symbol_table_is_of(const struct symbols *symbols, const struct elf_image *image);
 
 /* Indexes the functions of the .symtab of the debug file `fd` in the place of those that are there,
  * if it has any. Returns 0, -EFBIG or -ENOMEM, and then nothing has changed. */
@@ -84,15 +101,12 @@ int symbol_table_replace(struct symbols *symbols, const struct elf_image *image,
 /* Returns the memory of everything but the entries and the ranges, in bytes. */
 size_t symbol_table_fixed_bytes(const struct symbols *symbols);
 
-/* Returns the executable section that contains an address, or NULL. */
-const struct symbol_region *symbol_table_find_region(const struct symbols *symbols, uint64_t vaddr);
-
 /* Returns the entry of the function that contains an address, or NULL. */
 const struct symbol_entry *symbol_table_find_entry(const struct symbols *symbols, uint64_t vaddr);
 
-/* Reads a name at `offset` of a string table, demangled, with `suffix` appended. Returns false if
+/* Reads a name at `offset` of string tables, demangled, with `suffix` appended. Returns false if
  * there is none. */
-bool symbol_table_read_name(int fd, struct extent strings, uint32_t offset, const char *suffix,
+bool symbol_table_read_name(const struct name_tables *tables, uint32_t offset, const char *suffix,
 			    struct symbol *symbol);
 bool symbol_table_read_entry(const struct symbols *symbols, const struct symbol_entry *entry,
 			     const char *suffix, struct symbol *symbol);

@@ -145,6 +145,9 @@ static bool turn_consume(struct worker *worker)
 		if (!turn_handle_record(worker, record, length, now + TURN_MOST_NS))
 			return false;
 		bpf_ring_next(&worker->ring);
+		/* Not before: a worker that ended in between would have its last sample counted as
+		 * lost, and taken again. */
+		samples_set_position(worker);
 		/* Only a record with frames that are looked up can take long. */
 		if ((worker->ids.frame != defined || worker->names_due) &&
 		    clock_monotonic_ns() - now > TURN_MOST_NS)
@@ -208,6 +211,7 @@ void turn_on_tick(void *context, uint32_t events)
 
 	(void)events;
 	runtimes_tick(worker);
+	jit_maps_tick(worker);
 	turn_check_ready(worker);
 	if (worker->kernel_due_ns && clock_monotonic_ns() >= worker->kernel_due_ns)
 		kallsyms_file_read(worker);

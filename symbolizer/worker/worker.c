@@ -33,6 +33,7 @@ int worker_init(struct worker *worker, bool keep_batches)
 		return r;
 	worker->kallsyms_fd = -1;
 	modules_init(&worker->modules);
+	jit_maps_init(&worker->jit_maps);
 	worker->modules.work_page = worker->role.work_page;
 	worker->waiting = (struct time_share){.percent = LIMIT_ANNOUNCEMENTS_TIME_PERCENT,
 					      .most_ns = LIMIT_ANNOUNCEMENTS_TIME_MS * NS_PER_MS};
@@ -53,5 +54,6 @@ void worker_fini(struct worker *worker)
 	identity_free(worker);
 	runtimes_free(worker);
 	modules_fini(&worker->modules);
+	jit_maps_free(&worker->jit_maps);
 	processes_fini(&worker->processes);
 }

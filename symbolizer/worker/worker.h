@@ -19,6 +19,7 @@
 #include "symbolizer/worker/batch.h"
 #include "symbolizer/worker/id_key.h"
 #include "symbolizer/worker/ids.h"
+#include "symbolizer/worker/jit_maps.h"
 #include "symbolizer/worker/kernel_symbols.h"
 #include "symbolizer/worker/modules.h"
 #include "symbolizer/worker/names_due.h"
@@ -36,6 +37,7 @@ struct worker {
 	uint64_t kernel_due_ns; /* they are read then, if no frame needs them earlier; 0: not yet */
 	struct modules modules;
 	struct processes processes;
+	struct jit_maps jit_maps;
 	struct id_secret id_secret;
 	struct ids ids;
 	struct stack_ids stack_ids;

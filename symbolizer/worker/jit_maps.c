@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How this works: see jit_maps.h. */
+#include "symbolizer/worker/jit_maps.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/file_read.h"
+#include "common/hash.h"
+#include "common/log.h"
+#include "common/time_units.h"
+#include "symbolizer/worker/jit_file.h"
+#include "symbolizer/worker/limits.h"
+#include "symbolizer/worker/worker.h"
+
+enum {
+	/* How long samples of a process wait for its map, and how often they are tried meanwhile at
+	 * least. The opener needs 0.1 ms, and 10 MB of names take some 100 ms. But the worker may
+	 * need longer than that for something else, such as the symbols of a large file on a slow
+	 * disk. It handles messages between two tries, and so has read an answer that was there. */
+	HOLD_MS = 150,
+	HOLD_TRIES = 3,
+	/* After this time the answer is not expected any more. The opener gives up after 1.5 s. */
+	ANSWER_MS = 3000,
+	/* How many slices of a file are read before messages are handled again: some 4 ms. */
+	SLICES_MAX = 8,
+	SLICE_PAUSE_MS = 5,
+	NO_TIME_PAUSE_MS = 50,
+	/* The rest of a map is read after this time, and after a miss not before that one. */
+	POLL_MS = 1000,
+	MISS_MS = 100,
+	/* Reading takes at most one part in this many of the time of a map that grows. */
+	READ_PAUSE = 20,
+	/* Samples of a process may be in the ring for some seconds after its end. */
+	GONE_MS = 10000,
+	FULL_LOG_MS = 60000,
+	/* The time of a file may be that of the last tick of the kernel's clock. */
+	FILE_TIME_SLACK_MS = 20,
+};
+
+enum jit_map_state {
+	JIT_MAP_NONE, /* the process has none, or it was not asked for yet */
+	JIT_MAP_ASKED,
+	JIT_MAP_OPEN,
+};
+
+/* The map of a process. */
+struct jit_map {
+	struct jit_map *next; /* in the bucket */
+	uint32_t tgid, uid;
+	uint64_t start_ns;	  /* of the process */
+	uint32_t exec_generation; /* of its program */
+	enum jit_map_state state;
+	uint32_t cookie;     /* of the request */
+	uint64_t asked_ns;   /* 0: never */
+	uint64_t used_ns;    /* when it was last selected */
+	uint64_t gone_ns;    /* when the process ended; 0: it runs */
+	uint64_t generation; /* 0: there are no names */
+	uint64_t held_ns;    /* a sample waits for it since then; 0: none has waited */
+	unsigned int tries;  /* of that sample */
+	bool hold_over;	     /* no sample waits for it any more */
+	bool missed;	     /* a frame was described without a name that may come */
+	uint64_t miss_due_ns, poll_due_ns; /* when it may, and when it should be read again */
+	uint64_t read_ns;		   /* how long the last reading took */
+	struct jit_file file;
+	struct time_part waiting, reading;
+};
+
+void jit_maps_init(struct jit_maps *maps)
+{
+	*maps = (struct jit_maps){.waiting = {.percent = LIMIT_JIT_WAIT_TIME_PERCENT,
+					      .most_ns = LIMIT_JIT_WAIT_TIME_MS * NS_PER_MS},
+				  .reading = {.percent = LIMIT_JIT_TIME_PERCENT,
+					      .most_ns = LIMIT_JIT_TIME_MS * NS_PER_MS}};
+}
+
+/* --- the table of maps --- */
+
+static struct jit_map **map_link(struct jit_maps *maps, uint32_t tgid)
+{
+	struct jit_map **link = &maps->buckets[tgid % JIT_MAPS_BUCKETS];
+
+	while (*link && (*link)->tgid != tgid)
+		link = &(*link)->next;
+	return link;
+}
+
+static size_t map_bytes(const struct jit_map *map)
+{
+	return jit_symbols_bytes(&map->file.symbols);
+}
+
+/* Closes the file and drops its names. */
+static void map_close(struct jit_maps *maps, struct jit_map *map)
+{
+	maps->bytes -= map_bytes(map);
+	jit_file_close(&map->file);
+	map->state = JIT_MAP_NONE;
+	map->generation = 0;
+}
+
+static void map_remove(struct jit_maps *maps, struct jit_map **link)
+{
+	struct jit_map *map = *link;
+
+	if (maps->sampled == map)
+		maps->sampled = NULL;
+	map_close(maps, map);
+	*link = map->next;
+	free(map);
+	maps->count--;
+}
+
+void jit_maps_free(struct jit_maps *maps)
+{
+	for (unsigned int i = 0; i < JIT_MAPS_BUCKETS; i++) {
+		while (maps->buckets[i])
+			map_remove(maps, &maps->buckets[i]);
+	}
+}
+
+/* Makes room by removing the map that was used least recently. */
+static void remove_oldest(struct jit_maps *maps)
+{
+	struct jit_map **oldest = NULL;
+
+	for (unsigned int i = 0; i < JIT_MAPS_BUCKETS; i++) {
+		for (struct jit_map **link = &maps->buckets[i]; *link; link = &(*link)->next) {
+			if (!oldest || (*link)->used_ns < (*oldest)->used_ns)
+				oldest = link;
+		}
+	}
+	if (oldest)
+		map_remove(maps, oldest);
+}
+
+/* Drops the names of those maps that have the most, until there is room. The process of a small map
+ * keeps its names, whatever others write. */
+static void evict_largest(struct jit_maps *maps)
+{
+	while (maps->bytes > LIMIT_JIT_BYTES) {
+		struct jit_map *largest = NULL;
+		size_t bytes = 0;
+
+		for (unsigned int i = 0; i < JIT_MAPS_BUCKETS; i++) {
+			for (struct jit_map *map = maps->buckets[i]; map; map = map->next) {
+				if (map_bytes(map) > bytes) {
+					bytes = map_bytes(map);
+					largest = map;
+				}
+			}
+		}
+		if (!largest)
+			return;
+		/* It is asked for again when it is needed, after a pause. */
+		map_close(maps, largest);
+	}
+}
+
+/* Returns the map of a process as it is now: not that of an earlier one with the same tgid, nor
+ * that of the program before an exec. Makes one without a file if there is none. */
+static struct jit_map *map_of(struct worker *worker, const struct bh_sample *header)
+{
+	struct jit_maps *maps = &worker->jit_maps;
+	struct jit_map **link = map_link(maps, header->tgid);
+	const struct announced_process *process = processes_find(&worker->processes, header->tgid);
+	const uint32_t exec_generation = process ? process->message.exec_generation
+					 : *link ? (*link)->exec_generation
+						 : 0;
+
+	/* The first samples may be older than the announcement of their process. */
+	if (*link && !(*link)->exec_generation)
+		(*link)->exec_generation = exec_generation;
+	if (*link && ((*link)->start_ns != header->process_start_ns ||
+		      (*link)->exec_generation != exec_generation))
+		map_remove(maps, link);
+	link = map_link(maps, header->tgid);
+	if (*link)
+		return *link;
+	if (maps->count >= LIMIT_JIT_MAPS)
+		remove_oldest(maps);
+	struct jit_map *map = calloc(1, sizeof(*map));
+	if (!map)
+		return NULL;
+	map->tgid = header->tgid;
+	map->uid = MSG_UID_UNKNOWN;
+	map->start_ns = header->process_start_ns;
+	map->exec_generation = exec_generation;
+	jit_file_init(&map->file);
+	link = &maps->buckets[header->tgid % JIT_MAPS_BUCKETS];
+	map->next = *link;
+	*link = map;
+	maps->count++;
+	return map;
+}
+
+static struct work_subject map_subject(const struct jit_map *map)
+{
+	return (struct work_subject){.tgid = map->tgid, .uid = map->uid};
+}
+
+/* --- asking --- */
+
+static void ask(struct worker *worker, struct jit_map *map, uint64_t now)
+{
+	struct jit_maps *maps = &worker->jit_maps;
+	const struct msg_open_jit_map request = {.tgid = map->tgid, .cookie = ++maps->cookie};
+
+	map->asked_ns = now;
+	map->cookie = request.cookie;
+	if (peer_send(&worker->role.peers[ROLE_OPENER], MESSAGE_OPEN_JIT_MAP, &request,
+		      sizeof(request), NULL, 0) >= 0)
+		map->state = JIT_MAP_ASKED;
+}
+
+/* Asks if that was not done yet, or was long ago: a process may write its map at any time. */
+static void ask_if_due(struct worker *worker, struct jit_map *map, uint64_t now)
+{
+	const uint64_t pause_ms =
+	    map->state == JIT_MAP_ASKED ? (uint64_t)ANSWER_MS : (uint64_t)LIMIT_JIT_RETRY_MS;
+
+	if (map->state == JIT_MAP_OPEN || map->gone_ns ||
+	    (map->asked_ns && now - map->asked_ns < pause_ms * NS_PER_MS))
+		return;
+	ask(worker, map, now);
+}
+
+/* Returns whether a file was last written before the process started, or may have been: if it is
+ * from the future, the clock was set back since. Then it has no names until it is written again. */
+static bool may_be_older_than_process(const struct stat *file, uint64_t start_ns)
+{
+	struct timespec real, boot;
+
+	if (clock_gettime(CLOCK_REALTIME, &real) < 0 || clock_gettime(CLOCK_BOOTTIME, &boot) < 0)
+		return false;
+	const int64_t age_ns = (real.tv_sec - file->st_mtim.tv_sec) * (int64_t)NS_PER_S +
+			       (real.tv_nsec - file->st_mtim.tv_nsec);
+	const int64_t process_age_ns =
+	    boot.tv_sec * (int64_t)NS_PER_S + boot.tv_nsec - (int64_t)start_ns;
+
+	const int64_t slack_ns = FILE_TIME_SLACK_MS * (int64_t)NS_PER_MS;
+
+	return age_ns > process_age_ns + slack_ns || age_ns < -slack_ns;
+}
+
+void jit_maps_on_answer(struct worker *worker, struct message *message)
+{
+	struct jit_maps *maps = &worker->jit_maps;
+	struct msg_jit_map answer;
+	struct stat st;
+
+	memcpy(&answer, message->payload, sizeof(answer));
+	struct jit_map *map = *map_link(maps, answer.tgid);
+	if (!map || map->state != JIT_MAP_ASKED || map->cookie != answer.cookie)
+		return;
+	/* The sample that waits for it is at the head of the ring. */
+	loop_tick_within(&worker->role.loop, 0);
+	map->state = JIT_MAP_NONE;
+	map->uid = answer.uid;
+	if (!message->fd_count || file_read_status(message->fds[0], &st) < 0 ||
+	    may_be_older_than_process(&st, map->start_ns))
+		return;
+	if (jit_file_open(&map->file, message->fds[0], answer.is_dump) < 0)
+		return;
+	message->fds[0] = -1;
+	map->state = JIT_MAP_OPEN;
+	map->generation = ++maps->generation;
+	/* Stacks from before have no names. */
+	map->missed = true;
+}
+
+/* --- reading --- */
+
+/* Logs that a process has more names than it may have. */
+static void log_full(struct jit_maps *maps, const struct jit_map *map, uint64_t now)
+{
+	if (maps->full_logged_ns && now - maps->full_logged_ns < FULL_LOG_MS * NS_PER_MS)
+		return;
+	maps->full_logged_ns = now;
+	log_warning("the map of generated code of a process has too many names; only those "
+		    "written last are shown: pid=%u limit=%d",
+		    map->tgid, LIMIT_JIT_ENTRIES);
+}
+
+/* Makes all stacks come again that have names of a map which have changed. */
+static void apply_changes(struct worker *worker, struct jit_map *map,
+			  const struct jit_file_changes *changes)
+{
+	if (changes->dropped)
+		log_full(&worker->jit_maps, map, clock_monotonic_ns());
+	if (changes->replaced) {
+		map->generation = ++worker->jit_maps.generation;
+		worker->jit_maps.changed = true;
+	}
+}
+
+/* Reads the next slice. */
+static void read_slice(struct worker *worker, struct jit_map *map)
+{
+	const size_t before = map_bytes(map);
+	const struct work_subject subject = map_subject(map);
+	struct jit_file_changes changes = {0};
+
+	work_begin(worker->role.work_page, &subject);
+	jit_file_read(&map->file, &worker->jit_maps.entry_id, &changes);
+	work_end(worker->role.work_page);
+	worker->jit_maps.bytes += map_bytes(map) - before;
+	apply_changes(worker, map, &changes);
+}
+
+/* Looks whether there is more to read. Starts again if the file was truncated. */
+static void check_file(struct worker *worker, struct jit_map *map)
+{
+	const size_t before = map_bytes(map);
+	struct jit_file_changes changes = {0};
+
+	if (jit_file_check(&map->file, &changes) < 0) {
+		map_close(&worker->jit_maps, map);
+		worker->jit_maps.changed = true;
+		return;
+	}
+	worker->jit_maps.bytes += map_bytes(map) - before;
+	apply_changes(worker, map, &changes);
+}
+
+/* Returns how long the next reading has to wait, which is at least `ms`. */
+static uint64_t pause_after(const struct jit_map *map, uint64_t ms)
+{
+	const uint64_t pause_ns = READ_PAUSE * map->read_ns;
+
+	return pause_ns > ms * NS_PER_MS ? pause_ns : ms * NS_PER_MS;
+}
+
+/* Reads some slices. Returns false if there is no time for it. */
+static bool map_read(struct worker *worker, struct jit_map *map)
+{
+	struct jit_maps *maps = &worker->jit_maps;
+	const struct work_subject subject = map_subject(map);
+	const uint64_t began_ns = clock_monotonic_ns();
+
+	if (work_is_quarantined(worker->role.work_page, &subject) ||
+	    !time_part_may_begin(&map->reading, &maps->reading, 0, began_ns))
+		return false;
+	for (int i = 0; i < SLICES_MAX && map->file.unread; i++)
+		read_slice(worker, map);
+	const uint64_t now = clock_monotonic_ns(), passed_ns = now - began_ns;
+
+	time_part_spend(&map->reading, &maps->reading, passed_ns, passed_ns);
+	map->read_ns += passed_ns;
+	if (!map->file.unread) {
+		map->miss_due_ns = now + pause_after(map, MISS_MS);
+		map->poll_due_ns = now + pause_after(map, POLL_MS);
+		map->read_ns = 0;
+		/* Otherwise the kernel side would refer to stacks without these names for 17 s. */
+		if (map->missed)
+			worker->jit_maps.changed = true;
+		map->missed = false;
+	}
+	evict_largest(maps);
+	return true;
+}
+
+static void map_tick(struct worker *worker, struct jit_map *map, uint64_t now)
+{
+	if (map->state != JIT_MAP_OPEN)
+		return;
+	if (!map->file.unread && map->poll_due_ns <= now &&
+	    now - map->used_ns < 10 * (uint64_t)POLL_MS * NS_PER_MS) {
+		map->poll_due_ns = now + POLL_MS * NS_PER_MS;
+		check_file(worker, map);
+	}
+	if (map->state != JIT_MAP_OPEN || !map->file.unread)
+		return;
+	const bool has_time = map_read(worker, map);
+	if (map->state == JIT_MAP_OPEN && map->file.unread)
+		loop_tick_within(&worker->role.loop, has_time ? SLICE_PAUSE_MS : NO_TIME_PAUSE_MS);
+}
+
+void jit_maps_tick(struct worker *worker)
+{
+	struct jit_maps *maps = &worker->jit_maps;
+	const uint64_t now = clock_monotonic_ns();
+
+	if (!maps->count)
+		return;
+	for (unsigned int i = 0; i < JIT_MAPS_BUCKETS; i++) {
+		for (struct jit_map **link = &maps->buckets[i]; *link;) {
+			struct jit_map *map = *link;
+
+			if (map->gone_ns && now - map->gone_ns > GONE_MS * NS_PER_MS) {
+				map_remove(maps, link);
+				continue;
+			}
+			map_tick(worker, map, now);
+			link = &map->next;
+		}
+	}
+}
+
+void jit_maps_on_process_gone(struct worker *worker, uint32_t tgid)
+{
+	struct jit_map *map = *map_link(&worker->jit_maps, tgid);
+
+	if (map)
+		map->gone_ns = clock_monotonic_ns();
+}
+
+/* --- names --- */
+
+/* Returns whether a word of a stack is a frame in memory of the process that belongs to no file. */
+static bool is_generated_code(uint64_t word)
+{
+	return bh_frame_is_raw(word) &&
+	       (word & BH_ADDRESS_MASK) >> 12 != (BH_VSYSCALL_PAGE & (BH_ADDRESS_MASK >> 12));
+}
+
+/* Returns whether a stack may have a frame in such memory: of the words, only its frames and those
+ * of managed frames have the highest bit. Most stacks have neither, so this comes first. */
+static bool may_have_generated_code(const uint64_t *frames, unsigned int count)
+{
+	uint64_t bits = 0;
+	unsigned int i = 0;
+
+	for (; i + 4 <= count; i += 4)
+		bits |= frames[i] | frames[i + 1] | frames[i + 2] | frames[i + 3];
+	for (; i < count; i++)
+		bits |= frames[i];
+	return bits >> 63;
+}
+
+/* Returns a number that depends on the code of a stack that was replaced since the sample; 0 if
+ * there is none, as in most stacks. */
+static uint64_t replaced_code(const struct jit_map *map, const struct bh_sample *header,
+			      const uint64_t *frames)
+{
+	uint64_t hash = 0;
+
+	if (header->time_ns >= map->file.symbols.replaced_ns)
+		return 0;
+	for (unsigned int i = 0; i < header->user_count; i++) {
+		const uint64_t address = frames[i] & BH_ADDRESS_MASK;
+		const struct jit_entry *entry =
+		    is_generated_code(frames[i])
+			? jit_symbols_find_at(&map->file.symbols, address, header->time_ns)
+			: NULL;
+
+		if (entry && entry != jit_symbols_find(&map->file.symbols, address))
+			hash = hash_combine(hash, entry->id);
+	}
+	return hash;
+}
+
+uint64_t jit_maps_select(struct worker *worker, const struct bh_sample *header,
+			 const uint64_t *frames)
+{
+	unsigned int i = 0;
+
+	worker->jit_maps.sampled = NULL;
+	if (!may_have_generated_code(frames, header->user_count))
+		return 0;
+	/* A word of a managed frame may look the same. Then the map is asked for in vain. */
+	while (i < header->user_count && !is_generated_code(frames[i]))
+		i++;
+	if (i == header->user_count)
+		return 0;
+	struct jit_map *map = map_of(worker, header);
+	if (!map)
+		return 0;
+	map->used_ns = clock_monotonic_ns();
+	ask_if_due(worker, map, map->used_ns);
+	worker->jit_maps.sampled = map;
+	worker->jit_maps.sampled_ns = header->time_ns;
+	return map->generation ^ replaced_code(map, header, frames);
+}
+
+uint64_t jit_maps_entry_id(const struct jit_maps *maps, uint64_t address)
+{
+	const struct jit_entry *entry =
+	    maps->sampled
+		? jit_symbols_find_at(&maps->sampled->file.symbols, address, maps->sampled_ns)
+		: NULL;
+
+	return entry ? entry->id : 0;
+}
+
+/* Returns whether a sample has waited long enough for the map. */
+static bool has_waited(const struct jit_map *map, uint64_t now)
+{
+	return map->held_ns && map->tries >= HOLD_TRIES &&
+	       now - map->held_ns >= HOLD_MS * NS_PER_MS;
+}
+
+/* Returns whether the sample has to wait until the map is there, or was read. The time for it
+ * starts with the first sample that can wait, and not when the map was asked for: the frames before
+ * this one may have taken long. */
+static bool must_wait(struct worker *worker, struct jit_map *map, uint64_t now)
+{
+	struct jit_maps *maps = &worker->jit_maps;
+	const bool incomplete =
+	    map->state == JIT_MAP_ASKED || (map->state == JIT_MAP_OPEN && map->file.unread);
+
+	if (map->hold_over || !worker->naming_until_ns)
+		return false;
+	if (incomplete && !has_waited(map, now) && !bpf_ring_is_half_full(&worker->ring) &&
+	    time_part_may_begin(&map->waiting, &maps->waiting, 0, now)) {
+		if (!map->held_ns)
+			map->held_ns = now;
+		map->tries++;
+		return true;
+	}
+	if (map->held_ns)
+		time_part_spend(&map->waiting, &maps->waiting, now - map->held_ns,
+				now - map->held_ns);
+	map->hold_over = true;
+	return false;
+}
+
+/* Reads what the process has written since, because an address has no name. */
+static void read_after_miss(struct worker *worker, struct jit_map *map, uint64_t now)
+{
+	if (map->file.unread || map->miss_due_ns > now)
+		return;
+	map->miss_due_ns = now + MISS_MS * NS_PER_MS;
+	check_file(worker, map);
+	if (map->file.unread)
+		map_read(worker, map);
+}
+
+int jit_maps_find(struct worker *worker, uint64_t address, struct jit_name *name)
+{
+	struct jit_map *map = worker->jit_maps.sampled;
+	const uint64_t now = clock_monotonic_ns();
+
+	name->name = NULL;
+	if (!map)
+		return NAMES_FINAL;
+	if (must_wait(worker, map, now)) {
+		worker->naming_waits = true;
+		if (map->state == JIT_MAP_OPEN)
+			loop_tick_within(&worker->role.loop, SLICE_PAUSE_MS);
+		return -EAGAIN;
+	}
+	/* The next sample with the same stack may be able to wait. */
+	if (map->state == JIT_MAP_ASKED)
+		return NAMES_LATER;
+	/* If it comes, its generation is another one. */
+	if (map->state != JIT_MAP_OPEN)
+		return NAMES_FINAL;
+	/* A sample that cannot wait has it read now. */
+	if (map->file.unread && !worker->naming_until_ns)
+		map_read(worker, map);
+	else if (!jit_symbols_find(&map->file.symbols, address))
+		read_after_miss(worker, map, now);
+	if (map->state == JIT_MAP_OPEN && !map->file.unread)
+		name->name = jit_file_find(&map->file, address, worker->jit_maps.sampled_ns,
+					   &name->file, &name->line);
+	if (name->name)
+		return NAMES_FINAL;
+	map->missed = true;
+	return NAMES_LATER;
+}
