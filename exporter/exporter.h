@@ -18,7 +18,7 @@ struct exporter {
 	struct counters counters;
 	struct aggregate aggregate;
 	struct sink_options sink_options;
-	uint64_t started_ns;
+	uint64_t started_ns, duration_ns;
 	bool ended; /* the worker has sent END */
 	uint32_t outputs_written, output_failed, failed_index;
 };

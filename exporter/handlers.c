@@ -43,6 +43,7 @@ static void exporter_finish(struct exporter *exporter)
 {
 	if (!exporter->ended || exporter->role.state != ROLE_STOPPING)
 		return;
+	aggregate_set_real_time(&exporter->aggregate, exporter->started_ns, exporter->duration_ns);
 	result_write_outputs(exporter);
 	result_send_summary(exporter);
 	exporter->role.state = ROLE_DONE;
@@ -100,7 +101,6 @@ static int exporter_on_start(void *context)
 	struct exporter *exporter = context;
 
 	exporter->started_ns = clock_monotonic_ns();
-	exporter->aggregate.profile.start_unix_ns = clock_read_ns(CLOCK_REALTIME);
 	exporter->role.state = ROLE_SAMPLING;
 	return 0;
 }
@@ -109,7 +109,7 @@ static int exporter_on_stop(void *context)
 {
 	struct exporter *exporter = context;
 
-	exporter->aggregate.profile.duration_ns = clock_monotonic_ns() - exporter->started_ns;
+	exporter->duration_ns = clock_monotonic_ns() - exporter->started_ns;
 	exporter->role.state = ROLE_STOPPING;
 	exporter_finish(exporter);
 	return 0;

@@ -20,14 +20,13 @@ int main(int argc, char **argv)
 	if (argc > 1 && !strcmp(argv[1], "--convert"))
 		return convert_main(argc, argv);
 	int status = role_start(&exporter.role, ROLE_EXPORTER, &exporter_policy, argc, argv);
+	exporter_set_handlers(&exporter);
 	if (!status)
-		status = role_meet(&exporter.role, ROLE_BIT(ROLE_LOADER) | ROLE_BIT(ROLE_WORKER),
-				   ROLE_BIT(ROLE_CLI));
+		status = role_meet(&exporter.role);
 	if (!status)
 		status = role_enter_sandbox(&exporter.role);
 	if (status)
 		return status;
-	exporter_set_handlers(&exporter);
 	int r = aggregate_init(&exporter.aggregate, LIMIT_PROFILE_BYTES);
 	if (r < 0) {
 		log_error("cannot start an empty profile, so the exporter ends: error=%s",

@@ -9,6 +9,7 @@ static const cap_value_t none[] = {-1};
 
 static const struct sandbox_syscall syscalls[] = {
     POLICY_LOOP_SYSCALLS,
+    POLICY_LISTENER_SYSCALLS,
     POLICY_SHARED_MAPPINGS,
     ALLOW(sysinfo, "qsort of glibc asks how much memory there is"),
     ALLOW(write, "output files received"),
@@ -28,7 +29,7 @@ const struct sandbox_policy exporter_policy = {
     /* `bulkhead report` needs most: a recording of LIMIT_REPORT_BYTES, its profile of
      * LIMIT_PROFILE_BYTES, and as much as the profile again to write it. */
     .memory_bytes_max = 2ull << 30,
-    .descriptors = DESCRIPTOR_BIT(DESCRIPTOR_PEER) | DESCRIPTOR_BIT(DESCRIPTOR_EPOLL) |
-		   DESCRIPTOR_BIT(DESCRIPTOR_OUTPUT),
-    .peers = ROLE_BIT(ROLE_CLI) | ROLE_BIT(ROLE_LOADER) | ROLE_BIT(ROLE_WORKER),
+    .descriptors = DESCRIPTOR_BIT(DESCRIPTOR_PEER) | DESCRIPTOR_BIT(DESCRIPTOR_LISTENER) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_EPOLL) | DESCRIPTOR_BIT(DESCRIPTOR_OUTPUT),
+    .peers = ROLE_BIT(ROLE_CONTROL) | ROLE_BIT(ROLE_LOADER) | ROLE_BIT(ROLE_WORKER),
 };

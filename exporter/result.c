@@ -53,7 +53,7 @@ static void result_send_top_functions(struct exporter *exporter)
 	    top_functions_find(&exporter->aggregate.profile, top, RESULT_TOP_FUNCTIONS);
 
 	for (unsigned int i = 0; i < count; i++)
-		peer_send(&exporter->role.peers[ROLE_CLI], MESSAGE_TOP_FUNCTION, &top[i],
+		peer_send(&exporter->role.peers[ROLE_CONTROL], MESSAGE_TOP_FUNCTION, &top[i],
 			  sizeof(top[i]), NULL, 0);
 }
 
@@ -65,7 +65,7 @@ static void result_send_top_processes(struct exporter *exporter)
 			       RESULT_TOP_PROCESSES);
 
 	for (unsigned int i = 0; i < count; i++)
-		peer_send(&exporter->role.peers[ROLE_CLI], MESSAGE_TOP_PROCESS, &top[i],
+		peer_send(&exporter->role.peers[ROLE_CONTROL], MESSAGE_TOP_PROCESS, &top[i],
 			  sizeof(top[i]), NULL, 0);
 }
 
@@ -76,7 +76,7 @@ static void result_send_unnamed_modules(struct exporter *exporter)
 	    unnamed_modules_find(&exporter->aggregate.profile, top, RESULT_UNNAMED_MODULES);
 
 	for (unsigned int i = 0; i < count; i++)
-		peer_send(&exporter->role.peers[ROLE_CLI], MESSAGE_UNNAMED_MODULE, &top[i],
+		peer_send(&exporter->role.peers[ROLE_CONTROL], MESSAGE_UNNAMED_MODULE, &top[i],
 			  sizeof(top[i]), NULL, 0);
 }
 

@@ -6,7 +6,7 @@
  * samples. Every few seconds the interval is committed: its samples are encoded into requests,
  * which go to the spool. The sender's thread takes them from there to the backend. The process may
  * be killed at any moment. What it holds is therefore also in the journal and in the spool's
- * memory, which the CLI keeps, and its statistics are in shared memory (role/export_stats.h).
+ * memory, which the agent keeps, and its statistics are in shared memory (role/export_stats.h).
  */
 #ifndef EXPORTER_DELIVERY_AGENT_H
 #define EXPORTER_DELIVERY_AGENT_H
@@ -17,6 +17,7 @@
 
 #include "exporter/model/aggregate.h"
 #include "exporter/model/counters.h"
+#include "exporter/delivery/connector.h"
 #include "exporter/delivery/delivery_limits.h"
 #include "exporter/delivery/journal.h"
 #include "exporter/delivery/sender.h"
@@ -36,22 +37,22 @@ struct otlp_exporter {
 	struct otlp_resource_attribute resource[DELIVERY_PAIRS_MAX];
 	size_t resource_count;
 
-	struct export_stats *stats; /* shared with the CLI */
+	struct export_stats *stats; /* shared with the agent */
 	struct counters counters;
 
 	struct journal journal;
 	struct aggregate aggregate;
-	uint64_t interval_start_unix_ns;
-	uint64_t report_due_ns; /* CLOCK_MONOTONIC */
-	bool reset_requested;	/* the worker has been asked to send all definitions again */
+	uint64_t interval_start_ns, report_due_ns; /* CLOCK_MONOTONIC */
+	bool reset_requested; /* the worker has been asked to send all definitions again */
 
 	struct spool *spool;
-	uint64_t unspooled; /* samples that the spool had no room for */
+	uint64_t unspooled;	    /* samples that the spool had no room for */
+	struct connector connector; /* if the backend listens on a Unix socket */
 	struct transport *transport;
 	struct sender *sender;
 	/* The statistics when this process started. Its own counters are added to them. */
 	struct export_stats base;
-	uint64_t started_unix_ns;
+	uint64_t started_boot_ns;
 	uint64_t drain_deadline_ns;
 };
 
@@ -59,7 +60,10 @@ struct otlp_exporter {
 /* Handles CONFIGURE_OTLP. Returns 0, or a negative errno if the message is malformed. */
 int configure_on_message(void *context, const struct msg_configure_otlp *config,
 			 struct message *message);
-/* Takes the configuration from the CLI before the sandbox is entered: reads certificates and opens
+/* A service reads the configuration file, and opens the files that the exporter needs, before it
+ * connects to others. Returns STATUS_DONE, or another exit status after a message. */
+int configure_open_files(struct otlp_exporter *exporter);
+/* Takes the configuration from CONTROL before the sandbox is entered: reads certificates and opens
  * the files that may be needed later. Returns STATUS_DONE; after a failure logs it and returns
  * another exit status. */
 int configure_receive(struct otlp_exporter *exporter);
@@ -70,6 +74,10 @@ int configure_start(struct otlp_exporter *exporter);
 /* Takes over what an earlier exporter has left in the journal. `mark` is the last batch whose
  * samples are in the spool, according to the spool. Returns 0 or a negative errno. */
 int interval_recover(struct otlp_exporter *exporter, uint64_t mark);
+/* Informs a worker that has connected after which batch to continue. If the journal is empty
+ * although there were batches, later batches would refer to unknown definitions, so the worker is
+ * asked to send all of them again. Returns 0 or the negative errno of peer_send(). */
+int interval_resume(struct otlp_exporter *exporter);
 /* Takes one batch of the worker. Returns 0 or a negative errno, which ends the role. */
 int interval_on_batch(struct otlp_exporter *exporter, const uint8_t *data, size_t length);
 /* Commits the interval: encodes its samples and puts the requests into the spool. */

@@ -10,26 +10,37 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
-#include "common/clock.h"
 #include "common/exit_status.h"
 #include "common/log.h"
+#include "config/config_load.h"
+#include "config/endpoint.h"
+#include "config/export_files.h"
 #include "exporter/delivery/agent.h"
 #include "exporter/delivery/delivery_limits.h"
+#include "exporter/delivery/policy.h"
 
 #define DNS_PORT 53 /* RFC 1035, section 4.2 */
 
-/* Files that the C library, c-ares and gRPC open to resolve names and to count CPUs. Landlock
- * allows these and no others. */
-static const char *const reachable[] = {
-    "/etc/hosts",
-    "/etc/resolv.conf",
-    "/etc/host.conf",
-    "/etc/nsswitch.conf",
-    "/etc/gai.conf",
-    "/dev/urandom", /* random ids of DNS queries */
-    "/sys/devices/system/cpu/possible",
-    "/sys/devices/system/cpu/online",
+/* Files that the C library, c-ares and gRPC open. Landlock allows these and no others. */
+static const struct {
+	const char *path;
+	bool resolves; /* is needed to resolve names */
+} reachable[] = {
+    {"/etc/hosts", true},
+    {"/etc/resolv.conf", true},
+    {"/etc/host.conf", true},
+    {"/etc/nsswitch.conf", true},
+    {"/etc/gai.conf", true},
+    {"/dev/urandom", true}, /* random ids of DNS queries */
+    {"/sys/devices/system/cpu/possible", false},
+    {"/sys/devices/system/cpu/online", false},
 };
+
+/* Returns whether the backend listens on a Unix socket. */
+static bool is_local(const struct otlp_exporter *e)
+{
+	return endpoint_local_path(e->config.target) != NULL;
+}
 
 /* Calls `fn` for each name and its value; both end with NUL. Returns 0, or -EPROTO if the pairs are
  * malformed or too many. */
@@ -129,7 +140,9 @@ static int allow_files(struct otlp_exporter *e)
 	int r = 0;
 
 	for (size_t i = 0; i < sizeof(reachable) / sizeof(reachable[0]) && !r; i++) {
-		int fd = open(reachable[i], O_PATH | O_CLOEXEC);
+		if (reachable[i].resolves && is_local(e))
+			continue;
+		int fd = open(reachable[i].path, O_PATH | O_CLOEXEC);
 
 		/* A file that this system does not have is not needed. */
 		if (fd >= 0)
@@ -153,6 +166,8 @@ static int allow_ports(struct otlp_exporter *e)
 	const unsigned long port = colon ? strtoul(colon + 1, NULL, 10) : 0;
 	int r = 0;
 
+	if (is_local(e))
+		return 0;
 	if (port && port <= UINT16_MAX)
 		r = sandbox_allow_port(&e->role.sandbox, (uint16_t)port, false);
 	if (!r)
@@ -162,15 +177,68 @@ static int allow_ports(struct otlp_exporter *e)
 	return r;
 }
 
+/* Starts the helper that connects to a Unix socket, so that this process need not. */
+static int start_connector(struct otlp_exporter *e)
+{
+	const char *path = endpoint_local_path(e->config.target);
+
+	if (!path)
+		return 0;
+	const int r = connector_start(&e->connector, path);
+	return r < 0 ? r : role_use_policy(&e->role, &otlp_local_exporter_policy);
+}
+
+int configure_open_files(struct otlp_exporter *e)
+{
+	/* It is not in `e`, because it holds secrets. */
+	static struct config config;
+	char *arguments[] = {(char *)(uintptr_t) "run", (char *)(uintptr_t) "--config",
+			     (char *)(uintptr_t)e->role.config_file, NULL};
+	struct export_files files = {.config = &config, .message = &e->config, .fds = e->fds};
+
+	if (!e->role.is_service)
+		return STATUS_DONE;
+	int status = config_load(e->role.config_file ? 3 : 1, arguments, environ, &config);
+	if (!status)
+		status = export_files_open_backend(&files);
+	if (!status)
+		export_files_open_spool(&files, e->role.uids.uid[ROLE_EXPORTER]);
+	explicit_bzero(&config, sizeof(config));
+	return status;
+}
+
+/* Adds to the configuration that was received what a service has opened itself: `own`, and the
+ * descriptors of its files in `fds`. */
+static int add_own_files(struct otlp_exporter *e, const struct msg_configure_otlp *own,
+			 const int *fds)
+{
+	for (int i = MSG_OTLP_SPOOL_DIRECTORY; i < MSG_OTLP_FD_COUNT; i++)
+		e->fds[i] = fds[i];
+	e->config.has = own->has;
+	e->config.tls = own->tls;
+	memcpy(e->config.target, own->target, sizeof(e->config.target));
+	e->config.headers = own->headers;
+	e->header_count = 0;
+	return for_each_pair(&e->config.headers, add_header, e);
+}
+
 int configure_receive(struct otlp_exporter *e)
 {
-	const int status = role_receive(&e->role, ROLE_CLI);
+	const struct msg_configure_otlp own = e->config;
+	int fds[MSG_OTLP_FD_COUNT];
+
+	memcpy(fds, e->fds, sizeof(fds));
+	const int status = role_receive(&e->role, ROLE_CONTROL);
 
 	if (status)
 		return status;
-	int r = map_stats(e);
+	int r = e->role.is_service ? add_own_files(e, &own, fds) : 0;
+	if (!r)
+		r = map_stats(e);
 	for (enum msg_otlp_fd i = MSG_OTLP_CA; i < MSG_OTLP_FD_COUNT && !r; i++)
 		r = read_pem(e, i);
+	if (!r)
+		r = start_connector(e);
 	if (!r)
 		r = allow_files(e);
 	if (!r)
@@ -189,6 +257,7 @@ static int start_spool(struct otlp_exporter *e, uint64_t *mark)
 	const struct msg_configure_otlp *c = &e->config;
 	const struct spool_config config = {
 	    .memory_fd = e->fds[MSG_OTLP_SPOOL_MEMORY],
+	    .clock_ns = &e->stats->spool_clock_ns,
 	    .directory_fd = e->fds[MSG_OTLP_SPOOL_DIRECTORY],
 	    .memory_bytes_max = c->spool_memory_bytes_max,
 	    .disk_bytes_max = c->spool_disk_bytes_max,
@@ -197,7 +266,7 @@ static int start_spool(struct otlp_exporter *e, uint64_t *mark)
 	    .compression_level = (int)c->spool_compression_level,
 	};
 
-	return spool_open(&config, clock_read_ns(CLOCK_REALTIME), &e->spool, mark);
+	return spool_open(&config, spool_now(), &e->spool, mark);
 }
 
 /* Corrects the number of delivered samples. An exporter may have been killed after a delivery and
@@ -219,10 +288,28 @@ static void reconcile_stats(struct otlp_exporter *e)
 	e->base.delivered = stats->delivered;
 }
 
+static int connect_backend(void *connector)
+{
+	return connector_connect(connector);
+}
+
+static void on_connector_end(void *context, uint32_t events)
+{
+	struct otlp_exporter *e = context;
+
+	(void)events;
+	log_error("the helper that connects to the backend has ended, so the exporter ends, too");
+	loop_stop(&e->role.loop, STATUS_FAILED);
+}
+
 static int start_transport(struct otlp_exporter *e)
 {
+	int r =
+	    is_local(e) ? connector_watch(&e->connector, &e->role.loop, on_connector_end, e) : 0;
 	const struct transport_config config = {
 	    .target = e->config.target,
+	    .connect = is_local(e) ? connect_backend : NULL,
+	    .connect_context = &e->connector,
 	    .tls = e->config.tls,
 	    .ca = e->pem[MSG_OTLP_CA],
 	    .certificate = e->pem[MSG_OTLP_CERTIFICATE],
@@ -233,7 +320,7 @@ static int start_transport(struct otlp_exporter *e)
 	    .answer_bytes_max = DELIVERY_ANSWER_BYTES_MAX,
 	};
 
-	return transport_open(&config, &e->transport);
+	return r < 0 ? r : transport_open(&config, &e->transport);
 }
 
 static int start_sender(struct otlp_exporter *e)

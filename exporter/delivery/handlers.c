@@ -4,6 +4,9 @@
  * when. */
 #include "exporter/delivery/handlers.h"
 
+#include <errno.h>
+#include <string.h>
+
 #include "common/clock.h"
 #include "common/exit_status.h"
 #include "common/log.h"
@@ -16,26 +19,26 @@ static void agent_finish(struct otlp_exporter *e)
 {
 	sender_stop(e->sender, DELIVERY_GRACE_MS * NS_PER_MS);
 	e->sender = NULL;
-	spool_keep(e->spool, clock_read_ns(CLOCK_REALTIME));
+	spool_keep(e->spool, spool_now());
 	stats_update_spool(e);
 }
 
 /* Returns whether a call has failed since the last success (or the start), which is more than
  * DELIVERY_RESTART_MS ago. */
-static bool agent_is_stale(const struct otlp_exporter *e, uint64_t now_unix_ns)
+static bool agent_is_stale(const struct otlp_exporter *e, uint64_t now_boot_ns)
 {
 	const struct export_stats *stats = e->stats;
-	const uint64_t success = stats->last_success_unix_ns;
-	const uint64_t since = success > e->started_unix_ns ? success : e->started_unix_ns;
+	const uint64_t success = stats->last_success_boot_ns;
+	const uint64_t since = success > e->started_boot_ns ? success : e->started_boot_ns;
 
-	return stats->last_failure_unix_ns > since &&
-	       now_unix_ns > since + DELIVERY_RESTART_MS * NS_PER_MS;
+	return stats->last_failure_boot_ns > since &&
+	       now_boot_ns > since + DELIVERY_RESTART_MS * NS_PER_MS;
 }
 
 static void agent_tick_sampling(struct otlp_exporter *e, uint64_t now)
 {
 	interval_tick(e, now);
-	if (agent_is_stale(e, clock_read_ns(CLOCK_REALTIME))) {
+	if (agent_is_stale(e, clock_boot_ns())) {
 		log_info("no successful export for 5 minutes: restarting to reload certificates "
 			 "and headers");
 		interval_commit(e);
@@ -119,12 +122,27 @@ static int agent_on_end(void *context, const struct msg_losses *losses)
 	HANDLER(END, agent_on_end)
 MESSAGE_HANDLERS(agent_exporter_handlers, EXPORTER, AGENT_EXPORTER_HANDLERS);
 
-/* Commits and stores what is here when a peer has ended, since no more batches will arrive. */
-static bool agent_on_gone(void *context, enum role_id other)
+static void agent_on_connected(void *context, enum role_id other)
+{
+	struct otlp_exporter *e = context;
+	const int r = other == ROLE_WORKER ? interval_resume(e) : 0;
+
+	/* If the worker has ended, that is reported next. */
+	if (!r || r == -EPIPE)
+		return;
+	log_error("cannot ask the symbolizer to continue, so the exporter ends: error=%s",
+		  strerror(-r));
+	loop_stop(&e->role.loop, STATUS_FAILED);
+}
+
+/* The worker may be started again. Otherwise no more batches will arrive, so what is here is
+ * committed and stored. */
+static bool agent_on_gone(void *context, enum role_id other, bool ended)
 {
 	struct otlp_exporter *e = context;
 
-	(void)other;
+	if (other == ROLE_WORKER && ended)
+		return true;
 	if (!e->sender)
 		return false;
 	interval_commit(e);
@@ -138,6 +156,7 @@ void agent_set_handlers(struct otlp_exporter *e)
 	e->role.handlers = &agent_exporter_handlers;
 	e->role.context = e;
 	e->role.on_gone = agent_on_gone;
+	e->role.on_connected = agent_on_connected;
 }
 
 void agent_start_ticks(struct otlp_exporter *e)

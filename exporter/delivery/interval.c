@@ -56,16 +56,15 @@ static void interval_start(struct otlp_exporter *e)
 	const uint64_t length = e->config.report_interval_ns;
 	const uint64_t jitter = length / 100 * INTERVAL_JITTER_PERCENT;
 
-	e->interval_start_unix_ns = clock_read_ns(CLOCK_REALTIME);
-	e->report_due_ns = clock_monotonic_ns() + length - jitter + chance_of(2 * jitter);
+	e->interval_start_ns = clock_monotonic_ns();
+	e->report_due_ns = e->interval_start_ns + length - jitter + chance_of(2 * jitter);
 }
 
 static int put_request(void *context, const struct otlp_request *request)
 {
 	struct otlp_exporter *e = context;
-	int r =
-	    spool_put(e->spool, request->data, request->length, request->samples,
-		      e->stats->received_sequence, request->last, clock_read_ns(CLOCK_REALTIME));
+	int r = spool_put(e->spool, request->data, request->length, request->samples,
+			  e->stats->received_sequence, request->last, spool_now());
 
 	if (r < 0)
 		log_warning("the spool has no room for a request, its samples are lost: "
@@ -98,8 +97,8 @@ static void interval_encode(struct otlp_exporter *e)
 	const uint64_t before = encoded_samples(e);
 	uint64_t too_large = 0;
 
-	profile->start_unix_ns = e->interval_start_unix_ns;
-	profile->duration_ns = clock_read_ns(CLOCK_REALTIME) - e->interval_start_unix_ns;
+	aggregate_set_real_time(&e->aggregate, e->interval_start_ns,
+				clock_monotonic_ns() - e->interval_start_ns);
 	int r = otlp_encode(profile, &options, put_request, e, &too_large);
 	if (r < 0) {
 		const uint64_t lost = profile->sample_count - (encoded_samples(e) - before);
@@ -157,17 +156,26 @@ static int interval_take(struct otlp_exporter *e, const uint8_t *data, size_t le
 	return r;
 }
 
+/* Counts the samples in batches that are missing before this one: those of a worker that has ended,
+ * or that it has dropped because an exporter was missing. After a restart of the loader the workers
+ * count from 0 again. */
+static void interval_count_missing(struct otlp_exporter *e, const struct record_head *head)
+{
+	if (head->position > e->stats->position)
+		e->stats->lost.lost[LOSS_ROLE_ENDED] += head->position - e->stats->position;
+}
+
 int interval_on_batch(struct otlp_exporter *e, const uint8_t *data, size_t length)
 {
-	uint64_t sequence;
-	bool reset;
+	struct record_head head;
 
-	int r = records_head(data, length, &sequence, &reset);
+	int r = records_head(data, length, &head);
 	if (r < 0)
 		return r;
-	if (is_up_to(sequence, e->stats->received_sequence))
+	if (is_up_to(head.sequence, e->stats->received_sequence))
 		return 0; /* it was sent again: the worker did not know that it had arrived */
-	if (reset) {
+	interval_count_missing(e, &head);
+	if (head.reset) {
 		interval_commit(e);
 		journal_clear(&e->journal);
 		e->reset_requested = false;
@@ -180,9 +188,23 @@ int interval_on_batch(struct otlp_exporter *e, const uint8_t *data, size_t lengt
 		log_warning("cannot write the journal, so the samples of this interval are lost if "
 			    "the exporter is killed: error=%s",
 			    strerror(-r));
-	e->stats->received_sequence = sequence;
+	const uint64_t before = e->stats->received;
+	e->stats->received_sequence = head.sequence;
 	r = interval_take(e, data, length);
+	e->stats->position = head.position + e->stats->received - before;
 	interval_bound(e);
+	return r;
+}
+
+int interval_resume(struct otlp_exporter *e)
+{
+	const struct msg_resume resume = {.sequence = e->stats->received_sequence};
+	struct peer *worker = &e->role.peers[ROLE_WORKER];
+
+	e->reset_requested = false;
+	int r = peer_send(worker, MESSAGE_RESUME, &resume, sizeof(resume), NULL, 0);
+	if (!r && resume.sequence && !e->stats->journal_bytes)
+		r = peer_send(worker, MESSAGE_RESET_REQUEST, NULL, 0, NULL, 0);
 	return r;
 }
 
@@ -198,18 +220,18 @@ static int recover_batch(void *context, const uint8_t *data, size_t length)
 	struct recovery *recovery = context;
 	struct otlp_exporter *e = recovery->exporter;
 	struct aggregate *a = &e->aggregate;
-	uint64_t sequence;
-	bool reset;
+	struct record_head head;
 
-	int r = records_head(data, length, &sequence, &reset);
+	int r = records_head(data, length, &head);
 	if (r < 0)
 		return r;
-	const uint64_t before = aggregate_samples(a);
+	const uint64_t sequence = head.sequence, before = aggregate_samples(a);
 	a->definitions_only = is_up_to(sequence, recovery->committed);
 	r = aggregate_batch(a, data, length);
 	a->definitions_only = false;
 	const uint64_t samples = aggregate_samples(a) - before;
 	e->stats->received_sequence = sequence;
+	e->stats->position = head.position + samples;
 	if (!is_up_to(sequence, e->stats->committed_sequence))
 		recovery->samples += samples;
 	if (!is_up_to(sequence, recovery->committed))

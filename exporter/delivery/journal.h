@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How this works. The journal is a memfd that the CLI keeps, so it survives an exporter that is
+ * How this works. The journal is a memfd that the agent keeps, so it survives an exporter that is
  * killed. It contains the worker's batches since the last reset, when the worker started to
  * describe everything again. The file is a sequence of records: 8 bytes with the length of a batch,
  * the batch, and padding to a multiple of 8. `bytes`, in the shared statistics, is the length of

@@ -16,23 +16,6 @@
 #include "exporter/delivery/handlers.h"
 #include "exporter/delivery/policy.h"
 
-/* Informs the worker after which batch to continue. If the journal is empty although there were
- * batches, later batches would refer to unknown definitions, so the worker is asked to send all of
- * them again. Returns an exit status, after a message unless the worker has ended. */
-static int agent_resume(struct otlp_exporter *e)
-{
-	const struct msg_resume resume = {.sequence = e->stats->received_sequence};
-	struct peer *worker = &e->role.peers[ROLE_WORKER];
-
-	int r = peer_send(worker, MESSAGE_RESUME, &resume, sizeof(resume), NULL, 0);
-	if (!r && resume.sequence && !e->stats->journal_bytes)
-		r = peer_send(worker, MESSAGE_RESET_REQUEST, NULL, 0, NULL, 0);
-	if (r < 0 && r != -EPIPE)
-		log_error("cannot ask the symbolizer to continue, so the exporter ends: error=%s",
-			  strerror(-r));
-	return r < 0 ? STATUS_FAILED : STATUS_DONE;
-}
-
 /* Reduces the stacks of all later threads: see DELIVERY_THREAD_STACK_BYTES. */
 static void agent_size_threads(void)
 {
@@ -61,9 +44,10 @@ int main(int argc, char **argv)
 	for (int i = 0; i < MSG_OTLP_FD_COUNT; i++)
 		e.fds[i] = -1;
 	if (!status)
-		status = role_meet(&e.role, ROLE_BIT(ROLE_LOADER) | ROLE_BIT(ROLE_WORKER),
-				   ROLE_BIT(ROLE_CLI));
+		status = configure_open_files(&e);
 	agent_set_handlers(&e);
+	if (!status)
+		status = role_meet(&e.role);
 	if (!status)
 		status = configure_receive(&e);
 	if (!status)
@@ -83,12 +67,9 @@ int main(int argc, char **argv)
 	status = configure_start(&e);
 	if (status)
 		return status;
-	e.started_unix_ns = clock_read_ns(CLOCK_REALTIME);
+	e.started_boot_ns = clock_boot_ns();
 	if (role_watch_peers(&e.role) < 0)
 		return STATUS_FAILED;
-	status = agent_resume(&e);
-	if (status)
-		return status;
 	agent_start_ticks(&e);
 	return loop_run(&e.role.loop);
 }

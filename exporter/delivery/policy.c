@@ -14,6 +14,14 @@
 
 #include "common/base_policy.h"
 
+enum {
+	FILES_MAX = 256,
+	MEMORY_BYTES_MAX = 512 << 20, /* mostly stacks of threads, which are never touched */
+	/* gRPC starts 37 threads on 64 CPUs, and never more than twice 32 and a few. */
+	THREADS_MAX = 128,
+	PEERS = ROLE_BIT(ROLE_CONTROL) | ROLE_BIT(ROLE_LOADER) | ROLE_BIT(ROLE_WORKER),
+};
+
 static const cap_value_t none[] = {-1};
 
 /* The flags of a thread: it shares all of this and has no namespace of its own. */
@@ -51,9 +59,13 @@ static const cap_value_t none[] = {-1};
  * sockets and a few files. Landlock decides which files it may open (configure.c lists them),
  * and to which ports it may connect, because a system call filter cannot see a path or an address.
  * Where the kernel has no Landlock (before 5.13), the files' modes decide for this uid. Ports are
- * restricted from Linux 6.7 on, and only those of TCP. */
+ * restricted from Linux 6.7 on, and only those of TCP.
+ *
+ * Where the backend listens on a Unix socket, the role has no network either, and makes no
+ * connections: a helper does (connector.h). */
 static const struct sandbox_syscall syscalls[] = {
     POLICY_LOOP_SYSCALLS,
+    ALLOW(accept4, "a role connects that was started later"),
     POLICY_SHARED_MAPPINGS,
     ALLOW(sysinfo, "qsort of glibc asks how much memory there is"),
     /* Threads. */
@@ -79,19 +91,6 @@ static const struct sandbox_syscall syscalls[] = {
     ALLOW(getcpu, "where the vDSO has none"),
     ALLOW(clock_nanosleep, "waiting"),
     /* Connections. */
-    ALLOW_SOCKET(AF_INET, 0),
-    ALLOW_SOCKET(AF_INET, IPPROTO_TCP),
-    ALLOW_SOCKET(AF_INET, IPPROTO_UDP),
-    ALLOW_SOCKET(AF_INET6, 0),
-    ALLOW_SOCKET(AF_INET6, IPPROTO_TCP),
-    ALLOW_SOCKET(AF_INET6, IPPROTO_UDP),
-    REFUSE_IF(socket, SCMP_A0_32(SCMP_CMP_LT, AF_INET), EAFNOSUPPORT,
-	      "nscd, which the C library would like to ask"),
-    REFUSE_IF(socket, SCMP_A0_32(SCMP_CMP_GT, AF_INET6), EAFNOSUPPORT,
-	      "netlink, for a list of addresses"),
-    /* Landlock decides about the ports of TCP (configure.c). */
-    ALLOW(connect, "the backend, name servers"),
-    ALLOW(bind, "name servers: a source port; gRPC: is there IPv6?"),
     ALLOW(shutdown, "connections"),
     ALLOW_IF(sendto, WITHOUT_FASTOPEN(3), "connections"),
     ALLOW(recvfrom, "connections"),
@@ -141,19 +140,83 @@ static const struct sandbox_syscall syscalls[] = {
     ALLOW(getdents64, "segments of the spool"),
 };
 
+static const struct sandbox_syscall network_syscalls[] = {
+    ALLOW_SOCKET(AF_INET, 0),
+    ALLOW_SOCKET(AF_INET, IPPROTO_TCP),
+    ALLOW_SOCKET(AF_INET, IPPROTO_UDP),
+    ALLOW_SOCKET(AF_INET6, 0),
+    ALLOW_SOCKET(AF_INET6, IPPROTO_TCP),
+    ALLOW_SOCKET(AF_INET6, IPPROTO_UDP),
+    REFUSE_IF(socket, SCMP_A0_32(SCMP_CMP_LT, AF_INET), EAFNOSUPPORT,
+	      "nscd, which the C library would like to ask"),
+    REFUSE_IF(socket, SCMP_A0_32(SCMP_CMP_GT, AF_INET6), EAFNOSUPPORT,
+	      "netlink, for a list of addresses"),
+    /* Landlock decides about the ports of TCP (configure.c). */
+    ALLOW(connect, "the backend, name servers"),
+    ALLOW(bind, "name servers: a source port; gRPC: is there IPv6?"),
+};
+
+static const struct sandbox_syscall local_syscalls[] = {
+    REFUSE(socket, EAFNOSUPPORT, "the library: is there IPv6?"),
+};
+
+static const struct sandbox_syscall connector_syscalls[] = {
+    ALLOW(recvmsg, "requests of the exporter"),
+    ALLOW_IF(sendmsg, WITHOUT_FASTOPEN(2), "connections, for the exporter"),
+    ALLOW_IF_BOTH(socket, SCMP_A0_32(SCMP_CMP_EQ, AF_UNIX),
+		  SCMP_A1_32(SCMP_CMP_EQ, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK),
+		  "the backend"),
+    ALLOW(connect, "the backend: no socket of another family can be made"),
+    ALLOW(close, "connections that were passed on"),
+    ALLOW(restart_syscall, "after SIGSTOP"),
+    ALLOW(munmap, "memory of the filter given back"),
+    ALLOW(brk, "memory of the filter given back"),
+    ALLOW(exit_group, "exit"),
+};
+
 const struct sandbox_policy otlp_exporter_policy = {
     .name = "bulkhead-exp",
     .start_capabilities = none,
     .steady_capabilities = none,
     .syscalls = syscalls,
     .syscall_count = sizeof(syscalls) / sizeof(syscalls[0]),
-    .files_max = 256,
-    .memory_bytes_max = 512 << 20, /* mostly stacks of threads, which are never touched */
-    /* gRPC starts 37 threads on 64 CPUs, and never more than twice 32 and a few. */
-    .threads_max = 128,
-    .descriptors = DESCRIPTOR_BIT(DESCRIPTOR_PEER) | DESCRIPTOR_BIT(DESCRIPTOR_NETWORK) |
-		   DESCRIPTOR_BIT(DESCRIPTOR_EPOLL) | DESCRIPTOR_BIT(DESCRIPTOR_EVENTFD) |
-		   DESCRIPTOR_BIT(DESCRIPTOR_FILE) | DESCRIPTOR_BIT(DESCRIPTOR_DIRECTORY) |
-		   DESCRIPTOR_BIT(DESCRIPTOR_OUTPUT) | DESCRIPTOR_BIT(DESCRIPTOR_OWN_FILE),
-    .peers = ROLE_BIT(ROLE_CLI) | ROLE_BIT(ROLE_LOADER) | ROLE_BIT(ROLE_WORKER),
+    .more_syscalls = network_syscalls,
+    .more_syscall_count = sizeof(network_syscalls) / sizeof(network_syscalls[0]),
+    .files_max = FILES_MAX,
+    .memory_bytes_max = MEMORY_BYTES_MAX,
+    .threads_max = THREADS_MAX,
+    .descriptors = DESCRIPTOR_BIT(DESCRIPTOR_PEER) | DESCRIPTOR_BIT(DESCRIPTOR_LISTENER) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_NETWORK) | DESCRIPTOR_BIT(DESCRIPTOR_BACKEND) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_HELPER) | DESCRIPTOR_BIT(DESCRIPTOR_EPOLL) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_EVENTFD) | DESCRIPTOR_BIT(DESCRIPTOR_FILE) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_DIRECTORY) | DESCRIPTOR_BIT(DESCRIPTOR_OUTPUT) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_OWN_FILE),
+    .peers = PEERS,
+};
+
+/* `bulkhead audit` expects otlp_exporter_policy of both, which have the same limits. */
+const struct sandbox_policy otlp_local_exporter_policy = {
+    .name = "bulkhead-exp",
+    .start_capabilities = none,
+    .steady_capabilities = none,
+    .syscalls = syscalls,
+    .syscall_count = sizeof(syscalls) / sizeof(syscalls[0]),
+    .more_syscalls = local_syscalls,
+    .more_syscall_count = sizeof(local_syscalls) / sizeof(local_syscalls[0]),
+    .files_max = FILES_MAX,
+    .memory_bytes_max = MEMORY_BYTES_MAX,
+    .threads_max = THREADS_MAX,
+    .peers = PEERS,
+};
+
+/* The helper inherits user and limits from the exporter. */
+const struct sandbox_policy otlp_connector_policy = {
+    .name = "bulkhead-exph",
+    .start_capabilities = none,
+    .steady_capabilities = none,
+    .syscalls = connector_syscalls,
+    .syscall_count = sizeof(connector_syscalls) / sizeof(connector_syscalls[0]),
+    .files_max = FILES_MAX,
+    .memory_bytes_max = MEMORY_BYTES_MAX,
+    .threads_max = THREADS_MAX,
 };

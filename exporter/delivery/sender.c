@@ -30,11 +30,6 @@ struct sender {
 	struct sender_stats stats;
 };
 
-static uint64_t unix_now_ns(void)
-{
-	return clock_read_ns(CLOCK_REALTIME);
-}
-
 /* Returns a random number in [0, 1), from splitmix64 (Steele, Lea, Flood: Fast Splittable
  * Pseudorandom Number Generators). */
 static double draw(struct sender *s)
@@ -55,7 +50,7 @@ static void expire(struct sender *s)
 
 	if (now_ns < s->expire_at_ns)
 		return;
-	spool_expire(s->config.spool, unix_now_ns());
+	spool_expire(s->config.spool, spool_now());
 	s->expire_at_ns = now_ns + (SENDER_EXPIRE_EVERY_MS * NS_PER_MS);
 }
 
@@ -102,7 +97,7 @@ static void wait_for_time(struct sender *s, uint64_t delay_ns)
 		}
 		wait_until(s, until_ns < s->expire_at_ns ? until_ns : s->expire_at_ns);
 	}
-	s->stats.next_attempt_unix_ns = 0;
+	s->stats.next_attempt_boot_ns = 0;
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -112,7 +107,7 @@ static void count(struct sender_stats *f, const struct spool_record *record,
 		  const struct transport_result *result, enum retry_verdict verdict,
 		  uint64_t delay_ns)
 {
-	const uint64_t now_ns = unix_now_ns();
+	const uint64_t now_ns = clock_boot_ns();
 
 	f->attempts++;
 	switch (verdict) {
@@ -124,7 +119,7 @@ static void count(struct sender_stats *f, const struct spool_record *record,
 		if (__builtin_add_overflow(f->rejected_profiles, result->rejected_profiles,
 					   &f->rejected_profiles))
 			f->rejected_profiles = UINT64_MAX;
-		f->last_success_unix_ns = now_ns;
+		f->last_success_boot_ns = now_ns;
 		break;
 	case RETRY_REFUSED:
 		f->refused_samples += record->samples;
@@ -132,12 +127,12 @@ static void count(struct sender_stats *f, const struct spool_record *record,
 		break;
 	case RETRY_LATER:
 		f->failures++;
-		f->next_attempt_unix_ns = now_ns + delay_ns;
+		f->next_attempt_boot_ns = now_ns + delay_ns;
 		break;
 	}
 	if (verdict != RETRY_DELIVERED || result->partial || result->message[0]) {
 		f->last_code = result->code;
-		f->last_failure_unix_ns = now_ns;
+		f->last_failure_boot_ns = now_ns;
 		memcpy(f->last_message, result->message, sizeof(f->last_message));
 	}
 }
@@ -164,7 +159,7 @@ static uint64_t finish_call(struct sender *s, const struct spool_record *record,
 		if (is_stopped(s))
 			return 0;
 		delay_ns = retry_delay_ns(result, ++s->failures_in_row, draw(s));
-		spool_keep(s->config.spool, unix_now_ns());
+		spool_keep(s->config.spool, spool_now());
 	} else {
 		s->failures_in_row = 0;
 		spool_done(s->config.spool, record->number);
@@ -187,7 +182,7 @@ static void send_first(struct sender *s)
 	struct transport_result result;
 	uint64_t delay_ns;
 
-	int got = spool_first(s->config.spool, unix_now_ns(), &record, &data);
+	int got = spool_first(s->config.spool, spool_now(), &record, &data);
 	if (!got) {
 		wait_for_record(s);
 		return;

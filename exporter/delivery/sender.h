@@ -30,12 +30,13 @@ struct sender_stats {
 	uint64_t refused_samples, refused_requests;   /* dropped because of RETRY_REFUSED */
 	uint64_t partial_requests, rejected_profiles; /* among the delivered requests */
 	uint64_t attempts, failures; /* all calls, and those after which a retry follows */
-	uint64_t last_success_unix_ns;
-	uint64_t next_attempt_unix_ns; /* 0: no attempt is scheduled */
+	/* Times are those of CLOCK_BOOTTIME, because the clock may be set; 0: there is none. */
+	uint64_t last_success_boot_ns;
+	uint64_t next_attempt_boot_ns; /* 0: no attempt is scheduled */
 	/* The last call that failed, was refused, or was delivered with a message. Empty before
 	 * there is one. */
 	int last_code;
-	uint64_t last_failure_unix_ns;
+	uint64_t last_failure_boot_ns;
 	char last_message[TRANSPORT_MESSAGE_BYTES];
 };
 

@@ -33,7 +33,7 @@ struct spool {
 	struct spool_memory memory; /* its records are newer than those of the disk */
 	struct spool_disk disk;
 	struct spool_losses losses;
-	uint64_t failed_ns; /* when the directory failed last; 0: it works */
+	uint64_t failed_ns; /* when the directory failed last, in CLOCK_BOOTTIME; 0: it works */
 };
 
 static void cleanup_unlock(pthread_mutex_t **mutex)
@@ -44,6 +44,18 @@ static void cleanup_unlock(pthread_mutex_t **mutex)
 #define LOCKED(spool)                                                                              \
 	_cleanup_(cleanup_unlock) pthread_mutex_t *_locked = &(spool)->mutex;                      \
 	pthread_mutex_lock(_locked)
+
+/* Returns the present by the spool's clock. */
+static uint64_t clock_now_ns(const struct spool *s, struct spool_now now)
+{
+	return now.boot_ns + *s->config.clock_ns;
+}
+
+/* Sets the spool's clock to the real time. It must not have records by the clock as it was. */
+static void clock_set(struct spool *s, struct spool_now now)
+{
+	*s->config.clock_ns = now.unix_ns - now.boot_ns;
+}
 
 static uint64_t number_of_clock(uint64_t now_unix_ns)
 {
@@ -82,8 +94,10 @@ static void front_pop(struct spool *s, const struct front *front)
 		spool_memory_remove(&s->memory, front->scan.offset, 1, front->scan.header.samples);
 }
 
-static void expire(struct spool *s, uint64_t now_unix_ns)
+static void expire(struct spool *s, struct spool_now now)
 {
+	const uint64_t now_unix_ns = clock_now_ns(s, now);
+
 	while (s->disk.count && too_old(s, s->disk.segments[0].newest_unix_ns, now_unix_ns))
 		spool_disk_drop(&s->disk, &s->losses.age_samples);
 	for (;;) {
@@ -129,24 +143,24 @@ static int keep_segment(struct spool *s)
 
 /* Returns whether the directory failed less than SPOOL_DISK_RETRY_MS ago, so that it is not tried
  * yet. */
-static bool disk_rests(const struct spool *s, uint64_t now_unix_ns)
+static bool disk_rests(const struct spool *s, struct spool_now now)
 {
-	return s->disk.error && s->failed_ns && now_unix_ns >= s->failed_ns &&
-	       now_unix_ns - s->failed_ns < SPOOL_DISK_RETRY_MS * NS_PER_MS;
+	return s->disk.error && s->failed_ns &&
+	       now.boot_ns - s->failed_ns < SPOOL_DISK_RETRY_MS * NS_PER_MS;
 }
 
-static int keep(struct spool *s, uint64_t now_unix_ns)
+static int keep(struct spool *s, struct spool_now now)
 {
 	int r = 0;
 
 	if (s->disk.fd < 0 || !s->memory.records)
 		return 0;
-	if (disk_rests(s, now_unix_ns))
+	if (disk_rests(s, now))
 		return -s->disk.error;
 	s->disk.error = 0;
 	while (s->memory.records && !r)
 		r = keep_segment(s);
-	s->failed_ns = r ? now_unix_ns : 0;
+	s->failed_ns = r ? now.boot_ns : 0;
 	if (r)
 		s->disk.error = -r;
 	return r;
@@ -165,15 +179,15 @@ static bool drop_oldest(struct spool *s)
 
 /* Makes room for one more record in memory, by moving records to disk or else by dropping the
  * oldest. */
-static int make_room(struct spool *s, uint64_t bytes, uint64_t now_unix_ns)
+static int make_room(struct spool *s, uint64_t bytes, struct spool_now now)
 {
 	const uint64_t most = s->config.memory_bytes_max;
 
 	if (bytes > most || s->memory.end - s->memory.tail > most - bytes)
 		return -ENOSPC;
 	if (spool_memory_bytes(&s->memory) > most - bytes) {
-		expire(s, now_unix_ns);
-		keep(s, now_unix_ns);
+		expire(s, now);
+		keep(s, now);
 	}
 	while (spool_memory_bytes(&s->memory) > most - bytes && drop_oldest(s))
 		;
@@ -191,9 +205,9 @@ static void remove_doubles(struct spool *s)
 		spool_memory_remove(&s->memory, scan.offset, 1, scan.header.samples);
 }
 
-static int open_tiers(struct spool *s, uint64_t now_unix_ns)
+static int open_tiers(struct spool *s, struct spool_now now)
 {
-	const uint64_t number_max = number_of_clock(now_unix_ns) + NUMBER_AHEAD_MAX;
+	const uint64_t number_max = number_of_clock(now.unix_ns) + NUMBER_AHEAD_MAX;
 	struct spool_range in_memory = {0};
 	struct spool_scan scan;
 
@@ -207,16 +221,16 @@ static int open_tiers(struct spool *s, uint64_t now_unix_ns)
 	r = spool_disk_open(&s->disk, in_memory, &s->losses);
 	if (r)
 		return r;
-	s->failed_ns = s->disk.error ? now_unix_ns : 0;
+	s->failed_ns = s->disk.error ? now.boot_ns : 0;
 	remove_doubles(s);
 	if (!s->memory.number)
-		s->memory.number = number_of_clock(now_unix_ns);
+		s->memory.number = number_of_clock(now.unix_ns);
 	if (s->memory.number < s->disk.number)
 		s->memory.number = s->disk.number;
 	return 0;
 }
 
-int spool_open(const struct spool_config *config, uint64_t now_unix_ns, struct spool **spool,
+int spool_open(const struct spool_config *config, struct spool_now now, struct spool **spool,
 	       uint64_t *mark)
 {
 	struct spool *s = calloc(1, sizeof(*s));
@@ -232,11 +246,13 @@ int spool_open(const struct spool_config *config, uint64_t now_unix_ns, struct s
 	if (s->config.record_bytes_max > INT32_MAX)
 		s->config.record_bytes_max = INT32_MAX;
 	s->memory.fd = config->memory_fd;
+	if (!*config->clock_ns)
+		clock_set(s, now);
 	s->disk = (struct spool_disk){.fd = config->directory_fd,
 				      .bytes_max = config->disk_bytes_max,
 				      .record_bytes_max = s->config.record_bytes_max};
 	pthread_mutex_init(&s->mutex, NULL);
-	int r = open_tiers(s, now_unix_ns);
+	int r = open_tiers(s, now);
 	if (r) {
 		spool_close(s);
 		return r;
@@ -257,10 +273,9 @@ void spool_close(struct spool *spool)
 }
 
 int spool_put(struct spool *spool, const uint8_t *data, size_t length, uint64_t samples,
-	      uint64_t mark, bool ends_group, uint64_t now_unix_ns)
+	      uint64_t mark, bool ends_group, struct spool_now now)
 {
-	struct spool_header header = {
-	    .time_unix_ns = now_unix_ns, .samples = samples, .mark = mark};
+	struct spool_header header = {.samples = samples, .mark = mark};
 	_cleanup_free_ uint8_t *record = NULL;
 
 	if (length > spool->config.record_bytes_max)
@@ -270,7 +285,10 @@ int spool_put(struct spool *spool, const uint8_t *data, size_t length, uint64_t 
 	if (r)
 		return r;
 	LOCKED(spool);
-	r = make_room(spool, spool_record_bytes(&header), now_unix_ns);
+	if (!spool->memory.records && !spool->memory.group_records && !spool->disk.count)
+		clock_set(spool, now);
+	header.time_unix_ns = clock_now_ns(spool, now);
+	r = make_room(spool, spool_record_bytes(&header), now);
 	if (r)
 		return r;
 	/* The machine may have less memory than the spool is allowed to use. */
@@ -280,14 +298,14 @@ int spool_put(struct spool *spool, const uint8_t *data, size_t length, uint64_t 
 	return r ? -ENOSPC : 0;
 }
 
-int spool_first(struct spool *spool, uint64_t now_unix_ns, struct spool_record *record,
+int spool_first(struct spool *spool, struct spool_now now, struct spool_record *record,
 		uint8_t **data)
 {
 	LOCKED(spool);
 	for (;;) {
 		_cleanup_(cleanup_front) struct front front = {0};
 
-		expire(spool, now_unix_ns);
+		expire(spool, now);
 		if (!front_find(spool, &front))
 			return 0;
 		const struct spool_header *header = &front.scan.header;
@@ -316,20 +334,20 @@ void spool_done(struct spool *spool, uint64_t number)
 		front_pop(spool, &front);
 }
 
-int spool_keep(struct spool *spool, uint64_t now_unix_ns)
+int spool_keep(struct spool *spool, struct spool_now now)
 {
 	LOCKED(spool);
-	expire(spool, now_unix_ns);
-	return keep(spool, now_unix_ns);
+	expire(spool, now);
+	return keep(spool, now);
 }
 
-void spool_expire(struct spool *spool, uint64_t now_unix_ns)
+void spool_expire(struct spool *spool, struct spool_now now)
 {
 	LOCKED(spool);
-	expire(spool, now_unix_ns);
-	if (spool->disk.error && !disk_rests(spool, now_unix_ns)) {
+	expire(spool, now);
+	if (spool->disk.error && !disk_rests(spool, now)) {
 		spool_disk_probe(&spool->disk);
-		spool->failed_ns = spool->disk.error ? now_unix_ns : 0;
+		spool->failed_ns = spool->disk.error ? now.boot_ns : 0;
 	}
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How this works. The spool is a queue of records, each one request, that outlives the process that
- * filled it. New records go to memory (a memfd that the CLI keeps, so that the successor of a
+ * filled it. New records go to memory (a memfd that the agent keeps, so that the successor of a
  * killed exporter finds them). What cannot be delivered soon is moved to segment files in a
  * directory. The oldest record leaves first. Bytes and age are bounded, and what is dropped is
  * counted in samples.
@@ -18,6 +18,11 @@
  *   put 5           memory: 5         directory: 1 2 3 4
  *   1 delivered     memory: 5         directory: 2 3 4
  *
+ * Somebody may set the clock of the host at any moment, and records must not expire because of
+ * that. So a record's time is that of the spool's own clock: the real time when the spool was last
+ * empty, plus the time that has passed since then. Of records that another agent has left in the
+ * directory, nothing but the real time is available.
+ *
  * Files: spool.c (both tiers, the order of records), spool_memory.c, spool_disk.c, spool_record.c
  * (the format). All functions may be called by two threads: the role's and the sender's.
  */
@@ -28,10 +33,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/clock.h"
+
 struct spool;
 
+/* The present in two clocks: CLOCK_REALTIME, which somebody may set, and CLOCK_BOOTTIME, which
+ * never jumps. */
+struct spool_now {
+	uint64_t unix_ns, boot_ns;
+};
+
+/* Reads both clocks. */
+static inline struct spool_now spool_now(void)
+{
+	return (struct spool_now){.unix_ns = clock_read_ns(CLOCK_REALTIME),
+				  .boot_ns = clock_boot_ns()};
+}
+
 struct spool_config {
-	int memory_fd;	  /* new, or of an earlier spool; the spool owns it from now on */
+	int memory_fd; /* new, or of an earlier spool; the spool owns it from now on */
+	/* The spool's clock: what is added to CLOCK_BOOTTIME. It belongs to the memory and outlives
+	 * the spool as that does; 0: the memory is new. */
+	uint64_t *clock_ns;
 	int directory_fd; /* -1: there is only memory; the spool owns it from now on */
 	/* More: records go to the directory, or the oldest are dropped. */
 	uint64_t memory_bytes_max;
@@ -43,7 +66,7 @@ struct spool_config {
 
 struct spool_record {
 	uint64_t number;       /* ascending in the order of spool_put(), and never used twice */
-	uint64_t time_unix_ns; /* when it was put into the spool */
+	uint64_t time_unix_ns; /* when it was put into the spool, by the spool's clock */
 	uint64_t samples;      /* of its request */
 	uint32_t bytes;	       /* of its contents */
 };
@@ -65,7 +88,7 @@ struct spool_stats {
  * that was ever put in, as far as the memory tells, or 0. Returns 0, -ENOMEM, or another negative
  * errno if the memory cannot be used. The descriptors are closed on failure, too. A fault of the
  * directory is not a failure; the statistics report it. */
-int spool_open(const struct spool_config *config, uint64_t now_unix_ns, struct spool **spool,
+int spool_open(const struct spool_config *config, struct spool_now now, struct spool **spool,
 	       uint64_t *mark);
 /* Frees the spool; its records stay where they are. `spool` may be NULL. */
 void spool_close(struct spool *spool);
@@ -78,11 +101,11 @@ void spool_close(struct spool *spool);
  * if it was. A group must fit into memory_bytes_max. The call may wait for the disk if the memory
  * is full. */
 int spool_put(struct spool *spool, const uint8_t *data, size_t length, uint64_t samples,
-	      uint64_t mark, bool ends_group, uint64_t now_unix_ns);
+	      uint64_t mark, bool ends_group, struct spool_now now);
 
 /* Finds the oldest record and decompresses it into memory that the caller frees. Expired and
  * damaged records before it are dropped. Returns 1, 0 if the spool is empty, or -ENOMEM. */
-int spool_first(struct spool *spool, uint64_t now_unix_ns, struct spool_record *record,
+int spool_first(struct spool *spool, struct spool_now now, struct spool_record *record,
 		uint8_t **data);
 
 /* Removes the record with this number, which was delivered or refused. Does nothing if it is no
@@ -91,10 +114,10 @@ void spool_done(struct spool *spool, uint64_t number);
 
 /* Moves what is in memory to the directory and syncs it, because it will stay for a while. Does
  * nothing without a directory. Returns 0 or a negative errno, which the statistics report, too. */
-int spool_keep(struct spool *spool, uint64_t now_unix_ns);
+int spool_keep(struct spool *spool, struct spool_now now);
 
 /* Drops expired records, and tries a directory that failed. */
-void spool_expire(struct spool *spool, uint64_t now_unix_ns);
+void spool_expire(struct spool *spool, struct spool_now now);
 
 /* Copies the current statistics. */
 void spool_stats(struct spool *spool, struct spool_stats *stats);

@@ -47,11 +47,11 @@ void stats_on_sender(void *context, const struct sender_stats *f)
 	stats->rejected_profiles = before->rejected_profiles + f->rejected_profiles;
 	stats->attempts = before->attempts + f->attempts;
 	stats->failures = before->failures + f->failures;
-	if (f->last_success_unix_ns)
-		stats->last_success_unix_ns = f->last_success_unix_ns;
-	stats->next_attempt_unix_ns = f->next_attempt_unix_ns;
-	if (f->last_failure_unix_ns) {
-		stats->last_failure_unix_ns = f->last_failure_unix_ns;
+	if (f->last_success_boot_ns)
+		stats->last_success_boot_ns = f->last_success_boot_ns;
+	stats->next_attempt_boot_ns = f->next_attempt_boot_ns;
+	if (f->last_failure_boot_ns) {
+		stats->last_failure_boot_ns = f->last_failure_boot_ns;
 		stats->last_code = (uint64_t)f->last_code;
 		memcpy(stats->last_message, f->last_message, sizeof(stats->last_message));
 	}

@@ -20,6 +20,11 @@ struct transport_header {
 
 struct transport_config {
 	const char *target; /* host:port; an IPv6 address is in brackets */
+	/* If not NULL, makes the connections instead of the library, without TLS, and `target` is
+	 * not used. Returns a stream socket that does not block, which the library then owns, or a
+	 * negative errno. It must return soon: transport_cancel() waits for it. */
+	int (*connect)(void *context);
+	void *connect_context;
 	bool tls;
 	/* PEM; NULL: none. With TLS `ca` must not be NULL, because the library would otherwise
 	 * search the file system for one. */

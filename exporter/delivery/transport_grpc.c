@@ -10,6 +10,10 @@
  * name and connects again, whatever delays the library would insert between its own attempts;
  * nothing happens between two attempts; and a connection that died silently is not used twice.
  *
+ * A backend on a Unix socket gets a channel over a connection that somebody else has made
+ * (transport.h). The library does not connect such a channel again, so it is destroyed if the other
+ * side has closed the connection.
+ *
  * Example: the backend restarts. The call in progress fails with UNAVAILABLE, and the channel is
  * destroyed. The sender waits 1 to 2 s and calls again: a new channel resolves the name, finds the
  * backend's new address and sends the request.
@@ -17,32 +21,37 @@
 #include "exporter/delivery/transport.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grpc/byte_buffer.h>
 #include <grpc/byte_buffer_reader.h>
 #include <grpc/compression.h>
 #include <grpc/grpc.h>
+#include <grpc/grpc_posix.h>
 #include <grpc/grpc_security.h>
 #include <grpc/slice.h>
 #include <grpc/support/alloc.h>
 #include <grpc/support/time.h>
 #include <limits.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/cleanup.h"
 #include "common/time_units.h"
 #include "exporter/otlp/otlp_answer.h"
 #include "exporter/delivery/transport_log.h"
 #include "exporter/delivery/transport_pem.h"
+#include "exporter/delivery/transport_target.h"
 
 #define METHOD "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
 
 /* The library assembles a whole message before its length can be checked, so the memory it may hold
  * is bounded. Requests in progress are partly counted as well (with TLS). */
 #define QUOTA_BYTES (32u << 20)
-#define HOST_BYTES_MAX 255 /* a name in DNS (RFC 1035, section 2.3.4) */
 #define METADATA_BYTES_MAX (16 << 10)
 #define TOO_LARGE "the answer is larger than allowed"
 #define CANCELLED "cancelled"
@@ -51,6 +60,9 @@
 
 struct transport {
 	char *target; /* as a URI of the library */
+	int (*connect)(void *context);
+	void *connect_context;
+	int connection; /* the same as the channel's, if connect() has made it; -1: none */
 	bool gzip;
 	size_t answer_bytes_max;
 	grpc_metadata headers[TRANSPORT_HEADERS_MAX];
@@ -65,39 +77,6 @@ struct transport {
 };
 
 /* --- opening --- */
-
-static bool is_port(const char *text)
-{
-	char *end;
-
-	if (*text < '0' || *text > '9')
-		return false;
-	errno = 0;
-	const unsigned long port = strtoul(text, &end, 10);
-	return !errno && !*end && port >= 1 && port <= 65535;
-}
-
-/* Converts host:port to a URI for the library's DNS resolver, which also accepts addresses. Without
- * it, a host named "unix" or "dns" would be taken for a scheme. The caller frees `uri`. Returns 0,
- * -EINVAL or -ENOMEM. */
-static int target_uri(const char *target, char **uri)
-{
-	static const char host_characters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-					      "0123456789.-_";
-	static const char address_characters[] = "0123456789abcdefABCDEF:.";
-	const bool bracket = target[0] == '[';
-	const char *host = target + bracket;
-	const size_t length = strspn(host, bracket ? address_characters : host_characters);
-	const char *after = host + length + bracket;
-
-	if (!length || length > HOST_BYTES_MAX || (bracket && host[length] != ']') ||
-	    *after != ':' || !is_port(after + 1))
-		return -EINVAL;
-	if (asprintf(uri, bracket ? "dns:///%%5B%.*s%%5D%s" : "dns:///%.*s%s", (int)length, host,
-		     after) < 0)
-		return -ENOMEM;
-	return 0;
-}
 
 /* Returns whether HTTP/2, gRPC or the library defines and sets this header itself. */
 static bool is_reserved(const char *name)
@@ -170,6 +149,16 @@ static void init_library(void)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
+static void drop_channel(struct transport *t)
+{
+	if (t->channel)
+		grpc_channel_destroy(t->channel);
+	if (t->connection >= 0)
+		close(t->connection);
+	t->channel = NULL;
+	t->connection = -1;
+}
+
 static void close_transport(struct transport **transport)
 {
 	if (*transport)
@@ -180,7 +169,7 @@ int transport_open(const struct transport_config *config, struct transport **tra
 {
 	_cleanup_(close_transport) struct transport *t = NULL;
 	_cleanup_free_ char *uri = NULL;
-	int r = target_uri(config->target, &uri);
+	int r = config->connect ? 0 : transport_target_uri(config->target, &uri);
 
 	if (r)
 		return r;
@@ -189,6 +178,9 @@ int transport_open(const struct transport_config *config, struct transport **tra
 		return -ENOMEM;
 	init_library();
 	t->target = TAKE_PTR(uri);
+	t->connect = config->connect;
+	t->connect_context = config->connect_context;
+	t->connection = -1;
 	t->gzip = config->gzip;
 	t->answer_bytes_max =
 	    config->answer_bytes_max < INT_MAX ? config->answer_bytes_max : INT_MAX;
@@ -207,8 +199,7 @@ int transport_open(const struct transport_config *config, struct transport **tra
 
 void transport_close(struct transport *t)
 {
-	if (t->channel)
-		grpc_channel_destroy(t->channel);
+	drop_channel(t);
 	grpc_completion_queue_shutdown(t->queue);
 	while (
 	    grpc_completion_queue_next(t->queue, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL).type !=
@@ -235,7 +226,21 @@ static grpc_arg integer(const char *key, int value)
 	return (grpc_arg){.type = GRPC_ARG_INTEGER, .key = (char *)key, .value.integer = value};
 }
 
-static void make_channel(struct transport *t, uint64_t deadline_ns)
+/* Makes a channel over a connection of t->connect(). Returns 0 or a negative errno. */
+static int make_channel_over(struct transport *t, const grpc_channel_args *args)
+{
+	const int fd = t->connect(t->connect_context);
+
+	if (fd < 0)
+		return fd;
+	t->connection = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	t->channel = grpc_channel_create_from_fd("localhost", fd, t->credentials, args);
+	return 0;
+}
+
+/* Makes a channel. Returns 0; or a negative errno if there is no connection. The library itself
+ * connects later. */
+static int make_channel(struct transport *t, uint64_t deadline_ns)
 {
 	/* If the name has several addresses, each gets its turn before the call's deadline. */
 	const uint64_t third_ms = deadline_ns / NS_PER_MS / 3;
@@ -269,14 +274,25 @@ static void make_channel(struct transport *t, uint64_t deadline_ns)
 	    integer(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, (int)CONNECT_MS_MOST),
 	    integer(GRPC_COMPRESSION_CHANNEL_DEFAULT_ALGORITHM,
 		    t->gzip ? GRPC_COMPRESS_GZIP : GRPC_COMPRESS_NONE),
+	    /* The last one, because only a connection that is given has no name of its own. */
+	    {.type = GRPC_ARG_STRING,
+	     .key = (char *)GRPC_ARG_DEFAULT_AUTHORITY,
+	     .value.string = (char *)"localhost"},
 	};
-	const grpc_channel_args all = {sizeof(args) / sizeof(args[0]), args};
+	const size_t count = sizeof(args) / sizeof(args[0]);
+	const grpc_channel_args all = {t->connect ? count : count - 1, args};
 
+	if (t->connect)
+		return make_channel_over(t, &all);
 	t->channel = grpc_channel_create(t->target, t->credentials, &all);
+	return 0;
 }
 
 static grpc_connectivity_state channel_state(const struct transport *t)
 {
+	/* The library does not say it of a channel over a connection that was given. */
+	if (t->connect)
+		return GRPC_CHANNEL_READY;
 	return grpc_channel_check_connectivity_state(t->channel, 0);
 }
 
@@ -285,6 +301,20 @@ static grpc_connectivity_state channel_state(const struct transport *t)
 static void read_events(struct transport *t)
 {
 	grpc_completion_queue_next(t->queue, gpr_time_0(GPR_CLOCK_MONOTONIC), NULL);
+}
+
+/* Makes the channel ready for a call: the library opens a connection again that the server has
+ * closed, but not one that it was given. Returns 0 or a negative errno. */
+static int prepare_channel(struct transport *t, uint64_t deadline_ns)
+{
+	struct pollfd connection = {.fd = t->connection, .events = POLLRDHUP};
+
+	if (t->connection >= 0 && poll(&connection, 1, 0) > 0)
+		drop_channel(t);
+	if (!t->channel)
+		return make_channel(t, deadline_ns);
+	read_events(t);
+	return 0;
 }
 
 /* --- a call --- */
@@ -500,8 +530,7 @@ static void keep_channel(struct transport *t, const struct transport_result *res
 {
 	if (channel_is_good(t, result))
 		return;
-	grpc_channel_destroy(t->channel);
-	t->channel = NULL;
+	drop_channel(t);
 }
 
 static void exchange(struct transport *t, struct exchange *e, struct transport_result *result)
@@ -532,11 +561,14 @@ void transport_send(struct transport *t, const uint8_t *request, size_t length,
 	grpc_metadata_array_init(&e.initial);
 	grpc_metadata_array_init(&e.trailing);
 	*result = (struct transport_result){.code = GRPC_STATUS_CANCELLED, .retry_delay_ns = -1};
-	if (t->channel)
-		read_events(t);
-	else
-		make_channel(t, deadline_ns);
-	if (begin_call(t, deadline_ns)) {
+	const int error = prepare_channel(t, deadline_ns);
+	if (error) {
+		char text[TRANSPORT_MESSAGE_BYTES];
+
+		snprintf(text, sizeof(text), "no connection: %s", strerror(-error));
+		result->code = GRPC_STATUS_UNAVAILABLE;
+		set_message(result, text);
+	} else if (begin_call(t, deadline_ns)) {
 		exchange(t, &e, result);
 		end_call(t);
 		keep_channel(t, result);

@@ -161,6 +161,8 @@ static int on_function(void *context, const struct record_function *f)
 	int r = intern_text(a, f->name, &function.name);
 	if (!r && f->file[0])
 		r = intern_text(a, f->file, &function.filename);
+	if (!r && f->system_name[0])
+		r = intern_text(a, f->system_name, &function.system_name);
 	if (!r)
 		r = profile_function(&a->profile, &function, &id);
 	if (!r)
@@ -256,15 +258,15 @@ static int on_thread(void *context, const struct record_thread *t)
 	return keep_going(a, r);
 }
 
-/* Converts a sample's CLOCK_MONOTONIC time to real time. It is bounded, because a worker that lies
- * about it must not stretch the interval. */
-static uint64_t real_time_ns(const struct aggregate *a, uint64_t time_ns)
+/* Bounds the time of a sample, because a worker that lies about it must not stretch the
+ * interval. */
+static uint64_t bounded_time_ns(const struct aggregate *a, uint64_t time_ns)
 {
 	if (time_ns > a->now_ns)
-		time_ns = a->now_ns;
-	else if (a->now_ns - time_ns > AGGREGATE_AGE_MAX_NS)
-		time_ns = a->now_ns - AGGREGATE_AGE_MAX_NS;
-	return time_ns + a->clock_offset_ns;
+		return a->now_ns;
+	if (a->now_ns - time_ns > AGGREGATE_AGE_MAX_NS)
+		return a->now_ns - AGGREGATE_AGE_MAX_NS;
+	return time_ns;
 }
 
 static int add_sample(struct aggregate *a, const struct record_sample *s, uint32_t thread,
@@ -274,7 +276,7 @@ static int add_sample(struct aggregate *a, const struct record_sample *s, uint32
 		return 0;
 	if (a->detailed)
 		return profile_add_at(&a->profile, thread, stack, s->cpu,
-				      real_time_ns(a, s->time_ns));
+				      bounded_time_ns(a, s->time_ns));
 	return profile_add(&a->profile, thread, stack, 1);
 }
 
@@ -300,17 +302,6 @@ static int on_sample(void *context, const struct record_sample *s)
 	return 0;
 }
 
-/* Measures the difference between the realtime and the monotonic clock. This is done for each
- * batch, because the realtime clock can be set and adjusted. */
-static void set_clock(struct aggregate *a)
-{
-	const uint64_t before = clock_monotonic_ns();
-	const uint64_t real = clock_read_ns(CLOCK_REALTIME);
-
-	a->now_ns = clock_monotonic_ns();
-	a->clock_offset_ns = real - (before + (a->now_ns - before) / 2);
-}
-
 int aggregate_batch(struct aggregate *aggregate, const uint8_t *data, size_t length)
 {
 	static const struct records_visitor visitor = {
@@ -325,8 +316,22 @@ int aggregate_batch(struct aggregate *aggregate, const uint8_t *data, size_t len
 	};
 
 	if (aggregate->detailed)
-		set_clock(aggregate);
+		aggregate->now_ns = clock_monotonic_ns();
 	return records_visit(data, length, &visitor, aggregate);
+}
+
+void aggregate_set_real_time(struct aggregate *aggregate, uint64_t started_ns, uint64_t duration_ns)
+{
+	struct profile *profile = &aggregate->profile;
+	const uint64_t before_ns = clock_monotonic_ns();
+	const uint64_t real_ns = clock_read_ns(CLOCK_REALTIME);
+	/* The kernel refuses a real time that would make this negative (settimeofday(2)). */
+	const uint64_t offset_ns = real_ns - (before_ns + (clock_monotonic_ns() - before_ns) / 2);
+
+	profile->start_unix_ns = started_ns + offset_ns;
+	profile->duration_ns = duration_ns;
+	for (uint32_t i = 0; i < profile->times_count; i++)
+		profile->times[i].time_ns += offset_ns;
 }
 
 uint64_t aggregate_samples(const struct aggregate *aggregate)

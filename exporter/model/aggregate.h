@@ -13,6 +13,10 @@
  *
  * When a batch says that the worker assigns its ids from 1 on again (on_reset), the arrays are
  * cleared; the profile stays.
+ *
+ * Somebody may set the clock of the host at any moment. While samples are collected, times are
+ * therefore those of CLOCK_MONOTONIC. At the end aggregate_set_real_time() converts all of them at
+ * once, by the clock as it is then, so that no interval is stretched, shrunk or reordered.
  */
 #ifndef EXPORTER_MODEL_AGGREGATE_H
 #define EXPORTER_MODEL_AGGREGATE_H
@@ -46,9 +50,8 @@ struct aggregate {
 	/* The loss reason of samples whose definitions are missing: that of the last definition
 	 * that failed. */
 	enum loss_reason missing;
-	bool detailed; /* keep the CPU and time of each sample, which OTLP contains */
-	/* For `detailed`: the current CLOCK_MONOTONIC, and its difference to real time. */
-	uint64_t now_ns, clock_offset_ns;
+	bool detailed;	       /* keep the CPU and time of each sample, which OTLP contains */
+	uint64_t now_ns;       /* for `detailed`: CLOCK_MONOTONIC when the batch came */
 	bool definitions_only; /* samples are counted as exported, but not added to the profile */
 };
 
@@ -65,6 +68,12 @@ int aggregate_reset(struct aggregate *aggregate);
 /* Adds a batch of the worker. Samples for which there is no room are counted in `losses`. Returns
  * 0, or -EBADMSG if the batch is malformed; then nothing was added. */
 int aggregate_batch(struct aggregate *aggregate, const uint8_t *data, size_t length);
+
+/* Dates the profile: its samples were collected from `started_ns` (CLOCK_MONOTONIC) on, for
+ * `duration_ns`. From now on its start and the times of its samples are Unix times. May be called
+ * once for the samples that the profile has; those added later are not dated. */
+void aggregate_set_real_time(struct aggregate *aggregate, uint64_t started_ns,
+			     uint64_t duration_ns);
 
 /* Returns how many samples the batches contained so far: those that were exported and those that
  * were lost. */

@@ -494,7 +494,7 @@ int profile_add_on(struct profile *profile, uint32_t thread, uint32_t stack, uin
 }
 
 int profile_add_at(struct profile *profile, uint32_t thread, uint32_t stack, uint32_t cpu,
-		   uint64_t unix_ns)
+		   uint64_t time_ns)
 {
 	const struct profile_sample key = {
 	    .thread = thread, .stack = stack, .cpu = cpu, .timed = 1};
@@ -506,7 +506,7 @@ int profile_add_at(struct profile *profile, uint32_t thread, uint32_t stack, uin
 	if (r < 0)
 		return r;
 	struct profile_sample *sample = &profile->samples[id];
-	profile->times[profile->times_count++] = (struct profile_time){.unix_ns = unix_ns};
+	profile->times[profile->times_count++] = (struct profile_time){.time_ns = time_ns};
 	if (sample->last_time)
 		profile->times[sample->last_time - 1].next = profile->times_count;
 	else

@@ -114,7 +114,8 @@ struct profile_sample {
 
 /* The time of a sample. The times of one entry are a list, in the order of arrival. */
 struct profile_time {
-	uint64_t unix_ns;
+	/* Unix time in a complete profile; CLOCK_MONOTONIC while it is collected (aggregate.h). */
+	uint64_t time_ns;
 	uint32_t next; /* index plus one; 0 ends the list */
 	uint32_t reserved;
 };
@@ -180,7 +181,7 @@ int profile_add_on(struct profile *profile, uint32_t thread, uint32_t stack, uin
 
 /* Adds one sample with its CPU and time. Returns the errors of profile_add(). */
 int profile_add_at(struct profile *profile, uint32_t thread, uint32_t stack, uint32_t cpu,
-		   uint64_t unix_ns);
+		   uint64_t time_ns);
 
 /* Removes all samples but keeps their memory. The other tables stay, because the next interval
  * refers to most of their entries. */

@@ -149,7 +149,7 @@ static void put_times(const struct encoder *e, const struct piece *piece, struct
 		size_t count = 0;
 		for (; left && count < OTLP_TIMES_AT_ONCE; left--) {
 			const struct profile_time *time = &e->profile->times[at - 1];
-			little[count++] = htole64(time->unix_ns);
+			little[count++] = htole64(time->time_ns);
 			at = time->next;
 		}
 		proto_out_raw(out, little, count * sizeof(*little));
@@ -350,7 +350,7 @@ static void widen_times(const struct profile *p, const struct piece *piece, stru
 	uint32_t at = piece->first_time;
 
 	for (uint64_t left = g->timed ? piece->count : 0; left; left--) {
-		uint64_t ns = p->times[at - 1].unix_ns;
+		uint64_t ns = p->times[at - 1].time_ns;
 		g->oldest_ns = ns < g->oldest_ns ? ns : g->oldest_ns;
 		g->newest_ns = ns > g->newest_ns ? ns : g->newest_ns;
 		at = p->times[at - 1].next;

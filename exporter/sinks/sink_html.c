@@ -8,10 +8,13 @@
  *
  * - group_by: "name", "pid" or "thread": how the page first combines the samples of processes
  *
+ * - level: "function" or "line": what a box of the page stands for at first
+ *
  * - strings: texts; 0 is ""
  *
- * - frames: {name, kind, module, source file} of each frame. Locations that agree in these are one
- *   frame of the graph. The most used frames come first, which makes their ids short.
+ * - frames: {name, kind, module, source file, line, first line of the function, 1 if it is inlined
+ *   into its caller} of each frame; lines are 0 if they are unknown. Locations that agree in these
+ * are one frame. The most used frames come first, which makes their ids short.
  *
  * - processes: {tgid, name, path} of each; 0 is "none"
  *
@@ -61,10 +64,11 @@ struct html_bytes {
 };
 
 /* What identifies a frame of the graph. Locations with a name that differ only in address are one
- * frame; those that differ in the line as well, unless lines are to be shown. */
+ * frame. */
 struct html_key {
 	uint32_t name, source, module, kind;
-	uint32_t line;	  /* 0 if lines are not shown */
+	uint32_t line, start; /* of the location, and of its function */
+	bool inlined;
 	uint64_t address; /* 0 for locations with a name */
 	uint32_t location;
 };
@@ -162,16 +166,13 @@ static uint32_t page_frame_name(struct html_page *page, uint32_t id)
 {
 	const struct profile_location *location = &page->profile->locations[id];
 	const struct profile_function *function = &page->profile->functions[location->function];
-	char name[HTML_NAME_MAX + PROFILE_LINE_BYTES], line[PROFILE_LINE_BYTES] = "";
+	char name[HTML_NAME_MAX];
 
-	if (page->options->lines)
-		profile_location_line(page->profile, id, line);
-	if (location->function && function->name && !*line)
+	if (location->function && function->name)
 		return page_string(page, function->name);
 	if (kind_is(page->profile, location, "abort-marker"))
 		return page_text(page, "[stack cut off]");
-	profile_location_name(page->profile, id, name, HTML_NAME_MAX);
-	memcpy(name + strlen(name), line, strlen(line) + 1);
+	profile_location_name(page->profile, id, name, sizeof(name));
 	return page_text(page, name);
 }
 
@@ -187,7 +188,9 @@ static struct html_key page_key(const struct html_page *page, uint32_t id)
 	    .source = function->filename,
 	    .module = profile->mappings[location->mapping].filename,
 	    .kind = location->kind,
-	    .line = page->options->lines ? location->line : 0,
+	    .line = location->line,
+	    .start = function->start_line,
+	    .inlined = location->caller != 0,
 	    .address = named || kind_is(profile, location, "abort-marker") ? 0 : location->address,
 	    .location = id,
 	};
@@ -204,6 +207,8 @@ static int key_compare(const void *left, const void *right)
 	order = order ? order : COMPARE(a->module, b->module);
 	order = order ? order : COMPARE(a->kind, b->kind);
 	order = order ? order : COMPARE(a->line, b->line);
+	order = order ? order : COMPARE(a->start, b->start);
+	order = order ? order : COMPARE(a->inlined, b->inlined);
 	return order ? order : COMPARE(a->address, b->address);
 }
 
@@ -244,13 +249,16 @@ static void page_write_frame(struct html_page *page, uint32_t id)
 {
 	const struct profile *profile = page->profile;
 	const struct profile_location *location = &profile->locations[id];
+	const struct profile_function *function = &profile->functions[location->function];
 
 	bytes_number(&page->frames, page_frame_name(page, id));
 	bytes_number(&page->frames, page_string(page, location->kind));
 	bytes_number(&page->frames,
 		     page_string(page, profile->mappings[location->mapping].filename));
-	bytes_number(&page->frames,
-		     page_string(page, profile->functions[location->function].filename));
+	bytes_number(&page->frames, page_string(page, function->filename));
+	bytes_number(&page->frames, location->line);
+	bytes_number(&page->frames, function->start_line);
+	bytes_number(&page->frames, location->caller != 0);
 }
 
 /* Assigns ids to the frames, the most used first, and leaves out those that no stack uses. */
@@ -466,11 +474,12 @@ static int put_data(struct html_page *page, FILE *out)
 	int error;
 
 	snprintf(head, sizeof(head),
-		 "{\"version\":1,\"start_unix_ms\":%" PRIu64 ",\"duration_ns\":%" PRIu64
+		 "{\"version\":2,\"start_unix_ms\":%" PRIu64 ",\"duration_ns\":%" PRIu64
 		 ",\"period_ns\":%" PRIu64 ",\"sample_count\":%" PRIu64
-		 ",\"group_by\":\"%s\",\n\"strings\":[",
+		 ",\"group_by\":\"%s\",\"level\":\"%s\",\n\"strings\":[",
 		 profile->start_unix_ns / 1000000, profile->duration_ns, profile->period_ns,
-		 profile->sample_count, group_by_names[page->options->group_by]);
+		 profile->sample_count, group_by_names[page->options->group_by],
+		 page->options->lines ? "line" : "function");
 	error = put_text(out, head);
 	error = error ? error : put(out, page->strings.data, page->strings.size);
 	bytes_fini(&page->strings);

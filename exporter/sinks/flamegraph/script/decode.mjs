@@ -72,21 +72,31 @@ export async function inflate(base64) {
 	return new VarintReader(new Uint8Array(await new Response(stream).arrayBuffer()));
 }
 
-/* Columns with one row per label id. `module` of a process is the path of its program. */
+/*
+ * Columns with one row per label id. `module` of a process is the path of its program. `line` is
+ * that of a frame and `start` the first one of its function, 0 if it is unknown. `inlined` is 1 if the
+ * compiler copied the function into its caller.
+ */
 export class Labels {
 	constructor() {
 		this.name = [];
 		this.kind = [];
 		this.module = [];
 		this.source = [];
+		this.line = [];
+		this.start = [];
+		this.inlined = [];
 	}
 
 	/* Returns the id of the new label. */
-	add(name, kind, module, source) {
+	add(name, kind, module, source, line = 0, start = 0, inlined = 0) {
 		this.name.push(name);
 		this.kind.push(kind);
 		this.module.push(module);
 		this.source.push(source);
+		this.line.push(line);
+		this.start.push(start);
+		this.inlined.push(inlined);
 		return this.name.length - 1;
 	}
 }
@@ -97,7 +107,11 @@ function decodeFrames(reader, strings, labels) {
 		const kind = strings[reader.next()] || 'unknown';
 		const module = strings[reader.next()];
 
-		labels.add(name || '(no name)', kind, module, strings[reader.next()]);
+		const source = strings[reader.next()];
+		const line = reader.next();
+		const start = reader.next();
+
+		labels.add(name || '(no name)', kind, module, source, line, start, reader.next());
 	}
 }
 
@@ -197,8 +211,8 @@ export async function decodeProfile(text) {
 	const strings = data.strings.map(printable);
 	const labels = new Labels();
 
-	if (data.version !== 1)
-		throw new Error(`it has format version ${data.version}, and this page reads version 1`);
+	if (data.version !== 2)
+		throw new Error(`it has format version ${data.version}, and this page reads version 2`);
 	decodeFrames(await inflate(data.frames), strings, labels);
 	const emptyStack = labels.add('[no stack]', 'unknown', '', '');
 	const frameLabels = labels.name.length;
@@ -212,6 +226,7 @@ export async function decodeProfile(text) {
 		periodNs: data.period_ns,
 		total: stacks.sampleCount.reduce((sum, count) => sum + count, 0),
 		groupBy: groups[data.group_by] ? data.group_by : 'name',
+		level: data.level,
 		labels, frameLabels, groups, root, stacks,
 	};
 }

@@ -24,6 +24,13 @@ function countFacts(state, node, isGroup) {
 	return facts;
 }
 
+/* Returns the file of a label with the line of the frame or, where that is not one, of the function. */
+function sourceOf(labels, label) {
+	const line = labels.line[label] || labels.start[label];
+
+	return line ? `${labels.source[label]}:${line}` : labels.source[label];
+}
+
 /* Returns [[term, value]] for the tooltip. */
 export function factsOfNode(state, node) {
 	const { labels, frameLabels } = state.profile;
@@ -35,8 +42,10 @@ export function factsOfNode(state, node) {
 	if (labels.module[label])
 		facts.push([isGroup ? 'Program' : 'Module', labels.module[label]]);
 	if (labels.source[label])
-		facts.push(['Source', labels.source[label]]);
+		facts.push(['Source', sourceOf(labels, label)]);
 	facts.push(['Kind', state.kinds.titleOf(labels.kind[label])]);
+	if (labels.inlined[label])
+		facts.push(['Inlined', 'by the compiler, into its caller']);
 	if (calls > 1)
 		facts.push(['Recursion', `up to ${formatCount(calls)} consecutive calls`]);
 	return facts.concat(countFacts(state, node, isGroup));
@@ -48,7 +57,9 @@ export function describeNode(state, node) {
 	const module = baseName(labels.module[state.tree.label[node]]);
 	const samples = state.tree.total[node];
 
-	const parts = [textOfNode(state, node), module, formatSamples(samples), formatShare(samples, total)];
+	const inlined = labels.inlined[state.tree.label[node]] ? 'inlined' : '';
+
+	const parts = [textOfNode(state, node), inlined, module, formatSamples(samples), formatShare(samples, total)];
 
 	return parts.filter((part) => part).join(', ');
 }

@@ -119,6 +119,11 @@ export class Graph {
 		this.repaint();
 	}
 
+	/* Takes the labels of another profile, which is painted later. */
+	showLabels() {
+		this.painter.readLabels();
+	}
+
 	/* Paints again after the theme has changed. */
 	showColours() {
 		this.painter.readColours();

@@ -5,6 +5,7 @@
  * both.
  */
 import { byId } from './dom.mjs';
+import { LEVELS } from './levels.mjs';
 
 /* Keys of the page, by KeyboardEvent.key. */
 const PAGE_KEYS = {
@@ -15,6 +16,7 @@ const PAGE_KEYS = {
 	Home: (page) => page.zoom.reset(),
 	i: (page) => page.toggleOption('icicle'),
 	c: (page) => page.setOptions({ direction: page.state.options.direction === 'up' ? 'down' : 'up' }),
+	l: (page) => page.setOptions({ level: LEVELS[(LEVELS.indexOf(page.state.options.level) + 1) % LEVELS.length] }),
 	r: (page) => page.toggleOption('collapse'),
 	f: (page) => page.toggleOption('table'),
 	d: (page) => page.toggleOption('dark'),

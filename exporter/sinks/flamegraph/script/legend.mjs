@@ -5,7 +5,7 @@
  */
 import { byId, element } from './dom.mjs';
 import { formatShare } from './format.mjs';
-import { kindTotals } from './totals.mjs';
+import { inlinedTotal, kindTotals } from './totals.mjs';
 
 function legendItem(page, kind, samples) {
 	const { kinds, palette, profile } = page.state;
@@ -23,10 +23,25 @@ function legendItem(page, kind, samples) {
 	return item;
 }
 
+/* Explains the mark of inlined functions, and says in how many samples one was running. */
+function inlinedItem(page, samples) {
+	const item = element('li');
+	const button = element('button');
+
+	button.type = 'button';
+	button.title = 'Search for functions that the compiler copied into their callers';
+	button.append(element('i', `inlined ${formatShare(samples, page.state.profile.total)}`));
+	button.addEventListener('click', () => page.searchFor('kind:inlined'));
+	item.append(button);
+	return item;
+}
+
 export function showLegend(page) {
 	const { profile, wholeTotals } = page.state;
-
 	const kinds = kindTotals(profile, wholeTotals);
+	const items = kinds.map(([kind, samples]) => legendItem(page, kind, samples));
 
-	byId('legend').replaceChildren(...kinds.map(([kind, samples]) => legendItem(page, kind, samples)));
+	if (profile.labels.inlined.includes(1))
+		items.push(inlinedItem(page, inlinedTotal(profile, wholeTotals)));
+	byId('legend').replaceChildren(...items);
 }

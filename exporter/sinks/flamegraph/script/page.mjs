@@ -12,6 +12,7 @@ import { Graph } from './graph.mjs';
 import { listenToKeys } from './keys.mjs';
 import { buildFromLeaf } from './leaf_tree.mjs';
 import { showLegend } from './legend.mjs';
+import { profileAt } from './levels.mjs';
 import { Palette } from './palette.mjs';
 import { collapseRecursion, correspondingNode } from './recursion.mjs';
 import { buildFromRoot } from './root_tree.mjs';
@@ -25,7 +26,7 @@ import { functionTotals } from './totals.mjs';
 import { Zoom } from './zoom.mjs';
 
 /* Options whose change needs another tree. */
-const TREE_OPTIONS = ['group', 'direction', 'collapse'];
+const TREE_OPTIONS = ['group', 'direction', 'collapse', 'level'];
 const SEARCH_OPTIONS = ['query', 'regex'];
 
 export class Page {
@@ -76,8 +77,10 @@ export class Page {
 			this.tooltip.hide();
 			this.graph.scrollToZoom();
 		}
+		if (has(['level']))
+			this.changeLevel();
 		if (has(TREE_OPTIONS))
-			this.rebuild(has(['group', 'direction']));
+			this.rebuild(has(['group', 'direction', 'level']));
 		if (has(SEARCH_OPTIONS)) {
 			this.search.run();
 			this.table.update();
@@ -98,6 +101,16 @@ export class Page {
 	}
 
 	/* -------- what the options say */
+
+	/* Shows other boxes. Labels are those of the level, so that nothing that was found stays. */
+	changeLevel() {
+		const { state } = this;
+
+		state.profile = profileAt(state.decoded, state.options.level);
+		state.wholeTotals = functionTotals(state.profile, buildFromRoot(state.profile, state.options.group), 0);
+		this.graph.showLabels();
+		showLegend(this);
+	}
 
 	/* Builds the tree. `all`: it has nothing in common with the one before, so the zoom ends. */
 	rebuild(all) {

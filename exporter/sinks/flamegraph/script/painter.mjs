@@ -7,6 +7,9 @@ import { FADED, FOUND, NORMAL, shadeOf } from './palette.mjs';
 import { TextFitter } from './text_fitter.mjs';
 
 const FONT = '12px system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif';
+/* Of inlined functions. They have a dashed edge, too, for boxes without a text. */
+const FONT_INLINED = `italic ${FONT}`;
+const DASHES = [4, 3];
 /* A narrower box has no space for three characters and its margins. */
 const NARROWEST_TEXT = 26;
 const TEXT_MARGIN = 4;
@@ -18,8 +21,12 @@ export class Painter {
 		this.graph = graph;
 		this.canvas = canvas;
 		this.context = canvas.getContext('2d', { alpha: false });
-		this.shades = Uint8Array.from(state.profile.labels.name, shadeOf);
 		this.joinedMatches = new Map();
+		this.readLabels();
+	}
+
+	readLabels() {
+		this.shades = Uint8Array.from(this.state.profile.labels.name, shadeOf);
 	}
 
 	/* Sets the size of the canvas in pixels of the screen, which may be finer than those of CSS. */
@@ -36,7 +43,10 @@ export class Painter {
 		context.setTransform(ratio, 0, 0, ratio, 0, 0);
 		context.font = FONT;
 		context.textBaseline = 'middle';
-		this.fitter = new TextFitter((text) => context.measureText(text).width);
+		this.fitters = [FONT, FONT_INLINED].map((font) => new TextFitter((text) => {
+			context.font = font;
+			return context.measureText(text).width;
+		}));
 	}
 
 	/* Takes the colours that do not depend on the kind from the style sheet. */
@@ -71,7 +81,7 @@ export class Painter {
 	}
 
 	paintRow(row, depth, top) {
-		const { context, fitter } = this;
+		const { context } = this;
 		const { profile, tree } = this.state;
 
 		for (let i = 0; i < row.node.length; i++) {
@@ -82,12 +92,33 @@ export class Painter {
 			context.fillStyle = colours.fill;
 			/* A gap of one pixel separates boxes that are wide enough for it. */
 			context.fillRect(row.x[i], top, width > 3 ? width - 1 : width, ROW - 1);
+			const inlined = node >= 0 ? profile.labels.inlined[tree.label[node]] : 0;
+
+			if (inlined)
+				this.dash(row.x[i], top, width, colours.text);
 			if (width < NARROWEST_TEXT || node < 0)
 				continue;
+			const text = this.fitters[inlined].fit(tree.textOf(node, profile.labels.name), width - 2 * TEXT_MARGIN - 1);
+
+			context.font = inlined ? FONT_INLINED : FONT;
 			context.fillStyle = colours.text;
-			context.fillText(fitter.fit(tree.textOf(node, profile.labels.name), width - 2 * TEXT_MARGIN - 1),
-				row.x[i] + TEXT_MARGIN, top + ROW / 2);
+			context.fillText(text, row.x[i] + TEXT_MARGIN, top + ROW / 2);
 		}
+	}
+
+	/* Marks a box as that of an inlined function: the edge to its caller is dashed. */
+	dash(x, top, width, colour) {
+		const { context } = this;
+		const y = this.state.options.icicle ? top + 0.5 : top + ROW - 1.5;
+
+		context.strokeStyle = colour;
+		context.lineWidth = 1;
+		context.setLineDash(DASHES);
+		context.beginPath();
+		context.moveTo(x, y);
+		context.lineTo(x + Math.max(1, width - 1), y);
+		context.stroke();
+		context.setLineDash([]);
 	}
 
 	strengthOf(node, depth) {

@@ -27,7 +27,8 @@ export function compileQuery(labels, kinds, text, isRegex) {
 		return (label) => baseName(labels.module[label]).toLowerCase().includes(wanted);
 	if (prefixed)
 		return (label) => labels.kind[label].toLowerCase() === wanted ||
-			kinds.titleOf(labels.kind[label]).toLowerCase() === wanted;
+			kinds.titleOf(labels.kind[label]).toLowerCase() === wanted ||
+			wanted === 'inlined' && labels.inlined[label] === 1;
 	if (text.length > 2 && text.startsWith('"') && text.endsWith('"'))
 		return (label) => labels.name[label] === text.slice(1, -1);
 	return (label) => labels.name[label].toLowerCase().includes(wanted);

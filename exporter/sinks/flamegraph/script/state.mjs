@@ -8,10 +8,13 @@
  * link to the file opens the same view, for example `profile.html#group=pid&collapse=1`.
  */
 
+import { LEVELS, profileAt } from './levels.mjs';
+
 /* The permitted values of options with a choice. All others are booleans or texts. */
 const CHOICES = {
 	group: ['none', 'name', 'pid', 'thread'],
 	direction: ['down', 'up'],
+	level: LEVELS,
 };
 
 /* Returns the options of a page that was opened without a fragment. */
@@ -19,6 +22,7 @@ export function defaultOptions(profile, dark) {
 	return {
 		group: profile.groupBy,
 		direction: 'down', /* 'down': from the root; 'up': from the leaf */
+		level: LEVELS.includes(profile.level) ? profile.level : LEVELS[0], /* what a box stands for */
 		collapse: false, /* consecutive calls of the same function are one box */
 		icicle: false, /* the root is at the top */
 		table: true, /* the table of functions is visible */
@@ -62,7 +66,9 @@ export function formatFragment(options, defaults) {
 
 export function createState(profile, kinds, options, defaults) {
 	return {
-		profile, kinds, options, defaults,
+		decoded: profile, /* as detailed as it is */
+		profile: profileAt(profile, options.level), /* at the level that is shown */
+		kinds, options, defaults,
 		palette: null,
 		tree: null,
 		zoom: 0, /* the node that takes the whole width */

@@ -9,6 +9,8 @@ import { baseName, compareText, formatCount, formatShare } from './format.mjs';
 /* A table of some thousand rows takes a second to lay out, so the rest comes on request. */
 const ROWS_AT_FIRST = 200;
 const ROWS_MORE = 500;
+/* By level: what the rows are. */
+const NOUNS = { function: 'function', line: 'line', file: 'file' };
 
 /* Returns the labels of the functions to list, in the order of the table. */
 export function sortFunctions(labels, totals, matches, key, ascending) {
@@ -90,15 +92,22 @@ export class FunctionTable {
 		byId('rows').replaceChildren(...this.functions.slice(0, this.limit).map((label) => this.row(label)));
 		byId('more').hidden = left <= 0;
 		byId('more').textContent = `Show ${formatCount(Math.min(left, ROWS_MORE))} of ${formatCount(left)} more`;
-		byId('table-title').textContent = this.where ? `Functions in ${this.where}` : 'Functions';
+		const title = `${this.noun[0].toUpperCase()}${this.noun.slice(1)}`;
+
+		byId('table-column').textContent = title;
+		byId('table-title').textContent = this.where ? `${title}s in ${this.where}` : `${title}s`;
 		byId('table-note').textContent = this.summary();
+	}
+
+	get noun() {
+		return NOUNS[this.state.options.level];
 	}
 
 	summary() {
 		const count = this.functions.length;
 
 		if (!count)
-			return this.state.found ? 'No function matches the search.' : 'No functions in this box.';
+			return this.state.found ? `No ${this.noun} matches the search.` : `No ${this.noun}s in this box.`;
 		const which = this.state.found ? 'match the search' : 'in total';
 
 		return `${formatCount(count)} ${which}; percentages are of all samples`;
@@ -119,6 +128,8 @@ export class FunctionTable {
 		button.title = labels.name[label];
 		module.title = labels.module[label];
 		line.append(swatch, button);
+		if (labels.inlined[label])
+			line.append(element('span', 'inlined', 'tag'));
 		name.append(line);
 		row.append(this.countCell(this.totals.self[label]), this.countCell(this.totals.total[label]), name, module,
 			element('td', kinds.titleOf(labels.kind[label]), 'kind muted'));

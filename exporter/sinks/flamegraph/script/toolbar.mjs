@@ -6,7 +6,7 @@ import { byId } from './dom.mjs';
 
 /* Ids of the buttons that are pressed while an option is set. */
 const TOGGLE_IDS = { collapse: 'collapse', icicle: 'icicle', table: 'table-toggle' };
-const SELECTS = ['group', 'direction'];
+const SELECTS = ['group', 'direction', 'level'];
 
 export class Toolbar {
 	constructor(page) {

@@ -42,3 +42,8 @@ export function kindTotals(profile, totals) {
 	});
 	return [...kinds].sort((a, b) => b[1] - a[1] || compareText(a[0], b[0]));
 }
+
+/* Returns the samples in which an inlined function was running. */
+export function inlinedTotal(profile, totals) {
+	return totals.self.reduce((sum, samples, label) => sum + (profile.labels.inlined[label] ? samples : 0), 0);
+}
