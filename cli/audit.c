@@ -130,6 +130,7 @@ static void judge_member_once(struct audit *audit, const struct audit_subject *s
 	    .role = member->role,
 	    .policy = audit_policy_of(audit->instance, member->role),
 	    .supervisor = &audit->supervisor,
+	    .service = audit->instance->services,
 	};
 	struct audit_process process;
 
@@ -177,7 +178,7 @@ static void judge_roles(struct audit *audit, const struct audit_subject *subject
 
 	for (size_t i = 0; i < audit->instance->count; i++)
 		running[audit->instance->members[i].role] += !audit->instance->members[i].helper;
-	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++) {
+	for (int role = ROLE_CONTROL + 1; role < ROLE_COUNT; role++) {
 		if (running[role] == 1)
 			continue;
 		complete = false;
@@ -267,7 +268,7 @@ static void judge_unknown_processes(struct audit_report *report, const struct au
 
 		if (!process->error || (only && process->parent != only))
 			continue;
-		for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++)
+		for (int role = ROLE_CONTROL + 1; role < ROLE_COUNT; role++)
 			possible |= role_uids_may_be((enum role_id)role, process->uids[0]);
 		if (possible)
 			audit_unverified(report, &subject, "executable", process->error);
@@ -309,7 +310,7 @@ int audit_main(int argc, char **argv)
 	if (status)
 		return status;
 	const int found = audit_all(&report, &options);
-	audit_report_print(&report, options.json, stdout);
+	audit_report_print(&report, found > 0, options.json, stdout);
 	status = found > 0 && audit_report_agrees(&report, 0) ? STATUS_DONE : STATUS_FAILED;
 	audit_report_fini(&report);
 	if (found < 0)

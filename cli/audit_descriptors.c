@@ -29,12 +29,16 @@ static const struct {
     [DESCRIPTOR_LISTENER] = {"sockets", "listener"},
     [DESCRIPTOR_HELPER] = {"sockets", "helper"},
     [DESCRIPTOR_NETWORK] = {"sockets", "network"},
+    [DESCRIPTOR_BACKEND] = {"sockets", "backend"},
+    [DESCRIPTOR_SERVICE_MANAGER] = {"sockets", "service manager"},
+    [DESCRIPTOR_STATUS] = {"sockets", "status"},
     [DESCRIPTOR_BPF_PROGRAM] = {"bpf", "program"},
     [DESCRIPTOR_BPF_MAP] = {"bpf", "map"},
     [DESCRIPTOR_BPF_TYPES] = {"bpf", "types"},
     [DESCRIPTOR_PERF_EVENT] = {"descriptors", "perf event"},
     [DESCRIPTOR_EPOLL] = {"descriptors", "event loop"},
     [DESCRIPTOR_EVENTFD] = {"descriptors", "eventfd"},
+    [DESCRIPTOR_SIGNALFD] = {"descriptors", "signalfd"},
     [DESCRIPTOR_FILE] = {"descriptors", "file"},
     [DESCRIPTOR_DIRECTORY] = {"descriptors", "directory"},
     [DESCRIPTOR_PROCESS_MEMORY] = {"descriptors", "process memory"},
@@ -174,7 +178,14 @@ static enum sandbox_descriptor kind_of_socket(const struct descriptor_judge *jud
 			       (socket->type == SOCK_DGRAM && socket->protocol == IPPROTO_UDP)
 			   ? DESCRIPTOR_NETWORK
 			   : DESCRIPTOR_KIND_COUNT;
-	if (socket->family != AF_UNIX || socket->type != SOCK_SEQPACKET)
+	if (socket->family != AF_UNIX)
+		return DESCRIPTOR_KIND_COUNT;
+	/* A pair of sockets has a peer, which made it. */
+	if (socket->type == SOCK_DGRAM && socket->peer_pid <= 0)
+		return DESCRIPTOR_SERVICE_MANAGER;
+	if (socket->type == SOCK_STREAM)
+		return socket->listens ? DESCRIPTOR_STATUS : DESCRIPTOR_BACKEND;
+	if (socket->type != SOCK_SEQPACKET)
 		return DESCRIPTOR_KIND_COUNT;
 	if (socket->listens)
 		return DESCRIPTOR_LISTENER;
@@ -188,7 +199,8 @@ static enum sandbox_descriptor kind_of_socket(const struct descriptor_judge *jud
 static enum sandbox_descriptor kind_of_writable(const struct descriptor_judge *judge,
 						const struct audit_open_file *file)
 {
-	if (supervisor_holds(judge->held, &file->id))
+	/* bulkhead-control is a role itself, and holds what it has made. */
+	if (judge->member->role != ROLE_CONTROL && supervisor_holds(judge->held, &file->id))
 		return DESCRIPTOR_OUTPUT;
 	return file->kind == AUDIT_FILE_REGULAR && file->owner == judge->uid
 		   ? DESCRIPTOR_OWN_FILE
@@ -217,6 +229,8 @@ static enum sandbox_descriptor kind_of_descriptor(const struct descriptor_judge 
 		return DESCRIPTOR_EPOLL;
 	case AUDIT_FILE_EVENTFD:
 		return DESCRIPTOR_EVENTFD;
+	case AUDIT_FILE_SIGNALFD:
+		return DESCRIPTOR_SIGNALFD;
 	case AUDIT_FILE_DIRECTORY:
 		return DESCRIPTOR_DIRECTORY;
 	case AUDIT_FILE_PROCESS_MEMORY:
@@ -270,6 +284,18 @@ static void list_program(struct descriptor_judge *judge, const struct audit_bpf 
 		 used ? ", " : "", bpf->name, tag);
 }
 
+/* Returns whether a descriptor is the log that the starter of the process has given it. No role can
+ * put something else there: the filters do not let them close or replace 0, 1 and 2. */
+static bool is_log(const struct descriptor_judge *judge, int number,
+		   const struct audit_open_file *file)
+{
+	if (!judge->instance->services)
+		return number == STDERR_FILENO && ids_equal(&file->id, &judge->held->log);
+	return (number == STDOUT_FILENO || number == STDERR_FILENO) &&
+	       (file->kind != AUDIT_FILE_SOCKET ||
+		(file->socket.family == AF_UNIX && file->socket.type == SOCK_STREAM));
+}
+
 static int judge_descriptor(void *context, int number, const struct audit_open_file *file,
 			    int error)
 {
@@ -282,7 +308,7 @@ static int judge_descriptor(void *context, int number, const struct audit_open_f
 	}
 	if (file->kind == AUDIT_FILE_NULL)
 		return 0;
-	if (number == STDERR_FILENO && ids_equal(&file->id, &judge->held->log))
+	if (is_log(judge, number, file))
 		return 0;
 	const enum sandbox_descriptor kind = kind_of_descriptor(judge, file);
 	if (kind != DESCRIPTOR_KIND_COUNT && judge->allowed & DESCRIPTOR_BIT(kind)) {
@@ -342,6 +368,8 @@ void audit_judge_descriptors(struct audit_report *report, const struct audit_sub
 	};
 
 	judge.allowed = judge.policy->descriptors & (member->helper ? of_helpers : ~0u);
+	if (instance->services && !member->helper)
+		judge.allowed |= DESCRIPTOR_BIT(DESCRIPTOR_SERVICE_MANAGER);
 	const int r = for_each_descriptor(member->pid, judge_descriptor, &judge);
 	if (r) {
 		audit_unverified(report, subject, "descriptors", -r);

@@ -5,7 +5,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <sha2.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,14 +12,13 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "cli/audit_hash.h"
 #include "cli/host_text.h"
-#include "cli/roles.h"
+#include "cli/program_path.h"
 #include "common/cleanup.h"
-#include "common/file_read.h"
 
 enum {
 	MANIFEST_BYTES = 16 << 10,
-	READ_BYTES = 64 << 10,
 };
 
 bool audit_manifest_find(const char *text, const char *name, char hash[AUDIT_HASH_BYTES])
@@ -41,24 +39,6 @@ bool audit_manifest_find(const char *text, const char *name, char hash[AUDIT_HAS
 		line += *line == '\n';
 	}
 	return false;
-}
-
-static int hash_file(int fd, char hash[AUDIT_HASH_BYTES])
-{
-	static uint8_t buffer[READ_BYTES];
-	uint8_t digest[SHA256_DIGEST_LENGTH];
-	SHA2_CTX context;
-	ssize_t n;
-
-	SHA256Init(&context);
-	while ((n = file_read_fully(fd, buffer, sizeof(buffer))) > 0)
-		SHA256Update(&context, buffer, (size_t)n);
-	if (n < 0)
-		return (int)n;
-	SHA256Final(digest, &context);
-	for (size_t i = 0; i < sizeof(digest); i++)
-		snprintf(hash + 2 * i, 3, "%02x", digest[i]);
-	return 0;
 }
 
 static void judge_rights(struct audit_report *report, const struct audit_subject *subject,
@@ -85,7 +65,7 @@ static void judge_hash(struct audit_report *report, const struct audit_subject *
 		       const char *manifest)
 {
 	char hash[AUDIT_HASH_BYTES], wanted[AUDIT_HASH_BYTES] = "";
-	const int r = hash_file(fd, hash);
+	const int r = audit_hash_file(fd, hash);
 
 	if (r)
 		audit_unverified(report, subject, "hash", -r);
@@ -148,6 +128,13 @@ static void judge_directories(struct audit_report *report, const char *program)
 	}
 }
 
+static bool same_directory(const char *a, const char *b)
+{
+	const size_t length = (size_t)(strrchr(a, '/') - a);
+
+	return !strncmp(a, b, length) && b + length == strrchr(b, '/');
+}
+
 void audit_judge_files(struct audit_report *report, const struct audit_programs *programs,
 		       const char *manifest)
 {
@@ -157,12 +144,15 @@ void audit_judge_files(struct audit_report *report, const struct audit_programs 
 	if (manifest)
 		snprintf(path, sizeof(path), "%s", manifest);
 	else
-		roles_program_path(AUDIT_MANIFEST_NAME, path, sizeof(path));
+		program_path(AUDIT_MANIFEST_NAME, path, sizeof(path));
 	const ssize_t n = host_text_read("", path, text, sizeof(text));
 	if (n < 0)
 		audit_unverified(report, &subject, "file", (int)-n);
 	for (size_t i = 0; i < programs->count; i++)
 		judge_program(report, &programs->programs[i], text);
-	if (programs->count)
-		judge_directories(report, programs->programs[0].path);
+	for (size_t i = 0; i < programs->count; i++) {
+		if (!i ||
+		    !same_directory(programs->programs[i].path, programs->programs[i - 1].path))
+			judge_directories(report, programs->programs[i].path);
+	}
 }

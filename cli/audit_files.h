@@ -17,13 +17,10 @@
 #include <stddef.h>
 
 #include "cli/audit_find.h"
+#include "cli/audit_hash.h"
 #include "cli/audit_report.h"
 
 #define AUDIT_MANIFEST_NAME "bulkhead.sha256"
-
-enum {
-	AUDIT_HASH_BYTES = 65, /* hexadecimal digits and a NUL */
-};
 
 /* Finds the hash of a file in the text of a manifest. Returns false if there is none. */
 bool audit_manifest_find(const char *text, const char *name, char hash[AUDIT_HASH_BYTES]);

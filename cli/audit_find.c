@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +13,10 @@
 #include <unistd.h>
 
 #include "cli/host_text.h"
-#include "cli/roles.h"
+#include "cli/program_path.h"
 #include "common/array.h"
 #include "common/cleanup.h"
+#include "control/policy.h"
 #include "exporter/delivery/policy.h"
 #include "exporter/policy.h"
 #include "loader/policy.h"
@@ -28,9 +30,9 @@ enum {
 };
 
 static const struct sandbox_policy *const policies[ROLE_COUNT] = {
-    [ROLE_LOADER] = &loader_policy,	[ROLE_MANAGER] = &manager_policy,
-    [ROLE_OPENER] = &opener_policy,	[ROLE_WORKER] = &worker_policy,
-    [ROLE_EXPORTER] = &exporter_policy,
+    [ROLE_CONTROL] = &control_policy, [ROLE_LOADER] = &loader_policy,
+    [ROLE_MANAGER] = &manager_policy, [ROLE_OPENER] = &opener_policy,
+    [ROLE_WORKER] = &worker_policy,   [ROLE_EXPORTER] = &exporter_policy,
 };
 
 const struct sandbox_policy *audit_policy_of(const struct audit_instance *instance,
@@ -51,7 +53,7 @@ static void program_add(struct audit_programs *programs, enum role_id role, cons
 
 	*program = (struct audit_program){
 	    .role = role, .of_recordings = of_recordings, .of_agents = of_agents};
-	roles_program_path(name, program->path, sizeof(program->path));
+	program_path(name, program->path, sizeof(program->path));
 	if (stat(program->path, &st) < 0)
 		program->error = errno;
 	else
@@ -88,7 +90,32 @@ static bool executes_path(pid_t pid, const char *path)
 	       (!target[length] || !strcmp(target + length, deleted));
 }
 
-static void find_program(struct audit_table_process *process, const struct audit_programs *programs)
+static int hash_path(const char *path, char hash[AUDIT_HASH_BYTES])
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : audit_hash_file(fd, hash);
+}
+
+/* Returns whether a process executes a copy of a program, which has its name, and its hash. */
+static bool executes_copy(pid_t pid, struct audit_program *program)
+{
+	char link[64], target[PATH_MAX], hash[AUDIT_HASH_BYTES];
+
+	snprintf(link, sizeof(link), "/proc/%d/exe", (int)pid);
+	const ssize_t n = readlink(link, target, sizeof(target) - 1);
+	if (n <= 0 || program->error)
+		return false;
+	target[n] = 0;
+	const char *name = strrchr(target, '/');
+	if (!name || strcmp(name, strrchr(program->path, '/')))
+		return false;
+	if (!program->hash[0] && hash_path(program->path, program->hash))
+		return false;
+	return !hash_path(link, hash) && !strcmp(hash, program->hash);
+}
+
+static void find_program(struct audit_table_process *process, struct audit_programs *programs)
 {
 	char link[64];
 	struct stat st;
@@ -100,9 +127,10 @@ static void find_program(struct audit_table_process *process, const struct audit
 		return;
 	}
 	for (size_t i = 0; i < programs->count; i++) {
-		const struct audit_program *program = &programs->programs[i];
-		const bool same = !program->error && program->id.device == st.st_dev &&
-				  program->id.inode == st.st_ino;
+		struct audit_program *program = &programs->programs[i];
+		const bool same = (!program->error && program->id.device == st.st_dev &&
+				   program->id.inode == st.st_ino) ||
+				  executes_copy(process->pid, program);
 
 		if (!same && !executes_path(process->pid, program->path))
 			continue;
@@ -112,7 +140,7 @@ static void find_program(struct audit_table_process *process, const struct audit
 	}
 }
 
-int audit_table_read(struct audit_table *table, const struct audit_programs *programs)
+int audit_table_read(struct audit_table *table, struct audit_programs *programs)
 {
 	_cleanup_closedir_ DIR *directory = opendir("/proc");
 	int r = directory ? 0 : -errno;
@@ -178,7 +206,7 @@ static void instance_add(struct audit_instance *instance, const struct audit_tab
 }
 
 /* Adds all children of a process that execute a program of a role: of `role`, or of any if it is
- * ROLE_CLI. */
+ * ROLE_CONTROL. */
 static void add_children(struct audit_instance *instance, const struct audit_table *table,
 			 pid_t parent, enum role_id role)
 {
@@ -189,10 +217,10 @@ static void add_children(struct audit_instance *instance, const struct audit_tab
 			continue;
 		if (process->error)
 			instance->child_error = process->error;
-		if (!process->program || process->program->role == ROLE_CLI)
+		if (!process->program || process->program->role == ROLE_CONTROL)
 			continue;
-		if (role == ROLE_CLI || role == process->program->role)
-			instance_add(instance, process, role != ROLE_CLI);
+		if (role == ROLE_CONTROL || role == process->program->role)
+			instance_add(instance, process, role != ROLE_CONTROL);
 	}
 }
 
@@ -214,20 +242,56 @@ static void find_mode(struct audit_instance *instance)
 	instance->disagrees = strict && usual;
 }
 
+/* Returns whether one of our programs started a process. */
+static bool has_parent_of_ours(const struct audit_table *table,
+			       const struct audit_table_process *process)
+{
+	for (size_t i = 0; i < table->count; i++) {
+		if (table->processes[i].pid == process->parent)
+			return table->processes[i].program != NULL;
+	}
+	return false;
+}
+
+/* Adds the processes that are services, which includes bulkhead-control. */
+static void add_services(struct audit_instance *instance, const struct audit_table *table)
+{
+	for (size_t i = 0; i < table->count; i++) {
+		const struct audit_table_process *process = &table->processes[i];
+
+		if (process->program && process->program->of_agents &&
+		    (process->program->role != ROLE_CONTROL || !process->program->of_recordings) &&
+		    !has_parent_of_ours(table, process))
+			instance_add(instance, process, false);
+	}
+}
+
+/* Finds what belongs to a supervisor. Returns whether it supervises anything. */
+static bool find_members(struct audit_instance *instance, const struct audit_table *table,
+			 const struct audit_table_process *supervisor)
+{
+	*instance = (struct audit_instance){.supervisor = supervisor->pid,
+					    .services = !supervisor->program->of_recordings};
+	if (instance->services) {
+		add_services(instance, table);
+		return true;
+	}
+	add_children(instance, table, supervisor->pid, ROLE_CONTROL);
+	/* `bulkhead report` runs only the exporter, with the rights of its user. */
+	return (instance->count || instance->child_error) && !supervisor->uids[0] &&
+	       !has_argument(supervisor->pid, "report", 1);
+}
+
 bool audit_instance_next(const struct audit_table *table, size_t *at, pid_t only,
 			 struct audit_instance *instance)
 {
 	for (; *at < table->count; (*at)++) {
 		const struct audit_table_process *process = &table->processes[*at];
 
-		if (!process->program || process->program->role != ROLE_CLI ||
+		if (!process->program || process->program->role != ROLE_CONTROL ||
 		    (only && process->pid != only))
 			continue;
-		*instance = (struct audit_instance){.supervisor = process->pid};
-		add_children(instance, table, process->pid, ROLE_CLI);
-		/* `bulkhead report` runs only the exporter, with the rights of its user. */
-		if ((!instance->count && !instance->child_error) || process->uids[0] ||
-		    has_argument(process->pid, "report", 1))
+		if (!find_members(instance, table, process))
 			continue;
 		const size_t roles = instance->count;
 		for (size_t i = 0; i < roles; i++)
@@ -243,7 +307,7 @@ bool audit_instance_next(const struct audit_table *table, size_t *at, pid_t only
 enum role_id audit_instance_role(const struct audit_instance *instance, pid_t pid)
 {
 	if (pid == instance->supervisor)
-		return ROLE_CLI;
+		return ROLE_CONTROL;
 	for (size_t i = 0; i < instance->count; i++) {
 		if (instance->members[i].pid == pid && !instance->members[i].helper)
 			return instance->members[i].role;

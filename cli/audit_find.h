@@ -3,13 +3,18 @@
  * Finds the roles that run on this host.
  *
  * How this works. A process is recognised by the file that it executes: one of the programs next to
- * this one, compared by device and inode, which a process cannot forge. If the file was replaced,
- * the path that the kernel reports decides, and the difference is reported. A recording or an agent
- * is a process of root that executes `bulkhead` and has such a child. Its roles are its children,
- * and helpers are children of roles that execute the same program. Names, command lines and uids
- * of roles decide nothing, with one exception: --strict-memory, which both the opener and the
- * worker must have in their command lines. Each then has exactly the rights of one of its two
- * policies, so a role gains nothing by a lie.
+ * this one, compared by device and inode, which a process cannot forge. In a container it is
+ * another file of the same name, which must have the same SHA-256. If the file was replaced, the
+ * path that the kernel reports decides, and the difference is reported. A recording or an agent is
+ * a process of root that executes `bulkhead` and has such a child. Its roles are its children, and
+ * helpers are children of roles that execute the same program. Names, command lines and uids of
+ * roles decide nothing, with one exception: --strict-memory, which both the opener and the worker
+ * must have in their command lines. Each then has exactly the rights of one of its two policies, so
+ * a role gains nothing by a lie.
+ *
+ * Where each role is a service (control/main.c), a process that executes `bulkhead-control` is the
+ * supervisor and a role itself, and its roles are all processes that execute the program of a role
+ * and were not started by one of ours.
  *
  * Example: process 4711 executes /usr/bin/bulkhead. Its child 4715 executes bulkhead-opener from
  * the same directory, and 4720, a child of that one, does too: 4715 is the opener of recording 4711
@@ -23,6 +28,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "cli/audit_hash.h"
 #include "cli/audit_process.h"
 #include "common/roles.h"
 #include "common/sandbox.h"
@@ -39,7 +45,8 @@ struct audit_program {
 	bool of_agents, of_recordings;
 	char path[PATH_MAX];
 	struct audit_file_id id;
-	int error; /* of finding it: 0 or an errno */
+	char hash[AUDIT_HASH_BYTES]; /* empty until it is needed */
+	int error;		     /* of finding it: 0 or an errno */
 };
 
 struct audit_programs {
@@ -71,6 +78,7 @@ struct audit_member {
 struct audit_instance {
 	pid_t supervisor;
 	bool agent;
+	bool services;	    /* each role was started by itself */
 	bool strict_memory; /* the opener and the worker say so */
 	bool disagrees;	    /* only one of them says so */
 	int child_error;    /* why it is unknown what a child executes: an errno; 0: it is known */
@@ -82,7 +90,7 @@ struct audit_instance {
 void audit_programs_find(struct audit_programs *programs);
 
 /* Reads all processes of the host. Returns 0 or a negative errno. */
-int audit_table_read(struct audit_table *table, const struct audit_programs *programs);
+int audit_table_read(struct audit_table *table, struct audit_programs *programs);
 
 void audit_table_fini(struct audit_table *table);
 
@@ -91,7 +99,7 @@ void audit_table_fini(struct audit_table *table);
 bool audit_instance_next(const struct audit_table *table, size_t *at, pid_t only,
 			 struct audit_instance *instance);
 
-/* Returns the role of a process of the instance, ROLE_CLI for the supervisor, or ROLE_COUNT. */
+/* Returns the role of a process of the instance, ROLE_CONTROL for the supervisor, or ROLE_COUNT. */
 enum role_id audit_instance_role(const struct audit_instance *instance, pid_t pid);
 
 /* Returns the policy of a role. */

@@ -2,6 +2,7 @@
 #include "cli/audit_judge.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/capability.h>
 
@@ -55,6 +56,15 @@ static bool ids_are(const uint32_t ids[AUDIT_IDS], uint32_t id)
 	return true;
 }
 
+/* Returns whether a list has this number and no other. A service manager gives a process the group
+ * of its user once more, as a supplementary one. */
+static bool is_number(const char *list, uint32_t number)
+{
+	char *end;
+
+	return strtoul(list, &end, 10) == number && !end[strspn(end, " ")];
+}
+
 static void judge_ids(struct audit_report *report, const struct audit_subject *subject,
 		      const struct audit_credentials *c, const struct audit_expectation *expected)
 {
@@ -69,8 +79,8 @@ static void judge_ids(struct audit_report *report, const struct audit_subject *s
 	else
 		audit_difference(report, subject, "gids", "four times the number of the uid",
 				 "%u %u %u %u", c->gids[0], c->gids[1], c->gids[2], c->gids[3]);
-	if (!c->groups[0])
-		audit_ok(report, subject, "groups", "none");
+	if (!c->groups[0] || (expected->service && is_number(c->groups, c->gids[0])))
+		audit_ok(report, subject, "groups", "%s", c->groups[0] ? "its own" : "none");
 	else
 		audit_difference(report, subject, "groups", "none", "%s", c->groups);
 }
@@ -80,14 +90,19 @@ static void judge_capabilities(struct audit_report *report, const struct audit_s
 			       const struct audit_expectation *expected)
 {
 	const uint64_t steady = capabilities_of(expected->policy->steady_capabilities);
+	/* A service that did not start as root cannot drop what bounds it. With no_new_privs that
+	 * gives it nothing. */
+	const uint64_t bound =
+	    expected->service ? capabilities_of(expected->policy->start_capabilities) : 0;
 	char found[AUDIT_TEXT_BYTES], wanted[AUDIT_TEXT_BYTES];
 	bool same = true;
 
 	for (int i = 0; i < AUDIT_CAPABILITY_SETS; i++) {
 		const bool has = i == AUDIT_PERMITTED || i == AUDIT_EFFECTIVE;
-		const uint64_t right = has ? steady : 0;
+		const uint64_t right = has ? steady : i == AUDIT_BOUNDING ? bound : 0;
 
-		if (c->capabilities[i] == right)
+		if (c->capabilities[i] == right ||
+		    (i == AUDIT_BOUNDING && !(c->capabilities[i] & ~bound)))
 			continue;
 		same = false;
 		audit_difference(report, subject, "capabilities", name_capabilities(right, wanted),
@@ -105,7 +120,7 @@ static void judge_seccomp(struct audit_report *report, const struct audit_subjec
 	/* The role's own filter comes on top of those that its parent had, in a container for
 	 * example. Before Linux 5.9 the number is not reported, and 0 for both. */
 	const uint64_t inherited = expected->supervisor->credentials.seccomp_filters;
-	const bool counted = c->seccomp_filters > 0;
+	const bool counted = c->seccomp_filters > 0 && !expected->service;
 
 	if (c->seccomp_mode == SECCOMP_FILTERED &&
 	    (!counted || c->seccomp_filters == inherited + 1))
@@ -161,6 +176,36 @@ static void judge_namespaces(struct audit_report *report, const struct audit_sub
 	}
 	if (same)
 		audit_ok(report, subject, "namespaces", "those of the process that started it");
+}
+
+/* Says what the service manager or the container runtime has chosen. The audit does not know what
+ * it should be, so nothing of it is a difference. */
+static void describe_place(struct audit_report *report, const struct audit_subject *subject,
+			   const struct audit_process *process, const struct audit_process *control)
+{
+	char names[AUDIT_TEXT_BYTES] = "";
+	size_t used = 0;
+
+	for (int i = 0; i < AUDIT_NAMESPACE_COUNT && !process->namespaces_error; i++) {
+		if (process->namespaces[i] != control->namespaces[i] && used < sizeof(names))
+			used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s",
+						 used ? ", " : "", audit_namespace_names[i]);
+	}
+	if (process->namespaces_error)
+		audit_unverified(report, subject, "namespaces", process->namespaces_error);
+	else
+		audit_ok(report, subject, "namespaces", "other than those of control: %.200s",
+			 used ? names : "none");
+	if (process->root_error)
+		audit_unverified(report, subject, "root", process->root_error);
+	else
+		audit_ok(report, subject, "root", "inode %llu",
+			 (unsigned long long)process->root.inode);
+	if (process->label_error)
+		audit_unverified(report, subject, "label", process->label_error);
+	else
+		audit_ok(report, subject, "label", "%s",
+			 process->label[0] ? process->label : "no security module has labels");
 }
 
 static void judge_place(struct audit_report *report, const struct audit_subject *subject,
@@ -226,8 +271,12 @@ void audit_judge_process(struct audit_report *report, const struct audit_subject
 			 const struct audit_process *process,
 			 const struct audit_expectation *expected)
 {
-	judge_namespaces(report, subject, process, expected->supervisor);
-	judge_place(report, subject, process, expected->supervisor);
+	if (expected->service) {
+		describe_place(report, subject, process, expected->supervisor);
+	} else {
+		judge_namespaces(report, subject, process, expected->supervisor);
+		judge_place(report, subject, process, expected->supervisor);
+	}
 	judge_limits(report, subject, process, expected->policy);
 	if (process->dumpable_error)
 		audit_unverified(report, subject, "dumpable", process->dumpable_error);

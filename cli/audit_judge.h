@@ -9,11 +9,13 @@
 #include "common/roles.h"
 #include "common/sandbox.h"
 
-/* What a role has to be like. What the policy does not say, it inherits from the supervisor. */
+/* What a role has to be like. What the policy does not say, it inherits from the supervisor, which
+ * started it. A service may differ in that from others: who started it has decided. */
 struct audit_expectation {
 	enum role_id role;
 	const struct sandbox_policy *policy;
 	const struct audit_process *supervisor;
+	bool service;
 };
 
 /* Judges the credentials of one thread: ids, capabilities, no_new_privs, seccomp and tracer. */

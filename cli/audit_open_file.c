@@ -33,6 +33,7 @@ static const struct {
     {"anon_inode:[perf_event]", AUDIT_FILE_PERF_EVENT},
     {"anon_inode:[eventpoll]", AUDIT_FILE_EPOLL},
     {"anon_inode:[eventfd]", AUDIT_FILE_EVENTFD},
+    {"anon_inode:[signalfd]", AUDIT_FILE_SIGNALFD},
 };
 
 int audit_open_process(pid_t pid)

@@ -23,6 +23,7 @@ enum audit_file_kind {
 	AUDIT_FILE_PERF_EVENT,
 	AUDIT_FILE_EPOLL,
 	AUDIT_FILE_EVENTFD,
+	AUDIT_FILE_SIGNALFD,
 };
 
 enum {

@@ -87,7 +87,7 @@ bool audit_report_agrees(const struct audit_report *report, size_t first)
 	return !report->incomplete;
 }
 
-static void print_text(const struct audit_report *report, FILE *out)
+static void print_text(const struct audit_report *report, bool running, FILE *out)
 {
 	size_t differences = 0, unverified = 0;
 
@@ -108,7 +108,10 @@ static void print_text(const struct audit_report *report, FILE *out)
 		differences += result->status == AUDIT_DIFFERENCE;
 		unverified += result->status == AUDIT_UNVERIFIED;
 	}
-	if (audit_report_agrees(report, 0))
+	if (!running && audit_report_agrees(report, 0))
+		fprintf(out, "the files are as the policy says, and nothing runs: properties=%zu\n",
+			report->count);
+	else if (audit_report_agrees(report, 0))
 		fprintf(out, "everything is as the policy says: properties=%zu\n", report->count);
 	else
 		fprintf(out,
@@ -145,12 +148,12 @@ static void json_report(const struct audit_report *report, FILE *out)
 	fprintf(out, "  ]\n}\n");
 }
 
-void audit_report_print(const struct audit_report *report, bool json, FILE *out)
+void audit_report_print(const struct audit_report *report, bool running, bool json, FILE *out)
 {
 	if (json)
 		json_report(report, out);
 	else
-		print_text(report, out);
+		print_text(report, running, out);
 }
 
 void audit_report_fini(struct audit_report *report)

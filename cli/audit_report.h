@@ -58,7 +58,7 @@ void audit_report_cut(struct audit_report *report, size_t count);
 bool audit_report_agrees(const struct audit_report *report, size_t first);
 
 /* Prints all results as text or JSON. */
-void audit_report_print(const struct audit_report *report, bool json, FILE *out);
+void audit_report_print(const struct audit_report *report, bool running, bool json, FILE *out);
 
 void audit_report_fini(struct audit_report *report);
 

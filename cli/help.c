@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/help.h"
 
-#include "cli/runtime_set.h"
+#include "config/runtime_set.h"
 
 static const char overview[] =
     "usage: bulkhead COMMAND [options]\n"
@@ -75,8 +75,8 @@ static const char record_output[] =
     "      --group-by WHAT    name: processes of the same name are one entry of html, folded and\n"
     "                         tree; pid: each process has its own; thread: threads of the same\n"
     "                         name are one entry (default: name)\n"
-    "      --lines            show file and line of each frame in html, folded and tree, where\n"
-    "                         they are known; the other formats always contain them\n"
+    "      --lines            show file and line of each frame in folded and tree, and first in\n"
+    "                         html, where they are known; all other formats contain them\n"
     "      --no-inline        do not show functions that the compiler copied into their callers\n"
     "      --stats FILE       write counters, losses and costs as JSON\n"
     "      --max-loss SHARE   exit with status 6 if a larger share of the samples is lost: 0.01 "
@@ -96,7 +96,8 @@ static const char report[] =
     "      --group-by WHAT    name: processes of the same name are one entry; pid: each process\n"
     "                         has its own; thread: threads of the same name are one entry\n"
     "                         (default: name)\n"
-    "      --lines            show file and line of each frame in html, folded and tree\n"
+    "      --lines            show file and line of each frame in folded and tree, and first in\n"
+    "                         html, where one can switch between functions, lines and files\n"
     "      --no-inline        do not show functions that the compiler copied into their callers\n";
 
 static const char status[] =

@@ -15,7 +15,8 @@
 
 #include "cli/host_memory.h"
 #include "cli/host_text.h"
-#include "cli/roles.h"
+#include "cli/program_path.h"
+#include "common/roles.h"
 
 enum {
 	/* /proc/PID/status has some 1.5 KiB, more on machines with many CPUs and memory nodes. */
@@ -199,8 +200,8 @@ static void collect_start(const char *root, struct host_facts *facts)
 
 	snprintf(path, sizeof(path), "%s/run", root);
 	facts->run_error = faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) < 0 ? errno : 0;
-	for (int role = ROLE_CLI + 1; role < ROLE_COUNT && !facts->program_error; role++) {
-		roles_program_path(role_names[role].program, path, sizeof(path));
+	for (int role = ROLE_CONTROL + 1; role < ROLE_COUNT && !facts->program_error; role++) {
+		program_path(role_names[role].program, path, sizeof(path));
 		if (faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0)
 			continue;
 		facts->program_error = errno;

@@ -2,11 +2,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/agent.h"
 #include "cli/audit.h"
 #include "cli/doctor.h"
 #include "cli/help.h"
 #include "cli/record.h"
+#include "cli/run.h"
+#include "cli/status.h"
 #include "common/exit_status.h"
 #include "common/log.h"
 
@@ -14,7 +15,7 @@ static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } commands[] = {
-    {"record", record_main}, {"report", report_main}, {"run", agent_main},
+    {"record", record_main}, {"report", report_main}, {"run", run_main},
     {"status", status_main}, {"doctor", doctor_main}, {"audit", audit_main},
 };
 

@@ -10,7 +10,7 @@
 
 #include "cli/help.h"
 #include "cli/output_format.h"
-#include "cli/runtime_set.h"
+#include "config/runtime_set.h"
 #include "common/exit_status.h"
 
 /* The largest process id. Linux assigns ids below PID_MAX_LIMIT (include/linux/threads.h). */

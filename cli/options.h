@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "cli/debug_directories.h"
+#include "control/debug_directories.h"
 #include "common/group_by.h"
 #include "common/limits.h"
 #include "ipc/messages.h"

@@ -10,14 +10,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/child_roles.h"
 #include "cli/command.h"
-#include "cli/debug_directories.h"
+#include "control/debug_directories.h"
 #include "cli/few_samples.h"
 #include "cli/options.h"
 #include "cli/outputs.h"
 #include "cli/preflight.h"
 #include "cli/summary.h"
-#include "cli/supervisor.h"
+#include "control/supervisor.h"
 #include "common/clock.h"
 #include "common/exit_status.h"
 #include "common/log.h"
@@ -219,8 +220,9 @@ static int on_top_function(void *context, const struct msg_top_function *functio
 	HANDLER(TOP_PROCESS, on_top_process)                                                       \
 	HANDLER(UNNAMED_MODULE, on_unnamed_module)                                                 \
 	HANDLER(TOP_FUNCTION, on_top_function)                                                     \
-	REFUSED(PONG)
-MESSAGE_HANDLERS(record_handlers, CLI, RECORD_HANDLERS);
+	REFUSED(PONG)                                                                              \
+	REFUSED(LEAVE)
+MESSAGE_HANDLERS(record_handlers, CONTROL, RECORD_HANDLERS);
 
 /* Handles Ctrl-C. The first one ends the sampling; a second one, or one before the sampling, ends
  * everything. */

@@ -18,7 +18,7 @@
 #include "cli/outputs.h"
 #include "cli/record.h"
 #include "cli/role_uids.h"
-#include "cli/roles.h"
+#include "cli/program_path.h"
 #include "common/exit_status.h"
 #include "common/log.h"
 
@@ -104,7 +104,7 @@ report_exec(int in, int out, uid_t as, const char *format, const struct report_o
 	char program[PATH_MAX], uid[16];
 
 	snprintf(uid, sizeof(uid), "%u", (unsigned int)as);
-	roles_program_path("bulkhead-exporter", program, sizeof(program));
+	program_path("bulkhead-exporter", program, sizeof(program));
 	dup2(in, STDIN_FILENO);
 	dup2(out, STDOUT_FILENO);
 	execl(program, "bulkhead-exporter", "--convert", format, uid, group_by_names[o->group_by],

@@ -101,8 +101,8 @@ static int choose(struct uid_set *taken, bool agent, struct peer_uids *uids)
 {
 	unsigned int next = agent ? 0 : (unsigned int)getpid() * UIDS_PER_RUN;
 
-	uids->uid[ROLE_CLI] = geteuid();
-	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++) {
+	uids->uid[ROLE_CONTROL] = geteuid();
+	for (int role = ROLE_CONTROL + 1; role < ROLE_COUNT; role++) {
 		const struct passwd *user = getpwnam(role_names[role].user);
 		uid_t uid = user ? user->pw_uid : 0;
 

@@ -11,15 +11,17 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "cli/agent.h"
-#include "cli/agent_report.h"
 #include "cli/help.h"
+#include "cli/host_text.h"
+#include "cli/status.h"
 #include "cli/status_print.h"
 #include "common/cleanup.h"
 #include "common/exit_status.h"
+#include "control/agent_report.h"
 
 enum {
-	STATUS_TIMEOUT_S = 5
+	STATUS_TIMEOUT_S = 5,
+	STATUS_BYTES = 4096, /* of /proc/PID/status: enough for the memory, which comes early */
 };
 
 struct status_options {
@@ -101,6 +103,24 @@ static int status_read(int fd, struct agent_report *report)
 										       : -EPROTO;
 }
 
+/* Adds the memory of roles that the agent could not measure, because they are services with other
+ * uids. Everybody may read this file, unless /proc hides processes; then it stays 0. */
+static void status_measure(struct agent_report *report)
+{
+	for (int i = 0; i < ROLE_COUNT; i++) {
+		struct agent_report_role *role = &report->roles[i];
+		char path[64], text[STATUS_BYTES];
+
+		if (role->rss_bytes || !role->pid)
+			continue;
+		snprintf(path, sizeof(path), "/proc/%u/status", role->pid);
+		host_text_read("", path, text, sizeof(text));
+		const char *line = strstr(text, "\nVmRSS:");
+		if (line)
+			role->rss_bytes = strtoull(line + strlen("\nVmRSS:"), NULL, 10) << 10;
+	}
+}
+
 static int status_explain(int error, const char *run_directory)
 {
 	switch (error) {
@@ -147,6 +167,7 @@ int status_main(int argc, char **argv)
 	int r = fd < 0 ? fd : status_read(fd, &report);
 	if (r < 0)
 		return status_explain(r, options.run_directory);
+	status_measure(&report);
 	/* Other processes wrote these texts: they may lack a NUL. */
 	report.stats.last_message[sizeof(report.stats.last_message) - 1] = 0;
 	report.endpoint[sizeof(report.endpoint) - 1] = 0;

@@ -20,7 +20,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "cli/agent.h"
+#include "control/agent.h"
 #include "cli/names.h"
 #include "cli/runtime_print.h"
 #include "common/escape.h"
@@ -67,6 +67,12 @@ static double seconds_since(uint64_t now_ns, uint64_t then_ns)
 	return now_ns > then_ns ? (double)(now_ns - then_ns) / 1e9 : 0;
 }
 
+/* Returns the Unix time of a time of CLOCK_BOOTTIME, by the clock as it is set now. 0 stays 0. */
+static uint64_t unix_ns(const struct agent_report *report, uint64_t boot_ns)
+{
+	return boot_ns ? report->now_unix_ns - (report->now_boot_ns - boot_ns) : 0;
+}
+
 static double mib(uint64_t bytes)
 {
 	return (double)bytes / (1 << 20);
@@ -77,25 +83,25 @@ static double mib(uint64_t bytes)
 static void print_backend(const struct agent_report *report, FILE *out)
 {
 	const struct export_stats *l = &report->stats;
-	const uint64_t now = report->now_unix_ns;
+	const uint64_t now = report->now_boot_ns;
 	char message[512];
 
 	fprintf(out, "backend   %s: %" PRIu64 " requests, %.1f MiB", report->endpoint,
 		l->delivered_requests, mib(l->delivered_bytes));
-	if (l->last_success_unix_ns)
-		fprintf(out, ", last %.0f s ago", seconds_since(now, l->last_success_unix_ns));
+	if (l->last_success_boot_ns)
+		fprintf(out, ", last %.0f s ago", seconds_since(now, l->last_success_boot_ns));
 	fputc('\n', out);
-	if (l->last_failure_unix_ns > l->last_success_unix_ns)
+	if (l->last_failure_boot_ns > l->last_success_boot_ns)
 		fprintf(out, "          failing since the last success; ");
-	else if (l->last_failure_unix_ns)
+	else if (l->last_failure_boot_ns)
 		fprintf(out, "          ");
-	if (l->last_failure_unix_ns)
+	if (l->last_failure_boot_ns)
 		fprintf(out, "last error %.0f s ago: %s\n",
-			seconds_since(now, l->last_failure_unix_ns),
+			seconds_since(now, l->last_failure_boot_ns),
 			log_escape(l->last_message, message, sizeof(message)));
-	if (l->next_attempt_unix_ns > now)
+	if (l->next_attempt_boot_ns > now)
 		fprintf(out, "          next attempt in %.0f s\n",
-			(double)(l->next_attempt_unix_ns - now) / 1e9);
+			(double)(l->next_attempt_boot_ns - now) / 1e9);
 	fprintf(out,
 		"spool     %" PRIu64 " samples in %" PRIu64 " records wait: %.1f MiB in memory, "
 		"%.1f MiB on disk\n",
@@ -110,7 +116,7 @@ void status_print_text(const struct agent_report *report, FILE *out)
 {
 	const struct export_stats *l = &report->stats;
 	const struct totals f = totals_of(report);
-	const double up = seconds_since(report->now_unix_ns, report->started_unix_ns);
+	const double up = seconds_since(report->now_boot_ns, report->started_boot_ns);
 
 	fprintf(out, "agent     %s%s for %.0f s at %u Hz", phase_name(report),
 		report->sampling ? "" : " (not sampling)", up, report->frequency_hz);
@@ -134,7 +140,7 @@ void status_print_text(const struct agent_report *report, FILE *out)
 	print_backend(report, out);
 	fprintf(out, "memory    %.1f MiB resident, %.1f MiB in the kernel\n", mib(f.rss_bytes),
 		mib(report->map_bytes));
-	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++) {
+	for (int role = ROLE_CONTROL + 1; role < ROLE_COUNT; role++) {
 		const struct agent_report_role *r = &report->roles[role];
 
 		fprintf(out, "          %-16s pid %-7u %5.1f MiB", role_names[role].process, r->pid,
@@ -163,16 +169,17 @@ static void json_backend(const struct agent_report *report, FILE *out)
 
 	fprintf(out, "  \"backend\": {\"endpoint\": ");
 	json_text(out, report->endpoint);
-	fprintf(
-	    out,
-	    ", \"requests\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"attempts\": %" PRIu64
-	    ", \"failures\": %" PRIu64 ", \"refused_requests\": %" PRIu64
-	    ", \"partial_requests\": %" PRIu64 ", \"rejected_profiles\": %" PRIu64
-	    ", \"last_success_unix_ns\": %" PRIu64 ", \"last_failure_unix_ns\": %" PRIu64
-	    ", \"next_attempt_unix_ns\": %" PRIu64 ", \"last_code\": %" PRIu64 ", \"last_error\": ",
-	    l->delivered_requests, l->delivered_bytes, l->attempts, l->failures,
-	    l->refused_requests, l->partial_requests, l->rejected_profiles, l->last_success_unix_ns,
-	    l->last_failure_unix_ns, l->next_attempt_unix_ns, l->last_code);
+	fprintf(out,
+		", \"requests\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"attempts\": %" PRIu64
+		", \"failures\": %" PRIu64 ", \"refused_requests\": %" PRIu64
+		", \"partial_requests\": %" PRIu64 ", \"rejected_profiles\": %" PRIu64
+		", \"last_success_unix_ns\": %" PRIu64 ", \"last_failure_unix_ns\": %" PRIu64
+		", \"next_attempt_unix_ns\": %" PRIu64 ", \"last_code\": %" PRIu64
+		", \"last_error\": ",
+		l->delivered_requests, l->delivered_bytes, l->attempts, l->failures,
+		l->refused_requests, l->partial_requests, l->rejected_profiles,
+		unix_ns(report, l->last_success_boot_ns), unix_ns(report, l->last_failure_boot_ns),
+		unix_ns(report, l->next_attempt_boot_ns), l->last_code);
 	json_text(out, l->last_message);
 	fprintf(out,
 		"},\n  \"spool\": {\"samples\": %" PRIu64 ", \"records\": %" PRIu64
@@ -186,7 +193,7 @@ static void json_backend(const struct agent_report *report, FILE *out)
 static void json_roles(const struct agent_report *report, FILE *out)
 {
 	fprintf(out, "  \"roles\": {\n");
-	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++) {
+	for (int role = ROLE_CONTROL + 1; role < ROLE_COUNT; role++) {
 		const struct agent_report_role *r = &report->roles[role];
 
 		fprintf(out,
@@ -207,7 +214,7 @@ void status_print_json(const struct agent_report *report, FILE *out)
 		phase_name(report), report->ready ? "true" : "false",
 		report->sampling ? "true" : "false");
 	json_number(out, "now_unix_ns", report->now_unix_ns);
-	json_number(out, "started_unix_ns", report->started_unix_ns);
+	json_number(out, "started_unix_ns", unix_ns(report, report->started_boot_ns));
 	json_number(out, "frequency_hz", report->frequency_hz);
 	json_number(out, "probability_percent", report->probability_percent);
 	json_number(out, "taken", f.taken);
@@ -250,12 +257,12 @@ static void metric_roles(const struct agent_report *report, FILE *out)
 {
 	fprintf(out, "# HELP bulkhead_role_resident_bytes Resident memory of a role.\n"
 		     "# TYPE bulkhead_role_resident_bytes gauge\n");
-	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++)
+	for (int role = ROLE_CONTROL + 1; role < ROLE_COUNT; role++)
 		fprintf(out, "bulkhead_role_resident_bytes{role=\"%s\"} %" PRIu64 "\n",
 			role_names[role].directory, report->roles[role].rss_bytes);
 	fprintf(out, "# HELP bulkhead_role_restarts_total Restarts of a role.\n"
 		     "# TYPE bulkhead_role_restarts_total counter\n");
-	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++)
+	for (int role = ROLE_CONTROL + 1; role < ROLE_COUNT; role++)
 		fprintf(out, "bulkhead_role_restarts_total{role=\"%s\"} %u\n",
 			role_names[role].directory, report->roles[role].restarts);
 }
@@ -269,7 +276,7 @@ void status_print_metrics(const struct agent_report *report, FILE *out)
 	metric(out, "sampling", "gauge", "1 if this host samples now (agent.probability).",
 	       report->sampling);
 	metric(out, "start_time_seconds", "gauge", "Unix time when the agent was started.",
-	       report->started_unix_ns / 1000000000u);
+	       unix_ns(report, report->started_boot_ns) / 1000000000u);
 	metric(out, "samples_taken_total", "counter", "Samples taken by the kernel.", f.taken);
 	metric(out, "samples_delivered_total", "counter", "Samples that the backend accepted.",
 	       l->delivered);
@@ -293,7 +300,7 @@ void status_print_metrics(const struct agent_report *report, FILE *out)
 	       "Profiles that the backend rejected in these requests.", l->rejected_profiles);
 	metric(out, "export_last_success_seconds", "gauge",
 	       "Unix time when the backend last accepted a request.",
-	       l->last_success_unix_ns / 1000000000u);
+	       unix_ns(report, l->last_success_boot_ns) / 1000000000u);
 	metric(out, "spool_records", "gauge", "Requests that wait in the spool.",
 	       l->waiting_records);
 	metric(out, "spool_memory_bytes", "gauge", "Bytes of waiting requests in memory.",

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "cli/agent_report.h"
+#include "control/agent_report.h"
 
 void status_print_text(const struct agent_report *report, FILE *out);
 void status_print_json(const struct agent_report *report, FILE *out);

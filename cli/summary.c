@@ -149,8 +149,8 @@ static uint64_t timeval_ns(const struct timeval *t)
 static void write_roles(FILE *f, const struct roles *roles)
 {
 	fprintf(f, "  \"roles\": {\n");
-	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++) {
-		const struct role_child *c = &roles->children[role];
+	for (int role = ROLE_CONTROL + 1; role < ROLE_COUNT; role++) {
+		const struct role_process *c = &roles->processes[role];
 
 		fprintf(f,
 			"    \"%s\": {\"pid\": %d, \"uid\": %u, \"rss_bytes\": %" PRIu64

@@ -8,7 +8,7 @@
 
 #include "cli/debug_hint.h"
 #include "cli/options.h"
-#include "cli/roles.h"
+#include "control/roles.h"
 
 enum {
 	TOP_PROCESSES_MAX = 16,

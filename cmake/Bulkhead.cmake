@@ -27,7 +27,8 @@ function(bulkhead_bpf_object name)
 		set(source ${ARGV1})
 	endif()
 	add_custom_command(OUTPUT ${name}.bpf.o
-		COMMAND ${BPF_CLANG} -O2 -g -target bpf -mcpu=v3 -std=gnu11 -Wall -Wno-unused-function -Werror -I${CMAKE_SOURCE_DIR}
+		# The objects name their sources. They must not depend on where the tree is.
+		COMMAND ${BPF_CLANG} -ffile-prefix-map=${CMAKE_SOURCE_DIR}=. -O2 -g -target bpf -mcpu=v3 -std=gnu11 -Wall -Wno-unused-function -Werror -I${CMAKE_SOURCE_DIR}
 			-I/usr/include/${CMAKE_LIBRARY_ARCHITECTURE} -D__TARGET_ARCH_x86
 			-MD -MF ${CMAKE_CURRENT_BINARY_DIR}/${name}.bpf.d -c ${source} -o ${CMAKE_CURRENT_BINARY_DIR}/${name}.bpf.o
 		WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} DEPENDS ${source} DEPFILE ${name}.bpf.d COMMENT "BPF ${name}.bpf.o" VERBATIM)
@@ -60,6 +61,11 @@ endfunction()
 # bulkhead_failing_memory(NAME): the unit test NAME uses tests/support/failing_memory.h.
 function(bulkhead_failing_memory name)
 	target_link_options(unit_${name} PRIVATE -Wl,--wrap=malloc,--wrap=calloc)
+endfunction()
+
+# bulkhead_set_clock(NAME): the unit test NAME uses tests/support/set_clock.h.
+function(bulkhead_set_clock name)
+	target_link_options(unit_${name} PRIVATE -Wl,--wrap=clock_gettime)
 endfunction()
 
 # bulkhead_fuzzer(NAME SOURCES... LIBS...): a libFuzzer program; ctest runs it for FUZZ_SECONDS over its

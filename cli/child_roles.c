@@ -1,5 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/roles.h"
+/*
+ * The roles of a recording, and of an agent that one command starts, are children of this process.
+ *
+ * How this works. Each role gets a uid of its own (role_uids.h). The run directory has one
+ * subdirectory per role, which belongs to its uid; there the role listens on a socket. All roles
+ * are started at once, with the run directory and the uids as arguments. This process connects to
+ * each of them as soon as it listens, and then tells each who is there (supervisor_meet.c).
+ *
+ * A guard, a process that only waits for the end of a pipe, removes the run directory if this
+ * process is killed. Without the directory, roles that still wait for each other end.
+ *
+ * A process that waits for a file system or a device may not even end when it is killed. Nobody
+ * waits for such a role: a second after it was killed it counts as ended and is left alone. It
+ * keeps its uid, and roles_collect_left_alone() collects it if it ends some day.
+ *
+ * Example: `bulkhead record` with pid 4711 starts the worker with uid 64187 (the fourth from 61184
+ * + 4711 * 8 modulo the range), and /run/bulkhead-4711-TIME as its run directory. A file that the
+ * manager reads is on a disk that does not answer. At the end of the recording the manager is
+ * killed; a second later the recording ends without it.
+ */
+#include "cli/child_roles.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +34,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/program_path.h"
 #include "cli/role_uids.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -30,14 +51,9 @@ enum {
 	LEAVE_ALONE_AFTER_MS = 1000,
 };
 
-void roles_program_path(const char *name, char *path, size_t size)
+bool roles_are_services(void)
 {
-	ssize_t n = readlink("/proc/self/exe", path, size - 1);
-
-	path[n > 0 ? n : 0] = 0;
-	char *slash = strrchr(path, '/');
-	const size_t used = slash ? (size_t)(slash + 1 - path) : 0;
-	snprintf(path + used, size - used, "%s", name);
+	return false;
 }
 
 /* Removes the run directory. A role that is just starting may create its socket between unlink()
@@ -47,7 +63,7 @@ static void run_dir_remove(const char *run_dir)
 	char path[128];
 
 	for (int i = 0; i < REMOVE_ATTEMPTS; i++) {
-		for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++) {
+		for (int role = ROLE_CONTROL + 1; role < ROLE_COUNT; role++) {
 			snprintf(path, sizeof(path), "%s/%s/sock", run_dir,
 				 role_names[role].directory);
 			unlink(path);
@@ -103,7 +119,7 @@ static int roles_make_run_dir(struct roles *roles, const char *agent_run_dir)
 	 * directory: mode 0711. */
 	if (mkdir(roles->run_dir, 0711) < 0 && !(agent_run_dir && errno == EEXIST))
 		return -errno;
-	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++) {
+	for (int role = ROLE_CONTROL + 1; role < ROLE_COUNT; role++) {
 		snprintf(path, sizeof(path), "%s/%s", roles->run_dir, role_names[role].directory);
 		if (mkdir(path, 0711) < 0 ||
 		    chown(path, roles->uids.uid[role], (gid_t)roles->uids.uid[role]) < 0)
@@ -157,7 +173,7 @@ static int roles_spawn(struct roles *roles, enum role_id role)
 		used += (size_t)snprintf(uids + used, sizeof(uids) - used, "%s%u", i ? "," : "",
 					 (unsigned int)roles->uids.uid[i]);
 	const char *name = roles->agent ? role_names[role].agent_program : role_names[role].program;
-	roles_program_path(name, program, sizeof(program));
+	program_path(name, program, sizeof(program));
 	char *argv[] = {(char *)(uintptr_t)name,
 			(char *)(uintptr_t) "--run-dir",
 			roles->run_dir,
@@ -176,13 +192,13 @@ static int roles_spawn(struct roles *roles, enum role_id role)
 		roles_exec(program, argv);
 	if (pid < 0)
 		return -errno;
-	roles->children[role] = (struct role_child){.pid = pid, .started = pid};
+	roles->processes[role] = (struct role_process){.pid = pid, .started = pid};
 	return 0;
 }
 
 void roles_kill(struct roles *roles, enum role_id role)
 {
-	struct role_child *child = &roles->children[role];
+	struct role_process *child = &roles->processes[role];
 
 	if (!child->pid || child->killed_ns)
 		return;
@@ -193,7 +209,7 @@ void roles_kill(struct roles *roles, enum role_id role)
 /* Counts a role as ended by SIGKILL that was sent this signal and did not end. */
 static void role_leave_alone(struct roles *roles, enum role_id role)
 {
-	struct role_child *child = &roles->children[role];
+	struct role_process *child = &roles->processes[role];
 
 	log_error(
 	    "a role was killed and does not end, so it is left alone; it probably waits for a "
@@ -225,7 +241,7 @@ void roles_collect_left_alone(struct roles *roles)
 enum role_id roles_reap(struct roles *roles)
 {
 	for (int role = 0; role < ROLE_COUNT; role++) {
-		struct role_child *child = &roles->children[role];
+		struct role_process *child = &roles->processes[role];
 
 		if (!child->pid)
 			continue;
@@ -247,7 +263,7 @@ static bool roles_any_left(struct roles *roles)
 	while (roles_reap(roles) != ROLE_COUNT)
 		;
 	for (int role = 0; role < ROLE_COUNT; role++) {
-		if (roles->children[role].pid)
+		if (roles->processes[role].pid)
 			return true;
 	}
 	return false;
@@ -271,8 +287,8 @@ int roles_find_first_failure(struct roles *roles, enum role_id *first)
 	for (int role = 0; role < ROLE_COUNT; role++)
 		peer_close(&roles->peers[role]);
 	wait_for_ends(roles, STOP_POLLS);
-	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++) {
-		const struct role_child *child = &roles->children[role];
+	for (int role = ROLE_CONTROL + 1; role < ROLE_COUNT; role++) {
+		const struct role_process *child = &roles->processes[role];
 
 		if (child->pid || !child->started)
 			continue;
@@ -288,10 +304,10 @@ int roles_find_first_failure(struct roles *roles, enum role_id *first)
 	return STATUS_FAILED;
 }
 
-static int roles_connect(struct roles *roles, enum role_id role)
+static int connect_child(struct roles *roles, enum role_id role)
 {
 	for (int waited_ms = 0; waited_ms < LIMIT_CONNECT_MS; waited_ms += CONNECT_POLL_MS) {
-		int r = peer_connect(&roles->peers[role], roles->run_dir, ROLE_CLI, role,
+		int r = peer_connect(&roles->peers[role], roles->run_dir, ROLE_CONTROL, role,
 				     &roles->uids, CONNECT_POLL_MS);
 
 		if (r == 0)
@@ -317,9 +333,10 @@ int roles_start_again(struct roles *roles, enum role_id role)
 	return roles_spawn(roles, role);
 }
 
-int roles_connect_again(struct roles *roles, enum role_id role)
+int roles_connect(struct roles *roles, enum role_id role)
 {
-	int r = peer_connect(&roles->peers[role], roles->run_dir, ROLE_CLI, role, &roles->uids, 0);
+	int r =
+	    peer_connect(&roles->peers[role], roles->run_dir, ROLE_CONTROL, role, &roles->uids, 0);
 
 	return r == -ETIMEDOUT ? -EAGAIN : r;
 }
@@ -330,7 +347,7 @@ int roles_prepare(struct roles *roles, bool agent, bool strict_memory)
 	roles->agent = agent;
 	roles->strict_memory = strict_memory;
 	for (int role = 0; role < ROLE_COUNT; role++) {
-		roles->children[role] = (struct role_child){0};
+		roles->processes[role] = (struct role_process){0};
 		roles->peers[role] = (struct peer){.fd = -1};
 	}
 	if (roles->left_alone_count + ROLE_COUNT > ROLES_LEFT_ALONE_MAX) {
@@ -351,7 +368,7 @@ int roles_prepare(struct roles *roles, bool agent, bool strict_memory)
 int roles_start(struct roles *roles, const char *agent_run_dir)
 {
 	int r = roles_make_run_dir(roles, agent_run_dir);
-	for (int role = ROLE_CLI + 1; role < ROLE_COUNT && !r; role++)
+	for (int role = ROLE_CONTROL + 1; role < ROLE_COUNT && !r; role++)
 		r = roles_spawn(roles, (enum role_id)role);
 	if (r < 0) {
 		log_error("cannot start the roles; nothing is sampled: dir=%s error=%s",
@@ -359,12 +376,12 @@ int roles_start(struct roles *roles, const char *agent_run_dir)
 		return STATUS_FAILED;
 	}
 	int status = STATUS_DONE;
-	for (int role = ROLE_CLI + 1; role < ROLE_COUNT && !status; role++)
-		status = roles_connect(roles, (enum role_id)role);
+	for (int role = ROLE_CONTROL + 1; role < ROLE_COUNT && !status; role++)
+		status = connect_child(roles, (enum role_id)role);
 	return status;
 }
 
-static void role_measure(struct role_child *child)
+static void role_measure(struct role_process *child)
 {
 	char path[64], line[256];
 	unsigned long kib;
@@ -385,8 +402,8 @@ static void role_measure(struct role_child *child)
 void roles_measure(struct roles *roles)
 {
 	for (int role = 0; role < ROLE_COUNT; role++) {
-		if (roles->children[role].pid)
-			role_measure(&roles->children[role]);
+		if (roles->processes[role].pid)
+			role_measure(&roles->processes[role]);
 	}
 }
 
