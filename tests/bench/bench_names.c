@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_names FILE: names addresses of a file by its namer (symbolizer/namer/namer.h).
+ * bench_names FILE [ALTERNATE]: names addresses of a file by its namer (symbolizer/namer/namer.h),
+ * with the alternate file to which it refers (parse/debug_link.h).
  *
  * Reads addresses from standard input, a hexadecimal number in each line. Writes for each address
  * the functions, the innermost inlined one first: the name in one line, FILE:LINE in the next one.
@@ -11,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -25,7 +27,7 @@ struct measured {
 	size_t bytes;
 };
 
-static int name_address(struct namer *namer, const struct elf_source *source, uint64_t vaddr,
+static int name_address(struct namer *namer, const struct namer_sources *sources, uint64_t vaddr,
 			struct named_frames *frames, struct measured *measured)
 {
 	int r;
@@ -33,7 +35,7 @@ static int name_address(struct namer *namer, const struct elf_source *source, ui
 	do {
 		const uint64_t began_ns = clock_monotonic_ns();
 
-		r = namer_name(namer, source, vaddr, frames);
+		r = namer_name(namer, sources, vaddr, frames);
 		const uint64_t ns = clock_monotonic_ns() - began_ns;
 		const size_t bytes = namer_bytes(namer);
 
@@ -55,14 +57,15 @@ static void print_frames(const struct named_frames *frames)
 	}
 }
 
-static void name_all(struct namer *namer, const struct elf_source *source)
+static void name_all(struct namer *namer, const struct namer_sources *sources)
 {
 	static struct named_frames frames;
 	struct measured measured = {0};
 	char line[64];
 
 	while (fgets(line, sizeof(line), stdin)) {
-		if (name_address(namer, source, strtoull(line, NULL, 16), &frames, &measured) < 0) {
+		if (name_address(namer, sources, strtoull(line, NULL, 16), &frames, &measured) <
+		    0) {
 			puts("??\n??:0");
 		} else {
 			measured.found++;
@@ -76,33 +79,58 @@ static void name_all(struct namer *namer, const struct elf_source *source)
 		(double)measured.longest_ns / NS_PER_MS, measured.parts, measured.bytes);
 }
 
-int main(int argc, char **argv)
+/* Opens a file, which stays open until the end. */
+static bool open_file(const char *path, int *fd, struct elf_source *source)
 {
-	struct elf_source source = {.read = file_read_from};
-	static struct elf_cache cache;
-	struct namer namer = {0};
-	uint64_t number = 0;
-	struct elf_image image;
 	struct stat stat;
 
-	if (argc != 2) {
-		fprintf(stderr, "usage: bench_names FILE\n");
+	*fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (*fd < 0 || file_read_status(*fd, &stat) < 0) {
+		perror(path);
+		return false;
+	}
+	*source = (struct elf_source){
+	    .read = file_read_from, .context = fd, .size = (uint64_t)stat.st_size};
+	return true;
+}
+
+static bool add_alternate(const struct namer *namer, const struct elf_source *source)
+{
+	struct elf_image image;
+	const bool added =
+	    elf_image_init_sections(&image, source) == 0 && namer_add_alternate(namer, &image) == 0;
+
+	elf_image_fini(&image);
+	return added;
+}
+
+int main(int argc, char **argv)
+{
+	struct elf_source source, alternate;
+	static struct elf_cache cache;
+	struct namer namer = {0};
+	int fd, alternate_fd;
+	uint64_t number = 0;
+	struct elf_image image;
+
+	if (argc != 2 && argc != 3) {
+		fprintf(stderr, "usage: bench_names FILE [ALTERNATE]\n");
 		return 2;
 	}
-	int fd = open(argv[1], O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || file_read_status(fd, &stat) < 0) {
-		perror(argv[1]);
+	if (!open_file(argv[1], &fd, &source) ||
+	    (argc == 3 && !open_file(argv[2], &alternate_fd, &alternate)))
 		return 1;
-	}
-	source.context = &fd;
-	source.size = (uint64_t)stat.st_size;
 	if (elf_image_init(&image, &source) < 0 || namer_open(&namer, &image) < 0 || !namer.ops) {
 		fprintf(stderr, "%s: no namer\n", argv[1]);
 		return 1;
 	}
 	elf_image_fini(&image);
+	if (argc == 3 && !add_alternate(&namer, &alternate)) {
+		fprintf(stderr, "%s: no alternate file\n", argv[2]);
+		return 1;
+	}
 	const struct elf_source cached = elf_cache_source(&cache, &source, &number);
-	name_all(&namer, &cached);
+	name_all(&namer, &(struct namer_sources){&cached, argc == 3 ? &alternate : NULL});
 	namer_close(&namer);
 	return 0;
 }

@@ -105,6 +105,16 @@ def phps():
         yield f"PHP {version}", (php, os.path.join(SOURCES, "chain20.php"))
 
 
+def rubies():
+    """One workload per Ruby. BULKHEAD_RUBIES: more programs "ruby", separated by colons."""
+    programs = [path for path in os.environ.get("BULKHEAD_RUBIES", "").split(":") if path]
+    if shutil.which("ruby"):
+        programs.insert(0, os.path.realpath(shutil.which("ruby")))
+    for ruby in programs:
+        version = subprocess.run([ruby, "--disable-all", "-e", "print RUBY_VERSION"], check=True, capture_output=True, text=True).stdout
+        yield f"Ruby {version}", (ruby, os.path.join(SOURCES, "chain20.rb"))
+
+
 def processes(workload):
     return [workload.process] if isinstance(workload, measure.Child) else workload.processes
 
@@ -135,7 +145,7 @@ def record(workloads, rate):
                 times[name].append(turn(workload, program, rate.before, rate.seconds))
         recording.stop()
         samples = recording.samples()
-    managed = [s for s in samples if s.comm.startswith(("python", "java", "node", "perl", "php"))]
+    managed = [s for s in samples if s.comm.startswith(("python", "java", "node", "perl", "php", "ruby"))]
     count = sum(s.count for s in managed)
     of_workloads = count + sum(s.count for s in samples if s.comm.startswith("chain"))
     whole = sum(s.count for s in managed if sum("level" in f for f in s.frames) >= DEPTH - 2)
@@ -148,7 +158,7 @@ def run(options):
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, directory, ignore_errors=True)
         stack.enter_context(measure.bpf_statistics())
-        managed = [*pythons(), *javas(directory), *nodes(), *perls(), *phps()]
+        managed = [*pythons(), *javas(directory), *nodes(), *perls(), *phps(), *rubies()]
         workloads = {NATIVE: measure.chain(), FRESH: measure.chain(flags="v")}
         workloads |= {name: Programs(*command) for name, command in (managed[-2:] if options.short else managed)}
         for workload in workloads.values():

@@ -314,13 +314,13 @@ class Case(unittest.TestCase):
                 return shutil.which(name)
         return self.skip(f"no {' or '.join(names)} on this machine")
 
-    def start(self, *args, seconds=2, freq=997, outputs=("out.folded",), command=(), debug=False, **popen):
+    def start(self, *args, seconds=2, freq=997, outputs=("out.folded",), command=(), debug=False, wrapper=(), **popen):
         """Starts `bulkhead record`. Returns its Popen; self.finish() completes its attribute `recording`.
 
-        With `debug`, its log has debug messages, and can be read in the file log.txt while it runs.
+        `wrapper` is a command that executes another one. With `debug`, its log has debug messages, and can be read in the file log.txt while it runs.
         """
         # Expected stacks differ between the threads of a program, so a sample's comm is its thread's.
-        line = [BULKHEAD, "record", "-F", str(freq), "--group-by", "thread", *RECORD_OPTIONS, *(["-d", str(seconds)] if seconds else []), *map(str, args)]
+        line = [*wrapper, BULKHEAD, "record", "-F", str(freq), "--group-by", "thread", *RECORD_OPTIONS, *(["-d", str(seconds)] if seconds else []), *map(str, args)]
         for name in outputs:
             line += ["-o", os.path.join(self.directory, name)]
         line += ["--stats", os.path.join(self.directory, "stats.json")]
@@ -463,7 +463,7 @@ def role_table():
     with open(os.path.join(SOURCE, "common/roles.def"), encoding="utf-8") as f:
         rows = re.findall(r'^ROLE\((\w+), (.*)\)$', f.read(), re.M)
     table = {name: dict(zip(columns, re.findall(r'"([^"]*)"', values), strict=True)) for name, values in rows}
-    del table["CLI"]
+    del table["CONTROL"]
     return table
 
 

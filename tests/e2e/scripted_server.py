@@ -112,10 +112,10 @@ def bomb(mebibytes):
 
 
 class Server:
-    """Listens on a free port (or `port`) of `address`. `certificate` and `key` are files, as is `client_ca`, which makes it
+    """Listens on a free port (or `port`) of `address`, or on the Unix socket `path`. `certificate` and `key` are files, as is `client_ca`, which makes it
     demand a certificate of the client. Other servers of this class may use the port before and after this one."""
 
-    def __init__(self, script=(), then=None, port=0, address="127.0.0.1", certificate=None, key=None, client_ca=None, request_bytes_max=None):
+    def __init__(self, script=(), then=None, port=0, address="127.0.0.1", certificate=None, key=None, client_ca=None, request_bytes_max=None, path=None):
         self.script = collections.deque(script)
         self.then = then or ok()
         self.calls = []
@@ -128,7 +128,7 @@ class Server:
                                                         ("grpc.so_reuseport", 0)])
         handler = grpc.unary_unary_rpc_method_handler(self._export)  # without (de)serializers: bytes
         self._server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(SERVICE, {"Export": handler})])
-        listen = f"{address}:{port}"
+        listen = f"unix:{path}" if path else f"{address}:{port}"
         if certificate:
             pair = (self._read(key), self._read(certificate))
             root = self._read(client_ca) if client_ca else None
@@ -138,7 +138,7 @@ class Server:
             self.port = self._server.add_insecure_port(listen)
         if not self.port:
             raise OSError(f"cannot listen on {listen}")
-        self.target = f"{address}:{self.port}"
+        self.target = listen if path else f"{address}:{self.port}"
 
     @staticmethod
     def _read(path):
@@ -151,6 +151,12 @@ class Server:
             action = self.script.popleft() if self.script else self.then
             self._lock.notify_all()
         return action(self, context)
+
+    def take(self):
+        """The calls since the last time, which are not kept."""
+        with self._lock:
+            calls, self.calls = self.calls, []
+        return calls
 
     def wait(self, count, seconds=60):
         """Waits until there were this many calls."""

@@ -208,7 +208,7 @@ class Formats(lib.Case):
         stack, stacks = [], collections.Counter()
         numbers = iter(packed(zlib.decompress(base64.b64decode(data["samples"]))))
         frame_fields = packed(zlib.decompress(base64.b64decode(data["frames"])))
-        names = [data["strings"][n] if isinstance(data["strings"], list) else n for n in frame_fields[::4]]
+        names = [data["strings"][n] if isinstance(data["strings"], list) else n for n in frame_fields[::7]]
         for shared in numbers:
             stack[shared:] = [next(numbers) for _ in range(next(numbers))]
             next(numbers)  # the thread

@@ -3,6 +3,7 @@
 inlined functions, also if they are in a debug file; and its debug sections may be forged."""
 import collections
 import glob
+import gzip
 import os
 import re
 import shutil
@@ -10,6 +11,7 @@ import subprocess
 
 import lib
 import otlp_decode
+from test_formats import all_of
 
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lines/known_chain.cpp")
 MODES = {
@@ -34,6 +36,23 @@ DOWN = ("down<int>", [line("? down(")])
 # Innermost first. The functions of the first three are one frame of the stack.
 CHAIN = [("work::mix", [line("for (int i"), line("a = a *"), line("return a;")]), ("work::machine::turn", [line("return mix(")]),
          ("work::(anonymous namespace)::run", [line("machine.turn();")]), *[DOWN] * 21, ("main", [line("down(20,")])]
+
+
+# What the linker calls the functions of the first frame.
+SYSTEM_NAMES = ["_ZN4work3mixEj", "_ZN4work7machine4turnEv", "_ZN4work12_GLOBAL__N_13runEj"]
+
+
+def pprof_locations(path):
+    """The lines of each location of a pprof profile: (name, system name, file, line)."""
+    with gzip.open(path) as f:
+        profile = f.read()
+    strings = [text.decode() for text in all_of(profile, 6)]
+
+    def number(message, field):
+        return (all_of(message, field) or [0])[0]
+
+    functions = {number(function, 1): [strings[number(function, field)] for field in (2, 3, 4)] for function in all_of(profile, 5)}
+    return [[(*functions[number(entry, 1)], number(entry, 2)) for entry in all_of(location, 4)] for location in all_of(profile, 4)]
 
 
 def frames_of(sample):
@@ -61,6 +80,17 @@ class Lines(lib.Case):
         with self.started(*wrapper, path, str(5 * lib.STRETCH + lib.PATIENCE)) as process:
             recording = self.record("-p", process.pid, *options, seconds=2, freq=499, outputs=("out.folded", "out.otlp", "out.pb.gz"))
         return recording, otlp_decode.read(recording.path("out.otlp"))
+
+    def id_path(self, path):
+        """The path of a file below a directory of debug files, by its build id."""
+        notes = subprocess.run(["readelf", "-n", path], check=True, capture_output=True, text=True).stdout
+        build_id = re.search(r"Build ID: ([0-9a-f]+)", notes)[1]
+        return f".build-id/{build_id[:2]}/{build_id[2:]}.debug"
+
+    def share(self, path, name, alternate, *options):
+        """Moves what a program has in common with a copy of it to an alternate file, which has this name in the program."""
+        shutil.copy2(path, path + ".copy")
+        subprocess.run(["dwz", *options, "-m", alternate, "-M", name, path, path + ".copy"], check=True)
 
     def split(self, path, name, of=None):
         """Strips a program. Its symbols and debug information, or those `of` another one, go to DIRECTORY/NAME. {0} and {1} in NAME are its build id.
@@ -111,6 +141,22 @@ class Lines(lib.Case):
     def stacks(self, path):
         with open(path, encoding="utf-8") as f:
             return f.read()
+
+    def test_otlp_and_pprof_have_all_of_a_location(self):
+        """Names, names of the linker, files and lines of all functions that are inlined at one address."""
+        recording, samples = self.record_program(self.build(MODES["gcc"]))
+        otlp = [[(entry["name"], entry["system_name"], entry["filename"], entry["line"]) for entry in location["lines"]]
+                for sample in samples for location in sample["stack"]]
+        for what, locations in (("otlp", otlp), ("pprof", pprof_locations(recording.path("out.pb.gz")))):
+            with self.subTest(format=what):
+                inner = [lines for lines in locations if [entry[0] for entry in lines] == [name for name, _ in CHAIN[:3]]]
+                self.assertTrue(inner, recording.describe())
+                for lines in inner:
+                    self.assertEqual([entry[1] for entry in lines], SYSTEM_NAMES)
+                    self.assertEqual({entry[2] for entry in lines}, {SOURCE})
+                    for (_, wanted), entry in zip(CHAIN, lines):
+                        self.assertIn(entry[3], wanted)
+                self.assertIn([DOWN[0], "_Z4downIiEjT_j", SOURCE, DOWN[1][0]], [list(lines[0]) for lines in locations if lines])
 
     def test_lines_and_inlined_functions_are_chosen(self):
         """While recording, and when the recording is converted, the folded stacks of which then contain the same."""
@@ -185,6 +231,63 @@ class Lines(lib.Case):
                 os.unlink(path)
                 self.check_known_chain(f"another root, {mode}", "/opt/known_chain", wrapper=["chroot", root])
                 shutil.rmtree(os.path.join(root, "usr"), ignore_errors=True)
+
+    def test_alternate_files(self):
+        """dwz has moved what two programs have in common to another file, which is found by its build id or its name."""
+        self.need_tool("dwz")
+        debug = os.path.join(self.directory, "debug")
+        for mode, place, options in (("by build id", None, []), ("where Debian has it", ".dwz/x86_64-linux-gnu/common.debug", []),
+                                     ("of DWARF 5", ".dwz/common.debug", ["--dwarf-5"])):
+            with self.subTest(mode=mode):
+                path = self.build([*MODES["gcc"], "-Wl,--build-id"])
+                alternate = os.path.join(self.directory, "common.debug")
+                # A path in the file that leads elsewhere.
+                self.share(path, "/nowhere/common.debug", alternate, *options)
+                self.split(path, ".build-id/{0}/{1}.debug")
+                place = os.path.join(debug, place or self.id_path(alternate))
+                os.makedirs(os.path.dirname(place), exist_ok=True)
+                shutil.move(alternate, place)
+                self.check_known_chain(f"alternate file, {mode}", path, "--debug-dir", debug)
+
+    def test_alternate_file_of_a_program_with_debug_information(self):
+        """It is next to the program."""
+        self.need_tool("dwz")
+        path = self.build([*MODES["gcc, DWARF 4, compressed"][:2], "-Wl,--build-id"])
+        self.share(path, "common.debug", os.path.join(self.directory, "common.debug"))
+        self.check_known_chain("alternate file next to the program", path)
+
+    def test_wrong_alternate_file(self):
+        """It is not used, and does not hide the right one. Without that, functions have the names of their symbols."""
+        self.need_tool("dwz")
+        other = self.build([*MODES["gcc, DWARF 4, compressed"][:2], "-Wl,--build-id"], "other")
+        wrong = os.path.join(self.directory, "common.debug")
+        self.share(other, "common.debug", wrong)
+        path = self.build([*MODES["gcc"], "-Wl,--build-id"])
+        right = os.path.join(self.directory, ".debug/common.debug")
+        os.makedirs(os.path.dirname(right))
+        self.share(path, "common.debug", right)
+        self.check_known_chain("wrong alternate file before the right one", path)
+        os.unlink(right)
+        recording, _ = self.record_program(path)
+        stacks = self.stacks(recording.path("out.folded"))
+        self.assertIn("down<int>;down<int>;", stacks, recording.describe())
+        self.assertNotRegex(stacks, "work::mix|work::machine::turn")
+
+    def test_symbols_in_gnu_debugdata(self):
+        """A stripped program has its functions that are not exported in a compressed section."""
+        self.need_tool("xz")
+        path = self.build([*MODES["gcc"]])
+        subprocess.run([os.path.join(lib.SOURCE, "tests/support/add_debug_data.sh"), path, path + ".packed"], check=True)
+        os.rename(path + ".packed", path)
+        self.assertNotIn(".symtab", subprocess.run(["readelf", "-SW", path], check=True, capture_output=True, text=True).stdout)
+        recording, samples = self.record_program(path)
+        total = right = 0
+        for frames, _, count in self.inside(samples):
+            total += count
+            right += count * ([name for name, _, _ in frames][:23] == [CHAIN[2][0], *[DOWN[0]] * 21, "main"])
+        print(f"  .gnu_debugdata: {right} of {total} samples have the functions", flush=True)
+        self.assertGreater(total, 200, recording.describe())
+        self.assertGreater(right, LEAST_SHARE * total, recording.describe())
 
     def test_compressed_debug_file(self):
         path = self.build([*MODES["gcc"], "-Wl,--build-id"])

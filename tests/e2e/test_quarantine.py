@@ -28,7 +28,7 @@ def seconds_between(earlier, later):
 
 class Quarantine(AgentCase):
     def start_attack(self):
-        """A Python program in which the worker hangs when it reads the name of the function, even if it is killed. Returns its pid."""
+        """A Python program. A process that reads the name of its function hangs. Returns its pid."""
         os.mkdir(f"{self.directory}/mount")
         os.chmod(self.directory, 0o755)
         process = subprocess.Popen([f"{lib.PROGRAMS}/withheld", f"{self.directory}/mount", "memory", "/usr/bin/python3", "-c",
@@ -44,9 +44,28 @@ class Quarantine(AgentCase):
         process.wait()
         process.stdout.close()
 
-    def test_worker_that_hangs_in_the_memory_of_a_process(self):
-        """The memory is in a file system that does not answer. Without the quarantine each worker hangs there again."""
+    def test_memory_in_a_file_system_that_does_not_answer(self):
+        """A helper reads the page, so the worker goes on. Without it the worker hangs, even if it is killed."""
         with scripted.Server() as server, lib.Program("recursion", 28) as program, self.agent(server, {"agent.watchdog": "5s"}) as running:
+            attacker = self.start_attack()
+            self.wait_for("a helper that is given up", lambda: f"a page of a process's memory was not read in time; the process is left alone for a time, "
+                                                                f"so its functions have no names: pid={attacker} " in running.said())
+            since = len(server.calls)
+
+            def of(pid):
+                return [s for s in samples_of(server, since) if s["resource"].get("process.pid") == pid]
+            self.wait_for("samples of others", lambda: sum(map(otlp_decode.count, of(program.pid))) > 100)
+            self.assertEqual(lib.compare(otlp_decode.folded(of(program.pid)), program.expectation, 0.99, 100), [])
+            left_alone = [sample for sample in otlp_decode.folded(of(attacker)) if "[Python: process left alone]" in sample.frames]
+            self.assertTrue(left_alone, otlp_decode.folded(of(attacker)))
+            self.assertNotIn(HANGS, running.said())
+            self.assertEqual(running.status()["roles"]["worker"]["restarts"], 0)
+            self.assertEqual(running.stop()["lost"], 0)
+
+    def test_worker_that_hangs_in_the_memory_of_a_process(self):
+        """With strict memory nobody reads for the worker. Without the quarantine each worker hangs there again."""
+        options = {"agent.watchdog": "5s", "runtimes.strict_memory": "true"}
+        with scripted.Server() as server, lib.Program("recursion", 28) as program, self.agent(server, options) as running:
             attacker = self.start_attack()
             self.wait_for("a worker that hangs", lambda: HANGS in running.said())
             left_alone = f"which is left alone for a time: pid={attacker} "

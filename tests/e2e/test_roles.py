@@ -20,9 +20,11 @@ KINDS = {
     # What it opens, until it has sent it; what it reads.
     "helper of opener": {"socket:unix", "null", "proc", "file:r"},
     "helper of manager": {"socket:unix", "null", "file:r", "memfd"},
+    "helper of worker": {"socket:unix", "null", "proc"},
 }
 # Children of a role: their names, and how many there are. They are what the role is, but have no descriptor of it, only one socket.
-HELPERS = {"opener": ("bulkhead-symh", 2), "manager": ("bulkhead-mgrh", 1)}
+# The worker starts its helper when it needs one.
+HELPERS = {"opener": ("bulkhead-symh", {2}), "manager": ("bulkhead-mgrh", {1}), "worker": ("bulkhead-symwh", {0, 1})}
 SHARED_MEMORY = re.compile(r"^\S+ ...s .*", re.MULTILINE)  # a line of /proc/PID/maps
 
 
@@ -144,7 +146,7 @@ class Roles(lib.Case):
                     helpers[role] += 1
                 elif pid != process.pid and pid not in roles.values() and os.path.basename(executable) != "bulkhead":
                     faults.append(f"another process: {pid} {comm} {executable}, CapEff {(lib.proc_status(pid) or {}).get('CapEff')}")
-            if helpers != {role: count for role, (_, count) in HELPERS.items()}:
+            if any(helpers[role] not in counts for role, (_, counts) in HELPERS.items()):
                 faults.append(f"helpers: {helpers}")
             process.send_signal(signal.SIGINT)
             recording = self.finish(process)

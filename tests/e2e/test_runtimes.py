@@ -337,7 +337,8 @@ class Formats(RuntimeCase):
         page = self.read("out.html").decode()
         data = json.loads(re.search(r'<script type="application/json" id="profile">(.*?)</script>', page, re.S)[1])
         numbers = leb128(zlib.decompress(base64.b64decode(data["frames"])))
-        frames = {data["strings"][numbers[i]]: [data["strings"][n] for n in numbers[i + 1:i + 4]] for i in range(0, len(numbers), 4)}
+        # Name, kind, module, source file, line, first line of the function, whether it is inlined (exporter/sinks/sink_html.c).
+        frames = {data["strings"][numbers[i]]: [data["strings"][n] for n in numbers[i + 1:i + 4]] for i in range(0, len(numbers), 7)}
         for function in self.chain[:3]:
             self.assertEqual(frames[function], ["cpython", "", SCRIPT])
 

@@ -408,6 +408,68 @@ class Connections(Case):
                 self.assertTrue(all(" drive: grpc: " in line for line in drive.errors.splitlines()), drive.errors)
 
 
+class Local(Case):
+    """A backend that listens on a Unix socket: the driver makes the connections, as the exporter's helper does."""
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()  # pylint: disable=consider-using-with
+        self.addCleanup(directory.cleanup)
+        self.path = os.path.join(directory.name, "socket")
+
+    def drive(self, *arguments):
+        return Drive("", "--local", self.path, *arguments)
+
+    def test_request_arrives_whole(self):
+        with tempfile.NamedTemporaryFile() as file, Server(path=self.path) as server:
+            body = os.urandom(3 * MIB + 17)
+            file.write(body)
+            file.flush()
+            with self.drive("--file", file.name, "--gzip", "--header", "x-scope-orgid=team 1") as drive:
+                self.expect(drive.send(), OK)
+            self.assertEqual(server.calls[0].request, body)
+            self.assertEqual(server.calls[0].metadata["x-scope-orgid"], "team 1")
+
+    def test_server_goes_and_comes_back(self):
+        with Server(path=self.path) as server:
+            drive = self.drive()
+            for _ in range(3):
+                self.expect(drive.send(), OK)
+            self.assertEqual(len({call.peer for call in server.calls}), 1, "one connection is used for all")
+        with drive:
+            for _ in range(3):
+                self.expect(drive.send(), UNAVAILABLE, "no connection: ")
+            for _ in range(3):
+                with Server(path=self.path) as again:
+                    self.expect(drive.send(), OK)
+                    self.expect(drive.send(), OK)
+                    self.assertEqual(len(again.calls), 2)
+
+    def test_refusals_and_deadlines(self):
+        with Server([refuse("RESOURCE_EXHAUSTED", retry_ms=300), never(), large(5)], path=self.path), self.drive("--deadline-ms", 900) as drive:
+            self.expect(drive.send(), RESOURCE_EXHAUSTED, "no", retry_ns=SECOND * 3 // 10)
+            self.expect(drive.send(), DEADLINE_EXCEEDED, "no answer before the timeout")
+            self.expect(drive.send(), RESOURCE_EXHAUSTED, "the answer is larger than allowed")
+            self.expect(drive.send(), OK)
+
+    def test_cancel(self):
+        with Server(then=never(), path=self.path), self.drive("--cancel-after", 500) as drive:
+            self.expect(drive.send(), CANCELLED, "cancelled")
+            self.expect(drive.send(), CANCELLED, "cancelled")
+
+    def test_failed_channels_leave_nothing(self):
+        with socket.socket(socket.AF_UNIX) as listener, self.drive("--deadline-ms", 200) as drive:
+            listener.bind(self.path)
+            listener.listen(1000)  # and never accepts
+            def descriptors():
+                return len(os.listdir(f"/proc/{drive.process.pid}/fd"))
+            for _ in range(5):
+                self.expect(drive.send(), DEADLINE_EXCEEDED, "no answer before the timeout")
+            files = descriptors()
+            for _ in range(20):
+                drive.send()
+            self.assertLessEqual(descriptors(), files + 2)
+
+
 class TLS(Case):
     _made = None
 

@@ -26,6 +26,7 @@ LAYERS = {
     "ipc": ["common/"],
     "records": ["common/"],
     "role": ["common/", "ipc/"],
+    "config": ["common/", "ipc/"],
     "bpf": TABLES,
     "loader": ["common/", "ipc/", "role/", SHARED],
     "unwinder-mgr": ["common/", "ipc/", "role/", "parse/", SHARED, "bpf/unwind/"],
@@ -37,10 +38,14 @@ LAYERS = {
     "exporter/model": ["common/", "ipc/", "records/"],
     "exporter/otlp": ["common/", "exporter/model/"],
     "exporter/sinks": ["common/", "exporter/model/", "exporter/otlp/"],
-    "exporter/delivery": ["common/", "ipc/", "role/", "records/", "exporter/model/", "exporter/otlp/"],
+    "exporter/delivery": ["common/", "config/", "ipc/", "role/", "records/", "exporter/model/", "exporter/otlp/"],
+    "control": ["common/", "config/", "ipc/", "role/"],
     # `bulkhead audit` compares the running roles with their policies, and reads their mappings.
-    "cli": ["common/", "ipc/", "role/", "loader/policy.h", "unwinder-mgr/policy.h", "symbolizer/opener/policy.h", "symbolizer/worker/policy.h",
+    "cli": ["common/", "config/", "control/", "ipc/", "role/", "loader/policy.h", "unwinder-mgr/policy.h", "symbolizer/opener/policy.h", "symbolizer/worker/policy.h",
             "exporter/policy.h", "exporter/delivery/policy.h", "parse/proc_maps.h"],
+    # The tool that writes the units from the policies.
+    "deploy": ["common/", "control/policy.h", "loader/policy.h", "unwinder-mgr/policy.h", "symbolizer/opener/policy.h", "symbolizer/worker/policy.h",
+               "exporter/delivery/policy.h"],
 }
 SOURCES = (".c", ".cc", ".cpp")
 HEADERS = (".h", ".def")

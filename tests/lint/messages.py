@@ -36,28 +36,29 @@ PRINTERS = {
 TERMINAL = {"0", "1", "2", "STDOUT_FILENO", "STDERR_FILENO"}
 # Functions whose output is no message: (file or directory, expression of the function's name, what it prints).
 REPORTS = [
-    ("cli/config_print.c", r"config_print_(help|sample|dump)|print_", "help, a configuration file, and the values of all options"),
-    ("cli/config_value.c", r"(config_value_)?print_|config_value_print", "values in that output, and bounds in a message"),
+    ("config/config_print.c", r"config_print_(help|sample|dump)|print_", "help, a configuration file, and the values of all options"),
+    ("config/config_value.c", r"(config_value_)?print_|config_value_print", "values in that output, and bounds in a message"),
     ("cli/audit_report.c", r"json_", "a format that programs read"),
     ("cli/check_print.c", r"check_print_json_", "a part of formats that programs read"),
     ("cli/doctor.c", r"json_", "a format that programs read"),
     ("cli/help.c", r"help_print_", "help"),
     ("cli/names.c", r"names_print_json", "a part of formats that programs read"),
     ("cli/runtime_print.c", r"runtime_print_(json|metrics)", "formats that programs read"),
-    ("cli/runtime_set.c", r"runtime_set_print", "the value of an option"),
+    ("config/runtime_set.c", r"runtime_set_print", "the value of an option"),
     ("cli/status_print.c", r"json_|metric|status_print_(json|metrics)", "formats that programs read"),
     ("cli/summary.c", r"write_|summary_write_stats", "the statistics file, a format that programs read"),
     ("common/escape.c", r"escape_", "a string in one of these formats"),
+    ("deploy/systemd/unit_policy.c", r"", "a part of a unit, and what goes wrong in a build"),
     ("exporter/sinks/sink", r"", "the outputs of a recording"),
     ("exporter/sinks/flamegraph/script/table.mjs", r"", "the text of a button"),
 ]
 # Functions that print texts of others: {(file, function): what they are, and where this lint sees them}.
 PASSED_ON = {
-    ("cli/config_check.c", "check_headers"): "reasons of cli/key_values.c, in RETURNED",
-    ("cli/config_environment.c", "apply_variables"): "a system error",
-    ("cli/config_state.c", "print_line"): "texts of config_fault() and config_warn(), in CALLS",
-    ("cli/config_state.c", "config_set"): "reasons of cli/config_value.c: explain() in CALLS",
-    ("cli/config_value.c", "check_text"): "reasons of cli/endpoint.c, in RETURNED",
+    ("config/config_check.c", "check_headers"): "reasons of config/key_values.c, in RETURNED",
+    ("config/config_environment.c", "apply_variables"): "a system error",
+    ("config/config_state.c", "print_line"): "texts of config_fault() and config_warn(), in CALLS",
+    ("config/config_state.c", "config_set"): "reasons of config/config_value.c: explain() in CALLS",
+    ("config/config_value.c", "check_text"): "reasons of config/endpoint.c, in RETURNED",
     ("cli/check_print.c", "check_print_row"): "names of checks and of their results",
     ("cli/host_checks.c", "check_remedy_by_runtime"): "its arguments, in CALLS",
     ("cli/main.c", "main"): "the version",
@@ -84,21 +85,22 @@ CALLS = {
 IN_FILE = {
     ("cli/preflight.c", "refuse"): [1, 2],
     ("cli/few_samples.c", "snprintf"): [2],
-    ("cli/key_values.c", "snprintf"): [2],
-    ("cli/config_environment.c", "snprintf"): [2],
-    ("cli/config_file.c", "snprintf"): [2],
+    ("config/key_values.c", "snprintf"): [2],
+    ("config/config_environment.c", "snprintf"): [2],
+    ("config/config_file.c", "snprintf"): [2],
     ("symbolizer/runtime/cpython_file.c", "refuse"): [3],
     ("symbolizer/runtime/perl_file.c", "refuse"): [2],
     ("symbolizer/runtime/php_file.c", "refuse"): [3],
+    ("symbolizer/runtime/ruby_file.c", "refuse"): [3],
     ("symbolizer/runtime/v8_image.c", "refuse"): [3],
     ("symbolizer/runtime/recognise.c", "snprintf"): [2],
 }
 # Files whose functions return reasons as literals, or keep them in tables: each literal with a space is a message.
-RETURNED = ["cli/endpoint.c", "cli/key_values.c", "cli/text_input.c", "exporter/delivery/transport_grpc.c"]
+RETURNED = ["config/endpoint.c", "config/key_values.c", "config/text_input.c", "exporter/delivery/transport_grpc.c"]
 RETURNED_EXPRESSION = re.compile(r'(?:return|:|\?|fault =)\s*((?:"(?:[^"\\]|\\.)*"\s*)+)(?=[;:])')
 # Tables of texts: (file, expression of a row).
 TABLES = [
-    ("cli/config_value.c", re.compile(r'\[CONFIG_TYPE_\w+\] = ("[^"]* [^"]*")')),
+    ("config/config_value.c", re.compile(r'\[CONFIG_TYPE_\w+\] = ("[^"]* [^"]*")')),
     ("ipc/message_check.c", re.compile(r'\[MESSAGE_\w+\] = ("[^"]*")')),
 ]
 # Tables of reasons, which are single words in the summary and in statistics: (file, expression of a row).

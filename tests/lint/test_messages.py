@@ -56,7 +56,7 @@ class Messages(unittest.TestCase):
         self.assertEqual([text for _, text in messages.messages_of_c("cli/status_print.c", function('fprintf(out, "a text");', "print_backend"))], ["a text"])
 
     def test_returned_reasons(self):
-        self.assertEqual([text for _, text in messages.messages_of_c("cli/endpoint.c", 'return "the host is missing";')], ["the host is missing"])
+        self.assertEqual([text for _, text in messages.messages_of_c("config/endpoint.c", 'return "the host is missing";')], ["the host is missing"])
 
     def test_texts_that_are_passed_on_are_reported(self):
         for call in ("fputs(text, stderr)", 'fprintf(stderr, "%s: %s", a, b)', 'log_error("%s", line)', "log_info(format)"):

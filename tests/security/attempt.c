@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "control/policy.h"
 #include "exporter/delivery/policy.h"
 #include "exporter/policy.h"
 #include "loader/policy.h"
@@ -25,12 +26,18 @@ const struct sandbox_policy *const policies[ROLES] = {
     [OTLP] = &otlp_exporter_policy,
     [STRICT_OPENER] = &opener_strict_policy,
     [STRICT_WORKER] = &worker_strict_policy,
+    [CONTROL] = &control_policy,
+    [LOCAL_OTLP] = &otlp_local_exporter_policy,
+    [CONNECTOR] = &otlp_connector_policy,
 };
 
 const char *const titles[ROLES] = {
-    [LOADER] = "bulkhead-loader",   [MANAGER] = "bulkhead-mgr",	     [OPENER] = "bulkhead-sym",
-    [WORKER] = "bulkhead-symw",	    [EXPORTER] = "bulkhead-exp",     [OTLP] = "bulkhead-exp-otlp",
+    [LOADER] = "bulkhead-loader",   [MANAGER] = "bulkhead-mgr",
+    [OPENER] = "bulkhead-sym",	    [WORKER] = "bulkhead-symw",
+    [EXPORTER] = "bulkhead-exp",    [OTLP] = "bulkhead-exp-otlp",
     [STRICT_OPENER] = "strict sym", [STRICT_WORKER] = "strict symw",
+    [CONTROL] = "bulkhead-ctl",	    [LOCAL_OTLP] = "bulkhead-exp-unix",
+    [CONNECTOR] = "bulkhead-exph",
 };
 
 static int attempt_make(const struct attempt *a, const struct fixture *fixture)
@@ -128,7 +135,8 @@ void attempt_check_rows(struct tally *tally, const struct attempt *rows, size_t 
 {
 	for (size_t i = 0; i < count; i++) {
 		for (unsigned int role = 0; role < ROLES; role++) {
-			const int expected = rows[i].expected[role];
+			const int expected = role >= MATRIX_COLUMNS ? matrix_derived(role, &rows[i])
+								    : rows[i].expected[role];
 
 			if (expected == SKIPPED || (SANITIZED && rows[i].not_sanitized))
 				continue;

@@ -44,6 +44,11 @@ enum {
 	/* With --strict-memory. */
 	STRICT_OPENER,
 	STRICT_WORKER,
+	/* The columns from here on are in matrix_derived.c: they differ from others in few rows. */
+	MATRIX_COLUMNS,
+	CONTROL = MATRIX_COLUMNS,
+	LOCAL_OTLP, /* the agent's exporter, if its backend listens on a Unix socket */
+	CONNECTOR,  /* the helper that connects to it */
 	ROLES
 };
 
@@ -84,7 +89,7 @@ struct fixture {
 
 struct attempt {
 	const char *name;
-	int expected[ROLES];
+	int expected[MATRIX_COLUMNS];
 	/* Either a raw system call, */
 	long number;
 	long args[6];
@@ -130,7 +135,10 @@ int attempt_outcome(const struct attempt *a, const struct sandbox_policy *policy
 void attempt_judge(struct tally *tally, const char *title, const struct attempt *a, int expected,
 		   int outcome);
 
-/* Makes each attempt once per role. */
+/* Returns the outcome that is expected of an attempt in a derived column (matrix_derived.c). */
+int matrix_derived(unsigned int column, const struct attempt *a);
+
+/* Makes each attempt once for each role. */
 void attempt_check_rows(struct tally *tally, const struct attempt *rows, size_t count,
 			const struct fixture *fixture);
 

@@ -170,8 +170,11 @@ int __wrap_sandbox_drop(const struct sandbox_policy *policy, uid_t uid, gid_t gi
 {
 	struct sandbox_policy loosened = *policy;
 
-	loosened.start_capabilities = start_capabilities;
-	loosen_as_root(&loosened);
+	/* A service has no rights to keep. */
+	if (geteuid() == 0) {
+		loosened.start_capabilities = start_capabilities;
+		loosen_as_root(&loosened);
+	}
 	return __real_sandbox_drop(&loosened, uid, gid);
 }
 
@@ -232,8 +235,6 @@ static void loosen_before_sandbox(void)
 		loosen_check(socket(AF_INET, SOCK_STREAM, 0) >= 0);
 	else if (loosens("datagram-pair"))
 		loosen_check(make_pair(SOCK_DGRAM) == 0);
-	else if (loosens("helper-pair"))
-		loosen_check(make_pair(SOCK_SEQPACKET) == 0);
 	else if (loosens("pipe"))
 		loosen_check(pipe((int[2]){0}) == 0);
 	else if (loosens("memfd"))

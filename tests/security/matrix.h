@@ -17,10 +17,10 @@
 	{                                                                                          \
 		KILLED, KILLED, outcome, KILLED, KILLED, KILLED, outcome, KILLED                   \
 	}
-/* Manager and opener, which start helpers. */
+/* Manager, opener and worker, which start helpers. */
 #define WITH_HELPERS(outcome)                                                                      \
 	{                                                                                          \
-		KILLED, outcome, outcome, KILLED, KILLED, KILLED, outcome, KILLED                  \
+		KILLED, outcome, outcome, outcome, KILLED, KILLED, outcome, KILLED                 \
 	}
 #define ONLY_OTLP(outcome)                                                                         \
 	{                                                                                          \
@@ -33,11 +33,6 @@
 #define ONLY_STRICT_WORKER(outcome)                                                                \
 	{                                                                                          \
 		KILLED, KILLED, KILLED, KILLED, KILLED, KILLED, KILLED, outcome                    \
-	}
-/* The roles to which an agent's exporter reconnects, and that exporter. */
-#define LISTENERS(outcome, otlp)                                                                   \
-	{                                                                                          \
-		outcome, KILLED, KILLED, outcome, KILLED, otlp, KILLED, outcome                    \
 	}
 
 /* The parts of the matrix. Each tries its rows under every role's policy. */

@@ -71,7 +71,7 @@ void matrix_try_sockets(struct tally *tally, const struct fixture *s)
 			CALL(SYS_bind, s->inet, P(&there), sizeof(there))},
 		{"listen",                           EVERYWHERE(KILLED),
 			CALL(SYS_listen, s->inet, 1)},
-		{"accept4",                          LISTENERS(EINVAL, KILLED),
+		{"accept4",                          EVERYWHERE(EINVAL),
 			CALL(SYS_accept4, s->inet)},
 		{"accept",                           EVERYWHERE(KILLED),
 			CALL(SYS_accept, s->inet)},
@@ -107,7 +107,7 @@ void matrix_try_socket_options(struct tally *tally, const struct fixture *s)
 	/* clang-format off */
 	const struct attempt rows[] = {
 		/*                                   loader, manager, opener, worker, exporter, otlp, strict: opener, worker */
-		{"setsockopt(SO_SNDBUF)",                       LISTENERS(WORKS, WORKS),
+		{"setsockopt(SO_SNDBUF)",                       EVERYWHERE(WORKS),
 			CALL(SYS_setsockopt, s->sockets[0], SOL_SOCKET, SO_SNDBUF, P(&number), 4)},
 		{"setsockopt(SO_SNDBUF), 7 elsewhere", ONLY_OTLP(EOPNOTSUPP),
 			CALL(SYS_setsockopt, s->sockets[0], IPPROTO_TCP, SO_SNDBUF, P(&number), 4)},
@@ -151,7 +151,7 @@ void matrix_try_socket_options(struct tally *tally, const struct fixture *s)
 			CALL(SYS_setsockopt, s->inet, SOL_TLS, 1, P(&number), 4)},
 		{"setsockopt(SOL_NETLINK)",           EVERYWHERE(KILLED),
 			CALL(SYS_setsockopt, s->inet, SOL_NETLINK, 1, P(&number), 4)},
-		{"getsockopt(SO_PEERCRED)",           LISTENERS(WORKS, WORKS),
+		{"getsockopt(SO_PEERCRED)",           EVERYWHERE(WORKS),
 			CALL(SYS_getsockopt, s->sockets[0], SOL_SOCKET, SO_PEERCRED, P(s->memory), P(&length))},
 		{"getsockopt, its number elsewhere",  ONLY_OTLP(EOPNOTSUPP),
 			CALL(SYS_getsockopt, s->sockets[0], IPPROTO_TCP, SO_PEERCRED, P(s->memory), P(&length))},

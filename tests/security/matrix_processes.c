@@ -135,7 +135,7 @@ void matrix_try_privileges(struct tally *tally, const struct fixture *s)
 			CALL(SYS_capset, P(&header), P(all))},
 		{"prctl(PR_SET_DUMPABLE)",           EVERYWHERE(KILLED),
 			CALL(SYS_prctl, PR_SET_DUMPABLE, 1)},
-		{"prctl(PR_SET_NAME)",               {KILLED, WORKS, WORKS, KILLED, KILLED, WORKS, WORKS, KILLED},
+		{"prctl(PR_SET_NAME)",               {KILLED, WORKS, WORKS, WORKS, KILLED, WORKS, WORKS, KILLED},
 			CALL(SYS_prctl, PR_SET_NAME, P("name"))},
 		{"prctl(PR_SET_SECCOMP)",            EVERYWHERE(KILLED),
 			CALL(SYS_prctl, PR_SET_SECCOMP, 2, 0)},

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,8 +135,6 @@ static void check_processes(struct tally *tally)
 		fflush(NULL);
 		pid_t child = fork();
 		if (child == 0) {
-			struct pollfd p = {.fd = link[1], .events = POLLIN};
-
 			close(link[0]);
 			alarm(ATTEMPT_SECONDS);
 			if (attempt_become(policies[role], NULL, NULL))
@@ -145,7 +142,7 @@ static void check_processes(struct tally *tally)
 			struct iovec part = {.iov_base = "x", .iov_len = 1};
 			sendmsg(link[1], &(struct msghdr){.msg_iov = &part, .msg_iovlen = 1},
 				MSG_NOSIGNAL);
-			poll(&p, 1, -1);
+			recvmsg(link[1], &(struct msghdr){0}, 0);
 			_exit(0);
 		}
 		close(link[1]);

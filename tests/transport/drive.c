@@ -10,6 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -63,7 +66,8 @@ static char *read_text(const char *path)
 	return read_file(path, &length);
 }
 
-/* Makes data from a mixed counter. It does not compress well, so that the cost of --gzip is visible. */
+/* Makes data from a mixed counter. It does not compress well, so that the cost of --gzip is
+ * visible. */
 static char *make_bytes(size_t length)
 {
 	char *data = malloc(length + 8);
@@ -93,6 +97,22 @@ static unsigned long status_number(const char *name)
 	return 0;
 }
 
+/* Connects to a Unix socket, as the helper of an agent's exporter does. */
+static int connect_local(void *path)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", (const char *)path);
+	if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0) {
+		const int error = errno;
+
+		close(fd);
+		return -error;
+	}
+	return fd < 0 ? -errno : fd;
+}
+
 static void add_header(struct drive *d, char *argument)
 {
 	char *equals = strchr(argument, '=');
@@ -103,21 +123,29 @@ static void add_header(struct drive *d, char *argument)
 	d->headers[d->config.header_count++] = (struct transport_header){argument, equals + 1};
 }
 
+static const struct option options[] = {
+    {"target", 1, NULL, 't'},	    {"ca", 1, NULL, 'a'},
+    {"cert", 1, NULL, 'c'},	    {"key", 1, NULL, 'k'},
+    {"gzip", 0, NULL, 'g'},	    {"header", 1, NULL, 'h'},
+    {"deadline-ms", 1, NULL, 'd'},  {"bytes", 1, NULL, 'b'},
+    {"file", 1, NULL, 'f'},	    {"count", 1, NULL, 'n'},
+    {"cancel-after", 1, NULL, 'x'}, {"step", 0, NULL, 's'},
+    {"answer-max", 1, NULL, 'm'},   {"tls", 0, NULL, 'T'},
+    {"local", 1, NULL, 'l'},	    {NULL, 0, NULL, 0},
+};
+
 static void parse(struct drive *d, int argc, char **argv)
 {
-	static const struct option options[] = {
-	    {"target", 1, NULL, 't'},	   {"ca", 1, NULL, 'a'},	   {"cert", 1, NULL, 'c'},
-	    {"key", 1, NULL, 'k'},	   {"gzip", 0, NULL, 'g'},	   {"header", 1, NULL, 'h'},
-	    {"deadline-ms", 1, NULL, 'd'}, {"bytes", 1, NULL, 'b'},	   {"file", 1, NULL, 'f'},
-	    {"count", 1, NULL, 'n'},	   {"cancel-after", 1, NULL, 'x'}, {"step", 0, NULL, 's'},
-	    {"answer-max", 1, NULL, 'm'},  {"tls", 0, NULL, 'T'},	   {NULL, 0, NULL, 0},
-	};
 	int option;
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (option) {
 		case 't':
 			d->config.target = optarg;
+			break;
+		case 'l':
+			d->config.connect = connect_local;
+			d->config.connect_context = optarg;
 			break;
 		case 'T':
 			d->config.tls = true;

@@ -20,7 +20,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 BASELINE = os.path.join(HERE, "baseline.json")
 TOLERANCE = 0.05
 SKIPPED = 77
-PROGRAMS = ("bulkhead", "bulkhead-loader", "bulkhead-unwinder-mgr", "bulkhead-opener", "bulkhead-symbolizer", "bulkhead-exporter")
+PROGRAMS = ("bulkhead", "bulkhead-control", "bulkhead-loader", "bulkhead-unwinder-mgr", "bulkhead-opener", "bulkhead-symbolizer", "bulkhead-exporter")
 # The C library selects its functions by the features of the CPU, and how it copies by the size of the caches. These settings hide both.
 LEAST_CPU = ("glibc.cpu.hwcaps=-AVX,-AVX2,-AVX512F,-AVX512VL,-AVX512BW,-BMI1,-BMI2,-ERMS,-FMA,-FSRM,-LZCNT,-MOVBE,-POPCNT,-RTM,-SSSE3,-SSE4_1,-SSE4_2,"
              "-AVX_Fast_Unaligned_Load,-Fast_Unaligned_Load,-Fast_Unaligned_Copy:glibc.cpu.x86_non_temporal_threshold=0x10000000")

@@ -2,7 +2,7 @@
 /*
  * Writes the flame graph page of a fixed profile, for test_flamegraph.py:
  *
- *   make_profile small|small-by-pid|hostile|empty FILE
+ *   make_profile small|small-by-pid|hostile|lines|lines-shown|empty FILE
  *   make_profile large STACKS FILE
  */
 #include <errno.h>
@@ -159,6 +159,50 @@ static void make_hostile(struct profile *profile)
 	add(profile, 0, 7, 0); /* no stack, no thread */
 }
 
+/* Returns a location in a file, at a line of a function that starts at another one. `caller` is the
+ * location of the function into which it was inlined, or 0. */
+static uint32_t line_of(struct profile *profile, const char *file, const char *name, uint32_t start,
+			uint32_t line, uint32_t caller)
+{
+	struct profile_mapping mapping = {.filename = string_of(profile, "/usr/bin/render")};
+	struct profile_function function = {.name = string_of(profile, name),
+					    .filename = string_of(profile, file),
+					    .start_line = start & PROFILE_LINE_MAX};
+	struct profile_location location = {
+	    .kind = string_of(profile, "native"), .line = line, .address = 1, .caller = caller};
+	uint32_t id;
+
+	must(profile_mapping(profile, &mapping, &location.mapping), "mapping");
+	must(profile_function(profile, &function, &location.function), "function");
+	must(profile_location(profile, &location, &id), "location");
+	return id;
+}
+
+/*
+ * 100 samples of code whose lines are known:
+ *
+ * - main(), lines 40 and 42, calls render(), lines 12 (50 samples) and 14 (30);
+ * - blend() and, in it, clamp() are inlined into line 12: 20 and 25 of the 50 samples;
+ * - 20 are in a function of a library without lines.
+ */
+static void make_lines(struct profile *profile)
+{
+	uint32_t thread = thread_of(profile, "render", 5, "render", 5, "/usr/bin/render");
+	uint32_t first = line_of(profile, "/src/main.c", "main", 38, 40, 0);
+	uint32_t second = line_of(profile, "/src/main.c", "main", 38, 42, 0);
+	uint32_t render = line_of(profile, "/src/render.c", "render", 10, 12, 0);
+	uint32_t again = line_of(profile, "/src/render.c", "render", 10, 14, 0);
+	uint32_t blend = line_of(profile, "/src/pixel.h", "blend", 5, 7, render);
+	uint32_t clamp = line_of(profile, "/src/pixel.h", "clamp", 1, 2, blend);
+	uint32_t other = frame_of(profile, "native", "/usr/lib/libm.so.6", "pow", 3);
+
+	add(profile, thread, 5, render, first, 0);
+	add(profile, thread, 20, blend, render, first, 0);
+	add(profile, thread, 25, clamp, blend, render, first, 0);
+	add(profile, thread, 30, again, second, 0);
+	add(profile, thread, 20, other, second, 0);
+}
+
 static uint64_t next_random(uint64_t *state)
 {
 	*state ^= *state << 13;
@@ -259,7 +303,8 @@ int main(int argc, char **argv)
 	double start;
 
 	if (argc < 3 || (argc < 4 && !strcmp(what, "large"))) {
-		fputs("usage: make_profile small|small-by-pid|hostile|empty FILE | large STACKS "
+		fputs("usage: make_profile small|small-by-pid|hostile|lines|lines-shown|empty FILE "
+		      "| large STACKS "
 		      "FILE\n",
 		      stderr);
 		return 2;
@@ -272,6 +317,8 @@ int main(int argc, char **argv)
 		make_small(&profile);
 	else if (!strcmp(what, "hostile"))
 		make_hostile(&profile);
+	else if (!strcmp(what, "lines") || !strcmp(what, "lines-shown"))
+		make_lines(&profile);
 	else if (!strcmp(what, "large"))
 		make_large(&profile, (uint32_t)strtoul(argv[2], NULL, 10));
 
@@ -279,6 +326,7 @@ int main(int argc, char **argv)
 	must(out ? 0 : -errno, argv[argc - 1]);
 	if (!strcmp(what, "small-by-pid"))
 		options.group_by = GROUP_BY_PID;
+	options.lines = !strcmp(what, "lines-shown");
 	start = seconds();
 	must(sink_html_write(&profile, &options, out), "sink_html_write");
 	printf("stacks %" PRIu32 ", samples %" PRIu64 ", written in %.3f s, %ld bytes\n",

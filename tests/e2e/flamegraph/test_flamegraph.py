@@ -15,6 +15,7 @@ import time
 import unittest
 
 import flamegraph_page
+from flamegraph_lines import LinesShownTest, LinesTest  # pylint: disable=unused-import
 from flamegraph_page import ROW, PATIENCE_S, WORK, ActionChains, By, Keys, PageTest, Select, make_page
 
 

@@ -10,10 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/config_load.h"
-#include "cli/config_state.h"
-#include "cli/config_table.h"
-#include "cli/config_value.h"
+#include "config/config_load.h"
+#include "config/config_state.h"
+#include "config/config_table.h"
+#include "config/config_value.h"
 #include "common/exit_status.h"
 
 enum {

@@ -232,7 +232,7 @@ Test(audit, texts_of_others_are_escaped)
 		FILE *out = fmemopen(text, sizeof(text), "w");
 
 		cr_assert_not_null(out);
-		audit_report_print(&report, json, out);
+		audit_report_print(&report, true, json, out);
 		fclose(out);
 		cr_expect_not(strchr(text, 0x1b));
 		cr_expect(

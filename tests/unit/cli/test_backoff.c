@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
 
-#include "cli/backoff.h"
+#include "control/backoff.h"
 
 #define MS 1000000ull
 

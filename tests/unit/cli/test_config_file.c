@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/cli/config_fixture.h"
-#include "cli/config_file.h"
+#include "config/config_file.h"
 
 TestSuite(config_file, .init = config_set_up, .fini = config_tear_down);
 

@@ -255,7 +255,7 @@ Test(config_table, texts_are_checked_and_limited_in_length)
 	    {"spool.directory", "/a\x7f"},
 	    {"spool.directory", "/\xff"},
 	    {"export.endpoint", ""},
-	    {"export.endpoint", "unix:/x"},
+	    {"export.endpoint", "unix:x"},
 	    {"export.headers", "a"},
 	    {"export.headers", "a-bin=b"},
 	    {"identity.resource_attributes", "a=%"},

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/debug_directories.h"
+#include "control/debug_directories.h"
 
 enum {
 	FDS_MAX = 1024

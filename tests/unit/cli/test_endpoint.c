@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "cli/endpoint.h"
+#include "config/endpoint.h"
 
 #define COUNT(x) (sizeof(x) / sizeof((x)[0]))
 
@@ -71,10 +71,14 @@ static const char *const wrong_endpoints[] = {
     "grpc://host:1",
     "ftp://host",
     "ipv4://1.2.3.4",
-    "unix:/run/x.sock",
-    "unix:///run/x.sock",
-    "unix-abstract:x",
+    "unix:",
+    "unix:x",
+    "unix:./x",
     "UNIX:x",
+    "unix://host/x",
+    "unix:////x",
+    "unix:/run/\n",
+    "unix-abstract:x",
     "http://user:secret@host",
     "user@host:1",
     "host:",
@@ -132,9 +136,35 @@ Test(endpoint, messages_name_the_supported_form)
 	struct endpoint e;
 
 	cr_assert(strstr(endpoint_parse("http://user:secret@host", true, &e), "use headers"));
-	cr_assert(strstr(endpoint_parse("unix:///x", true, &e), "Unix sockets are not supported"));
+	cr_assert(strstr(endpoint_parse("unix:x", true, &e), "unix:///run/otel.sock"));
+	cr_assert(strstr(endpoint_parse("unix-abstract:x", true, &e), "abstract Unix sockets"));
 	cr_assert(strstr(endpoint_parse("::1", true, &e), "needs brackets"));
 	cr_assert(strstr(endpoint_parse("grpc://h", true, &e), "must be http or https"));
+}
+
+Test(endpoint, unix_sockets_have_a_path)
+{
+	static const char *const texts[] = {"unix:///run/a b?#.sock", "unix:/run/a b?#.sock",
+					    "UNIX:/run/a b?#.sock"};
+	struct endpoint e;
+	char text[128] = "unix:/";
+
+	for (size_t i = 0; i < COUNT(texts); i++) {
+		memset(&e, 0xff, sizeof(e));
+		cr_assert_null(endpoint_parse(texts[i], false, &e), "%s", texts[i]);
+		cr_expect_str_eq(e.target, "unix:/run/a b?#.sock");
+		cr_expect_str_eq(endpoint_local_path(e.target), "/run/a b?#.sock");
+		cr_expect(e.local && e.loopback && !e.tls && !e.path_ignored);
+		cr_expect_eq(e.port, 0);
+	}
+	cr_expect_null(endpoint_local_path("localhost:4317"));
+	/* What fits into an address of the kernel with its NUL, and one character more. */
+	memset(text + 6, 'a', 106);
+	text[6 + 106] = 0;
+	cr_expect_null(endpoint_parse(text, false, &e));
+	text[6 + 106] = 'a';
+	text[6 + 107] = 0;
+	cr_expect_not_null(endpoint_parse(text, false, &e));
 }
 
 Test(endpoint, hosts_are_limited_in_length)

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/key_values.h"
+#include "config/key_values.h"
 
 #define COUNT(x) (sizeof(x) / sizeof((x)[0]))
 

@@ -83,8 +83,8 @@ static void add_process(const char *pid, const char *uids)
 
 static void expect_uids(const struct peer_uids *uids, const uid_t *expected)
 {
-	cr_expect_eq(uids->uid[ROLE_CLI], geteuid());
-	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++)
+	cr_expect_eq(uids->uid[ROLE_CONTROL], geteuid());
+	for (int role = ROLE_CONTROL + 1; role < ROLE_COUNT; role++)
 		cr_expect_eq(uids->uid[role], expected[role - 1], "%s: %u",
 			     role_names[role].process, uids->uid[role]);
 }
@@ -141,7 +141,7 @@ Test(role_uids, those_of_a_recording_depend_on_its_pid)
 
 	cr_assert_eq(role_uids_choose(proc, false, &uids), 0);
 	const unsigned int place = (unsigned int)getpid() * 8;
-	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++)
+	for (int role = ROLE_CONTROL + 1; role < ROLE_COUNT; role++)
 		cr_expect_eq(uids.uid[role],
 			     FIRST + (place + (unsigned int)role - 1) % (LAST - FIRST + 1));
 }

@@ -21,8 +21,8 @@ static const char *print(void (*fn)(const struct agent_report *, FILE *))
 
 static void set_error(const char *message)
 {
-	report.now_unix_ns = 10000000000;
-	report.stats.last_failure_unix_ns = 7000000000;
+	report.now_boot_ns = 10000000000;
+	report.stats.last_failure_boot_ns = 7000000000;
 	memcpy(report.stats.last_message, message, strlen(message) + 1);
 }
 

@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -282,5 +283,37 @@ Test(loop, tick_comes_although_a_source_is_always_readable, .timeout = 10)
 		cr_assert_geq(t->tick_times[i] - t->tick_times[i - 1] + 500000, 5000000);
 	for (unsigned int i = 0; i < 3; i++)
 		cr_assert_gt(t->sources[i].calls, 5);
+	test_free(t);
+}
+
+static volatile sig_atomic_t signalled;
+
+static void handle_signal(int number)
+{
+	signalled = number;
+}
+
+static void on_signal(void *context, uint32_t events)
+{
+	(void)events;
+	loop_stop(context, 9);
+}
+
+static void raise_signal(void *context, uint32_t events)
+{
+	(void)context, (void)events;
+	raise(SIGUSR1);
+}
+
+/* The signal comes while a tick is handled, so the next turn notices it. */
+Test(loop, a_signal_is_handled_once, .timeout = 10)
+{
+	struct test *t = test_new(0, NULL);
+
+	signal(SIGUSR1, handle_signal);
+	loop_watch_signal(&t->loop, &signalled, on_signal, &t->loop);
+	loop_set_tick(&t->loop, 1, raise_signal, NULL);
+	cr_expect_eq(loop_run(&t->loop), 9);
+	cr_expect_eq(signalled, 0);
 	test_free(t);
 }

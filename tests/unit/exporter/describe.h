@@ -55,7 +55,7 @@ static inline void describe_sample(const struct profile *p, const struct profile
 	fprintf(out, "%lu %d %u %s ", s->count, (int)s->cpu, t->tid, p->strings[t->name]);
 	describe_process(p, t->process, for_backend, out);
 	for (uint32_t at = s->first_time; at; at = p->times[at - 1].next)
-		fprintf(out, " @%lu", p->times[at - 1].unix_ns);
+		fprintf(out, " @%lu", p->times[at - 1].time_ns);
 	for (uint32_t i = 0; i < k->count; i++)
 		describe_location(p, p->stack_locations[k->first + i], for_backend, out);
 }

@@ -11,14 +11,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+struct spool_now harness_now(const struct harness *harness)
+{
+	return (struct spool_now){.unix_ns = harness->now + harness->set_by_ns,
+				  .boot_ns = harness->now - start_ns + 3600 * second};
+}
+
 void harness_open(struct harness *harness)
 {
 	struct spool_config config = harness->config;
 
 	config.memory_fd = dup(harness->memory_fd);
+	config.clock_ns = &harness->clock_ns;
 	config.directory_fd =
 	    harness->directory[0] ? open(harness->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-	cr_assert_eq(spool_open(&config, harness->now, &harness->spool, &harness->mark), 0);
+	cr_assert_eq(spool_open(&config, harness_now(harness), &harness->spool, &harness->mark), 0);
 }
 
 void harness_reopen(struct harness *harness)
@@ -32,6 +39,7 @@ void harness_new_memory(struct harness *harness)
 	close(harness->memory_fd);
 	harness->memory_fd = memfd_create("spool", MFD_CLOEXEC);
 	cr_assert_geq(harness->memory_fd, 0);
+	harness->clock_ns = 0;
 }
 
 void harness_start(struct harness *harness, bool disk)
@@ -116,13 +124,13 @@ int put(struct harness *harness, uint64_t id, size_t length, bool ends_group)
 	static uint8_t data[RECORD_BYTES_MAX + 1];
 
 	return spool_put(harness->spool, data, contents(id, length, data), id, id, ends_group,
-			 harness->now);
+			 harness_now(harness));
 }
 
 uint64_t first(struct harness *harness, struct spool_record *record)
 {
 	uint8_t *data = NULL;
-	int r = spool_first(harness->spool, harness->now, record, &data);
+	int r = spool_first(harness->spool, harness_now(harness), record, &data);
 
 	if (r != 1) {
 		cr_assert_eq(r, 0);

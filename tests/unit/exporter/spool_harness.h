@@ -15,18 +15,22 @@ enum {
 static const uint64_t second = 1000000000;
 static const uint64_t start_ns = 1800000000ULL * 1000000000ULL;
 
-/* The memfd and the directory of an agent, and the spool of its current exporter. */
+/* The memory and the directory of an agent, and the spool of its current exporter. */
 struct harness {
 	int memory_fd;
 	char directory[64];
 	struct spool_config config;
 	struct spool *spool;
-	uint64_t now, mark;
+	uint64_t clock_ns; /* of the spool */
+	/* The real time if nobody set the clock, and by how much it is set forward since. */
+	uint64_t now, set_by_ns;
+	uint64_t mark;
 };
 
 /* Starts with 4 MiB of memory, 64 MiB of disk (or none), an age of one day, and compression level 1. */
 void harness_start(struct harness *harness, bool disk);
 void harness_open(struct harness *harness);
+struct spool_now harness_now(const struct harness *harness);
 /* Opens the spool again. Closing a spool writes nothing, so this is the same as a kill. */
 void harness_reopen(struct harness *harness);
 void harness_new_memory(struct harness *harness);

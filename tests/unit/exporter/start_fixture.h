@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions that an exporter's main() calls, all of which succeed unless the test says otherwise, and what it logs. */
+/* Functions that an exporter's main() calls, all of which succeed unless the test says otherwise,
+ * and what it logs. */
 #ifndef TESTS_UNIT_EXPORTER_START_FIXTURE_H
 #define TESTS_UNIT_EXPORTER_START_FIXTURE_H
 
@@ -22,7 +23,8 @@ int exporter_main(int argc, char **argv);
 static int aggregate_error; /* a negative errno, or 0 */
 static int captured[2];
 
-int role_start(struct role *role, enum role_id self, const struct sandbox_policy *policy, int argc, char **argv)
+int role_start(struct role *role, enum role_id self, const struct sandbox_policy *policy, int argc,
+	       char **argv)
 {
 	(void)argc;
 	(void)argv;
@@ -31,11 +33,9 @@ int role_start(struct role *role, enum role_id self, const struct sandbox_policy
 	return STATUS_DONE;
 }
 
-int role_meet(struct role *role, uint32_t connect, uint32_t accept)
+int role_meet(struct role *role)
 {
 	(void)role;
-	(void)connect;
-	(void)accept;
 	return STATUS_DONE;
 }
 

@@ -64,7 +64,8 @@ static int deliver(struct fixture *f, bool reset)
 	size_t length;
 
 	f->sent += records_samples(f->records);
-	const uint8_t *batch = records_finish(f->records, 1, reset, &length);
+	const uint8_t *batch = records_finish(
+	    f->records, &(struct record_head){.sequence = 1, .reset = reset}, &length);
 	int r = aggregate_batch(&f->aggregate, batch, length);
 	check(f);
 	return r;
@@ -117,7 +118,7 @@ static void add_samples(struct fixture *f, uint32_t stack, uint32_t thread, unsi
 static void add_sound(struct fixture *f)
 {
 	records_add_module(f->records, &(struct record_module){1, "/bin/x", "00", "11", "go"});
-	records_add_function(f->records, &(struct record_function){1, "main", "", 0, false});
+	records_add_function(f->records, &(struct record_function){1, "main", "", 0, false, ""});
 	add_frame(f, 1, 1, 1, FRAME_KIND_NATIVE);
 	add_stack(f, 1, 0, &(const uint32_t){1}, 1);
 	add_thread(f, 1, 1);
@@ -127,13 +128,31 @@ Test(aggregate, a_generated_name_does_not_count_as_a_symbol)
 {
 	struct fixture *f = fixture_new();
 
-	records_add_function(f->records, &(struct record_function){1, "x+0x10", "", 0, true});
+	records_add_function(f->records, &(struct record_function){1, "x+0x10", "", 0, true, ""});
 	add_frame(f, 1, 0, 1, FRAME_KIND_NATIVE);
 	add_stack(f, 1, 0, &(const uint32_t){1}, 1);
 	cr_assert_eq(deliver(f, false), 0);
 	cr_assert_eq(f->aggregate.frames_total, 1);
 	cr_assert_eq(f->aggregate.frames_named, 0);
 	cr_assert(f->aggregate.profile.functions[1].name_is_generated);
+	fixture_free(f);
+}
+
+Test(aggregate, a_function_has_the_name_that_the_linker_knows)
+{
+	struct fixture *f = fixture_new();
+
+	records_add_function(f->records,
+			     &(struct record_function){1, "a::b", "/a.cc", 7, false, "_ZN1a1bEv"});
+	add_frame(f, 1, 0, 1, FRAME_KIND_NATIVE);
+	add_stack(f, 1, 0, &(const uint32_t){1}, 1);
+	cr_assert_eq(deliver(f, false), 0);
+	const struct profile *profile = &f->aggregate.profile;
+	const struct profile_function *function = &profile->functions[1];
+	cr_expect_str_eq(profile->strings[function->name], "a::b");
+	cr_expect_str_eq(profile->strings[function->system_name], "_ZN1a1bEv");
+	cr_expect_str_eq(profile->strings[function->filename], "/a.cc");
+	cr_expect_eq(function->start_line, 7);
 	fixture_free(f);
 }
 
@@ -214,7 +233,7 @@ Test(aggregate, ids_above_the_limit_are_refused)
 	for (size_t i = 0; i < sizeof(huge) / sizeof(huge[0]); i++) {
 		records_add_module(f->records, &(struct record_module){huge[i], "m", "", "", ""});
 		records_add_function(f->records,
-				     &(struct record_function){huge[i], "f", "", 0, false});
+				     &(struct record_function){huge[i], "f", "", 0, false, ""});
 		add_frame(f, huge[i], huge[i], huge[i], 0);
 		add_stack(f, huge[i], 0, &(const uint32_t){1}, 1);
 		add_stack(f, 2 + (uint32_t)i, 0, &huge[i], 1);
@@ -235,7 +254,7 @@ Test(aggregate, the_largest_valid_ids_are_accepted)
 	struct fixture *f = fixture_new();
 
 	records_add_module(f->records, &(struct record_module){largest, "m", "", "", ""});
-	records_add_function(f->records, &(struct record_function){largest, "f", "", 0, false});
+	records_add_function(f->records, &(struct record_function){largest, "f", "", 0, false, ""});
 	add_frame(f, largest, largest, largest, 0);
 	add_stack(f, largest, 0, &largest, 1);
 	add_thread(f, largest, largest);
@@ -396,7 +415,7 @@ Test(aggregate, a_full_profile_loses_only_samples_of_new_stacks)
 
 		snprintf(name, sizeof(name), "a function of some length, number %u", i);
 		records_add_function(f->records,
-				     &(struct record_function){2 + i, name, "", 0, false});
+				     &(struct record_function){2 + i, name, "", 0, false, ""});
 		add_frame(f, 2 + i, 1, 2 + i, FRAME_KIND_NATIVE);
 		add_stack(f, 2 + i, 0, (const uint32_t[]){1, 2 + i}, 2);
 		add_samples(f, 2 + i, 1, 1);
@@ -463,9 +482,9 @@ Test(aggregate, a_random_worker_breaks_no_invariant)
 			records_add_module(
 			    f->records,
 			    &(struct record_module){RANDOM(10), i % 3 ? "m" : "", "", "", ""});
-			records_add_function(
-			    f->records,
-			    &(struct record_function){RANDOM(10), i % 3 ? "f" : "", "", 0, false});
+			records_add_function(f->records,
+					     &(struct record_function){RANDOM(10), i % 3 ? "f" : "",
+								       "", 0, false, ""});
 			add_frame(f, RANDOM(40), RANDOM(12), RANDOM(12), (uint8_t)RANDOM(4));
 			add_inlined(f, RANDOM(40), RANDOM(2), RANDOM(41));
 			add_stack(f, RANDOM(40), (uint8_t)RANDOM(20), frames, RANDOM(9));

@@ -11,11 +11,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "exporter/delivery/agent.h"
 #include "exporter/delivery/delivery_limits.h"
+#include "exporter/otlp/otlp_read.h"
 #include "records/records.h"
 #include "tests/support/failing_memory.h"
 #include "tests/support/fake_peer.h"
+#include "tests/support/set_clock.h"
 
 enum {
 	PUT_MAX = 64
@@ -25,19 +28,42 @@ static struct {
 	uint64_t samples[PUT_MAX], marks[PUT_MAX];
 	unsigned int count;
 	unsigned int reset_requests;
-	int result;
+	int result, send_result;
+	uint64_t resumed; /* after which batch */
+	/* Of the last request. */
+	uint64_t start_ns, duration_ns, oldest_ns, newest_ns;
 } seen;
 
+/* Records the times in a request. */
+static void look_at_times(const uint8_t *data, size_t length)
+{
+	struct profile profile;
+
+	cr_assert_eq(profile_init(&profile, LIMIT_INTERVAL_BYTES), 0);
+	cr_assert_eq(otlp_read(data, length, &profile), 0);
+	seen.start_ns = profile.start_unix_ns;
+	seen.duration_ns = profile.duration_ns;
+	seen.oldest_ns = UINT64_MAX;
+	seen.newest_ns = 0;
+	for (uint32_t i = 0; i < profile.times_count; i++) {
+		const uint64_t ns = profile.times[i].time_ns;
+
+		seen.oldest_ns = ns < seen.oldest_ns ? ns : seen.oldest_ns;
+		seen.newest_ns = ns > seen.newest_ns ? ns : seen.newest_ns;
+	}
+	profile_fini(&profile);
+}
+
 int spool_put(struct spool *spool, const uint8_t *data, size_t length, uint64_t samples,
-	      uint64_t mark, bool ends_group, uint64_t now_unix_ns)
+	      uint64_t mark, bool ends_group, struct spool_now now)
 {
 	(void)spool;
-	(void)data;
 	(void)ends_group;
-	cr_expect(length > 0 && now_unix_ns > 0);
+	cr_expect(length > 0 && now.unix_ns > 0);
 	if (seen.result < 0)
 		return seen.result;
 	cr_assert_lt(seen.count, (unsigned int)PUT_MAX);
+	look_at_times(data, length);
 	seen.samples[seen.count] = samples;
 	seen.marks[seen.count++] = mark;
 	return 0;
@@ -56,7 +82,16 @@ void sender_wake(struct sender *sender)
 
 static int on_send(enum message_type type, const void *payload, size_t length)
 {
-	(void)payload;
+	struct msg_resume resume;
+
+	if (seen.send_result < 0)
+		return seen.send_result;
+	if (type == MESSAGE_RESUME) {
+		cr_assert_eq(length, sizeof(resume));
+		memcpy(&resume, payload, sizeof(resume));
+		seen.resumed = resume.sequence;
+		return 0;
+	}
 	cr_expect(type == MESSAGE_RESET_REQUEST && length == 0);
 	seen.reset_requests++;
 	return 0;
@@ -64,6 +99,7 @@ static int on_send(enum message_type type, const void *payload, size_t length)
 
 FAKE_PEER(on_send);
 FAILING_MEMORY;
+SET_CLOCK;
 
 static uint64_t put_samples(void)
 {
@@ -105,15 +141,18 @@ static void exporter_kill(struct otlp_exporter *e)
 
 #define RUN(n) ((uint64_t)(n) << 32)
 
-/* Sends a batch with this many samples. The first batch of a worker contains all definitions. */
-static void batch(struct otlp_exporter *e, uint64_t sequence, bool first, unsigned int samples)
+/* Sends a batch with this many samples, one per ns. The first batch of a worker contains all
+ * definitions. */
+static void send_batch(struct otlp_exporter *e, const struct record_head *head,
+		       unsigned int samples, uint64_t time_ns)
 {
 	struct records *records = records_new();
 	const uint32_t frame = 1;
 	size_t length;
 
-	if (first) {
-		records_add_function(records, &(struct record_function){1, "work", "", 0, false});
+	if (head->reset) {
+		records_add_function(records,
+				     &(struct record_function){1, "work", "", 0, false, ""});
 		records_add_frame(records, &(struct record_frame){.id = 1, .function = 1});
 		records_add_stack(records, &(struct record_stack){1, 0, &frame, 1});
 		records_add_process(records, &(struct record_process){.id = 1,
@@ -125,11 +164,34 @@ static void batch(struct otlp_exporter *e, uint64_t sequence, bool first, unsign
 		records_add_thread(records, &(struct record_thread){1, 1, 42, "c"});
 	}
 	for (unsigned int i = 0; i < samples; i++)
-		records_add_sample(records,
-				   &(struct record_sample){1000000000ull + i, 1, 1, i % 2});
-	const uint8_t *data = records_finish(records, sequence, first, &length);
+		records_add_sample(records, &(struct record_sample){time_ns + i, 1, 1, i % 2});
+	const uint8_t *data = records_finish(records, head, &length);
 	cr_assert_eq(interval_on_batch(e, data, length), 0);
 	records_free(records);
+}
+
+static void batch_after(struct otlp_exporter *e, uint64_t sequence, uint64_t position, bool first,
+			unsigned int samples)
+{
+	const struct record_head head = {
+	    .sequence = sequence, .position = position, .reset = first};
+
+	send_batch(e, &head, samples, 1000000000);
+}
+
+/* In the following, none is missing before the batch. */
+static void batch_at(struct otlp_exporter *e, uint64_t sequence, bool first, unsigned int samples,
+		     uint64_t time_ns)
+{
+	const struct record_head head = {
+	    .sequence = sequence, .position = e->stats->position, .reset = first};
+
+	send_batch(e, &head, samples, time_ns);
+}
+
+static void batch(struct otlp_exporter *e, uint64_t sequence, bool first, unsigned int samples)
+{
+	batch_at(e, sequence, first, samples, 1000000000);
 }
 
 static struct kept kept_new(void)
@@ -324,5 +386,145 @@ Test(interval, a_damaged_journal_is_discarded)
 	batch(e, RUN(7) + 2, true, 3);
 	interval_commit(e);
 	cr_expect_eq(put_samples(), 3);
+	exporter_kill(e);
+}
+
+Test(interval, a_worker_continues_after_the_last_batch)
+{
+	struct kept kept = kept_new();
+	struct otlp_exporter *e = exporter_new(&kept, 0);
+
+	cr_expect_eq(interval_resume(e), 0);
+	cr_expect_eq(seen.resumed, 0);
+	batch(e, RUN(1) + 1, true, 10);
+	batch(e, RUN(1) + 2, false, 10);
+	cr_expect_eq(interval_resume(e), 0);
+	cr_expect_eq(seen.resumed, RUN(1) + 2);
+	cr_expect_eq(seen.reset_requests, 0);
+	exporter_kill(e);
+}
+
+Test(interval, an_empty_journal_after_batches_requests_all_definitions)
+{
+	struct kept kept = kept_new();
+
+	kept.stats.received_sequence = RUN(1) + 7;
+	struct otlp_exporter *e = exporter_new(&kept, 0);
+	cr_expect_eq(interval_resume(e), 0);
+	cr_expect_eq(seen.resumed, RUN(1) + 7);
+	cr_expect_eq(seen.reset_requests, 1);
+	exporter_kill(e);
+}
+
+Test(interval, a_worker_that_cannot_be_asked_is_reported)
+{
+	struct kept kept = kept_new();
+	struct otlp_exporter *e = exporter_new(&kept, 0);
+
+	seen.send_result = -ENOBUFS;
+	cr_expect_eq(interval_resume(e), -ENOBUFS);
+	exporter_kill(e);
+}
+
+Test(interval, samples_of_a_worker_that_has_ended_are_counted)
+{
+	struct kept kept = kept_new();
+	struct otlp_exporter *e = exporter_new(&kept, 0);
+
+	batch_after(e, RUN(1) + 1, 0, true, 10);
+	batch_after(e, RUN(1) + 2, 10, false, 10);
+	cr_expect_eq(kept.stats.lost.lost[LOSS_ROLE_ENDED], 0);
+	/* The next worker. Five were in the batch that the last one was collecting. */
+	batch_after(e, RUN(2) + 1, 25, true, 10);
+	cr_expect_eq(kept.stats.lost.lost[LOSS_ROLE_ENDED], 5);
+	/* Sent again. */
+	batch_after(e, RUN(2) + 1, 25, true, 10);
+	batch_after(e, RUN(2) + 2, 35, false, 10);
+	cr_expect_eq(kept.stats.lost.lost[LOSS_ROLE_ENDED], 5);
+	cr_expect_eq(kept.stats.received, 40);
+	exporter_kill(e);
+	/* The next exporter replays the journal. Its worker has dropped what was sent meanwhile. */
+	e = exporter_new(&kept, 0);
+	batch_after(e, RUN(2) + 4, 52, true, 10);
+	cr_expect_eq(kept.stats.lost.lost[LOSS_ROLE_ENDED], 12);
+	/* Another loader: nothing is known about what is missing. */
+	batch_after(e, RUN(3) + 1, 0, true, 10);
+	batch_after(e, RUN(3) + 2, 10, false, 10);
+	cr_expect_eq(kept.stats.lost.lost[LOSS_ROLE_ENDED], 12);
+	exporter_kill(e);
+}
+
+/* Sends an interval of four samples, a microsecond apart, and sets the clock `steps` times
+ * after each. Returns when the first one was taken. */
+static uint64_t interval_with_clock_changes(struct otlp_exporter *e, bool first, int steps,
+					    int64_t step_ns)
+{
+	static uint64_t sequence = RUN(7);
+	const uint64_t taken_ns = clock_monotonic_ns() - 4000;
+
+	for (unsigned int i = 0; i < 4; i++) {
+		batch_at(e, ++sequence, first && !i, 1, taken_ns + 1000 * i);
+		for (int step = 0; step < steps; step++)
+			set_clock_by_ns += step_ns;
+	}
+	interval_commit(e);
+	return taken_ns;
+}
+
+/* The times of an interval are what the clock showed at its end, also of samples that were
+ * received before it was set. So nothing is stretched, and all times are right from the
+ * next interval on. */
+static void expect_times(uint64_t taken_ns)
+{
+	const uint64_t offset_ns = clock_read_ns(CLOCK_REALTIME) - clock_monotonic_ns();
+
+	/* Between the two clocks this test may have waited for a CPU; so may the exporter. */
+	cr_expect_eq(seen.newest_ns - seen.oldest_ns, 3000);
+	cr_expect_leq(llabs((int64_t)(seen.oldest_ns - taken_ns - offset_ns)),
+		      (int64_t)(10 * NS_PER_S));
+	cr_expect_leq(seen.start_ns, seen.oldest_ns);
+	cr_expect_gt(seen.start_ns + seen.duration_ns, seen.newest_ns);
+	cr_expect_lt(seen.duration_ns, 60 * NS_PER_S, "%lu ns", (unsigned long)seen.duration_ns);
+}
+
+Test(interval, a_clock_that_is_set_does_not_change_durations)
+{
+	const struct {
+		int steps;
+		int64_t step_ns;
+	} changes[] = {
+	    {0, 0},
+	    {1, 3600 * (int64_t)NS_PER_S},	       /* forward */
+	    {1, -3600 * (int64_t)NS_PER_S},	       /* back, again and again */
+	    {1, 20 * 86400 * 365 * (int64_t)NS_PER_S}, /* a clock that was not set yet */
+	    {1000, -2 * (int64_t)NS_PER_MS},	       /* many small steps */
+	    {1000, 500},			       /* slewed, at adjtime's 500 us per second */
+	};
+	struct kept kept = kept_new();
+	struct otlp_exporter *e = exporter_new(&kept, 0);
+
+	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++)
+		expect_times(
+		    interval_with_clock_changes(e, !i, changes[i].steps, changes[i].step_ns));
+	expect_balance(&kept);
+	exporter_kill(e);
+}
+
+/* The journal holds times of CLOCK_MONOTONIC, so a successor gives them the time that its
+ * own clock shows. */
+Test(interval, a_successor_after_a_clock_change_has_right_times)
+{
+	struct kept kept = kept_new();
+	struct otlp_exporter *e = exporter_new(&kept, 0);
+	const uint64_t taken_ns = clock_monotonic_ns() - 4000;
+
+	for (unsigned int i = 0; i < 4; i++)
+		batch_at(e, RUN(7) + 1 + i, !i, 1, taken_ns + 1000 * i);
+	exporter_kill(e);
+	set_clock_by_ns = -3600 * (int64_t)NS_PER_S;
+	e = exporter_new(&kept, 0);
+	interval_commit(e);
+	cr_expect_eq(put_samples(), 4);
+	expect_times(taken_ns);
 	exporter_kill(e);
 }

@@ -247,8 +247,8 @@ Test(otlp_read, times_are_kept_where_each_is_one_sample)
 	f.data.n_resource_profiles = 1;
 	cr_assert_eq(read_file(), 0);
 	cr_assert_eq(got.times_count, 2);
-	cr_expect_eq(got.times[0].unix_ns, 77);
-	cr_expect_eq(got.times[1].unix_ns, 66);
+	cr_expect_eq(got.times[0].time_ns, 77);
+	cr_expect_eq(got.times[1].time_ns, 66);
 	f.sample.n_values = 2;
 	f.values[0] = f.values[1] = 1;
 	cr_assert_eq(read_file(), 0);

@@ -202,7 +202,7 @@ static const char *times(uint32_t sample)
 
 	text[0] = 0;
 	for (uint32_t at = p.samples[sample].first_time; at; at = p.times[at - 1].next)
-		used += snprintf(text + used, sizeof(text) - used, "%lu ", p.times[at - 1].unix_ns);
+		used += snprintf(text + used, sizeof(text) - used, "%lu ", p.times[at - 1].time_ns);
 	return text;
 }
 

@@ -65,11 +65,11 @@ static void put(struct spool *s, uint64_t samples)
 	pthread_mutex_unlock(&s->lock);
 }
 
-int spool_first(struct spool *s, uint64_t now_unix_ns, struct spool_record *record, uint8_t **data)
+int spool_first(struct spool *s, struct spool_now now, struct spool_record *record, uint8_t **data)
 {
 	int r = 0;
 
-	cr_assert_gt(now_unix_ns, 1600000000 * S);
+	cr_assert_gt(now.unix_ns, 1600000000 * S);
 	pthread_mutex_lock(&s->lock);
 	s->looks++;
 	if (s->no_memory) {
@@ -93,18 +93,18 @@ void spool_done(struct spool *s, uint64_t number)
 	pthread_mutex_unlock(&s->lock);
 }
 
-int spool_keep(struct spool *s, uint64_t now_unix_ns)
+int spool_keep(struct spool *s, struct spool_now now)
 {
-	(void)now_unix_ns;
+	(void)now;
 	pthread_mutex_lock(&s->lock);
 	s->keeps++;
 	pthread_mutex_unlock(&s->lock);
 	return -EIO;
 }
 
-void spool_expire(struct spool *s, uint64_t now_unix_ns)
+void spool_expire(struct spool *s, struct spool_now now)
 {
-	(void)now_unix_ns;
+	(void)now;
 	pthread_mutex_lock(&s->lock);
 	s->expires++;
 	pthread_mutex_unlock(&s->lock);
@@ -185,9 +185,9 @@ static void on_changed(void *context, const struct sender_stats *stats)
 	}
 	spool_stats(&fixture->spool, &waiting);
 	pthread_mutex_lock(&fixture->lock);
-	if (stats->next_attempt_unix_ns)
+	if (stats->next_attempt_boot_ns)
 		fixture->delay_ns[fixture->changes] =
-		    stats->next_attempt_unix_ns - stats->last_failure_unix_ns;
+		    stats->next_attempt_boot_ns - stats->last_failure_boot_ns;
 	fixture->changes++;
 	fixture->left_when_changed = (unsigned int)waiting.records;
 	pthread_mutex_unlock(&fixture->lock);
@@ -283,8 +283,8 @@ Test(sender, delivers_old_and_new_records, .timeout = 60)
 	cr_expect_eq(f.delivered_bytes, 40);
 	cr_expect_eq(f.attempts, 4);
 	cr_expect(!f.failures && !f.refused_samples && !f.partial_requests && !f.last_message[0] &&
-		  !f.last_failure_unix_ns && !f.next_attempt_unix_ns);
-	cr_expect_gt(f.last_success_unix_ns, 1600000000 * S);
+		  !f.last_failure_boot_ns && !f.next_attempt_boot_ns);
+	cr_expect(f.last_success_boot_ns > 0 && f.last_success_boot_ns <= clock_boot_ns());
 	cr_expect_eq(fixture->spool.keeps, 0);
 	cr_expect_eq(fixture->changes, 4);
 	cr_expect_eq(fixture->left_when_changed, 0);
@@ -309,7 +309,7 @@ Test(sender, retries_and_moves_records_to_disk, .timeout = 60)
 	cr_expect_eq(f.failures, 1);
 	cr_expect_eq(f.last_code, 14);
 	cr_expect_str_eq(f.last_message, "down");
-	cr_expect_gt(f.next_attempt_unix_ns, f.last_failure_unix_ns);
+	cr_expect_gt(f.next_attempt_boot_ns, f.last_failure_boot_ns);
 	cr_expect(!sender_idle(fixture->sender));
 	cr_expect_eq(locked(&fixture->spool.lock, &fixture->spool.keeps), 1);
 	wait_idle(fixture);
@@ -318,7 +318,7 @@ Test(sender, retries_and_moves_records_to_disk, .timeout = 60)
 	sender_stats(fixture->sender, &f);
 	cr_expect_eq(f.attempts, 2);
 	cr_expect_eq(f.delivered_samples, 10);
-	cr_expect_eq(f.next_attempt_unix_ns, 0);
+	cr_expect_eq(f.next_attempt_boot_ns, 0);
 	/* The last error stays visible. */
 	cr_expect_str_eq(f.last_message, "down");
 	cr_expect_eq(fixture->spool.keeps, 1);
@@ -422,7 +422,7 @@ Test(sender, counts_partial_success, .timeout = 60)
 	cr_expect_eq(f.rejected_profiles, UINT64_MAX);
 	cr_expect_eq(f.last_code, 0);
 	cr_expect_str_eq(f.last_message, "some were odd");
-	cr_expect_gt(f.last_failure_unix_ns, 0);
+	cr_expect_gt(f.last_failure_boot_ns, 0);
 	finish(fixture);
 }
 

@@ -45,7 +45,7 @@ Test(spool, numbers_are_never_used_twice)
 	for (uint64_t id = 1; id <= 40; id++) {
 		cr_assert_eq(put(&harness, id, 100, true), 0);
 		if (id % 7 == 0)
-			cr_assert_eq(spool_keep(harness.spool, harness.now), 0);
+			cr_assert_eq(spool_keep(harness.spool, harness_now(&harness)), 0);
 		if (id % 5 == 0)
 			harness_reopen(&harness);
 		if (id % 16 == 0) { /* a new agent */
@@ -74,7 +74,7 @@ Test(spool, only_the_oldest_record_can_be_done)
 	spool_done(harness.spool, record.number - 1);
 	cr_expect_eq(first(&harness, &record), 1);
 	/* Between the two it was moved. */
-	cr_assert_eq(spool_keep(harness.spool, harness.now), 0);
+	cr_assert_eq(spool_keep(harness.spool, harness_now(&harness)), 0);
 	spool_done(harness.spool, record.number);
 	spool_done(harness.spool, record.number);
 	expect_all(&harness, 2, 3);
@@ -88,19 +88,19 @@ Test(spool, records_on_disk_come_before_those_in_memory)
 
 	harness_start(&harness, true);
 	put_all(&harness, 1, 3, 5000);
-	cr_assert_eq(spool_keep(harness.spool, harness.now), 0);
+	cr_assert_eq(spool_keep(harness.spool, harness_now(&harness)), 0);
 	cr_expect_eq(harness_stats(&harness).memory_bytes, 0);
 	cr_expect_gt(harness_stats(&harness).disk_bytes, 0);
 	put_all(&harness, 4, 5, 5000);
 	cr_expect_eq(take(&harness), 1);
-	cr_assert_eq(spool_keep(harness.spool, harness.now), 0);
+	cr_assert_eq(spool_keep(harness.spool, harness_now(&harness)), 0);
 	put_all(&harness, 6, 7, 5000);
 	cr_expect_eq(segments_of(&harness).count, 1, "one process fills one segment");
 	harness_reopen(&harness);
 	cr_expect_eq(harness.mark, 7);
 	cr_expect_eq(harness_stats(&harness).records, 6);
 	cr_expect_eq(harness_stats(&harness).samples, 27);
-	cr_assert_eq(spool_keep(harness.spool, harness.now), 0);
+	cr_assert_eq(spool_keep(harness.spool, harness_now(&harness)), 0);
 	expect_all(&harness, 2, 7);
 	expect_empty(&harness);
 	cr_expect_eq(segments_of(&harness).count, 0);
@@ -118,13 +118,13 @@ Test(spool, records_on_disk_survive_the_memory)
 
 	harness_start(&harness, true);
 	put_all(&harness, 1, 10, 3000);
-	cr_assert_eq(spool_keep(harness.spool, harness.now), 0);
+	cr_assert_eq(spool_keep(harness.spool, harness_now(&harness)), 0);
 	expect_all(&harness, 1, 4);
 	harness_new_memory(&harness);
 	harness_reopen(&harness);
 	cr_expect_eq(harness.mark, 0);
 	put_all(&harness, 11, 12, 3000);
-	cr_assert_eq(spool_keep(harness.spool, harness.now), 0);
+	cr_assert_eq(spool_keep(harness.spool, harness_now(&harness)), 0);
 	expect_all(&harness, 5, 12);
 	expect_empty(&harness);
 	expect_nothing_lost(&harness);
@@ -142,7 +142,7 @@ Test(spool, groups_are_visible_as_a_whole_or_not_at_all)
 	cr_expect_eq(harness_stats(&harness).records, 1);
 	cr_expect_eq(take(&harness), 1);
 	cr_expect_eq(take(&harness), 0, "the group is not ended");
-	cr_assert_eq(spool_keep(harness.spool, harness.now), 0);
+	cr_assert_eq(spool_keep(harness.spool, harness_now(&harness)), 0);
 	cr_expect_eq(harness_stats(&harness).disk_bytes, 0);
 	harness_reopen(&harness);
 	cr_expect_eq(harness.mark, 1);
@@ -150,7 +150,7 @@ Test(spool, groups_are_visible_as_a_whole_or_not_at_all)
 	cr_assert_eq(put(&harness, 2, 1000, false), 0);
 	cr_assert_eq(put(&harness, 3, 1000, true), 0);
 	cr_assert_eq(put(&harness, 4, 1000, false), 0);
-	cr_assert_eq(spool_keep(harness.spool, harness.now), 0);
+	cr_assert_eq(spool_keep(harness.spool, harness_now(&harness)), 0);
 	cr_expect_eq(harness_stats(&harness).records, 2);
 	cr_assert_eq(put(&harness, 5, 1000, true), 0);
 	harness_reopen(&harness);
@@ -170,9 +170,9 @@ Test(spool, sizes_at_their_limits_are_accepted)
 	harness_start(&harness, true);
 	cr_expect_eq(put(&harness, 1, RECORD_BYTES_MAX + 1, true), -EFBIG);
 	cr_expect_eq(put(&harness, 1, RECORD_BYTES_MAX, true), 0);
-	cr_expect_eq(spool_put(harness.spool, NULL, 0, 3, 3, true, harness.now), 0);
+	cr_expect_eq(spool_put(harness.spool, NULL, 0, 3, 3, true, harness_now(&harness)), 0);
 	cr_expect_eq(take(&harness), 1);
-	cr_assert_eq(spool_first(harness.spool, harness.now, &record, &data), 1);
+	cr_assert_eq(spool_first(harness.spool, harness_now(&harness), &record, &data), 1);
 	cr_expect_eq(record.bytes, 0);
 	cr_expect_eq(record.samples, 3);
 	free(data);
@@ -233,7 +233,7 @@ Test(spool, full_memory_without_a_disk_drops_the_oldest)
 	harness.config.memory_bytes_max = 100000;
 	harness_reopen(&harness);
 	put_all(&harness, 1, 100, 10000);
-	cr_expect_eq(spool_keep(harness.spool, harness.now), 0);
+	cr_expect_eq(spool_keep(harness.spool, harness_now(&harness)), 0);
 	cr_expect_leq(harness_stats(&harness).memory_bytes, 100000);
 	for (uint64_t id; (id = take(&harness)); last = id) {
 		cr_expect(!last || id == last + 1);
@@ -277,7 +277,7 @@ Test(spool, full_directory_drops_the_oldest_segments)
 	for (uint64_t id = 1; id <= 300; id++) {
 		cr_assert_eq(put(&harness, id, 50000, true), 0);
 		if (id % 3 == 0)
-			cr_assert_eq(spool_keep(harness.spool, harness.now), 0);
+			cr_assert_eq(spool_keep(harness.spool, harness_now(&harness)), 0);
 		cr_assert_leq(harness_stats(&harness).disk_bytes, 4 << 20);
 	}
 	cr_expect_gt(harness_stats(&harness).disk_bytes, 2 << 20);
@@ -310,7 +310,7 @@ Test(spool, a_directory_without_room_is_reported)
 		harness.config.disk_bytes_max = caps[i];
 		harness_reopen(&harness);
 		put_all(&harness, 1, 3, 20000);
-		cr_expect_eq(spool_keep(harness.spool, harness.now), -ENOSPC);
+		cr_expect_eq(spool_keep(harness.spool, harness_now(&harness)), -ENOSPC);
 		cr_expect_eq(harness_stats(&harness).disk_error, ENOSPC);
 		cr_expect_eq(segments_of(&harness).count, 0);
 		expect_all(&harness, 1, 3);
@@ -329,10 +329,10 @@ Test(spool, an_outage_of_ten_minutes_loses_nothing)
 		harness.now += 5 * second;
 		cr_assert_eq(put(&harness, ++id, 30000, true), 0);
 		if (i % 6 == 0)
-			cr_assert_eq(spool_keep(harness.spool, harness.now), 0);
+			cr_assert_eq(spool_keep(harness.spool, harness_now(&harness)), 0);
 		if (i % 25 == 0)
 			harness_reopen(&harness);
-		spool_expire(harness.spool, harness.now);
+		spool_expire(harness.spool, harness_now(&harness));
 		cr_expect_eq(first(&harness, &(struct spool_record){0}), 1);
 	}
 	expect_all(&harness, 1, 120);
@@ -352,8 +352,8 @@ Test(spool, an_outage_of_two_days_loses_only_expired_records)
 		harness.now = start_ns + id * 900 * second;
 		cr_assert_eq(put(&harness, id, 60000, true), 0);
 		if (id % 4 == 0)
-			cr_assert_eq(spool_keep(harness.spool, harness.now), 0);
-		spool_expire(harness.spool, harness.now);
+			cr_assert_eq(spool_keep(harness.spool, harness_now(&harness)), 0);
+		spool_expire(harness.spool, harness_now(&harness));
 		struct spool_stats f = harness_stats(&harness);
 		uint64_t oldest = id > 96 ? id - 96 : 1;
 		cr_assert_eq(f.oldest_unix_ns, start_ns + oldest * 900 * second);
@@ -373,7 +373,7 @@ Test(spool, expired_records_are_dropped_when_they_are_read)
 
 	harness_start(&harness, true);
 	put_all(&harness, 1, 2, 1000);
-	cr_assert_eq(spool_keep(harness.spool, harness.now), 0);
+	cr_assert_eq(spool_keep(harness.spool, harness_now(&harness)), 0);
 	put_all(&harness, 3, 3, 1000);
 	harness.now += 86400 * second;
 	put_all(&harness, 4, 4, 1000);
@@ -382,10 +382,63 @@ Test(spool, expired_records_are_dropped_when_they_are_read)
 	cr_expect_eq(take(&harness), 4);
 	cr_expect_eq(harness_stats(&harness).dropped_age_samples, 6);
 	expect_empty(&harness);
-	/* A clock that is set back expires nothing. */
+	harness_end(&harness);
+}
+
+/* Sets the clock by this much and lets 24 hours pass, by another exporter if `reopen`. Records expire after 24 hours, and neither earlier nor
+ * later. */
+static void expire_after_clock_change(int64_t seconds, bool reopen)
+{
+	struct harness harness;
+
+	harness_start(&harness, true);
+	put_all(&harness, 1, 2, 1000);
+	cr_assert_eq(spool_keep(harness.spool, harness_now(&harness)), 0);
+	put_all(&harness, 3, 3, 1000);
+	harness.set_by_ns = (uint64_t)seconds * second;
+	if (reopen)
+		harness_reopen(&harness);
+	put_all(&harness, 4, 4, 1000);
+	harness.now += 86400 * second;
+	spool_expire(harness.spool, harness_now(&harness));
+	cr_expect_eq(first(&harness, &(struct spool_record){0}), 1, "set by %ld s", seconds);
+	expect_nothing_lost(&harness);
+	harness.now++;
+	spool_expire(harness.spool, harness_now(&harness));
+	expect_empty(&harness);
+	cr_expect_eq(harness_stats(&harness).dropped_age_samples, 10, "set by %ld s", seconds);
+	/* The spool is empty, so its clock is right again with the next record. */
 	put_all(&harness, 5, 5, 1000);
-	harness.now = start_ns - 3600 * second;
-	cr_expect_eq(take(&harness), 5);
+	cr_expect_eq(harness_stats(&harness).oldest_unix_ns, harness_now(&harness).unix_ns);
+	harness_end(&harness);
+}
+
+Test(spool, a_clock_that_is_set_expires_nothing_and_delays_nothing)
+{
+	const int64_t day = 86400;
+
+	for (int reopen = 0; reopen < 2; reopen++) {
+		expire_after_clock_change(3600, reopen);
+		expire_after_clock_change(-3600, reopen);
+		expire_after_clock_change(20 * 365 * day, reopen); /* a clock that was not set yet when the agent started */
+		expire_after_clock_change(-20 * 365 * day, reopen);
+	}
+}
+
+/* A clock that is moved all the time, by 0.1 % too fast: 24 hours are still 24 hours. */
+Test(spool, a_clock_that_is_adjusted_does_not_change_ages)
+{
+	struct harness harness;
+
+	harness_start(&harness, false);
+	put_all(&harness, 1, 1, 1000);
+	for (int minute = 0; minute < 24 * 60; minute++) {
+		harness.now += 60 * second;
+		harness.set_by_ns += 60 * second / 1000;
+		spool_expire(harness.spool, harness_now(&harness));
+	}
+	cr_expect_eq(take(&harness), 1);
+	expect_nothing_lost(&harness);
 	harness_end(&harness);
 }
 
@@ -402,12 +455,12 @@ static void *thread_put(void *context)
 
 	for (uint64_t id = 1; id <= THREAD_RECORDS; id++) {
 		if (spool_put(harness->spool, data, contents(id, 5000, data), id, id, id % 3 == 0,
-			      harness->now))
+			      harness_now(harness)))
 			return NULL;
 		if (id % 50 == 0)
-			spool_keep(harness->spool, harness->now);
+			spool_keep(harness->spool, harness_now(harness));
 		if (id % 20 == 0)
-			spool_expire(harness->spool, harness->now);
+			spool_expire(harness->spool, harness_now(harness));
 	}
 	return harness;
 }

@@ -39,7 +39,7 @@ static size_t ten_on_disk(struct harness *harness, size_t length, char path[128]
 {
 	harness_start(harness, true);
 	put_all(harness, 1, 10, length);
-	cr_assert_eq(spool_keep(harness->spool, harness->now), 0);
+	cr_assert_eq(spool_keep(harness->spool, harness_now(harness)), 0);
 	struct segments found = segments_of(harness);
 	cr_assert_eq(found.count, 1);
 	memcpy(path, found.paths[0], 128);
@@ -267,7 +267,7 @@ Test(spool, records_above_a_lowered_limit_are_dropped)
 	harness_start(&harness, true);
 	put_all(&harness, 1, 1, 1000);
 	put_all(&harness, 2, 2, 1001);
-	cr_assert_eq(spool_keep(harness.spool, harness.now), 0);
+	cr_assert_eq(spool_keep(harness.spool, harness_now(&harness)), 0);
 	put_all(&harness, 3, 3, 1001);
 	put_all(&harness, 4, 4, 1000);
 	harness.config.record_bytes_max = 1000;
@@ -345,7 +345,7 @@ Test(spool, forged_numbers_cost_at_most_their_segment)
 		forge(forged, at, &header);
 		harness_damage(&harness, path, forged, length);
 		put_all(&harness, 11, 12, 100);
-		cr_assert_eq(spool_keep(harness.spool, harness.now), 0);
+		cr_assert_eq(spool_keep(harness.spool, harness_now(&harness)), 0);
 		put_all(&harness, 13, 13, 100);
 		harness_reopen(&harness);
 		/* The next number is valid. The record then replaces the one that has this number. */
@@ -367,7 +367,7 @@ Test(spool, forged_numbers_cost_at_most_their_segment)
 		harness_new_memory(&harness);
 		harness_reopen(&harness);
 		put_all(&harness, 11, 12, 100);
-		cr_assert_eq(spool_keep(harness.spool, harness.now), 0);
+		cr_assert_eq(spool_keep(harness.spool, harness_now(&harness)), 0);
 		put_all(&harness, 13, 14, 100);
 		harness.now += second;
 		harness_reopen(&harness);
@@ -427,7 +427,7 @@ Test(spool, a_lost_or_forged_cursor_loses_no_record)
 		harness_new_memory(&harness);
 		harness_reopen(&harness);
 		put_all(&harness, 11, 12, 100);
-		cr_assert_eq(spool_keep(harness.spool, harness.now), 0);
+		cr_assert_eq(spool_keep(harness.spool, harness_now(&harness)), 0);
 		harness.now += second;
 		harness_reopen(&harness);
 		cr_expect_eq(take_set(&harness), cases[i].expected | 0x1800, "case %zu", i);
@@ -462,7 +462,7 @@ Test(spool, other_files_in_the_directory_are_left_alone)
 
 	harness_reopen(&harness);
 	put_all(&harness, 1, 2, 1000);
-	cr_assert_eq(spool_keep(harness.spool, harness.now), 0);
+	cr_assert_eq(spool_keep(harness.spool, harness_now(&harness)), 0);
 	harness_reopen(&harness);
 	expect_all(&harness, 1, 2);
 	expect_empty(&harness);
@@ -478,18 +478,18 @@ Test(spool, a_deleted_segment_costs_only_itself)
 
 	harness_start(&harness, true);
 	put_all(&harness, 1, 5, 1000);
-	cr_assert_eq(spool_keep(harness.spool, harness.now), 0);
+	cr_assert_eq(spool_keep(harness.spool, harness_now(&harness)), 0);
 	put_all(&harness, 6, 6, 1000);
 	cr_assert_eq(unlink(segments_of(&harness).paths[0]), 0);
 	cr_expect_eq(take(&harness), 6);
 	cr_expect_eq(harness_stats(&harness).damaged_records, 5);
 	cr_expect_eq(harness_stats(&harness).damaged_samples, 15);
 	put_all(&harness, 7, 7, 1000);
-	cr_assert_eq(spool_keep(harness.spool, harness.now), 0);
+	cr_assert_eq(spool_keep(harness.spool, harness_now(&harness)), 0);
 	/* Or is cut while it grows. */
 	cr_assert_eq(truncate(segments_of(&harness).paths[0], 20), 0);
 	put_all(&harness, 8, 8, 1000);
-	cr_assert_eq(spool_keep(harness.spool, harness.now), 0);
+	cr_assert_eq(spool_keep(harness.spool, harness_now(&harness)), 0);
 	cr_expect_eq(take(&harness), 8);
 	expect_empty(&harness);
 	harness_end(&harness);

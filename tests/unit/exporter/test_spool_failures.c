@@ -24,15 +24,15 @@
 static void expect_recovery(struct harness *harness, int error, void (*mend)(struct harness *))
 {
 	put_all(harness, 1, 20, 100000);
-	cr_expect_eq(spool_keep(harness->spool, harness->now), -error);
+	cr_expect_eq(spool_keep(harness->spool, harness_now(harness)), -error);
 	cr_expect_eq(harness_stats(harness).disk_error, error);
 	put_all(harness, 21, 21, 1000);
 	mend(harness);
 	/* The next attempt is not made at once. */
 	harness->now += second;
-	cr_expect_eq(spool_keep(harness->spool, harness->now), -error);
+	cr_expect_eq(spool_keep(harness->spool, harness_now(harness)), -error);
 	harness->now += 10 * second;
-	cr_expect_eq(spool_keep(harness->spool, harness->now), 0);
+	cr_expect_eq(spool_keep(harness->spool, harness_now(harness)), 0);
 	cr_expect_eq(harness_stats(harness).disk_error, 0);
 	cr_expect_eq(harness_stats(harness).memory_bytes, 0);
 	harness_reopen(harness);
@@ -59,10 +59,10 @@ Test(spool, a_file_size_limit_keeps_records_in_memory)
 	harness_start(&harness, true);
 	/* The memory is below that limit as well. */
 	put_all(&harness, 1, 10, 100000);
-	cr_assert_eq(spool_keep(harness.spool, harness.now), 0);
+	cr_assert_eq(spool_keep(harness.spool, harness_now(&harness)), 0);
 	put_all(&harness, 11, 15, 100000);
 	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
-	cr_expect_eq(spool_keep(harness.spool, harness.now), -EFBIG);
+	cr_expect_eq(spool_keep(harness.spool, harness_now(&harness)), -EFBIG);
 	cr_expect_eq(harness_stats(&harness).disk_error, EFBIG);
 	struct stat st;
 	cr_assert_eq(stat(segments_of(&harness).paths[0], &st), 0);
@@ -72,7 +72,7 @@ Test(spool, a_file_size_limit_keeps_records_in_memory)
 	cr_expect_eq(harness_stats(&harness).records, 15);
 	mend_size(&harness);
 	put_all(&harness, 16, 16, 100000);
-	cr_expect_eq(spool_keep(harness.spool, harness.now), 0);
+	cr_expect_eq(spool_keep(harness.spool, harness_now(&harness)), 0);
 	expect_all(&harness, 1, 16);
 	expect_empty(&harness);
 	expect_nothing_lost(&harness);
@@ -156,10 +156,10 @@ Test(spool, a_disk_that_cannot_sync_keeps_records_in_memory)
 	expect_recovery(&harness, EIO, mend_sync);
 	/* The same with a segment that has good records. */
 	put_all(&harness, 1, 2, 1000);
-	cr_assert_eq(spool_keep(harness.spool, harness.now), 0);
+	cr_assert_eq(spool_keep(harness.spool, harness_now(&harness)), 0);
 	put_all(&harness, 3, 4, 1000);
 	sync_error = EIO;
-	cr_expect_eq(spool_keep(harness.spool, harness.now), -EIO);
+	cr_expect_eq(spool_keep(harness.spool, harness_now(&harness)), -EIO);
 	struct stat st;
 	cr_assert_eq(stat(segments_of(&harness).paths[0], &st), 0);
 	cr_expect_eq((uint64_t)st.st_size, harness_stats(&harness).disk_bytes);
@@ -167,7 +167,7 @@ Test(spool, a_disk_that_cannot_sync_keeps_records_in_memory)
 	sync_error = 0;
 	harness_reopen(&harness);
 	cr_expect_eq(harness_stats(&harness).records, 4);
-	cr_assert_eq(spool_keep(harness.spool, harness.now), 0);
+	cr_assert_eq(spool_keep(harness.spool, harness_now(&harness)), 0);
 	expect_all(&harness, 1, 4);
 	expect_empty(&harness);
 	expect_nothing_lost(&harness);
@@ -200,9 +200,11 @@ Test(spool, a_directory_without_permission_is_tried_again)
 	cr_expect_eq(harness_stats(&harness).disk_error, EACCES, "known at once");
 	/* The spool notices by itself that the directory can be written again. */
 	mend_mode(&harness);
-	spool_expire(harness.spool, harness.now + second);
+	harness.now += second;
+	spool_expire(harness.spool, harness_now(&harness));
 	cr_expect_eq(harness_stats(&harness).disk_error, EACCES);
-	spool_expire(harness.spool, harness.now + 10 * second);
+	harness.now += 9 * second;
+	spool_expire(harness.spool, harness_now(&harness));
 	cr_expect_eq(harness_stats(&harness).disk_error, 0);
 	/* LeakSanitizer must be able to trace this process. */
 	cr_assert(seteuid(uid) == 0 && prctl(PR_SET_DUMPABLE, 1) == 0);
@@ -217,7 +219,7 @@ Test(spool, a_removed_directory_is_reported)
 	each_file(&harness, remove_file);
 	cr_assert_eq(rmdir(harness.directory), 0);
 	put_all(&harness, 1, 3, 1000);
-	cr_expect_eq(spool_keep(harness.spool, harness.now), -ENOENT);
+	cr_expect_eq(spool_keep(harness.spool, harness_now(&harness)), -ENOENT);
 	cr_expect_eq(harness_stats(&harness).disk_error, ENOENT);
 	expect_all(&harness, 1, 3);
 	expect_empty(&harness);
@@ -236,7 +238,7 @@ Test(spool, killed_while_moving_records_loses_none)
 	harness_start(&harness, true);
 	put_all(&harness, 1, 5, 300);
 	size_t memory_length = file_read(harness.memory_fd, memory);
-	cr_assert_eq(spool_keep(harness.spool, harness.now), 0);
+	cr_assert_eq(spool_keep(harness.spool, harness_now(&harness)), 0);
 	char path[128];
 	memcpy(path, segments_of(&harness).paths[0], sizeof(path));
 	size_t length = path_read(path, segment);
@@ -249,7 +251,7 @@ Test(spool, killed_while_moving_records_loses_none)
 		cr_expect_eq(harness_stats(&harness).records, 5, "%zu of %zu bytes", done, length);
 		put_all(&harness, 6, 6, 300);
 		if (done % 2)
-			cr_assert_eq(spool_keep(harness.spool, harness.now), 0);
+			cr_assert_eq(spool_keep(harness.spool, harness_now(&harness)), 0);
 		expect_all(&harness, 1, 6);
 		expect_empty(&harness);
 		expect_nothing_lost(&harness);
@@ -282,7 +284,7 @@ static void child_put(struct harness *harness, volatile struct progress *progres
 	for (; *next <= last; ++*next)
 		REQUIRE(!spool_put(harness->spool, data,
 				   contents(*next, 8 + (size_t)(rand() % 20000), data), *next, last,
-				   *next == last, harness->now));
+				   *next == last, harness_now(harness)));
 	progress->put_ended = last;
 }
 
@@ -291,7 +293,7 @@ static void child_take(struct harness *harness, volatile struct progress *progre
 {
 	struct spool_record record;
 	uint8_t *data;
-	int r = spool_first(harness->spool, harness->now, &record, &data);
+	int r = spool_first(harness->spool, harness_now(harness), &record, &data);
 
 	if (r == 0) {
 		REQUIRE(progress->done_begun == progress->put_ended ||
@@ -336,7 +338,7 @@ static void child_run(struct harness *harness, volatile struct progress *progres
 			child_put(harness, progress, &next);
 			break;
 		case 4:
-			REQUIRE(spool_keep(harness->spool, harness->now) == 0);
+			REQUIRE(spool_keep(harness->spool, harness_now(harness)) == 0);
 			progress->keeps++;
 			break;
 		default:

@@ -7,14 +7,15 @@
 #include "exporter/delivery/policy.h"
 #include "tests/unit/exporter/start_fixture.h"
 
-const struct sandbox_policy otlp_exporter_policy;
+const struct sandbox_policy otlp_exporter_policy, otlp_local_exporter_policy, otlp_connector_policy;
 
 /* Negative errnos, or 0. */
-static int spool_error, transport_error, sender_error, send_error;
-static uint64_t received_before; /* batches that an earlier exporter has received */
-static unsigned int sent[MESSAGE_TYPE_COUNT];
+static int spool_error, transport_error, sender_error;
 static const char *target = "";
-static char ports[64]; /* that were allowed */
+static char ports[64];	     /* that were allowed */
+static unsigned int paths;   /* that were allowed */
+static char local_path[128]; /* of the Unix socket that a helper connects to */
+static const struct sandbox_policy *used_policy;
 
 void agent_set_handlers(struct otlp_exporter *exporter)
 {
@@ -31,13 +32,48 @@ int role_receive(struct role *role, enum role_id other)
 {
 	struct otlp_exporter *e = (struct otlp_exporter *)role; /* its first member */
 	const int fd = memfd_create("stats", MFD_CLOEXEC);
-	const struct export_stats stats = {.received_sequence = received_before};
+	const struct export_stats stats = {0};
 
-	cr_assert_eq(other, ROLE_CLI);
+	cr_assert_eq(other, ROLE_CONTROL);
 	cr_assert_eq(pwrite(fd, &stats, sizeof(stats), 0), (ssize_t)sizeof(stats));
 	e->fds[MSG_OTLP_STATS] = fd;
 	snprintf(e->config.target, sizeof(e->config.target), "%s", target);
 	return STATUS_DONE;
+}
+
+int role_use_policy(struct role *role, const struct sandbox_policy *policy)
+{
+	role->policy = policy;
+	used_policy = policy;
+	return 0;
+}
+
+int connector_start(struct connector *connector, const char *path)
+{
+	(void)connector;
+	snprintf(local_path, sizeof(local_path), "%s", path);
+	return 0;
+}
+
+int connector_watch(struct connector *connector, struct loop *loop, loop_fn on_end, void *context)
+{
+	(void)connector;
+	(void)loop;
+	(void)on_end;
+	(void)context;
+	return 0;
+}
+
+void loop_stop(struct loop *loop, int status)
+{
+	(void)loop;
+	(void)status;
+}
+
+int connector_connect(struct connector *connector)
+{
+	(void)connector;
+	return -EPIPE;
 }
 
 int sandbox_allow_path(struct sandbox *sandbox, int fd, bool writable)
@@ -45,6 +81,7 @@ int sandbox_allow_path(struct sandbox *sandbox, int fd, bool writable)
 	(void)sandbox;
 	(void)writable;
 	close(fd);
+	paths++;
 	return 0;
 }
 
@@ -57,10 +94,11 @@ int sandbox_allow_port(struct sandbox *sandbox, uint16_t port, bool bind)
 	return 0;
 }
 
-int spool_open(const struct spool_config *config, uint64_t now_unix_ns, struct spool **spool, uint64_t *mark)
+int spool_open(const struct spool_config *config, struct spool_now now, struct spool **spool,
+	       uint64_t *mark)
 {
 	(void)config;
-	(void)now_unix_ns;
+	(void)now;
 	(void)spool;
 	(void)mark;
 	return spool_error;
@@ -98,24 +136,11 @@ int sender_start(const struct sender_config *config, struct sender **sender)
 	return sender_error;
 }
 
-int peer_send(struct peer *peer, enum message_type type, const void *payload, size_t length, const int *fds, unsigned int fd_count)
-{
-	(void)peer;
-	(void)payload;
-	(void)length;
-	(void)fds;
-	(void)fd_count;
-	sent[type]++;
-	return send_error;
-}
-
 TestSuite(start_agent, .init = capture);
 
 Test(start_agent, nothing_is_logged_if_nothing_fails)
 {
 	expect_end(LOOP_WAS_RUN, NULL);
-	cr_expect_eq(sent[MESSAGE_RESUME], 1);
-	cr_expect_eq(sent[MESSAGE_RESET_REQUEST], 0);
 }
 
 Test(start_agent, only_the_ports_of_backend_and_name_servers_are_allowed)
@@ -139,48 +164,41 @@ Test(start_agent, a_target_without_a_valid_port_allows_none)
 	cr_expect_str_eq(ports, "connect 53,bind 0,");
 }
 
-Test(start_agent, an_empty_journal_after_batches_requests_all_definitions)
+Test(start_agent, a_backend_on_a_unix_socket_needs_no_network)
 {
-	received_before = 7;
+	target = "unix:/run/otel/collector.sock";
 	expect_end(LOOP_WAS_RUN, NULL);
-	cr_expect_eq(sent[MESSAGE_RESUME], 1);
-	cr_expect_eq(sent[MESSAGE_RESET_REQUEST], 1);
+	cr_expect_str_eq(ports, "");
+	cr_expect_leq(paths, 2, "only what counts CPUs");
+	cr_expect_str_eq(local_path, "/run/otel/collector.sock");
+	cr_expect_eq(used_policy, &otlp_local_exporter_policy);
 }
 
 Test(start_agent, lack_of_memory_for_the_profile_is_logged)
 {
 	aggregate_error = -ENOMEM;
-	expect_end(STATUS_FAILED, "cannot start an empty profile, so the exporter ends: error=Cannot allocate memory");
+	expect_end(
+	    STATUS_FAILED,
+	    "cannot start an empty profile, so the exporter ends: error=Cannot allocate memory");
 }
 
 Test(start_agent, a_spool_that_cannot_be_opened_is_logged)
 {
 	spool_error = -ENOMEM;
-	expect_end(STATUS_FAILED, "cannot open the spool, so the exporter ends: error=Cannot allocate memory");
+	expect_end(STATUS_FAILED,
+		   "cannot open the spool, so the exporter ends: error=Cannot allocate memory");
 }
 
 Test(start_agent, an_endpoint_that_cannot_be_used_is_logged)
 {
 	transport_error = -EINVAL;
-	expect_end(STATUS_USAGE, "cannot use export.endpoint or its certificates, so the exporter ends: target= error=Invalid argument");
+	expect_end(STATUS_USAGE, "cannot use export.endpoint or its certificates, so the exporter "
+				 "ends: target= error=Invalid argument");
 }
 
 Test(start_agent, a_sender_that_cannot_be_started_is_logged)
 {
 	sender_error = -EAGAIN;
-	expect_end(STATUS_FAILED,
-		   "cannot start the thread that sends requests, so the exporter ends: error=Resource temporarily unavailable");
-}
-
-Test(start_agent, a_worker_that_cannot_be_asked_to_continue_is_logged)
-{
-	send_error = -ENOBUFS;
-	expect_end(STATUS_FAILED, "cannot ask the symbolizer to continue, so the exporter ends: error=No buffer space available");
-}
-
-/* The worker's own messages say why it ended. */
-Test(start_agent, a_worker_that_has_ended_is_not_logged)
-{
-	send_error = -EPIPE;
-	expect_end(STATUS_FAILED, NULL);
+	expect_end(STATUS_FAILED, "cannot start the thread that sends requests, so the exporter "
+				  "ends: error=Resource temporarily unavailable");
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The check of every packet. The cases are generated from message_rules, that is from messages.def: for each message, each sender, each
- * receiver and each state of the receiver. The rows of messages.def themselves are checked by examples at the end.
+ * The check of every packet. The cases are generated from message_rules, that is from messages.def:
+ * for each message, each sender, each receiver and each state of the receiver. The rows of
+ * messages.def themselves are checked by examples at the end.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -45,8 +46,9 @@ static int receive(const struct packet *p, enum message_verdict *verdict)
 	}
 	cr_assert_eq(message.fd_count, 0);
 	link_free(l);
-	cr_assert_eq(count_fds(), before, "%s of %zu bytes with %u descriptors leaves descriptors open", message_name(p->type), p->length,
-		     p->fd_count);
+	cr_assert_eq(count_fds(), before,
+		     "%s of %zu bytes with %u descriptors leaves descriptors open",
+		     message_name(p->type), p->length, p->fd_count);
 	return r;
 }
 
@@ -54,19 +56,22 @@ static void expect_allowed(const struct packet *p, const char *what)
 {
 	enum message_verdict verdict;
 
-	cr_expect_eq(receive(p, &verdict), 1, "%s, %s: %s", message_name(p->type), what, message_verdict_texts[verdict]);
+	cr_expect_eq(receive(p, &verdict), 1, "%s, %s: %s", message_name(p->type), what,
+		     message_verdict_texts[verdict]);
 }
 
 static void expect_refused(const struct packet *p, enum message_verdict expected, const char *what)
 {
 	enum message_verdict verdict;
 
-	cr_expect_eq(receive(p, &verdict), -EPROTO, "%s, %s, is accepted", message_name(p->type), what);
-	cr_expect_eq(verdict, expected, "%s, %s: \"%s\" instead of \"%s\"", message_name(p->type), what, message_verdict_texts[verdict],
-		     message_verdict_texts[expected]);
+	cr_expect_eq(receive(p, &verdict), -EPROTO, "%s, %s, is accepted", message_name(p->type),
+		     what);
+	cr_expect_eq(verdict, expected, "%s, %s: \"%s\" instead of \"%s\"", message_name(p->type),
+		     what, message_verdict_texts[verdict], message_verdict_texts[expected]);
 }
 
-/* Returns the lowest state of a set. For an empty set, as for no receiver, it is the first state of all. */
+/* Returns the lowest state of a set. For an empty set, as for no receiver, it is the first state of
+ * all. */
 static enum role_state first_state(uint32_t states)
 {
 	return (enum role_state)(states ? __builtin_ctz(states) : 0);
@@ -87,11 +92,13 @@ static struct packet smallest(uint32_t type, enum role_id from, enum role_id to)
 }
 
 /* Calls `fn` for each message, and for each sender and receiver that it may have. */
-static void for_each_route(void (*fn)(const struct packet *smallest, const struct message_rule *rule))
+static void for_each_route(void (*fn)(const struct packet *smallest,
+				      const struct message_rule *rule))
 {
 	for (uint32_t type = 1; type < MESSAGE_TYPE_COUNT; type++) {
 		for (int route = 0; route < ROLE_COUNT * ROLE_COUNT; route++) {
-			const enum role_id from = (enum role_id)(route / ROLE_COUNT), to = (enum role_id)(route % ROLE_COUNT);
+			const enum role_id from = (enum role_id)(route / ROLE_COUNT),
+					   to = (enum role_id)(route % ROLE_COUNT);
 			const struct message_rule *rule = &message_rules[type];
 
 			if (!(rule->senders & ROLE_BIT(from)) || !rule->receivers[to].states)
@@ -117,7 +124,8 @@ static struct packet with_fds(struct packet p, unsigned int fd_count)
 
 static void check_bounds(const struct packet *p, const struct message_rule *rule)
 {
-	const struct packet largest = with_fds(with_length(*p, rule->sizes.bytes_most), rule->sizes.fds_most);
+	const struct packet largest =
+	    with_fds(with_length(*p, rule->sizes.bytes_most), rule->sizes.fds_most);
 
 	expect_allowed(p, "least bytes and descriptors");
 	expect_allowed(&largest, "most bytes and descriptors");
@@ -150,9 +158,12 @@ static void check_fds(const struct packet *p, const struct message_rule *rule)
 	const struct packet many = with_fds(*p, RAW_FDS_MAX);
 	enum message_verdict verdict;
 
-	/* The kernel cuts off a descriptor for which the receiver has no room, and the packet is refused. */
-	cr_expect_eq(receive(&more, &verdict), -EPROTO, "%s with one descriptor too many", rule->name);
-	cr_expect_eq(receive(&many, &verdict), -EPROTO, "%s with %d descriptors", rule->name, RAW_FDS_MAX);
+	/* The kernel cuts off a descriptor for which the receiver has no room, and the packet is
+	 * refused. */
+	cr_expect_eq(receive(&more, &verdict), -EPROTO, "%s with one descriptor too many",
+		     rule->name);
+	cr_expect_eq(receive(&many, &verdict), -EPROTO, "%s with %d descriptors", rule->name,
+		     RAW_FDS_MAX);
 	if (!rule->sizes.fds_least)
 		return;
 	const struct packet fewer = with_fds(*p, rule->sizes.fds_least - 1);
@@ -194,7 +205,8 @@ static void check_repetition(const struct packet *p, const struct message_rule *
 	memcpy(bytes, &header, sizeof(header));
 	for (int i = 0; i < 2; i++) {
 		raw_send(l->raw, bytes, sizeof(header) + p->length, p->fd_count);
-		cr_expect_eq(peer_receive(&l->peer, p->state, &l->buffer, &message), i && once ? -EPROTO : 1, "%s, %s time", rule->name,
+		cr_expect_eq(peer_receive(&l->peer, p->state, &l->buffer, &message),
+			     i && once ? -EPROTO : 1, "%s, %s time", rule->name,
 			     i ? "second" : "first");
 		message_close(&message);
 	}
@@ -234,7 +246,8 @@ Test(message_check, accepts_each_message_from_its_sender_to_its_receivers_only)
 {
 	for (uint32_t type = 1; type < MESSAGE_TYPE_COUNT; type++) {
 		for (int route = 0; route < ROLE_COUNT * ROLE_COUNT; route++) {
-			const enum role_id from = (enum role_id)(route / ROLE_COUNT), to = (enum role_id)(route % ROLE_COUNT);
+			const enum role_id from = (enum role_id)(route / ROLE_COUNT),
+					   to = (enum role_id)(route % ROLE_COUNT);
 			const struct message_rule *rule = &message_rules[type];
 			struct packet p = smallest(type, from, to);
 
@@ -252,10 +265,12 @@ Test(message_check, accepts_each_message_from_its_sender_to_its_receivers_only)
 
 Test(message_check, refuses_undefined_types)
 {
-	const uint32_t types[] = {MESSAGE_NONE, MESSAGE_TYPE_COUNT, MESSAGE_TYPE_COUNT + 1, 0x7fffffff, 0x80000000, UINT32_MAX};
+	const uint32_t types[] = {MESSAGE_NONE, MESSAGE_TYPE_COUNT, MESSAGE_TYPE_COUNT + 1,
+				  0x7fffffff,	0x80000000,	    UINT32_MAX};
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-		const struct packet empty = {.from = ROLE_CLI, .to = ROLE_LOADER, .type = types[i]};
+		const struct packet empty = {
+		    .from = ROLE_CONTROL, .to = ROLE_LOADER, .type = types[i]};
 		const struct packet full = with_fds(with_length(empty, 8), 3);
 
 		expect_refused(&empty, MESSAGE_UNDEFINED, "empty");
@@ -270,23 +285,25 @@ Test(message_check, refuses_less_than_a_header)
 	for (size_t length = 1; length < sizeof(header); length++) {
 		for (unsigned int fds = 0; fds <= RAW_FDS_MAX; fds += RAW_FDS_MAX / 2) {
 			const unsigned int before = count_fds();
-			struct link *l = link_new(ROLE_CLI, ROLE_LOADER);
+			struct link *l = link_new(ROLE_CONTROL, ROLE_LOADER);
 			struct message message;
 
 			raw_send(l->raw, &header, length, fds);
-			cr_expect_eq(peer_receive(&l->peer, ROLE_READY, &l->buffer, &message), -EPROTO);
+			cr_expect_eq(peer_receive(&l->peer, ROLE_READY, &l->buffer, &message),
+				     -EPROTO);
 			link_free(l);
 			cr_expect_eq(count_fds(), before, "%zu bytes, %u descriptors", length, fds);
 		}
 	}
 }
 
-/* A reader cannot distinguish an empty packet from the end of a connection. Its descriptors must not stay open. */
+/* A reader cannot distinguish an empty packet from the end of a connection. Its descriptors must
+ * not stay open. */
 Test(message_check, closes_the_descriptors_of_an_empty_packet)
 {
 	for (unsigned int fds = 0; fds <= RAW_FDS_MAX; fds += RAW_FDS_MAX / 2) {
 		const unsigned int before = count_fds();
-		struct link *l = link_new(ROLE_CLI, ROLE_LOADER);
+		struct link *l = link_new(ROLE_CONTROL, ROLE_LOADER);
 		struct message message;
 
 		raw_send(l->raw, "", 0, fds);
@@ -300,7 +317,8 @@ Test(message_check, closes_the_descriptors_of_an_empty_packet)
 Test(message_check, refuses_packets_larger_than_any_message)
 {
 	static uint8_t bytes[MESSAGE_BYTES_MAX + 4096];
-	const struct msg_header header = {.type = MESSAGE_BATCH, .length = sizeof(bytes) - sizeof(header)};
+	const struct msg_header header = {.type = MESSAGE_BATCH,
+					  .length = sizeof(bytes) - sizeof(header)};
 	const unsigned int before = count_fds();
 	struct link *l = link_new(ROLE_WORKER, ROLE_EXPORTER);
 	struct message message;
@@ -329,8 +347,10 @@ static enum message_verdict verdict_of(uint32_t type, enum role_id to, enum role
 
 Test(message_check, a_role_is_configured_before_anything_else)
 {
-	cr_expect_eq(verdict_of(MESSAGE_CONFIGURE_LOADER, ROLE_LOADER, ROLE_STARTING), MESSAGE_ALLOWED);
-	cr_expect_eq(verdict_of(MESSAGE_CONFIGURE_LOADER, ROLE_LOADER, ROLE_READY), MESSAGE_WRONG_STATE);
+	cr_expect_eq(verdict_of(MESSAGE_CONFIGURE_LOADER, ROLE_LOADER, ROLE_STARTING),
+		     MESSAGE_ALLOWED);
+	cr_expect_eq(verdict_of(MESSAGE_CONFIGURE_LOADER, ROLE_LOADER, ROLE_READY),
+		     MESSAGE_WRONG_STATE);
 	cr_expect_eq(verdict_of(MESSAGE_START, ROLE_LOADER, ROLE_STARTING), MESSAGE_WRONG_STATE);
 	cr_expect_eq(verdict_of(MESSAGE_SLAB, ROLE_MANAGER, ROLE_STARTING), MESSAGE_WRONG_STATE);
 	cr_expect_eq(verdict_of(MESSAGE_BATCH, ROLE_EXPORTER, ROLE_STARTING), MESSAGE_WRONG_STATE);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of peers: sending and queueing, the end of a connection, and the check of the peer's uid. The
- * check of messages has its own tests in test_message_check.c. */
+/* Tests of peers: sending and queueing, the end of a connection, and the check of the peer's uid.
+ * The check of messages has its own tests in test_message_check.c. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 
 Test(peer, an_empty_socket_and_a_closed_connection_are_distinguished)
 {
-	struct link *l = link_new(ROLE_CLI, ROLE_LOADER);
+	struct link *l = link_new(ROLE_CONTROL, ROLE_LOADER);
 	struct message message;
 
 	cr_assert_eq(peer_receive(&l->peer, ROLE_READY, &l->buffer, &message), 0);
@@ -87,8 +87,8 @@ static void sender_free(struct sender *s)
 static int send_number(struct sender *s, enum message_type type, uint32_t number, const int *fds,
 		       unsigned int fd_count)
 {
-	return peer_send(&s->from, type, &(struct msg_id){.id = number},
-			 sizeof(struct msg_id), fds, fd_count);
+	return peer_send(&s->from, type, &(struct msg_id){.id = number}, sizeof(struct msg_id), fds,
+			 fd_count);
 }
 
 /* Receives all messages in the socket, and checks their order. */
@@ -138,7 +138,8 @@ Test(peer, queue_keeps_the_order)
 
 	for (uint32_t i = 0; i < count; i++) {
 		cr_assert_eq(send_number(s, MESSAGE_SLAB, i, NULL, 0), 0);
-		/* When the socket has room again, the next message must not overtake those in the queue. */
+		/* When the socket has room again, the next message must not overtake those in the
+		 * queue. */
 		if (i == count / 2)
 			receive_numbers(s);
 	}
@@ -327,7 +328,7 @@ enum {
 };
 
 static const struct peer_uids test_uids = {
-    .uid = {[ROLE_CLI] = 0,
+    .uid = {[ROLE_CONTROL] = 0,
 	    [ROLE_LOADER] = 61191,
 	    [ROLE_MANAGER] = UID_MANAGER,
 	    [ROLE_OPENER] = 61193,
@@ -415,7 +416,8 @@ static struct peer_listener no_peers(struct peer peers[ROLE_COUNT])
 				      .on_refused = on_refused};
 }
 
-Test(peer, connections_of_unexpected_peers_are_closed, .init = run_dir_init, .fini = run_dir_fini, .timeout = 30)
+Test(peer, connections_of_unexpected_peers_are_closed, .init = run_dir_init, .fini = run_dir_fini,
+     .timeout = 30)
 {
 	struct peer peers[ROLE_COUNT];
 	const struct peer_listener listener = no_peers(peers);
@@ -423,9 +425,7 @@ Test(peer, connections_of_unexpected_peers_are_closed, .init = run_dir_init, .fi
 	cr_assert_geq(listener.fd, 0);
 	pid_t unexpected = visitor(UID_UNEXPECTED);
 	pid_t not_expected = visitor(UID_WORKER);
-	cr_assert_eq(
-	    peer_accept_all(&listener, ROLE_BIT(ROLE_MANAGER), peers, 200),
-	    -ETIMEDOUT);
+	cr_assert_eq(peer_accept_all(&listener, ROLE_BIT(ROLE_MANAGER), peers, 200), -ETIMEDOUT);
 	cr_assert_eq(ends(unexpected), 1);
 	cr_assert_eq(ends(not_expected), 1);
 	cr_assert_eq(refused_count, 2);
@@ -435,8 +435,8 @@ Test(peer, connections_of_unexpected_peers_are_closed, .init = run_dir_init, .fi
 	close(listener.fd);
 }
 
-Test(peer, waiting_ends_when_the_run_directory_is_removed, .init = run_dir_init, .fini = run_dir_fini,
-     .timeout = 30)
+Test(peer, waiting_ends_when_the_run_directory_is_removed, .init = run_dir_init,
+     .fini = run_dir_fini, .timeout = 30)
 {
 	struct peer peers[ROLE_COUNT];
 	struct peer peer;
@@ -444,45 +444,43 @@ Test(peer, waiting_ends_when_the_run_directory_is_removed, .init = run_dir_init,
 
 	cr_assert_geq(listener.fd, 0);
 	run_dir_fini();
-	cr_assert_eq(peer_accept_all(&listener, ROLE_BIT(ROLE_MANAGER), peers, 600000),
-		     -EPIPE);
+	cr_assert_eq(peer_accept_all(&listener, ROLE_BIT(ROLE_MANAGER), peers, 600000), -EPIPE);
 	cr_assert_eq(peer_connect(&peer, run_dir, ROLE_LOADER, ROLE_MANAGER, &test_uids, 600000),
 		     -EPIPE);
 	close(listener.fd);
 }
 
-Test(peer, an_expected_peer_is_accepted_once, .init = run_dir_init, .fini = run_dir_fini, .timeout = 30)
+Test(peer, an_expected_peer_is_accepted_once, .init = run_dir_init, .fini = run_dir_fini,
+     .timeout = 30)
 {
 	struct peer peers[ROLE_COUNT];
 	const struct peer_listener listener = no_peers(peers);
 
 	pid_t manager = visitor(UID_MANAGER);
-	cr_assert_eq(
-	    peer_accept_all(&listener, ROLE_BIT(ROLE_MANAGER), peers, 5000),
-	    0);
+	cr_assert_eq(peer_accept_all(&listener, ROLE_BIT(ROLE_MANAGER), peers, 5000), 0);
 	cr_assert_geq(peers[ROLE_MANAGER].fd, 0);
 	cr_assert_eq(peers[ROLE_MANAGER].self, ROLE_LOADER);
 	cr_assert_eq(peers[ROLE_MANAGER].other, ROLE_MANAGER);
 	/* A second one under the same uid does not take its place. */
 	const int first = peers[ROLE_MANAGER].fd;
 	pid_t again = visitor(UID_MANAGER);
-	cr_assert_eq(peer_accept_all(&listener, ROLE_BIT(ROLE_MANAGER) | ROLE_BIT(ROLE_WORKER),
-				     peers, 200),
-		     -ETIMEDOUT);
+	cr_assert_eq(
+	    peer_accept_all(&listener, ROLE_BIT(ROLE_MANAGER) | ROLE_BIT(ROLE_WORKER), peers, 200),
+	    -ETIMEDOUT);
 	cr_assert_eq(ends(again), 1);
 	cr_expect_eq(refused_count, 1);
 	cr_expect_eq(refused[0], UID_MANAGER);
 	cr_assert_eq(peers[ROLE_MANAGER].fd, first);
 	cr_assert_eq(
-	    peer_send(&peers[ROLE_MANAGER], MESSAGE_SLAB, &(struct msg_id){1, 0}, 8, NULL, 0),
-	    0);
+	    peer_send(&peers[ROLE_MANAGER], MESSAGE_SLAB, &(struct msg_id){1, 0}, 8, NULL, 0), 0);
 	cr_assert_eq(ends(manager), 0);
 	peer_close(&peers[ROLE_MANAGER]);
 	close(listener.fd);
 }
 
 /* A process that listens in the place of a role under another uid gets no connection. */
-Test(peer, a_listener_with_an_unexpected_uid_is_refused, .init = run_dir_init, .fini = run_dir_fini, .timeout = 30)
+Test(peer, a_listener_with_an_unexpected_uid_is_refused, .init = run_dir_init, .fini = run_dir_fini,
+     .timeout = 30)
 {
 	int ready[2];
 	char byte;
@@ -545,7 +543,7 @@ Test(peer, uids_parse)
 	struct peer_uids uids;
 
 	cr_assert_eq(peer_uids_parse("0,61184,61185,61186,61187,4294967294", &uids), 0);
-	cr_assert_eq(uids.uid[ROLE_CLI], 0);
+	cr_assert_eq(uids.uid[ROLE_CONTROL], 0);
 	cr_assert_eq(uids.uid[ROLE_LOADER], 61184);
 	cr_assert_eq(uids.uid[ROLE_EXPORTER], 4294967294u);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {

@@ -47,8 +47,9 @@ static int on_module(void *t, const struct record_module *m)
 
 static int on_function(void *t, const struct record_function *f)
 {
-	return note(t, "function %u %s %u%s\n", f->id, f->name, f->start_line,
-		    f->name_is_generated ? " generated" : "");
+	return note(t, "function %u %s %u%s%s%s\n", f->id, f->name, f->start_line,
+		    f->name_is_generated ? " generated" : "", f->system_name[0] ? " " : "",
+		    f->system_name);
 }
 
 static int on_frame(void *t, const struct record_frame *f)
@@ -87,7 +88,7 @@ static const struct records_visitor visitor = {on_reset, on_module,  on_function
 
 static const char expected[] = "module 1 /usr/bin/x 00ff 1234 go/id\n"
 			       "module 2    \n"
-			       "function 7 main 31\n"
+			       "function 7 main 31 _Z4mainv\n"
 			       "function 8 x+0x10 0 generated\n"
 			       "frame 4294967295 0xffffffffffffffff 2 7 255 9\n"
 			       "frame 9 0x10 1 0 0 0\n"
@@ -111,8 +112,8 @@ static void fill(struct records *r)
 	records_add_stack(r, &(struct record_stack){6, 0, NULL, 0});
 	records_add_frame(r, &(struct record_frame){UINT64_MAX, UINT32_MAX, 2, 7, 12, 255, 9});
 	records_add_frame(r, &(struct record_frame){16, 9, 1, 0, 0, 0, 0});
-	records_add_function(r, &(struct record_function){7, "main", "", 31, false});
-	records_add_function(r, &(struct record_function){8, "x+0x10", "", 0, true});
+	records_add_function(r, &(struct record_function){7, "main", "", 31, false, "_Z4mainv"});
+	records_add_function(r, &(struct record_function){8, "x+0x10", "", 0, true, NULL});
 	records_add_module(r, &(struct record_module){1, "/usr/bin/x", "00ff", "1234", "go/id"});
 	records_add_module(r, &(struct record_module){2, "", "", "", ""});
 	records_add_sample(r, &(struct record_sample){2000, 6, 8, 1});
@@ -139,7 +140,7 @@ Test(records, round_trip)
 	fill(r);
 	cr_assert_eq(records_samples(r), 2);
 	const size_t estimate = records_bytes(r);
-	const uint8_t *batch = records_finish(r, 1, false, &length);
+	const uint8_t *batch = records_finish(r, &(struct record_head){.sequence = 1}, &length);
 	cr_assert_leq(length, estimate, "estimated as %zu, is %zu", estimate, length);
 	cr_assert_eq(visit_copy(batch, length, &t), 0);
 	cr_assert_str_eq(t.text, expected);
@@ -157,7 +158,8 @@ Test(records, can_be_used_repeatedly)
 		cr_assert_eq(records_bytes(r), 0);
 		cr_assert_eq(records_samples(r), 0);
 		fill(r);
-		const uint8_t *batch = records_finish(r, 1, false, &length);
+		const uint8_t *batch =
+		    records_finish(r, &(struct record_head){.sequence = 1}, &length);
 		cr_assert_eq(visit_copy(batch, length, &t), 0);
 		cr_assert_str_eq(t.text, expected, "nothing of the batch before");
 		if (!first)
@@ -174,7 +176,8 @@ Test(records, reset_comes_first)
 	size_t length;
 
 	fill(r);
-	const uint8_t *batch = records_finish(r, 1, true, &length);
+	const uint8_t *batch =
+	    records_finish(r, &(struct record_head){.sequence = 1, .reset = true}, &length);
 	cr_assert_eq(visit_copy(batch, length, &t), 0);
 	cr_assert_eq(strncmp(t.text, "reset\n", 6), 0);
 	cr_assert_str_eq(t.text + 6, expected);
@@ -187,9 +190,9 @@ Test(records, empty_batches)
 	struct transcript t = {0};
 	size_t length;
 
-	const uint8_t *batch = records_finish(r, 1, false, &length);
+	const uint8_t *batch = records_finish(r, &(struct record_head){.sequence = 1}, &length);
 	cr_assert_eq(visit_copy(batch, length, &t), 0);
-	batch = records_finish(r, 1, true, &length);
+	batch = records_finish(r, &(struct record_head){.sequence = 1, .reset = true}, &length);
 	cr_assert_eq(visit_copy(batch, length, &t), 0);
 	cr_assert_str_eq(t.text, "reset\n");
 	records_free(r);
@@ -209,7 +212,8 @@ Test(records, estimate_is_never_less)
 
 			memset(name, 'n', n);
 			name[n] = 0;
-			records_add_function(r, &(struct record_function){i, name, "", 0, false});
+			records_add_function(
+			    r, &(struct record_function){i, name, "", 0, false, name});
 			records_add_module(r, &(struct record_module){i, name, "", name, name});
 			records_add_stack(r, &(struct record_stack){i, 0, frames, i * seed % 700});
 			records_add_frame(r, &(struct record_frame){.id = i});
@@ -218,7 +222,7 @@ Test(records, estimate_is_never_less)
 				records_add_sample(r, &(struct record_sample){0});
 		}
 		const size_t estimate = records_bytes(r);
-		records_finish(r, 1, false, &length);
+		records_finish(r, &(struct record_head){.sequence = 1}, &length);
 		cr_assert_leq(length, estimate, "seed %u: estimated as %zu, is %zu", seed, estimate,
 			      length);
 	}
@@ -231,7 +235,8 @@ Test(records, an_error_of_the_visitor_ends_the_visit)
 	size_t length;
 
 	fill(r);
-	const uint8_t *batch = records_finish(r, 1, true, &length);
+	const uint8_t *batch =
+	    records_finish(r, &(struct record_head){.sequence = 1, .reset = true}, &length);
 	for (unsigned int after = 0; after < 12; after++) {
 		struct transcript t = {.stop_after = after, .stop_with = -ENOSPC};
 
@@ -248,7 +253,7 @@ Test(records, cut_batches)
 	unsigned int refused = 0;
 
 	fill(r);
-	const uint8_t *batch = records_finish(r, 1, false, &length);
+	const uint8_t *batch = records_finish(r, &(struct record_head){.sequence = 1}, &length);
 	for (size_t cut = 0; cut < length; cut++) {
 		struct transcript t = {0};
 
@@ -269,7 +274,7 @@ Test(records, forged_bytes)
 	size_t length;
 
 	fill(r);
-	const uint8_t *batch = records_finish(r, 1, false, &length);
+	const uint8_t *batch = records_finish(r, &(struct record_head){.sequence = 1}, &length);
 	uint8_t *forged = malloc(length);
 	for (size_t at = 0; at < length; at++) {
 		for (size_t v = 0; v < sizeof(values); v++) {

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections to a role whose main loop runs: of the restarted exporter of an agent, and of others. */
+/* Whom a role connects to, and connections to a role whose main loop runs: of peers that come later, and of others. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/exit_status.h"
 #include "role/role.h"
 
+static const struct sandbox_policy policy = {.peers = ROLE_BIT(ROLE_CONTROL) | ROLE_BIT(ROLE_EXPORTER)};
 static struct role role;
 static struct peer exporter;
 static char run_dir[64], socket_dir[128], socket_path[256];
@@ -26,11 +29,13 @@ static void role_setup(void)
 	snprintf(socket_dir, sizeof(socket_dir), "%s/%s", run_dir, role_names[ROLE_WORKER].directory);
 	cr_assert_eq(mkdir(socket_dir, 0700), 0);
 	snprintf(socket_path, sizeof(socket_path), "%s/sock", socket_dir);
-	role = (struct role){.self = ROLE_WORKER, .run_dir = run_dir, .agent = true};
+	role = (struct role){.self = ROLE_WORKER, .policy = &policy, .run_dir = run_dir, .agent = true};
 	for (int i = 0; i < ROLE_COUNT; i++) {
 		role.peers[i].fd = -1;
-		role.uids.uid[i] = getuid();
+		role.uids.uid[i] = getuid() + 1 + (uid_t)i;
 	}
+	/* The test itself connects as the exporter, and is connected to. */
+	role.uids.uid[ROLE_WORKER] = role.uids.uid[ROLE_EXPORTER] = getuid();
 	cr_assert_eq(loop_init(&role.loop), 0);
 	role.listener = peer_listen(run_dir, ROLE_WORKER);
 	cr_assert_geq(role.listener, 0);
@@ -69,6 +74,16 @@ static unsigned int lines_with(const char *text)
 	return count;
 }
 
+static void end_loop_at_tick(void *context, uint32_t events)
+{
+	static unsigned int count;
+
+	(void)context;
+	(void)events;
+	if (++count == 2)
+		loop_stop(&role.loop, STATUS_DONE);
+}
+
 static void end_loop(void *context, enum role_id other)
 {
 	(void)context;
@@ -76,13 +91,147 @@ static void end_loop(void *context, enum role_id other)
 	loop_stop(&role.loop, STATUS_DONE);
 }
 
-Test(role, the_exporter_of_an_agent_may_connect_later)
+Test(role, a_peer_may_connect_later)
 {
-	role.on_return = end_loop;
+	role.on_connected = end_loop;
 	exporter.fd = -1;
 	connect_to_role();
 	cr_assert_eq(loop_run(&role.loop), STATUS_DONE);
 	cr_expect_geq(role.peers[ROLE_EXPORTER].fd, 0);
+}
+
+static unsigned int resets, gone;
+static bool survives;
+
+static int count_resets(void *context, struct message *message)
+{
+	(void)context;
+	resets += message->type == MESSAGE_RESET_REQUEST;
+	return 0;
+}
+
+static bool note_end(void *context, enum role_id other, bool ended)
+{
+	(void)context;
+	cr_expect_eq(other, ROLE_EXPORTER);
+	cr_expect(ended);
+	gone++;
+	return survives;
+}
+
+/* Connects, sends a message, and connects once more while the first connection is still open: as if the first process hung, and was
+ * started again. */
+static int connect_twice(void)
+{
+	struct peer first = PEER_NONE;
+
+	role.handlers = count_resets;
+	role.on_gone = note_end;
+	role.on_connected = end_loop;
+	exporter.fd = -1;
+	connect_to_role();
+	cr_assert_eq(loop_run(&role.loop), STATUS_DONE);
+	first = exporter;
+	exporter.fd = -1;
+	cr_assert_eq(peer_send(&first, MESSAGE_RESET_REQUEST, NULL, 0, NULL, 0), 0);
+	connect_to_role();
+	role.loop.stopped = false;
+	const int status = loop_run(&role.loop);
+	peer_close(&first);
+	return status;
+}
+
+Test(role, a_peer_that_was_started_again_replaces_the_old_one)
+{
+	survives = true;
+	cr_expect_eq(connect_twice(), STATUS_DONE);
+	cr_expect_eq(resets, 1, "what the old one has sent is handled");
+	cr_expect_eq(gone, 1);
+	cr_assert_geq(role.peers[ROLE_EXPORTER].fd, 0);
+	cr_expect_eq(peer_send(&exporter, MESSAGE_RESET_REQUEST, NULL, 0, NULL, 0), 0);
+}
+
+Test(role, a_role_ends_that_does_not_go_on_without_the_old_one)
+{
+	connect_twice();
+	cr_expect_eq(gone, 1);
+	cr_expect_eq(role.peers[ROLE_EXPORTER].fd, -1);
+	cr_expect(role.loop.stopped);
+}
+
+Test(role, in_a_recording_no_peer_is_replaced, .timeout = 20)
+{
+	role.agent = false;
+	survives = true;
+	loop_set_tick(&role.loop, 1000, end_loop_at_tick, NULL);
+	connect_twice();
+	cr_expect_eq(gone, 0);
+	cr_expect_eq(lines_with("refused a connection"), 1);
+}
+
+static uint32_t connected;
+
+static void note_connected(void *context, enum role_id other)
+{
+	(void)context;
+	connected |= ROLE_BIT(other);
+}
+
+/* As CONTROL, connects to the role that waits for it in role_meet(), in a child, and says that the exporter is there. */
+static pid_t say_that_the_exporter_is_there(void)
+{
+	const pid_t child = fork();
+	struct peer control = PEER_NONE;
+	const struct msg_meet meet = {.roles = ROLE_BIT(ROLE_EXPORTER) | ROLE_BIT(ROLE_OPENER)};
+
+	if (child)
+		return child;
+	alarm(10);
+	if (peer_connect(&control, run_dir, ROLE_CONTROL, ROLE_WORKER, &role.uids, 5000) < 0 ||
+	    peer_send(&control, MESSAGE_MEET, &meet, sizeof(meet), NULL, 0) < 0)
+		_exit(1);
+	pause();
+	_exit(0);
+}
+
+/* The opener is not among the peers of the policy. */
+Test(role, it_connects_to_the_peers_that_are_there)
+{
+	char path[256];
+
+	close(role.listener);
+	peer_close(&role.peers[ROLE_EXPORTER]);
+	cr_assert_eq(loop_init(&role.loop), 0);
+	role.on_connected = note_connected;
+	role.uids.uid[ROLE_CONTROL] = getuid();
+	snprintf(path, sizeof(path), "%s/%s", run_dir, role_names[ROLE_EXPORTER].directory);
+	cr_assert_eq(mkdir(path, 0700), 0);
+	const int listener = peer_listen(run_dir, ROLE_EXPORTER);
+	const pid_t control = say_that_the_exporter_is_there();
+	cr_expect_eq(role_meet(&role), STATUS_DONE);
+	cr_expect_geq(role.peers[ROLE_EXPORTER].fd, 0);
+	cr_expect_eq(role.peers[ROLE_OPENER].fd, -1);
+	cr_expect_eq(role_watch_peers(&role), 0);
+	cr_expect_eq(connected, ROLE_BIT(ROLE_EXPORTER));
+	kill(control, SIGKILL);
+	waitpid(control, NULL, 0);
+	close(listener);
+	snprintf(path, sizeof(path), "%s/%s/sock", run_dir, role_names[ROLE_EXPORTER].directory);
+	unlink(path);
+	*strrchr(path, '/') = 0;
+	rmdir(path);
+}
+
+Test(role, a_peer_that_has_just_ended_is_left_out)
+{
+	close(role.listener);
+	cr_assert_eq(loop_init(&role.loop), 0);
+	role.uids.uid[ROLE_CONTROL] = getuid();
+	const pid_t control = say_that_the_exporter_is_there();
+	cr_expect_eq(role_meet(&role), STATUS_DONE);
+	cr_expect_eq(role.peers[ROLE_EXPORTER].fd, -1);
+	kill(control, SIGKILL);
+	waitpid(control, NULL, 0);
 }
 
 /* The connection stays in the queue of the kernel, so the loop would not wait any more. */
@@ -146,7 +295,7 @@ Test(role, a_role_ends_if_a_queued_message_is_too_large_for_the_socket)
 	static uint8_t batch[LIMIT_BATCH_BYTES];
 	struct peer *peer = &role.peers[ROLE_EXPORTER];
 
-	role.on_return = end_loop;
+	role.on_connected = end_loop;
 	exporter.fd = -1;
 	connect_to_role();
 	cr_assert_eq(loop_run(&role.loop), STATUS_DONE);

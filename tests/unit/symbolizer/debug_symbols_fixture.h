@@ -15,8 +15,11 @@
 #define STRIPPED DEBUG_FIXTURE "_stripped"    /* has .dynsym */
 #define WITH_SYMTAB DEBUG_FIXTURE "_symtab"   /* and no debug information */
 #define LINKED DEBUG_FIXTURE "_linked"	      /* STRIPPED, with .gnu_debuglink */
+#define PACKED DEBUG_FIXTURE "_packed"	      /* STRIPPED, with .gnu_debugdata */
 #define DEBUG_FILE DEBUG_FIXTURE ".debug"     /* has both */
 #define ZSTD_FILE DEBUG_FIXTURE "_zstd.debug" /* DEBUG_FILE, compressed */
+#define DWZ_FILE DEBUG_FIXTURE "_dwz.debug"   /* DEBUG_FILE, of which a part is in ALTERNATE_FILE */
+#define ALTERNATE_FILE DEBUG_FIXTURE "_dwz.alternate"
 #define SYMTAB_FILE DEBUG_FIXTURE "_symtab.debug"
 
 enum {

@@ -1,157 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When the worker asks for a debug file, how long a sample waits for it, and what the answer
  * leads to. */
-#include "symbolizer/worker/debug_files.h"
-
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "common/clock.h"
 #include "common/time_units.h"
 #include "symbolizer/worker/limits.h"
-#include "symbolizer/worker/worker.h"
 #include "tests/support/fake_peer.h"
+#include "tests/unit/symbolizer/debug_files_fixture.h"
 
-enum {
-	MODULE = 7,
-	ID_BYTES = 20
-};
-
-static struct worker worker;
-static struct module *module;
-static struct msg_open_debug asked;
-static int refusal;
-static size_t id_length;
-static uint8_t build_id[ID_BYTES] = {0x2f, 0x3c, 1};
-static const char *debug_link = "";
-static unsigned int added; /* how often a debug file was added */
-static int add_result;
-static uint64_t later_ns; /* how much later it is than it really is */
-
-static int on_send(enum message_type type, const void *payload, size_t length)
-{
-	if (type == MESSAGE_OPEN_DEBUG)
-		memcpy(&asked, payload, length);
-	return refusal;
-}
-
-FAKE_PEER(on_send);
-
-size_t __wrap_symbols_want_debug(const struct symbols *symbols, const uint8_t **id);
-size_t __wrap_symbols_want_debug(const struct symbols *symbols, const uint8_t **id)
-{
-	(void)symbols;
-	*id = build_id;
-	return id_length;
-}
-
-const char *__wrap_symbols_debug_link(const struct symbols *symbols);
-const char *__wrap_symbols_debug_link(const struct symbols *symbols)
-{
-	(void)symbols;
-	return debug_link;
-}
-
-int __wrap_symbols_add_debug(struct symbols *symbols, int fd);
-int __wrap_symbols_add_debug(struct symbols *symbols, int fd)
-{
-	(void)symbols;
-	cr_expect_geq(fd, 0);
-	added++;
-	return add_result;
-}
-
-static size_t droppable; /* bytes */
-
-size_t __wrap_symbols_drop_debug(struct symbols *symbols);
-size_t __wrap_symbols_drop_debug(struct symbols *symbols)
-{
-	(void)symbols;
-	return droppable;
-}
-
-int __real_clock_gettime(clockid_t clock, struct timespec *now);
-int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
-int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
-{
-	const int r = __real_clock_gettime(clock, now);
-
-	now->tv_sec += (time_t)(later_ns / NS_PER_S);
-	now->tv_nsec += (long)(later_ns % NS_PER_S);
-	if (now->tv_nsec >= (long)NS_PER_S) {
-		now->tv_sec++;
-		now->tv_nsec -= (long)NS_PER_S;
-	}
-	return r;
-}
-
-static int empty_file(void)
-{
-	const int fd = memfd_create("file", MFD_CLOEXEC);
-
-	cr_assert_geq(fd, 0);
-	return fd;
-}
-
-/* A module whose symbols are read; its file has none. */
-static void setup(void)
-{
-	const struct msg_module message = {.id = MODULE, .path = "/lib/libc.so.6"};
-	struct symbols *symbols;
-
-	cr_assert_eq(loop_init(&worker.role.loop), 0);
-	cr_assert_eq(worker_init(&worker, false), 0);
-	cr_assert_eq(modules_add(&worker.modules, &message, empty_file()), 0);
-	module = modules_find(&worker.modules, MODULE);
-	cr_assert_eq(modules_get_symbols(&worker.modules, module, true, &symbols), 0);
-	worker.naming_until_ns = UINT64_MAX;
-	id_length = ID_BYTES;
-}
-
-static void teardown(void)
-{
-	worker_fini(&worker);
-	loop_fini(&worker.role.loop);
-}
-
-TestSuite(debug_files, .init = setup, .fini = teardown);
-
-static uint32_t found_path; /* of the answer */
-
-/* Lets the opener answer. Returns whether the descriptor was taken. */
-static bool answer_with(uint32_t id, int fd, uint32_t error)
-{
-	const struct msg_debug_file payload = {
-	    .module = id, .place = asked.place, .path = found_path, .error = error};
-	struct message message = {.payload = (const void *)&payload,
-				  .length = sizeof(payload),
-				  .fds = {fd},
-				  .fd_count = fd >= 0};
-
-	debug_files_on_answer(&worker, &message);
-	return fd >= 0 && message.fds[0] < 0;
-}
-
-static bool answer(uint32_t id, int fd)
-{
-	return answer_with(id, fd, fd < 0 ? ENOENT : 0);
-}
-
-static void answer_error(uint32_t id, uint32_t error)
-{
-	answer_with(id, -1, error);
-}
-
-static struct symbols *symbols_again(void)
-{
-	struct symbols *symbols = NULL;
-
-	cr_expect_eq(modules_get_symbols(&worker.modules, module, true, &symbols), 0);
-	return symbols;
-}
+TestSuite(debug_files, .init = debug_files_setup, .fini = debug_files_teardown);
 
 Test(debug_files, are_asked_for_once_by_build_id)
 {
@@ -168,11 +29,11 @@ Test(debug_files, are_asked_for_once_by_build_id)
 Test(debug_files, are_not_asked_for_without_need)
 {
 	for (id_length = 0; id_length < 2; id_length++) {
-		module->debug = MODULE_DEBUG_UNKNOWN;
+		module->debug.state = MODULE_DEBUG_UNKNOWN;
 		cr_expect_not(debug_files_are_awaited(&worker, module));
 	}
 	id_length = ID_BYTES + 1;
-	module->debug = MODULE_DEBUG_UNKNOWN;
+	module->debug.state = MODULE_DEBUG_UNKNOWN;
 	cr_expect_not(debug_files_are_awaited(&worker, module));
 	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_DEBUG], 0);
 }
@@ -261,9 +122,9 @@ Test(debug_files, are_dropped_before_the_symbols_until_there_is_room)
 {
 	const struct module *other = fill(0);
 
-	cr_expect_eq(module->debug, MODULE_DEBUG_DROPPED);
+	cr_expect_eq(module->debug.state, MODULE_DEBUG_DROPPED);
 	cr_expect_not_null(module->symbols);
-	cr_expect_geq(module->debug_fd, 0);
+	cr_expect_geq(module->debug.fd, 0);
 	cr_expect_leq(worker.modules.symbols_bytes, LIMIT_SYMBOLS_BYTES);
 	cr_expect_eq(debug_files_are_due(module), NAMES_LATER, "names may become better");
 
@@ -284,7 +145,7 @@ Test(debug_files, are_closed_with_their_symbols_if_they_are_not_used)
 {
 	fill(LIMIT_SYMBOLS_UNUSED_MS + 1000);
 	cr_expect_null(module->symbols);
-	cr_expect_eq(module->debug_fd, -1);
+	cr_expect_eq(module->debug.fd, -1);
 }
 
 Test(debug_files, take_the_place_of_what_is_not_used)
@@ -304,9 +165,9 @@ Test(debug_files, make_room_for_themselves)
 	const struct module *other = fill(0);
 
 	worker.modules.symbols_bytes = 2 * LIMIT_SYMBOLS_BYTES;
-	module->debug = MODULE_DEBUG_ANSWERED;
+	module->debug.state = MODULE_DEBUG_ANSWERED;
 	symbols_again();
-	cr_expect_eq(module->debug, MODULE_DEBUG_ADDED);
+	cr_expect_eq(module->debug.state, MODULE_DEBUG_ADDED);
 	cr_expect_not_null(module->symbols);
 	cr_expect_null(other->symbols);
 }
@@ -322,15 +183,15 @@ Test(debug_files, there_is_a_most_of_which_the_least_used_is_closed)
 	for (uint32_t i = 1; i <= LIMIT_DEBUG_FILES; i++) {
 		const struct msg_module message = {.id = MODULE + i, .path = "/copy"};
 
-		cr_expect_eq(module->debug_fd, first);
+		cr_expect_eq(module->debug.fd, first);
 		cr_assert_eq(modules_add(&worker.modules, &message, -1), 0);
 		other = modules_find(&worker.modules, MODULE + i);
-		other->debug = MODULE_DEBUG_ASKED;
+		other->debug.state = MODULE_DEBUG_ASKED;
 		other->used_ns = module->used_ns + i;
 		cr_expect(answer(MODULE + i, dup(first)));
 	}
 	cr_expect_eq(worker.modules.debug_files, LIMIT_DEBUG_FILES);
-	cr_expect_eq(module->debug_fd, -1);
+	cr_expect_eq(module->debug.fd, -1);
 	cr_expect_null(module->symbols);
 	cr_expect_lt(close(first), 0, "it was closed");
 	module->again_ns = 0;
@@ -349,7 +210,7 @@ Test(debug_files, are_added_to_the_symbols_once)
 	symbols_again();
 	symbols_again();
 	cr_expect_eq(added, 1);
-	cr_expect_geq(module->debug_fd, 0);
+	cr_expect_geq(module->debug.fd, 0);
 }
 
 Test(debug_files, of_another_file_are_closed)
@@ -361,21 +222,11 @@ Test(debug_files, of_another_file_are_closed)
 	add_result = -ENOENT;
 	cr_expect_not_null(symbols_again());
 	cr_expect_eq(added, 1);
-	cr_expect_eq(module->debug_fd, -1);
+	cr_expect_eq(module->debug.fd, -1);
 	cr_expect_lt(close(fd), 0, "it was closed");
 }
 
 /* --- near the file of the process --- */
-
-enum {
-	SAMPLED = 42 /* a process */
-};
-
-static void sample_process(void)
-{
-	worker.sample_tgid = SAMPLED;
-	debug_link = "libc.so.debug";
-}
 
 static void expect_asked(unsigned int times, uint32_t place, uint32_t first)
 {
@@ -487,7 +338,7 @@ Test(debug_files, after_the_wrong_one_the_next_one_is_asked_for)
 		cr_expect_not_null(symbols_again());
 	}
 	cr_expect_eq(added, 3);
-	cr_expect_geq(module->debug_fd, 0);
+	cr_expect_geq(module->debug.fd, 0);
 	cr_expect_eq(worker.modules.debug_files, 1);
 	cr_expect_not(debug_files_are_awaited(&worker, module));
 	expect_asked(4, MSG_DEBUG_OF_PROCESS, 5);
@@ -589,8 +440,8 @@ Test(debug_files, all_waits_have_a_share_of_the_time)
 	unsigned int waits = 0;
 
 	for (unsigned int i = 0; i < 100; i++) {
-		module->debug = MODULE_DEBUG_UNKNOWN;
-		module->debug_asked_ns = 0;
+		module->debug.state = MODULE_DEBUG_UNKNOWN;
+		module->debug.asked_ns = 0;
 		waits += debug_files_are_awaited(&worker, module);
 		later_ns += 101 * NS_PER_MS;
 		debug_files_are_awaited(&worker, module);

@@ -2,7 +2,8 @@
 /*
  * Functions, files and lines by debug information (symbolizer/namer/dwarf.c), compared with what
  * libdw says about each byte of the code of fixture_inlined.cpp: by gcc and clang, in DWARF 4 and
- * 5, compressed, and as an index that is built in many parts.
+ * 5, compressed, and as an index that is built in many parts; and with a part in an alternate file
+ * of dwz.
  */
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
@@ -17,6 +18,7 @@
 
 #include "common/cleanup.h"
 #include "common/file_read.h"
+#include "parse/debug_link.h"
 #include "symbolizer/namer/namer.h"
 
 enum {
@@ -38,6 +40,8 @@ struct opened {
 	struct elf_source source;
 	struct elf_image image;
 	struct namer namer;
+	int alternate_fd; /* -1: there is none */
+	struct elf_source alternate;
 };
 
 static void path_of(const char *name, char *path)
@@ -45,15 +49,21 @@ static void path_of(const char *name, char *path)
 	snprintf(path, TEXT_BYTES, "%s/fixture_inlined_%s", FIXTURES, name);
 }
 
-static void open_file(struct opened *opened, const char *path)
+static struct elf_source source_of(int *fd, const char *path)
 {
 	struct stat stat;
 
-	*opened = (struct opened){.fd = open(path, O_RDONLY | O_CLOEXEC)};
-	cr_assert_geq(opened->fd, 0, "%s", path);
-	cr_assert_eq(file_read_status(opened->fd, &stat), 0);
-	opened->source = (struct elf_source){
-	    .read = file_read_from, .context = &opened->fd, .size = (uint64_t)stat.st_size};
+	*fd = open(path, O_RDONLY | O_CLOEXEC);
+	cr_assert_geq(*fd, 0, "%s", path);
+	cr_assert_eq(file_read_status(*fd, &stat), 0);
+	return (struct elf_source){
+	    .read = file_read_from, .context = fd, .size = (uint64_t)stat.st_size};
+}
+
+static void open_file(struct opened *opened, const char *path)
+{
+	*opened = (struct opened){.alternate_fd = -1};
+	opened->source = source_of(&opened->fd, path);
 	cr_assert_eq(elf_image_init(&opened->image, &opened->source), 0);
 	cr_assert_eq(namer_open(&opened->namer, &opened->image), 0);
 	cr_assert_eq(opened->namer.ops, &namer_dwarf, "%s", path);
@@ -64,14 +74,44 @@ static void close_file(struct opened *opened)
 	namer_close(&opened->namer);
 	elf_image_fini(&opened->image);
 	close(opened->fd);
+	if (opened->alternate_fd >= 0)
+		close(opened->alternate_fd);
+}
+
+/* Adds the alternate file of a file, PATH.alternate. */
+static void add_alternate(struct opened *opened, const char *path)
+{
+	char alternate_path[TEXT_BYTES + sizeof(".alternate")];
+	struct elf_image image;
+
+	snprintf(alternate_path, sizeof(alternate_path), "%s.alternate", path);
+	opened->alternate = source_of(&opened->alternate_fd, alternate_path);
+	cr_assert_eq(elf_image_init(&image, &opened->alternate), -ENOEXEC, "nobody can map it");
+	cr_assert_eq(elf_image_init_sections(&image, &opened->alternate), 0);
+	const struct debug_alternate *wanted = namer_wanted_alternate(&opened->namer);
+	cr_assert_not_null(wanted, "%s", path);
+	cr_expect(debug_alternate_is(wanted, &image));
+	struct debug_alternate other = *wanted;
+	other.build_id[other.build_id_length - 1] ^= 1;
+	cr_expect_not(debug_alternate_is(&other, &image));
+	other = *wanted;
+	other.build_id_length--;
+	cr_expect_not(debug_alternate_is(&other, &image));
+	cr_expect_str_eq(wanted->name, strrchr(alternate_path, '/') + 1);
+	cr_assert_eq(namer_add_alternate(&opened->namer, &image), 0);
+	cr_expect_null(namer_wanted_alternate(&opened->namer), "it is there");
+	elf_image_fini(&image);
 }
 
 static int name(struct opened *opened, uint64_t vaddr, struct named_frames *frames)
 {
+	const struct namer_sources sources = {
+	    .file = &opened->source,
+	    .alternate = opened->alternate_fd < 0 ? NULL : &opened->alternate};
 	int r = -EAGAIN;
 
 	for (unsigned int i = 0; r == -EAGAIN && i < PARTS_MAX; i++)
-		r = namer_name(&opened->namer, &opened->source, vaddr, frames);
+		r = namer_name(&opened->namer, &sources, vaddr, frames);
 	cr_assert_neq(r, -EAGAIN, "it must end");
 	return r;
 }
@@ -195,8 +235,8 @@ static unsigned int compare_file(struct opened *opened)
 
 ParameterizedTestParameters(dwarf_names, are_those_of_libdw)
 {
-	static struct variant variants[] = {{"gcc_5"},	 {"gcc_4"},   {"gcc_z"},
-					    {"gcc_lto"}, {"clang_5"}, {"clang_4"}};
+	static struct variant variants[] = {{"gcc_5"},	 {"gcc_4"},   {"gcc_z"}, {"gcc_lto"},
+					    {"clang_5"}, {"clang_4"}, {"dwz_4"}, {"dwz_5"}};
 
 	return cr_make_param_array(struct variant, variants,
 				   sizeof(variants) / sizeof(variants[0]));
@@ -209,8 +249,101 @@ ParameterizedTest(struct variant *variant, dwarf_names, are_those_of_libdw)
 
 	path_of(variant->name, path);
 	open_file(&opened, path);
+	if (strncmp(variant->name, "dwz", 3) == 0)
+		add_alternate(&opened, path);
+	else
+		cr_expect_null(namer_wanted_alternate(&opened.namer));
 	cr_expect_gt(compare_file(&opened), CODE_LEAST_BYTES, "%s", path);
 	close_file(&opened);
+}
+
+/* --- alternate files --- */
+
+/* Compares what is said of the code of a file with what is said of that of the same file before it
+ * was changed by dwz. Returns how many addresses have the same functions. Of the others, the last
+ * function may be known, without its name. */
+static unsigned int compare_with_original(struct opened *opened, struct opened *original)
+{
+	static struct named_frames frames, expected;
+	unsigned int same = 0;
+
+	for (unsigned int i = 0; i < opened->image.segment_count; i++) {
+		const struct elf_segment *segment = &opened->image.segments[i];
+
+		for (uint64_t at = 0; segment->executable && at < segment->file_size; at++) {
+			char ours[8192] = "", theirs[8192] = "";
+			FILE *out = fmemopen(theirs, sizeof(theirs), "w");
+
+			if (name(original, segment->vaddr + at, &expected) == 0)
+				describe(&expected, out);
+			fclose(out);
+			out = fmemopen(ours, sizeof(ours), "w");
+			if (name(opened, segment->vaddr + at, &frames) == 0)
+				describe(&frames, out);
+			fclose(out);
+			if (opened->alternate_fd >= 0)
+				cr_assert_str_eq(ours, theirs, "0x%lx", segment->vaddr + at);
+			same += ours[0] && strcmp(ours, theirs) == 0;
+		}
+	}
+	return same;
+}
+
+/* libdw of Debian 12 does not read the sections and forms of DWARF 5 for this. */
+Test(dwarf_names, of_supplementary_files_are_those_of_the_file_before)
+{
+	struct opened opened, original;
+	char path[TEXT_BYTES], original_path[TEXT_BYTES];
+
+	path_of("dwz_sup", path);
+	path_of("gcc_5", original_path);
+	open_file(&opened, path);
+	open_file(&original, original_path);
+	const unsigned int without = compare_with_original(&opened, &original);
+	add_alternate(&opened, path);
+	const unsigned int with = compare_with_original(&opened, &original);
+	cr_expect_gt(with, CODE_LEAST_BYTES, "%u", with);
+	cr_expect_lt(without, with / 2, "%u", without);
+	close_file(&opened);
+	close_file(&original);
+}
+
+/* Without the alternate file, a name is missing and never another one. */
+Test(dwarf_names, without_the_alternate_file_are_not_wrong)
+{
+	static struct named_frames frames, expected;
+	struct opened opened, whole;
+	unsigned int missing = 0;
+	char path[TEXT_BYTES];
+
+	path_of("dwz_5", path);
+	open_file(&opened, path);
+	open_file(&whole, path);
+	add_alternate(&whole, path);
+	for (unsigned int i = 0; i < whole.image.segment_count; i++) {
+		const struct elf_segment *segment = &whole.image.segments[i];
+
+		for (uint64_t at = 0; segment->executable && at < segment->file_size; at++) {
+			if (name(&whole, segment->vaddr + at, &expected) < 0)
+				continue;
+			if (name(&opened, segment->vaddr + at, &frames) < 0) {
+				missing++;
+				continue;
+			}
+			cr_assert_eq(frames.count, expected.count);
+			for (unsigned int j = 0; j < frames.count; j++) {
+				const char *function = frames.frames[j].function;
+
+				cr_expect_eq(frames.frames[j].line, expected.frames[j].line);
+				cr_expect(!*function
+					      ? j + 1 == frames.count
+					      : !strcmp(function, expected.frames[j].function));
+			}
+		}
+	}
+	cr_expect_gt(missing, 100, "%u", missing);
+	close_file(&opened);
+	close_file(&whole);
 }
 
 /* --- one file --- */
@@ -366,6 +499,7 @@ Test(dwarf_names, a_lookup_is_done_in_parts_and_reads_only_so_far)
 	close_file(&opened);
 
 	const struct elf_source source = {forged_read, &forged, forged.size};
+	const struct namer_sources sources = {.file = &source};
 	struct elf_image image;
 	struct namer namer;
 	cr_assert_eq(elf_image_init(&image, &source), 0);
@@ -375,7 +509,7 @@ Test(dwarf_names, a_lookup_is_done_in_parts_and_reads_only_so_far)
 	unsigned int parts = 0;
 	for (; r == -EAGAIN && parts < PARTS_MAX; parts++) {
 		forged.read = 0;
-		r = namer_name(&namer, &source, start, &frames);
+		r = namer_name(&namer, &sources, start, &frames);
 		cr_assert_leq(forged.read, PART_BYTES_MAX, "part %u: %zu", parts, forged.read);
 	}
 	cr_expect_neq(r, -EAGAIN);

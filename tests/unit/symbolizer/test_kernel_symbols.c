@@ -158,11 +158,27 @@ Test(kernel_symbols, the_oldest_range_is_evicted)
 	kernel_symbols_free(symbols);
 }
 
-/* /proc/kallsyms is read a second time, with getline() and strtoull(). For each text symbol a
- * lookup must find its address, with one of the names of that address. */
+/* Returns a copy of /proc/kallsyms, so that both readers of the test see the same BPF programs,
+ * which others may load and unload meanwhile. NULL: there is none. */
+static FILE *copy_of_kallsyms(void)
+{
+	_cleanup_fclose_ FILE *kallsyms = fopen("/proc/kallsyms", "re");
+	FILE *copy = kallsyms ? fdopen(memfd_create("kallsyms", MFD_CLOEXEC), "r+") : NULL;
+	char block[65536];
+	size_t n;
+
+	while (copy && (n = fread(block, 1, sizeof(block), kallsyms)) > 0)
+		cr_assert_eq(fwrite(block, 1, n, copy), n);
+	if (copy)
+		rewind(copy);
+	return copy;
+}
+
+/* The same text is read a second time, with getline() and strtoull(). For each text symbol a lookup
+ * must find its address, with one of the names of that address. */
 Test(kernel_symbols, every_symbol_of_the_running_kernel_is_found)
 {
-	_cleanup_fclose_ FILE *file = fopen("/proc/kallsyms", "re");
+	_cleanup_fclose_ FILE *file = copy_of_kallsyms();
 	_cleanup_free_ char *line = NULL;
 	struct kernel_symbols *symbols = NULL;
 	struct kernel_symbol found;

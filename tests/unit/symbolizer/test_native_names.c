@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/frame_kind.h"
 #include "symbolizer/namer/named_frames.h"
 #include "symbolizer/worker/samples.h"
@@ -30,7 +31,7 @@ enum {
 
 /* What the exporter received, by id. */
 static struct {
-	char functions[IDS][16], files[IDS][16];
+	char functions[IDS][16], system_names[IDS][16], files[IDS][16];
 	uint32_t start_lines[IDS];
 	struct record_frame frames[IDS];
 	uint32_t last_stack[IDS], last_count;
@@ -50,6 +51,8 @@ static int on_function(void *context, const struct record_function *function)
 	(void)context;
 	cr_assert_lt(function->id, IDS);
 	snprintf(sent.functions[function->id], sizeof(sent.functions[0]), "%s", function->name);
+	snprintf(sent.system_names[function->id], sizeof(sent.system_names[0]), "%s",
+		 function->system_name);
 	snprintf(sent.files[function->id], sizeof(sent.files[0]), "%s", function->file);
 	sent.start_lines[function->id] = function->start_line;
 	sent.function_count++;
@@ -160,6 +163,7 @@ static void expect_frame(unsigned int at, const char *function, const char *file
 	const struct record_frame *frame = &sent.frames[sent.last_stack[at]];
 
 	cr_expect_str_eq(sent.functions[frame->function], function);
+	cr_expect_str_eq(sent.system_names[frame->function], "");
 	cr_expect_str_eq(sent.files[frame->function], file);
 	cr_expect_eq(frame->line, line);
 	cr_expect_eq(sent.start_lines[frame->function], start_line);
@@ -206,6 +210,7 @@ Test(native_names, names_of_the_linker_are_demangled)
 	cr_assert_eq(sent.last_count, 1);
 	const struct record_frame *frame = &sent.frames[sent.last_stack[0]];
 	cr_expect_str_eq(sent.functions[frame->function], "a::b");
+	cr_expect_str_eq(sent.system_names[frame->function], "_ZN1a1bEv");
 	cr_expect_str_eq(sent.files[frame->function], "a.cpp");
 	cr_expect_eq(frame->kind, FRAME_KIND_NATIVE);
 	cr_expect_eq(frame->caller, 0);
@@ -222,6 +227,25 @@ Test(native_names, names_come_later_if_there_is_no_time)
 	cr_expect(worker->stack_ids.send_again);
 	there_is_time = true;
 	sample(worker, NO_TIME);
+	cr_assert_eq(sent.last_count, 2);
+	expect_frame(0, "add", "a.go", 7, 5);
+	worker_free(worker);
+}
+
+/* As long as it may come, parts of a name may be missing. */
+Test(native_names, names_come_later_if_an_alternate_file_is_awaited)
+{
+	struct worker *worker = worker_new();
+	struct module *module = modules_find(&worker->modules, MODULE);
+
+	module->alternate.state = MODULE_DEBUG_ASKED;
+	module->alternate.asked_ns = clock_monotonic_ns();
+	sample(worker, INLINED);
+	cr_assert_eq(sent.last_count, 1);
+	cr_expect_eq(sent.frames[sent.last_stack[0]].line, 0);
+	cr_expect(worker->stack_ids.send_again);
+	module->alternate.state = MODULE_DEBUG_ANSWERED;
+	sample(worker, INLINED);
 	cr_assert_eq(sent.last_count, 2);
 	expect_frame(0, "add", "a.go", 7, 5);
 	worker_free(worker);

@@ -49,6 +49,24 @@ static size_t skip_hex(const char **path)
 	return length;
 }
 
+static const char *alternate_name = ""; /* in the request for an alternate file */
+
+/* Returns whether a path is that of an alternate file by its name. */
+static bool is_of_alternate(const char *path)
+{
+	static const char *const directories_of_distributions[] = {".dwz/",
+								   ".dwz/x86_64-linux-gnu/"};
+
+	for (unsigned int i = 0; i < 2; i++) {
+		const size_t length = strlen(directories_of_distributions[i]);
+
+		if (*alternate_name && !strncmp(path, directories_of_distributions[i], length) &&
+		    !strcmp(path + length, alternate_name))
+			return true;
+	}
+	return false;
+}
+
 /* Returns whether a path is made of a build id and nothing else. */
 static bool is_of_build_id(const char *path)
 {
@@ -75,7 +93,8 @@ int __wrap_openat(int directory, const char *path, int flags);
 int __wrap_openat(int directory, const char *path, int flags)
 {
 	searched++;
-	strayed += !is_directory(directory) || !is_of_build_id(path) || !(flags & O_PATH);
+	strayed += !is_directory(directory) || !(flags & O_PATH) ||
+		   (!is_of_build_id(path) && !is_of_alternate(path));
 	return __real_openat(directory, path, flags);
 }
 
@@ -461,4 +480,90 @@ Test(open_debug, a_file_in_the_place_of_a_directory_is_no_directory)
 	expect_error(&request, -ENOENT);
 	make_file(0, layouts[2].cached);
 	expect_found(&request, "0/00112233445566778899aabbccddeeff/debuginfo");
+}
+
+/* --- alternate files --- */
+
+static struct msg_open_debug alternate_of(const char *name)
+{
+	struct msg_open_debug request = id_of(20);
+
+	request.place = MSG_DEBUG_ALTERNATE_OF_HOST;
+	alternate_name = name;
+	memcpy(request.link, name, strlen(name));
+	return request;
+}
+
+/* By build id, and where distributions put them. */
+Test(open_debug, alternate_files_may_be_found_by_name)
+{
+	static const char *const names[] = {".dwz/common.debug",
+					    ".dwz/x86_64-linux-gnu/common.debug"};
+	struct msg_open_debug request = alternate_of("common.debug");
+
+	expect_error(&request, -ENOENT);
+	cr_expect_eq(searched, 4 * DIRECTORIES);
+	/* From the last one to the first one. */
+	make_file(1, names[0]);
+	expect_found(&request, "1/.dwz/common.debug");
+	make_file(1, names[1]);
+	expect_found(&request, "1/.dwz/x86_64-linux-gnu/common.debug");
+	make_file(1, layouts[3].cached);
+	expect_found(&request, "1/00112233445566778899aabbccddeeff10213243/debuginfo");
+	make_file(1, layouts[3].packaged);
+	expect_found(&request, "1/.build-id/00/112233445566778899aabbccddeeff10213243.debug");
+	unsigned int found = 0;
+	for (int fd; (fd = find(&request)) >= 0; found++) {
+		close(fd);
+		cr_assert_geq(found_path, request.first);
+		request.first = found_path + 1;
+	}
+	cr_expect_eq(found, 4, "each is found once");
+}
+
+/* The name is bytes of a file that anybody may have written. */
+Test(open_debug, names_of_alternate_files_lead_nowhere_else)
+{
+	static const char *const names[] = {"",
+					    ".debug",
+					    "common",
+					    "../common.debug",
+					    "/etc/common.debug",
+					    "a/common.debug",
+					    "common.debug/",
+					    "..",
+					    "common.debugx"};
+
+	make_file(0, ".dwz/x86_64-linux-gnu/common.debug");
+	make_file(0, ".dwz/a/common.debug");
+	make_file(0, ".dwz/common");
+	make_file(0, ".dwz/common.debugx");
+	make_file(0, "common.debug");
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const struct msg_open_debug request = alternate_of(names[i]);
+
+		alternate_name = "";
+		expect_error(&request, -ENOENT);
+		cr_expect_eq(searched, 2 * DIRECTORIES, "%s", names[i]);
+	}
+	struct msg_open_debug request = alternate_of("common.debug");
+	expect_found(&request, "0/.dwz/x86_64-linux-gnu/common.debug");
+	/* Debug files are not searched there. */
+	request.place = MSG_DEBUG_OF_HOST;
+	alternate_name = "";
+	expect_error(&request, -ENOENT);
+	request.place = UINT32_MAX;
+	expect_error(&request, -ENOENT);
+}
+
+Test(open_debug, an_alternate_file_that_root_keeps_from_others_is_not_opened)
+{
+	const struct msg_open_debug request = alternate_of("common.debug");
+
+	make_file(0, ".dwz/common.debug");
+	cr_assert_eq(chmod(make_path(0, ".dwz/common.debug"), 0600), 0);
+	if (geteuid() == 0)
+		expect_error(&request, -EACCES);
+	cr_assert_eq(chmod(make_path(0, ".dwz/common.debug"), 0604), 0);
+	expect_found(&request, "0/.dwz/common.debug");
 }

@@ -395,3 +395,46 @@ Test(open_debug_process, nothing_stays_open)
 	cr_expect_eq(after, before);
 	close(after);
 }
+
+/* --- alternate files --- */
+
+Test(open_debug_process, alternate_files_are_also_where_distributions_put_them)
+{
+	static const char *const names[] = {"bin/common.debug", "usr/lib/debug/.dwz/common.debug",
+					    "usr/lib/debug/.dwz/x86_64-linux-gnu/common.debug"};
+	unsigned int found = 0;
+
+	start_child();
+	request.place = MSG_DEBUG_ALTERNATE_OF_PROCESS;
+	set_link("common.debug");
+	expect_error(-ENOENT);
+	for (unsigned int i = 0; i < 3; i++) {
+		make_file(names[i]);
+		expect_found(names[i]);
+	}
+	for (int fd; (fd = find(0)) >= 0; found++) {
+		close(fd);
+		cr_assert_geq(found_path, request.first);
+		request.first = found_path + 1;
+	}
+	cr_expect_eq(found, 3, "%u", found);
+	request.first = 0;
+	request.place = MSG_DEBUG_OF_PROCESS;
+	expect_found(names[0]);
+}
+
+/* In a root of others, links could lead to files of others. */
+Test(open_debug_process, links_to_alternate_files_are_not_followed)
+{
+	start_child();
+	request.place = MSG_DEBUG_ALTERNATE_OF_PROCESS;
+	set_link("common.debug");
+	make_file("elsewhere/common.debug");
+	make_path("usr/lib/debug/.dwz/");
+	cr_assert_eq(
+	    symlink("/elsewhere/common.debug", make_path("usr/lib/debug/.dwz/common.debug")), 0);
+	cr_assert_eq(symlink("/elsewhere", make_path("usr/lib/debug/.dwz/x86_64-linux-gnu")), 0);
+	expect_error(-ENOENT);
+	set_link("../../elsewhere/common.debug");
+	expect_error(-ENOENT);
+}

@@ -181,14 +181,14 @@ Test(php_names, a_string_may_have_no_hash)
 				     "{closure:/srv/Cart.php:12}"};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-		uint64_t end[PHP_STRING_END / 8] = {~0ull, ~0ull};
+		uint64_t end[TEXT_END_BYTES / 8] = {~0ull, ~0ull};
 		char shown[64];
 
 		set_string(&php.name, texts[i]);
 		php.name.hash = 0;
-		memcpy(end, texts[i] + php_end_of(php.name.length),
+		memcpy(end, texts[i] + text_end_of(php.name.length),
 		       php.name.length < sizeof(end) ? php.name.length : sizeof(end));
-		const uint32_t of = php_identity(php_end_hash(php.name.length, end),
+		const uint32_t of = php_identity(text_end_hash(php.name.length, end),
 						 php.class_name.hash, php.file.hash, 10);
 		cr_assert_eq(find(of, PHP_FRAME_FUNCTION), 0, "%s", texts[i]);
 		snprintf(shown, sizeof(shown), "Cart::%s", texts[i]);

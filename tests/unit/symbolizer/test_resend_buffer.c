@@ -163,3 +163,47 @@ Test(resend_buffer, the_buffer_is_bounded_with_and_without_an_exporter)
 	cr_expect_gt(buffer.bytes, (size_t)LIMIT_RESEND_BYTES - 2 * sizeof(batch));
 	resend_buffer_fini(&buffer);
 }
+
+/* Fails the allocations of the buffer while `fails` is set. */
+static bool fails;
+
+void *__real_malloc(size_t bytes);
+void *__wrap_malloc(size_t bytes);
+void *__wrap_malloc(size_t bytes)
+{
+	return fails ? NULL : __real_malloc(bytes);
+}
+
+Test(resend_buffer, a_batch_that_was_sent_and_cannot_be_kept_is_not_lost)
+{
+	struct resend_buffer buffer = buffer_of_agent();
+
+	cr_assert(resend_buffer_resume(&buffer, NULL, 0));
+	send_text(&buffer, "ab", 0);
+	fails = true;
+	cr_expect_eq(resend_buffer_send(&buffer, NULL, (const uint8_t *)"c", 1, 0), 0);
+	fails = false;
+	send_text(&buffer, "d", 0);
+	expect_sent("abcd");
+	/* An exporter that has not read "c" gets neither "d" without it nor the names before it. */
+	resend_buffer_disconnect(&buffer);
+	cr_expect_not(resend_buffer_resume(&buffer, NULL, buffer.first_sequence + 1));
+	expect_sent("");
+	/* One that has read it goes on. */
+	send_text(&buffer, "e", 0);
+	expect_sent("e");
+	resend_buffer_disconnect(&buffer);
+	cr_expect(resend_buffer_resume(&buffer, NULL, buffer.first_sequence + 4));
+	expect_sent("e");
+	resend_buffer_fini(&buffer);
+}
+
+Test(resend_buffer, a_batch_that_is_neither_sent_nor_kept_is_lost)
+{
+	struct resend_buffer buffer = buffer_of_agent();
+
+	fails = true;
+	cr_expect_eq(resend_buffer_send(&buffer, NULL, (const uint8_t *)"a", 1, 0), -ENOMEM);
+	fails = false;
+	resend_buffer_fini(&buffer);
+}

@@ -71,7 +71,7 @@ static void map(uint32_t exec_generation)
 
 Test(runtimes, modules_announced_after_the_table_are_watched)
 {
-	cr_assert_eq(runtimes_init(&worker, table, BH_RUNTIMES_ALL), 0);
+	cr_assert_eq(runtimes_init(&worker, table, BH_RUNTIMES_ALL, false), 0);
 	runtimes_on_module(&worker, add_module());
 	cr_expect_eq(fake_peer.attempts[MESSAGE_WATCH], 1);
 }
@@ -80,13 +80,13 @@ Test(runtimes, modules_announced_before_the_table_are_watched)
 {
 	runtimes_on_module(&worker, add_module());
 	cr_expect_eq(fake_peer.attempts[MESSAGE_WATCH], 0);
-	cr_assert_eq(runtimes_init(&worker, table, BH_RUNTIMES_ALL), 0);
+	cr_assert_eq(runtimes_init(&worker, table, BH_RUNTIMES_ALL, false), 0);
 	cr_expect_eq(fake_peer.attempts[MESSAGE_WATCH], 1);
 }
 
 Test(runtimes, unwanted_runtimes_are_not_attached)
 {
-	cr_assert_eq(runtimes_init(&worker, table, 1u << BH_RUNTIME_HOTSPOT), 0);
+	cr_assert_eq(runtimes_init(&worker, table, 1u << BH_RUNTIME_HOTSPOT, false), 0);
 	runtimes_on_module(&worker, add_module());
 	cr_expect_eq(fake_peer.attempts[MESSAGE_WATCH], 0);
 	map(1);
@@ -96,7 +96,7 @@ Test(runtimes, unwanted_runtimes_are_not_attached)
 
 Test(runtimes, memory_is_requested_once_per_process)
 {
-	cr_assert_eq(runtimes_init(&worker, table, 1u << BH_RUNTIME_CPYTHON), 0);
+	cr_assert_eq(runtimes_init(&worker, table, 1u << BH_RUNTIME_CPYTHON, false), 0);
 	runtimes_on_module(&worker, add_module());
 	map(1);
 	cr_expect(is_attached_to((uint32_t)getpid()));
@@ -121,7 +121,7 @@ Test(runtimes, strict_memory_is_read_while_the_program_stays_the_same)
 	static struct named_frames frames;
 
 	worker.role.strict_memory = true;
-	cr_assert_eq(runtimes_init(&worker, table, BH_RUNTIMES_ALL), 0);
+	cr_assert_eq(runtimes_init(&worker, table, BH_RUNTIMES_ALL, false), 0);
 	runtimes_on_module(&worker, add_module());
 	map(1);
 	map(1);
@@ -212,7 +212,7 @@ static void begin_slow(void)
 
 	slow = true;
 	worker.role.strict_memory = true;
-	cr_assert_eq(runtimes_init(&worker, table, BH_RUNTIMES_ALL), 0);
+	cr_assert_eq(runtimes_init(&worker, table, BH_RUNTIMES_ALL, false), 0);
 	runtimes_on_module(&worker, add_module());
 	for (mapped.tgid = 1; mapped.tgid <= SLOW_PROCESSES; mapped.tgid++) {
 		const unsigned int *tried = &attempts[mapped.tgid - 1];
@@ -410,7 +410,7 @@ static bool answer_memory(uint32_t exec_generation, int error)
 
 static void begin(void)
 {
-	cr_assert_eq(runtimes_init(&worker, table, 1u << BH_RUNTIME_CPYTHON), 0);
+	cr_assert_eq(runtimes_init(&worker, table, 1u << BH_RUNTIME_CPYTHON, false), 0);
 	runtimes_on_module(&worker, add_module());
 	map(1);
 }
@@ -469,7 +469,7 @@ Test(runtimes, memory_of_a_process_that_has_ended_counts_as_no_refusal)
 /* Sampling waits until it is known what the processes that run already have. */
 Test(runtimes, are_settled_when_every_process_was_tried)
 {
-	cr_assert_eq(runtimes_init(&worker, table, 1u << BH_RUNTIME_CPYTHON), 0);
+	cr_assert_eq(runtimes_init(&worker, table, 1u << BH_RUNTIME_CPYTHON, false), 0);
 	cr_expect_eq(runtimes_unsettled(&worker), 0);
 	runtimes_on_module(&worker, add_module());
 	cr_expect_eq(runtimes_unsettled(&worker), 1, "the processes that map it are not known");
@@ -564,7 +564,7 @@ Test(runtimes, memory_of_a_process_that_is_left_alone_is_not_read)
 
 	worker.role.strict_memory = true;
 	leave_alone(&process);
-	cr_assert_eq(runtimes_init(&worker, table, BH_RUNTIMES_ALL), 0);
+	cr_assert_eq(runtimes_init(&worker, table, BH_RUNTIMES_ALL, false), 0);
 	runtimes_on_module(&worker, add_module());
 	map(1);
 	struct managed_process *managed = runtimes_process(&worker, (uint32_t)getpid());
@@ -590,7 +590,7 @@ Test(runtimes, a_file_that_is_left_alone_is_recognised_later)
 
 	cr_assert_neq(module->subject.inode, 0);
 	leave_alone(&file);
-	cr_assert_eq(runtimes_init(&worker, table, BH_RUNTIMES_ALL), 0);
+	cr_assert_eq(runtimes_init(&worker, table, BH_RUNTIMES_ALL, false), 0);
 	cr_expect_eq(fake_peer.attempts[MESSAGE_WATCH], 0);
 	page.quarantine = (struct quarantine){0};
 	runtimes_tick(&worker);

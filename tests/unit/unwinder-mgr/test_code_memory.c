@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "unwinder-mgr/process_reports.h"
 #include "tests/support/fake_peer.h"
 #include "tests/unit/unwinder-mgr/manager_fixture.h"
 

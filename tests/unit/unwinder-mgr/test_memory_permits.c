@@ -7,6 +7,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "unwinder-mgr/process_reports.h"
 #include "tests/support/fake_peer.h"
 #include "tests/unit/unwinder-mgr/manager_fixture.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which mappings the children of a process get whose maps are not read yet. */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -171,4 +172,88 @@ Test(processes, a_stack_is_not_walked_by_the_mappings_of_another_process_with_it
 	processes_exec(&manager, CHILD, "program", now_ns + 3 * NS_PER_S);
 	processes_set_maps(&manager, CHILD, maps, strlen(maps), "program", now_ns + 2 * NS_PER_S);
 	cr_expect(has_list_at(boot_ns + 2 * NS_PER_S, now_ns + 4 * NS_PER_S));
+}
+
+/* The exit of CHILD is lost. A scan finds PARENT only. */
+static void lose_exit(void)
+{
+	read_maps(PARENT);
+	read_maps(CHILD);
+	manager.processes.scans++;
+	processes_on_answer(&manager, PARENT, 0, false);
+	manager.processes.scans_done = manager.processes.scans;
+}
+
+Test(processes, one_that_a_scan_does_not_find_is_asked_for_and_ends)
+{
+	lose_exit();
+	processes_retry(&manager, NS_PER_S);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MAPS], 1);
+	processes_retry(&manager, 2 * NS_PER_S);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MAPS], 1, "not again at once");
+	processes_on_answer(&manager, CHILD, ESRCH, false);
+	cr_expect_neq(processes_find(&manager.processes, CHILD)->exited_ns, 0);
+	reclaim();
+	cr_expect_null(processes_find(&manager.processes, CHILD));
+	cr_expect_not_null(processes_find(&manager.processes, PARENT));
+}
+
+Test(processes, one_that_a_scan_does_not_find_but_that_runs_stays)
+{
+	lose_exit();
+	processes_retry(&manager, NS_PER_S);
+	processes_on_answer(&manager, CHILD, EACCES, false);
+	cr_expect_eq(processes_find(&manager.processes, CHILD)->exited_ns, 0);
+	processes_retry(&manager, 100 * NS_PER_S);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MAPS], 1);
+}
+
+/* It is reaped later, without an event. */
+Test(processes, a_zombie_is_asked_for_until_it_has_ended)
+{
+	lose_exit();
+	for (uint64_t i = 1; i <= 3; i++) {
+		processes_retry(&manager, i * 100 * NS_PER_S);
+		cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MAPS], i);
+		processes_on_answer(&manager, CHILD, 0, true);
+	}
+	processes_on_answer(&manager, CHILD, ENOENT, false);
+	cr_expect_neq(processes_find(&manager.processes, CHILD)->exited_ns, 0);
+}
+
+/* They may be new: the scan has begun before. */
+Test(processes, those_that_were_forked_or_executed_since_the_scan_began_stay)
+{
+	lose_exit();
+	processes_exec(&manager, CHILD, "program", 1);
+	processes_fork(&manager, PARENT, GRANDCHILD, 1);
+	processes_retry(&manager, 100 * NS_PER_S);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MAPS], 0);
+	/* An answer about an earlier process with this pid. */
+	processes_on_answer(&manager, GRANDCHILD, ESRCH, false);
+	cr_expect_eq(processes_find(&manager.processes, GRANDCHILD)->exited_ns, 0);
+}
+
+static uint32_t generation_with_vdso_at(const char *address)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text), "00400000-00401000 r-xp 00000000 00:00 0 \n%s000-%s001 r-xp 00000000 00:00 0 [vdso]\n", address, address);
+	processes_set_maps(&manager, PARENT, text, strlen(text), "parent", 1);
+	return processes_find(&manager.processes, PARENT)->exec_generation;
+}
+
+/* The worker would go on with what it knows of the program before. */
+Test(processes, an_exec_that_was_lost_is_noticed_by_the_address_of_the_vdso)
+{
+	manager_add_slab();
+	cr_assert_eq(modules_add_vdso(&manager), 0);
+	const uint32_t first = generation_with_vdso_at("7fff1000");
+
+	cr_expect_eq(generation_with_vdso_at("7fff1000"), first);
+	const uint32_t second = generation_with_vdso_at("7fff2000");
+
+	cr_expect_neq(second, first);
+	read_maps(PARENT);
+	cr_expect_eq(processes_find(&manager.processes, PARENT)->exec_generation, second, "without a vDSO nobody knows");
 }

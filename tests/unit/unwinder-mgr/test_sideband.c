@@ -145,3 +145,52 @@ Test(sideband, all_processes_are_scanned_after_a_record_that_makes_no_sense)
 	cr_expect(manager.scan_wanted);
 	cr_expect_eq(manager.sideband.lost, 1);
 }
+
+/* A record that is later than the present for ever would keep all that come after it in the ring, until the recording ends. */
+Test(sideband, a_record_from_the_future_does_not_stop_a_ring)
+{
+	struct perf_event_mmap_page *page = (void *)manager.sideband.rings[0];
+
+	report_exec(0, 100, "make", clock_monotonic_ns() + 3600 * NS_PER_S);
+	report_exec(0, 101, "gcc", 1);
+	sideband_process(&manager);
+	cr_expect_eq(page->data_tail, page->data_head, "the rest is skipped");
+	cr_expect(manager.scan_wanted);
+	report_exec(0, 102, "ld", 2);
+	sideband_process(&manager);
+	cr_expect_str_eq(name_of(102), "ld");
+}
+
+/* Reports a symbol as the kernel does to the second reader and those after it: the record is longer than what was written, and old bytes of the
+ * ring follow. */
+static void report_symbol(int cpu, const char *name, uint64_t time_ns, unsigned int readers)
+{
+	struct {
+		uint64_t address;
+		uint32_t length;
+		uint16_t type, flags;
+		char rest[64]; /* the name, padded to 8 bytes, then the time, then old bytes */
+	} body = {.address = 0xffffffffc0000000, .length = 16, .type = PERF_RECORD_KSYMBOL_TYPE_BPF};
+	const size_t named = (strlen(name) + 8) & ~(size_t)7;
+
+	memset(body.rest, 0x7f, sizeof(body.rest));
+	memset(body.rest, 0, named);
+	memcpy(body.rest, name, strlen(name));
+	memcpy(body.rest + named, &time_ns, sizeof(time_ns));
+	report(cpu, PERF_RECORD_KSYMBOL, 0, &body, 16 + named + 8 * (readers - 1), readers > 1 ? UINT64_MAX : time_ns);
+}
+
+Test(sideband, another_reader_of_kernel_symbols_does_not_stop_a_ring)
+{
+	for (unsigned int readers = 1; readers <= 4; readers++) {
+		const uint64_t now = clock_monotonic_ns();
+
+		report_fork(1, 100 * readers, 100 * readers + 1, now - 3);
+		report_symbol(0, readers % 2 ? "bpf_prog_1" : "bpf_prog", now - 2, readers);
+		report_exec(0, 100 * readers + 1, "gcc", now - 1);
+		sideband_process(&manager);
+		cr_expect_str_eq(name_of(100 * readers + 1), "gcc", "%u readers", readers);
+		cr_expect_eq(fake_peer.attempts[MESSAGE_KERNEL_TEXT], readers);
+	}
+	cr_expect_eq(manager.sideband.lost, 0);
+}

@@ -10,9 +10,9 @@ const stream = (...values) => deflateSync(varints(...values)).toString('base64')
 
 function pageData(changes) {
 	return JSON.stringify(Object.assign({
-		version: 1, start_unix_ms: 1700000000000, duration_ns: 2e9, period_ns: 1e7,
+		version: 2, level: 'function', start_unix_ms: 1700000000000, duration_ns: 2e9, period_ns: 1e7,
 		strings: ['', 'main', 'native', '/bin/app', 'line\n\u202eend', 'app', 'worker'],
-		frames: stream(1, 2, 3, 0, 4, 0, 0, 0),
+		frames: stream(1, 2, 3, 0, 12, 10, 1, 4, 0, 0, 0, 0, 0, 0),
 		processes: stream(0, 0, 0, 77, 5, 3),
 		threads: stream(0, 0, 0, 1, 78, 6),
 		samples: stream(0, 2, 0, 1, 1, 300, 1, 0, 1, 5),
@@ -86,7 +86,7 @@ test('a process name has a program only if all its processes run the same one', 
 });
 
 test('another version of the format is an error that names both', async () => {
-	await assert.rejects(decodeProfile(pageData({ version: 2 })), /format version 2.*version 1/);
+	await assert.rejects(decodeProfile(pageData({ version: 3 })), /format version 3.*version 2/);
 });
 
 test('data that is not deflated is an error', async () => {

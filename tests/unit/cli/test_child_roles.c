@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/roles.h"
+#include "control/roles.h"
 #include "common/clock.h"
 #include "common/time_units.h"
 
@@ -36,7 +36,7 @@ static pid_t start(enum role_id role)
 		for (;;)
 			pause();
 	}
-	made.children[role].pid = made.children[role].started = pid;
+	made.processes[role].pid = made.processes[role].started = pid;
 	return pid;
 }
 
@@ -76,8 +76,8 @@ Test(roles, one_that_is_killed_and_ends_is_collected)
 	roles_kill(&made, ROLE_WORKER);
 	end(pid);
 	cr_expect_eq(roles_reap(&made), ROLE_WORKER);
-	cr_expect(WIFSIGNALED(made.children[ROLE_WORKER].wait_status));
-	cr_expect_not(made.children[ROLE_WORKER].left_alone);
+	cr_expect(WIFSIGNALED(made.processes[ROLE_WORKER].wait_status));
+	cr_expect_not(made.processes[ROLE_WORKER].left_alone);
 	cr_expect_eq(made.left_alone_count, 0);
 	cr_expect_eq(waitpid(pid, NULL, WNOHANG), -1, "it was not collected");
 }
@@ -85,7 +85,7 @@ Test(roles, one_that_is_killed_and_ends_is_collected)
 Test(roles, one_that_is_killed_and_does_not_end_counts_as_ended)
 {
 	const pid_t pid = start(ROLE_OPENER);
-	const struct role_child *opener = &made.children[ROLE_OPENER];
+	const struct role_process *opener = &made.processes[ROLE_OPENER];
 
 	roles_kill(&made, ROLE_OPENER);
 	roles_kill(&made, ROLE_OPENER);
@@ -113,9 +113,9 @@ Test(roles, a_stop_does_not_wait_for_one_that_does_not_end)
 
 	end(worker);
 	roles_stop(&made);
-	cr_expect_eq(made.children[ROLE_WORKER].pid, 0);
-	cr_expect_not(made.children[ROLE_WORKER].left_alone);
-	cr_expect_eq(made.children[ROLE_OPENER].pid, 0);
+	cr_expect_eq(made.processes[ROLE_WORKER].pid, 0);
+	cr_expect_not(made.processes[ROLE_WORKER].left_alone);
+	cr_expect_eq(made.processes[ROLE_OPENER].pid, 0);
 	cr_expect_eq(made.left_alone_count, 1);
 	cr_expect_eq(made.left_alone[0], opener);
 	end(opener);
@@ -130,9 +130,9 @@ Test(roles, another_start_knows_those_that_were_left_alone)
 	cr_assert_eq(reap_until(60 * NS_PER_S), ROLE_OPENER);
 	cr_assert_eq(roles_prepare(&made, true, true), 0);
 	cr_expect_eq(made.left_alone_count, 1);
-	cr_expect_not(made.children[ROLE_OPENER].left_alone);
+	cr_expect_not(made.processes[ROLE_OPENER].left_alone);
 	cr_expect(made.agent && made.strict_memory);
-	for (int role = ROLE_CLI + 1; role < ROLE_COUNT; role++) {
+	for (int role = ROLE_CONTROL + 1; role < ROLE_COUNT; role++) {
 		cr_expect_eq(made.peers[role].fd, -1);
 		cr_expect_neq(made.uids.uid[role], 0);
 	}

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Roles of an agent that stand still for a time, or whose memory runs out. Nobody attacks; the machine is short of something.
+
+BULKHEAD_SUSPENDED_SECONDS says how long a role stands still.
+"""
+import os
+import re
+import signal
+import subprocess
+import time
+
+import lib
+import otlp_decode
+import scripted_server as scripted
+from test_agent import AgentCase, samples_of
+
+SUSPENDED_SECONDS = float(os.environ.get("BULKHEAD_SUSPENDED_SECONDS", "4"))
+ROLES = ("loader", "unwinder-mgr", "opener", "worker", "exporter")
+# Short programs of different names, so that all roles need memory for what is new.
+CHURN = "i=0; while :; do i=$((i + 1)); cp /bin/true churn/p$i; churn/p$i; rm churn/p$i; python3 -c 'sum(i * i for i in range(200000))'; done"
+
+
+class Faults(AgentCase):
+    def assert_exact(self, server, account):
+        """Every sample has arrived, or is counted as lost."""
+        arrived = {(s["attributes"]["cpu.logical_number"], s["attributes"].get("thread.id"), t) for s in samples_of(server) for t in s["timestamps"]}
+        self.assertEqual(account["waiting"], 0)
+        self.assertEqual(len(arrived), account["taken"] - account["lost"])
+        self.assertEqual(sum(otlp_decode.count(s) for s in samples_of(server)), len(arrived), "none has arrived twice")
+
+    def test_roles_that_stand_still(self):
+        """All other roles go on, or wait. When the role goes on, everything does."""
+        with scripted.Server() as server, lib.Program("recursion", 28, seconds=600) as program, self.agent(server, {"agent.watchdog": "0"}) as running:
+            self.wait_for_status(running, "samples", lambda s: s["delivered"] > 200)
+            roles = {role: running.pid(role) for role in ROLES}
+            for role, pid in roles.items():
+                before = running.status()
+                os.kill(pid, signal.SIGSTOP)
+                time.sleep(SUSPENDED_SECONDS)
+                self.assertIsNotNone(running.status(), f"the agent answers while {role} stands still")
+                os.kill(pid, signal.SIGCONT)
+                after = self.wait_for_status(running, f"samples after {role}", lambda s, b=before: s["delivered"] > b["delivered"] + 200)
+                print(f"{role}: {after['taken'] - before['taken']} samples, lost {sum(after['lost'].values()) - sum(before['lost'].values())}", flush=True)
+                self.wait_for_right_stacks(server, program)
+            self.assertEqual({role: running.pid(role) for role in ROLES}, roles, "none was replaced")
+            self.assert_exact(server, running.stop())
+        self.assert_nothing_left(running)
+
+    @staticmethod
+    def memory_of(pid):
+        """The bytes that count for RLIMIT_DATA."""
+        return int(re.search(r"VmData:\s+(\d+) kB", lib.read(f"/proc/{pid}/status"))[1]) * 1024
+
+    def limit(self, pid):
+        """Has every further allocation of a process fail. Only its own user may do that to it."""
+        uid, gid = (lib.proc_status(pid)[name].split()[0] for name in ("Uid", "Gid"))
+        subprocess.run(["setpriv", "--reuid", uid, "--regid", gid, "--clear-groups", "prlimit", "--pid", str(pid), f"--data={self.memory_of(pid)}"], check=True)
+
+    def churn(self):
+        os.mkdir(os.path.join(self.directory, "churn"))
+        process = subprocess.Popen(["sh", "-c", CHURN], cwd=self.directory, start_new_session=True, stdout=subprocess.DEVNULL)
+
+        def end():
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        self.addCleanup(end)
+
+    def test_roles_without_memory(self):
+        """A role goes on without what it cannot store, or ends and is replaced. Nothing is wrong afterwards, and nothing is uncounted."""
+        self.churn()
+        with scripted.Server() as server, lib.Program("recursion", 28, seconds=600) as program, self.agent(server) as running:
+            for role in ROLES:
+                self.wait_for("the agent to be ready", running.ready)
+                before = self.wait_for_status(running, "samples", lambda s: s["delivered"] > 100)
+                pid = running.pid(role)
+                self.limit(pid)
+                after = self.wait_for_status(running, f"samples after {role}", lambda s, b=before: s["taken"] > b["taken"] + 300)
+                lost = {reason: count - before["lost"].get(reason, 0) for reason, count in after["lost"].items() if count > before["lost"].get(reason, 0)}
+                print(f"{role}: {'replaced' if running.pid(role) != pid else 'goes on'}, {after['taken'] - before['taken']} samples, lost {lost}", flush=True)
+            # Other roles than these, which have memory.
+            for role in ROLES:
+                running.kill(role)
+                self.wait_for("the agent to be ready", running.ready)
+            self.wait_for_right_stacks(server, program)
+            self.assert_exact(server, running.stop())
+        self.assert_nothing_left(running)
+        self.assertNotIn("signal=11", running.said())
+        self.assertNotIn("signal=6", running.said())
+
+
+if __name__ == "__main__":
+    lib.main()

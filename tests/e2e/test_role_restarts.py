@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Roles of an agent that end and return alone, while the others go on sampling: their stacks stay right, and new programs and runtimes are found afterwards.
+
+BULKHEAD_RESTARTS says how often each of them ends.
+"""
+import contextlib
+import os
+import shutil
+import signal
+import sys
+import time
+
+import agent
+import lib
+import otlp_decode
+import scripted_server as scripted
+from test_agent import AgentCase, samples_of
+
+SCRIPT = """
+def {leaf}():
+    return sum(range(2000))
+print("started", flush=True)
+while True:
+    {leaf}()
+"""
+KILLS = int(os.environ.get("BULKHEAD_RESTARTS", "1"))
+
+
+class Returns(AgentCase):
+    def python(self, leaf):
+        """A Python program that is in a function of this name, which is a child of this test."""
+        return self.started(sys.executable, "-c", SCRIPT.format(leaf=leaf))
+
+    def wait_for_window(self, server, what, pid, is_right, least=40):
+        """Waits for `least` samples of a process in a row for which is_right([lib.Sample]) holds. On a loaded machine they take longer to come."""
+        since = [len(server.calls)]
+
+        def found():
+            mine = [s for s in samples_of(server, since[0]) if s["resource"].get("process.pid") == pid]
+            if sum(map(otlp_decode.count, mine)) < least:
+                return time.sleep(0.3)
+            right = is_right(otlp_decode.folded(mine))
+            since[0] = len(server.calls)
+            return right
+        self.wait_for(what, found, 3 * lib.PATIENCE)
+
+    def wait_for_python(self, server, program, leaf):
+        self.wait_for_window(server, f"samples in {leaf}", program.pid,
+                             lambda samples: sum(s.count for s in samples if leaf in s.frames) > 0.9 * sum(s.count for s in samples))
+
+    def wait_for_chain(self, server, program):
+        self.wait_for_window(server, f"stacks of {program.comm} that are right", program.pid, lambda samples: not lib.compare(samples, program.expectation, 0.98, 40))
+
+    def others(self, running, role):
+        return {name: pid for name, pid in lib.roles_of(running.process.pid).items() if name != role}
+
+    def check(self, role, signal_number=signal.SIGKILL):
+        """Returns the account. The programs that run before, and those that start while the role is missing or afterwards, are shown as without its end."""
+        with scripted.Server() as server, lib.Program("recursion", 28, seconds=600) as program, self.python("before") as before, self.agent(server) as running:
+            self.wait_for_chain(server, program)
+            self.wait_for_python(server, before, "before")
+            others = self.others(running, role)
+            for i in range(KILLS):
+                with contextlib.ExitStack() as stack:
+                    pid = running.pid(role)
+                    # A file that nobody knows, mapped while the role is missing.
+                    new_file = shutil.copy(os.path.join(lib.PROGRAMS, "recursion"), os.path.join(self.directory, f"new_{i}"))
+                    os.kill(pid, signal_number)
+                    native = stack.enter_context(lib.Program("recursion", 20, seconds=600, path=new_file))
+                    during = stack.enter_context(self.python(f"during_{i}"))
+                    self.wait_for(f"another {role}", lambda pid=pid: running.pid(role) not in (0, pid))
+                    after = stack.enter_context(self.python(f"after_{i}"))
+                    for started, leaf in ((before, "before"), (during, f"during_{i}"), (after, f"after_{i}")):
+                        self.wait_for_python(server, started, leaf)
+                    for known in (program, native):
+                        self.wait_for_chain(server, known)
+                self.assertEqual(self.others(running, role), others, running.said())
+            status = self.wait_for_status(running, "the agent to be ready", lambda s: s["ready"])
+            counted = agent.lost(status)
+            self.assertEqual({name: r["restarts"] for name, r in status["roles"].items() if r["restarts"]}, {role: KILLS}, status["roles"])
+            account = running.stop()
+            samples = [(s["attributes"]["cpu.logical_number"], s["attributes"].get("thread.id"), t) for s in samples_of(server) for t in s["timestamps"]]
+            self.assertEqual(len(samples), len(set(samples)), "samples that arrived twice")
+            self.assertEqual(len(samples), account["taken"] - account["lost"], running.said())
+            # What is lost is counted when it is lost, not only at the end.
+            print(f"{role}: {KILLS} restarts, {account}, of which {counted} were counted before the end", flush=True)
+            self.assertGreaterEqual(counted, 0.9 * account["lost"])
+            return account
+
+    def test_opener(self):
+        """It is not on the way of a sample."""
+        self.assertEqual(self.check("opener")["lost"], 0)
+
+    def test_worker(self):
+        """What it has taken from the ring and not sent yet is lost, and what refers to stacks that only it knew."""
+        account = self.check("worker")
+        self.assertLess(account["lost"], account["taken"] / 4)
+
+    def test_two_at_once(self):
+        with scripted.Server() as server, lib.Program("recursion", 28, seconds=600) as program, self.python("before") as before, self.agent(server) as running:
+            self.wait_for_chain(server, program)
+            others = {name: pid for name, pid in lib.roles_of(running.process.pid).items() if name in ("loader", "manager")}
+            for pid in [running.pid(role) for role in ("opener", "worker", "exporter")]:
+                os.kill(pid, signal.SIGKILL)
+            self.wait_for_chain(server, program)
+            self.wait_for_python(server, before, "before")
+            with self.python("after") as after:
+                self.wait_for_python(server, after, "after")
+            now = lib.roles_of(running.process.pid)
+            self.assertEqual({name: now[name] for name in others}, others, running.said())
+            running.stop()
+
+    def test_one_that_is_never_ready(self):
+        """Its uid may be the reason, because of processes that hang. So after some vain starts all roles are started again, with other uids."""
+        with scripted.Server() as server, lib.Program("recursion", 28, seconds=600) as program, self.agent(server) as running:
+            self.wait_for_chain(server, program)
+            cli = running.process.pid
+            before = lib.roles_of(cli)
+
+            def end_it():
+                roles = lib.roles_of(cli)
+                if roles.get("loader", before["loader"]) != before["loader"]:
+                    return True
+                with contextlib.suppress(ProcessLookupError, KeyError):
+                    os.kill(roles["opener"], signal.SIGKILL)
+                return False
+            self.wait_for("another loader", end_it)
+            self.wait_for_chain(server, program)
+            running.stop()
+
+    def test_the_agent_ends_while_a_role_is_missing(self):
+        """The account is exact in any case; the worker is waited for, because what is in the ring is for it."""
+        for role in ("opener", "worker"):
+            with self.subTest(role), scripted.Server() as server, agent.busy(self, 600), self.agent(server) as running:
+                self.wait_for_status(running, "samples", lambda s: s["delivered"] > 100)
+                os.kill(running.pid(role), signal.SIGKILL)
+                account = running.stop()
+                self.assertEqual(account["waiting"], 0, running.said())
+                print(f"{role}: {account}", flush=True)
+
+
+if __name__ == "__main__":
+    lib.main()
