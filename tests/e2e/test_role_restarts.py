@@ -5,8 +5,10 @@ BULKHEAD_RESTARTS says how often each of them ends.
 """
 import contextlib
 import os
+import re
 import shutil
 import signal
+import subprocess
 import sys
 import time
 
@@ -111,21 +113,20 @@ class Returns(AgentCase):
             running.stop()
 
     def test_one_that_is_never_ready(self):
-        """Its uid may be the reason, because of processes that hang. So after some vain starts all roles are started again, with other uids."""
-        with scripted.Server() as server, lib.Program("recursion", 28, seconds=600) as program, self.agent(server) as running:
+        """Its uid is the reason, because it has as many processes as it may have. So after some vain starts all roles are started again, with other uids."""
+        with scripted.Server() as server, lib.Program("recursion", 28, seconds=600) as program, self.agent(server) as running, contextlib.ExitStack() as stack:
             self.wait_for_chain(server, program)
-            cli = running.process.pid
-            before = lib.roles_of(cli)
-
-            def end_it():
-                roles = lib.roles_of(cli)
-                if roles.get("loader", before["loader"]) != before["loader"]:
-                    return True
-                with contextlib.suppress(ProcessLookupError, KeyError):
-                    os.kill(roles["opener"], signal.SIGKILL)
-                return False
-            self.wait_for("another loader", end_it)
+            before = lib.roles_of(running.process.pid)
+            opener = before["opener"]
+            uid = int(lib.proc_status(opener)["Uid"].split()[0])
+            limit = int(re.search(r"^Max processes +(\d+) ", lib.read(f"/proc/{opener}/limits"), re.MULTILINE)[1])
+            for _ in range(limit):
+                waiting = stack.enter_context(subprocess.Popen(["sleep", "600"], user=uid))
+                stack.callback(waiting.kill)
+            os.kill(opener, signal.SIGKILL)
+            self.wait_for("another loader", lambda: lib.roles_of(running.process.pid).get("loader", before["loader"]) != before["loader"])
             self.wait_for_chain(server, program)
+            self.assertNotEqual(lib.proc_status(running.pid("opener"))["Uid"].split()[0], str(uid), running.said())
             running.stop()
 
     def test_the_agent_ends_while_a_role_is_missing(self):
