@@ -6,6 +6,7 @@
 
 #include "common/base_policy.h"
 #include "role/helper.h"
+#include "unwinder-mgr/table_builds.h"
 
 static const cap_value_t none[] = {-1};
 
@@ -22,15 +23,20 @@ static const struct sandbox_syscall syscalls[] = {
     POLICY_HELPER_SYSCALLS,
 };
 
+enum {
+	/* The manager, and for each lane a helper and those that hang. */
+	PROCESSES_MAX = 1 + BUILD_LANES * (1 + HELPERS_LEFT_MAX),
+};
+
 const struct sandbox_policy manager_policy = {
     .name = "bulkhead-mgr",
     .start_capabilities = none,
     .steady_capabilities = none,
     .syscalls = syscalls,
     .syscall_count = sizeof(syscalls) / sizeof(syscalls[0]),
-    .files_max = 8192,			     /* one per module, and the rings */
-    .memory_bytes_max = 512 << 20,	     /* building the table of the largest module */
-    .threads_max = 1 + 1 + HELPERS_LEFT_MAX, /* itself, its helper, and those that hang */
+    .files_max = 8192,		   /* one per module, and the rings */
+    .memory_bytes_max = 512 << 20, /* building the table of the largest module */
+    .threads_max = PROCESSES_MAX,
     .descriptors = DESCRIPTOR_BIT(DESCRIPTOR_PEER) | DESCRIPTOR_BIT(DESCRIPTOR_LISTENER) |
 		   DESCRIPTOR_BIT(DESCRIPTOR_HELPER) | DESCRIPTOR_BIT(DESCRIPTOR_BPF_MAP) |
 		   DESCRIPTOR_BIT(DESCRIPTOR_PERF_EVENT) | DESCRIPTOR_BIT(DESCRIPTOR_EPOLL) |

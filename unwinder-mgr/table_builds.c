@@ -25,6 +25,8 @@ enum {
 	DEADLINE_S = 20,
 	PACKETS_PER_TURN = 16,
 	LOG_EVERY_S = 60,
+	/* The second helper is ended if nothing was sent to it for this long. */
+	IDLE_S = 10,
 };
 
 /* What the helper gets with the descriptor of a file. */
@@ -82,13 +84,13 @@ static void helper_serve(int socket, void *context)
 	free(rules);
 }
 
-/* --- the helper and the module that it has --- */
+/* --- a helper and the module that it has --- */
 
 static void builds_run(struct manager *manager);
 
-static int start_helper(struct table_builds *builds)
+static int start_helper(struct build_lane *lane)
 {
-	return helper_start(&builds->helper, "bulkhead-mgrh", helper_serve, NULL);
+	return helper_start(&lane->helper, "bulkhead-mgrh", helper_serve, NULL);
 }
 
 static void log_loss(struct table_builds *builds, const struct work_subject *subject,
@@ -107,114 +109,142 @@ static void log_loss(struct table_builds *builds, const struct work_subject *sub
 }
 
 /* Drops the helper, and refuses the table of the file on which it hangs or died. */
-static void give_up(struct manager *manager)
+static void give_up(struct build_lane *lane)
 {
-	struct table_builds *builds = &manager->builds;
-	struct module *module = builds->building;
+	struct manager *manager = lane->manager;
+	struct module *module = lane->building;
 
-	helper_drop(&builds->helper);
+	helper_drop(&lane->helper);
 	if (!module)
 		return;
 	const struct work_subject subject = module_subject(module);
 
-	builds->building = NULL;
-	table_receiver_drop(&builds->receiver, clock_monotonic_ns());
-	log_loss(builds, &subject, work_quarantine(manager->role.work_page, &subject));
+	lane->building = NULL;
+	table_receiver_drop(&lane->receiver, clock_monotonic_ns());
+	log_loss(&manager->builds, &subject, work_quarantine(manager->role.work_page, &subject));
 	module_refuse_table(manager, module);
 }
 
 /* Sends a module's file. Returns 0, or a negative errno if there is no helper that could take
  * it. */
-static int send_file(struct manager *manager, struct module *module)
+static int send_file(struct build_lane *lane, struct module *module)
 {
-	struct table_builds *builds = &manager->builds;
+	struct manager *manager = lane->manager;
 	const struct request request = {.file_bytes = (uint64_t)module->file.st_size};
 	int r = -EPIPE;
 
 	/* The helper may have ended while it had nothing to do. */
 	for (int i = 0; i < 2 && r == -EPIPE; i++) {
-		r = builds->helper.fd < 0 ? start_helper(builds) : 0;
+		r = lane->helper.fd < 0 ? start_helper(lane) : 0;
 		if (!r)
-			r = fd_passing_send(builds->helper.fd, &request, sizeof(request),
-					    &module->fd, 1, MSG_DONTWAIT);
+			r = fd_passing_send(lane->helper.fd, &request, sizeof(request), &module->fd,
+					    1, MSG_DONTWAIT);
 		if (r == -EPIPE)
-			helper_drop(&builds->helper);
+			helper_drop(&lane->helper);
 	}
 	if (r < 0)
 		return r;
-	builds->building = module;
-	builds->sent_ns = clock_monotonic_ns();
-	table_receiver_begin(&builds->receiver, &manager->rules,
-			     module_rules_most(manager, module));
+	lane->building = module;
+	lane->sent_ns = clock_monotonic_ns();
+	table_receiver_begin(&lane->receiver, &manager->rules, module_rules_most(manager, module));
 	return 0;
 }
 
 /* Passes on the result for the module that the helper had. The time that it says is not more than
  * what has passed. */
-static void finish(struct manager *manager, const struct table_part_end *end)
+static void finish(struct build_lane *lane, const struct table_part_end *end)
 {
-	struct table_builds *builds = &manager->builds;
-	struct module *module = builds->building;
-	const uint64_t passed_ns = clock_monotonic_ns() - builds->sent_ns;
+	struct module *module = lane->building;
+	const uint64_t passed_ns = clock_monotonic_ns() - lane->sent_ns;
 
-	builds->building = NULL;
+	lane->building = NULL;
 	if (module->share)
 		time_share_spend(&module->share->building,
 				 end->cpu_ns < passed_ns ? end->cpu_ns : passed_ns);
 	if (end->error)
-		table_receiver_drop(&builds->receiver, clock_monotonic_ns());
-	module_take_rows(manager, module, end->error, &builds->receiver.builder);
+		table_receiver_drop(&lane->receiver, clock_monotonic_ns());
+	module_take_rows(lane->manager, module, end->error, &lane->receiver.builder);
 }
 
 /* Takes some of what the helper has sent. Then others have their turn. */
 static void on_helper(void *context, uint32_t events)
 {
-	struct manager *manager = context;
-	struct table_builds *builds = &manager->builds;
+	struct build_lane *lane = context;
 	static struct table_part part;
 	struct table_part_end end;
 
 	(void)events;
-	for (int i = 0; i < PACKETS_PER_TURN && builds->helper.fd >= 0; i++) {
+	for (int i = 0; i < PACKETS_PER_TURN && lane->helper.fd >= 0; i++) {
 		unsigned int fd_count;
 		bool truncated;
-		const ssize_t n = fd_passing_receive(builds->helper.fd, &part, sizeof(part),
+		const ssize_t n = fd_passing_receive(lane->helper.fd, &part, sizeof(part),
 						     MSG_DONTWAIT, NULL, 0, &fd_count, &truncated);
 
 		if (n == -EAGAIN || n == -EINTR)
 			return;
-		const int r = n > 0 && !truncated && builds->building
-				  ? table_receiver_take(&builds->receiver, &part, (size_t)n, &end)
+		const int r = n > 0 && !truncated && lane->building
+				  ? table_receiver_take(&lane->receiver, &part, (size_t)n, &end)
 				  : -EPROTO;
 		if (r < 0)
-			give_up(manager);
+			give_up(lane);
 		else if (r)
-			finish(manager, &end);
+			finish(lane, &end);
 		if (r)
-			builds_run(manager);
+			builds_run(lane->manager);
 	}
 }
 
 /* --- the queue --- */
 
-static struct module *take_first(struct table_builds *builds)
+static bool is_being_built_for(const struct table_builds *builds, const struct share *share)
 {
-	struct module *module = builds->first;
+	for (int i = 0; i < BUILD_LANES; i++) {
+		if (builds->lanes[i].building && builds->lanes[i].building->share == share)
+			return true;
+	}
+	return false;
+}
 
-	builds->first = module->next_build;
+static struct build_lane *find_idle(struct table_builds *builds)
+{
+	for (int i = 0; i < BUILD_LANES; i++) {
+		if (!builds->lanes[i].building)
+			return &builds->lanes[i];
+	}
+	return NULL;
+}
+
+/* Takes the first module out of the queue for whose user nothing is being built. Returns NULL if
+ * there is none. */
+static struct module *take_next(struct table_builds *builds)
+{
+	struct module *before = NULL, *module = builds->first;
+
+	while (module && is_being_built_for(builds, module->share)) {
+		before = module;
+		module = module->next_build;
+	}
+	if (!module)
+		return NULL;
+	*(before ? &before->next_build : &builds->first) = module->next_build;
+	if (builds->last == module)
+		builds->last = before;
 	module->next_build = NULL;
 	return module;
 }
 
-/* Sends the next file that may be read now. */
+/* Sends the next files that may be read now. */
 static void builds_run(struct manager *manager)
 {
 	struct table_builds *builds = &manager->builds;
+	struct build_lane *idle;
 
-	while (builds->started && !builds->building && builds->first) {
-		struct module *module = take_first(builds);
+	while (builds->started && (idle = find_idle(builds))) {
+		struct module *module = take_next(builds);
 
-		if (!module_may_be_built(manager, module) || send_file(manager, module) < 0)
+		if (!module)
+			return;
+		if (!module_may_be_built(manager, module) || send_file(idle, module) < 0)
 			module_refuse_table(manager, module);
 	}
 }
@@ -233,15 +263,22 @@ void table_builds_add(struct manager *manager, struct module *module)
 	builds_run(manager);
 }
 
+static void lane_tick(struct build_lane *lane, uint64_t now_ns)
+{
+	const bool is_first = lane == lane->manager->builds.lanes;
+
+	helper_collect(&lane->helper);
+	if (lane->building && now_ns - lane->sent_ns > DEADLINE_S * NS_PER_S)
+		give_up(lane);
+	else if (!is_first && !lane->building && now_ns - lane->sent_ns > IDLE_S * NS_PER_S)
+		helper_drop(&lane->helper);
+}
+
 void table_builds_tick(struct manager *manager, uint64_t now_ns)
 {
-	struct table_builds *builds = &manager->builds;
-
-	helper_collect(&builds->helper);
-	if (builds->building && now_ns - builds->sent_ns > DEADLINE_S * NS_PER_S) {
-		give_up(manager);
-		builds_run(manager);
-	}
+	for (int i = 0; i < BUILD_LANES && manager->builds.started; i++)
+		lane_tick(&manager->builds.lanes[i], now_ns);
+	builds_run(manager);
 }
 
 void table_builds_again(struct manager *manager, uint64_t now_ns)
@@ -261,8 +298,13 @@ int table_builds_start(struct manager *manager)
 {
 	struct table_builds *builds = &manager->builds;
 
-	helper_init(&builds->helper, &manager->role.loop, on_helper, manager);
-	int r = start_helper(builds);
+	for (int i = 0; i < BUILD_LANES; i++) {
+		struct build_lane *lane = &builds->lanes[i];
+
+		lane->manager = manager;
+		helper_init(&lane->helper, &manager->role.loop, on_helper, lane);
+	}
+	int r = start_helper(&builds->lanes[0]);
 	builds->started = r == 0;
 	builds_run(manager);
 	return r;
@@ -270,5 +312,6 @@ int table_builds_start(struct manager *manager)
 
 void table_builds_stop(struct manager *manager)
 {
-	helper_stop(&manager->builds.helper);
+	for (int i = 0; i < BUILD_LANES; i++)
+		helper_stop(&manager->builds.lanes[i].helper);
 }

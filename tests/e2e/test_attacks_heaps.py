@@ -67,8 +67,9 @@ class Heaps(lib.Case):
 
     def assert_logged(self, recording, attackers):
         said = re.findall(r"naming the functions of a process takes too long.* pid=(\d+)", recording.stderr)
-        self.assertEqual(len(said), 1, recording.stderr)
-        self.assertIn(int(said[0]), attackers)
+        # Once a minute, which a recording on a loaded machine may take.
+        self.assertTrue(said, recording.stderr)
+        self.assertLessEqual(set(map(int, said)), attackers)
 
     def test_functions_that_take_long_to_name(self):
         """Without a share of the time for each process, the worker names the attackers' frames while the ring overflows."""

@@ -45,17 +45,20 @@ static inline void manager_pause(void *context, uint32_t events)
 	loop_stop(&manager.role.loop, 0);
 }
 
-/* Waits until no file waits to be read. */
-static inline void manager_finish_builds(void)
+static inline void manager_run_for_a_moment(void)
 {
 	struct loop *loop = &manager.role.loop;
 
-	while (manager.builds.building) {
-		loop->stopped = false;
-		loop_set_tick(loop, 1, manager_pause, NULL);
-		loop_run(loop);
-	}
+	loop_set_tick(loop, 1, manager_pause, NULL);
+	loop_run(loop);
 	loop->stopped = false;
+}
+
+/* Waits until no file waits to be read. */
+static inline void manager_finish_builds(void)
+{
+	while (manager.builds.lanes[0].building || manager.builds.lanes[1].building)
+		manager_run_for_a_moment();
 }
 
 /* Ends all processes, and with them their modules, so that a leak is found. A module that waits for

@@ -174,16 +174,16 @@ static void check_harm(enum effect effect)
 {
 	struct stat file, other;
 	const int fd = new_file_with(effect, &file), other_fd = new_file(&other);
-	const pid_t first = manager.builds.helper.pid;
+	const pid_t first = manager.builds.lanes[0].helper.pid;
 
 	cr_expect_eq(map(10, USER, fd, 1), MODULE_REFUSED);
 	cr_expect(is_left_alone(&file));
 	cr_expect_eq(map(11, USER, other_fd, 2), MODULE_UNKNOWN,
 		     "another file of the same user is read");
 	cr_expect_not(is_left_alone(&other));
-	cr_expect_neq(manager.builds.helper.pid, first);
+	cr_expect_neq(manager.builds.lanes[0].helper.pid, first);
 	table_builds_tick(&manager, clock_monotonic_ns());
-	cr_expect_leq(manager.builds.helper.left_count, 1);
+	cr_expect_leq(manager.builds.lanes[0].helper.left_count, 1);
 }
 
 Test(table_builds, a_file_on_which_the_helper_dies_costs_that_file_alone)
@@ -218,11 +218,42 @@ Test(table_builds, nobody_waits_for_a_file_without_end)
 	cr_expect(is_left_alone(&file));
 }
 
+Test(table_builds, a_file_of_another_user_waits_for_none_without_end)
+{
+	const struct build_lane *second = &manager.builds.lanes[1];
+	struct stat file;
+	struct module *endless[2], *waiting[2];
+
+	for (uint32_t i = 0; i < 2; i++) {
+		announce(10 + i, USER, new_file_with(ENDLESS, &file), 1 + i);
+		endless[i] = modules_find(&manager.modules, last.cookie);
+	}
+	cr_expect_eq(second->helper.pid, 0, "one user needs one helper");
+	for (uint32_t i = 0; i < 2; i++) {
+		announce(20 + i, NEIGHBOUR, new_file(&file), 3 + i);
+		waiting[i] = modules_find(&manager.modules, last.cookie);
+	}
+	while (second->building)
+		manager_run_for_a_moment();
+	for (int i = 0; i < 2; i++) {
+		cr_expect_eq(waiting[i]->state, MODULE_UNKNOWN);
+		cr_expect_eq(endless[i]->state, MODULE_BUILDING);
+	}
+	cr_expect_gt(second->helper.pid, 0);
+	table_builds_tick(&manager, clock_monotonic_ns() + 11 * NS_PER_S);
+	cr_expect_eq(second->helper.pid, 0, "it was not needed for some seconds");
+	/* The first one is given up, and then the second one. */
+	for (int i = 0; i < 2; i++)
+		table_builds_tick(&manager, clock_monotonic_ns() + 21 * NS_PER_S);
+	manager_finish_builds();
+	cr_expect_eq(endless[0]->state, MODULE_REFUSED);
+}
+
 /* Ends the helper while it has nothing to do. */
 static void end_helper(void)
 {
-	kill(manager.builds.helper.pid, SIGKILL);
-	waitpid(manager.builds.helper.pid, NULL, 0);
+	kill(manager.builds.lanes[0].helper.pid, SIGKILL);
+	waitpid(manager.builds.lanes[0].helper.pid, NULL, 0);
 }
 
 Test(table_builds, a_helper_that_has_ended_is_replaced)
