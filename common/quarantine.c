@@ -51,11 +51,17 @@ unsigned int quarantine_add(struct quarantine *quarantine, const struct quaranti
 	return seconds;
 }
 
-void quarantine_add_user(struct quarantine *quarantine, uint32_t uid, uint64_t now_ns)
+struct quarantine_key quarantine_tenant(struct tenant tenant)
 {
-	if (uid && uid != UINT32_MAX)
-		quarantine_add(quarantine, &(struct quarantine_key){QUARANTINE_USER, {uid}},
-			       now_ns);
+	return (struct quarantine_key){QUARANTINE_TENANT, {tenant.uid, tenant.container}};
+}
+
+void quarantine_add_tenant(struct quarantine *quarantine, struct tenant tenant, uint64_t now_ns)
+{
+	const struct quarantine_key key = quarantine_tenant(tenant);
+
+	if (tenant.uid != TENANT_UID_UNKNOWN && (tenant.uid || tenant.container))
+		quarantine_add(quarantine, &key, now_ns);
 }
 
 bool quarantine_has(const struct quarantine *quarantine, const struct quarantine_key *key,

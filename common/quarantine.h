@@ -4,13 +4,14 @@
  *
  * How this works. Whatever a role does for a profiled process may take for ever, or end the role,
  * if the process is hostile enough. Nobody may cause that again and again. So each time it happens,
- * the role adds what it was working on: a process, a file, a device or a user. An entry lasts ten
+ * the role adds what it was working on: a process, a file, a device or a tenant
+ * (common/tenant.h). An entry lasts ten
  * seconds at first, and four times as long as before each further time, up to an hour. If there is
  * no room, the entry that ends first gives way.
  *
  * What is added, and what follows from it, is decided by those who use this: opening_quarantine.h
- * for the opener's helpers, and role/work_page.h for roles that hung or died themselves. Root is
- * not treated as a user: it cannot be kept from anything, and owns too much.
+ * for the opener's helpers, and role/work_page.h for roles that hung or died themselves. Root
+ * outside of containers is never added: it cannot be kept from anything, and owns too much.
  *
  * Example: a role hangs on process 42, and process 42 is added at 100 s. It is active until 110 s.
  * The role hangs on it again at 200 s, and it is active until 240 s.
@@ -22,6 +23,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "common/tenant.h"
 
 enum {
 	QUARANTINE_ENTRIES = 128,
@@ -35,7 +38,7 @@ enum quarantine_what {
 	QUARANTINE_PROCESS, /* id: pid */
 	QUARANTINE_FILE,    /* id: device and inode */
 	QUARANTINE_DEVICE,  /* id: major and minor number */
-	QUARANTINE_USER,    /* id: uid */
+	QUARANTINE_TENANT,  /* id: uid and container */
 	QUARANTINE_WHAT_COUNT
 };
 
@@ -59,8 +62,11 @@ struct quarantine {
 unsigned int quarantine_add(struct quarantine *quarantine, const struct quarantine_key *key,
 			    uint64_t now_ns);
 
-/* Adds a user, unless that is root or unknown (UINT32_MAX). */
-void quarantine_add_user(struct quarantine *quarantine, uint32_t uid, uint64_t now_ns);
+/* Returns the key of a tenant. */
+struct quarantine_key quarantine_tenant(struct tenant tenant);
+
+/* Adds a tenant, unless that is root outside of containers, or not known. */
+void quarantine_add_tenant(struct quarantine *quarantine, struct tenant tenant, uint64_t now_ns);
 
 /* Returns whether `key` is active at `now_ns` and was added at least `times_least` times. */
 bool quarantine_has(const struct quarantine *quarantine, const struct quarantine_key *key,

@@ -7,6 +7,9 @@
  * often, rounding makes it decrease too slowly. */
 #define PART_DECREASE_NS (2 * NS_PER_S)
 #define PART_PRECISION_NS NS_PER_MS
+/* How many times as much as is left a group may have used. One alone, which takes all the time of
+ * a share of 50 %, has used one second then, so that 125 ms are left to others at any time. */
+#define GROUP_TIMES 8
 /* More is not counted: products of it and a duration fit into 64 bits. */
 #define PART_USED_MAX_NS (1000 * NS_PER_S)
 
@@ -53,6 +56,12 @@ bool time_part_may_begin(struct time_part *part, struct time_share *whole, uint6
 	       part->used_ns + 2 * needed_ns < (uint64_t)whole->left_ns;
 }
 
+bool time_group_may_begin(struct time_part *group, const struct time_share *whole, uint64_t now_ns)
+{
+	part_decrease(group, now_ns);
+	return whole->left_ns > 0 && group->used_ns < GROUP_TIMES * (uint64_t)whole->left_ns;
+}
+
 static uint64_t part_bound(uint64_t ns)
 {
 	return ns < PART_USED_MAX_NS ? ns : PART_USED_MAX_NS;
@@ -62,7 +71,12 @@ void time_part_spend(struct time_part *part, struct time_share *whole, uint64_t 
 		     uint64_t own_ns)
 {
 	time_share_spend(whole, part_bound(passed_ns));
-	part->used_ns += part_bound(own_ns);
-	if (part->used_ns > PART_USED_MAX_NS)
-		part->used_ns = PART_USED_MAX_NS;
+	time_group_spend(part, own_ns);
+}
+
+void time_group_spend(struct time_part *group, uint64_t own_ns)
+{
+	group->used_ns += part_bound(own_ns);
+	if (group->used_ns > PART_USED_MAX_NS)
+		group->used_ns = PART_USED_MAX_NS;
 }

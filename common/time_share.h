@@ -15,6 +15,9 @@
  * little, however many they are, and one alone may use half of the share. What a part has used
  * decreases by half of it per second.
  *
+ * Parts may belong to groups, each of which is a part as well. A group may have used several times
+ * as much as is left, so that it matters only for one with many members.
+ *
  * Example: 300 ms are left, and ten processes need all the time that they can get. The first one
  * uses 150 ms, the second one 75 ms, and so on. If the share grows by 500 ms per second, each of
  * the ten gets 50 ms of them per second after a while. Each has used 100 ms then, and as much is
@@ -49,6 +52,12 @@ void time_share_spend(struct time_share *share, uint64_t ns);
  * must still be true afterwards that the part has used less than what is left of the whole. */
 bool time_part_may_begin(struct time_part *part, struct time_share *whole, uint64_t needed_ns,
 			 uint64_t now_ns);
+
+/* Returns whether work for a member of a group may begin. */
+bool time_group_may_begin(struct time_part *group, const struct time_share *whole, uint64_t now_ns);
+
+/* Counts the time of time_part_spend() for the group of the part, too. */
+void time_group_spend(struct time_part *group, uint64_t own_ns);
 
 /* Subtracts the time that work for a part took from what is left of the whole: `passed_ns`, in
  * which all others waited. The part has used `own_ns` of them (work_time.h). */

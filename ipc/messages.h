@@ -12,6 +12,7 @@
 #include "common/limits.h"
 #include "common/roles.h"
 #include "common/runtimes.h"
+#include "common/tenant.h"
 
 enum message_type {
 	MESSAGE_NONE,
@@ -292,21 +293,19 @@ struct msg_open_file {
 };
 _Static_assert(sizeof(struct msg_open_file) == 40, "wire");
 
-/* The uid of a process that has ended: no process has it. */
-#define MSG_UID_UNKNOWN UINT32_MAX
-
 /* The answer to OPEN_FILE. If it has no descriptor, `error` is the errno. */
 struct msg_file {
 	uint32_t cookie;
 	uint32_t error;
 	uint32_t
 	    same_file; /* device and inode equal those that the kernel reported for the mapping */
-	uint32_t uid;  /* the effective one of the process, or MSG_UID_UNKNOWN */
+	uint32_t uid;  /* the effective one of the process, or TENANT_UID_UNKNOWN */
 };
 _Static_assert(sizeof(struct msg_file) == 16, "wire");
 
-/* The answer to OPEN_MAPS, and one for each process after SCAN: the descriptors of /proc/TGID/maps
- * and /proc/TGID/stat. Without descriptors the process has ended, and `error` is the errno. */
+/* The answer to OPEN_MAPS, and one for each process after SCAN: the descriptors of /proc/TGID/maps,
+ * /proc/TGID/stat and /proc/TGID/cgroup. Without descriptors the process has ended, and `error` is
+ * the errno. */
 struct msg_maps_of {
 	uint32_t tgid;
 	uint32_t error;
@@ -338,13 +337,12 @@ _Static_assert(sizeof(struct msg_identity) == 16, "wire");
 
 struct msg_module {
 	uint32_t id;
-	uint32_t tgid; /* of a process that maps it, or 0 */
-	uint32_t user; /* who has its share of the tables: a uid, or MSG_UID_UNKNOWN */
-	uint32_t reserved;
+	uint32_t tgid;		   /* of a process that maps it, or 0 */
+	struct tenant tenant;	   /* who has its share of the tables */
 	char path[MSG_PATH_BYTES]; /* as the process sees it, or the end of a longer one; only to be
 				      shown, never to be opened */
 };
-_Static_assert(sizeof(struct msg_module) == 272, "wire");
+_Static_assert(sizeof(struct msg_module) == 280, "wire");
 
 /* A process maps a module that the worker watches. Sent for each such mapping, and again when the
  * mappings of the process change. */
@@ -352,11 +350,12 @@ struct msg_mapped {
 	uint32_t tgid;
 	uint32_t module;
 	uint32_t exec_generation; /* no two programs that any process executes have the same */
-	uint32_t user;		  /* as in struct msg_module */
+	uint32_t reserved;
 	uint64_t start, end;
 	uint64_t file_offset;
+	struct tenant tenant; /* of the process */
 };
-_Static_assert(sizeof(struct msg_mapped) == 40, "wire");
+_Static_assert(sizeof(struct msg_mapped) == 56, "wire");
 
 enum {
 	MSG_CODE_AREAS_MAX = 64,
@@ -478,7 +477,7 @@ _Static_assert(sizeof(struct msg_open_jit_map) == 8, "wire");
 struct msg_jit_map {
 	uint32_t tgid;
 	uint32_t cookie; /* of the request */
-	uint32_t uid;	 /* of the process, or MSG_UID_UNKNOWN */
+	uint32_t uid;	 /* of the process, or TENANT_UID_UNKNOWN */
 	uint32_t error;
 	uint32_t is_dump; /* it is jit-PID.dump */
 };

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "common/hash.h"
+
 enum {
 	ID_HEX_DIGITS = 64,    /* of the ids that OCI runtimes assign */
 	TASK_HEX_DIGITS = 32,  /* of a task on Fargate */
@@ -21,6 +23,8 @@ struct descent {
 	struct span parent, grandparent;
 	char id[CGROUP_CONTAINER_MAX + 1];
 	unsigned int containers;
+	char of_host[CGROUP_CONTAINER_MAX + 1]; /* the outermost one, if the host has made it */
+	bool delegated; /* somebody else than the host may have made the next components */
 };
 
 static bool span_is(struct span span, const char *text)
@@ -204,8 +208,15 @@ static void descend(struct descent *d, struct span component)
 	const bool may_be_uuid = is_below_garden(d) || span_starts(d->parent, "pod");
 
 	if (oci_id(component, d->id) || task_id(component, d->id) || lxc_id(d, component, d->id) ||
-	    nspawn_id(d, component, d->id) || (may_be_uuid && uuid_id(component, d->id)))
+	    nspawn_id(d, component, d->id) || (may_be_uuid && uuid_id(component, d->id))) {
 		d->containers++;
+		if (!d->delegated)
+			memcpy(d->of_host, d->id, sizeof(d->of_host));
+		d->delegated = true;
+	}
+	/* systemd delegates to users below user@UID.service, and to services (Delegate= in
+	 * systemd.resource-control(5)). */
+	d->delegated |= span_ends(component, ".service") || span_is(component, "user.slice");
 	d->grandparent = d->parent;
 	d->parent = component;
 }
@@ -280,4 +291,41 @@ void cgroup_parse(const char *text, size_t length, struct cgroup_container *cont
 		}
 	}
 	container->by_unified_alone = found_by_unified && nothing_else;
+}
+
+static uint64_t number_of(const char *id)
+{
+	enum {
+		DIGITS_OF_NUMBER = 16,
+	};
+	const struct span all = {id, strlen(id)};
+	const bool is_hex = hex_digits(all) == ID_HEX_DIGITS;
+	uint64_t number = 0;
+
+	for (size_t i = 0; is_hex && i < DIGITS_OF_NUMBER; i++)
+		number = number << 4 | (uint64_t)hex_value(id[i]);
+	for (size_t i = 0; !is_hex && i < all.length; i++)
+		number = hash_combine(number, (unsigned char)id[i]);
+	return number ? number : 1;
+}
+
+uint64_t cgroup_container_of_host(const char *text, size_t length)
+{
+	while (length) {
+		struct descent d = {0};
+		struct span path;
+		bool unified;
+		const char *newline = memchr(text, '\n', length);
+
+		if (!newline)
+			break;
+		const struct span line = {text, (size_t)(newline - text)};
+		text = newline + 1;
+		length -= line.length + 1;
+		if (line_path(line, &path, &unified))
+			descend_path(&d, path);
+		if (d.of_host[0])
+			return number_of(d.of_host);
+	}
+	return 0;
 }

@@ -4,15 +4,18 @@
  * "hierarchy:controllers:path" (cgroups(7)). Pure.
  *
  * The paths are named by container runtimes, and by everybody else who may create cgroups. So an id
- * is a claim that is good enough for a label, and must not be used for anything else. If the reader
- * is in a cgroup namespace, a path outside of it starts with "/..", and a process in the reader's
- * own cgroup has the path "/".
+ * is a claim that is good enough for a label. For anything else there is
+ * cgroup_container_of_host().
+ *
+ * If the reader is in a cgroup namespace, a path outside of it starts with "/..", and a process in
+ * the reader's own cgroup has the path "/".
  */
 #ifndef PARSE_CGROUP_H
 #define PARSE_CGROUP_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum {
 	CGROUP_TEXT_MAX = 16 << 10, /* bytes of the text, which has one line per hierarchy */
@@ -41,5 +44,13 @@ struct cgroup_container {
  * Lines that are malformed or cut off are skipped.
  */
 void cgroup_parse(const char *text, size_t length, struct cgroup_container *container);
+
+/*
+ * Returns a number for the outermost container that the machine's own container runtime has made,
+ * or 0 if there is none. Users to whom systemd has given a part of the tree, and containers that
+ * make others, cannot choose it: what is below a service, or in user.slice, does not count, and
+ * neither does what is within a container. For an id of hex digits, the number is its first 16.
+ */
+uint64_t cgroup_container_of_host(const char *text, size_t length);
 
 #endif

@@ -23,7 +23,7 @@ unsigned int work_quarantine(struct work_page *page, const struct work_subject *
 	if (!page)
 		return 0;
 	const unsigned int seconds = quarantine_add(&page->quarantine, &key, now_ns);
-	quarantine_add_user(&page->quarantine, subject->uid, now_ns);
+	quarantine_add_tenant(&page->quarantine, subject->tenant, now_ns);
 	return seconds;
 }
 
@@ -31,13 +31,15 @@ unsigned int work_quarantine(struct work_page *page, const struct work_subject *
 static void quarantine_last_subject(struct work_page *page)
 {
 	const struct work_subject subject = page->subject;
+	char container[TENANT_CONTAINER_BYTES];
 
 	page->working = 0;
 	const unsigned int seconds = work_quarantine(page, &subject);
 	log_warning("the previous process of this role ended while it worked on something of "
-		    "another process, which is left alone for a time: pid=%u uid=%u device=%llu "
-		    "inode=%llu seconds=%u",
-		    subject.tgid, subject.uid, (unsigned long long)subject.device,
+		    "another process, which is left alone for a time: pid=%u uid=%u "
+		    "container=%s device=%llu inode=%llu seconds=%u",
+		    (unsigned int)subject.tgid, subject.tenant.uid,
+		    tenant_container(subject.tenant, container), (unsigned long long)subject.device,
 		    (unsigned long long)subject.inode, seconds);
 }
 
@@ -58,11 +60,12 @@ void work_page_take_over(struct work_page *page)
 
 bool work_is_quarantined(const struct work_page *page, const struct work_subject *subject)
 {
-	const struct quarantine_key key = key_of(subject), user = {QUARANTINE_USER, {subject->uid}};
+	const struct quarantine_key key = key_of(subject),
+				    tenant = quarantine_tenant(subject->tenant);
 
 	if (!page)
 		return false;
 	const uint64_t now_ns = clock_monotonic_ns();
 	return quarantine_has(&page->quarantine, &key, 1, now_ns) ||
-	       quarantine_has(&page->quarantine, &user, WORK_USER_TIMES, now_ns);
+	       quarantine_has(&page->quarantine, &tenant, WORK_TENANT_TIMES, now_ns);
 }

@@ -8,7 +8,7 @@
  * quarantines its subject (common/quarantine.h), which is in the same page:
  *
  * - the file, or the process if it was not a file that was read;
- * - the user, of whom everything is left alone from the second time on.
+ * - the tenant, of whom everything is left alone from the second time on.
  *
  * What is left alone is not read: stacks then end with a reason or lack names, but only those that
  * need this file or process. It is tried again when its time is over.
@@ -29,9 +29,10 @@
 #include <stdint.h>
 
 #include "common/quarantine.h"
+#include "common/tenant.h"
 
-/* From this time on a user is left alone. */
-#define WORK_USER_TIMES 2
+/* From this time on a tenant is left alone. */
+#define WORK_TENANT_TIMES 2
 
 /* The size of the page as the CLI makes it. */
 #define WORK_PAGE_BYTES 8192
@@ -39,8 +40,8 @@
 /* What is worked on. */
 struct work_subject {
 	uint64_t device, inode; /* of the file; inode 0: it is the process */
-	uint32_t tgid;		/* the process, or one that maps the file */
-	uint32_t uid;		/* of its user, or MSG_UID_UNKNOWN */
+	struct tenant tenant;
+	uint64_t tgid; /* the process, or one that maps the file */
 };
 
 struct work_page {
@@ -75,7 +76,7 @@ static inline void work_end(struct work_page *page)
 		__atomic_store_n(&page->working, 0, __ATOMIC_RELEASE);
 }
 
-/* Quarantines a subject on which a helper of the role hung or died, and its user. Returns for how
+/* Quarantines a subject on which a helper of the role hung or died, and its tenant. Returns for how
  * many seconds the former is left alone. */
 unsigned int work_quarantine(struct work_page *page, const struct work_subject *subject);
 

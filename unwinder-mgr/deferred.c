@@ -55,7 +55,8 @@ static unsigned int deferred_walk(struct manager *manager, const struct bh_defer
 	const struct walker_stack stack = {
 	    .start = record->stack_start, .bytes = record->stack, .length = record->copied};
 	const struct mapping_list *list = processes_list_at(manager, &record->header);
-	const struct work_subject subject = {.tgid = record->header.tgid, .uid = MSG_UID_UNKNOWN};
+	const struct work_subject subject = {.tgid = record->header.tgid,
+					     .tenant = tenant_of(TENANT_UID_UNKNOWN, 0)};
 
 	if (!list || work_is_quarantined(manager->role.work_page, &subject)) {
 		frames[0] = bh_frame_raw(record->registers.rip);

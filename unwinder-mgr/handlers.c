@@ -12,7 +12,8 @@
 #include "common/file_read.h"
 #include "common/log.h"
 #include "common/map_shared.h"
-#include "common/user.h"
+#include "common/tenant.h"
+#include "parse/cgroup.h"
 #include "parse/proc_maps.h"
 #include "unwinder-mgr/manager.h"
 #include "unwinder-mgr/module_table.h"
@@ -98,6 +99,15 @@ static bool is_regular_file(int fd)
 	return file_read_status(fd, &st) == 0 && S_ISREG(st.st_mode);
 }
 
+/* Reads which container the process of /proc/PID/cgroup is in. */
+static uint64_t read_container(int fd)
+{
+	static char text[CGROUP_TEXT_MAX];
+	const ssize_t n = file_read_fully(fd, text, sizeof(text));
+
+	return n > 0 ? cgroup_container_of_host(text, (size_t)n) : 0;
+}
+
 static int manager_on_process_maps(void *context, const struct msg_maps_of *answer,
 				   struct message *message)
 {
@@ -105,19 +115,24 @@ static int manager_on_process_maps(void *context, const struct msg_maps_of *answ
 	_cleanup_free_ uint8_t *maps = NULL;
 	char comm[BH_COMM_BYTES] = "", stat[STAT_BYTES];
 	size_t length = 0;
-	const struct work_subject subject = {.tgid = answer->tgid, .uid = user_of_uid(answer->uid)};
+	struct work_subject subject = {.tgid = answer->tgid, .tenant = tenant_of(answer->uid, 0)};
 
-	if (message->fd_count != 2)
+	if (message->fd_count != 3)
 		processes_on_answer(manager, answer->tgid, answer->error, false);
 	/* The process has ended, or the opener may not read it; or it is left alone, and asked for
 	 * again with the next stack that needs it. */
-	if (message->fd_count != 2 || work_is_quarantined(manager->role.work_page, &subject))
+	if (message->fd_count != 3 || work_is_quarantined(manager->role.work_page, &subject))
 		return 0;
-	if (!is_regular_file(message->fds[0]) || !is_regular_file(message->fds[1]))
-		return -EPROTO;
+	for (unsigned int i = 0; i < message->fd_count; i++) {
+		if (!is_regular_file(message->fds[i]))
+			return -EPROTO;
+	}
+	subject.tenant = tenant_of(answer->uid, read_container(message->fds[2]));
+	if (work_is_quarantined(manager->role.work_page, &subject))
+		return 0;
 	/* The file shows the present, so events of the past are handled before it is read. */
 	sideband_process(manager);
-	if (!processes_may_read_maps(manager, answer->tgid, answer->uid)) {
+	if (!processes_may_read_maps(manager, answer->tgid, subject.tenant)) {
 		processes_on_answer(manager, answer->tgid, 0, false);
 		return 0;
 	}
@@ -132,7 +147,7 @@ static int manager_on_process_maps(void *context, const struct msg_maps_of *answ
 	    file_read_all(message->fds[0], MAPS_FIRST_BYTES, LIMIT_MAPS_BYTES, &maps, &length);
 	processes_on_answer(manager, answer->tgid, 0, !length);
 	if (r >= 0 && length) {
-		processes_set_uid(manager, answer->tgid, answer->uid);
+		processes_set_tenant(manager, answer->tgid, subject.tenant);
 		processes_set_maps(manager, answer->tgid, (const char *)maps, length, comm, now);
 	}
 	work_end(manager->role.work_page);

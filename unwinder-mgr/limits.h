@@ -13,20 +13,27 @@ enum {
 	/* ms. A process whose files were refused is looked at again after this, if its user may
 	 * have more. A table for which there was no room is built again after this. */
 	LIMIT_REFUSED_RETRY_MS = 10000,
-	/* Users whose shares are counted one by one. Full: all further ones count as one user. */
+	/* Tenants whose shares are counted one by one. Full: all further ones count as one. */
 	LIMIT_SHARES = 1024,
 	/* ms. A refusal is written to the log at most this often. */
 	LIMIT_SHARE_LOG_MS = 60000,
-	/* The CPU time in which the tables of one user's files are built: percent of the time, and
-	 * ms at once. The files of a desktop take 3 s. More: their tables are built later. */
+	/* The CPU time in which the tables of one tenant's files are built: percent of the time,
+	 * and ms at once. The files of a desktop take 3 s. More: their tables are built later. */
 	LIMIT_BUILD_PERCENT = 25,
 	LIMIT_BUILD_MS = 8000,
-	/* The CPU time in which the processes of one user are followed: percent of the time, and ms
-	 * at once, for the maps that are read at the start. 1,000 programs that start per second
-	 * take 3 %. More: what the user's processes do is not followed, and their stacks end until
-	 * there is time to read their maps again. */
+	/* The CPU time in which the processes of one tenant are followed: percent of the time, and
+	 * ms at once, for the maps that are read at the start. 1,000 programs that start per second
+	 * take 3 %. More: what the tenant's processes do is not followed, and their stacks end
+	 * until there is time to read their maps again. */
 	LIMIT_FOLLOW_PERCENT = 20,
 	LIMIT_FOLLOW_MS = 250,
+	/* A process counts as its parent's tenant until the opener was asked whose it is. That is
+	 * done ms after its fork or exec, and after this many events (fork, exec, mapping) of its
+	 * own and of its ancestors; later again after FACTOR times as many as then. A program that
+	 * starts has 20. */
+	LIMIT_TENANT_AGE_MS = 1000,
+	LIMIT_TENANT_EVENTS = 64,
+	LIMIT_TENANT_EVENTS_FACTOR = 4,
 	/* Processes for which there is time again, or that may have ended, and whose maps are
 	 * requested at once, every 250 ms. The others wait for their turn, so that the opener is
 	 * not kept busy. */

@@ -21,7 +21,7 @@ struct work_subject module_subject(const struct module *module)
 	return (struct work_subject){.device = module->file.st_dev,
 				     .inode = module->file.st_ino,
 				     .tgid = module->requested_for,
-				     .uid = share_user(module->share)};
+				     .tenant = share_tenant(module->share)};
 }
 
 void module_refuse_table(struct manager *manager, struct module *module)

@@ -71,7 +71,10 @@ static void module_set_unannounced(struct modules *modules, struct module *modul
 static void module_announce(struct manager *manager, struct module *module)
 {
 	struct msg_module message = {
-	    .id = module->id, .tgid = module->requested_for, .user = share_user(module->share)};
+	    .id = module->id,
+	    .tgid = module->requested_for,
+	    .tenant = share_tenant(module->share),
+	};
 
 	memcpy(message.path, module->path, sizeof(message.path));
 	int r = peer_send(&manager->role.peers[ROLE_WORKER], MESSAGE_MODULE, &message,
@@ -379,13 +382,13 @@ static void module_take_file(struct manager *manager, struct module *module, int
 	table_builds_add(manager, module);
 }
 
-/* Counts a module as held by a user. Returns false if that user may not have it. */
-static bool module_charge(struct manager *manager, struct module *module, uint32_t uid)
+/* Counts a module as held by a tenant. Returns false if that one may not have it. */
+static bool module_charge(struct manager *manager, struct module *module, struct tenant tenant)
 {
 	struct modules *modules = &manager->modules;
 
-	/* Where it is not known, because the process has just ended, all count as one user. */
-	module->share = shares_get(&manager->shares, uid);
+	/* Where the uid is not known, because the process has just ended, all count as one. */
+	module->share = shares_get(&manager->shares, tenant);
 	const bool allowed = modules_allow(modules, module->share);
 	share_take(module->share, SHARED_MODULES, 1);
 	if (!allowed)
@@ -394,7 +397,7 @@ static bool module_charge(struct manager *manager, struct module *module, uint32
 }
 
 struct modules_answer modules_on_file(struct manager *manager, const struct msg_file *answer,
-				      int fd)
+				      struct tenant tenant, int fd)
 {
 	struct modules *modules = &manager->modules;
 	struct module *module = modules_find(modules, answer->cookie);
@@ -421,7 +424,7 @@ struct modules_answer modules_on_file(struct manager *manager, const struct msg_
 	 * another container's C library is. */
 	result.unshared = !answer->same_file && module->shared;
 	result.duplicate = modules_find_by_file(modules, &module->file);
-	if (!result.duplicate && !module_charge(manager, module, answer->uid))
+	if (!result.duplicate && !module_charge(manager, module, tenant))
 		result.duplicate = modules->no_room;
 	if (module->shared && (result.unshared || result.duplicate))
 		unlink_by_key(modules, module);

@@ -93,10 +93,10 @@ bool module_check_runtime(struct manager *manager, struct module *module);
 /* Returns whether any module still waits for its file or for a slab. */
 bool modules_pending(const struct modules *modules);
 
-/* Handles the opener's answer; `fd` is taken over. The caller applies the result to the
- * processes (process_files_on_answer). */
+/* Handles the opener's answer about a file of this tenant; `fd` is taken over. The caller applies
+ * the result to the processes (process_files_on_answer). */
 struct modules_answer modules_on_file(struct manager *manager, const struct msg_file *answer,
-				      int fd);
+				      struct tenant tenant, int fd);
 
 /* Lets the walker use frame pointers in a module whose mappings all belong to another one now. */
 void modules_abandon(struct modules *modules, struct module *module);

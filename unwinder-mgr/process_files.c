@@ -58,13 +58,16 @@ static void processes_unshare_module(struct manager *manager, struct module *mod
 
 void process_files_on_answer(struct manager *manager, const struct msg_file *answer, int fd)
 {
-	const struct modules_answer result = modules_on_file(manager, answer, fd);
+	const struct module *module = modules_find(&manager->modules, answer->cookie);
+	const struct tenant tenant =
+	    processes_tenant(manager, module ? module->requested_for : 0, answer->uid);
+	const struct modules_answer result = modules_on_file(manager, answer, tenant, fd);
 	struct process *process =
 	    result.requested_for ? processes_find(&manager->processes, result.requested_for) : NULL;
 
 	if (process) {
 		process->requests -= process->requests > 0;
-		processes_set_uid(manager, process->tgid, answer->uid);
+		processes_set_tenant(manager, process->tgid, tenant);
 	}
 	if (result.unshared)
 		processes_unshare_module(manager, result.module);

@@ -59,7 +59,7 @@ static int process_report_watched(struct manager *manager, struct process *proce
 		const struct msg_mapped message = {.tgid = process->tgid,
 						   .module = m->module->id,
 						   .exec_generation = process->exec_generation,
-						   .user = share_user(process->share),
+						   .tenant = share_tenant(process->share),
 						   .start = m->start,
 						   .end = m->end,
 						   .file_offset = m->file_offset};

@@ -56,6 +56,7 @@ static struct process *process_new(struct processes *processes, uint32_t tgid)
 	process->tgid = tgid;
 	process->exec_generation = ++processes->last_exec_generation;
 	process->scan = processes->scans;
+	process->ask_at = LIMIT_TENANT_EVENTS;
 	process->next = *bucket;
 	*bucket = process;
 	processes->count++;
@@ -86,7 +87,7 @@ static void process_wait_for(struct processes *processes, struct process *proces
 	process->waits_for_generation = generation;
 }
 
-/* Lets the process belong to the user with this share. Takes over the reference. */
+/* Lets the process belong to the tenant with this share. Takes over the reference. */
 static void process_set_share(struct process *process, struct share *share)
 {
 	share_unref(process->share);
@@ -117,12 +118,29 @@ static bool process_follow(struct manager *manager, struct process *process)
 	return !process->outdated;
 }
 
-void processes_set_uid(struct manager *manager, uint32_t tgid, uint32_t uid)
+void processes_set_tenant(struct manager *manager, uint32_t tgid, struct tenant tenant)
 {
 	struct process *process = process_ensure(&manager->processes, tgid);
 
-	if (process && uid != MSG_UID_UNKNOWN)
-		process_set_share(process, shares_get(&manager->shares, uid));
+	if (process && tenant.uid != TENANT_UID_UNKNOWN)
+		process_set_share(process, shares_get(&manager->shares, tenant));
+}
+
+struct tenant processes_tenant(struct manager *manager, uint32_t tgid, uint32_t uid)
+{
+	const struct process *process = processes_find(&manager->processes, tgid);
+
+	return tenant_of(uid, process ? share_tenant(process->share).container : 0);
+}
+
+/* Counts an event of a process. One that causes many must not count as its parent's tenant, so the
+ * opener is asked whose it is. */
+static void process_count_event(struct manager *manager, struct process *process)
+{
+	if (++process->events < process->ask_at)
+		return;
+	process->ask_at = process->events + LIMIT_TENANT_EVENTS;
+	processes_rescan(manager, process->tgid, clock_monotonic_ns());
 }
 
 void processes_fork(struct manager *manager, uint32_t parent, uint32_t child, uint64_t time_ns)
@@ -152,6 +170,9 @@ void processes_fork(struct manager *manager, uint32_t parent, uint32_t child, ui
 	to->outdated = from->outdated;
 	to->requests = 0;
 	process_set_share(to, share_ref(from->share));
+	process_count_event(manager, from);
+	to->events = from->events;
+	to->ask_at = from->ask_at;
 	memcpy(to->comm, from->comm, sizeof(to->comm));
 	if (list)
 		process_wait_for(processes, to, 0, 0);
@@ -160,6 +181,7 @@ void processes_fork(struct manager *manager, uint32_t parent, uint32_t child, ui
 	else
 		process_wait_for(processes, to, parent, from->exec_generation);
 	to->announced = false;
+	to->ask_when_old = true;
 	process_mark_dirty(processes, to);
 }
 
@@ -192,6 +214,13 @@ void processes_exec(struct manager *manager, uint32_t tgid, const char *comm, ui
 	copy_comm(process->comm, comm);
 	process_mark_dirty(&manager->processes, process);
 	process_follow(manager, process);
+	/* Who executes a program is often somebody else than before. */
+	process->ask_when_old = true;
+	if (process->events >= LIMIT_TENANT_EVENTS) {
+		process->events = LIMIT_TENANT_EVENTS / 2;
+		process->ask_at = LIMIT_TENANT_EVENTS;
+	}
+	process_count_event(manager, process);
 }
 
 void processes_exit(struct manager *manager, uint32_t tgid, uint64_t now_ns)
@@ -249,6 +278,7 @@ void processes_map(struct manager *manager, uint32_t tgid, const struct mapping 
 		return;
 	added.module = find_module(manager, process, mapping, key, path);
 	mapping_list_insert(list, &added);
+	process_count_event(manager, process);
 }
 
 struct maps_reader {
@@ -310,19 +340,20 @@ static void process_notice_exec(struct manager *manager, struct process *process
 	process->exec_generation = ++manager->processes.last_exec_generation;
 }
 
-bool processes_may_read_maps(struct manager *manager, uint32_t tgid, uint32_t uid)
+bool processes_may_read_maps(struct manager *manager, uint32_t tgid, struct tenant tenant)
 {
 	struct process *process = processes_find(&manager->processes, tgid);
 
 	if (process) {
-		processes_set_uid(manager, tgid, uid);
+		processes_set_tenant(manager, tgid, tenant);
 		if (shares_follow(&manager->shares, process->share))
 			return true;
 		process_set_outdated(manager, process);
 		return false;
 	}
 	/* One that is sampled is requested again. */
-	struct share *share = uid == MSG_UID_UNKNOWN ? NULL : shares_get(&manager->shares, uid);
+	struct share *share =
+	    tenant.uid == TENANT_UID_UNKNOWN ? NULL : shares_get(&manager->shares, tenant);
 	const bool may = shares_follow(&manager->shares, share);
 	share_unref(share); /* it stays until this role waits for work again */
 	return may;
@@ -342,7 +373,9 @@ void processes_set_maps(struct manager *manager, uint32_t tgid, const char *maps
 	struct mapping_list *old = process->list;
 	process->list = list;
 	process_set_alive(process, time_ns);
-	process->refused = process->outdated = false;
+	process->refused = process->outdated = process->ask_when_old = false;
+	if (process->ask_at / LIMIT_TENANT_EVENTS_FACTOR < process->events)
+		process->ask_at = process->events * LIMIT_TENANT_EVENTS_FACTOR;
 	copy_comm(process->comm, comm);
 	struct maps_reader reader = {manager, process};
 	proc_maps_parse(maps, length, on_maps_line, &reader);
@@ -443,8 +476,16 @@ static bool process_is_unseen(const struct processes *processes, const struct pr
 	return process->scan < processes->scans_done;
 }
 
+/* Returns whether the opener is to be asked whose a process is, since it has run for a while. */
+static bool process_is_old(const struct process *process, uint64_t now_ns)
+{
+	return process->ask_when_old &&
+	       now_ns >= process->forked_ns + LIMIT_TENANT_AGE_MS * NS_PER_MS &&
+	       now_ns >= process->exec_ns + LIMIT_TENANT_AGE_MS * NS_PER_MS;
+}
+
 /* Tries again what a process was refused. Returns whether its maps were requested, because there is
- * time for it again, or because it may have ended. */
+ * time for it again, because it may have ended, or because its tenant may have changed. */
 static bool process_retry(struct manager *manager, struct process *process, bool may_follow,
 			  uint64_t now_ns)
 {
@@ -463,6 +504,11 @@ static bool process_retry(struct manager *manager, struct process *process, bool
 		if (!may_follow || !process_may_rescan(process, now_ns) ||
 		    !shares_follow(&manager->shares, process->share))
 			return false;
+		process_request_maps(manager, process, now_ns);
+		return true;
+	}
+	if (may_follow && process_is_old(process, now_ns)) {
+		process->ask_when_old = false;
 		process_request_maps(manager, process, now_ns);
 		return true;
 	}

@@ -70,14 +70,16 @@ struct process {
 	bool refused;		 /* there was no room for a file that it maps */
 	bool outdated;		 /* there was no time to follow it */
 	unsigned int requests;	 /* files that are being opened through it */
-	/* Of its user, as far as known: of its parent, until the opener says what its uid is. NULL:
-	 * not known. It holds a reference. */
+	/* Of its tenant, as far as known: that of its parent, until the opener says whose it is.
+	 * NULL: not known. It holds a reference. */
 	struct share *share;
-	uint64_t forked_ns;    /* 0: not known */
-	uint64_t alive_ns;     /* when it was known to be running, in boot time (bpf/shared.h) */
-	uint64_t exited_ns;    /* 0 while it runs */
-	uint64_t rescanned_ns; /* when its maps were last requested */
-	uint32_t scan;	       /* the last one during or after which it was known to run */
+	uint32_t events, ask_at; /* LIMIT_TENANT_EVENTS: how many, and at how many it is asked */
+	bool ask_when_old;	 /* the opener was not asked since its fork or exec */
+	uint64_t forked_ns;	 /* 0: not known */
+	uint64_t alive_ns;	 /* when it was known to be running, in boot time (bpf/shared.h) */
+	uint64_t exited_ns;	 /* 0 while it runs */
+	uint64_t rescanned_ns;	 /* when its maps were last requested */
+	uint32_t scan;		 /* the last one during or after which it was known to run */
 	/* The permission that the opener has (memory_permits.h); exec generation 0: none. */
 	struct msg_allow_memory allowed;
 	uint64_t code_memory_sent; /* of code_memory.h: a hash of the last message; 0: none */
@@ -118,10 +120,10 @@ void processes_exit(struct manager *manager, uint32_t tgid, uint64_t now_ns);
 void processes_map(struct manager *manager, uint32_t tgid, const struct mapping *mapping,
 		   const struct module_key *key, const char *path);
 
-/* Returns whether there is time to read the maps of a process of this user; `uid` may be
- * MSG_UID_UNKNOWN. The time counts as spent on that user, up to shares_follow_nobody(). Without
- * time, the process is outdated. */
-bool processes_may_read_maps(struct manager *manager, uint32_t tgid, uint32_t uid);
+/* Returns whether there is time to read the maps of a process of this tenant, which it has from now
+ * on. The time counts as spent on that tenant, up to shares_follow_nobody(). Without time, the
+ * process is outdated. */
+bool processes_may_read_maps(struct manager *manager, uint32_t tgid, struct tenant tenant);
 
 /* Replaces the mappings of a process by the text of its /proc/PID/maps. The process was running at
  * `time_ns`. */
@@ -132,8 +134,12 @@ void processes_set_maps(struct manager *manager, uint32_t tgid, const char *maps
  * be opened, and `empty` whether there are none. */
 void processes_on_answer(struct manager *manager, uint32_t tgid, uint32_t error, bool empty);
 
-/* Sets which user a process belongs to. `uid` may be MSG_UID_UNKNOWN. */
-void processes_set_uid(struct manager *manager, uint32_t tgid, uint32_t uid);
+/* Sets whose a process is. Nothing changes if the uid is TENANT_UID_UNKNOWN. */
+void processes_set_tenant(struct manager *manager, uint32_t tgid, struct tenant tenant);
+
+/* Returns the tenant of a process that has this uid now: in the container in which it was last, as
+ * far as that is known. */
+struct tenant processes_tenant(struct manager *manager, uint32_t tgid, uint32_t uid);
 
 /* Returns the mappings that a process had when it was sampled, published in a slab, or NULL if they
  * are not recorded or find no room. */

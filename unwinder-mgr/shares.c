@@ -6,8 +6,6 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/user.h"
-#include "ipc/messages.h"
 #include "unwinder-mgr/limits.h"
 
 enum {
@@ -15,49 +13,53 @@ enum {
 	FOLLOWED_MOST_MS = 1,
 };
 
-static void share_init(struct share *share, uint32_t user)
+static void share_init(struct share *share, struct tenant tenant)
 {
 	*share = (struct share){
-	    .user = user,
+	    .tenant = tenant,
 	    .building = {.percent = LIMIT_BUILD_PERCENT, .most_ns = LIMIT_BUILD_MS * NS_PER_MS},
 	    .following = {.percent = LIMIT_FOLLOW_PERCENT, .most_ns = LIMIT_FOLLOW_MS * NS_PER_MS}};
 }
 
-/* Returns the share of all users for whom there is none. */
+/* Returns the share of all tenants for whom there is none. */
 static struct share *shares_others(struct shares *shares)
 {
 	if (!shares->others.building.percent)
-		share_init(&shares->others, MSG_UID_UNKNOWN);
+		share_init(&shares->others, tenant_of(TENANT_UID_UNKNOWN, 0));
 	return &shares->others;
 }
 
-static struct share *share_new(struct shares *shares, uint32_t user)
+static struct share **bucket_of(struct shares *shares, struct tenant tenant)
+{
+	return &shares->buckets[(tenant.uid ^ tenant.container) % SHARES_BUCKETS];
+}
+
+static struct share *share_new(struct shares *shares, struct tenant tenant)
 {
 	struct share *share = shares->count < LIMIT_SHARES ? malloc(sizeof(*share)) : NULL;
 
 	if (!share)
 		return shares_others(shares);
-	struct share **bucket = &shares->buckets[user % SHARES_BUCKETS];
-	share_init(share, user);
+	struct share **bucket = bucket_of(shares, tenant);
+	share_init(share, tenant);
 	share->next = *bucket;
 	*bucket = share;
 	shares->count++;
 	return share;
 }
 
-struct share *shares_get(struct shares *shares, uint32_t uid)
+struct share *shares_get(struct shares *shares, struct tenant tenant)
 {
-	const uint32_t user = user_of_uid(uid);
-	struct share *share = shares->buckets[user % SHARES_BUCKETS];
+	struct share *share = *bucket_of(shares, tenant);
 
-	while (share && share->user != user)
+	while (share && !tenant_is(share->tenant, tenant))
 		share = share->next;
-	return share_ref(share ? share : share_new(shares, user));
+	return share_ref(share ? share : share_new(shares, tenant));
 }
 
-uint32_t share_user(const struct share *share)
+struct tenant share_tenant(const struct share *share)
 {
-	return share ? share->user : MSG_UID_UNKNOWN;
+	return share ? share->tenant : tenant_of(TENANT_UID_UNKNOWN, 0);
 }
 
 struct share *share_ref(struct share *share)
@@ -162,11 +164,14 @@ bool shares_follow(struct shares *shares, struct share *share)
 void shares_log_refusal(struct shares *shares, const struct share *share, const char *of)
 {
 	const uint64_t now_ns = clock_monotonic_ns();
+	const struct tenant tenant = share_tenant(share);
+	char container[TENANT_CONTAINER_BYTES];
 
 	if (shares->logged_ns && now_ns - shares->logged_ns < LIMIT_SHARE_LOG_MS * NS_PER_MS)
 		return;
 	shares->logged_ns = now_ns;
 	log_warning("a user has used up the share of the unwind tables that one user may have, so "
-		    "stacks end in further files or processes of that user: uid=%u of=%s",
-		    share ? share->user : 0, of);
+		    "stacks end in further files or processes of that user: uid=%u container=%s "
+		    "of=%s",
+		    tenant.uid, tenant_container(tenant, container), of);
 }

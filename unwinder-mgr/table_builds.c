@@ -97,15 +97,18 @@ static void log_loss(struct table_builds *builds, const struct work_subject *sub
 		     unsigned int seconds)
 {
 	const uint64_t now_ns = clock_monotonic_ns();
+	char container[TENANT_CONTAINER_BYTES];
 
 	if (builds->logged_ns && now_ns - builds->logged_ns < LOG_EVERY_S * NS_PER_S)
 		return;
 	builds->logged_ns = now_ns;
 	log_warning("reading the unwind information of a file has ended the process that does it, "
-		    "or did not end; the file is left alone for a time: pid=%u uid=%u device=%llu "
-		    "inode=%llu seconds=%u",
-		    subject->tgid, subject->uid, (unsigned long long)subject->device,
-		    (unsigned long long)subject->inode, seconds);
+		    "or did not end; the file is left alone for a time: pid=%u uid=%u "
+		    "container=%s device=%llu inode=%llu seconds=%u",
+		    (unsigned int)subject->tgid, subject->tenant.uid,
+		    tenant_container(subject->tenant, container),
+		    (unsigned long long)subject->device, (unsigned long long)subject->inode,
+		    seconds);
 }
 
 /* Drops the helper, and refuses the table of the file on which it hangs or died. */

@@ -52,6 +52,7 @@ static void perform(const struct opening *opening, const struct directories *dir
 	case OPENING_MAPS:
 		add_fd(opened, open_file_of_memory(opening->tgid, "maps"));
 		add_fd(opened, open_file_proc(opening->tgid, "stat"));
+		add_fd(opened, open_file_proc(opening->tgid, "cgroup"));
 		break;
 	case OPENING_FILE:
 		add_fd(opened, opening->by_name

@@ -45,7 +45,7 @@ uint32_t open_file_uid(unsigned int tgid)
 	/* The directory belongs to the effective uid, also if the files in it belong to root
 	 * because the process may not be read (task_dump_owner in fs/proc/base.c). */
 	snprintf(path, sizeof(path), "/proc/%u", tgid);
-	return stat(path, &st) < 0 ? MSG_UID_UNKNOWN : st.st_uid;
+	return stat(path, &st) < 0 ? TENANT_UID_UNKNOWN : st.st_uid;
 }
 
 /* The numbers that linux/magic.h lacks, from the sources of Linux and OpenZFS. */

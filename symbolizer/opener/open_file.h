@@ -75,7 +75,7 @@ int open_file_find_executable(uint32_t tgid, const char *end, struct msg_open_fi
  * descriptor is of the link. */
 int open_file_walk(int root, char *path, const uint32_t *uid);
 
-/* Returns the effective uid of a process, as this role sees it, or MSG_UID_UNKNOWN if it has
+/* Returns the effective uid of a process, as this role sees it, or TENANT_UID_UNKNOWN if it has
  * ended. */
 uint32_t open_file_uid(unsigned int tgid);
 

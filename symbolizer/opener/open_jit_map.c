@@ -96,7 +96,7 @@ int open_jit_map(uint32_t tgid, uint32_t uid, bool by_name, bool *is_dump)
 	uint32_t pid = 0;
 	_cleanup_close_ int process = living_thread_open(tgid);
 
-	if (process < 0 || uid == MSG_UID_UNKNOWN)
+	if (process < 0 || uid == TENANT_UID_UNKNOWN)
 		return process == -ENOENT || process >= 0 ? -ESRCH : process;
 	int r = read_own_pid(process, &pid);
 	if (r < 0)

@@ -18,9 +18,10 @@ static struct quarantine_key device_of(const struct opening *opening)
 				       {opening->file.device_major, opening->file.device_minor}};
 }
 
-static struct quarantine_key user_of(const struct opening *opening)
+/* The opener reads nothing, so it does not know the container. */
+static struct tenant tenant_of_opening(const struct opening *opening)
 {
-	return (struct quarantine_key){QUARANTINE_USER, {opening->uid}};
+	return tenant_of(opening->uid, 0);
 }
 
 unsigned int opening_quarantine(struct quarantine *quarantine, const struct opening *opening,
@@ -33,7 +34,7 @@ unsigned int opening_quarantine(struct quarantine *quarantine, const struct open
 		return seconds;
 	if (opening_is_without_disk(opening))
 		quarantine_add(quarantine, &device, now_ns);
-	quarantine_add_user(quarantine, opening->uid, now_ns);
+	quarantine_add_tenant(quarantine, tenant_of_opening(opening), now_ns);
 	return seconds;
 }
 
@@ -41,7 +42,7 @@ bool opening_is_quarantined(const struct quarantine *quarantine, const struct op
 			    uint64_t now_ns)
 {
 	const struct quarantine_key process = process_of(opening), device = device_of(opening),
-				    user = user_of(opening);
+				    user = quarantine_tenant(tenant_of_opening(opening));
 	const bool without_disk = opening_is_without_disk(opening);
 
 	if (quarantine_has(quarantine, &process, 1, now_ns))

@@ -96,13 +96,16 @@ static void give_up(struct absent_memory *absent)
 	if (!absent->page)
 		return;
 	const struct work_subject subject = absent->page->subject;
+	char container[TENANT_CONTAINER_BYTES];
 	const unsigned int seconds = work_quarantine(absent->page, &subject);
 	if (absent->logged_ns && now_ns - absent->logged_ns < LOG_EVERY_S * NS_PER_S)
 		return;
 	absent->logged_ns = now_ns;
 	log_warning("a page of a process's memory was not read in time; the process is left alone "
-		    "for a time, so its functions have no names: pid=%u uid=%u seconds=%u",
-		    subject.tgid, subject.uid, seconds);
+		    "for a time, so its functions have no names: pid=%u uid=%u "
+		    "container=%s seconds=%u",
+		    (unsigned int)subject.tgid, subject.tenant.uid,
+		    tenant_container(subject.tenant, container), seconds);
 }
 
 /* Sends a request, to a new helper if the last one has ended. Returns 0 or a negative errno. */

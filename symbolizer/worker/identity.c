@@ -9,7 +9,7 @@
 
 #include "common/clock.h"
 #include "common/time_units.h"
-#include "common/user.h"
+#include "common/tenant.h"
 #include "symbolizer/worker/containers.h"
 #include "symbolizer/worker/identity_read.h"
 #include "symbolizer/worker/limits.h"
@@ -374,7 +374,7 @@ static int identity_read_of(struct worker *worker, const struct identity_process
 			    struct identity_found *found)
 {
 	struct identity *identity = worker->identity;
-	const struct work_subject subject = {.tgid = process->tgid, .uid = user_of_uid(uid)};
+	const struct work_subject subject = {.tgid = process->tgid, .tenant = tenant_of(uid, 0)};
 
 	if (work_is_quarantined(worker->role.work_page, &subject))
 		return -EBUSY;

@@ -188,7 +188,7 @@ static struct jit_map *map_of(struct worker *worker, const struct bh_sample *hea
 	if (!map)
 		return NULL;
 	map->tgid = header->tgid;
-	map->uid = MSG_UID_UNKNOWN;
+	map->uid = TENANT_UID_UNKNOWN;
 	map->start_ns = header->process_start_ns;
 	map->exec_generation = exec_generation;
 	jit_file_init(&map->file);
@@ -201,7 +201,7 @@ static struct jit_map *map_of(struct worker *worker, const struct bh_sample *hea
 
 static struct work_subject map_subject(const struct jit_map *map)
 {
-	return (struct work_subject){.tgid = map->tgid, .uid = map->uid};
+	return (struct work_subject){.tgid = map->tgid, .tenant = tenant_of(map->uid, 0)};
 }
 
 /* --- asking --- */

@@ -247,6 +247,7 @@ static void process_delete(struct managed_processes *processes, struct managed_p
 	process_empty(processes, process);
 	*link = process->next;
 	processes->count--;
+	managed_tenant_leave(process->tenant);
 	free(process);
 }
 
@@ -264,33 +265,81 @@ void managed_processes_fini(struct managed_processes *processes)
 		while (processes->buckets[i])
 			process_delete(processes, &processes->buckets[i]);
 	}
+	managed_tenants_fini(&processes->tenants);
+}
+
+/* Lets a process of the tenant that has most of them give way to one of `tenant`. Returns whether
+ * there is room then. */
+static bool make_room(struct managed_processes *processes, const struct managed_tenant *tenant)
+{
+	const struct managed_tenant *largest = managed_tenants_largest(&processes->tenants);
+	struct managed_process *least = NULL;
+
+	/* The new process counts already. */
+	if (largest == tenant || largest->processes <= tenant->processes)
+		return false;
+	for (struct managed_process *p = NULL; (p = managed_processes_next(processes, p));) {
+		if (p->tenant == largest && (!least || p->sampled_ns < least->sampled_ns))
+			least = p;
+	}
+	report_no_room(processes, least);
+	managed_processes_delete(processes, least->tgid);
+	return true;
+}
+
+static struct managed_process *process_new(struct managed_processes *processes,
+					   const struct msg_mapped *mapped)
+{
+	struct managed_tenant *tenant = managed_tenants_join(&processes->tenants, mapped->tenant);
+
+	if (!tenant)
+		return NULL;
+	struct managed_process *process =
+	    processes->count < LIMIT_RUNTIME_PROCESSES || make_room(processes, tenant)
+		? calloc(1, sizeof(*process))
+		: NULL;
+	if (!process) {
+		managed_tenant_leave(tenant);
+		return NULL;
+	}
+	process->tenant = tenant;
+	process->tgid = mapped->tgid;
+	process->memory.fd = -1;
+	process->memory.pid = (pid_t)mapped->tgid;
+	processes->count++;
+	return process;
+}
+
+/* Lets a process belong to another tenant than before. Without memory it stays where it is. */
+static void process_move(struct managed_processes *processes, struct managed_process *process,
+			 struct tenant to)
+{
+	struct managed_tenant *tenant = managed_tenants_join(&processes->tenants, to);
+
+	if (!tenant)
+		return;
+	managed_tenant_leave(process->tenant);
+	process->tenant = tenant;
 }
 
 struct managed_process *managed_processes_ensure(struct managed_processes *processes,
 						 const struct msg_mapped *mapped)
 {
-	struct managed_process **link = process_link(processes, mapped->tgid);
-	struct managed_process *process = *link;
+	struct managed_process *process = managed_processes_find(processes, mapped->tgid);
 
 	if (process && process->exec_generation == mapped->exec_generation)
 		return process;
 	if (process) {
 		/* The process has executed another program. */
 		process_empty(processes, process);
-	} else if (processes->count < LIMIT_RUNTIME_PROCESSES) {
-		process = calloc(1, sizeof(*process));
+		process_move(processes, process, mapped->tenant);
+	} else {
+		process = process_new(processes, mapped);
 		if (!process)
 			return NULL;
-		process->tgid = mapped->tgid;
-		process->memory.fd = -1;
-		process->memory.pid = (pid_t)mapped->tgid;
-		*link = process;
-		processes->count++;
-	} else {
-		return NULL;
+		*process_link(processes, mapped->tgid) = process;
 	}
 	process->exec_generation = mapped->exec_generation;
-	process->user = mapped->user;
 	process->since_ns = process->sampled_ns = clock_monotonic_ns();
 	process->tried_ns = 0;
 	return process;

@@ -11,6 +11,9 @@
  *   for would replace each other with every sample. Its frames are native from then on, which is
  *   counted and logged once. Its attachments stay, so its next sample puts it into the table again.
  *
+ * - How many processes there may be is limited. If there are as many, one of the tenant with most
+ *   of them gives way to one of any other tenant: that which was sampled least recently.
+ *
  * Example: 4,096 Python daemons fill the blocks of the table. Another one starts. Daemon 17 was
  * last sampled a minute ago and leaves the table. When it runs again, its first sample has native
  * frames only, and takes the place of another process that is idle.
@@ -27,6 +30,7 @@
 #include "ipc/peer.h"
 #include "symbolizer/runtime/runtime.h"
 #include "symbolizer/worker/absent_memory.h"
+#include "symbolizer/worker/managed_tenants.h"
 #include "symbolizer/worker/runtime_attachment.h"
 #include "symbolizer/worker/runtime_images.h"
 #include "symbolizer/worker/runtime_slots.h"
@@ -41,7 +45,7 @@ struct managed_process {
 	struct managed_process *next;
 	uint32_t tgid;
 	uint32_t exec_generation; /* of the program to which everything else belongs */
-	uint32_t user;		  /* as in struct msg_module */
+	struct managed_tenant *tenant;
 	uint64_t since_ns;
 	uint64_t sampled_ns;	     /* time of the last sample; at first since_ns */
 	uint64_t tried_ns;	     /* when it was put into the table, or should have been */
@@ -66,6 +70,7 @@ struct managed_processes {
 	struct runtime_stats stats;
 	struct managed_process *buckets[MANAGED_PROCESS_BUCKETS];
 	unsigned int count;
+	struct managed_tenants tenants;
 	unsigned int out_of_table; /* how many of them */
 	size_t cached_bytes;	   /* in the caches of all attachments */
 	/* Scratch space for the ranges of the process that is being published. */
@@ -82,8 +87,9 @@ struct managed_process *managed_processes_next(const struct managed_processes *p
 					       const struct managed_process *process);
 
 /* Returns the process that runs the program of `mapped`, and adds it if it is new. Everything about
- * a previous program is dropped. Returns NULL if there is no memory, or if there are
- * LIMIT_RUNTIME_PROCESSES already. */
+ * a previous program is dropped. If there are LIMIT_RUNTIME_PROCESSES already, another process is
+ * deleted: one of the tenant that has most of them. Returns NULL if that is the new process's own
+ * tenant, or if there is no memory. */
 struct managed_process *managed_processes_ensure(struct managed_processes *processes,
 						 const struct msg_mapped *mapped);
 

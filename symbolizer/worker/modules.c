@@ -69,7 +69,7 @@ static void module_set_subject(struct module *module, const struct msg_module *m
 	module->subject = (struct work_subject){.device = file.st_dev,
 						.inode = file.st_ino,
 						.tgid = message->tgid,
-						.uid = message->user};
+						.tenant = message->tenant};
 }
 
 int modules_add(struct modules *modules, const struct msg_module *message, int fd)

@@ -313,19 +313,20 @@ static void process_refuse(struct runtimes *runtimes, const struct managed_proce
 
 static struct work_subject process_subject(const struct managed_process *process)
 {
-	return (struct work_subject){.tgid = process->tgid, .uid = process->user};
+	return (struct work_subject){.tgid = process->tgid, .tenant = process->tenant->tenant};
 }
 
 /* --- the time for reading memory --- */
 
 /* Returns whether the memory of a process may be read now, for at least `needed_ns`. This function
- * and process_spend() say what has a part of the time: each process. */
+ * and process_spend() say what has a part of the time: each process, and each tenant. */
 static bool process_may_begin(struct worker *worker, struct managed_process *process,
 			      uint64_t needed_ns, uint64_t now)
 {
 	struct runtimes *runtimes = worker->runtimes;
 
 	if (time_part_may_begin(&process->time, &runtimes->time, needed_ns, now) &&
+	    time_group_may_begin(&process->tenant->time, &runtimes->time, now) &&
 	    (process->time.used_ns <= USED_WHILE_HALF_FULL_NS ||
 	     !bpf_ring_is_half_full(&worker->ring)))
 		return true;
@@ -346,6 +347,7 @@ static void process_spend(struct worker *worker, struct managed_process *process
 	if (bpf_ring_waiting_bytes(&worker->ring) < worker->ring.bytes / RING_PART)
 		passed_ns = own_ns;
 	time_part_spend(&process->time, &worker->runtimes->time, passed_ns, own_ns);
+	time_group_spend(&process->tenant->time, own_ns);
 }
 
 /* --- attaching --- */

@@ -15,7 +15,7 @@ import subprocess
 import lib
 
 FREQ = 99
-SECONDS = 5  # of CPU time that each well-behaved program has during a recording
+SECONDS = 3  # of CPU time that each well-behaved program has during a recording
 X86_64 = 62  # e_machine
 NOBODY = 65534  # the uid of the attackers
 DATA_LIMIT = re.compile(r"^Max data size +(\d+) ", re.MULTILINE)

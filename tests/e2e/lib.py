@@ -314,7 +314,7 @@ class Case(unittest.TestCase):
                 return shutil.which(name)
         return self.skip(f"no {' or '.join(names)} on this machine")
 
-    def start(self, *args, seconds=2, freq=997, outputs=("out.folded",), command=(), debug=False, wrapper=(), **popen):
+    def start(self, *args, seconds=1, freq=997, outputs=("out.folded",), command=(), debug=False, wrapper=(), **popen):
         """Starts `bulkhead record`. Returns its Popen; self.finish() completes its attribute `recording`.
 
         `wrapper` is a command that executes another one. With `debug`, its log has debug messages, and can be read in the file log.txt while it runs.
@@ -364,7 +364,7 @@ class Case(unittest.TestCase):
             self.assertEqual(recording.status, status, recording.describe())
         return recording
 
-    def record(self, *args, status=0, seconds=2, **kwargs):
+    def record(self, *args, status=0, seconds=1, **kwargs):
         """A recording of `seconds`, or of as long as everything in Busy.running needs to get that much CPU time.
 
         On an idle machine both are the same. On a loaded one a test gets as many samples as it asks for, only later.

@@ -11,6 +11,7 @@ import time
 
 import agent
 import certificates
+import containers
 import lib
 import otlp_decode
 import scripted_server as scripted
@@ -209,20 +210,6 @@ class Sends(AgentCase):
 class Identity(AgentCase):
     CONTAINER = "0123456789abcdef" * 4
 
-    def in_container(self):
-        """A wrapper that puts a program into a cgroup as Docker with systemd names them."""
-        mounts = [line.split() for line in lib.read("/proc/mounts").splitlines()]
-        found = [fields[1] for fields in mounts if fields[2] == "cgroup2"]
-        if not found:
-            self.skip("no cgroup v2 hierarchy is mounted")
-        path = os.path.join(found[0], f"docker-{self.CONTAINER}.scope")
-        try:
-            os.mkdir(path)
-        except OSError as error:
-            self.skip(f"no cgroup can be made: {error}")
-        self.addCleanup(self.remove_cgroup, path)
-        return ["/bin/sh", "-c", f'echo $$ > {path}/cgroup.procs && exec "$@"', "sh"]
-
     def resources(self, server, pid):
         return [s["resource"] for s in samples_of(server) if s["resource"].get("process.pid") == pid]
 
@@ -234,14 +221,14 @@ class Identity(AgentCase):
 
     def test_container(self):
         with scripted.Server() as server, self.agent(server) as running, \
-                lib.Program("recursion", 28, wrapper=self.in_container(), env={"OTEL_SERVICE_NAME": "shop"}) as inside, lib.Burner() as outside:
-            def containers():
+                lib.Program("recursion", 28, wrapper=containers.wrapper(self, self.CONTAINER), env={"OTEL_SERVICE_NAME": "shop"}) as inside, lib.Burner() as outside:
+            def ids():
                 return [r.get("container.id") for r in self.resources_inside(server, inside.pid)]
-            self.wait_for("both", lambda: self.CONTAINER in containers() and self.resources(server, outside.pid))
+            self.wait_for("both", lambda: self.CONTAINER in ids() and self.resources(server, outside.pid))
             running.stop()
             # On a loaded machine the first samples are sent before the container is known (LIMIT_IDENTITY_HOLD_MS).
-            self.assertLessEqual(set(containers()), {self.CONTAINER, None})
-            self.assertEqual(containers()[-1], self.CONTAINER)
+            self.assertLessEqual(set(ids()), {self.CONTAINER, None})
+            self.assertEqual(ids()[-1], self.CONTAINER)
             self.assertEqual({r.get("container.id") for r in self.resources(server, outside.pid)}, {None})
             # No configuration option asks for environment variables.
             for sample in samples_of(server):
@@ -271,7 +258,7 @@ class Identity(AgentCase):
 
         A cgroup proves the container only of processes that v1 hierarchies have at their root (parse/cgroup.h). So the agent runs in a cgroup namespace of
         its own, where wherever this test runs is the root."""
-        wrapper = self.in_container()
+        wrapper = containers.wrapper(self, self.CONTAINER)
         shell = shutil.copy("/bin/sh", os.path.join(self.directory, "short-lived"))  # no other process of the machine has this name
         script = f"i=0; while [ $i -lt 400 ]; do {shell} -c 'j=0; while [ $j -lt 20000 ]; do j=$((j+1)); done'; i=$((i+1)); done"
         with scripted.Server() as server, self.agent(server, wrapper=["unshare", "--cgroup"]) as running, lib.Program("recursion", 28, wrapper=wrapper):
@@ -485,7 +472,7 @@ class Outages(AgentCase):
         made = certificates.Certificates(directory)
         port = self.closed_port()
         options = {"agent.frequency": 199, "agent.report_interval": "5s", "export.ca_file": made.certificate("ca"), "agent.drain_timeout": "2m"}
-        seconds = float(os.environ.get("BULKHEAD_AWAY_SECONDS", 40))
+        seconds = float(os.environ.get("BULKHEAD_AWAY_SECONDS", 15))
         with agent.busy(self, seconds + 300), self.agent(f"https://localhost:{port}", options) as running:
             self.wait_for_status(running, "a failure", lambda s: s["backend"]["failures"])
             sizes = []

@@ -5,8 +5,10 @@ Each attack is a program whose damage was seen without the defence.
 """
 import os
 import re
+import secrets
 import struct
 
+import containers
 import lib
 from attack import NOBODY, AttackCase, write_elf
 
@@ -82,21 +84,32 @@ class Attacks(AttackCase):
         self.assertTrue(deep, recording.describe())
         self.assertTrue(any("a999" in s.frames for s in deep), "one of the two files has names")
 
-    def record_hoarder(self, count, write):
-        """A recording of processes of another user that map `count` files, which `write` makes from a path and a number."""
+    def record_hoarder(self, count, write, container=None):
+        """A recording of processes that map `count` files, which `write` makes from a path and a number. They are of another user, or of root in a container."""
         os.mkdir(f"{self.directory}/hoard")
         for i in range(count):
             write(f"{self.directory}/hoard/{i}", i)
         os.chmod(self.directory, 0o755)
-        recording = self.record_attack(f"{lib.PROGRAMS}/hoard", str(count), uid=NOBODY)
-        self.assertRegex(recording.stderr, f"a user has used up the share .* uid={NOBODY}")
+        hoard = (f"{lib.PROGRAMS}/hoard", str(count))
+        if container:
+            recording = self.record_attack(*containers.wrapper(self, container), *hoard)
+        else:
+            recording = self.record_attack(*hoard, uid=NOBODY)
+        uid, shown = (0, container[:12]) if container else (NOBODY, "none")
+        self.assertRegex(recording.stderr, f"a user has used up the share .* uid={uid} container={shown} ")
+
+    @staticmethod
+    def write_number(path, number):
+        with open(path, "wb") as file:
+            file.write(number.to_bytes(4096, "little"))
 
     def test_more_files_than_there_may_be_modules(self):
         """Without shares, the files of programs that start later count as memory without a file."""
-        def write(path, number):
-            with open(path, "wb") as file:
-                file.write(number.to_bytes(4096, "little"))
-        self.record_hoarder(HOARDED_FILES, write)
+        self.record_hoarder(HOARDED_FILES, self.write_number)
+
+    def test_more_files_of_root_in_a_container(self):
+        """The well-behaved programs are of the same user, but outside of it."""
+        self.record_hoarder(HOARDED_FILES, self.write_number, container=secrets.token_hex(32))
 
     def test_more_rules_than_there_is_room_for(self):
         """Without shares, files that need a rule which no other file has get no table."""

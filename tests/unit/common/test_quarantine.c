@@ -66,18 +66,23 @@ Test(quarantine, distinguishes_what_and_both_numbers)
 	cr_expect_not(has(7, 1, 101));
 }
 
-Test(quarantine, root_and_unknown_users_are_not_users)
+Test(quarantine, root_of_the_host_and_unknown_users_are_no_tenants)
 {
-	const struct quarantine_key root = {QUARANTINE_USER, {0}},
-				    unknown = {QUARANTINE_USER, {UINT32_MAX}},
-				    user = {QUARANTINE_USER, {1000}};
+	const struct quarantine_key root = {QUARANTINE_TENANT, {0}},
+				    unknown = {QUARANTINE_TENANT, {UINT32_MAX}},
+				    user = {QUARANTINE_TENANT, {1000}},
+				    of_container = {QUARANTINE_TENANT, {0, 7}},
+				    of_another = {QUARANTINE_TENANT, {0, 8}};
 
-	quarantine_add_user(&quarantine, 0, AT(100));
-	quarantine_add_user(&quarantine, UINT32_MAX, AT(100));
-	quarantine_add_user(&quarantine, 1000, AT(100));
+	quarantine_add_tenant(&quarantine, tenant_of(0, 0), AT(100));
+	quarantine_add_tenant(&quarantine, tenant_of(UINT32_MAX, 0), AT(100));
+	quarantine_add_tenant(&quarantine, tenant_of(1000, 0), AT(100));
 	cr_expect_not(quarantine_has(&quarantine, &root, 1, AT(101)));
 	cr_expect_not(quarantine_has(&quarantine, &unknown, 1, AT(101)));
+	quarantine_add_tenant(&quarantine, tenant_of(0, 7), AT(100));
 	cr_expect(quarantine_has(&quarantine, &user, 1, AT(101)));
+	cr_expect(quarantine_has(&quarantine, &of_container, 1, AT(101)));
+	cr_expect_not(quarantine_has(&quarantine, &of_another, 1, AT(101)));
 }
 
 Test(quarantine, the_one_that_ends_first_gives_way)
@@ -96,7 +101,8 @@ Test(quarantine, forged_entries_last_an_hour_at_most)
 {
 	add(42, 100);
 	quarantine.entries[0].until_ns = quarantine.latest_ns = UINT64_MAX;
-	quarantine.entries[1] = (struct quarantine_entry){{QUARANTINE_WHAT_COUNT, {1}}, 1, UINT64_MAX};
+	quarantine.entries[1] =
+	    (struct quarantine_entry){{QUARANTINE_WHAT_COUNT, {1}}, 1, UINT64_MAX};
 	quarantine_repair(&quarantine, AT(200));
 	cr_expect(has(42, 1, 200 + QUARANTINE_LONGEST_S - 1));
 	cr_expect_not(has(42, 1, 200 + QUARANTINE_LONGEST_S));

@@ -154,3 +154,33 @@ Test(time_share, a_part_uses_its_own_time_only)
 	cr_expect_not(time_part_may_begin(&other, &whole, 0, NS_PER_S));
 	cr_expect_eq(part.used_ns, 2 * NS_PER_MS);
 }
+
+/* However many processes a tenant has, those of another one have time at once. */
+Test(time_share, a_group_with_many_parts_leaves_time_to_others)
+{
+	enum {
+		MEMBERS = 1000,
+		WORK_NS = NS_PER_MS / 10,
+	};
+	static struct time_part members[MEMBERS];
+	struct time_part group = {0}, other = {0}, other_group = {0};
+	uint64_t now_ns = NS_PER_S, spent_ns = 0;
+
+	for (int i = 0; i < 10000; i++) {
+		struct time_part *member = &members[i % MEMBERS];
+
+		now_ns += NS_PER_MS;
+		if (!time_part_may_begin(member, &whole, 0, now_ns) ||
+		    !time_group_may_begin(&group, &whole, now_ns))
+			continue;
+		time_part_spend(member, &whole, 2 * NS_PER_MS, 2 * NS_PER_MS);
+		time_group_spend(&group, 2 * NS_PER_MS);
+		spent_ns += 2 * NS_PER_MS;
+	}
+	cr_expect_gt(spent_ns, 2 * NS_PER_S, "it alone gets most of the time: %llu ns",
+		     (unsigned long long)spent_ns);
+	cr_expect_gt(whole.left_ns, (int64_t)(whole.most_ns / 20), "%lld ns are left",
+		     (long long)whole.left_ns);
+	cr_expect(time_part_may_begin(&other, &whole, WORK_NS, now_ns));
+	cr_expect(time_group_may_begin(&other_group, &whole, now_ns));
+}

@@ -353,3 +353,48 @@ Test(cgroup, long_names_and_texts_are_bounded)
 	cr_expect_str_eq(parse_bytes(text, CGROUP_TEXT_MAX).id, "lxc");
 	free(text);
 }
+
+#define NUMBER UINT64_C(0x2403ccfe427f1dc7) /* of HEX */
+#define OTHER_NUMBER UINT64_C(0xee4b20e90ac7f42a)
+
+Test(cgroup, containers_of_the_host_have_a_number)
+{
+	static const struct {
+		const char *text;
+		uint64_t number;
+	} vectors[] = {
+	    {"0::/docker/" HEX "\n", NUMBER},
+	    {"0::/system.slice/docker-" HEX ".scope\n", NUMBER},
+	    {"0::/kubepods.slice/kubepods-" POD ".slice/cri-containerd-" OTHER ".scope\n",
+	     OTHER_NUMBER},
+	    /* Of this reader's siblings, who is in a cgroup namespace. */
+	    {"0::/../../" POD "/" HEX "\n", NUMBER},
+	    /* What a container makes itself is a part of it. */
+	    {"0::/docker/" HEX "/docker/" OTHER "\n", NUMBER},
+	    {"0::/docker/" HEX "/system.slice/docker-" OTHER ".scope\n", NUMBER},
+	    {"3:cpu:/\n2:memory:/docker/" HEX "\n0::/\n", NUMBER},
+	    /* Others have a part of the tree, and may give it any names. */
+	    {"0::/user.slice/user-1000.slice/user@1000.service/app.slice/libpod-" HEX ".scope\n",
+	     0},
+	    {"0::/user.slice/docker-" HEX ".scope\n", 0},
+	    {"0::/system.slice/builder.service/" HEX "\n", 0},
+	    {"0::/system.slice/sshd.service\n", 0},
+	    {"0::/\n", 0},
+	    {"0::/docker/" HEX, 0},
+	    {"", 0},
+	};
+
+	for (size_t i = 0; i < sizeof(vectors) / sizeof(vectors[0]); i++)
+		cr_expect_eq(cgroup_container_of_host(vectors[i].text, strlen(vectors[i].text)),
+			     vectors[i].number, "%s", vectors[i].text);
+}
+
+Test(cgroup, names_of_containers_have_numbers_too)
+{
+	static const char web[] = "0::/lxc/web\n", mail[] = "0::/lxc/mail\n";
+	const uint64_t number = cgroup_container_of_host(web, strlen(web));
+
+	cr_expect_neq(number, 0);
+	cr_expect_eq(number, cgroup_container_of_host(web, strlen(web)));
+	cr_expect_neq(number, cgroup_container_of_host(mail, strlen(mail)));
+}

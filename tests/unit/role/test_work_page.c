@@ -52,10 +52,13 @@ static bool is_left_alone(const struct work_subject *subject)
 	return left_alone;
 }
 
-static const struct work_subject process = {.tgid = 42, .uid = 1000}, other_process = {.tgid = 43, .uid = 1000},
-				 file = {.device = 7, .inode = 99, .tgid = 42, .uid = 1000},
-				 other_file = {.device = 7, .inode = 98, .tgid = 43, .uid = 1000},
-				 of_another_user = {.tgid = 44, .uid = 1001};
+static const struct work_subject
+    process = {.tgid = 42, .tenant = {.uid = 1000}},
+    other_process = {.tgid = 43, .tenant = {.uid = 1000}},
+    file = {.device = 7, .inode = 99, .tgid = 42, .tenant = {.uid = 1000}},
+    other_file = {.device = 7, .inode = 98, .tgid = 43, .tenant = {.uid = 1000}},
+    of_another_user = {.tgid = 44, .tenant = {.uid = 1001}},
+    in_container = {.tgid = 45, .tenant = {.uid = 1000, .container = 7}};
 
 Test(work_page, nothing_is_left_alone_at_first)
 {
@@ -87,6 +90,7 @@ Test(work_page, the_second_time_it_is_the_user)
 	cr_expect(is_left_alone(&process));
 	cr_expect(is_left_alone(&other_file));
 	cr_expect_not(is_left_alone(&of_another_user));
+	cr_expect_not(is_left_alone(&in_container));
 }
 
 Test(work_page, work_that_has_ended_is_not_left_alone)
@@ -99,7 +103,7 @@ Test(work_page, work_that_has_ended_is_not_left_alone)
 	cr_expect_not(is_left_alone(&process));
 }
 
-/* A role that ends again without having worked on anything does not blame the same subject twice. */
+/* A role that ends again without having worked on anything does not blame the subject twice. */
 Test(work_page, one_end_counts_once)
 {
 	die_on(&process);
@@ -113,7 +117,8 @@ Test(work_page, forged_contents_are_repaired)
 	struct work_page *page = open_page();
 
 	memset(page, 0xff, sizeof(*page));
-	page->quarantine.entries[0].key = (struct quarantine_key){QUARANTINE_PROCESS, {process.tgid}};
+	page->quarantine.entries[0].key =
+	    (struct quarantine_key){QUARANTINE_PROCESS, {process.tgid}};
 	munmap(page, sizeof(*page));
 	page = open_page();
 	cr_expect_eq(page->working, 0);

@@ -33,7 +33,7 @@ static ssize_t count_and_read(void *context, const struct memory *of, uint64_t a
 
 static void setup(void)
 {
-	const struct work_subject subject = {.tgid = 42, .uid = 1000};
+	const struct work_subject subject = {.tgid = 42, .tenant = tenant_of(1000, 0)};
 
 	cr_assert_eq(loop_init(&loop), 0);
 	absent_memory_init(&absent, &loop, &page);

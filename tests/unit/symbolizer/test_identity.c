@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "common/clock.h"
-#include "common/user.h"
+#include "common/tenant.h"
 #include "parse/environ.h"
 #include "symbolizer/worker/limits.h"
 #include "tests/unit/symbolizer/identity_fixture.h"
@@ -403,9 +403,9 @@ Test(identity, files_of_a_user_who_is_left_alone_are_not_read)
 	struct worker *worker = worker_new(0, false);
 
 	worker->role.work_page = &page;
-	for (unsigned int i = 0; i < WORK_USER_TIMES; i++)
-		quarantine_add_user(&page.quarantine, user_of_uid(ANSWER_UID),
-				    clock_monotonic_ns());
+	for (unsigned int i = 0; i < WORK_TENANT_TIMES; i++)
+		quarantine_add_tenant(&page.quarantine, tenant_of(ANSWER_UID, 0),
+				      clock_monotonic_ns());
 	sample_add(worker, TGID, 7);
 	answer_request(worker, 0, "0::/docker/" HEX "\n");
 	cr_expect_eq(page.subject.tgid, 0);
@@ -413,7 +413,7 @@ Test(identity, files_of_a_user_who_is_left_alone_are_not_read)
 	sample_add(worker, TGID + 1, 8);
 	answer_request(worker, 1, "0::/docker/" HEX "\n");
 	cr_expect_eq(page.subject.tgid, TGID + 1);
-	cr_expect_eq(page.subject.uid, user_of_uid(ANSWER_UID));
+	cr_expect_eq(page.subject.tenant.uid, user_of_uid(ANSWER_UID));
 	cr_expect_eq(page.working, 0);
 	worker_free(worker);
 }

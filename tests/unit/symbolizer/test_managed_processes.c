@@ -130,6 +130,34 @@ Test(managed_processes, have_a_limit)
 	cr_expect_not_null(ensure(LIMIT_RUNTIME_PROCESSES + 1, 1));
 }
 
+static struct managed_process *ensure_of(uint32_t tgid, uint32_t uid)
+{
+	return managed_processes_ensure(
+	    &processes, &(struct msg_mapped){.tgid = tgid, .tenant = tenant_of(uid, 0)});
+}
+
+Test(managed_processes, who_has_most_gives_way_to_others)
+{
+	const uint32_t hoarded = LIMIT_RUNTIME_PROCESSES - 10;
+	uint32_t tgid = 1;
+
+	for (; tgid <= hoarded; tgid++)
+		cr_assert_not_null(ensure_of(tgid, 1000));
+	managed_processes_find(&processes, 17)->sampled_ns = 1;
+	for (; tgid <= LIMIT_RUNTIME_PROCESSES; tgid++)
+		cr_assert_not_null(ensure_of(tgid, 1001));
+	cr_expect_null(ensure_of(tgid, 1000));
+	cr_expect_not_null(ensure_of(tgid, 1001));
+	cr_expect_null(managed_processes_find(&processes, 17), "it was sampled least recently");
+	cr_expect_not_null(managed_processes_find(&processes, 16));
+	cr_expect_eq(processes.count, LIMIT_RUNTIME_PROCESSES);
+	/* Two tenants share all there is. */
+	for (tgid++; ensure_of(tgid, 1001); tgid++)
+		cr_assert_leq(tgid, 3 * LIMIT_RUNTIME_PROCESSES);
+	cr_expect_geq(tgid, LIMIT_RUNTIME_PROCESSES + hoarded / 2 - 20);
+	cr_expect_not_null(ensure_of(tgid, 1002), "there is always room for one more");
+}
+
 Test(managed_processes, an_exec_drops_the_previous_program)
 {
 	add(1);

@@ -308,7 +308,7 @@ Test(open_jit_map, is_a_jitdump_on_a_local_file_system)
 Test(open_jit_map, is_that_of_a_process_that_runs)
 {
 	make_file(map, "map", OWNER, 0644);
-	expect_error(MSG_UID_UNKNOWN, -ESRCH);
+	expect_error(TENANT_UID_UNKNOWN, -ESRCH);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	expect_error(OWNER, -ESRCH);

@@ -113,7 +113,7 @@ Test(opener_debug, a_request_waits_with_those_for_files_that_may_not_answer)
 	cr_expect_eq(asks, 1);
 	cr_expect_eq(asked_lane, &opener.lanes[LANE_WITHOUT_DISK]);
 	cr_expect_eq(asked.tgid, 0);
-	cr_expect_eq(asked.uid, MSG_UID_UNKNOWN);
+	cr_expect_eq(asked.uid, TENANT_UID_UNKNOWN);
 	cr_expect_eq(answers, 0);
 }
 
@@ -147,7 +147,7 @@ Test(opener_debug, a_request_for_the_host_is_of_no_process)
 	cr_assert_eq(call(&message), 0);
 	cr_expect_eq(asked.kind, OPENING_DEBUG);
 	cr_expect_eq(asked.tgid, 0);
-	cr_expect_eq(asked.uid, MSG_UID_UNKNOWN);
+	cr_expect_eq(asked.uid, TENANT_UID_UNKNOWN);
 }
 
 Test(opener_debug, one_for_which_there_is_no_room_is_dropped)

@@ -77,20 +77,21 @@ Test(opening_quarantine, of_a_user_grows_with_the_times)
 Test(opening_quarantine, root_and_unknown_users_are_not_users)
 {
 	for (uint32_t i = 0; i < 10; i++) {
-		const struct opening of_root = maps(i, 0), unknown = maps(50 + i, MSG_UID_UNKNOWN);
+		const struct opening of_root = maps(i, 0),
+				     unknown = maps(50 + i, TENANT_UID_UNKNOWN);
 
 		ADD(of_root, 100);
 		ADD(unknown, 100);
 	}
-	const struct opening of_root = maps(900, 0), unknown = maps(901, MSG_UID_UNKNOWN);
+	const struct opening of_root = maps(900, 0), unknown = maps(901, TENANT_UID_UNKNOWN);
 	cr_expect_not(HAS(of_root, 101));
 	cr_expect_not(HAS(unknown, 101));
 }
 
 Test(opening_quarantine, of_debug_files_is_one_for_all_of_them)
 {
-	const struct opening hung = debug_file(7, MSG_UID_UNKNOWN),
-			     other = debug_file(42, MSG_UID_UNKNOWN);
+	const struct opening hung = debug_file(7, TENANT_UID_UNKNOWN),
+			     other = debug_file(42, TENANT_UID_UNKNOWN);
 
 	cr_expect_not(HAS(hung, 100));
 	cr_expect_eq(ADD(hung, 100), 10);
@@ -104,7 +105,7 @@ Test(opening_quarantine, of_debug_files_is_one_for_all_of_them)
 /* Who makes a root that hangs has no debug files of his own any more. */
 Test(opening_quarantine, of_debug_files_in_roots_is_of_process_and_user)
 {
-	const struct opening all = debug_file(7, MSG_UID_UNKNOWN);
+	const struct opening all = debug_file(7, TENANT_UID_UNKNOWN);
 	const struct opening others = {.kind = OPENING_DEBUG_OF_PROCESS, .tgid = 900, .uid = 1000};
 	const struct opening of_other_user = {
 	    .kind = OPENING_DEBUG_OF_PROCESS, .tgid = 901, .uid = 1001};
@@ -124,13 +125,16 @@ Test(opening_quarantine, of_debug_files_in_roots_is_of_process_and_user)
 
 Test(opening_quarantine, of_debug_files_concerns_nothing_else)
 {
-	const struct opening others[] = {maps(42, 1000),	   file(42, 1000, 0, 61),
-					 file(42, 1000, 0, 0),	   file(42, 1000, 8, 1),
-					 file(7, 1000, 0, 7),	   maps(1, 0),
-					 maps(43, MSG_UID_UNKNOWN)};
+	const struct opening others[] = {maps(42, 1000),
+					 file(42, 1000, 0, 61),
+					 file(42, 1000, 0, 0),
+					 file(42, 1000, 8, 1),
+					 file(7, 1000, 0, 7),
+					 maps(1, 0),
+					 maps(43, TENANT_UID_UNKNOWN)};
 
 	for (unsigned int times = 0; times < 5; times++) {
-		const struct opening unknown = debug_file(7, MSG_UID_UNKNOWN),
+		const struct opening unknown = debug_file(7, TENANT_UID_UNKNOWN),
 				     of_user = debug_file(42, 1000);
 
 		ADD(unknown, 100);
@@ -142,12 +146,12 @@ Test(opening_quarantine, of_debug_files_concerns_nothing_else)
 
 Test(opening_quarantine, of_processes_devices_and_users_does_not_concern_debug_files)
 {
-	const struct opening unknown = debug_file(42, MSG_UID_UNKNOWN),
+	const struct opening unknown = debug_file(42, TENANT_UID_UNKNOWN),
 			     of_user = debug_file(42, 1000);
 
 	for (uint32_t times = 1; times <= 10; times++) {
 		const struct opening hung[] = {file(times, 1000, 0, times), file(42, 1000, 0, 0),
-					       maps(42, 1000), maps(times, MSG_UID_UNKNOWN)};
+					       maps(42, 1000), maps(times, TENANT_UID_UNKNOWN)};
 
 		for (size_t i = 0; i < sizeof(hung) / sizeof(hung[0]); i++)
 			ADD(hung[i], 100);

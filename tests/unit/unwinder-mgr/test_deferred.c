@@ -65,7 +65,7 @@ Test(deferred, one_user_leaves_room_for_the_stacks_of_others)
 	};
 
 	for (uint32_t tgid = 100; tgid < 104; tgid++)
-		processes_set_uid(&manager, tgid, tgid < 102 ? 1000 : tgid);
+		processes_set_tenant(&manager, tgid, tenant_of(tgid < 102 ? 1000 : tgid, 0));
 	const size_t first = defer_stacks(100, ALL);
 
 	cr_expect(first > ALL / 3 && first <= ALL / 2, "%zu", first);

@@ -25,7 +25,7 @@ static void fail(void)
 {
 	const struct msg_file answer = {.cookie = last.cookie, .error = ENOENT};
 
-	modules_on_file(&manager, &answer, -1);
+	modules_on_file(&manager, &answer, tenant_of(answer.uid, 0), -1);
 }
 
 static void teardown(void)
@@ -126,7 +126,7 @@ Test(missing_files, few_files_are_searched_for_at_once)
 	}
 	for (struct module *m = manager.modules.all; m; m = m->next) {
 		answer.cookie = m->id;
-		modules_on_file(&manager, &answer, -1);
+		modules_on_file(&manager, &answer, tenant_of(answer.uid, 0), -1);
 	}
 	const unsigned int before = requests();
 	process_files_request_elsewhere(&manager);
@@ -136,7 +136,7 @@ Test(missing_files, few_files_are_searched_for_at_once)
 	cr_expect_eq(requests() - before, FILES);
 	for (struct module *m = manager.modules.all; m; m = m->next) {
 		answer.cookie = m->id;
-		modules_on_file(&manager, &answer, -1);
+		modules_on_file(&manager, &answer, tenant_of(answer.uid, 0), -1);
 	}
 }
 

@@ -227,7 +227,7 @@ Test(processes, those_that_were_forked_or_executed_since_the_scan_began_stay)
 	lose_exit();
 	processes_exec(&manager, CHILD, "program", 1);
 	processes_fork(&manager, PARENT, GRANDCHILD, 1);
-	processes_retry(&manager, 100 * NS_PER_S);
+	processes_retry(&manager, NS_PER_S / 2);
 	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MAPS], 0);
 	/* An answer about an earlier process with this pid. */
 	processes_on_answer(&manager, GRANDCHILD, ESRCH, false);
@@ -238,7 +238,10 @@ static uint32_t generation_with_vdso_at(const char *address)
 {
 	char text[128];
 
-	snprintf(text, sizeof(text), "00400000-00401000 r-xp 00000000 00:00 0 \n%s000-%s001 r-xp 00000000 00:00 0 [vdso]\n", address, address);
+	snprintf(
+	    text, sizeof(text),
+	    "00400000-00401000 r-xp 00000000 00:00 0 \n%s000-%s001 r-xp 00000000 00:00 0 [vdso]\n",
+	    address, address);
 	processes_set_maps(&manager, PARENT, text, strlen(text), "parent", 1);
 	return processes_find(&manager.processes, PARENT)->exec_generation;
 }
@@ -255,5 +258,73 @@ Test(processes, an_exec_that_was_lost_is_noticed_by_the_address_of_the_vdso)
 
 	cr_expect_neq(second, first);
 	read_maps(PARENT);
-	cr_expect_eq(processes_find(&manager.processes, PARENT)->exec_generation, second, "without a vDSO nobody knows");
+	cr_expect_eq(processes_find(&manager.processes, PARENT)->exec_generation, second,
+		     "without a vDSO nobody knows");
+}
+
+/* --- whose a process is --- */
+
+static unsigned int asked(void)
+{
+	return fake_peer.attempts[MESSAGE_OPEN_MAPS];
+}
+
+static void count_as(uint32_t tgid, uint32_t uid)
+{
+	static const char text[] = "00400000-00401000 r-xp 00000000 00:00 0 \n";
+
+	cr_assert(processes_may_read_maps(&manager, tgid, tenant_of(uid, 0)));
+	processes_set_tenant(&manager, tgid, tenant_of(uid, 0));
+	processes_set_maps(&manager, tgid, text, strlen(text), "program", 1);
+	shares_follow_nobody(&manager.shares);
+}
+
+static uint32_t uid_of(uint32_t tgid)
+{
+	return share_tenant(processes_find(&manager.processes, tgid)->share).uid;
+}
+
+Test(processes, who_runs_for_a_while_is_asked_for_once)
+{
+	count_as(PARENT, 0);
+	processes_fork(&manager, PARENT, CHILD, NS_PER_S);
+	processes_exec(&manager, CHILD, "shell", 2 * NS_PER_S);
+	cr_expect_eq(uid_of(CHILD), 0, "its parent's, until it is known");
+	processes_retry(&manager, 2 * NS_PER_S + (LIMIT_TENANT_AGE_MS - 1) * NS_PER_MS);
+	cr_expect_eq(asked(), 0);
+	processes_retry(&manager, 2 * NS_PER_S + LIMIT_TENANT_AGE_MS * NS_PER_MS);
+	cr_expect_eq(asked(), 1);
+	processes_retry(&manager, 1000 * NS_PER_S);
+	cr_expect_eq(asked(), 1);
+	count_as(CHILD, 1000);
+	cr_expect_eq(uid_of(CHILD), 1000);
+	processes_fork(&manager, CHILD, GRANDCHILD, 1001 * NS_PER_S);
+	cr_expect_eq(uid_of(GRANDCHILD), 1000);
+}
+
+/* None of them is there for long enough to be asked for by its age. */
+Test(processes, a_chain_of_short_processes_is_asked_for)
+{
+	const uint32_t links = 10 * LIMIT_TENANT_EVENTS;
+	unsigned int forked_only, before;
+
+	count_as(PARENT, 0);
+	for (uint32_t i = 0; i < links; i++)
+		processes_fork(&manager, PARENT + i, PARENT + i + 1, NS_PER_S);
+	forked_only = asked();
+	cr_expect_geq(forked_only, 5, "%u", forked_only);
+	cr_expect_leq(forked_only, 11, "%u", forked_only);
+	/* With the answer, there is less reason to ask. */
+	count_as(PARENT + links, 1000);
+	for (uint32_t i = links; i < 2 * links; i++)
+		processes_fork(&manager, PARENT + i, PARENT + i + 1, NS_PER_S);
+	cr_expect_eq(asked(), forked_only);
+	cr_expect_eq(uid_of(PARENT + 2 * links), 1000);
+	/* Each of these executes a program, which may be somebody else's. */
+	before = asked();
+	for (uint32_t i = 2 * links; i < 3 * links; i++) {
+		processes_exec(&manager, PARENT + i, "program", NS_PER_S);
+		processes_fork(&manager, PARENT + i, PARENT + i + 1, NS_PER_S);
+	}
+	cr_expect_geq(asked(), before + 10, "%u", asked() - before);
 }

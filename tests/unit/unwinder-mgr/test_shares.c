@@ -102,12 +102,48 @@ Test(shares, a_user_may_hold_as_much_as_is_left_for_all_others)
 
 static bool are_one_user(uint32_t uid, uint32_t other_uid)
 {
-	struct share *a = shares_get(&manager.shares, uid);
-	struct share *b = shares_get(&manager.shares, other_uid);
+	struct share *a = shares_get(&manager.shares, tenant_of(uid, 0));
+	struct share *b = shares_get(&manager.shares, tenant_of(other_uid, 0));
 
 	share_unref(a);
 	share_unref(b);
 	return a == b;
+}
+
+/* In most containers, programs run as root. */
+Test(shares, containers_of_one_user_have_shares_of_their_own)
+{
+	struct share *shares[] = {
+	    shares_get(&manager.shares, tenant_of(0, 0)),
+	    shares_get(&manager.shares, tenant_of(0, 7)),
+	    shares_get(&manager.shares, tenant_of(0, 8)),
+	    shares_get(&manager.shares, tenant_of(1000, 8)),
+	    shares_get(&manager.shares, tenant_of(0, 7)),
+	};
+
+	for (int i = 0; i < 4; i++) {
+		for (int k = 0; k < i; k++)
+			cr_expect_neq(shares[i], shares[k], "%d %d", i, k);
+	}
+	cr_expect_eq(shares[4], shares[1]);
+	for (int i = 0; i < 5; i++)
+		share_unref(shares[i]);
+}
+
+/* The opener says the uid with each file, and the container with the maps alone. */
+Test(shares, a_process_stays_in_its_container)
+{
+	processes_exec(&manager, 100, "program", 1);
+	processes_set_tenant(&manager, 100, tenant_of(0, 7));
+	map_new_file(100);
+	answer(1000);
+	cr_expect(tenant_is(share_tenant(processes_find(&manager.processes, 100)->share),
+			    tenant_of(1000, 7)));
+	cr_expect(tenant_is(share_tenant(modules_find(&manager.modules, last.cookie)->share),
+			    tenant_of(1000, 7)));
+	processes_fork(&manager, 100, 101, 1);
+	cr_expect(tenant_is(share_tenant(processes_find(&manager.processes, 101)->share),
+			    tenant_of(1000, 7)));
 }
 
 Test(shares, uids_of_one_user_namespace_are_one_user)
@@ -129,7 +165,7 @@ Test(shares, further_users_share_one_and_used_up_time_is_kept)
 	const uint64_t now_ns = clock_monotonic_ns();
 
 	for (uint32_t i = 0; i < LIMIT_SHARES + 2; i++)
-		users[i] = shares_get(&manager.shares, i);
+		users[i] = shares_get(&manager.shares, tenant_of(i, 0));
 	cr_expect_eq(users[LIMIT_SHARES], users[LIMIT_SHARES + 1]);
 	cr_expect_neq(users[LIMIT_SHARES], users[LIMIT_SHARES - 1]);
 	time_share_is_left(&users[5]->building, now_ns);
@@ -185,7 +221,8 @@ Test(shares, refused_files_are_requested_when_there_is_room_again)
 {
 	map_files(100, HOARDER, LIMIT_MODULES);
 	processes_exec(&manager, 101, "other", 1);
-	processes_set_uid(&manager, 101, HOARDER);
+	processes_set_tenant(&manager, 101, tenant_of(HOARDER, 0));
+	processes_find(&manager.processes, 101)->ask_when_old = false; /* whose it is */
 	cr_expect_not(map_new_file(101));
 	const uint64_t later_ns = clock_monotonic_ns() + LIMIT_REFUSED_RETRY_MS * NS_PER_MS;
 	const unsigned int before = fake_peer.attempts[MESSAGE_OPEN_MAPS];
@@ -248,7 +285,7 @@ static void use_up_time(uint32_t tgid)
 static void start_process(uint32_t tgid, uint32_t uid)
 {
 	processes_exec(&manager, tgid, "program", 1);
-	processes_set_uid(&manager, tgid, uid);
+	processes_set_tenant(&manager, tgid, tenant_of(uid, 0));
 	map_files(tgid, uid, 2);
 }
 
@@ -287,10 +324,10 @@ Test(shares, processes_of_a_user_who_does_too_much_are_not_followed)
 	processes_fork(&manager, 100, 102, 1);
 	processes_publish(&manager);
 	cr_expect(is_refused(102));
-	cr_expect_not(processes_may_read_maps(&manager, 101, HOARDER));
+	cr_expect_not(processes_may_read_maps(&manager, 101, tenant_of(HOARDER, 0)));
 	cr_expect(processes_find(&manager.processes, 101)->outdated, "its maps may have changed");
-	cr_expect_not(processes_may_read_maps(&manager, 103, HOARDER));
-	cr_expect(processes_may_read_maps(&manager, 200, NEIGHBOUR));
+	cr_expect_not(processes_may_read_maps(&manager, 103, tenant_of(HOARDER, 0)));
+	cr_expect(processes_may_read_maps(&manager, 200, tenant_of(NEIGHBOUR, 0)));
 	shares_follow_nobody(&manager.shares);
 }
 
@@ -310,7 +347,7 @@ Test(shares, processes_are_followed_again_when_there_is_time)
 	share_of(100)->following.left_ns = LIMIT_FOLLOW_MS * NS_PER_MS;
 	processes_retry(&manager, now_ns);
 	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MAPS], 2);
-	cr_expect(processes_may_read_maps(&manager, 100, HOARDER));
+	cr_expect(processes_may_read_maps(&manager, 100, tenant_of(HOARDER, 0)));
 	/* What was read with the last of the time is published. */
 	use_up_time(100);
 	processes_set_maps(&manager, 100, maps, strlen(maps), "program", 1);
@@ -332,7 +369,7 @@ Test(shares, many_processes_are_not_followed_again_at_once)
 {
 	for (uint32_t tgid = 100; tgid < 100 + 2 * LIMIT_FOLLOW_AGAIN; tgid++) {
 		processes_exec(&manager, tgid, "program", 1);
-		processes_set_uid(&manager, tgid, HOARDER);
+		processes_set_tenant(&manager, tgid, tenant_of(HOARDER, 0));
 	}
 	use_up_time(100);
 	for (uint32_t tgid = 100; tgid < 100 + 2 * LIMIT_FOLLOW_AGAIN; tgid++)
@@ -356,7 +393,7 @@ Test(shares, lists_that_change_all_the_time_leave_room_for_those_of_others)
 	manager_add_slab();
 	manager.slabs.exhausted = true;
 	processes_exec(&manager, 100, "program", 1);
-	processes_set_uid(&manager, 100, HOARDER);
+	processes_set_tenant(&manager, 100, tenant_of(HOARDER, 0));
 	for (uint64_t i = 0; i < 2 * BH_SLAB_BYTES / (MAPPINGS * sizeof(struct bh_mapping)); i++) {
 		for (uint64_t j = i ? MAPPINGS - 1 : 0; j < MAPPINGS; j++)
 			processes_map(

@@ -111,7 +111,7 @@ static void announce(uint32_t tgid, uint32_t uid, int fd, uint64_t inode)
 	const struct module_key key = {.device_major = 8, .device_minor = 1, .inode = inode};
 
 	processes_exec(&manager, tgid, "program", 1);
-	processes_set_uid(&manager, tgid, uid);
+	processes_set_tenant(&manager, tgid, tenant_of(uid, 0));
 	processes_map(&manager, tgid, &mapping, &key, "/tmp/file");
 	const struct msg_file answer = {.cookie = last.cookie, .same_file = 1, .uid = uid};
 	process_files_on_answer(&manager, &answer, fd);
@@ -152,9 +152,9 @@ Test(table_builds, the_second_time_all_files_of_the_user_are_left_alone)
 	struct stat file, second, other;
 	const int fd = new_file(&file), second_fd = new_file(&second), other_fd = new_file(&other);
 
-	quarantine(QUARANTINE_USER, USER, 0);
+	quarantine(QUARANTINE_TENANT, USER, 0);
 	cr_expect_eq(map(10, USER, fd, 1), MODULE_UNKNOWN);
-	quarantine(QUARANTINE_USER, USER, 0);
+	quarantine(QUARANTINE_TENANT, USER, 0);
 	cr_expect_eq(map(11, USER, second_fd, 2), MODULE_REFUSED);
 	cr_expect_eq(map(12, NEIGHBOUR, other_fd, 3), MODULE_UNKNOWN);
 }
@@ -163,8 +163,9 @@ Test(table_builds, the_second_time_all_files_of_the_user_are_left_alone)
 
 static bool is_left_alone(const struct stat *file)
 {
-	const struct work_subject subject = {
-	    .device = file->st_dev, .inode = file->st_ino, .uid = MSG_UID_UNKNOWN};
+	const struct work_subject subject = {.device = file->st_dev,
+					     .inode = file->st_ino,
+					     .tenant = tenant_of(TENANT_UID_UNKNOWN, 0)};
 
 	return work_is_quarantined(&page, &subject);
 }
