@@ -80,4 +80,4 @@ def after(count, options):
 def run(options):
     for count in (10, 50) if options.short else (10, 50, 500, 2000):
         yield from with_processes(count, options)
-    yield from after(2000 if options.short else 50000, options)
+    yield from after(500 if options.short else 50000, options)

@@ -5,6 +5,7 @@ Programs read the clock with a function of the vDSO, code of the kernel that is 
 debugger writes to them. Clock replaces the function by one that asks the kernel and adds an offset to CLOCK_REALTIME. Children that a process forks have
 the same offset; programs that it executes have the machine's clock.
 """
+import contextlib
 import os
 import re
 import signal
@@ -36,8 +37,10 @@ def code(offset_ns):
 
 def vdso_of(pid):
     """(start, end) of the vDSO of a process."""
-    start, end = re.search(r"^(\w+)-(\w+) .*\[vdso\]$", lib.read(f"/proc/{pid}/maps"), re.MULTILINE).groups()
-    return int(start, 16), int(end, 16)
+    found = re.search(r"^(\w+)-(\w+) .*\[vdso\]$", lib.read(f"/proc/{pid}/maps") or "", re.MULTILINE)
+    if not found:
+        raise ProcessLookupError(pid)  # it has ended, and may be a zombie
+    return int(found[1], 16), int(found[2], 16)
 
 
 def function_in(image):
@@ -59,6 +62,8 @@ def is_stopped_outside(pid, start, end):
     outside = True
     for task in os.listdir(f"/proc/{pid}/task"):
         state = lib.read(f"/proc/{pid}/task/{task}/status") or ""
+        if re.search(r"^State:\t[ZX]", state, re.MULTILINE):
+            raise ProcessLookupError(pid)
         place = (lib.read(f"/proc/{pid}/task/{task}/syscall") or "running").split()
         if not re.search(r"^State:\tT", state, re.MULTILINE) or place[0] == "running":
             return None
@@ -67,7 +72,7 @@ def is_stopped_outside(pid, start, end):
 
 
 class Clock:
-    """The clock of some processes. `offset_ns` is how far it is ahead of the machine's."""
+    """The clock of some processes. `offset_ns` is how far it is ahead of the machine's. A process that has ended leaves them, such as a helper of a role."""
 
     def __init__(self, pids):
         self.pids = list(pids)
@@ -94,13 +99,17 @@ class Clock:
                     self._write(pid, content)
                     return
             finally:
-                os.kill(pid, signal.SIGCONT)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
             time.sleep(0.0005)
 
     def set(self, offset_ns):
         self.offset_ns = offset_ns
-        for pid in self.pids:
-            self._write_stopped(pid, code(offset_ns))
+        for pid in list(self.pids):
+            try:
+                self._write_stopped(pid, code(offset_ns))
+            except (FileNotFoundError, ProcessLookupError):
+                self.pids.remove(pid)
 
     def now_ns(self):
         """What the processes read now."""

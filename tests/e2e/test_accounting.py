@@ -9,21 +9,24 @@ import time
 import lib
 
 
+SECONDS = 3
+
+
 class Accounting(lib.Case):
     def busy(self, freq):
         cpus = sorted(os.sched_getaffinity(0))[:2]
         with lib.Burner() as one, lib.Burner() as two:
             os.sched_setaffinity(one.pid, cpus[:1])
             os.sched_setaffinity(two.pid, cpus[-1:])
-            recording = self.record(freq=freq, seconds=5)
+            recording = self.record(freq=freq, seconds=SECONDS)
         self.assert_accounted(recording, lossless=True)
         # Two CPUs have work at every tick. Far fewer samples would mean that some were not even taken.
         taken = recording.stats["taken"]
         print(f"{freq} Hz: {json.dumps({k: recording.stats[k] for k in ('taken', 'exported', 'lost', 'incomplete', 'deferred')})}")
-        self.assertGreater(taken, 0.8 * len(set(cpus)) * freq * 5, recording.describe())
+        self.assertGreater(taken, 0.8 * len(set(cpus)) * freq * SECONDS, recording.describe())
         seconds = recording.stats["duration_ns"] / 1e9
         self.assertLess(taken, 1.1 * os.cpu_count() * freq * (seconds + 1) + 20, recording.describe())
-        self.assertGreater(recording.stats["duration_ns"], 4.5e9)
+        self.assertGreater(recording.stats["duration_ns"], 0.9e9 * SECONDS)
 
     def test_20_hz(self):
         self.busy(20)
@@ -77,7 +80,7 @@ class Accounting(lib.Case):
     def test_repeated_stacks(self):
         """A stack is sent once and then referred to, in a tenth of the bytes. Every sample still has its stack."""
         with lib.Program("recursion", 100) as program:
-            recording = self.record("-p", str(program.pid), freq=997, seconds=20)
+            recording = self.record("-p", str(program.pid), freq=997, seconds=8)
         self.assert_accounted(recording, lossless=True)
         self.assert_stacks(recording, recording.of(program.comm), program.expectation, least_samples=997 * 5)
         bytes_a_sample = recording.stats["bpf"]["ring_bytes"] / recording.stats["taken"]

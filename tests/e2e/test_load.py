@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A recording of the whole machine at 997 Hz while all CPUs build C++: thousands of short processes, hundreds of new ones per second.
 All samples are accounted for, none is lost without a reason, no role exceeds 64 MiB or keeps growing, but the exporter, which keeps every stack.
-BULKHEAD_LOAD_SECONDS (60) is the duration."""
+BULKHEAD_LOAD_SECONDS (40) is the duration."""
 
 import collections
 import os
@@ -14,7 +14,7 @@ import unittest
 
 import lib
 
-SECONDS = int(os.environ.get("BULKHEAD_LOAD_SECONDS", "60"))
+SECONDS = int(os.environ.get("BULKHEAD_LOAD_SECONDS", "40"))
 MEMORY_MAX = 64 << 20
 # Growth allowed between the second quarter and the last one, for the allocator and for tables whose pages are touched late.
 GROWTH_MAX = 6 << 20

@@ -18,7 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAM = os.path.join(HERE, "ruby/known_chain.rb")
 VERSIONS = ["3.1", "3.3", "3.4"]  # those that are supported
 LEAST_SHARE = 0.99
-SECONDS = 8
+SECONDS = 5
 YJIT = ("--yjit", "--yjit-call-threshold=2")
 LEAVES = os.path.join(HERE, "ruby/compiled_leaves.rb")
 LEAF_LINES = {"Object#one": range(6, 14), "Object#two": range(15, 23)}
@@ -27,7 +27,7 @@ RACTORS = os.path.join(HERE, "ruby/ractors.rb")
 # What has called leaf() in it: names and lines, the latter 0 for what is written in C.
 IN_RACTOR = [("Object#inner", 17), ("block (3 levels) in <main>", 26), ("Array#each", 0), ("block (2 levels) in <main>", 26)]
 RDOC = os.path.join(HERE, "ruby/rdoc_chains.rb")
-RDOC_SECONDS = 12
+RDOC_SECONDS = 8
 UNNAMED = "[Ruby: "  # how the name of a frame that has none starts
 # {part: names, innermost first, of what has called spin()}. Before 3.4, caller_locations says nothing of classes.
 QUALIFIED = {

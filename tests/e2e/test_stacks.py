@@ -185,7 +185,10 @@ class Stacks(lib.Case):
         # The child that runs while the recording starts may end before its mappings can be read.
         start = [s for s in recording.of("vforks") if lib.user_frames(s.frames)[-1:] == ("[stack cut: process_unknown]",)]
         self.assertLess(sum(s.count for s in start), 2 * CHILD_MS, recording.describe())
-        self.assert_stacks(recording, [s for s in recording.of("vforks") if s not in start], program.expectation)
+        # One that ends has given up its memory, and with it its user stack.
+        ended = [s for s in recording.of("vforks") if "do_exit_[k]" in s.frames and not lib.user_frames(s.frames)]
+        self.assertLess(sum(s.count for s in ended), 0.2 * sum(s.count for s in recording.of("vforks")), recording.describe())
+        self.assert_stacks(recording, [s for s in recording.of("vforks") if s not in start + ended], program.expectation)
 
     def test_started_by_the_recording(self):
         """A command of `record` is sampled from its first instruction: after main was called, every sample has the chain."""

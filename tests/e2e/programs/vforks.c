@@ -59,7 +59,7 @@ int main(int argc, char **argv)
 	chain_say("{'chains': [['child_leaf', {'name': 'child_work', 'times': 5}, 'vforker', 'main', '@start'],"
 		  "[{'re': '.*clock_gettime.*|\\\\[?vdso.*', 'min': 1, 'max': 3}, 'child_leaf', {'name': 'child_work', 'times': 5}, 'vforker', 'main', '@start'],"
 		  "[{'re': '(__GI_)?(__)?(libc_)?(vfork|waitpid|wait4|_exit)|libc.so.6.*', 'min': 0, 'max': 2}, 'vforker', 'main', '@start']],"
-		  " 'need': {'child_leaf': 0.9}}");
+		  " 'need': {'child_leaf': 0.7}}");
 	do
 		chain_sink += (unsigned long)vforker();
 	while (burn_ms);
