@@ -12,9 +12,12 @@
 #include "symbolizer/worker/worker.h"
 
 enum {
-	/* How long a sample waits for the answer. The opener needs 0.1 ms, unless the machine is
-	 * overloaded or the directory is on a file system that does not answer. */
+	/* How long a sample waits for the answer, and how often it is tried at least: the worker
+	 * may have been busy for longer, and handles messages between two tries. The opener needs
+	 * 0.1 ms, unless the machine is overloaded or the directory is on a file system that does
+	 * not answer. */
 	HOLD_MS = 100,
+	HOLD_TRIES = 3,
 	/* After this time it is not expected any more. The opener gives up after 1.5 s. */
 	ANSWER_MS = 3000,
 };
@@ -89,6 +92,7 @@ static void ask(struct worker *worker, struct module *module, struct module_debu
 	for (; file->place < places->end; file->place++) {
 		if (make_request(worker, module, file, &request)) {
 			file->asked_ns = clock_monotonic_ns();
+			file->hold_over = false;
 			const int r =
 			    peer_send(&worker->role.peers[ROLE_OPENER], MESSAGE_OPEN_DEBUG,
 				      &request, sizeof(request), NULL, 0);
@@ -116,9 +120,17 @@ static void search(struct worker *worker, struct module *module, struct module_d
 /* Accounts for the time in which a sample has waited. */
 static void end_hold(struct worker *worker, struct module_debug_file *file)
 {
-	if (file->held)
-		time_share_spend(&worker->waiting_for_debug, clock_monotonic_ns() - file->asked_ns);
-	file->held = false;
+	if (file->held_ns)
+		time_share_spend(&worker->waiting_for_debug, clock_monotonic_ns() - file->held_ns);
+	file->held_ns = 0;
+	file->tries = 0;
+}
+
+/* Returns whether a sample has waited long enough for the answer. */
+static bool has_waited(const struct module_debug_file *file, uint64_t now)
+{
+	return file->held_ns && file->tries >= HOLD_TRIES &&
+	       now - file->held_ns >= HOLD_MS * NS_PER_MS;
 }
 
 static bool is_awaited(struct worker *worker, struct module *module, struct module_debug_file *file,
@@ -126,10 +138,15 @@ static bool is_awaited(struct worker *worker, struct module *module, struct modu
 {
 	if (may_ask(file))
 		search(worker, module, file, places);
-	if (worker->naming_until_ns && is_asked_since(file, HOLD_MS) &&
-	    time_share_is_left(&worker->waiting_for_debug, clock_monotonic_ns()) &&
+	const uint64_t now = clock_monotonic_ns();
+	if (!worker->naming_until_ns || file->hold_over || !is_asked_since(file, ANSWER_MS))
+		return false;
+	file->hold_over = has_waited(file, now);
+	if (!file->hold_over && time_share_is_left(&worker->waiting_for_debug, now) &&
 	    !bpf_ring_is_half_full(&worker->ring)) {
-		file->held = true;
+		if (!file->held_ns)
+			file->held_ns = now;
+		file->tries++;
 		return true;
 	}
 	end_hold(worker, file);

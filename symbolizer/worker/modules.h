@@ -45,11 +45,13 @@ enum module_debug {
 struct module_debug_file {
 	int fd; /* -1: none */
 	enum module_debug state;
-	uint64_t asked_ns; /* the last time; 0: never */
-	uint32_t place;	   /* MSG_DEBUG_*: where it is searched */
-	uint32_t next;	   /* the first path there that was not tried yet */
-	bool failed;	   /* there may be one that could not be opened */
-	bool held;	   /* a sample waits for the answer */
+	uint64_t asked_ns;  /* the last time; 0: never */
+	uint32_t place;	    /* MSG_DEBUG_*: where it is searched */
+	uint32_t next;	    /* the first path there that was not tried yet */
+	bool failed;	    /* there may be one that could not be opened */
+	bool hold_over;	    /* no sample waits for the answer any more */
+	uint64_t held_ns;   /* a sample waits for it since then; 0: none does */
+	unsigned int tries; /* of that sample */
 };
 
 struct module {

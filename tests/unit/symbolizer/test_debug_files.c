@@ -406,12 +406,24 @@ Test(debug_files, are_awaited_for_a_tenth_of_a_second)
 	cr_expect(debug_files_are_awaited(&worker, module));
 	later_ns = 90 * NS_PER_MS;
 	cr_expect(debug_files_are_awaited(&worker, module));
+	cr_expect(debug_files_are_awaited(&worker, module));
 	later_ns = 150 * NS_PER_MS;
 	cr_expect_not(debug_files_are_awaited(&worker, module));
+	cr_expect_not(debug_files_are_awaited(&worker, module), "nor does the next sample wait");
 	cr_expect_eq(debug_files_are_due(module), NAMES_SOON, "names may change");
 	later_ns = 3100 * NS_PER_MS;
 	cr_expect_eq(debug_files_are_due(module), NAMES_FINAL);
 	cr_expect(answer(MODULE, empty_file()), "it is used all the same");
+}
+
+/* The worker was busy with another frame of the stack, and has not looked for the answer yet. */
+Test(debug_files, are_awaited_however_late_it_is)
+{
+	for (int i = 0; i < 3; i++) {
+		cr_expect(debug_files_are_awaited(&worker, module), "%d", i);
+		later_ns += 200 * NS_PER_MS;
+	}
+	cr_expect_not(debug_files_are_awaited(&worker, module));
 }
 
 Test(debug_files, samples_that_cannot_wait_do_not)
@@ -443,6 +455,8 @@ Test(debug_files, all_waits_have_a_share_of_the_time)
 		module->debug.state = MODULE_DEBUG_UNKNOWN;
 		module->debug.asked_ns = 0;
 		waits += debug_files_are_awaited(&worker, module);
+		for (int k = 0; k < 2; k++)
+			debug_files_are_awaited(&worker, module);
 		later_ns += 101 * NS_PER_MS;
 		debug_files_are_awaited(&worker, module);
 	}
