@@ -26,6 +26,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check(memchr(found.id, 0, sizeof(found.id)));
 	check(strspn(found.id, allowed) == strlen(found.id));
 	check(!found.by_unified_alone || found.id[0]);
+	const uint64_t number = cgroup_container_of_host((const char *)data, size);
+	check(!number || found.id[0] || size > CGROUP_TEXT_MAX);
 	/* An additional line without a container does not change the id. */
 	char *longer = malloc(size + 6);
 	check(longer);
@@ -36,6 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		cgroup_parse(longer, size + 6, &again);
 		check(!strcmp(found.id, again.id));
 		check(found.by_unified_alone == again.by_unified_alone);
+		check(cgroup_container_of_host(longer, size + 6) == number);
 	}
 	free(longer);
 	return 0;
