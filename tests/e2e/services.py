@@ -27,12 +27,14 @@ def own_uids(count):
 
 
 class Services(agent.Agent):
-    """An agent whose roles are services, programs in `directory`. `as_root`: roles that start as root, as in a container, and become their user themselves."""
+    """An agent whose roles are services, programs in `directory`. `as_root`: roles that start as root, as in a container, and become their user themselves.
+    `wrapper`: a command that executes another one as the same process."""
 
     ROLES = ("control", *lib.ROLES)
 
-    def __init__(self, case, endpoint, options=None, as_root=(), directory=lib.BIN, uids=None):
+    def __init__(self, case, endpoint, options=None, as_root=(), directory=lib.BIN, uids=None, wrapper=()):
         super().__init__(case, endpoint, options)
+        self.wrapper = wrapper
         self.as_root, self.bin = as_root, directory
         self.uids = uids or dict(zip(self.ROLES, own_uids(len(self.ROLES))))
         self.processes, self.ends, self.reports = {}, {}, {role: [] for role in self.ROLES}
@@ -67,7 +69,7 @@ class Services(agent.Agent):
             # systemd gives a process the group of its user as a supplementary one, too.
             become = ["--reuid", str(uid), "--regid", str(uid), "--groups", str(uid)]
         listed = ",".join(["-all", *(f"+{name}" for name in capabilities)])
-        command = ["setpriv", *become, f"--inh-caps={listed}", f"--ambient-caps={listed}", f"--bounding-set={listed}",
+        command = [*self.wrapper, "/usr/bin/setpriv", *become, f"--inh-caps={listed}", f"--ambient-caps={listed}", f"--bounding-set={listed}",
                    os.path.join(self.bin, name), "--service", "--uids", ",".join(str(self.uids[role]) for role in self.ROLES)]
         if role in ("control", "exporter"):
             command += ["--config", self.config]

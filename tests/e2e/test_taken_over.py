@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attacker code inside each role of a running recording and agent, after its sandbox is active, does nothing that the role may not do.
+"""Attacker code inside each role of a running recording, agent and set of services, after its sandbox is active, does nothing that the role may not do.
 
 The programs are the ones that are shipped: tests/security/taken_over.c makes a fork of each running role execute the system calls of an attacker.
 """
@@ -11,6 +11,7 @@ import subprocess
 
 import lib
 import scripted_server as scripted
+import services
 import test_roles
 from agent import Agent
 
@@ -37,6 +38,8 @@ PERMITTED = {
                "list descriptors of another process": "any directory", "open memory to read": "memory with a language runtime; it cannot read it itself",
                "open memory of another process of Bulkhead": "the same", "read an environment": "identity", "read mappings": "maps"},
     "exporter": {},
+    "control": {"Unix socket": "it connects to roles that start again", "connect to a Unix socket": "a filter does not see the address; those of roles are checked by uid",
+                "file in memory": "what exporter and supervisor share"},
     "strict opener": {**HELPERS, **OPENING, "read mappings": "maps"},
     "strict worker": {"read memory, process_vm_readv": "memory with a language runtime"},
     "agent's exporter": {"socket of TCP": "the backend", "socket of UDP": "name servers", "socket of IPv6": "the backend", "send by UDP": "Landlock does not restrict UDP",
@@ -106,12 +109,17 @@ class TakenOver(lib.Case):
         self.assertEqual(done.returncode, 0, done.stdout[-1000:] + done.stderr)
         return parse(done.stdout)
 
-    def attack(self, cli, names):
-        """Attacks all roles of this CLI and their helpers. `names` says which policy each role has."""
+    def attack_roles_of(self, cli, names):
         roles = {pid: role for role, pid in lib.roles_of(cli).items()}
         self.assertEqual(len(roles), len(lib.ROLES))
+        self.attack(cli, roles, names)
+        # The roles are the same, and go on.
+        self.assertEqual({pid: role for role, pid in lib.roles_of(cli).items()}, roles)
+
+    def attack(self, other, roles, names):
+        """Attacks these roles ({pid: role}) and their helpers. `other` is a process that none of them may reach. `names` says which policy each role has."""
         helper_names = {name: role for role, (name, _) in test_roles.HELPERS.items()}
-        helpers = {pid: helper_names[comm] for pid, (_, comm, _) in lib.descendants(cli).items() if comm in helper_names}
+        helpers = {pid: helper_names[comm] for pid, (parent, comm, _) in lib.processes().items() if comm in helper_names and parent in roles}
         for role, (_, counts) in test_roles.HELPERS.items():
             self.assertIn(list(helpers.values()).count(role), counts)
         control, = self.run_taken_over("control").values()
@@ -121,7 +129,7 @@ class TakenOver(lib.Case):
                 print(f"not proven: {name}: {outcome}")
         self.assertGreaterEqual(len(proven), PROVEN_LEAST)
         self.assertEqual([control[target] for target in ("memory", "secret", "victim")], ["changed", "changed", "ended"], "the attacks have no effect")
-        attacked = self.run_taken_over(cli, *roles, *helpers)
+        attacked = self.run_taken_over(other, *roles, *helpers)
         self.assertEqual(set(attacked), {*roles, *helpers})
         faults = []
         for pid, outcomes in attacked.items():
@@ -135,14 +143,12 @@ class TakenOver(lib.Case):
             kinds = [outcomes[name] for name in proven]
             print(f"{title}: {len(kinds)} actions, {kinds.count('killed')} killed, {kinds.count('works')} permitted, the others denied")
         self.assertEqual(faults, [])
-        # The roles are the same, and go on.
-        self.assertEqual({pid: role for role, pid in lib.roles_of(cli).items()}, roles)
 
     def attack_recording(self, *options, names):
         with lib.Program("pingpong", 60) as program:
             process = self.start(*options, "-p", program.pid, seconds=None, freq=199, wrapper=self.wrapper)
             self.wait_until_recording(process)
-            self.attack(process.pid, names)
+            self.attack_roles_of(process.pid, names)
             self.give_cpu_time(1, process)
             process.send_signal(signal.SIGINT)
             recording = self.finish(process)
@@ -159,10 +165,20 @@ class TakenOver(lib.Case):
         names = {**dict(zip(lib.ROLES, lib.ROLES, strict=True)), "exporter": "agent's exporter"}
         with scripted.Server() as server, lib.Burner(), Agent(self, f"http://{server.target}", wrapper=self.wrapper) as running:
             server.wait(1)
-            self.attack(running.process.pid, names)
+            self.attack_roles_of(running.process.pid, names)
             server.wait(len(server.calls) + 1)
             self.assertEqual(running.stop()["lost"], 0)
             self.assertNotIn("is restarted", running.said())
+
+    def test_services(self):
+        """The roles are services, and so is control, which has no parent with more privileges."""
+        names = {**dict(zip(lib.ROLES, lib.ROLES, strict=True)), "exporter": "agent's exporter", "control": "control"}
+        with scripted.Server() as server, lib.Burner() as other, services.Services(self, f"http://{server.target}", wrapper=(TAKEN_OVER, "start", "0")) as running:
+            running.start().wait_until_ready()
+            server.wait(1)
+            self.attack(other.pid, {process.pid: role for role, process in running.processes.items()}, names)
+            server.wait(len(server.calls) + 1)
+            self.assertEqual(running.ends, {}, "none was replaced")
 
 
 if __name__ == "__main__":

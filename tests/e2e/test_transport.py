@@ -467,8 +467,7 @@ class Local(Case):
             files = descriptors()
             for _ in range(20):
                 drive.send()
-            # Some may still be closed by a thread of the library.
-            self.assertLess(descriptors(), files + 10)
+            self.assertLess(descriptors(), files + 10, "a thread of the library may still close some")
 
 
 class TLS(Case):

@@ -38,10 +38,16 @@ static bool raise_hard_limit(pid_t pid)
 		      (long)INJECT_FORKS_MAX) == 0;
 }
 
-/* Follows a process and all that it starts, until `roles` of them have set their limit. */
+/* Follows a process and all that it starts, until `roles` of them have set their limit; with 0,
+ * until it has done so itself. */
 static void follow(pid_t command, unsigned int roles)
 {
-	while (roles) {
+	const bool is_role = !roles;
+
+	/* The command itself is only of interest when it starts a process, unless it is a role. */
+	const pid_t ignored = is_role ? 0 : command;
+
+	for (roles += is_role; roles;) {
 		int status, signal = 0;
 		const pid_t pid = waitpid(-1, &status, __WALL);
 
@@ -50,7 +56,7 @@ static void follow(pid_t command, unsigned int roles)
 		if (!WIFSTOPPED(status))
 			continue;
 		if (WSTOPSIG(status) == (SIGTRAP | 0x80)) {
-			if (pid != command && raise_hard_limit(pid)) {
+			if (pid != ignored && raise_hard_limit(pid)) {
 				roles--;
 				ptrace(PTRACE_DETACH, pid, 0, 0);
 				continue;
@@ -61,8 +67,7 @@ static void follow(pid_t command, unsigned int roles)
 		} else if (!(status >> 16)) {
 			signal = WSTOPSIG(status);
 		}
-		/* The command itself is only of interest when it starts a process. */
-		ptrace(pid == command ? PTRACE_CONT : PTRACE_SYSCALL, pid, 0, (long)signal);
+		ptrace(pid == ignored ? PTRACE_CONT : PTRACE_SYSCALL, pid, 0, (long)signal);
 	}
 	/* Only a stopped process can be released. At the end of this process, the kernel releases
 	 * it, too. */
@@ -81,7 +86,8 @@ void inject_start(char **command, unsigned int roles)
 		/* The tracer is no child of the command, which knows nothing of it. */
 		if (fork() > 0)
 			_exit(0);
-		const bool traced = ptrace(PTRACE_SEIZE, target, 0, OPTIONS) == 0;
+		const bool traced = ptrace(PTRACE_SEIZE, target, 0, OPTIONS) == 0 &&
+				    ptrace(PTRACE_INTERRUPT, target, 0, 0) == 0;
 		if (write(ready[1], traced ? "y" : "n", 1) < 0 || !traced)
 			_exit(1);
 		close(ready[0]);

@@ -5,7 +5,7 @@
  *
  *	taken_over OTHER PID...		the processes, and another one that they may not reach
  *	taken_over control		a process of root that has no sandbox
- *	taken_over start N COMMAND...	executes a command that starts N roles
+ *	taken_over start N COMMAND...	executes a command that starts N roles; 0: it is a role itself
  *	taken_over labelled PROFILE	as "control", restricted by this profile of AppArmor only
  *
  * Only roles that were started in the third way can be attacked (inject_start.c).
