@@ -103,6 +103,15 @@ bool proc_stat_comm(const char *text, size_t length, char *comm, size_t size)
 	return true;
 }
 
+bool proc_stat_leader_ended(const char *text, size_t length)
+{
+	const char *close = memrchr(text, ')', length);
+
+	/* ") Z ": field 3 is the state (proc_pid_stat(5)). */
+	return close && text + length - close >= 3 && close[1] == ' ' &&
+	       (close[2] == 'Z' || close[2] == 'X');
+}
+
 bool proc_stat_start(const char *text, size_t length, uint64_t *ticks)
 {
 	const char *at = memrchr(text, ')', length), *end = text + length;

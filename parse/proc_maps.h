@@ -26,6 +26,10 @@ unsigned int proc_maps_parse(const char *text, size_t length, proc_mapping_fn fn
  * and may contain parentheses itself. Returns false if there is none. */
 bool proc_stat_comm(const char *text, size_t length, char *comm, size_t size);
 
+/* Returns whether the first thread of a process has ended, by its /proc/PID/stat. Others may still
+ * run. */
+bool proc_stat_leader_ended(const char *text, size_t length);
+
 /* Reads when the process started from /proc/PID/stat: clock ticks since boot, including time in
  * suspend, sysconf(_SC_CLK_TCK) per second. Returns false if the text is too short. */
 bool proc_stat_start(const char *text, size_t length, uint64_t *ticks);

@@ -149,6 +149,8 @@ static int manager_on_process_maps(void *context, const struct msg_maps_of *answ
 	if (r >= 0 && length) {
 		processes_set_tenant(manager, answer->tgid, subject.tenant);
 		processes_set_maps(manager, answer->tgid, (const char *)maps, length, comm, now);
+		if (n > 0 && proc_stat_leader_ended(stat, (size_t)n))
+			processes_watch_end(manager, answer->tgid);
 	}
 	work_end(manager->role.work_page);
 	shares_follow_nobody(&manager->shares);

@@ -167,6 +167,7 @@ void processes_fork(struct manager *manager, uint32_t parent, uint32_t child, ui
 	to->exec_generation = ++processes->last_exec_generation;
 	to->scan = processes->scans;
 	to->refused = from->refused;
+	to->leader_ended = false;
 	to->outdated = from->outdated;
 	to->requests = 0;
 	process_set_share(to, share_ref(from->share));
@@ -206,7 +207,7 @@ void processes_exec(struct manager *manager, uint32_t tgid, const char *comm, ui
 	process->exec_generation = ++manager->processes.last_exec_generation;
 	process->scan = manager->processes.scans;
 	process->list = mapping_list_new();
-	process->refused = process->outdated = false;
+	process->refused = process->outdated = process->leader_ended = false;
 	process_wait_for(&manager->processes, process, 0, 0);
 	process->exited_ns = process->rescanned_ns = 0;
 	process_set_alive(process, time_ns);
@@ -232,6 +233,14 @@ void processes_exit(struct manager *manager, uint32_t tgid, uint64_t now_ns)
 	shares_follow(&manager->shares, process->share);
 	process->exited_ns = now_ns;
 	memory_permit_withdraw(manager, process);
+}
+
+void processes_watch_end(struct manager *manager, uint32_t tgid)
+{
+	struct process *process = processes_find(&manager->processes, tgid);
+
+	if (process)
+		process->leader_ended = true;
 }
 
 void processes_on_answer(struct manager *manager, uint32_t tgid, uint32_t error, bool empty)
@@ -374,6 +383,7 @@ void processes_set_maps(struct manager *manager, uint32_t tgid, const char *maps
 	process->list = list;
 	process_set_alive(process, time_ns);
 	process->refused = process->outdated = process->ask_when_old = false;
+	process->leader_ended = false;
 	if (process->ask_at / LIMIT_TENANT_EVENTS_FACTOR < process->events)
 		process->ask_at = process->events * LIMIT_TENANT_EVENTS_FACTOR;
 	copy_comm(process->comm, comm);
@@ -470,10 +480,11 @@ void processes_rescan(struct manager *manager, uint32_t tgid, uint64_t now_ns)
 	shares_follow_nobody(&manager->shares);
 }
 
-/* Returns whether the last scan has not found a process, so that its exit may have been lost. */
+/* Returns whether a process may have ended without an event: the last scan has not found it, or
+ * there is none for the end of its last thread. */
 static bool process_is_unseen(const struct processes *processes, const struct process *process)
 {
-	return process->scan < processes->scans_done;
+	return process->leader_ended || process->scan < processes->scans_done;
 }
 
 /* Returns whether the opener is to be asked whose a process is, since it has run for a while. */

@@ -75,6 +75,7 @@ struct process {
 	struct share *share;
 	uint32_t events, ask_at; /* LIMIT_TENANT_EVENTS: how many, and at how many it is asked */
 	bool ask_when_old;	 /* the opener was not asked since its fork or exec */
+	bool leader_ended;	 /* of its threads, others run; nothing reports its end */
 	uint64_t forked_ns;	 /* 0: not known */
 	uint64_t alive_ns;	 /* when it was known to be running, in boot time (bpf/shared.h) */
 	uint64_t exited_ns;	 /* 0 while it runs */
@@ -129,6 +130,10 @@ bool processes_may_read_maps(struct manager *manager, uint32_t tgid, struct tena
  * `time_ns`. */
 void processes_set_maps(struct manager *manager, uint32_t tgid, const char *maps, size_t length,
 			const char *comm, uint64_t time_ns);
+
+/* Has the opener asked again and again whether a process still runs. The event of its end is that
+ * of its first thread, which has ended already. */
+void processes_watch_end(struct manager *manager, uint32_t tgid);
 
 /* Notes what the opener says of a process: `error` is 0 or the errno with which its maps could not
  * be opened, and `empty` whether there are none. */

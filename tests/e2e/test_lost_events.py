@@ -113,6 +113,19 @@ class LostEvents(AgentCase, attack.AttackCase):
             print(account, flush=True)
         self.assert_nothing_left(running)
 
+    def test_process_whose_first_thread_ends_first(self):
+        """There is no event for the end of its last one, and it leaves the tables all the same."""
+        with scripted.Server() as server, self.agent(server) as running:
+            self.wait_for_status(running, "samples", lambda s: s["delivered"])
+            with kernel_tables.of(lib.roles_of(running.process.pid)["loader"]) as tables:
+                with self.attack(f"{lib.PROGRAMS}/zombie_leader") as process:
+                    self.wait_for("the process in the tables", lambda: tables.processes().get(process.pid))
+                    # What the tables had of it before its first thread has ended stays for three seconds (LIMIT_EXIT_GRACE_MS).
+                    time.sleep(4)
+                    self.wait_for("the process in the tables", lambda: tables.processes().get(process.pid))
+                self.wait_for("the process to leave the tables", lambda: process.pid not in tables.processes())
+            running.stop()
+
 
 if __name__ == "__main__":
     lib.main()

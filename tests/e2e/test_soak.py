@@ -194,7 +194,10 @@ class Soak(AgentCase):
             with kernel_tables.of(roles["loader"]) as tables:
                 self.soak(running, roles, tables, account)
                 leftover = kernel_tables.ended(tables)
-                self.wait_for("processes that have ended to leave the tables", lambda: not leftover & kernel_tables.ended(tables), 2 * lib.PATIENCE)
+                end = time.monotonic() + 2 * lib.PATIENCE
+                while (left := leftover & kernel_tables.ended(tables)) and time.monotonic() < end:
+                    time.sleep(1)
+                self.assertEqual(left, set(), f"processes that have ended stay in the tables\n{running.said()[-3000:]}")
             self.assertEqual(lib.roles_of(running.process.pid), roles, f"a role was replaced: {running.said()[-3000:]}")
             ended = running.stop()
             account.take()

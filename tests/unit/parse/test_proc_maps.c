@@ -247,6 +247,17 @@ Test(proc_maps, the_name_may_have_parentheses)
 	expect_comm("42 bash S", 16, NULL);
 }
 
+Test(proc_maps, the_state_says_whether_the_first_thread_has_ended)
+{
+	static const char *const ended[] = {"42 (bash) Z 1 42", "42 (bash) X 1 42", "42 (a) S (b) Z 1 42", "42 (bash) Z"};
+	static const char *const others[] = {"42 (bash) S 1 42", "42 (a) Z (b) S 1 42", "42 (bash) ", "42 (bash)", ""};
+
+	for (size_t i = 0; i < sizeof(ended) / sizeof(ended[0]); i++)
+		cr_expect(proc_stat_leader_ended(ended[i], strlen(ended[i])), "%s", ended[i]);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		cr_expect_not(proc_stat_leader_ended(others[i], strlen(others[i])), "%s", others[i]);
+}
+
 static uint64_t start_of(const char *text, size_t length)
 {
 	uint64_t ticks = 0;

@@ -221,6 +221,25 @@ Test(processes, a_zombie_is_asked_for_until_it_has_ended)
 	cr_expect_neq(processes_find(&manager.processes, CHILD)->exited_ns, 0);
 }
 
+/* Its first thread has ended, and with it the only event. Others run. */
+Test(processes, one_without_its_first_thread_is_asked_for_until_it_has_ended)
+{
+	processes_fork(&manager, PARENT, CHILD, 1);
+	processes_set_maps(&manager, CHILD, maps, strlen(maps), "program", 1);
+	processes_retry(&manager, 100 * NS_PER_S);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MAPS], 0);
+	processes_watch_end(&manager, CHILD);
+	for (uint64_t i = 1; i <= 3; i++) {
+		processes_retry(&manager, i * 100 * NS_PER_S);
+		cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_MAPS], i);
+		processes_on_answer(&manager, CHILD, 0, false);
+		processes_set_maps(&manager, CHILD, maps, strlen(maps), "program", 1);
+		processes_watch_end(&manager, CHILD);
+	}
+	processes_on_answer(&manager, CHILD, ENOENT, false);
+	cr_expect_neq(processes_find(&manager.processes, CHILD)->exited_ns, 0);
+}
+
 /* They may be new: the scan has begun before. */
 Test(processes, those_that_were_forked_or_executed_since_the_scan_began_stay)
 {
