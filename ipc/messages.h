@@ -304,8 +304,8 @@ struct msg_file {
 _Static_assert(sizeof(struct msg_file) == 16, "wire");
 
 /* The answer to OPEN_MAPS, and one for each process after SCAN: the descriptors of /proc/TGID/maps,
- * /proc/TGID/stat and /proc/TGID/cgroup. Without descriptors the process has ended, and `error` is
- * the errno. */
+ * /proc/TGID/stat and, if the kernel has cgroups, /proc/TGID/cgroup. Without descriptors the
+ * process has ended, and `error` is the errno. */
 struct msg_maps_of {
 	uint32_t tgid;
 	uint32_t error;

@@ -44,6 +44,17 @@ static void open_memory_of(const struct msg_allow_memory *allowed, struct opened
 		add_fd(opened, presence);
 }
 
+/* Opens what may be missing or refused although the rest is not: a kernel may have no cgroups.
+ * Returns the descriptor, or less than 0. */
+static int open_optional(const struct opening *opening)
+{
+	if (opening->kind == OPENING_MAPS)
+		return open_file_proc(opening->tgid, "cgroup");
+	if (opening->kind == OPENING_IDENTITY && opening->environment)
+		return open_file_of_memory(opening->tgid, "environ");
+	return -1;
+}
+
 /* Opens everything that is asked for, or nothing. */
 static void perform(const struct opening *opening, const struct directories *directories,
 		    struct opened *opened)
@@ -52,7 +63,6 @@ static void perform(const struct opening *opening, const struct directories *dir
 	case OPENING_MAPS:
 		add_fd(opened, open_file_of_memory(opening->tgid, "maps"));
 		add_fd(opened, open_file_proc(opening->tgid, "stat"));
-		add_fd(opened, open_file_proc(opening->tgid, "cgroup"));
 		break;
 	case OPENING_FILE:
 		add_fd(opened, opening->by_name
@@ -83,13 +93,9 @@ static void perform(const struct opening *opening, const struct directories *dir
 	}
 	if (opened->error)
 		opened_close(opened);
-	/* It may be refused although the others are not. */
-	const int environment =
-	    opening->kind == OPENING_IDENTITY && opening->environment && !opened->error
-		? open_file_of_memory(opening->tgid, "environ")
-		: -1;
-	if (environment >= 0)
-		add_fd(opened, environment);
+	const int optional = opened->error ? -1 : open_optional(opening);
+	if (optional >= 0)
+		add_fd(opened, optional);
 }
 
 /* --- answers --- */

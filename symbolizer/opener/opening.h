@@ -21,7 +21,7 @@
 #include "role/helper.h"
 
 enum opening_kind {
-	OPENING_MAPS,	  /* /proc/TGID/maps, stat and cgroup */
+	OPENING_MAPS,	  /* /proc/TGID/maps, stat and, if there is one, cgroup */
 	OPENING_FILE,	  /* a file that is mapped */
 	OPENING_IDENTITY, /* /proc/TGID/stat, cgroup and, if `environment`, environ */
 	OPENING_MEMORY,	  /* /proc/TGID/mem */

@@ -310,11 +310,13 @@ static struct managed_process *process_new(struct managed_processes *processes,
 	return process;
 }
 
-/* Lets a process belong to another tenant than before. Without memory it stays where it is. */
+/* Lets a process belong to this tenant. Without memory it stays where it is. */
 static void process_move(struct managed_processes *processes, struct managed_process *process,
 			 struct tenant to)
 {
-	struct managed_tenant *tenant = managed_tenants_join(&processes->tenants, to);
+	struct managed_tenant *tenant = tenant_is(process->tenant->tenant, to)
+					    ? NULL
+					    : managed_tenants_join(&processes->tenants, to);
 
 	if (!tenant)
 		return;
@@ -327,12 +329,14 @@ struct managed_process *managed_processes_ensure(struct managed_processes *proce
 {
 	struct managed_process *process = managed_processes_find(processes, mapped->tgid);
 
+	/* The manager may have taken it for one of its parent's tenant at first. */
+	if (process)
+		process_move(processes, process, mapped->tenant);
 	if (process && process->exec_generation == mapped->exec_generation)
 		return process;
 	if (process) {
 		/* The process has executed another program. */
 		process_empty(processes, process);
-		process_move(processes, process, mapped->tenant);
 	} else {
 		process = process_new(processes, mapped);
 		if (!process)

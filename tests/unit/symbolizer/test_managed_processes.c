@@ -158,6 +158,20 @@ Test(managed_processes, who_has_most_gives_way_to_others)
 	cr_expect_not_null(ensure_of(tgid, 1002), "there is always room for one more");
 }
 
+Test(managed_processes, count_for_the_tenant_that_they_have_now)
+{
+	struct managed_process *process = ensure_of(1, 0);
+	const struct managed_tenant *before = process->tenant;
+
+	cr_expect_eq(before->processes, 1);
+	cr_expect_eq(ensure_of(1, 1000), process);
+	cr_expect_eq(before->processes, 0);
+	cr_expect_eq(process->tenant->tenant.uid, 1000);
+	cr_expect_eq(process->tenant->processes, 1);
+	ensure_of(1, 1000);
+	cr_expect_eq(process->tenant->processes, 1);
+}
+
 Test(managed_processes, an_exec_drops_the_previous_program)
 {
 	add(1);
