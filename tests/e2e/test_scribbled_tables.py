@@ -27,8 +27,18 @@ RUNTIMES = {
     "node": ["-e", "console.log('started'); function f(n) { return n ? f(n - 1) : Math.sqrt(2) } while (true) f(30)"],
     "perl": ["-e", "$| = 1; print \"started\\n\"; sub f { my $n = shift; return $n ? f($n - 1) : sqrt(2) } while (1) { f(30) }"],
     "php": ["-r", "echo \"started\\n\"; function f($n) { return $n ? f($n - 1) : sqrt(2); } while (true) f(30);"],
+    "ruby": ["-e", "$stdout.sync = true; puts 'started'; def f(n) = n > 0 ? f(n - 1) : (1..2000).sum; loop { f(30) }"],
+    "java": ["-Xmx64m", "{directory}/Scribbled.java"],
 }
-COMMS = ("python3", "node", "MainThread", "perl", "php", "php8.2")
+JAVA = """public class Scribbled {
+    static double f(int n) { return n > 0 ? f(n - 1) : Math.sqrt(2); }
+    public static void main(String[] arguments) {
+        System.out.println("started");
+        while (true) f(30);
+    }
+}"""
+COMMS = ("python3", "node", "MainThread", "perl", "php", "php8.2", "ruby", "java")
+FUNCTIONS = ("f", "Object#f", "Scribbled.f")
 SYS_BPF, BPF_ENABLE_STATS = 321, 32
 # What the kernel says when it has found a fault of its own.
 FAULT = re.compile(r"BUG:|WARNING:|Oops|general protection|unable to handle|soft lockup|hard LOCKUP|rcu_\w+ (self-)?detected|stall|hung task|scheduling while atomic")
@@ -60,7 +70,10 @@ class Checker(lib.unittest.TestCase):
 
 class ScribbledTables(AgentCase):
     def start_runtimes(self):
+        with open(f"{self.directory}/Scribbled.java", "w", encoding="ascii") as f:
+            f.write(JAVA)
         for name, arguments in RUNTIMES.items():
+            arguments = [argument.replace("{directory}", self.directory) for argument in arguments]
             path = shutil.which(name)
             if path:
                 self.enterContext(self.started(path, *arguments))
@@ -80,7 +93,7 @@ class ScribbledTables(AgentCase):
         found = collections.Counter()
         for sample in otlp_decode.folded(samples_of(server, since)):
             if sample.comm in COMMS:
-                found[any(re.split(r"[ :@]", frame)[0] == "f" for frame in sample.frames)] += sample.count
+                found[any(re.split(r"[ :@]", frame)[0] in FUNCTIONS for frame in sample.frames)] += sample.count
         return found[True] / max(found.total(), 1)
 
     def check(self, what, roles, stopped):
