@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Makes the root file system of the image of one role: its program, the libraries that this needs, and the few files that the C library reads.
-# There is no shell in it and nothing else that can be executed. The Containerfile and the tests use this.
+# There is no shell in it and nothing else that can be executed, except in that of control: `bulkhead`, for probes. The Containerfile and the tests use this.
 #
 #	image.sh ROLE PROGRAMS DIRECTORY
 #
@@ -21,11 +21,18 @@ copy() {
 	cp -L "$1" "$root$1"
 }
 
-mkdir -p "$root/usr/libexec/bulkhead" "$root/etc/bulkhead" "$root/proc" "$root/sys" "$root/dev" "$root/run/bulkhead" "$root/var/lib/bulkhead/spool"
-cp "$programs/$program" "$root/usr/libexec/bulkhead/"
-ldd "$programs/$program" | grep -o '/[^ ]*' | while read -r library; do
-	copy "$library"
-done
+mkdir -p "$root/etc/bulkhead" "$root/proc" "$root/sys" "$root/dev" "$root/run/bulkhead" "$root/var/lib/bulkhead/spool"
+# Adds a program and the libraries that it needs.
+add() {
+	mkdir -p "$root$2"
+	cp "$programs/$1" "$root$2"
+	ldd "$programs/$1" | grep -o '/[^ ]*' | while read -r library; do
+		copy "$library"
+	done
+}
+add "$program" /usr/libexec/bulkhead
+# The probe of an orchestrator is executed in this container: bulkhead status --ready.
+[ "$role" != control ] || add bulkhead /usr/bin
 
 # The same uids in all images: roles recognise each other by them. They are in the range that no distribution gives to users.
 cat >"$root/etc/passwd" <<'USERS'

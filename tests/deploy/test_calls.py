@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every system call that a service makes is in the SystemCallFilter= of its unit: strace watches each role from its start through a recording to its end.
 
-The table of deploy/systemd/unit_policy.c, of calls that a program makes before its sandbox, is thereby tested as well."""
+The table of deploy/start_calls.c, of calls that a program makes before its sandbox, is thereby tested as well."""
 import os
 import re
 import sys

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pod of role containers under runc: for each role one, with its image (deploy/containers/image.sh), read-only, with the host's pids."""
+"""A pod of role containers under runc: for each role one, with its image (deploy/containers/image.sh) and its profile of system calls (deploy/seccomp), read-only, with
+the host's pids."""
 import json
 import os
 import shutil
@@ -33,11 +34,19 @@ class Pod(services.Services):
         root = os.path.join(self.bundle(role), "rootfs")
         os.makedirs(root)
         subprocess.run([os.path.join(lib.SOURCE, "deploy/containers/image.sh"), PATHS[role], self.bin, root], check=True)
+        self.write_configuration(root)
+        with open(os.path.join(self.bundle(role), "config.json"), "w", encoding="utf-8") as f:
+            json.dump(self.specification(role), f)
+
+    def write_configuration(self, root):
         for path in (self.run_directory, self.spool):
             os.makedirs(root + path)
         shutil.copy2(self.config, os.path.join(root, "etc/bulkhead/bulkhead.conf"))
-        with open(os.path.join(self.bundle(role), "config.json"), "w", encoding="utf-8") as f:
-            json.dump(self.specification(role), f)
+
+    def seccomp(self, role):
+        """The profile of system calls that the runtime installs before it starts the role."""
+        with open(os.path.join(lib.SOURCE, "deploy", "seccomp", f"{PATHS[role]}.json"), encoding="utf-8") as f:
+            return json.load(f)
 
     def specification(self, role):
         """The container as the runtime gets it: config.json of the OCI runtime specification."""
@@ -60,7 +69,11 @@ class Pod(services.Services):
         return {"ociVersion": "1.0.2", "root": {"path": "rootfs", "readonly": True}, "hostname": "bulkhead", "mounts": mounts,
                 "process": {"user": {"uid": uid, "gid": uid}, "args": arguments, "cwd": "/", "env": ["BULKHEAD_LOG=info"], "noNewPrivileges": True,
                             "capabilities": {name: capabilities for name in ("bounding", "permitted", "effective")}},
-                "linux": {"namespaces": [{"type": name} for name in private], "maskedPaths": MASKED, "readonlyPaths": READ_ONLY}}
+                "linux": {"namespaces": [{"type": name} for name in private], "maskedPaths": MASKED, "readonlyPaths": READ_ONLY, "seccomp": self.seccomp(role)}}
+
+    def execute(self, role, *command):
+        """Runs a program of the image in the container of the role, as `kubectl exec` and probes do."""
+        return self.runc("exec", self.name(role), *command)
 
     def runc(self, *args):
         return subprocess.run(["runc", "--root", self.state, *args], capture_output=True, text=True, check=False, timeout=lib.PATIENCE)

@@ -49,6 +49,7 @@ REPORTS = [
     ("cli/summary.c", r"write_|summary_write_stats", "the statistics file, a format that programs read"),
     ("common/escape.c", r"escape_", "a string in one of these formats"),
     ("deploy/systemd/unit_policy.c", r"", "a part of a unit, and what goes wrong in a build"),
+    ("deploy/containers/container_policy.c", r"", "a profile, and what goes wrong in a build"),
     ("exporter/sinks/sink", r"", "the outputs of a recording"),
     ("exporter/sinks/flamegraph/script/table.mjs", r"", "the text of a button"),
 ]
