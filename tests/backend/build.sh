@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Make DIR/otelcol-prof, an OpenTelemetry Collector with main.go's few components, from published Go modules of pinned versions.
-# Built once a version and kept in $XDG_CACHE_HOME/bulkhead (~/.cache/bulkhead).
+# Make DIR/otelcol-prof, an OpenTelemetry Collector with main.go's few components, from published Go modules of pinned versions. Or DIR/NAME of the Go program in
+# SOURCE, in the same way. Built once a version and kept in $XDG_CACHE_HOME/bulkhead (~/.cache/bulkhead).
 # Status: 0; 77 if it cannot be had here, and one line says why; 1 if it does not compile.
 #
-#   tests/backend/build.sh DIR
+#   tests/backend/build.sh DIR [SOURCE NAME]
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-out=${1:?usage: build.sh DIR}
+out=${1:?usage: build.sh DIR [SOURCE NAME]}
+source=${2:-$here}
+name=${3:-otelcol-prof}
 
 go_wanted=1.25     # what the modules ask for
 go_fetched=1.26.8  # taken from the module proxy where the Go at hand is older, as with Debian's
 
-say() { printf 'backend: %s\n' "$*"; }
+say() { printf '%s: %s\n' "$name" "$*"; }
 not_run() {
 	say "NOT RUN: $*"
 	exit 77
@@ -22,9 +24,9 @@ export HOME=${HOME:-$(getent passwd "$(id -u)" | cut -d: -f6)}
 # Reproducible from here on: neither a toolchain nor flags of the user's choice.
 export GOTOOLCHAIN=local GOFLAGS=-mod=readonly GOWORK=off CGO_ENABLED=0
 
-version=$(cat "$here/main.go" "$here/go.mod" "$here/go.sum" "$here/build.sh" | sha256sum | cut -c1-16)-$(uname -m)
+version=$(cat "$source/main.go" "$source/go.mod" "$source/go.sum" "$here/build.sh" | sha256sum | cut -c1-16)-$(uname -m)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/bulkhead
-binary=$cache/backend-$version
+binary=$cache/$name-$version
 
 # Older Go knows nothing of toolchains, but the module proxy has them: as a module, so that no file of it is executable and its go.mod files have
 # another name.
@@ -50,11 +52,11 @@ build() {
 	trap 'rm -rf "$work"' EXIT
 	have=$("$go" version | sed 's/.* go\([0-9.]*\).*/\1/')
 	[ "$(printf '%s\n' "$go_wanted" "$have" | sort -V | head -n 1)" = "$go_wanted" ] || fetch_go
-	cd "$here"
+	cd "$source"
 	"$go" list -deps . >/dev/null 2>"$work/log" || not_run "no Go modules: $(tail -n 1 "$work/log")"
 	say "modules after $((SECONDS - begun)) s"
-	"$go" build -p 2 -buildvcs=false -trimpath -ldflags='-s -w' -o "$work/otelcol-prof" . 2>"$work/log" || { cat "$work/log" >&2; exit 1; }
-	mv "$work/otelcol-prof" "$binary"
+	"$go" build -p 2 -buildvcs=false -trimpath -ldflags='-s -w' -o "$work/$name" . 2>"$work/log" || { cat "$work/log" >&2; exit 1; }
+	mv "$work/$name" "$binary"
 	say "built in $((SECONDS - begun)) s: $binary, $(($(stat -c %s "$binary") >> 20)) MiB"
 }
 
@@ -64,4 +66,4 @@ else
 	build
 fi
 mkdir -p "$out"
-ln -f "$binary" "$out/otelcol-prof" 2>/dev/null || cp "$binary" "$out/otelcol-prof"
+ln -f "$binary" "$out/$name" 2>/dev/null || cp "$binary" "$out/$name"
