@@ -118,15 +118,18 @@ static const struct sandbox_syscall before_drop[] = {
 };
 
 /* What the container runtime does between installing the filter and starting the program. With
- * no_new_privs that is little, because runc and crun then install it as late as they can: runc 1.1
- * opens the FIFO that `runc start` waits for, and closes its descriptors. Its thread is one of a Go
- * program, whose runtime makes calls at any time, too. */
+ * no_new_privs that is little, because runc then installs it as late as it can: it opens the FIFO
+ * that `runc start` waits for, and closes its descriptors. Its thread is one of a Go program, whose
+ * runtime makes calls at any time, too. Seen with strace in runc 1.1.5 and 1.5.2. */
 static const struct sandbox_syscall of_container_runtime[] = {
     ALLOW(openat, "runc: FIFO of `runc start`, its own descriptors"),
     ALLOW(write, "runc: FIFO of `runc start`"),
     ALLOW(close, "runc: its own descriptors"),
     ALLOW(getdents64, "runc: its own descriptors"),
     ALLOW(fstatfs, "runc: is that really /proc?"),
+    ALLOW(fstat, "runc: is that really /proc?"),
+    ALLOW(openat2, "runc 1.5: its own descriptors"),
+    ALLOW(statx, "runc 1.5: is that really /proc?"),
     ALLOW(getpid, "runc: its own descriptors"),
     ALLOW(epoll_ctl, "Go: files that it opens"),
     ALLOW(fcntl, "Go: files that it opens"),
