@@ -21,6 +21,7 @@
 #include "common/cleanup.h"
 #include "common/exit_status.h"
 #include "common/file_read.h"
+#include "parse/proc_maps.h"
 
 enum {
 	/* A role is judged again if something differs: it may have been about to open or close it,
@@ -153,6 +154,19 @@ static void judge_member_once(struct audit *audit, const struct audit_subject *s
 	judge_neighbours(audit, subject, member, process.credentials.uids[0]);
 }
 
+/* Returns whether a process has ended, and may wait for its parent to take note of that. */
+static bool has_ended(pid_t pid)
+{
+	char path[64], stat[512];
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT;
+	const ssize_t n = file_read_fully(fd, stat, sizeof(stat));
+	return n == -ESRCH || (n > 0 && proc_stat_leader_ended(stat, (size_t)n));
+}
+
 static void judge_member(struct audit *audit, const struct audit_member *member)
 {
 	const size_t first = audit->report->count;
@@ -167,6 +181,11 @@ static void judge_member(struct audit *audit, const struct audit_member *member)
 		judge_member_once(audit, &subject, member);
 		if (audit_report_agrees(audit->report, first))
 			return;
+	}
+	/* Helpers come and go. A role that has ended is reported. */
+	if (member->helper && has_ended(member->pid)) {
+		audit_report_cut(audit->report, first);
+		audit_ok(audit->report, &subject, "process", "it has ended");
 	}
 }
 
