@@ -6,7 +6,8 @@
  *	taken_over OTHER PID...		the processes, and another one that they may not reach
  *	taken_over control		a process of root that has no sandbox
  *	taken_over start N COMMAND...	executes a command that starts N roles; 0: it is a role itself
- *	taken_over labelled PROFILE	as "control", restricted by this profile of AppArmor only
+ *	taken_over labelled LABEL	as "control", restricted by this profile of AppArmor or this
+ *					context of SELinux only
  *
  * Only roles that were started in the third way can be attacked (inject_start.c).
  *
@@ -62,18 +63,18 @@ static void add_file(const char *dir, const char *name, mode_t mode, char *path,
 	close(fd);
 }
 
-/* Puts this process under a profile of AppArmor. */
-static void change_profile(const char *profile)
+/* Puts this process under a profile of AppArmor, or into a context of SELinux, which has colons. */
+static void change_label(const char *label)
 {
 	int fd = open("/proc/thread-self/attr/current", O_WRONLY | O_CLOEXEC);
 
-	if (fd < 0 || dprintf(fd, "changeprofile %s", profile) < 0)
-		fail(profile);
+	if (fd < 0 || dprintf(fd, "%s%s", strchr(label, ':') ? "" : "changeprofile ", label) < 0)
+		fail(label);
 	close(fd);
 }
 
-/* Starts a process that waits until this one ends, under a profile of AppArmor if not NULL. */
-static pid_t add_process(const char *input, const char *profile)
+/* Starts a process that waits until this one ends, with this label if not NULL. */
+static pid_t add_process(const char *input, const char *label)
 {
 	int ready[2];
 
@@ -92,8 +93,8 @@ static pid_t add_process(const char *input, const char *profile)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	int fd = open(input, O_RDONLY);
 	dup2(fd, STDIN_FILENO);
-	if (profile)
-		change_profile(profile);
+	if (label)
+		change_label(label);
 	close(ready[1]);
 	for (;;)
 		pause();
