@@ -81,6 +81,27 @@ PERMITTED = {
     "exporter": {"socket of TCP", "socket of UDP", "socket of IPv6", "connect by TCP to another port", "send by UDP", "listen on a port of TCP"},
 }
 REFUSED_LEAST = 60  # actions that are refused under each profile
+# The same for the domains of SELinux. What a process does to itself, and system calls that have no object, are not judged, or every domain may do them. The
+# process is one of root already, so it can become root.
+SELINUX_NOT_JUDGED = {
+    "Unix socket", "addresses without randomness", "adopt orphans", "alarm", "all uids of root", "ambient capability", "asynchronous input and output",
+    "descriptor of a process", "dumpable", "epoll", "eventfd", "file in memory", "fork", "fork in a namespace", "fork that shares memory", "fork, fork(2)",
+    "gids of root", "handler of signals", "join a session keyring", "limits of itself", "limits of itself, setrlimit(2)", "namespace of users",
+    "pair of sockets", "pair of sockets without messages", "pipe", "shared memory without a file", "signals as a file", "timer", "traceable by all",
+    "uid of file access", "uid of root", "watch files", "write its own memory by name"}
+# Manager and worker may read files of /proc that they are handed, which the kernel also asks for here.
+READ_STATE = {"compare processes"}
+SELINUX_PERMITTED = {
+    # Directories of debug files.
+    "control": {"change the directory", "open a path"},
+    "unwinder-mgr": READ_STATE, "symbolizer": READ_STATE,
+    "loader": {"bpf: create a map", "bpf: load a filter of sockets", "bpf: load a tracing program", "capabilities of root", "perf: open an event",
+               "perf: open an event of a process"},
+    "opener": PERMITTED["opener"] | {"ask for a file of root", "ask for a file system", "ask for a file, stat(2)", "ask for a file, statx(2)",
+                                     "ask whether a file may be used", "capabilities of root", "change the directory", "open a path"},
+    # Files of /usr, and the test's own program is labelled like one.
+    "exporter": {"socket of TCP", "socket of UDP", "socket of IPv6", "send by UDP", "open its own program"},
+}
 
 
 def run(*command, status=0):
@@ -135,6 +156,10 @@ def has_apparmor():
     return os.path.exists(APPARMOR)
 
 
+def has_selinux():
+    return os.path.exists("/sys/fs/selinux/enforce") and lib.read("/sys/fs/selinux/enforce").strip() == "1"
+
+
 def loaded_profiles():
     if not has_apparmor():
         return set()
@@ -146,10 +171,14 @@ def label_of(pid):
     return (lib.read(f"/proc/{pid}/attr/current") or "").rstrip("\0\n")
 
 
+def context_of(role):
+    return f"system_u:system_r:bulkhead_{role}_t:s0"
+
+
 def denials():
-    """What AppArmor has refused to the roles so far."""
+    """What AppArmor has refused to the roles so far, or SELinux to them and of what is theirs."""
     said = run("journalctl", "-b", "-o", "cat", "--no-pager", "_TRANSPORT=audit", "+", "_TRANSPORT=kernel", status=None)
-    return [line for line in said.splitlines() if 'apparmor="DENIED"' in line and "bulkhead" in line]
+    return [line for line in said.splitlines() if re.search(r'apparmor="DENIED"|avc:  denied', line) and "bulkhead" in line]
 
 
 def copy_of(path, directory):
@@ -285,7 +314,7 @@ class Booted(lib.Case):
             self.assertEqual(found[pid, "capabilities"] != "none", bool(names), found[pid, "capabilities"])
             for name in names:
                 self.assertIn(name, found[pid, "capabilities"])
-            if has_apparmor():
+            if has_apparmor() or has_selinux():
                 self.assertEqual(found[pid, "label"], label_of(pid))
 
     def uid(self, role):
@@ -301,6 +330,10 @@ class Booted(lib.Case):
     def labels(self):
         if has_apparmor():
             self.assert_labels({"bulkhead-opener"})
+        if has_selinux():
+            mains = {int(show(unit, "MainPID")): role for role, unit in SERVICES.items()}
+            for pid, (parent, _, _) in agent_processes().items():
+                self.assertEqual(label_of(pid), context_of(mains.get(pid) or mains[parent]))
 
     def containers(self):
         """Programs that AppArmor confines like those of a container are profiled like others."""
@@ -330,16 +363,17 @@ class Booted(lib.Case):
         self.assertEqual(denials(), [])
 
     def refusals(self):
-        """AppArmor alone refuses what an attacker would do in each role: to a process of root, without a filter, under the profile of the role."""
-        if not has_apparmor():
+        """The security module alone refuses what an attacker would do in each role: to a process of root, without a filter, with the label of the role."""
+        if not has_apparmor() and not has_selinux():
             return
         control, = test_taken_over.parse(run(TAKEN_OVER, "control")).values()
         proven = {name for name, outcome in control.items() if outcome == "works"}
-        for role in UNITS.values():
-            outcomes, = test_taken_over.parse(run(TAKEN_OVER, "labelled", f"bulkhead-{role}")).values()
-            permitted = NOT_JUDGED | PERMITTED[role]
+        for role, unit in UNITS.items():
+            label = context_of(role) if has_selinux() else f"bulkhead-{unit}"
+            outcomes, = test_taken_over.parse(run(TAKEN_OVER, "labelled", label)).values()
+            permitted = SELINUX_NOT_JUDGED | SELINUX_PERMITTED[unit] if has_selinux() else NOT_JUDGED | PERMITTED[unit]
             refused = {name for name in proven if outcomes[name] in ("EACCES", "EPERM")}
-            print(f"measured: bulkhead-{role}: {len(refused)} of {len(proven)} actions refused by AppArmor", flush=True)
+            print(f"measured: {label}: {len(refused)} of {len(proven)} actions refused by the security module", flush=True)
             self.assertEqual(proven - refused - permitted, set(), role)
             self.assertGreaterEqual(len(refused), REFUSED_LEAST, role)
             self.assertEqual(outcomes["secret"], "unchanged", role)
@@ -417,13 +451,15 @@ class Booted(lib.Case):
 STEPS = ("healthy_before", "install", "configure", "start", "chains", "privileges", "labels", "containers")
 LONG = ("kills", "stops", "confined_opener", "denials", "refusals", "stop", "purge")
 SHORT = ("stop",)
+# The package was installed and configured before the guest was labelled.
+SELINUX = ("start", "chains", "privileges", "labels", "denials", "refusals", "stop")
 
 
 def main():
     with open("/proc/cmdline", encoding="ascii") as f:
         arguments = dict(argument.partition("=")[::2] for argument in f.read().split())
     Booted.cycles = int(arguments.get("bulkhead.cycles", 0))
-    steps = sys.argv[1:] or STEPS + (LONG if Booted.cycles else SHORT)
+    steps = sys.argv[1:] or (SELINUX if "bulkhead.selinux" in arguments else STEPS + (LONG if Booted.cycles else SHORT))
     with contextlib.ExitStack() as stack:
         Booted.server = stack.enter_context(scripted.Server(port=PORT))
         result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2, failfast=True).run(unittest.TestSuite(map(Booted, steps)))

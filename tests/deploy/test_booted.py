@@ -37,11 +37,11 @@ StandardError=inherit
 """
 
 
-def make_root(root, package):
+def make_root(root, package, more=()):
     # A small initial RAM disk: no module but those of this disk.
     hook = ("mkdir -p \"$1/etc/initramfs-tools/conf.d\" && echo MODULES=list >\"$1/etc/initramfs-tools/conf.d/tests\" && "
             f"printf '%s\\n' {' '.join(MODULES)} >\"$1/etc/initramfs-tools/modules\"")
-    debian_package.make_root(root, [*PACKAGES, *debian_package.dependencies(package)], f"--essential-hook={hook}")
+    debian_package.make_root(root, [*PACKAGES, *more, *debian_package.dependencies(package)], f"--essential-hook={hook}")
     # With a new machine, systemd would enable and disable units by their presets.
     with open(f"{root}/etc/machine-id", "w", encoding="ascii") as f:
         f.write("0123456789abcdef0123456789abcdef\n")
