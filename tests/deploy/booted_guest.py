@@ -259,6 +259,9 @@ class Booted(lib.Case):
         self.assert_healthy()
         type(self).before = state()
 
+    def enforced(self):
+        self.assertTrue(has_selinux())
+
     def install(self):
         began = time.monotonic()
         run("dpkg", "-i", next(iter(sorted(lib.glob.glob(f"{lib.SOURCE}/*.deb")))))
@@ -359,7 +362,7 @@ class Booted(lib.Case):
             self.assert_chain(program)
 
     def denials(self):
-        """What works, works without a refusal by AppArmor."""
+        """What works, works without a refusal by the security module."""
         self.assertEqual(denials(), [])
 
     def refusals(self):
@@ -452,7 +455,7 @@ STEPS = ("healthy_before", "install", "configure", "start", "chains", "privilege
 LONG = ("kills", "stops", "confined_opener", "denials", "refusals", "stop", "purge")
 SHORT = ("stop",)
 # The package was installed and configured before the guest was labelled.
-SELINUX = ("start", "chains", "privileges", "labels", "denials", "refusals", "stop")
+SELINUX = ("enforced", "start", "chains", "privileges", "labels", "denials", "refusals", "stop")
 
 
 def main():
