@@ -5,6 +5,7 @@ and what the policy allows is what the policies of the roles, their units and th
 Nothing is loaded, and this kernel needs no SELinux. Whether the roles work under the policy is another question, which this test does not answer.
 """
 import bz2
+import functools
 import glob
 import os
 import re
@@ -161,16 +162,21 @@ class Policy(unittest.TestCase):
     def compile(cls, *more, output="policy", **options):
         return run("secilc", "-v", "-o", output, "-f", f"{output}.contexts", "base.cil", "bulkhead.cil", *more, cwd=cls.directory, **options)
 
-    def rules(self, role, *classes):
+    @classmethod
+    @functools.cache
+    def all_rules(cls, role):
         """(target, class, permission, boolean, its value) of everything that the role is allowed, by whichever rule."""
-        query = setools.TERuleQuery(self.policy, ruletype=["allow"], source=f"bulkhead_{role}_t", source_indirect=True, tclass=list(classes))
-        for rule in query.results():
+        found = []
+        for rule in setools.TERuleQuery(cls.policy, ruletype=["allow"], source=f"bulkhead_{role}_t", source_indirect=True).results():
             try:
                 boolean, value = str(rule.conditional), rule.conditional_block
             except setools.exception.RuleNotConditional:
                 boolean = value = None
-            for permission in rule.perms:
-                yield str(rule.target), str(rule.tclass), permission, boolean, value
+            found += [(str(rule.target), str(rule.tclass), permission, boolean, value) for permission in rule.perms]
+        return found
+
+    def rules(self, role, *classes):
+        return [rule for rule in self.all_rules(role) if rule[1] in classes]
 
     def allowed(self, role, *classes, strict=False):
         return {rule[:3] for rule in self.rules(role, *classes) if rule[3] is None or rule[3] != STRICT or rule[4] == strict}
@@ -274,7 +280,8 @@ class Policy(unittest.TestCase):
                     "bulkhead_read_status(neighbour_backend_t)\nbulkhead_receive_profiles(neighbour_backend_t, neighbour_backend_socket_t)\n")
         run("make", "-s", "-f", MAKEFILE, "NAME=default", "neighbour.pp", cwd=self.directory)
         run(TO_CIL, "neighbour.pp", "neighbour.cil", cwd=self.directory)
-        self.compile("neighbour.cil", output="neighbour")
+        # Only its names matter.
+        self.compile("-N", "neighbour.cil", output="neighbour")
 
 
 if __name__ == "__main__":
