@@ -226,6 +226,8 @@ class Policy(unittest.TestCase):
             paths |= set(re.findall(r"(?<![\w>.-])(?:@\{run\})?/[\w@{}./*,-]*bulkhead[\w./*{},-]*", text))
         # Patterns of AppArmor, to a path that they match.
         paths = {re.sub(r"\{,[^}]*\}", "x", path.replace("@{run}", "/run")).replace("*/*", "control/sock").strip(",") for path in paths}
+        # The command runs in the domain of who calls it. In a container of control, it answers the probes.
+        paths.remove("/usr/bin/bulkhead")
         for expected in ("/run/bulkhead/worker", "/run/bulkhead-root", "/var/lib/bulkhead/spool", "/etc/bulkhead/x", "/run/credentials/bulkhead-exporter.service/x"):
             self.assertIn(expected, paths)
         for path in sorted(paths):
