@@ -43,9 +43,8 @@ uint32_t ruby_lines_block_rank(const uint64_t block[RUBY_RANKS_WORDS], uint32_t 
 	const uint32_t in_block = (position - SMALL_POSITIONS) % BLOCK_POSITIONS;
 	const uint32_t group = in_block / GROUP_POSITIONS, bit = in_block % GROUP_POSITIONS;
 	const uint64_t up_to = block[BLOCK_BITMAP + group] << (GROUP_POSITIONS - 1 - bit);
-	const uint32_t before =
-	    group ? block[BLOCK_GROUPS] >> ((group - 1) * GROUP_BITS) & ((1u << GROUP_BITS) - 1)
-		  : 0;
+	const uint64_t groups = group ? block[BLOCK_GROUPS] >> ((group - 1) * GROUP_BITS) : 0;
+	const uint32_t before = (uint32_t)groups & ((1u << GROUP_BITS) - 1);
 
 	return (uint32_t)block[BLOCK_RANK] + before + (uint32_t)__builtin_popcountll(up_to);
 }

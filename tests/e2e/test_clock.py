@@ -45,10 +45,12 @@ class Clocks(AgentCase):
             self.assertLess(abs(sample["timestamps"][-1] - clock.now_ns()), SLACK_NS)
 
     def assert_exact(self, server, account):
-        arrived = {(s["attributes"]["cpu.logical_number"], s["attributes"].get("thread.id"), t) for s in samples_of(server) for t in s["timestamps"]}
+        arrived = [(s["attributes"]["cpu.logical_number"], s["attributes"].get("thread.id"), t) for s in samples_of(server) for t in s["timestamps"]]
         self.assertEqual((account["waiting"], account["lost"]), (0, 0))
         self.assertEqual(len(arrived), account["taken"])
-        self.assertEqual(sum(otlp_decode.count(s) for s in samples_of(server)), len(arrived), "none has arrived twice")
+        self.assertEqual(sum(otlp_decode.count(s) for s in samples_of(server)), len(arrived))
+        # Of a clock that is set back every 50 ms by as much, two samples may have the same time: 99 ticks at 99 Hz are a second.
+        self.assertLess(len(arrived) - len(set(arrived)), 10, "none has arrived twice")
 
     def wait_for_more(self, running, server):
         """Waits until what was sampled before is delivered, and more than that. Returns the number of the request in which only that is."""
