@@ -43,7 +43,7 @@ class Agent:
 
 
 def run_rate(hz, options):
-    count, seconds = (2, REPORT_SECONDS) if options.short else (6, 2 * REPORT_SECONDS)
+    count, seconds = (1, REPORT_SECONDS) if options.short else (6, 2 * REPORT_SECONDS)
     with tempfile.TemporaryDirectory() as directory, scripted_server.Server() as server, measure.chain():
         os.chmod(directory, 0o755)
         with Agent(directory, hz, server.target) as agent:

@@ -19,7 +19,7 @@ import otlp_decode
 import scripted_server as scripted
 from test_agent import AgentCase, samples_of
 
-SECONDS = int(os.environ.get("BULKHEAD_SCRIBBLE_SECONDS", "8"))
+SECONDS = int(os.environ.get("BULKHEAD_SCRIBBLE_SECONDS", "5"))
 SEED = os.environ.get("BULKHEAD_SCRIBBLE_SEED") or str(random.randrange(1 << 32))
 # Programs that are only in the language's interpreter, and how to start them.
 RUNTIMES = {
