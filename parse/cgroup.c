@@ -236,6 +236,18 @@ static void descend_path(struct descent *d, struct span path)
 	}
 }
 
+/* Takes the next line off the text, without its newline. Returns false if none is complete. */
+static bool take_line(struct span *text, struct span *line)
+{
+	const char *newline = memchr(text->at, '\n', text->length);
+
+	if (!newline)
+		return false;
+	*line = (struct span){text->at, (size_t)(newline - text->at)};
+	*text = span_after(*text, line->length + 1);
+	return true;
+}
+
 /* Finds the path of a line, and whether its hierarchy is the unified one. Returns false if the line
  * is malformed. */
 static bool line_path(struct span line, struct span *path, bool *unified)
@@ -263,19 +275,12 @@ void cgroup_parse(const char *text, size_t length, struct cgroup_container *cont
 		length = CGROUP_TEXT_MAX;
 		nothing_else = false;
 	}
-	while (length) {
+	struct span rest = {text, length}, line;
+	while (take_line(&rest, &line)) {
 		struct descent d = {0};
 		struct span path;
 		bool unified;
-		const char *newline = memchr(text, '\n', length);
 
-		if (!newline) {
-			nothing_else = false;
-			break;
-		}
-		const struct span line = {text, (size_t)(newline - text)};
-		text = newline + 1;
-		length -= line.length + 1;
 		if (!line_path(line, &path, &unified)) {
 			nothing_else = false;
 			continue;
@@ -290,7 +295,8 @@ void cgroup_parse(const char *text, size_t length, struct cgroup_container *cont
 			memcpy(container->id, d.id, sizeof(container->id));
 		}
 	}
-	container->by_unified_alone = found_by_unified && nothing_else;
+	/* What is left is a line that was cut off. */
+	container->by_unified_alone = found_by_unified && nothing_else && !rest.length;
 }
 
 static uint64_t number_of(const char *id)
@@ -311,17 +317,13 @@ static uint64_t number_of(const char *id)
 
 uint64_t cgroup_container_of_host(const char *text, size_t length)
 {
-	while (length) {
+	struct span rest = {text, length}, line;
+
+	while (take_line(&rest, &line)) {
 		struct descent d = {0};
 		struct span path;
 		bool unified;
-		const char *newline = memchr(text, '\n', length);
 
-		if (!newline)
-			break;
-		const struct span line = {text, (size_t)(newline - text)};
-		text = newline + 1;
-		length -= line.length + 1;
 		if (line_path(line, &path, &unified))
 			descend_path(&d, path);
 		if (d.of_host[0])
