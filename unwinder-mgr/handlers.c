@@ -115,20 +115,20 @@ static int manager_on_process_maps(void *context, const struct msg_maps_of *answ
 	_cleanup_free_ uint8_t *maps = NULL;
 	char comm[BH_COMM_BYTES] = "", stat[STAT_BYTES];
 	size_t length = 0;
-	struct work_subject subject = {.tgid = answer->tgid, .tenant = tenant_of(answer->uid, 0)};
 
-	if (message->fd_count < 2)
+	/* The process has ended, or the opener may not read it. */
+	if (message->fd_count < 2) {
 		processes_on_answer(manager, answer->tgid, answer->error, false);
-	/* The process has ended, or the opener may not read it; or it is left alone, and asked for
-	 * again with the next stack that needs it. */
-	if (message->fd_count < 2 || work_is_quarantined(manager->role.work_page, &subject))
 		return 0;
+	}
 	for (unsigned int i = 0; i < message->fd_count; i++) {
 		if (!is_regular_file(message->fds[i]))
 			return -EPROTO;
 	}
-	if (message->fd_count > 2)
-		subject.tenant = tenant_of(answer->uid, read_container(message->fds[2]));
+	const uint64_t container = message->fd_count > 2 ? read_container(message->fds[2]) : 0;
+	const struct work_subject subject = {.tgid = answer->tgid,
+					     .tenant = tenant_of(answer->uid, container)};
+	/* It is left alone, and asked for again with the next stack that needs it. */
 	if (work_is_quarantined(manager->role.work_page, &subject))
 		return 0;
 	/* The file shows the present, so events of the past are handled before it is read. */
