@@ -7,26 +7,9 @@
 #include <string.h>
 
 #include "parse/jit_dump.h"
-#include "symbolizer/worker/jit_symbols.h"
+#include "tests/fuzz/seen_code.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-enum {
-	ENTRIES_MAX = 64, /* that are compared */
-};
-
-struct seen {
-	struct jit_symbols symbols;
-	struct jit_entry entries[ENTRIES_MAX];
-	size_t count;
-	uint64_t id;
-};
-
-static void check(bool good)
-{
-	if (!good)
-		abort();
-}
 
 static int on_code(struct seen *seen, const struct jit_dump_event *event)
 {
@@ -73,22 +56,11 @@ static int on_event(void *context, const struct jit_dump_event *event)
 	return 0;
 }
 
-/* Returns the id of the last entry with an address, or 0. */
-static uint64_t last_id(const struct seen *seen, uint64_t address)
-{
-	for (size_t i = seen->count; i-- > 0;) {
-		if (address >= seen->entries[i].start && address < seen->entries[i].end)
-			return seen->entries[i].id;
-	}
-	return 0;
-}
-
 static void check_address(const struct seen *seen, uint64_t address)
 {
 	const struct jit_entry *entry = jit_symbols_find(&seen->symbols, address);
 	const char *file;
 
-	check((entry ? entry->id : 0) == last_id(seen, address));
 	if (!entry)
 		return;
 	check(jit_symbols_name(&seen->symbols, entry)[0]);
@@ -124,12 +96,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		at += jit_dump_skip(&parser, end - at);
 		check(jit_symbols_sort(&seen.symbols, &replaced) == 0);
 	}
-	for (size_t i = 0; i < seen.count; i++) {
-		check_address(&seen, seen.entries[i].start);
-		check_address(&seen, seen.entries[i].start - 1);
-		check_address(&seen, seen.entries[i].end);
-		check_address(&seen, seen.entries[i].end - 1);
-	}
+	seen_check_all(&seen, check_address);
 	jit_symbols_free(&seen.symbols);
 	return 0;
 }

@@ -6,26 +6,9 @@
 #include <string.h>
 
 #include "parse/perf_map.h"
-#include "symbolizer/worker/jit_symbols.h"
+#include "tests/fuzz/seen_code.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-enum {
-	ENTRIES_MAX = 64, /* that are compared */
-};
-
-struct seen {
-	struct jit_symbols symbols;
-	struct jit_entry entries[ENTRIES_MAX];
-	size_t count;
-	uint64_t id;
-};
-
-static void check(bool good)
-{
-	if (!good)
-		abort();
-}
 
 static int on_entry(void *context, const struct perf_map_entry *entry)
 {
@@ -43,21 +26,10 @@ static int on_entry(void *context, const struct perf_map_entry *entry)
 	return jit_symbols_add(&seen->symbols, &range, entry->name, entry->name_length);
 }
 
-/* Returns the id of the last entry with an address, or 0. */
-static uint64_t last_id(const struct seen *seen, uint64_t address)
-{
-	for (size_t i = seen->count; i-- > 0;) {
-		if (address >= seen->entries[i].start && address < seen->entries[i].end)
-			return seen->entries[i].id;
-	}
-	return 0;
-}
-
 static void check_address(const struct seen *seen, uint64_t address)
 {
 	const struct jit_entry *entry = jit_symbols_find(&seen->symbols, address);
 
-	check((entry ? entry->id : 0) == last_id(seen, address));
 	check(!entry || jit_symbols_name(&seen->symbols, entry)[0]);
 }
 
@@ -79,12 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check(jit_symbols_sort(&seen.symbols, &replaced) == 0);
 	}
 	check(jit_symbols_sort(&seen.symbols, &replaced) == 0);
-	for (size_t i = 0; i < seen.count; i++) {
-		check_address(&seen, seen.entries[i].start);
-		check_address(&seen, seen.entries[i].start - 1);
-		check_address(&seen, seen.entries[i].end);
-		check_address(&seen, seen.entries[i].end - 1);
-	}
+	seen_check_all(&seen, check_address);
 	jit_symbols_free(&seen.symbols);
 	return 0;
 }
