@@ -12,12 +12,9 @@
 #include "symbolizer/worker/worker.h"
 
 enum {
-	/* How long a sample waits for the answer, and how often it is tried at least: the worker
-	 * may have been busy for longer, and handles messages between two tries. The opener needs
-	 * 0.1 ms, unless the machine is overloaded or the directory is on a file system that does
-	 * not answer. */
+	/* How long a sample waits for the answer (hold.h). The opener needs 0.1 ms, unless the
+	 * machine is overloaded or the directory is on a file system that does not answer. */
 	HOLD_MS = 100,
-	HOLD_TRIES = 3,
 	/* After this time it is not expected any more. The opener gives up after 1.5 s. */
 	ANSWER_MS = 3000,
 };
@@ -120,17 +117,8 @@ static void search(struct worker *worker, struct module *module, struct module_d
 /* Accounts for the time in which a sample has waited. */
 static void end_hold(struct worker *worker, struct module_debug_file *file)
 {
-	if (file->held_ns)
-		time_share_spend(&worker->waiting_for_debug, clock_monotonic_ns() - file->held_ns);
-	file->held_ns = 0;
-	file->tries = 0;
-}
-
-/* Returns whether a sample has waited long enough for the answer. */
-static bool has_waited(const struct module_debug_file *file, uint64_t now)
-{
-	return file->held_ns && file->tries >= HOLD_TRIES &&
-	       now - file->held_ns >= HOLD_MS * NS_PER_MS;
+	time_share_spend(&worker->waiting_for_debug, hold_ns(&file->hold, clock_monotonic_ns()));
+	file->hold = (struct hold){0};
 }
 
 static bool is_awaited(struct worker *worker, struct module *module, struct module_debug_file *file,
@@ -141,12 +129,10 @@ static bool is_awaited(struct worker *worker, struct module *module, struct modu
 	const uint64_t now = clock_monotonic_ns();
 	if (!worker->naming_until_ns || file->hold_over || !is_asked_since(file, ANSWER_MS))
 		return false;
-	file->hold_over = has_waited(file, now);
+	file->hold_over = hold_is_over(&file->hold, HOLD_MS, now);
 	if (!file->hold_over && time_share_is_left(&worker->waiting_for_debug, now) &&
 	    !bpf_ring_is_half_full(&worker->ring)) {
-		if (!file->held_ns)
-			file->held_ns = now;
-		file->tries++;
+		hold_go_on(&file->hold, now);
 		return true;
 	}
 	end_hold(worker, file);

@@ -15,16 +15,14 @@
 #include "common/log.h"
 #include "common/time_units.h"
 #include "symbolizer/worker/jit_file.h"
+#include "symbolizer/worker/hold.h"
 #include "symbolizer/worker/limits.h"
 #include "symbolizer/worker/worker.h"
 
 enum {
-	/* How long samples of a process wait for its map, and how often they are tried meanwhile at
-	 * least. The opener needs 0.1 ms, and 10 MB of names take some 100 ms. But the worker may
-	 * need longer than that for something else, such as the symbols of a large file on a slow
-	 * disk. It handles messages between two tries, and so has read an answer that was there. */
+	/* How long samples of a process wait for its map (hold.h). The opener needs 0.1 ms, and
+	 * 10 MB of names take some 100 ms. */
 	HOLD_MS = 150,
-	HOLD_TRIES = 3,
 	/* After this time the answer is not expected any more. The opener gives up after 1.5 s. */
 	ANSWER_MS = 3000,
 	/* How many slices of a file are read before messages are handled again: some 4 ms. */
@@ -56,15 +54,14 @@ struct jit_map {
 	uint64_t start_ns;	  /* of the process */
 	uint32_t exec_generation; /* of its program */
 	enum jit_map_state state;
-	uint32_t cookie;     /* of the request */
-	uint64_t asked_ns;   /* 0: never */
-	uint64_t used_ns;    /* when it was last selected */
-	uint64_t gone_ns;    /* when the process ended; 0: it runs */
-	uint64_t generation; /* 0: there are no names */
-	uint64_t held_ns;    /* a sample waits for it since then; 0: none has waited */
-	unsigned int tries;  /* of that sample */
-	bool hold_over;	     /* no sample waits for it any more */
-	bool missed;	     /* a frame was described without a name that may come */
+	uint32_t cookie;		   /* of the request */
+	uint64_t asked_ns;		   /* 0: never */
+	uint64_t used_ns;		   /* when it was last selected */
+	uint64_t gone_ns;		   /* when the process ended; 0: it runs */
+	uint64_t generation;		   /* 0: there are no names */
+	struct hold hold;		   /* of the sample that waits for it */
+	bool hold_over;			   /* no sample waits for it any more */
+	bool missed;			   /* a frame was described without a name that may come */
 	uint64_t miss_due_ns, poll_due_ns; /* when it may, and when it should be read again */
 	uint64_t read_ns;		   /* how long the last reading took */
 	struct jit_file file;
@@ -488,16 +485,7 @@ uint64_t jit_maps_entry_id(const struct jit_maps *maps, uint64_t address)
 	return entry ? entry->id : 0;
 }
 
-/* Returns whether a sample has waited long enough for the map. */
-static bool has_waited(const struct jit_map *map, uint64_t now)
-{
-	return map->held_ns && map->tries >= HOLD_TRIES &&
-	       now - map->held_ns >= HOLD_MS * NS_PER_MS;
-}
-
-/* Returns whether the sample has to wait until the map is there, or was read. The time for it
- * starts with the first sample that can wait, and not when the map was asked for: the frames before
- * this one may have taken long. */
+/* Returns whether the sample has to wait until the map is there, or was read. */
 static bool must_wait(struct worker *worker, struct jit_map *map, uint64_t now)
 {
 	struct jit_maps *maps = &worker->jit_maps;
@@ -506,16 +494,15 @@ static bool must_wait(struct worker *worker, struct jit_map *map, uint64_t now)
 
 	if (map->hold_over || !worker->naming_until_ns)
 		return false;
-	if (incomplete && !has_waited(map, now) && !bpf_ring_is_half_full(&worker->ring) &&
+	if (incomplete && !hold_is_over(&map->hold, HOLD_MS, now) &&
+	    !bpf_ring_is_half_full(&worker->ring) &&
 	    time_part_may_begin(&map->waiting, &maps->waiting, 0, now)) {
-		if (!map->held_ns)
-			map->held_ns = now;
-		map->tries++;
+		hold_go_on(&map->hold, now);
 		return true;
 	}
-	if (map->held_ns)
-		time_part_spend(&map->waiting, &maps->waiting, now - map->held_ns,
-				now - map->held_ns);
+	const uint64_t waited_ns = hold_ns(&map->hold, now);
+	if (waited_ns)
+		time_part_spend(&map->waiting, &maps->waiting, waited_ns, waited_ns);
 	map->hold_over = true;
 	return false;
 }

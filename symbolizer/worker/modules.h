@@ -25,6 +25,7 @@
 #include "ipc/messages.h"
 #include "parse/elf_cache.h"
 #include "role/work_page.h"
+#include "symbolizer/worker/hold.h"
 #include "symbolizer/worker/symbols.h"
 
 enum {
@@ -45,13 +46,12 @@ enum module_debug {
 struct module_debug_file {
 	int fd; /* -1: none */
 	enum module_debug state;
-	uint64_t asked_ns;  /* the last time; 0: never */
-	uint32_t place;	    /* MSG_DEBUG_*: where it is searched */
-	uint32_t next;	    /* the first path there that was not tried yet */
-	bool failed;	    /* there may be one that could not be opened */
-	bool hold_over;	    /* no sample waits for the answer any more */
-	uint64_t held_ns;   /* a sample waits for it since then; 0: none does */
-	unsigned int tries; /* of that sample */
+	uint64_t asked_ns; /* the last time; 0: never */
+	uint32_t place;	   /* MSG_DEBUG_*: where it is searched */
+	uint32_t next;	   /* the first path there that was not tried yet */
+	bool failed;	   /* there may be one that could not be opened */
+	bool hold_over;	   /* no sample waits for the answer any more */
+	struct hold hold;  /* of the sample that waits for the answer */
 };
 
 struct module {
