@@ -100,6 +100,8 @@ static void interval_encode(struct otlp_exporter *e)
 	aggregate_set_real_time(&e->aggregate, e->interval_start_ns,
 				clock_monotonic_ns() - e->interval_start_ns);
 	int r = otlp_encode(profile, &options, put_request, e, &too_large);
+	/* The last request may be missing. */
+	spool_end_group(e->spool, e->stats->received_sequence);
 	if (r < 0) {
 		const uint64_t lost = profile->sample_count - (encoded_samples(e) - before);
 

@@ -298,6 +298,12 @@ int spool_put(struct spool *spool, const uint8_t *data, size_t length, uint64_t 
 	return r ? -ENOSPC : 0;
 }
 
+int spool_end_group(struct spool *spool, uint64_t mark)
+{
+	LOCKED(spool);
+	return spool_memory_end_group(&spool->memory, mark);
+}
+
 int spool_first(struct spool *spool, struct spool_now now, struct spool_record *record,
 		uint8_t **data)
 {

@@ -103,6 +103,10 @@ void spool_close(struct spool *spool);
 int spool_put(struct spool *spool, const uint8_t *data, size_t length, uint64_t samples,
 	      uint64_t mark, bool ends_group, struct spool_now now);
 
+/* Ends a group whose last record could not be put, so that the others become visible. Does nothing
+ * if no group is open. Returns 0, or a negative errno; then it ends with the next group. */
+int spool_end_group(struct spool *spool, uint64_t mark);
+
 /* Finds the oldest record and decompresses it into memory that the caller frees. Expired and
  * damaged records before it are dropped. Returns 1, 0 if the spool is empty, or -ENOMEM. */
 int spool_first(struct spool *spool, struct spool_now now, struct spool_record *record,

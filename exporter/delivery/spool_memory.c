@@ -158,6 +158,15 @@ int spool_memory_open(struct spool_memory *m, int fd, size_t record_bytes_max, u
 	return ftruncate(fd, (off_t)m->end) ? -errno : 0;
 }
 
+/* The records of the open group are published now. */
+static void count_group(struct spool_memory *m)
+{
+	m->records += m->group_records;
+	m->samples += m->group_samples;
+	m->group_records = 0;
+	m->group_samples = 0;
+}
+
 int spool_memory_append(struct spool_memory *m, struct spool_header *header, uint8_t *record,
 			bool ends_group)
 {
@@ -176,13 +185,18 @@ int spool_memory_append(struct spool_memory *m, struct spool_header *header, uin
 	m->number = header->number;
 	m->group_records++;
 	m->group_samples += header->samples;
-	if (ends_group) {
-		m->records += m->group_records;
-		m->samples += m->group_samples;
-		m->group_records = 0;
-		m->group_samples = 0;
-	}
+	if (ends_group)
+		count_group(m);
 	return 0;
+}
+
+int spool_memory_end_group(struct spool_memory *m, uint64_t mark)
+{
+	const int r = m->group_records ? state_write(m, m->head, m->end, m->number, mark) : 0;
+
+	if (!r)
+		count_group(m);
+	return r;
 }
 
 void spool_memory_scan(const struct spool_memory *m, struct spool_scan *scan)

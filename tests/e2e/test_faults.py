@@ -12,7 +12,7 @@ import time
 import lib
 import otlp_decode
 import scripted_server as scripted
-from test_agent import AgentCase, samples_of
+from test_agent import AgentCase
 
 SUSPENDED_SECONDS = float(os.environ.get("BULKHEAD_SUSPENDED_SECONDS", "4"))
 ROLES = ("loader", "unwinder-mgr", "opener", "worker", "exporter")
@@ -21,12 +21,15 @@ CHURN = "i=0; while :; do i=$((i + 1)); cp /bin/true churn/p$i; churn/p$i; rm ch
 
 
 class Faults(AgentCase):
-    def assert_exact(self, server, account):
-        """Every sample has arrived, or is counted as lost."""
-        arrived = {(s["attributes"]["cpu.logical_number"], s["attributes"].get("thread.id"), t) for s in samples_of(server) for t in s["timestamps"]}
+    def assert_exact(self, server, account, again=0):
+        """Every sample has arrived once, or is counted as lost. `again` requests may have come twice, with the same bytes, because their answers came to nobody."""
+        requests = {call.request for call in server.calls}
+        samples = [s for request in requests for s in otlp_decode.decode(otlp_decode.request(request))]
+        arrived = {(s["attributes"]["cpu.logical_number"], s["attributes"].get("thread.id"), t) for s in samples for t in s["timestamps"]}
         self.assertEqual(account["waiting"], 0)
         self.assertEqual(len(arrived), account["taken"] - account["lost"])
-        self.assertEqual(sum(otlp_decode.count(s) for s in samples_of(server)), len(arrived), "none has arrived twice")
+        self.assertEqual(sum(map(otlp_decode.count, samples)), len(arrived), "none has arrived twice")
+        self.assertLessEqual(len(server.calls) - len(requests), again, "requests that were sent again")
 
     def test_roles_that_stand_still(self):
         """All other roles go on, or wait. When the role goes on, everything does."""
@@ -82,7 +85,9 @@ class Faults(AgentCase):
                 running.kill(role)
                 self.wait_for("the agent to be ready", running.ready)
             self.wait_for_right_stacks(server, program)
-            self.assert_exact(server, running.stop())
+            # One may be on its way whenever the exporter is killed, or lacks the memory for an answer.
+            again = 1 + running.status()["backend"]["failures"]
+            self.assert_exact(server, running.stop(), again)
         self.assert_nothing_left(running)
         self.assertNotIn("signal=11", running.said())
         self.assertNotIn("signal=6", running.said())

@@ -29,6 +29,8 @@ static struct {
 	unsigned int count;
 	unsigned int reset_requests;
 	int result, send_result;
+	bool last_refused; /* with -ENOMEM */
+	bool group_open;
 	uint64_t resumed; /* after which batch */
 	/* Of the last request. */
 	uint64_t start_ns, duration_ns, oldest_ns, newest_ns;
@@ -58,14 +60,24 @@ int spool_put(struct spool *spool, const uint8_t *data, size_t length, uint64_t 
 	      uint64_t mark, bool ends_group, struct spool_now now)
 {
 	(void)spool;
-	(void)ends_group;
 	cr_expect(length > 0 && now.unix_ns > 0);
+	if (seen.last_refused && ends_group)
+		return -ENOMEM;
 	if (seen.result < 0)
 		return seen.result;
 	cr_assert_lt(seen.count, (unsigned int)PUT_MAX);
 	look_at_times(data, length);
 	seen.samples[seen.count] = samples;
 	seen.marks[seen.count++] = mark;
+	seen.group_open = !ends_group;
+	return 0;
+}
+
+int spool_end_group(struct spool *spool, uint64_t mark)
+{
+	(void)spool;
+	cr_expect(mark > 0);
+	seen.group_open = false;
 	return 0;
 }
 
@@ -247,6 +259,23 @@ Test(interval, request_without_memory_for_the_spool_is_lost_with_that_reason)
 	cr_expect_eq(kept.stats.lost.lost[LOSS_EXPORTER_MEMORY], 10);
 	cr_expect_eq(e->unspooled, 4);
 	cr_expect_eq(kept.stats.put, 4);
+	exporter_kill(e);
+}
+
+/* The requests before it would otherwise be lost without a count if the exporter is killed then. */
+Test(interval, requests_before_one_without_memory_are_in_the_spool)
+{
+	struct kept kept = kept_new();
+	struct otlp_exporter *e = exporter_new(&kept, 0);
+
+	e->config.request_bytes_max = 1000;
+	batch(e, RUN(7) + 1, true, 90);
+	seen.last_refused = true;
+	interval_commit(e);
+	cr_expect_gt(seen.count, 0);
+	cr_expect_gt(kept.stats.lost.lost[LOSS_EXPORTER_MEMORY], 0);
+	cr_expect_eq(put_samples() + kept.stats.lost.lost[LOSS_EXPORTER_MEMORY], 90);
+	cr_expect_not(seen.group_open);
 	exporter_kill(e);
 }
 

@@ -161,6 +161,28 @@ Test(spool, groups_are_visible_as_a_whole_or_not_at_all)
 	harness_end(&harness);
 }
 
+/* Memory may run out before the last record of a group. */
+Test(spool, a_group_can_end_without_its_last_record)
+{
+	struct harness harness;
+
+	harness_start(&harness, false);
+	cr_assert_eq(spool_end_group(harness.spool, 9), 0);
+	harness_reopen(&harness);
+	cr_expect_eq(harness.mark, 0, "no group was open");
+	cr_assert_eq(put(&harness, 1, 100, false), 0);
+	cr_assert_eq(put(&harness, 2, 100, false), 0);
+	cr_expect_eq(take(&harness), 0, "the group is not ended");
+	cr_assert_eq(spool_end_group(harness.spool, 9), 0);
+	cr_expect_eq(harness_stats(&harness).records, 2);
+	harness_reopen(&harness);
+	cr_expect_eq(harness.mark, 9);
+	expect_all(&harness, 1, 2);
+	expect_empty(&harness);
+	expect_nothing_lost(&harness);
+	harness_end(&harness);
+}
+
 Test(spool, sizes_at_their_limits_are_accepted)
 {
 	struct harness harness;
