@@ -34,6 +34,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/pin_directory.h"
 #include "cli/program_path.h"
 #include "cli/role_uids.h"
 #include "common/cleanup.h"
@@ -75,6 +76,29 @@ static void run_dir_remove(const char *run_dir)
 	}
 }
 
+/* Removes the pins of a loader that was killed, and their directory. */
+static void pins_remove(const struct roles *roles)
+{
+	if (!roles->has_pin_directory)
+		return;
+	pin_directory_clear(roles->pin_directory);
+	rmdir(roles->pin_directory);
+}
+
+/* Makes the directory for pins. Without it the agent works, too. */
+static void pins_prepare(struct roles *roles)
+{
+	const int r = roles->pin_directory
+			  ? pin_directory_make(roles->pin_directory, roles->uids.uid[ROLE_LOADER])
+			  : -ENOENT;
+
+	roles->has_pin_directory = !r;
+	if (r < 0 && roles->pin_directory)
+		log_info("nothing is pinned, so all roles start again if the loader ends: path=%s "
+			 "error=%s",
+			 roles->pin_directory, strerror(-r));
+}
+
 /* Starts the guard, a child that waits until the other end of its pipe is closed, and then removes
  * the run directory. The kernel closes that end even if this process is killed, so no file is
  * left. */
@@ -92,6 +116,7 @@ static int roles_start_guard(struct roles *roles)
 		while (read(ends[0], &unused, 1) < 0 && errno == EINTR)
 			;
 		run_dir_remove(roles->run_dir);
+		pins_remove(roles);
 		_exit(0);
 	}
 	close(ends[0]);
@@ -138,8 +163,10 @@ void roles_remove_run_dir(struct roles *roles)
 }
 
 /* Executes the program of a role, in the child. Of the caller's descriptors and environment the
- * role only gets stderr and BULKHEAD_LOG. */
-static void __attribute__((noreturn)) roles_exec(const char *program, char *const argv[])
+ * role only gets stderr and BULKHEAD_LOG. The directory may be below one that the role cannot
+ * enter. NULL: it stays where the caller is. */
+static void __attribute__((noreturn))
+roles_exec(const char *program, char *const argv[], const char *directory)
 {
 	const int null = open("/dev/null", O_RDWR);
 	const char *log = getenv("BULKHEAD_LOG");
@@ -158,6 +185,11 @@ static void __attribute__((noreturn)) roles_exec(const char *program, char *cons
 	}
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
+	if (directory && chdir(directory) < 0) {
+		fprintf(stderr, "bulkhead: cannot enter agent.pin_directory: path=%s error=%s\n",
+			directory, strerror(errno));
+		_exit(STATUS_FAILED);
+	}
 	execve(program, argv, environment);
 	fprintf(stderr, "bulkhead: cannot start %s: %s; reinstall bulkhead\n", program,
 		strerror(errno));
@@ -181,15 +213,22 @@ static int roles_spawn(struct roles *roles, enum role_id role)
 			uids,
 			NULL,
 			NULL,
+			NULL,
 			NULL};
+	const char *directory =
+	    role == ROLE_LOADER && roles->has_pin_directory ? roles->pin_directory : NULL;
 	size_t count = 5;
 	if (roles->agent)
 		argv[count++] = (char *)(uintptr_t) "--agent";
 	if (roles->strict_memory && (role == ROLE_OPENER || role == ROLE_WORKER))
 		argv[count++] = (char *)(uintptr_t) "--strict-memory";
+	if (directory) {
+		argv[count++] = (char *)(uintptr_t) "--pin-directory";
+		argv[count++] = (char *)(uintptr_t) ".";
+	}
 	pid_t pid = fork();
 	if (pid == 0)
-		roles_exec(program, argv);
+		roles_exec(program, argv, directory);
 	if (pid < 0)
 		return -errno;
 	roles->processes[role] = (struct role_process){.pid = pid, .started = pid};
@@ -367,6 +406,7 @@ int roles_prepare(struct roles *roles, bool agent, bool strict_memory)
 
 int roles_start(struct roles *roles, const char *agent_run_dir)
 {
+	pins_prepare(roles);
 	int r = roles_make_run_dir(roles, agent_run_dir);
 	for (int role = ROLE_CONTROL + 1; role < ROLE_COUNT && !r; role++)
 		r = roles_spawn(roles, (enum role_id)role);
@@ -417,4 +457,6 @@ void roles_stop(struct roles *roles)
 		roles_kill(roles, (enum role_id)role);
 	/* After LEAVE_ALONE_AFTER_MS none is left. */
 	wait_for_ends(roles, INT_MAX);
+	pins_remove(roles);
+	roles->has_pin_directory = false;
 }

@@ -16,6 +16,7 @@ static const char overview[] =
     "  status   show how the running agent (bulkhead run) is doing\n"
     "  doctor   show what this host permits, what is missing, and how to permit it\n"
     "  audit    compare the rights and files of the running roles with the shipped policy\n"
+    "  unpin    remove the BPF objects that a killed agent has left pinned\n"
     "\n"
     "bulkhead COMMAND --help lists the options of a command; bulkhead --version prints the "
     "version.\n"
@@ -135,6 +136,15 @@ static const char audit[] =
     "      --manifest FILE    compare the programs with the hashes in FILE, in the format of\n"
     "                         sha256sum (default: bulkhead.sha256 next to them)\n";
 
+static const char unpin[] =
+    "usage: bulkhead unpin [options]\n"
+    "\n"
+    "Remove the BPF objects that an agent has left pinned because it was killed. They go on\n"
+    "sampling until then, or until the agent starts again. An agent that ends removes its own.\n"
+    "\n"
+    "      --pin-directory DIR   the agent's agent.pin_directory\n"
+    "                            (default: /sys/fs/bpf/bulkhead)\n";
+
 void help_print_overview(FILE *out)
 {
 	fputs(overview, out);
@@ -163,4 +173,9 @@ void help_print_doctor(FILE *out)
 void help_print_audit(FILE *out)
 {
 	fputs(audit, out);
+}
+
+void help_print_unpin(FILE *out)
+{
+	fputs(unpin, out);
 }

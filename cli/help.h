@@ -11,5 +11,6 @@ void help_print_report(FILE *out);
 void help_print_status(FILE *out);
 void help_print_doctor(FILE *out);
 void help_print_audit(FILE *out);
+void help_print_unpin(FILE *out);
 
 #endif

@@ -484,7 +484,9 @@ void check_judge_bpffs(const struct host_facts *facts, const struct check_wants 
 	if (facts->mounts_error)
 		check_unknown(result, "cannot read /proc/self/mountinfo");
 	else if (facts->mounts.bpffs.path[0])
-		check_ok(result, "at %s; it is not needed", facts->mounts.bpffs.path);
+		check_ok(result, "at %s; there an agent pins its BPF objects",
+			 facts->mounts.bpffs.path);
 	else
-		check_ok(result, "not mounted; it is not needed");
+		check_ok(result, "not mounted; an agent starts all its roles again if its loader "
+				 "ends");
 }

@@ -8,6 +8,7 @@
 #include "cli/record.h"
 #include "cli/run.h"
 #include "cli/status.h"
+#include "cli/unpin.h"
 #include "common/exit_status.h"
 #include "common/log.h"
 
@@ -17,6 +18,7 @@ static const struct {
 } commands[] = {
     {"record", record_main}, {"report", report_main}, {"run", run_main},
     {"status", status_main}, {"doctor", doctor_main}, {"audit", audit_main},
+    {"unpin", unpin_main},
 };
 
 int main(int argc, char **argv)

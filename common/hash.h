@@ -10,7 +10,9 @@
 #ifndef COMMON_HASH_H
 #define COMMON_HASH_H
 
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* 2^64 divided by the golden ratio, rounded to an odd number. */
 #define HASH_GOLDEN_RATIO UINT64_C(0x9e3779b97f4a7c15)
@@ -32,6 +34,19 @@ static inline uint64_t hash_combine(uint64_t hash, uint64_t word)
 {
 	hash = hash_spread(hash ^ word);
 	return hash ^ hash >> 32;
+}
+
+/* Adds `length` bytes to it. */
+static inline uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t length)
+{
+	for (size_t at = 0; at < length; at += sizeof(uint64_t)) {
+		uint64_t word = 0;
+
+		memcpy(&word, (const char *)bytes + at,
+		       length - at < sizeof(word) ? length - at : sizeof(word));
+		hash = hash_combine(hash, word);
+	}
+	return hash_combine(hash, length);
 }
 
 #endif

@@ -91,12 +91,14 @@ enum sandbox_descriptor {
 	DESCRIPTOR_BPF_PROGRAM,	    /* a program for perf events */
 	DESCRIPTOR_BPF_MAP,	    /* a map of a type in `map_types`, which the loader holds too */
 	DESCRIPTOR_BPF_TYPES,	    /* BTF */
+	DESCRIPTOR_BPF_LINK,	    /* from a perf event to a program */
 	DESCRIPTOR_PERF_EVENT,	    /* an event or its ring */
 	DESCRIPTOR_EPOLL,	    /* an event loop */
 	DESCRIPTOR_EVENTFD,	    /* a counter that wakes a thread */
 	DESCRIPTOR_SIGNALFD,	    /* the signals that ask for an end */
 	DESCRIPTOR_FILE,	    /* a regular file that is open for reading only */
 	DESCRIPTOR_DIRECTORY,	    /* a directory */
+	DESCRIPTOR_PINS,	    /* the role's directory of pinned BPF objects */
 	DESCRIPTOR_PROCESS_MEMORY,  /* /proc/PID/mem or environ, open for reading only */
 	DESCRIPTOR_OUTPUT,	    /* something writable that the CLI has given and holds too */
 	DESCRIPTOR_OWN_FILE,	    /* a writable file that belongs to the uid of the role */

@@ -19,6 +19,7 @@ struct config {
 	uint64_t probability_percent;	       /* 100 */
 	uint64_t probability_interval_ns;      /* 1m */
 	char run_directory[CONFIG_TEXT_BYTES]; /* /run/bulkhead */
+	char pin_directory[CONFIG_TEXT_BYTES]; /* in a BPF file system; empty: nothing is pinned */
 	uint64_t watchdog_ns;		       /* 10s; 0: none */
 	uint64_t drain_timeout_ns;	       /* 10s */
 	/* [export] */

@@ -161,7 +161,8 @@ static void choose_sampling(struct agent *agent, uint64_t now)
 	    getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
 		random = 0;
 	const bool sampling = random % 100 < agent->config.probability_percent;
-	if (sampling != agent->sampling)
+	/* A loader that is just being started is told in on_return(). */
+	if (sampling != agent->sampling && agent->supervisor.role[ROLE_LOADER].ready)
 		supervisor_send(&agent->supervisor, ROLE_LOADER,
 				sampling ? MESSAGE_START : MESSAGE_STOP);
 	agent->sampling = sampling;
@@ -170,6 +171,25 @@ static void choose_sampling(struct agent *agent, uint64_t now)
 static void on_ready(void *context)
 {
 	choose_sampling(context, clock_monotonic_ns());
+}
+
+static void on_return(void *context, enum role_id role)
+{
+	struct agent *agent = context;
+
+	if (role == ROLE_LOADER && agent->sampling)
+		supervisor_send(&agent->supervisor, ROLE_LOADER, MESSAGE_START);
+}
+
+/* Without pins, nobody knows what the tables of the next loader contain. */
+static void on_status(void *context, enum role_id from)
+{
+	struct agent *agent = context;
+
+	if (from == ROLE_LOADER)
+		agent->policy.on_end[ROLE_LOADER] = agent->supervisor.role[from].status.pinned
+							? SUPERVISOR_RESTART_ONE
+							: SUPERVISOR_RESTART_ALL;
 }
 
 static void on_restart_all(void *context)
@@ -226,20 +246,23 @@ static void set_policy(struct agent *agent)
 	*policy = (struct supervisor_policy){
 	    .handlers = &agent_handlers,
 	    .run_directory = agent->config.run_directory,
+	    .pin_directory = agent->config.pin_directory[0] ? agent->config.pin_directory : NULL,
 	    .strict_memory = agent->config.strict_memory,
 	    .watchdog_ns = agent->config.watchdog_ns,
 	    .finish_timeout_ns = AGENT_FINISH_MS * 1000000ull + agent->config.drain_timeout_ns,
 	    .before_start = before_start,
 	    .configure = on_configure,
 	    .on_ready = on_ready,
+	    .on_return = on_return,
+	    .on_status = on_status,
 	    .on_restart_all = on_restart_all,
 	    .on_signal = on_signal,
 	    .on_wake = on_wake,
 	};
 	for (int role = ROLE_CONTROL + 1; role < ROLE_COUNT; role++)
 		policy->on_end[role] = SUPERVISOR_RESTART_ONE;
-	/* Without them nobody knows what the tables contain. */
-	policy->on_end[ROLE_LOADER] = policy->on_end[ROLE_MANAGER] = SUPERVISOR_RESTART_ALL;
+	/* Only it knows what the tables contain. For the loader see on_status(). */
+	policy->on_end[ROLE_MANAGER] = policy->on_end[ROLE_LOADER] = SUPERVISOR_RESTART_ALL;
 }
 
 void agent_clear(struct agent *agent)

@@ -33,6 +33,8 @@ struct roles {
 	bool agent;
 	bool strict_memory; /* the opener and the worker have their strict policies */
 	char run_dir[96];
+	const char *pin_directory; /* where the loader is to pin; NULL: nowhere */
+	bool has_pin_directory;	   /* it exists, and belongs to the loader */
 	pid_t guard;  /* removes the run directory when guard_fd is closed, or this process ends */
 	int guard_fd; /* a pipe */
 	struct peer_uids uids;

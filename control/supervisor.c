@@ -72,6 +72,7 @@ int supervisor_start(struct supervisor *s)
 		s->role[role].vain_starts = 0;
 		s->role[role].connecting = false;
 	}
+	s->roles.pin_directory = s->policy->pin_directory;
 	int status =
 	    roles_prepare(&s->roles, s->policy->run_directory != NULL, s->policy->strict_memory);
 	if (!status && s->policy->before_start)
@@ -239,8 +240,7 @@ static void on_end_restart_one(struct supervisor *s, enum role_id role)
 		state->failed_starts++;
 	state->vain_starts = state->ready ? 0 : state->vain_starts + 1;
 	backoff_end(&state->backoff, clock_monotonic_ns(), state->ready);
-	state->ready = state->met = false;
-	state->connecting = false;
+	state->ready = state->met = state->connecting = false;
 	peer_close(&s->roles.peers[role]);
 	loop_tick_within(&s->loop, 0);
 }
@@ -330,12 +330,17 @@ static void on_status(struct supervisor *s, enum role_id from)
 {
 	const enum role_state state = (enum role_state)s->role[from].status.state;
 
-	s->role[from].ready |= state >= ROLE_READY;
+	const bool returned = !s->role[from].ready && state >= ROLE_READY;
+
+	s->role[from].ready |= returned;
+	if (returned && s->phase == SUPERVISOR_RUNNING && s->policy->on_return)
+		s->policy->on_return(s->context, from);
 	if (s->phase == SUPERVISOR_STARTING && all_ready(s))
 		start_running(s);
-	if (s->phase == SUPERVISOR_STOPPING && from == ROLE_LOADER && state == ROLE_STOPPED) {
+	if (s->phase == SUPERVISOR_STOPPING && from == ROLE_LOADER && state == ROLE_STOPPED)
 		set_phase(s, SUPERVISOR_DRAINING);
-	}
+	if (s->phase == SUPERVISOR_STOPPING)
+		tell_to_stop(s, ROLE_LOADER);
 	if (s->phase == SUPERVISOR_DRAINING) {
 		tell_to_stop(s, ROLE_MANAGER);
 		tell_to_stop(s, ROLE_WORKER);
@@ -425,8 +430,7 @@ static void check_watchdog(struct supervisor *s, uint64_t now)
 			continue;
 		if (silent_ns > limit_ns) {
 			log_error("a role did not answer within agent.watchdog; it is killed and "
-				  "restarted: "
-				  "role=%s silent_ms=%llu",
+				  "restarted: role=%s silent_ms=%llu",
 				  role_names[role].process,
 				  (unsigned long long)(silent_ns / 1000000));
 			roles_kill(&s->roles, (enum role_id)role);
@@ -580,7 +584,7 @@ int supervisor_run(struct supervisor *s)
 
 void supervisor_begin_stop(struct supervisor *s)
 {
-	supervisor_send(s, ROLE_LOADER, MESSAGE_STOP);
+	tell_to_stop(s, ROLE_LOADER);
 	set_phase(s, SUPERVISOR_STOPPING);
 	/* Only an exporter can end the drain: one that waits for its restart is started at once. */
 	for (int role = 0; role < ROLE_COUNT; role++) {

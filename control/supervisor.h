@@ -64,6 +64,7 @@ struct supervisor_policy {
 	/* The handlers of messages from the roles. Their context is a struct supervisor_watch. */
 	message_handlers *handlers;
 	const char *run_directory; /* of an agent, where it stays; NULL: a temporary one */
+	const char *pin_directory; /* of an agent, where the loader pins; NULL: nowhere */
 	bool strict_memory;
 	enum supervisor_on_end on_end[ROLE_COUNT];
 	uint64_t watchdog_ns;	    /* a role that is silent for this long is killed; 0: never */
@@ -75,6 +76,8 @@ struct supervisor_policy {
 	int (*configure)(void *context, enum role_id role);
 	/* All roles are ready: starts the sampling. */
 	void (*on_ready)(void *context);
+	/* A role that was started again alone is ready, while RUNNING. */
+	void (*on_return)(void *context, enum role_id role);
 	/* A role has sent its status, which is in supervisor.role[from].status. */
 	void (*on_status)(void *context, enum role_id from);
 	/* All roles have ended and will be restarted. */
@@ -133,7 +136,8 @@ int supervisor_on_leave(void *watch);
 
 /* The next two are for the supervisor alone (supervisor_services.c). */
 /* Returns once whether the role `supervisor->leaving` is to be disconnected now, because its
- * service manager has asked it to end, and has not asked this process. */
+ * service manager has asked it to end, and has not asked this process. A loader is told to leave
+ * its pins to the next one. */
 bool supervisor_leave_due(struct supervisor *supervisor, uint64_t now_ns);
 /* Logs once, after ten seconds, for which services the start waits. They may be started at any
  * time, so nothing else follows. */

@@ -33,6 +33,9 @@ bool supervisor_leave_due(struct supervisor *s, uint64_t now_ns)
 	s->leave_due_ns = 0;
 	log_info("the service manager asked a role to end: role=%s",
 		 role_names[s->leaving].process);
+	if (s->leaving == ROLE_LOADER && s->phase == SUPERVISOR_RUNNING &&
+	    s->role[ROLE_LOADER].ready)
+		peer_send(&s->roles.peers[ROLE_LOADER], MESSAGE_HAND_OVER, NULL, 0, NULL, 0);
 	return true;
 }
 

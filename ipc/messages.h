@@ -172,6 +172,7 @@ struct msg_status {
 	uint32_t outputs_written; /* exporter */
 	/* loader */
 	uint64_t taken, deferred, bpf_run_ns, bpf_run_count, map_bytes;
+	uint64_t pinned; /* 1: another loader can take over from this one; otherwise 0 */
 	/* worker */
 	uint64_t ring_bytes, batch_bytes;
 	struct msg_runtime runtimes[16]; /* by enum runtime_id */
@@ -182,7 +183,7 @@ struct msg_status {
 	uint32_t output_failed;	 /* errno of the first output that could not be written; 0: none */
 	uint32_t failed_index;
 };
-_Static_assert(sizeof(struct msg_status) == 8 + 12 * 8 + 16 * 40 + 128 + 128 + 8 &&
+_Static_assert(sizeof(struct msg_status) == 8 + 13 * 8 + 16 * 40 + 128 + 128 + 8 &&
 		   INCOMPLETE_COUNT <= 16 && RUNTIME_ID_COUNT <= 16,
 	       "wire");
 
@@ -268,8 +269,11 @@ struct msg_maps {
 	uint32_t cpu_count; /* slots in `counters` */
 	uint32_t runtimes;  /* set of language runtimes whose frames the kernel side walks */
 	uint32_t reserved;
+	/* A loader that was started again has the maps of the last one exactly if this number is
+	 * the same. */
+	uint64_t generation;
 };
-_Static_assert(sizeof(struct msg_maps) == 16, "wire");
+_Static_assert(sizeof(struct msg_maps) == 24, "wire");
 
 /* The memory of the descriptor in EXPORTER_MAPS: one of these for each possible CPU. The
  * loader, which creates it as a BPF map, asserts that the map has this layout. */

@@ -10,14 +10,20 @@
  * kernel refuses an event, the role ends at its start; later only that CPU is not sampled, and the
  * attempt is repeated each second.
  *
+ * A loader that pins its objects also pins a link from each sampling event to the program, as long
+ * as it samples. The next loader takes the links over, but has no descriptors of the events: it can
+ * end them, and to resume after a pause it opens others. The manager has the rings of the sideband.
+ *
  * Example: CPUs 0 and 1 are online, and 1 goes offline and returns.
  *
  *	start   open sideband 0, sampling 0, sideband 1, sampling 1; the rings go to the manager
  *	t=5 s   list "0": close both events of CPU 1
  *	t=9 s   list "0-1": open both again; the manager replaces its ring of CPU 1
  */
+#include <bpf/bpf.h>
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
@@ -35,8 +41,32 @@ static int event_open(const struct perf_event_attr *attr, int cpu)
 	return fd < 0 ? -errno : fd;
 }
 
+/* The name under which the link of a CPU is pinned. */
+static const char *link_name(int cpu)
+{
+	static char name[sizeof("cpu") + 11];
+
+	snprintf(name, sizeof(name), "cpu%d", cpu);
+	return name;
+}
+
+/* Has an event run the sampling program. With pins that takes a link, which keeps both; kernels
+ * before 5.15 have none. Returns 0 or a negative errno. */
+static int event_attach(struct loader *loader, int cpu, int fd)
+{
+	const int program = loader->program_fd;
+
+	if (pins_are_used(&loader->pins)) {
+		loader->link_fds[cpu] = bpf_link_create(program, fd, BPF_PERF_EVENT, NULL);
+		if (loader->link_fds[cpu] >= 0)
+			return 0;
+		loader->link_fds[cpu] = -1;
+	}
+	return ioctl(fd, PERF_EVENT_IOC_SET_BPF, program) < 0 ? -errno : 0;
+}
+
 /* Opens a CPU's sampling event, disabled. Returns the descriptor or a negative errno. */
-static int event_open_sampling(const struct loader *loader, int cpu)
+static int event_open_sampling(struct loader *loader, int cpu)
 {
 	const struct perf_event_attr attr = {
 	    .type = PERF_TYPE_SOFTWARE,
@@ -51,13 +81,10 @@ static int event_open_sampling(const struct loader *loader, int cpu)
 
 	if (fd < 0)
 		return fd;
-	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, object_sample_program_fd(loader)) < 0) {
-		int r = -errno;
-
+	const int r = event_attach(loader, cpu, fd);
+	if (r < 0)
 		close(fd);
-		return r;
-	}
-	return fd;
+	return r < 0 ? r : fd;
 }
 
 /* Opens a CPU's sideband event: exec, fork, exit, executable mappings and kernel text. The
@@ -117,21 +144,50 @@ static int events_failed(const struct loader *loader, int cpu, int error)
 	}
 }
 
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+/* Whether a CPU has a sampling event, of this loader or of the last one. */
+static bool is_open(const struct loader *loader, int cpu)
+{
+	return loader->sample_fds[cpu] >= 0 || loader->link_fds[cpu] >= 0;
+}
+
+/* Ends the sampling of a CPU. */
+static void events_close_sampling(struct loader *loader, int cpu)
+{
+	if (loader->link_fds[cpu] >= 0)
+		pins_remove(&loader->pins, link_name(cpu));
+	close_fd(&loader->link_fds[cpu]);
+	close_fd(&loader->sample_fds[cpu]);
+}
+
+static void note_sideband(struct loader *loader, int cpu, bool sent)
+{
+	if (loader->pins.state)
+		loader->pins.state->sideband[cpu] = sent;
+}
+
 static void events_close_cpu(struct loader *loader, int cpu)
 {
-	if (loader->sample_fds[cpu] >= 0)
-		close(loader->sample_fds[cpu]);
-	if (loader->sideband_fds[cpu] >= 0)
-		close(loader->sideband_fds[cpu]);
-	loader->sample_fds[cpu] = loader->sideband_fds[cpu] = -1;
+	events_close_sampling(loader, cpu);
+	close_fd(&loader->sideband_fds[cpu]);
+	note_sideband(loader, cpu, false);
 }
 
 static int events_send_cpu(struct loader *loader, int cpu)
 {
 	const struct msg_id id = {.id = (uint32_t)cpu};
+	const int r = peer_send(&loader->role.peers[ROLE_MANAGER], MESSAGE_SIDEBAND, &id,
+				sizeof(id), &loader->sideband_fds[cpu], 1);
 
-	return peer_send(&loader->role.peers[ROLE_MANAGER], MESSAGE_SIDEBAND, &id, sizeof(id),
-			 &loader->sideband_fds[cpu], 1);
+	if (!r)
+		note_sideband(loader, cpu, true);
+	return r;
 }
 
 int events_send(struct loader *loader)
@@ -145,24 +201,49 @@ int events_send(struct loader *loader)
 	return r;
 }
 
-static int events_try_open_cpu(struct loader *loader, int cpu)
+/* Opens the sideband event of a CPU, unless there is one. The manager gets its ring now, or when it
+ * connects. Returns 0 or a negative errno. */
+static int events_open_sideband(struct loader *loader, int cpu)
 {
-	int fd = event_open_sideband(cpu);
-
+	if (loader->sideband_fds[cpu] >= 0 ||
+	    (loader->pins.state && loader->pins.state->sideband[cpu]))
+		return 0;
+	const int fd = event_open_sideband(cpu);
 	if (fd < 0)
 		return fd;
 	loader->sideband_fds[cpu] = fd;
-	const int r = events_send_cpu(loader, cpu);
-	/* A manager that connects later gets it then. */
-	if (r < 0 && r != -EPIPE)
+	const int r = loader->role.state < ROLE_READY ? 0 : events_send_cpu(loader, cpu);
+	return r == -EPIPE ? 0 : r;
+}
+
+/* Starts or stops a CPU's event. One of the last loader runs already. Returns 0 or a negative
+ * errno. */
+static int event_enable(struct loader *loader, int cpu, bool on)
+{
+	const int link = loader->link_fds[cpu];
+
+	if (link >= 0 && !on)
+		pins_remove(&loader->pins, link_name(cpu));
+	if (ioctl(loader->sample_fds[cpu], on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0) <
+	    0)
+		return -errno;
+	/* Without the pin this CPU would not be sampled for the moment without a loader. */
+	if (link >= 0 && on)
+		pins_add(&loader->pins, link_name(cpu), link);
+	return 0;
+}
+
+static int events_try_open_cpu(struct loader *loader, int cpu)
+{
+	const int r = events_open_sideband(loader, cpu);
+
+	if (r < 0)
 		return r;
-	fd = event_open_sampling(loader, cpu);
+	const int fd = event_open_sampling(loader, cpu);
 	if (fd < 0)
 		return fd;
 	loader->sample_fds[cpu] = fd;
-	if (loader->sampling && ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) < 0)
-		return -errno;
-	return 0;
+	return loader->sampling ? event_enable(loader, cpu, true) : 0;
 }
 
 /* Opens both events of a CPU, or none. Returns 0, also for a CPU that went offline after the list
@@ -188,6 +269,14 @@ static int events_read_online(const struct loader *loader, struct cpu_set *onlin
 	return n ? cpus_parse(text, online) : -EINVAL;
 }
 
+/* Takes over the event of the last loader, if it has left one. */
+static void events_adopt_cpu(struct loader *loader, int cpu)
+{
+	const int fd = pins_get(&loader->pins, link_name(cpu));
+
+	loader->link_fds[cpu] = fd < 0 ? -1 : fd;
+}
+
 int events_open(struct loader *loader)
 {
 	struct cpu_set set;
@@ -200,7 +289,9 @@ int events_open(struct loader *loader)
 		return STATUS_FAILED;
 	}
 	for (int cpu = 0; cpu < CPUS_MAX; cpu++) {
-		r = set.online[cpu] ? events_open_cpu(loader, cpu) : 0;
+		if (loader->adopted)
+			events_adopt_cpu(loader, cpu);
+		r = set.online[cpu] && !is_open(loader, cpu) ? events_open_cpu(loader, cpu) : 0;
 		if (r < 0)
 			return events_failed(loader, cpu, r);
 	}
@@ -231,12 +322,10 @@ void events_follow_cpus(struct loader *loader)
 	if (r < 0)
 		return;
 	for (int cpu = 0; cpu < CPUS_MAX; cpu++) {
-		const bool open = loader->sample_fds[cpu] >= 0;
-
 		if (!set.online[cpu]) {
 			events_close_cpu(loader, cpu);
 			loader->cpu_errors[cpu] = 0;
-		} else if (!open) {
+		} else if (!is_open(loader, cpu)) {
 			events_follow_cpu(loader, cpu);
 		}
 	}
@@ -247,7 +336,10 @@ void events_enable(struct loader *loader, bool on)
 	loader->sampling = on;
 	for (int cpu = 0; cpu < CPUS_MAX; cpu++) {
 		if (loader->sample_fds[cpu] >= 0)
-			ioctl(loader->sample_fds[cpu],
-			      on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
+			event_enable(loader, cpu, on);
+		else if (!on)
+			events_close_sampling(loader, cpu);
 	}
+	if (on)
+		events_follow_cpus(loader);
 }

@@ -53,9 +53,17 @@ static int loader_on_stop(void *context)
 	return 0;
 }
 
-static int loader_on_slab_request(void *context)
+static int loader_on_hand_over(void *context)
 {
-	return object_add_slab(context);
+	struct loader *loader = context;
+
+	loader->handed_over = true;
+	return 0;
+}
+
+static int loader_on_slab_request(void *context, const struct msg_id *slab)
+{
+	return object_add_slab(context, slab->id);
 }
 
 static int loader_on_load_runtime(void *context, const struct msg_id *runtime)
@@ -67,6 +75,7 @@ static int loader_on_load_runtime(void *context, const struct msg_id *runtime)
 	HANDLER(CONFIGURE_LOADER, loader_on_configure)                                             \
 	HANDLER(START, loader_on_start)                                                            \
 	HANDLER(STOP, loader_on_stop)                                                              \
+	HANDLER(HAND_OVER, loader_on_hand_over)                                                    \
 	HANDLER(SLAB_REQUEST, loader_on_slab_request)                                              \
 	HANDLER(LOAD_RUNTIME, loader_on_load_runtime)
 MESSAGE_HANDLERS(loader_handlers, LOADER, LOADER_HANDLERS);

@@ -39,13 +39,28 @@ static int loader_open_files(struct loader *loader)
 	return STATUS_DONE;
 }
 
+/* Lets the loader pin and unpin in its directory, and nowhere else. Returns an exit status. */
+static int loader_allow_pins(struct loader *loader)
+{
+	const int fd = pins_are_used(&loader->pins)
+			   ? fcntl(dirfd(loader->pins.directory), F_DUPFD_CLOEXEC, 3)
+			   : -1;
+	const int r = fd < 0 ? 0 : sandbox_allow_path(&loader->role.sandbox, fd, true);
+
+	if (r < 0)
+		log_error("cannot allow the directory for pinned BPF objects, so nothing is "
+			  "sampled: error=%s",
+			  strerror(-r));
+	return r < 0 ? STATUS_FAILED : STATUS_DONE;
+}
+
 int main(int argc, char **argv)
 {
 	static struct loader loader;
 	int status = role_start(&loader.role, ROLE_LOADER, &loader_policy, argc, argv);
 
 	for (int cpu = 0; cpu < CPUS_MAX; cpu++)
-		loader.sample_fds[cpu] = loader.sideband_fds[cpu] = -1;
+		loader.sample_fds[cpu] = loader.sideband_fds[cpu] = loader.link_fds[cpu] = -1;
 	loader_set_handlers(&loader);
 	if (!status)
 		status = role_meet(&loader.role);
@@ -54,16 +69,24 @@ int main(int argc, char **argv)
 	if (!status)
 		status = loader_open_files(&loader);
 	if (!status)
+		pins_open(&loader.pins, loader.role.pin_directory);
+	if (!status)
 		status = object_load(&loader);
 	if (!status)
 		status = events_open(&loader);
 	if (!status)
+		status = loader_allow_pins(&loader);
+	if (!status)
 		status = role_enter_sandbox(&loader.role);
-	if (status)
-		return status;
-	if (role_watch_peers(&loader.role) < 0)
-		return STATUS_FAILED;
-	loader.role.state = ROLE_READY;
-	loader_start_ticks(&loader);
-	return loop_run(&loader.role.loop);
+	if (!status && role_watch_peers(&loader.role) < 0)
+		status = STATUS_FAILED;
+	if (!status) {
+		loader.role.state = ROLE_READY;
+		loader_start_ticks(&loader);
+		status = loop_run(&loader.role.loop);
+	}
+	/* Otherwise nobody takes over from a loader that ends: the agent ends, or cannot go on. */
+	if (status || !loader.handed_over || loader.role.state != ROLE_SAMPLING)
+		pins_give_up(&loader.pins);
+	return status;
 }

@@ -11,6 +11,9 @@
  * The program of a language runtime is loaded when the worker has found the first file of that
  * runtime on this host. It is in an object of its own, which uses the same maps.
  *
+ * In an agent, maps and programs are pinned. A loader that is started again, while the other roles
+ * go on, opens the same object with the pinned maps instead of new ones, and loads no program.
+ *
  * Example: `record -F 99 --user` on 4 CPUs. want_kernel = 0 removes the kernel stacks from the
  * program. The ring `samples` must hold 4 s of samples: 4 CPUs x 99 Hz x 4 s x 384 bytes =
  * 608 KB, rounded up to 1 MiB.
@@ -30,6 +33,7 @@
 #include "common/log.h"
 #include "common/runtimes.h"
 #include "common/time_units.h"
+#include "loader/adoption.h"
 #include "loader/loader.h"
 #include "loader/runtime_programs.h"
 #include "loader/user_reads.h"
@@ -123,17 +127,19 @@ static void object_configure(struct loader *loader)
 					 c->follow_forks ? BH_PID_FILTER_MAX : c->target_count);
 }
 
-/* Sets the key of the stack hash, so that a program cannot provoke collisions. */
-static bool object_make_key(struct loader *loader)
+/* Sets the key of the stack hash, so that a program cannot provoke collisions, and the generation
+ * of the maps. */
+static bool object_make_keys(struct loader *loader)
 {
-	uint64_t key;
+	uint64_t keys[2];
 
-	if (getrandom(&key, sizeof(key), 0) != (ssize_t)sizeof(key)) {
+	if (getrandom(keys, sizeof(keys), 0) != (ssize_t)sizeof(keys)) {
 		log_error("cannot get random bytes, so nothing is sampled: error=%s",
 			  strerror(errno));
 		return false;
 	}
-	loader->object->rodata->stack_key = key | 1;
+	loader->object->rodata->stack_key = keys[0] | 1;
+	loader->generation = keys[1] | 1;
 	return true;
 }
 
@@ -164,33 +170,34 @@ static int object_load_failed(int error)
 	}
 }
 
-/* Creates a slab and adds it to the map of slabs. Returns its descriptor or a negative errno. */
-static int object_make_slab(struct loader *loader)
+/* Creates a slab and puts it into the map of slabs. Returns its descriptor or a negative errno. The
+ * manager says which index is next, because the last loader may have ended between the two steps
+ * that make a slab the manager's. */
+static int object_make_slab(struct loader *loader, uint32_t index)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
-	uint32_t key = loader->slab_count;
 
-	if (loader->slab_count >= BH_SLABS_MAX)
+	if (index >= BH_SLABS_MAX)
 		return -ENOSPC;
 	_cleanup_close_ int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "slab", sizeof(uint32_t),
 						BH_SLAB_BYTES, 1, &options);
 	if (fd < 0)
 		return fd;
-	int r = bpf_map_update_elem(bpf_map__fd(loader->object->maps.slabs), &key, &fd, BPF_ANY);
+	int r = bpf_map_update_elem(bpf_map__fd(loader->object->maps.slabs), &index, &fd, BPF_ANY);
 	if (r < 0)
 		return r;
-	loader->slab_count++;
+	if (loader->slab_count <= index)
+		loader->slab_count = index + 1;
 	return TAKE_FD(fd);
 }
 
-int object_add_slab(struct loader *loader)
+int object_add_slab(struct loader *loader, uint32_t index)
 {
-	struct msg_id id = {.id = loader->slab_count};
-	_cleanup_close_ int fd = object_make_slab(loader);
+	struct msg_id id = {.id = index};
+	_cleanup_close_ int fd = object_make_slab(loader, index);
 
 	if (fd < 0)
-		log_debug("cannot create another slab: count=%u error=%s", loader->slab_count,
-			  strerror(-fd));
+		log_debug("cannot create another slab: index=%u error=%s", index, strerror(-fd));
 	return peer_send(&loader->role.peers[ROLE_MANAGER], MESSAGE_SLAB, &id, sizeof(id), &fd,
 			 fd >= 0);
 }
@@ -208,7 +215,8 @@ static int object_map_counters(struct loader *loader)
 	int fd = bpf_map__fd(loader->object->maps.counters);
 	size_t bytes = (size_t)loader->possible_cpus * sizeof(struct bh_counters);
 
-	if (bpf_map_freeze(fd) < 0)
+	/* That of the last loader is frozen. */
+	if (!loader->adopted && bpf_map_freeze(fd) < 0)
 		return -errno;
 	void *at = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
 	if (at == MAP_FAILED)
@@ -239,7 +247,8 @@ static int object_fill(struct loader *loader)
 static int object_open_runtimes(struct loader *loader)
 {
 	for (uint32_t i = 1; i < BH_RUNTIME_COUNT; i++) {
-		if (!(object_runtimes(loader) >> i & 1))
+		if (!(object_runtimes(loader) >> i & 1) ||
+		    (loader->adopted && runtime_program_is_published(i, loader->object->obj)))
 			continue;
 		int r = runtime_program_open(i, loader->object->obj, &loader->runtimes[i]);
 
@@ -280,6 +289,75 @@ static int object_prepare(struct loader *loader)
 	return STATUS_DONE;
 }
 
+/* Opens the object and configures it. Returns 0 or a negative errno. */
+static int object_open(struct loader *loader)
+{
+	loader->object = bulkhead_bpf__open();
+	if (!loader->object)
+		return -errno;
+	/* events.c attaches the first one to an event of each CPU, and it calls the others. */
+	bpf_program__set_autoattach(loader->object->progs.bulkhead_sample, false);
+	bpf_program__set_autoattach(loader->object->progs.bulkhead_finish, false);
+	object_configure(loader);
+	return 0;
+}
+
+static int object_load_new(struct loader *loader)
+{
+	int r = object_open(loader);
+
+	if (r < 0)
+		return object_load_failed(r);
+	if (!object_make_keys(loader))
+		return STATUS_KERNEL;
+	r = bulkhead_bpf__load(loader->object);
+	if (r < 0)
+		return object_load_failed(r);
+	loader->program_fd = bpf_program__fd(loader->object->progs.bulkhead_sample);
+	return object_prepare(loader);
+}
+
+static int object_try_adopt(struct loader *loader)
+{
+	int r = adoption_check(loader);
+
+	if (!r)
+		r = object_open(loader);
+	if (!r)
+		r = adoption_take_maps(loader);
+	if (!r)
+		r = bulkhead_bpf__load(loader->object);
+	if (!r)
+		r = adoption_take_program(loader);
+	if (!r)
+		r = object_map_counters(loader);
+	if (!r)
+		r = object_open_runtimes(loader);
+	return r;
+}
+
+/* Takes over what the last loader has loaded, while the roles that use it are still there: its
+ * tables are only of use to the manager that has filled them. Returns whether it did. */
+static bool object_adopt(struct loader *loader)
+{
+	if (!pins_are_used(&loader->pins) || !(loader->role.here & ROLE_BIT(ROLE_MANAGER)))
+		return false;
+	loader->adopted = true;
+	const int r = object_try_adopt(loader);
+	if (!r) {
+		log_info("took over the BPF programs and maps of the last loader");
+		return true;
+	}
+	log_warning("cannot take over the BPF programs and maps of the last loader, so all roles "
+		    "start again: error=%s",
+		    strerror(-r));
+	loader->adopted = false;
+	if (loader->object)
+		bulkhead_bpf__destroy(loader->object);
+	loader->object = NULL;
+	return false;
+}
+
 int object_load(struct loader *loader)
 {
 	libbpf_set_print(object_print);
@@ -293,17 +371,14 @@ int object_load(struct loader *loader)
 	int r = user_reads_register();
 	if (r < 0)
 		return object_load_failed(r);
-	loader->object = bulkhead_bpf__open();
-	if (!loader->object)
-		return object_load_failed(-errno);
-	/* events.c attaches the first one to an event of each CPU, and it calls the others. */
-	bpf_program__set_autoattach(loader->object->progs.bulkhead_sample, false);
-	bpf_program__set_autoattach(loader->object->progs.bulkhead_finish, false);
-	object_configure(loader);
-	if (!object_make_key(loader))
-		return STATUS_KERNEL;
-	r = bulkhead_bpf__load(loader->object);
-	return r < 0 ? object_load_failed(r) : object_prepare(loader);
+	if (object_adopt(loader))
+		return STATUS_DONE;
+	if (pins_are_used(&loader->pins))
+		pins_remove_all(&loader->pins);
+	const int status = object_load_new(loader);
+	if (!status && pins_are_used(&loader->pins))
+		adoption_prepare(loader);
+	return status;
 }
 
 int object_load_runtime(struct loader *loader, uint32_t runtime)
@@ -338,8 +413,9 @@ static int send_manager_maps(struct loader *loader, const struct msg_maps *maps)
 	int r = peer_send(&loader->role.peers[ROLE_MANAGER], MESSAGE_MANAGER_MAPS, maps,
 			  sizeof(*maps), fds, 4);
 
-	for (int i = 0; i < SLABS_AT_START && !r; i++)
-		r = object_add_slab(loader);
+	/* The manager has those of the last loader, and asks for the next. */
+	for (uint32_t i = 0; i < SLABS_AT_START && !r && !loader->adopted; i++)
+		r = object_add_slab(loader, i);
 	return r;
 }
 
@@ -360,7 +436,8 @@ int object_send_maps(struct loader *loader, enum role_id role)
 	const struct bpf_map *ring = role == ROLE_MANAGER ? o->maps.deferred : o->maps.samples;
 	const struct msg_maps maps = {.ring_bytes = bpf_map__max_entries(ring),
 				      .cpu_count = (uint32_t)loader->possible_cpus,
-				      .runtimes = object_runtimes(loader)};
+				      .runtimes = object_runtimes(loader),
+				      .generation = loader->generation};
 
 	switch (role) {
 	case ROLE_MANAGER:
@@ -373,11 +450,6 @@ int object_send_maps(struct loader *loader, enum role_id role)
 	default:
 		return 0;
 	}
-}
-
-int object_sample_program_fd(const struct loader *loader)
-{
-	return bpf_program__fd(loader->object->progs.bulkhead_sample);
 }
 
 static uint64_t object_map_bytes(const struct loader *loader)
@@ -417,9 +489,10 @@ void object_status(const struct loader *loader, struct msg_status *status)
 		status->deferred += value[BH_COUNTER_DEFERRED];
 		status->losses.lost[LOSS_RING_FULL] += value[BH_COUNTER_LOST_RING_FULL];
 	}
-	if (bpf_obj_get_info_by_fd(object_sample_program_fd(loader), &info, &length) == 0) {
+	if (bpf_obj_get_info_by_fd(loader->program_fd, &info, &length) == 0) {
 		status->bpf_run_ns = info.run_time_ns;
 		status->bpf_run_count = info.run_cnt;
 	}
 	status->map_bytes = object_map_bytes(loader);
+	status->pinned = pins_are_used(&loader->pins);
 }

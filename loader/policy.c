@@ -25,6 +25,12 @@ static const struct sandbox_syscall syscalls[] = {
     ALLOW_BPF(BPF_PROG_LOAD, "program of a language runtime that was found"),
     ALLOW_BPF(BPF_BTF_LOAD, "types of its functions, which the verifier needs"),
     ALLOW_BPF(BPF_OBJ_GET_INFO_BY_FD, "run time of the sampling program"),
+    ALLOW_BPF(BPF_LINK_CREATE, "link that outlives the loader: of a CPU that came online"),
+    ALLOW_BPF(BPF_OBJ_PIN, "the same, in the one directory that Landlock allows"),
+    ALLOW_IF(unlinkat, SCMP_A2_32(SCMP_CMP_EQ, 0),
+	     "end such a link: when sampling pauses, a CPU goes, or the role ends"),
+    ALLOW(getdents64, "find all pins when the role ends"),
+    ALLOW(lseek, "the same"),
     ALLOW(perf_event_open, "events of a CPU that came online"),
     ALLOW_IOCTL(PERF_EVENT_IOC_SET_BPF, "events of a CPU that came online"),
     ALLOW_IOCTL(PERF_EVENT_IOC_ENABLE, "start sampling"),
@@ -42,8 +48,9 @@ const struct sandbox_policy loader_policy = {
     .memory_bytes_max = 256 << 20, /* libbpf needs some 30 MiB for a moment; maps do not count */
     .descriptors = DESCRIPTOR_BIT(DESCRIPTOR_PEER) | DESCRIPTOR_BIT(DESCRIPTOR_LISTENER) |
 		   DESCRIPTOR_BIT(DESCRIPTOR_BPF_PROGRAM) | DESCRIPTOR_BIT(DESCRIPTOR_BPF_MAP) |
-		   DESCRIPTOR_BIT(DESCRIPTOR_BPF_TYPES) | DESCRIPTOR_BIT(DESCRIPTOR_PERF_EVENT) |
-		   DESCRIPTOR_BIT(DESCRIPTOR_EPOLL) | DESCRIPTOR_BIT(DESCRIPTOR_FILE),
+		   DESCRIPTOR_BIT(DESCRIPTOR_BPF_TYPES) | DESCRIPTOR_BIT(DESCRIPTOR_BPF_LINK) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_PERF_EVENT) | DESCRIPTOR_BIT(DESCRIPTOR_EPOLL) |
+		   DESCRIPTOR_BIT(DESCRIPTOR_FILE) | DESCRIPTOR_BIT(DESCRIPTOR_PINS),
     .peers = ROLE_BIT(ROLE_CONTROL) | ROLE_BIT(ROLE_MANAGER) | ROLE_BIT(ROLE_WORKER) |
 	     ROLE_BIT(ROLE_EXPORTER),
     .map_types = 1ull << BPF_MAP_TYPE_HASH | 1ull << BPF_MAP_TYPE_ARRAY |

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "bpf/shared.h"
+#include "common/hash.h"
 
 /* runtime_programs.S.in */
 #define RUNTIME(id, name, frame_type, title)                                                       \
@@ -56,6 +57,23 @@ int runtime_program_open(uint32_t runtime, const struct bpf_object *base,
 		*object = NULL;
 	}
 	return r;
+}
+
+uint64_t runtime_programs_hash(uint64_t hash)
+{
+	for (uint32_t i = 0; i < BH_RUNTIME_COUNT; i++)
+		hash = hash_bytes(hash, runtime_objects[i].start,
+				  (size_t)(runtime_objects[i].end - runtime_objects[i].start));
+	return hash;
+}
+
+bool runtime_program_is_published(uint32_t runtime, const struct bpf_object *base)
+{
+	const uint32_t walk_index = BH_PROGRAM_WALK + runtime;
+	uint32_t id;
+
+	return bpf_map_lookup_elem(bpf_object__find_map_fd_by_name(base, "programs"), &walk_index,
+				   &id) == 0;
 }
 
 int runtime_program_publish(uint32_t runtime, const struct bpf_object *base,

@@ -3,6 +3,7 @@
 #ifndef LOADER_RUNTIME_PROGRAMS_H
 #define LOADER_RUNTIME_PROGRAMS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct bpf_object;
@@ -16,6 +17,12 @@ struct bpf_program;
  */
 int runtime_program_open(uint32_t runtime, const struct bpf_object *base,
 			 struct bpf_object **object);
+
+/* Adds the bytes of all objects to a hash. */
+uint64_t runtime_programs_hash(uint64_t hash);
+
+/* Returns whether the programs of a runtime are in the map `programs` of `base`. */
+bool runtime_program_is_published(uint32_t runtime, const struct bpf_object *base);
 
 /* Puts both programs of a loaded object, the one that walks and the one that sends, into the map
  * `programs` of `base`, from which tail calls take them. The map keeps them when the object is

@@ -57,7 +57,7 @@ typedef int message_handlers(void *context, struct message *message);
 /* Whether role.c handles messages of a type, for all roles. */
 #define MESSAGE_IS_COMMON(type)                                                                    \
 	((type) == MESSAGE_PING || (type) == MESSAGE_WORK_PAGE || (type) == MESSAGE_MEET ||        \
-	 (type) == MESSAGE_GIVEN_UP)
+	 (type) == MESSAGE_GIVEN_UP || (type) == MESSAGE_GIVEN_UP_BY_LOADER)
 
 /* The sets of messages (bit 1 << type of each) that the roles may receive and handle themselves. */
 #define MESSAGE_IN_SET(name, role, receiver)                                                       \

@@ -78,6 +78,7 @@ static int role_parse_arguments(struct role *role, int argc, char **argv)
 	    {"strict-memory", no_argument, NULL, 's'},
 	    {"service", no_argument, NULL, 'S'},
 	    {"config", required_argument, NULL, 'c'},
+	    {"pin-directory", required_argument, NULL, 'p'},
 	    {NULL, 0, NULL, 0},
 	};
 	const char *uids = NULL;
@@ -96,6 +97,8 @@ static int role_parse_arguments(struct role *role, int argc, char **argv)
 			role->agent = role->is_service = true;
 		else if (c == 'c')
 			role->config_file = optarg;
+		else if (c == 'p')
+			role->pin_directory = optarg;
 		else
 			return -EINVAL;
 	}
@@ -344,8 +347,8 @@ static int role_on_given_up(void *context)
 {
 	struct role *role = context;
 
-	log_error("the symbolizer closed the connection because of what this role has sent, so "
-		  "this role ends; see the messages of the symbolizer");
+	log_error("another role closed the connection because of what this role has sent, so "
+		  "this role ends; see the messages of the other one");
 	loop_stop(&role->loop, STATUS_FAILED);
 	return 0;
 }
@@ -369,6 +372,8 @@ static int role_common_handlers(void *context, struct message *message)
 		return handler_call_WORK_PAGE(role_on_work_page, context, message);
 	case MESSAGE_GIVEN_UP:
 		return handler_call_GIVEN_UP(role_on_given_up, context, message);
+	case MESSAGE_GIVEN_UP_BY_LOADER:
+		return handler_call_GIVEN_UP_BY_LOADER(role_on_given_up, context, message);
 	default:
 		return handler_call_PING(role_on_ping, context, message);
 	}
@@ -446,8 +451,10 @@ static void role_give_up(struct role_watch *watch, const struct message *message
 
 	if (r != -EPIPE) {
 		role_log_failure(watch->other, message, r);
-		/* Only the worker may send it. */
-		peer_send(&role->peers[watch->other], MESSAGE_GIVEN_UP, NULL, 0, NULL, 0);
+		/* Only the worker and the loader may send it. */
+		peer_send(&role->peers[watch->other],
+			  role->self == ROLE_LOADER ? MESSAGE_GIVEN_UP_BY_LOADER : MESSAGE_GIVEN_UP,
+			  NULL, 0, NULL, 0);
 	}
 	peer_close(&role->peers[watch->other]);
 	if (role->on_gone && role->on_gone(role->context, watch->other, r == -EPIPE))

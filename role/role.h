@@ -45,9 +45,11 @@ struct role {
 	bool agent;	 /* part of an agent, not of a recording */
 	bool is_service; /* started by itself (--service) */
 	struct role_service service;
-	const char *config_file; /* of the agent, for a service that reads it; NULL: none given */
-	bool strict_memory;	 /* the policy is policy->strict, where there is one */
+	const char *config_file;   /* of the agent, for a service that reads it; NULL: none given */
+	const char *pin_directory; /* where the loader of an agent pins; NULL: nowhere */
+	bool strict_memory;	   /* the policy is policy->strict, where there is one */
 	struct work_page *work_page; /* NULL: not received */
+	uint64_t maps_generation;    /* of the loader's maps; 0: not received */
 	int listener;		     /* where roles connect that come later */
 	uint32_t here;		     /* the roles of MEET */
 	uint64_t refusal_logged_ns;  /* when a refused connection was last logged; 0: never */
@@ -62,7 +64,8 @@ struct role {
 	 * closed it because of what the peer has sent (`ended` is false). True: the role goes on,
 	 * and waits for the peer to be started again. False, or NULL: the role ends. Two roles that
 	 * go on without each other could both wait, so of these at most one goes on if it has
-	 * closed the connection: the worker, which tells the other one (GIVEN_UP). */
+	 * closed the connection: the worker, or of it and the loader that one, which tells the
+	 * other one (GIVEN_UP, GIVEN_UP_BY_LOADER). */
 	bool (*on_gone)(void *context, enum role_id other, bool ended);
 	/* Called for each peer but CONTROL when it is connected and its messages are watched:
 	 * during role_watch_peers(), or later. In an agent it may have been started again, and
@@ -109,6 +112,11 @@ int role_enter_sandbox(struct role *role);
  * errno after a log message.
  */
 int role_watch_peers(struct role *role);
+
+/* Takes note of the loader's maps. Returns false if they are the first, which the caller takes.
+ * Otherwise the caller ignores them: they are the same, of a loader that was started again; or they
+ * are others, and the role ends. */
+bool role_has_maps(struct role *role, const struct msg_maps *maps);
 
 /* Sends a STATUS with role->state to CONTROL, and readiness and life to the service manager. The
  * caller's status->state is ignored. A status that cannot be sent is dropped: a newer one will

@@ -44,6 +44,8 @@ static int manager_on_maps(void *context, const struct msg_maps *maps, struct me
 {
 	struct manager *manager = context;
 
+	if (role_has_maps(&manager->role, maps))
+		return 0;
 	manager->processes.table =
 	    map_shared(message->fds[0], sizeof(struct bh_process_table), PROT_READ | PROT_WRITE, 0);
 	manager->modules.published = map_shared(
@@ -241,13 +243,12 @@ static void manager_after_message(void *context)
 	loop_tick_within(&manager->role.loop, WORK_SOON_MS);
 }
 
-/* The worker and the opener of an agent may be started again. Without maps nothing can be done. */
+/* In an agent, the other roles may be started again. */
 static bool manager_on_gone(void *context, enum role_id other, bool ended)
 {
 	struct manager *manager = context;
 
-	(void)ended;
-	if (!manager->role.agent || (other != ROLE_WORKER && other != ROLE_OPENER))
+	if (!manager->role.agent || other == ROLE_CONTROL || (other == ROLE_LOADER && !ended))
 		return false;
 	if (other == ROLE_OPENER)
 		work_lose_opener(manager);
@@ -262,6 +263,8 @@ static void manager_on_connected(void *context, enum role_id other)
 		work_tell_worker(manager);
 	if (other == ROLE_OPENER)
 		work_ask_opener(manager);
+	if (other == ROLE_LOADER)
+		slabs_ask_again(&manager->slabs);
 	manager_after_message(manager);
 }
 

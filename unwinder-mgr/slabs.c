@@ -62,10 +62,19 @@ static int slabs_request(struct slabs *slabs)
 {
 	if (slabs->exhausted)
 		return -ENOSPC;
+	const struct msg_id next = {.id = slabs->count};
 	if (!slabs->requested && slabs->loader &&
-	    peer_send(slabs->loader, MESSAGE_SLAB_REQUEST, NULL, 0, NULL, 0) == 0)
+	    peer_send(slabs->loader, MESSAGE_SLAB_REQUEST, &next, sizeof(next), NULL, 0) == 0)
 		slabs->requested = true;
 	return -EAGAIN;
+}
+
+void slabs_ask_again(struct slabs *slabs)
+{
+	if (!slabs->requested)
+		return;
+	slabs->requested = false;
+	slabs_request(slabs);
 }
 
 uint64_t slabs_room(const struct slabs *slabs)

@@ -65,6 +65,9 @@ struct slabs {
  * Returns 0 or a negative errno. */
 int slabs_add(struct slabs *slabs, unsigned int index, int fd);
 
+/* Asks a loader that was started again for the slab that the last one has not sent. */
+void slabs_ask_again(struct slabs *slabs);
+
 /* Returns how many bytes are free, with the slabs that the loader may still make. */
 uint64_t slabs_room(const struct slabs *slabs);
 

@@ -78,6 +78,9 @@ static void agent_on_tick(void *context, uint32_t events)
 static int agent_on_maps(void *context, const struct msg_maps *maps, struct message *message)
 {
 	struct otlp_exporter *e = context;
+
+	if (role_has_maps(&e->role, maps))
+		return 0;
 	int r = counters_map(&e->counters, maps, message->fds[0]);
 
 	if (r < 0)
@@ -135,13 +138,13 @@ static void agent_on_connected(void *context, enum role_id other)
 	loop_stop(&e->role.loop, STATUS_FAILED);
 }
 
-/* The worker may be started again. Otherwise no more batches will arrive, so what is here is
- * committed and stored. */
+/* The worker and the loader may be started again. Otherwise no more batches will arrive, so what is
+ * here is committed and stored. */
 static bool agent_on_gone(void *context, enum role_id other, bool ended)
 {
 	struct otlp_exporter *e = context;
 
-	if (other == ROLE_WORKER && ended)
+	if (ended && (other == ROLE_WORKER || other == ROLE_LOADER))
 		return true;
 	if (!e->sender)
 		return false;

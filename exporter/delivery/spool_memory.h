@@ -59,7 +59,7 @@ static inline uint64_t spool_memory_bytes(const struct spool_memory *memory)
 int spool_memory_append(struct spool_memory *memory, struct spool_header *header, uint8_t *record,
 			bool ends_group);
 
-/* Ends the open group, if there is one, with what it has. Returns 0, or a negative errno; then it is
+/* Ends the open group, if there is one, with what it has. Returns 0; or a negative errno, and it is
  * still open. */
 int spool_memory_end_group(struct spool_memory *memory, uint64_t mark);
 

@@ -26,6 +26,9 @@ _Static_assert(sizeof(struct bh_sample) == MSG_SAMPLE_BYTES_LEAST &&
 static int worker_on_maps(void *context, const struct msg_maps *maps, struct message *message)
 {
 	struct worker *worker = context;
+
+	if (role_has_maps(&worker->role, maps))
+		return 0;
 	int r = bpf_ring_init(&worker->ring, message->fds[0], maps->ring_bytes);
 
 	if (r < 0)
@@ -262,14 +265,14 @@ static void worker_after_message(void *context)
 	turn_check_ready(context);
 }
 
-/* The exporter and the opener of an agent may be started again. Without the manager, nothing is
- * known about new processes. */
+/* In an agent, the other roles may be started again. Without the manager, nothing is known about
+ * new processes. */
 static bool worker_on_gone(void *context, enum role_id other, bool ended)
 {
 	struct worker *worker = context;
 
-	(void)ended;
-	if (!worker->role.agent || (other != ROLE_EXPORTER && other != ROLE_OPENER))
+	if (!worker->role.agent || other == ROLE_CONTROL || other == ROLE_MANAGER ||
+	    (other == ROLE_LOADER && !ended))
 		return false;
 	if (other == ROLE_EXPORTER)
 		resend_buffer_disconnect(&worker->batch.resend);
@@ -282,6 +285,8 @@ static void worker_on_connected(void *context, enum role_id other)
 
 	if (other == ROLE_OPENER)
 		runtimes_ask_again(worker);
+	if (other == ROLE_LOADER)
+		runtimes_request_again(worker);
 }
 
 void worker_set_handlers(struct worker *worker)

@@ -82,11 +82,17 @@ static void runtimes_request_program(struct worker *worker, unsigned int runtime
 {
 	const struct msg_id request = {.id = runtime};
 
-	if (worker->runtimes->requested >> runtime & 1)
-		return;
 	worker->runtimes->requested |= 1u << runtime;
 	peer_send(&worker->role.peers[ROLE_LOADER], MESSAGE_LOAD_RUNTIME, &request, sizeof(request),
 		  NULL, 0);
+}
+
+void runtimes_request_again(struct worker *worker)
+{
+	for (unsigned int i = 0; worker->runtimes && worker->runtimes->requested >> i; i++) {
+		if (worker->runtimes->requested >> i & 1)
+			runtimes_request_program(worker, i);
+	}
 }
 
 void runtimes_on_module(struct worker *worker, struct module *module)
@@ -113,7 +119,8 @@ void runtimes_on_module(struct worker *worker, struct module *module)
 		runtimes->watches_asked +=
 		    peer_send(&worker->role.peers[ROLE_MANAGER], MESSAGE_WATCH, &watch,
 			      sizeof(watch), NULL, 0) == 0;
-		runtimes_request_program(worker, runtime);
+		if (!(runtimes->requested >> runtime & 1))
+			runtimes_request_program(worker, runtime);
 	} else if (r == -ENOTSUP)
 		runtime_stats_refuse(&runtimes->processes.stats, runtime, refusal.text);
 }

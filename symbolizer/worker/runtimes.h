@@ -64,6 +64,10 @@ void runtimes_on_code_memory(struct worker *worker, const struct msg_code_memory
 bool runtimes_on_memory(struct worker *worker, struct message *message);
 /* Asks an opener that has just started for the memory that its predecessor was asked for. */
 void runtimes_ask_again(struct worker *worker);
+
+/* Requests the programs of all runtimes that were found from a loader that was started again: the
+ * last one may not have read a request. The loader ignores what is loaded. */
+void runtimes_request_again(struct worker *worker);
 /* Stops reading the memory of a process by pid if it executes another program now. */
 void runtimes_on_process(struct worker *worker, const struct msg_process *process);
 void runtimes_on_process_gone(struct worker *worker, uint32_t tgid);

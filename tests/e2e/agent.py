@@ -6,12 +6,23 @@ import os
 import re
 import signal
 import subprocess
+import tempfile
 import time
 
 import lib
 
+
+def pin_directory(case, mode="0700"):
+    """Where an agent of the test may pin its BPF objects: in a BPF file system of its own, which only root can enter, as where systemd mounts one."""
+    place = tempfile.mkdtemp(prefix="bpf-", dir=case.directory)
+    subprocess.run(["mount", "-t", "bpf", "-o", f"mode={mode}", "bpf", place], check=True)
+    case.addCleanup(subprocess.run, ["umount", place], check=True)
+    return os.path.join(place, "agent")
+
+
 class Agent:
-    """A running agent. `options` are flags ({"agent.frequency": 99}); all files that it writes are in `directory`. `wrapper` is a command that executes another one."""
+    """A running agent. `options` are flags ({"agent.frequency": 99}); all files that it writes are in `directory`. `wrapper` is a command that executes another one.
+    It pins nothing, unless an option says where: other agents may use the default."""
 
     def __init__(self, case, endpoint, options=None, environment=None, wrapper=()):
         self.case = case
@@ -19,7 +30,7 @@ class Agent:
         self.run_directory = os.path.join(self.directory, "run")
         self.spool = os.path.join(self.directory, "spool")
         self.log = os.path.join(self.directory, "agent.log")
-        flags = {"agent.frequency": 99, "agent.report_interval": "1s", "agent.run_directory": self.run_directory, "spool.directory": self.spool, "export.endpoint": endpoint}
+        flags = {"agent.frequency": 99, "agent.report_interval": "1s", "agent.run_directory": self.run_directory, "agent.pin_directory": "", "spool.directory": self.spool, "export.endpoint": endpoint}
         flags.update(options or {})
         self.command = [*wrapper, lib.BULKHEAD, "run", *(f"--{key}={value}" for key, value in flags.items() if value is not None)]
         # The roles run as unprivileged users and must be able to reach their sockets.

@@ -53,6 +53,10 @@ class Services(agent.Agent):
         os.makedirs(self.spool)
         os.chown(self.spool, self.uids["exporter"], self.uids["exporter"])
         os.chmod(self.spool, 0o700)
+        # The unit shows the loader its directory where it can enter it.
+        self.pins = agent.pin_directory(self.case, "0711")
+        os.mkdir(self.pins, 0o700)
+        os.chown(self.pins, self.uids["loader"], self.uids["loader"])
         values = {"agent.frequency": 99, "agent.report_interval": "1s", "agent.run_directory": self.run_directory, "spool.directory": self.spool,
                   "export.endpoint": endpoint} | options
         with open(self.config, "w", encoding="utf-8") as f:
@@ -73,6 +77,8 @@ class Services(agent.Agent):
                    os.path.join(self.bin, name), "--service", "--uids", ",".join(str(self.uids[role]) for role in self.ROLES)]
         if role in ("control", "exporter"):
             command += ["--config", self.config]
+        if role == "loader":
+            command += ["--pin-directory", self.pins]
         return command if role == "control" else [*command, "--run-dir", self.run_directory]
 
     def write_users(self, path):

@@ -106,14 +106,15 @@ class Kills(AgentCase):
         self.random.shuffle(plan)
         starting = [self.random.choice(list(lib.ROLES)) for _ in range(KILLS_STARTING)]
         with scripted.Server() as server, agent.busy(self, 7200), lib.Program("recursion", 28, seconds=7200) as program, \
-                self.started(sys.executable, "-c", "print('started', flush=True)\nwhile True: pass"), self.agent(server) as running:
+                self.started(sys.executable, "-c", "print('started', flush=True)\nwhile True: pass"), \
+                self.agent(server, {"agent.pin_directory": agent.pin_directory(self)}) as running:
             cli = running.process.pid
             before = self.held(cli), self.resident_mib(cli)
             # First, because the supervisor waits the longer for roles that were not ready, the more often roles have ended.
             for role in starting:
                 self.wait_until_ready(running)
-                # The end of the loader ends all roles. Each of them may then be killed before it has done anything.
-                self.kill(running, "loader", 0)
+                # The end of the manager ends all roles. Each of them may then be killed before it has done anything.
+                self.kill(running, "manager", 0)
                 self.kill(running, role, START_SECONDS)
             for role in plan:
                 self.wait_until_ready(running)
@@ -128,7 +129,7 @@ class Kills(AgentCase):
         self.wait_for("the end of all BPF objects", lambda: not any(lib.bpf_describe(*item) for item in self.objects))
         left = {path for path in files_of(self.uids, self.since) if not path.startswith(self.directory + "/")}
         self.assertEqual(left, set())
-        self.assertEqual([name for name in os.listdir(self.directory) if name not in ("run", "spool", "agent.log")], [])
+        self.assertEqual([name for name in os.listdir(self.directory) if name not in ("run", "spool", "agent.log") and not name.startswith("bpf-")], [])
 
 
 if __name__ == "__main__":

@@ -25,6 +25,12 @@ print("started", flush=True)
 while True:
     {leaf}()
 """
+PERL = """
+sub {leaf} {{ my $sum = 0; $sum += $_ for 1 .. 2000; return $sum }}
+$| = 1;
+print "started\\n";
+{leaf}() while 1;
+"""
 KILLS = int(os.environ.get("BULKHEAD_RESTARTS", "1"))
 
 
@@ -46,7 +52,7 @@ class Returns(AgentCase):
             return right
         self.wait_for(what, found, 3 * lib.PATIENCE)
 
-    def wait_for_python(self, server, program, leaf):
+    def wait_for_leaf(self, server, program, leaf):
         self.wait_for_window(server, f"samples in {leaf}", program.pid,
                              lambda samples: sum(s.count for s in samples if leaf in s.frames) > 0.9 * sum(s.count for s in samples))
 
@@ -56,11 +62,15 @@ class Returns(AgentCase):
     def others(self, running, role):
         return {name: pid for name, pid in lib.roles_of(running.process.pid).items() if name != role}
 
-    def check(self, role, signal_number=signal.SIGKILL):
+    def perl(self, leaf):
+        """The same in Perl, whose program the loader loads when the first Perl starts."""
+        return self.started("/usr/bin/perl", "-e", PERL.format(leaf=leaf))
+
+    def check(self, role, signal_number=signal.SIGKILL, options=None):
         """Returns the account. The programs that run before, and those that start while the role is missing or afterwards, are shown as without its end."""
-        with scripted.Server() as server, lib.Program("recursion", 28, seconds=600) as program, self.python("before") as before, self.agent(server) as running:
+        with scripted.Server() as server, lib.Program("recursion", 28, seconds=600) as program, self.python("before") as before, self.agent(server, options) as running:
             self.wait_for_chain(server, program)
-            self.wait_for_python(server, before, "before")
+            self.wait_for_leaf(server, before, "before")
             others = self.others(running, role)
             for i in range(KILLS):
                 with contextlib.ExitStack() as stack:
@@ -70,10 +80,11 @@ class Returns(AgentCase):
                     os.kill(pid, signal_number)
                     native = stack.enter_context(lib.Program("recursion", 20, seconds=600, path=new_file))
                     during = stack.enter_context(self.python(f"during_{i}"))
+                    perl = stack.enter_context(self.perl(f"perl_{i}"))
                     self.wait_for(f"another {role}", lambda pid=pid: running.pid(role) not in (0, pid))
                     after = stack.enter_context(self.python(f"after_{i}"))
-                    for started, leaf in ((before, "before"), (during, f"during_{i}"), (after, f"after_{i}")):
-                        self.wait_for_python(server, started, leaf)
+                    for started, leaf in ((before, "before"), (during, f"during_{i}"), (perl, f"main::perl_{i}"), (after, f"after_{i}")):
+                        self.wait_for_leaf(server, started, leaf)
                     for known in (program, native):
                         self.wait_for_chain(server, known)
                 self.assertEqual(self.others(running, role), others, running.said())
@@ -88,6 +99,10 @@ class Returns(AgentCase):
             print(f"{role}: {KILLS} restarts, {account}, of which {counted} were counted before the end", flush=True)
             self.assertGreaterEqual(counted, 0.9 * account["lost"])
             return account
+
+    def test_loader(self):
+        """What it has loaded is pinned, and goes on sampling."""
+        self.assertEqual(self.check("loader", options={"agent.pin_directory": agent.pin_directory(self)})["lost"], 0)
 
     def test_opener(self):
         """It is not on the way of a sample."""
@@ -105,9 +120,9 @@ class Returns(AgentCase):
             for pid in [running.pid(role) for role in ("opener", "worker", "exporter")]:
                 os.kill(pid, signal.SIGKILL)
             self.wait_for_chain(server, program)
-            self.wait_for_python(server, before, "before")
+            self.wait_for_leaf(server, before, "before")
             with self.python("after") as after:
-                self.wait_for_python(server, after, "after")
+                self.wait_for_leaf(server, after, "after")
             now = lib.roles_of(running.process.pid)
             self.assertEqual({name: now[name] for name in others}, others, running.said())
             running.stop()

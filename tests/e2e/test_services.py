@@ -101,13 +101,21 @@ class Ends(ServiceCase):
             return running.stop(), running
 
     def test_a_role_that_is_killed_returns(self):
-        account, _ = self.check(signal.SIGKILL, lib.ROLES)
+        account, running = self.check(signal.SIGKILL, lib.ROLES)
         self.assertLess(account["lost"], account["taken"] / 2)
+        self.assert_loader_returned(running)
 
     def test_a_role_that_is_asked_to_end_returns(self):
-        _, running = self.check(signal.SIGTERM, ("worker", "exporter"))
+        _, running = self.check(signal.SIGTERM, ("loader", "worker", "exporter"))
         self.assertIn("asked a role to end: role=bulkhead-symw", running.said("control"))
         self.assertEqual({status for (role, _), (status, _) in running.ends.items() if role == "worker"}, {0}, running.said())
+        self.assert_loader_returned(running)
+
+    def assert_loader_returned(self, running):
+        """Alone, with what the last one had pinned."""
+        self.assertIn("took over the BPF programs and maps of the last loader", running.said("loader"))
+        self.assertNotIn("cannot take over", running.said("loader"))
+        self.assertEqual(os.listdir(running.pins), [])
 
     def test_control_returns_and_goes_on_with_the_account(self):
         with scripted.Server() as server, lib.Program("recursion", 28) as program, self.services(server) as running:

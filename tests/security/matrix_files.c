@@ -40,6 +40,7 @@ void matrix_try_files(struct tally *tally, const struct fixture *s)
 	char memory[64], environment[64], map_files[64], maps[64];
 	/* A filter cannot see names, only numbers and pointers. */
 	const int by_name = s->landlock ? EACCES : WORKS;
+	const int no_removal = s->landlock ? EACCES : EISDIR;
 	snprintf(memory, sizeof(memory), "/proc/%d/mem", (int)s->victim);
 	snprintf(environment, sizeof(environment), "/proc/%d/environ", (int)s->victim);
 	snprintf(map_files, sizeof(map_files), "/proc/%d/map_files", (int)s->victim);
@@ -92,8 +93,8 @@ void matrix_try_files(struct tally *tally, const struct fixture *s)
 			CALL(SYS_open_by_handle_at, s->regular, P(handle), O_RDONLY)},
 		{"open_tree",                        EVERYWHERE(KILLED),
 			CALL(SYS_open_tree, AT_FDCWD, P("/"), 0)},
-		{"unlinkat",                         ONLY_OTLP(by_name),
-			CALL(SYS_unlinkat, AT_FDCWD, P(s->program))},
+		{"unlinkat",                         {no_removal, KILLED, KILLED, KILLED, KILLED, no_removal, KILLED, KILLED},
+			CALL(SYS_unlinkat, AT_FDCWD, P(s->dir))},
 		{"unlinkat AT_REMOVEDIR",            EVERYWHERE(KILLED),
 			CALL(SYS_unlinkat, AT_FDCWD, P(s->spool), AT_REMOVEDIR)},
 		{"renameat2",                        EVERYWHERE(KILLED),
@@ -233,7 +234,7 @@ void matrix_try_descriptors(struct tally *tally, const struct fixture *s)
 		{"timerfd_create",                   EVERYWHERE(KILLED), CALL(SYS_timerfd_create)},
 		{"signalfd4",                        EVERYWHERE(KILLED),
 			CALL(SYS_signalfd4, -1, P(s->memory), 8)},
-		{"getdents64",                       {KILLED, KILLED, ENOTDIR, KILLED, KILLED, ENOTDIR, ENOTDIR, KILLED},
+		{"getdents64",                       {ENOTDIR, KILLED, ENOTDIR, KILLED, KILLED, ENOTDIR, ENOTDIR, KILLED},
 			CALL(SYS_getdents64, s->regular, P(s->memory), 4096)},
 	};
 	/* clang-format on */

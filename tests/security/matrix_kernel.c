@@ -50,7 +50,8 @@ void matrix_try_bpf(struct tally *tally, const struct fixture *s)
 	union bpf_attr ask = {.info = {.bpf_fd = (uint32_t)s->map,
 				       .info_len = sizeof(info),
 				       .info = (uint64_t)P(&info)}};
-	union bpf_attr pin = {.pathname = (uint64_t)P(s->dir), .bpf_fd = (uint32_t)s->map};
+	char new_pin[sizeof(s->dir) + 8];
+	union bpf_attr pin = {.pathname = (uint64_t)P(new_pin), .bpf_fd = (uint32_t)s->map};
 	union bpf_attr id = {.map_id = 1};
 	struct perf_event_attr clock = {.type = PERF_TYPE_SOFTWARE,
 					.size = sizeof(clock),
@@ -58,6 +59,7 @@ void matrix_try_bpf(struct tally *tally, const struct fixture *s)
 					.sample_period = 10000000,
 					.disabled = 1};
 	union bpf_attr no_types = {.btf_size = 0};
+	snprintf(new_pin, sizeof(new_pin), "%s/pin", s->dir);
 	const int map_works = s->map < 0 ? SKIPPED : WORKS,
 		  event_works = s->event < 0 ? SKIPPED : WORKS;
 	/* clang-format off */
@@ -81,9 +83,9 @@ void matrix_try_bpf(struct tally *tally, const struct fixture *s)
 			CALL(SYS_bpf, 1l << 32 | BPF_PROG_LOAD, P(&program), sizeof(program))},
 		{"bpf(PROG_ATTACH)",                 EVERYWHERE(KILLED),
 			CALL(SYS_bpf, BPF_PROG_ATTACH, P(&program), sizeof(program))},
-		{"bpf(LINK_CREATE)",                 EVERYWHERE(KILLED),
+		{"bpf(LINK_CREATE), empty",          ONLY_LOADER(EINVAL),
 			CALL(SYS_bpf, BPF_LINK_CREATE, P(&program), sizeof(program))},
-		{"bpf(OBJ_PIN)",                     EVERYWHERE(KILLED),
+		{"bpf(OBJ_PIN)",                     ONLY_LOADER(s->map < 0 ? SKIPPED : EPERM),
 			CALL(SYS_bpf, BPF_OBJ_PIN, P(&pin), sizeof(pin))},
 		{"bpf(OBJ_GET)",                     EVERYWHERE(KILLED),
 			CALL(SYS_bpf, BPF_OBJ_GET, P(&pin), sizeof(pin))},

@@ -60,12 +60,6 @@ int __wrap_ioctl(int fd, unsigned long request, ...)
 	return 0;
 }
 
-int object_sample_program_fd(const struct loader *l)
-{
-	(void)l;
-	return -1;
-}
-
 int peer_send(struct peer *peer, enum message_type type, const void *payload, size_t length, const int *fds, unsigned int fd_count)
 {
 	(void)peer;
@@ -91,8 +85,9 @@ static void prepare(void)
 	loader.online_fd = memfd_create("online", MFD_CLOEXEC);
 	loader.config.frequency_hz = 99;
 	loader.sampling = true;
+	loader.role.state = ROLE_SAMPLING;
 	for (int cpu = 0; cpu < CPUS_MAX; cpu++)
-		loader.sample_fds[cpu] = loader.sideband_fds[cpu] = -1;
+		loader.sample_fds[cpu] = loader.sideband_fds[cpu] = loader.link_fds[cpu] = -1;
 }
 
 TestSuite(events, .init = prepare);
