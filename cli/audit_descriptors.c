@@ -35,12 +35,14 @@ static const struct {
     [DESCRIPTOR_BPF_PROGRAM] = {"bpf", "program"},
     [DESCRIPTOR_BPF_MAP] = {"bpf", "map"},
     [DESCRIPTOR_BPF_TYPES] = {"bpf", "types"},
+    [DESCRIPTOR_BPF_LINK] = {"bpf", "link"},
     [DESCRIPTOR_PERF_EVENT] = {"descriptors", "perf event"},
     [DESCRIPTOR_EPOLL] = {"descriptors", "event loop"},
     [DESCRIPTOR_EVENTFD] = {"descriptors", "eventfd"},
     [DESCRIPTOR_SIGNALFD] = {"descriptors", "signalfd"},
     [DESCRIPTOR_FILE] = {"descriptors", "file"},
     [DESCRIPTOR_DIRECTORY] = {"descriptors", "directory"},
+    [DESCRIPTOR_PINS] = {"pins", "directory"},
     [DESCRIPTOR_PROCESS_MEMORY] = {"descriptors", "process memory"},
     [DESCRIPTOR_OUTPUT] = {"descriptors", "output"},
     [DESCRIPTOR_OWN_FILE] = {"descriptors", "own file"},
@@ -58,6 +60,7 @@ struct descriptor_judge {
 	uid_t uid;
 	size_t counts[DESCRIPTOR_KIND_COUNT];
 	char programs[AUDIT_TEXT_BYTES]; /* names and tags */
+	size_t pins;			 /* in the directories of pins */
 };
 
 /* Called for each descriptor with the errno of reading it, or 0. Returns 0 or a negative errno. */
@@ -223,6 +226,12 @@ static enum sandbox_descriptor kind_of_descriptor(const struct descriptor_judge 
 			   : DESCRIPTOR_KIND_COUNT;
 	case AUDIT_FILE_BPF_TYPES:
 		return DESCRIPTOR_BPF_TYPES;
+	case AUDIT_FILE_BPF_LINK:
+		return file->bpf.type == BPF_LINK_TYPE_PERF_EVENT ? DESCRIPTOR_BPF_LINK
+								  : DESCRIPTOR_KIND_COUNT;
+	case AUDIT_FILE_PINS:
+		return file->owner == judge->uid && file->pins.closed ? DESCRIPTOR_PINS
+								      : DESCRIPTOR_KIND_COUNT;
 	case AUDIT_FILE_PERF_EVENT:
 		return DESCRIPTOR_PERF_EVENT;
 	case AUDIT_FILE_EPOLL:
@@ -249,6 +258,8 @@ static const char *property_of(const struct audit_open_file *file, enum sandbox_
 		return "sockets";
 	if (file->kind == AUDIT_FILE_BPF_PROGRAM || file->kind == AUDIT_FILE_BPF_MAP)
 		return "bpf";
+	if (file->kind == AUDIT_FILE_PINS)
+		return "pins";
 	return kinds[kind].property;
 }
 
@@ -268,6 +279,10 @@ static void describe(const struct descriptor_judge *judge, const struct audit_op
 				 !loader_holds(judge->held, file->bpf.id)
 			     ? "not one of the loader"
 			     : "of the loader");
+	else if (file->kind == AUDIT_FILE_PINS)
+		snprintf(text, AUDIT_TEXT_BYTES, "%.200s, %zu pins, owner: uid %u, %s", file->name,
+			 file->pins.count, file->owner,
+			 file->pins.closed ? "closed to others" : "open to others");
 	else
 		snprintf(text, AUDIT_TEXT_BYTES, "%.200s%s", file->name,
 			 file->writable ? ", writable" : "");
@@ -315,6 +330,8 @@ static int judge_descriptor(void *context, int number, const struct audit_open_f
 		judge->counts[kind]++;
 		if (kind == DESCRIPTOR_BPF_PROGRAM)
 			list_program(judge, &file->bpf);
+		if (kind == DESCRIPTOR_PINS)
+			judge->pins += file->pins.count;
 		return 0;
 	}
 	describe(judge, file, text);
@@ -343,6 +360,9 @@ static void summarize(const struct descriptor_judge *judge, const char *property
 		if (kind == DESCRIPTOR_BPF_PROGRAM && used < sizeof(text))
 			used += (size_t)snprintf(text + used, sizeof(text) - used, " (%.200s)",
 						 judge->programs);
+		if (kind == DESCRIPTOR_PINS && used < sizeof(text))
+			used += (size_t)snprintf(text + used, sizeof(text) - used, " (%zu pins)",
+						 judge->pins);
 	}
 	audit_ok(judge->report, judge->subject, property, "%s", text);
 }
@@ -378,4 +398,6 @@ void audit_judge_descriptors(struct audit_report *report, const struct audit_sub
 	summarize(&judge, "sockets", first);
 	summarize(&judge, "bpf", first);
 	summarize(&judge, "descriptors", first);
+	if (judge.allowed & DESCRIPTOR_BIT(DESCRIPTOR_PINS))
+		summarize(&judge, "pins", first);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/audit_open_file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
@@ -30,6 +31,7 @@ static const struct {
     {"anon_inode:bpf-prog", AUDIT_FILE_BPF_PROGRAM},
     {"anon_inode:bpf-map", AUDIT_FILE_BPF_MAP},
     {"anon_inode:btf", AUDIT_FILE_BPF_TYPES},
+    {"anon_inode:bpf_link", AUDIT_FILE_BPF_LINK},
     {"anon_inode:[perf_event]", AUDIT_FILE_PERF_EVENT},
     {"anon_inode:[eventpoll]", AUDIT_FILE_EPOLL},
     {"anon_inode:[eventfd]", AUDIT_FILE_EVENTFD},
@@ -112,6 +114,53 @@ static int read_map(int fd, struct audit_bpf *found)
 	return 0;
 }
 
+static int read_link(int fd, struct audit_bpf *found)
+{
+	struct bpf_link_info info;
+
+	memset(&info, 0, sizeof(info));
+	const int r = read_bpf_info(fd, &info, sizeof(info));
+	if (!r)
+		*found = (struct audit_bpf){.id = info.id, .type = info.type};
+	return r;
+}
+
+static bool is_closed(const struct stat *st, uid_t owner)
+{
+	return st->st_uid == owner && !(st->st_mode & (S_IRWXG | S_IRWXO));
+}
+
+/* Counts the pins of a directory and checks whose they are. The descriptor has the position at
+ * which its owner reads, so the directory is opened again. */
+static int read_pins(int fd, struct audit_pins *found)
+{
+	const struct dirent *entry;
+	const int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *directory = again < 0 ? NULL : fdopendir(again);
+	struct stat st, pin;
+
+	if (!directory || fstat(fd, &st) < 0)
+		return -errno;
+	*found = (struct audit_pins){.closed = is_closed(&st, st.st_uid)};
+	while ((entry = readdir(directory))) {
+		if (entry->d_name[0] == '.' ||
+		    fstatat(fd, entry->d_name, &pin, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		found->count++;
+		found->closed &= is_closed(&pin, st.st_uid);
+	}
+	closedir(directory);
+	return 0;
+}
+
+static enum audit_file_kind kind_of_directory(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) == 0 && fs.f_type == BPF_FS_MAGIC ? AUDIT_FILE_PINS
+								  : AUDIT_FILE_DIRECTORY;
+}
+
 static bool ends_with(const char *text, const char *end)
 {
 	const size_t length = strlen(text), end_length = strlen(end);
@@ -138,7 +187,7 @@ static enum audit_file_kind kind_of(int fd, const struct stat *st, const char *n
 	if (S_ISSOCK(st->st_mode))
 		return AUDIT_FILE_SOCKET;
 	if (S_ISDIR(st->st_mode))
-		return AUDIT_FILE_DIRECTORY;
+		return kind_of_directory(fd);
 	if (S_ISCHR(st->st_mode) && st->st_rdev == makedev(NULL_MAJOR, NULL_MINOR))
 		return AUDIT_FILE_NULL;
 	return S_ISREG(st->st_mode) ? kind_of_regular(fd, name) : AUDIT_FILE_OTHER;
@@ -184,5 +233,9 @@ int audit_open_file_read(int process, pid_t pid, int number, struct audit_open_f
 		r = read_program(fd, &file->bpf);
 	else if (file->kind == AUDIT_FILE_BPF_MAP)
 		r = read_map(fd, &file->bpf);
+	else if (file->kind == AUDIT_FILE_BPF_LINK)
+		r = read_link(fd, &file->bpf);
+	else if (file->kind == AUDIT_FILE_PINS)
+		r = read_pins(fd, &file->pins);
 	return r;
 }

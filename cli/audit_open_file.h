@@ -16,10 +16,12 @@ enum audit_file_kind {
 	AUDIT_FILE_REGULAR,
 	AUDIT_FILE_PROCESS_MEMORY, /* /proc/PID/mem or environ */
 	AUDIT_FILE_DIRECTORY,
+	AUDIT_FILE_PINS, /* a directory in a BPF file system */
 	AUDIT_FILE_SOCKET,
 	AUDIT_FILE_BPF_PROGRAM,
 	AUDIT_FILE_BPF_MAP,
 	AUDIT_FILE_BPF_TYPES,
+	AUDIT_FILE_BPF_LINK,
 	AUDIT_FILE_PERF_EVENT,
 	AUDIT_FILE_EPOLL,
 	AUDIT_FILE_EVENTFD,
@@ -44,14 +46,21 @@ struct audit_bpf {
 	uint8_t tag[AUDIT_BPF_TAG_BYTES]; /* of a program */
 };
 
+struct audit_pins {
+	size_t count;
+	/* The directory and all pins belong to its owner, and nobody else may use them. */
+	bool closed;
+};
+
 struct audit_open_file {
 	enum audit_file_kind kind;
 	bool writable;
 	struct audit_file_id id;
 	uid_t owner;
 	struct audit_socket socket; /* only of this kind */
-	struct audit_bpf bpf;	    /* of a program or map */
-	char name[PATH_MAX];	    /* what the kernel shows of it, for people */
+	struct audit_bpf bpf;	    /* of a program or map; of a link, the type */
+	struct audit_pins pins;
+	char name[PATH_MAX]; /* what the kernel shows of it, for people */
 };
 
 /* Returns a descriptor by which audit_open_file_read() can look into a process, or a negative

@@ -129,7 +129,7 @@ class Audit(lib.Case):
         for result in results:
             by_subject.setdefault(result["subject"], set()).add(result["property"])
         for role in ("loader", "unwinder-mgr", "opener", "worker", "exporter", "unwinder-mgr helper", "opener helper"):
-            self.assertEqual(by_subject[role], PROPERTIES, role)
+            self.assertEqual(by_subject[role], PROPERTIES | ({"pins"} if role == "loader" else set()), role)
         for name in {"bulkhead", "bulkhead-control", *lib.EXECUTABLES}:
             self.assertEqual(by_subject[name], FILE_PROPERTIES, name)
 
@@ -173,6 +173,25 @@ class Audit(lib.Case):
             # Without limits of its own, it inspects this agent too.
             everything = subprocess.run([lib.BULKHEAD, "audit", "--json"], capture_output=True, text=True, check=False, timeout=lib.PATIENCE)
             self.assertIn(running.process.pid, [result["pid"] for result in json.loads(everything.stdout)["results"]])
+
+    def test_pins(self):
+        """Of the loader alone, and closed to others."""
+        pins = agent.pin_directory(self)
+        with lib.Burner(), agent.Agent(self, "http://127.0.0.1:4999", {"agent.pin_directory": pins}) as running:
+            self.wait_for("samples", lambda: "cpu0" in os.listdir(pins))
+            _, results = self.audit(running.process.pid, program=lib.BULKHEAD)
+            of_loader = {result["property"]: result["found"] for result in results if result["subject"] == "loader"}
+            self.assertEqual(of_loader["pins"], f"directory: 1 ({len(os.listdir(pins))} pins)")
+            self.assertIn("link: ", of_loader["bpf"])
+            for change in (lambda: os.chmod(pins, 0o710), lambda: os.chmod(os.path.join(pins, "samples"), 0o640), lambda: os.chown(os.path.join(pins, "samples"), 0, 0)):
+                before = {path: os.stat(path) for path in (pins, os.path.join(pins, "samples"))}
+                self.assertEqual(self.differences(running.process.pid, program=lib.BULKHEAD), [])
+                change()
+                different = self.differences(running.process.pid, program=lib.BULKHEAD)
+                self.assertEqual([(subject, name) for subject, name, _ in different], [("loader", "pins")], different)
+                for path, status in before.items():
+                    os.chmod(path, status.st_mode & 0o777)
+                    os.chown(path, status.st_uid, status.st_gid)
 
     def test_services(self):
         with services.Services(self, "http://127.0.0.1:4999") as running:
