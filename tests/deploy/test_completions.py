@@ -10,7 +10,7 @@ import unittest
 SOURCE = os.environ.get("BULKHEAD_SOURCE") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BIN = os.environ.get("BULKHEAD_BIN") or os.path.join(SOURCE, "build/release/bin")
 DOCUMENTS = os.path.join(os.path.dirname(BIN), "deploy", "documents")
-COMMANDS = ("record", "report", "run", "status", "doctor", "audit")
+COMMANDS = ("record", "report", "run", "status", "doctor", "audit", "unpin")
 
 
 def run(*command, **more):

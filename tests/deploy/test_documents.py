@@ -15,7 +15,7 @@ BIN = os.environ.get("BULKHEAD_BIN") or os.path.join(SOURCE, "build/release/bin"
 BUILD = os.path.dirname(BIN)
 PAGES = os.path.join(BUILD, "deploy", "documents")
 ROLES = ("control", "exporter", "loader", "opener", "symbolizer", "unwinder-mgr")
-COMMANDS = ("record", "report", "run", "status", "doctor", "audit")
+COMMANDS = ("record", "report", "run", "status", "doctor", "audit", "unpin")
 INSTALLED = {
     "etc/bulkhead/bulkhead.conf", "usr/bin/bulkhead", "usr/libexec/bulkhead/bulkhead.sha256", "usr/lib/sysusers.d/bulkhead.conf",
     "usr/lib/tmpfiles.d/bulkhead.conf", "lib/systemd/system-preset/50-bulkhead.preset", "lib/systemd/system/bulkhead.slice",

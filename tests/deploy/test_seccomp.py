@@ -67,7 +67,7 @@ class Profiles(unittest.TestCase):
         commands = {args[0]["value"] for args in self.allowed("loader", "bpf")}
         self.assertIn(MAP_CREATE, commands)
         self.assertIn(PROG_LOAD, commands)
-        self.assertLess(len(commands), 10)
+        self.assertLess(len(commands), 12)
 
     def test_only_the_exporter_has_a_network(self):
         for role in ROLES:
