@@ -181,7 +181,7 @@ static void on_return(void *context, enum role_id role)
 		supervisor_send(&agent->supervisor, ROLE_LOADER, MESSAGE_START);
 }
 
-/* Without pins, nobody knows what the tables of the next loader contain. */
+/* Without pins, all need the maps of the next loader. */
 static void on_status(void *context, enum role_id from)
 {
 	struct agent *agent = context;
@@ -261,8 +261,7 @@ static void set_policy(struct agent *agent)
 	};
 	for (int role = ROLE_CONTROL + 1; role < ROLE_COUNT; role++)
 		policy->on_end[role] = SUPERVISOR_RESTART_ONE;
-	/* Only it knows what the tables contain. For the loader see on_status(). */
-	policy->on_end[ROLE_MANAGER] = policy->on_end[ROLE_LOADER] = SUPERVISOR_RESTART_ALL;
+	policy->on_end[ROLE_LOADER] = SUPERVISOR_RESTART_ALL; /* see on_status() */
 }
 
 void agent_clear(struct agent *agent)

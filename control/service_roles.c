@@ -8,9 +8,9 @@
  * to CONTROL ends, and its service manager starts it again. So "killed" means disconnected, and
  * "ended" means that the connection has.
  *
- * Example: the manager crashes. Its connection ends, so the supervisor disconnects the others,
- * which end, too. The service manager starts all of them after its back-off, and the supervisor
- * connects to each as soon as it listens. If the worker crashes, the others are left as they are.
+ * Example: the worker crashes. Its connection ends, and the others are left as they are. The
+ * service manager starts the worker after its back-off, and the supervisor connects to it as soon
+ * as it listens.
  */
 #include "control/service_roles.h"
 

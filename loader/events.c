@@ -190,17 +190,6 @@ static int events_send_cpu(struct loader *loader, int cpu)
 	return r;
 }
 
-int events_send(struct loader *loader)
-{
-	int r = 0;
-
-	for (int cpu = 0; cpu < CPUS_MAX && !r; cpu++) {
-		if (loader->sideband_fds[cpu] >= 0)
-			r = events_send_cpu(loader, cpu);
-	}
-	return r;
-}
-
 /* Opens the sideband event of a CPU, unless there is one. The manager gets its ring now, or when it
  * connects. Returns 0 or a negative errno. */
 static int events_open_sideband(struct loader *loader, int cpu)
@@ -214,6 +203,25 @@ static int events_open_sideband(struct loader *loader, int cpu)
 	loader->sideband_fds[cpu] = fd;
 	const int r = loader->role.state < ROLE_READY ? 0 : events_send_cpu(loader, cpu);
 	return r == -EPIPE ? 0 : r;
+}
+
+int events_send(struct loader *loader)
+{
+	int r = 0;
+
+	for (int cpu = 0; cpu < CPUS_MAX && !r; cpu++) {
+		if (loader->sideband_fds[cpu] >= 0)
+			r = events_send_cpu(loader, cpu);
+		else if (is_open(loader, cpu))
+			r = events_open_sideband(loader, cpu);
+	}
+	return r;
+}
+
+void events_forget_manager(struct loader *loader)
+{
+	for (int cpu = 0; cpu < CPUS_MAX; cpu++)
+		note_sideband(loader, cpu, false);
 }
 
 /* Starts or stops a CPU's event. One of the last loader runs already. Returns 0 or a negative

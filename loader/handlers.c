@@ -86,8 +86,11 @@ static bool loader_on_gone(void *context, enum role_id other, bool ended)
 {
 	struct loader *loader = context;
 
-	(void)ended;
-	return loader->role.agent && (other == ROLE_WORKER || other == ROLE_EXPORTER);
+	if (!loader->role.agent || other == ROLE_CONTROL || (other == ROLE_MANAGER && !ended))
+		return false;
+	if (other == ROLE_MANAGER)
+		events_forget_manager(loader);
+	return true;
 }
 
 static void loader_on_connected(void *context, enum role_id other)

@@ -70,6 +70,9 @@ int events_open(struct loader *loader);
  * errno. */
 int events_send(struct loader *loader);
 
+/* Takes note that the manager has ended: the next one has no rings of the sideband. */
+void events_forget_manager(struct loader *loader);
+
 /* Opens the events of each CPU that came online since then, sends its ring, and closes those of
  * CPUs that went offline. A CPU whose events cannot be opened is left out and tried again by the
  * next call; the reason is logged once, and again if it changes. */

@@ -5,7 +5,7 @@
  * How this works. The compiled object is part of the loader (bulkhead.skel.h). Before it is loaded,
  * the configuration becomes constants of its read-only data, so that the verifier removes what this
  * recording does not use, and the maps get the sizes that this machine needs. Slabs are maps of
- * their own inside a map of maps: two are made at the start, and more when the manager asks. Each
+ * their own inside a map of maps, made when the manager asks. Each
  * role then gets the descriptors of just the maps that it uses.
  *
  * The program of a language runtime is loaded when the worker has found the first file of that
@@ -39,9 +39,6 @@
 #include "loader/user_reads.h"
 
 enum {
-	/* The tables of a desktop fill about one slab, so a second one is there before the first
-	 * request. */
-	SLABS_AT_START = 2,
 	/* The worker is woken when the ring `samples` holds this much from all CPUs together. */
 	WAKEUP_BYTES = 256 << 10,
 };
@@ -410,13 +407,9 @@ static int send_manager_maps(struct loader *loader, const struct msg_maps *maps)
 	const struct bulkhead_bpf *o = loader->object;
 	const int fds[] = {bpf_map__fd(o->maps.processes), bpf_map__fd(o->maps.modules),
 			   bpf_map__fd(o->maps.rules), bpf_map__fd(o->maps.deferred)};
-	int r = peer_send(&loader->role.peers[ROLE_MANAGER], MESSAGE_MANAGER_MAPS, maps,
-			  sizeof(*maps), fds, 4);
 
-	/* The manager has those of the last loader, and asks for the next. */
-	for (uint32_t i = 0; i < SLABS_AT_START && !r && !loader->adopted; i++)
-		r = object_add_slab(loader, i);
-	return r;
+	return peer_send(&loader->role.peers[ROLE_MANAGER], MESSAGE_MANAGER_MAPS, maps,
+			 sizeof(*maps), fds, 4);
 }
 
 static int send_worker_maps(struct loader *loader, const struct msg_maps *maps)

@@ -17,6 +17,7 @@
 #include "parse/proc_maps.h"
 #include "unwinder-mgr/manager.h"
 #include "unwinder-mgr/module_table.h"
+#include "unwinder-mgr/predecessor.h"
 #include "unwinder-mgr/process_files.h"
 #include "unwinder-mgr/process_reports.h"
 #include "unwinder-mgr/work.h"
@@ -54,15 +55,19 @@ static int manager_on_maps(void *context, const struct msg_maps *maps, struct me
 					   PROT_READ | PROT_WRITE, 0);
 	if (!manager->processes.table || !manager->modules.published || !rules)
 		return -ENOMEM;
+	int r = predecessor_clear(manager);
+	if (r < 0)
+		return r;
 	manager->modules.runtimes = maps->runtimes;
 	rules_init(&manager->rules, rules);
 	/* Slot 0 is for memory without a file. */
 	manager->modules.published[0] = (struct bh_module){.state = BH_MODULE_FRAME_POINTERS};
-	int r = bpf_ring_init(&manager->deferred.ring, message->fds[3], maps->ring_bytes);
+	r = bpf_ring_init(&manager->deferred.ring, message->fds[3], maps->ring_bytes);
 	if (r < 0)
 		return r;
 	message->fds[3] = -1;
 	manager->role.state = ROLE_CONFIGURED;
+	slabs_begin(&manager->slabs);
 	return loop_add(&manager->role.loop, manager->deferred.ring.fd, EPOLLIN,
 			on_deferred_readable, manager);
 }
@@ -252,6 +257,8 @@ static bool manager_on_gone(void *context, enum role_id other, bool ended)
 		return false;
 	if (other == ROLE_OPENER)
 		work_lose_opener(manager);
+	if (other == ROLE_LOADER)
+		slabs_lose_loader(&manager->slabs);
 	return true;
 }
 
@@ -263,8 +270,6 @@ static void manager_on_connected(void *context, enum role_id other)
 		work_tell_worker(manager);
 	if (other == ROLE_OPENER)
 		work_ask_opener(manager);
-	if (other == ROLE_LOADER)
-		slabs_ask_again(&manager->slabs);
 	manager_after_message(manager);
 }
 

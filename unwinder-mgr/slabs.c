@@ -16,6 +16,9 @@ enum {
 	/* The next slab is requested while this much is still free: enough for a table of usual
 	 * size until the loader's answer comes. */
 	SLAB_LOW_BYTES = 256 << 10,
+	/* The tables of a desktop fill about one slab, so a second one is there before it is
+	 * needed. */
+	SLABS_AT_START = 2,
 	/* Sizes of the first allocations, in items. */
 	EXTENTS_FIRST = 16,
 	RETIRED_FIRST = 64,
@@ -41,6 +44,17 @@ static void slab_remove(struct slab *slab, size_t at)
 		(slab->free_count - at) * sizeof(slab->free[0]));
 }
 
+static int slabs_request(struct slabs *slabs)
+{
+	if (slabs->exhausted)
+		return -ENOSPC;
+	const struct msg_id next = {.id = slabs->count};
+	if (!slabs->requested && slabs->loader &&
+	    peer_send(slabs->loader, MESSAGE_SLAB_REQUEST, &next, sizeof(next), NULL, 0) == 0)
+		slabs->requested = true;
+	return -EAGAIN;
+}
+
 int slabs_add(struct slabs *slabs, unsigned int index, int fd)
 {
 	slabs->requested = false;
@@ -55,26 +69,19 @@ int slabs_add(struct slabs *slabs, unsigned int index, int fd)
 	slab->data = data;
 	slabs->count++;
 	slabs->free_bytes += BH_SLAB_BYTES;
+	if (slabs->count < SLABS_AT_START)
+		slabs_request(slabs);
 	return slab_insert(slab, 0, (struct slab_extent){.bytes = BH_SLAB_BYTES});
 }
 
-static int slabs_request(struct slabs *slabs)
+void slabs_begin(struct slabs *slabs)
 {
-	if (slabs->exhausted)
-		return -ENOSPC;
-	const struct msg_id next = {.id = slabs->count};
-	if (!slabs->requested && slabs->loader &&
-	    peer_send(slabs->loader, MESSAGE_SLAB_REQUEST, &next, sizeof(next), NULL, 0) == 0)
-		slabs->requested = true;
-	return -EAGAIN;
+	slabs_request(slabs);
 }
 
-void slabs_ask_again(struct slabs *slabs)
+void slabs_lose_loader(struct slabs *slabs)
 {
-	if (!slabs->requested)
-		return;
 	slabs->requested = false;
-	slabs_request(slabs);
 }
 
 uint64_t slabs_room(const struct slabs *slabs)

@@ -61,12 +61,15 @@ struct slabs {
 	struct peer *loader;
 };
 
+/* Requests the first slabs. */
+void slabs_begin(struct slabs *slabs);
+
 /* Adds the slab with the next index; `fd` is borrowed. -1 means that there will be no more.
  * Returns 0 or a negative errno. */
 int slabs_add(struct slabs *slabs, unsigned int index, int fd);
 
-/* Asks a loader that was started again for the slab that the last one has not sent. */
-void slabs_ask_again(struct slabs *slabs);
+/* Takes note that the loader has ended. What it was asked for is requested of the next one. */
+void slabs_lose_loader(struct slabs *slabs);
 
 /* Returns how many bytes are free, with the slabs that the loader may still make. */
 uint64_t slabs_room(const struct slabs *slabs);

@@ -113,7 +113,7 @@ class Kills(AgentCase):
             # First, because the supervisor waits the longer for roles that were not ready, the more often roles have ended.
             for role in starting:
                 self.wait_until_ready(running)
-                # The end of the manager ends all roles. Each of them may then be killed before it has done anything.
+                # Opener and worker start again with the manager. Each of the three may then be killed before it has done anything.
                 self.kill(running, "manager", 0)
                 self.kill(running, role, START_SECONDS)
             for role in plan:

@@ -31,6 +31,7 @@ $| = 1;
 print "started\\n";
 {leaf}() while 1;
 """
+COMMS = {name.lower(): role["directory"] for name, role in lib.ROLE_TABLE.items()}
 KILLS = int(os.environ.get("BULKHEAD_RESTARTS", "1"))
 
 
@@ -59,19 +60,19 @@ class Returns(AgentCase):
     def wait_for_chain(self, server, program):
         self.wait_for_window(server, f"stacks of {program.comm} that are right", program.pid, lambda samples: not lib.compare(samples, program.expectation, 0.98, 40))
 
-    def others(self, running, role):
-        return {name: pid for name, pid in lib.roles_of(running.process.pid).items() if name != role}
+    def others(self, running, *roles):
+        return {name: pid for name, pid in lib.roles_of(running.process.pid).items() if COMMS[name] not in roles}
 
     def perl(self, leaf):
         """The same in Perl, whose program the loader loads when the first Perl starts."""
         return self.started("/usr/bin/perl", "-e", PERL.format(leaf=leaf))
 
-    def check(self, role, signal_number=signal.SIGKILL, options=None):
-        """Returns the account. The programs that run before, and those that start while the role is missing or afterwards, are shown as without its end."""
+    def check(self, role, signal_number=signal.SIGKILL, options=None, following=()):
+        """`following`: roles that start again with it. Returns the account. The programs that run before, and those that start while the role is missing or afterwards, are shown as without its end."""
         with scripted.Server() as server, lib.Program("recursion", 28, seconds=600) as program, self.python("before") as before, self.agent(server, options) as running:
             self.wait_for_chain(server, program)
             self.wait_for_leaf(server, before, "before")
-            others = self.others(running, role)
+            others = self.others(running, role, *following)
             for i in range(KILLS):
                 with contextlib.ExitStack() as stack:
                     pid = running.pid(role)
@@ -87,10 +88,10 @@ class Returns(AgentCase):
                         self.wait_for_leaf(server, started, leaf)
                     for known in (program, native):
                         self.wait_for_chain(server, known)
-                self.assertEqual(self.others(running, role), others, running.said())
+                self.assertEqual(self.others(running, role, *following), others, running.said())
             status = self.wait_for_status(running, "the agent to be ready", lambda s: s["ready"])
             counted = agent.lost(status)
-            self.assertEqual({name: r["restarts"] for name, r in status["roles"].items() if r["restarts"]}, {role: KILLS}, status["roles"])
+            self.assertEqual({name: r["restarts"] for name, r in status["roles"].items() if r["restarts"]}, dict.fromkeys((role, *following), KILLS), status["roles"])
             account = running.stop()
             samples = [(s["attributes"]["cpu.logical_number"], s["attributes"].get("thread.id"), t) for s in samples_of(server) for t in s["timestamps"]]
             self.assertEqual(len(samples), len(set(samples)), "samples that arrived twice")
@@ -111,6 +112,11 @@ class Returns(AgentCase):
     def test_worker(self):
         """What it has taken from the ring and not sent yet is lost, and what refers to stacks that only it knew."""
         account = self.check("worker")
+        self.assertLess(account["lost"], account["taken"] / 4)
+
+    def test_manager(self):
+        """Opener and worker start again with it. Sampling goes on, and stacks wait until the files have been read again."""
+        account = self.check("unwinder-mgr", following=("opener", "worker"))
         self.assertLess(account["lost"], account["taken"] / 4)
 
     def test_two_at_once(self):
@@ -146,8 +152,9 @@ class Returns(AgentCase):
 
     def test_the_agent_ends_while_a_role_is_missing(self):
         """The account is exact in any case; the worker is waited for, because what is in the ring is for it."""
-        for role in ("opener", "worker"):
-            with self.subTest(role), scripted.Server() as server, agent.busy(self, 600), self.agent(server) as running:
+        options = {"agent.pin_directory": agent.pin_directory(self)}
+        for role in ("loader", "unwinder-mgr", "opener", "worker"):
+            with self.subTest(role), scripted.Server() as server, agent.busy(self, 600), self.agent(server, options) as running:
                 self.wait_for_status(running, "samples", lambda s: s["delivered"] > 100)
                 os.kill(running.pid(role), signal.SIGKILL)
                 account = running.stop()

@@ -557,6 +557,7 @@ static bool get_maps(void)
 	struct session s;
 	bool ready = session_start(&s, &receivers[0], &test.maps) && session_make_ready(&s);
 
+	session_send_valid(&s, ROLE_MANAGER, MESSAGE_SLAB_REQUEST);
 	ready = ready && session_wait_maps(&s);
 	if (!ready)
 		printf("no BPF maps:\n%s\n", session_log(&s));
