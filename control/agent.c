@@ -198,6 +198,7 @@ static void on_restart_all(void *context)
 
 	agent_export_roles_ended(agent, true);
 	agent->sampling = false;
+	agent->policy.on_end[ROLE_LOADER] = SUPERVISOR_RESTART_ALL;
 }
 
 static void on_wake(void *context, uint64_t now_ns)

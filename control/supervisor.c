@@ -70,7 +70,7 @@ int supervisor_start(struct supervisor *s)
 	for (int role = 0; role < ROLE_COUNT; role++) {
 		backoff_start(&s->role[role].backoff, now);
 		s->role[role].vain_starts = 0;
-		s->role[role].connecting = false;
+		s->role[role].connecting = s->role[role].again = false;
 	}
 	s->roles.pin_directory = s->policy->pin_directory;
 	int status =
@@ -107,7 +107,7 @@ static void restart_one(struct supervisor *s, enum role_id role)
 		backoff_end(&state->backoff, clock_monotonic_ns(), false);
 		return;
 	}
-	state->connecting = true;
+	state->connecting = state->again = true;
 	loop_tick_within(&s->loop, CONNECT_POLL_MS);
 }
 

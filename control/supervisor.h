@@ -98,7 +98,8 @@ struct supervised_role {
 	unsigned int failed_starts;
 	unsigned int vain_starts; /* in a row after which it was not ready, for whatever reason */
 	bool ready;
-	bool met; /* it was told who is there, and listens for those that come later */
+	bool again; /* it was started again alone */
+	bool met;   /* it was told who is there, and listens for those that come later */
 	bool told_to_stop;
 	bool connecting;   /* restarted alone, or a service, and not connected yet */
 	int connect_error; /* why it cannot be connected to a service, as it was logged; 0: none */

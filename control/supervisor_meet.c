@@ -20,7 +20,7 @@
 /* Tells a role who is there: those that were told before, which all listen. */
 static int send_meet(struct supervisor *s, enum role_id role)
 {
-	struct msg_meet meet = {0};
+	struct msg_meet meet = {.again = s->role[role].again};
 
 	for (int other = ROLE_CONTROL + 1; other < ROLE_COUNT; other++) {
 		if (s->role[other].met && s->roles.peers[other].fd >= 0)

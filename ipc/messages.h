@@ -38,7 +38,7 @@ _Static_assert(sizeof(struct msg_id) == 8, "wire");
 /* Which roles listen now: ROLE_BIT of each. */
 struct msg_meet {
 	uint32_t roles;
-	uint32_t reserved;
+	uint32_t again; /* 1: the receiver is started again while others go on; otherwise 0 */
 };
 _Static_assert(sizeof(struct msg_meet) == 8, "wire");
 

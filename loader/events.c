@@ -30,8 +30,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/exit_status.h"
 #include "common/log.h"
+#include "common/time_units.h"
 #include "loader/loader.h"
 
 static int event_open(const struct perf_event_attr *attr, int cpu)
@@ -299,7 +301,10 @@ int events_open(struct loader *loader)
 	for (int cpu = 0; cpu < CPUS_MAX; cpu++) {
 		if (loader->adopted)
 			events_adopt_cpu(loader, cpu);
-		r = set.online[cpu] && !is_open(loader, cpu) ? events_open_cpu(loader, cpu) : 0;
+		const bool opens = set.online[cpu] && !is_open(loader, cpu);
+
+		loader->missed += opens && loader->adopted;
+		r = opens ? events_open_cpu(loader, cpu) : 0;
 		if (r < 0)
 			return events_failed(loader, cpu, r);
 	}
@@ -339,8 +344,25 @@ void events_follow_cpus(struct loader *loader)
 	}
 }
 
+void events_note_sampling(struct loader *loader)
+{
+	if (loader->pins.state && loader->sampling)
+		loader->pins.state->sampled_ns = clock_monotonic_ns();
+}
+
+static void events_log_pause(struct loader *loader)
+{
+	const uint64_t pause_ns = clock_monotonic_ns() - loader->pins.state->sampled_ns;
+
+	log_warning("some CPUs were not sampled while there was no loader: cpus=%u ms_at_most=%llu",
+		    loader->missed, (unsigned long long)(pause_ns / NS_PER_MS));
+	loader->missed = 0;
+}
+
 void events_enable(struct loader *loader, bool on)
 {
+	if (on && loader->missed)
+		events_log_pause(loader);
 	loader->sampling = on;
 	for (int cpu = 0; cpu < CPUS_MAX; cpu++) {
 		if (loader->sample_fds[cpu] >= 0)
@@ -350,4 +372,5 @@ void events_enable(struct loader *loader, bool on)
 	}
 	if (on)
 		events_follow_cpus(loader);
+	events_note_sampling(loader);
 }

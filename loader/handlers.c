@@ -115,6 +115,7 @@ static void loader_on_tick(void *context, uint32_t events)
 	(void)events;
 	if (loader->sampling) {
 		events_follow_cpus(loader);
+		events_note_sampling(loader);
 		loader_send_status(loader);
 	}
 }

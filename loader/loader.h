@@ -39,7 +39,8 @@ struct loader {
 	bool sampling;
 	struct pins pins;
 	bool handed_over;    /* this loader ends, and leaves its pins to the next one */
-	bool adopted;	     /* everything was taken over from the last loader */
+	bool adopted;	     /* everything was taken over from the last loader ... */
+	unsigned int missed; /* ... but the events of these many CPUs, whose sampling paused */
 	uint64_t generation; /* of the maps: another number for each load */
 };
 
@@ -78,7 +79,11 @@ void events_forget_manager(struct loader *loader);
  * next call; the reason is logged once, and again if it changes. */
 void events_follow_cpus(struct loader *loader);
 
-/* Starts or stops sampling on all CPUs. */
+/* Starts or stops sampling on all CPUs. Logs for how long those have not been sampled whose events
+ * could not be taken over. */
 void events_enable(struct loader *loader, bool on);
+
+/* Records for the next loader that sampling goes on. */
+void events_note_sampling(struct loader *loader);
 
 #endif

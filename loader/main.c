@@ -72,6 +72,9 @@ int main(int argc, char **argv)
 		pins_open(&loader.pins, loader.role.pin_directory);
 	if (!status)
 		status = object_load(&loader);
+	/* The next manager knows nothing of what the last one was sent. */
+	if (!status && !(loader.role.here & ROLE_BIT(ROLE_MANAGER)))
+		events_forget_manager(&loader);
 	if (!status)
 		status = events_open(&loader);
 	if (!status)

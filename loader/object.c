@@ -333,26 +333,23 @@ static int object_try_adopt(struct loader *loader)
 	return r;
 }
 
-/* Takes over what the last loader has loaded, while the roles that use it are still there: its
- * tables are only of use to the manager that has filled them. Returns whether it did. */
-static bool object_adopt(struct loader *loader)
+/* Takes over what the last loader has loaded: the other roles use it. If that fails, they have to
+ * start again, too, which the status tells CONTROL. Returns an exit status. */
+static int object_adopt(struct loader *loader)
 {
-	if (!pins_are_used(&loader->pins) || !(loader->role.here & ROLE_BIT(ROLE_MANAGER)))
-		return false;
+	const struct msg_status not_pinned = {0};
+
 	loader->adopted = true;
-	const int r = object_try_adopt(loader);
+	const int r = pins_are_used(&loader->pins) ? object_try_adopt(loader) : -ENOENT;
 	if (!r) {
 		log_info("took over the BPF programs and maps of the last loader");
-		return true;
+		return STATUS_DONE;
 	}
 	log_warning("cannot take over the BPF programs and maps of the last loader, so all roles "
 		    "start again: error=%s",
 		    strerror(-r));
-	loader->adopted = false;
-	if (loader->object)
-		bulkhead_bpf__destroy(loader->object);
-	loader->object = NULL;
-	return false;
+	role_send_status(&loader->role, &not_pinned);
+	return STATUS_FAILED;
 }
 
 int object_load(struct loader *loader)
@@ -368,8 +365,9 @@ int object_load(struct loader *loader)
 	int r = user_reads_register();
 	if (r < 0)
 		return object_load_failed(r);
-	if (object_adopt(loader))
-		return STATUS_DONE;
+	if (loader->role.again)
+		return object_adopt(loader);
+	/* What an agent has left that was killed is of no use. */
 	if (pins_are_used(&loader->pins))
 		pins_remove_all(&loader->pins);
 	const int status = object_load_new(loader);

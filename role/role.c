@@ -340,6 +340,7 @@ static int role_on_meet(void *context, const struct msg_meet *meet)
 	struct role *role = context;
 
 	role->here = meet->roles;
+	role->again = meet->again;
 	return 0;
 }
 

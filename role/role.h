@@ -52,6 +52,7 @@ struct role {
 	uint64_t maps_generation;    /* of the loader's maps; 0: not received */
 	int listener;		     /* where roles connect that come later */
 	uint32_t here;		     /* the roles of MEET */
+	bool again;		     /* started again while others go on, says MEET */
 	uint64_t refusal_logged_ns;  /* when a refused connection was last logged; 0: never */
 
 	/* Set by the role before role_meet(). */

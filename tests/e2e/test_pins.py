@@ -77,6 +77,20 @@ class Pins(AgentCase):
             self.assertGreater(meanwhile, 10)
             self.assertEqual(account["lost"], 0)
 
+    def test_without_a_link(self):
+        """As before Linux 5.15: the event of a CPU ends with the loader, and the next one opens another. Nothing that was sampled is lost."""
+        with scripted.Server() as server, agent.busy(self, 600), self.pinned(server) as running:
+            self.wait_for_status(running, "samples", lambda s: s["delivered"] > 100)
+            pid = running.pid("loader")
+            os.unlink(os.path.join(self.pins, "cpu0"))
+            os.kill(pid, signal.SIGKILL)
+            self.other_loader(running, pid)
+            self.wait_for("the pin", lambda: os.path.exists(os.path.join(self.pins, "cpu0")))
+            since = len(server.calls)
+            self.wait_for("samples of the CPU", lambda: any(s["attributes"]["cpu.logical_number"] == 0 for s in samples_of(server, since)))
+            self.assertEqual(self.end(running, server)["lost"], 0)
+            self.assertRegex(running.said(), r"some CPUs were not sampled while there was no loader: cpus=1 ms_at_most=\d+")
+
     def test_they_belong_to_the_loader_alone(self):
         with scripted.Server() as server, lib.Burner(), self.pinned(server) as running:
             self.wait_for_status(running, "samples", lambda s: s["taken"])

@@ -133,6 +133,22 @@ class Returns(AgentCase):
             self.assertEqual({name: now[name] for name in others}, others, running.said())
             running.stop()
 
+    def test_loader_and_manager_at_once(self):
+        """The next manager does not need to know what the pinned tables contain."""
+        with scripted.Server() as server, lib.Program("recursion", 28, seconds=600) as program, self.python("before") as before, \
+                self.agent(server, {"agent.pin_directory": agent.pin_directory(self)}) as running:
+            self.wait_for_chain(server, program)
+            others = self.others(running, "loader", "unwinder-mgr", "opener", "worker")
+            for pid in [running.pid(role) for role in ("loader", "unwinder-mgr")]:
+                os.kill(pid, signal.SIGKILL)
+            self.wait_for_chain(server, program)
+            self.wait_for_leaf(server, before, "before")
+            self.wait_for("the agent to be ready", running.ready)
+            self.assertEqual(self.others(running, "loader", "unwinder-mgr", "opener", "worker"), others, running.said())
+            account = running.stop()
+            arrived = [(s["attributes"]["cpu.logical_number"], s["attributes"].get("thread.id"), t) for s in samples_of(server) for t in s["timestamps"]]
+            self.assertEqual((len(arrived), len(set(arrived))), (account["taken"] - account["lost"],) * 2, running.said())
+
     def test_one_that_is_never_ready(self):
         """Its uid is the reason, because it has as many processes as it may have. So after some vain starts all roles are started again, with other uids."""
         with scripted.Server() as server, lib.Program("recursion", 28, seconds=600) as program, self.agent(server) as running, contextlib.ExitStack() as stack:
