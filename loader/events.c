@@ -346,16 +346,19 @@ void events_follow_cpus(struct loader *loader)
 
 void events_note_sampling(struct loader *loader)
 {
-	if (loader->pins.state && loader->sampling)
-		loader->pins.state->sampled_ns = clock_monotonic_ns();
+	if (loader->pins.state)
+		loader->pins.state->sampled_ns = loader->sampling ? clock_monotonic_ns() : 0;
 }
 
 static void events_log_pause(struct loader *loader)
 {
-	const uint64_t pause_ns = clock_monotonic_ns() - loader->pins.state->sampled_ns;
+	const uint64_t sampled_ns = loader->pins.state->sampled_ns;
 
-	log_warning("some CPUs were not sampled while there was no loader: cpus=%u ms_at_most=%llu",
-		    loader->missed, (unsigned long long)(pause_ns / NS_PER_MS));
+	if (sampled_ns)
+		log_warning("some CPUs were not sampled while there was no loader: cpus=%u "
+			    "ms_at_most=%llu",
+			    loader->missed,
+			    (unsigned long long)((clock_monotonic_ns() - sampled_ns) / NS_PER_MS));
 	loader->missed = 0;
 }
 

@@ -83,7 +83,7 @@ void events_follow_cpus(struct loader *loader);
  * could not be taken over. */
 void events_enable(struct loader *loader, bool on);
 
-/* Records for the next loader that sampling goes on. */
+/* Records for the next loader whether sampling goes on. */
 void events_note_sampling(struct loader *loader);
 
 #endif

@@ -30,7 +30,7 @@
 struct pin_state {
 	uint64_t loaded;	   /* hash of the programs and of the configuration */
 	uint64_t generation;	   /* of the maps, as in struct msg_maps */
-	uint64_t sampled_ns;	   /* when it was last known to sample, in CLOCK_MONOTONIC */
+	uint64_t sampled_ns;	   /* when it last sampled, in CLOCK_MONOTONIC; 0: paused */
 	uint8_t tag[BPF_TAG_SIZE]; /* of the sampling program */
 	uint32_t used_maps;	   /* of those that are pinned, how many that program uses */
 	uint32_t reserved;

@@ -118,6 +118,10 @@ def journal():
     return run("journalctl", "-b", "-o", "short-monotonic", "--no-pager", "-n", "200", "-u", "bulkhead-*", status=None)
 
 
+def journal_of(unit, pid):
+    return run("journalctl", "-b", "--no-pager", "-u", unit, f"_PID={pid}", status=None)
+
+
 def write(path, text):
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w", encoding="utf-8") as f:
@@ -393,6 +397,9 @@ class Booted(lib.Case):
                     measured(f"{role} killed ({cycle + 1}), all ready again", time.monotonic() - began)
                     self.assert_chain(program)
                     self.assert_accounted(self.status())
+                    if role == "loader":
+                        # Alone, and with what the last one had pinned.
+                        self.assertIn("took over the BPF programs and maps of the last loader", journal_of(unit, show(unit, "MainPID")))
         print("measured: lost by kills: " + json.dumps(self.status()["lost"]), flush=True)
 
     def stops(self):
