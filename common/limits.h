@@ -19,6 +19,11 @@ enum {
 	 * socket's buffer. Full: the batch is sent, and the next one starts. */
 	LIMIT_BATCH_BYTES = 60000,
 
+	/* ms. An agent's exporter or worker that has lost samples for lack of memory for this long,
+	 * with no pause as long as the second one, ends, and is started again. */
+	LIMIT_SHORTAGE_MS = 30000,
+	LIMIT_SHORTAGE_PAUSE_MS = 5000,
+
 	/* Modules that exist at the same time, each with one open file in the manager and in the
 	 * worker: an inode number cannot be recycled while its file is open. Full: stacks that go
 	 * through further files end with table_refused. */

@@ -52,6 +52,9 @@ struct export_stats {
 	char last_message[256];
 	uint64_t ended;	 /* 1: the worker has reported its losses, after its last batch */
 	uint64_t starts; /* exporters that have used this memory, this one included */
+	/* Of `lost`, what was lost of batches that are not committed. The next exporter takes these
+	 * batches again, and perhaps loses nothing of them. */
+	struct msg_losses interval_lost;
 };
 
 _Static_assert(sizeof(struct export_stats) % 8 == 0 && sizeof(struct export_stats) <= 4096,

@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/memory_shortage.h"
 #include "exporter/model/aggregate.h"
 #include "exporter/model/counters.h"
 #include "exporter/delivery/connector.h"
@@ -46,6 +47,7 @@ struct otlp_exporter {
 	bool reset_requested; /* the worker has been asked to send all definitions again */
 
 	struct spool *spool;
+	struct memory_shortage shortage;
 	uint64_t unspooled;	    /* samples that the spool had no room for */
 	struct connector connector; /* if the backend listens on a Unix socket */
 	struct transport *transport;

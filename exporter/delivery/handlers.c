@@ -37,11 +37,20 @@ static bool agent_is_stale(const struct otlp_exporter *e, uint64_t now_boot_ns)
 
 static void agent_tick_sampling(struct otlp_exporter *e, uint64_t now)
 {
+	const uint64_t short_of_memory = e->stats->lost.lost[LOSS_EXPORTER_MEMORY];
+
 	interval_tick(e, now);
 	if (agent_is_stale(e, clock_boot_ns())) {
 		log_info("no successful export for 5 minutes: restarting to reload certificates "
 			 "and headers");
 		interval_commit(e);
+		agent_finish(e);
+		loop_stop(&e->role.loop, STATUS_DONE);
+	} else if (memory_shortage_lasts(&e->shortage, short_of_memory, now)) {
+		/* The interval is not committed: the next exporter finds more of it in the journal
+		 * than there is memory for here. */
+		log_error("no memory for samples for %d s; restarting: lost=%llu",
+			  LIMIT_SHORTAGE_MS / 1000, (unsigned long long)short_of_memory);
 		agent_finish(e);
 		loop_stop(&e->role.loop, STATUS_DONE);
 	} else if (e->report_due_ns < now + DELIVERY_TICK_MS * NS_PER_MS) {

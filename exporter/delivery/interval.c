@@ -26,6 +26,7 @@
 #include "common/log.h"
 #include "exporter/delivery/agent.h"
 #include "exporter/delivery/delivery_limits.h"
+#include "ipc/losses.h"
 #include "records/records.h"
 
 enum {
@@ -125,6 +126,7 @@ void interval_commit(struct otlp_exporter *e)
 	e->stats->committed_sequence = e->stats->received_sequence;
 	e->stats->committed_samples = e->stats->received;
 	e->stats->interval_samples = 0;
+	e->stats->interval_lost = (struct msg_losses){0};
 	interval_start(e);
 }
 
@@ -141,6 +143,14 @@ static void interval_bound(struct otlp_exporter *e)
 	e->reset_requested = true;
 }
 
+/* Adds what the aggregate has lost since `before`. */
+static void add_lost_since(const struct aggregate *a, const struct msg_losses *before,
+			   struct msg_losses *lost)
+{
+	for (int i = 0; i < LOSS_COUNT; i++)
+		lost->lost[i] += a->losses.lost[i] - before->lost[i];
+}
+
 /* Aggregates a batch and updates the statistics. */
 static int interval_take(struct otlp_exporter *e, const uint8_t *data, size_t length)
 {
@@ -151,8 +161,8 @@ static int interval_take(struct otlp_exporter *e, const uint8_t *data, size_t le
 	int r = aggregate_batch(a, data, length);
 	e->stats->received += aggregate_samples(a) - seen;
 	e->stats->interval_samples = a->profile.sample_count;
-	for (int i = 0; i < LOSS_COUNT; i++)
-		e->stats->lost.lost[i] += a->losses.lost[i] - before.lost[i];
+	add_lost_since(a, &before, &e->stats->lost);
+	add_lost_since(a, &before, &e->stats->interval_lost);
 	for (int i = 0; i < INCOMPLETE_COUNT; i++)
 		e->stats->incomplete[i] = e->base.incomplete[i] + a->incomplete[i];
 	return r;
@@ -215,6 +225,7 @@ struct recovery {
 	uint64_t committed; /* samples up to this batch are in the spool or delivered */
 	uint64_t samples;   /* of batches after the stored committed_sequence */
 	uint64_t uncommitted;
+	struct msg_losses lost; /* of the uncommitted ones */
 };
 
 static int recover_batch(void *context, const uint8_t *data, size_t length)
@@ -228,6 +239,7 @@ static int recover_batch(void *context, const uint8_t *data, size_t length)
 	if (r < 0)
 		return r;
 	const uint64_t sequence = head.sequence, before = aggregate_samples(a);
+	const struct msg_losses lost_before = a->losses;
 	a->definitions_only = is_up_to(sequence, recovery->committed);
 	r = aggregate_batch(a, data, length);
 	a->definitions_only = false;
@@ -236,9 +248,23 @@ static int recover_batch(void *context, const uint8_t *data, size_t length)
 	e->stats->position = head.position + samples;
 	if (!is_up_to(sequence, e->stats->committed_sequence))
 		recovery->samples += samples;
-	if (!is_up_to(sequence, recovery->committed))
+	if (!is_up_to(sequence, recovery->committed)) {
 		recovery->uncommitted += samples;
+		add_lost_since(a, &lost_before, &recovery->lost);
+	}
 	return r;
+}
+
+/* Replaces what the last exporter has lost of the interval by what is lost now that it is taken
+ * again. If the spool had the interval, its losses stay. */
+static void recover_losses(struct export_stats *stats, const struct recovery *recovery)
+{
+	const bool again = recovery->committed == stats->committed_sequence;
+
+	for (int i = 0; i < LOSS_COUNT && again; i++)
+		stats->lost.lost[i] -= stats->interval_lost.lost[i];
+	losses_add(&stats->lost, &recovery->lost);
+	stats->interval_lost = recovery->lost;
 }
 
 int interval_recover(struct otlp_exporter *e, uint64_t mark)
@@ -259,6 +285,7 @@ int interval_recover(struct otlp_exporter *e, uint64_t mark)
 		journal_clear(&e->journal);
 		return aggregate_reset(&e->aggregate);
 	}
+	recover_losses(stats, &recovery);
 	stats->received = stats->committed_samples + recovery.samples;
 	stats->put += recovery.samples - recovery.uncommitted;
 	stats->committed_samples += recovery.samples - recovery.uncommitted;

@@ -2,6 +2,7 @@
 #include "symbolizer/worker/turn.h"
 
 #include "common/clock.h"
+#include "common/exit_status.h"
 #include "common/time_units.h"
 #include "common/limits.h"
 #include "common/log.h"
@@ -204,6 +205,19 @@ static void turn_end(struct worker *worker)
 	turn_send_status(worker);
 }
 
+/* Ends a worker of an agent that has lacked memory for long. The next one may have more. */
+static void turn_check_memory(struct worker *worker)
+{
+	const uint64_t lost = worker->losses.lost[LOSS_WORKER_MEMORY];
+
+	if (!worker->role.agent ||
+	    !memory_shortage_lasts(&worker->shortage, lost, clock_monotonic_ns()))
+		return;
+	log_error("no memory for samples for %d s; restarting: lost=%llu", LIMIT_SHORTAGE_MS / 1000,
+		  (unsigned long long)lost);
+	loop_stop(&worker->role.loop, STATUS_DONE);
+}
+
 void turn_on_tick(void *context, uint32_t events)
 {
 	struct worker *worker = context;
@@ -229,6 +243,8 @@ void turn_on_tick(void *context, uint32_t events)
 		turn_end(worker);
 	else if (state != ROLE_STOPPED)
 		turn_send_status(worker);
+	if (state == ROLE_READY)
+		turn_check_memory(worker);
 }
 
 void turn_on_ring(void *context, uint32_t events)

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "common/bpf_ring.h"
+#include "common/memory_shortage.h"
 #include "role/role.h"
 #include "symbolizer/worker/batch.h"
 #include "symbolizer/worker/id_key.h"
@@ -41,6 +42,7 @@ struct worker {
 	struct id_secret id_secret;
 	struct ids ids;
 	struct stack_ids stack_ids;
+	struct memory_shortage shortage;
 	struct bh_worker_control *control; /* read by the kernel side */
 	struct batch batch;
 	struct msg_losses losses;

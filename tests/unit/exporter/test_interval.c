@@ -318,6 +318,29 @@ Test(interval, a_killed_exporter_loses_nothing)
 	exporter_kill(e);
 }
 
+/* The last exporter was short of memory, and has counted as lost what this one has in the journal. */
+Test(interval, what_is_taken_again_is_not_lost)
+{
+	struct kept kept = kept_new();
+	struct otlp_exporter *e = exporter_new(&kept, 0);
+
+	batch(e, RUN(7) + 1, true, 10);
+	interval_commit(e);
+	const struct msg_losses committed = kept.stats.lost;
+	batch(e, RUN(7) + 2, false, 5);
+	/* As if 3 of the 5 had been lost. */
+	kept.stats.lost.lost[LOSS_EXPORTER_MEMORY] += 3;
+	kept.stats.interval_lost.lost[LOSS_EXPORTER_MEMORY] += 3;
+	exporter_kill(e);
+	e = exporter_new(&kept, seen.marks[0]);
+	cr_expect_eq(kept.stats.interval_samples, 5);
+	cr_expect_arr_eq(&kept.stats.lost, &committed, sizeof(committed));
+	interval_commit(e);
+	cr_expect_eq(put_samples(), 15);
+	expect_balance(&kept);
+	exporter_kill(e);
+}
+
 /* The spool has the interval, but the statistics do not say so yet. */
 Test(interval, killed_between_the_spool_and_the_statistics)
 {
