@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether a role lacks memory for so long that a fresh process of it would do better.
+ * Whether a role has lacked memory long enough that a fresh process of it would do better.
  *
  * How this works: a role that cannot allocate memory goes on with what it has, and counts what it
  * loses. Usually that is over soon. But a process whose limit is reached, or whose heap is full of
@@ -22,7 +22,7 @@
 /* All zeros: nothing was lost yet. */
 struct memory_shortage {
 	uint64_t lost;		    /* at the last check */
-	uint64_t since_ns, last_ns; /* of the present shortage: its begin, and the last loss; or 0 */
+	uint64_t since_ns, last_ns; /* of this shortage: the first loss and the last; 0: none */
 };
 
 /* `lost`: how much was ever lost for lack of memory. Returns whether the shortage lasts for

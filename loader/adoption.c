@@ -23,7 +23,7 @@ enum {
 static uint64_t loaded_hash(const struct loader *loader)
 {
 	size_t length = 0;
-	const void *object = bulkhead_bpf__elf_bytes(&length);
+	const void *object = object_bytes(&length);
 	uint64_t hash = hash_bytes(0, object, length);
 
 	hash = runtime_programs_hash(hash);

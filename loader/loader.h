@@ -49,6 +49,10 @@ struct loader {
  * after a message. */
 int object_load(struct loader *loader);
 
+/* Returns the compiled object, of this many bytes. (In the header of the object each file that asks
+ * for it would get a copy.) */
+const void *object_bytes(size_t *length);
+
 /* Creates the slab with this index and sends its descriptor to the manager, or a message without
  * one if there can be no more. Returns 0 or the negative errno of the send. */
 int object_add_slab(struct loader *loader, uint32_t index);

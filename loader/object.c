@@ -286,6 +286,11 @@ static int object_prepare(struct loader *loader)
 	return STATUS_DONE;
 }
 
+const void *object_bytes(size_t *length)
+{
+	return bulkhead_bpf__elf_bytes(length);
+}
+
 /* Opens the object and configures it. Returns 0 or a negative errno. */
 static int object_open(struct loader *loader)
 {
