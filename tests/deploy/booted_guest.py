@@ -55,9 +55,9 @@ profile like-a-container flags=(attach_disconnected,mediate_deleted) {
   ptrace (trace, read, tracedby, readby) peer=like-a-container,
 }
 """
-# Actions of taken_over.c that AppArmor of Linux 6.1 does not judge. The filters of the roles do.
+# Actions of taken_over.c that AppArmor of Linux 6.1 does not judge. The filters of the roles do. Standard error is a pipe here, which has no path.
 NOT_JUDGED = {
-    "open a path", "watch files", "ask for a file of root", "ask for a file, statx(2)", "ask for a file, stat(2)", "ask whether a file may be used",
+    "open standard error again", "open a path", "watch files", "ask for a file of root", "ask for a file, statx(2)", "ask for a file, stat(2)", "ask whether a file may be used",
     "ask for a file system", "change the times of a file", "change the directory", "connect to a Unix socket", "fork", "fork, fork(2)", "fork that shares memory",
     "descriptor of a process", "affinity of a process", "priority of a process", "scheduler of a process", "new session", "memory that is code",
     "memory that is code and writable", "memory becomes code", "memory becomes code, pkey_mprotect", "file in memory", "shared memory without a file",
