@@ -22,11 +22,8 @@ enum {
  * configuration and the number of CPUs. */
 static uint64_t loaded_hash(const struct loader *loader)
 {
-	size_t length = 0;
-	const void *object = object_bytes(&length);
-	uint64_t hash = hash_bytes(0, object, length);
+	uint64_t hash = runtime_programs_hash(loader->object_hash);
 
-	hash = runtime_programs_hash(hash);
 	hash = hash_bytes(hash, &loader->config, sizeof(loader->config));
 	return hash_combine(hash, (uint64_t)loader->possible_cpus);
 }

@@ -61,9 +61,17 @@ static int loader_on_hand_over(void *context)
 	return 0;
 }
 
+/* The indices ascend on one connection. So for a manager that was taken over not more than
+ * BH_SLABS_MAX slabs are made, however many it requests. */
 static int loader_on_slab_request(void *context, const struct msg_id *slab)
 {
-	return object_add_slab(context, slab->id);
+	struct loader *loader = context;
+
+	if (slab->id < loader->next_slab)
+		return 0;
+	if (slab->id < BH_SLABS_MAX)
+		loader->next_slab = slab->id + 1;
+	return object_add_slab(loader, slab->id);
 }
 
 static int loader_on_load_runtime(void *context, const struct msg_id *runtime)
@@ -96,6 +104,9 @@ static bool loader_on_gone(void *context, enum role_id other, bool ended)
 static void loader_on_connected(void *context, enum role_id other)
 {
 	struct loader *loader = context;
+
+	if (other == ROLE_MANAGER)
+		loader->next_slab = 0;
 	int r = object_send_maps(loader, other);
 
 	if (!r && other == ROLE_MANAGER)

@@ -23,6 +23,7 @@ struct loader {
 	struct role role;
 	struct msg_configure_loader config;
 	struct bulkhead_bpf *object;
+	uint64_t object_hash; /* of the compiled object */
 	int kallsyms_fd, online_fd;
 	int possible_cpus;
 	int program_fd; /* of the sampling program */
@@ -34,6 +35,7 @@ struct loader {
 	int cpu_errors[CPUS_MAX], online_error;
 	const struct bh_counters *counters; /* one per possible CPU, mapped read-only */
 	unsigned int slab_count;
+	uint32_t next_slab; /* the least that this manager may request: it has those before it */
 	/* By enum bh_runtime: objects whose programs were not requested yet; otherwise NULL. */
 	struct bpf_object *runtimes[BH_RUNTIME_COUNT];
 	bool sampling;
@@ -48,10 +50,6 @@ struct loader {
  * takes over that of the last loader while the manager is still there. Returns 0, or an exit status
  * after a message. */
 int object_load(struct loader *loader);
-
-/* Returns the compiled object, of this many bytes. (In the header of the object each file that asks
- * for it would get a copy.) */
-const void *object_bytes(size_t *length);
 
 /* Creates the slab with this index and sends its descriptor to the manager, or a message without
  * one if there can be no more. Returns 0 or the negative errno of the send. */

@@ -5,8 +5,8 @@
  * How this works. The compiled object is part of the loader (bulkhead.skel.h). Before it is loaded,
  * the configuration becomes constants of its read-only data, so that the verifier removes what this
  * recording does not use, and the maps get the sizes that this machine needs. Slabs are maps of
- * their own inside a map of maps, made when the manager asks. Each
- * role then gets the descriptors of just the maps that it uses.
+ * their own inside a map of maps, made when the manager asks. Each role then gets the descriptors
+ * of just the maps that it uses.
  *
  * The program of a language runtime is loaded when the worker has found the first file of that
  * runtime on this host. It is in an object of its own, which uses the same maps.
@@ -30,6 +30,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/exit_status.h"
+#include "common/hash.h"
 #include "common/log.h"
 #include "common/runtimes.h"
 #include "common/time_units.h"
@@ -286,9 +287,13 @@ static int object_prepare(struct loader *loader)
 	return STATUS_DONE;
 }
 
-const void *object_bytes(size_t *length)
+/* In the header of the object each file that asks for it would get a copy. */
+static uint64_t object_hash(void)
 {
-	return bulkhead_bpf__elf_bytes(length);
+	size_t length;
+	const void *bytes = bulkhead_bpf__elf_bytes(&length);
+
+	return hash_bytes(0, bytes, length);
 }
 
 /* Opens the object and configures it. Returns 0 or a negative errno. */
@@ -370,6 +375,7 @@ int object_load(struct loader *loader)
 	int r = user_reads_register();
 	if (r < 0)
 		return object_load_failed(r);
+	loader->object_hash = object_hash();
 	if (loader->role.again)
 		return object_adopt(loader);
 	/* What an agent has left that was killed is of no use. */
