@@ -40,9 +40,10 @@ FOLLOWING = {"control": set(UNITS), "manager": {"manager", "opener", "worker"}}
 STOPPED_SECONDS = 5
 CHAIN_SAMPLES = 100
 FILES = ("/etc", "/usr", "/var", "/run", "/lib", "/opt")
-# What changes on a running machine, or with every package: logs, lists and caches of dpkg and of others, what useradd and systemd write.
+# What changes on a running machine, or with every package: logs, lists and caches of dpkg and of others, what useradd and systemd write, and a directory that dh_apparmor
+# removes if it is empty.
 OTHERS = re.compile(r"/(var/(log|cache|tmp|lib/(dpkg|apt|systemd))|run/(systemd|udev|log|lock|user|mount|initramfs|blkid)|etc/(passwd|group|shadow|gshadow|subuid|subgid)-$"
-                    r"|etc/\.pwd\.lock$|etc/ld\.so\.cache$|run/utmp)")
+                    r"|etc/apparmor\.d/disable$|etc/\.pwd\.lock$|etc/ld\.so\.cache$|run/utmp)")
 APPARMOR = "/sys/kernel/security/apparmor"
 TAKEN_OVER = os.path.join(lib.PROGRAMS, "taken_over")
 # What Docker and others give to containers: who reads processes in it must be in it, or have no profile.
