@@ -15,6 +15,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "common/bpf_directory.h"
 #include "common/cleanup.h"
 
 enum {
@@ -135,11 +136,14 @@ static bool is_closed(const struct stat *st, uid_t owner)
 static int read_pins(int fd, struct audit_pins *found)
 {
 	const struct dirent *entry;
-	const int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *directory = again < 0 ? NULL : fdopendir(again);
+	_cleanup_close_ int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_closedir_ DIR *directory = again < 0 ? NULL : fdopendir(again);
 	struct stat st, pin;
 
-	if (!directory || fstat(fd, &st) < 0)
+	if (!directory)
+		return -errno;
+	again = -1;
+	if (fstat(fd, &st) < 0)
 		return -errno;
 	*found = (struct audit_pins){.closed = is_closed(&st, st.st_uid)};
 	while ((entry = readdir(directory))) {
@@ -149,16 +153,7 @@ static int read_pins(int fd, struct audit_pins *found)
 		found->count++;
 		found->closed &= is_closed(&pin, st.st_uid);
 	}
-	closedir(directory);
 	return 0;
-}
-
-static enum audit_file_kind kind_of_directory(int fd)
-{
-	struct statfs fs;
-
-	return fstatfs(fd, &fs) == 0 && fs.f_type == BPF_FS_MAGIC ? AUDIT_FILE_PINS
-								  : AUDIT_FILE_DIRECTORY;
 }
 
 static bool ends_with(const char *text, const char *end)
@@ -187,7 +182,7 @@ static enum audit_file_kind kind_of(int fd, const struct stat *st, const char *n
 	if (S_ISSOCK(st->st_mode))
 		return AUDIT_FILE_SOCKET;
 	if (S_ISDIR(st->st_mode))
-		return kind_of_directory(fd);
+		return is_in_bpf_fs(fd) ? AUDIT_FILE_PINS : AUDIT_FILE_DIRECTORY;
 	if (S_ISCHR(st->st_mode) && st->st_rdev == makedev(NULL_MAJOR, NULL_MINOR))
 		return AUDIT_FILE_NULL;
 	return S_ISREG(st->st_mode) ? kind_of_regular(fd, name) : AUDIT_FILE_OTHER;

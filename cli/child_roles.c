@@ -7,8 +7,8 @@
  * are started at once, with the run directory and the uids as arguments. This process connects to
  * each of them as soon as it listens, and then tells each who is there (supervisor_meet.c).
  *
- * A guard, a process that only waits for the end of a pipe, removes the run directory if this
- * process is killed. Without the directory, roles that still wait for each other end.
+ * A guard, a process that only waits for the end of a pipe, removes the run directory and the pins
+ * if this process is killed. Without the directory, roles that still wait for each other end.
  *
  * A process that waits for a file system or a device may not even end when it is killed. Nobody
  * waits for such a role: a second after it was killed it counts as ended and is left alone. It

@@ -4,23 +4,21 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
+#include "common/bpf_directory.h"
 #include "common/cleanup.h"
 
 /* Opens the directory. Returns a descriptor or a negative errno. */
 static int open_directory(const char *path)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	struct statfs fs;
 
-	if (fd < 0 || fstatfs(fd, &fs) < 0)
+	if (fd < 0)
 		return -errno;
-	return fs.f_type == BPF_FS_MAGIC ? TAKE_FD(fd) : -EMEDIUMTYPE;
+	return is_in_bpf_fs(fd) ? TAKE_FD(fd) : -EMEDIUMTYPE;
 }
 
 /* Locks the directory until the descriptor is closed. A loader that uses it has it locked. */
@@ -55,16 +53,14 @@ static int clear(int fd)
 {
 	const struct dirent *entry;
 	int removed = 0;
-	const int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-	DIR *directory = copy < 0 ? NULL : fdopendir(copy);
+	_cleanup_close_ int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	_cleanup_closedir_ DIR *directory = copy < 0 ? NULL : fdopendir(copy);
 
-	if (!directory && copy >= 0)
-		close(copy);
 	if (!directory)
 		return -errno;
+	copy = -1;
 	while ((entry = readdir(directory)))
 		removed += unlinkat(fd, entry->d_name, 0) == 0;
-	closedir(directory);
 	return removed;
 }
 

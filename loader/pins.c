@@ -4,15 +4,14 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
+#include "common/bpf_directory.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/map_shared.h"
@@ -28,13 +27,12 @@ enum {
  * not used by another loader. Returns 0 or a negative errno. */
 static int check_directory(int fd)
 {
-	struct statfs fs;
 	struct stat st;
 
-	if (fstatfs(fd, &fs) < 0 || fstat(fd, &st) < 0)
-		return -errno;
-	if (fs.f_type != BPF_FS_MAGIC)
+	if (!is_in_bpf_fs(fd))
 		return -EMEDIUMTYPE;
+	if (fstat(fd, &st) < 0)
+		return -errno;
 	if (st.st_uid != geteuid() || (st.st_mode & (S_IRWXG | S_IRWXO)))
 		return -EPERM;
 	return flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;

@@ -23,6 +23,13 @@ static void agent_finish(struct otlp_exporter *e)
 	stats_update_spool(e);
 }
 
+/* Ends this process, so that another one is started. */
+static void agent_leave(struct otlp_exporter *e)
+{
+	agent_finish(e);
+	loop_stop(&e->role.loop, STATUS_DONE);
+}
+
 /* Returns whether a call has failed since the last success (or the start), which is more than
  * DELIVERY_RESTART_MS ago. */
 static bool agent_is_stale(const struct otlp_exporter *e, uint64_t now_boot_ns)
@@ -44,15 +51,13 @@ static void agent_tick_sampling(struct otlp_exporter *e, uint64_t now)
 		log_info("no successful export for 5 minutes: restarting to reload certificates "
 			 "and headers");
 		interval_commit(e);
-		agent_finish(e);
-		loop_stop(&e->role.loop, STATUS_DONE);
+		agent_leave(e);
 	} else if (memory_shortage_lasts(&e->shortage, short_of_memory, now)) {
 		/* The interval is not committed: the next exporter finds more of it in the journal
 		 * than there is memory for here. */
 		log_error("no memory for samples for %d s; restarting: lost=%llu",
 			  LIMIT_SHORTAGE_MS / 1000, (unsigned long long)short_of_memory);
-		agent_finish(e);
-		loop_stop(&e->role.loop, STATUS_DONE);
+		agent_leave(e);
 	} else if (e->report_due_ns < now + DELIVERY_TICK_MS * NS_PER_MS) {
 		loop_tick_within(&e->role.loop, (int)((e->report_due_ns - now) / NS_PER_MS) + 1);
 	}

@@ -27,6 +27,11 @@ def samples_of(server, since=0):
     return [sample for call in server.calls[since:] for sample in otlp_decode.decode(otlp_decode.request(call.request))]
 
 
+def sample_keys(samples):
+    """What distinguishes each of these samples from all others."""
+    return [(s["attributes"]["cpu.logical_number"], s["attributes"].get("thread.id"), t) for s in samples for t in s["timestamps"]]
+
+
 def sample_count(server):
     return sum(otlp_decode.count(sample) for sample in samples_of(server))
 

@@ -10,7 +10,7 @@ import lib
 import otlp_decode
 import scripted_server as scripted
 from set_clock import NS, Clock
-from test_agent import AgentCase, samples_of
+from test_agent import AgentCase, sample_keys, samples_of
 
 HOUR = 3600 * NS
 SLACK_NS = lib.PATIENCE * NS  # how long anything may take on a loaded machine, far less than an hour
@@ -45,7 +45,7 @@ class Clocks(AgentCase):
             self.assertLess(abs(sample["timestamps"][-1] - clock.now_ns()), SLACK_NS)
 
     def assert_exact(self, server, account):
-        arrived = [(s["attributes"]["cpu.logical_number"], s["attributes"].get("thread.id"), t) for s in samples_of(server) for t in s["timestamps"]]
+        arrived = sample_keys(samples_of(server))
         self.assertEqual((account["waiting"], account["lost"]), (0, 0))
         self.assertEqual(len(arrived), account["taken"])
         self.assertEqual(sum(otlp_decode.count(s) for s in samples_of(server)), len(arrived))

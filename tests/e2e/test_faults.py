@@ -12,7 +12,7 @@ import time
 import lib
 import otlp_decode
 import scripted_server as scripted
-from test_agent import AgentCase
+from test_agent import AgentCase, sample_keys
 
 SUSPENDED_SECONDS = float(os.environ.get("BULKHEAD_SUSPENDED_SECONDS", "4"))
 ROLES = ("loader", "unwinder-mgr", "opener", "worker", "exporter")
@@ -25,7 +25,7 @@ class Faults(AgentCase):
         """Every sample has arrived once, or is counted as lost. `again` requests may have come twice, with the same bytes, because their answers came to nobody."""
         requests = {call.request for call in server.calls}
         samples = [s for request in requests for s in otlp_decode.decode(otlp_decode.request(request))]
-        arrived = {(s["attributes"]["cpu.logical_number"], s["attributes"].get("thread.id"), t) for s in samples for t in s["timestamps"]}
+        arrived = set(sample_keys(samples))
         self.assertEqual(account["waiting"], 0)
         self.assertEqual(len(arrived), account["taken"] - account["lost"])
         self.assertEqual(sum(map(otlp_decode.count, samples)), len(arrived), "none has arrived twice")

@@ -17,7 +17,7 @@ import time
 import agent
 import lib
 import scripted_server as scripted
-from test_agent import AgentCase, samples_of
+from test_agent import AgentCase, sample_keys, samples_of
 from test_lifecycle import files_of
 
 KILLS = int(os.environ.get("BULKHEAD_KILLS", "2"))
@@ -108,7 +108,7 @@ class Kills(AgentCase):
 
     def assert_all_arrived(self, server, running):
         account = running.stop()
-        samples = [(s["attributes"]["cpu.logical_number"], s["attributes"].get("thread.id"), t) for s in samples_of(server) for t in s["timestamps"]]
+        samples = sample_keys(samples_of(server))
         print(f"{account}, arrived {len(set(samples))}, again {len(samples) - len(set(samples))}", flush=True)
         self.assertEqual(account["waiting"], 0)
         self.assertEqual(len(set(samples)), account["taken"] - account["lost"], running.said()[-2000:])

@@ -22,7 +22,7 @@ import kernel_tables
 import lib
 import otlp_decode
 import scripted_server as scripted
-from test_agent import AgentCase, samples_of
+from test_agent import AgentCase, sample_keys, samples_of
 
 ROUNDS = int(os.environ.get("BULKHEAD_LOST_ROUNDS", "5"))
 SEED = os.environ.get("BULKHEAD_LOST_SEED") or str(random.randrange(1 << 32))
@@ -108,7 +108,7 @@ class LostEvents(AgentCase, attack.AttackCase):
             print(f"{len(leftover)} ended processes were in the tables; of a program that loads libraries meanwhile, "
                   f"{len(self.wrong(server, plugins))} of {len(meanwhile)} stacks are wrong, without saying so", flush=True)
             account = running.stop()
-            arrived = {(s["attributes"]["cpu.logical_number"], s["attributes"].get("thread.id"), t) for s in samples_of(server) for t in s["timestamps"]}
+            arrived = set(sample_keys(samples_of(server)))
             self.assertEqual((account["waiting"], len(arrived)), (0, account["taken"] - account["lost"]))
             print(account, flush=True)
         self.assert_nothing_left(running)

@@ -16,7 +16,7 @@ import agent
 import lib
 import otlp_decode
 import scripted_server as scripted
-from test_agent import AgentCase, samples_of
+from test_agent import AgentCase, sample_keys, samples_of
 
 SCRIPT = """
 def {leaf}():
@@ -93,7 +93,7 @@ class Returns(AgentCase):
             counted = agent.lost(status)
             self.assertEqual({name: r["restarts"] for name, r in status["roles"].items() if r["restarts"]}, dict.fromkeys((role, *following), KILLS), status["roles"])
             account = running.stop()
-            samples = [(s["attributes"]["cpu.logical_number"], s["attributes"].get("thread.id"), t) for s in samples_of(server) for t in s["timestamps"]]
+            samples = sample_keys(samples_of(server))
             self.assertEqual(len(samples), len(set(samples)), "samples that arrived twice")
             self.assertEqual(len(samples), account["taken"] - account["lost"], running.said())
             # What is lost is counted when it is lost, not only at the end.
@@ -146,7 +146,7 @@ class Returns(AgentCase):
             self.wait_for("the agent to be ready", running.ready)
             self.assertEqual(self.others(running, "loader", "unwinder-mgr", "opener", "worker"), others, running.said())
             account = running.stop()
-            arrived = [(s["attributes"]["cpu.logical_number"], s["attributes"].get("thread.id"), t) for s in samples_of(server) for t in s["timestamps"]]
+            arrived = sample_keys(samples_of(server))
             self.assertEqual((len(arrived), len(set(arrived))), (account["taken"] - account["lost"],) * 2, running.said())
 
     def test_one_that_is_never_ready(self):

@@ -17,7 +17,7 @@ import subprocess
 import lib
 import otlp_decode
 import scripted_server as scripted
-from test_agent import AgentCase, samples_of
+from test_agent import AgentCase, sample_keys, samples_of
 
 SECONDS = int(os.environ.get("BULKHEAD_SCRIBBLE_SECONDS", "5"))
 SEED = os.environ.get("BULKHEAD_SCRIBBLE_SEED") or str(random.randrange(1 << 32))
@@ -125,7 +125,7 @@ class ScribbledTables(AgentCase):
             self.wait_for_right_stacks(server, program)
             account = running.stop()
             self.assertEqual(account["waiting"], 0)
-            arrived = {(s["attributes"]["cpu.logical_number"], s["attributes"].get("thread.id"), t) for s in samples_of(server) for t in s["timestamps"]}
+            arrived = set(sample_keys(samples_of(server)))
             self.assertEqual(len(arrived), account["taken"] - account["lost"])
         self.assert_nothing_left(running)
         if before is None:
