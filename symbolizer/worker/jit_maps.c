@@ -37,8 +37,6 @@ enum {
 	/* Samples of a process may be in the ring for some seconds after its end. */
 	GONE_MS = 10000,
 	FULL_LOG_MS = 60000,
-	/* The time of a file may be that of the last tick of the kernel's clock. */
-	FILE_TIME_SLACK_MS = 20,
 };
 
 enum jit_map_state {
@@ -64,6 +62,9 @@ struct jit_map {
 	bool missed;			   /* a frame was described without a name that may come */
 	uint64_t miss_due_ns, poll_due_ns; /* when it may, and when it should be read again */
 	uint64_t read_ns;		   /* how long the last reading took */
+	/* The file that is older than the process, and when it was written. */
+	ino_t refused_inode;
+	struct timespec refused_time;
 	struct jit_file file;
 	struct time_part waiting, reading;
 };
@@ -227,22 +228,27 @@ static void ask_if_due(struct worker *worker, struct jit_map *map, uint64_t now)
 	ask(worker, map, now);
 }
 
-/* Returns whether a file was last written before the process started, or may have been: if it is
- * from the future, the clock was set back since. Then it has no names until it is written again. */
-static bool may_be_older_than_process(const struct stat *file, uint64_t start_ns)
+static void look_at_clocks(struct jit_maps *maps)
 {
-	struct timespec real, boot;
+	clock_history_look(&maps->clocks, clock_read_ns(CLOCK_REALTIME), clock_boot_ns());
+}
 
-	if (clock_gettime(CLOCK_REALTIME, &real) < 0 || clock_gettime(CLOCK_BOOTTIME, &boot) < 0)
+/* Returns whether a file may have been written since the process of the map started. If it could
+ * not have been when it was looked at before, and was not written since, then the clock has only
+ * come to its time again. */
+static bool may_be_of_process(struct jit_maps *maps, struct jit_map *map, const struct stat *file)
+{
+	const struct timespec *time = &file->st_mtim;
+
+	look_at_clocks(maps);
+	if (file->st_ino == map->refused_inode && time->tv_sec == map->refused_time.tv_sec &&
+	    time->tv_nsec == map->refused_time.tv_nsec)
 		return false;
-	const int64_t age_ns = (real.tv_sec - file->st_mtim.tv_sec) * (int64_t)NS_PER_S +
-			       (real.tv_nsec - file->st_mtim.tv_nsec);
-	const int64_t process_age_ns =
-	    boot.tv_sec * (int64_t)NS_PER_S + boot.tv_nsec - (int64_t)start_ns;
-
-	const int64_t slack_ns = FILE_TIME_SLACK_MS * (int64_t)NS_PER_MS;
-
-	return age_ns > process_age_ns + slack_ns || age_ns < -slack_ns;
+	if (clock_history_may_be_since(&maps->clocks, time, map->start_ns))
+		return true;
+	map->refused_inode = file->st_ino;
+	map->refused_time = *time;
+	return false;
 }
 
 void jit_maps_on_answer(struct worker *worker, struct message *message)
@@ -260,7 +266,7 @@ void jit_maps_on_answer(struct worker *worker, struct message *message)
 	map->state = JIT_MAP_NONE;
 	map->uid = answer.uid;
 	if (!message->fd_count || file_read_status(message->fds[0], &st) < 0 ||
-	    may_be_older_than_process(&st, map->start_ns))
+	    !may_be_of_process(maps, map, &st))
 		return;
 	if (jit_file_open(&map->file, message->fds[0], answer.is_dump) < 0)
 		return;
@@ -383,6 +389,7 @@ void jit_maps_tick(struct worker *worker)
 	struct jit_maps *maps = &worker->jit_maps;
 	const uint64_t now = clock_monotonic_ns();
 
+	look_at_clocks(maps);
 	if (!maps->count)
 		return;
 	for (unsigned int i = 0; i < JIT_MAPS_BUCKETS; i++) {

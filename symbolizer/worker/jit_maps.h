@@ -16,7 +16,8 @@
  *
  * What makes sure that no name is that of other code:
  * - a map counts only for one process and one program of it: it is dropped after an exec;
- * - a map that was last written before the process started is that of another one with its pid;
+ * - a map that was last written before the process started is that of another one with its pid
+ *   (clock_history.h);
  * - entries that replace others have ids of their own. A frame's key contains the id, and that of a
  *   stack the generation of the map, which changes with the first such entry.
  * - a jitdump says when code was made. A sample that came before that has the name of the code
@@ -37,6 +38,7 @@
 #include "bpf/shared.h"
 #include "common/time_share.h"
 #include "ipc/peer.h"
+#include "symbolizer/worker/clock_history.h"
 #include "symbolizer/worker/names_due.h"
 
 struct worker;
@@ -55,6 +57,7 @@ struct jit_maps {
 	uint32_t cookie;
 	struct time_share waiting, reading;
 	uint64_t full_logged_ns;
+	struct clock_history clocks;
 	/* Stacks have names that they had not, or others: the kernel side is to send them again. */
 	bool changed;
 	struct jit_map *sampled; /* of the stack that is being defined; NULL: none */

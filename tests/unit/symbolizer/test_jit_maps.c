@@ -28,6 +28,7 @@ static struct bh_worker_control control;
 static struct msg_open_jit_map asked; /* the last request */
 static int refusal;
 static uint64_t later_ns; /* how much later it is than it really is */
+static int64_t set_by_s;  /* how far somebody has set the clock forward */
 static char path[] = "/tmp/unit-jit_maps-XXXXXX";
 static int map = -1; /* the file */
 static bool is_dump;
@@ -49,13 +50,10 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
 {
 	const int r = __real_clock_gettime(clock, time);
+	const uint64_t now = (uint64_t)time->tv_sec * NS_PER_S + (uint64_t)time->tv_nsec + later_ns;
 
-	if (clock == CLOCK_MONOTONIC) {
-		const uint64_t now =
-		    (uint64_t)time->tv_sec * NS_PER_S + (uint64_t)time->tv_nsec + later_ns;
-		time->tv_sec = (time_t)(now / NS_PER_S);
-		time->tv_nsec = (long)(now % NS_PER_S);
-	}
+	time->tv_sec = (time_t)(now / NS_PER_S) + (clock == CLOCK_REALTIME ? set_by_s : 0);
+	time->tv_nsec = (long)(now % NS_PER_S);
 	return r;
 }
 
@@ -362,6 +360,49 @@ Test(jit_maps, that_are_from_the_future_are_not_used)
 	cr_assert_eq(futimens(map, NULL), 0);
 	select_for(OTHER, 0, bh_frame_raw(0x1000));
 	cr_expect(answer_with(OTHER, asked.cookie, open(path, O_RDONLY | O_CLOEXEC)));
+}
+
+/* Gives the map a time by the clock, and lets the opener answer for a process that started at this
+ * boot time. Returns whether the map was taken. */
+static bool is_taken(uint32_t tgid, time_t written, uint64_t start_ns)
+{
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = written}};
+
+	cr_assert_eq(futimens(map, times), 0);
+	later_ns += LIMIT_JIT_RETRY_MS * NS_PER_MS;
+	select_for(tgid, start_ns, bh_frame_raw(0x1000));
+	return answer_with(tgid, asked.cookie, open(path, O_RDONLY | O_CLOEXEC));
+}
+
+Test(jit_maps, are_used_after_the_clock_was_set_forward)
+{
+	const time_t now = time(NULL);
+	const uint64_t boot_ns = clock_boot_ns();
+
+	write_map("1000 10 f\n");
+	jit_maps_tick(&worker);
+	set_by_s = 7200;
+	jit_maps_tick(&worker);
+	cr_expect_not(is_taken(TGID, now - 60, boot_ns - 30 * NS_PER_S));
+	cr_expect(is_taken(OTHER, now - 60, boot_ns - 90 * NS_PER_S));
+}
+
+/* When the clock has come again to when the map was written, it still is that of another process.
+ */
+Test(jit_maps, of_another_process_stay_unused_after_the_clock_was_set_back)
+{
+	const time_t now = time(NULL);
+	const uint64_t boot_ns = clock_boot_ns();
+
+	write_map("1000 10 f\n");
+	jit_maps_tick(&worker);
+	set_by_s = -3600;
+	jit_maps_tick(&worker);
+	cr_expect_not(is_taken(TGID, now - 60, boot_ns - 10 * NS_PER_S));
+	later_ns += 3600 * NS_PER_S;
+	cr_expect_not(is_taken(TGID, now - 60, boot_ns - 10 * NS_PER_S));
+	/* It writes its own. */
+	cr_expect(is_taken(TGID, now - 50, boot_ns - 10 * NS_PER_S));
 }
 
 Test(jit_maps, only_the_answer_to_the_request_counts)
