@@ -17,6 +17,8 @@ enum {
 	NAMED_FRAMES_MAX = 48,
 	/* Text of these functions, in bytes: 341 each for name and file. */
 	NAMED_FRAMES_TEXT_BYTES = 16384,
+	/* Labels of one sample. */
+	NAMED_LABELS_MAX = 10,
 };
 
 /* A function as it is shown. The strings are in `text` of struct named_frames, or are constants. */
@@ -30,11 +32,20 @@ struct named_frame {
 	const char *system_name;
 };
 
-/* The functions, the innermost inlined one first. */
+/* What a program says of its work at the moment of the sample: request=checkout. The strings are in
+ * `text`, as those of functions. */
+struct named_label {
+	const char *key, *value;
+};
+
+/* The functions, the innermost inlined one first. A frame of a runtime that stands for no function
+ * may have labels instead, which are those of the sample. */
 struct named_frames {
 	unsigned int count;
 	uint8_t kind; /* enum frame_kind, if a namer has named them */
 	struct named_frame frames[NAMED_FRAMES_MAX];
+	unsigned int label_count;
+	struct named_label labels[NAMED_LABELS_MAX];
 	size_t used;
 	char text[NAMED_FRAMES_TEXT_BYTES];
 };

@@ -584,6 +584,7 @@ enum names_due runtimes_symbolize(struct worker *worker, struct managed_process 
 	int r = -ESRCH;
 
 	frames->count = 0;
+	frames->label_count = 0;
 	frames->used = 0;
 	if (a)
 		r = process_symbolize(worker, process, a, words, frames);
