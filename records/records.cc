@@ -33,6 +33,7 @@ struct records {
 	std::vector<Offset<fb::Module>> modules;
 	std::vector<Offset<fb::Function>> functions;
 	std::vector<fb::Frame> frames;
+	std::vector<Offset<fb::LabelSet>> label_sets;
 	std::vector<Offset<fb::Stack>> stacks;
 	std::vector<Offset<fb::Process>> processes;
 	std::vector<Offset<fb::Thread>> threads;
@@ -93,11 +94,24 @@ void records_add_frame(struct records *r, const struct record_frame *f)
 			       f->caller);
 }
 
+void records_add_label_set(struct records *r, const struct record_label_set *s)
+{
+	records_reopen(r);
+	std::vector<Offset<fb::Label>> list;
+	for (uint32_t i = 0; i < s->count; i++) {
+		auto key = r->builder.CreateString(s->labels[i].key);
+		auto value = r->builder.CreateString(s->labels[i].value);
+		list.push_back(fb::CreateLabel(r->builder, key, value));
+	}
+	r->label_sets.push_back(
+	    fb::CreateLabelSet(r->builder, s->id, r->builder.CreateVector(list)));
+}
+
 void records_add_stack(struct records *r, const struct record_stack *s)
 {
 	records_reopen(r);
 	auto frames = r->builder.CreateVector(s->frames, s->count);
-	r->stacks.push_back(fb::CreateStack(r->builder, s->id, s->reason, frames));
+	r->stacks.push_back(fb::CreateStack(r->builder, s->id, s->reason, frames, s->labels));
 }
 
 void records_add_process(struct records *r, const struct record_process *p)
@@ -133,8 +147,8 @@ void records_add_sample(struct records *r, const struct record_sample *s)
 
 size_t records_bytes(const struct records *r)
 {
-	const size_t offsets = r->modules.size() + r->functions.size() + r->stacks.size() +
-			       r->processes.size() + r->threads.size();
+	const size_t offsets = r->modules.size() + r->functions.size() + r->label_sets.size() +
+			       r->stacks.size() + r->processes.size() + r->threads.size();
 
 	if (r->finished || (!r->builder.GetSize() && r->frames.empty() && r->samples.empty()))
 		return 0;
@@ -154,16 +168,18 @@ const uint8_t *records_finish(struct records *r, const struct record_head *head,
 	auto modules = r->builder.CreateVector(r->modules);
 	auto functions = r->builder.CreateVector(r->functions);
 	auto frames = r->builder.CreateVectorOfStructs(r->frames);
+	auto label_sets = r->builder.CreateVector(r->label_sets);
 	auto stacks = r->builder.CreateVector(r->stacks);
 	auto processes = r->builder.CreateVector(r->processes);
 	auto threads = r->builder.CreateVector(r->threads);
 	auto samples = r->builder.CreateVectorOfStructs(r->samples);
 	r->builder.Finish(fb::CreateBatch(r->builder, head->sequence, head->position, head->reset,
-					  modules, functions, frames, stacks, processes, threads,
-					  samples));
+					  modules, functions, frames, label_sets, stacks, processes,
+					  threads, samples));
 	r->modules.clear();
 	r->functions.clear();
 	r->frames.clear();
+	r->label_sets.clear();
 	r->stacks.clear();
 	r->processes.clear();
 	r->threads.clear();
@@ -190,6 +206,18 @@ template <typename Vector, typename Fn> static int each(const Vector *vector, Fn
 	return 0;
 }
 
+static record_label_set label_set_of(const fb::LabelSet *s, struct record_label *labels)
+{
+	record_label_set record = {s->id(), labels, 0};
+
+	each(s->labels(), [&](const fb::Label *l) {
+		if (record.count < RECORD_LABELS_MAX)
+			labels[record.count++] = {text(l->key()), text(l->value())};
+		return 0;
+	});
+	return record;
+}
+
 static int visit_definitions(const fb::Batch *batch, const struct records_visitor *v, void *context)
 {
 	int r = each(batch->modules(), [&](const fb::Module *m) {
@@ -212,11 +240,17 @@ static int visit_definitions(const fb::Batch *batch, const struct records_visito
 			return v->frame(context, &record);
 		});
 	if (!r)
+		r = each(batch->label_sets(), [&](const fb::LabelSet *s) {
+			struct record_label labels[RECORD_LABELS_MAX];
+			const record_label_set record = label_set_of(s, labels);
+			return v->label_set(context, &record);
+		});
+	if (!r)
 		r = each(batch->stacks(), [&](const fb::Stack *s) {
 			const auto *frames = s->frames();
 			const record_stack record = {s->id(), s->reason(),
 						     frames ? frames->data() : nullptr,
-						     frames ? frames->size() : 0};
+						     frames ? frames->size() : 0, s->labels()};
 			return v->stack(context, &record);
 		});
 	return r;

@@ -3,8 +3,9 @@
  * Batches of records, which the worker sends to the exporter. A batch is a FlatBuffer of
  * schemas/records.fbs; this is its C interface, for both ends.
  *
- * The worker assigns an id to each module, function, frame, stack, process and thread, and defines
- * it once, before it is used. Ids are valid in all later batches, until a batch says `reset`.
+ * The worker assigns an id to each module, function, frame, set of labels, stack, process and
+ * thread, and defines it once, before it is used. Ids are valid in all later batches, until a batch
+ * says `reset`.
  */
 #ifndef RECORDS_RECORDS_H
 #define RECORDS_RECORDS_H
@@ -44,11 +45,27 @@ struct record_frame {
 	uint32_t caller;
 };
 
+enum {
+	RECORD_LABELS_MAX = 10 /* of a set: NAMED_LABELS_MAX */
+};
+
+struct record_label {
+	const char *key, *value;
+};
+
+/* What a program says of its work at the moment of a sample. */
+struct record_label_set {
+	uint32_t id;
+	const struct record_label *labels;
+	uint32_t count;
+};
+
 struct record_stack {
 	uint32_t id;
 	uint8_t reason;		/* enum incomplete_reason */
 	const uint32_t *frames; /* ids of the frames, leaf first */
 	uint32_t count;
+	uint32_t labels; /* id of the set; 0: there are none */
 };
 
 enum {
@@ -89,6 +106,7 @@ void records_free(struct records *records);
 void records_add_module(struct records *records, const struct record_module *module);
 void records_add_function(struct records *records, const struct record_function *function);
 void records_add_frame(struct records *records, const struct record_frame *frame);
+void records_add_label_set(struct records *records, const struct record_label_set *set);
 void records_add_stack(struct records *records, const struct record_stack *stack);
 void records_add_process(struct records *records, const struct record_process *process);
 void records_add_thread(struct records *records, const struct record_thread *thread);
@@ -119,6 +137,7 @@ struct records_visitor {
 	int (*module)(void *context, const struct record_module *module);
 	int (*function)(void *context, const struct record_function *function);
 	int (*frame)(void *context, const struct record_frame *frame);
+	int (*label_set)(void *context, const struct record_label_set *set);
 	int (*stack)(void *context, const struct record_stack *stack);
 	int (*process)(void *context, const struct record_process *process);
 	int (*thread)(void *context, const struct record_thread *thread);

@@ -91,8 +91,8 @@ static int keep_going(struct aggregate *a, int r)
 /* Every table of ids of an aggregate. */
 #define AGGREGATE_TABLES(a)                                                                        \
 	{                                                                                          \
-		&(a)->modules, &(a)->functions, &(a)->frames, &(a)->stacks, &(a)->processes,       \
-		    &(a)->threads, &(a)->reasons                                                   \
+		&(a)->modules, &(a)->functions, &(a)->frames, &(a)->label_sets, &(a)->stacks,      \
+		    &(a)->processes, &(a)->threads, &(a)->reasons                                  \
 	}
 
 void aggregate_fini(struct aggregate *aggregate)
@@ -194,6 +194,25 @@ static int on_frame(void *context, const struct record_frame *f)
 	return keep_going(a, r);
 }
 
+static int on_label_set(void *context, const struct record_label_set *s)
+{
+	struct aggregate *a = context;
+	uint32_t labels[RECORD_LABELS_MAX], value, id;
+	int r = 0;
+
+	for (uint32_t i = 0; i < s->count && !r; i++) {
+		r = intern_text(a, s->labels[i].value, &value);
+		if (!r)
+			r = profile_label(&a->profile, s->labels[i].key, strlen(s->labels[i].key),
+					  value, &labels[i]);
+	}
+	if (!r)
+		r = profile_label_set(&a->profile, labels, s->count, &id);
+	if (!r)
+		r = ids_set(&a->label_sets, s->id, id);
+	return keep_going(a, r);
+}
+
 static int on_stack(void *context, const struct record_stack *s)
 {
 	struct aggregate *a = context;
@@ -208,6 +227,9 @@ static int on_stack(void *context, const struct record_stack *s)
 	}
 	int r = profile_stack(&a->profile, locations,
 			      inlined_remove(&a->profile, locations, s->count), &id);
+	if (!r && s->labels)
+		r = profile_labelled_stack(&a->profile, id, ids_get(&a->label_sets, s->labels),
+					   &id);
 	/* Stored plus one: 0 is "unknown" here, but the empty stack in the profile. */
 	if (!r)
 		r = ids_set(&a->stacks, s->id, id + 1);
@@ -309,6 +331,7 @@ int aggregate_batch(struct aggregate *aggregate, const uint8_t *data, size_t len
 	    .module = on_module,
 	    .function = on_function,
 	    .frame = on_frame,
+	    .label_set = on_label_set,
 	    .stack = on_stack,
 	    .process = on_process,
 	    .thread = on_thread,

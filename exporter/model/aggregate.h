@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How this works. An aggregate builds a profile from the worker's batches. The worker describes
- * each module, function, frame, stack, process and thread once, with an id that it has assigned,
- * and then refers to it by this id. The profile has ids of its own, because it stores equal entries
- * once. For each kind of entry one array maps the worker's id to the profile's id.
+ * each module, function, frame, set of labels, stack, process and thread once, with an id that it
+ * has assigned, and then refers to it by this id. The profile has ids of its own, because it stores
+ * equal entries once. For each kind of entry one array maps the worker's id to the profile's id.
  *
  * Example: the worker sends function 3 "main", frame 5 (function 3), stack 2 (frame 5), thread 1,
  * and a sample of stack 2 in thread 1. The profile already has "main" as function 9, so
@@ -37,7 +37,7 @@ struct aggregate_ids {
 struct aggregate {
 	struct profile profile;
 	size_t profile_bytes_max;
-	struct aggregate_ids modules, functions, frames, stacks, processes, threads;
+	struct aggregate_ids modules, functions, frames, label_sets, stacks, processes, threads;
 	struct aggregate_ids reasons; /* by stack: enum incomplete_reason */
 	uint32_t kinds[256];	      /* by frame kind: the string with its name */
 	/* Samples that were not lost. */

@@ -258,9 +258,12 @@ static bool key_is_number(enum otlp_word key)
 
 static void put_attribute(struct otlp_dictionary *d, struct otlp_entry entry, struct proto_out *out)
 {
-	uint32_t key = otlp_use_word(d, entry.word);
-	const char *text = key_is_number(entry.word) ? NULL : d->profile->strings[entry.value];
-	size_t length = text ? profile_string_length(d->profile, entry.value) : 0;
+	const struct profile_label *label =
+	    entry.word == OTLP_WORD_LABEL ? &d->profile->labels[entry.value] : NULL;
+	uint32_t key = label ? use_string(d, label->attribute) : otlp_use_word(d, entry.word);
+	const uint32_t string = label ? label->value : entry.value;
+	const char *text = key_is_number(entry.word) ? NULL : d->profile->strings[string];
+	size_t length = text ? profile_string_length(d->profile, string) : 0;
 
 	proto_out_head(out, OTLP_TABLE_ATTRIBUTES,
 		       1 + proto_varint_bytes(key) + otlp_value_bytes(text, length, entry.value));

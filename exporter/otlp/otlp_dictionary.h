@@ -42,11 +42,13 @@ enum otlp_word {
 	OTLP_WORD_THREAD_NAME,
 	OTLP_WORD_THREAD_ID,
 	OTLP_WORD_LOGICAL_CPU,
-	OTLP_WORDS
+	OTLP_WORDS,
+	/* Not a string: the key of an attribute whose value is a label of the profile. */
+	OTLP_WORD_LABEL = OTLP_WORDS,
 };
 
 /* What an entry stands for: an id in the profile. A string entry has either a `word`, or an id. An
- * attribute's `word` is its key, and `value` is a string or the number itself. */
+ * attribute's `word` is its key, and `value` is a string, a label or the number itself. */
 struct otlp_entry {
 	uint32_t word, value;
 };
@@ -88,7 +90,7 @@ void otlp_dictionary_fini(struct otlp_dictionary *dictionary);
  * with all that it refers to. After an error (see `error`) they return 0. */
 uint32_t otlp_use_word(struct otlp_dictionary *dictionary, enum otlp_word word);
 uint32_t otlp_use_stack(struct otlp_dictionary *dictionary, uint32_t stack);
-/* The key decides whether `value` is a string of the profile or the value itself. */
+/* The key decides whether `value` is a string or a label of the profile, or the value itself. */
 uint32_t otlp_use_attribute(struct otlp_dictionary *dictionary, enum otlp_word key, uint32_t value);
 
 /* Returns the present size, for otlp_dictionary_return(). */

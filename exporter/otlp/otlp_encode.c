@@ -160,19 +160,23 @@ static void put_sample(struct encoder *e, const struct piece *piece, struct prot
 {
 	const struct profile_sample *from = &e->profile->samples[piece->sample];
 	const struct profile_thread *thread = &e->profile->threads[from->thread];
+	const struct profile_stack *stack = &e->profile->stacks[from->stack];
+	const struct profile_label_set *labels = &e->profile->label_sets[stack->labels];
 	struct otlp_dictionary *d = &e->dictionary;
 	const uint64_t times_bytes = piece->count * sizeof(uint64_t);
 	struct proto_small sample = {.length = 0};
 	uint64_t attributes[OTLP_SAMPLE_ATTRIBUTES_MAX];
 	size_t count = 0;
 
-	proto_small_number(&sample, OTLP_SAMPLE_STACK, otlp_use_stack(d, from->stack));
+	proto_small_number(&sample, OTLP_SAMPLE_STACK, otlp_use_stack(d, stack->plain));
 	if (thread->name)
 		attributes[count++] = otlp_use_attribute(d, OTLP_WORD_THREAD_NAME, thread->name);
 	if (from->thread)
 		attributes[count++] = otlp_use_attribute(d, OTLP_WORD_THREAD_ID, thread->tid);
 	if (from->cpu != PROFILE_CPU_UNKNOWN)
 		attributes[count++] = otlp_use_attribute(d, OTLP_WORD_LOGICAL_CPU, from->cpu);
+	for (uint32_t i = 0; i < labels->count; i++)
+		attributes[count++] = otlp_use_attribute(d, OTLP_WORD_LABEL, labels->labels[i]);
 	proto_small_packed(&sample, OTLP_SAMPLE_ATTRIBUTES, attributes, count);
 	if (!from->timed) {
 		proto_small_packed(&sample, OTLP_SAMPLE_VALUES, &piece->count, 1);

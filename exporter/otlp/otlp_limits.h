@@ -11,8 +11,9 @@ enum {
 	/* Frames of one stack, inlined ones included: 8 times BH_USER_FRAMES_MAX, the most that the
 	 * kernel side records. A file with more is refused. */
 	OTLP_READ_FRAMES_MAX = 16384,
-	/* Attributes of one sample that are written: the thread's name and id, and the CPU. */
-	OTLP_SAMPLE_ATTRIBUTES_MAX = 3,
+	/* Attributes of one sample that are written: the thread's name and id, the CPU, and the
+	 * labels (PROFILE_LABELS_MAX). */
+	OTLP_SAMPLE_ATTRIBUTES_MAX = 13,
 	/* Timestamps that are converted to little endian at once, so that a sample with millions of
 	 * them needs no memory. */
 	OTLP_TIMES_AT_ONCE = 64,

@@ -47,11 +47,12 @@ static enum key find_key(struct text key, struct text *variable)
 		if (strlen(keys[i].text) == key.length && !memcmp(keys[i].text, key.at, key.length))
 			return keys[i].key;
 	}
-	if (!begins_with(key, OTLP_PROCESS_VARIABLE))
+	const bool is_variable = begins_with(key, OTLP_PROCESS_VARIABLE);
+	if (!is_variable && !begins_with(key, PROFILE_LABEL_PREFIX))
 		return KEY_OTHER;
-	variable->at = key.at + strlen(OTLP_PROCESS_VARIABLE);
-	variable->length = key.length - strlen(OTLP_PROCESS_VARIABLE);
-	return KEY_PROCESS_VARIABLE;
+	const size_t prefix = strlen(is_variable ? OTLP_PROCESS_VARIABLE : PROFILE_LABEL_PREFIX);
+	*variable = (struct text){key.at + prefix, key.length - prefix};
+	return is_variable ? KEY_PROCESS_VARIABLE : KEY_LABEL;
 }
 
 int reader_read_attribute(struct reader *r, const char *inline_key, int32_t key_strindex,

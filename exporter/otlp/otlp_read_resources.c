@@ -48,12 +48,34 @@ static int count_sample(const OTLP_TYPE(Sample) * m, uint64_t *count, bool *time
 	return 0;
 }
 
+/* Finds the stack of a sample, with the labels that the sample has. */
+static int labelled_stack(struct reader *r, const OTLP_TYPE(Sample) * m, uint32_t *stack)
+{
+	uint32_t labels[PROFILE_LABELS_MAX], count = 0, set;
+	int result = 0;
+
+	*stack = r->stacks[m->stack_index];
+	for (size_t i = 0; i < m->n_attribute_indices && !result; i++) {
+		const struct attribute *a = reader_find_attribute(r, m->attribute_indices[i]);
+
+		if (a && a->key == KEY_LABEL && a->is_string && count < PROFILE_LABELS_MAX)
+			result = profile_label(r->profile, a->variable.at, a->variable.length,
+					       a->string, &labels[count++]);
+	}
+	if (result < 0 || !count)
+		return result;
+	result = profile_label_set(r->profile, labels, count, &set);
+	return result < 0 ? result : profile_labelled_stack(r->profile, *stack, set, stack);
+}
+
 static int add_sample(struct reader *r, const OTLP_TYPE(Sample) * m, uint32_t thread, uint32_t cpu,
 		      uint64_t count, bool timed)
 {
-	const uint32_t stack = r->stacks[m->stack_index];
-	int result = 0;
+	uint32_t stack;
+	int result = labelled_stack(r, m, &stack);
 
+	if (result < 0)
+		return result;
 	if (!timed)
 		return profile_add_on(r->profile, thread, stack, cpu, count);
 	for (size_t i = 0; i < m->n_timestamps_unix_nano && result == 0; i++)

@@ -35,6 +35,7 @@ enum key {
 	KEY_PROCESS_PATH,
 	KEY_PROCESS_START,
 	KEY_PROCESS_VARIABLE,
+	KEY_LABEL,
 };
 
 /* A text in the file, without a NUL at its end. */
@@ -47,7 +48,7 @@ struct text {
 struct attribute {
 	enum key key;
 	bool is_string;
-	struct text variable; /* KEY_PROCESS_VARIABLE: the variable's name */
+	struct text variable; /* KEY_PROCESS_VARIABLE, KEY_LABEL: what follows the prefix */
 	uint32_t string;
 	uint64_t number;
 };

@@ -48,11 +48,10 @@ void proto_out_bytes(struct proto_out *out, uint32_t field, const void *data, si
 
 enum {
 	PROTO_SMALL_FIELD_BYTES = 12, /* the tag of a field below 2,048, and the longest varint */
-	PROTO_SMALL_BYTES = 10 * PROTO_SMALL_FIELD_BYTES
+	PROTO_SMALL_BYTES = 16 * PROTO_SMALL_FIELD_BYTES
 };
 
-/* A message under construction. It has at most ten numbers, including those in messages inside
- * it. */
+/* A message under construction. It has at most 16 numbers, with those in messages inside it. */
 struct proto_small {
 	uint8_t bytes[PROTO_SMALL_BYTES];
 	size_t length;

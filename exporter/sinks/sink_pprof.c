@@ -51,6 +51,10 @@ static const char *const extras[EXTRAS] = {
     [EXTRA_KERNEL] = "[kernel.kallsyms]",
 };
 
+enum {
+	OWN_LABELS = 4, /* process, pid, thread, tid; those of the program follow */
+};
+
 /* What the locations in a mapping say about it. */
 struct mapping_facts {
 	uint64_t address_max;
@@ -253,9 +257,10 @@ static void write_sample(struct pprof *w, const struct profile_sample *s, uint64
 	const struct profile_stack *stack = &p->stacks[s->stack];
 	const struct profile_thread *thread = &p->threads[s->thread];
 	const struct profile_process *process = &p->processes[thread->process];
+	const struct profile_label_set *set = &p->label_sets[stack->labels];
 	Perftools__Profiles__Sample sample = PERFTOOLS__PROFILES__SAMPLE__INIT;
-	Perftools__Profiles__Label labels[4];
-	Perftools__Profiles__Label *pointers[] = {&labels[0], &labels[1], &labels[2], &labels[3]};
+	Perftools__Profiles__Label labels[OWN_LABELS + PROFILE_LABELS_MAX];
+	Perftools__Profiles__Label *pointers[OWN_LABELS + PROFILE_LABELS_MAX];
 	int64_t values[] = {
 	    capped(count),
 	    capped(sink_multiply(count, p->period_ns, INT64_MAX)),
@@ -267,10 +272,17 @@ static void write_sample(struct pprof *w, const struct profile_sample *s, uint64
 	set_label(&labels[1], extra(w, EXTRA_PID), 0, process->tgid);
 	set_label(&labels[2], extra(w, EXTRA_THREAD), thread->name, 0);
 	set_label(&labels[3], extra(w, EXTRA_TID), 0, thread->tid);
+	for (uint32_t i = 0; i < set->count; i++) {
+		const struct profile_label *label = &p->labels[set->labels[i]];
+
+		set_label(&labels[OWN_LABELS + i], label->key, label->value, 0);
+	}
+	for (uint32_t i = 0; i < OWN_LABELS + set->count; i++)
+		pointers[i] = &labels[i];
 	sample.location_id = location_ids;
 	sample.n_value = 2;
 	sample.value = values;
-	sample.n_label = 4;
+	sample.n_label = OWN_LABELS + set->count;
 	sample.label = pointers;
 	proto_out_message(&w->out, 2, &sample);
 }

@@ -71,6 +71,15 @@ static int on_stack(void *c, const struct record_stack *s)
 	return count_text(c, "");
 }
 
+static int on_label_set(void *c, const struct record_label_set *s)
+{
+	for (uint32_t i = 0; i < s->count; i++) {
+		count_text(c, s->labels[i].key);
+		count_text(c, s->labels[i].value);
+	}
+	return count_text(c, "");
+}
+
 static int on_process(void *c, const struct record_process *p)
 {
 	count_text(c, p->path);
@@ -89,8 +98,9 @@ static int on_sample(void *c, const struct record_sample *s)
 	return count_text(c, "");
 }
 
-static const struct records_visitor visitor = {on_reset, on_module,  on_function, on_frame,
-					       on_stack, on_process, on_thread,	  on_sample};
+static const struct records_visitor visitor = {on_reset,   on_module,	 on_function,
+					       on_frame,   on_label_set, on_stack,
+					       on_process, on_thread,	 on_sample};
 
 static void check(const struct aggregate *a, uint64_t sent)
 {

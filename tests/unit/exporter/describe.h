@@ -46,6 +46,25 @@ static inline void describe_process(const struct profile *p, uint32_t n, bool fo
 			p->strings[q->variables[i].value]);
 }
 
+static inline void describe_labels(const struct profile *p, uint32_t set, FILE *out)
+{
+	const struct profile_label_set *labels = &p->label_sets[set];
+	char *texts[PROFILE_LABELS_MAX];
+
+	for (uint32_t i = 0; i < labels->count; i++) {
+		const struct profile_label *l = &p->labels[labels->labels[i]];
+
+		if (asprintf(&texts[i], " %s=%s(%s)", p->strings[l->key], p->strings[l->value],
+			     p->strings[l->attribute]) < 0)
+			abort();
+	}
+	qsort(texts, labels->count, sizeof(texts[0]), describe_compare);
+	for (uint32_t i = 0; i < labels->count; i++) {
+		fputs(texts[i], out);
+		free(texts[i]);
+	}
+}
+
 static inline void describe_sample(const struct profile *p, const struct profile_sample *s,
 				   bool for_backend, FILE *out)
 {
@@ -56,6 +75,7 @@ static inline void describe_sample(const struct profile *p, const struct profile
 	describe_process(p, t->process, for_backend, out);
 	for (uint32_t at = s->first_time; at; at = p->times[at - 1].next)
 		fprintf(out, " @%lu", p->times[at - 1].time_ns);
+	describe_labels(p, k->labels, out);
 	for (uint32_t i = 0; i < k->count; i++)
 		describe_location(p, p->stack_locations[k->first + i], for_backend, out);
 }

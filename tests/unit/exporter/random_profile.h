@@ -107,6 +107,27 @@ static inline int random_threads(struct profile *p, const struct random_size *si
 	return r;
 }
 
+/* Gives some stacks labels, of which some have a key twice. */
+static inline int random_labels(struct profile *p, uint64_t *state, bool nasty, uint32_t *stack)
+{
+	const uint32_t count = random_next(state) % 8;
+	uint32_t labels[8], value, set;
+	int r = 0;
+
+	if (random_next(state) % 4)
+		return 0;
+	for (uint32_t i = 0; i < count && r == 0; i++) {
+		char key[32];
+		const int length =
+		    snprintf(key, sizeof(key), "key%s%u", nasty ? "=\n" : "", random_next(state) % 9);
+
+		r |= random_string(p, "value", random_next(state) % 20, nasty, &value);
+		r |= profile_label(p, key, (size_t)length, value, &labels[i]);
+	}
+	r |= profile_label_set(p, labels, count, &set);
+	return r | profile_labelled_stack(p, *stack, set, stack);
+}
+
 static inline int random_samples(struct profile *p, uint64_t *state, const struct random_size *size)
 {
 	uint32_t frames[64];
@@ -123,6 +144,7 @@ static inline int random_samples(struct profile *p, uint64_t *state, const struc
 			while ((location = p->locations[location].caller));
 		}
 		r |= profile_stack(p, frames, used, &stack);
+		r |= random_labels(p, state, size->nasty, &stack);
 		thread = random_next(state) % p->threads_count;
 		count = 1 + random_next(state) % 50;
 		if (!size->timed || i % 16 == 0) {

@@ -98,7 +98,7 @@ static void add_inlined(struct fixture *f, uint32_t id, uint64_t address, uint32
 static void add_stack(struct fixture *f, uint32_t id, uint8_t reason, const uint32_t *frames,
 		      uint32_t count)
 {
-	records_add_stack(f->records, &(struct record_stack){id, reason, frames, count});
+	records_add_stack(f->records, &(struct record_stack){id, reason, frames, count, 0});
 }
 
 static void add_thread(struct fixture *f, uint32_t id, uint32_t process)
@@ -153,6 +153,41 @@ Test(aggregate, a_function_has_the_name_that_the_linker_knows)
 	cr_expect_str_eq(profile->strings[function->system_name], "_ZN1a1bEv");
 	cr_expect_str_eq(profile->strings[function->filename], "/a.cc");
 	cr_expect_eq(function->start_line, 7);
+	fixture_free(f);
+}
+
+Test(aggregate, a_stack_has_the_labels_of_its_set)
+{
+	struct fixture *f = fixture_new();
+	const struct record_label labels[] = {{"user", "7"}, {"request", "a b"}};
+	const uint32_t frame = 1;
+
+	add_sound(f);
+	records_add_label_set(f->records, &(struct record_label_set){3, labels, 2});
+	records_add_stack(f->records, &(struct record_stack){2, 0, &frame, 1, 3});
+	/* Nobody has defined this set. */
+	records_add_stack(f->records, &(struct record_stack){3, 0, &frame, 1, 4});
+	add_samples(f, 1, 1, 1);
+	add_samples(f, 2, 1, 2);
+	add_samples(f, 3, 1, 4);
+	cr_assert_eq(deliver(f, false), 0);
+	const struct profile *p = &f->aggregate.profile;
+
+	cr_assert_eq(p->samples_count, 2);
+	cr_expect_eq(p->samples[0].count, 5);
+	cr_expect_eq(p->stacks[p->samples[0].stack].labels, 0);
+	cr_expect_eq(p->samples[1].count, 2);
+	const struct profile_label_set *set = &p->label_sets[p->stacks[p->samples[1].stack].labels];
+
+	cr_assert_eq(set->count, 2);
+	cr_expect_str_eq(p->strings[p->labels[set->labels[0]].key], "user");
+	cr_expect_str_eq(p->strings[p->labels[set->labels[1]].value], "a b");
+	/* The ids of a set end with the others. */
+	add_sound(f);
+	records_add_stack(f->records, &(struct record_stack){2, 0, &frame, 1, 3});
+	add_samples(f, 2, 1, 1);
+	cr_assert_eq(deliver(f, true), 0);
+	cr_expect_eq(p->samples[0].count, 6);
 	fixture_free(f);
 }
 

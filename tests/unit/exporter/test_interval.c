@@ -166,7 +166,7 @@ static void send_batch(struct otlp_exporter *e, const struct record_head *head,
 		records_add_function(records,
 				     &(struct record_function){1, "work", "", 0, false, ""});
 		records_add_frame(records, &(struct record_frame){.id = 1, .function = 1});
-		records_add_stack(records, &(struct record_stack){1, 0, &frame, 1});
+		records_add_stack(records, &(struct record_stack){1, 0, &frame, 1, 0});
 		records_add_process(records, &(struct record_process){.id = 1,
 								      .tgid = 42,
 								      .comm = "c",
@@ -318,7 +318,8 @@ Test(interval, a_killed_exporter_loses_nothing)
 	exporter_kill(e);
 }
 
-/* The last exporter was short of memory, and has counted as lost what this one has in the journal. */
+/* The last exporter was short of memory, and has counted as lost what this one finds in the
+ * journal. */
 Test(interval, what_is_taken_again_is_not_lost)
 {
 	struct kept kept = kept_new();

@@ -178,6 +178,77 @@ Test(profile, inlined_functions_come_before_their_caller)
 	cr_expect_eq(profile_location(&p, &location, &id), -EINVAL);
 }
 
+static uint32_t label(const char *key, const char *value)
+{
+	uint32_t text, id;
+
+	cr_assert_eq(profile_string(&p, value, strlen(value), &text), 0);
+	cr_assert_eq(profile_label(&p, key, strlen(key), text, &id), 0);
+	return id;
+}
+
+Test(profile, equal_sets_of_labels_are_one)
+{
+	const uint32_t a = label("a", "1"), b = label("b", "2"), a_2 = label("a", "2");
+	uint32_t id, other;
+
+	cr_expect_eq(label("a", "1"), a);
+	cr_expect_str_eq(p.strings[p.labels[a].key], "a");
+	cr_expect_str_eq(p.strings[p.labels[a].value], "1");
+	cr_expect_str_eq(p.strings[p.labels[a].attribute], PROFILE_LABEL_PREFIX "a");
+	cr_assert_eq(profile_label_set(&p, (const uint32_t[]){a, b}, 2, &id), 0);
+	cr_assert_eq(profile_label_set(&p, (const uint32_t[]){b, a}, 2, &other), 0);
+	cr_expect_eq(id, other);
+	/* Of two labels with one key the first counts. */
+	cr_assert_eq(profile_label_set(&p, (const uint32_t[]){b, a, a_2}, 3, &other), 0);
+	cr_expect_eq(id, other);
+	cr_assert_eq(profile_label_set(&p, (const uint32_t[]){a_2, b}, 2, &other), 0);
+	cr_expect_neq(id, other);
+	cr_assert_eq(profile_label_set(&p, NULL, 0, &id), 0);
+	cr_expect_eq(id, 0);
+	cr_expect_eq(profile_label_set(&p, &p.labels_count, 1, &id), -EINVAL);
+	cr_expect_eq(profile_label(&p, "a", 1, p.strings_count, &id), -EINVAL);
+}
+
+Test(profile, a_set_has_no_more_labels_than_there_is_room_for)
+{
+	uint32_t labels[PROFILE_LABELS_MAX + 5], id;
+
+	for (uint32_t i = 0; i < PROFILE_LABELS_MAX + 5; i++) {
+		const char key[] = {(char)('a' + i), 0};
+
+		labels[i] = label(key, "");
+	}
+	cr_assert_eq(profile_label_set(&p, labels, PROFILE_LABELS_MAX + 5, &id), 0);
+	cr_expect_eq(p.label_sets[id].count, PROFILE_LABELS_MAX);
+}
+
+Test(profile, a_stack_with_labels_has_the_frames_of_the_plain_one)
+{
+	const uint32_t a = label("a", "1"), b = label("b", "2");
+	uint32_t plain, with_a, with_b, sets[2], id, zero = 0;
+
+	cr_assert_eq(profile_label_set(&p, &a, 1, &sets[0]), 0);
+	cr_assert_eq(profile_label_set(&p, &b, 1, &sets[1]), 0);
+	cr_assert_eq(profile_stack(&p, &zero, 1, &plain), 0);
+	cr_expect_eq(p.stacks[plain].plain, plain);
+	cr_assert_eq(profile_labelled_stack(&p, plain, sets[0], &with_a), 0);
+	cr_assert_eq(profile_labelled_stack(&p, with_a, sets[1], &with_b), 0);
+	cr_expect(plain != with_a && with_a != with_b && plain != with_b);
+	cr_expect_eq(p.stacks[with_b].plain, plain);
+	cr_expect_eq(p.stacks[with_b].labels, sets[1]);
+	cr_expect_eq(p.stacks[with_b].first, p.stacks[plain].first);
+	cr_expect_eq(p.stacks[with_b].count, 1);
+	cr_assert_eq(profile_labelled_stack(&p, plain, sets[1], &id), 0);
+	cr_expect_eq(id, with_b);
+	cr_assert_eq(profile_labelled_stack(&p, with_a, 0, &id), 0);
+	cr_expect_eq(id, plain);
+	cr_assert_eq(profile_stack(&p, &zero, 1, &id), 0);
+	cr_expect_eq(id, plain);
+	cr_expect_eq(profile_labelled_stack(&p, p.stacks_count, 0, &id), -EINVAL);
+	cr_expect_eq(profile_labelled_stack(&p, 0, p.label_sets_count, &id), -EINVAL);
+}
+
 Test(profile, equal_samples_are_merged)
 {
 	uint32_t stack, zero = 0;

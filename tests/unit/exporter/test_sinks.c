@@ -164,8 +164,8 @@ Test(sinks, pprof_and_otlp_keep_the_address_of_each_location)
 	one_function_at(0xb1f5c1, 0xb1f5af);
 	Perftools__Profiles__Profile *m = read_pprof();
 	for (size_t i = 0; i < m->n_location; i++)
-		addresses += m->location[i]->address == 0xb1f5c1 ||
-			     m->location[i]->address == 0xb1f5af;
+		addresses +=
+		    m->location[i]->address == 0xb1f5c1 || m->location[i]->address == 0xb1f5af;
 	cr_expect_eq(addresses, 2);
 	perftools__profiles__profile__free_unpacked(m, NULL);
 
@@ -174,10 +174,38 @@ Test(sinks, pprof_and_otlp_keep_the_address_of_each_location)
 	cr_assert_eq(otlp_read((const uint8_t *)otlp, length, &back), 0);
 	addresses = 0;
 	for (uint32_t i = 0; i < back.locations_count; i++)
-		addresses += back.locations[i].address == 0xb1f5c1 ||
-			     back.locations[i].address == 0xb1f5af;
+		addresses +=
+		    back.locations[i].address == 0xb1f5c1 || back.locations[i].address == 0xb1f5af;
 	cr_expect_eq(addresses, 2);
 	profile_fini(&back);
+}
+
+Test(sinks, pprof_has_the_labels_of_a_program)
+{
+	uint32_t value, label, set, stack;
+	unsigned int found = 0;
+
+	one_function_at(0x10, 0x20);
+	cr_assert_eq(profile_string(&p, "checkout", 8, &value), 0);
+	cr_assert_eq(profile_label(&p, "request", 7, value, &label), 0);
+	cr_assert_eq(profile_label_set(&p, &label, 1, &set), 0);
+	cr_assert_eq(profile_labelled_stack(&p, p.samples[0].stack, set, &stack), 0);
+	cr_assert_eq(profile_add(&p, 0, stack, 9), 0);
+	Perftools__Profiles__Profile *m = read_pprof();
+
+	for (size_t i = 0; i < m->n_sample; i++) {
+		for (size_t j = 0; j < m->sample[i]->n_label; j++) {
+			const Perftools__Profiles__Label *l = m->sample[i]->label[j];
+
+			if (strcmp(m->string_table[l->key], "request") != 0)
+				continue;
+			cr_expect_str_eq(m->string_table[l->str], "checkout");
+			cr_expect_eq(m->sample[i]->value[0], 9);
+			found++;
+		}
+	}
+	cr_expect_eq(found, 1);
+	perftools__profiles__profile__free_unpacked(m, NULL);
 }
 
 Test(sinks, folded_writes_a_stack_without_frames)
@@ -320,7 +348,8 @@ Test(sinks, tree_groups_by_process_name_unless_pid_is_asked_for)
 	ADD(thread(10, 10, "cc1", "cc1"), 1, main);
 	ADD(thread(11, 11, "cc1", "cc1"), 3, main);
 	_cleanup_free_ char *by_name = render("tree", &length);
-	cr_expect_not_null(strstr(by_name, "100.00%          4  cc1 (2 processes)\n"), "%s", by_name);
+	cr_expect_not_null(strstr(by_name, "100.00%          4  cc1 (2 processes)\n"), "%s",
+			   by_name);
 	options.group_by = GROUP_BY_PID;
 	_cleanup_free_ char *by_pid = render("tree", &length);
 	cr_expect_not_null(strstr(by_pid, " 75.00%          3  cc1 (11)\n"), "%s", by_pid);
@@ -475,7 +504,8 @@ Test(sinks, empty_profiles_are_written_and_full_disks_reported)
 	for (size_t i = 0; i < 5; i++) {
 		_cleanup_fclose_ FILE *full = fopen("/dev/full", "w");
 		cr_assert_not_null(full);
-		cr_expect_eq(sink_find(names[i])->write(&p, &options, full), -ENOSPC, "%s", names[i]);
+		cr_expect_eq(sink_find(names[i])->write(&p, &options, full), -ENOSPC, "%s",
+			     names[i]);
 	}
 }
 

@@ -64,7 +64,17 @@ static int on_stack(void *t, const struct record_stack *s)
 
 	for (uint32_t i = 0; i < s->count; i++)
 		sum += s->frames[i];
-	return note(t, "stack %u %u %u %" PRIu64 "\n", s->id, s->reason, s->count, sum);
+	return note(t, "stack %u %u %u %" PRIu64 " %u\n", s->id, s->reason, s->count, sum,
+		    s->labels);
+}
+
+static int on_label_set(void *t, const struct record_label_set *s)
+{
+	int r = note(t, "labels %u:", s->id);
+
+	for (uint32_t i = 0; i < s->count && !r; i++)
+		r = note(t, " %s=%s", s->labels[i].key, s->labels[i].value);
+	return r ? r : note(t, "\n");
 }
 
 static int on_process(void *t, const struct record_process *p)
@@ -83,8 +93,9 @@ static int on_sample(void *t, const struct record_sample *s)
 	return note(t, "sample %" PRIu64 " %u %u\n", s->time_ns, s->stack, s->thread);
 }
 
-static const struct records_visitor visitor = {on_reset, on_module,  on_function, on_frame,
-					       on_stack, on_process, on_thread,	  on_sample};
+static const struct records_visitor visitor = {on_reset,   on_module,	 on_function,
+					       on_frame,   on_label_set, on_stack,
+					       on_process, on_thread,	 on_sample};
 
 static const char expected[] = "module 1 /usr/bin/x 00ff 1234 go/id\n"
 			       "module 2    \n"
@@ -92,8 +103,10 @@ static const char expected[] = "module 1 /usr/bin/x 00ff 1234 go/id\n"
 			       "function 8 x+0x10 0 generated\n"
 			       "frame 4294967295 0xffffffffffffffff 2 7 255 9\n"
 			       "frame 9 0x10 1 0 0 0\n"
-			       "stack 5 3 3 60\n"
-			       "stack 6 0 0 0\n"
+			       "labels 1: request=checkout empty=\n"
+			       "labels 2:\n"
+			       "stack 5 3 3 60 1\n"
+			       "stack 6 0 0 0 0\n"
 			       "process 3 42 18446744073709551615 comm /path with space\n"
 			       "thread 8 3 43 thread\n"
 			       "sample 1000 5 8\n"
@@ -103,13 +116,16 @@ static const char expected[] = "module 1 /usr/bin/x 00ff 1234 go/id\n"
 static void fill(struct records *r)
 {
 	const uint32_t frames[] = {10, 20, 30};
+	const struct record_label labels[] = {{"request", "checkout"}, {"empty", ""}};
 
 	records_add_sample(r, &(struct record_sample){1000, 5, 8, 0});
 	records_add_thread(r, &(struct record_thread){8, 3, 43, "thread"});
 	records_add_process(r, &(struct record_process){3, 42, UINT64_MAX, "comm",
 							"/path with space", "", "", NULL, 0});
-	records_add_stack(r, &(struct record_stack){5, 3, frames, 3});
-	records_add_stack(r, &(struct record_stack){6, 0, NULL, 0});
+	records_add_stack(r, &(struct record_stack){5, 3, frames, 3, 1});
+	records_add_stack(r, &(struct record_stack){6, 0, NULL, 0, 0});
+	records_add_label_set(r, &(struct record_label_set){1, labels, 2});
+	records_add_label_set(r, &(struct record_label_set){2, NULL, 0});
 	records_add_frame(r, &(struct record_frame){UINT64_MAX, UINT32_MAX, 2, 7, 12, 255, 9});
 	records_add_frame(r, &(struct record_frame){16, 9, 1, 0, 0, 0, 0});
 	records_add_function(r, &(struct record_function){7, "main", "", 31, false, "_Z4mainv"});
@@ -215,7 +231,8 @@ Test(records, estimate_is_never_less)
 			records_add_function(
 			    r, &(struct record_function){i, name, "", 0, false, name});
 			records_add_module(r, &(struct record_module){i, name, "", name, name});
-			records_add_stack(r, &(struct record_stack){i, 0, frames, i * seed % 700});
+			records_add_stack(r,
+					  &(struct record_stack){i, 0, frames, i * seed % 700, 0});
 			records_add_frame(r, &(struct record_frame){.id = i});
 			records_add_thread(r, &(struct record_thread){i, 0, 0, name});
 			if (i % 3)
