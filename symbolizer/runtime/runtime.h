@@ -96,6 +96,9 @@ struct runtime_process {
 
 /* The operations of a runtime. File and memory may hold any bytes. No operation may block. */
 struct runtime_ops {
+	/* Its frames stand for labels and not for functions. One whose labels cannot be read is
+	 * left out. */
+	bool is_labels;
 	/*
 	 * Determines whether the file is this runtime. Returns 0: it is, and `*image` holds what
 	 * all its processes share, which the caller frees with `release`; -ENOENT: it is not;
@@ -124,7 +127,8 @@ struct runtime_ops {
 	int (*expect)(struct runtime_process *process, const struct runtime_layout *known);
 	/*
 	 * Names a frame that the walker pushed, of bh_frame_words(words[0]) words. Returns 0: the
-	 * frames are in `frames`, none if the frame is internal to the runtime and not to be shown;
+	 * frames are in `frames`, none if the frame is internal to the runtime and not to be shown,
+	 * or stands for labels, which are there then;
 	 * -ESTALE: what the walker saw is no longer in memory, or another object is in its place;
 	 * or an error of memory_read(). A name is never guessed.
 	 */

@@ -24,7 +24,7 @@
 #include <time.h>
 
 enum {
-	/* When there are more, the oldest is forgotten: files that were written then count as older
+	/* When there are more, the oldest is dropped: files that were written then count as older
 	 * than their process. */
 	CLOCK_PERIODS_MAX = 16,
 };

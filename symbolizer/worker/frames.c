@@ -20,7 +20,9 @@
 enum {
 	NAMED_TEXT_MAX =
 	    2048, /* bytes of a name or a path with file and line as they are passed on */
+	LABEL_TEXT_MAX = 512, /* bytes of a key or value */
 };
+_Static_assert((int)NAMED_LABELS_MAX <= (int)RECORD_LABELS_MAX, "labels fit a record");
 _Static_assert(LIMIT_WORKER_FRAMES < (1ll << FRAME_IDS_COUNT_SHIFT) / NAMED_FRAMES_MAX / 2,
 	       "ids fit");
 _Static_assert(NAMED_FRAMES_MAX < 1 << (32 - FRAME_IDS_COUNT_SHIFT), "counts fit");
@@ -136,7 +138,7 @@ static int named_frames_add(struct worker *worker, const struct named_frames *na
 {
 	const uint32_t first = worker->ids.frame + 1;
 
-	*ids = first | names->count << FRAME_IDS_COUNT_SHIFT;
+	*ids = names->count ? first | names->count << FRAME_IDS_COUNT_SHIFT : 0;
 	for (unsigned int i = names->count; i-- > 0;) {
 		const struct named_frame *frame = &names->frames[i];
 		const int r = named_function_get_id(worker, frame, record.kind, record.module,
@@ -361,6 +363,29 @@ static XXH128_hash_t unnamed_key(const struct worker *worker, unsigned int runti
 	return id_key(&worker->id_secret, identity, sizeof(identity));
 }
 
+/* Defines a set of labels. */
+static uint32_t label_set_define(struct worker *worker, const struct named_frames *names)
+{
+	struct record_label labels[NAMED_LABELS_MAX];
+	char texts[NAMED_LABELS_MAX][2][LABEL_TEXT_MAX];
+
+	for (unsigned int i = 0; i < names->label_count; i++) {
+		const struct named_label *label = &names->labels[i];
+
+		escape_text(texts[i][0], LABEL_TEXT_MAX, label->key, strlen(label->key),
+			    ESCAPE_KEEP_PRINTABLE, NULL);
+		escape_text(texts[i][1], LABEL_TEXT_MAX, label->value, strlen(label->value),
+			    ESCAPE_KEEP_PRINTABLE, NULL);
+		labels[i] = (struct record_label){.key = texts[i][0], .value = texts[i][1]};
+	}
+	const uint32_t id = ++worker->ids.label_set;
+
+	records_add_label_set(
+	    worker->batch.records,
+	    &(struct record_label_set){.id = id, .labels = labels, .count = names->label_count});
+	return id;
+}
+
 int frames_get_managed_ids(struct worker *worker, struct managed_process *process,
 			   const uint64_t *words, uint32_t *ids)
 {
@@ -385,7 +410,9 @@ int frames_get_managed_ids(struct worker *worker, struct managed_process *proces
 	worker->naming_paused =
 	    worker->naming_until_ns && clock_monotonic_ns() >= worker->naming_until_ns;
 	const struct record_frame record = {.kind = (uint8_t)(FRAME_KIND_ABORT + runtime)};
-	const int r = named_frames_add(worker, &names, record, ids);
+	const int r = names.label_count ? 0 : named_frames_add(worker, &names, record, ids);
+	if (names.label_count)
+		*ids = label_set_define(worker, &names);
 	return r < 0 ? r : id_map_put(&worker->ids.frames, key, *ids);
 }
 

@@ -37,7 +37,7 @@ struct worker;
 
 /* Inlining makes one frame of a stack stand for several functions, which have consecutive ids, the
  * innermost the highest. A number stands for all of them: the lowest id, and how many there are
- * above these bits. */
+ * above these bits. A frame that stands for labels has the id of their set, and a count of 0. */
 enum {
 	FRAME_IDS_COUNT_SHIFT = 26,
 };

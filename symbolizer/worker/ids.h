@@ -11,7 +11,7 @@
 struct ids {
 	struct id_map modules, functions, frames, stacks, processes, threads;
 	/* The last id that was assigned of each. */
-	uint32_t module, function, frame, stack, process, thread;
+	uint32_t module, function, frame, label_set, stack, process, thread;
 };
 
 #endif

@@ -12,6 +12,11 @@ static const struct runtime_ops *const all_runtimes[BH_RUNTIME_COUNT] = {
 #undef RUNTIME
 };
 
+bool runtime_images_are_labels(unsigned int runtime)
+{
+	return runtime > 0 && runtime < BH_RUNTIME_COUNT && all_runtimes[runtime]->is_labels;
+}
+
 struct runtime_image *runtime_images_find(struct runtime_image *first, uint32_t module)
 {
 	while (first && first->module != module)

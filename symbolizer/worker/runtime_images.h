@@ -26,6 +26,9 @@ struct runtime_image {
 	struct runtime_layout layout;
 };
 
+/* Returns whether frames of a runtime (enum bh_runtime, or any other number) stand for labels. */
+bool runtime_images_are_labels(unsigned int runtime);
+
 /* Returns the image of a module, or NULL. A module that was removed is not found. */
 struct runtime_image *runtime_images_find(struct runtime_image *first, uint32_t module);
 

@@ -590,10 +590,11 @@ enum names_due runtimes_symbolize(struct worker *worker, struct managed_process 
 		r = process_symbolize(worker, process, a, words, frames);
 	if (process && r == -ESRCH)
 		process->named_too_early = !process->was_readable;
-	if (worker->runtimes && (r < 0 || frames->count))
+	if (r < 0)
+		unnamed_frame_set(frames, runtime, r);
+	if (worker->runtimes && frames->count)
 		runtime_stats_frame(&worker->runtimes->processes.stats, runtime, r == 0);
 	if (r == 0)
 		return NAMES_FINAL;
-	unnamed_frame_set(frames, runtime, r);
 	return r == -EBUSY ? NAMES_SOON : r == -ECANCELED ? NAMES_LATER : NAMES_FINAL;
 }

@@ -39,10 +39,12 @@ struct retained_stack {
 
 /* --- definition of a stack --- */
 
-/* The ids of a stack's frames. A frame may stand for several functions. */
+/* The ids of a stack's frames, and of its labels (0: none). A frame may stand for several
+ * functions. */
 struct frame_ids {
 	uint32_t ids[LIMIT_STACK_FRAMES];
 	uint32_t count;
+	uint32_t labels;
 };
 _Static_assert((int)LIMIT_STACK_FRAMES > (int)BH_FRAMES_ROOM, "a record's frames and a reason fit");
 
@@ -58,6 +60,8 @@ static void stack_add_ids(struct frame_ids *to, uint32_t ids)
 		to->ids[to->count++] = frame_ids_first(ids);
 		return;
 	}
+	if (!count && ids)
+		to->labels = frame_ids_first(ids);
 	while (count-- > 0)
 		to->ids[to->count++] = frame_ids_first(ids) + count;
 }
@@ -106,6 +110,7 @@ static int stack_define(struct worker *worker, const struct bh_sample *header,
 	uint32_t reason;
 
 	stack.count = 0;
+	stack.labels = 0;
 	int r = stack_add_frames(worker, frames + header->user_count, header->kernel_count, &stack);
 	if (!r)
 		r = header->flags & BH_SAMPLE_MANAGED
@@ -121,7 +126,8 @@ static int stack_define(struct worker *worker, const struct bh_sample *header,
 	records_add_stack(worker->batch.records, &(struct record_stack){.id = id,
 									.reason = header->reason,
 									.frames = stack.ids,
-									.count = stack.count});
+									.count = stack.count,
+									.labels = stack.labels});
 	return 0;
 }
 

@@ -5,6 +5,7 @@
 
 #include "bpf/shared.h"
 #include "common/runtimes.h"
+#include "symbolizer/worker/runtime_images.h"
 
 static const char *error_reason(int error)
 {
@@ -26,6 +27,10 @@ static const char *error_reason(int error)
 void unnamed_frame_set(struct named_frames *frames, unsigned int runtime, int error)
 {
 	frames->used = 0;
+	frames->label_count = 0;
+	frames->count = 0;
+	if (runtime_images_are_labels(runtime))
+		return;
 	frames->count = 1;
 	frames->frames[0] = (struct named_frame){
 	    .function = named_frames_format(

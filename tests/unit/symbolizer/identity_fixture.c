@@ -69,6 +69,7 @@ static int on_sample(void *context, const struct record_sample *sample)
 }
 
 IGNORE_RECORD(module)
+IGNORE_RECORD(label_set)
 IGNORE_RECORD(function)
 IGNORE_RECORD(frame)
 IGNORE_RECORD(stack)
@@ -80,6 +81,7 @@ static int on_send(enum message_type type, const void *payload, size_t length)
 	    .module = ignore_module,
 	    .function = ignore_function,
 	    .frame = ignore_frame,
+	    .label_set = ignore_label_set,
 	    .stack = ignore_stack,
 	    .process = on_process,
 	    .thread = on_thread,

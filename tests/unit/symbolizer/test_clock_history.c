@@ -14,8 +14,7 @@ enum {
 
 static struct clock_history history;
 
-/* Looks at the clocks each second, while the clock is `set_by` ahead of what it was at the start.
- */
+/* Looks at the clocks each second. The clock is `set_by` ahead of what it was at the start. */
 static void pass(unsigned int from, unsigned int to, int set_by)
 {
 	for (unsigned int boot = from; boot <= to; boot++)

@@ -387,8 +387,7 @@ Test(jit_maps, are_used_after_the_clock_was_set_forward)
 	cr_expect(is_taken(OTHER, now - 60, boot_ns - 90 * NS_PER_S));
 }
 
-/* When the clock has come again to when the map was written, it still is that of another process.
- */
+/* When the clock comes to the time of the map again, it still is that of another process. */
 Test(jit_maps, of_another_process_stay_unused_after_the_clock_was_set_back)
 {
 	const time_t now = time(NULL);

@@ -45,6 +45,7 @@ static int on_reset(void *context)
 }
 
 IGNORE_RECORD(module)
+IGNORE_RECORD(label_set)
 
 static int on_function(void *context, const struct record_function *function)
 {
@@ -84,6 +85,7 @@ static int on_send(enum message_type type, const void *payload, size_t length)
 	    .module = ignore_module,
 	    .function = on_function,
 	    .frame = on_frame,
+	    .label_set = ignore_label_set,
 	    .stack = on_stack,
 	    .process = ignore_process,
 	    .thread = ignore_thread,

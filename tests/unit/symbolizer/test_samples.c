@@ -19,6 +19,7 @@
 #include "tests/unit/symbolizer/ignore_record.h"
 
 IGNORE_RECORD(module)
+IGNORE_RECORD(label_set)
 IGNORE_RECORD(function)
 IGNORE_RECORD(process)
 IGNORE_RECORD(thread)
@@ -72,6 +73,7 @@ static int on_send(enum message_type type, const void *payload, size_t length)
 	    .module = ignore_module,
 	    .function = ignore_function,
 	    .frame = on_frame,
+	    .label_set = ignore_label_set,
 	    .stack = on_stack,
 	    .process = ignore_process,
 	    .thread = ignore_thread,
@@ -281,6 +283,7 @@ enum names_due __wrap_runtimes_symbolize(struct worker *worker, struct managed_p
 	(void)process;
 	(void)words;
 	frames->count = 1;
+	frames->label_count = 0;
 	frames->frames[0] = (struct named_frame){
 	    .function = due == NAMES_FINAL ? managed_name : "reason", .file = "file"};
 	return due;
