@@ -6,8 +6,19 @@
 #include <string.h>
 
 #include "parse/go_functions.h"
+#include "parse/go_names.h"
 #include "parse/go_rows.h"
 #include "tests/support/cfi_rules.h"
+
+static void find_names(const struct go_module *module, const struct elf_source *source)
+{
+	static const char *const names[] = {"runtime.goexit", "main.run"};
+	struct go_place places[2];
+
+	if (go_names_find(module, source, names, 2, places) < 0)
+		return;
+	check(places[0].size > 0 && places[1].size > 0);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -109,6 +120,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		    .context = &delivered, .rule = deliver_rule, .fde = deliver_fde};
 
 		find_all(&module, &source);
+		find_names(&module, &source);
 		go_rows_parse(&module, &source, ROWS_MAX, &sink, deliver_visit, &delivered);
 		/* The file is cut off after its tables were found. */
 		buffer.length = size / 3 * 2;
