@@ -6,31 +6,39 @@
 
 #include "common/runtimes.h"
 #include "parse/elf_lookup.h"
+#include "parse/go_module.h"
+#include "parse/go_names.h"
 
 enum {
 	RUNTIME_SYMBOLS_MAX = 4
 };
+_Static_assert((int)RUNTIME_SYMBOLS_MAX <= (int)GO_NAMES_MAX, "functions are searched at once");
 
 struct runtime_line {
 	enum runtime_id runtime;
+	bool is_go;
 	const char *symbols[RUNTIME_SYMBOLS_MAX]; /* NULL after the last one */
 };
 
 /* A line without symbols accepts every file. */
 static const struct runtime_line runtime_lines[] = {
-#define RUNTIME_SYMBOLS(id, ...) {RUNTIME_ID_##id, {__VA_ARGS__}},
-#define RUNTIME_WITHOUT_SYMBOLS(id) {RUNTIME_ID_##id, {NULL}},
+#define RUNTIME_SYMBOLS(id, ...) {RUNTIME_ID_##id, false, {__VA_ARGS__}},
+#define RUNTIME_GO_FUNCTIONS(id, ...) {RUNTIME_ID_##id, true, {__VA_ARGS__}},
+#define RUNTIME_WITHOUT_SYMBOLS(id) {RUNTIME_ID_##id, false, {NULL}},
 #include "common/runtime_symbols.def"
 #undef RUNTIME_SYMBOLS
+#undef RUNTIME_GO_FUNCTIONS
 #undef RUNTIME_WITHOUT_SYMBOLS
 };
 
 enum runtime_set {
 	RUNTIMES_WITH_A_LINE = 0
 #define RUNTIME_SYMBOLS(id, ...) | 1 << RUNTIME_ID_##id
+#define RUNTIME_GO_FUNCTIONS(id, ...) | 1 << RUNTIME_ID_##id
 #define RUNTIME_WITHOUT_SYMBOLS(id) | 1 << RUNTIME_ID_##id
 #include "common/runtime_symbols.def"
 #undef RUNTIME_SYMBOLS
+#undef RUNTIME_GO_FUNCTIONS
 #undef RUNTIME_WITHOUT_SYMBOLS
 };
 _Static_assert(RUNTIMES_WITH_A_LINE == RUNTIME_SET_ALL,
@@ -53,6 +61,18 @@ static bool file_defines_all(const struct elf_lookup *lookup, const struct runti
 	return true;
 }
 
+static bool file_has_functions(const struct elf_image *image, const struct runtime_line *line)
+{
+	struct go_place places[RUNTIME_SYMBOLS_MAX];
+	struct go_module module;
+	unsigned int count = 0;
+
+	while (count < RUNTIME_SYMBOLS_MAX && line->symbols[count])
+		count++;
+	return go_module_find(&module, image) == 0 &&
+	       go_names_find(&module, &image->source, line->symbols, count, places) == 0;
+}
+
 bool runtime_check_file(const struct elf_source *source, uint32_t wanted)
 {
 	struct elf_image image;
@@ -64,8 +84,11 @@ bool runtime_check_file(const struct elf_source *source, uint32_t wanted)
 	int r = elf_lookup_init(&lookup, &image);
 	for (size_t i = 0; !r && i < sizeof(runtime_lines) / sizeof(runtime_lines[0]) && !found;
 	     i++) {
-		found = wanted >> runtime_lines[i].runtime & 1 &&
-			file_defines_all(&lookup, &runtime_lines[i]);
+		const struct runtime_line *line = &runtime_lines[i];
+
+		found =
+		    wanted >> line->runtime & 1 && (line->is_go ? file_has_functions(&image, line)
+								: file_defines_all(&lookup, line));
 	}
 	elf_lookup_fini(&lookup);
 	elf_image_fini(&image);
