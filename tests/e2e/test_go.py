@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Go programs: one that knows its chains (go/chain.go), built in several ways, has exactly these stacks, with lines and inlined functions;
-and stacks of the runtime, which runs on other stacks, go on with the goroutine (go/garbage.go).
+stacks of the runtime, which runs on other stacks, go on with the goroutine (go/garbage.go); and samples have the labels of their goroutine
+(go/labels.go), never those of another one or of an earlier moment.
 
 BULKHEAD_GOS: more programs "go", separated by colons. BULKHEAD_GO_TOOLCHAINS: versions that Go downloads, such as go1.27.3.
 """
@@ -24,6 +25,8 @@ MODES = {
     # GNU ld moves the tables to another section, and their addresses to relocations.
     "with C, position-independent": ({"CGO_ENABLED": "1"}, ["-buildmode=pie", "-ldflags=-linkmode=external -s -w"], "more_cgo.go"),
 }
+# The same for labels.go.
+LABELS_MORE = {"more_none.go": [], "more_cgo.go": ["labels_cgo.go"]}
 BRIEF = ("stripped", "with C, position-independent")
 LEAST_SHARE = 0.99
 # Until its tables are there, a stack is copied: 16 KiB of it, and not those that it has switched from.
@@ -35,6 +38,18 @@ LEFT_OUT = re.compile(r"runtime\.(reflectcall|call\d+|cgocallbackg|asmcgocall|de
 # What it has in the place of runtime.asmcgocall.
 PLACEHOLDER = "runtime.systemstack_switch"
 THROUGH_C = ("through C", "main.calledFromC")  # the part of chain.go, and the function that C calls
+
+PREFIX = "process.context.label."
+# The labels of each function of labels.go; a value may be one of several.
+LABELS = {
+    "main.plain": {},
+    "main.checkout": {"request": {"checkout"}, "worker": set("0123")},
+    "main.browse": {"request": {"browse"}},
+    "main.nested": {"request": {"inner"}, "step": {"2"}, "empty": {""}},
+    "main.many": {"1": {"one"}, "2": {"two"}, "3": {"three"}, "4": {"four"}, "5": {"five"}, "6": {"six"}, "7": {"\\x1b[31m"},
+                  "8": {"a key or a value of more than forty-eight bytes,"}},
+}
+LEAST_LABELLED = 0.9  # a stack that was copied, because the tables of the file were not there yet, has none
 
 
 def version_of(go, toolchain="local"):
@@ -168,6 +183,43 @@ class Go(lib.Case):
                 self.assertGreater(switched, 50, recording.describe())
                 self.assertGreaterEqual(joined, LEAST_SHARE * switched, recording.describe())
                 self.assertLess(cut, 0.005 * total + 3, recording.describe())
+
+    def check_labels(self, path, title):
+        with self.running(path) as process:
+            recording, samples = self.samples(process, seconds=5)
+        found = collections.Counter()
+        wrong = collections.Counter()
+        for sample in samples:
+            names, count = [name for name, _, _ in frames_of(sample)], otlp_decode.count(sample)
+            function = next((name for name, inner in zip(names[1:], names) if inner == "main.spin"), None)
+            if function not in LABELS or names[-1] not in ("runtime.goexit", "runtime.main"):
+                continue
+            labels = {key.removeprefix(PREFIX): value for key, value in sample["attributes"].items() if key.startswith(PREFIX)}
+            if labels.keys() == LABELS[function].keys() and all(value in LABELS[function][key] for key, value in labels.items()):
+                found[function, "right"] += count
+            elif labels:
+                wrong[function, str(labels)] += count
+            else:
+                found[function, "missing"] += count
+        total = sum(found.values())
+        right = sum(count for (_, what), count in found.items() if what == "right")
+        print(f"  {title}: {right} of {total} samples have the labels of their function", flush=True)
+        self.assertEqual(wrong, {}, recording.describe())
+        self.assertEqual({function for function, what in found if what == "right"}, set(LABELS), recording.describe())
+        self.assertGreater(total, 500, recording.describe())
+        self.assertGreaterEqual(right, LEAST_LABELLED * total, f"{found}\n{recording.describe()}")
+
+    def test_labels(self):
+        for program, toolchain, version in self.versions():
+            if version < JOINED_SINCE:
+                print(f"SKIP Go 1.{version}: labels are not supported", flush=True)
+                continue
+            for mode, (environment, options, more) in MODES.items():
+                if "BULKHEAD_GO_BRIEF" in os.environ and mode not in BRIEF:
+                    continue
+                with self.subTest(go=version, mode=mode):
+                    path = self.build(program, toolchain, ["labels.go", *LABELS_MORE[more]], environment, options)
+                    self.check_labels(path, f"1.{version}, {mode}")
 
 
 if __name__ == "__main__":
