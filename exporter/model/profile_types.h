@@ -131,7 +131,7 @@ struct profile_time {
 	type *name;                                                                                \
 	uint32_t name##_count, name##_capacity
 
-struct profile_index; /* a hash from contents to index, private to profile.c */
+struct profile_index; /* a hash from contents to index, private to profile_tables.c */
 
 struct profile {
 	PROFILE_TABLE(char *, strings);

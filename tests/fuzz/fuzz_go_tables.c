@@ -10,16 +10,6 @@
 #include "parse/go_rows.h"
 #include "tests/support/cfi_rules.h"
 
-static void find_names(const struct go_module *module, const struct elf_source *source)
-{
-	static const char *const names[] = {"runtime.goexit", "main.run"};
-	struct go_place places[2];
-
-	if (go_names_find(module, source, names, 2, places) < 0)
-		return;
-	check(places[0].size > 0 && places[1].size > 0);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum {
@@ -99,6 +89,16 @@ static void find_all(const struct go_module *module, const struct elf_source *so
 				go_functions_text(&module->files, source, call->file, text, 8);
 		}
 	}
+}
+
+static void find_names(const struct go_module *module, const struct elf_source *source)
+{
+	static const char *const names[] = {"runtime.goexit", "main.run"};
+	struct go_place places[2];
+
+	if (go_names_find(module, source, names, 2, places) < 0)
+		return;
+	check(places[0].size > 0 && places[1].size > 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
