@@ -159,13 +159,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (batch)
 			feed(&a, batch, length, &sent);
 	}
-	free(a.modules.ids);
-	free(a.functions.ids);
-	free(a.frames.ids);
-	free(a.stacks.ids);
-	free(a.processes.ids);
-	free(a.threads.ids);
-	free(a.reasons.ids);
-	profile_fini(&a.profile);
+	aggregate_fini(&a);
 	return 0;
 }
