@@ -32,6 +32,7 @@ enum {
 	OFFSET_MAX = 4096,
 	LABELS_SLICE_SINCE = 24, /* Go 1.24 */
 	MINOR_FIRST = 21,	 /* before, stacks end in runtime.systemstack */
+	MINOR_LAST = 27,	 /* that was examined: another format would have wrong labels */
 	BUILD_INFO_BYTES = 64,
 	BUILD_INFO_FLAGS = 15,
 	BUILD_INFO_TEXT = 33, /* after a length of one byte */
@@ -145,15 +146,16 @@ static unsigned int minor_version(const struct runtime_file *file)
 	return version ? (unsigned int)strtoul(version + strlen("go1."), NULL, 10) : 0;
 }
 
-static int refuse(struct runtime_refusal *refusal, const char *path, unsigned int minor)
+static int refuse(struct runtime_refusal *refusal, const char *path, unsigned int minor,
+		  const char *why)
 {
 	const size_t length = strlen(path);
 	const bool cut = length > SHOWN_PATH_BYTES;
 
 	snprintf(refusal->text, sizeof(refusal->text),
-		 "Go 1.%u in %s%s: the code of its runtime is not as expected; the labels of its "
-		 "goroutines are not shown, its stacks are complete",
-		 minor, cut ? "..." : "", path + (cut ? length - SHOWN_PATH_BYTES : 0));
+		 "Go 1.%u in %s%s: %s; the labels of its goroutines are not shown, its stacks are "
+		 "complete",
+		 minor, cut ? "..." : "", path + (cut ? length - SHOWN_PATH_BYTES : 0), why);
 	return -ENOTSUP;
 }
 
@@ -179,6 +181,8 @@ int go_labels_file_recognise(const struct runtime_file *file, void **image,
 	int r = go_names_find(&module, &file->image.source, names, NAMES, places);
 	if (r < 0)
 		return r == -ENOMEM ? r : -ENOENT;
+	if (minor > MINOR_LAST)
+		return refuse(refusal, file->path, minor, "this version is not supported");
 	struct go_labels_image *made = calloc(1, sizeof(*made));
 	if (!made)
 		return -ENOMEM;
@@ -189,7 +193,8 @@ int go_labels_file_recognise(const struct runtime_file *file, void **image,
 				  read_code(file, &places[NAME_SET], set), &made->block);
 	if (r < 0) {
 		free(made);
-		return refuse(refusal, file->path, minor);
+		return refuse(refusal, file->path, minor,
+			      "the code of its runtime is not as expected");
 	}
 	*image = made;
 	return 0;

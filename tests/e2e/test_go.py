@@ -221,6 +221,20 @@ class Go(lib.Case):
                     path = self.build(program, toolchain, ["labels.go", *LABELS_MORE[more]], environment, options)
                     self.check_labels(path, f"1.{version}, {mode}")
 
+    def test_labels_of_a_future_version_are_refused(self):
+        """They may have another format."""
+        program, toolchain, version = next(self.versions())
+        path = self.build(program, toolchain, ["labels.go"], {"CGO_ENABLED": "0"}, ["-ldflags=-s -w"])
+        with open(path, "rb") as f:
+            data = f.read()
+        with open(path, "wb") as f:
+            f.write(data.replace(f"go1.{version}".encode(), b"go1.99"))
+        with self.running(path) as process:
+            recording, samples = self.samples(process)
+        self.assertRegex(recording.stderr, r"Go 1\.99 in .*/labels: this version is not supported; the labels of its goroutines are not shown", recording.describe())
+        self.assertGreater(sum(otlp_decode.count(s) for s in samples if frames_of(s) and frames_of(s)[0][0] == "main.spin"), 100, recording.describe())
+        self.assertEqual([s["attributes"] for s in samples if any(key.startswith(PREFIX) for key in s["attributes"])], [])
+
 
 if __name__ == "__main__":
     lib.main()
