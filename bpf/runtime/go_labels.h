@@ -18,11 +18,8 @@ enum {
 	GO_LABEL_BYTES = 48, /* of a key or value; of a longer one the start counts */
 	GO_LABEL_WORDS = GO_LABEL_BYTES / 8,
 
-	/* runtime.g: the bounds of its stack. */
-	GO_STACK_LOW = 0,
-	GO_STACK_HIGH = 8,
+	GO_STACK_LOW = 0, /* runtime.g.stack: both bounds, two words */
 
-	GO_SLICE_LENGTH = 8,
 	GO_LABEL_SIZE = 32, /* of an element of the slice: key and value */
 
 	GO_MAP_BITS = 9, /* B, one byte: the map has 1 << B buckets */

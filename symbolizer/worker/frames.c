@@ -410,9 +410,12 @@ int frames_get_managed_ids(struct worker *worker, struct managed_process *proces
 	worker->naming_paused =
 	    worker->naming_until_ns && clock_monotonic_ns() >= worker->naming_until_ns;
 	const struct record_frame record = {.kind = (uint8_t)(FRAME_KIND_ABORT + runtime)};
-	const int r = names.label_count ? 0 : named_frames_add(worker, &names, record, ids);
+	int r = 0;
+
 	if (names.label_count)
 		*ids = label_set_define(worker, &names);
+	else
+		r = named_frames_add(worker, &names, record, ids);
 	return r < 0 ? r : id_map_put(&worker->ids.frames, key, *ids);
 }
 
