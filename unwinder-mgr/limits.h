@@ -38,6 +38,9 @@ enum {
 	 * requested at once, every 250 ms. The others wait for their turn, so that the opener is
 	 * not kept busy. */
 	LIMIT_FOLLOW_AGAIN = 64,
+	/* How many other processes are tried at once for a file that could not be opened through
+	 * the one that had just mapped it. Full: it waits for its next turn, see below. */
+	LIMIT_MODULE_TRIES = 3,
 	/* ms. A file that could not be opened is requested again, at most this often, when another
 	 * process maps it. For the processes that map it already, it is requested again after this
 	 * pause, which doubles with each failure. */

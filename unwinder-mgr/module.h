@@ -44,8 +44,9 @@ struct module {
 	bool unannounced;	/* the worker could not take the announcement yet */
 	bool shared;		/* other processes find it by its key */
 	uint32_t requested_for; /* the process through whose mapping the file was opened */
-	bool requested_at_once; /* when that process had just mapped it */
 	bool wanted_elsewhere;	/* that failed, so another process is tried (process_files.h) */
+	uint32_t tries_left;	/* how many other processes may be tried at once */
+	uint32_t tried_exec;	/* exec generation of the last one; later ones are tried next */
 	uint64_t requested_ns;
 	unsigned int failures; /* how often the file could not be opened */
 	int fd;		       /* -1 if there is no file */

@@ -204,6 +204,21 @@ static bool module_may_retry(const struct module *module, uint64_t now_ns, unsig
 	       now_ns - module->requested_ns >= pause_ns;
 }
 
+/* Lets other processes be tried at once if the next request fails. */
+static void module_allow_tries(struct module *module)
+{
+	module->tries_left = LIMIT_MODULE_TRIES;
+	module->tried_exec = 0;
+}
+
+void module_give_up_file(struct manager *manager, struct module *module)
+{
+	module->wanted_elsewhere = false;
+	module->tries_left = 0;
+	module_announce(manager, module);
+	module_set_state(manager, module, MODULE_UNKNOWN);
+}
+
 bool module_is_due(const struct module *module, uint64_t now_ns)
 {
 	const unsigned int doublings = module->failures ? module->failures - 1 : 0;
@@ -246,13 +261,13 @@ void module_request(struct manager *manager, struct module *module, struct proce
 	};
 
 	module->requested_for = process->tgid;
-	module->requested_at_once = module->wanted_elsewhere = false;
+	module->wanted_elsewhere = false;
 	module->requested_ns = clock_monotonic_ns();
 	const int r = peer_send(&manager->role.peers[ROLE_OPENER], MESSAGE_OPEN_FILE, &request,
 				sizeof(request), NULL, 0);
 	/* An opener that is started again is asked again. */
 	if (r < 0 && r != -EPIPE) {
-		module_set_state(manager, module, MODULE_UNKNOWN);
+		module_give_up_file(manager, module);
 		return;
 	}
 	module_set_state(manager, module, MODULE_OPENING);
@@ -309,7 +324,9 @@ struct module *modules_get(struct manager *manager, const struct module_key *key
 {
 	struct modules *modules = &manager->modules;
 	struct module *module = modules_find_by_key(modules, key);
-	bool wanted = module && module_may_retry(module, clock_monotonic_ns(), 0);
+	/* A file that nobody maps any more was tried for processes that have ended. */
+	bool wanted = module && module_may_retry(
+				    module, module->users ? clock_monotonic_ns() : UINT64_MAX, 0);
 
 	if (!module) {
 		if (modules_allow(modules, process->share) &&
@@ -324,8 +341,8 @@ struct module *modules_get(struct manager *manager, const struct module_key *key
 		wanted = true;
 	}
 	if (wanted) {
+		module_allow_tries(module);
 		module_request(manager, module, process, start, end);
-		module->requested_at_once = true;
 	}
 	module_get(module);
 	return module;
@@ -396,6 +413,12 @@ static bool module_charge(struct manager *manager, struct module *module, struct
 	return allowed;
 }
 
+/* Lets the file of a module that is still awaited be requested for another process. */
+static void module_want_elsewhere(struct modules *modules, struct module *module)
+{
+	module->wanted_elsewhere = modules->any_wanted_elsewhere = true;
+}
+
 struct modules_answer modules_on_file(struct manager *manager, const struct msg_file *answer,
 				      struct tenant tenant, int fd)
 {
@@ -411,10 +434,10 @@ struct modules_answer modules_on_file(struct manager *manager, const struct msg_
 			close(fd);
 		if (module && module->state == MODULE_OPENING) {
 			module->failures++;
-			module->wanted_elsewhere = module->requested_at_once;
-			modules->any_wanted_elsewhere |= module->wanted_elsewhere;
-			module_announce(manager, module);
-			module_set_state(manager, module, MODULE_UNKNOWN);
+			if (module->tries_left)
+				module_want_elsewhere(modules, module);
+			else
+				module_give_up_file(manager, module);
 		}
 		return result;
 	}
@@ -466,7 +489,8 @@ void modules_ask_again(struct modules *modules)
 		if (m->state != MODULE_OPENING)
 			continue;
 		m->requested_for = 0;
-		m->wanted_elsewhere = modules->any_wanted_elsewhere = true;
+		module_allow_tries(m);
+		module_want_elsewhere(modules, m);
 	}
 }
 

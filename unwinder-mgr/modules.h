@@ -12,9 +12,9 @@
  * becomes a new module. Processes that mapped the old contents keep the old module.
  *
  * The opener may fail: the process that mapped the file has ended or executes another program, or
- * descriptors are short. Then frame pointers are used (MODULE_UNKNOWN), and the file is requested
- * again for a process that still maps it: at once for another process, and later with growing
- * pauses (process_files.h).
+ * descriptors are short. Then the file is requested at once for up to LIMIT_MODULE_TRIES others
+ * that map it, while stacks are still deferred. If that fails, too, frame pointers are used
+ * (MODULE_UNKNOWN), and the file is requested again with growing pauses (process_files.h).
  *
  * Files, rules and bytes of tables are counted as held by the user of the process through which the
  * file was opened (shares.h). A file that this user may not have in addition gets no module: its
@@ -75,6 +75,10 @@ bool modules_any_due(const struct modules *modules, uint64_t now_ns);
 /* Asks the opener for the module's file, which the process maps at [start, end). */
 void module_request(struct manager *manager, struct module *module, struct process *process,
 		    uint64_t start, uint64_t end);
+
+/* Lets the walker use frame pointers in a module whose file cannot be opened for now, and announces
+ * it without a file. */
+void module_give_up_file(struct manager *manager, struct module *module);
 
 /* Lets the modules that are due wait for their next turn: no process maps them. */
 void modules_postpone_due(struct modules *modules, uint64_t now_ns);

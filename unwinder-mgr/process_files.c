@@ -75,8 +75,8 @@ void process_files_on_answer(struct manager *manager, const struct msg_file *ans
 		processes_replace_module(manager, result.module, result.duplicate);
 }
 
-/* Returns the running process that has mapped the module for longest, by its exec generation, other
- * than the one that was asked last; NULL if there is none. */
+/* Returns the running process that has mapped the module for longest, by its exec generation, of
+ * those that were not tried yet; NULL if there is none. */
 static struct process *process_oldest_with(struct processes *processes, const struct module *module)
 {
 	struct process *oldest = NULL;
@@ -84,6 +84,7 @@ static struct process *process_oldest_with(struct processes *processes, const st
 	for (unsigned int i = 0; i < PROCESS_BUCKETS; i++) {
 		for (struct process *p = processes->buckets[i]; p; p = p->next) {
 			if (!p->exited_ns && p->tgid != module->requested_for &&
+			    p->exec_generation > module->tried_exec &&
 			    (!oldest || p->exec_generation < oldest->exec_generation) &&
 			    mapping_list_has(p->list, module))
 				oldest = p;
@@ -109,24 +110,32 @@ static void process_request_module(struct manager *manager, struct process *proc
 void process_files_request_elsewhere(struct manager *manager)
 {
 	struct modules *modules = &manager->modules;
+	const bool is_scan_due = manager->scanning || manager->scan_wanted;
 	unsigned int searched = 0;
 
 	if (!modules->any_wanted_elsewhere)
 		return;
+	modules->any_wanted_elsewhere = false;
 	for (struct module *m = modules->all; m; m = m->next) {
 		if (!m->wanted_elsewhere)
 			continue;
 		/* A search visits all processes. The others are searched for in the next tick. */
-		if (searched++ == SEARCHES_MAX)
+		if (m->users && searched++ == SEARCHES_MAX) {
+			modules->any_wanted_elsewhere = true;
 			return;
-		m->wanted_elsewhere = false;
-		struct process *process = process_oldest_with(&manager->processes, m);
-		if (process)
+		}
+		struct process *process =
+		    m->users ? process_oldest_with(&manager->processes, m) : NULL;
+		if (process) {
+			m->tries_left--;
+			m->tried_exec = process->exec_generation;
 			process_request_module(manager, process, m);
-		else if (m->state == MODULE_OPENING)
-			module_set_state(manager, m, MODULE_UNKNOWN);
+		} else if (m->users && is_scan_due) {
+			modules->any_wanted_elsewhere = true;
+		} else {
+			module_give_up_file(manager, m);
+		}
 	}
-	modules->any_wanted_elsewhere = false;
 }
 
 /* Has the opener asked for every module that is due and that this process maps; not for those that

@@ -132,8 +132,8 @@ static int work_next_tick_ms(const struct manager *manager, uint64_t now)
 	const uint64_t free_ns = slabs_next_free_ns(&manager->slabs);
 
 	if (manager->role.state == ROLE_CONFIGURED || manager->role.state == ROLE_STOPPING ||
-	    manager->scan_wanted || manager->modules.unannounced || manager->deferred.first ||
-	    free_ns <= now)
+	    manager->scan_wanted || manager->modules.unannounced ||
+	    manager->modules.any_wanted_elsewhere || manager->deferred.first || free_ns <= now)
 		return WORK_SOON_MS;
 	if (free_ns - now < TICK_MS * NS_PER_MS)
 		return (int)((free_ns - now) / NS_PER_MS) + 1;

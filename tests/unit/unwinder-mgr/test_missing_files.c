@@ -28,10 +28,17 @@ static void fail(void)
 	modules_on_file(&manager, &answer, tenant_of(answer.uid, 0), -1);
 }
 
+/* The same for all other processes that may be tried at once. */
+static void give_up(void)
+{
+	manager.modules.all->tries_left = 0;
+	fail();
+}
+
 static void teardown(void)
 {
 	if (manager.modules.all && manager.modules.all->state == MODULE_OPENING)
-		fail(); /* a module that waits for its file is not freed */
+		give_up(); /* a module that waits for its file is not freed */
 	manager_teardown();
 }
 
@@ -62,7 +69,7 @@ Test(missing_files, a_file_is_requested_again_for_the_process_that_maps_it)
 	/* There is no second request while the first one is not answered. */
 	process_files_request_missing(&manager, UINT64_MAX);
 	cr_expect_eq(requests(), 1);
-	fail();
+	give_up();
 	process_files_request_missing(&manager,
 				      requested_ns() + LIMIT_MODULE_RETRY_MS * NS_PER_MS - 1);
 	cr_expect_eq(requests(), 1);
@@ -78,10 +85,10 @@ Test(missing_files, another_process_is_preferred_to_the_one_that_failed)
 	map(100);
 	map(200);
 	cr_assert_eq(last.tgid, 100);
-	fail();
+	give_up();
 	process_files_request_missing(&manager, requested_ns() + NS_PER_S);
 	cr_expect_eq(last.tgid, 200);
-	fail();
+	give_up();
 	process_files_request_missing(&manager, requested_ns() + NS_PER_S);
 	cr_expect_eq(last.tgid, 100);
 }
@@ -104,10 +111,61 @@ Test(missing_files, a_process_that_maps_the_file_for_long_is_asked_at_once)
 	process_files_request_elsewhere(&manager);
 	cr_expect_eq(last.tgid, 200);
 	cr_expect_eq(requests(), 3);
-	/* Once. After that, there are pauses. */
+}
+
+/* Until then stacks wait, instead of being walked without the table. */
+Test(missing_files, some_processes_are_tried_at_once_and_then_there_are_pauses)
+{
+	const unsigned int announced = fake_peer.attempts[MESSAGE_MODULE];
+
+	for (uint32_t tgid = 100; tgid < 100 + LIMIT_MODULE_TRIES + 2; tgid++)
+		map(tgid);
+	const struct module *module = manager.modules.all;
+	for (uint32_t i = 0; i <= LIMIT_MODULE_TRIES; i++) {
+		cr_expect_eq(last.tgid, 100 + i);
+		cr_expect_eq(module->state, MODULE_OPENING);
+		cr_expect_eq(fake_peer.attempts[MESSAGE_MODULE], announced);
+		fail();
+		process_files_request_elsewhere(&manager);
+	}
+	cr_expect_eq(requests(), 1 + LIMIT_MODULE_TRIES);
+	cr_expect_eq(module->state, MODULE_UNKNOWN);
+	cr_expect_eq(fake_peer.attempts[MESSAGE_MODULE], announced + 1);
+	process_files_request_elsewhere(&manager);
+	cr_expect_eq(requests(), 1 + LIMIT_MODULE_TRIES);
+}
+
+Test(missing_files, a_scan_may_find_another_process)
+{
+	const struct module *module;
+
+	manager.scanning = true;
+	map(200);
+	module = manager.modules.all;
 	fail();
 	process_files_request_elsewhere(&manager);
-	cr_expect_eq(requests(), 3);
+	cr_expect_eq(module->state, MODULE_OPENING);
+	map(100);
+	process_files_request_elsewhere(&manager);
+	cr_expect_eq(last.tgid, 100);
+	fail();
+	manager.scanning = false;
+	process_files_request_elsewhere(&manager);
+	cr_expect_eq(module->state, MODULE_UNKNOWN);
+}
+
+Test(missing_files, a_file_that_only_ended_processes_had_mapped_is_requested_at_once)
+{
+	map(100);
+	processes_exit(&manager, 100, 1);
+	processes_publish(&manager);
+	processes_reclaim(&manager, UINT64_MAX);
+	cr_assert_eq(manager.modules.all->users, 0);
+	fail();
+	process_files_request_elsewhere(&manager);
+	cr_expect_eq(manager.modules.all->state, MODULE_UNKNOWN);
+	map(200);
+	cr_expect_eq(last.tgid, 200);
 }
 
 Test(missing_files, few_files_are_searched_for_at_once)
@@ -136,6 +194,7 @@ Test(missing_files, few_files_are_searched_for_at_once)
 	cr_expect_eq(requests() - before, FILES);
 	for (struct module *m = manager.modules.all; m; m = m->next) {
 		answer.cookie = m->id;
+		m->tries_left = 0;
 		modules_on_file(&manager, &answer, tenant_of(answer.uid, 0), -1);
 	}
 }
@@ -145,7 +204,7 @@ Test(missing_files, processes_that_have_ended_are_not_asked)
 	map(100);
 	map(200);
 	processes_exit(&manager, 200, 1);
-	fail();
+	give_up();
 	process_files_request_missing(&manager, requested_ns() + NS_PER_S);
 	cr_expect_eq(requests(), 2);
 	cr_expect_eq(last.tgid, 100);
@@ -158,7 +217,7 @@ Test(missing_files, the_pause_grows_with_each_failure_up_to_a_limit)
 	map(100);
 	for (unsigned int i = 1; i <= LIMIT_MODULE_RETRY_DOUBLINGS + 3; i++) {
 		cr_assert_eq(requests(), i);
-		fail();
+		give_up();
 		process_files_request_missing(&manager, requested_ns() + pause_ns - 1);
 		cr_assert_eq(requests(), i);
 		process_files_request_missing(&manager, requested_ns() + pause_ns);
@@ -170,7 +229,7 @@ Test(missing_files, the_pause_grows_with_each_failure_up_to_a_limit)
 Test(missing_files, a_file_that_no_process_maps_is_not_searched_for_each_time)
 {
 	map(100);
-	fail();
+	give_up();
 	processes_exit(&manager, 100, 1);
 	const uint64_t now_ns = requested_ns() + NS_PER_S;
 	process_files_request_missing(&manager, now_ns);
@@ -184,7 +243,7 @@ Test(missing_files, a_module_is_announced_again_if_the_worker_could_not_take_it)
 
 	map(100);
 	worker_is_full = true;
-	fail();
+	give_up();
 	cr_expect_eq(fake_peer.attempts[MESSAGE_MODULE], before + 1);
 	modules_announce_waiting(&manager);
 	cr_expect_eq(fake_peer.attempts[MESSAGE_MODULE], before + 2);
