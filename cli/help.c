@@ -108,7 +108,8 @@ static const char status[] =
     "\n"
     "      --json                print JSON, for scripts\n"
     "      --metrics             print metrics in the text format of Prometheus\n"
-    "      --ready               print nothing; exit with 0 if samples come through, else with 1\n"
+    "      --ready               print nothing; exit with 0 if all roles work and samples come\n"
+    "                            through, else with 1\n"
     "      --run-directory DIR   the agent's agent.run_directory (default: /run/bulkhead)\n";
 
 static const char doctor[] =

@@ -79,7 +79,7 @@ static void report_fill(struct agent *agent, struct agent_report *report)
 	    .started_boot_ns = agent->started_boot_ns,
 	    .phase = agent->supervisor.phase,
 	    .ready = agent->supervisor.phase == SUPERVISOR_RUNNING && agent->reported_ready &&
-		     agent->supervisor.role[ROLE_EXPORTER].ready,
+		     supervisor_all_ready(&agent->supervisor),
 	    .sampling = agent->sampling,
 	    .frequency_hz = (uint32_t)agent->config.frequency_hz,
 	    .probability_percent = (uint32_t)agent->config.probability_percent,

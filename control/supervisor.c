@@ -296,7 +296,7 @@ static void reap(struct supervisor *s)
 
 /* --- messages --- */
 
-static bool all_ready(const struct supervisor *s)
+bool supervisor_all_ready(const struct supervisor *s)
 {
 	for (int role = ROLE_CONTROL + 1; role < ROLE_COUNT; role++) {
 		if (!s->role[role].ready)
@@ -335,7 +335,7 @@ static void on_status(struct supervisor *s, enum role_id from)
 	s->role[from].ready |= returned;
 	if (returned && s->phase == SUPERVISOR_RUNNING && s->policy->on_return)
 		s->policy->on_return(s->context, from);
-	if (s->phase == SUPERVISOR_STARTING && all_ready(s))
+	if (s->phase == SUPERVISOR_STARTING && supervisor_all_ready(s))
 		start_running(s);
 	if (s->phase == SUPERVISOR_STOPPING && from == ROLE_LOADER && state == ROLE_STOPPED)
 		set_phase(s, SUPERVISOR_DRAINING);

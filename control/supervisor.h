@@ -167,6 +167,9 @@ int supervisor_start(struct supervisor *supervisor);
 /* Runs until the phase is DONE or until loop_stop(). Returns the exit status. */
 int supervisor_run(struct supervisor *supervisor);
 
+/* Returns whether all roles work: none is missing, or has not become ready yet. */
+bool supervisor_all_ready(const struct supervisor *supervisor);
+
 /* Sends a message without a payload. A role that is gone is noticed by its end. */
 void supervisor_send(struct supervisor *supervisor, enum role_id role, enum message_type type);
 
