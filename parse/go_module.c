@@ -305,13 +305,25 @@ static void find_inlined(struct search *search)
 	module->inlined = part_from(search->image, vaddr);
 }
 
+static int begin(struct search *search, struct go_module *module, const struct elf_image *image)
+{
+	*module = (struct go_module){0};
+	*search = (struct search){.image = image, .module = module, .scan_left = SCAN_BYTES_MAX};
+	return find_table(search);
+}
+
+int go_module_find_table(struct go_module *module, const struct elf_image *image)
+{
+	struct search search;
+
+	return begin(&search, module, image);
+}
+
 int go_module_find(struct go_module *module, const struct elf_image *image)
 {
-	struct search search = {.image = image, .module = module, .scan_left = SCAN_BYTES_MAX};
-	int r;
+	struct search search;
+	int r = begin(&search, module, image);
 
-	*module = (struct go_module){0};
-	r = find_table(&search);
 	if (r)
 		return r;
 	if (find_moduledata(&search, &r)) {

@@ -58,4 +58,8 @@ struct go_module {
  * before Go 1.18; -ENOMEM; or the source's error. */
 int go_module_find(struct go_module *module, const struct elf_image *image);
 
+/* The same without moduledata, for which much of the file may have to be searched: the code and the
+ * inlined calls are not known. */
+int go_module_find_table(struct go_module *module, const struct elf_image *image);
+
 #endif

@@ -31,8 +31,14 @@ struct go_place {
 };
 
 /* Finds the `count` functions with these names. Returns 0; -ENOENT if the program lacks one of
- * them, or has more names or functions than are searched; -ENOMEM; or the source's error. */
+ * them, has more names or functions than are searched, or is forged; -ENOMEM; or the source's
+ * error. */
 int go_names_find(const struct go_module *module, const struct elf_source *source,
 		  const char *const *names, unsigned int count, struct go_place *places);
+
+/* Returns 0 if the program has all these names, be it only of inlined functions; otherwise an error
+ * of go_names_find(). The table (go_module_find_table) is enough for it. */
+int go_names_contain(const struct go_module *module, const struct elf_source *source,
+		     const char *const *names, unsigned int count);
 
 #endif

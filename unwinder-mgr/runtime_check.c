@@ -61,16 +61,16 @@ static bool file_defines_all(const struct elf_lookup *lookup, const struct runti
 	return true;
 }
 
+/* That the names are there is enough: where the functions are is for the worker to find. */
 static bool file_has_functions(const struct elf_image *image, const struct runtime_line *line)
 {
-	struct go_place places[RUNTIME_SYMBOLS_MAX];
 	struct go_module module;
 	unsigned int count = 0;
 
 	while (count < RUNTIME_SYMBOLS_MAX && line->symbols[count])
 		count++;
-	return go_module_find(&module, image) == 0 &&
-	       go_names_find(&module, &image->source, line->symbols, count, places) == 0;
+	return go_module_find_table(&module, image) == 0 &&
+	       go_names_contain(&module, &image->source, line->symbols, count) == 0;
 }
 
 bool runtime_check_file(const struct elf_source *source, uint32_t wanted)

@@ -176,7 +176,10 @@ int go_labels_file_recognise(const struct runtime_file *file, void **image,
 	struct go_place places[NAMES];
 	struct go_module module;
 
-	if (minor < MINOR_FIRST || go_module_find(&module, &file->image) < 0)
+	/* Most programs lack the names, and moduledata is far to seek. */
+	if (minor < MINOR_FIRST || go_module_find_table(&module, &file->image) < 0 ||
+	    go_names_contain(&module, &file->image.source, names, NAMES) < 0 ||
+	    go_module_find(&module, &file->image) < 0)
 		return -ENOENT;
 	int r = go_names_find(&module, &file->image.source, names, NAMES, places);
 	if (r < 0)

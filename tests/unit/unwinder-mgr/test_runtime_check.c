@@ -10,11 +10,13 @@
 
 #include "common/file_read.h"
 #include "common/runtimes.h"
+#include "tests/unit/parse/go_fixture.h"
 #include "unwinder-mgr/runtime_check.h"
 
 enum {
 	PYTHON = 1 << RUNTIME_ID_CPYTHON,
-	JAVA = 1 << RUNTIME_ID_HOTSPOT
+	JAVA = 1 << RUNTIME_ID_HOTSPOT,
+	GO_LABELS = 1 << RUNTIME_ID_GO_LABELS
 };
 
 static bool is_runtime(const char *path, uint32_t wanted)
@@ -95,4 +97,50 @@ Test(runtime_check, a_static_program_is_recognised_by_its_symbol_table)
 	cr_expect(is_runtime(FIXTURE_STATIC, PYTHON));
 	cr_expect_not(is_runtime(FIXTURE_STATIC, JAVA));
 	cr_expect_not(is_runtime(FIXTURE_STRIPPED, RUNTIME_SET_ALL));
+}
+
+/* --- programs of Go, which need no symbols --- */
+
+static const char with_labels[] = "runtime.goexit\0runtime.systemstack\0runtime/pprof.runtime_setProfLabel";
+static const char with_others[] = "runtime.goexit\0runtime.systemstack\0runtime/pprof.runtime_setProfLabels";
+
+static struct go_fixture go;
+
+static bool is_go_with(const char *names, size_t length, uint32_t wanted)
+{
+	struct elf_buffer buffer = {&go.file, sizeof(go.file)};
+	const struct elf_source source = elf_source_from_buffer(&buffer);
+
+	memset(go.file.names, 0, sizeof(go.file.names));
+	memcpy(go.file.names, names, length);
+	return runtime_check_file(&source, wanted);
+}
+
+Test(runtime_check, a_program_of_go_is_recognised_by_its_functions)
+{
+	for (enum go_format format = GO_1_18; format <= GO_PIE; format++) {
+		go_fixture_init(&go, format);
+		cr_expect(is_go_with(with_labels, sizeof(with_labels), GO_LABELS), "%d", format);
+		cr_expect(is_go_with(with_labels, sizeof(with_labels), RUNTIME_SET_ALL), "%d", format);
+		cr_expect_not(is_go_with(with_labels, sizeof(with_labels), RUNTIME_SET_ALL & ~(uint32_t)GO_LABELS), "%d", format);
+		cr_expect_not(is_go_with(with_others, sizeof(with_others), GO_LABELS), "%d", format);
+	}
+}
+
+/* The file may change while it is read, or be cut. */
+Test(runtime_check, forged_programs_of_go_are_not_recognised)
+{
+	go_fixture_init(&go, GO_1_20);
+	/* The names begin after the end of the table, or end before their start. */
+	go.file.table.names_at = sizeof(go.file);
+	cr_expect_not(is_go_with(with_labels, sizeof(with_labels), GO_LABELS));
+	go_fixture_init(&go, GO_1_20);
+	go.file.table.units_at = go.file.table.names_at - 1;
+	cr_expect_not(is_go_with(with_labels, sizeof(with_labels), GO_LABELS));
+	go_fixture_init(&go, GO_1_20);
+	go.file.table.units_at = go.file.table.names_at + sizeof(with_labels) - 2;
+	cr_expect_not(is_go_with(with_labels, sizeof(with_labels), GO_LABELS), "the last name is cut");
+	go_fixture_init(&go, GO_1_20);
+	go.file.table.magic++;
+	cr_expect_not(is_go_with(with_labels, sizeof(with_labels), GO_LABELS));
 }
