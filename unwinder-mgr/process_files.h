@@ -17,7 +17,7 @@ void process_files_on_answer(struct manager *manager, const struct msg_file *ans
 /* Requests files again that could not be opened when a process had just mapped them, each for the
  * process that maps it for longest, then for the next ones. Programs that are executed at full
  * speed, as in a build, are often gone when the opener comes to them; the C library, for example,
- * is mapped by older ones too. While running processes are being scanned, one may still be found. */
+ * is mapped by older ones too. During a scan of the running processes, one may still be found. */
 void process_files_request_elsewhere(struct manager *manager);
 
 /* Requests files that could not be opened again, each for a running process that maps it, when that
