@@ -177,7 +177,7 @@ static int refuse(struct runtime_refusal *refusal, const struct runtime_file *fi
 	char runtime[RUNTIME_BYTES];
 
 	snprintf(runtime, sizeof(runtime), "CPython %u.%u", version >> 24, minor_of(version));
-	return recognise_refuse(refusal, file->path, runtime, "Python", why);
+	return recognise_refuse(refusal, file->path, runtime, "Python frames", why);
 }
 
 /* Reads one offset of _Py_DebugOffsets: a value of 8 bytes at `at` of the table. */

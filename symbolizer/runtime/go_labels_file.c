@@ -26,6 +26,7 @@
 
 #include "parse/go_module.h"
 #include "parse/go_names.h"
+#include "symbolizer/runtime/recognise.h"
 
 enum {
 	CODE_BYTES = 96, /* that are read of a function */
@@ -37,7 +38,7 @@ enum {
 	BUILD_INFO_FLAGS = 15,
 	BUILD_INFO_TEXT = 33, /* after a length of one byte */
 	BUILD_INFO_INLINE = 2,
-	SHOWN_PATH_BYTES = 128,
+	RUNTIME_BYTES = 32, /* of its name with the version */
 };
 
 /* common/runtime_symbols.def has them for the manager. */
@@ -149,14 +150,10 @@ static unsigned int minor_version(const struct runtime_file *file)
 static int refuse(struct runtime_refusal *refusal, const char *path, unsigned int minor,
 		  const char *why)
 {
-	const size_t length = strlen(path);
-	const bool cut = length > SHOWN_PATH_BYTES;
+	char runtime[RUNTIME_BYTES];
 
-	snprintf(refusal->text, sizeof(refusal->text),
-		 "Go 1.%u in %s%s: %s; the labels of its goroutines are not shown, its stacks are "
-		 "complete",
-		 minor, cut ? "..." : "", path + (cut ? length - SHOWN_PATH_BYTES : 0), why);
-	return -ENOTSUP;
+	snprintf(runtime, sizeof(runtime), "Go 1.%u", minor);
+	return recognise_refuse(refusal, path, runtime, "goroutine labels", why);
 }
 
 /* Reads the start of a function. Returns the length. */

@@ -87,7 +87,7 @@ static void refuse(struct runtime_process *process, const struct hotspot_vm *vm)
 
 	snprintf(runtime, sizeof(runtime), "HotSpot %u", vm->version % 1000);
 	snprintf(why, sizeof(why), "the VM does not describe %.40s", vm->missing);
-	recognise_refuse(&process->refusal, process->path, runtime, "Java", why);
+	recognise_refuse(&process->refusal, process->path, runtime, "Java frames", why);
 	for (char *c = process->refusal.text; *c; c++) {
 		if ((unsigned char)*c < ' ' || (unsigned char)*c > '~')
 			*c = '?';

@@ -91,7 +91,7 @@ static int refuse(struct runtime_refusal *refusal, const struct runtime_file *fi
 
 	snprintf(runtime, sizeof(runtime), "Perl %u.%u.%u", version_byte(file, "PL_revision"),
 		 version_byte(file, "PL_version"), version_byte(file, "PL_subversion"));
-	return recognise_refuse(refusal, file->path, runtime, "Perl", why);
+	return recognise_refuse(refusal, file->path, runtime, "Perl frames", why);
 }
 
 /* Finds the interpreter, or its fields. Returns whether all that is needed is there. */

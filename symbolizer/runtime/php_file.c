@@ -187,7 +187,7 @@ static int refuse(struct runtime_refusal *refusal, const struct runtime_file *fi
 	char runtime[RUNTIME_BYTES];
 
 	snprintf(runtime, sizeof(runtime), "PHP %s", *version ? version : "(unknown version)");
-	return recognise_refuse(refusal, file->path, runtime, "PHP", why);
+	return recognise_refuse(refusal, file->path, runtime, "PHP frames", why);
 }
 
 int php_file_recognise(const struct runtime_file *file, void **image,

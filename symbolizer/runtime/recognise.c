@@ -33,14 +33,13 @@ bool recognise_has(const struct runtime_file *file, const char *program, const c
 }
 
 int recognise_refuse(struct runtime_refusal *refusal, const char *path, const char *runtime,
-		     const char *language, const char *why)
+		     const char *lost, const char *why)
 {
 	const size_t length = strlen(path);
 	const bool cut = length > SHOWN_PATH_BYTES;
 
 	snprintf(refusal->text, sizeof(refusal->text),
-		 "%s in %s%s: %s; its %s frames are not shown, its native stacks are complete",
-		 runtime, cut ? "..." : "", path + (cut ? length - SHOWN_PATH_BYTES : 0), why,
-		 language);
+		 "%s in %s%s: %s; its %s are not shown, its native stacks are complete", runtime,
+		 cut ? "..." : "", path + (cut ? length - SHOWN_PATH_BYTES : 0), why, lost);
 	return -ENOTSUP;
 }

@@ -14,8 +14,8 @@ bool recognise_find(const struct runtime_file *file, const char *name, uint64_t 
 bool recognise_has(const struct runtime_file *file, const char *program, const char *name);
 
 /* Writes why something at `path` is not supported: with the `runtime` and its version, the end of a
- * long path, the cause, and what it means for the user. Returns -ENOTSUP. */
+ * long path, the cause, and what is `lost` to the user, as "Python frames". Returns -ENOTSUP. */
 int recognise_refuse(struct runtime_refusal *refusal, const char *path, const char *runtime,
-		     const char *language, const char *why);
+		     const char *lost, const char *why);
 
 #endif

@@ -72,7 +72,7 @@ static int refuse(struct runtime_refusal *refusal, const struct runtime_file *fi
 	char runtime[RUNTIME_BYTES];
 
 	snprintf(runtime, sizeof(runtime), "Ruby %s", *version ? version : "(unknown version)");
-	return recognise_refuse(refusal, file->path, runtime, "Ruby", why);
+	return recognise_refuse(refusal, file->path, runtime, "Ruby frames", why);
 }
 
 int ruby_file_recognise(const struct runtime_file *file, void **image,

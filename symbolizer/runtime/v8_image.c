@@ -59,7 +59,7 @@ static int refuse(const struct v8_image *image, const struct runtime_file *file,
 	char runtime[RUNTIME_BYTES];
 
 	snprintf(runtime, sizeof(runtime), "V8 %u.%u", image->major % 1000, image->minor % 1000);
-	recognise_refuse(refusal, file->path, runtime, "JavaScript", why);
+	recognise_refuse(refusal, file->path, runtime, "JavaScript frames", why);
 	for (char *c = refusal->text; *c; c++) {
 		if ((unsigned char)*c < ' ' || (unsigned char)*c > '~')
 			*c = '?';

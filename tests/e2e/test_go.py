@@ -231,7 +231,7 @@ class Go(lib.Case):
             f.write(data.replace(f"go1.{version}".encode(), b"go1.99"))
         with self.running(path) as process:
             recording, samples = self.samples(process)
-        self.assertRegex(recording.stderr, r"Go 1\.99 in .*/labels: this version is not supported; the labels of its goroutines are not shown", recording.describe())
+        self.assertRegex(recording.stderr, r"Go 1\.99 in .*/labels: this version is not supported; its goroutine labels are not shown, its native stacks are complete", recording.describe())
         self.assertGreater(sum(otlp_decode.count(s) for s in samples if frames_of(s) and frames_of(s)[0][0] == "main.spin"), 100, recording.describe())
         self.assertEqual([s["attributes"] for s in samples if any(key.startswith(PREFIX) for key in s["attributes"])], [])
 
