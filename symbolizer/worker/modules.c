@@ -10,6 +10,7 @@
 #include "common/file_read.h"
 #include "common/log.h"
 #include "common/time_units.h"
+#include "common/work_time.h"
 #include "symbolizer/worker/limits.h"
 
 enum {
@@ -292,14 +293,12 @@ static bool modules_may_read(struct modules *modules, const struct module *modul
 	return false;
 }
 
-/* Accounts for the time since `began_ns` in which symbols of a module were read. */
-static void modules_spend(struct modules *modules, struct module *module, uint64_t began_ns)
+/* Accounts for the time that it took to read symbols of a module. */
+static void modules_spend(struct modules *modules, struct module *module, uint64_t took_ns)
 {
-	const uint64_t now = clock_monotonic_ns();
-
-	time_share_spend(&modules->reading, now - began_ns);
-	module->read_ns += now - began_ns;
-	module->again_ns = now + LIMIT_SYMBOLS_PAUSE * module->read_ns;
+	time_share_spend(&modules->reading, took_ns);
+	module->read_ns += took_ns;
+	module->again_ns = clock_monotonic_ns() + LIMIT_SYMBOLS_PAUSE * module->read_ns;
 }
 
 /* Reads the symbols of a module from its file. */
@@ -347,14 +346,15 @@ static void modules_add_debug(struct modules *modules, struct module *module,
 static int modules_read_missing(struct modules *modules, struct module *module)
 {
 	const bool in_turn = module->symbols && modules_debug_is_due(module);
-	const uint64_t now = clock_monotonic_ns();
+	uint64_t passed_ns, own_ns;
 	int r = 0;
 
 	if (module->no_symbols || module->fd < 0)
 		return -ENODATA;
 	if (work_is_quarantined(modules->work_page, &module->subject))
 		return -ECANCELED;
-	if (!modules_may_read(modules, module, now, in_turn))
+	const struct work_time begin = work_time_begin();
+	if (!modules_may_read(modules, module, begin.began_ns, in_turn))
 		return -EAGAIN;
 	module->read_ns = in_turn ? module->read_ns : 0;
 	if (!module->symbols)
@@ -363,7 +363,10 @@ static int modules_read_missing(struct modules *modules, struct module *module)
 		modules_add_debug(modules, module, &module->debug, symbols_add_debug);
 	if (r == 0 && alternate_is_due(module))
 		modules_add_debug(modules, module, &module->alternate, symbols_add_alternate);
-	modules_spend(modules, module, now);
+	/* On a loaded machine it takes longer, but nobody is to lack names because of that. The
+	 * caller has nothing read while many samples wait (`may_read`). */
+	work_time_end(&begin, &passed_ns, &own_ns);
+	modules_spend(modules, module, own_ns);
 	if (r == 0)
 		modules_evict(modules, module);
 	return r;
@@ -421,9 +424,9 @@ bool modules_find_start(struct modules *modules, struct module *module, uint64_t
 	work_end(modules->work_page);
 
 	/* An index of functions may have been built, or was too large. */
-	if (symbols_bytes(module->symbols) != before ||
-	    clock_monotonic_ns() - began_ns > LOOKUP_MOST_NS)
-		modules_spend(modules, module, began_ns);
+	const uint64_t took_ns = clock_monotonic_ns() - began_ns;
+	if (symbols_bytes(module->symbols) != before || took_ns > LOOKUP_MOST_NS)
+		modules_spend(modules, module, took_ns);
 	modules->symbols_bytes += symbols_bytes(module->symbols) - before;
 	modules_evict(modules, module);
 	return found;
