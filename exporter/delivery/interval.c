@@ -170,11 +170,15 @@ static int interval_take(struct otlp_exporter *e, const uint8_t *data, size_t le
 
 /* Counts the samples in batches that are missing before this one: those of a worker that has ended,
  * or that it has dropped because an exporter was missing. After a restart of the loader the workers
- * count from 0 again. */
+ * count from 0 again. If this exporter is killed before it has taken the batch, the next one gets
+ * the batch again, and must not count them again. */
 static void interval_count_missing(struct otlp_exporter *e, const struct record_head *head)
 {
-	if (head->position > e->stats->position)
-		e->stats->lost.lost[LOSS_ROLE_ENDED] += head->position - e->stats->position;
+	const uint64_t expected = e->stats->position;
+
+	e->stats->position = head->position;
+	if (head->position > expected)
+		e->stats->lost.lost[LOSS_ROLE_ENDED] += head->position - expected;
 }
 
 int interval_on_batch(struct otlp_exporter *e, const uint8_t *data, size_t length)
@@ -245,7 +249,9 @@ static int recover_batch(void *context, const uint8_t *data, size_t length)
 	a->definitions_only = false;
 	const uint64_t samples = aggregate_samples(a) - before;
 	e->stats->received_sequence = sequence;
-	e->stats->position = head.position + samples;
+	/* What was missing before the next batch may have been counted already. */
+	if (e->stats->position < head.position + samples)
+		e->stats->position = head.position + samples;
 	if (!is_up_to(sequence, e->stats->committed_sequence))
 		recovery->samples += samples;
 	if (!is_up_to(sequence, recovery->committed)) {
