@@ -197,10 +197,12 @@ static int worker_on_deferred_sample(void *context, const void *payload, size_t 
 	struct worker *worker = context;
 	const struct bh_sample *header = payload;
 
-	if (sample_is_valid(payload, length))
-		samples_add(worker, header, (const uint64_t *)(header + 1));
-	else
+	if (!sample_is_valid(payload, length))
 		worker->losses.lost[LOSS_BAD_RECORD]++;
+	else if (!worker->control && batch_is_full(&worker->batch))
+		worker->losses.lost[LOSS_MANAGER_QUEUE]++; /* see turn_hold_batch() */
+	else
+		samples_add(worker, header, (const uint64_t *)(header + 1));
 	samples_set_position(worker);
 	return 0;
 }

@@ -74,12 +74,15 @@ static bool turn_must_wait(struct worker *worker, const struct bh_sample *header
 		runtimes_must_wait(worker, header->tgid) && !bpf_ring_is_half_full(&worker->ring));
 }
 
-/* Holds the batch for a moment if the opener is still looking up processes in it. A tick follows
- * after that moment, or with the last answer. */
+/* Holds the batch for a moment if the opener is still looking up processes in it, or as long as the
+ * maps have not come: only they say how many samples earlier workers have taken, and stacks of the
+ * manager may come before them. A tick follows after that moment, or with the last answer. */
 static bool turn_hold_batch(struct worker *worker)
 {
-	worker->batch_held = identity_must_wait(worker);
-	if (worker->batch_held)
+	const bool asked = identity_must_wait(worker);
+
+	worker->batch_held = asked || !worker->control;
+	if (asked)
 		loop_tick_within(&worker->role.loop, LIMIT_IDENTITY_HOLD_MS);
 	return worker->batch_held;
 }

@@ -11,6 +11,7 @@
 #include "common/bpf_ring.h"
 #include "common/time_units.h"
 #include "symbolizer/worker/runtimes.h"
+#include "symbolizer/worker/samples.h"
 #include "symbolizer/worker/turn.h"
 #include "symbolizer/worker/worker.h"
 
@@ -31,7 +32,8 @@ static struct {
 } ring;
 static uint64_t now_ns = NS_PER_S;
 static unsigned int named;
-static uint64_t naming_ns; /* how long naming a frame takes */
+static uint64_t naming_ns;   /* how long naming a frame takes */
+static unsigned int batches; /* that were sent */
 static struct worker *worker;
 
 bool __wrap_bpf_ring_peek(struct bpf_ring *from, const void **record, size_t *length);
@@ -68,9 +70,9 @@ int __wrap_peer_send(struct peer *peer, enum message_type type, const void *payl
 		     const int *fds, unsigned int fd_count)
 {
 	(void)peer;
-	(void)type;
 	(void)payload;
 	(void)length;
+	batches += type == MESSAGE_BATCH;
 	(void)fds;
 	(void)fd_count;
 	return 0;
@@ -258,6 +260,24 @@ Test(turn, a_frame_that_takes_longer_than_a_turn_is_named)
 		cr_expect_eq(named, i);
 	}
 	cr_expect_eq(ring.taken, 1);
+}
+
+/* A stack that the manager has walked, for a worker that has replaced another one. */
+Test(turn, no_batch_is_sent_before_its_position_is_known)
+{
+	struct bh_worker_control control = {.position = 1000};
+	const struct record *record = put_record();
+
+	ring.taken = ring.count;
+	samples_add(worker, &record->header, record->frames);
+	turn_on_tick(worker, 0);
+	cr_expect_eq(batches, 0);
+	worker->control = &control;
+	worker->batch.sent_samples += control.position;
+	turn_on_tick(worker, 0);
+	cr_expect_eq(batches, 1);
+	cr_expect_eq(batch_position(&worker->batch), 1001);
+	worker->control = NULL;
 }
 
 /* Gives the worker a file of kernel symbols with one function. */
