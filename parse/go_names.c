@@ -140,22 +140,34 @@ static int search_functions(const struct search *search, struct go_place *places
 	return -ENOENT;
 }
 
+/* Finds the names, which is the first part of a search. */
+static int search_begin(struct search *search, const struct go_module *module,
+			const struct elf_source *source, const char *const *names,
+			unsigned int count)
+{
+	if (count > GO_NAMES_MAX)
+		return -EINVAL;
+	*search =
+	    (struct search){.module = module, .source = source, .names = names, .count = count};
+	return search_names(search);
+}
+
 int go_names_contain(const struct go_module *module, const struct elf_source *source,
 		     const char *const *names, unsigned int count)
 {
-	struct search search = {.module = module, .source = source, .names = names, .count = count};
+	struct search search;
 
-	return count > GO_NAMES_MAX ? -EINVAL : search_names(&search);
+	return search_begin(&search, module, source, names, count);
 }
 
 int go_names_find(const struct go_module *module, const struct elf_source *source,
 		  const char *const *names, unsigned int count, struct go_place *places)
 {
-	struct search search = {.module = module, .source = source, .names = names, .count = count};
+	struct search search;
+	const int r = search_begin(&search, module, source, names, count);
 
-	if (count > GO_NAMES_MAX)
-		return -EINVAL;
+	if (r < 0)
+		return r;
 	memset(places, 0, count * sizeof(*places));
-	const int r = search_names(&search);
-	return r < 0 ? r : search_functions(&search, places);
+	return search_functions(&search, places);
 }

@@ -119,18 +119,21 @@ void process_files_request_elsewhere(struct manager *manager)
 	for (struct module *m = modules->all; m; m = m->next) {
 		if (!m->wanted_elsewhere)
 			continue;
+		if (!m->users) {
+			module_give_up_file(manager, m);
+			continue;
+		}
 		/* A search visits all processes. The others are searched for in the next tick. */
-		if (m->users && searched++ == SEARCHES_MAX) {
+		if (searched++ == SEARCHES_MAX) {
 			modules->any_wanted_elsewhere = true;
 			return;
 		}
-		struct process *process =
-		    m->users ? process_oldest_with(&manager->processes, m) : NULL;
+		struct process *process = process_oldest_with(&manager->processes, m);
 		if (process) {
 			m->tries_left--;
 			m->tried_exec = process->exec_generation;
 			process_request_module(manager, process, m);
-		} else if (m->users && is_scan_due) {
+		} else if (is_scan_due) {
 			modules->any_wanted_elsewhere = true;
 		} else {
 			module_give_up_file(manager, m);

@@ -169,9 +169,9 @@ static int interval_take(struct otlp_exporter *e, const uint8_t *data, size_t le
 }
 
 /* Counts the samples in batches that are missing before this one: those of a worker that has ended,
- * or that it has dropped because an exporter was missing. After a restart of the loader the workers
- * count from 0 again. If this exporter is killed before it has taken the batch, the next one gets
- * the batch again, and must not count them again. */
+ * or that it has dropped because an exporter was missing; and goes on at the position of this one.
+ * After a restart of the loader the workers count from 0 again. If this exporter is killed before
+ * it has taken the batch, the next one gets the batch again, and must not count them again. */
 static void interval_count_missing(struct otlp_exporter *e, const struct record_head *head)
 {
 	const uint64_t expected = e->stats->position;
@@ -207,7 +207,7 @@ int interval_on_batch(struct otlp_exporter *e, const uint8_t *data, size_t lengt
 	const uint64_t before = e->stats->received;
 	e->stats->received_sequence = head.sequence;
 	r = interval_take(e, data, length);
-	e->stats->position = head.position + e->stats->received - before;
+	e->stats->position += e->stats->received - before;
 	interval_bound(e);
 	return r;
 }
