@@ -133,11 +133,13 @@ static bool is_loopback(const char *host, bool bracketed)
 	return !strcasecmp(host, "localhost") || !strcasecmp(host, "localhost.");
 }
 
+/* A host may be named "unix": what follows tells its port from a path. */
 const char *endpoint_local_path(const char *target)
 {
-	return strncmp(target, local_prefix, sizeof(local_prefix) - 1)
-		   ? NULL
-		   : target + sizeof(local_prefix) - 1;
+	const char *path = target + sizeof(local_prefix) - 1;
+
+	return strncmp(target, local_prefix, sizeof(local_prefix) - 1) || *path != '/' ? NULL
+										       : path;
 }
 
 /* Parses the path of a Unix socket. */

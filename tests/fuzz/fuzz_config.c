@@ -67,6 +67,19 @@ static void check_config(struct config *c)
 	check(!*c->key_file == !*c->certificate_file);
 }
 
+static void check_endpoint(const struct endpoint *e)
+{
+	const char *path = endpoint_local_path(e->target);
+
+	check(e->local == (path != NULL));
+	if (e->local)
+		check(!e->port && !e->tls && e->loopback && *path == '/' &&
+		      strlen(path) < ENDPOINT_PATH_BYTES);
+	else
+		check(e->port && strlen(e->target) > 2 && strrchr(e->target, ':') &&
+		      !strpbrk(e->target, "/@?# %"));
+}
+
 static void try_text(unsigned int kind, const char *text)
 {
 	char reason[KEY_VALUES_REASON_BYTES];
@@ -75,8 +88,7 @@ static void try_text(unsigned int kind, const char *text)
 
 	if (kind == 2) {
 		if (!endpoint_parse(text, true, &e))
-			check(e.port && strlen(e.target) > 2 && strrchr(e.target, ':') &&
-			      !strpbrk(e.target, "/@?# %"));
+			check_endpoint(&e);
 		return;
 	}
 	const enum key_values_kind which = kind == 3 ? KEY_VALUES_HEADERS : KEY_VALUES_ATTRIBUTES;

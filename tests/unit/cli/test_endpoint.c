@@ -158,6 +158,9 @@ Test(endpoint, unix_sockets_have_a_path)
 		cr_expect_eq(e.port, 0);
 	}
 	cr_expect_null(endpoint_local_path("localhost:4317"));
+	cr_assert_null(endpoint_parse("http://unix", false, &e));
+	cr_expect_str_eq(e.target, "unix:4317");
+	cr_expect_null(endpoint_local_path(e.target), "a host with this name is no socket");
 	/* What fits into an address of the kernel with its NUL, and one character more. */
 	memset(text + 6, 'a', 106);
 	text[6 + 106] = 0;
