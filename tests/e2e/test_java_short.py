@@ -59,10 +59,10 @@ class Short(short_programs.ShortPrograms):
     def command(self, home, ms):
         return [os.path.join(home, "bin/java"), "-Xmx64m", "-cp", self.classes[home], "Brief", str(ms)]
 
-    def judge(self, what, verdicts, least_share, others):
+    def judge(self, what, verdicts, least_share, others, programs=None):
         if verdicts["wrong"]:
             self.faults.append(f"{what}: {verdicts['wrong']} samples have a chain that does not exist")
-        super().judge(what, verdicts, least_share, others)
+        super().judge(what, verdicts, least_share, others, programs)
 
     def test_short_programs(self):
         def work():
@@ -72,7 +72,7 @@ class Short(short_programs.ShortPrograms):
         print()
         for (home, ms), processes in ran.items():
             verdicts = sum((verdicts_of(samples[pid], *times) for pid, times in processes.items()), collections.Counter())
-            self.judge(f"Java {self.machines[home]}, programs of {ms} ms", verdicts, LENGTHS[ms][1], others)
+            self.judge(f"Java {self.machines[home]}, programs of {ms} ms", verdicts, LENGTHS[ms][1], others, len(processes))
             if sum(verdicts.values()) < 20:
                 self.faults.append(f"Java {self.machines[home]}: too few samples of {len(processes)} programs of {ms} ms: {dict(verdicts)}")
         for ms in LENGTHS:

@@ -54,11 +54,11 @@ class Short(short_programs.ShortPrograms):
         if not pythons.interpreters():
             self.skip("no CPython on this machine")
 
-    def judge_all(self, name, verdicts, least_share, others):
-        """Judges {interpreter: verdicts}: each interpreter, and all together."""
+    def judge_all(self, name, verdicts, least_share, others, programs=None):
+        """Judges {interpreter: verdicts}: each interpreter, and all together. `programs` is how many programs each has run."""
         for interpreter, counts in verdicts.items():
-            self.judge(f"{interpreter.name}, {name}", counts, least_share - ONE_INTERPRETER, others)
-        self.judge(f"all, {name}", sum(verdicts.values(), collections.Counter()), least_share, others)
+            self.judge(f"{interpreter.name}, {name}", counts, least_share - ONE_INTERPRETER, others, programs)
+        self.judge(f"all, {name}", sum(verdicts.values(), collections.Counter()), least_share, others, programs and programs * len(verdicts))
         self.say_whether_judged(name, others)
 
     def test_short_scripts(self):
@@ -80,8 +80,8 @@ class Short(short_programs.ShortPrograms):
             # the first and the last instructions of a script are in <module> alone
             if right < 0.98 * chains:
                 self.faults.append(f"{interpreter.name}, {ms} ms: only {right} of {chains} samples have the chain of the script")
-        for ms, (_, least_share) in LENGTHS.items():
-            self.judge_all(f"scripts of {ms} ms", verdicts[ms], least_share, others)
+        for ms, (count, least_share) in LENGTHS.items():
+            self.judge_all(f"scripts of {ms} ms", verdicts[ms], least_share, others, count)
         self.assert_none(self.faults, recording)
 
     def test_from_the_first_sample(self):
