@@ -74,7 +74,8 @@ int file_read_status(int fd, struct stat *status)
 	return 0;
 }
 
-int file_read_all(int fd, size_t first, size_t max, uint8_t **data, size_t *length)
+int file_read_all_by(file_read_fn *read_at, void *context, size_t first, size_t max, uint8_t **data,
+		     size_t *length)
 {
 	_cleanup_free_ uint8_t *bytes = NULL;
 	size_t capacity = 0, used = 0;
@@ -86,7 +87,7 @@ int file_read_all(int fd, size_t first, size_t max, uint8_t **data, size_t *leng
 
 		if (r < 0)
 			return r;
-		const ssize_t n = file_read_fully(fd, bytes + used, capacity - used);
+		const ssize_t n = read_at(context, used, bytes + used, capacity - used);
 		if (n < 0)
 			return (int)n;
 		used += (size_t)n;
@@ -100,4 +101,15 @@ int file_read_all(int fd, size_t first, size_t max, uint8_t **data, size_t *leng
 	*data = TAKE_PTR(bytes);
 	*length = used;
 	return longer;
+}
+
+static ssize_t read_on(void *fd, uint64_t offset, void *buffer, size_t size)
+{
+	(void)offset;
+	return file_read_fully(*(const int *)fd, buffer, size);
+}
+
+int file_read_all(int fd, size_t first, size_t max, uint8_t **data, size_t *length)
+{
+	return file_read_all_by(read_on, &fd, first, max, data, length);
 }

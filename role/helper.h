@@ -13,8 +13,8 @@
  * be left; then none is started until one of them has ended.
  *
  * Who uses this: the opener opens what belongs to others (symbolizer/opener/lane.h); the manager
- * parses files (unwinder-mgr/table_builds.h); the worker reads memory that may have to be waited
- * for (symbolizer/worker/absent_memory.h); the exporter of an agent lets one connect to a Unix
+ * parses files (unwinder-mgr/table_builds.h); the manager and the worker read what a process can
+ * make them wait for (role/process_reader.h); the exporter of an agent lets one connect to a Unix
  * socket (exporter/delivery/connector.h).
  *
  * Example: the opener starts bulkhead-symh, pid 7. It hangs. helper_drop() kills it and closes the

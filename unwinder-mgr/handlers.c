@@ -115,6 +115,19 @@ static uint64_t read_container(int fd)
 	return n > 0 ? cgroup_container_of_host(text, (size_t)n) : 0;
 }
 
+/* What a reader of /proc/PID/maps needs. */
+struct maps_file {
+	struct process_reader *reader;
+	int fd;
+};
+
+static ssize_t read_maps(void *context, uint64_t offset, void *buffer, size_t size)
+{
+	const struct maps_file *file = context;
+
+	return process_reader_read(file->reader, file->fd, offset, buffer, size);
+}
+
 static int manager_on_process_maps(void *context, const struct msg_maps_of *answer,
 				   struct message *message)
 {
@@ -151,8 +164,9 @@ static int manager_on_process_maps(void *context, const struct msg_maps_of *answ
 		proc_stat_comm(stat, (size_t)n, comm, sizeof(comm));
 	/* A longer file is used up to the limit. It is empty for kernel threads and for processes
 	 * that have just ended. */
+	struct maps_file file = {&manager->reader, message->fds[0]};
 	const int r =
-	    file_read_all(message->fds[0], MAPS_FIRST_BYTES, LIMIT_MAPS_BYTES, &maps, &length);
+	    file_read_all_by(read_maps, &file, MAPS_FIRST_BYTES, LIMIT_MAPS_BYTES, &maps, &length);
 	processes_on_answer(manager, answer->tgid, 0, !length);
 	if (r >= 0 && length) {
 		processes_set_tenant(manager, answer->tgid, subject.tenant);

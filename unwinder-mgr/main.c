@@ -69,6 +69,8 @@ int main(int argc, char **argv)
 		status = role_enter_sandbox(&manager->role);
 	if (status)
 		return status;
+	process_reader_init(&manager->reader, &manager->role.loop, "bulkhead-mgrh",
+			    manager->role.work_page);
 	int r = table_builds_start(manager);
 	if (r < 0) {
 		log_error("cannot start the process that reads unwind information, so nothing is "
@@ -81,5 +83,6 @@ int main(int argc, char **argv)
 		return STATUS_FAILED;
 	status = loop_run(&manager->role.loop);
 	table_builds_stop(manager);
+	process_reader_stop(&manager->reader);
 	return status;
 }

@@ -14,6 +14,7 @@
 
 #include "bpf/shared.h"
 #include "common/bpf_ring.h"
+#include "role/process_reader.h"
 #include "role/role.h"
 #include "unwinder-mgr/deferred.h"
 #include "unwinder-mgr/limits.h"
@@ -35,6 +36,7 @@ struct manager {
 	struct processes processes;
 	struct sideband sideband;
 	struct deferred deferred;
+	struct process_reader reader; /* of /proc/PID/maps */
 	struct msg_losses losses;
 	bool scanning, scan_wanted;
 	bool worker_told;   /* that it has heard of everything (SCANNED) */

@@ -15,17 +15,18 @@ static const struct sandbox_syscall syscalls[] = {
     POLICY_LISTENER_SYSCALLS,
     POLICY_SHARED_MAPPINGS,
     ALLOW(sysinfo, "qsort of glibc asks for the size of memory"),
-    ALLOW(pread64, "ELF files received, read and never mapped"),
-    ALLOW(read, "/proc/PID/maps received"),
+    ALLOW(pread64, "ELF files and /proc/PID/maps received, read and never mapped"),
+    ALLOW(read, "/proc/PID/stat and cgroup received"),
     ALLOW(fstat, "identity of files received"),
-    /* A hostile file must not end or delay the manager, so a helper reads it (table_builds.h). It
-     * has this filter, and of what the manager has only the file. */
+    /* A hostile file must not end or delay the manager, so a helper reads it (table_builds.h), and
+     * another one what a process can make wait (role/process_reader.h). They have this filter, and
+     * of what the manager has only the file. */
     POLICY_HELPER_SYSCALLS,
 };
 
 enum {
-	/* The manager, and for each lane a helper and those that hang. */
-	PROCESSES_MAX = 1 + BUILD_LANES * (1 + HELPERS_LEFT_MAX),
+	/* The manager, and for each lane and for maps a helper and those that hang. */
+	PROCESSES_MAX = 1 + (BUILD_LANES + 1) * (1 + HELPERS_LEFT_MAX),
 };
 
 const struct sandbox_policy manager_policy = {

@@ -167,6 +167,7 @@ static void work_on_tick(void *context, uint32_t events)
 	modules_place_waiting(manager);
 	modules_announce_waiting(manager);
 	table_builds_tick(manager, now);
+	process_reader_tick(&manager->reader);
 	process_files_request_elsewhere(manager);
 	work_reclaim(manager, now);
 	processes_publish(manager);

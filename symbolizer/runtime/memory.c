@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include "bpf/shared.h"
+#include "common/clock.h"
 #include "common/cursor.h"
+#include "common/file_read.h"
 
 enum {
 	STRING_PIECE = 64, /* bytes per read of a string: most names fit */
@@ -26,24 +28,45 @@ void memory_allow(struct memory *memory, unsigned int reads, size_t bytes)
 		memory->presence->windows[i].filled = false;
 }
 
+/* Reads entries of the record of present pages. Returns the number of bytes or a negative errno. */
+static ssize_t read_entries(struct memory_presence *presence, uint64_t first, uint64_t *entries,
+			    size_t size)
+{
+	const uint64_t offset = first * sizeof(entries[0]), now_ns = clock_monotonic_ns();
+
+	if (now_ns < presence->free_until_ns)
+		return file_read_fully_at(presence->fd, offset, entries, size);
+	const ssize_t n =
+	    presence->read_apart(presence->context, presence->fd, offset, entries, size);
+	if (n != -EAGAIN) {
+		presence->free_until_ns = now_ns + MEMORY_FREE_MS * NS_PER_MS;
+		return n;
+	}
+	/* Helpers hang already, because of others. The names of this process are worth the risk. */
+	return file_read_fully_at(presence->fd, offset, entries, size);
+}
+
 /* Finds out which pages of a window are present. */
-static void window_fill(const struct memory_presence *presence, struct memory_window *window,
-			uint64_t page)
+static int window_fill(struct memory_presence *presence, struct memory_window *window,
+		       uint64_t page)
 {
 	uint64_t entries[MEMORY_WINDOW_PAGES];
+	const uint64_t first = page - page % MEMORY_WINDOW_PAGES;
+	const ssize_t n = read_entries(presence, first, entries, sizeof(entries));
 
-	*window =
-	    (struct memory_window){.first = page - page % MEMORY_WINDOW_PAGES, .filled = true};
-	const ssize_t n = pread(presence->fd, entries, sizeof(entries),
-				(off_t)(window->first * sizeof(entries[0])));
+	*window = (struct memory_window){.first = first, .filled = n != -ETIMEDOUT};
+	if (n == -ETIMEDOUT)
+		return -ETIMEDOUT;
 	/* The address space no longer exists, or this kernel does not say it: reading will tell. */
 	if (n <= 0)
 		window->present = ~0ull;
 	for (ssize_t i = 0; i < n / (ssize_t)sizeof(entries[0]); i++)
 		window->present |= (entries[i] >> PAGEMAP_PRESENT & 1) << i;
+	return 0;
 }
 
-static bool is_present(struct memory_presence *presence, uint64_t page)
+/* Returns whether a page is present, or -ETIMEDOUT. */
+static int is_present(struct memory_presence *presence, uint64_t page)
 {
 	for (int i = 0; i < MEMORY_WINDOWS; i++) {
 		const struct memory_window *w = &presence->windows[i];
@@ -52,40 +75,48 @@ static bool is_present(struct memory_presence *presence, uint64_t page)
 			return w->present >> (page - w->first) & 1;
 	}
 	struct memory_window *window = &presence->windows[presence->next++ % MEMORY_WINDOWS];
+	const int r = window_fill(presence, window, page);
 
-	window_fill(presence, window, page);
-	return window->present >> (page - window->first) & 1;
+	return r < 0 ? r : (int)(window->present >> (page - window->first) & 1);
 }
 
-/* Returns how many of these bytes, from the first one on, are in pages that are present. */
-static size_t present_bytes(struct memory_presence *presence, uint64_t address, size_t length)
+/* Returns how many of these bytes, from the first one on, are in pages that are present; or
+ * -ETIMEDOUT. */
+static ssize_t present_bytes(struct memory_presence *presence, uint64_t address, size_t length)
 {
 	uint64_t at = address;
+	int r = 1;
 
-	while (at < address + length && is_present(presence, at / PAGE))
+	while (at < address + length && (r = is_present(presence, at / PAGE)) > 0)
 		at += PAGE - at % PAGE;
-	return at - address < length ? (size_t)(at - address) : length;
+	if (r < 0)
+		return r;
+	return (ssize_t)(at - address < length ? at - address : length);
 }
 
+/* Reads some of these bytes. Returns how many, 0 if the address space no longer exists, or a
+ * negative errno. */
 static ssize_t read_some(struct memory *memory, uint64_t address, void *buffer, size_t length)
 {
 	struct memory_presence *presence = memory->presence;
 
 	if (presence) {
-		const size_t present = present_bytes(presence, address, length);
+		const ssize_t present = present_bytes(presence, address, length);
 		const size_t in_page = PAGE - address % PAGE;
 
+		if (present < 0)
+			return present;
 		if (!present)
-			return presence->read_absent(presence->context, memory, address, buffer,
-						     length < in_page ? length : in_page);
-		length = present;
+			return presence->read_apart(presence->context, memory->fd, address, buffer,
+						    length < in_page ? length : in_page);
+		length = (size_t)present;
 	}
 	const struct iovec local = {.iov_base = buffer, .iov_len = length};
 	const struct iovec remote = {.iov_base = (void *)(uintptr_t)address, .iov_len = length};
+	const ssize_t n = memory->fd < 0 ? process_vm_readv(memory->pid, &local, 1, &remote, 1, 0)
+					 : pread(memory->fd, buffer, length, (off_t)address);
 
-	if (memory->fd < 0)
-		return process_vm_readv(memory->pid, &local, 1, &remote, 1, 0);
-	return pread(memory->fd, buffer, length, (off_t)address);
+	return n < 0 ? -errno : n;
 }
 
 /* Reads from the part of the copy that contains all of these bytes. */
@@ -121,15 +152,15 @@ static int process_read(struct memory *memory, uint64_t address, void *buffer, s
 	while (length) {
 		const ssize_t n = read_some(memory, address, to, length);
 
-		if (n < 0 && errno == EINTR)
+		if (n == -EINTR)
 			continue;
 		/* /proc/PID/mem is at its end when the address space no longer exists. */
-		if (n == 0 || (n < 0 && errno == ESRCH))
+		if (n == 0 || n == -ESRCH)
 			return -ESRCH;
-		if (n < 0 && errno == ETIMEDOUT)
+		if (n == -ETIMEDOUT) {
 			memory->timed_out = true;
-		if (memory->timed_out)
 			return -ETIMEDOUT;
+		}
 		if (n < 0)
 			return -EFAULT;
 		to += n;

@@ -23,11 +23,14 @@
  * reach another process. In strict mode there is no such descriptor and process_vm_readv(2) is
  * used.
  *
- * A page that is present is read at once. For any other one the kernel may have to ask a file
- * system that does not answer, and then not even a signal ends the read. So the kernel's own record
- * of the pages that are present (/proc/PID/pagemap) is consulted first, and the other pages are
- * read by somebody whom the worker can do without (symbolizer/worker/absent_memory.h). A page may
- * be dropped between the two: then the worker hangs, and is replaced (role/work_page.h).
+ * Reading may have to wait for ever: for a page that is in a file system that does not answer, or
+ * for the lock of the address space, which the process itself can hold. So there is somebody who
+ * reads and whom the worker can do without (role/process_reader.h), but asking him costs ten times
+ * as much as reading. The kernel's own record of the pages that are present (/proc/PID/pagemap) is
+ * consulted first. He reads it, unless he did so some milliseconds ago, which shows that the lock
+ * is free; and he reads the pages that are not present. A page that is present is read at once. It
+ * may be dropped and the lock be taken in between: then the worker hangs, and that of an agent is
+ * replaced (role/work_page.h).
  */
 #ifndef SYMBOLIZER_RUNTIME_MEMORY_H
 #define SYMBOLIZER_RUNTIME_MEMORY_H
@@ -45,21 +48,20 @@ enum {
 enum {
 	MEMORY_WINDOWS = 4,
 	MEMORY_WINDOW_PAGES = 64,
+	MEMORY_FREE_MS = 10, /* the time for which a lock that was free counts as free */
 };
 
-struct memory;
-
-/* Reads up to `length` bytes, which are in one page that is not present. Returns as read(2) does:
- * ETIMEDOUT if that takes too long. */
-typedef ssize_t memory_read_absent_fn(void *context, const struct memory *memory, uint64_t address,
-				      void *buffer, size_t length);
+/* Reads up to `size` bytes of a file, as process_reader_read_apart(). */
+typedef ssize_t memory_read_apart_fn(void *context, int fd, uint64_t offset, void *buffer,
+				     size_t size);
 
 /* Which pages are present, as it was found in the present operation. */
 struct memory_presence {
 	int fd; /* /proc/PID/pagemap, borrowed */
-	memory_read_absent_fn *read_absent;
+	memory_read_apart_fn *read_apart;
 	void *context;
-	unsigned int next; /* the window that is replaced next */
+	uint64_t free_until_ns; /* until then the lock counts as free */
+	unsigned int next;	/* the window that is replaced next */
 	struct memory_window {
 		uint64_t first; /* number of its first page */
 		uint64_t present;

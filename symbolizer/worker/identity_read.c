@@ -28,8 +28,8 @@ static bool is_process(int stat_fd, uint64_t start_ticks)
 }
 
 int identity_read(const int *fds, unsigned int fd_count, uint64_t start_ticks,
-		  struct identity_buffer *buffer, struct identity_found *found,
-		  unsigned int variable_count)
+		  struct process_reader *reader, struct identity_buffer *buffer,
+		  struct identity_found *found, unsigned int variable_count)
 {
 	ssize_t n;
 
@@ -45,7 +45,7 @@ int identity_read(const int *fds, unsigned int fd_count, uint64_t start_ticks,
 		return 0;
 	/* The file is empty for a kernel thread, and after the process has executed another
 	 * program. */
-	n = file_read_fully_at(fds[2], 0, buffer->bytes, buffer->size);
+	n = process_reader_read(reader, fds[2], 0, buffer->bytes, buffer->size);
 	if (n > 0)
 		environ_find(buffer->bytes, (size_t)n, found->variables, variable_count);
 	return 0;

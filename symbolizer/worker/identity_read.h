@@ -6,9 +6,10 @@
 
 #include <stdint.h>
 
-#include "symbolizer/worker/limits.h"
 #include "parse/cgroup.h"
 #include "parse/environ.h"
+#include "role/process_reader.h"
+#include "symbolizer/worker/limits.h"
 
 enum {
 	IDENTITY_NAMES_MAX = LIMIT_IDENTITY_VARIABLES + 1, /* and that of the service name */
@@ -30,11 +31,11 @@ struct identity_found {
  * Reads what `found` holds. `fds` are stat, cgroup, and environ or nothing, as in struct
  * msg_identity; they are borrowed. `start_ticks` is when the process started, in clock ticks since
  * boot. Only the names of `found->variables` are the caller's to fill in, the first
- * `variable_count` of them. Returns 0; -ESRCH if the process is gone, or is another one; nothing
- * was found then.
+ * `variable_count` of them. `reader` reads the environment, or is NULL. Returns 0; -ESRCH if the
+ * process is gone, or is another one; nothing was found then.
  */
 int identity_read(const int *fds, unsigned int fd_count, uint64_t start_ticks,
-		  struct identity_buffer *buffer, struct identity_found *found,
-		  unsigned int variable_count);
+		  struct process_reader *reader, struct identity_buffer *buffer,
+		  struct identity_found *found, unsigned int variable_count);
 
 #endif

@@ -4,7 +4,6 @@
 #include "common/exit_status.h"
 #include "symbolizer/worker/handlers.h"
 #include "symbolizer/worker/policy.h"
-#include "symbolizer/worker/runtimes.h"
 #include "symbolizer/worker/turn.h"
 #include "symbolizer/worker/worker.h"
 
@@ -27,6 +26,6 @@ int main(int argc, char **argv)
 		return STATUS_FAILED;
 	loop_set_tick(&worker.role.loop, TURN_TICK_MS, turn_on_tick, &worker);
 	status = loop_run(&worker.role.loop);
-	runtimes_free(&worker);
+	process_reader_stop(&worker.reader);
 	return status;
 }

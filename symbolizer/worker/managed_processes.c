@@ -200,14 +200,19 @@ void managed_processes_sampled(struct managed_processes *processes, uint32_t tgi
 
 /* --- processes --- */
 
+static ssize_t read_apart(void *reader, int fd, uint64_t offset, void *buffer, size_t size)
+{
+	return process_reader_read_apart(reader, fd, offset, buffer, size);
+}
+
 void managed_process_take_memory(struct managed_process *process, struct message *message,
-				 struct absent_memory *absent)
+				 struct process_reader *reader)
 {
 	process->memory.fd = TAKE_FD(message->fds[0]);
 	if (message->fd_count < 2)
 		return;
 	process->presence = (struct memory_presence){
-	    .fd = TAKE_FD(message->fds[1]), .read_absent = absent_memory_read, .context = absent};
+	    .fd = TAKE_FD(message->fds[1]), .read_apart = read_apart, .context = reader};
 	process->memory.presence = &process->presence;
 }
 

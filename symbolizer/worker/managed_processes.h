@@ -28,8 +28,8 @@
 #include "common/time_share.h"
 #include "ipc/messages.h"
 #include "ipc/peer.h"
+#include "role/process_reader.h"
 #include "symbolizer/runtime/runtime.h"
-#include "symbolizer/worker/absent_memory.h"
 #include "symbolizer/worker/managed_tenants.h"
 #include "symbolizer/worker/runtime_attachment.h"
 #include "symbolizer/worker/runtime_images.h"
@@ -93,10 +93,10 @@ struct managed_process *managed_processes_next(const struct managed_processes *p
 struct managed_process *managed_processes_ensure(struct managed_processes *processes,
 						 const struct msg_mapped *mapped);
 
-/* Takes the descriptors of the process's memory from a MEMORY message, which has them. `absent`
- * reads pages that are not present, and must outlive the process. */
+/* Takes the descriptors of the process's memory from a MEMORY message, which has them. `reader`
+ * reads what may have to be waited for, and must outlive the process. */
 void managed_process_take_memory(struct managed_process *process, struct message *message,
-				 struct absent_memory *absent);
+				 struct process_reader *reader);
 
 /* Closes these descriptors. */
 void managed_process_close_memory(struct managed_process *process);

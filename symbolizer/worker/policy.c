@@ -27,8 +27,8 @@ static const cap_value_t strict_capabilities[] = {CAP_SYS_PTRACE, -1};
 	    ALLOW(pread64, "symbol tables, kallsyms, files of /proc: read and never mapped"),      \
 	    ALLOW(fstat, "size of files received")
 
-/* The helper reads pages that are not present (symbolizer/worker/absent_memory.h). With
- * --strict-memory there is none. */
+/* The helper reads what a process can make wait (role/process_reader.h). With --strict-memory there
+ * is none. */
 static const struct sandbox_syscall syscalls[] = {
     WORKER_SYSCALLS,
     POLICY_HELPER_SYSCALLS,

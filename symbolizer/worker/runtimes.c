@@ -13,7 +13,6 @@
 #include "common/runtimes.h"
 #include "common/time_units.h"
 #include "common/work_time.h"
-#include "symbolizer/worker/absent_memory.h"
 #include "symbolizer/worker/limits.h"
 #include "symbolizer/worker/managed_processes.h"
 #include "symbolizer/worker/memory_copies.h"
@@ -57,7 +56,6 @@ struct runtimes {
 	unsigned int unrecognised; /* modules that are left alone, or have to wait */
 	uint64_t recognised_ns;	   /* when it was last tried to recognise them */
 	struct time_share time;	   /* for reading the memory of all processes */
-	struct absent_memory absent;
 	uint32_t tick_from; /* pid of the process with which the next tick goes on; 0: the first */
 };
 
@@ -153,7 +151,6 @@ int runtimes_init(struct worker *worker, int table_fd, uint32_t wanted, bool had
 	runtimes->time = (struct time_share){.percent = LIMIT_RUNTIMES_TIME_PERCENT,
 					     .most_ns = LIMIT_RUNTIMES_TIME_MS * NS_PER_MS};
 	worker->runtimes = runtimes;
-	absent_memory_init(&runtimes->absent, &worker->role.loop, worker->role.work_page);
 	/* Modules may have been announced before the table came. */
 	recognise_modules(worker, true);
 	return 0;
@@ -246,7 +243,6 @@ void runtimes_free(struct worker *worker)
 
 	if (!runtimes)
 		return;
-	absent_memory_stop(&runtimes->absent);
 	managed_processes_fini(&runtimes->processes);
 	while (runtimes->processes.images) {
 		runtimes->processes.images->users = 1;
@@ -435,7 +431,6 @@ void runtimes_tick(struct worker *worker)
 
 	if (!runtimes)
 		return;
-	absent_memory_tick(&runtimes->absent);
 	if (runtimes->unrecognised &&
 	    now >= runtimes->recognised_ns + NO_TIME_PAUSE_MS * NS_PER_MS) {
 		runtimes->recognised_ns = now;
@@ -519,7 +514,7 @@ bool runtimes_on_memory(struct worker *worker, struct message *message)
 		log_debug("no memory: tgid=%u error=%s", answer.tgid, strerror((int)answer.error));
 		return false;
 	}
-	managed_process_take_memory(process, message, &worker->runtimes->absent);
+	managed_process_take_memory(process, message, &worker->reader);
 	const bool named_too_early = process->named_too_early;
 	process->named_too_early = false;
 	process_begin(worker, process);

@@ -227,6 +227,7 @@ void turn_on_tick(void *context, uint32_t events)
 	const bool held = worker->batch_held;
 
 	(void)events;
+	process_reader_tick(&worker->reader);
 	runtimes_tick(worker);
 	jit_maps_tick(worker);
 	turn_check_ready(worker);

@@ -34,6 +34,8 @@ int worker_init(struct worker *worker, bool keep_batches)
 	worker->kallsyms_fd = -1;
 	modules_init(&worker->modules);
 	jit_maps_init(&worker->jit_maps);
+	process_reader_init(&worker->reader, &worker->role.loop, "bulkhead-symwh",
+			    worker->role.work_page);
 	worker->modules.work_page = worker->role.work_page;
 	worker->waiting = (struct time_share){.percent = LIMIT_ANNOUNCEMENTS_TIME_PERCENT,
 					      .most_ns = LIMIT_ANNOUNCEMENTS_TIME_MS * NS_PER_MS};
@@ -53,6 +55,7 @@ void worker_fini(struct worker *worker)
 	batch_fini(&worker->batch);
 	identity_free(worker);
 	runtimes_free(worker);
+	process_reader_stop(&worker->reader);
 	modules_fini(&worker->modules);
 	jit_maps_free(&worker->jit_maps);
 	processes_fini(&worker->processes);

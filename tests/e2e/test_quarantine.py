@@ -48,8 +48,8 @@ class Quarantine(AgentCase):
         """A helper reads the page, so the worker goes on. Without it the worker hangs, even if it is killed."""
         with scripted.Server() as server, lib.Program("recursion", 28) as program, self.agent(server, {"agent.watchdog": "5s"}) as running:
             attacker = self.start_attack()
-            self.wait_for("a helper that is given up", lambda: f"a page of a process's memory was not read in time; the process is left alone for a time, "
-                                                                f"so its functions have no names: pid={attacker} " in running.said())
+            self.wait_for("a helper that is given up", lambda: f"memory or mappings of a process could not be read in time; the process is left alone for a time: "
+                                                                f"pid={attacker} " in running.said())
             since = len(server.calls)
 
             def of(pid):

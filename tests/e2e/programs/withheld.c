@@ -3,7 +3,7 @@
  * Executes code from a file of an overlay over a FUSE mount whose server does not answer.
  *
  *	withheld DIRECTORY open|read|statfs
- *	withheld DIRECTORY memory COMMAND...
+ *	withheld DIRECTORY memory|lock COMMAND...
  *
  * The server answers everything until the code is mapped. Then it prints "ready", and no longer answers
  * requests of the kind that is named: to open the file, to read its first page, or about the file
@@ -14,12 +14,14 @@
  * "statfs" the mount is of the host, as where /etc/fuse.conf has user_allow_other. The code runs as the
  * user 65534.
  *
- * With "memory" there is no overlay: COMMAND is executed as that user in DIRECTORY, and the first page of
- * fuse/code, which it may map, cannot be read.
+ * With "memory" and "lock" there is no overlay: COMMAND is executed as that user in DIRECTORY. With "memory"
+ * the first page of fuse/code, which it may map, cannot be read. With "lock" fuse/code cannot be written,
+ * and for those who open it to read only, nothing of it is kept: so it is written before it is mapped there.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fuse.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
@@ -65,7 +67,7 @@ static void answer(int fuse, const struct fuse_in_header *request, int error, co
 
 static struct fuse_attr attributes(uint64_t node)
 {
-	return node == FILE_NODE ? (struct fuse_attr){.ino = node, .size = 2 * ATTACK_PAGE, .blocks = 16, .mode = S_IFREG | 0755, .nlink = 1, .blksize = ATTACK_PAGE}
+	return node == FILE_NODE ? (struct fuse_attr){.ino = node, .size = 2 * ATTACK_PAGE, .blocks = 16, .mode = S_IFREG | 0777, .nlink = 1, .blksize = ATTACK_PAGE}
 				 : (struct fuse_attr){.ino = node, .mode = S_IFDIR | 0755, .nlink = 2, .blksize = ATTACK_PAGE};
 }
 
@@ -76,6 +78,7 @@ static int is_withheld(const char *kind, const struct fuse_in_header *request, c
 	if (!withholding)
 		return 0;
 	return (!strcmp(kind, "open") && request->opcode == FUSE_OPEN) || (!strcmp(kind, "statfs") && request->opcode == FUSE_STATFS) ||
+	       (!strcmp(kind, "lock") && request->opcode == FUSE_WRITE) ||
 	       ((!strcmp(kind, "read") || !strcmp(kind, "memory")) && request->opcode == FUSE_READ && read->offset < ATTACK_PAGE);
 }
 
@@ -88,12 +91,17 @@ static void serve_read(int fuse, const struct fuse_in_header *request, const str
 	answer(fuse, request, 0, content + (left ? read->offset : 0), read->size < left ? read->size : left);
 }
 
-static void serve_one(int fuse, const struct fuse_in_header *request, const void *data)
+static uint32_t open_flags(const char *kind, const struct fuse_open_in *request)
+{
+	return !strcmp(kind, "lock") && (request->flags & O_ACCMODE) == O_RDONLY ? FOPEN_DIRECT_IO : FOPEN_KEEP_CACHE;
+}
+
+static void serve_one(int fuse, const char *kind, const struct fuse_in_header *request, const void *data)
 {
 	const struct fuse_init_out init = {.major = FUSE_KERNEL_VERSION, .minor = 31, .max_readahead = 0, .max_write = ATTACK_PAGE, .time_gran = 1};
 	const struct fuse_entry_out entry = {.nodeid = FILE_NODE, .entry_valid = 3600, .attr_valid = 3600, .attr = attributes(FILE_NODE)};
 	const struct fuse_attr_out attr = {.attr_valid = 3600, .attr = attributes(request->nodeid)};
-	const struct fuse_open_out opened = {.fh = 1, .open_flags = FOPEN_KEEP_CACHE};
+	const struct fuse_open_out opened = {.fh = 1, .open_flags = request->opcode == FUSE_OPEN ? open_flags(kind, data) : 0};
 	const struct fuse_statfs_out statfs = {.st = {.bsize = ATTACK_PAGE, .frsize = ATTACK_PAGE, .namelen = 255}};
 
 	switch (request->opcode) {
@@ -124,10 +132,13 @@ static void serve_one(int fuse, const struct fuse_in_header *request, const void
 	}
 }
 
-/* It must not have a file of its own file system, or it would wait for itself at its end. */
-static pid_t start_server(int fuse, const char *kind)
+/* It must not have a file of its own file system, or it would wait for itself at its end. It ends when the
+ * other end of the pipe `outer` is closed: a process that waits for it does not end before, even if it is
+ * killed, and so neither does the pid namespace. */
+static pid_t start_server(int fuse, int outer, const char *kind)
 {
 	static unsigned char bytes[REQUEST_BYTES];
+	struct pollfd wait[] = {{.fd = fuse, .events = POLLIN}, {.fd = outer, .events = POLLIN}};
 	const pid_t server = fork();
 
 	if (server)
@@ -135,6 +146,10 @@ static pid_t start_server(int fuse, const char *kind)
 	attack_die_with_parent();
 	signal(SIGUSR1, on_signal);
 	for (;;) {
+		if (poll(wait, 2, -1) > 0 && wait[1].revents)
+			_exit(0);
+		if (!wait[0].revents)
+			continue;
 		const ssize_t n = read(fuse, bytes, sizeof(bytes));
 
 		if (n < 0 && errno == ENODEV)
@@ -143,7 +158,7 @@ static pid_t start_server(int fuse, const char *kind)
 			continue;
 		const struct fuse_in_header *request = (const void *)bytes;
 		if (!is_withheld(kind, request, request + 1))
-			serve_one(fuse, request, request + 1);
+			serve_one(fuse, kind, request, request + 1);
 	}
 }
 
@@ -161,8 +176,9 @@ static void write_map(pid_t pid, const char *name)
 	close(fd);
 }
 
-/* Continues in a child in namespaces of its own: of mounts, and perhaps of users. */
-static void enter_namespaces(int users)
+/* Continues in a child in namespaces of its own: of mounts, and perhaps of users. Returns the end of a pipe
+ * whose other end only the parent has. */
+static int enter_namespaces(int users)
 {
 	int there[2], mapped[2];
 	char byte = 0;
@@ -183,6 +199,7 @@ static void enter_namespaces(int users)
 		exit(1);
 	}
 	attack_die_with_parent();
+	close(mapped[1]);
 	if (unshare((users ? CLONE_NEWUSER : 0) | CLONE_NEWNS) < 0)
 		attack_fail("unshare");
 	if (write(there[1], &byte, 1) != 1 || read(mapped[0], &byte, 1) != 1)
@@ -190,6 +207,7 @@ static void enter_namespaces(int users)
 	if (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
 		attack_fail("root of the namespace");
 	attack_die_with_parent();
+	return mapped[0];
 }
 
 int main(int argc, char **argv)
@@ -198,7 +216,7 @@ int main(int argc, char **argv)
 
 	if (argc < 3 || chdir(argv[1]) < 0)
 		attack_fail("directory");
-	enter_namespaces(!strcmp(argv[2], "open") || !strcmp(argv[2], "read"));
+	const int outer = enter_namespaces(!strcmp(argv[2], "open") || !strcmp(argv[2], "read"));
 	/* The server ends with it too. A signal at the end of its parent, another user, would not reach it. */
 	attack_contain();
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 || mount("none", ".", "tmpfs", 0, NULL) < 0 || chdir(argv[1]) < 0 ||
@@ -208,7 +226,7 @@ int main(int argc, char **argv)
 	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other", fuse);
 	if (fuse < 0 || mount("withheld", "fuse", "fuse.withheld", MS_NOSUID | MS_NODEV, options) < 0)
 		attack_fail("FUSE");
-	const pid_t server = start_server(fuse, argv[2]);
+	const pid_t server = start_server(fuse, outer, argv[2]);
 	close(fuse);
 	if (argc > 3) {
 		const int answered = open("fuse/code", O_RDONLY);

@@ -122,6 +122,7 @@ struct worker *worker_new(unsigned int variable_count, bool want_service)
 	for (unsigned int i = 0; i < variable_count; i++)
 		snprintf(configuration.variables[i], sizeof(configuration.variables[i]), "%s",
 			 names[i]);
+	cr_assert_eq(loop_init(&worker->role.loop), 0);
 	cr_assert_eq(worker_init(worker, false), 0);
 	cr_assert_eq(identity_configure(worker, &configuration), 0);
 	cr_assert(worker->identity);

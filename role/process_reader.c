@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How this works: see process_reader.h. */
+#include "role/process_reader.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/file_read.h"
+#include "common/log.h"
+#include "common/time_units.h"
+#include "ipc/fd_passing.h"
+
+enum {
+	/* A page from a disk takes up to some tens of milliseconds. */
+	DEADLINE_MS = 100,
+	LOG_EVERY_S = 60,
+	PIECE_BYTES = 32 << 10, /* of a request: most files of /proc/PID/maps have no more */
+};
+
+struct request {
+	uint64_t offset;
+	uint64_t size;
+};
+
+struct answer {
+	int64_t result; /* of file_read_fully_at() */
+	uint8_t bytes[PIECE_BYTES];
+};
+
+/* --- the helper --- */
+
+static void serve(int socket, void *context)
+{
+	static struct answer answer;
+
+	(void)context;
+	for (;;) {
+		struct request request;
+		unsigned int fd_count;
+		bool truncated;
+		int fd;
+		const ssize_t n = fd_passing_receive(socket, &request, sizeof(request), 0, &fd, 1,
+						     &fd_count, &truncated);
+
+		if (n == -EINTR)
+			continue;
+		if (n != (ssize_t)sizeof(request) || fd_count != 1 ||
+		    request.size > sizeof(answer.bytes))
+			return;
+		answer.result = file_read_fully_at(fd, request.offset, answer.bytes, request.size);
+		close(fd);
+		const size_t used = answer.result > 0 ? (size_t)answer.result : 0;
+		if (fd_passing_send(socket, &answer, offsetof(struct answer, bytes) + used, NULL, 0,
+				    0) < 0)
+			return;
+	}
+}
+
+/* --- the role --- */
+
+/* Answers are read where they are asked for; this is only called when the helper has ended. */
+static void on_end(void *context, uint32_t events)
+{
+	struct process_reader *reader = context;
+
+	(void)events;
+	helper_drop(&reader->helper);
+}
+
+void process_reader_init(struct process_reader *reader, struct loop *loop, const char *name,
+			 struct work_page *page)
+{
+	*reader = (struct process_reader){.name = name, .page = page};
+	helper_init(&reader->helper, loop, on_end, reader);
+}
+
+void process_reader_stop(struct process_reader *reader)
+{
+	helper_stop(&reader->helper);
+}
+
+void process_reader_tick(struct process_reader *reader)
+{
+	helper_collect(&reader->helper);
+}
+
+/* Drops a helper that hangs or has died, and leaves alone whom it read. */
+static void give_up(struct process_reader *reader)
+{
+	const uint64_t now_ns = clock_monotonic_ns();
+
+	helper_drop(&reader->helper);
+	if (!reader->page)
+		return;
+	const struct work_subject subject = reader->page->subject;
+	char container[TENANT_CONTAINER_BYTES];
+	const unsigned int seconds = work_quarantine(reader->page, &subject);
+	if (reader->logged_ns && now_ns - reader->logged_ns < LOG_EVERY_S * NS_PER_S)
+		return;
+	reader->logged_ns = now_ns;
+	log_warning("memory or mappings of a process could not be read in time; the process is "
+		    "left alone for a time: pid=%u uid=%u container=%s seconds=%u",
+		    (unsigned int)subject.tgid, subject.tenant.uid,
+		    tenant_container(subject.tenant, container), seconds);
+}
+
+/* Sends a request, to a new helper if the last one has ended. Returns 0 or a negative errno. */
+static int ask(struct process_reader *reader, const struct request *request, int fd)
+{
+	struct helper *helper = &reader->helper;
+	int r = -EPIPE;
+
+	for (int i = 0; i < 2 && r == -EPIPE; i++) {
+		r = helper->fd < 0 ? helper_start(helper, reader->name, serve, NULL) : 0;
+		if (!r)
+			r = fd_passing_send(helper->fd, request, sizeof(*request), &fd, 1,
+					    MSG_DONTWAIT);
+		if (r == -EPIPE)
+			helper_drop(helper);
+	}
+	return r;
+}
+
+/* Waits for the answer. Returns its length, or a negative errno. */
+static ssize_t receive(const struct helper *helper, struct answer *answer)
+{
+	const uint64_t until_ns = clock_monotonic_ns() + DEADLINE_MS * NS_PER_MS;
+	struct pollfd wait = {.fd = helper->fd, .events = POLLIN};
+	unsigned int none;
+	bool truncated;
+	int ready = 0;
+
+	while (ready <= 0) {
+		const uint64_t now_ns = clock_monotonic_ns();
+
+		if (now_ns >= until_ns)
+			return -ETIMEDOUT;
+		ready = poll(&wait, 1, (int)((until_ns - now_ns) / NS_PER_MS) + 1);
+	}
+	return fd_passing_receive(helper->fd, answer, sizeof(*answer), MSG_DONTWAIT, NULL, 0, &none,
+				  &truncated);
+}
+
+/* Has the helper read at most PIECE_BYTES. Returns as process_reader_read_apart(). */
+static ssize_t read_piece(struct process_reader *reader, int fd, const struct request *request,
+			  uint8_t *buffer)
+{
+	static struct answer answer;
+
+	helper_collect(&reader->helper);
+	if (ask(reader, request, fd) < 0)
+		return -EAGAIN;
+	const ssize_t n = receive(&reader->helper, &answer);
+	const size_t used = n >= (ssize_t)offsetof(struct answer, bytes)
+				? (size_t)n - offsetof(struct answer, bytes)
+				: 0;
+	if (n < (ssize_t)offsetof(struct answer, bytes) || used > request->size ||
+	    (answer.result >= 0 ? (size_t)answer.result != used : used != 0)) {
+		give_up(reader);
+		return -ETIMEDOUT;
+	}
+	memcpy(buffer, answer.bytes, used);
+	return (ssize_t)answer.result;
+}
+
+ssize_t process_reader_read_apart(struct process_reader *reader, int fd, uint64_t offset,
+				  void *buffer, size_t size)
+{
+	size_t done = 0;
+
+	while (done < size) {
+		const struct request request = {.offset = offset + done,
+						.size = size - done < PIECE_BYTES ? size - done
+										  : PIECE_BYTES};
+		const ssize_t n = read_piece(reader, fd, &request, (uint8_t *)buffer + done);
+
+		if (n < 0)
+			return n;
+		done += (size_t)n;
+		if ((size_t)n < request.size)
+			break;
+	}
+	return (ssize_t)done;
+}
+
+ssize_t process_reader_read(struct process_reader *reader, int fd, uint64_t offset, void *buffer,
+			    size_t size)
+{
+	const ssize_t n =
+	    reader ? process_reader_read_apart(reader, fd, offset, buffer, size) : -EAGAIN;
+
+	return n == -EAGAIN ? file_read_fully_at(fd, offset, buffer, size) : n;
+}
