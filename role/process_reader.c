@@ -18,6 +18,11 @@
 enum {
 	/* A page from a disk takes up to some tens of milliseconds. */
 	DEADLINE_MS = 100,
+	/* On an overloaded machine it is the CPU that the helper waits for, and so does the role. A
+	 * part of the wait after which it ran too late does not count. */
+	WAIT_MS = 10,
+	LATE_MS = 3,
+	LONGEST_MS = 1000, /* of all such parts */
 	LOG_EVERY_S = 60,
 	PIECE_BYTES = 32 << 10, /* of a request: most files of /proc/PID/maps have no more */
 };
@@ -79,6 +84,11 @@ void process_reader_init(struct process_reader *reader, struct loop *loop, const
 	helper_init(&reader->helper, loop, on_end, reader);
 }
 
+int process_reader_start(struct process_reader *reader)
+{
+	return helper_start(&reader->helper, reader->name, serve, NULL);
+}
+
 void process_reader_stop(struct process_reader *reader)
 {
 	helper_stop(&reader->helper);
@@ -116,7 +126,7 @@ static int ask(struct process_reader *reader, const struct request *request, int
 	int r = -EPIPE;
 
 	for (int i = 0; i < 2 && r == -EPIPE; i++) {
-		r = helper->fd < 0 ? helper_start(helper, reader->name, serve, NULL) : 0;
+		r = helper->fd < 0 ? process_reader_start(reader) : 0;
 		if (!r)
 			r = fd_passing_send(helper->fd, request, sizeof(*request), &fd, 1,
 					    MSG_DONTWAIT);
@@ -126,22 +136,34 @@ static int ask(struct process_reader *reader, const struct request *request, int
 	return r;
 }
 
-/* Waits for the answer. Returns its length, or a negative errno. */
+/* Waits until the helper has answered or ended. Returns 0 or -ETIMEDOUT. */
+static int wait_for_answer(const struct helper *helper)
+{
+	const uint64_t began_ns = clock_monotonic_ns();
+	struct pollfd wait = {.fd = helper->fd, .events = POLLIN};
+	uint64_t now_ns = began_ns, counted_ns = 0;
+
+	while (counted_ns < DEADLINE_MS * NS_PER_MS && now_ns - began_ns < LONGEST_MS * NS_PER_MS) {
+		const uint64_t before_ns = now_ns;
+
+		if (poll(&wait, 1, WAIT_MS) > 0)
+			return 0;
+		now_ns = clock_monotonic_ns();
+		if (now_ns - before_ns < (WAIT_MS + LATE_MS) * NS_PER_MS)
+			counted_ns += now_ns - before_ns;
+	}
+	return -ETIMEDOUT;
+}
+
+/* Receives the answer. Returns its length, or a negative errno. */
 static ssize_t receive(const struct helper *helper, struct answer *answer)
 {
-	const uint64_t until_ns = clock_monotonic_ns() + DEADLINE_MS * NS_PER_MS;
-	struct pollfd wait = {.fd = helper->fd, .events = POLLIN};
 	unsigned int none;
 	bool truncated;
-	int ready = 0;
+	const int r = wait_for_answer(helper);
 
-	while (ready <= 0) {
-		const uint64_t now_ns = clock_monotonic_ns();
-
-		if (now_ns >= until_ns)
-			return -ETIMEDOUT;
-		ready = poll(&wait, 1, (int)((until_ns - now_ns) / NS_PER_MS) + 1);
-	}
+	if (r < 0)
+		return r;
 	return fd_passing_receive(helper->fd, answer, sizeof(*answer), MSG_DONTWAIT, NULL, 0, &none,
 				  &truncated);
 }

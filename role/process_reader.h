@@ -39,6 +39,9 @@ struct process_reader {
 void process_reader_init(struct process_reader *reader, struct loop *loop, const char *name,
 			 struct work_page *page);
 
+/* Starts the helper before it is needed. Returns 0 or a negative errno. */
+int process_reader_start(struct process_reader *reader);
+
 /* Has the helper read `size` bytes at `offset` of a file of the process in the work page. Returns
  * the number of bytes, less than `size` at the end of the file; -ETIMEDOUT if the process is left
  * alone from now on; -EAGAIN if there is no helper, because too many hang; or the negative errno of

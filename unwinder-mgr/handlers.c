@@ -167,7 +167,9 @@ static int manager_on_process_maps(void *context, const struct msg_maps_of *answ
 	struct maps_file file = {&manager->reader, message->fds[0]};
 	const int r =
 	    file_read_all_by(read_maps, &file, MAPS_FIRST_BYTES, LIMIT_MAPS_BYTES, &maps, &length);
-	processes_on_answer(manager, answer->tgid, 0, !length);
+	/* One that was not read in time is left alone, as above. */
+	if (r != -ETIMEDOUT)
+		processes_on_answer(manager, answer->tgid, 0, !length);
 	if (r >= 0 && length) {
 		processes_set_tenant(manager, answer->tgid, subject.tenant);
 		processes_set_maps(manager, answer->tgid, (const char *)maps, length, comm, now);

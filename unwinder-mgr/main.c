@@ -72,9 +72,11 @@ int main(int argc, char **argv)
 	process_reader_init(&manager->reader, &manager->role.loop, "bulkhead-mgrh",
 			    manager->role.work_page);
 	int r = table_builds_start(manager);
+	if (r >= 0)
+		r = process_reader_start(&manager->reader);
 	if (r < 0) {
-		log_error("cannot start the process that reads unwind information, so nothing is "
-			  "sampled; the limit of processes may be reached: error=%s",
+		log_error("cannot start the processes that read files, so nothing is sampled; the "
+			  "limit of processes may be reached: error=%s",
 			  strerror(-r));
 		return STATUS_FAILED;
 	}

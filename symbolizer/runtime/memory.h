@@ -24,13 +24,13 @@
  * used.
  *
  * Reading may have to wait for ever: for a page that is in a file system that does not answer, or
- * for the lock of the address space, which the process itself can hold. So there is somebody who
- * reads and whom the worker can do without (role/process_reader.h), but asking him costs ten times
- * as much as reading. The kernel's own record of the pages that are present (/proc/PID/pagemap) is
- * consulted first. He reads it, unless he did so some milliseconds ago, which shows that the lock
- * is free; and he reads the pages that are not present. A page that is present is read at once. It
- * may be dropped and the lock be taken in between: then the worker hangs, and that of an agent is
- * replaced (role/work_page.h).
+ * for the lock of the address space, which the process itself can hold. A helper, which the worker
+ * can do without, may wait (role/process_reader.h). But to ask it costs ten times as much as
+ * reading. So it reads what tells whether one has to wait, the kernel's record of the pages that
+ * are present (/proc/PID/pagemap), and pages that are not present. While the lock was free some
+ * milliseconds ago, the worker reads that record itself, and it always reads pages that are
+ * present. If the lock is taken or the page is dropped in between, the worker hangs, and that of an
+ * agent is replaced (role/work_page.h).
  */
 #ifndef SYMBOLIZER_RUNTIME_MEMORY_H
 #define SYMBOLIZER_RUNTIME_MEMORY_H

@@ -11,7 +11,7 @@ import test_roles
 from agent import Agent
 
 THREADS_MAX = 128  # exporter/delivery/policy.c
-PROCESSES_MAX = {"opener": 11, "manager": 11, "worker": 6}  # policy.c of the role: itself and its helpers, those that hang too
+PROCESSES_MAX = {"opener": 11, "manager": 16, "worker": 6}  # policy.c of the role: itself and its helpers, those that hang too
 # Other roles hold the same as in a recording. The exporter holds its peers and connections, the spool, three memfds, and the gRPC library's own loop.
 KINDS = {**test_roles.KINDS, "exporter": {"socket:unix", "socket:tcp", "socket:udp", "null", "eventpoll", "eventfd", "pipe", "memfd:stats", "memfd:journal", "memfd:spool",
                                           "spool", "reachable"}}

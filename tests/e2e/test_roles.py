@@ -24,7 +24,7 @@ KINDS = {
 }
 # Children of a role: their names, and how many there are. They are what the role is, but have no descriptor of it, only one socket.
 # The worker starts its helper when it needs one.
-HELPERS = {"opener": ("bulkhead-symh", {2}), "manager": ("bulkhead-mgrh", {1, 2, 3}), "worker": ("bulkhead-symwh", {0, 1})}
+HELPERS = {"opener": ("bulkhead-symh", {2}), "manager": ("bulkhead-mgrh", {2, 3}), "worker": ("bulkhead-symwh", {0, 1})}
 SHARED_MEMORY = re.compile(r"^\S+ ...s .*", re.MULTILINE)  # a line of /proc/PID/maps
 
 

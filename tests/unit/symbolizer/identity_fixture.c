@@ -132,6 +132,7 @@ struct worker *worker_new(unsigned int variable_count, bool want_service)
 void worker_free(struct worker *worker)
 {
 	worker_fini(worker);
+	loop_fini(&worker->role.loop);
 	free(worker);
 }
 
