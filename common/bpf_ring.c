@@ -62,13 +62,37 @@ static uint64_t bpf_ring_stride(uint32_t head)
 	return (length + RING_HEADER + 7) & ~7ull;
 }
 
+/* Returns whether records follow each other from one position to another. */
+static bool is_chain(const struct bpf_ring *ring, uint64_t position, uint64_t end)
+{
+	if (end - position > ring->bytes || position % RING_HEADER)
+		return false;
+	while (position < end)
+		position += bpf_ring_stride(bpf_ring_head(ring, position));
+	return position == end;
+}
+
+void bpf_ring_resume(struct bpf_ring *ring)
+{
+	const uint64_t end = __atomic_load_n(ring->producer, __ATOMIC_ACQUIRE);
+	const uint64_t position = *ring->consumer;
+
+	if (!position || !is_chain(ring, position, end))
+		__atomic_store_n(ring->consumer, end, __ATOMIC_RELEASE);
+}
+
 bool bpf_ring_peek(struct bpf_ring *ring, const void **record, size_t *length)
 {
 	for (;;) {
-		uint64_t position = *ring->consumer;
+		const uint64_t end = __atomic_load_n(ring->producer, __ATOMIC_ACQUIRE);
+		const uint64_t position = *ring->consumer;
 
-		if (position >= __atomic_load_n(ring->producer, __ATOMIC_ACQUIRE))
+		if (position == end)
 			return false;
+		if (end - position > ring->bytes) {
+			__atomic_store_n(ring->consumer, end, __ATOMIC_RELEASE);
+			return false;
+		}
 		uint32_t head = bpf_ring_head(ring, position);
 		if (head & BPF_RINGBUF_BUSY_BIT)
 			return false;

@@ -9,6 +9,10 @@
  * record has a header of 8 bytes, whose top bits say that it is still being written, or that it was
  * discarded, and takes a multiple of 8 bytes.
  *
+ * The reader before this one may have been taken over, and have written a wrong position. Where more
+ * would wait than fits into the ring, records have been overwritten, and others would be read
+ * twice. So all of it is given up.
+ *
  * Example: the ring has 4096 bytes and the consumer's position is 4088. The header of the next
  * record is at byte 4088 of the data, and its contents are at byte 4096, in the second copy. After
  * a record of 16 bytes the position is 4112.
@@ -33,6 +37,10 @@ struct bpf_ring {
  * power of two. Returns 0 or a negative errno. */
 int bpf_ring_init(struct bpf_ring *ring, int fd, size_t bytes);
 void bpf_ring_fini(struct bpf_ring *ring);
+
+/* Goes on after another reader, which may have been taken over. What waits is given up if its
+ * position cannot be right: at no record, or at the first one of all, which it has read. */
+void bpf_ring_resume(struct bpf_ring *ring);
 
 /* Finds the next record, which stays in the ring until bpf_ring_next(). Returns false if there is
  * none, or if the record claims to be longer than the ring. */

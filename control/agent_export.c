@@ -266,6 +266,9 @@ void agent_export_reconcile(struct agent *agent)
 	}
 	if (stats->taken_before > accounted)
 		stats->lost.lost[LOSS_ROLE_ENDED] += stats->taken_before - accounted;
+	/* More was counted than there was: a worker left a wrong position to the next one. */
+	else if (stats->lost.lost[LOSS_ROLE_ENDED] >= accounted - stats->taken_before)
+		stats->lost.lost[LOSS_ROLE_ENDED] -= accounted - stats->taken_before;
 }
 
 void agent_export_end(struct agent *agent)

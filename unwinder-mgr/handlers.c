@@ -66,6 +66,8 @@ static int manager_on_maps(void *context, const struct msg_maps *maps, struct me
 	if (r < 0)
 		return r;
 	message->fds[3] = -1;
+	if (manager->role.again)
+		bpf_ring_resume(&manager->deferred.ring);
 	manager->role.state = ROLE_CONFIGURED;
 	slabs_begin(&manager->slabs);
 	return loop_add(&manager->role.loop, manager->deferred.ring.fd, EPOLLIN,

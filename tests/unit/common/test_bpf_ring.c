@@ -206,6 +206,57 @@ Test(bpf_ring, record_longer_than_the_ring_is_refused)
 	bpf_ring_fini(&ring);
 }
 
+Test(bpf_ring, what_waits_at_an_impossible_position_is_given_up)
+{
+	struct producer p = producer_new();
+	struct bpf_ring ring = ring_of(&p);
+	const int64_t wrong[] = {-RING_BYTES - 8, 8, INT64_MIN, INT64_MAX};
+
+	*producer_position(&p) = 10 * RING_BYTES;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		put(&p, 8, 1, 0);
+		*consumer_position(&p) = *producer_position(&p) + (uint64_t)wrong[i];
+		cr_assert(is_empty(&ring), "%ld", (long)wrong[i]);
+		cr_assert_eq(*consumer_position(&p), *producer_position(&p));
+		put(&p, 8, 2, 0);
+		expect_record(&ring, 8, 2);
+	}
+	bpf_ring_fini(&ring);
+}
+
+Test(bpf_ring, another_reader_goes_on_where_the_last_one_was)
+{
+	struct producer p = producer_new();
+	struct bpf_ring ring = ring_of(&p);
+
+	put(&p, 16, 1, 0);
+	put(&p, 100, 2, 0);
+	set_head(&p, put(&p, 8, 3, 0), 8 | BPF_RINGBUF_BUSY_BIT);
+	expect_record(&ring, 16, 1);
+	bpf_ring_resume(&ring);
+	expect_record(&ring, 100, 2);
+	bpf_ring_fini(&ring);
+}
+
+Test(bpf_ring, another_reader_does_not_believe_a_wrong_position)
+{
+	struct producer p = producer_new();
+	struct bpf_ring ring = ring_of(&p);
+	const uint64_t wrong[] = {0, 1, 8, 24 + 8, 1000, UINT64_MAX};
+
+	put(&p, 16, 1, 0);
+	put(&p, 100, 2, 0);
+	put(&p, 100, 3, 0);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		*consumer_position(&p) = wrong[i];
+		bpf_ring_resume(&ring);
+		cr_assert_eq(*consumer_position(&p), *producer_position(&p), "%zu", i);
+	}
+	put(&p, 8, 4, 0);
+	expect_record(&ring, 8, 4);
+	bpf_ring_fini(&ring);
+}
+
 Test(bpf_ring, bad_sizes_and_descriptors)
 {
 	struct producer p = producer_new();
