@@ -38,12 +38,12 @@ static ssize_t read_entries(struct memory_presence *presence, uint64_t first, ui
 		return file_read_fully_at(presence->fd, offset, entries, size);
 	const ssize_t n =
 	    presence->read_apart(presence->context, presence->fd, offset, entries, size);
-	if (n != -EAGAIN) {
+	if (n >= 0)
 		presence->free_until_ns = now_ns + MEMORY_FREE_MS * NS_PER_MS;
-		return n;
-	}
 	/* Helpers hang already, because of others. The names of this process are worth the risk. */
-	return file_read_fully_at(presence->fd, offset, entries, size);
+	if (n == -EAGAIN)
+		return file_read_fully_at(presence->fd, offset, entries, size);
+	return n;
 }
 
 /* Finds out which pages of a window are present. */
