@@ -9,8 +9,8 @@
  * record has a header of 8 bytes, whose top bits say that it is still being written, or that it was
  * discarded, and takes a multiple of 8 bytes.
  *
- * The reader before this one may have been taken over, and have written a wrong position. Where more
- * would wait than fits into the ring, records have been overwritten, and others would be read
+ * The reader before this one may have been taken over, and have written a wrong position. Where
+ * more would wait than fits into the ring, records have been overwritten, and others would be read
  * twice. So all of it is given up.
  *
  * Example: the ring has 4096 bytes and the consumer's position is 4088. The header of the next

@@ -173,7 +173,7 @@ static int interval_take(struct otlp_exporter *e, const uint8_t *data, size_t le
  * After a restart of the loader the workers count from 0 again. If this exporter is killed before
  * it has taken the batch, the next one gets the batch again, and must not count them
  * again. A worker that was taken over may leave a position to the next one that cannot be right.
- * Then the account is only settled at the end. */
+ * Then what is missing is only counted at the end. */
 static void interval_count_missing(struct otlp_exporter *e, const struct record_head *head)
 {
 	const uint64_t expected = e->stats->position;
