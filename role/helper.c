@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "ipc/fd_passing.h"
+
 enum {
 	/* For the end of a helper that was killed: some milliseconds, unless it hangs. */
 	STOP_POLLS = 100,
@@ -75,6 +77,34 @@ int helper_start(struct helper *helper, const char *name, void (*serve)(int sock
 	if (r < 0)
 		helper_drop(helper);
 	return r;
+}
+
+int helper_send(struct helper *helper, const char *name, void (*serve)(int socket, void *argument),
+		const void *request, size_t size, int fd)
+{
+	int r = -EPIPE;
+
+	for (int i = 0; i < 2 && r == -EPIPE; i++) {
+		r = helper->fd < 0 ? helper_start(helper, name, serve, NULL) : 0;
+		if (!r)
+			r = fd_passing_send(helper->fd, request, size, &fd, 1, MSG_DONTWAIT);
+		if (r == -EPIPE)
+			helper_drop(helper);
+	}
+	return r;
+}
+
+int helper_receive(int socket, void *request, size_t size)
+{
+	unsigned int fd_count;
+	bool truncated;
+	ssize_t n;
+	int fd;
+
+	do
+		n = fd_passing_receive(socket, request, size, 0, &fd, 1, &fd_count, &truncated);
+	while (n == -EINTR);
+	return n == (ssize_t)size && fd_count == 1 ? fd : -EPROTO;
 }
 
 void helper_drop(struct helper *helper)

@@ -24,6 +24,7 @@
 #ifndef ROLE_HELPER_H
 #define ROLE_HELPER_H
 
+#include <stddef.h>
 #include <sys/types.h>
 
 #include "common/loop.h"
@@ -57,6 +58,16 @@ int helper_fork(const char *name, void (*serve)(int socket, void *argument), voi
  * negative errno. */
 int helper_start(struct helper *helper, const char *name, void (*serve)(int socket, void *argument),
 		 void *argument);
+
+/* Sends a request with a descriptor, which stays the caller's. The helper may have ended while it
+ * had nothing to do: then the request goes to a new one. Returns 0, a negative errno of
+ * helper_start(), or that of the sending, for which it never waits. */
+int helper_send(struct helper *helper, const char *name, void (*serve)(int socket, void *argument),
+		const void *request, size_t size, int fd);
+
+/* In the helper: receives the next such request, of `size` bytes. Returns its descriptor, which is
+ * the caller's, or a negative errno if the helper is to end. */
+int helper_receive(int socket, void *request, size_t size);
 
 /* Closes the socket and kills the helper, if there is one. Does not wait for its end. */
 void helper_drop(struct helper *helper);

@@ -46,16 +46,9 @@ static void serve(int socket, void *context)
 	(void)context;
 	for (;;) {
 		struct request request;
-		unsigned int fd_count;
-		bool truncated;
-		int fd;
-		const ssize_t n = fd_passing_receive(socket, &request, sizeof(request), 0, &fd, 1,
-						     &fd_count, &truncated);
+		const int fd = helper_receive(socket, &request, sizeof(request));
 
-		if (n == -EINTR)
-			continue;
-		if (n != (ssize_t)sizeof(request) || fd_count != 1 ||
-		    request.size > sizeof(answer.bytes))
+		if (fd < 0 || request.size > sizeof(answer.bytes))
 			return;
 		answer.result = file_read_fully_at(fd, request.offset, answer.bytes, request.size);
 		close(fd);
@@ -119,23 +112,6 @@ static void give_up(struct process_reader *reader)
 		    tenant_container(subject.tenant, container), seconds);
 }
 
-/* Sends a request, to a new helper if the last one has ended. Returns 0 or a negative errno. */
-static int ask(struct process_reader *reader, const struct request *request, int fd)
-{
-	struct helper *helper = &reader->helper;
-	int r = -EPIPE;
-
-	for (int i = 0; i < 2 && r == -EPIPE; i++) {
-		r = helper->fd < 0 ? process_reader_start(reader) : 0;
-		if (!r)
-			r = fd_passing_send(helper->fd, request, sizeof(*request), &fd, 1,
-					    MSG_DONTWAIT);
-		if (r == -EPIPE)
-			helper_drop(helper);
-	}
-	return r;
-}
-
 /* Waits until the helper has answered or ended. Returns 0 or -ETIMEDOUT. */
 static int wait_for_answer(const struct helper *helper)
 {
@@ -175,7 +151,7 @@ static ssize_t read_piece(struct process_reader *reader, int fd, const struct re
 	static struct answer answer;
 
 	helper_collect(&reader->helper);
-	if (ask(reader, request, fd) < 0)
+	if (helper_send(&reader->helper, reader->name, serve, request, sizeof(*request), fd) < 0)
 		return -EAGAIN;
 	const ssize_t n = receive(&reader->helper, &answer);
 	const size_t used = n >= (ssize_t)offsetof(struct answer, bytes)

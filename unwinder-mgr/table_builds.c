@@ -29,6 +29,8 @@ enum {
 	IDLE_S = 10,
 };
 
+static const char helper_name[] = "bulkhead-mgrh";
+
 /* What the helper gets with the descriptor of a file. */
 struct request {
 	uint64_t file_bytes;
@@ -66,15 +68,9 @@ static void helper_serve(int socket, void *context)
 		rules_init(rules, table);
 	while (!r) {
 		struct request request;
-		unsigned int fd_count;
-		bool truncated;
-		int fd;
-		const ssize_t n = fd_passing_receive(socket, &request, sizeof(request), 0, &fd, 1,
-						     &fd_count, &truncated);
+		const int fd = helper_receive(socket, &request, sizeof(request));
 
-		if (n == -EINTR)
-			continue;
-		if (n != sizeof(request) || fd_count != 1)
+		if (fd < 0)
 			break;
 		r = helper_build(socket, rules, &request, fd);
 		close(fd);
@@ -87,11 +83,6 @@ static void helper_serve(int socket, void *context)
 /* --- a helper and the module that it has --- */
 
 static void builds_run(struct manager *manager);
-
-static int start_helper(struct build_lane *lane)
-{
-	return helper_start(&lane->helper, "bulkhead-mgrh", helper_serve, NULL);
-}
 
 static void log_loss(struct table_builds *builds, const struct work_subject *subject,
 		     unsigned int seconds)
@@ -134,17 +125,9 @@ static int send_file(struct build_lane *lane, struct module *module)
 {
 	struct manager *manager = lane->manager;
 	const struct request request = {.file_bytes = (uint64_t)module->file.st_size};
-	int r = -EPIPE;
+	const int r = helper_send(&lane->helper, helper_name, helper_serve, &request,
+				  sizeof(request), module->fd);
 
-	/* The helper may have ended while it had nothing to do. */
-	for (int i = 0; i < 2 && r == -EPIPE; i++) {
-		r = lane->helper.fd < 0 ? start_helper(lane) : 0;
-		if (!r)
-			r = fd_passing_send(lane->helper.fd, &request, sizeof(request), &module->fd,
-					    1, MSG_DONTWAIT);
-		if (r == -EPIPE)
-			helper_drop(&lane->helper);
-	}
 	if (r < 0)
 		return r;
 	lane->building = module;
@@ -307,7 +290,7 @@ int table_builds_start(struct manager *manager)
 		lane->manager = manager;
 		helper_init(&lane->helper, &manager->role.loop, on_helper, lane);
 	}
-	int r = start_helper(&builds->lanes[0]);
+	int r = helper_start(&builds->lanes[0].helper, helper_name, helper_serve, NULL);
 	builds->started = r == 0;
 	builds_run(manager);
 	return r;
