@@ -77,9 +77,9 @@ function(bulkhead_fuzzer name)
 	target_link_libraries(fuzz_${name} PRIVATE bulkhead_flags ${ARG_LIBS})
 	target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
 	file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/corpus/${name})
+	# Without verbosity=0, the report of a crash would follow thousands of lines about the corpus.
 	add_test(NAME fuzz.${name} COMMAND fuzz_${name} -max_total_time=${FUZZ_SECONDS} -max_len=65536
 		-rss_limit_mb=512 -timeout=10 -verbosity=0 ${CMAKE_BINARY_DIR}/corpus/${name} ${CMAKE_SOURCE_DIR}/tests/fuzz/corpus/${name})
-	# Without verbosity=0, the report of a crash follows thousands of lines about the corpus.
 	# AddressSanitizer keeps 256 MiB of freed memory otherwise, and with that a run of minutes exceeds its limit.
 	set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz ENVIRONMENT ASAN_OPTIONS=quarantine_size_mb=16)
 endfunction()

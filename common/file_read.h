@@ -40,8 +40,8 @@ int file_read_all(int fd, size_t first, size_t max, uint8_t **data, size_t *leng
 /* Reads as file_read_fully_at() does, from what `context` stands for. */
 typedef ssize_t file_read_fn(void *context, uint64_t offset, void *buffer, size_t size);
 
-/* Does the same as file_read_all() from the start of what `read` reads. */
-int file_read_all_by(file_read_fn *read, void *context, size_t first, size_t max, uint8_t **data,
+/* Does the same as file_read_all() from the start of what `read_at` reads. */
+int file_read_all_by(file_read_fn *read_at, void *context, size_t first, size_t max, uint8_t **data,
 		     size_t *length);
 
 #endif

@@ -171,16 +171,18 @@ static int interval_take(struct otlp_exporter *e, const uint8_t *data, size_t le
 /* Counts the samples in batches that are missing before this one: those of a worker that has ended,
  * or that it has dropped because an exporter was missing; and goes on at the position of this one.
  * After a restart of the loader the workers count from 0 again. If this exporter is killed before
- * it has taken the batch, the next one gets the batch again, and must not count them
- * again. A worker that was taken over may leave a position to the next one that cannot be right.
- * Then what is missing is only counted at the end. */
+ * it has taken the batch, the next one gets the batch again, and must not count them again. A
+ * worker that was taken over may leave a position to the next one that cannot be right. Then what
+ * is missing is only counted at the end. */
 static void interval_count_missing(struct otlp_exporter *e, const struct record_head *head)
 {
 	const uint64_t expected = e->stats->position;
 
-	stats_update_kernel(e);
 	e->stats->position = head->position;
-	if (head->position > expected && head->position <= e->stats->taken_before + e->stats->taken)
+	if (head->position <= expected)
+		return;
+	stats_update_kernel(e);
+	if (head->position <= e->stats->taken_before + e->stats->taken)
 		e->stats->lost.lost[LOSS_ROLE_ENDED] += head->position - expected;
 }
 
