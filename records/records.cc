@@ -8,6 +8,10 @@
  * for each kind of record. Frames and samples are structs of fixed size and are collected as they
  * are. records_finish() writes the vectors and the root table, Batch.
  *
+ * A batch has a maximum size, so all of its memory is allocated when it is made, and nothing can
+ * fail for want of memory afterwards: the library and std::vector would end the program. Memory
+ * that no batch has needed yet is not touched.
+ *
  * A batch is verified before it is read. The library's verifier checks that every offset and length
  * stays inside the buffer and that strings are NUL-terminated. It does not check the alignment of
  * vectors of structs, so verified() does. After that, accessors cannot leave the buffer.
@@ -18,46 +22,118 @@
  */
 #include "records/records.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <new>
-#include <vector>
 
 #include "records_generated.h"
 
 namespace fb = bulkhead::records;
 using flatbuffers::Offset;
 
-struct records {
-	flatbuffers::FlatBufferBuilder builder{64 * 1024};
-	std::vector<Offset<fb::Module>> modules;
-	std::vector<Offset<fb::Function>> functions;
-	std::vector<fb::Frame> frames;
-	std::vector<Offset<fb::LabelSet>> label_sets;
-	std::vector<Offset<fb::Stack>> stacks;
-	std::vector<Offset<fb::Process>> processes;
-	std::vector<Offset<fb::Thread>> threads;
-	std::vector<fb::Sample> samples;
-	bool finished = false;
+enum {
+	/* Of a table, with its vtable and padding, and of the root table with the lengths of the
+	 * vectors. The largest is Process with 10 fields of at most 8 bytes. */
+	TABLE_BYTES_MAX = 256,
+	/* Of what the builder notes about unfinished tables, next to the batch. */
+	BUILDER_NOTES_BYTES = 4096,
+	BUILDER_BYTES = (RECORDS_BYTES_MAX + BUILDER_NOTES_BYTES) / 8 * 8,
+	/* A table in the buffer and its offset take at least this. */
+	TABLE_BYTES_MIN = 12
 };
 
-/* Starts the next batch if the last one is finished, whose bytes were valid until now. */
-static void records_reopen(struct records *r)
+/* A list with a maximum length. The memory of items that were not added is not touched. */
+template <typename T, size_t max> struct list {
+	alignas(T) unsigned char bytes[max * sizeof(T)];
+	size_t count;
+
+	const T *items() const
+	{
+		return reinterpret_cast<const T *>(bytes);
+	}
+	void add(const T &item)
+	{
+		if (count < max)
+			new (bytes + count++ * sizeof(T)) T(item);
+	}
+};
+template <typename T> using table_list = list<Offset<T>, RECORDS_BYTES_MAX / TABLE_BYTES_MIN>;
+
+/* Gives the builder its buffer, once. room() keeps it from asking for a larger one. */
+class buffer : public flatbuffers::Allocator
 {
-	if (!r->finished)
-		return;
-	r->builder.Clear();
-	r->finished = false;
+      public:
+	uint8_t *allocate(size_t size) override
+	{
+		return size <= sizeof(bytes) ? bytes : nullptr;
+	}
+	void deallocate(uint8_t *, size_t) override
+	{
+	}
+
+      private:
+	alignas(8) uint8_t bytes[BUILDER_BYTES];
+};
+
+struct records {
+	/* Not `= default`: that would write zeros to all of it. */
+	records()
+	{
+	}
+
+	buffer memory;
+	flatbuffers::FlatBufferBuilder builder{BUILDER_BYTES, &memory};
+	table_list<fb::Module> modules;
+	table_list<fb::Function> functions;
+	list<fb::Frame, RECORDS_BYTES_MAX / sizeof(fb::Frame)> frames;
+	table_list<fb::LabelSet> label_sets;
+	table_list<fb::Stack> stacks;
+	table_list<fb::Process> processes;
+	table_list<fb::Thread> threads;
+	list<fb::Sample, RECORDS_BYTES_MAX / sizeof(fb::Sample)> samples;
+	bool finished = false;
+	bool overflow = false; /* a record did not fit */
+};
+
+/* Empties the lists. */
+static void records_clear(struct records *r)
+{
+	r->modules.count = r->functions.count = r->frames.count = r->label_sets.count = 0;
+	r->stacks.count = r->processes.count = r->threads.count = r->samples.count = 0;
+	r->overflow = false;
 }
 
 struct records *records_new(void)
 {
-	return new (std::nothrow) records;
+	struct records *r = new (std::nothrow) records;
+
+	if (r)
+		records_clear(r);
+	return r;
 }
 
 void records_free(struct records *r)
 {
 	delete r;
+}
+
+/* Returns whether `bytes` more fit. Starts the next batch if the last one is finished, whose bytes
+ * were valid until now. */
+static bool room(struct records *r, size_t bytes)
+{
+	if (r->finished)
+		r->builder.Clear();
+	r->finished = false;
+	if (r->overflow || records_bytes(r) + bytes > RECORDS_BYTES_MAX)
+		r->overflow = true;
+	return !r->overflow;
+}
+
+/* The bytes of a string at most, with its length, NUL and padding. */
+static size_t text_bytes(const char *s)
+{
+	return s ? strlen(s) + 16 : 0;
 }
 
 /* Writes a string that may be missing. An empty one is left out, and the reader sees it as "". */
@@ -68,123 +144,146 @@ static Offset<flatbuffers::String> text_offset(struct records *r, const char *s)
 
 void records_add_module(struct records *r, const struct record_module *m)
 {
-	records_reopen(r);
+	if (!room(r, TABLE_BYTES_MAX + text_bytes(m->path) + text_bytes(m->gnu_build_id) +
+			 text_bytes(m->htlhash) + text_bytes(m->go_build_id)))
+		return;
 	auto path = r->builder.CreateString(m->path);
 	auto build_id = r->builder.CreateString(m->gnu_build_id);
 	auto htlhash = r->builder.CreateString(m->htlhash);
 	auto go_build_id = text_offset(r, m->go_build_id);
-	r->modules.push_back(
-	    fb::CreateModule(r->builder, m->id, path, build_id, htlhash, go_build_id));
+	r->modules.add(fb::CreateModule(r->builder, m->id, path, build_id, htlhash, go_build_id));
 }
 
 void records_add_function(struct records *r, const struct record_function *f)
 {
-	records_reopen(r);
+	if (!room(r, TABLE_BYTES_MAX + text_bytes(f->name) + text_bytes(f->file) +
+			 text_bytes(f->system_name)))
+		return;
 	auto name = r->builder.CreateString(f->name);
 	auto file = text_offset(r, f->file);
 	auto system_name = text_offset(r, f->system_name);
-	r->functions.push_back(fb::CreateFunction(r->builder, f->id, name, file, f->start_line,
-						  f->name_is_generated, system_name));
+	r->functions.add(fb::CreateFunction(r->builder, f->id, name, file, f->start_line,
+					    f->name_is_generated, system_name));
 }
 
 void records_add_frame(struct records *r, const struct record_frame *f)
 {
-	records_reopen(r);
-	r->frames.emplace_back(f->address, f->id, f->module, f->function, f->line, f->kind,
-			       f->caller);
+	if (room(r, sizeof(fb::Frame)))
+		r->frames.add(fb::Frame(f->address, f->id, f->module, f->function, f->line, f->kind,
+					f->caller));
 }
 
 void records_add_label_set(struct records *r, const struct record_label_set *s)
 {
-	records_reopen(r);
-	std::vector<Offset<fb::Label>> list;
-	for (uint32_t i = 0; i < s->count; i++) {
+	Offset<fb::Label> labels[RECORD_LABELS_MAX];
+	const uint32_t count = std::min<uint32_t>(s->count, RECORD_LABELS_MAX);
+	size_t bytes = TABLE_BYTES_MAX;
+
+	for (uint32_t i = 0; i < count; i++)
+		bytes += 32 + text_bytes(s->labels[i].key) + text_bytes(s->labels[i].value);
+	if (!room(r, bytes))
+		return;
+	for (uint32_t i = 0; i < count; i++) {
 		auto key = r->builder.CreateString(s->labels[i].key);
 		auto value = r->builder.CreateString(s->labels[i].value);
-		list.push_back(fb::CreateLabel(r->builder, key, value));
+		labels[i] = fb::CreateLabel(r->builder, key, value);
 	}
-	r->label_sets.push_back(
-	    fb::CreateLabelSet(r->builder, s->id, r->builder.CreateVector(list)));
+	r->label_sets.add(
+	    fb::CreateLabelSet(r->builder, s->id, r->builder.CreateVector(labels, count)));
 }
 
 void records_add_stack(struct records *r, const struct record_stack *s)
 {
-	records_reopen(r);
+	if (!room(r, TABLE_BYTES_MAX + (size_t)s->count * sizeof(s->frames[0])))
+		return;
 	auto frames = r->builder.CreateVector(s->frames, s->count);
-	r->stacks.push_back(fb::CreateStack(r->builder, s->id, s->reason, frames, s->labels));
+	r->stacks.add(fb::CreateStack(r->builder, s->id, s->reason, frames, s->labels));
 }
 
 void records_add_process(struct records *r, const struct record_process *p)
 {
-	records_reopen(r);
+	Offset<fb::Variable> variables[RECORD_VARIABLES_MAX];
+	const uint32_t count = std::min<uint32_t>(p->variable_count, RECORD_VARIABLES_MAX);
+	size_t bytes = TABLE_BYTES_MAX + text_bytes(p->comm) + text_bytes(p->path) +
+		       text_bytes(p->container_id) + text_bytes(p->service_name);
+
+	for (uint32_t i = 0; i < count; i++)
+		bytes += 32 + text_bytes(p->variables[i].name) + text_bytes(p->variables[i].value);
+	if (!room(r, bytes))
+		return;
 	auto comm = r->builder.CreateString(p->comm);
 	auto path = r->builder.CreateString(p->path);
 	auto container_id = text_offset(r, p->container_id);
 	auto service_name = text_offset(r, p->service_name);
-	std::vector<Offset<fb::Variable>> list;
-	for (uint32_t i = 0; i < p->variable_count; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		auto name = r->builder.CreateString(p->variables[i].name);
 		auto value = r->builder.CreateString(p->variables[i].value);
-		list.push_back(fb::CreateVariable(r->builder, name, value));
+		variables[i] = fb::CreateVariable(r->builder, name, value);
 	}
-	auto variables = list.empty() ? 0 : r->builder.CreateVector(list);
-	r->processes.push_back(fb::CreateProcess(r->builder, p->id, p->tgid, p->start_ns, comm,
-						 path, container_id, service_name, variables));
+	auto list = count ? r->builder.CreateVector(variables, count) : 0;
+	r->processes.add(fb::CreateProcess(r->builder, p->id, p->tgid, p->start_ns, comm, path,
+					   container_id, service_name, list));
 }
 
 void records_add_thread(struct records *r, const struct record_thread *t)
 {
-	records_reopen(r);
+	if (!room(r, TABLE_BYTES_MAX + text_bytes(t->comm)))
+		return;
 	auto comm = r->builder.CreateString(t->comm);
-	r->threads.push_back(fb::CreateThread(r->builder, t->id, t->process, t->tid, comm));
+	r->threads.add(fb::CreateThread(r->builder, t->id, t->process, t->tid, comm));
 }
 
 void records_add_sample(struct records *r, const struct record_sample *s)
 {
-	records_reopen(r);
-	r->samples.emplace_back(s->time_ns, s->stack, s->thread, s->cpu, 0);
+	if (room(r, sizeof(fb::Sample)))
+		r->samples.add(fb::Sample(s->time_ns, s->stack, s->thread, s->cpu, 0));
 }
 
 size_t records_bytes(const struct records *r)
 {
-	const size_t offsets = r->modules.size() + r->functions.size() + r->label_sets.size() +
-			       r->stacks.size() + r->processes.size() + r->threads.size();
+	const size_t offsets = r->modules.count + r->functions.count + r->label_sets.count +
+			       r->stacks.count + r->processes.count + r->threads.count;
 
-	if (r->finished || (!r->builder.GetSize() && r->frames.empty() && r->samples.empty()))
+	if (r->finished || (!r->builder.GetSize() && !r->frames.count && !r->samples.count))
 		return 0;
-	/* 256: the root table, the lengths of the vectors, and their alignment. */
 	return r->builder.GetSize() + offsets * sizeof(uint32_t) +
-	       r->frames.size() * sizeof(fb::Frame) + r->samples.size() * sizeof(fb::Sample) + 256;
+	       r->frames.count * sizeof(fb::Frame) + r->samples.count * sizeof(fb::Sample) +
+	       TABLE_BYTES_MAX;
 }
 
 size_t records_samples(const struct records *r)
 {
-	return r->samples.size();
+	return r->samples.count;
+}
+
+/* Writes a list of tables as a vector. */
+template <typename Tables> static auto tables_offset(struct records *r, const Tables &tables)
+{
+	return r->builder.CreateVector(tables.items(), tables.count);
 }
 
 const uint8_t *records_finish(struct records *r, const struct record_head *head, size_t *length)
 {
-	records_reopen(r);
-	auto modules = r->builder.CreateVector(r->modules);
-	auto functions = r->builder.CreateVector(r->functions);
-	auto frames = r->builder.CreateVectorOfStructs(r->frames);
-	auto label_sets = r->builder.CreateVector(r->label_sets);
-	auto stacks = r->builder.CreateVector(r->stacks);
-	auto processes = r->builder.CreateVector(r->processes);
-	auto threads = r->builder.CreateVector(r->threads);
-	auto samples = r->builder.CreateVectorOfStructs(r->samples);
-	r->builder.Finish(fb::CreateBatch(r->builder, head->sequence, head->position, head->reset,
-					  modules, functions, frames, label_sets, stacks, processes,
-					  threads, samples));
-	r->modules.clear();
-	r->functions.clear();
-	r->frames.clear();
-	r->label_sets.clear();
-	r->stacks.clear();
-	r->processes.clear();
-	r->threads.clear();
-	r->samples.clear();
+	const bool fits = room(r, 0);
+
+	if (fits) {
+		auto modules = tables_offset(r, r->modules);
+		auto functions = tables_offset(r, r->functions);
+		auto frames = r->builder.CreateVectorOfStructs(r->frames.items(), r->frames.count);
+		auto label_sets = tables_offset(r, r->label_sets);
+		auto stacks = tables_offset(r, r->stacks);
+		auto processes = tables_offset(r, r->processes);
+		auto threads = tables_offset(r, r->threads);
+		auto samples =
+		    r->builder.CreateVectorOfStructs(r->samples.items(), r->samples.count);
+		r->builder.Finish(fb::CreateBatch(r->builder, head->sequence, head->position,
+						  head->reset, modules, functions, frames,
+						  label_sets, stacks, processes, threads, samples));
+	}
+	records_clear(r);
 	r->finished = true;
+	if (!fits)
+		return nullptr;
 	*length = r->builder.GetSize();
 	return r->builder.GetBufferPointer();
 }

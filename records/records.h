@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/limits.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -97,8 +99,13 @@ struct record_sample {
 	uint32_t cpu;
 };
 
-/* A batch under construction. records_new() returns NULL if there is no memory. Each records_add
- * function copies what it is given. */
+enum {
+	RECORDS_BYTES_MAX = LIMIT_BATCH_BYTES
+};
+
+/* A batch under construction, of at most RECORDS_BYTES_MAX bytes, for which all memory is there
+ * from the start. records_new() returns NULL if there is none. Each records_add function copies
+ * what it is given. If that does not fit, records_finish() says so. */
 struct records;
 
 struct records *records_new(void);
@@ -125,8 +132,8 @@ struct record_head {
 	bool reset;	   /* the exporter drops all ids before it reads the batch */
 };
 
-/* Finishes the batch and returns its bytes, which are valid until the next call on `records`.
- * `records` is empty afterwards. */
+/* Finishes the batch and returns its bytes, which are valid until the next call on `records`, or
+ * NULL if not all records fit. `records` is empty afterwards. */
 const uint8_t *records_finish(struct records *records, const struct record_head *head,
 			      size_t *length);
 

@@ -43,6 +43,8 @@ static void batch_send(struct batch *batch)
 					 .reset = batch->reset};
 	const uint8_t *data = records_finish(batch->records, &head, &length);
 	batch->reset = false;
+	if (!data && !batch->error)
+		batch->error = -EMSGSIZE;
 	if (!batch->error) {
 		batch->sent_bytes += length;
 		batch->error = resend_buffer_send(&batch->resend, batch->exporter, data, length,

@@ -91,21 +91,31 @@ class Faults(AgentCase):
         self.assert_nothing_left(running)
         self.assertNotIn("signal=11", running.said())
         self.assertNotIn("signal=6", running.said())
+        # abort(), which no filter allows.
+        self.assertNotIn("signal=31", running.said())
+
+    def lack_memory_for_good(self, role):
+        """After 30 s the role ends, and another one takes its place."""
+        self.churn()
+        with scripted.Server() as server, lib.Program("recursion", 28, seconds=600) as program, self.agent(server) as running:
+            self.wait_for_status(running, "samples", lambda s: s["delivered"] > 100)
+            pid = running.pid(role)
+            self.limit(pid)
+            self.wait_for(f"another {role}", lambda: running.pid(role) not in (0, pid), 3 * lib.PATIENCE)
+            self.assertIn("no memory for samples for 30 s; restarting", running.said())
+            self.wait_for_right_stacks(server, program)
+            print(running.status()["lost"], flush=True)
+            again = 1 + running.status()["backend"]["failures"]
+            self.assert_exact(server, running.stop(), again)
 
     if SUSPENDED_SECONDS > 30:
         def test_exporter_without_memory_for_good(self):
-            """After 30 s it ends, and the next one delivers what is in the journal."""
-            self.churn()
-            with scripted.Server() as server, lib.Program("recursion", 28, seconds=600) as program, self.agent(server) as running:
-                self.wait_for_status(running, "samples", lambda s: s["delivered"] > 100)
-                pid = running.pid("exporter")
-                self.limit(pid)
-                self.wait_for("another exporter", lambda: running.pid("exporter") not in (0, pid), 3 * lib.PATIENCE)
-                self.assertIn("no memory for samples for 30 s; restarting", running.said())
-                self.wait_for_right_stacks(server, program)
-                print(running.status()["lost"], flush=True)
-                again = 1 + running.status()["backend"]["failures"]
-                self.assert_exact(server, running.stop(), again)
+            """The next exporter delivers what is in the journal."""
+            self.lack_memory_for_good("exporter")
+
+        def test_worker_without_memory_for_good(self):
+            """The next worker names everything again."""
+            self.lack_memory_for_good("worker")
 
 
 if __name__ == "__main__":

@@ -223,7 +223,7 @@ Test(records, estimate_is_never_less)
 
 	memset(frames, 0, sizeof(frames));
 	for (unsigned int seed = 1; seed < 200; seed++) {
-		for (unsigned int i = 0; i < seed; i++) {
+		for (unsigned int i = 0; i < seed && records_bytes(r) < 56000; i++) {
 			const unsigned int n = i * seed * 7919 % 299;
 
 			memset(name, 'n', n);
@@ -239,9 +239,75 @@ Test(records, estimate_is_never_less)
 				records_add_sample(r, &(struct record_sample){0});
 		}
 		const size_t estimate = records_bytes(r);
-		records_finish(r, &(struct record_head){.sequence = 1}, &length);
+		cr_assert(records_finish(r, &(struct record_head){.sequence = 1}, &length));
+		cr_assert_leq(length, RECORDS_BYTES_MAX);
 		cr_assert_leq(length, estimate, "seed %u: estimated as %zu, is %zu", seed, estimate,
 			      length);
+	}
+	records_free(r);
+}
+
+/* Adds records of one kind, number `kind`, each as small as it can be. */
+static void add_smallest(struct records *r, unsigned int kind)
+{
+	switch (kind) {
+	case 0:
+		records_add_module(r, &(struct record_module){0, "", "", "", ""});
+		break;
+	case 1:
+		records_add_function(r, &(struct record_function){.name = ""});
+		break;
+	case 2:
+		records_add_frame(r, &(struct record_frame){0});
+		break;
+	case 3:
+		records_add_label_set(r, &(struct record_label_set){0});
+		break;
+	case 4:
+		records_add_stack(r, &(struct record_stack){0});
+		break;
+	case 5:
+		records_add_process(r, &(struct record_process){.comm = "", .path = ""});
+		break;
+	case 6:
+		records_add_thread(r, &(struct record_thread){.comm = ""});
+		break;
+	default:
+		records_add_sample(r, &(struct record_sample){0});
+	}
+}
+
+/* A batch with more than fits is refused as a whole, and the next one is as if there had been none.
+ */
+Test(records, more_than_a_batch)
+{
+	struct records *r = records_new();
+	static char name[RECORDS_BYTES_MAX + 1];
+	size_t length;
+
+	memset(name, 'n', RECORDS_BYTES_MAX);
+	for (unsigned int kind = 0; kind < 10; kind++) {
+		struct transcript t = {0};
+
+		if (kind == 8)
+			records_add_module(r, &(struct record_module){1, name, "", "", ""});
+		else if (kind == 9)
+			for (unsigned int i = 0; i < 16; i++)
+				records_add_thread(r,
+						   &(struct record_thread){.comm = name + 56000});
+		else
+			for (unsigned int i = 0; i < RECORDS_BYTES_MAX / 8; i++)
+				add_smallest(r, kind);
+		cr_assert_leq(records_bytes(r), RECORDS_BYTES_MAX);
+		cr_assert_null(records_finish(r, &(struct record_head){.sequence = 1}, &length),
+			       "kind %u", kind);
+		cr_assert_eq(records_bytes(r), 0);
+		fill(r);
+		const uint8_t *batch =
+		    records_finish(r, &(struct record_head){.sequence = 2}, &length);
+		cr_assert(batch);
+		cr_assert_eq(visit_copy(batch, length, &t), 0);
+		cr_assert_str_eq(t.text, expected);
 	}
 	records_free(r);
 }
