@@ -36,6 +36,7 @@ enum {
 	/* Of a table, with its vtable and padding, and of the root table with the lengths of the
 	 * vectors. The largest is Process with 10 fields of at most 8 bytes. */
 	TABLE_BYTES_MAX = 256,
+	PAIR_BYTES_MAX = 32, /* of a table of two strings, and its offset */
 	/* Of what the builder notes about unfinished tables, next to the batch. */
 	BUILDER_NOTES_BYTES = 4096,
 	BUILDER_BYTES = (RECORDS_BYTES_MAX + BUILDER_NOTES_BYTES) / 8 * 8,
@@ -92,15 +93,24 @@ struct records {
 	table_list<fb::Process> processes;
 	table_list<fb::Thread> threads;
 	list<fb::Sample, RECORDS_BYTES_MAX / sizeof(fb::Sample)> samples;
+	size_t listed = 0; /* bytes that the lists will take in the batch */
 	bool finished = false;
 	bool overflow = false; /* a record did not fit */
 };
+
+/* Adds an item to one of the lists. */
+template <typename List, typename T> static void list_add(struct records *r, List &list, T item)
+{
+	list.add(item);
+	r->listed += sizeof(item);
+}
 
 /* Empties the lists. */
 static void records_clear(struct records *r)
 {
 	r->modules.count = r->functions.count = r->frames.count = r->label_sets.count = 0;
 	r->stacks.count = r->processes.count = r->threads.count = r->samples.count = 0;
+	r->listed = 0;
 	r->overflow = false;
 }
 
@@ -118,59 +128,88 @@ void records_free(struct records *r)
 	delete r;
 }
 
+static inline size_t bytes_of(const struct records *r)
+{
+	return r->finished || (!r->builder.GetSize() && !r->listed)
+		   ? 0
+		   : r->builder.GetSize() + r->listed + TABLE_BYTES_MAX;
+}
+
 /* Returns whether `bytes` more fit. Starts the next batch if the last one is finished, whose bytes
  * were valid until now. */
-static bool room(struct records *r, size_t bytes)
+static inline bool room(struct records *r, size_t bytes)
 {
 	if (r->finished)
 		r->builder.Clear();
 	r->finished = false;
-	if (r->overflow || records_bytes(r) + bytes > RECORDS_BYTES_MAX)
+	if (bytes_of(r) + bytes > RECORDS_BYTES_MAX)
 		r->overflow = true;
 	return !r->overflow;
 }
 
-/* The bytes of a string at most, with its length, NUL and padding. */
-static size_t text_bytes(const char *s)
+/* A string that may be missing. */
+struct text {
+	const char *at;
+	size_t length;
+
+	explicit text(const char *s) : at(s), length(s ? strlen(s) : 0)
+	{
+	}
+	/* What it takes at most, with its length, NUL and padding. */
+	size_t bytes() const
+	{
+		return length + 16;
+	}
+};
+
+static Offset<flatbuffers::String> text_offset(struct records *r, const text &t)
 {
-	return s ? strlen(s) + 16 : 0;
+	return r->builder.CreateString(t.at, t.length);
 }
 
-/* Writes a string that may be missing. An empty one is left out, and the reader sees it as "". */
-static Offset<flatbuffers::String> text_offset(struct records *r, const char *s)
+/* Writes a string, unless it is empty: then it is left out, and the reader sees it as "". */
+static Offset<flatbuffers::String> optional_offset(struct records *r, const text &t)
 {
-	return s && s[0] ? r->builder.CreateString(s) : Offset<flatbuffers::String>();
+	return t.length ? text_offset(r, t) : Offset<flatbuffers::String>();
 }
 
 void records_add_module(struct records *r, const struct record_module *m)
 {
-	if (!room(r, TABLE_BYTES_MAX + text_bytes(m->path) + text_bytes(m->gnu_build_id) +
-			 text_bytes(m->htlhash) + text_bytes(m->go_build_id)))
+	const text path(m->path), build_id(m->gnu_build_id), htlhash(m->htlhash),
+	    go_build_id(m->go_build_id);
+
+	if (!room(r, TABLE_BYTES_MAX + path.bytes() + build_id.bytes() + htlhash.bytes() +
+			 go_build_id.bytes()))
 		return;
-	auto path = r->builder.CreateString(m->path);
-	auto build_id = r->builder.CreateString(m->gnu_build_id);
-	auto htlhash = r->builder.CreateString(m->htlhash);
-	auto go_build_id = text_offset(r, m->go_build_id);
-	r->modules.add(fb::CreateModule(r->builder, m->id, path, build_id, htlhash, go_build_id));
+	auto path_at = text_offset(r, path);
+	auto build_id_at = text_offset(r, build_id);
+	auto htlhash_at = text_offset(r, htlhash);
+	auto go_build_id_at = optional_offset(r, go_build_id);
+	list_add(
+	    r, r->modules,
+	    fb::CreateModule(r->builder, m->id, path_at, build_id_at, htlhash_at, go_build_id_at));
 }
 
 void records_add_function(struct records *r, const struct record_function *f)
 {
-	if (!room(r, TABLE_BYTES_MAX + text_bytes(f->name) + text_bytes(f->file) +
-			 text_bytes(f->system_name)))
+	const text name(f->name), file(f->file), system_name(f->system_name);
+
+	if (!room(r, TABLE_BYTES_MAX + name.bytes() + file.bytes() + system_name.bytes()))
 		return;
-	auto name = r->builder.CreateString(f->name);
-	auto file = text_offset(r, f->file);
-	auto system_name = text_offset(r, f->system_name);
-	r->functions.add(fb::CreateFunction(r->builder, f->id, name, file, f->start_line,
-					    f->name_is_generated, system_name));
+	auto name_at = text_offset(r, name);
+	auto file_at = optional_offset(r, file);
+	auto system_name_at = optional_offset(r, system_name);
+	list_add(r, r->functions,
+		 fb::CreateFunction(r->builder, f->id, name_at, file_at, f->start_line,
+				    f->name_is_generated, system_name_at));
 }
 
 void records_add_frame(struct records *r, const struct record_frame *f)
 {
 	if (room(r, sizeof(fb::Frame)))
-		r->frames.add(fb::Frame(f->address, f->id, f->module, f->function, f->line, f->kind,
-					f->caller));
+		list_add(r, r->frames,
+			 fb::Frame(f->address, f->id, f->module, f->function, f->line, f->kind,
+				   f->caller));
 }
 
 void records_add_label_set(struct records *r, const struct record_label_set *s)
@@ -180,16 +219,17 @@ void records_add_label_set(struct records *r, const struct record_label_set *s)
 	size_t bytes = TABLE_BYTES_MAX;
 
 	for (uint32_t i = 0; i < count; i++)
-		bytes += 32 + text_bytes(s->labels[i].key) + text_bytes(s->labels[i].value);
+		bytes += PAIR_BYTES_MAX + text(s->labels[i].key).bytes() +
+			 text(s->labels[i].value).bytes();
 	if (!room(r, bytes))
 		return;
 	for (uint32_t i = 0; i < count; i++) {
-		auto key = r->builder.CreateString(s->labels[i].key);
-		auto value = r->builder.CreateString(s->labels[i].value);
+		auto key = text_offset(r, text(s->labels[i].key));
+		auto value = text_offset(r, text(s->labels[i].value));
 		labels[i] = fb::CreateLabel(r->builder, key, value);
 	}
-	r->label_sets.add(
-	    fb::CreateLabelSet(r->builder, s->id, r->builder.CreateVector(labels, count)));
+	list_add(r, r->label_sets,
+		 fb::CreateLabelSet(r->builder, s->id, r->builder.CreateVector(labels, count)));
 }
 
 void records_add_stack(struct records *r, const struct record_stack *s)
@@ -197,58 +237,57 @@ void records_add_stack(struct records *r, const struct record_stack *s)
 	if (!room(r, TABLE_BYTES_MAX + (size_t)s->count * sizeof(s->frames[0])))
 		return;
 	auto frames = r->builder.CreateVector(s->frames, s->count);
-	r->stacks.add(fb::CreateStack(r->builder, s->id, s->reason, frames, s->labels));
+	list_add(r, r->stacks, fb::CreateStack(r->builder, s->id, s->reason, frames, s->labels));
 }
 
 void records_add_process(struct records *r, const struct record_process *p)
 {
 	Offset<fb::Variable> variables[RECORD_VARIABLES_MAX];
 	const uint32_t count = std::min<uint32_t>(p->variable_count, RECORD_VARIABLES_MAX);
-	size_t bytes = TABLE_BYTES_MAX + text_bytes(p->comm) + text_bytes(p->path) +
-		       text_bytes(p->container_id) + text_bytes(p->service_name);
+	const text comm(p->comm), path(p->path), container_id(p->container_id),
+	    service_name(p->service_name);
+	size_t bytes = TABLE_BYTES_MAX + comm.bytes() + path.bytes() + container_id.bytes() +
+		       service_name.bytes();
 
 	for (uint32_t i = 0; i < count; i++)
-		bytes += 32 + text_bytes(p->variables[i].name) + text_bytes(p->variables[i].value);
+		bytes += PAIR_BYTES_MAX + text(p->variables[i].name).bytes() +
+			 text(p->variables[i].value).bytes();
 	if (!room(r, bytes))
 		return;
-	auto comm = r->builder.CreateString(p->comm);
-	auto path = r->builder.CreateString(p->path);
-	auto container_id = text_offset(r, p->container_id);
-	auto service_name = text_offset(r, p->service_name);
+	auto comm_at = text_offset(r, comm);
+	auto path_at = text_offset(r, path);
+	auto container_id_at = optional_offset(r, container_id);
+	auto service_name_at = optional_offset(r, service_name);
 	for (uint32_t i = 0; i < count; i++) {
-		auto name = r->builder.CreateString(p->variables[i].name);
-		auto value = r->builder.CreateString(p->variables[i].value);
+		auto name = text_offset(r, text(p->variables[i].name));
+		auto value = text_offset(r, text(p->variables[i].value));
 		variables[i] = fb::CreateVariable(r->builder, name, value);
 	}
 	auto list = count ? r->builder.CreateVector(variables, count) : 0;
-	r->processes.add(fb::CreateProcess(r->builder, p->id, p->tgid, p->start_ns, comm, path,
-					   container_id, service_name, list));
+	list_add(r, r->processes,
+		 fb::CreateProcess(r->builder, p->id, p->tgid, p->start_ns, comm_at, path_at,
+				   container_id_at, service_name_at, list));
 }
 
 void records_add_thread(struct records *r, const struct record_thread *t)
 {
-	if (!room(r, TABLE_BYTES_MAX + text_bytes(t->comm)))
+	const text comm(t->comm);
+
+	if (!room(r, TABLE_BYTES_MAX + comm.bytes()))
 		return;
-	auto comm = r->builder.CreateString(t->comm);
-	r->threads.add(fb::CreateThread(r->builder, t->id, t->process, t->tid, comm));
+	auto comm_at = text_offset(r, comm);
+	list_add(r, r->threads, fb::CreateThread(r->builder, t->id, t->process, t->tid, comm_at));
 }
 
 void records_add_sample(struct records *r, const struct record_sample *s)
 {
 	if (room(r, sizeof(fb::Sample)))
-		r->samples.add(fb::Sample(s->time_ns, s->stack, s->thread, s->cpu, 0));
+		list_add(r, r->samples, fb::Sample(s->time_ns, s->stack, s->thread, s->cpu, 0));
 }
 
 size_t records_bytes(const struct records *r)
 {
-	const size_t offsets = r->modules.count + r->functions.count + r->label_sets.count +
-			       r->stacks.count + r->processes.count + r->threads.count;
-
-	if (r->finished || (!r->builder.GetSize() && !r->frames.count && !r->samples.count))
-		return 0;
-	return r->builder.GetSize() + offsets * sizeof(uint32_t) +
-	       r->frames.count * sizeof(fb::Frame) + r->samples.count * sizeof(fb::Sample) +
-	       TABLE_BYTES_MAX;
+	return bytes_of(r);
 }
 
 size_t records_samples(const struct records *r)
@@ -288,7 +327,7 @@ const uint8_t *records_finish(struct records *r, const struct record_head *head,
 	return r->builder.GetBufferPointer();
 }
 
-static const char *text(const flatbuffers::String *s)
+static const char *text_of(const flatbuffers::String *s)
 {
 	return s ? s->c_str() : "";
 }
@@ -311,7 +350,7 @@ static record_label_set label_set_of(const fb::LabelSet *s, struct record_label 
 
 	each(s->labels(), [&](const fb::Label *l) {
 		if (record.count < RECORD_LABELS_MAX)
-			labels[record.count++] = {text(l->key()), text(l->value())};
+			labels[record.count++] = {text_of(l->key()), text_of(l->value())};
 		return 0;
 	});
 	return record;
@@ -320,15 +359,16 @@ static record_label_set label_set_of(const fb::LabelSet *s, struct record_label 
 static int visit_definitions(const fb::Batch *batch, const struct records_visitor *v, void *context)
 {
 	int r = each(batch->modules(), [&](const fb::Module *m) {
-		const record_module record = {m->id(), text(m->path()), text(m->gnu_build_id()),
-					      text(m->htlhash()), text(m->go_build_id())};
+		const record_module record = {m->id(), text_of(m->path()),
+					      text_of(m->gnu_build_id()), text_of(m->htlhash()),
+					      text_of(m->go_build_id())};
 		return v->module(context, &record);
 	});
 	if (!r)
 		r = each(batch->functions(), [&](const fb::Function *f) {
 			const record_function record = {
-			    f->id(),	     text(f->name()),	     text(f->file()),
-			    f->start_line(), f->name_is_generated(), text(f->system_name())};
+			    f->id(),	     text_of(f->name()),     text_of(f->file()),
+			    f->start_line(), f->name_is_generated(), text_of(f->system_name())};
 			return v->function(context, &record);
 		});
 	if (!r)
@@ -360,16 +400,17 @@ static record_process process_of(const fb::Process *p, struct record_variable *v
 	record_process record = {p->id(),
 				 p->tgid(),
 				 p->start_ns(),
-				 text(p->comm()),
-				 text(p->path()),
-				 text(p->container_id()),
-				 text(p->service_name()),
+				 text_of(p->comm()),
+				 text_of(p->path()),
+				 text_of(p->container_id()),
+				 text_of(p->service_name()),
 				 variables,
 				 0};
 
 	each(p->variables(), [&](const fb::Variable *v) {
 		if (record.variable_count < RECORD_VARIABLES_MAX)
-			variables[record.variable_count++] = {text(v->name()), text(v->value())};
+			variables[record.variable_count++] = {text_of(v->name()),
+							      text_of(v->value())};
 		return 0;
 	});
 	return record;
@@ -421,7 +462,7 @@ int records_visit(const uint8_t *data, size_t length, const struct records_visit
 	if (!r)
 		r = each(batch->threads(), [&](const fb::Thread *t) {
 			const record_thread record = {t->id(), t->process(), t->tid(),
-						      text(t->comm())};
+						      text_of(t->comm())};
 			return v->thread(context, &record);
 		});
 	if (!r)
