@@ -110,14 +110,14 @@ static bool are_one_user(uint32_t uid, uint32_t other_uid)
 	return a == b;
 }
 
-/* In most containers, programs run as root. */
+/* In most containers, programs run as root. The second and the third are in one bucket. */
 Test(shares, containers_of_one_user_have_shares_of_their_own)
 {
 	struct share *shares[] = {
 	    shares_get(&manager.shares, tenant_of(0, 0)),
 	    shares_get(&manager.shares, tenant_of(0, 7)),
-	    shares_get(&manager.shares, tenant_of(0, 8)),
-	    shares_get(&manager.shares, tenant_of(1000, 8)),
+	    shares_get(&manager.shares, tenant_of(0, 7 + SHARES_BUCKETS)),
+	    shares_get(&manager.shares, tenant_of(1000, 7 + SHARES_BUCKETS)),
 	    shares_get(&manager.shares, tenant_of(0, 7)),
 	};
 
