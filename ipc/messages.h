@@ -438,6 +438,9 @@ enum msg_debug_place {
 	/* The same for the alternate file of a file or of its debug file: also by its name. */
 	MSG_DEBUG_ALTERNATE_OF_HOST,
 	MSG_DEBUG_ALTERNATE_OF_PROCESS,
+	/* Split DWARF, near the file: FILE.dwp, and a file of one unit, by its path. */
+	MSG_DEBUG_PACKAGE_OF_PROCESS,
+	MSG_DEBUG_SPLIT_OF_PROCESS,
 	MSG_DEBUG_PLACES,
 };
 
@@ -451,7 +454,8 @@ struct msg_open_debug {
 	uint64_t inode;	 /* MSG_DEBUG_*OF_PROCESS: of the module's file, which the process maps */
 	uint32_t length; /* bytes of the build id, 2 to MSG_BUILD_ID_BYTES; 0: there is none */
 	uint8_t build_id[MSG_BUILD_ID_BYTES];
-	/* The name in .gnu_debuglink or, for an alternate file, .gnu_debugaltlink; "": none. */
+	/* The name in .gnu_debuglink or, for an alternate file, .gnu_debugaltlink; "": none. For a
+	 * file of one unit, its path from where the compiler ran, or its name. */
 	char link[MSG_DEBUG_LINK_BYTES];
 };
 _Static_assert(sizeof(struct msg_open_debug) == 304, "wire");

@@ -13,12 +13,17 @@ static const char *const section_names[DWARF_SECTION_COUNT] = {
     [DWARF_ADDR] = ".debug_addr",	  [DWARF_RANGES] = ".debug_ranges",
     [DWARF_RNGLISTS] = ".debug_rnglists",
 };
+/* Of a split file. It has no lines that are needed here. */
+static const char *const split_names[DWARF_SECTION_COUNT] = {
+    [DWARF_INFO] = ".debug_info.dwo",	      [DWARF_ABBREV] = ".debug_abbrev.dwo",
+    [DWARF_STR] = ".debug_str.dwo",	      [DWARF_STR_OFFSETS] = ".debug_str_offsets.dwo",
+    [DWARF_RNGLISTS] = ".debug_rnglists.dwo", [DWARF_CU_INDEX] = ".debug_cu_index",
+};
 
 static int section_open(struct dwarf_file *file, const struct elf_image *image,
-			enum dwarf_section_kind kind, size_t cap)
+			enum dwarf_section_kind kind, const char *name, size_t cap)
 {
-	const struct elf_section *found =
-	    section_names[kind] ? elf_image_find_section(image, section_names[kind]) : NULL;
+	const struct elf_section *found = name ? elf_image_find_section(image, name) : NULL;
 	struct dwarf_section *section = &file->sections[kind];
 	uint8_t *contents;
 	size_t length;
@@ -39,10 +44,11 @@ static int section_open(struct dwarf_file *file, const struct elf_image *image,
 	return 0;
 }
 
-static int sections_open(struct dwarf_file *file, const struct elf_image *image, size_t cap)
+static int sections_open(struct dwarf_file *file, const struct elf_image *image,
+			 const char *const names[DWARF_SECTION_COUNT], size_t cap)
 {
 	for (unsigned int kind = 0; kind < DWARF_SECTION_COUNT; kind++) {
-		const int r = section_open(file, image, kind, cap);
+		const int r = section_open(file, image, kind, names[kind], cap);
 
 		if (r < 0) {
 			dwarf_file_close(file);
@@ -71,24 +77,39 @@ int dwarf_file_open(struct dwarf_file *file, const struct elf_image *image, size
 	}
 	if (file->code_end <= file->code_start || file->code_end - file->code_start > UINT32_MAX)
 		return -ENOENT;
-	return sections_open(file, image, cap);
+	return sections_open(file, image, section_names, cap);
 }
 
 int dwarf_file_open_alternate(struct dwarf_file *file, const struct elf_image *image, size_t cap)
 {
 	*file = (struct dwarf_file){0};
-	return sections_open(file, image, cap);
+	return sections_open(file, image, section_names, cap);
 }
 
 void dwarf_file_set_alternate(struct dwarf_file *file, const struct dwarf_file *alternate)
 {
 	file->sections[DWARF_ALTERNATE_STR] = alternate->sections[DWARF_STR];
+	file->sections[DWARF_ALTERNATE_STR].is_other = true;
+}
+
+int dwarf_file_open_split(struct dwarf_file *file, const struct elf_image *image,
+			  const struct dwarf_file *main, size_t cap)
+{
+	static const enum dwarf_section_kind mains[] = {DWARF_ADDR, DWARF_RANGES};
+
+	*file = (struct dwarf_file){.code_start = main->code_start, .code_end = main->code_end};
+	const int r = sections_open(file, image, split_names, cap);
+	for (size_t i = 0; r == 0 && i < sizeof(mains) / sizeof(mains[0]); i++) {
+		file->sections[mains[i]] = main->sections[mains[i]];
+		file->sections[mains[i]].is_other = true;
+	}
+	return r;
 }
 
 void dwarf_file_close(struct dwarf_file *file)
 {
 	for (unsigned int kind = 0; kind < DWARF_SECTION_COUNT; kind++) {
-		if (kind != DWARF_ALTERNATE_STR)
+		if (!file->sections[kind].is_other)
 			free((void *)file->sections[kind].contents.data);
 	}
 	*file = (struct dwarf_file){0};
@@ -121,9 +142,9 @@ static struct elf_source section_source(const struct dwarf_reader *reader,
 
 	if (section->contents.data)
 		return elf_source_from_buffer(&section->contents);
-	if (kind != DWARF_ALTERNATE_STR)
+	if (!section->is_other)
 		return *reader->source;
-	return reader->alternate ? *reader->alternate : (struct elf_source){.read = nothing_read};
+	return reader->other ? *reader->other : (struct elf_source){.read = nothing_read};
 }
 
 bool dwarf_read(struct dwarf_reader *reader, enum dwarf_section_kind kind, uint64_t offset,

@@ -7,6 +7,7 @@
  * - dwarf_unit.h decodes units and their entries,
  * - dwarf_ranges.h decodes the addresses that an entry covers,
  * - dwarf_units.h finds the unit of an address,
+ * - dwarf_split.h finds what a unit has in another file,
  * - dwarf_functions.h finds the function of an address, and those that are inlined there,
  * - dwarf_lines.h finds file and line of an address.
  *
@@ -34,6 +35,7 @@ enum dwarf_section_kind {
 	DWARF_ADDR,
 	DWARF_RANGES,
 	DWARF_RNGLISTS,
+	DWARF_CU_INDEX, /* of a package (dwarf_split.h) */
 	/* .debug_str of the alternate file (dwarf_file_set_alternate()). */
 	DWARF_ALTERNATE_STR,
 	DWARF_SECTION_COUNT,
@@ -41,8 +43,9 @@ enum dwarf_section_kind {
 
 struct dwarf_section {
 	uint64_t offset, size; /* in the file; size 0: the file does not have it */
-	/* What a compressed section has, which is ours; without data, the file is read. */
+	/* What a compressed section has; without data, the file is read. */
 	struct elf_buffer contents;
+	bool is_other; /* it belongs to another file, which must stay open */
 };
 
 struct dwarf_file {
@@ -54,7 +57,8 @@ struct dwarf_file {
 /* Who reads, and how much may still be read. */
 struct dwarf_reader {
 	struct dwarf_file *file;
-	const struct elf_source *source, *alternate; /* the alternate file; NULL: there is none */
+	/* The file, and the one with those sections that are another file's (NULL: none). */
+	const struct elf_source *source, *other;
 	/* About one for each byte that is decoded, and DWARF_READ_COST for each read from the file.
 	 * Nothing is read any more once it is used up. */
 	uint64_t left;
@@ -75,6 +79,11 @@ int dwarf_file_open_alternate(struct dwarf_file *file, const struct elf_image *i
 
 /* Makes the strings of the alternate file those of a file, too. It must not be closed before. */
 void dwarf_file_set_alternate(struct dwarf_file *file, const struct dwarf_file *alternate);
+
+/* Finds the sections of a split file (dwarf_split.h) of the file `main` in the same way. Code,
+ * addresses and, before DWARF 5, ranges are those of `main`, which must not be closed before. */
+int dwarf_file_open_split(struct dwarf_file *file, const struct elf_image *image,
+			  const struct dwarf_file *main, size_t cap);
 void dwarf_file_close(struct dwarf_file *file);
 
 /* Subtracts the cost of some work. Returns false if that is more than what is left. */

@@ -110,8 +110,8 @@ static bool list_find(struct dwarf_reader *reader, const struct dwarf_unit *unit
 		      const struct dwarf_value *value, uint64_t *offset)
 {
 	if (value->form != DW_FORM_rnglistx) {
-		*offset = value->number;
-		return value->form != 0;
+		return value->form != 0 &&
+		       !__builtin_add_overflow(value->number, unit->ranges_base, offset);
 	}
 	/* An index in a table of offsets. */
 	return dwarf_read_indexed(reader, DWARF_RNGLISTS, unit->rnglists_base, value->number,

@@ -37,7 +37,7 @@ static void header_read(struct cursor *c, struct dwarf_unit *unit)
 	if (unit->encoding.version < 5)
 		unit->encoding.address_bytes = cursor_u8(c);
 	if (unit->type == DW_UT_skeleton || unit->type == DW_UT_split_compile)
-		cursor_u64(c); /* dwo_id */
+		unit->dwo_id = cursor_u64(c);
 	if (unit->type == DW_UT_type || unit->type == DW_UT_split_type) {
 		cursor_u64(c); /* type_signature */
 		cursor_skip(c, unit->encoding.offset_bytes);
@@ -85,6 +85,10 @@ bool dwarf_unit_read_root(struct dwarf_reader *reader, struct dwarf_unit *unit,
 		return false;
 
 	const struct dwarf_value *values = root->values;
+	if (values[DWARF_DWO_ID].form)
+		unit->dwo_id = values[DWARF_DWO_ID].number;
+	if (unit->is_split)
+		return true;
 	unit->encoding.str_offsets_base = values[DWARF_STR_OFFSETS_BASE].number;
 	unit->encoding.addr_base = values[DWARF_ADDR_BASE].number;
 	unit->rnglists_base = values[DWARF_RNGLISTS_BASE].number;
@@ -132,6 +136,13 @@ static uint8_t attribute_kept(uint64_t name)
 		return DWARF_ADDR_BASE;
 	case DW_AT_rnglists_base:
 		return DWARF_RNGLISTS_BASE;
+	case DW_AT_GNU_ranges_base:
+		return DWARF_RANGES_BASE;
+	case DW_AT_dwo_name:
+	case DW_AT_GNU_dwo_name:
+		return DWARF_DWO_NAME;
+	case DW_AT_GNU_dwo_id:
+		return DWARF_DWO_ID;
 	default:
 		return DWARF_ATTRIBUTE_COUNT;
 	}

@@ -46,6 +46,9 @@ enum dwarf_attribute {
 	DWARF_STR_OFFSETS_BASE,
 	DWARF_ADDR_BASE,
 	DWARF_RNGLISTS_BASE,
+	DWARF_RANGES_BASE, /* DW_AT_GNU_ranges_base */
+	DWARF_DWO_NAME,
+	DWARF_DWO_ID, /* DW_AT_GNU_dwo_id */
 	DWARF_ATTRIBUTE_COUNT,
 };
 
@@ -85,7 +88,13 @@ struct dwarf_unit {
 	struct dwarf_encoding encoding;
 	/* From its first entry. */
 	struct dwarf_entry root;
-	uint64_t base; /* of its ranges: its lowest address */
+	/* Identifies what another file has of the unit (dwarf_split.h); 0: nothing. */
+	uint64_t dwo_id;
+	/* From its first entry or, for a unit of a split file, from elsewhere (dwarf_split.h), as
+	 * is encoding.*_base. */
+	bool is_split;
+	uint64_t base;	      /* of its ranges: its lowest address */
+	uint64_t ranges_base; /* that offsets in .debug_ranges are relative to */
 	uint64_t rnglists_base;
 };
 

@@ -171,6 +171,7 @@ bool dwarf_value_find_text(struct dwarf_reader *reader, const struct dwarf_encod
 	case DW_FORM_strx2:
 	case DW_FORM_strx3:
 	case DW_FORM_strx4:
+	case DW_FORM_GNU_str_index:
 		*kind = DWARF_STR;
 		return dwarf_read_indexed(reader, DWARF_STR_OFFSETS, encoding->str_offsets_base,
 					  value->number, encoding->offset_bytes, offset);
@@ -191,6 +192,7 @@ bool dwarf_value_address(struct dwarf_reader *reader, const struct dwarf_encodin
 	case DW_FORM_addrx2:
 	case DW_FORM_addrx3:
 	case DW_FORM_addrx4:
+	case DW_FORM_GNU_addr_index:
 		return dwarf_read_indexed(reader, DWARF_ADDR, encoding->addr_base, value->number,
 					  encoding->address_bytes, vaddr);
 	default:

@@ -11,6 +11,11 @@
  * Names may also be in an alternate file, which several files share (parse/debug_link.h). Its units
  * have an index and are opened like those of the file itself.
  *
+ * The functions of a unit may also be in a split file (parse/dwarf_split.h): in the package of the
+ * program, or in a file of their own. When such a unit is opened for the first time, its file is
+ * wanted (namer.h), the package before all others. Until it comes, and if there is none, only lines
+ * are known.
+ *
  * All of this is done in parts that take some milliseconds: an account limits each call of
  * dwarf_name(), and what was read until then is kept. Units stay open, until others need their
  * memory.
@@ -19,10 +24,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "parse/debug_link.h"
 #include "parse/dwarf_functions.h"
 #include "parse/dwarf_lines.h"
 #include "parse/dwarf_units.h"
+#include "symbolizer/namer/dwarf_files.h"
 #include "symbolizer/namer/namer.h"
 
 enum {
@@ -31,8 +36,6 @@ enum {
 	 * 7 MB. */
 	OPEN_MAX = 256,
 	OPEN_BYTES_MAX = 8 << 20,
-	/* Memory for compressed sections of a file and its alternate file. */
-	CONTENTS_BYTES_MAX = 16 << 20,
 	/* What a lookup may cost (struct dwarf_reader), about 5 ms, and what must be left of that
 	 * for a lookup in a unit that is open. */
 	LOOKUP_COST = 2 << 20,
@@ -44,8 +47,13 @@ enum {
 _Static_assert((int)DWARF_CALLS_MAX <= (int)NAMED_FRAMES_MAX, "all calls fit");
 
 struct open_unit {
-	const struct dwarf_file *file; /* that it is in: that of the namer, or the alternate one */
+	/* The unit in the file of the namer or the alternate one. It has the lines. */
+	const struct dwarf_file *own_file;
+	struct dwarf_unit own;
+	/* The unit with the entries: the same, or that of a split file. */
+	const struct dwarf_file *file;
 	struct dwarf_unit unit;
+	bool lacks_split; /* its split file may still come */
 	struct dwarf_abbrevs abbrevs;
 	struct dwarf_functions functions;
 	struct dwarf_lines lines;
@@ -54,11 +62,8 @@ struct open_unit {
 };
 
 struct dwarf_state {
-	struct dwarf_file file;
-	struct dwarf_units units;
-	struct debug_alternate wanted;	  /* without a build id: there is none, or it was added */
-	struct dwarf_file alternate_file; /* all zeros: there is none */
-	struct dwarf_units alternate_units;
+	struct dwarf_files files;
+	struct dwarf_units units, alternate_units;
 	struct open_unit *open[OPEN_MAX]; /* NULL: a free place */
 	struct open_unit *present;	  /* that of the present lookup, which stays open */
 	size_t open_bytes;		  /* of memory that all of them take */
@@ -126,7 +131,8 @@ static struct open_unit *unit_open(struct dwarf_state *state, struct dwarf_reade
 	unsigned int i = 0;
 
 	for (; i < OPEN_MAX && state->open[i]; i++) {
-		if (state->open[i]->file == reader->file && state->open[i]->unit.offset == offset) {
+		if (state->open[i]->own_file == reader->file &&
+		    state->open[i]->own.offset == offset) {
 			state->open[i]->used = ++state->clock;
 			return state->open[i];
 		}
@@ -142,23 +148,47 @@ static struct open_unit *unit_open(struct dwarf_state *state, struct dwarf_reade
 		unit_close(unit);
 		return NULL;
 	}
-	unit->file = reader->file;
+	unit->own_file = unit->file = reader->file;
+	unit->own = unit->unit;
+	unit->lacks_split = unit->own.dwo_id && reader->file == &state->files.main;
 	unit->used = ++state->clock;
 	state->open[i] = unit;
 	units_account(state, unit);
 	return unit;
 }
 
+/* Opens the other half of a unit whose entries are in a split file, if that is there. */
+static void unit_attach(struct dwarf_state *state, struct dwarf_reader *reader,
+			struct open_unit *unit)
+{
+	struct dwarf_abbrevs abbrevs = {0};
+	struct dwarf_unit entries;
+	const struct dwarf_file *file = dwarf_files_find_split(
+	    &state->files, reader, &unit->own, &entries, &abbrevs, &unit->lacks_split);
+
+	if (!file)
+		return;
+	dwarf_abbrevs_free(&unit->abbrevs);
+	dwarf_functions_free(&unit->functions);
+	unit->abbrevs = abbrevs;
+	unit->file = file;
+	unit->unit = entries;
+}
+
 /* Reads what a lookup in the unit needs. Returns 0; -EAGAIN: there is more to read; -ENOENT: it
  * cannot be read. Lines may be missing, if there are too many. */
-static int unit_prepare(struct open_unit *unit, struct dwarf_reader *reader)
+static int unit_prepare(struct dwarf_state *state, struct open_unit *unit,
+			struct dwarf_reader *reader)
 {
+	struct dwarf_reader entries = dwarf_files_reader(&state->files, reader, unit->file);
+
 	if (!unit->functions.complete &&
-	    dwarf_functions_read(&unit->functions, reader, &unit->unit, &unit->abbrevs) < 0)
+	    dwarf_functions_read(&unit->functions, &entries, &unit->unit, &unit->abbrevs) < 0)
 		return -ENOENT;
+	reader->left = entries.left;
 	if (!unit->functions.complete || reader->left < FIND_COST)
 		return -EAGAIN;
-	if (!unit->lines.complete && dwarf_lines_read(&unit->lines, reader, &unit->unit) < 0) {
+	if (!unit->lines.complete && dwarf_lines_read(&unit->lines, reader, &unit->own) < 0) {
 		dwarf_lines_free(&unit->lines);
 		unit->lines.started = unit->lines.complete = true;
 	}
@@ -204,14 +234,18 @@ static void name_take(struct dwarf_reader *reader, const struct dwarf_unit *unit
 static struct open_unit *unit_with(struct dwarf_state *state, struct dwarf_reader *reader,
 				   struct open_unit *unit, uint64_t offset)
 {
-	const struct dwarf_units *units =
-	    reader->file == &state->file ? &state->units : &state->alternate_units;
+	const struct dwarf_units *units = reader->file == &state->files.main ? &state->units
+					  : reader->file == &state->files.alternate
+					      ? &state->alternate_units
+					      : NULL;
 	uint64_t start;
 
 	if (unit->file == reader->file && offset >= unit->unit.offset && offset < unit->unit.end)
 		return unit;
-	return dwarf_units_find_offset(units, offset, &start) ? unit_open(state, reader, start)
-							      : NULL;
+	/* Units of split files do not refer to each other. */
+	return units && dwarf_units_find_offset(units, offset, &start)
+		   ? unit_open(state, reader, start)
+		   : NULL;
 }
 
 /* Goes from an entry to the one that it refers to, with the reader if that is in the alternate
@@ -222,10 +256,10 @@ static bool origin_follow(struct dwarf_state *state, struct dwarf_reader *reader
 {
 	if (dwarf_value_reference(encoding, origin, offset))
 		return true;
-	if (!dwarf_value_alternate_reference(origin, offset) || !reader->alternate)
+	if (!dwarf_value_alternate_reference(origin, offset) ||
+	    reader->file != &state->files.main || !reader->other)
 		return false;
-	*reader =
-	    (struct dwarf_reader){&state->alternate_file, reader->alternate, NULL, reader->left};
+	*reader = dwarf_files_reader(&state->files, reader, &state->files.alternate);
 	elf_window_fini(info);
 	dwarf_window_init(reader, DWARF_INFO, NAME_STEP, info);
 	return true;
@@ -264,8 +298,8 @@ static void keep_path(struct dwarf_reader *reader, const struct open_unit *unit,
 {
 	char path[TEXT_BYTES];
 
-	dwarf_line_names_path(&unit->lines.names, reader, &unit->unit.encoding,
-			      &unit->unit.root.values[DWARF_COMP_DIR], file, path, sizeof(path));
+	dwarf_line_names_path(&unit->lines.names, reader, &unit->own.encoding,
+			      &unit->own.root.values[DWARF_COMP_DIR], file, path, sizeof(path));
 	frame->file = named_frames_keep(frames, path, sizeof(path));
 }
 
@@ -274,7 +308,10 @@ static bool calls_name(struct dwarf_state *state, struct dwarf_reader *reader,
 		       struct open_unit *unit, uint64_t vaddr, const struct dwarf_calls *calls,
 		       struct named_frames *frames)
 {
-	const struct dwarf_line_row *row = dwarf_lines_find(&unit->lines, &state->file, vaddr);
+	const struct dwarf_line_row *row =
+	    dwarf_lines_find(&unit->lines, &state->files.main, vaddr);
+
+	struct dwarf_reader entries = dwarf_files_reader(&state->files, reader, unit->file);
 
 	for (unsigned int i = 0; i < calls->count; i++) {
 		const struct dwarf_call *inner = i ? &calls->items[i - 1] : NULL;
@@ -284,8 +321,10 @@ static bool calls_name(struct dwarf_state *state, struct dwarf_reader *reader,
 		struct found_name name;
 
 		/* The function itself may have a symbol. */
-		if (!name_find(state, reader, unit, calls->items[i].entry, &name) &&
-		    i + 1 < calls->count)
+		entries.left = reader->left;
+		const bool found = name_find(state, &entries, unit, calls->items[i].entry, &name);
+		reader->left = entries.left;
+		if (!found && i + 1 < calls->count)
 			return false;
 		*frame = (struct named_frame){
 		    .function = named_frames_keep(frames, name.text, sizeof(name.text)),
@@ -320,10 +359,13 @@ static bool line_only(struct dwarf_reader *reader, struct open_unit *unit, uint6
 static int unit_name(struct dwarf_state *state, struct dwarf_reader *reader, struct open_unit *unit,
 		     uint64_t vaddr, struct named_frames *frames)
 {
+	struct dwarf_reader entries = dwarf_files_reader(&state->files, reader, unit->file);
 	struct dwarf_calls calls;
+	const bool found = dwarf_functions_find(&unit->functions, &entries, &unit->unit,
+						&unit->abbrevs, vaddr, &calls);
 
-	if (!dwarf_functions_find(&unit->functions, reader, &unit->unit, &unit->abbrevs, vaddr,
-				  &calls))
+	reader->left = entries.left;
+	if (!found)
 		return line_only(reader, unit, vaddr, frames) ? 0 : -ENOENT;
 	return calls_name(state, reader, unit, vaddr, &calls, frames) ? 0 : -ENOENT;
 }
@@ -338,8 +380,7 @@ static void dwarf_close(void *context)
 		unit_close(state->open[i]);
 	dwarf_units_free(&state->units);
 	dwarf_units_free(&state->alternate_units);
-	dwarf_file_close(&state->file);
-	dwarf_file_close(&state->alternate_file);
+	dwarf_files_close(&state->files);
 	free(state);
 }
 
@@ -349,48 +390,42 @@ static int dwarf_open(const struct elf_image *image, void **state)
 
 	if (!made)
 		return -ENOMEM;
-	int r = dwarf_file_open(&made->file, image, CONTENTS_BYTES_MAX);
+	const int r = dwarf_files_open(&made->files, image);
 	if (r < 0) {
 		free(made);
-		return r;
-	}
-	r = debug_alternate_read(image, &made->wanted);
-	if (r == -ENOMEM) {
-		dwarf_close(made);
 		return r;
 	}
 	*state = made;
 	return 0;
 }
 
-static const struct debug_alternate *dwarf_wanted_alternate(const void *context)
+static const struct namer_wanted *dwarf_wanted(const void *context)
 {
 	const struct dwarf_state *state = context;
 
-	return state->wanted.build_id_length ? &state->wanted : NULL;
+	return state->files.wanted.kind ? &state->files.wanted : NULL;
 }
 
-static int dwarf_add_alternate(void *context, const struct elf_image *image)
+static int dwarf_add(void *context, const struct elf_image *image)
 {
 	struct dwarf_state *state = context;
-	struct dwarf_file file;
-	const int r =
-	    dwarf_file_open_alternate(&file, image, CONTENTS_BYTES_MAX - state->file.bytes);
 
-	if (r < 0)
-		return r;
-	state->wanted.build_id_length = 0;
-	state->alternate_file = file;
-	dwarf_file_set_alternate(&state->file, &state->alternate_file);
-	return 0;
+	return dwarf_files_add(&state->files, image);
+}
+
+static void dwarf_do_without(void *context)
+{
+	struct dwarf_state *state = context;
+
+	dwarf_files_do_without(&state->files);
 }
 
 static size_t dwarf_bytes(const void *context)
 {
 	const struct dwarf_state *state = context;
 
-	return sizeof(*state) + state->file.bytes + dwarf_units_bytes(&state->units) +
-	       state->alternate_file.bytes + dwarf_units_bytes(&state->alternate_units) +
+	return sizeof(*state) + dwarf_files_bytes(&state->files) +
+	       dwarf_units_bytes(&state->units) + dwarf_units_bytes(&state->alternate_units) +
 	       state->open_bytes;
 }
 
@@ -405,9 +440,9 @@ static int indexes_prepare(struct dwarf_state *state, struct dwarf_reader *reade
 	}
 	if (state->is_unusable)
 		return -ENOENT;
-	if (state->units.complete && reader->alternate && !state->alternate_units.complete) {
-		struct dwarf_reader alternate = {&state->alternate_file, reader->alternate, NULL,
-						 reader->left};
+	if (state->units.complete && reader->other && !state->alternate_units.complete) {
+		struct dwarf_reader alternate =
+		    dwarf_files_reader(&state->files, reader, &state->files.alternate);
 
 		if (dwarf_units_read(&state->alternate_units, &alternate) < 0) {
 			dwarf_units_free(&state->alternate_units);
@@ -416,7 +451,7 @@ static int indexes_prepare(struct dwarf_state *state, struct dwarf_reader *reade
 		reader->left = alternate.left;
 	}
 	return !state->units.complete || reader->left < FIND_COST ||
-		       (reader->alternate && !state->alternate_units.complete)
+		       (reader->other && !state->alternate_units.complete)
 		   ? -EAGAIN
 		   : 0;
 }
@@ -425,9 +460,7 @@ static int dwarf_name(void *context, const struct namer_sources *sources, uint64
 		      struct named_frames *frames)
 {
 	struct dwarf_state *state = context;
-	const bool has_alternate = state->alternate_file.sections[DWARF_INFO].size > 0;
-	struct dwarf_reader reader = {&state->file, sources->file,
-				      has_alternate ? sources->alternate : NULL, LOOKUP_COST};
+	struct dwarf_reader reader = dwarf_files_begin(&state->files, sources, LOOKUP_COST);
 	uint64_t offset;
 	int r;
 
@@ -435,13 +468,17 @@ static int dwarf_name(void *context, const struct namer_sources *sources, uint64
 	r = indexes_prepare(state, &reader);
 	if (r < 0)
 		return r;
-	if (!dwarf_units_find_code(&state->units, &state->file, vaddr, &offset))
+	if (!dwarf_units_find_code(&state->units, &state->files.main, vaddr, &offset))
 		return -ENOENT;
 	struct open_unit *unit = unit_open(state, &reader, offset);
 	if (!unit)
 		return -ENOENT;
 	state->present = unit;
-	r = unit_prepare(unit, &reader);
+	if (unit->lacks_split)
+		unit_attach(state, &reader, unit);
+	if (unit->lacks_split && dwarf_files_say_wanted(&state->files))
+		return -EINPROGRESS;
+	r = unit_prepare(state, unit, &reader);
 	units_account(state, unit);
 	return r < 0 ? r : unit_name(state, &reader, unit, vaddr, frames);
 }
@@ -450,6 +487,7 @@ const struct namer_ops namer_dwarf = {.kind = FRAME_KIND_NATIVE,
 				      .open = dwarf_open,
 				      .close = dwarf_close,
 				      .bytes = dwarf_bytes,
-				      .wanted_alternate = dwarf_wanted_alternate,
-				      .add_alternate = dwarf_add_alternate,
+				      .wanted = dwarf_wanted,
+				      .add = dwarf_add,
+				      .do_without = dwarf_do_without,
 				      .name = dwarf_name};

@@ -32,18 +32,20 @@ size_t namer_bytes(const struct namer *namer)
 	return namer->ops ? namer->ops->bytes(namer->state) : 0;
 }
 
-const struct debug_alternate *namer_wanted_alternate(const struct namer *namer)
+const struct namer_wanted *namer_wanted(const struct namer *namer)
 {
-	return namer->ops && namer->ops->wanted_alternate
-		   ? namer->ops->wanted_alternate(namer->state)
-		   : NULL;
+	return namer->ops && namer->ops->wanted ? namer->ops->wanted(namer->state) : NULL;
 }
 
-int namer_add_alternate(const struct namer *namer, const struct elf_image *image)
+int namer_add(const struct namer *namer, const struct elf_image *image)
 {
-	return namer->ops && namer->ops->add_alternate
-		   ? namer->ops->add_alternate(namer->state, image)
-		   : -ENOENT;
+	return namer->ops && namer->ops->add ? namer->ops->add(namer->state, image) : -ESTALE;
+}
+
+void namer_do_without(const struct namer *namer)
+{
+	if (namer->ops && namer->ops->do_without)
+		namer->ops->do_without(namer->state);
 }
 
 int namer_name(const struct namer *namer, const struct namer_sources *sources, uint64_t vaddr,

@@ -25,14 +25,32 @@
 #include <stdint.h>
 
 #include "common/frame_kind.h"
+#include "parse/debug_link.h"
 #include "parse/elf_image.h"
 #include "symbolizer/namer/named_frames.h"
 
-struct debug_alternate;
+enum {
+	NAMER_FILES_MAX = 16, /* further files of a file */
+	NAMER_SPLIT_NAME_BYTES = 1024,
+};
 
-/* The files that a namer reads. */
+/* The files that a namer reads: the one that was opened, and those that were added, in that
+ * order. */
 struct namer_sources {
-	const struct elf_source *file, *alternate; /* NULL: there is no alternate file */
+	const struct elf_source *file, *further;
+};
+
+/* A further file that a namer needs. */
+struct namer_wanted {
+	enum {
+		NAMER_WANTS_NOTHING,
+		NAMER_WANTS_ALTERNATE, /* parse/debug_link.h */
+		NAMER_WANTS_PACKAGE,   /* FILE.dwp (parse/dwarf_split.h) */
+		NAMER_WANTS_SPLIT,
+	} kind;
+	struct debug_alternate alternate;
+	/* The path of a split file, as the compiler knows it: any bytes. "": it has none. */
+	char split[NAMER_SPLIT_NAME_BYTES];
 };
 
 struct namer_ops {
@@ -44,17 +62,19 @@ struct namer_ops {
 	void (*close)(void *state);
 	/* Returns the memory that the state takes, in bytes. Each lookup may change it. */
 	size_t (*bytes)(const void *state);
-	/* Returns the alternate file (parse/debug_link.h) that the tables refer to, until it is
-	 * added; NULL: there is none. Namers whose tables cannot have one leave out this and the
-	 * next one. */
-	const struct debug_alternate *(*wanted_alternate)(const void *state);
-	/* Adds the alternate file. Returns as `open`. */
-	int (*add_alternate)(void *state, const struct elf_image *image);
-	/* Names the address. The sources are the file that was opened, and the alternate file that
-	 * was added (NULL: none). Returns 0; or, with `frames` undefined, -ENOENT: the tables do
-	 * not have the address, or the file cannot be read; -EAGAIN: a part of the work was done,
-	 * and the address has to be asked for again. The name of the outermost function is empty if
-	 * only file and line are known. */
+	/* Returns which further file is wanted now, or NULL. Each lookup, and each file that is
+	 * added or given up, may change it. Namers whose tables are in one file leave out this and
+	 * the next two. */
+	const struct namer_wanted *(*wanted)(const void *state);
+	/* Adds the file that is wanted. Returns 0; -ESTALE: it is another one; or as `open`. */
+	int (*add)(void *state, const struct elf_image *image);
+	/* Says that there is no such file. */
+	void (*do_without)(void *state);
+	/* Names the address. Returns 0; or, with `frames` undefined, -ENOENT: the tables do not
+	 * have the address, or the file cannot be read; -EAGAIN: a part of the work was done, and
+	 * the address has to be asked for again; -EINPROGRESS: in addition, a further file is
+	 * wanted since now, without which less is known. The name of the outermost function is
+	 * empty if only file and line are known. */
 	int (*name)(void *state, const struct namer_sources *sources, uint64_t vaddr,
 		    struct named_frames *frames);
 };
@@ -76,10 +96,11 @@ void namer_close(struct namer *namer);
 /* Returns the memory that it holds, in bytes. */
 size_t namer_bytes(const struct namer *namer);
 
-/* These do what their namesakes in namer_ops do. Without a namer, and without the function, there
- * is no alternate file, and nothing has a name (-ENOENT). */
-const struct debug_alternate *namer_wanted_alternate(const struct namer *namer);
-int namer_add_alternate(const struct namer *namer, const struct elf_image *image);
+/* These do what their namesakes in namer_ops do. Without a namer, and without the function, no
+ * file is wanted (-ESTALE), and nothing has a name (-ENOENT). */
+const struct namer_wanted *namer_wanted(const struct namer *namer);
+int namer_add(const struct namer *namer, const struct elf_image *image);
+void namer_do_without(const struct namer *namer);
 int namer_name(const struct namer *namer, const struct namer_sources *sources, uint64_t vaddr,
 	       struct named_frames *frames);
 

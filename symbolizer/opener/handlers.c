@@ -365,7 +365,9 @@ static int opener_on_open_identity(void *context, const struct msg_open_identity
 static int opener_on_open_debug(void *context, const struct msg_open_debug *request)
 {
 	const bool of_process = request->place == MSG_DEBUG_OF_PROCESS ||
-				request->place == MSG_DEBUG_ALTERNATE_OF_PROCESS;
+				request->place == MSG_DEBUG_ALTERNATE_OF_PROCESS ||
+				request->place == MSG_DEBUG_PACKAGE_OF_PROCESS ||
+				request->place == MSG_DEBUG_SPLIT_OF_PROCESS;
 
 	return open_for(
 	    context, (struct opening){.kind = of_process ? OPENING_DEBUG_OF_PROCESS : OPENING_DEBUG,

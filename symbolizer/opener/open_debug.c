@@ -85,14 +85,25 @@ static bool is_missing(int error)
 	return error == -ENOENT || error == -ENOTDIR;
 }
 
+/* Returns whether a link ends, and with this suffix after something else. */
+static bool ends_with(const char link[MSG_DEBUG_LINK_BYTES], const char *suffix)
+{
+	const size_t length = strnlen(link, MSG_DEBUG_LINK_BYTES);
+
+	return length < MSG_DEBUG_LINK_BYTES && length > strlen(suffix) &&
+	       strcmp(link + length - strlen(suffix), suffix) == 0;
+}
+
 /* Returns whether a file may have the name in a .gnu_debuglink, and it looks like a debug file. */
 static bool is_link_name(const char link[MSG_DEBUG_LINK_BYTES])
 {
-	static const char suffix[] = ".debug";
-	const size_t length = strnlen(link, MSG_DEBUG_LINK_BYTES);
+	return ends_with(link, ".debug") && !strchr(link, '/');
+}
 
-	return length < MSG_DEBUG_LINK_BYTES && length >= sizeof(suffix) && !strchr(link, '/') &&
-	       strcmp(link + length - strlen(suffix), suffix) == 0;
+/* Returns whether a split file may have this path below a directory. */
+static bool is_split_path(const char link[MSG_DEBUG_LINK_BYTES])
+{
+	return ends_with(link, ".dwo") && link[0] != '/' && !strstr(link, "..");
 }
 
 /* Returns whether an alternate file may be searched by its name. */
@@ -149,8 +160,8 @@ struct search {
 	const struct directories *directories;
 	const struct msg_open_debug *request;
 	uint32_t uid;
-	int root, host; /* descriptors; the same one if both are the same directory */
-	bool has_link;
+	int root, host;	       /* descriptors; the same one if both are the same directory */
+	const char *link;      /* of the request, or made from the name of the file; NULL: none */
 	const char *directory; /* of the file, without the first slash */
 };
 
@@ -174,12 +185,16 @@ static int try_link(const struct search *search, uint32_t number)
 	const char *before = number == PATH_DEBUG_IN_ROOT ? DEBUG_DIRECTORY "/" : "";
 	const bool below = number == PATH_BELOW_NEXT_IN_ROOT || number == PATH_BELOW_NEXT_ON_HOST;
 	const bool on_host = number == PATH_NEXT_ON_HOST || number == PATH_BELOW_NEXT_ON_HOST;
+	const char *link = search->link, *slash = link ? strrchr(link, '/') : NULL;
 	_cleanup_free_ char *path = NULL;
 
-	if (!search->has_link || (on_host && search->host == search->root))
+	if (!link || (on_host && search->host == search->root))
 		return -ENOENT;
-	if (asprintf(&path, "%s%s/%s%s", before, search->directory, below ? ".debug/" : "",
-		     search->request->link) < 0) {
+	/* A split file that has a path is not searched there, but without its directories. */
+	if (below && slash)
+		link = slash + 1;
+	if (asprintf(&path, "%s%s/%s%s", before, search->directory,
+		     below && !slash ? ".debug/" : "", link) < 0) {
 		path = NULL;
 		return -ENOMEM;
 	}
@@ -244,10 +259,27 @@ static bool is_same(int one, int other)
 	       a.st_ino == b.st_ino;
 }
 
+/* Makes the name of what is searched near the file `name`. Returns 0, with NULL if there is none;
+ * or -ENOMEM. The caller frees it. */
+static int make_link(const struct msg_open_debug *request, const char *name, char **link)
+{
+	*link = NULL;
+	if (request->place == MSG_DEBUG_PACKAGE_OF_PROCESS) {
+		if (asprintf(link, "%s.dwp", name) < 0)
+			*link = NULL;
+	} else if (request->place == MSG_DEBUG_SPLIT_OF_PROCESS ? is_split_path(request->link)
+								: is_link_name(request->link)) {
+		*link = strdup(request->link);
+	} else {
+		return 0;
+	}
+	return *link ? 0 : -ENOMEM;
+}
+
 int open_debug_file_of_process(const struct directories *directories,
 			       const struct msg_open_debug *request, uint32_t uid, uint32_t *path)
 {
-	_cleanup_free_ char *name = NULL;
+	_cleanup_free_ char *name = NULL, *link = NULL;
 	int r = open_file_name(request->tgid, request->inode, &name);
 
 	if (r < 0)
@@ -256,6 +288,9 @@ int open_debug_file_of_process(const struct directories *directories,
 	if (name[0] != '/' || !slash)
 		return -ENOENT;
 	*slash = 0;
+	r = make_link(request, slash + 1, &link);
+	if (r < 0)
+		return r;
 
 	_cleanup_close_ int process = living_thread_open(request->tgid);
 	if (process < 0)
@@ -269,7 +304,7 @@ int open_debug_file_of_process(const struct directories *directories,
 				      .uid = uid,
 				      .root = root,
 				      .host = is_same(root, host) ? root : host,
-				      .has_link = is_link_name(request->link),
+				      .link = link,
 				      .directory = name + strspn(name, "/")};
 	return try_paths(&search, path);
 }

@@ -26,6 +26,11 @@
  * below the directories of the CLI and /usr/lib/debug of the root. That name has to end with
  * ".debug", too.
  *
+ * Split DWARF (parse/dwarf_split.h) is searched near the mapped file, too. The package has its
+ * name, with ".dwp". The file of a unit has a path, which anybody may have written: it must end
+ * with ".dwo" and must not lead upwards, and it starts at the directory of the mapped file. It is
+ * also searched there without its directories, and then not in ".debug".
+ *
  * Example: for the build id 2f3c..., /usr/lib/debug/.build-id/2f/3c....debug is opened; if it does
  * not exist, /usr/lib/debug/2f3c.../debuginfo; then the same below the next directory. Process 42
  * maps /opt/bin/x with this build id and the link x.debug. Then these are tried, below

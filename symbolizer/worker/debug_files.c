@@ -7,7 +7,7 @@
 
 #include "common/clock.h"
 #include "common/time_units.h"
-#include "parse/debug_link.h"
+#include "symbolizer/namer/namer.h"
 #include "symbolizer/worker/limits.h"
 #include "symbolizer/worker/worker.h"
 
@@ -19,11 +19,26 @@ enum {
 	ANSWER_MS = 3000,
 };
 
-/* The places of the two kinds of files, in the order in which they are searched. */
+/* The places of each kind of file, in the order in which they are searched. */
 static const struct debug_places {
 	uint32_t first, end;
 } debug_places = {MSG_DEBUG_OF_HOST, MSG_DEBUG_ALTERNATE_OF_HOST},
-  alternate_places = {MSG_DEBUG_ALTERNATE_OF_HOST, MSG_DEBUG_PLACES};
+  further_places[] = {
+      [NAMER_WANTS_NOTHING] = {MSG_DEBUG_PLACES, MSG_DEBUG_PLACES},
+      [NAMER_WANTS_ALTERNATE] = {MSG_DEBUG_ALTERNATE_OF_HOST, MSG_DEBUG_PACKAGE_OF_PROCESS},
+      [NAMER_WANTS_PACKAGE] = {MSG_DEBUG_PACKAGE_OF_PROCESS, MSG_DEBUG_SPLIT_OF_PROCESS},
+      [NAMER_WANTS_SPLIT] = {MSG_DEBUG_SPLIT_OF_PROCESS, MSG_DEBUG_PLACES},
+};
+
+static const struct debug_places *places_of(const struct module *module,
+					    const struct module_debug_file *file)
+{
+	const struct namer_wanted *wanted = symbols_wanted(module->symbols);
+
+	return file == &module->debug
+		   ? &debug_places
+		   : &further_places[wanted ? wanted->kind : NAMER_WANTS_NOTHING];
+}
 
 static bool is_asked_since(const struct module_debug_file *file, uint64_t ms)
 {
@@ -53,12 +68,31 @@ static void request_set_file(struct msg_open_debug *request, const uint8_t *id, 
 		memcpy(request->link, link, strlen(link));
 }
 
+/* Returns the path of a split file as it is searched: near the file, so the directory of the
+ * compiler does not count. */
+static const char *split_link(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && (path[0] == '/' || strlen(path) >= MSG_DEBUG_LINK_BYTES) ? slash + 1 : path;
+}
+
+/* Puts what a further file is known by into a request. */
+static void request_set_wanted(struct msg_open_debug *request, const struct namer_wanted *wanted)
+{
+	if (wanted->kind == NAMER_WANTS_ALTERNATE)
+		request_set_file(request, wanted->alternate.build_id,
+				 wanted->alternate.build_id_length, wanted->alternate.name);
+	else if (wanted->kind == NAMER_WANTS_SPLIT)
+		request_set_file(request, NULL, 0, split_link(wanted->split));
+}
+
 /* Makes the request for the place where a debug file of a module is to be searched now. Returns
  * false if there is nothing to search for there. */
 static bool make_request(const struct worker *worker, const struct module *module,
 			 const struct module_debug_file *file, struct msg_open_debug *request)
 {
-	const struct debug_alternate *alternate = symbols_wanted_alternate(module->symbols);
+	const struct namer_wanted *wanted = symbols_wanted(module->symbols);
 	const uint8_t *id;
 
 	*request = (struct msg_open_debug){
@@ -69,21 +103,21 @@ static bool make_request(const struct worker *worker, const struct module *modul
 		request_set_file(
 		    request, id, length,
 		    file->place == MSG_DEBUG_OF_HOST ? "" : symbols_debug_link(module->symbols));
-	} else if (alternate) {
-		request_set_file(request, alternate->build_id, alternate->build_id_length,
-				 alternate->name);
+	} else if (wanted) {
+		request_set_wanted(request, wanted);
 	}
 	if (file->place == MSG_DEBUG_OF_HOST || file->place == MSG_DEBUG_ALTERNATE_OF_HOST)
 		return request->length;
 	request->tgid = worker->sample_tgid;
 	request->inode = module->subject.inode;
-	return request->tgid && request->inode && (request->length || request->link[0]);
+	return request->tgid && request->inode &&
+	       (request->length || request->link[0] || file->place == MSG_DEBUG_PACKAGE_OF_PROCESS);
 }
 
 /* Asks for the next file that may be a debug file of a module. */
-static void ask(struct worker *worker, struct module *module, struct module_debug_file *file,
-		const struct debug_places *places)
+static void ask(struct worker *worker, struct module *module, struct module_debug_file *file)
 {
+	const struct debug_places *places = places_of(module, file);
 	struct msg_open_debug request;
 
 	for (; file->place < places->end; file->place++) {
@@ -99,19 +133,20 @@ static void ask(struct worker *worker, struct module *module, struct module_debu
 		file->next = 0;
 	}
 	file->state = file->failed ? MODULE_DEBUG_UNKNOWN : MODULE_DEBUG_ANSWERED;
+	if (file == &module->further && !file->failed)
+		modules_do_without(module);
 }
 
 /* Starts to search in the first place, unless a file was not the right one: then the search goes
  * on. */
-static void search(struct worker *worker, struct module *module, struct module_debug_file *file,
-		   const struct debug_places *places)
+static void search(struct worker *worker, struct module *module, struct module_debug_file *file)
 {
 	if (file->state != MODULE_DEBUG_REFUSED) {
-		file->place = places->first;
+		file->place = places_of(module, file)->first;
 		file->next = 0;
 		file->failed = false;
 	}
-	ask(worker, module, file, places);
+	ask(worker, module, file);
 }
 
 /* Accounts for the time in which a sample has waited. */
@@ -121,11 +156,10 @@ static void end_hold(struct worker *worker, struct module_debug_file *file)
 	file->hold = (struct hold){0};
 }
 
-static bool is_awaited(struct worker *worker, struct module *module, struct module_debug_file *file,
-		       const struct debug_places *places)
+static bool is_awaited(struct worker *worker, struct module *module, struct module_debug_file *file)
 {
 	if (may_ask(file))
-		search(worker, module, file, places);
+		search(worker, module, file);
 	const uint64_t now = clock_monotonic_ns();
 	if (!worker->naming_until_ns || file->hold_over || !is_asked_since(file, ANSWER_MS))
 		return false;
@@ -141,16 +175,16 @@ static bool is_awaited(struct worker *worker, struct module *module, struct modu
 
 bool debug_files_are_awaited(struct worker *worker, struct module *module)
 {
-	if (is_awaited(worker, module, &module->debug, &debug_places))
+	if (is_awaited(worker, module, &module->debug))
 		return true;
-	return symbols_wanted_alternate(module->symbols) &&
-	       is_awaited(worker, module, &module->alternate, &alternate_places);
+	/* If there is no such file, another one may be wanted. */
+	return symbols_wanted(module->symbols) && is_awaited(worker, module, &module->further);
 }
 
 enum names_due debug_files_are_due(const struct module *module)
 {
 	if (is_asked_since(&module->debug, ANSWER_MS) ||
-	    is_asked_since(&module->alternate, ANSWER_MS) || modules_debug_is_due(module))
+	    is_asked_since(&module->further, ANSWER_MS) || modules_debug_is_due(module))
 		return NAMES_SOON;
 	return module->debug.state == MODULE_DEBUG_DROPPED ? NAMES_LATER : NAMES_FINAL;
 }
@@ -161,10 +195,9 @@ void debug_files_on_answer(struct worker *worker, struct message *message)
 
 	memcpy(&answer, message->payload, sizeof(answer));
 	struct module *module = modules_find(&worker->modules, answer.module);
-	const bool is_alternate = answer.place >= alternate_places.first;
-	struct module_debug_file *file = !module	? NULL
-					 : is_alternate ? &module->alternate
-							: &module->debug;
+	struct module_debug_file *file = !module			   ? NULL
+					 : answer.place < debug_places.end ? &module->debug
+									   : &module->further;
 	if (!file || file->state != MODULE_DEBUG_ASKED || answer.place != file->place)
 		return;
 	end_hold(worker, file);
@@ -183,5 +216,5 @@ void debug_files_on_answer(struct worker *worker, struct message *message)
 	/* What has been evicted meanwhile may be wanted again, and then from the start. */
 	file->state = MODULE_DEBUG_UNKNOWN;
 	if (module->symbols)
-		ask(worker, module, file, is_alternate ? &alternate_places : &debug_places);
+		ask(worker, module, file);
 }

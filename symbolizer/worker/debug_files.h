@@ -10,8 +10,8 @@
  * described without the debug file, and once more when its frames come again. That there is no
  * debug file is final; after any other error, the opener is asked again a while later.
  *
- * If the debug information refers to an alternate file (parse/debug_link.h), that is asked for in
- * the same way, when the debug information is in memory.
+ * If the debug information refers to further files (struct namer_wanted), they are asked for in the
+ * same way, one after the other, when the debug information is in memory.
  *
  * Example: the first frame of libc.so.6 is to be named. The symbols of the file are some thousand
  * of .dynsym. The opener answers with libc6-dbg's file, which has the other functions, lines and

@@ -227,7 +227,12 @@ static int native_describe(struct worker *worker, uint64_t frame, struct record_
 	const enum names_due better = debug_files_are_due(module);
 	symbols_offset_to_vaddr(symbols, offset, &record->address);
 	error = modules_find_frames(&worker->modules, module, offset, names);
-	/* As long as an alternate file may come, names may lack a part, so symbols are shown. */
+	/* A further file of the debug information may be wanted since now. */
+	if (error == -EINPROGRESS && debug_files_are_awaited(worker, module)) {
+		worker->naming_waits = true;
+		return -EAGAIN;
+	}
+	/* As long as a further file may come, names may lack a part, so symbols are shown. */
 	if (!error && better == NAMES_FINAL)
 		return NAMES_FINAL;
 	names->count = 0;
@@ -237,7 +242,7 @@ static int native_describe(struct worker *worker, uint64_t frame, struct record_
 	else if (modules_find_start(&worker->modules, module, offset, &symbol.start_vaddr))
 		r = nameless_function_get_id(worker, module, record->module, symbol.start_vaddr,
 					     &record->function);
-	return r < 0 ? r : (int)(error == -EAGAIN ? NAMES_SOON : better);
+	return r < 0 ? r : (int)(error == -EAGAIN || error == -EINPROGRESS ? NAMES_SOON : better);
 }
 
 /* Describes a frame in memory that belongs to no file: the vsyscall page, or code that was

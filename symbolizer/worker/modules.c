@@ -84,7 +84,7 @@ int modules_add(struct modules *modules, const struct msg_module *message, int f
 		if (!module)
 			return -ENOMEM;
 		module->id = message->id;
-		module->fd = module->debug.fd = module->alternate.fd = -1;
+		module->fd = module->debug.fd = module->further.fd = -1;
 		*link = module;
 	}
 	/* A second announcement brings the file that could not be opened at the first one, because
@@ -115,6 +115,7 @@ static void modules_drop_symbols(struct modules *modules, struct module *module)
 	if (!module->symbols)
 		return;
 	modules->symbols_bytes -= symbols_bytes(module->symbols);
+	modules->debug_files -= symbols_further_files(module->symbols);
 	symbols_free(module->symbols);
 	module->symbols = NULL;
 }
@@ -126,14 +127,20 @@ static void modules_close_debug(struct modules *modules, struct module_debug_fil
 	modules->debug_files--;
 }
 
+/* Has a file be asked for again as if it never was. */
+static void debug_file_restart(struct module_debug_file *file)
+{
+	file->state = MODULE_DEBUG_UNKNOWN;
+	file->asked_ns = 0;
+}
+
 /* Closes a debug file of a module. It is asked for again when the symbols are read again. */
 static void modules_drop_debug(struct modules *modules, struct module_debug_file *file)
 {
 	if (file->fd < 0)
 		return;
 	modules_close_debug(modules, file);
-	file->state = MODULE_DEBUG_UNKNOWN;
-	file->asked_ns = 0;
+	debug_file_restart(file);
 }
 
 /* Drops everything that was read of a module. */
@@ -141,7 +148,7 @@ static void modules_evict_one(struct modules *modules, struct module *module)
 {
 	modules_drop_symbols(modules, module);
 	modules_drop_debug(modules, &module->debug);
-	modules_drop_debug(modules, &module->alternate);
+	modules_drop_debug(modules, &module->further);
 }
 
 void modules_remove(struct modules *modules, uint32_t id)
@@ -175,7 +182,8 @@ static bool has_symbols(const struct module *module)
 
 static bool has_debug_file(const struct module *module)
 {
-	return module->debug.fd >= 0 || module->alternate.fd >= 0;
+	return module->debug.fd >= 0 || module->further.fd >= 0 ||
+	       (module->symbols && symbols_further_files(module->symbols));
 }
 
 static bool has_debug_namer(const struct module *module)
@@ -223,12 +231,13 @@ static void modules_evict(struct modules *modules, const struct module *keep)
 	modules_evict_unused(modules, 0, keep->used_ns);
 	while (modules_are_full(modules, 0) &&
 	       (least = modules_least_used(modules, has_debug_namer)) && least != keep) {
+		modules->debug_files -= symbols_further_files(least->symbols);
 		least->dropped_bytes = symbols_drop_debug(least->symbols);
 		modules->symbols_bytes -= least->dropped_bytes;
 		least->debug.state = MODULE_DEBUG_DROPPED;
-		/* Its alternate file is added after it. */
-		if (least->alternate.fd >= 0)
-			least->alternate.state = MODULE_DEBUG_ANSWERED;
+		/* The next namer starts with the first further file again. */
+		modules_drop_debug(modules, &least->further);
+		debug_file_restart(&least->further);
 	}
 	while (modules_are_full(modules, 0) &&
 	       (least = modules_least_used(modules, has_symbols)) != keep)
@@ -262,15 +271,21 @@ static bool debug_file_is_due(const struct module_debug_file *file)
 	return file->state == MODULE_DEBUG_ANSWERED && file->fd >= 0;
 }
 
-static bool alternate_is_due(const struct module *module)
+static bool further_is_due(const struct module *module)
 {
-	return debug_file_is_due(&module->alternate) && module->symbols &&
-	       symbols_wanted_alternate(module->symbols);
+	return debug_file_is_due(&module->further) && module->symbols &&
+	       symbols_wanted(module->symbols);
+}
+
+void modules_do_without(struct module *module)
+{
+	symbols_do_without(module->symbols);
+	debug_file_restart(&module->further);
 }
 
 bool modules_debug_is_due(const struct module *module)
 {
-	return debug_file_is_due(&module->debug) || alternate_is_due(module);
+	return debug_file_is_due(&module->debug) || further_is_due(module);
 }
 
 bool modules_may_recognise(struct modules *modules, const struct module *module)
@@ -317,7 +332,7 @@ static int modules_read(struct modules *modules, struct module *module)
 	return 0;
 }
 
-/* Adds what a debug file or an alternate file says. One that is not the module's own is closed. */
+/* Adds what a debug file or a further file says. One that is not the module's own is closed. */
 static void modules_add_debug(struct modules *modules, struct module *module,
 			      struct module_debug_file *file,
 			      int (*add)(struct symbols *symbols, int fd))
@@ -331,11 +346,16 @@ static void modules_add_debug(struct modules *modules, struct module *module,
 		return;
 	file->state = MODULE_DEBUG_ADDED;
 	modules->symbols_bytes += symbols_bytes(module->symbols) - before;
+	if (r == 0 && file == &module->further) {
+		/* It belongs to the symbols now. There may be another one. */
+		file->fd = -1;
+		debug_file_restart(file);
+	}
 	if (r == 0)
 		return;
 	log_debug("a debug file is not used: module=%u error=%s", module->id, strerror(-r));
-	/* Of other errors, a part may be in use. */
-	if (r == -ENOENT || r == -ENOEXEC) {
+	/* Of other errors, a part may be in use, but never of a further file. */
+	if (r == -ENOENT || r == -ENOEXEC || file == &module->further) {
 		modules_close_debug(modules, file);
 		file->state = MODULE_DEBUG_REFUSED;
 	}
@@ -361,8 +381,8 @@ static int modules_read_missing(struct modules *modules, struct module *module)
 		r = modules_read(modules, module);
 	if (r == 0 && module->debug.fd >= 0 && module->debug.state != MODULE_DEBUG_ADDED)
 		modules_add_debug(modules, module, &module->debug, symbols_add_debug);
-	if (r == 0 && alternate_is_due(module))
-		modules_add_debug(modules, module, &module->alternate, symbols_add_alternate);
+	if (r == 0 && further_is_due(module))
+		modules_add_debug(modules, module, &module->further, symbols_add_wanted);
 	/* On a loaded machine it takes longer, but nobody is to lack names because of that. The
 	 * caller has nothing read while many samples wait (`may_read`). */
 	work_time_end(&begin, &passed_ns, &own_ns);

@@ -42,7 +42,7 @@ enum module_debug {
 	MODULE_DEBUG_DROPPED,  /* they did, but there was no room for its namer */
 };
 
-/* A debug file or alternate file: whether and where it is searched. */
+/* A debug file, or the further file that its namer wants now: whether and where it is searched. */
 struct module_debug_file {
 	int fd; /* -1: none */
 	enum module_debug state;
@@ -59,7 +59,7 @@ struct module {
 	uint32_t id; /* the manager's */
 	int fd;	     /* -1: the file could not be opened */
 	struct module_debug_file debug;
-	struct module_debug_file alternate; /* of the namer (symbols_wanted_alternate()) */
+	struct module_debug_file further; /* what symbols_wanted() says; those before are added */
 	size_t dropped_bytes;	     /* that the namer of the debug file had when it was dropped */
 	struct work_subject subject; /* the file, for the record of what is worked on */
 	bool unrecognised; /* whether it is a language runtime is not known yet (runtimes.c) */
@@ -77,7 +77,7 @@ struct module {
 struct modules {
 	struct module *buckets[MODULES_BUCKETS];
 	size_t symbols_bytes;	       /* of all modules */
-	unsigned int debug_files;      /* descriptors of debug files */
+	unsigned int debug_files;      /* descriptors of debug files and further files */
 	bool late_files;	       /* some module has a late file */
 	bool missed;		       /* a frame was in a module that had not been announced */
 	struct work_page *work_page;   /* of the role */
@@ -111,12 +111,15 @@ void modules_fini(struct modules *modules);
  * names. */
 uint64_t modules_definition(const struct modules *modules, uint32_t id);
 
-/* Gives a module its debug file or alternate file, and takes ownership of `fd`. If there are as
+/* Gives a module its debug file or a further file, and takes ownership of `fd`. If there are as
  * many as possible, the module with one that was used least recently loses it, with its symbols. */
 void modules_set_debug(struct modules *modules, struct module_debug_file *file, int fd);
 
-/* Returns whether the module has a debug file or an alternate file that its symbols in memory do
- * not contain yet. */
+/* Gives up the further file that is wanted: there is none. */
+void modules_do_without(struct module *module);
+
+/* Returns whether the module has a debug file or a further file that its symbols in memory do not
+ * contain yet. */
 bool modules_debug_is_due(const struct module *module);
 
 /* Finds the symbols of a module, with those of its debug file, and reads them if they are not in
@@ -128,8 +131,8 @@ int modules_get_symbols(struct modules *modules, struct module *module, bool may
 			struct symbols **symbols);
 
 /* Does the same as symbols_find_frames(), for a module whose symbols are in memory. Returns 0;
- * -ENOENT if there is no namer that knows the offset; or -EAGAIN if more is to be done, or there is
- * no time for it now. */
+ * -ENOENT if there is no namer that knows the offset; -EAGAIN if more is to be done, or there is no
+ * time for it now; or -EINPROGRESS. */
 int modules_find_frames(struct modules *modules, struct module *module, uint64_t file_offset,
 			struct named_frames *frames);
 

@@ -6,8 +6,8 @@
  * build id has .gnu_debuglink, with a checksum of the whole debug file. That file may be large, so
  * each call of symbols_add_debug() reads a part of it, until all of it has been read.
  *
- * An alternate file, with what several debug files have in common, belongs to a file if it has the
- * build id that the file says.
+ * Further files of the namer, such as an alternate file with what several debug files have in
+ * common, belong to a file if the namer says so.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -117,14 +117,13 @@ int symbols_add_debug(struct symbols *symbols, int fd)
 	return r == -ENODATA ? -ENOEXEC : r;
 }
 
-const struct debug_alternate *symbols_wanted_alternate(const struct symbols *symbols)
+const struct namer_wanted *symbols_wanted(const struct symbols *symbols)
 {
-	return namer_wanted_alternate(&symbols->namer);
+	return namer_wanted(&symbols->namer);
 }
 
-int symbols_add_alternate(struct symbols *symbols, int fd)
+int symbols_add_wanted(struct symbols *symbols, int fd)
 {
-	const struct debug_alternate *wanted = symbols_wanted_alternate(symbols);
 	struct elf_source source;
 	struct elf_image image;
 	int r = symbol_file_source(&source, &fd);
@@ -133,17 +132,25 @@ int symbols_add_alternate(struct symbols *symbols, int fd)
 		return r;
 	r = elf_image_init_sections(&image, &source);
 	if (r == 0) {
-		r = -ENOENT;
-		if (wanted && debug_alternate_is(wanted, &image)) {
-			r = namer_add_alternate(&symbols->namer, &image);
-			if (r == 0)
-				symbols->alternate_fd = fd;
-			else if (r == -ENOENT)
-				r = -ENOEXEC;
-		}
+		r = symbols->further_count < NAMER_FILES_MAX ? namer_add(&symbols->namer, &image)
+							     : -EFBIG;
 		elf_image_fini(&image);
+		if (r == 0)
+			symbols->further_fds[symbols->further_count++] = fd;
+		else if (r == -ENOENT)
+			r = -ENOEXEC;
 	}
-	return r == -ENODATA || r == -EBADMSG ? -ENOEXEC : r;
+	return r == -ESTALE ? -ENOENT : r == -ENODATA || r == -EBADMSG ? -ENOEXEC : r;
+}
+
+void symbols_do_without(struct symbols *symbols)
+{
+	namer_do_without(&symbols->namer);
+}
+
+unsigned int symbols_further_files(const struct symbols *symbols)
+{
+	return symbols->further_count;
 }
 
 size_t symbols_drop_debug(struct symbols *symbols)
@@ -153,6 +160,6 @@ size_t symbols_drop_debug(struct symbols *symbols)
 	const size_t before = symbols_bytes(symbols);
 
 	namer_close(&symbols->namer);
-	symbols->alternate_fd = -1;
+	symbols_close_further(symbols);
 	return before - symbols_bytes(symbols);
 }

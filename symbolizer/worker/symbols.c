@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/cleanup.h"
 #include "common/file_read.h"
@@ -40,7 +41,6 @@ int symbols_new(int fd, size_t cap_bytes, struct symbols **symbols)
 	if (!made)
 		return -ENOMEM;
 	made->fd = made->names.fd = made->namer_fd = fd;
-	made->alternate_fd = -1;
 	made->cap_bytes = cap_bytes;
 	r = symbol_file_source(&source, &fd);
 	if (r)
@@ -66,6 +66,12 @@ int symbols_new(int fd, size_t cap_bytes, struct symbols **symbols)
 	return 0;
 }
 
+void symbols_close_further(struct symbols *symbols)
+{
+	while (symbols->further_count)
+		close(symbols->further_fds[--symbols->further_count]);
+}
+
 void symbols_free(struct symbols *symbols)
 {
 	if (!symbols)
@@ -76,6 +82,7 @@ void symbols_free(struct symbols *symbols)
 	free((void *)symbols->names.more.data);
 	function_ranges_fini(&symbols->ranges);
 	namer_close(&symbols->namer);
+	symbols_close_further(symbols);
 	free(symbols->link.name);
 	free(symbols);
 }
@@ -176,16 +183,18 @@ int symbols_find_frames(struct symbols *symbols, struct elf_cache *cache, uint64
 {
 	const struct elf_source source = {
 	    .read = file_read_from, .context = &symbols->namer_fd, .size = UINT64_MAX};
-	const struct elf_source alternate = {
-	    .read = file_read_from, .context = &symbols->alternate_fd, .size = UINT64_MAX};
+	struct elf_source further[NAMER_FILES_MAX];
 	uint64_t vaddr;
 
 	if (!symbols_offset_to_vaddr(symbols, file_offset, &vaddr))
 		return -ENOENT;
 	const struct elf_source cached =
 	    cache ? elf_cache_source(cache, &source, &symbols->cached_file) : source;
-	const struct namer_sources sources = {
-	    .file = &cached, .alternate = symbols->alternate_fd < 0 ? NULL : &alternate};
+	for (unsigned int i = 0; i < symbols->further_count; i++)
+		further[i] = (struct elf_source){.read = file_read_from,
+						 .context = &symbols->further_fds[i],
+						 .size = UINT64_MAX};
+	const struct namer_sources sources = {.file = &cached, .further = further};
 	const int r = namer_name(&symbols->namer, &sources, vaddr, frames);
 	return r == 0 && frames->kind == FRAME_KIND_NATIVE
 		   ? complete_by_symbol(symbols, file_offset, frames)

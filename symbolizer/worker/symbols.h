@@ -32,7 +32,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct debug_alternate;
+struct namer_wanted;
 struct elf_cache;
 struct named_frames;
 struct symbols;
@@ -81,17 +81,22 @@ const char *symbols_debug_link(const struct symbols *symbols);
  * -ENOMEM; or -EIO. */
 int symbols_add_debug(struct symbols *symbols, int fd);
 
-/* Returns the alternate file (parse/debug_link.h) that the namer needs and does not have yet, or
- * NULL. It is valid until the namer is closed. */
-const struct debug_alternate *symbols_wanted_alternate(const struct symbols *symbols);
+/* Returns the further file (symbolizer/namer/namer.h) that the namer wants now, or NULL. It is
+ * valid until the next call that is not const. */
+const struct namer_wanted *symbols_wanted(const struct symbols *symbols);
 
-/* Adds the alternate file. The descriptor is borrowed, and must stay open as long as the index.
- * symbols_bytes() may change. Returns 0; -ENOENT: it is not the one that is wanted, because its
- * build id is another one; -ENOEXEC: it is no ELF file with debug information; -EFBIG; -ENOMEM; or
- * -EIO. */
-int symbols_add_alternate(struct symbols *symbols, int fd);
+/* Adds the file that is wanted. symbols_bytes() may change. Returns 0, and then the descriptor
+ * belongs to the index; -ENOENT: it is another file; -ENOEXEC: it is no ELF file with debug
+ * information; -EFBIG; -ENOMEM; or -EIO. */
+int symbols_add_wanted(struct symbols *symbols, int fd);
 
-/* Drops the namer of the debug file, with its alternate file, which symbols_add_debug() adds again.
+/* Says that there is no such file, so that it is not wanted any more. */
+void symbols_do_without(struct symbols *symbols);
+
+/* Returns how many further files are open. */
+unsigned int symbols_further_files(const struct symbols *symbols);
+
+/* Drops the namer of the debug file, which symbols_add_debug() adds again, and its further files.
  * Returns the bytes of memory that were freed; 0: there is none. */
 size_t symbols_drop_debug(struct symbols *symbols);
 
@@ -111,7 +116,8 @@ bool symbols_have_namer(const struct symbols *symbols);
 /* Names the file offset by the namer of the file, which knows lines and inlined functions, too. The
  * file is read through `cache`, if it is not NULL. symbols_bytes() may change. Returns 0; or, with
  * `frames` undefined, -ENOENT: the file has none, or it does not know the offset; -EAGAIN: a part
- * of the work was done, and the offset has to be asked for again. */
+ * of the work was done, and the offset has to be asked for again; -EINPROGRESS: a further file is
+ * wanted since now, and the offset should be asked for again when there is one, or none. */
 int symbols_find_frames(struct symbols *symbols, struct elf_cache *cache, uint64_t file_offset,
 			struct named_frames *frames);
 

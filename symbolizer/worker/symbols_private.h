@@ -46,7 +46,9 @@ struct symbol_link {
 struct symbols {
 	int fd;
 	int namer_fd; /* of the file with the tables of the namer: the file, or its debug file */
-	int alternate_fd; /* of the alternate file of the namer; -1: none */
+	/* Of the further files of the namer, which are owned. */
+	int further_fds[NAMER_FILES_MAX];
+	unsigned int further_count;
 	/* Of the entries: in the file or its debug file, and, in memory that is owned, those of
 	 * .gnu_debugdata. */
 	struct name_tables names;
@@ -68,6 +70,11 @@ struct symbols {
 	uint64_t cached_file; /* its number in the cache of the worker */
 	size_t cap_bytes;
 };
+
+/* symbols.c */
+
+/* Closes the further files of the namer, which must be closed. */
+void symbols_close_further(struct symbols *symbols);
 
 /* symbol_sections.c */
 

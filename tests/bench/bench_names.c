@@ -94,11 +94,11 @@ static bool open_file(const char *path, int *fd, struct elf_source *source)
 	return true;
 }
 
-static bool add_alternate(const struct namer *namer, const struct elf_source *source)
+static bool add_further(const struct namer *namer, const struct elf_source *source)
 {
 	struct elf_image image;
 	const bool added =
-	    elf_image_init_sections(&image, source) == 0 && namer_add_alternate(namer, &image) == 0;
+	    elf_image_init_sections(&image, source) == 0 && namer_add(namer, &image) == 0;
 
 	elf_image_fini(&image);
 	return added;
@@ -106,10 +106,10 @@ static bool add_alternate(const struct namer *namer, const struct elf_source *so
 
 int main(int argc, char **argv)
 {
-	struct elf_source source, alternate;
+	struct elf_source source, further;
 	static struct elf_cache cache;
 	struct namer namer = {0};
-	int fd, alternate_fd;
+	int fd, further_fd;
 	uint64_t number = 0;
 	struct elf_image image;
 
@@ -118,19 +118,19 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	if (!open_file(argv[1], &fd, &source) ||
-	    (argc == 3 && !open_file(argv[2], &alternate_fd, &alternate)))
+	    (argc == 3 && !open_file(argv[2], &further_fd, &further)))
 		return 1;
 	if (elf_image_init(&image, &source) < 0 || namer_open(&namer, &image) < 0 || !namer.ops) {
 		fprintf(stderr, "%s: no namer\n", argv[1]);
 		return 1;
 	}
 	elf_image_fini(&image);
-	if (argc == 3 && !add_alternate(&namer, &alternate)) {
+	if (argc == 3 && !add_further(&namer, &further)) {
 		fprintf(stderr, "%s: no alternate file\n", argv[2]);
 		return 1;
 	}
 	const struct elf_source cached = elf_cache_source(&cache, &source, &number);
-	name_all(&namer, &(struct namer_sources){&cached, argc == 3 ? &alternate : NULL});
+	name_all(&namer, &(struct namer_sources){&cached, &further});
 	namer_close(&namer);
 	return 0;
 }

@@ -273,6 +273,49 @@ class Lines(lib.Case):
         self.assertIn("down<int>;down<int>;", stacks, recording.describe())
         self.assertNotRegex(stacks, "work::mix|work::machine::turn")
 
+    def build_split(self, options, name="known_chain", package=True):
+        """A program whose functions are described in DIRECTORY/parts/NAME.dwo and, in the same words, in its package DIRECTORY/NAME.dwp."""
+        compiler, *more = options
+        self.need_tool(compiler)
+        os.makedirs(os.path.join(self.directory, "parts"), exist_ok=True)
+        pack = [[self.need_tool("llvm-dwp-14", "llvm-dwp"), "-e", name, "-o", f"{name}.dwp"]] if package else []
+        for command in ([compiler, "-O2", "-g", *more, "-gsplit-dwarf", "-c", "-o", f"parts/{name}.o", SOURCE],
+                        [compiler, *more, "-o", name, f"parts/{name}.o"], *pack):
+            subprocess.run(command, check=True, cwd=self.directory, timeout=lib.PATIENCE)
+        return os.path.join(self.directory, name)
+
+    def test_split_debug_information(self):
+        """It is in files of the units, or in a package next to the program."""
+        # LLVM's tool never ends with what gcc writes in DWARF 5 for this program.
+        for mode, options, package in (("gcc, DWARF 4", ["g++", "-gdwarf-4"], True), ("gcc", ["g++", "-gdwarf-5"], False),
+                                       ("clang", ["clang++", "-gdwarf-5"], True)):
+            with self.subTest(mode=mode):
+                path = self.build_split(options, package=package)
+                part, beside = (os.path.join(self.directory, name) for name in ("parts/known_chain.dwo", "known_chain.dwo"))
+                if package:
+                    shutil.move(part, f"{part}.away")
+                    self.check_known_chain(f"split, {mode}, package", path)
+                    os.unlink(f"{path}.dwp")
+                    shutil.move(f"{part}.away", part)
+                self.check_known_chain(f"split, {mode}, files of units", path)
+                shutil.move(part, beside)
+                self.check_known_chain(f"split, {mode}, next to the program", path)
+                os.unlink(beside)
+
+    def test_split_debug_information_of_another_program(self):
+        """It is not used. Functions have the names of their symbols, and lines, which are in the program itself."""
+        path = self.build_split(["g++", "-gdwarf-4"])
+        other = self.build_split(["g++", "-gdwarf-4", "-O1"], "other")
+        os.replace(f"{other}.dwp", f"{path}.dwp")
+        _, samples = self.record_program(path)
+        named = 0
+        for sample in samples:
+            frames = frames_of(sample)
+            self.assertTrue(all(len(location["lines"]) <= 1 for location in sample["stack"]), "nothing is inlined")
+            if any(name.endswith("::run") and file == SOURCE and line > 0 for name, file, line in frames):
+                named += otlp_decode.count(sample)
+        self.assertGreater(named, 200)
+
     def test_symbols_in_gnu_debugdata(self):
         """A stripped program has its functions that are not exported in a compressed section."""
         self.need_tool("xz")

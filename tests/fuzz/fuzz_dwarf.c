@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzes debug information. The input is an ELF file, of which addresses in the code are named. If
- * it says that it has an alternate file, a second ELF file follows it in the input, or it is that
- * itself.
+ * a further file is wanted, a second ELF file follows it in the input, or it is that itself.
  * Checks that each lookup ends, and what namer.h promises: names and paths are in the text, and
  * there are not too many functions. */
 #include <elf.h>
@@ -32,19 +31,48 @@ static void check_text(const struct named_frames *frames, const char *text)
 	check(!*text || (at >= start && at + strlen(text) < start + frames->used));
 }
 
-static void name_all(void *state, const struct namer_sources *sources, uint64_t start)
+/* Adds the file that is wanted, or says that there is none. Returns whether it was added. */
+static bool bring_wanted(void *state, const struct elf_source *source)
 {
+	struct elf_image image;
+	int r = -ENOEXEC;
+
+	if (elf_image_init_sections(&image, source) == 0) {
+		r = namer_dwarf.add(state, &image);
+		check(r <= 0);
+		elf_image_fini(&image);
+	}
+	if (r < 0)
+		namer_dwarf.do_without(state);
+	check(!namer_dwarf.wanted(state));
+	return r == 0;
+}
+
+/* What lookups read. All further files are the same one. */
+struct files {
+	struct elf_source file, further[NAMER_FILES_MAX];
+	unsigned int further_count;
+};
+
+static void name_all(void *state, struct files *files, uint64_t start)
+{
+	const struct namer_sources sources = {.file = &files->file, .further = files->further};
 	static struct named_frames frames;
 
 	for (uint64_t i = 0; i < LOOKUPS; i++) {
 		int r = -EAGAIN;
 
-		for (unsigned int part = 0; r == -EAGAIN; part++) {
+		for (unsigned int part = 0; r == -EAGAIN || r == -EINPROGRESS; part++) {
 			check(part < PARTS_MAX);
 			frames.count = 0;
 			frames.used = 0;
-			r = namer_dwarf.name(state, sources, start + i * LOOKUP_STEP_BYTES,
+			r = namer_dwarf.name(state, &sources, start + i * LOOKUP_STEP_BYTES,
 					     &frames);
+			if (namer_dwarf.wanted(state)) {
+				check(files->further_count < NAMER_FILES_MAX);
+				files->further_count +=
+				    bring_wanted(state, &files->further[files->further_count]);
+			}
 		}
 		check(r == 0 || r == -ENOENT);
 		if (r < 0)
@@ -67,27 +95,17 @@ static struct elf_buffer find_second(const uint8_t *data, size_t size)
 		      : (struct elf_buffer){data, size};
 }
 
-static void add_alternate(void *state, const struct elf_source *source)
-{
-	struct elf_image image;
-
-	if (elf_image_init_sections(&image, source) < 0)
-		return;
-	const int r = namer_dwarf.add_alternate(state, &image);
-	check(r <= 0 && (r < 0 || !namer_dwarf.wanted_alternate(state)));
-	elf_image_fini(&image);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct elf_buffer buffer = {data, size};
 	const struct elf_source source = elf_source_from_buffer(&buffer);
 	struct elf_buffer second = find_second(data, size);
-	const struct elf_source alternate = elf_source_from_buffer(&second);
-	struct namer_sources sources = {.file = &source};
+	struct files files = {.file = source};
 	struct elf_image image;
 	void *state;
 
+	for (unsigned int i = 0; i < NAMER_FILES_MAX; i++)
+		files.further[i] = elf_source_from_buffer(&second);
 	if (elf_image_init(&image, &source) < 0)
 		return 0;
 	for (unsigned int cut = 0; cut < 2; cut++) {
@@ -95,15 +113,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		buffer.length = size;
 		if (namer_dwarf.open(&image, &state) < 0)
 			break;
-		if (namer_dwarf.wanted_alternate(state)) {
-			add_alternate(state, &alternate);
-			sources.alternate = &alternate;
-		}
+		files.further_count = 0;
+		if (namer_dwarf.wanted(state))
+			files.further_count += bring_wanted(state, &files.further[0]);
 		if (cut)
 			buffer.length = size / 3 * 2;
 		for (unsigned int i = 0; i < image.segment_count; i++) {
 			if (image.segments[i].executable)
-				name_all(state, &sources, image.segments[i].vaddr);
+				name_all(state, &files, image.segments[i].vaddr);
 		}
 		check(namer_dwarf.bytes(state) > 0);
 		namer_dwarf.close(state);

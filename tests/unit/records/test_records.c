@@ -277,8 +277,7 @@ static void add_smallest(struct records *r, unsigned int kind)
 	}
 }
 
-/* A batch with more than fits is refused as a whole, and the next one is as if there had been none.
- */
+/* A batch with more than fits is refused as a whole. The next one is as if there had been none. */
 Test(records, more_than_a_batch)
 {
 	struct records *r = records_new();

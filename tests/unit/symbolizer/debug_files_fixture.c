@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "common/time_units.h"
-#include "parse/debug_link.h"
 #include "tests/support/fake_peer.h"
 
 struct worker worker;
@@ -20,9 +19,9 @@ uint8_t build_id[ID_BYTES] = {0x2f, 0x3c, 1};
 const char *debug_link = "";
 unsigned int added; /* how often a debug file was added */
 int add_result;
-struct debug_alternate *wanted_alternate;
-unsigned int added_alternates;
-int add_alternate_result;
+struct namer_wanted *wanted;
+unsigned int added_further, open_further, given_up;
+int add_further_result;
 uint64_t later_ns; /* how much later it is than it really is */
 
 static int on_send(enum message_type type, const void *payload, size_t length)
@@ -58,22 +57,41 @@ int __wrap_symbols_add_debug(struct symbols *symbols, int fd)
 	return add_result;
 }
 
-const struct debug_alternate *__wrap_symbols_wanted_alternate(const struct symbols *symbols);
-const struct debug_alternate *__wrap_symbols_wanted_alternate(const struct symbols *symbols)
+const struct namer_wanted *__wrap_symbols_wanted(const struct symbols *symbols);
+const struct namer_wanted *__wrap_symbols_wanted(const struct symbols *symbols)
 {
 	cr_expect_not_null(symbols);
-	return wanted_alternate;
+	return wanted;
 }
 
-int __wrap_symbols_add_alternate(struct symbols *symbols, int fd);
-int __wrap_symbols_add_alternate(struct symbols *symbols, int fd)
+/* The descriptors of those that are open are not needed. */
+int __wrap_symbols_add_wanted(struct symbols *symbols, int fd);
+int __wrap_symbols_add_wanted(struct symbols *symbols, int fd)
 {
 	(void)symbols;
 	cr_expect_geq(fd, 0);
-	added_alternates++;
-	if (!add_alternate_result)
-		wanted_alternate = NULL;
-	return add_alternate_result;
+	added_further++;
+	if (!add_further_result) {
+		cr_expect_eq(close(fd), 0);
+		open_further++;
+		wanted = NULL;
+	}
+	return add_further_result;
+}
+
+unsigned int __wrap_symbols_further_files(const struct symbols *symbols);
+unsigned int __wrap_symbols_further_files(const struct symbols *symbols)
+{
+	(void)symbols;
+	return open_further;
+}
+
+void __wrap_symbols_do_without(struct symbols *symbols);
+void __wrap_symbols_do_without(struct symbols *symbols)
+{
+	(void)symbols;
+	given_up++;
+	wanted = NULL;
 }
 
 size_t droppable; /* bytes */
@@ -82,6 +100,7 @@ size_t __wrap_symbols_drop_debug(struct symbols *symbols);
 size_t __wrap_symbols_drop_debug(struct symbols *symbols)
 {
 	(void)symbols;
+	open_further = 0;
 	return droppable;
 }
 

@@ -8,10 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "symbolizer/namer/namer.h"
 #include "symbolizer/worker/debug_files.h"
 #include "symbolizer/worker/worker.h"
-
-struct debug_alternate;
 
 enum {
 	MODULE = 7,
@@ -28,12 +27,13 @@ extern int refusal;		    /* of requests; 0: none */
 extern size_t id_length;
 extern uint8_t build_id[ID_BYTES];
 extern const char *debug_link;
-extern struct debug_alternate *wanted_alternate;
+extern struct namer_wanted *wanted;
 
 extern unsigned int added; /* how often a debug file was added */
 extern int add_result;
-extern unsigned int added_alternates;
-extern int add_alternate_result;
+/* How often a further file was added, how many are open, and how often one was given up. */
+extern unsigned int added_further, open_further, given_up;
+extern int add_further_result;
 extern size_t droppable;    /* bytes of the namer of the debug file */
 extern uint64_t later_ns;   /* how much later it is than it really is */
 extern uint32_t found_path; /* of the answer */

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
-#include "parse/debug_link.h"
+#include "symbolizer/namer/namer.h"
 #include "tests/unit/symbolizer/debug_symbols_fixture.h"
 #include "tests/unit/symbolizer/symbols_fixture.h"
 
@@ -18,7 +18,7 @@ static int debug_fd;
 static void setup(void)
 {
 	program = open_program(STRIPPED, CAP);
-	cr_expect_null(symbols_wanted_alternate(program.symbols));
+	cr_expect_null(symbols_wanted(program.symbols));
 	debug_fd = open_file(DWZ_FILE);
 	cr_assert_eq(symbols_add_debug(program.symbols, debug_fd), 0);
 }
@@ -30,6 +30,19 @@ static void teardown(void)
 }
 
 TestSuite(debug_alternate, .init = setup, .fini = teardown);
+
+/* Adds a copy of the descriptor, which the index owns after success. */
+static int add_wanted(struct symbols *symbols, int fd)
+{
+	const int copy = fd < 0 ? fd : dup(fd);
+	const unsigned int before = symbols_further_files(symbols);
+	const int r = symbols_add_wanted(symbols, copy);
+
+	cr_expect_eq(symbols_further_files(symbols), before + (r == 0));
+	if (r < 0 && copy >= 0)
+		cr_expect_eq(close(copy), 0);
+	return r;
+}
 
 static unsigned int count_inlined(void)
 {
@@ -45,19 +58,19 @@ Test(debug_alternate, with_it_the_program_is_as_before_it_was_stripped)
 {
 	struct program whole = open_program(WHOLE, CAP);
 	_cleanup_close_ int fd = open_file(ALTERNATE_FILE);
-	const struct debug_alternate *wanted = symbols_wanted_alternate(program.symbols);
+	const struct namer_wanted *wanted = symbols_wanted(program.symbols);
 
 	cr_assert_not_null(wanted);
-	cr_expect_str_eq(wanted->name, "fixture_debug_dwz.alternate");
-	cr_expect_eq(wanted->build_id_length, ID_BYTES);
+	cr_expect_str_eq(wanted->alternate.name, "fixture_debug_dwz.alternate");
+	cr_expect_eq(wanted->alternate.build_id_length, ID_BYTES);
 	cr_expect_eq(count_inlined(), 0, "their names are in the alternate file");
 	const size_t before = symbols_bytes(program.symbols);
-	cr_assert_eq(symbols_add_alternate(program.symbols, fd), 0);
-	cr_expect_null(symbols_wanted_alternate(program.symbols));
+	cr_assert_eq(add_wanted(program.symbols, fd), 0);
+	cr_expect_null(symbols_wanted(program.symbols));
 	expect_same(&program, &whole);
 	cr_expect_gt(count_inlined(), 50);
 	cr_expect_gt(symbols_bytes(program.symbols), before, "it has an index of its own");
-	cr_expect_eq(symbols_add_alternate(program.symbols, fd), -ENOENT, "it has one");
+	cr_expect_eq(add_wanted(program.symbols, fd), -ENOENT, "it has one");
 	close_program(&whole);
 }
 
@@ -67,17 +80,43 @@ Test(debug_alternate, is_dropped_with_the_debug_file_and_added_again)
 	_cleanup_close_ int fd = open_file(ALTERNATE_FILE);
 
 	for (unsigned int i = 0; i < 2; i++) {
-		cr_assert_eq(symbols_add_alternate(program.symbols, fd), 0);
+		cr_assert_eq(add_wanted(program.symbols, fd), 0);
 		cr_expect_gt(count_inlined(), 50);
 		cr_expect_gt(symbols_drop_debug(program.symbols), 0);
 		cr_expect_eq(count_inlined(), 0);
-		cr_expect_null(symbols_wanted_alternate(program.symbols), "without a namer");
-		cr_expect_eq(symbols_add_alternate(program.symbols, fd), -ENOENT);
+		cr_expect_null(symbols_wanted(program.symbols), "without a namer");
+		cr_expect_eq(add_wanted(program.symbols, fd), -ENOENT);
 		cr_assert_eq(symbols_add_debug(program.symbols, debug_fd), 0);
 	}
-	cr_assert_eq(symbols_add_alternate(program.symbols, fd), 0);
+	cr_assert_eq(add_wanted(program.symbols, fd), 0);
 	expect_same(&program, &whole);
 	close_program(&whole);
+}
+
+/* Returns the lowest number that no open descriptor has. */
+static int free_descriptor(void)
+{
+	const int fd = dup(0);
+
+	close(fd);
+	return fd;
+}
+
+Test(debug_alternate, is_closed_with_the_symbols)
+{
+	_cleanup_close_ int fd = open_file(ALTERNATE_FILE);
+	const int lowest = free_descriptor();
+
+	for (unsigned int i = 0; i < 2; i++) {
+		struct program one = open_program(STRIPPED, CAP);
+
+		cr_assert_eq(symbols_add_debug(one.symbols, debug_fd), 0);
+		cr_assert_eq(add_wanted(one.symbols, fd), 0);
+		if (i == 0)
+			symbols_drop_debug(one.symbols);
+		close_program(&one);
+		cr_expect_eq(free_descriptor(), lowest, "%u", i);
+	}
 }
 
 /* --- files that do not fit --- */
@@ -95,11 +134,11 @@ Test(debug_alternate, that_of_another_file_is_not_used)
 		else
 			note[8] = 0; /* no build id */
 		_cleanup_close_ int fd = elf_copy_make_fd(&file, file.size);
-		cr_expect_eq(symbols_add_alternate(program.symbols, fd), -ENOENT, "%u", i);
+		cr_expect_eq(add_wanted(program.symbols, fd), -ENOENT, "%u", i);
 		elf_copy_free(&file);
 	}
 	cr_expect_eq(count_inlined(), 0);
-	cr_expect_not_null(symbols_wanted_alternate(program.symbols));
+	cr_expect_not_null(symbols_wanted(program.symbols));
 }
 
 Test(debug_alternate, what_is_no_debug_information_is_not_used)
@@ -108,14 +147,14 @@ Test(debug_alternate, what_is_no_debug_information_is_not_used)
 	struct elf_copy file = elf_copy_load(ALTERNATE_FILE);
 	Elf64_Shdr section = elf_copy_section(&file, ".debug_info");
 
-	cr_expect_eq(symbols_add_alternate(program.symbols, text), -ENOEXEC);
-	cr_expect_eq(symbols_add_alternate(program.symbols, -1), -EIO);
+	cr_expect_eq(add_wanted(program.symbols, text), -ENOEXEC);
+	cr_expect_eq(add_wanted(program.symbols, -1), -EIO);
 	section.sh_type = SHT_NOBITS;
 	elf_copy_set_section(&file, ".debug_info", &section);
 	_cleanup_close_ int fd = elf_copy_make_fd(&file, file.size);
-	cr_expect_eq(symbols_add_alternate(program.symbols, fd), -ENOEXEC);
+	cr_expect_eq(add_wanted(program.symbols, fd), -ENOEXEC);
 	elf_copy_free(&file);
-	cr_expect_not_null(symbols_wanted_alternate(program.symbols));
+	cr_expect_not_null(symbols_wanted(program.symbols));
 }
 
 /* The names that can still be read are the right ones. */
@@ -128,14 +167,14 @@ Test(debug_alternate, that_is_cut_off_gives_no_wrong_names)
 	struct program complete = open_program(STRIPPED, CAP);
 
 	cr_assert_eq(symbols_add_debug(complete.symbols, debug_fd), 0);
-	cr_assert_eq(symbols_add_alternate(complete.symbols, right), 0);
+	cr_assert_eq(add_wanted(complete.symbols, right), 0);
 	for (unsigned int i = 0; i < CUTS; i++) {
 		const size_t size = file.size * i / CUTS;
 		_cleanup_close_ int fd = elf_copy_make_fd(&file, size);
 
 		symbols_drop_debug(program.symbols);
 		cr_assert_eq(symbols_add_debug(program.symbols, debug_fd), 0);
-		symbols_add_alternate(program.symbols, fd);
+		add_wanted(program.symbols, fd);
 		for (uint64_t at = program.start; at < program.end; at += CUTS) {
 			if (find_frames(program.symbols, at, &frames) < 0)
 				continue;

@@ -19,12 +19,9 @@
 #include "common/cleanup.h"
 #include "common/file_read.h"
 #include "parse/debug_link.h"
-#include "symbolizer/namer/namer.h"
+#include "tests/unit/symbolizer/dwarf_names_fixture.h"
 
 enum {
-	TEXT_BYTES = 1024,
-	CODE_LEAST_BYTES = 2000, /* of each variant */
-	PARTS_MAX = 1000,
 	CALLS_MAX = 64,
 	BLOCKS = 10 << 20,
 	HEADER_BYTES = 38,	  /* of a unit, its first entry and a function */
@@ -35,47 +32,9 @@ struct variant {
 	char name[32];
 };
 
-struct opened {
-	int fd;
-	struct elf_source source;
-	struct elf_image image;
-	struct namer namer;
-	int alternate_fd; /* -1: there is none */
-	struct elf_source alternate;
-};
-
 static void path_of(const char *name, char *path)
 {
 	snprintf(path, TEXT_BYTES, "%s/fixture_inlined_%s", FIXTURES, name);
-}
-
-static struct elf_source source_of(int *fd, const char *path)
-{
-	struct stat stat;
-
-	*fd = open(path, O_RDONLY | O_CLOEXEC);
-	cr_assert_geq(*fd, 0, "%s", path);
-	cr_assert_eq(file_read_status(*fd, &stat), 0);
-	return (struct elf_source){
-	    .read = file_read_from, .context = fd, .size = (uint64_t)stat.st_size};
-}
-
-static void open_file(struct opened *opened, const char *path)
-{
-	*opened = (struct opened){.alternate_fd = -1};
-	opened->source = source_of(&opened->fd, path);
-	cr_assert_eq(elf_image_init(&opened->image, &opened->source), 0);
-	cr_assert_eq(namer_open(&opened->namer, &opened->image), 0);
-	cr_assert_eq(opened->namer.ops, &namer_dwarf, "%s", path);
-}
-
-static void close_file(struct opened *opened)
-{
-	namer_close(&opened->namer);
-	elf_image_fini(&opened->image);
-	close(opened->fd);
-	if (opened->alternate_fd >= 0)
-		close(opened->alternate_fd);
 }
 
 /* Adds the alternate file of a file, PATH.alternate. */
@@ -83,37 +42,28 @@ static void add_alternate(struct opened *opened, const char *path)
 {
 	char alternate_path[TEXT_BYTES + sizeof(".alternate")];
 	struct elf_image image;
+	int fd;
 
 	snprintf(alternate_path, sizeof(alternate_path), "%s.alternate", path);
-	opened->alternate = source_of(&opened->alternate_fd, alternate_path);
-	cr_assert_eq(elf_image_init(&image, &opened->alternate), -ENOEXEC, "nobody can map it");
-	cr_assert_eq(elf_image_init_sections(&image, &opened->alternate), 0);
-	const struct debug_alternate *wanted = namer_wanted_alternate(&opened->namer);
+	const struct elf_source source = source_of(&fd, alternate_path);
+	cr_assert_eq(elf_image_init(&image, &source), -ENOEXEC, "nobody can map it");
+	cr_assert_eq(elf_image_init_sections(&image, &source), 0);
+	const struct namer_wanted *wanted = namer_wanted(&opened->namer);
 	cr_assert_not_null(wanted, "%s", path);
-	cr_expect(debug_alternate_is(wanted, &image));
-	struct debug_alternate other = *wanted;
+	cr_assert_eq(wanted->kind, NAMER_WANTS_ALTERNATE);
+	cr_expect(debug_alternate_is(&wanted->alternate, &image));
+	struct debug_alternate other = wanted->alternate;
 	other.build_id[other.build_id_length - 1] ^= 1;
 	cr_expect_not(debug_alternate_is(&other, &image));
-	other = *wanted;
+	other = wanted->alternate;
 	other.build_id_length--;
 	cr_expect_not(debug_alternate_is(&other, &image));
-	cr_expect_str_eq(wanted->name, strrchr(alternate_path, '/') + 1);
-	cr_assert_eq(namer_add_alternate(&opened->namer, &image), 0);
-	cr_expect_null(namer_wanted_alternate(&opened->namer), "it is there");
+	cr_expect_str_eq(wanted->alternate.name, strrchr(alternate_path, '/') + 1);
+	close(fd);
+	cr_assert_eq(add_further(opened, path), -ESTALE, "it is not the alternate file");
+	cr_assert_eq(add_further(opened, alternate_path), 0);
+	cr_expect_null(namer_wanted(&opened->namer), "it is there");
 	elf_image_fini(&image);
-}
-
-static int name(struct opened *opened, uint64_t vaddr, struct named_frames *frames)
-{
-	const struct namer_sources sources = {
-	    .file = &opened->source,
-	    .alternate = opened->alternate_fd < 0 ? NULL : &opened->alternate};
-	int r = -EAGAIN;
-
-	for (unsigned int i = 0; r == -EAGAIN && i < PARTS_MAX; i++)
-		r = namer_name(&opened->namer, &sources, vaddr, frames);
-	cr_assert_neq(r, -EAGAIN, "it must end");
-	return r;
 }
 
 /* --- what libdw says --- */
@@ -184,13 +134,6 @@ static void libdw_describe(Dwarf_Die *unit, Dwarf_Addr vaddr, FILE *out)
 	}
 }
 
-static void describe(const struct named_frames *frames, FILE *out)
-{
-	for (unsigned int i = 0; i < frames->count && frames->frames[i].function[0]; i++)
-		fprintf(out, "%s %s:%u\n", frames->frames[i].function, frames->frames[i].file,
-			frames->frames[i].line);
-}
-
 /* Compares all addresses of a range. Returns how many were described. */
 static unsigned int compare_range(struct opened *opened, Dwarf_Die *unit, Dwarf_Addr start,
 				  Dwarf_Addr end)
@@ -252,42 +195,12 @@ ParameterizedTest(struct variant *variant, dwarf_names, are_those_of_libdw)
 	if (strncmp(variant->name, "dwz", 3) == 0)
 		add_alternate(&opened, path);
 	else
-		cr_expect_null(namer_wanted_alternate(&opened.namer));
+		cr_expect_null(namer_wanted(&opened.namer));
 	cr_expect_gt(compare_file(&opened), CODE_LEAST_BYTES, "%s", path);
 	close_file(&opened);
 }
 
 /* --- alternate files --- */
-
-/* Compares what is said of the code of a file with what is said of that of the same file before it
- * was changed by dwz. Returns how many addresses have the same functions. Of the others, the last
- * function may be known, without its name. */
-static unsigned int compare_with_original(struct opened *opened, struct opened *original)
-{
-	static struct named_frames frames, expected;
-	unsigned int same = 0;
-
-	for (unsigned int i = 0; i < opened->image.segment_count; i++) {
-		const struct elf_segment *segment = &opened->image.segments[i];
-
-		for (uint64_t at = 0; segment->executable && at < segment->file_size; at++) {
-			char ours[8192] = "", theirs[8192] = "";
-			FILE *out = fmemopen(theirs, sizeof(theirs), "w");
-
-			if (name(original, segment->vaddr + at, &expected) == 0)
-				describe(&expected, out);
-			fclose(out);
-			out = fmemopen(ours, sizeof(ours), "w");
-			if (name(opened, segment->vaddr + at, &frames) == 0)
-				describe(&frames, out);
-			fclose(out);
-			if (opened->alternate_fd >= 0)
-				cr_assert_str_eq(ours, theirs, "0x%lx", segment->vaddr + at);
-			same += ours[0] && strcmp(ours, theirs) == 0;
-		}
-	}
-	return same;
-}
 
 /* libdw of Debian 12 does not read the sections and forms of DWARF 5 for this. */
 Test(dwarf_names, of_supplementary_files_are_those_of_the_file_before)
@@ -299,9 +212,9 @@ Test(dwarf_names, of_supplementary_files_are_those_of_the_file_before)
 	path_of("gcc_5", original_path);
 	open_file(&opened, path);
 	open_file(&original, original_path);
-	const unsigned int without = compare_with_original(&opened, &original);
+	const unsigned int without = compare_with_original(&opened, &original, false);
 	add_alternate(&opened, path);
-	const unsigned int with = compare_with_original(&opened, &original);
+	const unsigned int with = compare_with_original(&opened, &original, true);
 	cr_expect_gt(with, CODE_LEAST_BYTES, "%u", with);
 	cr_expect_lt(without, with / 2, "%u", without);
 	close_file(&opened);

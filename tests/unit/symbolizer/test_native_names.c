@@ -235,18 +235,18 @@ Test(native_names, names_come_later_if_there_is_no_time)
 }
 
 /* As long as it may come, parts of a name may be missing. */
-Test(native_names, names_come_later_if_an_alternate_file_is_awaited)
+Test(native_names, names_come_later_if_a_further_file_is_awaited)
 {
 	struct worker *worker = worker_new();
 	struct module *module = modules_find(&worker->modules, MODULE);
 
-	module->alternate.state = MODULE_DEBUG_ASKED;
-	module->alternate.asked_ns = clock_monotonic_ns();
+	module->further.state = MODULE_DEBUG_ASKED;
+	module->further.asked_ns = clock_monotonic_ns();
 	sample(worker, INLINED);
 	cr_assert_eq(sent.last_count, 1);
 	cr_expect_eq(sent.frames[sent.last_stack[0]].line, 0);
 	cr_expect(worker->stack_ids.send_again);
-	module->alternate.state = MODULE_DEBUG_ANSWERED;
+	module->further.state = MODULE_DEBUG_ANSWERED;
 	sample(worker, INLINED);
 	cr_assert_eq(sent.last_count, 2);
 	expect_frame(0, "add", "a.go", 7, 5);

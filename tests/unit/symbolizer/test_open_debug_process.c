@@ -438,3 +438,72 @@ Test(open_debug_process, links_to_alternate_files_are_not_followed)
 	set_link("../../elsewhere/common.debug");
 	expect_error(-ENOENT);
 }
+
+/* --- split DWARF --- */
+
+/* The name is that of the mapped file, so the link does not count. */
+Test(open_debug_process, a_package_has_the_name_of_the_file)
+{
+	start_child();
+	request.place = MSG_DEBUG_PACKAGE_OF_PROCESS;
+	request.length = 0;
+	set_link("y.debug");
+	make_file("bin/y.debug");
+	make_file("bin/y.debug.dwp");
+	expect_error(-ENOENT);
+	make_file("bin/.debug/x.dwp");
+	expect_found("bin/.debug/x.dwp");
+	make_file("bin/x.dwp");
+	expect_found("bin/x.dwp");
+}
+
+Test(open_debug_process, split_files_are_below_the_directory_of_the_file)
+{
+	start_child();
+	request.place = MSG_DEBUG_SPLIT_OF_PROCESS;
+	request.length = 0;
+	set_link("parts/one/a.dwo");
+	expect_error(-ENOENT);
+	make_file("bin/a.dwo");
+	expect_found("bin/a.dwo");
+	make_file("bin/parts/one/a.dwo");
+	expect_found("bin/parts/one/a.dwo");
+	request.first = found_path + 1;
+	expect_found("bin/a.dwo");
+	request.first = 0;
+	set_link("a.dwo");
+	expect_found("bin/a.dwo");
+}
+
+/* The path may be of anybody. It leads to no other directory, and to nothing that does not look like
+ * a split file. */
+Test(open_debug_process, paths_of_split_files_do_not_lead_elsewhere)
+{
+	static const char *const links[] = {"../elsewhere/a.dwo",
+					    "parts/../../elsewhere/a.dwo",
+					    "/elsewhere/a.dwo",
+					    "secret",
+					    "",
+					    ".dwo",
+					    "linked/a.dwo",
+					    "linked.dwo",
+					    "x.debug"};
+
+	start_child();
+	request.place = MSG_DEBUG_SPLIT_OF_PROCESS;
+	request.length = 0;
+	make_file("elsewhere/a.dwo");
+	make_file("bin/secret");
+	make_file("bin/x.debug");
+	make_path("bin/parts/");
+	cr_assert_eq(symlink("/elsewhere", make_path("bin/linked")), 0);
+	cr_assert_eq(symlink("/elsewhere/a.dwo", make_path("bin/linked.dwo")), 0);
+	for (unsigned int i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
+		set_link(links[i]);
+		const int fd = find(0);
+
+		cr_expect_lt(fd, 0, "%s", links[i]);
+	}
+	memset(request.link, 'a', sizeof(request.link));
+	cr_expect_lt(find(0), 0, "it has no end");
+}
