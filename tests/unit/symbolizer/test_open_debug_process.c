@@ -475,8 +475,8 @@ Test(open_debug_process, split_files_are_below_the_directory_of_the_file)
 	expect_found("bin/a.dwo");
 }
 
-/* The path may be of anybody. It leads to no other directory, and to nothing that does not look like
- * a split file. */
+/* The path may be of anybody. It leads to no other directory, and to nothing that does not look
+ * like a split file. */
 Test(open_debug_process, paths_of_split_files_do_not_lead_elsewhere)
 {
 	static const char *const links[] = {"../elsewhere/a.dwo",
@@ -489,6 +489,8 @@ Test(open_debug_process, paths_of_split_files_do_not_lead_elsewhere)
 					    "linked.dwo",
 					    "x.debug"};
 
+	char given[256];
+
 	start_child();
 	request.place = MSG_DEBUG_SPLIT_OF_PROCESS;
 	request.length = 0;
@@ -496,6 +498,11 @@ Test(open_debug_process, paths_of_split_files_do_not_lead_elsewhere)
 	make_file("bin/secret");
 	make_file("bin/x.debug");
 	make_path("bin/parts/");
+	/* Below a directory of the CLI, links are followed. */
+	snprintf(given, sizeof(given), "given%s/elsewhere/a.dwo", top);
+	make_file(given);
+	snprintf(given, sizeof(given), "given%s/bin/parts/", top);
+	make_path(given);
 	cr_assert_eq(symlink("/elsewhere", make_path("bin/linked")), 0);
 	cr_assert_eq(symlink("/elsewhere/a.dwo", make_path("bin/linked.dwo")), 0);
 	for (unsigned int i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
