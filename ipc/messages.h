@@ -262,6 +262,10 @@ struct msg_unnamed_module {
 };
 _Static_assert(sizeof(struct msg_unnamed_module) == 312, "wire");
 
+enum {
+	MSG_KERNEL_NOTES_BYTES = 2048 /* kernels have 200 to 600 */
+};
+
 /* The order of the descriptors. Manager: processes, modules, rules, deferred ring; worker: samples
  * ring, kallsyms, worker_control, runtimes; exporter: counters. */
 struct msg_maps {
@@ -274,6 +278,15 @@ struct msg_maps {
 	uint64_t generation;
 };
 _Static_assert(sizeof(struct msg_maps) == 24, "wire");
+
+/* /sys/kernel/notes as it is: ELF notes, with the build id of the kernel. The loader does not look
+ * into them. */
+struct msg_kernel_notes {
+	uint32_t length; /* of `notes`; the rest is 0 */
+	uint32_t reserved;
+	uint8_t notes[MSG_KERNEL_NOTES_BYTES];
+};
+_Static_assert(sizeof(struct msg_kernel_notes) == 2056, "wire");
 
 /* The memory of the descriptor in EXPORTER_MAPS: one of these for each possible CPU. The
  * loader, which creates it as a BPF map, asserts that the map has this layout. */

@@ -25,6 +25,7 @@ struct loader {
 	struct bulkhead_bpf *object;
 	uint64_t object_hash; /* of the compiled object */
 	int kallsyms_fd, online_fd;
+	struct msg_kernel_notes notes; /* without a length: there are none */
 	int possible_cpus;
 	int program_fd; /* of the sampling program */
 	/* By CPU; -1 if it is offline, or if the last loader has opened the event. */

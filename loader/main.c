@@ -6,7 +6,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "common/cleanup.h"
 #include "common/exit_status.h"
 #include "common/log.h"
 #include "loader/handlers.h"
@@ -15,6 +17,17 @@
 
 /* Where the unit of a service shows the file, whose own /proc has processes only. */
 #define KALLSYMS_OF_SERVICE "/run/kallsyms"
+
+/* Reads the notes of the kernel, which are only passed on. Kernel frames do without them. */
+static void loader_read_notes(struct loader *loader)
+{
+	_cleanup_close_ int fd = open("/sys/kernel/notes", O_RDONLY | O_CLOEXEC);
+	const ssize_t n = fd < 0 ? -1 : read(fd, loader->notes.notes, sizeof(loader->notes.notes));
+
+	if (n < 0)
+		log_debug("cannot read the build id of the kernel: error=%s", strerror(errno));
+	loader->notes.length = n > 0 ? (uint32_t)n : 0;
+}
 
 /* Opens the two files that are read later. If one is missing, the kernel was built without it, or a
  * container hides it. */
@@ -68,6 +81,8 @@ int main(int argc, char **argv)
 		status = role_receive(&loader.role, ROLE_CONTROL);
 	if (!status)
 		status = loader_open_files(&loader);
+	if (!status)
+		loader_read_notes(&loader);
 	if (!status)
 		pins_open(&loader.pins, loader.role.pin_directory);
 	if (!status)

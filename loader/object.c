@@ -426,9 +426,13 @@ static int send_worker_maps(struct loader *loader, const struct msg_maps *maps)
 	const struct bulkhead_bpf *o = loader->object;
 	const int fds[] = {bpf_map__fd(o->maps.samples), loader->kallsyms_fd,
 			   bpf_map__fd(o->maps.worker_control), bpf_map__fd(o->maps.runtimes)};
+	struct peer *worker = &loader->role.peers[ROLE_WORKER];
+	int r = 0;
 
-	return peer_send(&loader->role.peers[ROLE_WORKER], MESSAGE_WORKER_MAPS, maps, sizeof(*maps),
-			 fds, 4);
+	if (loader->notes.length)
+		r = peer_send(worker, MESSAGE_KERNEL_NOTES, &loader->notes, sizeof(loader->notes),
+			      NULL, 0);
+	return r < 0 ? r : peer_send(worker, MESSAGE_WORKER_MAPS, maps, sizeof(*maps), fds, 4);
 }
 
 int object_send_maps(struct loader *loader, enum role_id role)

@@ -230,9 +230,8 @@ static void take_go_build_id(struct elf_image *image, const uint8_t *bytes, uint
 	memcpy(image->go_build_id, bytes, size);
 }
 
-/* Takes the first build id of each kind from some notes. */
-static void notes_take_build_ids(struct elf_image *image, const uint8_t *notes, size_t length,
-				 uint64_t align)
+void elf_image_take_build_ids(struct elf_image *image, const uint8_t *notes, size_t length,
+			      uint64_t align)
 {
 	struct cursor c = cursor_init(notes, length);
 
@@ -276,7 +275,7 @@ static int notes_scan(struct elf_image *image, uint64_t offset, uint64_t size, u
 	int rc = source_load(&image->source, offset, size, &notes);
 	if (rc < 0)
 		return rc == -ENOMEM ? rc : 0;
-	notes_take_build_ids(image, notes, (size_t)size, align);
+	elf_image_take_build_ids(image, notes, (size_t)size, align);
 	return 0;
 }
 

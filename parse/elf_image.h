@@ -67,6 +67,11 @@ struct elf_image {
 	bool truncated;
 };
 
+/* Takes the first build id of each kind from ELF notes that are aligned to `align` bytes, unless
+ * the image has one. Malformed notes end the search. */
+void elf_image_take_build_ids(struct elf_image *image, const uint8_t *notes, size_t length,
+			      uint64_t align);
+
 /* Reads the headers, the names of the sections and the build ids. Returns 0; -ENOEXEC: not an ELF
  * file of a supported kind, or its headers are outside of the file; -ENOMEM; or the source's error.
  * If the section headers cannot be read, the image has no sections, which is not an error. */

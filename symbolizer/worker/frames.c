@@ -178,7 +178,9 @@ static int kernel_describe(struct worker *worker, uint64_t address, struct recor
 	const XXH128_hash_t text = id_key_of_text(&worker->id_secret, symbol.module);
 	const uint64_t identity[] = {FRAME_KIND_KERNEL, text.low64, text.high64};
 	const XXH128_hash_t key = id_key(&worker->id_secret, identity, sizeof(identity));
-	int r = module_get_id(worker, key, symbol.module, NULL, &record->module);
+	const bool is_core = !strcmp(symbol.module, "vmlinux");
+	int r = module_get_id(worker, key, symbol.module, is_core ? &worker->kernel_ids : NULL,
+			      &record->module);
 	if (!r)
 		r = function_get_id(worker, record->module, symbol.start, symbol.name,
 				    &record->function);

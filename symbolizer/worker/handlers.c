@@ -11,6 +11,7 @@
 #include "ipc/losses.h"
 #include "symbolizer/worker/debug_files.h"
 #include "symbolizer/worker/identity.h"
+#include "symbolizer/worker/kallsyms_file.h"
 #include "symbolizer/worker/runtimes.h"
 #include "symbolizer/worker/sample_check.h"
 #include "symbolizer/worker/samples.h"
@@ -53,6 +54,12 @@ static int worker_on_maps(void *context, const struct msg_maps *maps, struct mes
 	if (r < 0)
 		return r;
 	worker->role.state = ROLE_CONFIGURED;
+	return 0;
+}
+
+static int worker_on_kernel_notes(void *context, const struct msg_kernel_notes *message)
+{
+	kernel_notes_read(context, message);
 	return 0;
 }
 
@@ -244,6 +251,7 @@ static int worker_on_reset_request(void *context)
 #define WORKER_HANDLERS(HANDLER, REFUSED)                                                          \
 	HANDLER(CONFIGURE_WORKER, worker_on_configure)                                             \
 	HANDLER(STOP, worker_on_stop)                                                              \
+	HANDLER(KERNEL_NOTES, worker_on_kernel_notes)                                              \
 	HANDLER(WORKER_MAPS, worker_on_maps)                                                       \
 	HANDLER(MODULE, worker_on_module)                                                          \
 	HANDLER(MODULE_GONE, worker_on_module_gone)                                                \

@@ -5,7 +5,12 @@
 #ifndef SYMBOLIZER_WORKER_KALLSYMS_FILE_H
 #define SYMBOLIZER_WORKER_KALLSYMS_FILE_H
 
+struct msg_kernel_notes;
 struct worker;
+
+/* Takes the kernel's build id from its notes, and makes the other one that backends want of a
+ * module (htlhash). A kernel without a build id has neither. */
+void kernel_notes_read(struct worker *worker, const struct msg_kernel_notes *message);
 
 /* Reads the symbols, unless that was done, and closes the file. If they cannot be read, that is
  * logged, and kernel frames have no names. */

@@ -36,6 +36,7 @@ struct worker {
 	struct bpf_ring ring;
 	struct kernel_symbols *kernel; /* NULL: not read yet, or kernel frames have no names */
 	int kallsyms_fd;	       /* until they have been read; then -1 */
+	struct symbols_ids kernel_ids; /* of the kernel itself; "" if unknown */
 	uint64_t kernel_due_ns; /* they are read then, if no frame needs them earlier; 0: not yet */
 	struct modules modules;
 	struct processes processes;

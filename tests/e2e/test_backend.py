@@ -48,6 +48,13 @@ class Recorded(lib.Case):
             self.assertTrue(sample["stack"][0]["mapping"].endswith("/threads"), sample["stack"][0])
             self.assertRegex(sample["stack"][0]["build_ids"]["htlhash"], "^[0-9a-f]{32}$")
             self.assertRegex(sample["stack"][0]["build_ids"]["gnu"], "^[0-9a-f]{40}$")
+        kernel = {tuple(sorted(f["build_ids"].items())) for s in self.samples for f in s["stack"] if f["mapping"] == "vmlinux"}
+        with open("/sys/kernel/notes", "rb") as notes:
+            known = notes.read().hex()
+        self.assertEqual(len(kernel), 1, kernel)
+        ids = dict(*kernel)
+        self.assertEqual(set(ids), {"gnu", "htlhash"})
+        self.assertIn("474e5500" + ids["gnu"], known, "it follows the name of its note")
         kinds = {f["frame_type"] for s in self.samples for f in s["stack"]}
         self.assertLessEqual({"native", "kernel"}, kinds)
 

@@ -269,6 +269,7 @@ static int ignore_bytes(void *context, const void *payload, size_t length)
 IGNORE(code_memory, msg_code_memory)
 IGNORE(configure, msg_configure_worker)
 IGNORE(id, msg_id)
+IGNORE(kernel_notes, msg_kernel_notes)
 IGNORE(kernel_text, msg_kernel_text)
 IGNORE(losses, msg_losses)
 IGNORE(resume, msg_resume)
@@ -300,6 +301,7 @@ static int ignore_jit_map(void *context, const struct msg_jit_map *map, struct m
 #define FORGED_HANDLERS(HANDLER, REFUSED)                                                                                                              \
 	HANDLER(CONFIGURE_WORKER, ignore_configure)                                                                                                    \
 	HANDLER(STOP, on_stop)                                                                                                                         \
+	HANDLER(KERNEL_NOTES, ignore_kernel_notes)                                                                                                     \
 	HANDLER(WORKER_MAPS, on_maps)                                                                                                                  \
 	HANDLER(MODULE, on_module)                                                                                                                     \
 	HANDLER(MODULE_GONE, ignore_id)                                                                                                                \
