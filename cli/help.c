@@ -99,7 +99,10 @@ static const char report[] =
     "                         (default: name)\n"
     "      --lines            show file and line of each frame in folded and tree, and first in\n"
     "                         html, where one can switch between functions, lines and files\n"
-    "      --no-inline        do not show functions that the compiler copied into their callers\n";
+    "      --no-inline        do not show functions that the compiler copied into their callers\n"
+    "      --label KEY=VALUE  only samples that a program has given this label, or, without\n"
+    "                         =VALUE, any label of this key; may be given several times, and\n"
+    "                         then all must hold\n";
 
 static const char status[] =
     "usage: bulkhead status [options]\n"

@@ -28,6 +28,8 @@ struct report_options {
 	unsigned int output_count;
 	enum group_by group_by;
 	bool lines, without_inlined; /* as in struct record_options */
+	const char *labels[LIMIT_REPORT_LABELS];
+	unsigned int label_count;
 };
 
 static int report_usage(const char *what)
@@ -49,16 +51,23 @@ static int report_add_output(struct report_options *o, const char *path, const c
 	return STATUS_DONE;
 }
 
+static int report_add_label(struct report_options *o, const char *label)
+{
+	if (!label[0] || label[0] == '=')
+		return report_usage("--label: must be KEY=VALUE, or KEY for any value");
+	if (o->label_count == LIMIT_REPORT_LABELS)
+		return report_usage("--label: at most 10 labels are possible");
+	o->labels[o->label_count++] = label;
+	return STATUS_DONE;
+}
+
 static int report_parse(int argc, char **argv, struct report_options *o)
 {
 	static const struct option options[] = {
-	    {"output", required_argument, NULL, 'o'},
-	    {"format", required_argument, NULL, 'f'},
-	    {"group-by", required_argument, NULL, 'g'},
-	    {"lines", no_argument, NULL, 'l'},
-	    {"no-inline", no_argument, NULL, 'n'},
-	    {"help", no_argument, NULL, 'h'},
-	    {NULL, 0, NULL, 0},
+	    {"output", required_argument, NULL, 'o'},	{"format", required_argument, NULL, 'f'},
+	    {"group-by", required_argument, NULL, 'g'}, {"lines", no_argument, NULL, 'l'},
+	    {"no-inline", no_argument, NULL, 'n'},	{"label", required_argument, NULL, 'L'},
+	    {"help", no_argument, NULL, 'h'},		{NULL, 0, NULL, 0},
 	};
 	const char *format = NULL;
 	int c, status = STATUS_DONE;
@@ -81,6 +90,8 @@ static int report_parse(int argc, char **argv, struct report_options *o)
 			o->lines = true;
 		else if (c == 'n')
 			o->without_inlined = true;
+		else if (c == 'L')
+			status = report_add_label(o, optarg);
 		else if (c == 'h')
 			return -1;
 		else
@@ -102,14 +113,22 @@ static void __attribute__((noreturn))
 report_exec(int in, int out, uid_t as, const char *format, const struct report_options *o)
 {
 	char program[PATH_MAX], uid[16];
+	const char *const words[] = {"bulkhead-exporter",
+				     "--convert",
+				     format,
+				     uid,
+				     group_by_names[o->group_by],
+				     o->lines ? "lines" : "no-lines",
+				     o->without_inlined ? "no-inline" : "inline"};
+	const char *arguments[sizeof(words) / sizeof(words[0]) + LIMIT_REPORT_LABELS + 1] = {0};
 
+	memcpy(arguments, words, sizeof(words));
+	memcpy(arguments + sizeof(words) / sizeof(words[0]), o->labels, sizeof(o->labels));
 	snprintf(uid, sizeof(uid), "%u", (unsigned int)as);
 	program_path("bulkhead-exporter", program, sizeof(program));
 	dup2(in, STDIN_FILENO);
 	dup2(out, STDOUT_FILENO);
-	execl(program, "bulkhead-exporter", "--convert", format, uid, group_by_names[o->group_by],
-	      o->lines ? "lines" : "no-lines", o->without_inlined ? "no-inline" : "inline",
-	      (char *)NULL);
+	execv(program, (char *const *)arguments);
 	fprintf(stderr, "bulkhead: cannot start %s: %s; reinstall bulkhead\n", program,
 		strerror(errno));
 	_exit(STATUS_FAILED);

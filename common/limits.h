@@ -51,6 +51,8 @@ enum {
 	LIMIT_DEBUG_DIRECTORIES = 8,
 	/* Output files of one recording. More: the command line is refused. */
 	LIMIT_OUTPUTS = 8,
+	/* Labels that the samples of a report must have. More: as above. */
+	LIMIT_REPORT_LABELS = 10,
 };
 
 #endif

@@ -12,6 +12,7 @@
 #include "common/exit_status.h"
 #include "common/log.h"
 #include "exporter/limits.h"
+#include "exporter/model/label_filter.h"
 #include "exporter/otlp/otlp_read.h"
 #include "exporter/policy.h"
 #include "exporter/sinks/sink.h"
@@ -66,9 +67,13 @@ static bool parse_word(const char *word, const char *yes, const char *no, bool *
 	return *value || !strcmp(word, no);
 }
 
+enum {
+	FIXED_ARGUMENTS = 7 /* the rest are labels */
+};
+
 int convert_main(int argc, char **argv)
 {
-	const struct sink *sink = argc == 7 ? sink_find(argv[2]) : NULL;
+	const struct sink *sink = argc >= FIXED_ARGUMENTS ? sink_find(argv[2]) : NULL;
 	struct sink_options options;
 	bool without_inlined;
 	_cleanup_free_ uint8_t *data = NULL;
@@ -99,6 +104,9 @@ int convert_main(int argc, char **argv)
 		profile.without_inlined = without_inlined;
 		r = otlp_read(data, length, &profile);
 	}
+	if (!r && argc > FIXED_ARGUMENTS)
+		r = label_filter_apply(&profile, &argv[FIXED_ARGUMENTS],
+				       (unsigned int)(argc - FIXED_ARGUMENTS));
 	/* LIMIT_PROFILE_BYTES is not a lack of space on a disk. */
 	if (r == -ENOSPC)
 		r = -EFBIG;
@@ -106,6 +114,10 @@ int convert_main(int argc, char **argv)
 		log_error("cannot read the recording, so nothing is converted: %s",
 			  r == -EBADMSG ? "it is not an OTLP profile, or it is damaged"
 					: strerror(-r));
+		return STATUS_FAILED;
+	}
+	if (argc > FIXED_ARGUMENTS && !profile.samples_count) {
+		log_error("no sample of the recording has these labels, so nothing is converted");
 		return STATUS_FAILED;
 	}
 	setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));

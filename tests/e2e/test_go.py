@@ -208,6 +208,22 @@ class Go(lib.Case):
         self.assertEqual({function for function, what in found if what == "right"}, set(LABELS), recording.describe())
         self.assertGreater(total, 500, recording.describe())
         self.assertGreaterEqual(right, LEAST_LABELLED * total, f"{found}\n{recording.describe()}")
+        self.check_report(recording, samples)
+
+    def check_report(self, recording, samples):
+        """What has the labels of main.nested is its samples, and no others."""
+        wanted = {"request": "inner", "step": "2"}
+        path = recording.path("nested.folded")
+        options = [option for key, value in wanted.items() for option in ("--label", f"{key}={value}")]
+        subprocess.run([lib.BULKHEAD, "report", recording.path("out.otlp"), *options, "-o", path], check=True, timeout=lib.PATIENCE)
+        kept = lib.parse_folded(lib.read(path))
+        self.assertEqual(sum(sample.count for sample in kept),
+                         sum(otlp_decode.count(sample) for sample in samples
+                             if all(sample["attributes"].get(PREFIX + key) == value for key, value in wanted.items())))
+        self.assertTrue(all("main.nested" in sample.frames for sample in kept if "main.spin" in sample.frames))
+        done = subprocess.run([lib.BULKHEAD, "report", recording.path("out.otlp"), "--label", "request=nobody", "-o", path], check=False,
+                              capture_output=True, text=True, timeout=lib.PATIENCE)
+        self.assertEqual((done.returncode, "no sample of the recording has these labels" in done.stderr), (1, True), done.stderr)
 
     def test_labels(self):
         for program, toolchain, version in self.versions():
