@@ -87,9 +87,9 @@ struct msg_work_page {
 };
 _Static_assert(sizeof(struct msg_work_page) == 8, "wire");
 
-/* Limits what the opener hands out, whatever the manager and the worker request. Without this
- * message it opens no environment, no memory and no debug files. The descriptors are of directories
- * in which debug files are searched, in this order. */
+/* Limits what the opener hands out, whatever the manager and the worker request: it opens nothing
+ * before this message. The descriptors are of directories in which debug files are searched, in
+ * this order. */
 struct msg_configure_opener {
 	uint32_t allow_environment;
 	uint32_t allow_memory; /* of processes with a language runtime */

@@ -320,7 +320,6 @@ static int opener_on_configure(void *context, const struct msg_configure_opener 
 		directories->fds[directories->count++] = message->fds[i];
 		message->fds[i] = -1;
 	}
-	opener->configured = true;
 	opener->environment_allowed = config->allow_environment;
 	opener->memory_allowed = config->allow_memory;
 	return 0;
@@ -388,11 +387,6 @@ static int opener_on_open_jit_map(void *context, const struct msg_open_jit_map *
 static int open_memory(struct opener *opener, const struct msg_open_memory *request,
 		       struct memory_permit *permit)
 {
-	/* A worker that is started at the same time asks again in a moment. */
-	if (!opener->configured) {
-		send_memory(opener, request, -ENOBUFS, NULL);
-		return 0;
-	}
 	if (!opener->memory_allowed || permit->opens >= LIMIT_MEMORY_OPENS) {
 		send_memory(opener, request, opener->memory_allowed ? -EDQUOT : -EPERM, NULL);
 		return 0;

@@ -29,8 +29,8 @@ int main(int argc, char **argv)
 	}
 	opener_set_handlers(&opener);
 	status = role_meet(&opener.role);
-	/* What its predecessor left alone. */
-	if (!status)
+	/* What its predecessor left alone, and what it may open. */
+	for (int i = 0; i < 2 && !status; i++)
 		status = role_receive(&opener.role, ROLE_CONTROL);
 	if (!status)
 		status = role_enter_sandbox(&opener.role);

@@ -20,11 +20,10 @@ enum opener_lane {
 
 struct opener {
 	struct role role;
-	DIR *proc;	   /* /proc, opened before the sandbox */
-	bool scanning;	   /* until all processes have been requested */
-	bool adding_scans; /* scan_some() is on the stack */
-	bool configured;   /* by CONFIGURE_OPENER, which allows: */
-	bool environment_allowed, memory_allowed;
+	DIR *proc;				  /* /proc, opened before the sandbox */
+	bool scanning;				  /* until all processes have been requested */
+	bool adding_scans;			  /* scan_some() is on the stack */
+	bool environment_allowed, memory_allowed; /* by CONFIGURE_OPENER */
 	struct memory_permits permits;
 	struct lane_owner owner; /* of both lanes */
 	struct lane lanes[LANE_COUNT];
