@@ -182,11 +182,12 @@ void dwarf_files_do_without(struct dwarf_files *files)
 struct dwarf_reader dwarf_files_begin(struct dwarf_files *files,
 				      const struct namer_sources *sources, uint64_t cost)
 {
+	const bool has_alternate = files->alternate.sections[DWARF_INFO].size > 0;
+
 	files->sources = sources;
 	return (struct dwarf_reader){
 	    &files->main, sources->file,
-	    dwarf_files_have_alternate(files) ? &sources->further[files->alternate_source] : NULL,
-	    cost};
+	    has_alternate ? &sources->further[files->alternate_source] : NULL, cost};
 }
 
 struct dwarf_reader dwarf_files_reader(struct dwarf_files *files, const struct dwarf_reader *reader,

@@ -56,11 +56,6 @@ struct dwarf_reader dwarf_files_begin(struct dwarf_files *files,
 struct dwarf_reader dwarf_files_reader(struct dwarf_files *files, const struct dwarf_reader *reader,
 				       const struct dwarf_file *file);
 
-static inline bool dwarf_files_have_alternate(const struct dwarf_files *files)
-{
-	return files->alternate.sections[DWARF_INFO].size > 0;
-}
-
 /* Reads the unit with the entries of a skeleton from a split file. Returns that file, with `unit`
  * and `abbrevs`, which the caller frees; or NULL. Then `may_come` tells whether it is, or will be,
  * wanted. `reader` is that of the file itself. */
