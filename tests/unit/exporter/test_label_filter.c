@@ -43,6 +43,7 @@ static void expect_kept(uint64_t expected, const char *first, const char *second
 	char *filters[] = {(char *)first, (char *)second};
 	uint64_t sum = 0;
 
+	teardown();
 	setup();
 	fill();
 	cr_assert_eq(label_filter_apply(&p, filters, second ? 2 : 1), 0);
@@ -50,7 +51,6 @@ static void expect_kept(uint64_t expected, const char *first, const char *second
 	for (uint32_t i = 0; i < p.samples_count; i++)
 		sum += p.samples[i].count;
 	cr_expect_eq(sum, expected);
-	teardown();
 }
 
 Test(label_filter, keeps_what_has_all_labels)
