@@ -473,10 +473,11 @@ int opener_start_lanes(struct opener *opener)
 {
 	int r = 0;
 
-	opener->owner = (struct lane_owner){.perform = perform,
-					    .done = on_done,
-					    .is_stalled = manager_is_stalled,
-					    .context = opener};
+	/* It has the directories of the configuration already. */
+	opener->owner.perform = perform;
+	opener->owner.done = on_done;
+	opener->owner.is_stalled = manager_is_stalled;
+	opener->owner.context = opener;
 	for (int i = 0; i < LANE_COUNT && !r; i++)
 		r = lane_start(&opener->lanes[i], &opener->owner,
 			       &opener->role.work_page->quarantine, &opener->role.loop);

@@ -107,6 +107,18 @@ static void teardown(void)
 
 TestSuite(opener_debug, .init = setup, .fini = teardown);
 
+/* The opener is configured before anything else. */
+Test(opener_debug, directories_stay_when_the_lanes_start)
+{
+	teardown();
+	opener_set_handlers(&opener);
+	cr_assert_eq(loop_init(&opener.role.loop), 0);
+	configure("/", 2);
+	cr_assert_eq(opener_start_lanes(&opener), 0);
+	cr_expect_eq(opener.owner.directories.count, 2);
+	cr_expect_geq(opener.owner.directories.fds[1], 0);
+}
+
 Test(opener_debug, a_request_waits_with_those_for_files_that_may_not_answer)
 {
 	cr_assert_eq(request(2), 0);
