@@ -132,9 +132,10 @@ static void ask(struct worker *worker, struct module *module, struct module_debu
 		}
 		file->next = 0;
 	}
-	file->state = file->failed ? MODULE_DEBUG_UNKNOWN : MODULE_DEBUG_ANSWERED;
 	if (file == &module->further && !file->failed)
 		modules_do_without(module);
+	else
+		file->state = file->failed ? MODULE_DEBUG_UNKNOWN : MODULE_DEBUG_ANSWERED;
 }
 
 /* Starts to search in the first place, unless a file was not the right one: then the search goes

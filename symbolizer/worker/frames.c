@@ -187,6 +187,16 @@ static int kernel_describe(struct worker *worker, uint64_t address, struct recor
 	return r;
 }
 
+/* Returns whether a debug file of the module may come while the sample waits, and remembers that
+ * the sample does. */
+static bool sample_must_wait(struct worker *worker, struct module *module)
+{
+	if (!debug_files_are_awaited(worker, module))
+		return false;
+	worker->naming_waits = true;
+	return true;
+}
+
 /* Describes a frame in a file by what the file's namer says, which goes to `names`; else by the
  * name of its symbol; else by the start of its function; else only by module and address. The
  * announcement of a module may be so late that samples do not wait for it any longer; then their
@@ -222,18 +232,14 @@ static int native_describe(struct worker *worker, uint64_t frame, struct record_
 			      module ? &module->ids : NULL, &record->module);
 	if (r < 0 || error)
 		return r < 0 ? r : (int)due;
-	if (debug_files_are_awaited(worker, module)) {
-		worker->naming_waits = true;
+	if (sample_must_wait(worker, module))
 		return -EAGAIN;
-	}
 	const enum names_due better = debug_files_are_due(module);
 	symbols_offset_to_vaddr(symbols, offset, &record->address);
 	error = modules_find_frames(&worker->modules, module, offset, names);
 	/* A further file of the debug information may be wanted since now. */
-	if (error == -EINPROGRESS && debug_files_are_awaited(worker, module)) {
-		worker->naming_waits = true;
+	if (error == -EINPROGRESS && sample_must_wait(worker, module))
 		return -EAGAIN;
-	}
 	/* As long as a further file may come, names may lack a part, so symbols are shown. */
 	if (!error && better == NAMES_FINAL)
 		return NAMES_FINAL;

@@ -291,16 +291,16 @@ class Lines(lib.Case):
                                        ("clang", ["clang++", "-gdwarf-5"], True)):
             with self.subTest(mode=mode):
                 path = self.build_split(options, package=package)
-                part, beside = (os.path.join(self.directory, name) for name in ("parts/known_chain.dwo", "known_chain.dwo"))
+                part, moved = (os.path.join(self.directory, name) for name in ("parts/known_chain.dwo", "known_chain.dwo"))
                 if package:
                     shutil.move(part, f"{part}.away")
                     self.check_known_chain(f"split, {mode}, package", path)
                     os.unlink(f"{path}.dwp")
                     shutil.move(f"{part}.away", part)
                 self.check_known_chain(f"split, {mode}, files of units", path)
-                shutil.move(part, beside)
+                shutil.move(part, moved)
                 self.check_known_chain(f"split, {mode}, next to the program", path)
-                os.unlink(beside)
+                os.unlink(moved)
 
     def test_split_debug_information_of_another_program(self):
         """It is not used. Functions have the names of their symbols, and lines, which are in the program itself."""

@@ -177,6 +177,15 @@ Test(further_files, are_closed_with_the_symbols)
 
 static struct namer_wanted package = {.kind = NAMER_WANTS_PACKAGE};
 
+/* Lets the sampled file need no debug file, and its namer want this one. */
+static void want_only(struct namer_wanted *file)
+{
+	sample_process();
+	id_length = 0;
+	debug_link = "";
+	wanted = file;
+}
+
 static void expect_split_asked(unsigned int times, uint32_t place, const char *link)
 {
 	cr_expect_eq(fake_peer.attempts[MESSAGE_OPEN_DEBUG], times, "%u",
@@ -193,10 +202,7 @@ Test(further_files, one_after_the_other_is_wanted)
 {
 	struct namer_wanted split = {.kind = NAMER_WANTS_SPLIT, .split = "parts/a.dwo"};
 
-	sample_process();
-	id_length = 0;
-	debug_link = "";
-	wanted = &package;
+	want_only(&package);
 	cr_expect(debug_files_are_awaited(&worker, module));
 	expect_split_asked(1, MSG_DEBUG_PACKAGE_OF_PROCESS, "");
 	answer(MODULE, -1);
@@ -225,10 +231,7 @@ Test(further_files, one_after_the_other_is_wanted)
 /* A file that is the wrong one is closed, and if there is no other one, it is given up. */
 Test(further_files, a_wrong_package_is_given_up)
 {
-	sample_process();
-	id_length = 0;
-	debug_link = "";
-	wanted = &package;
+	want_only(&package);
 	cr_expect(debug_files_are_awaited(&worker, module));
 	add_further_result = -ENOENT;
 	cr_expect(answer(MODULE, empty_file()));
@@ -245,10 +248,7 @@ Test(further_files, only_the_name_of_a_split_file_with_an_absolute_path_counts)
 {
 	struct namer_wanted split = {.kind = NAMER_WANTS_SPLIT, .split = "/build/x/a.dwo"};
 
-	sample_process();
-	id_length = 0;
-	debug_link = "";
-	wanted = &split;
+	want_only(&split);
 	cr_expect(debug_files_are_awaited(&worker, module));
 	expect_split_asked(1, MSG_DEBUG_SPLIT_OF_PROCESS, "a.dwo");
 	answer(MODULE, -1);

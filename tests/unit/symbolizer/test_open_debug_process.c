@@ -441,12 +441,18 @@ Test(open_debug_process, links_to_alternate_files_are_not_followed)
 
 /* --- split DWARF --- */
 
+/* Starts the child, and searches for what has no build id. */
+static void start_child_with(enum msg_debug_place place)
+{
+	start_child();
+	request.place = place;
+	request.length = 0;
+}
+
 /* The name is that of the mapped file, so the link does not count. */
 Test(open_debug_process, a_package_has_the_name_of_the_file)
 {
-	start_child();
-	request.place = MSG_DEBUG_PACKAGE_OF_PROCESS;
-	request.length = 0;
+	start_child_with(MSG_DEBUG_PACKAGE_OF_PROCESS);
 	set_link("y.debug");
 	make_file("bin/y.debug");
 	make_file("bin/y.debug.dwp");
@@ -459,9 +465,7 @@ Test(open_debug_process, a_package_has_the_name_of_the_file)
 
 Test(open_debug_process, split_files_are_below_the_directory_of_the_file)
 {
-	start_child();
-	request.place = MSG_DEBUG_SPLIT_OF_PROCESS;
-	request.length = 0;
+	start_child_with(MSG_DEBUG_SPLIT_OF_PROCESS);
 	set_link("parts/one/a.dwo");
 	expect_error(-ENOENT);
 	make_file("bin/a.dwo");
@@ -491,9 +495,7 @@ Test(open_debug_process, paths_of_split_files_do_not_lead_elsewhere)
 
 	char given[256];
 
-	start_child();
-	request.place = MSG_DEBUG_SPLIT_OF_PROCESS;
-	request.length = 0;
+	start_child_with(MSG_DEBUG_SPLIT_OF_PROCESS);
 	make_file("elsewhere/a.dwo");
 	make_file("bin/secret");
 	make_file("bin/x.debug");
