@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an agent's loader pins: it samples while there is no loader, is taken over by the next one only if it is what the last one has left, and ends with the agent."""
 import ctypes
+import fcntl
 import os
 import signal
 import subprocess
@@ -140,8 +141,8 @@ class Pins(AgentCase):
                 programs = self.kill_all(server)
                 if unpin:
                     done = self.unpin()
-                    self.assertRegex(done.stdout, r"removed [12][0-9] pins from ")
                     self.assertEqual(done.returncode, 0, done)
+                    self.assertRegex(done.stdout, r"removed [12][0-9] pins from ")
                     self.assertEqual(os.listdir(self.pins), [])
                     self.wait_for("the end of the programs", lambda p=programs: not any(map(program_exists, p)))
                     self.assertIn("nothing is pinned", self.unpin().stdout)
@@ -165,9 +166,21 @@ class Pins(AgentCase):
             for pid in reversed(pids):
                 os.kill(pid, signal.SIGKILL)
             running.process.wait()
+            # The loader holds it until it has freed all of its memory.
+            self.wait_for("the lock of the directory", self.lock_is_free)
             self.assertIn("cpu0", os.listdir(self.pins))
             self.assertTrue(all(map(program_exists, programs)))
             return programs
+
+    def lock_is_free(self):
+        fd = os.open(self.pins, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            return False
+        finally:
+            os.close(fd)
 
     def test_two_agents(self):
         """The second one goes on without pins."""

@@ -52,6 +52,10 @@ class Calls:
             return "cut"
         if not found:
             return "no Python frames"
+        # The outermost functions are not what is tested here: one without a name is taken for the one that must be there.
+        for at, known in enumerate(self.tail[::-1], start=1):
+            if at <= len(found) and found[-at].name.startswith(pythons.UNNAMED):
+                found[-at] = pythons.Frame("python", *known)
         own = next((at for at, f in enumerate(found) if f.file == self.tail[0][1]), len(found))
         made, tail = found[:own], [(f.name, f.file, f.line) for f in found[own:]]
         said = f"wrong: {pythons.show(found)}"
