@@ -98,6 +98,7 @@ static const struct sandbox_syscall of_loader[] = {
 };
 
 static const struct sandbox_syscall of_opener[] = {
+    ALLOW(uname, "version of the kernel, which its debug file has in its name"),
     ALLOW(capset, "nothing inheritable or ambient"),
     {.number = -1},
 };

@@ -454,6 +454,8 @@ enum msg_debug_place {
 	/* Split DWARF, near the file: FILE.dwp, and a file of one unit, by its path. */
 	MSG_DEBUG_PACKAGE_OF_PROCESS,
 	MSG_DEBUG_SPLIT_OF_PROCESS,
+	/* That of the kernel: by build id, and by the version of the kernel. */
+	MSG_DEBUG_KERNEL_OF_HOST,
 	MSG_DEBUG_PLACES,
 };
 
@@ -468,7 +470,8 @@ struct msg_open_debug {
 	uint32_t length; /* bytes of the build id, 2 to MSG_BUILD_ID_BYTES; 0: there is none */
 	uint8_t build_id[MSG_BUILD_ID_BYTES];
 	/* The name in .gnu_debuglink or, for an alternate file, .gnu_debugaltlink; "": none. For a
-	 * file of one unit, its path from where the compiler ran, or its name. */
+	 * file of one unit, its path from where the compiler ran, or its name. For the kernel's,
+	 * the opener itself puts the version there. */
 	char link[MSG_DEBUG_LINK_BYTES];
 };
 _Static_assert(sizeof(struct msg_open_debug) == 304, "wire");

@@ -363,15 +363,20 @@ static int opener_on_open_identity(void *context, const struct msg_open_identity
 
 static int opener_on_open_debug(void *context, const struct msg_open_debug *request)
 {
+	struct opener *opener = context;
 	const bool of_process = request->place == MSG_DEBUG_OF_PROCESS ||
 				request->place == MSG_DEBUG_ALTERNATE_OF_PROCESS ||
 				request->place == MSG_DEBUG_PACKAGE_OF_PROCESS ||
 				request->place == MSG_DEBUG_SPLIT_OF_PROCESS;
 
-	return open_for(
-	    context, (struct opening){.kind = of_process ? OPENING_DEBUG_OF_PROCESS : OPENING_DEBUG,
-				      .tgid = of_process ? request->tgid : 0,
-				      .debug = *request});
+	struct opening opening = {.kind = of_process ? OPENING_DEBUG_OF_PROCESS : OPENING_DEBUG,
+				  .tgid = of_process ? request->tgid : 0,
+				  .debug = *request};
+
+	/* The worker chooses no path on the host. */
+	if (request->place == MSG_DEBUG_KERNEL_OF_HOST)
+		memcpy(opening.debug.link, opener->kernel_version, sizeof(opening.debug.link));
+	return open_for(opener, opening);
 }
 
 static int opener_on_open_jit_map(void *context, const struct msg_open_jit_map *request)

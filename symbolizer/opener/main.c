@@ -7,13 +7,25 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 #include "common/exit_status.h"
 #include "common/log.h"
 #include "symbolizer/opener/handlers.h"
 #include "symbolizer/opener/opener.h"
 #include "symbolizer/opener/policy.h"
+
+/* Finds out by what name the debug file of the kernel is known. */
+static void read_kernel_version(struct opener *opener)
+{
+	struct utsname name;
+
+	if (uname(&name) == 0)
+		snprintf(opener->kernel_version, sizeof(opener->kernel_version), "%s",
+			 name.release);
+}
 
 int main(int argc, char **argv)
 {
@@ -27,6 +39,7 @@ int main(int argc, char **argv)
 		log_error("cannot open /proc, so nothing is sampled: error=%s", strerror(errno));
 		return STATUS_FAILED;
 	}
+	read_kernel_version(&opener);
 	opener_set_handlers(&opener);
 	status = role_meet(&opener.role);
 	/* What its predecessor left alone, and what it may open. */

@@ -28,6 +28,15 @@ static const char *const alternate_directories[] = {".dwz/x86_64-linux-gnu", ".d
 enum {
 	ALTERNATE_DIRECTORIES = sizeof(alternate_directories) / sizeof(alternate_directories[0]),
 };
+/* Where they put the kernel with its debug information, around its version: Debian and Ubuntu
+ * (/usr/lib/debug/boot/vmlinux-VERSION), Fedora (/usr/lib/debug/lib/modules/VERSION/vmlinux). Below
+ * the directory where somebody has built one, it is just "vmlinux". */
+static const char *const kernel_paths[][2] = {{"boot/vmlinux-", ""}, {"lib/modules/", "/vmlinux"}};
+enum {
+	KERNEL_PATHS = sizeof(kernel_paths) / sizeof(kernel_paths[0]),
+	HOST_PATHS_MAX = 2 + KERNEL_PATHS + 1,
+};
+_Static_assert(HOST_PATHS_MAX >= 2 + (int)ALTERNATE_DIRECTORIES, "paths of alternate files fit");
 
 /* --- by build id, on the host --- */
 
@@ -106,6 +115,14 @@ static bool is_split_path(const char link[MSG_DEBUG_LINK_BYTES])
 	return ends_with(link, ".dwo") && link[0] != '/' && !strstr(link, "..");
 }
 
+/* Returns whether a version of a kernel can be a part of a path. */
+static bool is_version(const char link[MSG_DEBUG_LINK_BYTES])
+{
+	const size_t length = strnlen(link, MSG_DEBUG_LINK_BYTES);
+
+	return length && length < MSG_DEBUG_LINK_BYTES && !memchr(link, '/', length);
+}
+
 /* Returns whether an alternate file may be searched by its name. */
 static bool has_alternate_name(const struct msg_open_debug *request)
 {
@@ -114,20 +131,38 @@ static bool has_alternate_name(const struct msg_open_debug *request)
 	       is_link_name(request->link);
 }
 
+/* Makes the paths below a directory of the CLI. Returns how many there are. */
+static uint32_t make_paths(const struct msg_open_debug *request,
+			   char paths[static HOST_PATHS_MAX][PATH_BYTES + MSG_DEBUG_LINK_BYTES])
+{
+	const size_t size = sizeof(paths[0]);
+	uint32_t count = 2;
+
+	make_path(request, false, paths[0]);
+	make_path(request, true, paths[1]);
+	if (has_alternate_name(request)) {
+		for (unsigned int i = 0; i < ALTERNATE_DIRECTORIES; i++)
+			snprintf(paths[count++], size, "%s/%s", alternate_directories[i],
+				 request->link);
+	}
+	if (request->place != MSG_DEBUG_KERNEL_OF_HOST)
+		return count;
+	for (unsigned int i = 0; i < KERNEL_PATHS && is_version(request->link); i++)
+		snprintf(paths[count++], size, "%s%s%s", kernel_paths[i][0], request->link,
+			 kernel_paths[i][1]);
+	snprintf(paths[count++], size, "vmlinux");
+	return count;
+}
+
 int open_debug_file(const struct directories *directories, const struct msg_open_debug *request,
 		    uint32_t *path)
 {
-	char paths[2 + ALTERNATE_DIRECTORIES][PATH_BYTES + MSG_DEBUG_LINK_BYTES];
-	const uint32_t count = has_alternate_name(request) ? 2 + ALTERNATE_DIRECTORIES : 2;
+	char paths[HOST_PATHS_MAX][PATH_BYTES + MSG_DEBUG_LINK_BYTES];
 	int error = -ENOENT;
 
 	if (!has_build_id(request))
 		return -EINVAL;
-	make_path(request, false, paths[0]);
-	make_path(request, true, paths[1]);
-	for (uint32_t i = 2; i < count; i++)
-		snprintf(paths[i], sizeof(paths[i]), "%s/%s", alternate_directories[i - 2],
-			 request->link);
+	const uint32_t count = make_paths(request, paths);
 	for (uint32_t i = request->first; i < count * directories->count; i++) {
 		const int fd = open_below(directories->fds[i / count], paths[i % count]);
 

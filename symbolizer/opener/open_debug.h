@@ -14,6 +14,9 @@
  * or belong to the owner of the directory if that is not root. As with mapped files, the type and
  * the file system are checked before the file is opened for reading.
  *
+ * The file of the kernel is also searched there by the version of the kernel, as the opener itself
+ * knows it, since packages of kernels have no link with the build id.
+ *
  * Near a file that a process maps, the path is made of three parts: the root of the process or of
  * the host; the directory of the file, which the kernel reports (/proc/PID/maps), so that nobody
  * can choose another one; and the name in the file's section .gnu_debuglink. Anybody may have

@@ -20,10 +20,11 @@ enum opener_lane {
 
 struct opener {
 	struct role role;
-	DIR *proc;				  /* /proc, opened before the sandbox */
-	bool scanning;				  /* until all processes have been requested */
-	bool adding_scans;			  /* scan_some() is on the stack */
-	bool environment_allowed, memory_allowed; /* by CONFIGURE_OPENER */
+	DIR *proc;				   /* /proc, opened before the sandbox */
+	bool scanning;				   /* until all processes have been requested */
+	bool adding_scans;			   /* scan_some() is on the stack */
+	bool environment_allowed, memory_allowed;  /* by CONFIGURE_OPENER */
+	char kernel_version[MSG_DEBUG_LINK_BYTES]; /* "": unknown */
 	struct memory_permits permits;
 	struct lane_owner owner; /* of both lanes */
 	struct lane lanes[LANE_COUNT];

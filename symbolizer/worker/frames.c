@@ -161,12 +161,15 @@ static bool frame_is_kernel(uint64_t frame)
 	return frame >> 48 == 0xffff;
 }
 
-/* Describes a kernel frame by its name only: addresses of the kernel do not leave the host, because
- * they would reveal where it is in memory. The kernel itself is the module "vmlinux"; loadable
- * modules and BPF programs are modules of their own. */
-static int kernel_describe(struct worker *worker, uint64_t address, struct record_frame *record)
+/* Describes a kernel frame by its name: addresses of the kernel do not leave the host, because they
+ * would reveal where it is in memory. If the kernel's debug file is there, what that says goes to
+ * `names`. The kernel itself is the module "vmlinux"; loadable modules and BPF programs are modules
+ * of their own. Returns an enum names_due or a negative errno. */
+static int kernel_describe(struct worker *worker, uint64_t address, struct record_frame *record,
+			   struct named_frames *names)
 {
 	struct kernel_symbol symbol;
+	int due = NAMES_FINAL;
 
 	record->kind = FRAME_KIND_KERNEL;
 	kallsyms_file_read(worker);
@@ -179,12 +182,16 @@ static int kernel_describe(struct worker *worker, uint64_t address, struct recor
 	const uint64_t identity[] = {FRAME_KIND_KERNEL, text.low64, text.high64};
 	const XXH128_hash_t key = id_key(&worker->id_secret, identity, sizeof(identity));
 	const bool is_core = !strcmp(symbol.module, "vmlinux");
-	int r = module_get_id(worker, key, symbol.module, is_core ? &worker->kernel_ids : NULL,
-			      &record->module);
-	if (!r)
+	int r = module_get_id(worker, key, symbol.module,
+			      is_core ? &worker->kernel_debug.ids : NULL, &record->module);
+	if (r < 0)
+		return r;
+	if (is_core && symbol.start)
+		due = kernel_debug_find_frames(worker, address, &symbol, &record->address, names);
+	if (!names->count)
 		r = function_get_id(worker, record->module, symbol.start, symbol.name,
 				    &record->function);
-	return r;
+	return r < 0 ? r : due;
 }
 
 /* Returns whether a debug file of the module may come while the sample waits, and remembers that
@@ -330,7 +337,7 @@ __attribute__((noinline)) static int frame_define(struct worker *worker, uint64_
 	names.count = 0;
 	batch_send_if_full(&worker->batch);
 	if (frame_is_kernel(frame))
-		r = kernel_describe(worker, frame, &record);
+		r = kernel_describe(worker, frame, &record, &names);
 	else if (frame & BH_FRAME_RAW)
 		r = raw_describe(worker, frame, &record, &names);
 	else

@@ -82,6 +82,8 @@ static int worker_on_module(void *context, const struct msg_module *module, stru
 	struct worker *worker = context;
 	int fd = message->fd_count ? message->fds[0] : -1;
 
+	if (module->id == MODULES_KERNEL)
+		return -EPROTO;
 	if (modules_add(&worker->modules, module, fd) < 0)
 		return 0;
 	if (fd >= 0)
@@ -99,6 +101,8 @@ static int worker_on_module_gone(void *context, const struct msg_id *module)
 	struct worker *worker = context;
 	const struct module *gone = modules_find(&worker->modules, module->id);
 
+	if (module->id == MODULES_KERNEL)
+		return -EPROTO;
 	if (gone)
 		runtimes_on_module_gone(worker, gone);
 	modules_remove(&worker->modules, module->id);
@@ -139,8 +143,10 @@ static int worker_on_code_memory(void *context, const struct msg_code_memory *me
 static int worker_on_debug_file(void *context, const struct msg_debug_file *file,
 				struct message *message)
 {
-	(void)file;
-	debug_files_on_answer(context, message);
+	if (file->place != MSG_DEBUG_KERNEL_OF_HOST)
+		debug_files_on_answer(context, message);
+	else if (kernel_debug_on_answer(context, message))
+		stack_ids_request_reset(context);
 	return 0;
 }
 

@@ -32,10 +32,14 @@ void kernel_notes_read(struct worker *worker, const struct msg_kernel_notes *mes
 	const size_t length =
 	    message->length < sizeof(message->notes) ? message->length : sizeof(message->notes);
 
+	struct kernel_debug *kernel = &worker->kernel_debug;
+
 	elf_image_take_build_ids(&image, message->notes, length, 4);
-	symbol_file_to_hex(image.build_id, image.build_id_length, worker->kernel_ids.gnu_build_id);
+	kernel->build_id_length = (uint32_t)image.build_id_length;
+	memcpy(kernel->build_id, image.build_id, image.build_id_length);
+	symbol_file_to_hex(image.build_id, image.build_id_length, kernel->ids.gnu_build_id);
 	if (image.build_id_length)
-		make_htlhash(&worker->kernel_ids);
+		make_htlhash(&kernel->ids);
 }
 
 void kallsyms_file_read(struct worker *worker)

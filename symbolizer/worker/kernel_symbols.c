@@ -50,6 +50,7 @@ struct range {
 
 struct kernel_symbols {
 	uint64_t base;	       /* all entries are relative to it */
+	uint64_t core_start;   /* _text, or 0 if unknown */
 	uint64_t core_end;     /* _etext, or 0 if unknown */
 	struct entry *entries; /* sorted by address, one each */
 	char *pool;	       /* names, each NUL-terminated; some start within another */
@@ -134,6 +135,13 @@ static bool is_text(char type)
 	return type == 't' || type == 'T' || type == 'w' || type == 'W';
 }
 
+/* Returns whether it is a symbol of the kernel's linker script. */
+static bool is_mark(const struct kallsyms_symbol *symbol, const char *name)
+{
+	return !symbol->module && symbol->name_length == strlen(name) &&
+	       memcmp(symbol->name, name, strlen(name)) == 0;
+}
+
 static int visit_symbol(void *context, const struct kallsyms_symbol *symbol)
 {
 	struct reading *reading = context;
@@ -148,7 +156,9 @@ static int visit_symbol(void *context, const struct kallsyms_symbol *symbol)
 	if (symbol->address == 0)
 		return 0;
 	reading->any_address = true;
-	if (!symbol->module && symbol->name_length == 6 && memcmp(symbol->name, "_etext", 6) == 0)
+	if (is_mark(symbol, "_text"))
+		symbols->core_start = symbol->address;
+	if (is_mark(symbol, "_etext"))
 		symbols->core_end = symbol->address;
 	/* Code that is only used at boot follows _etext. */
 	if (!symbol->module && symbols->core_end && symbol->address >= symbols->core_end)
@@ -443,6 +453,11 @@ static const struct range *range_find(const struct kernel_symbols *symbols, uint
 	    address - symbols->ranges[index - 1].start >= symbols->ranges[index - 1].length)
 		return NULL;
 	return &symbols->ranges[index - 1];
+}
+
+uint64_t kernel_symbols_text(const struct kernel_symbols *symbols)
+{
+	return symbols->core_start;
 }
 
 bool kernel_symbols_find(const struct kernel_symbols *symbols, uint64_t address,

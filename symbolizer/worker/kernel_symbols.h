@@ -45,6 +45,9 @@ int kernel_symbols_register(struct kernel_symbols *symbols, uint64_t address, ui
 			    const char *name, bool is_bpf);
 void kernel_symbols_unregister(struct kernel_symbols *symbols, uint64_t address);
 
+/* Returns the address of _text, where the kernel itself starts, or 0 if it is unknown. */
+uint64_t kernel_symbols_text(const struct kernel_symbols *symbols);
+
 /* Finds the last symbol at or below `address`. Returns false if no text is recorded there. */
 bool kernel_symbols_find(const struct kernel_symbols *symbols, uint64_t address,
 			 struct kernel_symbol *symbol);

@@ -29,7 +29,9 @@
 #include "symbolizer/worker/symbols.h"
 
 enum {
-	MODULES_BUCKETS = 1024 /* a host maps some hundred to some thousand files */
+	MODULES_BUCKETS = 1024, /* a host maps some hundred to some thousand files */
+	/* The id of the kernel's debug file (kernel_debug.h). The manager counts from 1. */
+	MODULES_KERNEL = 0,
 };
 
 /* Whether there is a debug file is asked when the symbols have been read (debug_files.h). */

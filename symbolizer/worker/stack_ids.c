@@ -66,20 +66,29 @@ static void stack_add_ids(struct frame_ids *to, uint32_t ids)
 		to->ids[to->count++] = frame_ids_first(ids) + count;
 }
 
-/* Adds kernel frames or native ones. */
-static int stack_add_frames(struct worker *worker, const uint64_t *frames, unsigned int frame_count,
-			    struct frame_ids *to)
+/* Adds kernel frames or native ones. Callers are `less` bytes before what the frames have. */
+static inline int stack_add_frames(struct worker *worker, const uint64_t *frames,
+				   unsigned int frame_count, unsigned int less,
+				   struct frame_ids *to)
 {
 	uint32_t ids;
 
 	for (unsigned int i = 0; i < frame_count; i++) {
-		const int r = frames_get_ids(worker, frames[i], &ids);
+		const int r = frames_get_ids(worker, frames[i] - (i ? less : 0), &ids);
 
 		if (r)
 			return r;
 		stack_add_ids(to, ids);
 	}
 	return 0;
+}
+
+/* Adds the frames of the kernel, which has the addresses to which calls return, and these may be in
+ * the next function. (The walkers of user stacks have the address of the call itself.) */
+static int stack_add_kernel(struct worker *worker, const struct bh_sample *header,
+			    const uint64_t *frames, struct frame_ids *to)
+{
+	return stack_add_frames(worker, frames + header->user_count, header->kernel_count, 1, to);
 }
 
 /* Adds the user frames of a stack with managed frames. */
@@ -111,11 +120,11 @@ static int stack_define(struct worker *worker, const struct bh_sample *header,
 
 	stack.count = 0;
 	stack.labels = 0;
-	int r = stack_add_frames(worker, frames + header->user_count, header->kernel_count, &stack);
+	int r = stack_add_kernel(worker, header, frames, &stack);
 	if (!r)
 		r = header->flags & BH_SAMPLE_MANAGED
 			? stack_add_managed(worker, header, frames, &stack)
-			: stack_add_frames(worker, frames, header->user_count, &stack);
+			: stack_add_frames(worker, frames, header->user_count, 0, &stack);
 	if (!r && header->reason != BH_REASON_COMPLETE) {
 		r = frames_get_abort_ids(worker, header->reason, &reason);
 		if (!r)

@@ -93,6 +93,7 @@ static int read_segments(struct symbols *symbols, const struct elf_image *image)
 		    .offset = image->segments[i].offset,
 		    .vaddr = image->segments[i].vaddr,
 		    .file_size = image->segments[i].file_size,
+		    .executable = image->segments[i].executable,
 		};
 	}
 	symbols->segment_count = image->segment_count;

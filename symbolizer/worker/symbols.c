@@ -115,6 +115,18 @@ bool symbols_offset_to_vaddr(const struct symbols *symbols, uint64_t file_offset
 	return false;
 }
 
+bool symbols_code_start(const struct symbols *symbols, uint64_t *vaddr, uint64_t *file_offset)
+{
+	for (uint32_t i = 0; i < symbols->segment_count; i++) {
+		if (symbols->segments[i].executable) {
+			*vaddr = symbols->segments[i].vaddr;
+			*file_offset = symbols->segments[i].offset;
+			return true;
+		}
+	}
+	return false;
+}
+
 bool symbols_have_namer(const struct symbols *symbols)
 {
 	return symbols->namer.ops != NULL;

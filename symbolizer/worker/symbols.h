@@ -110,6 +110,10 @@ const struct symbols_ids *symbols_get_ids(const struct symbols *symbols);
  * it. */
 bool symbols_offset_to_vaddr(const struct symbols *symbols, uint64_t file_offset, uint64_t *vaddr);
 
+/* Returns whether the file has code, and where its first segment of code starts, as linked and in
+ * the file. */
+bool symbols_code_start(const struct symbols *symbols, uint64_t *vaddr, uint64_t *file_offset);
+
 /* Returns whether the file has a namer (symbolizer/namer/namer.h). */
 bool symbols_have_namer(const struct symbols *symbols);
 

@@ -24,6 +24,7 @@ _Static_assert(sizeof(struct symbol_entry) == 12, "the index is meant to be comp
 
 struct symbol_segment {
 	uint64_t offset, vaddr, file_size;
+	bool executable;
 };
 
 /* An executable section. */

@@ -189,6 +189,8 @@ void turn_check_ready(struct worker *worker)
 			    late);
 	worker->role.state = ROLE_READY;
 	turn_send_status(worker);
+	/* The answer comes before the first sample of the kernel. */
+	kernel_debug_ask(worker);
 	worker->kernel_due_ns = clock_monotonic_ns() + KERNEL_SYMBOLS_AFTER_MS * NS_PER_MS;
 	loop_tick_within(&worker->role.loop, KERNEL_SYMBOLS_AFTER_MS);
 }

@@ -22,6 +22,7 @@
 #include "symbolizer/worker/id_key.h"
 #include "symbolizer/worker/ids.h"
 #include "symbolizer/worker/jit_maps.h"
+#include "symbolizer/worker/kernel_debug.h"
 #include "symbolizer/worker/kernel_symbols.h"
 #include "symbolizer/worker/modules.h"
 #include "symbolizer/worker/names_due.h"
@@ -36,7 +37,7 @@ struct worker {
 	struct bpf_ring ring;
 	struct kernel_symbols *kernel; /* NULL: not read yet, or kernel frames have no names */
 	int kallsyms_fd;	       /* until they have been read; then -1 */
-	struct symbols_ids kernel_ids; /* of the kernel itself; "" if unknown */
+	struct kernel_debug kernel_debug;
 	uint64_t kernel_due_ns; /* they are read then, if no frame needs them earlier; 0: not yet */
 	struct modules modules;
 	struct processes processes;

@@ -77,6 +77,10 @@ DEFENCES = {
     "maps of generated code have a cap": ("symbolizer/worker/jit_maps.c", "while (maps->bytes > LIMIT_JIT_BYTES)", "while (false)", "jit_maps"),
     "debug files have a cap": ("symbolizer/worker/modules.c", "modules->debug_files >= LIMIT_DEBUG_FILES", "false", "debug_files"),
     "a link opens nothing that root keeps from others": ("symbolizer/opener/open_debug.c", "if (!is_readable(&st, owner))", "if (false)", "open_debug"),
+    "the opener says by which version the file of the kernel is searched": (
+        "symbolizer/opener/handlers.c", "memcpy(opening.debug.link, opener->kernel_version, sizeof(opening.debug.link));", ";", "opener_debug"),
+    "the file of the kernel has its build id": ("symbolizer/worker/kernel_debug.c", "!strcmp(module->ids.gnu_build_id, worker->kernel_debug.ids.gnu_build_id)",
+                                                "true", "kernel_debug"),
     "a debug link is the name of a file": ("symbolizer/opener/open_debug.c", "!strchr(link, '/')", "true", "open_debug_process"),
     "below a root of others, only open directories are entered": ("symbolizer/opener/open_file.c", "uid && !may_enter(at, *uid)", "false", "open_debug_process"),
     "recognising runtimes has a share of the time": ("symbolizer/worker/modules.c", "time_share_is_left(&modules->recognising, clock_monotonic_ns())", "true",

@@ -42,10 +42,10 @@ Test(kernel_notes, have_the_build_id)
 	static const char notes[] = NOTE_LINUX NOTE_ID NOTE_LINUX;
 
 	read_notes(notes, sizeof(notes) - 1, sizeof(notes) - 1);
-	cr_expect_str_eq(worker.kernel_ids.gnu_build_id, "f8e1cf0f60558098edaec164ac7749df");
+	cr_expect_str_eq(worker.kernel_debug.ids.gnu_build_id, "f8e1cf0f60558098edaec164ac7749df");
 	/* What the reference profiler makes of it, by its own test. */
-	cr_expect_str_eq(worker.kernel_ids.htlhash, "026a2d6a60ee6b4eb8ec85adf2e76f4d");
-	cr_expect_str_empty(worker.kernel_ids.go_build_id);
+	cr_expect_str_eq(worker.kernel_debug.ids.htlhash, "026a2d6a60ee6b4eb8ec85adf2e76f4d");
+	cr_expect_str_empty(worker.kernel_debug.ids.go_build_id);
 }
 
 Test(kernel_notes, without_a_build_id_there_is_none)
@@ -54,10 +54,10 @@ Test(kernel_notes, without_a_build_id_there_is_none)
 
 	for (uint32_t length = 0; length < sizeof(notes) - 1; length++) {
 		read_notes(notes, length, length);
-		cr_expect_str_empty(worker.kernel_ids.gnu_build_id, "%u", length);
-		cr_expect_str_empty(worker.kernel_ids.htlhash, "%u", length);
+		cr_expect_str_empty(worker.kernel_debug.ids.gnu_build_id, "%u", length);
+		cr_expect_str_empty(worker.kernel_debug.ids.htlhash, "%u", length);
 	}
 	/* More than there is. */
 	read_notes("", 0, UINT32_MAX);
-	cr_expect_str_empty(worker.kernel_ids.gnu_build_id);
+	cr_expect_str_empty(worker.kernel_debug.ids.gnu_build_id);
 }

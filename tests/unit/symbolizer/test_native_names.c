@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "common/clock.h"
 #include "common/frame_kind.h"
@@ -250,5 +252,32 @@ Test(native_names, names_come_later_if_a_further_file_is_awaited)
 	sample(worker, INLINED);
 	cr_assert_eq(sent.last_count, 2);
 	expect_frame(0, "add", "a.go", 7, 5);
+	worker_free(worker);
+}
+
+/* A call may be the last thing that a function does, so that it would return to the next one. */
+Test(native_names, callers_in_the_kernel_are_those_that_call)
+{
+	static const char symbols[] = "ffffffff81000000 T _text\n"
+				      "ffffffff81000000 T one\n"
+				      "ffffffff81000100 T two\n"
+				      "ffffffff81000200 T three\n"
+				      "ffffffff81000300 T _etext\n";
+	const uint64_t frames[] = {0xffffffff81000100, 0xffffffff81000100, 0xffffffff81000200};
+	const struct bh_sample header = {
+	    .stack_id = 1, .time_ns = 1, .tgid = 1, .tid = 1, .kernel_count = 3, .comm = "test"};
+	static const char *const expected[] = {"two", "one", "two"};
+	struct worker *worker = worker_new();
+	const int fd = memfd_create("kallsyms", MFD_CLOEXEC);
+
+	cr_assert_eq(write(fd, symbols, sizeof(symbols) - 1), (ssize_t)sizeof(symbols) - 1);
+	cr_assert_eq(kernel_symbols_new(fd, &worker->kernel), 0);
+	close(fd);
+	samples_add(worker, &header, frames);
+	batch_flush(&worker->batch);
+	cr_assert_eq(sent.last_count, 3);
+	for (unsigned int i = 0; i < 3; i++)
+		cr_expect_str_eq(sent.functions[sent.frames[sent.last_stack[i]].function],
+				 expected[i], "%u", i);
 	worker_free(worker);
 }

@@ -162,6 +162,25 @@ Test(opener_debug, a_request_for_the_host_is_of_no_process)
 	cr_expect_eq(asked.uid, TENANT_UID_UNKNOWN);
 }
 
+/* The worker has no say in what it is called. */
+Test(opener_debug, a_request_for_that_of_the_kernel_gets_the_version_from_the_opener)
+{
+	struct msg_open_debug wanted = {.module = 0,
+					.place = MSG_DEBUG_KERNEL_OF_HOST,
+					.tgid = (uint32_t)getpid(),
+					.length = 2,
+					.link = "../../../etc/shadow"};
+	struct message message = {
+	    .type = MESSAGE_OPEN_DEBUG, .payload = (void *)&wanted, .length = sizeof(wanted)};
+
+	memcpy(opener.kernel_version, "6.1.0", sizeof("6.1.0"));
+	cr_assert_eq(call(&message), 0);
+	cr_expect_eq(asked.kind, OPENING_DEBUG);
+	cr_expect_eq(asked.tgid, 0);
+	cr_expect_str_eq(asked.debug.link, "6.1.0");
+	cr_expect_eq(memcmp(asked.debug.link, opener.kernel_version, sizeof(asked.debug.link)), 0);
+}
+
 Test(opener_debug, one_for_which_there_is_no_room_is_dropped)
 {
 	lane_result = -ENOBUFS;
