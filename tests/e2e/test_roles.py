@@ -11,16 +11,17 @@ CAP = {"DAC_READ_SEARCH": 2, "SETPCAP": 8, "SYS_PTRACE": 19, "SYSLOG": 34, "PERF
 HOLDS = {"loader": {"BPF", "PERFMON"}, "opener": {"SYS_PTRACE", "DAC_READ_SEARCH", "CHECKPOINT_RESTORE"}, "manager": set(), "worker": set(), "exporter": set()}
 # Kinds of open descriptors. Only the loader has programs. Regular files are received from peers, read-only except for the exporter's outputs.
 COMMON = {"socket:unix", "null", "pipe", "eventpoll", "eventfd", "timerfd", "signalfd", "pidfd"}
+PROC = {"proc", "proc:text"}
 KINDS = {
     "loader": COMMON | {"bpf-map", "bpf-prog", "bpf_link", "perf_event", "btf", "file:r"},  # the list of online CPUs
-    "manager": COMMON | {"bpf-map", "perf_event", "file:r", "memfd"},
-    "opener": COMMON | {"dir", "proc"},
-    "worker": COMMON | {"bpf-map", "file:r", "memfd", "proc"},
+    "manager": COMMON | {"bpf-map", "perf_event", "file:r", "memfd", "proc:text"},  # maps, stat and cgroup of a process, until they are read
+    "opener": COMMON | {"dir"} | PROC,
+    "worker": COMMON | {"bpf-map", "file:r", "memfd"} | PROC,
     "exporter": COMMON | {"bpf-map", "file:w", "memfd"},
     # What it opens, until it has sent it; what it reads.
-    "helper of opener": {"socket:unix", "null", "proc", "file:r"},
-    "helper of manager": {"socket:unix", "null", "file:r", "memfd", "proc"},
-    "helper of worker": {"socket:unix", "null", "proc"},
+    "helper of opener": {"socket:unix", "null", "file:r"} | PROC,
+    "helper of manager": {"socket:unix", "null", "file:r", "memfd"} | PROC,
+    "helper of worker": {"socket:unix", "null"} | PROC,
 }
 # Children of a role: their names, and how many there are. They are what the role is, but have no descriptor of it, only one socket.
 # The worker starts its helper when it needs one.
@@ -57,6 +58,8 @@ def kind_of(pid, fd, not_unix, inherited):
         return "pipe"
     if target.startswith("/memfd:"):
         return "memfd"
+    if re.fullmatch(r"/proc/\d+/(maps|stat|cgroup)", target):
+        return "proc:text"
     if re.match(r"/proc/\d+(/|$)|/proc$", target):
         return "proc"
     if os.path.isdir(f"/proc/{pid}/fd/{fd}"):
@@ -100,7 +103,7 @@ class Checker(lib.unittest.TestCase):
                        {"CapEff": "4000000000"}, {"CapBnd": "1ffffffffff"}, {"CapAmb": "1"}, {"NoNewPrivs": "0"}, {"Seccomp": "0"}, {"Seccomp": "1"}):
             self.assertTrue(faults_of("loader", {**self.GOOD, **change}, {}), change)
         none = {**self.GOOD, "CapPrm": "0", "CapEff": "0", "CapBnd": "0"}
-        self.assertEqual(faults_of("manager", none, {"3": "file:r"}), [])
+        self.assertEqual(faults_of("manager", none, {"3": "file:r", "4": "proc:text"}), [])
         for fds in ({"3": "bpf-prog"}, {"3": "socket:not unix"}, {"3": "file:w"}, {"3": "/dev/mem"}, {"3": "proc"}):
             self.assertTrue(faults_of("manager", none, fds), fds)
         self.assertTrue(faults_of("manager", self.GOOD, {}))
