@@ -149,6 +149,20 @@ static bool disk_rests(const struct spool *s, struct spool_now now)
 	       now.boot_ns - s->failed_ns < SPOOL_DISK_RETRY_MS * NS_PER_MS;
 }
 
+/* Drops records from memory whose numbers are on disk, where no segment could have their name.
+ * Those that were moved are removed when the spool is opened, so these numbers are forged. */
+static void drop_forged(struct spool *s)
+{
+	struct spool_scan scan;
+
+	while (spool_memory_front(&s->memory, &scan, &s->losses) &&
+	       spool_disk_has(&s->disk, scan.number)) {
+		s->losses.damaged_records++;
+		s->losses.damaged_samples += scan.header.samples;
+		spool_memory_remove(&s->memory, scan.offset, 1, scan.header.samples);
+	}
+}
+
 static int keep(struct spool *s, struct spool_now now)
 {
 	int r = 0;
@@ -158,8 +172,10 @@ static int keep(struct spool *s, struct spool_now now)
 	if (disk_rests(s, now))
 		return -s->disk.error;
 	s->disk.error = 0;
-	while (s->memory.records && !r)
+	while (s->memory.records && !r) {
+		drop_forged(s);
 		r = keep_segment(s);
+	}
 	s->failed_ns = r ? now.boot_ns : 0;
 	if (r)
 		s->disk.error = -r;

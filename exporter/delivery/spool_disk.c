@@ -14,7 +14,6 @@
 
 #include "common/array.h"
 #include "common/cleanup.h"
-#include "common/search.h"
 
 /* The head of a segment, which distinguishes later formats from this one. Reading the records does
  * not need it. */
@@ -338,9 +337,13 @@ void spool_disk_close(struct spool_disk *disk)
 
 bool spool_disk_has(const struct spool_disk *disk, uint64_t number)
 {
-	size_t at = SEARCH_LOWER_BOUND(i, disk->count, disk->segments[i].last < number);
-
-	return at < disk->count && disk->segments[at].first <= number;
+	/* They are in the order in which they leave. Records that another agent has left in the
+	 * directory may have higher numbers than those that come after them. */
+	for (size_t i = 0; i < disk->count; i++) {
+		if (disk->segments[i].first <= number && number <= disk->segments[i].last)
+			return true;
+	}
+	return false;
 }
 
 bool spool_disk_front(struct spool_disk *disk, struct spool_scan *scan, struct spool_losses *losses)

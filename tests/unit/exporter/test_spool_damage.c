@@ -378,6 +378,40 @@ Test(spool, forged_numbers_cost_at_most_their_segment)
 	harness_end(&harness);
 }
 
+/* A record in memory claims a number that a segment has in its name. */
+Test(spool, a_number_that_is_on_disk_costs_one_record)
+{
+	static uint8_t memory[FILE_BYTES_MAX], segment[FILE_BYTES_MAX];
+	struct spool_header header;
+	struct harness harness;
+	char path[160];
+
+	harness_start(&harness, true);
+	put_all(&harness, 1, 3, 100);
+	const size_t memory_length = file_read(harness.memory_fd, memory);
+	cr_assert_eq(spool_keep(harness.spool, harness_now(&harness)), 0);
+	struct segments found = segments_of(&harness);
+	const size_t length = path_read(found.paths[0], segment);
+	each_file(&harness, remove_file);
+
+	/* On disk there is only the third record, and in memory the second one is damaged, so that these are not one segment. */
+	memcpy(&header, segment + record_at(segment, 2), sizeof(header));
+	snprintf(path, sizeof(path), "%s/%016llx.spool", harness.directory, (unsigned long long)header.number);
+	path_write(path, segment, length);
+	memory[4096 + record_at(segment, 1) - SEGMENT_HEAD_BYTES] ^= 1;
+	file_write(harness.memory_fd, memory, memory_length);
+	harness_reopen(&harness);
+	cr_expect_eq(spool_keep(harness.spool, harness_now(&harness)), 0);
+	const struct spool_stats stats = harness_stats(&harness);
+	cr_expect_eq(stats.disk_error, 0);
+	cr_expect_eq(stats.records, 2);
+	cr_expect_geq(stats.damaged_records, 1);
+	/* They leave in the order of their numbers then. */
+	harness_reopen(&harness);
+	cr_expect_eq(take_set(&harness), 1u << 1 | 1u << 3);
+	harness_end(&harness);
+}
+
 /* Makes a cursor file with a valid checksum. Its format is private to spool_disk.c. */
 static void cursor_forge(const struct harness *harness, uint64_t segment, uint64_t done)
 {
