@@ -51,6 +51,7 @@ void worker_fini(struct worker *worker)
 	if (worker->kallsyms_fd >= 0)
 		close(worker->kallsyms_fd);
 	worker->kallsyms_fd = -1;
+	kernel_symbols_free(worker->kernel);
 	stack_ids_reset(worker);
 	batch_fini(&worker->batch);
 	identity_free(worker);
