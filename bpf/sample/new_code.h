@@ -16,6 +16,9 @@
  * keeps more. It remembers code: 32 bits of a hash, at an index that is another part of the same
  * hash. Two codes may share an entry and replace each other, which only costs time.
  *
+ * Until the copy is in the ring, code is remembered as that of this CPU. Another CPU that meets the
+ * same code meanwhile makes a copy, too: its sample may come before this one.
+ *
  * What identifies code is the process, the first word of the frame, and the upper half of the
  * second one, where every runtime has the identity of the function (runtime/frame_word.h,
  * runtime/cpython.h). The position in the function is in the lower half.
@@ -39,6 +42,20 @@ enum {
 	NEW_CODE_BATCHES = 10,
 };
 
+/* Returns where code_seen has the frame that begins at a word, and in `hash` what identifies it. */
+static __always_inline __u32 *new_code_tag(struct code_seen *seen, const struct unwind_state *s,
+					   __u32 at, __u64 *hash)
+{
+	const __u64 process = s->stack_key + s->header.tgid + s->header.process_start_ns;
+	const __u64 frame = s->frames[bits_mask(at, BH_USER_FRAMES_MAX - 1)];
+	const __u64 word = s->frames[bits_mask(at + 1, BH_USER_FRAMES_MAX - 1)];
+
+	*hash = (frame ^ process) * HASH_MULTIPLIER;
+	*hash = (*hash ^ *hash >> 32 ^ word >> 32) * HASH_MULTIPLIER;
+	*hash ^= *hash >> 32;
+	return &seen->tags[bits_mask(*hash, (1 << CODE_SEEN_BITS) - 1)];
+}
+
 /* Looks for code that was not seen before among the next user frames, from the word
  * cpu->progress.code_next on. Adds it to cpu->progress.new_code. A global function, so that the
  * verifier does not follow the loop once for each call. */
@@ -52,31 +69,46 @@ __noinline int new_code_search(__u32 unused)
 	if (!cpu || !seen)
 		return 0;
 	const struct unwind_state *s = &cpu->unwind;
-	const __u64 process = s->stack_key + s->header.tgid + s->header.process_start_ns;
+	const __u32 mine = bpf_get_smp_processor_id() + 1;
 	__u32 at = cpu->progress.code_next;
 
 	for (int i = 0; i < NEW_CODE_WORDS && at < s->header.user_count; i++) {
 		const __u64 frame = s->frames[bits_mask(at, BH_USER_FRAMES_MAX - 1)];
 
 		if (bh_frame_is_managed(frame)) {
-			const __u64 word = s->frames[bits_mask(at + 1, BH_USER_FRAMES_MAX - 1)];
-			__u64 hash = (frame ^ process) * HASH_MULTIPLIER;
+			__u64 hash;
+			__u32 *tag = new_code_tag(seen, s, at, &hash);
+			const __u32 wanted = hash >> 32, now = *(volatile __u32 *)tag;
 
-			hash = (hash ^ hash >> 32 ^ word >> 32) * HASH_MULTIPLIER;
-			hash ^= hash >> 32;
-			__u32 *tag = &seen->tags[bits_mask(hash, (1 << CODE_SEEN_BITS) - 1)];
-			const __u32 wanted = hash >> 32;
-
-			if (*tag != wanted) {
+			if (now != wanted && now != (wanted ^ mine)) {
 				const __u32 count = cpu->progress.new_codes++;
 
 				cpu->progress.new_code[bits_mask(count, NEW_CODES_MAX - 1)] = at;
-				*tag = wanted;
+				*tag = wanted ^ mine;
 			}
 		}
 		at += bh_frame_words(frame);
 	}
 	cpu->progress.code_next = at;
+	return 0;
+}
+
+/* Lets no CPU make further copies of the new code. */
+__noinline int new_code_done(__u32 unused)
+{
+	__u32 zero = 0;
+	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
+	struct code_seen *seen = bpf_map_lookup_elem(&code_seen, &zero);
+
+	GLOBAL_ARGUMENT(unused);
+	if (!cpu || !seen)
+		return 0;
+	for (int i = 0; i < NEW_CODES_MAX && i < cpu->progress.new_codes; i++) {
+		__u64 hash;
+		__u32 *tag = new_code_tag(seen, &cpu->unwind, cpu->progress.new_code[i], &hash);
+
+		*tag = hash >> 32;
+	}
 	return 0;
 }
 

@@ -205,7 +205,7 @@ class Go(lib.Case):
         right = sum(count for (_, what), count in found.items() if what == "right")
         print(f"  {title}: {right} of {total} samples have the labels of their function", flush=True)
         self.assertEqual(wrong, {}, recording.describe())
-        self.assertEqual({function for function, what in found if what == "right"}, set(LABELS), recording.describe())
+        self.assertEqual({function for function, what in found if what == "right"}, set(LABELS), f"{found}\n{recording.describe()}")
         self.assertGreater(total, 500, recording.describe())
         self.assertGreaterEqual(right, LEAST_LABELLED * total, f"{found}\n{recording.describe()}")
         self.check_report(recording, samples)
