@@ -149,18 +149,20 @@ static bool disk_rests(const struct spool *s, struct spool_now now)
 	       now.boot_ns - s->failed_ns < SPOOL_DISK_RETRY_MS * NS_PER_MS;
 }
 
-/* Drops records from memory whose numbers are on disk, where no segment could have their name.
- * Those that were moved are removed when the spool is opened, so these numbers are forged. */
-static void drop_forged(struct spool *s)
+/* Removes records from memory whose numbers are on disk. Returns how many, and adds their
+ * samples. */
+static uint64_t remove_doubles(struct spool *s, uint64_t *samples)
 {
 	struct spool_scan scan;
+	uint64_t records = 0;
 
 	while (spool_memory_front(&s->memory, &scan, &s->losses) &&
 	       spool_disk_has(&s->disk, scan.number)) {
-		s->losses.damaged_records++;
-		s->losses.damaged_samples += scan.header.samples;
+		records++;
+		*samples += scan.header.samples;
 		spool_memory_remove(&s->memory, scan.offset, 1, scan.header.samples);
 	}
+	return records;
 }
 
 static int keep(struct spool *s, struct spool_now now)
@@ -173,7 +175,9 @@ static int keep(struct spool *s, struct spool_now now)
 		return -s->disk.error;
 	s->disk.error = 0;
 	while (s->memory.records && !r) {
-		drop_forged(s);
+		/* No segment could have their name. Those that were moved are not in memory any
+		 * more, so these numbers are forged. */
+		s->losses.damaged_records += remove_doubles(s, &s->losses.damaged_samples);
 		r = keep_segment(s);
 	}
 	s->failed_ns = r ? now.boot_ns : 0;
@@ -210,21 +214,11 @@ static int make_room(struct spool *s, uint64_t bytes, struct spool_now now)
 	return 0;
 }
 
-/* Removes records from memory that are also on disk: a process moved them and was killed before it
- * could remove them. */
-static void remove_doubles(struct spool *s)
-{
-	struct spool_scan scan;
-
-	while (spool_memory_front(&s->memory, &scan, &s->losses) &&
-	       spool_disk_has(&s->disk, scan.number))
-		spool_memory_remove(&s->memory, scan.offset, 1, scan.header.samples);
-}
-
 static int open_tiers(struct spool *s, struct spool_now now)
 {
 	const uint64_t number_max = number_of_clock(now.unix_ns) + NUMBER_AHEAD_MAX;
 	struct spool_range in_memory = {0};
+	uint64_t moved_samples = 0;
 	struct spool_scan scan;
 
 	int r = spool_memory_open(&s->memory, s->config.memory_fd, s->config.record_bytes_max,
@@ -238,7 +232,8 @@ static int open_tiers(struct spool *s, struct spool_now now)
 	if (r)
 		return r;
 	s->failed_ns = s->disk.error ? now.boot_ns : 0;
-	remove_doubles(s);
+	/* A process moved them and was killed before it could remove them. */
+	remove_doubles(s, &moved_samples);
 	if (!s->memory.number)
 		s->memory.number = number_of_clock(now.unix_ns);
 	if (s->memory.number < s->disk.number)

@@ -46,14 +46,18 @@ static bool is_asked_since(const struct module_debug_file *file, uint64_t ms)
 	       clock_monotonic_ns() - file->asked_ns < ms * NS_PER_MS;
 }
 
+bool debug_files_may_retry(uint64_t asked_ns)
+{
+	return !asked_ns || clock_monotonic_ns() - asked_ns >= LIMIT_DEBUG_RETRY_MS * NS_PER_MS;
+}
+
 static bool may_ask(const struct module_debug_file *file)
 {
 	if (file->state == MODULE_DEBUG_REFUSED)
 		return true;
 	const bool open = file->state == MODULE_DEBUG_UNKNOWN || file->state == MODULE_DEBUG_ASKED;
 
-	return open && (!file->asked_ns ||
-			clock_monotonic_ns() - file->asked_ns >= LIMIT_DEBUG_RETRY_MS * NS_PER_MS);
+	return open && debug_files_may_retry(file->asked_ns);
 }
 
 /* Puts the build id and the name of a file into a request. */

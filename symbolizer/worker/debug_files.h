@@ -21,12 +21,17 @@
 #define SYMBOLIZER_WORKER_DEBUG_FILES_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "ipc/peer.h"
 #include "symbolizer/worker/names_due.h"
 
 struct worker;
 struct module;
+
+/* Returns whether a file for which the opener was asked at this time (0: never), and about which
+ * nothing is known, may be asked for now. */
+bool debug_files_may_retry(uint64_t asked_ns);
 
 /* Asks for the debug file of a module whose symbols are in memory, unless that was done or the file
  * needs none. Returns whether the sample that is being named has to wait for the answer. */

@@ -7,9 +7,8 @@
 
 #include "common/clock.h"
 #include "common/frame_kind.h"
-#include "common/time_units.h"
 #include "symbolizer/namer/named_frames.h"
-#include "symbolizer/worker/limits.h"
+#include "symbolizer/worker/debug_files.h"
 #include "symbolizer/worker/worker.h"
 
 static bool may_ask(const struct kernel_debug *debug)
@@ -17,9 +16,7 @@ static bool may_ask(const struct kernel_debug *debug)
 	const bool open =
 	    debug->state == KERNEL_DEBUG_UNKNOWN || debug->state == KERNEL_DEBUG_ASKED;
 
-	return open && debug->build_id_length &&
-	       (!debug->asked_ns ||
-		clock_monotonic_ns() - debug->asked_ns >= LIMIT_DEBUG_RETRY_MS * NS_PER_MS);
+	return open && debug->build_id_length && debug_files_may_retry(debug->asked_ns);
 }
 
 void kernel_debug_ask(struct worker *worker)
@@ -30,9 +27,9 @@ void kernel_debug_ask(struct worker *worker)
 					 .first = debug->next,
 					 .length = debug->build_id_length};
 
-	memcpy(request.build_id, debug->build_id, sizeof(request.build_id));
 	if (!may_ask(debug))
 		return;
+	memcpy(request.build_id, debug->build_id, sizeof(request.build_id));
 	const int r = peer_send(&worker->role.peers[ROLE_OPENER], MESSAGE_OPEN_DEBUG, &request,
 				sizeof(request), NULL, 0);
 	debug->state = r < 0 ? KERNEL_DEBUG_UNKNOWN : KERNEL_DEBUG_ASKED;

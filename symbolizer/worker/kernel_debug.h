@@ -11,7 +11,7 @@
  *
  * The frames then have the addresses of the file. These say nothing about where the kernel is.
  *
- * Example: _text is at 0xffffffff9e400000, and 0xffffffffff81000000 in the file. The sampled
+ * Example: _text is at 0xffffffff9e400000, and 0xffffffff81000000 in the file. The sampled
  * address 0xffffffff9e7b1c3a is in do_sys_openat2 by kallsyms, which the file has at
  * 0xffffffff813b1c00. So it is 0xffffffff813b1c3a in the file: build_open_flags, inlined in
  * fs/open.c:1300.

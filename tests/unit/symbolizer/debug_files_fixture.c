@@ -9,6 +9,7 @@
 
 #include "common/time_units.h"
 #include "tests/support/fake_peer.h"
+#include "tests/support/timespec_add.h"
 
 struct worker worker;
 struct module *module;
@@ -110,12 +111,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 {
 	const int r = __real_clock_gettime(clock, now);
 
-	now->tv_sec += (time_t)(later_ns / NS_PER_S);
-	now->tv_nsec += (long)(later_ns % NS_PER_S);
-	if (now->tv_nsec >= (long)NS_PER_S) {
-		now->tv_sec++;
-		now->tv_nsec -= (long)NS_PER_S;
-	}
+	timespec_add(now, later_ns);
 	return r;
 }
 

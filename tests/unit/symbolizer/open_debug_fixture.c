@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/unit/symbolizer/expect_file.h"
+
 enum {
 	FDS_MAX = 1024,
 };
@@ -192,16 +194,8 @@ int find(const struct msg_open_debug *request)
 
 void expect_found(const struct msg_open_debug *request, const char *expected)
 {
-	char text[PATH_BYTES] = "";
-	const int fd = find(request);
-
-	cr_assert_geq(fd, 0, "%s: %s", expected, strerror(-fd));
-	cr_expect_gt(pread(fd, text, sizeof(text) - 1, 0), 0);
-	cr_expect_str_eq(text, expected);
-	cr_expect_eq(fcntl(fd, F_GETFL) & (O_ACCMODE | O_PATH), O_RDONLY);
-	cr_expect_eq(fcntl(fd, F_GETFD), FD_CLOEXEC);
+	expect_file(find(request), expected);
 	cr_expect_eq(opened, 1, "%s", expected);
-	close(fd);
 }
 
 void expect_error(const struct msg_open_debug *request, int error)

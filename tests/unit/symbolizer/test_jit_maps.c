@@ -17,6 +17,7 @@
 #include "symbolizer/worker/limits.h"
 #include "symbolizer/worker/worker.h"
 #include "tests/support/fake_peer.h"
+#include "tests/support/timespec_add.h"
 
 enum {
 	TGID = 42,
@@ -50,10 +51,9 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
 {
 	const int r = __real_clock_gettime(clock, time);
-	const uint64_t now = (uint64_t)time->tv_sec * NS_PER_S + (uint64_t)time->tv_nsec + later_ns;
 
-	time->tv_sec = (time_t)(now / NS_PER_S) + (clock == CLOCK_REALTIME ? set_by_s : 0);
-	time->tv_nsec = (long)(now % NS_PER_S);
+	timespec_add(time, later_ns);
+	time->tv_sec += clock == CLOCK_REALTIME ? set_by_s : 0;
 	return r;
 }
 

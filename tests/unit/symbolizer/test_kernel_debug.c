@@ -17,6 +17,7 @@
 #include "symbolizer/worker/limits.h"
 #include "symbolizer/worker/worker.h"
 #include "tests/support/fake_peer.h"
+#include "tests/support/timespec_add.h"
 
 enum {
 	FUNCTIONS_MAX = 256,
@@ -51,7 +52,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 {
 	const int r = __real_clock_gettime(clock, now);
 
-	now->tv_sec += (time_t)(later_ns / NS_PER_S);
+	timespec_add(now, later_ns);
 	return r;
 }
 
@@ -314,6 +315,13 @@ Test(kernel_debug, is_asked_for_once)
 	expect_no_names();
 }
 
+static void expect_asked_later(unsigned int times)
+{
+	later_ns += LIMIT_DEBUG_RETRY_MS * NS_PER_MS;
+	expect_no_names();
+	expect_asked(times);
+}
+
 Test(kernel_debug, is_asked_for_again_after_an_error)
 {
 	refusal = -ENOBUFS;
@@ -321,19 +329,13 @@ Test(kernel_debug, is_asked_for_again_after_an_error)
 	refusal = 0;
 	expect_no_names();
 	expect_asked(1);
-	later_ns += LIMIT_DEBUG_RETRY_MS * NS_PER_MS;
-	expect_no_names();
-	expect_asked(2);
+	expect_asked_later(2);
 	answer(0, -1, ETIMEDOUT);
 	expect_no_names();
 	expect_asked(2);
-	later_ns += LIMIT_DEBUG_RETRY_MS * NS_PER_MS;
-	expect_no_names();
-	expect_asked(3);
+	expect_asked_later(3);
 	answer(0, -1, ENOENT);
-	later_ns += LIMIT_DEBUG_RETRY_MS * NS_PER_MS;
-	expect_no_names();
-	expect_asked(3);
+	expect_asked_later(3);
 }
 
 Test(kernel_debug, without_a_build_id_is_not_asked_for)

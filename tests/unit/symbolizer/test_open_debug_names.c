@@ -15,16 +15,21 @@
 
 TestSuite(open_debug_names, .init = open_debug_setup, .fini = open_debug_teardown, .timeout = 30);
 
+static struct msg_open_debug named(enum msg_debug_place place, const char *name)
+{
+	struct msg_open_debug request = id_of(20);
+
+	request.place = place;
+	memcpy(request.link, name, strlen(name));
+	return request;
+}
+
 /* --- the kernel's --- */
 
 static struct msg_open_debug kernel_of(const char *version)
 {
-	struct msg_open_debug request = id_of(20);
-
-	request.place = MSG_DEBUG_KERNEL_OF_HOST;
 	kernel_version = version;
-	memcpy(request.link, version, strlen(version));
-	return request;
+	return named(MSG_DEBUG_KERNEL_OF_HOST, version);
 }
 
 /* In the order of the paths, and each of them once. */
@@ -71,12 +76,8 @@ Test(open_debug_names, of_the_kernel_without_a_version_has_no_name)
 
 static struct msg_open_debug alternate_of(const char *name)
 {
-	struct msg_open_debug request = id_of(20);
-
-	request.place = MSG_DEBUG_ALTERNATE_OF_HOST;
 	alternate_name = name;
-	memcpy(request.link, name, strlen(name));
-	return request;
+	return named(MSG_DEBUG_ALTERNATE_OF_HOST, name);
 }
 
 /* By build id, and where distributions put them. */

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "symbolizer/opener/open_debug.h"
+#include "tests/unit/symbolizer/expect_file.h"
 #include "tests/unit/symbolizer/file_system_type.h"
 
 enum {
@@ -153,15 +154,7 @@ static int find(uint32_t uid)
 
 static void expect_found_as(uint32_t uid, const char *expected)
 {
-	char text[PATH_BYTES] = "";
-	const int fd = find(uid);
-
-	cr_assert_geq(fd, 0, "%s: %s", expected, strerror(-fd));
-	cr_expect_gt(pread(fd, text, sizeof(text) - 1, 0), 0);
-	cr_expect_str_eq(text, expected);
-	cr_expect_eq(fcntl(fd, F_GETFL) & (O_ACCMODE | O_PATH), O_RDONLY);
-	cr_expect_eq(fcntl(fd, F_GETFD), FD_CLOEXEC);
-	close(fd);
+	expect_file(find(uid), expected);
 }
 
 static void expect_found(const char *expected)

@@ -19,6 +19,7 @@
 
 #include "ipc/messages.h"
 #include "symbolizer/opener/open_jit_map.h"
+#include "tests/unit/symbolizer/expect_file.h"
 #include "tests/unit/symbolizer/file_system_type.h"
 
 enum {
@@ -130,15 +131,7 @@ static int open_as(uint32_t uid)
 
 static void expect_opened(uint32_t uid, const char *expected)
 {
-	char text[64] = "";
-	const int fd = open_as(uid);
-
-	cr_assert_geq(fd, 0, "%s: %s", expected, strerror(-fd));
-	cr_expect_gt(pread(fd, text, sizeof(text) - 1, 0), 0);
-	cr_expect_str_eq(text, expected);
-	cr_expect_eq(fcntl(fd, F_GETFL) & (O_ACCMODE | O_PATH), O_RDONLY);
-	cr_expect_eq(fcntl(fd, F_GETFD), FD_CLOEXEC);
-	close(fd);
+	expect_file(open_as(uid), expected);
 }
 
 static void expect_error(uint32_t uid, int error)

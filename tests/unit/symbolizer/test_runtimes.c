@@ -17,6 +17,7 @@
 #include "symbolizer/worker/runtimes.h"
 #include "symbolizer/worker/worker.h"
 #include "tests/support/fake_peer.h"
+#include "tests/support/timespec_add.h"
 
 enum {
 	MODULE = 7
@@ -171,10 +172,8 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
 {
 	const int r = __real_clock_gettime(clock, time);
-	const uint64_t ns = (uint64_t)time->tv_nsec + skipped_ns;
 
-	time->tv_sec += (time_t)(ns / NS_PER_S);
-	time->tv_nsec = (long)(ns % NS_PER_S);
+	timespec_add(time, skipped_ns);
 	return r;
 }
 
