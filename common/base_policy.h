@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -58,6 +59,11 @@
 	    ALLOW(futex, "locks of the C library"),                                                \
 	    ALLOW(getrandom, "the C library's allocator, hash seeds"),                             \
 	    ALLOW(rt_sigreturn, "signal handlers"), ALLOW(exit_group, "exit"), ALLOW(exit, "exit")
+
+/* For roles that find out how long work took (common/work_time.h). */
+#define POLICY_WORK_TIME                                                                           \
+	ALLOW_IF(getrusage, SCMP_A0_32(SCMP_CMP_EQ, RUSAGE_THREAD),                                \
+		 "its own CPU time, and how often it had to wait for a process")
 
 /* For roles with helpers (role/helper.h). */
 #define POLICY_HELPER_SYSCALLS                                                                     \

@@ -19,7 +19,8 @@ struct work_time work_time_begin(void)
 
 	return (struct work_time){.began_ns = clock_monotonic_ns(),
 				  .cpu_ns = seconds * NS_PER_S + us * NS_PER_US,
-				  .interruptions = usage.ru_nivcsw};
+				  .interruptions = usage.ru_nivcsw,
+				  .waits = usage.ru_nvcsw};
 }
 
 void work_time_end(const struct work_time *begin, uint64_t *passed_ns, uint64_t *own_ns)
@@ -32,4 +33,13 @@ void work_time_end(const struct work_time *begin, uint64_t *passed_ns, uint64_t 
 
 	if (now.interruptions != begin->interruptions && cpu_ns < *passed_ns)
 		*own_ns = cpu_ns;
+}
+
+uint64_t work_time_waited_ns(const struct work_time *begin)
+{
+	const uint64_t passed_ns = clock_monotonic_ns() - begin->began_ns;
+
+	if (passed_ns < EXAMINED_NS || work_time_begin().waits == begin->waits)
+		return 0;
+	return passed_ns;
 }

@@ -18,6 +18,7 @@ struct work_time {
 	uint64_t began_ns; /* by clock_monotonic_ns() */
 	uint64_t cpu_ns;   /* of this thread until then */
 	long interruptions;
+	long waits; /* how often it has given up the CPU itself, to wait for something */
 };
 
 struct work_time work_time_begin(void);
@@ -25,5 +26,9 @@ struct work_time work_time_begin(void);
 /* Finds out how many nanoseconds have passed since work_time_begin(), and how many of them are the
  * work's own. */
 void work_time_end(const struct work_time *begin, uint64_t *passed_ns, uint64_t *own_ns);
+
+/* Returns for how long the work has waited since then, with the time until it had the CPU again: 0
+ * if it took less than a millisecond, or had no need to wait. */
+uint64_t work_time_waited_ns(const struct work_time *begin);
 
 #endif

@@ -2,21 +2,20 @@
 /*
  * Reads files of /proc/PID for a role that must not wait for the process.
  *
- * How this works. The kernel reads mem, pagemap, environ and maps under the lock of the process's
- * address space, and a page of its memory may have to come from a file. Usually that takes
- * microseconds. But a process that maps a file of a file system that does not answer holds the lock
- * for as long as it likes, and so does an honest one whose network file system is gone. Who reads
- * then waits, and where it is a page that is missing, not even SIGKILL ends that. So a helper of
- * the role (role/helper.h) reads, one request at a time. It gets the descriptor with each request.
- * If it does not answer in time it is dropped, and the process is left alone for a time, as if the
- * role itself had hung (role/work_page.h).
+ * How this works. The kernel reads environ and maps under the lock of the process's address space,
+ * and a page of its memory may have to come from a file. Usually that takes microseconds. But a
+ * process that maps a file of a file system that does not answer holds the lock for as long as it
+ * likes, and so does an honest one whose network file system is gone. Who reads then waits, and
+ * where it is a page that is missing, not even SIGKILL ends that. So a helper of the role
+ * (role/helper.h) reads, one request at a time. It gets the descriptor with each request. If it
+ * does not answer in time (role/patience.h) it is dropped, and the process is left alone for a
+ * time, as if the role itself had hung (role/work_page.h).
  *
- * A request costs some ten microseconds. Who reads memory in thousands of small pieces only uses
- * this for what is likely to wait (symbolizer/runtime/memory.h).
+ * A request costs some ten microseconds. Who reads memory in thousands of small pieces has a helper
+ * do all of the work (role/process_work.h).
  *
- * Example: process 42 keeps the names of its functions in a file of a FUSE server that does not
- * answer. The helper of the worker hangs. After 100 ms the worker drops it and shows the functions
- * of 42 without names for ten seconds.
+ * Example: process 42 keeps its environment in a file of a FUSE server that does not answer. The
+ * helper of the worker hangs. After 100 ms the worker drops it, and shows no service name for 42.
  */
 #ifndef ROLE_PROCESS_READER_H
 #define ROLE_PROCESS_READER_H

@@ -22,6 +22,7 @@ static const struct sandbox_syscall syscalls[] = {
      * another one what a process can make wait (role/process_reader.h). They have this filter, and
      * of what the manager has only the file. */
     POLICY_HELPER_SYSCALLS,
+    POLICY_WORK_TIME,
 };
 
 enum {

@@ -35,15 +35,6 @@ static void add_fd(struct opened *opened, int fd)
 		opened->fds[opened->fd_count++] = fd;
 }
 
-static void open_memory_of(const struct msg_allow_memory *allowed, struct opened *opened)
-{
-	int presence = -1;
-
-	add_fd(opened, open_file_memory(allowed, &presence));
-	if (presence >= 0)
-		add_fd(opened, presence);
-}
-
 /* Opens what may be missing or refused although the rest is not: a kernel may have no cgroups.
  * Returns the descriptor, or less than 0. */
 static int open_optional(const struct opening *opening)
@@ -75,7 +66,7 @@ static void perform(const struct opening *opening, const struct directories *dir
 		add_fd(opened, open_file_proc(opening->tgid, "cgroup"));
 		break;
 	case OPENING_MEMORY:
-		open_memory_of(&opening->memory, opened);
+		add_fd(opened, open_file_memory(&opening->memory));
 		break;
 	case OPENING_DEBUG:
 		add_fd(opened, open_debug_file(directories, &opening->debug, &opened->debug_path));

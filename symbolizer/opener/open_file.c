@@ -367,7 +367,7 @@ static int check_mapped(int process, const struct msg_allow_memory *allowed, uin
 		   : -ESTALE;
 }
 
-int open_file_memory(const struct msg_allow_memory *allowed, int *presence)
+int open_file_memory(const struct msg_allow_memory *allowed)
 {
 	const struct mapping_wanted wanted = {.address = allowed->address_start};
 	struct mapping_found at = {.start = allowed->address_start, .end = allowed->address_end};
@@ -386,13 +386,9 @@ int open_file_memory(const struct msg_allow_memory *allowed, int *presence)
 	_cleanup_close_ int memory = openat(process, "mem", O_RDONLY | O_CLOEXEC);
 	if (memory < 0)
 		return -errno;
-	_cleanup_close_ int pagemap = openat(process, "pagemap", O_RDONLY | O_CLOEXEC);
 	/* The process may have executed another program between the check and the opening. */
 	r = check_mapped(process, allowed, at.start, at.end);
-	if (r < 0)
-		return r;
-	*presence = TAKE_FD(pagemap);
-	return TAKE_FD(memory);
+	return r < 0 ? r : TAKE_FD(memory);
 }
 
 int open_file_name(uint32_t tgid, uint64_t inode, char **name)

@@ -45,10 +45,9 @@ int open_file_named(const struct msg_open_file *request, bool *same_file);
  * That is checked before and after the memory is opened, for one and the same process. So the
  * descriptor is of a program that maps the file, even if the pid was reused: see ARCHITECTURE.md.
  * Returns a descriptor, which the caller closes, or a negative errno: -ENOENT or -ESTALE if nothing
- * or another file is mapped there; -ENOENT or -ESRCH if the process has ended. `*presence` is then
- * a descriptor of its pagemap, which the caller closes, or -1 if there is none.
+ * or another file is mapped there; -ENOENT or -ESRCH if the process has ended.
  */
-int open_file_memory(const struct msg_allow_memory *allowed, int *presence);
+int open_file_memory(const struct msg_allow_memory *allowed);
 
 /* Opens for reading what is open with O_PATH, if it is a regular file on a local file system. The
  * device is what the kernel reports for a mapping of the file, or the one of its status. Returns a

@@ -7,16 +7,11 @@
 #include <unistd.h>
 
 #include "bpf/shared.h"
-#include "common/clock.h"
 #include "common/cursor.h"
-#include "common/file_read.h"
 
 enum {
 	STRING_PIECE = 64, /* bytes per read of a string: most names fit */
 	PAGE = MEMORY_PAGE_BYTES,
-	/* The bit of an entry of /proc/PID/pagemap (Documentation/admin-guide/mm/pagemap.rst of
-	 * Linux). */
-	PAGEMAP_PRESENT = 63,
 };
 
 void memory_allow(struct memory *memory, unsigned int reads, size_t bytes)
@@ -24,93 +19,14 @@ void memory_allow(struct memory *memory, unsigned int reads, size_t bytes)
 	memory->reads_left = reads;
 	memory->bytes_left = bytes;
 	memory->timed_out = false;
-	for (unsigned int i = 0; memory->presence && i < MEMORY_WINDOWS; i++)
-		memory->presence->windows[i].filled = false;
-}
-
-/* Reads entries of the record of present pages. Returns the number of bytes or a negative errno. */
-static ssize_t read_entries(struct memory_presence *presence, uint64_t first, uint64_t *entries,
-			    size_t size)
-{
-	const uint64_t offset = first * sizeof(entries[0]), now_ns = clock_monotonic_ns();
-
-	if (now_ns < presence->free_until_ns)
-		return file_read_fully_at(presence->fd, offset, entries, size);
-	const ssize_t n =
-	    presence->read_apart(presence->context, presence->fd, offset, entries, size);
-	if (n >= 0)
-		presence->free_until_ns = now_ns + MEMORY_FREE_MS * NS_PER_MS;
-	/* Helpers hang already, because of others. The names of this process are worth the risk. */
-	if (n == -EAGAIN)
-		return file_read_fully_at(presence->fd, offset, entries, size);
-	return n;
-}
-
-/* Finds out which pages of a window are present. */
-static int window_fill(struct memory_presence *presence, struct memory_window *window,
-		       uint64_t page)
-{
-	uint64_t entries[MEMORY_WINDOW_PAGES];
-	const uint64_t first = page - page % MEMORY_WINDOW_PAGES;
-	const ssize_t n = read_entries(presence, first, entries, sizeof(entries));
-
-	*window = (struct memory_window){.first = first, .filled = n != -ETIMEDOUT};
-	if (n == -ETIMEDOUT)
-		return -ETIMEDOUT;
-	/* The address space no longer exists, or this kernel does not say it: reading will tell. */
-	if (n <= 0)
-		window->present = ~0ull;
-	for (ssize_t i = 0; i < n / (ssize_t)sizeof(entries[0]); i++)
-		window->present |= (entries[i] >> PAGEMAP_PRESENT & 1) << i;
-	return 0;
-}
-
-/* Returns whether a page is present, or -ETIMEDOUT. */
-static int is_present(struct memory_presence *presence, uint64_t page)
-{
-	for (int i = 0; i < MEMORY_WINDOWS; i++) {
-		const struct memory_window *w = &presence->windows[i];
-
-		if (w->filled && page - w->first < MEMORY_WINDOW_PAGES)
-			return w->present >> (page - w->first) & 1;
-	}
-	struct memory_window *window = &presence->windows[presence->next++ % MEMORY_WINDOWS];
-	const int r = window_fill(presence, window, page);
-
-	return r < 0 ? r : (int)(window->present >> (page - window->first) & 1);
-}
-
-/* Returns how many of these bytes, from the first one on, are in pages that are present; or
- * -ETIMEDOUT. */
-static ssize_t present_bytes(struct memory_presence *presence, uint64_t address, size_t length)
-{
-	uint64_t at = address;
-	int r = 1;
-
-	while (at < address + length && (r = is_present(presence, at / PAGE)) > 0)
-		at += PAGE - at % PAGE;
-	if (r < 0)
-		return r;
-	return (ssize_t)(at - address < length ? at - address : length);
 }
 
 /* Reads some of these bytes. Returns how many, 0 if the address space no longer exists, or a
  * negative errno. */
 static ssize_t read_some(struct memory *memory, uint64_t address, void *buffer, size_t length)
 {
-	struct memory_presence *presence = memory->presence;
-
-	if (presence) {
-		const ssize_t present = present_bytes(presence, address, length);
-		const size_t in_page = PAGE - address % PAGE;
-
-		if (present < 0)
-			return present;
-		if (!present)
-			return presence->read_apart(presence->context, memory->fd, address, buffer,
-						    length < in_page ? length : in_page);
-		length = (size_t)present;
-	}
+	if (memory->read)
+		return memory->read(memory->read_context, memory, address, buffer, length);
 	const struct iovec local = {.iov_base = buffer, .iov_len = length};
 	const struct iovec remote = {.iov_base = (void *)(uintptr_t)address, .iov_len = length};
 	const ssize_t n = memory->fd < 0 ? process_vm_readv(memory->pid, &local, 1, &remote, 1, 0)

@@ -24,13 +24,8 @@
  * used.
  *
  * Reading may have to wait for ever: for a page that is in a file system that does not answer, or
- * for the lock of the address space, which the process itself can hold. A helper, which the worker
- * can do without, may wait (role/process_reader.h). But to ask it costs ten times as much as
- * reading. So it reads what tells whether one has to wait, the kernel's record of the pages that
- * are present (/proc/PID/pagemap), and pages that are not present. While the lock was free some
- * milliseconds ago, the worker reads that record itself, and it always reads pages that are
- * present. If the lock is taken or the page is dropped in between, the worker hangs, and that of an
- * agent is replaced (role/work_page.h).
+ * for the lock of the address space, which the process itself can hold. So the worker lets a helper
+ * read (role/process_work.h), and leaves the process alone if that does not come back.
  */
 #ifndef SYMBOLIZER_RUNTIME_MEMORY_H
 #define SYMBOLIZER_RUNTIME_MEMORY_H
@@ -45,29 +40,12 @@ enum {
 	MEMORY_CACHE_PAGES = 16 /* of the tables of a JVM: more save little */
 };
 
-enum {
-	MEMORY_WINDOWS = 4,
-	MEMORY_WINDOW_PAGES = 64,
-	MEMORY_FREE_MS = 10, /* the time for which a lock that was free counts as free */
-};
+struct memory;
 
-/* Reads up to `size` bytes of a file, as process_reader_read_apart(). */
-typedef ssize_t memory_read_apart_fn(void *context, int fd, uint64_t offset, void *buffer,
-				     size_t size);
-
-/* Which pages are present, as it was found in the present operation. */
-struct memory_presence {
-	int fd; /* /proc/PID/pagemap, borrowed */
-	memory_read_apart_fn *read_apart;
-	void *context;
-	uint64_t free_until_ns; /* until then the lock counts as free */
-	unsigned int next;	/* the window that is replaced next */
-	struct memory_window {
-		uint64_t first; /* number of its first page */
-		uint64_t present;
-		bool filled;
-	} windows[MEMORY_WINDOWS];
-};
+/* Reads up to `length` bytes of the process. Returns how many, 0 if the address space no longer
+ * exists, -ETIMEDOUT if the process makes its readers wait, or another negative errno. */
+typedef ssize_t memory_read_fn(void *context, const struct memory *memory, uint64_t address,
+			       void *buffer, size_t length);
 
 /* To be filled with zeros before its use. */
 struct memory_cache {
@@ -84,9 +62,10 @@ struct memory {
 	/* The parts of a struct bh_memory_copy (borrowed), which are read instead, or NULL. */
 	const uint8_t *copy;
 	size_t copy_bytes;
-	struct memory_cache *cache;	  /* borrowed; NULL: each read is a system call */
-	struct memory_presence *presence; /* borrowed; NULL: all pages count as present */
-	bool timed_out; /* a read of this operation took too long: no other one is made */
+	struct memory_cache *cache; /* borrowed; NULL: each read is a system call */
+	memory_read_fn *read;	    /* NULL: read at once, however long that takes */
+	void *read_context;
+	bool timed_out; /* this operation has waited for too long: nothing more is read */
 	unsigned int reads_left;
 	size_t bytes_left;
 };

@@ -375,14 +375,13 @@ static int identity_read_of(struct worker *worker, const struct identity_process
 {
 	struct identity *identity = worker->identity;
 	const struct work_subject subject = {.tgid = process->tgid, .tenant = tenant_of(uid, 0)};
-	struct process_reader *reader = worker->role.strict_memory ? NULL : &worker->reader;
 
 	if (work_is_quarantined(worker->role.work_page, &subject))
 		return -EBUSY;
 	work_begin(worker->role.work_page, &subject);
 	const int r =
 	    identity_read(message->fds, message->fd_count, process->start_ns / identity->tick_ns,
-			  reader, &identity->buffer, found, identity->name_count);
+			  &worker->reader, &identity->buffer, found, identity->name_count);
 	work_end(worker->role.work_page);
 	return r;
 }

@@ -200,30 +200,22 @@ void managed_processes_sampled(struct managed_processes *processes, uint32_t tgi
 
 /* --- processes --- */
 
-static ssize_t read_apart(void *reader, int fd, uint64_t offset, void *buffer, size_t size)
+static ssize_t read_apart(void *work, const struct memory *memory, uint64_t address, void *buffer,
+			  size_t length)
 {
-	return process_reader_read_apart(reader, fd, offset, buffer, size);
+	return process_work_read(work, memory->fd, memory->pid, address, buffer, length);
 }
 
-void managed_process_take_memory(struct managed_process *process, struct message *message,
-				 struct process_reader *reader)
+void managed_process_take_memory(struct managed_process *process, struct message *message)
 {
 	process->memory.fd = TAKE_FD(message->fds[0]);
-	if (message->fd_count < 2)
-		return;
-	process->presence = (struct memory_presence){
-	    .fd = TAKE_FD(message->fds[1]), .read_apart = read_apart, .context = reader};
-	process->memory.presence = &process->presence;
 }
 
 void managed_process_close_memory(struct managed_process *process)
 {
 	if (process->memory.fd >= 0)
 		close(process->memory.fd);
-	if (process->memory.presence)
-		close(process->presence.fd);
 	process->memory.fd = -1;
-	process->memory.presence = NULL;
 }
 
 /* Detaches from everything in a process and closes its memory. */
@@ -309,8 +301,10 @@ static struct managed_process *process_new(struct managed_processes *processes,
 	}
 	process->tenant = tenant;
 	process->tgid = mapped->tgid;
-	process->memory.fd = -1;
-	process->memory.pid = (pid_t)mapped->tgid;
+	process->memory = (struct memory){.fd = -1,
+					  .pid = (pid_t)mapped->tgid,
+					  .read = read_apart,
+					  .read_context = processes->work};
 	processes->count++;
 	return process;
 }

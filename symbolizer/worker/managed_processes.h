@@ -28,7 +28,7 @@
 #include "common/time_share.h"
 #include "ipc/messages.h"
 #include "ipc/peer.h"
-#include "role/process_reader.h"
+#include "role/process_work.h"
 #include "symbolizer/runtime/runtime.h"
 #include "symbolizer/worker/managed_tenants.h"
 #include "symbolizer/worker/runtime_attachment.h"
@@ -57,7 +57,6 @@ struct managed_process {
 	bool was_readable; /* at any time since exec_generation began */
 	bool named_too_early; /* a frame got no name before that */
 	struct memory memory;
-	struct memory_presence presence; /* of `memory`, which refers to it if there is one */
 	struct runtime_code_memory *code_memory; /* NULL until it is reported */
 	struct time_part time;			 /* for attaching and naming; it outlives an exec */
 	unsigned int count;
@@ -65,6 +64,7 @@ struct managed_process {
 };
 
 struct managed_processes {
+	struct process_work *work; /* does what reads memory; borrowed */
 	struct runtime_slots slots;
 	struct runtime_image *images;
 	struct runtime_stats stats;
@@ -93,12 +93,10 @@ struct managed_process *managed_processes_next(const struct managed_processes *p
 struct managed_process *managed_processes_ensure(struct managed_processes *processes,
 						 const struct msg_mapped *mapped);
 
-/* Takes the descriptors of the process's memory from a MEMORY message, which has them. `reader`
- * reads what may have to be waited for, and must outlive the process. */
-void managed_process_take_memory(struct managed_process *process, struct message *message,
-				 struct process_reader *reader);
+/* Takes the descriptor of the process's memory from a MEMORY message, which has it. */
+void managed_process_take_memory(struct managed_process *process, struct message *message);
 
-/* Closes these descriptors. */
+/* Closes that descriptor, if there is one. */
 void managed_process_close_memory(struct managed_process *process);
 
 /* Detaches from everything in the process, and frees it. Does nothing if it is not there. */

@@ -3,7 +3,8 @@
 
 #include <fcntl.h>
 #include <linux/bpf.h>
-#include <sys/resource.h>
+#include <sched.h>
+#include <signal.h>
 
 #include "common/base_policy.h"
 #include "role/helper.h"
@@ -21,31 +22,36 @@ static const cap_value_t strict_capabilities[] = {CAP_SYS_PTRACE, -1};
 /* pread64: for /proc/PID/environ and mem the kernel checks who opens them, not who reads them. */
 #define WORKER_SYSCALLS                                                                            \
 	POLICY_LOOP_SYSCALLS, ALLOW(sysinfo, "qsort of glibc asks how much memory there is"),      \
-	    ALLOW_IF(getrusage, SCMP_A0_32(SCMP_CMP_EQ, RUSAGE_THREAD),                            \
-		     "its own CPU time: how long reading the memory of a process took"),           \
-	    POLICY_SHARED_MAPPINGS, POLICY_LISTENER_SYSCALLS,                                      \
+	    POLICY_WORK_TIME, POLICY_SHARED_MAPPINGS, POLICY_LISTENER_SYSCALLS,                    \
 	    ALLOW(pread64, "symbol tables, kallsyms, files of /proc: read and never mapped"),      \
 	    ALLOW(fstat, "size of files received")
 
-/* The helper reads what a process can make wait (role/process_reader.h). With --strict-memory there
- * is none. */
+/* Two helpers wait for what a process can make wait: one reads files of /proc
+ * (role/process_reader.h), the other one memory (role/process_work.h). */
+#define HELPERS_SYSCALLS                                                                           \
+	POLICY_HELPER_SYSCALLS,                                                                    \
+	    ALLOW_IF(clone, SCMP_A0_64(SCMP_CMP_EQ, CLONE_VM | SIGCHLD),                           \
+		     "start a helper that shares the role's memory, and nothing else")
+
 static const struct sandbox_syscall syscalls[] = {
     WORKER_SYSCALLS,
-    POLICY_HELPER_SYSCALLS,
+    HELPERS_SYSCALLS,
 };
 
 static const struct sandbox_syscall strict_syscalls[] = {
     WORKER_SYSCALLS,
+    HELPERS_SYSCALLS,
     ALLOW(process_vm_readv, "memory of processes with a language runtime"),
 };
 
 enum {
-	/* Files of modules, memory of processes with a language runtime and which of it is present,
-	 * debug files, maps of generated code, answers on identity that are on their way, and what
-	 * the role itself has and receives: 11520. */
-	FILES_MAX = LIMIT_MODULES + 2 * LIMIT_RUNTIME_PROCESSES + LIMIT_DEBUG_FILES +
-		    LIMIT_JIT_MAPS + 3 * LIMIT_IDENTITY_REQUESTS + 128,
+	/* Files of modules, memory of processes with a language runtime, debug files, maps of
+	 * generated code, answers on identity that are on their way, and what the role itself has
+	 * and receives. */
+	FILES_MAX = LIMIT_MODULES + LIMIT_RUNTIME_PROCESSES + LIMIT_DEBUG_FILES + LIMIT_JIT_MAPS +
+		    3 * LIMIT_IDENTITY_REQUESTS + 128,
 	MEMORY_BYTES_MAX = 256 << 20,
+	PROCESSES_MAX = 1 + 2 * (1 + HELPERS_LEFT_MAX), /* itself, helpers, and those that hang */
 };
 
 const struct sandbox_policy worker_strict_policy = {
@@ -56,6 +62,7 @@ const struct sandbox_policy worker_strict_policy = {
     .syscall_count = sizeof(strict_syscalls) / sizeof(strict_syscalls[0]),
     .files_max = FILES_MAX,
     .memory_bytes_max = MEMORY_BYTES_MAX,
+    .threads_max = PROCESSES_MAX,
     .no_landlock = true, /* a process under Landlock may not access processes outside of it */
     .descriptors = DESCRIPTOR_BIT(DESCRIPTOR_PEER) | DESCRIPTOR_BIT(DESCRIPTOR_LISTENER) |
 		   DESCRIPTOR_BIT(DESCRIPTOR_BPF_MAP) | DESCRIPTOR_BIT(DESCRIPTOR_EPOLL) |
@@ -73,7 +80,7 @@ const struct sandbox_policy worker_policy = {
     .syscall_count = sizeof(syscalls) / sizeof(syscalls[0]),
     .files_max = FILES_MAX,
     .memory_bytes_max = MEMORY_BYTES_MAX,
-    .threads_max = 1 + 1 + HELPERS_LEFT_MAX, /* itself, its helper, and those that hang */
+    .threads_max = PROCESSES_MAX,
     .strict = &worker_strict_policy,
     .descriptors = DESCRIPTOR_BIT(DESCRIPTOR_PEER) | DESCRIPTOR_BIT(DESCRIPTOR_LISTENER) |
 		   DESCRIPTOR_BIT(DESCRIPTOR_BPF_MAP) | DESCRIPTOR_BIT(DESCRIPTOR_EPOLL) |

@@ -136,31 +136,82 @@ static uint64_t attach_pause_ns(uint64_t waited_ns)
 							     : ATTACH_LATER_MS);
 }
 
+/* --- what reads memory --- */
+
+struct operation {
+	struct runtime_process *process;
+	const uint64_t *words;
+	struct named_frames *frames;
+	int result;
+};
+
+static void attach(void *context)
+{
+	struct operation *o = context;
+
+	o->result = o->process->ops->attach(o->process);
+}
+
+static void symbolize(void *context)
+{
+	struct operation *o = context;
+
+	o->result = o->process->ops->symbolize(o->process, o->words, o->frames);
+}
+
+/* Lets a helper do this. Returns the result. If the helper was given up, what the runtime knows of
+ * the process may be half changed, and is not even freed. */
+static int do_apart(struct runtime_attachment *a, struct process_work *work,
+		    void (*run)(void *context), struct operation *operation)
+{
+	struct runtime_process *process = &a->process;
+
+	operation->process = process;
+	const int r = process_work_run(work, run, operation, process->memory->fd);
+	if (r == 0)
+		return operation->result;
+	if (r == -ETIMEDOUT) {
+		process->state = NULL;
+		process->cached_bytes = 0;
+		process->memory->cache = NULL;
+		process->memory->timed_out = true;
+		if (runtime_attachment_has_ranges(a))
+			a->state = RUNTIME_ATTACHMENT_LOST;
+		a->due_ns = clock_monotonic_ns();
+	}
+	return r;
+}
+
 uint64_t runtime_attachment_needed_ns(const struct runtime_attachment *a)
 {
 	return (uint64_t)a->reads * READ_NS;
 }
 
 enum runtime_attachment_result runtime_attachment_try(struct runtime_attachment *a,
+						      struct process_work *work,
 						      struct runtime_stats *stats,
 						      uint64_t since_ns, uint64_t now_ns)
 {
 	const struct runtime_layout before = a->process.layout;
-	const bool was_published = a->state == RUNTIME_ATTACHMENT_PUBLISHED;
+	const bool was_published =
+	    a->state == RUNTIME_ATTACHMENT_PUBLISHED || a->state == RUNTIME_ATTACHMENT_LOST;
 	const bool had_ranges = runtime_attachment_has_ranges(a);
+	struct operation operation = {0};
 
 	a->tried = true;
 	memory_allow(a->process.memory, a->reads, ATTACH_BYTES);
-	int r = a->process.ops->attach(&a->process);
+	int r = do_apart(a, work, attach, &operation);
 	const bool ran_out = !a->process.memory->reads_left && a->reads < ATTACH_READS_MAX;
 	if (ran_out) {
 		a->reads *= ATTACH_READS_GROWTH;
 		a->reads = a->reads < ATTACH_READS_MAX ? a->reads : ATTACH_READS_MAX;
 		r = -EAGAIN;
 	}
-	/* It is left alone for a time. */
-	if (a->process.memory->timed_out)
+	/* It is left alone for a time, and the walker goes on with what is published. */
+	if (a->process.memory->timed_out) {
+		a->process.layout = before;
 		r = -EAGAIN;
+	}
 	/* -EFAULT: the file's data is not mapped yet, because its code is mapped first. */
 	if (r == -EAGAIN || r == -EFAULT || r == -ESRCH || (r < 0 && was_published)) {
 		a->due_ns = now_ns + attach_pause_ns(ran_out ? 0 : now_ns - since_ns);
@@ -184,21 +235,27 @@ enum runtime_attachment_result runtime_attachment_try(struct runtime_attachment 
 		   : RUNTIME_ATTACHMENT_CHANGED;
 }
 
-int runtime_attachment_symbolize(struct runtime_attachment *a, bool readable,
-				 const struct memory_copies *copies, const uint64_t *words,
-				 struct named_frames *frames)
+int runtime_attachment_symbolize(struct runtime_attachment *a, struct process_work *work,
+				 bool readable, const struct memory_copies *copies,
+				 const uint64_t *words, struct named_frames *frames)
 {
 	struct runtime_process *process = &a->process;
+	struct operation operation = {.words = words, .frames = frames};
 	struct memory *memory = process->memory;
 	int r = -ESRCH;
 
+	/* Even a copy cannot be named without what the runtime knew. */
+	if (a->state == RUNTIME_ATTACHMENT_LOST)
+		return -ECANCELED;
 	if (readable) {
 		memory_allow(memory, FRAME_READS, FRAME_BYTES);
-		r = process->ops->symbolize(process, words, frames);
+		r = do_apart(a, work, symbolize, &operation);
 	}
 	/* It is left alone from now on. */
 	if (r < 0 && memory->timed_out)
 		r = -ECANCELED;
+	if (a->state == RUNTIME_ATTACHMENT_LOST)
+		return r;
 	const struct memory_copy *copy =
 	    r < 0 ? memory_copies_find(copies, process->tgid, words) : NULL;
 	if (!copy)

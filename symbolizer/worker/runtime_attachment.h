@@ -14,6 +14,9 @@
  * added meanwhile.
  * - If the process is not ready yet, the attempt is repeated later.
  * - If the runtime cannot be used, the attachment is REFUSED: it is never due again.
+ * - What reads memory is done by a helper (role/process_work.h). If that is given up, what the
+ * runtime knew of the process is LOST. Its ranges stay published, its frames have no names, and it
+ * is due again.
  *
  * Example: python3.11 was executed 3 ms ago. The first attempt finds no interpreter state
  * (-EAGAIN), so the attachment stays WANTED and is due 5 ms later. The second attempt succeeds: the
@@ -28,6 +31,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "role/process_work.h"
 #include "symbolizer/runtime/runtime.h"
 #include "symbolizer/worker/memory_copies.h"
 #include "symbolizer/worker/runtime_images.h"
@@ -38,6 +42,7 @@ enum runtime_attachment_state {
 	RUNTIME_ATTACHMENT_WANTED,
 	RUNTIME_ATTACHMENT_EXPECTED,
 	RUNTIME_ATTACHMENT_PUBLISHED,
+	RUNTIME_ATTACHMENT_LOST, /* it was published, and has to be attached to again */
 	RUNTIME_ATTACHMENT_REFUSED
 };
 
@@ -90,7 +95,8 @@ bool runtime_attachment_expect(struct runtime_attachment *attachment);
 static inline bool runtime_attachment_has_ranges(const struct runtime_attachment *attachment)
 {
 	return attachment->state == RUNTIME_ATTACHMENT_EXPECTED ||
-	       attachment->state == RUNTIME_ATTACHMENT_PUBLISHED;
+	       attachment->state == RUNTIME_ATTACHMENT_PUBLISHED ||
+	       attachment->state == RUNTIME_ATTACHMENT_LOST;
 }
 
 /* Returns how long the next attempt may take. */
@@ -98,16 +104,18 @@ uint64_t runtime_attachment_needed_ns(const struct runtime_attachment *attachmen
 
 /* Attaches, or refreshes what was attached. `since_ns` is the time when the process was first
  * seen with its current program, and `now_ns` the present (both CLOCK_MONOTONIC).
- * Refusals are counted in `stats`. */
+ * Refusals are counted in `stats`. `work` does what reads memory (process_work_run()). */
 enum runtime_attachment_result runtime_attachment_try(struct runtime_attachment *attachment,
+						      struct process_work *work,
 						      struct runtime_stats *stats,
 						      uint64_t since_ns, uint64_t now_ns);
 
 /* Names a frame from the memory of the process, unless that is not `readable`, or from the copy
- * that was made of what was sampled, if it is no longer there. Returns 0, or an error of
- * runtime_ops.symbolize(). */
-int runtime_attachment_symbolize(struct runtime_attachment *attachment, bool readable,
-				 const struct memory_copies *copies, const uint64_t *words,
-				 struct named_frames *frames);
+ * that was made of what was sampled, if it is no longer there. Returns 0; an error of
+ * runtime_ops.symbolize(); or -ECANCELED if that took too long, now
+ * or before, and the process is left alone. */
+int runtime_attachment_symbolize(struct runtime_attachment *attachment, struct process_work *work,
+				 bool readable, const struct memory_copies *copies,
+				 const uint64_t *words, struct named_frames *frames);
 
 #endif

@@ -144,6 +144,7 @@ int runtimes_init(struct worker *worker, int table_fd, uint32_t wanted, bool had
 		free(runtimes);
 		return -errno;
 	}
+	runtimes->processes.work = &worker->memory_work;
 	runtimes->processes.slots.table = table;
 	if (had_other_worker)
 		runtime_slots_empty(&runtimes->processes.slots);
@@ -347,6 +348,9 @@ static void process_spend(struct worker *worker, struct managed_process *process
 	uint64_t passed_ns, own_ns;
 
 	work_time_end(begin, &passed_ns, &own_ns);
+	const uint64_t helper_ns = process_work_take_used_ns(&worker->memory_work);
+	if (helper_ns)
+		own_ns = helper_ns;
 	if (bpf_ring_waiting_bytes(&worker->ring) < worker->ring.bytes / RING_PART)
 		passed_ns = own_ns;
 	time_part_spend(&process->time, &worker->runtimes->time, passed_ns, own_ns);
@@ -370,8 +374,8 @@ static enum runtime_attachment_result process_try(struct worker *worker,
 	const struct work_subject subject = process_subject(process);
 	const struct work_time begin = work_time_begin();
 	work_begin(worker->role.work_page, &subject);
-	const enum runtime_attachment_result result =
-	    runtime_attachment_try(a, &runtimes->processes.stats, process->since_ns, now);
+	const enum runtime_attachment_result result = runtime_attachment_try(
+	    a, &worker->memory_work, &runtimes->processes.stats, process->since_ns, now);
 
 	work_end(worker->role.work_page);
 	process_spend(worker, process, &begin);
@@ -514,7 +518,7 @@ bool runtimes_on_memory(struct worker *worker, struct message *message)
 		log_debug("no memory: tgid=%u error=%s", answer.tgid, strerror((int)answer.error));
 		return false;
 	}
-	managed_process_take_memory(process, message, &worker->reader);
+	managed_process_take_memory(process, message);
 	const bool named_too_early = process->named_too_early;
 	process->named_too_early = false;
 	process_begin(worker, process);
@@ -562,8 +566,8 @@ static int process_symbolize(struct worker *worker, struct managed_process *proc
 		return -EBUSY;
 	const struct work_time begin = work_time_begin();
 	work_begin(worker->role.work_page, &subject);
-	int r =
-	    runtime_attachment_symbolize(a, process->readable, &runtimes->copies, words, frames);
+	int r = runtime_attachment_symbolize(a, &worker->memory_work, process->readable,
+					     &runtimes->copies, words, frames);
 	work_end(worker->role.work_page);
 	a->used = ++runtimes->clock;
 	managed_processes_count_cache(&runtimes->processes, a);

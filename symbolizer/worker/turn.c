@@ -230,6 +230,7 @@ void turn_on_tick(void *context, uint32_t events)
 
 	(void)events;
 	process_reader_tick(&worker->reader);
+	process_work_tick(&worker->memory_work);
 	runtimes_tick(worker);
 	jit_maps_tick(worker);
 	turn_check_ready(worker);

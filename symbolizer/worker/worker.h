@@ -17,6 +17,7 @@
 #include "common/bpf_ring.h"
 #include "common/memory_shortage.h"
 #include "role/process_reader.h"
+#include "role/process_work.h"
 #include "role/role.h"
 #include "symbolizer/worker/batch.h"
 #include "symbolizer/worker/id_key.h"
@@ -42,7 +43,8 @@ struct worker {
 	struct modules modules;
 	struct processes processes;
 	struct jit_maps jit_maps;
-	struct process_reader reader; /* not used with --strict-memory, see policy.c */
+	struct process_reader reader;	 /* for files of /proc */
+	struct process_work memory_work; /* for what reads the memory of processes */
 	struct id_secret id_secret;
 	struct ids ids;
 	struct stack_ids stack_ids;

@@ -144,14 +144,22 @@ class Attacks(AttackCase):
         """The file can be opened. Without the check of its layer, the manager waits for the FUSE server when it reads it."""
         self.record_withheld("read")
 
-    def test_address_spaces_that_are_locked(self):
-        """Without helpers the manager waits for the mappings and the worker for the memory, as long as the attack lasts."""
+    def record_locked(self, *options):
+        """A recording next to two processes that hold the locks of their address spaces, one of them from the start."""
         os.mkdir(f"{self.directory}/locked")
         os.chmod(self.directory, 0o755)
         recording = self.record_attack(f"{lib.PROGRAMS}/withheld", f"{self.directory}/locked", "lock", "/usr/bin/python3", "-c",
-                                       lib.read(f"{lib.SOURCE}/tests/e2e/programs/locked_memory.py"))
+                                       lib.read(f"{lib.SOURCE}/tests/e2e/programs/locked_memory.py"), options=options)
         self.assertRegex(recording.stderr, f"could not be (opened|read) in time.* uid={NOBODY} ")
         self.assertTrue(recording.of("python3"), recording.describe())
+
+    def test_address_spaces_that_are_locked(self):
+        """Without helpers the manager waits for the mappings and the worker for the memory, as long as the attack lasts."""
+        self.record_locked()
+
+    def test_address_spaces_that_are_locked_in_strict_mode(self):
+        """The same where the worker has no descriptor of the memory."""
+        self.record_locked("--strict-memory")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A process on which a role of an agent hangs: the role is replaced, and leaves that process alone, while others are profiled on."""
 import os
+import secrets
 import select
 import subprocess
+import tempfile
 import time
 
+import containers
 import lib
 import otlp_decode
 import scripted_server as scripted
@@ -12,6 +15,8 @@ from test_agent import AgentCase, samples_of
 
 DAY = 86400
 WORKER = lib.ROLES["worker"]
+GIVEN_UP = "memory or mappings of a process could not be read in time; the process is left alone for a time"
+HELPERS_LEFT_MAX = 4  # of role/helper.h
 HANGS = f"a role did not answer within agent.watchdog; it is killed and restarted: role={WORKER}"
 
 
@@ -27,11 +32,11 @@ def seconds_between(earlier, later):
 
 
 class Quarantine(AgentCase):
-    def start_attack(self):
+    def start_attack(self, wrapper=()):
         """A Python program. A process that reads the name of its function hangs. Returns its pid."""
-        os.mkdir(f"{self.directory}/mount")
+        directory = tempfile.mkdtemp(dir=self.directory)
         os.chmod(self.directory, 0o755)
-        process = subprocess.Popen([f"{lib.PROGRAMS}/withheld", f"{self.directory}/mount", "memory", "/usr/bin/python3", "-c",
+        process = subprocess.Popen([*wrapper, f"{lib.PROGRAMS}/withheld", directory, "memory", "/usr/bin/python3", "-c",
                                     lib.read(f"{lib.SOURCE}/tests/e2e/programs/withheld_names.py")],
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
         self.addCleanup(self.end_attack, process)
@@ -44,12 +49,15 @@ class Quarantine(AgentCase):
         process.wait()
         process.stdout.close()
 
-    def test_memory_in_a_file_system_that_does_not_answer(self):
-        """A helper reads the page, so the worker goes on. Without it the worker hangs, even if it is killed."""
-        with scripted.Server() as server, lib.Program("recursion", 28) as program, self.agent(server, {"agent.watchdog": "5s"}) as running:
+    @staticmethod
+    def is_left_alone(server, pid):
+        return any("[Python: process left alone]" in sample.frames for sample in
+                   otlp_decode.folded([s for s in samples_of(server, 0) if s["resource"].get("process.pid") == pid]))
+
+    def check_helper(self, settings):
+        with scripted.Server() as server, lib.Program("recursion", 28) as program, self.agent(server, {"agent.watchdog": "5s", **settings}) as running:
             attacker = self.start_attack()
-            self.wait_for("a helper that is given up", lambda: f"memory or mappings of a process could not be read in time; the process is left alone for a time: "
-                                                                f"pid={attacker} " in running.said())
+            self.wait_for("a helper that is given up", lambda: f"{GIVEN_UP}: pid={attacker} " in running.said())
             since = len(server.calls)
 
             def of(pid):
@@ -62,11 +70,20 @@ class Quarantine(AgentCase):
             self.assertEqual(running.status()["roles"]["worker"]["restarts"], 0)
             self.assertEqual(running.stop()["lost"], 0)
 
+    def test_memory_in_a_file_system_that_does_not_answer(self):
+        """A helper reads the page, so the worker goes on. Without it the worker hangs, even if it is killed."""
+        self.check_helper({})
+
+    def test_the_same_in_strict_mode(self):
+        self.check_helper({"runtimes.strict_memory": "true"})
+
     def test_worker_that_hangs_in_the_memory_of_a_process(self):
-        """With strict memory nobody reads for the worker. Without the quarantine each worker hangs there again."""
-        options = {"agent.watchdog": "5s", "runtimes.strict_memory": "true"}
-        with scripted.Server() as server, lib.Program("recursion", 28) as program, self.agent(server, options) as running:
-            attacker = self.start_attack()
+        """More helpers hang than there may be, so the worker itself reads. Without the quarantine each worker hangs there again."""
+        with scripted.Server() as server, lib.Program("recursion", 28) as program, self.agent(server, {"agent.watchdog": "5s"}) as running:
+            for _ in range(HELPERS_LEFT_MAX):
+                attacker = self.start_attack(containers.wrapper(self, secrets.token_hex(32)))
+                self.wait_for("samples that say that the process is left alone", lambda: self.is_left_alone(server, attacker))
+            attacker = self.start_attack(containers.wrapper(self, secrets.token_hex(32)))
             self.wait_for("a worker that hangs", lambda: HANGS in running.said())
             left_alone = f"which is left alone for a time: pid={attacker} "
             self.wait_for("a worker that leaves the process alone", lambda: left_alone in running.said())

@@ -20,7 +20,11 @@
 /* Manager, opener and worker, which start helpers. */
 #define WITH_HELPERS(outcome)                                                                      \
 	{                                                                                          \
-		KILLED, outcome, outcome, outcome, KILLED, KILLED, outcome, KILLED                 \
+		KILLED, outcome, outcome, outcome, KILLED, KILLED, outcome, outcome                \
+	}
+#define BOTH_WORKERS(outcome)                                                                      \
+	{                                                                                          \
+		KILLED, KILLED, KILLED, outcome, KILLED, KILLED, KILLED, outcome                   \
 	}
 #define ONLY_OTLP(outcome)                                                                         \
 	{                                                                                          \

@@ -3,6 +3,7 @@
 #include "tests/security/matrix.h"
 
 #include <linux/sched.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
@@ -29,6 +30,21 @@ static int try_int80(const struct fixture *fixture)
 #endif
 }
 
+static int end_at_once(void *argument)
+{
+	(void)argument;
+	return 0;
+}
+
+/* Starts a process that shares the role's memory, and nothing else. */
+static int try_sharing(const struct fixture *fixture)
+{
+	static _Alignas(16) uint8_t stack[16384];
+
+	(void)fixture;
+	return clone(end_at_once, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL) < 0 ? errno : 0;
+}
+
 /* Attempts to start programs and to reach other processes. */
 void matrix_try_processes(struct tally *tally, const struct fixture *s)
 {
@@ -49,12 +65,13 @@ void matrix_try_processes(struct tally *tally, const struct fixture *s)
 		{"execveat of a descriptor",         EVERYWHERE(KILLED),
 			CALL(SYS_execveat, s->regular, P(""), P(argv), P(environment),
 			     AT_EMPTY_PATH)},
-		/* The worker measures how long its own work takes. */
-		{"getrusage of the thread",          {KILLED, KILLED, KILLED, WORKS, KILLED, KILLED, KILLED, WORKS},
+		/* They measure how long work takes, or how long their helpers waited. */
+		{"getrusage of the thread",          {KILLED, WORKS, KILLED, WORKS, KILLED, KILLED, KILLED, WORKS},
 			CALL(SYS_getrusage, RUSAGE_THREAD, P(s->memory))},
 		{"getrusage of children",            EVERYWHERE(KILLED),
 			CALL(SYS_getrusage, RUSAGE_CHILDREN, P(s->memory))},
 		{"clone (fork)",                     WITH_HELPERS(WORKS), CALL(SYS_clone, SIGCHLD)},
+		{"clone (a child with its memory)",  BOTH_WORKERS(WORKS), .fn = try_sharing},
 		{"clone (vfork, posix_spawn)",       EVERYWHERE(KILLED),
 			CALL(SYS_clone, CLONE_VM | CLONE_VFORK | SIGCHLD)},
 		{"clone, a thread's flags but one",  EVERYWHERE(KILLED),
@@ -135,7 +152,7 @@ void matrix_try_privileges(struct tally *tally, const struct fixture *s)
 			CALL(SYS_capset, P(&header), P(all))},
 		{"prctl(PR_SET_DUMPABLE)",           EVERYWHERE(KILLED),
 			CALL(SYS_prctl, PR_SET_DUMPABLE, 1)},
-		{"prctl(PR_SET_NAME)",               {KILLED, WORKS, WORKS, WORKS, KILLED, WORKS, WORKS, KILLED},
+		{"prctl(PR_SET_NAME)",               {KILLED, WORKS, WORKS, WORKS, KILLED, WORKS, WORKS, WORKS},
 			CALL(SYS_prctl, PR_SET_NAME, P("name"))},
 		{"prctl(PR_SET_SECCOMP)",            EVERYWHERE(KILLED),
 			CALL(SYS_prctl, PR_SET_SECCOMP, 2, 0)},

@@ -15,17 +15,6 @@
 
 #include "symbolizer/opener/open_file.h"
 
-/* Opens the memory, and closes what says which of it is present. */
-static int open_memory(const struct msg_allow_memory *allowed)
-{
-	int presence = -1;
-	const int memory = open_file_memory(allowed, &presence);
-
-	if (presence >= 0)
-		close(presence);
-	return memory;
-}
-
 /* What happens just before the memory is opened. */
 static void (*before_memory)(void);
 
@@ -64,7 +53,7 @@ static struct msg_allow_memory mapping_of(uintptr_t code)
 static struct msg_allow_memory own_mapping(void)
 {
 	const struct msg_allow_memory own = mapping_of((uintptr_t)own_mapping);
-	const int memory = open_memory(&own);
+	const int memory = open_file_memory(&own);
 
 	if (memory == -EPERM || memory == -EACCES)
 		cr_skip_test("only root can open /proc/PID/map_files");
@@ -75,7 +64,7 @@ static struct msg_allow_memory own_mapping(void)
 
 static void expect_memory(const struct msg_allow_memory *allowed)
 {
-	const int memory = open_memory(allowed);
+	const int memory = open_file_memory(allowed);
 	char byte;
 
 	cr_assert_geq(memory, 0, "%s", strerror(-memory));
@@ -105,13 +94,13 @@ Test(open_memory, another_file_at_that_address_is_refused)
 	struct msg_allow_memory own = own_mapping();
 
 	own.inode++;
-	cr_expect_eq(open_memory(&own), -ESTALE);
+	cr_expect_eq(open_file_memory(&own), -ESTALE);
 	own.inode--;
 	own.device_minor++;
-	cr_expect_eq(open_memory(&own), -ESTALE);
+	cr_expect_eq(open_file_memory(&own), -ESTALE);
 	own.device_minor--;
 	own.device_major++;
-	cr_expect_eq(open_memory(&own), -ESTALE);
+	cr_expect_eq(open_file_memory(&own), -ESTALE);
 }
 
 Test(open_memory, an_address_without_a_file_is_refused)
@@ -121,10 +110,10 @@ Test(open_memory, an_address_without_a_file_is_refused)
 
 	own.address_start = (uint64_t)(uintptr_t)anonymous;
 	own.address_end = own.address_start + 4096;
-	cr_expect_eq(open_memory(&own), -ENOENT);
+	cr_expect_eq(open_file_memory(&own), -ENOENT);
 	munmap(anonymous, 4096);
 	own.address_start = 4096;
-	cr_expect_eq(open_memory(&own), -ENOENT);
+	cr_expect_eq(open_file_memory(&own), -ENOENT);
 }
 
 /* Starts a child that has the mappings of this process; `said` becomes readable when it has them no longer. */
@@ -169,7 +158,7 @@ Test(open_memory, a_process_that_has_executed_another_program_is_refused)
 	expect_memory(&allowed);
 	kill(child, SIGUSR1);
 	wait_for_end(said); /* the pipe is closed by exec */
-	cr_expect_eq(open_memory(&allowed), -ENOENT);
+	cr_expect_eq(open_file_memory(&allowed), -ENOENT);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 }
@@ -192,7 +181,7 @@ Test(open_memory, a_process_that_executes_another_program_meanwhile_is_refused)
 	racing_child = start_child(&racing_said);
 	allowed.tgid = (uint32_t)racing_child;
 	before_memory = let_child_execute;
-	cr_expect_eq(open_memory(&allowed), -ENOENT);
+	cr_expect_eq(open_file_memory(&allowed), -ENOENT);
 	kill(racing_child, SIGKILL);
 	waitpid(racing_child, NULL, 0);
 }
@@ -207,7 +196,7 @@ Test(open_memory, a_process_that_has_ended_is_refused)
 	kill(child, SIGKILL);
 	wait_for_end(said);
 	/* A zombie, and then nothing. */
-	cr_expect_lt(open_memory(&allowed), 0);
+	cr_expect_lt(open_file_memory(&allowed), 0);
 	waitpid(child, NULL, 0);
-	cr_expect_eq(open_memory(&allowed), -ENOENT);
+	cr_expect_eq(open_file_memory(&allowed), -ENOENT);
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/time_units.h"
 #include "symbolizer/worker/runtime_attachment.h"
@@ -19,6 +21,17 @@ static int attach_result, symbolize_result;
 static uint64_t attach_end;	  /* the end of the range that `attach` finds */
 static unsigned int attach_reads; /* how many `attach` makes */
 static bool symbolized_from_copy;
+static bool reads_memory;	/* the operations below do */
+static bool attach_spoils;	/* `attach` changes the layout before it reads */
+static unsigned int symbolized; /* how often it was called */
+
+/* Returns 0, or an error of memory_read(). */
+static int maybe_read(struct runtime_process *process)
+{
+	uint64_t value;
+
+	return reads_memory ? memory_read_u64(process->memory, 0x1000, &value) : 0;
+}
 
 static void fill(struct runtime_process *process, uint64_t end)
 {
@@ -30,7 +43,13 @@ static void fill(struct runtime_process *process, uint64_t end)
 
 static int fake_attach(struct runtime_process *process)
 {
+	if (attach_spoils)
+		process->layout.range_count = 99;
+	const int r = maybe_read(process);
+
 	process->memory->reads_left -= attach_reads;
+	if (r)
+		return r;
 	if (!attach_result)
 		fill(process, attach_end);
 	return attach_result;
@@ -48,10 +67,12 @@ static int fake_symbolize(struct runtime_process *process, const uint64_t *words
 	uint64_t value;
 
 	(void)words;
+	symbolized++;
 	frames->count = 1;
 	symbolized_from_copy = process->memory->copy != NULL;
-	return symbolized_from_copy ? memory_read_u64(process->memory, 0x1000, &value)
-				    : symbolize_result;
+	const int r = symbolized_from_copy ? memory_read_u64(process->memory, 0x1000, &value)
+					   : maybe_read(process);
+	return r || symbolized_from_copy ? r : symbolize_result;
 }
 
 static void fake_detach(struct runtime_process *process)
@@ -90,7 +111,7 @@ static struct runtime_attachment *attachment(uint64_t bias)
 
 static enum runtime_attachment_result try_at(struct runtime_attachment *a, uint64_t ms)
 {
-	return runtime_attachment_try(a, &stats, 0, ms * NS_PER_MS);
+	return runtime_attachment_try(a, NULL, &stats, 0, ms * NS_PER_MS);
 }
 
 /* An attachment in a process that was mapped after another one of the same file was attached. */
@@ -234,7 +255,7 @@ static int symbolize(struct runtime_attachment *a, bool readable, bool with_copy
 
 	if (with_copy)
 		memory_copies_add(&copies, &record, sizeof(record));
-	return runtime_attachment_symbolize(a, readable, &copies, words, &frames);
+	return runtime_attachment_symbolize(a, NULL, readable, &copies, words, &frames);
 }
 
 Test(runtime_attachment, the_present_memory_comes_first)
@@ -266,4 +287,117 @@ Test(runtime_attachment, a_process_whose_memory_is_not_there_is_named_from_copie
 	cr_expect_eq(symbolize(a, false, true), 0);
 	cr_expect(symbolized_from_copy);
 	runtime_attachment_free(a, &images);
+}
+
+/* --- a helper that hangs while it reads --- */
+
+static struct loop loop;
+static struct process_work work;
+static struct work_page page;
+
+/* What is read of the memory, for ever. */
+static ssize_t hang(void *context, const struct memory *m, uint64_t address, void *buffer,
+		    size_t length)
+{
+	return process_work_read(context, m->fd, m->pid, address, buffer, length);
+}
+
+ssize_t __wrap_pread(int fd, void *buffer, size_t length, off_t offset);
+ssize_t __wrap_pread(int fd, void *buffer, size_t length, off_t offset)
+{
+	(void)fd, (void)buffer, (void)length, (void)offset;
+	kill(getpid(), SIGSTOP);
+	return 0;
+}
+
+static void setup_helper(void)
+{
+	setup();
+	cr_assert_eq(loop_init(&loop), 0);
+	process_work_init(&work, &loop, "unit", &page);
+	memory = (struct memory){.fd = 0, .read = hang, .read_context = &work};
+	reads_memory = true;
+}
+
+static void stop_helper(void)
+{
+	process_work_stop(&work);
+	loop_fini(&loop);
+}
+
+TestSuite(runtime_attachment_apart, .init = setup_helper, .fini = stop_helper, .timeout = 60);
+
+/* An attachment that was published, with what the runtime knows. */
+static struct runtime_attachment *published(void)
+{
+	struct runtime_attachment *a = attachment(1 << 20);
+
+	reads_memory = false;
+	cr_assert_eq(runtime_attachment_try(a, &work, &stats, 0, NS_PER_MS),
+		     RUNTIME_ATTACHMENT_CHANGED);
+	reads_memory = true;
+	a->process.state = &image;
+	a->process.cached_bytes = 99;
+	return a;
+}
+
+/* With the next helper, it is attached to again. */
+static void expect_attached_again(struct runtime_attachment *a,
+				  enum runtime_attachment_result expected)
+{
+	reads_memory = false;
+	cr_expect_eq(runtime_attachment_try(a, &work, &stats, 0, NS_PER_MS), expected);
+	cr_expect_eq(a->state, RUNTIME_ATTACHMENT_PUBLISHED);
+	runtime_attachment_free(a, &images);
+}
+
+static void expect_lost(struct runtime_attachment *a)
+{
+	static struct memory_copies copies;
+	static struct named_frames frames;
+
+	cr_expect_eq(a->state, RUNTIME_ATTACHMENT_LOST);
+	cr_expect_null(a->process.state);
+	cr_expect_eq(a->process.cached_bytes, 0);
+	cr_expect_eq(a->process.layout.range_count, 1, "the walker goes on");
+	const unsigned int before = symbolized;
+	cr_expect_eq(runtime_attachment_symbolize(a, &work, true, &copies, words, &frames),
+		     -ECANCELED);
+	cr_expect_eq(symbolized, before, "without what it knew, the runtime names nothing");
+	expect_attached_again(a, RUNTIME_ATTACHMENT_UNCHANGED);
+}
+
+Test(runtime_attachment_apart, a_name_that_cannot_be_read_costs_what_was_known)
+{
+	static struct memory_copies copies;
+	static struct named_frames frames;
+	struct runtime_attachment *a = published();
+
+	cr_expect_eq(runtime_attachment_symbolize(a, &work, true, &copies, words, &frames),
+		     -ECANCELED);
+	expect_lost(a);
+}
+
+Test(runtime_attachment_apart, so_does_a_refresh)
+{
+	struct runtime_attachment *a = published();
+
+	/* It has written a part of what it would publish. */
+	attach_spoils = true;
+	cr_expect_eq(runtime_attachment_try(a, &work, &stats, 0, NS_PER_MS),
+		     RUNTIME_ATTACHMENT_UNCHANGED);
+	attach_spoils = false;
+	expect_lost(a);
+}
+
+/* The first attempt has nothing to lose. */
+Test(runtime_attachment_apart, an_attempt_is_repeated)
+{
+	struct runtime_attachment *a = attachment(1 << 20);
+
+	cr_expect_eq(runtime_attachment_try(a, &work, &stats, 0, NS_PER_MS),
+		     RUNTIME_ATTACHMENT_UNCHANGED);
+	cr_expect_eq(a->state, RUNTIME_ATTACHMENT_WANTED);
+	cr_expect_gt(a->due_ns, 0);
+	expect_attached_again(a, RUNTIME_ATTACHMENT_CHANGED);
 }

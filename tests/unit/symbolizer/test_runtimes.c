@@ -37,9 +37,15 @@ static void setup(void)
 	cr_assert_eq(ftruncate(table, sizeof(struct bh_runtime_table)), 0);
 	cr_assert_eq(loop_init(&worker.role.loop), 0);
 	modules_init(&worker.modules);
+	process_work_init(&worker.memory_work, &worker.role.loop, "unit", NULL);
 }
 
-TestSuite(runtimes, .init = setup);
+static void stop(void)
+{
+	process_work_stop(&worker.memory_work);
+}
+
+TestSuite(runtimes, .init = setup, .fini = stop);
 
 static struct module *add_module(void)
 {
@@ -185,19 +191,19 @@ enum {
 static bool slow;
 static unsigned int attempts[SLOW_PROCESSES]; /* by pid */
 
-enum runtime_attachment_result __real_runtime_attachment_try(struct runtime_attachment *a,
+enum runtime_attachment_result __real_runtime_attachment_try(struct runtime_attachment *a, struct process_work *work,
 							     struct runtime_stats *stats,
 							     uint64_t since_ns, uint64_t now_ns);
-enum runtime_attachment_result __wrap_runtime_attachment_try(struct runtime_attachment *a,
+enum runtime_attachment_result __wrap_runtime_attachment_try(struct runtime_attachment *a, struct process_work *work,
 							     struct runtime_stats *stats,
 							     uint64_t since_ns, uint64_t now_ns);
 
-enum runtime_attachment_result __wrap_runtime_attachment_try(struct runtime_attachment *a,
+enum runtime_attachment_result __wrap_runtime_attachment_try(struct runtime_attachment *a, struct process_work *work,
 							     struct runtime_stats *stats,
 							     uint64_t since_ns, uint64_t now_ns)
 {
 	if (!slow)
-		return __real_runtime_attachment_try(a, stats, since_ns, now_ns);
+		return __real_runtime_attachment_try(a, work, stats, since_ns, now_ns);
 	usleep(SLOW_US);
 	attempts[a->process.tgid - 1]++;
 	return RUNTIME_ATTACHMENT_UNCHANGED; /* and it stays due */
@@ -275,19 +281,20 @@ Test(runtimes, all_attempts_have_a_share_of_the_time)
 
 static uint32_t slow_to_name; /* a pid */
 
-int __real_runtime_attachment_symbolize(struct runtime_attachment *a, bool readable,
-					const struct memory_copies *copies, const uint64_t *words,
-					struct named_frames *frames);
-int __wrap_runtime_attachment_symbolize(struct runtime_attachment *a, bool readable,
-					const struct memory_copies *copies, const uint64_t *words,
-					struct named_frames *frames);
+int __real_runtime_attachment_symbolize(struct runtime_attachment *a, struct process_work *work,
+					bool readable, const struct memory_copies *copies,
+					const uint64_t *words, struct named_frames *frames);
+int __wrap_runtime_attachment_symbolize(struct runtime_attachment *a, struct process_work *work,
+					bool readable, const struct memory_copies *copies,
+					const uint64_t *words, struct named_frames *frames);
 
-int __wrap_runtime_attachment_symbolize(struct runtime_attachment *a, bool readable,
-					const struct memory_copies *copies, const uint64_t *words,
-					struct named_frames *frames)
+int __wrap_runtime_attachment_symbolize(struct runtime_attachment *a, struct process_work *work,
+					bool readable, const struct memory_copies *copies,
+					const uint64_t *words, struct named_frames *frames)
 {
 	if (!slow_to_name)
-		return __real_runtime_attachment_symbolize(a, readable, copies, words, frames);
+		return __real_runtime_attachment_symbolize(a, work, readable, copies, words,
+							   frames);
 	if (a->process.tgid == slow_to_name)
 		skipped_ns += 10 * NS_PER_MS;
 	frames->count = 1;
